@@ -1,0 +1,30 @@
+// Package clock tells the wall-clock time where it matters (signatures,
+// expiry, rows): code that only waits uses package time, which
+// testing/synctest controls. Built with the tag clockoffset it adds the
+// environment's AGENTSITE_CLOCK_OFFSET, so that fault tests can move it.
+package clock
+
+import "time"
+
+// Now returns the current UTC time, truncated to milliseconds, the precision
+// of everything that is stored or signed.
+func Now() time.Time {
+	return time.Now().Add(offset()).UTC().Truncate(time.Millisecond)
+}
+
+// Milli returns t as milliseconds since the epoch, as stored in the database;
+// the zero time is 0.
+func Milli(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMilli()
+}
+
+// FromMilli is the inverse of Milli.
+func FromMilli(ms int64) time.Time {
+	if ms == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(ms).UTC()
+}

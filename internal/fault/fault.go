@@ -1,0 +1,127 @@
+// Package fault is the product's vocabulary of errors: what kind an error is
+// and what a user may read of it. It knows nothing of HTTP, JSON or storage;
+// each door maps a Kind to its own status in one place. An error without a
+// Kind is internal: users read a generic sentence, the operator reads the log.
+package fault
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Kind classifies an error for whoever has to answer it.
+type Kind string
+
+// The kinds of the HTTP API's error object.
+const (
+	Invalid         Kind = "invalid"
+	Unauthenticated Kind = "unauthenticated"
+	Forbidden       Kind = "forbidden"
+	NotFound        Kind = "not_found"
+	Conflict        Kind = "conflict"
+	RateLimited     Kind = "rate_limited"
+	Unavailable     Kind = "unavailable"
+	Internal        Kind = "internal"
+)
+
+// Error carries a kind and a sentence that is safe to show to the user: what
+// is wrong and what to do. Err, when set, is for the operator's log only.
+type Error struct {
+	Kind Kind
+	Safe string
+	// Fields maps the name of an input field to what is wrong with it.
+	Fields map[string]string
+	// RetryAfter is how long the caller should wait; zero says nothing.
+	RetryAfter time.Duration
+	Err        error
+}
+
+// New returns an error of kind whose message, formatted as by fmt.Sprintf, is
+// shown to the user as it stands.
+func New(kind Kind, format string, args ...any) *Error {
+	return &Error{Kind: kind, Safe: fmt.Sprintf(format, args...)}
+}
+
+// Wrap returns an error of kind with a safe message, keeping err for the log.
+func Wrap(kind Kind, err error, format string, args ...any) *Error {
+	return &Error{Kind: kind, Safe: fmt.Sprintf(format, args...), Err: err}
+}
+
+// Limited returns a RateLimited error that tells the caller when to come back.
+func Limited(retryAfter time.Duration, format string, args ...any) *Error {
+	return &Error{Kind: RateLimited, Safe: fmt.Sprintf(format, args...), RetryAfter: retryAfter}
+}
+
+// Error implements error. It includes the wrapped cause and the fields and is
+// meant for logs, not for users.
+func (e *Error) Error() string {
+	var b strings.Builder
+	b.WriteString(string(e.Kind))
+	b.WriteString(": ")
+	b.WriteString(e.Safe)
+	for _, name := range slices.Sorted(maps.Keys(e.Fields)) {
+		fmt.Fprintf(&b, "; %s: %s", name, e.Fields[name])
+	}
+	if e.Err != nil {
+		b.WriteString(": ")
+		b.WriteString(e.Err.Error())
+	}
+	return b.String()
+}
+
+// Unwrap returns the cause, or nil.
+func (e *Error) Unwrap() error { return e.Err }
+
+// As returns err's *Error, or an Internal one that wraps err. It never
+// returns nil for a non-nil err; for nil it returns nil.
+func As(err error) *Error {
+	if err == nil {
+		return nil
+	}
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e
+	}
+	return &Error{Kind: Internal, Safe: "Something went wrong on this portal. Try again; if it stays, tell the operator the request id.", Err: err}
+}
+
+// Is reports whether err is, or wraps, an Error of kind.
+func Is(err error, kind Kind) bool {
+	e, ok := errors.AsType[*Error](err)
+	return ok && e.Kind == kind
+}
+
+// Check collects what is wrong with the fields of one input, so that a form
+// can show every fault at once. The zero value is ready.
+type Check struct{ fields map[string]string }
+
+// Field notes a fault of the named field unless ok; the first fault of a
+// field wins.
+func (c *Check) Field(ok bool, name, format string, args ...any) {
+	if ok {
+		return
+	}
+	if c.fields == nil {
+		c.fields = make(map[string]string)
+	}
+	if _, dup := c.fields[name]; !dup {
+		c.fields[name] = fmt.Sprintf(format, args...)
+	}
+}
+
+// Err returns nil when every field was fine, else an Invalid error that names
+// the faulty fields.
+func (c *Check) Err() error {
+	if len(c.fields) == 0 {
+		return nil
+	}
+	names := slices.Sorted(maps.Keys(c.fields))
+	parts := make([]string, len(names))
+	for i, n := range names {
+		parts[i] = n + ": " + c.fields[n]
+	}
+	return &Error{Kind: Invalid, Safe: strings.Join(parts, "; "), Fields: c.fields}
+}

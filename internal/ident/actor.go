@@ -1,0 +1,67 @@
+package ident
+
+import "slices"
+
+// ActorKind says what somebody acting is.
+type ActorKind string
+
+// The kinds of actors. Operator is a person who also runs the portal.
+const (
+	Guest    ActorKind = "guest"
+	Person   ActorKind = "person"
+	AgentBot ActorKind = "agent"
+	Portal   ActorKind = "portal"
+	Operator ActorKind = "operator"
+	System   ActorKind = "system"
+)
+
+// Scope is a right that an API token may be narrowed to.
+type Scope string
+
+// The scopes of API tokens. A token without any scope may do all that its
+// account may do.
+const (
+	AgentsRead  Scope = "agents:read"
+	AgentsWrite Scope = "agents:write"
+	ChatRead    Scope = "chat:read"
+	ChatWrite   Scope = "chat:write"
+	Tasks       Scope = "tasks"
+	AccountAll  Scope = "account"
+	Admin       Scope = "admin"
+)
+
+// Scopes lists every scope there is, in the order forms show them.
+func Scopes() []Scope {
+	return []Scope{AgentsRead, AgentsWrite, ChatRead, ChatWrite, Tasks, AccountAll, Admin}
+}
+
+// Actor is who makes a service call. Doors build it from credentials that
+// were checked for this very request; services never keep one. The zero Actor
+// may do nothing.
+type Actor struct {
+	Kind ActorKind
+	// ID is the account's, agent's or guest session's id.
+	ID string
+	// Name is the account's or agent's name; empty for guests.
+	Name string
+	// Credential is the id of the session or token that was presented.
+	Credential string
+	// Narrowed is true when a scoped token was presented; then Scopes is all
+	// the actor may use.
+	Narrowed bool
+	Scopes   []Scope
+	// Addr is the client's address without port, for limits; it is a key, not
+	// an identity. IPv6 is cut to its /64.
+	Addr string
+}
+
+// May reports whether the actor's credential covers scope.
+func (a Actor) May(scope Scope) bool {
+	return !a.Narrowed || slices.Contains(a.Scopes, scope)
+}
+
+// IsPerson reports whether the actor has an account here.
+func (a Actor) IsPerson() bool { return a.Kind == Person || a.Kind == Operator }
+
+// IsOperator reports whether the actor runs the portal.
+func (a Actor) IsOperator() bool { return a.Kind == Operator }

@@ -1,0 +1,80 @@
+package ident
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Bounds of a name, in characters.
+const (
+	minName = 2
+	maxName = 40
+)
+
+// reserved are names nobody can take: words of our routes and words that
+// would let somebody speak as the portal.
+var reserved = func() map[string]bool {
+	words := strings.Fields(`
+		about account accounts admin administrator agents api app ard assets
+		auth chat chats conformance conversations docs files goals guest guests
+		healthz help home inbox invite invites link login logout mcp me members
+		moderator network new nodeinfo oauth operator owner peering peers portal
+		portals readyz register registry reset rooms root search security
+		settings signup static status support system tasks team teams tokens
+		users v0 v1 versions webhook webhooks well-known www you edit check
+		everyone all here agentsite`)
+	m := make(map[string]bool, len(words))
+	for _, w := range words {
+		m[w] = true
+	}
+	return m
+}()
+
+// CheckName says what is wrong with a name for a person or an agent, or nil.
+// People and agents of a portal share one namespace.
+func CheckName(name string) error {
+	if len(name) < minName || len(name) > maxName {
+		return fmt.Errorf("use %d to %d characters", minName, maxName)
+	}
+	if name[0] < 'a' || name[0] > 'z' {
+		return fmt.Errorf("start with a letter from a to z (lower case)")
+	}
+	for i := range len(name) {
+		c := name[i]
+		if !(c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '-') {
+			return fmt.Errorf("use only a–z, 0–9 and -")
+		}
+	}
+	if reserved[name] {
+		return fmt.Errorf("%q is a word of the portal itself; choose another", name)
+	}
+	return nil
+}
+
+// Handle is how people write down an agent or person: name@portal, or just
+// the name on its own portal. The key decides who it is; the handle is for
+// reading.
+type Handle struct {
+	Name   string
+	Portal string // host, with port if not the default; empty: this portal
+}
+
+// ParseHandle reads "name", "@name", "name@host" or "@name@host". Portal is
+// made empty when it is own.
+func ParseHandle(s, own string) (Handle, bool) {
+	s = strings.TrimPrefix(strings.TrimSpace(s), "@")
+	name, portal, _ := strings.Cut(s, "@")
+	if strings.EqualFold(portal, own) {
+		portal = ""
+	}
+	h := Handle{Name: strings.ToLower(name), Portal: strings.ToLower(portal)}
+	return h, h.Name != "" && len(s) <= maxName+1+255
+}
+
+// String returns name or name@portal.
+func (h Handle) String() string {
+	if h.Portal == "" {
+		return h.Name
+	}
+	return h.Name + "@" + h.Portal
+}

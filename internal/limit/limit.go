@@ -1,0 +1,64 @@
+// Package limit counts how often somebody does something. It holds one token
+// bucket a key in bounded memory; keys are whatever the caller can tell
+// people apart by (an account, an address). It knows nothing of what is
+// limited.
+package limit
+
+import (
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+)
+
+// Keyed is a set of token buckets, one a key, each refilled at the same rate.
+// It is safe for concurrent use.
+type Keyed struct {
+	every time.Duration
+	burst int
+	max   int
+
+	mu      sync.Mutex // guards buckets
+	buckets map[string]*rate.Limiter
+}
+
+// New allows burst at once and then one per every, for each key. At most max
+// keys are remembered: when there are more, the full buckets, which say
+// nothing, are dropped first, and if none is full all are.
+func New(every time.Duration, burst, max int) *Keyed {
+	return &Keyed{every: every, burst: burst, max: max, buckets: make(map[string]*rate.Limiter)}
+}
+
+// Allow takes one token of key's bucket; when it is empty it returns how long
+// to wait.
+func (k *Keyed) Allow(key string) (wait time.Duration, ok bool) {
+	now := time.Now()
+	k.mu.Lock()
+	b := k.buckets[key]
+	if b == nil {
+		if len(k.buckets) >= k.max {
+			k.shrink(now)
+		}
+		b = rate.NewLimiter(rate.Every(k.every), k.burst)
+		k.buckets[key] = b
+	}
+	k.mu.Unlock()
+	r := b.ReserveN(now, 1)
+	if wait = r.DelayFrom(now); wait > 0 {
+		r.CancelAt(now)
+		return wait, false
+	}
+	return 0, true
+}
+
+// shrink makes room; the caller holds mu.
+func (k *Keyed) shrink(now time.Time) {
+	for key, b := range k.buckets {
+		if b.TokensAt(now) >= float64(k.burst) {
+			delete(k.buckets, key)
+		}
+	}
+	if len(k.buckets) >= k.max {
+		clear(k.buckets)
+	}
+}
