@@ -1,0 +1,145 @@
+package egress
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"net/netip"
+	"strconv"
+	"syscall"
+	"time"
+)
+
+// maxAddresses is how many addresses of one name are tried.
+const maxAddresses = 6
+
+// dial looks the host up, drops the addresses that are not permitted and tries
+// the others in order. The address that is connected to is the one checked:
+// nothing is looked up twice.
+func (c *Client) dial(ctx context.Context, network, hostport string) (net.Conn, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, c.cfg.ConnectTimeout, timedOut("", c.cfg.ConnectTimeout, "connecting"))
+	defer cancel()
+	return c.connect(ctx, hostport)
+}
+
+func (c *Client) dialTLS(ctx context.Context, network, hostport string) (net.Conn, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, c.cfg.ConnectTimeout, timedOut("", c.cfg.ConnectTimeout, "connecting"))
+	defer cancel()
+	conn, err := c.connect(ctx, hostport)
+	if err != nil {
+		return nil, err
+	}
+	host, _, _ := net.SplitHostPort(hostport)
+	tc := tls.Client(conn, &tls.Config{
+		ServerName: host,
+		RootCAs:    c.cfg.RootCAs,
+		MinVersion: tls.VersionTLS12,
+		NextProtos: []string{"http/1.1"},
+	})
+	if err := tc.HandshakeContext(ctx); err != nil {
+		conn.Close()
+		e := connectError(ctx, err, host)
+		if e.Code == Cut || e.Code == Protocol {
+			e = newError(TLS, host, err, "the TLS handshake failed")
+			e.connecting = true
+		}
+		return nil, e
+	}
+	return tc, nil
+}
+
+func (c *Client) connect(ctx context.Context, hostport string) (net.Conn, error) {
+	host, portText, err := net.SplitHostPort(hostport)
+	if err != nil {
+		return nil, newError(BadURL, "", err, "the address names no host")
+	}
+	port, err := strconv.ParseUint(portText, 10, 16)
+	if err != nil {
+		return nil, newError(BadURL, host, err, "the address has no valid port")
+	}
+	addrs, err := c.lookup(ctx, host)
+	if err != nil {
+		return nil, err
+	}
+	dialer := net.Dialer{Control: c.control, KeepAlive: 30 * time.Second}
+	var first error
+	for i, a := range addrs {
+		// A dead address must leave time for the ones after it.
+		one, cancel := ctx, context.CancelFunc(func() {})
+		if deadline, ok := ctx.Deadline(); ok && i < len(addrs)-1 {
+			one, cancel = context.WithTimeout(ctx, time.Until(deadline)/time.Duration(len(addrs)-i))
+		}
+		conn, err := dialer.DialContext(one, "tcp", netip.AddrPortFrom(a, uint16(port)).String())
+		cancel()
+		if err == nil {
+			return conn, nil
+		}
+		if first == nil {
+			first = err
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return nil, connectError(ctx, first, host)
+}
+
+// lookup returns the permitted addresses of host, at least one.
+func (c *Client) lookup(ctx context.Context, host string) ([]netip.Addr, error) {
+	addr, literal, err := parseHost(host)
+	if err != nil {
+		return nil, err
+	}
+	found := []netip.Addr{addr}
+	if !literal {
+		if found, err = c.cfg.Resolver.LookupNetIP(ctx, "ip", host); err != nil {
+			return nil, connectError(ctx, err, host)
+		}
+		if len(found) == 0 {
+			e := newError(NoSuchHost, host, nil, "no such host")
+			e.connecting = true
+			return nil, e
+		}
+	}
+	var permitted []netip.Addr
+	for _, a := range found {
+		if a = a.Unmap(); c.policy.permits(a) && len(permitted) < maxAddresses {
+			permitted = append(permitted, a)
+		}
+	}
+	if len(permitted) == 0 {
+		return nil, refusal(host, found[0])
+	}
+	return permitted, nil
+}
+
+// control is the check that counts: it sees the very address the kernel is
+// about to connect to.
+func (c *Client) control(network, address string, _ syscall.RawConn) error {
+	ap, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return newError(BadURL, "", err, "the address cannot be read")
+	}
+	if !c.policy.permits(ap.Addr()) {
+		return refusal("", ap.Addr())
+	}
+	return nil
+}
+
+// connectError classifies an error of lookup, TCP or TLS and marks it as one
+// for the circuit breaker, unless it was the caller who gave up.
+func connectError(ctx context.Context, err error, host string) *Error {
+	var e Error
+	if cause, ok := errors.AsType[*Error](context.Cause(ctx)); ok {
+		e = *cause
+	} else {
+		e = *classify(err, host)
+	}
+	e.Host = host
+	if e.Code == Cut || e.Code == Protocol {
+		e.Code = Connect
+	}
+	e.connecting = e.Code != Canceled && e.Code != Private && e.Code != BadURL
+	return &e
+}

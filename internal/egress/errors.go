@@ -1,0 +1,190 @@
+package egress
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+	"unicode"
+)
+
+// Code classifies why a request did not bring an answer.
+type Code string
+
+// The codes. Private and BadURL are refusals of ours; the others are what
+// happened on the way.
+const (
+	BadURL     Code = "bad_url"
+	Private    Code = "private_address"
+	NoSuchHost Code = "no_such_host"
+	Connect    Code = "connect" // refused, unreachable, reset while connecting
+	TLS        Code = "tls"
+	Timeout    Code = "timeout"
+	Redirect   Code = "redirect"
+	TooLarge   Code = "too_large"
+	Encoded    Code = "encoded"
+	Busy       Code = "busy" // too many wait for this host
+	Resting    Code = "resting"
+	Cut        Code = "cut" // the connection ended before the answer did
+	Canceled   Code = "canceled"
+	Protocol   Code = "protocol" // not HTTP as we understand it
+)
+
+// Error is what went wrong with a request. Text is a plain sentence part that
+// users may read: it never holds a looked-up address.
+type Error struct {
+	Code Code
+	Host string
+	Text string
+	Err  error
+	// connecting is true when no connection came about.
+	connecting bool
+}
+
+// Error implements error, for logs.
+func (e *Error) Error() string {
+	s := e.Text
+	if e.Host != "" {
+		s = e.Host + ": " + s
+	}
+	if e.Err != nil {
+		s += ": " + e.Err.Error()
+	}
+	return s
+}
+
+// Unwrap returns the cause, or nil.
+func (e *Error) Unwrap() error { return e.Err }
+
+func newError(code Code, host string, err error, format string, args ...any) *Error {
+	return &Error{Code: code, Host: host, Err: err, Text: fmt.Sprintf(format, args...)}
+}
+
+func tooLarge(host string, limit int64) *Error {
+	return newError(TooLarge, host, nil, "the answer is larger than %d MiB", max(limit>>20, 1))
+}
+
+func timedOut(host string, d time.Duration, doing string) *Error {
+	return newError(Timeout, host, context.DeadlineExceeded, "timed out after %s %s", d, doing)
+}
+
+// CodeOf returns the code of the *Error in err, or "".
+func CodeOf(err error) Code {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e.Code
+	}
+	return ""
+}
+
+// Reason says in plain words why a request failed: "connection refused", "no
+// such host", "refused to connect to a private address". It never returns an
+// empty text and never shows internals; nil gives "".
+func Reason(err error) string {
+	if err == nil {
+		return ""
+	}
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e.Text
+	}
+	return classify(err, "").Text
+}
+
+// classify makes an *Error of what the standard library says.
+func classify(err error, host string) *Error {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e
+	}
+	if dns, ok := errors.AsType[*net.DNSError](err); ok {
+		switch {
+		case dns.IsNotFound:
+			return newError(NoSuchHost, host, err, "no such host")
+		case dns.IsTimeout:
+			return newError(Timeout, host, err, "timed out looking up the host's name")
+		}
+		return newError(NoSuchHost, host, err, "the host's name could not be looked up")
+	}
+	if e := classifyTLS(err, host); e != nil {
+		return e
+	}
+	switch {
+	case errors.Is(err, context.Canceled):
+		return newError(Canceled, host, err, "the request was stopped")
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
+		return newError(Timeout, host, err, "timed out")
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return newError(Connect, host, err, "connection refused")
+	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH), errors.Is(err, syscall.EADDRNOTAVAIL):
+		return newError(Connect, host, err, "the host cannot be reached from here")
+	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+		return newError(Cut, host, err, "the connection was reset")
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return newError(Cut, host, err, "the connection was closed before the answer was complete")
+	}
+	if ne, ok := errors.AsType[net.Error](err); ok && ne.Timeout() {
+		return newError(Timeout, host, err, "timed out")
+	}
+	// net/http has no types for these two.
+	switch s := err.Error(); {
+	case strings.Contains(s, "server response headers exceeded"):
+		return newError(TooLarge, host, err, "the answer's header is larger than %d KiB", maxHeaderBytes>>10)
+	case strings.Contains(s, "malformed HTTP"):
+		return newError(Protocol, host, err, "the answer is not HTTP")
+	}
+	return newError(Protocol, host, err, "the request failed")
+}
+
+func classifyTLS(err error, host string) *Error {
+	if e, ok := errors.AsType[x509.HostnameError](err); ok {
+		return newError(TLS, host, err, "TLS certificate is not valid for %s", printable(e.Host))
+	}
+	if e, ok := errors.AsType[x509.CertificateInvalidError](err); ok && e.Reason == x509.Expired {
+		return newError(TLS, host, err, "TLS certificate has expired or is not yet valid")
+	}
+	if _, ok := errors.AsType[x509.UnknownAuthorityError](err); ok {
+		return newError(TLS, host, err, "TLS certificate is signed by an unknown authority")
+	}
+	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		return newError(TLS, host, err, "TLS certificate is not valid for %s", printable(host))
+	}
+	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok {
+		return newError(TLS, host, err, "the host does not speak TLS on that port")
+	}
+	if _, ok := errors.AsType[tls.AlertError](err); ok {
+		return newError(TLS, host, err, "the TLS handshake failed")
+	}
+	return nil
+}
+
+// printable keeps a foreign host name readable in a sentence.
+func printable(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if r > unicode.MaxASCII || !unicode.IsPrint(r) {
+			return '?'
+		}
+		return r
+	}, s)
+	if len(s) > 255 {
+		s = s[:255]
+	}
+	return s
+}
+
+// NeverSent reports whether err says that the request cannot have reached the
+// far side, so that asking again repeats nothing.
+func NeverSent(err error) bool {
+	if err == nil {
+		return false
+	}
+	switch classify(err, "").Code {
+	case BadURL, Private, NoSuchHost, Connect, TLS, Busy, Resting:
+		return true
+	}
+	return false
+}

@@ -1,0 +1,53 @@
+package egress
+
+import (
+	"errors"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func readEvents(in string) ([]string, error) {
+	r := NewEventReader(strings.NewReader(in))
+	var out []string
+	for {
+		b, err := r.Next()
+		if err != nil {
+			return out, err
+		}
+		out = append(out, string(b))
+	}
+}
+
+func TestEventReader_ReadsTheFormat(t *testing.T) {
+	for in, want := range map[string][]string{
+		"data: a\n\ndata:b\n\n":              {"a", "b"},
+		"data: a\r\ndata: b\r\n\r\n":         {"a\nb"},
+		": hi\nid: 1\nevent: x\ndata: a\n\n": {"a"},
+		"data: cut":                          {"cut"},
+		"data: a\n":                          {"a"},
+		"data\n\n":                           {""},
+		"datafoo: x\n\n\n\n":                 nil,
+		"":                                   nil,
+		"<html>\n\n":                         nil,
+		"data: " + strings.Repeat("x", 100_000) + "\n\n": {strings.Repeat("x", 100_000)},
+	} {
+		got, err := readEvents(in)
+		if !slices.Equal(got, want) || !errors.Is(err, io.EOF) {
+			t.Errorf("%.40q: %.60q %v", in, got, err)
+		}
+	}
+}
+
+func TestEventReader_IsBounded(t *testing.T) {
+	for _, in := range []string{
+		"data: " + strings.Repeat("x", MaxEvent+1<<17) + "\n\n",
+		strings.Repeat("x", 4*MaxEvent),
+		strings.Repeat("data: "+strings.Repeat("x", 1000)+"\n", 2000),
+	} {
+		if got, err := readEvents(in); CodeOf(err) != TooLarge || len(got) != 0 {
+			t.Errorf("%d events, %v", len(got), err)
+		}
+	}
+}
