@@ -1,0 +1,185 @@
+package account
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"agentsite/internal/clock"
+	"agentsite/internal/fault"
+	"agentsite/internal/ident"
+)
+
+// operator demands the operator, or the system (the command line on the data
+// folder).
+func operator(actor ident.Actor) error {
+	if actor.Kind == ident.System || actor.IsOperator() && actor.May(ident.Admin) {
+		return nil
+	}
+	return errNotOperator()
+}
+
+// Setup returns the one-time secret that makes its bearer the operator, or ""
+// when the portal has one already. Every call makes the earlier secret void.
+func (s *Service) Setup(ctx context.Context) (string, error) {
+	n, err := s.store.CountOperators(ctx)
+	if err != nil || n > 0 {
+		return "", err
+	}
+	if _, err := s.store.DeleteCredentials(ctx, "", "", SetupCredential); err != nil {
+		return "", err
+	}
+	return s.issue(ctx, Credential{Kind: SetupCredential}, ident.LinkPrefix, setupLife)
+}
+
+// List returns accounts by name, after the given one; at most 100.
+func (s *Service) List(ctx context.Context, actor ident.Actor, after string) ([]Account, error) {
+	if err := operator(actor); err != nil {
+		return nil, err
+	}
+	return s.store.ListAccounts(ctx, after, 100)
+}
+
+// Disable ends everything of the account: credentials, open streams, running
+// work. It stays on record and can be enabled again.
+func (s *Service) Disable(ctx context.Context, actor ident.Actor, name string) error {
+	return s.setDisabled(ctx, actor, name, clock.Now())
+}
+
+// Enable lets a disabled account sign in again; its old tokens stay void.
+func (s *Service) Enable(ctx context.Context, actor ident.Actor, name string) error {
+	return s.setDisabled(ctx, actor, name, time.Time{})
+}
+
+func (s *Service) setDisabled(ctx context.Context, actor ident.Actor, name string, at time.Time) error {
+	if err := operator(actor); err != nil {
+		return err
+	}
+	a, err := s.store.AccountByName(ctx, strings.ToLower(strings.TrimSpace(name)))
+	if fault.Is(err, fault.NotFound) {
+		return fault.New(fault.NotFound, "There is no account %q.", name)
+	}
+	if err != nil {
+		return err
+	}
+	if a.ID == actor.ID && !at.IsZero() {
+		return fault.New(fault.Conflict, "You cannot disable yourself. Let another operator do it.")
+	}
+	if err := s.store.SetDisabled(ctx, a.ID, at, actor); err != nil {
+		return err
+	}
+	if !at.IsZero() {
+		s.watch.end(a.ID)
+	}
+	select {
+	case s.ended <- a.ID:
+	default:
+	}
+	return nil
+}
+
+// ResetLink makes a link that lets its bearer set the account's password, and
+// voids earlier ones.
+func (s *Service) ResetLink(ctx context.Context, actor ident.Actor, name string) (string, error) {
+	if err := operator(actor); err != nil {
+		return "", err
+	}
+	a, err := s.store.AccountByName(ctx, strings.ToLower(strings.TrimSpace(name)))
+	if err != nil {
+		return "", err
+	}
+	return s.resetLink(ctx, a)
+}
+
+func (s *Service) resetLink(ctx context.Context, a Account) (string, error) {
+	if _, err := s.store.DeleteCredentials(ctx, a.ID, "", ResetCredential); err != nil {
+		return "", err
+	}
+	secret, err := s.issue(ctx, Credential{Kind: ResetCredential, AccountID: a.ID}, ident.LinkPrefix, resetLife)
+	if err != nil {
+		return "", err
+	}
+	return s.cfg.URL + "/reset?link=" + secret, nil
+}
+
+// MailReset sends a reset link to the account's mail address, where the
+// portal can mail. The answer is the same whether the account exists.
+func (s *Service) MailReset(ctx context.Context, actor ident.Actor, name string) error {
+	if s.cfg.Mailer == nil {
+		return fault.New(fault.Unavailable, "This portal sends no mail. Ask its operator for a reset link.")
+	}
+	if wait, ok := s.loginsByName.Allow(strings.ToLower(name) + "|mail"); !ok {
+		return fault.Limited(wait, "Too many requests for this account. Wait a moment.")
+	}
+	if wait, ok := s.loginsByAddr.Allow(actor.Addr); !ok {
+		return fault.Limited(wait, "Too many attempts from your address. Wait a moment and try again.")
+	}
+	a, err := s.store.AccountByName(ctx, strings.ToLower(strings.TrimSpace(name)))
+	if fault.Is(err, fault.NotFound) || err == nil && (a.Email == "" || a.Disabled()) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	link, err := s.resetLink(ctx, a)
+	if err != nil {
+		return err
+	}
+	return s.cfg.Mailer.Send(ctx, a.Email, "Set a new password",
+		"Somebody asked to set a new password for "+a.Name+" on "+s.cfg.URL+".\n\n"+link+"\n\nThe link works once, for 24 hours. If it was not you, do nothing.\n")
+}
+
+// Reset sets a new password by a reset link, ends all sessions, and returns
+// the account.
+func (s *Service) Reset(ctx context.Context, actor ident.Actor, secret, password string) (Account, error) {
+	if wait, ok := s.loginsByAddr.Allow(actor.Addr); !ok {
+		return Account{}, fault.Limited(wait, "Too many attempts from your address. Wait a moment and try again.")
+	}
+	hash := ident.HashSecret(strings.TrimSpace(secret))
+	c, a, err := s.store.CredentialByHash(ctx, hash)
+	if fault.Is(err, fault.NotFound) || err == nil && (c.Kind != ResetCredential || a.Disabled()) {
+		return Account{}, fault.New(fault.NotFound, "This link is unknown, used or expired. Ask for a new one.")
+	}
+	if err != nil {
+		return Account{}, err
+	}
+	var check fault.Check
+	if err := CheckPassword(password, a.Name); err != nil {
+		check.Field(false, "password", "%s", err)
+	}
+	if err := check.Err(); err != nil {
+		return Account{}, err
+	}
+	return a, s.setPassword(ctx, a.ID, password, "", hash)
+}
+
+// Invitation makes an invitation and returns its secret.
+func (s *Service) Invitation(ctx context.Context, actor ident.Actor, label string) (string, error) {
+	if err := operator(actor); err != nil {
+		return "", err
+	}
+	if len(label) > 100 {
+		return "", &fault.Error{Kind: fault.Invalid, Safe: "The note is too long.", Fields: map[string]string{"label": "use at most 100 characters"}}
+	}
+	return s.issue(ctx, Credential{Kind: InviteCredential, Label: label}, ident.InvitePrefix, inviteLife)
+}
+
+// Invitations lists the open invitations.
+func (s *Service) Invitations(ctx context.Context, actor ident.Actor) ([]Credential, error) {
+	if err := operator(actor); err != nil {
+		return nil, err
+	}
+	return s.store.ListCredentials(ctx, "", InviteCredential)
+}
+
+// RevokeInvitation makes an open invitation void.
+func (s *Service) RevokeInvitation(ctx context.Context, actor ident.Actor, id string) error {
+	if err := operator(actor); err != nil {
+		return err
+	}
+	ids, err := s.store.DeleteCredentials(ctx, "", id, InviteCredential)
+	if err == nil && len(ids) == 0 {
+		return fault.New(fault.NotFound, "There is no such invitation.")
+	}
+	return err
+}

@@ -1,0 +1,106 @@
+package account
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"unicode/utf8"
+
+	"github.com/alexedwards/argon2id"
+)
+
+// Bounds of a password, in characters and bytes.
+const (
+	minPassword      = 10
+	maxPassword      = 256
+	maxPasswordBytes = 1024
+)
+
+// MinPassword is the fewest characters a password has, for forms to say.
+const MinPassword = minPassword
+
+// hashParams are OWASP's minimum for argon2id: 19 MiB, two passes, one
+// thread. They are fixed so that the cost does not depend on the machine.
+var hashParams = argon2id.Params{Memory: 19 * 1024, Iterations: 2, Parallelism: 1, SaltLength: 16, KeyLength: 32}
+
+// hashesAtOnce bounds the memory and CPU that sign-ins can take.
+const hashesAtOnce = 2
+
+// hasher runs argon2id for at most hashesAtOnce callers at a time.
+type hasher struct {
+	slots chan struct{}
+	// decoy is compared for unknown names, so that they take as long.
+	decoy func() string
+}
+
+func newHasher() *hasher {
+	return &hasher{
+		slots: make(chan struct{}, hashesAtOnce),
+		decoy: sync.OnceValue(func() string {
+			h, err := argon2id.CreateHash("nobody knows this password", &hashParams)
+			if err != nil {
+				panic(err) // crypto/rand never fails
+			}
+			return h
+		}),
+	}
+}
+
+func (h *hasher) enter(ctx context.Context) error {
+	select {
+	case h.slots <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (h *hasher) leave() { <-h.slots }
+
+func (h *hasher) hash(ctx context.Context, password string) (string, error) {
+	if err := h.enter(ctx); err != nil {
+		return "", err
+	}
+	defer h.leave()
+	return argon2id.CreateHash(password, &hashParams)
+}
+
+// matches compares password with hash; an empty hash takes as long and never
+// matches.
+func (h *hasher) matches(ctx context.Context, password, hash string) (bool, error) {
+	if len(password) > maxPasswordBytes {
+		return false, nil
+	}
+	if err := h.enter(ctx); err != nil {
+		return false, err
+	}
+	defer h.leave()
+	if hash == "" {
+		_, err := argon2id.ComparePasswordAndHash(password, h.decoy())
+		return false, err
+	}
+	return argon2id.ComparePasswordAndHash(password, hash)
+}
+
+// CheckPassword says what is wrong with a new password, or nil.
+func CheckPassword(password, name string) error {
+	switch n := utf8.RuneCountInString(password); {
+	case n < minPassword || n > maxPassword || len(password) > maxPasswordBytes:
+		return fmt.Errorf("use %d to %d characters", minPassword, maxPassword)
+	case !utf8.ValidString(password):
+		return fmt.Errorf("use text (UTF-8)")
+	case password == name || onlyOneRune(password):
+		return fmt.Errorf("choose something harder to guess")
+	}
+	return nil
+}
+
+func onlyOneRune(s string) bool {
+	first, _ := utf8.DecodeRuneInString(s)
+	for _, r := range s {
+		if r != first {
+			return false
+		}
+	}
+	return true
+}

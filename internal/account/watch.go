@@ -1,0 +1,69 @@
+package account
+
+import (
+	"context"
+	"sync"
+
+	"agentsite/internal/ident"
+)
+
+// watchers ends long-lived streams when the right they were opened with ends.
+type watchers struct {
+	mu   sync.Mutex // guards keys
+	keys map[string]map[*watcher]struct{}
+}
+
+type watcher struct{ cancel context.CancelFunc }
+
+func newWatchers() *watchers {
+	return &watchers{keys: make(map[string]map[*watcher]struct{})}
+}
+
+// end cancels everything opened with one of the account or credential ids.
+func (w *watchers) end(ids ...string) {
+	var cancels []context.CancelFunc
+	w.mu.Lock()
+	for _, id := range ids {
+		for x := range w.keys[id] {
+			cancels = append(cancels, x.cancel)
+		}
+	}
+	w.mu.Unlock()
+	for _, c := range cancels {
+		c()
+	}
+}
+
+// Guard returns a context that ends at once when the actor's account is
+// disabled or the credential it came with is revoked. The caller must call
+// stop when the stream is over.
+func (s *Service) Guard(ctx context.Context, actor ident.Actor) (guarded context.Context, stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	x := &watcher{cancel: cancel}
+	var ids []string
+	for _, id := range []string{actor.ID, actor.Credential} {
+		if id != "" && (len(ids) == 0 || ids[0] != id) {
+			ids = append(ids, id)
+		}
+	}
+	w := s.watch
+	w.mu.Lock()
+	for _, id := range ids {
+		if w.keys[id] == nil {
+			w.keys[id] = make(map[*watcher]struct{})
+		}
+		w.keys[id][x] = struct{}{}
+	}
+	w.mu.Unlock()
+	return ctx, func() {
+		cancel()
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		for _, id := range ids {
+			delete(w.keys[id], x)
+			if len(w.keys[id]) == 0 {
+				delete(w.keys, id)
+			}
+		}
+	}
+}

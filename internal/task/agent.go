@@ -1,0 +1,107 @@
+package task
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+)
+
+// ErrShutdown is the cause of a call's context when the portal stops: the task
+// goes on after the next start, so the far side is not told to stop.
+var ErrShutdown = errors.New("the portal stops")
+
+// Agent runs tasks: every kind of agent is reached or executed through this
+// one interface, and every implementation passes the conformance kit in
+// agentruntime/agenttest.
+//
+// Run does the work of one call and returns its outcome exactly once. While it
+// runs it may use out; after it has returned it must not. When ctx ends Run
+// must return within 500 ms, having told the far side to stop where the
+// protocol can; the outcome is then ignored, the text streamed so far is kept.
+// An error is a failed task: a *fault.Error's safe sentence is shown to the
+// caller, any other error is logged and shown as a generic sentence. Run must
+// not panic, and must bound what it reads; it is called concurrently.
+type Agent interface {
+	Run(ctx context.Context, call Call, out Sink) (Result, error)
+}
+
+// Sink takes what an agent produces before its outcome. Its methods may be
+// called from one goroutine at a time.
+type Sink interface {
+	// Text appends to the answer that readers see growing. It is live, not
+	// durable: the Result's parts are what stays.
+	Text(delta string)
+	// Replace discards the text so far and starts again with text.
+	Replace(text string)
+	// Status tells readers in a few words what the agent is doing.
+	Status(text string)
+	// Artifact adds an artifact, or replaces the one with the same id.
+	Artifact(a Artifact)
+	// Checkpoint stores state durably before it returns. After a restart the
+	// next attempt finds it in Call.Checkpoint. A driver stores its
+	// idempotency key, or the far side's task id, here before it relies on it.
+	Checkpoint(ctx context.Context, state json.RawMessage) error
+}
+
+// Call is one task as its agent is asked to do it.
+type Call struct {
+	TaskID         string
+	ConversationID string
+	// MessageID is the id of the asking message: the idempotency key towards
+	// agents that know such a thing.
+	MessageID string
+	Agent     Target
+	Caller    Caller
+	// Parts is what is asked now; History what was said before, oldest first,
+	// already cut to what may go along.
+	Parts   []Part
+	History []Turn
+	// Attempt is 1 the first time. Checkpoint is nil unless stored earlier.
+	Attempt    int
+	Checkpoint json.RawMessage
+	// Previous is the last checkpoint of this agent's earlier task in the same
+	// conversation, nil when there is none: a driver finds the far side's
+	// context there. Attempt 1 with a Checkpoint is a task that waited for
+	// input and now got it: Parts is that input.
+	Previous json.RawMessage
+}
+
+// Target is the agent as its driver needs it. Secret is opened only for the
+// call and must go nowhere but to the agent's own origin.
+type Target struct {
+	ID       string
+	Name     string
+	Handle   string
+	Kind     string
+	Endpoint string
+	Config   json.RawMessage
+	Secret   string
+}
+
+// Caller is who asks, as far as an agent may know.
+type Caller struct {
+	Kind   string // guest, person, operator, agent
+	Handle string
+	ID     string
+}
+
+// Turn is one earlier message of the conversation. Mine is true for what this
+// same agent said.
+type Turn struct {
+	Mine    bool
+	Speaker string
+	Parts   []Part
+}
+
+// Result is how a call ended. State is one of Completed, Failed, Rejected,
+// InputRequired, AuthRequired.
+type Result struct {
+	State  State
+	Parts  []Part
+	Reason string
+}
+
+// Done returns a Completed result with one text part.
+func Done(text string) Result {
+	return Result{State: Completed, Parts: []Part{TextPart(text)}}
+}

@@ -1,0 +1,210 @@
+package task
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"agentsite/internal/fault"
+	"agentsite/internal/ident"
+)
+
+// Filter selects tasks of one caller.
+type Filter struct {
+	CallerKind string
+	CallerID   string
+	// ConversationID and State narrow the list when set.
+	ConversationID string
+	State          State
+	// Before is the id after which the next page starts; tasks come newest
+	// first.
+	Before string
+	Limit  int
+}
+
+// Reads finds tasks; absent ones are NotFound faults.
+type Reads interface {
+	TaskByID(ctx context.Context, id string) (Task, error)
+	ListTasks(ctx context.Context, f Filter) ([]Task, error)
+	// ActiveTasks returns tasks that have not ended, of a conversation or of
+	// a caller; the empty string selects nothing by that side.
+	ActiveTasks(ctx context.Context, conversationID, callerID string) ([]Task, error)
+}
+
+// Queue is the durable work list of the runtime.
+type Queue interface {
+	// Claim hands over up to limit submitted tasks that wait in the outbox,
+	// oldest first, as working, each with one attempt more and a fence.
+	Claim(ctx context.Context, fence int64, limit int) ([]Task, error)
+	// Release puts back into the queue what another process had claimed and
+	// not finished: whatever has a fence other than the given one.
+	Release(ctx context.Context, fence int64) (int, error)
+	// SaveCheckpoint stores a driver's state; a Conflict fault when the task
+	// has ended.
+	SaveCheckpoint(ctx context.Context, id string, state json.RawMessage) error
+	// LastCheckpoint is the newest checkpoint of the agent in that
+	// conversation, before the given task; nil when there is none.
+	LastCheckpoint(ctx context.Context, conversationID, agentID, before string) (json.RawMessage, error)
+}
+
+// Runner is the runtime as services see it: told that work waits, and asked
+// to stop work.
+type Runner interface {
+	// Wake tells that tasks wait in the queue. It never blocks.
+	Wake()
+	// Stop asks the running task to end as canceled and reports whether it
+	// was running here.
+	Stop(taskID string) bool
+}
+
+// Ender ends a task that is not running; implemented by the service that owns
+// transcripts, because every end is a message.
+type Ender interface {
+	EndTask(ctx context.Context, t Task, r Result) error
+}
+
+// Service is who may see and stop tasks. Create it with NewService.
+type Service struct {
+	store  Reads
+	runner Runner
+	ender  Ender
+}
+
+// NewService returns a service over its ports.
+func NewService(store Reads, runner Runner, ender Ender) *Service {
+	return &Service{store, runner, ender}
+}
+
+func allowed(actor ident.Actor) error {
+	if actor.ID == "" {
+		return fault.New(fault.Unauthenticated, "Sign in to see tasks.")
+	}
+	if !actor.May(ident.Tasks) {
+		return fault.New(fault.Forbidden, "This token lacks the scope %q.", ident.Tasks)
+	}
+	return nil
+}
+
+// Get returns one of the actor's own tasks.
+func (s *Service) Get(ctx context.Context, actor ident.Actor, id string) (Task, error) {
+	if err := allowed(actor); err != nil {
+		return Task{}, err
+	}
+	none := fault.New(fault.NotFound, "You have no task %q.", id)
+	if !ident.ValidID(id) {
+		return Task{}, none
+	}
+	t, err := s.store.TaskByID(ctx, id)
+	if fault.Is(err, fault.NotFound) || err == nil && t.CallerID != actor.ID {
+		return Task{}, none
+	}
+	return t, err
+}
+
+// List returns the actor's own tasks, newest first, and the cursor of the
+// next page, empty at the end.
+func (s *Service) List(ctx context.Context, actor ident.Actor, conversationID string, state State, cursor string, limit int) ([]Task, string, error) {
+	if err := allowed(actor); err != nil {
+		return nil, "", err
+	}
+	if limit == 0 {
+		limit = 50
+	}
+	var c fault.Check
+	c.Field(limit >= 1 && limit <= 100, "limit", "use 1 to 100")
+	c.Field(cursor == "" || ident.ValidID(cursor), "cursor", "is not a cursor of this list")
+	if err := c.Err(); err != nil {
+		return nil, "", err
+	}
+	list, err := s.store.ListTasks(ctx, Filter{CallerKind: string(actor.Kind), CallerID: actor.ID, ConversationID: conversationID, State: state, Before: cursor, Limit: limit + 1})
+	if err != nil {
+		return nil, "", err
+	}
+	next := ""
+	if len(list) > limit {
+		list = list[:limit]
+		next = list[limit-1].ID
+	}
+	return list, next, nil
+}
+
+// Cancel stops one of the actor's own tasks. A task that has ended is a
+// Conflict fault.
+func (s *Service) Cancel(ctx context.Context, actor ident.Actor, id string) (Task, error) {
+	t, err := s.Get(ctx, actor, id)
+	if err != nil {
+		return Task{}, err
+	}
+	if t.State.Terminal() {
+		return t, fault.New(fault.Conflict, "The task has ended already: %s.", t.State)
+	}
+	if err := s.stop(ctx, t, "Stopped by "+who(actor)+"."); err != nil {
+		return Task{}, err
+	}
+	return s.settled(ctx, id)
+}
+
+// settleWait is how long a cancel waits for a running agent to let go; agents
+// must within 500 ms.
+const settleWait = 2 * time.Second
+
+// settled waits a moment for the task to reach its end.
+func (s *Service) settled(ctx context.Context, id string) (Task, error) {
+	ctx, cancel := context.WithTimeout(ctx, settleWait)
+	defer cancel()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		t, err := s.store.TaskByID(context.WithoutCancel(ctx), id)
+		if err != nil || t.State.Terminal() {
+			return t, err
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return t, nil
+		}
+	}
+}
+
+func who(actor ident.Actor) string {
+	if actor.Name != "" {
+		return actor.Name
+	}
+	return "the visitor"
+}
+
+func (s *Service) stop(ctx context.Context, t Task, reason string) error {
+	if s.runner.Stop(t.ID) {
+		return nil
+	}
+	err := s.ender.EndTask(ctx, t, Result{State: Canceled, Reason: reason})
+	if fault.Is(err, fault.Conflict) {
+		return nil // it ended meanwhile
+	}
+	return err
+}
+
+// StopConversation stops whatever is working in a conversation. The caller
+// has checked that the actor is a member of it.
+func (s *Service) StopConversation(ctx context.Context, actor ident.Actor, conversationID string) (int, error) {
+	return s.stopAll(ctx, conversationID, "", "Stopped by "+who(actor)+".")
+}
+
+// StopCaller stops all work an account asked for, when the account ends.
+func (s *Service) StopCaller(ctx context.Context, callerID string) (int, error) {
+	return s.stopAll(ctx, "", callerID, "The account that asked for this was disabled.")
+}
+
+func (s *Service) stopAll(ctx context.Context, conversationID, callerID, reason string) (int, error) {
+	list, err := s.store.ActiveTasks(ctx, conversationID, callerID)
+	if err != nil {
+		return 0, err
+	}
+	for _, t := range list {
+		if err := s.stop(ctx, t, reason); err != nil {
+			return 0, err
+		}
+	}
+	return len(list), nil
+}
