@@ -1,0 +1,78 @@
+package bm25
+
+import "math/bits"
+
+// Bits is a set of document ids. Operations on two sets accept different
+// lengths; missing words count as zero.
+type Bits []uint64
+
+// Has reports whether id is in the set.
+func (b Bits) Has(id int) bool {
+	w := uint(id) >> 6
+	return w < uint(len(b)) && b[w]&(1<<(uint(id)&63)) != 0
+}
+
+// Add puts id into the set, growing it as needed.
+func (b *Bits) Add(id int) {
+	for id>>6 >= len(*b) {
+		*b = append(*b, 0)
+	}
+	(*b)[id>>6] |= 1 << (uint(id) & 63)
+}
+
+// Drop takes id out of the set.
+func (b Bits) Drop(id int) {
+	if id>>6 < len(b) {
+		b[id>>6] &^= 1 << (uint(id) & 63)
+	}
+}
+
+// Count returns the size of the set.
+func (b Bits) Count() int {
+	n := 0
+	for _, w := range b {
+		n += bits.OnesCount64(w)
+	}
+	return n
+}
+
+// CountAnd returns the size of the intersection with o.
+func (b Bits) CountAnd(o Bits) int {
+	if len(o) < len(b) {
+		b, o = o, b
+	}
+	o = o[:len(b)]
+	n := 0
+	for i, w := range b {
+		n += bits.OnesCount64(w & o[i])
+	}
+	return n
+}
+
+// And keeps only what is also in o.
+func (b Bits) And(o Bits) {
+	k := min(len(b), len(o))
+	for i, w := range o[:k] {
+		b[i] &= w
+	}
+	clear(b[k:])
+}
+
+// AndNot takes out everything that is in o.
+func (b Bits) AndNot(o Bits) {
+	for i, w := range o[:min(len(b), len(o))] {
+		b[i] &^= w
+	}
+}
+
+// Each calls yield with every id in ascending order until it returns false.
+func (b Bits) Each(yield func(id int) bool) {
+	for i, w := range b {
+		for w != 0 {
+			if !yield(i<<6 + bits.TrailingZeros64(w)) {
+				return
+			}
+			w &= w - 1
+		}
+	}
+}

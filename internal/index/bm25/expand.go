@@ -1,0 +1,236 @@
+package bm25
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// What other words a typed word may stand for, and for how much.
+const (
+	weightJoined = 0.9 // chat bot for chatbot
+	weightPrefix = 0.5
+	weightNear   = 0.6 // divided by the distance
+
+	minPrefixRunes = 2
+	maxPrefixScan  = 1024  // words of the dictionary looked at
+	maxPrefixTerms = 24    // the most frequent ones are searched
+	maxPrefixDocs  = 20000 // postings they may have together
+	maxNearTerms   = 8
+
+	rareShare    = 20000 // a word in fewer than one of so many documents is rare
+	rareMultiple = 10    // and stands aside for one so much more frequent
+)
+
+// alternative is one term a typed word may stand for, and what an impact of
+// 1 in it is worth.
+type alternative struct {
+	term  uint32
+	worth float32
+}
+
+// wanted is one typed word: a document scores the best of the alternatives.
+type wanted struct {
+	alts []alternative // best worth first
+	idf  float32       // what the word counts for coordination
+}
+
+func (x *Index) idf(df int) float64 {
+	df = min(df, x.n)
+	return math.Log1p((float64(x.n-df) + 0.5) / (float64(df) + 0.5))
+}
+
+// candidate is a term on its way to become an alternative.
+type candidate struct {
+	term     uint32
+	df       int
+	distance int
+	text     string
+}
+
+// better orders candidates: near before far, frequent before rare.
+func better(a, b candidate) int {
+	return cmp.Or(cmp.Compare(a.distance, b.distance), cmp.Compare(b.df, a.df), strings.Compare(a.text, b.text))
+}
+
+// best keeps the first most candidates in the order of better, one per term.
+type best struct {
+	list []candidate
+	most int
+}
+
+func (b *best) offer(c candidate) {
+	if len(b.list) == b.most && better(c, b.list[len(b.list)-1]) >= 0 {
+		return
+	}
+	if i := slices.IndexFunc(b.list, func(o candidate) bool { return o.term == c.term }); i >= 0 {
+		if better(c, b.list[i]) >= 0 {
+			return
+		}
+		b.list = slices.Delete(b.list, i, i+1)
+	}
+	i, _ := slices.BinarySearchFunc(b.list, c, better)
+	b.list = slices.Insert(b.list, i, c)
+	if len(b.list) > b.most {
+		b.list = b.list[:b.most]
+	}
+}
+
+// want expands one typed word. The compounds, if any, are other ways to
+// write it together with its neighbours.
+func (x *Index) want(text string, prefix, near bool, compounds ...string) wanted {
+	exact := x.words.termOf([]byte(text))
+	exactDocs := x.words.df(exact)
+	var w wanted
+	add := func(term uint32, weight, cap float64) {
+		if term == 0 || slices.ContainsFunc(w.alts, func(a alternative) bool { return a.term == term }) {
+			return
+		}
+		w.alts = append(w.alts, alternative{term, float32(min(x.idf(x.words.df(term)), cap) * weight)})
+	}
+	limit := math.Inf(1)
+	if exact != 0 {
+		limit = x.idf(exactDocs)
+		w.idf = float32(limit)
+		add(exact, 1, limit)
+	}
+	for _, c := range compounds {
+		add(x.words.termOf([]byte(c)), weightJoined, math.Inf(1))
+	}
+	var others []candidate
+	if prefix {
+		others = x.completions(text, exact)
+	}
+	switch {
+	case !near || len(w.alts) > 0 && exact == 0:
+	case exact == 0 && len(others) == 0, exact != 0 && exactDocs*rareShare <= x.n:
+		others = append(others, x.nearby(text, tolerance(text), exact, max(1, exactDocs*rareMultiple))...)
+	}
+	if exact == 0 {
+		// The word weighs as much as all it may stand for.
+		docs := 0
+		for _, c := range others {
+			docs += c.df
+		}
+		for _, a := range w.alts {
+			docs += x.words.df(a.term)
+		}
+		limit = x.idf(docs)
+		w.idf = float32(limit)
+	}
+	for _, c := range others {
+		weight := weightPrefix
+		if c.distance > 0 {
+			weight = weightNear / float64(c.distance)
+		}
+		add(c.term, weight, limit)
+	}
+	slices.SortStableFunc(w.alts, func(a, b alternative) int { return cmp.Compare(b.worth, a.worth) })
+	return w
+}
+
+// completions returns the most frequent terms that have a word starting
+// with text.
+func (x *Index) completions(text string, exact uint32) []candidate {
+	if utf8.RuneCountInString(text) < minPrefixRunes {
+		return nil
+	}
+	b := best{most: maxPrefixTerms}
+	scanned := 0
+	x.words.order.from(text, func(id uint32) bool {
+		word := x.words.list[id].text
+		if !strings.HasPrefix(word, text) {
+			return false
+		}
+		if t := x.words.termID[id]; t != exact {
+			b.offer(candidate{term: t, df: x.words.df(t), text: word})
+		}
+		scanned++
+		return scanned < maxPrefixScan
+	})
+	docs := 0
+	return slices.DeleteFunc(b.list, func(c candidate) bool {
+		if docs+c.df > maxPrefixDocs && docs > 0 {
+			return true
+		}
+		docs += c.df
+		return false
+	})
+}
+
+// tolerance is the number of edits forgiven in a word.
+func tolerance(text string) int {
+	switch n := utf8.RuneCountInString(text); {
+	case n >= 8:
+		return 2
+	case n >= 4:
+		return 1
+	}
+	return 0
+}
+
+// nearby returns the terms closest to text among those in at least minDocs
+// documents; all have the same distance.
+func (x *Index) nearby(text string, most int, exact uint32, minDocs int) []candidate {
+	if most == 0 {
+		return nil
+	}
+	b := best{most: maxNearTerms}
+	x.words.near.each(x.words.list, text, most, func(id uint32, distance int) {
+		t := x.words.termID[id]
+		if df := x.words.df(t); t != exact && df >= minDocs {
+			b.offer(candidate{term: t, df: df, distance: distance, text: x.words.list[id].text})
+		}
+	})
+	for i, c := range b.list {
+		if c.distance > b.list[0].distance {
+			return b.list[:i]
+		}
+	}
+	return b.list
+}
+
+// Suggest returns up to n words of the dictionary that are closest to words
+// of the text which no document has, further away than a query forgives.
+func (x *Index) Suggest(text string, n int) []string {
+	b := best{most: n}
+	for _, c := range parse(text).clauses {
+		if c.exclude {
+			continue
+		}
+		for _, p := range c.parts {
+			if x.words.termOf([]byte(p)) != 0 {
+				continue
+			}
+			found := 0
+			x.words.near.each(x.words.list, p, tolerance(p)+1, func(id uint32, distance int) {
+				t := x.words.termID[id]
+				b.offer(candidate{term: t, df: x.words.df(t), distance: distance, text: x.words.list[id].text})
+				found++
+			})
+			if found > 0 {
+				continue
+			}
+			// Nothing near: words that start alike.
+			for cut := len(p) - 1; cut >= 3; cut-- {
+				if !utf8.RuneStart(p[cut]) {
+					continue
+				}
+				if list := x.completions(p[:cut], 0); len(list) > 0 {
+					for _, c := range list {
+						c.distance = len(p) - cut + 1
+						b.offer(c)
+					}
+					break
+				}
+			}
+		}
+	}
+	words := make([]string, len(b.list))
+	for i, c := range b.list {
+		words[i] = c.text
+	}
+	return words
+}

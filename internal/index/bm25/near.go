@@ -1,0 +1,135 @@
+package bm25
+
+import (
+	"math/bits"
+	"unicode/utf8"
+)
+
+// neighbours finds words by near spelling. Words are kept by length with a
+// mask of their letters; an edit changes at most two bits of the mask, so
+// most words are ruled out by one exclusive-or over a dense array and only
+// the rest is compared. Words with digits are codes, not spellings, and are
+// left out.
+type neighbours struct {
+	byLength [maxNearLen + 1][]neighbour
+}
+
+type neighbour struct {
+	mask uint32
+	word uint32
+}
+
+const maxNearLen = 24 // runes; longer words are matched as written only
+
+// letters returns the mask and the number of runes of a word; 0 runes when
+// the word has no neighbours.
+func letters(text string) (mask uint32, n int) {
+	for _, r := range text {
+		if r >= '0' && r <= '9' {
+			return 0, 0
+		}
+		mask |= 1 << (uint32(r) & 31)
+		n++
+	}
+	if n < 3 || n > maxNearLen {
+		return 0, 0
+	}
+	return mask, n
+}
+
+func (x *neighbours) add(list []word, id uint32) {
+	mask, n := letters(list[id].text)
+	if n == 0 {
+		return
+	}
+	x.byLength[n] = append(x.byLength[n], neighbour{mask, id})
+	list[id].slot = uint32(len(x.byLength[n]))
+}
+
+func (x *neighbours) remove(list []word, id uint32) {
+	slot := list[id].slot
+	if slot == 0 {
+		return
+	}
+	n := utf8.RuneCountInString(list[id].text)
+	b := x.byLength[n]
+	last := b[len(b)-1]
+	b[slot-1] = last
+	list[last.word].slot = slot
+	x.byLength[n] = b[:len(b)-1]
+}
+
+// each calls yield with every word other than text at an edit distance of at
+// most most, in no particular order.
+func (x *neighbours) each(list []word, text string, most int, yield func(id uint32, distance int)) {
+	mask, n := letters(text)
+	if n == 0 {
+		return
+	}
+	var a, b [maxNearLen]rune
+	ra := a[:copyRunes(a[:], text)]
+	for l := max(3, n-most); l <= min(maxNearLen, n+most); l++ {
+		for _, c := range x.byLength[l] {
+			if bits.OnesCount32(mask^c.mask) > 2*most {
+				continue
+			}
+			rb := b[:copyRunes(b[:], list[c.word].text)]
+			if d := distance(ra, rb, most); d > 0 && d <= most {
+				yield(c.word, d)
+			}
+		}
+	}
+}
+
+func copyRunes(dst []rune, s string) int {
+	n := 0
+	for _, r := range s {
+		if n == len(dst) {
+			break
+		}
+		dst[n] = r
+		n++
+	}
+	return n
+}
+
+// distance counts insertions, deletions, replacements and swaps of adjacent
+// letters between two words of at most maxNearLen runes; it gives up with
+// most+1 as soon as the distance must exceed most.
+func distance(a, b []rune, most int) int {
+	for len(a) > 0 && len(b) > 0 && a[0] == b[0] {
+		a, b = a[1:], b[1:]
+	}
+	for len(a) > 0 && len(b) > 0 && a[len(a)-1] == b[len(b)-1] {
+		a, b = a[:len(a)-1], b[:len(b)-1]
+	}
+	if len(a) == 0 || len(b) == 0 {
+		return len(a) + len(b)
+	}
+	var rows [3][maxNearLen + 1]int
+	prev2, prev, cur := &rows[0], &rows[1], &rows[2]
+	for j := range len(b) + 1 {
+		prev[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		cur[0] = i
+		least := i
+		for j := 1; j <= len(b); j++ {
+			cost := 1
+			if a[i-1] == b[j-1] {
+				cost = 0
+			}
+			d := min(prev[j]+1, cur[j-1]+1, prev[j-1]+cost)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				d = min(d, prev2[j-2]+1)
+			}
+			cur[j] = d
+			least = min(least, d)
+		}
+		if least > most {
+			return most + 1
+		}
+		prev2, prev, cur = prev, cur, prev2
+	}
+	return prev[len(b)]
+}

@@ -1,0 +1,140 @@
+package bm25
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Bounds of a query.
+const (
+	maxQueryBytes = 1024
+	maxQueryWords = 16 // words and phrases that count; excluded ones apart
+)
+
+// query is what somebody typed, taken apart.
+type query struct {
+	clauses []clause
+}
+
+// clause is one word, a compound, or a phrase.
+type clause struct {
+	parts   []string // words in order
+	joined  string   // the compound written together, if there are parts
+	phrase  bool     // must occur, as written
+	exclude bool     // must not occur
+}
+
+// parse reads any text; there is nothing that is not a query.
+func parse(text string) query {
+	if len(text) > maxQueryBytes {
+		cut := maxQueryBytes
+		for cut > 0 && !utf8.RuneStart(text[cut]) {
+			cut--
+		}
+		text = text[:cut]
+	}
+	var q query
+	var wanted, excluded int
+	var t tokenizer
+	for text != "" {
+		r, size := utf8.DecodeRuneInString(text)
+		if unicode.IsSpace(r) {
+			text = text[size:]
+			continue
+		}
+		exclude := false
+		if r == '-' && len(text) > size {
+			if next, _ := utf8.DecodeRuneInString(text[size:]); !unicode.IsSpace(next) {
+				exclude = true
+				text = text[size:]
+				r, size = utf8.DecodeRuneInString(text)
+			}
+		}
+		var piece string
+		phrase := false
+		if isQuote(r) {
+			text = text[size:]
+			end, endSize := closingQuote(text)
+			if end < 0 {
+				if exclude { // an exclusion that is still being typed
+					break
+				}
+				continue // a quote that never closes is no quote
+			}
+			piece, text, phrase = text[:end], text[end+endSize:], true
+		} else {
+			end := strings.IndexFunc(text, func(r rune) bool { return unicode.IsSpace(r) || isQuote(r) })
+			if end < 0 {
+				end = len(text)
+			}
+			piece, text = text[:end], text[end:]
+		}
+		t.reset()
+		t.add(piece, maxQueryWords)
+		for _, c := range clauses(&t, phrase, exclude) {
+			n := &wanted
+			if exclude {
+				n = &excluded
+			}
+			if *n += max(1, len(c.parts)); *n <= maxQueryWords {
+				q.clauses = append(q.clauses, c)
+			}
+		}
+	}
+	return q
+}
+
+// clauses makes one clause of a phrase, and one of each word or compound of
+// anything else ("a,b" is two).
+func clauses(t *tokenizer, phrase, exclude bool) []clause {
+	var list []clause
+	var open clause
+	pending := 0 // parts not yet known to belong to a compound
+	for _, k := range t.toks {
+		word := string(t.text(k))
+		switch {
+		case phrase && !k.joined:
+			open.parts = append(open.parts, word)
+		case phrase:
+		case k.joined:
+			// The parts of this compound are the last clauses whose texts
+			// make it up.
+			c := clause{joined: word, exclude: exclude}
+			for n := 0; n < len(word) && pending > 0; pending-- {
+				last := list[len(list)-1]
+				list = list[:len(list)-1]
+				c.parts = append(last.parts, c.parts...)
+				n += len(last.parts[0])
+			}
+			pending = 0
+			list = append(list, c)
+		default:
+			list = append(list, clause{parts: []string{word}, exclude: exclude})
+			pending++
+		}
+	}
+	if phrase && len(open.parts) > 0 {
+		open.phrase, open.exclude = true, exclude
+		list = append(list, open)
+	}
+	return list
+}
+
+func isQuote(r rune) bool {
+	switch r {
+	case '"', '“', '”', '„', '«', '»':
+		return true
+	}
+	return false
+}
+
+// closingQuote returns where the next quote starts and its size, or -1.
+func closingQuote(s string) (int, int) {
+	for i, r := range s {
+		if isQuote(r) {
+			return i, utf8.RuneLen(r)
+		}
+	}
+	return -1, 0
+}

@@ -1,0 +1,170 @@
+package bm25
+
+// stem reduces an English word to the form its relatives share (translate,
+// translating, translation, translator → translat) by Porter's algorithm of
+// 1980. Words with anything but a–z, and words of up to three letters, stay
+// as they are. It may change w and returns a slice of it.
+func stem(w []byte) []byte {
+	if len(w) <= 3 {
+		return w
+	}
+	for _, c := range w {
+		if c < 'a' || c > 'z' {
+			return w
+		}
+	}
+	w = plural(w)
+	w = pastAndGerund(w)
+	if n := len(w); w[n-1] == 'y' && hasVowel(w[:n-1]) {
+		w[n-1] = 'i'
+	}
+	w = replaceSuffix(w, doubleSuffixes, 0)
+	w = replaceSuffix(w, simpleSuffixes, 0)
+	w = dropSuffix(w)
+	return tidy(w)
+}
+
+type rule struct{ from, to string }
+
+// The rules of steps 2 and 3; the first whose ending fits decides.
+var (
+	doubleSuffixes = []rule{
+		{"ational", "ate"}, {"ization", "ize"}, {"iveness", "ive"}, {"fulness", "ful"}, {"ousness", "ous"},
+		{"tional", "tion"}, {"biliti", "ble"}, {"entli", "ent"}, {"ousli", "ous"}, {"ation", "ate"},
+		{"alism", "al"}, {"aliti", "al"}, {"iviti", "ive"}, {"enci", "ence"}, {"anci", "ance"},
+		{"izer", "ize"}, {"abli", "able"}, {"alli", "al"}, {"ator", "ate"}, {"logi", "log"}, {"eli", "e"},
+	}
+	simpleSuffixes = []rule{
+		{"icate", "ic"}, {"ative", ""}, {"alize", "al"}, {"iciti", "ic"}, {"ical", "ic"}, {"ness", ""}, {"ful", ""},
+	}
+	lastSuffixes = []string{
+		"ement", "ance", "ence", "able", "ible", "ment", "ant", "ent", "ism", "ate", "iti", "ous", "ive", "ize",
+		"ion", "al", "er", "ic", "ou",
+	}
+)
+
+func plural(w []byte) []byte {
+	switch {
+	case ends(w, "sses"), ends(w, "ies"):
+		return w[:len(w)-2]
+	case ends(w, "ss"):
+		return w
+	case ends(w, "s"):
+		return w[:len(w)-1]
+	}
+	return w
+}
+
+func pastAndGerund(w []byte) []byte {
+	var s []byte
+	switch {
+	case ends(w, "eed"):
+		if measure(w[:len(w)-3]) > 0 {
+			return w[:len(w)-1]
+		}
+		return w
+	case ends(w, "ed") && hasVowel(w[:len(w)-2]):
+		s = w[:len(w)-2]
+	case ends(w, "ing") && hasVowel(w[:len(w)-3]):
+		s = w[:len(w)-3]
+	default:
+		return w
+	}
+	switch n := len(s); {
+	case ends(s, "at"), ends(s, "bl"), ends(s, "iz"):
+		return append(s, 'e')
+	case n > 1 && s[n-1] == s[n-2] && !vowel(s, n-1) && s[n-1] != 'l' && s[n-1] != 's' && s[n-1] != 'z':
+		return s[:n-1]
+	case measure(s) == 1 && shortEnd(s):
+		return append(s, 'e')
+	}
+	return s
+}
+
+// replaceSuffix applies the first rule that fits, if what is left has a
+// measure above least.
+func replaceSuffix(w []byte, rules []rule, least int) []byte {
+	for _, r := range rules {
+		if ends(w, r.from) {
+			if s := w[:len(w)-len(r.from)]; measure(s) > least {
+				return append(s, r.to...)
+			}
+			return w
+		}
+	}
+	return w
+}
+
+func dropSuffix(w []byte) []byte {
+	for _, suffix := range lastSuffixes {
+		if !ends(w, suffix) {
+			continue
+		}
+		s := w[:len(w)-len(suffix)]
+		if measure(s) > 1 && (suffix != "ion" || ends(s, "s") || ends(s, "t")) {
+			return s
+		}
+		return w
+	}
+	return w
+}
+
+// tidy is step 5: a final e, and the second l of ll.
+func tidy(w []byte) []byte {
+	if n := len(w); w[n-1] == 'e' {
+		s := w[:n-1]
+		if m := measure(s); m > 1 || m == 1 && !shortEnd(s) {
+			w = s
+		}
+	}
+	if ends(w, "ll") && measure(w) > 1 {
+		w = w[:len(w)-1]
+	}
+	return w
+}
+
+func ends(w []byte, suffix string) bool {
+	return len(w) >= len(suffix) && string(w[len(w)-len(suffix):]) == suffix
+}
+
+func vowel(w []byte, i int) bool {
+	switch w[i] {
+	case 'a', 'e', 'i', 'o', 'u':
+		return true
+	case 'y':
+		return i > 0 && !vowel(w, i-1)
+	}
+	return false
+}
+
+func hasVowel(w []byte) bool {
+	for i := range w {
+		if vowel(w, i) {
+			return true
+		}
+	}
+	return false
+}
+
+// measure is Porter's m: how often a vowel is followed by a consonant.
+func measure(w []byte) int {
+	m, was := 0, false
+	for i := range w {
+		v := vowel(w, i)
+		if was && !v {
+			m++
+		}
+		was = v
+	}
+	return m
+}
+
+// shortEnd is Porter's *o: consonant, vowel, consonant other than w, x, y.
+func shortEnd(w []byte) bool {
+	n := len(w)
+	if n < 3 || vowel(w, n-1) || !vowel(w, n-2) || vowel(w, n-3) {
+		return false
+	}
+	c := w[n-1]
+	return c != 'w' && c != 'x' && c != 'y'
+}

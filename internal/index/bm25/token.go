@@ -1,0 +1,183 @@
+package bm25
+
+import (
+	"unicode"
+	"unicode/utf8"
+)
+
+// Bounds of what is read: hostile texts cost no more than long ones.
+const (
+	maxWordBytes  = 48   // longer words are cut; nobody types them
+	maxFieldWords = 2000 // words beyond are not indexed
+	maxParts      = 8    // parts of one compound that are also joined
+)
+
+// token is one word of a text: its bytes in the tokenizer's buffer.
+type token struct {
+	from, to uint32
+	// joined marks the whole of a compound whose parts came just before it.
+	joined bool
+}
+
+// tokenizer splits text into lower-case words without diacritics. Words of
+// a compound (real-time, node.js, openAI) come out one by one, followed by
+// the compound written together. The zero value is ready; reset to reuse.
+type tokenizer struct {
+	buf  []byte
+	toks []token
+}
+
+func (t *tokenizer) reset() { t.buf, t.toks = t.buf[:0], t.toks[:0] }
+
+func (t *tokenizer) text(k token) []byte { return t.buf[k.from:k.to] }
+
+// class sorts runes by what they do to a word.
+type class uint8
+
+const (
+	space  class = iota // ends a word and a compound
+	lower               // letters and digits
+	upper               // letters that may start a part of a compound
+	joiner              // ends a word, not the compound, when between letters
+	inside              // dropped when between letters: it's, combining marks
+	alone               // a word by itself: scripts written without spaces
+)
+
+func classOf(r rune) class {
+	switch {
+	case r >= 'a' && r <= 'z' || r >= '0' && r <= '9':
+		return lower
+	case r >= 'A' && r <= 'Z':
+		return upper
+	case r == '-' || r == '_' || r == '.' || r == '\u2010' || r == '\u2011':
+		return joiner
+	case r == '\'' || r == '’' || r == '\u00AD' || r == '\u200D':
+		return inside
+	case r < 0x80:
+		return space
+	case unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana):
+		return alone
+	case unicode.IsUpper(r):
+		return upper
+	case unicode.IsLetter(r) || unicode.IsDigit(r):
+		return lower
+	case unicode.Is(unicode.Mn, r):
+		return inside
+	}
+	return space
+}
+
+// add appends the words of s, at most limit of them (compounds not counted),
+// and returns how many there were.
+func (t *tokenizer) add(s string, limit int) int {
+	words := 0
+	var (
+		first    = len(t.toks) // first part of the open compound
+		start    = len(t.buf)  // start of the open word
+		prev     = space
+		prevPrev = space
+	)
+	endWord := func() {
+		if len(t.buf) > start && words < limit {
+			t.toks = append(t.toks, token{from: uint32(start), to: uint32(len(t.buf))})
+			words++
+		}
+		start = len(t.buf)
+	}
+	endCompound := func() {
+		endWord()
+		if n := len(t.toks) - first; n > 1 && n <= maxParts {
+			from := len(t.buf)
+			for _, k := range t.toks[first:] {
+				t.buf = append(t.buf, t.text(k)...)
+			}
+			if len(t.buf)-from <= maxWordBytes {
+				t.toks = append(t.toks, token{from: uint32(from), to: uint32(len(t.buf)), joined: true})
+			} else {
+				t.buf = t.buf[:from]
+			}
+		}
+		first, start = len(t.toks), len(t.buf)
+	}
+	for i := 0; i < len(s) && words < limit; {
+		r, size := rune(s[i]), 1
+		if r >= utf8.RuneSelf {
+			r, size = utf8.DecodeRuneInString(s[i:])
+		}
+		next := i + size
+		c := classOf(r)
+		if prev == upper && r >= '0' && r <= '9' {
+			c = upper // GPT4 is one word
+		}
+		switch c {
+		case lower:
+			if prev == upper && prevPrev == upper && !lastS(s[i:]) {
+				t.splitLast(&start, endWord) // HTTPServer: http, server
+			}
+			t.write(r, start)
+		case upper:
+			if prev == lower {
+				endWord()
+			}
+			t.write(r, start)
+		case alone:
+			endCompound()
+			t.write(r, start)
+			endCompound()
+		case inside:
+			i = next
+			continue // keeps prev: it's becomes its
+		case joiner:
+			if prev != lower && prev != upper {
+				c = space
+				endCompound()
+			} else {
+				endWord()
+			}
+		case space:
+			endCompound()
+		}
+		prevPrev, prev = prev, c
+		i = next
+	}
+	endCompound()
+	return words
+}
+
+// write appends the folded rune to the open word unless that is full.
+func (t *tokenizer) write(r rune, start int) {
+	if len(t.buf)-start > maxWordBytes-2*utf8.UTFMax {
+		return
+	}
+	a, b := fold(r)
+	if a != 0 {
+		t.buf = utf8.AppendRune(t.buf, a)
+	}
+	if b != 0 {
+		t.buf = utf8.AppendRune(t.buf, b)
+	}
+}
+
+// splitLast ends the open word before its last rune, which starts the next.
+func (t *tokenizer) splitLast(start *int, endWord func()) {
+	_, size := utf8.DecodeLastRune(t.buf[*start:])
+	at := len(t.buf) - size
+	if at <= *start {
+		return
+	}
+	var tail [utf8.UTFMax]byte
+	n := copy(tail[:], t.buf[at:])
+	t.buf = t.buf[:at]
+	endWord()
+	t.buf = append(t.buf, tail[:n]...)
+}
+
+// lastS reports whether s starts with the plural s of an abbreviation: the
+// s of APIs followed by no further letter.
+func lastS(s string) bool {
+	if s[0] != 's' {
+		return false
+	}
+	r, _ := utf8.DecodeRuneInString(s[1:])
+	return len(s) == 1 || classOf(r) != lower && classOf(r) != upper
+}

@@ -1,0 +1,115 @@
+package bm25
+
+// words is the dictionary: every word as it was written and every stem, with
+// the postings of each stem. A word that is its own stem, as most rare ones
+// are, takes one entry. Entries live as long as some document uses them. Id 0
+// is no word; it marks gaps in a document.
+type words struct {
+	list   []word
+	termID []uint32 // of each word its stem, apart because phrases read it a lot
+	free   []uint32
+	byText map[string]uint32
+	order  sorted     // of the words, not of mere stems
+	near   neighbours // likewise
+
+	stemBuf []byte
+}
+
+type word struct {
+	text  string
+	refs  uint32 // occurrences in all documents, 0 of a mere stem
+	stems uint32 // words of which this is the stem, 0 of a mere word
+	slot  uint32 // place among the neighbours of its length, from 1
+	postings
+}
+
+func newWords() *words {
+	w := &words{list: make([]word, 1), termID: make([]uint32, 1), byText: make(map[string]uint32)}
+	w.order.key = func(id uint32) string { return w.list[id].text }
+	return w
+}
+
+// intern returns the id of a word, adding it when new, and counts one use.
+func (w *words) intern(text []byte) uint32 {
+	id, ok := w.byText[string(text)]
+	if ok && w.list[id].refs > 0 {
+		w.list[id].refs++
+		return id
+	}
+	if !ok {
+		id = w.enter(string(text))
+	}
+	w.list[id].refs = 1
+	w.order.insert(id)
+	w.near.add(w.list, id)
+
+	w.stemBuf = append(w.stemBuf[:0], text...)
+	st := stem(w.stemBuf)
+	t, ok := w.byText[string(st)]
+	if !ok {
+		t = w.enter(string(st))
+	}
+	w.list[t].stems++
+	w.termID[id] = t
+	return id
+}
+
+// enter adds an entry that nothing uses yet.
+func (w *words) enter(text string) uint32 {
+	var id uint32
+	if n := len(w.free); n > 0 {
+		id, w.free = w.free[n-1], w.free[:n-1]
+	} else {
+		id = uint32(len(w.list))
+		w.list = append(w.list, word{})
+		w.termID = append(w.termID, 0)
+	}
+	w.list[id].text = text
+	w.byText[text] = id
+	return id
+}
+
+// release takes back one use of a word and forgets it with the last one. The
+// postings of its documents must be gone before.
+func (w *words) release(id uint32) {
+	if w.list[id].refs--; w.list[id].refs > 0 {
+		return
+	}
+	w.near.remove(w.list, id)
+	w.order.remove(id)
+	t := w.termID[id]
+	w.termID[id] = 0
+	w.list[t].stems--
+	w.drop(t)
+	if id != t {
+		w.drop(id)
+	}
+}
+
+// drop forgets an entry unless something uses it.
+func (w *words) drop(id uint32) {
+	if e := &w.list[id]; e.refs == 0 && e.stems == 0 {
+		delete(w.byText, e.text)
+		*e = word{}
+		w.free = append(w.free, id)
+	}
+}
+
+// termOf returns the stem of a word that somebody typed, or 0 if no document
+// has a word of that stem.
+func (w *words) termOf(text []byte) uint32 {
+	if id, ok := w.byText[string(text)]; ok && w.list[id].refs > 0 {
+		return w.termID[id]
+	}
+	var buf [maxWordBytes]byte
+	if id, ok := w.byText[string(stem(append(buf[:0], text...)))]; ok && w.list[id].stems > 0 {
+		return id
+	}
+	return 0
+}
+
+// postings returns the documents of a stem.
+func (w *words) postings(term uint32) *postings { return &w.list[term].postings }
+
+// df is the number of documents of a stem.
+func (w *words) df(term uint32) int { return int(w.list[term].n) }
