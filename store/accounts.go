@@ -1,0 +1,258 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"agentsite/internal/account"
+	"agentsite/internal/clock"
+	"agentsite/internal/fault"
+	"agentsite/internal/ident"
+)
+
+var _ account.Store = (*DB)(nil)
+
+type accountRow struct {
+	ID           string `db:"id"`
+	Name         string `db:"name"`
+	PasswordHash string `db:"password_hash"`
+	Email        string `db:"email"`
+	Operator     bool   `db:"operator"`
+	DisabledAt   int64  `db:"disabled_at"`
+	CreatedAt    int64  `db:"created_at"`
+}
+
+func (r accountRow) account() account.Account {
+	return account.Account{ID: r.ID, Name: r.Name, PasswordHash: r.PasswordHash, Email: r.Email, Operator: r.Operator,
+		DisabledAt: clock.FromMilli(r.DisabledAt), CreatedAt: clock.FromMilli(r.CreatedAt)}
+}
+
+const accountColumns = "id, name, password_hash, email, operator, disabled_at, created_at"
+
+// takeName reserves a name for ever; a Conflict fault when it is taken.
+func (t *tx) takeName(name, kind, ref string, at int64) error {
+	_, err := t.exec(`INSERT INTO names (name, kind, ref, created_at) VALUES (?, ?, ?, ?)`, name, kind, ref, at)
+	return mapError(err)
+}
+
+// CreateAccount implements account.Accounts.
+func (d *DB) CreateAccount(ctx context.Context, a account.Account, spend string, kinds ...account.CredentialKind) error {
+	return d.write(ctx, func(t *tx) error {
+		if spend != "" {
+			if err := t.spend(spend, "", kinds...); err != nil {
+				return err
+			}
+		}
+		at := clock.Milli(a.CreatedAt)
+		if err := t.takeName(a.Name, "account", a.ID, at); err != nil {
+			return err
+		}
+		_, err := t.exec(`INSERT INTO accounts (id, name, password_hash, email, operator, created_at) VALUES (?, ?, ?, ?, ?, ?)`,
+			a.ID, a.Name, a.PasswordHash, a.Email, a.Operator, at)
+		return err
+	})
+}
+
+// spend uses up a credential; NotFound when it is not there any more.
+func (t *tx) spend(hash, accountID string, kinds ...account.CredentialKind) error {
+	var kind string
+	err := t.get(&kind, `SELECT kind FROM credentials WHERE hash = ? AND expires_at > ? AND COALESCE(account_id, '') = ?`,
+		hash, clock.Milli(clock.Now()), accountID)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return err
+	}
+	if err != nil || !slices.Contains(kinds, account.CredentialKind(kind)) {
+		return fault.New(fault.NotFound, "This link is unknown, used or expired. Ask for a new one.")
+	}
+	_, err = t.exec(`DELETE FROM credentials WHERE hash = ?`, hash)
+	return err
+}
+
+// AccountByName implements account.Accounts.
+func (d *DB) AccountByName(ctx context.Context, name string) (account.Account, error) {
+	var r accountRow
+	err := d.get(ctx, &r, `SELECT `+accountColumns+` FROM accounts WHERE name = ?`, name)
+	return r.account(), mapError(err)
+}
+
+// AccountByID implements account.Accounts.
+func (d *DB) AccountByID(ctx context.Context, id string) (account.Account, error) {
+	var r accountRow
+	err := d.get(ctx, &r, `SELECT `+accountColumns+` FROM accounts WHERE id = ?`, id)
+	return r.account(), mapError(err)
+}
+
+// ListAccounts implements account.Accounts.
+func (d *DB) ListAccounts(ctx context.Context, after string, limit int) ([]account.Account, error) {
+	var rows []accountRow
+	err := d.list(ctx, &rows, `SELECT `+accountColumns+` FROM accounts WHERE name > ? ORDER BY name LIMIT ?`, after, limit)
+	out := make([]account.Account, len(rows))
+	for i, r := range rows {
+		out[i] = r.account()
+	}
+	return out, mapError(err)
+}
+
+// SetDisabled implements account.Accounts.
+func (d *DB) SetDisabled(ctx context.Context, id string, at time.Time, by ident.Actor) error {
+	return d.write(ctx, func(t *tx) error {
+		if _, err := t.exec(`UPDATE accounts SET disabled_at = ? WHERE id = ?`, clock.Milli(at), id); err != nil {
+			return err
+		}
+		act := "account.enable"
+		if !at.IsZero() {
+			act = "account.disable"
+			if _, err := t.exec(`DELETE FROM credentials WHERE account_id = ?`, id); err != nil {
+				return err
+			}
+		}
+		return t.audit(by, act, id)
+	})
+}
+
+// audit notes a decision in the operator's log.
+func (t *tx) audit(by ident.Actor, act, subject string) error {
+	_, err := t.exec(`INSERT INTO audit (actor_kind, actor_id, act, subject, created_at) VALUES (?, ?, ?, ?, ?)`,
+		string(by.Kind), by.ID, act, subject, clock.Milli(clock.Now()))
+	return err
+}
+
+// CountOperators implements account.Store.
+func (d *DB) CountOperators(ctx context.Context) (int, error) {
+	var n int
+	err := d.get(ctx, &n, `SELECT COUNT(*) FROM accounts WHERE operator = 1 AND disabled_at = 0`)
+	return n, mapError(err)
+}
+
+// SetPassword implements account.Passwords.
+func (d *DB) SetPassword(ctx context.Context, id, hash, keep, spend string) error {
+	return d.write(ctx, func(t *tx) error {
+		if spend != "" {
+			if err := t.spend(spend, id, account.ResetCredential); err != nil {
+				return err
+			}
+		}
+		if _, err := t.exec(`UPDATE accounts SET password_hash = ? WHERE id = ?`, hash, id); err != nil {
+			return err
+		}
+		_, err := t.exec(`DELETE FROM credentials WHERE account_id = ? AND kind IN ('session', 'reset') AND id <> ?`, id, keep)
+		return err
+	})
+}
+
+// AddCredential implements account.Credentials.
+func (d *DB) AddCredential(ctx context.Context, c account.Credential) error {
+	return d.write(ctx, func(t *tx) error {
+		var owner any
+		if c.AccountID != "" {
+			owner = c.AccountID
+		}
+		_, err := t.exec(`INSERT INTO credentials (id, hash, kind, account_id, label, scopes, created_at, expires_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+			c.ID, c.Hash, string(c.Kind), owner, c.Label, joinScopes(c.Scopes), clock.Milli(c.CreatedAt), clock.Milli(c.ExpiresAt))
+		return err
+	})
+}
+
+func joinScopes(scopes []ident.Scope) string {
+	parts := make([]string, len(scopes))
+	for i, s := range scopes {
+		parts[i] = string(s)
+	}
+	return strings.Join(parts, " ")
+}
+
+func splitScopes(s string) []ident.Scope {
+	var out []ident.Scope
+	for _, p := range strings.Fields(s) {
+		out = append(out, ident.Scope(p))
+	}
+	return out
+}
+
+type credentialRow struct {
+	ID        string `db:"id"`
+	Hash      string `db:"hash"`
+	Kind      string `db:"kind"`
+	AccountID string `db:"account_id"`
+	Label     string `db:"label"`
+	Scopes    string `db:"scopes"`
+	CreatedAt int64  `db:"created_at"`
+	UsedAt    int64  `db:"used_at"`
+	ExpiresAt int64  `db:"expires_at"`
+
+	Name         string `db:"name"`
+	PasswordHash string `db:"password_hash"`
+	Operator     bool   `db:"operator"`
+	DisabledAt   int64  `db:"disabled_at"`
+}
+
+func (r credentialRow) credential() account.Credential {
+	return account.Credential{ID: r.ID, Hash: r.Hash, Kind: account.CredentialKind(r.Kind), AccountID: r.AccountID, Label: r.Label,
+		Scopes: splitScopes(r.Scopes), CreatedAt: clock.FromMilli(r.CreatedAt), UsedAt: clock.FromMilli(r.UsedAt), ExpiresAt: clock.FromMilli(r.ExpiresAt)}
+}
+
+// CredentialByHash implements account.Credentials.
+func (d *DB) CredentialByHash(ctx context.Context, hash string) (account.Credential, account.Account, error) {
+	var r credentialRow
+	err := d.get(ctx, &r, `SELECT c.id, c.hash, c.kind, COALESCE(c.account_id, '') AS account_id, c.label, c.scopes, c.created_at, c.used_at, c.expires_at,
+		COALESCE(a.name, '') AS name, COALESCE(a.password_hash, '') AS password_hash, COALESCE(a.operator, 0) AS operator, COALESCE(a.disabled_at, 0) AS disabled_at
+		FROM credentials c LEFT JOIN accounts a ON a.id = c.account_id
+		WHERE c.hash = ? AND c.expires_at > ?`, hash, clock.Milli(clock.Now()))
+	if err != nil {
+		return account.Credential{}, account.Account{}, mapError(err)
+	}
+	return r.credential(), account.Account{ID: r.AccountID, Name: r.Name, PasswordHash: r.PasswordHash, Operator: r.Operator, DisabledAt: clock.FromMilli(r.DisabledAt)}, nil
+}
+
+// ListCredentials implements account.Credentials.
+func (d *DB) ListCredentials(ctx context.Context, accountID string, kind account.CredentialKind) ([]account.Credential, error) {
+	var rows []credentialRow
+	err := d.list(ctx, &rows, `SELECT id, hash, kind, COALESCE(account_id, '') AS account_id, label, scopes, created_at, used_at, expires_at
+		FROM credentials WHERE account_id IS ? AND kind = ? AND expires_at > ? ORDER BY id LIMIT 1000`,
+		nullable(accountID), string(kind), clock.Milli(clock.Now()))
+	out := make([]account.Credential, len(rows))
+	for i, r := range rows {
+		out[i] = r.credential()
+	}
+	return out, mapError(err)
+}
+
+func nullable(s string) any {
+	if s == "" {
+		return nil
+	}
+	return s
+}
+
+// DeleteCredentials implements account.Credentials. What has expired goes
+// along.
+func (d *DB) DeleteCredentials(ctx context.Context, accountID, id string, kind account.CredentialKind) ([]string, error) {
+	var gone []string
+	err := d.write(ctx, func(t *tx) error {
+		gone = nil
+		if err := t.list(&gone, `SELECT id FROM credentials WHERE account_id IS ? AND kind = ? AND (? = '' OR id = ?)`,
+			nullable(accountID), string(kind), id, id); err != nil {
+			return err
+		}
+		for _, g := range gone {
+			if _, err := t.exec(`DELETE FROM credentials WHERE id = ?`, g); err != nil {
+				return err
+			}
+		}
+		_, err := t.exec(`DELETE FROM credentials WHERE expires_at <= ?`, clock.Milli(clock.Now()))
+		return err
+	})
+	return gone, err
+}
+
+// Touch implements account.Credentials.
+func (d *DB) Touch(ctx context.Context, id string, used, expires time.Time) error {
+	return d.write(ctx, func(t *tx) error {
+		_, err := t.exec(`UPDATE credentials SET used_at = ?, expires_at = ? WHERE id = ?`, clock.Milli(used), clock.Milli(expires), id)
+		return err
+	})
+}

@@ -1,0 +1,297 @@
+package store
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"agentsite/internal/ident"
+)
+
+// A backup is a tar with exactly these members in this order. The manifest
+// holds the hash of those after it, manifest.sha256 (readable by sha256sum -c)
+// that of the manifest.
+const (
+	manifestName    = "manifest.json"
+	manifestSumName = "manifest.sha256"
+
+	// backupFormat is raised when an older binary could not restore.
+	backupFormat = 1
+
+	maxManifestBytes = 64 << 10
+	maxKeyBytes      = 4 << 10
+	// maxDatabaseBytes is far above what one portal's disk holds; it bounds
+	// what a forged header can make us write.
+	maxDatabaseBytes = 1 << 40
+)
+
+// Manifest says what a backup holds.
+type Manifest struct {
+	Format    int            `json:"format"`
+	Schema    int64          `json:"schema"`
+	App       string         `json:"app"` // the version that made it
+	CreatedAt time.Time      `json:"created_at"`
+	Members   []Member       `json:"members"`
+	Rows      map[string]int `json:"rows"`
+}
+
+// Member is one file of a backup.
+type Member struct {
+	Name   string `json:"name"`
+	Size   int64  `json:"size"`
+	SHA256 string `json:"sha256"`
+}
+
+// memberNames are the files of a backup with the most bytes each may have.
+func memberNames() []Member {
+	return []Member{{Name: ident.PortalKeyFile, Size: maxKeyBytes}, {Name: ident.SealKeyFile, Size: maxKeyBytes}, {Name: FileName, Size: maxDatabaseBytes}}
+}
+
+// ErrDamaged is wrapped by errors about a backup that is not what was written.
+var ErrDamaged = errors.New("the backup is damaged or incomplete; use another one")
+
+func damaged(format string, args ...any) error {
+	return fmt.Errorf("%w (%s)", ErrDamaged, fmt.Sprintf(format, args...))
+}
+
+// packer writes the one encoding there is of a manifest and its members.
+type packer struct{ tw *tar.Writer }
+
+func newPacker(w io.Writer) packer { return packer{tar.NewWriter(w)} }
+
+func (p packer) header(name string, size int64, at time.Time) error {
+	return p.tw.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Size: size, Mode: 0o600, ModTime: at.Truncate(time.Second), Format: tar.FormatGNU})
+}
+
+func (p packer) small(name string, b []byte, at time.Time) error {
+	if err := p.header(name, int64(len(b)), at); err != nil {
+		return err
+	}
+	_, err := p.tw.Write(b)
+	return err
+}
+
+func manifestSum(manifest []byte) []byte {
+	return fmt.Appendf(nil, "%x  %s\n", sha256.Sum256(manifest), manifestName)
+}
+
+// pack writes the backup of the files in dir. It hashes what it writes again:
+// a file that changed since m was made fails.
+func pack(ctx context.Context, w io.Writer, m Manifest, dir string) error {
+	manifest, err := json.MarshalIndent(m, "", "  ")
+	if err != nil {
+		return err
+	}
+	p := newPacker(w)
+	if err := p.small(manifestName, manifest, m.CreatedAt); err != nil {
+		return err
+	}
+	for _, f := range m.Members {
+		if err := p.header(f.Name, f.Size, m.CreatedAt); err != nil {
+			return err
+		}
+		sum, err := copyFile(ctx, p.tw, filepath.Join(dir, f.Name))
+		if err != nil {
+			return err
+		}
+		if sum != f.SHA256 {
+			return fmt.Errorf("%s changed while it was backed up", f.Name)
+		}
+	}
+	if err := p.small(manifestSumName, manifestSum(manifest), m.CreatedAt); err != nil {
+		return err
+	}
+	return p.tw.Close()
+}
+
+// copyFile copies a file and returns its hash.
+func copyFile(ctx context.Context, w io.Writer, path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	h := sha256.New()
+	if _, err := io.Copy(io.MultiWriter(w, h), ctxReader{ctx, f}); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// ctxReader ends a long copy when ctx does.
+type ctxReader struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+func (c ctxReader) Read(b []byte) (int, error) {
+	if err := c.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return c.r.Read(b)
+}
+
+// unpack reads a backup into dir and refuses anything but what pack writes:
+// while it reads it packs the same content again, and every byte of the input
+// has to be the same, headers, padding and end included.
+func unpack(ctx context.Context, r io.Reader, dir string) (Manifest, error) {
+	u := &unpacker{got: sha256.New(), want: sha256.New(), dir: dir}
+	u.in = io.TeeReader(ctxReader{ctx, r}, u.got)
+	u.tr, u.again = tar.NewReader(u.in), newPacker(u.want)
+	m, err := u.run()
+	if cause := ctx.Err(); cause != nil {
+		return m, cause
+	}
+	return m, err
+}
+
+type unpacker struct {
+	in        io.Reader
+	got, want hash.Hash
+	tr        *tar.Reader
+	again     packer
+	dir       string
+}
+
+func (u *unpacker) run() (Manifest, error) {
+	var m Manifest
+	manifest, err := u.small(manifestName, maxManifestBytes)
+	if err != nil {
+		return m, err
+	}
+	if err := json.Unmarshal(manifest, &m); err != nil {
+		return m, damaged("its manifest cannot be read")
+	}
+	if m.Format > backupFormat {
+		return m, fmt.Errorf("the backup has format %d, this binary knows up to %d: use the newer agentsite", m.Format, backupFormat)
+	}
+	if err := checkManifest(m); err != nil {
+		return m, err
+	}
+	if newest := SchemaVersion(); m.Schema > newest {
+		return m, fmt.Errorf("the backup has schema %d, this binary knows up to %d: use the newer agentsite (it was made by %q)", m.Schema, newest, m.App)
+	}
+	if err := u.again.small(manifestName, manifest, m.CreatedAt); err != nil {
+		return m, damaged("its manifest is not ours")
+	}
+	for _, f := range m.Members {
+		if err := u.member(f, m.CreatedAt); err != nil {
+			return m, err
+		}
+	}
+	sum, err := u.small(manifestSumName, maxManifestBytes)
+	if err != nil {
+		return m, err
+	}
+	if !bytes.Equal(sum, manifestSum(manifest)) {
+		return m, damaged("its manifest does not have the hash it should")
+	}
+	if err := errors.Join(u.again.small(manifestSumName, sum, m.CreatedAt), u.again.tw.Close()); err != nil {
+		return m, err
+	}
+	// Whatever follows is read too: it must be the end and nothing else.
+	if _, err := u.tr.Next(); err != io.EOF {
+		return m, damaged("something follows its last member")
+	}
+	if _, err := io.Copy(io.Discard, u.in); err != nil {
+		return m, damaged("%v", err)
+	}
+	if !bytes.Equal(u.got.Sum(nil), u.want.Sum(nil)) {
+		return m, damaged("bytes between its members changed")
+	}
+	return m, nil
+}
+
+func checkManifest(m Manifest) error {
+	names := memberNames()
+	if m.Format < 1 || m.Schema < 1 || len(m.Members) != len(names) {
+		return damaged("its manifest is not one of ours")
+	}
+	for i, f := range m.Members {
+		if f.Name != names[i].Name || f.Size < 1 || f.Size > names[i].Size {
+			return damaged("its manifest names %q with %d bytes", f.Name, f.Size)
+		}
+	}
+	return nil
+}
+
+// next goes to the next member, which must have that name.
+func (u *unpacker) next(name string) (int64, error) {
+	h, err := u.tr.Next()
+	if err != nil {
+		return 0, damaged("%s: %v", name, err)
+	}
+	// Only what pack writes: no links, no sparse files that grow when read.
+	if h.Name != name || h.Typeflag != tar.TypeReg || h.Format != tar.FormatGNU {
+		return 0, damaged("%q stands where %s should", h.Name, name)
+	}
+	return h.Size, nil
+}
+
+func (u *unpacker) small(name string, maxBytes int64) ([]byte, error) {
+	size, err := u.next(name)
+	if err != nil {
+		return nil, err
+	}
+	if size > maxBytes {
+		return nil, damaged("%s is too long", name)
+	}
+	b := make([]byte, size)
+	if _, err := io.ReadFull(u.tr, b); err != nil {
+		return nil, damaged("%s: %v", name, err)
+	}
+	return b, nil
+}
+
+// member writes one file of the backup, private and on disk.
+func (u *unpacker) member(want Member, at time.Time) error {
+	size, err := u.next(want.Name)
+	if err != nil {
+		return err
+	}
+	if size != want.Size {
+		return damaged("%s has %d bytes instead of %d", want.Name, size, want.Size)
+	}
+	f, err := os.OpenFile(filepath.Join(u.dir, want.Name), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := u.again.header(want.Name, want.Size, at); err != nil {
+		return err
+	}
+	h := sha256.New()
+	out := &diskWriter{w: f}
+	if _, err := io.Copy(io.MultiWriter(out, h, u.again.tw), u.tr); err != nil {
+		if out.err != nil {
+			return fmt.Errorf("write %s: %w", want.Name, out.err)
+		}
+		return damaged("%s: %v", want.Name, err)
+	}
+	if hex.EncodeToString(h.Sum(nil)) != want.SHA256 {
+		return damaged("%s is not what was backed up", want.Name)
+	}
+	return errors.Join(f.Sync(), f.Close())
+}
+
+// diskWriter remembers that it was the disk that failed, not the backup.
+type diskWriter struct {
+	w   io.Writer
+	err error
+}
+
+func (d *diskWriter) Write(b []byte) (int, error) {
+	n, err := d.w.Write(b)
+	d.err = err
+	return n, err
+}

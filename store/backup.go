@@ -1,0 +1,138 @@
+package store
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"filippo.io/age"
+
+	"agentsite/internal/clock"
+	"agentsite/internal/ident"
+)
+
+// scryptLogN is age's own default: 256 MiB and about a second per guess.
+const scryptLogN = 18
+
+// BackupOptions say how a backup is written.
+type BackupOptions struct {
+	// Passphrase encrypts the backup with age; empty leaves it readable. A
+	// backup holds the portal's keys, so it is a secret either way.
+	Passphrase string
+	// App is the version of the program, for the manifest.
+	App string
+}
+
+// Backup writes everything the portal must not lose to w while it runs: the
+// database as of one moment at or after the call, and the key files beside it.
+// The copy is made in the data folder, which needs room for it, and verified
+// before the first byte is written to w. When Backup returns an error, what w
+// holds is useless.
+func (d *DB) Backup(ctx context.Context, w io.Writer, o BackupOptions) (Manifest, error) {
+	return d.backup(ctx, w, o, scryptLogN)
+}
+
+func (d *DB) backup(ctx context.Context, w io.Writer, o BackupOptions, logN int) (m Manifest, err error) {
+	dir, err := os.MkdirTemp(filepath.Dir(d.path), scratch) // mode 0700
+	if err != nil {
+		return m, fmt.Errorf("make room for the copy: %w", err)
+	}
+	defer os.RemoveAll(dir)
+	if m, err = d.snapshot(ctx, dir); err != nil {
+		return m, err
+	}
+	m.App = o.App
+	buf := bufio.NewWriterSize(w, 64<<10)
+	out := io.WriteCloser(nopCloser{buf})
+	if o.Passphrase != "" {
+		lock, err := age.NewScryptRecipient(o.Passphrase)
+		if err != nil {
+			return m, fmt.Errorf("encrypt the backup: %w", err)
+		}
+		lock.SetWorkFactor(logN)
+		if out, err = age.Encrypt(buf, lock); err != nil {
+			return m, fmt.Errorf("encrypt the backup: %w", err)
+		}
+	}
+	if err := pack(ctx, out, m, dir); err != nil {
+		return m, fmt.Errorf("write the backup: %w", err)
+	}
+	if err := errors.Join(out.Close(), buf.Flush()); err != nil {
+		return m, fmt.Errorf("write the backup: %w", err)
+	}
+	return m, nil
+}
+
+type nopCloser struct{ io.Writer }
+
+func (nopCloser) Close() error { return nil }
+
+// snapshot copies the portal's files to dir, verifies the copy and describes
+// it.
+func (d *DB) snapshot(ctx context.Context, dir string) (Manifest, error) {
+	m := Manifest{Format: backupFormat, CreatedAt: clock.Now()}
+	for _, name := range []string{ident.PortalKeyFile, ident.SealKeyFile} {
+		b, err := os.ReadFile(filepath.Join(filepath.Dir(d.path), name))
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, name), b, 0o600)
+		}
+		if err != nil {
+			return m, fmt.Errorf("back up the keys: %w", err)
+		}
+	}
+	if err := d.copyTo(ctx, filepath.Join(dir, FileName)); err != nil {
+		return m, fmt.Errorf("copy the database: %w", err)
+	}
+	report, err := Verify(ctx, dir)
+	if err == nil {
+		err = report.err()
+	}
+	if err != nil {
+		return m, fmt.Errorf("no backup was made; keep your earlier ones, and run `agentsite verify`: %w", err)
+	}
+	m.Rows = report.rows()
+	if m.Schema, err = schemaIn(ctx, filepath.Join(dir, FileName)); err != nil {
+		return m, err
+	}
+	for _, f := range memberNames() {
+		path := filepath.Join(dir, f.Name)
+		st, err := os.Stat(path)
+		if err != nil {
+			return m, err
+		}
+		if st.Size() > f.Size {
+			return m, fmt.Errorf("%s has %d bytes, more than a backup can hold", f.Name, st.Size())
+		}
+		sum, err := copyFile(ctx, io.Discard, path)
+		if err != nil {
+			return m, err
+		}
+		m.Members = append(m.Members, Member{Name: f.Name, Size: st.Size(), SHA256: sum})
+	}
+	return m, nil
+}
+
+// copyTo copies on a connection of its own, so that it takes none from the
+// pages.
+func (d *DB) copyTo(ctx context.Context, path string) error {
+	pool, err := connect(d.path, copyDSN(d.path), 1)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	c, err := pool.Connx(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	return copyInto(ctx, c, path)
+}
+
+// rows is what a manifest says of a database.
+func (r *Report) rows() map[string]int {
+	return map[string]int{"conversations": r.Conversations, "messages": r.Messages, "tasks": r.Tasks, "agents": r.Agents, "accounts": r.Accounts}
+}

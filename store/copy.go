@@ -1,0 +1,65 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/jmoiron/sqlx"
+)
+
+// scratch begins the names of what a backup or a restore makes in the data
+// folder and takes away again; a crash can leave it.
+const scratch = ".agentsite-tmp-"
+
+// sweep takes away what a crash left. The caller owns the folder.
+func sweep(dir string) {
+	left, err := filepath.Glob(filepath.Join(escapeGlob(dir), scratch+"*"))
+	if err != nil {
+		return
+	}
+	for _, path := range left {
+		os.RemoveAll(path)
+	}
+}
+
+func escapeGlob(path string) string {
+	var b []byte
+	for _, c := range []byte(path) {
+		if c == '*' || c == '?' || c == '[' || c == '\\' {
+			b = append(b, '\\')
+		}
+		b = append(b, c)
+	}
+	return string(b)
+}
+
+// copyInto writes a consistent copy of the database, as of one moment, to a
+// new file that is private from its first byte and on disk when copyInto
+// returns. VACUUM INTO reads every row, so damage that SQLite can see fails
+// the copy, and what was deleted is not in it.
+func copyInto(ctx context.Context, c *sqlx.Conn, path string) error {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if _, err := c.ExecContext(ctx, "VACUUM INTO ?", path); err != nil {
+		return err
+	}
+	if err := errors.Join(f.Sync(), f.Close()); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return flushDir(filepath.Dir(path))
+}
+
+// flushDir makes the names in dir durable.
+func flushDir(dir string) error {
+	f, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}

@@ -1,0 +1,102 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/jmoiron/sqlx"
+)
+
+// checkFile refuses a database file that is empty or not SQLite: an empty
+// file would pass SQLite's own check and look like a fresh portal.
+func checkFile(path string) error {
+	f, err := os.Open(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("open database: %w", err)
+	}
+	defer f.Close()
+	head := make([]byte, 16)
+	if n, _ := f.Read(head); n < 16 || string(head) != "SQLite format 3\x00" {
+		if st, err := f.Stat(); err == nil && st.Size() == 0 && !nonEmpty(path+"-wal") {
+			return fmt.Errorf("%s is empty: it was a portal's database before. Restore a backup with `agentsite restore FILE`, or delete the file to start afresh", path)
+		}
+		if !nonEmpty(path + "-wal") {
+			return fmt.Errorf("%s is not an SQLite database. Restore a backup with `agentsite restore FILE`", path)
+		}
+	}
+	return nil
+}
+
+func nonEmpty(path string) bool {
+	st, err := os.Stat(path)
+	return err == nil && st.Size() > 0
+}
+
+// inspect refuses somebody else's database and one of a newer binary, before
+// anything is opened for writing: such a file stays as it is.
+func inspect(ctx context.Context, path string) error {
+	_, err := schemaIn(ctx, path)
+	return err
+}
+
+// schemaIn is the schema version of a database file this binary can use.
+func schemaIn(ctx context.Context, path string) (int64, error) {
+	db, err := connectQuiet(path)
+	if err != nil {
+		return 0, err
+	}
+	defer db.Close()
+	c, err := db.Connx(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("open database %s: %w", path, err)
+	}
+	defer c.Close()
+	var app, tables int64
+	err = c.GetContext(ctx, &app, "PRAGMA application_id")
+	if err == nil {
+		err = c.GetContext(ctx, &tables, "SELECT COUNT(*) FROM sqlite_master")
+	}
+	if err != nil {
+		return 0, fmt.Errorf("read database %s: %w", path, err)
+	}
+	if app != applicationID && tables > 0 {
+		return 0, fmt.Errorf("%s is not a database of agentsite (application id %#x)", path, app)
+	}
+	have, err := schemaOf(ctx, c)
+	if err != nil {
+		return 0, fmt.Errorf("read database %s: %w", path, err)
+	}
+	if newest := SchemaVersion(); have > newest {
+		return 0, fmt.Errorf("the database has schema %d, this binary knows up to %d: run the newer agentsite, or restore a backup made before the upgrade", have, newest)
+	}
+	return have, nil
+}
+
+// schemaOf is the number of the last migration applied, 0 before the first.
+func schemaOf(ctx context.Context, c *sqlx.Conn) (int64, error) {
+	var there int
+	if err := c.GetContext(ctx, &there, "SELECT COUNT(*) FROM sqlite_master WHERE type = 'table' AND name = 'goose_db_version'"); err != nil || there == 0 {
+		return 0, err
+	}
+	var have int64
+	err := c.GetContext(ctx, &have, "SELECT COALESCE(MAX(version_id), 0) FROM goose_db_version WHERE is_applied = 1")
+	return have, err
+}
+
+// quietDSN opens a file for looking at it. Without a WAL the file is opened as
+// immutable: nothing is created beside it, not even on a read-only disk.
+func quietDSN(path string) string {
+	dsn := fmt.Sprintf("file:%s?mode=ro&_query_only=1&_busy_timeout=5000&_dqs=0", uriPath(path))
+	if !nonEmpty(path + "-wal") {
+		dsn += "&immutable=1"
+	}
+	return dsn
+}
+
+// connectQuiet opens a database that nobody writes, for looking at it.
+func connectQuiet(path string) (*sqlx.DB, error) { return connect(path, quietDSN(path), 1) }

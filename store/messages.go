@@ -1,0 +1,210 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"agentsite/internal/chat"
+	"agentsite/internal/clock"
+	"agentsite/internal/fault"
+	"agentsite/internal/task"
+)
+
+var _ chat.Store = (*DB)(nil)
+
+type messageRow struct {
+	ConversationID string `db:"conversation_id"`
+	Seq            int64  `db:"seq"`
+	ID             string `db:"id"`
+	SenderKind     string `db:"sender_kind"`
+	SenderID       string `db:"sender_id"`
+	SenderHandle   string `db:"sender_handle"`
+	Kind           string `db:"kind"`
+	Body           string `db:"body"`
+	TaskID         string `db:"task_id"`
+	TaskState      string `db:"task_state"`
+	Reason         string `db:"reason"`
+	CreatedAt      int64  `db:"created_at"`
+	Hash           []byte `db:"hash"`
+}
+
+const messageColumns = `conversation_id, seq, id, sender_kind, sender_id, sender_handle, kind, body, task_id, task_state, reason, created_at, hash`
+
+func (r messageRow) message() (chat.Message, error) {
+	m := chat.Message{ConversationID: r.ConversationID, Seq: r.Seq, ID: r.ID, Sender: chat.Sender{Kind: r.SenderKind, ID: r.SenderID, Handle: r.SenderHandle},
+		Kind: chat.Kind(r.Kind), TaskID: r.TaskID, TaskState: task.State(r.TaskState), Reason: r.Reason, CreatedAt: clock.FromMilli(r.CreatedAt), Hash: r.Hash}
+	if err := json.Unmarshal([]byte(r.Body), &m.Parts); err != nil {
+		return m, fmt.Errorf("read message %s: %w", r.ID, err)
+	}
+	return m, nil
+}
+
+func (r messageRow) chainEntry() chat.ChainEntry {
+	return chat.ChainEntry{Seq: r.Seq, ID: r.ID, SenderKind: r.SenderKind, SenderID: r.SenderID, SenderHandle: r.SenderHandle, Kind: r.Kind,
+		TaskID: r.TaskID, TaskState: r.TaskState, Reason: r.Reason, CreatedAt: r.CreatedAt, Body: []byte(r.Body)}
+}
+
+// Append implements chat.Transcripts.
+func (d *DB) Append(ctx context.Context, p chat.Post) (chat.Posted, error) {
+	var out chat.Posted
+	body, err := json.Marshal(p.Message.Parts)
+	if err != nil {
+		return out, fmt.Errorf("encode message: %w", err)
+	}
+	err = d.write(ctx, func(t *tx) error {
+		out = chat.Posted{}
+		if p.MustBeMember {
+			kind := "person"
+			if p.Message.Sender.Kind == "guest" {
+				kind = "guest"
+			}
+			var n int
+			if err := t.get(&n, `SELECT COUNT(*) FROM members WHERE conversation_id = ? AND kind = ? AND member_id = ? AND left_at = 0`,
+				p.Message.ConversationID, kind, p.Message.Sender.ID); err != nil {
+				return err
+			}
+			if n == 0 {
+				return fault.New(fault.NotFound, "There is no such conversation, or you are not in it.")
+			}
+		}
+		if p.Message.ClientID != "" {
+			first, found, err := t.bySender(p.Message)
+			if err != nil {
+				return err
+			}
+			if found {
+				out.Message, out.Repeat = first, true
+				return nil
+			}
+		}
+		m, err := t.append(p.Message, string(body), p.Title)
+		if err != nil {
+			return err
+		}
+		out.Message = m
+		for _, k := range p.Ask {
+			k, err := t.ask(k, m.Seq)
+			if err != nil {
+				return err
+			}
+			out.Tasks = append(out.Tasks, k)
+		}
+		return nil
+	})
+	return out, err
+}
+
+// bySender finds the message the same sender said with the same client id.
+func (t *tx) bySender(m chat.Message) (chat.Message, bool, error) {
+	var seq int64
+	err := t.get(&seq, `SELECT seq FROM client_ids WHERE conversation_id = ? AND sender_id = ? AND client_id = ?`, m.ConversationID, m.Sender.ID, m.ClientID)
+	if errors.Is(err, sql.ErrNoRows) {
+		return m, false, nil
+	}
+	if err != nil {
+		return m, false, err
+	}
+	var r messageRow
+	if err := t.get(&r, `SELECT `+messageColumns+` FROM messages WHERE conversation_id = ? AND seq = ?`, m.ConversationID, seq); err != nil {
+		return m, false, err
+	}
+	first, err := r.message()
+	return first, true, err
+}
+
+// append gives m the next seq of its conversation and extends the hash chain;
+// title names a conversation that has no name.
+func (t *tx) append(m chat.Message, body, title string) (chat.Message, error) {
+	var head struct {
+		LastSeq int64  `db:"last_seq"`
+		Hash    []byte `db:"head_hash"`
+	}
+	if err := t.get(&head, `SELECT last_seq, head_hash FROM conversations WHERE id = ?`, m.ConversationID); err != nil {
+		return m, err
+	}
+	m.Seq = head.LastSeq + 1
+	at := clock.Milli(m.CreatedAt)
+	row := messageRow{Seq: m.Seq, ID: m.ID, SenderKind: m.Sender.Kind, SenderID: m.Sender.ID, SenderHandle: m.Sender.Handle, Kind: string(m.Kind),
+		TaskID: m.TaskID, TaskState: string(m.TaskState), Reason: m.Reason, CreatedAt: at, Body: body}
+	m.Hash = chat.Chain(head.Hash, row.chainEntry())
+	if _, err := t.exec(`INSERT INTO messages (`+messageColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		m.ConversationID, m.Seq, m.ID, m.Sender.Kind, m.Sender.ID, m.Sender.Handle, string(m.Kind), body, m.TaskID, string(m.TaskState), m.Reason, at, m.Hash); err != nil {
+		return m, err
+	}
+	if m.ClientID != "" {
+		if _, err := t.exec(`INSERT INTO client_ids (conversation_id, sender_id, client_id, seq) VALUES (?, ?, ?, ?)`, m.ConversationID, m.Sender.ID, m.ClientID, m.Seq); err != nil {
+			return m, err
+		}
+	}
+	_, err := t.exec(`UPDATE conversations SET last_seq = ?, head_hash = ?, updated_at = ?, title = CASE WHEN title = '' THEN ? ELSE title END WHERE id = ?`,
+		m.Seq, m.Hash, at, title, m.ConversationID)
+	return m, err
+}
+
+// Finish implements chat.Transcripts.
+func (d *DB) Finish(ctx context.Context, k task.Task, m chat.Message) (chat.Message, error) {
+	body, err := json.Marshal(m.Parts)
+	if err != nil {
+		return m, fmt.Errorf("encode message: %w", err)
+	}
+	artifacts := ""
+	if len(k.Artifacts) > 0 {
+		b, err := json.Marshal(k.Artifacts)
+		if err != nil {
+			return m, fmt.Errorf("encode artifacts: %w", err)
+		}
+		artifacts = string(b)
+	}
+	var out chat.Message
+	err = d.write(ctx, func(t *tx) error {
+		var state string
+		if err := t.get(&state, `SELECT state FROM tasks WHERE id = ?`, k.ID); err != nil {
+			return err
+		}
+		if task.State(state).Terminal() {
+			return fault.New(fault.Conflict, "The task has ended already: %s.", state)
+		}
+		var err error
+		if out, err = t.append(m, string(body), ""); err != nil {
+			return err
+		}
+		if _, err := t.exec(`UPDATE tasks SET state = ?, reason = ?, answer_seq = ?, artifacts = ?, updated_at = ? WHERE id = ?`,
+			string(k.State), k.Reason, out.Seq, artifacts, clock.Milli(k.UpdatedAt), k.ID); err != nil {
+			return err
+		}
+		return t.dequeue(topicTask, k.ID)
+	})
+	return out, err
+}
+
+// Messages implements chat.Transcripts.
+func (d *DB) Messages(ctx context.Context, conversationID string, after, before int64, limit int, newest bool) ([]chat.Message, error) {
+	if before == 0 {
+		before = 1<<63 - 1
+	}
+	order := `ASC`
+	if newest {
+		order = `DESC`
+	}
+	var rows []messageRow
+	err := d.list(ctx, &rows, `SELECT `+messageColumns+` FROM messages WHERE conversation_id = ? AND seq > ? AND seq < ? ORDER BY seq `+order+` LIMIT ?`,
+		conversationID, after, before, min(limit, 500))
+	if err != nil {
+		return nil, mapError(err)
+	}
+	out := make([]chat.Message, len(rows))
+	for i, r := range rows {
+		m, err := r.message()
+		if err != nil {
+			return nil, err
+		}
+		if newest {
+			i = len(rows) - 1 - i
+		}
+		out[i] = m
+	}
+	return out, nil
+}

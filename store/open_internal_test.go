@@ -1,0 +1,279 @@
+package store
+
+import (
+	"context"
+	"crypto/sha256"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"agentsite/internal/ident"
+)
+
+// openTest is storetest.New for tests inside the package.
+func openTest(t *testing.T, dir string) *DB {
+	t.Helper()
+	if _, err := ident.CreateKeys(dir); err != nil {
+		t.Fatal(err)
+	}
+	d, err := Open(context.Background(), dir, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { d.Close() })
+	return d
+}
+
+func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
+
+func hashOf(t *testing.T, path string) [32]byte {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sha256.Sum256(b)
+}
+
+// Each of these DSNs opens without an error in the driver; only reading the
+// settings back shows that durability is not what was meant.
+func TestCheckPragmas_RefusesWrongSettings(t *testing.T) {
+	t.Parallel()
+	for name, dsn := range map[string]string{
+		"synchronous misspelt":   "?_journal_mode=WAL&_foreign_keys=1&_busy_timeout=5000&_pragma=synchronous(FUL)",
+		"synchronous NORMAL":     "?_journal_mode=WAL&_foreign_keys=1&_busy_timeout=5000&_synchronous=NORMAL",
+		"journal misspelt":       "?_pragma=journal_mode(WALL)&_foreign_keys=1&_busy_timeout=5000&_synchronous=FULL",
+		"journal key misspelt":   "?_jurnal_mode=WAL&_foreign_keys=1&_busy_timeout=5000&_synchronous=FULL",
+		"foreign keys misspelt":  "?_journal_mode=WAL&_pragma=foreign_keys(yse)&_busy_timeout=5000&_synchronous=FULL",
+		"busy timeout forgotten": "?_journal_mode=WAL&_foreign_keys=1&_synchronous=FULL",
+	} {
+		path := filepath.Join(t.TempDir(), FileName)
+		pool, err := connect(path, "file:"+path+dsn, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := pool.Connx(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := checkPragmas(t.Context(), c, writerPragmas()); err == nil || !strings.Contains(err.Error(), "refusing to start") {
+			t.Errorf("%s: %v", name, err)
+		}
+		c.Close()
+		pool.Close()
+	}
+}
+
+func TestOpen_ChecksItsOwnSettings(t *testing.T) {
+	t.Parallel()
+	d := openTest(t, t.TempDir())
+	if err := checkPragmas(t.Context(), d.wconn, writerPragmas()); err != nil {
+		t.Error(err)
+	}
+	if err := checkReaders(t.Context(), d.read); err != nil {
+		t.Error(err)
+	}
+	if _, err := d.read.ExecContext(t.Context(), "DELETE FROM accounts"); err == nil {
+		t.Error("a reader can write")
+	}
+	st, err := os.Stat(d.path)
+	if err != nil || st.Mode().Perm() != 0o600 {
+		t.Errorf("%v %v", st.Mode(), err)
+	}
+}
+
+func TestOpen_RefusesOtherFiles(t *testing.T) {
+	t.Parallel()
+	foreign := filepath.Join(t.TempDir(), "other.db")
+	pool, err := connect(foreign, "file:"+foreign, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool.MustExec("CREATE TABLE t (x)")
+	pool.Close()
+	other, err := os.ReadFile(foreign)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		name, says string
+		file       []byte
+	}{
+		{"empty", "is empty", nil},
+		{"text", "not an SQLite database", []byte("hello, this is a text file of some length\n")},
+		{"short", "not an SQLite database", []byte("SQLite")},
+		{"header only", "database", []byte("SQLite format 3\x00 and then nonsense that is none")},
+		{"somebody else's", "not a database of agentsite", other},
+	} {
+		dir := t.TempDir()
+		path := filepath.Join(dir, FileName)
+		if err := os.WriteFile(path, tt.file, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		before := hashOf(t, path)
+		if _, err := Open(t.Context(), dir, quiet()); err == nil || !strings.Contains(err.Error(), tt.says) {
+			t.Errorf("%s: %v", tt.name, err)
+		}
+		if hashOf(t, path) != before {
+			t.Errorf("%s: the file was changed", tt.name)
+		}
+		if left, _ := os.ReadDir(dir); len(left) != 1 {
+			t.Errorf("%s: %v lie in the folder", tt.name, left)
+		}
+		if _, err := Verify(t.Context(), dir); err == nil {
+			t.Errorf("%s: verified", tt.name)
+		}
+	}
+}
+
+func TestOpen_RefusesNewerSchemaUntouched(t *testing.T) {
+	t.Parallel()
+	for _, crashed := range []bool{false, true} {
+		dir := t.TempDir()
+		d := openTest(t, dir)
+		if err := d.write(t.Context(), func(tx *tx) error {
+			_, err := tx.exec(`INSERT INTO goose_db_version (version_id, is_applied) VALUES (?, 1)`, SchemaVersion()+1)
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if crashed { // the newer schema is only in the WAL
+			dir = crashCopy(t, dir)
+		} else if err := d.Close(); err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(dir, FileName)
+		before := hashOf(t, path)
+		if _, err := Open(t.Context(), dir, quiet()); err == nil || !strings.Contains(err.Error(), "run the newer agentsite") {
+			t.Error(err)
+		}
+		if _, err := Verify(t.Context(), dir); err == nil || !strings.Contains(err.Error(), "run the newer agentsite") {
+			t.Error(err)
+		}
+		if hashOf(t, path) != before {
+			t.Error("the file was changed")
+		}
+	}
+}
+
+// crashCopy is the data folder as a kill would leave it: with a WAL.
+func crashCopy(t *testing.T, dir string) string {
+	t.Helper()
+	to := t.TempDir()
+	for _, name := range []string{FileName, FileName + "-wal", ident.PortalKeyFile, ident.SealKeyFile} {
+		b, err := os.ReadFile(filepath.Join(dir, name))
+		if err == nil {
+			err = os.WriteFile(filepath.Join(to, name), b, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return to
+}
+
+func TestOpen_AgainChangesNothing(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, scratch+"left by a crash"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := openTest(t, dir).Close(); err != nil {
+		t.Fatal(err)
+	}
+	before := hashOf(t, filepath.Join(dir, FileName))
+	d := openTest(t, dir)
+	if have, err := schemaOf(t.Context(), d.wconn); err != nil || have != SchemaVersion() {
+		t.Error(have, err)
+	}
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if hashOf(t, filepath.Join(dir, FileName)) != before {
+		t.Error("opening a database of this version changed it")
+	}
+	left, err := os.ReadDir(dir)
+	if err != nil || len(left) != 3 { // no copy made before an upgrade, no scratch folder
+		t.Error(left, err)
+	}
+}
+
+// A WAL without its database holds what was acknowledged: neither is it
+// thrown away nor does a new database swallow it.
+func TestOpen_RefusesLostDatabase(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	seed(t, openTest(t, dir))
+	dir = crashCopy(t, dir)
+	if err := os.Remove(filepath.Join(dir, FileName)); err != nil {
+		t.Fatal(err)
+	}
+	wal := hashOf(t, filepath.Join(dir, FileName+"-wal"))
+	if _, err := Open(t.Context(), dir, quiet()); err == nil || !strings.Contains(err.Error(), "without its database") {
+		t.Error(err)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 3 || hashOf(t, filepath.Join(dir, FileName+"-wal")) != wal {
+		t.Error(left, err)
+	}
+}
+
+// After Close the database file alone holds everything.
+func TestClose_LeavesNoWAL(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	d := openTest(t, dir)
+	seed(t, d)
+	if _, err := d.Messages(t.Context(), "c1", 0, 0, 10, false); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	left, err := os.ReadDir(dir)
+	if err != nil || len(left) != 3 {
+		t.Error(left, err)
+	}
+}
+
+// What was acknowledged before a kill is there after it.
+func TestOpen_AfterCrash(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	d := openTest(t, dir)
+	if err := d.write(t.Context(), func(tx *tx) error { return tx.takeName("ada", "agent", "x", 1) }); err != nil {
+		t.Fatal(err)
+	}
+	copied := crashCopy(t, dir)
+	before := hashOf(t, filepath.Join(copied, FileName))
+	r, err := Verify(t.Context(), copied)
+	if err != nil || len(r.Faults) != 1 || !strings.Contains(r.Faults[0], `"ada"`) { // it sees what only the WAL has
+		t.Error(r, err)
+	}
+	if hashOf(t, filepath.Join(copied, FileName)) != before {
+		t.Error("verifying changed the database")
+	}
+	again := openTest(t, copied)
+	var n int
+	if err := again.get(t.Context(), &n, `SELECT COUNT(*) FROM names`); err != nil || n != 1 {
+		t.Error(n, err)
+	}
+}
+
+func TestOpen_InFolderWithOddName(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "a b?mode=memory&[x]*#%41")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := openTest(t, dir).Close(); err != nil {
+		t.Fatal(err)
+	}
+	if st, err := os.Stat(filepath.Join(dir, FileName)); err != nil || st.Size() < 4096 {
+		t.Error("the database is not where it should be")
+	}
+	if r, err := Verify(t.Context(), dir); err != nil || !r.OK() {
+		t.Error(r, err)
+	}
+}

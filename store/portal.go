@@ -1,0 +1,80 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+
+	"agentsite/internal/clock"
+)
+
+// ClaimPortal ties the database to the portal with that public key: a database that
+// belongs to another key is refused. It returns the remembered URL; a URL that
+// is not empty is remembered instead.
+func (d *DB) ClaimPortal(ctx context.Context, publicKey []byte, url string) (string, error) {
+	var out string
+	err := d.write(ctx, func(t *tx) error {
+		var r struct {
+			Key []byte `db:"public_key"`
+			URL string `db:"url"`
+		}
+		err := t.get(&r, `SELECT public_key, url FROM portal WHERE id = 1`)
+		if errors.Is(err, sql.ErrNoRows) {
+			out = url
+			_, err = t.exec(`INSERT INTO portal (id, public_key, url, created_at) VALUES (1, ?, ?, ?)`, publicKey, url, clock.Milli(clock.Now()))
+			return err
+		}
+		if err != nil {
+			return err
+		}
+		if !bytes.Equal(r.Key, publicKey) {
+			return fmt.Errorf("the database belongs to another portal.key; put the key file back from a backup")
+		}
+		out = r.URL
+		if url == "" || url == r.URL {
+			return nil
+		}
+		out = url
+		_, err = t.exec(`UPDATE portal SET url = ? WHERE id = 1`, url)
+		return err
+	})
+	return out, err
+}
+
+// Stats counts what is stored, for the operator: rows by name, and bytes as
+// "bytes".
+func (d *DB) Stats(ctx context.Context) (map[string]int64, error) {
+	out := make(map[string]int64)
+	for name, query := range map[string]string{
+		"accounts":      `SELECT COUNT(*) FROM accounts WHERE disabled_at = 0`,
+		"agents":        `SELECT COUNT(*) FROM agents WHERE deleted_at = 0`,
+		"conversations": `SELECT COUNT(*) FROM conversations`,
+		// Sums of a column of few rows instead of counting every message.
+		"messages":      `SELECT COALESCE(SUM(last_seq), 0) FROM conversations`,
+		"tasks_waiting": `SELECT COUNT(*) FROM outbox WHERE topic = 'task'`,
+	} {
+		var n int64
+		if err := d.get(ctx, &n, query); err != nil {
+			return nil, mapError(err)
+		}
+		out[name] = n
+	}
+	for _, suffix := range []string{"", "-wal"} {
+		if st, err := os.Stat(d.path + suffix); err == nil {
+			out["bytes"] += st.Size()
+		}
+	}
+	return out, nil
+}
+
+// Ping reports whether the database answers and takes writes.
+func (d *DB) Ping(ctx context.Context) error {
+	if err := d.Err(); err != nil {
+		return err
+	}
+	var one int
+	return d.get(ctx, &one, `SELECT 1`)
+}

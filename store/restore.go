@@ -1,0 +1,215 @@
+package store
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"filippo.io/age"
+
+	"agentsite/internal/fault"
+	"agentsite/internal/ident"
+)
+
+// ageIntro begins every file that age encrypted.
+const ageIntro = "age-encryption.org/v1\n"
+
+// VerifyBackup reads a backup to its end and checks everything a restore
+// would: an error that wraps ErrDamaged when a bit of it is not as written. It
+// unpacks in the system's folder for temporary files, and leaves nothing.
+func VerifyBackup(ctx context.Context, r io.Reader, passphrase string) (Report, error) {
+	dir, err := os.MkdirTemp("", "agentsite-verify-") // mode 0700
+	if err != nil {
+		return Report{}, fmt.Errorf("make room to unpack: %w", err)
+	}
+	defer os.RemoveAll(dir)
+	return extract(ctx, r, dir, passphrase)
+}
+
+// Restore unpacks a backup into dir, which must not exist or be empty, after
+// it has checked all of it: dir is filled at once or not at all. The next
+// start brings an older schema up to date.
+func Restore(ctx context.Context, r io.Reader, dir, passphrase string) (Report, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return Report{}, err
+	}
+	exists, err := checkEmpty(dir)
+	if err != nil {
+		return Report{}, err
+	}
+	// Unpacked beside dir it appears by one rename. A folder that cannot be
+	// replaced, such as a mounted volume, is filled file by file.
+	parent, inside := filepath.Dir(dir), false
+	if !exists {
+		if err := os.MkdirAll(parent, 0o700); err != nil {
+			return Report{}, fmt.Errorf("make the data folder: %w", err)
+		}
+	} else if inside = !replaceable(dir); inside {
+		parent = dir
+	}
+	tmp, err := os.MkdirTemp(parent, scratch) // mode 0700
+	if err != nil {
+		return Report{}, fmt.Errorf("make room to unpack: %w", err)
+	}
+	defer os.RemoveAll(tmp)
+	report, err := extract(ctx, r, tmp, passphrase)
+	if err != nil {
+		return report, err
+	}
+	if err := flushDir(tmp); err != nil {
+		return report, err
+	}
+	if inside {
+		err = moveInto(tmp, dir)
+	} else {
+		if exists {
+			err = os.Remove(dir) // fails unless it is still empty
+		}
+		if err == nil {
+			err = os.Rename(tmp, dir)
+		}
+	}
+	if err != nil {
+		return report, fmt.Errorf("put the restored files in place: %w", err)
+	}
+	return report, flushDir(parent)
+}
+
+func checkEmpty(dir string) (exists bool, err error) {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("look into the data folder: %w", err)
+	}
+	for _, e := range entries {
+		if e.Name() == "lost+found" || strings.HasPrefix(e.Name(), scratch) { // an own file system's, or a restore's that was killed
+			continue
+		}
+		return true, fault.New(fault.Conflict, "The folder %s is not empty (it holds %s), and a restore replaces nothing. Give a new folder with --data, or move the old one away.", dir, e.Name())
+	}
+	return true, nil
+}
+
+// replaceable reports whether dir can be removed and a new folder take its
+// place: it is really empty, no mount point, and its parent can be written.
+func replaceable(dir string) bool {
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) > 0 {
+		return false
+	}
+	probe, err := os.MkdirTemp(filepath.Dir(dir), scratch)
+	if err != nil {
+		return false
+	}
+	defer os.Remove(probe)
+	// Renaming to another name and back fails for a mount point, and for a
+	// folder on another file system than its parent.
+	moved := filepath.Join(probe, "dir")
+	if os.Rename(dir, moved) != nil {
+		return false
+	}
+	return os.Rename(moved, dir) == nil
+}
+
+// moveInto moves the files of tmp to dir, the database last: without it the
+// folder is none of a portal.
+func moveInto(tmp, dir string) error {
+	for _, f := range memberNames() {
+		// Link fails when the name exists: nothing is replaced.
+		if err := os.Link(filepath.Join(tmp, f.Name), filepath.Join(dir, f.Name)); err != nil {
+			return err
+		}
+		if f.Name == ident.SealKeyFile {
+			if err := flushDir(dir); err != nil {
+				return err
+			}
+		}
+	}
+	return flushDir(dir)
+}
+
+// extract unpacks a backup into dir and verifies what it unpacked.
+func extract(ctx context.Context, r io.Reader, dir, passphrase string) (Report, error) {
+	plain, err := open(r, passphrase)
+	if err != nil {
+		return Report{}, err
+	}
+	m, err := unpack(ctx, plain, dir)
+	if err != nil {
+		return Report{}, err
+	}
+	if m.Schema < SchemaVersion() {
+		// The checks are written for this binary's schema.
+		if err := upgrade(ctx, dir); err != nil {
+			return Report{}, err
+		}
+	}
+	report, err := Verify(ctx, dir)
+	report.Backup = &m
+	if err != nil {
+		return report, err
+	}
+	if err := report.err(); err != nil {
+		return report, damaged("%v", err)
+	}
+	if !maps.Equal(report.rows(), m.Rows) {
+		return report, damaged("it holds %v rows instead of %v", report.rows(), m.Rows)
+	}
+	return report, nil
+}
+
+// upgrade migrates an unpacked database; the backup itself is the copy made
+// before.
+func upgrade(ctx context.Context, dir string) error {
+	d, err := Open(ctx, dir, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return err
+	}
+	if err := d.Close(); err != nil {
+		return err
+	}
+	copies, err := filepath.Glob(filepath.Join(escapeGlob(dir), FileName+".before-*"))
+	for _, path := range copies {
+		err = errors.Join(err, os.Remove(path))
+	}
+	return err
+}
+
+// open returns what is in an encrypted backup, or r itself.
+func open(r io.Reader, passphrase string) (io.Reader, error) {
+	buf := bufio.NewReaderSize(r, 64<<10)
+	intro, err := buf.Peek(len(ageIntro))
+	if err != nil && err != io.EOF {
+		return nil, fmt.Errorf("read the backup: %w", err)
+	}
+	switch {
+	case string(intro) != ageIntro && passphrase == "":
+		return buf, nil
+	case string(intro) != ageIntro:
+		return nil, fault.New(fault.Invalid, "This file is not an encrypted backup. If it is to be one, it is damaged; else leave the passphrase away.")
+	case passphrase == "":
+		return nil, fault.New(fault.Invalid, "This backup is encrypted. Give its passphrase with --passphrase-file.")
+	}
+	key, err := age.NewScryptIdentity(passphrase)
+	if err != nil {
+		return nil, fmt.Errorf("read the backup: %w", err)
+	}
+	key.SetMaxWorkFactor(scryptLogN) // a forged header could ask for all memory
+	plain, err := age.Decrypt(buf, key)
+	if _, wrong := errors.AsType[*age.NoIdentityMatchError](err); wrong {
+		return nil, fmt.Errorf("the passphrase is wrong, or %w", ErrDamaged)
+	}
+	if err != nil {
+		return nil, damaged("%v", err)
+	}
+	return plain, nil
+}

@@ -1,0 +1,175 @@
+// Package storetest gives tests a real database of their own and fills it
+// quickly: every helper ends the test when it fails. It decides nothing about
+// the product; what it stores is what the services would store.
+package storetest
+
+import (
+	"context"
+	"log/slog"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"agentsite/internal/account"
+	"agentsite/internal/chat"
+	"agentsite/internal/clock"
+	"agentsite/internal/hub"
+	"agentsite/internal/ident"
+	"agentsite/internal/task"
+	"agentsite/store"
+)
+
+// New returns a database in a fresh folder that also holds a portal's keys.
+// It is closed when the test ends.
+func New(t testing.TB) *store.DB {
+	t.Helper()
+	dir := t.TempDir()
+	if _, err := ident.CreateKeys(dir); err != nil {
+		t.Fatal(err)
+	}
+	return Open(t, dir)
+}
+
+// Open opens the database in dir and closes it when the test ends; closing it
+// earlier is fine.
+func Open(t testing.TB, dir string) *store.DB {
+	t.Helper()
+	db, err := store.Open(context.Background(), dir, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return db
+}
+
+// Dir is the data folder of db.
+func Dir(db *store.DB) string { return filepath.Dir(db.Path()) }
+
+// Account stores an account whose password nobody knows.
+func Account(t testing.TB, db *store.DB, name string) account.Account {
+	t.Helper()
+	a := account.Account{ID: ident.NewID(), Name: name, PasswordHash: "x", CreatedAt: clock.Now()}
+	if err := db.CreateAccount(context.Background(), a, ""); err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// Credential stores a credential of the account, or of nobody when a is zero,
+// and returns it; its Hash is what it is found by.
+func Credential(t testing.TB, db *store.DB, a account.Account, kind account.CredentialKind, life time.Duration) account.Credential {
+	t.Helper()
+	c := account.Credential{ID: ident.NewID(), Hash: ident.HashSecret(ident.NewID()), Kind: kind, AccountID: a.ID, CreatedAt: clock.Now(), ExpiresAt: clock.Now().Add(life)}
+	if err := db.AddCredential(context.Background(), c); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// Agent stores a public agent of the account, or a built-in one when owner is
+// zero.
+func Agent(t testing.TB, db *store.DB, name string, owner account.Account) hub.Agent {
+	t.Helper()
+	now := clock.Now()
+	a := hub.Agent{ID: ident.NewID(), Name: name, Title: name, Description: "An agent of a test.", Kind: hub.A2A, Endpoint: "https://agent.example/" + name,
+		Visibility: hub.Public, OwnerID: owner.ID, OwnerName: owner.Name, Version: 1, Status: hub.Status{State: hub.Active},
+		Liveness: hub.Liveness{State: hub.Unknown}, CreatedAt: now, UpdatedAt: now}
+	if owner.ID == "" {
+		a.Kind, a.Endpoint = hub.Builtin, ""
+	}
+	if err := db.CreateAgent(context.Background(), a, nil); err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// Conversation stores a conversation of the account with the agents.
+func Conversation(t testing.TB, db *store.DB, owner account.Account, agents ...hub.Agent) chat.Conversation {
+	t.Helper()
+	c := chat.Conversation{ID: ident.NewID(), CreatedAt: clock.Now(), Members: []chat.Member{{Kind: "person", ID: owner.ID, Handle: owner.Name, Role: "owner"}}}
+	for _, a := range agents {
+		c.Members = append(c.Members, chat.Member{Kind: "agent", ID: a.ID, Handle: a.Name, Role: "member"})
+	}
+	if err := db.CreateConversation(context.Background(), c, nil); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// Post is what the account would say in the conversation; each agent is asked.
+func Post(c chat.Conversation, who account.Account, clientID, text string, ask ...hub.Agent) chat.Post {
+	now := clock.Now()
+	p := chat.Post{MustBeMember: true, Message: chat.Message{ConversationID: c.ID, ID: ident.NewID(), ClientID: clientID,
+		Sender: chat.Sender{Kind: "person", ID: who.ID, Handle: who.Name}, Kind: chat.Text, Parts: []task.Part{task.TextPart(text)}, CreatedAt: now}}
+	for _, a := range ask {
+		p.Ask = append(p.Ask, task.Task{ID: ident.NewID(), ConversationID: c.ID, AgentID: a.ID, AgentHandle: a.Name, CallerKind: "person",
+			CallerID: who.ID, CallerHandle: who.Name, State: task.Submitted, Face: "page", CreatedAt: now, UpdatedAt: now})
+	}
+	return p
+}
+
+// Say posts a text and returns what that did.
+func Say(t testing.TB, db *store.DB, c chat.Conversation, who account.Account, text string, ask ...hub.Agent) chat.Posted {
+	t.Helper()
+	done, err := db.Append(context.Background(), Post(c, who, ident.NewID(), text, ask...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return done
+}
+
+// Answer is the message by which k comes into the state, as the service
+// writes it, with k changed to match.
+func Answer(k task.Task, state task.State, text string) (task.Task, chat.Message) {
+	k.State, k.UpdatedAt = state, clock.Now()
+	m := chat.Message{ConversationID: k.ConversationID, ID: ident.NewID(), ClientID: k.ID, Sender: chat.Sender{Kind: "agent", ID: k.AgentID, Handle: k.AgentHandle},
+		Kind: chat.Text, Parts: []task.Part{task.TextPart(text)}, TaskID: k.ID, TaskState: state, CreatedAt: k.UpdatedAt}
+	if !state.Terminal() {
+		m.ClientID = k.ID + "/" + ident.NewID()
+	}
+	return k, m
+}
+
+// Finish brings a task into the state by a message.
+func Finish(t testing.TB, db *store.DB, k task.Task, state task.State, text string) chat.Message {
+	t.Helper()
+	k, m := Answer(k, state, text)
+	m, err := db.Finish(context.Background(), k, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// Messages returns a whole transcript.
+func Messages(t testing.TB, db *store.DB, conversationID string) []chat.Message {
+	t.Helper()
+	var all []chat.Message
+	for after := int64(0); ; {
+		page, err := db.Messages(context.Background(), conversationID, after, 0, 500, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if all = append(all, page...); len(page) < 500 {
+			return all
+		}
+		after = page[len(page)-1].Seq
+	}
+}
+
+// Sound fails the test unless a verification finds nothing.
+func Sound(t testing.TB, db *store.DB) store.Report {
+	t.Helper()
+	r, err := db.Verify(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range r.Faults {
+		t.Error(f)
+	}
+	return r
+}

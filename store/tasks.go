@@ -1,0 +1,223 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"agentsite/internal/clock"
+	"agentsite/internal/fault"
+	"agentsite/internal/task"
+)
+
+var (
+	_ task.Reads = (*DB)(nil)
+	_ task.Queue = (*DB)(nil)
+)
+
+type taskRow struct {
+	ID             string `db:"id"`
+	ConversationID string `db:"conversation_id"`
+	AgentID        string `db:"agent_id"`
+	AgentHandle    string `db:"agent_handle"`
+	CallerKind     string `db:"caller_kind"`
+	CallerID       string `db:"caller_id"`
+	CallerHandle   string `db:"caller_handle"`
+	MessageSeq     int64  `db:"message_seq"`
+	AnswerSeq      int64  `db:"answer_seq"`
+	State          string `db:"state"`
+	Reason         string `db:"reason"`
+	Artifacts      string `db:"artifacts"`
+	Attempt        int    `db:"attempt"`
+	Checkpoint     string `db:"checkpoint"`
+	Face           string `db:"face"`
+	CreatedAt      int64  `db:"created_at"`
+	UpdatedAt      int64  `db:"updated_at"`
+}
+
+const taskColumns = `id, conversation_id, agent_id, agent_handle, caller_kind, caller_id, caller_handle, message_seq, answer_seq,
+	state, reason, artifacts, attempt, checkpoint, face, created_at, updated_at`
+
+func (r taskRow) task() (task.Task, error) {
+	t := task.Task{
+		ID: r.ID, ConversationID: r.ConversationID, AgentID: r.AgentID, AgentHandle: r.AgentHandle,
+		CallerKind: r.CallerKind, CallerID: r.CallerID, CallerHandle: r.CallerHandle, MessageSeq: r.MessageSeq, AnswerSeq: r.AnswerSeq,
+		State: task.State(r.State), Reason: r.Reason, Attempt: r.Attempt, Face: r.Face,
+		CreatedAt: clock.FromMilli(r.CreatedAt), UpdatedAt: clock.FromMilli(r.UpdatedAt),
+	}
+	if r.Checkpoint != "" {
+		t.Checkpoint = json.RawMessage(r.Checkpoint)
+	}
+	if r.Artifacts != "" {
+		if err := json.Unmarshal([]byte(r.Artifacts), &t.Artifacts); err != nil {
+			return t, fmt.Errorf("read artifacts of task %s: %w", r.ID, err)
+		}
+	}
+	return t, nil
+}
+
+func tasksOf(rows []taskRow) ([]task.Task, error) {
+	out := make([]task.Task, 0, len(rows))
+	for _, r := range rows {
+		t, err := r.task()
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, t)
+	}
+	return out, nil
+}
+
+// TaskByID implements task.Reads.
+func (d *DB) TaskByID(ctx context.Context, id string) (task.Task, error) {
+	var r taskRow
+	if err := d.get(ctx, &r, `SELECT `+taskColumns+` FROM tasks WHERE id = ?`, id); err != nil {
+		return task.Task{}, mapError(err)
+	}
+	return r.task()
+}
+
+// ListTasks implements task.Reads.
+func (d *DB) ListTasks(ctx context.Context, f task.Filter) ([]task.Task, error) {
+	before := f.Before
+	if before == "" {
+		before = "~" // after every ULID
+	}
+	var rows []taskRow
+	err := d.list(ctx, &rows, `SELECT `+taskColumns+` FROM tasks
+		WHERE caller_id = ? AND id < ? AND (? = '' OR conversation_id = ?) AND (? = '' OR state = ?)
+		ORDER BY id DESC LIMIT ?`, f.CallerID, before, f.ConversationID, f.ConversationID, string(f.State), string(f.State), min(f.Limit, 200))
+	if err != nil {
+		return nil, mapError(err)
+	}
+	return tasksOf(rows)
+}
+
+// ActiveTasks implements task.Reads.
+func (d *DB) ActiveTasks(ctx context.Context, conversationID, callerID string) ([]task.Task, error) {
+	var rows []taskRow
+	var err error
+	const active = ` AND state IN ('submitted', 'working', 'input_required', 'auth_required') ORDER BY id LIMIT 1000`
+	if conversationID != "" {
+		err = d.list(ctx, &rows, `SELECT `+taskColumns+` FROM tasks WHERE conversation_id = ?`+active, conversationID)
+	} else {
+		err = d.list(ctx, &rows, `SELECT `+taskColumns+` FROM tasks WHERE caller_id = ?`+active, callerID)
+	}
+	if err != nil {
+		return nil, mapError(err)
+	}
+	return tasksOf(rows)
+}
+
+// Claim implements task.Queue.
+func (d *DB) Claim(ctx context.Context, fence int64, limit int) ([]task.Task, error) {
+	var out []task.Task
+	err := d.write(ctx, func(t *tx) error {
+		out = nil
+		var ids []string
+		if err := t.list(&ids, `SELECT ref FROM outbox WHERE topic = 'task' AND fence = 0 ORDER BY id LIMIT ?`, limit); err != nil {
+			return err
+		}
+		now := clock.Milli(clock.Now())
+		for _, id := range ids {
+			// A task that is gone or has ended needs nothing any more.
+			res, err := t.exec(`UPDATE tasks SET state = 'working', attempt = attempt + 1, updated_at = ? WHERE id = ? AND state IN ('submitted', 'working')`, now, id)
+			if err != nil {
+				return err
+			}
+			if n, _ := res.RowsAffected(); n == 0 {
+				if err := t.dequeue(topicTask, id); err != nil {
+					return err
+				}
+				continue
+			}
+			if _, err := t.exec(`UPDATE outbox SET fence = ? WHERE topic = 'task' AND ref = ?`, fence, id); err != nil {
+				return err
+			}
+			var r taskRow
+			if err := t.get(&r, `SELECT `+taskColumns+` FROM tasks WHERE id = ?`, id); err != nil {
+				return err
+			}
+			one, err := r.task()
+			if err != nil {
+				// Its lease keeps it from holding up the others for ever.
+				d.log.Error("skip a damaged task", "task", id, "error", err)
+				continue
+			}
+			out = append(out, one)
+		}
+		return nil
+	})
+	return out, err
+}
+
+// Release implements task.Queue.
+func (d *DB) Release(ctx context.Context, fence int64) (int, error) {
+	n := 0
+	err := d.write(ctx, func(t *tx) error {
+		res, err := t.exec(`UPDATE outbox SET fence = 0 WHERE topic = 'task' AND fence <> 0 AND fence <> ?`, fence)
+		if err != nil {
+			return err
+		}
+		rows, err := res.RowsAffected()
+		n = int(rows)
+		return err
+	})
+	return n, err
+}
+
+// SaveCheckpoint implements task.Queue.
+func (d *DB) SaveCheckpoint(ctx context.Context, id string, state json.RawMessage) error {
+	return d.write(ctx, func(t *tx) error {
+		res, err := t.exec(`UPDATE tasks SET checkpoint = ? WHERE id = ? AND state = 'working'`, string(state), id)
+		if err != nil {
+			return err
+		}
+		if n, _ := res.RowsAffected(); n == 0 {
+			return fault.New(fault.Conflict, "The task has ended.")
+		}
+		return nil
+	})
+}
+
+// LastCheckpoint implements task.Queue.
+func (d *DB) LastCheckpoint(ctx context.Context, conversationID, agentID, before string) (json.RawMessage, error) {
+	var s string
+	err := d.get(ctx, &s, `SELECT checkpoint FROM tasks WHERE conversation_id = ? AND agent_id = ? AND id < ? AND checkpoint <> ''
+		ORDER BY id DESC LIMIT 1`, conversationID, agentID, before)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, nil
+	}
+	return json.RawMessage(s), mapError(err)
+}
+
+// ask gives an addressed agent its task: the one in this conversation that
+// waits for input goes on, else a new one is submitted.
+func (t *tx) ask(k task.Task, seq int64) (task.Task, error) {
+	now := clock.Milli(clock.Now())
+	var waiting []taskRow
+	if err := t.list(&waiting, `SELECT `+taskColumns+` FROM tasks WHERE conversation_id = ? AND agent_id = ? AND caller_id = ?
+		AND state IN ('input_required', 'auth_required') ORDER BY id DESC LIMIT 1`, k.ConversationID, k.AgentID, k.CallerID); err != nil {
+		return k, err
+	}
+	if len(waiting) == 1 {
+		if _, err := t.exec(`UPDATE tasks SET state = 'submitted', message_seq = ?, attempt = 0, reason = '', updated_at = ? WHERE id = ?`, seq, now, waiting[0].ID); err != nil {
+			return k, err
+		}
+		w, err := waiting[0].task()
+		if err != nil {
+			return k, err
+		}
+		w.State, w.MessageSeq, w.Attempt, w.Reason = task.Submitted, seq, 0, ""
+		return w, t.enqueue(topicTask, w.ID)
+	}
+	k.MessageSeq = seq
+	if _, err := t.exec(`INSERT INTO tasks (id, conversation_id, agent_id, agent_handle, caller_kind, caller_id, caller_handle, message_seq, state, face, created_at, updated_at)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, k.ID, k.ConversationID, k.AgentID, k.AgentHandle, k.CallerKind, k.CallerID, k.CallerHandle,
+		seq, string(task.Submitted), k.Face, clock.Milli(k.CreatedAt), clock.Milli(k.UpdatedAt)); err != nil {
+		return k, err
+	}
+	return k, t.enqueue(topicTask, k.ID)
+}

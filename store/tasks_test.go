@@ -1,0 +1,215 @@
+package store_test
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"agentsite/internal/account"
+	"agentsite/internal/chat"
+	"agentsite/internal/fault"
+	"agentsite/internal/hub"
+	"agentsite/internal/task"
+	"agentsite/store"
+	"agentsite/store/storetest"
+)
+
+func asked(t *testing.T) (*store.DB, account.Account, hub.Agent, chat.Conversation, task.Task) {
+	t.Helper()
+	db := storetest.New(t)
+	ada := storetest.Account(t, db, "ada")
+	helper := storetest.Agent(t, db, "helper", ada)
+	c := storetest.Conversation(t, db, ada, helper)
+	return db, ada, helper, c, storetest.Say(t, db, c, ada, "help", helper).Tasks[0]
+}
+
+func claim(t *testing.T, db *store.DB, fence int64) []task.Task {
+	t.Helper()
+	list, err := db.Claim(t.Context(), fence, 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
+func TestFinish_ExactlyOnce(t *testing.T) {
+	t.Parallel()
+	db, _, _, c, k := asked(t)
+	claim(t, db, 1)
+	var won atomic.Int32
+	var wg sync.WaitGroup
+	for i := range 50 {
+		wg.Go(func() {
+			state := []task.State{task.Completed, task.Failed, task.Canceled, task.Rejected}[i%4]
+			k, m := storetest.Answer(k, state, string(state))
+			if i%2 == 0 {
+				m.ClientID = "" // the task itself says that it has ended
+			}
+			_, err := db.Finish(context.Background(), k, m)
+			switch {
+			case err == nil:
+				won.Add(1)
+			case !fault.Is(err, fault.Conflict):
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	got, err := db.TaskByID(t.Context(), k.ID)
+	if err != nil || won.Load() != 1 || !got.State.Terminal() || got.AnswerSeq != 2 {
+		t.Errorf("%d finished; %+v %v", won.Load(), got, err)
+	}
+	list := storetest.Messages(t, db, c.ID)
+	if len(list) != 2 || list[1].TaskState != got.State || task.PlainText(list[1].Parts) != string(got.State) {
+		t.Errorf("%+v", list)
+	}
+	if left := claim(t, db, 2); len(left) != 0 {
+		t.Errorf("an ended task is handed out: %+v", left)
+	}
+	if err := db.SaveCheckpoint(t.Context(), k.ID, json.RawMessage(`{}`)); !fault.Is(err, fault.Conflict) {
+		t.Error(err)
+	}
+	storetest.Sound(t, db)
+}
+
+// Every task is handed to one worker at a time; what another process held
+// comes back with one attempt more.
+func TestClaim_Fences(t *testing.T) {
+	t.Parallel()
+	db, ada, helper, c, _ := asked(t)
+	for range 19 {
+		storetest.Say(t, db, c, ada, "and", helper)
+	}
+	var mu sync.Mutex // guards seen
+	seen := map[string]int{}
+	var wg sync.WaitGroup
+	for range 5 {
+		wg.Go(func() {
+			for {
+				list, err := db.Claim(context.Background(), 7, 3)
+				if err != nil {
+					t.Error(err)
+				}
+				if len(list) == 0 {
+					return
+				}
+				mu.Lock()
+				for _, k := range list {
+					seen[k.ID]++
+					if k.State != task.Working || k.Attempt != 1 {
+						t.Errorf("%+v", k)
+					}
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	if len(seen) != 20 {
+		t.Errorf("%d tasks handed out", len(seen))
+	}
+	for id, n := range seen {
+		if n != 1 {
+			t.Errorf("task %s handed out %d times", id, n)
+		}
+	}
+	storetest.Sound(t, db)
+	if n, err := db.Release(t.Context(), 7); n != 0 || err != nil {
+		t.Error("own leases were released", n, err)
+	}
+	if n, err := db.Release(t.Context(), 8); n != 20 || err != nil {
+		t.Error(n, err)
+	}
+	again := claim(t, db, 8)
+	if len(again) != 20 || again[0].Attempt != 2 || again[0].MessageSeq != 1 {
+		t.Errorf("%d tasks, %+v", len(again), again[0])
+	}
+	for i := 1; i < len(again); i++ {
+		if again[i].MessageSeq <= again[i-1].MessageSeq {
+			t.Error("not oldest first")
+		}
+	}
+	storetest.Sound(t, db)
+}
+
+func TestAsk_ContinuesWaitingTask(t *testing.T) {
+	t.Parallel()
+	db, ada, helper, c, k := asked(t)
+	bob := storetest.Account(t, db, "bob")
+	claim(t, db, 1)
+	if err := db.SaveCheckpoint(t.Context(), k.ID, json.RawMessage(`{"at":1}`)); err != nil {
+		t.Fatal(err)
+	}
+	storetest.Finish(t, db, k, task.InputRequired, "which one?")
+	storetest.Sound(t, db)
+	if got, err := db.TaskByID(t.Context(), k.ID); err != nil || got.State != task.InputRequired || got.AnswerSeq != 2 {
+		t.Errorf("%+v %v", got, err)
+	}
+	if left := claim(t, db, 2); len(left) != 0 {
+		t.Errorf("a waiting task is handed out: %+v", left)
+	}
+	// Somebody else's message is a task of its own.
+	other := storetest.Post(c, bob, "", "me too", helper)
+	other.MustBeMember = false
+	if done, err := db.Append(t.Context(), other); err != nil || done.Tasks[0].ID == k.ID {
+		t.Errorf("%+v %v", done, err)
+	}
+	done := storetest.Say(t, db, c, ada, "this one", helper)
+	if len(done.Tasks) != 1 || done.Tasks[0].ID != k.ID || done.Tasks[0].State != task.Submitted || done.Tasks[0].MessageSeq != done.Message.Seq {
+		t.Fatalf("%+v", done.Tasks)
+	}
+	storetest.Sound(t, db)
+	list := claim(t, db, 2)
+	if len(list) != 2 || list[1].ID != k.ID || list[1].Attempt != 1 || string(list[1].Checkpoint) != `{"at":1}` {
+		t.Fatalf("%+v", list)
+	}
+	storetest.Finish(t, db, k, task.Completed, "done")
+	if next := storetest.Say(t, db, c, ada, "another", helper); next.Tasks[0].ID == k.ID {
+		t.Error("an ended task goes on")
+	}
+	storetest.Sound(t, db)
+}
+
+func TestLeave_EndsPosting(t *testing.T) {
+	t.Parallel()
+	db, ada, helper, c, _ := asked(t)
+	event := storetest.Post(c, ada, "", "left").Message
+	event.Kind = chat.Event
+	if _, err := db.Leave(t.Context(), c.ID, "person", ada.ID, event.CreatedAt, event); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.Append(t.Context(), storetest.Post(c, ada, "x", "still here", helper)); !fault.Is(err, fault.NotFound) {
+		t.Error(err)
+	}
+	if _, err := db.Leave(t.Context(), c.ID, "person", ada.ID, event.CreatedAt, event); !fault.Is(err, fault.NotFound) {
+		t.Error(err)
+	}
+	if list := storetest.Messages(t, db, c.ID); len(list) != 2 {
+		t.Errorf("%d messages", len(list))
+	}
+	storetest.Sound(t, db)
+}
+
+func TestDeleteRoom_TakesItsTasks(t *testing.T) {
+	t.Parallel()
+	db, ada, _, c, k := asked(t)
+	if err := db.DeleteRoom(t.Context(), c.ID); err != nil {
+		t.Fatal(err)
+	}
+	storetest.Sound(t, db)
+	if left := claim(t, db, 1); len(left) != 0 {
+		t.Errorf("%+v", left)
+	}
+	k, m := storetest.Answer(k, task.Completed, "too late")
+	if _, err := db.Finish(t.Context(), k, m); !fault.Is(err, fault.NotFound) {
+		t.Error(err)
+	}
+	if _, err := db.Room(t.Context(), c.ID, "person", ada.ID); !fault.Is(err, fault.NotFound) {
+		t.Error(err)
+	}
+	if r := storetest.Sound(t, db); r.Messages != 0 || r.Tasks != 0 {
+		t.Errorf("%+v", r)
+	}
+}

@@ -1,0 +1,235 @@
+package store
+
+import (
+	"context"
+	"crypto/ed25519"
+	"database/sql"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/jmoiron/sqlx"
+
+	"agentsite/internal/ident"
+)
+
+// maxFaults bounds a report; a database with more faults than that is
+// restored, not repaired by hand.
+const maxFaults = 100
+
+// Report is what a verification saw. Faults are sentences for the operator
+// that name what is damaged; none means that nothing is.
+type Report struct {
+	Conversations, Messages, Tasks, Agents, Accounts int
+
+	Faults []string
+	// More counts faults beyond those listed.
+	More int
+	// Backup is what a backup says of itself; nil for a data folder.
+	Backup *Manifest
+}
+
+// OK reports whether nothing is damaged.
+func (r *Report) OK() bool { return len(r.Faults) == 0 }
+
+func (r *Report) fault(format string, args ...any) {
+	if len(r.Faults) == maxFaults {
+		r.More++
+		return
+	}
+	r.Faults = append(r.Faults, fmt.Sprintf(format, args...))
+}
+
+// err is nil when nothing is damaged.
+func (r *Report) err() error {
+	if r.OK() {
+		return nil
+	}
+	return fmt.Errorf("the database is damaged (%d faults), first: %s", len(r.Faults)+r.More, r.Faults[0])
+}
+
+// Verify checks the data folder dir while no portal runs on it, and changes
+// nothing there. An error means that the database could not be read at all or
+// is of a newer binary; what is damaged in it is in the report.
+func Verify(ctx context.Context, dir string) (Report, error) {
+	var r Report
+	path := filepath.Join(dir, FileName)
+	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
+		return r, fmt.Errorf("there is no database %s: give the data folder of a portal", path)
+	}
+	public, err := verifyFile(ctx, path, &r)
+	if err != nil {
+		return r, err
+	}
+	return r, verifyKeys(dir, public, &r)
+}
+
+// Verify checks the database while the portal runs. It reads in short
+// transactions, so that it holds up neither writers nor the WAL; messages
+// that arrive meanwhile may or may not be counted.
+func (d *DB) Verify(ctx context.Context) (Report, error) {
+	var r Report
+	pool, err := connect(d.path, readDSN(d.path), 1)
+	if err != nil {
+		return r, err
+	}
+	defer pool.Close()
+	public, err := verifyPool(ctx, pool, &r)
+	if err != nil {
+		return r, err
+	}
+	return r, verifyKeys(filepath.Dir(d.path), public, &r)
+}
+
+// verifyFile checks a database file that nobody writes and returns the public
+// key it knows as its portal's.
+func verifyFile(ctx context.Context, path string, r *Report) ([]byte, error) {
+	if err := checkFile(path); err != nil {
+		return nil, err
+	}
+	if err := inspect(ctx, path); err != nil {
+		return nil, err
+	}
+	pool, err := connectQuiet(path)
+	if err != nil {
+		return nil, err
+	}
+	defer pool.Close()
+	return verifyPool(ctx, pool, r)
+}
+
+func verifyPool(ctx context.Context, pool *sqlx.DB, r *Report) ([]byte, error) {
+	c, err := pool.Connx(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("open database: %w", err)
+	}
+	defer c.Close()
+	v := &verifier{c: c, r: r}
+	for _, check := range []func(context.Context) error{v.pages, v.references, v.counts, v.transcripts, v.clientIDs, v.tasks, v.outbox, v.names, v.agents, v.portal} {
+		err := check(ctx)
+		switch {
+		case err == nil:
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case unreadable(err):
+			// Go on: another check may say which conversation it is.
+			r.fault("The database file is damaged: %v.", err)
+		default:
+			return nil, fmt.Errorf("verify: %w", err)
+		}
+	}
+	return v.public, nil
+}
+
+// unreadable reports whether err is damage of the file rather than a failure
+// to look at it.
+func unreadable(err error) bool {
+	c := code(err) & 0xff
+	return c == sqliteCorrupt || c == sqliteNotADB || c == sqliteIOErr || errors.Is(err, errBadValue)
+}
+
+// errBadValue is a column whose value cannot be what we wrote.
+var errBadValue = errors.New("a value has the wrong type")
+
+// verifier runs one check after another on its connection.
+type verifier struct {
+	c      *sqlx.Conn
+	r      *Report
+	public []byte // the portal's key, as the database knows it
+}
+
+// each calls fn with every row of a query, one at a time.
+func each[T any](ctx context.Context, q sqlx.QueryerContext, fn func(T), query string, args ...any) error {
+	rows, err := q.QueryxContext(ctx, query, args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var row T
+		if err := rows.StructScan(&row); err != nil {
+			return fmt.Errorf("%w: %w", errBadValue, err)
+		}
+		fn(row)
+	}
+	return rows.Err()
+}
+
+func (v *verifier) pages(ctx context.Context) error {
+	type line struct {
+		Text string `db:"integrity_check"`
+	}
+	return each(ctx, v.c, func(l line) {
+		if l.Text != "ok" {
+			v.r.fault("The database file is damaged: %s.", l.Text)
+		}
+	}, `PRAGMA integrity_check(20)`)
+}
+
+func (v *verifier) references(ctx context.Context) error {
+	type broken struct {
+		Table  string         `db:"table"`
+		RowID  sql.NullInt64  `db:"rowid"`
+		Parent string         `db:"parent"`
+		FKID   sql.NullString `db:"fkid"`
+	}
+	return each(ctx, v.c, func(b broken) {
+		v.r.fault("A row of table %s refers to a row of %s that is gone.", b.Table, b.Parent)
+	}, `PRAGMA foreign_key_check`)
+}
+
+func (v *verifier) counts(ctx context.Context) error {
+	return errors.Join(
+		v.c.GetContext(ctx, &v.r.Accounts, `SELECT COUNT(*) FROM accounts`),
+		v.c.GetContext(ctx, &v.r.Agents, `SELECT COUNT(*) FROM agents WHERE deleted_at = 0`),
+	)
+}
+
+// portal reads the key the database belongs to; it has none before the first
+// start.
+func (v *verifier) portal(ctx context.Context) error {
+	err := v.c.GetContext(ctx, &v.public, `SELECT public_key FROM portal WHERE id = 1`)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil
+	}
+	return err
+}
+
+// verifyKeys checks the key files beside the database, and that the portal
+// key is the one the database belongs to.
+func verifyKeys(dir string, known []byte, r *Report) error {
+	var portal []byte
+	for _, name := range []string{ident.PortalKeyFile, ident.SealKeyFile} {
+		b, err := os.ReadFile(filepath.Join(dir, name))
+		if errors.Is(err, os.ErrNotExist) {
+			r.fault("The key file %s is missing: restore a backup.", name)
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("read key: %w", err)
+		}
+		key := keyBytes(b)
+		if key == nil {
+			r.fault("The key file %s is damaged: restore a backup.", name)
+			continue
+		}
+		if name == ident.PortalKeyFile {
+			portal = ed25519.NewKeyFromSeed(key).Public().(ed25519.PublicKey)
+		}
+	}
+	if portal != nil && known != nil && !ed25519.PublicKey(known).Equal(ed25519.PublicKey(portal)) {
+		r.fault("%s is not the key of the portal this database belongs to: restore a backup.", ident.PortalKeyFile)
+	}
+	return nil
+}
+
+// keyBytes is the key in a key file, or nil; both of ours have 32 bytes.
+func keyBytes(file []byte) []byte {
+	block, _ := pem.Decode(file)
+	if block == nil || len(block.Bytes) != ed25519.SeedSize {
+		return nil
+	}
+	return block.Bytes
+}

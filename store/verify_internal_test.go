@@ -1,0 +1,251 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"agentsite/internal/chat"
+	"agentsite/internal/clock"
+	"agentsite/internal/hub"
+	"agentsite/internal/ident"
+	"agentsite/internal/task"
+)
+
+// seed stores, with ids that a test can name, a conversation "c1" in which a
+// task "t1" has ended, "t2" works and "t3" waits, and an empty one "c2".
+func seed(t *testing.T, d *DB) {
+	t.Helper()
+	ctx, now := context.Background(), clock.Now()
+	agent := hub.Agent{ID: "g1", Name: "helper", Kind: hub.Builtin, Title: "Helper", Visibility: hub.Public, Version: 1, Status: hub.Status{State: hub.Active}, CreatedAt: now, UpdatedAt: now}
+	must := func(err error) {
+		if err != nil {
+			t.Helper()
+			t.Fatal(err)
+		}
+	}
+	must(d.CreateAgent(ctx, agent, nil))
+	must(d.CreateConversation(ctx, chat.Conversation{ID: "c1", Title: "The first", CreatedAt: now}, nil))
+	must(d.CreateConversation(ctx, chat.Conversation{ID: "c2", CreatedAt: now}, nil))
+	for i := range 3 {
+		id := fmt.Sprint("t", i+1)
+		m := chat.Message{ConversationID: "c1", ID: fmt.Sprint("m", i), ClientID: fmt.Sprint(i), Sender: chat.Sender{Kind: "person", ID: "p1", Handle: "ada"}, Kind: chat.Text, Parts: []task.Part{task.TextPart("question " + id)}, CreatedAt: now}
+		_, err := d.Append(ctx, chat.Post{Message: m, Ask: []task.Task{{ID: id, ConversationID: "c1", AgentID: "g1", CallerID: "p" + id, State: task.Submitted, CreatedAt: now, UpdatedAt: now}}})
+		must(err)
+	}
+	_, err := d.Claim(ctx, 1, 2)
+	must(err)
+	end := func(id string, s task.State) {
+		_, err := d.Finish(ctx, task.Task{ID: id, State: s, UpdatedAt: now}, chat.Message{ConversationID: "c1", ID: "a" + id, ClientID: id, Sender: chat.Sender{Kind: "agent", ID: "g1"}, Kind: chat.Text, Parts: []task.Part{task.TextPart("answer")}, TaskID: id, TaskState: s, CreatedAt: now})
+		must(err)
+	}
+	end("t1", task.Completed)
+	end("t3", task.InputRequired)
+}
+
+// Each of these is something that must never be; a verification tells of it
+// in a sentence.
+func TestVerify_Finds(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ sql, says string }{
+		{`UPDATE messages SET body = '[{"text":"I never said that"}]' WHERE seq = 2`, `Conversation c1 ("The first"): message 2 is not what was said there`},
+		{`UPDATE messages SET sender_id = 'p2' WHERE seq = 2`, `message 2 is not what was said`},
+		{`UPDATE messages SET created_at = created_at + 1 WHERE seq = 2`, `message 2 is not what was said`},
+		{`UPDATE messages SET task_id = 't2' WHERE seq = 4`, `message 4 is not what was said`},
+		{`UPDATE messages SET hash = zeroblob(32) WHERE seq = 5`, `message 5 is not what was said`},
+		{`DELETE FROM messages WHERE seq = 2`, `message 3 follows message 1`},
+		{`DELETE FROM messages WHERE seq = 1`, `message 2 follows message 0`},
+		{`DELETE FROM messages WHERE seq = 5`, `it should end with message 5 but ends with 4`},
+		{`DELETE FROM messages`, `it should end with message 5 but ends with 0`},
+		{`UPDATE conversations SET head_hash = zeroblob(32) WHERE id = 'c1'`, `the hash at its head differs`},
+		{`UPDATE conversations SET last_seq = 6 WHERE id = 'c1'`, `it should end with message 6 but ends with 5`},
+		{`UPDATE conversations SET last_seq = 1 WHERE id = 'c2'`, `Conversation c2: it should end with message 1`},
+		{`UPDATE messages SET conversation_id = 'c0' WHERE seq = 1`, `a conversation c0 that does not exist`},
+		{`UPDATE messages SET conversation_id = 'c3' WHERE seq = 5`, `a conversation c3 that does not exist`},
+		{`UPDATE messages SET conversation_id = 'c3' WHERE seq = 5`, `A row of table messages refers to a row of conversations that is gone`},
+		{`DELETE FROM tasks WHERE id = 't1'`, `message 4 ends a task t1 that does not exist`},
+		{`UPDATE tasks SET conversation_id = 'c2' WHERE id = 't1'`, `message 4 ends task t1 of another conversation`},
+		{`UPDATE tasks SET state = 'failed' WHERE id = 't1'`, `message 4 says that task t1 ended as completed, but the task says failed`},
+		{`UPDATE tasks SET answer_seq = 3 WHERE id = 't1'`, `task t1 names message 3 as its answer`},
+		{`UPDATE tasks SET answer_seq = 0 WHERE id = 't1'`, `task t1 ended as completed without a message`},
+		{`UPDATE tasks SET answer_seq = 9 WHERE id = 't1'`, `task t1 names message 9 as its answer`},
+		{`UPDATE tasks SET state = 'canceled' WHERE id = 't3'`, `task t3 ended as canceled, but its answer, message 5, says input_required`},
+		{`UPDATE tasks SET state = 'dreaming' WHERE id = 't2'`, `task t2 has a state "dreaming"`},
+		{`UPDATE tasks SET message_seq = 6 WHERE id = 't2'`, `asked for by message 6, which does not exist`},
+		{`INSERT INTO outbox (topic, ref, created_at) VALUES ('task', 't1', 0)`, `task t1 ended as completed but still waits in the queue`},
+		{`DELETE FROM outbox WHERE ref = 't2'`, `task t2 is working but not in the queue`},
+		{`INSERT INTO outbox (topic, ref, created_at) VALUES ('task', 't9', 0)`, `The queue holds task t9, which does not exist`},
+		{`UPDATE client_ids SET seq = 4 WHERE client_id = '1'`, `id "1" is noted for message 4, which is not by that sender`},
+		{`UPDATE names SET ref = 'g2'`, `The name "helper" and the agent it belongs to do not fit`},
+		{`INSERT INTO names VALUES ('ghost', 'account', 'a9', 0)`, `The name "ghost" and the account`},
+		{`DELETE FROM names`, `A row of table agents refers to a row of names that is gone`},
+		{`UPDATE agents SET version = 2`, `Agent helper (g1) is not the version it says`},
+		{`UPDATE agents SET spec = '{'`, `Agent helper (g1) is not the version it says`},
+		{`INSERT INTO portal (id, public_key, created_at) VALUES (1, zeroblob(32), 0)`, `is not the key of the portal this database belongs to`},
+	} {
+		dir := t.TempDir()
+		d := openTest(t, dir)
+		seed(t, d)
+		if r, err := d.Verify(t.Context()); err != nil || !r.OK() || r.Messages != 5 || r.Tasks != 3 || r.Conversations != 2 {
+			t.Fatalf("before: %+v %v", r, err)
+		}
+		for _, q := range []string{`PRAGMA foreign_keys = 0`, tt.sql} {
+			if _, err := d.wconn.ExecContext(t.Context(), q); err != nil {
+				t.Fatalf("%s: %v", q, err)
+			}
+		}
+		check := func(r Report, err error) {
+			t.Helper()
+			if err != nil || !strings.Contains(strings.Join(r.Faults, "\n"), tt.says) {
+				t.Errorf("%s: %q %v", tt.sql, r.Faults, err)
+			}
+		}
+		check(d.Verify(t.Context()))
+		var b bytes.Buffer
+		if _, err := d.Backup(t.Context(), &b, BackupOptions{}); err == nil || b.Len() > 0 {
+			t.Errorf("%s: backed up", tt.sql)
+		}
+		if err := d.Close(); err != nil {
+			t.Fatal(err)
+		}
+		check(Verify(t.Context(), dir))
+	}
+}
+
+// More conversations and tasks than one page holds, and faults at its edges.
+func TestVerify_Pages(t *testing.T) {
+	t.Parallel()
+	d := openTest(t, t.TempDir())
+	seed(t, d)
+	const n = 2*verifyPage + 10
+	at := func(i int) string { return fmt.Sprintf("r%06d", i) }
+	for i := range n {
+		if err := d.CreateConversation(t.Context(), chat.Conversation{ID: at(i), CreatedAt: clock.Now()}, []chat.Message{{ID: at(i), Kind: chat.Event, CreatedAt: clock.Now()}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r, err := d.Verify(t.Context())
+	if err != nil || !r.OK() || r.Conversations != n+2 || r.Messages != n+5 {
+		t.Fatalf("%+v %v", r, err)
+	}
+	// c1, c2 and the r… make up the pages.
+	damaged := []int{0, verifyPage - 3, verifyPage - 2, verifyPage - 1, 2*verifyPage - 3, 2*verifyPage - 2, n - 1}
+	for _, i := range damaged {
+		if _, err := d.wconn.ExecContext(t.Context(), `UPDATE messages SET body = '[]' WHERE conversation_id = ?`, at(i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r, err = d.Verify(t.Context())
+	if err != nil || len(r.Faults) != len(damaged) {
+		t.Errorf("%+v %v", r, err)
+	}
+	for i, k := range damaged {
+		if i < len(r.Faults) && !strings.Contains(r.Faults[i], at(k)) {
+			t.Errorf("%s is not named: %s", at(k), r.Faults[i])
+		}
+	}
+	if _, err := d.wconn.ExecContext(t.Context(), `UPDATE messages SET body = '{}'`); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := d.Verify(t.Context()); err != nil || len(r.Faults) != maxFaults || r.More == 0 {
+		t.Errorf("%d faults and %d more, %v", len(r.Faults), r.More, err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := d.Verify(ctx); err == nil {
+		t.Error("cancelled and went on")
+	}
+}
+
+// An agent or a task that cannot be read hides no other.
+func TestDamagedRows_HideNoOther(t *testing.T) {
+	t.Parallel()
+	d := openTest(t, t.TempDir())
+	seed(t, d)
+	now := clock.Now()
+	const n = allPage + 20
+	for i := range n {
+		id := fmt.Sprintf("h%06d", i)
+		if err := d.CreateAgent(t.Context(), hub.Agent{ID: id, Name: id, Kind: hub.Builtin, Visibility: hub.Public, Version: 1, CreatedAt: now, UpdatedAt: now}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := d.write(t.Context(), func(t *tx) error {
+		if _, err := t.exec(`UPDATE agents SET spec = '{' WHERE id = 'g1'`); err != nil {
+			return err
+		}
+		_, err := t.exec(`UPDATE tasks SET artifacts = '{', state = 'submitted' WHERE id = 't2'`)
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	seen := 0
+	if err := d.AllAgents(t.Context(), func(hub.Agent) bool { seen++; return true }); err != nil || seen != n {
+		t.Errorf("%d agents of %d, %v", seen, n, err)
+	}
+	if _, err := d.Release(t.Context(), 2); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Append(t.Context(), chat.Post{Message: chat.Message{ConversationID: "c1", ID: ident.NewID(), CreatedAt: now}, Ask: []task.Task{{ID: "t4", ConversationID: "c1", AgentID: "g1", CreatedAt: now}}}); err != nil {
+		t.Fatal(err)
+	}
+	if list, err := d.Claim(t.Context(), 2, 10); err != nil || len(list) != 1 || list[0].ID != "t4" {
+		t.Errorf("%+v %v", list, err)
+	}
+}
+
+// A queue that by some fault holds tasks that have ended or are gone neither
+// runs them again nor keeps them.
+func TestClaim_LeavesTheEndedAlone(t *testing.T) {
+	t.Parallel()
+	d := openTest(t, t.TempDir())
+	seed(t, d)
+	if err := d.write(t.Context(), func(t *tx) error {
+		return errors.Join(t.enqueue(topicTask, "t1"), t.enqueue(topicTask, "t9"))
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if list, err := d.Claim(t.Context(), 1, 10); err != nil || len(list) != 0 {
+		t.Errorf("%+v %v", list, err)
+	}
+	if r, err := d.Verify(t.Context()); err != nil || !r.OK() {
+		t.Errorf("%+v %v", r, err)
+	}
+}
+
+// The cheapest work factor: what is tested is that every byte is looked at.
+func TestBackup_EncryptedFindsEveryBit(t *testing.T) {
+	t.Parallel()
+	d := openTest(t, t.TempDir())
+	seed(t, d)
+	var b bytes.Buffer
+	if _, err := d.backup(t.Context(), &b, BackupOptions{Passphrase: "secret"}, 1); err != nil {
+		t.Fatal(err)
+	}
+	whole := b.Bytes()
+	if _, err := VerifyBackup(t.Context(), bytes.NewReader(whole), "secret"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := VerifyBackup(t.Context(), bytes.NewReader(whole), "Secret"); err == nil || !strings.Contains(err.Error(), "passphrase is wrong") {
+		t.Error(err)
+	}
+	if _, err := VerifyBackup(t.Context(), bytes.NewReader(whole), ""); err == nil || !strings.Contains(err.Error(), "is encrypted") {
+		t.Error(err)
+	}
+	for at := 0; at < len(whole); at += 1 + at/7 {
+		bad := bytes.Clone(whole)
+		bad[at] ^= 1
+		if _, err := VerifyBackup(t.Context(), bytes.NewReader(bad), "secret"); err == nil {
+			t.Errorf("a bit of byte %d of %d flipped: not found", at, len(whole))
+		}
+		if _, err := VerifyBackup(t.Context(), bytes.NewReader(whole[:at]), "secret"); err == nil {
+			t.Errorf("cut to %d of %d bytes: not found", at, len(whole))
+		}
+	}
+	if _, err := VerifyBackup(t.Context(), bytes.NewReader(append(whole, 0)), "secret"); err == nil {
+		t.Error("a byte more: not found")
+	}
+}

@@ -1,0 +1,257 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"fmt"
+
+	"agentsite/internal/chat"
+	"agentsite/internal/task"
+)
+
+// verifyPage is how many conversations, or tasks, one read transaction
+// covers: none grows long, whatever the database holds.
+const verifyPage = 256
+
+type headRow struct {
+	ID       string `db:"id"`
+	Title    string `db:"title"`
+	LastSeq  int64  `db:"last_seq"`
+	HeadHash []byte `db:"head_hash"`
+}
+
+func (h headRow) String() string {
+	if h.Title == "" {
+		return "Conversation " + h.ID
+	}
+	return fmt.Sprintf("Conversation %s (%q)", h.ID, clip(h.Title, 80))
+}
+
+// linkRow is a message with the task it ends, if it ends one.
+type linkRow struct {
+	messageRow
+	Ended     sql.NullString `db:"ended"` // the task's state
+	AnswerSeq sql.NullInt64  `db:"answer_seq"`
+	Room      sql.NullString `db:"room"`
+}
+
+// transcripts reads every message once, in order, page by page of the
+// conversations they belong to, and holds no more than one of them.
+func (v *verifier) transcripts(ctx context.Context) error {
+	after := ""
+	for {
+		n, last, err := v.transcriptPage(ctx, after)
+		if n > 0 && unreadable(err) {
+			// The other conversations may be whole.
+			v.r.fault("%v.", err)
+			err = nil
+		}
+		if err != nil || n < verifyPage {
+			return err
+		}
+		after = last
+	}
+}
+
+func (v *verifier) transcriptPage(ctx context.Context, after string) (n int, last string, err error) {
+	tx, err := v.c.BeginTxx(ctx, &sql.TxOptions{ReadOnly: true})
+	if err != nil {
+		return 0, "", err
+	}
+	defer tx.Rollback()
+	heads := make([]headRow, 0, verifyPage)
+	if err := each(ctx, tx, func(h headRow) { heads = append(heads, h) }, `SELECT id, title, last_seq, head_hash FROM conversations
+		WHERE id > ? ORDER BY id LIMIT ?`, after, verifyPage); err != nil {
+		return 0, "", err
+	}
+	upTo := "\U0010ffff" // after every id: the last page takes what is left
+	if len(heads) == verifyPage {
+		upTo = heads[len(heads)-1].ID
+	}
+	p := &transcriptPage{r: v.r, heads: heads}
+	err = each(ctx, tx, p.message, `SELECT m.conversation_id, m.seq, m.id, m.sender_kind, m.sender_id, m.sender_handle, m.kind, m.body, m.task_id, m.task_state, m.reason, m.created_at, m.hash,
+		t.state AS ended, t.answer_seq, t.conversation_id AS room
+		FROM messages m LEFT JOIN tasks t ON m.task_state IN ('completed', 'failed', 'canceled', 'rejected') AND t.id = m.task_id
+		WHERE m.conversation_id > ? AND m.conversation_id <= ? ORDER BY m.conversation_id, m.seq`, after, upTo)
+	if err != nil {
+		if p.at < len(heads) {
+			err = fmt.Errorf("%s cannot be read after message %d: %w", heads[p.at], p.seq, err)
+		}
+		return len(heads), upTo, err
+	}
+	for p.at < len(heads) {
+		p.close()
+	}
+	return len(heads), upTo, nil
+}
+
+// transcriptPage walks the messages of a page beside its conversations.
+type transcriptPage struct {
+	r     *Report
+	heads []headRow
+	at    int    // the conversation whose messages come now
+	seq   int64  // its last message seen
+	hash  []byte // and that one's hash
+	bad   bool   // its chain is known to be broken
+}
+
+func (p *transcriptPage) message(m linkRow) {
+	for p.at < len(p.heads) && p.heads[p.at].ID < m.ConversationID {
+		p.close()
+	}
+	p.r.Messages++
+	if p.at == len(p.heads) || p.heads[p.at].ID != m.ConversationID {
+		p.r.fault("Message %s (number %d) belongs to a conversation %s that does not exist.", m.ID, m.Seq, m.ConversationID)
+		return
+	}
+	h := p.heads[p.at]
+	if m.Seq != p.seq+1 && !p.bad {
+		p.broken("%s: message %d follows message %d, so some are missing.", h, m.Seq, p.seq)
+	}
+	if want := chat.Chain(p.hash, m.chainEntry()); !bytes.Equal(want, m.Hash) && !p.bad {
+		p.broken("%s: message %d is not what was said there (its hash does not follow from the messages before it).", h, m.Seq)
+	}
+	p.seq, p.hash = m.Seq, m.Hash
+	if !task.State(m.TaskState).Terminal() {
+		return
+	}
+	switch {
+	case !m.Ended.Valid:
+		p.r.fault("%s: message %d ends a task %s that does not exist.", h, m.Seq, m.TaskID)
+	case m.Room.String != m.ConversationID:
+		p.r.fault("%s: message %d ends task %s of another conversation.", h, m.Seq, m.TaskID)
+	case m.AnswerSeq.Int64 != m.Seq || m.Ended.String != m.TaskState:
+		p.r.fault("%s: message %d says that task %s ended as %s, but the task says %s with message %d.", h, m.Seq, m.TaskID, m.TaskState, m.Ended.String, m.AnswerSeq.Int64)
+	}
+}
+
+// broken tells of the first fault of a chain; those after it follow from it.
+func (p *transcriptPage) broken(format string, args ...any) {
+	p.bad = true
+	p.r.fault(format, args...)
+}
+
+// close ends the current conversation and goes to the next.
+func (p *transcriptPage) close() {
+	h := p.heads[p.at]
+	switch {
+	case p.bad:
+	case p.seq != h.LastSeq:
+		p.r.fault("%s: it should end with message %d but ends with %d.", h, h.LastSeq, p.seq)
+	case !bytes.Equal(p.hash, h.HeadHash):
+		p.r.fault("%s: its last message is not the one that was said last (the hash at its head differs).", h)
+	}
+	p.r.Conversations++
+	p.at, p.seq, p.hash, p.bad = p.at+1, 0, nil, false
+}
+
+func (v *verifier) clientIDs(ctx context.Context) error {
+	type row struct {
+		Room string `db:"conversation_id"`
+		ID   string `db:"client_id"`
+		Seq  int64  `db:"seq"`
+	}
+	return each(ctx, v.c, func(c row) {
+		v.r.fault("Conversation %s: the sender's id %q is noted for message %d, which is not by that sender.", c.Room, clip(c.ID, 80), c.Seq)
+	}, `SELECT c.conversation_id, c.client_id, c.seq FROM client_ids c
+		LEFT JOIN messages m ON m.conversation_id = c.conversation_id AND m.seq = c.seq AND m.sender_id = c.sender_id
+		WHERE m.seq IS NULL`)
+}
+
+type doneRow struct {
+	ID         string         `db:"id"`
+	Room       string         `db:"conversation_id"`
+	State      string         `db:"state"`
+	MessageSeq int64          `db:"message_seq"`
+	AnswerSeq  int64          `db:"answer_seq"`
+	LastSeq    sql.NullInt64  `db:"last_seq"`
+	Answers    sql.NullString `db:"answers"` // the task the answer names
+	AnswerSays sql.NullString `db:"answer_says"`
+	Queued     bool           `db:"queued"`
+}
+
+// tasks checks each task against its answer and the outbox. With transcripts,
+// which checks each ending message against its task, every task that ended
+// has exactly one such message.
+func (v *verifier) tasks(ctx context.Context) error {
+	for after := ""; ; {
+		n := 0
+		err := each(ctx, v.c, func(t doneRow) {
+			n++
+			after = t.ID
+			v.r.Tasks++
+			v.task(t)
+		}, `SELECT t.id, t.conversation_id, t.state, t.message_seq, t.answer_seq, c.last_seq, m.task_id AS answers, m.task_state AS answer_says, o.ref IS NOT NULL AS queued
+			FROM tasks t LEFT JOIN conversations c ON c.id = t.conversation_id
+			LEFT JOIN messages m ON m.conversation_id = t.conversation_id AND m.seq = t.answer_seq
+			LEFT JOIN outbox o ON o.topic = 'task' AND o.ref = t.id
+			WHERE t.id > ? ORDER BY t.id LIMIT ?`, after, verifyPage)
+		if err != nil || n < verifyPage {
+			return err
+		}
+	}
+}
+
+func (v *verifier) task(t doneRow) {
+	s := task.State(t.State)
+	who := fmt.Sprintf("Conversation %s: task %s", t.Room, t.ID)
+	if !knownState(s) {
+		v.r.fault("%s has a state %q that does not exist.", who, t.State)
+		return
+	}
+	if t.MessageSeq < 1 || t.MessageSeq > t.LastSeq.Int64 {
+		v.r.fault("%s was asked for by message %d, which does not exist.", who, t.MessageSeq)
+	}
+	switch {
+	case s.Terminal() && t.AnswerSeq == 0:
+		v.r.fault("%s ended as %s without a message.", who, s)
+	case t.AnswerSeq != 0 && t.Answers.String != t.ID:
+		v.r.fault("%s names message %d as its answer, which is not.", who, t.AnswerSeq)
+	case s.Terminal() && t.AnswerSays.String != t.State:
+		v.r.fault("%s ended as %s, but its answer, message %d, says %s.", who, s, t.AnswerSeq, t.AnswerSays.String)
+	}
+	switch {
+	case s.Terminal() && t.Queued:
+		v.r.fault("%s ended as %s but still waits in the queue.", who, s)
+	case s.Active() && !t.Queued:
+		v.r.fault("%s is %s but not in the queue, so nobody will work on it.", who, s)
+	}
+}
+
+func knownState(s task.State) bool {
+	return s.Terminal() || s.Active() || s == task.InputRequired || s == task.AuthRequired
+}
+
+func (v *verifier) outbox(ctx context.Context) error {
+	type row struct {
+		Ref string `db:"ref"`
+	}
+	return each(ctx, v.c, func(o row) {
+		v.r.fault("The queue holds task %s, which does not exist.", o.Ref)
+	}, `SELECT o.ref FROM outbox o LEFT JOIN tasks t ON t.id = o.ref WHERE o.topic = 'task' AND t.id IS NULL`)
+}
+
+func (v *verifier) names(ctx context.Context) error {
+	type row struct {
+		Name string `db:"name"`
+		Kind string `db:"kind"`
+	}
+	return each(ctx, v.c, func(n row) {
+		v.r.fault("The name %q and the %s it belongs to do not fit together.", n.Name, n.Kind)
+	}, `SELECT n.name, n.kind FROM names n LEFT JOIN accounts a ON a.id = n.ref AND a.name = n.name WHERE n.kind = 'account' AND a.id IS NULL
+		UNION ALL SELECT n.name, n.kind FROM names n LEFT JOIN agents g ON g.id = n.ref AND g.name = n.name WHERE n.kind <> 'account' AND g.id IS NULL
+		UNION ALL SELECT a.name, 'account' FROM accounts a LEFT JOIN names n ON n.name = a.name WHERE n.name IS NULL OR n.ref <> a.id OR n.kind <> 'account'
+		UNION ALL SELECT g.name, 'agent' FROM agents g LEFT JOIN names n ON n.name = g.name WHERE n.name IS NULL OR n.ref <> g.id OR n.kind <> 'agent'`)
+}
+
+func (v *verifier) agents(ctx context.Context) error {
+	type row struct {
+		ID   string `db:"id"`
+		Name string `db:"name"`
+	}
+	return each(ctx, v.c, func(a row) {
+		v.r.fault("Agent %s (%s) is not the version it says, or that version cannot be read.", a.Name, a.ID)
+	}, `SELECT a.id, a.name FROM agents a LEFT JOIN agent_versions v ON v.agent_id = a.id AND v.version = a.version
+		WHERE v.agent_id IS NULL OR v.spec <> a.spec OR v.title <> a.title OR v.visibility <> a.visibility OR NOT json_valid(a.spec)`)
+}

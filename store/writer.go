@@ -1,0 +1,285 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"os"
+	"runtime/debug"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"agentsite/internal/fault"
+)
+
+const (
+	// maxQueuedWrites bounds how many writes wait; beyond it callers wait for
+	// maxWriteWait and are then told to come back.
+	maxQueuedWrites = 4096
+	// maxBatch bounds the work one failing write can cost the others.
+	maxBatch     = 256
+	maxWriteWait = 5 * time.Second
+)
+
+// op is one queued write. claimed decides between the writer, who runs it, and
+// the caller, who gave up waiting: exactly one of them wins.
+type op struct {
+	fn      func(*tx) error
+	err     error
+	done    chan struct{}
+	claimed atomic.Bool
+}
+
+// tx is the writer's transaction as one op sees it. It counts writes, so that
+// an op that failed before it wrote anything needs no rollback.
+type tx struct {
+	d      *DB
+	writes int
+}
+
+func (t *tx) stmt(query string) (*sqlx.Stmt, error) {
+	if s, ok := t.d.wstmt[query]; ok {
+		return s, nil
+	}
+	s, err := t.d.wconn.PreparexContext(context.Background(), query)
+	if err != nil {
+		return nil, err
+	}
+	t.d.wstmt[query] = s
+	return s, nil
+}
+
+// exec runs a statement that writes.
+func (t *tx) exec(query string, args ...any) (sql.Result, error) {
+	s, err := t.stmt(query)
+	if err != nil {
+		return nil, err
+	}
+	res, err := s.Exec(args...)
+	t.note(err)
+	return res, err
+}
+
+// note counts a write. SQLite takes back a statement that broke a constraint
+// by itself, so a refused duplicate costs the batch no rollback.
+func (t *tx) note(err error) {
+	if code(err)&0xff != sqliteConstraint {
+		t.writes++
+	}
+}
+
+// get reads one row; a statement with RETURNING counts as a write.
+func (t *tx) get(dest any, query string, args ...any) error {
+	s, err := t.stmt(query)
+	if err != nil {
+		return err
+	}
+	err = s.Get(dest, args...)
+	if !strings.HasPrefix(query, "SELECT") {
+		t.note(err)
+	}
+	return err
+}
+
+// list reads rows.
+func (t *tx) list(dest any, query string, args ...any) error {
+	s, err := t.stmt(query)
+	if err != nil {
+		return err
+	}
+	return s.Select(dest, args...)
+}
+
+// write runs fn in a transaction that other writes may share and returns once
+// it is on disk. fn may run more than once, when another write of its batch
+// failed: it must set what it returns anew each time and have no other
+// effects. It must not block on anything but the database.
+//
+// When ctx ends while the write still waits, it is withdrawn; once it has
+// begun, write waits for its outcome.
+func (d *DB) write(ctx context.Context, fn func(*tx) error) error {
+	if err := d.Err(); err != nil {
+		return fault.Wrap(fault.Unavailable, err, "This portal cannot write to its disk and has to be restarted. Nothing that was confirmed is lost.")
+	}
+	if d.closed.Load() {
+		return errStopping() // or a steady stream of writes would keep Close waiting
+	}
+	o := &op{fn: fn, done: make(chan struct{})}
+	select {
+	case d.ops <- o:
+	default:
+		wait := time.NewTimer(maxWriteWait)
+		defer wait.Stop()
+		select {
+		case d.ops <- o:
+		case <-d.stop:
+			return errStopping()
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-wait.C:
+			return &fault.Error{Kind: fault.Unavailable, Safe: "This portal is busy writing. Try again in a moment.", RetryAfter: maxWriteWait}
+		}
+	}
+	select {
+	case <-o.done:
+	case <-ctx.Done():
+		if o.claimed.CompareAndSwap(false, true) {
+			return ctx.Err()
+		}
+		<-o.done
+	case <-d.done:
+		// The writer has ended: the op was run before it did, or never.
+		if o.claimed.CompareAndSwap(false, true) {
+			return errStopping()
+		}
+		<-o.done
+	}
+	return mapError(o.err)
+}
+
+func errStopping() error {
+	return fault.New(fault.Unavailable, "This portal is stopping. Try again in a moment.")
+}
+
+// writer is the one goroutine that uses the writing connection.
+func (d *DB) writer() {
+	defer close(d.done)
+	tick := time.NewTicker(checkpointEvery)
+	defer tick.Stop()
+	batch := make([]*op, 0, maxBatch)
+	for {
+		batch = batch[:0]
+		select {
+		case o := <-d.ops:
+			batch = append(batch, o)
+		case <-tick.C:
+			d.checkpoint()
+			continue
+		case <-d.stop:
+			// Whatever was queued before the stop is still written.
+			select {
+			case o := <-d.ops:
+				batch = append(batch, o)
+			default:
+				return
+			}
+		}
+	drain:
+		for len(batch) < maxBatch {
+			select {
+			case o := <-d.ops:
+				batch = append(batch, o)
+			default:
+				break drain
+			}
+		}
+		d.commit(batch)
+	}
+}
+
+// commit runs the ops as one transaction. An op that fails after it wrote is
+// taken out and the rest is run again, so one bad write never costs another.
+func (d *DB) commit(batch []*op) {
+	live := batch[:0]
+	for _, o := range batch {
+		if o.claimed.CompareAndSwap(false, true) {
+			live = append(live, o)
+		}
+	}
+	for len(live) > 0 {
+		bad, err := d.attempt(live)
+		if bad >= 0 {
+			close(live[bad].done)
+			live = append(live[:bad], live[bad+1:]...)
+			continue
+		}
+		for _, o := range live {
+			if err != nil {
+				o.err = err
+			}
+			close(o.done)
+		}
+		return
+	}
+}
+
+// attempt returns the index of an op that has to be taken out, or -1 and the
+// outcome of the commit. Ops that failed without writing keep their error and
+// stay.
+func (d *DB) attempt(ops []*op) (bad int, err error) {
+	if err := d.Err(); err != nil {
+		return -1, fault.Wrap(fault.Unavailable, err, "This portal cannot write to its disk and has to be restarted.")
+	}
+	ctx := context.Background()
+	if _, err := d.wconn.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil {
+		d.judge(err)
+		return -1, fmt.Errorf("begin: %w", err)
+	}
+	t := &tx{d: d}
+	for i, o := range ops {
+		before := t.writes
+		o.err = run(o.fn, t)
+		// An error of SQLite itself may have ended the transaction under us:
+		// what came after it would be committed on its own.
+		broke := code(o.err) != 0 && code(o.err)&0xff != sqliteConstraint
+		if o.err != nil && (t.writes > before || broke) {
+			d.rollback(ctx)
+			d.judge(o.err)
+			return i, nil
+		}
+	}
+	if _, err := d.wconn.ExecContext(ctx, "COMMIT"); err != nil {
+		d.rollback(ctx)
+		d.judge(err)
+		return -1, fmt.Errorf("commit: %w", err)
+	}
+	return -1, nil
+}
+
+func run(fn func(*tx) error, t *tx) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			t.writes++ // what it wrote is unknown: roll back
+			err = fmt.Errorf("panic in a write: %v\n%s", p, debug.Stack())
+		}
+	}()
+	return fn(t)
+}
+
+func (d *DB) rollback(ctx context.Context) {
+	if _, err := d.wconn.ExecContext(ctx, "ROLLBACK"); err != nil && !strings.Contains(err.Error(), "no transaction") {
+		d.fail(fmt.Errorf("rollback: %w", err))
+	}
+}
+
+// judge stops all writing after an I/O error: after a failed fsync nobody can
+// say what is on disk, and trying again could report success for lost bytes.
+// A full disk is not such an error: SQLite rolls back and recovers by itself.
+func (d *DB) judge(err error) {
+	if code(err)&0xff == sqliteIOErr || code(err)&0xff == sqliteCorrupt || code(err)&0xff == sqliteNotADB {
+		d.fail(err)
+	}
+}
+
+func (d *DB) fail(err error) {
+	err = fmt.Errorf("database %s: %w", d.path, err)
+	if d.broken.CompareAndSwap(nil, &err) {
+		d.log.Error("database failed, writing stops", "error", err)
+		close(d.fatal)
+	}
+}
+
+// checkpoint empties a large WAL; readers that hold it make it a no-op.
+func (d *DB) checkpoint() {
+	st, err := os.Stat(d.path + "-wal")
+	if err != nil || st.Size() < checkpointBytes || d.Err() != nil {
+		return
+	}
+	if _, err := d.wconn.ExecContext(context.Background(), "PRAGMA wal_checkpoint(TRUNCATE)"); err != nil {
+		d.judge(err)
+		d.log.Warn("checkpoint", "error", err)
+	}
+}
