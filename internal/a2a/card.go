@@ -1,0 +1,374 @@
+package a2a
+
+import (
+	"encoding/json"
+	"net"
+	"net/netip"
+	"net/url"
+	"strings"
+
+	"agentsite/internal/hub"
+)
+
+// Bounds of what is taken from a card.
+const (
+	maxTitle       = 100
+	maxDescription = 4000
+	maxSkills      = 32
+	maxSkillText   = 1000
+	maxTags        = 10
+	maxTag         = 32
+	maxExamples    = 5
+	maxExample     = 300
+	maxModes       = 16
+	maxInterfaces  = 16
+)
+
+// Interface is one way an agent can be spoken to.
+type Interface struct {
+	URL     string
+	Binding string
+	Version string
+	Tenant  string
+}
+
+// Card is what an agent says of how it is called.
+type Card struct {
+	// URL is where the card was read.
+	URL string
+	// Interface is the best of those this portal speaks: 1.0 before 0.3,
+	// JSON-RPC before HTTP+JSON.
+	Interface Interface
+	Streaming bool
+	// NeedsAuth is true when the card names security requirements;
+	// AuthHeader is the header of an API key when that is the only way.
+	NeedsAuth  bool
+	AuthHeader string
+	Version    string // the agent's own
+	Provider   string
+	// Raw is the card as it came, at most 256 KiB, for checking signatures.
+	Raw json.RawMessage
+}
+
+// wireCard holds the fields of both versions' cards; whatever may be malformed
+// without harm is tolerated.
+type wireCard struct {
+	Name        str               `json:"name"`
+	Description str               `json:"description"`
+	Version     str               `json:"version"`
+	Skills      []json.RawMessage `json:"skills"`
+	InputModes  strs              `json:"defaultInputModes"`
+	OutputModes strs              `json:"defaultOutputModes"`
+	Provider    struct {
+		Organization str `json:"organization"`
+	} `json:"provider"`
+	Capabilities struct {
+		Streaming flag `json:"streaming"`
+	} `json:"capabilities"`
+	Schemes json.RawMessage `json:"securitySchemes"`
+
+	Interfaces   []json.RawMessage `json:"supportedInterfaces"`
+	Requirements []json.RawMessage `json:"securityRequirements"`
+
+	// 0.3
+	URL                str               `json:"url"`
+	PreferredTransport str               `json:"preferredTransport"`
+	ProtocolVersion    str               `json:"protocolVersion"`
+	Additional         []json.RawMessage `json:"additionalInterfaces"`
+	Security           []json.RawMessage `json:"security"`
+}
+
+// parseCard reads a card that was found at address. The error says in plain
+// words why it cannot be used; ok is false when b is no card at all.
+func parseCard(b []byte, address string) (c Card, d hub.Described, ok bool, err error) {
+	var w wireCard
+	if !isObject(b) || json.Unmarshal(b, &w) != nil {
+		return c, d, false, nil
+	}
+	if w.Name == "" || len(w.Interfaces) == 0 && w.URL == "" && len(w.Skills) == 0 {
+		return c, d, false, nil
+	}
+	c = Card{
+		URL: address, Raw: b, Streaming: bool(w.Capabilities.Streaming),
+		Version: Line(string(w.Version), 40), Provider: Line(string(w.Provider.Organization), maxTitle),
+		NeedsAuth: len(w.Requirements)+len(w.Security) > 0,
+	}
+	c.AuthHeader = keyHeader(w.Schemes)
+	if c.Interface, err = choose(w, address); err != nil {
+		return c, d, true, err
+	}
+	d = hub.Described{
+		Title:       Line(string(w.Name), maxTitle),
+		Description: Text(string(w.Description), maxDescription),
+		Kind:        hub.A2A,
+		Endpoint:    c.Interface.URL,
+		InputModes:  modes(w.InputModes),
+		OutputModes: modes(w.OutputModes),
+		Skills:      skills(w.Skills),
+	}
+	d.Name = ProposeName(d.Title, address)
+	if d.Title == "" {
+		d.Title = d.Name
+	}
+	d.Config, err = json.Marshal(hub.A2AConfig{
+		CardURL: address, Binding: c.Interface.Binding, Version: c.Interface.Version,
+		Tenant: c.Interface.Tenant, Streaming: c.Streaming, AuthHeader: c.AuthHeader,
+	})
+	return c, d, true, err
+}
+
+// choose picks the best interface that may be used.
+func choose(w wireCard, address string) (Interface, error) {
+	best, rank := Interface{}, len(ranking)
+	why := "its card names no interface"
+	for _, i := range interfaces(w) {
+		r, speaks := ranking[i.Version+" "+i.Binding]
+		if !speaks {
+			why = "it speaks only " + Line(i.Binding+" "+i.Version, 60) + ", which this portal does not"
+			continue
+		}
+		u, problem := sameAgent(i.URL, address)
+		if problem != "" {
+			why = problem
+			continue
+		}
+		if r < rank {
+			i.URL = u
+			best, rank = i, r
+		}
+	}
+	if best.URL == "" {
+		return best, shapeError(0, "the agent cannot be called: %s", why)
+	}
+	return best, nil
+}
+
+var ranking = map[string]int{
+	Version10 + " " + BindingRPC: 0, Version10 + " " + BindingREST: 1,
+	Version03 + " " + BindingRPC: 2, Version03 + " " + BindingREST: 3,
+}
+
+// interfaces lists what the card offers, in both versions' forms.
+func interfaces(w wireCard) []Interface {
+	var out []Interface
+	for _, b := range w.Interfaces[:min(len(w.Interfaces), maxInterfaces)] {
+		var i struct {
+			URL     str `json:"url"`
+			Binding str `json:"protocolBinding"`
+			Version str `json:"protocolVersion"`
+			Tenant  str `json:"tenant"`
+		}
+		if json.Unmarshal(b, &i) == nil && len(i.Tenant) <= maxID {
+			out = append(out, Interface{string(i.URL), binding(string(i.Binding)), version(string(i.Version), Version10), string(i.Tenant)})
+		}
+	}
+	v := version(string(w.ProtocolVersion), Version03)
+	if w.URL != "" {
+		t := string(w.PreferredTransport)
+		if t == "" {
+			t = BindingRPC
+		}
+		out = append(out, Interface{URL: string(w.URL), Binding: binding(t), Version: v})
+	}
+	for _, b := range w.Additional[:min(len(w.Additional), maxInterfaces)] {
+		var i struct {
+			URL       str `json:"url"`
+			Transport str `json:"transport"`
+		}
+		if json.Unmarshal(b, &i) == nil {
+			out = append(out, Interface{URL: string(i.URL), Binding: binding(string(i.Transport)), Version: v})
+		}
+	}
+	return out
+}
+
+func binding(s string) string {
+	switch u := strings.ToUpper(s); u {
+	case "JSONRPC", "JSON-RPC", "JSON_RPC":
+		return BindingRPC
+	case "HTTP+JSON", "HTTP_JSON", "REST":
+		return BindingREST
+	}
+	return s
+}
+
+// version cuts a version to the ones we know; def is what silence means.
+func version(s, def string) string {
+	s = strings.TrimPrefix(s, "v")
+	switch {
+	case s == "":
+		return def
+	case s == "1" || strings.HasPrefix(s, "1."):
+		return Version10
+	case strings.HasPrefix(s, "0.2") || strings.HasPrefix(s, "0.3"):
+		return Version03
+	}
+	return s
+}
+
+// sameAgent judges an interface's URL by the card's: a card speaks for its own
+// host. Another host is believed only when both are https, so that nobody on
+// the way could have written it. A card that names itself by a loopback name
+// ("localhost", "0.0.0.0") means the host it was read from, if that is
+// loopback too. It returns the URL to use, or the problem.
+func sameAgent(target, card string) (string, string) {
+	t, err := url.Parse(target)
+	if err != nil || len(target) > 2048 || t.Host == "" || t.User != nil || t.Scheme != "http" && t.Scheme != "https" {
+		return "", "its card names an address that is not http or https"
+	}
+	c, err := url.Parse(card)
+	if err != nil {
+		return "", "the card's own address cannot be read"
+	}
+	t.Fragment = ""
+	switch {
+	case c.Scheme == "https" && t.Scheme == "http":
+		return "", "its card is on https but names an unencrypted address"
+	case strings.EqualFold(t.Hostname(), c.Hostname()):
+		return t.String(), ""
+	case loopbackName(t.Hostname()) && loopbackName(c.Hostname()):
+		host := c.Hostname()
+		if strings.Contains(host, ":") {
+			host = "[" + host + "]"
+		}
+		if p := t.Port(); p != "" {
+			host = net.JoinHostPort(c.Hostname(), p)
+		}
+		t.Host = host
+		return t.String(), ""
+	case c.Scheme == "https" && t.Scheme == "https":
+		return t.String(), ""
+	}
+	return "", "its card names an address on another host, " + Line(t.Host, 100)
+}
+
+func loopbackName(h string) bool {
+	if strings.EqualFold(h, "localhost") {
+		return true
+	}
+	a, err := netip.ParseAddr(h)
+	return err == nil && (a.Unmap().IsLoopback() || a.IsUnspecified())
+}
+
+// keyHeader returns the header of an API key when no bearer scheme is offered.
+func keyHeader(b json.RawMessage) string {
+	var schemes map[string]json.RawMessage
+	if json.Unmarshal(b, &schemes) != nil {
+		return ""
+	}
+	header := ""
+	for _, raw := range schemes {
+		type key struct {
+			Location str `json:"location"`
+			In       str `json:"in"`
+			Name     str `json:"name"`
+		}
+		var s struct {
+			APIKey *key            `json:"apiKeySecurityScheme"`
+			HTTP   json.RawMessage `json:"httpAuthSecurityScheme"`
+			OAuth  json.RawMessage `json:"oauth2SecurityScheme"`
+			OpenID json.RawMessage `json:"openIdConnectSecurityScheme"`
+			Type   str             `json:"type"`
+			key
+		}
+		if json.Unmarshal(raw, &s) != nil {
+			continue
+		}
+		switch {
+		case s.Type == "http", s.Type == "oauth2", s.Type == "openIdConnect",
+			isObject(s.HTTP), isObject(s.OAuth), isObject(s.OpenID):
+			return ""
+		case s.Type == "apiKey":
+			s.APIKey = &s.key
+		}
+		k := s.APIKey
+		if k == nil || k.Location+k.In != "header" || !usableHeader(string(k.Name)) {
+			continue
+		}
+		// Of several the first by name, so that the choice does not vary.
+		if header == "" || string(k.Name) < header {
+			header = string(k.Name)
+		}
+	}
+	if strings.EqualFold(header, "Authorization") {
+		return ""
+	}
+	return header
+}
+
+func skills(list []json.RawMessage) []hub.Skill {
+	var out []hub.Skill
+	for _, b := range list {
+		var w struct {
+			ID          str  `json:"id"`
+			Name        str  `json:"name"`
+			Description str  `json:"description"`
+			Tags        strs `json:"tags"`
+			Examples    strs `json:"examples"`
+		}
+		if len(out) == maxSkills {
+			break
+		}
+		if !isObject(b) || json.Unmarshal(b, &w) != nil {
+			continue
+		}
+		s := hub.Skill{
+			ID: Line(string(w.ID), 64), Name: Line(string(w.Name), maxTitle),
+			Description: Text(string(w.Description), maxSkillText),
+			Tags:        lines(w.Tags, maxTags, maxTag), Examples: lines(w.Examples, maxExamples, maxExample),
+		}
+		if s.ID == "" {
+			s.ID = slug(s.Name)
+		}
+		if s.Name == "" {
+			s.Name = s.ID
+		}
+		if s.ID != "" {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+func lines(in []string, n, max int) []string {
+	out := []string{}
+	seen := make(map[string]bool)
+	for _, s := range in {
+		if s = Line(s, max); s != "" && !seen[s] && len(out) < n {
+			seen[s] = true
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// modes keeps what has the form of a media type.
+func modes(in []string) []string {
+	var out []string
+	for _, s := range lines(in, maxModes, 100) {
+		if s == "text" {
+			s = "text/plain"
+		}
+		if strings.Count(s, "/") == 1 && !strings.ContainsAny(s, " <>\"'") {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// strs takes a JSON array and keeps its strings; anything else is empty.
+type strs []string
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (s *strs) UnmarshalJSON(b []byte) error {
+	var list []any
+	if json.Unmarshal(b, &list) != nil {
+		return nil
+	}
+	for _, v := range list {
+		if t, ok := v.(string); ok {
+			*s = append(*s, t)
+		}
+	}
+	return nil
+}

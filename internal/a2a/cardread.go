@@ -1,0 +1,136 @@
+package a2a
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"path"
+	"strings"
+
+	"agentsite/internal/egress"
+	"agentsite/internal/fault"
+	"agentsite/internal/hub"
+)
+
+// maxCardBytes bounds a card.
+const maxCardBytes = 256 << 10
+
+// Well-known names of a card, of 1.0 and late 0.3, and of early 0.3.
+var wellKnown = []string{"/.well-known/agent-card.json", "/.well-known/agent.json"}
+
+// ErrNoCard is in the chain of ReadCard's error when the host answered but
+// showed no agent card: something else may live there.
+var ErrNoCard = errors.New("no agent card")
+
+// ReadCard reads the agent card at or below an address: the address itself
+// when it names a JSON file, else the well-known names below it, then the
+// address itself, then the well-known names of each folder above, the host's
+// root last. What it returns is cut to our bounds; the proposed name passes
+// ident.CheckName.
+//
+// A card may name an interface on another host only when card and interface
+// are both https.
+//
+// Errors are Invalid faults that say what was found instead.
+func ReadCard(ctx context.Context, rt http.RoundTripper, address string) (Card, hub.Described, error) {
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return Card{}, hub.Described{}, invalid(err, "That is not an address like https://example.com/agent.")
+	}
+	client := &http.Client{Transport: rt}
+	var first error // what the most specific address said
+	for _, candidate := range candidates(u) {
+		b, err := fetchCard(ctx, client, candidate)
+		if err != nil {
+			if e, ok := errors.AsType[*Error](err); !ok || e.Fault == FaultAuth {
+				return Card{}, hub.Described{}, invalid(err, "The agent card at %s could not be read: %s.", u.Host, Reason(err))
+			}
+			if first == nil {
+				first = err
+			}
+			continue
+		}
+		c, d, ok, err := parseCard(b, candidate)
+		if ok && err != nil {
+			return Card{}, hub.Described{}, invalid(err, "There is an agent card, but %s.", strings.TrimPrefix(Reason(err), "the agent "))
+		}
+		if ok {
+			return c, d, nil
+		}
+		if first == nil {
+			first = shapeError(http.StatusOK, "it answered with JSON that is not an agent card")
+		}
+	}
+	return Card{}, hub.Described{}, invalid(errors.Join(ErrNoCard, first), "No agent card was found at %s: %s.", u.Host, Reason(first))
+}
+
+func invalid(err error, format string, args ...any) error {
+	f := fault.Wrap(fault.Invalid, err, format, args...)
+	f.Fields = map[string]string{"endpoint": f.Safe}
+	return f
+}
+
+// candidates lists where a card may be, most likely first, at most eight.
+func candidates(u *url.URL) []string {
+	base := *u
+	base.Fragment, base.RawFragment = "", ""
+	self := base.String()
+	if strings.HasSuffix(base.Path, ".json") {
+		return []string{self}
+	}
+	base.RawQuery, base.RawPath = "", ""
+	var out []string
+	add := func(dir string) {
+		for _, w := range wellKnown {
+			at := base
+			at.Path = strings.TrimRight(dir, "/") + w
+			out = append(out, at.String())
+		}
+	}
+	dir := path.Clean("/" + base.Path)
+	add(dir)
+	if dir == "/" {
+		return out
+	}
+	out = append(out, self)
+	if up := path.Dir(dir); up != "/" {
+		add(up)
+	}
+	add("/")
+	return out
+}
+
+func fetchCard(ctx context.Context, client *http.Client, address string) ([]byte, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Accept", "application/json, application/a2a+json")
+	resp, err := client.Do(req)
+	if err != nil {
+		if egress.CodeOf(err) == egress.Redirect {
+			return nil, shapeError(0, "%s", egress.Reason(err))
+		}
+		return nil, err
+	}
+	defer resp.Body.Close()
+	switch {
+	case resp.StatusCode == http.StatusUnauthorized, resp.StatusCode == http.StatusForbidden:
+		return nil, &Error{Fault: FaultAuth, Status: resp.StatusCode, Text: "it asks for credentials"}
+	case resp.StatusCode != http.StatusOK:
+		return nil, shapeError(resp.StatusCode, "it answered with HTTP %d", resp.StatusCode)
+	}
+	b, err := io.ReadAll(io.LimitReader(resp.Body, maxCardBytes+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(b) > maxCardBytes {
+		return nil, limitError("it is larger than %d KiB", maxCardBytes>>10)
+	}
+	if !isObject(b) {
+		return nil, strange(b, resp.StatusCode)
+	}
+	return b, nil
+}

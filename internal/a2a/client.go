@@ -1,0 +1,196 @@
+package a2a
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"agentsite/internal/ident"
+	"agentsite/internal/task"
+)
+
+// Endpoint is one interface of an agent and how it is spoken to.
+type Endpoint struct {
+	URL     string
+	Binding string // BindingRPC when empty
+	Version string // Version10 when empty
+	Tenant  string
+	// AuthHeader is the header Secret goes into; empty means Authorization
+	// with the Bearer scheme, unless the secret names a scheme itself. The
+	// secret is sent to the URL's own origin only.
+	AuthHeader string
+	Secret     string
+}
+
+// Client calls one agent. It is safe for concurrent use and holds nothing that
+// must be closed.
+type Client struct {
+	ep   Endpoint
+	base *url.URL
+	http *http.Client
+	dec  decoder
+}
+
+// New returns a client of the agent at ep over rt, which must bound time; the
+// client bounds sizes. It fails when ep cannot be used at all.
+func New(rt http.RoundTripper, ep Endpoint) (*Client, error) {
+	if ep.Binding == "" {
+		ep.Binding = BindingRPC
+	}
+	if ep.Version == "" {
+		ep.Version = Version10
+	}
+	if ep.Binding != BindingRPC && ep.Binding != BindingREST || ep.Version != Version10 && ep.Version != Version03 {
+		return nil, shapeError(0, "this portal does not speak %s of A2A %s", Line(ep.Binding, 40), Line(ep.Version, 20))
+	}
+	u, err := url.Parse(ep.URL)
+	if err != nil || u.Host == "" {
+		return nil, shapeError(0, "the agent's address is not a URL")
+	}
+	if ep.AuthHeader != "" && !usableHeader(ep.AuthHeader) {
+		return nil, shapeError(0, "the header %q cannot carry a credential", Line(ep.AuthHeader, 40))
+	}
+	if strings.ContainsAny(ep.Secret, "\r\n\x00") {
+		return nil, shapeError(0, "the agent's credential has a line break in it")
+	}
+	return &Client{
+		ep: ep, base: u,
+		dec: decoder{wrapped: ep.Version == Version03 && ep.Binding == BindingREST},
+		http: &http.Client{
+			Transport:     rt,
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
+	}, nil
+}
+
+// Send sends m and returns the agent's task or message. With wait the agent
+// answers when it is done or needs something; else with its task at once, if
+// it supports that.
+func (c *Client) Send(ctx context.Context, m Message, wait bool) (Event, error) {
+	b, err := c.call(ctx, opSend, "", c.sendParams(m, wait))
+	if err != nil {
+		return Event{}, err
+	}
+	ev, err := c.dec.event(b)
+	if err == nil && ev.Task == nil && ev.Message == nil {
+		err = shapeError(0, "the agent answered with an update instead of a task or message")
+	}
+	return ev, err
+}
+
+// Stream sends m and yields what the agent says until it closes the stream. An
+// error is yielded last. Breaking the loop closes the connection.
+func (c *Client) Stream(ctx context.Context, m Message) iter.Seq2[Event, error] {
+	return c.events(ctx, opStream, "", c.sendParams(m, true))
+}
+
+// Subscribe yields what happens to a task from now on, beginning with the task.
+func (c *Client) Subscribe(ctx context.Context, id string) iter.Seq2[Event, error] {
+	return c.events(ctx, opSubscribe, id, c.taskParams(id, 0))
+}
+
+// GetTask returns the task with its last messages.
+func (c *Client) GetTask(ctx context.Context, id string) (*Task, error) {
+	return c.taskCall(ctx, opGet, id, c.taskParams(id, maxHistory))
+}
+
+// Cancel asks the agent to stop the task.
+func (c *Client) Cancel(ctx context.Context, id string) (*Task, error) {
+	return c.taskCall(ctx, opCancel, id, c.taskParams(id, 0))
+}
+
+func (c *Client) taskCall(ctx context.Context, op operation, id string, params any) (*Task, error) {
+	b, err := c.call(ctx, op, id, params)
+	if err != nil {
+		return nil, err
+	}
+	// Some agents wrap the task as SendMessage does.
+	var wrap struct {
+		Task json.RawMessage `json:"task"`
+	}
+	if json.Unmarshal(b, &wrap) == nil && isObject(wrap.Task) {
+		b = wrap.Task
+	}
+	return c.dec.task(b)
+}
+
+// ProbeUnknownTask asks for a task that cannot exist, which makes no agent
+// work. It returns nil when the agent answered in A2A, whatever it said of the
+// task: TaskNotFound, or another error of a method it knows.
+func (c *Client) ProbeUnknownTask(ctx context.Context) error {
+	_, err := c.GetTask(ctx, randomUUID())
+	e, ok := errors.AsType[*Error](err)
+	if !ok {
+		return err
+	}
+	if e.Fault != FaultRefused {
+		return e
+	}
+	switch {
+	case e.Code == CodeVersionNotSupported:
+		return shapeError(e.Status, "it does not speak A2A %s", c.ep.Version)
+	case e.Code == CodeMethodNotFound:
+		return shapeError(e.Status, "it speaks JSON-RPC but does not know A2A %s", c.ep.Version)
+	case e.Code <= -32001 && e.Code >= -32009, e.Code == CodeInvalidParams, e.Code == CodeInternal:
+		// Strict agents refuse an id that is not theirs in form.
+		return nil
+	}
+	return shapeError(e.Status, "it answered a question about a task with error %d", e.Code)
+}
+
+// randomUUID returns a version 4 UUID: agents may check the form.
+func randomUUID() string {
+	const hex = "0123456789abcdef"
+	id := []byte("xxxxxxxx-xxxx-4xxx-8xxx-xxxxxxxxxxxx")
+	// 43 base64 characters of fresh randomness, four bits used of each.
+	random := ident.NewSecret("")
+	for i, c := range id {
+		if c == 'x' {
+			id[i] = hex[random[i]&15]
+		}
+	}
+	return string(id)
+}
+
+// UserMessage builds a message of ours.
+func UserMessage(id string, parts []task.Part) Message { return Message{ID: id, Parts: parts} }
+
+// usableHeader says whether a credential may travel in the header name.
+func usableHeader(name string) bool {
+	if len(name) > 64 {
+		return false
+	}
+	for i := range len(name) {
+		ch := name[i]
+		if !(ch >= 'a' && ch <= 'z' || ch >= 'A' && ch <= 'Z' || ch >= '0' && ch <= '9' || ch == '-' || ch == '_') {
+			return false
+		}
+	}
+	switch http.CanonicalHeaderKey(name) {
+	case "", "Host", "Content-Length", "Content-Type", "Content-Encoding", "Transfer-Encoding", "Connection",
+		"Upgrade", "Te", "Trailer", "Accept", "Accept-Encoding", "Expect", "Keep-Alive", "User-Agent", "A2a-Version":
+		return false
+	}
+	return true
+}
+
+// authorize puts the credential where the agent wants it.
+func (c *Client) authorize(h http.Header) {
+	secret := c.ep.Secret
+	if secret == "" {
+		return
+	}
+	if name := c.ep.AuthHeader; name != "" && !strings.EqualFold(name, "Authorization") {
+		h.Set(name, secret)
+		return
+	}
+	if scheme, _, ok := strings.Cut(secret, " "); !ok || strings.Contains(scheme, ".") {
+		secret = fmt.Sprintf("Bearer %s", secret)
+	}
+	h.Set("Authorization", secret)
+}

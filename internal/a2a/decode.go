@@ -1,0 +1,334 @@
+package a2a
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"strings"
+
+	"agentsite/internal/task"
+)
+
+// decoder reads the union of what 1.0 and 0.3 agents send in either binding:
+// the forms differ in names but never contradict each other, except where the
+// 0.3 HTTP+JSON binding wraps values once more.
+type decoder struct{ wrapped bool }
+
+type wireTask struct {
+	ID        str               `json:"id"`
+	ContextID str               `json:"contextId"`
+	Status    wireStatus        `json:"status"`
+	Artifacts []json.RawMessage `json:"artifacts"`
+	History   []json.RawMessage `json:"history"`
+}
+
+type wireStatus struct {
+	State   str             `json:"state"`
+	Message json.RawMessage `json:"message"`
+}
+
+type wireMessage struct {
+	MessageID str             `json:"messageId"`
+	ContextID str             `json:"contextId"`
+	TaskID    str             `json:"taskId"`
+	Role      str             `json:"role"`
+	Parts     json.RawMessage `json:"parts"`
+	Content   json.RawMessage `json:"content"`
+}
+
+type wireArtifact struct {
+	ID          str             `json:"artifactId"`
+	Name        str             `json:"name"`
+	Description str             `json:"description"`
+	Parts       json.RawMessage `json:"parts"`
+}
+
+type wireUpdate struct {
+	TaskID    str             `json:"taskId"`
+	ContextID str             `json:"contextId"`
+	Status    wireStatus      `json:"status"`
+	Artifact  json.RawMessage `json:"artifact"`
+	Append    flag            `json:"append"`
+	LastChunk flag            `json:"lastChunk"`
+}
+
+// event reads one StreamResponse or SendMessage result.
+func (d decoder) event(b []byte) (Event, error) {
+	var u struct {
+		Kind           str             `json:"kind"`
+		Task           json.RawMessage `json:"task"`
+		Message        json.RawMessage `json:"message"`
+		StatusUpdate   json.RawMessage `json:"statusUpdate"`
+		ArtifactUpdate json.RawMessage `json:"artifactUpdate"`
+		// What tells a bare object of agents that forget the kind.
+		ID     str             `json:"id"`
+		Status json.RawMessage `json:"status"`
+		Parts  json.RawMessage `json:"parts"`
+	}
+	if err := json.Unmarshal(b, &u); err != nil {
+		return Event{}, shapeError(0, "the agent sent an event that is not a JSON object")
+	}
+	switch {
+	case u.Kind == "task":
+		return d.taskEvent(b)
+	case u.Kind == "message":
+		return d.messageEvent(b)
+	case u.Kind == "status-update":
+		return d.statusEvent(b)
+	case u.Kind == "artifact-update":
+		return d.artifactEvent(b)
+	case isObject(u.Task):
+		return d.taskEvent(u.Task)
+	case isObject(u.StatusUpdate):
+		return d.statusEvent(u.StatusUpdate)
+	case isObject(u.ArtifactUpdate):
+		return d.artifactEvent(u.ArtifactUpdate)
+	case isObject(u.Message):
+		return d.messageEvent(u.Message)
+	case u.ID != "" && isObject(u.Status):
+		return d.taskEvent(b)
+	case len(u.Parts) > 0:
+		return d.messageEvent(b)
+	}
+	return Event{}, shapeError(0, "the agent sent an event that is neither a task, a message nor an update")
+}
+
+func (d decoder) taskEvent(b []byte) (Event, error) {
+	t, err := d.task(b)
+	return Event{Task: t}, err
+}
+
+func (d decoder) task(b []byte) (*Task, error) {
+	var w wireTask
+	if err := json.Unmarshal(b, &w); err != nil {
+		return nil, shapeError(0, "the agent sent a malformed task")
+	}
+	if w.ID == "" || len(w.ID) > maxID || len(w.ContextID) > maxID || w.ID == "." || w.ID == ".." {
+		return nil, shapeError(0, "the agent sent a task without a usable id")
+	}
+	if len(w.Artifacts) > maxArtifacts {
+		return nil, limitError("the agent sent more than %d artifacts", maxArtifacts)
+	}
+	t := &Task{ID: string(w.ID), ContextID: string(w.ContextID), Status: d.status(w.Status)}
+	for _, a := range w.Artifacts {
+		if art, ok := d.artifact(a); ok {
+			t.Artifacts = append(t.Artifacts, art)
+		}
+	}
+	for _, m := range w.History[max(0, len(w.History)-maxHistory):] {
+		if msg, ok := d.message(m); ok {
+			t.History = append(t.History, *msg)
+		}
+	}
+	return t, nil
+}
+
+func (d decoder) messageEvent(b []byte) (Event, error) {
+	m, ok := d.message(b)
+	if !ok {
+		return Event{}, shapeError(0, "the agent sent a malformed message")
+	}
+	return Event{Message: m}, nil
+}
+
+func (d decoder) statusEvent(b []byte) (Event, error) {
+	w, err := update(b)
+	if err != nil {
+		return Event{}, err
+	}
+	return Event{Status: &StatusUpdate{TaskID: string(w.TaskID), ContextID: string(w.ContextID), Status: d.status(w.Status)}}, nil
+}
+
+func (d decoder) artifactEvent(b []byte) (Event, error) {
+	w, err := update(b)
+	if err != nil {
+		return Event{}, err
+	}
+	a, ok := d.artifact(w.Artifact)
+	if !ok {
+		return Event{}, shapeError(0, "the agent sent a malformed artifact")
+	}
+	return Event{Artifact: &ArtifactUpdate{
+		TaskID: string(w.TaskID), ContextID: string(w.ContextID),
+		Artifact: a, Append: bool(w.Append), Last: bool(w.LastChunk),
+	}}, nil
+}
+
+func update(b []byte) (wireUpdate, error) {
+	var w wireUpdate
+	if json.Unmarshal(b, &w) != nil || len(w.TaskID) > maxID || len(w.ContextID) > maxID {
+		return w, shapeError(0, "the agent sent a malformed update")
+	}
+	return w, nil
+}
+
+func (d decoder) status(w wireStatus) Status {
+	s := Status{State: state(string(w.State))}
+	if m, ok := d.message(w.Message); ok {
+		s.Message = m
+	}
+	return s
+}
+
+// state reads every spelling of a state there is; unknown ones are "".
+func state(s string) task.State {
+	s = strings.TrimPrefix(strings.ToLower(s), "task_state_")
+	s = strings.ReplaceAll(s, "-", "_")
+	if s == "cancelled" {
+		s = "canceled"
+	}
+	switch st := task.State(s); st {
+	case task.Submitted, task.Working, task.InputRequired, task.AuthRequired,
+		task.Completed, task.Failed, task.Canceled, task.Rejected:
+		return st
+	}
+	return ""
+}
+
+func (d decoder) message(b []byte) (*Message, bool) {
+	var w wireMessage
+	if !isObject(b) || json.Unmarshal(b, &w) != nil || len(w.TaskID) > maxID || len(w.ContextID) > maxID {
+		return nil, false
+	}
+	parts := w.Parts
+	if len(parts) == 0 {
+		parts = w.Content
+	}
+	role := strings.ToLower(string(w.Role))
+	return &Message{
+		ID: cutBytes(string(w.MessageID), maxID), ContextID: string(w.ContextID), TaskID: string(w.TaskID),
+		FromAgent: role == "agent" || role == "role_agent",
+		Parts:     d.parts(parts),
+	}, true
+}
+
+func (d decoder) artifact(b []byte) (task.Artifact, bool) {
+	var w wireArtifact
+	if !isObject(b) || json.Unmarshal(b, &w) != nil || len(w.ID) > maxID {
+		return task.Artifact{}, false
+	}
+	return task.Artifact{
+		ID: string(w.ID), Name: Line(string(w.Name), 200), Description: Text(string(w.Description), 2000),
+		Parts: d.parts(w.Parts),
+	}, true
+}
+
+// parts reads what it can and skips the rest: one part of a kind we do not
+// know must not cost the whole answer.
+func (d decoder) parts(b json.RawMessage) []task.Part {
+	var raw []json.RawMessage
+	if json.Unmarshal(b, &raw) != nil {
+		return nil
+	}
+	var out []task.Part
+	for _, r := range raw[:min(len(raw), maxParts)] {
+		if p, ok := d.part(r); ok {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+func (d decoder) part(b []byte) (task.Part, bool) {
+	var w struct {
+		Text      *string         `json:"text"`
+		Raw       str             `json:"raw"`
+		URL       str             `json:"url"`
+		Data      json.RawMessage `json:"data"`
+		MediaType str             `json:"mediaType"`
+		Filename  str             `json:"filename"`
+		File      *struct {
+			Bytes     str `json:"bytes"`
+			URI       str `json:"uri"`
+			WithBytes str `json:"fileWithBytes"`
+			WithURI   str `json:"fileWithUri"`
+			MimeType  str `json:"mimeType"`
+			Name      str `json:"name"`
+		} `json:"file"`
+	}
+	if !isObject(b) || json.Unmarshal(b, &w) != nil {
+		return task.Part{}, false
+	}
+	p := task.Part{MediaType: Line(string(w.MediaType), 100), Filename: Line(string(w.Filename), 200)}
+	if f := w.File; f != nil {
+		p.MediaType, p.Filename = Line(string(f.MimeType), 100), Line(string(f.Name), 200)
+		w.URL = f.URI + f.WithURI
+		w.Raw = f.Bytes
+		if f.WithBytes != "" {
+			// Some 0.3 agents encode these bytes twice.
+			p.Raw = unbase64(string(f.WithBytes))
+			if twice := unbase64(string(p.Raw)); twice != nil && d.wrapped {
+				p.Raw = twice
+			}
+			return p, len(p.Raw) > 0
+		}
+	}
+	switch {
+	case w.Text != nil:
+		p.Text = strings.ReplaceAll(*w.Text, "\x00", "")
+		return p, p.Text != ""
+	case w.Raw != "":
+		p.Raw = unbase64(string(w.Raw))
+		return p, len(p.Raw) > 0
+	case w.URL != "":
+		p.URL = Line(string(w.URL), 2048)
+		return p, p.URL != ""
+	case len(w.Data) > 0:
+		p.Data = w.Data
+		var inner struct {
+			Data json.RawMessage `json:"data"`
+		}
+		if d.wrapped && json.Unmarshal(w.Data, &inner) == nil && len(inner.Data) > 0 {
+			p.Data = inner.Data
+		}
+		return p, true
+	}
+	return task.Part{}, false
+}
+
+// unbase64 reads either alphabet, padded or not; nil means it is neither.
+func unbase64(s string) []byte {
+	s = strings.TrimRight(s, "=")
+	enc := base64.RawStdEncoding
+	if strings.ContainsAny(s, "-_") {
+		enc = base64.RawURLEncoding
+	}
+	b, err := enc.DecodeString(s)
+	if err != nil {
+		return nil
+	}
+	return b
+}
+
+func isObject(b []byte) bool {
+	b = bytes.TrimLeft(b, " \t\r\n")
+	return len(b) > 0 && b[0] == '{'
+}
+
+func cutBytes(s string, max int) string {
+	if len(s) > max {
+		return ""
+	}
+	return s
+}
+
+// str takes a JSON string and treats anything else as absent.
+type str string
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (s *str) UnmarshalJSON(b []byte) error {
+	var v string
+	if json.Unmarshal(b, &v) == nil {
+		*s = str(v)
+	}
+	return nil
+}
+
+// flag takes a JSON boolean and treats anything else as false.
+type flag bool
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (f *flag) UnmarshalJSON(b []byte) error {
+	*f = flag(bytes.Equal(b, []byte("true")))
+	return nil
+}

@@ -1,0 +1,125 @@
+package a2a
+
+import (
+	"encoding/base64"
+	"encoding/json"
+
+	"agentsite/internal/task"
+)
+
+// The shapes of what is sent, by version and binding: 1.0 in both bindings;
+// 0.3 over JSON-RPC with "kind"; 0.3 over HTTP+JSON as its protobuf JSON.
+
+type object map[string]any
+
+// sendParams builds the parameters of SendMessage. With wait false the agent
+// is asked to answer with its task at once.
+func (c *Client) sendParams(m Message, wait bool) any {
+	msg := object{"messageId": m.ID}
+	if m.ContextID != "" {
+		msg["contextId"] = m.ContextID
+	}
+	if m.TaskID != "" {
+		msg["taskId"] = m.TaskID
+	}
+	config := object{}
+	switch {
+	case c.ep.Version == Version10:
+		msg["role"] = "ROLE_USER"
+		msg["parts"] = m.Parts
+		if !wait {
+			config["returnImmediately"] = true
+		}
+	case c.ep.Binding == BindingRPC:
+		msg["kind"] = "message"
+		msg["role"] = "user"
+		msg["parts"] = parts03(m.Parts, partRPC03)
+		config["blocking"] = wait
+	default:
+		msg["role"] = "ROLE_USER"
+		msg["content"] = parts03(m.Parts, partREST03)
+		config["blocking"] = wait
+	}
+	params := object{"message": msg}
+	if len(config) > 0 {
+		params["configuration"] = config
+	}
+	if c.ep.Tenant != "" && c.ep.Version == Version10 && c.ep.Binding == BindingRPC {
+		params["tenant"] = c.ep.Tenant
+	}
+	return params
+}
+
+// taskParams builds the parameters of the methods that name a task.
+func (c *Client) taskParams(id string, history int) object {
+	params := object{"id": id}
+	if history > 0 {
+		params["historyLength"] = history
+	}
+	if c.ep.Tenant != "" && c.ep.Version == Version10 {
+		params["tenant"] = c.ep.Tenant
+	}
+	return params
+}
+
+func parts03(parts []task.Part, one func(task.Part) object) []object {
+	out := make([]object, len(parts))
+	for i, p := range parts {
+		out[i] = one(p)
+	}
+	return out
+}
+
+func partRPC03(p task.Part) object {
+	o := object{}
+	switch {
+	case p.URL != "" || len(p.Raw) > 0:
+		f := object{"mimeType": p.MediaType, "name": p.Filename, "uri": p.URL}
+		if len(p.Raw) > 0 {
+			f["bytes"] = base64.StdEncoding.EncodeToString(p.Raw)
+		}
+		o["kind"], o["file"] = "file", compact(f)
+	case len(p.Data) > 0:
+		o["kind"], o["data"] = "data", p.Data
+	default:
+		o["kind"], o["text"] = "text", p.Text
+	}
+	return withMeta(o, p.Metadata)
+}
+
+func partREST03(p task.Part) object {
+	o := object{}
+	switch {
+	case p.URL != "" || len(p.Raw) > 0:
+		f := object{"mimeType": p.MediaType, "name": p.Filename, "fileWithUri": p.URL}
+		if len(p.Raw) > 0 {
+			// Encoded twice, as the 0.3 SDKs have it: the field is bytes in
+			// the protobuf and holds a base64 string.
+			once := base64.StdEncoding.EncodeToString(p.Raw)
+			f["fileWithBytes"] = base64.StdEncoding.EncodeToString([]byte(once))
+		}
+		o["file"] = compact(f)
+	case len(p.Data) > 0:
+		o["data"] = object{"data": p.Data}
+	default:
+		o["text"] = p.Text
+	}
+	return withMeta(o, p.Metadata)
+}
+
+// compact drops empty strings.
+func compact(o object) object {
+	for k, v := range o {
+		if v == "" {
+			delete(o, k)
+		}
+	}
+	return o
+}
+
+func withMeta(o object, meta json.RawMessage) object {
+	if len(meta) > 0 {
+		o["metadata"] = meta
+	}
+	return o
+}

@@ -1,0 +1,102 @@
+package a2a
+
+import (
+	"errors"
+	"fmt"
+
+	"agentsite/internal/egress"
+)
+
+// Fault classifies what an agent answered instead of what was asked for.
+type Fault string
+
+// The faults of an answer.
+const (
+	// FaultAuth: the agent wants other credentials, or any.
+	FaultAuth Fault = "auth"
+	// FaultRefused: a proper A2A error; Code says which.
+	FaultRefused Fault = "refused"
+	// FaultShape: the answer is not A2A.
+	FaultShape Fault = "shape"
+	// FaultStatus: an HTTP status that says the server is in trouble.
+	FaultStatus Fault = "status"
+	// FaultLimit: more than we take.
+	FaultLimit Fault = "limit"
+)
+
+// Codes of A2A errors, as in its JSON-RPC binding.
+const (
+	CodeTaskNotFound        = -32001
+	CodeTaskNotCancelable   = -32002
+	CodeUnsupported         = -32004
+	CodeContentType         = -32005
+	CodeVersionNotSupported = -32009
+	CodeInvalidRequest      = -32600
+	CodeMethodNotFound      = -32601
+	CodeInvalidParams       = -32602
+	CodeInternal            = -32603
+)
+
+// Error is an answer that is not the one asked for. Text is ours or, for
+// FaultRefused, the agent's own words, cut and cleaned; users may read it.
+type Error struct {
+	Fault  Fault
+	Code   int // of FaultRefused
+	Status int // HTTP status, 0 inside a stream
+	Text   string
+}
+
+// Error implements error.
+func (e *Error) Error() string {
+	if e.Fault == FaultRefused {
+		return fmt.Sprintf("a2a error %d: %s", e.Code, e.Text)
+	}
+	return e.Text
+}
+
+// IsCode reports whether err is the agent's A2A error of that code.
+func IsCode(err error, code int) bool {
+	e, ok := errors.AsType[*Error](err)
+	return ok && e.Fault == FaultRefused && e.Code == code
+}
+
+// Reason says in plain words what went wrong with a call.
+func Reason(err error) string {
+	e, ok := errors.AsType[*Error](err)
+	if !ok {
+		return egress.Reason(err)
+	}
+	switch {
+	case e.Fault == FaultRefused && e.Text != "":
+		return "the agent answered with an error: " + e.Text
+	case e.Fault == FaultRefused:
+		return fmt.Sprintf("the agent answered with error %d", e.Code)
+	}
+	return e.Text
+}
+
+func limitError(format string, args ...any) *Error {
+	return &Error{Fault: FaultLimit, Text: fmt.Sprintf(format, args...)}
+}
+
+func shapeError(status int, format string, args ...any) *Error {
+	return &Error{Fault: FaultShape, Status: status, Text: fmt.Sprintf(format, args...)}
+}
+
+// reasonCode maps the reasons of google.rpc.ErrorInfo in the REST binding to
+// the codes of the JSON-RPC binding.
+var reasonCode = map[string]int{
+	"TASK_NOT_FOUND":                     CodeTaskNotFound,
+	"TASK_NOT_CANCELABLE":                CodeTaskNotCancelable,
+	"PUSH_NOTIFICATION_NOT_SUPPORTED":    -32003,
+	"UNSUPPORTED_OPERATION":              CodeUnsupported,
+	"CONTENT_TYPE_NOT_SUPPORTED":         CodeContentType,
+	"INVALID_AGENT_RESPONSE":             -32006,
+	"EXTENDED_AGENT_CARD_NOT_CONFIGURED": -32007,
+	"EXTENSION_SUPPORT_REQUIRED":         -32008,
+	"VERSION_NOT_SUPPORTED":              CodeVersionNotSupported,
+	"METHOD_NOT_FOUND":                   CodeMethodNotFound,
+	"INVALID_PARAMS":                     CodeInvalidParams,
+	"INVALID_REQUEST":                    CodeInvalidRequest,
+	"INTERNAL_ERROR":                     CodeInternal,
+}

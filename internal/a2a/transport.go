@@ -1,0 +1,333 @@
+package a2a
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"iter"
+	"mime"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"agentsite/internal/egress"
+)
+
+// operation is one method of the protocol in its four spellings.
+type operation struct {
+	rpc10, rpc03 string
+	method       string // of HTTP+JSON
+	path         string // of HTTP+JSON; {id} is the task
+	stream       bool
+}
+
+var (
+	opSend   = operation{"SendMessage", "message/send", http.MethodPost, "/message:send", false}
+	opStream = operation{"SendStreamingMessage", "message/stream", http.MethodPost, "/message:stream", true}
+	opGet    = operation{"GetTask", "tasks/get", http.MethodGet, "/tasks/{id}", false}
+	opCancel = operation{"CancelTask", "tasks/cancel", http.MethodPost, "/tasks/{id}:cancel", false}
+	// The spec's text says POST, its protobuf GET; SDK servers take POST in
+	// 1.0, and 0.3 has only GET.
+	opSubscribe = operation{"SubscribeToTask", "tasks/resubscribe", http.MethodPost, "/tasks/{id}:subscribe", true}
+)
+
+// call makes one exchange and returns the result's JSON.
+func (c *Client) call(ctx context.Context, op operation, id string, params any) (json.RawMessage, error) {
+	resp, err := c.send(ctx, op, id, params)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	return c.whole(resp)
+}
+
+// events makes one exchange whose answer is a stream, or a single JSON answer
+// of an agent that does not stream after all.
+func (c *Client) events(ctx context.Context, op operation, id string, params any) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		resp, err := c.send(ctx, op, id, params)
+		if err != nil {
+			yield(Event{}, err)
+			return
+		}
+		defer resp.Body.Close()
+		if mediaType(resp) != "text/event-stream" {
+			b, err := c.whole(resp)
+			if err != nil {
+				yield(Event{}, err)
+				return
+			}
+			yield(c.dec.event(b))
+			return
+		}
+		in := egress.NewEventReader(&capped{r: resp.Body, left: maxTotal})
+		for n := 0; ; n++ {
+			data, err := in.Next()
+			if errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+				return
+			}
+			if err == nil && n >= maxEvents {
+				err = limitError("the agent sent more than %d events", maxEvents)
+			}
+			if err != nil {
+				yield(Event{}, err)
+				return
+			}
+			if len(bytes.TrimSpace(data)) == 0 {
+				continue
+			}
+			ev, err := c.oneEvent(data)
+			if !yield(ev, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+func (c *Client) oneEvent(data []byte) (Event, error) {
+	if c.ep.Binding == BindingRPC {
+		result, err := rpcResult(data, 0)
+		if err != nil {
+			return Event{}, err
+		}
+		return c.dec.event(result)
+	}
+	if err := restError(data, 0); err != nil {
+		return Event{}, err
+	}
+	return c.dec.event(data)
+}
+
+// send makes the request and judges the status, not the body.
+func (c *Client) send(ctx context.Context, op operation, id string, params any) (*http.Response, error) {
+	req, err := c.request(ctx, op, id, params)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	if resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden {
+		resp.Body.Close()
+		text := "the agent asks for credentials"
+		if c.ep.Secret != "" {
+			text = "the agent refused the stored credentials"
+		}
+		return nil, &Error{Fault: FaultAuth, Status: resp.StatusCode, Text: text}
+	}
+	return resp, nil
+}
+
+func (c *Client) request(ctx context.Context, op operation, id string, params any) (*http.Request, error) {
+	target, method := *c.base, http.MethodPost
+	var body []byte
+	var err error
+	if c.ep.Binding == BindingRPC {
+		name := op.rpc10
+		if c.ep.Version == Version03 {
+			name = op.rpc03
+		}
+		body, err = json.Marshal(object{"jsonrpc": "2.0", "id": "1", "method": name, "params": params})
+	} else {
+		method = op.method
+		target = *c.restURL(op, id)
+		switch {
+		case op.path == opSend.path || op.path == opStream.path:
+			body, err = json.Marshal(params)
+		case op.path == opGet.path:
+			q := target.Query()
+			q.Set("historyLength", strconv.Itoa(maxHistory))
+			target.RawQuery = q.Encode()
+		case op.path == opSubscribe.path && c.ep.Version == Version03:
+			method = http.MethodGet
+		}
+	}
+	if err != nil {
+		return nil, shapeError(0, "the message cannot be written as JSON")
+	}
+	var rd io.Reader
+	if body != nil {
+		rd = bytes.NewReader(body)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, target.String(), rd)
+	if err != nil {
+		return nil, shapeError(0, "the agent's address is not a URL")
+	}
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	req.Header.Set("Accept", "application/json, application/a2a+json")
+	if op.stream {
+		req.Header.Set("Accept", "text/event-stream, application/json")
+	}
+	if c.ep.Version == Version10 {
+		req.Header.Set("A2A-Version", Version10)
+	}
+	c.authorize(req.Header)
+	return req, nil
+}
+
+// restURL appends the method's path to the base, whose query stays.
+func (c *Client) restURL(op operation, id string) *url.URL {
+	u := *c.base
+	base := strings.TrimRight(u.EscapedPath(), "/")
+	if c.ep.Version == Version03 && !strings.HasSuffix(base, "/v1") {
+		base += "/v1"
+	}
+	if c.ep.Tenant != "" && c.ep.Version == Version10 {
+		base += "/" + url.PathEscape(c.ep.Tenant)
+	}
+	full := base + strings.ReplaceAll(op.path, "{id}", url.PathEscape(id))
+	u.RawPath = full
+	u.Path, _ = url.PathUnescape(full)
+	return &u
+}
+
+// whole reads a single JSON answer.
+func (c *Client) whole(resp *http.Response) (json.RawMessage, error) {
+	b, err := io.ReadAll(&capped{r: resp.Body, left: maxTotal})
+	if err != nil {
+		return nil, err
+	}
+	if c.ep.Binding == BindingRPC {
+		return rpcResult(b, resp.StatusCode)
+	}
+	if err := restError(b, resp.StatusCode); err != nil {
+		return nil, err
+	}
+	return b, nil
+}
+
+// rpcResult takes the result out of a JSON-RPC answer.
+func rpcResult(b []byte, status int) (json.RawMessage, error) {
+	var w struct {
+		Version str             `json:"jsonrpc"`
+		Result  json.RawMessage `json:"result"`
+		Error   *struct {
+			Code    json.Number `json:"code"`
+			Message str         `json:"message"`
+		} `json:"error"`
+	}
+	if !isObject(b) || json.Unmarshal(b, &w) != nil || w.Version != "2.0" || w.Error == nil && len(w.Result) == 0 {
+		return nil, strange(b, status)
+	}
+	if w.Error != nil {
+		code, _ := strconv.Atoi(w.Error.Code.String())
+		return nil, refused(code, status, string(w.Error.Message))
+	}
+	return w.Result, nil
+}
+
+// restError returns what an HTTP+JSON answer says went wrong, or nil.
+func restError(b []byte, status int) error {
+	var w struct {
+		Error *struct {
+			Status  str               `json:"status"`
+			Message str               `json:"message"`
+			Details []json.RawMessage `json:"details"`
+		} `json:"error"`
+		// What 0.3 agents send.
+		Message str `json:"message"`
+		Code    int `json:"code"`
+	}
+	object := isObject(b)
+	if object && status < 300 {
+		var probe struct {
+			Error json.RawMessage `json:"error"`
+		}
+		if json.Unmarshal(b, &probe) == nil && !isObject(probe.Error) {
+			return nil
+		}
+	}
+	if !object || json.Unmarshal(b, &w) != nil && w.Error == nil {
+		return strange(b, status)
+	}
+	if w.Error == nil {
+		if status == http.StatusNotFound && strings.Contains(strings.ToLower(string(w.Message)), "task") {
+			return refused(CodeTaskNotFound, status, string(w.Message))
+		}
+		if w.Code < 0 {
+			return refused(w.Code, status, string(w.Message))
+		}
+		return strange(b, status)
+	}
+	code := 0
+	for _, d := range w.Error.Details {
+		var info struct {
+			Reason str `json:"reason"`
+		}
+		if json.Unmarshal(d, &info) == nil && reasonCode[string(info.Reason)] != 0 {
+			code = reasonCode[string(info.Reason)]
+		}
+	}
+	switch {
+	case code != 0:
+	case w.Error.Status == "NOT_FOUND":
+		code = CodeTaskNotFound
+	case w.Error.Status == "INVALID_ARGUMENT":
+		code = CodeInvalidParams
+	case w.Error.Status == "UNIMPLEMENTED":
+		code = CodeUnsupported
+	case w.Error.Status == "INTERNAL":
+		code = CodeInternal
+	case w.Error.Status == "UNAUTHENTICATED", w.Error.Status == "PERMISSION_DENIED":
+		return &Error{Fault: FaultAuth, Status: status, Text: "the agent refused the credentials"}
+	default:
+		return strange(b, status)
+	}
+	return refused(code, status, string(w.Error.Message))
+}
+
+func refused(code, status int, message string) *Error {
+	if code == -31401 || code == -31403 { // a2a-go's own codes
+		return &Error{Fault: FaultAuth, Status: status, Text: "the agent refused the credentials"}
+	}
+	return &Error{Fault: FaultRefused, Code: code, Status: status, Text: Line(message, 300)}
+}
+
+// strange says what an answer is that is not A2A.
+func strange(b []byte, status int) *Error {
+	what := "something that is not JSON"
+	trimmed := bytes.TrimSpace(b)
+	switch {
+	case len(trimmed) == 0:
+		what = "nothing"
+	case trimmed[0] == '<':
+		what = "a web page"
+	case json.Valid(trimmed):
+		what = "JSON that is not A2A"
+	}
+	if status >= 300 {
+		e := shapeError(status, "it answered with HTTP %d and %s", status, what)
+		if status >= 500 || status == http.StatusTooManyRequests {
+			e.Fault = FaultStatus
+		}
+		return e
+	}
+	return shapeError(status, "it answered with %s", what)
+}
+
+func mediaType(resp *http.Response) string {
+	t, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	return t
+}
+
+// capped bounds what is read of one answer.
+type capped struct {
+	r    io.Reader
+	left int64
+}
+
+// Read implements io.Reader.
+func (c *capped) Read(p []byte) (int, error) {
+	if c.left <= 0 {
+		return 0, limitError("the agent's answer is larger than %d MiB", maxTotal>>20)
+	}
+	n, err := c.r.Read(p[:min(int64(len(p)), c.left)])
+	c.left -= int64(n)
+	return n, err
+}
