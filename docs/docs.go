@@ -1,0 +1,189 @@
+// Package docs is the manual: Markdown files embedded into the binary, and the
+// one way to cut them into sections that have an address. It knows nothing of
+// HTML, HTTP or search: a handler renders Page.Source and takes heading ids
+// from Anchor, and the guide answers questions from Sections.
+package docs
+
+import (
+	"embed"
+	"slices"
+	"strings"
+	"sync"
+	"unicode"
+)
+
+//go:embed *.md
+var files embed.FS
+
+// order is how the pages follow each other; a file that is not named here
+// comes after them, by its stem.
+var order = [...]string{
+	"index", "start", "talk", "register", "builtin", "accounts", "api", "cli",
+	"operate", "security", "house", "performance", "changes",
+}
+
+// Page is one file of the manual.
+type Page struct {
+	Stem   string // the file's name without .md; shown at /docs/<stem>
+	Title  string // plain text of its # heading
+	Source string // Markdown, with the # heading
+}
+
+// Section is the text below one ## or ### heading, up to the next heading of
+// any level, or what stands between a page's title and its first section.
+type Section struct {
+	Page      string // stem
+	PageTitle string
+	Title     string // plain text of the heading
+	Anchor    string // the section is at /docs/<Page>#<Anchor>
+	Text      string // Markdown without the heading
+}
+
+// The embedded files never change, so they are read and cut once.
+var (
+	pages    = sync.OnceValue(loadPages)
+	sections = sync.OnceValue(func() []Section {
+		var all []Section
+		for _, p := range pages() {
+			all = append(all, cut(p)...)
+		}
+		return all
+	})
+)
+
+// Pages returns all pages in reading order. The caller may change the slice.
+func Pages() []Page { return slices.Clone(pages()) }
+
+// Find returns the page with that stem, and whether there is one.
+func Find(stem string) (Page, bool) {
+	i := slices.IndexFunc(pages(), func(p Page) bool { return p.Stem == stem })
+	if i < 0 {
+		return Page{}, false
+	}
+	return pages()[i], true
+}
+
+// Sections returns the sections of all pages in reading order, without those
+// that have no text. The caller may change the slice.
+func Sections() []Section { return slices.Clone(sections()) }
+
+// Anchor returns the id of a heading as GitHub makes it: lower case, letters,
+// digits, hyphens and underscores kept, spaces made hyphens, all else dropped.
+// Headings with equal anchors on one page are refused by a test, so no number
+// is ever appended.
+func Anchor(title string) string {
+	var b strings.Builder
+	for _, r := range strings.ToLower(strings.TrimSpace(title)) {
+		switch {
+		case r == ' ':
+			b.WriteByte('-')
+		case r == '-', r == '_', unicode.IsLetter(r), unicode.IsMark(r), unicode.IsDigit(r):
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+func loadPages() []Page {
+	entries, err := files.ReadDir(".")
+	if err != nil {
+		panic("docs: embedded files: " + err.Error()) // cannot happen once it compiled
+	}
+	list := make([]Page, 0, len(entries))
+	for _, e := range entries { // sorted by name
+		source, err := files.ReadFile(e.Name())
+		if err != nil {
+			panic("docs: embedded files: " + err.Error())
+		}
+		p := Page{Stem: strings.TrimSuffix(e.Name(), ".md"), Source: string(source)}
+		p.Title = p.Stem
+		for h := range headings(p.Source) {
+			if h.level == 1 {
+				p.Title = h.title
+				break
+			}
+		}
+		list = append(list, p)
+	}
+	slices.SortStableFunc(list, func(a, b Page) int { return rank(a.Stem) - rank(b.Stem) })
+	return list
+}
+
+func rank(stem string) int {
+	if i := slices.Index(order[:], stem); i >= 0 {
+		return i
+	}
+	return len(order)
+}
+
+// cut splits a page at its headings.
+func cut(p Page) []Section {
+	var out []Section
+	cur := Section{Page: p.Stem, PageTitle: p.Title, Title: p.Title, Anchor: Anchor(p.Title)}
+	from := 0
+	flush := func(to int) {
+		if cur.Text = strings.TrimSpace(p.Source[from:to]); cur.Text != "" {
+			out = append(out, cur)
+		}
+	}
+	for h := range headings(p.Source) {
+		if h.level > 3 {
+			continue
+		}
+		flush(h.start)
+		cur.Title, cur.Anchor, from = h.title, Anchor(h.title), h.end
+	}
+	flush(len(p.Source))
+	return out
+}
+
+// heading is one line of the form "## Title" outside of fenced code. start and
+// end are the bounds of its line in the source.
+type heading struct {
+	level      int
+	title      string
+	start, end int
+}
+
+// headings yields the ATX headings of a Markdown source. Setext headings are
+// not used in this manual.
+func headings(source string) func(yield func(heading) bool) {
+	return func(yield func(heading) bool) {
+		fence := "" // the marker that closes the code block we are in
+		at := 0
+		for line := range strings.Lines(source) {
+			start := at
+			at += len(line)
+			text := strings.TrimRight(line, " \t\r\n")
+			if indent := len(text) - len(strings.TrimLeft(text, " ")); indent > 3 {
+				continue
+			}
+			text = strings.TrimLeft(text, " ")
+			if fence != "" {
+				if strings.HasPrefix(text, fence) && strings.Trim(text, fence[:1]) == "" {
+					fence = ""
+				}
+				continue
+			}
+			if strings.HasPrefix(text, "```") || strings.HasPrefix(text, "~~~") {
+				fence = text[:len(text)-len(strings.TrimLeft(text, text[:1]))]
+				continue
+			}
+			rest := strings.TrimLeft(text, "#")
+			level := len(text) - len(rest)
+			if level < 1 || level > 6 || !strings.HasPrefix(rest, " ") {
+				continue
+			}
+			if !yield(heading{level, plain(rest), start, at}) {
+				return
+			}
+		}
+	}
+}
+
+// plain drops what Markdown adds to the words of a heading: code marks,
+// emphasis, and closing #.
+func plain(s string) string {
+	s = strings.TrimRight(strings.TrimSpace(s), "#")
+	return strings.TrimSpace(strings.NewReplacer("`", "", "**", "").Replace(s))
+}

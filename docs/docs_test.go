@@ -1,0 +1,177 @@
+package docs
+
+import (
+	"net/url"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestPages_FollowTheListThenTheAlphabet(t *testing.T) {
+	var stems []string
+	for _, p := range Pages() {
+		stems = append(stems, p.Stem)
+	}
+	if len(stems) == 0 || stems[0] != "index" {
+		t.Fatalf("first page is not index: %v", stems)
+	}
+	want := slices.Clone(stems)
+	slices.SortFunc(want, func(a, b string) int {
+		if d := rank(a) - rank(b); d != 0 {
+			return d
+		}
+		return strings.Compare(a, b)
+	})
+	if !slices.Equal(stems, want) {
+		t.Errorf("order %v, want %v", stems, want)
+	}
+	for _, stem := range order {
+		if stem == "performance" { // written with the benchmarks
+			continue
+		}
+		if _, ok := Find(stem); !ok {
+			t.Errorf("page %s is missing", stem)
+		}
+	}
+	if _, ok := Find("no-such-page"); ok {
+		t.Error("Find returned a page that does not exist")
+	}
+}
+
+func TestPages_HaveOneTitleAndUniqueAnchors(t *testing.T) {
+	for _, p := range Pages() {
+		titles, seen := 0, map[string]bool{}
+		for h := range headings(p.Source) {
+			if h.level == 1 {
+				titles++
+			}
+			a := Anchor(h.title)
+			if a == "" || seen[a] {
+				t.Errorf("%s.md: heading %q has an empty or second anchor %q", p.Stem, h.title, a)
+			}
+			seen[a] = true
+		}
+		if titles != 1 {
+			t.Errorf("%s.md has %d headings of level 1, want 1", p.Stem, titles)
+		}
+		if !strings.HasPrefix(p.Source, "# "+p.Title) {
+			t.Errorf("%s.md does not begin with its title", p.Stem)
+		}
+		if strings.Count(p.Source, "\n```")%2 != 0 {
+			t.Errorf("%s.md: a code block is not closed", p.Stem)
+		}
+	}
+}
+
+var link = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+
+func TestPages_InternalLinksLeadSomewhere(t *testing.T) {
+	anchors := map[string]map[string]bool{}
+	for _, p := range Pages() {
+		anchors[p.Stem] = map[string]bool{}
+		for h := range headings(p.Source) {
+			anchors[p.Stem][Anchor(h.title)] = true
+		}
+	}
+	for _, p := range Pages() {
+		for _, m := range link.FindAllStringSubmatch(p.Source, -1) {
+			u, err := url.Parse(m[1])
+			if err != nil {
+				t.Errorf("%s.md: link %s: %v", p.Stem, m[1], err)
+				continue
+			}
+			stem, isDoc := strings.CutPrefix(u.Path, "/docs/")
+			switch {
+			case u.IsAbs() || u.Path != "" && !isDoc:
+				continue
+			case u.Path == "":
+				stem = p.Stem
+			}
+			if anchors[stem] == nil {
+				t.Errorf("%s.md: link %s: no such page", p.Stem, m[1])
+			} else if u.Fragment != "" && !anchors[stem][u.Fragment] {
+				t.Errorf("%s.md: link %s: no such heading", p.Stem, m[1])
+			}
+		}
+	}
+}
+
+func TestSections_HaveTitleTextAndAddress(t *testing.T) {
+	all := Sections()
+	if len(all) < 60 {
+		t.Errorf("only %d sections", len(all))
+	}
+	for _, s := range all {
+		if s.Title == "" || s.Text == "" || s.PageTitle == "" || s.Anchor != Anchor(s.Title) {
+			t.Errorf("incomplete section %+v", s)
+		}
+		if _, ok := Find(s.Page); !ok {
+			t.Errorf("section of unknown page %q", s.Page)
+		}
+	}
+	all[0].Title = "changed"
+	if Sections()[0].Title == "changed" {
+		t.Error("Sections shares its slice with callers")
+	}
+}
+
+func TestCut_SplitsAtHeadingsOutsideOfCode(t *testing.T) {
+	got := cut(Page{Stem: "p", Title: "P", Source: "# P\n\nintro\n\n## One `x`?\n\na\n\n```\n# not a heading\n## nor this\n```\n\n### Two\nb\n#### deep\nc\n\n## Empty\n\n## Three\n~~~~\n~~~\n## no\n~~~~\nd"})
+	want := []Section{
+		{"p", "P", "P", "p", "intro"},
+		{"p", "P", "One x?", "one-x", "a\n\n```\n# not a heading\n## nor this\n```"},
+		{"p", "P", "Two", "two", "b\n#### deep\nc"},
+		{"p", "P", "Three", "three", "~~~~\n~~~\n## no\n~~~~\nd"},
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
+}
+
+func TestAnchor_IsGitHubs(t *testing.T) {
+	for title, want := range map[string]string{
+		"How do I stop it?":              "how-do-i-stop-it",
+		"Why do I get 421, and what now": "why-do-i-get-421-and-what-now",
+		"snake_case & co":                "snake_case--co",
+		"The operator's password":        "the-operators-password",
+		" OpenAI-compatible (Ollama) ":   "openai-compatible-ollama",
+		"Größe":                          "größe",
+	} {
+		if got := Anchor(title); got != want {
+			t.Errorf("Anchor(%q) = %q, want %q", title, got, want)
+		}
+	}
+}
+
+func TestQuestions_NameSectionsThatExist(t *testing.T) {
+	data, err := os.ReadFile("testdata/questions.tsv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	have := map[string]bool{}
+	for _, s := range Sections() {
+		have[s.Page+"#"+s.Anchor] = true
+	}
+	asked := map[string]bool{}
+	for line := range strings.Lines(string(data)) {
+		f := strings.Split(strings.TrimRight(line, "\n"), "\t")
+		if len(f) != 3 {
+			t.Errorf("want question, page, anchors: %q", line)
+			continue
+		}
+		if asked[f[0]] {
+			t.Errorf("asked twice: %s", f[0])
+		}
+		asked[f[0]] = true
+		for _, a := range strings.Split(f[2], "|") {
+			if !have[f[1]+"#"+a] {
+				t.Errorf("%q: no section %s#%s", f[0], f[1], a)
+			}
+		}
+	}
+	if len(asked) != 50 {
+		t.Errorf("%d questions, want 50", len(asked))
+	}
+}
