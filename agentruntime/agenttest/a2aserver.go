@@ -1,0 +1,228 @@
+package agenttest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"iter"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	sdk "github.com/a2aproject/a2a-go/v2/a2a"
+	"github.com/a2aproject/a2a-go/v2/a2asrv"
+)
+
+// A2AServer is an A2A agent on the protocol's own SDK, in one version and
+// binding. The first segment of the path is the Mode; modes that misbehave do
+// so in the protocol's form.
+type A2AServer struct {
+	*httptest.Server
+	Version, Binding string
+	Started, Stopped chan struct{}
+
+	handler a2asrv.RequestHandler
+	door    http.Handler
+	ended   chan struct{}
+
+	mu       sync.Mutex // guards all below
+	messages []*sdk.Message
+	headers  []http.Header
+}
+
+// NewA2AServer starts an agent that speaks version "1.0" or "0.3" over
+// "JSONRPC" or "HTTP+JSON"; it ends with t.
+func NewA2AServer(t testing.TB, version, binding string) *A2AServer {
+	s := &A2AServer{Version: version, Binding: binding, Started: make(chan struct{}, 100), Stopped: make(chan struct{}, 100), ended: make(chan struct{})}
+	s.handler = a2asrv.NewHandler(echoer{s}, a2asrv.WithLogger(slog.New(slog.DiscardHandler)))
+	switch {
+	case version == "1.0" && binding == "JSONRPC":
+		s.door = a2asrv.NewJSONRPCHandler(s.handler)
+	case version == "1.0":
+		s.door = a2asrv.NewRESTHandler(s.handler)
+	default:
+		s.door = old{s.handler, binding}
+	}
+	s.Server = httptest.NewServer(http.HandlerFunc(s.serve))
+	t.Cleanup(func() { close(s.ended); s.Close() })
+	return s
+}
+
+// Endpoint is the agent's interface in mode.
+func (s *A2AServer) Endpoint(mode Mode) string { return s.URL + "/" + string(mode) }
+
+// Card is the agent's card in mode.
+func (s *A2AServer) Card(mode Mode, streaming bool) map[string]any {
+	card := map[string]any{
+		"name": "Echo Agent", "description": "Says it again.", "version": "1",
+		"capabilities":      map[string]any{"streaming": streaming},
+		"defaultInputModes": []string{"text/plain"}, "defaultOutputModes": []string{"text/plain"},
+		"skills": []any{map[string]any{"id": "echo", "name": "Echo", "description": "Repeats", "tags": []string{"test"}}},
+	}
+	if s.Version == "1.0" {
+		card["supportedInterfaces"] = []any{map[string]any{"url": s.Endpoint(mode), "protocolBinding": s.Binding, "protocolVersion": "1.0"}}
+		return card
+	}
+	card["url"], card["preferredTransport"], card["protocolVersion"] = s.Endpoint(mode), s.Binding, "0.3.0"
+	return card
+}
+
+// Messages are what the agent was sent, Headers what came with each request.
+func (s *A2AServer) Messages() ([]*sdk.Message, []http.Header) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]*sdk.Message(nil), s.messages...), append([]http.Header(nil), s.headers...)
+}
+
+func (s *A2AServer) serve(w http.ResponseWriter, r *http.Request) {
+	mode, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
+	s.mu.Lock()
+	s.headers = append(s.headers, r.Header.Clone())
+	s.mu.Unlock()
+	if strings.Contains(r.URL.Path, "/.well-known/agent-card.json") {
+		w.Header().Set("Content-Type", "application/json")
+		json.NewEncoder(w).Encode(s.Card(Mode(mode), true))
+		return
+	}
+	if misbehave(Mode(mode), w, r) {
+		return
+	}
+	switch Mode(mode) {
+	case Stall, Cut, Babble:
+		s.halfway(Mode(mode), w, r)
+		return
+	}
+	http.StripPrefix("/"+mode, s.door).ServeHTTP(w, r)
+}
+
+// halfway begins a proper answer and does not end it.
+func (s *A2AServer) halfway(mode Mode, w http.ResponseWriter, r *http.Request) {
+	io.Copy(io.Discard, r.Body)
+	w.Header().Set("Content-Type", "text/event-stream")
+	say := func(kind string, body map[string]any) error {
+		body["taskId"], body["contextId"] = "t-1", "c-1"
+		_, err := fmt.Fprintf(w, "data: %s\n\n", s.Event(kind, body))
+		http.NewResponseController(w).Flush()
+		return err
+	}
+	say("task", map[string]any{"id": "t-1", "status": map[string]any{"state": s.State("working")}})
+	piece := func(text string) map[string]any {
+		return map[string]any{"append": true, "artifact": map[string]any{"artifactId": "a-1", "parts": []any{s.Text(text)}}}
+	}
+	switch mode {
+	case Stall:
+		say("artifactUpdate", piece("well"))
+		<-r.Context().Done()
+	case Cut:
+		say("artifactUpdate", piece("half an ans"))
+		panic(http.ErrAbortHandler)
+	case Babble:
+		for say("artifactUpdate", piece(strings.Repeat("blah ", 200))) == nil {
+		}
+	}
+}
+
+// Event writes an event of this version and binding: kind is task, message,
+// statusUpdate or artifactUpdate.
+func (s *A2AServer) Event(kind string, body map[string]any) []byte {
+	var v any = map[string]any{kind: body}
+	if s.Version == "0.3" && s.Binding == "JSONRPC" {
+		body["kind"] = map[string]string{"task": "task", "message": "message", "statusUpdate": "status-update", "artifactUpdate": "artifact-update"}[kind]
+		v = body
+	}
+	if s.Binding == "JSONRPC" {
+		v = map[string]any{"jsonrpc": "2.0", "id": "1", "result": v}
+	}
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return b
+}
+
+// State is a state as this version and binding spell it; in is lower case.
+func (s *A2AServer) State(in string) string {
+	if s.Version == "0.3" && s.Binding == "JSONRPC" {
+		return strings.ReplaceAll(in, "_", "-")
+	}
+	return "TASK_STATE_" + strings.ToUpper(in)
+}
+
+// Text is a text part.
+func (s *A2AServer) Text(text string) map[string]any {
+	p := map[string]any{"text": text}
+	if s.Version == "0.3" && s.Binding == "JSONRPC" {
+		p["kind"] = "text"
+	}
+	return p
+}
+
+// echoer is the agent: it repeats, asks back for "ask", and waits for "wait".
+type echoer struct{ s *A2AServer }
+
+// Execute implements a2asrv.AgentExecutor.
+func (e echoer) Execute(ctx context.Context, ec *a2asrv.ExecutorContext) iter.Seq2[sdk.Event, error] {
+	return func(yield func(sdk.Event, error) bool) {
+		e.s.mu.Lock()
+		e.s.messages = append(e.s.messages, ec.Message)
+		e.s.mu.Unlock()
+		var text string
+		for _, p := range ec.Message.Parts {
+			text += p.Text()
+		}
+		if text == "message only" {
+			m := sdk.NewMessage(sdk.MessageRoleAgent, sdk.NewTextPart(Echoed(text)))
+			m.ContextID = ec.ContextID
+			yield(m, nil)
+			return
+		}
+		if ec.StoredTask == nil && !yield(sdk.NewSubmittedTask(ec, ec.Message), nil) {
+			return
+		}
+		working := sdk.NewMessageForTask(sdk.MessageRoleAgent, ec, sdk.NewTextPart("thinking"))
+		if !yield(sdk.NewStatusUpdateEvent(ec, sdk.TaskStateWorking, working), nil) {
+			return
+		}
+		switch text {
+		case "ask":
+			q := sdk.NewMessageForTask(sdk.MessageRoleAgent, ec, sdk.NewTextPart("Which one?"))
+			yield(sdk.NewStatusUpdateEvent(ec, sdk.TaskStateInputRequired, q), nil)
+			return
+		case "wait", "never mind":
+			e.s.Started <- struct{}{}
+			select {
+			case <-ctx.Done():
+			case <-e.s.ended:
+			}
+			return
+		case "refuse":
+			no := sdk.NewMessageForTask(sdk.MessageRoleAgent, ec, sdk.NewTextPart("not my job"))
+			yield(sdk.NewStatusUpdateEvent(ec, sdk.TaskStateRejected, no), nil)
+			return
+		}
+		var id sdk.ArtifactID
+		for _, word := range strings.SplitAfter(Echoed(text), " ") {
+			ev := sdk.NewArtifactUpdateEvent(ec, id, sdk.NewTextPart(word))
+			if id == "" {
+				ev = sdk.NewArtifactEvent(ec, sdk.NewTextPart(word))
+				id = ev.Artifact.ID
+			}
+			if !yield(ev, nil) {
+				return
+			}
+		}
+		yield(sdk.NewStatusUpdateEvent(ec, sdk.TaskStateCompleted, nil), nil)
+	}
+}
+
+// Cancel implements a2asrv.AgentExecutor.
+func (e echoer) Cancel(ctx context.Context, ec *a2asrv.ExecutorContext) iter.Seq2[sdk.Event, error] {
+	return func(yield func(sdk.Event, error) bool) {
+		e.s.Stopped <- struct{}{}
+		yield(sdk.NewStatusUpdateEvent(ec, sdk.TaskStateCanceled, nil), nil)
+	}
+}

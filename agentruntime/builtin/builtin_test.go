@@ -1,0 +1,547 @@
+package builtin
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"agentsite/agentruntime/builtin/calc"
+	"agentsite/docs"
+	"agentsite/internal/hub"
+	"agentsite/internal/index"
+	"agentsite/internal/task"
+)
+
+// now is when the tests take place.
+var now = time.Date(2026, 11, 20, 13, 0, 0, 0, time.UTC)
+
+// sink collects what a driver streams, and calls onText after each piece.
+type sink struct {
+	mu     sync.Mutex
+	text   strings.Builder
+	pieces int
+	onText func()
+}
+
+func (s *sink) Text(delta string) {
+	s.mu.Lock()
+	s.text.WriteString(delta)
+	s.pieces++
+	s.mu.Unlock()
+	if s.onText != nil {
+		s.onText()
+	}
+}
+
+func (s *sink) Replace(text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.text.Reset()
+	s.text.WriteString(text)
+}
+func (s *sink) Status(string)                                     {}
+func (s *sink) Artifact(task.Artifact)                            {}
+func (s *sink) Checkpoint(context.Context, json.RawMessage) error { return nil }
+
+func rows(t testing.TB, path string, columns int) [][]string {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out [][]string
+	for line := range strings.Lines(string(b)) {
+		line = strings.TrimRight(line, "\r\n")
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		row := strings.Split(line, "\t")
+		if len(row) != columns {
+			t.Fatalf("%s: %d columns in %q, want %d", path, len(row), line, columns)
+		}
+		out = append(out, row)
+	}
+	return out
+}
+
+// directory is an index of about 60 agents and the built-in ones.
+func directory(t testing.TB) *index.Index {
+	t.Helper()
+	x := index.New()
+	for _, r := range rows(t, "testdata/directory.tsv", 8) {
+		x.Put(hub.Agent{
+			ID: r[0], Name: r[0], Title: r[1], Description: r[2], Kind: hub.A2A, Visibility: hub.Public,
+			Skills:   []hub.Skill{{ID: "main", Name: r[3], Description: r[4], Tags: strings.Split(r[5], ","), Examples: []string{r[6]}}},
+			Liveness: hub.Liveness{State: hub.Live(r[7]), CheckedAt: now.Add(-5 * time.Minute)},
+		})
+	}
+	for _, d := range Drafts() {
+		x.Put(hub.Agent{
+			ID: *d.Name, Name: *d.Name, Title: *d.Title, Description: *d.Description, Kind: *d.Kind, Visibility: *d.Visibility,
+			Skills: *d.Skills, Liveness: hub.Liveness{State: hub.Alive, CheckedAt: now},
+		})
+	}
+	return x
+}
+
+func theManual() []Section {
+	var list []Section
+	for _, s := range docs.Sections() {
+		list = append(list, Section(s))
+	}
+	return list
+}
+
+func config(x hub.Index) Config {
+	return Config{
+		Search:    func(_ context.Context, q hub.Query) (hub.Page, error) { return x.Search(q) },
+		Manual:    theManual(),
+		PortalURL: "https://portal.example",
+		Now:       func() time.Time { return now },
+	}
+}
+
+func driver(t testing.TB) *Driver {
+	t.Helper()
+	return New(config(directory(t)))
+}
+
+func call(agent, text string, history ...task.Turn) task.Call {
+	return task.Call{Agent: task.Target{Name: agent, Kind: "builtin"}, Caller: task.Caller{Kind: "guest"}, Parts: []task.Part{task.TextPart(text)}, History: history}
+}
+
+func mine(text string) task.Turn {
+	return task.Turn{Mine: true, Speaker: "guide", Parts: []task.Part{task.TextPart(text)}}
+}
+
+func theirs(text string) task.Turn {
+	return task.Turn{Speaker: "anna", Parts: []task.Part{task.TextPart(text)}}
+}
+
+// say runs a call and checks what holds for every answer.
+func say(t testing.TB, d *Driver, c task.Call) string {
+	t.Helper()
+	var out sink
+	result, err := d.Run(t.Context(), c, &out)
+	if err != nil || result.State != task.Completed {
+		t.Fatalf("%q: %+v, %v", c.Parts[0].Text, result, err)
+	}
+	text := task.PlainText(result.Parts)
+	if out.text.String() != text || text == "" {
+		t.Errorf("%q: streamed %q, answered %q", c.Parts[0].Text, out.text.String(), text)
+	}
+	return text
+}
+
+var offered = regexp.MustCompile(`(?m)^- \[.*?\]\(/agents/([^)]+)\)`)
+
+// offers are the agents that an answer hands over to, in its order.
+func offers(answer string) []string {
+	var names []string
+	for _, m := range offered.FindAllStringSubmatch(answer, -1) {
+		names = append(names, m[1])
+	}
+	return names
+}
+
+var docLink = regexp.MustCompile(`\]\(/docs/([^)]+)\)`)
+
+// led are the sections that an answer leads to: the links of its last line
+// about the manual, not those inside of what it quotes.
+func led(answer string) []string {
+	i := strings.LastIndex(answer, "\n\nManual: ")
+	if i < 0 {
+		return nil
+	}
+	var list []string
+	for _, m := range docLink.FindAllStringSubmatch(answer[i:], -1) {
+		list = append(list, m[1])
+	}
+	return list
+}
+
+// leading asks all questions and returns the shares that lead to the right
+// section: by any link of the answer, and by the first.
+func leading(t *testing.T, path string) (any, first float64) {
+	t.Helper()
+	d := driver(t)
+	list := rows(t, path, 3)
+	for _, r := range list {
+		var want []string
+		for a := range strings.SplitSeq(r[2], "|") {
+			if !strings.Contains(a, "#") {
+				a = r[1] + "#" + a
+			}
+			want = append(want, strings.TrimPrefix(a, "/docs/"))
+		}
+		links := led(say(t, d, call("guide", r[0])))
+		if len(links) > maxLinks {
+			t.Errorf("%q: %d links", r[0], len(links))
+		}
+		switch i := slices.IndexFunc(links, func(l string) bool {
+			return slices.Contains(want, l) || slices.Contains(want, l[strings.IndexByte(l, '#')+1:])
+		}); {
+		case i == 0:
+			any, first = any+1, first+1
+		case i > 0:
+			any++
+		default:
+			if testing.Verbose() && !strings.Contains(path, "docs/testdata") {
+				t.Logf("missed %q: got %v", r[0], links)
+			}
+		}
+	}
+	n := float64(len(list))
+	t.Logf("%s: %.0f of %.0f lead to the right section, %.0f first", path, any, n, first)
+	return any / n, first / n
+}
+
+func TestGuide_LeadsToTheRightSectionInDevelopment(t *testing.T) {
+	if any, first := leading(t, "testdata/dev_questions.tsv"); any < 0.88 || first < 0.7 {
+		t.Errorf("%.0f%% lead to the right section, %.0f%% first", any*100, first*100)
+	}
+}
+
+// The questions of this test are held out: only totals were looked at, never
+// which of them fail. Tune on testdata/dev_questions.tsv.
+func TestGuide_LeadsToTheRightSection(t *testing.T) {
+	if any, _ := leading(t, "../../docs/testdata/questions.tsv"); any < 0.8 {
+		t.Errorf("%.0f%% lead to the right section, want 80%%", any*100)
+	}
+}
+
+func TestGuide_FindsWhoFits(t *testing.T) {
+	d := driver(t)
+	list := rows(t, "testdata/needs.tsv", 2)
+	top3, top1 := 0, 0
+	for _, r := range list {
+		got := offers(say(t, d, call("guide", r[0])))
+		i := slices.Index(got, r[1])
+		if i == 0 {
+			top1++
+		}
+		if i >= 0 && i < 3 {
+			top3++
+		} else if testing.Verbose() {
+			t.Logf("missed %q: want %s, got %v", r[0], r[1], got)
+		}
+	}
+	t.Logf("%d of %d needs have the right agent among the first three, %d first", top3, len(list), top1)
+	if float64(top3) < 0.85*float64(len(list)) {
+		t.Errorf("only %d of %d", top3, len(list))
+	}
+}
+
+func TestGuide_SaysWhyAndHandsOver(t *testing.T) {
+	d := driver(t)
+	got := say(t, d, call("guide", "I need somebody to translate a letter"))
+	for _, want := range []string{
+		"- [Lingua Translator](/agents/lingua)", "It fits because its title says “translator”", "“Translate this letter to French”",
+		"It was alive when checked 5 minutes ago.", "[Talk to lingua](/agents/lingua#talk-title)", "“I need somebody to translate a letter”",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in:\n%s", want, got)
+		}
+	}
+	got = say(t, d, call("guide", "who can shorten a report for me"))
+	if !strings.Contains(got, "(for “shorten”)") {
+		t.Errorf("the related word is not explained:\n%s", got)
+	}
+	if got := say(t, d, call("guide", "my kubernetes pods keep crashing, who helps")); !strings.Contains(got, "unreachable when last checked 5 minutes ago") {
+		t.Errorf("the state is not told:\n%s", got)
+	}
+}
+
+func TestGuide_DecidesWhatIsMeant(t *testing.T) {
+	d := driver(t)
+	for _, c := range []struct{ text, agent, section string }{
+		{"who can calculate for me?", "calc", ""},
+		{"hi, who can calculate for me?", "calc", ""},
+		{"@guide who can calculate for me?", "calc", ""},
+		{"who can read my conversation?", "", "talk#who-can-read-my-conversation"},
+		{"how do I make a backup?", "", "operate#how-do-i-back-up"},
+		{"what is an unlisted agent", "", "register#what-do-public-unlisted-and-private-mean"},
+		{"how do I register an agent", "", "register#how-do-i-register-an-agent-with-the-form"},
+		{"reset my pasword", "", "accounts#i-forgot-my-password-what-now"},
+		{"translate a letter", "lingua", ""},
+		{"how can I translate a contract to German", "lingua", ""},
+	} {
+		got := say(t, d, call("guide", c.text))
+		if c.agent != "" && !slices.Contains(offers(got), c.agent) {
+			t.Errorf("%q: no %s in:\n%s", c.text, c.agent, got)
+		}
+		if c.agent == "" && len(offers(got)) > 0 {
+			t.Errorf("%q: offers %v", c.text, offers(got))
+		}
+		if c.section != "" && !slices.Contains(led(got), c.section) {
+			t.Errorf("%q: leads to %v", c.text, led(got))
+		}
+	}
+}
+
+func TestGuide_MakesSmallTalk(t *testing.T) {
+	d := driver(t)
+	for text, want := range map[string]string{
+		"hi": "Hello!", "Good morning, guide!": "Hello!", "what can you do?": "I find agents", "help": "I find agents", "": "I find agents",
+		"@guide": "I find agents", "thanks a lot!": "You are welcome", "more": "do not know what to go on from",
+		"which agents are there?": "64 agents", "who are you": "I find agents",
+	} {
+		if got := say(t, d, call("guide", text)); !strings.Contains(got, want) {
+			t.Errorf("%q: no %q in:\n%s", text, want, got)
+		}
+	}
+}
+
+func TestGuide_IsHonestWhenNothingFits(t *testing.T) {
+	d := driver(t)
+	got := say(t, d, call("guide", "I need an agent that repairs accordions"))
+	if len(offers(got)) != 0 && !strings.Contains(got, "No agent here fits all of it") || !strings.Contains(got, "(/agents/new)") {
+		t.Errorf("got:\n%s", got)
+	}
+	if got = say(t, d, call("guide", "find me a bot for weathr")); !slices.Contains(offers(got), "skycast") {
+		t.Errorf("a typing error is not forgiven:\n%s", got)
+	}
+	if got = say(t, d, call("guide", "an agent that can walk my dog")); !strings.Contains(got, "none mentions “walk”") {
+		t.Errorf("what is missing is not told:\n%s", got)
+	}
+	for _, r := range rows(t, "testdata/needs.tsv", 2) {
+		if slices.Contains(offers(say(t, d, call("guide", r[0]))), "guide") {
+			t.Errorf("%q: guide recommends itself", r[0])
+		}
+	}
+	empty := New(Config{Now: func() time.Time { return now }})
+	for _, text := range []string{"who can translate?", "how do I back up?", "show me all agents"} {
+		if got := say(t, empty, call("guide", text)); len(offers(got))+len(led(got)) != 0 {
+			t.Errorf("%q: an empty portal gives:\n%s", text, got)
+		}
+	}
+}
+
+func TestGuide_GoesOnWithOtherResults(t *testing.T) {
+	d := driver(t)
+	question := "who can help with my job application"
+	first := say(t, d, call("guide", question))
+	second := say(t, d, call("guide", "another one please", theirs(question), mine(first)))
+	third := say(t, d, call("guide", "more", theirs(question), mine(first), theirs("another one please"), mine(second)))
+	a, b, c := offers(first), offers(second), offers(third)
+	if len(a) == 0 {
+		t.Fatalf("nothing at first:\n%s", first)
+	}
+	for _, n := range a {
+		if slices.Contains(b, n) || slices.Contains(c, n) {
+			t.Errorf("%s comes again: %v, %v, %v", n, a, b, c)
+		}
+	}
+	question = "how do I change my password"
+	first = say(t, d, call("guide", question))
+	second = say(t, d, call("guide", "something else", theirs(question), mine(first)))
+	for _, n := range led(first) {
+		if slices.Contains(led(second), n) {
+			t.Errorf("section %s comes again", n)
+		}
+	}
+}
+
+func TestGuide_QuotesAgentsSafely(t *testing.T) {
+	x := index.New()
+	evil := "juggler](https://evil.example) <script>alert(1)</script> **bold** `code` @calc\n\n# heading\n| a | https://evil.example www.evil.example \u202e" + strings.Repeat("x", 5000)
+	x.Put(hub.Agent{ID: "1", Name: "evil", Portal: "p(x)", Title: evil, Description: evil, Kind: hub.A2A, Visibility: hub.Public,
+		Skills: []hub.Skill{{ID: "a", Name: "juggling " + evil, Description: evil, Tags: []string{"juggle*[x](y)"}, Examples: []string{"juggle " + evil}}}})
+	got := say(t, New(config(x)), call("guide", "find me a juggler"))
+	if len(got) > 4000 {
+		t.Errorf("%d bytes", len(got))
+	}
+	for _, bad := range []string{"](https://evil", " <script", " **bold", " `code", " @calc", "\n# ", " https://", " www.evil", "\u202e", "(/agents/evil@p(x)"} {
+		if strings.Contains(got, bad) {
+			t.Errorf("%q in:\n%s", bad, got)
+		}
+	}
+}
+
+func TestGuide_GivesProgramsWholeAddresses(t *testing.T) {
+	d := driver(t)
+	for _, text := range []string{"who can calculate?", "how do I page through a long list", "hello"} {
+		c := call("guide", text)
+		c.Caller.Kind = "agent"
+		if got := say(t, d, c); strings.Contains(got, "](/") || strings.Contains(got, "](#") || !strings.Contains(got, "](https://portal.example/") {
+			t.Errorf("%q:\n%s", text, got)
+		}
+	}
+}
+
+func TestGuide_BoundsWhatItShows(t *testing.T) {
+	d := driver(t)
+	for _, s := range theManual() {
+		text, _ := excerpt(s.Text, maxExcerpt)
+		if text == "" || len([]rune(text)) > maxExcerpt+4 || strings.Count(text, "```")%2 != 0 {
+			t.Errorf("%s: %d characters, code not closed or empty", s.path(), len([]rune(text)))
+		}
+	}
+	for _, text := range []string{strings.Repeat("find translate backup ", 5000), strings.Repeat("\"", 3000), "-a -b \"", "\xff\xfe", strings.Repeat("é", 9000), "???", "@guide@x"} {
+		if got := say(t, d, call("guide", text)); len(got) > 8000 {
+			t.Errorf("%.20q: %d bytes", text, len(got))
+		}
+	}
+}
+
+func TestCalc_Answers(t *testing.T) {
+	d := driver(t)
+	for _, c := range []struct{ text, want string }{
+		{"15% of 240", "**36**"},
+		{"@calc 15% of 240", "**36**"},
+		{"@calc: 15% of 240", "**36**"},
+		{"@calc@portal.example 15% of 240", "**36**"},
+		{"@calc", "These work"},
+		{"help", "These work"},
+		{"paint my house", "I did not understand"},
+		{"1/0", "Division by zero"},
+	} {
+		if got := say(t, d, call("calc", c.text)); !strings.Contains(got, c.want) {
+			t.Errorf("%q: no %q in:\n%s", c.text, c.want, got)
+		}
+	}
+}
+
+func TestCalc_GoesOnFromItsLastResult(t *testing.T) {
+	d := driver(t)
+	ask := func(text string, before ...string) string {
+		var history []task.Turn
+		for _, q := range before {
+			history = append(history, theirs(q), mine(say(t, d, call("calc", q, history...))))
+		}
+		return say(t, d, call("calc", text, history...))
+	}
+	for _, c := range []struct {
+		before []string
+		text   string
+		want   string
+	}{
+		{[]string{"5 miles in km"}, "and in m?", "**8046.72 m**"},
+		{[]string{"240"}, "plus 10%", "**264**"},
+		{[]string{"240"}, "half of that", "**120**"},
+		{[]string{"240"}, "+ 1", "**241**"},
+		{[]string{"240"}, "- 1", "**239**"},
+		{[]string{"240"}, "-1 + 5", "**4**"},
+		{[]string{"240", "plus 10%"}, "now divided by 2", "**132**"},
+		{[]string{"what is 6 * 7", "what is love"}, "times 2", "**84**"},
+		{[]string{"5 km in miles"}, "in km", "**5 km**"},
+		{[]string{"1/3"}, "that * 3", "**1**"},
+		{[]string{"90 days from 2026-01-01"}, "what weekday is it", "**Wednesday**"},
+		{[]string{"240"}, "in 3 weeks", "**2026-12-11**"},
+		{[]string{"240"}, "15% of 80", "**12**"},
+		{nil, "half of that", "I did not understand"},
+		{[]string{"240"}, "in km", "I took 240 from before"},
+	} {
+		if got := ask(c.text, c.before...); !strings.Contains(got, c.want) {
+			t.Errorf("%v, %q: no %q in:\n%s", c.before, c.text, c.want, got)
+		}
+	}
+}
+
+func TestDrafts_HaveExamplesThatWork(t *testing.T) {
+	d := driver(t)
+	for _, draft := range Drafts() {
+		if *draft.Kind != hub.Builtin || *draft.Description == "" || len(*draft.Skills) == 0 {
+			t.Errorf("incomplete draft %s", *draft.Name)
+		}
+		for _, s := range *draft.Skills {
+			if s.ID == "" || s.Name == "" || s.Description == "" || len(s.Tags) == 0 || len(s.Examples) == 0 || len(s.Examples) > 5 {
+				t.Errorf("incomplete skill %s of %s", s.ID, *draft.Name)
+			}
+			for _, e := range s.Examples {
+				got := say(t, d, call(*draft.Name, e))
+				if strings.Contains(got, "did not understand") || *draft.Name == "guide" && len(offers(got))+len(led(got)) == 0 {
+					t.Errorf("%s: %q is answered:\n%s", *draft.Name, e, got)
+				}
+			}
+		}
+	}
+	for _, e := range calc.Examples() {
+		if got := say(t, d, call("calc", e)); !strings.HasPrefix(got, "**") {
+			t.Errorf("calc: %q is answered:\n%s", e, got)
+		}
+	}
+}
+
+func TestRun_FailsForAnUnknownAgent(t *testing.T) {
+	result, err := driver(t).Run(t.Context(), call("oracle", "hello"), new(sink))
+	if err != nil || result.State != task.Failed || !strings.Contains(result.Reason, "oracle") {
+		t.Errorf("%+v, %v", result, err)
+	}
+}
+
+func TestRun_ReportsAFailedSearch(t *testing.T) {
+	broken := errors.New("disk on fire")
+	cfg := config(index.New())
+	cfg.Search = func(context.Context, hub.Query) (hub.Page, error) { return hub.Page{}, broken }
+	if _, err := New(cfg).Run(t.Context(), call("guide", "who can translate?"), new(sink)); !errors.Is(err, broken) {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestRun_EndsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	d := driver(t)
+	for _, name := range []string{"guide", "calc"} {
+		if _, err := d.Run(ctx, call(name, "15% of 240"), new(sink)); !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	// In the middle of the answer.
+	ctx, cancel = context.WithCancel(t.Context())
+	out := &sink{}
+	out.onText = cancel
+	if _, err := d.Run(ctx, call("guide", "how do I back up"), out); !errors.Is(err, context.Canceled) || out.pieces != 1 {
+		t.Errorf("%v after %d pieces", err, out.pieces)
+	}
+	// While the directory does not answer.
+	cfg := config(index.New())
+	cfg.Search = func(ctx context.Context, _ hub.Query) (hub.Page, error) {
+		<-ctx.Done()
+		return hub.Page{}, ctx.Err()
+	}
+	ctx, cancel = context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	if _, err := New(cfg).Run(ctx, call("guide", "who can translate?"), new(sink)); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestRun_ServesManyAtOnce(t *testing.T) {
+	d := driver(t)
+	var wg sync.WaitGroup
+	for range 16 {
+		wg.Go(func() {
+			for _, r := range rows(t, "testdata/needs.tsv", 2)[:8] {
+				say(t, d, call("guide", r[0]))
+				say(t, d, call("calc", "15% of 240"))
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func BenchmarkGuide(b *testing.B) {
+	d := driver(b)
+	say(b, d, call("guide", "hello"))
+	for name, text := range map[string]string{"agents": "I need somebody to translate a letter", "manual": "how do I make a backup?"} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				say(b, d, call("guide", text))
+			}
+		})
+	}
+	b.Run("first", func(b *testing.B) {
+		for b.Loop() {
+			New(Config{Manual: theManual()}).guide()
+		}
+	})
+}

@@ -1,0 +1,435 @@
+package builtin
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"agentsite/internal/hub"
+	"agentsite/internal/index/bm25"
+)
+
+// Bounds of one search for agents.
+const (
+	maxOffers      = 5
+	maxReasons     = 3
+	maxSearches    = 8
+	maxCandidates  = 80
+	perSearch      = 20
+	maxNeedWords   = 8   // further words describe rather than name
+	maxQueryBytes  = 480 // the directory takes 500
+	maxPiecesAgent = 200
+	// keepShare is the least part of the best score that is still offered.
+	keepShare = 0.35
+)
+
+// What a word found in a part of an agent is worth.
+var pieceWeights = [...]float64{name: 3, title: 3, skillName: 3, tag: 2.5, example: 1.5, skillText: 1.5, description: 1.5}
+
+// How far a word found in a part of an agent shows that the agent is meant: a
+// word of its description may be there by chance.
+var pieceTrust = [...]float64{name: 1, title: 1, skillName: 1, tag: 1, example: 0.8, skillText: 0.85, description: 0.7}
+
+// What a word is worth that was found as it is, through a related word, or
+// through a near spelling.
+const (
+	worthExact   = 1.0
+	worthRelated = 0.55
+	worthNear    = 0.5
+)
+
+type pieceKind int
+
+const (
+	name pieceKind = iota
+	title
+	skillName
+	tag
+	example
+	skillText
+	description
+)
+
+// piece is one text of one candidate. Skill is the name of the skill it
+// belongs to, if any.
+type piece struct {
+	agent int
+	kind  pieceKind
+	text  string
+	skill string
+}
+
+// found is one word of the need and where a candidate has it.
+type found struct {
+	word  string // as asked
+	as    string // as looked for: the word or a related one
+	worth float64
+	piece int
+}
+
+// offer is an agent that fits, with the reasons.
+type offer struct {
+	agent    hub.Agent
+	score    float64
+	coverage float64 // share of the need's words it has
+	trust    float64 // coverage, less where words may be there by chance
+	found    []found // by word
+}
+
+// search is one look for agents.
+type search struct {
+	words       []string // of the need, essential ones only
+	offers      []offer
+	pieces      []piece
+	suggestions []string // other spellings, or words that agents here use
+}
+
+// best is the greatest coverage and trust among the offers.
+func (s *search) best() (coverage, trust float64) {
+	for _, o := range s.offers {
+		coverage, trust = max(coverage, o.coverage), max(trust, o.trust)
+	}
+	return coverage, trust
+}
+
+// find collects candidates from the directory, widening step by step, and
+// ranks them by how many words of the need they have and where. Agents in
+// without (by handle) are left out, and so is guide itself.
+func (g *guide) find(ctx context.Context, need []string, without map[string]bool) (*search, error) {
+	s := &search{words: need[:min(len(need), maxNeedWords)]}
+	if len(s.words) == 0 {
+		return s, nil
+	}
+	related := make(map[string][]string, len(s.words))
+	var wide []string
+	for _, w := range s.words {
+		related[w] = g.work.others(w)
+		wide = append(append(wide, w), related[w]...)
+	}
+	queries := []string{strings.Join(s.words, " ")}
+	if len(wide) > len(s.words) {
+		// The index reads a bounded number of words: related ones in pieces.
+		for part := range slices.Chunk(wide, 14) {
+			queries = append(queries, strings.Join(part, " "))
+		}
+	}
+	if len(s.words) > 1 {
+		queries = append(queries, s.words...)
+	}
+	var candidates []hub.Agent
+	seen := make(map[string]bool)
+	for i, q := range queries[:min(len(queries), maxSearches)] {
+		page, err := g.cfg.Search(ctx, hub.Query{Text: cutBytes(q, maxQueryBytes), Limit: perSearch})
+		if err != nil {
+			if ctx.Err() != nil {
+				return nil, ctx.Err()
+			}
+			return nil, fmt.Errorf("search agents: %w", err)
+		}
+		if i == 0 {
+			s.suggestions = page.Suggestions
+		}
+		for _, r := range page.Results {
+			if !seen[r.Agent.ID+r.Agent.Handle()] && len(candidates) < maxCandidates && !isGuide(r.Agent) && !without[r.Agent.Handle()] {
+				seen[r.Agent.ID+r.Agent.Handle()] = true
+				candidates = append(candidates, r.Agent)
+			}
+		}
+	}
+	s.rank(candidates, related)
+	return s, ctx.Err()
+}
+
+func isGuide(a hub.Agent) bool { return a.Portal == "" && a.Name == guideName }
+
+// rank scores the candidates and keeps those worth offering.
+func (s *search) rank(candidates []hub.Agent, related map[string][]string) {
+	x := bm25.New(bm25.Field{Name: "text", Weight: 1, Length: 10})
+	for i, a := range candidates {
+		for _, p := range piecesOf(i, a) {
+			x.Put(len(s.pieces), "", x.Analyze([]string{plainWords(p.text) + " " + p.text}))
+			s.pieces = append(s.pieces, p)
+		}
+	}
+	offers := make([]offer, len(candidates))
+	for i, a := range candidates {
+		offers[i].agent = a
+	}
+	total := 0.0
+	for _, w := range s.words {
+		weight := 1.0
+		if plainWork[w] {
+			weight = 0.4
+		}
+		total += weight
+		hits := s.where(x, w, related[w], len(candidates))
+		df := 0
+		for _, h := range hits {
+			if h.worth > 0 {
+				df++
+			}
+		}
+		rare := math.Log1p(float64(max(len(candidates), perSearch)) / float64(max(df, 1)))
+		for i, h := range hits {
+			if h.worth > 0 {
+				o := &offers[i]
+				o.score += weight * rare * h.worth
+				o.coverage += weight
+				o.trust += weight * pieceTrust[s.pieces[h.piece].kind]
+				o.found = append(o.found, h)
+			}
+		}
+	}
+	for i := range offers {
+		offers[i].coverage /= max(total, 1e-9)
+		offers[i].trust /= max(total, 1e-9)
+		offers[i].score *= 0.4 + 0.6*offers[i].coverage
+	}
+	offers = slices.DeleteFunc(offers, func(o offer) bool { return o.score == 0 })
+	slices.SortStableFunc(offers, func(a, b offer) int {
+		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.agent.Handle(), b.agent.Handle()))
+	})
+	for i, o := range offers {
+		if i == maxOffers || o.score < offers[0].score*keepShare {
+			offers = offers[:i]
+			break
+		}
+	}
+	// As in every list of agents, those that are not alive sink.
+	slices.SortStableFunc(offers, func(a, b offer) int { return sunk(a.agent) - sunk(b.agent) })
+	s.offers = offers
+}
+
+// missing are the words of the need that no offered agent has.
+func (s *search) missing() []string {
+	var out []string
+	for _, w := range s.words {
+		if !plainWork[w] && !slices.ContainsFunc(s.offers, func(o offer) bool {
+			return slices.ContainsFunc(o.found, func(f found) bool { return f.word == w })
+		}) {
+			out = append(out, "“"+quote(w, 40)+"”")
+		}
+	}
+	return out
+}
+
+func sunk(a hub.Agent) int {
+	if a.Liveness.State == hub.Alive {
+		return 0
+	}
+	return 1
+}
+
+// plainWork are words that many agents have and few needs turn on.
+var plainWork = set(`write read make create do get give take text document file files data question questions answer answers something idea ideas
+	new old short long quick quickly fast simple easy daily every day today tomorrow week weekend keep turn put change check work online free automatically
+	plan information explain describe understand two three big small before after next last between home people kind nice proper properly`)
+
+// where returns, by candidate, the best place of a word; worth 0 is nowhere.
+func (s *search) where(x *bm25.Index, w string, related []string, candidates int) []found {
+	hits := make([]found, candidates)
+	sums := make([]float64, candidates)
+	look := func(query, as string, worth float64) bool {
+		m := x.Match(query)
+		defer m.Close()
+		if m.Any {
+			return false
+		}
+		clear(sums)
+		place := make(map[int]int)
+		m.Bits.Each(func(id int) bool {
+			p := s.pieces[id]
+			sums[p.agent] += pieceWeights[p.kind]
+			if best, ok := place[p.agent]; !ok || pieceWeights[p.kind] > pieceWeights[s.pieces[best].kind] {
+				place[p.agent] = id
+			}
+			return true
+		})
+		for a, id := range place {
+			v := worth * sums[a] / (sums[a] + 3)
+			if v > hits[a].worth {
+				hits[a] = found{word: w, as: as, worth: v, piece: id}
+			}
+		}
+		return len(place) > 0
+	}
+	known := look(exact(w), w, worthExact)
+	for _, r := range related {
+		known = look(exact(r), r, worthRelated) || known
+	}
+	if !known {
+		look(w+" "+noWord, w, worthNear)
+	}
+	return hits
+}
+
+func piecesOf(i int, a hub.Agent) []piece {
+	list := []piece{{i, name, strings.ReplaceAll(a.Name, "-", " "), ""}, {i, title, a.Title, ""}, {i, description, cutBytes(a.Description, 4000), ""}}
+	for _, k := range a.Skills {
+		label := cmp.Or(k.Name, k.ID)
+		list = append(list, piece{i, skillName, label, label})
+		if k.Description != "" {
+			list = append(list, piece{i, skillText, k.Description, label})
+		}
+		for _, t := range k.Tags {
+			list = append(list, piece{i, tag, t, label})
+		}
+		for _, e := range k.Examples {
+			list = append(list, piece{i, example, e, label})
+		}
+	}
+	return list[:min(len(list), maxPiecesAgent)]
+}
+
+// reasons says in words why an agent was offered: which of its parts have
+// which words.
+func (s *search) reasons(o offer) []string {
+	type reason struct {
+		piece int
+		words []string
+		worth float64
+	}
+	var list []reason
+	for _, f := range o.found {
+		said := s.literal(f)
+		i := slices.IndexFunc(list, func(r reason) bool {
+			a, b := s.pieces[r.piece], s.pieces[f.piece]
+			return r.piece == f.piece || a.kind != tag && b.kind != tag && a.skill != "" && a.skill == b.skill && a.kind != example && b.kind != example
+		})
+		if i < 0 {
+			list = append(list, reason{f.piece, []string{said}, f.worth})
+			continue
+		}
+		list[i].worth += f.worth
+		if !slices.Contains(list[i].words, said) {
+			list[i].words = append(list[i].words, said)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b reason) int { return cmp.Compare(b.worth, a.worth) })
+	var out []string
+	for _, r := range list[:min(len(list), maxReasons)] {
+		p := s.pieces[r.piece]
+		said := strings.Join(r.words, " and ")
+		switch p.kind {
+		case name:
+			out = append(out, "its name says "+said)
+		case title:
+			out = append(out, "its title says "+said)
+		case skillName, skillText:
+			out = append(out, "its skill “"+quote(p.skill, 60)+"” mentions "+said)
+		case tag:
+			out = append(out, "it is tagged “"+quote(p.text, 32)+"”")
+		case example:
+			out = append(out, "one of its examples is “"+quote(p.text, 80)+"”")
+		case description:
+			out = append(out, "its description mentions "+said)
+		}
+	}
+	return out
+}
+
+// literal quotes the word of the piece that was found, as it stands there,
+// and what it was found for if that is another word.
+func (s *search) literal(f found) string {
+	x := bm25.New(bm25.Field{Name: "w", Weight: 1, Length: 1})
+	x.Put(0, "", x.Analyze([]string{f.as}))
+	said := f.as
+	for _, w := range strings.FieldsFunc(strings.ToLower(s.pieces[f.piece].text), notLetter) {
+		if has(x, w, 0) {
+			said = w
+			break
+		}
+	}
+	out := "“" + quote(said, 40) + "”"
+	if f.as != f.word {
+		out += " (for “" + quote(f.word, 40) + "”)"
+	}
+	return out
+}
+
+// live says the state of an agent in words.
+func live(a hub.Agent, now time.Time) string {
+	when := ago(a.Liveness.CheckedAt, now)
+	switch a.Liveness.State {
+	case hub.Alive:
+		if a.Kind == hub.Builtin && a.Portal == "" {
+			return "It is alive: it runs on this portal."
+		}
+		if when == "" {
+			return "It is alive."
+		}
+		return "It was alive" + when + "."
+	case hub.NeedsAuth:
+		return "It answered" + when + ", but wants a key or a login that its owner must give; talking to it will probably fail."
+	case hub.WrongProtocol:
+		return "Something else than such an agent answered at its address" + when + "; talking to it will probably fail."
+	case hub.Unreachable:
+		return "It was unreachable when last checked" + strings.Replace(when, " when checked", "", 1) + "; talking to it will probably fail."
+	}
+	return "Nobody has checked yet whether it is alive."
+}
+
+func ago(t, now time.Time) string {
+	d := now.Sub(t)
+	switch {
+	case t.IsZero() || d < 0:
+		return ""
+	case d < 2*time.Minute:
+		return " when checked just now"
+	case d < 2*time.Hour:
+		return fmt.Sprintf(" when checked %d minutes ago", int(d.Minutes()))
+	case d < 48*time.Hour:
+		return fmt.Sprintf(" when checked %d hours ago", int(d.Hours()))
+	}
+	return fmt.Sprintf(" when checked %d days ago", int(d.Hours()/24))
+}
+
+// talkAnchor is where an agent's page has the form to write to it.
+const talkAnchor = "#talk-title"
+
+func agentPath(a hub.Agent) string { return "/agents/" + pathEscape(a.Handle()) }
+
+// pathEscape also escapes what would end a Markdown link.
+func pathEscape(s string) string {
+	return strings.NewReplacer("(", "%28", ")", "%29", "*", "%2A", "_", "%5F", "~", "%7E").Replace(url.PathEscape(s))
+}
+
+// describe writes one offer as an item of a list.
+func (s *search) describe(o offer, base string, now time.Time) string {
+	var b strings.Builder
+	a := o.agent
+	path := base + agentPath(a)
+	fmt.Fprintf(&b, "[%s](%s)", quote(cmp.Or(a.Title, a.Name), 80), path)
+	if d := firstSentence(a.Description); d != "" {
+		b.WriteString(": " + quote(d, maxQuoted))
+	}
+	if r := s.reasons(o); len(r) > 0 {
+		b.WriteString("\n  It fits because " + enumerate(r) + ".")
+	}
+	fmt.Fprintf(&b, "\n  %s [Talk to %s](%s%s)", live(a, now), quote(a.Handle(), 80), path, talkAnchor)
+	return b.String()
+}
+
+// enumerate joins phrases as a sentence does.
+func enumerate(phrases []string) string {
+	switch n := len(phrases); n {
+	case 0:
+		return ""
+	case 1:
+		return phrases[0]
+	default:
+		return strings.Join(phrases[:n-1], ", ") + " and " + phrases[n-1]
+	}
+}
+
+func unescape(s string) string {
+	if u, err := url.PathUnescape(s); err == nil {
+		return u
+	}
+	return s
+}

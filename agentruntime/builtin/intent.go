@@ -1,0 +1,125 @@
+package builtin
+
+import (
+	"regexp"
+	"strings"
+
+	"agentsite/internal/task"
+)
+
+// intent is what a message to guide is.
+type intent int
+
+const (
+	unsure    intent = iota // agents and manual are both looked at
+	seek                    // somebody is looked for
+	ask                     // something about the portal is asked
+	more                    // the last search shall go on
+	greet                   // hello
+	thank                   // thanks, bye
+	introduce               // what can you do
+	listing                 // which agents are there
+)
+
+var (
+	// Somebody asks for somebody.
+	seekCue = regexp.MustCompile(`\b(?:(?:an?|any|some|the|which|what|best|good) (?:\w+ ){0,2}?(?:agent|bot|assistant|expert)s? (?:that|which|who|to|for|can|could|able|with)\b|` +
+		`(?:need|want|find|finds?|recommend|suggest|looking for|search for|show me|give me|is there|are there|get me|know) (?:me )?(?:an? |any |some |the )?(?:\w+ ){0,2}?(?:agent|bot|assistant|expert)s?\b|` +
+		`(?:someone|somebody|anyone|anybody) (?:that |who |to |can |here )|who (?:can|could|would|will|here|knows|speaks|is able|helps|does|offers)\b|` +
+		`(?:find|recommend|suggest|get) me\b|looking for\b|(?:can|could) (?:any|some|an)(?:one|body|y agent)\b|(?:an )?agents? (?:that|to|for) )`)
+	// Somebody asks how something is.
+	askCue = regexp.MustCompile(`^(?:and |but |so |ok |okay )*(?:how|what|whats|why|where|wheres|when|which|whose|is|are|does|do|did|can|may|could|should|must|will|has|have|am)\b|\b(?:how (?:do|can|to|does|should|many|much|long|often)|what (?:does|is|are|happens|if|do)|where (?:do|is|are|can)|why (?:is|does|do|am|are|can|did))\b`)
+	// "Who can" asks for somebody, unless it is about a thing of the portal.
+	whoMay        = regexp.MustCompile(`^(?:and |but |so )?who (?:can|could|will|would)\b`)
+	portalMatters = set(`account accounts conversation conversations token tokens password passwords portal backup backups key keys message messages guest guests
+		chat chats profile session sessions operator admin log logs database room rooms invite link`)
+	greeting   = set("hi hello hey hallo hola moin yo greetings good morning afternoon evening day there guide dear again nice to meet you all everybody how are doing is it going whats up")
+	greetFirst = set("hi hello hey hallo hola moin yo greetings good morning how whats")
+	thanks     = set("thanks thank you thx ty cheers great cool perfect nice super wonderful awesome bye goodbye ciao ok okay good very much so a lot many that was is helpful works it guide all for now your help have day see later danke done got")
+	thanksCore = set("thanks thank thx ty cheers great cool perfect nice super wonderful awesome bye goodbye ciao ok okay danke helpful")
+	moreWords  = set(`another one ones more something anything someone somebody anyone else other others different next any agent agents result results option options
+		show me give find please are there is what about the a some not that no i want do you have alternative alternatives suggestion suggestions try again and of them list these those`)
+	moreCore = set("another more else other others different next alternative alternatives")
+	aboutMe  = regexp.MustCompile(`^(?:what (?:can|do|could) you do.*|who are you|what are you|what is this|help(?: me)?(?: please)?|please help(?: me)?|i need help|how (?:can|do) you (?:help|work).*|what can i (?:ask|do)(?: you| here)?|what (?:is|does) (?:the )?guide(?: do)?|commands|menu|start|info)$`)
+	allOf    = regexp.MustCompile(`^(?:show|list|give|tell|find|see|get)?(?: me)? ?(?:all|every|which|what|the|any|some|an)? ?(?:of )?(?:the )?(?:available )?agents?(?: (?:are|is|do you have|exist|can i talk to|available|there|here|on this portal|please))*$`)
+)
+
+// plainLine is a message in small letters with single spaces and no signs.
+func plainLine(s string) string {
+	return strings.Join(strings.FieldsFunc(strings.ToLower(noApostrophes.Replace(s)), notLetter), " ")
+}
+
+// rough tells what a message is by its form alone.
+func rough(message string) intent {
+	line := plainLine(message)
+	ws := strings.Fields(line)
+	switch {
+	case aboutMe.MatchString(line):
+		return introduce
+	case len(ws) <= 8 && only(ws, moreWords) && some(ws, moreCore):
+		return more
+	case len(ws) <= 6 && only(ws, greeting) && greetFirst[ws[0]]:
+		return greet
+	case len(ws) <= 8 && only(ws, thanks) && some(ws, thanksCore):
+		return thank
+	case allOf.MatchString(line):
+		return listing
+	}
+	seeks, asks := seekCue.MatchString(line), askCue.MatchString(line)
+	switch {
+	case seeks && whoMay.MatchString(line) && some(ws, portalMatters):
+		return ask // who can read my conversation
+	case seeks:
+		return seek
+	case asks:
+		return ask
+	}
+	return unsure
+}
+
+func only(ws []string, of map[string]bool) bool {
+	for _, w := range ws {
+		if !of[w] {
+			return false
+		}
+	}
+	return len(ws) > 0
+}
+
+func some(ws []string, of map[string]bool) bool {
+	for _, w := range ws {
+		if of[w] {
+			return true
+		}
+	}
+	return false
+}
+
+// lastQuestion returns the question that the conversation's last own answers
+// are about, passing over requests for more, and the addresses that those
+// answers already gave.
+func lastQuestion(history []task.Turn) (question string, shown map[string]bool) {
+	shown = make(map[string]bool)
+	for i := len(history) - 1; i >= 0; i-- {
+		text := task.PlainText(history[i].Parts)
+		if history[i].Mine {
+			for _, m := range linkTarget.FindAllStringSubmatch(text, -1) {
+				shown[m[1]] = true
+			}
+			continue
+		}
+		if i+1 == len(history) || !history[i+1].Mine {
+			continue // nobody answered, or another agent did
+		}
+		text = withoutMention(text, guideName)
+		switch rough(text) {
+		case more, greet, thank, introduce:
+			continue
+		}
+		return text, shown
+	}
+	return "", shown
+}
+
+// linkTarget finds the addresses of agents and sections in an own answer.
+var linkTarget = regexp.MustCompile(`\]\((?:https?://[^/\s)]+)?(/(?:agents|docs)/[^)\s]+)\)`)

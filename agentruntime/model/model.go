@@ -1,0 +1,148 @@
+// Package model asks models behind OpenAI-compatible servers: the portal's own
+// model and agents of kind openai. It bounds what it reads, streams what it
+// gets, retries at most once and only before the first token, and says in
+// plain words what went wrong. It knows nothing of tasks, agents or budgets.
+package model
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"agentsite/internal/egress"
+	"agentsite/internal/fault"
+)
+
+// Bounds of one answer.
+const (
+	// MaxText is the most text taken of one answer.
+	MaxText   = 256 << 10
+	maxBody   = 8 << 20
+	maxModels = 1000
+	maxName   = 256 // bytes of a model's id
+)
+
+// Errors a caller may branch on; they are in the chain of a *fault.Error.
+var (
+	// ErrKey: the endpoint wants another key, or any.
+	ErrKey = errors.New("the endpoint refused the key")
+	// ErrProtocol: the endpoint does not speak this API.
+	ErrProtocol = errors.New("not an OpenAI-compatible endpoint")
+	// ErrInterrupted: the answer ended in the middle; the Reply holds what
+	// had come.
+	ErrInterrupted = errors.New("interrupted")
+	// ErrTooLong: the answer went beyond MaxText; the Reply holds that much.
+	ErrTooLong = errors.New("answer too long")
+)
+
+// Client talks to one server with one key. It is safe for concurrent use and
+// holds nothing that must be closed.
+type Client struct {
+	base *url.URL
+	key  string
+	http *http.Client
+}
+
+// New returns a client of the server whose API is below base (usually ending
+// in /v1). rt must bound time. The key goes to base's own origin only.
+func New(rt http.RoundTripper, base, key string) (*Client, error) {
+	u, err := url.Parse(base)
+	if err != nil || u.Host == "" {
+		return nil, fault.Wrap(fault.Invalid, err, "The model's address is not a URL.")
+	}
+	if strings.ContainsAny(key, "\r\n\x00") {
+		return nil, fault.New(fault.Invalid, "The model's key has a line break in it.")
+	}
+	return &Client{base: u, key: key, http: &http.Client{
+		Transport:     rt,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}, nil
+}
+
+// Models lists the ids of the models the server offers, at most 1,000. It
+// never makes a model work.
+func (c *Client) Models(ctx context.Context) ([]string, error) {
+	resp, err := c.do(ctx, http.MethodGet, "/models", nil, "application/json")
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return nil, c.refusal(resp, "")
+	}
+	b, err := io.ReadAll(io.LimitReader(resp.Body, maxBody))
+	if err != nil {
+		return nil, unavailable(err)
+	}
+	// The list stands at "data"; some servers call it "models".
+	var list struct {
+		Data   *[]struct{ ID string } `json:"data"`
+		Models *[]struct {
+			ID   string
+			Name string
+		} `json:"models"`
+	}
+	if err := json.Unmarshal(b, &list); err != nil || list.Data == nil && list.Models == nil {
+		return nil, strange(b, resp)
+	}
+	ids := []string{}
+	add := func(id string) {
+		if id != "" && len(id) <= maxName && len(ids) < maxModels {
+			ids = append(ids, id)
+		}
+	}
+	if list.Data != nil {
+		for _, m := range *list.Data {
+			add(m.ID)
+		}
+		return ids, nil
+	}
+	for _, m := range *list.Models {
+		if m.ID == "" {
+			m.ID = m.Name
+		}
+		add(m.ID)
+	}
+	return ids, nil
+}
+
+// do sends one request. Errors of the connection are Unavailable faults.
+func (c *Client) do(ctx context.Context, method, path string, body []byte, accept string) (*http.Response, error) {
+	u := *c.base
+	u.Path = strings.TrimRight(u.Path, "/") + path
+	u.RawPath, u.Fragment = "", ""
+	var rd io.Reader
+	if body != nil {
+		rd = strings.NewReader(string(body))
+	}
+	req, err := http.NewRequestWithContext(ctx, method, u.String(), rd)
+	if err != nil {
+		return nil, fault.Wrap(fault.Invalid, err, "The model's address is not a URL.")
+	}
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	req.Header.Set("Accept", accept)
+	if c.key != "" {
+		req.Header.Set("Authorization", "Bearer "+c.key)
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return nil, unavailable(err)
+	}
+	return resp, nil
+}
+
+func unavailable(err error) error {
+	return fault.Wrap(fault.Unavailable, err, "The model could not be reached: %s.", egress.Reason(err))
+}
+
+func mediaType(resp *http.Response) string {
+	t, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	return t
+}

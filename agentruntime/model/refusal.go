@@ -1,0 +1,122 @@
+package model
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"agentsite/internal/fault"
+	"agentsite/internal/openai"
+)
+
+// maxRefusal is how much of an error's body is read.
+const maxRefusal = 64 << 10
+
+// refusal makes a fault of an answer that is not 200. model is the model asked
+// for, if any.
+func (c *Client) refusal(resp *http.Response, model string) error {
+	b, _ := io.ReadAll(io.LimitReader(resp.Body, maxRefusal))
+	said := message(b)
+	cause := errors.New(resp.Status + ": " + said)
+	switch code := resp.StatusCode; {
+	case code == http.StatusUnauthorized, code == http.StatusForbidden:
+		text := "The endpoint refused the key."
+		if c.key == "" {
+			text = "The endpoint asks for a key."
+		}
+		return fault.Wrap(fault.Unauthenticated, errors.Join(ErrKey, cause), "%s", text)
+	case code == http.StatusNotFound && model != "" && strings.Contains(strings.ToLower(said), "model"):
+		return fault.Wrap(fault.NotFound, cause, "The model %q is unknown to the endpoint.", line(model))
+	case code == http.StatusNotFound, code == http.StatusMethodNotAllowed:
+		return fault.Wrap(fault.NotFound, errors.Join(ErrProtocol, cause), "There is no OpenAI-compatible API at that address (HTTP %d).", code)
+	case code == http.StatusTooManyRequests:
+		f := fault.Limited(max(retryAfter(resp.Header), 0), "The model's server is asked too often. Try again later.")
+		f.Err = cause
+		return f
+	case code >= 300 && code < 400:
+		return fault.Wrap(fault.Unavailable, errors.Join(ErrProtocol, cause), "The endpoint redirects elsewhere (HTTP %d); use its final address.", code)
+	case code >= 400 && code < 500 && said != "":
+		return fault.Wrap(fault.Invalid, cause, "The endpoint refused the question: %s", said)
+	}
+	if said != "" {
+		return fault.Wrap(fault.Unavailable, cause, "The model's server failed (HTTP %d): %s", resp.StatusCode, said)
+	}
+	return fault.Wrap(fault.Unavailable, cause, "The model's server failed (HTTP %d).", resp.StatusCode)
+}
+
+// message finds the sentence in an error's body, in the forms servers use.
+func message(b []byte) string {
+	var w struct {
+		openai.ErrorBody
+		Message string `json:"message"`
+		Detail  any    `json:"detail"`
+	}
+	if json.Unmarshal(b, &w) != nil {
+		return ""
+	}
+	detail, _ := w.Detail.(string)
+	for _, s := range []string{w.Error.Message, w.Message, detail} {
+		if s = line(s); s != "" {
+			return s
+		}
+	}
+	return ""
+}
+
+// strange is the fault of an answer that is not this API's.
+func strange(b []byte, resp *http.Response) error {
+	what := "something that is not JSON"
+	trimmed := bytes.TrimSpace(b)
+	switch {
+	case len(trimmed) == 0:
+		what = "nothing"
+	case trimmed[0] == '<' || mediaType(resp) == "text/html":
+		what = "a web page"
+	case json.Valid(trimmed):
+		what = "other JSON"
+	}
+	return fault.Wrap(fault.Unavailable, ErrProtocol, "The endpoint does not speak the OpenAI API: it answered with %s.", what)
+}
+
+// retryAfter reads the header in both forms; 0 means that it is not there.
+func retryAfter(h http.Header) time.Duration {
+	v := h.Get("Retry-After")
+	if v == "" {
+		return 0
+	}
+	if s, err := strconv.ParseFloat(v, 64); err == nil {
+		if !(s >= 0 && s <= 86400) { // also not a number
+			return 24 * time.Hour
+		}
+		return time.Duration(s * float64(time.Second))
+	}
+	if t, err := http.ParseTime(v); err == nil {
+		return max(time.Until(t), time.Millisecond)
+	}
+	return 0
+}
+
+// line makes foreign text fit for a sentence: one line, visible, at most 300
+// characters.
+func line(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if unicode.In(r, unicode.Cc, unicode.Cf, unicode.Co) && r != '\n' && r != '\t' {
+			return -1
+		}
+		return r
+	}, s)
+	return cut(strings.Join(strings.Fields(s), " "), 300)
+}
+
+func cut(s string, max int) string {
+	if len(s) <= max {
+		return s
+	}
+	return strings.ToValidUTF8(s[:max], "")
+}

@@ -1,0 +1,339 @@
+package remote
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"agentsite/agentruntime/agenttest"
+	"agentsite/internal/fault"
+	"agentsite/internal/hub"
+	"agentsite/internal/task"
+)
+
+// run makes one call and checks that the sink was used properly.
+func runCall(t *testing.T, d task.Agent, call task.Call) (task.Result, *agenttest.Recorder, error) {
+	t.Helper()
+	rec := &agenttest.Recorder{}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	res, err := d.Run(ctx, call, rec)
+	rec.Over()
+	t.Cleanup(func() {
+		for _, f := range rec.Faults() {
+			t.Errorf("sink: %s", f)
+		}
+	})
+	return res, rec, err
+}
+
+// everywhere runs f against an SDK agent in every combination.
+func everywhere(t *testing.T, f func(t *testing.T, s *agenttest.A2AServer, d *A2A, streaming bool)) {
+	for _, c := range combinations {
+		t.Run(c.String(), func(t *testing.T) {
+			s := agenttest.NewA2AServer(t, c.version, c.binding)
+			f(t, s, newA2A(t), c.streaming)
+		})
+	}
+}
+
+func TestA2A_KeepsTheContextOfAConversation(t *testing.T) {
+	everywhere(t, func(t *testing.T, s *agenttest.A2AServer, d *A2A, streaming bool) {
+		call := a2aCall(s, agenttest.Echo, streaming, "one")
+		call.Agent.Secret = "sesame"
+		_, rec, err := runCall(t, d, call)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := readCheckpoint(rec.LastCheckpoint())
+		if at.Task == "" || at.Context == "" {
+			t.Fatalf("checkpoint %s", rec.LastCheckpoint())
+		}
+		next := a2aCall(s, agenttest.Echo, streaming, "two")
+		next.Previous = rec.LastCheckpoint()
+		if res, _, err := runCall(t, d, next); err != nil || res.State != task.Completed {
+			t.Fatalf("%+v %v", res, err)
+		}
+		msgs, headers := s.Messages()
+		if len(msgs) != 2 || msgs[0].ID != call.MessageID || msgs[1].ContextID != at.Context || msgs[1].TaskID != "" {
+			t.Errorf("messages %+v %+v", msgs[0], msgs[1])
+		}
+		if got := headers[0].Get("Authorization"); got != "Bearer sesame" {
+			t.Errorf("authorization %q", got)
+		}
+		if v := headers[0].Get("A2A-Version"); (v == "1.0") != (s.Version == "1.0") {
+			t.Errorf("A2A-Version %q", v)
+		}
+	})
+}
+
+func TestA2A_InputRequiredGoesOnInTheSameTask(t *testing.T) {
+	everywhere(t, func(t *testing.T, s *agenttest.A2AServer, d *A2A, streaming bool) {
+		res, rec, err := runCall(t, d, a2aCall(s, agenttest.Echo, streaming, "ask"))
+		if err != nil || res.State != task.InputRequired || task.PlainText(res.Parts) != "Which one?" {
+			t.Fatalf("%+v %v", res, err)
+		}
+		if !strings.Contains(res.Reason, "Which one?") {
+			t.Errorf("reason %q", res.Reason)
+		}
+		call := a2aCall(s, agenttest.Echo, streaming, "the blue one")
+		call.Checkpoint = rec.LastCheckpoint()
+		res, _, err = runCall(t, d, call)
+		if err != nil || res.State != task.Completed || task.PlainText(res.Parts) != agenttest.Echoed("the blue one") {
+			t.Fatalf("%+v %v", res, err)
+		}
+		msgs, _ := s.Messages()
+		if string(msgs[1].TaskID) != readCheckpoint(call.Checkpoint).Task {
+			t.Errorf("the input went to task %q", msgs[1].TaskID)
+		}
+	})
+}
+
+func TestA2A_MapsOtherEndings(t *testing.T) {
+	everywhere(t, func(t *testing.T, s *agenttest.A2AServer, d *A2A, streaming bool) {
+		res, rec, err := runCall(t, d, a2aCall(s, agenttest.Echo, streaming, "refuse"))
+		if err != nil || res.State != task.Rejected || res.Reason != "The agent rejected the task: not my job" {
+			t.Errorf("%+v %v", res, err)
+		}
+		if streaming && len(rec.Statuses()) == 0 {
+			t.Error("no status was shown")
+		}
+		res, rec, err = runCall(t, d, a2aCall(s, agenttest.Echo, streaming, "message only"))
+		if err != nil || res.State != task.Completed || task.PlainText(res.Parts) != agenttest.Echoed("message only") || rec.Shown() != task.PlainText(res.Parts) {
+			t.Errorf("%+v %v", res, err)
+		}
+	})
+}
+
+func TestA2A_ResumesInsteadOfSendingAgain(t *testing.T) {
+	everywhere(t, func(t *testing.T, s *agenttest.A2AServer, d *A2A, streaming bool) {
+		_, rec, err := runCall(t, d, a2aCall(s, agenttest.Echo, streaming, "once"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		call := a2aCall(s, agenttest.Echo, streaming, "once")
+		call.Attempt, call.Checkpoint = 2, rec.LastCheckpoint()
+		res, again, err := runCall(t, d, call)
+		if err != nil || res.State != task.Completed || task.PlainText(res.Parts) != agenttest.Echoed("once") || again.Shown() != agenttest.Echoed("once") {
+			t.Errorf("%+v %v", res, err)
+		}
+		call.Checkpoint = nil
+		res, _, err = runCall(t, d, call)
+		if err != nil || res.State != task.Failed || !strings.Contains(res.Reason, "unknown") {
+			t.Errorf("without checkpoint: %+v %v", res, err)
+		}
+		call.Checkpoint = json.RawMessage(`{"task":"no-such-task","context":"c"}`)
+		res, _, err = runCall(t, d, call)
+		if err != nil || res.State != task.Failed || !strings.Contains(res.Reason, "no longer knows") {
+			t.Errorf("forgotten task: %+v %v", res, err)
+		}
+		if msgs, _ := s.Messages(); len(msgs) != 1 {
+			t.Errorf("sent %d times", len(msgs))
+		}
+	})
+}
+
+func TestA2A_ForgottenContextBeginsAnew(t *testing.T) {
+	everywhere(t, func(t *testing.T, s *agenttest.A2AServer, d *A2A, streaming bool) {
+		call := a2aCall(s, agenttest.Echo, streaming, "hello")
+		call.Checkpoint = json.RawMessage(`{"task":"gone","context":"gone-too"}`)
+		res, rec, err := runCall(t, d, call)
+		if err != nil || res.State != task.Completed {
+			t.Fatalf("%+v %v", res, err)
+		}
+		if at := readCheckpoint(rec.LastCheckpoint()); at.Task == "gone" || at.Context == "gone-too" {
+			t.Errorf("checkpoint %+v", at)
+		}
+	})
+}
+
+func TestA2A_CheckpointThatCannotBeStoredStopsTheAgent(t *testing.T) {
+	s := agenttest.NewA2AServer(t, "1.0", "JSONRPC")
+	d := newA2A(t)
+	rec := &agenttest.Recorder{OnCheckpoint: func(json.RawMessage) error { return errors.New("disk full") }}
+	_, err := d.Run(t.Context(), a2aCall(s, agenttest.Wait, true, "wait"), rec)
+	if !fault.Is(err, fault.Internal) {
+		t.Errorf("%v", err)
+	}
+	select {
+	case <-s.Stopped:
+	case <-time.After(10 * time.Second):
+		t.Error("the agent goes on")
+	}
+}
+
+// rpcAgent is an agent of 1.0 JSON-RPC that answers each method with what the
+// map says: a JSON result, or for streams one JSON result per line.
+func rpcAgent(t *testing.T, answers map[string]string) (string, *atomic.Int64) {
+	t.Helper()
+	var sent atomic.Int64
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var req struct{ Method string }
+		json.NewDecoder(r.Body).Decode(&req)
+		if strings.HasPrefix(req.Method, "Send") {
+			sent.Add(1)
+		}
+		body, ok := answers[req.Method]
+		if !ok {
+			io.WriteString(w, `{"jsonrpc":"2.0","id":"1","error":{"code":-32601,"message":"no such method"}}`)
+			return
+		}
+		if !strings.Contains(req.Method, "Stream") && req.Method != "SubscribeToTask" {
+			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":"1","result":%s}`, body)
+			return
+		}
+		w.Header().Set("Content-Type", "text/event-stream")
+		for line := range strings.Lines(body) {
+			if line = strings.TrimSpace(line); line != "" {
+				fmt.Fprintf(w, "data: {\"jsonrpc\":\"2.0\",\"id\":\"1\",\"result\":%s}\n\n", line)
+			}
+		}
+	}))
+	t.Cleanup(s.Close)
+	return s.URL, &sent
+}
+
+func rpcCall(url string, streaming bool) task.Call {
+	config, _ := json.Marshal(hub.A2AConfig{Streaming: streaming})
+	return task.Call{TaskID: "T", MessageID: "M", Attempt: 1, Parts: []task.Part{task.TextPart("hi")},
+		Agent: task.Target{Kind: "a2a", Endpoint: url, Config: config}}
+}
+
+func TestA2A_IgnoresForeignAndLateEvents(t *testing.T) {
+	url, _ := rpcAgent(t, map[string]string{"SendStreamingMessage": `
+		{"task":{"id":"t1","contextId":"c1","status":{"state":"TASK_STATE_WORKING"}}}
+		{"statusUpdate":{"taskId":"other","contextId":"c1","status":{"state":"TASK_STATE_FAILED"}}}
+		{"artifactUpdate":{"taskId":"other","artifact":{"artifactId":"a","parts":[{"text":"not mine"}]}}}
+		{"artifactUpdate":{"taskId":"t1","artifact":{"artifactId":"a","parts":[{"text":"mine"}]}}}
+		{"artifactUpdate":{"taskId":"t1","artifact":{"artifactId":"f","parts":[{"raw":"aGk=","filename":"hi.txt"}]}}}
+		{"artifactUpdate":{"taskId":"t1","append":true,"artifact":{"artifactId":"a","parts":[{"text":" alone"},{"strange":1},null,7]}}}
+		{"statusUpdate":{"taskId":"t1","status":{"state":"TASK_STATE_COMPLETED","message":{"role":"ROLE_AGENT","parts":[{"text":"mine alone"}]}}}}
+		{"statusUpdate":{"taskId":"t1","status":{"state":"TASK_STATE_FAILED"}}}
+		{"artifactUpdate":{"taskId":"t1","artifact":{"artifactId":"a","parts":[{"text":"too late"}]}}}`})
+	res, rec, err := runCall(t, newA2A(t), rpcCall(url, true))
+	if err != nil || res.State != task.Completed || task.PlainText(res.Parts) != "mine alone" || rec.Shown() != "mine alone" {
+		t.Errorf("%+v %v %v", res, rec, err)
+	}
+	arts := rec.Artifacts()
+	if len(arts) != 1 || arts[0].ID != "f" || string(arts[0].Parts[0].Raw) != "hi" {
+		t.Errorf("artifacts %+v", arts)
+	}
+}
+
+func TestA2A_StreamThatEndsEarlyIsAskedFor(t *testing.T) {
+	url, sent := rpcAgent(t, map[string]string{
+		"SendStreamingMessage": `{"task":{"id":"t1","contextId":"c1","status":{"state":"TASK_STATE_WORKING"}}}`,
+		"GetTask":              `{"id":"t1","contextId":"c1","status":{"state":"completed"},"history":[{"role":"ROLE_USER","parts":[{"text":"hi"}]},{"role":"ROLE_AGENT","parts":[{"text":"from history"}]}]}`,
+	})
+	res, rec, err := runCall(t, newA2A(t), rpcCall(url, true))
+	if err != nil || res.State != task.Completed || task.PlainText(res.Parts) != "from history" || rec.Shown() != "from history" {
+		t.Errorf("%+v %v", res, err)
+	}
+	if sent.Load() != 1 {
+		t.Errorf("sent %d times", sent.Load())
+	}
+}
+
+func TestA2A_CardPromisedStreams(t *testing.T) {
+	url, _ := rpcAgent(t, map[string]string{
+		"SendMessage": `{"message":{"messageId":"m","role":"ROLE_AGENT","parts":[{"text":"no streams here"},{"url":"https://example.com/x"}]}}`,
+	})
+	res, rec, err := runCall(t, newA2A(t), rpcCall(url, true))
+	want := "no streams here\n\n[file https://example.com/x]"
+	if err != nil || res.State != task.Completed || task.PlainText(res.Parts) != want || rec.Shown() != want {
+		t.Errorf("%+v %v", res, err)
+	}
+}
+
+func TestA2A_TooManyArtifacts(t *testing.T) {
+	var b strings.Builder
+	b.WriteString(`{"task":{"id":"t1","contextId":"c1","status":{"state":"TASK_STATE_WORKING"}}}` + "\n")
+	for i := range 9000 {
+		fmt.Fprintf(&b, `{"artifactUpdate":{"taskId":"t1","artifact":{"artifactId":"a%d","parts":[{"text":"x"}]}}}`+"\n", i)
+	}
+	url, _ := rpcAgent(t, map[string]string{"SendStreamingMessage": b.String(), "CancelTask": `{"id":"t1","status":{"state":"canceled"}}`})
+	res, rec, err := runCall(t, newA2A(t), rpcCall(url, true))
+	if err != nil || res.State != task.Failed || !strings.Contains(res.Reason, "more than 100 artifacts") {
+		t.Errorf("%+v %v", res, err)
+	}
+	if rec.Shown() != task.PlainText(res.Parts) {
+		t.Error("what was shown is not what was kept")
+	}
+}
+
+func TestA2A_LongAnswerIsCut(t *testing.T) {
+	piece := strings.Repeat("ü", 50_000)
+	stream := `{"task":{"id":"t1","contextId":"c1","status":{"state":"TASK_STATE_WORKING"}}}` + "\n"
+	for range 10 {
+		stream += `{"artifactUpdate":{"taskId":"t1","append":true,"artifact":{"artifactId":"a","parts":[{"text":"` + piece + `"}]}}}` + "\n"
+	}
+	url, _ := rpcAgent(t, map[string]string{"SendStreamingMessage": stream, "CancelTask": `{"id":"t1","status":{"state":"canceled"}}`})
+	res, rec, err := runCall(t, newA2A(t), rpcCall(url, true))
+	text := task.PlainText(res.Parts)
+	if err != nil || res.State != task.Failed || res.Reason != "The answer is longer than 256 KiB and was cut." {
+		t.Errorf("%v %q %v", res.State, res.Reason, err)
+	}
+	if len(text) > maxText || len(text) < maxText-2 || rec.Shown() != text || strings.Trim(text, "ü") != "" {
+		t.Errorf("%d bytes kept, %d shown", len(text), len(rec.Shown()))
+	}
+}
+
+func TestA2A_SaysWhatIsWrong(t *testing.T) {
+	deny := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusUnauthorized) }))
+	defer deny.Close()
+	gone := httptest.NewServer(http.NotFoundHandler())
+	gone.Close()
+	url, _ := rpcAgent(t, nil)
+	for _, tt := range []struct{ endpoint, config, want string }{
+		{deny.URL, `{}`, "The agent did not answer as it should: the agent asks for credentials."},
+		{gone.URL, `{}`, "The agent could not be reached: connection refused."},
+		{url, `{}`, "The agent did not answer as it should: the agent answered with an error: no such method."},
+		{"http://10.0.0.1/", `{}`, "The agent could not be reached: refused to connect to a private address."},
+	} {
+		call := rpcCall(tt.endpoint, false)
+		call.Agent.Config = json.RawMessage(tt.config)
+		res, _, err := runCall(t, newA2A(t), call)
+		if err != nil || res.State != task.Failed || res.Reason != tt.want {
+			t.Errorf("%s: %+v %v", tt.endpoint, res, err)
+		}
+	}
+	for _, config := range []string{`{"binding":"GRPC"}`, `{"version":"9"}`, `{"auth_header":"Host"}`, `nonsense`} {
+		call := rpcCall(url, false)
+		call.Agent.Config = json.RawMessage(config)
+		if _, _, err := runCall(t, newA2A(t), call); !fault.Is(err, fault.Unavailable) {
+			t.Errorf("%s: %v", config, err)
+		}
+	}
+}
+
+func TestA2A_CredentialStaysAtItsOrigin(t *testing.T) {
+	var leaked atomic.Bool
+	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { leaked.Store(true) }))
+	defer other.Close()
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, other.URL, http.StatusTemporaryRedirect)
+	}))
+	defer front.Close()
+	for _, rt := range []http.RoundTripper{transport(t), http.DefaultTransport} {
+		call := rpcCall(front.URL, false)
+		call.Agent.Secret = "canary"
+		d := NewA2A(rt, Config{})
+		res, _, err := runCall(t, d, call)
+		d.Close()
+		if err != nil || res.State != task.Failed {
+			t.Errorf("%+v %v", res, err)
+		}
+	}
+	http.DefaultTransport.(*http.Transport).CloseIdleConnections()
+	if leaked.Load() {
+		t.Error("the redirect was followed")
+	}
+}

@@ -1,0 +1,356 @@
+package remote
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"agentsite/internal/a2a"
+	"agentsite/internal/egress"
+	"agentsite/internal/fault"
+	"agentsite/internal/task"
+)
+
+const (
+	// maxEvents bounds what one task may say, over all its connections.
+	maxEvents = 10_000
+	// maxLost is how many questions in a row may fail before a task the far
+	// side is working on is given up.
+	maxLost = 5
+	// maxReconnects is how often a stream is taken up again before asking
+	// from time to time instead.
+	maxReconnects = 20
+)
+
+// errSettled ends the reading of a stream: the outcome is known.
+var errSettled = errors.New("settled")
+
+// run is one call of one agent.
+type run struct {
+	d      *A2A
+	client *a2a.Client
+	call   task.Call
+	out    task.Sink
+	stream bool
+
+	at      checkpoint
+	adopted bool // at.Task is confirmed to be this call's task
+	saved   checkpoint
+	answer  *answer
+	events  int
+	settled bool
+	result  task.Result
+}
+
+// Run implements task.Agent.
+func (d *A2A) Run(ctx context.Context, call task.Call, out task.Sink) (task.Result, error) {
+	client, cfg, err := a2aClient(d.rt, call.Agent.Endpoint, call.Agent.Config, call.Agent.Secret)
+	if err != nil {
+		return task.Result{}, fault.Wrap(fault.Unavailable, err, "The agent is not set up in a way this portal can use. Its owner should register it again.")
+	}
+	r := &run{d: d, client: client, call: call, out: out, stream: cfg.Streaming, answer: newAnswer(out)}
+	r.at = readCheckpoint(call.Checkpoint)
+	r.saved = r.at
+	switch {
+	case call.Attempt > 1 && r.at.Task == "":
+		// It may have been sent, and nothing says whether it arrived.
+		return failed(nil, "The portal was interrupted while it handed this to the agent. Whether the agent did the work is unknown; ask again if it should."), nil
+	case call.Attempt > 1:
+		r.adopted = true
+		err = r.await(ctx)
+	default:
+		err = r.send(ctx)
+	}
+	if ctx.Err() != nil {
+		// When the portal stops the task goes on there, and here after the
+		// next start.
+		if !r.settled && !errors.Is(context.Cause(ctx), task.ErrShutdown) {
+			d.stopRemote(client, r.at.Task)
+		}
+		return task.Result{}, context.Cause(ctx)
+	}
+	if err != nil && !errors.Is(err, errSettled) {
+		if r.adopted && !r.settled {
+			d.stopRemote(client, r.at.Task)
+		}
+		if _, ok := errors.AsType[*fault.Error](err); ok {
+			return task.Result{}, err
+		}
+		return failed(r.answer.parts(), sentence(err)), nil
+	}
+	return r.result, nil
+}
+
+// sentence makes a reason of an error of the far side.
+func sentence(err error) string {
+	if e, ok := errors.AsType[*trouble](err); ok {
+		return e.text
+	}
+	why := a2a.Reason(err)
+	if egress.NeverSent(err) {
+		return fmt.Sprintf("The agent could not be reached: %s.", why)
+	}
+	return fmt.Sprintf("The agent did not answer as it should: %s.", why)
+}
+
+// trouble is a failure with its own sentence.
+type trouble struct{ text string }
+
+// Error implements error.
+func (t *trouble) Error() string { return t.text }
+
+// send hands the message over and follows what comes of it.
+func (r *run) send(ctx context.Context) error {
+	m := a2a.UserMessage(r.call.MessageID, r.call.Parts)
+	if r.at.Task != "" { // it waited for input; this is the input
+		m.TaskID, m.ContextID = r.at.Task, r.at.Context
+	} else {
+		m.ContextID = readCheckpoint(r.call.Previous).Context
+	}
+	for {
+		err := r.sendOnce(ctx, m)
+		switch {
+		case r.settled, ctx.Err() != nil:
+			return err
+		case r.events > 0 && r.adopted && r.at.Task != "" && !terminalTrouble(err):
+			return r.await(ctx)
+		case err == nil:
+			return &trouble{"The agent ended the conversation without an answer."}
+		case r.events > 0:
+			return err
+		case r.stream && (a2a.IsCode(err, a2a.CodeUnsupported) || a2a.IsCode(err, a2a.CodeMethodNotFound)) && m.TaskID == "":
+			r.stream = false // its card promised more than it does
+		case m.ContextID != "" && forgotten(err):
+			// It refused, so it did nothing: begin anew without what it forgot.
+			m.TaskID, m.ContextID = "", ""
+			r.at = checkpoint{}
+		case egress.NeverSent(err) || refusedByAgent(err):
+			return err
+		default:
+			return &trouble{fmt.Sprintf("The connection to the agent was lost before it named its task (%s). Whether it did the work is unknown.", a2a.Reason(err))}
+		}
+	}
+}
+
+// forgotten reports whether the agent no longer knows the context or task.
+func forgotten(err error) bool {
+	return a2a.IsCode(err, a2a.CodeTaskNotFound) || a2a.IsCode(err, a2a.CodeInvalidParams) ||
+		a2a.IsCode(err, a2a.CodeUnsupported)
+}
+
+// refusedByAgent reports whether the far side answered and said no.
+func refusedByAgent(err error) bool {
+	e, ok := errors.AsType[*a2a.Error](err)
+	return ok && e.Fault != a2a.FaultLimit
+}
+
+// terminalTrouble reports whether going on with the task makes no sense: it
+// broke a limit.
+func terminalTrouble(err error) bool {
+	if e, ok := errors.AsType[*a2a.Error](err); ok && e.Fault == a2a.FaultLimit {
+		return true
+	}
+	if egress.CodeOf(err) == egress.TooLarge {
+		return true
+	}
+	if _, ok := errors.AsType[*fault.Error](err); ok {
+		return true
+	}
+	_, ok := errors.AsType[*trouble](err)
+	return ok
+}
+
+func (r *run) sendOnce(ctx context.Context, m a2a.Message) error {
+	if !r.stream {
+		ev, err := r.client.Send(ctx, m, false)
+		if err != nil {
+			return err
+		}
+		return r.handle(ctx, ev)
+	}
+	for ev, err := range r.client.Stream(ctx, m) {
+		if err != nil {
+			return err
+		}
+		if err := r.handle(ctx, ev); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// await follows a task the far side has until it settles: it asks for the
+// task, listens where the agent streams, and asks again from time to time.
+func (r *run) await(ctx context.Context) error {
+	lost, reconnects, pause := 0, 0, r.d.cfg.PollMin
+	for {
+		t, err := r.client.GetTask(ctx, r.at.Task)
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case a2a.IsCode(err, a2a.CodeTaskNotFound):
+			r.adopted = false // nothing to stop there
+			return &trouble{"The agent no longer knows the task. Whether it finished the work is unknown."}
+		case err != nil:
+			e, ok := errors.AsType[*a2a.Error](err)
+			if lost++; lost > maxLost || terminalTrouble(err) || ok && e.Fault == a2a.FaultAuth {
+				return &trouble{fmt.Sprintf("Contact with the agent was lost while it worked: %s. Whether it finished is unknown.", a2a.Reason(err))}
+			}
+		default:
+			lost = 0
+			if t.ID != r.at.Task {
+				return &trouble{"The agent answered for another task than it was asked about."}
+			}
+			if err := r.handle(ctx, a2a.Event{Task: t}); err != nil {
+				return err
+			}
+			if r.stream && reconnects < maxReconnects {
+				reconnects++
+				before := r.events
+				if err := r.subscribe(ctx); err != nil {
+					return err
+				}
+				if r.events == before {
+					r.stream = false
+				}
+			}
+		}
+		if err := sleep(ctx, pause); err != nil {
+			return err
+		}
+		pause = min(pause*3/2, pollMax)
+	}
+}
+
+// subscribe listens to the task until the stream ends. Only what ends the run
+// is an error.
+func (r *run) subscribe(ctx context.Context) error {
+	for ev, err := range r.client.Subscribe(ctx, r.at.Task) {
+		if err != nil {
+			if terminalTrouble(err) {
+				return err
+			}
+			return ctx.Err()
+		}
+		if err := r.handle(ctx, ev); err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// handle takes one event. It returns errSettled when the outcome is known.
+func (r *run) handle(ctx context.Context, ev a2a.Event) error {
+	if r.events++; r.events > maxEvents {
+		return &trouble{fmt.Sprintf("The agent sent more than %d events and was stopped.", maxEvents)}
+	}
+	taskID, contextID := ev.IDs()
+	if !r.adopted && (taskID != "" || r.at.Task == "" && ev.Message != nil) {
+		// The first to name a task names ours; a lone message names none.
+		r.adopted = true
+		r.at = checkpoint{Task: taskID, Context: contextID}
+	} else if taskID != "" && taskID != r.at.Task {
+		r.d.cfg.Log.Info("event of a foreign task ignored", "task_id", r.call.TaskID)
+		return nil
+	}
+	if r.at.Context == "" {
+		r.at.Context = contextID
+	}
+	if r.at != r.saved {
+		b, err := json.Marshal(r.at)
+		if err == nil {
+			err = r.out.Checkpoint(ctx, b)
+		}
+		if err != nil {
+			return fault.Wrap(fault.Internal, err, "The portal could not store where the task stands.")
+		}
+		r.saved = r.at
+	}
+	var err error
+	switch {
+	case ev.Message != nil:
+		err = r.answer.message(ev.Message.Parts)
+		if err == nil {
+			return r.settle(a2a.Status{State: task.Completed})
+		}
+	case ev.Artifact != nil:
+		err = r.answer.update(ev.Artifact)
+	case ev.Status != nil:
+		return r.status(ev.Status.Status)
+	case ev.Task != nil:
+		if err = r.answer.snapshot(ev.Task.Artifacts); err == nil {
+			r.answer.history(ev.Task.History)
+			return r.status(ev.Task.Status)
+		}
+	}
+	return err
+}
+
+func (r *run) status(s a2a.Status) error {
+	if s.State.Terminal() || s.State == task.InputRequired || s.State == task.AuthRequired {
+		return r.settle(s)
+	}
+	if s.Message != nil && s.Message.FromAgent {
+		r.answer.note(s.Message.Parts)
+	}
+	return nil
+}
+
+// settle fixes the outcome.
+func (r *run) settle(s a2a.Status) error {
+	said := ""
+	if s.Message != nil {
+		said = a2a.Line(task.PlainText(s.Message.Parts), 500)
+	}
+	// Of a task that failed the message is the reason, not the answer.
+	if s.Message != nil && (s.State == task.Completed || !s.State.Terminal()) {
+		if err := r.answer.final(s.Message.Parts); err != nil {
+			return err
+		}
+	}
+	if s.State == task.Completed {
+		if err := r.answer.complete(); err != nil {
+			return err
+		}
+	}
+	r.settled = true
+	r.result = task.Result{State: s.State, Parts: r.answer.finish()}
+	switch s.State {
+	case task.Completed:
+		if len(r.result.Parts) == 0 {
+			r.result.Reason = "The agent finished without an answer."
+		}
+	case task.Canceled:
+		r.result.State = task.Failed
+		r.result.Reason = reason("The agent stopped the task by itself", said)
+	case task.Failed:
+		r.result.Reason = reason("The agent reports that it failed", said)
+	case task.Rejected:
+		r.result.Reason = reason("The agent rejected the task", said)
+	case task.InputRequired:
+		r.result.Reason = reason("The agent needs an answer to go on", said)
+	case task.AuthRequired:
+		r.result.Reason = reason("The agent needs an authorization to go on", said)
+	}
+	return errSettled
+}
+
+func reason(ours, said string) string {
+	if said == "" {
+		return ours + "."
+	}
+	return ours + ": " + said
+}

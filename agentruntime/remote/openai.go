@@ -1,0 +1,91 @@
+package remote
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+
+	"agentsite/agentruntime/model"
+	"agentsite/internal/fault"
+	"agentsite/internal/hub"
+	"agentsite/internal/openai"
+	"agentsite/internal/task"
+)
+
+// OpenAI runs tasks at agents that are models behind an OpenAI-compatible
+// server. A completion changes nothing at the far side, so an interrupted one
+// is begun anew, once.
+type OpenAI struct {
+	rt  http.RoundTripper
+	cfg Config
+}
+
+// NewOpenAI returns the driver of kind openai. It holds nothing to close.
+func NewOpenAI(rt http.RoundTripper, cfg Config) *OpenAI {
+	return &OpenAI{rt: rt, cfg: cfg.withDefaults()}
+}
+
+// maxAttempts is how often one question is put, over restarts of the portal.
+const maxAttempts = 2
+
+// Run implements task.Agent.
+func (d *OpenAI) Run(ctx context.Context, call task.Call, out task.Sink) (task.Result, error) {
+	if call.Attempt > maxAttempts {
+		return failed(nil, "The portal was interrupted twice while this was being answered. Ask again."), nil
+	}
+	cfg, err := openaiConfig(call.Agent.Config)
+	if err != nil {
+		return task.Result{}, fault.Wrap(fault.Unavailable, err, "The agent is not set up in a way this portal can use. Its owner should register it again.")
+	}
+	client, err := model.New(d.rt, call.Agent.Endpoint, call.Agent.Secret)
+	if err != nil {
+		return task.Result{}, err
+	}
+	if call.Attempt > 1 {
+		out.Replace("") // what the interrupted attempt had shown
+	}
+	reply, err := client.Chat(ctx, openai.ChatRequest{
+		Model:    cfg.Model,
+		Messages: messages(cfg.Instructions, call),
+	}, out.Text)
+	if ctx.Err() != nil {
+		return task.Result{}, context.Cause(ctx)
+	}
+	var parts []task.Part
+	if reply.Text != "" {
+		parts = []task.Part{task.TextPart(reply.Text)}
+	}
+	if err != nil {
+		return failed(parts, modelReason(err, call.Agent.Secret != "")), nil
+	}
+	switch {
+	case reply.Finish == openai.FinishFilter:
+		return failed(parts, "The model's provider withheld the answer or the rest of it (content filter)."), nil
+	case len(parts) == 0:
+		return failed(nil, "The model answered with nothing."), nil
+	case reply.Finish == openai.FinishLength:
+		return task.Result{State: task.Completed, Parts: parts, Reason: "The answer ends at the model's length limit."}, nil
+	}
+	return task.Result{State: task.Completed, Parts: parts}, nil
+}
+
+// modelReason is what people read; who asked cannot mend a key, the owner can.
+func modelReason(err error, hasKey bool) string {
+	if errors.Is(err, model.ErrKey) {
+		if hasKey {
+			return "The endpoint refused the key that is stored for this agent. Its owner should renew it."
+		}
+		return "The endpoint asks for a key and none is stored for this agent. Its owner should add one."
+	}
+	return fault.As(err).Safe
+}
+
+func openaiConfig(b json.RawMessage) (hub.OpenAIConfig, error) {
+	var cfg hub.OpenAIConfig
+	if len(b) == 0 {
+		return cfg, nil
+	}
+	err := json.Unmarshal(b, &cfg)
+	return cfg, err
+}

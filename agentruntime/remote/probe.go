@@ -1,0 +1,110 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"agentsite/agentruntime/model"
+	"agentsite/internal/a2a"
+	"agentsite/internal/clock"
+	"agentsite/internal/egress"
+	"agentsite/internal/fault"
+	"agentsite/internal/hub"
+)
+
+// probeTime is a probe's own deadline.
+const probeTime = 15 * time.Second
+
+// Prober implements hub.Prober for the kinds a2a and openai.
+type Prober struct{ rt http.RoundTripper }
+
+// NewProber returns a Prober over rt.
+func NewProber(rt http.RoundTripper) *Prober { return &Prober{rt: rt} }
+
+// Probe implements hub.Prober. No probe makes an agent work: A2A agents are
+// asked for a task that does not exist, OpenAI servers for their models.
+func (p *Prober) Probe(ctx context.Context, t hub.Target) hub.Liveness {
+	ctx, cancel := context.WithTimeout(ctx, probeTime)
+	defer cancel()
+	start := time.Now()
+	live := hub.Liveness{CheckedAt: clock.Now()}
+	switch t.Kind {
+	case hub.A2A:
+		live.State, live.Reason = p.a2a(ctx, t)
+	case hub.OpenAI:
+		live.State, live.Reason = p.openai(ctx, t)
+	default:
+		live.State, live.Reason = hub.Unknown, "Agents of this kind are not probed."
+	}
+	live.Latency = time.Since(start)
+	return live
+}
+
+func (p *Prober) a2a(ctx context.Context, t hub.Target) (hub.Live, string) {
+	client, _, err := a2aClient(p.rt, t.Endpoint, t.Config, t.Secret)
+	if err == nil {
+		err = client.ProbeUnknownTask(ctx)
+	} else if _, ok := errors.AsType[*a2a.Error](err); !ok {
+		return hub.Unknown, "The agent's settings cannot be read."
+	}
+	e, ok := errors.AsType[*a2a.Error](err)
+	switch {
+	case err == nil:
+		return hub.Alive, ""
+	case !ok:
+		return unreachable(err)
+	case e.Fault == a2a.FaultAuth:
+		return hub.NeedsAuth, capital(e.Text)
+	case e.Fault == a2a.FaultStatus:
+		return hub.Unreachable, capital(e.Text)
+	}
+	return hub.WrongProtocol, "This is not an A2A agent: " + e.Text + "."
+}
+
+func (p *Prober) openai(ctx context.Context, t hub.Target) (hub.Live, string) {
+	cfg, err := openaiConfig(t.Config)
+	if err != nil {
+		return hub.Unknown, "The agent's settings cannot be read."
+	}
+	client, err := model.New(p.rt, t.Endpoint, t.Secret)
+	if err != nil {
+		return hub.WrongProtocol, fault.As(err).Safe
+	}
+	ids, err := client.Models(ctx)
+	switch {
+	case err == nil && cfg.Model != "" && !slices.Contains(ids, cfg.Model):
+		return hub.Alive, fmt.Sprintf("The endpoint does not list the model %q.", a2a.Line(cfg.Model, 100))
+	case err == nil:
+		return hub.Alive, ""
+	case errors.Is(err, model.ErrKey):
+		return hub.NeedsAuth, fault.As(err).Safe
+	case errors.Is(err, model.ErrProtocol):
+		return hub.WrongProtocol, fault.As(err).Safe
+	case egress.CodeOf(err) != "" || ctx.Err() != nil:
+		return unreachable(err)
+	}
+	return hub.Unreachable, fault.As(err).Safe
+}
+
+// unreachable separates a far side that is not there from one that answers
+// something which is not HTTP as we take it.
+func unreachable(err error) (hub.Live, string) {
+	switch egress.CodeOf(err) {
+	case egress.Redirect, egress.Encoded, egress.TooLarge, egress.Protocol:
+		return hub.WrongProtocol, capital(egress.Reason(err))
+	}
+	return hub.Unreachable, capital(egress.Reason(err))
+}
+
+// capital makes a sentence of a reason.
+func capital(s string) string {
+	if s == "" {
+		return ""
+	}
+	return strings.ToUpper(s[:1]) + s[1:] + "."
+}

@@ -1,0 +1,89 @@
+package remote
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"agentsite/agentruntime/model"
+	"agentsite/internal/a2a"
+	"agentsite/internal/egress"
+	"agentsite/internal/fault"
+	"agentsite/internal/hub"
+)
+
+// readTime bounds reading what an address says of itself.
+const readTime = 20 * time.Second
+
+// Reader implements hub.Reader.
+type Reader struct{ rt http.RoundTripper }
+
+// NewReader returns a Reader over rt.
+func NewReader(rt http.RoundTripper) *Reader { return &Reader{rt: rt} }
+
+// Read implements hub.Reader: it looks for an A2A card, and where there is
+// none for an OpenAI-compatible list of models at the address or below /v1.
+func (r *Reader) Read(ctx context.Context, address string) (hub.Described, error) {
+	ctx, cancel := context.WithTimeout(ctx, readTime)
+	defer cancel()
+	u, err := egress.CheckURL(strings.TrimSpace(address))
+	if err != nil {
+		f := fault.Wrap(fault.Invalid, err, "%s", capital(egress.Reason(err)))
+		f.Fields = map[string]string{"endpoint": f.Safe}
+		return hub.Described{}, f
+	}
+	_, d, err := a2a.ReadCard(ctx, r.rt, u.String())
+	if err == nil || !errors.Is(err, a2a.ErrNoCard) {
+		return d, err
+	}
+	for _, base := range []string{u.String(), strings.TrimRight(u.String(), "/") + "/v1"} {
+		if d, err := r.models(ctx, base); err == nil {
+			return d, nil
+		} else if errors.Is(err, model.ErrKey) {
+			f := fault.Wrap(fault.Invalid, err, "No agent card was found at %s. It may be an OpenAI-compatible endpoint, but it asks for a key: choose that kind and give the key.", u.Host)
+			f.Fields = map[string]string{"endpoint": f.Safe}
+			return hub.Described{}, f
+		}
+	}
+	return hub.Described{}, err
+}
+
+// models describes an OpenAI-compatible server by the models it lists.
+func (r *Reader) models(ctx context.Context, base string) (hub.Described, error) {
+	client, err := model.New(r.rt, base, "")
+	if err != nil {
+		return hub.Described{}, err
+	}
+	ids, err := client.Models(ctx)
+	if err != nil {
+		return hub.Described{}, err
+	}
+	var cfg hub.OpenAIConfig
+	if len(ids) > 0 {
+		cfg.Model = ids[0]
+	}
+	config, err := json.Marshal(cfg)
+	if err != nil {
+		return hub.Described{}, err
+	}
+	host := base
+	if u, err := url.Parse(base); err == nil {
+		host = u.Host
+	}
+	d := hub.Described{
+		Name:        a2a.ProposeName(cfg.Model, base),
+		Title:       a2a.Line(cfg.Model, 100),
+		Description: "A model at " + host + ".",
+		Kind:        hub.OpenAI,
+		Endpoint:    strings.TrimRight(base, "/"),
+		Config:      config,
+	}
+	if d.Title == "" {
+		d.Title = host
+	}
+	return d, nil
+}

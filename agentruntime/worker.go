@@ -1,0 +1,379 @@
+package agentruntime
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"agentsite/internal/chat"
+	"agentsite/internal/fault"
+	"agentsite/internal/hub"
+	"agentsite/internal/task"
+)
+
+// Limits of what runs at once. Work beyond them waits in the database, in
+// order of submission; one conversation never has two answers of one agent in
+// the making.
+const (
+	maxRunning  = 512
+	maxPerAgent = 32
+	// maxRun bounds one attempt.
+	maxRun = 15 * time.Minute
+	// maxAttempts is how often a task is begun before it fails: a restart of
+	// the portal may interrupt the first, a task that takes the process down
+	// must not do so for ever.
+	maxAttempts = 3
+	// stopGrace is how long a stopped driver may take to let go before its
+	// task is ended without it.
+	stopGrace = 500 * time.Millisecond
+)
+
+// Store is what the worker needs of the database.
+type Store interface {
+	task.Queue
+	TaskByID(ctx context.Context, id string) (task.Task, error)
+}
+
+// Worker dispatches tasks. Create it with New and keep Run running.
+type Worker struct {
+	queue   *Queue
+	store   Store
+	chat    *chat.Service
+	hub     *hub.Service
+	drivers map[hub.Kind]task.Agent
+	log     *slog.Logger
+	fence   int64
+
+	finished chan string // ids of ended runs, for the dispatch loop
+}
+
+// New returns a worker that runs agents of the kinds drivers has.
+func New(queue *Queue, store Store, chats *chat.Service, agents *hub.Service, drivers map[hub.Kind]task.Agent, log *slog.Logger) *Worker {
+	return &Worker{queue: queue, store: store, chat: chats, hub: agents, drivers: drivers, log: log,
+		// Unique per start: rows claimed under another fence belong to a
+		// process that is gone, because one process owns the data folder.
+		fence: time.Now().UnixNano(), finished: make(chan string, maxRunning)}
+}
+
+// mailbox is what waits for one agent in one conversation.
+type mailbox struct{ conversation, agent string }
+
+// Run dispatches until ctx ends, then stops what runs, lets it record its
+// state, and returns when all of it has. Work interrupted by the end of ctx
+// stays in the queue for the next start.
+func (w *Worker) Run(ctx context.Context) error {
+	if n, err := w.store.Release(ctx, w.fence); err != nil {
+		return fmt.Errorf("take over unfinished tasks: %w", err)
+	} else if n > 0 {
+		w.log.Info("unfinished tasks of the last run go on", "tasks", n)
+	}
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	var (
+		waiting  []task.Task
+		busy     = make(map[mailbox]bool)
+		perAgent = make(map[string]int)
+		boxes    = make(map[string]task.Task) // running, by id
+	)
+	start := func(t task.Task) {
+		box := mailbox{t.ConversationID, t.AgentID}
+		busy[box] = true
+		perAgent[t.AgentID]++
+		boxes[t.ID] = t
+		wg.Go(func() {
+			w.run(ctx, t)
+			select {
+			case w.finished <- t.ID:
+			case <-ctx.Done():
+			}
+		})
+	}
+	dispatch := func() {
+		rest := waiting[:0]
+		held := make(map[mailbox]bool)
+		for _, t := range waiting {
+			box := mailbox{t.ConversationID, t.AgentID}
+			if held[box] || busy[box] || perAgent[t.AgentID] >= maxPerAgent || len(boxes) >= maxRunning {
+				held[box] = true
+				rest = append(rest, t)
+				continue
+			}
+			start(t)
+		}
+		clear(waiting[len(rest):])
+		waiting = rest
+	}
+	w.queue.Wake() // what the last run left
+	var retry <-chan time.Time
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-w.queue.wake:
+		case <-retry:
+		case id := <-w.finished:
+			t := boxes[id]
+			delete(boxes, id)
+			delete(busy, mailbox{t.ConversationID, t.AgentID})
+			if perAgent[t.AgentID]--; perAgent[t.AgentID] <= 0 {
+				delete(perAgent, t.AgentID)
+			}
+		}
+		retry = nil
+		// Claimed tasks wait in memory only up to the bound; the rest stays
+		// in the database.
+		if room := maxRunning - len(waiting) - len(boxes); room > 0 {
+			claimed, err := w.store.Claim(ctx, w.fence, room)
+			switch {
+			case ctx.Err() != nil:
+				return nil
+			case err != nil:
+				w.log.Error("claim tasks", "error", err)
+				retry = time.After(time.Second)
+			default:
+				waiting = append(waiting, claimed...)
+			}
+		}
+		dispatch()
+	}
+}
+
+// run takes one task to its outcome.
+func (w *Worker) run(ctx context.Context, t task.Task) {
+	tctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	if !w.queue.enter(t.ID, cancel) {
+		return
+	}
+	defer w.queue.leave(t.ID)
+	// Whoever stopped the task before it was entered above ended it in the
+	// store; whoever does from now on cancels tctx.
+	if now, err := w.store.TaskByID(ctx, t.ID); err != nil || now.State.Terminal() {
+		return
+	}
+	tctx, stop := context.WithTimeout(tctx, maxRun)
+	defer stop()
+	w.chat.Working(t)
+	began := time.Now()
+	s := &sink{w: w, t: t, ctx: tctx}
+	result, err := w.attempt(tctx, t, s)
+	parts, artifacts := s.close()
+	switch cause := context.Cause(tctx); {
+	case errors.Is(cause, errStopped{}):
+		result = task.Result{State: task.Canceled, Parts: parts, Reason: "Stopped before it was finished."}
+	case ctx.Err() != nil:
+		return // the portal stops: the task stays in the queue
+	case errors.Is(cause, context.DeadlineExceeded):
+		result = task.Result{State: task.Failed, Parts: parts, Reason: fmt.Sprintf("The agent did not finish within %s.", maxRun)}
+	case err != nil:
+		f := fault.As(err)
+		result = task.Result{State: task.Failed, Parts: parts, Reason: f.Safe}
+		if f.Kind == fault.Internal {
+			w.log.Error("task failed", "task", t.ID, "agent", t.AgentID, "error", err)
+		}
+	}
+	t.Artifacts = artifacts
+	w.finish(ctx, t, checkResult(result))
+	w.log.Debug("task done", "task", t.ID, "state", string(result.State), "took", time.Since(began))
+}
+
+// attempt asks the driver, in a goroutine of its own so that a driver that
+// does not let go cannot hold the task.
+func (w *Worker) attempt(ctx context.Context, t task.Task, s *sink) (task.Result, error) {
+	if t.Attempt > maxAttempts {
+		return task.Result{State: task.Failed, Reason: "The portal was restarted several times while this was worked on. Ask again."}, nil
+	}
+	call, driver, err := w.call(ctx, t)
+	if err != nil {
+		return task.Result{}, err
+	}
+	type outcome struct {
+		result task.Result
+		err    error
+	}
+	done := make(chan outcome, 1)
+	go func() {
+		var o outcome
+		defer func() {
+			if p := recover(); p != nil {
+				o.err = fmt.Errorf("driver %s panicked: %v\n%s", call.Agent.Kind, p, debug.Stack())
+			}
+			done <- o
+		}()
+		o.result, o.err = driver.Run(ctx, call, s)
+	}()
+	select {
+	case o := <-done:
+		return o.result, o.err
+	case <-ctx.Done():
+	}
+	grace := time.NewTimer(stopGrace)
+	defer grace.Stop()
+	select {
+	case <-done:
+	case <-grace.C:
+		w.log.Warn("driver did not let go in time", "kind", call.Agent.Kind, "task", t.ID)
+	}
+	return task.Result{}, ctx.Err()
+}
+
+// call gathers what the driver may see.
+func (w *Worker) call(ctx context.Context, t task.Task) (task.Call, task.Agent, error) {
+	a, secret, err := w.hub.Open(ctx, t.AgentID)
+	if fault.Is(err, fault.NotFound) {
+		return task.Call{}, nil, fault.New(fault.NotFound, "%s is not here any more.", t.AgentHandle)
+	}
+	if err != nil {
+		return task.Call{}, nil, err
+	}
+	driver := w.drivers[a.Kind]
+	if driver == nil {
+		return task.Call{}, nil, fault.New(fault.Unavailable, "This portal cannot run agents of kind %q.", a.Kind)
+	}
+	ask, earlier, err := w.chat.History(ctx, t)
+	if err != nil {
+		return task.Call{}, nil, err
+	}
+	call := task.Call{
+		TaskID: t.ID, ConversationID: t.ConversationID, MessageID: ask.ID, Attempt: t.Attempt, Checkpoint: t.Checkpoint,
+		Agent:  task.Target{ID: a.ID, Name: a.Name, Handle: a.Handle(), Kind: string(a.Kind), Endpoint: a.Endpoint, Config: a.Config, Secret: secret},
+		Caller: task.Caller{Kind: t.CallerKind, Handle: t.CallerHandle, ID: t.CallerID},
+		Parts:  ask.Parts,
+	}
+	for _, m := range earlier {
+		call.History = append(call.History, task.Turn{Mine: m.Sender.ID == a.ID, Speaker: m.Sender.Handle, Parts: m.Parts})
+	}
+	if call.Previous, err = w.store.LastCheckpoint(ctx, t.ConversationID, t.AgentID, t.ID); err != nil {
+		return task.Call{}, nil, err
+	}
+	return call, driver, nil
+}
+
+// checkResult makes of whatever a driver returned something that can be
+// stored.
+func checkResult(r task.Result) task.Result {
+	switch r.State {
+	case task.Completed, task.Failed, task.Rejected, task.InputRequired, task.AuthRequired, task.Canceled:
+	default:
+		r.State, r.Reason = task.Failed, "The agent ended without an outcome."
+	}
+	size := 0
+	for i, p := range r.Parts {
+		size += len(p.Text) + len(p.Data) + len(p.Raw) + len(p.URL)
+		if size > 8*chat.MaxAnswerBytes || i >= chat.MaxParts {
+			r.Parts = r.Parts[:i]
+			r.State, r.Reason = task.Failed, "The answer was too large and was cut."
+			break
+		}
+	}
+	return r
+}
+
+// finish records the outcome, trying again while the store is busy: an
+// outcome that is known must not be lost to a moment's trouble.
+func (w *Worker) finish(ctx context.Context, t task.Task, r task.Result) {
+	ctx = context.WithoutCancel(ctx)
+	for wait := 50 * time.Millisecond; ; wait *= 2 {
+		err := w.chat.Finish(ctx, t, r)
+		switch {
+		case err == nil:
+			return
+		case fault.Is(err, fault.Conflict), fault.Is(err, fault.NotFound):
+			return // it ended otherwise, or the conversation is gone
+		case fault.Is(err, fault.Invalid):
+			// The store refuses the content: end the task without it.
+			r = task.Result{State: task.Failed, Reason: "The answer could not be stored: it is too large."}
+			t.Artifacts = nil
+		}
+		if wait > 5*time.Second {
+			w.log.Error("outcome not stored; the task will be done again after a restart", "task", t.ID, "error", err)
+			return
+		}
+		time.Sleep(wait)
+	}
+}
+
+// sink implements task.Sink for one attempt. After close it takes nothing.
+type sink struct {
+	w   *Worker
+	t   task.Task
+	ctx context.Context
+
+	mu        sync.Mutex // guards the rest
+	closed    bool
+	text      []byte
+	artifacts []task.Artifact
+}
+
+// maxArtifacts bounds what one task produces.
+const maxArtifacts = 100
+
+// Text implements task.Sink.
+func (s *sink) Text(delta string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed || len(s.text)+len(delta) > chat.MaxAnswerBytes {
+		return
+	}
+	s.text = append(s.text, delta...)
+	s.w.chat.Stream(s.t.ConversationID, s.t.ID, delta)
+}
+
+// Replace implements task.Sink.
+func (s *sink) Replace(text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed || len(text) > chat.MaxAnswerBytes {
+		return
+	}
+	s.text = append(s.text[:0], text...)
+	s.w.chat.Restream(s.t.ConversationID, s.t.ID, text)
+}
+
+// Status implements task.Sink.
+func (s *sink) Status(text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.closed && len(text) <= 500 {
+		s.w.chat.Status(s.t.ConversationID, s.t.ID, text)
+	}
+}
+
+// Artifact implements task.Sink.
+func (s *sink) Artifact(a task.Artifact) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return
+	}
+	for i := range s.artifacts {
+		if s.artifacts[i].ID == a.ID {
+			s.artifacts[i] = a
+			return
+		}
+	}
+	if len(s.artifacts) < maxArtifacts {
+		s.artifacts = append(s.artifacts, a)
+	}
+}
+
+// Checkpoint implements task.Sink.
+func (s *sink) Checkpoint(ctx context.Context, state json.RawMessage) error {
+	return s.w.store.SaveCheckpoint(ctx, s.t.ID, state)
+}
+
+// close ends the sink and returns what was streamed, as parts.
+func (s *sink) close() ([]task.Part, []task.Artifact) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	if len(s.text) == 0 {
+		return nil, s.artifacts
+	}
+	return []task.Part{task.TextPart(string(s.text))}, s.artifacts
+}
