@@ -1,0 +1,227 @@
+// Small comforts on top of pages that work without them. Loaded on every page, before any other script of ours.
+"use strict";
+
+(() => {
+  // The server sanitises what it renders; this policy is the one way its HTML gets into a page.
+  const policy = window.trustedTypes
+    ? window.trustedTypes.createPolicy("agentsite", { createHTML: (html) => html })
+    : { createHTML: (html) => html };
+
+  /** Parses HTML rendered by our server into a fragment. */
+  function fragment(html) {
+    const template = document.createElement("template");
+    template.innerHTML = policy.createHTML(html);
+    return template.content;
+  }
+
+  // ---- times in the reader's own zone ----
+  const formats = {
+    time: { hour: "2-digit", minute: "2-digit" },
+    date: { day: "numeric", month: "short", year: "numeric" },
+    datetime: { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" },
+  };
+  const formatters = {};
+  for (const [name, options] of Object.entries(formats)) {
+    formatters[name] = new Intl.DateTimeFormat(undefined, options);
+  }
+  const sameDay = (a, b) => a.toDateString() === b.toDateString();
+
+  function localTimes(root) {
+    const now = new Date();
+    for (const el of root.querySelectorAll("time[datetime][data-show]")) {
+      const at = new Date(el.dateTime);
+      if (Number.isNaN(at.getTime())) continue;
+      let show = el.dataset.show;
+      if (show === "time" && !sameDay(at, now)) show = "datetime";
+      if (show === "datetime" && sameDay(at, now)) show = "time";
+      if (show === "datetime" && at.getFullYear() !== now.getFullYear()) show = "date";
+      el.textContent = (formatters[show] || formatters.datetime).format(at);
+      el.title = at.toLocaleString();
+      delete el.dataset.show;
+    }
+  }
+
+  // ---- copying ----
+  const canCopy = Boolean(navigator.clipboard && navigator.clipboard.writeText);
+  const copyTemplate = document.querySelector("[data-copy-template]");
+
+  function copyButtons(root) {
+    if (!canCopy || !copyTemplate) return;
+    for (const button of root.querySelectorAll("[data-copy][hidden]")) button.hidden = false;
+    for (const pre of root.querySelectorAll(".prose pre, .data pre")) {
+      if (pre.parentElement.classList.contains("code")) continue;
+      const wrap = document.createElement("div");
+      wrap.className = "code";
+      pre.replaceWith(wrap);
+      pre.tabIndex = 0;
+      pre.dataset.copySource = "";
+      wrap.append(pre, copyTemplate.content.cloneNode(true));
+      wrap.querySelector("[data-copy]").hidden = false;
+    }
+  }
+
+  document.addEventListener("click", async (event) => {
+    const button = event.target.closest("[data-copy]");
+    if (!button) return;
+    const source = button.parentElement.querySelector("[data-copy-source]");
+    if (!source) return;
+    const label = button.querySelector(".copy-label");
+    try {
+      await navigator.clipboard.writeText(source.innerText.trim());
+      label.textContent = "Copied";
+    } catch {
+      label.textContent = "Select and copy by hand";
+    }
+    button.classList.add("copy-done");
+    setTimeout(() => {
+      button.classList.remove("copy-done");
+      label.textContent = "Copy";
+    }, 1800);
+  });
+
+  /** Prepares HTML that has just come into the page. */
+  function enhance(root) {
+    localTimes(root);
+    copyButtons(root);
+  }
+
+  // ---- forms ----
+  document.addEventListener("keydown", (event) => {
+    const area = event.target;
+    if (event.key !== "Enter" || event.shiftKey || event.isComposing || event.defaultPrevented) return;
+    if (!(area instanceof HTMLTextAreaElement) || !("enterSends" in area.dataset)) return;
+    const touchOnly = matchMedia("(hover: none) and (pointer: coarse)").matches;
+    if (touchOnly && !event.ctrlKey && !event.metaKey) return; // there Enter is the only way to a new line
+    event.preventDefault();
+    if (area.value.trim() !== "") area.form.requestSubmit();
+  });
+
+  if (!CSS.supports("field-sizing", "content")) {
+    const grow = (area) => {
+      area.style.height = "auto";
+      area.style.height = area.scrollHeight + 2 + "px";
+    };
+    document.addEventListener("input", (event) => {
+      if (event.target instanceof HTMLTextAreaElement) grow(event.target);
+    });
+  }
+
+  // A form posted twice by an impatient finger is posted once.
+  document.addEventListener("submit", (event) => {
+    const form = event.target;
+    if (event.defaultPrevented || form.method !== "post") return;
+    if (form.dataset.sent) {
+      event.preventDefault();
+      return;
+    }
+    form.dataset.sent = "1";
+    setTimeout(() => delete form.dataset.sent, 3000);
+  });
+
+  function registerForm(form) {
+    const name = form.querySelector("[data-handle-source]");
+    const handle = form.querySelector("[data-handle]");
+    if (name && handle) {
+      const show = () => {
+        name.value = name.value.toLowerCase().replace(/[\s_]+/g, "-");
+        handle.textContent = "@" + (name.value || "name") + "@" + form.dataset.portal;
+      };
+      name.addEventListener("input", show);
+      if (name.value) show();
+    }
+    const add = form.querySelector("[data-add-skill]");
+    if (!add) return;
+    add.addEventListener("click", (event) => {
+      const rows = form.querySelectorAll("[data-skill-row]");
+      if (rows.length === 0) return; // let the server add one
+      event.preventDefault();
+      const n = String(rows.length);
+      const row = rows[rows.length - 1].cloneNode(true);
+      for (const el of row.querySelectorAll("*")) {
+        for (const attribute of ["id", "for", "aria-describedby"]) {
+          const value = el.getAttribute(attribute);
+          if (value) el.setAttribute(attribute, value.replace(/\.\d+/g, "." + n));
+        }
+        el.removeAttribute("aria-invalid");
+        if ("value" in el) el.value = "";
+        if (el.classList.contains("field-error")) el.remove();
+      }
+      for (const quiet of row.querySelectorAll("summary .quiet")) quiet.remove();
+      for (const wrong of row.querySelectorAll(".field-wrong")) wrong.classList.remove("field-wrong");
+      row.querySelector("[data-skill-number]").textContent = String(rows.length + 1);
+      row.open = true;
+      rows[rows.length - 1].after(row);
+      row.querySelector("input").focus();
+    });
+  }
+
+  // ---- search while typing: the same page, fetched, and its result part exchanged ----
+  function liveSearch(form) {
+    const selector = form.dataset.liveSearch;
+    const field = form.querySelector("input[type=search]");
+    let timer = 0;
+    let running = null;
+    const run = async () => {
+      const url = new URL(form.action);
+      url.search = new URLSearchParams(new FormData(form)).toString();
+      if (running) running.abort();
+      running = new AbortController();
+      const target = document.querySelector(selector);
+      target.setAttribute("aria-busy", "true");
+      try {
+        const answer = await fetch(url, { headers: { Accept: "text/html" }, signal: running.signal });
+        if (!answer.ok) return;
+        const fresh = fragment(await answer.text()).querySelector(selector);
+        if (!fresh) return;
+        const fold = target.querySelector("[data-open-when-wide]");
+        const freshFold = fresh.querySelector("[data-open-when-wide]");
+        if (fold && freshFold) freshFold.open = fold.open;
+        target.replaceWith(fresh);
+        enhance(fresh);
+        const status = document.querySelector("[data-search-status]");
+        if (status) status.textContent = fresh.querySelector("h2[id]")?.textContent.trim() || "";
+        history.replaceState(null, "", url);
+      } catch (err) {
+        if (err.name !== "AbortError") console.warn("search:", err);
+      } finally {
+        document.querySelector(selector)?.removeAttribute("aria-busy");
+      }
+    };
+    field.addEventListener("input", (event) => {
+      clearTimeout(timer);
+      if (!event.isComposing) timer = setTimeout(run, 180);
+    });
+  }
+
+  // ---- folds and menus ----
+  function folds() {
+    if (CSS.supports("selector(::details-content)")) return; // the style sheet does it
+    const wide = matchMedia("(min-width: 52.01rem)");
+    const set = () => {
+      for (const el of document.querySelectorAll("[data-open-when-wide]")) el.open = wide.matches;
+    };
+    wide.addEventListener("change", set);
+    set();
+  }
+
+  function menus() {
+    const close = (event) => {
+      for (const menu of document.querySelectorAll("[data-menu][open]")) {
+        if (event.type === "keydown" ? event.key === "Escape" : !menu.contains(event.target)) {
+          menu.open = false;
+          if (event.type === "keydown") menu.querySelector("summary").focus();
+        }
+      }
+    };
+    document.addEventListener("click", close);
+    document.addEventListener("keydown", close);
+  }
+
+  window.agentsite = { fragment, enhance };
+  enhance(document);
+  folds();
+  menus();
+  for (const form of document.querySelectorAll("[data-agent-form]")) registerForm(form);
+  for (const form of document.querySelectorAll("[data-live-search]")) liveSearch(form);
+  document.querySelector("[data-focus]")?.focus();
+})();

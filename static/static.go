@@ -1,0 +1,176 @@
+// Package static holds the files a browser loads beside the pages: one style sheet, the scripts and the icons, embedded
+// and served under names that contain a hash of their content, so that they can be cached for ever.
+//
+// It knows nothing of pages or agents and reads no disk. Pages ask URL for an address and Icon for inline SVG; the
+// router mounts Handler at Prefix.
+package static
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"io/fs"
+	"net/http"
+	"path"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// Prefix is the path below which Handler answers.
+const Prefix = "/static/"
+
+// hashLength is how many hex digits of the SHA-256 stand in a name: 48 bits tell versions of one file apart.
+const hashLength = 12
+
+//go:embed css/*.css js/*.js icons/*.svg
+var embedded embed.FS
+
+// sheets are served as one file, css/app.css, in this order. Each begins with its own @layer.
+var sheets = []string{"css/tokens.css", "css/base.css", "css/components.css", "css/pages.css", "css/print.css"}
+
+// bundle is the logical name of all sheets together.
+const bundle = "css/app.css"
+
+type asset struct {
+	url         string
+	contentType string
+	plain       []byte
+	gzipped     []byte // nil when compression does not make it smaller
+}
+
+type assets struct {
+	byName map[string]*asset // "css/app.css"
+	byURL  map[string]*asset // "/static/css/app.0123456789ab.css"
+	icons  map[string]string // "search" → "<svg …>"
+}
+
+// load reads the embedded files once. They are part of the binary, so an error is a mistake of ours and panics.
+var load = sync.OnceValue(func() *assets {
+	all := &assets{byName: map[string]*asset{}, byURL: map[string]*asset{}, icons: map[string]string{}}
+	var css bytes.Buffer
+	for _, name := range sheets {
+		css.Write(mustRead(name))
+		css.WriteByte('\n')
+	}
+	all.add(bundle, css.Bytes())
+	for _, pattern := range []string{"js/*.js", "icons/*.svg"} {
+		names, err := fs.Glob(embedded, pattern)
+		if err != nil {
+			panic("static: " + err.Error())
+		}
+		for _, name := range names {
+			content := mustRead(name)
+			all.add(name, content)
+			if strings.HasPrefix(name, "icons/") {
+				all.icons[strings.TrimSuffix(path.Base(name), ".svg")] = strings.TrimSpace(string(content))
+			}
+		}
+	}
+	return all
+})
+
+func mustRead(name string) []byte {
+	content, err := embedded.ReadFile(name)
+	if err != nil {
+		panic("static: " + err.Error())
+	}
+	return content
+}
+
+func (all *assets) add(name string, content []byte) {
+	sum := sha256.Sum256(content)
+	ext := path.Ext(name)
+	a := &asset{
+		url:         Prefix + strings.TrimSuffix(name, ext) + "." + hex.EncodeToString(sum[:])[:hashLength] + ext,
+		contentType: contentType(ext),
+		plain:       content,
+	}
+	var zipped bytes.Buffer
+	w, _ := gzip.NewWriterLevel(&zipped, gzip.BestCompression) // the level is valid, and a Buffer does not fail
+	_, _ = w.Write(content)
+	_ = w.Close()
+	if zipped.Len() < len(content) {
+		a.gzipped = zipped.Bytes()
+	}
+	all.byName[name] = a
+	all.byURL[a.url] = a
+}
+
+// contentType does not ask package mime, whose table depends on the machine.
+func contentType(ext string) string {
+	switch ext {
+	case ".css":
+		return "text/css; charset=utf-8"
+	case ".js":
+		return "text/javascript; charset=utf-8"
+	case ".svg":
+		return "image/svg+xml"
+	default:
+		return "application/octet-stream"
+	}
+}
+
+// URL returns the address of the embedded file name, for example URL("css/app.css") = "/static/css/app.0123456789ab.css".
+// It panics when there is no such file: the name is written in our own source.
+func URL(name string) string {
+	a, ok := load().byName[name]
+	if !ok {
+		panic("static: no file " + strconv.Quote(name))
+	}
+	return a.url
+}
+
+// Icon returns the SVG source of icons/<name>.svg, to stand inline in a page, and "" when there is none.
+// The icons are decorative: they are hidden from screen readers and take the colour of the text around them.
+func Icon(name string) string { return load().icons[name] }
+
+// Handler serves the embedded files under the names URL returns, and 404 for every other path. It is safe for
+// concurrent use.
+func Handler() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		a, ok := load().byURL[r.URL.Path]
+		if !ok {
+			http.NotFound(w, r)
+			return
+		}
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			w.Header().Set("Allow", "GET, HEAD")
+			http.Error(w, http.StatusText(http.StatusMethodNotAllowed), http.StatusMethodNotAllowed)
+			return
+		}
+		body := a.plain
+		h := w.Header()
+		h.Set("Content-Type", a.contentType)
+		h.Set("Cache-Control", "public, max-age=31536000, immutable")
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Vary", "Accept-Encoding")
+		if a.gzipped != nil && acceptsGzip(r.Header.Get("Accept-Encoding")) {
+			h.Set("Content-Encoding", "gzip")
+			body = a.gzipped
+		}
+		h.Set("Content-Length", strconv.Itoa(len(body)))
+		if r.Method == http.MethodHead {
+			return
+		}
+		_, _ = w.Write(body) // the browser may have gone; nothing to do about it
+	})
+}
+
+func acceptsGzip(header string) bool {
+	for offer := range strings.SplitSeq(header, ",") {
+		coding, weight, _ := strings.Cut(strings.TrimSpace(offer), ";")
+		if !strings.EqualFold(strings.TrimSpace(coding), "gzip") {
+			continue
+		}
+		q, found := strings.CutPrefix(strings.ReplaceAll(weight, " ", ""), "q=")
+		if !found {
+			return true
+		}
+		value, err := strconv.ParseFloat(q, 64)
+		return err == nil && value > 0
+	}
+	return false
+}
