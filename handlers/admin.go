@@ -1,0 +1,251 @@
+package handlers
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"sort"
+	"strings"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+
+	"agentsite/internal/account"
+	"agentsite/internal/clock"
+	"agentsite/internal/fault"
+	"agentsite/internal/hub"
+	"agentsite/internal/ident"
+	"agentsite/templates"
+)
+
+// adminPage is how many rows a list of the operator shows.
+const adminPage = 100
+
+// operatorOnly keeps everybody else away from pages that ask no service that
+// would. Services check again.
+func operatorOnly(h handler) handler {
+	return func(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+		if !actor.IsPerson() {
+			return fault.New(fault.Unauthenticated, "Log in as the operator.")
+		}
+		if !actor.IsOperator() {
+			return fault.New(fault.Forbidden, "Only the operator of this portal may see that.")
+		}
+		return h(w, r, actor)
+	}
+}
+
+func (d *Door) showAdmin(w http.ResponseWriter, r *http.Request, actor ident.Actor, code int, v templates.AdminView) error {
+	return d.render(w, r, code, templates.Admin(d.frame(r, actor, "Admin"), v))
+}
+
+func (d *Door) overview(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	stats, err := d.stats.Stats(r.Context())
+	if err != nil {
+		return err
+	}
+	v := &templates.AdminOverview{}
+	labels := []struct{ key, label, href string }{
+		{"accounts", "people", "/admin/people"}, {"agents", "agents", "/admin/agents"}, {"conversations", "conversations", ""},
+		{"messages", "messages", ""}, {"tasks_waiting", "tasks waiting", ""},
+	}
+	shown := map[string]bool{"bytes": true}
+	for _, l := range labels {
+		if n, ok := stats[l.key]; ok {
+			v.Counts = append(v.Counts, templates.Fact{Label: l.label, Value: whole(n), Href: l.href})
+			shown[l.key] = true
+		}
+	}
+	var rest []string
+	for key := range stats {
+		if !shown[key] {
+			rest = append(rest, key)
+		}
+	}
+	sort.Strings(rest)
+	for _, key := range rest {
+		v.Counts = append(v.Counts, templates.Fact{Label: strings.ReplaceAll(key, "_", " "), Value: whole(stats[key])})
+	}
+	v.Facts = []templates.Fact{{Label: "Version", Value: d.cfg.Version}, {Label: "Address", Value: d.cfg.URL}}
+	if !d.cfg.Started.IsZero() {
+		v.Facts = append(v.Facts, templates.Fact{Label: "Up for", Value: span(clock.Now().Sub(d.cfg.Started))})
+	}
+	if n, ok := stats["bytes"]; ok {
+		v.Facts = append(v.Facts, templates.Fact{Label: "Database", Value: fmt.Sprintf("%.1f MB", float64(n)/1e6)})
+	}
+	v.Facts = append(v.Facts, templates.Fact{Label: "Sign-up", Value: string(d.accounts.Policy())})
+	return d.showAdmin(w, r, actor, http.StatusOK, templates.AdminView{Tab: "overview", Overview: v})
+}
+
+// span says a time in its two largest units.
+func span(t time.Duration) string {
+	days, hours, minutes := int(t.Hours())/24, int(t.Hours())%24, int(t.Minutes())%60
+	switch {
+	case days > 0:
+		return fmt.Sprintf("%d d %d h", days, hours)
+	case hours > 0:
+		return fmt.Sprintf("%d h %d min", hours, minutes)
+	}
+	return fmt.Sprintf("%d min", minutes)
+}
+
+func (d *Door) people(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	return d.showPeople(w, r, actor, http.StatusOK, templates.AdminPeople{})
+}
+
+func (d *Door) showPeople(w http.ResponseWriter, r *http.Request, actor ident.Actor, code int, v templates.AdminPeople) error {
+	q := r.URL.Query()
+	v.Query = strings.ToLower(strings.TrimSpace(q.Get("q")))
+	after := q.Get("after")
+	if after == "" && v.Query != "" {
+		after = before(v.Query)
+	}
+	list, err := d.accounts.List(r.Context(), actor, after)
+	if err != nil {
+		return err
+	}
+	agents := make(map[string]int)
+	if err := d.hub.Each(r.Context(), actor, func(a hub.Agent) bool { agents[a.OwnerID]++; return true }); err != nil {
+		return err
+	}
+	for _, a := range list {
+		if !strings.HasPrefix(a.Name, v.Query) {
+			continue
+		}
+		v.Rows = append(v.Rows, templates.PersonRow{Name: a.Name, Operator: a.Operator, Disabled: a.Disabled(), Me: a.ID == actor.ID, Agents: agents[a.ID], Created: moment(a.CreatedAt)})
+	}
+	if n := len(list); n == adminPage && strings.HasPrefix(list[n-1].Name, v.Query) {
+		more := url.Values{"after": {list[n-1].Name}}
+		if v.Query != "" {
+			more.Set("q", v.Query)
+		}
+		v.MoreHref = "/admin/people?" + more.Encode()
+	}
+	return d.showAdmin(w, r, actor, code, templates.AdminView{Tab: "people", People: &v})
+}
+
+// before is a string that sorts before every name that begins with prefix and
+// after every other smaller name.
+func before(prefix string) string {
+	last := len(prefix) - 1
+	return prefix[:last] + string(rune(prefix[last]-1)) + "~"
+}
+
+func (d *Door) resetPerson(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	name := pathName(r)
+	link, err := d.accounts.ResetLink(r.Context(), actor, name)
+	if err != nil {
+		return err
+	}
+	return d.showPeople(w, r, actor, http.StatusOK, templates.AdminPeople{ResetName: name, ResetLink: link})
+}
+
+func (d *Door) disablePerson(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	if err := d.accounts.Disable(r.Context(), actor, pathName(r)); err != nil {
+		return err
+	}
+	return see(w, r, "/admin/people")
+}
+
+func (d *Door) enablePerson(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	if err := d.accounts.Enable(r.Context(), actor, pathName(r)); err != nil {
+		return err
+	}
+	return see(w, r, "/admin/people")
+}
+
+func (d *Door) invites(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	return d.showInvites(w, r, actor, http.StatusOK, templates.AdminInvites{})
+}
+
+func (d *Door) showInvites(w http.ResponseWriter, r *http.Request, actor ident.Actor, code int, v templates.AdminInvites) error {
+	list, err := d.accounts.Invitations(r.Context(), actor)
+	if err != nil {
+		return err
+	}
+	for _, c := range list {
+		v.Rows = append(v.Rows, inviteRow(c))
+	}
+	return d.showAdmin(w, r, actor, code, templates.AdminView{Tab: "invites", Invites: &v})
+}
+
+func inviteRow(c account.Credential) templates.InviteRow {
+	return templates.InviteRow{ID: c.ID, Note: c.Label, By: "the operator", Used: "0 of 1", Created: moment(c.CreatedAt), Expires: moment(c.ExpiresAt)}
+}
+
+func (d *Door) createInvite(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	in, err := form(w, r)
+	if err != nil {
+		return err
+	}
+	v := templates.AdminInvites{Note: strings.TrimSpace(in.Get("note")), Uses: strings.TrimSpace(in.Get("uses"))}
+	var c fault.Check
+	c.Field(v.Uses == "" || v.Uses == "1", "uses", "an invite is for one person; make one for each")
+	secret := ""
+	if err = c.Err(); err == nil {
+		secret, err = d.accounts.Invitation(r.Context(), actor, v.Note)
+	}
+	if err != nil {
+		messages, code, ok := d.wrong(w, err)
+		if !ok {
+			return err
+		}
+		if m := messages["label"]; m != "" {
+			delete(messages, "label")
+			messages["note"] = m
+		}
+		v.Errors = messages
+		return d.showInvites(w, r, actor, code, v)
+	}
+	return d.showInvites(w, r, actor, http.StatusOK, templates.AdminInvites{NewLink: d.cfg.URL + "/signup?invite=" + secret})
+}
+
+func (d *Door) revokeInvite(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	if err := d.accounts.RevokeInvitation(r.Context(), actor, chi.URLParam(r, "id")); err != nil {
+		return err
+	}
+	return see(w, r, "/admin/invites")
+}
+
+// adminAgents lists every agent, listed in the directory or not.
+func (d *Door) adminAgents(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	q := r.URL.Query()
+	v := templates.AdminAgents{Query: strings.TrimSpace(q.Get("q"))}
+	words, after, last := strings.ToLower(v.Query), q.Get("after"), ""
+	err := d.hub.Each(r.Context(), actor, func(a hub.Agent) bool {
+		if a.ID <= after || !strings.Contains(strings.ToLower(a.Name+" "+a.Title+" "+a.OwnerName), words) {
+			return true
+		}
+		if len(v.Rows) == adminPage {
+			more := url.Values{"after": {last}}
+			if v.Query != "" {
+				more.Set("q", v.Query)
+			}
+			v.MoreHref = "/admin/agents?" + more.Encode()
+			return false
+		}
+		v.Rows = append(v.Rows, templates.AdminAgentRow{Ref: a.Name, Title: a.Title, Owner: a.OwnerName, Kind: textOf(a.Kind).label, Visibility: string(a.Visibility),
+			Provenance: provenance(a), Withdrawn: a.Status.State == hub.Withdrawn, Builtin: a.Kind == hub.Builtin, Updated: moment(a.UpdatedAt)})
+		last = a.ID
+		return r.Context().Err() == nil
+	})
+	if err != nil {
+		return err
+	}
+	return d.showAdmin(w, r, actor, http.StatusOK, templates.AdminView{Tab: "agents", Agents: &v})
+}
+
+func (d *Door) withdrawAgent(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	return d.setStatus(w, r, actor, hub.Status{State: hub.Withdrawn, Message: "The operator of this portal withdrew it."})
+}
+
+func (d *Door) restoreAgent(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	return d.setStatus(w, r, actor, hub.Status{State: hub.Active})
+}
+
+func (d *Door) setStatus(w http.ResponseWriter, r *http.Request, actor ident.Actor, s hub.Status) error {
+	if _, err := d.hub.Update(r.Context(), actor, pathName(r), hub.Draft{Status: &s}); err != nil {
+		return err
+	}
+	return see(w, r, "/admin/agents")
+}

@@ -1,0 +1,85 @@
+package handlers
+
+import (
+	"encoding/base64"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+
+	"agentsite/internal/chat"
+	"agentsite/internal/fault"
+	"agentsite/internal/ident"
+)
+
+// API declares the routes of /api/v1.
+func (d *Door) API(r chi.Router) {
+	r.Get("/search", d.api(d.apiSearch))
+	r.Get("/agents", d.api(d.apiAgents))
+	r.Post("/agents", d.api(d.apiPublish))
+	r.Get("/agents/{name}", d.api(d.apiAgent))
+	r.Patch("/agents/{name}", d.api(d.apiUpdateAgent))
+	r.Delete("/agents/{name}", d.api(d.apiDeleteAgent))
+	r.Get("/agents/{name}/versions", d.api(d.apiVersions))
+	r.Post("/agents/{name}/check", d.api(d.apiCheckAgent))
+
+	r.Get("/conversations", d.api(d.apiConversations))
+	r.Post("/conversations", d.api(d.apiCreateConversation))
+	r.Get("/conversations/{id}", d.api(d.apiConversation))
+	r.Patch("/conversations/{id}", d.api(d.apiRenameConversation))
+	r.Delete("/conversations/{id}", d.api(d.apiDeleteConversation))
+	r.Get("/conversations/{id}/messages", d.api(d.apiMessages))
+	r.Post("/conversations/{id}/messages", d.api(d.apiPost))
+	r.Post("/conversations/{id}/members", d.api(d.apiInvite))
+	r.Delete("/conversations/{id}/members", d.api(d.apiRemoveMember))
+	r.Delete("/conversations/{id}/members/{handle}", d.api(d.apiRemoveMember))
+	r.Post("/conversations/{id}/read", d.api(d.apiMarkRead))
+	r.Post("/conversations/{id}/stop", d.api(d.apiStop))
+	r.Get("/conversations/{id}/export", d.api(d.apiExport))
+	r.Get("/conversations/{id}/live", d.api(d.live))
+
+	r.Get("/tasks", d.api(d.apiTasks))
+	r.Get("/tasks/{id}", d.api(d.apiTask))
+	r.Post("/tasks/{id}/cancel", d.api(d.apiCancelTask))
+	r.Post("/tasks/{id}/input", d.api(d.apiTaskInput))
+
+	r.Get("/me", d.api(d.apiMe))
+	r.Get("/tokens", d.api(d.apiTokens))
+	r.Post("/tokens", d.api(d.apiCreateToken))
+	r.Delete("/tokens/{id}", d.api(d.apiRevokeToken))
+
+	r.NotFound(d.api(d.apiNotFound))
+	r.MethodNotAllowed(d.api(d.apiMethod))
+}
+
+func (d *Door) apiMethod(w http.ResponseWriter, r *http.Request, _ ident.Actor) error {
+	w.Header().Set("Cache-Control", "no-store")
+	var b errorBody
+	b.Error.Kind, b.Error.Message = fault.Invalid, r.Method+" is not possible here. The API is described at "+d.cfg.URL+"/docs/api."
+	writeJSON(w, http.StatusMethodNotAllowed, b)
+	return nil
+}
+
+// pointCursor encodes a place in a list ordered by time and id.
+func pointCursor(p chat.Point) string {
+	return base64.RawURLEncoding.EncodeToString([]byte(strconv.FormatInt(p.At.UnixMilli(), 10) + " " + p.ID))
+}
+
+func parsePoint(s string) (chat.Point, error) {
+	if s == "" {
+		return chat.Point{}, nil
+	}
+	bad := &fault.Error{Kind: fault.Invalid, Safe: "cursor: is not a cursor of this list", Fields: map[string]string{"cursor": "is not a cursor of this list"}}
+	b, err := base64.RawURLEncoding.DecodeString(s)
+	if err != nil {
+		return chat.Point{}, bad
+	}
+	at, id, _ := strings.Cut(string(b), " ")
+	ms, err := strconv.ParseInt(at, 10, 64)
+	if err != nil || !ident.ValidID(id) {
+		return chat.Point{}, bad
+	}
+	return chat.Point{At: time.UnixMilli(ms), ID: id}, nil
+}

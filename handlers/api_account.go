@@ -1,0 +1,74 @@
+package handlers
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+
+	"agentsite/internal/account"
+	"agentsite/internal/fault"
+	"agentsite/internal/ident"
+)
+
+func (d *Door) apiMe(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	if actor.ID == "" {
+		return fault.New(fault.Unauthenticated, "Sign in, or send an API token.")
+	}
+	scopes := actor.Scopes
+	if !actor.Narrowed {
+		scopes = ident.Scopes()
+	}
+	writeJSON(w, http.StatusOK, map[string]any{"kind": actor.Kind, "name": actor.Name, "scopes": scopes, "portal": d.cfg.Host})
+	return nil
+}
+
+type tokenJSON struct {
+	ID        string        `json:"id"`
+	Label     string        `json:"label"`
+	Scopes    []ident.Scope `json:"scopes"`
+	CreatedAt string        `json:"created_at"`
+	UsedAt    string        `json:"used_at,omitempty"`
+	ExpiresAt string        `json:"expires_at"`
+}
+
+func (d *Door) apiTokens(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	list, err := d.accounts.Tokens(r.Context(), actor)
+	if err != nil {
+		return err
+	}
+	out := make([]tokenJSON, len(list))
+	for i, c := range list {
+		out[i] = tokenJSON{c.ID, c.Label, c.Scopes, stamp(c.CreatedAt), stamp(c.UsedAt), stamp(c.ExpiresAt)}
+	}
+	writeJSON(w, http.StatusOK, map[string]any{"tokens": out, "next_cursor": ""})
+	return nil
+}
+
+func (d *Door) apiCreateToken(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	var in struct {
+		Label       string        `json:"label"`
+		Scopes      []ident.Scope `json:"scopes"`
+		ExpiresDays int           `json:"expires_days"`
+	}
+	if err := decode(w, r, &in); err != nil {
+		return err
+	}
+	if in.ExpiresDays < 0 || in.ExpiresDays > 366 {
+		return &fault.Error{Kind: fault.Invalid, Safe: "expires_days: use 1 to 366", Fields: map[string]string{"expires_days": "use 1 to 366"}}
+	}
+	secret, err := d.accounts.CreateToken(r.Context(), actor, account.NewToken{Label: in.Label, Scopes: in.Scopes, Life: time.Duration(in.ExpiresDays) * 24 * time.Hour})
+	if err != nil {
+		return err
+	}
+	writeJSON(w, http.StatusCreated, map[string]any{"token": secret})
+	return nil
+}
+
+func (d *Door) apiRevokeToken(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	if err := d.accounts.RevokeToken(r.Context(), actor, chi.URLParam(r, "id")); err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}

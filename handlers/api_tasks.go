@@ -1,0 +1,144 @@
+package handlers
+
+import (
+	"net/http"
+
+	"github.com/go-chi/chi/v5"
+
+	"agentsite/internal/chat"
+	"agentsite/internal/fault"
+	"agentsite/internal/ident"
+	"agentsite/internal/task"
+)
+
+// taskJSON is A2A 1.0's Task with our own fields beside.
+type taskJSON struct {
+	ID        string          `json:"id"`
+	ContextID string          `json:"contextId"`
+	Status    taskStatusJSON  `json:"status"`
+	Artifacts []task.Artifact `json:"artifacts,omitempty"`
+	History   []a2aMessage    `json:"history,omitempty"`
+
+	Agent          string `json:"agent"`
+	ConversationID string `json:"conversation_id"`
+	State          string `json:"state"`
+	Reason         string `json:"reason,omitempty"`
+	CreatedAt      string `json:"created_at"`
+	UpdatedAt      string `json:"updated_at"`
+}
+
+type taskStatusJSON struct {
+	State     string      `json:"state"`
+	Message   *a2aMessage `json:"message,omitempty"`
+	Timestamp string      `json:"timestamp"`
+}
+
+type a2aMessage struct {
+	MessageID string      `json:"messageId"`
+	ContextID string      `json:"contextId"`
+	TaskID    string      `json:"taskId"`
+	Role      string      `json:"role"`
+	Parts     []task.Part `json:"parts"`
+}
+
+func newTaskJSON(t task.Task) taskJSON {
+	return taskJSON{ID: t.ID, ContextID: t.ConversationID, Artifacts: t.Artifacts,
+		Status: taskStatusJSON{State: t.State.A2A(), Timestamp: stamp(t.UpdatedAt)},
+		Agent:  t.AgentHandle, ConversationID: t.ConversationID, State: string(t.State), Reason: t.Reason,
+		CreatedAt: stamp(t.CreatedAt), UpdatedAt: stamp(t.UpdatedAt)}
+}
+
+// taskJSON adds what was asked and answered, as far as the actor may read it.
+func (d *Door) taskJSON(r *http.Request, actor ident.Actor, t task.Task) taskJSON {
+	j := newTaskJSON(t)
+	read := func(seq int64, role string) *a2aMessage {
+		list, err := d.chat.Messages(r.Context(), actor, t.ConversationID, seq-1, seq+1, 1, false)
+		if err != nil || len(list) != 1 {
+			return nil
+		}
+		return &a2aMessage{MessageID: list[0].ID, ContextID: t.ConversationID, TaskID: t.ID, Role: role, Parts: list[0].Parts}
+	}
+	if m := read(t.MessageSeq, "ROLE_USER"); m != nil {
+		j.History = append(j.History, *m)
+	}
+	if t.AnswerSeq > 0 {
+		j.Status.Message = read(t.AnswerSeq, "ROLE_AGENT")
+	}
+	return j
+}
+
+func (d *Door) apiTasks(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	limit, err := number(r, "limit", 50)
+	if err != nil {
+		return err
+	}
+	q := r.URL.Query()
+	list, next, err := d.tasks.List(r.Context(), actor, q.Get("conversation_id"), task.State(q.Get("state")), q.Get("cursor"), int(limit))
+	if err != nil {
+		return err
+	}
+	out := make([]taskJSON, len(list))
+	for i, t := range list {
+		out[i] = newTaskJSON(t)
+	}
+	writeJSON(w, http.StatusOK, map[string]any{"tasks": out, "next_cursor": next})
+	return nil
+}
+
+func (d *Door) apiTask(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	t, err := d.tasks.Get(r.Context(), actor, chi.URLParam(r, "id"))
+	if err != nil {
+		return err
+	}
+	writeJSON(w, http.StatusOK, d.taskJSON(r, actor, t))
+	return nil
+}
+
+func (d *Door) apiCancelTask(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	t, err := d.tasks.Cancel(r.Context(), actor, chi.URLParam(r, "id"))
+	if err != nil {
+		return err
+	}
+	writeJSON(w, http.StatusOK, d.taskJSON(r, actor, t))
+	return nil
+}
+
+// apiTaskInput answers a task that waits for input: it is a message in the
+// task's conversation, addressed to its agent.
+func (d *Door) apiTaskInput(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	var in struct {
+		ClientID string      `json:"client_id"`
+		Text     string      `json:"text"`
+		Parts    []task.Part `json:"parts"`
+	}
+	if err := decode(w, r, &in); err != nil {
+		return err
+	}
+	t, err := d.tasks.Get(r.Context(), actor, chi.URLParam(r, "id"))
+	if err != nil {
+		return err
+	}
+	if t.State != task.InputRequired && t.State != task.AuthRequired {
+		return fault.New(fault.Conflict, "The task does not wait for input: it is %s.", t.State)
+	}
+	if in.ClientID == "" {
+		in.ClientID = ident.NewID()
+	}
+	if in.Text != "" {
+		in.Parts = append([]task.Part{task.TextPart(in.Text)}, in.Parts...)
+	}
+	done, err := d.chat.Post(r.Context(), actor, t.ConversationID, chat.Draft{ClientID: in.ClientID, Parts: in.Parts, Face: "api", To: t.AgentID})
+	if err != nil {
+		return err
+	}
+	t, err = d.tasks.Get(r.Context(), actor, t.ID)
+	if err != nil {
+		return err
+	}
+	j := d.taskJSON(r, actor, t)
+	writeJSON(w, http.StatusOK, struct {
+		taskJSON
+		Seq int64 `json:"seq"`
+	}{j, done.Message.Seq})
+	return nil
+}

@@ -1,0 +1,75 @@
+package handlers
+
+import (
+	"net/http"
+
+	"github.com/go-chi/chi/v5"
+
+	"agentsite/docs"
+	"agentsite/internal/account"
+	"agentsite/internal/fault"
+	"agentsite/internal/ident"
+	"agentsite/templates"
+)
+
+// manual shows a page of the manual; /docs is its first.
+func (d *Door) manual(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	stem := chi.URLParam(r, "page")
+	if stem == "" {
+		stem = "index"
+	}
+	page, ok := docs.Find(stem)
+	if !ok {
+		return fault.New(fault.NotFound, "The manual has no page %q. Its pages are listed at /docs.", stem)
+	}
+	v := templates.DocsView{Title: page.Title, Content: d.markup.Doc(page.Source), Headings: d.markup.Headings(page.Source)}
+	all := docs.Pages()
+	link := func(p docs.Page) templates.Link {
+		if p.Stem == "index" {
+			return templates.Link{Label: p.Title, Href: "/docs"}
+		}
+		return templates.Link{Label: p.Title, Href: "/docs/" + p.Stem}
+	}
+	for i, p := range all {
+		l := link(p)
+		v.Pages = append(v.Pages, templates.DocLink{Label: l.Label, Href: l.Href, Current: p.Stem == stem})
+		if p.Stem != stem {
+			continue
+		}
+		if i > 0 {
+			prev := link(all[i-1])
+			v.Prev = &prev
+		}
+		if i+1 < len(all) {
+			next := link(all[i+1])
+			v.Next = &next
+		}
+	}
+	p := d.frame(r, actor, page.Title)
+	p.Description = d.markup.Line(string(afterTitle(page.Source)))
+	return d.render(w, r, http.StatusOK, templates.Docs(p, v))
+}
+
+// afterTitle is a page's source below its first line.
+func afterTitle(source string) string {
+	for i := range len(source) {
+		if source[i] == '\n' {
+			return source[i+1:]
+		}
+	}
+	return ""
+}
+
+func (d *Door) about(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	policy := map[account.Policy]string{account.Open: "open to everybody", account.Invite: "by invitation", account.Closed: "closed"}[d.accounts.Policy()]
+	visitors := "may talk to public agents without an account"
+	if !d.accounts.Guests() {
+		visitors = "may look around; talking takes an account"
+	}
+	v := templates.AboutView{Address: d.cfg.URL, Key: d.cfg.PublicKey, Facts: []templates.Fact{
+		{Label: "Agents", Value: whole(int64(d.hub.Count())), Href: "/agents"},
+		{Label: "Sign-up", Value: policy},
+		{Label: "Visitors", Value: visitors},
+	}}
+	return d.render(w, r, http.StatusOK, templates.About(d.frame(r, actor, "About"), v))
+}

@@ -1,0 +1,312 @@
+// Package handlers is the doors for browsers and for our own API: each
+// handler decodes a request, makes one service call as the actor its
+// credentials prove, and renders the outcome. Policy lives in the services,
+// never here. Protocol faces have a subpackage each.
+package handlers
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"mime"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-chi/chi/v5/middleware"
+
+	"agentsite/handlers/markup"
+	"agentsite/internal/account"
+	"agentsite/internal/chat"
+	"agentsite/internal/fault"
+	"agentsite/internal/hub"
+	"agentsite/internal/ident"
+	"agentsite/internal/task"
+)
+
+// Config is what doors tell of the portal itself.
+type Config struct {
+	Name    string // of the portal, for pages
+	URL     string // without a trailing slash
+	Host    string // the portal's part of handles
+	Version string
+	// CookieName holds the portal's id, because cookies ignore ports; Secure
+	// is set where the portal is reached by https.
+	CookieName string
+	Secure     bool
+	PublicKey  string
+	Started    time.Time
+	Log        *slog.Logger
+}
+
+// Stats counts what is stored, for the operator.
+type Stats interface {
+	Stats(ctx context.Context) (map[string]int64, error)
+}
+
+// Door serves pages and the API. Create it with New; its methods return the
+// routes.
+type Door struct {
+	accounts *account.Service
+	hub      *hub.Service
+	chat     *chat.Service
+	tasks    *task.Service
+	stats    Stats
+	markup   *markup.Renderer
+	cfg      Config
+}
+
+// New returns the doors over the services.
+func New(accounts *account.Service, agents *hub.Service, chats *chat.Service, tasks *task.Service, stats Stats, cfg Config) *Door {
+	return &Door{accounts: accounts, hub: agents, chat: chats, tasks: tasks, stats: stats, markup: markup.New(), cfg: cfg}
+}
+
+// handler is a route of ours: it answers, or returns the error to be shown.
+type handler func(w http.ResponseWriter, r *http.Request, actor ident.Actor) error
+
+// page adapts a handler of a browser page: sessions count, API tokens do not.
+func (d *Door) page(h handler) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		actor, err := d.visitor(r)
+		if err == nil {
+			err = h(w, r, actor)
+		}
+		if err != nil {
+			d.pageError(w, r, actor, err)
+		}
+	}
+}
+
+// api adapts a handler of the API: a bearer token counts, else the session of
+// the browser whose page calls it.
+func (d *Door) api(h handler) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		actor, err := d.caller(r)
+		if err == nil {
+			err = h(w, r, actor)
+		}
+		if err != nil {
+			d.apiError(w, r, err)
+		}
+	}
+}
+
+// visitor is the actor of a browser: who the session cookie proves, else a
+// guest without an id. A cookie that has ended is the same as none.
+func (d *Door) visitor(r *http.Request) (ident.Actor, error) {
+	addr := clientAddr(r)
+	c, err := r.Cookie(d.cfg.CookieName)
+	// Only a session's secret counts here: an API token in a cookie would
+	// open pages, which tokens must not.
+	if err != nil || !strings.HasPrefix(c.Value, ident.SessionPrefix) {
+		return ident.Actor{Kind: ident.Guest, Addr: addr}, nil
+	}
+	actor, err := d.accounts.Authenticate(r.Context(), c.Value, addr)
+	if fault.Is(err, fault.Unauthenticated) {
+		return ident.Actor{Kind: ident.Guest, Addr: addr}, nil
+	}
+	return actor, err
+}
+
+// caller is the actor of an API request. A bad token is an error: falling
+// back to somebody else would be worse than telling.
+func (d *Door) caller(r *http.Request) (ident.Actor, error) {
+	if h := r.Header.Get("Authorization"); h != "" {
+		token := ident.BearerToken(h)
+		if !strings.HasPrefix(token, ident.TokenPrefix) {
+			token = "" // a session's secret is for cookies only
+		}
+		return d.accounts.Authenticate(r.Context(), token, clientAddr(r))
+	}
+	return d.visitor(r)
+}
+
+// clientAddr is the address that limits count, from the router's middleware,
+// which knows the trusted proxies. An IPv6 client is its /64.
+func clientAddr(r *http.Request) string {
+	ip := net.ParseIP(middleware.GetClientIP(r.Context()))
+	switch {
+	case ip == nil:
+		return "unknown"
+	case ip.To4() != nil:
+		return ip.String()
+	}
+	return ip.Mask(net.CIDRMask(64, 128)).String() + "/64"
+}
+
+// asGuest gives a visitor without a session a guest session, so that what
+// they start stays theirs.
+func (d *Door) asGuest(w http.ResponseWriter, r *http.Request, actor ident.Actor) (ident.Actor, error) {
+	if actor.ID != "" {
+		return actor, nil
+	}
+	secret, actor, err := d.accounts.StartGuest(r.Context(), actor)
+	if err != nil {
+		return actor, err
+	}
+	d.setSession(w, secret)
+	return actor, nil
+}
+
+// sessionSeconds is how long a browser keeps the cookie; the server decides
+// when the session ends.
+const sessionSeconds = 30 * 24 * 3600
+
+func (d *Door) setSession(w http.ResponseWriter, secret string) {
+	http.SetCookie(w, &http.Cookie{Name: d.cfg.CookieName, Value: secret, Path: "/", MaxAge: sessionSeconds,
+		HttpOnly: true, Secure: d.cfg.Secure, SameSite: http.SameSiteLaxMode})
+}
+
+func (d *Door) clearSession(w http.ResponseWriter) {
+	http.SetCookie(w, &http.Cookie{Name: d.cfg.CookieName, Path: "/", MaxAge: -1, HttpOnly: true, Secure: d.cfg.Secure, SameSite: http.SameSiteLaxMode})
+}
+
+// status maps an error kind to HTTP; the one place that does.
+func status(k fault.Kind) int {
+	switch k {
+	case fault.Invalid:
+		return http.StatusBadRequest
+	case fault.Unauthenticated:
+		return http.StatusUnauthorized
+	case fault.Forbidden:
+		return http.StatusForbidden
+	case fault.NotFound:
+		return http.StatusNotFound
+	case fault.Conflict:
+		return http.StatusConflict
+	case fault.RateLimited:
+		return http.StatusTooManyRequests
+	case fault.Unavailable:
+		return http.StatusServiceUnavailable
+	}
+	return http.StatusInternalServerError
+}
+
+// tell logs what only the operator may read, and sets the headers an error
+// has on every door. It returns the error to show.
+func (d *Door) tell(w http.ResponseWriter, r *http.Request, err error) *fault.Error {
+	if errors.Is(err, context.Canceled) && r.Context().Err() != nil {
+		err = fault.New(fault.Unavailable, "The request was given up.")
+	}
+	f := fault.As(err)
+	if big, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		f = fault.New(fault.Invalid, "The request is larger than %d bytes. Send less at once.", big.Limit)
+	}
+	if f.Kind == fault.Internal {
+		d.cfg.Log.Error("request failed", "method", r.Method, "path", r.URL.Path, "request_id", middleware.GetReqID(r.Context()), "error", err)
+	}
+	if f.RetryAfter > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(int((f.RetryAfter+time.Second-1)/time.Second)))
+	}
+	w.Header().Set("Cache-Control", "no-store")
+	return f
+}
+
+type errorBody struct {
+	Error struct {
+		Kind      fault.Kind        `json:"kind"`
+		Message   string            `json:"message"`
+		Fields    map[string]string `json:"fields,omitempty"`
+		RequestID string            `json:"request_id"`
+	} `json:"error"`
+}
+
+func (d *Door) apiError(w http.ResponseWriter, r *http.Request, err error) {
+	f := d.tell(w, r, err)
+	var b errorBody
+	b.Error.Kind, b.Error.Message, b.Error.Fields = f.Kind, f.Safe, f.Fields
+	b.Error.RequestID = middleware.GetReqID(r.Context())
+	if f.Kind == fault.Unauthenticated {
+		w.Header().Set("WWW-Authenticate", `Bearer realm="agentsite"`)
+	}
+	code := status(f.Kind)
+	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		code = http.StatusRequestEntityTooLarge
+	}
+	writeJSON(w, code, b)
+}
+
+// NotFound answers unknown routes of the API.
+func (d *Door) apiNotFound(w http.ResponseWriter, r *http.Request, _ ident.Actor) error {
+	return fault.New(fault.NotFound, "There is no such route. The API is described at %s/docs/api.", d.cfg.URL)
+}
+
+func writeJSON(w http.ResponseWriter, code int, v any) {
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		code = http.StatusInternalServerError
+		buf.Reset()
+		buf.WriteString(`{"error":{"kind":"internal","message":"The answer could not be encoded."}}`)
+	}
+	h := w.Header()
+	h.Set("Content-Type", "application/json; charset=utf-8")
+	if h.Get("Cache-Control") == "" {
+		h.Set("Cache-Control", "no-store")
+	}
+	h.Set("Content-Length", strconv.Itoa(buf.Len()))
+	w.WriteHeader(code)
+	w.Write(buf.Bytes())
+}
+
+// maxJSON bounds the body of an API request.
+const maxJSON = 1 << 20
+
+// decode reads a JSON body into v and says in words what is wrong with it.
+func decode(w http.ResponseWriter, r *http.Request, v any) error {
+	if t, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err == nil && t != "application/json" && !strings.HasSuffix(t, "+json") {
+		return fault.New(fault.Invalid, "Send JSON, with Content-Type: application/json.")
+	}
+	dec := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxJSON))
+	err := dec.Decode(v)
+	if err == nil {
+		if _, err := dec.Token(); err != io.EOF {
+			return fault.New(fault.Invalid, "The body holds more than one JSON value.")
+		}
+		return nil
+	}
+	if t, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		field := t.Field
+		if field == "" {
+			field = "body"
+		}
+		return &fault.Error{Kind: fault.Invalid, Safe: field + ": has the wrong type, " + t.Value, Fields: map[string]string{field: "has the wrong type, " + t.Value}}
+	}
+	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return err
+	}
+	if s, ok := errors.AsType[*json.SyntaxError](err); ok {
+		return fault.New(fault.Invalid, "The body is not JSON: %s (at byte %d).", s, s.Offset)
+	}
+	if errors.Is(err, io.EOF) {
+		return fault.New(fault.Invalid, "The body is empty; send JSON.")
+	}
+	return fault.Wrap(fault.Invalid, err, "The body could not be read as JSON: it ended early or is malformed.")
+}
+
+// stamp formats a time as the API does; the zero time is empty.
+func stamp(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format("2006-01-02T15:04:05.000Z")
+}
+
+// number reads a query parameter as a number; fallback when it is absent.
+func number(r *http.Request, name string, fallback int64) (int64, error) {
+	s := r.URL.Query().Get(name)
+	if s == "" {
+		return fallback, nil
+	}
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil {
+		return 0, &fault.Error{Kind: fault.Invalid, Safe: name + ": must be a whole number", Fields: map[string]string{name: "must be a whole number"}}
+	}
+	return n, nil
+}

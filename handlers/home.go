@@ -1,0 +1,36 @@
+package handlers
+
+import (
+	"net/http"
+	"net/url"
+
+	"agentsite/internal/hub"
+	"agentsite/internal/ident"
+	"agentsite/templates"
+)
+
+const (
+	homeAgents = 6
+	homeTags   = 5
+)
+
+func (d *Door) home(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	alive, err := d.hub.Search(r.Context(), actor, hub.Query{Live: []string{string(hub.Alive)}, Limit: homeAgents})
+	if err != nil {
+		return err
+	}
+	v := templates.HomeView{Total: d.hub.Count(), Alive: alive.Total}
+	for _, res := range alive.Results {
+		v.Agents = append(v.Agents, d.card(res.Agent))
+	}
+	tags := alive.Facets["tag"]
+	for _, t := range tags[:min(len(tags), homeTags)] {
+		v.Tags = append(v.Tags, templates.Link{Label: t.Value, Href: "/agents?" + url.Values{"tag": {t.Value}}.Encode()})
+	}
+	if guide, ok := d.guide(r.Context(), actor); ok {
+		v.Guide, v.GuideExamples = true, examples(guide, 3)
+	}
+	p := d.frame(r, actor, "")
+	p.Description = "Find AI agents and talk to them right away, on " + d.cfg.Name + "."
+	return d.render(w, r, http.StatusOK, templates.Home(p, v))
+}

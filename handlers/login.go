@@ -1,0 +1,164 @@
+package handlers
+
+import (
+	"net/http"
+	"strings"
+
+	"agentsite/internal/account"
+	"agentsite/internal/fault"
+	"agentsite/internal/ident"
+	"agentsite/templates"
+)
+
+func (d *Door) loginForm(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	next := ownPath(r.URL.Query().Get("next"), "")
+	if actor.IsPerson() {
+		return see(w, r, ownPath(next, "/account"))
+	}
+	return d.render(w, r, http.StatusOK, templates.Login(d.frame(r, actor, "Log in"), templates.LoginView{Next: next}))
+}
+
+// login starts a session and goes on to where the visitor wanted to be.
+func (d *Door) login(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	in, err := form(w, r)
+	if err != nil {
+		return err
+	}
+	v := templates.LoginView{Name: in.Get("name"), Next: ownPath(in.Get("next"), "")}
+	secret, err := d.accounts.LogIn(r.Context(), actor, v.Name, in.Get("password"))
+	if err != nil {
+		messages, code, ok := d.wrong(w, err)
+		if !ok {
+			return err
+		}
+		v.Errors = messages
+		return d.render(w, r, code, templates.Login(d.frame(r, actor, "Log in"), v))
+	}
+	d.setSession(w, secret)
+	return see(w, r, ownPath(v.Next, "/"))
+}
+
+func (d *Door) logout(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	if err := d.accounts.LogOut(r.Context(), actor); err != nil {
+		return err
+	}
+	d.clearSession(w)
+	return see(w, r, "/")
+}
+
+// signupForm shows the form; an invitation or the operator's one-time link is
+// only carried along.
+func (d *Door) signupForm(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	if actor.IsPerson() {
+		return see(w, r, "/account")
+	}
+	q := r.URL.Query()
+	return d.showSignup(w, r, actor, http.StatusOK, templates.SignupView{Invite: q.Get("invite"), Setup: q.Get("setup")})
+}
+
+func (d *Door) showSignup(w http.ResponseWriter, r *http.Request, actor ident.Actor, code int, v templates.SignupView) error {
+	v.Policy, v.MinPassword = string(d.accounts.Policy()), account.MinPassword
+	// An invitation counts whatever the policy is; the form asks for it.
+	if v.Invite != "" && v.Policy == string(account.Closed) {
+		v.Policy = string(account.Invite)
+	}
+	title := "Sign up"
+	if v.Setup != "" {
+		title = "Set up this portal"
+	}
+	return d.render(w, r, code, templates.Signup(d.frame(r, actor, title), v))
+}
+
+func (d *Door) signup(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	in, err := form(w, r)
+	if err != nil {
+		return err
+	}
+	v := templates.SignupView{Name: in.Get("name"), Invite: strings.TrimSpace(in.Get("invite")), Setup: strings.TrimSpace(in.Get("setup"))}
+	invite := v.Invite
+	if v.Setup != "" {
+		invite = v.Setup
+	}
+	a, err := d.accounts.SignUp(r.Context(), actor, account.SignUp{Name: v.Name, Password: in.Get("password"), Invite: invite})
+	if err != nil {
+		messages, code, ok := d.wrong(w, err)
+		if !ok {
+			return err
+		}
+		if m := messages["invite"]; m != "" && v.Setup != "" {
+			delete(messages, "invite")
+			messages["setup"] = m + "; it is printed anew when the portal starts without an operator"
+		}
+		v.Errors = messages
+		return d.showSignup(w, r, actor, code, v)
+	}
+	next := "/"
+	if a.Operator {
+		next = "/admin"
+	}
+	return d.signIn(w, r, a, next)
+}
+
+// signIn starts a session for an account that has just been proved.
+func (d *Door) signIn(w http.ResponseWriter, r *http.Request, a account.Account, next string) error {
+	secret, err := d.accounts.StartSession(r.Context(), a)
+	if err != nil {
+		return err
+	}
+	d.setSession(w, secret)
+	return see(w, r, next)
+}
+
+// resetForm shows the form for a new password; the link is used up only when
+// it is posted.
+func (d *Door) resetForm(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	link := r.URL.Query().Get("link")
+	if link == "" && d.accounts.CanMail() {
+		return d.render(w, r, http.StatusOK, templates.ResetMail(d.frame(r, actor, "Forgot your password?"), templates.ResetMailView{}))
+	}
+	return d.showReset(w, r, actor, http.StatusOK, templates.ResetView{Token: link, Invalid: link == ""})
+}
+
+func (d *Door) showReset(w http.ResponseWriter, r *http.Request, actor ident.Actor, code int, v templates.ResetView) error {
+	v.MinPassword = account.MinPassword
+	return d.render(w, r, code, templates.Reset(d.frame(r, actor, "New password"), v))
+}
+
+func (d *Door) reset(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	in, err := form(w, r)
+	if err != nil {
+		return err
+	}
+	v := templates.ResetView{Token: in.Get("token")}
+	a, err := d.accounts.Reset(r.Context(), actor, v.Token, in.Get("password"))
+	if fault.Is(err, fault.NotFound) {
+		return d.showReset(w, r, actor, http.StatusNotFound, templates.ResetView{Invalid: true})
+	}
+	if err != nil {
+		messages, code, ok := d.wrong(w, err)
+		if !ok {
+			return err
+		}
+		v.Errors = messages
+		return d.showReset(w, r, actor, code, v)
+	}
+	return d.signIn(w, r, a, "/account?done=password")
+}
+
+// mailReset sends a reset link to the account's own address. The answer tells
+// nobody whether the account exists.
+func (d *Door) mailReset(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	in, err := form(w, r)
+	if err != nil {
+		return err
+	}
+	v, code := templates.ResetMailView{Name: in.Get("name"), Sent: true}, http.StatusOK
+	if err := d.accounts.MailReset(r.Context(), actor, v.Name); err != nil {
+		messages, c, ok := d.wrong(w, err)
+		if !ok {
+			return err
+		}
+		v.Sent, v.Errors, code = false, messages, c
+	}
+	return d.render(w, r, code, templates.ResetMail(d.frame(r, actor, "Forgot your password?"), v))
+}

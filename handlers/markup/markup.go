@@ -1,0 +1,232 @@
+// Package markup turns Markdown into HTML that may stand in a page: what
+// people and agents write, which is hostile until proven otherwise, and the
+// manual, which is ours. It decides which elements, attributes and links are
+// let through and how much work a text may cause; it knows nothing of
+// conversations, agents or HTTP.
+//
+// Message goes through four walls: bounds that are checked before parsing
+// (see bounds.go), a parser that knows no raw HTML, node renderers that write
+// only safe links, and an allow-list of elements and attributes over the
+// outcome. Whatever exceeds a bound is shown as escaped plain text.
+package markup
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/microcosm-cc/bluemonday"
+	"github.com/yuin/goldmark"
+	"github.com/yuin/goldmark/ast"
+	"github.com/yuin/goldmark/extension"
+	"github.com/yuin/goldmark/parser"
+	"github.com/yuin/goldmark/renderer"
+	"github.com/yuin/goldmark/renderer/html"
+	"github.com/yuin/goldmark/text"
+	"github.com/yuin/goldmark/util"
+
+	"agentsite/docs"
+	"agentsite/templates"
+)
+
+const (
+	// cacheBytes bounds the memory of rendered texts.
+	cacheBytes = 8 << 20
+	// maxOutput is the most HTML one text may become.
+	maxOutput = 256 << 10
+)
+
+// Renderer renders Markdown. Create it with New; it is safe for concurrent
+// use.
+type Renderer struct {
+	message goldmark.Markdown
+	manual  goldmark.Markdown
+	policy  *bluemonday.Policy
+	texts   *Cache[[sha256.Size]byte]
+	// Fragments keeps what a door renders once and serves to many.
+	Fragments *Cache[string]
+}
+
+// New returns a renderer with an empty cache.
+func New() *Renderer {
+	return &Renderer{message: newMessage(), manual: newManual(), policy: newPolicy(), texts: NewCache[[sha256.Size]byte](cacheBytes), Fragments: NewCache[string](cacheBytes)}
+}
+
+// newMessage builds Markdown without raw HTML: the parsers of HTML blocks and
+// inline HTML are left out, so that a tag somebody writes about is shown.
+func newMessage() goldmark.Markdown {
+	p := parser.NewParser(
+		parser.WithBlockParsers(
+			util.Prioritized(parser.NewSetextHeadingParser(), 100),
+			util.Prioritized(parser.NewThematicBreakParser(), 200),
+			util.Prioritized(parser.NewListParser(), 300),
+			util.Prioritized(parser.NewListItemParser(), 400),
+			util.Prioritized(parser.NewCodeBlockParser(), 500),
+			util.Prioritized(parser.NewATXHeadingParser(), 600),
+			util.Prioritized(parser.NewFencedCodeBlockParser(), 700),
+			util.Prioritized(parser.NewBlockquoteParser(), 800),
+			util.Prioritized(parser.NewParagraphParser(), 1000),
+		),
+		parser.WithInlineParsers(
+			util.Prioritized(parser.NewCodeSpanParser(), 100),
+			util.Prioritized(parser.NewLinkParser(), 200),
+			util.Prioritized(parser.NewAutoLinkParser(), 300),
+			util.Prioritized(parser.NewEmphasisParser(), 500),
+		),
+		parser.WithParagraphTransformers(parser.DefaultParagraphTransformers()...),
+		parser.WithASTTransformers(util.Prioritized(levels{}, 500)),
+	)
+	return goldmark.New(
+		goldmark.WithParser(p),
+		goldmark.WithExtensions(
+			extension.NewTable(extension.WithTableCellAlignMethod(extension.TableCellAlignAttribute)),
+			extension.Strikethrough,
+			extension.NewLinkify(extension.WithLinkifyAllowedProtocols([]string{"http:", "https:", "mailto:"})),
+			extension.TaskList,
+		),
+		goldmark.WithRendererOptions(html.WithHardWraps(), renderer.WithNodeRenderers(util.Prioritized(nodes{}, 100))),
+	)
+}
+
+func newManual() goldmark.Markdown {
+	return goldmark.New(
+		goldmark.WithExtensions(extension.NewTable(extension.WithTableCellAlignMethod(extension.TableCellAlignAttribute)), extension.Strikethrough, extension.Linkify),
+		goldmark.WithParserOptions(parser.WithASTTransformers(util.Prioritized(anchors{}, 500))),
+	)
+}
+
+// Message renders what a person or an agent wrote.
+func (r *Renderer) Message(source string) templates.SafeHTML {
+	key := sha256.Sum256([]byte(source))
+	if h, ok := r.texts.Get(key); ok {
+		return templates.SafeHTML(h)
+	}
+	h := r.render(source)
+	r.texts.Put(key, h)
+	return templates.SafeHTML(h)
+}
+
+func (r *Renderer) render(source string) (out string) {
+	source = Clean(source)
+	// The parser is not ours and the text is hostile: a bug in it must cost
+	// the looks of one message, not the page.
+	defer func() {
+		if recover() != nil {
+			out = plain(source)
+		}
+	}()
+	if !bounded(source) {
+		return plain(source)
+	}
+	src := []byte(source)
+	doc := r.message.Parser().Parse(text.NewReader(src))
+	if depth(doc) > maxDepth {
+		return plain(source)
+	}
+	raw := limited{max: maxOutput}
+	if err := r.message.Renderer().Render(&raw, src, doc); err != nil {
+		return plain(source)
+	}
+	safe := r.policy.SanitizeBytes(raw.buf.Bytes())
+	if len(safe) > maxOutput || len(bytes.TrimSpace(safe)) == 0 && strings.TrimSpace(source) != "" {
+		return plain(source)
+	}
+	return string(safe)
+}
+
+// Doc renders a page of the manual: trusted, with an id at every heading as
+// docs.Anchor makes it, and without the page's own title.
+func (r *Renderer) Doc(source string) templates.SafeHTML {
+	key := sha256.Sum256([]byte("manual\x00" + source))
+	if h, ok := r.texts.Get(key); ok {
+		return templates.SafeHTML(h)
+	}
+	var buf bytes.Buffer
+	if err := r.manual.Convert([]byte(source), &buf); err != nil {
+		return templates.SafeHTML(plain(source))
+	}
+	r.texts.Put(key, buf.String())
+	return templates.SafeHTML(buf.String())
+}
+
+// Headings lists the places of a page of the manual: its headings of level 2
+// and 3.
+func (r *Renderer) Headings(source string) []templates.Heading {
+	src := []byte(source)
+	var out []templates.Heading
+	doc := r.manual.Parser().Parse(text.NewReader(src))
+	for n := doc.FirstChild(); n != nil; n = n.NextSibling() {
+		if h, ok := n.(*ast.Heading); ok && (h.Level == 2 || h.Level == 3) {
+			words := plainText(h, src)
+			out = append(out, templates.Heading{Text: words, ID: docs.Anchor(words), Level: h.Level})
+		}
+	}
+	return out
+}
+
+// Bounds of a line about something: a longer first paragraph is cut.
+const (
+	maxLineSource = 2 << 10
+	maxLineRunes  = 200
+)
+
+// Line returns the first sentence of a text as plain words on one line.
+func (r *Renderer) Line(source string) string {
+	source = Clean(source)
+	if len(source) > maxLineSource {
+		source = strings.ToValidUTF8(source[:maxLineSource], "")
+	}
+	line := source
+	if bounded(source) {
+		src := []byte(source)
+		doc := r.message.Parser().Parse(text.NewReader(src))
+		for n := doc.FirstChild(); n != nil; n = n.NextSibling() {
+			if line = plainText(n, src); line != "" {
+				break
+			}
+		}
+	}
+	line = strings.Join(strings.Fields(line), " ")
+	for i, c := range line {
+		if (c == '.' || c == '!' || c == '?') && i+1 < len(line) && line[i+1] == ' ' || c == '。' {
+			line = line[:i+utf8.RuneLen(c)]
+			break
+		}
+	}
+	if utf8.RuneCountInString(line) > maxLineRunes {
+		line = strings.TrimSpace(string([]rune(line)[:maxLineRunes-1])) + "…"
+	}
+	return line
+}
+
+// Link renders one link to an address that somebody named; an address that is
+// none of ours to offer becomes plain text.
+func (r *Renderer) Link(address, label string) templates.SafeHTML {
+	label = Clean(label)
+	if label == "" {
+		label = Clean(address)
+	}
+	words := string(util.EscapeHTML([]byte(label)))
+	href, ok := safeURL(address)
+	if !ok {
+		return templates.SafeHTML("<p>" + words + "</p>")
+	}
+	return templates.SafeHTML(`<p><a href="` + string(util.EscapeHTML([]byte(href))) + `" rel="` + linkRel + `">` + words + "</a></p>")
+}
+
+var errTooLong = errors.New("the rendered text is too long")
+
+// limited is a buffer that refuses to grow beyond max.
+type limited struct {
+	buf bytes.Buffer
+	max int
+}
+
+func (l *limited) Write(b []byte) (int, error) {
+	if l.buf.Len()+len(b) > l.max {
+		return 0, errTooLong
+	}
+	return l.buf.Write(b)
+}

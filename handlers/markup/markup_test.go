@@ -1,0 +1,195 @@
+package markup
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"agentsite/docs"
+)
+
+func TestMessage_ShowsMarkdown(t *testing.T) {
+	for _, c := range []struct{ name, source, want string }{
+		{"emphasis", "*a* **b** ~~c~~", "<em>a</em> <strong>b</strong> <del>c</del>"},
+		{"hard wraps", "a\nb", "a<br>"},
+		{"tags are text", "use <div> & <b>", "use &lt;div&gt; &amp; &lt;b&gt;"},
+		{"code keeps its language", "```go\nx := 1\n```", `<code class="language-go">`},
+		{"table", "| a | b |\n|---|--:|\n| 1 | 2 |", `<td align="right">2</td>`},
+		{"tasks are no inputs", "- [x] a\n- [ ] b", "☑ a"},
+		{"bare addresses are links", "see https://example.org/x now", `<a href="https://example.org/x" rel="noopener noreferrer nofollow ugc">https://example.org/x</a>`},
+		{"our own pages", "[the manual](/docs/api#x) [all](/agents?tag=a)", `<a href="/docs/api#x" rel="noopener noreferrer nofollow ugc">the manual</a> <a href="/agents?tag=a" rel=`},
+		{"nothing else of ours", "[x](/api/v1/me)", "<p>x</p>"},
+		{"mail", "<a@example.org>", `<a href="mailto:a@example.org" rel=`},
+		{"images are links", "![a cat](https://example.org/cat.png)", `<a href="https://example.org/cat.png" rel="noopener noreferrer nofollow ugc">a cat</a>`},
+		{"images without words", "![](https://example.org/cat.png)", `>https://example.org/cat.png</a>`},
+		{"no title", `[x](https://example.org "over")`, `<a href="https://example.org" rel="noopener noreferrer nofollow ugc">x</a>`},
+		{"refused links keep their words", "[click](javascript:x)", "<p>click</p>"},
+		{"headings stand below the page's", "# a\n### b", "<h3>a</h3>\n<h4>b</h4>"},
+		{"list start", "3. a", `<ol start="3">`},
+		{"other scripts", "مرحبا **بك**", "مرحبا <strong>بك</strong>"},
+		{"entities", "&copy; &amp; &#65;", "© &amp; A"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := string(New().Message(c.source)); !strings.Contains(got, c.want) {
+				t.Errorf("%q became\n%s\nwithout\n%s", c.source, got, c.want)
+			}
+		})
+	}
+}
+
+func TestMessage_BeyondABoundIsPlainText(t *testing.T) {
+	long := strings.Repeat("a **b**\n\nc\nd <e>\n", 1200)
+	for name, s := range map[string]string{
+		"source":     long,
+		"markers":    "> > > > > > > > > **a**",
+		"brackets":   "**a**" + strings.Repeat("[", maxBrackets+1),
+		"targets":    "**a**" + strings.Repeat("](", maxTargets+1),
+		"delimiters": "**a**" + strings.Repeat("*a_ ", maxDelimiters),
+		"cells":      strings.Repeat("|a", 500) + "\n" + strings.Repeat("|-", 500) + "\n" + strings.Repeat("a\n", 1000),
+		"depth":      deep(100),
+	} {
+		got := string(New().Message(s))
+		if strings.Contains(got, "<strong>") || strings.Contains(got, "<em>") || strings.Contains(got, "<table>") || !strings.HasPrefix(got, "<p>") {
+			t.Errorf("%s: not plain: %.200s", name, got)
+		}
+		check(t, name, got)
+	}
+	got := string(New().Message(long))
+	if !strings.Contains(got, "<p>c<br>d &lt;e&gt;<br>a **b**</p>") {
+		t.Errorf("paragraphs and lines are lost: %.200s", got)
+	}
+}
+
+// deep nests lists over lines, where no single line has many markers.
+func deep(n int) string {
+	var b strings.Builder
+	for i := range n {
+		b.WriteString(strings.Repeat("  ", i) + "- a\n")
+	}
+	return b.String()
+}
+
+func TestMessage_OrdinaryTextsStayWithinBounds(t *testing.T) {
+	code := "```c\n" + strings.Repeat("static int my_long_function_name(char *p, int a[]) { return *p; }\n", 200) + "```"
+	table := "| a | b | c |\n|---|---|---|\n" + strings.Repeat("| 1 | **2** | [x](https://e.example) |\n", 300)
+	for name, s := range map[string]string{
+		"code": code, "table": table, "rule": "a\n\n- - - - - - - - - - - - - -\n\n* * * * * * * * * * *\n\nb",
+		"prose": strings.Repeat("A *few* words with [a link](https://e.example) and `code`. ", 200),
+	} {
+		if !bounded(s) {
+			t.Errorf("%s: is shown as plain text", name)
+		}
+	}
+}
+
+// hostile are texts that take goldmark quadratic time.
+var hostile = map[string]string{
+	"quotes": ">", "quotes with space": "> ", "numbers": "1. ", "bullets": "+ ", "links": "[a](<b", "links to nowhere": "[a](", "links cut": "[a](b", "emphasis": "*a_ ", "emphasis across": "_a*", "open brackets": "[", "images": "![",
+	"quote lines": "> > > > > > > > a\n", "link paragraphs": strings.Repeat("[a](", maxTargets) + "\n\n", "emphasis paragraphs": strings.Repeat("_a*", maxDelimiters/2) + "\n\n",
+	"entities": "&amp;", "autolinks": "<http://", "addresses": "www.a", "cells": "|", "ticks": "`a ``b ", "lists": "- a\n\n", "references": "[a]: b\n", "strikes": "~~a ~",
+}
+
+func TestMessage_TimeGrowsNoFasterThanTheText(t *testing.T) {
+	r := New()
+	took := func(s string) time.Duration {
+		best := time.Hour
+		for range 3 {
+			start := time.Now()
+			r.render(s)
+			best = min(best, time.Since(start))
+		}
+		return best
+	}
+	for name, unit := range hostile {
+		var times []time.Duration
+		for _, n := range []int{maxSource / 4, maxSource / 2, maxSource, 4 * maxSource} {
+			times = append(times, took(strings.Repeat(unit, n/len(unit)+1)[:n]))
+		}
+		// Quadratic growth would be 16-fold; below a few milliseconds it is
+		// the machine that is measured.
+		if limit := max(25*time.Millisecond, 8*times[0]); times[2] > limit {
+			t.Errorf("%s: n %v, 2n %v, 4n %v, 16n %v", name, times[0], times[1], times[2], times[3])
+		}
+	}
+}
+
+func TestMessage_IsRenderedOnce(t *testing.T) {
+	r := New()
+	a := r.Message("**a**")
+	if r.texts.order.Len() != 1 || r.Message("**a**") != a || r.texts.order.Len() != 1 {
+		t.Error("the same text is kept twice or not at all")
+	}
+}
+
+func TestCache_StaysWithinItsBytes(t *testing.T) {
+	c := NewCache[int](10_000)
+	for i := range 1000 {
+		c.Put(i, strings.Repeat("x", i%700))
+		if c.size > 10_000 {
+			t.Fatalf("holds %d bytes", c.size)
+		}
+		c.Get(i - 3)
+	}
+	if _, ok := c.Get(999); !ok {
+		t.Error("the newest is gone")
+	}
+	if _, ok := c.Get(0); ok {
+		t.Error("the oldest is still there")
+	}
+	c.Put(1, strings.Repeat("x", 9_000))
+	if _, ok := c.Get(1); ok {
+		t.Error("one entry took the room of all")
+	}
+	size := 0
+	for e := c.order.Front(); e != nil; e = e.Next() {
+		size += len(e.Value.(*cached[int]).html) + entryBytes
+	}
+	if size != c.size {
+		t.Errorf("counts %d bytes, holds %d", c.size, size)
+	}
+}
+
+func TestLine_IsTheFirstSentence(t *testing.T) {
+	for source, want := range map[string]string{
+		"Reads **invoices**. Also more.":  "Reads invoices.",
+		"# Title\n\nText":                 "Title",
+		"One two\nthree! Four":            "One two three!",
+		"v1.2 is out":                     "v1.2 is out",
+		"":                                "",
+		"日本語。次":                           "日本語。",
+		"![cat](https://e.example/x) ok":  "cat ok",
+		"`a < b` & c":                     "a < b & c",
+		"- first\n- second":               "first second",
+		strings.Repeat("word ", 100):      strings.TrimSpace(strings.Repeat("word ", 40)[:199]) + "…",
+		"\u202Eevil. More":                "evil.",
+		strings.Repeat("> ", 20) + "deep": strings.TrimSpace(strings.Repeat("> ", 20) + "deep"),
+	} {
+		if got := New().Line(source); got != want {
+			t.Errorf("%q: %q, want %q", source, got, want)
+		}
+	}
+}
+
+func TestDoc_HasAnAnchorForEverySection(t *testing.T) {
+	r := New()
+	for _, p := range docs.Pages() {
+		h := string(r.Doc(p.Source))
+		if strings.Contains(h, "<h1") {
+			t.Errorf("%s: its own title is left in", p.Stem)
+		}
+		if strings.Contains(h, "omitted") {
+			t.Errorf("%s: holds raw HTML", p.Stem)
+		}
+		for _, s := range docs.Sections() {
+			if s.Page == p.Stem && s.Title != p.Title && !strings.Contains(h, fmt.Sprintf("id=%q", s.Anchor)) {
+				t.Errorf("%s: no id %q", p.Stem, s.Anchor)
+			}
+		}
+		for _, place := range r.Headings(p.Source) {
+			if !strings.Contains(h, fmt.Sprintf("id=%q", place.ID)) {
+				t.Errorf("%s: the list of headings names %q, which is nowhere", p.Stem, place.ID)
+			}
+		}
+	}
+}

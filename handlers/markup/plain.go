@@ -1,0 +1,50 @@
+package markup
+
+import (
+	"strings"
+	"unicode"
+)
+
+// Clean removes what no reader should meet in a text: control characters,
+// and the marks that override or nest the direction of what follows them, by
+// which a text can show something else than it says.
+func Clean(s string) string {
+	s = strings.ToValidUTF8(s, "\uFFFD")
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n', r == '\t':
+			return r
+		case r == '\r':
+			return -1
+		case unicode.IsControl(r), r >= 0x202A && r <= 0x202E, r >= 0x2066 && r <= 0x2069, r == 0xFEFF:
+			return -1
+		}
+		return r
+	}, s)
+}
+
+var escaper = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&#34;", "'", "&#39;", "\n", "<br>")
+
+// plain shows a clean text as it is: paragraphs and line breaks, no markup.
+func plain(source string) string {
+	var b strings.Builder
+	b.Grow(len(source) + len(source)/8)
+	var par []string
+	flush := func() {
+		if len(par) > 0 {
+			b.WriteString("<p>")
+			escaper.WriteString(&b, strings.Join(par, "\n"))
+			b.WriteString("</p>\n")
+			par = par[:0]
+		}
+	}
+	for line := range strings.SplitSeq(source, "\n") {
+		if strings.TrimSpace(line) == "" {
+			flush()
+			continue
+		}
+		par = append(par, line)
+	}
+	flush()
+	return b.String()
+}

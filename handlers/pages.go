@@ -1,0 +1,104 @@
+package handlers
+
+import (
+	"io"
+	"net/http"
+	"net/url"
+
+	"github.com/go-chi/chi/v5"
+
+	"agentsite/internal/fault"
+	"agentsite/internal/ident"
+	"agentsite/static"
+)
+
+// Pages declares the routes of the portal's pages. What changes something is
+// a POST, and nothing else is.
+func (d *Door) Pages(r chi.Router) {
+	r.Get("/", d.page(d.home))
+	r.Get("/about", d.page(d.about))
+	r.Get("/docs", d.page(d.manual))
+	r.Get("/docs/{page}", d.page(d.manual))
+	r.Get("/robots.txt", robots)
+	r.Get("/favicon.svg", favicon)
+	r.Get("/favicon.ico", favicon)
+
+	r.Get("/agents", d.page(d.browse))
+	r.Get("/agents/new", d.page(d.newAgent))
+	r.Post("/agents/new", d.page(d.registerAgent))
+	r.Post("/agents/new/fetch", d.page(d.fetchAgent))
+	r.Get("/agents/{name}", d.page(d.agent))
+	r.Get("/agents/{name}/edit", d.page(d.editAgent))
+	r.Post("/agents/{name}/edit", d.page(d.saveAgent))
+	r.Get("/agents/{name}/versions", d.page(d.agentVersions))
+	r.Post("/agents/{name}/check", d.page(d.checkAgent))
+	r.Post("/agents/{name}/delete", d.page(d.deleteAgent))
+
+	r.Get("/chat", d.page(d.chats))
+	r.Post("/chat", d.page(d.startChat))
+	r.Get("/chat/{id}", d.page(d.conversation))
+	r.Post("/chat/{id}", d.page(d.say))
+	r.Post("/chat/{id}/stop", d.page(d.stopChat))
+	r.Post("/chat/{id}/rename", d.page(d.renameChat))
+	r.Post("/chat/{id}/members", d.page(d.inviteMember))
+	r.Post("/chat/{id}/members/remove", d.page(d.removeMember))
+	r.Post("/chat/{id}/leave", d.page(d.leaveChat))
+	r.Post("/chat/{id}/delete", d.page(d.deleteChat))
+
+	r.Get("/login", d.page(d.loginForm))
+	r.Post("/login", d.page(d.login))
+	r.Post("/logout", d.page(d.logout))
+	r.Get("/signup", d.page(d.signupForm))
+	r.Post("/signup", d.page(d.signup))
+	r.Get("/reset", d.page(d.resetForm))
+	r.Post("/reset", d.page(d.reset))
+	if d.accounts.CanMail() {
+		r.Post("/reset/mail", d.page(d.mailReset))
+	}
+
+	r.Get("/account", d.page(d.account))
+	r.Post("/account/tokens", d.page(d.createToken))
+	r.Post("/account/tokens/{id}/revoke", d.page(d.revokeToken))
+	r.Post("/account/password", d.page(d.changePassword))
+	r.Post("/account/sessions/end", d.page(d.endSessions))
+
+	r.Get("/admin", d.page(operatorOnly(d.overview)))
+	r.Get("/admin/people", d.page(operatorOnly(d.people)))
+	r.Post("/admin/people/{name}/reset", d.page(operatorOnly(d.resetPerson)))
+	r.Post("/admin/people/{name}/disable", d.page(operatorOnly(d.disablePerson)))
+	r.Post("/admin/people/{name}/enable", d.page(operatorOnly(d.enablePerson)))
+	r.Get("/admin/invites", d.page(operatorOnly(d.invites)))
+	r.Post("/admin/invites", d.page(operatorOnly(d.createInvite)))
+	r.Post("/admin/invites/{id}/revoke", d.page(operatorOnly(d.revokeInvite)))
+	r.Get("/admin/agents", d.page(operatorOnly(d.adminAgents)))
+	r.Post("/admin/agents/{name}/withdraw", d.page(operatorOnly(d.withdrawAgent)))
+	r.Post("/admin/agents/{name}/restore", d.page(operatorOnly(d.restoreAgent)))
+
+	r.NotFound(d.page(d.noPage))
+	r.MethodNotAllowed(d.page(d.noPage))
+}
+
+func (d *Door) noPage(http.ResponseWriter, *http.Request, ident.Actor) error {
+	return fault.New(fault.NotFound, "There is no such page. It may have been moved or removed.")
+}
+
+// pathName is an agent's or person's name from the path.
+func pathName(r *http.Request) string {
+	raw := chi.URLParam(r, "name")
+	if name, err := url.PathUnescape(raw); err == nil {
+		return name
+	}
+	return raw
+}
+
+// robots keeps crawlers out of what is personal or endless.
+func robots(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("Cache-Control", "public, max-age=86400")
+	io.WriteString(w, "User-agent: *\nDisallow: /chat\nDisallow: /account\nDisallow: /admin\nDisallow: /api/\nDisallow: /login\nDisallow: /signup\nDisallow: /reset\nDisallow: /agents?\n")
+}
+
+func favicon(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Cache-Control", "public, max-age=3600")
+	http.Redirect(w, r, static.URL("icons/mark.svg"), http.StatusFound)
+}

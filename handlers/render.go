@@ -1,0 +1,95 @@
+package handlers
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/base64"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/a-h/templ"
+	"github.com/go-chi/chi/v5/middleware"
+
+	"agentsite/internal/clock"
+	"agentsite/internal/fault"
+	"agentsite/internal/ident"
+	"agentsite/templates"
+)
+
+// frame fills what every page has around its content.
+func (d *Door) frame(r *http.Request, actor ident.Actor, title string) templates.Page {
+	p := templates.Page{Title: title, Path: r.URL.Path, PortalName: d.cfg.Name, PortalHandle: d.cfg.Host,
+		Guest: actor.Kind == ident.Guest && actor.ID != "", CanSignUp: d.accounts.Policy() == "open", Version: d.cfg.Version}
+	if actor.IsPerson() {
+		p.User = &templates.User{Name: actor.Name, Operator: actor.IsOperator()}
+	}
+	return p
+}
+
+// policy is the content security policy of every page: scripts only of ours,
+// by nonce, nothing from elsewhere, nobody frames us.
+func policy(nonce string) string {
+	return "default-src 'none'; script-src 'nonce-" + nonce + "' 'strict-dynamic'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
+		"form-action 'self'; base-uri 'none'; frame-ancestors 'none'; manifest-src 'self'; require-trusted-types-for 'script'; trusted-types agentsite htmx"
+}
+
+// render writes a page. It is rendered into a buffer first, so that a failure
+// is an error page and never half of one.
+func (d *Door) render(w http.ResponseWriter, r *http.Request, code int, c templ.Component) error {
+	var raw [16]byte
+	rand.Read(raw[:])
+	nonce := base64.RawStdEncoding.EncodeToString(raw[:])
+	var buf bytes.Buffer
+	buf.Grow(16 << 10)
+	if err := c.Render(templ.WithNonce(r.Context(), nonce), &buf); err != nil {
+		return err
+	}
+	h := w.Header()
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	h.Set("Content-Security-Policy", policy(nonce))
+	if h.Get("Cache-Control") == "" {
+		h.Set("Cache-Control", "private, no-store")
+	}
+	h.Set("Content-Length", strconv.Itoa(buf.Len()))
+	w.WriteHeader(code)
+	_, err := w.Write(buf.Bytes())
+	if err != nil {
+		return nil // the reader went away
+	}
+	return nil
+}
+
+// pageError shows what went wrong as a page of its own.
+func (d *Door) pageError(w http.ResponseWriter, r *http.Request, actor ident.Actor, err error) {
+	f := d.tell(w, r, err)
+	id := middleware.GetReqID(r.Context())
+	if f.Kind == fault.Unauthenticated && r.Method == http.MethodGet && !actor.IsPerson() {
+		http.Redirect(w, r, "/login?next="+queryEscape(r.URL.RequestURI()), http.StatusSeeOther)
+		return
+	}
+	code := status(f.Kind)
+	v := templates.ErrorView{Status: code, Message: f.Safe, RequestID: id}
+	if rerr := d.render(w, r, code, templates.Error(d.frame(r, actor, "Error"), v)); rerr != nil {
+		d.cfg.Log.Error("render error page", "error", rerr)
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		w.WriteHeader(code)
+		w.Write([]byte(templates.ErrorFallback(code, f.Safe, id)))
+	}
+}
+
+// moment formats a time for people, with the machine's form beside it.
+func moment(t time.Time) templates.Time {
+	if t.IsZero() {
+		return templates.Time{}
+	}
+	t = t.UTC()
+	text := t.Format("2 Jan 2006, 15:04")
+	if now := clock.Now(); t.Year() == now.Year() {
+		text = t.Format("2 Jan, 15:04")
+		if t.YearDay() == now.YearDay() {
+			text = t.Format("15:04")
+		}
+	}
+	return templates.Time{Text: text, ISO: stamp(t)}
+}

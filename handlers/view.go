@@ -1,0 +1,122 @@
+package handlers
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"agentsite/internal/hub"
+	"agentsite/internal/ident"
+	"agentsite/templates"
+)
+
+// kindText is how pages speak of a kind of agent.
+type kindText struct {
+	label string // in lists
+	help  string // on the profile
+	// Of the form: its name there, when to choose it, what an address looks
+	// like.
+	choice, when, example string
+}
+
+func textOf(k hub.Kind) kindText {
+	switch k {
+	case hub.Builtin:
+		return kindText{label: "built in", help: "Part of this portal; it runs here."}
+	case hub.A2A:
+		return kindText{"A2A", "An A2A agent, reached at its owner's own address.",
+			"A2A agent", "It already speaks A2A at an address that can be reached from here.", "https://agent.example.org"}
+	case hub.OpenAI:
+		return kindText{"model", "A model or assistant behind the OpenAI chat API, at its owner's own address.",
+			"Model or assistant", "Anything that speaks the OpenAI chat API: Ollama, vLLM, llama.cpp, a hosted model.", "http://127.0.0.1:11434/v1"}
+	}
+	return kindText{label: string(k), choice: string(k)}
+}
+
+func provenance(a hub.Agent) templates.Provenance {
+	return templates.Provenance{Portal: a.Portal, Verified: a.Portal == "", Live: string(a.Liveness.State), LiveReason: a.Liveness.Reason}
+}
+
+// fullHandle is a name as the world knows it: name@portal.
+func (d *Door) fullHandle(name string) string {
+	if strings.Contains(name, "@") || d.cfg.Host == "" {
+		return name
+	}
+	return name + "@" + d.cfg.Host
+}
+
+func (d *Door) card(a hub.Agent, matched ...string) templates.AgentCard {
+	return templates.AgentCard{Ref: a.Handle(), Title: a.Title, Handle: d.fullHandle(a.Handle()), Description: d.markup.Line(a.Description),
+		Kind: textOf(a.Kind).label, Provenance: provenance(a), Tags: a.Tags(), Examples: examples(a, 2), Matched: strings.Join(matched, ", ")}
+}
+
+// examples are the first prompts an agent's skills suggest, at most n.
+func examples(a hub.Agent, n int) []string {
+	var out []string
+	for i := 0; len(out) < n; i++ { // the first of every skill, then the second
+		more := false
+		for _, s := range a.Skills {
+			if i < len(s.Examples) && len(out) < n {
+				out, more = append(out, s.Examples[i]), true
+			}
+		}
+		if !more {
+			break
+		}
+	}
+	return out
+}
+
+// guide is the portal's own agent that knows the others; ok is false where
+// there is none.
+func (d *Door) guide(ctx context.Context, actor ident.Actor) (a hub.Agent, ok bool) {
+	a, err := d.hub.Get(ctx, actor, "guide")
+	return a, err == nil && a.Kind == hub.Builtin && a.Status.State != hub.Withdrawn
+}
+
+// textGoesTo says where the text for an agent ends up.
+func textGoesTo(a hub.Agent) string {
+	switch {
+	case a.Local():
+		return "What you write stays on this portal."
+	case a.OwnerName != "":
+		return fmt.Sprintf("What you write goes to %s, which %s runs. This portal keeps the conversation.", a.Host(), a.OwnerName)
+	}
+	return fmt.Sprintf("What you write goes to %s, run by its owner. This portal keeps the conversation.", a.Host())
+}
+
+func latency(t time.Duration) string {
+	switch {
+	case t <= 0:
+		return ""
+	case t < time.Second:
+		return fmt.Sprintf("%d ms", max(1, t.Milliseconds()))
+	}
+	return fmt.Sprintf("%.1f s", t.Seconds())
+}
+
+// uses are ways to reach an agent from a program; each works as it stands
+// once the token is filled in.
+func (d *Door) uses(a hub.Agent) []templates.Use {
+	name, base := a.Handle(), d.cfg.URL
+	send := `curl -s ` + base + `/api/v1/conversations%s \
+  -H "Authorization: Bearer $TOKEN" -H "Content-Type: application/json" \
+  -d '%s'`
+	return []templates.Use{
+		{Label: "From a terminal", Code: "agentsite chat --portal " + base + " " + name},
+		{Label: "From a program", Hint: "Make a token on your account page. The answer comes as events, until you stop reading.",
+			Code: "TOKEN=ags_…\nID=$(" + fmt.Sprintf(send, "", `{"members":["`+name+`"]}`) + " | jq -r .id)\n" +
+				fmt.Sprintf(send, "/$ID/messages", `{"client_id":"1","text":"Hello"}`) + "\n" +
+				"curl -sN " + base + `/api/v1/conversations/$ID/live -H "Authorization: Bearer $TOKEN" -H "Accept: text/event-stream"`},
+	}
+}
+
+// whole formats a count with separators.
+func whole(n int64) string {
+	s := fmt.Sprint(n)
+	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}

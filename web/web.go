@@ -1,0 +1,220 @@
+// Package web is the portal's front: the router with its middleware in order,
+// checks of host and origin, time limits and size limits of the server, and a
+// stop that drains. It knows routes and handlers, nothing of what they do.
+package web
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+	"github.com/go-chi/chi/v5/middleware"
+
+	"agentsite/handlers"
+	"agentsite/static"
+)
+
+// Config is how the portal is reached.
+type Config struct {
+	// Host is the host (and port, if not the default) of the portal's URL.
+	Host string
+	// Loopback is true when the portal's URL is a loopback address: then every
+	// loopback name is served too.
+	Loopback bool
+	// Secure is true when the portal's URL is https.
+	Secure bool
+	// TrustedProxies are whose forwarding headers are believed.
+	TrustedProxies []netip.Prefix
+	// Ready says whether the portal can do its work, for /readyz.
+	Ready func(context.Context) error
+	Log   *slog.Logger
+}
+
+// Limits of the server.
+const (
+	readHeaderTimeout = 5 * time.Second
+	readTimeout       = 60 * time.Second
+	// writeTimeout is for an answer; streams set their own deadlines.
+	writeTimeout   = 60 * time.Second
+	idleTimeout    = 120 * time.Second
+	maxHeaderBytes = 32 << 10
+	// drain is how long a stop waits for requests under way.
+	drain = 10 * time.Second
+)
+
+// Router returns the portal's handler.
+func Router(door *handlers.Door, cfg Config) http.Handler {
+	r := chi.NewRouter()
+	r.Use(middleware.RequestID, middleware.GetHead)
+	if len(cfg.TrustedProxies) > 0 {
+		prefixes := make([]string, len(cfg.TrustedProxies))
+		for i, p := range cfg.TrustedProxies {
+			prefixes[i] = p.String()
+		}
+		r.Use(middleware.ClientIPFromXFF(prefixes...))
+	} else {
+		r.Use(middleware.ClientIPFromRemoteAddr)
+	}
+	r.Use(recoverer(cfg.Log), cfg.headers, cfg.onlyOurHost)
+	r.Get("/healthz", func(w http.ResponseWriter, r *http.Request) { plain(w, http.StatusOK, "ok") })
+	r.Get("/readyz", func(w http.ResponseWriter, r *http.Request) {
+		if err := cfg.Ready(r.Context()); err != nil {
+			plain(w, http.StatusServiceUnavailable, err.Error())
+			return
+		}
+		plain(w, http.StatusOK, "ready")
+	})
+	r.Mount("/static/", static.Handler())
+	// Everything below may act: unsafe requests of other sites are refused.
+	r.Group(func(r chi.Router) {
+		r.Use(http.NewCrossOriginProtection().Handler)
+		r.Route("/api/v1", door.API)
+		door.Pages(r)
+	})
+	return r
+}
+
+func plain(w http.ResponseWriter, code int, text string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(code)
+	fmt.Fprintln(w, text)
+}
+
+// headers sets what every answer carries.
+func (cfg Config) headers(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Referrer-Policy", "same-origin")
+		h.Set("X-Frame-Options", "DENY")
+		h.Set("Cross-Origin-Opener-Policy", "same-origin")
+		h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
+		h.Set("X-Request-Id", middleware.GetReqID(r.Context()))
+		if cfg.Secure {
+			h.Set("Strict-Transport-Security", "max-age=31536000")
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// onlyOurHost refuses requests for other names than the portal's, so that a
+// foreign name that resolves to this machine (DNS rebinding) reaches nothing.
+func (cfg Config) onlyOurHost(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !cfg.ours(r.Host) {
+			plain(w, http.StatusMisdirectedRequest, "This portal is "+cfg.Host+"; it answers for no other name. Operators set it with --url.")
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func (cfg Config) ours(host string) bool {
+	host = strings.ToLower(host)
+	if host == strings.ToLower(cfg.Host) {
+		return true
+	}
+	name := host
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		name = h
+	}
+	name = strings.Trim(name, "[]")
+	if cfg.Loopback {
+		if name == "localhost" || strings.HasSuffix(name, ".localhost") {
+			return true
+		}
+		ip, err := netip.ParseAddr(name)
+		return err == nil && ip.IsLoopback()
+	}
+	// The default port may be written out.
+	own, ownPort, err := net.SplitHostPort(cfg.Host)
+	if err != nil {
+		own, ownPort = cfg.Host, ""
+	}
+	_, port, err := net.SplitHostPort(host)
+	def := "80"
+	if cfg.Secure {
+		def = "443"
+	}
+	return err == nil && ownPort == "" && port == def && name == strings.ToLower(strings.Trim(own, "[]"))
+}
+
+// recoverer turns a panic of a handler into an error of that request.
+func recoverer(log *slog.Logger) func(http.Handler) http.Handler {
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			defer func() {
+				p := recover()
+				if p == nil {
+					return
+				}
+				if p == http.ErrAbortHandler {
+					panic(p)
+				}
+				log.Error("handler panicked", "method", r.Method, "path", r.URL.Path, "request_id", middleware.GetReqID(r.Context()), "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+				if r.Header.Get("Upgrade") == "" {
+					plain(w, http.StatusInternalServerError, "Something went wrong. Request "+middleware.GetReqID(r.Context()))
+				}
+			}()
+			next.ServeHTTP(w, r)
+		})
+	}
+}
+
+// Serve answers on the listener until ctx ends, then lets requests under way
+// finish within the drain time and returns. Long-lived streams are ended at
+// once: their readers resume elsewhere or later. It closes the listener.
+func Serve(ctx context.Context, l net.Listener, h http.Handler, logger *slog.Logger) error {
+	base, endStreams := context.WithCancel(context.Background())
+	defer endStreams()
+	srv := &http.Server{
+		Handler:           h,
+		ReadHeaderTimeout: readHeaderTimeout,
+		ReadTimeout:       readTimeout,
+		WriteTimeout:      writeTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeaderBytes,
+		BaseContext:       func(net.Listener) context.Context { return base },
+		ErrorLog:          log.New(logWriter{logger}, "", 0),
+	}
+	done := make(chan error, 1)
+	var wg sync.WaitGroup
+	wg.Go(func() { done <- srv.Serve(l) })
+	defer wg.Wait()
+	select {
+	case err := <-done:
+		return fmt.Errorf("serve: %w", err)
+	case <-ctx.Done():
+	}
+	stop, cancel := context.WithTimeout(context.Background(), drain)
+	defer cancel()
+	// Short requests get a moment before the streams are ended.
+	time.AfterFunc(200*time.Millisecond, endStreams)
+	if err := srv.Shutdown(stop); err != nil {
+		srv.Close()
+		if !errors.Is(err, context.DeadlineExceeded) {
+			return fmt.Errorf("stop: %w", err)
+		}
+		logger.Warn("requests cut off at stop, because they took longer than the drain time", "drain", drain)
+	}
+	return nil
+}
+
+// logWriter sends what net/http says of connections to the log.
+type logWriter struct{ log *slog.Logger }
+
+func (w logWriter) Write(b []byte) (int, error) {
+	w.log.Debug("http server", "message", strings.TrimSpace(string(b)))
+	return len(b), nil
+}
