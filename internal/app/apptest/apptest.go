@@ -1,0 +1,394 @@
+// Package apptest runs a real portal inside a test: on a free loopback port,
+// on a folder of its own, spoken to over HTTP by clients that are a guest, a
+// person, an operator or the bearer of a token. Every client comes from a
+// loopback address of its own, so that limits by address are each their own.
+// A 500 or a panic anywhere fails the test. It knows nothing of what the
+// portal should answer.
+package apptest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"agentsite/internal/app"
+)
+
+// Portal is a portal that runs until the test ends.
+type Portal struct {
+	*app.Portal
+	// Base is where it listens; Host the name it answers for.
+	Base, Host string
+	Dir        string
+	// Setup is the operator's one-time secret, "" when there is none.
+	Setup string
+
+	cfg app.Config
+	t   testing.TB
+	log *Log
+	ctl app.Control
+}
+
+// Log is text that several goroutines write.
+type Log struct {
+	mu  sync.Mutex // guards buf
+	buf bytes.Buffer
+}
+
+// Write implements io.Writer.
+func (l *Log) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.Write(b)
+}
+
+// String is what was written so far.
+func (l *Log) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.String()
+}
+
+// line waits for a line that holds prefix, and signals when it came.
+type line struct {
+	Log
+	prefix string
+	once   sync.Once
+	seen   chan struct{}
+}
+
+// Write implements io.Writer.
+func (l *line) Write(b []byte) (int, error) {
+	n, err := l.Log.Write(b)
+	if strings.Contains(l.String(), l.prefix) {
+		l.once.Do(func() { close(l.seen) })
+	}
+	return n, err
+}
+
+// Password is that of every account made here.
+const Password = "correct horse battery"
+
+// Start runs a portal until t ends. edit changes its settings.
+func Start(t testing.TB, edit ...func(*app.Config)) *Portal {
+	t.Helper()
+	cfg := app.Defaults()
+	cfg.Listen, cfg.Data, cfg.LogLevel = "127.0.0.1:0", t.TempDir(), "debug"
+	for _, e := range edit {
+		e(&cfg)
+	}
+	p := &Portal{Dir: cfg.Data, cfg: cfg, t: t, log: new(Log)}
+	var err error
+	ctx, cancel := context.WithCancel(context.Background())
+	if p.Portal, err = app.Open(ctx, cfg, p.log); err != nil {
+		cancel()
+		t.Fatal(err)
+	}
+	p.Base = "http://" + p.Addr().String()
+	if u, err := url.Parse(p.URL()); err == nil {
+		p.Host = u.Host
+	}
+	out := &line{prefix: "ready ", seen: make(chan struct{})}
+	said := new(Log)
+	done := make(chan error, 1)
+	go func() { done <- p.Run(ctx, out, said) }()
+	select {
+	case <-out.seen:
+	case err := <-done:
+		cancel()
+		t.Fatalf("the portal ended at its start: %v\n%s", err, p.Log())
+	case <-time.After(20 * time.Second):
+		cancel()
+		t.Fatalf("the portal is not ready\n%s", p.Log())
+	}
+	if _, secret, ok := strings.Cut(said.String(), "setup="); ok {
+		p.Setup = strings.TrimSpace(secret)
+	}
+	if p.ctl, err = app.OpenControl(ctx, cfg, false, p.log); err != nil {
+		cancel()
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		p.ctl.Close()
+		cancel()
+		select {
+		case err := <-done:
+			if err != nil {
+				t.Errorf("the portal ended with: %v", err)
+			}
+		case <-time.After(20 * time.Second):
+			t.Error("the portal does not stop")
+		}
+		for _, l := range strings.Split(p.Log(), "\n") {
+			if strings.Contains(l, "panic") || strings.Contains(l, "level=ERROR") {
+				t.Errorf("log: %.600s", l)
+			}
+		}
+	})
+	return p
+}
+
+// Log is the portal's log so far.
+func (p *Portal) Log() string { return p.log.String() }
+
+// Control is the operator's command line, through the running portal.
+func (p *Portal) Control() app.Control { return p.ctl }
+
+// OpenControl reaches the portal as another process would.
+func (p *Portal) OpenControl(t testing.TB) app.Control {
+	t.Helper()
+	c, err := app.OpenControl(t.Context(), p.cfg, false, p.log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// Client speaks to a portal as somebody.
+type Client struct {
+	Name  string
+	Token string
+	HTTP  *http.Client
+	Addr  string // the address it comes from
+
+	p *Portal
+	t testing.TB
+}
+
+var addresses atomic.Uint32
+
+// Guest is a visitor without a session, with an empty cookie jar.
+func (p *Portal) Guest(t testing.TB) *Client {
+	n := addresses.Add(1)
+	addr := net.IPv4(127, byte(10+n>>16), byte(n>>8), byte(n))
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &net.Dialer{LocalAddr: &net.TCPAddr{IP: addr}}
+	tr := &http.Transport{DialContext: d.DialContext, MaxIdleConnsPerHost: 4, DisableCompression: true}
+	p.t.Cleanup(tr.CloseIdleConnections)
+	return &Client{p: p, t: t, Addr: addr.String(), HTTP: &http.Client{Jar: jar, Transport: tr,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
+}
+
+// Visitor is a guest with a session, who has a conversation.
+func (p *Portal) Visitor(t testing.TB) *Client {
+	t.Helper()
+	c := p.Guest(t)
+	c.Must(http.MethodPost, "/api/v1/conversations", map[string]any{"members": []string{}}, http.StatusCreated)
+	return c
+}
+
+// User is a person with a new account who has logged in.
+func (p *Portal) User(t testing.TB, name string) *Client { return p.person(t, name, false) }
+
+// Operator is User for somebody who runs the portal.
+func (p *Portal) Operator(t testing.TB, name string) *Client { return p.person(t, name, true) }
+
+func (p *Portal) person(t testing.TB, name string, operator bool) *Client {
+	t.Helper()
+	if err := p.ctl.AddUser(context.Background(), name, Password, operator); err != nil {
+		t.Fatalf("add %s: %v", name, err)
+	}
+	return p.LogIn(t, name)
+}
+
+// LogIn gives an account made by User another session.
+func (p *Portal) LogIn(t testing.TB, name string) *Client {
+	t.Helper()
+	c := p.Guest(t)
+	c.Name = name
+	c.Must(http.MethodPost, "/login", url.Values{"name": {name}, "password": {Password}}, http.StatusSeeOther)
+	return c
+}
+
+// With is the client for another test, with the same session.
+func (c *Client) With(t testing.TB) *Client {
+	d := *c
+	d.t = t
+	return &d
+}
+
+// Bearer is a client without a session that presents token.
+func (p *Portal) Bearer(t testing.TB, token string) *Client {
+	c := p.Guest(t)
+	c.Token = token
+	return c
+}
+
+// NewToken makes a token of the person and returns its bearer.
+func (c *Client) NewToken(scopes ...string) *Client {
+	c.t.Helper()
+	if scopes == nil {
+		scopes = []string{}
+	}
+	var out struct{ Token string }
+	c.Get(http.MethodPost, "/api/v1/tokens", map[string]any{"label": "test", "scopes": scopes}, http.StatusCreated, &out)
+	return c.p.Bearer(c.t, out.Token)
+}
+
+// Answer is what the portal said.
+type Answer struct {
+	Status int
+	Header http.Header
+	Body   string
+}
+
+// Fields are the fields an error of the API names.
+func (a Answer) Fields() map[string]string {
+	var e struct {
+		Error struct{ Fields map[string]string }
+	}
+	json.Unmarshal([]byte(a.Body), &e)
+	return e.Error.Fields
+}
+
+// Kind is the kind of an error of the API.
+func (a Answer) Kind() string {
+	var e struct{ Error struct{ Kind string } }
+	json.Unmarshal([]byte(a.Body), &e)
+	return e.Error.Kind
+}
+
+// Request builds a request: body is nil, url.Values for a form, a string, a
+// reader, or what becomes JSON.
+func (c *Client) Request(ctx context.Context, method, path string, body any) *http.Request {
+	var rd io.Reader
+	kind := ""
+	switch b := body.(type) {
+	case nil:
+	case url.Values:
+		rd, kind = strings.NewReader(b.Encode()), "application/x-www-form-urlencoded"
+	case string:
+		rd, kind = strings.NewReader(b), "application/json"
+	case io.Reader:
+		rd, kind = b, "application/json"
+	default:
+		j, err := json.Marshal(b)
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		rd, kind = bytes.NewReader(j), "application/json"
+	}
+	req, err := http.NewRequestWithContext(ctx, method, c.p.Base+path, rd)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	req.Host = c.p.Host
+	if kind != "" {
+		req.Header.Set("Content-Type", kind)
+	}
+	if c.Token != "" {
+		req.Header.Set("Authorization", "Bearer "+c.Token)
+	}
+	return req
+}
+
+// requestTime bounds one exchange that is no stream.
+const requestTime = 30 * time.Second
+
+// Do makes one exchange; edit changes the request before.
+func (c *Client) Do(method, path string, body any, edit ...func(*http.Request)) Answer {
+	c.t.Helper()
+	a, err := c.Try(method, path, body, edit...)
+	if err != nil {
+		c.t.Fatalf("%s %s: %v", method, path, err)
+	}
+	return a
+}
+
+// Try is Do that returns what went wrong on the way.
+func (c *Client) Try(method, path string, body any, edit ...func(*http.Request)) (Answer, error) {
+	c.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), requestTime)
+	defer cancel()
+	req := c.Request(ctx, method, path, body)
+	for _, e := range edit {
+		e(req)
+	}
+	resp, err := c.HTTP.Do(req)
+	if err != nil {
+		return Answer{}, err
+	}
+	defer resp.Body.Close()
+	a := Answer{Status: resp.StatusCode, Header: resp.Header}
+	if resp.Header.Get("Content-Type") == "text/event-stream; charset=utf-8" {
+		return a, nil // its end is not waited for
+	}
+	b, err := io.ReadAll(io.LimitReader(resp.Body, 64<<20))
+	a.Body = string(b)
+	if a.Status == http.StatusInternalServerError {
+		c.t.Errorf("%s %s: 500 %.300s", method, path, a.Body)
+	}
+	return a, err
+}
+
+// Must is Do that demands a status.
+func (c *Client) Must(method, path string, body any, want int, edit ...func(*http.Request)) Answer {
+	c.t.Helper()
+	a := c.Do(method, path, body, edit...)
+	if a.Status != want {
+		c.t.Fatalf("%s %s as %q: %d, want %d: %.400s", method, path, c.Name, a.Status, want, a.Body)
+	}
+	return a
+}
+
+// Get is Must that reads the answer's JSON into out.
+func (c *Client) Get(method, path string, body any, want int, out any) {
+	c.t.Helper()
+	a := c.Must(method, path, body, want)
+	if err := json.Unmarshal([]byte(a.Body), out); err != nil {
+		c.t.Fatalf("%s %s: %v in %.300s", method, path, err, a.Body)
+	}
+}
+
+var names atomic.Uint32
+
+// Fresh is a name nobody has.
+func Fresh(prefix string) string { return fmt.Sprintf("%s-%d", prefix, names.Add(1)) }
+
+// Agent registers an agent of kind openai at base and returns its name.
+func (c *Client) Agent(visibility, base string) string {
+	c.t.Helper()
+	name := Fresh("agent")
+	c.Must(http.MethodPost, "/api/v1/agents", map[string]any{"name": name, "description": "An agent of a test.", "kind": "openai",
+		"endpoint": base, "visibility": visibility, "config": map[string]string{"model": "echo-1"}}, http.StatusCreated)
+	return name
+}
+
+// Conversation opens one with members and returns its id.
+func (c *Client) Conversation(members ...string) string {
+	c.t.Helper()
+	if members == nil {
+		members = []string{}
+	}
+	var out struct{ ID string }
+	c.Get(http.MethodPost, "/api/v1/conversations", map[string]any{"members": members}, http.StatusCreated, &out)
+	return out.ID
+}
+
+// Said is what the portal answers to a message.
+type Said struct {
+	ID    string
+	Seq   int64
+	Tasks []struct{ ID, State string }
+}
+
+// Say posts text to a conversation.
+func (c *Client) Say(conversation, text string) (s Said) {
+	c.t.Helper()
+	c.Get(http.MethodPost, "/api/v1/conversations/"+conversation+"/messages", map[string]any{"client_id": Fresh("m"), "text": text}, http.StatusCreated, &s)
+	return s
+}

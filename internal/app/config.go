@@ -1,0 +1,173 @@
+// Package app builds a portal from a Config and runs it: the only place that
+// knows every part and wires them. The command line, the demo and tests use
+// it; it holds no logic of its own.
+package app
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/netip"
+	"net/url"
+	"strings"
+
+	"agentsite/internal/account"
+)
+
+// Config is everything an operator decides. Zero values are the defaults
+// named in the manual (docs/start.md).
+type Config struct {
+	Listen         string
+	Data           string
+	URL            string
+	Name           string
+	Accounts       string
+	Guests         string
+	AllowCIDR      string
+	TrustedProxies string
+	SMTP           string
+	MailFrom       string
+	Log            string
+	LogLevel       string
+}
+
+// Defaults returns the settings of a portal nobody configured.
+func Defaults() Config {
+	return Config{Listen: "127.0.0.1:8080", Data: "./data", Guests: "on", Log: "text", LogLevel: "info"}
+}
+
+// settings is a Config that was checked and parsed.
+type settings struct {
+	Config
+	// url is nil when neither given nor remembered: then it follows from the
+	// listening address.
+	url     *url.URL
+	policy  account.Policy // empty: by the URL
+	guests  bool
+	allow   []netip.Prefix
+	proxies []netip.Prefix
+	level   slog.Level
+}
+
+// Validate checks every setting and says what is wrong with the first that is.
+func (c Config) Validate() error {
+	_, err := c.parse()
+	return err
+}
+
+func (c Config) parse() (settings, error) {
+	s := settings{Config: c}
+	host, _, err := net.SplitHostPort(c.Listen)
+	if err != nil {
+		return s, fmt.Errorf("--listen %q: give an address and port, for example 127.0.0.1:8080", c.Listen)
+	}
+	if c.URL != "" {
+		if s.url, err = parseURL(c.URL); err != nil {
+			return s, fmt.Errorf("--url %q: %w", c.URL, err)
+		}
+	} else if !loopbackHost(host) {
+		return s, fmt.Errorf("--listen %s is reached from other machines, so the portal must know its own address: give --url, for example --url https://agents.example.org", c.Listen)
+	}
+	if c.Data == "" {
+		return s, fmt.Errorf("--data: name a folder")
+	}
+	switch c.Accounts {
+	case "", "open", "invite", "closed":
+		s.policy = account.Policy(c.Accounts)
+	default:
+		return s, fmt.Errorf("--accounts %q: use open, invite or closed", c.Accounts)
+	}
+	switch c.Guests {
+	case "on", "":
+		s.guests = true
+	case "off":
+	default:
+		return s, fmt.Errorf("--guests %q: use on or off", c.Guests)
+	}
+	if s.allow, err = parsePrefixes("--allow-cidr", c.AllowCIDR); err != nil {
+		return s, err
+	}
+	if s.proxies, err = parsePrefixes("--trusted-proxies", c.TrustedProxies); err != nil {
+		return s, err
+	}
+	if c.SMTP != "" {
+		if _, err := parseMail(c.SMTP, c.MailFrom); err != nil {
+			return s, err
+		}
+	}
+	if c.Log != "text" && c.Log != "json" && c.Log != "" {
+		return s, fmt.Errorf("--log %q: use text or json", c.Log)
+	}
+	if c.LogLevel != "" {
+		if err := s.level.UnmarshalText([]byte(c.LogLevel)); err != nil {
+			return s, fmt.Errorf("--log-level %q: use debug, info, warn or error", c.LogLevel)
+		}
+	}
+	return s, nil
+}
+
+func parseURL(s string) (*url.URL, error) {
+	u, err := url.Parse(strings.TrimRight(s, "/"))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("is not an address")
+	case u.Scheme != "http" && u.Scheme != "https", u.Host == "":
+		return nil, fmt.Errorf("write it like https://agents.example.org")
+	case u.Path != "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil:
+		return nil, fmt.Errorf("a portal has an address of its own, without path, query or user")
+	}
+	u.Host = strings.ToLower(u.Host)
+	if p := u.Port(); p == "80" && u.Scheme == "http" || p == "443" && u.Scheme == "https" {
+		u.Host = strings.TrimSuffix(u.Host, ":"+p)
+	}
+	return u, nil
+}
+
+// loopbackHost reports whether a host name or address means this machine only.
+func loopbackHost(host string) bool {
+	host = strings.Trim(host, "[]")
+	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
+		return true
+	}
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.IsLoopback()
+}
+
+func parsePrefixes(name, list string) ([]netip.Prefix, error) {
+	var out []netip.Prefix
+	for _, s := range strings.Split(list, ",") {
+		if s = strings.TrimSpace(s); s == "" {
+			continue
+		}
+		p, err := netip.ParsePrefix(s)
+		if err != nil {
+			ip, aerr := netip.ParseAddr(s)
+			if aerr != nil {
+				return nil, fmt.Errorf("%s %q: write address ranges like 10.0.0.0/8, separated by commas", name, s)
+			}
+			p = netip.PrefixFrom(ip, ip.BitLen())
+		}
+		out = append(out, p.Masked())
+	}
+	return out, nil
+}
+
+// logger returns the portal's log on w.
+func (s settings) logger(w io.Writer) *slog.Logger {
+	opts := &slog.HandlerOptions{Level: s.level}
+	if s.Log == "json" {
+		return slog.New(slog.NewJSONHandler(w, opts))
+	}
+	return slog.New(slog.NewTextHandler(w, opts))
+}
+
+// redacted lists the settings for the log, secrets left out.
+func (s settings) redacted() []any {
+	smtp := ""
+	if s.SMTP != "" {
+		smtp = "set"
+	}
+	return []any{"listen", s.Listen, "data", s.Data, "url", s.URL, "accounts", s.Accounts, "guests", s.Guests,
+		"allow_cidr", s.AllowCIDR, "trusted_proxies", s.TrustedProxies, "smtp", smtp}
+}

@@ -1,0 +1,218 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"agentsite/internal/account"
+	"agentsite/internal/fault"
+	"agentsite/internal/ident"
+	"agentsite/store"
+)
+
+// Control is what the command line may do to a portal's data, whether the
+// portal runs or not. Whoever can read the data folder holds this right.
+type Control interface {
+	AddUser(ctx context.Context, name, password string, operator bool) error
+	Users(ctx context.Context) ([]User, error)
+	SetUserDisabled(ctx context.Context, name string, disabled bool) error
+	ResetLink(ctx context.Context, name string) (string, error)
+	AddToken(ctx context.Context, user, label string, scopes []string, life time.Duration) (string, error)
+	// Backup writes a verified copy of everything to w; when it fails, what w
+	// got is useless.
+	Backup(ctx context.Context, w io.Writer, passphrase string) error
+	Verify(ctx context.Context) (store.Report, error)
+	Close() error
+}
+
+// User is an account as `user list` shows it.
+type User struct {
+	Name     string    `json:"name"`
+	Operator bool      `json:"operator"`
+	Disabled bool      `json:"disabled"`
+	Created  time.Time `json:"created"`
+}
+
+// OpenControl reaches the portal that runs on the data folder, or opens the
+// folder itself when none does. create allows a folder that holds no portal
+// yet. The caller closes it.
+func OpenControl(ctx context.Context, cfg Config, create bool, stderr io.Writer) (Control, error) {
+	if c, ok := dialControl(ctx, cfg.Data); ok {
+		return c, nil
+	}
+	if !create && !dataExists(cfg.Data) {
+		return nil, errNoPortal(cfg.Data)
+	}
+	set, err := cfg.parse()
+	if err != nil {
+		return nil, err
+	}
+	set.level = 8 // only errors: a command says itself what it did
+	release, err := lockData(cfg.Data)
+	if errors.Is(err, ErrInUse) {
+		// It is starting or stopping: its socket comes or its lock goes.
+		if release, err = waitForData(ctx, cfg.Data); errors.Is(err, errReachable) {
+			if c, ok := dialControl(ctx, cfg.Data); ok {
+				return c, nil
+			}
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	log := set.logger(stderr)
+	if _, err := openKeys(cfg.Data); err != nil {
+		release()
+		return nil, err
+	}
+	db, err := store.Open(ctx, cfg.Data, log)
+	if err != nil {
+		release()
+		return nil, err
+	}
+	url := cfg.URL
+	if url == "" {
+		url = "http://" + cfg.Listen
+	}
+	return &localControl{
+		accounts: account.New(db, account.Config{Policy: account.Closed, URL: url, Log: log}),
+		db:       db,
+		closing:  func() error { defer release(); return db.Close() },
+	}, nil
+}
+
+func errNoPortal(dir string) error {
+	return errors.New("there is no portal in " + dir + "; name its folder with --data, or start one with `agentsite serve`")
+}
+
+var errReachable = errors.New("the portal answers now")
+
+// waitForData waits a few seconds for a portal that is just starting or
+// stopping.
+func waitForData(ctx context.Context, dir string) (func(), error) {
+	deadline := time.NewTimer(5 * time.Second)
+	defer deadline.Stop()
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-deadline.C:
+			return lockData(dir)
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		if _, err := os.Stat(filepath.Join(dir, controlSocket)); err == nil {
+			if c, ok := dialControl(ctx, dir); ok {
+				c.Close()
+				return nil, errReachable
+			}
+		}
+		if release, err := lockData(dir); err == nil || !errors.Is(err, ErrInUse) {
+			return release, err
+		}
+	}
+}
+
+// localControl acts on an open database, as the system.
+type localControl struct {
+	accounts *account.Service
+	db       *store.DB
+	closing  func() error
+}
+
+var system = ident.Actor{Kind: ident.System}
+
+func (c *localControl) AddUser(ctx context.Context, name, password string, operator bool) error {
+	_, err := c.accounts.Add(ctx, system, account.SignUp{Name: name, Password: password}, operator)
+	return err
+}
+
+func (c *localControl) Users(ctx context.Context) ([]User, error) {
+	out := []User{}
+	after := ""
+	for {
+		page, err := c.accounts.List(ctx, system, after)
+		if err != nil || len(page) == 0 {
+			return out, err
+		}
+		for _, a := range page {
+			out = append(out, User{a.Name, a.Operator, a.Disabled(), a.CreatedAt})
+		}
+		after = page[len(page)-1].Name
+	}
+}
+
+func (c *localControl) SetUserDisabled(ctx context.Context, name string, disabled bool) error {
+	if disabled {
+		return c.accounts.Disable(ctx, system, name)
+	}
+	return c.accounts.Enable(ctx, system, name)
+}
+
+func (c *localControl) ResetLink(ctx context.Context, name string) (string, error) {
+	return c.accounts.ResetLink(ctx, system, name)
+}
+
+func (c *localControl) AddToken(ctx context.Context, user, label string, scopes []string, life time.Duration) (string, error) {
+	in := account.NewToken{Label: label, Life: life}
+	for _, s := range scopes {
+		in.Scopes = append(in.Scopes, ident.Scope(s))
+	}
+	return c.accounts.CreateTokenFor(ctx, system, user, in)
+}
+
+func (c *localControl) Backup(ctx context.Context, w io.Writer, passphrase string) error {
+	_, err := c.db.Backup(ctx, w, store.BackupOptions{Passphrase: passphrase, App: Version()})
+	return err
+}
+
+func (c *localControl) Verify(ctx context.Context) (store.Report, error) { return c.db.Verify(ctx) }
+
+func (c *localControl) Close() error {
+	if c.closing == nil {
+		return nil
+	}
+	return c.closing()
+}
+
+// RestoreBackup puts a backup into an empty data folder.
+func RestoreBackup(ctx context.Context, r io.Reader, dir, passphrase string) (store.Report, error) {
+	return store.Restore(ctx, r, dir, passphrase)
+}
+
+// VerifyBackup checks a backup without restoring it.
+func VerifyBackup(ctx context.Context, r io.Reader, passphrase string) (store.Report, error) {
+	return store.VerifyBackup(ctx, r, passphrase)
+}
+
+// VerifyData checks the data folder: through the portal that runs on it, or
+// read-only when none does.
+func VerifyData(ctx context.Context, dir string) (store.Report, error) {
+	if c, ok := dialControl(ctx, dir); ok {
+		defer c.Close()
+		return c.Verify(ctx)
+	}
+	if !dataExists(dir) {
+		return store.Report{}, errNoPortal(dir)
+	}
+	release, err := lockData(dir)
+	if err != nil {
+		return store.Report{}, err
+	}
+	defer release()
+	return store.Verify(ctx, dir)
+}
+
+// SchemaVersion is the newest schema this binary knows.
+func SchemaVersion() int64 { return store.SchemaVersion() }
+
+// asFault keeps the sentence of an error that crossed the control socket.
+func asFault(kind, message string) error { return fault.New(fault.Kind(kind), "%s", message) }
+
+// Report is what a check of data or of a backup found.
+type Report = store.Report

@@ -1,0 +1,255 @@
+package app
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"agentsite/internal/fault"
+	"agentsite/store"
+)
+
+// controlSocket is the running portal's socket in the data folder. Only its
+// user may open it.
+const controlSocket = "control.sock"
+
+// maxSocketPath is what a unix socket's address can hold; a longer path is
+// reached through the folder's descriptor.
+const maxSocketPath = 100
+
+func socketPath(dir string) (path string, done func(), err error) {
+	path = filepath.Join(dir, controlSocket)
+	if len(path) <= maxSocketPath {
+		return path, func() {}, nil
+	}
+	f, err := os.Open(dir)
+	if err != nil {
+		return "", nil, err
+	}
+	return fmt.Sprintf("/proc/self/fd/%d/%s", f.Fd(), controlSocket), func() { f.Close() }, nil
+}
+
+// controlRequest is one call over the socket; its fields are those of the
+// operation.
+type controlRequest struct {
+	Name       string        `json:"name,omitempty"`
+	Password   string        `json:"password,omitempty"`
+	Operator   bool          `json:"operator,omitempty"`
+	Disabled   bool          `json:"disabled,omitempty"`
+	Label      string        `json:"label,omitempty"`
+	Scopes     []string      `json:"scopes,omitempty"`
+	Life       time.Duration `json:"life,omitempty"`
+	Passphrase string        `json:"passphrase,omitempty"`
+}
+
+type controlAnswer struct {
+	Kind   string          `json:"kind,omitempty"`
+	Error  string          `json:"error,omitempty"`
+	Result json.RawMessage `json:"result,omitempty"`
+}
+
+type controlServer struct {
+	listener net.Listener
+	srv      *http.Server
+	path     string
+}
+
+// listenControl opens the socket; a stale one of a killed portal is replaced,
+// because this process holds the lock.
+func (p *Portal) listenControl() (*controlServer, error) {
+	path, done, err := socketPath(p.set.Data)
+	if err != nil {
+		return nil, fmt.Errorf("open control socket: %w", err)
+	}
+	defer done()
+	os.Remove(path)
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		return nil, fmt.Errorf("open control socket: %w", err)
+	}
+	// The folder is private already; this holds also where it is not.
+	if err := os.Chmod(path, 0o600); err != nil {
+		l.Close()
+		return nil, fmt.Errorf("protect control socket: %w", err)
+	}
+	l.(*net.UnixListener).SetUnlinkOnClose(false)
+	local := &localControl{accounts: p.accounts, db: p.db}
+	mux := http.NewServeMux()
+	op := func(name string, f func(context.Context, controlRequest) (any, error)) {
+		mux.HandleFunc("POST /"+name, func(w http.ResponseWriter, r *http.Request) {
+			var in controlRequest
+			if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<20)).Decode(&in); err != nil {
+				http.Error(w, err.Error(), http.StatusBadRequest)
+				return
+			}
+			var out controlAnswer
+			result, err := f(r.Context(), in)
+			if err == nil {
+				out.Result, err = json.Marshal(result)
+			}
+			if err != nil {
+				f := fault.As(err)
+				out.Kind, out.Error = string(f.Kind), f.Safe
+				if f.Kind == fault.Internal {
+					out.Error = err.Error() // whoever asks here owns the machine
+				}
+			}
+			json.NewEncoder(w).Encode(out)
+		})
+	}
+	op("user.add", func(ctx context.Context, in controlRequest) (any, error) {
+		return nil, local.AddUser(ctx, in.Name, in.Password, in.Operator)
+	})
+	op("user.list", func(ctx context.Context, in controlRequest) (any, error) { return local.Users(ctx) })
+	op("user.disable", func(ctx context.Context, in controlRequest) (any, error) {
+		return nil, local.SetUserDisabled(ctx, in.Name, in.Disabled)
+	})
+	op("user.reset", func(ctx context.Context, in controlRequest) (any, error) { return local.ResetLink(ctx, in.Name) })
+	op("token.add", func(ctx context.Context, in controlRequest) (any, error) {
+		return local.AddToken(ctx, in.Name, in.Label, in.Scopes, in.Life)
+	})
+	op("verify", func(ctx context.Context, in controlRequest) (any, error) { return local.Verify(ctx) })
+	mux.HandleFunc("POST /backup", func(w http.ResponseWriter, r *http.Request) {
+		var in controlRequest
+		if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<20)).Decode(&in); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		if err := local.Backup(r.Context(), w, in.Passphrase); err != nil {
+			p.log.Error("backup", "error", err)
+			panic(http.ErrAbortHandler) // the reader sees the stream break
+		}
+	})
+	return &controlServer{listener: l, srv: &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}, path: filepath.Join(p.set.Data, controlSocket)}, nil
+}
+
+func (s *controlServer) run(ctx context.Context) error {
+	stop := context.AfterFunc(ctx, func() { s.srv.Close() })
+	defer stop()
+	if err := s.srv.Serve(s.listener); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("control socket: %w", err)
+	}
+	return nil
+}
+
+func (s *controlServer) close() {
+	s.srv.Close()
+	os.Remove(s.path)
+}
+
+// remoteControl reaches the running portal over its socket.
+type remoteControl struct {
+	client *http.Client
+	done   func()
+}
+
+// dialControl returns the control of a portal that runs on the folder.
+func dialControl(ctx context.Context, dir string) (*remoteControl, bool) {
+	path, done, err := socketPath(dir)
+	if err != nil {
+		return nil, false
+	}
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, "unix", path)
+	if err != nil {
+		done()
+		return nil, false
+	}
+	conn.Close()
+	return &remoteControl{done: done, client: &http.Client{Transport: &http.Transport{
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return d.DialContext(ctx, "unix", path) },
+	}}}, true
+}
+
+func (c *remoteControl) post(ctx context.Context, op string, in controlRequest) (*http.Response, error) {
+	b, err := json.Marshal(in)
+	if err != nil {
+		return nil, err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://portal/"+op, bytes.NewReader(b))
+	if err != nil {
+		return nil, err
+	}
+	resp, err := c.client.Do(req)
+	if err != nil {
+		return nil, fmt.Errorf("ask the running portal: %w", err)
+	}
+	if resp.StatusCode != http.StatusOK {
+		resp.Body.Close()
+		return nil, fmt.Errorf("the running portal does not know %q; is it another version?", op)
+	}
+	return resp, nil
+}
+
+func (c *remoteControl) call(ctx context.Context, op string, in controlRequest, out any) error {
+	resp, err := c.post(ctx, op, in)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	var a controlAnswer
+	if err := json.NewDecoder(io.LimitReader(resp.Body, 64<<20)).Decode(&a); err != nil {
+		return fmt.Errorf("ask the running portal: %w", err)
+	}
+	if a.Error != "" {
+		return asFault(a.Kind, a.Error)
+	}
+	if out == nil {
+		return nil
+	}
+	return json.Unmarshal(a.Result, out)
+}
+
+func (c *remoteControl) AddUser(ctx context.Context, name, password string, operator bool) error {
+	return c.call(ctx, "user.add", controlRequest{Name: name, Password: password, Operator: operator}, nil)
+}
+
+func (c *remoteControl) Users(ctx context.Context) (out []User, err error) {
+	err = c.call(ctx, "user.list", controlRequest{}, &out)
+	return out, err
+}
+
+func (c *remoteControl) SetUserDisabled(ctx context.Context, name string, disabled bool) error {
+	return c.call(ctx, "user.disable", controlRequest{Name: name, Disabled: disabled}, nil)
+}
+
+func (c *remoteControl) ResetLink(ctx context.Context, name string) (link string, err error) {
+	err = c.call(ctx, "user.reset", controlRequest{Name: name}, &link)
+	return link, err
+}
+
+func (c *remoteControl) AddToken(ctx context.Context, user, label string, scopes []string, life time.Duration) (secret string, err error) {
+	err = c.call(ctx, "token.add", controlRequest{Name: user, Label: label, Scopes: scopes, Life: life}, &secret)
+	return secret, err
+}
+
+func (c *remoteControl) Backup(ctx context.Context, w io.Writer, passphrase string) error {
+	resp, err := c.post(ctx, "backup", controlRequest{Passphrase: passphrase})
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if _, err := io.Copy(w, resp.Body); err != nil {
+		return fmt.Errorf("the running portal could not make the backup; its log says why: %w", err)
+	}
+	return nil
+}
+
+func (c *remoteControl) Verify(ctx context.Context) (r store.Report, err error) {
+	err = c.call(ctx, "verify", controlRequest{}, &r)
+	return r, err
+}
+
+func (c *remoteControl) Close() error {
+	c.client.CloseIdleConnections()
+	c.done()
+	return nil
+}

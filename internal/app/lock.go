@@ -1,0 +1,32 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// ErrInUse says that another process owns the data folder.
+var ErrInUse = errors.New("another agentsite runs on this data folder")
+
+// lockData makes this process the owner of the data folder until release is
+// called; the folder is created private if it is missing.
+func lockData(dir string) (release func(), err error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("create the data folder: %w", err)
+	}
+	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("open the data folder: %w", err)
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		f.Close()
+		if errors.Is(err, syscall.EWOULDBLOCK) {
+			return nil, fmt.Errorf("%w (%s); stop it first, or choose another folder with --data", ErrInUse, dir)
+		}
+		return nil, fmt.Errorf("lock the data folder: %w", err)
+	}
+	return func() { f.Close() }, nil
+}

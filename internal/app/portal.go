@@ -1,0 +1,370 @@
+package app
+
+import (
+	"context"
+	"crypto/ed25519"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/netip"
+	"net/url"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"agentsite/agentruntime"
+	"agentsite/agentruntime/builtin"
+	"agentsite/agentruntime/remote"
+	"agentsite/docs"
+	"agentsite/handlers"
+	"agentsite/internal/account"
+	"agentsite/internal/chat"
+	"agentsite/internal/clock"
+	"agentsite/internal/egress"
+	"agentsite/internal/fault"
+	"agentsite/internal/hub"
+	"agentsite/internal/ident"
+	"agentsite/internal/index"
+	"agentsite/internal/task"
+	"agentsite/store"
+	"agentsite/web"
+)
+
+// Portal is a built portal that listens but does not serve yet. Run serves it;
+// whoever built it must call Run or Close.
+type Portal struct {
+	set      settings
+	url      *url.URL
+	log      *slog.Logger
+	db       *store.DB
+	accounts *account.Service
+	hub      *hub.Service
+	tasks    *task.Service
+	worker   *agentruntime.Worker
+	a2a      *remote.A2A
+	egress   *egress.Client
+	door     *handlers.Door
+	listener net.Listener
+	control  *controlServer
+	loaded   chan struct{}
+	release  func()
+}
+
+// URL is the portal's address, without a trailing slash.
+func (p *Portal) URL() string { return p.url.String() }
+
+// Open builds a portal: it takes the data folder, opens and upgrades the
+// database, wires the services and listens. Its log goes to stderr.
+func Open(ctx context.Context, cfg Config, stderr io.Writer) (p *Portal, err error) {
+	set, err := cfg.parse()
+	if err != nil {
+		return nil, err
+	}
+	p = &Portal{set: set, log: set.logger(stderr), loaded: make(chan struct{})}
+	defer func() {
+		if err != nil {
+			p.Close()
+			p = nil
+		}
+	}()
+	if p.release, err = lockData(cfg.Data); err != nil {
+		return p, err
+	}
+	keys, err := openKeys(cfg.Data)
+	if err != nil {
+		return p, err
+	}
+	if p.db, err = store.Open(ctx, cfg.Data, p.log); err != nil {
+		return p, err
+	}
+	if p.listener, err = net.Listen("tcp", cfg.Listen); err != nil {
+		return p, fmt.Errorf("listen on %s: %w; choose another address with --listen (port 0 picks a free one)", cfg.Listen, err)
+	}
+	public := keys.Portal.Public().(ed25519.PublicKey)
+	if err := p.address(ctx, public); err != nil {
+		return p, err
+	}
+	return p, p.wire(ctx, keys, public)
+}
+
+// address settles the portal's URL: given, else remembered, else the
+// listening address.
+func (p *Portal) address(ctx context.Context, public ed25519.PublicKey) error {
+	given := ""
+	if p.set.url != nil {
+		given = p.set.url.String()
+	}
+	remembered, err := p.db.ClaimPortal(ctx, public, given)
+	if err != nil {
+		return err
+	}
+	p.url = p.set.url
+	if p.url == nil && remembered != "" {
+		if p.url, err = parseURL(remembered); err != nil {
+			return fmt.Errorf("the remembered address %q: %w", remembered, err)
+		}
+	}
+	if p.url == nil {
+		host, _, _ := net.SplitHostPort(p.set.Listen)
+		_, port, _ := net.SplitHostPort(p.listener.Addr().String())
+		p.url, err = parseURL("http://" + net.JoinHostPort(host, port))
+	}
+	return err
+}
+
+// loopback ranges may be called by a portal that is itself on loopback.
+var loopbackRanges = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
+
+// wire builds the services in the order of their needs: queue, prober and
+// index before the services, the worker and the doors after.
+func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.PublicKey) error {
+	loopback := loopbackHost(p.url.Hostname())
+	allow := p.set.allow
+	policy := p.set.policy
+	if loopback {
+		allow = append(allow, loopbackRanges...)
+	}
+	if policy == "" {
+		policy = account.Invite
+		if loopback {
+			policy = account.Open
+		}
+	}
+	p.egress = egress.New(egress.Config{AllowCIDR: allow, UserAgent: "agentsite/" + Version()})
+	rt := p.egress.RoundTripper()
+	host := p.url.Host
+	name := p.set.Name
+	if name == "" {
+		name = host
+	}
+
+	acfg := account.Config{Policy: policy, Guests: p.set.guests, URL: p.url.String(), Log: p.log}
+	if p.set.SMTP != "" {
+		m, err := parseMail(p.set.SMTP, p.set.MailFrom)
+		if err != nil {
+			return err
+		}
+		acfg.Mailer = m
+	}
+	p.accounts = account.New(p.db, acfg)
+	queue := agentruntime.NewQueue()
+	p.hub = hub.New(p.db, index.New(), remote.NewProber(rt), remote.NewReader(rt), keys, hub.Config{
+		Portal: host, Kinds: []hub.Kind{hub.A2A, hub.OpenAI}, Log: p.log,
+		CheckURL: func(s string) error {
+			if _, err := p.egress.CheckURL(s); err != nil {
+				return errors.New(egress.Reason(err))
+			}
+			return nil
+		},
+	})
+	chats := chat.New(p.db, directory{p.hub, p.db}, queue, chat.Config{Portal: host, Log: p.log})
+	p.tasks = task.NewService(p.db, queue, chats)
+	p.a2a = remote.NewA2A(rt, remote.Config{Log: p.log})
+	patient := p.egress.Patient(modelFirstByte)
+	p.worker = agentruntime.New(queue, p.db, chats, p.hub, map[hub.Kind]task.Agent{
+		hub.A2A:    p.a2a,
+		hub.OpenAI: remote.NewOpenAI(patient, remote.Config{Log: p.log}),
+		hub.Builtin: builtin.New(builtin.Config{
+			Search: func(ctx context.Context, q hub.Query) (hub.Page, error) { return p.hub.Search(ctx, ident.Actor{}, q) },
+			Manual: manual(), PortalURL: p.url.String(), Now: clock.Now,
+		}),
+	}, p.log)
+	for _, d := range builtin.Drafts() {
+		if err := p.hub.EnsureBuiltin(ctx, d); err != nil {
+			return fmt.Errorf("register built-in agents: %w", err)
+		}
+	}
+	secure := p.url.Scheme == "https"
+	cookie := "agentsite-" + keys.ID()
+	if secure {
+		cookie = "__Host-" + cookie
+	}
+	p.door = handlers.New(p.accounts, p.hub, chats, p.tasks, p.db, handlers.Config{
+		Name: name, URL: p.url.String(), Host: host, Version: Version(), CookieName: cookie, Secure: secure,
+		PublicKey: base64.RawURLEncoding.EncodeToString(public), Started: clock.Now(), Log: p.log,
+	})
+	return nil
+}
+
+// modelFirstByte is how long a model may think before it says anything.
+const modelFirstByte = 5 * time.Minute
+
+// manual converts the manual for the guide.
+func manual() []builtin.Section {
+	var out []builtin.Section
+	for _, s := range docs.Sections() {
+		out = append(out, builtin.Section{Page: s.Page, PageTitle: s.PageTitle, Title: s.Title, Anchor: s.Anchor, Text: s.Text})
+	}
+	return out
+}
+
+// directory tells conversations of agents and people, with the asker's rights.
+type directory struct {
+	hub *hub.Service
+	db  *store.DB
+}
+
+// Agent implements chat.Directory.
+func (d directory) Agent(ctx context.Context, actor ident.Actor, handle string) (chat.AgentRef, error) {
+	a, err := d.hub.Callable(ctx, actor, handle)
+	if err != nil {
+		return chat.AgentRef{}, err
+	}
+	ref := chat.AgentRef{ID: a.ID, Handle: a.Handle(), Title: a.Title, Public: a.Visibility == hub.Public}
+	if !a.Local() {
+		ref.Remote = a.Host()
+	}
+	return ref, nil
+}
+
+// Person implements chat.Directory.
+func (d directory) Person(ctx context.Context, _ ident.Actor, name string) (chat.Member, error) {
+	h, _ := ident.ParseHandle(name, d.hub.Portal())
+	a, err := d.db.AccountByName(ctx, h.Name)
+	if err != nil || a.Disabled() || h.Portal != "" {
+		if err == nil || fault.Is(err, fault.NotFound) {
+			err = fault.New(fault.NotFound, "There is nobody called %q here.", name)
+		}
+		return chat.Member{}, err
+	}
+	return chat.Member{Kind: "person", ID: a.ID, Handle: a.Name, Role: "member"}, nil
+}
+
+// loadWait is how long a start waits for the search index before it answers
+// with what is there so far.
+const loadWait = 300 * time.Millisecond
+
+// Run serves until ctx ends or something fails for good, then stops in order:
+// requests under way are finished, running agents are told to stop (their
+// tasks go on at the next start), and the database is closed. It prints
+// "ready URL" on stdout once the portal accepts requests.
+func (p *Portal) Run(ctx context.Context, stdout, stderr io.Writer) error {
+	defer p.Close()
+	p.log.Info("starting", append([]any{"version", Version(), "portal", p.URL()}, p.set.redacted()...)...)
+	setup, err := p.accounts.Setup(ctx)
+	if err != nil {
+		return err
+	}
+	if p.control, err = p.listenControl(); err != nil {
+		return err
+	}
+	// The workers outlive the server, so that requests under way are served.
+	work, cancelWork := context.WithCancelCause(context.WithoutCancel(ctx))
+	stopWork := func() { cancelWork(task.ErrShutdown) }
+	defer stopWork()
+	workers, work := errgroup.WithContext(work)
+	workers.Go(func() error { return p.hub.Run(work) })
+	workers.Go(func() error { return p.worker.Run(work) })
+	workers.Go(func() error { p.endWork(work); return nil })
+	workers.Go(func() error {
+		defer close(p.loaded)
+		return p.hub.Load(work)
+	})
+	workers.Go(func() error { return p.control.run(work) })
+
+	serving, stopServing := context.WithCancel(ctx)
+	defer stopServing()
+	group, serving := errgroup.WithContext(serving)
+	group.Go(func() error {
+		return web.Serve(serving, p.listener, p.router(), p.log)
+	})
+	group.Go(func() error {
+		select {
+		case <-p.db.Fatal():
+			return fmt.Errorf("%w; start the portal again: what was confirmed is safe", p.db.Err())
+		case <-work.Done():
+			return context.Cause(work)
+		case <-serving.Done():
+			return nil
+		}
+	})
+	select {
+	case <-p.loaded:
+	case <-time.After(loadWait):
+	case <-serving.Done():
+	}
+	if setup != "" {
+		fmt.Fprintf(stderr, "This portal has no operator yet. Open this link once to become it:\n  %s/signup?setup=%s\n", p.URL(), setup)
+	}
+	fmt.Fprintf(stdout, "ready %s\n", p.URL())
+	err = group.Wait()
+	stopWork()
+	werr := workers.Wait()
+	if errors.Is(err, context.Canceled) {
+		err = nil
+	}
+	if errors.Is(werr, context.Canceled) {
+		werr = nil
+	}
+	p.log.Info("stopped")
+	return errors.Join(err, werr)
+}
+
+// endWork stops what disabled accounts asked for.
+func (p *Portal) endWork(ctx context.Context) {
+	for {
+		select {
+		case id := <-p.accounts.Ended():
+			a, err := p.db.AccountByID(ctx, id)
+			if err != nil {
+				p.log.Warn("look up an ended account", "account", id, "error", err)
+				continue
+			}
+			if a.Disabled() {
+				if _, err := p.tasks.StopCaller(ctx, id); err != nil {
+					p.log.Warn("stop the work of a disabled account", "account", id, "error", err)
+				}
+			}
+			if err := p.hub.OwnerChanged(ctx, id, a.Disabled()); err != nil {
+				p.log.Warn("update the agents of an account", "account", id, "error", err)
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// Close releases everything; it is safe to call after Run and twice.
+func (p *Portal) Close() {
+	if p.listener != nil {
+		p.listener.Close()
+	}
+	if p.control != nil {
+		p.control.close()
+	}
+	if p.a2a != nil {
+		p.a2a.Close()
+	}
+	if p.egress != nil {
+		p.egress.CloseIdle()
+	}
+	if p.db != nil {
+		if err := p.db.Close(); err != nil {
+			p.log.Error("close database", "error", err)
+		}
+	}
+	if p.release != nil {
+		p.release()
+		p.release = nil
+	}
+}
+
+// openKeys reads the portal's keys; a folder without a database gets new ones
+// first, so that a database never stands there without its keys.
+func openKeys(dir string) (*ident.Keys, error) {
+	if dataExists(dir) {
+		return ident.LoadKeys(dir)
+	}
+	return ident.CreateKeys(dir)
+}
+
+// dataExists reports whether a portal has ever run on the folder.
+func dataExists(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, store.FileName))
+	return err == nil
+}

@@ -1,0 +1,33 @@
+package app
+
+import (
+	"net"
+	"net/http"
+
+	"github.com/go-chi/chi/v5"
+
+	"agentsite/web"
+)
+
+// router is what the portal answers with.
+func (p *Portal) router() http.Handler {
+	return web.Router(p.door, web.Config{Host: p.url.Host, Loopback: loopbackHost(p.url.Hostname()), Secure: p.url.Scheme == "https",
+		TrustedProxies: p.set.proxies, Ready: p.db.Ping, Log: p.log})
+}
+
+// Route is one method on one pattern of the portal's address.
+type Route struct{ Method, Pattern string }
+
+// Routes lists every route there is, read from the router itself: the
+// authorization matrix has a row for each.
+func (p *Portal) Routes() ([]Route, error) {
+	var out []Route
+	err := chi.Walk(p.router().(chi.Routes), func(method, pattern string, _ http.Handler, _ ...func(http.Handler) http.Handler) error {
+		out = append(out, Route{method, pattern})
+		return nil
+	})
+	return out, err
+}
+
+// Addr is where the portal listens, whatever its URL says.
+func (p *Portal) Addr() net.Addr { return p.listener.Addr() }

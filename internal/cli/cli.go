@@ -1,0 +1,146 @@
+// Package cli is the command line: commands, flags and their environment
+// variables, exit status. It reads and prints; what a command does is done by
+// internal/app on a data folder, or by a portal over its API.
+package cli
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"agentsite/internal/app"
+	"agentsite/internal/fault"
+)
+
+// Exit status of every command.
+const (
+	exitDone   = 0
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+// env is what a command gets from its surroundings.
+type env struct {
+	getenv         func(string) string
+	stdin          io.Reader
+	stdout, stderr io.Writer
+}
+
+// errUsage marks what the user typed wrong; the command exits with status 2.
+type errUsage struct{ text string }
+
+func (e errUsage) Error() string { return e.text }
+
+func usagef(format string, args ...any) error { return errUsage{fmt.Sprintf(format, args...)} }
+
+// errSilent fails without another line: what went wrong was printed.
+var errSilent = errors.New("")
+
+// command is one entry of the table below.
+type command struct {
+	name  string // may have two words
+	args  string
+	about string
+	run   func(ctx context.Context, e env, fs *flags, args []string) error
+	flags func(*flags)
+}
+
+func commands() []command {
+	return []command{
+		{"serve", "", "run the portal (the default)", runServe, serveFlags},
+		{"user add", "NAME", "create an account; the password is read from stdin", runUserAdd, userAddFlags},
+		{"user list", "", "list accounts", runUserList, dataFlags},
+		{"user disable", "NAME", "end everything of an account", runUserDisable, dataFlags},
+		{"user enable", "NAME", "let a disabled account sign in again", runUserEnable, dataFlags},
+		{"user reset", "NAME", "print a link that sets a new password", runUserReset, resetFlags},
+		{"token add", "", "make an API token and print it once", runTokenAdd, tokenFlags},
+		{"search", "QUERY", "find agents on a portal", runSearch, searchFlags},
+		{"chat", "AGENT [MESSAGE]", "talk to an agent", runChat, portalFlags},
+		{"backup", "FILE", "copy everything, while the portal runs or not", runBackup, backupFlags},
+		{"restore", "FILE", "put a backup into an empty data folder", runRestore, backupFlags},
+		{"verify", "[FILE]", "check the data folder, or a backup", runVerify, backupFlags},
+		{"version", "", "print version, revision, schema and protocols", runVersion, func(*flags) {}},
+	}
+}
+
+// Run executes one command line and returns its exit status. It owns none of
+// the streams.
+func Run(ctx context.Context, args []string, getenv func(string) string, stdin io.Reader, stdout, stderr io.Writer) int {
+	e := env{getenv, stdin, stdout, stderr}
+	err := dispatch(ctx, e, args)
+	switch {
+	case err == nil, errors.Is(err, flag.ErrHelp):
+		return exitDone
+	case errors.Is(err, errSilent):
+		return exitFailed
+	}
+	if _, ok := errors.AsType[errUsage](err); ok {
+		fmt.Fprintf(stderr, "agentsite: %s\n", err)
+		return exitUsage
+	}
+	text := err.Error()
+	if f, ok := errors.AsType[*fault.Error](err); ok {
+		text = f.Safe
+	}
+	fmt.Fprintf(stderr, "agentsite: %s\n", strings.Join(strings.Fields(text), " "))
+	return exitFailed
+}
+
+func dispatch(ctx context.Context, e env, args []string) error {
+	if len(args) == 0 || strings.HasPrefix(args[0], "-") && !slices.Contains([]string{"-h", "-help", "--help"}, args[0]) {
+		args = append([]string{"serve"}, args...)
+	}
+	if slices.Contains([]string{"-h", "-help", "--help", "help"}, args[0]) {
+		usage(e.stdout)
+		return nil
+	}
+	for _, c := range commands() {
+		words := strings.Fields(c.name)
+		if len(args) < len(words) || !slices.Equal(args[:len(words)], words) {
+			continue
+		}
+		fs := newFlags(e, c)
+		c.flags(fs)
+		rest, err := fs.parse(args[len(words):])
+		if err != nil {
+			return err
+		}
+		return c.run(ctx, e, fs, rest)
+	}
+	return usagef("there is no command %q; `agentsite help` lists them", strings.Join(args[:min(len(args), 2)], " "))
+}
+
+func usage(w io.Writer) {
+	fmt.Fprintf(w, "agentsite %s — a portal where AI agents live, are found and talked to.\n\nUsage: agentsite [COMMAND] [FLAGS]\n\nCommands:\n", app.Release())
+	for _, c := range commands() {
+		fmt.Fprintf(w, "  %-30s %s\n", strings.TrimSpace(c.name+" "+c.args), c.about)
+	}
+	fmt.Fprint(w, "\n`agentsite COMMAND --help` lists the flags of a command. The manual is at /docs of a running portal.\n")
+}
+
+// need checks the number of arguments of a command.
+func need(c string, args []string, least, most int) error {
+	if len(args) < least || len(args) > most {
+		for _, k := range commands() {
+			if k.name == c {
+				return usagef("usage: agentsite %s %s", k.name, k.args)
+			}
+		}
+	}
+	return nil
+}
+
+// isTerminal reports whether a stream is a person's screen or keyboard.
+func isTerminal(v any) bool {
+	f, ok := v.(*os.File)
+	if !ok {
+		return false
+	}
+	st, err := f.Stat()
+	return err == nil && st.Mode()&os.ModeCharDevice != 0
+}

@@ -1,0 +1,212 @@
+package cli
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// client speaks the API of one portal. Without a token it is a guest, whose
+// session lives in the cookies.
+type client struct {
+	base  string
+	token string
+	http  *http.Client
+}
+
+func newClient(fs *flags) (*client, error) {
+	u, err := url.Parse(strings.TrimRight(fs.portal, "/"))
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return nil, usagef("--portal %q: write the portal's address, for example http://127.0.0.1:8080", fs.portal)
+	}
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		return nil, err
+	}
+	return &client{base: u.String(), token: fs.token, http: &http.Client{Jar: jar}}, nil
+}
+
+// apiError is the API's error object.
+type apiError struct {
+	Kind    string `json:"kind"`
+	Message string `json:"message"`
+}
+
+func (e apiError) Error() string { return e.Message }
+
+// maxAnswer bounds what one answer may hold.
+const maxAnswer = 16 << 20
+
+func (c *client) request(ctx context.Context, method, path string, body any) (*http.Response, error) {
+	var r io.Reader
+	if body != nil {
+		b, err := json.Marshal(body)
+		if err != nil {
+			return nil, err
+		}
+		r = bytes.NewReader(b)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, c.base+path, r)
+	if err != nil {
+		return nil, err
+	}
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	if c.token != "" {
+		req.Header.Set("Authorization", "Bearer "+c.token)
+	}
+	return c.do(req)
+}
+
+// do sends the request and turns an error answer into an error.
+func (c *client) do(req *http.Request) (*http.Response, error) {
+	resp, err := c.http.Do(req)
+	if err != nil {
+		if u, ok := errors.AsType[*url.Error](err); ok {
+			err = u.Err
+		}
+		return nil, fmt.Errorf("the portal %s does not answer: %w", c.base, err)
+	}
+	if resp.StatusCode < 300 {
+		return resp, nil
+	}
+	defer resp.Body.Close()
+	var e struct {
+		Error apiError `json:"error"`
+	}
+	if json.NewDecoder(io.LimitReader(resp.Body, maxAnswer)).Decode(&e) != nil || e.Error.Message == "" {
+		return nil, fmt.Errorf("%s answered %s; is it a portal?", c.base, resp.Status)
+	}
+	return nil, e.Error
+}
+
+// call sends a JSON request and reads the JSON answer into out.
+func (c *client) call(ctx context.Context, method, path string, body, out any) error {
+	resp, err := c.request(ctx, method, path, body)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if out == nil {
+		return nil
+	}
+	if err := json.NewDecoder(io.LimitReader(resp.Body, maxAnswer)).Decode(out); err != nil {
+		return fmt.Errorf("read the answer of %s: %w", c.base, err)
+	}
+	return nil
+}
+
+// update is one event of a conversation's live stream, as far as a terminal
+// shows it.
+type update struct {
+	Type   string `json:"type"`
+	Seq    int64  `json:"seq"`
+	Sender struct {
+		Kind   string `json:"kind"`
+		Handle string `json:"handle"`
+	} `json:"sender"`
+	Kind  string `json:"kind"`
+	Parts []struct {
+		Text string          `json:"text"`
+		URL  string          `json:"url"`
+		Data json.RawMessage `json:"data"`
+	} `json:"parts"`
+	TaskID string          `json:"task_id"`
+	Offset int             `json:"offset"`
+	Text   string          `json:"text"`
+	Task   json.RawMessage `json:"task"`
+}
+
+func (u update) plain() string {
+	var parts []string
+	for _, p := range u.Parts {
+		switch {
+		case p.Text != "":
+			parts = append(parts, p.Text)
+		case p.URL != "":
+			parts = append(parts, p.URL)
+		case len(p.Data) > 0:
+			parts = append(parts, string(p.Data))
+		}
+	}
+	return strings.Join(parts, "\n\n")
+}
+
+// follow calls each with the events of a conversation after seq, coming back
+// after breaks without gap or repetition, until each returns false.
+func (c *client) follow(ctx context.Context, id string, after int64, each func(update) bool) error {
+	wait := 200 * time.Millisecond
+	for tries := 0; ; tries++ {
+		done, progress, err := c.stream(ctx, id, &after, each)
+		switch {
+		case done:
+			return nil
+		case ctx.Err() != nil:
+			return ctx.Err()
+		}
+		if e, ok := errors.AsType[apiError](err); ok && e.Kind != "unavailable" && e.Kind != "rate_limited" {
+			return err
+		}
+		if progress {
+			wait, tries = 200*time.Millisecond, 0
+		}
+		if tries > 8 {
+			return fmt.Errorf("the portal %s went away: %w", c.base, err)
+		}
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		wait = min(wait*2, 5*time.Second)
+	}
+}
+
+func (c *client) stream(ctx context.Context, id string, after *int64, each func(update) bool) (done, progress bool, err error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("%s/api/v1/conversations/%s/live?after=%d", c.base, id, *after), nil)
+	if err != nil {
+		return false, false, err
+	}
+	req.Header.Set("Accept", "text/event-stream")
+	if c.token != "" {
+		req.Header.Set("Authorization", "Bearer "+c.token)
+	}
+	resp, err := c.do(req)
+	if err != nil {
+		return false, false, err
+	}
+	defer resp.Body.Close()
+	lines := bufio.NewScanner(resp.Body)
+	lines.Buffer(make([]byte, 64<<10), maxAnswer)
+	for lines.Scan() {
+		data, ok := strings.CutPrefix(lines.Text(), "data: ")
+		if !ok {
+			continue
+		}
+		var u update
+		if err := json.Unmarshal([]byte(data), &u); err != nil {
+			return false, progress, fmt.Errorf("read the stream: %w", err)
+		}
+		if u.Type == "message" {
+			if u.Seq <= *after {
+				continue
+			}
+			*after = u.Seq
+		}
+		progress = true
+		if !each(u) {
+			return true, true, nil
+		}
+	}
+	return false, progress, errors.Join(lines.Err(), io.ErrUnexpectedEOF)
+}

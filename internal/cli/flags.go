@@ -1,0 +1,182 @@
+package cli
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"agentsite/internal/app"
+)
+
+// flags is a command's flag set, whose defaults come from the environment,
+// and the values that several commands share.
+type flags struct {
+	*flag.FlagSet
+	e   env
+	cfg app.Config
+
+	portal, token string
+	user, label   string
+	scopes        list
+	expires       days
+	admin, stdin  bool
+	passphrase    string
+	limit         int
+	json          bool
+	bad           error // an environment variable that cannot be read
+}
+
+func newFlags(e env, c command) *flags {
+	fs := &flags{FlagSet: flag.NewFlagSet(c.name, flag.ContinueOnError), e: e, cfg: app.Defaults()}
+	fs.SetOutput(e.stderr)
+	fs.Usage = func() {
+		fmt.Fprintf(e.stdout, "Usage: agentsite %s\n\n%s\n", strings.TrimSpace(c.name+" [FLAGS] "+c.args), c.about)
+		fs.VisitAll(func(f *flag.Flag) {
+			def := ""
+			if f.DefValue != "" && f.DefValue != "false" {
+				def = " (default " + f.DefValue + ")"
+			}
+			name, text := flag.UnquoteUsage(f)
+			fmt.Fprintf(e.stdout, "  --%s %s\n      %s%s\n", f.Name, name, text, def)
+		})
+	}
+	return fs
+}
+
+// setting declares a text flag whose default may come from the environment.
+func (fs *flags) setting(p *string, name, variable, about string) {
+	if v := fs.e.getenv(variable); v != "" {
+		*p = v
+	}
+	fs.StringVar(p, name, *p, about+" ["+variable+"]")
+}
+
+// parse accepts flags before, between and after arguments; what follows -- is
+// arguments only.
+func (fs *flags) parse(args []string) ([]string, error) {
+	var rest []string
+	for {
+		fs.SetOutput(discard{})
+		err := fs.Parse(args)
+		if errors.Is(err, flag.ErrHelp) {
+			return nil, err
+		}
+		if err != nil {
+			return nil, usagef("%s; `agentsite %s --help` lists the flags", err, fs.Name())
+		}
+		left := fs.Args()
+		consumed := len(args) - len(left)
+		if consumed > 0 && args[consumed-1] == "--" {
+			return append(rest, left...), fs.bad
+		}
+		if len(left) == 0 {
+			return rest, fs.bad
+		}
+		rest = append(rest, left[0])
+		args = left[1:]
+	}
+}
+
+type discard struct{}
+
+func (discard) Write(b []byte) (int, error) { return len(b), nil }
+
+func dataFlags(fs *flags) {
+	fs.setting(&fs.cfg.Data, "data", "AGENTSITE_DATA", "the portal's data `DIR`")
+}
+
+func serveFlags(fs *flags) {
+	dataFlags(fs)
+	fs.setting(&fs.cfg.Listen, "listen", "AGENTSITE_LISTEN", "`ADDR` to listen on; port 0 picks a free one")
+	fs.setting(&fs.cfg.URL, "url", "AGENTSITE_URL", "`URL` under which others reach this portal; remembered; default http:// and the listening address")
+	fs.setting(&fs.cfg.Name, "name", "AGENTSITE_NAME", "what the portal is `CALLED` on its pages; default its host")
+	fs.setting(&fs.cfg.Accounts, "accounts", "AGENTSITE_ACCOUNTS", "who may sign up: `open|invite|closed`; default open on a loopback URL, else invite")
+	fs.setting(&fs.cfg.Guests, "guests", "AGENTSITE_GUESTS", "whether visitors may talk to public agents within limits: `on|off`")
+	fs.setting(&fs.cfg.AllowCIDR, "allow-cidr", "AGENTSITE_ALLOW_CIDR", "private address `RANGES` that outgoing calls may reach, separated by commas")
+	fs.setting(&fs.cfg.TrustedProxies, "trusted-proxies", "AGENTSITE_TRUSTED_PROXIES", "address `RANGES` of proxies whose forwarding headers are believed")
+	fs.setting(&fs.cfg.SMTP, "smtp", "AGENTSITE_SMTP", "mail `SERVER` for password resets, as smtp://user:password@host:587")
+	fs.setting(&fs.cfg.MailFrom, "mail-from", "AGENTSITE_MAIL_FROM", "`ADDRESS` that mails come from")
+	fs.setting(&fs.cfg.Log, "log", "AGENTSITE_LOG", "form of the log on stderr: `text|json`")
+	fs.setting(&fs.cfg.LogLevel, "log-level", "AGENTSITE_LOG_LEVEL", "least `LEVEL` that is logged: debug, info, warn, error")
+}
+
+func userAddFlags(fs *flags) {
+	dataFlags(fs)
+	fs.BoolVar(&fs.admin, "admin", false, "make it an operator's account")
+	fs.BoolVar(&fs.stdin, "password-stdin", false, "read the password from stdin, one line")
+}
+
+func resetFlags(fs *flags) {
+	dataFlags(fs)
+	fs.setting(&fs.cfg.URL, "url", "AGENTSITE_URL", "the portal's `URL`, for the link, when it does not run")
+}
+
+func tokenFlags(fs *flags) {
+	dataFlags(fs)
+	fs.StringVar(&fs.user, "user", "", "`NAME` of the account the token acts for")
+	fs.StringVar(&fs.label, "label", "made on the command line", "a `NOTE` to know the token by")
+	fs.Var(&fs.scopes, "scope", "narrow the token to a `SCOPE`; may be repeated; without it the token may do all its user may")
+	fs.expires = 90
+	fs.Var(&fs.expires, "expires", "how long the token is good, for example 90d; at most 366d; `TIME`")
+}
+
+func portalFlags(fs *flags) {
+	fs.portal = "http://127.0.0.1:8080"
+	fs.setting(&fs.portal, "portal", "AGENTSITE_PORTAL", "`URL` of the portal to talk to")
+	fs.setting(&fs.token, "token", "AGENTSITE_TOKEN", "API `TOKEN`; without one you are a guest")
+	if f := fs.Lookup("token"); f.DefValue != "" {
+		f.DefValue = "set"
+	}
+}
+
+func searchFlags(fs *flags) {
+	portalFlags(fs)
+	fs.IntVar(&fs.limit, "limit", 10, "most `N` results")
+	fs.BoolVar(&fs.json, "json", false, "print the API's answer as it is")
+}
+
+func backupFlags(fs *flags) {
+	dataFlags(fs)
+	fs.setting(&fs.passphrase, "passphrase-file", "AGENTSITE_PASSPHRASE_FILE", "`FILE` whose first line encrypts and opens the backup")
+}
+
+// list is a flag that may be given several times, or once with commas.
+type list []string
+
+func (l *list) String() string { return strings.Join(*l, ",") }
+
+func (l *list) Set(s string) error {
+	for _, v := range strings.Split(s, ",") {
+		if v = strings.TrimSpace(v); v != "" {
+			*l = append(*l, v)
+		}
+	}
+	return nil
+}
+
+// days is a time in days, as in 90d; hours and smaller units work too.
+type days float64
+
+func (d *days) String() string { return strconv.FormatFloat(float64(*d), 'f', -1, 64) + "d" }
+
+func (d *days) Set(s string) error {
+	if n, ok := strings.CutSuffix(s, "d"); ok {
+		v, err := strconv.ParseFloat(n, 64)
+		if err != nil || v <= 0 || v > 366 {
+			return fmt.Errorf("write a time like 90d, at most 366d")
+		}
+		*d = days(v)
+		return nil
+	}
+	v, err := time.ParseDuration(s)
+	if err != nil || v <= 0 || v > 366*24*time.Hour {
+		return fmt.Errorf("write a time like 90d or 12h, at most 366d")
+	}
+	*d = days(v.Hours() / 24)
+	return nil
+}
+
+func (d days) duration() time.Duration { return time.Duration(float64(d) * 24 * float64(time.Hour)) }

@@ -1,0 +1,276 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"text/tabwriter"
+
+	"agentsite/internal/app"
+)
+
+// runServe runs the portal until it is told to stop. The first SIGINT or
+// SIGTERM drains; the second ends the process.
+func runServe(ctx context.Context, e env, fs *flags, args []string) error {
+	if err := need("serve", args, 0, 0); err != nil {
+		return err
+	}
+	if err := fs.cfg.Validate(); err != nil {
+		return usagef("%s", err)
+	}
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	// After the first signal the default is back: the second one exits.
+	context.AfterFunc(ctx, stop)
+	p, err := app.Open(ctx, fs.cfg, e.stderr)
+	if err != nil {
+		return err
+	}
+	return p.Run(ctx, e.stdout, e.stderr)
+}
+
+// withControl runs f on the portal's data, running or not.
+func withControl(ctx context.Context, e env, fs *flags, create bool, f func(app.Control) error) error {
+	c, err := app.OpenControl(ctx, fs.cfg, create, e.stderr)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f(c), c.Close())
+}
+
+func runUserAdd(ctx context.Context, e env, fs *flags, args []string) error {
+	if err := need("user add", args, 1, 1); err != nil {
+		return err
+	}
+	if !fs.stdin && isTerminal(e.stdin) {
+		return usagef("give the password on stdin, one line, with --password-stdin")
+	}
+	password, err := line(e.stdin)
+	if err != nil {
+		return fmt.Errorf("read the password from stdin: %w", err)
+	}
+	return withControl(ctx, e, fs, true, func(c app.Control) error {
+		if err := c.AddUser(ctx, args[0], password, fs.admin); err != nil {
+			return err
+		}
+		fmt.Fprintf(e.stdout, "added %s\n", strings.ToLower(args[0]))
+		return nil
+	})
+}
+
+// line reads the first line of a stream.
+func line(r io.Reader) (string, error) {
+	s, err := bufio.NewReader(io.LimitReader(r, 4096)).ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return "", err
+	}
+	return strings.TrimRight(s, "\r\n"), nil
+}
+
+func runUserList(ctx context.Context, e env, fs *flags, args []string) error {
+	if err := need("user list", args, 0, 0); err != nil {
+		return err
+	}
+	return withControl(ctx, e, fs, false, func(c app.Control) error {
+		users, err := c.Users(ctx)
+		if err != nil {
+			return err
+		}
+		w := tabwriter.NewWriter(e.stdout, 0, 0, 2, ' ', 0)
+		fmt.Fprintln(w, "NAME\tROLE\tSTATE\tCREATED")
+		for _, u := range users {
+			role, state := "person", "active"
+			if u.Operator {
+				role = "operator"
+			}
+			if u.Disabled {
+				state = "disabled"
+			}
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", u.Name, role, state, u.Created.Format("2006-01-02"))
+		}
+		return w.Flush()
+	})
+}
+
+func runUserDisable(ctx context.Context, e env, fs *flags, args []string) error {
+	return setDisabled(ctx, e, fs, "user disable", args, true)
+}
+
+func runUserEnable(ctx context.Context, e env, fs *flags, args []string) error {
+	return setDisabled(ctx, e, fs, "user enable", args, false)
+}
+
+func setDisabled(ctx context.Context, e env, fs *flags, name string, args []string, disabled bool) error {
+	if err := need(name, args, 1, 1); err != nil {
+		return err
+	}
+	return withControl(ctx, e, fs, false, func(c app.Control) error {
+		if err := c.SetUserDisabled(ctx, args[0], disabled); err != nil {
+			return err
+		}
+		state := "enabled"
+		if disabled {
+			state = "disabled"
+		}
+		fmt.Fprintf(e.stdout, "%s %s\n", state, args[0])
+		return nil
+	})
+}
+
+func runUserReset(ctx context.Context, e env, fs *flags, args []string) error {
+	if err := need("user reset", args, 1, 1); err != nil {
+		return err
+	}
+	return withControl(ctx, e, fs, false, func(c app.Control) error {
+		link, err := c.ResetLink(ctx, args[0])
+		if err != nil {
+			return err
+		}
+		fmt.Fprintln(e.stdout, link)
+		return nil
+	})
+}
+
+func runTokenAdd(ctx context.Context, e env, fs *flags, args []string) error {
+	// `--scope a b` means both.
+	fs.scopes = append(fs.scopes, args...)
+	if fs.user == "" {
+		return usagef("name the account with --user NAME")
+	}
+	return withControl(ctx, e, fs, false, func(c app.Control) error {
+		token, err := c.AddToken(ctx, fs.user, fs.label, fs.scopes, fs.expires.duration())
+		if err != nil {
+			return err
+		}
+		fmt.Fprintln(e.stdout, token)
+		return nil
+	})
+}
+
+// passphraseOf reads the passphrase, if a file was named.
+func passphraseOf(fs *flags) (string, error) {
+	if fs.passphrase == "" {
+		return "", nil
+	}
+	f, err := os.Open(fs.passphrase)
+	if err != nil {
+		return "", fmt.Errorf("read the passphrase: %w", err)
+	}
+	defer f.Close()
+	s, err := line(f)
+	if err == nil && s == "" {
+		err = errors.New("its first line is empty")
+	}
+	if err != nil {
+		return "", fmt.Errorf("read the passphrase from %s: %w", fs.passphrase, err)
+	}
+	return s, nil
+}
+
+// runBackup writes to a file beside the target first: a backup that did not
+// finish never looks like one.
+func runBackup(ctx context.Context, e env, fs *flags, args []string) error {
+	if err := need("backup", args, 1, 1); err != nil {
+		return err
+	}
+	passphrase, err := passphraseOf(fs)
+	if err != nil {
+		return err
+	}
+	return withControl(ctx, e, fs, false, func(c app.Control) error {
+		f, err := os.CreateTemp(filepath.Dir(args[0]), ".agentsite-backup-*") // mode 0600
+		if err != nil {
+			return fmt.Errorf("create the backup: %w", err)
+		}
+		defer os.Remove(f.Name())
+		if err := errors.Join(c.Backup(ctx, f, passphrase), f.Sync(), f.Close()); err != nil {
+			return err
+		}
+		if err := os.Rename(f.Name(), args[0]); err != nil {
+			return fmt.Errorf("keep the backup: %w", err)
+		}
+		st, err := os.Stat(args[0])
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(e.stdout, "backup %s, %d bytes, verified; it holds the portal's keys, so keep it secret\n", args[0], st.Size())
+		return nil
+	})
+}
+
+func runRestore(ctx context.Context, e env, fs *flags, args []string) error {
+	if err := need("restore", args, 1, 1); err != nil {
+		return err
+	}
+	passphrase, err := passphraseOf(fs)
+	if err != nil {
+		return err
+	}
+	f, err := os.Open(args[0])
+	if err != nil {
+		return fmt.Errorf("open the backup: %w", err)
+	}
+	defer f.Close()
+	r, err := app.RestoreBackup(ctx, f, fs.cfg.Data, passphrase)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(e.stdout, "restored into %s: %d accounts, %d agents, %d conversations, %d messages\n", fs.cfg.Data, r.Accounts, r.Agents, r.Conversations, r.Messages)
+	return nil
+}
+
+func runVerify(ctx context.Context, e env, fs *flags, args []string) error {
+	if err := need("verify", args, 0, 1); err != nil {
+		return err
+	}
+	var what string
+	r, err := func() (r app.Report, err error) {
+		if len(args) == 0 {
+			what = fs.cfg.Data
+			return app.VerifyData(ctx, fs.cfg.Data)
+		}
+		what = args[0]
+		passphrase, err := passphraseOf(fs)
+		if err != nil {
+			return r, err
+		}
+		f, err := os.Open(args[0])
+		if err != nil {
+			return r, fmt.Errorf("open the backup: %w", err)
+		}
+		defer f.Close()
+		return app.VerifyBackup(ctx, f, passphrase)
+	}()
+	if len(r.Faults) > 0 {
+		for _, f := range r.Faults {
+			fmt.Fprintf(e.stderr, "fault: %s\n", f)
+		}
+		return fmt.Errorf("%s is damaged: %d faults; restore a backup with `agentsite restore FILE`", what, len(r.Faults))
+	}
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(e.stdout, "%s is whole: %d accounts, %d agents, %d conversations, %d messages, %d tasks\n", what, r.Accounts, r.Agents, r.Conversations, r.Messages, r.Tasks)
+	return nil
+}
+
+func runVersion(_ context.Context, e env, _ *flags, args []string) error {
+	if err := need("version", args, 0, 0); err != nil {
+		return err
+	}
+	revision := app.Revision()
+	if revision == "" {
+		revision = "unknown"
+	}
+	fmt.Fprintf(e.stdout, "agentsite %s\nrevision %s\nschema %d\nprotocols API v1, A2A 1.0 and 0.3 (client), OpenAI chat completions (client)\n%s %s/%s\n",
+		app.Release(), revision, app.SchemaVersion(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	return nil
+}

@@ -1,0 +1,208 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"agentsite/internal/ident"
+)
+
+func runSearch(ctx context.Context, e env, fs *flags, args []string) error {
+	if len(args) == 0 {
+		return need("search", args, 1, 1)
+	}
+	c, err := newClient(fs)
+	if err != nil {
+		return err
+	}
+	v := url.Values{"q": {strings.Join(args, " ")}, "limit": {strconv.Itoa(fs.limit)}}
+	if fs.json {
+		resp, err := c.request(ctx, http.MethodGet, "/api/v1/search?"+v.Encode(), nil)
+		if err != nil {
+			return err
+		}
+		defer resp.Body.Close()
+		_, err = io.Copy(e.stdout, io.LimitReader(resp.Body, maxAnswer))
+		return err
+	}
+	var page struct {
+		Results []struct {
+			Agent struct {
+				Handle      string `json:"handle"`
+				Title       string `json:"title"`
+				Description string `json:"description"`
+				Kind        string `json:"kind"`
+			} `json:"agent"`
+			Matched  []string `json:"matched"`
+			Liveness struct {
+				State string `json:"state"`
+			} `json:"liveness"`
+		} `json:"results"`
+		Total       int      `json:"total"`
+		Suggestions []string `json:"suggestions"`
+	}
+	if err := c.call(ctx, http.MethodGet, "/api/v1/search?"+v.Encode(), nil, &page); err != nil {
+		return err
+	}
+	for _, r := range page.Results {
+		about, _, _ := strings.Cut(r.Agent.Description, "\n")
+		fmt.Fprintf(e.stdout, "%s  %s  [%s, %s]\n    %s\n", visible(r.Agent.Handle), visible(r.Agent.Title), visible(r.Agent.Kind), visible(r.Liveness.State), visible(about))
+	}
+	if len(page.Results) == 0 {
+		fmt.Fprintln(e.stdout, "nothing found")
+		if len(page.Suggestions) > 0 {
+			fmt.Fprintf(e.stdout, "did you mean: %s\n", visible(strings.Join(page.Suggestions, ", ")))
+		}
+	} else if page.Total > len(page.Results) {
+		fmt.Fprintf(e.stdout, "%d of %d; more with --limit\n", len(page.Results), page.Total)
+	}
+	return nil
+}
+
+// visible keeps text of strangers from steering the terminal.
+func visible(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '\n' || r == '\t' {
+			return r
+		}
+		if r < ' ' || r >= 0x7f && r <= 0x9f || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 {
+			return -1
+		}
+		return r
+	}, s)
+}
+
+// talk is one conversation in the terminal.
+type talk struct {
+	c    *client
+	e    env
+	id   string
+	seq  int64 // of the last message seen
+	task string
+}
+
+func runChat(ctx context.Context, e env, fs *flags, args []string) error {
+	if err := need("chat", args, 1, 1<<10); err != nil {
+		return err
+	}
+	c, err := newClient(fs)
+	if err != nil {
+		return err
+	}
+	var room struct {
+		ID string `json:"id"`
+	}
+	if err := c.call(ctx, http.MethodPost, "/api/v1/conversations", map[string]any{"members": []string{args[0]}}, &room); err != nil {
+		return err
+	}
+	t := &talk{c: c, e: e, id: room.ID}
+	switch {
+	case len(args) > 1:
+		return t.say(ctx, strings.Join(args[1:], " "))
+	case !isTerminal(e.stdin):
+		b, err := io.ReadAll(io.LimitReader(e.stdin, 1<<20))
+		if err != nil {
+			return fmt.Errorf("read stdin: %w", err)
+		}
+		return t.say(ctx, strings.TrimSpace(string(b)))
+	}
+	fmt.Fprintf(e.stderr, "Talking to %s. Type a message; Ctrl-D ends.\n", args[0])
+	lines := bufio.NewScanner(e.stdin)
+	for {
+		fmt.Fprint(e.stderr, "> ")
+		if !lines.Scan() {
+			fmt.Fprintln(e.stderr)
+			return lines.Err()
+		}
+		if text := strings.TrimSpace(lines.Text()); text != "" {
+			if err := t.say(ctx, text); err != nil && !errors.Is(err, errSilent) {
+				return err
+			}
+		}
+	}
+}
+
+// say sends one message and prints the answer as it comes. It fails when the
+// answer did.
+func (t *talk) say(ctx context.Context, text string) error {
+	var sent struct {
+		Seq   int64 `json:"seq"`
+		Tasks []struct {
+			ID string `json:"id"`
+		} `json:"tasks"`
+	}
+	body := map[string]any{"client_id": ident.NewID(), "text": text}
+	if err := t.c.call(ctx, http.MethodPost, "/api/v1/conversations/"+t.id+"/messages", body, &sent); err != nil {
+		return err
+	}
+	t.seq = sent.Seq
+	if len(sent.Tasks) == 0 {
+		return errors.New("nobody was asked")
+	}
+	id := sent.Tasks[0].ID
+	printed, failed := 0, ""
+	started := false
+	err := t.c.follow(ctx, t.id, t.seq, func(u update) bool {
+		switch u.Type {
+		case "delta":
+			if u.TaskID == id {
+				printed, started = t.delta(u, printed), true
+			}
+		case "message":
+			t.seq = u.Seq
+			var task struct{ ID, State, Reason string }
+			if json.Unmarshal(u.Task, &task) != nil || task.ID != id {
+				return true
+			}
+			answer := u.plain()
+			if u.Kind == "text" {
+				// What was streamed is the beginning of the answer; the rest
+				// follows.
+				if !started {
+					printed = 0
+				}
+				if printed < len(answer) {
+					fmt.Fprint(t.e.stdout, visible(answer[printed:]))
+				}
+				if !strings.HasSuffix(answer, "\n") {
+					fmt.Fprintln(t.e.stdout)
+				}
+			}
+			if task.State != "completed" && task.State != "input_required" {
+				failed = task.State
+				if task.Reason != "" {
+					failed += ": " + task.Reason
+				}
+			}
+			return false
+		}
+		return true
+	})
+	if err != nil {
+		return err
+	}
+	if failed != "" {
+		fmt.Fprintf(t.e.stderr, "agentsite: %s\n", visible(failed))
+		return errSilent
+	}
+	return nil
+}
+
+// delta prints what a delta adds to the bytes printed so far and returns how
+// many there are then.
+func (t *talk) delta(u update, printed int) int {
+	end := u.Offset + len(u.Text)
+	if u.Offset > printed || end <= printed {
+		return printed
+	}
+	fmt.Fprint(t.e.stdout, visible(u.Text[printed-u.Offset:]))
+	return end
+}

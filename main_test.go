@@ -1,0 +1,116 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"agentsite/internal/cli"
+)
+
+// TestMain makes this test binary act as agentsite inside scripts.
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){
+		"agentsite": func() {
+			os.Exit(cli.Run(context.Background(), os.Args[1:], os.Getenv, os.Stdin, os.Stdout, os.Stderr))
+		},
+	})
+}
+
+// TestScripts runs what users do: each script may start one or many portals.
+//
+// Besides testscript's own commands there are
+//
+//	portal NAME [FLAG…]   start a portal on ./NAME; sets $NAME_URL and $NAME_SETUP
+//	portal-stop NAME      SIGTERM, wait until it has drained
+//	portal-kill NAME      SIGKILL
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata/script",
+		Setup: func(e *testscript.Env) error {
+			e.Vars = append(e.Vars, "HOME="+e.WorkDir)
+			e.Values["portals"] = map[string]*exec.Cmd{}
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"portal":      startPortal,
+			"portal-stop": func(ts *testscript.TestScript, neg bool, args []string) { endPortal(ts, args[0], syscall.SIGTERM) },
+			"portal-kill": func(ts *testscript.TestScript, neg bool, args []string) { endPortal(ts, args[0], syscall.SIGKILL) },
+		},
+	})
+}
+
+// readyWait is generous: a loaded machine under the race detector is slow.
+const readyWait = 60 * time.Second
+
+func startPortal(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) == 0 {
+		ts.Fatalf("usage: portal NAME [FLAG…]")
+	}
+	name := args[0]
+	cmd := exec.Command(os.Args[0], append([]string{"serve", "--listen", "127.0.0.1:0", "--data", ts.MkAbs(name)}, args[1:]...)...)
+	// testscript dispatches on the name the binary was called by.
+	cmd.Args[0] = "agentsite"
+	cmd.Dir = ts.MkAbs(".")
+	cmd.Env = append(os.Environ(), "HOME="+ts.Getenv("HOME"))
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.StdoutPipe()
+	ts.Check(err)
+	ts.Check(cmd.Start())
+	portals := ts.Value("portals").(map[string]*exec.Cmd)
+	portals[name] = cmd
+	ts.Defer(func() {
+		if portals[name] == cmd {
+			cmd.Process.Kill()
+			cmd.Wait()
+		}
+	})
+	ready := make(chan string, 1)
+	go func() {
+		line, _ := bufio.NewReader(out).ReadString('\n')
+		ready <- line
+		io.Copy(io.Discard, out)
+	}()
+	select {
+	case line := <-ready:
+		url, ok := strings.CutPrefix(strings.TrimSpace(line), "ready ")
+		if !ok {
+			cmd.Process.Kill()
+			cmd.Wait()
+			delete(portals, name)
+			ts.Fatalf("portal %s did not get ready: %q\n%s", name, line, stderr.String())
+		}
+		ts.Setenv(name+"_URL", url)
+		if _, rest, ok := strings.Cut(stderr.String(), "setup="); ok {
+			secret, _, _ := strings.Cut(rest, "\n")
+			ts.Setenv(name+"_SETUP", strings.TrimSpace(secret))
+		}
+	case <-time.After(readyWait):
+		ts.Fatalf("portal %s said nothing in %s", name, readyWait)
+	}
+}
+
+func endPortal(ts *testscript.TestScript, name string, sig syscall.Signal) {
+	portals := ts.Value("portals").(map[string]*exec.Cmd)
+	cmd := portals[name]
+	if cmd == nil {
+		ts.Fatalf("no portal %s runs", name)
+	}
+	delete(portals, name)
+	ts.Check(cmd.Process.Signal(sig))
+	err := cmd.Wait()
+	if sig == syscall.SIGTERM && err != nil {
+		ts.Fatalf("portal %s ended with %v\n%s", name, err, fmt.Sprint(cmd.Stderr))
+	}
+}
