@@ -184,6 +184,12 @@ func (s *Subscription) Close() {
 // NotFound fault when the reader is no member any more.
 func (s *Subscription) Next(ctx context.Context) (Update, error) {
 	for {
+		s.mu.Lock()
+		closed := s.closed
+		s.mu.Unlock()
+		if closed != nil { // whose right has ended gets nothing of what waits
+			return Update{}, closed
+		}
 		if len(s.pending) > 0 {
 			e := s.pending[0]
 			s.pending = s.pending[1:]
@@ -204,12 +210,10 @@ func (s *Subscription) Next(ctx context.Context) (Update, error) {
 			return e, nil
 		}
 		s.mu.Lock()
-		queue, lost, closed := s.queue, s.lost, s.closed
+		queue, lost := s.queue, s.lost
 		s.queue, s.lost = nil, false
 		s.mu.Unlock()
 		switch {
-		case closed != nil:
-			return Update{}, closed
 		case lost:
 			if err := s.catchUp(ctx, nil); err != nil {
 				return Update{}, err
@@ -330,6 +334,11 @@ func (s *Service) settled(t task.Task) {
 		delete(r.streams, t.ID)
 		r.tell(Update{Task: &TaskState{ID: t.ID, Agent: t.AgentHandle, State: t.State, Reason: t.Reason}})
 	})
+}
+
+// forget drops what readers are shown of a task.
+func (s *Service) forget(t task.Task) {
+	s.live.with(t.ConversationID, false, func(r *room) { delete(r.streams, t.ID) })
 }
 
 // Running returns the answers being streamed in a conversation now, for a

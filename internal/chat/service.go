@@ -443,6 +443,9 @@ func (s *Service) Finish(ctx context.Context, t task.Task, r task.Result) error 
 	}
 	m, err := s.store.Finish(ctx, t, m)
 	if err != nil {
+		if fault.Is(err, fault.Conflict) || fault.Is(err, fault.NotFound) {
+			s.forget(t) // it ended otherwise, or its conversation is gone
+		}
 		return err
 	}
 	s.live.message(m)
