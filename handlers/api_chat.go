@@ -150,23 +150,11 @@ func (d *Door) apiRenameConversation(w http.ResponseWriter, r *http.Request, act
 }
 
 func (d *Door) apiDeleteConversation(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
-	if err := d.deleteConversation(r, actor, chi.URLParam(r, "id")); err != nil {
+	if err := d.chat.Delete(r.Context(), actor, chi.URLParam(r, "id")); err != nil {
 		return err
 	}
 	w.WriteHeader(http.StatusNoContent)
 	return nil
-}
-
-// deleteConversation stops what is working in a conversation, then removes or
-// leaves it.
-func (d *Door) deleteConversation(r *http.Request, actor ident.Actor, id string) error {
-	if _, err := d.chat.Get(r.Context(), actor, id); err != nil {
-		return err
-	}
-	if _, err := d.tasks.StopConversation(r.Context(), actor, id); err != nil {
-		return err
-	}
-	return d.chat.Delete(r.Context(), actor, id)
 }
 
 func (d *Door) apiMessages(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
@@ -296,6 +284,9 @@ func (d *Door) apiMarkRead(w http.ResponseWriter, r *http.Request, actor ident.A
 	}
 	if err := decode(w, r, &in); err != nil {
 		return err
+	}
+	if in.Seq < 0 {
+		return &fault.Error{Kind: fault.Invalid, Safe: "seq: must not be negative", Fields: map[string]string{"seq": "must not be negative"}}
 	}
 	if err := d.chat.Read(r.Context(), actor, chi.URLParam(r, "id"), in.Seq); err != nil {
 		return err

@@ -102,7 +102,7 @@ func (d *Door) showConversation(w http.ResponseWriter, r *http.Request, actor id
 // something, where the text of whom goes.
 func (d *Door) members(v *templates.ConversationView, actor ident.Actor, c chat.Conversation, who speakers, said bool) {
 	owner := slices.ContainsFunc(c.Members, func(m chat.Member) bool { return isMe(actor, m) && m.Role == "owner" })
-	v.CanDelete = owner
+	v.CanDelete = !slices.ContainsFunc(c.Members, func(m chat.Member) bool { return m.Kind != "agent" && !isMe(actor, m) })
 	for _, m := range c.Members {
 		s := who(chat.Sender{Kind: m.Kind, ID: m.ID, Handle: m.Handle})
 		me := isMe(actor, m)
@@ -198,11 +198,11 @@ func (d *Door) removeMember(w http.ResponseWriter, r *http.Request, actor ident.
 }
 
 func (d *Door) leaveChat(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
-	err := d.chat.Remove(r.Context(), actor, chi.URLParam(r, "id"), "")
+	err := d.chat.Delete(r.Context(), actor, chi.URLParam(r, "id"))
 	return d.roomForm(w, r, actor, err, "/chat")
 }
 
 func (d *Door) deleteChat(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
-	err := d.deleteConversation(r, actor, chi.URLParam(r, "id"))
+	err := d.chat.Delete(r.Context(), actor, chi.URLParam(r, "id"))
 	return d.roomForm(w, r, actor, err, "/chat")
 }

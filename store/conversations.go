@@ -167,14 +167,18 @@ func (d *DB) Join(ctx context.Context, id string, m chat.Member, event chat.Mess
 // Leave implements chat.Rooms.
 func (d *DB) Leave(ctx context.Context, id, memberKind, memberID string, at time.Time, event chat.Message) (chat.Message, error) {
 	return d.roomEvent(ctx, id, event, func(t *tx) error {
-		res, err := t.exec(`UPDATE members SET left_at = ? WHERE conversation_id = ? AND kind = ? AND member_id = ? AND left_at = 0`, clock.Milli(at), id, memberKind, memberID)
+		res, err := t.exec(`UPDATE members SET left_at = ?, role = 'member' WHERE conversation_id = ? AND kind = ? AND member_id = ? AND left_at = 0`, clock.Milli(at), id, memberKind, memberID)
 		if err != nil {
 			return err
 		}
 		if n, _ := res.RowsAffected(); n == 0 {
 			return fault.New(fault.NotFound, "There is no such member.")
 		}
-		return nil
+		// A room keeps an owner: whoever has been in it longest.
+		_, err = t.exec(`UPDATE members SET role = 'owner' WHERE conversation_id = ?1 AND left_at = 0 AND kind <> 'agent'
+			AND NOT EXISTS (SELECT 1 FROM members WHERE conversation_id = ?1 AND left_at = 0 AND role = 'owner')
+			AND member_id = (SELECT member_id FROM members WHERE conversation_id = ?1 AND left_at = 0 AND kind <> 'agent' ORDER BY joined_at, member_id LIMIT 1)`, id)
+		return err
 	})
 }
 

@@ -88,13 +88,13 @@ func TestParseCard_ChoosesOnlyWhatMayBeCalled(t *testing.T) {
 }
 
 func TestParseCard_BoundsEverything(t *testing.T) {
-	long := strings.Repeat("ä ", 50_000)
+	long := strings.Repeat("ä ", 3000)
 	skill := map[string]any{"id": long, "name": long, "description": long, "tags": make([]string, 0), "examples": []string{long, long + "1", "3", "4", "5", "6"}}
-	for i := range 50 {
+	for i := range 12 {
 		skill["tags"] = append(skill["tags"].([]string), fmt.Sprint(i, long))
 	}
 	var skills []any
-	for range 100 {
+	for range 40 {
 		skills = append(skills, skill)
 	}
 	b, _ := json.Marshal(map[string]any{"name": long, "description": long, "url": "https://a.example/", "skills": skills, "defaultInputModes": []string{long}})

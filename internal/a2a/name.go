@@ -15,6 +15,9 @@ func ProposeName(title, address string) string {
 		host = u.Hostname()
 	}
 	for _, s := range []string{slug(title), slug(host), "remote-agent"} {
+		if s == "" {
+			continue
+		}
 		for _, name := range []string{s, s + "-agent", "agent-" + s} {
 			name = strings.Trim(name[:min(len(name), 40)], "-")
 			if ident.CheckName(name) == nil {

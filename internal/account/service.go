@@ -91,6 +91,15 @@ func (s *Service) SignUp(ctx context.Context, actor ident.Actor, in SignUp) (Acc
 			return Account{}, err
 		}
 		a.Operator = c.Kind == SetupCredential
+		if a.Operator {
+			// The link is for a portal without an operator: one that was made
+			// on the command line meanwhile makes it void.
+			if n, err := s.store.CountOperators(ctx); err != nil {
+				return Account{}, err
+			} else if n > 0 {
+				return Account{}, &fault.Error{Kind: fault.Invalid, Safe: "This portal has an operator already.", Fields: map[string]string{"invite": "unknown, used or expired"}}
+			}
+		}
 		spend = []CredentialKind{c.Kind}
 	} else {
 		switch s.cfg.Policy {

@@ -7,6 +7,7 @@ import (
 	"agentsite/internal/clock"
 	"agentsite/internal/fault"
 	"agentsite/internal/ident"
+	"agentsite/internal/task"
 )
 
 // Rename gives the conversation another title.
@@ -92,6 +93,9 @@ func (s *Service) Remove(ctx context.Context, actor ident.Actor, id, handle stri
 		return fault.New(fault.NotFound, "There is no member %q in this conversation.", handle)
 	}
 	self := who.Kind == memberKind(actor) && who.ID == actor.ID
+	if self && handle != "" {
+		return s.Delete(ctx, actor, id)
+	}
 	if !self && who.Kind != "agent" && !mine {
 		return fault.New(fault.Forbidden, "Only the owner of the conversation may remove people.")
 	}
@@ -109,8 +113,8 @@ func (s *Service) Remove(ctx context.Context, actor ident.Actor, id, handle stri
 	return nil
 }
 
-// Delete removes the conversation for everybody, when the actor owns it;
-// anybody else leaves it.
+// Delete takes the actor out of the conversation; when nobody else is left in
+// it, the conversation is removed with everything that was said.
 func (s *Service) Delete(ctx context.Context, actor ident.Actor, id string) error {
 	if err := writes(actor); err != nil {
 		return err
@@ -120,13 +124,17 @@ func (s *Service) Delete(ctx context.Context, actor ident.Actor, id string) erro
 		return err
 	}
 	for _, m := range room.Members {
-		if m.Kind == memberKind(actor) && m.ID == actor.ID && m.Role == "owner" {
-			if err := s.store.DeleteRoom(ctx, id); err != nil {
-				return err
-			}
-			s.live.kick(id, "", "")
-			return nil
+		if m.Kind != "agent" && (m.Kind != memberKind(actor) || m.ID != actor.ID) {
+			return s.Remove(ctx, actor, id, "")
 		}
 	}
-	return s.Remove(ctx, actor, id, "")
+	if err := s.store.DeleteRoom(ctx, id); err != nil {
+		return err
+	}
+	for _, r := range s.Running(id) {
+		s.runner.Stop(r.ID)
+		s.forget(task.Task{ID: r.ID, ConversationID: id})
+	}
+	s.live.kick(id, "", "")
+	return nil
 }

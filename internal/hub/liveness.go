@@ -81,7 +81,9 @@ func (s *Service) sweep(ctx context.Context) {
 func (s *Service) probe(ctx context.Context, a Agent) Liveness {
 	t := Target{Kind: a.Kind, Endpoint: a.Endpoint, Config: a.Config}
 	if a.HasSecret {
-		if _, secret, err := s.Open(ctx, a.ID); err == nil {
+		// The job may be older than the last edit: a new credential must not
+		// go to the old address.
+		if now, secret, err := s.Open(ctx, a.ID); err == nil && now.Version == a.Version {
 			t.Secret = secret
 		}
 	}

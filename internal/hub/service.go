@@ -303,17 +303,28 @@ func (s *Service) Open(ctx context.Context, agentID string) (Agent, string, erro
 	if err != nil {
 		return Agent{}, "", err
 	}
+	// Read again: a credential belongs to the address it was given for, and
+	// the agent may have been edited between the two reads.
+	if now, err := s.store.AgentByID(ctx, agentID); err != nil {
+		return Agent{}, "", err
+	} else if now.Version != a.Version {
+		return Agent{}, "", fault.New(fault.Unavailable, "%s was changed at this very moment. Ask again.", a.Name)
+	}
 	secret, err := s.sealer.Open(sealed, agentID)
 	return a, secret, err
 }
 
 // Versions lists what an agent was, newest first, for those who may see it.
+// What it said while it was private is for those who may edit it.
 func (s *Service) Versions(ctx context.Context, actor ident.Actor, name string) ([]Agent, error) {
 	a, err := s.Get(ctx, actor, name)
 	if err != nil {
 		return nil, err
 	}
 	list, err := s.store.Versions(ctx, a.ID)
+	if !s.MayEdit(actor, a) && a.OwnerID != actor.ID {
+		list = slices.DeleteFunc(list, func(v Agent) bool { return v.Visibility == Private })
+	}
 	for i := range list {
 		list[i].Name, list[i].OwnerName, list[i].OwnerID = a.Name, a.OwnerName, a.OwnerID
 	}
@@ -323,7 +334,10 @@ func (s *Service) Versions(ctx context.Context, actor ident.Actor, name string) 
 // Mine lists the actor's agents.
 func (s *Service) Mine(ctx context.Context, actor ident.Actor) ([]Agent, error) {
 	if !actor.IsPerson() {
-		return nil, nil
+		return nil, fault.New(fault.Unauthenticated, "Sign in to see your agents.")
+	}
+	if !actor.May(ident.AgentsRead) && !actor.May(ident.AgentsWrite) {
+		return nil, fault.New(fault.Forbidden, "This token lacks the scope %q.", ident.AgentsRead)
 	}
 	return s.store.AgentsOf(ctx, actor.ID)
 }

@@ -357,7 +357,7 @@ func (c *Client) Get(method, path string, body any, want int, out any) {
 var names atomic.Uint32
 
 // Fresh is a name nobody has.
-func Fresh(prefix string) string { return fmt.Sprintf("%s-%d", prefix, names.Add(1)) }
+func Fresh(prefix string) string { return fmt.Sprintf("%s-%04d", prefix, names.Add(1)) }
 
 // Agent registers an agent of kind openai at base and returns its name.
 func (c *Client) Agent(visibility, base string) string {
