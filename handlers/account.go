@@ -17,6 +17,7 @@ import (
 
 // done are the sentences a page says after a form, by ?done=.
 var done = map[string]string{
+	"email":         "Your mail address is saved.",
 	"password":      "Your password is changed. You are signed out everywhere else.",
 	"revoked":       "The token is revoked. Nothing can use it any more.",
 	"agent-deleted": "The agent is gone.",
@@ -66,6 +67,9 @@ func (d *Door) showAccount(w http.ResponseWriter, r *http.Request, actor ident.A
 		return err
 	}
 	v.Name, v.Handle, v.Operator, v.Since, v.MinPassword = me.Name, d.fullHandle(me.Name), me.Operator, moment(me.CreatedAt), account.MinPassword
+	if v.CanMail = d.accounts.CanMail(); v.Errors["email"] == "" {
+		v.Email = me.Email
+	}
 	if v.Sessions, err = d.accounts.Sessions(ctx, actor); err != nil {
 		return err
 	}
@@ -178,6 +182,22 @@ func (d *Door) changePassword(w http.ResponseWriter, r *http.Request, actor iden
 		messages["current_password"] = m
 	}
 	return d.showAccount(w, r, actor, code, templates.AccountView{Errors: messages}, tokenForm{scopes: usualScopes, expires: usualExpiry})
+}
+
+func (d *Door) setEmail(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	in, err := form(w, r)
+	if err != nil {
+		return err
+	}
+	err = d.accounts.SetEmail(r.Context(), actor, in.Get("email"))
+	if err == nil {
+		return see(w, r, "/account?done=email")
+	}
+	messages, code, ok := d.wrong(w, err)
+	if !ok || !actor.IsPerson() {
+		return err
+	}
+	return d.showAccount(w, r, actor, code, templates.AccountView{Errors: messages, Email: in.Get("email")}, tokenForm{scopes: usualScopes, expires: usualExpiry})
 }
 
 func (d *Door) endSessions(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {

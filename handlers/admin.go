@@ -86,6 +86,9 @@ func span(t time.Duration) string {
 	case hours > 0:
 		return fmt.Sprintf("%d h %d min", hours, minutes)
 	}
+	if minutes == 0 {
+		return "less than a minute"
+	}
 	return fmt.Sprintf("%d min", minutes)
 }
 
@@ -170,7 +173,7 @@ func (d *Door) showInvites(w http.ResponseWriter, r *http.Request, actor ident.A
 }
 
 func inviteRow(c account.Credential) templates.InviteRow {
-	return templates.InviteRow{ID: c.ID, Note: c.Label, By: "the operator", Used: "0 of 1", Created: moment(c.CreatedAt), Expires: moment(c.ExpiresAt)}
+	return templates.InviteRow{ID: c.ID, Note: c.Label, By: "the operator", Created: moment(c.CreatedAt), Expires: moment(c.ExpiresAt)}
 }
 
 func (d *Door) createInvite(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
@@ -178,13 +181,8 @@ func (d *Door) createInvite(w http.ResponseWriter, r *http.Request, actor ident.
 	if err != nil {
 		return err
 	}
-	v := templates.AdminInvites{Note: strings.TrimSpace(in.Get("note")), Uses: strings.TrimSpace(in.Get("uses"))}
-	var c fault.Check
-	c.Field(v.Uses == "" || v.Uses == "1", "uses", "an invite is for one person; make one for each")
-	secret := ""
-	if err = c.Err(); err == nil {
-		secret, err = d.accounts.Invitation(r.Context(), actor, v.Note)
-	}
+	v := templates.AdminInvites{Note: strings.TrimSpace(in.Get("note"))}
+	secret, err := d.accounts.Invitation(r.Context(), actor, v.Note)
 	if err != nil {
 		messages, code, ok := d.wrong(w, err)
 		if !ok {

@@ -21,6 +21,15 @@ func (d *Door) browse(w http.ResponseWriter, r *http.Request, actor ident.Actor)
 	if err != nil {
 		return err
 	}
+	// Lists without words are kept: of words there are too many.
+	keep := anonymous(actor) && q.Text == ""
+	key := ""
+	if keep {
+		key = sharedKey(d.hub.State(), r.URL.RequestURI())
+		if d.renderKept(w, key) {
+			return nil
+		}
+	}
 	page, err := d.hub.Search(r.Context(), actor, q)
 	if err != nil {
 		return err
@@ -39,7 +48,11 @@ func (d *Door) browse(w http.ResponseWriter, r *http.Request, actor ident.Actor)
 	for _, s := range page.Suggestions {
 		v.Suggestions = append(v.Suggestions, templates.Link{Label: s, Href: "/agents?" + url.Values{"q": {s}}.Encode()})
 	}
-	_, v.Guide = d.guide(r.Context(), actor)
+	if len(v.Results) == 0 {
+		_, v.Guide = d.guide(r.Context(), actor)
+	} else if keep {
+		return d.renderShared(w, r, key, templates.Agents(d.frame(r, actor, "Agents"), v))
+	}
 	return d.render(w, r, http.StatusOK, templates.Agents(d.frame(r, actor, "Agents"), v))
 }
 
@@ -177,7 +190,17 @@ func (d *Door) agent(w http.ResponseWriter, r *http.Request, actor ident.Actor) 
 	if err != nil {
 		return err
 	}
-	return d.showAgent(w, r, actor, a, http.StatusOK, "", "")
+	return d.showAgent(w, r, actor, a, http.StatusOK, handedOver(r), "")
+}
+
+// maxHandedOver is how many characters a link may put into the form to talk.
+const maxHandedOver = 2000
+
+// handedOver is the text that a link brought along, as the guide's do. It only
+// fills the form: the reader sends it, or not.
+func handedOver(r *http.Request) string {
+	text := []rune(strings.ToValidUTF8(lines(r.URL.Query().Get("text")), ""))
+	return string(text[:min(len(text), maxHandedOver)])
 }
 
 // showAgent renders a profile with what was typed to the agent and what was
@@ -205,11 +228,13 @@ func (d *Door) showAgent(w http.ResponseWriter, r *http.Request, actor ident.Act
 	}
 	switch {
 	case a.Status.State == hub.Withdrawn:
-		v.NoTalk = strings.TrimSpace("It was withdrawn and takes no work. " + a.Status.Message)
+		v.NoTalk, v.Uses = strings.TrimSpace("It was withdrawn and takes no work. "+a.Status.Message), nil
 	case a.Visibility == hub.Private && a.OwnerID != actor.ID:
 		v.NoTalk = "It is private: only its owner can talk to it."
 	case !actor.IsPerson() && !d.accounts.Guests():
 		v.NoTalk = "Log in to talk to it."
+	case actor.Kind == ident.Guest && a.Visibility != hub.Public:
+		v.NoTalk = "Visitors cannot talk to it: log in."
 	}
 	p := d.frame(r, actor, a.Title)
 	p.Description = v.Tagline

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/go-chi/chi/v5"
+	"github.com/go-chi/chi/v5/middleware"
 
 	"agentsite/internal/chat"
 	"agentsite/internal/fault"
@@ -57,6 +58,7 @@ func (d *Door) API(r chi.Router) {
 func (d *Door) apiMethod(w http.ResponseWriter, r *http.Request, _ ident.Actor) error {
 	w.Header().Set("Cache-Control", "no-store")
 	var b errorBody
+	b.Error.RequestID = middleware.GetReqID(r.Context())
 	b.Error.Kind, b.Error.Message = fault.Invalid, r.Method+" is not possible here. The API is described at "+d.cfg.URL+"/docs/api."
 	writeJSON(w, http.StatusMethodNotAllowed, b)
 	return nil

@@ -113,7 +113,7 @@ func (j draftJSON) draft() (hub.Draft, error) {
 
 func (d *Door) apiPublish(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	var in draftJSON
-	if err := decode(w, r, &in); err != nil {
+	if err := decodeKnown(w, r, &in); err != nil {
 		return err
 	}
 	draft, err := in.draft()
@@ -140,7 +140,7 @@ func (d *Door) apiAgent(w http.ResponseWriter, r *http.Request, actor ident.Acto
 
 func (d *Door) apiUpdateAgent(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	var in draftJSON
-	if err := decode(w, r, &in); err != nil {
+	if err := decodeKnown(w, r, &in); err != nil {
 		return err
 	}
 	draft, err := in.draft()

@@ -74,6 +74,7 @@ func (d *Door) startChat(w http.ResponseWriter, r *http.Request, actor ident.Act
 		return err
 	}
 	agents, text := values(in["agent"]), lines(in.Get("text"))
+	fresh := actor.ID == ""
 	actor, err = d.asGuest(w, r, actor)
 	var c chat.Conversation
 	if err == nil {
@@ -82,8 +83,15 @@ func (d *Door) startChat(w http.ResponseWriter, r *http.Request, actor ident.Act
 	if err != nil {
 		return d.startAgain(w, r, actor, agents, text, err)
 	}
+	if fresh {
+		return see(w, r, "/chat/"+c.ID+"?"+freshGuest)
+	}
 	return see(w, r, "/chat/"+c.ID)
 }
+
+// freshGuest marks the first look at a conversation of a visitor who just got
+// a session: if it did not come back, the browser keeps no cookies.
+const freshGuest = "first=1"
 
 func (d *Door) openChat(ctx context.Context, actor ident.Actor, agents []string, text string) (chat.Conversation, error) {
 	c, err := d.chat.Create(ctx, actor, "", agents)

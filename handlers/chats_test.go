@@ -126,11 +126,11 @@ func TestConversation_RenameInviteRemoveLeaveDelete(t *testing.T) {
 	if !p.says("ann added echo") || !p.has("form", "action", path+"/leave") || p.has("form", "action", path+"/delete") {
 		t.Error("a member sees the wrong things")
 	}
-	if !p.says("Your text goes to echo.example") {
+	if !p.says("goes to echo.example") {
 		t.Error("nobody tells that text leaves the portal")
 	}
 	bob.post(path, "text", "Hi", "client_id", "1").leads(path)
-	if p := bob.get(path); p.says("Your text goes to echo.example") {
+	if p := bob.get(path); p.says("goes to echo.example") {
 		t.Error("the notice stays after the first message")
 	}
 	ann.post(path+"/members/remove", "member", "echo").leads(path)

@@ -8,6 +8,7 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"agentsite/internal/chat"
+	"agentsite/internal/fault"
 	"agentsite/internal/ident"
 	"agentsite/internal/task"
 	"agentsite/templates"
@@ -31,6 +32,9 @@ func (d *Door) conversation(w http.ResponseWriter, r *http.Request, actor ident.
 
 func (d *Door) showConversation(w http.ResponseWriter, r *http.Request, actor ident.Actor, a again) error {
 	ctx, id := r.Context(), chi.URLParam(r, "id")
+	if actor.ID == "" && r.URL.RawQuery == freshGuest {
+		return fault.New(fault.Forbidden, "Your browser did not keep this portal's cookie, and without it a visitor's conversation cannot be found again. Allow cookies for this site, or log in.")
+	}
 	before, err := number(r, "before", 0)
 	if err != nil {
 		return err

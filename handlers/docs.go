@@ -20,7 +20,7 @@ func (d *Door) manual(w http.ResponseWriter, r *http.Request, actor ident.Actor)
 	}
 	page, ok := docs.Find(stem)
 	if !ok {
-		return fault.New(fault.NotFound, "The manual has no page %q. Its pages are listed at /docs.", stem)
+		return fault.New(fault.NotFound, "The manual has no page %.80q. Its pages are listed at /docs.", stem)
 	}
 	v := templates.DocsView{Title: page.Title, Content: d.markup.Doc(page.Source), Headings: d.markup.Headings(page.Source)}
 	all := docs.Pages()

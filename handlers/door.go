@@ -9,6 +9,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"mime"
@@ -58,12 +59,13 @@ type Door struct {
 	tasks    *task.Service
 	stats    Stats
 	markup   *markup.Renderer
+	shared   shared
 	cfg      Config
 }
 
 // New returns the doors over the services.
 func New(accounts *account.Service, agents *hub.Service, chats *chat.Service, tasks *task.Service, stats Stats, cfg Config) *Door {
-	return &Door{accounts: accounts, hub: agents, chat: chats, tasks: tasks, stats: stats, markup: markup.New(), cfg: cfg}
+	return &Door{accounts: accounts, hub: agents, chat: chats, tasks: tasks, stats: stats, markup: markup.New(), shared: newShared(), cfg: cfg}
 }
 
 // handler is a route of ours: it answers, or returns the error to be shown.
@@ -97,7 +99,8 @@ func (d *Door) api(h handler) http.HandlerFunc {
 }
 
 // visitor is the actor of a browser: who the session cookie proves, else a
-// guest without an id. A cookie that has ended is the same as none.
+// guest without an id. A cookie that has ended is the same as none, and so is
+// one that holds an API token: tokens are for the API alone.
 func (d *Door) visitor(r *http.Request) (ident.Actor, error) {
 	addr := clientAddr(r)
 	c, err := r.Cookie(d.cfg.CookieName)
@@ -231,6 +234,16 @@ func (d *Door) apiError(w http.ResponseWriter, r *http.Request, err error) {
 	writeJSON(w, code, b)
 }
 
+// Foreign answers what a page of another site made a browser send here.
+func (d *Door) Foreign(w http.ResponseWriter, r *http.Request) {
+	err := fault.New(fault.Forbidden, "Another site asked for this, so it was refused. Open this portal itself and try again.")
+	if strings.HasPrefix(r.URL.Path, "/api/") {
+		d.apiError(w, r, err)
+		return
+	}
+	d.pageError(w, r, ident.Actor{Kind: ident.Guest}, err)
+}
+
 // NotFound answers unknown routes of the API.
 func (d *Door) apiNotFound(w http.ResponseWriter, r *http.Request, _ ident.Actor) error {
 	return fault.New(fault.NotFound, "There is no such route. The API is described at %s/docs/api.", d.cfg.URL)
@@ -259,11 +272,23 @@ func writeJSON(w http.ResponseWriter, code int, v any) {
 const maxJSON = 1 << 20
 
 // decode reads a JSON body into v and says in words what is wrong with it.
-func decode(w http.ResponseWriter, r *http.Request, v any) error {
-	if t, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err == nil && t != "application/json" && !strings.HasSuffix(t, "+json") {
+func decode(w http.ResponseWriter, r *http.Request, v any) error { return decodeJSON(w, r, v, false) }
+
+// decodeKnown is decode where a field that nobody knows is an error: a
+// misspelt one would silently be lost.
+func decodeKnown(w http.ResponseWriter, r *http.Request, v any) error {
+	return decodeJSON(w, r, v, true)
+}
+
+func decodeJSON(w http.ResponseWriter, r *http.Request, v any, known bool) error {
+	// curl -d says it sends a form; what counts is that the body is JSON.
+	if t, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err == nil && t != "application/json" && t != "application/x-www-form-urlencoded" && !strings.HasSuffix(t, "+json") {
 		return fault.New(fault.Invalid, "Send JSON, with Content-Type: application/json.")
 	}
 	dec := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxJSON))
+	if known {
+		dec.DisallowUnknownFields()
+	}
 	err := dec.Decode(v)
 	if err == nil {
 		if _, err := dec.Token(); err != io.EOF {
@@ -283,6 +308,10 @@ func decode(w http.ResponseWriter, r *http.Request, v any) error {
 	}
 	if s, ok := errors.AsType[*json.SyntaxError](err); ok {
 		return fault.New(fault.Invalid, "The body is not JSON: %s (at byte %d).", s, s.Offset)
+	}
+	if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
+		name = strings.Trim(name, `"`)
+		return &fault.Error{Kind: fault.Invalid, Safe: fmt.Sprintf("%.80q is no field here; is it misspelt?", name), Fields: map[string]string{fmt.Sprintf("%.80s", name): "is no field here; is it misspelt?"}}
 	}
 	if errors.Is(err, io.EOF) {
 		return fault.New(fault.Invalid, "The body is empty; send JSON.")

@@ -1,11 +1,13 @@
 package handlers
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"strconv"
 	"strings"
@@ -26,6 +28,9 @@ const (
 	// let go; it resumes by seq.
 	liveWriteTimeout = 10 * time.Second
 	livePing         = 30 * time.Second
+	// liveCloseTime bounds the closing handshake: a hostile reader may have
+	// announced a frame that never ends.
+	liveCloseTime = 2 * time.Second
 )
 
 // live streams a conversation from ?after=SEQ on, over a WebSocket, or as
@@ -68,15 +73,29 @@ func (d *Door) live(w http.ResponseWriter, r *http.Request, actor ident.Actor) e
 }
 
 func (d *Door) liveSocket(ctx context.Context, w http.ResponseWriter, r *http.Request, sub *chat.Subscription, html bool) error {
-	conn, err := websocket.Accept(w, r, nil)
+	raw := &hijacked{ResponseWriter: w}
+	conn, err := websocket.Accept(raw, r, nil)
 	if err != nil {
 		return nil // Accept has answered
 	}
-	defer conn.CloseNow()
+	end := func(code websocket.StatusCode, reason string) {
+		raw.conn.SetDeadline(time.Now().Add(liveCloseTime))
+		conn.Close(code, reason)
+	}
 	conn.SetReadLimit(liveReadLimit)
 	// Frames from the reader are read so that pings and closes are handled;
-	// what they say is nothing yet.
-	ctx = conn.CloseRead(ctx)
+	// there is nothing for it to say yet. The library's CloseRead would wait
+	// without limit for the rest of a frame that was only announced.
+	ctx, gone := context.WithCancel(ctx)
+	readEnded := make(chan struct{})
+	go func() {
+		defer close(readEnded)
+		defer gone()
+		if _, _, err := conn.Reader(ctx); err == nil {
+			end(websocket.StatusPolicyViolation, "nothing is read here")
+		}
+	}()
+	defer func() { gone(); raw.conn.Close(); conn.CloseNow(); <-readEnded }()
 	pings := time.NewTicker(livePing)
 	defer pings.Stop()
 	pingFailed := make(chan struct{})
@@ -89,7 +108,7 @@ func (d *Door) liveSocket(ctx context.Context, w http.ResponseWriter, r *http.Re
 				err := conn.Ping(pctx)
 				cancel()
 				if err != nil {
-					conn.CloseNow()
+					raw.conn.Close()
 					return
 				}
 			case <-ctx.Done():
@@ -97,17 +116,17 @@ func (d *Door) liveSocket(ctx context.Context, w http.ResponseWriter, r *http.Re
 			}
 		}
 	}()
-	defer func() { conn.CloseNow(); <-pingFailed }()
+	defer func() { gone(); raw.conn.Close(); <-pingFailed }()
 	for {
 		u, err := sub.Next(ctx)
 		if err != nil {
-			conn.Close(closeCode(r, err))
+			end(closeCode(r, err))
 			return nil
 		}
 		b, err := d.frameJSON(u, html)
 		if err != nil {
 			d.cfg.Log.Error("encode live update", "error", err)
-			conn.Close(websocket.StatusInternalError, "try again")
+			end(websocket.StatusInternalError, "try again")
 			return nil
 		}
 		wctx, cancel := context.WithTimeout(ctx, liveWriteTimeout)
@@ -117,6 +136,20 @@ func (d *Door) liveSocket(ctx context.Context, w http.ResponseWriter, r *http.Re
 			return nil
 		}
 	}
+}
+
+// hijacked keeps the connection that a WebSocket takes over, so that it can be
+// closed whatever its reader does.
+type hijacked struct {
+	http.ResponseWriter
+	conn net.Conn
+}
+
+// Hijack implements http.Hijacker.
+func (h *hijacked) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	c, rw, err := http.NewResponseController(h.ResponseWriter).Hijack()
+	h.conn = c
+	return c, rw, err
 }
 
 // closeCode says in the socket's own terms why a stream ends.

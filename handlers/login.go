@@ -15,7 +15,7 @@ func (d *Door) loginForm(w http.ResponseWriter, r *http.Request, actor ident.Act
 	if actor.IsPerson() {
 		return see(w, r, ownPath(next, "/account"))
 	}
-	return d.render(w, r, http.StatusOK, templates.Login(d.frame(r, actor, "Log in"), templates.LoginView{Next: next}))
+	return d.render(w, r, http.StatusOK, templates.Login(d.frame(r, actor, "Log in"), templates.LoginView{Next: next, Mail: d.accounts.CanMail()}))
 }
 
 // login starts a session and goes on to where the visitor wanted to be.
@@ -24,7 +24,7 @@ func (d *Door) login(w http.ResponseWriter, r *http.Request, actor ident.Actor) 
 	if err != nil {
 		return err
 	}
-	v := templates.LoginView{Name: in.Get("name"), Next: ownPath(in.Get("next"), "")}
+	v := templates.LoginView{Name: in.Get("name"), Next: ownPath(in.Get("next"), ""), Mail: d.accounts.CanMail()}
 	secret, err := d.accounts.LogIn(r.Context(), actor, v.Name, in.Get("password"))
 	if err != nil {
 		messages, code, ok := d.wrong(w, err)
@@ -53,15 +53,20 @@ func (d *Door) signupForm(w http.ResponseWriter, r *http.Request, actor ident.Ac
 		return see(w, r, "/account")
 	}
 	q := r.URL.Query()
+	// A link that is good for nothing says so before anybody fills in a form.
+	for _, secret := range []string{q.Get("invite"), q.Get("setup")} {
+		if secret == "" {
+			continue
+		}
+		if _, err := d.accounts.Invited(r.Context(), secret); err != nil {
+			return err
+		}
+	}
 	return d.showSignup(w, r, actor, http.StatusOK, templates.SignupView{Invite: q.Get("invite"), Setup: q.Get("setup")})
 }
 
 func (d *Door) showSignup(w http.ResponseWriter, r *http.Request, actor ident.Actor, code int, v templates.SignupView) error {
-	v.Policy, v.MinPassword = string(d.accounts.Policy()), account.MinPassword
-	// An invitation counts whatever the policy is; the form asks for it.
-	if v.Invite != "" && v.Policy == string(account.Closed) {
-		v.Policy = string(account.Invite)
-	}
+	v.Policy, v.MinPassword, v.CanMail = string(d.accounts.Policy()), account.MinPassword, d.accounts.CanMail()
 	title := "Sign up"
 	if v.Setup != "" {
 		title = "Set up this portal"
@@ -74,12 +79,12 @@ func (d *Door) signup(w http.ResponseWriter, r *http.Request, actor ident.Actor)
 	if err != nil {
 		return err
 	}
-	v := templates.SignupView{Name: in.Get("name"), Invite: strings.TrimSpace(in.Get("invite")), Setup: strings.TrimSpace(in.Get("setup"))}
+	v := templates.SignupView{Name: in.Get("name"), Email: strings.TrimSpace(in.Get("email")), Invite: strings.TrimSpace(in.Get("invite")), Setup: strings.TrimSpace(in.Get("setup"))}
 	invite := v.Invite
 	if v.Setup != "" {
 		invite = v.Setup
 	}
-	a, err := d.accounts.SignUp(r.Context(), actor, account.SignUp{Name: v.Name, Password: in.Get("password"), Invite: invite})
+	a, err := d.accounts.SignUp(r.Context(), actor, account.SignUp{Name: v.Name, Password: in.Get("password"), Email: v.Email, Invite: invite})
 	if err != nil {
 		messages, code, ok := d.wrong(w, err)
 		if !ok {

@@ -80,7 +80,9 @@ func (d *Door) part(v *templates.MessageView, p task.Part) {
 			label = "application/json"
 		}
 		var pretty bytes.Buffer
-		if json.Indent(&pretty, p.Data, "", "  ") != nil {
+		// Indenting deep data grows it by the square of its depth.
+		if depth(p.Data) > maxDataDepth || json.Indent(&pretty, p.Data, "", "  ") != nil {
+			pretty.Reset()
 			pretty.Write(p.Data)
 		}
 		v.Data = append(v.Data, templates.DataPart{Label: label, Code: pretty.String()})
@@ -93,6 +95,24 @@ func (d *Door) part(v *templates.MessageView, p task.Part) {
 	default:
 		v.Body += d.markup.Message(p.Text)
 	}
+}
+
+// maxDataDepth is how deep data may nest to be shown indented.
+const maxDataDepth = 32
+
+// depth bounds from above how deep JSON nests; brackets in its texts count.
+func depth(b []byte) int {
+	at, most := 0, 0
+	for _, c := range b {
+		switch c {
+		case '{', '[':
+			at++
+			most = max(most, at)
+		case '}', ']':
+			at--
+		}
+	}
+	return most
 }
 
 // mark says how the work that a message ends went, when not well.

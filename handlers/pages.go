@@ -60,6 +60,9 @@ func (d *Door) Pages(r chi.Router) {
 	r.Post("/account/tokens", d.page(d.createToken))
 	r.Post("/account/tokens/{id}/revoke", d.page(d.revokeToken))
 	r.Post("/account/password", d.page(d.changePassword))
+	if d.accounts.CanMail() {
+		r.Post("/account/email", d.page(d.setEmail))
+	}
 	r.Post("/account/sessions/end", d.page(d.endSessions))
 
 	r.Get("/admin", d.page(operatorOnly(d.overview)))

@@ -5,7 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/base64"
 	"net/http"
-	"strconv"
+	"sync"
 	"time"
 
 	"github.com/a-h/templ"
@@ -31,33 +31,46 @@ func (d *Door) frame(r *http.Request, actor ident.Actor, title string) templates
 // by nonce, nothing from elsewhere, nobody frames us.
 func policy(nonce string) string {
 	return "default-src 'none'; script-src 'nonce-" + nonce + "' 'strict-dynamic'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
-		"form-action 'self'; base-uri 'none'; frame-ancestors 'none'; manifest-src 'self'; require-trusted-types-for 'script'; trusted-types agentsite htmx"
+		"form-action 'self'; base-uri 'none'; frame-ancestors 'none'; manifest-src 'self'; require-trusted-types-for 'script'; trusted-types agentsite"
 }
 
 // render writes a page. It is rendered into a buffer first, so that a failure
 // is an error page and never half of one.
 func (d *Door) render(w http.ResponseWriter, r *http.Request, code int, c templ.Component) error {
-	var raw [16]byte
-	rand.Read(raw[:])
-	nonce := base64.RawStdEncoding.EncodeToString(raw[:])
-	var buf bytes.Buffer
-	buf.Grow(16 << 10)
-	if err := c.Render(templ.WithNonce(r.Context(), nonce), &buf); err != nil {
+	nonce := newNonce()
+	buf := newBuffer()
+	defer freeBuffer(buf)
+	if err := c.Render(templ.WithNonce(r.Context(), nonce), buf); err != nil {
 		return err
 	}
-	h := w.Header()
-	h.Set("Content-Type", "text/html; charset=utf-8")
-	h.Set("Content-Security-Policy", policy(nonce))
-	if h.Get("Cache-Control") == "" {
-		h.Set("Cache-Control", "private, no-store")
-	}
-	h.Set("Content-Length", strconv.Itoa(buf.Len()))
-	w.WriteHeader(code)
-	_, err := w.Write(buf.Bytes())
-	if err != nil {
-		return nil // the reader went away
-	}
+	writePage(w, code, nonce, buf)
 	return nil
+}
+
+func newNonce() string {
+	var raw [16]byte
+	rand.Read(raw[:])
+	return base64.RawStdEncoding.EncodeToString(raw[:])
+}
+
+// buffers are reused: a page is larger than what the allocator gives away
+// cheaply.
+var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+
+// maxReused bounds the buffers that are kept.
+const maxReused = 512 << 10
+
+func newBuffer() *bytes.Buffer {
+	buf := buffers.Get().(*bytes.Buffer)
+	buf.Reset()
+	return buf
+}
+
+// freeBuffer gives a buffer back; nobody may use its bytes any more.
+func freeBuffer(buf *bytes.Buffer) {
+	if buf.Cap() <= maxReused {
+		buffers.Put(buf)
+	}
 }
 
 // pageError shows what went wrong as a page of its own.

@@ -144,6 +144,14 @@ func (d *DB) SetPassword(ctx context.Context, id, hash, keep, spend string) erro
 	})
 }
 
+// SetEmail implements account.Emails.
+func (d *DB) SetEmail(ctx context.Context, id, email string) error {
+	return d.write(ctx, func(t *tx) error {
+		_, err := t.exec(`UPDATE accounts SET email = ? WHERE id = ?`, email, id)
+		return err
+	})
+}
+
 // AddCredential implements account.Credentials.
 func (d *DB) AddCredential(ctx context.Context, c account.Credential) error {
 	return d.write(ctx, func(t *tx) error {
@@ -195,9 +203,17 @@ func (r credentialRow) credential() account.Credential {
 		Scopes: splitScopes(r.Scopes), CreatedAt: clock.FromMilli(r.CreatedAt), UsedAt: clock.FromMilli(r.UsedAt), ExpiresAt: clock.FromMilli(r.ExpiresAt)}
 }
 
-// CredentialByHash implements account.Credentials.
+func (r credentialRow) owner() account.Account {
+	return account.Account{ID: r.AccountID, Name: r.Name, PasswordHash: r.PasswordHash, Operator: r.Operator, DisabledAt: clock.FromMilli(r.DisabledAt)}
+}
+
+// CredentialByHash implements account.Credentials. It is remembered, because
+// every request with a session or token begins with it.
 func (d *DB) CredentialByHash(ctx context.Context, hash string) (account.Credential, account.Account, error) {
-	var r credentialRow
+	r, age, ok := d.credentials.get(hash)
+	if ok && r.ExpiresAt > clock.Milli(clock.Now()) {
+		return r.credential(), r.owner(), nil
+	}
 	err := d.get(ctx, &r, `SELECT c.id, c.hash, c.kind, COALESCE(c.account_id, '') AS account_id, c.label, c.scopes, c.created_at, c.used_at, c.expires_at,
 		COALESCE(a.name, '') AS name, COALESCE(a.password_hash, '') AS password_hash, COALESCE(a.operator, 0) AS operator, COALESCE(a.disabled_at, 0) AS disabled_at
 		FROM credentials c LEFT JOIN accounts a ON a.id = c.account_id
@@ -205,7 +221,8 @@ func (d *DB) CredentialByHash(ctx context.Context, hash string) (account.Credent
 	if err != nil {
 		return account.Credential{}, account.Account{}, mapError(err)
 	}
-	return r.credential(), account.Account{ID: r.AccountID, Name: r.Name, PasswordHash: r.PasswordHash, Operator: r.Operator, DisabledAt: clock.FromMilli(r.DisabledAt)}, nil
+	d.credentials.put(hash, r, age)
+	return r.credential(), r.owner(), nil
 }
 
 // ListCredentials implements account.Credentials.

@@ -110,6 +110,28 @@ func (d *DB) Room(ctx context.Context, id, memberKind, memberID string) (chat.Co
 	return c, nil
 }
 
+// Members implements chat.Rooms. They are remembered, because every message
+// begins with them.
+func (d *DB) Members(ctx context.Context, id string) ([]chat.Member, error) {
+	list, age, ok := d.members.get(id)
+	if ok {
+		return list, nil
+	}
+	var rows []memberRow
+	if err := d.list(ctx, &rows, `SELECT kind, member_id, handle, role FROM members
+		WHERE conversation_id = ? AND left_at = 0
+		ORDER BY joined_at, kind DESC, handle`, id); err != nil {
+		return nil, mapError(err)
+	}
+	for _, r := range rows {
+		list = append(list, r.member())
+	}
+	if len(list) > 0 { // what is not there takes no room
+		d.members.put(id, list, age)
+	}
+	return list, nil
+}
+
 // RoomsOf implements chat.Rooms.
 func (d *DB) RoomsOf(ctx context.Context, memberKind, memberID string, before chat.Point, limit int) ([]chat.Conversation, error) {
 	at, id := clock.Milli(before.At), before.ID

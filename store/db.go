@@ -24,6 +24,7 @@ import (
 	"github.com/pressly/goose/v3"
 	_ "modernc.org/sqlite" // the driver "sqlite"
 
+	"agentsite/internal/chat"
 	"agentsite/migrations"
 )
 
@@ -34,10 +35,13 @@ const FileName = "agentsite.db"
 const applicationID = 0x41475354
 
 const (
-	readConns   = 4
-	readCacheKB = 8 << 10
+	readConns = 4
+	// readCacheKB, of each connection, holds the inner pages of a large
+	// database; the system's own cache has the rest. SQLite gives it back only
+	// at the end.
+	readCacheKB = 2 << 10
 	// writeCacheKB is for the one writer.
-	writeCacheKB = 16 << 10
+	writeCacheKB = 8 << 10
 	// checkpointEvery bounds how long the WAL grows under constant readers.
 	checkpointEvery = time.Minute
 	// checkpointBytes is the WAL size below which the timer leaves it alone:
@@ -52,9 +56,12 @@ type DB struct {
 	log   *slog.Logger
 	wpool *sqlx.DB
 	wconn *sqlx.Conn
-	wstmt map[string]*sqlx.Stmt // owned by the writer goroutine
+	wstmt map[string]wstmt // owned by the writer goroutine
 	read  *sqlx.DB
 	rstmt sync.Map // query → *sqlx.Stmt
+
+	credentials remembered[credentialRow]
+	members     remembered[[]chat.Member] // by conversation
 
 	ops    chan *op
 	stop   chan struct{}
@@ -124,7 +131,7 @@ func create(ctx context.Context, dir string, log *slog.Logger) error {
 func openFile(ctx context.Context, path string, log *slog.Logger) (*DB, error) {
 	d := &DB{
 		path: path, log: log,
-		wstmt: make(map[string]*sqlx.Stmt),
+		wstmt: make(map[string]wstmt),
 		ops:   make(chan *op, maxQueuedWrites),
 		stop:  make(chan struct{}), done: make(chan struct{}), fatal: make(chan struct{}),
 	}

@@ -56,31 +56,25 @@ func (d *DB) Append(ctx context.Context, p chat.Post) (chat.Posted, error) {
 	}
 	err = d.write(ctx, func(t *tx) error {
 		out = chat.Posted{}
-		if p.MustBeMember {
-			kind := "person"
-			if p.Message.Sender.Kind == "guest" {
-				kind = "guest"
-			}
-			var n int
-			if err := t.get(&n, `SELECT COUNT(*) FROM members WHERE conversation_id = ? AND kind = ? AND member_id = ? AND left_at = 0`,
-				p.Message.ConversationID, kind, p.Message.Sender.ID); err != nil {
-				return err
-			}
-			if n == 0 {
-				return fault.New(fault.NotFound, "There is no such conversation, or you are not in it.")
-			}
+		h, err := t.head(p.Message)
+		if err != nil && !errors.Is(err, sql.ErrNoRows) {
+			return err
+		}
+		if err != nil || p.MustBeMember && !h.Member {
+			return fault.New(fault.NotFound, "There is no such conversation, or you are not in it.")
 		}
 		if p.Message.ClientID != "" {
-			first, found, err := t.bySender(p.Message)
+			fresh, err := t.claim(p.Message, h.LastSeq+1)
 			if err != nil {
 				return err
 			}
-			if found {
-				out.Message, out.Repeat = first, true
-				return nil
+			if !fresh {
+				out.Message, err = t.bySender(p.Message)
+				out.Repeat = true
+				return err
 			}
 		}
-		m, err := t.append(p.Message, string(body), p.Title)
+		m, err := t.extend(h, p.Message, string(body), p.Title)
 		if err != nil {
 			return err
 		}
@@ -98,46 +92,75 @@ func (d *DB) Append(ctx context.Context, p chat.Post) (chat.Posted, error) {
 }
 
 // bySender finds the message the same sender said with the same client id.
-func (t *tx) bySender(m chat.Message) (chat.Message, bool, error) {
+func (t *tx) bySender(m chat.Message) (chat.Message, error) {
 	var seq int64
-	err := t.get(&seq, `SELECT seq FROM client_ids WHERE conversation_id = ? AND sender_id = ? AND client_id = ?`, m.ConversationID, m.Sender.ID, m.ClientID)
-	if errors.Is(err, sql.ErrNoRows) {
-		return m, false, nil
-	}
-	if err != nil {
-		return m, false, err
+	if err := t.get(&seq, `SELECT seq FROM client_ids WHERE conversation_id = ? AND sender_id = ? AND client_id = ?`, m.ConversationID, m.Sender.ID, m.ClientID); err != nil {
+		return m, err
 	}
 	var r messageRow
 	if err := t.get(&r, `SELECT `+messageColumns+` FROM messages WHERE conversation_id = ? AND seq = ?`, m.ConversationID, seq); err != nil {
-		return m, false, err
+		return m, err
 	}
-	first, err := r.message()
-	return first, true, err
+	return r.message()
+}
+
+// claim takes a client id for the message that gets seq, and reports whether
+// the sender had not used it in this conversation.
+func (t *tx) claim(m chat.Message, seq int64) (fresh bool, err error) {
+	res, err := t.exec(`INSERT INTO client_ids (conversation_id, sender_id, client_id, seq) VALUES (?, ?, ?, ?)
+		ON CONFLICT (conversation_id, sender_id, client_id) DO NOTHING`, m.ConversationID, m.Sender.ID, m.ClientID, seq)
+	if err != nil {
+		return false, err
+	}
+	n, err := res.RowsAffected()
+	return n == 1, err
+}
+
+// head is the end of a transcript.
+type head struct {
+	LastSeq int64  `db:"last_seq"`
+	Hash    []byte `db:"head_hash"`
+	Member  bool   `db:"member"` // the sender is one
+}
+
+// head reads the end of m's conversation, sql.ErrNoRows when there is none.
+func (t *tx) head(m chat.Message) (h head, err error) {
+	kind := "person"
+	if m.Sender.Kind == "guest" {
+		kind = "guest"
+	}
+	err = t.get(&h, `SELECT last_seq, head_hash,
+			EXISTS (SELECT 1 FROM members WHERE conversation_id = c.id AND kind = ? AND member_id = ? AND left_at = 0) AS member
+		FROM conversations c WHERE id = ?`, kind, m.Sender.ID, m.ConversationID)
+	return h, err
 }
 
 // append gives m the next seq of its conversation and extends the hash chain;
 // title names a conversation that has no name.
 func (t *tx) append(m chat.Message, body, title string) (chat.Message, error) {
-	var head struct {
-		LastSeq int64  `db:"last_seq"`
-		Hash    []byte `db:"head_hash"`
-	}
-	if err := t.get(&head, `SELECT last_seq, head_hash FROM conversations WHERE id = ?`, m.ConversationID); err != nil {
-		return m, err
-	}
-	m.Seq = head.LastSeq + 1
-	at := clock.Milli(m.CreatedAt)
-	row := messageRow{Seq: m.Seq, ID: m.ID, SenderKind: m.Sender.Kind, SenderID: m.Sender.ID, SenderHandle: m.Sender.Handle, Kind: string(m.Kind),
-		TaskID: m.TaskID, TaskState: string(m.TaskState), Reason: m.Reason, CreatedAt: at, Body: body}
-	m.Hash = chat.Chain(head.Hash, row.chainEntry())
-	if _, err := t.exec(`INSERT INTO messages (`+messageColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		m.ConversationID, m.Seq, m.ID, m.Sender.Kind, m.Sender.ID, m.Sender.Handle, string(m.Kind), body, m.TaskID, string(m.TaskState), m.Reason, at, m.Hash); err != nil {
+	h, err := t.head(m)
+	if err != nil {
 		return m, err
 	}
 	if m.ClientID != "" {
-		if _, err := t.exec(`INSERT INTO client_ids (conversation_id, sender_id, client_id, seq) VALUES (?, ?, ?, ?)`, m.ConversationID, m.Sender.ID, m.ClientID, m.Seq); err != nil {
+		if _, err := t.exec(`INSERT INTO client_ids (conversation_id, sender_id, client_id, seq) VALUES (?, ?, ?, ?)`, m.ConversationID, m.Sender.ID, m.ClientID, h.LastSeq+1); err != nil {
 			return m, err
 		}
+	}
+	return t.extend(h, m, body, title)
+}
+
+// extend is append for a head that was read in this transaction and a client
+// id that was claimed in it.
+func (t *tx) extend(h head, m chat.Message, body, title string) (chat.Message, error) {
+	m.Seq = h.LastSeq + 1
+	at := clock.Milli(m.CreatedAt)
+	row := messageRow{Seq: m.Seq, ID: m.ID, SenderKind: m.Sender.Kind, SenderID: m.Sender.ID, SenderHandle: m.Sender.Handle, Kind: string(m.Kind),
+		TaskID: m.TaskID, TaskState: string(m.TaskState), Reason: m.Reason, CreatedAt: at, Body: body}
+	m.Hash = chat.Chain(h.Hash, row.chainEntry())
+	if _, err := t.exec(`INSERT INTO messages (`+messageColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		m.ConversationID, m.Seq, m.ID, m.Sender.Kind, m.Sender.ID, m.Sender.Handle, string(m.Kind), body, m.TaskID, string(m.TaskState), m.Reason, at, m.Hash); err != nil {
+		return m, err
 	}
 	_, err := t.exec(`UPDATE conversations SET last_seq = ?, head_hash = ?, updated_at = ?, title = CASE WHEN title = '' THEN ? ELSE title END WHERE id = ?`,
 		m.Seq, m.Hash, at, title, m.ConversationID)

@@ -36,20 +36,29 @@ type op struct {
 // tx is the writer's transaction as one op sees it. It counts writes, so that
 // an op that failed before it wrote anything needs no rollback.
 type tx struct {
-	d      *DB
-	writes int
+	d       *DB
+	writes  int
+	changes changes
+}
+
+// wstmt is a prepared statement of the writer.
+type wstmt struct {
+	*sqlx.Stmt
+	changes changes
 }
 
 func (t *tx) stmt(query string) (*sqlx.Stmt, error) {
-	if s, ok := t.d.wstmt[query]; ok {
-		return s, nil
+	s, ok := t.d.wstmt[query]
+	if !ok {
+		prepared, err := t.d.wconn.PreparexContext(context.Background(), query)
+		if err != nil {
+			return nil, err
+		}
+		s = wstmt{prepared, changesOf(query)}
+		t.d.wstmt[query] = s
 	}
-	s, err := t.d.wconn.PreparexContext(context.Background(), query)
-	if err != nil {
-		return nil, err
-	}
-	t.d.wstmt[query] = s
-	return s, nil
+	t.changes |= s.changes
+	return s.Stmt, nil
 }
 
 // exec runs a statement that writes.
@@ -231,7 +240,9 @@ func (d *DB) attempt(ops []*op) (bad int, err error) {
 			return i, nil
 		}
 	}
-	if _, err := d.wconn.ExecContext(ctx, "COMMIT"); err != nil {
+	_, err = d.wconn.ExecContext(ctx, "COMMIT")
+	d.forget(t.changes) // whatever came of it, and before anybody is told
+	if err != nil {
 		d.rollback(ctx)
 		d.judge(err)
 		return -1, fmt.Errorf("commit: %w", err)

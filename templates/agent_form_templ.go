@@ -157,7 +157,7 @@ func AgentForm(p Page, v AgentFormView) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 5, "\"><label for=\"url\">Does it have an address? Paste it</label><p class=\"hint\" id=\"url-hint\">An A2A card, an MCP server or an OpenAI-compatible base ending in /v1. What it says about itself fills the form below.</p><div class=\"joined\"><input id=\"url\" name=\"url\" type=\"url\" inputmode=\"url\" class=\"mono\" value=\"")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 5, "\"><label for=\"url\">Does it have an address? Paste it</label><p class=\"hint\" id=\"url-hint\">Of an A2A agent, or of an OpenAI-compatible server, ending in /v1. What it says about itself fills the form below.</p><div class=\"joined\"><input id=\"url\" name=\"url\" type=\"url\" inputmode=\"url\" class=\"mono\" value=\"")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -436,7 +436,7 @@ func AgentForm(p Page, v AgentFormView) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			}
-			templ_7745c5c3_Err = field(input{Name: "title", Label: "Title", Value: v.Title, Error: v.Errors["title"], Optional: true, Max: 80, Hint: "How people call it.", Placeholder: "Invoice reader"}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = field(input{Name: "title", Label: "Title", Value: v.Title, Error: v.Errors["title"], Optional: true, Max: 100, Hint: "How people call it.", Placeholder: "Invoice reader"}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -448,7 +448,7 @@ func AgentForm(p Page, v AgentFormView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = field(input{Name: "endpoint", Label: "Address", Value: v.Endpoint, Error: v.Errors["endpoint"], Type: "url", Mono: true, Optional: true, Placeholder: "https://",
+			templ_7745c5c3_Err = field(input{Name: "endpoint", Label: "Address", Value: v.Endpoint, Error: v.Errors["endpoint"], Type: "url", Mono: true, Lax: true, Placeholder: "https://",
 				Hint: "It is registered even when nothing answers there yet; the portal keeps checking."}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -458,7 +458,7 @@ func AgentForm(p Page, v AgentFormView) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = field(input{Name: "model", Label: "Model", Value: v.Model, Error: v.Errors["model"], Mono: true, Optional: true, Hint: "As the server at that address calls it.", Placeholder: "llama-3.3-70b"}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = field(input{Name: "model", Label: "Model", Value: v.Model, Error: v.Errors["model"], Mono: true, Lax: true, Hint: "As the server at that address calls it.", Placeholder: "llama-3.3-70b"}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -530,11 +530,11 @@ func AgentForm(p Page, v AgentFormView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = choice("visibility", "public", "Public", "Listed here and on other portals. Anyone can talk to it.", v.Visibility == "" || v.Visibility == "public").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = choice("visibility", "public", "Public", "Listed here. Anyone can talk to it.", v.Visibility == "" || v.Visibility == "public").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = choice("visibility", "unlisted", "Unlisted", "In no list and no search. Whoever knows its handle can talk to it.", v.Visibility == "unlisted").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = choice("visibility", "unlisted", "Unlisted", "In no list and no search. Whoever knows its handle and has an account can talk to it.", v.Visibility == "unlisted").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -790,20 +790,20 @@ func skillRow(i int, row SkillRow, errs FieldErrors) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 72, "Skill <span data-skill-number>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 72, "<span>Skill <span data-skill-number>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var28 string
 		templ_7745c5c3_Var28, templ_7745c5c3_Err = templ.JoinStringErrs(strconv.Itoa(i + 1))
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `agent_form.templ`, Line: 238, Col: 54}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `agent_form.templ`, Line: 238, Col: 60}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var28))
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 73, "</span> ")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 73, "</span></span> ")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -830,7 +830,7 @@ func skillRow(i int, row SkillRow, errs FieldErrors) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = field(input{ID: "skill_name." + n, Name: "skill_name", Label: "Name", Value: row.Name, Error: errs["skill_name."+n], Optional: true, Max: 80, Placeholder: "Read invoices"}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = field(input{ID: "skill_name." + n, Name: "skill_name", Label: "Name", Value: row.Name, Error: errs["skill_name."+n], Optional: true, Max: 100, Placeholder: "Read invoices"}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -453,7 +453,7 @@ func Agents(p Page, v AgentsView) templ.Component {
 					}
 					return nil
 				})
-				templ_7745c5c3_Err = emptyState("bot", "Nobody lives here yet", "Register the first agent: paste its address, or connect a program from your own computer.").Render(templ.WithChildren(ctx, templ_7745c5c3_Var19), templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = emptyState("bot", "Nobody lives here yet", "Register the first agent: paste its address.").Render(templ.WithChildren(ctx, templ_7745c5c3_Var19), templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -65,7 +65,7 @@ func Home(p Page, v HomeView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 2, "</bdi> is a home for AI agents: they live here or on portals like it, anyone can find them, and you can talk to them right away.</p><form class=\"search search-large\" role=\"search\" method=\"get\" action=\"/agents\"><label class=\"visually-hidden\" for=\"q\">Search agents</label>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 2, "</bdi> is a home for AI agents. Anyone can find them, and you can talk to them right away.</p><form class=\"search search-large\" role=\"search\" method=\"get\" action=\"/agents\"><label class=\"visually-hidden\" for=\"q\">Search agents</label>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -235,11 +235,11 @@ func Home(p Page, v HomeView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = way("bot", "Bring your agent", "It has an address, or only a program on your laptop? Both work. It stays yours.", "/agents/new", "Register it").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = way("bot", "Bring your agent", "It speaks A2A or the OpenAI chat API? Paste its address, and others find it. It stays yours.", "/agents/new", "Register it").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = way("server", "Run your own portal", "One program, no services beside it. It finds the others by itself, as an equal.", "/docs", "Start one").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = way("server", "Run your own portal", "One program, no services beside it: a portal for yourself, your team or everybody.", "/docs/start", "Start one").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -605,7 +605,7 @@ func footer(p Page) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 54, "– a portal like any other. Nobody owns the network.</p><nav aria-label=\"About\"><ul><li><a href=\"/about\">About</a></li><li><a href=\"/docs\">Docs</a></li><li><a href=\"/api/v1/openapi.json\">API</a></li>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 54, "– a portal like any other. Nobody owns the network.</p><nav aria-label=\"About\"><ul><li><a href=\"/about\">About</a></li><li><a href=\"/docs\">Docs</a></li><li><a href=\"/docs/api\">API</a></li>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -181,7 +181,7 @@ func sampleAdmin(tab string) AdminView {
 			{Name: longName, Disabled: true, Created: at("9 May 2026", ""), LastLogin: at("12 May", "")}}}
 	case "invites":
 		v.Invites = &AdminInvites{NewLink: "https://harbour.example/signup?invite=K7Q2-9XWM", Expiries: []Option{{Value: "7d", Label: "in 7 days", Selected: true}, {Value: "30d", Label: "in 30 days"}},
-			Rows: []InviteRow{{ID: "1", Note: "Garden team", By: "ada", Used: "1 of 3", Created: at("18 Nov", ""), Expires: at("25 Nov", "")}, {ID: "2", Note: longWord[:80], By: "ada", Used: "1 of 1", Created: at("1 Nov", ""), Spent: true, State: "used up"}}}
+			Rows: []InviteRow{{ID: "1", Note: "Garden team", By: "ada", Created: at("18 Nov", ""), Expires: at("25 Nov", "")}, {ID: "2", Note: longWord[:80], By: "ada", Created: at("1 Nov", ""), Spent: true, State: "used up"}}}
 	case "agents":
 		v.Agents = &AdminAgents{Rows: []AdminAgentRow{{Ref: "guide", Title: "Guide", Kind: "built in", Visibility: "public", Builtin: true, Provenance: Provenance{Live: "alive"}, Updated: at("today", "")},
 			{Ref: "invoice-reader", Title: "Invoice reader", Owner: "ada", Kind: "A2A", Visibility: "unlisted", Provenance: Provenance{Verified: true, Live: "alive"}, Updated: at("18 Nov", "")},

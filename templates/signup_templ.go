@@ -17,7 +17,9 @@ type SignupView struct {
 	Invite      string // the code, as typed or from the link
 	Setup       string // the one-time token that makes an operator; "" else
 	MinPassword int
-	Errors      FieldErrors // "", name, password, invite, setup
+	CanMail     bool        // reset links can be sent by mail
+	Email       string      // as typed
+	Errors      FieldErrors // "", name, password, invite, setup, email
 }
 
 func Signup(p Page, v SignupView) templ.Component {
@@ -112,7 +114,7 @@ func Signup(p Page, v SignupView) templ.Component {
 					var templ_7745c5c3_Var4 string
 					templ_7745c5c3_Var4, templ_7745c5c3_Err = templ.ResolveAttributeValue(v.Setup)
 					if templ_7745c5c3_Err != nil {
-						return templ.Error{Err: templ_7745c5c3_Err, FileName: `signup.templ`, Line: 35, Col: 54}
+						return templ.Error{Err: templ_7745c5c3_Err, FileName: `signup.templ`, Line: 37, Col: 54}
 					}
 					_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ_7745c5c3_Var4)
 					if templ_7745c5c3_Err != nil {
@@ -132,6 +134,12 @@ func Signup(p Page, v SignupView) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
+				if v.CanMail {
+					templ_7745c5c3_Err = field(input{Name: "email", Label: "Mail address (optional)", Value: v.Email, Error: v.Errors["email"], Type: "email", Autocomplete: "email", Hint: "Only for setting a new password when you forgot yours."}).Render(ctx, templ_7745c5c3_Buffer)
+					if templ_7745c5c3_Err != nil {
+						return templ_7745c5c3_Err
+					}
+				}
 				if v.Setup == "" && v.Policy == "invite" {
 					templ_7745c5c3_Err = field(input{Name: "invite", Label: "Invite code", Value: v.Invite, Error: v.Errors["invite"], Mono: true, Autocomplete: "off", Hint: "This portal takes new people by invitation. The code came with your invite."}).Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
@@ -145,7 +153,7 @@ func Signup(p Page, v SignupView) templ.Component {
 					var templ_7745c5c3_Var5 string
 					templ_7745c5c3_Var5, templ_7745c5c3_Err = templ.ResolveAttributeValue(v.Invite)
 					if templ_7745c5c3_Err != nil {
-						return templ.Error{Err: templ_7745c5c3_Err, FileName: `signup.templ`, Line: 43, Col: 56}
+						return templ.Error{Err: templ_7745c5c3_Err, FileName: `signup.templ`, Line: 48, Col: 56}
 					}
 					_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ_7745c5c3_Var5)
 					if templ_7745c5c3_Err != nil {

@@ -21,6 +21,7 @@ import (
 	"github.com/go-chi/chi/v5/middleware"
 
 	"agentsite/handlers"
+	"agentsite/internal/ident"
 	"agentsite/static"
 )
 
@@ -55,7 +56,7 @@ const (
 // Router returns the portal's handler.
 func Router(door *handlers.Door, cfg Config) http.Handler {
 	r := chi.NewRouter()
-	r.Use(middleware.RequestID, middleware.GetHead)
+	r.Use(requestID, middleware.GetHead)
 	if len(cfg.TrustedProxies) > 0 {
 		prefixes := make([]string, len(cfg.TrustedProxies))
 		for i, p := range cfg.TrustedProxies {
@@ -77,11 +78,21 @@ func Router(door *handlers.Door, cfg Config) http.Handler {
 	r.Mount("/static/", static.Handler())
 	// Everything below may act: unsafe requests of other sites are refused.
 	r.Group(func(r chi.Router) {
-		r.Use(http.NewCrossOriginProtection().Handler)
+		foreign := http.NewCrossOriginProtection()
+		foreign.SetDenyHandler(http.HandlerFunc(door.Foreign))
+		r.Use(foreign.Handler)
 		r.Route("/api/v1", door.API)
 		door.Pages(r)
 	})
 	return r
+}
+
+// requestID names each request by an id of ours: a caller's own would let it
+// forge the log, and chi's tells everybody this machine's name.
+func requestID(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), middleware.RequestIDKey, ident.NewID())))
+	})
 }
 
 func plain(w http.ResponseWriter, code int, text string) {

@@ -15,8 +15,8 @@ import (
 )
 
 // old is a door of A2A 0.3 in front of the SDK's handler. The SDK's own
-// (a2acompat/a2av0) brings gRPC with it; a test under the build tag a2acompat
-// runs the drivers against that one too.
+// (a2acompat/a2av0) brings gRPC into go.mod; how to run the drivers against
+// that one stands in ../remote/testdata/a2acompat_test.go.txt.
 type old struct {
 	handler a2asrv.RequestHandler
 	binding string

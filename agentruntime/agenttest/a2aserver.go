@@ -25,9 +25,8 @@ type A2AServer struct {
 	Version, Binding string
 	Started, Stopped chan struct{}
 
-	handler a2asrv.RequestHandler
-	door    http.Handler
-	ended   chan struct{}
+	door  http.Handler
+	ended chan struct{}
 
 	mu       sync.Mutex // guards all below
 	messages []*sdk.Message
@@ -37,16 +36,22 @@ type A2AServer struct {
 // NewA2AServer starts an agent that speaks version "1.0" or "0.3" over
 // "JSONRPC" or "HTTP+JSON"; it ends with t.
 func NewA2AServer(t testing.TB, version, binding string) *A2AServer {
-	s := &A2AServer{Version: version, Binding: binding, Started: make(chan struct{}, 100), Stopped: make(chan struct{}, 100), ended: make(chan struct{})}
-	s.handler = a2asrv.NewHandler(echoer{s}, a2asrv.WithLogger(slog.New(slog.DiscardHandler)))
-	switch {
-	case version == "1.0" && binding == "JSONRPC":
-		s.door = a2asrv.NewJSONRPCHandler(s.handler)
-	case version == "1.0":
-		s.door = a2asrv.NewRESTHandler(s.handler)
-	default:
-		s.door = old{s.handler, binding}
-	}
+	return NewA2AServerWith(t, version, binding, func(h a2asrv.RequestHandler) http.Handler {
+		switch {
+		case version == "1.0" && binding == "JSONRPC":
+			return a2asrv.NewJSONRPCHandler(h)
+		case version == "1.0":
+			return a2asrv.NewRESTHandler(h)
+		}
+		return old{h, binding}
+	})
+}
+
+// NewA2AServerWith is NewA2AServer with another door in front of the agent.
+func NewA2AServerWith(t testing.TB, version, binding string, door func(a2asrv.RequestHandler) http.Handler) *A2AServer {
+	s := &A2AServer{Version: version, Binding: binding, ended: make(chan struct{}),
+		Started: make(chan struct{}, 100), Stopped: make(chan struct{}, 100)}
+	s.door = door(a2asrv.NewHandler(echoer{s}, a2asrv.WithLogger(slog.New(slog.DiscardHandler))))
 	s.Server = httptest.NewServer(http.HandlerFunc(s.serve))
 	t.Cleanup(func() { close(s.ended); s.Close() })
 	return s

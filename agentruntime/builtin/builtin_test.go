@@ -244,7 +244,7 @@ func TestGuide_SaysWhyAndHandsOver(t *testing.T) {
 	got := say(t, d, call("guide", "I need somebody to translate a letter"))
 	for _, want := range []string{
 		"- [Lingua Translator](/agents/lingua)", "It fits because its title says “translator”", "“Translate this letter to French”",
-		"It was alive when checked 5 minutes ago.", "[Talk to lingua](/agents/lingua#talk-title)", "“I need somebody to translate a letter”",
+		"It was alive when checked 5 minutes ago.", "[Talk to lingua](/agents/lingua?text=I+need+somebody+to+translate+a+letter#talk-title)", "“I need somebody to translate a letter”",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in:\n%s", want, got)

@@ -83,6 +83,7 @@ type offer struct {
 
 // search is one look for agents.
 type search struct {
+	asked       string   // in whose words; handed over with a link
 	words       []string // of the need, essential ones only
 	offers      []offer
 	pieces      []piece
@@ -392,6 +393,18 @@ func ago(t, now time.Time) string {
 // talkAnchor is where an agent's page has the form to write to it.
 const talkAnchor = "#talk-title"
 
+// maxHandedOver bounds the text that a link carries to an agent's page: what is
+// longer stays out, because half a message misleads.
+const maxHandedOver = 1000
+
+// talkPath leads to the form of an agent's page, filled with what was asked.
+func talkPath(a hub.Agent, asked string) string {
+	if asked == "" || len(asked) > maxHandedOver {
+		return agentPath(a) + talkAnchor
+	}
+	return agentPath(a) + "?text=" + url.QueryEscape(asked) + talkAnchor
+}
+
 func agentPath(a hub.Agent) string { return "/agents/" + pathEscape(a.Handle()) }
 
 // pathEscape also escapes what would end a Markdown link.
@@ -411,7 +424,7 @@ func (s *search) describe(o offer, base string, now time.Time) string {
 	if r := s.reasons(o); len(r) > 0 {
 		b.WriteString("\n  It fits because " + enumerate(r) + ".")
 	}
-	fmt.Fprintf(&b, "\n  %s [Talk to %s](%s%s)", live(a, now), quote(a.Handle(), 80), path, talkAnchor)
+	fmt.Fprintf(&b, "\n  %s [Talk to %s](%s)", live(a, now), quote(a.Handle(), 80), base+talkPath(a, s.asked))
 	return b.String()
 }
 

@@ -149,6 +149,7 @@ func (r *reply) respond(ctx context.Context, message string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	s.asked = message
 	_, v.agents = s.best()
 	agents, manual := v.sides()
 	switch {
@@ -180,7 +181,9 @@ func (r *reply) left() (agents, sections map[string]bool) {
 	agents, sections = make(map[string]bool), make(map[string]bool)
 	for address := range r.shown {
 		if handle, ok := strings.CutPrefix(address, "/agents/"); ok {
-			handle, _, _ = strings.Cut(handle, "#")
+			if end := strings.IndexAny(handle, "?#"); end >= 0 {
+				handle = handle[:end]
+			}
 			agents[unescape(handle)] = true
 		} else {
 			sections[address] = true

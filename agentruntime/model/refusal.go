@@ -22,6 +22,11 @@ const maxRefusal = 64 << 10
 // for, if any.
 func (c *Client) refusal(resp *http.Response, model string) error {
 	b, _ := io.ReadAll(io.LimitReader(resp.Body, maxRefusal))
+	if c.key != "" {
+		// Some servers repeat the key they refuse; those who ask are not its
+		// owner.
+		b = bytes.ReplaceAll(b, []byte(c.key), []byte("[key]"))
+	}
 	said := message(b)
 	cause := errors.New(resp.Status + ": " + said)
 	switch code := resp.StatusCode; {

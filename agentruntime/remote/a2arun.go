@@ -78,8 +78,9 @@ func (d *A2A) Run(ctx context.Context, call task.Call, out task.Sink) (task.Resu
 		if _, ok := errors.AsType[*fault.Error](err); ok {
 			return task.Result{}, err
 		}
-		return failed(r.answer.parts(), sentence(err)), nil
+		return failed(r.answer.parts(), redacted(sentence(err), call.Agent.Secret)), nil
 	}
+	r.result.Reason = redacted(r.result.Reason, call.Agent.Secret)
 	return r.result, nil
 }
 
@@ -106,7 +107,7 @@ func (r *run) send(ctx context.Context) error {
 	m := a2a.UserMessage(r.call.MessageID, r.call.Parts)
 	if r.at.Task != "" { // it waited for input; this is the input
 		m.TaskID, m.ContextID = r.at.Task, r.at.Context
-	} else {
+	} else if m.ContextID = r.at.Context; m.ContextID == "" {
 		m.ContextID = readCheckpoint(r.call.Previous).Context
 	}
 	for {
@@ -122,10 +123,11 @@ func (r *run) send(ctx context.Context) error {
 			return err
 		case r.stream && (a2a.IsCode(err, a2a.CodeUnsupported) || a2a.IsCode(err, a2a.CodeMethodNotFound)) && m.TaskID == "":
 			r.stream = false // its card promised more than it does
-		case m.ContextID != "" && forgotten(err):
+		case m.TaskID != "" && forgotten(err):
 			// It refused, so it did nothing: begin anew without what it forgot.
-			m.TaskID, m.ContextID = "", ""
-			r.at = checkpoint{}
+			m.TaskID, r.at = "", checkpoint{}
+		case m.ContextID != "" && forgotten(err):
+			m.ContextID, r.at = "", checkpoint{}
 		case egress.NeverSent(err) || refusedByAgent(err):
 			return err
 		default:

@@ -57,7 +57,7 @@ func (d *OpenAI) Run(ctx context.Context, call task.Call, out task.Sink) (task.R
 		parts = []task.Part{task.TextPart(reply.Text)}
 	}
 	if err != nil {
-		return failed(parts, modelReason(err, call.Agent.Secret != "")), nil
+		return failed(parts, modelReason(err, call.Agent.Secret)), nil
 	}
 	switch {
 	case reply.Finish == openai.FinishFilter:
@@ -71,14 +71,14 @@ func (d *OpenAI) Run(ctx context.Context, call task.Call, out task.Sink) (task.R
 }
 
 // modelReason is what people read; who asked cannot mend a key, the owner can.
-func modelReason(err error, hasKey bool) string {
+func modelReason(err error, key string) string {
 	if errors.Is(err, model.ErrKey) {
-		if hasKey {
+		if key != "" {
 			return "The endpoint refused the key that is stored for this agent. Its owner should renew it."
 		}
 		return "The endpoint asks for a key and none is stored for this agent. Its owner should add one."
 	}
-	return fault.As(err).Safe
+	return redacted(fault.As(err).Safe, key)
 }
 
 func openaiConfig(b json.RawMessage) (hub.OpenAIConfig, error) {

@@ -41,6 +41,7 @@ func (p *Prober) Probe(ctx context.Context, t hub.Target) hub.Liveness {
 	default:
 		live.State, live.Reason = hub.Unknown, "Agents of this kind are not probed."
 	}
+	live.Reason = redacted(live.Reason, t.Secret)
 	live.Latency = time.Since(start)
 	return live
 }

@@ -37,7 +37,10 @@ func (r *Reader) Read(ctx context.Context, address string) (hub.Described, error
 		return hub.Described{}, f
 	}
 	_, d, err := a2a.ReadCard(ctx, r.rt, u.String())
-	if err == nil || !errors.Is(err, a2a.ErrNoCard) {
+	if err == nil {
+		return r.spoken(ctx, d), nil
+	}
+	if !errors.Is(err, a2a.ErrNoCard) {
 		return d, err
 	}
 	for _, base := range []string{u.String(), strings.TrimRight(u.String(), "/") + "/v1"} {
@@ -50,6 +53,43 @@ func (r *Reader) Read(ctx context.Context, address string) (hub.Described, error
 		}
 	}
 	return hub.Described{}, err
+}
+
+// dialects are the ways an A2A agent may be spoken to, in order of preference.
+var dialects = []struct{ version, binding string }{{"1.0", "JSONRPC"}, {"1.0", "HTTP+JSON"}, {"0.3", "JSONRPC"}, {"0.3", "HTTP+JSON"}}
+
+// spoken checks that the agent speaks as its card says, by a question that
+// makes it do nothing. Cards are wrong at times (the Go SDK's own command says
+// 1.0 when it serves 0.3): then the dialect that it does answer in is taken.
+// An agent that answers in none, or not at all, keeps what its card says.
+func (r *Reader) spoken(ctx context.Context, d hub.Described) hub.Described {
+	var cfg hub.A2AConfig
+	if json.Unmarshal(d.Config, &cfg) != nil {
+		return d
+	}
+	speaks := func(version, binding string) bool {
+		c, err := a2a.New(r.rt, a2a.Endpoint{URL: d.Endpoint, Binding: binding, Version: version, Tenant: cfg.Tenant})
+		if err == nil {
+			err = c.ProbeUnknownTask(ctx)
+		}
+		e, ok := errors.AsType[*a2a.Error](err)
+		// Anything but another protocol leaves the card's word standing.
+		return err == nil || !ok || e.Fault == a2a.FaultAuth || e.Fault == a2a.FaultStatus
+	}
+	if speaks(cfg.Version, cfg.Binding) {
+		return d
+	}
+	for _, way := range dialects {
+		if way.version == cfg.Version && way.binding == cfg.Binding || !speaks(way.version, way.binding) {
+			continue
+		}
+		cfg.Version, cfg.Binding = way.version, way.binding
+		if config, err := json.Marshal(cfg); err == nil {
+			d.Config = config
+		}
+		break
+	}
+	return d
 }
 
 // models describes an OpenAI-compatible server by the models it lists.

@@ -11,6 +11,7 @@ import (
 	"encoding/json"
 	"log/slog"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -22,6 +23,13 @@ import (
 // maxText is the most text taken of one answer; more ends the task as failed
 // with what came before.
 const maxText = 256 << 10
+
+var (
+	_ task.Agent = (*A2A)(nil)
+	_ task.Agent = (*OpenAI)(nil)
+	_ hub.Prober = (*Prober)(nil)
+	_ hub.Reader = (*Reader)(nil)
+)
 
 // Config is what the drivers need beside a RoundTripper.
 type Config struct {
@@ -117,6 +125,15 @@ func a2aClient(rt http.RoundTripper, endpoint string, config json.RawMessage, se
 		AuthHeader: cfg.AuthHeader, Secret: secret,
 	})
 	return c, cfg, err
+}
+
+// redacted takes the stored credential out of what the far side said went
+// wrong: those who read it are not its owner.
+func redacted(text, secret string) string {
+	if secret == "" {
+		return text
+	}
+	return strings.ReplaceAll(text, secret, "[key]")
 }
 
 // failed is a task that ended without an answer, or with part of one.

@@ -98,6 +98,11 @@ type Passwords interface {
 	SetPassword(ctx context.Context, id, hash, keep, spend string) error
 }
 
+// Emails stores where reset links may be sent.
+type Emails interface {
+	SetEmail(ctx context.Context, id, email string) error
+}
+
 // Credentials stores secrets' hashes.
 type Credentials interface {
 	AddCredential(ctx context.Context, c Credential) error
@@ -117,6 +122,7 @@ type Credentials interface {
 type Store interface {
 	Accounts
 	Passwords
+	Emails
 	Credentials
 	// CountOperators counts accounts that run the portal and are not disabled.
 	CountOperators(ctx context.Context) (int, error)

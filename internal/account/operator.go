@@ -57,7 +57,7 @@ func (s *Service) setDisabled(ctx context.Context, actor ident.Actor, name strin
 	}
 	a, err := s.store.AccountByName(ctx, strings.ToLower(strings.TrimSpace(name)))
 	if fault.Is(err, fault.NotFound) {
-		return fault.New(fault.NotFound, "There is no account %q.", name)
+		return fault.New(fault.NotFound, "There is no account %.80q.", name)
 	}
 	if err != nil {
 		return err
@@ -65,9 +65,21 @@ func (s *Service) setDisabled(ctx context.Context, actor ident.Actor, name strin
 	if a.ID == actor.ID && !at.IsZero() {
 		return fault.New(fault.Conflict, "You cannot disable yourself. Let another operator do it.")
 	}
+	// On the machine itself the last operator may go: the next start prints a
+	// new one-time link.
+	if a.Operator && !at.IsZero() && !a.Disabled() && actor.Kind != ident.System {
+		n, err := s.store.CountOperators(ctx)
+		if err != nil {
+			return err
+		}
+		if n == 1 {
+			return fault.New(fault.Conflict, "%s is the only operator of this portal. Make another one first.", a.Name)
+		}
+	}
 	if err := s.store.SetDisabled(ctx, a.ID, at, actor); err != nil {
 		return err
 	}
+	s.cfg.Log.Info("account disabled or enabled", "account", a.ID, "disabled", !at.IsZero(), "by", actor.ID)
 	if !at.IsZero() {
 		s.watch.end(a.ID)
 	}
@@ -85,10 +97,26 @@ func (s *Service) ResetLink(ctx context.Context, actor ident.Actor, name string)
 		return "", err
 	}
 	a, err := s.store.AccountByName(ctx, strings.ToLower(strings.TrimSpace(name)))
+	if fault.Is(err, fault.NotFound) {
+		return "", fault.New(fault.NotFound, "There is no account %.80q.", name)
+	}
 	if err != nil {
 		return "", err
 	}
 	return s.resetLink(ctx, a)
+}
+
+// Invited says what a secret from an invitation or from the operator's
+// one-time link is still good for; a NotFound fault when nothing.
+func (s *Service) Invited(ctx context.Context, secret string) (CredentialKind, error) {
+	c, _, err := s.store.CredentialByHash(ctx, ident.HashSecret(strings.TrimSpace(secret)))
+	if err == nil && c.Kind != InviteCredential && c.Kind != SetupCredential {
+		err = fault.New(fault.NotFound, "no invitation")
+	}
+	if fault.Is(err, fault.NotFound) {
+		err = fault.New(fault.NotFound, "This link is unknown, used or expired. Ask for a new one; the operator's link is printed anew when the portal starts without an operator.")
+	}
+	return c.Kind, err
 }
 
 func (s *Service) resetLink(ctx context.Context, a Account) (string, error) {
@@ -108,13 +136,14 @@ func (s *Service) MailReset(ctx context.Context, actor ident.Actor, name string)
 	if s.cfg.Mailer == nil {
 		return fault.New(fault.Unavailable, "This portal sends no mail. Ask its operator for a reset link.")
 	}
-	if wait, ok := s.loginsByName.Allow(strings.ToLower(name) + "|mail"); !ok {
+	name = strings.ToLower(strings.TrimSpace(name))
+	if wait, ok := s.loginsByName.Allow(guessKey(name, "mail")); !ok {
 		return fault.Limited(wait, "Too many requests for this account. Wait a moment.")
 	}
 	if wait, ok := s.loginsByAddr.Allow(actor.Addr); !ok {
 		return fault.Limited(wait, "Too many attempts from your address. Wait a moment and try again.")
 	}
-	a, err := s.store.AccountByName(ctx, strings.ToLower(strings.TrimSpace(name)))
+	a, err := s.store.AccountByName(ctx, name)
 	if fault.Is(err, fault.NotFound) || err == nil && (a.Email == "" || a.Disabled()) {
 		return nil
 	}
@@ -125,8 +154,33 @@ func (s *Service) MailReset(ctx context.Context, actor ident.Actor, name string)
 	if err != nil {
 		return err
 	}
-	return s.cfg.Mailer.Send(ctx, a.Email, "Set a new password",
-		"Somebody asked to set a new password for "+a.Name+" on "+s.cfg.URL+".\n\n"+link+"\n\nThe link works once, for 24 hours. If it was not you, do nothing.\n")
+	// Sent by Run, so that the time of the answer does not tell whether the
+	// account exists.
+	m := letter{a.ID, a.Email, "Somebody asked to set a new password for " + a.Name + " on " + s.cfg.URL + ".\n\n" + link +
+		"\n\nThe link works once, for 24 hours. If it was not you, do nothing.\n"}
+	select {
+	case s.letters <- m:
+	default:
+		s.cfg.Log.Error("reset link not mailed: too many wait", "account", a.ID)
+	}
+	return nil
+}
+
+// letter is a mail with a reset link that waits to be sent.
+type letter struct{ account, to, text string }
+
+// Run sends the mails that wait until ctx ends.
+func (s *Service) Run(ctx context.Context) error {
+	for {
+		select {
+		case m := <-s.letters:
+			if err := s.cfg.Mailer.Send(ctx, m.to, "Set a new password", m.text); err != nil {
+				s.cfg.Log.Error("mail a reset link", "account", m.account, "error", err)
+			}
+		case <-ctx.Done():
+			return nil
+		}
+	}
 }
 
 // Reset sets a new password by a reset link, ends all sessions, and returns
@@ -158,6 +212,9 @@ func (s *Service) Invitation(ctx context.Context, actor ident.Actor, label strin
 	if err := operator(actor); err != nil {
 		return "", err
 	}
+	if s.cfg.Policy == Closed {
+		return "", fault.New(fault.Conflict, "This portal takes no new accounts (--accounts closed), so an invitation would be of no use. Add people with `agentsite user add`.")
+	}
 	if len(label) > 100 {
 		return "", &fault.Error{Kind: fault.Invalid, Safe: "The note is too long.", Fields: map[string]string{"label": "use at most 100 characters"}}
 	}
@@ -177,7 +234,11 @@ func (s *Service) RevokeInvitation(ctx context.Context, actor ident.Actor, id st
 	if err := operator(actor); err != nil {
 		return err
 	}
-	ids, err := s.store.DeleteCredentials(ctx, "", id, InviteCredential)
+	var ids []string
+	var err error
+	if id != "" { // the store takes that as every invitation
+		ids, err = s.store.DeleteCredentials(ctx, "", id, InviteCredential)
+	}
 	if err == nil && len(ids) == 0 {
 		return fault.New(fault.NotFound, "There is no such invitation.")
 	}

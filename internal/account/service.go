@@ -2,6 +2,7 @@ package account
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net/mail"
 	"slices"
@@ -33,6 +34,7 @@ type Service struct {
 	loginsByName, loginsByAddr, signups, guests *limit.Keyed
 	watch                                       *watchers
 	ended                                       chan string
+	letters                                     chan letter // for Run
 }
 
 // New returns a service on store.
@@ -45,6 +47,7 @@ func New(store Store, cfg Config) *Service {
 		guests:       limit.New(time.Minute, 30, 50_000),
 		watch:        newWatchers(),
 		ended:        make(chan string, 64),
+		letters:      make(chan letter, 64),
 	}
 }
 
@@ -89,6 +92,9 @@ func (s *Service) SignUp(ctx context.Context, actor ident.Actor, in SignUp) (Acc
 		}
 		if err != nil {
 			return Account{}, err
+		}
+		if c.Kind == InviteCredential && s.cfg.Policy == Closed {
+			return Account{}, fault.New(fault.Forbidden, "This portal takes no new accounts.")
 		}
 		a.Operator = c.Kind == SetupCredential
 		if a.Operator {
@@ -142,18 +148,38 @@ func (s *Service) check(name, password, email string) error {
 	if err := CheckPassword(password, name); err != nil {
 		c.Field(false, "password", "%s", err)
 	}
-	if email != "" {
-		addr, err := mail.ParseAddress(email)
-		c.Field(err == nil && addr.Address == email && len(email) <= 254, "email", "this is not an address like you@example.org")
-	}
+	checkEmail(&c, email)
 	return c.Err()
 }
 
-// Add creates an account on the operator's word, from the command line. The
-// actor must be the operator or the system.
-func (s *Service) Add(ctx context.Context, actor ident.Actor, in SignUp, operator bool) (Account, error) {
-	if !actor.IsOperator() && actor.Kind != ident.System {
-		return Account{}, errNotOperator()
+// checkEmail accepts no address, or one plain address.
+func checkEmail(c *fault.Check, email string) {
+	if email == "" {
+		return
+	}
+	addr, err := mail.ParseAddress(email)
+	c.Field(err == nil && addr.Address == email && len(email) <= 254, "email", "this is not an address like you@example.org")
+}
+
+// SetEmail sets where the actor's reset links may be sent; "" removes it.
+func (s *Service) SetEmail(ctx context.Context, actor ident.Actor, email string) error {
+	if err := person(actor); err != nil {
+		return err
+	}
+	email = strings.TrimSpace(email)
+	var c fault.Check
+	checkEmail(&c, email)
+	if err := c.Err(); err != nil {
+		return err
+	}
+	return s.store.SetEmail(ctx, actor.ID, email)
+}
+
+// Add creates an account on the operator's word, from the command line; runs
+// makes it an operator's. The actor must be the operator or the system.
+func (s *Service) Add(ctx context.Context, actor ident.Actor, in SignUp, runs bool) (Account, error) {
+	if err := operator(actor); err != nil {
+		return Account{}, err
 	}
 	in.Name = strings.ToLower(strings.TrimSpace(in.Name))
 	if err := s.check(in.Name, in.Password, in.Email); err != nil {
@@ -163,7 +189,7 @@ func (s *Service) Add(ctx context.Context, actor ident.Actor, in SignUp, operato
 	if err != nil {
 		return Account{}, err
 	}
-	a := Account{ID: ident.NewID(), Name: in.Name, Email: in.Email, PasswordHash: hash, Operator: operator, CreatedAt: clock.Now()}
+	a := Account{ID: ident.NewID(), Name: in.Name, Email: in.Email, PasswordHash: hash, Operator: runs, CreatedAt: clock.Now()}
 	if err := s.store.CreateAccount(ctx, a, ""); err != nil {
 		return Account{}, nameTaken(err)
 	}
@@ -182,7 +208,7 @@ func (s *Service) LogIn(ctx context.Context, actor ident.Actor, name, password s
 	if wait, ok := s.loginsByAddr.Allow(actor.Addr); !ok {
 		return "", fault.Limited(wait, "Too many attempts from your address. Wait a moment and try again.")
 	}
-	if wait, ok := s.loginsByName.Allow(name + "|" + actor.Addr); !ok {
+	if wait, ok := s.loginsByName.Allow(guessKey(name, actor.Addr)); !ok {
 		return "", fault.Limited(wait, "Too many attempts for this account. Wait a moment and try again.")
 	}
 	a, err := s.store.AccountByName(ctx, name)
@@ -198,9 +224,45 @@ func (s *Service) LogIn(ctx context.Context, actor ident.Actor, name, password s
 		return "", err
 	}
 	if !ok {
-		return "", fault.New(fault.Unauthenticated, "Name or password is wrong. Try again, or ask the operator for a reset link.")
+		return "", errWrongPassword()
 	}
-	return s.StartSession(ctx, a)
+	if secret, err = s.StartSession(ctx, a); err != nil {
+		return "", err
+	}
+	// A password that was changed while this one was compared opens nothing.
+	if now, err := s.store.AccountByID(ctx, a.ID); err != nil {
+		return "", err
+	} else if now.PasswordHash != a.PasswordHash {
+		if err := s.withdraw(ctx, secret); err != nil {
+			return "", err
+		}
+		return "", errWrongPassword()
+	}
+	return secret, nil
+}
+
+func errWrongPassword() error {
+	return fault.New(fault.Unauthenticated, "Name or password is wrong. Try again, or ask the operator for a reset link.")
+}
+
+// guessKey is what guesses at one account from one address are counted by.
+// No account has a longer name, so that what is remembered of it is cut.
+func guessKey(name, addr string) string {
+	return name[:min(len(name), maxGuessKey)] + "|" + addr
+}
+
+const maxGuessKey = 64
+
+// withdraw deletes a credential that was just issued.
+func (s *Service) withdraw(ctx context.Context, secret string) error {
+	c, _, err := s.store.CredentialByHash(ctx, ident.HashSecret(secret))
+	if fault.Is(err, fault.NotFound) {
+		return nil
+	}
+	if err == nil {
+		_, err = s.store.DeleteCredentials(ctx, c.AccountID, c.ID, c.Kind)
+	}
+	return err
 }
 
 // StartSession gives the account a new session and returns its secret.
@@ -233,6 +295,19 @@ func (s *Service) issue(ctx context.Context, c Credential, prefix string, life t
 	if err := s.store.AddCredential(ctx, c); err != nil {
 		return "", err
 	}
+	if c.AccountID == "" {
+		return secret, nil
+	}
+	// Looked at after the credential is there: an account that was disabled
+	// meanwhile must not find it when it is enabled again.
+	a, err := s.store.AccountByID(ctx, c.AccountID)
+	if err == nil && a.Disabled() {
+		err = fault.New(fault.Conflict, "The account %s is disabled. Enable it first.", a.Name)
+	}
+	if err != nil {
+		_, derr := s.store.DeleteCredentials(ctx, c.AccountID, c.ID, c.Kind)
+		return "", errors.Join(err, derr)
+	}
 	return secret, nil
 }
 
@@ -253,6 +328,9 @@ func (s *Service) Authenticate(ctx context.Context, secret, addr string) (ident.
 	actor := ident.Actor{Credential: c.ID, Addr: addr}
 	switch c.Kind {
 	case GuestCredential:
+		if !s.cfg.Guests { // it stems from a time when there were guests
+			return ident.Actor{}, none
+		}
 		actor.Kind, actor.ID = ident.Guest, c.ID
 	case SessionCredential, TokenCredential:
 		if a.ID == "" || a.Disabled() {
@@ -348,7 +426,7 @@ func (s *Service) ChangePassword(ctx context.Context, actor ident.Actor, old, pa
 	if err != nil {
 		return err
 	}
-	if wait, ok := s.loginsByName.Allow(a.Name + "|" + actor.Addr); !ok {
+	if wait, ok := s.loginsByName.Allow(guessKey(a.Name, actor.Addr)); !ok {
 		return fault.Limited(wait, "Too many attempts. Wait a moment and try again.")
 	}
 	ok, err := s.hasher.matches(ctx, old, a.PasswordHash)
@@ -414,7 +492,7 @@ func (s *Service) CreateToken(ctx context.Context, actor ident.Actor, in NewToke
 	}
 	for _, sc := range in.Scopes {
 		if actor.Narrowed && !actor.May(sc) {
-			return "", fault.New(fault.Forbidden, "A token cannot make one that may do more than itself: %q.", sc)
+			return "", fault.New(fault.Forbidden, "A token cannot make one that may do more than itself: %.80q.", sc)
 		}
 	}
 	if actor.Narrowed && len(in.Scopes) == 0 {
@@ -425,12 +503,12 @@ func (s *Service) CreateToken(ctx context.Context, actor ident.Actor, in NewToke
 
 // CreateTokenFor is CreateToken on the operator's word, from the command line.
 func (s *Service) CreateTokenFor(ctx context.Context, actor ident.Actor, name string, in NewToken) (string, error) {
-	if !actor.IsOperator() && actor.Kind != ident.System {
-		return "", errNotOperator()
+	if err := operator(actor); err != nil {
+		return "", err
 	}
 	a, err := s.store.AccountByName(ctx, strings.ToLower(strings.TrimSpace(name)))
 	if fault.Is(err, fault.NotFound) {
-		return "", fault.New(fault.NotFound, "There is no account %q. `agentsite user list` names them.", name)
+		return "", fault.New(fault.NotFound, "There is no account %.80q. `agentsite user list` names them.", name)
 	}
 	if err != nil {
 		return "", err
@@ -450,11 +528,12 @@ func (s *Service) createToken(ctx context.Context, accountID string, in NewToken
 	c.Field(len(in.Label) <= 100, "label", "use at most 100 characters")
 	c.Field(in.Life > 0 && in.Life <= maxToken, "expires", "choose a time of at most 366 days")
 	for _, sc := range in.Scopes {
-		c.Field(slices.Contains(ident.Scopes(), sc), "scopes", "%q is no scope; the scopes are %v", sc, ident.Scopes())
+		c.Field(slices.Contains(ident.Scopes(), sc), "scopes", "%.80q is no scope; the scopes are %v", sc, ident.Scopes())
 	}
 	if err := c.Err(); err != nil {
 		return "", err
 	}
+	in.Scopes = slices.Compact(slices.Sorted(slices.Values(in.Scopes)))
 	have, err := s.store.ListCredentials(ctx, accountID, TokenCredential)
 	if err != nil {
 		return "", err
@@ -470,9 +549,12 @@ func (s *Service) RevokeToken(ctx context.Context, actor ident.Actor, id string)
 	if err := person(actor); err != nil {
 		return err
 	}
-	ids, err := s.store.DeleteCredentials(ctx, actor.ID, id, TokenCredential)
-	if err != nil {
-		return err
+	var ids []string
+	if id != "" { // the store takes that as every token
+		var err error
+		if ids, err = s.store.DeleteCredentials(ctx, actor.ID, id, TokenCredential); err != nil {
+			return err
+		}
 	}
 	if len(ids) == 0 {
 		return fault.New(fault.NotFound, "There is no such token.")

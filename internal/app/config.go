@@ -112,12 +112,12 @@ func parseURL(s string) (*url.URL, error) {
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("is not an address")
-	case u.Scheme != "http" && u.Scheme != "https", u.Host == "":
+	case u.Scheme != "http" && u.Scheme != "https", u.Hostname() == "":
 		return nil, fmt.Errorf("write it like https://agents.example.org")
-	case u.Path != "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil:
+	case u.Path != "" || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" || u.User != nil:
 		return nil, fmt.Errorf("a portal has an address of its own, without path, query or user")
 	}
-	u.Host = strings.ToLower(u.Host)
+	u.Host = strings.TrimSuffix(strings.ToLower(u.Host), ":") // a port may be left empty
 	if p := u.Port(); p == "80" && u.Scheme == "http" || p == "443" && u.Scheme == "https" {
 		u.Host = strings.TrimSuffix(u.Host, ":"+p)
 	}

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"crypto/ed25519"
 	"errors"
 	"io"
 	"os"
@@ -65,7 +66,8 @@ func OpenControl(ctx context.Context, cfg Config, create bool, stderr io.Writer)
 		return nil, err
 	}
 	log := set.logger(stderr)
-	if _, err := openKeys(cfg.Data); err != nil {
+	keys, err := openKeys(cfg.Data)
+	if err != nil {
 		release()
 		return nil, err
 	}
@@ -74,8 +76,16 @@ func OpenControl(ctx context.Context, cfg Config, create bool, stderr io.Writer)
 		release()
 		return nil, err
 	}
-	url := cfg.URL
-	if url == "" {
+	url, err := db.ClaimPortal(ctx, keys.Portal.Public().(ed25519.PublicKey), "")
+	if err != nil {
+		db.Close()
+		release()
+		return nil, err
+	}
+	switch { // as the portal settles its address, but nothing new is remembered
+	case set.url != nil:
+		url = set.url.String()
+	case url == "":
 		url = "http://" + cfg.Listen
 	}
 	return &localControl{

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"agentsite/internal/fault"
@@ -60,6 +61,7 @@ type controlServer struct {
 	listener net.Listener
 	srv      *http.Server
 	path     string
+	removed  sync.Once
 }
 
 // listenControl opens the socket; a stale one of a killed portal is replaced,
@@ -140,9 +142,11 @@ func (s *controlServer) run(ctx context.Context) error {
 	return nil
 }
 
+// close ends the server and removes its socket, once: a later one at the same
+// path is another portal's.
 func (s *controlServer) close() {
 	s.srv.Close()
-	os.Remove(s.path)
+	s.removed.Do(func() { os.Remove(s.path) })
 }
 
 // remoteControl reaches the running portal over its socket.

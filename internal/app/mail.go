@@ -2,7 +2,10 @@ package app
 
 import (
 	"context"
+	"crypto/tls"
+	"errors"
 	"fmt"
+	"io"
 	"mime"
 	"net"
 	"net/mail"
@@ -19,7 +22,7 @@ type mailer struct {
 	host string
 	addr string
 	auth smtp.Auth
-	from string
+	from *mail.Address
 }
 
 // mailTimeout bounds how long somebody waits for a mail to be taken.
@@ -31,14 +34,15 @@ func parseMail(server, from string) (*mailer, error) {
 	if err != nil || u.Scheme != "smtp" || u.Hostname() == "" {
 		return nil, fmt.Errorf("--smtp: write it like smtp://user:password@mail.example.org:587")
 	}
-	if _, err := mail.ParseAddress(from); err != nil {
+	sender, err := mail.ParseAddress(from)
+	if err != nil {
 		return nil, fmt.Errorf("--mail-from %q: give the address mails come from", from)
 	}
 	port := u.Port()
 	if port == "" {
 		port = "587"
 	}
-	m := &mailer{host: u.Hostname(), addr: net.JoinHostPort(u.Hostname(), port), from: from}
+	m := &mailer{host: u.Hostname(), addr: net.JoinHostPort(u.Hostname(), port), from: sender}
 	if u.User != nil {
 		password, _ := u.User.Password()
 		m.auth = smtp.PlainAuth("", u.User.Username(), password, m.host)
@@ -46,25 +50,64 @@ func parseMail(server, from string) (*mailer, error) {
 	return m, nil
 }
 
-// Send implements account.Mailer. net/smtp uses STARTTLS where the server
-// offers it and sends no password without.
+// Send implements account.Mailer. It uses STARTTLS where the server offers it
+// and sends no password without. Nothing of it is left when it returns.
 func (m *mailer) Send(ctx context.Context, to, subject, text string) error {
 	if strings.ContainsAny(to+subject, "\r\n") {
 		return fmt.Errorf("send mail: line break in a header")
 	}
 	body := fmt.Sprintf("From: %s\r\nTo: %s\r\nSubject: %s\r\nDate: %s\r\nMIME-Version: 1.0\r\nContent-Type: text/plain; charset=utf-8\r\n\r\n%s",
-		m.from, to, mime.QEncoding.Encode("utf-8", subject), clock.Now().Format(time.RFC1123Z), strings.ReplaceAll(text, "\n", "\r\n"))
+		m.from.String(), to, mime.QEncoding.Encode("utf-8", subject), clock.Now().Format(time.RFC1123Z), strings.ReplaceAll(text, "\n", "\r\n"))
 	ctx, cancel := context.WithTimeout(ctx, mailTimeout)
 	defer cancel()
-	done := make(chan error, 1)
-	go func() { done <- smtp.SendMail(m.addr, m.auth, m.from, []string{to}, []byte(body)) }()
-	select {
-	case err := <-done:
-		if err != nil {
-			return fmt.Errorf("send mail: %w", err)
-		}
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("send mail: %w", ctx.Err())
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, "tcp", m.addr)
+	if err != nil {
+		return fmt.Errorf("send mail: %w", err)
 	}
+	// net/smtp knows no context: the end of ours closes its connection.
+	stop := context.AfterFunc(ctx, func() { conn.Close() })
+	defer stop()
+	if err := m.deliver(conn, to, body); err != nil {
+		return fmt.Errorf("send mail: %w", errors.Join(ctx.Err(), err))
+	}
+	return nil
+}
+
+// deliver speaks SMTP on conn and closes it.
+func (m *mailer) deliver(conn net.Conn, to, body string) error {
+	c, err := smtp.NewClient(conn, m.host)
+	if err != nil {
+		conn.Close()
+		return err
+	}
+	defer c.Close()
+	if ok, _ := c.Extension("STARTTLS"); ok {
+		if err := c.StartTLS(&tls.Config{ServerName: m.host}); err != nil {
+			return err
+		}
+	}
+	if m.auth != nil {
+		if err := c.Auth(m.auth); err != nil {
+			return err
+		}
+	}
+	if err := c.Mail(m.from.Address); err != nil {
+		return err
+	}
+	if err := c.Rcpt(to); err != nil {
+		return err
+	}
+	w, err := c.Data()
+	if err != nil {
+		return err
+	}
+	if _, err := io.WriteString(w, body); err != nil {
+		return err
+	}
+	if err := w.Close(); err != nil {
+		return err
+	}
+	c.Quit() // the mail is taken whatever the answer
+	return nil
 }

@@ -303,6 +303,7 @@ func cells() map[string]cell {
 		"POST /account/tokens":             {body: fixed(form("label", "page", "scopes", "tasks", "expires", "7d"))},
 		"POST /account/tokens/{id}/revoke": {object: token, body: fixed(form())},
 		"POST /account/password":           {alone: true, body: fixed(form("current_password", apptest.Password, "password", "another good password"))},
+		"POST /account/email":              {alone: true, body: fixed(form("email", ""))},
 		"POST /account/sessions/end":       {alone: true, body: fixed(form())},
 		"GET /admin":                       {}, "GET /admin/people": {}, "GET /admin/invites": {}, "GET /admin/agents": {},
 		"POST /admin/people/{name}/reset":   {object: somebody, body: fixed(form())},

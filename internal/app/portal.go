@@ -47,7 +47,8 @@ type Portal struct {
 	tasks    *task.Service
 	worker   *agentruntime.Worker
 	a2a      *remote.A2A
-	egress   *egress.Client
+	egress   *egress.Client // for cards and probes
+	calls    *egress.Client // for the work of agents
 	door     *handlers.Door
 	listener net.Listener
 	control  *controlServer
@@ -135,8 +136,12 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 			policy = account.Open
 		}
 	}
-	p.egress = egress.New(egress.Config{AllowCIDR: allow, UserAgent: "agentsite/" + Version()})
+	out := egress.Config{AllowCIDR: allow, UserAgent: "agentsite/" + Release()}
+	p.egress = egress.New(out)
 	rt := p.egress.RoundTripper()
+	// Work has a client of its own: answers that hang leave probes alone.
+	out.PerHost = callsPerHost
+	p.calls = egress.New(out)
 	host := p.url.Host
 	name := p.set.Name
 	if name == "" {
@@ -157,6 +162,9 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 		Portal: host, Kinds: []hub.Kind{hub.A2A, hub.OpenAI}, Log: p.log,
 		CheckURL: func(s string) error {
 			if _, err := p.egress.CheckURL(s); err != nil {
+				if egress.CodeOf(err) == egress.Private {
+					return errors.New(egress.Reason(err) + "; the portal's operator can allow it with --allow-cidr")
+				}
 				return errors.New(egress.Reason(err))
 			}
 			return nil
@@ -164,8 +172,9 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 	})
 	chats := chat.New(p.db, directory{p.hub, p.db}, queue, chat.Config{Portal: host, Log: p.log})
 	p.tasks = task.NewService(p.db, queue, chats)
-	p.a2a = remote.NewA2A(rt, remote.Config{Log: p.log})
-	patient := p.egress.Patient(modelFirstByte)
+	// Agents may think for long before they say anything.
+	patient := p.calls.Patient(modelFirstByte)
+	p.a2a = remote.NewA2A(patient, remote.Config{Log: p.log})
 	p.worker = agentruntime.New(queue, p.db, chats, p.hub, map[hub.Kind]task.Agent{
 		hub.A2A:    p.a2a,
 		hub.OpenAI: remote.NewOpenAI(patient, remote.Config{Log: p.log}),
@@ -191,7 +200,12 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 	return nil
 }
 
-// modelFirstByte is how long a model may think before it says anything.
+// callsPerHost is how many answers one host may be working on: more than the 8
+// of other calls, because many people talk to the models of one provider, and
+// each answer may take minutes.
+const callsPerHost = 64
+
+// modelFirstByte is how long an agent or model may think before it answers.
 const modelFirstByte = 5 * time.Minute
 
 // manual converts the manual for the guide.
@@ -228,7 +242,7 @@ func (d directory) Person(ctx context.Context, _ ident.Actor, name string) (chat
 	a, err := d.db.AccountByName(ctx, h.Name)
 	if err != nil || a.Disabled() || h.Portal != "" {
 		if err == nil || fault.Is(err, fault.NotFound) {
-			err = fault.New(fault.NotFound, "There is nobody called %q here.", name)
+			err = fault.New(fault.NotFound, "There is nobody called %.80q here.", name)
 		}
 		return chat.Member{}, err
 	}
@@ -260,6 +274,7 @@ func (p *Portal) Run(ctx context.Context, stdout, stderr io.Writer) error {
 	workers, work := errgroup.WithContext(work)
 	workers.Go(func() error { return p.hub.Run(work) })
 	workers.Go(func() error { return p.worker.Run(work) })
+	workers.Go(func() error { return p.accounts.Run(work) })
 	workers.Go(func() error { p.endWork(work); return nil })
 	workers.Go(func() error {
 		defer close(p.loaded)
@@ -342,6 +357,7 @@ func (p *Portal) Close() {
 	}
 	if p.egress != nil {
 		p.egress.CloseIdle()
+		p.calls.CloseIdle()
 	}
 	if p.db != nil {
 		if err := p.db.Close(); err != nil {

@@ -90,7 +90,7 @@ func (s *Service) Remove(ctx context.Context, actor ident.Actor, id, handle stri
 		}
 	}
 	if who == nil {
-		return fault.New(fault.NotFound, "There is no member %q in this conversation.", handle)
+		return fault.New(fault.NotFound, "There is no member %.80q in this conversation.", handle)
 	}
 	self := who.Kind == memberKind(actor) && who.ID == actor.ID
 	if self && handle != "" {

@@ -107,6 +107,21 @@ func (s *Service) room(ctx context.Context, actor ident.Actor, id string) (Conve
 	return c, err
 }
 
+// members is who is in a conversation of the actor.
+func (s *Service) members(ctx context.Context, actor ident.Actor, id string) ([]Member, error) {
+	if !ident.ValidID(id) {
+		return nil, errNoRoom()
+	}
+	list, err := s.store.Members(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if !has(list, Member{Kind: memberKind(actor), ID: actor.ID}) {
+		return nil, errNoRoom()
+	}
+	return list, nil
+}
+
 func sender(actor ident.Actor) Sender {
 	handle := actor.Name
 	if actor.Kind == ident.Guest {
@@ -175,7 +190,7 @@ func (s *Service) member(ctx context.Context, actor ident.Actor, handle string) 
 	a, err := s.directory.Agent(ctx, actor, handle)
 	if err == nil {
 		if actor.Kind == ident.Guest && !a.Public {
-			return Member{}, fault.New(fault.NotFound, "There is no agent %q here that visitors may talk to.", handle)
+			return Member{}, fault.New(fault.NotFound, "There is no agent %.80q here that visitors may talk to.", handle)
 		}
 		return Member{Kind: "agent", ID: a.ID, Handle: a.Handle, Role: "member", Remote: a.Remote}, nil
 	}
@@ -228,7 +243,7 @@ func (s *Service) Messages(ctx context.Context, actor ident.Actor, id string, af
 	if err := c.Err(); err != nil {
 		return nil, err
 	}
-	if _, err := s.room(ctx, actor, id); err != nil {
+	if _, err := s.members(ctx, actor, id); err != nil {
 		return nil, err
 	}
 	return s.store.Messages(ctx, id, after, before, limit, newest)
@@ -300,7 +315,7 @@ func (s *Service) Post(ctx context.Context, actor ident.Actor, id string, d Draf
 	if err := checkDraft(actor, d); err != nil {
 		return Posted{}, err
 	}
-	room, err := s.room(ctx, actor, id)
+	members, err := s.members(ctx, actor, id)
 	if err != nil {
 		return Posted{}, err
 	}
@@ -322,9 +337,10 @@ func (s *Service) Post(ctx context.Context, actor ident.Actor, id string, d Draf
 		Message: Message{ConversationID: id, ID: ident.NewID(), ClientID: d.ClientID, Sender: sender(actor),
 			Kind: Text, Parts: d.Parts, CreatedAt: now},
 	}
-	addressed := Addressed(room.Agents(), text, s.cfg.Portal)
+	agents := Conversation{Members: members}.Agents()
+	addressed := Addressed(agents, text, s.cfg.Portal)
 	if d.To != "" {
-		addressed = slices.DeleteFunc(room.Agents(), func(m Member) bool { return m.ID != d.To })
+		addressed = slices.DeleteFunc(agents, func(m Member) bool { return m.ID != d.To })
 	}
 	for _, m := range addressed {
 		if _, err := s.directory.Agent(ctx, actor, m.Handle); err != nil {

@@ -14,6 +14,9 @@ type Rooms interface {
 	CreateConversation(ctx context.Context, c Conversation, events []Message) error
 	// Room returns a conversation the member (kind, id) is in now.
 	Room(ctx context.Context, id, memberKind, memberID string) (Conversation, error)
+	// Members lists who is in a conversation now, without Remote; nobody for
+	// one that does not exist. The caller must not change the list.
+	Members(ctx context.Context, id string) ([]Member, error)
 	// RoomsOf lists a member's conversations, most recently changed first,
 	// before the given point; with unread count by ReadSeq.
 	RoomsOf(ctx context.Context, memberKind, memberID string, before Point, limit int) ([]Conversation, error)

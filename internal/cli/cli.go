@@ -80,16 +80,19 @@ func Run(ctx context.Context, args []string, getenv func(string) string, stdin i
 		return exitFailed
 	}
 	if _, ok := errors.AsType[errUsage](err); ok {
-		fmt.Fprintf(stderr, "agentsite: %s\n", err)
+		fmt.Fprintf(stderr, "agentsite: %s\n", oneLine(err.Error()))
 		return exitUsage
 	}
 	text := err.Error()
 	if f, ok := errors.AsType[*fault.Error](err); ok {
 		text = f.Safe
 	}
-	fmt.Fprintf(stderr, "agentsite: %s\n", strings.Join(strings.Fields(text), " "))
+	fmt.Fprintf(stderr, "agentsite: %s\n", oneLine(text))
 	return exitFailed
 }
+
+// oneLine makes a text, which may be a stranger's, fit for a line of stderr.
+func oneLine(s string) string { return strings.Join(strings.Fields(visible(s)), " ") }
 
 func dispatch(ctx context.Context, e env, args []string) error {
 	if len(args) == 0 || strings.HasPrefix(args[0], "-") && !slices.Contains([]string{"-h", "-help", "--help"}, args[0]) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"strconv"
 	"strings"
 	"time"
@@ -15,8 +16,9 @@ import (
 // and the values that several commands share.
 type flags struct {
 	*flag.FlagSet
-	e   env
-	cfg app.Config
+	e    env
+	cfg  app.Config
+	help func() // prints the command's usage
 
 	portal, token string
 	user, label   string
@@ -31,8 +33,9 @@ type flags struct {
 
 func newFlags(e env, c command) *flags {
 	fs := &flags{FlagSet: flag.NewFlagSet(c.name, flag.ContinueOnError), e: e, cfg: app.Defaults()}
-	fs.SetOutput(e.stderr)
-	fs.Usage = func() {
+	fs.SetOutput(io.Discard)
+	fs.Usage = func() {} // or package flag prints it after every mistake
+	fs.help = func() {
 		fmt.Fprintf(e.stdout, "Usage: agentsite %s\n\n%s\n", strings.TrimSpace(c.name+" [FLAGS] "+c.args), c.about)
 		fs.VisitAll(func(f *flag.Flag) {
 			def := ""
@@ -54,14 +57,21 @@ func (fs *flags) setting(p *string, name, variable, about string) {
 	fs.StringVar(p, name, *p, about+" ["+variable+"]")
 }
 
+// secret keeps a flag's default out of the usage.
+func (fs *flags) secret(name string) {
+	if f := fs.Lookup(name); f.DefValue != "" {
+		f.DefValue = "set"
+	}
+}
+
 // parse accepts flags before, between and after arguments; what follows -- is
 // arguments only.
 func (fs *flags) parse(args []string) ([]string, error) {
 	var rest []string
 	for {
-		fs.SetOutput(discard{})
 		err := fs.Parse(args)
 		if errors.Is(err, flag.ErrHelp) {
+			fs.help()
 			return nil, err
 		}
 		if err != nil {
@@ -80,10 +90,6 @@ func (fs *flags) parse(args []string) ([]string, error) {
 	}
 }
 
-type discard struct{}
-
-func (discard) Write(b []byte) (int, error) { return len(b), nil }
-
 func dataFlags(fs *flags) {
 	fs.setting(&fs.cfg.Data, "data", "AGENTSITE_DATA", "the portal's data `DIR`")
 }
@@ -98,6 +104,7 @@ func serveFlags(fs *flags) {
 	fs.setting(&fs.cfg.AllowCIDR, "allow-cidr", "AGENTSITE_ALLOW_CIDR", "private address `RANGES` that outgoing calls may reach, separated by commas")
 	fs.setting(&fs.cfg.TrustedProxies, "trusted-proxies", "AGENTSITE_TRUSTED_PROXIES", "address `RANGES` of proxies whose forwarding headers are believed")
 	fs.setting(&fs.cfg.SMTP, "smtp", "AGENTSITE_SMTP", "mail `SERVER` for password resets, as smtp://user:password@host:587")
+	fs.secret("smtp")
 	fs.setting(&fs.cfg.MailFrom, "mail-from", "AGENTSITE_MAIL_FROM", "`ADDRESS` that mails come from")
 	fs.setting(&fs.cfg.Log, "log", "AGENTSITE_LOG", "form of the log on stderr: `text|json`")
 	fs.setting(&fs.cfg.LogLevel, "log-level", "AGENTSITE_LOG_LEVEL", "least `LEVEL` that is logged: debug, info, warn, error")
@@ -127,9 +134,7 @@ func portalFlags(fs *flags) {
 	fs.portal = "http://127.0.0.1:8080"
 	fs.setting(&fs.portal, "portal", "AGENTSITE_PORTAL", "`URL` of the portal to talk to")
 	fs.setting(&fs.token, "token", "AGENTSITE_TOKEN", "API `TOKEN`; without one you are a guest")
-	if f := fs.Lookup("token"); f.DefValue != "" {
-		f.DefValue = "set"
-	}
+	fs.secret("token")
 }
 
 func searchFlags(fs *flags) {
@@ -160,19 +165,23 @@ func (l *list) Set(s string) error {
 // days is a time in days, as in 90d; hours and smaller units work too.
 type days float64
 
+// leastExpiry keeps a short time from being rounded to none, which would mean
+// the default.
+const leastExpiry = time.Second
+
 func (d *days) String() string { return strconv.FormatFloat(float64(*d), 'f', -1, 64) + "d" }
 
 func (d *days) Set(s string) error {
 	if n, ok := strings.CutSuffix(s, "d"); ok {
 		v, err := strconv.ParseFloat(n, 64)
-		if err != nil || v <= 0 || v > 366 {
+		if err != nil || !(v <= 366) || days(v).duration() < leastExpiry { // NaN is no time
 			return fmt.Errorf("write a time like 90d, at most 366d")
 		}
 		*d = days(v)
 		return nil
 	}
 	v, err := time.ParseDuration(s)
-	if err != nil || v <= 0 || v > 366*24*time.Hour {
+	if err != nil || v < leastExpiry || v > 366*24*time.Hour {
 		return fmt.Errorf("write a time like 90d or 12h, at most 366d")
 	}
 	*d = days(v.Hours() / 24)

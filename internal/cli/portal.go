@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"text/tabwriter"
@@ -121,6 +122,13 @@ func setDisabled(ctx context.Context, e env, fs *flags, name string, args []stri
 			state = "disabled"
 		}
 		fmt.Fprintf(e.stdout, "%s %s\n", state, args[0])
+		users, err := c.Users(ctx)
+		if err != nil {
+			return err
+		}
+		if disabled && !slices.ContainsFunc(users, func(u app.User) bool { return u.Operator && !u.Disabled }) {
+			fmt.Fprintln(e.stderr, "agentsite: no operator is left; the next start prints a link that makes one")
+		}
 		return nil
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"agentsite/internal/ident"
 )
@@ -73,7 +74,7 @@ func visible(s string) string {
 		if r == '\n' || r == '\t' {
 			return r
 		}
-		if r < ' ' || r >= 0x7f && r <= 0x9f || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 {
+		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) {
 			return -1
 		}
 		return r
@@ -82,11 +83,10 @@ func visible(s string) string {
 
 // talk is one conversation in the terminal.
 type talk struct {
-	c    *client
-	e    env
-	id   string
-	seq  int64 // of the last message seen
-	task string
+	c   *client
+	e   env
+	id  string
+	seq int64 // of the last message seen
 }
 
 func runChat(ctx context.Context, e env, fs *flags, args []string) error {
@@ -148,13 +148,12 @@ func (t *talk) say(ctx context.Context, text string) error {
 		return errors.New("nobody was asked")
 	}
 	id := sent.Tasks[0].ID
-	printed, failed := 0, ""
-	started := false
+	a, failed := answer{w: t.e.stdout}, ""
 	err := t.c.follow(ctx, t.id, t.seq, func(u update) bool {
 		switch u.Type {
 		case "delta":
 			if u.TaskID == id {
-				printed, started = t.delta(u, printed), true
+				a.delta(u.Offset, u.Text)
 			}
 		case "message":
 			t.seq = u.Seq
@@ -162,19 +161,10 @@ func (t *talk) say(ctx context.Context, text string) error {
 			if json.Unmarshal(u.Task, &task) != nil || task.ID != id {
 				return true
 			}
-			answer := u.plain()
 			if u.Kind == "text" {
-				// What was streamed is the beginning of the answer; the rest
-				// follows.
-				if !started {
-					printed = 0
-				}
-				if printed < len(answer) {
-					fmt.Fprint(t.e.stdout, visible(answer[printed:]))
-				}
-				if !strings.HasSuffix(answer, "\n") {
-					fmt.Fprintln(t.e.stdout)
-				}
+				a.finish(u.plain())
+			} else {
+				a.end()
 			}
 			if task.State != "completed" && task.State != "input_required" {
 				failed = task.State
@@ -187,6 +177,7 @@ func (t *talk) say(ctx context.Context, text string) error {
 		return true
 	})
 	if err != nil {
+		a.end()
 		return err
 	}
 	if failed != "" {
@@ -196,13 +187,56 @@ func (t *talk) say(ctx context.Context, text string) error {
 	return nil
 }
 
-// delta prints what a delta adds to the bytes printed so far and returns how
-// many there are then.
-func (t *talk) delta(u update, printed int) int {
-	end := u.Offset + len(u.Text)
-	if u.Offset > printed || end <= printed {
-		return printed
+// answer prints a growing text once, although its pieces may overlap, come
+// again after a break, or be replaced.
+type answer struct {
+	w     io.Writer
+	text  string // as far as it is known
+	shown string // what stands on the terminal
+}
+
+// delta takes text that stands at byte offset of the answer; at 0 the answer
+// begins anew. What comes after a gap waits for that.
+func (a *answer) delta(offset int, text string) {
+	switch {
+	case offset == 0:
+		a.show(text)
+	case offset > 0 && offset <= len(a.text) && offset+len(text) > len(a.text):
+		a.show(a.text[:offset] + text)
 	}
-	fmt.Fprint(t.e.stdout, visible(u.Text[printed-u.Offset:]))
-	return end
+}
+
+// show brings the terminal to the text: its rest where it goes on with what
+// stands there, else all of it below.
+func (a *answer) show(text string) {
+	a.text = text
+	switch {
+	case strings.HasPrefix(a.shown, text):
+		return // it comes again, and is not as far yet
+	case !strings.HasPrefix(text, a.shown):
+		a.end()
+		a.shown = ""
+	}
+	fmt.Fprint(a.w, visible(text[len(a.shown):]))
+	a.shown = text
+}
+
+// finish shows the answer as it stays.
+func (a *answer) finish(text string) {
+	if strings.TrimSpace(text) != strings.TrimSpace(a.shown) {
+		if !strings.HasPrefix(text, a.shown) {
+			a.end()
+			a.shown = ""
+		}
+		a.show(text)
+	}
+	a.end()
+}
+
+// end ends the line that stands on the terminal.
+func (a *answer) end() {
+	if a.shown != "" && !strings.HasSuffix(a.shown, "\n") {
+		fmt.Fprintln(a.w)
+		a.shown += "\n"
+	}
 }

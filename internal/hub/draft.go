@@ -2,6 +2,7 @@ package hub
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/url"
 	"slices"
@@ -26,6 +27,7 @@ const (
 	maxExamples     = 5
 	maxExample      = 300
 	maxModel        = 200
+	maxTenant       = 200
 	maxInstructions = 8000
 	maxSecret       = 4000
 	// MaxAgentsPerOwner bounds how many agents an account registers.
@@ -63,7 +65,9 @@ func (d Draft) apply(a *Agent, kinds []Kind, checkURL func(string) error) error 
 	if d.Name != nil {
 		a.Name = strings.ToLower(strings.TrimPrefix(strings.TrimSpace(*d.Name), "@"))
 	}
-	set(&a.Title, d.Title)
+	if d.Title != nil {
+		a.Title = oneLine(*d.Title)
+	}
 	set(&a.Description, d.Description)
 	set(&a.Endpoint, d.Endpoint)
 	if d.Kind != nil {
@@ -98,7 +102,7 @@ func (d Draft) apply(a *Agent, kinds []Kind, checkURL func(string) error) error 
 	if a.Kind == "" {
 		c.Field(false, "kind", "choose one of %s", kindNames(kinds))
 	} else {
-		c.Field(slices.Contains(kinds, a.Kind) || a.Kind == Builtin && a.OwnerID == "", "kind", "%q is no kind of agent this portal takes; choose one of %s", a.Kind, kindNames(kinds))
+		c.Field(slices.Contains(kinds, a.Kind) || a.Kind == Builtin && a.OwnerID == "", "kind", "%.80q is no kind of agent this portal takes; choose one of %s", a.Kind, kindNames(kinds))
 	}
 	checkSkills(&c, a.Skills)
 	switch a.Kind {
@@ -107,12 +111,17 @@ func (d Draft) apply(a *Agent, kinds []Kind, checkURL func(string) error) error 
 		conf := new(A2AConfig)
 		a.config(&c, d.Config, conf)
 		c.Field(headerName(conf.AuthHeader), "config.auth_header", "name one HTTP header, for example X-API-Key")
+		c.Field(len(conf.CardURL) <= maxEndpoint, "config.card_url", "use at most %d characters", maxEndpoint)
+		c.Field(len(conf.Tenant) <= maxTenant && conf.Tenant == oneLine(conf.Tenant), "config.tenant", "use at most %d characters, on one line", maxTenant)
+		c.Field(slices.Contains([]string{"", "JSONRPC", "HTTP+JSON"}, conf.Binding), "config.binding", "choose JSONRPC or HTTP+JSON")
+		c.Field(slices.Contains([]string{"", "1.0", "0.3"}, conf.Version), "config.version", "choose 1.0 or 0.3")
 		c.Field(!slices.Contains([]string{"host", "content-length", "content-type", "transfer-encoding", "connection"}, strings.ToLower(conf.AuthHeader)), "config.auth_header", "this header has another use; choose the one the agent asks for")
 	case OpenAI:
 		a.Endpoint = strings.TrimRight(a.Endpoint, "/")
 		checkEndpoint(&c, checkURL, a.Endpoint, "http://127.0.0.1:11434/v1")
 		conf := new(OpenAIConfig)
 		a.config(&c, d.Config, conf)
+		c.Field(conf.Model == oneLine(conf.Model), "config.model", "write the name on one line, without control characters")
 		c.Field(conf.Model != "", "config.model", "name the model, for example llama3.2")
 		c.Field(len(conf.Model) <= maxModel, "config.model", "use at most %d characters", maxModel)
 		c.Field(utf8.RuneCountInString(conf.Instructions) <= maxInstructions, "config.instructions", "use at most %d characters", maxInstructions)
@@ -165,8 +174,11 @@ func (a *Agent) config(c *fault.Check, with map[string]json.RawMessage, into any
 		err = json.Unmarshal(b, into)
 	}
 	if err != nil {
-		c.Field(false, "config", "a setting has the wrong type: %s", err)
-		return
+		name := "config"
+		if t, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && t.Field != "" {
+			name += "." + t.Field
+		}
+		c.Field(false, name, "this is not the type of value that belongs here")
 	}
 	if a.Config, err = json.Marshal(into); err != nil {
 		c.Field(false, "config", "%s", err)
@@ -199,7 +211,7 @@ func checkSkills(c *fault.Check, skills []Skill) {
 		name := func(f string) string { return fmt.Sprintf("skills[%d].%s", i, f) }
 		c.Field(s.Name != "", name("name"), "give the skill a name")
 		c.Field(utf8.RuneCountInString(s.Name) <= maxSkillName, name("name"), "use at most %d characters", maxSkillName)
-		c.Field(len(s.ID) <= maxSkillName, name("id"), "use at most %d characters", maxSkillName)
+		c.Field(utf8.RuneCountInString(s.ID) <= maxSkillName, name("id"), "use at most %d characters", maxSkillName)
 		c.Field(!seen[s.ID], name("id"), "is used twice")
 		seen[s.ID] = true
 		c.Field(utf8.RuneCountInString(s.Description) <= maxSkillText, name("description"), "use at most %d characters", maxSkillText)
@@ -222,7 +234,9 @@ func clean(s string) string {
 		switch {
 		case r == '\n' || r == '\t':
 			return r
-		case unicode.IsControl(r), r >= 0x202A && r <= 0x202E, r >= 0x2066 && r <= 0x2069, r == 0x200E, r == 0x200F, r == 0xFEFF:
+		case r == '\u2028', r == '\u2029':
+			return '\n'
+		case unicode.IsControl(r), unicode.Is(unicode.Bidi_Control, r), r == 0xFEFF:
 			return -1
 		}
 		return r
@@ -232,6 +246,10 @@ func clean(s string) string {
 
 func cleanSkills(in []Skill) []Skill {
 	var out []Skill
+	ids := make(map[string]bool) // those that are written down, and those made
+	for _, s := range in {
+		ids[oneLine(s.ID)] = true
+	}
 	for _, s := range in {
 		s.ID, s.Name, s.Description = oneLine(s.ID), oneLine(s.Name), clean(s.Description)
 		if s.Name == "" && s.ID == "" && s.Description == "" {
@@ -241,12 +259,28 @@ func cleanSkills(in []Skill) []Skill {
 			s.Name = s.ID
 		}
 		if s.ID == "" {
-			s.ID = slug(s.Name)
+			s.ID = freeID(slug(s.Name), ids)
 		}
 		s.Tags, s.Examples = cleanList(s.Tags, true), cleanList(s.Examples, false)
 		out = append(out, s)
 	}
 	return out
+}
+
+// freeID returns an id made of base that none of ids is, and adds it to them.
+func freeID(base string, ids map[string]bool) string {
+	if base == "" {
+		base = "skill"
+	}
+	if r := []rune(base); len(r) > maxSkillName-3 { // leave room for the number
+		base = string(r[:maxSkillName-3])
+	}
+	id := base
+	for n := 2; ids[id]; n++ {
+		id = fmt.Sprintf("%s-%d", base, n)
+	}
+	ids[id] = true
+	return id
 }
 
 func cleanList(in []string, lower bool) []string {

@@ -2,7 +2,9 @@ package hub
 
 import (
 	"context"
+	"encoding/json"
 	"net/url"
+	"strings"
 	"sync"
 	"time"
 
@@ -20,6 +22,8 @@ const (
 	probeEvery   = 5 * time.Minute
 	sweepEvery   = 30 * time.Second
 	probesAtOnce = 8
+	// maxReason bounds the sentence of a verdict, in bytes.
+	maxReason = 300
 )
 
 // probeJob asks Run for one exchange; done gets the verdict, or is nil.
@@ -79,6 +83,7 @@ func (s *Service) sweep(ctx context.Context) {
 
 // probe makes one exchange and stores what it showed.
 func (s *Service) probe(ctx context.Context, a Agent) Liveness {
+	a = s.learn(ctx, a)
 	t := Target{Kind: a.Kind, Endpoint: a.Endpoint, Config: a.Config}
 	if a.HasSecret {
 		// The job may be older than the last edit: a new credential must not
@@ -93,15 +98,52 @@ func (s *Service) probe(ctx context.Context, a Agent) Liveness {
 	if ctx.Err() != nil {
 		return a.Liveness
 	}
+	// What an earlier version's address answered says nothing of this one.
+	if now, err := s.store.AgentByID(ctx, a.ID); err == nil && now.Version != a.Version {
+		return now.Liveness
+	}
 	l.CheckedAt = clock.Now()
 	s.Observe(ctx, a.ID, l)
 	return l
 }
 
+// learn reads the card of an A2A agent that did not answer when it was
+// registered: until then nobody knows how it is spoken to. What the card says
+// becomes a new version; nothing changes when there is no card yet.
+func (s *Service) learn(ctx context.Context, a Agent) Agent {
+	var conf A2AConfig
+	if a.Kind != A2A || json.Unmarshal(a.Config, &conf) == nil && conf.Binding != "" {
+		return a
+	}
+	rctx, cancel := context.WithTimeout(ctx, consultWait)
+	defer cancel()
+	described, err := s.reader.Read(rctx, a.Endpoint)
+	// A stored credential stays with the origin it was given for.
+	if err != nil || described.Kind != A2A || a.HasSecret && origin(described.Endpoint) != origin(a.Endpoint) {
+		return a
+	}
+	next := a
+	d := Draft{Endpoint: &described.Endpoint}
+	if err := json.Unmarshal(described.Config, &d.Config); err != nil {
+		return a
+	}
+	if len(a.Skills) == 0 {
+		d.Skills = &described.Skills
+	}
+	if err := d.apply(&next, s.cfg.Kinds, s.cfg.CheckURL); err != nil {
+		return a
+	}
+	next.Version, next.UpdatedAt = a.Version+1, clock.Now()
+	if err := s.store.UpdateAgent(ctx, next, a.Version, nil, ident.Actor{Kind: ident.System}); err != nil {
+		return a
+	}
+	return next
+}
+
 // Observe stores what an exchange with an agent showed.
 func (s *Service) Observe(ctx context.Context, agentID string, l Liveness) {
-	if len(l.Reason) > 300 {
-		l.Reason = clean(l.Reason[:300])
+	if l.Reason = oneLine(l.Reason); len(l.Reason) > maxReason {
+		l.Reason = strings.TrimRight(strings.ToValidUTF8(l.Reason[:maxReason], ""), " ")
 	}
 	if err := s.store.SetLiveness(ctx, agentID, l); err != nil {
 		if !fault.Is(err, fault.NotFound) {
@@ -109,9 +151,24 @@ func (s *Service) Observe(ctx context.Context, agentID string, l Liveness) {
 		}
 		return
 	}
-	// Read back: the agent may have been edited or removed meanwhile.
-	if a, err := s.store.AgentByID(ctx, agentID); err == nil {
-		s.index.Put(a)
+	s.reindex(ctx, agentID)
+}
+
+// reindex puts the agent into the index as it is now. It looks again after
+// each Put, so that an edit or removal that came in between, whose own Put or
+// Remove went before, has the last word.
+func (s *Service) reindex(ctx context.Context, agentID string) {
+	for last := 0; ; {
+		a, err := s.store.AgentByID(ctx, agentID)
+		switch {
+		case fault.Is(err, fault.NotFound):
+			s.unlist(agentID)
+			return
+		case err != nil || a.Version == last:
+			return
+		}
+		s.list(a)
+		last = a.Version
 	}
 }
 
@@ -130,6 +187,10 @@ func (s *Service) checked(ctx context.Context, a Agent) Agent {
 	defer wait.Stop()
 	select {
 	case a.Liveness = <-done:
+		// The exchange may have taught a new version.
+		if now, err := s.store.AgentByID(ctx, a.ID); err == nil {
+			return now
+		}
 	case <-wait.C:
 	case <-ctx.Done():
 	}
@@ -146,8 +207,11 @@ func (s *Service) Check(ctx context.Context, actor ident.Actor, name string) (Ag
 	if wait, ok := s.reads.Allow(actor.ID); !ok {
 		return Agent{}, fault.Limited(wait, "You checked often in a short time. Wait a moment.")
 	}
-	a.Liveness = s.probe(ctx, a)
-	return a, nil
+	verdict := s.probe(ctx, a)
+	if a, err = s.store.AgentByID(ctx, a.ID); err == nil {
+		a.Liveness = verdict // also when it could not be stored
+	}
+	return a, err
 }
 
 // origin is scheme, host and port of an address.

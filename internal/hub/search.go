@@ -55,4 +55,7 @@ type Index interface {
 	Search(q Query) (Page, error)
 	// Len is the number of agents held.
 	Len() int
+	// State changes whenever a Search may find or show something else than
+	// before; when an agent was last checked, and how fast, does not count.
+	State() uint64
 }

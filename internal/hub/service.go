@@ -3,9 +3,12 @@ package hub
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"agentsite/internal/clock"
@@ -39,6 +42,7 @@ type Service struct {
 	// reads bounds how often somebody makes the portal fetch an address.
 	reads  *limit.Keyed
 	probes chan probeJob
+	edits  edits
 }
 
 // New returns a service over its ports.
@@ -58,10 +62,56 @@ func (s *Service) Portal() string { return s.cfg.Portal }
 
 // Load puts every listed agent into the index.
 func (s *Service) Load(ctx context.Context) error {
-	return s.store.AllAgents(ctx, func(a Agent) bool {
+	s.edits.begin()
+	err := s.store.AllAgents(ctx, func(a Agent) bool {
 		s.index.Put(a)
 		return ctx.Err() == nil
 	})
+	// What was read may be older than what was edited meanwhile.
+	for _, id := range s.edits.end() {
+		s.reindex(ctx, id)
+	}
+	return err
+}
+
+// edits remembers, while the index is filled from the store, which agents were
+// changed. The zero value remembers nothing.
+type edits struct {
+	mu  sync.Mutex // guards ids
+	ids map[string]bool
+}
+
+func (e *edits) begin() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.ids = make(map[string]bool)
+}
+
+func (e *edits) note(id string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.ids != nil {
+		e.ids[id] = true
+	}
+}
+
+func (e *edits) end() []string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	ids := slices.Sorted(maps.Keys(e.ids))
+	e.ids = nil
+	return ids
+}
+
+// list puts an agent into the index as it was just stored; unlist takes it out.
+func (s *Service) list(a Agent) {
+	s.edits.note(a.ID)
+	s.index.Put(a)
+}
+
+func (s *Service) unlist(id string) {
+	s.edits.note(id)
+	s.index.Remove(id)
 }
 
 // OwnerChanged brings an account's agents in the index up to date after the
@@ -73,9 +123,9 @@ func (s *Service) OwnerChanged(ctx context.Context, ownerID string, disabled boo
 	}
 	for _, a := range agents {
 		if disabled {
-			s.index.Remove(a.ID)
+			s.unlist(a.ID)
 		} else {
-			s.index.Put(a)
+			s.list(a)
 		}
 	}
 	return nil
@@ -88,12 +138,9 @@ func (s *Service) Publish(ctx context.Context, actor ident.Actor, d Draft) (Agen
 	if err := s.writer(actor); err != nil {
 		return Agent{}, err
 	}
-	if d.Endpoint != nil && d.Name == nil {
-		described, err := s.read(ctx, actor, *d.Endpoint)
-		if err != nil {
-			return Agent{}, err
-		}
-		d = described.fill(d)
+	d, err := s.consult(ctx, actor, d)
+	if err != nil {
+		return Agent{}, err
 	}
 	now := clock.Now()
 	a := Agent{ID: ident.NewID(), OwnerID: actor.ID, OwnerName: actor.Name, Version: 1, CreatedAt: now, UpdatedAt: now, Liveness: Liveness{State: Unknown, Reason: "Not checked yet."}}
@@ -118,10 +165,47 @@ func (s *Service) Publish(ctx context.Context, actor ident.Actor, d Draft) (Agen
 		}
 		return Agent{}, err
 	}
-	s.index.Put(a)
+	s.list(a)
 	s.cfg.Log.Info("agent registered", "agent", a.ID, "name", a.Name, "kind", string(a.Kind))
 	return s.checked(ctx, a), nil
 }
+
+// consult fills a draft from what its address says of itself: with nothing but
+// the endpoint it must, for an A2A agent it does if the agent answers, because
+// the card says how it is spoken to.
+func (s *Service) consult(ctx context.Context, actor ident.Actor, d Draft) (Draft, error) {
+	must := d.Name == nil || d.Kind == nil
+	_, told := d.Config["binding"]
+	if d.Endpoint == nil || !must && (*d.Kind != A2A || told) {
+		return d, nil
+	}
+	if !must {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, consultWait)
+		defer cancel()
+	}
+	typed := *d.Endpoint
+	described, err := s.read(ctx, actor, typed)
+	switch {
+	case err != nil && must:
+		return d, err
+	case err == nil && must && d.Kind != nil && described.Kind != *d.Kind:
+		text := fmt.Sprintf("there is no agent of kind %s there; it looks like one of kind %s", *d.Kind, described.Kind)
+		return d, &fault.Error{Kind: fault.Invalid, Safe: "endpoint: " + text, Fields: map[string]string{"endpoint": text}}
+	case err != nil || d.Kind != nil && described.Kind != *d.Kind:
+		return d, nil
+	}
+	d = described.fill(d)
+	if d.Secret != nil && *d.Secret != "" && origin(typed) != origin(*d.Endpoint) {
+		return d, &fault.Error{Kind: fault.Invalid, Safe: "endpoint: its card names " + *d.Endpoint + " as the address to call; give that one, so that it is clear where the credential goes",
+			Fields: map[string]string{"endpoint": "its card names " + *d.Endpoint + " as the address to call; give that one, so that it is clear where the credential goes"}}
+	}
+	return d, nil
+}
+
+// consultWait is how long a registration that says everything itself waits
+// for the agent's card.
+const consultWait = 3 * time.Second
 
 // fill puts a description under a draft: what the draft says wins.
 func (in Described) fill(d Draft) Draft {
@@ -226,7 +310,7 @@ func (s *Service) Update(ctx context.Context, actor ident.Actor, name string, d 
 	if err := s.store.UpdateAgent(ctx, a, base, sealed, actor); err != nil {
 		return Agent{}, err
 	}
-	s.index.Put(a)
+	s.list(a)
 	return s.checked(ctx, a), nil
 }
 
@@ -239,13 +323,13 @@ func (s *Service) Delete(ctx context.Context, actor ident.Actor, name string) er
 	if err := s.store.DeleteAgent(ctx, a.ID); err != nil {
 		return err
 	}
-	s.index.Remove(a.ID)
+	s.unlist(a.ID)
 	s.cfg.Log.Info("agent removed", "agent", a.ID, "name", a.Name)
 	return nil
 }
 
 func errNoAgent(name string) error {
-	return fault.New(fault.NotFound, "There is no agent %q here. Search for it, or check the spelling.", name)
+	return fault.New(fault.NotFound, "There is no agent %.80q here. Search for it, or check the spelling.", name)
 }
 
 // Get returns an agent the actor may see, by name or handle.
@@ -355,13 +439,17 @@ func (s *Service) Search(ctx context.Context, actor ident.Actor, q Query) (Page,
 	}
 	c.Field(q.Limit >= 1 && q.Limit <= 100, "limit", "use 1 to 100")
 	for _, l := range q.Live {
-		c.Field(slices.Contains([]Live{Alive, NeedsAuth, WrongProtocol, Unreachable, Unknown}, Live(l)), "live", "%q is no state of liveness; use alive, needs_auth, wrong_protocol, unreachable or unknown", l)
+		c.Field(slices.Contains([]Live{Alive, NeedsAuth, WrongProtocol, Unreachable, Unknown}, Live(l)), "live", "%.80q is no state of liveness; use alive, needs_auth, wrong_protocol, unreachable or unknown", l)
 	}
 	if err := c.Err(); err != nil {
 		return Page{}, err
 	}
 	return s.index.Search(q)
 }
+
+// State tells whether what Search finds has changed: the same state, the same
+// pages. Read it before Search.
+func (s *Service) State() uint64 { return s.index.State() }
 
 // Count is the number of listed agents.
 func (s *Service) Count() int { return s.index.Len() }
@@ -402,7 +490,12 @@ func (s *Service) EnsureBuiltin(ctx context.Context, d Draft) error {
 		if err := d.apply(&a, []Kind{Builtin}, s.cfg.CheckURL); err != nil {
 			return err
 		}
-		return s.store.CreateAgent(ctx, a, nil)
+		err := s.store.CreateAgent(ctx, a, nil)
+		if fault.Is(err, fault.Conflict) { // an account, or an agent that is gone
+			s.cfg.Log.Warn("the name of a built-in agent is taken; it stays off", "name", a.Name)
+			return nil
+		}
+		return err
 	}
 	if err != nil {
 		return err

@@ -88,7 +88,19 @@ func createKey(path, kind string, size int) ([]byte, error) {
 		return nil, fmt.Errorf("write key: %w", err)
 	}
 	// Link fails when the file exists: a key is never replaced.
-	if err := os.Link(f.Name(), path); err != nil {
+	err = os.Link(f.Name(), path)
+	if errors.Is(err, os.ErrExist) {
+		return loadKey(path, kind, size, false) // somebody was quicker
+	}
+	if err != nil {
+		return nil, fmt.Errorf("keep key: %w", err)
+	}
+	// The name has to reach the disk as well as the bytes.
+	folder, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return nil, fmt.Errorf("keep key: %w", err)
+	}
+	if err := errors.Join(folder.Sync(), folder.Close()); err != nil {
 		return nil, fmt.Errorf("keep key: %w", err)
 	}
 	return key, nil

@@ -54,9 +54,7 @@ func drawQuery(t *rapid.T) hub.Query {
 		return rapid.SliceOfN(rapid.SampledFrom(from), 0, 2).Draw(t, label)
 	}
 	var text []string
-	for _, w := range some("words", plainWords...) {
-		text = append(text, w)
-	}
+	text = append(text, some("words", plainWords...)...)
 	for _, w := range some("without", plainWords...) {
 		text = append(text, "-"+w)
 	}

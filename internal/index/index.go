@@ -14,8 +14,11 @@
 package index
 
 import (
+	"reflect"
 	"slices"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"agentsite/internal/hub"
 	"agentsite/internal/index/bm25"
@@ -30,6 +33,7 @@ type Index struct {
 	free    []uint32
 	facets  [facetCount]facet
 	alive   bm25.Bits
+	state   atomic.Uint64 // counts changes that a search may show
 
 	scratch sync.Pool // of *scratch
 }
@@ -69,6 +73,9 @@ func (x *Index) Len() int {
 	return len(x.byID)
 }
 
+// State implements hub.Index.
+func (x *Index) State() uint64 { return x.state.Load() }
+
 // Put implements hub.Index. An agent that may not be listed is removed. The
 // index keeps the slices of a; the caller must not change them afterwards.
 func (x *Index) Put(a hub.Agent) {
@@ -98,6 +105,9 @@ func (x *Index) Put(a hub.Agent) {
 		}
 		x.words.Put(int(id), key(next), doc)
 	}
+	if !known || !sameLook(e.agent, next) {
+		x.state.Add(1)
+	}
 	x.setFacets(id, e, values)
 	e.agent = next
 	if next.Liveness.State == hub.Alive {
@@ -121,10 +131,20 @@ func (x *Index) Remove(id string) {
 	x.entries[doc] = entry{}
 	x.alive.Drop(int(doc))
 	x.free = append(x.free, doc)
+	x.state.Add(1)
 }
 
 func listable(a *hub.Agent) bool {
 	return a.Visibility == hub.Public && a.Status.State != hub.Withdrawn
+}
+
+// sameLook reports whether two forms of an agent are shown alike.
+func sameLook(a, b *hub.Agent) bool {
+	x, y := *a, *b
+	for _, l := range []*hub.Liveness{&x.Liveness, &y.Liveness} {
+		l.CheckedAt, l.Latency = time.Time{}, 0
+	}
+	return reflect.DeepEqual(x, y)
 }
 
 // holdsText reports whether the index already holds the texts of a.

@@ -43,12 +43,13 @@ func (k *Keyed) Allow(key string) (wait time.Duration, ok bool) {
 		k.buckets[key] = b
 	}
 	k.mu.Unlock()
-	r := b.ReserveN(now, 1)
-	if wait = r.DelayFrom(now); wait > 0 {
-		r.CancelAt(now)
-		return wait, false
+	// Not a reservation given back: of several at once, only the last would
+	// be restored, and being refused would cost tokens.
+	if b.AllowN(now, 1) {
+		return 0, true
 	}
-	return 0, true
+	missing := 1 - b.TokensAt(now)
+	return max(time.Duration(missing*float64(k.every)), time.Nanosecond), false
 }
 
 // shrink makes room; the caller holds mu.

@@ -3,6 +3,7 @@ package task
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"time"
 
 	"agentsite/internal/fault"
@@ -90,7 +91,7 @@ func (s *Service) Get(ctx context.Context, actor ident.Actor, id string) (Task, 
 	if err := allowed(actor); err != nil {
 		return Task{}, err
 	}
-	none := fault.New(fault.NotFound, "You have no task %q.", id)
+	none := fault.New(fault.NotFound, "You have no task %.80q.", id)
 	if !ident.ValidID(id) {
 		return Task{}, none
 	}
@@ -201,10 +202,14 @@ func (s *Service) stopAll(ctx context.Context, conversationID, callerID, reason 
 	if err != nil {
 		return 0, err
 	}
+	stopped := 0
+	var errs []error
 	for _, t := range list {
 		if err := s.stop(ctx, t, reason); err != nil {
-			return 0, err
+			errs = append(errs, err) // one that resists must not keep the others going
+			continue
 		}
+		stopped++
 	}
-	return len(list), nil
+	return stopped, errors.Join(errs...)
 }

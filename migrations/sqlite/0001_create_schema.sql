@@ -51,7 +51,7 @@ CREATE TABLE agents (
   title          TEXT NOT NULL CHECK (length(title) <= 200),
   visibility     TEXT NOT NULL CHECK (visibility IN ('public', 'unlisted', 'private')),
   -- spec is the JSON of what a version says: description, endpoint, skills, …
-  spec           TEXT NOT NULL CHECK (length(spec) <= 131072),
+  spec           TEXT NOT NULL CHECK (length(spec) <= 1048576),
   secret         BLOB CHECK (length(secret) <= 8192),
   status         TEXT NOT NULL DEFAULT 'active',
   status_message TEXT NOT NULL DEFAULT '' CHECK (length(status_message) <= 500),
@@ -71,7 +71,7 @@ CREATE TABLE agent_versions (
   version    INTEGER NOT NULL,
   title      TEXT NOT NULL,
   visibility TEXT NOT NULL,
-  spec       TEXT NOT NULL CHECK (length(spec) <= 131072),
+  spec       TEXT NOT NULL CHECK (length(spec) <= 1048576),
   author_id  TEXT NOT NULL DEFAULT '',
   created_at INTEGER NOT NULL,
   PRIMARY KEY (agent_id, version)

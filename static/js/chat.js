@@ -55,7 +55,7 @@
   }
 
   // ---- unseen messages in the tab's title ----
-  const title = document.title;
+  let title = document.title;
   let unseen = 0;
   let hiddenAt = 0;
   document.addEventListener("visibilitychange", () => {
@@ -65,6 +65,7 @@
     }
     unseen = 0;
     document.title = title;
+    noteRead();
     if (hiddenAt && Date.now() - hiddenAt > longestSleep) letGo();
     connect();
   });
@@ -89,7 +90,7 @@
     el.dataset.seq = String(seq);
     shown.add(seq);
     lastSeq = Math.max(lastSeq, seq);
-    const mine = m.sender && m.sender.kind === "person" && m.sender.handle === me;
+    const mine = m.sender && (m.sender.kind === "person" || m.sender.kind === "guest") && m.sender.handle === me;
     if (mine) el.classList.add("message-mine");
     enhance(el);
     chat.querySelector("[data-empty]")?.remove();
@@ -104,6 +105,38 @@
       unseen++;
       document.title = "(" + unseen + ") " + title;
     }
+    noteRead();
+  }
+
+  // ---- what has been read ----
+  // The page itself notes what it showed; what comes later is noted once the tab is looked at, many at a time.
+  const readWait = 400; // ms
+  let readSeq = lastSeq;
+  let readTimer = 0;
+  function noteRead() {
+    if (readTimer || document.hidden || lastSeq <= readSeq) return;
+    readTimer = setTimeout(sendRead, readWait);
+  }
+  function sendRead() {
+    clearTimeout(readTimer);
+    readTimer = 0;
+    if (document.hidden || lastSeq <= readSeq) return;
+    readSeq = lastSeq;
+    fetch(api + "/read", { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ seq: readSeq }), keepalive: true }).catch(() => {});
+  }
+
+  // A conversation without a title gets one from its first message.
+  async function learnTitle() {
+    if (!("untitled" in chat.dataset)) return;
+    delete chat.dataset.untitled;
+    const answer = await fetch(api, { headers: { Accept: "application/json" } }).catch(() => null);
+    const c = answer && answer.ok && (await answer.json().catch(() => null));
+    if (!c || !c.title) return;
+    const heading = chat.querySelector("h1 bdi");
+    title = document.title = document.title.replace(heading.textContent, () => c.title);
+    heading.textContent = c.title;
+    const field = chat.querySelector('[data-menu] input[name="title"]');
+    if (field && field.value === "") field.value = c.title;
   }
 
   const partsText = (parts) => (Array.isArray(parts) ? parts : []).map((p) => (p && typeof p.text === "string" ? p.text : "")).join("");
@@ -314,7 +347,10 @@
   });
   addEventListener("offline", () => say("Offline"));
   // A page that goes to sleep lets go of its socket, and takes it up again when it comes back.
-  addEventListener("pagehide", letGo);
+  addEventListener("pagehide", () => {
+    sendRead();
+    letGo();
+  });
   addEventListener("pageshow", (event) => {
     if (event.persisted) connect();
   });
@@ -401,6 +437,8 @@
     if (answer.ok) {
       item.id = body.id;
       item.seq = Number(body.seq);
+      for (const notice of chat.querySelectorAll(".composer .goes-to")) notice.remove();
+      learnTitle();
       if (shown.has(item.seq) || item.settled) item.el.remove();
       else {
         sent.push(item);

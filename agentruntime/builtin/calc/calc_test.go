@@ -427,7 +427,11 @@ func exprGen(t *rapid.T, depth int) (string, *big.Int) {
 		if rapid.Bool().Draw(t, "plus") {
 			text, total = text+" + "+s, new(big.Int).Add(total, v)
 		} else {
-			text, total = text+"-"+s, new(big.Int).Sub(total, v)
+			minus := "-"
+			if len(text)-len(strings.TrimRight(text, "0123456789")) == 4 {
+				minus = " - " // 1000-10-10 is a date
+			}
+			text, total = text+minus+s, new(big.Int).Sub(total, v)
 		}
 	}
 	return text, total

@@ -38,6 +38,29 @@ type Portal struct {
 	t   testing.TB
 	log *Log
 	ctl app.Control
+
+	mu       sync.Mutex // guards canaries
+	canaries []string
+}
+
+// Canary is a secret that must appear in no answer of the portal, no stream
+// and no line of its log, from now on.
+func (p *Portal) Canary(secret string) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.canaries = append(p.canaries, secret)
+	return secret
+}
+
+// check looks for canaries in what the portal said.
+func (p *Portal) check(t testing.TB, where, text string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range p.canaries {
+		if i := strings.Index(text, c); i >= 0 {
+			t.Errorf("%s shows a secret: …%.80s…", where, text[max(0, i-60):])
+		}
+	}
 }
 
 // Log is text that several goroutines write.
@@ -130,6 +153,7 @@ func Start(t testing.TB, edit ...func(*app.Config)) *Portal {
 		case <-time.After(20 * time.Second):
 			t.Error("the portal does not stop")
 		}
+		p.check(t, "the log", p.Log())
 		for _, l := range strings.Split(p.Log(), "\n") {
 			if strings.Contains(l, "panic") || strings.Contains(l, "level=ERROR") {
 				t.Errorf("log: %.600s", l)
@@ -329,6 +353,7 @@ func (c *Client) Try(method, path string, body any, edit ...func(*http.Request))
 	}
 	b, err := io.ReadAll(io.LimitReader(resp.Body, 64<<20))
 	a.Body = string(b)
+	c.p.check(c.t, method+" "+path, a.Body)
 	if a.Status == http.StatusInternalServerError {
 		c.t.Errorf("%s %s: 500 %.300s", method, path, a.Body)
 	}
@@ -391,4 +416,10 @@ func (c *Client) Say(conversation, text string) (s Said) {
 	c.t.Helper()
 	c.Get(http.MethodPost, "/api/v1/conversations/"+conversation+"/messages", map[string]any{"client_id": Fresh("m"), "text": text}, http.StatusCreated, &s)
 	return s
+}
+
+// LogInNext logs in with a next page and returns the answer.
+func (p *Portal) LogInNext(t testing.TB, name, next string) Answer {
+	t.Helper()
+	return p.Guest(t).Do(http.MethodPost, "/login", url.Values{"name": {name}, "password": {Password}, "next": {next}})
 }

@@ -1,0 +1,179 @@
+package apptest
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+)
+
+// Event is one thing a live stream said.
+type Event struct {
+	Type   string
+	Seq    int64
+	Sender struct{ Kind, Handle string }
+	Kind   string
+	Parts  []struct{ Text string }
+	Task   struct{ ID, State, Reason string }
+	Text   string // of a delta
+	Raw    string
+}
+
+// Plain is the text of a message.
+func (e Event) Plain() string {
+	var b strings.Builder
+	for _, p := range e.Parts {
+		b.WriteString(p.Text)
+	}
+	return b.String()
+}
+
+// Stream is a live stream of a conversation, over a WebSocket or as
+// server-sent events.
+type Stream struct {
+	// Ended is closed when the portal has ended it.
+	Ended <-chan struct{}
+
+	t     testing.TB
+	mu    sync.Mutex // guards all below
+	all   []Event
+	wake  chan struct{}
+	close func()
+}
+
+// Socket opens a conversation's live stream as a WebSocket.
+func (c *Client) Socket(conversation string) *Stream {
+	c.t.Helper()
+	req := c.Request(context.Background(), http.MethodGet, "", nil)
+	h := http.Header{}
+	if v := req.Header.Get("Authorization"); v != "" {
+		h.Set("Authorization", v)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	conn, _, err := websocket.Dial(ctx, c.p.Base+"/api/v1/conversations/"+conversation+"/live", &websocket.DialOptions{HTTPClient: c.HTTP, HTTPHeader: h, Host: c.p.Host})
+	if err != nil {
+		cancel()
+		c.t.Fatal(err)
+	}
+	conn.SetReadLimit(8 << 20)
+	return c.stream(func() { cancel(); conn.CloseNow() }, func() (string, error) {
+		_, b, err := conn.Read(ctx)
+		return string(b), err
+	})
+}
+
+// Events opens a conversation's live stream as server-sent events.
+func (c *Client) Events(conversation string) *Stream {
+	c.t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	req := c.Request(ctx, http.MethodGet, "/api/v1/conversations/"+conversation+"/live", nil)
+	req.Header.Set("Accept", "text/event-stream")
+	resp, err := c.HTTP.Do(req)
+	if err != nil {
+		cancel()
+		c.t.Fatal(err)
+	}
+	if resp.StatusCode != http.StatusOK {
+		cancel()
+		b, _ := io.ReadAll(io.LimitReader(resp.Body, 4096))
+		c.t.Fatalf("live stream: %d %s", resp.StatusCode, b)
+	}
+	in := bufio.NewReaderSize(resp.Body, 1<<20)
+	return c.stream(func() { cancel(); resp.Body.Close() }, func() (string, error) {
+		for {
+			line, err := in.ReadString('\n')
+			if err != nil {
+				return "", err
+			}
+			if data, ok := strings.CutPrefix(line, "data: "); ok {
+				return data, nil
+			}
+		}
+	})
+}
+
+func (c *Client) stream(stop func(), next func() (string, error)) *Stream {
+	ended := make(chan struct{})
+	s := &Stream{Ended: ended, t: c.t, wake: make(chan struct{}, 1), close: stop}
+	p := c.p
+	go func() {
+		defer close(ended)
+		for {
+			raw, err := next()
+			if err != nil {
+				return
+			}
+			p.check(c.t, "live stream", raw)
+			var e Event
+			json.Unmarshal([]byte(raw), &e)
+			e.Raw = raw
+			s.mu.Lock()
+			s.all = append(s.all, e)
+			s.mu.Unlock()
+			select {
+			case s.wake <- struct{}{}:
+			default:
+			}
+		}
+	}()
+	c.t.Cleanup(func() { stop(); <-ended })
+	return s
+}
+
+// Close ends the stream from this side.
+func (s *Stream) Close() { s.close(); <-s.Ended }
+
+// All is what it has said so far.
+func (s *Stream) All() []Event {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]Event(nil), s.all...)
+}
+
+// streamTime bounds a wait for an event.
+const streamTime = 20 * time.Second
+
+// Wait waits for an event that ok takes; one goroutine at a time may.
+func (s *Stream) Wait(what string, ok func(Event) bool) Event {
+	s.t.Helper()
+	over := time.NewTimer(streamTime)
+	defer over.Stop()
+	for {
+		for _, e := range s.All() {
+			if ok(e) {
+				return e
+			}
+		}
+		select {
+		case <-s.wake:
+		case <-s.Ended:
+			for _, e := range s.All() {
+				if ok(e) {
+					return e
+				}
+			}
+			s.t.Fatalf("the stream ended before %s", what)
+		case <-over.C:
+			s.t.Fatalf("no %s within %s; had %d events", what, streamTime, len(s.All()))
+		}
+	}
+}
+
+// Heard waits for a message with the text.
+func (s *Stream) Heard(text string) Event {
+	s.t.Helper()
+	return s.Wait("message "+text, func(e Event) bool { return e.Type == "message" && e.Plain() == text })
+}
+
+// Answered waits for the end of a task as its message.
+func (s *Stream) Answered(task string) Event {
+	s.t.Helper()
+	return s.Wait("answer", func(e Event) bool { return e.Type == "message" && e.Task.ID == task && e.Sender.Kind == "agent" })
+}

@@ -1,0 +1,141 @@
+package hub_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+
+	"agentsite/internal/fault"
+	"agentsite/internal/hub"
+	"agentsite/internal/ident"
+	"agentsite/internal/index"
+	"agentsite/store"
+	"agentsite/store/storetest"
+)
+
+// prober says what it was told to; with gate set it waits for that first.
+type prober struct {
+	mu    sync.Mutex // guards says, asked
+	says  hub.Liveness
+	asked []hub.Target
+	gate  func(ctx context.Context, t hub.Target)
+}
+
+func (p *prober) Probe(ctx context.Context, t hub.Target) hub.Liveness {
+	if p.gate != nil {
+		p.gate(ctx, t)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.asked = append(p.asked, t)
+	return p.says
+}
+
+// reader describes every address alike.
+type reader struct {
+	says hub.Described
+	err  error
+	read []string
+}
+
+func (r *reader) Read(_ context.Context, address string) (hub.Described, error) {
+	r.read = append(r.read, address)
+	return r.says, r.err
+}
+
+// world is a hub on a database and an index of its own, which runs.
+type world struct {
+	*hub.Service
+	t      *testing.T
+	db     *store.DB
+	keys   *ident.Keys
+	prober *prober
+	reader *reader
+	index  *index.Index
+
+	ada, bob, boss ident.Actor
+}
+
+func open(t *testing.T) *world {
+	t.Helper()
+	db := storetest.New(t)
+	keys, err := ident.LoadKeys(storetest.Dir(db))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{t: t, db: db, keys: keys, prober: &prober{says: hub.Liveness{State: hub.Alive}}, reader: &reader{}, index: index.New()}
+	w.Service = hub.New(db, w.index, w.prober, w.reader, keys, hub.Config{Portal: "home.example", Kinds: []hub.Kind{hub.A2A, hub.OpenAI},
+		CheckURL: func(s string) error {
+			if !strings.HasPrefix(s, "https://") || strings.Contains(s, "10.0.0.1") {
+				return errors.New("may not be called")
+			}
+			return nil
+		}, Log: slog.New(slog.DiscardHandler)})
+	person := func(name string, kind ident.ActorKind) ident.Actor {
+		a := storetest.Account(t, db, name)
+		return ident.Actor{Kind: kind, ID: a.ID, Name: a.Name}
+	}
+	w.ada, w.bob, w.boss = person("ada", ident.Person), person("bob", ident.Person), person("boss", ident.Operator)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error)
+	go func() { done <- w.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	return w
+}
+
+func narrowed(a ident.Actor, scopes ...ident.Scope) ident.Actor {
+	a.Narrowed, a.Scopes = true, scopes
+	return a
+}
+
+func ptr[T any](v T) *T { return &v }
+
+// draft is a whole agent, changed by edit.
+func draft(name string, edit ...func(*hub.Draft)) hub.Draft {
+	d := hub.Draft{Name: &name, Description: ptr("It helps."), Kind: ptr(hub.OpenAI), Endpoint: ptr("https://models.example/v1"),
+		Config: map[string]json.RawMessage{"model": json.RawMessage(`"m-1"`)}}
+	for _, e := range edit {
+		e(&d)
+	}
+	return d
+}
+
+// publish registers an agent.
+func (w *world) publish(actor ident.Actor, d hub.Draft) hub.Agent {
+	w.t.Helper()
+	a, err := w.Publish(w.t.Context(), actor, d)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return a
+}
+
+func kind(t *testing.T, what string, err error, want fault.Kind) {
+	t.Helper()
+	if !fault.Is(err, want) {
+		t.Errorf("%s: %v, want %s", what, err, want)
+	}
+}
+
+// found are the names a search for everything finds.
+func (w *world) found() string {
+	w.t.Helper()
+	p, err := w.Search(w.t.Context(), ident.Actor{Kind: ident.Guest}, hub.Query{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	var names []string
+	for _, r := range p.Results {
+		names = append(names, r.Agent.Name)
+	}
+	return strings.Join(names, " ")
+}

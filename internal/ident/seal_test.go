@@ -1,0 +1,161 @@
+package ident_test
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"agentsite/internal/ident"
+)
+
+func TestKeys_CreatedOnceAndPrivate(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	var wg sync.WaitGroup
+	ids, sealed := make([]string, 16), make([][]byte, 16)
+	for i := range ids {
+		wg.Go(func() {
+			k, err := ident.CreateKeys(dir)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			ids[i], sealed[i] = k.ID(), k.Seal("s", "x")
+		})
+	}
+	wg.Wait()
+	k, err := ident.LoadKeys(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range ids {
+		if ids[i] != k.ID() || len(ids[i]) != 16 {
+			t.Errorf("two starts got the keys %s and %s", ids[i], k.ID())
+		}
+		if s, err := k.Open(sealed[i], "x"); err != nil || s != "s" {
+			t.Error("a start sealed with a key that was not kept", err)
+		}
+	}
+	files, err := os.ReadDir(dir)
+	if err != nil || len(files) != 2 {
+		t.Fatalf("%v %v", files, err)
+	}
+	for _, f := range files {
+		if st, err := f.Info(); err != nil || st.Mode().Perm() != 0o600 {
+			t.Errorf("%s has mode %v", f.Name(), st.Mode())
+		}
+	}
+}
+
+func TestKeys_MissingIsRefusedNotReplaced(t *testing.T) {
+	t.Parallel()
+	for _, gone := range []string{ident.PortalKeyFile, ident.SealKeyFile} {
+		dir := t.TempDir()
+		if _, err := ident.CreateKeys(dir); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Remove(filepath.Join(dir, gone)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := ident.LoadKeys(dir); err == nil || !strings.Contains(err.Error(), gone) || !strings.Contains(err.Error(), "backup") {
+			t.Errorf("without %s: %v", gone, err)
+		}
+		if _, err := os.Stat(filepath.Join(dir, gone)); !os.IsNotExist(err) {
+			t.Errorf("%s was made anew", gone)
+		}
+	}
+}
+
+func TestKeys_GoOnWhereAStartWasCutShort(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	first, err := ident.CreateKeys(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(dir, ident.SealKeyFile)); err != nil {
+		t.Fatal(err)
+	}
+	if again, err := ident.CreateKeys(dir); err != nil || again.ID() != first.ID() {
+		t.Error("the portal got another identity", err)
+	}
+}
+
+func TestKeys_DamagedFileIsRefused(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if _, err := ident.CreateKeys(dir); err != nil {
+		t.Fatal(err)
+	}
+	whole := make(map[string][]byte)
+	for _, f := range []string{ident.PortalKeyFile, ident.SealKeyFile} {
+		b, err := os.ReadFile(filepath.Join(dir, f))
+		if err != nil {
+			t.Fatal(err)
+		}
+		whole[f] = b
+	}
+	write := func(name string, b []byte) {
+		if err := os.WriteFile(filepath.Join(dir, name), b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for f, b := range whole {
+		other := whole[ident.SealKeyFile]
+		if f == ident.SealKeyFile {
+			other = whole[ident.PortalKeyFile]
+		}
+		for what, bad := range map[string][]byte{"empty": {}, "cut": b[:len(b)/2], "garbage": bytes.Repeat([]byte{0}, len(b)), "the other key": other} {
+			write(f, bad)
+			for _, open := range []func(string) (*ident.Keys, error){ident.LoadKeys, ident.CreateKeys} {
+				if _, err := open(dir); err == nil || !strings.Contains(err.Error(), f) || !strings.Contains(err.Error(), "damaged") {
+					t.Errorf("%s, %s: %v", f, what, err)
+				}
+			}
+			if got, _ := os.ReadFile(filepath.Join(dir, f)); !bytes.Equal(got, bad) {
+				t.Errorf("%s was replaced", f)
+			}
+		}
+		write(f, b)
+	}
+}
+
+func TestSeal_OpensOnlyForItsOwner(t *testing.T) {
+	t.Parallel()
+	k, err := ident.CreateKeys(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := ident.CreateKeys(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	sealed := k.Seal("sk-secret", "agent-1")
+	if s, err := k.Open(sealed, "agent-1"); err != nil || s != "sk-secret" {
+		t.Error(s, err)
+	}
+	if bytes.Contains(sealed, []byte("sk-secret")) || bytes.Equal(sealed, k.Seal("sk-secret", "agent-1")) {
+		t.Error("the sealed form tells something")
+	}
+	if _, err := k.Open(sealed, "agent-2"); err == nil {
+		t.Error("another agent's bound opened it")
+	}
+	if _, err := other.Open(sealed, "agent-1"); err == nil || strings.Contains(err.Error(), "sk-") {
+		t.Error("another portal opened it", err)
+	}
+	for i := range sealed {
+		bad := bytes.Clone(sealed)
+		bad[i] ^= 1
+		if _, err := k.Open(bad, "agent-1"); err == nil {
+			t.Fatalf("byte %d may change", i)
+		}
+	}
+	for _, bad := range [][]byte{nil, {}, sealed[:5], sealed[:len(sealed)-1]} {
+		if _, err := k.Open(bad, "agent-1"); err == nil {
+			t.Errorf("%d bytes opened", len(bad))
+		}
+	}
+}

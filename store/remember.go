@@ -1,0 +1,83 @@
+package store
+
+import (
+	"strings"
+	"sync"
+)
+
+// maxRemembered bounds each kind of remembered rows; with more, all are
+// forgotten and read again.
+const maxRemembered = 8192
+
+// remembered keeps rows that every request asks for and that seldom change:
+// who a credential is of, who is in a conversation. It is true to the disk,
+// because there is one writer: a transaction that changed such rows makes it
+// forget all of them before anybody is told that it was committed. A revoked
+// token or a removed member is gone when the call that did it returns.
+type remembered[V any] struct {
+	mu   sync.RWMutex // guards the rest
+	age  uint64       // how often it has forgotten
+	rows map[string]V
+}
+
+// get returns what is remembered, or else the age to give to put.
+func (m *remembered[V]) get(key string) (v V, age uint64, ok bool) {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	v, ok = m.rows[key]
+	return v, m.age, ok
+}
+
+// put remembers what was read from the disk after get said age. If something
+// was forgotten since, the reading may be older than that and is not kept.
+func (m *remembered[V]) put(key string, v V, age uint64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.age != age {
+		return
+	}
+	if m.rows == nil || len(m.rows) >= maxRemembered {
+		m.rows = make(map[string]V)
+	}
+	m.rows[key] = v
+}
+
+func (m *remembered[V]) forget() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.age++
+	m.rows = nil
+}
+
+// changes tells which remembered rows a statement may make untrue.
+type changes uint8
+
+const (
+	changesCredentials changes = 1 << iota
+	changesMembers
+)
+
+// changesOf reads it from the statement's own text, so that a new one cannot
+// forget to say. How far somebody has read is not remembered.
+func changesOf(query string) (c changes) {
+	if strings.HasPrefix(query, "SELECT") {
+		return 0
+	}
+	if strings.Contains(query, "credentials") || strings.Contains(query, "accounts") {
+		c |= changesCredentials
+	}
+	if strings.Contains(query, "members") && !strings.Contains(query, "SET read_seq =") {
+		c |= changesMembers
+	}
+	return c
+}
+
+// forget drops what a transaction with these changes may have made untrue.
+func (d *DB) forget(c changes) {
+	if c&changesCredentials != 0 {
+		d.credentials.forget()
+	}
+	if c&changesMembers != 0 {
+		d.members.forget()
+	}
+}
