@@ -1,0 +1,307 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"time"
+)
+
+const (
+	readyTimeout   = 20 * time.Second
+	drainTimeout   = 10 * time.Second // the contract's
+	commandTimeout = 60 * time.Second
+)
+
+// portal is one run of the binary on a data folder.
+type portal struct {
+	cmd     *exec.Cmd
+	url     string
+	took    time.Duration // from start to "ready"
+	exited  chan struct{} // closed when it has ended
+	err     error         // how, once exited is closed
+	logPath string
+}
+
+// environ is this process's environment without anything that configures a
+// portal.
+func environ() []string {
+	var out []string
+	for _, e := range os.Environ() {
+		if !strings.HasPrefix(e, "AGENTSITE_") {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// start begins a portal; its log is appended to logPath. Whoever starts it
+// ends it with kill or stop.
+func start(binary, data, logPath string) (*portal, <-chan string, error) {
+	log, err := os.OpenFile(logPath, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer log.Close()
+	fmt.Fprintf(log, "--- start %s\n", time.Now().Format(time.RFC3339Nano))
+	p := &portal{exited: make(chan struct{}), logPath: logPath}
+	p.cmd = exec.Command(binary, "serve", "--listen", "127.0.0.1:0", "--data", data, "--log-level", "warn")
+	p.cmd.Env, p.cmd.Stderr = environ(), log
+	stdout, err := p.cmd.StdoutPipe()
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := p.cmd.Start(); err != nil {
+		return nil, nil, err
+	}
+	ready := make(chan string, 1)
+	go func() {
+		in := bufio.NewScanner(stdout)
+		for in.Scan() {
+			if u, ok := strings.CutPrefix(in.Text(), "ready "); ok {
+				select {
+				case ready <- u:
+				default:
+				}
+			}
+		}
+		p.err = p.cmd.Wait()
+		close(p.exited)
+	}()
+	return p, ready, nil
+}
+
+// startReady starts a portal and waits until it says that it is ready.
+func startReady(binary, data, logPath string) (*portal, error) {
+	began := time.Now()
+	p, ready, err := start(binary, data, logPath)
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case p.url = <-ready:
+		p.took = time.Since(began)
+	case <-p.exited:
+		return nil, violationf(misbehaved, "the portal ended at start (%v): %s", p.err, tail(logPath))
+	case <-time.After(readyTimeout):
+		p.kill()
+		return nil, violationf(misbehaved, "the portal is not ready after %s: %s", readyTimeout, tail(logPath))
+	}
+	u, err := url.Parse(p.url)
+	if err == nil {
+		var ip netip.Addr
+		if ip, err = netip.ParseAddr(u.Hostname()); err == nil && !ip.IsLoopback() {
+			err = errors.New("is not a loopback address")
+		}
+	}
+	if err != nil {
+		p.kill()
+		return nil, fmt.Errorf("the portal's address %q: %w", p.url, err)
+	}
+	return p, nil
+}
+
+// kill ends the process as nothing else does: it gets no chance to write.
+func (p *portal) kill() {
+	p.cmd.Process.Signal(syscall.SIGKILL)
+	<-p.exited
+}
+
+// stop asks the portal to end, and says what is wrong with how it does.
+func (p *portal) stop() error {
+	p.cmd.Process.Signal(syscall.SIGTERM)
+	select {
+	case <-p.exited:
+	case <-time.After(drainTimeout + time.Second):
+		p.kill()
+		return violationf(misbehaved, "the portal did not end within %s of SIGTERM", drainTimeout)
+	}
+	if p.err != nil {
+		return violationf(misbehaved, "after SIGTERM the portal ended with %v: %s", p.err, tail(p.logPath))
+	}
+	return nil
+}
+
+// tail is the end of a log, on one line.
+func tail(path string) string {
+	b, _ := os.ReadFile(path)
+	if i := bytes.LastIndex(b, []byte("--- start")); i >= 0 {
+		b = b[i:]
+	}
+	if len(b) > 2000 {
+		b = b[len(b)-2000:]
+	}
+	return strings.Join(strings.Fields(string(b)), " ")
+}
+
+var logTrouble = regexp.MustCompile(`(?m)^.*(?:panic|DATA RACE|fatal error|level=ERROR).*$`)
+
+// troubles returns the lines of a portal's log that must not be there.
+func troubles(logPath string) []string {
+	b, _ := os.ReadFile(logPath)
+	var out []string
+	for _, l := range logTrouble.FindAll(b, 20) {
+		out = append(out, string(l))
+	}
+	return out
+}
+
+// command runs the binary once and returns what it printed.
+func command(binary, stdin string, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), commandTimeout)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, binary, args...)
+	cmd.Env, cmd.Stdin = environ(), strings.NewReader(stdin)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Run(); err != nil {
+		return out.String(), fmt.Errorf("agentsite %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(errs.String()))
+	}
+	return out.String(), nil
+}
+
+// verify lets the portal's own command look at a folder no portal runs on.
+func verify(binary, data string) error {
+	out, err := command(binary, "", "verify", "--data", data)
+	if err == nil && !strings.Contains(out, " is whole") {
+		err = fmt.Errorf("it printed %q", out)
+	}
+	if err != nil {
+		return violationf(changed, "verify does not say that the data is whole: %v", err)
+	}
+	return nil
+}
+
+// powerFolder is a mounted folder that can lose its power: bench/powerloss.
+type powerFolder struct {
+	at    string
+	cmd   *exec.Cmd
+	in    *os.File
+	lines chan string
+	done  chan error
+}
+
+// mountPower mounts the files of from, which may be "", on a new folder below
+// work.
+func mountPower(binary, from, work string) (*powerFolder, error) {
+	at, err := os.MkdirTemp(work, "mount-")
+	if err != nil {
+		return nil, err
+	}
+	f := &powerFolder{at: at, lines: make(chan string, 4), done: make(chan error, 1)}
+	f.cmd = exec.Command(binary, "-mount", at)
+	if from != "" {
+		f.cmd.Args = append(f.cmd.Args, "-from", from)
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	f.in, f.cmd.Stdin, f.cmd.Stderr = w, r, os.Stderr
+	stdout, err := f.cmd.StdoutPipe()
+	if err == nil {
+		err = f.cmd.Start()
+	}
+	if err != nil {
+		w.Close()
+		return nil, err
+	}
+	go func() {
+		in := bufio.NewScanner(stdout)
+		for in.Scan() {
+			f.lines <- in.Text()
+		}
+		close(f.lines)
+		f.done <- f.cmd.Wait()
+	}()
+	if line, err := f.line(); err != nil || line != "mounted" {
+		f.close()
+		return nil, fmt.Errorf("mount the folder of powerloss: %q, %v", line, err)
+	}
+	return f, nil
+}
+
+func (f *powerFolder) line() (string, error) {
+	select {
+	case l, ok := <-f.lines:
+		if !ok {
+			return "", errors.New("powerloss has ended")
+		}
+		return l, nil
+	case <-time.After(30 * time.Second):
+		return "", errors.New("powerloss does not answer")
+	}
+}
+
+// cut writes into image what a power cut now would leave.
+func (f *powerFolder) cut(image string, keep float64, seed uint64) (lostBytes int64, err error) {
+	if _, err := fmt.Fprintf(f.in, "cut %s %g %d\n", image, keep, seed); err != nil {
+		return 0, err
+	}
+	line, err := f.line()
+	if err != nil {
+		return 0, err
+	}
+	var files, forgotten, syncs int64
+	if _, err := fmt.Sscanf(line, "cut files=%d lost=%d forgotten=%d syncs=%d", &files, &lostBytes, &forgotten, &syncs); err != nil {
+		return 0, fmt.Errorf("powerloss: %s", line)
+	}
+	return lostBytes, nil
+}
+
+// close unmounts; nobody may use the folder any more.
+func (f *powerFolder) close() {
+	f.in.Close()
+	select {
+	case <-f.done:
+	case <-time.After(10 * time.Second):
+		f.cmd.Process.Kill()
+		<-f.done
+		syscall.Unmount(f.at, syscall.MNT_DETACH)
+	}
+	os.Remove(f.at)
+}
+
+// copyFolder copies the regular files of a flat folder.
+func copyFolder(from, to string) error {
+	if err := os.MkdirAll(to, 0o700); err != nil {
+		return err
+	}
+	list, err := os.ReadDir(from)
+	if err != nil {
+		return err
+	}
+	for _, e := range list {
+		if !e.Type().IsRegular() {
+			continue
+		}
+		b, err := os.ReadFile(filepath.Join(from, e.Name()))
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(to, e.Name()), b, 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// failure is a violation as an error.
+type failure struct{ violation }
+
+func (f failure) Error() string { return f.String() }
+
+func violationf(kind, format string, args ...any) error {
+	return failure{violation{kind, fmt.Sprintf(format, args...)}}
+}

@@ -1,0 +1,473 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	// generation is after how many rounds conversations are left alone and
+	// new ones begun, so that reading them all stays cheap.
+	generation = 10
+	// settleTimeout bounds how long questions may wait after a restart.
+	settleTimeout = 30 * time.Second
+	checkTimeout  = 90 * time.Second
+	// resends is how many old client_ids are sent again after each restart.
+	resends = 20
+)
+
+// world is a portal's data, the people on it, and what they know.
+type world struct {
+	cfg   config
+	run   string // in every text, so that runs never meet
+	data  string // the folder the next portal runs on
+	work  string // for everything else
+	log   string
+	count counter
+
+	people        []*account
+	rooms, olds   []*room
+	mu            sync.Mutex // guards the two below while there is load
+	agents        []agent    // registered by people[0]
+	conversations []conversation
+
+	stats stats
+}
+
+type conversation struct {
+	id, title string
+	owner     *account
+	at        time.Time
+}
+
+type stats struct {
+	rounds, kills, terms, cuts int
+	agents                     int
+	reacked, learned           int // messages said again; of unknown outcome
+	seen                       int // by live readers
+	answers                    int
+	lostBytes                  int64
+	slowest                    time.Duration
+}
+
+func newWorld(cfg config) (*world, error) {
+	work, err := os.MkdirTemp(cfg.temp, "chaos-")
+	if err != nil {
+		return nil, err
+	}
+	w := &world{cfg: cfg, work: work, run: fmt.Sprintf("s%d", cfg.seed), data: cfg.data, log: filepath.Join(work, "portal.log")}
+	if w.data == "" {
+		w.data = filepath.Join(work, "data")
+	}
+	if err := os.MkdirAll(w.data, 0o700); err != nil {
+		return nil, err
+	}
+	if list, err := os.ReadDir(w.data); err != nil || len(list) > 0 {
+		return nil, fmt.Errorf("the folder %s must be empty (%v)", w.data, err)
+	}
+	return w, nil
+}
+
+// populate makes accounts and tokens on the folder, where a portal runs: what
+// the commands say is done counts as acknowledged.
+func (w *world) populate(data string) error {
+	for _, name := range []string{"ann", "bob", "cat", "dan"} {
+		if _, err := command(w.cfg.binary, "correct horse battery "+name+"\n", "user", "add", name, "--password-stdin", "--data", data); err != nil {
+			return err
+		}
+		out, err := command(w.cfg.binary, "", "token", "add", "--user", name, "--data", data)
+		if err != nil {
+			return err
+		}
+		lines := strings.Split(strings.TrimSpace(out), "\n")
+		w.people = append(w.people, newAccount(name, lines[len(lines)-1]))
+	}
+	return nil
+}
+
+// newRooms begins a generation of conversations: notes to oneself, questions
+// to calc, two people, two people and calc.
+func (w *world) newRooms(ctx context.Context, base string) error {
+	w.olds = append(w.olds, w.rooms...)
+	w.rooms = nil
+	p := w.people
+	for _, r := range []*room{
+		{kind: "notes", people: p[0:1]}, {kind: "notes", people: p[1:2]},
+		{kind: "calc", people: p[0:1], asks: true}, {kind: "calc", people: p[2:3], asks: true},
+		{kind: "people", people: p[2:4]}, {kind: "people and calc", people: p[0:2], asks: true},
+	} {
+		members := []string{}
+		for _, a := range r.people[1:] {
+			members = append(members, a.name)
+		}
+		if r.asks {
+			members = append(members, "calc")
+		}
+		var out struct {
+			ID string `json:"id"`
+		}
+		if err := r.people[0].want(ctx, 201, "POST", base+"/api/v1/conversations", map[string]any{"title": r.kind, "members": members}, &out); err != nil {
+			return err
+		}
+		r.id = out.ID
+		w.rooms = append(w.rooms, r)
+	}
+	return nil
+}
+
+// load lets everybody work until the returned function is called, which waits
+// for them.
+func (w *world) load(base string, rng *rand.Rand) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	source := func() *rand.Rand { return rand.New(rand.NewPCG(rng.Uint64(), rng.Uint64())) }
+	long := rng.IntN(4) == 0
+	for _, r := range w.rooms {
+		r.long = long
+		var stranger *account
+		for _, a := range w.people {
+			in := false
+			for _, m := range r.people {
+				in = in || m == a
+			}
+			if !in {
+				stranger = a
+			}
+		}
+		for _, who := range r.people {
+			workers := 2
+			if r.asks {
+				workers = 1
+			}
+			for range workers {
+				own := source()
+				wg.Go(func() { r.work(ctx, who, stranger, base, w.run, &w.count, own) })
+			}
+		}
+		for _, how := range []string{"sse", "websocket"} {
+			who, own, after := r.people[rng.IntN(len(r.people))], source(), r.position()
+			if rng.IntN(4) == 0 && r.verified > 0 {
+				after = rng.Int64N(r.verified + 1)
+			}
+			wg.Go(func() { r.watch(ctx, who, base, how, after, own) })
+		}
+	}
+	own := source()
+	wg.Go(func() { w.others(ctx, base, own) })
+	return func() { cancel(); wg.Wait() }
+}
+
+// others registers agents and begins conversations meanwhile.
+func (w *world) others(ctx context.Context, base string, rng *rand.Rand) {
+	for range 4 {
+		select {
+		case <-time.After(time.Duration(rng.IntN(300)) * time.Millisecond):
+		case <-ctx.Done():
+			return
+		}
+		n := w.count.next()
+		if rng.IntN(2) == 0 && w.stats.agents < 480 {
+			a, err := register(ctx, w.people[0], base, fmt.Sprintf("chaos-%d", n))
+			w.mu.Lock()
+			w.agents = append(w.agents, a)
+			w.stats.agents++
+			w.mu.Unlock()
+			if f, ok := errors.AsType[failure](err); ok {
+				w.rooms[0].blame(f.kind, "%s", f.text)
+			}
+			continue
+		}
+		c := conversation{title: fmt.Sprintf("conversation %d of %s", n, w.run), owner: w.people[3]}
+		var out struct {
+			ID string `json:"id"`
+		}
+		status, err := c.owner.call(ctx, "POST", base+"/api/v1/conversations", map[string]any{"title": c.title, "members": []string{"calc"}}, &out)
+		if c.at = time.Now(); err == nil && status == 201 {
+			c.id = out.ID
+			w.mu.Lock()
+			w.conversations = append(w.conversations, c)
+			w.mu.Unlock()
+		}
+	}
+}
+
+// position is how far the last reader of r got.
+func (r *room) position() int64 {
+	if len(r.streams) == 0 {
+		return r.verified
+	}
+	s := r.streams[len(r.streams)-1]
+	if len(s.seen) > 0 {
+		return s.seen[len(s.seen)-1].seq
+	}
+	return s.after
+}
+
+// forget takes back what was learned after a power cut.
+func (w *world) forget(cut time.Time) {
+	for _, r := range w.rooms {
+		forget(r.ops, r.streams, cut)
+	}
+	for i := range w.agents {
+		if a := &w.agents[i]; a.outcome == acked && !a.at.Before(cut) {
+			a.outcome = unknown
+		}
+	}
+	kept := w.conversations[:0]
+	for _, c := range w.conversations {
+		if c.at.Before(cut) {
+			kept = append(kept, c)
+		}
+	}
+	w.conversations = kept
+}
+
+// check looks at everything after a restart; everywhere is for the end of a
+// run, when also what is long past is read again.
+func (w *world) check(base string, rng *rand.Rand, everywhere bool) []violation {
+	ctx, cancel := context.WithTimeout(context.Background(), checkTimeout)
+	defer cancel()
+	rooms := append([]*room(nil), w.rooms...)
+	if everywhere {
+		rooms = append(rooms, w.olds...)
+	} else if len(w.olds) > 0 {
+		rooms = append(rooms, w.olds[rng.IntN(len(w.olds))])
+	}
+	how := []string{"sse", "websocket"}
+	var wg sync.WaitGroup
+	slots := make(chan struct{}, 4)
+	for i, r := range rooms {
+		who := r.people[rng.IntN(len(r.people))]
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			if err := w.checkRoom(ctx, r, who, base, how[(i+w.stats.rounds)%2]); err != nil {
+				if f, ok := errors.AsType[failure](err); ok {
+					r.blame(f.kind, "%s", f.text)
+				} else {
+					r.blame(misbehaved, "%v", err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	var out []violation
+	for _, r := range rooms {
+		out = append(out, r.found...)
+		r.found = nil
+	}
+	return append(out, w.checkOthers(ctx, base, rng, everywhere)...)
+}
+
+// checkRoom waits until nothing is being answered in r and compares.
+func (w *world) checkRoom(ctx context.Context, r *room, who *account, base, how string) error {
+	before, err := who.transcript(ctx, base, r.id, 0)
+	if errors.Is(err, errStatus(404)) || errors.Is(err, errStatus(401)) {
+		r.blame(lost, "the conversation, or the account %s, is gone", who.name)
+		r.found = append(r.found, check(r.name(), r.ops, nil, r.streams)...)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	now, s := before, stream{how: how, after: r.position()}
+	if int64(len(before)) > s.after || waiting(r.ops, now) > 0 {
+		fctx, cancel := context.WithTimeout(ctx, settleTimeout)
+		err = who.follow(fctx, base, r.id, how, s.after, func(m message) bool {
+			s.seen = append(s.seen, seen{m.seq, m.id, time.Now()})
+			if m.seq > int64(len(now)) {
+				now = append(now, m)
+			}
+			return m.seq < int64(len(now)) || waiting(r.ops, now) > 0
+		})
+		late := fctx.Err() != nil
+		cancel()
+		switch {
+		case late && waiting(r.ops, now) == 0:
+			r.blame(misread, "a %s reader after %d was told only %d messages in %s; the transcript ends at %d", how, s.after, len(s.seen), settleTimeout, len(now))
+		case late: // checkAnswers names them
+		case err != nil:
+			return err
+		}
+	}
+	r.streams = append(r.streams, s)
+	after, err := who.transcript(ctx, base, r.id, 0)
+	if err != nil {
+		return err
+	}
+	for i, m := range before {
+		if i >= len(after) || after[i] != m {
+			r.blame(changed, "seq %d was read twice and differs", m.seq)
+			break
+		}
+	}
+	found := check(r.name(), r.ops, after, r.streams)
+	r.found = append(r.found, found...)
+	for i := range r.streams {
+		w.note(func(s *stats) { s.seen += len(r.streams[i].seen) })
+	}
+	answers := make(map[string]string)
+	for _, m := range after {
+		if m.fromAgent {
+			answers[m.task] = m.state
+		}
+	}
+	was := r.verified
+	for _, m := range after {
+		if m.fromAgent && m.seq > was {
+			w.note(func(s *stats) { s.answers++ })
+		}
+	}
+	r.verified, r.streams = int64(len(after)), []stream{{how: how, after: int64(len(after))}}
+	unknowns := 0
+	for _, o := range r.ops {
+		if o.outcome == unknown {
+			unknowns++
+		}
+	}
+	learn(r.ops, after)
+	w.note(func(s *stats) { s.learned += unknowns })
+
+	var room struct {
+		LastSeq int64 `json:"last_seq"`
+	}
+	if err := who.want(ctx, 200, "GET", base+"/api/v1/conversations/"+r.id, nil, &room); err != nil {
+		return err
+	}
+	if room.LastSeq != int64(len(after)) {
+		r.blame(gap, "last_seq is %d, the transcript has %d messages", room.LastSeq, len(after))
+	}
+	if !r.asks {
+		return nil
+	}
+	tasks := 0
+	for _, a := range r.people {
+		states, err := a.taskStates(ctx, base, r.id)
+		if err != nil {
+			return err
+		}
+		tasks += len(states)
+		for id, state := range states {
+			if answers[id] != state {
+				r.blame(unanswered, "task %s is %q, its message in the transcript says %q", id, state, answers[id])
+			}
+		}
+	}
+	if tasks != len(answers) {
+		r.blame(unanswered, "%d tasks have %d answers", tasks, len(answers))
+	}
+	return nil
+}
+
+// note changes the figures; rooms are checked at once.
+func (w *world) note(f func(*stats)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	f(&w.stats)
+}
+
+// sampled is how many older agents and conversations are looked at each time.
+const sampled = 5
+
+func (w *world) checkOthers(ctx context.Context, base string, rng *rand.Rand, everywhere bool) []violation {
+	var out []violation
+	add := func(kind, format string, args ...any) {
+		out = append(out, violation{kind, fmt.Sprintf(format, args...)})
+	}
+	look := func(i, n int) bool { return everywhere || i >= n-8 || rng.IntN(n) < sampled }
+	for i := range w.agents {
+		a := &w.agents[i]
+		if !look(i, len(w.agents)) {
+			continue
+		}
+		var in struct {
+			Name      string `json:"name"`
+			Kind      string `json:"kind"`
+			HasSecret bool   `json:"has_secret"`
+		}
+		status, err := w.people[0].call(ctx, "GET", base+"/api/v1/agents/"+a.name, nil, &in)
+		switch there := status == 200; {
+		case err != nil || status != 200 && status != 404:
+			add(misbehaved, "looking at agent %s: %d, %v", a.name, status, err)
+		case a.outcome == acked && !there:
+			add(lost, "agent %s was registered and is gone", a.name)
+		case a.outcome == refused && there:
+			add(intruded, "agent %s is there, though it was refused or absent before", a.name)
+		case there && (in.Name != a.name || in.Kind != "openai" || !in.HasSecret):
+			add(changed, "agent %s is now %+v", a.name, in)
+		case there:
+			a.outcome = acked
+		default:
+			a.outcome = refused
+		}
+	}
+	for i, c := range w.conversations {
+		if !look(i, len(w.conversations)) {
+			continue
+		}
+		var in struct {
+			Title   string `json:"title"`
+			Members []struct {
+				Handle string `json:"handle"`
+			} `json:"members"`
+		}
+		status, err := c.owner.call(ctx, "GET", base+"/api/v1/conversations/"+c.id, nil, &in)
+		switch {
+		case err != nil || status != 200 && status != 404:
+			add(misbehaved, "looking at conversation %s: %d, %v", c.id, status, err)
+		case status == 404:
+			add(lost, "conversation %s was begun and is gone", c.id)
+		case in.Title != c.title || len(in.Members) != 2:
+			add(changed, "conversation %s is now %+v", c.id, in)
+		}
+	}
+	return out
+}
+
+// again sends old client_ids once more, also those of messages that did not
+// make it: these are said now.
+func (w *world) again(base string, rng *rand.Rand) {
+	ctx, cancel := context.WithTimeout(context.Background(), checkTimeout)
+	defer cancel()
+	for range resends {
+		r := w.rooms[rng.IntN(len(w.rooms))]
+		if len(r.ops) == 0 {
+			continue
+		}
+		o := r.ops[rng.IntN(len(r.ops))]
+		if o.attempts == 0 { // one of those that must be refused
+			continue
+		}
+		for _, a := range r.people {
+			if a.name == o.sender {
+				was := o.outcome
+				if r.post(ctx, a, base, o, o.text) == 0 {
+					r.blame(misbehaved, "no answer when client_id %s was sent again", o.clientID)
+				}
+				if was == acked {
+					w.stats.reacked++
+				}
+			}
+		}
+	}
+}
+
+// acknowledged counts the messages that were confirmed so far.
+func (w *world) acknowledged() int {
+	n := 0
+	for _, r := range append(append([]*room(nil), w.rooms...), w.olds...) {
+		for _, o := range r.ops {
+			if o.outcome == acked {
+				n++
+			}
+		}
+	}
+	return n
+}

@@ -1,0 +1,116 @@
+// Command floor is the least that our own stack (chi, templ, sqlx, modernc,
+// coder/websocket) can do for a portal's jobs: no accounts, no rights, no
+// checks, no limits, nothing kept beyond what the job needs. bench/load
+// compares the portal with it in one interleaved run. It is frozen: to make
+// it slower is to cheat, to make it faster is welcome.
+//
+//	GET  /plain                     a page of 20 results, 4.6 kB, as PERFORMANCE.md measured it
+//	GET  /agents                    the portal's own page of 20 cards, from views made before
+//	GET  /search?q=                 20 results as JSON, from the portal's index
+//	POST /rooms/{id}/messages       one row and the head of its room, group commit, FULL
+//	GET  /rooms/{id}/messages       50 messages by key
+//	GET  /rooms/{id}/live           a WebSocket that is sent every message
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"strconv"
+	"syscall"
+
+	"github.com/go-chi/chi/v5"
+
+	"agentsite/bench/corpus"
+	"agentsite/internal/hub"
+	"agentsite/internal/index"
+)
+
+func main() {
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "floor:", err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	listen := flag.String("listen", "127.0.0.1:0", "address")
+	data := flag.String("data", "", "empty folder for the database")
+	agents := flag.Int("agents", 10_000, "agents held")
+	rooms := flag.Int("rooms", 64, "rooms, named 0, 1, …")
+	flag.Parse()
+	s, err := newRooms(*data, *rooms)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	x := index.New()
+	for i := range *agents {
+		x.Put(corpus.Agent(i))
+	}
+	first, err := x.Search(hub.Query{Limit: 20})
+	if err != nil {
+		return err
+	}
+	r := chi.NewRouter()
+	r.Get("/plain", plainPage(first.Results))
+	r.Get("/agents", agentsPage(first))
+	r.Get("/search", search(x))
+	r.Post("/rooms/{id}/messages", s.post)
+	r.Get("/rooms/{id}/messages", s.page)
+	r.Get("/rooms/{id}/live", s.live)
+	l, err := net.Listen("tcp", *listen)
+	if err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
+	defer stop()
+	srv := &http.Server{Handler: r}
+	go func() { <-ctx.Done(); srv.Close() }()
+	fmt.Printf("ready http://%s\n", l.Addr())
+	if err := srv.Serve(l); err != http.ErrServerClosed {
+		return err
+	}
+	return nil
+}
+
+// found is one result, as short as it is of use.
+type found struct {
+	Name        string   `json:"name"`
+	Title       string   `json:"title"`
+	Description string   `json:"description"`
+	Tags        []string `json:"tags"`
+	Score       float64  `json:"score"`
+}
+
+func search(x *index.Index) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		page, err := x.Search(hub.Query{Text: r.URL.Query().Get("q"), Limit: 20})
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		out := make([]found, len(page.Results))
+		for i, f := range page.Results {
+			out[i] = found{f.Agent.Name, f.Agent.Title, f.Agent.Description, f.Agent.Tags(), f.Score}
+		}
+		answer(w, http.StatusOK, out)
+	}
+}
+
+func answer(w http.ResponseWriter, code int, v any) {
+	b, err := json.Marshal(v)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Length", strconv.Itoa(len(b)))
+	w.WriteHeader(code)
+	w.Write(b)
+}

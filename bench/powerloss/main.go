@@ -1,0 +1,123 @@
+// Powerloss mounts a folder that can lose its power: on request it writes what
+// a power cut at that moment would have left of it, which is what was fsynced
+// and nothing else (or, if asked, what was fsynced and a random part of the
+// rest). It is for tests of programs that promise to lose nothing, knows no
+// such program, and is used by bench/chaos.
+//
+//	powerloss -mount M [-from DIR]
+//
+// It prints "mounted" and then takes commands on its standard input, one a
+// line, until that ends; then it unmounts. "cut IMAGE [KEEP SEED]" writes the
+// folder IMAGE and answers "cut files=… lost=… forgotten=… syncs=…".
+//
+// The folder lives in memory. See README.md for what is modelled.
+package main
+
+import (
+	"bufio"
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/signal"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/hanwen/go-fuse/v2/fuse"
+)
+
+func main() {
+	if err := run(os.Args[1:], os.Stdin, os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "powerloss:", err)
+		os.Exit(1)
+	}
+}
+
+func run(args []string, stdin io.Reader, stdout io.Writer) error {
+	fs := flag.NewFlagSet("powerloss", flag.ContinueOnError)
+	at := fs.String("mount", "", "empty `FOLDER` to mount on")
+	from := fs.String("from", "", "`FOLDER` whose files are there, safe, at the start")
+	if err := fs.Parse(args); err != nil {
+		return err
+	}
+	if *at == "" {
+		return fmt.Errorf("name the folder to mount on with -mount")
+	}
+	d := newDisk()
+	if *from != "" {
+		if err := d.load(*from); err != nil {
+			return fmt.Errorf("load %s: %w", *from, err)
+		}
+	}
+	server, err := mount(*at, d)
+	if err != nil {
+		return fmt.Errorf("mount %s (needs /dev/fuse, and root or the package fuse3): %w", *at, err)
+	}
+	defer unmount(server, *at)
+	fmt.Fprintln(stdout, "mounted")
+
+	// A signal ends it as the end of the input does.
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	done := make(chan error, 1)
+	go func() { done <- serve(d, stdin, stdout) }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return nil
+	}
+}
+
+// serve answers commands until the input ends.
+func serve(d *disk, stdin io.Reader, stdout io.Writer) error {
+	in := bufio.NewScanner(stdin)
+	for in.Scan() {
+		line, err := command(d, in.Text())
+		if err != nil {
+			line = "error " + strings.ReplaceAll(err.Error(), "\n", " ")
+		}
+		if _, err := fmt.Fprintln(stdout, line); err != nil {
+			return err
+		}
+	}
+	return in.Err()
+}
+
+func command(d *disk, line string) (string, error) {
+	w := strings.Fields(line)
+	if len(w) != 2 && len(w) != 4 || w[0] != "cut" {
+		return "", fmt.Errorf("the command is: cut IMAGE [KEEP SEED]")
+	}
+	keep, seed := 0.0, uint64(0)
+	if len(w) == 4 {
+		var err error
+		if keep, err = strconv.ParseFloat(w[2], 64); err != nil || keep < 0 || keep > 1 {
+			return "", fmt.Errorf("KEEP is a probability")
+		}
+		if seed, err = strconv.ParseUint(w[3], 10, 64); err != nil {
+			return "", fmt.Errorf("SEED is a number")
+		}
+	}
+	r := d.cut(keep, rand.New(rand.NewPCG(seed, 0)))
+	if err := r.save(w[1]); err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("cut files=%d lost=%d forgotten=%d syncs=%d", len(r.files), r.lost, r.forgotten, r.syncs), nil
+}
+
+// unmount waits a moment for users of the folder to be gone, then takes it
+// away from them.
+func unmount(server *fuse.Server, at string) {
+	for range 20 {
+		if server.Unmount() == nil {
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	syscall.Unmount(at, syscall.MNT_DETACH)
+}
