@@ -209,10 +209,18 @@ func cells() map[string]cell {
 	}
 	token := func(t *testing.T, w *world, _ string) object {
 		owner := w.as["owner"].With(t)
-		owner.NewToken("tasks")
-		var out struct{ Tokens []struct{ ID string } }
+		// Found by a label of its own: other rows make tokens meanwhile.
+		label := apptest.Fresh("token")
+		owner.Get(http.MethodPost, "/api/v1/tokens", map[string]any{"label": label, "scopes": []string{"tasks"}}, http.StatusCreated, new(any))
+		var out struct{ Tokens []struct{ ID, Label string } }
 		owner.Get(http.MethodGet, "/api/v1/tokens", nil, http.StatusOK, &out)
-		return object{id: out.Tokens[0].ID}
+		for _, k := range out.Tokens {
+			if k.Label == label {
+				return object{id: k.ID}
+			}
+		}
+		t.Fatalf("no token %s", label)
+		return object{}
 	}
 	somebody := func(t *testing.T, w *world, _ string) object {
 		name := apptest.Fresh("somebody")
