@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -63,7 +64,7 @@ func startPortal(ts *testscript.TestScript, neg bool, args []string) {
 	cmd.Args[0] = "agentsite"
 	cmd.Dir = ts.MkAbs(".")
 	cmd.Env = append(os.Environ(), "HOME="+ts.Getenv("HOME"))
-	var stderr bytes.Buffer
+	var stderr lockedBuffer
 	cmd.Stderr = &stderr
 	out, err := cmd.StdoutPipe()
 	ts.Check(err)
@@ -99,6 +100,24 @@ func startPortal(ts *testscript.TestScript, neg bool, args []string) {
 	case <-time.After(readyWait):
 		ts.Fatalf("portal %s said nothing in %s", name, readyWait)
 	}
+}
+
+// lockedBuffer is read while the process still writes to it.
+type lockedBuffer struct {
+	mu sync.Mutex // guards b
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
 }
 
 func endPortal(ts *testscript.TestScript, name string, sig syscall.Signal) {

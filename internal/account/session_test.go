@@ -436,8 +436,10 @@ func TestMailReset_SameAnswerWhoeverAsks(t *testing.T) {
 	if a, err := w.Reset(t.Context(), from("r"), secret, "an entirely new one"); err != nil || a.Name != "ada" {
 		t.Error(a, err)
 	}
-	b.fail = errors.New("the server is down")
-	if err := w.MailReset(t.Context(), from("m"), "ada"); err != nil {
+	down := open(t, func(c *account.Config) { c.Mailer = &box{fail: errors.New("the server is down")} })
+	go down.Run(t.Context())
+	down.add("ada", false)
+	if err := down.MailReset(t.Context(), from("m"), "ada"); err != nil {
 		t.Error("a mail that fails tells that the account exists:", err)
 	}
 	kind(t, "no mailer", open(t).MailReset(t.Context(), from("m"), "ada"), fault.Unavailable)

@@ -13,6 +13,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -23,7 +24,8 @@ import (
 type flood struct {
 	head string
 	left int
-	sent int
+	// sent is read while the transport may still be sending.
+	sent atomic.Int64
 }
 
 // Read implements io.Reader.
@@ -37,7 +39,7 @@ func (f *flood) Read(p []byte) (int, error) {
 		p[n] = 'a'
 	}
 	f.left -= n
-	f.sent += n
+	f.sent.Add(int64(n))
 	return n, nil
 }
 
@@ -98,11 +100,11 @@ func TestBodies_AreCapped(t *testing.T) {
 		case err != nil && !wants: // cut off while sending: fine too
 		case wants && err == nil && a.Status != http.StatusRequestEntityTooLarge && a.Status != http.StatusBadRequest:
 			t.Errorf("%s: %d to a body of %d MiB", key, a.Status, floodBytes>>20)
-		case wants && err != nil && f.sent >= floodBytes:
+		case wants && err != nil && f.sent.Load() >= floodBytes:
 			t.Errorf("%s: %v", key, err)
 		}
-		if f.sent > takenAtMost {
-			t.Errorf("%s: %d MiB were sent before it was refused", key, f.sent>>20)
+		if f.sent.Load() > takenAtMost {
+			t.Errorf("%s: %d MiB were sent before it was refused", key, f.sent.Load()>>20)
 		}
 		runtime.ReadMemStats(&after)
 		if after.HeapInuse > before.HeapInuse+heapGrowth {

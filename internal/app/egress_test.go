@@ -24,13 +24,14 @@ type trap struct {
 	seen []string
 }
 
-func newTrap(t *testing.T) *trap {
+// newTrap counts connections, all of them or those to the address only.
+func newTrap(t *testing.T, only string) *trap {
 	t.Helper()
 	l4, err := net.Listen("tcp4", "0.0.0.0:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	x := new(trap)
+	x := &trap{only: only}
 	_, x.port, _ = net.SplitHostPort(l4.Addr().String())
 	listeners := []net.Listener{l4}
 	if l6, err := net.Listen("tcp6", "[::1]:"+x.port); err == nil {
@@ -87,7 +88,7 @@ func TestRegistration_ReachesNothingPrivate(t *testing.T) {
 	if len(forms) < 60 {
 		t.Fatalf("only %d forms", len(forms))
 	}
-	x := newTrap(t)
+	x := newTrap(t, "")
 	p := apptest.Start(t, func(c *app.Config) { c.URL = "http://portal.example" })
 	makers := bearers(t, p, len(forms)/15+1)
 	var wg sync.WaitGroup
@@ -127,7 +128,7 @@ func TestRegistration_ReachesNothingPrivate(t *testing.T) {
 
 func TestRegistration_AllowedRangesAreReached(t *testing.T) {
 	t.Parallel()
-	x := newTrap(t)
+	x := newTrap(t, "")
 	p := apptest.Start(t, func(c *app.Config) { c.URL, c.AllowCIDR = "http://portal.example", "127.0.0.0/8" })
 	c := bearers(t, p, 1)[0]
 	var out struct{ Liveness struct{ State string } }
@@ -155,8 +156,7 @@ func on(t *testing.T, addr string, h http.HandlerFunc) *httptest.Server {
 // redirects of cards, probes and calls.
 func TestAllowedHost_LeadsNowhereElse(t *testing.T) {
 	t.Parallel()
-	x := newTrap(t)
-	x.only = "127.0.0.1" // a card may name its own host by any of its names
+	x := newTrap(t, "127.0.0.1") // a card may name its own host by any of its names
 	target := "http://127.0.0.1:" + x.port
 	far := on(t, "127.0.0.2", func(w http.ResponseWriter, r *http.Request) {
 		switch {

@@ -91,7 +91,7 @@ func newHostile(t *testing.T, elsewhere string) *hostile {
 
 func TestHostileEndpoints_HurtOnlyTheirOwn(t *testing.T) {
 	t.Parallel()
-	elsewhere := newTrap(t)
+	elsewhere := newTrap(t, "")
 	far := agenttest.NewOpenAIServer(t)
 	farA := agenttest.NewA2AServer(t, "1.0", "JSONRPC")
 	bad := newHostile(t, "http://127.0.0.1:"+elsewhere.port+"/v1/chat/completions")

@@ -503,8 +503,17 @@ func (r row) check(t *testing.T, w *world, c cell) {
 			}
 			switch {
 			case a.Status == http.StatusNotFound && !seen && (o.name != "" || o.id != ""):
+				// A page also shows what the actor has elsewhere, which other
+				// rows change meanwhile: alike once is alike.
 				no := o.absent()
-				if b := r.ask(caller, w, c, no); b.Status != a.Status || plain(a, o) != plain(b, no) {
+				b := r.ask(caller, w, c, no)
+				for range 5 {
+					if b.Status == a.Status && plain(a, o) == plain(b, no) {
+						break
+					}
+					a, b = r.ask(caller, w, c, o), r.ask(caller, w, c, no)
+				}
+				if b.Status != a.Status || plain(a, o) != plain(b, no) {
 					t.Errorf("policy.txt:%d as %s: forbidden (%d) and absent (%d) differ:\n%s", r.line, actor, a.Status, b.Status, differ(plain(a, o), plain(b, no)))
 				}
 			case a.Status == http.StatusSeeOther && r.method == http.MethodGet && (actor == "anon" || actor == "guest" || actor == "gone"):

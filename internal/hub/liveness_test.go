@@ -222,8 +222,11 @@ func TestRun_ChecksAgainWhenAVerdictGrewOld(t *testing.T) {
 		}
 		time.Sleep(5*time.Minute - time.Second)
 		synctest.Wait()
-		if asked() != 1 || m.due == 0 {
-			t.Errorf("asked %d times, looked %d times", asked(), m.due)
+		m.mu.Lock()
+		due := m.due
+		m.mu.Unlock()
+		if asked() != 1 || due == 0 {
+			t.Errorf("asked %d times, looked %d times", asked(), due)
 		}
 		time.Sleep(time.Minute)
 		synctest.Wait()
