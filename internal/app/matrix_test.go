@@ -508,7 +508,7 @@ func (r row) check(t *testing.T, w *world, c cell) {
 				no := o.absent()
 				b := r.ask(caller, w, c, no)
 				for range 5 {
-					if b.Status == a.Status && plain(a, o) == plain(b, no) {
+					if strings.HasPrefix(r.pattern, "/api/") || b.Status == a.Status && plain(a, o) == plain(b, no) {
 						break
 					}
 					a, b = r.ask(caller, w, c, o), r.ask(caller, w, c, no)
