@@ -21,7 +21,7 @@ var leaves = []string{"internal/ident", "internal/fault", "internal/clock", "int
 
 // inner is everything in internal/ that adapters may use.
 var inner = []string{"internal/ident", "internal/fault", "internal/clock", "internal/limit", "internal/egress", "internal/account", "internal/hub",
-	"internal/chat", "internal/task", "internal/a2a", "internal/openai", "internal/index", "internal/index/bm25"}
+	"internal/chat", "internal/task", "internal/a2a", "internal/openai", "internal/linkwire", "internal/schema", "internal/index", "internal/index/bm25"}
 
 // may is the import table: what each package may import of ours. A package
 // without a row has the row of the nearest folder above it that has one, and
@@ -43,8 +43,12 @@ var may = map[string][]string{
 	"internal/task":    leaves,
 	"internal/chat":    with(leaves, "internal/task"),
 	"internal/openai":  leaves,
-	"internal/a2a":     with(leaves, "internal/task", "internal/hub"),
-	"internal/index":   with(leaves, "internal/hub"),
+	// What the link door, its driver and the command line say to each other.
+	"internal/linkwire": leaves,
+	// JSON Schema as forms and checks need it.
+	"internal/schema": leaves,
+	"internal/a2a":    with(leaves, "internal/task", "internal/hub"),
+	"internal/index":  with(leaves, "internal/hub"),
 	// The words index knows nothing of agents.
 	"internal/index/bm25": {},
 	"templates":           {"static"},
@@ -55,7 +59,7 @@ var may = map[string][]string{
 	"handlers":        with(inner, "templates", "static", "docs"),
 	"web":             with(leaves, "handlers"),
 	"internal/app":    {"*"},
-	"internal/cli":    with(leaves, "internal/app"),
+	"internal/cli":    with(leaves, "internal/app", "internal/linkwire"),
 	"bench":           {"*"},
 	".":               {"internal/cli"},
 }

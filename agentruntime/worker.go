@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"time"
 
@@ -177,9 +178,24 @@ func (w *Worker) run(ctx context.Context, t task.Task) {
 			w.log.Error("task failed", "task", t.ID, "agent", t.AgentID, "error", err)
 		}
 	}
+	if s.elsewhere {
+		w.seen(ctx, t, result, time.Since(began))
+	}
 	t.Artifacts = artifacts
 	w.finish(ctx, t, checkResult(result))
 	w.log.Debug("task done", "task", t.ID, "state", string(result.State), "took", time.Since(began))
+}
+
+// seen tells the directory what the call showed of the agent: an answer of any
+// kind is a sign of life, anything else a reason to look.
+func (w *Worker) seen(ctx context.Context, t task.Task, r task.Result, took time.Duration) {
+	switch r.State {
+	case task.Canceled:
+	case task.Failed:
+		w.hub.Called(ctx, t.AgentID, false, r.Reason, took)
+	default:
+		w.hub.Called(ctx, t.AgentID, true, "", took)
+	}
 }
 
 // attempt asks the driver, in a goroutine of its own so that a driver that
@@ -188,9 +204,15 @@ func (w *Worker) attempt(ctx context.Context, t task.Task, s *sink) (task.Result
 	if t.Attempt > maxAttempts {
 		return task.Result{State: task.Failed, Reason: "The portal was restarted several times while this was worked on. Ask again."}, nil
 	}
-	call, driver, err := w.call(ctx, t)
+	call, driver, own, err := w.call(ctx, t)
 	if err != nil {
 		return task.Result{}, err
+	}
+	s.elsewhere = call.Agent.Kind != string(hub.Builtin) && call.Agent.Kind != string(hub.Link)
+	if own {
+		traces := &tracer{secret: call.Agent.Secret}
+		defer func() { w.hub.AddTraces(context.WithoutCancel(ctx), t.AgentID, t.ID, traces.all()) }()
+		ctx = task.WithTrace(ctx, traces.add)
 	}
 	type outcome struct {
 		result task.Result
@@ -222,26 +244,27 @@ func (w *Worker) attempt(ctx context.Context, t task.Task, s *sink) (task.Result
 	return task.Result{}, ctx.Err()
 }
 
-// call gathers what the driver may see.
-func (w *Worker) call(ctx context.Context, t task.Task) (task.Call, task.Agent, error) {
+// call gathers what the driver may see. own is true when the agent's owner
+// asks.
+func (w *Worker) call(ctx context.Context, t task.Task) (call task.Call, driver task.Agent, own bool, err error) {
 	a, secret, err := w.hub.Open(ctx, t.AgentID)
 	if fault.Is(err, fault.NotFound) {
-		return task.Call{}, nil, fault.New(fault.NotFound, "%s is not here any more.", t.AgentHandle)
+		return call, nil, false, fault.New(fault.NotFound, "%s is not here any more.", t.AgentHandle)
 	}
 	if err != nil {
-		return task.Call{}, nil, err
+		return call, nil, false, err
 	}
-	driver := w.drivers[a.Kind]
+	driver = w.drivers[a.Kind]
 	if driver == nil {
-		return task.Call{}, nil, fault.New(fault.Unavailable, "This portal cannot run agents of kind %q.", a.Kind)
+		return call, nil, false, fault.New(fault.Unavailable, "This portal cannot run agents of kind %q.", a.Kind)
 	}
 	ask, earlier, err := w.chat.History(ctx, t)
 	if err != nil {
-		return task.Call{}, nil, err
+		return call, nil, false, err
 	}
-	call := task.Call{
+	call = task.Call{
 		TaskID: t.ID, ConversationID: t.ConversationID, MessageID: ask.ID, Attempt: t.Attempt, Checkpoint: t.Checkpoint,
-		Agent:  task.Target{ID: a.ID, Name: a.Name, Handle: a.Handle(), Kind: string(a.Kind), Endpoint: a.Endpoint, Config: a.Config, Secret: secret},
+		Agent:  target(a, secret),
 		Caller: task.Caller{Kind: t.CallerKind, Handle: t.CallerHandle, ID: t.CallerID},
 		Parts:  ask.Parts,
 	}
@@ -249,9 +272,10 @@ func (w *Worker) call(ctx context.Context, t task.Task) (task.Call, task.Agent, 
 		call.History = append(call.History, task.Turn{Mine: m.Sender.ID == a.ID, Speaker: m.Sender.Handle, Parts: m.Parts})
 	}
 	if call.Previous, err = w.store.LastCheckpoint(ctx, t.ConversationID, t.AgentID, t.ID); err != nil {
-		return task.Call{}, nil, err
+		return call, nil, false, err
 	}
-	return call, driver, nil
+	own = t.CallerID != "" && (t.CallerID == a.OwnerID || slices.Contains(a.CoOwnerIDs, t.CallerID))
+	return call, driver, own, nil
 }
 
 // checkResult makes of whatever a driver returned something that can be
@@ -303,6 +327,9 @@ type sink struct {
 	w   *Worker
 	t   task.Task
 	ctx context.Context
+	// elsewhere is set before the driver runs where a call is a contact with
+	// another machine.
+	elsewhere bool
 
 	mu        sync.Mutex // guards the rest
 	closed    bool

@@ -50,6 +50,7 @@ type house struct {
 
 type sealer struct{}
 
+func (sealer) Mark(a, b string) string                 { return a + b }
 func (sealer) Seal(s, _ string) []byte                 { return []byte(s) }
 func (sealer) Open(b []byte, _ string) (string, error) { return string(b), nil }
 
@@ -64,11 +65,15 @@ func (d directory) Person(context.Context, ident.Actor, string) (chat.Member, er
 	return chat.Member{}, fault.New(fault.NotFound, "nobody")
 }
 
+func (d directory) Admit(ctx context.Context, a ident.Actor, h string, size int) error {
+	return d.hub.Admit(ctx, a, h, size)
+}
+
 func build(t *testing.T) *house {
 	t.Helper()
 	h := &house{t: t, db: storetest.New(t), queue: agentruntime.NewQueue()}
 	log := slog.New(slog.DiscardHandler)
-	h.hub = hub.New(h.db, index.New(), nil, nil, sealer{}, hub.Config{Portal: "home.example", Kinds: []hub.Kind{hub.A2A}, Log: log, CheckURL: func(string) error { return nil }})
+	h.hub = hub.New(hub.Ports{Store: h.db, Index: index.New(), Sealer: sealer{}}, hub.Config{Portal: "home.example", Kinds: []hub.Kind{hub.A2A}, Log: log, CheckURL: func(string) error { return nil }})
 	h.chat = chat.New(h.db, directory{h.hub}, h.queue, chat.Config{Portal: "home.example", Log: log})
 	h.tasks = task.NewService(h.db, h.queue, h.chat)
 	owner := storetest.Account(t, h.db, "ada")

@@ -21,6 +21,11 @@ var done = map[string]string{
 	"password":      "Your password is changed. You are signed out everywhere else.",
 	"revoked":       "The token is revoked. Nothing can use it any more.",
 	"agent-deleted": "The agent is gone.",
+
+	"declined":       "You declined the agent. It stays with its owner.",
+	"domain":         "The domain is proved. You may publish agents under it.",
+	"domain-removed": "The domain is removed, and taken off your agents.",
+	"search-deleted": "The search is forgotten.",
 }
 
 // expiries are the lives a token may have, in the order the form shows them.
@@ -86,6 +91,9 @@ func (d *Door) showAccount(w http.ResponseWriter, r *http.Request, actor ident.A
 	}
 	for _, a := range agents {
 		v.Agents = append(v.Agents, d.card(a))
+	}
+	if err := d.hubSections(r, actor, &v); err != nil {
+		return err
 	}
 	for _, s := range ident.Scopes() {
 		if s == ident.Admin && !me.Operator {

@@ -232,18 +232,3 @@ func (d *Door) adminAgents(w http.ResponseWriter, r *http.Request, actor ident.A
 	}
 	return d.showAdmin(w, r, actor, http.StatusOK, templates.AdminView{Tab: "agents", Agents: &v})
 }
-
-func (d *Door) withdrawAgent(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
-	return d.setStatus(w, r, actor, hub.Status{State: hub.Withdrawn, Message: "The operator of this portal withdrew it."})
-}
-
-func (d *Door) restoreAgent(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
-	return d.setStatus(w, r, actor, hub.Status{State: hub.Active})
-}
-
-func (d *Door) setStatus(w http.ResponseWriter, r *http.Request, actor ident.Actor, s hub.Status) error {
-	if _, err := d.hub.Update(r.Context(), actor, pathName(r), hub.Draft{Status: &s}); err != nil {
-		return err
-	}
-	return see(w, r, "/admin/agents")
-}

@@ -1,9 +1,9 @@
 package handlers
 
 import (
-	"encoding/json"
+	"encoding/base64"
 	"net/http"
-	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -13,15 +13,17 @@ import (
 	"agentsite/templates"
 )
 
-// maxRows bounds the rows of skills a form is read with.
-const maxRows = 64
-
-// newAgent shows the empty form to whoever may register.
+// newAgent shows the empty form to whoever may register; ?kind= opens it for
+// that kind.
 func (d *Door) newAgent(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	if !actor.IsPerson() {
 		return fault.New(fault.Unauthenticated, "Log in to register an agent.")
 	}
-	return d.showAgentForm(w, r, actor, http.StatusOK, templates.AgentFormView{})
+	v := templates.AgentFormView{}
+	if k := hub.Kind(r.URL.Query().Get("kind")); slices.Contains(d.hub.Kinds(), k) {
+		v.Kind = string(k)
+	}
+	return d.showAgentForm(w, r, actor, http.StatusOK, v)
 }
 
 // showAgentForm renders the form, with what every one has.
@@ -33,6 +35,23 @@ func (d *Door) showAgentForm(w http.ResponseWriter, r *http.Request, actor ident
 	if len(v.Skills) == 0 {
 		v.Skills = []templates.SkillRow{{}}
 	}
+	if len(v.Exchanges) == 0 {
+		v.Exchanges = []templates.ExchangeRow{{}}
+	}
+	if v.PortalModel = d.hub.Model(); v.PortalModel == "" {
+		v.OwnModel = true
+	}
+	if v.Icon != "" {
+		v.IconImage = d.iconImage(r, v.Icon)
+	}
+	for i, t := range v.Tries {
+		v.Tries[i].HTML = d.markup.Message(t.Answer)
+	}
+	if actor.IsPerson() {
+		if err := d.offer(r, actor, &v); err != nil {
+			return err
+		}
+	}
 	title := "Register an agent"
 	if v.Ref != "" {
 		title = "Edit " + v.Ref
@@ -40,203 +59,168 @@ func (d *Door) showAgentForm(w http.ResponseWriter, r *http.Request, actor ident
 	return d.render(w, r, code, templates.AgentForm(d.frame(r, actor, title), v))
 }
 
-// typed reads the form as it was filled in, to be shown again.
-func typed(in url.Values) templates.AgentFormView {
-	v := templates.AgentFormView{Kind: in.Get("kind"), Name: in.Get("name"), Title: in.Get("title"), Description: lines(in.Get("description")),
-		Endpoint: strings.TrimSpace(in.Get("endpoint")), Visibility: in.Get("visibility"), Model: strings.TrimSpace(in.Get("model")),
-		AuthHeader: strings.TrimSpace(in.Get("auth_header")), Notes: lines(in.Get("notes"))}
-	at := func(name string, i int) string {
-		if list := in[name]; i < len(list) {
-			return lines(list[i])
+// offer adds the choices that are the actor's own: tools and domains.
+func (d *Door) offer(r *http.Request, actor ident.Actor, v *templates.AgentFormView) error {
+	chosen := values([]string{v.OtherTools})
+	if slices.Contains(d.hub.Kinds(), hub.Prompt) && slices.Contains(d.hub.Kinds(), hub.MCP) {
+		mine, err := d.hub.Mine(r.Context(), actor)
+		if err != nil {
+			return err
 		}
-		return ""
-	}
-	for i := range min(len(in["skill_name"]), maxRows) {
-		v.Skills = append(v.Skills, templates.SkillRow{ID: at("skill_id", i), Name: at("skill_name", i), Description: at("skill_description", i),
-			Tags: at("skill_tags", i), Examples: at("skill_examples", i)})
-	}
-	return v
-}
-
-// lines ends lines as we do, not as forms send them.
-func lines(s string) string { return strings.ReplaceAll(s, "\r\n", "\n") }
-
-// notesHeading is where the notes begin within a stored description: an agent
-// card knows one text only.
-const notesHeading = "\n\n## Notes\n\n"
-
-// draftOf is what was typed as the service takes it. rows tells which row of
-// the form each skill came from.
-func draftOf(v templates.AgentFormView, in url.Values) (draft hub.Draft, rows []int) {
-	description, notes := strings.TrimSpace(v.Description), strings.TrimSpace(v.Notes)
-	if notes != "" && description != "" {
-		description += notesHeading + notes
-	}
-	kind, visibility := hub.Kind(v.Kind), hub.Visibility(v.Visibility)
-	skills := []hub.Skill{}
-	for i, row := range v.Skills {
-		if strings.TrimSpace(row.Name+row.ID+row.Description) == "" {
-			continue
-		}
-		rows = append(rows, i)
-		skills = append(skills, hub.Skill{ID: row.ID, Name: row.Name, Description: row.Description,
-			Tags: strings.Split(row.Tags, ","), Examples: strings.Split(row.Examples, "\n")})
-	}
-	draft = hub.Draft{Name: &v.Name, Title: &v.Title, Description: &description, Kind: &kind, Endpoint: &v.Endpoint, Visibility: &visibility, Skills: &skills,
-		Config: map[string]json.RawMessage{}}
-	secret := ""
-	switch kind {
-	case hub.OpenAI:
-		draft.Config["model"] = quoted(v.Model)
-		secret = in.Get("key")
-	case hub.A2A:
-		draft.Config["auth_header"] = quoted(v.AuthHeader)
-		secret = in.Get("token")
-	}
-	if secret = strings.TrimSpace(secret); secret != "" {
-		draft.Secret = &secret
-	}
-	return draft, rows
-}
-
-func quoted(s string) json.RawMessage {
-	b, _ := json.Marshal(s) // a string always encodes
-	return b
-}
-
-// formFields names the service's fields as the form does.
-func formFields(messages templates.FieldErrors, kind string, rows []int) templates.FieldErrors {
-	out := templates.FieldErrors{}
-	also := func(text string) {
-		if out[""] != "" {
-			text = out[""] + " " + text
-		}
-		out[""] = text
-	}
-	for name, text := range messages {
-		switch name {
-		case "", "name", "title", "description", "kind", "endpoint", "visibility":
-			out[name] = text
-		case "config.model":
-			out["model"] = text
-		case "config.key":
-			if kind == string(hub.A2A) {
-				out["token"] = text
-			} else {
-				out["key"] = text
-			}
-		case "config.auth_header":
-			out["auth_header"] = text
-		case "skills":
-			also("Skills: " + text + ".")
-		default:
-			if i, field, ok := skillField(name); ok && i < len(rows) {
-				out["skill_"+field+"."+strconv.Itoa(rows[i])] = text
-			} else {
-				also(name + ": " + text + ".")
+		for _, a := range mine {
+			if a.Kind == hub.MCP && len(v.ToolAgents) < maxRows {
+				i := slices.Index(chosen, a.Name)
+				if i >= 0 {
+					chosen = slices.Delete(chosen, i, i+1)
+				}
+				v.ToolAgents = append(v.ToolAgents, templates.Option{Value: a.Name, Label: a.Title, Hint: d.markup.Line(a.Description), Selected: i >= 0})
 			}
 		}
 	}
-	return out
-}
-
-// skillField reads "skills[2].name".
-func skillField(name string) (i int, field string, ok bool) {
-	rest, ok := strings.CutPrefix(name, "skills[")
-	if !ok {
-		return 0, "", false
-	}
-	num, field, ok := strings.Cut(rest, "].")
-	i, err := strconv.Atoi(num)
-	return i, field, ok && err == nil && i >= 0
-}
-
-func (d *Door) registerAgent(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
-	in, err := form(w, r)
+	v.OtherTools = strings.Join(chosen, ", ")
+	domains, err := d.hub.Domains(r.Context(), actor)
 	if err != nil {
 		return err
 	}
-	v := typed(in)
-	if in.Has("more") {
-		v.Skills = append(v.Skills, templates.SkillRow{})
-		return d.showAgentForm(w, r, actor, http.StatusOK, v)
+	if len(domains) > 0 || v.Publisher != "" {
+		v.Domains = []templates.Option{{Value: "", Label: "Your name on this portal"}}
 	}
-	draft, rows := draftOf(v, in)
-	a, err := d.hub.Publish(r.Context(), actor, draft)
+	for _, dom := range domains {
+		v.Domains = append(v.Domains, templates.Option{Value: dom.Domain, Label: dom.Domain, Selected: dom.Domain == v.Publisher})
+	}
+	if v.Publisher != "" && !slices.ContainsFunc(domains, func(dom hub.Domain) bool { return dom.Domain == v.Publisher }) {
+		v.Domains = append(v.Domains, templates.Option{Value: v.Publisher, Label: v.Publisher, Selected: true})
+	}
+	return nil
+}
+
+// iconImage is a picture as an address that needs no request; empty when it
+// is gone.
+func (d *Door) iconImage(r *http.Request, hash string) string {
+	b, err := d.hub.Icon(r.Context(), hash)
 	if err != nil {
-		return d.agentFormAgain(w, r, actor, v, rows, err)
+		return ""
+	}
+	return "data:image/png;base64," + base64.StdEncoding.EncodeToString(b)
+}
+
+// sheet is the form as somebody sent it.
+type sheet struct {
+	view  templates.AgentFormView
+	draft hub.Draft
+	rows  []int // which row of the form each skill came from
+	// bad are mistakes that a draft cannot carry.
+	bad templates.FieldErrors
+	// name is the agent's that is edited, empty for a new one.
+	name string
+	// pressed is the button: save, draft, publish, preview, more, reread.
+	pressed string
+}
+
+// readSheet reads the form for a new agent, or for an edit of a.
+func (d *Door) readSheet(w http.ResponseWriter, r *http.Request, actor ident.Actor, a *hub.Agent) (sheet, error) {
+	in, file, err := agentForm(w, r)
+	if err != nil {
+		return sheet{}, err
+	}
+	s := sheet{view: typed(in), bad: templates.FieldErrors{}}
+	if a != nil {
+		now := formOf(*a)
+		s.name, s.view.Ref, s.view.Name, s.view.HasKey, s.view.HasToken = a.Name, a.Name, a.Name, now.HasKey, now.HasToken
+		s.view.Draft, s.view.Server, s.view.Tools = now.Draft, now.Server, now.Tools
+	}
+	for _, button := range []string{"more", "preview", "reread", "publish", "draft", "save"} {
+		if in.Has(button) {
+			s.pressed = button
+			break
+		}
+	}
+	if file != nil {
+		hash, err := d.hub.PutIcon(r.Context(), actor, file)
+		if err != nil {
+			messages, _, ok := d.wrong(w, err)
+			if !ok {
+				return s, err
+			}
+			s.bad["icon"] = messages["icon"]
+			if s.bad["icon"] == "" {
+				s.bad["icon"] = messages[""]
+			}
+		} else {
+			s.view.Icon = hash
+		}
+	}
+	s.draft, s.rows = draftOf(s.view, in, s.bad)
+	switch {
+	case s.name != "":
+		s.draft.Name = nil
+		s.draft.BaseVersion, _ = strconv.Atoi(s.view.Base)
+		if s.pressed == "publish" {
+			s.draft.Status = &hub.Status{State: hub.Active}
+		}
+	case s.pressed == "draft":
+		s.draft.Status = &hub.Status{State: hub.StatusDraft}
+	}
+	switch in.Get("more") {
+	case "":
+	case "example":
+		s.view.Exchanges = append(s.view.Exchanges, templates.ExchangeRow{})
+	default:
+		s.view.Skills = append(s.view.Skills, templates.SkillRow{})
+	}
+	return s, nil
+}
+
+// flawed are all mistakes of a sheet that has some a draft cannot carry; nil
+// when it has none.
+func (d *Door) flawed(r *http.Request, actor ident.Actor, s sheet) error {
+	if len(s.bad) == 0 {
+		return nil
+	}
+	f := &fault.Error{Kind: fault.Invalid, Safe: "Some fields need another look.", Fields: map[string]string{}}
+	if _, err := d.hub.Preview(r.Context(), actor, s.name, unasked(s.draft)); err != nil {
+		for name, text := range fault.As(err).Fields {
+			f.Fields[name] = text
+		}
+	}
+	for name, text := range s.bad {
+		f.Fields[name] = text
+	}
+	return f
+}
+
+func (d *Door) registerAgent(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	s, err := d.readSheet(w, r, actor, nil)
+	if err != nil {
+		return err
+	}
+	switch s.pressed {
+	case "more":
+		return d.showAgentForm(w, r, actor, http.StatusOK, s.view)
+	case "preview":
+		return d.previewAgent(w, r, actor, s)
+	}
+	if err := d.flawed(r, actor, s); err != nil {
+		return d.agentFormAgain(w, r, actor, s, err)
+	}
+	a, err := d.hub.Publish(r.Context(), actor, s.draft)
+	if err != nil {
+		return d.agentFormAgain(w, r, actor, s, err)
 	}
 	return see(w, r, "/agents/"+a.Name)
 }
 
 // agentFormAgain shows the form with what was typed and what is wrong with it.
-func (d *Door) agentFormAgain(w http.ResponseWriter, r *http.Request, actor ident.Actor, v templates.AgentFormView, rows []int, err error) error {
+func (d *Door) agentFormAgain(w http.ResponseWriter, r *http.Request, actor ident.Actor, s sheet, err error) error {
 	messages, code, ok := d.wrong(w, err)
 	if !ok {
 		return err
 	}
-	v.Errors = formFields(messages, v.Kind, rows)
-	return d.showAgentForm(w, r, actor, code, v)
-}
-
-// fetchAgent fills the form from what an address says of itself.
-func (d *Door) fetchAgent(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
-	in, err := form(w, r)
-	if err != nil {
-		return err
+	s.view.Errors = formFields(messages, s.view.Kind, s.rows)
+	if code == http.StatusConflict && s.view.Errors["name"] != "" {
+		s.view.FreeNames = d.freeNames(r.Context(), actor, s.view.Name)
 	}
-	v := templates.AgentFormView{URL: strings.TrimSpace(in.Get("url"))}
-	found, err := d.hub.Read(r.Context(), actor, v.URL)
-	if err != nil {
-		messages, code, ok := d.wrong(w, err)
-		if !ok {
-			return err
-		}
-		if v.URLError = messages["endpoint"]; v.URLError == "" {
-			v.URLError = messages[""]
-		}
-		// The address may be right for a kind that describes nothing.
-		v.Endpoint = v.URL
-		if strings.HasSuffix(strings.TrimRight(v.URL, "/"), "/v1") {
-			v.Kind = string(hub.OpenAI)
-		}
-		return d.showAgentForm(w, r, actor, code, v)
-	}
-	url := v.URL
-	v = formOf(hub.Agent{Name: found.Name, Title: found.Title, Description: found.Description, Kind: found.Kind, Endpoint: found.Endpoint,
-		Config: found.Config, Skills: found.Skills, Visibility: hub.Public})
-	v.URL = url
-	name := found.Title
-	if name == "" {
-		name = found.Name
-	}
-	v.Fetched = "Found “" + name + "”. Check what it says below, then register it."
-	return d.showAgentForm(w, r, actor, http.StatusOK, v)
-}
-
-// formOf fills the form with an agent as it is.
-func formOf(a hub.Agent) templates.AgentFormView {
-	description, notes, _ := strings.Cut(a.Description, notesHeading)
-	v := templates.AgentFormView{Kind: string(a.Kind), Name: a.Name, Title: a.Title, Description: description, Notes: notes, Endpoint: a.Endpoint, Visibility: string(a.Visibility)}
-	switch a.Kind {
-	case hub.OpenAI:
-		var c hub.OpenAIConfig
-		if json.Unmarshal(a.Config, &c) == nil {
-			v.Model = c.Model
-		}
-		v.HasKey = a.HasSecret
-	case hub.A2A:
-		var c hub.A2AConfig
-		if json.Unmarshal(a.Config, &c) == nil {
-			v.AuthHeader = c.AuthHeader
-		}
-		v.HasToken = a.HasSecret
-	}
-	for _, s := range a.Skills {
-		v.Skills = append(v.Skills, templates.SkillRow{ID: s.ID, Name: s.Name, Description: s.Description,
-			Tags: strings.Join(s.Tags, ", "), Examples: strings.Join(s.Examples, "\n")})
-	}
-	return v
+	return d.showAgentForm(w, r, actor, code, s.view)
 }
 
 // editable is an agent that the actor may change.
@@ -259,9 +243,7 @@ func (d *Door) editAgent(w http.ResponseWriter, r *http.Request, actor ident.Act
 	if err != nil {
 		return err
 	}
-	v := formOf(a)
-	v.Ref = a.Name
-	return d.showAgentForm(w, r, actor, http.StatusOK, v)
+	return d.showAgentForm(w, r, actor, http.StatusOK, formOf(a))
 }
 
 func (d *Door) saveAgent(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
@@ -269,21 +251,27 @@ func (d *Door) saveAgent(w http.ResponseWriter, r *http.Request, actor ident.Act
 	if err != nil {
 		return err
 	}
-	in, err := form(w, r)
+	s, err := d.readSheet(w, r, actor, &a)
 	if err != nil {
 		return err
 	}
-	v := typed(in)
-	now := formOf(a)
-	v.Ref, v.Name, v.HasKey, v.HasToken = a.Name, a.Name, now.HasKey, now.HasToken
-	if in.Has("more") {
-		v.Skills = append(v.Skills, templates.SkillRow{})
-		return d.showAgentForm(w, r, actor, http.StatusOK, v)
+	next := "/agents/" + a.Name
+	switch s.pressed {
+	case "more":
+		return d.showAgentForm(w, r, actor, http.StatusOK, s.view)
+	case "preview":
+		return d.previewAgent(w, r, actor, s)
+	case "reread":
+		if err := d.reread(r, actor, a, &s); err != nil {
+			return d.agentFormAgain(w, r, actor, s, err)
+		}
+		next += "/edit"
 	}
-	draft, rows := draftOf(v, in)
-	draft.Name = nil
-	if _, err := d.hub.Update(r.Context(), actor, a.Name, draft); err != nil {
-		return d.agentFormAgain(w, r, actor, v, rows, err)
+	if err := d.flawed(r, actor, s); err != nil {
+		return d.agentFormAgain(w, r, actor, s, err)
 	}
-	return see(w, r, "/agents/"+a.Name)
+	if _, err := d.hub.Update(r.Context(), actor, a.Name, s.draft); err != nil {
+		return d.agentFormAgain(w, r, actor, s, err)
+	}
+	return see(w, r, next)
 }

@@ -6,6 +6,9 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/text/language"
+	"golang.org/x/text/language/display"
+
 	"agentsite/internal/fault"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
@@ -36,45 +39,97 @@ func (d *Door) browse(w http.ResponseWriter, r *http.Request, actor ident.Actor)
 	}
 	v := templates.AgentsView{Query: q.Text, Total: page.Total}
 	for _, res := range page.Results {
-		v.Results = append(v.Results, d.card(res.Agent, res.Matched...))
+		card := d.card(res.Agent, res.Matched...)
+		card.Why = why(res.Why)
+		v.Results = append(v.Results, card)
 	}
 	f := filters{q}
-	v.Facets, v.Filters, v.Kept = f.facets(page.Facets), f.active(), f.kept()
+	v.Facets, v.Filters, v.Kept, v.Sorts = f.facets(page.Facets), f.active(), f.kept(), f.sorts()
+	v.FeedHref, v.SaveQuery, v.CanSave = "/agents/feed?"+f.values().Encode(), f.values().Encode(), actor.IsPerson()
+	v.ClearHref = f.none().address()
+	v.LoginHref = "/login?" + url.Values{"next": {f.address()}}.Encode()
 	if page.NextCursor != "" {
 		more := f.values()
 		more.Set("cursor", page.NextCursor)
 		v.MoreHref = "/agents?" + more.Encode()
 	}
-	for _, s := range page.Suggestions {
-		v.Suggestions = append(v.Suggestions, templates.Link{Label: s, Href: "/agents?" + url.Values{"q": {s}}.Encode()})
+	if q.Cursor != "" {
+		v.FirstHref = f.address()
+	}
+	p := d.frame(r, actor, "Agents")
+	p.Feed = v.FeedHref
+	if actor.IsPerson() && r.URL.Query().Get("done") == "saved" {
+		p.Flash = "The search is saved. Your account page says when it finds somebody new."
 	}
 	if len(v.Results) == 0 {
 		_, v.Guide = d.guide(r.Context(), actor)
+		if v.Ways, err = d.ways(r.Context(), actor, q, page.Suggestions); err != nil {
+			return err
+		}
 	} else if keep {
-		return d.renderShared(w, r, key, templates.Agents(d.frame(r, actor, "Agents"), v))
+		return d.renderShared(w, r, key, templates.Agents(p, v))
 	}
-	return d.render(w, r, http.StatusOK, templates.Agents(d.frame(r, actor, "Agents"), v))
+	return d.render(w, r, http.StatusOK, templates.Agents(p, v))
 }
 
 // filters are those of a query as addresses of the page.
 type filters struct{ q hub.Query }
 
 // filterNames are the parameters, in the order pages show them.
-var filterNames = [...]struct{ param, title string }{{"kind", "Kind"}, {"live", "State"}, {"tag", "Tag"}, {"skill", "Skill"}, {"portal", "Portal"}}
+var filterNames = [...]struct{ param, title string }{{"kind", "Kind"}, {"live", "State"}, {"tag", "Tag"}, {"language", "Language"},
+	{"modality", "Takes and gives"}, {"proof", "Address"}, {"publisher", "Published by"}, {"skill", "Skill"}, {"portal", "Portal"}, {"signed", "Signed"}}
 
-func (f filters) of(param string) []string {
+func (f filters) of(param string) []string { return *field(&f.q, param) }
+
+// field is the filter of a query with that parameter.
+func field(q *hub.Query, param string) *[]string {
 	switch param {
 	case "kind":
-		return f.q.Kinds
+		return &q.Kinds
 	case "live":
-		return f.q.Live
+		return &q.Live
 	case "tag":
-		return f.q.Tags
+		return &q.Tags
 	case "skill":
-		return f.q.Skills
+		return &q.Skills
+	case "language":
+		return &q.Languages
+	case "modality":
+		return &q.Modalities
+	case "proof":
+		return &q.Proofs
+	case "publisher":
+		return &q.Publishers
+	case "signed":
+		return &q.Signed
 	}
-	return f.q.Portals
+	return &q.Portals
 }
+
+// without is the query without one of its filters.
+func (f filters) without(param string) hub.Query {
+	*field(&f.q, param) = nil
+	return f.q
+}
+
+// title names a search for those who keep it; "" when it is all agents.
+func (f filters) title() string {
+	var out []string
+	if f.q.Text != "" {
+		out = append(out, f.q.Text)
+	}
+	for _, a := range f.active() {
+		out = append(out, a.Value)
+	}
+	title := strings.Join(out, ", ")
+	if r := []rune(title); len(r) > maxSavedTitle {
+		title = string(r[:maxSavedTitle-1]) + "…"
+	}
+	return title
+}
+
+// maxSavedTitle is how many characters of a search name it.
+const maxSavedTitle = 80
 
 // values are the query as parameters, without a cursor.
 func (f filters) values() url.Values {
@@ -87,7 +142,31 @@ func (f filters) values() url.Values {
 			v[n.param] = slices.Clone(list)
 		}
 	}
+	if f.q.Sort != "" {
+		v.Set("sort", f.q.Sort)
+	}
 	return v
+}
+
+// sortTexts are the orders a list can have; the first of each is the usual.
+var sortTexts = []struct{ value, label string }{{hub.SortRelevance, "best match"}, {hub.SortName, "name"}, {hub.SortNewest, "newest"}, {hub.SortUpdated, "last changed"}}
+
+func (f filters) sorts() []templates.Option {
+	now := f.q.Sort
+	if now == "" {
+		now = hub.SortName
+		if f.q.Text != "" {
+			now = hub.SortRelevance
+		}
+	}
+	var out []templates.Option
+	for _, s := range sortTexts {
+		if s.value == hub.SortRelevance && f.q.Text == "" {
+			continue
+		}
+		out = append(out, templates.Option{Value: s.value, Label: s.label, Selected: s.value == now})
+	}
+	return out
 }
 
 // toggled is the address with one filter switched on, or off when it is on.
@@ -101,6 +180,18 @@ func (f filters) toggled(param, value string) string {
 	if len(v[param]) == 0 {
 		delete(v, param)
 	}
+	return browseAddress(v)
+}
+
+// none is the same search without filters.
+func (f filters) none() filters {
+	return filters{hub.Query{Text: f.q.Text, Sort: f.q.Sort, Limit: f.q.Limit}}
+}
+
+// address is that of the page the filters are from.
+func (f filters) address() string { return browseAddress(f.values()) }
+
+func browseAddress(v url.Values) string {
 	if len(v) == 0 {
 		return "/agents"
 	}
@@ -115,8 +206,26 @@ func filterLabel(param, value string) string {
 		return strings.ReplaceAll(value, "_", " ")
 	case param == "portal" && value == "local":
 		return "here"
+	case param == "language":
+		return languageName(value)
+	case param == "signed":
+		return map[string]string{"true": "signed", "false": "not signed"}[value]
+	case param == "proof":
+		return map[string]string{hub.Hosted: "runs here", hub.Proved: "proved", hub.Unproven: "unproven"}[value]
 	}
 	return value
+}
+
+// languageName is a language in English, as far as it is known.
+func languageName(tag string) string {
+	t, err := language.Parse(tag)
+	if err != nil {
+		return tag
+	}
+	if name := display.English.Tags().Name(t); name != "" {
+		return name
+	}
+	return tag
 }
 
 func (f filters) facets(counts map[string][]hub.FacetCount) []templates.Facet {
@@ -125,7 +234,9 @@ func (f filters) facets(counts map[string][]hub.FacetCount) []templates.Facet {
 		on := f.of(n.param)
 		values := counts[n.param]
 		// A skill is as particular as an agent, and one portal is no choice.
-		if len(on) == 0 && (n.param == "skill" || n.param == "portal" && len(values) < 2) {
+		// So is what all of them have.
+		single := n.param == "portal" || n.param == "language" || n.param == "modality" || n.param == "proof" || n.param == "signed"
+		if len(on) == 0 && (n.param == "skill" || single && len(values) < 2) {
 			continue
 		}
 		facet := templates.Facet{Name: n.title}
@@ -169,6 +280,9 @@ func (f filters) kept() []templates.Hidden {
 			out = append(out, templates.Hidden{Name: n.param, Value: value})
 		}
 	}
+	if f.q.Sort != "" {
+		out = append(out, templates.Hidden{Name: "sort", Value: f.q.Sort})
+	}
 	return out
 }
 
@@ -179,114 +293,4 @@ func (d *Door) elsewhere(name string) error {
 		return fault.New(fault.NotFound, "That agent lives on another portal, and this one does not reach other portals yet. Look for it on its own portal.")
 	}
 	return nil
-}
-
-// agent shows the profile of an agent.
-func (d *Door) agent(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
-	if err := d.elsewhere(pathName(r)); err != nil {
-		return err
-	}
-	a, err := d.hub.Get(r.Context(), actor, pathName(r))
-	if err != nil {
-		return err
-	}
-	return d.showAgent(w, r, actor, a, http.StatusOK, handedOver(r), "")
-}
-
-// maxHandedOver is how many characters a link may put into the form to talk.
-const maxHandedOver = 2000
-
-// handedOver is the text that a link brought along, as the guide's do. It only
-// fills the form: the reader sends it, or not.
-func handedOver(r *http.Request) string {
-	text := []rune(strings.ToValidUTF8(lines(r.URL.Query().Get("text")), ""))
-	return string(text[:min(len(text), maxHandedOver)])
-}
-
-// showAgent renders a profile with what was typed to the agent and what was
-// wrong with it.
-func (d *Door) showAgent(w http.ResponseWriter, r *http.Request, actor ident.Actor, a hub.Agent, code int, text, wrong string) error {
-	kind := textOf(a.Kind)
-	v := templates.AgentView{
-		Ref: a.Handle(), Title: a.Title, Handle: d.fullHandle(a.Handle()), Kind: kind.label, Provenance: provenance(a), KindHelp: kind.help,
-		CheckedAt: moment(a.Liveness.CheckedAt), Latency: latency(a.Liveness.Latency), Tags: a.Tags(), Examples: examples(a, 3),
-		Owner: a.OwnerName, TextGoesTo: textGoesTo(a), Uses: d.uses(a), Version: whole(int64(a.Version)), Updated: moment(a.UpdatedAt), Created: moment(a.CreatedAt),
-		Visibility: string(a.Visibility), Mine: d.hub.MayEdit(actor, a), Text: text, Error: wrong,
-	}
-	v.Tagline, v.Description = d.describe(a.Description)
-	if a.Kind == hub.Builtin {
-		v.Owner, v.CheckedAt, v.Latency = "this portal", templates.Time{}, ""
-	} else if a.OwnerName != "" {
-		v.OwnerHandle = d.fullHandle(a.OwnerName)
-	}
-	if v.Mine {
-		v.Endpoint, v.VersionsHref = a.Endpoint, "/agents/"+a.Name+"/versions"
-	}
-	for _, s := range a.Skills {
-		left := slices.DeleteFunc(slices.Clone(s.Examples), func(e string) bool { return slices.Contains(v.Examples, e) })
-		v.Skills = append(v.Skills, templates.Skill{ID: s.ID, Name: s.Name, Description: s.Description, Tags: s.Tags, Examples: left})
-	}
-	switch {
-	case a.Status.State == hub.Withdrawn:
-		v.NoTalk, v.Uses = strings.TrimSpace("It was withdrawn and takes no work. "+a.Status.Message), nil
-	case a.Visibility == hub.Private && a.OwnerID != actor.ID:
-		v.NoTalk = "It is private: only its owner can talk to it."
-	case !actor.IsPerson() && !d.accounts.Guests():
-		v.NoTalk = "Log in to talk to it."
-	case actor.Kind == ident.Guest && a.Visibility != hub.Public:
-		v.NoTalk = "Visitors cannot talk to it: log in."
-	}
-	p := d.frame(r, actor, a.Title)
-	p.Description = v.Tagline
-	if wrong != "" && v.NoTalk != "" {
-		p.Flash, p.FlashKind = wrong, "error"
-	}
-	return d.render(w, r, code, templates.Agent(p, v))
-}
-
-// describe splits a description into its first sentence and what else there
-// is to read.
-func (d *Door) describe(text string) (tagline string, rest templates.SafeHTML) {
-	text = strings.TrimSpace(text)
-	tagline = d.markup.Line(text)
-	// What is underlined is a heading, which must keep its line.
-	if after, ok := strings.CutPrefix(text, tagline); ok && !strings.HasPrefix(after, "\n=") && !strings.HasPrefix(after, "\n-") {
-		text = strings.TrimSpace(after)
-	}
-	if text == "" {
-		return tagline, ""
-	}
-	return tagline, d.markup.Message(text)
-}
-
-func (d *Door) agentVersions(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
-	a, err := d.hub.Get(r.Context(), actor, pathName(r))
-	if err != nil {
-		return err
-	}
-	list, err := d.hub.Versions(r.Context(), actor, a.Name)
-	if err != nil {
-		return err
-	}
-	v := templates.VersionsView{Ref: a.Handle(), Title: a.Title}
-	for _, old := range list {
-		v.Versions = append(v.Versions, templates.VersionRow{Number: whole(int64(old.Version)), Title: old.Title, Description: d.markup.Line(old.Description),
-			Visibility: string(old.Visibility), Time: moment(old.UpdatedAt), Current: old.Version == a.Version})
-	}
-	return d.render(w, r, http.StatusOK, templates.Versions(d.frame(r, actor, "Versions of "+a.Title), v))
-}
-
-func (d *Door) checkAgent(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
-	a, err := d.hub.Check(r.Context(), actor, pathName(r))
-	if err != nil {
-		return err
-	}
-	return see(w, r, "/agents/"+a.Name)
-}
-
-func (d *Door) deleteAgent(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
-	if err := d.hub.Delete(r.Context(), actor, pathName(r)); err != nil {
-		return err
-	}
-	return see(w, r, "/account?done=agent-deleted")
 }

@@ -39,10 +39,10 @@ func TestAgent_TellsWhereTextGoesAndHowToUseIt(t *testing.T) {
 	if !p.says("agentsite chat --portal http://portal.test echo") || !p.says(`{"members":["echo"]}`) {
 		t.Error("the commands are missing")
 	}
-	if p.has("form", "action", "/agents/echo/delete") || p.says("https://echo.example/a2a") {
+	if p.has("a", "href", "/agents/echo/owner") || p.has("form", "action", "/agents/echo/check") || p.says("https://echo.example/a2a") {
 		t.Error("a stranger sees what is the owner's")
 	}
-	if p := ann.get("/agents/echo"); !p.has("form", "action", "/agents/echo/delete") || !p.says("https://echo.example/a2a") {
+	if p := ann.get("/agents/echo"); !p.has("a", "href", "/agents/echo/owner") || !p.has("form", "action", "/agents/echo/check") || !p.says("https://echo.example/a2a") {
 		t.Error("the owner cannot change it")
 	}
 	if p := s.guest().get("/agents/guide"); !p.says("stays on this portal") {
@@ -54,10 +54,10 @@ func TestAgent_ForeignPrivateLooksLikeAbsent(t *testing.T) {
 	s := newSite(t, account.Open)
 	s.agentOf(s.person("ann"), "secret", hub.Private)
 	bob := s.person("bob")
-	for _, what := range []string{"", "/versions", "/edit"} {
+	for _, what := range []string{"", "/versions", "/versions/1", "/versions/latest", "/edit", "/owner", "/owner/calls/x", "/report", "/icon"} {
 		same(t, bob.get("/agents/secret"+what).is(http.StatusNotFound), bob.get("/agents/absent"+what).is(http.StatusNotFound), "secret", "absent")
 	}
-	for _, what := range []string{"/check", "/delete", "/edit"} {
+	for _, what := range []string{"/check", "/delete", "/edit", "/rollback", "/owners", "/owners/remove", "/offer", "/prove", "/status", "/report"} {
 		same(t, bob.post("/agents/secret"+what).is(http.StatusNotFound), bob.post("/agents/absent"+what).is(http.StatusNotFound), "secret", "absent")
 	}
 }
@@ -127,7 +127,7 @@ func TestRegister_EditDeleteAndTakenNames(t *testing.T) {
 	p.field("description", "A model.", "")
 	p.field("notes", "Slow.", "")
 	p.field("key", "", "")
-	ann.post("/agents/llama/edit", append(form, "title", "")...).leads("/agents/llama")
+	ann.post("/agents/llama/edit", append(form, "title", "", "languages", "de")...).leads("/agents/llama")
 	p = ann.post("/agents/llama/edit", "kind", "openai", "description", "Changed.", "endpoint", "https://llama.example/v1", "model", "").is(http.StatusBadRequest)
 	p.field("model", "", "name the model")
 	p.field("description", "Changed.", "")
@@ -137,9 +137,10 @@ func TestRegister_EditDeleteAndTakenNames(t *testing.T) {
 	p = bob.post("/agents/new", append(form, "name", "llama")...).is(http.StatusConflict)
 	p.field("name", "llama", "taken")
 	bob.post("/agents/llama/edit", form...).is(http.StatusForbidden)
-	bob.post("/agents/llama/delete").is(http.StatusForbidden)
-	ann.post("/agents/llama/check").leads("/agents/llama")
-	ann.post("/agents/llama/delete").is(http.StatusSeeOther)
+	bob.post("/agents/llama/delete", "confirm", "llama").is(http.StatusForbidden)
+	ann.post("/agents/llama/check").leads("/agents/llama#alive")
+	ann.post("/agents/llama/delete", "confirm", "lama").is(http.StatusBadRequest).field("confirm", "", "write llama")
+	ann.post("/agents/llama/delete", "confirm", "llama").leads("/account?done=agent-deleted")
 	ann.get("/agents/llama").is(http.StatusNotFound)
 	p = bob.post("/agents/new", append(form, "name", "llama")...).is(http.StatusConflict)
 	p.field("name", "llama", "taken")
@@ -191,4 +192,88 @@ func TestAdmin_WithdrawingHidesAndPuttingBackShows(t *testing.T) {
 	if !listed() {
 		t.Error("put back, but not found")
 	}
+}
+
+func TestBrowse_HelpsOnWhenNothingFits(t *testing.T) {
+	s := newSite(t, account.Open)
+	ann := s.person("ann")
+	for _, name := range []string{"translator", "interpreter"} {
+		s.agentOf(ann, name, hub.Public)
+	}
+	ways := func(path string) []string {
+		var out []string
+		for _, w := range s.guest().get(path).is(http.StatusOK).all("a", "class", "way-on") {
+			out = append(out, strings.Join(strings.Fields(words(w)), " ")+" → "+attribute(w, "href"))
+		}
+		return out
+	}
+	for _, c := range []struct{ path, want string }{
+		{"/agents?q=translator&kind=mcp", `without “Kind: MCP” 1 agent → /agents?q=translator`},
+		{"/agents?kind=mcp&tag=talk&tag=sea", `without “Kind: MCP” 2 agents → /agents?tag=talk&tag=sea`},
+		// One filter less is not enough.
+		{"/agents?q=translator&kind=mcp&tag=sea", `without any filter 1 agent → /agents?q=translator`},
+		{"/agents?q=%22translator+says%22&sort=newest", `translator says 2 agents → /agents?q=translator+says&sort=newest`},
+		// What starts alike is another spelling.
+		{"/agents?q=interference", "interpreter 1 agent → /agents?q=interpreter"},
+		{"/agents?q=interference&kind=mcp", "interpreter, without filters 1 agent → /agents?q=interpreter"},
+		{"/agents?q=zzzzzz", ""},
+	} {
+		if got := strings.Join(ways(c.path), "; "); got != c.want {
+			t.Errorf("%s:\n got %s\nwant %s", c.path, got, c.want)
+		}
+	}
+}
+
+func TestBrowse_VisitorsSeeTheSamePageInEveryOrder(t *testing.T) {
+	s := newSite(t, account.Open)
+	ann := s.person("ann")
+	s.agentOf(ann, "echo", hub.Public)
+	s.agentOf(ann, "alpha", hub.Public)
+	for _, path := range []string{"/agents", "/agents?sort=newest", "/agents?sort=newest&kind=a2a", "/agents?done=saved", "/agents?q=says"} {
+		var shown [2]string
+		for i := range shown {
+			p := s.guest().get(path).is(http.StatusOK)
+			for _, script := range p.all("script") {
+				p.body = strings.ReplaceAll(p.body, attribute(script, "nonce"), "NONCE")
+			}
+			shown[i] = p.body
+			if !p.has("link", "rel", "alternate", "type", "application/atom+xml") {
+				t.Errorf("%s names no feed", path)
+			}
+			if p.has("form", "action", "/searches") || p.says("The search is saved") {
+				t.Errorf("%s offers a visitor what needs an account", path)
+			}
+		}
+		if shown[0] != shown[1] {
+			t.Errorf("%s differs between visitors", path)
+		}
+	}
+	if s.guest().get("/agents?sort=newest").body == s.guest().get("/agents?sort=name").body {
+		t.Error("one order is shown for another")
+	}
+	if p := s.guest().get("/agents?q=says"); !p.has("a", "href", "/login?next=%2Fagents%3Fq%3Dsays") {
+		t.Error("a visitor is not led through the login")
+	}
+	if p := ann.get("/agents?kind=a2a"); !p.has("form", "action", "/searches") {
+		t.Error("a person cannot save the search")
+	}
+	s.guest().get("/agents?sort=random").is(http.StatusBadRequest)
+}
+
+func TestSavedSearch_IsNamedByWhatItAsks(t *testing.T) {
+	s := newSite(t, account.Open)
+	ann := s.person("ann")
+	for query, title := range map[string]string{
+		"q=tea":                            "tea",
+		"q=tea&kind=a2a&language=de":       "tea, A2A, German",
+		"live=needs_auth":                  "needs auth",
+		"sort=newest":                      "All agents",
+		"q=" + strings.Repeat("long+", 40): strings.TrimSpace(strings.Repeat("long ", 16)[:79]) + "…",
+	} {
+		ann.post("/searches", "query", query).is(http.StatusSeeOther)
+		if p := ann.get("/account"); !p.says(title) {
+			t.Errorf("%.40s is not named %q: %s", query, title, words(p.one("section", "id", "searches")))
+		}
+	}
+	s.guest().post("/searches", "query", "q=tea").is(http.StatusUnauthorized)
 }

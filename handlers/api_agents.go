@@ -1,8 +1,11 @@
 package handlers
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
 	"net/http"
+	"strconv"
 	"strings"
 
 	"github.com/go-chi/chi/v5"
@@ -28,6 +31,14 @@ type agentJSON struct {
 	Status      statusJSON      `json:"status"`
 	Liveness    livenessJSON    `json:"liveness"`
 	Verified    bool            `json:"verified"`
+	Proof       proofJSON       `json:"proof"`
+	Publisher   string          `json:"publisher,omitempty"`
+	Languages   []string        `json:"languages"`
+	InputModes  []string        `json:"input_modes"`
+	OutputModes []string        `json:"output_modes"`
+	Icon        string          `json:"icon,omitempty"`
+	Limits      hub.Limits      `json:"limits"`
+	Note        string          `json:"note,omitempty"`
 	Endpoint    string          `json:"endpoint,omitempty"`
 	Config      json.RawMessage `json:"config,omitempty"`
 	HasSecret   bool            `json:"has_secret,omitempty"`
@@ -38,6 +49,15 @@ type agentJSON struct {
 type statusJSON struct {
 	State   string `json:"state"`
 	Message string `json:"message"`
+	// Held is true when the operator withdrew it.
+	Held bool `json:"held,omitempty"`
+}
+
+type proofJSON struct {
+	State  string `json:"state"`
+	Method string `json:"method,omitempty"`
+	Origin string `json:"origin,omitempty"`
+	At     string `json:"at,omitempty"`
 }
 
 type livenessJSON struct {
@@ -50,9 +70,18 @@ type livenessJSON struct {
 func (d *Door) agentJSON(actor ident.Actor, a hub.Agent) agentJSON {
 	j := agentJSON{
 		Handle: a.Handle(), Name: a.Name, Portal: a.Portal, Title: a.Title, Description: a.Description, Kind: a.Kind, Skills: a.Skills,
-		Visibility: a.Visibility, Owner: a.OwnerName, Version: a.Version, Status: statusJSON{a.Status.State, a.Status.Message},
+		Visibility: a.Visibility, Owner: a.OwnerName, Version: a.Version, Status: statusJSON{a.Status.State, a.Status.Message, a.Status.Held},
 		Liveness: livenessJSON{a.Liveness.State, stamp(a.Liveness.CheckedAt), a.Liveness.Latency.Milliseconds(), a.Liveness.Reason},
-		Verified: a.Portal == "", CreatedAt: stamp(a.CreatedAt), UpdatedAt: stamp(a.UpdatedAt),
+		Verified: a.Signed(), CreatedAt: stamp(a.CreatedAt), UpdatedAt: stamp(a.UpdatedAt),
+		Proof:     proofJSON{a.Proof.State, a.Proof.Method, a.Proof.Origin, stamp(a.Proof.At)},
+		Publisher: a.Publisher, Languages: orEmpty(a.Languages), InputModes: orText(a.InputModes), OutputModes: orText(a.OutputModes),
+		Limits: a.Limits, Note: a.Note,
+	}
+	if a.Icon != "" {
+		j.Icon = d.cfg.URL + iconPath(a)
+	}
+	if a.Limits.Callers == hub.ListedCallers && !d.hub.MayEdit(actor, a) {
+		j.Limits.Listed = nil // who they are is the owner's business
 	}
 	if j.Portal == "" {
 		j.Portal = d.cfg.Host
@@ -71,6 +100,24 @@ func (d *Door) agentJSON(actor ident.Actor, a hub.Agent) agentJSON {
 	return j
 }
 
+func orEmpty(list []string) []string {
+	if list == nil {
+		return []string{}
+	}
+	return list
+}
+
+// orText names what an agent that said nothing takes and gives.
+func orText(modes []string) []string {
+	if len(modes) == 0 {
+		return []string{"text/plain"}
+	}
+	return modes
+}
+
+// iconPath is where an agent's picture is; it changes with the picture.
+func iconPath(a hub.Agent) string { return "/agents/" + a.Handle() + "/icon?v=" + a.Icon }
+
 // draftJSON is what an agent may be made from.
 type draftJSON struct {
 	Name        *string                    `json:"name"`
@@ -81,15 +128,24 @@ type draftJSON struct {
 	Skills      *[]hub.Skill               `json:"skills"`
 	Visibility  *hub.Visibility            `json:"visibility"`
 	Config      map[string]json.RawMessage `json:"config"`
-	Status      *statusJSON                `json:"status"`
-	Version     int                        `json:"version"`
+	InputModes  *[]string                  `json:"input_modes"`
+	OutputModes *[]string                  `json:"output_modes"`
+	Languages   *[]string                  `json:"languages"`
+	// Icon is a picture, base64; "" removes it.
+	Icon      *[]byte     `json:"icon"`
+	Publisher *string     `json:"publisher"`
+	Limits    *hub.Limits `json:"limits"`
+	Note      string      `json:"note"`
+	Status    *statusJSON `json:"status"`
+	Version   int         `json:"version"`
 }
 
 // draft takes the credential out of the settings: "key" (openai) or "token"
 // (a2a) is sealed, never stored or shown among them.
 func (j draftJSON) draft() (hub.Draft, error) {
 	out := hub.Draft{Name: j.Name, Title: j.Title, Description: j.Description, Kind: j.Kind, Endpoint: j.Endpoint, Skills: j.Skills,
-		Visibility: j.Visibility, Config: j.Config, BaseVersion: j.Version}
+		Visibility: j.Visibility, Config: j.Config, BaseVersion: j.Version, InputModes: j.InputModes, OutputModes: j.OutputModes,
+		Languages: j.Languages, Publisher: j.Publisher, Limits: j.Limits, Note: j.Note}
 	for _, name := range []string{"key", "token"} {
 		raw, ok := j.Config[name]
 		if !ok {
@@ -111,12 +167,28 @@ func (j draftJSON) draft() (hub.Draft, error) {
 	return out, nil
 }
 
+// draft is what the JSON says, its picture stored.
+func (d *Door) draft(ctx context.Context, actor ident.Actor, in draftJSON) (hub.Draft, error) {
+	out, err := in.draft()
+	if err != nil || in.Icon == nil {
+		return out, err
+	}
+	hash := ""
+	if len(*in.Icon) > 0 {
+		if hash, err = d.hub.PutIcon(ctx, actor, bytes.NewReader(*in.Icon)); err != nil {
+			return out, err
+		}
+	}
+	out.Icon = &hash
+	return out, nil
+}
+
 func (d *Door) apiPublish(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	var in draftJSON
 	if err := decodeKnown(w, r, &in); err != nil {
 		return err
 	}
-	draft, err := in.draft()
+	draft, err := d.draft(r.Context(), actor, in)
 	if err != nil {
 		return err
 	}
@@ -143,7 +215,7 @@ func (d *Door) apiUpdateAgent(w http.ResponseWriter, r *http.Request, actor iden
 	if err := decodeKnown(w, r, &in); err != nil {
 		return err
 	}
-	draft, err := in.draft()
+	draft, err := d.draft(r.Context(), actor, in)
 	if err != nil {
 		return err
 	}
@@ -173,9 +245,17 @@ func (d *Door) apiCheckAgent(w http.ResponseWriter, r *http.Request, actor ident
 }
 
 func (d *Door) apiVersions(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
-	list, err := d.hub.Versions(r.Context(), actor, chi.URLParam(r, "name"))
+	before, err := number(r, "cursor", 0)
 	if err != nil {
 		return err
+	}
+	list, next, err := d.hub.Versions(r.Context(), actor, chi.URLParam(r, "name"), int(before))
+	if err != nil {
+		return err
+	}
+	cursor := ""
+	if next > 0 {
+		cursor = strconv.Itoa(next)
 	}
 	type versionJSON struct {
 		Version     int            `json:"version"`
@@ -183,13 +263,17 @@ func (d *Door) apiVersions(w http.ResponseWriter, r *http.Request, actor ident.A
 		Description string         `json:"description"`
 		Skills      []hub.Skill    `json:"skills"`
 		Visibility  hub.Visibility `json:"visibility"`
+		Kind        hub.Kind       `json:"kind"`
+		Status      string         `json:"status"`
+		Note        string         `json:"note"`
+		Author      string         `json:"author"`
 		CreatedAt   string         `json:"created_at"`
 	}
 	out := make([]versionJSON, len(list))
 	for i, a := range list {
-		out[i] = versionJSON{a.Version, a.Title, a.Description, a.Skills, a.Visibility, stamp(a.UpdatedAt)}
+		out[i] = versionJSON{a.Version, a.Title, a.Description, a.Skills, a.Visibility, a.Kind, a.Status.State, a.Note, a.Author, stamp(a.UpdatedAt)}
 	}
-	writeJSON(w, http.StatusOK, map[string]any{"versions": out, "next_cursor": ""})
+	writeJSON(w, http.StatusOK, map[string]any{"versions": out, "next_cursor": cursor})
 	return nil
 }
 
@@ -200,8 +284,18 @@ func (d *Door) searchQuery(r *http.Request) (hub.Query, error) {
 	if err != nil {
 		return hub.Query{}, err
 	}
-	q := hub.Query{Text: strings.TrimSpace(v.Get("q")), Kinds: values(v["kind"]), Tags: values(v["tag"]), Skills: values(v["skill"]),
-		Portals: values(v["portal"]), Live: values(v["live"]), Limit: int(limit), Cursor: v.Get("cursor")}
+	q := hub.Query{Text: strings.TrimSpace(v.Get("q")), Kinds: values(v["kind"]), Tags: values(v["tag"]), Skills: given(v["skill"]),
+		Portals: values(v["portal"]), Live: values(v["live"]), Languages: values(v["language"]), Modalities: values(v["modality"]),
+		Signed: values(v["signed"]), Proofs: values(v["proof"]), Publishers: values(v["publisher"]), Sort: v.Get("sort"),
+		Limit: int(limit), Cursor: v.Get("cursor")}
+	for i, s := range q.Signed {
+		switch s {
+		case "1", "yes":
+			q.Signed[i] = "true"
+		case "0", "no":
+			q.Signed[i] = "false"
+		}
+	}
 	for i, p := range q.Portals {
 		if strings.EqualFold(p, d.cfg.Host) {
 			q.Portals[i] = "local"
@@ -224,6 +318,18 @@ func (d *Door) searchQuery(r *http.Request) (hub.Query, error) {
 	return q, nil
 }
 
+// given are the repeated values of a parameter that are not empty: the name
+// of a skill may hold a comma.
+func given(in []string) []string {
+	var out []string
+	for _, s := range in {
+		if s = strings.TrimSpace(s); s != "" {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
 // values splits repeated and comma-separated parameters, leaving out empty
 // ones.
 func values(in []string) []string {
@@ -243,10 +349,20 @@ type sourceJSON struct {
 	URL    string `json:"url"`
 }
 
+// whyJSON is one word of the query found in an agent: exact, as another form,
+// by its beginning, or mended.
+type whyJSON struct {
+	Word  string `json:"word"`
+	Found string `json:"found"`
+	How   string `json:"how"`
+	Field string `json:"field"`
+}
+
 type resultJSON struct {
 	Agent    agentJSON    `json:"agent"`
 	Score    float64      `json:"score"`
 	Matched  []string     `json:"matched"`
+	Why      []whyJSON    `json:"why"`
 	Liveness livenessJSON `json:"liveness"`
 	Verified bool         `json:"verified"`
 	Source   sourceJSON   `json:"source"`
@@ -257,7 +373,7 @@ func (d *Door) apiSearch(w http.ResponseWriter, r *http.Request, actor ident.Act
 	if err != nil {
 		return err
 	}
-	page, err := d.search(r, actor, q)
+	page, err := d.hub.Search(r.Context(), actor, q)
 	if err != nil {
 		return err
 	}
@@ -268,7 +384,11 @@ func (d *Door) apiSearch(w http.ResponseWriter, r *http.Request, actor ident.Act
 		if matched == nil {
 			matched = []string{}
 		}
-		results[i] = resultJSON{a, res.Score, matched, a.Liveness, a.Verified, sourceJSON{d.cfg.Host, d.cfg.URL}}
+		why := make([]whyJSON, len(res.Why))
+		for k, m := range res.Why {
+			why[k] = whyJSON(m)
+		}
+		results[i] = resultJSON{a, res.Score, matched, why, a.Liveness, a.Verified, sourceJSON{d.cfg.Host, d.cfg.URL}}
 	}
 	facets := page.Facets
 	if facets == nil {
@@ -280,16 +400,6 @@ func (d *Door) apiSearch(w http.ResponseWriter, r *http.Request, actor ident.Act
 		"portals": map[string]any{"known": 1, "asked": 1, "answered": 1, "silent": []string{}},
 	})
 	return nil
-}
-
-// search asks for agents; an empty answer to signed=false is right: every
-// agent of this portal is signed by it.
-func (d *Door) search(r *http.Request, actor ident.Actor, q hub.Query) (hub.Page, error) {
-	switch r.URL.Query().Get("signed") {
-	case "false", "0", "no":
-		return hub.Page{}, nil
-	}
-	return d.hub.Search(r.Context(), actor, q)
 }
 
 func (d *Door) apiAgents(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
@@ -309,7 +419,7 @@ func (d *Door) apiAgents(w http.ResponseWriter, r *http.Request, actor ident.Act
 	if err != nil {
 		return err
 	}
-	page, err := d.search(r, actor, q)
+	page, err := d.hub.Search(r.Context(), actor, q)
 	if err != nil {
 		return err
 	}

@@ -47,6 +47,10 @@ func (alive) Probe(context.Context, hub.Target) hub.Liveness {
 	return hub.Liveness{State: hub.Alive, Reason: "Answered."}
 }
 
+func (a alive) ReadAs(ctx context.Context, t hub.Target) (hub.Described, error) {
+	return a.Read(ctx, t.Endpoint)
+}
+
 func (alive) Read(_ context.Context, address string) (hub.Described, error) {
 	if strings.Contains(address, "nobody") {
 		return hub.Described{}, &fault.Error{Kind: fault.Invalid, Safe: "Nothing answered there.", Fields: map[string]string{"endpoint": "nothing answered there"}}
@@ -72,11 +76,7 @@ func (b book) Agent(ctx context.Context, actor ident.Actor, handle string) (chat
 	if err != nil {
 		return chat.AgentRef{}, err
 	}
-	ref := chat.AgentRef{ID: a.ID, Handle: a.Handle(), Title: a.Title, Public: a.Visibility == hub.Public}
-	if !a.Local() {
-		ref.Remote = a.Host()
-	}
-	return ref, nil
+	return chat.AgentRef{ID: a.ID, Handle: a.Handle(), Title: a.Title, Public: a.Visibility == hub.Public, Remote: b.hub.TextGoesTo(a)}, nil
 }
 
 func (b book) Person(ctx context.Context, _ ident.Actor, name string) (chat.Member, error) {
@@ -85,6 +85,10 @@ func (b book) Person(ctx context.Context, _ ident.Actor, name string) (chat.Memb
 		return chat.Member{}, fault.New(fault.NotFound, "There is nobody called %q here.", name)
 	}
 	return chat.Member{Kind: "person", ID: a.ID, Handle: a.Name, Role: "member"}, nil
+}
+
+func (b book) Admit(ctx context.Context, actor ident.Actor, handle string, size int) error {
+	return b.hub.Admit(ctx, actor, handle, size)
 }
 
 func newSite(t *testing.T, policy account.Policy, change ...func(*account.Config)) *site {
@@ -105,7 +109,7 @@ func newSite(t *testing.T, policy account.Policy, change ...func(*account.Config
 		c(&people)
 	}
 	s.accounts = account.New(db, people)
-	s.hub = hub.New(db, index.New(), alive{}, alive{}, keys, hub.Config{Portal: "portal.test", Kinds: []hub.Kind{hub.A2A, hub.OpenAI}, Log: log,
+	s.hub = hub.New(hub.Ports{Store: db, Index: index.New(), Prober: alive{}, Reader: alive{}, Sealer: keys}, hub.Config{Portal: "portal.test", Kinds: []hub.Kind{hub.A2A, hub.OpenAI}, Log: log,
 		CheckURL: func(u string) error {
 			if !strings.HasPrefix(u, "https://") {
 				return errors.New("begin with https://")

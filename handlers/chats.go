@@ -3,6 +3,7 @@ package handlers
 import (
 	"context"
 	"net/http"
+	"net/url"
 	"strings"
 
 	"agentsite/internal/chat"
@@ -82,6 +83,13 @@ func (d *Door) startChat(w http.ResponseWriter, r *http.Request, actor ident.Act
 	}
 	if err != nil {
 		return d.startAgain(w, r, actor, agents, text, err)
+	}
+	if tool := in.Get("tool"); tool != "" && len(agents) == 1 && text == "" {
+		query := url.Values{"agent": agents, "tool": {tool}}
+		if fresh {
+			query.Set("first", "1")
+		}
+		return see(w, r, "/chat/"+c.ID+"?"+query.Encode()+"#tool")
 	}
 	if fresh {
 		return see(w, r, "/chat/"+c.ID+"?"+freshGuest)

@@ -22,6 +22,7 @@ type again struct {
 	code        int
 	text, wrong string // of the composer
 	flash       string // of any other form
+	tool        toolForm
 }
 
 // conversation shows the newest messages, or those before ?before=SEQ, and
@@ -32,7 +33,7 @@ func (d *Door) conversation(w http.ResponseWriter, r *http.Request, actor ident.
 
 func (d *Door) showConversation(w http.ResponseWriter, r *http.Request, actor ident.Actor, a again) error {
 	ctx, id := r.Context(), chi.URLParam(r, "id")
-	if actor.ID == "" && r.URL.RawQuery == freshGuest {
+	if actor.ID == "" && r.URL.Query().Get("first") != "" {
 		return fault.New(fault.Forbidden, "Your browser did not keep this portal's cookie, and without it a visitor's conversation cannot be found again. Allow cookies for this site, or log in.")
 	}
 	before, err := number(r, "before", 0)
@@ -79,6 +80,14 @@ func (d *Door) showConversation(w http.ResponseWriter, r *http.Request, actor id
 		}
 	}
 	d.members(&v, actor, c, who, said)
+	if r.Method == http.MethodGet {
+		seq, err := number(r, "form", 0)
+		if err != nil {
+			return err
+		}
+		a.tool = toolForm{agent: r.URL.Query().Get("agent"), tool: r.URL.Query().Get("tool"), seq: seq}
+	}
+	d.tools(ctx, actor, &v, c, a.tool)
 	if len(list) == 0 {
 		for _, m := range c.Agents() {
 			if agent, err := d.hub.Get(ctx, actor, m.Handle); err == nil {
@@ -129,6 +138,12 @@ func (d *Door) say(w http.ResponseWriter, r *http.Request, actor ident.Actor) er
 		return err
 	}
 	id, text, client := chi.URLParam(r, "id"), lines(in.Get("text")), in.Get("client_id")
+	if to := in.Get("to"); to != "" {
+		// An answer among several agents has to say whom it is for.
+		if c, err := d.chat.Get(r.Context(), actor, id); err == nil && len(c.Agents()) > 1 {
+			text = "@" + to + " " + text
+		}
+	}
 	if client == "" {
 		client = ident.NewID()
 	}

@@ -62,7 +62,7 @@ func (d *Door) signupForm(w http.ResponseWriter, r *http.Request, actor ident.Ac
 			return err
 		}
 	}
-	return d.showSignup(w, r, actor, http.StatusOK, templates.SignupView{Invite: q.Get("invite"), Setup: q.Get("setup")})
+	return d.showSignup(w, r, actor, http.StatusOK, templates.SignupView{Invite: q.Get("invite"), Setup: q.Get("setup"), Next: ownPath(q.Get("next"), "")})
 }
 
 func (d *Door) showSignup(w http.ResponseWriter, r *http.Request, actor ident.Actor, code int, v templates.SignupView) error {
@@ -79,7 +79,8 @@ func (d *Door) signup(w http.ResponseWriter, r *http.Request, actor ident.Actor)
 	if err != nil {
 		return err
 	}
-	v := templates.SignupView{Name: in.Get("name"), Email: strings.TrimSpace(in.Get("email")), Invite: strings.TrimSpace(in.Get("invite")), Setup: strings.TrimSpace(in.Get("setup"))}
+	v := templates.SignupView{Name: in.Get("name"), Email: strings.TrimSpace(in.Get("email")), Invite: strings.TrimSpace(in.Get("invite")), Setup: strings.TrimSpace(in.Get("setup")),
+		Next: ownPath(in.Get("next"), "")}
 	invite := v.Invite
 	if v.Setup != "" {
 		invite = v.Setup
@@ -97,8 +98,8 @@ func (d *Door) signup(w http.ResponseWriter, r *http.Request, actor ident.Actor)
 		v.Errors = messages
 		return d.showSignup(w, r, actor, code, v)
 	}
-	next := "/"
-	if a.Operator {
+	next := ownPath(v.Next, "/")
+	if a.Operator && v.Next == "" {
 		next = "/admin"
 	}
 	return d.signIn(w, r, a, next)

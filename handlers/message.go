@@ -52,11 +52,25 @@ func (d *Door) messageView(m chat.Message, who speakers) templates.MessageView {
 	if m.Kind == chat.Event {
 		return v // its text is the reason
 	}
+	asks := m.TaskState == task.InputRequired && m.Sender.Kind == "agent"
 	for _, p := range m.Parts {
+		if asks && p.Data != nil {
+			if _, ok := askedForm(p.Data); ok {
+				v.FormHref = "/chat/" + m.ConversationID + "?form=" + strconv.FormatInt(m.Seq, 10) + "#tool"
+				continue
+			}
+		}
 		d.part(&v, p)
+	}
+	v.YesNo = asks && v.FormHref == "" && strings.Contains(strings.ToLower(task.PlainText(m.Parts)), yesAsked)
+	if v.YesNo || v.FormHref != "" {
+		v.Reason = "" // the message says it
 	}
 	return v
 }
+
+// yesAsked is how an agent asks for a yes, in small letters.
+const yesAsked = "answer yes"
 
 func (d *Door) event(m chat.Message, who speakers) string {
 	text := strings.TrimSpace(task.PlainText(m.Parts))
@@ -75,6 +89,10 @@ func (d *Door) part(v *templates.MessageView, p task.Part) {
 	case p.URL != "":
 		v.Body += d.markup.Link(p.URL, p.Filename)
 	case p.Data != nil:
+		if call, ok := toolPart(p.Data); ok {
+			v.Data = append(v.Data, call)
+			return
+		}
 		label := p.MediaType
 		if label == "" {
 			label = "application/json"

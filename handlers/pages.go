@@ -24,20 +24,46 @@ func (d *Door) Pages(r chi.Router) {
 	r.Get("/favicon.ico", favicon)
 
 	r.Get("/agents", d.page(d.browse))
+	r.Get("/agents/feed", d.page(d.agentFeed))
+	r.Post("/searches", d.page(d.saveSearch))
+	r.Post("/searches/{id}", d.page(d.openSearch))
+	r.Post("/searches/{id}/delete", d.page(d.deleteSearch))
+	r.Get("/notices", d.page(d.notices))
+	r.Post("/notices", d.page(d.readNotices))
 	r.Get("/agents/new", d.page(d.newAgent))
 	r.Post("/agents/new", d.page(d.registerAgent))
 	r.Post("/agents/new/fetch", d.page(d.fetchAgent))
+	r.Post("/agents/new/card", d.page(d.cardAgent))
+	r.Post("/agents/new/check", d.page(d.checkForm))
+	r.Post("/agents/new/try", d.page(d.tryNew))
 	r.Get("/agents/{name}", d.page(d.agent))
 	r.Get("/agents/{name}/edit", d.page(d.editAgent))
 	r.Post("/agents/{name}/edit", d.page(d.saveAgent))
+	r.Post("/agents/{name}/edit/check", d.page(d.checkEdit))
+	r.Post("/agents/{name}/edit/try", d.page(d.tryEdit))
+	r.Post("/agents/{name}/connect", d.page(d.connectAgent))
+	r.Get("/agents/{name}/icon", d.page(d.agentIcon))
 	r.Get("/agents/{name}/versions", d.page(d.agentVersions))
+	r.Get("/agents/{name}/versions/{version}", d.page(d.agentVersion))
+	r.Post("/agents/{name}/rollback", d.page(d.rollbackAgent))
 	r.Post("/agents/{name}/check", d.page(d.checkAgent))
-	r.Post("/agents/{name}/delete", d.page(d.deleteAgent))
+	r.Get("/agents/{name}/report", d.page(d.reportForm))
+	r.Post("/agents/{name}/report", d.page(d.reportAgent))
+	r.Get("/agents/{name}/owner", d.page(d.ownerPage))
+	r.Get("/agents/{name}/owner/calls/{task}", d.page(d.wireLog))
+	r.Post("/agents/{name}/owners", d.page(d.shareAgent()))
+	r.Post("/agents/{name}/owners/remove", d.page(d.unshareAgent()))
+	r.Post("/agents/{name}/offer", d.page(d.offerAgent()))
+	r.Post("/agents/{name}/answer", d.page(d.answerOffer))
+	r.Post("/agents/{name}/prove", d.page(d.proveAgent()))
+	r.Post("/agents/{name}/status", d.page(d.setStatus()))
+	r.Post("/agents/{name}/delete", d.page(d.deleteAgent()))
 
 	r.Get("/chat", d.page(d.chats))
 	r.Post("/chat", d.page(d.startChat))
 	r.Get("/chat/{id}", d.page(d.conversation))
 	r.Post("/chat/{id}", d.page(d.say))
+	r.Post("/chat/{id}/tool", d.page(d.useTool))
 	r.Post("/chat/{id}/stop", d.page(d.stopChat))
 	r.Post("/chat/{id}/rename", d.page(d.renameChat))
 	r.Post("/chat/{id}/members", d.page(d.inviteMember))
@@ -57,6 +83,8 @@ func (d *Door) Pages(r chi.Router) {
 	}
 
 	r.Get("/account", d.page(d.account))
+	r.Post("/account/domains", d.page(d.proveDomain))
+	r.Post("/account/domains/remove", d.page(d.removeDomain))
 	r.Post("/account/tokens", d.page(d.createToken))
 	r.Post("/account/tokens/{id}/revoke", d.page(d.revokeToken))
 	r.Post("/account/password", d.page(d.changePassword))
@@ -76,6 +104,8 @@ func (d *Door) Pages(r chi.Router) {
 	r.Get("/admin/agents", d.page(operatorOnly(d.adminAgents)))
 	r.Post("/admin/agents/{name}/withdraw", d.page(operatorOnly(d.withdrawAgent)))
 	r.Post("/admin/agents/{name}/restore", d.page(operatorOnly(d.restoreAgent)))
+	r.Get("/admin/reports", d.page(operatorOnly(d.reports)))
+	r.Post("/admin/reports/{id}/close", d.page(operatorOnly(d.closeReport)))
 
 	r.NotFound(d.page(d.noPage))
 	r.MethodNotAllowed(d.page(d.noPage))
@@ -86,8 +116,11 @@ func (d *Door) noPage(http.ResponseWriter, *http.Request, ident.Actor) error {
 }
 
 // pathName is an agent's or person's name from the path.
-func pathName(r *http.Request) string {
-	raw := chi.URLParam(r, "name")
+func pathName(r *http.Request) string { return pathParam(r, "name") }
+
+// pathParam is a part of the path, decoded once.
+func pathParam(r *http.Request, key string) string {
+	raw := chi.URLParam(r, key)
 	if name, err := url.PathUnescape(raw); err == nil {
 		return name
 	}

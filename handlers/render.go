@@ -23,6 +23,7 @@ func (d *Door) frame(r *http.Request, actor ident.Actor, title string) templates
 		Guest: actor.Kind == ident.Guest && actor.ID != "", CanSignUp: d.accounts.Policy() == "open", Version: d.cfg.Version}
 	if actor.IsPerson() {
 		p.User = &templates.User{Name: actor.Name, Operator: actor.IsOperator()}
+		p.Notices = d.unread(r.Context(), actor)
 	}
 	return p
 }
@@ -82,13 +83,20 @@ func (d *Door) pageError(w http.ResponseWriter, r *http.Request, actor ident.Act
 		return
 	}
 	code := status(f.Kind)
-	v := templates.ErrorView{Status: code, Message: f.Safe, RequestID: id}
-	if rerr := d.render(w, r, code, templates.Error(d.frame(r, actor, "Error"), v)); rerr != nil {
-		d.cfg.Log.Error("render error page", "error", rerr)
-		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		w.WriteHeader(code)
-		w.Write([]byte(templates.ErrorFallback(code, f.Safe, id)))
+	// When the request was given up, nobody waits for a page and none can be
+	// rendered.
+	if r.Context().Err() == nil {
+		v := templates.ErrorView{Status: code, Message: f.Safe, RequestID: id}
+		if err = d.render(w, r, code, templates.Error(d.frame(r, actor, "Error"), v)); err == nil {
+			return
+		}
+		if r.Context().Err() == nil {
+			d.cfg.Log.Error("render error page", "error", err)
+		}
 	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(code)
+	w.Write([]byte(templates.ErrorFallback(code, f.Safe, id)))
 }
 
 // moment formats a time for people, with the machine's form beside it.

@@ -35,7 +35,7 @@ func TestBrowse_ShowsAtOnceWhatWasRegistered(t *testing.T) {
 	if !s.guest().get("/agents").has("a", "href", "/agents/echo") {
 		t.Error("a new agent is missing from a visitor's page")
 	}
-	ann.post("/agents/echo/delete")
+	ann.post("/agents/echo/delete", "confirm", "echo")
 	if s.guest().get("/agents").has("a", "href", "/agents/echo") {
 		t.Error("a removed agent stands on a visitor's page")
 	}

@@ -30,6 +30,15 @@ func textOf(k hub.Kind) kindText {
 	case hub.OpenAI:
 		return kindText{"model", "A model or assistant behind the OpenAI chat API, at its owner's own address.",
 			"Model or assistant", "Anything that speaks the OpenAI chat API: Ollama, vLLM, llama.cpp, a hosted model.", "http://127.0.0.1:11434/v1"}
+	case hub.MCP:
+		return kindText{"MCP", "A server of tools, reached by MCP at its owner's own address.",
+			"MCP server", "It offers tools by the Model Context Protocol, over Streamable HTTP. People call its tools here, and agents of yours may use them.", "https://tools.example.org/mcp"}
+	case hub.Prompt:
+		return kindText{"prompt", "Instructions that this portal runs on a model.",
+			"Instructions", "You have no program: write what it shall do, and a model does it. The quickest way to an agent.", ""}
+	case hub.Link:
+		return kindText{"linked", "A program that dials in from wherever it runs.",
+			"Program without address", "It runs on a laptop or behind a firewall. It dials in, so nothing has to be reachable from outside.", "agentsite agent run …"}
 	}
 	return kindText{label: string(k), choice: string(k)}
 }
@@ -47,8 +56,12 @@ func (d *Door) fullHandle(name string) string {
 }
 
 func (d *Door) card(a hub.Agent, matched ...string) templates.AgentCard {
+	state := a.Status.State
+	if state == hub.Active {
+		state = ""
+	}
 	return templates.AgentCard{Ref: a.Handle(), Title: a.Title, Handle: d.fullHandle(a.Handle()), Description: d.markup.Line(a.Description),
-		Kind: textOf(a.Kind).label, Provenance: provenance(a), Tags: a.Tags(), Examples: examples(a, 2), Matched: strings.Join(matched, ", ")}
+		Kind: textOf(a.Kind).label, State: state, Icon: a.Icon, Provenance: provenance(a), Tags: a.Tags(), Examples: examples(a, 2), Matched: strings.Join(matched, ", ")}
 }
 
 // examples are the first prompts an agent's skills suggest, at most n.
@@ -76,14 +89,19 @@ func (d *Door) guide(ctx context.Context, actor ident.Actor) (a hub.Agent, ok bo
 }
 
 // textGoesTo says where the text for an agent ends up.
-func textGoesTo(a hub.Agent) string {
+func (d *Door) textGoesTo(a hub.Agent) string {
+	host := d.hub.TextGoesTo(a)
 	switch {
-	case a.Local():
+	case host == "":
 		return "What you write stays on this portal."
+	case a.Kind == hub.Link:
+		return fmt.Sprintf("What you write goes to %s, wherever it runs. This portal keeps the conversation.", host)
+	case a.Kind == hub.Prompt && a.Endpoint == "":
+		return fmt.Sprintf("What you write goes to the model this portal uses, at %s. This portal keeps the conversation.", host)
 	case a.OwnerName != "":
-		return fmt.Sprintf("What you write goes to %s, which %s runs. This portal keeps the conversation.", a.Host(), a.OwnerName)
+		return fmt.Sprintf("What you write goes to %s, which %s runs. This portal keeps the conversation.", host, a.OwnerName)
 	}
-	return fmt.Sprintf("What you write goes to %s, run by its owner. This portal keeps the conversation.", a.Host())
+	return fmt.Sprintf("What you write goes to %s, run by its owner. This portal keeps the conversation.", host)
 }
 
 func latency(t time.Duration) string {

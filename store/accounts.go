@@ -35,9 +35,11 @@ const accountColumns = "id, name, password_hash, email, operator, disabled_at, c
 
 // takeName reserves a name for ever; a Conflict fault when it is taken.
 func (t *tx) takeName(name, kind, ref string, at int64) error {
-	_, err := t.exec(`INSERT INTO names (name, kind, ref, created_at) VALUES (?, ?, ?, ?)`, name, kind, ref, at)
+	_, err := t.exec(nameInsert, name, kind, ref, at)
 	return mapError(err)
 }
+
+const nameInsert = `INSERT INTO names (name, kind, ref, created_at) VALUES (?, ?, ?, ?)`
 
 // CreateAccount implements account.Accounts.
 func (d *DB) CreateAccount(ctx context.Context, a account.Account, spend string, kinds ...account.CredentialKind) error {

@@ -2,9 +2,12 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"time"
+	"slices"
+	"strings"
 
 	"agentsite/internal/clock"
 	"agentsite/internal/fault"
@@ -14,69 +17,6 @@ import (
 
 var _ hub.Store = (*DB)(nil)
 
-// agentSpec is the JSON of what a version says beyond its columns.
-type agentSpec struct {
-	Description string          `json:"description"`
-	Endpoint    string          `json:"endpoint,omitempty"`
-	Skills      []hub.Skill     `json:"skills,omitempty"`
-	Config      json.RawMessage `json:"config,omitempty"`
-	InputModes  []string        `json:"input_modes,omitempty"`
-	OutputModes []string        `json:"output_modes,omitempty"`
-}
-
-func specOf(a hub.Agent) (string, error) {
-	b, err := json.Marshal(agentSpec{a.Description, a.Endpoint, a.Skills, a.Config, a.InputModes, a.OutputModes})
-	return string(b), err
-}
-
-func (s agentSpec) into(a *hub.Agent) {
-	a.Description, a.Endpoint, a.Skills, a.Config = s.Description, s.Endpoint, s.Skills, s.Config
-	a.InputModes, a.OutputModes = s.InputModes, s.OutputModes
-}
-
-type agentRow struct {
-	ID            string `db:"id"`
-	Name          string `db:"name"`
-	Kind          string `db:"kind"`
-	OwnerID       string `db:"owner_id"`
-	OwnerName     string `db:"owner_name"`
-	Version       int    `db:"version"`
-	Title         string `db:"title"`
-	Visibility    string `db:"visibility"`
-	Spec          string `db:"spec"`
-	HasSecret     bool   `db:"has_secret"`
-	Status        string `db:"status"`
-	StatusMessage string `db:"status_message"`
-	LiveState     string `db:"live_state"`
-	LiveReason    string `db:"live_reason"`
-	LiveLatency   int64  `db:"live_latency"`
-	LiveAt        int64  `db:"live_at"`
-	CreatedAt     int64  `db:"created_at"`
-	UpdatedAt     int64  `db:"updated_at"`
-}
-
-func (r agentRow) agent() (hub.Agent, error) {
-	a := hub.Agent{
-		ID: r.ID, Name: r.Name, Kind: hub.Kind(r.Kind), OwnerID: r.OwnerID, OwnerName: r.OwnerName, Version: r.Version,
-		Title: r.Title, Visibility: hub.Visibility(r.Visibility), HasSecret: r.HasSecret,
-		Status:    hub.Status{State: r.Status, Message: r.StatusMessage},
-		Liveness:  hub.Liveness{State: hub.Live(r.LiveState), Reason: r.LiveReason, Latency: time.Duration(r.LiveLatency) * time.Millisecond, CheckedAt: clock.FromMilli(r.LiveAt)},
-		CreatedAt: clock.FromMilli(r.CreatedAt), UpdatedAt: clock.FromMilli(r.UpdatedAt),
-	}
-	var s agentSpec
-	if err := json.Unmarshal([]byte(r.Spec), &s); err != nil {
-		return a, fmt.Errorf("read agent %s: %w", r.ID, err)
-	}
-	s.into(&a)
-	return a, nil
-}
-
-// agentQuery leaves out deleted agents and those of disabled accounts.
-const agentQuery = `SELECT a.id, a.name, a.kind, COALESCE(a.owner_id, '') AS owner_id, COALESCE(o.name, '') AS owner_name, a.version, a.title, a.visibility, a.spec,
-	a.secret IS NOT NULL AS has_secret, a.status, a.status_message, a.live_state, a.live_reason, a.live_latency, a.live_at, a.created_at, a.updated_at
-	FROM agents a LEFT JOIN accounts o ON o.id = a.owner_id
-	WHERE a.deleted_at = 0 AND COALESCE(o.disabled_at, 0) = 0 `
-
 // CreateAgent implements hub.Agents.
 func (d *DB) CreateAgent(ctx context.Context, a hub.Agent, sealed []byte) error {
 	spec, err := specOf(a)
@@ -84,18 +24,135 @@ func (d *DB) CreateAgent(ctx context.Context, a hub.Agent, sealed []byte) error 
 		return err
 	}
 	return d.write(ctx, func(t *tx) error {
-		at := clock.Milli(a.CreatedAt)
-		if err := t.takeName(a.Name, "agent", a.ID, at); err != nil {
+		if err := t.takeName(a.Name, "agent", a.ID, clock.Milli(a.CreatedAt)); err != nil {
 			return err
 		}
-		if _, err := t.exec(`INSERT INTO agents (id, name, kind, owner_id, version, title, visibility, spec, secret, status, status_message,
-			live_state, live_reason, live_at, created_at, updated_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-			a.ID, a.Name, string(a.Kind), nullable(a.OwnerID), a.Version, a.Title, string(a.Visibility), spec, secretValue(sealed),
-			a.Status.State, a.Status.Message, string(a.Liveness.State), a.Liveness.Reason, clock.Milli(a.Liveness.CheckedAt), at, at); err != nil {
-			return err
-		}
-		return t.version(a, spec, a.OwnerID)
+		return t.createAgent(a, spec, sealed)
 	})
+}
+
+// createAgent stores an agent whose name was taken for it. It is due for a
+// check at once, or at the time of the verdict it comes with.
+func (t *tx) createAgent(a hub.Agent, spec string, sealed []byte) error {
+	if _, err := t.exec(agentInsert, agentValues(a, spec, sealed)...); err != nil {
+		return err
+	}
+	return t.version(a, spec, a.OwnerID)
+}
+
+const agentInsert = `INSERT INTO agents (id, name, kind, owner_id, version, title, visibility, spec, secret, status, status_message, held,
+	live_state, live_reason, live_at, check_at, created_at, updated_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+
+func agentValues(a hub.Agent, spec string, sealed []byte) []any {
+	at, checked := clock.Milli(a.CreatedAt), clock.Milli(a.Liveness.CheckedAt)
+	return []any{a.ID, a.Name, string(a.Kind), nullable(a.OwnerID), a.Version, a.Title, string(a.Visibility), spec, secretValue(sealed),
+		a.Status.State, a.Status.Message, a.Status.Held, string(a.Liveness.State), a.Liveness.Reason, checked, checked, at, at}
+}
+
+// version stores what an agent says now as one of its versions.
+func (t *tx) version(a hub.Agent, spec, author string) error {
+	_, err := t.exec(versionInsert, versionValues(a, spec, author)...)
+	return err
+}
+
+const versionInsert = `INSERT INTO agent_versions (agent_id, version, title, visibility, spec, author_id, created_at, kind, note, status, icon) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+
+func versionValues(a hub.Agent, spec, author string) []any {
+	return []any{a.ID, a.Version, a.Title, string(a.Visibility), spec, author, clock.Milli(a.UpdatedAt), string(a.Kind), a.Note, a.Status.State, a.Icon}
+}
+
+// maxCreate bounds how many agents one call stores, so that nobody's write
+// waits long behind an import.
+const maxCreate = 1000
+
+// CreateAgents implements hub.Agents. The fields of its Conflict fault are
+// named agents[i].name.
+func (d *DB) CreateAgents(ctx context.Context, list []hub.Agent) error {
+	if len(list) > maxCreate {
+		return fault.New(fault.Invalid, "Register at most %d agents at once.", maxCreate)
+	}
+	// What can be prepared keeps no writer waiting.
+	at, twice := make(map[string]int, len(list)), make(map[int]bool)
+	names, rows, versions := make([][]any, len(list)), make([][]any, len(list)), make([][]any, len(list))
+	for i, a := range list {
+		spec, err := specOf(a)
+		if err != nil {
+			return err
+		}
+		if _, ok := at[a.Name]; ok {
+			twice[i] = true
+		} else {
+			at[a.Name] = i
+		}
+		names[i] = []any{a.Name, "agent", a.ID, clock.Milli(a.CreatedAt)}
+		rows[i], versions[i] = agentValues(a, spec, nil), versionValues(a, spec, a.OwnerID)
+	}
+	if len(list) == 0 {
+		return nil
+	}
+	if len(twice) > 0 {
+		return takenNames(list, twice)
+	}
+	// In the order of the tree, so that neighbours share its pages.
+	slices.SortFunc(names, func(a, b []any) int { return strings.Compare(a[0].(string), b[0].(string)) })
+	return d.write(ctx, func(t *tx) error {
+		for _, n := range names {
+			_, err := t.exec(nameInsert, n...)
+			if duplicate(err) {
+				return t.takenOf(list, at)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		for i := range list {
+			if _, err := t.exec(agentInsert, rows[i]...); err != nil {
+				return err
+			}
+			if _, err := t.exec(versionInsert, versions[i]...); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// takenOf is the Conflict fault about a list of which some names are taken,
+// in a transaction that has given out some of the others.
+func (t *tx) takenOf(list []hub.Agent, at map[string]int) error {
+	which := make(map[int]bool)
+	for name, i := range at {
+		var ref string
+		err := t.get(&ref, `SELECT ref FROM names WHERE name = ?`, name)
+		if err != nil && !errors.Is(err, sql.ErrNoRows) {
+			return err
+		}
+		if err == nil && ref != list[i].ID {
+			which[i] = true
+		}
+	}
+	return takenNames(list, which)
+}
+
+// takenNames is the Conflict fault about some of list.
+func takenNames(list []hub.Agent, which map[int]bool) error {
+	f := &fault.Error{Kind: fault.Conflict, Fields: make(map[string]string, len(which))}
+	var first []string
+	for i, a := range list {
+		if !which[i] {
+			continue
+		}
+		f.Fields[fmt.Sprintf("agents[%d].name", i)] = "the name " + a.Name + " is taken; choose another"
+		if len(first) < 5 {
+			first = append(first, a.Name)
+		}
+	}
+	f.Safe = "Nothing was registered, because these names are taken: " + strings.Join(first, ", ")
+	if more := len(which) - len(first); more > 0 {
+		f.Safe += fmt.Sprintf(" and %d more", more)
+	}
+	f.Safe += "."
+	return f
 }
 
 func secretValue(sealed []byte) any {
@@ -105,12 +162,6 @@ func secretValue(sealed []byte) any {
 	return sealed
 }
 
-func (t *tx) version(a hub.Agent, spec, author string) error {
-	_, err := t.exec(`INSERT INTO agent_versions (agent_id, version, title, visibility, spec, author_id, created_at) VALUES (?, ?, ?, ?, ?, ?, ?)`,
-		a.ID, a.Version, a.Title, string(a.Visibility), spec, author, clock.Milli(a.UpdatedAt))
-	return err
-}
-
 // UpdateAgent implements hub.Agents.
 func (d *DB) UpdateAgent(ctx context.Context, a hub.Agent, base int, sealed []byte, author ident.Actor) error {
 	spec, err := specOf(a)
@@ -118,17 +169,27 @@ func (d *DB) UpdateAgent(ctx context.Context, a hub.Agent, base int, sealed []by
 		return err
 	}
 	return d.write(ctx, func(t *tx) error {
-		res, err := t.exec(`UPDATE agents SET kind = ?, version = ?, title = ?, visibility = ?, spec = ?, status = ?, status_message = ?, updated_at = ?
-			WHERE id = ? AND version = ? AND deleted_at = 0`,
-			string(a.Kind), a.Version, a.Title, string(a.Visibility), spec, a.Status.State, a.Status.Message, clock.Milli(a.UpdatedAt), a.ID, base)
-		if err != nil {
+		var before []struct {
+			Kind string `db:"kind"`
+			Spec string `db:"spec"`
+		}
+		if err := t.list(&before, `SELECT kind, spec FROM agents WHERE id = ? AND version = ? AND deleted_at = 0`, a.ID, base); err != nil {
 			return err
 		}
-		if n, _ := res.RowsAffected(); n == 0 {
+		if len(before) == 0 {
 			return fault.New(fault.Conflict, "The agent was changed or removed meanwhile. Load it again.")
+		}
+		if _, err := t.exec(`UPDATE agents SET kind = ?, version = ?, title = ?, visibility = ?, spec = ?, status = ?, status_message = ?, held = ?, updated_at = ? WHERE id = ?`,
+			string(a.Kind), a.Version, a.Title, string(a.Visibility), spec, a.Status.State, a.Status.Message, a.Status.Held, clock.Milli(a.UpdatedAt), a.ID); err != nil {
+			return err
 		}
 		if sealed != nil {
 			if _, err := t.exec(`UPDATE agents SET secret = ? WHERE id = ?`, secretValue(sealed), a.ID); err != nil {
+				return err
+			}
+		}
+		if hub.Kind(before[0].Kind) != a.Kind || endpointOf(before[0].Spec) != a.Endpoint {
+			if err := t.unproved(a.ID); err != nil {
 				return err
 			}
 		}
@@ -136,126 +197,42 @@ func (d *DB) UpdateAgent(ctx context.Context, a hub.Agent, base int, sealed []by
 	})
 }
 
-// DeleteAgent implements hub.Agents.
+// unproved makes an agent that is reached at another address due for a check
+// and ends what was shown of the one before.
+func (t *tx) unproved(agentID string) error {
+	_, err := t.exec(`UPDATE agents SET check_at = 0, failures = 0, proof_method = '', proof_origin = '', proof_at = 0 WHERE id = ?`, agentID)
+	return err
+}
+
+// endpointOf is the address in a spec, "" if it cannot be read.
+func endpointOf(spec string) string {
+	var s struct {
+		Endpoint string `json:"endpoint"`
+	}
+	_ = json.Unmarshal([]byte(spec), &s)
+	return s.Endpoint
+}
+
+// DeleteAgent implements hub.Agents. Its versions stay, its tasks and reports
+// refer to it.
 func (d *DB) DeleteAgent(ctx context.Context, id string) error {
 	return d.write(ctx, func(t *tx) error {
-		_, err := t.exec(`UPDATE agents SET deleted_at = ?, secret = NULL WHERE id = ?`, clock.Milli(clock.Now()), id)
-		return err
-	})
-}
-
-func (d *DB) agent(ctx context.Context, where string, args ...any) (hub.Agent, error) {
-	var r agentRow
-	if err := d.get(ctx, &r, agentQuery+where, args...); err != nil {
-		return hub.Agent{}, mapError(err)
-	}
-	return r.agent()
-}
-
-// AgentByName implements hub.Agents.
-func (d *DB) AgentByName(ctx context.Context, name string) (hub.Agent, error) {
-	return d.agent(ctx, `AND a.name = ?`, name)
-}
-
-// AgentByID implements hub.Agents.
-func (d *DB) AgentByID(ctx context.Context, id string) (hub.Agent, error) {
-	return d.agent(ctx, `AND a.id = ?`, id)
-}
-
-func (d *DB) agents(ctx context.Context, where string, args ...any) ([]hub.Agent, error) {
-	var rows []agentRow
-	if err := d.list(ctx, &rows, agentQuery+where, args...); err != nil {
-		return nil, mapError(err)
-	}
-	return d.readable(rows), nil
-}
-
-// readable leaves out rows that are damaged: one of them must not hide the
-// others.
-func (d *DB) readable(rows []agentRow) []hub.Agent {
-	out := make([]hub.Agent, 0, len(rows))
-	for _, r := range rows {
-		a, err := r.agent()
-		if err != nil {
-			d.log.Error("skip a damaged agent", "agent", r.ID, "error", err)
-			continue
+		if _, err := t.exec(`UPDATE agents SET deleted_at = ?, secret = NULL WHERE id = ?`, clock.Milli(clock.Now()), id); err != nil {
+			return err
 		}
-		out = append(out, a)
-	}
-	return out
-}
-
-// allPage is how many agents are read at once, so that no read transaction
-// grows long.
-const allPage = 1000
-
-// AllAgents implements hub.Lists.
-func (d *DB) AllAgents(ctx context.Context, yield func(hub.Agent) bool) error {
-	after := ""
-	for {
-		var page []agentRow
-		if err := d.list(ctx, &page, agentQuery+`AND a.id > ? ORDER BY a.id LIMIT ?`, after, allPage); err != nil {
-			return mapError(err)
-		}
-		for _, a := range d.readable(page) {
-			if !yield(a) {
-				return nil
+		for _, q := range []string{
+			`DELETE FROM agent_offers WHERE agent_id = ?`,
+			`DELETE FROM agent_owners WHERE agent_id = ?`,
+			`DELETE FROM agent_traces WHERE agent_id = ?`,
+			`DELETE FROM agent_health WHERE agent_id = ?`,
+			`DELETE FROM agent_days WHERE agent_id = ?`,
+		} {
+			if _, err := t.exec(q, id); err != nil {
+				return err
 			}
 		}
-		if len(page) < allPage {
-			return nil
-		}
-		after = page[len(page)-1].ID
-	}
-}
-
-// AgentsOf implements hub.Lists. It includes agents of disabled accounts,
-// whose owner asks nothing, so that they can be taken out of the index.
-func (d *DB) AgentsOf(ctx context.Context, ownerID string) ([]hub.Agent, error) {
-	var rows []agentRow
-	err := d.list(ctx, &rows, `SELECT a.id, a.name, a.kind, a.owner_id, o.name AS owner_name, a.version, a.title, a.visibility, a.spec,
-		a.secret IS NOT NULL AS has_secret, a.status, a.status_message, a.live_state, a.live_reason, a.live_latency, a.live_at, a.created_at, a.updated_at
-		FROM agents a JOIN accounts o ON o.id = a.owner_id WHERE a.deleted_at = 0 AND a.owner_id = ? ORDER BY a.name`, ownerID)
-	if err != nil {
-		return nil, mapError(err)
-	}
-	out := make([]hub.Agent, 0, len(rows))
-	for _, r := range rows {
-		a, err := r.agent()
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, a)
-	}
-	return out, nil
-}
-
-// Versions implements hub.Lists.
-func (d *DB) Versions(ctx context.Context, agentID string) ([]hub.Agent, error) {
-	var rows []struct {
-		Version    int    `db:"version"`
-		Title      string `db:"title"`
-		Visibility string `db:"visibility"`
-		Spec       string `db:"spec"`
-		Author     string `db:"author"`
-		CreatedAt  int64  `db:"created_at"`
-	}
-	err := d.list(ctx, &rows, `SELECT v.version, v.title, v.visibility, v.spec, COALESCE(o.name, '') AS author, v.created_at
-		FROM agent_versions v LEFT JOIN accounts o ON o.id = v.author_id WHERE v.agent_id = ? ORDER BY v.version DESC LIMIT 1000`, agentID)
-	if err != nil {
-		return nil, mapError(err)
-	}
-	out := make([]hub.Agent, len(rows))
-	for i, r := range rows {
-		a := hub.Agent{ID: agentID, Version: r.Version, Title: r.Title, Visibility: hub.Visibility(r.Visibility), UpdatedAt: clock.FromMilli(r.CreatedAt)}
-		var s agentSpec
-		if err := json.Unmarshal([]byte(r.Spec), &s); err != nil {
-			return nil, fmt.Errorf("read version %d of agent %s: %w", r.Version, agentID, err)
-		}
-		s.into(&a)
-		out[i] = a
-	}
-	return out, nil
+		return nil
+	})
 }
 
 // SealedSecret implements hub.Secrets.
@@ -265,22 +242,30 @@ func (d *DB) SealedSecret(ctx context.Context, agentID string) ([]byte, error) {
 	return b, mapError(err)
 }
 
-// SetLiveness implements hub.Health.
-func (d *DB) SetLiveness(ctx context.Context, agentID string, l hub.Liveness) error {
+// aboutAgent changes what belongs to an agent; NotFound when it is gone.
+func (d *DB) aboutAgent(ctx context.Context, agentID string, change func(t *tx, ownerID string) error) error {
 	return d.write(ctx, func(t *tx) error {
-		res, err := t.exec(`UPDATE agents SET live_state = ?, live_reason = ?, live_latency = ?, live_at = ? WHERE id = ? AND deleted_at = 0`,
-			string(l.State), l.Reason, l.Latency.Milliseconds(), clock.Milli(l.CheckedAt), agentID)
-		if err != nil {
+		var owner []string
+		if err := t.list(&owner, `SELECT COALESCE(owner_id, '') FROM agents WHERE id = ? AND deleted_at = 0`, agentID); err != nil {
 			return err
 		}
-		if n, _ := res.RowsAffected(); n == 0 {
+		if len(owner) == 0 {
 			return fault.New(fault.NotFound, "The agent is gone.")
 		}
-		return nil
+		return change(t, owner[0])
 	})
 }
 
-// Due implements hub.Health.
-func (d *DB) Due(ctx context.Context, then time.Time, limit int) ([]hub.Agent, error) {
-	return d.agents(ctx, `AND a.live_at < ? AND a.kind <> 'builtin' AND a.status = 'active' ORDER BY a.live_at LIMIT ?`, clock.Milli(then), limit)
+// CountAgents implements hub.Lists.
+func (d *DB) CountAgents(ctx context.Context, ownerID string) (int, error) {
+	var n int
+	err := d.get(ctx, &n, `SELECT COUNT(*) FROM agents WHERE owner_id = ? AND deleted_at = 0`, ownerID)
+	return n, mapError(err)
+}
+
+// NameTaken implements hub.Agents.
+func (d *DB) NameTaken(ctx context.Context, name string) (bool, error) {
+	var n int
+	err := d.get(ctx, &n, `SELECT COUNT(*) FROM names WHERE name = ?`, name)
+	return n > 0, mapError(err)
 }

@@ -222,6 +222,7 @@ func (d *DB) DeleteRoom(ctx context.Context, id string) error {
 	return d.write(ctx, func(t *tx) error {
 		for _, q := range []string{
 			`DELETE FROM outbox WHERE topic = 'task' AND ref IN (SELECT id FROM tasks WHERE conversation_id = ?)`,
+			`DELETE FROM agent_traces WHERE (agent_id, task_id) IN (SELECT agent_id, id FROM tasks WHERE conversation_id = ?)`,
 			`DELETE FROM tasks WHERE conversation_id = ?`,
 			`DELETE FROM client_ids WHERE conversation_id = ?`,
 			`DELETE FROM messages WHERE conversation_id = ?`,

@@ -22,6 +22,7 @@ const (
 	sqliteConstraintUnique     = 2067
 	sqliteConstraintPrimaryKey = 1555
 	sqliteConstraintCheck      = 275
+	sqliteConstraintForeignKey = 787
 )
 
 // code is the extended SQLite result code of err, or 0.
@@ -53,6 +54,8 @@ func mapError(err error) error {
 		return err
 	case duplicate(err):
 		return fault.Wrap(fault.Conflict, err, "That already exists.")
+	case code(err) == sqliteConstraintForeignKey:
+		return fault.Wrap(fault.NotFound, err, "What this belongs to is gone.")
 	case code(err) == sqliteConstraintCheck:
 		return fault.Wrap(fault.Invalid, err, "A value is too long or not allowed.")
 	case code(err)&0xff == sqliteFull:

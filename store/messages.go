@@ -91,6 +91,16 @@ func (d *DB) Append(ctx context.Context, p chat.Post) (chat.Posted, error) {
 	return out, err
 }
 
+// Said implements chat.Store.
+func (d *DB) Said(ctx context.Context, conversationID, senderID, clientID string) (chat.Message, error) {
+	var r messageRow
+	if err := d.get(ctx, &r, `SELECT `+messageColumns+` FROM messages WHERE conversation_id = ?1
+		AND seq = (SELECT seq FROM client_ids WHERE conversation_id = ?1 AND sender_id = ?2 AND client_id = ?3)`, conversationID, senderID, clientID); err != nil {
+		return chat.Message{}, mapError(err)
+	}
+	return r.message()
+}
+
 // bySender finds the message the same sender said with the same client id.
 func (t *tx) bySender(m chat.Message) (chat.Message, error) {
 	var seq int64
@@ -183,12 +193,16 @@ func (d *DB) Finish(ctx context.Context, k task.Task, m chat.Message) (chat.Mess
 	}
 	var out chat.Message
 	err = d.write(ctx, func(t *tx) error {
-		var state string
-		if err := t.get(&state, `SELECT state FROM tasks WHERE id = ?`, k.ID); err != nil {
+		var have struct {
+			State     string `db:"state"`
+			AgentID   string `db:"agent_id"`
+			CreatedAt int64  `db:"created_at"`
+		}
+		if err := t.get(&have, `SELECT state, agent_id, created_at FROM tasks WHERE id = ?`, k.ID); err != nil {
 			return err
 		}
-		if task.State(state).Terminal() {
-			return fault.New(fault.Conflict, "The task has ended already: %s.", state)
+		if task.State(have.State).Terminal() {
+			return fault.New(fault.Conflict, "The task has ended already: %s.", have.State)
 		}
 		var err error
 		if out, err = t.append(m, string(body), ""); err != nil {
@@ -196,6 +210,9 @@ func (d *DB) Finish(ctx context.Context, k task.Task, m chat.Message) (chat.Mess
 		}
 		if _, err := t.exec(`UPDATE tasks SET state = ?, reason = ?, answer_seq = ?, artifacts = ?, updated_at = ? WHERE id = ?`,
 			string(k.State), k.Reason, out.Seq, artifacts, clock.Milli(k.UpdatedAt), k.ID); err != nil {
+			return err
+		}
+		if err := t.ended(have.AgentID, have.CreatedAt, k.State, k.UpdatedAt); err != nil {
 			return err
 		}
 		return t.dequeue(topicTask, k.ID)

@@ -38,7 +38,7 @@ type taskRow struct {
 }
 
 const taskColumns = `id, conversation_id, agent_id, agent_handle, caller_kind, caller_id, caller_handle, message_seq, answer_seq,
-	state, reason, artifacts, attempt, checkpoint, face, created_at, updated_at`
+	state, reason, artifacts, attempt, CASE long_checkpoint WHEN '' THEN checkpoint ELSE long_checkpoint END AS checkpoint, face, created_at, updated_at`
 
 func (r taskRow) task() (task.Task, error) {
 	t := task.Task{
@@ -69,6 +69,9 @@ func tasksOf(rows []taskRow) ([]task.Task, error) {
 	}
 	return out, nil
 }
+
+// maxShortCheckpoint is what the column of most checkpoints takes.
+const maxShortCheckpoint = 65536
 
 // TaskByID implements task.Reads.
 func (d *DB) TaskByID(ctx context.Context, id string) (task.Task, error) {
@@ -171,7 +174,11 @@ func (d *DB) Release(ctx context.Context, fence int64) (int, error) {
 // SaveCheckpoint implements task.Queue.
 func (d *DB) SaveCheckpoint(ctx context.Context, id string, state json.RawMessage) error {
 	return d.write(ctx, func(t *tx) error {
-		res, err := t.exec(`UPDATE tasks SET checkpoint = ? WHERE id = ? AND state = 'working'`, string(state), id)
+		short, long := string(state), ""
+		if len(short) > maxShortCheckpoint {
+			short, long = "", short
+		}
+		res, err := t.exec(`UPDATE tasks SET checkpoint = ?, long_checkpoint = ? WHERE id = ? AND state = 'working'`, short, long, id)
 		if err != nil {
 			return err
 		}
@@ -193,13 +200,16 @@ func (d *DB) LastCheckpoint(ctx context.Context, conversationID, agentID, before
 	return json.RawMessage(s), mapError(err)
 }
 
+// waitingQuery repeats the condition of the index tasks_waiting word for word.
+const waitingQuery = `SELECT ` + taskColumns + ` FROM tasks WHERE conversation_id = ? AND agent_id = ? AND caller_id = ?
+	AND state IN ('input_required', 'auth_required') ORDER BY id DESC LIMIT 1`
+
 // ask gives an addressed agent its task: the one in this conversation that
 // waits for input goes on, else a new one is submitted.
 func (t *tx) ask(k task.Task, seq int64) (task.Task, error) {
 	now := clock.Milli(clock.Now())
 	var waiting []taskRow
-	if err := t.list(&waiting, `SELECT `+taskColumns+` FROM tasks WHERE conversation_id = ? AND agent_id = ? AND caller_id = ?
-		AND state IN ('input_required', 'auth_required') ORDER BY id DESC LIMIT 1`, k.ConversationID, k.AgentID, k.CallerID); err != nil {
+	if err := t.list(&waiting, waitingQuery, k.ConversationID, k.AgentID, k.CallerID); err != nil {
 		return k, err
 	}
 	if len(waiting) == 1 {
@@ -217,6 +227,9 @@ func (t *tx) ask(k task.Task, seq int64) (task.Task, error) {
 	if _, err := t.exec(`INSERT INTO tasks (id, conversation_id, agent_id, agent_handle, caller_kind, caller_id, caller_handle, message_seq, state, face, created_at, updated_at)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, k.ID, k.ConversationID, k.AgentID, k.AgentHandle, k.CallerKind, k.CallerID, k.CallerHandle,
 		seq, string(task.Submitted), k.Face, clock.Milli(k.CreatedAt), clock.Milli(k.UpdatedAt)); err != nil {
+		return k, err
+	}
+	if err := t.called(k); err != nil {
 		return k, err
 	}
 	return k, t.enqueue(topicTask, k.ID)

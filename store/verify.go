@@ -107,7 +107,13 @@ func verifyPool(ctx context.Context, pool *sqlx.DB, r *Report) ([]byte, error) {
 	}
 	defer c.Close()
 	v := &verifier{c: c, r: r}
-	for _, check := range []func(context.Context) error{v.pages, v.references, v.counts, v.transcripts, v.clientIDs, v.tasks, v.outbox, v.names, v.agents, v.portal} {
+	checks := []func(context.Context) error{v.pages, v.references, v.counts, v.transcripts, v.clientIDs, v.tasks, v.outbox, v.names, v.agents, v.portal}
+	// A backup may be older than these tables. A file that does not even say
+	// how old it is gets every check.
+	if schema, err := schemaOf(ctx, c); err != nil || schema >= 2 {
+		checks = append(checks, v.versions, v.uses, v.icons)
+	}
+	for _, check := range checks {
 		err := check(ctx)
 		switch {
 		case err == nil:

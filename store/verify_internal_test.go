@@ -5,9 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
+	"agentsite/internal/account"
 	"agentsite/internal/chat"
 	"agentsite/internal/clock"
 	"agentsite/internal/hub"
@@ -44,6 +46,21 @@ func seed(t *testing.T, d *DB) {
 	}
 	end("t1", task.Completed)
 	end("t3", task.InputRequired)
+	agent.Version, agent.Icon = 2, iconHash([]byte("picture"))
+	must(d.UpdateAgent(ctx, agent, 1, nil, ident.Actor{}))
+	for _, id := range []string{"p1", "p2"} {
+		must(d.CreateAccount(ctx, account.Account{ID: id, Name: "name-of-" + id, CreatedAt: now}, ""))
+	}
+	must(d.SetLiveness(ctx, "g1", hub.Liveness{State: hub.Alive, CheckedAt: now}, now, 0))
+	must(d.AddCoOwner(ctx, "g1", "p1"))
+	must(d.SetOffer(ctx, "g1", "p2"))
+	must(d.SetDomain(ctx, "p1", "p.example", true))
+	must(d.PutIcon(ctx, agent.Icon, []byte("picture")))
+	must(d.AddTraces(ctx, "g1", "t1", []hub.Trace{{At: now, Head: "POST /"}}))
+	must(d.AddReport(ctx, hub.Report{ID: "r1", AgentID: "g1", Reason: "spam", CreatedAt: now}))
+	must(d.AddNotice(ctx, hub.Notice{ID: "n1", AccountID: "p1", CreatedAt: now}))
+	must(d.SaveSearch(ctx, hub.Saved{ID: "s1", AccountID: "p1", CreatedAt: now, SeenAt: now}))
+	must(d.Add(ctx, "2026-01-01", "p1", 7))
 }
 
 // Each of these is something that must never be; a verification tells of it
@@ -82,36 +99,60 @@ func TestVerify_Finds(t *testing.T) {
 		{`UPDATE names SET ref = 'g2'`, `The name "helper" and the agent it belongs to do not fit`},
 		{`INSERT INTO names VALUES ('ghost', 'account', 'a9', 0)`, `The name "ghost" and the account`},
 		{`DELETE FROM names`, `A row of table agents refers to a row of names that is gone`},
-		{`UPDATE agents SET version = 2`, `Agent helper (g1) is not the version it says`},
+		{`UPDATE agents SET version = 3`, `Agent helper (g1) is not the version it says`},
 		{`UPDATE agents SET spec = '{'`, `Agent helper (g1) is not the version it says`},
+		{`UPDATE agents SET kind = 'a2a'`, `Agent helper (g1) has another kind or status than its latest version`},
+		{`UPDATE agents SET status = 'withdrawn'`, `Agent helper (g1) has another kind or status than its latest version`},
+		{`DELETE FROM agent_versions WHERE version = 1`, `Agent helper (g1) has 1 versions from 2 to 2, but should have all from 1 to 2`},
+		{`DELETE FROM agent_versions WHERE version = 2`, `Agent helper (g1) has 1 versions from 1 to 1, but should have all from 1 to 2`},
+		{`DELETE FROM agent_versions`, `Agent helper (g1) has 0 versions from 0 to 0`},
+		{`UPDATE agent_versions SET spec = '{' WHERE version = 1`, `Agent helper (g1) has 1 versions that cannot be read`},
+		{`UPDATE agent_versions SET icon = 'x' WHERE version = 1`, `Agent helper (g1) has 1 versions that cannot be read`},
+		{`UPDATE agent_health SET history = x'00'`, `Agent helper (g1) has a history of contacts that cannot be read`},
+		{`UPDATE agent_health SET history = zeroblob(1608)`, `Agent helper (g1) has a history of contacts that cannot be read`},
+		{`UPDATE agent_days SET completed = 4`, `The calls of agent g1 on day`},
+		{`UPDATE agent_days SET guests = -1`, `The calls of agent g1 on day`},
+		{`UPDATE icons SET data = x'00'`, `is not the one that was stored`},
+		{`UPDATE agent_owners SET account_id = 'p9'`, `A row of table agent_owners refers to a row of accounts that is gone`},
+		{`UPDATE agent_offers SET agent_id = 'g9'`, `A row of table agent_offers refers to a row of agents that is gone`},
+		{`UPDATE account_domains SET account_id = 'p9'`, `A row of table account_domains refers to a row of accounts that is gone`},
+		{`UPDATE agent_health SET agent_id = 'g9'`, `A row of table agent_health refers to a row of agents that is gone`},
+		{`UPDATE agent_days SET agent_id = 'g9'`, `A row of table agent_days refers to a row of agents that is gone`},
+		{`UPDATE agent_traces SET agent_id = 'g9'`, `A row of table agent_traces refers to a row of agents that is gone`},
+		{`UPDATE reports SET agent_id = 'g9'`, `A row of table reports refers to a row of agents that is gone`},
+		{`UPDATE notices SET account_id = 'p9'`, `A row of table notices refers to a row of accounts that is gone`},
+		{`UPDATE searches SET account_id = 'p9'`, `A row of table searches refers to a row of accounts that is gone`},
 		{`INSERT INTO portal (id, public_key, created_at) VALUES (1, zeroblob(32), 0)`, `is not the key of the portal this database belongs to`},
 	} {
-		dir := t.TempDir()
-		d := openTest(t, dir)
-		seed(t, d)
-		if r, err := d.Verify(t.Context()); err != nil || !r.OK() || r.Messages != 5 || r.Tasks != 3 || r.Conversations != 2 {
-			t.Fatalf("before: %+v %v", r, err)
-		}
-		for _, q := range []string{`PRAGMA foreign_keys = 0`, tt.sql} {
-			if _, err := d.wconn.ExecContext(t.Context(), q); err != nil {
-				t.Fatalf("%s: %v", q, err)
+		t.Run(tt.sql, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			d := openTest(t, dir)
+			seed(t, d)
+			if r, err := d.Verify(t.Context()); err != nil || !r.OK() || r.Messages != 5 || r.Tasks != 3 || r.Conversations != 2 {
+				t.Fatalf("before: %+v %v", r, err)
 			}
-		}
-		check := func(r Report, err error) {
-			t.Helper()
-			if err != nil || !strings.Contains(strings.Join(r.Faults, "\n"), tt.says) {
-				t.Errorf("%s: %q %v", tt.sql, r.Faults, err)
+			for _, q := range []string{`PRAGMA foreign_keys = 0`, tt.sql} {
+				if _, err := d.wconn.ExecContext(t.Context(), q); err != nil {
+					t.Fatalf("%s: %v", q, err)
+				}
 			}
-		}
-		check(d.Verify(t.Context()))
-		var b bytes.Buffer
-		if _, err := d.Backup(t.Context(), &b, BackupOptions{}); err == nil || b.Len() > 0 {
-			t.Errorf("%s: backed up", tt.sql)
-		}
-		if err := d.Close(); err != nil {
-			t.Fatal(err)
-		}
-		check(Verify(t.Context(), dir))
+			check := func(r Report, err error) {
+				t.Helper()
+				if err != nil || !strings.Contains(strings.Join(r.Faults, "\n"), tt.says) {
+					t.Errorf("%s: %q %v", tt.sql, r.Faults, err)
+				}
+			}
+			check(d.Verify(t.Context()))
+			var b bytes.Buffer
+			if _, err := d.Backup(t.Context(), &b, BackupOptions{}); err == nil || b.Len() > 0 {
+				t.Errorf("%s: backed up", tt.sql)
+			}
+			if err := d.Close(); err != nil {
+				t.Fatal(err)
+			}
+			check(Verify(t.Context(), dir))
+		})
 	}
 }
 
@@ -247,5 +288,40 @@ func TestBackup_EncryptedFindsEveryBit(t *testing.T) {
 	}
 	if _, err := VerifyBackup(t.Context(), bytes.NewReader(append(whole, 0)), "secret"); err == nil {
 		t.Error("a byte more: not found")
+	}
+}
+
+// A backup has every table, whatever is added later.
+func TestBackup_HasEveryTable(t *testing.T) {
+	t.Parallel()
+	d := openTest(t, t.TempDir())
+	seed(t, d)
+	var b bytes.Buffer
+	if _, err := d.Backup(t.Context(), &b, BackupOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	to := t.TempDir()
+	if _, err := Restore(t.Context(), &b, to, ""); err != nil {
+		t.Fatal(err)
+	}
+	again, err := Open(t.Context(), to, quiet())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { again.Close() })
+	var tables []string
+	if err := d.list(t.Context(), &tables, `SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name`); err != nil {
+		t.Fatal(err)
+	}
+	// These the seed leaves empty.
+	empty := []string{"audit", "credentials", "members", "portal"}
+	for _, name := range tables {
+		var before, after int
+		if err := errors.Join(d.get(t.Context(), &before, `SELECT COUNT(*) FROM `+name), again.get(t.Context(), &after, `SELECT COUNT(*) FROM `+name)); err != nil {
+			t.Fatal(err)
+		}
+		if before != after || before == 0 && !slices.Contains(empty, name) {
+			t.Errorf("table %s has %d rows, restored %d", name, before, after)
+		}
 	}
 }

@@ -33,6 +33,9 @@ var (
 	}
 )
 
+// iconHref is where the picture of an agent is; the hash makes it one that may be kept for ever.
+func iconHref(ref, hash string) string { return agentHref(ref) + "/icon?v=" + hash }
+
 type tile struct {
 	path      string
 	transform string

@@ -73,7 +73,7 @@ func Home(p Page, v HomeView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 3, "<input id=\"q\" name=\"q\" type=\"search\" placeholder=\"What should it be able to do?\" autocomplete=\"off\" enterkeyhint=\"search\"> <button class=\"button button-primary\">Search</button></form><p class=\"hero-count\"><a href=\"/agents\"><strong>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 3, "<input id=\"q\" name=\"q\" type=\"search\" placeholder=\"What should it be able to do?\" autocomplete=\"off\" enterkeyhint=\"search\" data-suggest> <button class=\"button button-primary\">Search</button></form><p class=\"hero-count\"><a href=\"/agents\"><strong>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -235,7 +235,7 @@ func Home(p Page, v HomeView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = way("bot", "Bring your agent", "It speaks A2A or the OpenAI chat API? Paste its address, and others find it. It stays yours.", "/agents/new", "Register it").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = way("bot", "Bring your agent", "Paste its address, or write down what it shall do: others find it within a minute. It stays yours.", "/agents/new", "Register it").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -249,7 +249,7 @@ func Home(p Page, v HomeView) templ.Component {
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = layout(p, "home").Render(templ.WithChildren(ctx, templ_7745c5c3_Var2), templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = layout(p, "home", "js/suggest.js").Render(templ.WithChildren(ctx, templ_7745c5c3_Var2), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

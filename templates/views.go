@@ -22,6 +22,8 @@ type Page struct {
 	Flash        string // one sentence about what just happened
 	FlashKind    string // "ok" (default), "info", "warn" or "error"
 	Version      string
+	Notices      int             // unread notices of who is signed in
+	Feed         string          // address of an Atom feed of what the page lists, may be empty
 	Head         templ.Component // extra elements for <head>, may be nil
 }
 
@@ -72,10 +74,13 @@ type AgentCard struct {
 	Handle      string // with its @, as people write it: "guide@example.org"
 	Description string // one line
 	Kind        string // label of the kind
+	State       string // draft, deprecated or withdrawn; "" when active
+	Icon        string // hash of its picture; "" draws one from the name
 	Provenance  Provenance
 	Tags        []string
 	Examples    []string // prompts to ask with one click
 	Matched     string   // "name, tags"; "" outside of search results
+	Why         string   // how a misspelt word was read, may be empty
 }
 
 // Skill is one thing an agent can do.

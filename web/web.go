@@ -36,6 +36,8 @@ type Config struct {
 	Secure bool
 	// TrustedProxies are whose forwarding headers are believed.
 	TrustedProxies []netip.Prefix
+	// Link takes the connections of agents that dial in.
+	Link http.Handler
 	// Ready says whether the portal can do its work, for /readyz.
 	Ready func(context.Context) error
 	Log   *slog.Logger
@@ -82,6 +84,7 @@ func Router(door *handlers.Door, cfg Config) http.Handler {
 		foreign.SetDenyHandler(http.HandlerFunc(door.Foreign))
 		r.Use(foreign.Handler)
 		r.Route("/api/v1", door.API)
+		r.Method(http.MethodGet, "/link", cfg.Link)
 		door.Pages(r)
 	})
 	return r

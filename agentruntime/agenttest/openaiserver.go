@@ -19,9 +19,12 @@ type OpenAIServer struct {
 	*httptest.Server
 	Started, Stopped chan struct{}
 
-	mu       sync.Mutex // guards requests
+	mu       sync.Mutex // guards all below
 	requests []openai.ChatRequest
 	headers  []http.Header
+	lists    int
+	script   func(int, openai.ChatRequest) Turn
+	played   int
 }
 
 // NewOpenAIServer starts the server; it ends with t.
@@ -42,9 +45,19 @@ func (s *OpenAIServer) Requests() ([]openai.ChatRequest, []http.Header) {
 	return append([]openai.ChatRequest(nil), s.requests...), append([]http.Header(nil), s.headers...)
 }
 
+// Lists is how often the models were asked for.
+func (s *OpenAIServer) Lists() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.lists
+}
+
 func (s *OpenAIServer) serve(w http.ResponseWriter, r *http.Request) {
 	mode, path, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 	if path == "v1/models" {
+		s.mu.Lock()
+		s.lists++
+		s.mu.Unlock()
 		w.Header().Set("Content-Type", "application/json")
 		io.WriteString(w, `{"object":"list","data":[{"id":"echo-1","object":"model"},{"id":"echo-2","object":"model"}]}`)
 		return
@@ -59,6 +72,10 @@ func (s *OpenAIServer) serve(w http.ResponseWriter, r *http.Request) {
 	s.headers = append(s.headers, r.Header.Clone())
 	s.mu.Unlock()
 	if misbehave(Mode(mode), w, r) {
+		return
+	}
+	if Mode(mode) == Scripted {
+		s.play(w, r, req)
 		return
 	}
 	w.Header().Set("Content-Type", "text/event-stream")

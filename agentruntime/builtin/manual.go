@@ -1,6 +1,8 @@
 package builtin
 
 import (
+	"cmp"
+	"slices"
 	"strings"
 
 	"agentsite/internal/index/bm25"
@@ -74,13 +76,32 @@ func (m *manual) lookup(question []string, most int, without map[string]bool) []
 		return nil
 	}
 	var out []passage
-	for _, h := range m.all.Query(strings.Join(question, " ")+" "+noWord, most+len(without)) {
+	for _, h := range m.all.Query(strings.Join(question, " ")+" "+noWord, 2*most+len(without)) {
 		p := passage{m.sections[h.ID], h.ID, h.Score}
-		if !without[p.path()] && len(out) < most {
+		if slices.Equal(content(p.Title), question) {
+			p.score *= exactWorth
+		}
+		if p.reference() {
+			p.score *= referenceWorth
+		}
+		if !without[p.path()] {
 			out = append(out, p)
 		}
 	}
-	return out
+	slices.SortStableFunc(out, func(a, b passage) int { return cmp.Compare(b.score, a.score) })
+	return out[:min(len(out), most)]
+}
+
+// exactWorth is what a section counts whose heading is the question itself.
+const exactWorth = 4
+
+// referenceWorth is what a hit in a reference counts beside one in a section
+// that answers a question: it holds many words, and few are asked about.
+const referenceWorth = 0.6
+
+// reference reports whether a section is for those who implement something.
+func (s Section) reference() bool {
+	return strings.HasPrefix(s.Title, "Protocol: ") || s.Page == "performance"
 }
 
 // path is where the section is read.

@@ -31,6 +31,13 @@ type Reply struct {
 	// Model is the model that answered, as the server names it.
 	Model string
 	Usage openai.Usage
+	// Calls are the tools the model asks for, at most MaxCalls; each has an
+	// id. There are none when the request offered no tools, and none beside an
+	// error.
+	Calls []openai.ToolCall
+	// Reasoning is what the model thought before it asked for tools, cut; it
+	// goes back with the calls and is no part of the answer.
+	Reasoning string
 }
 
 // Chat asks for one completion and hands each piece of text to onDelta as it
@@ -44,11 +51,17 @@ func (c *Client) Chat(ctx context.Context, req openai.ChatRequest, onDelta func(
 	req.StreamOptions = &openai.StreamOptions{IncludeUsage: true}
 	for attempt := 1; ; attempt++ {
 		reply, wait, err := c.chat(ctx, req, onDelta)
-		if err == nil || reply.Text != "" || attempt > 1 || wait < 0 || ctx.Err() != nil {
+		if err == nil || reply.Text != "" || wait == noRetry || wait > 0 && attempt > 1 || ctx.Err() != nil {
 			return reply, err
 		}
 		if wait == withoutOptions {
 			req.StreamOptions = nil
+			attempt-- // asked otherwise, not again
+			continue
+		}
+		if wait == otherLimit {
+			req.MaxTokens, req.MaxCompletionTokens = 0, req.MaxTokens
+			attempt--
 			continue
 		}
 		timer := time.NewTimer(wait + rand.N(retryPause/4+1))
@@ -64,7 +77,8 @@ func (c *Client) Chat(ctx context.Context, req openai.ChatRequest, onDelta func(
 // What chat returns as wait instead of a duration.
 const (
 	noRetry        = time.Duration(-1)
-	withoutOptions = time.Duration(0) // at once, without stream_options
+	withoutOptions = time.Duration(0)  // at once, without stream_options
+	otherLimit     = time.Duration(-2) // at once, with max_completion_tokens
 )
 
 // chat makes one attempt. wait says how the next one should be made, if at all.
@@ -81,7 +95,7 @@ func (c *Client) chat(ctx context.Context, req openai.ChatRequest, onDelta func(
 	switch resp.StatusCode {
 	case http.StatusOK:
 	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, 529:
-		err := c.refusal(resp, req.Model)
+		err := c.refusal(resp, req.Model, len(req.Tools) > 0)
 		wait := retryAfter(resp.Header)
 		if wait > maxRetryAfter {
 			wait = noRetry
@@ -90,20 +104,23 @@ func (c *Client) chat(ctx context.Context, req openai.ChatRequest, onDelta func(
 		}
 		return Reply{}, wait, err
 	case http.StatusBadRequest, http.StatusUnprocessableEntity:
-		err := c.refusal(resp, req.Model)
+		err := c.refusal(resp, req.Model, len(req.Tools) > 0)
 		if req.StreamOptions != nil && strings.Contains(err.Error(), "stream_options") {
 			return Reply{}, withoutOptions, err
 		}
+		if req.MaxTokens > 0 && strings.Contains(err.Error(), "max_completion_tokens") {
+			return Reply{}, otherLimit, err
+		}
 		return Reply{}, noRetry, err
 	default:
-		return Reply{}, noRetry, c.refusal(resp, req.Model)
+		return Reply{}, noRetry, c.refusal(resp, req.Model, len(req.Tools) > 0)
 	}
 	in := &counted{r: resp.Body, left: maxBody}
 	var reply Reply
 	if mediaType(resp) == "text/event-stream" {
-		reply, err = stream(in, onDelta)
+		reply, err = stream(in, len(req.Tools) > 0, onDelta)
 	} else {
-		reply, err = whole(in, resp, onDelta)
+		reply, err = whole(in, resp, len(req.Tools) > 0, onDelta)
 	}
 	if err != nil && ctx.Err() != nil {
 		err = fault.Wrap(fault.Unavailable, context.Cause(ctx), "The question was stopped.")
@@ -136,10 +153,11 @@ func (a *answer) add(s string) error {
 	return err
 }
 
-func stream(in io.Reader, onDelta func(string)) (Reply, error) {
+func stream(in io.Reader, tools bool, onDelta func(string)) (Reply, error) {
 	chunks := openai.NewReader(in)
 	a := answer{onDelta: onDelta}
 	var reply Reply
+	var asked calls
 	var err error
 	for err == nil {
 		var ch openai.Chunk
@@ -163,6 +181,13 @@ func stream(in io.Reader, onDelta func(string)) (Reply, error) {
 			if err = a.add(string(choice.Delta.Content)); err != nil {
 				break
 			}
+			asked.think(string(choice.Delta.Reasoning))
+			for i := 0; tools && err == nil && i < len(choice.Delta.ToolCalls); i++ {
+				err = asked.add(choice.Delta.ToolCalls[i], false)
+			}
+			if err != nil {
+				break
+			}
 			if choice.FinishReason != nil && *choice.FinishReason != "" {
 				reply.Finish = cut(*choice.FinishReason, 40)
 			}
@@ -171,8 +196,10 @@ func stream(in io.Reader, onDelta func(string)) (Reply, error) {
 	reply.Text = a.text.String()
 	switch {
 	case errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF):
+		reply.Calls, reply.Reasoning = asked.done()
 		return reply, nil
 	case errors.Is(err, io.ErrUnexpectedEOF) && reply.Finish != "":
+		reply.Calls, reply.Reasoning = asked.done()
 		return reply, nil // said that it ended, forgot to say [DONE]
 	}
 	return reply, interrupted(err)
@@ -194,7 +221,7 @@ func interrupted(err error) error {
 }
 
 // whole reads an answer that came in one piece although a stream was asked for.
-func whole(in io.Reader, resp *http.Response, onDelta func(string)) (Reply, error) {
+func whole(in io.Reader, resp *http.Response, tools bool, onDelta func(string)) (Reply, error) {
 	b, err := io.ReadAll(in)
 	if err != nil {
 		return Reply{}, interrupted(err)
@@ -214,6 +241,16 @@ func whole(in io.Reader, resp *http.Response, onDelta func(string)) (Reply, erro
 	reply := Reply{Text: a.text.String(), Finish: cut(w.Choices[0].FinishReason, 40), Model: cut(w.Model, maxName)}
 	if w.Usage != nil {
 		reply.Usage = *w.Usage
+	}
+	var asked calls
+	for _, call := range w.Choices[0].Message.ToolCalls {
+		if tools && err == nil {
+			err = asked.add(call, true)
+		}
+	}
+	asked.think(string(w.Choices[0].Message.Reasoning))
+	if err == nil {
+		reply.Calls, reply.Reasoning = asked.done()
 	}
 	return reply, err
 }

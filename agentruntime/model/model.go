@@ -73,7 +73,7 @@ func (c *Client) Models(ctx context.Context) ([]string, error) {
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return nil, c.refusal(resp, "")
+		return nil, c.refusal(resp, "", false)
 	}
 	b, err := io.ReadAll(io.LimitReader(resp.Body, maxBody))
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"reflect"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -73,7 +74,7 @@ func TestChat_ReadsEveryFormOfAnswer(t *testing.T) {
 		var streamed string
 		c := server(t, "", says(200, tt.contentType, tt.body))
 		got, err := c.Chat(t.Context(), question, func(s string) { streamed += s })
-		if err != nil || got != tt.want || streamed != tt.want.Text {
+		if err != nil || !reflect.DeepEqual(got, tt.want) || streamed != tt.want.Text {
 			t.Errorf("%s: %+v %v, streamed %q", name, got, err, streamed)
 		}
 	}

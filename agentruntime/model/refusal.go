@@ -19,8 +19,8 @@ import (
 const maxRefusal = 64 << 10
 
 // refusal makes a fault of an answer that is not 200. model is the model asked
-// for, if any.
-func (c *Client) refusal(resp *http.Response, model string) error {
+// for, if any; tools is true when tools were offered to it.
+func (c *Client) refusal(resp *http.Response, model string, tools bool) error {
 	b, _ := io.ReadAll(io.LimitReader(resp.Body, maxRefusal))
 	if c.key != "" {
 		// Some servers repeat the key they refuse; those who ask are not its
@@ -30,6 +30,8 @@ func (c *Client) refusal(resp *http.Response, model string) error {
 	said := message(b)
 	cause := errors.New(resp.Status + ": " + said)
 	switch code := resp.StatusCode; {
+	case tools && toolless(code, said):
+		return fault.Wrap(fault.Invalid, errors.Join(ErrNoTools, cause), "The model %q cannot use tools: its server said %q.", line(model), said)
 	case code == http.StatusUnauthorized, code == http.StatusForbidden:
 		text := "The endpoint refused the key."
 		if c.key == "" {

@@ -47,7 +47,8 @@ func (p *Prober) Probe(ctx context.Context, t hub.Target) hub.Liveness {
 }
 
 func (p *Prober) a2a(ctx context.Context, t hub.Target) (hub.Live, string) {
-	client, _, err := a2aClient(p.rt, t.Endpoint, t.Config, t.Secret)
+	first := &question{rt: p.rt}
+	client, _, err := a2aClient(first, t.Endpoint, t.Config, t.Secret)
 	if err == nil {
 		err = client.ProbeUnknownTask(ctx)
 	} else if _, ok := errors.AsType[*a2a.Error](err); !ok {
@@ -55,6 +56,8 @@ func (p *Prober) a2a(ctx context.Context, t hub.Target) (hub.Live, string) {
 	}
 	e, ok := errors.AsType[*a2a.Error](err)
 	switch {
+	case err == nil && first.failed() && p.failsAlways(ctx, t):
+		return hub.Unreachable, "It answers every question with an internal error."
 	case err == nil:
 		return hub.Alive, ""
 	case !ok:
@@ -79,12 +82,18 @@ func (p *Prober) openai(ctx context.Context, t hub.Target) (hub.Live, string) {
 	ids, err := client.Models(ctx)
 	switch {
 	case err == nil && cfg.Model != "" && !slices.Contains(ids, cfg.Model):
+		if p.lacks(ctx, t, cfg.Model) {
+			return hub.Unreachable, fmt.Sprintf("The endpoint has no model %q.", a2a.Line(cfg.Model, 100))
+		}
 		return hub.Alive, fmt.Sprintf("The endpoint does not list the model %q.", a2a.Line(cfg.Model, 100))
 	case err == nil:
 		return hub.Alive, ""
 	case errors.Is(err, model.ErrKey):
 		return hub.NeedsAuth, fault.As(err).Safe
 	case errors.Is(err, model.ErrProtocol):
+		if fault.As(err).Kind == fault.NotFound && p.chats(ctx, t) {
+			return hub.Alive, "The endpoint does not list its models."
+		}
 		return hub.WrongProtocol, fault.As(err).Safe
 	case egress.CodeOf(err) != "" || ctx.Err() != nil:
 		return unreachable(err)
@@ -96,7 +105,19 @@ func (p *Prober) openai(ctx context.Context, t hub.Target) (hub.Live, string) {
 // something which is not HTTP as we take it.
 func unreachable(err error) (hub.Live, string) {
 	switch egress.CodeOf(err) {
-	case egress.Redirect, egress.Encoded, egress.TooLarge, egress.Protocol:
+	case egress.Resting:
+		// How long it rests is soon untrue.
+		return hub.Unreachable, "No connection to its host comes about."
+	case egress.Busy:
+		return hub.Unknown, "It was not asked, because this portal is calling too many others."
+	case egress.Protocol:
+		// The standard library has no type for a connection that breaks; only
+		// what says more came with an answer.
+		if egress.Reason(err) == "the request failed" {
+			return hub.Unreachable, "The connection broke before an answer came."
+		}
+		return hub.WrongProtocol, capital(egress.Reason(err))
+	case egress.Redirect, egress.Encoded, egress.TooLarge:
 		return hub.WrongProtocol, capital(egress.Reason(err))
 	}
 	return hub.Unreachable, capital(egress.Reason(err))

@@ -55,6 +55,12 @@ func (r *Reader) Read(ctx context.Context, address string) (hub.Described, error
 	return hub.Described{}, err
 }
 
+// ReadAs implements hub.Reader: cards and lists of models are read as anybody
+// may.
+func (r *Reader) ReadAs(ctx context.Context, t hub.Target) (hub.Described, error) {
+	return r.Read(ctx, t.Endpoint)
+}
+
 // dialects are the ways an A2A agent may be spoken to, in order of preference.
 var dialects = []struct{ version, binding string }{{"1.0", "JSONRPC"}, {"1.0", "HTTP+JSON"}, {"0.3", "JSONRPC"}, {"0.3", "HTTP+JSON"}}
 
@@ -92,6 +98,9 @@ func (r *Reader) spoken(ctx context.Context, d hub.Described) hub.Described {
 	return d
 }
 
+// maxModelsShown bounds the models a form offers.
+const maxModelsShown = 50
+
 // models describes an OpenAI-compatible server by the models it lists.
 func (r *Reader) models(ctx context.Context, base string) (hub.Described, error) {
 	client, err := model.New(r.rt, base, "")
@@ -115,6 +124,7 @@ func (r *Reader) models(ctx context.Context, base string) (hub.Described, error)
 		host = u.Host
 	}
 	d := hub.Described{
+		Models:      ids[:min(len(ids), maxModelsShown)],
 		Name:        a2a.ProposeName(cfg.Model, base),
 		Title:       a2a.Line(cfg.Model, 100),
 		Description: "A model at " + host + ".",

@@ -6,7 +6,11 @@
 //
 //	GET  /plain                     a page of 20 results, 4.6 kB, as PERFORMANCE.md measured it
 //	GET  /agents                    the portal's own page of 20 cards, from views made before
-//	GET  /search?q=                 20 results as JSON, from the portal's index
+//	GET  /browse?q=                 the same for somebody signed in, with what narrows it; of 20 that a word finds
+//	GET  /profile/{name}            the portal's page of an agent, from a view made before
+//	GET  /search?q=                 20 results as JSON, from a plain index in the process
+//	POST /agents                    two rows, group commit, FULL, and their words in the plain index
+//	POST /import                    the same for an agent a line, a thousand in a transaction
 //	POST /rooms/{id}/messages       one row and the head of its room, group commit, FULL
 //	GET  /rooms/{id}/messages       50 messages by key
 //	GET  /rooms/{id}/live           a WebSocket that is sent every message
@@ -29,6 +33,7 @@ import (
 	"agentsite/bench/corpus"
 	"agentsite/internal/hub"
 	"agentsite/internal/index"
+	"agentsite/templates"
 )
 
 func main() {
@@ -49,18 +54,33 @@ func run() error {
 		return err
 	}
 	defer s.close()
-	x := index.New()
+	x, plain := index.New(), newWords()
+	cards, views := make([]templates.AgentCard, 0, pages), make(map[string]templates.AgentView, pages)
 	for i := range *agents {
-		x.Put(corpus.Agent(i))
+		a := corpus.Agent(i)
+		plain.put(&a)
+		if i < pages {
+			x.Put(a)
+			cards, views[a.Name] = append(cards, cardOf(&a)), profileOf(&a)
+		}
 	}
 	first, err := x.Search(hub.Query{Limit: 20})
 	if err != nil {
 		return err
 	}
+	d, err := newDirectory(*data, plain)
+	if err != nil {
+		return err
+	}
+	defer d.close()
 	r := chi.NewRouter()
 	r.Get("/plain", plainPage(first.Results))
 	r.Get("/agents", agentsPage(first))
-	r.Get("/search", search(x))
+	r.Get("/browse", browsePage(first, plain, cards))
+	r.Get("/profile/{name}", profiles(views))
+	r.Get("/search", d.search)
+	r.Post("/agents", d.register)
+	r.Post("/import", d.load)
 	r.Post("/rooms/{id}/messages", s.post)
 	r.Get("/rooms/{id}/messages", s.page)
 	r.Get("/rooms/{id}/live", s.live)
@@ -79,6 +99,9 @@ func run() error {
 	return nil
 }
 
+// pages is of how many agents there are pages; the others are only found.
+const pages = 10_000
+
 // found is one result, as short as it is of use.
 type found struct {
 	Name        string   `json:"name"`
@@ -86,21 +109,6 @@ type found struct {
 	Description string   `json:"description"`
 	Tags        []string `json:"tags"`
 	Score       float64  `json:"score"`
-}
-
-func search(x *index.Index) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		page, err := x.Search(hub.Query{Text: r.URL.Query().Get("q"), Limit: 20})
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusInternalServerError)
-			return
-		}
-		out := make([]found, len(page.Results))
-		for i, f := range page.Results {
-			out[i] = found{f.Agent.Name, f.Agent.Title, f.Agent.Description, f.Agent.Tags(), f.Score}
-		}
-		answer(w, http.StatusOK, out)
-	}
 }
 
 func answer(w http.ResponseWriter, code int, v any) {

@@ -84,6 +84,17 @@ func request(addr, path, token, body string) []byte {
 	return b.Bytes()
 }
 
+// visit writes out a browser's request for a page; cookie may be empty.
+func visit(addr, path, cookie string) []byte {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "GET %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: bench\r\nAccept: text/html\r\n", path, addr)
+	if cookie != "" {
+		fmt.Fprintf(&b, "Cookie: %s\r\n", cookie)
+	}
+	b.WriteString("\r\n")
+	return b.Bytes()
+}
+
 // load is what is asked of a server by a number of connections, each asking
 // again as soon as it has the answer.
 type load struct {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"net/url"
 	"slices"
 	"strconv"
 	"sync"
@@ -23,6 +22,7 @@ type side struct {
 	*server
 	load   load
 	begin  func() (settle func() error, err error) // before each round
+	after  func() error                            // after each, not counted
 	per    []float64                               // CPU of one operation, by round
 	times  []time.Duration
 	others []float64
@@ -59,6 +59,9 @@ func (s *side) round() error {
 	s.per = append(s.per, o.perOp())
 	s.times = append(s.times, o.times...)
 	s.size = o.size
+	if s.after != nil {
+		return s.after()
+	}
 	return nil
 }
 
@@ -121,20 +124,6 @@ func (b *bench) pages() error {
 	}
 	b.compare(fmt.Sprintf("browse page, 20 cards (%d kB), signed out, c=64", portal.size/1000), portal, floor, 2)
 	b.compare(fmt.Sprintf("  the same to the plain page (%.1f kB; 31–40 µs there)", float64(plain.size)/1000), portal, plain, 0)
-	return nil
-}
-
-func (b *bench) search() error {
-	one := func(s *server, path string) *side {
-		return &side{server: s, load: load{workers: 64, during: b.round, status: 200, request: func(addr string, worker, i int) []byte {
-			return request(addr, path+url.QueryEscape(corpus.Query(worker*7919+i)), "", "")
-		}}}
-	}
-	floor, portal := one(b.floor, "/search?q="), one(b.portal, "/api/v1/search?q=")
-	if err := interleave(b.rounds, portal, floor); err != nil {
-		return err
-	}
-	b.compare("search, two words, 20 of 10k agents, JSON, c=64 (41–43 µs there)", portal, floor, 0)
 	return nil
 }
 

@@ -11,10 +11,13 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"agentsite/bench/corpus"
 	"agentsite/internal/account"
 	"agentsite/internal/chat"
 	"agentsite/internal/clock"
+	"agentsite/internal/hub"
 	"agentsite/internal/ident"
 	"agentsite/internal/task"
 	"agentsite/store"
@@ -26,6 +29,9 @@ type portal struct {
 	people []account.Account
 	tokens []string // of people
 	rooms  []string // conversations: room i is of the people 2i and 2i+1
+	// session is that of the last person in a browser, as a cookie.
+	session string
+	agents  int
 }
 
 // seed fills a new folder through the store, without a portal: people with a
@@ -35,20 +41,15 @@ func seed(dir string, people, agents int) (*portal, error) {
 		return nil, err
 	}
 	p := &portal{dir: dir}
-	if _, err := ident.CreateKeys(dir); err != nil {
+	keys, err := ident.CreateKeys(dir)
+	if err != nil {
 		return nil, err
 	}
 	return p, p.with(func(db *store.DB) error {
 		ctx := context.Background()
 		for i := range people {
-			a := account.Account{ID: ident.NewID(), Name: fmt.Sprintf("person-%d", i), PasswordHash: "x", CreatedAt: clock.Now()}
-			if err := db.CreateAccount(ctx, a, ""); err != nil {
-				return err
-			}
-			secret := ident.NewSecret(ident.TokenPrefix)
-			c := account.Credential{ID: ident.NewID(), Hash: ident.HashSecret(secret), Kind: account.TokenCredential, AccountID: a.ID, Label: "bench",
-				CreatedAt: clock.Now(), UsedAt: clock.Now(), ExpiresAt: clock.Now().Add(24 * time.Hour)}
-			if err := db.AddCredential(ctx, c); err != nil {
+			a, secret, err := person(db, fmt.Sprintf("person-%d", i), false)
+			if err != nil {
 				return err
 			}
 			p.people, p.tokens = append(p.people, a), append(p.tokens, secret)
@@ -64,11 +65,58 @@ func seed(dir string, people, agents int) (*portal, error) {
 			}
 			p.rooms = append(p.rooms, room.ID)
 		}
-		return together(agents, func(i int) error {
-			a := corpus.Agent(i)
-			a.OwnerID, a.OwnerName = p.people[0].ID, p.people[0].Name
-			return db.CreateAgent(ctx, a, nil)
+		if people > 0 {
+			secret, err := credential(db, p.people[people-1], account.SessionCredential, ident.SessionPrefix)
+			if err != nil {
+				return err
+			}
+			p.session = "agentsite-" + keys.ID() + "=" + secret
+		}
+		return p.list(db, agents)
+	})
+}
+
+// person is a new account with a token that may do whatever the account may.
+func person(db *store.DB, name string, operator bool) (a account.Account, token string, err error) {
+	a = account.Account{ID: ident.NewID(), Name: name, PasswordHash: "x", Operator: operator, CreatedAt: clock.Now()}
+	if err = db.CreateAccount(context.Background(), a, ""); err == nil {
+		token, err = credential(db, a, account.TokenCredential, ident.TokenPrefix)
+	}
+	return a, token, err
+}
+
+func credential(db *store.DB, a account.Account, kind account.CredentialKind, prefix string) (secret string, err error) {
+	secret = ident.NewSecret(prefix)
+	return secret, db.AddCredential(context.Background(), account.Credential{ID: ident.NewID(), Hash: ident.HashSecret(secret), Kind: kind, AccountID: a.ID, Label: "bench",
+		CreatedAt: clock.Now(), UsedAt: clock.Now(), ExpiresAt: clock.Now().Add(24 * time.Hour)})
+}
+
+// list adds agents until there are n, all of the first person.
+func (p *portal) list(db *store.DB, n int) error {
+	const batch = 1000
+	var group errgroup.Group
+	group.SetLimit(3)
+	for from := p.agents; from < n; from += batch {
+		group.Go(func() error {
+			list := make([]hub.Agent, min(batch, n-from))
+			for i := range list {
+				list[i] = corpus.Agent(from + i)
+				list[i].OwnerID, list[i].OwnerName = p.people[0].ID, p.people[0].Name
+			}
+			return db.CreateAgents(context.Background(), list)
 		})
+	}
+	p.agents = max(p.agents, n)
+	return group.Wait()
+}
+
+// owners adds n accounts and returns the token of each. What an account costs
+// must not depend on how much it had registered before: the load is spread.
+func owners(db *store.DB, n int) ([]string, error) {
+	tokens := make([]string, n)
+	return tokens, together(n, func(i int) (err error) {
+		_, tokens[i], err = person(db, fmt.Sprintf("owner-%d", i), false)
+		return err
 	})
 }
 

@@ -134,3 +134,16 @@ func fetchCard(ctx context.Context, client *http.Client, address string) ([]byte
 	}
 	return b, nil
 }
+
+// ParseCard reads a card that was fetched from an address before, cut to our
+// bounds as ReadCard does. Errors are Invalid faults.
+func ParseCard(b []byte, address string) (hub.Described, error) {
+	_, d, ok, err := parseCard(b, address)
+	switch {
+	case !ok:
+		return hub.Described{}, invalid(ErrNoCard, "This is not an agent card.")
+	case err != nil:
+		return hub.Described{}, invalid(err, "This is an agent card, but %s.", strings.TrimPrefix(Reason(err), "the agent "))
+	}
+	return d, nil
+}

@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"strings"
 
+	"agentsite/agentruntime/prompt"
 	"agentsite/internal/account"
 )
 
@@ -26,6 +27,10 @@ type Config struct {
 	Guests         string
 	AllowCIDR      string
 	TrustedProxies string
+	LLMURL         string
+	LLMKey         string
+	LLMModel       string
+	ModelBudget    string
 	SMTP           string
 	MailFrom       string
 	Log            string
@@ -48,6 +53,8 @@ type settings struct {
 	allow   []netip.Prefix
 	proxies []netip.Prefix
 	level   slog.Level
+	llm     *prompt.Model // nil: the portal has no model of its own
+	budget  int64         // tokens a day, 0: no ceiling
 }
 
 // Validate checks every setting and says what is wrong with the first that is.
@@ -89,6 +96,12 @@ func (c Config) parse() (settings, error) {
 		return s, err
 	}
 	if s.proxies, err = parsePrefixes("--trusted-proxies", c.TrustedProxies); err != nil {
+		return s, err
+	}
+	if s.llm, err = parseLLM(c.LLMURL, c.LLMKey, c.LLMModel); err != nil {
+		return s, err
+	}
+	if s.budget, err = parseBudget(c.ModelBudget); err != nil {
 		return s, err
 	}
 	if c.SMTP != "" {
@@ -164,10 +177,15 @@ func (s settings) logger(w io.Writer) *slog.Logger {
 
 // redacted lists the settings for the log, secrets left out.
 func (s settings) redacted() []any {
+	key := ""
+	if s.LLMKey != "" {
+		key = "set"
+	}
 	smtp := ""
 	if s.SMTP != "" {
 		smtp = "set"
 	}
 	return []any{"listen", s.Listen, "data", s.Data, "url", s.URL, "accounts", s.Accounts, "guests", s.Guests,
-		"allow_cidr", s.AllowCIDR, "trusted_proxies", s.TrustedProxies, "smtp", smtp}
+		"allow_cidr", s.AllowCIDR, "trusted_proxies", s.TrustedProxies, "smtp", smtp,
+		"llm_url", s.LLMURL, "llm_key", key, "llm_model", s.LLMModel, "model_budget", s.ModelBudget}
 }

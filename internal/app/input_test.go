@@ -172,9 +172,11 @@ func TestForms_OddFieldsAreNo500(t *testing.T) {
 	c := p.Operator(t, "rob")
 	room := c.Conversation("calc")
 	agent := c.Agent("public", "http://127.0.0.1:1234/v1")
+	const formFields = "base brain instructions example_user example_agent tools other_tools unasked temperature max_tokens languages input_modes output_modes publisher icon icon_remove callers listed per_minute per_day max_bytes note tried_asked"
 	odd := []string{"", " ", "\x00", "\xff\xfe", "\u202e", strings.Repeat("a", 1000<<10), "-1", "1e400", "<script>alert(1)</script>", "\r\nSet-Cookie: a=b", "🤖"}
 	for path, fields := range map[string]string{
-		"/login": "name password next", "/signup": "name password invite setup", "/reset": "token password", "/agents/new": "name title description kind endpoint visibility model key notes skill_name skill_id skill_tags skill_examples auth_header token",
+		"/login": "name password next", "/signup": "name password invite setup", "/reset": "token password", "/agents/new": "name title description kind endpoint visibility model key notes skill_name skill_id skill_tags skill_examples auth_header token " + formFields,
+		"/agents/new/check": "name " + formFields, "/agents/new/try": "name try " + formFields, "/agents/new/card": "card", "/agents/" + agent + "/edit/check": formFields, "/agents/" + agent + "/edit/try": "try tried_asked tried_answer",
 		"/agents/new/fetch": "url", "/agents/" + agent + "/edit": "title description kind endpoint visibility model key", "/chat": "agent text", "/chat/" + room: "text client_id", "/chat/" + room + "/rename": "title",
 		"/chat/" + room + "/members": "member", "/chat/" + room + "/members/remove": "member", "/account/tokens": "label scopes expires", "/account/password": "current_password password", "/admin/invites": "note uses",
 	} {

@@ -4,12 +4,14 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"os"
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"agentsite/agentruntime/agenttest"
@@ -75,6 +77,8 @@ type world struct {
 	oper *apptest.Client
 	// tokens of the owner by their scopes.
 	tokens  map[string]*apptest.Client
+	lacking sync.Mutex // guards without
+	without map[string]*apptest.Client
 	public  string // agents of the owner
 	private string
 	gone    []*http.Cookie
@@ -89,7 +93,7 @@ func newWorld(t *testing.T) *world {
 	far := agenttest.NewOpenAIServer(t) // before the portal, so that it ends after it
 	w := &world{p: apptest.Start(t, func(c *app.Config) {
 		c.SMTP, c.MailFrom = "smtp://127.0.0.1:1", "portal@example.org" // nobody has an address, so nothing is sent
-	}), far: far, tokens: make(map[string]*apptest.Client)}
+	}), far: far, tokens: make(map[string]*apptest.Client), without: make(map[string]*apptest.Client)}
 	w.as = map[string]*apptest.Client{"anon": w.p.Guest(t), "guest": w.p.Visitor(t), "gone": w.p.User(t, "gone")}
 	for column, name := range people {
 		if column == "oper" {
@@ -140,7 +144,14 @@ func (w *world) bearers(t *testing.T, r row) (wrong *apptest.Client, right []*ap
 	for _, s := range scopes {
 		right = append(right, w.tokens[s])
 	}
-	return w.as["owner"].With(t).NewToken(others...), right
+	// An account has few tokens: rows of the same scopes share theirs.
+	key := strings.Join(others, " ")
+	w.lacking.Lock()
+	defer w.lacking.Unlock()
+	if w.without[key] == nil {
+		w.without[key] = w.as["owner"].With(t).NewToken(others...)
+	}
+	return w.without[key], right
 }
 
 // object is what a request is about: the words of its path and body.
@@ -166,6 +177,11 @@ func form(pairs ...string) url.Values {
 		v.Add(pairs[i], pairs[i+1])
 	}
 	return v
+}
+
+// attempt is a form that lets a draft answer.
+func attempt(w *world) url.Values {
+	return form("name", apptest.Fresh("tried"), "description", "New.", "kind", "openai", "endpoint", w.far.Base(agenttest.Echo), "visibility", "public", "model", "echo-1", "try", "Hello")
 }
 
 func agentBody() map[string]any {
@@ -280,6 +296,9 @@ func cells() map[string]cell {
 			return form("name", apptest.Fresh("new"), "description", "New.", "kind", "openai", "endpoint", w.far.Base(agenttest.Echo), "visibility", "public", "model", "echo-1")
 		}},
 		"POST /agents/new/fetch":                  {body: func(w *world, _ object) any { return form("url", w.far.Base(agenttest.Echo)) }},
+		"POST /agents/new/card":                   {body: fixed(form("card", `{"name":"from-a-file","description":"New.","kind":"link"}`))},
+		"POST /agents/new/check":                  {body: fixed(form("name", "some-name", "kind", "link", "description", "New."))},
+		"POST /agents/new/try":                    {body: func(w *world, _ object) any { return attempt(w) }},
 		"GET /chat":                               {},
 		"POST /chat":                              {body: fixed(form("agent", "calc", "text", "2+2"))},
 		"POST /chat [private]":                    {object: shared["private"], body: func(_ *world, o object) any { return form("agent", o.name, "text", "Hello") }},
@@ -334,6 +353,13 @@ func cells() map[string]cell {
 	edit := func(w *world, o object) any {
 		return form("description", "Changed.", "kind", "openai", "endpoint", w.far.Base(agenttest.Echo), "visibility", "public", "model", "echo-1")
 	}
+	linked := func(visibility string) func(*testing.T, *world, string) object {
+		return func(t *testing.T, w *world, _ string) object {
+			name := apptest.Fresh("linked")
+			w.as["owner"].With(t).Must(http.MethodPost, "/api/v1/agents", map[string]any{"name": name, "description": "Dials in.", "kind": "link", "visibility": visibility}, http.StatusCreated)
+			return object{name: name}
+		}
+	}
 	for _, v := range []string{"public", "private"} {
 		for _, route := range []string{"GET /api/v1/agents/{name}", "GET /api/v1/agents/{name}/versions", "GET /agents/{name}", "GET /agents/{name}/edit", "GET /agents/{name}/versions"} {
 			out[route+" ["+v+"]"] = cell{object: shared[v]}
@@ -342,11 +368,15 @@ func cells() map[string]cell {
 		out["DELETE /api/v1/agents/{name} ["+v+"]"] = cell{object: agent(v)}
 		out["POST /api/v1/agents/{name}/check ["+v+"]"] = cell{object: agent(v)}
 		out["POST /agents/{name}/edit ["+v+"]"] = cell{object: agent(v), body: edit}
+		out["POST /agents/{name}/edit/check ["+v+"]"] = cell{object: shared[v], body: edit}
+		out["POST /agents/{name}/edit/try ["+v+"]"] = cell{object: shared[v], body: func(w *world, _ object) any { return attempt(w) }}
+		out["POST /agents/{name}/connect ["+v+"]"] = cell{object: linked(v), body: fixed(form())}
 		out["POST /agents/{name}/check ["+v+"]"] = cell{object: agent(v), body: fixed(form())}
-		out["POST /agents/{name}/delete ["+v+"]"] = cell{object: agent(v), body: fixed(form())}
 	}
+	maps.Copy(out, directoryCells(fixed, agent, room))
 	out["PATCH /api/v1/agents/{name} [builtin]"] = cell{object: shared["builtin"], body: fixed(map[string]any{"title": "Changed"})}
 	out["DELETE /api/v1/agents/{name} [builtin]"] = cell{object: shared["builtin"]}
+	maps.Copy(out, agentCells())
 	return out
 }
 
@@ -366,7 +396,7 @@ func between(s, from, to string) (out []string) {
 
 // path is the row's address of an object.
 func (r row) path(c cell, o object) string {
-	p := strings.NewReplacer("{name}", o.name, "{id}", o.id, "{handle}", o.handle, "{page}", o.name).Replace(r.pattern)
+	p := strings.NewReplacer("{name}", o.name, "{id}", o.id, "{handle}", o.handle, "{domain}", o.handle, "{page}", o.name, "{task}", o.id, "{version}", "latest", "{owner}", o.other).Replace(r.pattern)
 	if r.pattern == "/static/*" {
 		p = static.URL("icons/mark.svg")
 	}

@@ -19,6 +19,7 @@ import (
 
 	"agentsite/agentruntime"
 	"agentsite/agentruntime/builtin"
+	"agentsite/agentruntime/mcp"
 	"agentsite/agentruntime/remote"
 	"agentsite/docs"
 	"agentsite/handlers"
@@ -26,7 +27,6 @@ import (
 	"agentsite/internal/chat"
 	"agentsite/internal/clock"
 	"agentsite/internal/egress"
-	"agentsite/internal/fault"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
 	"agentsite/internal/index"
@@ -46,9 +46,11 @@ type Portal struct {
 	hub      *hub.Service
 	tasks    *task.Service
 	worker   *agentruntime.Worker
-	a2a      *remote.A2A
+	drivers  *drivers
+	teller   *teller
 	egress   *egress.Client // for cards and probes
 	calls    *egress.Client // for the work of agents
+	model    *egress.Client // for the portal's own model
 	door     *handlers.Door
 	listener net.Listener
 	control  *controlServer
@@ -157,32 +159,18 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 		acfg.Mailer = m
 	}
 	p.accounts = account.New(p.db, acfg)
+	p.teller = newTeller(acfg.Mailer, p.db, p.url.String(), p.log)
 	queue := agentruntime.NewQueue()
-	p.hub = hub.New(p.db, index.New(), remote.NewProber(rt), remote.NewReader(rt), keys, hub.Config{
-		Portal: host, Kinds: []hub.Kind{hub.A2A, hub.OpenAI}, Log: p.log,
-		CheckURL: func(s string) error {
-			if _, err := p.egress.CheckURL(s); err != nil {
-				if egress.CodeOf(err) == egress.Private {
-					return errors.New(egress.Reason(err) + "; the portal's operator can allow it with --allow-cidr")
-				}
-				return errors.New(egress.Reason(err))
-			}
-			return nil
-		},
+	p.drivers = p.newDrivers(host, out)
+	byKind := p.drivers.byKind()
+	p.hub = hub.New(hub.Ports{Store: p.db, Index: index.New(), Prober: probers{remote.NewProber(rt), mcp.NewProber(rt), p.drivers.prompt}, Reader: newReaders(rt),
+		Witness: remote.NewWitness(rt), Trier: trier{agentruntime.NewTrier(byKind)}, Sealer: keys}, hub.Config{
+		Portal: host, Kinds: []hub.Kind{hub.A2A, hub.Prompt, hub.MCP, hub.OpenAI, hub.Link}, Log: p.log, Loopback: loopback, CheckURL: p.checkURL,
+		Told: p.teller.told, Moved: p.drivers.link.Drop, Model: p.set.modelName(), ModelHost: p.set.modelHost(),
 	})
 	chats := chat.New(p.db, directory{p.hub, p.db}, queue, chat.Config{Portal: host, Log: p.log})
 	p.tasks = task.NewService(p.db, queue, chats)
-	// Agents may think for long before they say anything.
-	patient := p.calls.Patient(modelFirstByte)
-	p.a2a = remote.NewA2A(patient, remote.Config{Log: p.log})
-	p.worker = agentruntime.New(queue, p.db, chats, p.hub, map[hub.Kind]task.Agent{
-		hub.A2A:    p.a2a,
-		hub.OpenAI: remote.NewOpenAI(patient, remote.Config{Log: p.log}),
-		hub.Builtin: builtin.New(builtin.Config{
-			Search: func(ctx context.Context, q hub.Query) (hub.Page, error) { return p.hub.Search(ctx, ident.Actor{}, q) },
-			Manual: manual(), PortalURL: p.url.String(), Now: clock.Now,
-		}),
-	}, p.log)
+	p.worker = agentruntime.New(queue, p.db, chats, p.hub, byKind, p.log)
 	for _, d := range builtin.Drafts() {
 		if err := p.hub.EnsureBuiltin(ctx, d); err != nil {
 			return fmt.Errorf("register built-in agents: %w", err)
@@ -217,38 +205,6 @@ func manual() []builtin.Section {
 	return out
 }
 
-// directory tells conversations of agents and people, with the asker's rights.
-type directory struct {
-	hub *hub.Service
-	db  *store.DB
-}
-
-// Agent implements chat.Directory.
-func (d directory) Agent(ctx context.Context, actor ident.Actor, handle string) (chat.AgentRef, error) {
-	a, err := d.hub.Callable(ctx, actor, handle)
-	if err != nil {
-		return chat.AgentRef{}, err
-	}
-	ref := chat.AgentRef{ID: a.ID, Handle: a.Handle(), Title: a.Title, Public: a.Visibility == hub.Public}
-	if !a.Local() {
-		ref.Remote = a.Host()
-	}
-	return ref, nil
-}
-
-// Person implements chat.Directory.
-func (d directory) Person(ctx context.Context, _ ident.Actor, name string) (chat.Member, error) {
-	h, _ := ident.ParseHandle(name, d.hub.Portal())
-	a, err := d.db.AccountByName(ctx, h.Name)
-	if err != nil || a.Disabled() || h.Portal != "" {
-		if err == nil || fault.Is(err, fault.NotFound) {
-			err = fault.New(fault.NotFound, "There is nobody called %.80q here.", name)
-		}
-		return chat.Member{}, err
-	}
-	return chat.Member{Kind: "person", ID: a.ID, Handle: a.Name, Role: "member"}, nil
-}
-
 // loadWait is how long a start waits for the search index before it answers
 // with what is there so far.
 const loadWait = 300 * time.Millisecond
@@ -281,6 +237,8 @@ func (p *Portal) Run(ctx context.Context, stdout, stderr io.Writer) error {
 		return p.hub.Load(work)
 	})
 	workers.Go(func() error { return p.control.run(work) })
+	workers.Go(func() error { return p.expectLinks(work) })
+	workers.Go(func() error { return p.teller.run(work) })
 
 	serving, stopServing := context.WithCancel(ctx)
 	defer stopServing()
@@ -344,6 +302,22 @@ func (p *Portal) endWork(ctx context.Context) {
 	}
 }
 
+// expectLinks tells the driver of linked agents whom to expect back.
+func (p *Portal) expectLinks(ctx context.Context) error {
+	var ids []string
+	err := p.db.AllAgents(ctx, func(a hub.Agent) bool {
+		if a.Kind == hub.Link {
+			ids = append(ids, a.ID)
+		}
+		return ctx.Err() == nil
+	})
+	if err != nil {
+		return err
+	}
+	p.drivers.link.Expect(ids...)
+	return nil
+}
+
 // Close releases everything; it is safe to call after Run and twice.
 func (p *Portal) Close() {
 	if p.listener != nil {
@@ -352,12 +326,11 @@ func (p *Portal) Close() {
 	if p.control != nil {
 		p.control.close()
 	}
-	if p.a2a != nil {
-		p.a2a.Close()
-	}
-	if p.egress != nil {
-		p.egress.CloseIdle()
-		p.calls.CloseIdle()
+	p.drivers.close()
+	for _, c := range []*egress.Client{p.egress, p.calls, p.model} {
+		if c != nil {
+			c.CloseIdle()
+		}
 	}
 	if p.db != nil {
 		if err := p.db.Close(); err != nil {

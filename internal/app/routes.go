@@ -3,16 +3,30 @@ package app
 import (
 	"net"
 	"net/http"
+	"strings"
 
 	"github.com/go-chi/chi/v5"
+	"github.com/go-chi/chi/v5/middleware"
 
+	"agentsite/handlers/link"
+	"agentsite/internal/ident"
 	"agentsite/web"
 )
 
 // router is what the portal answers with.
 func (p *Portal) router() http.Handler {
-	return web.Router(p.door, web.Config{Host: p.url.Host, Loopback: loopbackHost(p.url.Hostname()), Secure: p.url.Scheme == "https",
+	dir := link.Directory{Hub: p.hub}
+	agents := link.New(link.Config{Authenticate: p.authenticate, Guard: p.accounts.Guard, Claim: dir.Claim, Holds: dir.Holds, Attach: p.drivers.link, Log: p.log})
+	return web.Router(p.door, web.Config{Link: agents, Host: p.url.Host, Loopback: loopbackHost(p.url.Hostname()), Secure: p.url.Scheme == "https",
 		TrustedProxies: p.set.proxies, Ready: p.db.Ping, Log: p.log})
+}
+
+// authenticate is the actor that an API token proves.
+func (p *Portal) authenticate(r *http.Request, token string) (ident.Actor, error) {
+	if !strings.HasPrefix(token, ident.TokenPrefix) {
+		token = "" // a session's secret is for cookies only
+	}
+	return p.accounts.Authenticate(r.Context(), token, middleware.GetClientIP(r.Context()))
 }
 
 // Route is one method on one pattern of the portal's address.

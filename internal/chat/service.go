@@ -2,6 +2,7 @@ package chat
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -33,6 +34,9 @@ type AgentRef struct {
 type Directory interface {
 	Agent(ctx context.Context, actor ident.Actor, handle string) (AgentRef, error)
 	Person(ctx context.Context, actor ident.Actor, name string) (Member, error)
+	// Admit says whether an agent's owner takes a call of size bytes by the
+	// actor now, and counts it.
+	Admit(ctx context.Context, actor ident.Actor, handle string, size int) error
 }
 
 // Config is what a portal decides about conversations.
@@ -331,9 +335,10 @@ func (s *Service) Post(ctx context.Context, actor ident.Actor, id string, d Draf
 	}
 	now := clock.Now()
 	text := task.PlainText(d.Parts)
+	size := len(text)
 	p := Post{
 		MustBeMember: true,
-		Title:        snippet(text, 60),
+		Title:        snippet(titleOf(d.Parts), 60),
 		Message: Message{ConversationID: id, ID: ident.NewID(), ClientID: d.ClientID, Sender: sender(actor),
 			Kind: Text, Parts: d.Parts, CreatedAt: now},
 	}
@@ -346,6 +351,13 @@ func (s *Service) Post(ctx context.Context, actor ident.Actor, id string, d Draf
 		if _, err := s.directory.Agent(ctx, actor, m.Handle); err != nil {
 			if fault.Is(err, fault.NotFound) {
 				err = fault.New(fault.Conflict, "%s is not here any more, so nobody would answer.", m.Handle)
+			}
+			return Posted{}, err
+		}
+		if err := s.directory.Admit(ctx, actor, m.Handle, size); err != nil {
+			// Sent again, it is owed the first answer whatever the limits say.
+			if said, serr := s.store.Said(ctx, id, actor.ID, d.ClientID); serr == nil {
+				return Posted{Message: said, Repeat: true}, nil
 			}
 			return Posted{}, err
 		}
@@ -419,6 +431,29 @@ func mentions(text, portal string) []string {
 }
 
 // snippet is the beginning of a text on one line.
+// titleOf is what a conversation is called after its first message: its words,
+// without data that only programs read.
+func titleOf(parts []task.Part) string {
+	var words []string
+	for _, p := range parts {
+		if p.Text != "" {
+			words = append(words, p.Text)
+		}
+	}
+	if len(words) > 0 {
+		return strings.Join(words, " ")
+	}
+	var call struct {
+		Tool string `json:"tool"`
+	}
+	for _, p := range parts {
+		if json.Unmarshal(p.Data, &call) == nil && call.Tool != "" {
+			return "Use of " + call.Tool
+		}
+	}
+	return task.PlainText(parts)
+}
+
 func snippet(text string, runes int) string {
 	text = oneLine(text)
 	if utf8.RuneCountInString(text) <= runes {

@@ -24,6 +24,8 @@ func (n nobody) Person(_ context.Context, _ ident.Actor, name string) (chat.Memb
 	return chat.Member{}, fault.New(fault.NotFound, "nobody")
 }
 
+func (nobody) Admit(context.Context, ident.Actor, string, int) error { return nil }
+
 type idle struct{}
 
 func (idle) Wake()            {}

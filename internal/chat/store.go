@@ -62,6 +62,9 @@ type Posted struct {
 
 // Transcripts appends and reads messages.
 type Transcripts interface {
+	// Said finds the message a sender said with a client id; a NotFound fault
+	// when there is none.
+	Said(ctx context.Context, conversationID, senderID, clientID string) (Message, error)
 	// Append assigns the next seq and extends the hash chain.
 	Append(ctx context.Context, p Post) (Posted, error)
 	// Finish ends or interrupts a task by its final message, in one

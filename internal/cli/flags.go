@@ -26,7 +26,12 @@ type flags struct {
 	expires       days
 	admin, stdin  bool
 	passphrase    string
+	agentName     string
+	envs          list // variables that a file of an agent may name
+	run           agentRun
 	limit         int
+	filters       map[string]*list // of a search, by their name in the API
+	sort          string
 	json          bool
 	bad           error // an environment variable that cannot be read
 }
@@ -103,6 +108,11 @@ func serveFlags(fs *flags) {
 	fs.setting(&fs.cfg.Guests, "guests", "AGENTSITE_GUESTS", "whether visitors may talk to public agents within limits: `on|off`")
 	fs.setting(&fs.cfg.AllowCIDR, "allow-cidr", "AGENTSITE_ALLOW_CIDR", "private address `RANGES` that outgoing calls may reach, separated by commas")
 	fs.setting(&fs.cfg.TrustedProxies, "trusted-proxies", "AGENTSITE_TRUSTED_PROXIES", "address `RANGES` of proxies whose forwarding headers are believed")
+	fs.setting(&fs.cfg.LLMURL, "llm-url", "AGENTSITE_LLM_URL", "`URL` of the portal's own model, an OpenAI-compatible base ending in /v1")
+	fs.setting(&fs.cfg.LLMKey, "llm-key", "AGENTSITE_LLM_KEY", "its `KEY`, if it wants one")
+	fs.secret("llm-key")
+	fs.setting(&fs.cfg.LLMModel, "llm-model", "AGENTSITE_LLM_MODEL", "its `NAME`, for example llama3.2")
+	fs.setting(&fs.cfg.ModelBudget, "model-budget", "AGENTSITE_MODEL_BUDGET", "tokens a day, UTC, that the portal's own model may use, for example 2M; default no ceiling for accounts")
 	fs.setting(&fs.cfg.SMTP, "smtp", "AGENTSITE_SMTP", "mail `SERVER` for password resets, as smtp://user:password@host:587")
 	fs.secret("smtp")
 	fs.setting(&fs.cfg.MailFrom, "mail-from", "AGENTSITE_MAIL_FROM", "`ADDRESS` that mails come from")
@@ -141,6 +151,14 @@ func searchFlags(fs *flags) {
 	portalFlags(fs)
 	fs.IntVar(&fs.limit, "limit", 10, "most `N` results")
 	fs.BoolVar(&fs.json, "json", false, "print the API's answer as it is")
+	fs.StringVar(&fs.sort, "sort", "", "order: `relevance|name|newest|updated`")
+	fs.filters = make(map[string]*list)
+	for name, what := range map[string]string{"kind": "`KIND` of agent: a2a, mcp, openai, prompt, link, builtin", "tag": "`TAG`", "skill": "`SKILL`",
+		"language": "`LANGUAGE`, for example de", "modality": "`MODALITY`: text, image, audio, video, data, file", "live": "`STATE`: alive, needs_auth, wrong_protocol, unreachable, unknown",
+		"proof": "`PROOF` of its address: hosted, proved, unproven", "publisher": "`DOMAIN` it is published under"} {
+		fs.filters[name] = new(list)
+		fs.Var(fs.filters[name], name, "only agents of this "+what)
+	}
 }
 
 func backupFlags(fs *flags) {

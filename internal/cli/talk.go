@@ -17,14 +17,23 @@ import (
 )
 
 func runSearch(ctx context.Context, e env, fs *flags, args []string) error {
-	if len(args) == 0 {
-		return need("search", args, 1, 1)
-	}
 	c, err := newClient(fs)
 	if err != nil {
 		return err
 	}
 	v := url.Values{"q": {strings.Join(args, " ")}, "limit": {strconv.Itoa(fs.limit)}}
+	narrowed := false
+	for name, values := range fs.filters {
+		if len(*values) > 0 {
+			v[name], narrowed = *values, true
+		}
+	}
+	if fs.sort != "" {
+		v.Set("sort", fs.sort)
+	}
+	if len(args) == 0 && !narrowed {
+		return usagef("usage: agentsite search [QUERY]; say what to search for, or narrow the list with flags: `agentsite search --help`")
+	}
 	if fs.json {
 		resp, err := c.request(ctx, http.MethodGet, "/api/v1/search?"+v.Encode(), nil)
 		if err != nil {
@@ -42,7 +51,9 @@ func runSearch(ctx context.Context, e env, fs *flags, args []string) error {
 				Description string `json:"description"`
 				Kind        string `json:"kind"`
 			} `json:"agent"`
-			Matched  []string `json:"matched"`
+			Why []struct {
+				Word, Found, How, Field string
+			} `json:"why"`
 			Liveness struct {
 				State string `json:"state"`
 			} `json:"liveness"`
@@ -56,6 +67,11 @@ func runSearch(ctx context.Context, e env, fs *flags, args []string) error {
 	for _, r := range page.Results {
 		about, _, _ := strings.Cut(r.Agent.Description, "\n")
 		fmt.Fprintf(e.stdout, "%s  %s  [%s, %s]\n    %s\n", visible(r.Agent.Handle), visible(r.Agent.Title), visible(r.Agent.Kind), visible(r.Liveness.State), visible(about))
+		for _, w := range r.Why {
+			if w.How == "typo" || w.How == "form" { // what is not plain to see
+				fmt.Fprintf(e.stdout, "    %q read as %q, in its %s\n", visible(w.Word), visible(w.Found), visible(w.Field))
+			}
+		}
 	}
 	if len(page.Results) == 0 {
 		fmt.Fprintln(e.stdout, "nothing found")

@@ -6,6 +6,9 @@ package hub
 
 import (
 	"encoding/json"
+	"net/url"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -14,9 +17,12 @@ type Kind string
 
 // The kinds this portal can reach or run today.
 const (
-	Builtin Kind = "builtin"
-	A2A     Kind = "a2a"
-	OpenAI  Kind = "openai"
+	Builtin Kind = "builtin" // part of the portal
+	A2A     Kind = "a2a"     // reached by A2A at its own address
+	MCP     Kind = "mcp"     // a server of tools, reached by MCP (Streamable HTTP)
+	OpenAI  Kind = "openai"  // a model or assistant behind the OpenAI chat API
+	Prompt  Kind = "prompt"  // instructions that the portal runs on a model
+	Link    Kind = "link"    // a program that dials in
 )
 
 // Visibility says who finds an agent.
@@ -73,7 +79,9 @@ type Agent struct {
 	Visibility  Visibility
 	OwnerID     string // account; empty for built-in agents
 	OwnerName   string
-	Version     int // 1, 2, …
+	// CoOwnerIDs are the accounts that may change it too.
+	CoOwnerIDs []string
+	Version    int // 1, 2, …
 	// Config is the kind's own settings, without secrets.
 	Config json.RawMessage
 	// HasSecret is true when a sealed credential is stored.
@@ -81,23 +89,116 @@ type Agent struct {
 	// InputModes and OutputModes are media types; empty means text/plain.
 	InputModes  []string
 	OutputModes []string
-	Status      Status
-	Liveness    Liveness
-	CreatedAt   time.Time
-	UpdatedAt   time.Time
+	// Languages are BCP 47 tags of the languages it is made for, lower case;
+	// empty when nobody said.
+	Languages []string
+	// Icon is the hash of a picture of the agent, see Icons; empty for none.
+	Icon string
+	// Publisher is the domain the owner publishes it under; empty, or one that
+	// the owner was shown to control.
+	Publisher string
+	// Limits are who may call it, how often and with how much.
+	Limits Limits
+	// Proof is whether its owner was shown to be entitled to list it.
+	Proof    Proof
+	Status   Status
+	Liveness Liveness
+	// Note says what this version changed, in the words of who made it.
+	Note      string
+	Author    string // who made this version; only set in lists of versions
+	CreatedAt time.Time
+	UpdatedAt time.Time
 }
 
 // Status is what the owner or operator says of the agent.
 type Status struct {
-	State   string // active, withdrawn
+	State   string // draft, active, deprecated, withdrawn
 	Message string
+	// Held is true when the operator withdrew it: the owner cannot undo that.
+	Held bool
 }
 
-// The states of Status.
+// The states of Status. A draft is seen and tried by its owners only; a
+// deprecated agent works and says what to use instead; a withdrawn one takes
+// no work.
 const (
-	Active    = "active"
-	Withdrawn = "withdrawn"
+	StatusDraft = "draft"
+	Active      = "active"
+	Deprecated  = "deprecated"
+	Withdrawn   = "withdrawn"
 )
+
+// Limits is what an owner allows callers. The zero value allows everybody as
+// much as the portal does. Owners are not bound by their own limits.
+type Limits struct {
+	// Callers is "" (everybody the visibility admits), "accounts" (nobody
+	// without an account) or "listed" (the accounts in Listed).
+	Callers string   `json:"callers,omitempty"`
+	Listed  []string `json:"listed,omitempty"` // account names, at most 50
+	// PerMinute bounds the calls of one caller, PerDay of all callers
+	// together; 0 means no bound of the owner's.
+	PerMinute int `json:"per_minute,omitempty"`
+	PerDay    int `json:"per_day,omitempty"`
+	// MaxBytes bounds one message to the agent; 0 means the portal's bound.
+	MaxBytes int `json:"max_bytes,omitempty"`
+}
+
+// Proof says whether whoever lists an agent was shown to control the address
+// it is reached at.
+type Proof struct {
+	// State is "hosted" (the portal runs it, or holds its connection),
+	// "proved" or "unproven".
+	State string
+	// Method is "token" (a well-known file) or "card" (a signed agent card)
+	// when proved.
+	Method string
+	Origin string // scheme, host and port that was proved
+	// At is when the proof was last seen to hold.
+	At time.Time
+}
+
+// The states of Proof.
+const (
+	Hosted   = "hosted"
+	Proved   = "proved"
+	Unproven = "unproven"
+)
+
+// Signed reports whether the statement that this agent exists is signed and
+// the signature holds. A portal signs what it lists; what others sign is
+// checked before it gets here.
+func (a Agent) Signed() bool { return a.Portal == "" }
+
+// Modalities lists what an agent takes and gives beyond its media types:
+// text, image, audio, video, data, file; in that order.
+func (a Agent) Modalities() []string {
+	in := append(slices.Clone(a.InputModes), a.OutputModes...)
+	if len(in) == 0 {
+		return []string{"text"}
+	}
+	have := make(map[string]bool)
+	for _, m := range in {
+		m, _, _ = strings.Cut(strings.ToLower(m), ";")
+		kind, sub, _ := strings.Cut(strings.TrimSpace(m), "/")
+		switch {
+		case kind == "text":
+			have["text"] = true
+		case kind == "image", kind == "audio", kind == "video":
+			have[kind] = true
+		case sub == "json" || strings.HasSuffix(sub, "+json"):
+			have["data"] = true
+		default:
+			have["file"] = true
+		}
+	}
+	var out []string
+	for _, m := range []string{"text", "image", "audio", "video", "data", "file"} {
+		if have[m] {
+			out = append(out, m)
+		}
+	}
+	return out
+}
 
 // Handle is name, or name@portal for an agent of another portal.
 func (a Agent) Handle() string {
@@ -107,8 +208,14 @@ func (a Agent) Handle() string {
 	return a.Name + "@" + a.Portal
 }
 
-// Local reports whether text sent to the agent stays inside this portal.
-func (a Agent) Local() bool { return a.Kind == Builtin && a.Portal == "" }
+// Host is the host of the agent's address, empty when it has none.
+func (a Agent) Host() string {
+	u, err := url.Parse(a.Endpoint)
+	if err != nil {
+		return ""
+	}
+	return u.Host
+}
 
 // Tags returns the distinct tags of all skills, in order of appearance.
 func (a Agent) Tags() []string {

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/url"
 	"slices"
 	"strings"
 	"unicode"
@@ -44,18 +43,38 @@ type Draft struct {
 	Endpoint    *string
 	Skills      *[]Skill
 	Visibility  *Visibility
-	Config      map[string]json.RawMessage
+	InputModes  *[]string
+	OutputModes *[]string
+	Languages   *[]string
+	// Icon is a hash that PutIcon returned; "" removes the picture.
+	Icon      *string
+	Publisher *string
+	Limits    *Limits
+	// Note says what a new version changes.
+	Note   string
+	Config map[string]json.RawMessage
 	// Secret replaces the stored credential; "" removes it.
 	Secret *string
-	// Status withdraws the agent from the directory, or puts it back.
+	// Status publishes a draft, deprecates or withdraws the agent, or puts it
+	// back.
 	Status *Status
 	// BaseVersion, when set, is the version the edit was made from.
 	BaseVersion int
 }
 
+// rules is what a portal allows.
+type rules struct {
+	kinds    []Kind
+	checkURL func(string) error
+	model    string // the portal's own, empty when it has none
+}
+
+func (d Draft) note() string { return oneLine(d.Note) }
+
 // apply puts the draft over a, cleaning text, and checks every field of the
 // outcome at once.
-func (d Draft) apply(a *Agent, kinds []Kind, checkURL func(string) error) error {
+func (d Draft) apply(a *Agent, rules rules) error {
+	kinds, checkURL := rules.kinds, rules.checkURL
 	var c fault.Check
 	set := func(to *string, from *string) {
 		if from != nil {
@@ -80,7 +99,25 @@ func (d Draft) apply(a *Agent, kinds []Kind, checkURL func(string) error) error 
 		a.Skills = cleanSkills(*d.Skills)
 	}
 	if d.Status != nil {
-		a.Status = *d.Status
+		a.Status = Status{State: d.Status.State, Message: clean(d.Status.Message), Held: a.Status.Held}
+	}
+	if d.InputModes != nil {
+		a.InputModes = cleanList(*d.InputModes, true)
+	}
+	if d.OutputModes != nil {
+		a.OutputModes = cleanList(*d.OutputModes, true)
+	}
+	if d.Languages != nil {
+		a.Languages = cleanList(*d.Languages, true)
+	}
+	if d.Icon != nil {
+		a.Icon = *d.Icon
+	}
+	if d.Publisher != nil {
+		a.Publisher = strings.ToLower(oneLine(*d.Publisher))
+	}
+	if d.Limits != nil {
+		a.Limits = *d.Limits
 	}
 	if err := ident.CheckName(a.Name); err != nil {
 		c.Field(false, "name", "%s", err)
@@ -95,10 +132,23 @@ func (d Draft) apply(a *Agent, kinds []Kind, checkURL func(string) error) error 
 		a.Status.State = Active
 	}
 	c.Field(utf8.RuneCountInString(a.Title) <= maxTitle, "title", "use at most %d characters", maxTitle)
+	if a.Kind == Prompt && a.Description == "" {
+		a.Description = introduction(d.Config["instructions"])
+	}
 	c.Field(a.Description != "", "description", "say in a sentence or two what the agent does")
 	c.Field(utf8.RuneCountInString(a.Description) <= maxDescription, "description", "use at most %d characters", maxDescription)
 	c.Field(slices.Contains([]Visibility{Public, Unlisted, Private}, a.Visibility), "visibility", "choose public, unlisted or private")
 	status(&c, a.Status)
+	c.Field(utf8.RuneCountInString(d.note()) <= maxNote, "note", "use at most %d characters", maxNote)
+	checkModes(&c, "input_modes", a.InputModes)
+	checkModes(&c, "output_modes", a.OutputModes)
+	c.Field(len(a.Languages) <= maxLanguages, "languages", "name at most %d languages", maxLanguages)
+	for _, l := range a.Languages {
+		c.Field(languageTag(l), "languages", "%.40q is no language tag; write for example en, de or pt-br", l)
+	}
+	c.Field(a.Icon == "" || validIcon(a.Icon), "icon", "send the picture again")
+	c.Field(len(a.Publisher) <= 255, "publisher", "use one of your proved domains")
+	a.Limits.check(&c)
 	if a.Kind == "" {
 		c.Field(false, "kind", "choose one of %s", kindNames(kinds))
 	} else {
@@ -124,7 +174,37 @@ func (d Draft) apply(a *Agent, kinds []Kind, checkURL func(string) error) error 
 		c.Field(conf.Model == oneLine(conf.Model), "config.model", "write the name on one line, without control characters")
 		c.Field(conf.Model != "", "config.model", "name the model, for example llama3.2")
 		c.Field(len(conf.Model) <= maxModel, "config.model", "use at most %d characters", maxModel)
+		conf.Instructions = clean(conf.Instructions)
 		c.Field(utf8.RuneCountInString(conf.Instructions) <= maxInstructions, "config.instructions", "use at most %d characters", maxInstructions)
+		a.setConfig(&c, conf)
+	case MCP:
+		checkEndpoint(&c, checkURL, a.Endpoint, "https://example.org/mcp")
+		conf := new(MCPConfig)
+		a.config(&c, d.Config, conf)
+		conf.check(&c)
+		a.setConfig(&c, conf)
+	case Prompt:
+		a.Endpoint = strings.TrimRight(a.Endpoint, "/")
+		conf := new(PromptConfig)
+		a.config(&c, d.Config, conf)
+		conf.check(&c)
+		a.setConfig(&c, conf)
+		switch {
+		case a.Endpoint != "":
+			checkEndpoint(&c, checkURL, a.Endpoint, "http://127.0.0.1:11434/v1")
+			c.Field(conf.Model != "", "config.model", "name the model, for example llama3.2")
+		case conf.Model != "" && rules.model != "" && conf.Model != rules.model:
+			c.Field(false, "config.model", "leave it empty: without an address the portal's own model is used, %s", rules.model)
+		case rules.model == "":
+			c.Field(false, "endpoint", "this portal has no model of its own; give the address of one, ending in /v1")
+		}
+	case Link:
+		c.Field(a.Endpoint == "", "endpoint", "a linked agent dials in and has no address; leave it empty")
+		conf := new(LinkConfig)
+		a.config(&c, d.Config, conf)
+		conf.Client = oneLine(conf.Client)
+		c.Field(len(conf.Client) <= maxConfigCharacter, "config.client", "use at most %d characters", maxConfigCharacter)
+		a.setConfig(&c, conf)
 	}
 	if d.Secret != nil {
 		c.Field(len(*d.Secret) <= maxSecret && !strings.ContainsFunc(*d.Secret, unicode.IsControl), "config.key", "use at most %d characters, on one line", maxSecret)
@@ -132,14 +212,24 @@ func (d Draft) apply(a *Agent, kinds []Kind, checkURL func(string) error) error 
 	return c.Err()
 }
 
+// settings is the draft's configuration as JSON.
+func (d Draft) settings() json.RawMessage {
+	b, err := json.Marshal(d.Config)
+	if err != nil {
+		return nil // its values are JSON already
+	}
+	return b
+}
+
 // onlyStatus reports whether the draft changes nothing but the status.
 func (d Draft) onlyStatus() bool {
 	return d.Status != nil && d.Name == nil && d.Title == nil && d.Description == nil && d.Kind == nil && d.Endpoint == nil &&
-		d.Skills == nil && d.Visibility == nil && len(d.Config) == 0 && d.Secret == nil
+		d.Skills == nil && d.Visibility == nil && len(d.Config) == 0 && d.Secret == nil && d.InputModes == nil && d.OutputModes == nil &&
+		d.Languages == nil && d.Icon == nil && d.Publisher == nil && d.Limits == nil
 }
 
 func status(c *fault.Check, s Status) {
-	c.Field(slices.Contains([]string{Active, Withdrawn}, s.State), "status", "choose active or withdrawn")
+	c.Field(slices.Contains([]string{StatusDraft, Active, Deprecated, Withdrawn}, s.State), "status", "choose draft, active, deprecated or withdrawn")
 	c.Field(utf8.RuneCountInString(s.Message) <= 300, "status", "use at most 300 characters")
 }
 
@@ -180,7 +270,13 @@ func (a *Agent) config(c *fault.Check, with map[string]json.RawMessage, into any
 		}
 		c.Field(false, name, "this is not the type of value that belongs here")
 	}
-	if a.Config, err = json.Marshal(into); err != nil {
+	a.setConfig(c, into)
+}
+
+// setConfig stores settings; what was cleaned in them is stored by it again.
+func (a *Agent) setConfig(c *fault.Check, conf any) {
+	var err error
+	if a.Config, err = json.Marshal(conf); err != nil {
 		c.Field(false, "config", "%s", err)
 	}
 }
@@ -226,21 +322,58 @@ func checkSkills(c *fault.Check, skills []Skill) {
 	}
 }
 
+// introduction is how instructions introduce their agent when nothing else
+// does: their first sentence.
+func introduction(instructions json.RawMessage) string {
+	var text string
+	if json.Unmarshal(instructions, &text) != nil {
+		return ""
+	}
+	text = oneLine(text)
+	for i, r := range text {
+		if strings.ContainsRune(".!?", r) && (i+1 == len(text) || text[i+1] == ' ') {
+			text = text[:i+1]
+			break
+		}
+	}
+	if r := []rune(text); len(r) > 300 {
+		text = string(r[:299]) + "…"
+	}
+	return text
+}
+
 // clean removes what no reader should meet in a name or description: control
-// characters and the marks that reorder text on screen.
+// characters, the marks that reorder text on screen, and what does not show at
+// all, in which orders to a model hide. Joiners stay, as scripts and emoji
+// need them, and so does one variation selector after a character.
 func clean(s string) string {
+	if plainText(s, false) {
+		return strings.TrimSpace(s)
+	}
 	s = strings.ToValidUTF8(s, "\uFFFD")
+	var before rune
+	selected, seen := false, false
 	s = strings.Map(func(r rune) rune {
+		// Those of the supplement choose between forms of Chinese characters.
+		again := selected || r > 0xFFFF && !unicode.Is(unicode.Han, before)
+		selected, before = unicode.Is(unicode.Variation_Selector, r), r
 		switch {
 		case r == '\n' || r == '\t':
 			return r
 		case r == '\u2028', r == '\u2029':
 			return '\n'
-		case unicode.IsControl(r), unicode.Is(unicode.Bidi_Control, r), r == 0xFEFF:
+		case r == '\u200c', r == '\u200d':
+			return r
+		case unicode.Is(unicode.Prepended_Concatenation_Mark, r): // of format, but shown
+		case unicode.In(r, unicode.Cc, unicode.Cf, unicode.Co), unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r) && !selected, selected && again:
 			return -1
 		}
+		seen = seen || !unicode.IsSpace(r) && !selected
 		return r
 	}, s)
+	if !seen {
+		return ""
+	}
 	return strings.TrimSpace(s)
 }
 
@@ -297,7 +430,27 @@ func cleanList(in []string, lower bool) []string {
 	return out
 }
 
-func oneLine(s string) string { return strings.Join(strings.Fields(clean(s)), " ") }
+func oneLine(s string) string {
+	if plainText(s, true) {
+		return strings.TrimSpace(s)
+	}
+	return strings.Join(strings.Fields(clean(s)), " ")
+}
+
+// plainText reports whether s is nothing but printable ASCII, with line ends
+// and tabs unless it is to be one line, where no two spaces follow each other:
+// most texts are, and need no cleaning.
+func plainText(s string, line bool) bool {
+	space := false
+	for i := range len(s) {
+		c := s[i]
+		if c >= 0x7f || c < ' ' && (line || c != '\n' && c != '\t') || line && space && c == ' ' {
+			return false
+		}
+		space = c == ' '
+	}
+	return true
+}
 
 func slug(s string) string {
 	return strings.Trim(strings.Map(func(r rune) rune {
@@ -306,19 +459,4 @@ func slug(s string) string {
 		}
 		return '-'
 	}, s), "-")
-}
-
-// Host is where an agent's text goes, or "" when it stays on this portal.
-func (a Agent) Host() string {
-	if a.Portal != "" {
-		return a.Portal
-	}
-	if a.Endpoint == "" {
-		return ""
-	}
-	u, err := url.Parse(a.Endpoint)
-	if err != nil {
-		return ""
-	}
-	return u.Host
 }

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"agentsite/internal/account"
 	"agentsite/internal/fault"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
@@ -37,12 +38,33 @@ func (p *prober) Probe(ctx context.Context, t hub.Target) hub.Liveness {
 
 // reader describes every address alike.
 type reader struct {
+	mu   sync.Mutex // guards the rest; tests without anybody beside them need it not
 	says hub.Described
 	err  error
 	read []string
 }
 
+// set makes the reader say something else from now on.
+func (r *reader) set(says hub.Described, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.says, r.err = says, err
+}
+
+// reads is how often it was asked.
+func (r *reader) reads() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.read)
+}
+
+func (r *reader) ReadAs(ctx context.Context, t hub.Target) (hub.Described, error) {
+	return r.Read(ctx, t.Endpoint)
+}
+
 func (r *reader) Read(_ context.Context, address string) (hub.Described, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.read = append(r.read, address)
 	return r.says, r.err
 }
@@ -50,12 +72,13 @@ func (r *reader) Read(_ context.Context, address string) (hub.Described, error) 
 // world is a hub on a database and an index of its own, which runs.
 type world struct {
 	*hub.Service
-	t      *testing.T
-	db     *store.DB
-	keys   *ident.Keys
-	prober *prober
-	reader *reader
-	index  *index.Index
+	t       *testing.T
+	db      *store.DB
+	keys    *ident.Keys
+	prober  *prober
+	reader  *reader
+	witness *witness
+	index   *index.Index
 
 	ada, bob, boss ident.Actor
 }
@@ -67,8 +90,8 @@ func open(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, db: db, keys: keys, prober: &prober{says: hub.Liveness{State: hub.Alive}}, reader: &reader{}, index: index.New()}
-	w.Service = hub.New(db, w.index, w.prober, w.reader, keys, hub.Config{Portal: "home.example", Kinds: []hub.Kind{hub.A2A, hub.OpenAI},
+	w := &world{t: t, db: db, keys: keys, prober: &prober{says: hub.Liveness{State: hub.Alive}}, reader: &reader{}, witness: &witness{tokens: map[string]bool{}, signed: map[string]hub.Described{}}, index: index.New()}
+	w.Service = hub.New(hub.Ports{Store: db, Index: w.index, Prober: w.prober, Reader: w.reader, Witness: w.witness, Sealer: keys}, hub.Config{Portal: "home.example", Kinds: []hub.Kind{hub.A2A, hub.MCP, hub.OpenAI, hub.Prompt, hub.Link},
 		CheckURL: func(s string) error {
 			if !strings.HasPrefix(s, "https://") || strings.Contains(s, "10.0.0.1") {
 				return errors.New("may not be called")
@@ -138,4 +161,11 @@ func (w *world) found() string {
 		names = append(names, r.Agent.Name)
 	}
 	return strings.Join(names, " ")
+}
+
+// call stores that somebody called an agent, and returns the task.
+func (w *world) call(who ident.Actor, a hub.Agent) string {
+	w.t.Helper()
+	room := storetest.Conversation(w.t, w.db, account.Account{ID: who.ID, Name: who.Name}, a)
+	return storetest.Say(w.t, w.db, room, account.Account{ID: who.ID, Name: who.Name}, "hello", a).Tasks[0].ID
 }

@@ -2,10 +2,10 @@ package hub
 
 import (
 	"context"
-	"encoding/json"
+	"math/rand/v2"
+	"net/http/httptrace"
 	"net/url"
-	"strings"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"agentsite/internal/clock"
@@ -18,140 +18,142 @@ const (
 	probeTimeout = 10 * time.Second
 	// publishWait is how long a registration waits for its first verdict.
 	publishWait = 1500 * time.Millisecond
-	// probeEvery is how old a verdict may grow.
-	probeEvery   = 5 * time.Minute
-	sweepEvery   = 30 * time.Second
-	probesAtOnce = 8
+	// checkWait is how long somebody who asked for an exchange waits.
+	checkWait = probeTimeout + consultWait + 2*time.Second
 	// maxReason bounds the sentence of a verdict, in bytes.
 	maxReason = 300
 )
 
-// probeJob asks Run for one exchange; done gets the verdict, or is nil.
-type probeJob struct {
-	agent Agent
-	done  chan Liveness
-}
-
-// Run makes the exchanges that liveness rests on, until ctx ends. It returns
-// when all of its goroutines have.
-func (s *Service) Run(ctx context.Context) error {
-	var wg sync.WaitGroup
-	for range probesAtOnce {
-		wg.Go(func() {
-			for {
-				select {
-				case job := <-s.probes:
-					l := s.probe(ctx, job.agent)
-					if job.done != nil {
-						job.done <- l
-					}
-				case <-ctx.Done():
-					return
-				}
-			}
-		})
+// contact makes one exchange and stores what it showed. No prober makes an
+// agent work.
+func (s *Service) contact(ctx context.Context, c Checkup) (Liveness, reach) {
+	if c.Agent.Status.State == Withdrawn || c.Agent.Kind == Builtin || c.Agent.Kind == Link {
+		return c.Agent.Liveness, nothing
 	}
-	tick := time.NewTicker(sweepEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-			s.sweep(ctx)
-		case <-ctx.Done():
-			wg.Wait()
-			return nil
-		}
-	}
-}
-
-// sweep queues agents whose verdict has grown old. What does not fit in the
-// queue is still due at the next sweep.
-func (s *Service) sweep(ctx context.Context) {
-	due, err := s.store.Due(ctx, clock.Now().Add(-probeEvery), cap(s.probes))
-	if err != nil {
-		s.cfg.Log.Warn("list agents to check", "error", err)
-		return
-	}
-	for _, a := range due {
-		select {
-		case s.probes <- probeJob{agent: a}:
-		default:
-			return
-		}
-	}
-}
-
-// probe makes one exchange and stores what it showed.
-func (s *Service) probe(ctx context.Context, a Agent) Liveness {
-	a = s.learn(ctx, a)
+	a := s.learn(ctx, c.Agent)
 	t := Target{Kind: a.Kind, Endpoint: a.Endpoint, Config: a.Config}
 	if a.HasSecret {
-		// The job may be older than the last edit: a new credential must not
-		// go to the old address.
+		// What is known of the agent may be older than the last edit: a new
+		// credential must not go to the old address.
 		if now, secret, err := s.Open(ctx, a.ID); err == nil && now.Version == a.Version {
 			t.Secret = secret
 		}
 	}
-	pctx, cancel := context.WithTimeout(ctx, probeTimeout)
-	l := s.prober.Probe(pctx, t)
-	cancel()
+	l, showed := s.exchange(ctx, t)
 	if ctx.Err() != nil {
-		return a.Liveness
+		return a.Liveness, nothing
 	}
-	// What an earlier version's address answered says nothing of this one.
-	if now, err := s.store.AgentByID(ctx, a.ID); err == nil && now.Version != a.Version {
-		return now.Liveness
+	now, err := s.store.Checkup(ctx, a.ID)
+	switch {
+	case err != nil:
+		return l, nothing
+	case now.Agent.Version != a.Version:
+		// What an earlier version's address answered says nothing of this one.
+		return now.Agent.Liveness, nothing
 	}
 	l.CheckedAt = clock.Now()
-	s.Observe(ctx, a.ID, l)
-	return l
+	s.record(ctx, now, l)
+	return l, showed
 }
 
-// learn reads the card of an A2A agent that did not answer when it was
-// registered: until then nobody knows how it is spoken to. What the card says
-// becomes a new version; nothing changes when there is no card yet.
-func (s *Service) learn(ctx context.Context, a Agent) Agent {
-	var conf A2AConfig
-	if a.Kind != A2A || json.Unmarshal(a.Config, &conf) == nil && conf.Binding != "" {
-		return a
-	}
-	rctx, cancel := context.WithTimeout(ctx, consultWait)
+// exchange asks the prober, and watches whether a connection came about: that
+// is all the hub wants to know of how an agent is reached.
+func (s *Service) exchange(ctx context.Context, t Target) (Liveness, reach) {
+	var got atomic.Bool
+	ctx, cancel := context.WithTimeout(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GotConn: func(httptrace.GotConnInfo) { got.Store(true) },
+	}), probeTimeout)
 	defer cancel()
-	described, err := s.reader.Read(rctx, a.Endpoint)
-	// A stored credential stays with the origin it was given for.
-	if err != nil || described.Kind != A2A || a.HasSecret && origin(described.Endpoint) != origin(a.Endpoint) {
-		return a
+	l := s.prober.Probe(ctx, t)
+	l.Reason = shortReason(l.Reason)
+	switch {
+	case got.Load():
+		return l, connected
+	case l.State == Unreachable && t.Endpoint != "":
+		return l, missed
 	}
-	next := a
-	d := Draft{Endpoint: &described.Endpoint}
-	if err := json.Unmarshal(described.Config, &d.Config); err != nil {
-		return a
-	}
-	if len(a.Skills) == 0 {
-		d.Skills = &described.Skills
-	}
-	if err := d.apply(&next, s.cfg.Kinds, s.cfg.CheckURL); err != nil {
-		return a
-	}
-	next.Version, next.UpdatedAt = a.Version+1, clock.Now()
-	if err := s.store.UpdateAgent(ctx, next, a.Version, nil, ident.Actor{Kind: ident.System}); err != nil {
-		return a
-	}
-	return next
+	return l, nothing
 }
 
-// Observe stores what an exchange with an agent showed.
+// Observe stores what was seen of an agent by those who hold its connection.
 func (s *Service) Observe(ctx context.Context, agentID string, l Liveness) {
-	if l.Reason = oneLine(l.Reason); len(l.Reason) > maxReason {
-		l.Reason = strings.TrimRight(strings.ToValidUTF8(l.Reason[:maxReason], ""), " ")
-	}
-	if err := s.store.SetLiveness(ctx, agentID, l); err != nil {
+	c, err := s.store.Checkup(ctx, agentID)
+	if err != nil {
 		if !fault.Is(err, fault.NotFound) {
-			s.cfg.Log.Warn("store liveness", "agent", agentID, "error", err)
+			s.cfg.Log.Warn("read an agent", "agent", agentID, "error", err)
 		}
 		return
 	}
-	s.reindex(ctx, agentID)
+	if l.CheckedAt.IsZero() {
+		l.CheckedAt = clock.Now()
+	}
+	s.record(ctx, c, l)
+}
+
+// record stores a verdict, plans the next contact and tells the owners. c is
+// how the agent stood before.
+func (s *Service) record(ctx context.Context, c Checkup, l Liveness) {
+	next, failures := plan(c, l.State, l.CheckedAt, rand.Float64())
+	s.keep(ctx, c, l, next, failures)
+}
+
+func (s *Service) keep(ctx context.Context, c Checkup, l Liveness, next time.Time, failures int) {
+	l.Reason = shortReason(l.Reason)
+	if err := s.store.SetLiveness(ctx, c.Agent.ID, l, next, failures); err != nil {
+		if ctx.Err() == nil && !fault.Is(err, fault.NotFound) {
+			s.cfg.Log.Warn("store liveness", "agent", c.Agent.ID, "error", err)
+		}
+		return
+	}
+	s.reindex(ctx, c.Agent.ID)
+	if at := s.follow(ctx, c, l); !at.IsZero() {
+		select {
+		case s.probes <- probeJob{agent: c.Agent, away: at}:
+		default:
+		}
+	}
+}
+
+// Called takes note of a task that was given to an agent. One that reached it
+// shows that it is alive; one that did not makes it be contacted at once: what
+// a call showed is no verdict, for it may have been the call's fault.
+func (s *Service) Called(ctx context.Context, agentID string, reached bool, reason string, took time.Duration) {
+	a, err := s.store.AgentByID(ctx, agentID)
+	if err != nil || a.Kind == Builtin || a.Kind == Link {
+		return
+	}
+	now, last := clock.Now(), a.Liveness
+	if !reached || last.State != Alive {
+		s.cfg.Log.Debug("contact an agent after a call", "agent", agentID, "reached", reached, "reason", reason, "took", took)
+		at := last.CheckedAt.Add(hastyAfter)
+		if reached && !at.After(now) {
+			// Its host may rest; this says that it need not.
+			select {
+			case s.probes <- probeJob{agent: a, done: make(chan Liveness, 1)}:
+				return
+			default:
+			}
+		}
+		if at.Before(now) {
+			at = now
+		}
+		s.soon(ctx, agentID, at)
+		return
+	}
+	if now.Sub(last.CheckedAt) < calledEvery {
+		return
+	}
+	// How long the work took says nothing of how quickly it answers. It is
+	// contacted again soon: somebody relies on it.
+	next := now.Add(jittered(aliveEvery[len(aliveEvery)-1].every, rand.Float64()))
+	s.keep(ctx, Checkup{Agent: a}, Liveness{State: Alive, CheckedAt: now, Latency: last.Latency, Reason: last.Reason}, next, 0)
+}
+
+// soon makes an agent due at a time, if it would be later.
+func (s *Service) soon(ctx context.Context, agentID string, at time.Time) {
+	if err := s.store.DueAt(ctx, agentID, at); err != nil && ctx.Err() == nil && !fault.Is(err, fault.NotFound) {
+		s.cfg.Log.Warn("make an agent due", "agent", agentID, "error", err)
+	}
 }
 
 // reindex puts the agent into the index as it is now. It looks again after
@@ -174,13 +176,14 @@ func (s *Service) reindex(ctx context.Context, agentID string) {
 
 // checked waits a moment for the first verdict on a new version.
 func (s *Service) checked(ctx context.Context, a Agent) Agent {
-	if a.Kind == Builtin {
+	if a.Kind == Builtin || a.Kind == Link {
 		return a
 	}
 	done := make(chan Liveness, 1)
 	select {
-	case s.probes <- probeJob{a, done}:
+	case s.probes <- probeJob{agent: a, done: done}:
 	default:
+		s.soon(ctx, a.ID, clock.Now())
 		return a
 	}
 	wait := time.NewTimer(publishWait)
@@ -207,7 +210,27 @@ func (s *Service) Check(ctx context.Context, actor ident.Actor, name string) (Ag
 	if wait, ok := s.reads.Allow(actor.ID); !ok {
 		return Agent{}, fault.Limited(wait, "You checked often in a short time. Wait a moment.")
 	}
-	verdict := s.probe(ctx, a)
+	if a.Kind == Builtin || a.Kind == Link {
+		return a, nil // nobody has to ask
+	}
+	wait := time.NewTimer(checkWait)
+	defer wait.Stop()
+	done := make(chan Liveness, 1)
+	var verdict Liveness
+	select {
+	case s.probes <- probeJob{agent: a, done: done}:
+		select {
+		case verdict = <-done:
+		case <-wait.C:
+			return Agent{}, fault.New(fault.Unavailable, "%s was not contacted in time. Try again in a moment.", a.Name)
+		case <-ctx.Done():
+			return Agent{}, ctx.Err()
+		}
+	case <-wait.C:
+		return Agent{}, fault.New(fault.Unavailable, "Too many agents are being contacted. Try again in a moment.")
+	case <-ctx.Done():
+		return Agent{}, ctx.Err()
+	}
 	if a, err = s.store.AgentByID(ctx, a.ID); err == nil {
 		a.Liveness = verdict // also when it could not be stored
 	}

@@ -7,11 +7,52 @@ import (
 	"agentsite/internal/ident"
 )
 
-// Each calls yield for every agent of the portal, listed or not, in the order
-// of registration, until yield returns false. It is for the operator.
-func (s *Service) Each(ctx context.Context, actor ident.Actor, yield func(Agent) bool) error {
+func operator(actor ident.Actor) error {
 	if !actor.IsOperator() || !actor.May(ident.Admin) {
 		return fault.New(fault.Forbidden, "Only the operator of this portal may do that.")
 	}
+	return nil
+}
+
+// Each calls yield for every agent of the portal, listed or not, in the order
+// of registration, until yield returns false. It is for the operator.
+func (s *Service) Each(ctx context.Context, actor ident.Actor, yield func(Agent) bool) error {
+	if err := operator(actor); err != nil {
+		return err
+	}
 	return s.store.AllAgents(ctx, yield)
+}
+
+// Hold withdraws an agent in the operator's name, or lets it go again. Its
+// owner cannot undo that, and is told.
+func (s *Service) Hold(ctx context.Context, actor ident.Actor, name string, hold bool, reason string) (Agent, error) {
+	if err := operator(actor); err != nil {
+		return Agent{}, err
+	}
+	a, err := s.Get(ctx, actor, name)
+	if err != nil {
+		return Agent{}, err
+	}
+	if a.Kind == Builtin {
+		return Agent{}, fault.New(fault.Forbidden, "%s belongs to the portal itself.", a.Name)
+	}
+	if !hold && !a.Status.Held {
+		return a, nil // what its owner says of it stays
+	}
+	base := a.Version
+	a.Status = Status{State: Active}
+	note, text := "Given back by the operator", "The operator of this portal gave "+a.Name+" back."
+	if hold {
+		a.Status = Status{State: Withdrawn, Message: clean(reason), Held: true}
+		note, text = "Withdrawn by the operator", "The operator of this portal withdrew "+a.Name+". "+a.Status.Message
+	}
+	if err := checkStatus(a.Status); err != nil {
+		return Agent{}, err
+	}
+	if a, err = s.save(ctx, actor, a, base, nil, note); err != nil {
+		return Agent{}, err
+	}
+	s.moved(a.ID)
+	s.tellOwners(ctx, a, Notice{Kind: NoticeHeld, Text: text})
+	return a, nil
 }

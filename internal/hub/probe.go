@@ -26,6 +26,8 @@ type Reader interface {
 	// Read fetches the agent card at or below the address. It returns an
 	// Invalid fault that says what was found instead.
 	Read(ctx context.Context, address string) (Described, error)
+	// ReadAs reads an agent whose kind is known, with its credential.
+	ReadAs(ctx context.Context, t Target) (Described, error)
 }
 
 // Described is an agent as its own card describes it, cut to our bounds.
@@ -39,6 +41,8 @@ type Described struct {
 	Skills      []Skill
 	InputModes  []string
 	OutputModes []string
+	// Models are what a server of kind openai offers, at most 50.
+	Models []string
 }
 
 // OpenAIConfig is Agent.Config of kind openai.
@@ -61,4 +65,68 @@ type A2AConfig struct {
 	// AuthHeader names the header the secret goes into; empty means
 	// "Authorization: Bearer".
 	AuthHeader string `json:"auth_header,omitempty"`
+}
+
+// MCPConfig is Agent.Config of kind mcp: how the server is spoken to and what
+// it offers, as last read.
+type MCPConfig struct {
+	// Version is the protocol version that was agreed on, for example
+	// 2026-07-28; empty until the server was reached.
+	Version string `json:"version,omitempty"`
+	// Server is the name and version the server gives itself.
+	Server string `json:"server,omitempty"`
+	// Instructions is what the server says about its use, cut.
+	Instructions string `json:"instructions,omitempty"`
+	// Tools are what it offers; each is also a skill of the agent, with the
+	// tool's name as the skill's id.
+	Tools []Tool `json:"tools,omitempty"`
+	// AuthHeader names the header the secret goes into; empty means
+	// "Authorization: Bearer".
+	AuthHeader string `json:"auth_header,omitempty"`
+}
+
+// Tool is one tool of an MCP server, cut to our bounds.
+type Tool struct {
+	Name        string `json:"name"`
+	Title       string `json:"title,omitempty"`
+	Description string `json:"description,omitempty"`
+	// InputSchema is the JSON Schema (2020-12) of its arguments, an object.
+	InputSchema json.RawMessage `json:"input_schema,omitempty"`
+	// ReadOnly is true when the server says that the tool changes nothing.
+	ReadOnly bool `json:"read_only,omitempty"`
+}
+
+// PromptConfig is Agent.Config of kind prompt. The model is the portal's own
+// where Agent.Endpoint is empty, else the one behind that address (an
+// OpenAI-compatible base), with the agent's secret as its key.
+type PromptConfig struct {
+	Instructions string `json:"instructions"`
+	// Model is the model's name; empty means the portal's default, and is
+	// allowed only on the portal's own model.
+	Model string `json:"model,omitempty"`
+	// Examples are exchanges shown to the model before every conversation.
+	Examples []Exchange `json:"examples,omitempty"`
+	// Tools are the names of mcp agents of this portal whose tools it may
+	// use, at most 8.
+	Tools []string `json:"tools,omitempty"`
+	// Unasked lets it use tools that may change something without asking the
+	// person first.
+	Unasked bool `json:"unasked,omitempty"`
+	// Temperature is 0 to 2; nil leaves it to the model.
+	Temperature *float64 `json:"temperature,omitempty"`
+	// MaxTokens bounds one answer; 0 means the portal's bound.
+	MaxTokens int `json:"max_tokens,omitempty"`
+}
+
+// Exchange is one question with its answer.
+type Exchange struct {
+	User  string `json:"user"`
+	Agent string `json:"agent"`
+}
+
+// LinkConfig is Agent.Config of kind link: what the program said of itself
+// when it last dialled in.
+type LinkConfig struct {
+	// Client is the name and version of the program that dials, cut.
+	Client string `json:"client,omitempty"`
 }

@@ -13,6 +13,18 @@ type Query struct {
 	Portals []string
 	// Live restricts to agents in that state of liveness.
 	Live []string
+	// Languages are BCP 47 tags; "de" also means "de-ch".
+	Languages []string
+	// Modalities are those of Agent.Modalities.
+	Modalities []string
+	// Signed is "true" or "false", see Agent.Signed.
+	Signed []string
+	// Proofs are states of Agent.Proof.
+	Proofs []string
+	// Publishers are the domains agents are published under.
+	Publishers []string
+	// Sort is "" (relevance where there is text, else name) or one of Sorts.
+	Sort string
 	// Limit is 1 to 100. Cursor is the opaque NextCursor of the page before.
 	Limit  int
 	Cursor string
@@ -25,6 +37,38 @@ type Result struct {
 	Score float64
 	// Matched names the fields in which words of the query were found.
 	Matched []string
+	// Why says which word of the query was found as what, best first, at most
+	// 8; empty for a listing.
+	Why []Match
+}
+
+// Match is one word of a query found in an agent.
+type Match struct {
+	Word  string // as typed
+	Found string // the word in the agent
+	How   string // exact, form (another ending), prefix, typo or phrase
+	Field string // name, title, skills, tags, examples, description
+}
+
+// The orders a search can have. Newest is by registration, updated by last
+// change; both newest first.
+const (
+	SortRelevance = "relevance"
+	SortName      = "name"
+	SortNewest    = "newest"
+	SortUpdated   = "updated"
+)
+
+// Sorts lists the orders a search can have.
+var Sorts = []string{SortRelevance, SortName, SortNewest, SortUpdated}
+
+// Suggestion is something a half-typed query may be meant for.
+type Suggestion struct {
+	Kind string // agent, tag or skill
+	Text string // what to show: a title, a tag, a skill's name
+	// Handle is the agent's, for kind agent.
+	Handle string
+	Count  int // agents that have it, for tags and skills
 }
 
 // FacetCount is one value of a facet and how many of all matches have it.
@@ -37,7 +81,8 @@ type FacetCount struct {
 type Page struct {
 	Results []Result
 	Total   int
-	// Facets are by name: kind, tag, skill, portal, live.
+	// Facets are by name: kind, tag, skill, portal, language, modality, live,
+	// signed, proof, publisher.
 	Facets     map[string][]FacetCount
 	NextCursor string
 	// Suggestions are other spellings worth a try when nothing was found.
@@ -49,10 +94,18 @@ type Page struct {
 type Index interface {
 	// Put adds the agent or replaces its earlier form, by ID.
 	Put(a Agent)
+	// Load puts all agents that next returns until it returns false, faster
+	// than one by one, and lets searches in between; next is called by one
+	// goroutine at a time.
+	Load(next func() (Agent, bool))
 	// Remove forgets the agent; removing an unknown id does nothing.
 	Remove(id string)
 	// Search returns an Invalid fault for a malformed cursor.
 	Search(q Query) (Page, error)
+	// Suggest returns what a half-typed text may be meant for, best first, at
+	// most n: agents whose name or title has a word that begins so, then tags
+	// and skills. It costs no more than a search.
+	Suggest(text string, n int) []Suggestion
 	// Len is the number of agents held.
 	Len() int
 	// State changes whenever a Search may find or show something else than

@@ -119,7 +119,7 @@ func TestUpdate_ConflictsWithAnEditInBetween(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	list, err := w.Versions(t.Context(), w.bob, "helper")
+	list, _, err := w.Versions(t.Context(), w.bob, "helper", 0)
 	if done != 1 || err != nil || len(list) != 3 || list[0].Version != 3 || list[2].Title != "helper" {
 		t.Errorf("%d edits went through: %v %v", done, list, err)
 	}
@@ -210,7 +210,7 @@ func TestVisibility_WhoSeesWhat(t *testing.T) {
 	}
 	_, err := w.Update(t.Context(), w.bob, "mine-only", hub.Draft{Title: ptr("x")})
 	kind(t, "edit what is hidden", err, fault.NotFound)
-	_, err = w.Versions(t.Context(), w.bob, "mine-only")
+	_, _, err = w.Versions(t.Context(), w.bob, "mine-only", 0)
 	kind(t, "versions of what is hidden", err, fault.NotFound)
 	_, err = w.Get(t.Context(), w.ada, "open-one@elsewhere.example")
 	kind(t, "another portal's", err, fault.NotFound)
@@ -226,10 +226,10 @@ func TestVisibility_WhoSeesWhat(t *testing.T) {
 	if _, err := w.Update(t.Context(), w.ada, "open-one", hub.Draft{Visibility: ptr(hub.Public), Description: ptr("Out.")}); err != nil {
 		t.Fatal(err)
 	}
-	if list, err := w.Versions(t.Context(), w.bob, "open-one"); err != nil || len(list) != 2 {
+	if list, _, err := w.Versions(t.Context(), w.bob, "open-one", 0); err != nil || len(list) != 2 {
 		t.Errorf("a stranger sees %d versions: %v", len(list), err)
 	}
-	if list, err := w.Versions(t.Context(), w.ada, "open-one"); err != nil || len(list) != 3 {
+	if list, _, err := w.Versions(t.Context(), w.ada, "open-one", 0); err != nil || len(list) != 3 {
 		t.Errorf("the owner sees %d versions: %v", len(list), err)
 	}
 }
@@ -296,7 +296,7 @@ func TestBuiltin_EnsuredOnceAndVersioned(t *testing.T) {
 		}
 	}
 	a, err := w.Get(t.Context(), w.bob, "calc")
-	if err != nil || a.Version != 1 || a.Kind != hub.Builtin || a.OwnerID != "" || a.Liveness.State != hub.Alive || !a.Local() {
+	if err != nil || a.Version != 1 || a.Kind != hub.Builtin || a.OwnerID != "" || a.Liveness.State != hub.Alive || w.TextGoesTo(a) != "" {
 		t.Fatalf("%+v %v", a, err)
 	}
 	d.Description = ptr("Reckons better.")
@@ -398,4 +398,24 @@ func TestSearch_RefusesWhatIsOutOfBounds(t *testing.T) {
 	kind(t, "a negative limit", err, fault.Invalid)
 	_, err = w.Search(t.Context(), w.bob, hub.Query{Cursor: "garbage"})
 	kind(t, "a made-up cursor", err, fault.Invalid)
+}
+
+func TestUpdate_TheSameCredentialAgainChangesNothing(t *testing.T) {
+	t.Parallel()
+	w := open(t)
+	w.publish(w.ada, draft("helper", func(d *hub.Draft) { d.Secret = ptr("sk-1") }))
+	a, err := w.Update(t.Context(), w.ada, "helper", draft("helper", func(d *hub.Draft) { d.Secret = ptr("sk-1") }))
+	if err != nil || a.Version != 1 {
+		t.Errorf("version %d, %v", a.Version, err)
+	}
+	if a, err = w.Update(t.Context(), w.ada, "helper", hub.Draft{Secret: ptr("sk-2")}); err != nil || a.Version != 2 {
+		t.Errorf("another: version %d, %v", a.Version, err)
+	}
+	if _, s, err := w.Open(t.Context(), a.ID); err != nil || s != "sk-2" {
+		t.Error(s, err)
+	}
+	// At another site the same words are a new credential.
+	if a, err = w.Update(t.Context(), w.ada, "helper", hub.Draft{Endpoint: ptr("https://other.example/v1"), Secret: ptr("sk-2")}); err != nil || !a.HasSecret {
+		t.Errorf("%+v, %v", a, err)
+	}
 }

@@ -4,7 +4,10 @@ import (
 	"crypto/aes"
 	"crypto/cipher"
 	"crypto/ed25519"
+	"crypto/hkdf"
+	"crypto/hmac"
 	"crypto/rand"
+	"crypto/sha256"
 	"encoding/base64"
 	"encoding/pem"
 	"errors"
@@ -19,6 +22,7 @@ import (
 type Keys struct {
 	Portal ed25519.PrivateKey
 	seal   cipher.AEAD
+	mark   []byte
 }
 
 // Names of the key files in the data folder.
@@ -52,7 +56,11 @@ func keys(dir string, create bool) (*Keys, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Keys{Portal: ed25519.NewKeyFromSeed(seed), seal: aead}, nil
+	mark, err := hkdf.Key(sha256.New, sealKey, nil, "agentsite/mark/1", sha256.Size)
+	if err != nil {
+		return nil, err
+	}
+	return &Keys{Portal: ed25519.NewKeyFromSeed(seed), seal: aead, mark: mark}, nil
 }
 
 func loadKey(path, kind string, size int, create bool) ([]byte, error) {
@@ -110,6 +118,14 @@ func createKey(path, kind string, size int) ([]byte, error) {
 func (k *Keys) ID() string {
 	pub := k.Portal.Public().(ed25519.PublicKey)
 	return base64.RawURLEncoding.EncodeToString(pub)[:16]
+}
+
+// Mark is a text that only this portal can make, the same for the same
+// purpose and subject: 160 bits in 27 characters.
+func (k *Keys) Mark(purpose, subject string) string {
+	h := hmac.New(sha256.New, k.mark)
+	fmt.Fprintf(h, "%d:%s%s", len(purpose), purpose, subject)
+	return base64.RawURLEncoding.EncodeToString(h.Sum(nil)[:20])
 }
 
 // Seal encrypts plain; only Open with the same bound reads it.

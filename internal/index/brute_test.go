@@ -3,9 +3,11 @@ package index
 import (
 	"cmp"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"agentsite/internal/hub"
 
@@ -16,8 +18,10 @@ import (
 // stemming, no near spelling and no prefix makes one stand for another, so
 // that plain code can say what must be found.
 var (
-	plainWords = strings.Fields("abu bec cid doz elm fyg gup hov")
-	plainTags  = func() []string {
+	plainWords     = strings.Fields("abu bec cid doz elm fyg gup hov")
+	plainLanguages = strings.Fields("de de-ch de-at fr zh-hant-tw")
+	plainModes     = strings.Fields("text/plain image/png application/json")
+	plainTags      = func() []string {
 		var tags []string
 		for i := range 45 { // more than a page of the facet shows
 			tags = append(tags, fmt.Sprintf("t%02d", i))
@@ -39,6 +43,13 @@ func drawAgent(t *rapid.T, id int) hub.Agent {
 		Kind:        rapid.SampledFrom([]hub.Kind{hub.A2A, hub.OpenAI}).Draw(t, "kind"),
 		Visibility:  rapid.SampledFrom([]hub.Visibility{hub.Public, hub.Public, hub.Public, hub.Private}).Draw(t, "visibility"),
 		Liveness:    hub.Liveness{State: rapid.SampledFrom([]hub.Live{hub.Alive, hub.Unreachable, ""}).Draw(t, "live")},
+		Status:      hub.Status{State: rapid.SampledFrom([]string{hub.Active, hub.Active, hub.Deprecated, hub.StatusDraft}).Draw(t, "status")},
+		Languages:   some("languages", plainLanguages, 3),
+		InputModes:  some("modes", plainModes, 2),
+		Publisher:   rapid.SampledFrom([]string{"", "a.example", "b.example"}).Draw(t, "publisher"),
+		Proof:       hub.Proof{State: rapid.SampledFrom([]string{"", hub.Proved, hub.Unproven}).Draw(t, "proof")},
+		CreatedAt:   time.Unix(rapid.Int64Range(1, 6).Draw(t, "created"), 0).UTC(),
+		UpdatedAt:   time.Unix(rapid.Int64Range(1, 1000).Draw(t, "updated"), 7).UTC(),
 	}
 	for range rapid.IntRange(0, 2).Draw(t, "skills") {
 		a.Skills = append(a.Skills, hub.Skill{
@@ -64,6 +75,9 @@ func drawQuery(t *rapid.T) hub.Query {
 	return hub.Query{
 		Text: strings.Join(text, " "), Kinds: some("kinds", "a2a", "openai", "none"), Tags: some("tags", plainTags[:8]...),
 		Skills: some("skills", plainWords...), Portals: some("portals", "", "local", "p.example"), Live: some("live", "alive", "unknown"),
+		Languages: some("languages", "de", "de-ch", "zh", "DE"), Modalities: some("modalities", "text", "image", "data"),
+		Signed: some("signed", "true", "false"), Proofs: some("proofs", hub.Proved, hub.Unproven),
+		Publishers: some("publishers", "a.example", "b.example"), Sort: rapid.SampledFrom(append(hub.Sorts, "")).Draw(t, "sort"),
 		Limit: rapid.IntRange(1, 7).Draw(t, "limit"),
 	}
 }
@@ -93,14 +107,52 @@ func matches(a *hub.Agent, text string) bool {
 	return (!wanted || found) && (phrase == "" || has(phrase))
 }
 
+// bruteValues says by plain code what an agent counts for in each facet.
+func bruteValues(a *hub.Agent) map[string][]string {
+	v := map[string][]string{
+		"kind": {string(a.Kind)}, "portal": {cmp.Or(a.Portal, "local")}, "live": {cmp.Or(string(a.Liveness.State), "unknown")},
+		"modality": a.Modalities(), "signed": {fmt.Sprint(a.Portal == "")}, "proof": {cmp.Or(a.Proof.State, "unproven")}, "tag": a.Tags(),
+	}
+	for _, s := range a.Skills {
+		v["skill"] = append(v["skill"], s.Name)
+	}
+	for _, l := range a.Languages {
+		parts := strings.Split(l, "-")
+		for i := range parts {
+			v["language"] = append(v["language"], strings.Join(parts[:i+1], "-"))
+		}
+	}
+	if a.Publisher != "" {
+		v["publisher"] = []string{a.Publisher}
+	}
+	for name, list := range v {
+		v[name] = slices.Compact(slices.Sorted(slices.Values(list)))
+	}
+	return v
+}
+
+func bruteAsked(q hub.Query) map[string][]string {
+	asked := map[string][]string{
+		"kind": q.Kinds, "tag": q.Tags, "skill": q.Skills, "live": q.Live, "modality": q.Modalities, "signed": q.Signed,
+		"proof": q.Proofs, "publisher": q.Publishers,
+	}
+	for _, p := range q.Portals {
+		asked["portal"] = append(asked["portal"], cmp.Or(p, "local"))
+	}
+	for _, l := range q.Languages {
+		asked["language"] = append(asked["language"], strings.ToLower(l))
+	}
+	return asked
+}
+
 // passes reports whether a passes all filters but that of one facet.
-func passes(a *hub.Agent, q hub.Query, but int) bool {
-	values := facetValues(a)
-	for f, asked := range filters(q) {
+func passes(a *hub.Agent, q hub.Query, but string) bool {
+	values := bruteValues(a)
+	for f, asked := range bruteAsked(q) {
 		if f == but || len(asked) == 0 {
 			continue
 		}
-		if !slices.ContainsFunc(asked, func(v string) bool { return slices.Contains(values[f], facetValue(f, v)) }) {
+		if !slices.ContainsFunc(asked, func(v string) bool { return slices.Contains(values[f], v) }) {
 			return false
 		}
 	}
@@ -109,11 +161,11 @@ func passes(a *hub.Agent, q hub.Query, but int) bool {
 
 func bruteFacets(agents map[string]hub.Agent, q hub.Query) map[string][]hub.FacetCount {
 	facets := make(map[string][]hub.FacetCount)
-	for f, name := range facetNames {
+	for _, name := range facetNames {
 		counts := make(map[string]int)
 		for _, a := range agents {
-			if matches(&a, q.Text) && passes(&a, q, f) {
-				for _, v := range facetValues(&a)[f] {
+			if matches(&a, q.Text) && passes(&a, q, name) {
+				for _, v := range bruteValues(&a)[name] {
 					counts[v]++
 				}
 			}
@@ -125,7 +177,7 @@ func bruteFacets(agents map[string]hub.Agent, q hub.Query) map[string][]hub.Face
 		slices.SortFunc(list, func(a, b hub.FacetCount) int {
 			return cmp.Or(b.Count-a.Count, strings.Compare(a.Value, b.Value))
 		})
-		if name == "tag" || name == "skill" {
+		if name == "tag" || name == "skill" || name == "publisher" {
 			list = list[:min(len(list), topValues)]
 		}
 		facets[name] = list
@@ -147,7 +199,7 @@ func TestSearch_AgreesWithBruteForce(t *testing.T) {
 				continue
 			}
 			x.Put(a)
-			if listable(&a) {
+			if a.Visibility == hub.Public && a.Status.State != hub.StatusDraft {
 				agents[a.ID] = a
 			}
 		}
@@ -158,7 +210,7 @@ func TestSearch_AgreesWithBruteForce(t *testing.T) {
 			q := drawQuery(t)
 			want := make(map[string]bool)
 			for id, a := range agents {
-				if matches(&a, q.Text) && passes(&a, q, -1) {
+				if matches(&a, q.Text) && passes(&a, q, "") {
 					want[id] = true
 				}
 			}
@@ -175,14 +227,16 @@ func TestSearch_AgreesWithBruteForce(t *testing.T) {
 					t.Fatalf("%+v: facet %s\n got %s\nwant %s", q, name, got, want)
 				}
 			}
-			walk(t, x, q, want)
+			walk(t, x, q, want, agents)
 		}
 	})
 }
 
-// walk follows the cursors and checks that each match comes once, in order.
-func walk(t *rapid.T, x *Index, q hub.Query, want map[string]bool) {
+// walk follows the cursors and checks that each match comes once, in order,
+// and as it was put.
+func walk(t *rapid.T, x *Index, q hub.Query, want map[string]bool, agents map[string]hub.Agent) {
 	seen := make(map[string]bool)
+	var all []hub.Agent
 	low := 0.0
 	for n := 0; ; n++ {
 		page, err := x.Search(q)
@@ -194,8 +248,12 @@ func walk(t *rapid.T, x *Index, q hub.Query, want map[string]bool) {
 			if seen[r.Agent.ID] || !want[r.Agent.ID] {
 				t.Fatalf("%+v: %s again or unasked", q, r.Agent.ID)
 			}
+			if !reflect.DeepEqual(r.Agent, agents[r.Agent.ID]) {
+				t.Fatalf("got  %+v\nwant %+v", r.Agent, agents[r.Agent.ID])
+			}
 			seen[r.Agent.ID] = true
-			if n > 0 && r.Score > low {
+			all = append(all, r.Agent)
+			if (q.Sort == "" || q.Sort == hub.SortRelevance) && n > 0 && r.Score > low {
 				t.Fatalf("%+v: score rises from page to page", q)
 			}
 			if i == 0 || r.Score < next {
@@ -210,5 +268,16 @@ func walk(t *rapid.T, x *Index, q hub.Query, want map[string]bool) {
 	}
 	if len(seen) != len(want) {
 		t.Fatalf("%+v: saw %d of %d", q, len(seen), len(want))
+	}
+	byKey := func(a, b hub.Agent) int {
+		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Portal, b.Portal), strings.Compare(a.ID, b.ID))
+	}
+	order, ordered := map[string]func(a, b hub.Agent) int{
+		hub.SortName:    byKey,
+		hub.SortNewest:  func(a, b hub.Agent) int { return cmp.Or(b.CreatedAt.Compare(a.CreatedAt), byKey(a, b)) },
+		hub.SortUpdated: func(a, b hub.Agent) int { return cmp.Or(b.UpdatedAt.Compare(a.UpdatedAt), byKey(a, b)) },
+	}[q.Sort]
+	if ordered && !slices.IsSortedFunc(all, order) {
+		t.Fatalf("%+v: not in order", q)
 	}
 }

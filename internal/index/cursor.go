@@ -13,66 +13,91 @@ import (
 	"agentsite/internal/index/bm25"
 )
 
-// maxCursorBytes is above the longest cursor made: keys are names and hosts.
-const maxCursorBytes = 2048
+// maxCursorBytes is above the longest cursor made: a key is a name and a host,
+// a plan at most 16 words with what they may stand for.
+const maxCursorBytes = 16 << 10
 
-// cursorHead is the size before the key: version, hash of query, score.
-const cursorHead = 1 + 8 + 8
+// cursorHead is the size before the key: version, hash of query, rank, length
+// of the key.
+const cursorHead = 1 + 8 + 8 + 2
 
-const cursorVersion = 1
+const cursorVersion = 2
 
-// A cursor says after which place of the order a page goes on: the score and
-// the key of the last result. In a listing the score is 1 for agents that are
-// alive and 0 for others, so that one form serves both. Pages do not repeat
-// or skip agents that stay as they are while others come and go.
+// place is where a page goes on: behind the agent of that rank and key. The
+// rank is the score as bits, the time of the order, or whether the agent is
+// up. The plan keeps what the words of the query were worth on the first
+// page. Pages do not repeat or skip agents that stay as they are while others
+// come and go.
+type place struct {
+	rank int64
+	key  string
+	plan []byte
+}
+
+func scoreRank(score float64) int64 { return int64(math.Float64bits(score)) }
+
+func (p *place) after() *bm25.After {
+	if p == nil {
+		return nil
+	}
+	return &bm25.After{Score: math.Float64frombits(uint64(p.rank)), Key: p.key}
+}
 
 // encodeCursor returns the cursor that goes on behind a place.
-func encodeCursor(q hub.Query, at bm25.After) string {
-	b := make([]byte, 0, cursorHead+len(at.Key))
+func encodeCursor(q hub.Query, at place) string {
+	b := make([]byte, 0, cursorHead+len(at.key)+len(at.plan))
 	b = append(b, cursorVersion)
 	b = binary.BigEndian.AppendUint64(b, queryHash(q))
-	b = binary.BigEndian.AppendUint64(b, math.Float64bits(at.Score))
-	b = append(b, at.Key...)
+	b = binary.BigEndian.AppendUint64(b, uint64(at.rank))
+	b = binary.BigEndian.AppendUint16(b, uint16(len(at.key)))
+	b = append(b, at.key...)
+	b = append(b, at.plan...)
 	return base64.RawURLEncoding.EncodeToString(b)
 }
 
 // decodeCursor returns the place of q.Cursor, nil for the start. A cursor
 // that this index did not make for this query is an Invalid fault.
-func decodeCursor(q hub.Query) (*bm25.After, error) {
+func decodeCursor(q hub.Query) (*place, error) {
 	if q.Cursor == "" {
 		return nil, nil
 	}
 	if len(q.Cursor) > maxCursorBytes {
-		return nil, badCursor("is too long")
+		return nil, badField("cursor", "is too long")
 	}
+	unknown := badField("cursor", "is not one that a search returned")
 	b, err := base64.RawURLEncoding.Strict().DecodeString(q.Cursor)
 	if err != nil || len(b) < cursorHead || b[0] != cursorVersion {
-		return nil, badCursor("is not one that a search returned")
+		return nil, unknown
 	}
 	if binary.BigEndian.Uint64(b[1:]) != queryHash(q) {
-		return nil, badCursor("belongs to another query; start again without it")
+		return nil, badField("cursor", "belongs to another query or order; start again without it")
 	}
-	at := &bm25.After{
-		Score: math.Float64frombits(binary.BigEndian.Uint64(b[9:])),
-		Key:   string(b[cursorHead:]),
+	at := &place{rank: int64(binary.BigEndian.Uint64(b[9:]))}
+	n := int(binary.BigEndian.Uint16(b[17:]))
+	b = b[cursorHead:]
+	if n > len(b) {
+		return nil, unknown
 	}
-	if math.IsNaN(at.Score) || math.IsInf(at.Score, 0) {
-		return nil, badCursor("is not one that a search returned")
+	at.key, at.plan = string(b[:n]), b[n:]
+	if len(at.plan) == 0 {
+		at.plan = nil
+	} else if score := math.Float64frombits(uint64(at.rank)); !bm25.CheckPlan(at.plan) || orderOf(q) == byScore && (math.IsNaN(score) || math.IsInf(score, 0)) {
+		return nil, unknown
 	}
 	return at, nil
 }
 
-func badCursor(what string) error {
+func badField(field, what string) error {
 	return &fault.Error{
 		Kind:   fault.Invalid,
-		Safe:   fmt.Sprintf("cursor: %s", what),
-		Fields: map[string]string{"cursor": what},
+		Safe:   fmt.Sprintf("%s: %s", field, what),
+		Fields: map[string]string{field: what},
 	}
 }
 
-// queryHash tells queries apart by all that decides which agents match, not
-// by how they are paged. Cursors live longer than the process, so the hash is
-// one that does not change.
+// queryHash tells queries apart by all that decides which agents match and in
+// what order, not by how they are paged. Cursors live longer than the process,
+// so the hash is one that does not change.
 func queryHash(q hub.Query) uint64 {
 	h := fnv.New64a()
 	write := func(s string) {
@@ -82,7 +107,8 @@ func queryHash(q hub.Query) uint64 {
 		h.Write([]byte(s))
 	}
 	write(q.Text)
-	for f, values := range filters(q) {
+	write(q.Sort)
+	for f, values := range filters(&q) {
 		write(fmt.Sprint(f, len(values)))
 		for _, v := range slices.Sorted(slices.Values(values)) {
 			write(facetValue(f, v))
@@ -92,8 +118,10 @@ func queryHash(q hub.Query) uint64 {
 }
 
 // filters returns the values asked for, by facet.
-func filters(q hub.Query) [facetCount][]string {
+func filters(q *hub.Query) [facetCount][]string {
 	return [facetCount][]string{
 		kindFacet: q.Kinds, tagFacet: q.Tags, skillFacet: q.Skills, portalFacet: q.Portals, liveFacet: q.Live,
+		languageFacet: q.Languages, modalityFacet: q.Modalities, signedFacet: q.Signed, proofFacet: q.Proofs,
+		publisherFacet: q.Publishers,
 	}
 }

@@ -3,10 +3,19 @@ package index
 import (
 	"cmp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"agentsite/internal/hub"
 	"agentsite/internal/index/bm25"
+)
+
+// The numbers of fields.
+const (
+	nameField = iota
+	titleField
+	skillField
+	tagField
 )
 
 // fields are the searched parts of an agent, best first. Lengths are those
@@ -53,60 +62,124 @@ func sameText(a, b *hub.Agent) bool {
 // key orders agents by name, those of one name by portal.
 func key(a *hub.Agent) string { return a.Name + "\x00" + a.Portal + "\x00" + a.ID }
 
-// The facets, in the order of their values in an entry.
+// idOf returns the id of a key.
+func idOf(key string) string {
+	i := len(key)
+	for i > 0 && key[i-1] != 0 {
+		i--
+	}
+	return key[i:]
+}
+
+// The facets, those first whose values people invent.
 const (
-	kindFacet = iota
-	tagFacet
+	tagFacet = iota
 	skillFacet
+	publisherFacet
+	kindFacet
 	portalFacet
 	liveFacet
+	languageFacet
+	modalityFacet
+	signedFacet
+	proofFacet
 	facetCount
 )
 
-// facetNames are the names in hub.Page.Facets. The two whose values people
-// invent are cut to the most frequent.
-var facetNames = [facetCount]string{"kind", "tag", "skill", "portal", "live"}
+const inventedFacets = kindFacet // so many
+
+// facetNames are the names in hub.Page.Facets.
+var facetNames = [facetCount]string{"tag", "skill", "publisher", "kind", "portal", "live", "language", "modality", "signed", "proof"}
+
+// Those whose values people invent are cut to the most frequent.
+var facetMost = [facetCount]int{tagFacet: topValues, skillFacet: topValues, publisherFacet: topValues}
 
 const topValues = 30
 
 // localPortal stands for this portal as a value of the portal facet.
 const localPortal = "local"
 
-// maxFacetValues bounds the tags and the skills counted of one agent; the
+// maxFacetValues bounds the values counted of one agent in one facet; the
 // service allows fewer, an agent from elsewhere may claim more.
 const maxFacetValues = 256
 
-// facetValues returns the distinct values of an agent.
-func facetValues(a *hub.Agent) [facetCount][]string {
-	var v [facetCount][]string
-	v[kindFacet] = []string{string(a.Kind)}
-	v[portalFacet] = []string{facetValue(portalFacet, a.Portal)}
-	v[liveFacet] = []string{facetValue(liveFacet, string(a.Liveness.State))}
+// A facetText is a value of a facet: the number of the facet and the value in
+// one string, as the dictionary keeps them.
+type facetText = string
+
+func textOf(f int, value string) facetText { return string(rune(f)) + value }
+
+// facetTexts appends the distinct values of an agent to dst.
+func facetTexts(dst []facetText, a *hub.Agent) []facetText {
+	from := 0
 	add := func(f int, s string) {
-		s = facetValue(f, s)
-		if s != "" && len(v[f]) < maxFacetValues && !slices.Contains(v[f], s) {
-			v[f] = append(v[f], s)
+		if s = facetValue(f, s); s == "" || len(dst)-from >= maxFacetValues {
+			return
+		}
+		for _, have := range dst[from:] {
+			if have[1:] == s {
+				return
+			}
+		}
+		dst = append(dst, textOf(f, s))
+	}
+	for f := range facetCount {
+		from = len(dst)
+		switch f {
+		case kindFacet:
+			add(f, string(a.Kind))
+		case tagFacet:
+			for i := range a.Skills {
+				for _, t := range a.Skills[i].Tags {
+					add(f, t)
+				}
+			}
+		case skillFacet:
+			for i := range a.Skills {
+				add(f, cmp.Or(a.Skills[i].Name, a.Skills[i].ID))
+			}
+		case portalFacet:
+			add(f, a.Portal)
+		case liveFacet:
+			add(f, string(a.Liveness.State))
+		case languageFacet:
+			for _, l := range a.Languages {
+				add(f, l)
+				// Who speaks German as in Switzerland speaks German.
+				for i := strings.LastIndexByte(l, '-'); i > 0; i = strings.LastIndexByte(l, '-') {
+					l = l[:i]
+					add(f, l)
+				}
+			}
+		case modalityFacet:
+			for _, m := range a.Modalities() {
+				add(f, m)
+			}
+		case signedFacet:
+			add(f, strconv.FormatBool(a.Signed()))
+		case proofFacet:
+			add(f, a.Proof.State)
+		case publisherFacet:
+			if a.Publisher != "" { // the hub keeps only those that are proved
+				add(f, a.Publisher)
+			}
 		}
 	}
-	for _, s := range a.Skills {
-		add(skillFacet, cmp.Or(s.Name, s.ID))
-		for _, t := range s.Tags {
-			add(tagFacet, t)
-		}
-	}
-	return v
+	return dst
 }
 
-// facetValue is the form in which a value is counted and filtered by: tags
-// and skills without regard to case, and no value left unsaid.
+// facetValue is the form in which a value is counted and filtered by: what
+// people write without regard to case, and no state left unsaid.
 func facetValue(f int, s string) string {
 	switch f {
-	case tagFacet, skillFacet:
+	case tagFacet, skillFacet, languageFacet, publisherFacet:
 		return strings.ToLower(strings.TrimSpace(s))
 	case portalFacet:
 		return cmp.Or(s, localPortal)
 	case liveFacet:
 		return cmp.Or(s, string(hub.Unknown))
+	case proofFacet:
+		return cmp.Or(s, hub.Unproven)
 	}
 	return s
 }

@@ -1,11 +1,14 @@
 package index
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
+	"agentsite/internal/hub"
 	"agentsite/internal/index/bm25"
 )
 
@@ -29,47 +32,57 @@ func TestFacet_CountsTheSameBothWays(t *testing.T) {
 				match.Add(id)
 			}
 		}
-		for f := range x.facets {
+		for f := range facetCount {
 			plain := make(map[string]int)
 			match.Each(func(id int) bool {
-				for _, v := range facetValues(x.entries[id].agent)[f] {
-					plain[v]++
+				a := x.agent(uint32(id))
+				for _, v := range facetTexts(nil, &a) {
+					if int(v[0]) == f {
+						plain[v]++
+					}
 				}
 				return true
 			})
-			want := ranking{}
+			list := []hub.FacetCount{}
 			for v, n := range plain {
-				want.offer(v, n)
+				list = append(list, hub.FacetCount{Value: v[1:], Count: n})
 			}
-			list := want.sorted()
-			if most := x.facets[f].most; most > 0 {
+			slices.SortFunc(list, func(a, b hub.FacetCount) int {
+				return cmp.Or(cmp.Compare(b.Count, a.Count), strings.Compare(a.Value, b.Value))
+			})
+			if most := facetMost[f]; most > 0 {
 				list = list[:min(len(list), most)]
 			}
 			s := new(scratch)
-			for name, got := range map[string]any{
-				"count":   x.facets[f].count(match, match.Count(), x.entries, s),
-				"countUp": x.facets[f].countUp(match, x.entries, s),
-				"again":   x.facets[f].countUp(match, x.entries, s),
-				// A number of matches so great that it never gives up.
-				"intersect": x.facets[f].count(match, 1<<30, x.entries, s),
+			var asked [facetCount]bool
+			asked[f] = true
+			n := match.Count()
+			for name, count := range map[string]func(out *[facetCount][]hub.FacetCount){
+				"count":     func(out *[facetCount][]hub.FacetCount) { x.count(match, n, &asked, s, out) },
+				"countUp":   func(out *[facetCount][]hub.FacetCount) { x.countUp(match, n, &asked, s, out) },
+				"in parts":  func(out *[facetCount][]hub.FacetCount) { x.countUp(match, 1<<30, &asked, s, out) },
+				"again":     func(out *[facetCount][]hub.FacetCount) { x.countUp(match, n, &asked, s, out) },
+				"countLess": func(out *[facetCount][]hub.FacetCount) { x.countLess(match, x.Len()-n, &asked, s, out) },
+				"intersect": func(out *[facetCount][]hub.FacetCount) { x.intersect(f, match, n, 1<<40, out) },
 			} {
-				if fmt.Sprint(got) != fmt.Sprint(list) {
-					t.Errorf("%v of %s by %s:\n got %v\nwant %v", share, facetNames[f], name, got, list)
+				var out [facetCount][]hub.FacetCount
+				if count(&out); fmt.Sprint(out[f]) != fmt.Sprint(list) {
+					t.Errorf("%v of %s by %s:\n got %v\nwant %v", share, facetNames[f], name, out[f], list)
 				}
 			}
 		}
 	}
 }
 
-func TestFacet_KeepsItsValuesInOrder(t *testing.T) {
-	f := newFacet(tagFacet)
+func TestFacets_KeepTheirValuesInOrder(t *testing.T) {
+	f := newFacets()
 	r := rand.New(rand.NewPCG(7, 8))
-	has := make(map[[2]uint32]bool)
+	has := make(map[string]bool)
 	for range 20000 {
 		doc := uint32(r.IntN(300))
-		text := fmt.Sprint(r.IntN(1 + r.IntN(40)))
+		text := textOf(tagFacet+r.IntN(2), fmt.Sprint(r.IntN(1+r.IntN(40))))
+		pair := fmt.Sprint(text, " ", doc)
 		v := f.intern(text)
-		pair := [2]uint32{v, doc}
 		if has[pair] {
 			f.remove(v, doc, 300)
 		} else {
@@ -77,17 +90,27 @@ func TestFacet_KeepsItsValuesInOrder(t *testing.T) {
 		}
 		has[pair] = !has[pair]
 	}
-	if !slices.IsSortedFunc(f.order, func(a, b uint32) int { return f.values[b].docs.n - f.values[a].docs.n }) {
-		t.Error("not in order of count")
-	}
-	pairs := 0
-	for v, val := range f.values {
-		if f.order[val.pos] != uint32(v) {
-			t.Fatalf("value %d is not where it says", v)
+	for number := range f.of {
+		order := f.of[number].order
+		if !slices.IsSortedFunc(order, func(a, b uint32) int { return int(f.values[b].docs.n) - int(f.values[a].docs.n) }) {
+			t.Error("not in order of count")
 		}
-		pairs += val.docs.n
+		for pos, v := range order {
+			if val := &f.values[v]; val.facet() != number || val.pos != uint32(pos) {
+				t.Fatalf("value %d is not where it says", v)
+			}
+		}
 	}
-	if pairs != f.pairs {
-		t.Errorf("%d pairs, counted %d", pairs, f.pairs)
+	pairs, want := 0, 0
+	for _, val := range f.values {
+		pairs += int(val.docs.n)
+	}
+	for _, in := range has {
+		if in {
+			want++
+		}
+	}
+	if pairs != want {
+		t.Errorf("%d pairs, want %d", pairs, want)
 	}
 }

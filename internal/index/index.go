@@ -2,20 +2,23 @@
 // behind the port hub.Index. It knows which parts of an agent matter how
 // much and which of them may be listed; how words are found and ranked is
 // the business of its subpackage bm25, and neither knows the database: the
-// index is filled with Put at start and kept current by whoever saves.
+// index is filled with Load at start and kept current with Put and Remove by
+// whoever saves.
 //
 //	x := index.New()
 //	x.Put(agent)
 //	page, err := x.Search(hub.Query{Text: "translat", Kinds: []string{"a2a"}, Limit: 20})
 //
-// One lock guards everything. Splitting texts into words, which is most of
-// the work of Put, happens outside of it, and a Put that changes no text (a
-// probe's verdict) touches only the facets, so searches hardly notice writes.
+// One lock guards everything but the memory of recent counts and of codecs,
+// which have their own. Splitting texts into words and packing the agent, which
+// is most of the work of Put, happens outside of it, and a Put that changes no
+// text (a probe's verdict) touches only the facets, so searches hardly notice
+// writes.
 package index
 
 import (
-	"reflect"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -26,43 +29,35 @@ import (
 
 // Index implements hub.Index. Make one with New.
 type Index struct {
-	mu      sync.RWMutex // guards everything below
-	words   *bm25.Index
-	entries []entry // by document id
-	byID    map[string]uint32
-	free    []uint32
-	facets  [facetCount]facet
-	alive   bm25.Bits
-	state   atomic.Uint64 // counts changes that a search may show
+	mu       sync.RWMutex // guards everything below
+	words    *bm25.Index
+	entries  []entry  // by document id
+	columns  []column // likewise, 64 documents each
+	byID     bm25.Table
+	free     []uint32
+	facets   *facets
+	profiles *profiles
+	up       bm25.Bits // alive and not deprecated
+	oldIDs   []uint32  // scratch of setEntry
 
+	state   atomic.Uint64 // counts changes that a search may show
+	packer  packer
+	counted counted
 	scratch sync.Pool // of *scratch
 }
 
 var _ hub.Index = (*Index)(nil)
 
-// entry is one indexed agent with its values of all facets, one after the
-// other; ends tells where those of each facet end.
+// entry is one indexed agent but for its facets, which the columns hold.
 type entry struct {
-	agent  *hub.Agent
-	values []uint32
-	ends   [facetCount]uint16
-}
-
-// of returns the entry's values of one facet.
-func (e *entry) of(f int) []uint32 {
-	from := uint16(0)
-	if f > 0 {
-		from = e.ends[f-1]
-	}
-	return e.values[from:e.ends[f]]
+	rec              string // the agent, packed
+	created, updated int64  // see nanos
 }
 
 // New returns an empty index.
 func New() *Index {
-	x := &Index{words: bm25.New(fields...), byID: make(map[string]uint32)}
-	for f := range x.facets {
-		x.facets[f] = newFacet(f)
-	}
+	x := &Index{words: bm25.New(fields...), facets: newFacets(), profiles: newProfiles()}
+	x.byID.Text = func(doc uint32) string { return idOf(x.words.Key(int(doc))) }
 	return x
 }
 
@@ -70,89 +65,229 @@ func New() *Index {
 func (x *Index) Len() int {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	return len(x.byID)
+	return x.words.Len()
 }
 
 // State implements hub.Index.
 func (x *Index) State() uint64 { return x.state.Load() }
 
-// Put implements hub.Index. An agent that may not be listed is removed. The
-// index keeps the slices of a; the caller must not change them afterwards.
+// Put implements hub.Index. An agent that may not be listed is removed.
 func (x *Index) Put(a hub.Agent) {
 	if !listable(&a) {
 		x.Remove(a.ID)
 		return
 	}
-	next := &a
-	values := facetValues(next)
-	var doc bm25.Doc
-	analyzed := false
-	if !x.holdsText(next) {
-		doc, analyzed = x.words.Analyze(texts(next)...), true
+	p := x.prepare(&a)
+	x.mu.RLock()
+	same := false
+	if doc, known := x.byID.Find(a.ID); known {
+		old := x.agent(doc)
+		same = sameText(&old, &a)
 	}
-
+	x.mu.RUnlock()
+	if !same {
+		p.analyze(x)
+		x.mu.RLock()
+		p.resolve(x)
+		x.mu.RUnlock()
+	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	id, known := x.byID[next.ID]
-	if !known {
-		id = x.newID()
-		x.byID[next.ID] = id
+	x.put(p)
+}
+
+// prepared is an agent on its way into the index: all that can be done about
+// it without the lock.
+type prepared struct {
+	agent    *hub.Agent
+	key      string
+	packed   []byte
+	values   []facetText
+	ids      []uint32 // of values, as far as they were known in that epoch
+	epoch    uint64
+	doc      bm25.Doc
+	analyzed bool
+}
+
+func (x *Index) prepare(a *hub.Agent) *prepared {
+	p := &prepared{agent: a, key: key(a)}
+	w := writer{head: make([]byte, 0, 96), text: make([]byte, 0, 768)}
+	w.write(a)
+	p.packed = x.packer.pack(make([]byte, 0, len(w.head)+len(w.text)), &w)
+	p.values = facetTexts(make([]facetText, 0, 16), a)
+	return p
+}
+
+func (p *prepared) analyze(x *Index) {
+	p.doc, p.analyzed = x.words.Analyze(texts(p.agent)...), true
+}
+
+// resolve looks up words and values, so that put has less to do; the caller
+// must hold mu for reading.
+func (p *prepared) resolve(x *Index) {
+	if p.analyzed {
+		x.words.Resolve(&p.doc)
 	}
-	e := &x.entries[id]
-	if !known || !sameText(e.agent, next) {
-		if !analyzed { // somebody else's Put came between
-			doc = x.words.Analyze(texts(next)...)
+	p.ids = make([]uint32, len(p.values))
+	for i, v := range p.values {
+		if id, ok := x.facets.byText.Find(v); ok {
+			p.ids[i] = id + 1
 		}
-		x.words.Put(int(id), key(next), doc)
 	}
-	if !known || !sameLook(e.agent, next) {
+	p.epoch = x.facets.epoch
+}
+
+// put adds or replaces an agent; the caller must hold mu.
+func (x *Index) put(p *prepared) {
+	id, known := x.byID.Find(p.agent.ID)
+	moved, shown := !known, !known
+	if known {
+		old := x.agent(id)
+		moved, shown = !sameText(&old, p.agent), !sameLook(&old, p.agent)
+	} else {
+		id = x.newID()
+	}
+	if moved {
+		if !p.analyzed { // somebody else's Put came between
+			p.analyze(x)
+		}
+		if known {
+			x.byID.Delete(id)
+		}
+		x.words.Put(int(id), p.key, p.doc)
+		x.byID.Insert(id)
+	}
+	if shown {
 		x.state.Add(1)
 	}
-	x.setFacets(id, e, values)
-	e.agent = next
-	if next.Liveness.State == hub.Alive {
-		x.alive.Add(int(id))
+	x.setEntry(id, p)
+	if up(p.agent) {
+		x.up.Add(int(id))
 	} else {
-		x.alive.Drop(int(id))
+		x.up.Drop(int(id))
 	}
+}
+
+// setEntry replaces the entry and its facet values; the caller must hold mu.
+func (x *Index) setEntry(id uint32, p *prepared) {
+	var ids []uint32
+	if fresh := p.ids != nil && p.epoch == x.facets.epoch; fresh {
+		ids = p.ids
+	} else {
+		ids = make([]uint32, len(p.values))
+	}
+	invented := 0
+	for i, v := range ids {
+		if v == 0 {
+			ids[i] = x.facets.intern(p.values[i])
+		} else {
+			ids[i] = v - 1
+		}
+		if int(p.values[i][0]) < inventedFacets {
+			invented = i + 1
+		}
+		x.facets.add(ids[i], id, len(x.entries))
+	}
+	x.oldIDs = append(append(x.oldIDs[:0], x.invented(id)...), x.profiled(id)...)
+	c, i := &x.columns[id/columnSize], id%columnSize
+	c.set(i, ids[:invented])
+	was := c.profiles[i]
+	c.profiles[i] = x.profiles.take(ids[invented:])
+	x.profiles.drop(was)
+	x.entries[id] = entry{rec: string(p.packed), created: nanos(p.agent.CreatedAt), updated: nanos(p.agent.UpdatedAt)}
+	for _, v := range x.oldIDs {
+		if !slices.Contains(ids, v) {
+			x.facets.remove(v, id, len(x.entries))
+		}
+	}
+	c.sort(i, x.facets)
+	x.sortMoved()
+}
+
+// sortMoved sorts the values of the documents of those that became frequent
+// or no longer are; the caller must hold mu.
+func (x *Index) sortMoved() {
+	for _, v := range x.facets.moved {
+		x.facets.values[v].docs.each(func(doc uint32) { x.columns[doc/columnSize].sort(doc%columnSize, x.facets) })
+	}
+	x.facets.moved = x.facets.moved[:0]
+}
+
+// invented returns the values that people invented of a document, and
+// profiled its other ones; the caller must hold mu.
+func (x *Index) invented(doc uint32) []uint32 { return x.columns[doc/columnSize].of(doc % columnSize) }
+
+func (x *Index) profiled(doc uint32) []uint32 {
+	return x.profiles.list[x.columns[doc/columnSize].profiles[doc%columnSize]].values
 }
 
 // Remove implements hub.Index.
 func (x *Index) Remove(id string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	doc, known := x.byID[id]
+	doc, known := x.byID.Find(id)
 	if !known {
 		return
 	}
-	delete(x.byID, id)
+	x.byID.Delete(doc)
 	x.words.Remove(int(doc))
-	x.setFacets(doc, &x.entries[doc], [facetCount][]string{})
+	for _, list := range [2][]uint32{x.invented(doc), x.profiled(doc)} {
+		for _, v := range list {
+			x.facets.remove(v, doc, len(x.entries))
+		}
+	}
+	c, i := &x.columns[doc/columnSize], doc%columnSize
+	c.set(i, nil)
+	c.sort(i, x.facets)
+	x.sortMoved()
+	x.profiles.drop(c.profiles[i])
+	c.profiles[i] = 0
 	x.entries[doc] = entry{}
-	x.alive.Drop(int(doc))
+	x.up.Drop(int(doc))
 	x.free = append(x.free, doc)
 	x.state.Add(1)
 }
 
+// agent returns an agent of the index; the caller must hold mu.
+func (x *Index) agent(doc uint32) hub.Agent {
+	var buf []byte
+	return x.unpack(doc, &buf)
+}
+
+// unpack is agent with the memory to read texts into.
+func (x *Index) unpack(doc uint32, buf *[]byte) hub.Agent {
+	e := &x.entries[doc]
+	a := x.packer.unpack(x.words.Key(int(doc)), e.rec, buf)
+	a.CreatedAt, a.UpdatedAt = fromNanos(e.created), fromNanos(e.updated)
+	return a
+}
+
+// listable reports whether an agent may be found. No id has a zero byte,
+// which ends the parts of a key.
 func listable(a *hub.Agent) bool {
-	return a.Visibility == hub.Public && a.Status.State != hub.Withdrawn
+	switch a.Status.State {
+	case hub.StatusDraft, hub.Withdrawn:
+		return false
+	}
+	return a.Visibility == hub.Public && !strings.Contains(a.ID, "\x00")
+}
+
+// up reports whether an agent is worth a visit now. Others sink.
+func up(a *hub.Agent) bool {
+	return a.Liveness.State == hub.Alive && a.Status.State != hub.Deprecated
 }
 
 // sameLook reports whether two forms of an agent are shown alike.
 func sameLook(a, b *hub.Agent) bool {
-	x, y := *a, *b
-	for _, l := range []*hub.Liveness{&x.Liveness, &y.Liveness} {
-		l.CheckedAt, l.Latency = time.Time{}, 0
+	if nanos(a.CreatedAt) != nanos(b.CreatedAt) || nanos(a.UpdatedAt) != nanos(b.UpdatedAt) {
+		return false
 	}
-	return reflect.DeepEqual(x, y)
-}
-
-// holdsText reports whether the index already holds the texts of a.
-func (x *Index) holdsText(a *hub.Agent) bool {
-	x.mu.RLock()
-	defer x.mu.RUnlock()
-	id, known := x.byID[a.ID]
-	return known && sameText(x.entries[id].agent, a)
+	var w [2]writer
+	for i, a := range []hub.Agent{*a, *b} {
+		a.Liveness.CheckedAt, a.Liveness.Latency = time.Time{}, 0
+		w[i].write(&a)
+	}
+	return string(w[0].head) == string(w[1].head) && string(w[0].text) == string(w[1].text)
 }
 
 // newID returns an unused document id; the caller must hold mu.
@@ -162,33 +297,12 @@ func (x *Index) newID() uint32 {
 		x.free = x.free[:n-1]
 		return id
 	}
+	if len(x.entries)%columnSize == 0 {
+		if n := len(x.columns); n > 0 {
+			x.columns[n-1].fit()
+		}
+		x.columns = append(x.columns, column{})
+	}
 	x.entries = append(x.entries, entry{})
 	return uint32(len(x.entries) - 1)
-}
-
-// setFacets replaces the entry's values; the caller must hold mu.
-func (x *Index) setFacets(id uint32, e *entry, values [facetCount][]string) {
-	n := 0
-	for _, v := range values {
-		n += len(v)
-	}
-	next := entry{values: make([]uint32, 0, n)}
-	for f := range x.facets {
-		for _, v := range values[f] {
-			next.values = append(next.values, x.facets[f].intern(v))
-		}
-		next.ends[f] = uint16(len(next.values))
-	}
-	for f := range x.facets {
-		old, new := e.of(f), next.of(f)
-		for _, v := range new {
-			x.facets[f].add(v, id, len(x.entries))
-		}
-		for _, v := range old {
-			if !slices.Contains(new, v) {
-				x.facets[f].remove(v, id, len(x.entries))
-			}
-		}
-	}
-	e.values, e.ends = next.values, next.ends
 }

@@ -11,21 +11,33 @@ import (
 const (
 	defaultLimit   = 20
 	maxLimit       = 100
+	maxWhy         = 8
 	maxSuggestions = 5
+	maxTries       = 10 // texts tried for suggestions
 )
 
 // scratch is the memory of one search.
 type scratch struct {
-	filters [facetCount]bm25.Bits // by facet; empty where nothing is asked
+	filters [facetCount]bm25.Bits // by facet, where something is asked
 	rest    bm25.Bits             // matches under all filters but one
+	class   bm25.Bits             // matches of one rank
+	less    bm25.Bits             // documents that do not match
 	counts  []uint32              // by value, all 0 between uses
 	seen    []uint32
+	// By profile, likewise.
+	profiles, seenProfiles []uint32
+	best                   []ranked
+	text                   []byte // of an agent
 }
 
 // Search implements hub.Index. A limit of 0 means 20; one beyond 1 to 100 is
-// brought into it.
+// brought into it. A cursor of another query or order is an Invalid fault, as
+// is an order that is not one of hub.Sorts.
 func (x *Index) Search(q hub.Query) (hub.Page, error) {
-	after, err := decodeCursor(q)
+	if q.Sort != "" && !slices.Contains(hub.Sorts, q.Sort) {
+		return hub.Page{}, badField("sort", "is none of relevance, name, newest, updated")
+	}
+	at, err := decodeCursor(q)
 	if err != nil {
 		return hub.Page{}, err
 	}
@@ -41,121 +53,160 @@ func (x *Index) Search(q hub.Query) (hub.Page, error) {
 
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	m := x.words.Match(q.Text)
+	var plan []byte
+	if at != nil {
+		plan = at.plan
+	}
+	m := x.words.MatchPlan(q.Text, plan)
 	defer m.Close()
 	page := hub.Page{Facets: make(map[string][]hub.FacetCount, facetCount)}
-	page.Total = x.narrow(m.Bits, q, s, page.Facets)
+	found := len(q.Text) > 0 && slices.ContainsFunc(m.Bits, func(w uint64) bool { return w != 0 })
+	page.Total = x.narrow(m.Bits, &q, plan, s, page.Facets)
 	if page.Total == 0 {
 		page.Results = []hub.Result{}
 		if !m.Any {
-			page.Suggestions = x.words.Suggest(q.Text, maxSuggestions)
+			page.Suggestions = x.instead(&q, found, s)
 		}
 		return page, nil
 	}
+	o := orderOf(q)
+	if o == byScore && m.Any {
+		o = byUp
+	}
 	// One more than the page shows whether there is another.
-	var hits []bm25.Hit
-	if m.Any {
-		hits = x.list(m.Bits, page.Total, q.Limit+1, after)
+	if o == byScore {
+		hits := m.Top(q.Limit+1, at.after())
+		if len(hits) > q.Limit {
+			hits = hits[:q.Limit]
+			last := hits[q.Limit-1]
+			page.NextCursor = encodeCursor(q, place{scoreRank(last.Score), x.words.Key(last.ID), m.Plan()})
+		}
+		page.Results = make([]hub.Result, len(hits))
+		for i, h := range hits {
+			page.Results[i] = hub.Result{Agent: x.unpack(uint32(h.ID), &s.text), Score: h.Score, Matched: h.Matched}
+			page.Results[i].Why, _ = why(m, h.ID)
+		}
 	} else {
-		hits = m.Top(q.Limit+1, after)
+		hits := x.list(o, m.Bits, page.Total, q.Limit+1, at, s)
+		if len(hits) > q.Limit {
+			hits = hits[:q.Limit]
+			last := hits[q.Limit-1]
+			page.NextCursor = encodeCursor(q, place{last.rank, x.words.Key(last.doc), m.Plan()})
+		}
+		page.Results = make([]hub.Result, len(hits))
+		for i, h := range hits {
+			r := hub.Result{Agent: x.unpack(uint32(h.doc), &s.text)}
+			if !m.Any {
+				r.Why, r.Score = why(m, h.doc)
+				r.Matched = m.Fields(h.doc)
+			}
+			page.Results[i] = r
+		}
 	}
-	if len(hits) > q.Limit {
-		hits = hits[:q.Limit]
-		last := hits[q.Limit-1]
-		page.NextCursor = encodeCursor(q, bm25.After{Score: last.Score, Key: x.words.Key(last.ID)})
+	if o == byScore || o == byUp {
+		// Those not up sink below the others without changing the order within.
+		slices.SortStableFunc(page.Results, func(a, b hub.Result) int { return sunk(&a.Agent) - sunk(&b.Agent) })
 	}
-	page.Results = x.results(hits, m.Any)
 	return page, nil
+}
+
+func sunk(a *hub.Agent) int {
+	if up(a) {
+		return 0
+	}
+	return 1
+}
+
+// why says what the words of a match were found as in one document, and its
+// score.
+func why(m *bm25.Match, id int) ([]hub.Match, float64) {
+	found, score := m.Explain(id)
+	list := make([]hub.Match, min(len(found), maxWhy))
+	for i := range list {
+		f := &found[i]
+		list[i] = hub.Match{Word: f.Word, Found: f.Found, How: f.How, Field: f.Field}
+	}
+	return list, score
 }
 
 // narrow applies the filters of q to the matches and returns how many are
 // left. It fills in the facets, each counted under the filters of the others.
-// The caller must hold mu.
-func (x *Index) narrow(match bm25.Bits, q hub.Query, s *scratch, facets map[string][]hub.FacetCount) int {
+// The caller must hold mu; the matches are those of the text of q by plan.
+func (x *Index) narrow(match bm25.Bits, q *hub.Query, plan []byte, s *scratch, facets map[string][]hub.FacetCount) int {
 	asked := filters(q)
+	key, state := countedKey(q, plan), x.state.Load()
+	kept, known := x.counted.get(key, state)
+	var out [facetCount][]hub.FacetCount
+	var free [facetCount]bool // facets without a filter
 	for f, values := range asked {
-		s.filters[f] = s.filters[f][:0]
-		if len(values) > 0 {
-			s.filters[f] = append(s.filters[f], make(bm25.Bits, len(match))...)
-			x.facets[f].union(values, &s.filters[f])
+		free[f] = len(values) == 0
+		if !free[f] {
+			s.filters[f] = append(s.filters[f][:0], make(bm25.Bits, len(match))...)
+			x.facets.union(f, values, &s.filters[f])
 		}
 	}
-	for f := range x.facets {
-		if len(asked[f]) == 0 {
+	for f := range asked {
+		if free[f] || known {
 			continue
 		}
 		s.rest = append(s.rest[:0], match...)
-		for o := range x.facets {
-			if o != f && len(asked[o]) > 0 {
+		for o := range asked {
+			if o != f && !free[o] {
 				s.rest.And(s.filters[o])
 			}
 		}
-		facets[facetNames[f]] = x.facets[f].count(s.rest, s.rest.Count(), x.entries, s)
+		var one [facetCount]bool
+		one[f] = true
+		x.count(s.rest, s.rest.Count(), &one, s, &out)
 	}
-	for f := range x.facets {
-		if len(asked[f]) > 0 {
+	for f := range asked {
+		if !free[f] {
 			match.And(s.filters[f])
 		}
 	}
 	total := match.Count()
-	for f := range x.facets {
-		if len(asked[f]) == 0 {
-			facets[facetNames[f]] = x.facets[f].count(match, total, x.entries, s)
-		}
+	if known {
+		out = *kept
+	} else {
+		x.count(match, total, &free, s, &out)
+		x.counted.put(key, state, &out)
+	}
+	for f, name := range facetNames {
+		facets[name] = out[f]
 	}
 	return total
 }
 
-// list returns the first limit matches without words: those alive first,
-// each part by name. Its scores are the ones cursors of listings carry.
-func (x *Index) list(match bm25.Bits, total, limit int, after *bm25.After) []bm25.Hit {
-	alive := match.CountAnd(x.alive)
-	hits := make([]bm25.Hit, 0, min(limit, total))
-	for _, part := range []struct {
-		score float64
-		left  int
-	}{{1, alive}, {0, total - alive}} {
-		key := ""
-		if after != nil {
-			if after.Score < part.score {
-				continue
+// instead returns other texts that find something: under the filters of q if
+// any does, else without them. Where it is the filters that nothing passes,
+// found, texts that do not pass them either are no help. The caller must hold
+// mu, and narrow must have run.
+func (x *Index) instead(q *hub.Query, found bool, s *scratch) []string {
+	asked := filters(q)
+	var kept, dropped []string
+	for _, text := range x.words.Suggest(q.Text, maxTries) {
+		m := x.words.Match(text)
+		if !m.Any && slices.ContainsFunc(m.Bits, func(w uint64) bool { return w != 0 }) {
+			dropped = append(dropped, text)
+			for f, values := range asked {
+				if len(values) > 0 {
+					m.Bits.And(s.filters[f])
+				}
 			}
-			if after.Score == part.score {
-				key = after.Key
+			if slices.ContainsFunc(m.Bits, func(w uint64) bool { return w != 0 }) {
+				kept = append(kept, text)
 			}
 		}
-		if part.left == 0 || len(hits) == limit {
-			continue
-		}
-		x.words.Ascend(key, func(id int) bool {
-			if !match.Has(id) || x.alive.Has(id) != (part.score == 1) || key != "" && x.words.Key(id) == key {
-				return true
-			}
-			hits = append(hits, bm25.Hit{ID: id, Score: part.score})
-			part.left--
-			return len(hits) < limit && part.left > 0
-		})
-	}
-	return hits
-}
-
-// results copies the agents of a page. Those not alive sink below the others
-// without changing the order within.
-func (x *Index) results(hits []bm25.Hit, listing bool) []hub.Result {
-	results := make([]hub.Result, len(hits))
-	for i, h := range hits {
-		results[i] = hub.Result{Agent: *x.entries[h.ID].agent, Score: h.Score, Matched: h.Matched}
-		if listing {
-			results[i].Score = 0
+		m.Close()
+		if len(kept) == maxSuggestions {
+			break
 		}
 	}
-	slices.SortStableFunc(results, func(a, b hub.Result) int { return sunk(a) - sunk(b) })
-	return results
-}
-
-func sunk(r hub.Result) int {
-	if r.Agent.Liveness.State == hub.Alive {
-		return 0
+	switch {
+	case len(kept) > 0:
+		return kept
+	case found:
+		return nil
 	}
-	return 1
+	return dropped[:min(len(dropped), maxSuggestions)]
 }

@@ -6,10 +6,15 @@ import (
 	"agentsite/internal/index/bm25"
 )
 
-// set holds document ids: few as a sorted list, many as bits, whichever is
-// smaller. The zero value is empty.
+// set holds document ids: one in place, few as a sorted list, many as bits,
+// whichever is smaller. The zero value is empty.
 type set struct {
-	n    int
+	n    uint32
+	one  uint32 // when n is 1
+	many *manyIDs
+}
+
+type manyIDs struct {
 	list []uint32
 	bits bm25.Bits // when not nil, list is unused
 }
@@ -22,85 +27,142 @@ const (
 // add puts id in, which may be there already, in an index of that many
 // documents, and reports whether it was new.
 func (s *set) add(id uint32, docs int) bool {
-	if s.bits != nil {
-		if s.bits.Has(int(id)) {
+	switch s.n {
+	case 0:
+		s.n, s.one = 1, id
+		return true
+	case 1:
+		if s.one == id {
 			return false
 		}
-		s.bits.Add(int(id))
+		s.many = &manyIDs{list: []uint32{min(s.one, id), max(s.one, id)}}
+		s.n = 2
+		return true
+	}
+	m := s.many
+	if m.bits != nil {
+		if m.bits.Has(int(id)) {
+			return false
+		}
+		m.bits.Add(int(id))
 		s.n++
 		return true
 	}
-	i, found := slices.BinarySearch(s.list, id)
+	i, found := len(m.list), false
+	if id <= m.list[i-1] {
+		i, found = slices.BinarySearch(m.list, id)
+	}
 	if found {
 		return false
 	}
-	s.list = slices.Insert(s.list, i, id)
+	if n := len(m.list); n == cap(m.list) {
+		m.list = append(make([]uint32, 0, n+n/4+2), m.list...)
+	}
+	m.list = slices.Insert(m.list, i, id)
 	s.n++
-	if s.n > minBits && s.n*bitsFactor > docs {
+	if s.n > minBits && int(s.n)*bitsFactor > docs {
 		bits := make(bm25.Bits, (docs+63)/64)
 		s.addTo(&bits)
-		s.bits, s.list = bits, nil
+		m.bits, m.list = bits, nil
 	}
 	return true
 }
 
 func (s *set) remove(id uint32, docs int) bool {
-	if s.bits != nil {
-		if !s.bits.Has(int(id)) {
+	if s.n < 2 {
+		if s.n == 0 || s.one != id {
 			return false
 		}
-		s.bits.Drop(int(id))
+		*s = set{}
+		return true
+	}
+	m := s.many
+	if m.bits != nil {
+		if !m.bits.Has(int(id)) {
+			return false
+		}
+		m.bits.Drop(int(id))
 		s.n--
-		if s.n < minBits/2 || s.n*bitsFactor*4 < docs { // well below the change to bits
+		if s.n < minBits/2 || int(s.n)*bitsFactor*4 < docs { // well below the change to bits
 			list := make([]uint32, 0, s.n)
-			s.bits.Each(func(id int) bool { list = append(list, uint32(id)); return true })
-			s.list, s.bits = list, nil
+			m.bits.Each(func(id int) bool { list = append(list, uint32(id)); return true })
+			m.list, m.bits = list, nil
 		}
 		return true
 	}
-	i, found := slices.BinarySearch(s.list, id)
-	if found {
-		s.list = slices.Delete(s.list, i, i+1)
-		s.n--
+	i, found := slices.BinarySearch(m.list, id)
+	if !found {
+		return false
 	}
-	return found
+	m.list = slices.Delete(m.list, i, i+1)
+	if s.n--; s.n == 1 {
+		s.one, s.many = m.list[0], nil
+	}
+	return true
+}
+
+// each calls yield with all of the set.
+func (s *set) each(yield func(id uint32)) {
+	switch {
+	case s.n == 1:
+		yield(s.one)
+	case s.n > 1 && s.many.bits != nil:
+		s.many.bits.Each(func(id int) bool { yield(uint32(id)); return true })
+	case s.n > 1:
+		for _, id := range s.many.list {
+			yield(id)
+		}
+	}
 }
 
 // countIn returns how many of the set are in b.
 func (s *set) countIn(b bm25.Bits) int {
-	if s.bits != nil {
-		return s.bits.CountAnd(b)
-	}
 	n := 0
-	for _, id := range s.list {
-		if b.Has(int(id)) {
-			n++
+	switch {
+	case s.n == 1:
+		if b.Has(int(s.one)) {
+			n = 1
 		}
+	case s.n > 1 && s.many.bits != nil:
+		return s.many.bits.CountAnd(b)
+	case s.n > 1:
+		list := s.many.list
+		for end := uint32(len(b)) << 6; len(list) > 0 && list[len(list)-1] >= end; {
+			list = list[:len(list)-1] // b ends before
+		}
+		sum := uint64(0)
+		for _, id := range list {
+			sum += b[id>>6] >> (id & 63) & 1
+		}
+		return int(sum)
 	}
 	return n
 }
 
 // cost is the work of countIn, in words of bits; a look-up takes as long as
-// counting five.
+// counting one.
 func (s *set) cost() int {
-	if s.bits != nil {
-		return len(s.bits)
+	if s.n > 1 && s.many.bits != nil {
+		return len(s.many.bits)
 	}
-	return 5 * len(s.list)
+	return 8 + int(s.n)
 }
 
 // addTo puts the set into b.
 func (s *set) addTo(b *bm25.Bits) {
-	if s.bits != nil {
-		for len(*b) < len(s.bits) {
+	switch {
+	case s.n == 1:
+		b.Add(int(s.one))
+	case s.n > 1 && s.many.bits != nil:
+		for len(*b) < len(s.many.bits) {
 			*b = append(*b, 0)
 		}
-		for i, w := range s.bits {
+		for i, w := range s.many.bits {
 			(*b)[i] |= w
 		}
-		return
-	}
-	for _, id := range s.list {
-		b.Add(int(id))
+	case s.n > 1:
+		for _, id := range s.many.list {
+			b.Add(int(id))
+		}
 	}
 }

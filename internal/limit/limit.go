@@ -32,6 +32,21 @@ func New(every time.Duration, burst, max int) *Keyed {
 // Allow takes one token of key's bucket; when it is empty it returns how long
 // to wait.
 func (k *Keyed) Allow(key string) (wait time.Duration, ok bool) {
+	return k.AllowRate(key, k.every, k.burst)
+}
+
+// AllowN is Allow for n tokens at once; more than the burst are never there.
+func (k *Keyed) AllowN(key string, n int) (wait time.Duration, ok bool) {
+	return k.allow(key, k.every, k.burst, n)
+}
+
+// AllowRate is Allow for a key with a rate of its own; a changed rate holds
+// from the next token on.
+func (k *Keyed) AllowRate(key string, every time.Duration, burst int) (wait time.Duration, ok bool) {
+	return k.allow(key, every, burst, 1)
+}
+
+func (k *Keyed) allow(key string, every time.Duration, burst, n int) (wait time.Duration, ok bool) {
 	now := time.Now()
 	k.mu.Lock()
 	b := k.buckets[key]
@@ -39,23 +54,27 @@ func (k *Keyed) Allow(key string) (wait time.Duration, ok bool) {
 		if len(k.buckets) >= k.max {
 			k.shrink(now)
 		}
-		b = rate.NewLimiter(rate.Every(k.every), k.burst)
+		b = rate.NewLimiter(rate.Every(every), burst)
 		k.buckets[key] = b
 	}
 	k.mu.Unlock()
+	if b.Burst() != burst || b.Limit() != rate.Every(every) {
+		b.SetLimitAt(now, rate.Every(every))
+		b.SetBurstAt(now, burst)
+	}
 	// Not a reservation given back: of several at once, only the last would
 	// be restored, and being refused would cost tokens.
-	if b.AllowN(now, 1) {
+	if b.AllowN(now, n) {
 		return 0, true
 	}
-	missing := 1 - b.TokensAt(now)
-	return max(time.Duration(missing*float64(k.every)), time.Nanosecond), false
+	missing := float64(n) - b.TokensAt(now)
+	return max(time.Duration(missing*float64(every)), time.Nanosecond), false
 }
 
 // shrink makes room; the caller holds mu.
 func (k *Keyed) shrink(now time.Time) {
 	for key, b := range k.buckets {
-		if b.TokensAt(now) >= float64(k.burst) {
+		if b.TokensAt(now) >= float64(b.Burst()) {
 			delete(k.buckets, key)
 		}
 	}

@@ -24,8 +24,11 @@ type ChatRequest struct {
 	Stream        bool           `json:"stream,omitempty"`
 	StreamOptions *StreamOptions `json:"stream_options,omitempty"`
 	MaxTokens     int            `json:"max_tokens,omitempty"`
-	Temperature   *float64       `json:"temperature,omitempty"`
-	User          string         `json:"user,omitempty"`
+	// MaxCompletionTokens is what some models take instead of MaxTokens.
+	MaxCompletionTokens int      `json:"max_completion_tokens,omitempty"`
+	Temperature         *float64 `json:"temperature,omitempty"`
+	User                string   `json:"user,omitempty"`
+	Tools               []Tool   `json:"tools,omitempty"`
 }
 
 // StreamOptions asks for a last chunk that holds the usage.
@@ -38,6 +41,13 @@ type Message struct {
 	Role    string  `json:"role"`
 	Content Content `json:"content"`
 	Name    string  `json:"name,omitempty"`
+	// ToolCalls are what an assistant asks for; ToolCallID says which of them
+	// a message of ToolRole answers.
+	ToolCalls  []ToolCall `json:"tool_calls,omitempty"`
+	ToolCallID string     `json:"tool_call_id,omitempty"`
+	// Reasoning is what some models think aloud beside the answer, and want
+	// back with their calls of tools.
+	Reasoning Content `json:"reasoning_content,omitempty"`
 }
 
 // Content is text that arrives as a string, as null, or as an array of parts
@@ -123,8 +133,10 @@ type ChunkChoice struct {
 
 // Delta is what a chunk adds.
 type Delta struct {
-	Role    string  `json:"role,omitempty"`
-	Content Content `json:"content,omitempty"`
+	Role      string     `json:"role,omitempty"`
+	Content   Content    `json:"content,omitempty"`
+	ToolCalls []ToolCall `json:"tool_calls,omitempty"`
+	Reasoning Content    `json:"reasoning_content,omitempty"`
 }
 
 // Usage counts tokens.

@@ -118,43 +118,6 @@
     setTimeout(() => delete form.dataset.sent, 3000);
   });
 
-  function registerForm(form) {
-    const name = form.querySelector("[data-handle-source]");
-    const handle = form.querySelector("[data-handle]");
-    if (name && handle) {
-      const show = () => {
-        name.value = name.value.toLowerCase().replace(/[\s_]+/g, "-");
-        handle.textContent = "@" + (name.value || "name") + "@" + form.dataset.portal;
-      };
-      name.addEventListener("input", show);
-      if (name.value) show();
-    }
-    const add = form.querySelector("[data-add-skill]");
-    if (!add) return;
-    add.addEventListener("click", (event) => {
-      const rows = form.querySelectorAll("[data-skill-row]");
-      if (rows.length === 0) return; // let the server add one
-      event.preventDefault();
-      const n = String(rows.length);
-      const row = rows[rows.length - 1].cloneNode(true);
-      for (const el of row.querySelectorAll("*")) {
-        for (const attribute of ["id", "for", "aria-describedby"]) {
-          const value = el.getAttribute(attribute);
-          if (value) el.setAttribute(attribute, value.replace(/\.\d+/g, "." + n));
-        }
-        el.removeAttribute("aria-invalid");
-        if ("value" in el) el.value = "";
-        if (el.classList.contains("field-error")) el.remove();
-      }
-      for (const quiet of row.querySelectorAll("summary .quiet")) quiet.remove();
-      for (const wrong of row.querySelectorAll(".field-wrong")) wrong.classList.remove("field-wrong");
-      row.querySelector("[data-skill-number]").textContent = String(rows.length + 1);
-      row.open = true;
-      rows[rows.length - 1].after(row);
-      row.querySelector("input").focus();
-    });
-  }
-
   // ---- search while typing: the same page, fetched, and its result part exchanged ----
   function liveSearch(form) {
     const selector = form.dataset.liveSearch;
@@ -221,7 +184,6 @@
   enhance(document);
   folds();
   menus();
-  for (const form of document.querySelectorAll("[data-agent-form]")) registerForm(form);
   for (const form of document.querySelectorAll("[data-live-search]")) liveSearch(form);
   document.querySelector("[data-focus]")?.focus();
 })();

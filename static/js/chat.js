@@ -96,7 +96,7 @@
     chat.querySelector("[data-empty]")?.remove();
     if (mine) settlePending(m);
     if (m.task && m.task.id) {
-      if (!m.task.state || ended(m.task.state)) dropTask(m.task.id);
+      if (!m.task.state || rests(m.task.state)) dropTask(m.task.id);
       else emptyTask(m.task.id);
     }
     place(el, seq);
@@ -177,7 +177,9 @@
   const bytes = (s) => encoder.encode(s).length;
   const tasks = new Map(); // id → {el, streamed, text, have, over}
   const ended = (state) => ["completed", "failed", "canceled", "rejected"].includes(state);
-  const labels = { submitted: "waiting for its turn", working: "answering", input_required: "waits for you" };
+  // Of a task that rests nothing comes before somebody answers it, if ever.
+  const rests = (state) => ended(state) || ["input_required", "auth_required"].includes(state);
+  const labels = { submitted: "waiting for its turn", working: "answering" };
 
   function adopt(el) {
     const streamed = el.querySelector("[data-streamed]");
@@ -231,8 +233,10 @@
   function onTask(event) {
     const t = event.task;
     if (!t || !t.id) return;
-    if (!ended(t.state)) {
+    if (!rests(t.state)) {
       const task = taskOf(t.id, t.agent);
+      clearTimeout(task.over); // it goes on
+      task.over = 0;
       name(task.el, t.agent);
       task.el.querySelector("[data-task-state]").textContent = labels[t.state] || "answering";
       showStop();
@@ -492,6 +496,10 @@
       event.preventDefault();
       enqueue(target.elements.text.value, target.elements.client_id.value);
       target.remove();
+    } else if (target.matches("[data-answer]")) {
+      event.preventDefault();
+      const alone = chat.querySelectorAll("a[data-member]").length < 2;
+      enqueue((alone ? "" : "@" + target.elements.to.value + " ") + event.submitter.value);
     } else if (target.matches("[data-empty] .asks")) {
       event.preventDefault();
       enqueue(event.submitter.value);
@@ -515,5 +523,6 @@
   } catch { /* nothing to take up again */ }
 
   connect();
-  if (text && !("ontouchstart" in window)) text.focus({ preventScroll: true });
+  const first = chat.querySelector("[data-first]") || text;
+  if (first && !("ontouchstart" in window)) first.focus({ preventScroll: first === text });
 })();

@@ -41,8 +41,11 @@ func (b Bits) CountAnd(o Bits) int {
 	if len(o) < len(b) {
 		b, o = o, b
 	}
-	o = o[:len(b)]
 	n := 0
+	for len(b) >= 4 && len(o) >= 4 {
+		n += bits.OnesCount64(b[0]&o[0]) + bits.OnesCount64(b[1]&o[1]) + bits.OnesCount64(b[2]&o[2]) + bits.OnesCount64(b[3]&o[3])
+		b, o = b[4:], o[4:]
+	}
 	for i, w := range b {
 		n += bits.OnesCount64(w & o[i])
 	}

@@ -7,8 +7,7 @@
 // the weight of each field and saturated once, so a word in the name beats
 // the same word in a description but repeating it does not win. The lengths
 // fields are measured against are constants of the index, not averages of
-// its content: the score of a document does not change because another one
-// was added, and a posting carries its finished impact in two bytes.
+// its content: a posting carries its finished impact in ten bits.
 //
 // An Index does not lock. Any number of goroutines may read it while nobody
 // writes; whoever writes excludes the others:

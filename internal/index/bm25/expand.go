@@ -15,13 +15,24 @@ const (
 	weightNear   = 0.6 // divided by the distance
 
 	minPrefixRunes = 2
-	maxPrefixScan  = 1024  // words of the dictionary looked at
+	maxPrefixScan  = 512   // words of the dictionary looked at
 	maxPrefixTerms = 24    // the most frequent ones are searched
 	maxPrefixDocs  = 20000 // postings they may have together
+	maxBesideDocs  = 2000  // likewise, beside a word that is there as typed
 	maxNearTerms   = 8
 
 	rareShare    = 20000 // a word in fewer than one of so many documents is rare
 	rareMultiple = 10    // and stands aside for one so much more frequent
+)
+
+// kinship says in what way a term stands for a typed word.
+type kinship uint8
+
+const (
+	itself kinship = iota // the word or another form of it
+	joined                // written together with its neighbour
+	longer                // a word that begins so
+	nearby                // a near spelling
 )
 
 // alternative is one term a typed word may stand for, and what an impact of
@@ -29,12 +40,15 @@ const (
 type alternative struct {
 	term  uint32
 	worth float32
+	as    kinship
 }
 
 // wanted is one typed word: a document scores the best of the alternatives.
 type wanted struct {
-	alts []alternative // best worth first
-	idf  float32       // what the word counts for coordination
+	text   string
+	phrase bool          // part of one
+	alts   []alternative // best worth first
+	idf    float32       // what the word counts for coordination
 }
 
 func (x *Index) idf(df int) float64 {
@@ -62,6 +76,9 @@ type best struct {
 }
 
 func (b *best) offer(c candidate) {
+	if n := len(b.list); n == b.most && (c.distance > b.list[n-1].distance || c.distance == b.list[n-1].distance && c.df < b.list[n-1].df) {
+		return
+	}
 	if len(b.list) == b.most && better(c, b.list[len(b.list)-1]) >= 0 {
 		return
 	}
@@ -81,23 +98,23 @@ func (b *best) offer(c candidate) {
 // want expands one typed word. The compounds, if any, are other ways to
 // write it together with its neighbours.
 func (x *Index) want(text string, prefix, near bool, compounds ...string) wanted {
-	exact := x.words.termOf([]byte(text))
+	exact := x.words.termOf(text)
 	exactDocs := x.words.df(exact)
-	var w wanted
-	add := func(term uint32, weight, cap float64) {
+	w := wanted{text: text}
+	add := func(term uint32, as kinship, weight, cap float64) {
 		if term == 0 || slices.ContainsFunc(w.alts, func(a alternative) bool { return a.term == term }) {
 			return
 		}
-		w.alts = append(w.alts, alternative{term, float32(min(x.idf(x.words.df(term)), cap) * weight)})
+		w.alts = append(w.alts, alternative{term, float32(min(x.idf(x.words.df(term)), cap) * weight), as})
 	}
 	limit := math.Inf(1)
 	if exact != 0 {
 		limit = x.idf(exactDocs)
 		w.idf = float32(limit)
-		add(exact, 1, limit)
+		add(exact, itself, 1, limit)
 	}
 	for _, c := range compounds {
-		add(x.words.termOf([]byte(c)), weightJoined, math.Inf(1))
+		add(x.words.termOf(c), joined, weightJoined, math.Inf(1))
 	}
 	var others []candidate
 	if prefix {
@@ -106,7 +123,7 @@ func (x *Index) want(text string, prefix, near bool, compounds ...string) wanted
 	switch {
 	case !near || len(w.alts) > 0 && exact == 0:
 	case exact == 0 && len(others) == 0, exact != 0 && exactDocs*rareShare <= x.n:
-		others = append(others, x.nearby(text, tolerance(text), exact, max(1, exactDocs*rareMultiple))...)
+		others = append(others, x.neighbours(text, tolerance(text), exact, max(1, exactDocs*rareMultiple))...)
 	}
 	if exact == 0 {
 		// The word weighs as much as all it may stand for.
@@ -121,11 +138,11 @@ func (x *Index) want(text string, prefix, near bool, compounds ...string) wanted
 		w.idf = float32(limit)
 	}
 	for _, c := range others {
-		weight := weightPrefix
+		as, weight := longer, weightPrefix
 		if c.distance > 0 {
-			weight = weightNear / float64(c.distance)
+			as, weight = nearby, weightNear/float64(c.distance)
 		}
-		add(c.term, weight, limit)
+		add(c.term, as, weight, limit)
 	}
 	slices.SortStableFunc(w.alts, func(a, b alternative) int { return cmp.Compare(b.worth, a.worth) })
 	return w
@@ -150,9 +167,12 @@ func (x *Index) completions(text string, exact uint32) []candidate {
 		scanned++
 		return scanned < maxPrefixScan
 	})
-	docs := 0
+	docs, most := 0, maxPrefixDocs
+	if exact != 0 {
+		most = maxBesideDocs
+	}
 	return slices.DeleteFunc(b.list, func(c candidate) bool {
-		if docs+c.df > maxPrefixDocs && docs > 0 {
+		if docs+c.df > most && docs > 0 {
 			return true
 		}
 		docs += c.df
@@ -171,9 +191,9 @@ func tolerance(text string) int {
 	return 0
 }
 
-// nearby returns the terms closest to text among those in at least minDocs
+// neighbours returns the terms closest to text among those in at least minDocs
 // documents; all have the same distance.
-func (x *Index) nearby(text string, most int, exact uint32, minDocs int) []candidate {
+func (x *Index) neighbours(text string, most int, exact uint32, minDocs int) []candidate {
 	if most == 0 {
 		return nil
 	}
@@ -190,47 +210,4 @@ func (x *Index) nearby(text string, most int, exact uint32, minDocs int) []candi
 		}
 	}
 	return b.list
-}
-
-// Suggest returns up to n words of the dictionary that are closest to words
-// of the text which no document has, further away than a query forgives.
-func (x *Index) Suggest(text string, n int) []string {
-	b := best{most: n}
-	for _, c := range parse(text).clauses {
-		if c.exclude {
-			continue
-		}
-		for _, p := range c.parts {
-			if x.words.termOf([]byte(p)) != 0 {
-				continue
-			}
-			found := 0
-			x.words.near.each(x.words.list, p, tolerance(p)+1, func(id uint32, distance int) {
-				t := x.words.termID[id]
-				b.offer(candidate{term: t, df: x.words.df(t), distance: distance, text: x.words.list[id].text})
-				found++
-			})
-			if found > 0 {
-				continue
-			}
-			// Nothing near: words that start alike.
-			for cut := len(p) - 1; cut >= 3; cut-- {
-				if !utf8.RuneStart(p[cut]) {
-					continue
-				}
-				if list := x.completions(p[:cut], 0); len(list) > 0 {
-					for _, c := range list {
-						c.distance = len(p) - cut + 1
-						b.offer(c)
-					}
-					break
-				}
-			}
-		}
-	}
-	words := make([]string, len(b.list))
-	for i, c := range b.list {
-		words[i] = c.text
-	}
-	return words
 }

@@ -118,7 +118,7 @@ func TestQuery_TiesAreOrderedByKeyWhateverTheOrderOfPuts(t *testing.T) {
 
 func TestPutAndRemove_LeaveNoTrace(t *testing.T) {
 	x := manual()
-	words := len(x.words.byText)
+	words := x.words.byText.Len()
 	for round := range 50 {
 		for i := range 20 {
 			text := fmt.Sprintf("temporary-%d words of round%d agent", i, round)
@@ -130,8 +130,8 @@ func TestPutAndRemove_LeaveNoTrace(t *testing.T) {
 			x.Remove(100 + i)
 		}
 	}
-	if x.Len() != 6 || len(x.words.byText) != words {
-		t.Errorf("%d documents, %d words, want 6 and %d", x.Len(), len(x.words.byText), words)
+	if x.Len() != 6 || x.words.byText.Len() != words {
+		t.Errorf("%d documents, %d words, want 6 and %d", x.Len(), x.words.byText.Len(), words)
 	}
 	if len(x.words.list) > words+1000 {
 		t.Errorf("%d word entries: freed ones are not used again", len(x.words.list))
@@ -211,7 +211,7 @@ func FuzzQuery(f *testing.F) {
 		y := New(Field{Name: "f", Weight: 1, Length: 1})
 		y.Put(0, text, y.Analyze([]string{text, text}))
 		y.Remove(0)
-		if len(y.words.byText) != 0 {
+		if y.words.byText.Len() != 0 {
 			t.Fatalf("%q left words behind", text)
 		}
 	})

@@ -17,30 +17,19 @@ type Match struct {
 
 	x     *Index
 	s     *scratch
+	words []wanted
 	total float32 // idf of all words, for coordination
-	// single is set, and no accumulator was filled, when the query came
-	// down to one term.
-	single *postings
-	worth  float32
 }
 
-// accumulator collects the score of one document. The stamp tells which
-// search filled it, which word came last, and the mask of fields, so that it
-// need not be cleared between searches.
-type accumulator struct {
-	score float32
-	coord float32 // idf of the words found
-	last  float32 // what the last word contributed to score
-	stamp uint32  // epoch<<16 | word<<8 | fields
-}
-
-// scratch is the memory of one search.
+// scratch is the memory of one search; top.go says how it is used.
 type scratch struct {
-	acc   []accumulator
-	epoch uint32
 	bits  Bits
 	more  Bits
+	other Bits
 	heap  []ranked
+	few   few
+	seg   segment
+	rec   []uint32 // words of a document
 }
 
 type scratchPool struct{ sync.Pool }
@@ -52,18 +41,6 @@ func (p *scratchPool) take(docs int) *scratch {
 	}
 	s.bits = blank(s.bits, docs)
 	return s
-}
-
-func (s *scratch) accumulators(docs int) []accumulator {
-	if len(s.acc) < docs {
-		s.acc = make([]accumulator, docs+docs/8)
-		s.epoch = 0
-	}
-	if s.epoch++; s.epoch == 1<<16 {
-		clear(s.acc)
-		s.epoch = 1
-	}
-	return s.acc[:docs]
 }
 
 // blank returns an empty set with room for docs ids, in the memory of b.
@@ -78,13 +55,20 @@ func blank(b Bits, docs int) Bits {
 }
 
 // Match finds the documents for a text. It takes time linear in the postings
-// of its words, of which there are at most 16 with a bounded number of
-// alternatives each.
-func (x *Index) Match(text string) *Match {
+// of its words that are not common, of which there are at most 16 with a
+// bounded number of alternatives each.
+func (x *Index) Match(text string) *Match { return x.MatchPlan(text, nil) }
+
+// MatchPlan is Match with the words and weights of an earlier Match of the
+// same text, see Match.Plan, unless plan is nil.
+func (x *Index) MatchPlan(text string, plan []byte) *Match {
 	q := parse(text)
 	m := &Match{x: x, s: x.pool.take(len(x.docs))}
 	m.Bits = m.s.bits
 	words, known := x.plan(q)
+	if known && plan != nil {
+		words = x.follow(plan)
+	}
 	switch {
 	case !known:
 		return m
@@ -93,11 +77,14 @@ func (x *Index) Match(text string) *Match {
 		if m.Any {
 			copy(m.Bits, x.all)
 		}
-	case len(words) == 1 && len(words[0].alts) == 1:
-		m.single, m.worth = x.words.postings(words[0].alts[0].term), words[0].alts[0].worth
-		m.single.addTo(m.Bits)
 	default:
-		m.accumulate(words)
+		m.words = words
+		for _, w := range words {
+			m.total += w.idf
+			for _, a := range w.alts {
+				x.words.postings(a.term).addTo(m.Bits)
+			}
+		}
 	}
 	for _, c := range q.clauses {
 		if c.phrase && !c.exclude {
@@ -130,6 +117,7 @@ func (x *Index) plan(q query) (words []wanted, known bool) {
 		case c.phrase:
 			for _, p := range c.parts {
 				w := x.want(p, false, false)
+				w.phrase = true
 				if len(w.alts) == 0 {
 					return nil, false
 				}
@@ -150,50 +138,13 @@ func (x *Index) plan(q query) (words []wanted, known bool) {
 			words = append(words, x.want(c.parts[0], i == last, true, compounds...))
 		}
 	}
-	return slices.DeleteFunc(words, func(w wanted) bool { return len(w.alts) == 0 }), true
+	words = slices.DeleteFunc(words, func(w wanted) bool { return len(w.alts) == 0 })
+	framed(words)
+	return words, true
 }
 
 // plain reports whether the clause is a single optional word.
 func (c clause) plain() bool { return !c.phrase && !c.exclude && c.joined == "" }
-
-// accumulate adds up the words term by term.
-func (m *Match) accumulate(words []wanted) {
-	acc := m.s.accumulators(len(m.x.docs))
-	epoch := m.s.epoch << 16
-	for i, w := range words {
-		m.total += w.idf
-		tag := epoch | uint32(i)<<8
-		for _, alt := range w.alts {
-			worth := alt.worth / fullImpact
-			list := m.x.words.postings(alt.term)
-			for part := range list.parts() {
-				for _, p := range list.part(part) {
-					a := &acc[p.doc]
-					s := worth * float32(p.impact)
-					switch {
-					case a.stamp&^0xffff != epoch:
-						*a = accumulator{s, w.idf, s, tag | uint32(p.fields)}
-						m.Bits[p.doc>>6] |= 1 << (p.doc & 63)
-					case a.stamp&^0xff == tag: // another form of the same word
-						if s > a.last {
-							a.score += s - a.last
-							a.last = s
-						}
-						a.stamp |= uint32(p.fields)
-					default:
-						a.score += s
-						a.coord += w.idf
-						a.last = s
-						a.stamp = tag | a.stamp&0xff | uint32(p.fields)
-					}
-				}
-			}
-		}
-	}
-}
-
-// score is what was accumulated, times the share of the query that was found.
-func (m *Match) score(a *accumulator) float32 { return a.score * (a.coord / m.total) }
 
 // having returns the documents in which the clause occurs as written, in
 // scratch memory that the next call overwrites.
@@ -202,17 +153,10 @@ func (m *Match) having(c clause) Bits {
 	m.s.more = blank(m.s.more, len(x.docs))
 	set := m.s.more
 	if terms, ok := x.phrase(c.parts); ok {
-		x.words.postings(terms[0]).addTo(set)
-		if len(terms) > 1 {
-			other := make(Bits, len(set))
-			for _, t := range terms[1:] {
-				clear(other)
-				x.words.postings(t).addTo(other)
-				set.And(other)
-			}
-			first := x.spellings(terms[0])
+		m.intersect(set, terms)
+		if len(terms) > 1 && !(len(terms) == 2 && x.words.paired(terms[0]) && x.words.paired(terms[1])) {
 			set.Each(func(id int) bool {
-				if !x.adjacent(x.docs[id].seq, first, terms) {
+				if !m.adjacent(x.docs[id], terms) {
 					set.Drop(id)
 				}
 				return true
@@ -220,53 +164,74 @@ func (m *Match) having(c clause) Bits {
 		}
 	}
 	if c.joined != "" {
-		if t := x.words.termOf([]byte(c.joined)); t != 0 {
+		if t := x.words.termOf(c.joined); t != 0 {
 			x.words.postings(t).addTo(set)
 		}
 	}
 	return set
 }
 
+// intersect puts those documents into set that may have the terms as a
+// phrase: all of them, and the listed pairs side by side.
+func (m *Match) intersect(set Bits, terms []uint32) {
+	x := m.x
+	first := true
+	also := func(p *postings) {
+		if first {
+			p.addTo(set)
+			first = false
+			return
+		}
+		m.s.other = blank(m.s.other, len(x.docs))
+		p.addTo(m.s.other)
+		set.And(m.s.other)
+	}
+	for i, t := range terms {
+		switch paired := x.words.paired(t); {
+		case paired && i > 0 && x.words.paired(terms[i-1]):
+			if p := x.pairs[pairOf(terms[i-1], t)]; p != nil {
+				also(p)
+			} else {
+				also(new(postings))
+			}
+		case paired && i+1 < len(terms) && x.words.paired(terms[i+1]): // the pair says more
+		default:
+			also(x.words.postings(t))
+		}
+	}
+}
+
 func (x *Index) phrase(parts []string) ([]uint32, bool) {
 	terms := make([]uint32, len(parts))
 	for i, p := range parts {
-		if terms[i] = x.words.termOf([]byte(p)); terms[i] == 0 {
+		if terms[i] = x.words.termOf(p); terms[i] == 0 {
 			return nil, false
 		}
 	}
 	return terms, len(terms) > 0
 }
 
-// spellings returns the words of a term.
-func (x *Index) spellings(term uint32) []uint32 {
-	var list []uint32
-	for id, t := range x.words.termID {
-		if t == term {
-			list = append(list, uint32(id))
+// adjacent reports whether the terms follow each other in a document.
+func (m *Match) adjacent(d doc, terms []uint32) bool {
+	rec := m.s.rec[:0]
+	for i := int(d.cut); i < len(d.rec); {
+		var n uint32
+		if n, i = d.next(i); n > wordsFrom {
+			rec = append(rec, m.x.words.termID[n-wordsFrom])
+		} else {
+			rec = append(rec, 0)
 		}
 	}
-	return list
-}
-
-// adjacent reports whether the terms follow each other in a sequence; first
-// are the spellings of the first term, found without looking up each word.
-func (x *Index) adjacent(seq, first, terms []uint32) bool {
-	for _, word := range first {
-		rest := seq
-	next:
-		for len(rest) >= len(terms) {
-			i := slices.Index(rest[:len(rest)-len(terms)+1], word)
-			if i < 0 {
-				break
-			}
-			rest = rest[i+1:]
-			for j, t := range terms[1:] {
-				if x.words.termID[rest[j]] != t {
-					continue next
-				}
-			}
+	m.s.rec = rec
+	for len(rec) >= len(terms) {
+		i := slices.Index(rec[:len(rec)-len(terms)+1], terms[0])
+		if i < 0 {
+			return false
+		}
+		if slices.Equal(rec[i:i+len(terms)], terms) {
 			return true
 		}
+		rec = rec[i+1:]
 	}
 	return false
 }

@@ -5,142 +5,294 @@ import (
 	"sort"
 )
 
-// posting says how much a document is about a term: impact is the saturated
-// weight of all its occurrences in 1/65535, fields the mask of the fields.
-type posting struct {
-	doc    uint32
-	impact uint16
-	fields uint16
+// posting says how much a document is about a term, in four bytes: the low 16
+// bits of the document, the impact (the saturated weight of all occurrences)
+// in ten, and the mask of the fields in six. The rest of the document's number
+// is that of the block.
+type posting uint32
+
+const (
+	fieldBits  = 6
+	impactBits = 10
+	fullImpact = 1<<impactBits - 1
+)
+
+func newPosting(doc, impact, fields uint32) posting {
+	return posting(doc<<16 | impact<<fieldBits | fields)
 }
 
-const fullImpact = 1<<16 - 1
+func (p posting) low() uint32    { return uint32(p) >> 16 }
+func (p posting) impact() uint32 { return uint32(p) >> fieldBits & fullImpact }
+func (p posting) fields() uint16 { return uint16(p & (1<<fieldBits - 1)) }
 
-// blockSize bounds what an insertion moves.
+// blockSize bounds what an insertion moves, and is how many postings are
+// skipped at once when their best cannot reach the page.
 const blockSize = 256
 
-// postings lists the documents of a term by ascending id, in blocks; the only
-// one of a term, as every name brings some, is kept in place. A later form
-// can keep the greatest impact of each block to skip blocks that cannot reach
-// the first page.
+// postings lists the documents of a term by ascending id; the only one of a
+// term, as every name brings some, is kept in place.
 type postings struct {
-	n      uint32
-	only   [1]posting // when n is 1
-	blocks [][]posting
+	n    uint32
+	base uint32 // when n is 1: its document without the low bits
+	only posting
+	slot uint32  // of the word, see word: it fills a gap here
+	many *blocks // when n is more
 }
 
-// parts and part give the blocks to loops.
-func (p *postings) parts() int {
-	if p.n == 1 {
-		return 1
-	}
-	return len(p.blocks)
+type blocks struct {
+	list []block
+	end  uint32 // the last document
+	bits Bits   // of the documents, while the term is common
+	// paired is set while the neighbours of the term are listed, see pairs.
+	paired bool
 }
 
-func (p *postings) part(i int) []posting {
-	if p.n == 1 {
-		return p.only[:]
+// block is a run of postings whose documents differ in their low bits only.
+type block struct {
+	base uint32
+	top  uint16 // the greatest impact
+	list []posting
+}
+
+func (b *block) first() uint32 { return b.base | b.list[0].low() }
+func (b *block) last() uint32  { return b.base | b.list[len(b.list)-1].low() }
+
+func (b *block) setTop() {
+	b.top = 0
+	for _, p := range b.list {
+		b.top = max(b.top, uint16(p.impact()))
 	}
-	return p.blocks[i]
+}
+
+// A term is common when one of so many documents has it; its documents are
+// then also kept as bits, which take less than a quarter of its postings.
+const (
+	commonShare = 32
+	commonLeast = 512 // documents of the term
+)
+
+// bits returns the documents of a common term, or nil.
+func (p *postings) bits() Bits {
+	if p.many == nil {
+		return nil
+	}
+	return p.many.bits
 }
 
 // find returns the block and the place in it where doc is or belongs; the
 // block may be one past the last.
-func (p *postings) find(doc uint32) (int, int) {
-	b := len(p.blocks) - 1
-	if b < 0 {
-		return 0, 0
+func (p *blocks) find(doc uint32) (int, int) {
+	if doc > p.end {
+		return len(p.list), 0
 	}
-	if last := p.blocks[b]; doc <= last[len(last)-1].doc {
-		b = sort.Search(b, func(i int) bool { l := p.blocks[i]; return l[len(l)-1].doc >= doc })
-	} else {
-		return b + 1, 0
+	b := sort.Search(len(p.list)-1, func(i int) bool { return p.list[i].last() >= doc })
+	l := &p.list[b]
+	if doc < l.base {
+		return b, 0
 	}
-	l := p.blocks[b]
-	return b, sort.Search(len(l), func(i int) bool { return l[i].doc >= doc })
+	return b, l.find(doc)
 }
 
-// put adds or replaces the posting of a document.
-func (p *postings) put(e posting) {
+// find returns the place of a document, of which the block has the base.
+func (b *block) find(doc uint32) int {
+	low, from, to := doc&0xffff, 0, len(b.list)
+	for from < to {
+		mid := int(uint(from+to) >> 1)
+		if b.list[mid].low() < low {
+			from = mid + 1
+		} else {
+			to = mid
+		}
+	}
+	return from
+}
+
+// put adds or replaces the posting of a document, in an index of docs.
+func (p *postings) put(doc, impact uint32, fields uint16, docs int) {
+	e, base := newPosting(doc, impact, uint32(fields)), doc&^0xffff
 	switch {
-	case p.n == 0, p.n == 1 && p.only[0].doc == e.doc:
-		p.n, p.only[0] = 1, e
+	case p.n == 0, p.n == 1 && p.base|p.only.low() == doc:
+		p.n, p.base, p.only = 1, base, e
 		return
 	case p.n == 1:
-		p.blocks = [][]posting{{p.only[0]}}
+		p.many = &blocks{end: p.base | p.only.low(), list: []block{{p.base, uint16(p.only.impact()), append(make([]posting, 0, 4), p.only)}}}
 	}
-	b, i := p.find(e.doc)
-	if b == len(p.blocks) {
+	if p.many.put(doc, e) {
 		p.n++
-		if l := p.blocks[b-1]; len(l) < blockSize {
-			p.blocks[b-1] = append(grown(l), e)
-			return
-		}
-		p.blocks = append(p.blocks, []posting{e})
-		return
-	}
-	l := p.blocks[b]
-	if l[i].doc == e.doc {
-		l[i] = e
-		return
-	}
-	p.n++
-	l = slices.Insert(grown(l), i, e)
-	p.blocks[b] = l
-	if len(l) > blockSize {
-		half := len(l) / 2
-		p.blocks = slices.Insert(p.blocks, b+1, slices.Clone(l[half:]))
-		p.blocks[b] = l[:half:half]
+		p.many.marks(doc, int(p.n), docs)
 	}
 }
 
-// grown makes room for one more posting by an eighth instead of doubling:
-// most of the memory of an index is here.
+// marks keeps the bits when a document was added, the n-th of the term.
+func (p *blocks) marks(doc uint32, n, docs int) {
+	switch {
+	case p.bits != nil:
+		p.bits.Add(int(doc))
+	case n >= commonLeast && n*commonShare >= docs:
+		p.bits = make(Bits, (docs+63)/64)
+		p.each(func(doc uint32, _ posting) { p.bits.Add(int(doc)) })
+	}
+}
+
+// put reports whether the document is new.
+func (p *blocks) put(doc uint32, e posting) bool {
+	base := doc &^ 0xffff
+	b, i := p.find(doc)
+	if b == len(p.list) {
+		p.end = doc
+		if l := &p.list[b-1]; l.base == base && len(l.list) < blockSize {
+			l.list = append(grown(l.list), e)
+			l.top = max(l.top, uint16(e.impact()))
+			return true
+		}
+		p.list = append(p.list, block{base, uint16(e.impact()), append(make([]posting, 0, 4), e)})
+		return true
+	}
+	l := &p.list[b]
+	switch {
+	case l.base == base && i < len(l.list) && l.list[i].low() == doc&0xffff:
+		was := l.list[i]
+		l.list[i] = e
+		if e.impact() >= uint32(l.top) {
+			l.top = uint16(e.impact())
+		} else if was.impact() == uint32(l.top) {
+			l.setTop()
+		}
+		return false
+	case l.base == base:
+	case b > 0 && p.list[b-1].base == base:
+		b--
+		l = &p.list[b]
+		i = len(l.list)
+	default:
+		p.list = slices.Insert(p.list, b, block{base, uint16(e.impact()), append(make([]posting, 0, 4), e)})
+		return true
+	}
+	l.list = slices.Insert(grown(l.list), i, e)
+	l.top = max(l.top, uint16(e.impact()))
+	if len(l.list) > blockSize {
+		half := len(l.list) / 2
+		tail := block{base: base, list: slices.Clone(l.list[half:])}
+		l.list = slices.Clone(l.list[:half])
+		tail.setTop()
+		l.setTop()
+		p.list = slices.Insert(p.list, b+1, tail)
+	}
+	return true
+}
+
+// grown makes room for one more posting by half or less instead of doubling:
+// much of the memory of an index is here.
 func grown(l []posting) []posting {
 	if len(l) < cap(l) {
 		return l
 	}
-	return append(make([]posting, 0, len(l)+len(l)/8+1), l...)
+	more := len(l) / 2
+	if len(l) >= 64 {
+		more = len(l) / 4
+	}
+	return append(make([]posting, 0, min((len(l)+more+4)&^3, max(blockSize, len(l)+1))), l...)
 }
 
-// remove takes out the posting of a document.
-func (p *postings) remove(doc uint32) {
+// remove takes out the posting of a document, in an index of docs.
+func (p *postings) remove(doc uint32, docs int) {
 	if p.n == 1 {
-		if p.only[0].doc == doc {
-			*p = postings{}
+		if p.base|p.only.low() == doc {
+			p.n = 0
 		}
 		return
 	}
-	b, i := p.find(doc)
-	if b == len(p.blocks) || p.blocks[b][i].doc != doc {
+	if p.n == 0 {
+		return
+	}
+	m := p.many
+	b, i := m.find(doc)
+	if b == len(m.list) || m.list[b].base != doc&^0xffff || m.list[b].list[i].low() != doc&0xffff {
 		return
 	}
 	p.n--
-	p.blocks[b] = slices.Delete(p.blocks[b], i, i+1)
-	if len(p.blocks[b]) == 0 {
-		p.blocks = slices.Delete(p.blocks, b, b+1)
+	l := &m.list[b]
+	was := l.list[i]
+	l.list = slices.Delete(l.list, i, i+1)
+	if len(l.list) == 0 {
+		m.list = slices.Delete(m.list, b, b+1)
+	} else if was.impact() == uint32(l.top) {
+		l.setTop()
+	}
+	if doc == m.end {
+		m.end = m.list[len(m.list)-1].last()
 	}
 	if p.n == 1 {
-		p.only[0], p.blocks = p.blocks[0][0], nil
+		p.base, p.only, p.many = m.list[0].base, m.list[0].list[0], nil
+		return
+	}
+	if m.bits != nil {
+		m.bits.Drop(int(doc))
+		if n := int(p.n); n < commonLeast/2 || n*commonShare*4 < docs { // well below the change to bits
+			m.bits = nil
+		}
 	}
 }
 
 // get returns the posting of a document.
 func (p *postings) get(doc uint32) (posting, bool) {
-	if p.n == 1 {
-		return p.only[0], p.only[0].doc == doc
+	switch {
+	case p.n == 0:
+		return 0, false
+	case p.n == 1:
+		return p.only, p.base|p.only.low() == doc
+	case p.many.bits != nil && !p.many.bits.Has(int(doc)):
+		return 0, false
 	}
-	b, i := p.find(doc)
-	if b == len(p.blocks) || p.blocks[b][i].doc != doc {
-		return posting{}, false
+	b, i := p.many.find(doc)
+	if b == len(p.many.list) {
+		return 0, false
 	}
-	return p.blocks[b][i], true
+	l := &p.many.list[b]
+	if l.base != doc&^0xffff || l.list[i].low() != doc&0xffff {
+		return 0, false
+	}
+	return l.list[i], true
+}
+
+// each calls yield with all postings in the order of their documents.
+func (p *postings) each(yield func(doc uint32, e posting)) {
+	switch {
+	case p.n == 1:
+		yield(p.base|p.only.low(), p.only)
+	case p.n > 1:
+		p.many.each(yield)
+	}
+}
+
+func (p *blocks) each(yield func(doc uint32, e posting)) {
+	for i := range p.list {
+		for _, e := range p.list[i].list {
+			yield(p.list[i].base|e.low(), e)
+		}
+	}
 }
 
 // addTo adds the documents to a set that has room for them.
 func (p *postings) addTo(b Bits) {
-	for i := range p.parts() {
-		for _, e := range p.part(i) {
-			b[e.doc>>6] |= 1 << (e.doc & 63)
+	if bits := p.bits(); bits != nil {
+		for i, w := range bits[:min(len(bits), len(b))] {
+			b[i] |= w
+		}
+		return
+	}
+	if p.n == 1 {
+		b.Add(int(p.base | p.only.low()))
+		return
+	}
+	if p.n == 0 {
+		return
+	}
+	for i := range p.many.list {
+		l := &p.many.list[i]
+		for _, e := range l.list {
+			doc := l.base | e.low()
+			b[doc>>6] |= 1 << (doc & 63)
 		}
 	}
 }

@@ -1,6 +1,8 @@
 package bm25
 
 import (
+	"cmp"
+	"encoding/binary"
 	"slices"
 	"sort"
 	"strings"
@@ -9,93 +11,110 @@ import (
 // chunkSize bounds what an insertion moves.
 const chunkSize = 512
 
-// sorted keeps ids in the order of their keys in chunks, so that inserting
-// among hundreds of thousands moves a few hundred. Two ids of different
-// chunks compare by the number of their chunk, without reading their keys.
+// sorted keeps ids in the order of their keys, those of one key by id, in
+// chunks, so that inserting among hundreds of thousands moves a few hundred.
+// Beside each id stands the beginning of its key as a number, so that finding
+// a place reads hardly any keys.
 type sorted struct {
-	chunks []*chunk
-	where  []*chunk // by id
+	chunks []chunk
+	lasts  []uint64 // beginning of the last key of each chunk
 	key    func(id uint32) string
 }
 
 type chunk struct {
-	ord int
-	ids []uint32
+	heads []uint64
+	ids   []uint32
 }
 
-// find returns the chunk number and the place in it where key is or belongs.
-func (s *sorted) find(key string) (int, int) {
+// head is the beginning of a key; heads are in the order of their keys.
+func head(key string) uint64 {
+	var b [8]byte
+	copy(b[:], key)
+	return binary.BigEndian.Uint64(b[:])
+}
+
+// compare orders an id with its head against a place.
+func (s *sorted) compare(h uint64, id uint32, head uint64, key string, at uint32) int {
+	if h != head {
+		return cmp.Compare(h, head)
+	}
+	return cmp.Or(strings.Compare(s.key(id), key), cmp.Compare(id, at))
+}
+
+// find returns the chunk number and the place in it where the key with that
+// id is or belongs.
+func (s *sorted) find(key string, id uint32) (int, int) {
+	h := head(key)
 	c := sort.Search(len(s.chunks), func(i int) bool {
+		if s.lasts[i] != h {
+			return s.lasts[i] > h
+		}
 		ids := s.chunks[i].ids
-		return s.key(ids[len(ids)-1]) >= key
+		return s.compare(h, ids[len(ids)-1], h, key, id) >= 0
 	})
 	if c == len(s.chunks) {
 		return c, 0
 	}
-	ids := s.chunks[c].ids
-	return c, sort.Search(len(ids), func(i int) bool { return s.key(ids[i]) >= key })
+	k := &s.chunks[c]
+	return c, sort.Search(len(k.ids), func(i int) bool { return s.compare(k.heads[i], k.ids[i], h, key, id) >= 0 })
 }
 
 func (s *sorted) insert(id uint32) {
-	for int(id) >= len(s.where) {
-		s.where = append(s.where, nil)
-	}
-	c, i := s.find(s.key(id))
+	key := s.key(id)
+	c, i := s.find(key, id)
 	if c == len(s.chunks) { // behind everything
 		if c == 0 || len(s.chunks[c-1].ids) >= chunkSize {
-			s.chunks = append(s.chunks, &chunk{ord: c})
+			s.chunks, s.lasts = append(s.chunks, chunk{}), append(s.lasts, 0)
 			c++
 		}
 		c--
 		i = len(s.chunks[c].ids)
 	}
-	k := s.chunks[c]
-	k.ids = slices.Insert(k.ids, i, id)
-	s.where[id] = k
+	k := &s.chunks[c]
+	k.heads, k.ids = insertAt(k.heads, i, head(key)), insertAt(k.ids, i, id)
 	if len(k.ids) > chunkSize {
 		half := len(k.ids) / 2
-		tail := &chunk{ids: slices.Clone(k.ids[half:])}
-		k.ids = k.ids[:half]
-		for _, moved := range tail.ids {
-			s.where[moved] = tail
-		}
-		s.chunks = slices.Insert(s.chunks, c+1, tail)
-		s.renumber(c + 1)
+		tail := chunk{slices.Clone(k.heads[half:]), slices.Clone(k.ids[half:])}
+		k.heads, k.ids = slices.Clone(k.heads[:half]), slices.Clone(k.ids[:half])
+		s.chunks, s.lasts = slices.Insert(s.chunks, c+1, tail), slices.Insert(s.lasts, c+1, 0)
+		s.setLast(c + 1)
 	}
+	s.setLast(c)
+}
+
+// insertAt grows by an eighth instead of doubling: every id is in here.
+func insertAt[T any](list []T, i int, v T) []T {
+	if len(list) == cap(list) {
+		list = append(make([]T, 0, len(list)+len(list)/8+4), list...)
+	}
+	return slices.Insert(list, i, v)
+}
+
+func (s *sorted) setLast(c int) {
+	h := s.chunks[c].heads
+	s.lasts[c] = h[len(h)-1]
 }
 
 // remove takes out id, whose key must still be the one it was inserted with.
 func (s *sorted) remove(id uint32) {
-	k := s.where[id]
-	s.where[id] = nil
-	k.ids = slices.Delete(k.ids, slices.Index(k.ids, id), slices.Index(k.ids, id)+1)
+	c, i := s.find(s.key(id), id)
+	k := &s.chunks[c]
+	k.heads, k.ids = slices.Delete(k.heads, i, i+1), slices.Delete(k.ids, i, i+1)
 	if len(k.ids) == 0 {
-		s.chunks = slices.Delete(s.chunks, k.ord, k.ord+1)
-		s.renumber(k.ord)
+		s.chunks, s.lasts = slices.Delete(s.chunks, c, c+1), slices.Delete(s.lasts, c, c+1)
+		return
 	}
-}
-
-func (s *sorted) renumber(from int) {
-	for i := from; i < len(s.chunks); i++ {
-		s.chunks[i].ord = i
-	}
+	s.setLast(c)
 }
 
 // less orders two ids by key, equal keys by id.
 func (s *sorted) less(a, b uint32) bool {
-	ca, cb := s.where[a], s.where[b]
-	if ca != cb {
-		return ca.ord < cb.ord
-	}
-	if c := strings.Compare(s.key(a), s.key(b)); c != 0 {
-		return c < 0
-	}
-	return a < b
+	return cmp.Or(strings.Compare(s.key(a), s.key(b)), cmp.Compare(a, b)) < 0
 }
 
 // from calls yield with the ids whose keys are at least key, in order.
 func (s *sorted) from(key string, yield func(id uint32) bool) {
-	c, i := s.find(key)
+	c, i := s.find(key, 0)
 	for ; c < len(s.chunks); c++ {
 		for _, id := range s.chunks[c].ids[i:] {
 			if !yield(id) {

@@ -10,6 +10,7 @@ const (
 	maxWordBytes  = 48   // longer words are cut; nobody types them
 	maxFieldWords = 2000 // words beyond are not indexed
 	maxParts      = 8    // parts of one compound that are also joined
+	maxPlainWord  = maxWordBytes - 2*utf8.UTFMax
 )
 
 // token is one word of a text: its bytes in the tokenizer's buffer.
@@ -100,6 +101,18 @@ func (t *tokenizer) add(s string, limit int) int {
 		first, start = len(t.toks), len(t.buf)
 	}
 	for i := 0; i < len(s) && words < limit; {
+		if prev == space && len(t.buf) == start {
+			if n := plainWord(s[i:]); n > 0 {
+				// By far the most words are plain letters up to a space.
+				t.buf = append(t.buf, s[i:i+n]...)
+				t.buf[start] |= 0x20
+				t.toks = append(t.toks, token{from: uint32(start), to: uint32(len(t.buf))})
+				words++
+				first, start, prevPrev = len(t.toks), len(t.buf), space
+				i += n
+				continue
+			}
+		}
 		r, size := rune(s[i]), 1
 		if r >= utf8.RuneSelf {
 			r, size = utf8.DecodeRuneInString(s[i:])
@@ -144,9 +157,51 @@ func (t *tokenizer) add(s string, limit int) int {
 	return words
 }
 
+// plain marks the bytes a plain word is made of: 1; and those that end one: 2.
+// A full stop ends it only before something that is no word.
+var plain = func() (t [256]uint8) {
+	for c := range 256 {
+		switch classOf(rune(min(c, 0x7f))) {
+		case lower:
+			t[c] = 1
+		case space:
+			t[c] = 2
+		}
+		if c >= 0x80 {
+			t[c] = 0
+		}
+	}
+	return t
+}()
+
+// plainWord returns the length of the word that s starts with, if it is made
+// of small ASCII letters and digits, the first letter perhaps a capital one,
+// and stands for itself; 0 if it takes a closer look.
+func plainWord(s string) int {
+	n := 0
+	if c := s[0]; c >= 'A' && c <= 'Z' {
+		if len(s) < 2 || s[1] < 'a' || s[1] > 'z' {
+			return 0
+		}
+		n = 1
+	}
+	for n < len(s) && plain[s[n]] == 1 {
+		n++
+	}
+	switch {
+	case n == 0 || n > maxPlainWord:
+		return 0
+	case n == len(s) || plain[s[n]] == 2:
+		return n
+	case s[n] == '.' && (n+1 == len(s) || plain[s[n+1]] == 2):
+		return n
+	}
+	return 0
+}
+
 // write appends the folded rune to the open word unless that is full.
 func (t *tokenizer) write(r rune, start int) {
-	if len(t.buf)-start > maxWordBytes-2*utf8.UTFMax {
+	if len(t.buf)-start > maxPlainWord {
 		return
 	}
 	a, b := fold(r)

@@ -1,53 +1,67 @@
 package bm25
 
+import "strings"
+
 // words is the dictionary: every word as it was written and every stem, with
 // the postings of each stem. A word that is its own stem, as most rare ones
 // are, takes one entry. Entries live as long as some document uses them. Id 0
-// is no word; it marks gaps in a document.
+// is no word.
 type words struct {
 	list   []word
 	termID []uint32 // of each word its stem, apart because phrases read it a lot
 	free   []uint32
-	byText map[string]uint32
+	byText Table
 	order  sorted     // of the words, not of mere stems
 	near   neighbours // likewise
+	// epoch changes when a word is forgotten: ids looked up before may mean
+	// something else.
+	epoch uint64
 
 	stemBuf []byte
 }
 
 type word struct {
-	text  string
-	refs  uint32 // occurrences in all documents, 0 of a mere stem
-	stems uint32 // words of which this is the stem, 0 of a mere word
-	slot  uint32 // place among the neighbours of its length, from 1
-	postings
+	text     string
+	refs     uint32 // occurrences in all documents, 0 of a mere stem
+	stems    uint32 // words of which this is the stem, 0 of a mere word
+	postings        // and slot, the place among the neighbours of its length, from 1
 }
 
 func newWords() *words {
-	w := &words{list: make([]word, 1), termID: make([]uint32, 1), byText: make(map[string]uint32)}
-	w.order.key = func(id uint32) string { return w.list[id].text }
+	w := &words{list: make([]word, 1), termID: make([]uint32, 1)}
+	text := func(id uint32) string { return w.list[id].text }
+	w.order.key, w.byText.Text = text, text
 	return w
 }
 
+// lookup returns the id of a word that some document has, or 0.
+func (w *words) lookup(text string) uint32 {
+	if id, ok := w.byText.Find(text); ok && w.list[id].refs > 0 {
+		return id
+	}
+	return 0
+}
+
 // intern returns the id of a word, adding it when new, and counts one use.
-func (w *words) intern(text []byte) uint32 {
-	id, ok := w.byText[string(text)]
+func (w *words) intern(text string) uint32 {
+	id, ok := w.byText.Find(text)
 	if ok && w.list[id].refs > 0 {
 		w.list[id].refs++
 		return id
 	}
 	if !ok {
-		id = w.enter(string(text))
+		id = w.enter(text)
 	}
 	w.list[id].refs = 1
 	w.order.insert(id)
 	w.near.add(w.list, id)
 
 	w.stemBuf = append(w.stemBuf[:0], text...)
-	st := stem(w.stemBuf)
-	t, ok := w.byText[string(st)]
-	if !ok {
-		t = w.enter(string(st))
+	t := id
+	if st := stem(w.stemBuf); string(st) != text {
+		if t, ok = w.byText.Find(string(st)); !ok {
+			t = w.enter(string(st))
+		}
 	}
 	w.list[t].stems++
 	w.termID[id] = t
@@ -64,8 +78,8 @@ func (w *words) enter(text string) uint32 {
 		w.list = append(w.list, word{})
 		w.termID = append(w.termID, 0)
 	}
-	w.list[id].text = text
-	w.byText[text] = id
+	w.list[id].text = strings.Clone(text)
+	w.byText.Insert(id)
 	return id
 }
 
@@ -75,6 +89,7 @@ func (w *words) release(id uint32) {
 	if w.list[id].refs--; w.list[id].refs > 0 {
 		return
 	}
+	w.epoch++
 	w.near.remove(w.list, id)
 	w.order.remove(id)
 	t := w.termID[id]
@@ -89,7 +104,7 @@ func (w *words) release(id uint32) {
 // drop forgets an entry unless something uses it.
 func (w *words) drop(id uint32) {
 	if e := &w.list[id]; e.refs == 0 && e.stems == 0 {
-		delete(w.byText, e.text)
+		w.byText.Delete(id)
 		*e = word{}
 		w.free = append(w.free, id)
 	}
@@ -97,12 +112,17 @@ func (w *words) drop(id uint32) {
 
 // termOf returns the stem of a word that somebody typed, or 0 if no document
 // has a word of that stem.
-func (w *words) termOf(text []byte) uint32 {
-	if id, ok := w.byText[string(text)]; ok && w.list[id].refs > 0 {
+func (w *words) termOf(text string) uint32 {
+	if id := w.lookup(text); id != 0 {
 		return w.termID[id]
 	}
 	var buf [maxWordBytes]byte
-	if id, ok := w.byText[string(stem(append(buf[:0], text...)))]; ok && w.list[id].stems > 0 {
+	return w.term(string(stem(append(buf[:0], text...))))
+}
+
+// term returns the id of a stem, or 0 if no document has a word of it.
+func (w *words) term(stem string) uint32 {
+	if id, ok := w.byText.Find(stem); ok && w.list[id].stems > 0 {
 		return id
 	}
 	return 0

@@ -1,0 +1,362 @@
+package link
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+	"unicode/utf8"
+
+	"agentsite/internal/linkwire"
+	"agentsite/internal/task"
+)
+
+// run is one call of Run. What the agent sends is put into it by the session's
+// reader, bounded, and taken out by the goroutine of Run, so that one slow
+// reader of answers holds up nobody else.
+type run struct {
+	d         *Driver
+	call      task.Call
+	agent     *agent
+	out       task.Sink
+	trace     func(task.Traced)
+	traces    atomic.Int32
+	wake      chan struct{} // capacity 1: something below changed
+	continued bool
+	first     int64 // the lease before this run's first
+	lostAt    time.Time
+	shown     strings.Builder // what the sink was given
+
+	// Guarded by agent.mu. at is changed by Run's goroutine only.
+	at        checkpoint
+	held      bool     // the agent may still hold lease at.Lease
+	s         *session // where it is handed out now
+	asked     bool     // on s
+	accepted  bool
+	refused   *linkwire.Error
+	have      int // bytes of text received under this lease
+	total     int // of them, kept
+	pending   []byte
+	status    string
+	artifacts []task.Artifact
+	produced  int
+	bulk      int // bytes of artifacts
+	done      *linkwire.Done
+	doneID    json.RawMessage
+	broken    string // why the agent is not listened to any more
+}
+
+// name is the agent's, for sentences.
+func (r *run) name() string {
+	if r.call.Agent.Name != "" {
+		return r.call.Agent.Name
+	}
+	return "The agent"
+}
+
+func (r *run) poke() {
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (r *run) enter() bool {
+	a := r.agent
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.runs[r.call.TaskID] != nil {
+		return false
+	}
+	a.runs[r.call.TaskID] = r
+	return true
+}
+
+// leave takes the run off everything, which may make place for others. With a
+// reason the agent is told to stop, unless its answer was taken: now where it
+// is connected, else when it comes back.
+func (r *run) leave(reason string) {
+	a := r.agent
+	a.mu.Lock()
+	id, lease, s := r.call.TaskID, r.at.Lease, r.s
+	stop := s != nil && r.asked && reason != ended
+	r.off()
+	if now := a.session; now != nil && now.offered[id] == lease && lease > 0 && reason != "" {
+		delete(now.offered, id)
+		s, stop = now, true
+	}
+	delete(a.runs, id)
+	a.queue = slices.DeleteFunc(a.queue, func(q *run) bool { return q == r })
+	a.notify()
+	a.mu.Unlock()
+	if stop && reason != "" {
+		b := linkwire.Notification(linkwire.MethodCancel, linkwire.Cancel{Task: id, Lease: lease, Reason: reason})
+		r.traced(true, linkwire.MethodCancel, b)
+		s.tell(b)
+	}
+}
+
+// off takes the run off its session; the caller holds agent.mu.
+func (r *run) off() {
+	if s := r.s; s != nil {
+		delete(s.runs, r.call.TaskID)
+		for id, x := range s.calls {
+			if x == r {
+				delete(s.calls, id)
+			}
+		}
+	}
+	r.s, r.asked = nil, false
+}
+
+// lose is called when the session ends under the run; the caller holds
+// agent.mu. A hand-out that was never answered does not count.
+func (r *run) lose() {
+	if !r.accepted && r.have == 0 && r.at.Hands > 0 {
+		r.at.Hands--
+	}
+	r.held = r.held || r.asked
+	r.s, r.asked = nil, false
+	r.poke()
+}
+
+// release gives a lease up that the agent does not hold any more.
+func (r *run) release() {
+	a := r.agent
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	r.off()
+	r.held = false
+	a.notify()
+}
+
+// delta takes more text; the caller holds agent.mu.
+func (r *run) delta(p linkwire.Delta) {
+	if r.done != nil || r.broken != "" {
+		return
+	}
+	defer r.poke()
+	text := p.Text
+	switch end := p.Offset + len(text); {
+	case p.Offset < 0 || p.Offset > r.have:
+		r.broken = fmt.Sprintf("%s left out a part of its answer.", r.name())
+		return
+	case end <= r.have:
+		return // it was there already
+	default:
+		text = text[r.have-p.Offset:]
+		if !utf8.RuneStart(text[0]) {
+			r.broken = fmt.Sprintf("%s continued its answer in the middle of a character.", r.name())
+			return
+		}
+		r.have = end
+	}
+	text = strings.ReplaceAll(text, "\x00", "")
+	if r.total += len(text); r.total > linkwire.MaxText {
+		r.broken = fmt.Sprintf("The answer is longer than %d KiB and was cut.", linkwire.MaxText>>10)
+		return
+	}
+	r.pending = append(r.pending, text...)
+}
+
+// artifact takes an artifact; the caller holds agent.mu.
+func (r *run) artifact(in linkwire.Artifact) {
+	if r.done != nil || r.broken != "" {
+		return
+	}
+	defer r.poke()
+	parts, size, why := checkParts(in.Parts)
+	r.produced++
+	r.bulk += size
+	switch {
+	case why != "":
+		r.broken = fmt.Sprintf("%s sent an artifact that is not as it should be: %s.", r.name(), why)
+	case in.ID == "" || len(in.ID) > 100:
+		r.broken = fmt.Sprintf("%s sent an artifact without an id of at most 100 bytes.", r.name())
+	case r.produced > 2*linkwire.MaxArtifacts:
+		r.broken = fmt.Sprintf("%s sent more than %d artifacts and was stopped.", r.name(), 2*linkwire.MaxArtifacts)
+	case r.bulk > linkwire.MaxArtifactBytes:
+		r.broken = fmt.Sprintf("%s sent artifacts of more than %d KiB and was stopped.", r.name(), linkwire.MaxArtifactBytes>>10)
+	default:
+		r.artifacts = append(r.artifacts, task.Artifact{ID: linkwire.Line(in.ID, 100), Name: linkwire.Line(in.Name, 200), Description: linkwire.Line(in.Description, 1000), Parts: parts})
+	}
+}
+
+// news is what changed since the last look.
+type news struct {
+	some, accepted, lost bool
+	refused              *linkwire.Error
+	done                 *linkwire.Done
+	broken               string
+}
+
+// emit gives the sink what came in, and tells what else did.
+func (r *run) emit() news {
+	a := r.agent
+	a.mu.Lock()
+	text, status, artifacts := string(r.pending), r.status, r.artifacts
+	r.pending, r.status, r.artifacts = r.pending[:0], "", nil
+	n := news{some: text != "" || status != "" || len(artifacts) > 0, accepted: r.accepted, lost: r.s == nil, refused: r.refused, done: r.done, broken: r.broken}
+	a.mu.Unlock()
+	if status != "" {
+		r.out.Status(status)
+	}
+	r.show(text)
+	for _, art := range artifacts {
+		r.out.Artifact(art)
+	}
+	return n
+}
+
+func (r *run) show(text string) {
+	if text != "" {
+		r.shown.WriteString(text)
+		r.out.Text(text)
+	}
+}
+
+// parts is what was shown so far.
+func (r *run) parts() []task.Part {
+	if r.shown.Len() == 0 {
+		return nil
+	}
+	return []task.Part{task.TextPart(r.shown.String())}
+}
+
+// finish makes the outcome of what the agent said last, stores it, and then
+// tells the agent that it was taken.
+func (r *run) finish(ctx context.Context, d linkwire.Done) (task.Result, error) {
+	res := task.Result{State: task.State(d.State), Reason: linkwire.Sentence(d.Reason, linkwire.MaxReason)}
+	var why string
+	if res.Parts, why = r.answer(d); why == "" {
+		switch d.State {
+		case linkwire.Completed:
+		case linkwire.InputRequired, linkwire.Rejected:
+		case linkwire.Failed:
+			if res.Reason == "" {
+				res.Reason = fmt.Sprintf("%s failed and did not say why.", r.name())
+			}
+		default:
+			why = "it ended in a state that does not exist"
+		}
+	}
+	if why != "" {
+		res = task.Result{State: task.Failed, Parts: r.parts(), Reason: fmt.Sprintf("%s sent an answer that is not as it should be: %s.", r.name(), why)}
+	} else if text := task.PlainText(res.Parts); text != r.shown.String() {
+		if more, ok := strings.CutPrefix(text, r.shown.String()); ok {
+			r.show(more)
+		} else {
+			r.shown.Reset()
+			r.shown.WriteString(text)
+			r.out.Replace(text)
+		}
+	}
+	a := r.agent
+	a.mu.Lock()
+	at := r.at
+	a.mu.Unlock()
+	at.Done = &outcome{res.State, res.Parts, res.Reason}
+	if err := r.save(ctx, at); err != nil {
+		return task.Result{}, err
+	}
+	a.mu.Lock()
+	s, id := r.s, r.doneID
+	a.mu.Unlock()
+	if s != nil && id != nil {
+		b := linkwire.Response(id, linkwire.Accepted{Accepted: true})
+		r.traced(true, "answer", b)
+		s.tell(b)
+	}
+	return res, nil
+}
+
+// answer is the parts of the final answer. Files that come as bytes go to the
+// sink as an artifact, which is stored by content.
+func (r *run) answer(d linkwire.Done) (parts []task.Part, why string) {
+	if len(d.Parts) == 0 {
+		if d.Text == "" {
+			return r.parts(), ""
+		}
+		d.Parts = []linkwire.Part{{Text: d.Text}}
+	}
+	all, size, why := checkParts(d.Parts)
+	if why == "" && size > linkwire.MaxArtifactBytes {
+		why = "it is too large"
+	}
+	if why != "" {
+		return nil, why
+	}
+	var files []task.Part
+	var names []string
+	for _, p := range all {
+		if len(p.Raw) > 0 {
+			files, names = append(files, p), append(names, "[file "+p.Filename+"]")
+		} else {
+			parts = append(parts, p)
+		}
+	}
+	if len(files) > 0 {
+		r.out.Artifact(task.Artifact{ID: "message-files", Parts: files})
+		if len(parts) == 0 {
+			parts = []task.Part{task.TextPart(strings.Join(names, "\n"))}
+		}
+	}
+	if len(task.PlainText(parts)) > linkwire.MaxText {
+		return nil, fmt.Sprintf("it is longer than %d KiB", linkwire.MaxText>>10)
+	}
+	return parts, ""
+}
+
+// checkParts takes parts as they came, or says what is wrong with them.
+func checkParts(in []linkwire.Part) (out []task.Part, size int, why string) {
+	if len(in) > linkwire.MaxParts {
+		return nil, 0, fmt.Sprintf("it has more than %d parts", linkwire.MaxParts)
+	}
+	for _, p := range in {
+		set := 0
+		for _, is := range []bool{p.Text != "", len(p.Raw) > 0, p.URL != "", len(p.Data) > 0} {
+			if is {
+				set++
+			}
+		}
+		if set != 1 {
+			return nil, 0, "a part must have exactly one of text, raw, url and data"
+		}
+		if p.URL != "" {
+			if u, err := url.Parse(p.URL); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || len(p.URL) > 2000 {
+				return nil, 0, "the url of a part is no web address"
+			}
+		}
+		size += len(p.Text) + len(p.Raw) + len(p.Data) + len(p.URL)
+		q := task.Part(p)
+		q.Text = strings.ReplaceAll(p.Text, "\x00", "")
+		q.MediaType, q.Filename, q.Metadata = linkwire.Line(p.MediaType, 100), linkwire.Line(p.Filename, 200), nil
+		if q.Text != "" || p.Text == "" {
+			out = append(out, q)
+		}
+	}
+	return out, size, ""
+}
+
+func wireParts(in []task.Part) []linkwire.Part {
+	out := make([]linkwire.Part, len(in))
+	for i, p := range in {
+		out[i] = linkwire.Part(p)
+	}
+	return out
+}
+
+// traced reports one message to whoever watches the call. The bearer token is
+// in none of them: it is not sent after hello.
+func (r *run) traced(out bool, head string, body []byte) {
+	if r.trace == nil || r.traces.Add(1) > task.MaxTraces {
+		return
+	}
+	t := task.Traced{At: time.Now(), Out: out, Head: head, Size: int64(len(body))}
+	t.Body = strings.ToValidUTF8(string(body[:min(len(body), task.MaxTraced)]), "")
+	r.trace(t)
+}

@@ -1,0 +1,206 @@
+package mcp
+
+import (
+	"bytes"
+	"encoding/json"
+	"mime"
+	"net/url"
+	"path"
+	"strings"
+	"unicode/utf8"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"agentsite/internal/a2a"
+	"agentsite/internal/task"
+)
+
+const (
+	// maxText bounds the text of one answer, data included.
+	maxText  = 256 << 10
+	maxFile  = 4 << 20
+	maxParts = 100
+	// maxToolResult bounds what another agent is given of an answer.
+	maxToolResult = 64 << 10
+)
+
+// answer is a tool's result in our words.
+type answer struct {
+	parts []task.Part // texts, data and links
+	files []task.Part
+	// note says what was left out; "" for nothing.
+	note string
+}
+
+// answerOf takes a result apart, within our bounds.
+func answerOf(res *sdk.CallToolResult) answer {
+	var a answer
+	room := maxText
+	for i, c := range res.Content {
+		if i >= maxParts {
+			a.note = "The answer has more parts than are shown."
+			break
+		}
+		switch c := c.(type) {
+		case *sdk.TextContent:
+			room = a.text(c.Text, room)
+		case *sdk.ImageContent:
+			a.file(c.Data, c.MIMEType, "")
+		case *sdk.AudioContent:
+			a.file(c.Data, c.MIMEType, "")
+		case *sdk.ResourceLink:
+			room = a.link(c, room)
+		case *sdk.EmbeddedResource:
+			if c.Resource == nil {
+				continue
+			}
+			if len(c.Resource.Blob) > 0 {
+				a.file(c.Resource.Blob, c.Resource.MIMEType, path.Base(c.Resource.URI))
+			} else {
+				room = a.text(c.Resource.Text, room)
+			}
+		}
+	}
+	a.data(res.StructuredContent, room)
+	return a
+}
+
+func (a *answer) text(s string, room int) int {
+	s = strings.ToValidUTF8(s, "\uFFFD")
+	if strings.TrimSpace(s) == "" {
+		return room
+	}
+	if len(s) > room {
+		a.note = "The answer is longer than is shown and ends early."
+		if s = cutText(s, room); s == "" {
+			return 0
+		}
+	}
+	a.parts = append(a.parts, task.TextPart(s))
+	return room - len(s)
+}
+
+// data adds the structured content. A text that only repeats it as JSON, as
+// servers write for older clients, is left out.
+func (a *answer) data(v any, room int) {
+	if v == nil {
+		return
+	}
+	b, err := json.Marshal(v)
+	if err != nil {
+		return
+	}
+	for i, p := range a.parts {
+		if p.Text != "" && sameJSON([]byte(p.Text), v) {
+			a.parts = append(a.parts[:i:i], a.parts[i+1:]...)
+			room += len(p.Text)
+			break
+		}
+	}
+	if len(b) > room {
+		a.note = "The answer is longer than is shown and ends early."
+		return
+	}
+	a.parts = append(a.parts, task.Part{Data: b, MediaType: "application/json"})
+}
+
+func sameJSON(text []byte, v any) bool {
+	text = bytes.TrimSpace(text)
+	if len(text) == 0 || !json.Valid(text) {
+		return false
+	}
+	var other any
+	if json.Unmarshal(text, &other) != nil {
+		return false
+	}
+	// Both are written again: keys in order, numbers as float64.
+	x, err1 := json.Marshal(other)
+	y, err2 := json.Marshal(v)
+	return err1 == nil && err2 == nil && bytes.Equal(x, y)
+}
+
+func (a *answer) file(b []byte, media, name string) {
+	total := len(b)
+	for _, f := range a.files {
+		total += len(f.Raw)
+	}
+	if len(b) == 0 {
+		return
+	}
+	if len(b) > maxFile || total > maxResponse {
+		a.note = "A file of the answer is too large and was left out."
+		return
+	}
+	kind, params, err := mime.ParseMediaType(media)
+	if err != nil {
+		kind, params = "application/octet-stream", nil
+	}
+	name = a2a.Line(name, 100)
+	if name == "" || name == "." || name == "/" {
+		name = "file" + extension(kind)
+	}
+	a.files = append(a.files, task.Part{Raw: b, MediaType: mime.FormatMediaType(kind, params), Filename: name})
+}
+
+// extension of the media types that tools answer with; the system's own table
+// differs from machine to machine.
+func extension(kind string) string {
+	switch kind {
+	case "image/png":
+		return ".png"
+	case "image/jpeg":
+		return ".jpg"
+	case "image/gif":
+		return ".gif"
+	case "image/webp":
+		return ".webp"
+	case "image/svg+xml":
+		return ".svg"
+	case "audio/wav", "audio/x-wav":
+		return ".wav"
+	case "audio/mpeg":
+		return ".mp3"
+	case "application/pdf":
+		return ".pdf"
+	case "application/json":
+		return ".json"
+	}
+	return ""
+}
+
+// link keeps links of the web as such and names others.
+func (a *answer) link(c *sdk.ResourceLink, room int) int {
+	u, err := url.Parse(c.URI)
+	if err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Host != "" && len(c.URI) <= 2048 && len(c.URI) <= room {
+		a.parts = append(a.parts, task.Part{URL: c.URI, MediaType: a2a.Line(c.MIMEType, 100), Filename: a2a.Line(c.Name, 100)})
+		return room - len(c.URI)
+	}
+	name := c.Title
+	if name == "" {
+		name = c.Name
+	}
+	return a.text(strings.TrimSpace(a2a.Line(name, 100)+" ("+a2a.Line(c.URI, 300)+")"), room)
+}
+
+// shown is the answer's parts; of files alone, their names.
+func (a *answer) shown() []task.Part {
+	if len(a.parts) > 0 || len(a.files) == 0 {
+		return a.parts
+	}
+	names := make([]string, len(a.files))
+	for i, f := range a.files {
+		names[i] = "[file " + f.Filename + "]"
+	}
+	return []task.Part{task.TextPart(strings.Join(names, "\n"))}
+}
+
+// cutText cuts s to at most n bytes between runes.
+func cutText(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n]
+}

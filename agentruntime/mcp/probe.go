@@ -1,0 +1,68 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"agentsite/internal/clock"
+	"agentsite/internal/hub"
+)
+
+// probeTime is a probe's own deadline.
+const probeTime = 15 * time.Second
+
+// Prober implements hub.Prober for the kind mcp.
+type Prober struct{ rt http.RoundTripper }
+
+// NewProber returns a Prober over rt.
+func NewProber(rt http.RoundTripper) *Prober { return &Prober{rt: rt} }
+
+// Probe implements hub.Prober: it begins a session, and no more. No tool is
+// called and none is listed.
+func (p *Prober) Probe(ctx context.Context, t hub.Target) hub.Liveness {
+	ctx, cancel := context.WithTimeout(ctx, probeTime)
+	defer cancel()
+	start := time.Now()
+	live := hub.Liveness{CheckedAt: clock.Now()}
+	var s *session
+	s, live.State, live.Reason = p.begin(ctx, t)
+	live.Reason = redacted(live.Reason, t.Secret)
+	live.Latency = time.Since(start)
+	if s != nil {
+		s.leave(ctx)
+	}
+	return live
+}
+
+// begin opens a session, which may be there although the state is not Alive.
+func (p *Prober) begin(ctx context.Context, t hub.Target) (*session, hub.Live, string) {
+	if t.Kind != hub.MCP {
+		return nil, hub.Unknown, "Agents of this kind are not probed."
+	}
+	cfg, err := readConfig(t.Config)
+	if err != nil {
+		return nil, hub.Unknown, "The agent's settings cannot be read."
+	}
+	s, err := open(ctx, p.rt, t, cfg)
+	// Before 2026-07-28 a server that began may still be stuck.
+	if err == nil && !s.modern() {
+		err = s.during(func(ctx context.Context) error { return s.Ping(ctx, nil) })
+		if err != nil {
+			err = s.problem(ctx, err)
+		}
+	}
+	pr, ok := errors.AsType[*problem](err)
+	switch {
+	case err == nil:
+		return s, hub.Alive, ""
+	case !ok:
+		return s, hub.Unreachable, "The server did not answer in time."
+	case pr.kind == troubleRefused && s != nil:
+		// Some servers do not know ping; they began as they should.
+		return s, hub.Alive, ""
+	}
+	state, reason := pr.live()
+	return s, state, reason
+}

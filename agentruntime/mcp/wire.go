@@ -1,0 +1,335 @@
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
+	"agentsite/internal/egress"
+)
+
+const (
+	maxResponse = 8 << 20 // bytes of one response
+	maxSession  = 64 << 20
+	// maxRequests bounds the requests of a session: a long call whose server
+	// ends its streams makes many.
+	maxRequests = 1000
+	// goodbyeTime bounds ending a session and telling a server to stop.
+	goodbyeTime = 3 * time.Second
+	// headBytes of an answer are kept to say what it was.
+	headBytes = 256
+)
+
+// wire is the RoundTripper of one session. The SDK reads whole bodies and
+// drains what is left of a stream, so bodies end here; it takes up streams
+// again, so requests are counted here; and it makes its own sentences of
+// errors, so what happened is remembered here.
+type wire struct {
+	rt       http.RoundTripper
+	endpoint *url.URL
+	header   string // of the credential
+	value    string
+
+	mu       sync.Mutex // guards all below
+	requests int
+	bytes    int64
+	limit    error     // the bound that was broken
+	silent   bool      // no goodbyes
+	last     *exchange // the latest request that wants an answer
+	told     chan struct{}
+	listing  *bytes.Buffer // the latest answer to tools/list
+}
+
+// exchange is what is remembered of a request.
+type exchange struct {
+	method string // of MCP
+	status int
+	media  string
+	err    error
+	head   []byte
+	id     json.RawMessage
+	// refusal is an error of JSON-RPC that came under another id.
+	refusal *jsonrpc.Error
+}
+
+// errShape is the type of errors about answers that are not MCP.
+type errShape struct{ text string }
+
+// Error implements error.
+func (e *errShape) Error() string { return e.text }
+
+// errLimit is the type of errors about our own bounds.
+type errLimit struct{ text string }
+
+// Error implements error.
+func (e *errLimit) Error() string { return e.text }
+
+func newWire(rt http.RoundTripper, endpoint, header, secret string) (*wire, error) {
+	u, err := egress.CheckURL(strings.TrimSpace(endpoint))
+	if err != nil {
+		return nil, err
+	}
+	w := &wire{rt: rt, endpoint: u, told: make(chan struct{})}
+	if secret != "" {
+		if strings.ContainsFunc(secret, unicode.IsControl) {
+			return nil, errors.New("the credential has a line break in it")
+		}
+		w.header, w.value = header, secret
+		if header == "" {
+			w.header, w.value = "Authorization", "Bearer "+secret
+			if scheme, rest, ok := strings.Cut(secret, " "); ok && rest != "" && (strings.EqualFold(scheme, "Bearer") || strings.EqualFold(scheme, "Basic")) {
+				w.value = secret
+			}
+		}
+	}
+	return w, nil
+}
+
+// client is the HTTP client that the SDK is given.
+func (w *wire) client() *http.Client {
+	return &http.Client{
+		Transport:     w,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
+// RoundTrip implements http.RoundTripper.
+func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
+	x := &exchange{}
+	x.method, x.id = headOf(req)
+	fail := func(err error) (*http.Response, error) {
+		if req.Body != nil {
+			req.Body.Close()
+		}
+		return nil, err
+	}
+	w.mu.Lock()
+	if w.requests++; w.requests > maxRequests && w.limit == nil {
+		w.limit = &errLimit{fmt.Sprintf("the server caused more than %d requests", maxRequests)}
+	}
+	limit, silent := w.limit, w.silent
+	if x.wants() {
+		w.last = x
+	}
+	w.mu.Unlock()
+	goodbye := req.Method == http.MethodDelete || x.method == "notifications/cancelled"
+	if x.method == "notifications/cancelled" {
+		defer w.heard()
+	}
+	switch {
+	case limit != nil && !goodbye:
+		return fail(limit)
+	case silent && goodbye:
+		return fail(context.Canceled)
+	}
+	if req.URL.Scheme != w.endpoint.Scheme || req.URL.Host != w.endpoint.Host {
+		return fail(&errLimit{"the server wants to be asked elsewhere"})
+	}
+	ctx, done := req.Context(), func() {}
+	if goodbye {
+		ctx, done = context.WithTimeout(ctx, goodbyeTime)
+	}
+	out := req.Clone(ctx)
+	if w.value != "" {
+		out.Header.Set(w.header, w.value)
+	}
+	resp, err := w.rt.RoundTrip(out)
+	if err != nil {
+		done()
+		w.note(func() { x.err = err })
+		return nil, err
+	}
+	w.note(func() {
+		x.status = resp.StatusCode
+		x.media, _, _ = mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	})
+	resp.Request = req
+	if resp.ContentLength > maxResponse {
+		resp.Body.Close()
+		done()
+		err := w.over(x)
+		return nil, err
+	}
+	b := &body{rc: resp.Body, w: w, x: x, left: maxResponse, done: done}
+	b.listing = x.method == "tools/list"
+	if x.media == "application/json" && x.id != nil || b.listing {
+		b.whole = new(bytes.Buffer)
+	}
+	resp.Body = b
+	return resp, nil
+}
+
+func (w *wire) note(fn func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	fn()
+}
+
+func (w *wire) heard() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	select {
+	case <-w.told:
+	default:
+		close(w.told)
+	}
+}
+
+// over notes that an answer is larger than it may be.
+func (w *wire) over(x *exchange) error {
+	err := &errLimit{fmt.Sprintf("the answer is larger than %d MiB", maxResponse>>20)}
+	w.note(func() { x.err = err })
+	return err
+}
+
+// wants reports whether the request asks for an answer.
+func (x *exchange) wants() bool {
+	return x.method != "" && !strings.HasPrefix(x.method, "notifications/")
+}
+
+// headOf reads the MCP method of a request and its id, or "resume" of a
+// request that takes up a stream again.
+func headOf(req *http.Request) (method string, id json.RawMessage) {
+	if req.Method == http.MethodGet {
+		return "resume", nil
+	}
+	if req.GetBody == nil {
+		return "", nil
+	}
+	b, err := req.GetBody()
+	if err != nil {
+		return "", nil
+	}
+	defer b.Close()
+	// The SDK writes jsonrpc, id and method before what may be long.
+	d := json.NewDecoder(io.LimitReader(b, 4<<10))
+	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+		return "", nil
+	}
+	for d.More() && (method == "" || id == nil) {
+		k, err := d.Token()
+		if err != nil || k == "params" {
+			break
+		}
+		var v json.RawMessage
+		if d.Decode(&v) != nil {
+			break
+		}
+		switch k {
+		case "method":
+			if json.Unmarshal(v, &method) != nil {
+				return "", nil
+			}
+		case "id":
+			id = v
+		}
+	}
+	return method, id
+}
+
+// body bounds what is read of one response.
+type body struct {
+	rc      io.ReadCloser
+	w       *wire
+	x       *exchange
+	left    int64
+	err     error
+	done    func()
+	whole   *bytes.Buffer // of an answer that is one JSON text
+	listing bool
+}
+
+// Read implements io.Reader.
+func (b *body) Read(p []byte) (int, error) {
+	if b.err != nil {
+		return 0, b.err
+	}
+	if len(p) == 0 {
+		return 0, nil
+	}
+	n, err := b.rc.Read(p[:min(int64(len(p)), b.left+1)])
+	if int64(n) > b.left {
+		n, err = int(b.left), b.w.over(b.x)
+	}
+	b.left -= int64(n)
+	b.w.mu.Lock()
+	if b.w.bytes += int64(n); b.w.bytes > maxSession && b.w.limit == nil {
+		b.w.limit = &errLimit{fmt.Sprintf("the server sent more than %d MiB", maxSession>>20)}
+	}
+	if b.w.limit != nil && err == nil {
+		n, err = 0, b.w.limit
+	}
+	if room := headBytes - len(b.x.head); room > 0 {
+		b.x.head = append(b.x.head, p[:min(n, room)]...)
+	}
+	if b.whole != nil {
+		b.whole.Write(p[:n])
+		if b.listing {
+			b.w.listing = b.whole
+		}
+	}
+	if errors.Is(err, io.EOF) && b.whole != nil && b.x.media == "application/json" {
+		if strange := b.x.answers(b.whole.Bytes()); strange != nil {
+			err = strange
+		}
+	}
+	if err != nil && !errors.Is(err, io.EOF) && b.x.err == nil {
+		b.x.err = err
+	}
+	b.w.mu.Unlock()
+	b.err = err
+	return n, err
+}
+
+// answers checks that a whole answer has the id of its request: the SDK would
+// wait for the one that has. What is no JSON-RPC at all is the SDK's to refuse.
+func (x *exchange) answers(whole []byte) error {
+	var msg struct {
+		Version string          `json:"jsonrpc"`
+		ID      json.RawMessage `json:"id"`
+		Error   *jsonrpc.Error  `json:"error"`
+	}
+	if x.status >= 300 || json.Unmarshal(whole, &msg) != nil || msg.Version != "2.0" || bytes.Equal(msg.ID, x.id) {
+		return nil
+	}
+	x.refusal = msg.Error
+	return &errShape{"it answered something else than it was asked"}
+}
+
+// Close implements io.Closer.
+func (b *body) Close() error {
+	err := b.rc.Close()
+	b.done()
+	return err
+}
+
+// looks says what the beginning of an answer looks like.
+func (x *exchange) looks() string {
+	head := bytes.TrimSpace(x.head)
+	switch {
+	case x.media == "text/html" || len(head) > 0 && head[0] == '<':
+		return "a web page"
+	case x.media != "" && x.media != "application/json" && x.media != "text/event-stream":
+		return "something that is not MCP"
+	case len(head) == 0:
+		return "nothing"
+	case head[0] == '{' && x.media != "text/event-stream", head[0] == '[':
+		return "JSON that is not MCP"
+	case x.media == "text/event-stream" && utf8.Valid(head[:max(0, len(head)-utf8.UTFMax)]) && bytes.Contains(head, []byte(`"jsonrpc"`)):
+		return "a stream that ended without the answer"
+	}
+	return "something that is not MCP"
+}

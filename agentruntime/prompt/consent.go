@@ -1,0 +1,128 @@
+package prompt
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+
+	"agentsite/internal/openai"
+	"agentsite/internal/task"
+)
+
+// maxShown bounds arguments that a person is asked about: nobody checks more.
+const maxShown = 8 << 10
+
+// question asks the person about a call. The arguments stand in it as they
+// will be sent, with everything that does not show made visible.
+func question(c openai.ToolCall, t Tool, args json.RawMessage) *waiting {
+	short := fmt.Sprintf("May I use %s of %s? Answer yes to go on.", plain(t.Name), plain(t.Agent))
+	var b bytes.Buffer
+	if json.Indent(&b, args, "", "  ") != nil {
+		b.Reset()
+		b.Write(args)
+	}
+	shown := visible(b.String())
+	fence := "```"
+	for strings.Contains(shown, fence) {
+		fence += "`"
+	}
+	with := " without arguments?"
+	if string(args) != "{}" {
+		with = " with this?\n\n" + fence + "json\n" + shown + "\n" + fence
+	}
+	return &waiting{ID: c.ID, Agent: t.Agent, Tool: t.Name, Short: short,
+		Question: fmt.Sprintf("May I use `%s` of `%s`%s\n\nAnswer yes to go on.", plain(t.Name), plain(t.Agent), with)}
+}
+
+// visible writes characters that do not show as JSON escapes, which mean the
+// same inside its strings.
+func visible(s string) string {
+	var b strings.Builder
+	for _, r := range s {
+		switch {
+		case r == '\n' || r == '\t' || r == ' ' || unicode.IsGraphic(r) && !unicode.IsSpace(r) && !unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r):
+			b.WriteRune(r)
+		case r > 0xFFFF:
+			r -= 0x10000
+			fmt.Fprintf(&b, `\u%04x\u%04x`, 0xD800+r>>10, 0xDC00+r&0x3FF)
+		default:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		}
+	}
+	return b.String()
+}
+
+// mayConsent reports whether the caller is somebody who can say yes: what a
+// program says is the output of one more model.
+func mayConsent(c task.Caller) bool {
+	return c.Kind == "person" || c.Kind == "operator" || c.Kind == "guest"
+}
+
+// The words of consent. A yes stands first, fillers may follow; anything else
+// makes it no plain yes.
+var (
+	yesWords = strings.Fields(`yes y yeah yep yup yess sure ok okay k fine agreed approved confirm confirmed proceed
+		ja jo jawohl jap klar gerne okey einverstanden oui ouais daccord si sí sì vale claro sim da да ага ano tak evet
+		hai はい ええ 是 是的 好 好的 可以 네 예 हाँ نعم כן ναι kyllä joo igen ya 👍 ✅`)
+	yesPhrases = []string{"go ahead", "go on", "do it", "please do", "of course", "mach es", "mach das", "nur zu", "d accord", "por favor si", "vas y"}
+	fillers    = strings.Fields(`please pls bitte gern thanks thank you thx danke merci gracias por favor s il te vous plaît plait go on ahead do it that this
+		so mach machs das es weiter the of course faites le sure ok okay yes ja oui`)
+	noWords = strings.Fields(`no n nope nah never stop cancel don t dont not nein nee nö non no нет 不 不要 いいえ nie não nei ne`)
+)
+
+// words splits an answer into lower-case words; punctuation parts them, and
+// the agent's own mention is left out.
+func words(text string, self ...string) []string {
+	var out []string
+	for _, w := range strings.Fields(strings.ToLower(text)) {
+		if at, ok := strings.CutPrefix(strings.TrimRight(w, ",.:;!"), "@"); ok && at != "" && slices.Contains(self, at) {
+			continue
+		}
+		out = append(out, strings.FieldsFunc(w, func(r rune) bool {
+			return strings.ContainsRune(".,;:!…\"'’`*_()-", r) || unicode.Is(unicode.Cf, r) || r == 0xFE0F || r >= 0x1F3FB && r <= 0x1F3FF
+		})...)
+	}
+	return out
+}
+
+// agrees reports whether text is a plain yes.
+func agrees(text string, self ...string) bool {
+	w := words(text, self...)
+	if len(w) == 0 || len(w) > 8 {
+		return false
+	}
+	rest := w[1:]
+	if !slices.Contains(yesWords, w[0]) {
+		if len(w) > 1 && slices.Contains([]string{"please", "bitte"}, w[0]) && slices.Contains(yesWords, w[1]) {
+			return agrees(strings.Join(w[1:], " "))
+		}
+		head := strings.Join(w[:min(2, len(w))], " ")
+		if !slices.Contains(yesPhrases, head) {
+			return false
+		}
+		rest = w[2:]
+	}
+	for _, x := range rest {
+		if !slices.Contains(fillers, x) && !slices.Contains(yesWords, x) {
+			return false
+		}
+	}
+	return true
+}
+
+// declines reports whether text says no and nothing else.
+func declines(text string, self ...string) bool {
+	no := false
+	for _, x := range words(text, self...) {
+		switch {
+		case slices.Contains(noWords, x):
+			no = true
+		case slices.Contains(yesWords, x), !slices.Contains(fillers, x):
+			return false
+		}
+	}
+	return no
+}

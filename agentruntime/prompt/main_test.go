@@ -1,0 +1,167 @@
+package prompt
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"agentsite/agentruntime/agenttest"
+	"agentsite/internal/egress"
+	"agentsite/internal/hub"
+	"agentsite/internal/ident"
+	"agentsite/internal/task"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// twoMoods is the real guarded client, allowed to call itself: it gives far
+// sides that will never answer a moment, and the others time even on a busy
+// machine.
+type twoMoods struct{ patient, impatient http.RoundTripper }
+
+// RoundTrip implements http.RoundTripper.
+func (m twoMoods) RoundTrip(r *http.Request) (*http.Response, error) {
+	if p := r.URL.Path; strings.HasPrefix(p, "/hang") || strings.HasPrefix(p, "/stall") {
+		return m.impatient.RoundTrip(r)
+	}
+	return m.patient.RoundTrip(r)
+}
+
+func transport(t testing.TB) http.RoundTripper {
+	open := func(wait time.Duration) http.RoundTripper {
+		c := egress.New(egress.Config{
+			AllowCIDR: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
+			FirstByte: wait, Idle: wait, PerHost: 64,
+		})
+		t.Cleanup(c.CloseIdle)
+		return c.RoundTripper()
+	}
+	return twoMoods{patient: open(20 * time.Second), impatient: open(100 * time.Millisecond)}
+}
+
+// toolbox is an in-memory set of tools that remembers how they were called.
+type toolbox struct {
+	mu    sync.Mutex // guards calls
+	calls []string
+	tools []Tool
+	asked [][]string
+}
+
+// Offer implements Tools.
+func (b *toolbox) Offer(_ context.Context, _ task.Call, names []string) ([]Tool, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.asked = append(b.asked, names)
+	var out []Tool
+	for _, t := range b.tools {
+		if slices.Contains(names, t.Agent) {
+			out = append(out, t)
+		}
+	}
+	return out, nil
+}
+
+// add puts in a tool that answers by f.
+func (b *toolbox) add(agent, name string, readOnly bool, f func(ctx context.Context, args json.RawMessage) (string, bool, error)) {
+	b.tools = append(b.tools, Tool{Agent: agent, Name: name, Description: "Does " + name + ".", ReadOnly: readOnly,
+		Schema: json.RawMessage(`{"type":"object","properties":{"path":{"type":"string"}}}`),
+		Call: func(ctx context.Context, args json.RawMessage) (string, bool, error) {
+			b.mu.Lock()
+			b.calls = append(b.calls, name+string(args))
+			b.mu.Unlock()
+			return f(ctx, args)
+		}})
+}
+
+func returns(text string) func(context.Context, json.RawMessage) (string, bool, error) {
+	return func(context.Context, json.RawMessage) (string, bool, error) { return text, false, nil }
+}
+
+// called is what was called so far.
+func (b *toolbox) called() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return strings.Join(b.calls, " ")
+}
+
+// files is a toolbox with one tool that reads and one that deletes.
+func files() *toolbox {
+	b := &toolbox{}
+	b.add("files", "read", true, returns("the text of the file"))
+	b.add("files", "delete_all", false, returns("deleted"))
+	return b
+}
+
+// world is a driver with a scripted model and tools.
+type world struct {
+	t   *testing.T
+	s   *agenttest.OpenAIServer
+	d   *Driver
+	cfg hub.PromptConfig
+}
+
+func newWorld(t *testing.T, tools Tools, turns ...agenttest.Turn) *world {
+	s := agenttest.NewOpenAIServer(t)
+	if len(turns) > 0 {
+		s.Script(agenttest.Turns(turns...))
+	}
+	return &world{t: t, s: s, d: New(Config{RT: transport(t), Tools: tools}),
+		cfg: hub.PromptConfig{Instructions: "Look after files.", Model: "m", Tools: []string{"files"}}}
+}
+
+// call asks text for the first time.
+func (w *world) call(text string) task.Call {
+	b, err := json.Marshal(w.cfg)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return task.Call{
+		TaskID: ident.NewID(), MessageID: ident.NewID(), Attempt: 1, Parts: []task.Part{task.TextPart(text)},
+		Caller: task.Caller{Kind: "person", Handle: "ada", ID: "1"},
+		Agent:  task.Target{Name: "keeper", Handle: "keeper", Kind: "prompt", Endpoint: w.s.Base(agenttest.Scripted), Config: b, Secret: "sk-owner"},
+	}
+}
+
+// run runs a call and checks what holds for all.
+func (w *world) run(call task.Call) (task.Result, *agenttest.Recorder) {
+	w.t.Helper()
+	rec := &agenttest.Recorder{}
+	res, err := w.d.Run(w.t.Context(), call, rec)
+	rec.Over()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, f := range rec.Faults() {
+		w.t.Error(f)
+	}
+	if got := task.PlainText(res.Parts); got != rec.Shown() {
+		w.t.Errorf("answered %q, shown %q", got, rec.Shown())
+	}
+	return res, rec
+}
+
+// answer goes on with a task that waits, with what the person says.
+func (w *world) answer(call task.Call, rec *agenttest.Recorder, text string) task.Call {
+	call.Checkpoint, call.MessageID, call.Attempt = rec.LastCheckpoint(), ident.NewID(), 1
+	call.Parts = []task.Part{task.TextPart(text)}
+	return call
+}
+
+// results are what the model was told by tools in its last request.
+func (w *world) results() (out []string) {
+	reqs, _ := w.s.Requests()
+	for _, m := range reqs[len(reqs)-1].Messages {
+		if m.Role == "tool" {
+			out = append(out, m.ToolCallID+": "+string(m.Content))
+		}
+	}
+	return out
+}

@@ -1,0 +1,188 @@
+package prompt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"agentsite/agentruntime/model"
+	"agentsite/internal/a2a"
+	"agentsite/internal/clock"
+	"agentsite/internal/egress"
+	"agentsite/internal/fault"
+	"agentsite/internal/hub"
+)
+
+const (
+	// probeTime is a probe's own deadline.
+	probeTime = 15 * time.Second
+	// listLife is how long the portal's own model is not asked again: many
+	// agents stand on it.
+	listLife = 30 * time.Second
+	// maxListed bounds the models a form offers.
+	maxListed = 200
+)
+
+// Probe implements hub.Prober for the kind prompt: the model's server is asked
+// for its models, which makes none of them work.
+func (d *Driver) Probe(ctx context.Context, t hub.Target) hub.Liveness {
+	ctx, cancel := context.WithTimeout(ctx, probeTime)
+	defer cancel()
+	start := time.Now()
+	live := hub.Liveness{CheckedAt: clock.Now()}
+	live.State, live.Reason = d.judge(ctx, t)
+	live.Latency = time.Since(start)
+	return live
+}
+
+func (d *Driver) judge(ctx context.Context, t hub.Target) (hub.Live, string) {
+	cfg, err := settings(t.Config)
+	if err != nil {
+		return hub.Unknown, "The agent's settings cannot be read."
+	}
+	a, err := d.model(t.Endpoint, t.Secret, cfg)
+	if err != nil {
+		if t.Endpoint != "" && cfg.Model != "" {
+			return hub.WrongProtocol, fault.As(err).Safe
+		}
+		return hub.Unreachable, fault.As(err).Safe
+	}
+	ids, err := d.ids(ctx, a)
+	state, reason := verdict(ctx, err)
+	switch {
+	case err == nil && a.name != "" && !slices.Contains(ids, a.name):
+		who := "The endpoint"
+		if a.portal {
+			who = "The portal's model server"
+		}
+		return hub.Alive, fmt.Sprintf("%s does not list the model %q.", who, a2a.Line(a.name, 100))
+	case errors.Is(err, model.ErrKey) && a.portal:
+		return hub.Unreachable, a.reason(err) // nothing the agent's owner could mend
+	}
+	return state, redacted(reason, a.key)
+}
+
+// verdict judges the answer to a question for models.
+func verdict(ctx context.Context, err error) (hub.Live, string) {
+	switch code := egress.CodeOf(err); {
+	case err == nil:
+		return hub.Alive, ""
+	case errors.Is(err, model.ErrKey):
+		return hub.NeedsAuth, fault.As(err).Safe
+	case errors.Is(err, model.ErrProtocol):
+		return hub.WrongProtocol, fault.As(err).Safe
+	case code == egress.Redirect, code == egress.Encoded, code == egress.TooLarge, code == egress.Protocol:
+		return hub.WrongProtocol, capital(egress.Reason(err))
+	case code != "", ctx.Err() != nil:
+		return hub.Unreachable, capital(egress.Reason(err))
+	}
+	return hub.Unreachable, fault.As(err).Safe
+}
+
+// capital makes a sentence of a reason.
+func capital(s string) string {
+	if s == "" {
+		return ""
+	}
+	return strings.ToUpper(s[:1]) + s[1:] + "."
+}
+
+// Models lists the names of models to choose from, at most 200: those behind
+// endpoint, or, where it is empty, those of the portal with its default first.
+func (d *Driver) Models(ctx context.Context, endpoint, key string) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, probeTime)
+	defer cancel()
+	a := asked{portal: endpoint == "", key: key}
+	var err error
+	switch {
+	case !a.portal:
+		if a.client, err = model.New(d.cfg.RT, endpoint, key); err != nil {
+			return nil, err
+		}
+	case d.broken != nil:
+		return nil, fault.New(fault.Unavailable, "This portal has no model of its own. Give the address of one.")
+	default:
+		a.client, a.key, a.name = d.portal, d.cfg.Portal.Key, d.cfg.Portal.Name
+	}
+	ids, err := d.ids(ctx, a)
+	if err != nil {
+		f := *fault.As(err)
+		f.Safe = redacted(f.Safe, a.key)
+		if a.portal {
+			f.Kind, f.Safe = fault.Unavailable, a.reason(err)
+		}
+		return nil, &f
+	}
+	var out []string
+	if a.name != "" {
+		out = append(out, a.name)
+	}
+	for _, id := range ids {
+		if len(out) < maxListed && id != a.name && a2a.Line(id, 256) == id {
+			out = append(out, id)
+		}
+	}
+	return out, nil
+}
+
+// ids lists the models behind a; what the portal's own server said is kept a
+// while.
+func (d *Driver) ids(ctx context.Context, a asked) ([]string, error) {
+	if !a.portal {
+		return a.client.Models(ctx)
+	}
+	return d.lists.get(ctx, a.client.Models)
+}
+
+// listing keeps one list, whether it came or not, and lets those who want it
+// at the same time wait for one of them.
+type listing struct {
+	mu   sync.Mutex    // guards all below
+	busy chan struct{} // closed when the one who asks is done; nil while nobody does
+	at   time.Time
+	ids  []string
+	err  error
+}
+
+func (l *listing) get(ctx context.Context, ask func(context.Context) ([]string, error)) ([]string, error) {
+	for {
+		l.mu.Lock()
+		if !l.at.IsZero() && time.Since(l.at) < listLife {
+			defer l.mu.Unlock()
+			return l.ids, l.err
+		}
+		busy := l.busy
+		if busy == nil {
+			busy = make(chan struct{})
+			l.busy = busy
+			l.mu.Unlock()
+			return l.fill(ctx, busy, ask)
+		}
+		l.mu.Unlock()
+		select {
+		case <-busy:
+		case <-ctx.Done():
+			return nil, fault.Wrap(fault.Unavailable, ctx.Err(), "The model could not be reached: %s.", egress.Reason(ctx.Err()))
+		}
+	}
+}
+
+func (l *listing) fill(ctx context.Context, busy chan struct{}, ask func(context.Context) ([]string, error)) (ids []string, err error) {
+	keep := false
+	defer func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if keep {
+			l.at, l.ids, l.err = time.Now(), ids, err
+		}
+		l.busy = nil
+		close(busy)
+	}()
+	ids, err = ask(ctx)
+	keep = err == nil || ctx.Err() == nil // who gave up says nothing of the server
+	return ids, err
+}

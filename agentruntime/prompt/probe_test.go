@@ -1,0 +1,171 @@
+package prompt
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"agentsite/agentruntime/agenttest"
+	"agentsite/internal/fault"
+	"agentsite/internal/hub"
+	"agentsite/internal/task"
+)
+
+func target(endpoint, secret, model string) hub.Target {
+	b, _ := json.Marshal(hub.PromptConfig{Instructions: "x", Model: model})
+	return hub.Target{Kind: hub.Prompt, Endpoint: endpoint, Secret: secret, Config: b}
+}
+
+func answers(t *testing.T, status int, body string) string {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(status)
+		w.Write([]byte(body))
+	}))
+	t.Cleanup(s.Close)
+	return s.URL
+}
+
+func TestProbe(t *testing.T) {
+	s := agenttest.NewOpenAIServer(t)
+	gone := httptest.NewServer(nil)
+	gone.Close()
+	base := s.Base(agenttest.Echo)
+	for name, tt := range map[string]struct {
+		portal *Model
+		at     hub.Target
+		state  hub.Live
+		reason string
+	}{
+		"owner's":         {nil, target(base, "sk-0", "echo-1"), hub.Alive, ""},
+		"not listed":      {nil, target(base, "sk-0", "gpt-9"), hub.Alive, `The endpoint does not list the model "gpt-9".`},
+		"no model":        {nil, target(base, "sk-0", ""), hub.Unreachable, "The agent names no model. Its owner should choose one."},
+		"gone":            {nil, target(gone.URL, "sk-0", "m"), hub.Unreachable, ""},
+		"page":            {nil, target(answers(t, 200, "<html>"), "sk-0", "m"), hub.WrongProtocol, "The endpoint does not speak the OpenAI API: it answered with a web page."},
+		"key":             {nil, target(answers(t, 401, `{"error":"bad sk-1"}`), "sk-1", "m"), hub.NeedsAuth, "The endpoint refused the key."},
+		"key in words":    {nil, target(answers(t, 500, `{"error":{"message":"broken by sk-1"}}`), "sk-1", "m"), hub.Unreachable, "The model's server failed (HTTP 500): broken by [key]"},
+		"bad settings":    {nil, hub.Target{Endpoint: base, Config: json.RawMessage(`{"instructions":7}`)}, hub.Unknown, "The agent's settings cannot be read."},
+		"no portal model": {nil, target("", "", ""), hub.Unreachable, "This portal has no model of its own; the agent's owner should give the address of one."},
+		"portal's":        {&Model{URL: base, Name: "echo-2"}, target("", "", ""), hub.Alive, ""},
+		"portal's other":  {&Model{URL: base, Name: "echo-2"}, target("", "", "x"), hub.Alive, ""}, // the portal's own is used
+		"portal's gone":   {&Model{URL: base, Name: "x"}, target("", "", ""), hub.Alive, `The portal's model server does not list the model "x".`},
+		"portal's key":    {&Model{URL: answers(t, 403, ""), Key: "sk-0", Name: "m"}, target("", "", ""), hub.Unreachable, "The portal's model refused the portal's key. Its operator should renew it."},
+		"portal's no url": {&Model{URL: "nonsense", Name: "m"}, target("", "", ""), hub.Unreachable, "The model's address is not a URL."},
+	} {
+		d := New(Config{RT: transport(t), Portal: tt.portal})
+		live := d.Probe(t.Context(), tt.at)
+		if live.State != tt.state || tt.reason != "" && live.Reason != tt.reason || live.State != hub.Alive && live.Reason == "" || live.CheckedAt.IsZero() {
+			t.Errorf("%s: %+v", name, live)
+		}
+	}
+	if reqs, _ := s.Requests(); len(reqs) != 0 {
+		t.Error("a probe made the model work")
+	}
+}
+
+func TestProbe_AsksThePortalsModelOnce(t *testing.T) {
+	s := agenttest.NewOpenAIServer(t)
+	d := New(Config{RT: transport(t), Portal: &Model{URL: s.Base(agenttest.Echo), Name: "echo-1"}})
+	var wg sync.WaitGroup
+	for i := range 50 {
+		wg.Go(func() {
+			if live := d.Probe(t.Context(), target("", "", fmt.Sprintf("echo-%d", i%3))); live.State != hub.Alive || live.Reason != "" {
+				t.Errorf("%+v", live)
+			}
+		})
+	}
+	wg.Wait()
+	if n := s.Lists(); n != 1 {
+		t.Errorf("asked %d times", n)
+	}
+}
+
+func TestListing_ForgetsAfterAWhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l listing
+		n := 0
+		ask := func(context.Context) ([]string, error) { n++; return []string{fmt.Sprint(n)}, nil }
+		for range 3 {
+			l.get(t.Context(), ask)
+			time.Sleep(9 * time.Second)
+		}
+		if n != 1 {
+			t.Errorf("asked %d times", n)
+		}
+		time.Sleep(listLife)
+		if ids, _ := l.get(t.Context(), ask); ids[0] != "2" {
+			t.Errorf("%q", ids)
+		}
+		time.Sleep(listLife)
+		// Who gives up leaves nothing behind, and does not hold up others.
+		ctx, cancel := context.WithCancel(t.Context())
+		go l.get(ctx, func(ctx context.Context) ([]string, error) { <-ctx.Done(); return nil, ctx.Err() })
+		synctest.Wait()
+		impatient, end := context.WithTimeout(t.Context(), time.Second)
+		defer end()
+		if _, err := l.get(impatient, ask); !fault.Is(err, fault.Unavailable) {
+			t.Errorf("%v", err)
+		}
+		got := make(chan []string)
+		go func() { ids, _ := l.get(t.Context(), ask); got <- ids }()
+		synctest.Wait()
+		cancel()
+		if ids := <-got; len(ids) != 1 || ids[0] != "3" {
+			t.Errorf("%q", ids)
+		}
+	})
+}
+
+func TestModels(t *testing.T) {
+	s := agenttest.NewOpenAIServer(t)
+	d := New(Config{RT: transport(t), Portal: &Model{URL: s.Base(agenttest.Echo), Key: "sk-portal", Name: "echo-2"}})
+	for _, tt := range [][2]string{{s.Base(agenttest.Echo), "echo-1 echo-2"}, {"", "echo-2 echo-1"}} {
+		got, err := d.Models(t.Context(), tt[0], "")
+		if err != nil || strings.Join(got, " ") != tt[1] {
+			t.Errorf("%s: %q %v", tt[0], got, err)
+		}
+	}
+	var many []string
+	for i := range 500 {
+		many = append(many, fmt.Sprintf(`{"id":"m%d"},{"id":"\u202em%d"}`, i, i))
+	}
+	got, err := d.Models(t.Context(), answers(t, 200, `{"data":[`+strings.Join(many, ",")+`]}`), "")
+	if err != nil || len(got) != maxListed || got[1] != "m1" {
+		t.Errorf("%d %v", len(got), err)
+	}
+	if _, err = d.Models(t.Context(), answers(t, 400, `{"error":"no sk-1"}`), "sk-1"); !fault.Is(err, fault.Invalid) || strings.Contains(err.Error(), "sk-1") {
+		t.Errorf("%v", err)
+	}
+	if _, err = New(Config{RT: transport(t)}).Models(t.Context(), "", ""); !fault.Is(err, fault.Unavailable) {
+		t.Errorf("%v", err)
+	}
+	if _, err = d.Models(t.Context(), "nonsense", ""); !fault.Is(err, fault.Invalid) {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestRun_SaysWhichModelIsMissing(t *testing.T) {
+	w := newWorld(t, nil, agenttest.Turn{Text: "Hi."})
+	call := w.call("hi")
+	call.Agent.Endpoint = ""
+	if res, _ := w.run(call); res.State != task.Failed || !strings.Contains(res.Reason, "no model of its own") {
+		t.Errorf("%+v", res)
+	}
+	w.cfg.Model = ""
+	if res, _ := w.run(w.call("hi")); res.State != task.Failed || !strings.Contains(res.Reason, "names no model") {
+		t.Errorf("%+v", res)
+	}
+	w.s.Script(agenttest.Turns(agenttest.Turn{Status: 401, Refusal: "Incorrect API key sk-portal"}))
+	w.onPortal(nil)
+	call = w.call("hi")
+	call.Agent.Endpoint = ""
+	if res, _ := w.run(call); res.State != task.Failed || !strings.Contains(res.Reason, "operator should renew") || strings.Contains(res.Reason, "sk-portal") {
+		t.Errorf("%+v", res)
+	}
+}

@@ -1,0 +1,104 @@
+package agentruntime
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"runtime/debug"
+	"sync"
+
+	"agentsite/internal/chat"
+	"agentsite/internal/fault"
+	"agentsite/internal/hub"
+	"agentsite/internal/ident"
+	"agentsite/internal/task"
+)
+
+// Trier lets agents answer outside of any conversation. It implements
+// hub.Trier.
+type Trier struct{ drivers map[hub.Kind]task.Agent }
+
+// NewTrier returns a trier over the drivers of each kind.
+func NewTrier(drivers map[hub.Kind]task.Agent) Trier { return Trier{drivers} }
+
+// Try implements hub.Trier.
+func (t Trier) Try(ctx context.Context, actor ident.Actor, a hub.Agent, secret, text string) (out hub.Tried, err error) {
+	driver := t.drivers[a.Kind]
+	if driver == nil {
+		return out, fault.New(fault.Unavailable, "This portal cannot run agents of kind %q.", a.Kind)
+	}
+	call := task.Call{TaskID: ident.NewID(), ConversationID: ident.NewID(), MessageID: ident.NewID(), Attempt: 1,
+		Agent:  target(a, secret),
+		Caller: task.Caller{Kind: string(actor.Kind), Handle: actor.Name, ID: actor.ID},
+		Parts:  []task.Part{task.TextPart(text)}}
+	s := &trySink{}
+	result, err := func() (r task.Result, err error) {
+		defer func() {
+			if p := recover(); p != nil {
+				err = fmt.Errorf("driver %s panicked: %v\n%s", a.Kind, p, debug.Stack())
+			}
+		}()
+		return driver.Run(ctx, call, s)
+	}()
+	if ctx.Err() != nil {
+		return hub.Tried{State: string(task.Failed), Text: s.shown(), Reason: "It did not finish in time for a try."}, nil
+	}
+	if err != nil {
+		if f := fault.As(err); f.Kind != fault.Internal {
+			return hub.Tried{State: string(task.Failed), Text: s.shown(), Reason: f.Safe}, nil
+		}
+		return out, err
+	}
+	result = checkResult(result)
+	out = hub.Tried{State: string(result.State), Text: task.PlainText(result.Parts), Reason: result.Reason}
+	if out.Text == "" {
+		out.Text = s.shown()
+	}
+	return out, nil
+}
+
+// target is an agent as its driver needs it.
+func target(a hub.Agent, secret string) task.Target {
+	return task.Target{ID: a.ID, Name: a.Name, Handle: a.Handle(), Kind: string(a.Kind), Endpoint: a.Endpoint, Config: a.Config, Secret: secret}
+}
+
+// trySink keeps what an answer looks like before it ends.
+type trySink struct {
+	mu   sync.Mutex // guards text
+	text []byte
+}
+
+func (s *trySink) shown() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return string(s.text)
+}
+
+// Text implements task.Sink.
+func (s *trySink) Text(delta string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.text)+len(delta) <= chat.MaxAnswerBytes {
+		s.text = append(s.text, delta...)
+	}
+}
+
+// Replace implements task.Sink.
+func (s *trySink) Replace(text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(text) <= chat.MaxAnswerBytes {
+		s.text = append(s.text[:0], text...)
+	}
+}
+
+// Status implements task.Sink.
+func (s *trySink) Status(string) {}
+
+// Artifact implements task.Sink: a try shows text.
+func (s *trySink) Artifact(a task.Artifact) {
+	s.Text("\n\n" + task.PlainText(a.Parts))
+}
+
+// Checkpoint implements task.Sink: a try is never taken up again.
+func (s *trySink) Checkpoint(context.Context, json.RawMessage) error { return nil }

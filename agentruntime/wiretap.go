@@ -1,0 +1,157 @@
+package agentruntime
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"agentsite/internal/hub"
+	"agentsite/internal/task"
+)
+
+// Wiretap is a RoundTripper that reports the exchanges of traced calls
+// (task.WithTrace) and passes on all others untouched. Headers that carry
+// credentials are shown without their values.
+type Wiretap struct{ Next http.RoundTripper }
+
+// RoundTrip implements http.RoundTripper.
+func (w Wiretap) RoundTrip(r *http.Request) (*http.Response, error) {
+	trace := task.Trace(r.Context())
+	if trace == nil {
+		return w.Next.RoundTrip(r)
+	}
+	sent := &tap{trace: trace, out: true, head: head(fmt.Sprintf("%s %s", r.Method, r.URL.Redacted()), r.Header)}
+	if r.Body == nil || r.Body == http.NoBody {
+		sent.report()
+	} else {
+		r = r.Clone(r.Context())
+		sent.body, r.Body = r.Body, sent
+	}
+	resp, err := w.Next.RoundTrip(r)
+	if err != nil {
+		trace(task.Traced{At: time.Now(), Head: "No answer: " + err.Error()})
+		return resp, err
+	}
+	resp.Body = &tap{trace: trace, head: head(resp.Proto+" "+resp.Status, resp.Header), body: resp.Body}
+	return resp, nil
+}
+
+// head is a first line with headers, in their usual order.
+func head(first string, h http.Header) string {
+	var b strings.Builder
+	b.WriteString(first)
+	names := make([]string, 0, len(h))
+	for name := range h {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		for _, v := range h[name] {
+			if secretHeader(name) {
+				v = "[removed]"
+			}
+			fmt.Fprintf(&b, "\n%s: %s", name, v)
+		}
+	}
+	return clip(b.String())
+}
+
+// ordinary are the headers whose values are shown: an agent may ask for its
+// credential in a header of any other name.
+var ordinary = []string{"Accept", "Accept-Encoding", "Cache-Control", "Connection", "Content-Length", "Content-Type", "Date", "Etag", "Keep-Alive", "Last-Modified",
+	"A2a-Version", "A2a-Extensions", "Mcp-Protocol-Version", "Mcp-Method", "Mcp-Name", "Retry-After", "Server", "Transfer-Encoding", "User-Agent", "Vary", "Www-Authenticate", "X-Request-Id"}
+
+func secretHeader(name string) bool { return !slices.Contains(ordinary, name) }
+
+func clip(s string) string {
+	s = strings.ToValidUTF8(s, "\uFFFD")
+	if len(s) <= task.MaxTraced {
+		return s
+	}
+	s = s[:task.MaxTraced]
+	for len(s) > 0 && !utf8.ValidString(s) {
+		s = s[:len(s)-1]
+	}
+	return s
+}
+
+// tap reports a body when it has been read to its end or is closed.
+type tap struct {
+	trace func(task.Traced)
+	out   bool
+	head  string
+	body  io.ReadCloser
+
+	mu   sync.Mutex // guards the rest
+	kept bytes.Buffer
+	size int64
+	done bool
+}
+
+// Read implements io.Reader.
+func (t *tap) Read(p []byte) (int, error) {
+	n, err := t.body.Read(p)
+	t.mu.Lock()
+	t.size += int64(n)
+	if room := task.MaxTraced - t.kept.Len(); room > 0 {
+		t.kept.Write(p[:min(n, room)])
+	}
+	t.mu.Unlock()
+	if err != nil {
+		t.report()
+	}
+	return n, err
+}
+
+// Close implements io.Closer.
+func (t *tap) Close() error {
+	err := t.body.Close()
+	t.report()
+	return err
+}
+
+func (t *tap) report() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.done {
+		return
+	}
+	t.done = true
+	t.trace(task.Traced{At: time.Now(), Out: t.out, Head: t.head, Body: clip(t.kept.String()), Size: t.size})
+}
+
+// tracer collects the traces of one call.
+type tracer struct {
+	secret string
+
+	mu   sync.Mutex // guards list
+	list []hub.Trace
+}
+
+// add takes one entry, the stored credential removed wherever it stands.
+func (t *tracer) add(e task.Traced) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.list) >= task.MaxTraces {
+		return
+	}
+	hide := func(s string) string {
+		if len(t.secret) >= 4 {
+			s = strings.ReplaceAll(s, t.secret, "[removed]")
+		}
+		return clip(s)
+	}
+	t.list = append(t.list, hub.Trace{At: e.At, Sent: e.Out, Head: hide(e.Head), Body: hide(e.Body), Size: e.Size})
+}
+
+func (t *tracer) all() []hub.Trace {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Clone(t.list)
+}

@@ -1,0 +1,209 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"path/filepath"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"agentsite/internal/hub"
+)
+
+const directorySchema = `
+CREATE TABLE agents (id TEXT PRIMARY KEY, name TEXT NOT NULL UNIQUE, version INTEGER NOT NULL, spec TEXT NOT NULL, at INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+CREATE TABLE versions (agent TEXT NOT NULL, version INTEGER NOT NULL, spec TEXT NOT NULL, at INTEGER NOT NULL, PRIMARY KEY (agent, version)) STRICT, WITHOUT ROWID;`
+
+// maxImport is how many agents of an import share a transaction.
+const maxImport = 1000
+
+// directory registers agents: their rows by one writing connection, their
+// words in the plain index.
+type directory struct {
+	db             *sqlx.DB
+	conn           *sqlx.Conn
+	agent, version *sqlx.Stmt
+	words          *words
+	ops            chan *entries
+	done           chan struct{}
+}
+
+// entries are agents on their way to the disk.
+type entries struct {
+	list []hub.Agent
+	spec []string // of each, as JSON
+	err  error
+	done chan struct{}
+}
+
+func newDirectory(dir string, x *words) (*directory, error) {
+	d := &directory{words: x, ops: make(chan *entries, 4096), done: make(chan struct{})}
+	var err error
+	if d.db, err = sqlx.Open("sqlite", "file:"+filepath.Join(dir, "directory.db")+"?_pragma=journal_mode(wal)&_pragma=synchronous(full)&_pragma=cache_size(-16384)&_pragma=wal_autocheckpoint(2000)"); err != nil {
+		return nil, err
+	}
+	ctx := context.Background()
+	if d.conn, err = d.db.Connx(ctx); err != nil {
+		return nil, err
+	}
+	if _, err = d.conn.ExecContext(ctx, directorySchema); err != nil {
+		return nil, err
+	}
+	if d.agent, err = d.conn.PreparexContext(ctx, `INSERT INTO agents (id, name, version, spec, at) VALUES (?, ?, 1, ?, ?)`); err != nil {
+		return nil, err
+	}
+	if d.version, err = d.conn.PreparexContext(ctx, `INSERT INTO versions (agent, version, spec, at) VALUES (?, 1, ?, ?)`); err != nil {
+		return nil, err
+	}
+	go d.writer()
+	return d, nil
+}
+
+func (d *directory) close() {
+	close(d.ops)
+	<-d.done
+	d.conn.Close()
+	d.db.Close()
+}
+
+// writer commits whatever waits as one transaction.
+func (d *directory) writer() {
+	defer close(d.done)
+	ctx := context.Background()
+	for o := range d.ops {
+		batch := []*entries{o}
+	drain:
+		for len(batch) < maxBatch {
+			select {
+			case o, ok := <-d.ops:
+				if !ok {
+					break drain
+				}
+				batch = append(batch, o)
+			default:
+				break drain
+			}
+		}
+		_, err := d.conn.ExecContext(ctx, "BEGIN IMMEDIATE")
+		at := time.Now().UnixMilli()
+		for _, o := range batch {
+			for i, a := range o.list {
+				if err == nil {
+					_, err = d.agent.Exec(a.ID, a.Name, o.spec[i], at)
+				}
+				if err == nil {
+					_, err = d.version.Exec(a.ID, o.spec[i], at)
+				}
+			}
+		}
+		if err == nil {
+			_, err = d.conn.ExecContext(ctx, "COMMIT")
+		}
+		if err != nil {
+			d.conn.ExecContext(ctx, "ROLLBACK")
+		}
+		for _, o := range batch {
+			o.err = err
+			close(o.done)
+		}
+	}
+}
+
+// registration is an agent as it is sent.
+type registration struct {
+	Name        string      `json:"name"`
+	Title       string      `json:"title"`
+	Description string      `json:"description"`
+	Kind        hub.Kind    `json:"kind"`
+	Skills      []hub.Skill `json:"skills"`
+}
+
+func (d *directory) keep(o *entries) error {
+	o.done = make(chan struct{})
+	d.ops <- o
+	<-o.done
+	if o.err != nil {
+		return o.err
+	}
+	for i := range o.list {
+		d.words.put(&o.list[i])
+	}
+	return nil
+}
+
+// take reads an agent as JSON into entries.
+func (o *entries) take(body []byte) error {
+	var in registration
+	if err := json.Unmarshal(body, &in); err != nil {
+		return err
+	}
+	o.list = append(o.list, hub.Agent{ID: in.Name, Name: in.Name, Title: in.Title, Description: in.Description, Kind: in.Kind, Skills: in.Skills})
+	o.spec = append(o.spec, string(body))
+	return nil
+}
+
+// register stores one agent and answers when a search would find it.
+func (d *directory) register(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	var o entries
+	if err == nil {
+		err = o.take(body)
+	}
+	if err == nil {
+		err = d.keep(&o)
+	}
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	answer(w, http.StatusCreated, struct {
+		Name    string `json:"name"`
+		Version int    `json:"version"`
+	}{o.list[0].Name, 1})
+}
+
+// load stores an agent a line, a thousand in a transaction.
+func (d *directory) load(w http.ResponseWriter, r *http.Request) {
+	in := bufio.NewScanner(r.Body)
+	in.Buffer(nil, 256<<10)
+	n, o := 0, new(entries)
+	for in.Scan() {
+		if err := o.take(in.Bytes()); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		if n++; len(o.list) < maxImport {
+			continue
+		}
+		if err := d.keep(o); err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		o = new(entries)
+	}
+	err := in.Err()
+	if err == nil && len(o.list) > 0 {
+		err = d.keep(o)
+	}
+	if err != nil {
+		http.Error(w, fmt.Sprintf("after %d agents: %s", n, err), http.StatusInternalServerError)
+		return
+	}
+	answer(w, http.StatusOK, struct {
+		Registered int `json:"registered"`
+	}{n})
+}
+
+// search finds 20 agents by their words.
+func (d *directory) search(w http.ResponseWriter, r *http.Request) {
+	list, total := d.words.best(r.URL.Query().Get("q"), 20)
+	answer(w, http.StatusOK, struct {
+		Results []hit `json:"results"`
+		Total   int   `json:"total"`
+	}{list, total})
+}

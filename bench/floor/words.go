@@ -1,0 +1,156 @@
+package main
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+	"unicode"
+
+	"agentsite/internal/hub"
+)
+
+// words is the plain index in the process: for each word the agents that have
+// it, with what it counts there; a search adds that up and keeps the best. It
+// knows whole words only, and neither facets nor typing errors nor why.
+type words struct {
+	mu     sync.RWMutex // guards what follows
+	lists  map[string][]posting
+	agents []found
+	sums   sync.Pool // of *sums
+}
+
+// posting is one agent that has a word.
+type posting struct {
+	agent  uint32
+	weight float32 // BM25 without the rarity of the word
+}
+
+// sums is the memory of a search.
+type sums struct {
+	score []float32
+	hit   []uint32
+}
+
+func newWords() *words { return &words{lists: make(map[string][]posting)} }
+
+// split calls yield for each word of a text.
+func split(text string, yield func(word string)) {
+	for w := range strings.FieldsFuncSeq(strings.ToLower(text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
+		yield(w)
+	}
+}
+
+func (x *words) put(a *hub.Agent) {
+	count, all := make(map[string]int, 64), 0
+	add := func(w string) { count[w]++; all++ }
+	split(a.Name, add)
+	split(a.Title, add)
+	split(a.Description, add)
+	for i := range a.Skills {
+		s := &a.Skills[i]
+		split(s.Name, add)
+		split(s.Description, add)
+		for _, t := range s.Tags {
+			split(t, add)
+		}
+		for _, e := range s.Examples {
+			split(e, add)
+		}
+	}
+	const k1, b, usual = 1.2, 0.75, 60
+	norm := k1 * (1 - b + b*float32(all)/usual)
+	f := found{Name: a.Name, Title: a.Title, Description: a.Description, Tags: a.Tags()}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	n := uint32(len(x.agents))
+	x.agents = append(x.agents, f)
+	for w, c := range count {
+		x.lists[w] = append(x.lists[w], posting{n, float32(c) * (k1 + 1) / (float32(c) + norm)})
+	}
+}
+
+// hit is one agent that was found.
+type hit struct {
+	found
+	agent uint32
+}
+
+// best is the n agents that fit the words best, and how many fit any.
+func (x *words) best(text string, n int) (list []hit, total int) {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	s, _ := x.sums.Get().(*sums)
+	if s == nil {
+		s = new(sums)
+	}
+	defer x.sums.Put(s)
+	top := top{n: n}
+	var asked [][]posting
+	split(text, func(w string) {
+		if l := x.lists[w]; len(l) > 0 {
+			asked = append(asked, l)
+		}
+	})
+	if len(asked) == 1 {
+		for _, p := range asked[0] {
+			if p.weight > top.least {
+				top.add(p.agent, p.weight)
+			}
+		}
+		total = len(asked[0])
+	} else {
+		if len(s.score) < len(x.agents) {
+			s.score = make([]float32, len(x.agents)+len(x.agents)/4)
+		}
+		for _, l := range asked {
+			r := float32(math.Log(1 + float64(len(x.agents))/float64(len(l))))
+			for _, p := range l {
+				if s.score[p.agent] == 0 {
+					s.hit = append(s.hit, p.agent)
+				}
+				s.score[p.agent] += p.weight * r
+			}
+		}
+		for _, a := range s.hit {
+			if v := s.score[a]; v > top.least {
+				top.add(a, v)
+			}
+			s.score[a] = 0
+		}
+		total = len(s.hit)
+		s.hit = s.hit[:0]
+	}
+	slices.SortFunc(top.list, func(a, b posting) int { return cmp.Compare(b.weight, a.weight) })
+	list = make([]hit, len(top.list))
+	for i, p := range top.list {
+		list[i] = hit{x.agents[p.agent], p.agent}
+		list[i].Score = float64(p.weight)
+	}
+	return list, total
+}
+
+// top keeps the n best that it is given.
+type top struct {
+	n     int
+	least float32 // of those kept, once there are n
+	list  []posting
+}
+
+func (t *top) add(agent uint32, weight float32) {
+	if len(t.list) < t.n {
+		t.list = append(t.list, posting{agent, weight})
+	} else {
+		worst := 0
+		for i, p := range t.list {
+			if p.weight < t.list[worst].weight {
+				worst = i
+			}
+		}
+		t.list[worst] = posting{agent, weight}
+	}
+	if len(t.list) == t.n {
+		t.least = slices.MinFunc(t.list, func(a, b posting) int { return cmp.Compare(a.weight, b.weight) }).weight
+	}
+}

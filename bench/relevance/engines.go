@@ -1,0 +1,139 @@
+package main
+
+import (
+	"database/sql"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+
+	"agentsite/internal/hub"
+	"agentsite/internal/index"
+
+	_ "modernc.org/sqlite"
+)
+
+// engine returns the ids of the ten best agents for a text.
+type engine struct {
+	name string
+	top  func(text string) ([]string, error)
+}
+
+const depth = 10
+
+// ours is the index of the portal.
+func ours(agents []hub.Agent) engine {
+	x := index.New()
+	for _, a := range agents {
+		x.Put(a)
+	}
+	return engine{"portal", func(text string) ([]string, error) {
+		page, err := x.Search(hub.Query{Text: text, Limit: depth})
+		if err != nil {
+			return nil, err
+		}
+		var ids []string
+		for _, r := range page.Results {
+			ids = append(ids, r.Agent.ID)
+		}
+		return ids, nil
+	}}
+}
+
+// weights are those of the portal's own fields, which do FTS5 good as well.
+const weights = "8, 6, 4, 4, 1.5, 1"
+
+// fts5 fills an SQLite table and returns the ways to ask it: all words, then
+// any for the places left; any word; and both with the last word as a prefix
+// too. The caller must close the database.
+func fts5(agents []hub.Agent) (*sql.DB, []engine, error) {
+	db, err := sql.Open("sqlite", ":memory:")
+	if err != nil {
+		return nil, nil, err
+	}
+	db.SetMaxOpenConns(1) // each connection has a memory of its own
+	if err := load(db, agents); err != nil {
+		db.Close()
+		return nil, nil, fmt.Errorf("fill fts5: %w", err)
+	}
+	var engines []engine
+	for _, c := range []struct {
+		name        string
+		all, prefix bool
+	}{{"FTS5, all words then any", true, false}, {"FTS5, any word", false, false}, {"FTS5, all then any, prefix", true, true}, {"FTS5, any word, prefix", false, true}} {
+		engines = append(engines, engine{c.name, func(text string) ([]string, error) {
+			words := words(text, c.prefix)
+			if len(words) == 0 {
+				return nil, nil
+			}
+			var ids []string
+			for _, op := range []string{" AND ", " OR "} {
+				if op == " AND " && !c.all || len(ids) == depth {
+					continue
+				}
+				more, err := match(db, strings.Join(words, op))
+				if err != nil {
+					return nil, err
+				}
+				for _, id := range more {
+					if len(ids) < depth && !slices.Contains(ids, id) {
+						ids = append(ids, id)
+					}
+				}
+			}
+			return ids, nil
+		}})
+	}
+	return db, engines, nil
+}
+
+func load(db *sql.DB, agents []hub.Agent) error {
+	if _, err := db.Exec(`CREATE VIRTUAL TABLE agents USING fts5(id UNINDEXED, name, title, skills, tags, examples, description, tokenize='porter unicode61')`); err != nil {
+		return err
+	}
+	tx, err := db.Begin()
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback()
+	for _, a := range agents {
+		var skills, examples []string
+		text := []string{a.Description}
+		for _, s := range a.Skills {
+			skills, examples, text = append(skills, s.Name), append(examples, s.Examples...), append(text, s.Description)
+		}
+		if _, err := tx.Exec(`INSERT INTO agents VALUES (?, ?, ?, ?, ?, ?, ?)`, a.ID, a.Name, a.Title,
+			strings.Join(skills, ". "), strings.Join(a.Tags(), ", "), strings.Join(examples, " "), strings.Join(text, " ")); err != nil {
+			return err
+		}
+	}
+	return tx.Commit()
+}
+
+func words(text string, prefix bool) []string {
+	list := strings.FieldsFunc(text, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+	for i, w := range list {
+		list[i] = `"` + w + `"`
+		if prefix && i == len(list)-1 {
+			list[i] = `("` + w + `" OR "` + w + `"*)`
+		}
+	}
+	return list
+}
+
+func match(db *sql.DB, expr string) ([]string, error) {
+	rows, err := db.Query(`SELECT id FROM agents WHERE agents MATCH ? ORDER BY bm25(agents, 0, `+weights+`), id LIMIT ?`, expr, depth)
+	if err != nil {
+		return nil, fmt.Errorf("match %s: %w", expr, err)
+	}
+	defer rows.Close()
+	var ids []string
+	for rows.Next() {
+		var id string
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		ids = append(ids, id)
+	}
+	return ids, rows.Err()
+}

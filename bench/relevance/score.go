@@ -1,0 +1,60 @@
+package main
+
+import (
+	"math"
+	"slices"
+)
+
+// gain of a grade at a place from 0, as nDCG has it.
+func gain(grade, place int) float64 {
+	return (math.Exp2(float64(grade)) - 1) / math.Log2(float64(place)+2)
+}
+
+// ndcg is the discounted gain of ten results by the greatest possible one.
+func ndcg(got, all []int) float64 {
+	sum := func(grades []int) float64 {
+		s := 0.0
+		for i, g := range grades[:min(len(grades), depth)] {
+			s += gain(g, i)
+		}
+		return s
+	}
+	best := slices.Clone(all)
+	slices.SortFunc(best, func(a, b int) int { return b - a })
+	if most := sum(best); most > 0 {
+		return sum(got) / most
+	}
+	return 0
+}
+
+// evaluate returns the mean nDCG@10 of an engine, by kind of query and under
+// "" of all.
+func evaluate(j *judged, e engine) (map[string]float64, error) {
+	byID := make(map[string]does, len(j.agents))
+	for i, a := range j.agents {
+		byID[a.ID] = j.does[i]
+	}
+	sums, counts := make(map[string]float64), make(map[string]int)
+	for i := range j.queries {
+		q := &j.queries[i]
+		ids, err := e.top(q.text)
+		if err != nil {
+			return nil, err
+		}
+		var got, all []int
+		for _, id := range ids {
+			got = append(got, j.grade(q, byID[id]))
+		}
+		for _, is := range j.does {
+			all = append(all, j.grade(q, is))
+		}
+		for _, k := range []string{"", q.kind} {
+			sums[k] += ndcg(got, all)
+			counts[k]++
+		}
+	}
+	for k, n := range counts {
+		sums[k] /= float64(n)
+	}
+	return sums, nil
+}

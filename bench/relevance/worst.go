@@ -1,0 +1,46 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+
+	"agentsite/internal/hub"
+)
+
+// worst prints the queries the portal does worst on, each with its first
+// results: where to look when tuning.
+func worst(w io.Writer, j *judged) error {
+	e := ours(j.agents)
+	type row struct {
+		query
+		score float64
+		ids   []string
+	}
+	var rows []row
+	for _, q := range j.queries {
+		one := *j
+		one.queries = []query{q}
+		got, err := evaluate(&one, e)
+		if err != nil {
+			return err
+		}
+		ids, err := e.top(q.text)
+		if err != nil {
+			return err
+		}
+		rows = append(rows, row{q, got[""], ids})
+	}
+	slices.SortFunc(rows, func(a, b row) int { return cmp.Compare(a.score, b.score) })
+	for _, r := range rows[:15] {
+		fmt.Fprintf(w, "%.2f %s: %s\n", r.score, r.kind, r.text)
+		for _, id := range r.ids[:min(3, len(r.ids))] {
+			i := slices.IndexFunc(j.agents, func(a hub.Agent) bool { return a.ID == id })
+			a := j.agents[i]
+			fmt.Fprintf(w, "     %d %s | %s | %s\n", j.grade(&r.query, j.does[i]), a.Name, a.Title, a.Description)
+		}
+	}
+	fmt.Fprintln(w)
+	return nil
+}

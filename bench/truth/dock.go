@@ -1,0 +1,219 @@
+package main
+
+import (
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/big"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"agentsite/agentruntime/agenttest"
+)
+
+// dock starts the agents.
+type dock struct {
+	t       testing.TB
+	trusted *x509.CertPool
+}
+
+func newDock(t testing.TB) *dock {
+	d := &dock{t: t}
+	s := httptest.NewTLSServer(http.NotFoundHandler())
+	defer s.Close()
+	d.trusted = pool(s.Certificate())
+	return d
+}
+
+// counter counts requests to a handler, and those that make an agent work,
+// whatever protocol it speaks.
+type counter struct{ all, work atomic.Int64 }
+
+func (c *counter) asked() int  { return int(c.all.Load()) }
+func (c *counter) worked() int { return int(c.work.Load()) }
+
+// labour are the methods and the ends of paths that make an agent work.
+var (
+	labourMethods = []string{"message/send", "message/stream", "SendMessage", "SendStreamingMessage", "tools/call", "prompts/get", "resources/read"}
+	labourPaths   = []string{"/chat/completions", "/completions", "/responses", "/embeddings", "/message:send", "/message:stream"}
+)
+
+func (c *counter) watch(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		b, err := io.ReadAll(io.LimitReader(r.Body, 1<<20))
+		if err != nil {
+			return
+		}
+		r.Body = io.NopCloser(bytes.NewReader(b))
+		c.all.Add(1)
+		var rpc struct{ Method string }
+		json.Unmarshal(b, &rpc)
+		if r.Method == http.MethodPost && slices.ContainsFunc(labourPaths, func(p string) bool { return strings.HasSuffix(r.URL.Path, p) }) || slices.Contains(labourMethods, rpc.Method) {
+			c.work.Add(1)
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// serve starts a server that is counted.
+func (d *dock) serve(h http.HandlerFunc) (*httptest.Server, *counter) {
+	c := new(counter)
+	s := httptest.NewServer(c.watch(h))
+	d.t.Cleanup(func() { s.CloseClientConnections(); s.Close() })
+	return s, c
+}
+
+// at makes a suspect of a handler.
+func (d *dock) at(s suspect, h http.HandlerFunc) suspect {
+	server, c := d.serve(h)
+	s.endpoint = server.URL + s.endpoint
+	s.asked, s.work = c.asked, c.worked
+	return s
+}
+
+// a2a makes a suspect of an agent on the protocol's own SDK.
+func (d *dock) a2a(s suspect, server *agenttest.A2AServer) suspect {
+	if s.endpoint = server.Endpoint(agenttest.Echo) + s.endpoint; s.asked == nil {
+		s.asked = func() int { _, h := server.Messages(); return len(h) }
+		s.work = func() int { m, _ := server.Messages(); return len(m) }
+	}
+	return s
+}
+
+func (d *dock) openai(s suspect, server *agenttest.OpenAIServer) suspect {
+	s.endpoint = server.Base(agenttest.Echo)
+	s.asked = server.Lists
+	s.work = func() int { r, _ := server.Requests(); return len(r) }
+	return s
+}
+
+func (d *dock) mcp(s suspect, server *agenttest.MCPServer) suspect {
+	s.endpoint = server.Endpoint(agenttest.Echo)
+	s.asked = func() int { m, _ := server.Methods(); return len(m) }
+	s.work = func() int { return len(server.Calls()) }
+	return s
+}
+
+// accept makes a suspect of what happens to raw connections.
+func (d *dock) accept(s suspect, each func(net.Conn)) suspect {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	c := new(counter)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			c.all.Add(1)
+			each(conn)
+			conn.Close()
+		}
+	}()
+	d.t.Cleanup(func() { l.Close(); <-done })
+	s.endpoint = "http://" + l.Addr().String() + s.endpoint
+	s.asked, s.work = c.asked, c.worked
+	return s
+}
+
+// nobody makes a suspect of a port that nobody listens on.
+func (d *dock) nobody(s suspect) suspect {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	l.Close()
+	c := new(counter)
+	s.endpoint = "http://" + l.Addr().String() + s.endpoint
+	s.asked, s.work = c.asked, c.worked
+	return s
+}
+
+// secure makes a suspect of a handler behind TLS; with a nil certificate it
+// has the one that is trusted.
+func (d *dock) secure(s suspect, cert *tls.Certificate, h http.HandlerFunc) suspect {
+	c := new(counter)
+	server := httptest.NewUnstartedServer(c.watch(h))
+	server.Config.ErrorLog = quiet
+	if cert != nil {
+		server.TLS = &tls.Config{Certificates: []tls.Certificate{*cert}}
+	}
+	server.StartTLS()
+	d.t.Cleanup(server.Close)
+	s.endpoint = server.URL + s.endpoint
+	s.asked, s.work = c.asked, c.worked
+	return s
+}
+
+// foreign is a certificate of somebody else, by nobody who is trusted.
+func (d *dock) foreign() *tls.Certificate {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "other.example"}, DNSNames: []string{"other.example"},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
+}
+
+// says answers everything alike.
+func says(status int, contentType, body string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", contentType)
+		w.WriteHeader(status)
+		io.WriteString(w, body)
+	}
+}
+
+// rpc answers JSON-RPC with the error that code says for a method; 0 is a
+// result.
+func rpc(code func(method string) int) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		var req struct {
+			ID     json.RawMessage
+			Method string
+		}
+		if json.NewDecoder(r.Body).Decode(&req) != nil || req.Method == "" {
+			http.NotFound(w, r)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		if c := code(req.Method); c != 0 {
+			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"error":{"code":%d,"message":"no"}}`, req.ID, c)
+			return
+		}
+		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{}}`, req.ID)
+	}
+}
+
+// keyed lets in who has the header.
+func keyed(header, value string, status int, next http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get(header) != value {
+			w.WriteHeader(status)
+			return
+		}
+		next(w, r)
+	}
+}

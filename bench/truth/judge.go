@@ -1,0 +1,167 @@
+package main
+
+import (
+	"context"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/netip"
+	"sync"
+	"testing"
+	"time"
+
+	"agentsite/agentruntime/mcp"
+	"agentsite/agentruntime/remote"
+	"agentsite/internal/egress"
+	"agentsite/internal/hub"
+	"agentsite/internal/ident"
+	"agentsite/internal/index"
+	"agentsite/store/storetest"
+)
+
+// suspect is an agent on trial.
+type suspect struct {
+	name, what string
+	kind       hub.Kind
+	want       hub.Live // what a person would say
+	endpoint   string
+	config     any // of the kind; nil to let its address say
+	secret     string
+	// asked and work count the requests it got, and those that made it work.
+	asked, work func() int
+}
+
+// row is a suspect with its verdict.
+type row struct {
+	suspect
+	first, got   hub.Liveness // when it was registered, and when it was checked
+	asks, labour int
+	err          error
+}
+
+// right reports whether both verdicts are what a person would say, with a
+// reason where something is wrong.
+func (r row) right() bool {
+	first := r.first.State == r.want || r.first.State == hub.Unknown // it took too long
+	return r.err == nil && first && r.got.State == r.want && (r.want == hub.Alive || r.got.Reason != "")
+}
+
+// judge registers every suspect and has it checked.
+func judge(t testing.TB) []row {
+	d := newDock(t)
+	suspects := append(d.good(), d.broken()...)
+	db := storetest.New(t)
+	keys, err := ident.LoadKeys(storetest.Dir(db))
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := egress.New(egress.Config{
+		AllowCIDR: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, RootCAs: d.trusted,
+		// A portal waits longer; who will never answer need not be waited for.
+		FirstByte: 1500 * time.Millisecond, Idle: 1500 * time.Millisecond, Total: 3 * time.Second,
+	})
+	t.Cleanup(out.CloseIdle)
+	rt := out.RoundTripper()
+	h := hub.New(hub.Ports{Store: db, Index: index.New(), Prober: probers{remote.NewProber(rt), mcp.NewProber(rt)},
+		Reader: readers{remote.NewReader(rt), mcp.NewReader(rt)}, Sealer: keys}, hub.Config{
+		Portal: "truth.example", Kinds: []hub.Kind{hub.A2A, hub.MCP, hub.OpenAI}, Loopback: true, Log: slog.New(slog.DiscardHandler),
+		CheckURL: func(s string) error { _, err := out.CheckURL(s); return err },
+	})
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- h.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+
+	rows := make([]row, len(suspects))
+	var wg sync.WaitGroup
+	for i, s := range suspects {
+		a := storetest.Account(t, db, "owner-of-"+s.name)
+		owner := ident.Actor{Kind: ident.Person, ID: a.ID, Name: a.Name}
+		wg.Go(func() {
+			r := row{suspect: s}
+			r.first, r.got, r.err = verdicts(ctx, h, owner, s)
+			r.asks, r.labour = s.asked(), s.work()
+			rows[i] = r
+		})
+	}
+	wg.Wait()
+	return rows
+}
+
+func verdicts(ctx context.Context, h *hub.Service, owner ident.Actor, s suspect) (first, second hub.Liveness, err error) {
+	d := hub.Draft{Name: &s.name, Description: &s.what, Kind: &s.kind, Endpoint: &s.endpoint}
+	if s.config != nil {
+		b, err := json.Marshal(s.config)
+		if err == nil {
+			err = json.Unmarshal(b, &d.Config)
+		}
+		if err != nil {
+			return first, second, err
+		}
+	}
+	if s.secret != "" {
+		d.Secret = &s.secret
+	}
+	a, err := h.Publish(ctx, owner, d)
+	if err != nil {
+		return first, second, err
+	}
+	first = a.Liveness
+	a, err = h.Check(ctx, owner, s.name)
+	return first, a.Liveness, err
+}
+
+// probers and readers ask each kind as a portal does.
+type probers struct {
+	remote *remote.Prober
+	mcp    *mcp.Prober
+}
+
+// Probe implements hub.Prober.
+func (p probers) Probe(ctx context.Context, t hub.Target) hub.Liveness {
+	if t.Kind == hub.MCP {
+		return p.mcp.Probe(ctx, t)
+	}
+	return p.remote.Probe(ctx, t)
+}
+
+type readers struct {
+	remote *remote.Reader
+	mcp    *mcp.Reader
+}
+
+// Read implements hub.Reader.
+func (r readers) Read(ctx context.Context, address string) (hub.Described, error) {
+	d, err := r.remote.Read(ctx, address)
+	if err == nil || ctx.Err() != nil || egress.CodeOf(err) != "" {
+		return d, err
+	}
+	tools, merr := r.mcp.Read(ctx, address)
+	if merr == nil {
+		return tools, nil
+	}
+	return d, errors.Join(err, merr)
+}
+
+// ReadAs implements hub.Reader.
+func (r readers) ReadAs(ctx context.Context, t hub.Target) (hub.Described, error) {
+	if t.Kind == hub.MCP {
+		return r.mcp.ReadAs(ctx, t)
+	}
+	return r.remote.ReadAs(ctx, t)
+}
+
+// pool trusts the certificate of test servers.
+func pool(certs ...*x509.Certificate) *x509.CertPool {
+	p := x509.NewCertPool()
+	for _, c := range certs {
+		p.AddCert(c)
+	}
+	return p
+}

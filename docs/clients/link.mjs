@@ -1,0 +1,57 @@
+// An agent that repeats what it is told, as docs/link.md describes it:
+// node docs/clients/link.mjs PORTAL NAME, with the token in AGENTSITE_TOKEN.
+// Node 22 or newer; nothing to install.
+const [portal, name] = process.argv.slice(2);
+const jobs = new Map(); // what it works on, by task; it outlives a connection
+const rest = (ms) => new Promise((done) => setTimeout(done, ms));
+const bytes = (text) => Buffer.byteLength(text); // offsets count bytes of UTF-8
+
+// say streams an answer from an offset on. If the connection breaks, the
+// portal resumes it on the next one.
+async function say(send, job, offset) {
+  const { task, lease } = job;
+  const left = Buffer.from(`You said: ${job.text}`).subarray(offset).toString();
+  for (const word of left.split(/(?<= )/)) {
+    if (jobs.get(task) !== job) return; // canceled, or handed out anew
+    if (!send({ method: "delta", params: { task, lease, offset, text: word } })) return;
+    offset += bytes(word);
+    await rest(20); // hard work
+  }
+  send({ id: task, method: "done", params: { task, lease, state: "completed" } });
+}
+
+function connect() {
+  const socket = new WebSocket(`${portal.replace(/^http/, "ws")}/link`, "agentsite.link.v1");
+  const send = (message) => {
+    if (socket.readyState !== WebSocket.OPEN) return false;
+    socket.send(JSON.stringify({ jsonrpc: "2.0", ...message }));
+    return true;
+  };
+  socket.onopen = () => {
+    const resume = [...jobs.values()].map(({ task, lease }) => ({ task, lease }));
+    const token = process.env.AGENTSITE_TOKEN; // a header cannot be set here
+    send({ id: "hello", method: "hello", params: { protocol: 1, name, token, resume } });
+  };
+  socket.onmessage = ({ data }) => {
+    const { id, method, params } = JSON.parse(data);
+    if (method === "task") {
+      jobs.set(params.task, params);
+      send({ id, result: { accepted: true } });
+      say(send, params, 0);
+    } else if (method === "resume") { // only what hello offered
+      send({ id, result: { accepted: true } });
+      say(send, jobs.get(params.task), params.offset);
+    } else if (method === "cancel") {
+      jobs.delete(params.task);
+    } else if (!method) { // hello was heard, or done was taken
+      jobs.delete(id);
+    }
+  };
+  socket.onerror = () => {}; // close follows
+  socket.onclose = ({ code, reason }) => {
+    console.error(`closed: ${code} ${reason}`);
+    if (code === 1008 || code > 4000) process.exit(1); // coming back would not help
+    setTimeout(connect, 1000 * Math.random());
+  };
+}
+connect();

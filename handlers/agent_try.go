@@ -1,0 +1,81 @@
+package handlers
+
+import (
+	"net/http"
+	"strings"
+
+	"agentsite/internal/fault"
+	"agentsite/internal/hub"
+	"agentsite/internal/ident"
+	"agentsite/templates"
+)
+
+// tryNew lets an agent answer that is not registered yet, and shows the form
+// again with what it said.
+func (d *Door) tryNew(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	if !actor.IsPerson() {
+		return fault.New(fault.Unauthenticated, "Log in to register an agent.")
+	}
+	return d.try(w, r, actor, nil)
+}
+
+// tryEdit is tryNew for an agent as it would be after the edit.
+func (d *Door) tryEdit(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	a, err := d.editable(r, actor)
+	if err != nil {
+		return err
+	}
+	return d.try(w, r, actor, &a)
+}
+
+func (d *Door) try(w http.ResponseWriter, r *http.Request, actor ident.Actor, a *hub.Agent) error {
+	s, err := d.readSheet(w, r, actor, a)
+	if err != nil {
+		return err
+	}
+	if err := d.flawed(r, actor, s); err != nil {
+		return d.agentFormAgain(w, r, actor, s, err)
+	}
+	draft, plain := s.draft, "a-draft"
+	if a == nil && strings.TrimSpace(s.view.Name) == "" {
+		draft.Name = &plain // a name can be thought of later
+	}
+	if text := strings.TrimSpace(value(draft.Description)); text == "" {
+		draft.Description = &plain // and so can what introduces it
+	}
+	out, err := d.hub.Try(r.Context(), actor, s.name, draft, s.view.Ask)
+	if err != nil {
+		return d.agentFormAgain(w, r, actor, s, err)
+	}
+	row := templates.TryRow{Asked: strings.TrimSpace(s.view.Ask), Answer: out.Text, Took: latency(out.Took), Reason: out.Reason}
+	if row.Reason == "" && out.Text == "" {
+		row.Reason = "It answered nothing."
+	}
+	s.view.Tries = append(s.view.Tries, row)
+	s.view.Tries = s.view.Tries[max(0, len(s.view.Tries)-maxTries):]
+	s.view.Ask = ""
+	return d.showAgentForm(w, r, actor, http.StatusOK, s.view)
+}
+
+// previewAgent shows the agent as others would see it, above the form with
+// everything that was typed.
+func (d *Door) previewAgent(w http.ResponseWriter, r *http.Request, actor ident.Actor, s sheet) error {
+	if err := d.flawed(r, actor, s); err != nil {
+		return d.agentFormAgain(w, r, actor, s, err)
+	}
+	a, err := d.hub.Preview(r.Context(), actor, s.name, unasked(s.draft))
+	if err != nil {
+		return d.agentFormAgain(w, r, actor, s, err)
+	}
+	kind := textOf(a.Kind)
+	p := &templates.AgentPreview{Card: d.card(a), KindHelp: kind.help, TextGoesTo: d.textGoesTo(a), Visibility: string(a.Visibility)}
+	p.Tagline, p.Description = d.describe(a.Description)
+	if p.Card.Icon = ""; a.Icon != "" { // nothing serves it yet
+		p.IconImage = d.iconImage(r, a.Icon)
+	}
+	for _, sk := range a.Skills {
+		p.Skills = append(p.Skills, templates.Skill{ID: sk.ID, Name: sk.Name, Description: sk.Description, Tags: sk.Tags, Examples: sk.Examples})
+	}
+	s.view.Preview = p
+	return d.showAgentForm(w, r, actor, http.StatusOK, s.view)
+}

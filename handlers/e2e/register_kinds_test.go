@@ -1,0 +1,145 @@
+package e2e
+
+import (
+	"context"
+	"io"
+	"strings"
+	"testing"
+
+	"agentsite/agentruntime/agenttest"
+	"agentsite/internal/app"
+	"agentsite/internal/app/apptest"
+	"agentsite/internal/cli"
+)
+
+// newcomer is somebody with an account who counts what they do.
+type newcomer struct {
+	*tab
+	steps int
+}
+
+func (n *newcomer) click(selector string)      { n.t.Helper(); n.steps++; n.tab.click(selector) }
+func (n *newcomer) press(selector string)      { n.t.Helper(); n.steps++; n.tab.press(selector) }
+func (n *newcomer) fill(selector, text string) { n.t.Helper(); n.steps++; n.tab.fill(selector, text) }
+
+// ownModel gives a portal a model of its own.
+func ownModel(m *model) func(*app.Config) {
+	return func(c *app.Config) { c.Name, c.LLMURL, c.LLMModel = "Agora", m.base(), "story-1" }
+}
+
+// parrotModel answers with what it is asked, in bold.
+func parrotModel(t testing.TB) *model {
+	return newModel(t).answers(func(message string) []string { return []string{"You said ", "**" + message + "**."} })
+}
+
+// start picks one of the quick ways in.
+func (n *newcomer) start(kind string) {
+	n.t.Helper()
+	if n.screen.scripts {
+		n.click(`[data-start="` + kind + `"]`)
+		n.until("the focus on the name", `document.activeElement.id === "name"`)
+		return
+	}
+	n.press(`[data-start="` + kind + `"]`)
+}
+
+// TestRegister_EveryKindWithinAMinute registers an agent of each kind from the
+// start page: by pasting an address, or by a name and what it shall do. Nobody
+// takes a minute for so few steps.
+func TestRegister_EveryKindWithinAMinute(t *testing.T) {
+	root := needBrowser(t)
+	for name, s := range screens {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			mine, far := parrotModel(t), parrotModel(t)
+			tools := agenttest.NewMCPServer(t, true)
+			p := apptest.Start(t, ownModel(mine))
+			b := visit(t, root, p, s).as(p.User(t, "ann"))
+			pasted := func(address, kind string) func(*newcomer) {
+				return func(n *newcomer) {
+					n.fill("#url", address)
+					n.press(".fetch button")
+					n.says("Found “")
+					n.until("the kind", `document.querySelector("#kind-`+kind+`").checked`)
+					n.press(`button[name="save"]`)
+				}
+			}
+			for _, way := range []struct {
+				kind  string
+				steps int
+				do    func(*newcomer)
+			}{
+				{"a2a", 4, pasted(echo(t), "a2a")},
+				{"mcp", 4, pasted(tools.Endpoint(agenttest.Echo), "mcp")},
+				{"openai", 4, pasted(far.base(), "openai")},
+				{"prompt", 5, func(n *newcomer) {
+					n.start("prompt")
+					n.fill("#name", "poet")
+					n.fill("#instructions", "You write short poems. Always rhyme.")
+					n.press(`button[name="save"]`)
+				}},
+				{"link", 6, func(n *newcomer) {
+					n.start("link")
+					n.fill("#name", "laptop")
+					n.fill("#description", "Runs on my laptop.")
+					n.press(`button[name="save"]`)
+					n.press(`form[action="/agents/laptop/connect"] button`)
+					n.says("agentsite agent run --portal " + p.URL() + " --name laptop --token ags_")
+				}},
+			} {
+				b.open("/")
+				n := &newcomer{tab: b}
+				n.press(`.ways a[href="/agents/new"]`)
+				way.do(n)
+				if way.kind != "link" {
+					n.says("It is registered. What next?")
+				}
+				if n.steps > way.steps {
+					t.Errorf("%s took %d steps", way.kind, n.steps)
+				}
+				b.shot("registered-"+way.kind+"-"+strings.ReplaceAll(name, " ", "-"), true)
+				b.clean("registering " + way.kind)
+			}
+			// It works: the instructions introduce it and reach the model.
+			b.open("/agents/poet")
+			b.says("You write short poems.")
+			b.fill("#text", "A rose")
+			b.press(".talk .say button")
+			b.answered("You said A rose.")
+			b.clean("talking to what was registered")
+		})
+	}
+}
+
+// TestRegister_ShownCommandConnects runs the command that the page shows, as
+// it stands, and talks to the program behind it.
+func TestRegister_ShownCommandConnects(t *testing.T) {
+	root := needBrowser(t)
+	p := apptest.Start(t)
+	b := visit(t, root, p, desk).as(p.User(t, "ann"))
+	b.form("link")
+	b.fill("#name", "laptop")
+	b.fill("#description", "Runs on my laptop.")
+	b.press(`button[name="save"]`)
+	b.says("It is registered")
+	b.press(`form[action="/agents/laptop/connect"] button`)
+	args := strings.Fields(eval[string](b, `document.querySelector("[data-copy-source]").textContent`))
+	if len(args) < 3 || args[0] != "agentsite" {
+		t.Fatalf("the command is %q", args)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan int, 1)
+	go func() {
+		ended <- cli.Run(ctx, args[1:], func(string) string { return "" }, strings.NewReader(""), io.Discard, io.Discard)
+	}()
+	b.press(`.connect a[href="/agents/laptop"]`)
+	b.alive("/agents/laptop")
+	b.fill("#text", "Are you there?")
+	b.press(".talk .say button")
+	b.answered("Are you there?")
+	b.clean("a linked program")
+	stop()
+	if code := <-ended; code != 0 {
+		t.Errorf("the command ended with %d", code)
+	}
+}

@@ -1,0 +1,99 @@
+package link
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"agentsite/internal/fault"
+	"agentsite/internal/hub"
+	"agentsite/internal/ident"
+	"agentsite/internal/linkwire"
+	"agentsite/internal/task"
+)
+
+// Directory settles, in the portal's directory, which agent a connection may
+// speak for. Its methods fill Config.Claim and Config.Holds.
+type Directory struct{ Hub *hub.Service }
+
+// maxClient bounds what is kept of a program's name.
+const maxClient = 80
+
+// Claim attaches to the actor's agent of that name, or registers it. What
+// hello says of title, description and skills is used only then: the page of
+// an agent is its owner's.
+func (d Directory) Claim(ctx context.Context, actor ident.Actor, h linkwire.Hello) (task.Attached, error) {
+	if !actor.May(ident.AgentsWrite) {
+		return task.Attached{}, fault.New(fault.Forbidden, "This token lacks the scope %q.", ident.AgentsWrite)
+	}
+	if err := ident.CheckName(h.Name); err != nil {
+		return task.Attached{}, &fault.Error{Kind: fault.Invalid, Safe: "name: " + err.Error(), Fields: map[string]string{"name": err.Error()}}
+	}
+	a, err := d.Hub.Get(ctx, actor, h.Name)
+	if fault.Is(err, fault.NotFound) {
+		a, err = d.publish(ctx, actor, h)
+		if fault.Is(err, fault.Conflict) {
+			// Another connection of the same program may have been first.
+			if now, gerr := d.Hub.Get(ctx, actor, h.Name); gerr == nil {
+				a, err = now, nil
+			}
+		}
+	}
+	if err != nil {
+		return task.Attached{}, err
+	}
+	if err := d.mine(actor, a); err != nil {
+		return task.Attached{}, err
+	}
+	return task.Attached{AgentID: a.ID, Name: a.Name, OwnerID: a.OwnerID, Client: linkwire.Line(h.Client, maxClient)}, nil
+}
+
+func (d Directory) publish(ctx context.Context, actor ident.Actor, h linkwire.Hello) (hub.Agent, error) {
+	kind := hub.Link
+	draft := hub.Draft{Name: &h.Name, Kind: &kind, Description: &h.Description}
+	if h.Title != "" {
+		draft.Title = &h.Title
+	}
+	if h.Description == "" {
+		text := fmt.Sprintf("A program that %s runs elsewhere and connects to this portal.", actor.Name)
+		draft.Description = &text
+	}
+	skills := make([]hub.Skill, len(h.Skills))
+	for i, s := range h.Skills {
+		skills[i] = hub.Skill(s)
+	}
+	draft.Skills = &skills
+	if client := linkwire.Line(h.Client, maxClient); client != "" {
+		b, err := json.Marshal(client)
+		if err != nil {
+			return hub.Agent{}, err
+		}
+		draft.Config = map[string]json.RawMessage{"client": b}
+	}
+	return d.Hub.Publish(ctx, actor, draft)
+}
+
+// mine says why the actor may not speak for the agent.
+func (d Directory) mine(actor ident.Actor, a hub.Agent) error {
+	switch {
+	case !d.Hub.Owns(actor, a):
+		return fault.New(fault.Conflict, "The name %s is taken by an agent of somebody else. Choose another.", a.Name)
+	case a.Kind != hub.Link:
+		return fault.New(fault.Conflict, "The agent %s is of kind %s, which does not connect to the portal. Choose another name.", a.Name, a.Kind)
+	case a.Status.State == hub.Withdrawn:
+		return fault.New(fault.Forbidden, "The agent %s is withdrawn. Put it back before it connects.", a.Name)
+	}
+	return nil
+}
+
+// Holds says why the actor may not speak for the agent any more.
+func (d Directory) Holds(ctx context.Context, actor ident.Actor, who task.Attached) error {
+	a, err := d.Hub.Get(ctx, actor, who.Name)
+	if err != nil {
+		return err
+	}
+	if a.ID != who.AgentID {
+		return fault.New(fault.NotFound, "The agent is not there any more.")
+	}
+	return d.mine(actor, a)
+}

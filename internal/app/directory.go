@@ -1,0 +1,44 @@
+package app
+
+import (
+	"context"
+
+	"agentsite/internal/chat"
+	"agentsite/internal/fault"
+	"agentsite/internal/hub"
+	"agentsite/internal/ident"
+	"agentsite/store"
+)
+
+// directory tells conversations of agents and people, with the asker's rights.
+type directory struct {
+	hub *hub.Service
+	db  *store.DB
+}
+
+// Agent implements chat.Directory.
+func (d directory) Agent(ctx context.Context, actor ident.Actor, handle string) (chat.AgentRef, error) {
+	a, err := d.hub.Callable(ctx, actor, handle)
+	if err != nil {
+		return chat.AgentRef{}, err
+	}
+	return chat.AgentRef{ID: a.ID, Handle: a.Handle(), Title: a.Title, Public: a.Visibility == hub.Public, Remote: d.hub.TextGoesTo(a)}, nil
+}
+
+// Person implements chat.Directory.
+func (d directory) Person(ctx context.Context, _ ident.Actor, name string) (chat.Member, error) {
+	h, _ := ident.ParseHandle(name, d.hub.Portal())
+	a, err := d.db.AccountByName(ctx, h.Name)
+	if err != nil || a.Disabled() || h.Portal != "" {
+		if err == nil || fault.Is(err, fault.NotFound) {
+			err = fault.New(fault.NotFound, "There is nobody called %.80q here.", name)
+		}
+		return chat.Member{}, err
+	}
+	return chat.Member{Kind: "person", ID: a.ID, Handle: a.Name, Role: "member"}, nil
+}
+
+// Admit implements chat.Directory.
+func (d directory) Admit(ctx context.Context, actor ident.Actor, handle string, size int) error {
+	return d.hub.Admit(ctx, actor, handle, size)
+}

@@ -1,0 +1,161 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+
+	"agentsite/agentruntime"
+	"agentsite/agentruntime/builtin"
+	"agentsite/agentruntime/link"
+	"agentsite/agentruntime/mcp"
+	"agentsite/agentruntime/model"
+	"agentsite/agentruntime/prompt"
+	"agentsite/agentruntime/remote"
+	"agentsite/internal/clock"
+	"agentsite/internal/egress"
+	"agentsite/internal/hub"
+	"agentsite/internal/ident"
+	"agentsite/internal/task"
+)
+
+// drivers is what runs each kind of agent.
+type drivers struct {
+	a2a    *remote.A2A
+	openai *remote.OpenAI
+	mcp    *mcp.Driver
+	prompt *prompt.Driver
+	link   *link.Driver
+	build  task.Agent
+}
+
+// byKind is the drivers as the worker takes them.
+func (d *drivers) byKind() map[hub.Kind]task.Agent {
+	return map[hub.Kind]task.Agent{hub.A2A: d.a2a, hub.OpenAI: d.openai, hub.MCP: d.mcp, hub.Prompt: d.prompt, hub.Link: d.link, hub.Builtin: d.build}
+}
+
+// close ends what the drivers keep open.
+func (d *drivers) close() {
+	if d != nil {
+		d.link.Close()
+		d.mcp.Close()
+		d.a2a.Close()
+	}
+}
+
+// anywhere lets the portal's own model be wherever the operator put it.
+var anywhere = []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("::/0")}
+
+// newDrivers builds what runs agents. The hub comes after them: they ask it
+// only once it is there.
+func (p *Portal) newDrivers(host string, out egress.Config) *drivers {
+	// Agents may think for long before they say anything.
+	patient := agentruntime.Wiretap{Next: p.calls.Patient(modelFirstByte)}
+	out.AllowCIDR = anywhere
+	p.model = egress.New(out)
+	d := &drivers{
+		a2a:    remote.NewA2A(patient, remote.Config{Log: p.log}),
+		openai: remote.NewOpenAI(patient, remote.Config{Log: p.log}),
+		mcp:    mcp.New(patient, mcp.Config{Log: p.log}),
+		link: link.New(link.Config{Portal: host, Log: p.log,
+			Observe: func(ctx context.Context, id string, l hub.Liveness) { p.hub.Observe(ctx, id, l) }}),
+		build: builtin.New(builtin.Config{
+			Search: func(ctx context.Context, q hub.Query) (hub.Page, error) { return p.hub.Search(ctx, ident.Actor{}, q) },
+			Manual: manual(), PortalURL: p.url.String(), Now: clock.Now,
+		}),
+	}
+	d.prompt = prompt.New(prompt.Config{RT: patient, PortalRT: agentruntime.Wiretap{Next: p.model.Patient(modelFirstByte)}, Portal: p.set.llm,
+		Tools: promptTools{p, d.mcp}, Budget: prompt.NewBudget(p.set.budget, clock.Now, p.db), Log: p.log})
+	return d
+}
+
+// modelHost is where the portal's own model runs; empty when that is this
+// machine.
+func (s settings) modelHost() string {
+	if s.llm == nil {
+		return ""
+	}
+	u, err := url.Parse(s.llm.URL)
+	if err != nil || loopbackHost(u.Hostname()) {
+		return ""
+	}
+	return u.Host
+}
+
+func (s settings) modelName() string {
+	if s.llm == nil {
+		return ""
+	}
+	return s.llm.Name
+}
+
+// probers asks agents of each kind whether they are there.
+type probers struct {
+	remote *remote.Prober
+	mcp    *mcp.Prober
+	prompt *prompt.Driver
+}
+
+// Probe implements hub.Prober.
+func (p probers) Probe(ctx context.Context, t hub.Target) hub.Liveness {
+	switch t.Kind {
+	case hub.MCP:
+		return p.mcp.Probe(ctx, t)
+	case hub.Prompt:
+		return p.prompt.Probe(ctx, t)
+	}
+	return p.remote.Probe(ctx, t)
+}
+
+// readers reads what an address says of itself, whatever lives there.
+type readers struct {
+	remote *remote.Reader
+	mcp    *mcp.Reader
+}
+
+// Read implements hub.Reader: an A2A agent or a model first, which a GET
+// tells, then a server of tools.
+func (r readers) Read(ctx context.Context, address string) (hub.Described, error) {
+	found, err := r.remote.Read(ctx, address)
+	if err == nil || ctx.Err() != nil || egress.CodeOf(err) != "" {
+		return found, err
+	}
+	if errors.Is(err, model.ErrKey) && strings.HasSuffix(strings.TrimRight(address, "/"), "/v1") {
+		return found, err // as the base of a model's API is written
+	}
+	tools, merr := r.mcp.Read(ctx, address)
+	if merr == nil {
+		return tools, nil
+	}
+	if !errors.Is(merr, mcp.ErrNoServer) {
+		return found, merr // there is one, and it says what it wants
+	}
+	return found, err
+}
+
+// ReadAs implements hub.Reader.
+func (r readers) ReadAs(ctx context.Context, t hub.Target) (hub.Described, error) {
+	if t.Kind == hub.MCP {
+		return r.mcp.ReadAs(ctx, t)
+	}
+	return r.Read(ctx, t.Endpoint)
+}
+
+func newReaders(rt http.RoundTripper) readers {
+	return readers{remote.NewReader(rt), mcp.NewReader(rt)}
+}
+
+// checkURL says, in words for a form, why an address may not be called.
+func (p *Portal) checkURL(address string) error {
+	_, err := p.egress.CheckURL(address)
+	switch {
+	case err == nil:
+		return nil
+	case egress.CodeOf(err) == egress.Private:
+		return errors.New(egress.Reason(err) + "; the portal's operator can allow it with --allow-cidr")
+	}
+	return errors.New(egress.Reason(err))
+}

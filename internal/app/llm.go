@@ -1,0 +1,101 @@
+package app
+
+import (
+	"fmt"
+	"math"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"agentsite/agentruntime/prompt"
+)
+
+// parseLLM reads the settings of the portal's own model; without any of them
+// the portal has none and the result is nil. The address may be on this
+// machine or in a private network: the operator chose it.
+func parseLLM(address, key, model string) (*prompt.Model, error) {
+	if address == "" {
+		switch {
+		case model != "":
+			return nil, fmt.Errorf("--llm-model %q: say where the model is with --llm-url, for example --llm-url http://127.0.0.1:11434/v1", model)
+		case key != "":
+			return nil, fmt.Errorf("--llm-key: say what the key is for with --llm-url, for example --llm-url https://api.openai.com/v1")
+		}
+		return nil, nil
+	}
+	u, err := url.Parse(strings.TrimRight(address, "/"))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("--llm-url: is not an address; write it like http://127.0.0.1:11434/v1")
+	case u.User != nil:
+		return nil, fmt.Errorf("--llm-url: leave user and password out and give the key with --llm-key")
+	case u.Scheme != "http" && u.Scheme != "https", u.Hostname() == "":
+		return nil, fmt.Errorf("--llm-url %q: write it like http://127.0.0.1:11434/v1", address)
+	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
+		return nil, fmt.Errorf("--llm-url: give the base of the API, usually ending in /v1, without query or fragment")
+	case strings.HasSuffix(u.Path, "/chat/completions"):
+		return nil, fmt.Errorf("--llm-url %q: give the base of the API: leave /chat/completions out", address)
+	}
+	if strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return nil, fmt.Errorf("--llm-key: a key has no spaces, line breaks or special letters")
+	}
+	if key != "" && u.Scheme == "http" && !nearHost(u.Hostname()) {
+		return nil, fmt.Errorf("--llm-url %q: the key would go over the network in plain text; use https", address)
+	}
+	if model == "" {
+		return nil, fmt.Errorf("--llm-model: name the model that agents use when they name none")
+	}
+	if len(model) > 200 || strings.ContainsFunc(model, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+		return nil, fmt.Errorf("--llm-model: use at most 200 characters on one line")
+	}
+	return &prompt.Model{URL: u.String(), Key: key, Name: model}, nil
+}
+
+// nearHost reports whether a name or address looks like this machine, a
+// container beside it or a private network, where models run without TLS.
+func nearHost(host string) bool {
+	if ip, err := netip.ParseAddr(strings.Trim(host, "[]")); err == nil {
+		return ip.Unmap().IsLoopback() || ip.Unmap().IsPrivate()
+	}
+	host = strings.ToLower(strings.TrimSuffix(host, "."))
+	for _, end := range []string{".localhost", ".local", ".internal", ".lan", ".home.arpa"} {
+		if strings.HasSuffix(host, end) {
+			return true
+		}
+	}
+	return !strings.Contains(host, ".")
+}
+
+// parseBudget reads the tokens a day of the portal's model: a number, or one
+// with k, M or G; nothing is 0, which means no ceiling.
+func parseBudget(s string) (int64, error) {
+	if s == "" {
+		return 0, nil
+	}
+	bad := fmt.Errorf("--model-budget %q: give the tokens of a day, for example 500k or 2M", s)
+	digits, factor := strings.TrimSpace(s), 1.0
+	if digits == "" {
+		return 0, bad
+	}
+	switch digits[len(digits)-1] {
+	case 'k', 'K':
+		factor = 1e3
+	case 'm', 'M':
+		factor = 1e6
+	case 'g', 'G':
+		factor = 1e9
+	}
+	if factor > 1 {
+		digits = digits[:len(digits)-1]
+	}
+	if digits == "" || strings.Trim(digits, "0123456789.") != "" {
+		return 0, bad
+	}
+	n, err := strconv.ParseFloat(digits, 64)
+	n *= factor
+	if err != nil || n > 1e15 || n != math.Trunc(n) {
+		return 0, bad
+	}
+	return int64(n), nil
+}

@@ -1,0 +1,91 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+
+	"agentsite/agentruntime"
+	"agentsite/agentruntime/mcp"
+	"agentsite/agentruntime/prompt"
+	"agentsite/internal/fault"
+	"agentsite/internal/hub"
+	"agentsite/internal/ident"
+	"agentsite/internal/task"
+)
+
+// promptTools offers the tools of mcp agents to prompt agents, with the right
+// of the prompt agent's owner: who calls a prompt agent can do through it what
+// its owner set it up to do, and nothing else.
+type promptTools struct {
+	portal *Portal
+	mcp    *mcp.Driver
+}
+
+// Offer implements prompt.Tools.
+func (t promptTools) Offer(ctx context.Context, call task.Call, names []string) ([]prompt.Tool, error) {
+	owner, err := t.owner(ctx, call)
+	if err != nil {
+		return nil, err
+	}
+	var out []prompt.Tool
+	for _, name := range names {
+		a, err := t.portal.hub.Callable(ctx, owner, name)
+		if err != nil || a.Kind != hub.MCP {
+			continue
+		}
+		tools, err := t.mcp.Tools(ctx, hub.Target{Kind: a.Kind, Endpoint: a.Endpoint, Config: a.Config})
+		if err != nil {
+			continue // it is offered again when it answers
+		}
+		for _, tool := range tools {
+			out = append(out, prompt.Tool{Agent: a.Handle(), Name: tool.Name, Description: tool.Description, Schema: tool.InputSchema, ReadOnly: tool.ReadOnly,
+				Call: func(ctx context.Context, args json.RawMessage) (string, bool, error) {
+					return t.call(ctx, owner, a.Name, tool.Name, args)
+				}})
+		}
+	}
+	return out, nil
+}
+
+// trier lets agents be tried, and says so to those who must know.
+type trier struct{ agentruntime.Trier }
+
+type triedBy struct{}
+
+// Try implements hub.Trier.
+func (t trier) Try(ctx context.Context, actor ident.Actor, a hub.Agent, secret, text string) (hub.Tried, error) {
+	return t.Trier.Try(context.WithValue(ctx, triedBy{}, actor), actor, a, secret, text)
+}
+
+// owner is in whose right an agent uses tools: of one that is tried before it
+// is registered, who tries it. Whatever else is not there any more uses
+// nothing.
+func (t promptTools) owner(ctx context.Context, call task.Call) (ident.Actor, error) {
+	a, err := t.portal.db.AgentByID(ctx, call.Agent.ID)
+	if fault.Is(err, fault.NotFound) {
+		if actor, tried := ctx.Value(triedBy{}).(ident.Actor); tried {
+			return actor, nil
+		}
+		return ident.Actor{}, fault.New(fault.NotFound, "%s is not here any more.", call.Agent.Handle)
+	}
+	if err != nil {
+		return ident.Actor{}, err
+	}
+	return ident.Actor{Kind: ident.Person, ID: a.OwnerID, Name: a.OwnerName}, nil
+}
+
+// call runs one tool, if the owner still may and the tool's own limits allow.
+func (t promptTools) call(ctx context.Context, owner ident.Actor, name, tool string, args json.RawMessage) (string, bool, error) {
+	if err := t.portal.hub.Admit(ctx, owner, name, len(args)); err != nil {
+		return "", false, err
+	}
+	a, err := t.portal.hub.Callable(ctx, owner, name)
+	if err != nil {
+		return "", false, err
+	}
+	a, secret, err := t.portal.hub.Open(ctx, a.ID)
+	if err != nil {
+		return "", false, err
+	}
+	return t.mcp.CallTool(ctx, hub.Target{Kind: a.Kind, Endpoint: a.Endpoint, Config: a.Config, Secret: secret}, tool, args)
+}

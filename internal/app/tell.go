@@ -1,0 +1,76 @@
+package app
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+
+	"agentsite/internal/account"
+	"agentsite/internal/hub"
+	"agentsite/store"
+)
+
+// teller sends notices that should not wait for the next visit by mail, to
+// accounts that gave an address. A mail that cannot be sent is only logged:
+// the notice itself is stored.
+type teller struct {
+	mail account.Mailer // nil: the operator configured none
+	db   *store.DB
+	url  string
+	log  *slog.Logger
+
+	queue chan letter
+}
+
+// letter is one notice for some accounts.
+type letter struct {
+	notice   hub.Notice
+	accounts []string
+}
+
+// urgent are the kinds of notices that are also mailed.
+var urgent = []string{hub.NoticeDown, hub.NoticeUp, hub.NoticeOffer, hub.NoticeHeld, hub.NoticeReport}
+
+func newTeller(mail account.Mailer, db *store.DB, url string, log *slog.Logger) *teller {
+	return &teller{mail: mail, db: db, url: url, log: log, queue: make(chan letter, 256)}
+}
+
+// told is hub.Config.Told.
+func (t *teller) told(n hub.Notice, accounts []string) {
+	if t.mail == nil || !slices.Contains(urgent, n.Kind) {
+		return
+	}
+	select {
+	case t.queue <- letter{n, accounts}:
+	default:
+		t.log.Warn("too many notices wait to be mailed; one is only on the page", "kind", n.Kind)
+	}
+}
+
+// run mails notices until ctx ends.
+func (t *teller) run(ctx context.Context) error {
+	for {
+		select {
+		case l := <-t.queue:
+			for _, id := range l.accounts {
+				t.send(ctx, id, l.notice)
+			}
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+func (t *teller) send(ctx context.Context, accountID string, n hub.Notice) {
+	if accountID == "" {
+		return
+	}
+	a, err := t.db.AccountByID(ctx, accountID)
+	if err != nil || a.Email == "" || a.Disabled() {
+		return
+	}
+	text := n.Text + "\n\n" + t.url + n.Href + "\n\nYou get this because an agent of yours on " + t.url + " is concerned. To get no such mails, take the address off your account page.\n"
+	if err := t.mail.Send(ctx, a.Email, "AgentSite: "+n.Subject, text); err != nil && ctx.Err() == nil {
+		t.log.Warn("mail a notice", "account", accountID, "error", err)
+	}
+}

@@ -1,0 +1,52 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"agentsite/internal/hub"
+	"agentsite/store/storetest"
+)
+
+type post struct{ to, subject, text string }
+
+// box is a mailer that keeps what it gets.
+type box struct {
+	got  chan post
+	fail error
+}
+
+func (b box) Send(_ context.Context, to, subject, text string) error {
+	b.got <- post{to, subject, text}
+	return b.fail
+}
+
+func TestTeller_MailsWhatIsUrgentToWhoHasAnAddress(t *testing.T) {
+	db := storetest.New(t)
+	ada, bob := storetest.Account(t, db, "ada"), storetest.Account(t, db, "bob")
+	if err := db.SetEmail(t.Context(), ada.ID, "ada@example.org"); err != nil {
+		t.Fatal(err)
+	}
+	b := box{got: make(chan post, 10), fail: errors.New("first one is lost")}
+	tell := newTeller(b, db, "https://portal.example", slog.New(slog.DiscardHandler))
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- tell.run(ctx) }()
+	tell.told(hub.Notice{Kind: hub.NoticeShared, Subject: "helper", Text: "Not urgent."}, []string{ada.ID})
+	tell.told(hub.Notice{Kind: hub.NoticeDown, Subject: "helper", Text: "It does not answer.", Href: "/agents/helper"}, []string{bob.ID, "", ada.ID})
+	tell.told(hub.Notice{Kind: hub.NoticeUp, Subject: "helper", Text: "It answers again.", Href: "/agents/helper"}, []string{ada.ID})
+	for _, want := range []string{"It does not answer.", "It answers again."} {
+		p := <-b.got
+		if p.to != "ada@example.org" || p.subject != "AgentSite: helper" || !strings.HasPrefix(p.text, want) || !strings.Contains(p.text, "https://portal.example/agents/helper") {
+			t.Errorf("%+v", p)
+		}
+	}
+	stop()
+	if err := <-done; err != nil || len(b.got) != 0 {
+		t.Error(err, len(b.got))
+	}
+	newTeller(nil, db, "", slog.New(slog.DiscardHandler)).told(hub.Notice{Kind: hub.NoticeDown}, []string{ada.ID})
+}

@@ -1,0 +1,287 @@
+package cli
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+	"unicode/utf8"
+
+	"agentsite/internal/app"
+	"agentsite/internal/ident"
+	"agentsite/internal/linkwire"
+)
+
+// agentRun is what `agent run` is told by flags.
+type agentRun struct {
+	name, title, description string
+	maxTasks                 int
+}
+
+func agentRunFlags(fs *flags) {
+	fs.portal = "http://127.0.0.1:8080"
+	fs.setting(&fs.portal, "portal", "AGENTSITE_PORTAL", "`URL` of the portal to connect to")
+	fs.setting(&fs.token, "token", "AGENTSITE_TOKEN", "API `TOKEN` of the account that owns the agent, with the scope agents:write")
+	fs.secret("token")
+	fs.StringVar(&fs.run.name, "name", "", "`NAME` of the agent; it is registered if there is none")
+	fs.StringVar(&fs.run.title, "title", "", "its `TITLE`, when it is registered")
+	fs.StringVar(&fs.run.description, "description", "", "what it `DOES`, when it is registered")
+	fs.IntVar(&fs.run.maxTasks, "max-tasks", linkwire.DefaultTasks, "most `N` tasks at once")
+	fs.BoolVar(&fs.json, "json", false, "give the command the whole task on stdin, as JSON: text, parts, history, caller")
+}
+
+// runAgentRun connects a command to a portal as an agent: each task runs it
+// once. It comes back after every break until it is stopped or refused.
+func runAgentRun(ctx context.Context, e env, fs *flags, args []string) error {
+	u, err := url.Parse(strings.TrimRight(fs.portal, "/"))
+	switch {
+	case len(args) == 0:
+		return usagef("name the command that does the work, after --; for example: agentsite agent run --name shout -- tr a-z A-Z")
+	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
+		return usagef("--portal %q: write the portal's address, for example https://portal.example", fs.portal)
+	case fs.token == "":
+		return usagef("--token: give an API token of the account that owns the agent; the portal makes one at /account, or `agentsite token add`")
+	case fs.run.maxTasks < 1 || fs.run.maxTasks > linkwire.MaxTasks:
+		return usagef("--max-tasks: use 1 to %d", linkwire.MaxTasks)
+	}
+	if err := ident.CheckName(fs.run.name); err != nil {
+		return usagef("--name %q: %s", fs.run.name, err)
+	}
+	if _, err := exec.LookPath(args[0]); err != nil {
+		return fmt.Errorf("the command %q cannot be run: %w", args[0], err)
+	}
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop) // the second signal ends the process
+	out := &shared{w: e.stderr}
+	connected, troubled := false, false
+	a := &linkwire.Agent{
+		Hello: linkwire.Hello{Name: fs.run.name, Title: fs.run.title, Description: fs.run.description, Client: "agentsite/" + app.Release(), MaxTasks: fs.run.maxTasks},
+		Dial: func(ctx context.Context) (*linkwire.Socket, error) {
+			return linkwire.Dial(ctx, u.String(), fs.token, nil)
+		},
+		Work: (&worker{args: args, json: fs.json, stderr: out, env: childEnv(os.Environ())}).work,
+		Connected: func(w linkwire.Welcome) {
+			connected, troubled = true, false
+			fmt.Fprintf(out, "%s is connected. Ctrl-C stops it.\n", oneLine(w.Agent))
+		},
+		Lost: func(err error, wait time.Duration) {
+			if !troubled { // the tries that follow are not worth a line each
+				fmt.Fprintf(out, "agentsite: no connection to %s (%s); trying again until it is there\n", u, oneLine(linkTrouble(err, fs.run.name).Error()))
+			}
+			troubled = true
+		},
+	}
+	if err := a.Run(ctx); err != nil {
+		return linkTrouble(err, fs.run.name)
+	}
+	if connected {
+		fmt.Fprintf(out, "%s is not connected any more.\n", fs.run.name)
+	}
+	return nil
+}
+
+// linkTrouble says in words why there is no connection.
+func linkTrouble(err error, name string) error {
+	if code, reason := linkwire.Closed(err); code != 0 {
+		switch code {
+		case linkwire.CodeReplaced:
+			return fmt.Errorf("another program has connected as %s, so this one stops; each agent is one program", name)
+		case linkwire.CodeRevoked:
+			return errors.New("the token, its account or its right to this agent has ended")
+		}
+		if _, why, ok := strings.Cut(reason, ": "); ok {
+			reason = why
+		}
+		return errors.New(cmp.Or(reason, "the portal closed the connection"))
+	}
+	if r, ok := errors.AsType[*linkwire.Refused](err); ok {
+		var body struct {
+			Error apiError `json:"error"`
+		}
+		if json.Unmarshal([]byte(r.Body), &body) == nil && body.Error.Message != "" {
+			return body.Error
+		}
+		return fmt.Errorf("it answered with status %d; is it a portal that takes linked agents?", r.Status)
+	}
+	if w, ok := errors.AsType[*linkwire.Error](err); ok {
+		return w
+	}
+	if u, ok := errors.AsType[*url.Error](err); ok {
+		return u.Err
+	}
+	if errors.Is(err, linkwire.ErrGone) {
+		return errors.New("the connection broke")
+	}
+	return err
+}
+
+// childEnv is the environment of the command: the token, and on a portal's own
+// machine its settings, are none of its business.
+func childEnv(all []string) []string {
+	var out []string
+	for _, v := range all {
+		if !strings.HasPrefix(v, "AGENTSITE_") {
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
+// shared is a stream that several goroutines write.
+type shared struct {
+	mu sync.Mutex // guards w
+	w  io.Writer
+}
+
+// Write implements io.Writer.
+func (s *shared) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.w.Write(p)
+}
+
+// worker does tasks by running a command.
+type worker struct {
+	args   []string
+	json   bool
+	stderr io.Writer
+	env    []string
+}
+
+// killWait is how long a command that was told to stop may take before it is
+// killed; it also bounds what others hold its output open after its end.
+const killWait = 3 * time.Second
+
+func (w *worker) work(ctx context.Context, t linkwire.Task, out *linkwire.Answer) linkwire.Done {
+	cmd := exec.CommandContext(ctx, w.args[0], w.args[1:]...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.WaitDelay = killWait
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
+	cmd.Env = append(w.env[:len(w.env):len(w.env)], "AGENTSITE_TASK="+t.Task, "AGENTSITE_CONVERSATION="+t.Conversation,
+		"AGENTSITE_CALLER="+strings.TrimSuffix(t.Caller.Kind+":"+t.Caller.Handle, ":"))
+	in := []byte(t.Text)
+	if w.json {
+		b, err := json.Marshal(t)
+		if err != nil {
+			return linkwire.Done{State: linkwire.Failed, Reason: "The task could not be encoded."}
+		}
+		in = b
+	}
+	if !bytes.HasSuffix(in, []byte("\n")) {
+		in = append(in, '\n')
+	}
+	cmd.Stdin = bytes.NewReader(in)
+	full := false
+	text := &textWriter{put: func(s string) error {
+		err := out.Text(s)
+		if err != nil && !full {
+			full = true
+			syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+		}
+		return nil // what is left is thrown away
+	}}
+	last := &lastLine{w: w.stderr}
+	cmd.Stdout, cmd.Stderr = text, last
+	err := cmd.Start()
+	if err == nil {
+		err = cmd.Wait()
+		if ctx.Err() != nil || full {
+			syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // what it left behind
+		}
+	}
+	text.end()
+	if errors.Is(err, exec.ErrWaitDelay) {
+		err = nil // it ended well, but something it started holds its output
+	}
+	switch {
+	case full:
+		return linkwire.Done{State: linkwire.Failed, Reason: fmt.Sprintf("The answer is longer than %d KiB and was cut.", linkwire.MaxText>>10)}
+	case ctx.Err() != nil:
+		return linkwire.Done{State: linkwire.Failed, Reason: "The agent's program was stopped by its owner."}
+	case err != nil:
+		return linkwire.Done{State: linkwire.Failed, Reason: cmp.Or(last.line(), fmt.Sprintf("The agent's program ended with %s.", err))}
+	}
+	return linkwire.Done{State: linkwire.Completed}
+}
+
+// textWriter makes text of bytes as they come: a character that is cut in two
+// waits for its rest, and so do line breaks, of which the last are dropped.
+type textWriter struct {
+	put  func(string) error
+	wait []byte
+}
+
+// maxHeld bounds the line breaks that wait.
+const maxHeld = 64
+
+// Write implements io.Writer.
+func (w *textWriter) Write(p []byte) (int, error) {
+	w.wait = append(w.wait, p...)
+	n := len(w.wait)
+	for cut := 1; cut < utf8.UTFMax && cut <= n; cut++ {
+		if utf8.RuneStart(w.wait[n-cut]) {
+			if !utf8.FullRune(w.wait[n-cut:]) {
+				n -= cut
+			}
+			break
+		}
+	}
+	for n > 0 && len(w.wait)-n < maxHeld && (w.wait[n-1] == '\n' || w.wait[n-1] == '\r') {
+		n--
+	}
+	if n > 0 {
+		s := string(w.wait[:n])
+		w.wait = append(w.wait[:0], w.wait[n:]...)
+		return len(p), w.put(s)
+	}
+	return len(p), nil
+}
+
+// end puts what waited, without the line breaks at the end.
+func (w *textWriter) end() {
+	if s := strings.TrimRight(string(w.wait), "\r\n"); s != "" {
+		w.put(s)
+	}
+	w.wait = nil
+}
+
+// lastLine passes a stream on and keeps its last line that is not empty.
+type lastLine struct {
+	w          io.Writer
+	now, whole []byte
+}
+
+// Write implements io.Writer.
+func (l *lastLine) Write(p []byte) (int, error) {
+	for _, c := range p {
+		switch {
+		case c == '\n':
+			if len(bytes.TrimSpace(l.now)) > 0 {
+				l.whole = append(l.whole[:0], l.now...)
+			}
+			l.now = l.now[:0]
+		case len(l.now) < linkwire.MaxReason:
+			l.now = append(l.now, c)
+		}
+	}
+	return l.w.Write(p)
+}
+
+func (l *lastLine) line() string {
+	if len(bytes.TrimSpace(l.now)) > 0 {
+		return linkwire.Line(string(l.now), linkwire.MaxReason)
+	}
+	return linkwire.Line(string(l.whole), linkwire.MaxReason)
+}

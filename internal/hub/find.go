@@ -1,0 +1,82 @@
+package hub
+
+import (
+	"context"
+	"strings"
+
+	"agentsite/internal/fault"
+	"agentsite/internal/ident"
+)
+
+// maxSuggest is how many suggestions a half-typed query gets.
+const maxSuggest = 8
+
+// Suggest returns what a half-typed query may be meant for.
+func (s *Service) Suggest(_ context.Context, actor ident.Actor, text string) ([]Suggestion, error) {
+	if !actor.May(ident.AgentsRead) {
+		return nil, fault.New(fault.Forbidden, "This token lacks the scope %q.", ident.AgentsRead)
+	}
+	var c fault.Check
+	c.Field(len(text) <= 200, "q", "use at most 200 characters")
+	if err := c.Err(); err != nil {
+		return nil, err
+	}
+	return s.index.Suggest(text, maxSuggest), nil
+}
+
+// History returns the last contacts with an agent the actor may see, oldest
+// first.
+func (s *Service) History(ctx context.Context, actor ident.Actor, name string) ([]Contact, error) {
+	a, err := s.Get(ctx, actor, name)
+	if err != nil {
+		return nil, err
+	}
+	return s.HistoryOf(ctx, a)
+}
+
+// HistoryOf is History for an agent that Get returned just now.
+func (s *Service) HistoryOf(ctx context.Context, a Agent) ([]Contact, error) {
+	return s.store.History(ctx, a.ID)
+}
+
+// NameFree reports whether a name can be given to an agent: nobody on this
+// portal has it or ever had it.
+func (s *Service) NameFree(ctx context.Context, actor ident.Actor, name string) (bool, error) {
+	if err := s.writer(actor); err != nil {
+		return false, err
+	}
+	name = strings.ToLower(strings.TrimPrefix(strings.TrimSpace(name), "@"))
+	if ident.CheckName(name) != nil {
+		return false, nil
+	}
+	if wait, ok := s.looks.Allow(actor.ID); !ok {
+		return false, fault.Limited(wait, "You looked at very many names in a short time. Wait a moment.")
+	}
+	taken, err := s.store.NameTaken(ctx, name)
+	return !taken && err == nil, err
+}
+
+// Reread describes what is at the address of a draft of the named agent, with
+// the credential of the draft or the stored one, if it is of the same site.
+func (s *Service) Reread(ctx context.Context, actor ident.Actor, name string, d Draft) (Described, error) {
+	a, err := s.owned(ctx, actor, name)
+	if err != nil {
+		return Described{}, err
+	}
+	t := Target{Kind: a.Kind, Endpoint: a.Endpoint, Config: a.Config}
+	if d.Kind != nil {
+		t.Kind = *d.Kind
+	}
+	if d.Endpoint != nil {
+		t.Endpoint = strings.TrimSpace(*d.Endpoint)
+	}
+	switch {
+	case d.Secret != nil:
+		t.Secret = *d.Secret
+	case a.HasSecret && origin(a.Endpoint) == origin(t.Endpoint):
+		if now, secret, err := s.Open(ctx, a.ID); err == nil && now.Version == a.Version {
+			t.Secret = secret
+		}
+	}
+	return s.read(ctx, actor, t)
+}

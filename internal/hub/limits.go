@@ -1,0 +1,149 @@
+package hub
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"agentsite/internal/clock"
+	"agentsite/internal/fault"
+	"agentsite/internal/ident"
+)
+
+// The values of Limits.Callers.
+const (
+	AnyCaller      = ""
+	AccountCallers = "accounts"
+	ListedCallers  = "listed"
+)
+
+const (
+	maxListed    = 50
+	maxPerMinute = 10_000
+	maxPerDay    = 10_000_000
+	maxBytes     = 1 << 20
+)
+
+// String says the limits in words; empty when there are none.
+func (l Limits) String() string {
+	var out []string
+	switch l.Callers {
+	case AccountCallers:
+		out = append(out, "only people with an account")
+	case ListedCallers:
+		out = append(out, "only "+strings.Join(l.Listed, ", "))
+	}
+	if l.PerMinute > 0 {
+		out = append(out, fmt.Sprintf("%d calls a minute each", l.PerMinute))
+	}
+	if l.PerDay > 0 {
+		out = append(out, fmt.Sprintf("%d calls a day in all", l.PerDay))
+	}
+	if l.MaxBytes > 0 {
+		out = append(out, fmt.Sprintf("messages of at most %d bytes", l.MaxBytes))
+	}
+	return strings.Join(out, "; ")
+}
+
+func (l *Limits) check(c *fault.Check) {
+	c.Field(slices.Contains([]string{AnyCaller, AccountCallers, ListedCallers}, l.Callers), "limits.callers", "choose everybody, accounts or listed")
+	l.Listed = cleanList(l.Listed, true)
+	for i, name := range l.Listed {
+		l.Listed[i] = strings.TrimPrefix(name, "@")
+		c.Field(ident.CheckName(l.Listed[i]) == nil, "limits.listed", "%.80q is no name of an account", name)
+	}
+	c.Field(len(l.Listed) <= maxListed, "limits.listed", "list at most %d accounts", maxListed)
+	c.Field(l.Callers != ListedCallers || len(l.Listed) > 0, "limits.listed", "name at least one account")
+	if l.Callers != ListedCallers {
+		l.Listed = nil
+	}
+	c.Field(l.PerMinute >= 0 && l.PerMinute <= maxPerMinute, "limits.per_minute", "use 0 (no limit) to %d", maxPerMinute)
+	c.Field(l.PerDay >= 0 && l.PerDay <= maxPerDay, "limits.per_day", "use 0 (no limit) to %d", maxPerDay)
+	c.Field(l.MaxBytes >= 0 && l.MaxBytes <= maxBytes, "limits.max_bytes", "use 0 (no limit) to %d", maxBytes)
+}
+
+// MayCall says in a sentence why the agent's owner does not want the actor's
+// calls; nil when they do.
+func (a Agent) MayCall(actor ident.Actor) error {
+	if owns(actor, a) {
+		return nil
+	}
+	switch {
+	case a.Limits.Callers == AccountCallers && !actor.IsPerson():
+		return fault.New(fault.Forbidden, "The owner of %s takes calls only from people with an account. Log in first.", a.Name)
+	case a.Limits.Callers == ListedCallers && (!actor.IsPerson() || !slices.Contains(a.Limits.Listed, actor.Name)):
+		return fault.New(fault.Forbidden, "The owner of %s takes calls only from some people. Ask them to add you.", a.Name)
+	}
+	return nil
+}
+
+// dayCalls counts the calls that were admitted today, of agents with a bound
+// of the day: several at once are admitted before the first of them is stored,
+// and calls of tools never are. The zero value has counted nothing.
+type dayCalls struct {
+	mu  sync.Mutex // guards the rest
+	day time.Time
+	n   map[string]int // by agent
+}
+
+// maxDayCalls bounds how many agents are counted apart from the store.
+const maxDayCalls = 100_000
+
+// take counts one more call of an agent, of which stored are in the store,
+// unless there are most already.
+func (c *dayCalls) take(agentID string, day time.Time, stored, most int) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.n == nil || !c.day.Equal(day) || len(c.n) >= maxDayCalls {
+		c.day, c.n = day, make(map[string]int)
+	}
+	n := max(c.n[agentID], stored)
+	if n >= most {
+		return false
+	}
+	c.n[agentID] = n + 1
+	return true
+}
+
+// Admit applies the limits of an agent's owner to one call of size bytes. It
+// counts the call.
+func (s *Service) Admit(ctx context.Context, actor ident.Actor, name string, size int) error {
+	a, err := s.Callable(ctx, actor, name)
+	if err != nil || owns(actor, a) {
+		return err
+	}
+	if err := a.MayCall(actor); err != nil {
+		return err
+	}
+	if l := a.Limits.MaxBytes; l > 0 && size > l {
+		return &fault.Error{Kind: fault.Invalid, Safe: fmt.Sprintf("text: is %d bytes long; the owner of %s allows %d", size, a.Name, l),
+			Fields: map[string]string{"text": fmt.Sprintf("is %d bytes long; the owner of %s allows %d", size, a.Name, l)}}
+	}
+	if l := a.Limits.PerMinute; l > 0 {
+		who := actor.ID
+		if !actor.IsPerson() {
+			who = actor.Addr
+		}
+		if wait, ok := s.callsBy.AllowRate(a.ID+" "+who, time.Minute/time.Duration(l), l); !ok {
+			return fault.Limited(wait, "The owner of %s allows %d calls a minute. Try again in %s.", a.Name, l, max(wait.Round(time.Second), time.Second))
+		}
+	}
+	if l := a.Limits.PerDay; l > 0 {
+		today := clock.Now().UTC().Truncate(24 * time.Hour)
+		days, err := s.store.Days(ctx, a.ID, today)
+		if err != nil {
+			return err
+		}
+		used := 0
+		for _, d := range days {
+			used += d.Calls
+		}
+		if !s.callsOn.take(a.ID, today, used, l) {
+			return fault.Limited(today.Add(24*time.Hour).Sub(clock.Now()), "The owner of %s allows %d calls a day, and they are used up. Try again after midnight UTC.", a.Name, l)
+		}
+	}
+	return nil
+}

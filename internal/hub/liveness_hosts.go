@@ -1,0 +1,310 @@
+package hub
+
+import (
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Whose turn it is. An agent waits in the queue of its host, hosts take turns,
+// so that one with many agents, or one that answers slowly, delays no other.
+const (
+	// probesAtOnce is how many exchanges are under way, urgentAtOnce how many
+	// with those that somebody waits for.
+	probesAtOnce = 16
+	urgentAtOnce = 24
+	// slowAtOnce is how many of them may be with hosts that last took longer
+	// than slowAnswer.
+	slowAtOnce = probesAtOnce / 2
+	slowAnswer = 2 * time.Second
+	// hostAtOnce and hostUrgent are the same for one host, hostGap is how far
+	// apart its exchanges begin.
+	hostAtOnce = 2
+	hostUrgent = 4
+	hostGap    = 100 * time.Millisecond
+	// hostMisses is after how many agents in a row no connection to a host
+	// came about that it is taken to be down: one agent is asked for all.
+	hostMisses = 5
+	// restFirst is how long a host that is down rests, doubled up to restMost.
+	restFirst = 30 * time.Second
+	restMost  = 10 * time.Minute
+	// maxWaiting bounds the queues together, maxHosts what is remembered of
+	// hosts, maxPutOff the agents that are called back when a host returns.
+	maxWaiting = 8192
+	maxHosts   = 4096
+	maxPutOff  = 20_000
+)
+
+// visit is one agent's turn.
+type visit struct {
+	agent   string
+	version int
+	host    string
+	waiters []chan Liveness // who waits for the verdict; buffered
+
+	running bool
+	met     bool // it showed something, but is not over
+}
+
+func (v *visit) answer(l Liveness) {
+	for _, w := range v.waiters {
+		w <- l
+	}
+	v.waiters = nil
+}
+
+// rounds holds the queues. It belongs to the goroutine of Run.
+type rounds struct {
+	hosts  map[string]*hostQueue
+	turn   []*hostQueue // those that have somebody waiting
+	visits map[string]*visit
+	// waiting, busy and slowBusy count the visits that have not begun, those
+	// under way, and of these the ones to slow hosts.
+	waiting, busy, slowBusy int
+	putOff                  int
+}
+
+// hostQueue is what is known of one host.
+type hostQueue struct {
+	name    string
+	urgent  []*visit
+	list    []*visit
+	running int
+	gap     time.Time // before which nothing new begins
+	slow    bool
+	misses  int
+	rest    time.Time       // before which a host that is down is left alone
+	putOff  map[string]bool // agents that were not asked because it was down
+}
+
+func newRounds() *rounds {
+	return &rounds{hosts: make(map[string]*hostQueue), visits: make(map[string]*visit)}
+}
+
+func (h *hostQueue) down() bool { return h.misses >= hostMisses }
+func (h *hostQueue) idle() bool { return h.running == 0 && len(h.list)+len(h.urgent) == 0 }
+
+// host returns the queue of a host.
+func (r *rounds) host(name string) *hostQueue {
+	h := r.hosts[name]
+	if h == nil {
+		if len(r.hosts) >= maxHosts {
+			r.forget()
+		}
+		h = &hostQueue{name: name}
+		r.hosts[name] = h
+	}
+	return h
+}
+
+// forget drops what is remembered of hosts that nobody waits for.
+func (r *rounds) forget() {
+	for name, h := range r.hosts {
+		if h.idle() {
+			r.putOff -= len(h.putOff)
+			delete(r.hosts, name)
+		}
+	}
+}
+
+// add queues a visit. One to the same agent that waits already is joined, and
+// one that is under way to the same version and has shown nothing yet; it
+// reports false when there is no room.
+func (r *rounds) add(v *visit) bool {
+	switch have := r.visits[v.agent]; {
+	case have == nil:
+	case !have.running && len(v.waiters) > 0:
+		r.remove(have)
+		delete(r.visits, v.agent)
+		v.waiters = append(have.waiters, v.waiters...)
+	case !have.running, len(v.waiters) == 0:
+		return true
+	case have.version == v.version && !have.met:
+		have.waiters = append(have.waiters, v.waiters...)
+		return true
+	}
+	if r.waiting >= maxWaiting {
+		return false
+	}
+	h := r.host(v.host)
+	if len(h.list)+len(h.urgent) == 0 {
+		r.turn = append(r.turn, h)
+	}
+	if len(v.waiters) > 0 {
+		h.urgent = append(h.urgent, v)
+	} else {
+		h.list = append(h.list, v)
+	}
+	r.visits[v.agent] = v
+	r.waiting++
+	return true
+}
+
+// remove takes a visit that has not begun out of its queue.
+func (r *rounds) remove(v *visit) {
+	h := r.hosts[v.host]
+	cut := func(list []*visit) []*visit {
+		for i := range list {
+			if list[i] == v {
+				r.waiting--
+				return append(list[:i], list[i+1:]...)
+			}
+		}
+		return list
+	}
+	h.urgent, h.list = cut(h.urgent), cut(h.list)
+	r.settle(h)
+}
+
+// settle takes a host nobody waits for out of the turn, and forgets it when
+// there is nothing to remember.
+func (r *rounds) settle(h *hostQueue) {
+	if len(h.list)+len(h.urgent) == 0 {
+		for i := range r.turn {
+			if r.turn[i] == h {
+				r.turn = append(r.turn[:i], r.turn[i+1:]...)
+				break
+			}
+		}
+	}
+	if h.idle() && !h.slow && h.misses == 0 {
+		delete(r.hosts, h.name)
+	}
+}
+
+// next begins the visit whose turn it is. When there is none, wait is how long
+// until there may be one, 0 when that depends on those under way.
+func (r *rounds) next(now time.Time) (v *visit, wait time.Duration) {
+	for i, h := range r.turn {
+		urgent := len(h.urgent) > 0 && r.busy < urgentAtOnce && h.running < hostUrgent
+		if !urgent {
+			most := hostAtOnce
+			if h.down() {
+				most = 1
+			}
+			if len(h.list) == 0 || r.busy >= probesAtOnce || h.running >= most || h.slow && r.slowBusy >= slowAtOnce {
+				continue
+			}
+			from := h.gap
+			if h.down() && h.rest.After(from) {
+				from = h.rest
+			}
+			if left := from.Sub(now); left > 0 {
+				if wait == 0 || left < wait {
+					wait = left
+				}
+				continue
+			}
+		}
+		list := &h.list
+		if urgent {
+			list = &h.urgent
+		}
+		v, *list = (*list)[0], (*list)[1:]
+		v.running = true
+		h.gap = now.Add(hostGap)
+		h.running++
+		r.busy++
+		if h.slow {
+			r.slowBusy++
+		}
+		r.waiting--
+		// The others have their turn first.
+		copy(r.turn[i:], r.turn[i+1:])
+		r.turn[len(r.turn)-1] = h
+		r.settle(h)
+		return v, 0
+	}
+	return nil, wait
+}
+
+// reach is what an exchange showed of the host, whatever it showed of the
+// agent.
+type reach int
+
+const (
+	nothing reach = iota
+	connected
+	missed // no connection came about
+)
+
+// met notes what a visit showed. When its host turns out to be down, the other
+// visits that waited for it are returned: they see the same. When the host has
+// come back, the agents that were put off meanwhile are.
+func (r *rounds) met(v *visit, l Liveness, showed reach, took time.Duration, now time.Time) (same []*visit, back []string) {
+	v.met = true
+	v.answer(l)
+	h := r.hosts[v.host]
+	if slow := took > slowAnswer; showed != nothing && slow != h.slow {
+		h.slow = slow
+		if slow {
+			r.slowBusy += h.running
+		} else {
+			r.slowBusy -= h.running
+		}
+	}
+	switch showed {
+	case connected:
+		back = slices.Collect(maps.Keys(h.putOff))
+		r.putOff -= len(back)
+		h.misses, h.putOff = 0, nil
+	case missed:
+		h.misses++
+		if !h.down() {
+			break
+		}
+		h.rest = now.Add(min(restFirst<<min(h.misses-hostMisses, 10), restMost))
+		same, h.list = h.list, nil
+		if h.putOff == nil {
+			h.putOff = make(map[string]bool)
+		}
+		for _, o := range same {
+			o.running, o.met = true, true
+			if !h.putOff[o.agent] && r.putOff < maxPutOff {
+				h.putOff[o.agent] = true
+				r.putOff++
+			}
+		}
+		r.waiting -= len(same)
+		r.settle(h)
+	}
+	return same, back
+}
+
+// over ends a visit that next began.
+func (r *rounds) over(v *visit) {
+	r.gone(v)
+	r.busy--
+	h := r.hosts[v.host] // is there while one of its visits is under way
+	h.running--
+	if h.slow {
+		r.slowBusy--
+	}
+	r.settle(h)
+}
+
+// gone forgets a visit.
+func (r *rounds) gone(v *visit) {
+	if r.visits[v.agent] == v {
+		delete(r.visits, v.agent)
+	}
+}
+
+// hostOf names what an agent's turns are counted against: host and port of its
+// address, "" for agents on the portal's own model.
+func hostOf(a Agent) string {
+	u, err := url.Parse(a.Endpoint)
+	if err != nil {
+		return a.Endpoint
+	}
+	host := strings.ToLower(u.Host)
+	switch u.Scheme {
+	case "https":
+		host = strings.TrimSuffix(host, ":443")
+	case "http":
+		host = strings.TrimSuffix(host, ":80")
+	}
+	return host
+}

@@ -1,0 +1,227 @@
+package hub
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"agentsite/internal/clock"
+	"agentsite/internal/ident"
+)
+
+// Notes of the versions that come of what agents say of themselves.
+const (
+	noteCard  = "Learnt from its card"
+	noteTools = "Learnt from its list of tools"
+)
+
+// learn reads what an agent says of itself when that is not known yet, because
+// it did not answer when it was registered: until then nobody knows how it is
+// spoken to. What it says becomes a new version; nothing changes while it says
+// nothing.
+func (s *Service) learn(ctx context.Context, a Agent) Agent {
+	switch a.Kind {
+	case A2A:
+		var conf A2AConfig
+		if json.Unmarshal(a.Config, &conf) == nil && conf.Binding != "" {
+			return a
+		}
+		return s.reread(ctx, a, noteCard)
+	case MCP:
+		var conf MCPConfig
+		if json.Unmarshal(a.Config, &conf) == nil && (conf.Version != "" || len(conf.Tools) > 0) {
+			return a
+		}
+		return s.reread(ctx, a, noteTools)
+	}
+	return a
+}
+
+// relearn reads again, once a day, what changes by itself or was not learnt
+// before, of an agent that just answered. before is the contact before that.
+func (s *Service) relearn(ctx context.Context, a Agent, before time.Time) {
+	if before.IsZero() || !daily(a.ID, before, clock.Now()) {
+		return
+	}
+	switch {
+	case a.Kind == MCP:
+		s.reread(ctx, a, noteTools)
+	case a.Kind == A2A && len(a.InputModes) == 0 && len(a.OutputModes) == 0:
+		s.reread(ctx, a, noteCard)
+	}
+}
+
+// reread reads the agent's address and stores what is new as a version.
+func (s *Service) reread(ctx context.Context, a Agent, note string) Agent {
+	if s.reader == nil {
+		return a
+	}
+	rctx, cancel := context.WithTimeout(ctx, consultWait)
+	defer cancel()
+	t := Target{Kind: a.Kind, Endpoint: a.Endpoint, Config: a.Config}
+	if a.HasSecret {
+		if now, secret, err := s.Open(rctx, a.ID); err == nil && now.Version == a.Version {
+			t.Secret = secret
+		}
+	}
+	described, err := s.reader.ReadAs(rctx, t)
+	// A stored credential stays with the origin it was given for.
+	if err != nil || described.Kind != a.Kind || a.HasSecret && origin(described.Endpoint) != origin(a.Endpoint) {
+		return a
+	}
+	next, note, ok := s.taught(a, described, note)
+	if !ok {
+		return a
+	}
+	next, err = s.save(ctx, ident.Actor{Kind: ident.System}, next, a.Version, nil, note)
+	if err != nil {
+		s.cfg.Log.Debug("store what an agent says of itself", "agent", a.ID, "error", err)
+		return a
+	}
+	return next
+}
+
+// taught puts what an agent says of itself under what its owner said. It
+// reports whether that changes anything.
+func (s *Service) taught(a Agent, said Described, note string) (next Agent, why string, ok bool) {
+	next = a
+	var d Draft
+	if a.Kind == MCP {
+		var had, has MCPConfig
+		if json.Unmarshal(said.Config, &has) != nil || len(a.Config) > 0 && json.Unmarshal(a.Config, &had) != nil {
+			return a, "", false
+		}
+		changes := toolChanges(had.Tools, has.Tools)
+		switch {
+		case len(had.Tools) == 0 && had.Version == "":
+		case changes == "":
+			return a, "", false
+		default:
+			note = changes
+		}
+		skills := keptSkills(a.Skills, said.Skills, had.Tools, has.Tools)
+		d.Skills = &skills
+		// The owner says which header; the server does not know.
+		if has.AuthHeader = had.AuthHeader; d.config(has) != nil {
+			return a, "", false
+		}
+		// A merge would keep what the server says no longer.
+		next.Config = nil
+	} else {
+		if json.Unmarshal(said.Config, &d.Config) != nil {
+			return a, "", false
+		}
+		if len(a.Skills) == 0 {
+			d.Skills = &said.Skills
+		}
+	}
+	if said.Endpoint != "" {
+		d.Endpoint = &said.Endpoint
+	}
+	if len(a.InputModes) == 0 && len(said.InputModes) > 0 {
+		d.InputModes = &said.InputModes
+	}
+	if len(a.OutputModes) == 0 && len(said.OutputModes) > 0 {
+		d.OutputModes = &said.OutputModes
+	}
+	if err := d.apply(&next, s.rules()); err != nil {
+		return a, "", false
+	}
+	return next, note, len(Diff(a, next)) > 0
+}
+
+// config makes a draft's settings of a kind's own type.
+func (d *Draft) config(v any) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(b, &d.Config)
+}
+
+// toolChanges says in words how a list of tools changed, "" if it did not. The
+// order says nothing.
+func toolChanges(had, has []Tool) string {
+	was, is := toolsByName(had), toolsByName(has)
+	var added, removed, changed []string
+	for _, t := range has {
+		if old, ok := was[t.Name]; !ok {
+			added = append(added, t.Name)
+		} else if old != is[t.Name] {
+			changed = append(changed, t.Name)
+		}
+	}
+	for _, t := range had {
+		if _, ok := is[t.Name]; !ok {
+			removed = append(removed, t.Name)
+		}
+	}
+	var parts []string
+	for _, p := range []struct {
+		verb  string
+		names []string
+	}{{"added ", added}, {"removed ", removed}, {"changed ", changed}} {
+		if len(p.names) > 0 {
+			parts = append(parts, p.verb+strings.Join(p.names, ", "))
+		}
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	note := []rune(oneLine("Its tools changed: " + strings.Join(parts, "; ")))
+	if len(note) > maxNote {
+		note = append(note[:maxNote-1], '…')
+	}
+	return string(note)
+}
+
+// toolsByName holds what a tool says as text that can be compared.
+func toolsByName(list []Tool) map[string]string {
+	out := make(map[string]string, len(list))
+	for _, t := range list {
+		t.Title, t.Description = oneLine(t.Title), clean(t.Description) // as it is stored
+		// The same schema may be written in another order.
+		var schema any
+		if json.Unmarshal(t.InputSchema, &schema) == nil {
+			t.InputSchema, _ = json.Marshal(schema)
+		}
+		b, _ := json.Marshal(t) // of our own type
+		out[t.Name] = string(b)
+	}
+	return out
+}
+
+// keptSkills are the skills of a server after its tools changed: those that
+// are no tools and those the owner wrote stay, tools that are gone go, new
+// ones come.
+func keptSkills(have, said []Skill, had, has []Tool) []Skill {
+	was, is := toolsByName(had), toolsByName(has)
+	out := slices.DeleteFunc(slices.Clone(have), func(s Skill) bool {
+		_, before := was[s.ID]
+		_, now := is[s.ID]
+		return before && !now
+	})
+	for _, s := range said {
+		_, before := was[s.ID]
+		if !before && len(out) < maxSkills && !slices.ContainsFunc(out, func(o Skill) bool { return o.ID == s.ID }) {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// shortReason makes a plain sentence of a reason, within maxReason bytes.
+func shortReason(s string) string {
+	if s = oneLine(s); len(s) <= maxReason {
+		return s
+	}
+	const more = "…"
+	s = s[:maxReason-len(more)]
+	for !utf8.ValidString(s) {
+		s = s[:len(s)-1]
+	}
+	return strings.TrimRight(s, " ") + more
+}

@@ -1,0 +1,120 @@
+package hub
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"agentsite/internal/clock"
+	"agentsite/internal/fault"
+)
+
+// When a proof is looked at again, and when it ends. It ends by an agent that
+// answers only: a site that is down shows nothing, and is no other's.
+const (
+	proofEvery = 24 * time.Hour
+	// proofAgain is the time between two looks that found nothing.
+	proofAgain = 12 * time.Hour
+	// A proof ends after proofLooks of them in a row and when it has not been
+	// seen for proofLife. The count is not stored: after a restart, a proof
+	// that has not been seen for proofLong ends at the second.
+	proofLooks = 5
+	proofLife  = 3 * 24 * time.Hour
+	proofLong  = 7 * 24 * time.Hour
+	maxProofs  = 10_000
+	// domainsEvery is how often it is looked which domains are to be proved
+	// again.
+	domainsEvery = 5 * time.Minute
+)
+
+// reproofs remembers which proofs were not found when they were looked for.
+type reproofs struct {
+	mu   sync.Mutex // guards list
+	list map[string]lookedFor
+}
+
+type lookedFor struct {
+	origin string
+	times  int
+	last   time.Time
+}
+
+func newReproofs() *reproofs { return &reproofs{list: make(map[string]lookedFor)} }
+
+// turn reports whether an agent's proof is to be looked for now.
+func (p *reproofs) turn(a Agent, now time.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return now.Sub(a.Proof.At) >= proofEvery && now.Sub(p.list[a.ID].last) >= proofAgain
+}
+
+// missed notes that a proof was not found and reports whether it ends.
+func (p *reproofs) missed(a Agent, now time.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	l := p.list[a.ID]
+	if l.origin != a.Proof.Origin {
+		l = lookedFor{origin: a.Proof.Origin}
+	}
+	l.times, l.last = l.times+1, now
+	age := now.Sub(a.Proof.At)
+	if l.times >= proofLooks && age >= proofLife || l.times >= 2 && age >= proofLong {
+		delete(p.list, a.ID)
+		return true
+	}
+	if len(p.list) >= maxProofs {
+		clear(p.list)
+	}
+	p.list[a.ID] = l
+	return false
+}
+
+func (p *reproofs) found(a Agent) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.list, a.ID)
+}
+
+// reprove looks again for the proof of an agent that just answered.
+func (s *Service) reprove(ctx context.Context, a Agent, proofs *reproofs) {
+	if s.witness == nil || a.Proof.State != Proved || !proofs.turn(a, clock.Now()) {
+		return
+	}
+	err := s.prove(ctx, a)
+	switch {
+	case ctx.Err() != nil:
+		return
+	case err == nil:
+		proofs.found(a)
+		s.reindex(ctx, a.ID)
+		return
+	}
+	now, lerr := s.store.AgentByID(ctx, a.ID)
+	if lerr != nil || now.Proof != a.Proof || !proofs.missed(a, clock.Now()) {
+		return
+	}
+	if err := s.store.SetProof(ctx, a.ID, a.OwnerID, Proof{}); err != nil {
+		s.cfg.Log.Warn("end a proof", "agent", a.ID, "error", err)
+		return
+	}
+	s.reindex(ctx, a.ID)
+	s.tellOwners(ctx, a, Notice{Kind: NoticeProof, Text: fmt.Sprintf("%s no longer shows that you may list %s, so it is shown as unproven. %s", a.Proof.Origin, a.Name, fault.As(err).Safe)})
+}
+
+// keepDomains looks again at proved domains until ctx ends.
+func (s *Service) keepDomains(ctx context.Context) {
+	if s.witness == nil {
+		return
+	}
+	tick := time.NewTicker(domainsEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			s.recheckDomains(ctx)
+		case <-ctx.Done():
+			return
+		}
+	}
+}

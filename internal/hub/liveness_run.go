@@ -1,0 +1,207 @@
+package hub
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"agentsite/internal/clock"
+)
+
+const (
+	// sweepEvery is how often it is looked who is due; while many wait
+	// already, which are read again each time, every busySweep.
+	sweepEvery = 5 * time.Second
+	busySweep  = 30 * time.Second
+	sweepBatch = 512
+)
+
+// probeJob asks Run for one exchange; done, if it is set, gets the verdict and
+// must have room for it. With away set, Run looks at that time whether the
+// agent is still missing.
+type probeJob struct {
+	agent Agent
+	done  chan Liveness
+	away  time.Time
+}
+
+// report is what a visit tells Run: first what it showed, then that it is
+// over.
+type report struct {
+	visit *visit
+	over  bool
+	live  Liveness
+	reach reach
+	took  time.Duration
+	// host is set when the agent was found to live elsewhere.
+	host string
+	// same are the visits that stood for no exchange of their own and are
+	// over.
+	same []*visit
+}
+
+// Run makes the exchanges that liveness rests on, until ctx ends. It returns
+// when all of its goroutines have.
+func (s *Service) Run(ctx context.Context) error {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	wg.Go(func() { s.keepDomains(ctx) })
+	var (
+		r       = newRounds()
+		proofs  = newReproofs()
+		reports = make(chan report)
+		away    = make(map[string]time.Time) // linked agents, by when to look
+		tick    = time.NewTicker(sweepEvery)
+		timer   = time.NewTimer(0)
+		looked  time.Time
+		more    = true
+	)
+	defer tick.Stop()
+	defer timer.Stop()
+	send := func(rep report) {
+		select {
+		case reports <- rep:
+		case <-ctx.Done():
+		}
+	}
+	for {
+		now := time.Now()
+		if more && r.waiting < sweepBatch/4 {
+			more, looked = s.refill(ctx, r), now
+		}
+		var wait time.Duration
+		for {
+			var v *visit
+			if v, wait = r.next(now); v == nil {
+				break
+			}
+			wg.Go(func() { s.visit(ctx, v, proofs, send) })
+		}
+		if timer.Stop(); wait > 0 {
+			timer.Reset(wait)
+		}
+		select {
+		case job := <-s.probes:
+			if !job.away.IsZero() {
+				away[job.agent.ID] = job.away
+				break
+			}
+			v := &visit{agent: job.agent.ID, version: job.agent.Version, host: hostOf(job.agent)}
+			if job.done != nil {
+				v.waiters = []chan Liveness{job.done}
+			}
+			r.add(v)
+		case rep := <-reports:
+			s.note(ctx, &wg, r, rep, send)
+		case <-tick.C:
+			if r.waiting < sweepBatch || time.Since(looked) >= busySweep {
+				more, looked = s.refill(ctx, r), time.Now()
+			}
+			for id, at := range away {
+				if now := clock.Now(); !now.Before(at) {
+					if away[id] = s.missing(ctx, id, now); away[id].IsZero() {
+						delete(away, id)
+					}
+				}
+			}
+		case <-timer.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// refill queues agents that are due. It reports whether there may be more:
+// those that wait are due as well, so a batch is read beyond them.
+func (s *Service) refill(ctx context.Context, r *rounds) bool {
+	limit := min(len(r.visits)+sweepBatch, maxWaiting)
+	due, err := s.store.Due(ctx, clock.Now(), limit)
+	if err != nil {
+		if ctx.Err() == nil {
+			s.cfg.Log.Warn("list agents to check", "error", err)
+		}
+		return false
+	}
+	before := r.waiting
+	for _, c := range due {
+		r.add(&visit{agent: c.Agent.ID, version: c.Agent.Version, host: hostOf(c.Agent)})
+	}
+	return len(due) == limit && r.waiting > before
+}
+
+// note takes what a visit reports.
+func (s *Service) note(ctx context.Context, wg *sync.WaitGroup, r *rounds, rep report, send func(report)) {
+	v := rep.visit
+	switch {
+	case len(rep.same) > 0:
+		for _, o := range rep.same {
+			r.gone(o)
+		}
+		return
+	case rep.over:
+		r.over(v)
+		if rep.host != "" { // it moved before its turn came
+			r.add(&visit{agent: v.agent, version: v.version, host: rep.host, waiters: v.waiters})
+		}
+		return
+	}
+	same, back := r.met(v, rep.live, rep.reach, rep.took, time.Now())
+	if len(same) > 0 {
+		wg.Go(func() {
+			s.sameHost(ctx, same, rep.live)
+			send(report{same: same})
+		})
+	}
+	if len(back) > 0 {
+		wg.Go(func() {
+			for _, id := range back {
+				s.soon(ctx, id, clock.Now())
+			}
+		})
+	}
+}
+
+// visit contacts one agent and reports twice.
+func (s *Service) visit(ctx context.Context, v *visit, proofs *reproofs, send func(report)) {
+	rep := report{visit: v}
+	defer func() { send(report{visit: v, over: true, host: rep.host}) }()
+	c, err := s.store.Checkup(ctx, v.agent)
+	if err != nil {
+		send(report{visit: v, live: Liveness{State: Unknown, Reason: "The agent is gone."}})
+		return
+	}
+	if host := hostOf(c.Agent); host != v.host {
+		rep.host = host
+		return
+	}
+	began := time.Now()
+	rep.live, rep.reach = s.contact(ctx, c)
+	rep.took = time.Since(began)
+	send(rep)
+	rep.host = ""
+	if rep.live.State != Alive || ctx.Err() != nil {
+		return
+	}
+	// What follows from its being there. Nobody waits for it.
+	a, err := s.store.AgentByID(ctx, v.agent)
+	if err != nil {
+		return
+	}
+	var before time.Time
+	if n := len(c.History); n > 0 {
+		before = c.History[n-1].At
+	}
+	s.relearn(ctx, a, before)
+	s.reprove(ctx, a, proofs)
+}
+
+// sameHost stores for agents that waited for a host what was just seen of it.
+func (s *Service) sameHost(ctx context.Context, list []*visit, l Liveness) {
+	l.Latency, l.Reason = 0, l.Reason+" Another agent of the same host was asked."
+	for _, v := range list {
+		l.CheckedAt = clock.Now()
+		if c, err := s.store.Checkup(ctx, v.agent); err == nil && hostOf(c.Agent) == v.host {
+			s.record(ctx, c, l)
+		}
+	}
+}

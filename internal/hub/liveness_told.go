@@ -1,0 +1,165 @@
+package hub
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// When owners are told that an agent of theirs stopped answering. A verdict of
+// one moment is no news: it must have held for a while.
+const (
+	downContacts = 2
+	downFor      = 3 * time.Minute
+	// linkDownFor is longer: programs that dial in are restarted by hand.
+	linkDownFor = 10 * time.Minute
+	// tellEvery bounds how often owners are told that one agent is down: an
+	// agent that comes and goes makes a pair of notices an hour.
+	tellEvery = time.Hour
+)
+
+// outage follows what an agent's owners were told, from nothing but the
+// contacts: replaying a history gives what was told while it happened.
+type outage struct {
+	link     bool
+	answered bool      // it was alive before
+	contacts int       // in a row that were not alive
+	since    time.Time // of the first of them
+	told     bool      // that it is down
+	last     time.Time // they were told that it is down, this time or before
+}
+
+// replay returns how an outage stands after a history.
+func replay(c Checkup) *outage {
+	o := &outage{link: c.Agent.Kind == Link}
+	for _, contact := range c.History {
+		o.add(contact)
+	}
+	if !o.answered && o.contacts > 0 && len(c.History) >= MaxHistory {
+		o.told = true // so long ago that it is forgotten
+	}
+	return o
+}
+
+// add follows one more contact and returns what it is told as, NoticeDown or
+// NoticeUp, or "". A contact that shows nothing changes nothing.
+func (o *outage) add(c Contact) string {
+	switch {
+	case c.State == Unknown:
+		return ""
+	case c.State != Alive:
+		if o.contacts++; o.contacts == 1 {
+			o.since = c.At
+		}
+		if at, ok := o.due(); ok && !o.link && o.contacts >= downContacts && !c.At.Before(at) {
+			o.told, o.last = true, c.At
+			return NoticeDown
+		}
+		return ""
+	}
+	// A linked agent has no contacts while it is away: its owners were told
+	// when the time had come.
+	if at, ok := o.due(); ok && o.link && !c.At.Before(at) {
+		o.told, o.last = true, at
+	}
+	was := o.told
+	o.answered, o.contacts, o.told, o.since = true, 0, false, time.Time{}
+	if was {
+		return NoticeUp
+	}
+	return ""
+}
+
+// due is when owners are to be told that the agent is down, if it still is.
+func (o *outage) due() (time.Time, bool) {
+	if o.contacts == 0 || o.told || !o.answered {
+		return time.Time{}, false
+	}
+	at := o.since.Add(downFor)
+	if o.link {
+		at = o.since.Add(linkDownFor)
+	}
+	if again := o.last.Add(tellEvery); !o.last.IsZero() && again.After(at) {
+		at = again
+	}
+	return at, true
+}
+
+// follow tells the owners what a contact means to them. c is how the agent
+// stood before. It returns when a linked agent is to be looked at again.
+func (s *Service) follow(ctx context.Context, c Checkup, l Liveness) (again time.Time) {
+	o := replay(c)
+	since := o.since
+	// A history holds whole seconds.
+	switch o.add(Contact{At: l.CheckedAt.Truncate(time.Second), State: l.State}) {
+	case NoticeDown:
+		s.tellDown(ctx, c.Agent, l, o.since)
+	case NoticeUp:
+		s.tellUp(ctx, c.Agent, l, since)
+	}
+	if at, ok := o.due(); ok && o.link && !l.CheckedAt.After(at) {
+		return at
+	}
+	return time.Time{}
+}
+
+// missing tells the owners of a linked agent that has stayed away. It returns
+// when to look again if it is too early to tell.
+func (s *Service) missing(ctx context.Context, agentID string, now time.Time) (again time.Time) {
+	c, err := s.store.Checkup(ctx, agentID)
+	if err != nil || c.Agent.Kind != Link || c.Agent.Liveness.State == Alive {
+		return time.Time{}
+	}
+	o := replay(c)
+	at, ok := o.due()
+	if ok && now.Before(at) {
+		return at
+	}
+	if ok {
+		s.tellDown(ctx, c.Agent, c.Agent.Liveness, o.since)
+	}
+	return time.Time{}
+}
+
+func (s *Service) tellDown(ctx context.Context, a Agent, l Liveness, since time.Time) {
+	if a.Status.State != Active && a.Status.State != Deprecated {
+		return
+	}
+	what := map[Live]string{
+		NeedsAuth:     "has refused this portal",
+		WrongProtocol: "has not been speaking its protocol",
+	}[l.State]
+	switch {
+	case a.Kind == Link:
+		what = "has not been connected"
+	case what == "":
+		what = "could not be reached"
+	}
+	s.tellOwners(ctx, a, Notice{Kind: NoticeDown, Text: fmt.Sprintf("%s %s since %s. %s", a.Name, what, since.UTC().Format("2 January, 15:04 UTC"), l.Reason)})
+}
+
+func (s *Service) tellUp(ctx context.Context, a Agent, l Liveness, since time.Time) {
+	if a.Status.State != Active && a.Status.State != Deprecated {
+		return
+	}
+	text := a.Name + " is back"
+	if !since.IsZero() {
+		text += " after " + roughly(l.CheckedAt.Sub(since))
+	}
+	s.tellOwners(ctx, a, Notice{Kind: NoticeUp, Text: text + "."})
+}
+
+// roughly says how long something took, in one unit.
+func roughly(d time.Duration) string {
+	n, unit := int(d.Minutes()+0.5), "minute"
+	switch {
+	case d >= 48*time.Hour:
+		n, unit = int(d.Hours()/24+0.5), "day"
+	case d >= 2*time.Hour:
+		n, unit = int(d.Hours()+0.5), "hour"
+	}
+	if n = max(n, 1); n == 1 {
+		return "a " + unit
+	}
+	return fmt.Sprintf("%d %ss", n, unit)
+}

@@ -1,0 +1,111 @@
+package hub
+
+import (
+	"context"
+	"time"
+
+	"agentsite/internal/clock"
+	"agentsite/internal/fault"
+	"agentsite/internal/ident"
+)
+
+// Notice is something an account is told on its pages.
+type Notice struct {
+	ID        string
+	AccountID string
+	Kind      string // one of the constants below
+	Subject   string // the agent's name
+	Text      string // one or two sentences
+	Href      string // a path of this portal
+	CreatedAt time.Time
+	ReadAt    time.Time // zero: unread
+}
+
+// The kinds of notices.
+const (
+	NoticeDown     = "down"     // an agent stopped answering
+	NoticeUp       = "up"       // and answers again
+	NoticeOffer    = "offer"    // somebody wants to give an agent away
+	NoticeTaken    = "taken"    // an offer was accepted
+	NoticeShared   = "shared"   // somebody made the account a co-owner
+	NoticeUnshared = "unshared" // and took it back
+	NoticeReport   = "report"   // somebody complained
+	NoticeHeld     = "held"     // the operator withdrew an agent, or gave it back
+	NoticeProof    = "proof"    // a proof ended
+)
+
+// maxNotices is how many notices a page shows.
+const maxNotices = 100
+
+// Notices lists what the actor is told, newest first.
+func (s *Service) Notices(ctx context.Context, actor ident.Actor) ([]Notice, error) {
+	if err := account(actor, ident.AgentsRead); err != nil {
+		return nil, err
+	}
+	return s.store.Notices(ctx, actor.ID, maxNotices)
+}
+
+// Unread counts the notices the actor has not seen.
+func (s *Service) Unread(ctx context.Context, actor ident.Actor) (int, error) {
+	if !actor.IsPerson() || !actor.May(ident.AgentsRead) {
+		return 0, nil
+	}
+	return s.store.Unread(ctx, actor.ID)
+}
+
+// ReadNotices marks the actor's notices up to one of them as seen.
+func (s *Service) ReadNotices(ctx context.Context, actor ident.Actor, upTo string) error {
+	if err := account(actor, ident.AgentsWrite); err != nil {
+		return err
+	}
+	if !ident.ValidID(upTo) {
+		return fault.New(fault.Invalid, "There is no such notice.")
+	}
+	return s.store.MarkNotices(ctx, actor.ID, upTo)
+}
+
+// account demands a person whose credential covers the scope.
+func account(actor ident.Actor, scope ident.Scope) error {
+	if !actor.IsPerson() {
+		return fault.New(fault.Unauthenticated, "Log in first.")
+	}
+	if !actor.May(scope) {
+		return fault.New(fault.Forbidden, "This token lacks the scope %q.", scope)
+	}
+	return nil
+}
+
+// tell leaves a notice with accounts. What cannot be stored is logged: nobody
+// waits for it.
+func (s *Service) tell(ctx context.Context, accounts []string, n Notice) {
+	n.CreatedAt = clock.Now()
+	for _, id := range accounts {
+		if id == "" {
+			continue
+		}
+		n.ID, n.AccountID = ident.NewID(), id
+		if err := s.store.AddNotice(ctx, n); err != nil {
+			s.cfg.Log.Warn("store a notice", "account", id, "kind", n.Kind, "error", err)
+		}
+	}
+	if s.cfg.Told != nil {
+		s.cfg.Told(n, accounts)
+	}
+}
+
+// tellOwners leaves a notice with the owner and co-owners of an agent.
+func (s *Service) tellOwners(ctx context.Context, a Agent, n Notice) {
+	to := []string{a.OwnerID}
+	list, err := s.store.CoOwners(ctx, a.ID)
+	if err != nil {
+		s.cfg.Log.Warn("list co-owners", "agent", a.ID, "error", err)
+	}
+	for _, o := range list {
+		to = append(to, o.ID)
+	}
+	n.Subject = a.Name
+	if n.Href == "" {
+		n.Href = "/agents/" + a.Name
+	}
+	s.tell(ctx, to, n)
+}

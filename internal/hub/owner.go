@@ -1,0 +1,272 @@
+package hub
+
+import (
+	"context"
+	"slices"
+
+	"agentsite/internal/fault"
+	"agentsite/internal/ident"
+)
+
+// maxCoOwners bounds how many accounts share an agent.
+const maxCoOwners = 20
+
+// owns reports whether the actor is the agent's owner or a co-owner.
+func owns(actor ident.Actor, a Agent) bool {
+	return actor.IsPerson() && actor.ID != "" && (a.OwnerID == actor.ID || slices.Contains(a.CoOwnerIDs, actor.ID))
+}
+
+// sees reports whether the agent is there for the actor.
+func sees(actor ident.Actor, a Agent) bool {
+	if a.Visibility != Private && a.Status.State != StatusDraft {
+		return true
+	}
+	return owns(actor, a) || actor.IsOperator() && actor.May(ident.Admin)
+}
+
+// Owns reports whether the actor is the agent's owner or a co-owner: who may
+// see how it is used.
+func (s *Service) Owns(actor ident.Actor, a Agent) bool { return owns(actor, a) }
+
+// MayEdit reports whether the actor may change the agent.
+func (s *Service) MayEdit(actor ident.Actor, a Agent) bool {
+	return a.Kind != Builtin && a.Portal == "" && actor.IsPerson() && actor.May(ident.AgentsWrite) &&
+		(owns(actor, a) || actor.IsOperator() && actor.May(ident.Admin))
+}
+
+// MayGive reports whether the actor may remove the agent, give it away and
+// decide who co-owns it.
+func (s *Service) MayGive(actor ident.Actor, a Agent) bool {
+	return s.MayEdit(actor, a) && (a.OwnerID == actor.ID || actor.IsOperator() && actor.May(ident.Admin))
+}
+
+// owned returns an agent the actor may change.
+func (s *Service) owned(ctx context.Context, actor ident.Actor, name string) (Agent, error) {
+	if err := s.writer(actor); err != nil {
+		return Agent{}, err
+	}
+	a, err := s.Get(ctx, actor, name)
+	if err != nil {
+		return Agent{}, err
+	}
+	if !s.MayEdit(actor, a) {
+		return Agent{}, fault.New(fault.Forbidden, "Only an owner of %s may do that.", a.Name)
+	}
+	return a, nil
+}
+
+// given returns an agent the actor may give away.
+func (s *Service) given(ctx context.Context, actor ident.Actor, name string) (Agent, error) {
+	a, err := s.owned(ctx, actor, name)
+	if err == nil && !s.MayGive(actor, a) {
+		err = fault.New(fault.Forbidden, "Only the owner of %s may do that; you share it.", a.Name)
+	}
+	return a, err
+}
+
+// account finds somebody on this portal by name or handle.
+func (s *Service) account(ctx context.Context, name string) (Owner, error) {
+	none := func() error {
+		text := "there is nobody of that name on this portal"
+		return &fault.Error{Kind: fault.Invalid, Safe: "account: " + text, Fields: map[string]string{"account": text}}
+	}
+	h, ok := ident.ParseHandle(name, s.cfg.Portal)
+	if !ok || h.Portal != "" {
+		return Owner{}, none()
+	}
+	o, err := s.store.Account(ctx, h.Name)
+	if fault.Is(err, fault.NotFound) {
+		return Owner{}, none()
+	}
+	return o, err
+}
+
+// CoOwners lists who shares an agent, for its owners.
+func (s *Service) CoOwners(ctx context.Context, actor ident.Actor, name string) ([]Owner, error) {
+	a, err := s.owned(ctx, actor, name)
+	if err != nil {
+		return nil, err
+	}
+	return s.store.CoOwners(ctx, a.ID)
+}
+
+// mayTell refuses, for a while, what leaves a notice with somebody else or
+// tells who is there.
+func (s *Service) mayTell(actor ident.Actor) error {
+	if wait, ok := s.shares.Allow(actor.ID); !ok {
+		return fault.Limited(wait, "You shared or offered much in a short time. Wait a moment.")
+	}
+	return nil
+}
+
+// AddCoOwner lets another account change the agent, see how it is used and
+// call it while it is private. Only the owner may remove it or give it away.
+func (s *Service) AddCoOwner(ctx context.Context, actor ident.Actor, name, who string) error {
+	a, err := s.given(ctx, actor, name)
+	if err == nil {
+		err = s.mayTell(actor)
+	}
+	if err != nil {
+		return err
+	}
+	o, err := s.account(ctx, who)
+	if err != nil {
+		return err
+	}
+	if o.ID == a.OwnerID || slices.Contains(a.CoOwnerIDs, o.ID) {
+		return nil
+	}
+	if len(a.CoOwnerIDs) >= maxCoOwners {
+		return fault.New(fault.Conflict, "%d accounts share %s already; remove one first.", maxCoOwners, a.Name)
+	}
+	if err := s.store.AddCoOwner(ctx, a.ID, o.ID); err != nil {
+		return err
+	}
+	s.reindex(ctx, a.ID)
+	s.tell(ctx, []string{o.ID}, Notice{Kind: NoticeShared, Subject: a.Name, Text: actor.Name + " shares " + a.Name + " with you: you may change it.", Href: "/agents/" + a.Name})
+	return nil
+}
+
+// RemoveCoOwner takes that back; a co-owner may also leave.
+func (s *Service) RemoveCoOwner(ctx context.Context, actor ident.Actor, name, who string) error {
+	a, err := s.owned(ctx, actor, name)
+	if err != nil {
+		return err
+	}
+	// By the list and not by the account, which may be disabled.
+	list, err := s.store.CoOwners(ctx, a.ID)
+	if err != nil {
+		return err
+	}
+	h, _ := ident.ParseHandle(who, s.cfg.Portal)
+	i := slices.IndexFunc(list, func(o Owner) bool { return o.Name == h.Name && h.Portal == "" })
+	if i < 0 {
+		return nil
+	}
+	o := list[i]
+	if o.ID != actor.ID && !s.MayGive(actor, a) {
+		return fault.New(fault.Forbidden, "Only the owner of %s may do that; you share it.", a.Name)
+	}
+	if err := s.store.RemoveCoOwner(ctx, a.ID, o.ID); err != nil {
+		return err
+	}
+	s.reindex(ctx, a.ID)
+	s.moved(a.ID)
+	if o.ID != actor.ID {
+		s.tell(ctx, []string{o.ID}, Notice{Kind: NoticeUnshared, Subject: a.Name, Text: actor.Name + " no longer shares " + a.Name + " with you.", Href: "/agents/" + a.Name})
+	}
+	return nil
+}
+
+// Offer offers the agent to another account, which becomes its owner by
+// accepting; "" takes the offer back. An offer replaces the one before.
+func (s *Service) Offer(ctx context.Context, actor ident.Actor, name, who string) error {
+	a, err := s.given(ctx, actor, name)
+	if err != nil {
+		return err
+	}
+	if who == "" {
+		return s.store.SetOffer(ctx, a.ID, "")
+	}
+	if err := s.mayTell(actor); err != nil {
+		return err
+	}
+	o, err := s.account(ctx, who)
+	if err != nil {
+		return err
+	}
+	if o.ID == a.OwnerID {
+		return &fault.Error{Kind: fault.Invalid, Safe: "account: owns it already", Fields: map[string]string{"account": "owns it already"}}
+	}
+	if err := s.store.SetOffer(ctx, a.ID, o.ID); err != nil {
+		return err
+	}
+	s.tell(ctx, []string{o.ID}, Notice{Kind: NoticeOffer, Subject: a.Name, Text: actor.Name + " wants to give you " + a.Name + ". It becomes yours when you accept.", Href: "/account#offers"})
+	return nil
+}
+
+// Offers lists what is offered to the actor.
+func (s *Service) Offers(ctx context.Context, actor ident.Actor) ([]Offer, error) {
+	if err := account(actor, ident.AgentsRead); err != nil {
+		return nil, err
+	}
+	return s.store.Offers(ctx, actor.ID)
+}
+
+// Offered returns who an agent is offered to, for its owners; ok is false
+// when it is not.
+func (s *Service) Offered(ctx context.Context, actor ident.Actor, name string) (o Owner, ok bool, err error) {
+	a, err := s.owned(ctx, actor, name)
+	if err != nil {
+		return Owner{}, false, err
+	}
+	return s.store.OfferOf(ctx, a.ID)
+}
+
+// Answer accepts what was offered to the actor, or declines it. The former
+// owner stays as co-owner only if the new one adds them.
+func (s *Service) Answer(ctx context.Context, actor ident.Actor, name string, accept bool) error {
+	if err := s.writer(actor); err != nil {
+		return err
+	}
+	offers, err := s.store.Offers(ctx, actor.ID)
+	if err != nil {
+		return err
+	}
+	h, _ := ident.ParseHandle(name, s.cfg.Portal)
+	i := slices.IndexFunc(offers, func(o Offer) bool { return o.Agent.Name == h.Name && h.Portal == "" })
+	if i < 0 {
+		return fault.New(fault.NotFound, "Nobody offers you an agent called %.80q.", name)
+	}
+	a := offers[i].Agent
+	if !accept {
+		if err := s.store.SetOffer(ctx, a.ID, ""); err != nil {
+			return err
+		}
+		s.tell(ctx, []string{a.OwnerID}, Notice{Kind: NoticeTaken, Subject: a.Name, Text: actor.Name + " does not want " + a.Name + ". It stays yours.", Href: "/agents/" + a.Name})
+		return nil
+	}
+	if err := s.store.Transfer(ctx, a.ID, actor.ID, false, MaxAgentsPerOwner); err != nil {
+		return err
+	}
+	s.moved(a.ID)
+	s.tell(ctx, []string{a.OwnerID}, Notice{Kind: NoticeTaken, Subject: a.Name, Text: a.Name + " now belongs to " + actor.Name + ".", Href: "/agents/" + a.Name})
+	s.afterTransfer(context.WithoutCancel(ctx), a.ID, ident.Actor{Kind: ident.Person, ID: a.OwnerID, Name: a.OwnerName})
+	s.cfg.Log.Info("agent given away", "agent", a.ID, "name", a.Name, "to", actor.ID)
+	return nil
+}
+
+// afterTransfer ends what rested on the former owner: the domain it was
+// published under, the proof of its address, and tools that were out of their
+// reach.
+func (s *Service) afterTransfer(ctx context.Context, agentID string, former ident.Actor) {
+	for range 3 { // an edit may come in between
+		a, err := s.store.AgentByID(ctx, agentID)
+		if err != nil {
+			break
+		}
+		if a.Proof.Method == ProofToken {
+			if err := s.store.SetProof(ctx, a.ID, a.OwnerID, Proof{}); err != nil {
+				s.cfg.Log.Warn("end a proof", "agent", a.ID, "error", err)
+			}
+		}
+		changed := a.Publisher != "" && !s.controls(ctx, a.OwnerID, a.Publisher)
+		if changed {
+			a.Publisher = ""
+		}
+		config, fewer, err := s.givenTools(ctx, former, a)
+		if err != nil {
+			s.cfg.Log.Warn("look at the tools of an agent", "agent", a.ID, "error", err)
+		} else if fewer {
+			a.Config, changed = config, true
+		}
+		if !changed {
+			break
+		}
+		if _, err = s.save(ctx, ident.Actor{Kind: ident.System}, a, a.Version, nil, "Given to "+a.OwnerName); err == nil {
+			break
+		}
+		s.cfg.Log.Warn("end what rested on the former owner", "agent", a.ID, "error", err)
+	}
+	s.reindex(ctx, agentID)
+}

@@ -1,0 +1,253 @@
+package hub
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"agentsite/internal/clock"
+	"agentsite/internal/fault"
+	"agentsite/internal/ident"
+)
+
+// The methods of a Proof.
+const (
+	// ProofToken: the address serves the owner's token at ProofPath.
+	ProofToken = "token"
+	// ProofCard: its agent card is signed by a key of the same origin.
+	ProofCard = "card"
+)
+
+// ProofPath is where an origin names the accounts that may list what it
+// serves, one token a line.
+const ProofPath = "/.well-known/agentsite-owner"
+
+// maxDomains bounds the domains of an account.
+const maxDomains = 20
+
+// domainEvery is how often a proved domain is looked at again; five failures
+// in a row end it.
+const domainEvery = 24 * time.Hour
+
+// Witness looks for proofs at an origin. It returns errors as Invalid or
+// Unavailable faults that say what was found instead.
+type Witness interface {
+	// HasToken reports whether the origin serves the token at ProofPath.
+	HasToken(ctx context.Context, origin, token string) error
+	// SignedCard checks that the card at an A2A agent's address is signed by
+	// a key its origin serves, and names the address that is listed. It
+	// returns what the card says.
+	SignedCard(ctx context.Context, t Target) (Described, error)
+}
+
+// OwnerToken is what the actor puts at ProofPath of an origin to show that
+// they may list what it serves.
+func (s *Service) OwnerToken(actor ident.Actor) string {
+	if !actor.IsPerson() {
+		return ""
+	}
+	return s.ownerToken(actor.ID)
+}
+
+func (s *Service) ownerToken(accountID string) string {
+	return "agentsite-owner=" + s.sealer.Mark("owner", accountID)
+}
+
+// Prove looks for a proof that the agent's owner may list its address, and
+// stores what it found. A failure leaves an earlier proof as it is and says
+// what was looked for.
+func (s *Service) Prove(ctx context.Context, actor ident.Actor, name string) (Agent, error) {
+	a, err := s.owned(ctx, actor, name)
+	if err != nil {
+		return Agent{}, err
+	}
+	if a.Proof.State == Hosted {
+		return a, nil
+	}
+	if wait, ok := s.reads.Allow(actor.ID); !ok {
+		return Agent{}, fault.Limited(wait, "You checked often in a short time. Wait a moment.")
+	}
+	if err := s.prove(ctx, a); err != nil {
+		return Agent{}, err
+	}
+	s.reindex(ctx, a.ID)
+	return s.store.AgentByID(ctx, a.ID)
+}
+
+func (s *Service) prove(ctx context.Context, a Agent) error {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	at := origin(a.Endpoint)
+	p := Proof{State: Proved, Method: ProofToken, Origin: at, At: clock.Now()}
+	err := s.witness.HasToken(ctx, at, s.ownerToken(a.OwnerID))
+	if err != nil && a.Kind == A2A {
+		p.Method = ProofCard
+		card, cerr := s.witness.SignedCard(ctx, Target{Kind: a.Kind, Endpoint: a.Endpoint, Config: a.Config})
+		if cerr == nil && !says(a, card) {
+			cerr = fault.New(fault.Invalid, "The signed card says something else than this listing. Give it the card's name as title, its description and its skills.")
+		}
+		if cerr == nil {
+			err = nil
+		} else {
+			err = fault.Wrap(fault.Invalid, errors.Join(err, cerr), "Nothing at %s shows that you may list it. Token: %s Card: %s", at, fault.As(err).Safe, fault.As(cerr).Safe)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return s.store.SetProof(ctx, a.ID, a.OwnerID, p)
+}
+
+// says reports whether a listing is what a signed card says: the card proves
+// that its site published these words, not who lists them here. Skills may be
+// left out, but none added or changed.
+func says(a Agent, card Described) bool {
+	if a.Title != oneLine(card.Title) || a.Description != clean(card.Description) {
+		return false
+	}
+	theirs := cleanSkills(card.Skills)
+	for _, s := range a.Skills {
+		if !slices.ContainsFunc(theirs, func(t Skill) bool { return t.ID == s.ID && t.Name == s.Name && t.Description == s.Description }) {
+			return false
+		}
+	}
+	return true
+}
+
+// Domains lists what the actor was shown to control.
+func (s *Service) Domains(ctx context.Context, actor ident.Actor) ([]Domain, error) {
+	if err := account(actor, ident.AgentsRead); err != nil {
+		return nil, err
+	}
+	return s.store.Domains(ctx, actor.ID)
+}
+
+// controls reports whether an account was shown to control a domain.
+func (s *Service) controls(ctx context.Context, accountID, domain string) bool {
+	list, err := s.store.Domains(ctx, accountID)
+	return err == nil && slices.ContainsFunc(list, func(d Domain) bool { return d.Domain == domain })
+}
+
+// ProveDomain looks for the actor's token at a domain. A proved domain is a
+// namespace: the actor may publish agents under it.
+func (s *Service) ProveDomain(ctx context.Context, actor ident.Actor, domain string) error {
+	if err := s.writer(actor); err != nil {
+		return err
+	}
+	domain, at, err := s.domain(domain)
+	if err != nil {
+		return err
+	}
+	have, err := s.store.Domains(ctx, actor.ID)
+	if err != nil {
+		return err
+	}
+	if len(have) >= maxDomains && !slices.ContainsFunc(have, func(d Domain) bool { return d.Domain == domain }) {
+		return fault.New(fault.Conflict, "You have %d domains already; remove one first.", maxDomains)
+	}
+	if wait, ok := s.reads.Allow(actor.ID); !ok {
+		return fault.Limited(wait, "You checked often in a short time. Wait a moment.")
+	}
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	if err := s.witness.HasToken(ctx, at, s.ownerToken(actor.ID)); err != nil {
+		return &fault.Error{Kind: fault.Invalid, Safe: fault.As(err).Safe, Fields: map[string]string{"domain": fault.As(err).Safe}, Err: err}
+	}
+	return s.store.SetDomain(ctx, actor.ID, domain, true)
+}
+
+// domain checks a domain as somebody typed it and returns it with its origin:
+// https, or http on a portal that is itself on loopback.
+func (s *Service) domain(typed string) (domain, at string, err error) {
+	typed = strings.ToLower(strings.TrimSpace(typed))
+	bad := func(text string) (string, string, error) {
+		return "", "", &fault.Error{Kind: fault.Invalid, Safe: "domain: " + text, Fields: map[string]string{"domain": text}}
+	}
+	if !strings.Contains(typed, "://") {
+		scheme := "https"
+		if s.cfg.Loopback {
+			scheme = "http"
+		}
+		typed = scheme + "://" + typed
+	}
+	u, perr := url.Parse(strings.TrimRight(typed, "/"))
+	switch {
+	case perr != nil || u.Host == "" || u.Path != "" || u.RawQuery != "" || u.User != nil || len(u.Host) > 255:
+		return bad("write it like example.org")
+	case u.Scheme != "https" && !(u.Scheme == "http" && s.cfg.Loopback):
+		return bad("a domain is proved over https")
+	}
+	if cerr := s.cfg.CheckURL(u.String()); cerr != nil {
+		return bad(cerr.Error())
+	}
+	return u.Host, u.Scheme + "://" + u.Host, nil
+}
+
+// RemoveDomain forgets one of the actor's domains, and takes it off the
+// agents published under it.
+func (s *Service) RemoveDomain(ctx context.Context, actor ident.Actor, domain string) error {
+	if err := s.writer(actor); err != nil {
+		return err
+	}
+	if err := s.store.RemoveDomain(ctx, actor.ID, domain); err != nil {
+		return err
+	}
+	s.unpublish(ctx, actor.ID, domain)
+	return nil
+}
+
+// unpublish takes a domain that is no longer proved off an account's agents.
+func (s *Service) unpublish(ctx context.Context, accountID, domain string) {
+	list, err := s.store.AgentsOf(ctx, accountID)
+	if err != nil {
+		s.cfg.Log.Warn("list agents of an account", "account", accountID, "error", err)
+		return
+	}
+	for _, a := range list {
+		if a.OwnerID != accountID || a.Publisher != domain {
+			continue
+		}
+		// The list may leave out what a version holds.
+		if a, err = s.store.AgentByID(ctx, a.ID); err != nil || a.Publisher != domain {
+			continue
+		}
+		a.Publisher = ""
+		if _, err := s.save(ctx, ident.Actor{Kind: ident.System}, a, a.Version, nil, "No longer published under "+domain); err != nil {
+			s.cfg.Log.Warn("take a domain off an agent", "agent", a.ID, "error", err)
+		}
+	}
+}
+
+// recheckDomains looks again at domains that were proved a while ago.
+func (s *Service) recheckDomains(ctx context.Context) {
+	list, err := s.store.StaleDomains(ctx, clock.Now().Add(-domainEvery), 8)
+	if err != nil {
+		s.cfg.Log.Warn("list domains to check", "error", err)
+		return
+	}
+	for _, d := range list {
+		_, at, err := s.domain(d.Domain)
+		if err != nil {
+			at = "https://" + d.Domain
+		}
+		cctx, cancel := context.WithTimeout(ctx, readTimeout)
+		err = s.witness.HasToken(cctx, at, s.ownerToken(d.AccountID))
+		cancel()
+		if ctx.Err() != nil {
+			return
+		}
+		if serr := s.store.SetDomain(ctx, d.AccountID, d.Domain, err == nil); serr != nil {
+			s.cfg.Log.Warn("store a domain", "domain", d.Domain, "error", serr)
+			continue
+		}
+		if err != nil && !s.controls(ctx, d.AccountID, d.Domain) {
+			s.tell(ctx, []string{d.AccountID}, Notice{Kind: NoticeProof, Subject: d.Domain, Href: "/account#domains",
+				Text: fmt.Sprintf("%s no longer shows your token, so your agents are no longer published under it. %s", d.Domain, fault.As(err).Safe)})
+			s.unpublish(ctx, d.AccountID, d.Domain)
+		}
+	}
+}

@@ -1,0 +1,113 @@
+package hub
+
+import (
+	"context"
+	"slices"
+	"time"
+	"unicode/utf8"
+
+	"agentsite/internal/clock"
+	"agentsite/internal/fault"
+	"agentsite/internal/ident"
+)
+
+// Report is a complaint about an agent.
+type Report struct {
+	ID             string
+	AgentID        string
+	AgentName      string
+	ReporterKind   string // guest, person, operator
+	ReporterID     string
+	ReporterHandle string
+	Reason         string // one of ReportReasons
+	Text           string
+	CreatedAt      time.Time
+	ClosedAt       time.Time // zero: open
+	ClosedBy       string    // account name of the operator
+	Outcome        string
+}
+
+// ReportReasons lists what a report may be about.
+var ReportReasons = []string{"broken", "misleading", "harmful", "spam", "impersonation", "other"}
+
+const maxReportText = 1000
+
+// Report tells the operators of something wrong with an agent the actor may
+// see.
+func (s *Service) Report(ctx context.Context, actor ident.Actor, name, reason, text string) error {
+	if actor.ID == "" {
+		return fault.New(fault.Unauthenticated, "Log in to report an agent, or talk to it first as a visitor.")
+	}
+	if !actor.May(ident.AgentsRead) {
+		return fault.New(fault.Forbidden, "This token lacks the scope %q.", ident.AgentsRead)
+	}
+	a, err := s.Get(ctx, actor, name)
+	if err != nil {
+		return err
+	}
+	text = clean(text)
+	var c fault.Check
+	c.Field(slices.Contains(ReportReasons, reason), "reason", "choose what is wrong with it")
+	c.Field(utf8.RuneCountInString(text) <= maxReportText, "text", "use at most %d characters", maxReportText)
+	c.Field(text != "" || reason != "other", "text", "say what is wrong")
+	if err := c.Err(); err != nil {
+		return err
+	}
+	key := actor.ID
+	if actor.Kind == ident.Guest {
+		key = actor.Addr
+	}
+	if wait, ok := s.reportsBy.Allow(key); !ok {
+		return fault.Limited(wait, "You reported much in a short time. Wait a while.")
+	}
+	handle := actor.Name
+	if actor.Kind == ident.Guest {
+		handle = "guest"
+	}
+	r := Report{ID: ident.NewID(), AgentID: a.ID, AgentName: a.Name, ReporterKind: string(actor.Kind), ReporterID: actor.ID, ReporterHandle: handle,
+		Reason: reason, Text: text, CreatedAt: clock.Now()}
+	if err := s.store.AddReport(ctx, r); err != nil {
+		return err
+	}
+	operators, err := s.store.Operators(ctx)
+	if err != nil {
+		s.cfg.Log.Warn("list operators", "error", err)
+	}
+	s.tell(ctx, operators, Notice{Kind: NoticeReport, Subject: a.Name, Text: "Somebody reported " + a.Name + " as " + reason + ".", Href: "/admin/reports"})
+	return nil
+}
+
+// Reports lists complaints, for the operator: open ones oldest first, or
+// closed ones newest first.
+func (s *Service) Reports(ctx context.Context, actor ident.Actor, open bool) ([]Report, error) {
+	if err := operator(actor); err != nil {
+		return nil, err
+	}
+	return s.store.Reports(ctx, open, "", 100)
+}
+
+// CloseReport ends a complaint with a sentence about what was done.
+func (s *Service) CloseReport(ctx context.Context, actor ident.Actor, id, outcome string) error {
+	if err := operator(actor); err != nil {
+		return err
+	}
+	outcome = oneLine(outcome)
+	var c fault.Check
+	c.Field(ident.ValidID(id), "id", "there is no such report")
+	c.Field(utf8.RuneCountInString(outcome) <= 300, "outcome", "use at most 300 characters")
+	if err := c.Err(); err != nil {
+		return err
+	}
+	r, err := s.store.CloseReport(ctx, id, actor.Name, outcome)
+	if err != nil {
+		return err
+	}
+	if r.ReporterKind != string(ident.Guest) {
+		text := "Your report about " + r.AgentName + " was looked at."
+		if outcome != "" {
+			text += " " + outcome
+		}
+		s.tell(ctx, []string{r.ReporterID}, Notice{Kind: NoticeReport, Subject: r.AgentName, Text: text, Href: "/agents/" + r.AgentName})
+	}
+	return nil
+}

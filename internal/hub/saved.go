@@ -1,0 +1,101 @@
+package hub
+
+import (
+	"context"
+	"net/url"
+	"time"
+	"unicode/utf8"
+
+	"agentsite/internal/clock"
+	"agentsite/internal/fault"
+	"agentsite/internal/ident"
+)
+
+// Saved is a search somebody wants to look at again.
+type Saved struct {
+	ID        string
+	AccountID string
+	Title     string
+	// Query is the search as the address of the browse page has it, encoded.
+	Query     string
+	SeenAt    time.Time
+	CreatedAt time.Time
+	// New is how many agents that it finds were registered since SeenAt; only
+	// set in lists.
+	New int
+}
+
+const (
+	maxSaved      = 50
+	maxSavedQuery = 1000
+)
+
+// SaveSearch keeps a search of the actor's. query is the encoded query of the
+// browse page; cursor and limit in it are dropped.
+func (s *Service) SaveSearch(ctx context.Context, actor ident.Actor, title, query string) (Saved, error) {
+	if err := account(actor, ident.AgentsWrite); err != nil {
+		return Saved{}, err
+	}
+	v, err := url.ParseQuery(query)
+	var c fault.Check
+	c.Field(err == nil && len(query) <= maxSavedQuery, "query", "is not a search of this portal")
+	if err := c.Err(); err != nil {
+		return Saved{}, err
+	}
+	v.Del("cursor")
+	v.Del("limit")
+	if title = oneLine(title); title == "" {
+		title = oneLine(v.Get("q"))
+	}
+	if title == "" {
+		title = "All agents"
+	}
+	c.Field(utf8.RuneCountInString(title) <= maxTitle, "title", "use at most %d characters", maxTitle)
+	if err := c.Err(); err != nil {
+		return Saved{}, err
+	}
+	have, err := s.store.SavedSearches(ctx, actor.ID)
+	if err != nil {
+		return Saved{}, err
+	}
+	one := Saved{ID: ident.NewID(), AccountID: actor.ID, Title: title, Query: v.Encode(), CreatedAt: clock.Now(), SeenAt: clock.Now()}
+	for _, h := range have {
+		if h.Query == one.Query {
+			return h, nil
+		}
+	}
+	if len(have) >= maxSaved {
+		return Saved{}, fault.New(fault.Conflict, "You keep %d searches already; remove one first.", maxSaved)
+	}
+	return one, s.store.SaveSearch(ctx, one)
+}
+
+// SavedSearches lists the actor's searches. count makes of a search the number
+// of agents registered since a time; it is the door's, which knows what the
+// parameters of its page mean.
+func (s *Service) SavedSearches(ctx context.Context, actor ident.Actor, count func(query string, since time.Time) int) ([]Saved, error) {
+	if err := account(actor, ident.AgentsRead); err != nil {
+		return nil, err
+	}
+	list, err := s.store.SavedSearches(ctx, actor.ID)
+	for i := range list {
+		list[i].New = count(list[i].Query, list[i].SeenAt)
+	}
+	return list, err
+}
+
+// SeenSearch notes that the actor has looked at what a search finds.
+func (s *Service) SeenSearch(ctx context.Context, actor ident.Actor, id string) error {
+	if err := account(actor, ident.AgentsWrite); err != nil {
+		return err
+	}
+	return s.store.SeenSearch(ctx, actor.ID, id, clock.Now())
+}
+
+// DeleteSearch forgets one of the actor's searches.
+func (s *Service) DeleteSearch(ctx context.Context, actor ident.Actor, id string) error {
+	if err := account(actor, ident.AgentsWrite); err != nil {
+		return err
+	}
+	return s.store.DeleteSearch(ctx, actor.ID, id)
+}

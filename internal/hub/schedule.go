@@ -1,0 +1,103 @@
+package hub
+
+import "time"
+
+// When an agent is contacted next. Everything here is a function of what is
+// stored, so that a restart changes nothing.
+const (
+	// confirmAfter is how soon a verdict that differs from a steady one is
+	// looked at again, before anybody is told.
+	confirmAfter = 45 * time.Second
+	// slowEvery is how often drafts and deprecated agents are contacted at
+	// most: few people look for them.
+	slowEvery = time.Hour
+	// jitter is how far a wait is moved at most, as a part of it, so that
+	// agents that came together do not stay together.
+	jitter = 0.1
+	// hastyAfter is how soon an agent is contacted again because a call did
+	// not reach it.
+	hastyAfter = 30 * time.Second
+	// calledEvery is how often a call that reached its agent is stored as a
+	// contact.
+	calledEvery = time.Minute
+)
+
+// aliveEvery is how long an agent is believed that answered so often in a
+// row.
+var aliveEvery = []struct {
+	run   int
+	every time.Duration
+}{{13, 30 * time.Minute}, {7, 20 * time.Minute}, {4, 10 * time.Minute}, {0, 5 * time.Minute}}
+
+// failedEvery is how long an agent is left alone after it failed once, twice
+// and so on; the last holds for ever.
+var failedEvery = []time.Duration{time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 30 * time.Minute,
+	time.Hour, 2 * time.Hour, 4 * time.Hour, 6 * time.Hour}
+
+// plan says when an agent is contacted after a contact that showed state, and
+// how often in a row it then was not alive. c is how the agent stood before;
+// random is 0 to 1.
+func plan(c Checkup, state Live, now time.Time, random float64) (next time.Time, failures int) {
+	if c.Agent.Kind == Link || c.Agent.Kind == Builtin {
+		return time.Time{}, 0 // they are not asked
+	}
+	run := steady(c.History)
+	var wait time.Duration
+	if state == Alive {
+		if n := len(c.History); n == 0 || c.History[n-1].State != Alive {
+			run = 0
+		}
+		for _, step := range aliveEvery {
+			if run+1 >= step.run {
+				wait = step.every
+				break
+			}
+		}
+	} else {
+		failures = c.Failures + 1
+		wait = failedEvery[min(failures, len(failedEvery))-1]
+	}
+	switch slow := c.Agent.Status.State == StatusDraft || c.Agent.Status.State == Deprecated; {
+	case slow:
+		wait = max(wait, slowEvery)
+	case surprising(c.History, state):
+		wait = min(wait, confirmAfter)
+	}
+	return now.Add(jittered(wait, random)), failures
+}
+
+// jittered moves a wait by up to a tenth, random being 0 to 1.
+func jittered(wait time.Duration, random float64) time.Duration {
+	return time.Duration(float64(wait) * (1 - jitter + 2*jitter*random))
+}
+
+// steady counts the contacts at the end of a history that showed the same.
+func steady(h []Contact) int {
+	n := 0
+	for n < len(h) && h[len(h)-1-n].State == h[len(h)-1].State {
+		n++
+	}
+	return n
+}
+
+// surprising reports whether state differs from what an agent showed so far.
+// One that shows something else every time surprises nobody.
+func surprising(h []Contact, state Live) bool {
+	if len(h) == 0 || h[len(h)-1].State == state {
+		return false
+	}
+	run := steady(h)
+	return run >= 2 || run == len(h)
+}
+
+// daily reports whether now is the first contact of an agent on its day,
+// before being the contact before. Days begin at different times for different
+// agents.
+func daily(agentID string, before, now time.Time) bool {
+	var shift uint32
+	for i := range len(agentID) {
+		shift = shift*31 + uint32(agentID[i])
+	}
+	day := func(t time.Time) int64 { return (t.Unix() + int64(shift%86400)) / 86400 }
+	return day(before) != day(now)
+}

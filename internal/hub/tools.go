@@ -1,0 +1,94 @@
+package hub
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"slices"
+
+	"agentsite/internal/fault"
+	"agentsite/internal/ident"
+)
+
+// promptTools are the agents whose tools a prompt agent may use, by name.
+func promptTools(a Agent) []string {
+	var conf PromptConfig
+	if a.Kind != Prompt || json.Unmarshal(a.Config, &conf) != nil {
+		return nil
+	}
+	return conf.Tools
+}
+
+// mayUse refuses an edit that would let its author use, through an agent,
+// tools that are its owner's and not theirs: a prompt agent uses tools in the
+// right of its owner, whoever wrote its instructions.
+func (s *Service) mayUse(ctx context.Context, actor ident.Actor, before, next Agent) error {
+	tools := promptTools(next)
+	if len(tools) == 0 || actor.IsPerson() && actor.ID == next.OwnerID {
+		return nil
+	}
+	if before.Kind == next.Kind && before.Endpoint == next.Endpoint && bytes.Equal(before.Config, next.Config) {
+		return nil
+	}
+	had := promptTools(before)
+	owner := ident.Actor{Kind: ident.Person, ID: next.OwnerID, Name: next.OwnerName}
+	for _, name := range tools {
+		ok, err := s.calls(ctx, actor, name)
+		if err != nil {
+			return err
+		}
+		if ok {
+			continue
+		}
+		// What was there before and leads nowhere may stay.
+		if slices.Contains(had, name) {
+			if ok, err = s.calls(ctx, owner, name); err != nil {
+				return err
+			} else if !ok {
+				continue
+			}
+		}
+		text := "you may not use " + name + " yourself; its owner can share it with you"
+		return &fault.Error{Kind: fault.Invalid, Safe: "config.tools: " + text, Fields: map[string]string{"config.tools": text}}
+	}
+	return nil
+}
+
+// calls reports whether the actor may give work to an agent.
+func (s *Service) calls(ctx context.Context, actor ident.Actor, name string) (bool, error) {
+	_, err := s.Callable(ctx, actor, name)
+	switch {
+	case err == nil:
+		return true, nil
+	case fault.Is(err, fault.NotFound), fault.Is(err, fault.Conflict), fault.Is(err, fault.Forbidden):
+		return false, nil
+	}
+	return false, err
+}
+
+// givenTools takes off an agent that is given away the tools that its former
+// owner could not use: the next owner's right must not open them for
+// instructions that somebody else wrote. changed is false when all may stay.
+func (s *Service) givenTools(ctx context.Context, former ident.Actor, a Agent) (config json.RawMessage, changed bool, err error) {
+	tools := promptTools(a)
+	kept := make([]string, 0, len(tools))
+	for _, name := range tools {
+		ok, err := s.calls(ctx, former, name)
+		if err != nil {
+			return nil, false, err
+		}
+		if ok {
+			kept = append(kept, name)
+		}
+	}
+	if len(kept) == len(tools) {
+		return a.Config, false, nil
+	}
+	var conf PromptConfig
+	if err := json.Unmarshal(a.Config, &conf); err != nil {
+		return nil, false, err
+	}
+	conf.Tools = kept
+	config, err = json.Marshal(conf)
+	return config, true, err
+}

@@ -1,0 +1,121 @@
+package hub
+
+import (
+	"context"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"agentsite/internal/fault"
+	"agentsite/internal/ident"
+)
+
+// Trier lets an agent answer once, outside of any conversation: what is said
+// is stored nowhere.
+type Trier interface {
+	Try(ctx context.Context, actor ident.Actor, a Agent, secret, text string) (Tried, error)
+}
+
+// Tried is what came of a try.
+type Tried struct {
+	State string // of a task: completed, failed, input_required …
+	Text  string
+	// Reason says why State is not completed.
+	Reason string
+	Took   time.Duration
+}
+
+const (
+	maxTry     = 4000 // characters
+	tryTimeout = 50 * time.Second
+	// maxTrying bounds the tries of everybody together.
+	maxTrying = 64
+)
+
+// Try lets a draft answer before it is published, or an agent of the actor's
+// as it would be after an edit. The credential of the draft is used; when it
+// has none, the stored one is, if the address is of the same site.
+func (s *Service) Try(ctx context.Context, actor ident.Actor, name string, d Draft, text string) (Tried, error) {
+	a, secret, err := s.sketch(ctx, actor, name, d)
+	if err != nil {
+		return Tried{}, err
+	}
+	if !owns(actor, a) { // the operator tries it with what they may use themselves
+		if err := s.mayUse(ctx, actor, Agent{}, a); err != nil {
+			return Tried{}, err
+		}
+	}
+	text = strings.TrimSpace(text)
+	var c fault.Check
+	c.Field(text != "", "try", "write something to say to it")
+	c.Field(utf8.RuneCountInString(text) <= maxTry, "try", "use at most %d characters", maxTry)
+	c.Field(a.Kind != Link, "try", "a linked agent is tried after it has dialled in")
+	if err := c.Err(); err != nil {
+		return Tried{}, err
+	}
+	if a.Status.Held {
+		return Tried{}, fault.New(fault.Forbidden, "The operator of this portal withdrew %s; it takes no work.", a.Name)
+	}
+	if wait, ok := s.tries.Allow(actor.ID); !ok {
+		return Tried{}, fault.Limited(wait, "You tried much in a short time. Wait a moment.")
+	}
+	select {
+	case s.trying <- struct{}{}:
+		defer func() { <-s.trying }()
+	default:
+		return Tried{}, fault.Limited(5*time.Second, "Many people try agents right now. Wait a moment.")
+	}
+	ctx, cancel := context.WithTimeout(ctx, tryTimeout)
+	defer cancel()
+	began := time.Now()
+	t, err := s.trier.Try(ctx, actor, a, secret, text)
+	t.Took = time.Since(began)
+	return t, err
+}
+
+// Preview returns the agent as it would be if the draft were published, or
+// the edit of the named agent saved; every field is checked.
+func (s *Service) Preview(ctx context.Context, actor ident.Actor, name string, d Draft) (Agent, error) {
+	a, _, err := s.sketch(ctx, actor, name, d)
+	return a, err
+}
+
+// sketch applies a draft without storing anything.
+func (s *Service) sketch(ctx context.Context, actor ident.Actor, name string, d Draft) (Agent, string, error) {
+	if err := s.writer(actor); err != nil {
+		return Agent{}, "", err
+	}
+	a := Agent{ID: ident.NewID(), OwnerID: actor.ID, OwnerName: actor.Name, Version: 1, Liveness: Liveness{State: Unknown, Reason: "Not checked yet."}, Proof: Proof{State: Unproven}}
+	secret, before := "", ""
+	var was Agent
+	if name != "" {
+		var err error
+		if a, err = s.owned(ctx, actor, name); err != nil {
+			return Agent{}, "", err
+		}
+		d.Name = nil
+		before = a.Endpoint
+		was = a
+	}
+	if name == "" { // what is edited was asked when it was registered
+		var err error
+		if d, err = s.consult(ctx, actor, d); err != nil {
+			return Agent{}, "", err
+		}
+	}
+	if err := s.apply(ctx, d, &a); err != nil {
+		return Agent{}, "", err
+	}
+	if err := s.mayUse(ctx, actor, was, a); err != nil {
+		return Agent{}, "", err
+	}
+	switch {
+	case d.Secret != nil:
+		secret = *d.Secret
+	case name != "" && a.HasSecret && origin(before) == origin(a.Endpoint):
+		if now, stored, err := s.Open(ctx, a.ID); err == nil && now.Version == a.Version {
+			secret = stored
+		}
+	}
+	return a, secret, nil
+}

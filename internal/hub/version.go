@@ -1,0 +1,276 @@
+package hub
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"agentsite/internal/clock"
+	"agentsite/internal/fault"
+	"agentsite/internal/ident"
+)
+
+// maxAgentBytes bounds what one version of an agent takes as JSON.
+const maxAgentBytes = 192 << 10
+
+// What an account stores is bounded by the hour: a version costs one, and one
+// for each 4 KiB; 2,000 are there at first, and one comes back a second.
+const (
+	storeCost  = 4 << 10
+	storeBurst = 2000
+)
+
+// mayStore counts what a person adds to the database for ever.
+func (s *Service) mayStore(actor ident.Actor, a Agent) error {
+	size := len(a.Description) + len(a.Endpoint) + len(a.Config)
+	for _, k := range a.Skills {
+		size += len(k.ID) + len(k.Name) + len(k.Description)
+		for _, t := range slices.Concat(k.Tags, k.Examples) {
+			size += len(t)
+		}
+	}
+	if size > maxAgentBytes {
+		return fault.New(fault.Invalid, "The agent says too much: its texts, skills and tools take %d KiB together, and %d are allowed.", size>>10, maxAgentBytes>>10)
+	}
+	if !actor.IsPerson() {
+		return nil
+	}
+	if wait, ok := s.stores.AllowN(actor.ID, 1+size/storeCost); !ok {
+		return fault.Limited(wait, "You stored very many versions in a short time. Wait a while.")
+	}
+	return nil
+}
+
+// maxNote bounds what a version says about itself, in characters.
+const maxNote = 300
+
+// save stores a as the version after base and lists it. note says what
+// changed.
+func (s *Service) save(ctx context.Context, actor ident.Actor, a Agent, base int, sealed []byte, note string) (Agent, error) {
+	if err := s.mayStore(actor, a); err != nil {
+		return Agent{}, err
+	}
+	before, err := s.store.AgentByID(ctx, a.ID)
+	if err != nil {
+		return Agent{}, err
+	}
+	a.Version, a.UpdatedAt, a.Note = base+1, clock.Now(), note
+	if err := s.store.UpdateAgent(ctx, a, base, sealed, actor); err != nil {
+		return Agent{}, err
+	}
+	// A signed card proves what it says, and nothing else.
+	if before.Proof.Method == ProofCard && !says(a, Described{Title: before.Title, Description: before.Description, Skills: before.Skills}) {
+		if err := s.store.SetProof(ctx, a.ID, a.OwnerID, Proof{}); err != nil {
+			s.cfg.Log.Warn("end a proof", "agent", a.ID, "error", err)
+		}
+	}
+	// What follows from the change, as a proof that ended, the store knows.
+	if now, err := s.store.AgentByID(ctx, a.ID); err == nil {
+		a = now
+	}
+	s.list(a)
+	return a, nil
+}
+
+// versionsPage is how many versions a list shows at once.
+const versionsPage = 50
+
+// Versions lists what an agent was, newest first, for those who may see it:
+// the versions before a number, 0 for the latest. next is the number to go on
+// before, 0 at the end. What it said while it was private or a draft is for
+// its owners.
+func (s *Service) Versions(ctx context.Context, actor ident.Actor, name string, before int) (list []Agent, next int, err error) {
+	a, err := s.Get(ctx, actor, name)
+	if err != nil {
+		return nil, 0, err
+	}
+	if list, err = s.store.Versions(ctx, a.ID, before, versionsPage); err != nil {
+		return nil, 0, err
+	}
+	if len(list) == versionsPage {
+		next = list[len(list)-1].Version
+	}
+	return s.shownVersions(actor, a, list), next, nil
+}
+
+// shownVersions leaves out what the actor may not see.
+func (s *Service) shownVersions(actor ident.Actor, a Agent, list []Agent) []Agent {
+	if !s.MayEdit(actor, a) && !owns(actor, a) {
+		list = slices.DeleteFunc(list, func(v Agent) bool { return v.Visibility == Private || v.Status.State == StatusDraft })
+	}
+	for i := range list {
+		list[i].Name, list[i].OwnerName, list[i].OwnerID = a.Name, a.OwnerName, a.OwnerID
+	}
+	return list
+}
+
+// VersionOf returns an agent as it was in a version, 0 for the latest, and
+// the version before it, if there was one that the actor may see.
+func (s *Service) VersionOf(ctx context.Context, actor ident.Actor, name string, version int) (at Agent, before *Agent, err error) {
+	a, err := s.Get(ctx, actor, name)
+	if err != nil {
+		return Agent{}, nil, err
+	}
+	if version == 0 {
+		version = a.Version
+	}
+	list, err := s.store.Versions(ctx, a.ID, version+1, 2)
+	if err != nil {
+		return Agent{}, nil, err
+	}
+	list = s.shownVersions(actor, a, list)
+	if len(list) == 0 || list[0].Version != version {
+		return Agent{}, nil, fault.New(fault.NotFound, "%s has no version %d that you may see.", name, version)
+	}
+	if len(list) > 1 {
+		before = &list[1]
+	}
+	return list[0], before, nil
+}
+
+// Rollback makes an earlier version the latest: a new version that says what
+// the old one said. Name, status and owners stay; a stored credential stays
+// only if the address is of the same site.
+func (s *Service) Rollback(ctx context.Context, actor ident.Actor, name string, version, base int) (Agent, error) {
+	a, err := s.owned(ctx, actor, name)
+	if err != nil {
+		return Agent{}, err
+	}
+	if base != 0 && base != a.Version {
+		return Agent{}, errStale(base, a.Version)
+	}
+	old, _, err := s.VersionOf(ctx, actor, name, version)
+	if err != nil {
+		return Agent{}, err
+	}
+	if version == 0 || version == a.Version {
+		return Agent{}, fault.New(fault.Invalid, "That is the version it has now.")
+	}
+	next := a
+	next.Title, next.Description, next.Kind, next.Endpoint, next.Skills, next.Config = old.Title, old.Description, old.Kind, old.Endpoint, old.Skills, old.Config
+	next.Visibility, next.InputModes, next.OutputModes, next.Languages = old.Visibility, old.InputModes, old.OutputModes, old.Languages
+	next.Icon, next.Limits, next.Publisher = old.Icon, old.Limits, old.Publisher
+	if next.Publisher != "" && !s.controls(ctx, a.OwnerID, next.Publisher) {
+		next.Publisher = ""
+	}
+	// What was allowed then may not be now.
+	if err := (Draft{}).apply(&next, s.rules()); err != nil {
+		return Agent{}, err
+	}
+	if err := s.mayUse(ctx, actor, a, next); err != nil {
+		return Agent{}, err
+	}
+	sealed := s.keepSecret(a, &next)
+	next, err = s.save(ctx, actor, next, a.Version, sealed, fmt.Sprintf("Back to version %d", version))
+	if err != nil {
+		return Agent{}, err
+	}
+	return s.checked(ctx, next), nil
+}
+
+// keepSecret drops the stored credential when the address became another
+// site's: it belongs to the origin it was given for. It returns what save
+// takes.
+func (s *Service) keepSecret(before Agent, next *Agent) []byte {
+	if !before.HasSecret || origin(before.Endpoint) == origin(next.Endpoint) {
+		return nil
+	}
+	next.HasSecret = false
+	return []byte{}
+}
+
+func errStale(had, now int) error {
+	return fault.New(fault.Conflict, "The agent was changed since you opened it (version %d, now %d). Load it again.", had, now)
+}
+
+// Change is one difference between two versions.
+type Change struct {
+	Field         string // as people call it
+	Before, After string
+}
+
+// Diff lists what differs between two versions of an agent, in the order of
+// its page.
+func Diff(before, after Agent) []Change {
+	var out []Change
+	add := func(field, b, a string) {
+		if b != a {
+			out = append(out, Change{field, b, a})
+		}
+	}
+	add("Kind", string(before.Kind), string(after.Kind))
+	add("Title", before.Title, after.Title)
+	add("Description", before.Description, after.Description)
+	add("Address", before.Endpoint, after.Endpoint)
+	add("Who may find it", string(before.Visibility), string(after.Visibility))
+	if before.Status.State != "" && after.Status.State != "" {
+		add("Status", before.Status.State, after.Status.State)
+	}
+	add("Languages", strings.Join(before.Languages, ", "), strings.Join(after.Languages, ", "))
+	add("Takes", strings.Join(before.InputModes, ", "), strings.Join(after.InputModes, ", "))
+	add("Gives", strings.Join(before.OutputModes, ", "), strings.Join(after.OutputModes, ", "))
+	add("Published by", before.Publisher, after.Publisher)
+	add("Icon", before.Icon, after.Icon)
+	add("Limits", before.Limits.String(), after.Limits.String())
+	ids := make(map[string]bool)
+	for _, s := range slices.Concat(before.Skills, after.Skills) {
+		if !ids[s.ID] {
+			ids[s.ID] = true
+			add("Skill "+s.ID, skillText(before.Skills, s.ID), skillText(after.Skills, s.ID))
+		}
+	}
+	keys := make(map[string]bool)
+	b, a := settings(before), settings(after)
+	for _, k := range append(sortedKeys(b), sortedKeys(a)...) {
+		if !keys[k] {
+			keys[k] = true
+			add("Setting "+k, b[k], a[k])
+		}
+	}
+	return out
+}
+
+func skillText(list []Skill, id string) string {
+	for _, s := range list {
+		if s.ID == id {
+			lines := []string{s.Name, s.Description}
+			if len(s.Tags) > 0 {
+				lines = append(lines, "Tags: "+strings.Join(s.Tags, ", "))
+			}
+			for _, e := range s.Examples {
+				lines = append(lines, "Example: "+e)
+			}
+			return strings.Join(slices.DeleteFunc(lines, func(l string) bool { return l == "" }), "\n")
+		}
+	}
+	return ""
+}
+
+// settings is the configuration as text, by name.
+func settings(a Agent) map[string]string {
+	var raw map[string]json.RawMessage
+	if len(a.Config) == 0 || json.Unmarshal(a.Config, &raw) != nil {
+		return nil
+	}
+	out := make(map[string]string)
+	for k, v := range raw {
+		var s string
+		if json.Unmarshal(v, &s) == nil {
+			out[k] = s
+			continue
+		}
+		out[k] = string(v)
+	}
+	return out
+}
+
+func sortedKeys(m map[string]string) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}

@@ -1,0 +1,143 @@
+package bm25
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// Fold returns the words of a text as the index knows them, in small letters
+// without diacritics.
+func Fold(text string) []string {
+	var t tokenizer
+	t.add(text, maxQueryWords)
+	var list []string
+	for _, k := range t.toks {
+		if !k.joined {
+			list = append(list, string(t.text(k)))
+		}
+	}
+	return list
+}
+
+// Bounds of Begins.
+const (
+	maxBeginWords = 24   // words of the dictionary, the most frequent ones
+	maxBeginLooks = 8000 // their postings looked at
+	maxBeginReads = 400  // their documents read for the very word
+)
+
+// Begins returns up to n documents in which one of the fields has a word that
+// begins like the last one of text, and which have the other words of text
+// anywhere: those in prefer first, then those with the very word, then by
+// impact. Of words that many have, it looks at some thousand documents.
+func (x *Index) Begins(text string, fields []int, prefer Bits, n int) []int {
+	typed := Fold(text)
+	if len(typed) == 0 || n <= 0 {
+		return nil
+	}
+	prefix, before := typed[len(typed)-1], typed[:len(typed)-1]
+	var others []*postings
+	for _, w := range before {
+		others = append(others, x.words.postings(x.words.termOf(w)))
+	}
+	mask := uint16(0)
+	for _, f := range fields {
+		mask |= 1 << f
+	}
+	exact := uint32(0)
+	if id := x.words.lookup(prefix); id != 0 {
+		exact = x.words.termID[id]
+	}
+	b := best{most: maxBeginWords}
+	scanned := 0
+	x.words.order.from(prefix, func(id uint32) bool {
+		w := x.words.list[id].text
+		if !strings.HasPrefix(w, prefix) {
+			return false
+		}
+		t := x.words.termID[id]
+		b.offer(candidate{term: t, df: x.words.df(t), text: w})
+		scanned++
+		return scanned < maxPrefixScan
+	})
+	if exact != 0 && !slices.ContainsFunc(b.list, func(c candidate) bool { return c.term == exact }) {
+		b.list = append(b.list, candidate{term: exact})
+	}
+	type pick struct {
+		doc  uint32
+		rank uint32
+	}
+	const preferred, very = 2 << impactBits, 1 << impactBits
+	order := func(a, b pick) int { return cmp.Or(cmp.Compare(b.rank, a.rank), cmp.Compare(a.doc, b.doc)) }
+	var picks []pick
+	reads, looks := maxBeginReads, maxBeginLooks
+	for _, c := range b.list {
+		extra := uint32(0)
+		if c.term == exact {
+			extra = very
+		}
+		look := func(doc uint32, e posting) {
+			rank := extra + e.impact()
+			if prefer.Has(int(doc)) {
+				rank += preferred
+			}
+			p := pick{doc, rank}
+			if e.fields()&mask == 0 || len(picks) == n && order(p, picks[n-1]) >= 0 {
+				return
+			}
+			for _, o := range others {
+				if _, ok := o.get(doc); !ok {
+					return
+				}
+			}
+			if reads--; reads < 0 || !x.begins(doc, mask, prefix) {
+				return
+			}
+			if i := slices.IndexFunc(picks, func(o pick) bool { return o.doc == doc }); i >= 0 {
+				if order(p, picks[i]) >= 0 {
+					return
+				}
+				picks = slices.Delete(picks, i, i+1)
+			}
+			i, _ := slices.BinarySearchFunc(picks, p, order)
+			picks = slices.Insert(picks, i, p)
+			picks = picks[:min(len(picks), n)]
+		}
+		p := x.words.postings(c.term)
+		if p.many == nil {
+			p.each(look)
+			continue
+		}
+		for i := range p.many.list {
+			l := &p.many.list[i]
+			if len(picks) == n && preferred+extra+uint32(l.top) < picks[n-1].rank {
+				continue
+			}
+			if looks -= len(l.list); looks < 0 {
+				break
+			}
+			for _, e := range l.list {
+				if e.fields()&mask != 0 {
+					look(l.base|e.low(), e)
+				}
+			}
+		}
+	}
+	docs := make([]int, len(picks))
+	for i, p := range picks {
+		docs[i] = int(p.doc)
+	}
+	return docs
+}
+
+// begins reports whether one of the fields of a document has a word that
+// begins so.
+func (x *Index) begins(doc uint32, fields uint16, prefix string) bool {
+	for f, w := range x.docs[doc].places {
+		if w != 0 && fields&(1<<f) != 0 && strings.HasPrefix(x.words.list[w].text, prefix) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,102 @@
+package bm25
+
+import (
+	"cmp"
+	"math/bits"
+	"slices"
+)
+
+// Found says as what a word of a query was found in a document.
+type Found struct {
+	Word  string // as typed, in small letters without diacritics
+	Found string // the word in the document, likewise
+	How   string // exact, form (another ending), prefix, typo or phrase
+	Field string // the heaviest field that has it
+	worth float32
+}
+
+// Explain says, for one document of the match, what each word of the query
+// was found as, the one that counts most first, and the score of the document.
+func (m *Match) Explain(id int) ([]Found, float64) {
+	var list []Found
+	var a accumulator
+	if len(m.words) > 0 {
+		list = make([]Found, 0, len(m.words))
+	}
+	for i := range m.words {
+		w := &m.words[i]
+		var best alternative
+		var most float32
+		var in posting
+		for _, alt := range w.alts {
+			e, ok := m.x.words.postings(alt.term).get(uint32(id))
+			if !ok {
+				continue
+			}
+			s := alt.worth / fullImpact * float32(e.impact())
+			a.add(i+1, w.idf, s, e.fields())
+			if s > most {
+				best, most, in = alt, s, e
+			}
+		}
+		if best.term != 0 {
+			f := m.found(w, best, in.fields(), uint32(id))
+			f.worth = most
+			list = append(list, f)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b Found) int { return cmp.Compare(b.worth, a.worth) })
+	if a.score == 0 {
+		return list, 0
+	}
+	return list, float64(m.score(&a))
+}
+
+// found reads the document for the word of a term: as typed if it is there,
+// else the first of the heaviest field.
+func (m *Match) found(w *wanted, alt alternative, fields uint16, id uint32) Found {
+	x := m.x
+	typed := x.words.lookup(w.text)
+	word, field, exact := uint32(0), bits.TrailingZeros16(fields), false
+	for f, o := range x.docs[id].places {
+		if o == 0 || x.words.termID[o] != alt.term {
+			continue
+		}
+		if o == typed {
+			word, field, exact = o, f, true
+			break
+		}
+		if word == 0 {
+			word, field = o, f
+		}
+	}
+	found := Found{Word: w.text, Found: x.words.list[word].text, Field: x.fields[field].Name}
+	switch {
+	case w.phrase:
+		found.How = "phrase"
+	case exact:
+		found.How = "exact"
+	case alt.as == longer:
+		found.How = "prefix"
+	case alt.as == nearby:
+		found.How = "typo"
+	case alt.as == joined:
+		found.How = "exact"
+	default:
+		found.How = "form"
+	}
+	return found
+}
+
+// Fields returns the names of the fields in which words were found.
+func (m *Match) Fields(id int) []string {
+	var mask uint16
+	for i := range m.words {
+		for _, alt := range m.words[i].alts {
+			if e, ok := m.x.words.postings(alt.term).get(uint32(id)); ok {
+				mask |= e.fields()
+			}
+		}
+	}
+	return m.x.masks[mask]
+}

@@ -1,0 +1,88 @@
+package bm25
+
+// pairs lists, for every two common terms that follow each other somewhere,
+// the documents in which they do. Without it a phrase of two common words
+// would read nearly all documents; a pair with a rare term needs no list, for
+// there are few documents to read. A term is paired from when it becomes
+// common until it no longer is.
+type pairs map[uint64]*postings
+
+func pairOf(a, b uint32) uint64 { return uint64(a)<<32 | uint64(b) }
+
+// paired reports whether the pairs of a term are listed.
+func (w *words) paired(term uint32) bool {
+	m := w.list[term].many
+	return m != nil && m.paired
+}
+
+// each calls yield with the pairs of a document, some more than once.
+func (p pairs) each(x *Index, id uint32, yield func(a, b uint32)) {
+	last := uint32(0)
+	for _, w := range x.docs[id].places {
+		t := uint32(0)
+		if w != 0 {
+			if t = x.words.termID[w]; !x.words.paired(t) {
+				t = 0
+			} else if last != 0 {
+				yield(last, t)
+			}
+		}
+		last = t
+	}
+}
+
+// add notes the pairs of a document that was just put, of which sequence left
+// those of paired terms in x.side. The terms that have become common, which
+// post left in x.fresh, are paired from now on.
+func (p pairs) add(x *Index, id uint32) {
+	for _, pair := range x.side {
+		p.note(x, uint32(pair>>32), uint32(pair), id)
+	}
+	for _, t := range x.fresh {
+		m := x.words.list[t].many
+		m.paired = true
+		m.each(func(doc uint32, _ posting) {
+			p.each(x, doc, func(a, b uint32) {
+				if a == t || b == t {
+					p.note(x, a, b, doc)
+				}
+			})
+		})
+	}
+}
+
+func (p pairs) note(x *Index, a, b, id uint32) {
+	d := p[pairOf(a, b)]
+	if d == nil {
+		d = new(postings)
+		p[pairOf(a, b)] = d
+	}
+	d.put(id, 0, 0, len(x.docs))
+}
+
+// remove forgets the pairs of a document that is still as it was put.
+func (p pairs) remove(x *Index, id uint32) {
+	p.each(x, id, func(a, b uint32) {
+		if d := p[pairOf(a, b)]; d != nil {
+			if d.remove(id, len(x.docs)); d.n == 0 {
+				delete(p, pairOf(a, b))
+			}
+		}
+	})
+}
+
+// prune forgets the pairs of those terms that are no longer common.
+func (p pairs) prune(x *Index, terms []uint64) {
+	for _, t := range terms {
+		m := x.words.list[t].many
+		if m == nil || !m.paired || m.bits != nil {
+			continue
+		}
+		m.paired = false
+		for pair := range p {
+			if pair>>32 == t || pair&(1<<32-1) == t {
+				delete(p, pair)
+			}
+		}
+	}
+}

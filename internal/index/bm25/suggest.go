@@ -1,0 +1,103 @@
+package bm25
+
+import (
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// Suggest returns up to n texts worth a try in place of one that found
+// nothing, best first: with words that no document has replaced by the
+// closest ones of the dictionary, further away than a query forgives; with
+// phrases taken as words; and with single words left out. Not all of them
+// need find something.
+func (x *Index) Suggest(text string, n int) []string {
+	q := parse(text)
+	var list []string
+	offer := func(clauses []clause) {
+		if s := write(clauses); s != "" && s != write(q.clauses) && !slices.Contains(list, s) && len(list) < n {
+			list = append(list, s)
+		}
+	}
+	// Every unknown word by its best neighbour, then by the next ones.
+	for rank := range n {
+		next := slices.Clone(q.clauses)
+		changed := false
+		for i, c := range next {
+			if c.exclude {
+				continue
+			}
+			next[i].parts = slices.Clone(c.parts)
+			for j, p := range c.parts {
+				if x.words.termOf(p) != 0 {
+					continue
+				}
+				if others := x.closest(p, n); rank < len(others) {
+					next[i].parts[j], changed = others[rank], true
+				} else if len(others) > 0 {
+					next[i].parts[j] = others[0]
+				}
+			}
+		}
+		if !changed {
+			break
+		}
+		offer(next)
+	}
+	for i, c := range q.clauses {
+		if c.phrase && !c.exclude && len(c.parts) > 1 {
+			next := slices.Clone(q.clauses)
+			next[i].phrase = false
+			offer(next)
+		}
+	}
+	for i := range q.clauses {
+		if rest := slices.Delete(slices.Clone(q.clauses), i, i+1); slices.ContainsFunc(rest, func(c clause) bool { return !c.exclude }) {
+			offer(rest)
+		}
+	}
+	return list
+}
+
+// closest returns up to n words of the dictionary that are closest to one
+// that is not in it.
+func (x *Index) closest(word string, n int) []string {
+	b := best{most: n}
+	x.words.near.each(x.words.list, word, tolerance(word)+1, func(id uint32, distance int) {
+		t := x.words.termID[id]
+		b.offer(candidate{term: t, df: x.words.df(t), distance: distance, text: x.words.list[id].text})
+	})
+	// Nothing near: words that start alike.
+	for cut := len(word) - 1; cut >= 3 && len(b.list) == 0; cut-- {
+		if utf8.RuneStart(word[cut]) {
+			b.list = x.completions(word[:cut], 0)
+		}
+	}
+	var words []string
+	for _, c := range b.list[:min(n, len(b.list))] {
+		words = append(words, c.text)
+	}
+	return words
+}
+
+// write is parse, reversed.
+func write(clauses []clause) string {
+	var b strings.Builder
+	for _, c := range clauses {
+		if b.Len() > 0 {
+			b.WriteByte(' ')
+		}
+		if c.exclude {
+			b.WriteByte('-')
+		}
+		switch {
+		case c.phrase:
+			b.WriteString(`"` + strings.Join(c.parts, " ") + `"`)
+		case c.joined != "":
+			b.WriteString(strings.Join(c.parts, "-"))
+		default:
+			b.WriteString(strings.Join(c.parts, " "))
+		}
+	}
+	return b.String()
+}

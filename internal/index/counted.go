@@ -1,0 +1,103 @@
+package index
+
+import (
+	"encoding/binary"
+	"sync"
+
+	"agentsite/internal/hub"
+)
+
+// counted keeps the facets of recent queries as long as no search shows
+// anything else: many people ask for the same, most of all for everything.
+// The zero value is empty.
+type counted struct {
+	mu    sync.Mutex // guards what follows
+	state uint64     // of which they are
+	lists map[string]facetLists
+}
+
+// facetLists are the values of all facets one after the other.
+type facetLists struct {
+	values []hub.FacetCount
+	ends   [facetCount]int
+}
+
+// Bounds of what is kept: three megabytes.
+const (
+	maxCounted      = 256
+	maxCountedKey   = 512
+	maxCountedLists = 512 // values
+)
+
+// countedKey returns what the facets of a query depend on, but for the state
+// of the index; it is empty when that is too long.
+func countedKey(q *hub.Query, plan []byte) string {
+	asked := filters(q)
+	size := len(q.Text) + len(plan)
+	for _, values := range asked {
+		for _, v := range values {
+			size += 1 + len(v)
+		}
+	}
+	if size > maxCountedKey {
+		return ""
+	}
+	key := make([]byte, 0, size+32)
+	add := func(s string) { key = append(binary.AppendUvarint(key, uint64(len(s))), s...) }
+	add(q.Text)
+	add(string(plan))
+	for _, values := range asked {
+		key = binary.AppendUvarint(key, uint64(len(values)))
+		for _, v := range values {
+			add(v)
+		}
+	}
+	return string(key)
+}
+
+// get returns the facets as they are in a state. The caller may change them.
+func (c *counted) get(key string, state uint64) (*[facetCount][]hub.FacetCount, bool) {
+	c.mu.Lock()
+	if c.state != state {
+		c.mu.Unlock()
+		return nil, false
+	}
+	l, ok := c.lists[key]
+	c.mu.Unlock()
+	if !ok {
+		return nil, false
+	}
+	var out [facetCount][]hub.FacetCount
+	values := append([]hub.FacetCount{}, l.values...)
+	from := 0
+	for f, end := range l.ends {
+		out[f] = values[from:end:end]
+		from = end
+	}
+	return &out, true
+}
+
+// put keeps a copy of the facets.
+func (c *counted) put(key string, state uint64, facets *[facetCount][]hub.FacetCount) {
+	n := 0
+	for _, list := range facets {
+		n += len(list)
+	}
+	if key == "" || n > maxCountedLists {
+		return
+	}
+	l := facetLists{values: make([]hub.FacetCount, 0, n)}
+	for f, list := range facets {
+		l.values = append(l.values, list...)
+		l.ends[f] = len(l.values)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if state < c.state {
+		return
+	}
+	if state > c.state || c.lists == nil || len(c.lists) == maxCounted {
+		c.state, c.lists = state, make(map[string]facetLists)
+	}
+	c.lists[key] = l
+}

@@ -1,0 +1,110 @@
+package index
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"agentsite/internal/hub"
+	"agentsite/internal/index/bm25"
+)
+
+// Bounds of Suggest.
+const (
+	maxSuggest     = 20
+	maxSuggestText = 100
+	frequentValues = 512 // tags, and skills, looked at from the frequent end
+	sampledAgents  = 16  // agents looked at for rarer ones
+)
+
+// Suggest implements hub.Index. Tags and skills are those in which a word
+// begins as the text does: of the 512 most frequent of each, and of agents
+// that have such a word among theirs. Where there are tags and skills, agents
+// leave them a third of the places.
+func (x *Index) Suggest(text string, n int) []hub.Suggestion {
+	n = min(n, maxSuggest)
+	if len(text) > maxSuggestText {
+		text = strings.ToValidUTF8(text[:maxSuggestText], "")
+	}
+	words := bm25.Fold(text)
+	if n <= 0 || len(words) == 0 {
+		return nil
+	}
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	values := x.valuesLike(text, words, n)
+	docs := x.words.Begins(text, []int{nameField, titleField}, x.up, n)
+	places := max(n-len(values), n-n/3)
+	list := make([]hub.Suggestion, 0, n)
+	var buf []byte
+	for _, doc := range docs[:min(len(docs), places)] {
+		a := x.unpack(uint32(doc), &buf)
+		list = append(list, hub.Suggestion{Kind: "agent", Text: cmp.Or(a.Title, a.Name), Handle: a.Handle()})
+	}
+	for _, v := range values[:min(len(values), n-len(list))] {
+		val := &x.facets.values[v]
+		list = append(list, hub.Suggestion{Kind: facetNames[val.facet()], Text: val.text[1:], Count: int(val.docs.n)})
+	}
+	return list
+}
+
+// valuesLike returns tags and then skills that begin so, or have a word that
+// does, the most frequent of each first; the caller must hold mu.
+func (x *Index) valuesLike(text string, words []string, n int) []uint32 {
+	typed := strings.Join(words, " ")
+	lower := strings.ToLower(strings.TrimSpace(text))
+	var list []uint32
+	for _, f := range []int{tagFacet, skillFacet} {
+		from := len(list)
+		add := func(v uint32) {
+			if !slices.Contains(list[from:], v) {
+				list = append(list, v)
+			}
+		}
+		order := x.facets.of[f].order
+		for _, v := range order[:min(len(order), frequentValues)] {
+			if likes(x.facets.values[v].text[1:], lower, typed) {
+				add(v)
+			}
+			if len(list)-from == n {
+				break
+			}
+		}
+		if len(list)-from < n && len(order) > frequentValues {
+			field := map[int]int{tagFacet: tagField, skillFacet: skillField}[f]
+			for _, doc := range x.words.Begins(text, []int{field}, nil, sampledAgents) {
+				for _, v := range x.invented(uint32(doc)) {
+					if val := &x.facets.values[v]; val.facet() == f && likes(val.text[1:], lower, typed) {
+						add(v)
+					}
+				}
+			}
+		}
+		slices.SortStableFunc(list[from:], func(a, b uint32) int {
+			va, vb := &x.facets.values[a], &x.facets.values[b]
+			return cmp.Or(cmp.Compare(vb.docs.n, va.docs.n), strings.Compare(va.text, vb.text))
+		})
+		list = list[:min(len(list), from+n)]
+	}
+	return list
+}
+
+// likes reports whether a value, or a word in it, begins like what was typed,
+// given in small letters and as the words of the index.
+func likes(value, lower, typed string) bool {
+	if strings.HasPrefix(value, lower) {
+		return true
+	}
+	for i := 0; i < len(value); i++ {
+		if value[i] >= 0x80 {
+			folded := " " + strings.Join(bm25.Fold(value), " ")
+			return strings.Contains(folded, " "+typed)
+		}
+		if i > 0 && value[i] == typed[0] && !letter(value[i-1]) && strings.HasPrefix(value[i:], typed) {
+			return true
+		}
+	}
+	return false
+}
+
+func letter(c byte) bool { return c >= 'a' && c <= 'z' || c >= '0' && c <= '9' }

@@ -1,0 +1,320 @@
+package linkwire
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// Agent is the agent's side of the protocol: it dials, says hello, works on
+// what it is handed, comes back after breaks and resumes. Fill the fields,
+// then call Run once.
+type Agent struct {
+	Hello Hello
+	Dial  func(ctx context.Context) (*Socket, error)
+	// Work does one task, in a goroutine of its own; State, Text, Parts and
+	// Reason of what it returns are sent. Its ctx ends when the task is
+	// canceled or the agent stops.
+	Work func(ctx context.Context, t Task, out *Answer) Done
+	// Connected and Lost, when set, are told of each connection and of each
+	// break or failed try, with the time until the next.
+	Connected func(Welcome)
+	Lost      func(err error, wait time.Duration)
+
+	mu       sync.Mutex // guards the rest
+	jobs     map[string]*job
+	wake     chan struct{} // something may be sent, or a job has ended
+	stopping bool
+	nextID   int64
+	wg       sync.WaitGroup
+}
+
+const (
+	retryMin = 250 * time.Millisecond
+	retryMax = 15 * time.Second
+	// steady is how long a connection must live to count as a success.
+	steady = 5 * time.Second
+	// gather lets small pieces of text become one message.
+	gather = 40 * time.Millisecond
+	// maxPiece bounds the text of one delta.
+	maxPiece = 64 << 10
+	// farewell is how long a stop waits for its last words to be heard.
+	farewell = 5 * time.Second
+)
+
+// Run works until ctx ends, then ends its tasks, says so, and returns nil. It
+// returns an error when the portal refuses the agent for good, or another
+// connection took its place.
+func (a *Agent) Run(ctx context.Context) error {
+	a.mu.Lock()
+	a.jobs, a.wake, a.nextID = make(map[string]*job), make(chan struct{}, 1), 1
+	a.mu.Unlock()
+	defer a.wg.Wait()
+	defer a.dropAll()
+	for tries := 0; ; tries++ {
+		began := time.Now()
+		err := a.connection(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if final(err) {
+			return err
+		}
+		if time.Since(began) >= steady {
+			tries = 0
+		}
+		wait := min(retryMin<<min(tries, 10), retryMax)
+		wait = wait/2 + rand.N(wait/2)
+		if code, _ := Closed(err); code == 1012 { // so do all the others
+			wait = rand.N(time.Second)
+		}
+		wait = max(wait, retryAfter(err))
+		if a.Lost != nil {
+			a.Lost(err, wait)
+		}
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// final reports whether trying again is of no use.
+func final(err error) bool {
+	if code, _ := Closed(err); code == CodeReplaced {
+		return true
+	}
+	if r, ok := errors.AsType[*Refused](err); ok {
+		return r.Status >= 400 && r.Status < 500 && r.Status != http.StatusTooManyRequests && r.Status != http.StatusRequestTimeout
+	}
+	if e, ok := errors.AsType[*Error](err); ok && e.Code == ErrRefused && e.Data != nil {
+		return slices.Contains([]string{"invalid", "unauthenticated", "forbidden", "not_found", "conflict"}, e.Data.Kind)
+	}
+	return false
+}
+
+func retryAfter(err error) time.Duration {
+	if r, ok := errors.AsType[*Refused](err); ok {
+		if n, err := strconv.Atoi(r.Header.Get("Retry-After")); err == nil {
+			return time.Duration(max(0, min(n, 60))) * time.Second
+		}
+	}
+	return 0
+}
+
+// connection dials once and serves until that connection ends.
+func (a *Agent) connection(ctx context.Context) error {
+	dctx, cancel := context.WithTimeout(ctx, 3*SendWait)
+	s, err := a.Dial(dctx)
+	cancel()
+	if err != nil {
+		return err
+	}
+	defer s.Wait()
+	defer s.Close("bye: the agent stops")
+	cut := context.AfterFunc(ctx, func() { s.Close("bye: the agent stops") })
+	defer cut()
+	hello := a.Hello
+	hello.Protocol = Version
+	hello.Resume = a.held()
+	if err := s.Send(ctx, Request(1, MethodHello, hello)); err != nil {
+		return err
+	}
+	b, err := s.Receive(ctx)
+	if err != nil {
+		return err
+	}
+	m, err := Decode(b)
+	var w Welcome
+	switch {
+	case err != nil:
+		return fmt.Errorf("the portal sent %w", err)
+	case m.Error != nil:
+		return m.Error
+	case json.Unmarshal(m.Result, &w) != nil || w.Agent == "":
+		return errors.New("the portal did not answer hello; is it a portal?")
+	}
+	if a.Connected != nil {
+		a.Connected(w)
+	}
+	return a.serve(ctx, s, cut)
+}
+
+// held lists the tasks that are not over, none of which may be spoken of until
+// the portal resumes it.
+func (a *Agent) held() []Held {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	list := []Held{}
+	for _, j := range a.jobs {
+		j.active, j.doneID = false, 0
+		list = append(list, Held{j.task.Task, j.task.Lease, len(j.text)})
+	}
+	return list
+}
+
+// serve handles one connection after hello.
+func (a *Agent) serve(ctx context.Context, s *Socket, cut func() bool) error {
+	over, end := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer end()
+	wg.Go(func() { a.pump(over, s) })
+	if cut() { // from now on a stop lets the tasks say that they end
+		stop := context.AfterFunc(ctx, func() { a.leave(over, s) })
+		defer stop()
+	}
+	for {
+		b, err := s.Receive(over)
+		if err != nil {
+			return err
+		}
+		m, err := Decode(b)
+		if err != nil {
+			return fmt.Errorf("the portal sent %w", err)
+		}
+		if answer := a.take(ctx, m); answer != nil {
+			if err := s.Send(over, answer); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// leave ends all tasks and closes the connection once the portal knows.
+func (a *Agent) leave(over context.Context, s *Socket) {
+	a.mu.Lock()
+	a.stopping = true
+	for _, j := range a.jobs {
+		j.cancel()
+	}
+	a.mu.Unlock()
+	end := time.NewTimer(farewell)
+	defer end.Stop()
+	tick := time.NewTicker(gather)
+	defer tick.Stop()
+	for left := true; left; {
+		a.mu.Lock()
+		left = len(a.jobs) > 0
+		a.mu.Unlock()
+		select {
+		case <-tick.C:
+		case <-end.C:
+			left = false
+		case <-over.Done():
+			left = false
+		}
+	}
+	s.Close("bye: the agent stops")
+}
+
+// take handles one message and returns what to answer, or nil.
+func (a *Agent) take(ctx context.Context, m Message) []byte {
+	refuse := func(code int, text string) []byte {
+		if m.ID == nil {
+			return nil
+		}
+		return Failure(m.ID, &Error{Code: code, Message: text})
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	switch m.Method {
+	case "": // the answer to a done
+		for _, j := range a.jobs {
+			if j.doneID == 0 || strconv.FormatInt(j.doneID, 10) != string(m.ID) {
+				continue
+			}
+			if m.Error != nil && m.Error.Code == ErrNotNow {
+				j.doneID, j.active = 0, false
+			} else {
+				a.drop(j)
+			}
+			break
+		}
+		return nil
+	case MethodTask:
+		var t Task
+		if json.Unmarshal(m.Params, &t) != nil || t.Task == "" {
+			return refuse(ErrParams, "task: the params are no task")
+		}
+		if old := a.jobs[t.Task]; old != nil {
+			if old.task.Lease == t.Lease {
+				return Response(m.ID, Accepted{true})
+			}
+			a.drop(old) // its lease was lost
+		}
+		if a.stopping || len(a.jobs) >= MaxTasks {
+			return refuse(ErrBusy, "The agent takes no more tasks now.")
+		}
+		a.start(ctx, t)
+		return Response(m.ID, Accepted{true})
+	case MethodResume:
+		var h Held
+		if json.Unmarshal(m.Params, &h) != nil {
+			return refuse(ErrParams, "resume: the params name no task")
+		}
+		j := a.jobs[h.Task]
+		if j == nil || j.task.Lease != h.Lease || !j.from(h.Offset) {
+			return refuse(ErrForgotten, "The agent does not have this task.")
+		}
+		a.poke()
+		return Response(m.ID, Accepted{true})
+	case MethodCancel:
+		var c Cancel
+		if json.Unmarshal(m.Params, &c) == nil {
+			if j := a.jobs[c.Task]; j != nil && j.task.Lease == c.Lease {
+				a.drop(j)
+			}
+		}
+		return nil
+	}
+	return refuse(ErrMethod, fmt.Sprintf("There is no method %.40q.", m.Method))
+}
+
+// start begins a task; the caller holds mu.
+func (a *Agent) start(ctx context.Context, t Task) {
+	ctx, cancel := context.WithCancel(ctx)
+	j := &job{task: t, cancel: cancel, active: true}
+	a.jobs[t.Task] = j
+	a.wg.Go(func() {
+		defer cancel()
+		d := a.Work(ctx, t, &Answer{a, j})
+		d.Task, d.Lease = t.Task, t.Lease
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		j.done = &d
+		a.poke()
+	})
+}
+
+// drop forgets a task; the caller holds mu.
+func (a *Agent) drop(j *job) {
+	j.cancel()
+	if a.jobs[j.task.Task] == j {
+		delete(a.jobs, j.task.Task)
+	}
+}
+
+func (a *Agent) dropAll() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, j := range a.jobs {
+		a.drop(j)
+	}
+}
+
+// poke wakes the pump.
+func (a *Agent) poke() {
+	select {
+	case a.wake <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,157 @@
+package linkwire
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Message is one message of JSON-RPC 2.0, of any kind.
+type Message struct {
+	JSONRPC string          `json:"jsonrpc"`
+	ID      json.RawMessage `json:"id,omitempty"`
+	Method  string          `json:"method,omitempty"`
+	Params  json.RawMessage `json:"params,omitempty"`
+	Result  json.RawMessage `json:"result,omitempty"`
+	Error   *Error          `json:"error,omitempty"`
+}
+
+// Error is an error of JSON-RPC 2.0.
+type Error struct {
+	Code    int        `json:"code"`
+	Message string     `json:"message"`
+	Data    *ErrorData `json:"data,omitempty"`
+}
+
+// ErrorData says what kind of error it is, in the API's words.
+type ErrorData struct {
+	Kind   string            `json:"kind"`
+	Fields map[string]string `json:"fields,omitempty"`
+}
+
+// Error implements error.
+func (e *Error) Error() string { return e.Message }
+
+// maxID bounds what a request calls itself.
+const maxID = 64
+
+// Decode reads one message and refuses what no honest side sends. Fields it
+// does not know are left alone: later versions may add some.
+func Decode(b []byte) (Message, error) {
+	var m Message
+	switch {
+	case len(b) > MaxMessage:
+		return m, fmt.Errorf("a message of more than %d bytes", MaxMessage)
+	case !utf8.Valid(b):
+		return m, errors.New("a message that is not UTF-8")
+	case depth(b) > maxDepth:
+		return m, fmt.Errorf("a message nested deeper than %d", maxDepth)
+	}
+	if err := json.Unmarshal(b, &m); err != nil {
+		return m, errors.New("a message that is not a JSON object")
+	}
+	id := string(m.ID)
+	if id == "null" {
+		id, m.ID = "", nil
+	}
+	switch {
+	case m.JSONRPC != "2.0":
+		return m, errors.New(`a message without "jsonrpc":"2.0"`)
+	case len(id) > maxID || id != "" && strings.ContainsRune("{[tf", rune(id[0])):
+		return m, errors.New("an id that is no short number or text")
+	case m.Method != "" && (m.Result != nil || m.Error != nil):
+		return m, errors.New("a message that is both request and response")
+	case m.Method == "" && (id == "" && m.Error == nil || (m.Result == nil) == (m.Error == nil)):
+		return m, errors.New("a message that is neither request nor response")
+	}
+	return m, nil
+}
+
+// depth is how deep arrays and objects are nested.
+func depth(b []byte) int {
+	deepest, level, text := 0, 0, false
+	for i := 0; i < len(b); i++ {
+		switch c := b[i]; {
+		case text && c == '\\':
+			i++
+		case c == '"':
+			text = !text
+		case text:
+		case c == '{' || c == '[':
+			level++
+			deepest = max(deepest, level)
+		case c == '}' || c == ']':
+			level--
+		}
+	}
+	return deepest
+}
+
+// Request encodes a request.
+func Request(id int64, method string, params any) []byte {
+	return encode(map[string]any{"jsonrpc": "2.0", "id": id, "method": method, "params": params})
+}
+
+// Notification encodes a notification.
+func Notification(method string, params any) []byte {
+	return encode(map[string]any{"jsonrpc": "2.0", "method": method, "params": params})
+}
+
+// Response encodes the answer to the request called id.
+func Response(id json.RawMessage, result any) []byte {
+	return encode(map[string]any{"jsonrpc": "2.0", "id": id, "result": result})
+}
+
+// Failure encodes the error answer to the request called id; a nil id is one
+// that could not be read.
+func Failure(id json.RawMessage, e *Error) []byte {
+	if id == nil {
+		id = json.RawMessage("null")
+	}
+	return encode(map[string]any{"jsonrpc": "2.0", "id": id, "error": e})
+}
+
+// encode keeps <, > and & as they are: they would triple in size.
+func encode(v any) []byte {
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		// Only a RawMessage that is no JSON fails, and those come from Decode.
+		return []byte(`{"jsonrpc":"2.0","id":null,"error":{"code":-32603,"message":"the message could not be encoded"}}`)
+	}
+	return bytes.TrimRight(buf.Bytes(), "\n")
+}
+
+// Line makes one line of s that shows what it says, of at most max bytes.
+func Line(s string, max int) string {
+	s = strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\t' || r == '\r' || r == utf8.RuneError || r == '\u2028' || r == '\u2029':
+			return ' '
+		case r == '\u200c' || r == '\u200d':
+			return r
+		case unicode.In(r, unicode.Cc, unicode.Cf, unicode.Co, unicode.Other_Default_Ignorable_Code_Point):
+			return -1
+		}
+		return r
+	}, s)
+	s = strings.Join(strings.Fields(s), " ")
+	if len(s) > max {
+		s = strings.TrimRight(strings.ToValidUTF8(s[:max-len("…")], ""), " ") + "…"
+	}
+	return s
+}
+
+// Sentence is Line with a full stop.
+func Sentence(s string, max int) string {
+	s = Line(s, max-1)
+	if s != "" && !strings.HasSuffix(s, ".") && !strings.HasSuffix(s, "!") && !strings.HasSuffix(s, "?") {
+		s += "."
+	}
+	return s
+}

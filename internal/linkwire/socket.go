@@ -1,0 +1,269 @@
+package linkwire
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/coder/websocket"
+)
+
+// ErrGone is what a Socket returns once its other side is gone.
+var ErrGone = errors.New("the connection has ended")
+
+// Socket is a WebSocket that carries one JSON text a message, pings by itself
+// and ends when nothing was heard for Silence. Receive is for one goroutine,
+// Send for several. Whoever has one calls Close and then Wait.
+type Socket struct {
+	conn *websocket.Conn
+	raw  *watched
+
+	mu      sync.Mutex // guards the rest
+	timer   *time.Timer
+	closing bool
+	wg      sync.WaitGroup
+}
+
+// watched notes when a byte came in last: an agent that sends a long message
+// over a slow line is not silent.
+type watched struct {
+	net.Conn
+	since time.Time
+	last  atomic.Int64 // after since
+}
+
+func watch(c net.Conn) *watched { return &watched{Conn: c, since: time.Now()} }
+
+// Read implements net.Conn.
+func (w *watched) Read(p []byte) (int, error) {
+	n, err := w.Conn.Read(p)
+	if n > 0 {
+		w.last.Store(int64(time.Since(w.since)))
+	}
+	return n, err
+}
+
+func (w *watched) quiet() time.Duration { return time.Since(w.since) - time.Duration(w.last.Load()) }
+
+// hijacked keeps the connection that a WebSocket takes over, so that it can be
+// watched, and closed whatever its reader does.
+type hijacked struct {
+	http.ResponseWriter
+	conn *watched
+}
+
+// Hijack implements http.Hijacker.
+func (h *hijacked) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	c, rw, err := http.NewResponseController(h.ResponseWriter).Hijack()
+	if err != nil {
+		return nil, nil, err
+	}
+	// The server's deadlines are for requests that end.
+	c.SetDeadline(time.Time{})
+	h.conn = watch(c)
+	// Buffers of our own: the server's are eight times as large, and an idle
+	// connection has no use for that. What has come in already goes along.
+	early, _ := rw.Reader.Peek(rw.Reader.Buffered())
+	in := bufio.NewReaderSize(io.MultiReader(bytes.NewReader(bytes.Clone(early)), h.conn), max(connBuffer, len(early)))
+	if len(early) > 0 {
+		in.Peek(len(early)) // so that it counts as buffered
+	}
+	return h.conn, bufio.NewReadWriter(in, bufio.NewWriterSize(h.conn, connBuffer)), nil
+}
+
+// connBuffer is the size of a connection's buffers. Long messages pass them by.
+const connBuffer = 512
+
+// Accept takes over a request as a WebSocket; when it fails it has answered.
+// Requests of other origins' pages are refused. Messages are bounded by
+// MaxHello until Trust is called.
+func Accept(w http.ResponseWriter, r *http.Request) (*Socket, error) {
+	h := &hijacked{ResponseWriter: w}
+	conn, err := websocket.Accept(h, r, &websocket.AcceptOptions{Subprotocols: []string{Subprotocol}})
+	if err != nil {
+		return nil, err
+	}
+	conn.SetReadLimit(MaxHello)
+	return newSocket(conn, h.conn), nil
+}
+
+// Refused is what a portal answers to a handshake it does not want.
+type Refused struct {
+	Status int
+	Header http.Header
+	Body   string
+}
+
+// Error implements error.
+func (e *Refused) Error() string { return fmt.Sprintf("answered %d", e.Status) }
+
+// DialFunc opens a TCP connection, as net.Dialer's DialContext does.
+type DialFunc func(ctx context.Context, network, address string) (net.Conn, error)
+
+// Dial opens a WebSocket to the portal at an address like
+// https://portal.example, presenting token; dial may be nil. It returns a
+// *Refused when the portal answered something else.
+func Dial(ctx context.Context, portal, token string, dial DialFunc) (*Socket, error) {
+	u, err := url.Parse(strings.TrimRight(portal, "/") + Path)
+	if err != nil {
+		return nil, err
+	}
+	if dial == nil {
+		dial = (&net.Dialer{Timeout: SendWait}).DialContext
+	}
+	var raw *watched
+	t := &http.Transport{Proxy: http.ProxyFromEnvironment, TLSHandshakeTimeout: SendWait, ResponseHeaderTimeout: 3 * SendWait,
+		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+			c, err := dial(ctx, network, address)
+			if err != nil {
+				return nil, err
+			}
+			raw = watch(c)
+			return raw, nil
+		}}
+	defer t.CloseIdleConnections()
+	h := http.Header{}
+	if token != "" {
+		h.Set("Authorization", "Bearer "+token)
+	}
+	conn, resp, err := websocket.Dial(ctx, u.String(), &websocket.DialOptions{
+		HTTPHeader: h, Subprotocols: []string{Subprotocol},
+		HTTPClient: &http.Client{Transport: t, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
+	})
+	if err != nil {
+		if resp != nil && resp.StatusCode != http.StatusSwitchingProtocols {
+			var body [2048]byte
+			n := 0
+			if resp.Body != nil {
+				n, _ = resp.Body.Read(body[:])
+			}
+			return nil, &Refused{resp.StatusCode, resp.Header, string(body[:n])}
+		}
+		return nil, err
+	}
+	conn.SetReadLimit(MaxMessage)
+	return newSocket(conn, raw), nil
+}
+
+func newSocket(conn *websocket.Conn, raw *watched) *Socket {
+	s := &Socket{conn: conn, raw: raw}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.timer = time.AfterFunc(PingEvery, s.tick)
+	return s
+}
+
+// Protocol is the subprotocol that was agreed on.
+func (s *Socket) Protocol() string { return s.conn.Subprotocol() }
+
+// Trust lets messages grow to MaxMessage.
+func (s *Socket) Trust() { s.conn.SetReadLimit(MaxMessage) }
+
+// tick pings, or ends the connection when it has been silent. A timer calls
+// it: an idle connection has no goroutine of its own for this.
+func (s *Socket) tick() {
+	quiet := s.raw.quiet()
+	if quiet >= Silence {
+		s.Close(ReasonSilent)
+		return
+	}
+	s.mu.Lock()
+	if s.closing {
+		s.mu.Unlock()
+		return
+	}
+	s.timer.Reset(min(PingEvery, Silence-quiet))
+	s.wg.Add(1)
+	s.mu.Unlock()
+	defer s.wg.Done()
+	ctx, cancel := context.WithTimeout(context.Background(), PingEvery)
+	defer cancel()
+	s.conn.Ping(ctx) // what came back is seen by watched
+}
+
+// Send writes one message. It fails with an error that wraps ErrGone, within
+// SendWait; it does not listen to ctx, because a message that is cut short
+// ends the connection.
+func (s *Socket) Send(_ context.Context, message []byte) error {
+	ctx, cancel := context.WithTimeout(context.Background(), SendWait)
+	defer cancel()
+	if err := s.conn.Write(ctx, websocket.MessageText, message); err != nil {
+		return fmt.Errorf("%w: %w", ErrGone, err)
+	}
+	return nil
+}
+
+// Receive reads one message. It ends by Close, or with the connection, and
+// then fails with an error that wraps ErrGone.
+func (s *Socket) Receive(context.Context) ([]byte, error) {
+	kind, b, err := s.conn.Read(context.Background())
+	if err == nil && kind != websocket.MessageText {
+		err = errors.New("not a text")
+		s.Close("protocol: send JSON as text messages")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrGone, err)
+	}
+	return b, nil
+}
+
+// Close ends the connection, telling the other side the reason. It returns at
+// once; only the first call counts.
+func (s *Socket) Close(reason string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closing {
+		return
+	}
+	s.closing = true
+	s.timer.Stop()
+	s.wg.Go(func() {
+		if reason != ReasonSilent {
+			s.raw.SetDeadline(time.Now().Add(CloseWait))
+			s.conn.Close(code(reason), Line(reason, 120))
+		}
+		s.raw.Close()
+		s.conn.CloseNow()
+	})
+}
+
+// Wait returns when everything of a closed Socket has ended.
+func (s *Socket) Wait() { s.wg.Wait() }
+
+// code is the close code that belongs to a reason, by its first word.
+func code(reason string) websocket.StatusCode {
+	switch word, _, _ := strings.Cut(reason, ":"); word {
+	case "replaced":
+		return CodeReplaced
+	case "revoked":
+		return CodeRevoked
+	case "restart":
+		return websocket.StatusServiceRestart
+	case "bye":
+		return websocket.StatusNormalClosure
+	case "too large":
+		return websocket.StatusMessageTooBig
+	case "busy":
+		return websocket.StatusTryAgainLater
+	}
+	return websocket.StatusPolicyViolation
+}
+
+// Closed tells with which code and reason the other side closed; 0 when it did
+// not say.
+func Closed(err error) (code int, reason string) {
+	if e, ok := errors.AsType[websocket.CloseError](err); ok {
+		return int(e.Code), e.Reason
+	}
+	return 0, ""
+}

@@ -1,0 +1,76 @@
+package openai
+
+import (
+	"bytes"
+	"encoding/json"
+)
+
+// ToolRole is the role of a message that holds the result of a call.
+const ToolRole = "tool"
+
+// FinishTools is the reason of an answer that asks for tools.
+const FinishTools = "tool_calls"
+
+// Tool is a function the model may ask for.
+type Tool struct {
+	Type     string   `json:"type"` // function
+	Function Function `json:"function"`
+}
+
+// Function describes a tool to the model. Parameters is a JSON Schema.
+type Function struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description,omitempty"`
+	Parameters  json.RawMessage `json:"parameters,omitempty"`
+}
+
+// ToolCall is the model's wish to have a function called. In a stream it comes
+// in pieces that belong together by Index.
+type ToolCall struct {
+	Index    *int         `json:"index,omitempty"`
+	ID       string       `json:"id,omitempty"`
+	Type     string       `json:"type,omitempty"`
+	Function FunctionCall `json:"function"`
+	// Extra is what some servers want back unchanged with the call.
+	Extra json.RawMessage `json:"extra_content,omitempty"`
+}
+
+// FunctionCall names the function and its arguments.
+type FunctionCall struct {
+	Name      string    `json:"name"`
+	Arguments Arguments `json:"arguments"`
+}
+
+// Arguments is the JSON text of a call's arguments, or a piece of it. It is
+// sent as a string; some servers send the object itself, or null.
+type Arguments string
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (a *Arguments) UnmarshalJSON(b []byte) error {
+	*a = ""
+	switch {
+	case string(b) == "null":
+		return nil
+	case len(b) > 0 && b[0] == '"':
+		return json.Unmarshal(b, (*string)(a))
+	}
+	var out bytes.Buffer
+	if err := json.Compact(&out, b); err != nil {
+		return err
+	}
+	*a = Arguments(out.String())
+	return nil
+}
+
+// MarshalJSON implements json.Marshaler: a message that only asks for tools
+// has the content null, since some servers refuse an empty text.
+func (m Message) MarshalJSON() ([]byte, error) {
+	type plain Message
+	if m.Content != "" || len(m.ToolCalls) == 0 {
+		return json.Marshal(plain(m))
+	}
+	return json.Marshal(struct {
+		Content *string `json:"content"`
+		plain
+	}{nil, plain(m)})
+}

@@ -1,0 +1,275 @@
+package schema
+
+import (
+	"encoding/json"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// The keywords by what they hold. Others are dropped, so that the validator
+// never meets a reference, an anchor or a keyword of another draft.
+var (
+	schemaKeywords = []string{"items", "contains", "additionalProperties", "propertyNames", "not", "if", "then", "else"}
+	listKeywords   = []string{"prefixItems", "allOf", "anyOf", "oneOf"}
+	mapKeywords    = []string{"properties", "patternProperties", "dependentSchemas", "$defs", "definitions"}
+	countKeywords  = []string{"minLength", "maxLength", "minItems", "maxItems", "minContains", "maxContains", "minProperties", "maxProperties"}
+	numberKeywords = []string{"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"}
+	textKeywords   = []string{"title", "description", "format", "contentMediaType", "contentEncoding"}
+	types          = []string{"string", "number", "integer", "boolean", "array", "object", "null"}
+)
+
+const (
+	maxRefs    = 16  // references followed inside one another
+	maxPattern = 512 // bytes of a regular expression
+	maxEnum    = 1000
+	maxCount   = 1 << 30
+)
+
+// expander writes a schema anew without references: a tree of keywords we
+// know, bounded in nodes. What it must leave out accepts everything.
+type expander struct {
+	root  *object
+	nodes int
+	open  []*object // the targets of references being followed
+}
+
+// schema returns the schema at v and whether it says all that v did. Leaving
+// a keyword out makes a schema accept more; where that would make another one
+// accept less (not, oneOf, if), the caller leaves that one out too.
+func (e *expander) schema(v any, depth int) (any, bool) {
+	e.nodes++
+	if b, ok := v.(bool); ok {
+		return b, true
+	}
+	in, ok := v.(*object)
+	if !ok || e.nodes > maxNodes || depth > maxDepth {
+		return true, false
+	}
+	out, exact := newObject(), true
+	if ref, ok := in.get("$ref").(string); ok {
+		target := e.lookup(ref)
+		if target == nil || slices.Contains(e.open, target) || len(e.open) >= maxRefs {
+			exact = false
+		} else {
+			e.open = append(e.open, target)
+			to, ok := e.schema(target, depth+1)
+			e.open = e.open[:len(e.open)-1]
+			exact = ok
+			if t, isObject := to.(*object); isObject {
+				out = t
+			} else if to == false {
+				return false, exact
+			}
+		}
+	}
+	for _, k := range in.keys {
+		if k == "$ref" {
+			continue
+		}
+		val, keep, ok := e.keyword(k, in.m[k], in, depth)
+		exact = exact && ok
+		if !keep {
+			continue
+		}
+		if _, dup := out.m[k]; dup && !slices.Contains(textKeywords, k) && k != "default" && k != "examples" {
+			// Beside a reference both hold.
+			both := newObject()
+			both.put(k, val)
+			out.put("allOf", append(slices.Clone(out.list("allOf")), both))
+			continue
+		}
+		out.put(k, val)
+	}
+	// Of items as a list (draft 7), prefixItems was made.
+	if list, ok := out.get("items").([]any); ok {
+		out.put("prefixItems", list)
+		delete(out.m, "items")
+		out.keys = slices.DeleteFunc(out.keys, func(k string) bool { return k == "items" })
+	}
+	return out, exact
+}
+
+// keyword returns what becomes of one keyword: its value, whether it stays,
+// and whether nothing was lost.
+func (e *expander) keyword(k string, v any, in *object, depth int) (val any, keep, exact bool) {
+	switch {
+	case k == "items" && isList(v):
+		l, ok := e.list(v.([]any), depth)
+		return l, true, ok
+	case k == "additionalProperties" && lostPattern(in.object("patternProperties")):
+		// What the lost pattern admits would count as additional.
+		return nil, false, false
+	case slices.Contains(schemaKeywords, k):
+		s, ok := e.schema(v, depth+1)
+		if !ok && (k == "not" || k == "if" || k == "then" || k == "else" || k == "contains") {
+			return nil, false, false
+		}
+		if (k == "then" || k == "else") && !e.whole(in.get("if"), depth) {
+			return nil, false, false
+		}
+		return s, true, ok
+	case slices.Contains(listKeywords, k):
+		list, isL := v.([]any)
+		if !isL || len(list) == 0 {
+			return nil, false, false
+		}
+		l, ok := e.list(list, depth)
+		return l, ok || k != "oneOf", ok
+	case k == "$defs" || k == "definitions":
+		return nil, false, true
+	case slices.Contains(mapKeywords, k):
+		m, isM := v.(*object)
+		if !isM {
+			return nil, false, false
+		}
+		out, exact := newObject(), true
+		for _, name := range m.keys {
+			if k == "patternProperties" && !usable(name) {
+				exact = false
+				continue
+			}
+			s, ok := e.schema(m.m[name], depth+1)
+			out.put(name, s)
+			exact = exact && ok
+		}
+		return out, true, exact
+	}
+	return e.plain(k, v)
+}
+
+// plain takes the keywords that hold no schema.
+func (e *expander) plain(k string, v any) (val any, keep, exact bool) {
+	switch {
+	case slices.Contains(textKeywords, k):
+		s, ok := v.(string)
+		return s, ok, true
+	case k == "default" || k == "examples" || k == "const":
+		return v, true, true
+	case k == "enum":
+		list, ok := v.([]any)
+		ok = ok && len(list) > 0 && len(list) <= maxEnum
+		e.nodes += len(list) / 8
+		return list, ok, ok
+	case slices.Contains(countKeywords, k):
+		n, ok := v.(json.Number)
+		f, err := n.Float64()
+		ok = ok && err == nil && f >= 0 && f <= maxCount && f == float64(int64(f))
+		return json.Number(strconv.FormatInt(int64(f), 10)), ok, ok
+	case slices.Contains(numberKeywords, k):
+		n, ok := v.(json.Number)
+		f, err := n.Float64()
+		// Of 0.3 and 0.1 floating point says that the one is no multiple.
+		ok = ok && err == nil && (k != "multipleOf" || f >= 1 && f == math.Trunc(f))
+		return n, ok, ok
+	case k == "uniqueItems":
+		b, ok := v.(bool)
+		return b, ok, ok
+	case k == "pattern":
+		s, ok := v.(string)
+		ok = ok && usable(s)
+		return s, ok, ok
+	case k == "type":
+		if s, ok := v.(string); ok {
+			ok = slices.Contains(types, s)
+			return s, ok, ok
+		}
+		list, ok := v.([]any)
+		for _, t := range list {
+			s, isS := t.(string)
+			ok = ok && isS && slices.Contains(types, s)
+		}
+		ok = ok && len(list) > 0
+		return list, ok, ok
+	case k == "required":
+		var names []any
+		list, ok := v.([]any)
+		for _, n := range list {
+			if _, isS := n.(string); isS {
+				names = append(names, n)
+			}
+		}
+		return names, ok && len(names) > 0, true
+	case k == "dependentRequired":
+		m, ok := v.(*object)
+		if !ok {
+			return nil, false, false
+		}
+		for _, name := range m.keys {
+			list, isL := m.m[name].([]any)
+			if !isL || slices.ContainsFunc(list, func(n any) bool { _, isS := n.(string); return !isS }) {
+				return nil, false, false
+			}
+		}
+		return m, true, true
+	case k == "unevaluatedProperties", k == "unevaluatedItems", k == "$dynamicRef", k == "dependencies", k == "additionalItems":
+		return nil, false, false
+	}
+	return nil, false, true // annotations
+}
+
+// whole reports whether v loses nothing, at the price of looking at it again.
+func (e *expander) whole(v any, depth int) bool {
+	if v == nil {
+		return true
+	}
+	_, ok := e.schema(v, depth+1)
+	return ok
+}
+
+func (e *expander) list(list []any, depth int) ([]any, bool) {
+	out, exact := make([]any, 0, len(list)), true
+	for _, v := range list {
+		s, ok := e.schema(v, depth+1)
+		out = append(out, s)
+		exact = exact && ok
+	}
+	return out, exact
+}
+
+func lostPattern(patterns *object) bool {
+	return patterns != nil && slices.ContainsFunc(patterns.keys, func(p string) bool { return !usable(p) })
+}
+
+func isList(v any) bool { _, ok := v.([]any); return ok }
+
+// usable reports whether a pattern is one that Go's linear-time regular
+// expressions understand. Look-around and back references are not.
+func usable(pattern string) bool {
+	if len(pattern) > maxPattern {
+		return false
+	}
+	_, err := regexp.Compile(pattern)
+	return err == nil
+}
+
+// lookup finds what a reference inside the schema means, or nil.
+func (e *expander) lookup(ref string) *object {
+	if ref == "#" {
+		return e.root
+	}
+	path, ok := strings.CutPrefix(ref, "#/")
+	if !ok {
+		return nil
+	}
+	var at any = e.root
+	for step := range strings.SplitSeq(path, "/") {
+		step = strings.ReplaceAll(strings.ReplaceAll(step, "~1", "/"), "~0", "~")
+		switch v := at.(type) {
+		case *object:
+			at = v.m[step]
+		case []any:
+			i, err := strconv.Atoi(step)
+			if err != nil || i < 0 || i >= len(v) {
+				return nil
+			}
+			at = v[i]
+		default:
+			return nil
+		}
+	}
+	o, _ := at.(*object)
+	return o
+}

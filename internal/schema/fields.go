@@ -1,0 +1,384 @@
+package schema
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// Type is the form control that fits a field.
+type Type string
+
+// The types of fields.
+const (
+	Text     Type = "text"
+	TextArea Type = "textarea"
+	Number   Type = "number"
+	Integer  Type = "integer"
+	Boolean  Type = "boolean"
+	Choice   Type = "choice" // one of Options
+	List     Type = "list"   // text, one item a line
+	JSON     Type = "json"   // a text area that takes JSON
+)
+
+// Field is one argument as a form shows it. Default and Options are what is
+// typed: FromForm turns them back into values.
+type Field struct {
+	Name        string // the argument's own name
+	Path        string // Name, or object.Name inside an object
+	Title       string
+	Description string
+	Type        Type
+	Required    bool
+	Default     string
+	Options     []string
+	// Labels are what people read for Options, of the same length, or nil.
+	Labels   []string
+	Min, Max string // of a number, "" for none
+	// MaxLength bounds a text in characters, 0 for none.
+	MaxLength int
+	Format    string
+	Examples  []string
+}
+
+const (
+	maxFields   = 64
+	maxOptions  = 200
+	maxExamples = 5
+	maxShown    = 300  // runes of a title, an option, an example
+	maxText     = 1000 // runes of a description
+	maxDefault  = 4000
+)
+
+// spec is a field with what its value is made by.
+type spec struct {
+	Field
+	schema *object
+	keys   []string // where it goes in the arguments
+	kind   string   // the JSON type it holds; "" for any
+	values []any    // of Options
+	of     string   // of the items of a List
+}
+
+// Fields returns the fields of the form for arguments of the schema raw, in
+// its order, at most 64; what is beyond is optional to the form and left out.
+// The error is an Invalid fault about the schema.
+func Fields(raw json.RawMessage) ([]Field, error) {
+	specs, _, err := specsOf(raw)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]Field, len(specs))
+	for i, s := range specs {
+		out[i] = s.Field
+	}
+	return out, nil
+}
+
+func specsOf(raw json.RawMessage) ([]spec, *object, error) {
+	root, err := load(raw)
+	if err != nil {
+		return nil, nil, err
+	}
+	var out []spec
+	props := root.object("properties")
+	if props == nil {
+		return nil, root, nil
+	}
+	required := root.list("required")
+	for _, name := range props.keys {
+		if name == "" || len(name) > 200 {
+			continue
+		}
+		need := slices.Contains(required, any(name))
+		s := describe(name, props.m[name])
+		s.Path, s.keys, s.Required = name, []string{name}, need
+		if inner := s.flat(props); inner != nil {
+			subRequired := s.schema.list("required")
+			for _, sub := range inner.keys {
+				f := describe(sub, inner.m[sub])
+				f.Path, f.keys = name+"."+sub, []string{name, sub}
+				f.Required = need && slices.Contains(subRequired, any(sub))
+				out = append(out, f)
+			}
+			continue
+		}
+		out = append(out, s)
+	}
+	if len(out) > maxFields {
+		// What must be filled in comes before what may be.
+		slices.SortStableFunc(out, func(a, b spec) int {
+			if a.Required == b.Required {
+				return 0
+			}
+			if a.Required {
+				return -1
+			}
+			return 1
+		})
+		out = out[:maxFields]
+	}
+	return out, root, nil
+}
+
+// flat returns the properties of an object that is shown field by field: it
+// has few, and none of them is an object with fields of its own.
+func (s *spec) flat(siblings *object) *object {
+	if s.kind != "object" {
+		return nil
+	}
+	inner := s.schema.object("properties")
+	if inner == nil || len(inner.keys) == 0 || len(inner.keys) > 12 || s.schema.get("default") != nil {
+		return nil
+	}
+	for _, k := range inner.keys {
+		if k == "" || len(k) > 200 || strings.Contains(k, ".") || strings.Contains(s.Name, ".") || siblings.m[s.Name+"."+k] != nil {
+			return nil
+		}
+	}
+	return inner
+}
+
+// plainly takes apart what only says that a value may also be null.
+func plainly(s *object) *object {
+	for range 4 {
+		var next *object
+		for _, k := range []string{"anyOf", "oneOf", "allOf"} {
+			var real []*object
+			for _, v := range s.list(k) {
+				if o, ok := v.(*object); ok && o.text("type") != "null" {
+					real = append(real, o)
+				}
+			}
+			if len(real) == 1 && s.get("type") == nil && s.get("enum") == nil {
+				next = newObject()
+				for _, name := range real[0].keys {
+					next.put(name, real[0].m[name])
+				}
+				for _, name := range s.keys {
+					if name != k {
+						next.put(name, s.m[name])
+					}
+				}
+			}
+		}
+		if next == nil {
+			return s
+		}
+		s = next
+	}
+	return s
+}
+
+func typeOf(s *object) string {
+	if t := s.text("type"); t != "" {
+		return t
+	}
+	kind := ""
+	for _, t := range s.list("type") {
+		if t == "null" {
+			continue
+		}
+		if kind != "" {
+			return ""
+		}
+		kind, _ = t.(string)
+	}
+	if kind == "" && s.get("properties") != nil {
+		return "object"
+	}
+	return kind
+}
+
+// describe makes a field of a property.
+func describe(name string, v any) spec {
+	s, ok := v.(*object)
+	if !ok {
+		s = newObject()
+	}
+	s = plainly(s)
+	f := spec{schema: s, kind: typeOf(s), Field: Field{
+		Name: name, Type: JSON, Title: short(s.text("title"), maxShown), Description: short(s.text("description"), maxText), Format: short(s.text("format"), 40),
+	}}
+	if values, labels := options(s); len(values) > 0 {
+		f.Type, f.values = Choice, values
+		for _, v := range values {
+			f.Options = append(f.Options, typed(v))
+		}
+		if labels != nil {
+			f.Labels = labels
+		}
+	} else {
+		f.control(s)
+	}
+	if d := s.get("default"); d != nil {
+		f.Default = f.shown(d)
+	}
+	for _, e := range s.list("examples") {
+		if t := f.shown(e); t != "" && utf8.RuneCountInString(t) <= maxShown && len(f.Examples) < maxExamples {
+			f.Examples = append(f.Examples, t)
+		}
+	}
+	return f
+}
+
+func (f *spec) control(s *object) {
+	switch f.kind {
+	case "string":
+		f.Type = Text
+		if n, ok := s.get("maxLength").(json.Number); ok {
+			i, _ := n.Int64()
+			f.MaxLength = int(i)
+		}
+		media := s.text("contentMediaType")
+		if f.MaxLength > 200 || media != "" || slices.Contains([]string{"text", "content", "body", "code", "message", "prompt", "markdown", "html"}, strings.ToLower(f.Name)) {
+			f.Type = TextArea
+		}
+	case "number", "integer":
+		f.Type = Number
+		if f.kind == "integer" {
+			f.Type = Integer
+		}
+		f.Min, f.Max = bound(s, "minimum"), bound(s, "maximum")
+		// An input knows no open bound; of integers it is the next one.
+		if f.kind == "integer" {
+			if n, ok := s.get("exclusiveMinimum").(json.Number); ok && f.Min == "" {
+				f.Min = beside(n, 1)
+			}
+			if n, ok := s.get("exclusiveMaximum").(json.Number); ok && f.Max == "" {
+				f.Max = beside(n, -1)
+			}
+		}
+	case "boolean":
+		f.Type = Boolean
+	case "array":
+		items, ok := s.get("items").(*object)
+		if !ok || s.get("prefixItems") != nil {
+			return
+		}
+		items = plainly(items)
+		switch of := typeOf(items); of {
+		case "string", "number", "integer":
+			f.Type, f.of = List, of
+			if values, labels := options(items); len(values) > 0 {
+				f.values, f.Labels = values, labels
+				for _, v := range values {
+					f.Options = append(f.Options, typed(v))
+				}
+			}
+		}
+	}
+}
+
+func bound(s *object, k string) string {
+	n, _ := s.get(k).(json.Number)
+	return short(n.String(), 30)
+}
+
+func beside(n json.Number, step int64) string {
+	i, err := n.Int64()
+	if err != nil || i > 1<<53 || i < -1<<53 {
+		return ""
+	}
+	b, _ := json.Marshal(i + step)
+	return string(b)
+}
+
+// options returns the values of an enumeration, with labels where it has some.
+func options(s *object) (values []any, labels []string) {
+	switch {
+	case s.get("enum") != nil:
+		for _, v := range s.list("enum") {
+			if v != nil {
+				values = append(values, v)
+			}
+		}
+	case s.m["const"] != nil:
+		values = []any{s.m["const"]}
+	default:
+		list := s.list("oneOf")
+		if list == nil {
+			list = s.list("anyOf")
+		}
+		for _, v := range list {
+			o, ok := v.(*object)
+			if !ok || o.m["const"] == nil {
+				return nil, nil
+			}
+			values = append(values, o.m["const"])
+			label := o.text("title")
+			if label == "" {
+				label = typed(o.m["const"])
+			}
+			labels = append(labels, short(label, maxShown))
+		}
+	}
+	if len(values) > maxOptions {
+		return nil, nil
+	}
+	seen := make(map[string]bool)
+	for _, v := range values {
+		t := typed(v)
+		if utf8.RuneCountInString(t) > maxShown || seen[t] || strings.ContainsAny(t, "\r\n") {
+			return nil, nil
+		}
+		seen[t] = true
+	}
+	return values, labels
+}
+
+// shown is a value as it is typed into the field; "" where it does not fit.
+func (f *spec) shown(v any) string {
+	var t string
+	switch {
+	case f.Type == List:
+		var lines []string
+		list, ok := v.([]any)
+		for _, e := range list {
+			line := typed(e)
+			ok = ok && !strings.ContainsAny(line, "\r\n")
+			lines = append(lines, line)
+		}
+		if !ok {
+			return ""
+		}
+		t = strings.Join(lines, "\n")
+	case f.Type == JSON:
+		b, err := json.Marshal(v)
+		if err != nil {
+			return ""
+		}
+		t = string(b)
+	default:
+		t = typed(v)
+		if f.Type == Choice && !slices.Contains(f.Options, t) {
+			return ""
+		}
+	}
+	if len(t) > maxDefault || !utf8.ValidString(t) {
+		return ""
+	}
+	return t
+}
+
+// typed is a single value as people type it: a text as it is, else its JSON.
+func typed(v any) string {
+	if s, ok := v.(string); ok {
+		return s
+	}
+	b, err := json.Marshal(v)
+	if err != nil {
+		return ""
+	}
+	return string(b)
+}
+
+func short(s string, runes int) string {
+	s = strings.ToValidUTF8(strings.TrimSpace(s), "")
+	if utf8.RuneCountInString(s) <= runes {
+		return s
+	}
+	r := []rune(s)
+	return string(r[:runes-1]) + "…"
+}

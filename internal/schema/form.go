@@ -1,0 +1,233 @@
+package schema
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// number matches a JSON number.
+var number = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$`)
+
+// FromForm makes the arguments of what was typed into the fields of the
+// schema raw. get returns what the form holds at a path, and false where the
+// form has nothing, as it is for a box that is not ticked. What is empty is
+// left out, unless it is required. The map says by path what is wrong; it is
+// nil when everything fits, and only then the arguments are to be used. The
+// error is an Invalid fault about the schema.
+func FromForm(raw json.RawMessage, get func(path string) (string, bool)) (json.RawMessage, map[string]string, error) {
+	specs, root, err := specsOf(raw)
+	if err != nil {
+		return nil, nil, err
+	}
+	args := newObject()
+	wrong := make(map[string]string)
+	size := 0
+	for _, f := range specs {
+		text, given := get(f.Path)
+		size += len(text)
+		if size > maxValueBytes {
+			wrong[f.Path] = fmt.Sprintf("use at most %d KiB in all", maxValueBytes>>10)
+			break
+		}
+		v, there, problem := f.value(text, given)
+		if problem != "" {
+			wrong[f.Path] = problem
+			continue
+		}
+		if !there {
+			continue
+		}
+		at := args
+		for _, k := range f.keys[:len(f.keys)-1] {
+			if at.object(k) == nil {
+				at.put(k, newObject())
+			}
+			at = at.object(k)
+		}
+		at.put(f.keys[len(f.keys)-1], v)
+	}
+	// A required object none of whose fields was filled in is an empty one.
+	for _, f := range specs {
+		if len(f.keys) > 1 && args.get(f.keys[0]) == nil && slices.Contains(root.list("required"), any(f.keys[0])) {
+			args.put(f.keys[0], newObject())
+		}
+	}
+	out, err := json.Marshal(args)
+	if err != nil {
+		wrong[""] = "this cannot be written as JSON"
+	}
+	for path, problem := range check(root, args) {
+		// An object's own fault is shown at its field that is missing.
+		if _, dup := wrong[path]; !dup && !below(wrong, path) {
+			wrong[path] = problem
+		}
+	}
+	if len(wrong) == 0 {
+		return out, nil, nil
+	}
+	return out, wrong, nil
+}
+
+func below(wrong map[string]string, path string) bool {
+	for p := range wrong {
+		if path == "" || strings.HasPrefix(p, path+".") {
+			return true
+		}
+	}
+	return false
+}
+
+// value turns what was typed into a JSON value. there is false for nothing.
+func (f *spec) value(text string, given bool) (v any, there bool, problem string) {
+	text = strings.ReplaceAll(text, "\r\n", "\n")
+	if !utf8.ValidString(text) {
+		return nil, false, "this is not text in UTF-8"
+	}
+	trimmed := strings.TrimSpace(text)
+	if f.Type == Boolean {
+		return f.boolean(trimmed, given)
+	}
+	if trimmed == "" {
+		switch {
+		case f.Type == List && f.Required:
+			return []any{}, true, ""
+		case f.Required:
+			return nil, false, missing
+		}
+		return nil, false, ""
+	}
+	switch f.Type {
+	case Choice:
+		i := slices.Index(f.Options, text)
+		if i < 0 {
+			i = slices.Index(f.Options, trimmed)
+		}
+		if i < 0 {
+			return nil, false, "choose one of " + someOf(f.Options)
+		}
+		return f.values[i], true, ""
+	case Number, Integer:
+		return numeric(f.kind, trimmed)
+	case List:
+		list := []any{}
+		for i, line := range strings.Split(text, "\n") {
+			line = strings.TrimSpace(line)
+			if line == "" {
+				continue
+			}
+			item, problem := f.item(line)
+			if problem != "" {
+				return nil, false, fmt.Sprintf("line %d: %s", i+1, problem)
+			}
+			list = append(list, item)
+		}
+		return list, true, ""
+	case JSON:
+		v, err := decode([]byte(trimmed))
+		if err != nil {
+			// A field that also takes text takes what is no JSON as text.
+			if f.kind == "" && !strings.ContainsAny(trimmed[:1], `{["`) {
+				return text, true, ""
+			}
+			return nil, false, "write this as JSON, for example " + sample(f.kind)
+		}
+		return v, true, ""
+	}
+	if f.Type == Text {
+		return trimmed, true, ""
+	}
+	return text, true, ""
+}
+
+func (f *spec) item(line string) (any, string) {
+	if len(f.values) > 0 {
+		i := slices.Index(f.Options, line)
+		if i < 0 {
+			return nil, "choose from " + someOf(f.Options)
+		}
+		return f.values[i], ""
+	}
+	if f.of == "string" {
+		return line, ""
+	}
+	v, _, problem := numeric(f.of, line)
+	return v, problem
+}
+
+func (f *spec) boolean(text string, given bool) (any, bool, string) {
+	switch strings.ToLower(text) {
+	case "on", "true", "1", "yes":
+		return true, true, ""
+	case "off", "false", "0", "no":
+		return false, true, ""
+	case "":
+		// No tick says no where the schema would take silence for yes.
+		return false, f.Required || f.Default == "true" && !given, ""
+	}
+	return nil, false, "say yes or no"
+}
+
+func numeric(kind, text string) (any, bool, string) {
+	if len(text) > 100 || !number.MatchString(text) {
+		if kind == "integer" {
+			return nil, false, "write a whole number"
+		}
+		return nil, false, "write a number, for example 1.5"
+	}
+	return json.Number(text), true, ""
+}
+
+func sample(kind string) string {
+	switch kind {
+	case "array":
+		return `["a", "b"]`
+	case "object":
+		return `{"name": "value"}`
+	}
+	return `{"a": 1}, [1, 2] or "text"`
+}
+
+// someOf lists options for a sentence.
+func someOf(options []string) string {
+	const most = 8
+	list := options[:min(len(options), most)]
+	out := make([]string, len(list))
+	for i, o := range list {
+		out[i] = short(o, 40)
+	}
+	s := strings.Join(out, ", ")
+	if len(options) > most {
+		s += fmt.Sprintf(" and %d others", len(options)-most)
+	}
+	return s
+}
+
+// ToForm is FromForm's way back: what to show in the fields for arguments
+// that were given before. Arguments without a field are left out.
+func ToForm(raw, args json.RawMessage) (map[string]string, error) {
+	specs, _, err := specsOf(raw)
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[string]string)
+	if len(args) > maxValueBytes || len(bytes.TrimSpace(args)) == 0 {
+		return out, nil
+	}
+	v, _ := decode(args)
+	for _, f := range specs {
+		at := v
+		for _, k := range f.keys {
+			o, _ := at.(*object)
+			at = o.get(k)
+		}
+		if at != nil {
+			out[f.Path] = f.shown(at)
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,229 @@
+// Package schema turns JSON Schema (2020-12, as far as tools use it) into form
+// fields and what was typed into a form back into JSON, and says in sentences
+// where a value does not fit. Schemas come from strangers: they are bounded in
+// size, depth and work before anything looks at them, references are followed
+// inside the schema only, and what cannot be understood is let through, since
+// whoever made the schema checks the value again. The package knows nothing of
+// HTTP, HTML or whose schema it is.
+package schema
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"slices"
+
+	"agentsite/internal/fault"
+)
+
+const (
+	// MaxBytes bounds a schema, maxDepth how deep its JSON nests.
+	MaxBytes = 64 << 10
+	maxDepth = 32
+	// maxNodes bounds a schema after its references were put in place.
+	maxNodes = 1500
+	// maxValueBytes bounds a value that is built or checked.
+	maxValueBytes = 256 << 10
+)
+
+// object is a JSON object that remembers the order of its keys, the order in
+// which a form shows its fields.
+type object struct {
+	keys []string
+	m    map[string]any // *object, []any, string, json.Number, bool, nil
+}
+
+func (o *object) get(key string) any {
+	if o == nil {
+		return nil
+	}
+	return o.m[key]
+}
+
+func (o *object) object(key string) *object {
+	v, _ := o.get(key).(*object)
+	return v
+}
+
+func (o *object) text(key string) string {
+	s, _ := o.get(key).(string)
+	return s
+}
+
+func (o *object) list(key string) []any {
+	v, _ := o.get(key).([]any)
+	return v
+}
+
+func (o *object) put(key string, v any) {
+	if _, dup := o.m[key]; !dup {
+		o.keys = append(o.keys, key)
+	}
+	o.m[key] = v
+}
+
+func newObject() *object { return &object{m: make(map[string]any)} }
+
+// MarshalJSON implements json.Marshaler, in order.
+func (o *object) MarshalJSON() ([]byte, error) {
+	var b bytes.Buffer
+	b.WriteByte('{')
+	for i, k := range o.keys {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		name, err := json.Marshal(k)
+		if err != nil {
+			return nil, err
+		}
+		v, err := json.Marshal(o.m[k])
+		if err != nil {
+			return nil, err
+		}
+		b.Write(name)
+		b.WriteByte(':')
+		b.Write(v)
+	}
+	b.WriteByte('}')
+	return b.Bytes(), nil
+}
+
+var errDeep = errors.New("nested too deep")
+
+// decode reads one JSON value, refusing what nests too deep.
+func decode(raw []byte) (any, error) {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	v, err := decodeValue(d, 0)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("more than one value")
+	}
+	return v, nil
+}
+
+func decodeValue(d *json.Decoder, depth int) (any, error) {
+	if depth > maxDepth {
+		return nil, errDeep
+	}
+	t, err := d.Token()
+	if err != nil {
+		return nil, err
+	}
+	switch t {
+	case json.Delim('{'):
+		o := newObject()
+		for d.More() {
+			k, err := d.Token()
+			if err != nil {
+				return nil, err
+			}
+			v, err := decodeValue(d, depth+1)
+			if err != nil {
+				return nil, err
+			}
+			o.put(k.(string), v)
+		}
+		_, err = d.Token()
+		return o, err
+	case json.Delim('['):
+		list := []any{}
+		for d.More() {
+			v, err := decodeValue(d, depth+1)
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, v)
+		}
+		_, err = d.Token()
+		return list, err
+	}
+	return t, nil
+}
+
+// load reads a schema of an object and puts its references in place. A schema
+// of nothing takes any object.
+func load(raw json.RawMessage) (*object, error) {
+	if len(bytes.TrimSpace(raw)) == 0 {
+		return newObject(), nil
+	}
+	if len(raw) > MaxBytes {
+		return nil, fault.New(fault.Invalid, "The schema is larger than %d KiB.", MaxBytes>>10)
+	}
+	v, err := decode(raw)
+	if errors.Is(err, errDeep) {
+		return nil, fault.New(fault.Invalid, "The schema is nested more than %d levels deep.", maxDepth)
+	}
+	root, ok := v.(*object)
+	if err != nil || !ok {
+		return nil, fault.Wrap(fault.Invalid, err, "The schema is not a JSON object.")
+	}
+	switch t := root.get("type").(type) {
+	case nil:
+	case string:
+		ok = t == "object"
+	case []any:
+		ok = slices.Contains(t, any("object"))
+	default:
+		ok = false
+	}
+	if !ok {
+		return nil, fault.New(fault.Invalid, "The schema must be of type object: arguments have names.")
+	}
+	e := &expander{root: root}
+	out, _ := e.schema(root, 0)
+	expanded, ok := out.(*object)
+	if !ok {
+		expanded = newObject()
+	}
+	return expanded, nil
+}
+
+// Check reports whether raw can serve as the schema of a tool's arguments: an
+// object schema within the bounds that refers to nothing outside of itself.
+// Its error is an Invalid fault.
+func Check(raw json.RawMessage) error {
+	if _, err := load(raw); err != nil {
+		return err
+	}
+	if len(bytes.TrimSpace(raw)) == 0 {
+		return nil
+	}
+	v, err := decode(raw)
+	if err != nil {
+		return fault.Wrap(fault.Invalid, err, "The schema is not a JSON object.")
+	}
+	if ref := remoteRef(v, false); ref != "" {
+		return fault.New(fault.Invalid, "The schema refers to another document (%.100q), which is not fetched.", ref)
+	}
+	return nil
+}
+
+// remoteRef finds a $ref that leads out of the schema. Under properties and
+// the like, $ref is a name and no keyword.
+func remoteRef(v any, names bool) string {
+	switch v := v.(type) {
+	case *object:
+		for _, k := range v.keys {
+			if s, ok := v.m[k].(string); ok && !names && (k == "$ref" || k == "$dynamicRef") && s != "" && s[0] != '#' {
+				return s
+			}
+			if !names && slices.Contains([]string{"const", "enum", "default", "examples"}, k) {
+				continue
+			}
+			if s := remoteRef(v.m[k], !names && slices.Contains(mapKeywords, k)); s != "" {
+				return s
+			}
+		}
+	case []any:
+		for _, e := range v {
+			if s := remoteRef(e, false); s != "" {
+				return s
+			}
+		}
+	}
+	return ""
+}

@@ -1,0 +1,282 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"agentsite/internal/clock"
+	"agentsite/internal/hub"
+)
+
+// agentSpec is the JSON of what a version says beyond its columns.
+type agentSpec struct {
+	Description string          `json:"description"`
+	Endpoint    string          `json:"endpoint,omitempty"`
+	Skills      []hub.Skill     `json:"skills,omitempty"`
+	Config      json.RawMessage `json:"config,omitempty"`
+	InputModes  []string        `json:"input_modes,omitempty"`
+	OutputModes []string        `json:"output_modes,omitempty"`
+	Languages   []string        `json:"languages,omitempty"`
+	Icon        string          `json:"icon,omitempty"`
+	Publisher   string          `json:"publisher,omitempty"`
+	Limits      hub.Limits      `json:"limits,omitzero"`
+}
+
+func specOf(a hub.Agent) (string, error) {
+	b, err := json.Marshal(agentSpec{a.Description, a.Endpoint, a.Skills, a.Config, a.InputModes, a.OutputModes, a.Languages, a.Icon, a.Publisher, a.Limits})
+	return string(b), err
+}
+
+func (s agentSpec) into(a *hub.Agent) {
+	a.Description, a.Endpoint, a.Skills, a.Config = s.Description, s.Endpoint, s.Skills, s.Config
+	a.InputModes, a.OutputModes, a.Languages = s.InputModes, s.OutputModes, s.Languages
+	a.Icon, a.Publisher, a.Limits = s.Icon, s.Publisher, s.Limits
+}
+
+type agentRow struct {
+	ID            string `db:"id"`
+	Name          string `db:"name"`
+	Kind          string `db:"kind"`
+	OwnerID       string `db:"owner_id"`
+	OwnerName     string `db:"owner_name"`
+	CoOwners      string `db:"co_owners"` // ids, with spaces between
+	Version       int    `db:"version"`
+	Title         string `db:"title"`
+	Visibility    string `db:"visibility"`
+	Spec          string `db:"spec"`
+	HasSecret     bool   `db:"has_secret"`
+	Status        string `db:"status"`
+	StatusMessage string `db:"status_message"`
+	Held          bool   `db:"held"`
+	ProofMethod   string `db:"proof_method"`
+	ProofOrigin   string `db:"proof_origin"`
+	ProofAt       int64  `db:"proof_at"`
+	LiveState     string `db:"live_state"`
+	LiveReason    string `db:"live_reason"`
+	LiveLatency   int64  `db:"live_latency"`
+	LiveAt        int64  `db:"live_at"`
+	CreatedAt     int64  `db:"created_at"`
+	UpdatedAt     int64  `db:"updated_at"`
+}
+
+func (r agentRow) agent() (hub.Agent, error) {
+	a := hub.Agent{
+		ID: r.ID, Name: r.Name, Kind: hub.Kind(r.Kind), OwnerID: r.OwnerID, OwnerName: r.OwnerName, CoOwnerIDs: strings.Fields(r.CoOwners), Version: r.Version,
+		Title: r.Title, Visibility: hub.Visibility(r.Visibility), HasSecret: r.HasSecret,
+		Status:    hub.Status{State: r.Status, Message: r.StatusMessage, Held: r.Held},
+		Liveness:  hub.Liveness{State: hub.Live(r.LiveState), Reason: r.LiveReason, Latency: time.Duration(r.LiveLatency) * time.Millisecond, CheckedAt: clock.FromMilli(r.LiveAt)},
+		CreatedAt: clock.FromMilli(r.CreatedAt), UpdatedAt: clock.FromMilli(r.UpdatedAt),
+	}
+	var s agentSpec
+	if err := json.Unmarshal([]byte(r.Spec), &s); err != nil {
+		return a, fmt.Errorf("read agent %s: %w", r.ID, err)
+	}
+	s.into(&a)
+	a.Proof = r.proof(a)
+	return a, nil
+}
+
+// proof is what holds of a now: what was shown of an origin says nothing of
+// an agent that is reached at another one.
+func (r agentRow) proof(a hub.Agent) hub.Proof {
+	switch a.Kind {
+	case hub.Builtin, hub.Prompt, hub.Link:
+		return hub.Proof{State: hub.Hosted}
+	}
+	if r.ProofMethod == "" || r.ProofOrigin != originOf(a.Endpoint) {
+		return hub.Proof{State: hub.Unproven}
+	}
+	return hub.Proof{State: hub.Proved, Method: r.ProofMethod, Origin: r.ProofOrigin, At: clock.FromMilli(r.ProofAt)}
+}
+
+// originOf is scheme, host and port of an address in lower case, without the
+// scheme's own port.
+func originOf(address string) string {
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" {
+		return ""
+	}
+	scheme, host := strings.ToLower(u.Scheme), strings.ToLower(u.Host)
+	switch scheme {
+	case "https":
+		host = strings.TrimSuffix(host, ":443")
+	case "http":
+		host = strings.TrimSuffix(host, ":80")
+	}
+	return scheme + "://" + host
+}
+
+const agentColumns = `a.id, a.name, a.kind, COALESCE(a.owner_id, '') AS owner_id, COALESCE(o.name, '') AS owner_name,
+	COALESCE((SELECT group_concat(w.account_id, ' ') FROM agent_owners w WHERE w.agent_id = a.id), '') AS co_owners, a.version, a.title, a.visibility, a.spec,
+	a.secret IS NOT NULL AS has_secret, a.status, a.status_message, a.held, a.proof_method, a.proof_origin, a.proof_at,
+	a.live_state, a.live_reason, a.live_latency, a.live_at, a.created_at, a.updated_at`
+
+// listColumns are those of lists, which show no settings: those of a server
+// of tools may be long.
+var listColumns = strings.Replace(agentColumns, "a.spec,", "CASE WHEN length(a.spec) > 8192 THEN json_remove(a.spec, '$.config') ELSE a.spec END AS spec,", 1)
+
+// agentQuery leaves out deleted agents and those of disabled accounts.
+const agentQuery = `SELECT ` + agentColumns + `
+	FROM agents a LEFT JOIN accounts o ON o.id = a.owner_id
+	WHERE a.deleted_at = 0 AND COALESCE(o.disabled_at, 0) = 0 `
+
+// listQuery is agentQuery for lists.
+var listQuery = strings.Replace(agentQuery, agentColumns, listColumns, 1)
+
+// maxShared bounds the agents of others in a list of an account's.
+const maxShared = 500
+
+func (d *DB) agent(ctx context.Context, where string, args ...any) (hub.Agent, error) {
+	var r agentRow
+	if err := d.get(ctx, &r, agentQuery+where, args...); err != nil {
+		return hub.Agent{}, mapError(err)
+	}
+	return r.agent()
+}
+
+// AgentByName implements hub.Agents.
+func (d *DB) AgentByName(ctx context.Context, name string) (hub.Agent, error) {
+	return d.agent(ctx, `AND a.name = ?`, name)
+}
+
+// AgentByID implements hub.Agents.
+func (d *DB) AgentByID(ctx context.Context, id string) (hub.Agent, error) {
+	return d.agent(ctx, `AND a.id = ?`, id)
+}
+
+// readable leaves out rows that are damaged: one of them must not hide the
+// others.
+func (d *DB) readable(rows []agentRow) []hub.Agent {
+	out := make([]hub.Agent, 0, len(rows))
+	for _, r := range rows {
+		a, err := r.agent()
+		if err != nil {
+			d.log.Error("skip a damaged agent", "agent", r.ID, "error", err)
+			continue
+		}
+		out = append(out, a)
+	}
+	return out
+}
+
+// allPage is how many agents are read at once, so that no read transaction
+// grows long.
+const allPage = 1000
+
+// AllAgents implements hub.Lists. While yield takes one page the next is
+// decoded and the one after it read, because an index of a large portal is
+// filled from this.
+func (d *DB) AllAgents(ctx context.Context, yield func(hub.Agent) bool) error {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	pages, decoded := make(chan []agentRow), make(chan []hub.Agent)
+	var err error // read when decoded is closed
+	wg.Go(func() {
+		defer close(pages)
+		for after := ""; ; {
+			var page []agentRow
+			if err = d.list(ctx, &page, listQuery+`AND a.id > ? ORDER BY a.id LIMIT ?`, after, allPage); err != nil {
+				return
+			}
+			select {
+			case pages <- page:
+			case <-ctx.Done():
+				err = ctx.Err()
+				return
+			}
+			if len(page) < allPage {
+				return
+			}
+			after = page[len(page)-1].ID
+		}
+	})
+	wg.Go(func() {
+		defer close(decoded)
+		for page := range pages {
+			select {
+			case decoded <- d.readable(page):
+			case <-ctx.Done():
+				for range pages { // until the reader, who sees the same, has ended
+				}
+			}
+		}
+	})
+	for page := range decoded {
+		for _, a := range page {
+			if !yield(a) {
+				return nil
+			}
+		}
+	}
+	return mapError(err)
+}
+
+// AgentsOf implements hub.Lists. It includes agents of disabled accounts,
+// whose owner asks nothing, so that they can be taken out of the index; what a
+// disabled account owns and this one co-owns is left out.
+func (d *DB) AgentsOf(ctx context.Context, ownerID string) ([]hub.Agent, error) {
+	var own, shared []agentRow
+	err := d.list(ctx, &own, `SELECT `+listColumns+`
+		FROM agents a JOIN accounts o ON o.id = a.owner_id WHERE a.deleted_at = 0 AND a.owner_id = ? ORDER BY a.name`, ownerID)
+	if err == nil {
+		err = d.list(ctx, &shared, listQuery+`AND a.id IN (SELECT agent_id FROM agent_owners WHERE account_id = ?) AND a.owner_id <> ? ORDER BY a.name LIMIT ?`, ownerID, ownerID, maxShared)
+	}
+	if err != nil {
+		return nil, mapError(err)
+	}
+	out := make([]hub.Agent, 0, len(own)+len(shared))
+	for _, r := range append(own, shared...) {
+		a, err := r.agent()
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, a)
+	}
+	return out, nil
+}
+
+// maxVersions is how many versions are read at once.
+const maxVersions = 200
+
+// Versions implements hub.Lists.
+func (d *DB) Versions(ctx context.Context, agentID string, before, limit int) ([]hub.Agent, error) {
+	if before <= 0 {
+		before = math.MaxInt32
+	}
+	var rows []struct {
+		Version    int    `db:"version"`
+		Title      string `db:"title"`
+		Kind       string `db:"kind"`
+		Visibility string `db:"visibility"`
+		Spec       string `db:"spec"`
+		Status     string `db:"status"`
+		Note       string `db:"note"`
+		Author     string `db:"author"`
+		CreatedAt  int64  `db:"created_at"`
+	}
+	err := d.list(ctx, &rows, `SELECT v.version, v.title, v.kind, v.visibility, v.spec, v.status, v.note, COALESCE(o.name, '') AS author, v.created_at
+		FROM agent_versions v LEFT JOIN accounts o ON o.id = v.author_id WHERE v.agent_id = ? AND v.version < ? ORDER BY v.version DESC LIMIT ?`, agentID, before, min(limit, maxVersions))
+	if err != nil {
+		return nil, mapError(err)
+	}
+	out := make([]hub.Agent, len(rows))
+	for i, r := range rows {
+		a := hub.Agent{ID: agentID, Version: r.Version, Title: r.Title, Kind: hub.Kind(r.Kind), Visibility: hub.Visibility(r.Visibility),
+			Status: hub.Status{State: r.Status}, Note: r.Note, Author: r.Author, UpdatedAt: clock.FromMilli(r.CreatedAt)}
+		var s agentSpec
+		if err := json.Unmarshal([]byte(r.Spec), &s); err != nil {
+			return nil, fmt.Errorf("read version %d of agent %s: %w", r.Version, agentID, err)
+		}
+		s.into(&a)
+		out[i] = a
+	}
+	return out, nil
+}

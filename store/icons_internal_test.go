@@ -1,0 +1,115 @@
+package store
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"agentsite/internal/clock"
+	"agentsite/internal/fault"
+	"agentsite/internal/hub"
+	"agentsite/internal/ident"
+)
+
+// Pictures that no version of an agent has are forgotten after a day, by and
+// by; those that one has never.
+func TestPutIcon_ForgetsUnused(t *testing.T) {
+	t.Parallel()
+	d := openTest(t, t.TempDir())
+	put := func(text string) string {
+		t.Helper()
+		hash := iconHash([]byte(text))
+		if err := d.PutIcon(t.Context(), hash, []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+		return hash
+	}
+	there := func(hash, text string) bool {
+		t.Helper()
+		b, err := d.Icon(t.Context(), hash)
+		if err != nil && !fault.Is(err, fault.NotFound) {
+			t.Fatal(err)
+		}
+		return err == nil && bytes.Equal(b, []byte(text))
+	}
+	used, before, unused := put("used"), put("before"), put("unused")
+	a := hub.Agent{ID: "g1", Name: "helper", Kind: hub.Link, Visibility: hub.Public, Version: 1, Icon: before, CreatedAt: clock.Now(), UpdatedAt: clock.Now()}
+	if err := d.CreateAgent(t.Context(), a, nil); err != nil {
+		t.Fatal(err)
+	}
+	a.Version, a.Icon = 2, used
+	if err := d.UpdateAgent(t.Context(), a, 1, nil, ident.Actor{}); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 300 {
+		put(fmt.Sprint("young ", i))
+	}
+	if !there(unused, "unused") {
+		t.Fatal("forgotten at once")
+	}
+	if err := d.write(t.Context(), func(t *tx) error {
+		_, err := t.exec(`UPDATE icons SET created_at = ?`, clock.Milli(clock.Now().Add(-25*time.Hour)))
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	again := put("young 7") // put anew, it is as good as new
+	const puts = 400
+	for i := range puts {
+		put(fmt.Sprint("new ", i))
+	}
+	var n int
+	if err := d.get(t.Context(), &n, `SELECT COUNT(*) FROM icons`); err != nil {
+		t.Fatal(err)
+	}
+	if n < puts+3 || n > puts+10 { // at the end of the hashes one may be left
+		t.Errorf("%d pictures are left of %d", n, puts+3)
+	}
+	if !there(used, "used") || !there(before, "before") || !there(again, "young 7") {
+		t.Error("a picture in use was forgotten")
+	}
+	if err := d.PutIcon(t.Context(), used, []byte("another")); !fault.Is(err, fault.Invalid) {
+		t.Error(err)
+	}
+	big := make([]byte, 131073)
+	if err := d.PutIcon(t.Context(), iconHash(big), big); !fault.Is(err, fault.Invalid) {
+		t.Error(err)
+	}
+	if r, err := d.Verify(t.Context()); err != nil || !r.OK() {
+		t.Errorf("%+v %v", r, err)
+	}
+}
+
+// What is unpacked is what was packed, the latency to a thousandth; and
+// nothing in a history makes reading it fail.
+func TestHistory_Packing(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 10_000 {
+		c := hub.Contact{At: time.Unix(r.Int64N(1<<40), 0).UTC(), State: liveCodes[r.IntN(len(liveCodes))], Latency: time.Duration(r.Int64N(1 << (10 + r.IntN(42))))}
+		got := unpackHistory(packContact(c))
+		if len(got) != 1 || !got[0].At.Equal(c.At) || got[0].State != c.State || (got[0].Latency-c.Latency).Abs() > c.Latency/1000+time.Microsecond {
+			t.Fatalf("%+v came back as %+v", c, got)
+		}
+	}
+	for _, d := range []time.Duration{-1, 0, 1 << 62} {
+		c := unpackHistory(packContact(hub.Contact{At: time.Time{}, State: "odd", Latency: d}))[0]
+		if c.State != hub.Unknown || c.Latency < 0 || d <= 0 && c.Latency != 0 {
+			t.Errorf("%d came back as %+v", d, c)
+		}
+	}
+	for n := range 40 {
+		b := make([]byte, n)
+		for i := range b {
+			b[i] = byte(r.Uint32())
+		}
+		if got := unpackHistory(b); len(got) != n/contactBytes {
+			t.Errorf("%d bytes are %d contacts", n, len(got))
+		}
+		if got := addContact(b, hub.Contact{At: time.Unix(1, 0)}); len(got)%contactBytes != 0 {
+			t.Errorf("%d bytes after %d", len(got), n)
+		}
+	}
+}

@@ -1,0 +1,237 @@
+package store
+
+import (
+	"bytes"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/pressly/goose/v3"
+
+	"agentsite/internal/chat"
+	"agentsite/internal/hub"
+	"agentsite/internal/ident"
+	"agentsite/internal/task"
+	"agentsite/migrations"
+)
+
+// olderDatabase makes in dir a portal's database as the binary of schema 1
+// left it: of ada's agents "edited" has three versions, "withdrawn" is
+// withdrawn and "gone" was deleted; in a conversation with "edited" a person
+// and a guest were answered, one waits.
+func olderDatabase(t *testing.T, dir string) {
+	t.Helper()
+	if _, err := ident.CreateKeys(dir); err != nil {
+		t.Fatal(err)
+	}
+	first, err := fs.ReadFile(migrations.SQLite(), "0001_create_schema.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, FileName)
+	pool, err := connect(path, writeDSN(path), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	p, err := goose.NewProvider(goose.DialectSQLite3, pool.DB, fstest.MapFS{"0001_create_schema.sql": {Data: first}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Up(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	exec := func(query string, args ...any) {
+		t.Helper()
+		if _, err := pool.ExecContext(t.Context(), query, args...); err != nil {
+			t.Fatalf("%s: %v", query, err)
+		}
+	}
+	exec(fmt.Sprintf("PRAGMA application_id = %d", applicationID))
+	exec(`INSERT INTO names VALUES ('ada', 'account', 'p1', 1)`)
+	exec(`INSERT INTO accounts (id, name, password_hash, created_at) VALUES ('p1', 'ada', 'x', 1)`)
+	for _, a := range []struct {
+		id, name, kind, status     string
+		version, liveAt, deletedAt int
+	}{{"g1", "edited", "a2a", "active", 3, 2000, 0}, {"g2", "withdrawn", "openai", "withdrawn", 1, 500, 0}, {"g3", "gone", "a2a", "active", 1, 0, 7}, {"g4", "quick", "openai", "active", 1, 1000, 0}} {
+		spec := `{"description":"An agent.","endpoint":"https://agent.example/` + a.name + `"}`
+		exec(`INSERT INTO names VALUES (?, 'agent', ?, 1)`, a.name, a.id)
+		exec(`INSERT INTO agents (id, name, kind, owner_id, version, title, visibility, spec, status, live_state, live_at, created_at, updated_at, deleted_at)
+			VALUES (?, ?, ?, 'p1', ?, 'Title', 'public', ?, ?, 'alive', ?, 1, 1, ?)`, a.id, a.name, a.kind, a.version, spec, a.status, a.liveAt, a.deletedAt)
+		for v := range a.version {
+			exec(`INSERT INTO agent_versions (agent_id, version, title, visibility, spec, author_id, created_at) VALUES (?, ?, 'Title', 'public', ?, 'p1', 1)`, a.id, v+1, spec)
+		}
+	}
+	exec(`INSERT INTO conversations (id, title, created_at, updated_at) VALUES ('c1', 'Old', 1, 1)`)
+	exec(`INSERT INTO members (conversation_id, kind, member_id, handle, joined_at) VALUES ('c1', 'person', 'p1', 'ada', 1)`)
+	var hash []byte
+	seq := int64(0)
+	say := func(taskID, state string) {
+		seq++
+		r := messageRow{Seq: seq, ID: fmt.Sprint("m", seq), SenderKind: "person", SenderID: "p1", SenderHandle: "ada", Kind: "text", Body: `[{"text":"said before"}]`, TaskID: taskID, TaskState: state, CreatedAt: 5}
+		hash = chat.Chain(hash, r.chainEntry())
+		exec(`INSERT INTO messages (`+messageColumns+`) VALUES ('c1', ?, ?, ?, ?, ?, ?, ?, ?, ?, '', ?, ?)`, r.Seq, r.ID, r.SenderKind, r.SenderID, r.SenderHandle, r.Kind, r.Body, taskID, state, r.CreatedAt, hash)
+	}
+	const day = dayMilli
+	for i, k := range []struct {
+		caller, state    string
+		created, updated int
+	}{{"person", "completed", day, day + 70}, {"guest", "completed", day + 1, day + 31}, {"person", "rejected", day + 2, day + 1}, {"person", "canceled", 2 * day, 2*day + 5}, {"guest", "submitted", 2 * day, 2 * day}} {
+		id := fmt.Sprint("t", i)
+		say("", "")
+		asked, answer := seq, int64(0)
+		if task.State(k.state).Terminal() {
+			say(id, k.state)
+			answer = seq
+		} else {
+			exec(`INSERT INTO outbox (topic, ref, created_at) VALUES ('task', ?, 1)`, id)
+		}
+		exec(`INSERT INTO tasks (id, conversation_id, agent_id, agent_handle, caller_kind, caller_id, caller_handle, message_seq, answer_seq, state, created_at, updated_at)
+			VALUES (?, 'c1', 'g1', 'edited', ?, 'p1', 'ada', ?, ?, ?, ?, ?)`, id, k.caller, asked, answer, k.state, k.created, k.updated)
+	}
+	exec(`UPDATE conversations SET last_seq = ?, head_hash = ? WHERE id = 'c1'`, seq, hash)
+}
+
+// What a release has written, the next one brings along.
+func TestMigrate_FromOlder(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	olderDatabase(t, dir)
+	// Before its upgrade it can be verified, as an old backup is.
+	r, err := Verify(t.Context(), dir)
+	if err != nil || !r.OK() || r.Agents != 3 || r.Tasks != 5 || r.Messages != 9 {
+		t.Fatalf("%+v %v", r, err)
+	}
+	d := openTest(t, dir)
+	if r, err := d.Verify(t.Context()); err != nil || !r.OK() || r.Agents != 3 || r.Tasks != 5 || r.Messages != 9 {
+		t.Fatalf("%+v %v", r, err)
+	}
+	if have, err := schemaIn(t.Context(), filepath.Join(dir, FileName+".before-2")); err != nil || have != 1 {
+		t.Errorf("the copy made before has schema %d, %v", have, err)
+	}
+	migrated(t, d)
+	// And goes on from there.
+	a, err := d.AgentByName(t.Context(), "edited")
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.Version, a.Title = 4, "New"
+	if err := d.UpdateAgent(t.Context(), a, 3, nil, ident.Actor{ID: "p1"}); err != nil {
+		t.Fatal(err)
+	}
+	end := chat.Message{ConversationID: "c1", ID: "m99", Sender: chat.Sender{Kind: "agent", ID: "g1"}, Kind: chat.Text, TaskID: "t4", TaskState: task.Failed}
+	if _, err := d.Finish(t.Context(), task.Task{ID: "t4", State: task.Failed, UpdatedAt: time.UnixMilli(2*dayMilli + 9)}, end); err != nil {
+		t.Fatal(err)
+	}
+	if days, err := d.Days(t.Context(), "g1", time.UnixMilli(2*dayMilli)); err != nil || len(days) != 1 || days[0].Failed != 1 || days[0].Took != 14*time.Millisecond {
+		t.Errorf("%+v %v", days, err)
+	}
+	if r, err := d.Verify(t.Context()); err != nil || !r.OK() {
+		t.Errorf("%+v %v", r, err)
+	}
+}
+
+func migrated(t *testing.T, d *DB) {
+	t.Helper()
+	ctx := t.Context()
+	list, err := d.Versions(ctx, "g1", 0, 100)
+	if err != nil || len(list) != 3 || list[0].Kind != hub.A2A || list[2].Kind != hub.A2A || list[0].Author != "ada" || list[0].Status.State != hub.Active {
+		t.Errorf("%+v %v", list, err)
+	}
+	if list, err := d.Versions(ctx, "g2", 0, 100); err != nil || len(list) != 1 || list[0].Status.State != hub.Withdrawn || list[0].Kind != hub.OpenAI {
+		t.Errorf("%+v %v", list, err)
+	}
+	days, err := d.Days(ctx, "g1", time.Time{})
+	if want := []hub.Day{
+		{Day: time.UnixMilli(dayMilli).UTC(), Calls: 3, Completed: 2, Failed: 1, Guests: 1, Took: 100 * time.Millisecond},
+		{Day: time.UnixMilli(2 * dayMilli).UTC(), Calls: 2, Canceled: 1, Guests: 1, Took: 5 * time.Millisecond},
+	}; err != nil || !slices.Equal(days, want) {
+		t.Errorf("%+v\nwant\n%+v %v", days, want, err)
+	}
+	due, err := d.Due(ctx, time.UnixMilli(5000), 10)
+	if err != nil || len(due) != 2 || due[0].Agent.Name != "quick" || due[1].Agent.Name != "edited" || due[1].Agent.Proof.State != hub.Unproven {
+		t.Errorf("%+v %v", due, err)
+	}
+}
+
+// A backup made before an upgrade is restored after it.
+func TestRestore_OlderBackup(t *testing.T) {
+	t.Parallel()
+	dir, to := t.TempDir(), filepath.Join(t.TempDir(), "restored")
+	olderDatabase(t, dir)
+	var m Manifest
+	m.Format, m.Schema, m.App = backupFormat, 1, "older"
+	r, err := Verify(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Rows = r.rows()
+	for _, f := range memberNames() {
+		st, err := os.Stat(filepath.Join(dir, f.Name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var b bytes.Buffer
+		sum, err := copyFile(t.Context(), &b, filepath.Join(dir, f.Name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.Members = append(m.Members, Member{Name: f.Name, Size: st.Size(), SHA256: sum})
+	}
+	var b bytes.Buffer
+	if err := pack(t.Context(), &b, m, dir); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Restore(t.Context(), &b, to, ""); err != nil {
+		t.Fatal(err)
+	}
+	d, err := Open(t.Context(), to, quiet())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { d.Close() })
+	migrated(t, d)
+}
+
+// The questions that every sweep, call and message asks are answered by an
+// index, however much there is.
+func TestPlans_UseTheirIndex(t *testing.T) {
+	t.Parallel()
+	d := openTest(t, t.TempDir())
+	for _, tt := range []struct{ query, index string }{
+		{dueQuery, "agents_check"},
+		{waitingQuery, "tasks_waiting"},
+		{callsQuery, "tasks_agent"},
+		{pruneIcons, "agent_versions_icon"},
+		{`DELETE FROM agent_traces WHERE (agent_id, task_id) IN (SELECT agent_id, id FROM tasks WHERE conversation_id = ?)`, "PRIMARY KEY (agent_id=? AND task_id=?)"},
+		{`SELECT COUNT(*) FROM notices WHERE account_id = ? AND read_at = 0`, "notices_unread"},
+		{reportQuery + `WHERE r.closed_at = 0 ORDER BY r.id LIMIT ?`, "reports_open"},
+	} {
+		var plan []struct {
+			ID      int    `db:"id"`
+			Parent  int    `db:"parent"`
+			NotUsed int    `db:"notused"`
+			Detail  string `db:"detail"`
+		}
+		args := make([]any, strings.Count(tt.query, "?"))
+		if err := d.read.SelectContext(t.Context(), &plan, `EXPLAIN QUERY PLAN `+tt.query, args...); err != nil {
+			t.Fatal(err)
+		}
+		found := false
+		for _, p := range plan {
+			found = found || strings.Contains(p.Detail, tt.index)
+			if strings.HasPrefix(p.Detail, "SCAN ") && !strings.Contains(p.Detail, "INDEX") || strings.Contains(p.Detail, "TEMP B-TREE") {
+				t.Errorf("%s\n%s", tt.query, p.Detail)
+			}
+		}
+		if !found {
+			t.Errorf("%s\ndoes not use %s: %+v", tt.query, tt.index, plan)
+		}
+	}
+}

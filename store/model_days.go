@@ -1,0 +1,51 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"agentsite/internal/fault"
+)
+
+const (
+	// modelDays is how many days the tokens of the portal's model are kept.
+	modelDays = 60
+	// maxTokens is far above what a model says in a day: a sum of it cannot
+	// overflow.
+	maxTokens = 1 << 50
+)
+
+// Spent returns the tokens that were added for a day, as in 2006-01-02, by
+// whom they were for.
+func (d *DB) Spent(ctx context.Context, day string) (map[string]int64, error) {
+	var rows []struct {
+		Who    string `db:"who"`
+		Tokens int64  `db:"tokens"`
+	}
+	if err := d.list(ctx, &rows, `SELECT who, tokens FROM model_days WHERE day = ?`, day); err != nil {
+		return nil, mapError(err)
+	}
+	out := make(map[string]int64, len(rows))
+	for _, r := range rows {
+		out[r.Who] = r.Tokens
+	}
+	return out, nil
+}
+
+// Add adds tokens to what somebody spent on a day and forgets what is older
+// than 60 days before it.
+func (d *DB) Add(ctx context.Context, day, who string, tokens int64) error {
+	at, err := time.Parse(time.DateOnly, day)
+	if err != nil || tokens < 0 {
+		return fault.New(fault.Invalid, "These are no tokens of a day.")
+	}
+	oldest := at.AddDate(0, 0, -modelDays).Format(time.DateOnly)
+	return d.write(ctx, func(t *tx) error {
+		if _, err := t.exec(`INSERT INTO model_days (day, who, tokens) VALUES (?, ?, ?)
+			ON CONFLICT (day, who) DO UPDATE SET tokens = MIN(tokens + excluded.tokens, ?)`, day, who, min(tokens, maxTokens), maxTokens); err != nil {
+			return err
+		}
+		_, err := t.exec(`DELETE FROM model_days WHERE day < ?`, oldest)
+		return err
+	})
+}

@@ -1,0 +1,83 @@
+package store
+
+import (
+	"context"
+
+	"agentsite/internal/hub"
+)
+
+// versions checks that each agent has every version from 1 to its latest, that
+// all of them can be read, that the latest is as the agent, and that its history has whole contacts.
+func (v *verifier) versions(ctx context.Context) error {
+	type row struct {
+		ID      string `db:"id"`
+		Name    string `db:"name"`
+		Version int    `db:"version"`
+		Count   int    `db:"count"`
+		First   int    `db:"first"`
+		Last    int    `db:"last"`
+		Bad     int    `db:"bad"`
+		Like    bool   `db:"like"` // the latest version is as the agent
+		History int    `db:"history"`
+	}
+	for after := ""; ; {
+		n := 0
+		err := each(ctx, v.c, func(a row) {
+			n++
+			after = a.ID
+			if a.Count != a.Version || a.First != 1 || a.Last != a.Version {
+				v.r.fault("Agent %s (%s) has %d versions from %d to %d, but should have all from 1 to %d.", a.Name, a.ID, a.Count, a.First, a.Last, a.Version)
+			}
+			if !a.Like {
+				v.r.fault("Agent %s (%s) has another kind or status than its latest version.", a.Name, a.ID)
+			}
+			if a.Bad > 0 {
+				v.r.fault("Agent %s (%s) has %d versions that cannot be read.", a.Name, a.ID, a.Bad)
+			}
+			if a.History%contactBytes != 0 || a.History > hub.MaxHistory*contactBytes {
+				v.r.fault("Agent %s (%s) has a history of contacts that cannot be read.", a.Name, a.ID)
+			}
+		}, `SELECT a.id, a.name, a.version, COUNT(v.version) AS count, COALESCE(MIN(v.version), 0) AS first, COALESCE(MAX(v.version), 0) AS last,
+				COALESCE(SUM(NOT json_valid(v.spec) OR v.icon <> COALESCE(CASE WHEN json_valid(v.spec) THEN v.spec ->> '$.icon' END, '')), 0) AS bad,
+				COALESCE(SUM(v.version = a.version AND v.kind = a.kind AND v.status = a.status), 0) > 0 OR COALESCE(MAX(v.version), 0) <> a.version AS like,
+				COALESCE((SELECT length(h.history) FROM agent_health h WHERE h.agent_id = a.id), 0) AS history
+			FROM (SELECT id, name, version, kind, status FROM agents WHERE id > ? ORDER BY id LIMIT ?) a LEFT JOIN agent_versions v ON v.agent_id = a.id
+			GROUP BY a.id ORDER BY a.id`, after, verifyPage)
+		if err != nil || n < verifyPage {
+			return err
+		}
+	}
+}
+
+// uses checks that no day has more ends than calls.
+func (v *verifier) uses(ctx context.Context) error {
+	type row struct {
+		Agent string `db:"agent_id"`
+		Day   int64  `db:"day"`
+	}
+	return each(ctx, v.c, func(u row) {
+		v.r.fault("The calls of agent %s on day %d do not add up.", u.Agent, u.Day)
+	}, `SELECT agent_id, day FROM agent_days
+		WHERE calls < completed + failed + canceled OR calls < guests OR MIN(completed, failed, canceled, guests, ms) < 0`)
+}
+
+// icons checks that each picture is the one its hash names.
+func (v *verifier) icons(ctx context.Context) error {
+	type row struct {
+		Hash string `db:"hash"`
+		Data []byte `db:"data"`
+	}
+	for after := ""; ; {
+		n := 0
+		err := each(ctx, v.c, func(i row) {
+			n++
+			after = i.Hash
+			if iconHash(i.Data) != i.Hash {
+				v.r.fault("The picture %s is not the one that was stored.", i.Hash)
+			}
+		}, `SELECT hash, data FROM icons WHERE hash > ? ORDER BY hash LIMIT ?`, after, verifyPage)
+		if err != nil || n < verifyPage {
+			return err
+		}
+	}
+}

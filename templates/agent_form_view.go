@@ -1,0 +1,187 @@
+package templates
+
+import "strconv"
+
+// AgentFormView registers an agent, or changes one.
+type AgentFormView struct {
+	Ref         string // of the agent being edited; "" for a new one
+	Base        string // the version an edit was made from
+	Draft       bool   // the agent being edited is a draft
+	URL         string // the pasted address
+	URLError    string
+	Fetched     string // what fetching the address or reading the card found, a sentence
+	Card        string // the pasted card
+	CardError   string
+	Kinds       []KindOption
+	Kind        string
+	Name        string
+	FreeNames   []string // when the name is taken
+	Title       string
+	Description string
+	Endpoint    string
+	Visibility  string // public, unlisted or private
+	Model       string
+	Models      []string // what the server offers, as far as it is known
+	HasKey      bool     // a key is stored already
+	AuthHeader  string
+	HasToken    bool // a token is stored already
+	Skills      []SkillRow
+	Notes       string
+	Note        string // what the edit changes
+
+	// Of a prompt agent.
+	PortalModel            string // "" when the portal has none
+	OwnModel               bool   // it uses another model than the portal's
+	Instructions           string
+	Exchanges              []ExchangeRow
+	ToolAgents             []Option // of the owner
+	OtherTools             string   // names of others' agents, separated by commas
+	Unasked                bool
+	Temperature, MaxTokens string
+
+	// Of an MCP server, as last read.
+	Server string
+	Tools  []ToolRow
+
+	Languages, InputModes, OutputModes string // separated by commas
+	Publisher                          string
+	Domains                            []Option // the owner's, none when there are none
+	Icon                               string   // hash of the picture
+	IconImage                          string   // the picture itself, a data: address
+
+	// Who may call it, and how much.
+	Callers, Listed             string
+	PerMinute, PerDay, MaxBytes string
+
+	Ask     string // what to say to it in a try
+	Tries   []TryRow
+	Preview *AgentPreview
+	Errors  FieldErrors // by field name; of a skill row "skill_name.0" and so on
+}
+
+// KindOption is one way an agent can be reached or run.
+type KindOption struct {
+	Value, Label string // "a2a", "A2A agent"
+	When         string // when to choose it, one or two sentences
+	Example      string // what its address looks like, may be empty
+}
+
+// SkillRow is one row of the form's skills, as typed: tags separated by commas, one example a line.
+type SkillRow struct {
+	ID, Name, Description, Tags, Examples string
+}
+
+// ExchangeRow is one question with its answer.
+type ExchangeRow struct{ User, Agent string }
+
+// ToolRow is one tool of an MCP server.
+type ToolRow struct {
+	Name, Title, Description string
+	ReadOnly                 bool
+}
+
+// TryRow is one try of an agent that is not published yet.
+type TryRow struct {
+	Asked, Answer string
+	HTML          SafeHTML // the answer, rendered
+	Took          string   // "1.2 s"
+	Reason        string   // why there is no whole answer
+}
+
+// AgentPreview is an agent as others would see it.
+type AgentPreview struct {
+	Card        AgentCard
+	IconImage   string
+	Tagline     string
+	Description SafeHTML
+	Skills      []Skill
+	KindHelp    string
+	TextGoesTo  string
+	Visibility  string
+}
+
+func (v AgentFormView) edits() bool { return v.Ref != "" }
+
+func (v AgentFormView) action() string {
+	if v.edits() {
+		return agentHref(v.Ref) + "/edit"
+	}
+	return "/agents/new"
+}
+
+func (v AgentFormView) title() string {
+	if v.edits() {
+		return "Edit " + firstOf(v.Title, v.Name, v.Ref)
+	}
+	return "Register an agent"
+}
+
+func (v AgentFormView) has(kinds ...string) bool {
+	for _, k := range v.Kinds {
+		for _, kind := range kinds {
+			if k.Value == kind {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// wrong reports whether one of the fields has an error.
+func (v AgentFormView) wrong(names ...string) bool { return hasError(v.Errors, names...) }
+
+func (v AgentFormView) summary() []wrong {
+	list := summary(v.Errors, "kind", "Kind", "name", "Name", "instructions", "Instructions", "endpoint", "Address", "model", "Model", "key", "Key",
+		"auth_header", "Header", "token", "Token", "examples", "Examples", "tools", "Tools", "temperature", "Temperature", "max_tokens", "Longest answer",
+		"title", "Title", "description", "Description", "notes", "Notes", "icon", "Picture")
+	for i := range v.Skills {
+		n := strconv.Itoa(i)
+		for _, f := range []string{"skill_id", "skill_name", "skill_description", "skill_tags", "skill_examples"} {
+			if m := v.Errors[f+"."+n]; m != "" {
+				list = append(list, wrong{ID: f + "." + n, Label: "Skill " + strconv.Itoa(i+1), Message: m})
+			}
+		}
+	}
+	rest := FieldErrors{}
+	for name, m := range v.Errors {
+		if name != "" {
+			rest[name] = m
+		}
+	}
+	return append(list, summary(rest, "visibility", "Who may find it", "callers", "Who may call it", "listed", "Accounts", "per_minute", "Calls a minute",
+		"per_day", "Calls a day", "max_bytes", "Longest message", "languages", "Languages", "input_modes", "Takes", "output_modes", "Gives", "publisher", "Publisher",
+		"note", "What changed", "status", "Status", "try", "Try it")...)
+}
+
+// rowWrong reports whether a skill's row has an error.
+func (v AgentFormView) rowWrong(i int) bool {
+	n := "." + strconv.Itoa(i)
+	return v.wrong("skill_id"+n, "skill_name"+n, "skill_description"+n, "skill_tags"+n, "skill_examples"+n)
+}
+
+func (v AgentFormView) morePrompt() bool {
+	return len(v.Exchanges) > 1 || len(v.Exchanges) == 1 && v.Exchanges[0] != (ExchangeRow{}) || v.OtherTools != "" || v.Unasked || v.Temperature != "" || v.MaxTokens != "" ||
+		v.wrong("examples", "tools", "temperature", "max_tokens")
+}
+
+func (v AgentFormView) limited() bool {
+	return v.Callers != "" || v.Listed != "" || v.PerMinute+v.PerDay+v.MaxBytes != "" || v.wrong("callers", "listed", "per_minute", "per_day", "max_bytes")
+}
+
+func (v AgentFormView) moreSaid() bool {
+	return v.Languages+v.InputModes+v.OutputModes+v.Publisher != "" || v.wrong("languages", "input_modes", "output_modes", "publisher")
+}
+
+func keyHint(stored bool, what string) string {
+	if stored {
+		return "A " + what + " is stored and never shown again. Leave this empty to keep it."
+	}
+	return "Kept on this portal, sent only to that address, never shown again."
+}
+
+func describedURL(v AgentFormView) string {
+	if v.URLError != "" {
+		return "url-error url-hint"
+	}
+	return "url-hint"
+}
