@@ -113,7 +113,7 @@ func draftOf(v templates.AgentFormView, in url.Values, bad templates.FieldErrors
 	description, notes := strings.TrimSpace(v.Description), strings.TrimSpace(v.Notes)
 	if description == "" && kind == hub.Prompt {
 		// Without instructions it is those that are missing.
-		if description = firstSentence(v.Instructions); description == "" {
+		if description = hub.FirstSentence(v.Instructions); description == "" {
 			description = v.Name
 		}
 	}
@@ -214,19 +214,6 @@ func whole0(s, field string, bad templates.FieldErrors) int {
 		bad[field] = "write a whole number, or nothing"
 	}
 	return n
-}
-
-// firstSentence is how instructions introduce their agent when nothing else
-// does.
-func firstSentence(s string) string {
-	s, _, _ = strings.Cut(strings.TrimSpace(s), "\n")
-	for i, r := range s {
-		if strings.ContainsRune(".!?", r) && (i+1 == len(s) || s[i+1] == ' ') {
-			s = s[:i+1]
-			break
-		}
-	}
-	return cutRunes(strings.TrimSpace(s), 300)
 }
 
 func encoded(v any) json.RawMessage {

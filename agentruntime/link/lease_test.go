@@ -360,3 +360,25 @@ func TestExpect_AbsentAgentsAreUnreachable(t *testing.T) {
 		}
 	})
 }
+
+func TestDrop_EndsTheConnectionAndTheTaskWaits(t *testing.T) {
+	bubble(t, func(t *testing.T, d *Driver) {
+		d.Drop("nobody") // whom it does not know
+		p := dial(t, d, "helper")
+		p.expect("")
+		r := start(d, ask("helper", "hello"), &agenttest.Recorder{})
+		h := p.task()
+		d.Drop("helper")
+		<-p.done
+		if *p.reason != linkwire.ReasonProve {
+			t.Errorf("closed with %q", *p.reason)
+		}
+		// Whoever still may comes back and goes on with what it holds.
+		p = dial(t, d, "helper", h)
+		p.expect("")
+		m := p.expect(linkwire.MethodResume)
+		p.accept(m.ID)
+		p.finish(9, linkwire.Done{Task: h.Task, Lease: h.Lease, State: linkwire.Completed, Text: "still me"})
+		r.want(t, task.Completed, "still me")
+	})
+}

@@ -322,24 +322,29 @@ func checkSkills(c *fault.Check, skills []Skill) {
 	}
 }
 
-// introduction is how instructions introduce their agent when nothing else
-// does: their first sentence.
+// introduction is FirstSentence of instructions as a draft's settings hold them.
 func introduction(instructions json.RawMessage) string {
 	var text string
 	if json.Unmarshal(instructions, &text) != nil {
 		return ""
 	}
-	text = oneLine(text)
-	for i, r := range text {
-		if strings.ContainsRune(".!?", r) && (i+1 == len(text) || text[i+1] == ' ') {
-			text = text[:i+1]
+	return FirstSentence(text)
+}
+
+// FirstSentence is how instructions introduce their agent when nothing else
+// does: the first sentence of their first line, at most 300 characters.
+func FirstSentence(instructions string) string {
+	s, _, _ := strings.Cut(strings.TrimSpace(instructions), "\n")
+	for i, r := range s {
+		if strings.ContainsRune(".!?", r) && (i+1 == len(s) || s[i+1] == ' ') {
+			s = s[:i+1]
 			break
 		}
 	}
-	if r := []rune(text); len(r) > 300 {
-		text = string(r[:299]) + "…"
+	if r := []rune(s); len(r) > 300 {
+		s = string(r[:300])
 	}
-	return text
+	return strings.TrimSpace(s)
 }
 
 // clean removes what no reader should meet in a name or description: control

@@ -80,6 +80,9 @@ type world struct {
 	witness *witness
 	index   *index.Index
 
+	movedMu sync.Mutex // guards moved
+	moved   []string   // agents whose rights changed
+
 	ada, bob, boss ident.Actor
 }
 
@@ -91,7 +94,12 @@ func open(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	w := &world{t: t, db: db, keys: keys, prober: &prober{says: hub.Liveness{State: hub.Alive}}, reader: &reader{}, witness: &witness{tokens: map[string]bool{}, signed: map[string]hub.Described{}}, index: index.New()}
-	w.Service = hub.New(hub.Ports{Store: db, Index: w.index, Prober: w.prober, Reader: w.reader, Witness: w.witness, Sealer: keys}, hub.Config{Portal: "home.example", Kinds: []hub.Kind{hub.A2A, hub.MCP, hub.OpenAI, hub.Prompt, hub.Link},
+	w.Service = hub.New(hub.Ports{Store: db, Index: w.index, Prober: w.prober, Reader: w.reader, Witness: w.witness, Trier: tryer{}, Sealer: keys}, hub.Config{Portal: "home.example", Kinds: []hub.Kind{hub.A2A, hub.MCP, hub.OpenAI, hub.Prompt, hub.Link},
+		Moved: func(id string) {
+			w.movedMu.Lock()
+			defer w.movedMu.Unlock()
+			w.moved = append(w.moved, id)
+		},
 		CheckURL: func(s string) error {
 			if !strings.HasPrefix(s, "https://") || strings.Contains(s, "10.0.0.1") {
 				return errors.New("may not be called")

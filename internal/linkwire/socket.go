@@ -247,7 +247,7 @@ func code(reason string) websocket.StatusCode {
 		return CodeReplaced
 	case "revoked":
 		return CodeRevoked
-	case "restart":
+	case "restart", "prove":
 		return websocket.StatusServiceRestart
 	case "bye":
 		return websocket.StatusNormalClosure
