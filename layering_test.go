@@ -17,10 +17,10 @@ import (
 const module = "agentsite"
 
 // leaves import nothing of ours, except that egress may use fault.
-var leaves = []string{"internal/ident", "internal/fault", "internal/clock", "internal/limit", "internal/egress", "migrations", "static", "docs"}
+var leaves = []string{"internal/ident", "internal/fault", "internal/clock", "internal/limit", "internal/egress", "internal/picture", "migrations", "static", "docs"}
 
 // inner is everything in internal/ that adapters may use.
-var inner = []string{"internal/ident", "internal/fault", "internal/clock", "internal/limit", "internal/egress", "internal/account", "internal/hub",
+var inner = []string{"internal/ident", "internal/fault", "internal/clock", "internal/limit", "internal/egress", "internal/picture", "internal/account", "internal/hub",
 	"internal/chat", "internal/task", "internal/a2a", "internal/openai", "internal/linkwire", "internal/schema", "internal/index", "internal/index/bm25"}
 
 // may is the import table: what each package may import of ours. A package
@@ -35,6 +35,7 @@ var may = map[string][]string{
 	"internal/ident":   {},
 	"internal/limit":   {},
 	"internal/egress":  {"internal/fault"},
+	"internal/picture": {},
 	"migrations":       {},
 	"static":           {},
 	"docs":             {},

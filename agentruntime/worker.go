@@ -68,7 +68,9 @@ type mailbox struct{ conversation, agent string }
 // state, and returns when all of it has. Work interrupted by the end of ctx
 // stays in the queue for the next start.
 func (w *Worker) Run(ctx context.Context) error {
-	if n, err := w.store.Release(ctx, w.fence); err != nil {
+	if n, err := w.store.Release(ctx, w.fence); ctx.Err() != nil {
+		return nil // it stops before it began
+	} else if err != nil {
 		return fmt.Errorf("take over unfinished tasks: %w", err)
 	} else if n > 0 {
 		w.log.Info("unfinished tasks of the last run go on", "tasks", n)
@@ -244,9 +246,9 @@ func (w *Worker) attempt(ctx context.Context, t task.Task, s *sink) (task.Result
 	return task.Result{}, ctx.Err()
 }
 
-// call gathers what the driver may see. own is true when the agent's owner
+// call gathers what the driver may see. mine is true when the agent's owner
 // asks.
-func (w *Worker) call(ctx context.Context, t task.Task) (call task.Call, driver task.Agent, own bool, err error) {
+func (w *Worker) call(ctx context.Context, t task.Task) (call task.Call, driver task.Agent, mine bool, err error) {
 	a, secret, err := w.hub.Open(ctx, t.AgentID)
 	if fault.Is(err, fault.NotFound) {
 		return call, nil, false, fault.New(fault.NotFound, "%s is not here any more.", t.AgentHandle)
@@ -258,24 +260,43 @@ func (w *Worker) call(ctx context.Context, t task.Task) (call task.Call, driver 
 	if driver == nil {
 		return call, nil, false, fault.New(fault.Unavailable, "This portal cannot run agents of kind %q.", a.Kind)
 	}
-	ask, earlier, err := w.chat.History(ctx, t)
+	h, err := w.chat.History(ctx, t)
 	if err != nil {
 		return call, nil, false, err
 	}
 	call = task.Call{
-		TaskID: t.ID, ConversationID: t.ConversationID, MessageID: ask.ID, Attempt: t.Attempt, Checkpoint: t.Checkpoint,
-		Agent:  target(a, secret),
-		Caller: task.Caller{Kind: t.CallerKind, Handle: t.CallerHandle, ID: t.CallerID},
-		Parts:  ask.Parts,
+		TaskID: t.ID, ConversationID: t.ConversationID, MessageID: h.Ask.ID, Attempt: t.Attempt, Checkpoint: t.Checkpoint,
+		Agent:   target(a, secret),
+		Caller:  task.Caller{Kind: t.CallerKind, Handle: t.CallerHandle, ID: t.CallerID},
+		Speaker: task.Speaker{Kind: h.Ask.Sender.Kind, Handle: h.Ask.Sender.Handle},
+		Parts:   h.Ask.Parts,
+		Files:   w.chat.TaskFiles(t),
 	}
-	for _, m := range earlier {
-		call.History = append(call.History, task.Turn{Mine: m.Sender.ID == a.ID, Speaker: m.Sender.Handle, Parts: m.Parts})
+	if t.Replaces > 0 { // a message of its own towards agents that know one by its id
+		call.MessageID = t.ID
 	}
-	if call.Previous, err = w.store.LastCheckpoint(ctx, t.ConversationID, t.AgentID, t.ID); err != nil {
+	for _, m := range h.Earlier {
+		agent := m.Sender.Kind == "agent"
+		call.History = append(call.History, task.Turn{Mine: agent && m.Sender.ID == a.ID, Asker: !agent && m.Sender.ID == t.CallerID,
+			Speaker: m.Sender.Handle, Kind: m.Sender.Kind, Parts: m.Parts})
+	}
+	// Where the agent left off leads to what it remembers.
+	whose := ""
+	if h.Asker.FromSeq > 0 {
+		whose = t.CallerID // of what others said it may tell too much
+	}
+	if chat.Share(t.Share) == chat.ShareNothing {
+		return call, driver, own(a, t), nil
+	}
+	if call.Previous, err = w.store.LastCheckpoint(ctx, t.ConversationID, t.AgentID, whose, t.ID); err != nil {
 		return call, nil, false, err
 	}
-	own = t.CallerID != "" && (t.CallerID == a.OwnerID || slices.Contains(a.CoOwnerIDs, t.CallerID))
-	return call, driver, own, nil
+	return call, driver, own(a, t), nil
+}
+
+// own reports whether an owner of the agent asks.
+func own(a hub.Agent, t task.Task) bool {
+	return t.CallerID != "" && (t.CallerID == a.OwnerID || slices.Contains(a.CoOwnerIDs, t.CallerID))
 }
 
 // checkResult makes of whatever a driver returned something that can be
@@ -287,8 +308,8 @@ func checkResult(r task.Result) task.Result {
 		r.State, r.Reason = task.Failed, "The agent ended without an outcome."
 	}
 	size := 0
-	for i, p := range r.Parts {
-		size += len(p.Text) + len(p.Data) + len(p.Raw) + len(p.URL)
+	for i, p := range r.Parts { // files are bounded where they are stored
+		size += len(p.Text) + len(p.Data) + len(p.URL)
 		if size > 8*chat.MaxAnswerBytes || i >= chat.MaxParts {
 			r.Parts = r.Parts[:i]
 			r.State, r.Reason = task.Failed, "The answer was too large and was cut."

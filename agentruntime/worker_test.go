@@ -69,6 +69,8 @@ func (d directory) Admit(ctx context.Context, a ident.Actor, h string, size int)
 	return d.hub.Admit(ctx, a, h, size)
 }
 
+func (d directory) Hosts(context.Context, []string) (map[string]string, error) { return nil, nil }
+
 func build(t *testing.T) *house {
 	t.Helper()
 	h := &house{t: t, db: storetest.New(t), queue: agentruntime.NewQueue()}

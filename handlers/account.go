@@ -19,6 +19,7 @@ import (
 var done = map[string]string{
 	"email":         "Your mail address is saved.",
 	"password":      "Your password is changed. You are signed out everywhere else.",
+	"told":          "Saved. You are told of messages as you chose.",
 	"revoked":       "The token is revoked. Nothing can use it any more.",
 	"agent-deleted": "The agent is gone.",
 
@@ -94,6 +95,13 @@ func (d *Door) showAccount(w http.ResponseWriter, r *http.Request, actor ident.A
 	}
 	if err := d.hubSections(r, actor, &v); err != nil {
 		return err
+	}
+	if !hasPrefs(v.Errors) {
+		prefs, err := d.chat.Prefs(ctx, actor)
+		if err != nil {
+			return err
+		}
+		v.Prefs = prefsView(newPrefsJSON(prefs))
 	}
 	for _, s := range ident.Scopes() {
 		if s == ident.Admin && !me.Operator {

@@ -52,20 +52,7 @@ func (d *Door) API(r chi.Router) {
 	r.Get("/offers", d.api(d.apiOffers))
 	r.Post("/offers/{name}", d.api(d.apiAnswerOffer))
 
-	r.Get("/conversations", d.api(d.apiConversations))
-	r.Post("/conversations", d.api(d.apiCreateConversation))
-	r.Get("/conversations/{id}", d.api(d.apiConversation))
-	r.Patch("/conversations/{id}", d.api(d.apiRenameConversation))
-	r.Delete("/conversations/{id}", d.api(d.apiDeleteConversation))
-	r.Get("/conversations/{id}/messages", d.api(d.apiMessages))
-	r.Post("/conversations/{id}/messages", d.api(d.apiPost))
-	r.Post("/conversations/{id}/members", d.api(d.apiInvite))
-	r.Delete("/conversations/{id}/members", d.api(d.apiRemoveMember))
-	r.Delete("/conversations/{id}/members/{handle}", d.api(d.apiRemoveMember))
-	r.Post("/conversations/{id}/read", d.api(d.apiMarkRead))
-	r.Post("/conversations/{id}/stop", d.api(d.apiStop))
-	r.Get("/conversations/{id}/export", d.api(d.apiExport))
-	r.Get("/conversations/{id}/live", d.api(d.live))
+	d.chatAPI(r)
 
 	r.Get("/tasks", d.api(d.apiTasks))
 	r.Get("/tasks/{id}", d.api(d.apiTask))
@@ -79,6 +66,51 @@ func (d *Door) API(r chi.Router) {
 
 	r.NotFound(d.api(d.apiNotFound))
 	r.MethodNotAllowed(d.api(d.apiMethod))
+}
+
+// chatAPI declares the routes of conversations.
+func (d *Door) chatAPI(r chi.Router) {
+	r.Get("/conversations", d.api(d.apiConversations))
+	r.Post("/conversations", d.api(d.apiCreateConversation))
+	r.Get("/conversations/search", d.api(d.apiSearchMessages))
+	r.Get("/conversations/{id}", d.api(d.apiConversation))
+	r.Patch("/conversations/{id}", d.api(d.apiSetConversation))
+	r.Delete("/conversations/{id}", d.api(d.apiDeleteConversation))
+	r.Get("/conversations/{id}/messages", d.api(d.apiMessages))
+	r.Post("/conversations/{id}/messages", d.api(d.apiPost))
+	r.Get("/conversations/{id}/messages/{seq}", d.api(d.apiMessage))
+	r.Patch("/conversations/{id}/messages/{seq}", d.api(d.apiEdit))
+	r.Delete("/conversations/{id}/messages/{seq}", d.api(d.apiUnsay))
+	r.Get("/conversations/{id}/messages/{seq}/edits", d.api(d.apiEdits))
+	r.Put("/conversations/{id}/messages/{seq}/reactions/{emoji}", d.api(d.apiReact))
+	r.Delete("/conversations/{id}/messages/{seq}/reactions/{emoji}", d.api(d.apiReact))
+	r.Post("/conversations/{id}/messages/{seq}/again", d.api(d.apiAgain))
+	r.Post("/conversations/{id}/branch", d.api(d.apiBranch))
+	r.Post("/conversations/{id}/members", d.api(d.apiInvite))
+	r.Delete("/conversations/{id}/members", d.api(d.apiRemoveMember))
+	r.Patch("/conversations/{id}/members/{handle}", d.api(d.apiSetRole))
+	r.Delete("/conversations/{id}/members/{handle}", d.api(d.apiRemoveMember))
+	r.Get("/conversations/{id}/links", d.api(d.apiLinks))
+	r.Post("/conversations/{id}/links", d.api(d.apiNewLink))
+	r.Delete("/conversations/{id}/links/{link}", d.api(d.apiDropLink))
+	r.Get("/conversations/{id}/disclosures", d.api(d.apiDisclosures))
+	r.Post("/conversations/{id}/disclosures", d.api(d.apiDisclose))
+	r.Post("/conversations/{id}/read", d.api(d.apiMarkRead))
+	r.Post("/conversations/{id}/typing", d.api(d.apiTyping))
+	r.Post("/conversations/{id}/stop", d.api(d.apiStop))
+	r.Get("/conversations/{id}/export", d.api(d.apiExport))
+	r.Get("/conversations/{id}/live", d.api(d.live))
+	r.Get("/live", d.api(d.liveInbox))
+
+	r.Get("/join/{secret}", d.api(d.apiInvitation))
+	r.Post("/join/{secret}", d.api(d.apiJoin))
+	r.Get("/shared/{secret}", d.api(d.apiShared))
+
+	r.Post("/files", d.api(d.apiPutFile))
+	r.Get("/files/{hash}", d.api(d.file))
+	r.Get("/files/{hash}/preview", d.api(d.filePreview))
+	r.Get("/account/chat", d.api(d.apiPrefs))
+	r.Put("/account/chat", d.api(d.apiSetPrefs))
 }
 
 func (d *Door) apiMethod(w http.ResponseWriter, r *http.Request, _ ident.Actor) error {

@@ -344,30 +344,6 @@ func values(in []string) []string {
 	return out
 }
 
-type sourceJSON struct {
-	Portal string `json:"portal"`
-	URL    string `json:"url"`
-}
-
-// whyJSON is one word of the query found in an agent: exact, as another form,
-// by its beginning, or mended.
-type whyJSON struct {
-	Word  string `json:"word"`
-	Found string `json:"found"`
-	How   string `json:"how"`
-	Field string `json:"field"`
-}
-
-type resultJSON struct {
-	Agent    agentJSON    `json:"agent"`
-	Score    float64      `json:"score"`
-	Matched  []string     `json:"matched"`
-	Why      []whyJSON    `json:"why"`
-	Liveness livenessJSON `json:"liveness"`
-	Verified bool         `json:"verified"`
-	Source   sourceJSON   `json:"source"`
-}
-
 func (d *Door) apiSearch(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	q, err := d.searchQuery(r)
 	if err != nil {
@@ -377,29 +353,7 @@ func (d *Door) apiSearch(w http.ResponseWriter, r *http.Request, actor ident.Act
 	if err != nil {
 		return err
 	}
-	results := make([]resultJSON, len(page.Results))
-	for i, res := range page.Results {
-		a := d.agentJSON(ident.Actor{}, res.Agent)
-		matched := res.Matched
-		if matched == nil {
-			matched = []string{}
-		}
-		why := make([]whyJSON, len(res.Why))
-		for k, m := range res.Why {
-			why[k] = whyJSON(m)
-		}
-		results[i] = resultJSON{a, res.Score, matched, why, a.Liveness, a.Verified, sourceJSON{d.cfg.Host, d.cfg.URL}}
-	}
-	facets := page.Facets
-	if facets == nil {
-		facets = map[string][]hub.FacetCount{}
-	}
-	writeJSON(w, http.StatusOK, map[string]any{
-		"results": results, "total": page.Total, "facets": facets, "suggestions": page.Suggestions, "next_cursor": page.NextCursor,
-		// One portal answers until portals know each other.
-		"portals": map[string]any{"known": 1, "asked": 1, "answered": 1, "silent": []string{}},
-	})
-	return nil
+	return d.writeSearch(w, &page)
 }
 
 func (d *Door) apiAgents(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {

@@ -1,52 +1,14 @@
 package handlers
 
 import (
-	"encoding/json"
-	"fmt"
 	"net/http"
-	"strings"
-	"time"
 
 	"github.com/go-chi/chi/v5"
 
 	"agentsite/internal/chat"
 	"agentsite/internal/fault"
 	"agentsite/internal/ident"
-	"agentsite/internal/task"
 )
-
-type senderJSON struct {
-	Kind     string `json:"kind"`
-	Handle   string `json:"handle"`
-	Verified bool   `json:"verified"`
-}
-
-type taskRefJSON struct {
-	ID     string     `json:"id"`
-	State  task.State `json:"state,omitempty"`
-	Reason string     `json:"reason,omitempty"`
-}
-
-type messageJSON struct {
-	Seq       int64        `json:"seq"`
-	ID        string       `json:"id"`
-	Sender    senderJSON   `json:"sender"`
-	Kind      chat.Kind    `json:"kind"`
-	Parts     []task.Part  `json:"parts"`
-	Task      *taskRefJSON `json:"task,omitempty"`
-	CreatedAt string       `json:"created_at"`
-}
-
-func newMessageJSON(m chat.Message) messageJSON {
-	j := messageJSON{Seq: m.Seq, ID: m.ID, Sender: senderJSON{m.Sender.Kind, m.Sender.Handle, true}, Kind: m.Kind, Parts: m.Parts, CreatedAt: stamp(m.CreatedAt)}
-	if j.Parts == nil {
-		j.Parts = []task.Part{}
-	}
-	if m.TaskID != "" {
-		j.Task = &taskRefJSON{m.TaskID, m.TaskState, m.Reason}
-	}
-	return j
-}
 
 type memberJSON struct {
 	Kind   string `json:"kind"`
@@ -55,28 +17,120 @@ type memberJSON struct {
 	Remote string `json:"remote,omitempty"`
 }
 
+func newMemberJSON(m chat.Member) memberJSON {
+	return memberJSON{m.Kind, m.Handle, m.Role, m.Remote}
+}
+
+func newMembersJSON(list []chat.Member) []memberJSON {
+	out := make([]memberJSON, len(list))
+	for i, m := range list {
+		out[i] = newMemberJSON(m)
+	}
+	return out
+}
+
+type settingsJSON struct {
+	Speaks  chat.Speaks `json:"speaks"`
+	Speaker string      `json:"speaker,omitempty"` // handle
+	Past    chat.Past   `json:"past"`
+	Hops    int         `json:"hops"`
+	Turns   int         `json:"turns"`
+	Budget  int         `json:"budget"`
+}
+
+type mineJSON struct {
+	Role     string      `json:"role"`
+	Pinned   bool        `json:"pinned"`
+	Archived bool        `json:"archived"`
+	Notify   chat.Notify `json:"notify"`
+	FromSeq  int64       `json:"from_seq"`
+}
+
 type conversationJSON struct {
-	ID        string       `json:"id"`
-	Title     string       `json:"title"`
-	Members   []memberJSON `json:"members"`
-	LastSeq   int64        `json:"last_seq"`
-	Unread    int64        `json:"unread"`
-	Snippet   string       `json:"snippet,omitempty"`
-	CreatedAt string       `json:"created_at"`
-	UpdatedAt string       `json:"updated_at"`
+	ID       string        `json:"id"`
+	Title    string        `json:"title"`
+	Private  bool          `json:"private"`
+	Members  []memberJSON  `json:"members"`
+	Settings *settingsJSON `json:"settings,omitempty"`
+	Mine     mineJSON      `json:"mine"`
+	LastSeq  int64         `json:"last_seq"`
+	ReadSeq  int64         `json:"read_seq"`
+	Unread   *int          `json:"unread,omitempty"` // in lists
+	Snippet  string        `json:"snippet,omitempty"`
+	// Of one that began as a copy of another.
+	BranchedFrom string `json:"branched_from,omitempty"`
+	BranchedSeq  int64  `json:"branched_seq,omitempty"`
+	CreatedAt    string `json:"created_at"`
+	UpdatedAt    string `json:"updated_at"`
 }
 
 func newConversationJSON(c chat.Conversation) conversationJSON {
-	j := conversationJSON{ID: c.ID, Title: c.Title, Members: []memberJSON{}, LastSeq: c.LastSeq, Unread: max(0, c.LastSeq-c.ReadSeq), Snippet: c.Snippet,
-		CreatedAt: stamp(c.CreatedAt), UpdatedAt: stamp(c.UpdatedAt)}
-	for _, m := range c.Members {
-		j.Members = append(j.Members, memberJSON{m.Kind, m.Handle, m.Role, m.Remote})
+	j := conversationJSON{ID: c.ID, Title: c.Title, Private: c.Private(), Members: newMembersJSON(c.Members), LastSeq: c.LastSeq, ReadSeq: c.ReadSeq, Snippet: c.Snippet,
+		Mine:         mineJSON{c.Mine.Role, c.Mine.Pinned, c.Mine.Archived, c.Mine.Notify, c.Mine.FromSeq},
+		BranchedFrom: c.BranchedFrom, BranchedSeq: c.BranchedSeq, CreatedAt: stamp(c.CreatedAt), UpdatedAt: stamp(c.UpdatedAt)}
+	if s := c.Settings; s.Speaks != "" {
+		j.Settings = &settingsJSON{Speaks: s.Speaks, Past: s.Past, Hops: s.Hops, Turns: s.Turns, Budget: s.Budget}
+		for _, m := range c.Agents() {
+			if m.ID == s.SpeakerID {
+				j.Settings.Speaker = m.Handle
+			}
+		}
 	}
 	return j
 }
 
+// apiConversations lists the actor's conversations: those that are not
+// archived, or with ?filter= the pinned or the archived ones.
 func (d *Door) apiConversations(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	limit, err := number(r, "limit", 50)
+	if err != nil {
+		return err
+	}
+	f := chat.RoomFilter{Limit: int(limit)}
+	if f.Before, err = parsePoint(r.URL.Query().Get("cursor")); err != nil {
+		return err
+	}
+	switch r.URL.Query().Get("filter") {
+	case "":
+	case "pinned":
+		f.Pinned = true
+	case "archived":
+		f.Archived = true
+	default:
+		return fieldFault("filter", "use pinned or archived")
+	}
+	if actor.ID == "" {
+		return fault.New(fault.Unauthenticated, "Sign in to see your conversations.")
+	}
+	list, err := d.chat.List(r.Context(), actor, f)
+	if err != nil {
+		return err
+	}
+	out := make([]conversationJSON, len(list))
+	for i, c := range list {
+		out[i] = newConversationJSON(c)
+		out[i].Unread = &list[i].Unread
+	}
+	next := ""
+	if len(list) == f.Limit {
+		last := list[len(list)-1]
+		next = pointCursor(chat.Point{At: last.UpdatedAt, ID: last.ID})
+	}
+	writeJSON(w, http.StatusOK, map[string]any{"conversations": out, "next_cursor": next})
+	return nil
+}
+
+// fieldFault says what is wrong with one field of a request.
+func fieldFault(name, wrong string) error {
+	return &fault.Error{Kind: fault.Invalid, Safe: name + ": " + wrong, Fields: map[string]string{name: wrong}}
+}
+
+// searched is how many messages a search finds at once.
+const searched = 20
+
+// apiSearchMessages finds messages in the actor's conversations.
+func (d *Door) apiSearchMessages(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	limit, err := number(r, "limit", searched)
 	if err != nil {
 		return err
 	}
@@ -85,23 +139,33 @@ func (d *Door) apiConversations(w http.ResponseWriter, r *http.Request, actor id
 		return err
 	}
 	if actor.ID == "" {
-		return fault.New(fault.Unauthenticated, "Sign in to see your conversations.")
+		return fault.New(fault.Unauthenticated, "Sign in to search in your conversations.")
 	}
-	list, err := d.chat.List(r.Context(), actor, before, int(limit))
+	list, err := d.chat.Search(r.Context(), actor, r.URL.Query().Get("q"), before, int(limit))
 	if err != nil {
 		return err
 	}
-	out := make([]conversationJSON, len(list))
-	for i, c := range list {
-		out[i] = newConversationJSON(c)
+	type found struct {
+		ConversationID string      `json:"conversation_id"`
+		Title          string      `json:"title"`
+		Snippet        string      `json:"snippet"`
+		Message        messageJSON `json:"message"`
 	}
-	next := ""
-	if len(list) == int(limit) {
-		last := list[len(list)-1]
-		next = pointCursor(chat.Point{At: last.UpdatedAt, ID: last.ID})
+	out := make([]found, len(list))
+	for i, f := range list {
+		out[i] = found{f.ConversationID, f.Title, f.Snippet, newMessageJSON(f.Message)}
 	}
-	writeJSON(w, http.StatusOK, map[string]any{"conversations": out, "next_cursor": next})
+	writeJSON(w, http.StatusOK, map[string]any{"results": out, "next_cursor": foundCursor(list, int(limit))})
 	return nil
+}
+
+// foundCursor leads from a full page of what a search found to the next one.
+func foundCursor(list []chat.Found, limit int) string {
+	if len(list) == 0 || len(list) < limit {
+		return ""
+	}
+	last := list[len(list)-1].Message
+	return pointCursor(chat.Point{At: last.CreatedAt, ID: last.ID})
 }
 
 func (d *Door) apiCreateConversation(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
@@ -120,9 +184,14 @@ func (d *Door) apiCreateConversation(w http.ResponseWriter, r *http.Request, act
 	if err != nil {
 		return err
 	}
+	created(w, c)
+	return nil
+}
+
+// created answers with a conversation that there was not before.
+func created(w http.ResponseWriter, c chat.Conversation) {
 	w.Header().Set("Location", "/api/v1/conversations/"+c.ID)
 	writeJSON(w, http.StatusCreated, newConversationJSON(c))
-	return nil
 }
 
 func (d *Door) apiConversation(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
@@ -134,14 +203,26 @@ func (d *Door) apiConversation(w http.ResponseWriter, r *http.Request, actor ide
 	return nil
 }
 
-func (d *Door) apiRenameConversation(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+// apiSetConversation changes the room's settings or the actor's own; what is
+// not named stays as it is.
+func (d *Door) apiSetConversation(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	var in struct {
-		Title string `json:"title"`
+		Title    *string      `json:"title"`
+		Speaks   *chat.Speaks `json:"speaks"`
+		Speaker  *string      `json:"speaker"`
+		Past     *chat.Past   `json:"past"`
+		Hops     *int         `json:"hops"`
+		Turns    *int         `json:"turns"`
+		Budget   *int         `json:"budget"`
+		Pinned   *bool        `json:"pinned"`
+		Archived *bool        `json:"archived"`
+		Notify   *chat.Notify `json:"notify"`
 	}
-	if err := decode(w, r, &in); err != nil {
+	if err := decodeKnown(w, r, &in); err != nil {
 		return err
 	}
-	c, err := d.chat.Rename(r.Context(), actor, chi.URLParam(r, "id"), in.Title)
+	c, err := d.chat.Set(r.Context(), actor, chi.URLParam(r, "id"), chat.Change{Title: in.Title, Speaks: in.Speaks, Speaker: in.Speaker, Past: in.Past,
+		Hops: in.Hops, Turns: in.Turns, Budget: in.Budget, Pinned: in.Pinned, Archived: in.Archived, Notify: in.Notify})
 	if err != nil {
 		return err
 	}
@@ -150,132 +231,15 @@ func (d *Door) apiRenameConversation(w http.ResponseWriter, r *http.Request, act
 }
 
 func (d *Door) apiDeleteConversation(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
-	if err := d.chat.Delete(r.Context(), actor, chi.URLParam(r, "id")); err != nil {
-		return err
-	}
-	w.WriteHeader(http.StatusNoContent)
-	return nil
+	return d.nothing(w, d.chat.Delete(r.Context(), actor, chi.URLParam(r, "id")))
 }
 
-func (d *Door) apiMessages(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
-	after, err := number(r, "after", 0)
-	if err != nil {
-		return err
+// nothing answers what was done and has nothing to say.
+func (d *Door) nothing(w http.ResponseWriter, err error) error {
+	if err == nil {
+		w.WriteHeader(http.StatusNoContent)
 	}
-	before, err := number(r, "before", 0)
-	if err != nil {
-		return err
-	}
-	limit, err := number(r, "limit", 50)
-	if err != nil {
-		return err
-	}
-	newest := r.URL.Query().Get("order") == "newest" || before > 0 && after == 0
-	list, err := d.chat.Messages(r.Context(), actor, chi.URLParam(r, "id"), after, before, int(limit), newest)
-	if err != nil {
-		return err
-	}
-	out := make([]messageJSON, len(list))
-	for i, m := range list {
-		out[i] = newMessageJSON(m)
-	}
-	next := ""
-	if len(out) == int(limit) && !newest {
-		next = fmt.Sprint(out[len(out)-1].Seq)
-	}
-	writeJSON(w, http.StatusOK, map[string]any{"messages": out, "next_cursor": next})
-	return nil
-}
-
-func (d *Door) apiPost(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
-	var in struct {
-		ClientID string      `json:"client_id"`
-		Text     string      `json:"text"`
-		Parts    []task.Part `json:"parts"`
-	}
-	if err := decode(w, r, &in); err != nil {
-		return err
-	}
-	if in.Text != "" && len(in.Parts) > 0 {
-		return &fault.Error{Kind: fault.Invalid, Safe: "text: send text or parts, not both", Fields: map[string]string{"text": "send text or parts, not both"}}
-	}
-	if in.Text != "" {
-		in.Parts = []task.Part{task.TextPart(in.Text)}
-	}
-	done, err := d.chat.Post(r.Context(), actor, chi.URLParam(r, "id"), chat.Draft{ClientID: in.ClientID, Parts: in.Parts, Face: "api"})
-	if err != nil {
-		return err
-	}
-	code := http.StatusCreated
-	if done.Repeat {
-		code = http.StatusOK
-	}
-	tasks := make([]taskRefJSON, 0, len(done.Tasks))
-	for _, t := range done.Tasks {
-		tasks = append(tasks, taskRefJSON{ID: t.ID, State: t.State})
-	}
-	answer := map[string]any{"id": done.Message.ID, "seq": done.Message.Seq}
-	if len(tasks) > 0 {
-		answer["tasks"] = tasks
-	}
-	writeJSON(w, code, answer)
-	return nil
-}
-
-func (d *Door) apiInvite(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
-	handles, err := memberHandles(w, r)
-	if err != nil {
-		return err
-	}
-	var out []memberJSON
-	for _, h := range handles {
-		m, err := d.chat.Invite(r.Context(), actor, chi.URLParam(r, "id"), h)
-		if err != nil {
-			return err
-		}
-		out = append(out, memberJSON{m.Kind, m.Handle, m.Role, m.Remote})
-	}
-	writeJSON(w, http.StatusCreated, map[string]any{"members": out})
-	return nil
-}
-
-// memberHandles reads whom a request names: {"handle":"guide"} or
-// {"members":["guide"]}.
-func memberHandles(w http.ResponseWriter, r *http.Request) ([]string, error) {
-	var in struct {
-		Handle  string   `json:"handle"`
-		Members []string `json:"members"`
-	}
-	if err := decode(w, r, &in); err != nil {
-		return nil, err
-	}
-	if in.Handle != "" {
-		in.Members = append(in.Members, in.Handle)
-	}
-	if len(in.Members) == 0 || len(in.Members) > chat.MaxMembers {
-		return nil, &fault.Error{Kind: fault.Invalid, Safe: `members: name whom, for example {"members":["guide"]}`, Fields: map[string]string{"members": "name whom"}}
-	}
-	return in.Members, nil
-}
-
-func (d *Door) apiRemoveMember(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
-	handles := []string{chi.URLParam(r, "handle")}
-	if handles[0] == "" {
-		handles[0] = r.URL.Query().Get("handle")
-	}
-	if handles[0] == "" {
-		var err error
-		if handles, err = memberHandles(w, r); err != nil {
-			return err
-		}
-	}
-	for _, h := range handles {
-		if err := d.chat.Remove(r.Context(), actor, chi.URLParam(r, "id"), h); err != nil {
-			return err
-		}
-	}
-	w.WriteHeader(http.StatusNoContent)
-	return nil
+	return err
 }
 
 func (d *Door) apiMarkRead(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
@@ -286,13 +250,9 @@ func (d *Door) apiMarkRead(w http.ResponseWriter, r *http.Request, actor ident.A
 		return err
 	}
 	if in.Seq < 0 {
-		return &fault.Error{Kind: fault.Invalid, Safe: "seq: must not be negative", Fields: map[string]string{"seq": "must not be negative"}}
+		return fieldFault("seq", "must not be negative")
 	}
-	if err := d.chat.Read(r.Context(), actor, chi.URLParam(r, "id"), in.Seq); err != nil {
-		return err
-	}
-	w.WriteHeader(http.StatusNoContent)
-	return nil
+	return d.nothing(w, d.chat.Read(r.Context(), actor, chi.URLParam(r, "id"), in.Seq))
 }
 
 func (d *Door) apiStop(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
@@ -309,100 +269,12 @@ func (d *Door) stop(r *http.Request, actor ident.Actor, id string) (int, error) 
 	if !actor.May(ident.ChatWrite) {
 		return 0, fault.New(fault.Forbidden, "This token lacks the scope %q.", ident.ChatWrite)
 	}
-	if _, err := d.chat.Get(r.Context(), actor, id); err != nil {
-		return 0, err
-	}
-	return d.tasks.StopConversation(r.Context(), actor, id)
-}
-
-// exportPage is how many messages are read at once.
-const exportPage = 200
-
-// apiExport writes the whole conversation as Markdown, or as JSON with
-// ?format=json or Accept: application/json.
-func (d *Door) apiExport(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
-	id := chi.URLParam(r, "id")
 	c, err := d.chat.Get(r.Context(), actor, id)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	format := r.URL.Query().Get("format")
-	if format == "" && strings.Contains(r.Header.Get("Accept"), "application/json") {
-		format = "json"
+	if roleIn(actor, c) == chat.RoleReader {
+		return 0, fault.New(fault.Forbidden, "You may only read here, not stop what others asked for.")
 	}
-	h := w.Header()
-	h.Set("Cache-Control", "no-store")
-	name := "conversation-" + c.ID
-	var begin, end func() error
-	var each func(chat.Message) error
-	switch format {
-	case "json":
-		h.Set("Content-Type", "application/json; charset=utf-8")
-		h.Set("Content-Disposition", `attachment; filename="`+name+`.json"`)
-		comma := ""
-		begin = func() error {
-			b, err := json.Marshal(newConversationJSON(c))
-			if err != nil {
-				return err
-			}
-			_, err = fmt.Fprintf(w, `{"conversation":%s,"messages":[`, b)
-			return err
-		}
-		each = func(m chat.Message) error {
-			b, err := json.Marshal(newMessageJSON(m))
-			if err != nil {
-				return err
-			}
-			_, err = fmt.Fprintf(w, "%s\n%s", comma, b)
-			comma = ","
-			return err
-		}
-		end = func() error { _, err := fmt.Fprint(w, "\n]}\n"); return err }
-	case "", "markdown", "md":
-		h.Set("Content-Type", "text/markdown; charset=utf-8")
-		h.Set("Content-Disposition", `attachment; filename="`+name+`.md"`)
-		begin = func() error {
-			title := c.Title
-			if title == "" {
-				title = "Conversation"
-			}
-			_, err := fmt.Fprintf(w, "# %s\n\nOn %s, %s.\n", title, d.cfg.Host, c.CreatedAt.Format(time.RFC1123))
-			return err
-		}
-		each = func(m chat.Message) error {
-			text := task.PlainText(m.Parts)
-			if m.Kind == chat.Event {
-				_, err := fmt.Fprintf(w, "\n*%s*\n", text)
-				return err
-			}
-			_, err := fmt.Fprintf(w, "\n**%s**, %s:\n\n%s\n", m.Sender.Handle, m.CreatedAt.Format("2006-01-02 15:04:05"), text)
-			return err
-		}
-		end = func() error { return nil }
-	default:
-		return &fault.Error{Kind: fault.Invalid, Safe: "format: use markdown or json", Fields: map[string]string{"format": "use markdown or json"}}
-	}
-	if err := begin(); err != nil {
-		return nil // the reader went away
-	}
-	rc := http.NewResponseController(w)
-	for after := int64(0); ; {
-		rc.SetWriteDeadline(time.Now().Add(time.Minute)) // a minute a page, however long it is
-		list, err := d.chat.Messages(r.Context(), actor, id, after, 0, exportPage, false)
-		if err != nil {
-			d.cfg.Log.Warn("export broke off", "conversation", id, "error", err)
-			panic(http.ErrAbortHandler) // the reader must not take half for whole
-		}
-		for _, m := range list {
-			if each(m) != nil {
-				return nil
-			}
-			after = m.Seq
-		}
-		if len(list) < exportPage {
-			break
-		}
-	}
-	end()
-	return nil
+	return d.tasks.StopConversation(r.Context(), actor, id)
 }

@@ -110,6 +110,7 @@ func (d *Door) apiTaskInput(w http.ResponseWriter, r *http.Request, actor ident.
 		ClientID string      `json:"client_id"`
 		Text     string      `json:"text"`
 		Parts    []task.Part `json:"parts"`
+		Told     []string    `json:"told"`
 	}
 	if err := decode(w, r, &in); err != nil {
 		return err
@@ -127,7 +128,7 @@ func (d *Door) apiTaskInput(w http.ResponseWriter, r *http.Request, actor ident.
 	if in.Text != "" {
 		in.Parts = append([]task.Part{task.TextPart(in.Text)}, in.Parts...)
 	}
-	done, err := d.chat.Post(r.Context(), actor, t.ConversationID, chat.Draft{ClientID: in.ClientID, Parts: in.Parts, Face: "api", To: t.AgentID})
+	done, err := d.chat.Post(r.Context(), actor, t.ConversationID, chat.Draft{ClientID: in.ClientID, Parts: in.Parts, Face: face(r), To: t.AgentID, Told: in.Told, MustTell: byBrowser(r)})
 	if err != nil {
 		return err
 	}

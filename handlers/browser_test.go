@@ -87,6 +87,17 @@ func (b book) Person(ctx context.Context, _ ident.Actor, name string) (chat.Memb
 	return chat.Member{Kind: "person", ID: a.ID, Handle: a.Name, Role: "member"}, nil
 }
 
+// Hosts implements chat.Directory.
+func (b book) Hosts(ctx context.Context, agentIDs []string) (map[string]string, error) {
+	out := make(map[string]string)
+	for _, id := range agentIDs {
+		if a, err := b.db.AgentByID(ctx, id); err == nil {
+			out[id] = b.hub.TextGoesTo(a)
+		}
+	}
+	return out, nil
+}
+
 func (b book) Admit(ctx context.Context, actor ident.Actor, handle string, size int) error {
 	return b.hub.Admit(ctx, actor, handle, size)
 }
@@ -104,7 +115,7 @@ func newSite(t *testing.T, policy account.Policy, change ...func(*account.Config
 	}
 	const base = "http://portal.test"
 	s := &site{t: t, db: db}
-	people := account.Config{Policy: policy, Guests: true, URL: base, Log: log}
+	people := account.Config{Policy: policy, Guests: true, URL: base, Log: log, CheapHashes: true}
 	for _, c := range change {
 		c(&people)
 	}

@@ -101,13 +101,13 @@ func (d *Door) askedTool(ctx context.Context, actor ident.Actor, c chat.Conversa
 
 // askedBy finds the form that a message of an agent asks to fill in.
 func (d *Door) askedBy(ctx context.Context, actor ident.Actor, id string, seq int64) (handle string, f toolAsk, ok bool) {
-	list, err := d.chat.Messages(ctx, actor, id, seq-1, seq+1, 1, false)
-	if err != nil || len(list) == 0 || list[0].Sender.Kind != "agent" || list[0].TaskState != task.InputRequired {
+	m, err := d.chat.Message(ctx, actor, id, seq)
+	if err != nil || m.Sender.Kind != "agent" || m.TaskState != task.InputRequired {
 		return "", toolAsk{}, false
 	}
-	for _, p := range list[0].Parts {
+	for _, p := range m.Parts {
 		if f, ok = askedForm(p.Data); ok {
-			return list[0].Sender.Handle, f, true
+			return m.Sender.Handle, f, true
 		}
 	}
 	return "", toolAsk{}, false
@@ -238,7 +238,8 @@ func (d *Door) useTool(w http.ResponseWriter, r *http.Request, actor ident.Actor
 	if client == "" {
 		client = ident.NewID()
 	}
-	_, err = d.chat.Post(r.Context(), actor, id, chat.Draft{ClientID: client, Parts: []task.Part{task.TextPart(title), {Data: data, MediaType: "application/json"}}, Face: "page", To: agents[i].ID})
+	_, err = d.chat.Post(r.Context(), actor, id, chat.Draft{ClientID: client, Parts: []task.Part{task.TextPart(title), {Data: data, MediaType: "application/json"}}, Face: "page", To: agents[i].ID,
+		Told: in["told"], Share: chat.Share(in.Get("share")), MustTell: true})
 	if err == nil {
 		return see(w, r, "/chat/"+id)
 	}
@@ -247,6 +248,9 @@ func (d *Door) useTool(w http.ResponseWriter, r *http.Request, actor ident.Actor
 		return err
 	}
 	f.wrong = map[string]string{"": first(messages, "text", "parts", "")}
+	if messages["told"] != "" {
+		f.wrong = map[string]string{"": "What you send leaves this portal. Read where it goes, then send it."}
+	}
 	return d.conversationAgain(w, r, actor, again{code: code, tool: f}, err)
 }
 

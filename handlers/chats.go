@@ -16,34 +16,88 @@ import (
 
 const (
 	chatsPage     = 30
+	pinnedShown   = 50
 	agentsOffered = 30
 )
 
-// chats lists the actor's conversations.
+// chats lists the actor's conversations: the pinned ones first, with
+// ?archived=1 those put away, or with ?q= what was said in them.
 func (d *Door) chats(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	if actor.ID == "" && !d.accounts.Guests() {
 		return fault.New(fault.Unauthenticated, "Log in to see your conversations.")
 	}
-	return d.showChats(w, r, actor, http.StatusOK, templates.ChatsView{Agent: r.URL.Query().Get("agent")})
+	q := r.URL.Query()
+	v := templates.ChatsView{Agent: q.Get("agent"), Archived: q.Get("archived") == "1", Query: strings.TrimSpace(q.Get("q")), Text: handedOver(r)}
+	if v.Query != "" && actor.ID != "" {
+		return d.showFound(w, r, actor, v)
+	}
+	return d.showChats(w, r, actor, http.StatusOK, v)
 }
 
-func (d *Door) showChats(w http.ResponseWriter, r *http.Request, actor ident.Actor, code int, v templates.ChatsView) error {
+// showFound lists messages in the actor's conversations that hold the words.
+func (d *Door) showFound(w http.ResponseWriter, r *http.Request, actor ident.Actor, v templates.ChatsView) error {
 	before, err := parsePoint(r.URL.Query().Get("cursor"))
 	if err != nil {
 		return err
 	}
-	list, err := d.chat.List(r.Context(), actor, before, chatsPage)
+	list, err := d.chat.Search(r.Context(), actor, v.Query, before, searched)
+	if err != nil {
+		messages, code, ok := d.wrong(w, err)
+		if !ok {
+			return err
+		}
+		v.Errors = messages
+		return d.showChats(w, r, actor, code, v)
+	}
+	who := d.speakers(r.Context(), actor)
+	for _, f := range list {
+		m := f.Message
+		s := who(m.Sender)
+		v.Found = append(v.Found, templates.FoundMessage{Href: messagePath(f.ConversationID, m.Seq), Title: f.Title, Sender: s,
+			Snippet: d.markup.Line(f.Snippet), Time: moment(m.CreatedAt)})
+	}
+	if c := foundCursor(list, searched); c != "" {
+		v.MoreHref = "/chat?" + url.Values{"q": {v.Query}, "cursor": {c}}.Encode()
+	}
+	return d.render(w, r, http.StatusOK, templates.Chats(d.frame(r, actor, "Search in chats"), v))
+}
+
+func (d *Door) showChats(w http.ResponseWriter, r *http.Request, actor ident.Actor, code int, v templates.ChatsView) error {
+	ctx := r.Context()
+	f := chat.RoomFilter{Archived: v.Archived, Limit: chatsPage}
+	var err error
+	if f.Before, err = parsePoint(r.URL.Query().Get("cursor")); err != nil {
+		return err
+	}
+	if f.Before.ID == "" && !v.Archived {
+		pinned, err := d.chat.List(ctx, actor, chat.RoomFilter{Pinned: true, Limit: pinnedShown})
+		if err != nil {
+			return err
+		}
+		for _, c := range pinned {
+			if !c.Mine.Archived {
+				v.Pinned = append(v.Pinned, d.chatRow(actor, c))
+			}
+		}
+	}
+	list, err := d.chat.List(ctx, actor, f)
 	if err != nil {
 		return err
 	}
 	for _, c := range list {
-		v.Conversations = append(v.Conversations, d.chatRow(actor, c))
+		if !c.Mine.Pinned || v.Archived {
+			v.Conversations = append(v.Conversations, d.chatRow(actor, c))
+		}
 	}
 	if len(list) == chatsPage {
 		last := list[len(list)-1]
-		v.MoreHref = "/chat?cursor=" + pointCursor(chat.Point{At: last.UpdatedAt, ID: last.ID})
+		more := url.Values{"cursor": {pointCursor(chat.Point{At: last.UpdatedAt, ID: last.ID})}}
+		if v.Archived {
+			more.Set("archived", "1")
+		}
+		v.MoreHref = "/chat?" + more.Encode()
 	}
-	offered, err := d.hub.Search(r.Context(), actor, hub.Query{Live: []string{string(hub.Alive)}, Limit: agentsOffered})
+	offered, err := d.hub.Search(ctx, actor, hub.Query{Live: []string{string(hub.Alive)}, Limit: agentsOffered})
 	if err != nil {
 		return err
 	}
@@ -55,7 +109,7 @@ func (d *Door) showChats(w http.ResponseWriter, r *http.Request, actor ident.Act
 
 func (d *Door) chatRow(actor ident.Actor, c chat.Conversation) templates.ConversationRow {
 	row := templates.ConversationRow{ID: c.ID, Title: c.Title, Snippet: d.markup.Line(c.Snippet), Time: moment(c.UpdatedAt),
-		Unread: int(max(0, c.LastSeq-c.ReadSeq)), Working: len(d.chat.Running(c.ID)) > 0}
+		Unread: c.Unread, Most: c.Unread >= chat.MaxUnread, Private: c.Private(), Reader: c.Mine.Role == chat.RoleReader, Working: len(d.chat.Running(c.ID)) > 0}
 	for _, m := range c.Members {
 		if !isMe(actor, m) {
 			row.Members = append(row.Members, templates.MemberMark{Name: m.Handle, Person: m.Kind != "agent"})
@@ -79,10 +133,11 @@ func (d *Door) startChat(w http.ResponseWriter, r *http.Request, actor ident.Act
 	actor, err = d.asGuest(w, r, actor)
 	var c chat.Conversation
 	if err == nil {
-		c, err = d.openChat(r.Context(), actor, agents, text)
+		c, err = d.openChat(r.Context(), actor, in.Get("title"), agents, chat.Draft{ClientID: ident.NewID(), Parts: []task.Part{task.TextPart(text)}, Face: "page",
+			Told: in["told"], Share: chat.Share(in.Get("share")), MustTell: true})
 	}
 	if err != nil {
-		return d.startAgain(w, r, actor, agents, text, err)
+		return d.startAgain(w, r, actor, in.Get("title"), agents, text, err)
 	}
 	if tool := in.Get("tool"); tool != "" && len(agents) == 1 && text == "" {
 		query := url.Values{"agent": agents, "tool": {tool}}
@@ -101,13 +156,12 @@ func (d *Door) startChat(w http.ResponseWriter, r *http.Request, actor ident.Act
 // a session: if it did not come back, the browser keeps no cookies.
 const freshGuest = "first=1"
 
-func (d *Door) openChat(ctx context.Context, actor ident.Actor, agents []string, text string) (chat.Conversation, error) {
-	c, err := d.chat.Create(ctx, actor, "", agents)
-	if err != nil || strings.TrimSpace(text) == "" {
+func (d *Door) openChat(ctx context.Context, actor ident.Actor, title string, agents []string, first chat.Draft) (chat.Conversation, error) {
+	c, err := d.chat.Create(ctx, actor, title, agents)
+	if err != nil || strings.TrimSpace(task.PlainText(first.Parts)) == "" {
 		return c, err
 	}
-	_, err = d.chat.Post(ctx, actor, c.ID, chat.Draft{ClientID: ident.NewID(), Parts: []task.Part{task.TextPart(text)}, Face: "page"})
-	if err != nil {
+	if _, err = d.chat.Post(ctx, actor, c.ID, first); err != nil {
 		// Nothing was said: an empty conversation would only be in the way.
 		if gone := d.chat.Delete(context.WithoutCancel(ctx), actor, c.ID); gone != nil {
 			d.cfg.Log.Warn("remove an empty conversation", "conversation", c.ID, "error", gone)
@@ -117,8 +171,9 @@ func (d *Door) openChat(ctx context.Context, actor ident.Actor, agents []string,
 }
 
 // startAgain shows what was typed where it was most likely typed: on the
-// agent's profile, or on the list of conversations.
-func (d *Door) startAgain(w http.ResponseWriter, r *http.Request, actor ident.Actor, agents []string, text string, err error) error {
+// agent's profile, or on the list of conversations. There it is also told
+// where a text goes that leaves the portal.
+func (d *Door) startAgain(w http.ResponseWriter, r *http.Request, actor ident.Actor, title string, agents []string, text string, err error) error {
 	messages, code, ok := d.wrong(w, err)
 	if !ok {
 		return err
@@ -127,12 +182,22 @@ func (d *Door) startAgain(w http.ResponseWriter, r *http.Request, actor ident.Ac
 		delete(messages, "members")
 		messages["agent"] = m
 	}
-	if len(agents) == 1 {
+	v := templates.ChatsView{Title: title, Agent: strings.Join(agents, ", "), Text: text, Errors: messages}
+	if messages["told"] != "" {
+		delete(messages, "told")
+		for _, name := range agents {
+			if a, err := d.hub.Get(r.Context(), actor, name); err == nil && d.hub.TextGoesTo(a) != "" {
+				v.GoesTo = append(v.GoesTo, templates.DisclosureView{Agent: a.Handle(), Title: a.Title, Host: d.hub.TextGoesTo(a)})
+			}
+		}
+		return d.showChats(w, r, actor, code, v)
+	}
+	if len(agents) == 1 && title == "" {
 		if a, aerr := d.hub.Get(r.Context(), actor, agents[0]); aerr == nil {
 			return d.showAgent(w, r, actor, a, code, text, first(messages, "text", "agent", ""))
 		}
 	}
-	return d.showChats(w, r, actor, code, templates.ChatsView{Agent: strings.Join(agents, ", "), Text: text, Errors: messages})
+	return d.showChats(w, r, actor, code, v)
 }
 
 // first is the first message there is, by field.

@@ -12,15 +12,6 @@ import (
 	"agentsite/internal/task"
 )
 
-func parsed(t *testing.T, cursor string) chat.Point {
-	t.Helper()
-	p, err := parsePoint(cursor)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
-}
-
 // counts says how many of everything is stored.
 func (s *site) counts() string {
 	s.t.Helper()
@@ -129,7 +120,7 @@ func TestConversation_RenameInviteRemoveLeaveDelete(t *testing.T) {
 	if !p.says("goes to echo.example") {
 		t.Error("nobody tells that text leaves the portal")
 	}
-	bob.post(path, "text", "Hi", "client_id", "1").leads(path)
+	bob.post(path, "text", "Hi", "client_id", "1", "told", "echo").leads(path)
 	if p := bob.get(path); p.says("goes to echo.example") {
 		t.Error("the notice stays after the first message")
 	}

@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"context"
 	"net/http"
 	"slices"
 	"strings"
@@ -14,19 +15,17 @@ import (
 	"agentsite/templates"
 )
 
-// transcriptPage is how many messages a page shows.
-const transcriptPage = 50
-
 // again is what a conversation's page tells of a form that did not go through.
 type again struct {
-	code        int
-	text, wrong string // of the composer
-	flash       string // of any other form
-	tool        toolForm
+	code  int
+	draft *writing // of the composer
+	wrong string   // with it
+	flash string   // with any other form
+	tool  toolForm
 }
 
-// conversation shows the newest messages, or those before ?before=SEQ, and
-// notes that the reader has seen them.
+// conversation shows the newest messages, those before ?before=SEQ or around
+// ?at=SEQ, and notes that the reader has seen them.
 func (d *Door) conversation(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	return d.showConversation(w, r, actor, again{code: http.StatusOK})
 }
@@ -36,9 +35,13 @@ func (d *Door) showConversation(w http.ResponseWriter, r *http.Request, actor id
 	if actor.ID == "" && r.URL.Query().Get("first") != "" {
 		return fault.New(fault.Forbidden, "Your browser did not keep this portal's cookie, and without it a visitor's conversation cannot be found again. Allow cookies for this site, or log in.")
 	}
-	before, err := number(r, "before", 0)
-	if err != nil {
-		return err
+	at := place{limit: transcriptPage}
+	if r.Method == http.MethodGet {
+		var err error
+		if at, err = placeOf(r); err != nil {
+			return err
+		}
+		at.after, at.forward = 0, false
 	}
 	c, err := d.chat.Get(ctx, actor, id)
 	if err != nil {
@@ -47,39 +50,27 @@ func (d *Door) showConversation(w http.ResponseWriter, r *http.Request, actor id
 	// Before the messages: an answer that ends in between is then among them,
 	// and never in neither.
 	running := d.chat.Running(c.ID)
-	list, err := d.chat.Messages(ctx, actor, c.ID, 0, before, transcriptPage, true)
+	part, err := d.window(ctx, actor, c.ID, at)
 	if err != nil {
 		return err
 	}
-	v := templates.ConversationView{ID: c.ID, Title: c.Title, ClientID: ident.NewID(), Text: a.text, Error: a.wrong, CanInvite: len(c.Members) < chat.MaxMembers}
 	who := d.speakers(ctx, actor)
-	said := false
-	for _, m := range list {
-		mv := d.messageView(m, who)
-		mv.Mine = m.Sender.Kind != "agent" && m.Sender.ID == actor.ID
-		mv.Retry = d.retry(ctx, actor, m, list)
-		said = said || mv.Mine && m.Kind == chat.Text
-		v.Messages = append(v.Messages, mv)
+	v := templates.ConversationView{ID: c.ID, Title: c.Title, MeKind: memberKind(actor), MaxFile: maxFile(actor),
+		First: part.first, Last: part.last, Begin: part.begin, End: part.end, At: at.at, ReadSeq: c.ReadSeq, NewestSeq: max(c.LastSeq, part.last),
+		Messages: d.rowViews(ctx, actor, part.list, who)}
+	if part.end {
+		// What came after the list was read comes over the stream.
+		v.NewestSeq = part.last
 	}
-	if len(list) > 0 {
-		if first := list[0].Seq; first > 1 {
-			v.EarlierSeq = int(first)
-		}
-		v.LastSeq = int(list[len(list)-1].Seq)
+	arrange(v.Messages, part.list, c.ReadSeq, at.at)
+	v.Tasks = inTheMaking(running, part.list, who)
+	d.members(&v, actor, c, who)
+	if err := d.disclosures(ctx, actor, &v, c, who); err != nil {
+		return err
 	}
-	answered := make(map[string]bool)
-	for _, m := range list {
-		if m.Sender.Kind == "agent" && m.TaskState.Terminal() {
-			answered[m.TaskID] = true
-		}
+	if err := d.compose(r, actor, &v, c, a, who); err != nil {
+		return err
 	}
-	slices.SortFunc(running, func(x, y chat.Running) int { return strings.Compare(x.ID, y.ID) })
-	for _, t := range running {
-		if !answered[t.ID] {
-			v.Tasks = append(v.Tasks, templates.TaskView{ID: t.ID, Agent: t.Agent, Title: who(chat.Sender{Kind: "agent", Handle: t.Agent}).Title, State: string(t.State), Text: t.Text})
-		}
-	}
-	d.members(&v, actor, c, who, said)
 	if r.Method == http.MethodGet {
 		seq, err := number(r, "form", 0)
 		if err != nil {
@@ -88,74 +79,131 @@ func (d *Door) showConversation(w http.ResponseWriter, r *http.Request, actor id
 		a.tool = toolForm{agent: r.URL.Query().Get("agent"), tool: r.URL.Query().Get("tool"), seq: seq}
 	}
 	d.tools(ctx, actor, &v, c, a.tool)
-	if len(list) == 0 {
+	if len(part.list) == 0 {
 		for _, m := range c.Agents() {
 			if agent, err := d.hub.Get(ctx, actor, m.Handle); err == nil {
 				v.Examples = append(v.Examples, examples(agent, 3-len(v.Examples))...)
 			}
 		}
 	}
-	if r.Method == http.MethodGet && before == 0 {
-		if err := d.chat.Read(ctx, actor, c.ID, int64(v.LastSeq)); err != nil {
+	if part.end && part.last > c.ReadSeq {
+		if err := d.chat.Seen(ctx, actor, c.ID, part.last); err != nil {
 			d.cfg.Log.Warn("note what was read", "conversation", c.ID, "error", err)
 		}
 	}
-	title := c.Title
-	if title == "" {
-		title = "Conversation"
-	}
-	p := d.frame(r, actor, title)
+	p := d.frame(r, actor, firstNonEmpty(c.Title, "Conversation"))
 	if a.flash != "" {
 		p.Flash, p.FlashKind = a.flash, "error"
 	}
 	return d.render(w, r, a.code, templates.Conversation(p, v))
 }
 
-// members fills in who is in the conversation and, until the reader has said
-// something, where the text of whom goes.
-func (d *Door) members(v *templates.ConversationView, actor ident.Actor, c chat.Conversation, who speakers, said bool) {
-	owner := slices.ContainsFunc(c.Members, func(m chat.Member) bool { return isMe(actor, m) && m.Role == "owner" })
+// inTheMaking are the running tasks whose answer is not among the messages.
+func inTheMaking(running []chat.Running, list []chat.Message, who speakers) []templates.TaskView {
+	answered := make(map[string]bool)
+	for _, m := range list {
+		if m.Sender.Kind == "agent" && m.TaskState.Terminal() {
+			answered[m.TaskID] = true
+		}
+	}
+	slices.SortFunc(running, func(x, y chat.Running) int { return strings.Compare(x.ID, y.ID) })
+	var out []templates.TaskView
+	for _, t := range running {
+		if !answered[t.ID] {
+			out = append(out, templates.TaskView{ID: t.ID, Agent: t.Agent, Title: who(chat.Sender{Kind: "agent", Handle: t.Agent}).Title,
+				State: string(t.State), Status: t.Status, Text: t.Text})
+		}
+	}
+	return out
+}
+
+// memberKind is what the actor is among members.
+func memberKind(actor ident.Actor) string {
+	if actor.Kind == ident.Guest {
+		return "guest"
+	}
+	return "person"
+}
+
+func maxFile(actor ident.Actor) int64 {
+	if actor.Kind == ident.Guest {
+		return chat.MaxGuestFileBytes
+	}
+	return chat.MaxFileBytes
+}
+
+// members fills in who is in the conversation and what the reader is there.
+func (d *Door) members(v *templates.ConversationView, actor ident.Actor, c chat.Conversation, who speakers) {
+	v.Role = roleIn(actor, c)
+	owner := v.Role == chat.RoleOwner
+	v.CanWrite = v.Role != chat.RoleReader
+	v.CanInvite = v.CanWrite && len(c.Members) < chat.MaxMembers
 	v.CanDelete = !slices.ContainsFunc(c.Members, func(m chat.Member) bool { return m.Kind != "agent" && !isMe(actor, m) })
+	v.Private, v.Past, v.Settings = c.Private(), string(c.Settings.Past), spoken(c)
+	v.Pinned, v.Archived, v.Notify = c.Mine.Pinned, c.Mine.Archived, string(c.Mine.Notify)
+	if c.BranchedFrom != "" {
+		v.BranchedHref = messagePath(c.BranchedFrom, c.BranchedSeq)
+	}
 	for _, m := range c.Members {
 		s := who(chat.Sender{Kind: m.Kind, ID: m.ID, Handle: m.Handle})
 		me := isMe(actor, m)
 		if me {
 			v.Me = m.Handle
 		}
-		v.Members = append(v.Members, templates.Member{Ref: s.Ref, Title: s.Title, Handle: s.Handle, Person: s.Person, Me: me,
-			Provenance: s.Provenance, CanRemove: !me && (m.Kind == "agent" || owner)})
-		if m.Remote != "" && !said {
-			v.Remote = append(v.Remote, templates.RemoteNotice{Agent: s.Title, Host: m.Remote})
-		}
+		v.Members = append(v.Members, templates.Member{Ref: s.Ref, Title: s.Title, Handle: s.Handle, Person: s.Person, Me: me, Role: m.Role, Remote: m.Remote,
+			Provenance: s.Provenance, CanRemove: !me && v.CanWrite && (m.Kind == "agent" || owner), CanRole: owner && !me && m.Kind == "person"})
 	}
 }
 
-// say posts to a conversation. The form's client id makes sending it twice
-// harmless.
-func (d *Door) say(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
-	in, err := form(w, r)
+// roleIn is what the actor is in a conversation.
+func roleIn(actor ident.Actor, c chat.Conversation) string {
+	for _, m := range c.Members {
+		if isMe(actor, m) {
+			return m.Role
+		}
+	}
+	return firstNonEmpty(c.Mine.Role, chat.RoleMember)
+}
+
+// spoken says who answers what addresses nobody.
+func spoken(c chat.Conversation) string {
+	agents := c.Agents()
+	if len(agents) == 0 {
+		return ""
+	}
+	switch c.Settings.Speaks {
+	case chat.SpeaksNobody:
+		return "Agents answer when they are addressed, as @name."
+	case chat.SpeaksTurns:
+		return "Agents answer in turns; @name addresses one."
+	case chat.SpeaksAgent:
+		for _, m := range agents {
+			if m.ID == c.Settings.SpeakerID {
+				return "@" + m.Handle + " answers what addresses nobody."
+			}
+		}
+	}
+	if len(agents) > 1 {
+		return "With several agents here, address one as @name."
+	}
+	return ""
+}
+
+// disclosures fills in which agents' text leaves the portal and what the
+// reader was told of it.
+func (d *Door) disclosures(ctx context.Context, actor ident.Actor, v *templates.ConversationView, c chat.Conversation, who speakers) error {
+	if !slices.ContainsFunc(c.Members, func(m chat.Member) bool { return m.Remote != "" }) {
+		return nil
+	}
+	told, err := d.chat.Disclosures(ctx, actor, c.ID)
 	if err != nil {
 		return err
 	}
-	id, text, client := chi.URLParam(r, "id"), lines(in.Get("text")), in.Get("client_id")
-	if to := in.Get("to"); to != "" {
-		// An answer among several agents has to say whom it is for.
-		if c, err := d.chat.Get(r.Context(), actor, id); err == nil && len(c.Agents()) > 1 {
-			text = "@" + to + " " + text
-		}
+	for _, x := range told {
+		v.Disclosures = append(v.Disclosures, templates.DisclosureView{Agent: x.Agent, Title: who(chat.Sender{Kind: "agent", Handle: x.Agent}).Title,
+			Host: x.Host, Share: string(x.Share), Told: !x.ToldAt.IsZero()})
 	}
-	if client == "" {
-		client = ident.NewID()
-	}
-	_, err = d.chat.Post(r.Context(), actor, id, chat.Draft{ClientID: client, Parts: []task.Part{task.TextPart(text)}, Face: "page"})
-	if err == nil {
-		return see(w, r, "/chat/"+id)
-	}
-	messages, code, ok := d.wrong(w, err)
-	if !ok {
-		return err
-	}
-	return d.conversationAgain(w, r, actor, again{code: code, text: text, wrong: first(messages, "text", "parts", "")}, err)
+	return nil
 }
 
 // conversationAgain shows the conversation with what went wrong, or err to
@@ -180,48 +228,16 @@ func (d *Door) roomForm(w http.ResponseWriter, r *http.Request, actor ident.Acto
 	return d.conversationAgain(w, r, actor, again{code: code, flash: first(messages, "")}, err)
 }
 
-func (d *Door) stopChat(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
-	id := chi.URLParam(r, "id")
-	_, err := d.stop(r, actor, id)
-	return d.roomForm(w, r, actor, err, "/chat/"+id)
-}
-
-func (d *Door) renameChat(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
-	in, err := form(w, r)
-	if err != nil {
-		return err
+// asked is the message that a task answers, if the reader sees it.
+func (d *Door) asked(ctx context.Context, actor ident.Actor, t task.Task, list []chat.Message) (chat.Message, bool) {
+	for _, m := range list {
+		if m.Seq == t.MessageSeq {
+			return m, true
+		}
 	}
-	id := chi.URLParam(r, "id")
-	_, err = d.chat.Rename(r.Context(), actor, id, in.Get("title"))
-	return d.roomForm(w, r, actor, err, "/chat/"+id)
-}
-
-func (d *Door) inviteMember(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
-	in, err := form(w, r)
-	if err != nil {
-		return err
+	older, err := d.chat.Messages(ctx, actor, t.ConversationID, t.MessageSeq-1, t.MessageSeq+1, 1, false)
+	if err != nil || len(older) == 0 {
+		return chat.Message{}, false
 	}
-	id := chi.URLParam(r, "id")
-	_, err = d.chat.Invite(r.Context(), actor, id, strings.TrimSpace(in.Get("member")))
-	return d.roomForm(w, r, actor, err, "/chat/"+id)
-}
-
-func (d *Door) removeMember(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
-	in, err := form(w, r)
-	if err != nil {
-		return err
-	}
-	id := chi.URLParam(r, "id")
-	err = d.chat.Remove(r.Context(), actor, id, in.Get("member"))
-	return d.roomForm(w, r, actor, err, "/chat/"+id)
-}
-
-func (d *Door) leaveChat(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
-	err := d.chat.Delete(r.Context(), actor, chi.URLParam(r, "id"))
-	return d.roomForm(w, r, actor, err, "/chat")
-}
-
-func (d *Door) deleteChat(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
-	err := d.chat.Delete(r.Context(), actor, chi.URLParam(r, "id"))
-	return d.roomForm(w, r, actor, err, "/chat")
+	return older[0], true
 }

@@ -3,11 +3,15 @@ package handlers
 import (
 	"bytes"
 	"context"
-	"encoding/json"
+	"fmt"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 
+	"agentsite/internal/a2a"
 	"agentsite/internal/chat"
+	"agentsite/internal/clock"
 	"agentsite/internal/ident"
 	"agentsite/internal/task"
 	"agentsite/templates"
@@ -21,12 +25,12 @@ func (d *Door) speakers(ctx context.Context, actor ident.Actor) speakers {
 	known := make(map[string]templates.Sender)
 	return func(s chat.Sender) templates.Sender {
 		if s.Kind != "agent" {
-			return templates.Sender{Ref: s.Handle, Title: s.Handle, Handle: s.Handle, Person: true, Provenance: templates.Provenance{Verified: true}}
+			return templates.Sender{Ref: s.Handle, Title: s.Handle, Handle: s.Handle, Kind: s.Kind, Person: true, Provenance: templates.Provenance{Verified: true}}
 		}
 		if v, ok := known[s.Handle]; ok {
 			return v
 		}
-		v := templates.Sender{Ref: s.Handle, Title: s.Handle, Handle: s.Handle, Provenance: templates.Provenance{Verified: true}}
+		v := templates.Sender{Ref: s.Handle, Title: s.Handle, Handle: s.Handle, Kind: s.Kind, Provenance: templates.Provenance{Verified: true}}
 		// One that was removed, or is private to somebody else, keeps its handle.
 		if a, err := d.hub.Get(ctx, actor, s.Handle); err == nil && (s.ID == "" || a.ID == s.ID) {
 			v.Title, v.Provenance = a.Title, provenance(a)
@@ -36,16 +40,39 @@ func (d *Door) speakers(ctx context.Context, actor ident.Actor) speakers {
 	}
 }
 
-// messageView is a message as every reader sees it; Mine and Retry, which
-// depend on the reader, are left out.
+// messageView is a message as every reader sees it; what depends on the
+// reader is left out.
 func (d *Door) messageView(m chat.Message, who speakers) templates.MessageView {
 	v := templates.MessageView{ID: m.ID, Seq: int(m.Seq), Time: moment(m.CreatedAt), TaskID: m.TaskID, ChatID: m.ConversationID}
+	if m.Sender.Kind == "agent" {
+		v.State = string(m.TaskState)
+	}
 	v.Mark = mark(m)
 	if m.Kind == chat.Event && v.Mark == "" {
 		v.Event = d.event(m, who)
 		return v
 	}
 	v.Sender = who(m.Sender)
+	if !m.Now.UnsaidAt.IsZero() {
+		v.Gone, v.Mark, v.TaskID = firstNonEmpty(m.Now.UnsaidBy, "somebody"), "", ""
+		return v
+	}
+	v.Edited = m.Now.EditSeq > 0
+	v.Newer = int(m.Now.NewerSeq)
+	for _, x := range m.Now.Reactions {
+		re := templates.ReactionView{Emoji: x.Emoji}
+		for _, by := range x.By {
+			re.By = append(re.By, by.Handle)
+		}
+		v.Reactions = append(v.Reactions, re)
+	}
+	switch {
+	case m.Target == 0:
+	case m.Sender.Kind == "agent":
+		v.Again = int(m.Target)
+	default:
+		v.Quote = &templates.QuoteView{Seq: int(m.Target)}
+	}
 	if v.Mark != "" {
 		v.Reason = m.Reason
 	}
@@ -56,11 +83,11 @@ func (d *Door) messageView(m chat.Message, who speakers) templates.MessageView {
 	for _, p := range m.Parts {
 		if asks && p.Data != nil {
 			if _, ok := askedForm(p.Data); ok {
-				v.FormHref = "/chat/" + m.ConversationID + "?form=" + strconv.FormatInt(m.Seq, 10) + "#tool"
+				v.FormHref = chatPath(m.ConversationID) + "?form=" + strconv.FormatInt(m.Seq, 10) + "#tool"
 				continue
 			}
 		}
-		d.part(&v, p)
+		d.part(&v.Body, &v.Data, &v.Files, p)
 	}
 	v.YesNo = asks && v.FormHref == "" && strings.Contains(strings.ToLower(task.PlainText(m.Parts)), yesAsked)
 	if v.YesNo || v.FormHref != "" {
@@ -83,54 +110,140 @@ func (d *Door) event(m chat.Message, who speakers) string {
 	return text
 }
 
-// part adds one piece of content to a message.
-func (d *Door) part(v *templates.MessageView, p task.Part) {
-	switch {
-	case p.URL != "":
-		v.Body += d.markup.Link(p.URL, p.Filename)
-	case p.Data != nil:
-		if call, ok := toolPart(p.Data); ok {
-			v.Data = append(v.Data, call)
-			return
+// messageViews are messages as one reader sees them.
+func (d *Door) messageViews(ctx context.Context, actor ident.Actor, list []chat.Message, who speakers) []templates.MessageView {
+	out := make([]templates.MessageView, 0, len(list))
+	for _, m := range list {
+		out = append(out, d.readerView(ctx, actor, m, list, who))
+	}
+	return out
+}
+
+// readerView is one of them.
+func (d *Door) readerView(ctx context.Context, actor ident.Actor, m chat.Message, list []chat.Message, who speakers) templates.MessageView {
+	v := d.messageView(m, who)
+	v.Mine = said(actor, m.Sender)
+	for i, x := range m.Now.Reactions {
+		v.Reactions[i].Mine = reacted(actor, x)
+	}
+	if v.Quote != nil {
+		d.quote(ctx, actor, m, list, v.Quote, who)
+	}
+	v.Retry = d.retry(ctx, actor, m, list)
+	return v
+}
+
+// rowViews are the same for a transcript: rendered once for all who see a
+// message alike.
+func (d *Door) rowViews(ctx context.Context, actor ident.Actor, list []chat.Message, who speakers) []templates.MessageView {
+	out := make([]templates.MessageView, 0, len(list))
+	today := clock.Now().UTC().Format(time.DateOnly) // times are told as of it
+	for i := range list {
+		m := &list[i]
+		var quote templates.QuoteView
+		var v templates.MessageView
+		if own(actor, *m) {
+			v = d.readerView(ctx, actor, *m, list, who)
+		} else {
+			if answers(*m) {
+				quote.Seq = int(m.Target)
+				d.quote(ctx, actor, *m, list, &quote, who)
+			}
+			v = templates.MessageView{Seq: int(m.Seq), Mine: said(actor, m.Sender), HTML: d.rowHTML(*m, quote, today, who)}
 		}
-		label := p.MediaType
-		if label == "" {
-			label = "application/json"
+		out = append(out, v)
+	}
+	return out
+}
+
+// own reports whether a message may show the reader what it shows nobody else.
+func own(actor ident.Actor, m chat.Message) bool {
+	if slices.ContainsFunc(m.Now.Reactions, func(x chat.Reaction) bool { return reacted(actor, x) }) {
+		return true
+	}
+	switch mark(m) {
+	case "failed", "interrupted", "canceled":
+		return true // they can try again
+	}
+	return false
+}
+
+// answers reports whether a message quotes what it answers.
+func answers(m chat.Message) bool {
+	return m.Target > 0 && m.Kind == chat.Text && m.Sender.Kind != "agent" && m.Now.UnsaidAt.IsZero()
+}
+
+// rowHTML renders a message as those see it who know its sender, and what it
+// quotes, by the same words.
+func (d *Door) rowHTML(m chat.Message, quote templates.QuoteView, today string, who speakers) templates.SafeHTML {
+	s := who(m.Sender)
+	key := strings.Join([]string{fragmentKey(m), today, s.Title, s.Portal, quote.From, quote.Text}, "\x00")
+	if h, ok := d.markup.Fragments.Get(key); ok {
+		return templates.SafeHTML(h)
+	}
+	v := d.messageView(m, who)
+	if v.Quote != nil {
+		v.Quote = &quote
+	}
+	return templates.SafeHTML(d.fragment(key, m.ID, v))
+}
+
+// said reports whether the actor is the sender.
+func said(actor ident.Actor, s chat.Sender) bool {
+	return s.Kind != "agent" && s.Kind != "system" && s.ID == actor.ID
+}
+
+func reacted(actor ident.Actor, x chat.Reaction) bool {
+	for _, by := range x.By {
+		if by.ID == actor.ID && by.Kind != "agent" {
+			return true
 		}
-		var pretty bytes.Buffer
-		// Indenting deep data grows it by the square of its depth.
-		if depth(p.Data) > maxDataDepth || json.Indent(&pretty, p.Data, "", "  ") != nil {
-			pretty.Reset()
-			pretty.Write(p.Data)
+	}
+	return false
+}
+
+// quote fills in what a message answers to, as far as the reader sees it.
+func (d *Door) quote(ctx context.Context, actor ident.Actor, m chat.Message, list []chat.Message, q *templates.QuoteView, who speakers) {
+	var quoted *chat.Message
+	for i := range list {
+		if list[i].Seq == m.Target {
+			quoted = &list[i]
 		}
-		v.Data = append(v.Data, templates.DataPart{Label: label, Code: pretty.String()})
-	case p.Raw != nil:
-		name := p.Filename
-		if name == "" {
-			name = "file"
+	}
+	if quoted == nil {
+		x, err := d.chat.Message(ctx, actor, m.ConversationID, m.Target)
+		if err != nil {
+			return // not for them to see
 		}
-		v.Data = append(v.Data, templates.DataPart{Label: p.MediaType, Code: name + ", " + whole(int64(len(p.Raw))) + " bytes. It can be had through the API."})
-	default:
-		v.Body += d.markup.Message(p.Text)
+		quoted = &x
+	}
+	q.From = who(quoted.Sender).Title
+	if q.Text = "taken away"; quoted.Now.UnsaidAt.IsZero() {
+		q.Text = d.gist(*quoted)
 	}
 }
 
-// maxDataDepth is how deep data may nest to be shown indented.
-const maxDataDepth = 32
+// gistRunes bounds the line that stands for a message.
+const gistRunes = 140
 
-// depth bounds from above how deep JSON nests; brackets in its texts count.
-func depth(b []byte) int {
-	at, most := 0, 0
-	for _, c := range b {
-		switch c {
-		case '{', '[':
-			at++
-			most = max(most, at)
-		case '}', ']':
-			at--
+// gist is one line that stands for a message.
+func (d *Door) gist(m chat.Message) string {
+	for _, p := range m.Parts {
+		if p.Text != "" {
+			return a2a.Line(d.markup.Line(p.Text), gistRunes)
 		}
 	}
-	return most
+	for _, p := range m.Parts {
+		switch {
+		case p.Filename != "":
+			return a2a.Line(p.Filename, gistRunes)
+		case p.URL != "":
+			return a2a.Line(p.URL, gistRunes)
+		case p.Data != nil:
+			return "data"
+		}
+	}
+	return ""
 }
 
 // mark says how the work that a message ends went, when not well.
@@ -162,16 +275,10 @@ func (d *Door) retry(ctx context.Context, actor ident.Actor, m chat.Message, lis
 	if err != nil || t.MessageSeq < 1 {
 		return ""
 	}
-	for _, ask := range list {
-		if ask.Seq == t.MessageSeq {
-			return asking(ask)
-		}
+	if ask, ok := d.asked(ctx, actor, t, list); ok && said(actor, ask.Sender) {
+		return asking(ask)
 	}
-	older, err := d.chat.Messages(ctx, actor, m.ConversationID, t.MessageSeq-1, t.MessageSeq+1, 1, false)
-	if err != nil || len(older) == 0 {
-		return ""
-	}
-	return asking(older[0])
+	return ""
 }
 
 // asking is the text of a message that is nothing but text.
@@ -182,19 +289,33 @@ func asking(m chat.Message) string {
 	return m.Parts[0].Text
 }
 
-// messageHTML renders a message for the sockets of a conversation, once for
-// all of its readers.
-func (d *Door) messageHTML(m chat.Message) string {
+// fragmentKey names a rendered message in the state it is in.
+func fragmentKey(m chat.Message) string {
 	key := m.ConversationID + "/" + strconv.FormatInt(m.Seq, 10)
+	n := m.Now
+	if n.EditSeq == 0 && n.UnsaidAt.IsZero() && n.NewerSeq == 0 && len(n.Reactions) == 0 {
+		return key
+	}
+	return fmt.Sprintf("%s/%d/%d/%d/%v", key, n.EditSeq, n.UnsaidAt.UnixMilli(), n.NewerSeq, n.Reactions)
+}
+
+// messageHTML renders a message for the live readers of a conversation, once
+// for all of them.
+func (d *Door) messageHTML(m chat.Message) string {
+	key := fragmentKey(m)
 	if h, ok := d.markup.Fragments.Get(key); ok {
 		return h
 	}
-	ctx := context.Background() // the outcome is for others too, whoever goes away
-	var buf bytes.Buffer
 	// As somebody without rights: what one reader alone may know stays out.
-	v := d.messageView(m, d.speakers(ctx, ident.Actor{Kind: ident.Guest}))
-	if err := templates.Message(v).Render(ctx, &buf); err != nil {
-		d.cfg.Log.Error("render message", "message", m.ID, "error", err)
+	return d.fragment(key, m.ID, d.messageView(m, d.speakers(context.Background(), ident.Actor{Kind: ident.Guest})))
+}
+
+// fragment renders a message and keeps it under key.
+func (d *Door) fragment(key, id string, v templates.MessageView) string {
+	var buf bytes.Buffer
+	// The outcome is for others too, whoever goes away.
+	if err := templates.Message(v).Render(context.Background(), &buf); err != nil {
+		d.cfg.Log.Error("render message", "message", id, "error", err)
 		return ""
 	}
 	d.markup.Fragments.Put(key, buf.String())

@@ -61,15 +61,14 @@ func (d *Door) Pages(r chi.Router) {
 
 	r.Get("/chat", d.page(d.chats))
 	r.Post("/chat", d.page(d.startChat))
-	r.Get("/chat/{id}", d.page(d.conversation))
-	r.Post("/chat/{id}", d.page(d.say))
-	r.Post("/chat/{id}/tool", d.page(d.useTool))
-	r.Post("/chat/{id}/stop", d.page(d.stopChat))
-	r.Post("/chat/{id}/rename", d.page(d.renameChat))
-	r.Post("/chat/{id}/members", d.page(d.inviteMember))
-	r.Post("/chat/{id}/members/remove", d.page(d.removeMember))
-	r.Post("/chat/{id}/leave", d.page(d.leaveChat))
-	r.Post("/chat/{id}/delete", d.page(d.deleteChat))
+	d.conversationPages(r)
+	r.Get("/join/{secret}", d.page(d.join))
+	r.Post("/join/{secret}", d.page(d.joinChat))
+	r.Get("/shared/{secret}", d.page(d.sharedChat))
+	r.Get("/shared/{secret}/files/{hash}", d.page(d.sharedFile))
+	r.Get("/shared/{secret}/files/{hash}/preview", d.page(d.sharedPreview))
+	r.Get("/files/{hash}", d.page(d.file))
+	r.Get("/files/{hash}/preview", d.page(d.filePreview))
 
 	r.Get("/login", d.page(d.loginForm))
 	r.Post("/login", d.page(d.login))
@@ -91,6 +90,7 @@ func (d *Door) Pages(r chi.Router) {
 	if d.accounts.CanMail() {
 		r.Post("/account/email", d.page(d.setEmail))
 	}
+	r.Post("/account/chat", d.page(d.setPrefs))
 	r.Post("/account/sessions/end", d.page(d.endSessions))
 
 	r.Get("/admin", d.page(operatorOnly(d.overview)))
@@ -131,7 +131,7 @@ func pathParam(r *http.Request, key string) string {
 func robots(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("Cache-Control", "public, max-age=86400")
-	io.WriteString(w, "User-agent: *\nDisallow: /chat\nDisallow: /account\nDisallow: /admin\nDisallow: /api/\nDisallow: /login\nDisallow: /signup\nDisallow: /reset\nDisallow: /agents?\n")
+	io.WriteString(w, "User-agent: *\nDisallow: /chat\nDisallow: /join\nDisallow: /shared\nDisallow: /files\nDisallow: /account\nDisallow: /admin\nDisallow: /api/\nDisallow: /login\nDisallow: /signup\nDisallow: /reset\nDisallow: /agents?\n")
 }
 
 func favicon(w http.ResponseWriter, r *http.Request) {

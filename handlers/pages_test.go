@@ -7,6 +7,7 @@ import (
 
 	"agentsite/docs"
 	"agentsite/internal/account"
+	"agentsite/internal/chat"
 	"agentsite/internal/hub"
 )
 
@@ -66,7 +67,7 @@ func TestPages_GetChangesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	chats, _ := s.chat.List(t.Context(), op.actor, parsed(t, ""), 10)
+	chats, _ := s.chat.List(t.Context(), op.actor, chat.RoomFilter{Limit: 10})
 	before := s.counts()
 	guest := s.guest()
 	for _, path := range []string{"/", "/agents", "/agents/echo", "/agents/new", "/agents/echo/edit", "/agents/echo/versions", "/agents/echo/check", "/agents/echo/delete", "/chat", "/chat/" + chats[0].ID, "/chat/" + chats[0].ID + "/delete",

@@ -29,10 +29,18 @@ const hashLength = 12
 var embedded embed.FS
 
 // sheets are served as one file, css/app.css, in this order. Each begins with its own @layer.
-var sheets = []string{"css/tokens.css", "css/base.css", "css/components.css", "css/pages.css", "css/form.css", "css/directory.css", "css/agent.css", "css/print.css"}
+var sheets = []string{"css/tokens.css", "css/base.css", "css/components.css", "css/pages.css", "css/form.css", "css/directory.css", "css/agent.css", "css/chat.css", "css/print.css"}
 
 // bundle is the logical name of all sheets together.
 const bundle = "css/app.css"
+
+// scripts are likewise served as one file each, under the name of the first.
+// Every other script is served alone.
+var scripts = [][]string{
+	{"js/app.js", "js/live.js", "js/palette.js", "js/notify.js"},
+	{"js/chat.js", "js/chat-scroll.js", "js/chat-transcript.js", "js/chat-window.js", "js/chat-answers.js", "js/chat-people.js", "js/chat-outbox.js",
+		"js/chat-files.js", "js/chat-mention.js", "js/chat-compose.js", "js/chat-actions.js", "js/chat-keys.js", "js/chat-start.js"},
+}
 
 type asset struct {
 	url         string
@@ -50,18 +58,23 @@ type assets struct {
 // load reads the embedded files once. They are part of the binary, so an error is a mistake of ours and panics.
 var load = sync.OnceValue(func() *assets {
 	all := &assets{byName: map[string]*asset{}, byURL: map[string]*asset{}, icons: map[string]string{}}
-	var css bytes.Buffer
-	for _, name := range sheets {
-		css.Write(mustRead(name))
-		css.WriteByte('\n')
+	all.add(bundle, joined(sheets))
+	parts := map[string]bool{}
+	for _, names := range scripts {
+		all.add(names[0], joined(names))
+		for _, name := range names {
+			parts[name] = true
+		}
 	}
-	all.add(bundle, css.Bytes())
 	for _, pattern := range []string{"js/*.js", "icons/*.svg"} {
 		names, err := fs.Glob(embedded, pattern)
 		if err != nil {
 			panic("static: " + err.Error())
 		}
 		for _, name := range names {
+			if parts[name] {
+				continue
+			}
 			content := mustRead(name)
 			all.add(name, content)
 			if strings.HasPrefix(name, "icons/") {
@@ -71,6 +84,16 @@ var load = sync.OnceValue(func() *assets {
 	}
 	return all
 })
+
+// joined is the content of the files, one after the other.
+func joined(names []string) []byte {
+	var b bytes.Buffer
+	for _, name := range names {
+		b.Write(mustRead(name))
+		b.WriteByte('\n')
+	}
+	return b.Bytes()
+}
 
 func mustRead(name string) []byte {
 	content, err := embedded.ReadFile(name)

@@ -200,6 +200,14 @@ type credentialRow struct {
 	DisabledAt   int64  `db:"disabled_at"`
 }
 
+// with is the row after a use that waits for the disk.
+func (r credentialRow) with(use touch, waits bool) credentialRow {
+	if waits {
+		r.UsedAt, r.ExpiresAt = use.used, use.expires
+	}
+	return r
+}
+
 func (r credentialRow) credential() account.Credential {
 	return account.Credential{ID: r.ID, Hash: r.Hash, Kind: account.CredentialKind(r.Kind), AccountID: r.AccountID, Label: r.Label,
 		Scopes: splitScopes(r.Scopes), CreatedAt: clock.FromMilli(r.CreatedAt), UsedAt: clock.FromMilli(r.UsedAt), ExpiresAt: clock.FromMilli(r.ExpiresAt)}
@@ -212,30 +220,42 @@ func (r credentialRow) owner() account.Account {
 // CredentialByHash implements account.Credentials. It is remembered, because
 // every request with a session or token begins with it.
 func (d *DB) CredentialByHash(ctx context.Context, hash string) (account.Credential, account.Account, error) {
+	now := clock.Milli(clock.Now())
+	use, touched := d.touches.of(hash)
 	r, age, ok := d.credentials.get(hash)
-	if ok && r.ExpiresAt > clock.Milli(clock.Now()) {
+	if r := r.with(use, touched); ok && r.ExpiresAt > now {
 		return r.credential(), r.owner(), nil
+	}
+	after := now
+	if touched && use.expires > now {
+		after = 0 // the row does not know yet
 	}
 	err := d.get(ctx, &r, `SELECT c.id, c.hash, c.kind, COALESCE(c.account_id, '') AS account_id, c.label, c.scopes, c.created_at, c.used_at, c.expires_at,
 		COALESCE(a.name, '') AS name, COALESCE(a.password_hash, '') AS password_hash, COALESCE(a.operator, 0) AS operator, COALESCE(a.disabled_at, 0) AS disabled_at
 		FROM credentials c LEFT JOIN accounts a ON a.id = c.account_id
-		WHERE c.hash = ? AND c.expires_at > ?`, hash, clock.Milli(clock.Now()))
+		WHERE c.hash = ? AND c.expires_at > ?`, hash, after)
 	if err != nil {
 		return account.Credential{}, account.Account{}, mapError(err)
 	}
 	d.credentials.put(hash, r, age)
+	if r = r.with(use, touched); r.ExpiresAt <= now {
+		return account.Credential{}, account.Account{}, mapError(sql.ErrNoRows)
+	}
 	return r.credential(), r.owner(), nil
 }
 
 // ListCredentials implements account.Credentials.
 func (d *DB) ListCredentials(ctx context.Context, accountID string, kind account.CredentialKind) ([]account.Credential, error) {
+	now := clock.Milli(clock.Now())
 	var rows []credentialRow
 	err := d.list(ctx, &rows, `SELECT id, hash, kind, COALESCE(account_id, '') AS account_id, label, scopes, created_at, used_at, expires_at
 		FROM credentials WHERE account_id IS ? AND kind = ? AND expires_at > ? ORDER BY id LIMIT 1000`,
-		nullable(accountID), string(kind), clock.Milli(clock.Now()))
-	out := make([]account.Credential, len(rows))
-	for i, r := range rows {
-		out[i] = r.credential()
+		nullable(accountID), string(kind), now)
+	out := make([]account.Credential, 0, len(rows))
+	for _, r := range rows {
+		if r = r.with(d.touches.of(r.Hash)); r.ExpiresAt > now {
+			out = append(out, r.credential())
+		}
 	}
 	return out, mapError(err)
 }
@@ -266,12 +286,4 @@ func (d *DB) DeleteCredentials(ctx context.Context, accountID, id string, kind a
 		return err
 	})
 	return gone, err
-}
-
-// Touch implements account.Credentials.
-func (d *DB) Touch(ctx context.Context, id string, used, expires time.Time) error {
-	return d.write(ctx, func(t *tx) error {
-		_, err := t.exec(`UPDATE credentials SET used_at = ?, expires_at = ? WHERE id = ?`, clock.Milli(used), clock.Milli(expires), id)
-		return err
-	})
 }

@@ -74,7 +74,7 @@ func TestCredentials_Expire(t *testing.T) {
 	if err := db.CreateAccount(t.Context(), bob, fresh.Hash, account.SessionCredential); !fault.Is(err, fault.NotFound) {
 		t.Error("somebody's session was spent as an invitation:", err)
 	}
-	if err := db.Touch(t.Context(), fresh.ID, clock.Now(), clock.Now().Add(-time.Millisecond)); err != nil || found(t, db, fresh) {
+	if err := db.Touch(t.Context(), fresh.Hash, clock.Now(), clock.Now().Add(-time.Millisecond)); err != nil || found(t, db, fresh) {
 		t.Error("touching did not move the expiry", err)
 	}
 }

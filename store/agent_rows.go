@@ -7,7 +7,6 @@ import (
 	"math"
 	"net/url"
 	"strings"
-	"sync"
 	"time"
 
 	"agentsite/internal/clock"
@@ -65,7 +64,16 @@ type agentRow struct {
 	UpdatedAt     int64  `db:"updated_at"`
 }
 
-func (r agentRow) agent() (hub.Agent, error) {
+func (r *agentRow) agent() (hub.Agent, error) {
+	var s agentSpec
+	if err := json.Unmarshal([]byte(r.Spec), &s); err != nil {
+		return hub.Agent{}, fmt.Errorf("read agent %s: %w", r.ID, err)
+	}
+	return r.with(&s), nil
+}
+
+// with returns the agent of a row and its spec.
+func (r *agentRow) with(s *agentSpec) hub.Agent {
 	a := hub.Agent{
 		ID: r.ID, Name: r.Name, Kind: hub.Kind(r.Kind), OwnerID: r.OwnerID, OwnerName: r.OwnerName, CoOwnerIDs: strings.Fields(r.CoOwners), Version: r.Version,
 		Title: r.Title, Visibility: hub.Visibility(r.Visibility), HasSecret: r.HasSecret,
@@ -73,18 +81,14 @@ func (r agentRow) agent() (hub.Agent, error) {
 		Liveness:  hub.Liveness{State: hub.Live(r.LiveState), Reason: r.LiveReason, Latency: time.Duration(r.LiveLatency) * time.Millisecond, CheckedAt: clock.FromMilli(r.LiveAt)},
 		CreatedAt: clock.FromMilli(r.CreatedAt), UpdatedAt: clock.FromMilli(r.UpdatedAt),
 	}
-	var s agentSpec
-	if err := json.Unmarshal([]byte(r.Spec), &s); err != nil {
-		return a, fmt.Errorf("read agent %s: %w", r.ID, err)
-	}
 	s.into(&a)
-	a.Proof = r.proof(a)
-	return a, nil
+	a.Proof = r.proof(&a)
+	return a
 }
 
 // proof is what holds of a now: what was shown of an origin says nothing of
 // an agent that is reached at another one.
-func (r agentRow) proof(a hub.Agent) hub.Proof {
+func (r *agentRow) proof(a *hub.Agent) hub.Proof {
 	switch a.Kind {
 	case hub.Builtin, hub.Prompt, hub.Link:
 		return hub.Proof{State: hub.Hosted}
@@ -148,75 +152,6 @@ func (d *DB) AgentByName(ctx context.Context, name string) (hub.Agent, error) {
 // AgentByID implements hub.Agents.
 func (d *DB) AgentByID(ctx context.Context, id string) (hub.Agent, error) {
 	return d.agent(ctx, `AND a.id = ?`, id)
-}
-
-// readable leaves out rows that are damaged: one of them must not hide the
-// others.
-func (d *DB) readable(rows []agentRow) []hub.Agent {
-	out := make([]hub.Agent, 0, len(rows))
-	for _, r := range rows {
-		a, err := r.agent()
-		if err != nil {
-			d.log.Error("skip a damaged agent", "agent", r.ID, "error", err)
-			continue
-		}
-		out = append(out, a)
-	}
-	return out
-}
-
-// allPage is how many agents are read at once, so that no read transaction
-// grows long.
-const allPage = 1000
-
-// AllAgents implements hub.Lists. While yield takes one page the next is
-// decoded and the one after it read, because an index of a large portal is
-// filled from this.
-func (d *DB) AllAgents(ctx context.Context, yield func(hub.Agent) bool) error {
-	var wg sync.WaitGroup
-	defer wg.Wait()
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	pages, decoded := make(chan []agentRow), make(chan []hub.Agent)
-	var err error // read when decoded is closed
-	wg.Go(func() {
-		defer close(pages)
-		for after := ""; ; {
-			var page []agentRow
-			if err = d.list(ctx, &page, listQuery+`AND a.id > ? ORDER BY a.id LIMIT ?`, after, allPage); err != nil {
-				return
-			}
-			select {
-			case pages <- page:
-			case <-ctx.Done():
-				err = ctx.Err()
-				return
-			}
-			if len(page) < allPage {
-				return
-			}
-			after = page[len(page)-1].ID
-		}
-	})
-	wg.Go(func() {
-		defer close(decoded)
-		for page := range pages {
-			select {
-			case decoded <- d.readable(page):
-			case <-ctx.Done():
-				for range pages { // until the reader, who sees the same, has ended
-				}
-			}
-		}
-	})
-	for page := range decoded {
-		for _, a := range page {
-			if !yield(a) {
-				return nil
-			}
-		}
-	}
-	return mapError(err)
 }
 
 // AgentsOf implements hub.Lists. It includes agents of disabled accounts,

@@ -45,13 +45,13 @@ func TestUses_CountOnce(t *testing.T) {
 		t.Helper()
 		k, m := storetest.Answer(k, state, "answer")
 		k.UpdatedAt = k.CreatedAt.Add(took)
-		if _, err := db.Finish(t.Context(), k, m); err != nil {
+		if _, err := db.Finish(t.Context(), chat.Ended{Task: k, Message: m}); err != nil {
 			t.Fatal(err)
 		}
 		if !state.Terminal() {
 			return
 		}
-		if _, err := db.Finish(t.Context(), k, m); !fault.Is(err, fault.Conflict) {
+		if _, err := db.Finish(t.Context(), chat.Ended{Task: k, Message: m}); !fault.Is(err, fault.Conflict) {
 			t.Fatal(err)
 		}
 	}
@@ -144,7 +144,7 @@ func TestCalls(t *testing.T) {
 		}
 		end, m := storetest.Answer(done.Tasks[0], task.Failed, "sorry")
 		end.Reason, end.UpdatedAt = "It said: secret.", k.CreatedAt.Add(3*time.Second)
-		if _, err := db.Finish(t.Context(), end, m); err != nil {
+		if _, err := db.Finish(t.Context(), chat.Ended{Task: end, Message: m}); err != nil {
 			t.Fatal(err)
 		}
 	}

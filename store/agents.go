@@ -37,6 +37,7 @@ func (t *tx) createAgent(a hub.Agent, spec string, sealed []byte) error {
 	if _, err := t.exec(agentInsert, agentValues(a, spec, sealed)...); err != nil {
 		return err
 	}
+	t.owns(a.OwnerID)
 	return t.version(a, spec, a.OwnerID)
 }
 
@@ -105,10 +106,11 @@ func (d *DB) CreateAgents(ctx context.Context, list []hub.Agent) error {
 				return err
 			}
 		}
-		for i := range list {
+		for i, a := range list {
 			if _, err := t.exec(agentInsert, rows[i]...); err != nil {
 				return err
 			}
+			t.owns(a.OwnerID)
 			if _, err := t.exec(versionInsert, versions[i]...); err != nil {
 				return err
 			}
@@ -256,11 +258,18 @@ func (d *DB) aboutAgent(ctx context.Context, agentID string, change func(t *tx, 
 	})
 }
 
-// CountAgents implements hub.Lists.
+// CountAgents implements hub.Lists. It is remembered, because every
+// registration asks for it and to count takes a look at each.
 func (d *DB) CountAgents(ctx context.Context, ownerID string) (int, error) {
-	var n int
-	err := d.get(ctx, &n, `SELECT COUNT(*) FROM agents WHERE owner_id = ? AND deleted_at = 0`, ownerID)
-	return n, mapError(err)
+	n, age, ok := d.owned.get(ownerID)
+	if ok {
+		return n, nil
+	}
+	if err := d.get(ctx, &n, `SELECT COUNT(*) FROM agents WHERE owner_id = ? AND deleted_at = 0`, ownerID); err != nil {
+		return 0, mapError(err)
+	}
+	d.owned.put(ownerID, n, age)
+	return n, nil
 }
 
 // NameTaken implements hub.Agents.

@@ -18,15 +18,16 @@ import (
 	"agentsite/internal/ident"
 )
 
-// A backup is a tar with exactly these members in this order. The manifest
-// holds the hash of those after it, manifest.sha256 (readable by sha256sum -c)
-// that of the manifest.
+// A backup is a tar with exactly these members in this order: the manifest,
+// the files it names with their hashes, the blobs in the order of their names,
+// which are their hashes, and manifest.sha256 (readable by sha256sum -c) with
+// that of the manifest. Format 1 had no blobs.
 const (
 	manifestName    = "manifest.json"
 	manifestSumName = "manifest.sha256"
 
 	// backupFormat is raised when an older binary could not restore.
-	backupFormat = 1
+	backupFormat = 2
 
 	maxManifestBytes = 64 << 10
 	maxKeyBytes      = 4 << 10
@@ -43,6 +44,9 @@ type Manifest struct {
 	CreatedAt time.Time      `json:"created_at"`
 	Members   []Member       `json:"members"`
 	Rows      map[string]int `json:"rows"`
+	// Blobs is how many files of messages there are, BlobBytes their size.
+	Blobs     int   `json:"blobs,omitempty"`
+	BlobBytes int64 `json:"blob_bytes,omitempty"`
 }
 
 // Member is one file of a backup.
@@ -85,9 +89,10 @@ func manifestSum(manifest []byte) []byte {
 	return fmt.Appendf(nil, "%x  %s\n", sha256.Sum256(manifest), manifestName)
 }
 
-// pack writes the backup of the files in dir. It hashes what it writes again:
-// a file that changed since m was made fails.
-func pack(ctx context.Context, w io.Writer, m Manifest, dir string) error {
+// pack writes the backup of the files in dir, with the blobs of the data folder
+// that the database among them names. It hashes what it writes again: a file
+// that changed since m was made fails.
+func pack(ctx context.Context, w io.Writer, m Manifest, dir, data string) error {
 	manifest, err := json.MarshalIndent(m, "", "  ")
 	if err != nil {
 		return err
@@ -107,6 +112,9 @@ func pack(ctx context.Context, w io.Writer, m Manifest, dir string) error {
 		if sum != f.SHA256 {
 			return fmt.Errorf("%s changed while it was backed up", f.Name)
 		}
+	}
+	if err := packBlobs(ctx, p, m, filepath.Join(dir, FileName), data); err != nil {
+		return err
 	}
 	if err := p.small(manifestSumName, manifestSum(manifest), m.CreatedAt); err != nil {
 		return err
@@ -189,6 +197,9 @@ func (u *unpacker) run() (Manifest, error) {
 			return m, err
 		}
 	}
+	if err := u.blobs(m); err != nil {
+		return m, err
+	}
 	sum, err := u.small(manifestSumName, maxManifestBytes)
 	if err != nil {
 		return m, err
@@ -214,7 +225,7 @@ func (u *unpacker) run() (Manifest, error) {
 
 func checkManifest(m Manifest) error {
 	names := memberNames()
-	if m.Format < 1 || m.Schema < 1 || len(m.Members) != len(names) {
+	if m.Format < 1 || m.Schema < 1 || len(m.Members) != len(names) || m.Blobs < 0 || m.BlobBytes < 0 || m.Format == 1 && m.Blobs > 0 {
 		return damaged("its manifest is not one of ours")
 	}
 	for i, f := range m.Members {
@@ -231,12 +242,15 @@ func (u *unpacker) next(name string) (int64, error) {
 	if err != nil {
 		return 0, damaged("%s: %v", name, err)
 	}
-	// Only what pack writes: no links, no sparse files that grow when read.
-	if h.Name != name || h.Typeflag != tar.TypeReg || h.Format != tar.FormatGNU {
+	if h.Name != name || !plainFile(h) {
 		return 0, damaged("%q stands where %s should", h.Name, name)
 	}
 	return h.Size, nil
 }
+
+// plainFile is true only of what pack writes: no links, no sparse files that
+// grow when read.
+func plainFile(h *tar.Header) bool { return h.Typeflag == tar.TypeReg && h.Format == tar.FormatGNU }
 
 func (u *unpacker) small(name string, maxBytes int64) ([]byte, error) {
 	size, err := u.next(name)
@@ -262,7 +276,12 @@ func (u *unpacker) member(want Member, at time.Time) error {
 	if size != want.Size {
 		return damaged("%s has %d bytes instead of %d", want.Name, size, want.Size)
 	}
-	f, err := os.OpenFile(filepath.Join(u.dir, want.Name), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	return u.file(want, at)
+}
+
+// file writes the member that was gone to.
+func (u *unpacker) file(want Member, at time.Time) error {
+	f, err := os.OpenFile(filepath.Join(u.dir, filepath.FromSlash(want.Name)), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}

@@ -28,7 +28,8 @@ type BackupOptions struct {
 }
 
 // Backup writes everything the portal must not lose to w while it runs: the
-// database as of one moment at or after the call, and the key files beside it.
+// database as of one moment at or after the call, with the files its messages
+// hold, and the key files beside it.
 // The copy is made in the data folder, which needs room for it, and verified
 // before the first byte is written to w. When Backup returns an error, what w
 // holds is useless.
@@ -37,6 +38,9 @@ func (d *DB) Backup(ctx context.Context, w io.Writer, o BackupOptions) (Manifest
 }
 
 func (d *DB) backup(ctx context.Context, w io.Writer, o BackupOptions, logN int) (m Manifest, err error) {
+	// No blob that the copy names is taken away before it is written.
+	d.keep.RLock()
+	defer d.keep.RUnlock()
 	dir, err := os.MkdirTemp(filepath.Dir(d.path), scratch) // mode 0700
 	if err != nil {
 		return m, fmt.Errorf("make room for the copy: %w", err)
@@ -58,7 +62,7 @@ func (d *DB) backup(ctx context.Context, w io.Writer, o BackupOptions, logN int)
 			return m, fmt.Errorf("encrypt the backup: %w", err)
 		}
 	}
-	if err := pack(ctx, out, m, dir); err != nil {
+	if err := pack(ctx, out, m, dir, filepath.Dir(d.path)); err != nil {
 		return m, fmt.Errorf("write the backup: %w", err)
 	}
 	if err := errors.Join(out.Close(), buf.Flush()); err != nil {
@@ -87,14 +91,14 @@ func (d *DB) snapshot(ctx context.Context, dir string) (Manifest, error) {
 	if err := d.copyTo(ctx, filepath.Join(dir, FileName)); err != nil {
 		return m, fmt.Errorf("copy the database: %w", err)
 	}
-	report, err := Verify(ctx, dir)
+	report, err := verifyFolder(ctx, dir, filepath.Dir(d.path))
 	if err == nil {
 		err = report.err()
 	}
 	if err != nil {
 		return m, fmt.Errorf("no backup was made; keep your earlier ones, and run `agentsite verify`: %w", err)
 	}
-	m.Rows = report.rows()
+	m.Rows, m.Blobs, m.BlobBytes = report.rows(), report.Files, report.FileBytes
 	if m.Schema, err = schemaIn(ctx, filepath.Join(dir, FileName)); err != nil {
 		return m, err
 	}
@@ -134,5 +138,5 @@ func (d *DB) copyTo(ctx context.Context, path string) error {
 
 // rows is what a manifest says of a database.
 func (r *Report) rows() map[string]int {
-	return map[string]int{"conversations": r.Conversations, "messages": r.Messages, "tasks": r.Tasks, "agents": r.Agents, "accounts": r.Accounts}
+	return map[string]int{"conversations": r.Conversations, "messages": r.Messages, "tasks": r.Tasks, "agents": r.Agents, "accounts": r.Accounts, "files": r.Files}
 }

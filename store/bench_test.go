@@ -71,7 +71,7 @@ func BenchmarkAsk(b *testing.B) {
 					return err
 				}
 				k, m := storetest.Answer(done.Tasks[0], task.Completed, "An ordinary answer of about sixty characters, no more than that.")
-				_, err = db.Finish(b.Context(), k, m)
+				_, err = db.Finish(b.Context(), chat.Ended{Task: k, Message: m})
 				return err
 			}
 			if at == 1 {

@@ -62,8 +62,18 @@ type DB struct {
 
 	credentials remembered[credentialRow]
 	members     remembered[[]chat.Member] // by conversation
+	settings    remembered[settingsRow]   // by conversation
+	wordless    rooms
+
+	// blobs is held to put a blob in its place or to take one away; keep by a
+	// backup, which needs every blob its copy names.
+	blobs   sync.Mutex
+	keep    sync.RWMutex
+	owned   remembered[int] // agents that are there, by owner
+	touches touches
 
 	ops    chan *op
+	flush  chan struct{} // tells the writer that touches have waited long enough
 	stop   chan struct{}
 	done   chan struct{}
 	closed atomic.Bool
@@ -83,6 +93,7 @@ func Open(ctx context.Context, dir string, log *slog.Logger) (*DB, error) {
 		return nil, err
 	}
 	sweep(dir)
+	sweep(filepath.Join(dir, blobsDir))
 	_, err := os.Stat(path)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
@@ -133,6 +144,7 @@ func openFile(ctx context.Context, path string, log *slog.Logger) (*DB, error) {
 		path: path, log: log,
 		wstmt: make(map[string]wstmt),
 		ops:   make(chan *op, maxQueuedWrites),
+		flush: make(chan struct{}, 1),
 		stop:  make(chan struct{}), done: make(chan struct{}), fatal: make(chan struct{}),
 	}
 	var err error
@@ -205,8 +217,10 @@ func connect(path, dsn string, conns int) (*sqlx.DB, error) {
 	return db, nil
 }
 
+// writeDSN also has what is deleted overwritten: a text that somebody took away
+// is not left in the file.
 func writeDSN(path string) string {
-	return fmt.Sprintf("file:%s?_busy_timeout=5000&_journal_mode=WAL&_synchronous=%s&_foreign_keys=1&_txlock=immediate&_time_format=sqlite&_dqs=0&_pragma=cache_size(-%d)&_pragma=wal_autocheckpoint(2000)",
+	return fmt.Sprintf("file:%s?_busy_timeout=5000&_journal_mode=WAL&_synchronous=%s&_foreign_keys=1&_txlock=immediate&_time_format=sqlite&_dqs=0&_pragma=cache_size(-%d)&_pragma=wal_autocheckpoint(2000)&_pragma=secure_delete(1)",
 		uriPath(path), synchronous, writeCacheKB)
 }
 

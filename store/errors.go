@@ -19,6 +19,9 @@ const (
 	sqliteConstraint = 19
 	sqliteNotADB     = 26
 
+	// sqliteCorruptVTab is damage that the index of words found in itself.
+	sqliteCorruptVTab = 267
+
 	sqliteConstraintUnique     = 2067
 	sqliteConstraintPrimaryKey = 1555
 	sqliteConstraintCheck      = 275

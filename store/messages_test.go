@@ -89,7 +89,7 @@ func TestAppend_LikeAList(t *testing.T) {
 			},
 			"join": func(rt *rapid.T) {
 				id := who.Draw(rt, "who")
-				if _, err := db.Join(ctx, c.ID, chat.Member{Kind: "person", ID: id, Handle: "x", Role: "member"}, event("joined")); err != nil {
+				if _, err := db.Join(ctx, c.ID, chat.Member{Kind: "person", ID: id, Handle: "x", Role: "member"}, "", event("joined")); err != nil {
 					rt.Fatal(err)
 				}
 				people[id].in = true
@@ -124,7 +124,7 @@ func TestAppend_Concurrently(t *testing.T) {
 	db := storetest.New(t)
 	ada, bob := storetest.Account(t, db, "ada"), storetest.Account(t, db, "bob")
 	c := storetest.Conversation(t, db, ada)
-	if _, err := db.Join(t.Context(), c.ID, chat.Member{Kind: "person", ID: bob.ID, Handle: "bob", Role: "member"}, chat.Message{ID: ident.NewID(), Kind: chat.Event, CreatedAt: clock.Now()}); err != nil {
+	if _, err := db.Join(t.Context(), c.ID, chat.Member{Kind: "person", ID: bob.ID, Handle: "bob", Role: "member"}, "", chat.Message{ID: ident.NewID(), Kind: chat.Event, CreatedAt: clock.Now()}); err != nil {
 		t.Fatal(err)
 	}
 	const texts, retries = 100, 4
@@ -212,7 +212,7 @@ func TestAppend_NowhereAndNobody(t *testing.T) {
 	if _, err := db.Room(t.Context(), c.ID, "person", eve.ID); !fault.Is(err, fault.NotFound) {
 		t.Error(err)
 	}
-	if list, err := db.RoomsOf(t.Context(), "person", eve.ID, chat.Point{}, 10); err != nil || len(list) != 0 {
+	if list, err := db.RoomsOf(t.Context(), "person", eve.ID, chat.RoomFilter{Limit: 10}); err != nil || len(list) != 0 {
 		t.Error(list, err)
 	}
 	if r := storetest.Sound(t, db); r.Conversations != 1 || r.Messages != 0 {

@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -76,7 +77,7 @@ func olderDatabase(t *testing.T, dir string) {
 		seq++
 		r := messageRow{Seq: seq, ID: fmt.Sprint("m", seq), SenderKind: "person", SenderID: "p1", SenderHandle: "ada", Kind: "text", Body: `[{"text":"said before"}]`, TaskID: taskID, TaskState: state, CreatedAt: 5}
 		hash = chat.Chain(hash, r.chainEntry())
-		exec(`INSERT INTO messages (`+messageColumns+`) VALUES ('c1', ?, ?, ?, ?, ?, ?, ?, ?, ?, '', ?, ?)`, r.Seq, r.ID, r.SenderKind, r.SenderID, r.SenderHandle, r.Kind, r.Body, taskID, state, r.CreatedAt, hash)
+		exec(`INSERT INTO messages (`+saidColumns+`) VALUES ('c1', ?, ?, ?, ?, ?, ?, ?, ?, ?, '', ?, ?)`, r.Seq, r.ID, r.SenderKind, r.SenderID, r.SenderHandle, r.Kind, r.Body, taskID, state, r.CreatedAt, hash)
 	}
 	const day = dayMilli
 	for i, k := range []struct {
@@ -98,6 +99,86 @@ func olderDatabase(t *testing.T, dir string) {
 	exec(`UPDATE conversations SET last_seq = ?, head_hash = ? WHERE id = 'c1'`, seq, hash)
 }
 
+// What the release before has written, too: its transcripts verify and go on,
+// with rooms as they were.
+func TestMigrate_FromTheLast(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	olderDatabase(t, dir)
+	path := filepath.Join(dir, FileName)
+	pool, err := connect(path, writeDSN(path), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	old := fstest.MapFS{}
+	for _, name := range []string{"0001_create_schema.sql", "0002_extend_agents.sql"} {
+		b, err := fs.ReadFile(migrations.SQLite(), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		old[name] = &fstest.MapFile{Data: b}
+	}
+	p, err := goose.NewProvider(goose.DialectSQLite3, pool.DB, old)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Up(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	// Many messages, as a portal has.
+	const n = 20_000
+	if _, err := pool.ExecContext(t.Context(), `INSERT INTO conversations (id, title, created_at, updated_at) VALUES ('c9', 'Large', 1, 1)`); err != nil {
+		t.Fatal(err)
+	}
+	tx := pool.MustBegin()
+	var hash []byte
+	for i := range n {
+		r := messageRow{Seq: int64(i + 1), ID: fmt.Sprint("n", i), SenderKind: "person", SenderID: "p1", SenderHandle: "ada", Kind: "text", Body: `[{"text":"one of many"}]`, CreatedAt: 5}
+		hash = chat.Chain(hash, r.chainEntry())
+		if _, err := tx.Exec(`INSERT INTO messages (`+saidColumns+`) VALUES ('c9', ?, ?, ?, ?, ?, ?, ?, '', '', '', ?, ?)`, r.Seq, r.ID, r.SenderKind, r.SenderID, r.SenderHandle, r.Kind, r.Body, r.CreatedAt, hash); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := tx.Exec(`UPDATE conversations SET last_seq = ?, head_hash = ? WHERE id = 'c9'`, n, hash); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(tx.Commit(), pool.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := Verify(t.Context(), dir); err != nil || !r.OK() || r.Messages != 9+n {
+		t.Fatalf("before: %+v %v", r, err)
+	}
+	d := openTest(t, dir)
+	ctx := t.Context()
+	c, err := d.Room(ctx, "c1", "person", "p1")
+	if err != nil || c.Settings != chat.DefaultSettings || c.Mine != (chat.Mine{Role: chat.RoleMember}) || c.LastSeq != 9 {
+		t.Errorf("%+v %v", c, err)
+	}
+	k, err := d.TaskByID(ctx, "t4")
+	if err != nil || k.RootSeq != 0 || k.Hop != 0 || k.Replaces != 0 {
+		t.Errorf("%+v %v", k, err)
+	}
+	sender := chat.Sender{Kind: "person", ID: "p1", Handle: "ada"}
+	if _, err := d.Amend(ctx, chat.Message{ConversationID: "c1", ID: "m98", Sender: sender, Kind: chat.Edit, Target: 1, Parts: []task.Part{task.TextPart("said otherwise")}}, true); err != nil {
+		t.Fatal(err)
+	}
+	if found, err := d.SearchMessages(ctx, "person", "p1", "otherwise", chat.Point{}, 10); err != nil || len(found) != 1 || found[0].Message.Seq != 1 {
+		t.Errorf("%+v %v", found, err)
+	}
+	// An agent that answers an old question may call another, within bounds.
+	call := task.Task{ID: "t9", ConversationID: "c1", AgentID: "g4", CallerKind: "person", CallerID: "p1"}
+	k.State = task.Completed
+	done, err := d.Finish(ctx, chat.Ended{Task: k, Ask: []task.Task{call}, Turns: 8, Budget: 1000, Message: chat.Message{ConversationID: "c1", ID: "m99", Sender: chat.Sender{Kind: "agent", ID: "g1"}, Kind: chat.Text,
+		Parts: []task.Part{task.TextPart("@quick?")}, TaskID: "t4", TaskState: task.Completed}})
+	if err != nil || len(done.Tasks) != 1 || done.Tasks[0].RootSeq != 9 || done.Tasks[0].Hop != 1 {
+		t.Errorf("%+v %v", done, err)
+	}
+	if r, err := d.Verify(ctx); err != nil || !r.OK() || r.Messages != 11+n {
+		t.Errorf("%+v %v", r, err)
+	}
+}
+
 // What a release has written, the next one brings along.
 func TestMigrate_FromOlder(t *testing.T) {
 	t.Parallel()
@@ -112,7 +193,7 @@ func TestMigrate_FromOlder(t *testing.T) {
 	if r, err := d.Verify(t.Context()); err != nil || !r.OK() || r.Agents != 3 || r.Tasks != 5 || r.Messages != 9 {
 		t.Fatalf("%+v %v", r, err)
 	}
-	if have, err := schemaIn(t.Context(), filepath.Join(dir, FileName+".before-2")); err != nil || have != 1 {
+	if have, err := schemaIn(t.Context(), filepath.Join(dir, fmt.Sprint(FileName, ".before-", SchemaVersion()))); err != nil || have != 1 {
 		t.Errorf("the copy made before has schema %d, %v", have, err)
 	}
 	migrated(t, d)
@@ -126,7 +207,7 @@ func TestMigrate_FromOlder(t *testing.T) {
 		t.Fatal(err)
 	}
 	end := chat.Message{ConversationID: "c1", ID: "m99", Sender: chat.Sender{Kind: "agent", ID: "g1"}, Kind: chat.Text, TaskID: "t4", TaskState: task.Failed}
-	if _, err := d.Finish(t.Context(), task.Task{ID: "t4", State: task.Failed, UpdatedAt: time.UnixMilli(2*dayMilli + 9)}, end); err != nil {
+	if _, err := d.Finish(t.Context(), chat.Ended{Task: task.Task{ID: "t4", State: task.Failed, UpdatedAt: time.UnixMilli(2*dayMilli + 9)}, Message: end}); err != nil {
 		t.Fatal(err)
 	}
 	if days, err := d.Days(t.Context(), "g1", time.UnixMilli(2*dayMilli)); err != nil || len(days) != 1 || days[0].Failed != 1 || days[0].Took != 14*time.Millisecond {
@@ -166,12 +247,13 @@ func TestRestore_OlderBackup(t *testing.T) {
 	dir, to := t.TempDir(), filepath.Join(t.TempDir(), "restored")
 	olderDatabase(t, dir)
 	var m Manifest
-	m.Format, m.Schema, m.App = backupFormat, 1, "older"
+	m.Format, m.Schema, m.App = 1, 1, "older"
 	r, err := Verify(t.Context(), dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	m.Rows = r.rows()
+	delete(m.Rows, "files")
 	for _, f := range memberNames() {
 		st, err := os.Stat(filepath.Join(dir, f.Name))
 		if err != nil {
@@ -185,7 +267,7 @@ func TestRestore_OlderBackup(t *testing.T) {
 		m.Members = append(m.Members, Member{Name: f.Name, Size: st.Size(), SHA256: sum})
 	}
 	var b bytes.Buffer
-	if err := pack(t.Context(), &b, m, dir); err != nil {
+	if err := pack(t.Context(), &b, m, dir, dir); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := Restore(t.Context(), &b, to, ""); err != nil {
@@ -207,9 +289,16 @@ func TestPlans_UseTheirIndex(t *testing.T) {
 	for _, tt := range []struct{ query, index string }{
 		{dueQuery, "agents_check"},
 		{waitingQuery, "tasks_waiting"},
+		{`SELECT ` + taskColumns + ` FROM tasks WHERE conversation_id = ?` + activeStates + ` ORDER BY id LIMIT 1000`, "tasks_active"},
+		{`SELECT COUNT(*) FROM tasks WHERE conversation_id = ?` + activeStates + ` AND +agent_id = ? AND message_seq = ?`, "tasks_active"},
+		{rootQuery, "tasks_root"},
+		{editsQuery, "messages_edits"},
+		{looseQuery, "files_loose"},
+		{foundQuery, "VIRTUAL TABLE"},
+		{fileQuery + mayRead, "SEARCH o USING PRIMARY KEY (owner_kind=? AND owner_id=? AND hash=?)"},
 		{callsQuery, "tasks_agent"},
 		{pruneIcons, "agent_versions_icon"},
-		{`DELETE FROM agent_traces WHERE (agent_id, task_id) IN (SELECT agent_id, id FROM tasks WHERE conversation_id = ?)`, "PRIMARY KEY (agent_id=? AND task_id=?)"},
+		{deleteTraces, "PRIMARY KEY (agent_id=? AND task_id=?)"},
 		{`SELECT COUNT(*) FROM notices WHERE account_id = ? AND read_at = 0`, "notices_unread"},
 		{reportQuery + `WHERE r.closed_at = 0 ORDER BY r.id LIMIT ?`, "reports_open"},
 	} {

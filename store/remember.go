@@ -10,7 +10,8 @@ import (
 const maxRemembered = 8192
 
 // remembered keeps rows that every request asks for and that seldom change:
-// who a credential is of, who is in a conversation. It is true to the disk,
+// who a credential is of, who is in a conversation, how many agents somebody
+// owns. It is true to the disk,
 // because there is one writer: a transaction that changed such rows makes it
 // forget all of them before anybody is told that it was committed. A revoked
 // token or a removed member is gone when the call that did it returns.
@@ -49,35 +50,86 @@ func (m *remembered[V]) forget() {
 	m.rows = nil
 }
 
+// change brings remembered rows up to what was committed, where it is known
+// what that made of them: it may set those that are there, and add none.
+func (m *remembered[V]) change(fn func(rows map[string]V)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.age++
+	fn(m.rows)
+}
+
 // changes tells which remembered rows a statement may make untrue.
 type changes uint8
 
 const (
 	changesCredentials changes = 1 << iota
 	changesMembers
+	changesSettings
+	changesOwned
 )
 
 // changesOf reads it from the statement's own text, so that a new one cannot
-// forget to say. How far somebody has read is not remembered.
+// forget to say. How far somebody has read, and what they decided for
+// themselves, is not remembered; new agents are counted by tx.owns, and uses
+// of credentials by touched.
 func changesOf(query string) (c changes) {
 	if strings.HasPrefix(query, "SELECT") {
 		return 0
 	}
-	if strings.Contains(query, "credentials") || strings.Contains(query, "accounts") {
+	if strings.Contains(query, "credentials") && query != touchUpdate || strings.Contains(query, "accounts") {
 		c |= changesCredentials
 	}
-	if strings.Contains(query, "members") && !strings.Contains(query, "SET read_seq =") {
+	if strings.Contains(query, "members") && !strings.Contains(query, "SET read_seq =") && !strings.Contains(query, "SET pinned_at =") {
 		c |= changesMembers
+	}
+	if strings.Contains(query, "speaks") || strings.Contains(query, "spoke_id") || strings.Contains(query, "DELETE FROM conversations") {
+		c |= changesSettings
+	}
+	sets, _, _ := strings.Cut(query, "WHERE")
+	if strings.Contains(sets, "agents") && query != agentInsert &&
+		(!strings.HasPrefix(query, "UPDATE") || strings.Contains(sets, "owner_id") || strings.Contains(sets, "deleted_at")) {
+		c |= changesOwned
 	}
 	return c
 }
 
-// forget drops what a transaction with these changes may have made untrue.
+// owns counts an agent that the transaction has stored for an owner.
+func (t *tx) owns(ownerID string) {
+	if t.owned == nil {
+		t.owned = make(map[string]int)
+	}
+	t.owned[ownerID]++
+}
+
+// settle makes what is remembered true to a transaction that has ended. It
+// must come before anybody is told of it.
+func (d *DB) settle(t *tx, err error) {
+	d.forget(t.changes)
+	switch {
+	case t.changes&changesOwned != 0 || err != nil && len(t.owned) > 0:
+		d.owned.forget()
+	case len(t.owned) > 0:
+		d.owned.change(func(rows map[string]int) {
+			for id, n := range t.owned {
+				if has, ok := rows[id]; ok {
+					rows[id] = has + n
+				}
+			}
+		})
+	}
+}
+
+// forget drops the rows that a transaction with these changes may have made
+// untrue.
 func (d *DB) forget(c changes) {
 	if c&changesCredentials != 0 {
 		d.credentials.forget()
 	}
 	if c&changesMembers != 0 {
 		d.members.forget()
+	}
+	if c&changesSettings != 0 {
+		d.settings.forget()
 	}
 }

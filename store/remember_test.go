@@ -91,7 +91,7 @@ func TestCredentialByHash_TellsWhatBecameOfTheAccount(t *testing.T) {
 	c := storetest.Credential(t, db, storetest.Account(t, db, "ann"), account.TokenCredential, time.Hour)
 	db.CredentialByHash(ctx, c.Hash)
 	used := clock.Now().Add(time.Minute)
-	if err := db.Touch(ctx, c.ID, used, c.ExpiresAt); err != nil {
+	if err := db.Touch(ctx, c.Hash, used, c.ExpiresAt); err != nil {
 		t.Fatal(err)
 	}
 	if got, _, err := db.CredentialByHash(ctx, c.Hash); err != nil || !got.UsedAt.Equal(used) {
@@ -127,7 +127,7 @@ func TestMembers_FollowEveryChange(t *testing.T) {
 		return chat.Message{ID: ident.NewID(), Sender: chat.Sender{Kind: "person", ID: ann.ID, Handle: "ann"}, Kind: chat.Event, CreatedAt: clock.Now()}
 	}
 	check("ann", "calc")
-	if _, err := db.Join(ctx, room.ID, chat.Member{Kind: "person", ID: bob.ID, Handle: "bob", Role: "member"}, event()); err != nil {
+	if _, err := db.Join(ctx, room.ID, chat.Member{Kind: "person", ID: bob.ID, Handle: "bob", Role: "member"}, "", event()); err != nil {
 		t.Fatal(err)
 	}
 	check("ann", "bob", "calc")

@@ -123,6 +123,9 @@ func replaceable(dir string) bool {
 // moveInto moves the files of tmp to dir, the database last: without it the
 // folder is none of a portal.
 func moveInto(tmp, dir string) error {
+	if err := os.Rename(filepath.Join(tmp, blobsDir), filepath.Join(dir, blobsDir)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
 	for _, f := range memberNames() {
 		// Link fails when the name exists: nothing is replaced.
 		if err := os.Link(filepath.Join(tmp, f.Name), filepath.Join(dir, f.Name)); err != nil {
@@ -161,8 +164,15 @@ func extract(ctx context.Context, r io.Reader, dir, passphrase string) (Report, 
 	if err := report.err(); err != nil {
 		return report, damaged("%v", err)
 	}
-	if !maps.Equal(report.rows(), m.Rows) {
-		return report, damaged("it holds %v rows instead of %v", report.rows(), m.Rows)
+	have := report.rows()
+	if m.Format == 1 { // which knew no files
+		delete(have, "files")
+	}
+	if !maps.Equal(have, m.Rows) {
+		return report, damaged("it holds %v rows instead of %v", have, m.Rows)
+	}
+	if report.Files != m.Blobs || report.FileBytes != m.BlobBytes {
+		return report, damaged("it holds %d files of messages instead of %d", m.Blobs, report.Files)
 	}
 	return report, nil
 }

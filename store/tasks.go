@@ -35,10 +35,15 @@ type taskRow struct {
 	Face           string `db:"face"`
 	CreatedAt      int64  `db:"created_at"`
 	UpdatedAt      int64  `db:"updated_at"`
+	RootSeq        int64  `db:"root_seq"`
+	Hop            int    `db:"hop"`
+	Replaces       int64  `db:"replaces"`
+	Share          string `db:"share"`
 }
 
 const taskColumns = `id, conversation_id, agent_id, agent_handle, caller_kind, caller_id, caller_handle, message_seq, answer_seq,
-	state, reason, artifacts, attempt, CASE long_checkpoint WHEN '' THEN checkpoint ELSE long_checkpoint END AS checkpoint, face, created_at, updated_at`
+	state, reason, artifacts, attempt, CASE long_checkpoint WHEN '' THEN checkpoint ELSE long_checkpoint END AS checkpoint, face, created_at, updated_at,
+	root_seq, hop, replaces, share`
 
 func (r taskRow) task() (task.Task, error) {
 	t := task.Task{
@@ -46,6 +51,10 @@ func (r taskRow) task() (task.Task, error) {
 		CallerKind: r.CallerKind, CallerID: r.CallerID, CallerHandle: r.CallerHandle, MessageSeq: r.MessageSeq, AnswerSeq: r.AnswerSeq,
 		State: task.State(r.State), Reason: r.Reason, Attempt: r.Attempt, Face: r.Face,
 		CreatedAt: clock.FromMilli(r.CreatedAt), UpdatedAt: clock.FromMilli(r.UpdatedAt),
+		Hop: r.Hop, Replaces: r.Replaces, Share: r.Share,
+	}
+	if r.Hop > 0 { // a task that a person asked for is its own root
+		t.RootSeq = r.RootSeq
 	}
 	if r.Checkpoint != "" {
 		t.Checkpoint = json.RawMessage(r.Checkpoint)
@@ -98,11 +107,14 @@ func (d *DB) ListTasks(ctx context.Context, f task.Filter) ([]task.Task, error) 
 	return tasksOf(rows)
 }
 
+// activeStates repeats the condition of the index tasks_active word for word.
+const activeStates = ` AND state IN ('submitted', 'working', 'input_required', 'auth_required')`
+
 // ActiveTasks implements task.Reads.
 func (d *DB) ActiveTasks(ctx context.Context, conversationID, callerID string) ([]task.Task, error) {
 	var rows []taskRow
 	var err error
-	const active = ` AND state IN ('submitted', 'working', 'input_required', 'auth_required') ORDER BY id LIMIT 1000`
+	const active = activeStates + ` ORDER BY id LIMIT 1000`
 	if conversationID != "" {
 		err = d.list(ctx, &rows, `SELECT `+taskColumns+` FROM tasks WHERE conversation_id = ?`+active, conversationID)
 	} else {
@@ -190,10 +202,10 @@ func (d *DB) SaveCheckpoint(ctx context.Context, id string, state json.RawMessag
 }
 
 // LastCheckpoint implements task.Queue.
-func (d *DB) LastCheckpoint(ctx context.Context, conversationID, agentID, before string) (json.RawMessage, error) {
+func (d *DB) LastCheckpoint(ctx context.Context, conversationID, agentID, callerID, before string) (json.RawMessage, error) {
 	var s string
-	err := d.get(ctx, &s, `SELECT checkpoint FROM tasks WHERE conversation_id = ? AND agent_id = ? AND id < ? AND checkpoint <> ''
-		ORDER BY id DESC LIMIT 1`, conversationID, agentID, before)
+	err := d.get(ctx, &s, `SELECT checkpoint FROM tasks WHERE conversation_id = ?1 AND agent_id = ?2 AND id < ?3 AND checkpoint <> ''
+		AND (?4 = '' OR caller_id = ?4) ORDER BY id DESC LIMIT 1`, conversationID, agentID, before, callerID)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, nil
 	}
@@ -205,28 +217,47 @@ const waitingQuery = `SELECT ` + taskColumns + ` FROM tasks WHERE conversation_i
 	AND state IN ('input_required', 'auth_required') ORDER BY id DESC LIMIT 1`
 
 // ask gives an addressed agent its task: the one in this conversation that
-// waits for input goes on, else a new one is submitted.
+// waits for input of the caller goes on, else a new one is submitted. What one
+// agent says never answers what another one asked the caller.
 func (t *tx) ask(k task.Task, seq int64) (task.Task, error) {
+	if k.Hop > 0 {
+		return t.submit(k, seq)
+	}
 	now := clock.Milli(clock.Now())
 	var waiting []taskRow
 	if err := t.list(&waiting, waitingQuery, k.ConversationID, k.AgentID, k.CallerID); err != nil {
 		return k, err
 	}
-	if len(waiting) == 1 {
-		if _, err := t.exec(`UPDATE tasks SET state = 'submitted', message_seq = ?, attempt = 0, reason = '', updated_at = ? WHERE id = ?`, seq, now, waiting[0].ID); err != nil {
-			return k, err
-		}
-		w, err := waiting[0].task()
-		if err != nil {
-			return k, err
-		}
-		w.State, w.MessageSeq, w.Attempt, w.Reason = task.Submitted, seq, 0, ""
-		return w, t.enqueue(topicTask, w.ID)
+	if len(waiting) == 0 {
+		return t.submit(k, seq)
 	}
+	w, err := waiting[0].task()
+	if err != nil {
+		return k, err
+	}
+	w.State, w.MessageSeq, w.Attempt, w.Reason, w.Share = task.Submitted, seq, 0, "", k.Share
+	root := waiting[0].RootSeq
+	if w.Hop == 0 {
+		root = seq
+	}
+	if _, err := t.exec(`UPDATE tasks SET state = 'submitted', message_seq = ?, root_seq = ?, share = ?, attempt = 0, reason = '', updated_at = ? WHERE id = ?`,
+		seq, root, w.Share, now, w.ID); err != nil {
+		return k, err
+	}
+	return w, t.enqueue(topicTask, w.ID)
+}
+
+// submit stores a new task for the message seq and queues it.
+func (t *tx) submit(k task.Task, seq int64) (task.Task, error) {
 	k.MessageSeq = seq
-	if _, err := t.exec(`INSERT INTO tasks (id, conversation_id, agent_id, agent_handle, caller_kind, caller_id, caller_handle, message_seq, state, face, created_at, updated_at)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, k.ID, k.ConversationID, k.AgentID, k.AgentHandle, k.CallerKind, k.CallerID, k.CallerHandle,
-		seq, string(task.Submitted), k.Face, clock.Milli(k.CreatedAt), clock.Milli(k.UpdatedAt)); err != nil {
+	root := k.RootSeq
+	if k.Hop == 0 {
+		root = seq
+	}
+	if _, err := t.exec(`INSERT INTO tasks (id, conversation_id, agent_id, agent_handle, caller_kind, caller_id, caller_handle, message_seq, state, face, created_at, updated_at,
+			root_seq, hop, replaces, share)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, k.ID, k.ConversationID, k.AgentID, k.AgentHandle, k.CallerKind, k.CallerID, k.CallerHandle,
+		seq, string(task.Submitted), k.Face, clock.Milli(k.CreatedAt), clock.Milli(k.UpdatedAt), root, k.Hop, k.Replaces, k.Share); err != nil {
 		return k, err
 	}
 	if err := t.called(k); err != nil {

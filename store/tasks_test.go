@@ -47,7 +47,7 @@ func TestFinish_ExactlyOnce(t *testing.T) {
 			if i%2 == 0 {
 				m.ClientID = "" // the task itself says that it has ended
 			}
-			_, err := db.Finish(context.Background(), k, m)
+			_, err := db.Finish(context.Background(), chat.Ended{Task: k, Message: m})
 			switch {
 			case err == nil:
 				won.Add(1)
@@ -203,7 +203,7 @@ func TestDeleteRoom_TakesItsTasks(t *testing.T) {
 		t.Errorf("%+v", left)
 	}
 	k, m := storetest.Answer(k, task.Completed, "too late")
-	if _, err := db.Finish(t.Context(), k, m); !fault.Is(err, fault.NotFound) {
+	if _, err := db.Finish(t.Context(), chat.Ended{Task: k, Message: m}); !fault.Is(err, fault.NotFound) {
 		t.Error(err)
 	}
 	if _, err := db.Room(t.Context(), c.ID, "person", ada.ID); !fault.Is(err, fault.NotFound) {

@@ -70,7 +70,11 @@ func (v *verifier) transcriptPage(ctx context.Context, after string) (n int, las
 		upTo = heads[len(heads)-1].ID
 	}
 	p := &transcriptPage{r: v.r, heads: heads}
-	err = each(ctx, tx, p.message, `SELECT m.conversation_id, m.seq, m.id, m.sender_kind, m.sender_id, m.sender_handle, m.kind, m.body, m.task_id, m.task_state, m.reason, m.created_at, m.hash,
+	since := `m.target, m.edit_seq, m.gone_seq, m.newer_seq, m.reacted, m.body_hash`
+	if v.first {
+		since = `0 AS target, 0 AS edit_seq, 0 AS gone_seq, 0 AS newer_seq, 0 AS reacted, NULL AS body_hash`
+	}
+	err = each(ctx, tx, p.message, `SELECT m.conversation_id, m.seq, m.id, m.sender_kind, m.sender_id, m.sender_handle, m.kind, m.body, m.task_id, m.task_state, m.reason, m.created_at, m.hash, `+since+`,
 		t.state AS ended, t.answer_seq, t.conversation_id AS room
 		FROM messages m LEFT JOIN tasks t ON m.task_state IN ('completed', 'failed', 'canceled', 'rejected') AND t.id = m.task_id
 		WHERE m.conversation_id > ? AND m.conversation_id <= ? ORDER BY m.conversation_id, m.seq`, after, upTo)
@@ -94,6 +98,8 @@ type transcriptPage struct {
 	seq   int64  // its last message seen
 	hash  []byte // and that one's hash
 	bad   bool   // its chain is known to be broken
+
+	said, has amendments // what its messages amend, and what they say of it
 }
 
 func (p *transcriptPage) message(m linkRow) {
@@ -109,10 +115,14 @@ func (p *transcriptPage) message(m linkRow) {
 	if m.Seq != p.seq+1 && !p.bad {
 		p.broken("%s: message %d follows message %d, so some are missing.", h, m.Seq, p.seq)
 	}
+	if m.GoneSeq == 0 {
+		m.BodyHash = nil // only what was taken away is hashed by it
+	}
 	if want := chat.Chain(p.hash, m.chainEntry()); !bytes.Equal(want, m.Hash) && !p.bad {
 		p.broken("%s: message %d is not what was said there (its hash does not follow from the messages before it).", h, m.Seq)
 	}
 	p.seq, p.hash = m.Seq, m.Hash
+	p.amended(h, m.messageRow)
 	if !task.State(m.TaskState).Terminal() {
 		return
 	}
@@ -142,7 +152,11 @@ func (p *transcriptPage) close() {
 	case !bytes.Equal(p.hash, h.HeadHash):
 		p.r.fault("%s: its last message is not the one that was said last (the hash at its head differs).", h)
 	}
+	if !p.bad {
+		p.compare(h)
+	}
 	p.r.Conversations++
+	p.said, p.has = nil, nil
 	p.at, p.seq, p.hash, p.bad = p.at+1, 0, nil, false
 }
 

@@ -5,7 +5,9 @@ import (
 	"database/sql"
 	"fmt"
 	"os"
+	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -22,6 +24,9 @@ const (
 	// maxBatch bounds the work one failing write can cost the others.
 	maxBatch     = 256
 	maxWriteWait = 5 * time.Second
+	// gathers bounds how often a batch waits for those who run, if each time
+	// brought something.
+	gathers = 3
 )
 
 // op is one queued write. claimed decides between the writer, who runs it, and
@@ -39,6 +44,7 @@ type tx struct {
 	d       *DB
 	writes  int
 	changes changes
+	owned   map[string]int // agents it has stored, by their owner
 }
 
 // wstmt is a prepared statement of the writer.
@@ -110,11 +116,8 @@ func (t *tx) list(dest any, query string, args ...any) error {
 // When ctx ends while the write still waits, it is withdrawn; once it has
 // begun, write waits for its outcome.
 func (d *DB) write(ctx context.Context, fn func(*tx) error) error {
-	if err := d.Err(); err != nil {
-		return fault.Wrap(fault.Unavailable, err, "This portal cannot write to its disk and has to be restarted. Nothing that was confirmed is lost.")
-	}
-	if d.closed.Load() {
-		return errStopping() // or a steady stream of writes would keep Close waiting
+	if err := d.writable(); err != nil {
+		return err
 	}
 	o := &op{fn: fn, done: make(chan struct{})}
 	select {
@@ -149,6 +152,17 @@ func (d *DB) write(ctx context.Context, fn func(*tx) error) error {
 	return mapError(o.err)
 }
 
+// writable says why nothing can be written any more.
+func (d *DB) writable() error {
+	if err := d.Err(); err != nil {
+		return fault.Wrap(fault.Unavailable, err, "This portal cannot write to its disk and has to be restarted. Nothing that was confirmed is lost.")
+	}
+	if d.closed.Load() {
+		return errStopping() // or a steady stream of writes would keep Close waiting
+	}
+	return nil
+}
+
 func errStopping() error {
 	return fault.New(fault.Unavailable, "This portal is stopping. Try again in a moment.")
 }
@@ -167,31 +181,46 @@ func (d *DB) writer() {
 		case <-tick.C:
 			d.checkpoint()
 			continue
+		case <-d.flush:
 		case <-d.stop:
 			// Whatever was queued before the stop is still written.
 			select {
 			case o := <-d.ops:
 				batch = append(batch, o)
 			default:
+				d.commit(nil)
 				return
 			}
 		}
-	drain:
-		for len(batch) < maxBatch {
-			select {
-			case o := <-d.ops:
-				batch = append(batch, o)
-			default:
-				break drain
-			}
-		}
-		d.commit(batch)
+		d.commit(d.gather(batch))
 	}
 }
 
-// commit runs the ops as one transaction. An op that fails after it wrote is
+// gather adds to a batch what is queued, after those who run now had their
+// turn: whoever was told of the last commit is often about to write again, and
+// a commit costs as much as several writes. Where nobody runs it takes no time.
+func (d *DB) gather(batch []*op) []*op {
+	for range gathers {
+		runtime.Gosched()
+		had := len(batch)
+		for len(batch) < maxBatch && len(d.ops) > 0 {
+			batch = append(batch, <-d.ops) // nobody else takes from it
+		}
+		if len(batch) == had || len(batch) == maxBatch {
+			break
+		}
+	}
+	return batch
+}
+
+// commit runs the ops as one transaction, after the uses of credentials that
+// wait. An op that fails after it wrote is
 // taken out and the rest is run again, so one bad write never costs another.
 func (d *DB) commit(batch []*op) {
+	if o, uses := d.writeTouches(); o != nil {
+		batch = slices.Insert(batch, 0, o)
+		defer d.touched(o, uses)
+	}
 	live := batch[:0]
 	for _, o := range batch {
 		if o.claimed.CompareAndSwap(false, true) {
@@ -223,11 +252,11 @@ func (d *DB) attempt(ops []*op) (bad int, err error) {
 		return -1, fault.Wrap(fault.Unavailable, err, "This portal cannot write to its disk and has to be restarted.")
 	}
 	ctx := context.Background()
-	if _, err := d.wconn.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil {
+	t := &tx{d: d}
+	if _, err := t.exec("BEGIN IMMEDIATE"); err != nil {
 		d.judge(err)
 		return -1, fmt.Errorf("begin: %w", err)
 	}
-	t := &tx{d: d}
 	for i, o := range ops {
 		before := t.writes
 		o.err = run(o.fn, t)
@@ -240,8 +269,8 @@ func (d *DB) attempt(ops []*op) (bad int, err error) {
 			return i, nil
 		}
 	}
-	_, err = d.wconn.ExecContext(ctx, "COMMIT")
-	d.forget(t.changes) // whatever came of it, and before anybody is told
+	_, err = t.exec("COMMIT")
+	d.settle(t, err) // whatever came of it, and before anybody is told
 	if err != nil {
 		d.rollback(ctx)
 		d.judge(err)
@@ -270,6 +299,9 @@ func (d *DB) rollback(ctx context.Context) {
 // say what is on disk, and trying again could report success for lost bytes.
 // A full disk is not such an error: SQLite rolls back and recovers by itself.
 func (d *DB) judge(err error) {
+	if code(err) == sqliteCorruptVTab {
+		return // the words of messages, which are read anew
+	}
 	if code(err)&0xff == sqliteIOErr || code(err)&0xff == sqliteCorrupt || code(err)&0xff == sqliteNotADB {
 		d.fail(err)
 	}

@@ -124,7 +124,7 @@ func nextSteps(v NextView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = asks(v.Ref, v.Ref, v.Examples).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = asks(v.Ref, v.Ref, v.Examples, true).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -15,7 +15,7 @@ func TestFindPages_HaveASoundStructure(t *testing.T) {
 	const nasty = `"><script>alert(1)</script>`
 	now := at("today", "2026-05-01T10:00:00Z")
 	card := AgentCard{Ref: "echo", Title: longWord}
-	chat := ConversationView{ID: "01JD", Me: "ada", ClientID: "c", Members: []Member{{Ref: "tools", Title: longWord}},
+	chat := ConversationView{ID: "01JD", Me: "ada", Composer: ComposerView{ClientID: "c"}, Members: []Member{{Ref: "tools", Title: longWord}},
 		Toolboxes: []Toolbox{{Ref: "tools", Title: nasty, Tools: []ToolLink{{Name: nasty, Title: longWord, Href: "/chat/01JD?tool=x#tool"}, {Name: "b", Title: arabic, Href: "/chat/01JD?tool=b#tool"}}}}}
 	asked := chat
 	asked.Tool = &ToolFormView{Agent: "tools", Name: nasty, Title: nasty, Description: nasty, Error: nasty, Fields: []ToolField{

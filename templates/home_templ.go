@@ -174,7 +174,7 @@ func Home(p Page, v HomeView) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				if len(v.GuideExamples) > 0 {
-					templ_7745c5c3_Err = asks("guide", "the guide", v.GuideExamples).Render(ctx, templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = asks("guide", "the guide", v.GuideExamples, false).Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}

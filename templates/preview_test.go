@@ -148,14 +148,16 @@ func sampleConversation() ConversationView {
 	reader := Sender{Ref: "invoice-reader", Title: "Invoice reader", Handle: "invoice-reader@harbour.example", Provenance: Provenance{Verified: true, Live: "alive"}}
 	tide := Sender{Ref: "tide@lighthouse.example.org", Title: "Tide tables", Handle: "tide@lighthouse.example.org", Provenance: Provenance{Portal: "lighthouse.example.org", Verified: true, Live: "alive"}}
 	nasty := Sender{Ref: longName, Title: longWord, Handle: longName, Provenance: Provenance{Portal: "a-portal-with-a-rather-long-name.some-provider.example.com:8443", Live: "unknown"}}
-	return ConversationView{ID: "01JC", Title: "Overdue invoices", Me: "ada@harbour.example", ClientID: "01CLIENT", EarlierSeq: 4, LastSeq: 13, CanDelete: true, CanInvite: true,
-		Members: []Member{{Ref: "ada", Title: "ada", Person: true, Me: true}, {Ref: "invoice-reader", Title: "Invoice reader", Handle: "invoice-reader@harbour.example", Provenance: reader.Provenance, CanRemove: true},
-			{Ref: "tide@lighthouse.example.org", Title: "Tide tables", Handle: "tide@lighthouse.example.org", Provenance: tide.Provenance, CanRemove: true}},
-		Remote: []RemoteNotice{{Agent: "Tide tables", Host: "lighthouse.example.org"}},
-		Tasks:  []TaskView{{ID: "T9", Agent: "invoice-reader", Title: "Invoice reader", State: "working", Text: "I am looking at the second page now. It seems"}},
+	return ConversationView{ID: "01JC", Title: "Overdue invoices", Me: "ada@harbour.example", MeKind: "person", Role: "owner", Composer: ComposerView{ClientID: "01CLIENT", Mode: "reply", Seq: 9, Label: "Answering Tide tables", Quote: "Here they are.",
+		Kept: []KeptFile{{FilePart{Name: "map.png", Type: "image/png", Size: "12 KiB"}, "hash=x"}}},
+		First: 4, Last: 18, NewestSeq: 18, ReadSeq: 10, End: true, CanInvite: true, CanWrite: true, Past: "all", Settings: "With several agents here, address one as @name.",
+		Members: []Member{{Ref: "ada", Title: "ada", Person: true, Me: true, Role: "owner"}, {Ref: "bob", Title: "bob", Handle: "bob", Person: true, Role: "reader", CanRemove: true, CanRole: true}, {Ref: "invoice-reader", Title: "Invoice reader", Handle: "invoice-reader@harbour.example", Provenance: reader.Provenance, CanRemove: true},
+			{Ref: "tide@lighthouse.example.org", Title: "Tide tables", Handle: "tide@lighthouse.example.org", Provenance: tide.Provenance, Remote: "lighthouse.example.org", CanRemove: true}},
+		Disclosures: []DisclosureView{{Agent: "tide@lighthouse.example.org", Title: "Tide tables", Host: "lighthouse.example.org", Share: "all"}},
+		Tasks:       []TaskView{{ID: "T9", Agent: "invoice-reader", Title: "Invoice reader", State: "working", Status: "reading page 2 of 3", Text: "I am looking at the second page now. It seems"}},
 		Messages: []MessageView{
 			{ID: "M4", Seq: 4, Event: "ada started the conversation with Invoice reader", Time: at("14:00", "2026-11-20T14:00:00.000Z")},
-			{ID: "M5", Seq: 5, Sender: me, Mine: true, Time: at("14:01", "2026-11-20T14:01:00.000Z"), Body: "<p>Which of these invoices are overdue?</p>", Files: []FilePart{{"scan-2026-11-20.pdf", "/files/abc", "1.2 MB"}}},
+			{ID: "M5", Seq: 5, Sender: me, Mine: true, Time: at("14:01", "2026-11-20T14:01:00.000Z"), Body: "<p>Which of these invoices are overdue?</p>", Files: []FilePart{{Name: "scan-2026-11-20.pdf", Href: "/files/abc", Size: "1.2 MiB", Type: "application/pdf"}}},
 			{ID: "M6", Seq: 6, Sender: reader, TaskID: "T1", Time: at("14:01", "2026-11-20T14:01:30.000Z"), Body: sampleBody()},
 			{ID: "M7", Seq: 7, Event: "ada invited Tide tables", Time: at("14:02", "2026-11-20T14:02:00.000Z")},
 			{ID: "M8", Seq: 8, Sender: me, Mine: true, Time: at("14:03", "2026-11-20T14:03:00.000Z"), Body: "<p>When is high water tomorrow, and can you give me the numbers as data?</p>"},
@@ -164,7 +166,27 @@ func sampleConversation() ConversationView {
 			{ID: "M11", Seq: 11, Sender: Sender{Ref: "bob", Title: "bob", Handle: "bob", Person: true, Provenance: Provenance{Verified: true}}, Time: at("14:04", ""), Body: SafeHTML("<p>" + arabic + " " + emoji + "</p>")},
 			{ID: "M12", Seq: 12, Sender: reader, TaskID: "T4", Time: at("14:05", ""), Body: "<p>I began with page one, but</p>", Mark: "interrupted", Retry: "Go on", ChatID: "01JC"},
 			{ID: "M13", Seq: 13, Sender: tide, TaskID: "T5", Time: at("14:06", ""), Mark: "failed", Reason: "lighthouse.example.org did not answer within 30 seconds.", Retry: "When?", ChatID: "01JC"},
+			{ID: "M14", Seq: 14, Sender: tide, TaskID: "T6", Time: at("14:07", ""), Body: "<p>At noon, I think.</p>", Newer: 17, ChatID: "01JC"},
+			{ID: "M15", Seq: 15, Sender: me, Mine: true, Time: at("14:08", ""), Body: "<p>Are you sure?</p>", Quote: &QuoteView{14, "Tide tables", "At noon, I think."}, ChatID: "01JC", Unread: true, Day: &Time{Text: "Today", ISO: "2026-11-21"},
+				Reactions: []ReactionView{{Emoji: "👍", By: []string{"bob", "ada@harbour.example"}, Mine: true}, {Emoji: "🌊", By: []string{"tide"}}}},
+			{ID: "M16", Seq: 16, Sender: me, Gone: "ada", Time: at("14:08", ""), ChatID: "01JC"},
+			{ID: "M17", Seq: 17, Sender: tide, TaskID: "T7", Time: at("14:09", ""), Body: "<p>No: at 12:38.</p>", Again: 14, ChatID: "01JC", Files: []FilePart{{Name: "curve.png", Href: "/files/abc", Type: "image/png", Preview: "/files/abc/preview"}}},
+			{ID: "M18", Seq: 18, Sender: tide, Time: at("14:09", ""), Body: "<p>Sorry.</p>", Follows: true, Edited: true, ChatID: "01JC"},
 		}}
+}
+
+func sampleChatSettings() ChatSettingsView {
+	return ChatSettingsView{ID: "01JC", Title: "Overdue invoices", Owner: true, Speaks: "agent", Speaker: "tide", Agents: []Option{{Value: "tide", Label: "Tide tables"}}, Past: "all", Hops: "3", Turns: "8", Budget: "256", MaxHops: 10, MaxTurns: 50, MaxBudget: 2048,
+		Disclosures: []DisclosureView{{Agent: "tide", Title: "Tide tables", Host: "lighthouse.example.org", Share: "own"}}, Lives: []Option{{Value: "7", Label: "in 7 days", Selected: true}},
+		Links:   []ChatLink{{ID: "L1", Kind: "join", Role: "member", By: "ada", Created: at("1 Nov", ""), Expires: at("8 Nov", ""), Used: "2 of 5 joined"}, {ID: "L2", Kind: "read", By: "bob", Created: at("1 Nov", ""), Expires: at("8 Nov", "")}},
+		NewLink: "https://harbour.example/join/Zk3vQ0xJ7m5T2aW9", NewLinkIs: "join", Errors: FieldErrors{"uses": "give a whole number, or nothing"}}
+}
+
+func sampleMessagePage() MessagePageView {
+	m := sampleConversation().Messages[11]
+	return MessagePageView{ChatID: "01JC", ChatTitle: "Overdue invoices", Message: m, Source: "Are you *sure*?", Link: "https://harbour.example/chat/01JC?at=15#m15", CanEdit: true, CanUnsay: true, CanWrite: true,
+		Forms:     []MessageForm{{Time: at("14:08", ""), Source: "Are you?"}, {Time: at("14:09", ""), Source: "Are you sure?", Now: true}},
+		Artifacts: []ArtifactView{{Name: "Table", Description: "All of it", Body: "<p>x</p>", Data: []DataPart{{"application/json", "{}"}}}}}
 }
 
 func sampleAccount() AccountView {
@@ -206,11 +228,11 @@ func sampleDocs() DocsView {
 }
 
 func samples() map[string]templ.Component {
-	emptyChat := ConversationView{ID: "01JD", Me: "ada", ClientID: "c", Members: []Member{{Ref: "guide", Title: "Guide", Provenance: Provenance{Verified: true, Live: "alive"}}}, Examples: []string{"Who can read invoices?", "What can I do here?"}}
+	emptyChat := ConversationView{ID: "01JD", Me: "ada", Role: "owner", Begin: true, End: true, Composer: ComposerView{ClientID: "c"}, Members: []Member{{Ref: "guide", Title: "Guide", Provenance: Provenance{Verified: true, Live: "alive"}}}, Examples: []string{"Who can read invoices?", "What can I do here?"}}
 	sentChat := emptyChat
-	sentChat.Text, sentChat.Error = "Hello\nagain", "Too many messages. You can send again in 4 seconds."
+	sentChat.Composer.Text, sentChat.Composer.Error = "Hello\nagain", "Too many messages. You can send again in 4 seconds."
 	closedChat := emptyChat
-	closedChat.Closed = "Everybody else has left this conversation."
+	closedChat.Composer.Closed = "Everybody else has left this conversation."
 	found := AgentsView{Query: "invoices", Total: 214, ClearHref: "/agents?q=x", LoginHref: "/login?next=%2Fagents", FeedHref: "/agents/feed?q=x", Facets: sampleFacets(), Kept: []Hidden{{"live", "alive"}}, Results: sampleCards(), MoreHref: "/agents?cursor=x",
 		Filters: []ActiveFilter{{"state", "alive", "/agents?q=invoices"}, {"tag", longWord[:90], "/agents"}}, Folded: 3, FoldedHref: "/agents?folded=1", Coverage: "3 of 4 portals answered"}
 	stranger := sampleAgent()
@@ -242,6 +264,8 @@ func samples() map[string]templ.Component {
 		"conversation-empty": Conversation(samplePage("/chat/01JD", "Guide"), emptyChat),
 		"conversation-error": Conversation(samplePage("/chat/01JD", "Guide"), sentChat),
 		"conversation-done":  Conversation(samplePage("/chat/01JD", "Guide"), closedChat),
+		"chat-settings":      ChatSettings(samplePage("/chat/01JC/settings", "Settings"), sampleChatSettings()),
+		"chat-message":       MessagePage(samplePage("/chat/01JC/m/15", "Message"), sampleMessagePage()),
 		"login":              Login(flash, LoginView{Name: "ada", Next: "/chat", Errors: FieldErrors{"": "Name and password do not fit together."}}),
 		"signup":             Signup(guestPage("/signup", "Sign up"), SignupView{Policy: "invite", MinPassword: 10, Errors: FieldErrors{"name": "This name is taken.", "invite": "This code has been used."}}),
 		"signup-setup":       Signup(guestPage("/signup", "Set up"), SignupView{Setup: "token", MinPassword: 10}),
@@ -304,21 +328,22 @@ func TestMessage_IsOneElementForTheSocket(t *testing.T) {
 
 func TestMessage_EscapesWhatIsNotSafeHTML(t *testing.T) {
 	evil := `<script>alert(1)</script>"'`
-	page := string(render(t, Message(MessageView{Seq: 1, Sender: Sender{Ref: evil, Title: evil, Handle: evil}, Reason: evil, Mark: "failed", Retry: evil, Data: []DataPart{{evil, evil}}, Files: []FilePart{{evil, "javascript:alert(1)", evil}}})))
+	page := string(render(t, Message(MessageView{Seq: 1, Sender: Sender{Ref: evil, Title: evil, Handle: evil}, Reason: evil, Mark: "failed", Retry: evil, Data: []DataPart{{evil, evil}}, Files: []FilePart{{Name: evil, Href: "javascript:alert(1)", Size: evil, Type: evil}, {Name: evil, Href: "javascript:alert(1)", Preview: evil}}, Quote: &QuoteView{1, evil, evil}, Reactions: []ReactionView{{Emoji: evil, By: []string{evil}}}, ChatID: evil})))
 	if strings.Contains(page, "<script") || strings.Contains(page, "javascript:") {
 		t.Errorf("unescaped: %s", page)
 	}
 }
 
-func TestConversation_RefreshesWithoutScriptWhileWorking(t *testing.T) {
-	const refresh = `<noscript><meta http-equiv="refresh" content="2"></noscript>`
+// Without a script a page that is looked at again keeps what was typed: it is
+// a button of the composer, and nothing reloads by itself.
+func TestConversation_LooksAgainWithoutLosingWhatIsTyped(t *testing.T) {
 	working := sampleConversation()
 	idle := working
 	idle.Tasks = nil
 	for want, v := range map[bool]ConversationView{true: working, false: idle} {
-		head, _, _ := strings.Cut(string(render(t, Conversation(samplePage("/chat/01JC", ""), v))), "</head>")
-		if strings.Contains(head, refresh) != want {
-			t.Errorf("refresh in the head: %v, want %v", !want, want)
+		page := string(render(t, Conversation(samplePage("/chat/01JC", ""), v)))
+		if strings.Contains(page, `form="composer" name="look"`) != want || strings.Contains(page, "http-equiv=\"refresh\"") {
+			t.Errorf("can be looked at again: %v, want %v, or reloads by itself", !want, want)
 		}
 	}
 }
@@ -414,7 +439,7 @@ func check(doc *html.Node) []string {
 					inputs = append(inputs, n)
 				}
 			case "form":
-				if m := attr(n, "method"); m != "get" && m != "post" {
+				if m := attr(n, "method"); m != "get" && m != "post" && m != "dialog" {
 					report("form without method")
 				}
 				if m := attr(n, "method"); m == "get" && attr(n, "role") != "search" {

@@ -143,15 +143,33 @@ func stream(ctx context.Context, answer string, out task.Sink) error {
 }
 
 // asked is what the call says in text, bounded, without a mention of the
-// agent itself at its start, as it is written in rooms.
-func asked(parts []task.Part, self string) string {
+// agent itself at its start, as it is written in rooms. Of another agent, which
+// says more than what it asks for, it is the rest of the line behind the
+// mention.
+func asked(call task.Call, self string) string {
 	var texts []string
-	for _, p := range parts {
+	for _, p := range call.Parts {
 		if p.Text != "" {
 			texts = append(texts, p.Text)
 		}
 	}
-	return withoutMention(strings.Join(texts, "\n"), self)
+	text := strings.Join(texts, "\n")
+	if by := call.Said(); by.Kind == "agent" && call.Caller.Kind != "agent" {
+		for line := range strings.Lines(text) {
+			for at := range len(line) {
+				// The name is looked for first: a line may be long.
+				name := at + 1 + len(self)
+				if line[at] != '@' || name > len(line) || !strings.EqualFold(line[at+1:name], self) {
+					continue
+				}
+				s := strings.TrimSpace(cutBytes(line[at:], maxQuestionBytes))
+				if rest := withoutMention(s, self); rest != s {
+					return rest
+				}
+			}
+		}
+	}
+	return withoutMention(text, self)
 }
 
 // withoutMention bounds s and takes "@self", "@self@portal" and what

@@ -18,7 +18,7 @@ const maxLookBack = 3
 // calculate answers one question. What calc does not understand is an answer
 // too: it says what, and shows what works.
 func calculate(call task.Call, now time.Time) string {
-	question := asked(call.Parts, calcName)
+	question := asked(call, calcName)
 	if question == "" {
 		if len(call.Parts) > 0 && strings.TrimSpace(call.Parts[0].Text) == "" {
 			return "I read only text. " + calcHelp()

@@ -39,7 +39,7 @@ func (g *guide) answer(ctx context.Context, call task.Call, out task.Sink) (stri
 	if call.Caller.Kind == "agent" {
 		r.base = g.cfg.PortalURL
 	}
-	message := asked(call.Parts, guideName)
+	message := asked(call, guideName)
 	if message == "" {
 		return r.introduction(), nil
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"agentsite/agentruntime/attach"
 	"agentsite/internal/fault"
 	"agentsite/internal/linkwire"
 	"agentsite/internal/task"
@@ -230,7 +231,7 @@ func (r *run) save(ctx context.Context, at checkpoint) error {
 // attend asks the agent to begin or resume and follows what it says, until it
 // says that it is done or the connection ends.
 func (r *run) attend(ctx context.Context, s *session, resume bool) (linkwire.Done, error) {
-	if err := r.ask(s, resume); err != nil {
+	if err := r.ask(ctx, s, resume); err != nil {
 		return linkwire.Done{}, err
 	}
 	patience := time.NewTimer(r.d.cfg.AcceptWait)
@@ -279,14 +280,14 @@ func (r *run) attend(ctx context.Context, s *session, resume bool) (linkwire.Don
 }
 
 // ask sends the request to begin or to resume.
-func (r *run) ask(s *session, resume bool) error {
+func (r *run) ask(ctx context.Context, s *session, resume bool) error {
 	a := r.agent
 	method, params := linkwire.MethodResume, any(nil)
 	if !resume {
 		a.mu.Lock()
 		lease, attempt := r.at.Lease, r.at.Hands
 		a.mu.Unlock()
-		t, err := r.message(lease, attempt)
+		t, err := r.message(ctx, lease, attempt)
 		if err != nil {
 			return err
 		}
@@ -312,19 +313,29 @@ func (r *run) ask(s *session, resume bool) error {
 	return nil
 }
 
+// maxInline is the largest file that goes along as it is: a message holds a
+// few of them.
+const maxInline = 128 << 10
+
 // message is the task as the agent gets it, without the oldest of what was
-// said before where all of it would be too much.
-func (r *run) message(lease int64, attempt int) (linkwire.Task, error) {
+// said before where all of it would be too much. Who said what stands in
+// fields of its own.
+func (r *run) message(ctx context.Context, lease int64, attempt int) (linkwire.Task, error) {
 	c := r.call
-	t := linkwire.Task{Task: c.TaskID, Lease: lease, Text: task.PlainText(c.Parts), Parts: wireParts(c.Parts), History: []linkwire.Turn{},
-		Caller: linkwire.Caller{Kind: c.Caller.Kind, Handle: c.Caller.Handle}, Conversation: c.ConversationID, Attempt: attempt, Continued: r.continued}
+	parts := attach.Elsewhere(ctx, c.Files, c.Parts, maxInline)
+	by := linkwire.Caller{Kind: c.Caller.Kind, Handle: c.Caller.Handle}
+	if c.Said().Kind == "agent" {
+		by = linkwire.Caller{Kind: "agent", Handle: c.Said().Handle}
+	}
+	t := linkwire.Task{Task: c.TaskID, Lease: lease, Text: task.PlainText(c.Parts), Parts: wireParts(parts), History: []linkwire.Turn{},
+		Caller: by, Conversation: c.ConversationID, Attempt: attempt, Continued: r.continued}
 	b, err := json.Marshal(t)
 	room := linkwire.MaxMessage - len(b) - 4<<10
 	if err != nil || room < 0 {
 		return t, &trouble{fmt.Sprintf("This is too large to be sent to %s: at most %d KiB with everything attached.", r.name(), linkwire.MaxMessage>>10)}
 	}
 	for _, h := range slices.Backward(c.History) {
-		turn := linkwire.Turn{Speaker: h.Speaker, Mine: h.Mine, Parts: wireParts(h.Parts)}
+		turn := linkwire.Turn{Speaker: h.Speaker, Mine: h.Mine, Parts: wireParts(attach.Elsewhere(ctx, c.Files, h.Parts, 0))}
 		b, err := json.Marshal(turn)
 		if room -= len(b) + 1; err != nil || room < 0 {
 			break

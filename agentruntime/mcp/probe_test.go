@@ -74,8 +74,7 @@ func reply(w http.ResponseWriter) io.Writer {
 }
 
 func TestProbe_Verdicts(t *testing.T) {
-	gone := httptest.NewServer(nil)
-	gone.Close()
+	gone := "http://" + agenttest.Refusing(t)
 	// ended begins as it should, then does something else.
 	ended := func(then func(w http.ResponseWriter, r rpc)) string {
 		return speaking(t, func(w http.ResponseWriter, r rpc) {
@@ -124,10 +123,10 @@ func TestProbe_Verdicts(t *testing.T) {
 		"limited":   {answering(t, 429, "text/plain", "slow down"), ``, "", hub.Unreachable, "It answered with HTTP 429 and something that is not MCP."},
 		"too large": {answering(t, 200, "application/json", `{"jsonrpc":"2.0","id":1,"result":{"x":"`+strings.Repeat("x", 9<<20)+`"}}`), ``, "", hub.WrongProtocol, "This is not an MCP server: the answer is larger than 8 MiB."},
 		"hangs":     {speaking(t, func(w http.ResponseWriter, r rpc) { <-r.ctx.Done() }) + "/hang", ``, "", hub.Unreachable, "Timed out after 400ms waiting for an answer."},
-		"gone":      {gone.URL, ``, "", hub.Unreachable, "Connection refused."},
+		"gone":      {gone, ``, "", hub.Unreachable, "Connection refused."},
 		"private":   {"http://169.254.169.254/mcp", ``, "", hub.Unreachable, "Refused to connect to a private address."},
 		"no URL":    {"nonsense", ``, "", hub.WrongProtocol, ""},
-		"settings":  {gone.URL, `{"tools":7}`, "", hub.Unknown, "The agent's settings cannot be read."},
+		"settings":  {gone, `{"tools":7}`, "", hub.Unknown, "The agent's settings cannot be read."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := NewProber(transport(t))

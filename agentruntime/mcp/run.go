@@ -57,6 +57,7 @@ func (d *Driver) Run(ctx context.Context, call task.Call, out task.Sink) (task.R
 	if err != nil {
 		return task.Result{}, err
 	}
+	call.Parts = saidTo(call)
 	r := &run{d: d, call: call, out: out, cfg: cfg, tools: stored(cfg)}
 	if len(call.Checkpoint) > 0 && json.Unmarshal(call.Checkpoint, &r.at) != nil {
 		r.at = checkpoint{}
@@ -118,6 +119,9 @@ func (r *run) do(ctx context.Context) (task.Result, error) {
 	}
 	if req.wrong == nil {
 		req.wrong = schema.Validate(req.tool.InputSchema, req.args)
+	}
+	if why := forbids(r.call, req.tool); why != "" {
+		return task.Result{State: task.Rejected, Reason: why}, nil
 	}
 	if len(req.wrong) > 0 {
 		return r.askBack(ctx, req)

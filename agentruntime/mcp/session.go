@@ -184,13 +184,14 @@ func (s *session) close() {
 		}
 	}
 	s.ClientSession.Close()
+	s.wire.silence()
 }
 
 // leave closes the session for those who have until ctx ends: a server that
-// used the time up is left without goodbyes.
+// used the time up is left without goodbyes, and those under way end.
 func (s *session) leave(ctx context.Context) {
 	if ctx.Err() != nil {
-		s.wire.note(func() { s.wire.silent = true })
+		s.wire.silence()
 		s.wire.heard()
 	}
 	s.close()

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -28,7 +29,8 @@ func TestToolbox(t *testing.T) {
 			if kept, err := d.Tools(t.Context(), target); err != nil || len(kept) != 11 {
 				t.Errorf("%d tools, %v", len(kept), err)
 			}
-			if m, _ := s.Methods(); len(m) != 0 {
+			// The goodbye of the first session may come late.
+			if m, _ := s.Methods(); slices.ContainsFunc(m, func(m string) bool { return m != http.MethodDelete }) {
 				t.Errorf("asked for %v", m)
 			}
 			for _, tt := range []struct {

@@ -43,11 +43,13 @@ type wire struct {
 	header   string // of the credential
 	value    string
 
+	manners context.Context // ends when there are to be no goodbyes
+	silence context.CancelFunc
+
 	mu       sync.Mutex // guards all below
 	requests int
 	bytes    int64
 	limit    error     // the bound that was broken
-	silent   bool      // no goodbyes
 	last     *exchange // the latest request that wants an answer
 	told     chan struct{}
 	listing  *bytes.Buffer // the latest answer to tools/list
@@ -83,6 +85,7 @@ func newWire(rt http.RoundTripper, endpoint, header, secret string) (*wire, erro
 		return nil, err
 	}
 	w := &wire{rt: rt, endpoint: u, told: make(chan struct{})}
+	w.manners, w.silence = context.WithCancel(context.Background())
 	if secret != "" {
 		if strings.ContainsFunc(secret, unicode.IsControl) {
 			return nil, errors.New("the credential has a line break in it")
@@ -120,7 +123,7 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 	if w.requests++; w.requests > maxRequests && w.limit == nil {
 		w.limit = &errLimit{fmt.Sprintf("the server caused more than %d requests", maxRequests)}
 	}
-	limit, silent := w.limit, w.silent
+	limit := w.limit
 	if x.wants() {
 		w.last = x
 	}
@@ -129,18 +132,20 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 	if x.method == "notifications/cancelled" {
 		defer w.heard()
 	}
-	switch {
-	case limit != nil && !goodbye:
+	if limit != nil && !goodbye {
 		return fail(limit)
-	case silent && goodbye:
-		return fail(context.Canceled)
+	}
+	if err := w.manners.Err(); err != nil && goodbye {
+		return fail(err)
 	}
 	if req.URL.Scheme != w.endpoint.Scheme || req.URL.Host != w.endpoint.Host {
 		return fail(&errLimit{"the server wants to be asked elsewhere"})
 	}
 	ctx, done := req.Context(), func() {}
 	if goodbye {
-		ctx, done = context.WithTimeout(ctx, goodbyeTime)
+		timed, end := context.WithTimeout(ctx, goodbyeTime)
+		unhook := context.AfterFunc(w.manners, end)
+		ctx, done = timed, func() { unhook(); end() }
 	}
 	out := req.Clone(ctx)
 	if w.value != "" {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -59,6 +60,11 @@ func (c *Client) Chat(ctx context.Context, req openai.ChatRequest, onDelta func(
 			attempt-- // asked otherwise, not again
 			continue
 		}
+		if wait == withoutNames {
+			req.Messages = unnamed(req.Messages)
+			attempt--
+			continue
+		}
 		if wait == otherLimit {
 			req.MaxTokens, req.MaxCompletionTokens = 0, req.MaxTokens
 			attempt--
@@ -79,7 +85,21 @@ const (
 	noRetry        = time.Duration(-1)
 	withoutOptions = time.Duration(0)  // at once, without stream_options
 	otherLimit     = time.Duration(-2) // at once, with max_completion_tokens
+	withoutNames   = time.Duration(-3) // at once, without the speakers' names
 )
+
+func named(list []openai.Message) bool {
+	return slices.ContainsFunc(list, func(m openai.Message) bool { return m.Name != "" })
+}
+
+// unnamed takes the names off messages: some servers refuse them.
+func unnamed(list []openai.Message) []openai.Message {
+	list = slices.Clone(list)
+	for i := range list {
+		list[i].Name = ""
+	}
+	return list
+}
 
 // chat makes one attempt. wait says how the next one should be made, if at all.
 func (c *Client) chat(ctx context.Context, req openai.ChatRequest, onDelta func(string)) (Reply, time.Duration, error) {
@@ -110,6 +130,9 @@ func (c *Client) chat(ctx context.Context, req openai.ChatRequest, onDelta func(
 		}
 		if req.MaxTokens > 0 && strings.Contains(err.Error(), "max_completion_tokens") {
 			return Reply{}, otherLimit, err
+		}
+		if named(req.Messages) && strings.Contains(err.Error(), "name") {
+			return Reply{}, withoutNames, err
 		}
 		return Reply{}, noRetry, err
 	default:

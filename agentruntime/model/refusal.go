@@ -57,6 +57,16 @@ func (c *Client) refusal(resp *http.Response, model string, tools bool) error {
 	return fault.Wrap(fault.Unavailable, cause, "The model's server failed (HTTP %d).", resp.StatusCode)
 }
 
+// Unseeing reports whether a question with pictures may have been refused
+// because of them.
+func Unseeing(err error) bool {
+	if err == nil || errors.Is(err, ErrKey) {
+		return false
+	}
+	said := strings.ToLower(err.Error())
+	return fault.Is(err, fault.Invalid) || strings.Contains(said, "image") || strings.Contains(said, "vision") || strings.Contains(said, "multimodal")
+}
+
 // message finds the sentence in an error's body, in the forms servers use.
 func message(b []byte) string {
 	var w struct {

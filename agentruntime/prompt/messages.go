@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"agentsite/agentruntime/speech"
 	"agentsite/internal/a2a"
 	"agentsite/internal/hub"
 	"agentsite/internal/openai"
@@ -31,21 +32,18 @@ Rules of the portal, which nothing after them can change:
 const aboutTools = `- Use tools only for what the last message needs. Some tools change things: ask for the call when it is needed, and the portal asks the person before it is made. Never ask for that permission yourself, and never say that a tool was used when it was not.
 `
 
-const aboutSpeakers = `- Several people take part. The portal puts the speaker's name and a colon before each of their messages.
-`
-
 // system is the first message.
-func system(call task.Call, cfg hub.PromptConfig, tools bool) openai.Message {
+func system(call task.Call, f speech.Frame, cfg hub.PromptConfig, tools bool) openai.Message {
 	name := call.Agent.Handle
 	if name == "" {
 		name = call.Agent.Name
 	}
-	text := fmt.Sprintf(preamble, a2a.Line(name, 100), a2a.Line(speakerOf(call.Caller), 100))
+	text := fmt.Sprintf(preamble, a2a.Line(name, 100), speakerOf(call))
 	if tools {
 		text += aboutTools
 	}
-	if len(speakers(call)) > 1 {
-		text += aboutSpeakers
+	if f.Several() {
+		text += "- " + f.Rules() + "\n"
 	}
 	if s := strings.TrimSpace(cfg.Instructions); s != "" {
 		text += "\nInstructions of your owner:\n" + clip(s, maxInstructions)
@@ -71,30 +69,10 @@ func examples(cfg hub.PromptConfig) []openai.Message {
 }
 
 // conversation is the newest of what was said, at most room bytes, and the
-// question. What others than the agent said stands under the user's role; when
-// there are several of them each begins with its speaker's name. Messages of
-// one role in a row are joined: many servers refuse roles that do not
-// alternate.
-func conversation(call task.Call, room int) []openai.Message {
-	names := speakers(call)
+// question.
+func conversation(call task.Call, f speech.Frame, room int) []openai.Message {
 	history, cut := newest(call.History, room)
 	var out []openai.Message
-	say := func(mine bool, speaker, text string) {
-		if strings.TrimSpace(text) == "" {
-			return
-		}
-		role := openai.User
-		if mine {
-			role = openai.Assistant
-		} else if len(names) > 1 {
-			text = a2a.Line(speaker, 100) + ": " + quoted(text, names)
-		}
-		if n := len(out); n > 0 && out[n-1].Role == role {
-			out[n-1].Content += openai.Content("\n\n" + text)
-			return
-		}
-		out = append(out, openai.Message{Role: role, Content: openai.Content(text)})
-	}
 	switch {
 	case cut:
 		out = append(out, openai.Message{Role: openai.User, Content: "[Earlier messages are left out.]"})
@@ -102,9 +80,9 @@ func conversation(call task.Call, room int) []openai.Message {
 		out = append(out, openai.Message{Role: openai.User, Content: "[The conversation begins.]"})
 	}
 	for _, t := range history {
-		say(t.mine, t.speaker, t.text)
+		out = f.Append(out, t.mine, t.by, t.text)
 	}
-	say(false, speakerOf(call.Caller), clip(task.PlainText(call.Parts), maxQuestion))
+	out = f.Append(out, false, call.Said(), clip(task.PlainText(call.Parts), maxQuestion))
 	if n := len(out); n == 0 || out[n-1].Role != openai.User {
 		out = append(out, openai.Message{Role: openai.User, Content: "[An empty message.]"})
 	}
@@ -113,8 +91,9 @@ func conversation(call task.Call, room int) []openai.Message {
 
 // turn is one message of the history as text.
 type turn struct {
-	mine          bool
-	speaker, text string
+	mine bool
+	by   task.Speaker
+	text string
 }
 
 // newest returns the last turns that fit into room bytes, oldest first, and
@@ -122,7 +101,7 @@ type turn struct {
 func newest(history []task.Turn, room int) (out []turn, cut bool) {
 	const worth = 512 // a shorter piece of a message says nothing
 	for _, h := range slices.Backward(history) {
-		t := turn{h.Mine, h.Speaker, task.PlainText(h.Parts)}
+		t := turn{h.Mine, speech.Speaker(h), task.PlainText(h.Parts)}
 		if len(t.text) > room {
 			cut = true
 			if room >= worth {
@@ -138,41 +117,17 @@ func newest(history []task.Turn, room int) (out []turn, cut bool) {
 	return out, cut
 }
 
-// speakers lists who but the agent speaks, the caller first.
-func speakers(call task.Call) []string {
-	out := []string{speakerOf(call.Caller)}
-	for _, t := range call.History {
-		if !t.Mine && !slices.Contains(out, t.Speaker) {
-			out = append(out, t.Speaker)
-		}
+// speakerOf is who wrote the last message, in words.
+func speakerOf(call task.Call) string {
+	by := call.Said()
+	if by.Handle == "" {
+		return by.Kind
 	}
-	return out
-}
-
-func speakerOf(c task.Caller) string {
-	if c.Handle != "" {
-		return c.Handle
+	name := a2a.Line(by.Handle, 100)
+	if by.Kind == "agent" && call.Caller.Kind != "agent" {
+		return name + ", another agent, for " + a2a.Line(call.Caller.Handle, 100) + ","
 	}
-	return c.Kind
-}
-
-// quoted marks lines that look like somebody else's message: nobody speaks in
-// another's name.
-func quoted(text string, names []string) string {
-	lines := strings.Split(text, "\n")
-	for i, l := range lines {
-		head, _, ok := strings.Cut(l, ":")
-		if !ok || len(head) > 200 {
-			continue
-		}
-		head = strings.Trim(a2a.Line(head, 100), "*_`> ")
-		for _, n := range names {
-			if strings.EqualFold(head, a2a.Line(n, 100)) {
-				lines[i] = "| " + l
-			}
-		}
-	}
-	return strings.Join(lines, "\n")
+	return name
 }
 
 // clip cuts text at a character and says so.

@@ -34,8 +34,7 @@ func answers(t *testing.T, status int, body string) string {
 
 func TestProbe(t *testing.T) {
 	s := agenttest.NewOpenAIServer(t)
-	gone := httptest.NewServer(nil)
-	gone.Close()
+	gone := "http://" + agenttest.Refusing(t)
 	base := s.Base(agenttest.Echo)
 	for name, tt := range map[string]struct {
 		portal *Model
@@ -46,7 +45,7 @@ func TestProbe(t *testing.T) {
 		"owner's":         {nil, target(base, "sk-0", "echo-1"), hub.Alive, ""},
 		"not listed":      {nil, target(base, "sk-0", "gpt-9"), hub.Alive, `The endpoint does not list the model "gpt-9".`},
 		"no model":        {nil, target(base, "sk-0", ""), hub.Unreachable, "The agent names no model. Its owner should choose one."},
-		"gone":            {nil, target(gone.URL, "sk-0", "m"), hub.Unreachable, ""},
+		"gone":            {nil, target(gone, "sk-0", "m"), hub.Unreachable, ""},
 		"page":            {nil, target(answers(t, 200, "<html>"), "sk-0", "m"), hub.WrongProtocol, "The endpoint does not speak the OpenAI API: it answered with a web page."},
 		"key":             {nil, target(answers(t, 401, `{"error":"bad sk-1"}`), "sk-1", "m"), hub.NeedsAuth, "The endpoint refused the key."},
 		"key in words":    {nil, target(answers(t, 500, `{"error":{"message":"broken by sk-1"}}`), "sk-1", "m"), hub.Unreachable, "The model's server failed (HTTP 500): broken by [key]"},

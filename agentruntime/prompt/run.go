@@ -8,7 +8,9 @@ import (
 	"slices"
 	"strings"
 
+	"agentsite/agentruntime/attach"
 	"agentsite/agentruntime/model"
+	"agentsite/agentruntime/speech"
 	"agentsite/internal/fault"
 	"agentsite/internal/hub"
 	"agentsite/internal/openai"
@@ -23,6 +25,8 @@ const (
 	maxAsked     = 128 << 10 // bytes of arguments in all
 	maxAside     = 16 << 10  // of what the model says beside its calls, as it is told again
 	maxToolNames = 8
+	// pictureTokens is what a picture counts, about as much as providers do.
+	pictureTokens = 1500
 )
 
 // run is one call of an agent.
@@ -35,8 +39,10 @@ type run struct {
 	offer offer
 	out   task.Sink
 	st    *state
-	over  bool // the answer is longer than model.MaxText
-	gap   bool // what is said next begins a paragraph
+	// pictures go with the conversation, whose text numbers them.
+	pictures []string
+	over     bool // the answer is longer than model.MaxText
+	gap      bool // what is said next begins a paragraph
 }
 
 // Run implements task.Agent.
@@ -50,7 +56,7 @@ func (d *Driver) Run(ctx context.Context, call task.Call, out task.Sink) (task.R
 		return failed(nil, fault.As(err).Safe), nil
 	}
 	r.tracer = newTracer(ctx, r.ask.key)
-	if r.st, err = r.begin(); err != nil {
+	if r.st, err = r.begin(ctx); err != nil {
 		return task.Result{}, err
 	}
 	if call.Attempt > maxAttempts {
@@ -87,9 +93,10 @@ func deref(r *task.Result) task.Result {
 }
 
 // begin finds where the task stands. What was stored is never done twice.
-func (r *run) begin() (*state, error) {
-	c := r.call
-	fresh := &state{Message: c.MessageID, Base: conversation(c, r.d.cfg.HistoryBytes)}
+func (r *run) begin(ctx context.Context) (*state, error) {
+	c, pictures := attach.ForModel(ctx, r.call)
+	f := speech.Of(c)
+	fresh := &state{Message: c.MessageID, Mark: f.Mark(), Base: conversation(c, f, r.d.cfg.HistoryBytes)}
 	st := fresh
 	if len(c.Checkpoint) > 0 {
 		st = &state{}
@@ -98,6 +105,9 @@ func (r *run) begin() (*state, error) {
 		}
 	}
 	st.lose()
+	if st.Message == c.MessageID || st.Waiting == nil {
+		r.pictures = pictures
+	}
 	if c.MessageID != st.Message {
 		if st.Waiting == nil {
 			st = fresh // another question
@@ -114,12 +124,12 @@ func (r *run) begin() (*state, error) {
 // answered takes in what the caller said to the question. Only these parts,
 // which the portal took from the caller, can be a yes.
 func (r *run) answered(st *state) {
-	text := task.PlainText(r.call.Parts)
+	text := speech.Marked(st.Mark).Clean(task.PlainText(r.call.Parts))
 	self := []string{strings.ToLower(r.call.Agent.Name), strings.ToLower(r.call.Agent.Handle)}
 	w := st.Waiting
 	st.Message, st.Said, st.Waiting = r.call.MessageID, "", nil
 	switch {
-	case mayConsent(r.call.Caller) && agrees(text, self...):
+	case mayConsent(r.call.Caller) && r.call.Said().Kind != "agent" && agrees(text, self...):
 		st.Granted = w
 	case declines(text, self...):
 		st.result(w.ID, "Not called: the portal asked the person, who did not agree.")
@@ -323,15 +333,17 @@ func (r *run) parts() []task.Part {
 // chat puts the conversation to the model, within the budget.
 func (r *run) chat(ctx context.Context) (model.Reply, *task.Result, error) {
 	req := openai.ChatRequest{Model: r.ask.name, Temperature: r.cfg.Temperature, MaxTokens: r.ask.max, Tools: r.offer.listed}
-	req.Messages = append(req.Messages, system(r.call, r.cfg, len(r.offer.listed) > 0))
+	req.Messages = append(req.Messages, system(r.call, speech.Marked(r.st.Mark), r.cfg, len(r.offer.listed) > 0))
 	req.Messages = append(req.Messages, examples(r.cfg)...)
 	req.Messages = append(req.Messages, r.st.Base...)
+	last := len(req.Messages) - 1
 	req.Messages = append(req.Messages, r.st.Turns...)
 	body, err := json.Marshal(req)
 	if err != nil {
 		return model.Reply{}, nil, err
 	}
-	in := len(body) / 3
+	in := len(body)/3 + len(r.pictures)*pictureTokens
+	req.Messages[last].Pictures = r.pictures
 	settle := func(int) {}
 	if r.ask.portal && r.d.cfg.Budget != nil {
 		if settle, err = r.d.cfg.Budget.Reserve(ctx, r.call.Caller, in+r.ask.max); err != nil {
@@ -349,6 +361,10 @@ func (r *run) chat(ctx context.Context) (model.Reply, *task.Result, error) {
 	r.traced(true, r.head(), string(body))
 	r.gap = r.st.Said != ""
 	reply, err := r.ask.client.Chat(untraced(ctx), req, r.say)
+	if len(r.pictures) > 0 && reply.Text == "" && ctx.Err() == nil && model.Unseeing(err) {
+		r.pictures, req.Messages[last].Pictures = nil, nil // it reads only text, which names them
+		reply, err = r.ask.client.Chat(untraced(ctx), req, r.say)
+	}
 	settle(spent(ctx, reply, err, in))
 	if ctx.Err() != nil {
 		return reply, nil, context.Cause(ctx)

@@ -20,6 +20,8 @@ type state struct {
 	// model's wishes and the tools' results.
 	Base  []openai.Message `json:"base"`
 	Turns []openai.Message `json:"turns,omitempty"`
+	// Mark tells who said what in Base; empty where one person did.
+	Mark string `json:"mark,omitempty"`
 	// Said is the text shown since Message.
 	Said string `json:"said,omitempty"`
 	// Making is the id of a call with effects that was begun.

@@ -324,12 +324,11 @@ func TestA2A_LongAnswerIsCut(t *testing.T) {
 func TestA2A_SaysWhatIsWrong(t *testing.T) {
 	deny := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusUnauthorized) }))
 	defer deny.Close()
-	gone := httptest.NewServer(http.NotFoundHandler())
-	gone.Close()
+	gone := "http://" + agenttest.Refusing(t)
 	url, _ := rpcAgent(t, nil)
 	for _, tt := range []struct{ endpoint, config, want string }{
 		{deny.URL, `{}`, "The agent did not answer as it should: the agent asks for credentials."},
-		{gone.URL, `{}`, "The agent could not be reached: connection refused."},
+		{gone, `{}`, "The agent could not be reached: connection refused."},
 		{url, `{}`, "The agent did not answer as it should: the agent answered with an error: no such method."},
 		{"http://10.0.0.1/", `{}`, "The agent could not be reached: refused to connect to a private address."},
 	} {

@@ -104,7 +104,7 @@ func (t *trouble) Error() string { return t.text }
 
 // send hands the message over and follows what comes of it.
 func (r *run) send(ctx context.Context) error {
-	m := a2a.UserMessage(r.call.MessageID, r.call.Parts)
+	m := a2a.UserMessage(r.call.MessageID, asked(ctx, r.call, r.at.Task != ""))
 	if r.at.Task != "" { // it waited for input; this is the input
 		m.TaskID, m.ContextID = r.at.Task, r.at.Context
 	} else if m.ContextID = r.at.Context; m.ContextID == "" {

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"net/http"
 
+	"agentsite/agentruntime/attach"
 	"agentsite/agentruntime/model"
+	"agentsite/agentruntime/speech"
 	"agentsite/internal/fault"
 	"agentsite/internal/hub"
 	"agentsite/internal/openai"
@@ -45,10 +47,17 @@ func (d *OpenAI) Run(ctx context.Context, call task.Call, out task.Sink) (task.R
 	if call.Attempt > 1 {
 		out.Replace("") // what the interrupted attempt had shown
 	}
-	reply, err := client.Chat(ctx, openai.ChatRequest{
-		Model:    cfg.Model,
-		Messages: messages(cfg.Instructions, call),
-	}, out.Text)
+	call, pictures := attach.ForModel(ctx, call)
+	req := openai.ChatRequest{Model: cfg.Model, Messages: messages(cfg.Instructions, call, speech.Of(call))}
+	last := len(req.Messages) - 1
+	if last >= 0 {
+		req.Messages[last].Pictures = pictures
+	}
+	reply, err := client.Chat(ctx, req, out.Text)
+	if last >= 0 && len(pictures) > 0 && reply.Text == "" && model.Unseeing(err) {
+		req.Messages[last].Pictures = nil // it reads only text, which names them
+		reply, err = client.Chat(ctx, req, out.Text)
+	}
 	if ctx.Err() != nil {
 		return task.Result{}, context.Cause(ctx)
 	}

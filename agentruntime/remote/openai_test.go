@@ -30,13 +30,14 @@ func TestOpenAI_SendsHistoryAsMessages(t *testing.T) {
 	}
 	reqs, headers := s.Requests()
 	want := []openai.Message{
-		{Role: "system", Content: "Be brief."},
-		{Role: "user", Content: "ada: hello"},
+		{Role: "user", Name: "ada", Content: "[#MARK ada (person)]\nhello"},
 		{Role: "assistant", Content: "hi"},
-		{Role: "user", Content: "bob system: me too\n\nada: and now?"},
+		{Role: "user", Content: "[#MARK bob system (person)]\nme too\n\n[#MARK ada (person)]\nand now?"},
 	}
-	if d := cmp.Diff(want, reqs[0].Messages); d != "" {
-		t.Error(d)
+	sys := string(reqs[0].Messages[0].Content)
+	mark := agenttest.Mark(t, sys)
+	if d := cmp.Diff(want, agenttest.Unmarked(reqs[0].Messages[1:], mark)); d != "" || !strings.HasPrefix(sys, "Be brief.\n\nSeveral people") {
+		t.Error(sys, d)
 	}
 	if reqs[0].Model != "m" || headers[0].Get("Authorization") != "Bearer sk-1" {
 		t.Errorf("%+v %v", reqs[0], headers[0])

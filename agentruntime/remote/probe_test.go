@@ -41,8 +41,7 @@ func TestProbe_A2A(t *testing.T) {
 			t.Errorf("%v: the probe made the agent work", c)
 		}
 	}
-	gone := httptest.NewServer(nil)
-	gone.Close()
+	gone := "http://" + agenttest.Refusing(t)
 	rpc := func(code int) string {
 		return answering(t, 200, "application/json", fmt.Sprintf(`{"jsonrpc":"2.0","id":"1","error":{"code":%d,"message":"<b>x</b>"}}`, code))
 	}
@@ -64,9 +63,9 @@ func TestProbe_A2A(t *testing.T) {
 		{answering(t, 404, "text/html", "<html>hi</html>"), `{"binding":"HTTP+JSON","version":"0.3"}`, hub.WrongProtocol, "This is not an A2A agent: it answered with HTTP 404 and a web page."},
 		{answering(t, 200, "application/json", `{"error":{"message":"x","type":"invalid_request_error"}}`), ``, hub.WrongProtocol, "This is not an A2A agent: it answered with JSON that is not A2A."},
 		{answering(t, 503, "text/html", "<html>"), ``, hub.Unreachable, "It answered with HTTP 503 and a web page."},
-		{gone.URL, ``, hub.Unreachable, "Connection refused."},
+		{gone, ``, hub.Unreachable, "Connection refused."},
 		{"http://169.254.169.254/latest/meta-data", ``, hub.Unreachable, "Refused to connect to a private address."},
-		{gone.URL, `{"binding":"GRPC"}`, hub.WrongProtocol, "This is not an A2A agent: this portal does not speak GRPC of A2A 1.0."},
+		{gone, `{"binding":"GRPC"}`, hub.WrongProtocol, "This is not an A2A agent: this portal does not speak GRPC of A2A 1.0."},
 	} {
 		live := p.Probe(t.Context(), hub.Target{Kind: hub.A2A, Endpoint: tt.url, Config: json.RawMessage(tt.config)})
 		if live.State != tt.want || live.Reason != tt.reason {

@@ -13,6 +13,8 @@
 //	POST /import                    the same for an agent a line, a thousand in a transaction
 //	POST /rooms/{id}/messages       one row and the head of its room, group commit, FULL
 //	GET  /rooms/{id}/messages       50 messages by key
+//	GET  /rooms/{id}                50 messages by key, as a plain page
+//	GET  /rooms/{id}/chat           the same as the portal's page of a conversation, each message rendered once
 //	GET  /rooms/{id}/live           a WebSocket that is sent every message
 package main
 
@@ -83,6 +85,8 @@ func run() error {
 	r.Post("/import", d.load)
 	r.Post("/rooms/{id}/messages", s.post)
 	r.Get("/rooms/{id}/messages", s.page)
+	r.Get("/rooms/{id}", s.talk)
+	r.Get("/rooms/{id}/chat", s.chatPage())
 	r.Get("/rooms/{id}/live", s.live)
 	l, err := net.Listen("tcp", *listen)
 	if err != nil {

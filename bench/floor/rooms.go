@@ -170,13 +170,19 @@ func (s *rooms) post(w http.ResponseWriter, r *http.Request) {
 	}{o.id, o.seq})
 }
 
-func (s *rooms) page(w http.ResponseWriter, r *http.Request) {
+// before reads 50 messages of a room, newest first.
+func (s *rooms) before(r *http.Request, room string) ([]message, error) {
 	before, err := strconv.ParseInt(r.URL.Query().Get("before"), 10, 64)
 	if err != nil {
 		before = 1<<63 - 1
 	}
 	list := make([]message, 0, 50)
-	if err := s.newest.SelectContext(r.Context(), &list, chi.URLParam(r, "id"), before); err != nil {
+	return list, s.newest.SelectContext(r.Context(), &list, room, before)
+}
+
+func (s *rooms) page(w http.ResponseWriter, r *http.Request) {
+	list, err := s.before(r, chi.URLParam(r, "id"))
+	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}

@@ -62,10 +62,10 @@ func run(n int, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { p.end() }()
+	defer func() { p.Kill() }()
 	fmt.Fprintf(out, "%d agents register\n", n)
 	began := time.Now()
-	f := b.fleet(n, "http://"+p.addr)
+	f := b.fleet(n, "http://"+p.Addr)
 	if err := f.wait(n, 5*time.Minute); err != nil {
 		return err
 	}
@@ -73,42 +73,42 @@ func run(n int, out io.Writer) (err error) {
 	f.stop()
 
 	// The same agents are known, none is connected.
-	p.end()
-	if p, err = b.start(p.addr); err != nil {
+	p.Kill()
+	if p, err = b.start(p.Addr); err != nil {
 		return err
 	}
 	time.Sleep(settle)
-	before, err := p.memory()
+	before, _, err := p.Memory()
 	if err != nil {
 		return err
 	}
 	began = time.Now()
-	f = b.fleet(n, "http://"+p.addr)
+	f = b.fleet(n, "http://"+p.Addr)
 	defer f.stop()
 	if err := f.wait(n, time.Minute); err != nil {
 		return err
 	}
 	connected := time.Since(began)
 	time.Sleep(settle)
-	after, err := p.memory()
+	after, _, err := p.Memory()
 	if err != nil {
 		return err
 	}
 	each := (after - before) / int64(n)
-	busy, err := p.cpu()
+	busy, err := p.CPU()
 	if err != nil {
 		return err
 	}
 	time.Sleep(settle)
-	later, err := p.cpu()
+	later, err := p.CPU()
 	if err != nil {
 		return err
 	}
 
 	fmt.Fprintln(out, "the portal is killed and started again")
-	p.end()
+	p.Kill()
 	f.forget()
-	if p, err = b.start(p.addr); err != nil {
+	if p, err = b.start(p.Addr); err != nil {
 		return err
 	}
 	began = time.Now()
@@ -116,10 +116,10 @@ func run(n int, out io.Writer) (err error) {
 		return err
 	}
 	back := f.took(began)
-	if err := b.chat(p.addr, name(0)); err != nil {
+	if err := b.chat(p.Addr, name(0)); err != nil {
 		return err
 	}
-	if err := b.chat(p.addr, name(n-1)); err != nil {
+	if err := b.chat(p.Addr, name(n-1)); err != nil {
 		return err
 	}
 

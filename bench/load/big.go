@@ -78,7 +78,7 @@ func (b *bench) theBig() (*big, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.stop()
+	s.Stop()
 	if err := x.data.with(func(db *store.DB) error { return x.data.list(db, many) }); err != nil {
 		return nil, err
 	}
@@ -102,7 +102,7 @@ func (b *bench) theBig() (*big, error) {
 func (x *big) end() {
 	for _, s := range []*server{x.portal, x.floor} {
 		if s != nil {
-			s.kill()
+			s.Kill()
 		}
 	}
 }
@@ -160,16 +160,16 @@ func (b *bench) fill(dir string, n int, settle time.Duration) (s *server, f fill
 		return nil, f, err
 	}
 	if err = <-all; err != nil {
-		s.kill()
+		s.Kill()
 		return nil, f, err
 	}
 	f = filled{agents: n, took: time.Since(began), answers: answers}
-	if f.cpu, err = s.cpu(); err != nil {
-		s.kill()
+	if f.cpu, err = s.CPU(); err != nil {
+		s.Kill()
 		return nil, f, err
 	}
 	time.Sleep(settle)
-	f.rss, f.pss, err = s.memory()
+	f.rss, f.pss, err = s.Memory()
 	return s, f, err
 }
 

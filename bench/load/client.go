@@ -120,18 +120,18 @@ func (o outcome) perOp() float64 { return float64(o.cpu.Nanoseconds()) / 1e3 / f
 func (s *server) under(l load, settle func() error) (outcome, error) {
 	conns := make([]*conn, l.workers)
 	for i := range conns {
-		c, err := dial(s.addr)
+		c, err := dial(s.Addr)
 		if err != nil {
 			return outcome{}, err
 		}
 		defer c.Close()
 		conns[i] = c
 		// The connection's beginning is not measured.
-		if _, _, err := c.do(request(s.addr, "/robots.txt", "", "")); err != nil {
+		if _, _, err := c.do(request(s.Addr, "/robots.txt", "", "")); err != nil {
 			return outcome{}, err
 		}
 	}
-	before, err := s.cpu()
+	before, err := s.CPU()
 	if err != nil {
 		return outcome{}, err
 	}
@@ -145,7 +145,7 @@ func (s *server) under(l load, settle func() error) (outcome, error) {
 	for w, c := range conns {
 		wg.Go(func() {
 			for i := 0; l.each == 0 || i < l.each; i++ {
-				req := l.request(s.addr, w, i)
+				req := l.request(s.Addr, w, i)
 				t := time.Now()
 				if l.each == 0 && t.Sub(began) > l.during {
 					return
@@ -155,7 +155,7 @@ func (s *server) under(l load, settle func() error) (outcome, error) {
 					err = fmt.Errorf("answered %d, want %d", status, l.status)
 				}
 				if err != nil {
-					fails[w] = fmt.Errorf("%s, request %d: %w", s.name, i, err)
+					fails[w] = fmt.Errorf("%s, request %d: %w", s.Name, i, err)
 					return
 				}
 				times[w] = append(times[w], time.Since(t))
@@ -173,7 +173,7 @@ func (s *server) under(l load, settle func() error) (outcome, error) {
 			return o, err
 		}
 	}
-	after, err := s.cpu()
+	after, err := s.CPU()
 	o.cpu = after - before
 	for _, t := range times {
 		o.times = append(o.times, t...)

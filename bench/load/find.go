@@ -148,7 +148,7 @@ func (b *bench) afterRegistering(x *big, turn time.Duration, more int) error {
 	if err := x.registerMany(more); err != nil {
 		return err
 	}
-	n, err := total(x.portal.addr)
+	n, err := total(x.portal.Addr)
 	if err != nil {
 		return err
 	}
@@ -156,7 +156,7 @@ func (b *bench) afterRegistering(x *big, turn time.Duration, more int) error {
 	if err != nil {
 		return err
 	}
-	defer untouched.kill()
+	defer untouched.Kill()
 	var before, after paced
 	for round := range b.rounds + 1 {
 		for i, s := range []*server{untouched, x.portal} {
@@ -190,7 +190,7 @@ func (b *bench) million(n int, turn time.Duration) error {
 	if err != nil {
 		return err
 	}
-	s.stop()
+	s.Stop()
 	if err := data.with(func(db *store.DB) error { return data.list(db, n) }); err != nil {
 		return err
 	}
@@ -198,7 +198,7 @@ func (b *bench) million(n int, turn time.Duration) error {
 	if err != nil {
 		return err
 	}
-	defer s.kill()
+	defer s.Kill()
 	b.report.filled("index", small, full, false)
 	for _, q := range []struct {
 		what string

@@ -56,7 +56,7 @@ type bench struct {
 }
 
 var (
-	rowNames = []string{"page", "browse", "profile", "message", "seen", "messages", "growth", "start", "import", "agents", "register", "search", "idle", "size"}
+	rowNames = []string{"page", "browse", "profile", "message", "seen", "messages", "talk", "growth", "start", "import", "agents", "register", "search", "idle", "size"}
 	// moreRows take minutes and are measured when they are named.
 	moreRows = []string{"million"}
 )
@@ -113,7 +113,7 @@ func run(args []string, out io.Writer) (err error) {
 	if b.portal, err = start("portal", b.binary, serve(b.data.dir)...); err != nil {
 		return err
 	}
-	defer func() { b.portal.stop() }()
+	defer func() { b.portal.Stop() }()
 	floorData := filepath.Join(b.work, "floor-data")
 	if err := os.Mkdir(floorData, 0o700); err != nil {
 		return err
@@ -121,7 +121,7 @@ func run(args []string, out io.Writer) (err error) {
 	if b.floor, err = start("floor", b.floorBinary, "-data", floorData); err != nil {
 		return err
 	}
-	defer func() { b.floor.stop() }()
+	defer func() { b.floor.Stop() }()
 	defer func() {
 		if b.large != nil {
 			b.large.end()
@@ -204,6 +204,8 @@ func (b *bench) row(name string) error {
 		return b.seen(time.Duration(pick(1, 4)) * time.Second)
 	case "messages":
 		return b.pageOfMessages()
+	case "talk":
+		return b.talk(pick(20_000, 1_000_000))
 	case "growth":
 		return b.grow()
 	case "start":
@@ -255,7 +257,7 @@ func (b *bench) grow() error {
 	if err != nil {
 		return err
 	}
-	defer func() { s.kill() }()
+	defer func() { s.Kill() }()
 	if err := b.growth(s, p, sizes); err != nil {
 		return err
 	}
@@ -288,7 +290,7 @@ func (b *bench) afterKill(s **server, p *portal) error {
 			}
 		}()
 		time.Sleep(1500 * time.Millisecond)
-		(*s).kill()
+		(*s).Kill()
 		close(stop)
 		<-ended
 		_, n := p.size()
@@ -301,7 +303,7 @@ func (b *bench) afterKill(s **server, p *portal) error {
 			return err
 		}
 		*s = next
-		took = append(took, float64(next.took))
+		took = append(took, float64(next.Took))
 	}
 	db, _ := p.size()
 	at := time.Duration(slices.Max(took))
@@ -322,8 +324,8 @@ func (b *bench) starts() error {
 		if err != nil {
 			return err
 		}
-		took = append(took, float64(s.took))
-		s.stop()
+		took = append(took, float64(s.Took))
+		s.Stop()
 		os.RemoveAll(dir)
 	}
 	at := time.Duration(median(took))
@@ -343,7 +345,7 @@ func (b *bench) idle(during time.Duration) error {
 	if err != nil {
 		return err
 	}
-	defer fresh.stop()
+	defer fresh.Stop()
 	data, err := seed(filepath.Join(b.work, "some"), 16, 100)
 	if err != nil {
 		return err
@@ -352,7 +354,7 @@ func (b *bench) idle(during time.Duration) error {
 	if err != nil {
 		return err
 	}
-	defer some.stop()
+	defer some.Stop()
 	for _, l := range []load{
 		{workers: 16, during: 2 * time.Second, status: 200, request: get("/agents?q=data", "")},
 		{workers: 16, each: 500, status: 201, request: func(addr string, w, i int) []byte {
@@ -373,7 +375,7 @@ func (b *bench) idle(during time.Duration) error {
 	}{{"empty portal", fresh, true}, {"100 agents, after 8,000 messages and 2 s of searches", some, true}, {"10,000 agents, after the load above", b.portal, false}}
 	var before []time.Duration
 	for _, x := range list {
-		t, err := x.s.cpu()
+		t, err := x.s.CPU()
 		if err != nil {
 			return err
 		}
@@ -381,11 +383,11 @@ func (b *bench) idle(during time.Duration) error {
 	}
 	time.Sleep(during)
 	for i, x := range list {
-		t, err := x.s.cpu()
+		t, err := x.s.CPU()
 		if err != nil {
 			return err
 		}
-		rss, pss, err := x.s.memory()
+		rss, pss, err := x.s.Memory()
 		if err != nil {
 			return err
 		}
@@ -407,7 +409,7 @@ func (b *bench) size() error {
 
 // portalJSON reads an answer of the portal under load.
 func (b *bench) portalJSON(path, token string, v any) error {
-	req, err := http.NewRequest("GET", "http://"+b.portal.addr+path, nil)
+	req, err := http.NewRequest("GET", "http://"+b.portal.Addr+path, nil)
 	if err != nil {
 		return err
 	}

@@ -25,7 +25,7 @@ func (s *server) at(p pace, during time.Duration) ([]time.Duration, error) {
 	times, fails := make([]time.Duration, n), make([]error, paceWorkers)
 	conns := make([]*conn, paceWorkers)
 	for w := range conns {
-		c, err := dial(s.addr)
+		c, err := dial(s.Addr)
 		if err != nil {
 			return nil, err
 		}
@@ -43,14 +43,14 @@ func (s *server) at(p pace, during time.Duration) ([]time.Duration, error) {
 					return
 				}
 				due := began.Add(time.Duration(i) * time.Second / time.Duration(p.rate))
-				req := p.request(s.addr, i)
+				req := p.request(s.Addr, i)
 				time.Sleep(time.Until(due))
 				status, _, err := c.do(req)
 				if err == nil && status != p.status {
 					err = fmt.Errorf("answered %d, want %d", status, p.status)
 				}
 				if err != nil {
-					fails[w] = fmt.Errorf("%s, request %d: %w", s.name, i, err)
+					fails[w] = fmt.Errorf("%s, request %d: %w", s.Name, i, err)
 					return
 				}
 				times[i] = time.Since(due)
@@ -68,7 +68,7 @@ type turn struct {
 }
 
 func (s *server) turn(during time.Duration, list ...pace) (t turn, err error) {
-	before, err := s.cpu()
+	before, err := s.CPU()
 	if err != nil {
 		return t, err
 	}
@@ -79,7 +79,7 @@ func (s *server) turn(during time.Duration, list ...pace) (t turn, err error) {
 		wg.Go(func() { t.times[i], fails[i] = s.at(p, during) })
 	}
 	wg.Wait()
-	after, err := s.cpu()
+	after, err := s.CPU()
 	t.cpu = after - before
 	return t, errors.Join(append(fails, err)...)
 }

@@ -42,7 +42,7 @@ func (b *bench) register(workers, each int, crowded bool) error {
 		side.after = func() error {
 			var list []error
 			for _, name := range last {
-				list = append(list, finds("http://"+s.addr+find, name))
+				list = append(list, finds("http://"+s.Addr+find, name))
 			}
 			return errors.Join(list...)
 		}
@@ -115,13 +115,13 @@ func (b *bench) importInto(portal bool, round int, body []byte, n int, last stri
 			return 0, 0, err
 		}
 	}
-	defer s.kill()
-	before, err := s.cpu()
+	defer s.Kill()
+	before, err := s.CPU()
 	if err != nil {
 		return 0, 0, err
 	}
 	began := time.Now()
-	req, err := http.NewRequest(http.MethodPost, "http://"+s.addr+path, bytes.NewReader(body))
+	req, err := http.NewRequest(http.MethodPost, "http://"+s.Addr+path, bytes.NewReader(body))
 	if err != nil {
 		return 0, 0, err
 	}
@@ -129,7 +129,7 @@ func (b *bench) importInto(portal bool, round int, body []byte, n int, last stri
 	req.Header.Set("Content-Type", "application/x-ndjson")
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return 0, 0, fmt.Errorf("%s: import: %w", s.name, err)
+		return 0, 0, fmt.Errorf("%s: import: %w", s.Name, err)
 	}
 	defer resp.Body.Close()
 	var done struct {
@@ -137,17 +137,17 @@ func (b *bench) importInto(portal bool, round int, body []byte, n int, last stri
 		Errors     []string
 	}
 	if err := json.NewDecoder(resp.Body).Decode(&done); err != nil {
-		return 0, 0, fmt.Errorf("%s: import: %s: %w", s.name, resp.Status, err)
+		return 0, 0, fmt.Errorf("%s: import: %s: %w", s.Name, resp.Status, err)
 	}
 	took = time.Since(began)
-	after, err := s.cpu()
+	after, err := s.CPU()
 	if err != nil {
 		return 0, 0, err
 	}
 	if done.Registered != n {
-		return 0, 0, fmt.Errorf("%s: import: %s: %d of %d agents were registered: %q", s.name, resp.Status, done.Registered, n, done.Errors[:min(3, len(done.Errors))])
+		return 0, 0, fmt.Errorf("%s: import: %s: %d of %d agents were registered: %q", s.Name, resp.Status, done.Registered, n, done.Errors[:min(3, len(done.Errors))])
 	}
-	return after - before, took, finds("http://"+s.addr+find, last)
+	return after - before, took, finds("http://"+s.Addr+find, last)
 }
 
 // registerMany registers agents without a word that anybody asks for, by many
@@ -158,7 +158,7 @@ func (x *big) registerMany(n int) error {
 	var wg sync.WaitGroup
 	for w := range workers {
 		wg.Go(func() {
-			c, err := dial(x.portal.addr)
+			c, err := dial(x.portal.Addr)
 			if err != nil {
 				fails[w] = err
 				return
@@ -166,7 +166,7 @@ func (x *big) registerMany(n int) error {
 			defer c.Close()
 			for range n / workers {
 				_, token, body := x.registration(corpus.Strange)
-				status, _, err := c.do(request(x.portal.addr, "/api/v1/agents", token, body))
+				status, _, err := c.do(request(x.portal.Addr, "/api/v1/agents", token, body))
 				if err != nil || status != http.StatusCreated {
 					fails[w] = fmt.Errorf("register: status %d, %v", status, err)
 					return

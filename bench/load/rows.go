@@ -38,7 +38,7 @@ func (s *side) round() error {
 		}
 	}
 	busy0, all0 := jiffies()
-	own0, err := s.cpu()
+	own0, err := s.CPU()
 	if err != nil {
 		return err
 	}
@@ -47,7 +47,7 @@ func (s *side) round() error {
 	if err != nil {
 		return err
 	}
-	own1, err := s.cpu()
+	own1, err := s.CPU()
 	if err != nil {
 		return err
 	}
@@ -154,7 +154,7 @@ func (b *bench) messages(workers, each, rooms int, bar float64) error {
 					}
 					after = fmt.Sprintf("?after=%d", last)
 				}
-				r, err := follow(s.addr, live(room)+after, token(room+rooms), nil)
+				r, err := follow(s.Addr, live(room)+after, token(room+rooms), nil)
 				if err != nil {
 					return nil, err
 				}
@@ -211,7 +211,7 @@ func (b *bench) seen(turn time.Duration) error {
 			{server: b.portal, live: fmt.Sprintf("%s/live?html=1&after=%d", chat, last), post: chat + "/messages",
 				sender: b.data.tokens[2*room], reader: b.data.tokens[2*room+1]},
 		} {
-			cpu0, err := o.cpu()
+			cpu0, err := o.CPU()
 			if err != nil {
 				return err
 			}
@@ -219,7 +219,7 @@ func (b *bench) seen(turn time.Duration) error {
 			if err != nil {
 				return err
 			}
-			cpu1, err := o.cpu()
+			cpu1, err := o.CPU()
 			if err != nil {
 				return err
 			}
@@ -252,7 +252,7 @@ type openLoop struct {
 // run sends n messages and returns how long each took to be seen.
 func (o openLoop) run(n int) ([]time.Duration, error) {
 	sent, got := make([]time.Time, n), make([]time.Duration, n)
-	r, err := follow(o.addr, o.live, o.reader, func(frame []byte) {
+	r, err := follow(o.Addr, o.live, o.reader, func(frame []byte) {
 		now := time.Now()
 		_, rest, _ := bytes.Cut(frame, []byte(`"text":"`))
 		num, _, _ := bytes.Cut(rest, []byte(":"))
@@ -274,7 +274,7 @@ func (o openLoop) run(n int) ([]time.Duration, error) {
 	}
 	for w := range senders {
 		wg.Go(func() {
-			c, err := dial(o.addr)
+			c, err := dial(o.Addr)
 			if err != nil {
 				fails[w] = err
 				return
@@ -283,9 +283,9 @@ func (o openLoop) run(n int) ([]time.Duration, error) {
 			for i := w; i < n; i += senders {
 				time.Sleep(time.Until(sent[i]))
 				body, _ := json.Marshal(map[string]string{"client_id": fmt.Sprintf("%s-%d", run, i), "text": corpus.Text(i, textSize)})
-				status, _, err := c.do(request(o.addr, o.post, o.sender, string(body)))
+				status, _, err := c.do(request(o.Addr, o.post, o.sender, string(body)))
 				if err != nil || status != 201 {
-					fails[w] = fmt.Errorf("%s, message %d: status %d, %v", o.name, i, status, err)
+					fails[w] = fmt.Errorf("%s, message %d: status %d, %v", o.Name, i, status, err)
 					return
 				}
 			}

@@ -60,7 +60,7 @@ func seed(dir string, people, agents int) (*portal, error) {
 			for _, m := range p.people[i-1 : i+1] {
 				room.Members = append(room.Members, chat.Member{Kind: "person", ID: m.ID, Handle: m.Name, Role: "owner"})
 			}
-			if err := db.CreateConversation(ctx, room, nil); err != nil {
+			if err := db.CreateConversation(ctx, room, nil, nil); err != nil {
 				return err
 			}
 			p.rooms = append(p.rooms, room.ID)

@@ -56,8 +56,10 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
+// chromium finds the browser: the same one without a window of its own, where
+// there is one, needs two thirds of the time.
 func chromium() (string, error) {
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
+	for _, name := range []string{"chromium-headless-shell", "chromium", "chromium-browser", "google-chrome"} {
 		if path, err := exec.LookPath(name); err == nil {
 			return path, nil
 		}

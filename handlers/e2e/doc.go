@@ -6,5 +6,6 @@
 // It has tests only and knows nothing of how pages are made. Without chromium
 // they are skipped, unless AGENTSITE_TEST_REQUIRE names it. E2E_SHOTS=DIR
 // writes pictures of every page; AGENTSITE_TEST_A2A=PATH runs the a2a-go
-// command line tool at PATH as the agent to be registered.
+// command line tool at PATH as the agent to be registered;
+// AGENTSITE_TEST_AXE=PATH has axe-core, at PATH, look at the main pages.
 package e2e

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"time"
 
 	"agentsite/internal/app"
 	"agentsite/internal/app/apptest"
@@ -32,14 +33,29 @@ func TestFirstParagraph(t *testing.T) {
 // answered waits for the last answer of an agent to be whole, and to say text.
 func (b *tab) answered(text string) {
 	b.t.Helper()
-	b.until(fmt.Sprintf("the answer %q", text), `!document.querySelector("[data-working] [data-task]") &&
-		[...document.querySelectorAll("[data-messages] .message:not(.message-mine)")].at(-1)?.querySelector(".bubble").innerText.includes(`+js(text)+`)`)
+	whole := `!document.querySelector("[data-working] [data-task]") &&
+		Boolean([...document.querySelectorAll("[data-messages] .message:not(.message-mine)")].at(-1)?.querySelector(".bubble").innerText.includes(` + js(text) + `))`
+	b.looksUntil(whole)
+	b.until(fmt.Sprintf("the answer %q", text), whole)
+}
+
+// looksUntil presses what shows, without a script, what came meanwhile.
+func (b *tab) looksUntil(condition string) {
+	b.t.Helper()
+	for end := time.Now().Add(patience); !b.screen.scripts && time.Now().Before(end); {
+		if eval[bool](b, condition) || !eval[bool](b, `Boolean(document.querySelector('button[name="look"]'))`) {
+			return
+		}
+		b.press(`button[name="look"]`)
+	}
 }
 
 // streaming waits for text of an answer that is not at its end.
 func (b *tab) streaming(text string) {
 	b.t.Helper()
-	b.until(fmt.Sprintf("%q on its way", text), `document.querySelector("[data-working] [data-streamed]")?.innerText.includes(`+js(text)+`)`)
+	on := `Boolean(document.querySelector("[data-working] [data-streamed]")?.innerText.includes(` + js(text) + `))`
+	b.looksUntil(on)
+	b.until(fmt.Sprintf("%q on its way", text), on)
 }
 
 // send writes in a conversation.
@@ -125,6 +141,7 @@ func walk(t *testing.T, root context.Context, s screen) {
 	ann.says("17.5 % of 2340")
 	ann.open("/")
 	ann.press(".guide .ask")
+	ann.looksUntil(`Boolean(document.querySelector("[data-messages] .message:not(.message-mine)"))`)
 	ann.until("an answer", `document.querySelector("[data-messages] .message:not(.message-mine)")`)
 
 	// They sign up and register an agent by its address alone.

@@ -60,7 +60,7 @@ func TestReport_OperatorWithdraws(t *testing.T) {
 	a.until("no way to put it back", `!document.querySelector('form[action$="/status"]')`)
 	ada.Must(http.MethodPost, "/agents/bargain/status", url.Values{"state": {"active"}}, http.StatusForbidden)
 	ada.Must(http.MethodPatch, "/api/v1/agents/bargain", map[string]any{"status": map[string]string{"state": "active", "message": ""}}, http.StatusForbidden)
-	bea.Must(http.MethodPost, "/chat", url.Values{"agent": {"bargain"}, "text": {"Hello"}}, http.StatusConflict)
+	bea.Must(http.MethodPost, "/chat", url.Values{"agent": {"bargain"}, "text": {"Hello"}, "told": {"bargain"}}, http.StatusConflict)
 	op.Must(http.MethodPost, "/admin/agents/bargain/restore", url.Values{}, http.StatusSeeOther)
-	bea.Must(http.MethodPost, "/chat", url.Values{"agent": {"bargain"}, "text": {"Hello"}}, http.StatusSeeOther)
+	bea.Must(http.MethodPost, "/chat", url.Values{"agent": {"bargain"}, "text": {"Hello"}, "told": {"bargain"}}, http.StatusSeeOther)
 }

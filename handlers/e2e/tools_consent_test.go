@@ -75,7 +75,9 @@ func TestTools_YesAndNoWithAFinger(t *testing.T) {
 				b.answered("May I use book of workshop")
 				b.shot("consent-"+strings.ReplaceAll(name, " ", "-"), false)
 				answer("no")
-				b.until("the end of it", `!document.querySelector("[data-working] [data-task]") && [...document.querySelectorAll("[data-messages] .message")].at(-1).innerText.includes("Butler") && ![...document.querySelectorAll("[data-answer]")].some((x) => x.checkVisibility())`)
+				over := `!document.querySelector("[data-working] [data-task]") && [...document.querySelectorAll("[data-messages] .message")].at(-1).innerText.includes("Butler") && ![...document.querySelectorAll("[data-answer]")].some((x) => x.checkVisibility())`
+				b.looksUntil(over)
+				b.until("the end of it", over)
 				if got := len(server.Calls()); got != before+1 {
 					t.Errorf("%d calls after a no", got-before)
 				}

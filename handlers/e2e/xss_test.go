@@ -271,7 +271,7 @@ func TestXSS(t *testing.T) {
 	for next := "/chat/" + talk; next != ""; {
 		m.open(next)
 		m.safe(next)
-		next = eval[string](m, `(document.querySelector(".earlier a")?.getAttribute("href") || "").replace(/^\?/, location.pathname + "?")`)
+		next = eval[string](m, `(document.querySelector("[data-earlier] a")?.getAttribute("href") || "").replace(/^\?/, location.pathname + "?")`)
 	}
 
 	// Deltas that never become a message whole: the page while it streams.

@@ -44,6 +44,7 @@ type Renderer struct {
 	message goldmark.Markdown
 	manual  goldmark.Markdown
 	policy  *bluemonday.Policy
+	places  places
 	texts   *Cache[[sha256.Size]byte]
 	// Fragments keeps what a door renders once and serves to many.
 	Fragments *Cache[string]
@@ -51,7 +52,7 @@ type Renderer struct {
 
 // New returns a renderer with an empty cache.
 func New() *Renderer {
-	return &Renderer{message: newMessage(), manual: newManual(), policy: newPolicy(), texts: NewCache[[sha256.Size]byte](cacheBytes), Fragments: NewCache[string](cacheBytes)}
+	return &Renderer{message: newMessage(), manual: newManual(), policy: newPolicy(), places: newPlaces(), texts: NewCache[[sha256.Size]byte](cacheBytes), Fragments: NewCache[string](cacheBytes)}
 }
 
 // newMessage builds Markdown without raw HTML: the parsers of HTML blocks and
@@ -66,11 +67,13 @@ func newMessage() goldmark.Markdown {
 			util.Prioritized(parser.NewCodeBlockParser(), 500),
 			util.Prioritized(parser.NewATXHeadingParser(), 600),
 			util.Prioritized(parser.NewFencedCodeBlockParser(), 700),
+			util.Prioritized(mathLines{}, 750),
 			util.Prioritized(parser.NewBlockquoteParser(), 800),
 			util.Prioritized(parser.NewParagraphParser(), 1000),
 		),
 		parser.WithInlineParsers(
 			util.Prioritized(parser.NewCodeSpanParser(), 100),
+			util.Prioritized(mathSpan{}, 150),
 			util.Prioritized(parser.NewLinkParser(), 200),
 			util.Prioritized(parser.NewAutoLinkParser(), 300),
 			util.Prioritized(parser.NewEmphasisParser(), 500),
@@ -125,6 +128,7 @@ func (r *Renderer) render(source string) (out string) {
 	if depth(doc) > maxDepth {
 		return plain(source)
 	}
+	r.places.colour(doc, src)
 	raw := limited{max: maxOutput}
 	if err := r.message.Renderer().Render(&raw, src, doc); err != nil {
 		return plain(source)
@@ -216,7 +220,10 @@ func (r *Renderer) Link(address, label string) templates.SafeHTML {
 	return templates.SafeHTML(`<p><a href="` + string(util.EscapeHTML([]byte(href))) + `" rel="` + linkRel + `">` + words + "</a></p>")
 }
 
-var errTooLong = errors.New("the rendered text is too long")
+var (
+	errTooLong = errors.New("the rendered text is too long")
+	errLexer   = errors.New("the lexer broke off")
+)
 
 // limited is a buffer that refuses to grow beyond max.
 type limited struct {

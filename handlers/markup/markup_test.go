@@ -28,6 +28,31 @@ func TestMessage_ShowsMarkdown(t *testing.T) {
 		{"headings stand below the page's", "# a\n### b", "<h3>a</h3>\n<h4>b</h4>"},
 		{"list start", "3. a", `<ol start="3">`},
 		{"other scripts", "مرحبا **بك**", "مرحبا <strong>بك</strong>"},
+		{"code is coloured", "```go\n// x\nreturn 1\n```", `<pre data-lang="go"><code class="language-go"><span class="hl-comment">// x
+</span><span class="hl-keyword">return </span><span class="hl-number">1`},
+		{"code of no known language", "```Klingon\nreturn 1\n```", `<pre data-lang="klingon"><code class="language-Klingon">return 1`},
+		{"code without a language", "```\nreturn 1\n```", "<pre><code>return 1\n</code></pre>"},
+		{"a name that is none", "```a\"b\nreturn 1\n```", "<pre><code>return 1"},
+		{"a formula", "so $x_1 * y_2 * \\alpha$ is", `<p>so <code class="math">$x_1 * y_2 * \alpha$</code> is</p>`},
+		{"a formula in brackets", `so \(a_1 \_ * b*\) is`, `<code class="math">\(a_1 \_ * b*\)</code> is`},
+		{"a formula across lines", "so $a_1\n= *b*$ is", `<p>so <code class="math">$a_1 = *b*$</code> is</p>`},
+		{"a long formula in a line", `so \[a_1 < b_1\] and $$*a*$$ is`, `<code class="math">\[a_1 &lt; b_1\]</code> and <code class="math">$$*a*$$</code>`},
+		{"a formula of lines", "so\n$$\n- a_1 * b\n= c\n\\\\ d\n$$\nis *it*", `<p>so</p>
+<pre class="math"><code>$$
+- a_1 * b
+= c
+\\ d
+$$
+</code></pre>
+<p>is <em>it</em></p>`},
+		{"a formula on a line", "\\[ *a* \\]\nb", `<pre class="math"><code>\[ *a* \]
+</code></pre>
+<p>b</p>`},
+		{"a formula in a list", "- a\n\n  $$\n  x\n  $$\n- b", "<pre class=\"math\"><code>$$\nx\n$$\n</code></pre>"},
+		{"amounts are none", "costs $5 or $10, *not* US$7.", "<p>costs $5 or $10, <em>not</em> US$7.</p>"},
+		{"variables are none", "set $HOME and $PATH *now*", "set $HOME and $PATH <em>now</em>"},
+		{"what is not closed is none", "$$ *a*\n\n\\[ *b*\n\n$$", "<p>$$ <em>a</em></p>\n<p>[ <em>b</em></p>\n<p>$$</p>"},
+		{"an escaped dollar", `\$a_b_c\$ *d*`, "$a_b_c$ <em>d</em>"},
 		{"entities", "&copy; &amp; &#65;", "© &amp; A"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -88,6 +113,8 @@ var hostile = map[string]string{
 	"quotes": ">", "quotes with space": "> ", "numbers": "1. ", "bullets": "+ ", "links": "[a](<b", "links to nowhere": "[a](", "links cut": "[a](b", "emphasis": "*a_ ", "emphasis across": "_a*", "open brackets": "[", "images": "![",
 	"quote lines": "> > > > > > > > a\n", "link paragraphs": strings.Repeat("[a](", maxTargets) + "\n\n", "emphasis paragraphs": strings.Repeat("_a*", maxDelimiters/2) + "\n\n",
 	"entities": "&amp;", "autolinks": "<http://", "addresses": "www.a", "cells": "|", "ticks": "`a ``b ", "lists": "- a\n\n", "references": "[a]: b\n", "strikes": "~~a ~",
+	"dollars": "$a ", "formulas": "$a$", "double dollars": "$$a ", "opening formulas": `\(a `, "opening lines": "\\[\n", "dollar lines": "$$\n", "lines of formulas": "$$a\n", "backslashes": `\`, "escaped openings": `\\(`,
+	"code": "```go\na\n```\n", "open code": "```js\n", "opening strings": "```python\n\"\"\"",
 }
 
 func TestMessage_TimeGrowsNoFasterThanTheText(t *testing.T) {

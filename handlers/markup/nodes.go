@@ -55,7 +55,8 @@ func safeURL(address string) (string, bool) {
 
 // nodes writes what must differ from goldmark's own HTML: links carry rel,
 // images become links, so that a page of ours never loads anything from
-// elsewhere, and boxes of task lists are characters, not inputs.
+// elsewhere, boxes of task lists are characters, not inputs, and code has
+// spans to be coloured by.
 type nodes struct{}
 
 func (nodes) RegisterFuncs(reg renderer.NodeRendererFuncRegisterer) {
@@ -63,6 +64,8 @@ func (nodes) RegisterFuncs(reg renderer.NodeRendererFuncRegisterer) {
 	reg.Register(ast.KindImage, image)
 	reg.Register(ast.KindAutoLink, autoLink)
 	reg.Register(extast.KindTaskCheckBox, box)
+	reg.Register(ast.KindFencedCodeBlock, fenced)
+	reg.Register(kindMath, mathBox)
 }
 
 func open(w util.BufWriter, address string) bool {
@@ -161,7 +164,7 @@ func plainText(node ast.Node, source []byte) string {
 			b.Write(n.Value)
 		case *ast.AutoLink:
 			b.Write(n.Label(source))
-		case *ast.FencedCodeBlock, *ast.CodeBlock:
+		case *ast.FencedCodeBlock, *ast.CodeBlock, *mathBlock:
 			b.Write(n.Lines().Value(source))
 		}
 		return ast.WalkContinue, nil

@@ -114,8 +114,9 @@ type Credentials interface {
 	// DeleteCredentials deletes by id, scoped by account; an empty id deletes
 	// every one of that kind. It returns the ids it deleted.
 	DeleteCredentials(ctx context.Context, accountID, id string, kind CredentialKind) ([]string, error)
-	// Touch notes a use and moves the expiry.
-	Touch(ctx context.Context, id string, used, expires time.Time) error
+	// Touch notes a use and moves the expiry. Whoever asks knows of it at
+	// once; the disk does a moment later, and a crash may forget it.
+	Touch(ctx context.Context, hash string, used, expires time.Time) error
 }
 
 // Store is all that the service keeps.

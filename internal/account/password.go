@@ -23,21 +23,30 @@ const MinPassword = minPassword
 // thread. They are fixed so that the cost does not depend on the machine.
 var hashParams = argon2id.Params{Memory: 19 * 1024, Iterations: 2, Parallelism: 1, SaltLength: 16, KeyLength: 32}
 
+// cheapParams are those of Config.CheapHashes.
+var cheapParams = argon2id.Params{Memory: 64, Iterations: 1, Parallelism: 1, SaltLength: 16, KeyLength: 32}
+
 // hashesAtOnce bounds the memory and CPU that sign-ins can take.
 const hashesAtOnce = 2
 
 // hasher runs argon2id for at most hashesAtOnce callers at a time.
 type hasher struct {
-	slots chan struct{}
+	params argon2id.Params
+	slots  chan struct{}
 	// decoy is compared for unknown names, so that they take as long.
 	decoy func() string
 }
 
-func newHasher() *hasher {
+func newHasher(cheap bool) *hasher {
+	params := hashParams
+	if cheap {
+		params = cheapParams
+	}
 	return &hasher{
-		slots: make(chan struct{}, hashesAtOnce),
+		params: params,
+		slots:  make(chan struct{}, hashesAtOnce),
 		decoy: sync.OnceValue(func() string {
-			h, err := argon2id.CreateHash("nobody knows this password", &hashParams)
+			h, err := argon2id.CreateHash("nobody knows this password", &params)
 			if err != nil {
 				panic(err) // crypto/rand never fails
 			}
@@ -62,7 +71,7 @@ func (h *hasher) hash(ctx context.Context, password string) (string, error) {
 		return "", err
 	}
 	defer h.leave()
-	return argon2id.CreateHash(password, &hashParams)
+	return argon2id.CreateHash(password, &h.params)
 }
 
 // matches compares password with hash; an empty hash takes as long and never

@@ -316,7 +316,7 @@ func TestAuthenticate_OnlyWhatProvesSomebody(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := w.db.Touch(t.Context(), c.ID, clock.Now(), clock.Now().Add(-time.Millisecond)); err != nil {
+	if err := w.db.Touch(t.Context(), c.Hash, clock.Now(), clock.Now().Add(-time.Millisecond)); err != nil {
 		t.Fatal(err)
 	}
 	w.void("an expired session", secret)
@@ -334,7 +334,7 @@ func TestAuthenticate_UseProlongsSessionsNotTokens(t *testing.T) {
 			t.Fatal(err)
 		}
 		soon := clock.Now().Add(time.Hour)
-		if err := w.db.Touch(t.Context(), c.ID, clock.Now().Add(-time.Hour), soon); err != nil {
+		if err := w.db.Touch(t.Context(), c.Hash, clock.Now().Add(-time.Hour), soon); err != nil {
 			t.Fatal(err)
 		}
 		w.actor(secret)

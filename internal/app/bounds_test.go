@@ -93,17 +93,21 @@ func TestBodies_AreCapped(t *testing.T) {
 				wants = true
 			}
 		}
+		// One route takes files, as large as one may be; it keeps nothing of
+		// them in memory, and its own tests say where it ends.
+		file := r.pattern == "/api/v1/files"
 		f := &flood{head: head, left: floodBytes}
 		a, err := caller.Try(r.method, r.path(c, o), io.Reader(f), setHeader("Content-Type", kind))
 		tried++
 		switch {
 		case err != nil && !wants: // cut off while sending: fine too
+		case file && err == nil && a.Status == http.StatusCreated:
 		case wants && err == nil && a.Status != http.StatusRequestEntityTooLarge && a.Status != http.StatusBadRequest:
 			t.Errorf("%s: %d to a body of %d MiB", key, a.Status, floodBytes>>20)
 		case wants && err != nil && f.sent.Load() >= floodBytes:
 			t.Errorf("%s: %v", key, err)
 		}
-		if f.sent.Load() > takenAtMost {
+		if f.sent.Load() > takenAtMost && !file {
 			t.Errorf("%s: %d MiB were sent before it was refused", key, f.sent.Load()>>20)
 		}
 		runtime.ReadMemStats(&after)

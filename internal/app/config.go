@@ -35,6 +35,8 @@ type Config struct {
 	MailFrom       string
 	Log            string
 	LogLevel       string
+	// CheapHashes is account.Config.CheapHashes: no setting sets it.
+	CheapHashes bool
 }
 
 // Defaults returns the settings of a portal nobody configured.

@@ -89,7 +89,7 @@ func OpenControl(ctx context.Context, cfg Config, create bool, stderr io.Writer)
 		url = "http://" + cfg.Listen
 	}
 	return &localControl{
-		accounts: account.New(db, account.Config{Policy: account.Closed, URL: url, Log: log}),
+		accounts: account.New(db, account.Config{Policy: account.Closed, URL: url, Log: log, CheapHashes: cfg.CheapHashes}),
 		db:       db,
 		closing:  func() error { defer release(); return db.Close() },
 	}, nil

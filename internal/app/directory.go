@@ -38,6 +38,24 @@ func (d directory) Person(ctx context.Context, _ ident.Actor, name string) (chat
 	return chat.Member{Kind: "person", ID: a.ID, Handle: a.Name, Role: "member"}, nil
 }
 
+// Hosts implements chat.Directory.
+func (d directory) Hosts(ctx context.Context, agentIDs []string) (map[string]string, error) {
+	out := make(map[string]string)
+	for _, id := range agentIDs {
+		a, err := d.db.AgentByID(ctx, id)
+		if fault.Is(err, fault.NotFound) {
+			continue // gone: nothing goes anywhere
+		}
+		if err != nil {
+			return nil, err
+		}
+		if host := d.hub.TextGoesTo(a); host != "" {
+			out[id] = host
+		}
+	}
+	return out, nil
+}
+
 // Admit implements chat.Directory.
 func (d directory) Admit(ctx context.Context, actor ident.Actor, handle string, size int) error {
 	return d.hub.Admit(ctx, actor, handle, size)

@@ -19,7 +19,7 @@ import (
 
 func TestLogin_UnknownAndWrongLookAlike(t *testing.T) {
 	t.Parallel()
-	p := apptest.Start(t)
+	p := apptest.Start(t, apptest.RealHashes)
 	p.User(t, "known")
 	p.User(t, "ended")
 	if err := p.Control().SetUserDisabled(t.Context(), "ended", true); err != nil {
@@ -57,7 +57,7 @@ func TestLogin_UnknownAndWrongLookAlike(t *testing.T) {
 
 func TestLogin_FloodIsLimited(t *testing.T) {
 	t.Parallel()
-	p := apptest.Start(t)
+	p := apptest.Start(t, apptest.RealHashes)
 	p.User(t, "olga")
 	flood := p.Guest(t)
 	none := func(int) func(*http.Request) { return func(*http.Request) {} }

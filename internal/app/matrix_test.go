@@ -2,6 +2,7 @@ package app_test
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -22,7 +23,7 @@ import (
 )
 
 // actors are the columns of the policy.
-var actors = []string{"anon", "guest", "other", "member", "owner", "oper", "wrong", "right", "gone"}
+var actors = []string{"anon", "guest", "other", "reader", "member", "owner", "oper", "wrong", "right", "gone"}
 
 // row is one line of the policy.
 type row struct {
@@ -83,10 +84,13 @@ type world struct {
 	private string
 	gone    []*http.Cookie
 	hanging string // one that never answers, on a host of its own
+
+	quiet sync.Mutex // guards still
+	still *stillRoom
 }
 
 // names of the accounts, by column.
-var people = map[string]string{"other": "otto", "member": "mia", "owner": "olga", "oper": "rob"}
+var people = map[string]string{"other": "otto", "reader": "rhea", "member": "mia", "owner": "olga", "oper": "rob"}
 
 func newWorld(t *testing.T) *world {
 	slow := agenttest.NewOpenAIServer(t)
@@ -158,6 +162,8 @@ func (w *world) bearers(t *testing.T, r row) (wrong *apptest.Client, right []*ap
 type object struct {
 	name, id, handle string
 	other            string // a second one that the body names
+	seq              string // of a message; the first one if empty
+	hash             string // of a file, where name is the secret of a link
 }
 
 // cell builds the request of one row: make gives it a fresh object of the
@@ -192,10 +198,13 @@ func (w *world) agent(t *testing.T, visibility string) string {
 	return w.as["owner"].With(t).Agent(visibility, w.far.Base(agenttest.Echo))
 }
 
-// room is a conversation of the owner with the member, a third person and the
-// calculator.
+// room is a conversation of the owner with the member, the reader, a third
+// person and the calculator.
 func (w *world) room(t *testing.T) string {
-	return w.as["owner"].With(t).Conversation("calc", people["member"], people["other"]+"x")
+	owner := w.as["owner"].With(t)
+	id := owner.Conversation("calc", people["reader"], people["member"], people["other"]+"x")
+	owner.Must(http.MethodPatch, "/api/v1/conversations/"+id+"/members/"+people["reader"], map[string]any{"role": "reader"}, http.StatusNoContent)
+	return id
 }
 
 // cells say what each route is asked, by route and variant.
@@ -208,7 +217,9 @@ func cells() map[string]cell {
 		"private": func(_ *testing.T, w *world, _ string) object { return object{name: w.private} },
 		"builtin": func(_ *testing.T, _ *world, _ string) object { return object{name: "calc"} },
 	}
-	room := func(t *testing.T, w *world, _ string) object { return object{id: w.room(t), handle: "calc"} }
+	room := func(t *testing.T, w *world, actor string) object {
+		return object{id: w.roomFor(t, actor).id, handle: "calc"}
+	}
 	guests := func(t *testing.T, w *world, _ string) object {
 		return object{id: w.as["guest"].With(t).Conversation("calc")}
 	}
@@ -271,7 +282,7 @@ func cells() map[string]cell {
 		"POST /api/v1/conversations/{id}/members":            {object: room, body: fixed(map[string]any{"members": []string{"guide"}})},
 		"POST /api/v1/conversations/{id}/members [private]": {
 			object: func(t *testing.T, w *world, actor string) object {
-				return object{id: w.room(t), name: w.private}
+				return object{id: w.roomFor(t, actor).id, name: w.private}
 			},
 			body: func(_ *world, o object) any { return map[string]any{"members": []string{o.name}} }},
 		"DELETE /api/v1/conversations/{id}/members":          {object: room, body: fixed(map[string]any{"handle": "calc"})},
@@ -301,7 +312,7 @@ func cells() map[string]cell {
 		"POST /agents/new/try":                    {body: func(w *world, _ object) any { return attempt(w) }},
 		"GET /chat":                               {},
 		"POST /chat":                              {body: fixed(form("agent", "calc", "text", "2+2"))},
-		"POST /chat [private]":                    {object: shared["private"], body: func(_ *world, o object) any { return form("agent", o.name, "text", "Hello") }},
+		"POST /chat [private]":                    {object: shared["private"], body: func(_ *world, o object) any { return form("agent", o.name, "text", "Hello", "told", o.name) }},
 		"GET /chat/{id}":                          {object: room},
 		"POST /chat/{id}":                         {object: room, body: fixed(form("text", "2+2", "client_id", "one"))},
 		"POST /chat/{id}/stop":                    {object: room, body: fixed(form())},
@@ -377,6 +388,7 @@ func cells() map[string]cell {
 	out["PATCH /api/v1/agents/{name} [builtin]"] = cell{object: shared["builtin"], body: fixed(map[string]any{"title": "Changed"})}
 	out["DELETE /api/v1/agents/{name} [builtin]"] = cell{object: shared["builtin"]}
 	maps.Copy(out, agentCells())
+	maps.Copy(out, chatCells())
 	return out
 }
 
@@ -396,7 +408,8 @@ func between(s, from, to string) (out []string) {
 
 // path is the row's address of an object.
 func (r row) path(c cell, o object) string {
-	p := strings.NewReplacer("{name}", o.name, "{id}", o.id, "{handle}", o.handle, "{domain}", o.handle, "{page}", o.name, "{task}", o.id, "{version}", "latest", "{owner}", o.other).Replace(r.pattern)
+	p := strings.NewReplacer("{name}", o.name, "{id}", o.id, "{handle}", o.handle, "{domain}", o.handle, "{page}", o.name, "{task}", o.id, "{version}", "latest", "{owner}", o.other,
+		"{secret}", o.name, "{link}", o.other, "{seq}", cmp.Or(o.seq, "1"), "{emoji}", "%F0%9F%91%8D", "{hash}", cmp.Or(o.hash, o.name)).Replace(r.pattern)
 	if r.pattern == "/static/*" {
 		p = static.URL("icons/mark.svg")
 	}
@@ -435,8 +448,12 @@ func plain(a apptest.Answer, o object) string {
 			s = strings.ReplaceAll(s, url.QueryEscape(own), "…")
 		}
 	}
-	return nonces.ReplaceAllString(s, "…")
+	return chatList.ReplaceAllString(nonces.ReplaceAllString(s, "…"), "…")
 }
+
+// chatList is the actor's other conversations, which parallel rows change all
+// the time; what was asked for is never among them.
+var chatList = regexp.MustCompile(`(?s)<ul class="chat-list">.*?</ul>`)
 
 var nonces = regexp.MustCompile(`nonce="[^"]*"`)
 
@@ -580,7 +597,7 @@ func (w *world) alone(t *testing.T, actor string, c *apptest.Client) *apptest.Cl
 		return w.p.Visitor(t)
 	case "oper":
 		return w.p.Operator(t, apptest.Fresh("oper"))
-	case "other", "member", "owner":
+	case "other", "reader", "member", "owner":
 		return w.p.User(t, apptest.Fresh(actor))
 	case "wrong", "right":
 		return w.p.Bearer(t, c.Token) // a login must not leave its cookie with the shared one

@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -150,7 +151,7 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 		name = host
 	}
 
-	acfg := account.Config{Policy: policy, Guests: p.set.guests, URL: p.url.String(), Log: p.log}
+	acfg := account.Config{Policy: policy, Guests: p.set.guests, URL: p.url.String(), Log: p.log, CheapHashes: p.set.CheapHashes}
 	if p.set.SMTP != "" {
 		m, err := parseMail(p.set.SMTP, p.set.MailFrom)
 		if err != nil {
@@ -168,7 +169,7 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 		Portal: host, Kinds: []hub.Kind{hub.A2A, hub.Prompt, hub.MCP, hub.OpenAI, hub.Link}, Log: p.log, Loopback: loopback, CheckURL: p.checkURL,
 		Told: p.teller.told, Moved: p.drivers.link.Drop, Model: p.set.modelName(), ModelHost: p.set.modelHost(),
 	})
-	chats := chat.New(p.db, directory{p.hub, p.db}, queue, chat.Config{Portal: host, Log: p.log})
+	chats := chat.New(p.db, directory{p.hub, p.db}, queue, chat.Config{Portal: host, URL: p.url.String(), FileKey: []byte(keys.Mark("files", "agentsite/file/1")), Log: p.log})
 	p.tasks = task.NewService(p.db, queue, chats)
 	p.worker = agentruntime.New(queue, p.db, chats, p.hub, byKind, p.log)
 	for _, d := range builtin.Drafts() {
@@ -233,12 +234,18 @@ func (p *Portal) Run(ctx context.Context, stdout, stderr io.Writer) error {
 	workers.Go(func() error { return p.accounts.Run(work) })
 	workers.Go(func() error { p.endWork(work); return nil })
 	workers.Go(func() error {
-		defer close(p.loaded)
-		return p.hub.Load(work)
+		err := p.hub.Load(work)
+		close(p.loaded)
+		// As much again as the index was needed to fill it. Without this the
+		// portal kept that for good: it never needs so much at once again.
+		debug.FreeOSMemory()
+		return err
 	})
 	workers.Go(func() error { return p.control.run(work) })
 	workers.Go(func() error { return p.expectLinks(work) })
 	workers.Go(func() error { return p.teller.run(work) })
+	workers.Go(func() error { return p.words(work) })
+	workers.Go(func() error { return p.sweep(work) })
 
 	serving, stopServing := context.WithCancel(ctx)
 	defer stopServing()
@@ -304,13 +311,7 @@ func (p *Portal) endWork(ctx context.Context) {
 
 // expectLinks tells the driver of linked agents whom to expect back.
 func (p *Portal) expectLinks(ctx context.Context) error {
-	var ids []string
-	err := p.db.AllAgents(ctx, func(a hub.Agent) bool {
-		if a.Kind == hub.Link {
-			ids = append(ids, a.ID)
-		}
-		return ctx.Err() == nil
-	})
+	ids, err := p.db.AgentsOfKind(ctx, hub.Link)
 	if err != nil {
 		return err
 	}

@@ -20,9 +20,9 @@ func TestPost_SentAgainBeyondTheOwnersLimit(t *testing.T) {
 	room := otto.Conversation(name)
 	path := "/api/v1/conversations/" + room + "/messages"
 	var first, again struct{ ID string }
-	otto.Get(http.MethodPost, path, map[string]any{"client_id": "one", "text": "Hello"}, http.StatusCreated, &first)
-	otto.Must(http.MethodPost, path, map[string]any{"client_id": "two", "text": "Hello"}, http.StatusTooManyRequests)
-	otto.Get(http.MethodPost, path, map[string]any{"client_id": "one", "text": "Hello"}, http.StatusOK, &again)
+	otto.Get(http.MethodPost, path, map[string]any{"client_id": "one", "text": "Hello", "told": []string{name}}, http.StatusCreated, &first)
+	otto.Must(http.MethodPost, path, map[string]any{"client_id": "two", "text": "Hello", "told": []string{name}}, http.StatusTooManyRequests)
+	otto.Get(http.MethodPost, path, map[string]any{"client_id": "one", "text": "Hello", "told": []string{name}}, http.StatusOK, &again)
 	if first.ID == "" || again.ID != first.ID {
 		t.Errorf("first %q, again %q", first.ID, again.ID)
 	}

@@ -20,6 +20,8 @@ const (
 	MaxTitleRunes     = 120
 	MaxMembers        = 50
 	MaxClientID       = 200
+	MaxEmojiBytes     = 32
+	MaxReactions      = 20        // different ones on one message
 	MaxAnswerBytes    = 256 << 10 // one message of an agent
 )
 
@@ -27,11 +29,19 @@ const (
 type Kind string
 
 // Text is something said; Event is a quiet line about the room (joined, left,
-// renamed, a task that ended without an answer).
+// renamed, a task that ended without an answer). The others change how the
+// message they target is shown and are no lines of their own: Edit holds its
+// new parts, Unsaid takes it away, React sets or takes back an emoji.
 const (
-	Text  Kind = "text"
-	Event Kind = "event"
+	Text   Kind = "text"
+	Event  Kind = "event"
+	Edit   Kind = "edit"
+	Unsaid Kind = "unsaid"
+	React  Kind = "react"
 )
+
+// Amends reports whether messages of the kind are about another one only.
+func (k Kind) Amends() bool { return k == Edit || k == Unsaid || k == React }
 
 // Sender is who said a message, as recorded when it was said.
 type Sender struct {
@@ -54,11 +64,41 @@ type Message struct {
 	TaskID    string
 	TaskState task.State
 	// Reason says why TaskState is not completed.
-	Reason    string
+	Reason string
+	// Target is the seq of the message this one is about, 0 for none: of a
+	// Text of a person the one it quotes, of an answer that was asked for
+	// again the one it takes the place of.
+	Target    int64
 	CreatedAt time.Time
 	// Hash chains the transcript: see Chain.
 	Hash []byte
+	// Now is what became of the message since. Messages are read with it, and
+	// with the parts they have now; the chain does not cover it.
+	Now Now
 }
+
+// Now is the present state of a message.
+type Now struct {
+	// EditSeq is the message that holds its present parts, 0 for those it was
+	// said with; EditedAt is when.
+	EditSeq  int64
+	EditedAt time.Time
+	// Unsaid is when it was taken away and By whom; its parts are empty then.
+	UnsaidAt time.Time
+	UnsaidBy string
+	// NewerSeq is the answer that was given in its place, 0 for none.
+	NewerSeq  int64
+	Reactions []Reaction
+}
+
+// Reaction is one emoji on a message and who set it.
+type Reaction struct {
+	Emoji string
+	By    []Reactor
+}
+
+// Reactor is who set a reaction.
+type Reactor struct{ Kind, ID, Handle string }
 
 // Conversation is one room.
 type Conversation struct {
@@ -67,23 +107,117 @@ type Conversation struct {
 	CreatedAt time.Time
 	UpdatedAt time.Time
 	// LastSeq is the seq of the newest message, 0 while there is none.
-	LastSeq int64
-	Members []Member
-	// ReadSeq is how far the asking member has read; only set in lists.
+	LastSeq  int64
+	Members  []Member
+	Settings Settings
+	// BranchedFrom and BranchedSeq say of what it began as a copy.
+	BranchedFrom string
+	BranchedSeq  int64
+	// Mine is what the asking member decided for themselves.
+	Mine Mine
+	// ReadSeq is how far the asking member has read.
 	ReadSeq int64
-	// Snippet is the beginning of the last message; only set in lists.
+	// Unread is how many texts of others the asking member has not read, at
+	// most MaxUnread; only set in lists.
+	Unread int
+	// Snippet is the beginning of the last text; only set in lists.
 	Snippet string
 }
+
+// MaxUnread is where counting ends.
+const MaxUnread = 100
+
+// Settings are what a room's owner decides.
+type Settings struct {
+	// Speaks says which agent answers a message that addresses none.
+	Speaks Speaks
+	// SpeakerID is the agent of SpeaksAgent.
+	SpeakerID string
+	// Past says what those who join see of what was said before.
+	Past Past
+	// Hops, Turns and Budget bound what agents do for one message of a
+	// person: how far a mention leads from agent to agent, how many answers
+	// there are in all, and how many bytes of them.
+	Hops, Turns, Budget int
+}
+
+// Speaks is a rule for messages that address nobody.
+type Speaks string
+
+// SpeaksAlone lets the agent answer if it is the only one, which is where
+// rooms begin; SpeaksNobody none; SpeaksAgent the chosen one; SpeaksTurns one
+// after the other.
+const (
+	SpeaksAlone  Speaks = "alone"
+	SpeaksNobody Speaks = "nobody"
+	SpeaksAgent  Speaks = "agent"
+	SpeaksTurns  Speaks = "turns"
+)
+
+// Past is what a joiner sees of a room's past.
+type Past string
+
+// PastAll shows everything, PastNothing what is said from then on.
+const (
+	PastAll     Past = "all"
+	PastNothing Past = "nothing"
+)
+
+// DefaultSettings are those of a new room, Limits the greatest there are.
+var (
+	DefaultSettings = Settings{Speaks: SpeaksAlone, Past: PastAll, Hops: 3, Turns: 8, Budget: 256 << 10}
+	MaxSettings     = Settings{Hops: 10, Turns: 50, Budget: 2 << 20}
+)
+
+// Mine is what one member decided about a conversation.
+type Mine struct {
+	Role     string
+	FromSeq  int64 // sees only messages after it
+	Pinned   bool
+	Archived bool
+	Notify   Notify
+}
+
+// Notify says when somebody wants to be told of a message.
+type Notify string
+
+// NotifyAll is of every text, NotifyMentions of those that name them.
+const (
+	NotifyAll      Notify = ""
+	NotifyMentions Notify = "mentions"
+	NotifyNothing  Notify = "nothing"
+)
+
+// The roles of members. A Reader may read and react, not say anything.
+const (
+	RoleOwner  = "owner"
+	RoleMember = "member"
+	RoleReader = "reader"
+)
 
 // Member is somebody in a room. A member who left keeps the row.
 type Member struct {
 	Kind   string // person, guest, agent
 	ID     string
 	Handle string
-	Role   string // owner, member
+	Role   string // see RoleOwner; agents are members
+	// FromSeq is the message after which they see the conversation.
+	FromSeq int64
+	ReadSeq int64
 	// Remote is set for agents whose text leaves this portal, with the host
 	// it goes to.
 	Remote string
+}
+
+// Private reports whether nobody else but agents is in the conversation.
+func (c Conversation) Private() bool {
+	n := 0
+	for _, m := range c.Members {
+		if m.Kind != "agent" {
+			n++
+		}
+	}
+	return n < 2
 }
 
 // Agents returns the members that are agents.
@@ -110,8 +244,11 @@ type ChainEntry struct {
 	TaskID       string
 	TaskState    string
 	Reason       string
+	Target       int64
 	CreatedAt    int64 // ms
-	Body         []byte
+	// Body, or its SHA-256 once the body was taken away.
+	Body     []byte
+	BodyHash []byte
 }
 
 // Chain returns the hash of an entry that follows prev (nil for the first).
@@ -129,8 +266,17 @@ func Chain(prev []byte, e ChainEntry) []byte {
 		binary.BigEndian.PutUint64(n[:], uint64(v))
 		h.Write(n[:])
 	}
-	body := sha256.Sum256(e.Body)
-	h.Write([]byte("agentsite/transcript/1"))
+	body := e.BodyHash
+	if body == nil {
+		sum := sha256.Sum256(e.Body)
+		body = sum[:]
+	}
+	if e.Target == 0 {
+		h.Write([]byte("agentsite/transcript/1"))
+	} else { // the first release had no targets
+		h.Write([]byte("agentsite/transcript/2"))
+		num(e.Target)
+	}
 	field(prev)
 	num(e.Seq)
 	field([]byte(e.ID))
@@ -142,6 +288,6 @@ func Chain(prev []byte, e ChainEntry) []byte {
 	field([]byte(e.TaskState))
 	field([]byte(e.Reason))
 	num(e.CreatedAt)
-	h.Write(body[:])
+	h.Write(body)
 	return h.Sum(nil)
 }

@@ -2,7 +2,6 @@ package chat
 
 import (
 	"context"
-	"unicode/utf8"
 
 	"agentsite/internal/clock"
 	"agentsite/internal/fault"
@@ -12,40 +11,24 @@ import (
 
 // Rename gives the conversation another title.
 func (s *Service) Rename(ctx context.Context, actor ident.Actor, id, title string) (Conversation, error) {
-	if err := writes(actor); err != nil {
-		return Conversation{}, err
-	}
-	room, err := s.room(ctx, actor, id)
-	if err != nil {
-		return Conversation{}, err
-	}
-	title = oneLine(title)
-	var c fault.Check
-	c.Field(title != "", "title", "give it a name")
-	c.Field(utf8.RuneCountInString(title) <= MaxTitleRunes, "title", "use at most %d characters", MaxTitleRunes)
-	if err := c.Err(); err != nil {
-		return Conversation{}, err
-	}
-	if title == room.Title {
-		return room, nil
-	}
-	by := sender(actor)
-	m, err := s.store.Rename(ctx, id, title, event(by, "%s renamed the conversation to “%s”", by.Handle, title))
-	if err != nil {
-		return Conversation{}, err
-	}
-	s.live.message(m)
-	room.Title = title
-	return room, nil
+	return s.Set(ctx, actor, id, Change{Title: &title})
 }
 
-// Invite adds an agent or person to the conversation.
+// Invite adds an agent or person to the conversation. A person sees of what
+// was said before what the room's settings say.
 func (s *Service) Invite(ctx context.Context, actor ident.Actor, id, handle string) (Member, error) {
 	if err := writes(actor); err != nil {
 		return Member{}, err
 	}
 	room, err := s.room(ctx, actor, id)
 	if err != nil {
+		return Member{}, err
+	}
+	me, ok := find(room.Members, memberKind(actor), actor.ID)
+	if !ok {
+		return Member{}, errNoRoom()
+	}
+	if err := says(me); err != nil {
 		return Member{}, err
 	}
 	m, err := s.member(ctx, actor, handle)
@@ -56,52 +39,63 @@ func (s *Service) Invite(ctx context.Context, actor ident.Actor, id, handle stri
 		return m, nil
 	}
 	if len(room.Members) >= MaxMembers {
-		return Member{}, fault.New(fault.Conflict, "A conversation has at most %d members.", MaxMembers)
+		return Member{}, errFull()
+	}
+	if err := s.allow(actor); err != nil {
+		return Member{}, err
+	}
+	if m.Kind != "agent" {
+		m.FromSeq = seesFrom(room.Settings)
 	}
 	by := sender(actor)
-	e, err := s.store.Join(ctx, id, m, event(by, "%s added %s", by.Handle, m.Handle))
+	e, err := s.store.Join(ctx, id, m, "", event(by, "%s added %s", by.Handle, m.Handle))
 	if err != nil {
 		return Member{}, err
 	}
 	s.live.message(e)
+	if m.FromSeq < 0 {
+		m.FromSeq = e.Seq - 1
+	}
 	return m, nil
 }
 
-// Remove takes a member out of the conversation: oneself, or, for the owner,
-// anybody. Their sight of it ends at once.
+// Remove takes a member out of the conversation: oneself, or, for an owner,
+// anybody. Their sight of it ends at once, and so does what agents do for
+// them or, of an agent, what it does.
 func (s *Service) Remove(ctx context.Context, actor ident.Actor, id, handle string) error {
 	if err := writes(actor); err != nil {
 		return err
 	}
-	room, err := s.room(ctx, actor, id)
+	members, me, err := s.members(ctx, actor, id)
 	if err != nil {
 		return err
 	}
-	h, _ := ident.ParseHandle(handle, s.cfg.Portal)
-	var who *Member
-	mine := false
-	for i, m := range room.Members {
-		self := m.Kind == memberKind(actor) && m.ID == actor.ID
-		if self && m.Role == "owner" {
-			mine = true
+	who := me
+	if handle != "" {
+		if who, err = s.named(members, handle); err != nil {
+			return err
 		}
-		if m.Handle == h.String() || handle == "" && self {
-			who = &room.Members[i]
+		if who.Kind == me.Kind && who.ID == me.ID {
+			return s.Delete(ctx, actor, id)
+		}
+		if who.Kind != "agent" && me.Role != RoleOwner {
+			return fault.New(fault.Forbidden, "Only the owner of the conversation may remove people.")
+		}
+		if err := says(me); err != nil {
+			return err
+		}
+		if err := s.allow(actor); err != nil {
+			return err
 		}
 	}
-	if who == nil {
-		return fault.New(fault.NotFound, "There is no member %.80q in this conversation.", handle)
-	}
-	self := who.Kind == memberKind(actor) && who.ID == actor.ID
-	if self && handle != "" {
-		return s.Delete(ctx, actor, id)
-	}
-	if !self && who.Kind != "agent" && !mine {
-		return fault.New(fault.Forbidden, "Only the owner of the conversation may remove people.")
-	}
+	return s.leave(ctx, actor, id, who)
+}
+
+// leave ends the membership of somebody.
+func (s *Service) leave(ctx context.Context, actor ident.Actor, id string, who Member) error {
 	by := sender(actor)
 	e := event(by, "%s removed %s", by.Handle, who.Handle)
-	if self {
+	if who.Kind == memberKind(actor) && who.ID == actor.ID {
 		e = event(by, "%s left", by.Handle)
 	}
 	m, err := s.store.Leave(ctx, id, who.Kind, who.ID, clock.Now(), e)
@@ -110,6 +104,12 @@ func (s *Service) Remove(ctx context.Context, actor ident.Actor, id, handle stri
 	}
 	s.live.kick(id, who.Kind, who.ID)
 	s.live.message(m)
+	if who.Kind == "agent" {
+		s.stopWhere(ctx, id, who.Handle+" was removed from the conversation.", func(t task.Task) bool { return t.AgentID == who.ID })
+		return nil
+	}
+	s.stopWhere(ctx, id, who.Handle+" is not in the conversation any more.", func(t task.Task) bool { return t.CallerID == who.ID })
+	s.dropLinks(ctx, id, func(l Link) bool { return l.Creator.ID == who.ID })
 	return nil
 }
 
@@ -119,21 +119,28 @@ func (s *Service) Delete(ctx context.Context, actor ident.Actor, id string) erro
 	if err := writes(actor); err != nil {
 		return err
 	}
-	room, err := s.room(ctx, actor, id)
+	members, me, err := s.members(ctx, actor, id)
 	if err != nil {
 		return err
 	}
-	for _, m := range room.Members {
-		if m.Kind != "agent" && (m.Kind != memberKind(actor) || m.ID != actor.ID) {
-			return s.Remove(ctx, actor, id, "")
+	for _, m := range members {
+		if m.Kind != "agent" && (m.Kind != me.Kind || m.ID != me.ID) {
+			return s.leave(ctx, actor, id, me)
 		}
+	}
+	active, err := s.store.ActiveTasks(ctx, id, "")
+	if err != nil {
+		return err
 	}
 	if err := s.store.DeleteRoom(ctx, id); err != nil {
 		return err
 	}
-	for _, r := range s.Running(id) {
-		s.runner.Stop(r.ID)
-		s.forget(task.Task{ID: r.ID, ConversationID: id})
+	for _, r := range s.Running(id) { // what was begun meanwhile
+		active = append(active, task.Task{ID: r.ID, ConversationID: id})
+	}
+	for _, t := range active {
+		s.runner.Stop(t.ID)
+		s.forget(t)
 	}
 	s.live.kick(id, "", "")
 	return nil

@@ -1,7 +1,6 @@
 package chat_test
 
 import (
-	"context"
 	"testing"
 
 	"agentsite/internal/chat"
@@ -11,33 +10,13 @@ import (
 	"agentsite/store/storetest"
 )
 
-type nobody struct{ people map[string]chat.Member }
-
-func (nobody) Agent(context.Context, ident.Actor, string) (chat.AgentRef, error) {
-	return chat.AgentRef{}, fault.New(fault.NotFound, "no such agent")
-}
-
-func (n nobody) Person(_ context.Context, _ ident.Actor, name string) (chat.Member, error) {
-	if m, ok := n.people[name]; ok {
-		return m, nil
-	}
-	return chat.Member{}, fault.New(fault.NotFound, "nobody")
-}
-
-func (nobody) Admit(context.Context, ident.Actor, string, int) error { return nil }
-
-type idle struct{}
-
-func (idle) Wake()            {}
-func (idle) Stop(string) bool { return false }
-
 // TestDelete_LeavesWhileOthersAreThereAndRemovesTheRoomWithTheLast also shows
 // that a room keeps an owner.
 func TestDelete_LeavesWhileOthersAreThereAndRemovesTheRoomWithTheLast(t *testing.T) {
 	db := storetest.New(t)
 	a, b := storetest.Account(t, db, "ada"), storetest.Account(t, db, "bob")
 	ada, bob := ident.Actor{Kind: ident.Person, ID: a.ID, Name: "ada"}, ident.Actor{Kind: ident.Person, ID: b.ID, Name: "bob"}
-	s := chat.New(db, nobody{map[string]chat.Member{"bob": {Kind: "person", ID: b.ID, Handle: "bob", Role: "member"}}}, idle{}, chat.Config{})
+	s := chat.New(db, &book{people: map[string]chat.Member{"bob": {Kind: "person", ID: b.ID, Handle: "bob", Role: "member"}}}, &hands{}, chat.Config{})
 	ctx := t.Context()
 	room, err := s.Create(ctx, ada, "", []string{"bob"})
 	if err != nil {

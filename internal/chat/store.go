@@ -8,27 +8,48 @@ import (
 )
 
 // Rooms stores conversations and who is in them. Absent and not-a-member look
-// alike: NotFound.
+// alike: NotFound. What is told with an event appends that event to the
+// transcript in the same transaction.
 type Rooms interface {
-	// CreateConversation stores the room, its members and its first events.
-	CreateConversation(ctx context.Context, c Conversation, events []Message) error
-	// Room returns a conversation the member (kind, id) is in now.
+	// CreateConversation stores the room with its settings and members, what
+	// was said in it already (of a branch; the messages have the seqs and targets they had there
+	// and get new ones, in their order) and its first events.
+	CreateConversation(ctx context.Context, c Conversation, said, events []Message) error
+	// Room returns a conversation the member (kind, id) is in now, with Mine
+	// and ReadSeq.
 	Room(ctx context.Context, id, memberKind, memberID string) (Conversation, error)
-	// Members lists who is in a conversation now, without Remote; nobody for
-	// one that does not exist. The caller must not change the list.
+	// Members lists who is in a conversation now, without Remote and ReadSeq;
+	// nobody for one that does not exist. The caller must not change the list.
 	Members(ctx context.Context, id string) ([]Member, error)
-	// RoomsOf lists a member's conversations, most recently changed first,
-	// before the given point; with unread count by ReadSeq.
-	RoomsOf(ctx context.Context, memberKind, memberID string, before Point, limit int) ([]Conversation, error)
-	// Rename sets the title; Leave marks a member as gone. Both append the
-	// event to the transcript in the same transaction.
+	// RoomsOf lists a member's conversations, with Mine, Unread and Snippet.
+	RoomsOf(ctx context.Context, memberKind, memberID string, f RoomFilter) ([]Conversation, error)
+	// SettingsOf returns a room's settings and the agent that spoke last by
+	// turns.
+	SettingsOf(ctx context.Context, id string) (s Settings, spokeID string, err error)
 	Rename(ctx context.Context, id, title string, event Message) (Message, error)
-	Join(ctx context.Context, id string, m Member, event Message) (Message, error)
+	SetRoom(ctx context.Context, id string, s Settings, event Message) (Message, error)
+	// Join adds a member, or lets one who left come back. FromSeq of m is what
+	// they may see; -1 is from now on. A link's id counts one use of it, and
+	// is a Conflict fault when it has none left or has ended.
+	Join(ctx context.Context, id string, m Member, linkID string, event Message) (Message, error)
 	Leave(ctx context.Context, id, memberKind, memberID string, at time.Time, event Message) (Message, error)
-	// DeleteRoom removes a conversation with its messages and tasks.
+	SetRole(ctx context.Context, id, memberKind, memberID, role string, event Message) (Message, error)
+	// SetMine stores what a member decided for themselves: Pinned, Archived,
+	// Notify.
+	SetMine(ctx context.Context, id, memberKind, memberID string, m Mine) error
+	// DeleteRoom removes a conversation with all that belongs to it.
 	DeleteRoom(ctx context.Context, id string) error
 	// MarkRead notes how far a member has read; it never goes back.
 	MarkRead(ctx context.Context, id, memberKind, memberID string, seq int64) error
+}
+
+// RoomFilter selects some of a member's conversations: most recently changed
+// first, before the given point. Pinned and Archived select those only;
+// neither those that are not archived, pinned ones among them.
+type RoomFilter struct {
+	Pinned, Archived bool
+	Before           Point
+	Limit            int
 }
 
 // Point is a place in a list ordered by time and id.
@@ -41,11 +62,16 @@ type Point struct {
 type Post struct {
 	Message Message
 	// MustBeMember makes the append fail as NotFound unless the sender is a
-	// member at that moment.
+	// member at that moment, and as Forbidden for a reader.
 	MustBeMember bool
 	// Ask lists agents the message addresses: each gets a task, or its task
 	// that waits for input goes on.
 	Ask []task.Task
+	// Spoke is the agent whose turn this was, where they take turns.
+	Spoke string
+	// Files are hashes of files the message holds. The sender must have sent
+	// them or be able to read them: a NotFound fault.
+	Files []string
 	// Title is given to a conversation that has none.
 	Title string
 }
@@ -58,6 +84,21 @@ type Posted struct {
 	Repeat bool
 	// Tasks are those that were submitted or continued.
 	Tasks []task.Task
+	// Held is how many of those asked for were not, because of a bound.
+	Held int
+}
+
+// Ended is how a task ended or what it waits for, and whom its answer calls.
+type Ended struct {
+	Task    task.Task
+	Message Message
+	Files   []string // hashes of files that the answer or its artifacts hold
+	// Ask are agents that the answer addresses. None of them is asked once
+	// Turns answers or Budget bytes of answers go back to the same root. Each
+	// gets a task of its own: what waits for input waits for a person, whom an
+	// agent cannot answer for.
+	Ask           []task.Task
+	Turns, Budget int
 }
 
 // Transcripts appends and reads messages.
@@ -67,16 +108,64 @@ type Transcripts interface {
 	Said(ctx context.Context, conversationID, senderID, clientID string) (Message, error)
 	// Append assigns the next seq and extends the hash chain.
 	Append(ctx context.Context, p Post) (Posted, error)
+	// Amend appends a message of a kind that amends and applies it to its
+	// target: NotFound when that is absent, Conflict when it was taken away
+	// or, of a reaction, has too many. on is whether a reaction is set or
+	// taken back; where nothing changes, seq 0 is returned.
+	Amend(ctx context.Context, m Message, on bool) (Message, error)
+	// Ask submits a task for a message that was said before; Conflict when the
+	// agent works on one for that message already.
+	Ask(ctx context.Context, t task.Task) (task.Task, error)
 	// Finish ends or interrupts a task by its final message, in one
 	// transaction; a Conflict fault when the task has ended before.
-	Finish(ctx context.Context, t task.Task, m Message) (Message, error)
+	Finish(ctx context.Context, e Ended) (Posted, error)
+	// Message returns one message; NotFound when it is absent.
+	Message(ctx context.Context, conversationID string, seq int64) (Message, error)
+	// Edits returns what a message said before, oldest first: itself with the
+	// parts it was said with, then its edits.
+	Edits(ctx context.Context, conversationID string, seq int64) ([]Message, error)
 	// Messages returns messages with after < seq < before (0: no bound), in
 	// order: the first limit ones, or the last ones when newest is set.
 	Messages(ctx context.Context, conversationID string, after, before int64, limit int, newest bool) ([]Message, error)
+	// SearchMessages finds texts by their words in the conversations of a
+	// member, as far as they see them, newest first, before the given point.
+	SearchMessages(ctx context.Context, memberKind, memberID, query string, before Point, limit int) ([]Found, error)
+}
+
+// Links stores links to conversations.
+type Links interface {
+	PutLink(ctx context.Context, l Link, secretHash string) error
+	// LinkByHash returns a link that has not ended; else a NotFound fault.
+	LinkByHash(ctx context.Context, secretHash string) (Link, error)
+	LinksOf(ctx context.Context, conversationID string) ([]Link, error)
+	DropLink(ctx context.Context, conversationID, id string) error
+	// RoomByLink returns the link's conversation for those who are not in it.
+	RoomByLink(ctx context.Context, l Link) (Conversation, error)
+}
+
+// People stores what persons and guests decided.
+type People interface {
+	// Disclosures returns what the member was told of these agents.
+	Disclosures(ctx context.Context, memberKind, memberID string, agentIDs []string) (map[string]Disclosure, error)
+	Disclose(ctx context.Context, memberKind, memberID string, d Disclosure) error
+	Prefs(ctx context.Context, accountID string) (Prefs, error)
+	SetPrefs(ctx context.Context, accountID string, p Prefs) error
+}
+
+// Tasks finds the work that messages ask for.
+type Tasks interface {
+	TaskByID(ctx context.Context, id string) (task.Task, error)
+	// ActiveTasks returns tasks that have not ended, of a conversation or of
+	// a caller; the empty string selects nothing by that side.
+	ActiveTasks(ctx context.Context, conversationID, callerID string) ([]task.Task, error)
 }
 
 // Store is all that the service keeps.
 type Store interface {
 	Rooms
 	Transcripts
+	Tasks
+	Links
+	Files
+	People
 }

@@ -65,7 +65,7 @@ func commands() []command {
 		{"agent remove", "NAME", "remove one of your agents for ever", runAgentRemove, portalFlags},
 		{"agent import", "FILE", "register many agents as the operator, one JSON object a line", runAgentImport, portalFlags},
 		{"search", "[QUERY]", "find agents on a portal", runSearch, searchFlags},
-		{"chat", "AGENT [MESSAGE]", "talk to an agent", runChat, portalFlags},
+		{"chat", "AGENT [MESSAGE]", "talk to an agent", runChat, chatFlags},
 		{"backup", "FILE", "copy everything, while the portal runs or not", runBackup, backupFlags},
 		{"restore", "FILE", "put a backup into an empty data folder", runRestore, backupFlags},
 		{"verify", "[FILE]", "check the data folder, or a backup", runVerify, backupFlags},

@@ -37,8 +37,9 @@ func newClient(fs *flags) (*client, error) {
 
 // apiError is the API's error object.
 type apiError struct {
-	Kind    string `json:"kind"`
-	Message string `json:"message"`
+	Kind    string            `json:"kind"`
+	Message string            `json:"message"`
+	Fields  map[string]string `json:"fields"`
 }
 
 func (e apiError) Error() string { return e.Message }
@@ -117,14 +118,18 @@ type update struct {
 	} `json:"sender"`
 	Kind  string `json:"kind"`
 	Parts []struct {
-		Text string          `json:"text"`
-		URL  string          `json:"url"`
-		Data json.RawMessage `json:"data"`
+		Text     string          `json:"text"`
+		URL      string          `json:"url"`
+		Filename string          `json:"filename"`
+		Data     json.RawMessage `json:"data"`
 	} `json:"parts"`
+	Unsaid json.RawMessage `json:"unsaid"`
 	TaskID string          `json:"task_id"`
 	Offset int             `json:"offset"`
 	Text   string          `json:"text"`
 	Task   json.RawMessage `json:"task"`
+
+	raw string // the event as it came
 }
 
 func (u update) plain() string {
@@ -134,7 +139,7 @@ func (u update) plain() string {
 		case p.Text != "":
 			parts = append(parts, p.Text)
 		case p.URL != "":
-			parts = append(parts, p.URL)
+			parts = append(parts, strings.TrimSpace(p.Filename+" "+p.URL))
 		case len(p.Data) > 0:
 			parts = append(parts, string(p.Data))
 		}
@@ -197,6 +202,7 @@ func (c *client) stream(ctx context.Context, id string, after *int64, each func(
 		if err := json.Unmarshal([]byte(data), &u); err != nil {
 			return false, progress, fmt.Errorf("read the stream: %w", err)
 		}
+		u.raw = data
 		if u.Type == "message" {
 			if u.Seq <= *after {
 				continue

@@ -33,6 +33,8 @@ type flags struct {
 	filters       map[string]*list // of a search, by their name in the API
 	sort          string
 	json          bool
+	conversation  string
+	files         paths
 	bad           error // an environment variable that cannot be read
 }
 
@@ -147,6 +149,13 @@ func portalFlags(fs *flags) {
 	fs.secret("token")
 }
 
+func chatFlags(fs *flags) {
+	portalFlags(fs)
+	fs.StringVar(&fs.conversation, "conversation", "", "go on in the conversation with this `ID`")
+	fs.Var(&fs.files, "file", "send the file at `PATH` along; may be repeated")
+	fs.BoolVar(&fs.json, "json", false, "print events as they come, one JSON object a line")
+}
+
 func searchFlags(fs *flags) {
 	portalFlags(fs)
 	fs.IntVar(&fs.limit, "limit", 10, "most `N` results")
@@ -177,6 +186,16 @@ func (l *list) Set(s string) error {
 			*l = append(*l, v)
 		}
 	}
+	return nil
+}
+
+// paths is a flag that may be given several times.
+type paths []string
+
+func (p *paths) String() string { return strings.Join(*p, " ") }
+
+func (p *paths) Set(s string) error {
+	*p = append(*p, s)
 	return nil
 }
 

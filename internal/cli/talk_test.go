@@ -26,10 +26,17 @@ type scripted struct {
 	tokens   []string
 	opened   int
 	findable string
+
+	room    string                      // its JSON
+	bodies  []map[string]any            // of messages
+	files   map[string]string           // what was sent, by name
+	tasks   string                      // that a message asks for, as JSON
+	stopped chan string                 // the path of what was stopped
+	live    func(w http.ResponseWriter) // a stream of its own
 }
 
 func script(t *testing.T, streams ...string) *scripted {
-	p := &scripted{streams: streams, after: `{"error":{"kind":"not_found","message":"over"}}`}
+	p := &scripted{streams: streams, room: `{"id":"room","members":[]}`, tasks: `[{"id":"T"}]`, files: map[string]string{}, stopped: make(chan string, 8), after: `{"error":{"kind":"not_found","message":"over"}}`}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /api/v1/conversations", func(w http.ResponseWriter, r *http.Request) {
 		var in struct{ Members []string }
@@ -45,26 +52,50 @@ func script(t *testing.T, streams ...string) *scripted {
 		}
 		http.SetCookie(w, &http.Cookie{Name: "session", Value: "s", Path: "/"})
 		w.WriteHeader(http.StatusCreated)
-		io.WriteString(w, `{"id":"room"}`)
+		io.WriteString(w, p.room)
 	})
+	mux.HandleFunc("GET /api/v1/conversations/room", func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, p.room) })
+	mux.HandleFunc("POST /api/v1/files", func(w http.ResponseWriter, r *http.Request) {
+		b, _ := io.ReadAll(r.Body)
+		name := r.URL.Query().Get("name")
+		p.mu.Lock()
+		p.files[name] = string(b)
+		p.mu.Unlock()
+		json.NewEncoder(w).Encode(map[string]any{"url": "/files/" + name, "filename": name, "media_type": "text/plain"})
+	})
+	for _, path := range []string{"/api/v1/tasks/T/cancel", "/api/v1/conversations/room/stop"} {
+		mux.HandleFunc("POST "+path, func(w http.ResponseWriter, r *http.Request) {
+			if r.Header.Get("Authorization") == "Bearer narrow" && strings.HasSuffix(path, "/cancel") {
+				w.WriteHeader(http.StatusForbidden)
+				io.WriteString(w, `{"error":{"kind":"forbidden","message":"lacks a scope"}}`)
+				return
+			}
+			p.stopped <- path
+			io.WriteString(w, `{}`)
+		})
+	}
 	mux.HandleFunc("POST /api/v1/conversations/room/messages", func(w http.ResponseWriter, r *http.Request) {
 		var in struct {
 			Text     string
 			ClientID string `json:"client_id"`
 		}
-		json.NewDecoder(r.Body).Decode(&in)
-		if c, err := r.Cookie("session"); err != nil || c.Value != "s" || in.ClientID == "" {
+		body, _ := io.ReadAll(r.Body)
+		json.Unmarshal(body, &in)
+		whole := make(map[string]any)
+		json.Unmarshal(body, &whole)
+		if c, err := r.Cookie("session"); (err != nil || c.Value != "s") && r.Header.Get("Authorization") == "" || in.ClientID == "" {
 			t.Errorf("the session or the client's id is missing: %v %+v", err, in)
 		}
 		p.mu.Lock()
 		p.said = append(p.said, in.Text)
+		p.bodies = append(p.bodies, whole)
 		p.mu.Unlock()
 		w.WriteHeader(http.StatusCreated)
 		if in.Text == "alone" {
 			io.WriteString(w, `{"seq":1,"tasks":[]}`)
 			return
 		}
-		io.WriteString(w, `{"seq":1,"tasks":[{"id":"T"}]}`)
+		io.WriteString(w, `{"seq":1,"tasks":`+p.tasks+`}`)
 	})
 	mux.HandleFunc("GET /api/v1/conversations/room/live", func(w http.ResponseWriter, r *http.Request) {
 		p.mu.Lock()
@@ -72,6 +103,11 @@ func script(t *testing.T, streams ...string) *scripted {
 		n := p.opened
 		p.opened++
 		p.mu.Unlock()
+		if p.live != nil {
+			w.Header().Set("Content-Type", "text/event-stream")
+			p.live(w)
+			return
+		}
 		if n >= len(p.streams) {
 			w.WriteHeader(http.StatusNotFound)
 			io.WriteString(w, p.after)

@@ -1,21 +1,15 @@
 package hub
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"image"
-	_ "image/gif" // formats people have
-	_ "image/jpeg"
-	"image/png"
+	"errors"
 	"io"
-
-	"golang.org/x/image/draw"
-	_ "golang.org/x/image/webp"
 
 	"agentsite/internal/fault"
 	"agentsite/internal/ident"
+	"agentsite/internal/picture"
 )
 
 const (
@@ -23,12 +17,6 @@ const (
 	MaxIconBytes = 2 << 20
 	// iconSide is the width and height of what is stored, in pixels.
 	iconSide = 128
-	// maxIconPixels bounds what is decoded: a small file may unfold to much.
-	maxIconPixels = 4 << 20
-	// maxIconScans bounds how often a JPEG goes over all its pixels: each scan
-	// costs some bytes of the file and milliseconds of the decoder. Cameras
-	// and editors write at most a dozen.
-	maxIconScans = 32
 )
 
 func errIcon(text string) error {
@@ -73,34 +61,14 @@ func (s *Service) PutIcon(ctx context.Context, actor ident.Actor, file io.Reader
 // drawIcon makes the stored form of a picture: cut to a square around its
 // middle and scaled.
 func drawIcon(b []byte) ([]byte, error) {
-	conf, format, err := image.DecodeConfig(bytes.NewReader(b))
-	if err != nil {
-		return nil, errIcon("use a PNG, JPEG, GIF or WebP picture")
-	}
-	if conf.Width < 1 || conf.Height < 1 || conf.Width > maxIconPixels/conf.Height {
+	small, err := picture.Square(b, iconSide)
+	switch {
+	case errors.Is(err, picture.ErrSize):
 		return nil, errIcon("use a picture of at most 4 million pixels")
+	case picture.Faulty(err):
+		return nil, errIcon(err.Error())
 	}
-	// Within the picture's data these bytes can only begin a scan.
-	if format == "jpeg" && bytes.Count(b, []byte{0xFF, 0xDA}) > maxIconScans {
-		return nil, errIcon("this picture is stored in too many steps; save it anew")
-	}
-	src, _, err := image.Decode(bytes.NewReader(b))
-	if err != nil {
-		return nil, errIcon("this picture is damaged; save it anew")
-	}
-	r := src.Bounds()
-	side := min(r.Dx(), r.Dy())
-	if side < 1 {
-		return nil, errIcon("this picture is empty")
-	}
-	at := image.Pt(r.Min.X+(r.Dx()-side)/2, r.Min.Y+(r.Dy()-side)/2)
-	dst := image.NewNRGBA(image.Rect(0, 0, iconSide, iconSide))
-	draw.CatmullRom.Scale(dst, dst.Bounds(), src, image.Rectangle{at, at.Add(image.Pt(side, side))}, draw.Src, nil)
-	var out bytes.Buffer
-	if err := png.Encode(&out, dst); err != nil {
-		return nil, err
-	}
-	return out.Bytes(), nil
+	return small, err
 }
 
 // Icon returns a stored picture, a PNG.

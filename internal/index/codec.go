@@ -18,8 +18,9 @@ type codec struct {
 }
 
 type piece struct {
-	val uint64 // the bytes, first one lowest
-	len uint8
+	val  uint64 // the bytes, first one lowest
+	mask uint64 // ones where it has bytes
+	len  uint8
 }
 
 const (
@@ -63,7 +64,7 @@ func newCodec(pieces []string) *codec {
 	})
 	var counts [pieceSlots]uint8
 	for i, s := range pieces {
-		c.pieces[i] = piece{word([]byte(s)), uint8(len(s))}
+		c.pieces[i] = piece{word([]byte(s)), 1<<(8*len(s)) - 1, uint8(len(s))}
 		if len(s) == 1 {
 			c.single[s[0]] = uint8(i)
 		} else {
@@ -84,7 +85,7 @@ func (c *codec) match(text []byte) (code uint8, n int) {
 		slot := pieceSlot(w)
 		for i := c.start[slot]; i < c.start[slot+1]; i++ {
 			p := &c.pieces[i]
-			if int(p.len) <= len(text) && (w^p.val)<<(64-8*p.len) == 0 {
+			if int(p.len) <= len(text) && (w^p.val)&p.mask == 0 {
 				return i, int(p.len)
 			}
 		}
@@ -93,6 +94,22 @@ func (c *codec) match(text []byte) (code uint8, n int) {
 }
 
 func (c *codec) encode(dst, text []byte) []byte {
+	for len(text) >= maxPiece { // as below, with no end to heed
+		w := binary.LittleEndian.Uint64(text)
+		slot := pieceSlot(w)
+		code, n := c.single[byte(w)], uint8(1)
+		for i, end := c.start[slot], c.start[slot+1]; i < end; i++ {
+			if p := &c.pieces[i]; (w^p.val)&p.mask == 0 {
+				code, n = i, p.len
+				break
+			}
+		}
+		dst = append(dst, code)
+		if code == escape {
+			dst = append(dst, text[0])
+		}
+		text = text[n:]
+	}
 	for len(text) > 0 {
 		code, n := c.match(text)
 		dst = append(dst, code)

@@ -1,19 +1,21 @@
 package index
 
 import (
+	"math"
 	"math/bits"
 
 	"agentsite/internal/hub"
 	"agentsite/internal/index/bm25"
 )
 
-// Prices of counting, in words of bits that are intersected.
+// Prices of counting, in words of bits that are intersected: half a
+// nanosecond each.
 const (
-	costPerDoc     = 12  // of counting up the invented values of a document
-	costPerProfile = 4   // of counting up its profile
-	leastCost      = 8   // of intersecting a value
-	fewMatches     = 64  // so few are counted up without a thought
-	fewValues      = 512 // of so few matches all values are counted up at once
+	costPerDoc     = 24 // of counting up the frequent values of a document
+	costPerPart    = 8  // and its other ones of a facet
+	costPerProfile = 4  // of counting up its profile
+	costPerValue   = 30 // of coming to a value that is intersected
+	fewMatches     = 64 // so few are counted up without a thought
 )
 
 // count fills in the values of those facets that are asked for, of the n
@@ -34,9 +36,17 @@ func (x *Index) count(b bm25.Bits, n int, asked *[facetCount]bool, s *scratch, o
 	docs := x.words.Len()
 	up := min(n, docs-n) // documents to count up
 	if n > fewMatches {
-		// What counting up costs bounds what trying to intersect can waste.
+		var price [inventedFacets]int
+		sum := 0
 		for f := range inventedFacets {
-			if rest[f] && x.intersect(f, b, n, up*costPerDoc/2, out) {
+			if rest[f] {
+				price[f] = x.price(f, n)
+				sum += price[f]
+			}
+		}
+		for f := range inventedFacets {
+			// The price is a guess; who finds it wrong stops in time.
+			if rest[f] && (sum <= up*costPerDoc || price[f] <= up*costPerPart) && x.intersect(f, b, n, 2*price[f], out) {
 				rest[f] = false
 			}
 		}
@@ -52,7 +62,7 @@ func (x *Index) count(b bm25.Bits, n int, asked *[facetCount]bool, s *scratch, o
 	if up < n {
 		x.countLess(b, up, &rest, s, out)
 	} else {
-		x.countUp(b, n, &rest, s, out)
+		x.countUp(b, &rest, s, out)
 	}
 }
 
@@ -74,18 +84,28 @@ func (x *Index) cheap(asked *[facetCount]bool, budget int) bool {
 	return true
 }
 
+// price guesses what it costs to intersect one facet with n matches. Were they
+// like all agents, the last value shown had so many of them, and all values
+// with more would have to be looked at.
+func (x *Index) price(f, n int) int {
+	o, docs := &x.facets.of[f], x.words.Len()
+	last := 0
+	if most := facetMost[f]; most > 0 && len(o.order) >= most {
+		last = int(x.facets.values[o.order[most-1]].docs.n) * n / docs
+	}
+	sum := 0
+	for from := max(last-1, 0); from < len(o.above)-1; {
+		to := min(from+1+from/4, len(o.above)-1) // values with more than from and at most to documents
+		sum += int(o.above[from]-o.above[to]) * (costPerValue + min(to, docs/64))
+		from = to
+	}
+	return sum
+}
+
 // intersect counts one facet of the n matches in b value by value, unless that
 // costs more than budget.
 func (x *Index) intersect(f int, b bm25.Bits, n, budget int, out *[facetCount][]hub.FacetCount) bool {
 	r := ranking{of: x.facets, most: facetMost[f]}
-	if o := &x.facets.of[f]; r.most > 0 && len(o.order) > r.most {
-		// Were the matches like all agents, the last value shown had this
-		// many of them, and all values with more would have to be looked at.
-		last := int(x.facets.values[o.order[r.most-1]].docs.n) * n / x.words.Len()
-		if int(o.above[last])*leastCost > budget {
-			return false
-		}
-	}
 	for _, v := range x.facets.of[f].order {
 		val := &x.facets.values[v]
 		if r.full() && int(val.docs.n) < r.last() {
@@ -94,8 +114,12 @@ func (x *Index) intersect(f int, b bm25.Bits, n, budget int, out *[facetCount][]
 		if budget -= val.docs.cost(); budget < 0 {
 			return false
 		}
-		if c := val.docs.countIn(b); c > 0 {
-			r.offer(v, c)
+		least := 0
+		if r.full() {
+			least = r.last()
+		}
+		if c := val.docs.countIn(b, least); c > 0 && c >= least {
+			r.offer(valueCount{count: uint32(c), lead: x.facets.leads[v], value: v})
 		}
 	}
 	out[f] = r.sorted()
@@ -106,6 +130,9 @@ func (x *Index) intersect(f int, b bm25.Bits, n, budget int, out *[facetCount][]
 func (x *Index) room(s *scratch) {
 	if n := len(x.facets.values); len(s.counts) < n {
 		s.counts = make([]uint32, n+n/8)
+	}
+	if s.slots == nil {
+		s.slots = new([slotCount]uint32)
 	}
 	if n := len(x.profiles.list); len(s.profiles) < n {
 		s.profiles = make([]uint32, n+n/8)
@@ -125,7 +152,30 @@ func kindsOf(asked *[facetCount]bool) (invented, profiled bool) {
 	return invented, profiled
 }
 
-// tally adds up invented values of all documents of b in s.counts and s.seen.
+// tallyFrequent adds up the frequent values of all documents of b in s.slots.
+func (x *Index) tallyFrequent(b bm25.Bits, s *scratch) {
+	counts := s.slots
+	for i, w := range b {
+		if w == 0 {
+			continue
+		}
+		c := &x.columns[i]
+		for w := w; w != 0; w &= w - 1 {
+			slots := &c.slots[bits.TrailingZeros64(w)&(columnSize-1)]
+			counts[slots[0]]++
+			counts[slots[1]]++
+			counts[slots[2]]++
+			counts[slots[3]]++
+		}
+		for w &= c.has[spare]; w != 0; w &= w - 1 {
+			for _, slot := range c.part(uint32(bits.TrailingZeros64(w)), spare) {
+				counts[uint16(slot)]++
+			}
+		}
+	}
+}
+
+// tally adds up a part of their values in s.counts and s.seen.
 func (x *Index) tally(b bm25.Bits, p part, s *scratch) {
 	counts, seen := s.counts, s.seen
 	for i, w := range b {
@@ -133,7 +183,7 @@ func (x *Index) tally(b bm25.Bits, p part, s *scratch) {
 			continue
 		}
 		c := &x.columns[i]
-		for ; w != 0; w &= w - 1 {
+		for w &= c.has[p]; w != 0; w &= w - 1 {
 			for _, v := range c.part(uint32(bits.TrailingZeros64(w)), p) {
 				n := counts[v]
 				counts[v] = n + 1
@@ -175,9 +225,9 @@ func (x *Index) tallyProfiles(b bm25.Bits, s *scratch) {
 	s.seenProfiles = seen
 }
 
-// countUp counts document by document, n of them; rare values only where they
-// may be among those that are shown.
-func (x *Index) countUp(b bm25.Bits, n int, asked *[facetCount]bool, s *scratch, out *[facetCount][]hub.FacetCount) {
+// countUp counts document by document; rare values only where they may be
+// among those that are shown.
+func (x *Index) countUp(b bm25.Bits, asked *[facetCount]bool, s *scratch, out *[facetCount][]hub.FacetCount) {
 	if *asked == ([facetCount]bool{}) {
 		return
 	}
@@ -187,20 +237,23 @@ func (x *Index) countUp(b bm25.Bits, n int, asked *[facetCount]bool, s *scratch,
 		r[f] = ranking{of: x.facets, most: facetMost[f]}
 	}
 	invented, profiled := kindsOf(asked)
-	first := frequent
-	if n <= fewValues {
-		first = all
-	}
 	if invented {
-		x.tally(b, first, s)
+		x.tallyFrequent(b, s)
+		x.offerFrequent(&r, asked, s)
 	}
 	if profiled {
 		x.tallyProfiles(b, s)
+		x.offer(&r, asked, s)
 	}
-	x.offer(&r, asked, s)
-	if lacking := x.lacking(&r, asked); first != all && lacking != ([facetCount]bool{}) {
-		x.tally(b, rare, s)
-		x.offer(&r, &lacking, s)
+	for p := spare + 1; p < parts; p++ {
+		if lacking := x.lacking(p, &r, asked); lacking != ([facetCount]bool{}) {
+			if p == single {
+				x.offerSingles(b, &r, &lacking)
+				continue
+			}
+			x.tally(b, p, s)
+			x.offer(&r, &lacking, s)
+		}
 	}
 	for f := range r {
 		if asked[f] {
@@ -209,26 +262,100 @@ func (x *Index) countUp(b bm25.Bits, n int, asked *[facetCount]bool, s *scratch,
 	}
 }
 
+// offerFrequent ranks the values of s.slots, and clears them.
+func (x *Index) offerFrequent(r *[facetCount]ranking, asked *[facetCount]bool, s *scratch) {
+	counts := s.slots[:len(x.facets.tags.list)]
+	clear(counts[:slotsEach])
+	tags := [facetCount]bool{tagFacet: asked[tagFacet]}
+	offerSlots(counts, x.facets.tags.list, r, &tags)
+	clear(counts)
+	counts = s.slots[otherSlots:][:len(x.facets.others.list)]
+	others := [facetCount]bool{skillFacet: asked[skillFacet], publisherFacet: asked[publisherFacet]}
+	offerSlots(counts, x.facets.others.list, r, &others)
+	clear(counts)
+}
+
+func offerSlots(counts []uint32, list []slot, r *[facetCount]ranking, asked *[facetCount]bool) {
+	least := leastOf(r, asked)
+	for i, c := range counts {
+		if c < least {
+			continue
+		}
+		slot := list[i]
+		if f := leadFacet(slot.lead); asked[f] && r[f].takes(int(c), slot.lead) {
+			r[f].offer(valueCount{count: c, lead: slot.lead, value: slot.value})
+			least = leastOf(r, asked)
+		}
+	}
+}
+
 // offer ranks the values of s.seen, and clears them.
 func (x *Index) offer(r *[facetCount]ranking, asked *[facetCount]bool, s *scratch) {
-	counts, leads := s.counts, x.facets.leads
+	least := leastOf(r, asked)
 	for _, v := range s.seen {
-		c := int(counts[v])
-		counts[v] = 0
-		if f := leadFacet(leads[v]); asked[f] && (!r[f].full() || c >= r[f].last()) {
-			r[f].offer(v, c)
+		c := s.counts[v]
+		s.counts[v] = 0
+		if c < least {
+			continue
+		}
+		lead := x.facets.leads[v]
+		if f := leadFacet(lead); asked[f] && r[f].takes(int(c), lead) {
+			r[f].offer(valueCount{count: c, lead: lead, value: v})
+			least = leastOf(r, asked)
 		}
 	}
 	s.seen = s.seen[:0]
 }
 
-// lacking returns the facets of those asked for in which a rare value may be
-// among the most frequent.
-func (x *Index) lacking(r *[facetCount]ranking, asked *[facetCount]bool) (list [facetCount]bool) {
+// leastOf returns a count below which no value of those facets is ranked, at
+// least 1.
+func leastOf(r *[facetCount]ranking, asked *[facetCount]bool) uint32 {
+	least := uint32(math.MaxUint32)
+	for f, want := range asked {
+		switch {
+		case !want:
+		case !r[f].full():
+			return 1
+		default:
+			least = min(least, uint32(r[f].last()))
+		}
+	}
+	return least
+}
+
+// offerSingles ranks the values that one document has, of those in b.
+func (x *Index) offerSingles(b bm25.Bits, r *[facetCount]ranking, asked *[facetCount]bool) {
+	leads := x.facets.leads
+	for i, w := range b {
+		if w == 0 {
+			continue
+		}
+		c := &x.columns[i]
+		for w &= c.has[single]; w != 0; w &= w - 1 {
+			for _, v := range c.part(uint32(bits.TrailingZeros64(w)), single) {
+				lead := leads[v]
+				if f := leadFacet(lead); asked[f] && r[f].takes(1, lead) {
+					r[f].offer(valueCount{count: 1, lead: lead, value: v})
+				}
+			}
+		}
+	}
+}
+
+// lacking returns the facets of those asked for in which a value of a part
+// may be among the most frequent.
+func (x *Index) lacking(p part, r *[facetCount]ranking, asked *[facetCount]bool) (list [facetCount]bool) {
 	for f := range inventedFacets {
-		order := x.facets.of[f].order
-		list[f] = asked[f] && len(order) > 0 && !x.facets.values[order[len(order)-1]].frequent &&
-			(!r[f].full() || r[f].last() < int(frequentFrom[f]))
+		refused := x.facets.others.refused
+		if f == tagFacet {
+			refused = x.facets.tags.refused
+		}
+		most := max(frequentFrom[f]-1, refused) // documents of a value of this part
+		if p == single {
+			most = 1
+		}
+		list[f] = asked[f] && (p == single || p == sharedTags == (f == tagFacet)) && len(x.facets.of[f].order) > 0 &&
+			(!r[f].full() || r[f].last() <= int(most))
 	}
 	return list
 }
@@ -247,7 +374,7 @@ func (x *Index) countLess(b bm25.Bits, left int, asked *[facetCount]bool, s *scr
 	}
 	invented, profiled := kindsOf(asked)
 	if invented {
-		x.tally(s.less, frequent, s)
+		x.tallyFrequent(s.less, s)
 	}
 	if profiled {
 		x.tallyProfiles(s.less, s)
@@ -263,17 +390,28 @@ func (x *Index) countLess(b bm25.Bits, left int, asked *[facetCount]bool, s *scr
 			if r.full() && int(val.docs.n) < r.last() {
 				break
 			}
-			if f < inventedFacets && !val.frequent && !complete {
-				x.tally(s.less, rare, s)
-				complete = true
+			less := s.counts[v]
+			switch {
+			case f >= inventedFacets:
+			case val.tier == frequent:
+				less = s.slots[val.slot]
+			case !complete:
+				for p := spare + 1; p < parts; p++ {
+					x.tally(s.less, p, s)
+				}
+				complete, less = true, s.counts[v]
 			}
-			if c := int(val.docs.n) - int(s.counts[v]); c > 0 && (!r.full() || c >= r.last()) {
-				r.offer(v, c)
+			if c := int(val.docs.n) - int(less); c > 0 && r.takes(c, x.facets.leads[v]) {
+				r.offer(valueCount{count: uint32(c), lead: x.facets.leads[v], value: v})
 			}
 		}
 		out[f] = r.sorted()
 	}
 	for _, v := range s.seen {
 		s.counts[v] = 0
+	}
+	if invented {
+		clear(s.slots[:len(x.facets.tags.list)])
+		clear(s.slots[otherSlots:][:len(x.facets.others.list)])
 	}
 }

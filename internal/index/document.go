@@ -16,6 +16,9 @@ const (
 	titleField
 	skillField
 	tagField
+	exampleField
+	descriptionField
+	fieldCount
 )
 
 // fields are the searched parts of an agent, best first. Lengths are those
@@ -30,22 +33,38 @@ var fields = []bm25.Field{
 }
 
 // texts returns the values of fields, in their order.
-func texts(a *hub.Agent) [][]string {
-	var skills, tags, examples []string
-	description := []string{a.Description}
-	for _, s := range a.Skills {
-		skills = append(skills, cmp.Or(s.Name, s.ID))
+func texts(a *hub.Agent) [][]string { return new(fieldTexts).of(a) }
+
+// fieldTexts is the memory of texts.
+type fieldTexts struct {
+	lists [fieldCount][]string
+	all   [][]string
+}
+
+// of is texts, true until the next call.
+func (t *fieldTexts) of(a *hub.Agent) [][]string {
+	for i := range t.lists {
+		t.lists[i] = t.lists[i][:0]
+	}
+	add := func(field int, values ...string) { t.lists[field] = append(t.lists[field], values...) }
+	add(nameField, a.Name)
+	add(titleField, a.Title)
+	add(descriptionField, a.Description)
+	for i := range a.Skills {
+		s := &a.Skills[i]
+		add(skillField, cmp.Or(s.Name, s.ID))
 		if s.Description != "" {
-			description = append(description, s.Description)
+			add(descriptionField, s.Description)
 		}
-		for _, t := range s.Tags {
-			if !slices.Contains(tags, t) {
-				tags = append(tags, t)
+		for _, tag := range s.Tags {
+			if !slices.Contains(t.lists[tagField], tag) {
+				add(tagField, tag)
 			}
 		}
-		examples = append(examples, s.Examples...)
+		add(exampleField, s.Examples...)
 	}
-	return [][]string{{a.Name}, {a.Title}, skills, tags, examples, description}
+	t.all = append(t.all[:0], t.lists[:]...)
+	return t.all
 }
 
 // sameText reports whether two forms of an agent are found by the same words
@@ -111,8 +130,11 @@ func textOf(f int, value string) facetText { return string(rune(f)) + value }
 
 // facetTexts appends the distinct values of an agent to dst.
 func facetTexts(dst []facetText, a *hub.Agent) []facetText {
-	from := 0
-	add := func(f int, s string) {
+	facet, from := 0, len(dst)
+	eachFacet(a, func(f int, s string) {
+		if f != facet {
+			facet, from = f, len(dst)
+		}
 		if s = facetValue(f, s); s == "" || len(dst)-from >= maxFacetValues {
 			return
 		}
@@ -122,9 +144,14 @@ func facetTexts(dst []facetText, a *hub.Agent) []facetText {
 			}
 		}
 		dst = append(dst, textOf(f, s))
-	}
+	})
+	return dst
+}
+
+// eachFacet calls add with the values of an agent as they are written, facet
+// by facet, some more than once.
+func eachFacet(a *hub.Agent, add func(f int, s string)) {
 	for f := range facetCount {
-		from = len(dst)
 		switch f {
 		case kindFacet:
 			add(f, string(a.Kind))
@@ -165,7 +192,6 @@ func facetTexts(dst []facetText, a *hub.Agent) []facetText {
 			}
 		}
 	}
-	return dst
 }
 
 // facetValue is the form in which a value is counted and filtered by: what

@@ -21,8 +21,39 @@ type facets struct {
 	leads  []uint32 // of each value, apart because counting reads them a lot, see leadOf
 	free   []uint32
 	of     [facetCount]facet
-	moved  []uint32 // values that became frequent or no longer are
+	moved  []uint32 // values of another tier than where their documents list them
 	epoch  uint64   // changes when a value is forgotten and its id may mean another
+
+	// The frequent values, tags and others, by slots: counting them touches few
+	// places of memory. The slots of others begin at otherSlots; the first ones
+	// of tags mean nothing, see slotsEach.
+	tags, others slots
+
+	// Memory of column.sort.
+	ids, valueBuf []uint32
+}
+
+type slots struct {
+	list    []slot
+	unused  []uint16 // places in list
+	left    []uint16 // unused once nothing is moved
+	refused uint32   // so many documents had a value at most that found no slot
+}
+
+// slot is a frequent value, with its lead.
+type slot struct{ value, lead uint32 }
+
+const (
+	slotCount  = 1 << 16
+	otherSlots = slotCount / 2
+)
+
+// slot returns what is in a slot.
+func (f *facets) slot(n uint16) slot {
+	if n < otherSlots {
+		return f.tags.list[n]
+	}
+	return f.others.list[n-otherSlots]
 }
 
 type facet struct {
@@ -34,19 +65,41 @@ type value struct {
 	text facetText
 	docs set
 	pos  uint32 // in order
-	// frequent is set while the documents of an invented value list it among
-	// the frequent ones.
-	frequent bool
+	slot uint16 // when frequent
+	tier tier   // of an invented value
+}
+
+// tier is where the documents of an invented value list it.
+type tier uint8
+
+const (
+	alone  tier = iota // had one document at most so far
+	shared             // had more
+	frequent
+)
+
+// part is where a value is listed that is not frequent.
+func (v *value) part() part {
+	switch {
+	case v.tier == frequent:
+		return parts
+	case v.tier == alone:
+		return single
+	case v.facet() == tagFacet:
+		return sharedTags
+	}
+	return sharedOthers
 }
 
 // A value is frequent from when so many documents have it until fewer than
 // half as many do. Agents have more tags than skills, and fewer different ones.
-var frequentFrom = [inventedFacets]uint32{tagFacet: 32, skillFacet: 8, publisherFacet: 8}
+var frequentFrom = [inventedFacets]uint32{tagFacet: 16, skillFacet: 4, publisherFacet: 4}
 
 func (v *value) facet() int { return int(v.text[0]) }
 
 func newFacets() *facets {
 	f := new(facets)
+	f.tags.list = make([]slot, slotsEach)
 	f.byText.Text = func(id uint32) string { return f.values[id].text }
 	for i := range f.of {
 		f.of[i].above = make([]uint32, 1)
@@ -57,22 +110,11 @@ func newFacets() *facets {
 // intern returns the id of a value, making it known. Somebody must add a
 // document to it, or it stays without a use.
 func (f *facets) intern(text facetText) uint32 {
-	if id, ok := f.byText.Find(text); ok {
+	h := bm25.HashOf(text)
+	if id, ok := f.byText.FindHash(text, h); ok {
 		return id
 	}
-	o := &f.of[text[0]]
-	var id uint32
-	if n := len(f.free); n > 0 {
-		id, f.free = f.free[n-1], f.free[:n-1]
-	} else {
-		id = uint32(len(f.values))
-		f.values, f.leads = append(f.values, value{}), append(f.leads, 0)
-	}
-	f.leads[id] = leadOf(text)
-	f.values[id] = value{text: strings.Clone(text), pos: uint32(len(o.order))}
-	o.order = append(o.order, id) // the count 0 comes last
-	f.byText.Insert(id)
-	return id
+	return f.enter(strings.Clone(text), h)
 }
 
 // add notes that one of docs documents has a value; again does nothing.
@@ -89,9 +131,57 @@ func (f *facets) add(v, doc uint32, docs int) {
 	if int(n)+1 == len(o.above) {
 		o.above = append(o.above, 0)
 	}
-	if number := val.facet(); number < inventedFacets && !val.frequent && n+1 >= frequentFrom[number] {
-		val.frequent = true
+	f.rise(v)
+}
+
+// rise notes that documents of a value were added: it may be of another tier.
+func (f *facets) rise(v uint32) {
+	val := &f.values[v]
+	number := val.facet()
+	switch {
+	case number >= inventedFacets:
+	case val.tier < frequent && val.docs.n >= frequentFrom[number] && f.takeSlot(v):
 		f.moved = append(f.moved, v)
+	case val.tier == alone && val.docs.n > 1:
+		val.tier = shared
+		f.moved = append(f.moved, v)
+	}
+}
+
+// takeSlot makes a value frequent, if there is a slot.
+func (f *facets) takeSlot(v uint32) bool {
+	val, l, from := &f.values[v], &f.others, otherSlots
+	if val.facet() == tagFacet {
+		l, from = &f.tags, 0
+	}
+	if len(f.moved) == 0 {
+		l.unused, l.left = append(l.unused, l.left...), l.left[:0]
+	}
+	var at uint16
+	switch n := len(l.unused); {
+	case n > 0:
+		at, l.unused = l.unused[n-1], l.unused[:n-1]
+	case len(l.list) == otherSlots:
+		l.refused = max(l.refused, val.docs.n)
+		return false
+	default:
+		at = uint16(len(l.list))
+		l.list = append(l.list, slot{})
+	}
+	l.list[at] = slot{v, f.leads[v]}
+	val.tier, val.slot = frequent, uint16(from)+at
+	return true
+}
+
+// leaveSlot makes a value one of the shared ones. The documents still list
+// its slot, until they are sorted.
+func (f *facets) leaveSlot(v uint32) {
+	val := &f.values[v]
+	val.tier = shared
+	if val.facet() == tagFacet {
+		f.tags.left = append(f.tags.left, val.slot)
+	} else {
+		f.others.left = append(f.others.left, val.slot-otherSlots)
 	}
 }
 
@@ -107,8 +197,8 @@ func (f *facets) remove(v, doc uint32, docs int) {
 	o := &f.of[val.facet()]
 	o.above[n-1]--
 	f.swap(o, val.pos, o.above[n-1])
-	if val.frequent && n <= frequentFrom[val.facet()]/2 {
-		val.frequent = false
+	if val.tier == frequent && n <= frequentFrom[val.facet()]/2 {
+		f.leaveSlot(v)
 		f.moved = append(f.moved, v)
 	}
 	if n == 1 {
@@ -139,10 +229,12 @@ func (f *facets) union(number int, values []string, b *bm25.Bits) {
 // leadOf is the beginning of a value as a number: its facet and three letters.
 // Those of one facet are in the order of their texts, but for equal ones.
 func leadOf(text facetText) uint32 {
-	var b [4]byte
+	var b [leadSize]byte
 	copy(b[:], text)
 	return binary.BigEndian.Uint32(b[:])
 }
+
+const leadSize = 4
 
 func leadFacet(lead uint32) int { return int(lead >> 24) }
 
@@ -154,25 +246,51 @@ type ranking struct {
 }
 
 // valueCount is a value with its count and, for ties, its lead.
-type valueCount struct{ count, lead, value uint32 }
+type valueCount struct {
+	count, lead, value uint32
+	more               uint64 // what follows the lead in the text, once it was compared
+}
 
 // compare orders values by descending count and then by text.
-func (r *ranking) compare(a, b valueCount) int {
+func (r *ranking) compare(a, b *valueCount) int {
 	if a.count != b.count {
 		return cmp.Compare(b.count, a.count)
 	}
 	if a.lead != b.lead {
 		return cmp.Compare(a.lead, b.lead)
 	}
+	if d := cmp.Compare(r.moreOf(a), r.moreOf(b)); d != 0 {
+		return d
+	}
 	return strings.Compare(r.of.values[a.value].text, r.of.values[b.value].text)
+}
+
+func (r *ranking) moreOf(c *valueCount) uint64 {
+	if c.more == 0 {
+		var b [8]byte
+		if s := r.of.values[c.value].text; len(s) > leadSize {
+			copy(b[:], s[leadSize:])
+		}
+		c.more = binary.BigEndian.Uint64(b[:])
+	}
+	return c.more
 }
 
 func (r *ranking) full() bool { return r.most > 0 && len(r.list) == r.most }
 
 func (r *ranking) last() int { return int(r.list[len(r.list)-1].count) }
 
-func (r *ranking) offer(value uint32, count int) {
-	c := valueCount{uint32(count), r.of.leads[value], value}
+// takes reports whether a value of that count and lead may be among the most
+// frequent.
+func (r *ranking) takes(count int, lead uint32) bool {
+	if !r.full() {
+		return true
+	}
+	last := &r.list[len(r.list)-1]
+	return count > int(last.count) || count == int(last.count) && lead <= last.lead
+}
+
+func (r *ranking) offer(c valueCount) {
 	if r.most == 0 {
 		r.list = append(r.list, c)
 		return
@@ -181,14 +299,14 @@ func (r *ranking) offer(value uint32, count int) {
 	case r.list == nil:
 		r.list = make([]valueCount, 0, r.most)
 	case r.full():
-		if r.compare(c, r.list[len(r.list)-1]) >= 0 {
+		if r.compare(&c, &r.list[len(r.list)-1]) >= 0 {
 			return
 		}
 		r.list = r.list[:len(r.list)-1]
 	}
 	from, to := 0, len(r.list)
 	for from < to {
-		if mid := (from + to) / 2; r.compare(r.list[mid], c) < 0 {
+		if mid := (from + to) / 2; r.compare(&r.list[mid], &c) < 0 {
 			from = mid + 1
 		} else {
 			to = mid
@@ -199,11 +317,57 @@ func (r *ranking) offer(value uint32, count int) {
 
 func (r *ranking) sorted() []hub.FacetCount {
 	if r.most == 0 {
-		slices.SortFunc(r.list, r.compare)
+		slices.SortFunc(r.list, func(a, b valueCount) int { return r.compare(&a, &b) })
 	}
 	list := make([]hub.FacetCount, len(r.list))
 	for i, c := range r.list {
 		list[i] = hub.FacetCount{Value: r.of.values[c.value].text[1:], Count: int(c.count)}
 	}
 	return list
+}
+
+// addRun notes that documents, all behind those of the value, have it; they
+// are given by what they are beyond first. There are docs documents.
+func (f *facets) addRun(v, first uint32, run []uint32, docs int) {
+	val := &f.values[v]
+	from := int(val.docs.n)
+	val.docs.addRun(first, run, docs)
+	to := int(val.docs.n)
+	o := &f.of[val.facet()]
+	for n := from; n < to; n++ { // as add does
+		if at := o.above[n]; val.pos != at {
+			f.swap(o, val.pos, at)
+		}
+		o.above[n]++
+		if n+1 == len(o.above) {
+			o.above = append(o.above, 0)
+		}
+	}
+	f.rise(v)
+}
+
+// internHash is intern for a text of which the hash is known, and which is
+// kept when it is new.
+func (f *facets) internHash(text facetText, h uint64) uint32 {
+	if id, ok := f.byText.FindHash(text, h); ok {
+		return id
+	}
+	return f.enter(text, h)
+}
+
+// enter makes a value known.
+func (f *facets) enter(text facetText, h uint64) uint32 {
+	o := &f.of[text[0]]
+	var id uint32
+	if n := len(f.free); n > 0 {
+		id, f.free = f.free[n-1], f.free[:n-1]
+	} else {
+		id = uint32(len(f.values))
+		f.values, f.leads = append(f.values, value{}), append(f.leads, 0)
+	}
+	f.leads[id] = leadOf(text)
+	f.values[id] = value{text: text, pos: uint32(len(o.order))}
+	o.order = append(o.order, id) // the count 0 comes last
+	f.byText.InsertHash(id, h)
+	return id
 }

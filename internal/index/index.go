@@ -188,7 +188,7 @@ func (x *Index) setEntry(id uint32, p *prepared) {
 		}
 		x.facets.add(ids[i], id, len(x.entries))
 	}
-	x.oldIDs = append(append(x.oldIDs[:0], x.invented(id)...), x.profiled(id)...)
+	x.oldIDs = append(x.invented(x.oldIDs[:0], id), x.profiled(id)...)
 	c, i := &x.columns[id/columnSize], id%columnSize
 	c.set(i, ids[:invented])
 	was := c.profiles[i]
@@ -213,9 +213,11 @@ func (x *Index) sortMoved() {
 	x.facets.moved = x.facets.moved[:0]
 }
 
-// invented returns the values that people invented of a document, and
-// profiled its other ones; the caller must hold mu.
-func (x *Index) invented(doc uint32) []uint32 { return x.columns[doc/columnSize].of(doc % columnSize) }
+// invented appends the values that people invented of a document to dst, and
+// profiled returns its other ones; the caller must hold mu.
+func (x *Index) invented(dst []uint32, doc uint32) []uint32 {
+	return x.columns[doc/columnSize].of(dst, doc%columnSize, x.facets)
+}
 
 func (x *Index) profiled(doc uint32) []uint32 {
 	return x.profiles.list[x.columns[doc/columnSize].profiles[doc%columnSize]].values
@@ -225,16 +227,18 @@ func (x *Index) profiled(doc uint32) []uint32 {
 func (x *Index) Remove(id string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	doc, known := x.byID.Find(id)
-	if !known {
-		return
+	if doc, known := x.byID.Find(id); known {
+		x.remove(doc)
 	}
+}
+
+// remove forgets a document; the caller must hold mu.
+func (x *Index) remove(doc uint32) {
 	x.byID.Delete(doc)
 	x.words.Remove(int(doc))
-	for _, list := range [2][]uint32{x.invented(doc), x.profiled(doc)} {
-		for _, v := range list {
-			x.facets.remove(v, doc, len(x.entries))
-		}
+	x.oldIDs = append(x.invented(x.oldIDs[:0], doc), x.profiled(doc)...)
+	for _, v := range x.oldIDs {
+		x.facets.remove(v, doc, len(x.entries))
 	}
 	c, i := &x.columns[doc/columnSize], doc%columnSize
 	c.set(i, nil)
@@ -249,17 +253,17 @@ func (x *Index) Remove(id string) {
 }
 
 // agent returns an agent of the index; the caller must hold mu.
-func (x *Index) agent(doc uint32) hub.Agent {
+func (x *Index) agent(doc uint32) (a hub.Agent) {
 	var buf []byte
-	return x.unpack(doc, &buf)
+	x.unpack(&a, doc, &buf)
+	return a
 }
 
-// unpack is agent with the memory to read texts into.
-func (x *Index) unpack(doc uint32, buf *[]byte) hub.Agent {
+// unpack is agent into a, which is empty, with the memory to read texts into.
+func (x *Index) unpack(a *hub.Agent, doc uint32, buf *[]byte) {
 	e := &x.entries[doc]
-	a := x.packer.unpack(x.words.Key(int(doc)), e.rec, buf)
+	x.packer.unpack(a, x.words.Key(int(doc)), e.rec, buf)
 	a.CreatedAt, a.UpdatedAt = fromNanos(e.created), fromNanos(e.updated)
-	return a
 }
 
 // listable reports whether an agent may be found. No id has a zero byte,
@@ -301,7 +305,7 @@ func (x *Index) newID() uint32 {
 		if n := len(x.columns); n > 0 {
 			x.columns[n-1].fit()
 		}
-		x.columns = append(x.columns, column{})
+		x.columns = append(x.columns, newColumn())
 	}
 	x.entries = append(x.entries, entry{})
 	return uint32(len(x.entries) - 1)

@@ -8,13 +8,14 @@ import (
 	"agentsite/internal/index/bm25"
 )
 
-// loadBatch is how many agents of a Load enter under one lock: searches wait
-// less than a millisecond for them.
+// loadBatch is how many agents a Load asks for at once. Those that come in one
+// by one enter under one lock: searches wait about a millisecond for them.
 const loadBatch = 64
 
 // Load puts all agents that next returns, until it returns false, on all
-// processors. It calls next from one goroutine at a time. Searches find what
-// has come in so far. No agent should come twice: either form might stay.
+// processors. It calls next from one goroutine at a time. New agents come in
+// by thousands, others one by one. Searches find what has come in so far. No
+// agent should come twice: either form might stay.
 func (x *Index) Load(next func() (hub.Agent, bool)) {
 	var (
 		mu   sync.Mutex // guards next and done
@@ -36,23 +37,30 @@ func (x *Index) Load(next func() (hub.Agent, bool)) {
 	}
 	for range runtime.GOMAXPROCS(0) {
 		wg.Go(func() {
+			f := x.newFilling()
 			batch, list := make([]hub.Agent, 0, loadBatch), make([]*prepared, 0, loadBatch)
 			for {
 				if batch = take(batch[:0]); len(batch) == 0 {
-					return
+					break
 				}
 				list = list[:0]
-				for i := range batch {
-					if a := &batch[i]; listable(a) {
+				for i, fresh := range x.fresh(f, batch) {
+					switch a := &batch[i]; {
+					case !listable(a):
+						x.Remove(a.ID)
+					case fresh && f.add(a, f.batch[i]):
+					default:
 						p := x.prepare(a)
 						p.analyze(x)
 						list = append(list, p)
-					} else {
-						x.Remove(a.ID)
 					}
 				}
 				x.putAll(list)
+				if f.full(x.Len()) {
+					f.flush()
+				}
 			}
+			f.flush()
 		})
 	}
 	wg.Wait()
@@ -74,4 +82,25 @@ func (x *Index) putAll(list []*prepared) {
 	for _, p := range list {
 		x.put(p)
 	}
+}
+
+// fresh notes the hashes of the ids of a batch in f and says which agents get
+// a number that nobody had before: those that are not there yet, once the
+// numbers of removed ones are used.
+func (x *Index) fresh(f *filling, batch []hub.Agent) []bool {
+	f.batch, f.isNew = f.batch[:0], f.isNew[:0]
+	for i := range batch {
+		f.batch = append(f.batch, bm25.HashOf(batch[i].ID))
+	}
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	free := len(x.free)
+	for i := range batch {
+		_, known := x.byID.FindHash(batch[i].ID, f.batch[i])
+		if !known {
+			free--
+		}
+		f.isNew = append(f.isNew, !known && free < 0)
+	}
+	return f.isNew
 }

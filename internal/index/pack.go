@@ -162,7 +162,10 @@ func (w *writer) write(a *hub.Agent) {
 }
 
 // reader is writer, reversed.
-type reader struct{ head, text string }
+type reader struct {
+	head, text string
+	lists      []string // room for what strs returns
+}
 
 func (r *reader) size() int {
 	n := uint64(0)
@@ -203,20 +206,30 @@ func (r *reader) known(list []string) string {
 	return r.str()
 }
 
+// listRoom is how many texts of lists an agent has room for at once: most
+// have two or three lists of few texts for each skill.
+const listRoom = 12
+
 func (r *reader) strs() []string {
 	n := r.size()
 	if n == 0 {
 		return nil
 	}
-	list := make([]string, n-1)
+	if n--; n == 0 {
+		return []string{}
+	}
+	if n > len(r.lists) {
+		r.lists = make([]string, max(n, listRoom))
+	}
+	list := r.lists[:n:n]
+	r.lists = r.lists[n:]
 	for i := range list {
 		list[i] = r.str()
 	}
 	return list
 }
 
-func (r *reader) read(key string) hub.Agent {
-	var a hub.Agent
+func (r *reader) read(a *hub.Agent, key string) {
 	groups := r.byte()
 	name := r.size()
 	portal := name + 1 + r.size()
@@ -265,7 +278,6 @@ func (r *reader) read(key string) hub.Agent {
 			a.Skills[i] = hub.Skill{ID: r.str(), Name: r.str(), Description: r.str(), Tags: r.strs(), Examples: r.strs()}
 		}
 	}
-	return a
 }
 
 // never stands for the zero time, before all others.
@@ -358,9 +370,9 @@ func (p *packer) note(text []byte) {
 	p.codecs.Store(&next)
 }
 
-// unpack returns the agent but for its times, with text in the memory of buf
-// meanwhile.
-func (p *packer) unpack(key, packed string, buf *[]byte) hub.Agent {
+// unpack reads the agent but for its times into a, which is empty, with text
+// in the memory of buf meanwhile.
+func (p *packer) unpack(a *hub.Agent, key, packed string, buf *[]byte) {
 	number := packed[0]
 	r := reader{head: packed[1:]}
 	n := r.size()
@@ -372,5 +384,5 @@ func (p *packer) unpack(key, packed string, buf *[]byte) hub.Agent {
 		*buf = (*p.codecs.Load())[number-1].decode((*buf)[:0], rest)
 		r.text = string(*buf)
 	}
-	return r.read(key)
+	r.read(a, key)
 }

@@ -59,7 +59,8 @@ func TestPack_KeepsEveryField(t *testing.T) {
 			var w writer
 			w.write(a)
 			var buf []byte
-			got := p.unpack(key(a), string(p.pack(nil, &w)), &buf)
+			var got hub.Agent
+			p.unpack(&got, key(a), string(p.pack(nil, &w)), &buf)
 			got.CreatedAt, got.UpdatedAt = fromNanos(nanos(a.CreatedAt)), fromNanos(nanos(a.UpdatedAt))
 			if !reflect.DeepEqual(got, *a) {
 				t.Fatalf("got  %+v\nwant %+v", got, *a)

@@ -23,6 +23,7 @@ type scratch struct {
 	class   bm25.Bits             // matches of one rank
 	less    bm25.Bits             // documents that do not match
 	counts  []uint32              // by value, all 0 between uses
+	slots   *[slotCount]uint32    // by slot, likewise
 	seen    []uint32
 	// By profile, likewise.
 	profiles, seenProfiles []uint32
@@ -83,8 +84,10 @@ func (x *Index) Search(q hub.Query) (hub.Page, error) {
 		}
 		page.Results = make([]hub.Result, len(hits))
 		for i, h := range hits {
-			page.Results[i] = hub.Result{Agent: x.unpack(uint32(h.ID), &s.text), Score: h.Score, Matched: h.Matched}
-			page.Results[i].Why, _ = why(m, h.ID)
+			r := &page.Results[i]
+			x.unpack(&r.Agent, uint32(h.ID), &s.text)
+			r.Score, r.Matched = h.Score, h.Matched
+			r.Why, _ = why(m, h.ID)
 		}
 	} else {
 		hits := x.list(o, m.Bits, page.Total, q.Limit+1, at, s)
@@ -95,26 +98,35 @@ func (x *Index) Search(q hub.Query) (hub.Page, error) {
 		}
 		page.Results = make([]hub.Result, len(hits))
 		for i, h := range hits {
-			r := hub.Result{Agent: x.unpack(uint32(h.doc), &s.text)}
+			r := &page.Results[i]
+			x.unpack(&r.Agent, uint32(h.doc), &s.text)
 			if !m.Any {
 				r.Why, r.Score = why(m, h.doc)
 				r.Matched = m.Fields(h.doc)
 			}
-			page.Results[i] = r
 		}
 	}
 	if o == byScore || o == byUp {
-		// Those not up sink below the others without changing the order within.
-		slices.SortStableFunc(page.Results, func(a, b hub.Result) int { return sunk(&a.Agent) - sunk(&b.Agent) })
+		sink(page.Results)
 	}
 	return page, nil
 }
 
-func sunk(a *hub.Agent) int {
-	if up(a) {
-		return 0
+// sink moves those not up below the others without changing the order within.
+func sink(list []hub.Result) {
+	var sunk []hub.Result
+	kept := 0
+	for i := range list {
+		if !up(&list[i].Agent) {
+			sunk = append(sunk, list[i])
+			continue
+		}
+		if kept < i {
+			list[kept] = list[i]
+		}
+		kept++
 	}
-	return 1
+	copy(list[kept:], sunk)
 }
 
 // why says what the words of a match were found as in one document, and its

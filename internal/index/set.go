@@ -115,8 +115,9 @@ func (s *set) each(yield func(id uint32)) {
 	}
 }
 
-// countIn returns how many of the set are in b.
-func (s *set) countIn(b bm25.Bits) int {
+// countIn returns how many of the set are in b; it may give up and return 0
+// where they are fewer than least.
+func (s *set) countIn(b bm25.Bits, least int) int {
 	n := 0
 	switch {
 	case s.n == 1:
@@ -130,11 +131,19 @@ func (s *set) countIn(b bm25.Bits) int {
 		for end := uint32(len(b)) << 6; len(list) > 0 && list[len(list)-1] >= end; {
 			list = list[:len(list)-1] // b ends before
 		}
-		sum := uint64(0)
-		for _, id := range list {
-			sum += b[id>>6] >> (id & 63) & 1
+		for len(list) > 0 && n+len(list) >= least {
+			// One cannot give up before so many are missing.
+			part := list[:min(len(list), max(32, n+len(list)-least+1))]
+			list = list[len(part):]
+			sum := uint64(0)
+			for _, id := range part {
+				sum += b[id>>6] >> (id & 63) & 1
+			}
+			n += int(sum)
 		}
-		return int(sum)
+		if len(list) > 0 {
+			return 0
+		}
 	}
 	return n
 }
@@ -143,9 +152,9 @@ func (s *set) countIn(b bm25.Bits) int {
 // counting one.
 func (s *set) cost() int {
 	if s.n > 1 && s.many.bits != nil {
-		return len(s.many.bits)
+		return costPerValue + len(s.many.bits)
 	}
-	return 8 + int(s.n)
+	return costPerValue + int(s.n)
 }
 
 // addTo puts the set into b.
@@ -164,5 +173,42 @@ func (s *set) addTo(b *bm25.Bits) {
 		for _, id := range s.many.list {
 			b.Add(int(id))
 		}
+	}
+}
+
+// addRun puts ids in that are all greater than those of the set, given by what
+// they are beyond first, in an index of that many documents.
+func (s *set) addRun(first uint32, run []uint32, docs int) {
+	if s.n == 0 {
+		s.n, s.one = 1, first+run[0]
+		run = run[1:]
+	}
+	if len(run) == 0 {
+		return
+	}
+	if s.n == 1 {
+		s.many = &manyIDs{list: append(make([]uint32, 0, 1+len(run)), s.one)}
+	}
+	m := s.many
+	n := len(m.list) + len(run)
+	s.n += uint32(len(run))
+	if m.bits == nil && s.n > minBits && int(s.n)*bitsFactor > docs {
+		bits := make(bm25.Bits, (docs+63)/64)
+		for _, id := range m.list {
+			bits.Add(int(id))
+		}
+		m.bits, m.list = bits, nil
+	}
+	if m.bits != nil {
+		for _, id := range run {
+			m.bits.Add(int(first + id))
+		}
+		return
+	}
+	if n > cap(m.list) {
+		m.list = append(make([]uint32, 0, n+n/8), m.list...)
+	}
+	for _, id := range run {
+		m.list = append(m.list, first+id)
 	}
 }

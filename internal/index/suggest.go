@@ -38,7 +38,8 @@ func (x *Index) Suggest(text string, n int) []hub.Suggestion {
 	list := make([]hub.Suggestion, 0, n)
 	var buf []byte
 	for _, doc := range docs[:min(len(docs), places)] {
-		a := x.unpack(uint32(doc), &buf)
+		var a hub.Agent
+		x.unpack(&a, uint32(doc), &buf)
 		list = append(list, hub.Suggestion{Kind: "agent", Text: cmp.Or(a.Title, a.Name), Handle: a.Handle()})
 	}
 	for _, v := range values[:min(len(values), n-len(list))] {
@@ -73,7 +74,7 @@ func (x *Index) valuesLike(text string, words []string, n int) []uint32 {
 		if len(list)-from < n && len(order) > frequentValues {
 			field := map[int]int{tagFacet: tagField, skillFacet: skillField}[f]
 			for _, doc := range x.words.Begins(text, []int{field}, nil, sampledAgents) {
-				for _, v := range x.invented(uint32(doc)) {
+				for _, v := range x.invented(nil, uint32(doc)) {
 					if val := &x.facets.values[v]; val.facet() == f && likes(val.text[1:], lower, typed) {
 						add(v)
 					}

@@ -48,6 +48,8 @@ type Message struct {
 	// Reasoning is what some models think aloud beside the answer, and want
 	// back with their calls of tools.
 	Reasoning Content `json:"reasoning_content,omitempty"`
+	// Pictures are shown with the text, as data URLs. They are only sent.
+	Pictures []string `json:"-"`
 }
 
 // Content is text that arrives as a string, as null, or as an array of parts

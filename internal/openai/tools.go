@@ -63,9 +63,16 @@ func (a *Arguments) UnmarshalJSON(b []byte) error {
 }
 
 // MarshalJSON implements json.Marshaler: a message that only asks for tools
-// has the content null, since some servers refuse an empty text.
+// has the content null, since some servers refuse an empty text, and one with
+// pictures a list of parts.
 func (m Message) MarshalJSON() ([]byte, error) {
 	type plain Message
+	if len(m.Pictures) > 0 {
+		return json.Marshal(struct {
+			Content []contentPart `json:"content"`
+			plain
+		}{m.parts(), plain(m)})
+	}
 	if m.Content != "" || len(m.ToolCalls) == 0 {
 		return json.Marshal(plain(m))
 	}
@@ -73,4 +80,24 @@ func (m Message) MarshalJSON() ([]byte, error) {
 		Content *string `json:"content"`
 		plain
 	}{nil, plain(m)})
+}
+
+// contentPart is one piece of a message that is more than text.
+type contentPart struct {
+	Type  string    `json:"type"`
+	Text  string    `json:"text,omitempty"`
+	Image *imageURL `json:"image_url,omitempty"`
+}
+
+type imageURL struct {
+	URL string `json:"url"`
+}
+
+// parts is the text of a message and its pictures.
+func (m Message) parts() []contentPart {
+	out := []contentPart{{Type: "text", Text: string(m.Content)}}
+	for _, p := range m.Pictures {
+		out = append(out, contentPart{Type: "image_url", Image: &imageURL{p}})
+	}
+	return out
 }

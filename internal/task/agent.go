@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 )
 
 // ErrShutdown is the cause of a call's context when the portal stops: the task
@@ -52,10 +53,16 @@ type Call struct {
 	MessageID string
 	Agent     Target
 	Caller    Caller
+	// Caller is the person behind the call. Speaker is who said Parts: an
+	// agent, where one calls another for that person; zero for the caller.
+	Speaker Speaker
 	// Parts is what is asked now; History what was said before, oldest first,
 	// already cut to what may go along.
 	Parts   []Part
 	History []Turn
+	// Files opens the files of this portal that parts refer to; nil where
+	// there can be none.
+	Files Files
 	// Attempt is 1 the first time. Checkpoint is nil unless stored earlier.
 	Attempt    int
 	Checkpoint json.RawMessage
@@ -86,11 +93,21 @@ type Caller struct {
 }
 
 // Turn is one earlier message of the conversation. Mine is true for what this
-// same agent said.
+// same agent said, Asker for what the caller did.
 type Turn struct {
 	Mine    bool
-	Speaker string
+	Asker   bool
+	Speaker string // handle
+	Kind    string // person, guest, agent
 	Parts   []Part
+}
+
+// Said is who said what is asked now.
+func (c Call) Said() Speaker {
+	if c.Speaker != (Speaker{}) {
+		return c.Speaker
+	}
+	return Speaker{Kind: c.Caller.Kind, Handle: c.Caller.Handle}
 }
 
 // Result is how a call ended. State is one of Completed, Failed, Rejected,
@@ -104,4 +121,30 @@ type Result struct {
 // Done returns a Completed result with one text part.
 func Done(text string) Result {
 	return Result{State: Completed, Parts: []Part{TextPart(text)}}
+}
+
+// Files opens the files of this portal that parts of a call refer to: those
+// whose URL begins with FilePath.
+type Files interface {
+	// Open returns what a file holds; the caller closes it.
+	Open(ctx context.Context, url string) (File, io.ReadCloser, error)
+	// Address returns an absolute URL under which anybody who has it can fetch
+	// the file for a while.
+	Address(ctx context.Context, url string) (string, error)
+}
+
+// FilePath is how the URL of a part begins that refers to a file of this
+// portal; a hash follows.
+const FilePath = "/files/"
+
+// File is what is known of a file without reading it.
+type File struct {
+	MediaType string
+	Size      int64
+}
+
+// Speaker is who said a message, as far as an agent may know.
+type Speaker struct {
+	Kind   string // person, guest, agent
+	Handle string
 }

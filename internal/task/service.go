@@ -44,8 +44,9 @@ type Queue interface {
 	// has ended.
 	SaveCheckpoint(ctx context.Context, id string, state json.RawMessage) error
 	// LastCheckpoint is the newest checkpoint of the agent in that
-	// conversation, before the given task; nil when there is none.
-	LastCheckpoint(ctx context.Context, conversationID, agentID, before string) (json.RawMessage, error)
+	// conversation, before the given task; nil when there is none. With a
+	// caller it is of a task of theirs.
+	LastCheckpoint(ctx context.Context, conversationID, agentID, callerID, before string) (json.RawMessage, error)
 }
 
 // Runner is the runtime as services see it: told that work waits, and asked

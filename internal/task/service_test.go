@@ -54,7 +54,7 @@ func (h *hands) EndTask(ctx context.Context, k task.Task, r task.Result) error {
 	}
 	k, m := storetest.Answer(k, r.State, "")
 	k.Reason, m.Reason = r.Reason, r.Reason
-	_, err = h.db.Finish(ctx, k, m)
+	_, err = h.db.Finish(ctx, chat.Ended{Task: k, Message: m})
 	return err
 }
 

@@ -8,6 +8,7 @@ package task
 
 import (
 	"encoding/json"
+	"strings"
 	"time"
 )
 
@@ -70,6 +71,8 @@ func PlainText(parts []Part) string {
 		s := p.Text
 		switch {
 		case s != "":
+		case strings.HasPrefix(p.URL, FilePath) && p.Filename != "":
+			s = "[file " + p.Filename + "]"
 		case p.URL != "":
 			s = "[file " + p.URL + "]"
 		case len(p.Raw) > 0:
@@ -120,4 +123,13 @@ type Task struct {
 	AnswerSeq int64
 	// Face says through which door the work was asked for: page, api, a2a …
 	Face string
+	// RootSeq is the message of a person that the work goes back to, and Hop
+	// how many agents called each other in between; both 0 when a person asked.
+	RootSeq int64
+	Hop     int
+	// Replaces is the answer that is given again, 0 for none.
+	Replaces int64
+	// Share says what of the conversation goes along beside the message; ""
+	// is everything. See chat.Share.
+	Share string
 }

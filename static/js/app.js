@@ -45,6 +45,14 @@
   const canCopy = Boolean(navigator.clipboard && navigator.clipboard.writeText);
   const copyTemplate = document.querySelector("[data-copy-template]");
 
+  // What scrolls sideways can be reached by keyboard; what fits is not in the way.
+  const wideTables = window.ResizeObserver && new ResizeObserver((list) => {
+    for (const { target } of list) {
+      if (target.scrollWidth > target.clientWidth) target.tabIndex = 0;
+      else target.removeAttribute("tabindex");
+    }
+  });
+
   function copyButtons(root) {
     if (!canCopy || !copyTemplate) return;
     for (const button of root.querySelectorAll("[data-copy][hidden]")) button.hidden = false;
@@ -83,6 +91,7 @@
   function enhance(root) {
     localTimes(root);
     copyButtons(root);
+    if (wideTables) for (const table of root.querySelectorAll(".prose table")) wideTables.observe(table);
   }
 
   // ---- forms ----

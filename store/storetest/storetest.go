@@ -94,7 +94,7 @@ func Conversation(t testing.TB, db *store.DB, owner account.Account, agents ...h
 	for _, a := range agents {
 		c.Members = append(c.Members, chat.Member{Kind: "agent", ID: a.ID, Handle: a.Name, Role: "member"})
 	}
-	if err := db.CreateConversation(context.Background(), c, nil); err != nil {
+	if err := db.CreateConversation(context.Background(), c, nil, nil); err != nil {
 		t.Fatal(err)
 	}
 	return c
@@ -138,11 +138,11 @@ func Answer(k task.Task, state task.State, text string) (task.Task, chat.Message
 func Finish(t testing.TB, db *store.DB, k task.Task, state task.State, text string) chat.Message {
 	t.Helper()
 	k, m := Answer(k, state, text)
-	m, err := db.Finish(context.Background(), k, m)
+	done, err := db.Finish(context.Background(), chat.Ended{Task: k, Message: m})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return m
+	return done.Message
 }
 
 // Messages returns a whole transcript.

@@ -103,11 +103,15 @@ func (l *line) Write(b []byte) (int, error) {
 // Password is that of every account made here.
 const Password = "correct horse battery"
 
+// RealHashes is for Start: passwords are hashed as on a real portal.
+func RealHashes(c *app.Config) { c.CheapHashes = false }
+
 // Start runs a portal until t ends. edit changes its settings.
 func Start(t testing.TB, edit ...func(*app.Config)) *Portal {
 	t.Helper()
 	cfg := app.Defaults()
 	cfg.Listen, cfg.Data, cfg.LogLevel = "127.0.0.1:0", t.TempDir(), "debug"
+	cfg.CheapHashes = true // see RealHashes
 	for _, e := range edit {
 		e(&cfg)
 	}
@@ -411,11 +415,32 @@ type Said struct {
 	Tasks []struct{ ID, State string }
 }
 
-// Say posts text to a conversation.
+// Say posts text to a conversation. Whoever speaks through a session knows
+// where it goes.
 func (c *Client) Say(conversation, text string) (s Said) {
 	c.t.Helper()
-	c.Get(http.MethodPost, "/api/v1/conversations/"+conversation+"/messages", map[string]any{"client_id": Fresh("m"), "text": text}, http.StatusCreated, &s)
+	body := map[string]any{"client_id": Fresh("m"), "text": text}
+	if c.Token == "" {
+		body["told"] = c.Remote(conversation)
+	}
+	c.Get(http.MethodPost, "/api/v1/conversations/"+conversation+"/messages", body, http.StatusCreated, &s)
 	return s
+}
+
+// Remote are the agents of a conversation whose text leaves the portal.
+func (c *Client) Remote(conversation string) []string {
+	c.t.Helper()
+	var room struct {
+		Members []struct{ Handle, Remote string }
+	}
+	c.Get(http.MethodGet, "/api/v1/conversations/"+conversation, nil, http.StatusOK, &room)
+	out := []string{}
+	for _, m := range room.Members {
+		if m.Remote != "" {
+			out = append(out, m.Handle)
+		}
+	}
+	return out
 }
 
 // LogInNext logs in with a next page and returns the answer.

@@ -75,8 +75,14 @@ type best struct {
 	most int
 }
 
+// full reports whether no candidate of that distance and frequency gets in.
+func (b *best) full(distance, df int) bool {
+	n := len(b.list)
+	return n == b.most && (distance > b.list[n-1].distance || distance == b.list[n-1].distance && df < b.list[n-1].df)
+}
+
 func (b *best) offer(c candidate) {
-	if n := len(b.list); n == b.most && (c.distance > b.list[n-1].distance || c.distance == b.list[n-1].distance && c.df < b.list[n-1].df) {
+	if b.full(c.distance, c.df) {
 		return
 	}
 	if len(b.list) == b.most && better(c, b.list[len(b.list)-1]) >= 0 {
@@ -155,14 +161,17 @@ func (x *Index) completions(text string, exact uint32) []candidate {
 		return nil
 	}
 	b := best{most: maxPrefixTerms}
+	end := x.words.behind(text)
 	scanned := 0
 	x.words.order.from(text, func(id uint32) bool {
-		word := x.words.list[id].text
-		if !strings.HasPrefix(word, text) {
+		if id == end {
 			return false
 		}
 		if t := x.words.termID[id]; t != exact {
-			b.offer(candidate{term: t, df: x.words.df(t), text: word})
+			// Words come in their order: of two as frequent, the first stays.
+			if df := x.words.df(t); !b.full(0, df-1) {
+				b.offer(candidate{term: t, df: df, text: x.words.list[id].text})
+			}
 		}
 		scanned++
 		return scanned < maxPrefixScan
@@ -178,6 +187,15 @@ func (x *Index) completions(text string, exact uint32) []candidate {
 		docs += c.df
 		return false
 	})
+}
+
+// behind returns the first word behind all that begin so, 0 if there is none:
+// who looks for it need not read each word.
+func (w *words) behind(prefix string) (end uint32) {
+	next := []byte(prefix)
+	next[len(next)-1]++ // no UTF-8 has the greatest byte
+	w.order.from(string(next), func(id uint32) bool { end = id; return false })
+	return end
 }
 
 // tolerance is the number of edits forgiven in a word.

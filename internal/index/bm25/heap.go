@@ -16,9 +16,17 @@ func (t *top) reaches(score float32) bool {
 }
 
 // before is the order of hits.
-func (t *top) before(a, b ranked) bool {
+func (t *top) before(a, b *ranked) bool {
 	if a.score != b.score {
 		return a.score > b.score
+	}
+	for _, r := range [2]*ranked{a, b} {
+		if r.head == 0 {
+			r.head = head(t.x.docs[r.doc].key())
+		}
+	}
+	if a.head != b.head {
+		return a.head < b.head
 	}
 	return t.x.order.less(a.doc, b.doc)
 }
@@ -31,12 +39,12 @@ func (t *top) offer(score float32, doc uint32, fields uint16) {
 	if t.after != nil && !t.behind(score, doc) {
 		return
 	}
-	r := ranked{score, doc, fields}
+	r := ranked{score: score, doc: doc, fields: fields}
 	if !full {
 		t.heap = append(t.heap, r)
 		for i := len(t.heap) - 1; i > 0; {
 			up := (i - 1) / 2
-			if !t.before(t.heap[up], t.heap[i]) {
+			if !t.before(&t.heap[up], &t.heap[i]) {
 				break
 			}
 			t.heap[up], t.heap[i] = t.heap[i], t.heap[up]
@@ -44,14 +52,14 @@ func (t *top) offer(score float32, doc uint32, fields uint16) {
 		}
 		return
 	}
-	if !t.before(r, t.heap[0]) {
+	if !t.before(&r, &t.heap[0]) {
 		return
 	}
 	t.heap[0] = r
 	for i := 0; ; {
 		worst := i
 		for c := 2*i + 1; c <= 2*i+2 && c < len(t.heap); c++ {
-			if t.before(t.heap[worst], t.heap[c]) {
+			if t.before(&t.heap[worst], &t.heap[c]) {
 				worst = c
 			}
 		}

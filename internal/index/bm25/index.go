@@ -2,7 +2,6 @@ package bm25
 
 import (
 	"fmt"
-	"math"
 	"slices"
 )
 
@@ -186,7 +185,7 @@ func (x *Index) post(id uint32, d *Doc) {
 		length[v.field] += v.words
 	}
 	for f, field := range x.fields {
-		norm[f] = field.Weight / (1 - field.Norm + field.Norm*float64(length[f])/max(1, field.Length))
+		norm[f] = field.norm(length[f])
 	}
 	docs := len(x.docs)
 	old := x.old
@@ -210,9 +209,8 @@ func (x *Index) post(id uint32, d *Doc) {
 		if len(old) > 0 && old[0] == t {
 			old = old[1:]
 		}
-		impact := min(math.Ceil(sum/(sum+saturation)*fullImpact), fullImpact)
 		p := x.words.postings(uint32(t))
-		p.put(id, uint32(impact), mask, docs)
+		p.put(id, impactOf(sum), mask, docs)
 		if p.many != nil && p.many.bits != nil && !p.many.paired {
 			x.fresh = append(x.fresh, uint32(t))
 		}

@@ -216,3 +216,22 @@ func FuzzQuery(f *testing.F) {
 		}
 	})
 }
+
+func TestWords_KnowWhereAPrefixEnds(t *testing.T) {
+	x, _ := crowd(200)
+	x.Put(500, "k500", x.Analyze([]string{"water watts wb x zürich zürcher"}, nil))
+	var all []uint32
+	x.words.order.from("", func(id uint32) bool { all = append(all, id); return true })
+	for _, prefix := range []string{"w", "wa", "wat", "wb", "wz", "x", "z", "zü", "zür", "a", "zz"} {
+		want := uint32(0)
+		for _, id := range slices.Backward(all) {
+			if w := x.words.list[id].text; w < prefix || strings.HasPrefix(w, prefix) {
+				break
+			}
+			want = id
+		}
+		if got := x.words.behind(prefix); got != want {
+			t.Errorf("%q ends before word %d, want %d", prefix, got, want)
+		}
+	}
+}

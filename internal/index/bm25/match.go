@@ -28,7 +28,7 @@ type scratch struct {
 	other Bits
 	heap  []ranked
 	few   few
-	seg   segment
+	seg   stretch
 	rec   []uint32 // words of a document
 }
 

@@ -1,5 +1,7 @@
 package bm25
 
+import "slices"
+
 // pairs lists, for every two common terms that follow each other somewhere,
 // the documents in which they do. Without it a phrase of two common words
 // would read nearly all documents; a pair with a rare term needs no list, for
@@ -38,15 +40,25 @@ func (p pairs) add(x *Index, id uint32) {
 	for _, pair := range x.side {
 		p.note(x, uint32(pair>>32), uint32(pair), id)
 	}
+	if len(x.fresh) == 0 {
+		return
+	}
+	var docs Bits // of any of them, so that each is read once
 	for _, t := range x.fresh {
 		m := x.words.list[t].many
 		m.paired = true
-		m.each(func(doc uint32, _ posting) {
-			p.each(x, doc, func(a, b uint32) {
-				if a == t || b == t {
-					p.note(x, a, b, doc)
-				}
-			})
+		for len(docs) < len(m.bits) {
+			docs = append(docs, 0)
+		}
+		for i, w := range m.bits {
+			docs[i] |= w
+		}
+	}
+	for doc := range docs.Each {
+		p.each(x, uint32(doc), func(a, b uint32) {
+			if slices.Contains(x.fresh, a) || slices.Contains(x.fresh, b) {
+				p.note(x, a, b, uint32(doc))
+			}
 		})
 	}
 }

@@ -1,9 +1,6 @@
 package bm25
 
-import (
-	"slices"
-	"sort"
-)
+import "slices"
 
 // posting says how much a document is about a term, in four bytes: the low 16
 // bits of the document, the impact (the saturated weight of all occurrences)
@@ -85,7 +82,7 @@ func (p *blocks) find(doc uint32) (int, int) {
 	if doc > p.end {
 		return len(p.list), 0
 	}
-	b := sort.Search(len(p.list)-1, func(i int) bool { return p.list[i].last() >= doc })
+	b := p.block(doc)
 	l := &p.list[b]
 	if doc < l.base {
 		return b, 0
@@ -93,18 +90,43 @@ func (p *blocks) find(doc uint32) (int, int) {
 	return b, l.find(doc)
 }
 
-// find returns the place of a document, of which the block has the base.
-func (b *block) find(doc uint32) int {
-	low, from, to := doc&0xffff, 0, len(b.list)
+// block returns the first block that does not end before doc, the last one if
+// all before it do. Documents are spread evenly for the most part, so it is
+// near where it would be then.
+func (p *blocks) block(doc uint32) int {
+	last := len(p.list) - 1
+	from := int(uint64(doc) * uint64(last) / (uint64(p.end) + 1))
+	to := from
+	for step := 1; to < last && p.list[to].last() < doc; step *= 2 {
+		from, to = to+1, min(to+step, last)
+	}
+	if from == to {
+		for step := 1; from > 0 && p.list[from-1].last() >= doc; step *= 2 {
+			from, to = max(from-step, 0), from-1
+		}
+	}
 	for from < to {
-		mid := int(uint(from+to) >> 1)
-		if b.list[mid].low() < low {
+		if mid := (from + to) / 2; p.list[mid].last() < doc {
 			from = mid + 1
 		} else {
 			to = mid
 		}
 	}
 	return from
+}
+
+// find returns the place of a document, of which the block has the base. It
+// halves without a branch, which would be hard to foresee.
+func (b *block) find(doc uint32) int {
+	low, list, at := doc&0xffff, b.list, 0
+	for n := len(list); n > 0; {
+		half := (n + 1) / 2
+		if list[at+half-1].low() < low {
+			at += half
+		}
+		n -= half
+	}
+	return at
 }
 
 // put adds or replaces the posting of a document, in an index of docs.

@@ -15,10 +15,12 @@ type Table struct {
 
 var tableSeed = maphash.MakeSeed()
 
-func (t *Table) slot(text string) (int, uint8) {
-	h := maphash.String(tableSeed, text)
+func (t *Table) slot(h uint64) (int, uint8) {
 	return int((h >> 32) * uint64(len(t.slots)) >> 32), uint8(h)
 }
+
+// HashOf is the hash by which tables find a text.
+func HashOf(text string) uint64 { return maphash.String(tableSeed, text) }
 
 // Len is the number of entries.
 func (t *Table) Len() int { return t.n }
@@ -28,7 +30,15 @@ func (t *Table) Find(text string) (uint32, bool) {
 	if t.n == 0 {
 		return 0, false
 	}
-	for i, tag := t.slot(text); ; {
+	return t.FindHash(text, HashOf(text))
+}
+
+// FindHash is Find for a text of which the hash is known.
+func (t *Table) FindHash(text string, h uint64) (uint32, bool) {
+	if t.n == 0 {
+		return 0, false
+	}
+	for i, tag := t.slot(h); ; {
 		s := t.slots[i]
 		if s == 0 {
 			return 0, false
@@ -43,22 +53,25 @@ func (t *Table) Find(text string) (uint32, bool) {
 }
 
 // Insert adds an id whose text is not in the table.
-func (t *Table) Insert(id uint32) {
+func (t *Table) Insert(id uint32) { t.InsertHash(id, HashOf(t.Text(id))) }
+
+// InsertHash is Insert for a text of which the hash is known.
+func (t *Table) InsertHash(id uint32, h uint64) {
 	if t.n++; t.n*4 > len(t.slots)*3 {
 		old := t.slots
 		n := len(old) + len(old)/2 + 16
 		t.slots, t.tags = make([]uint32, n), make([]uint8, n)
 		for _, s := range old {
 			if s != 0 {
-				t.put(s)
+				t.put(s, HashOf(t.Text(s-1)))
 			}
 		}
 	}
-	t.put(id + 1)
+	t.put(id+1, h)
 }
 
-func (t *Table) put(s uint32) {
-	i, tag := t.slot(t.Text(s - 1))
+func (t *Table) put(s uint32, h uint64) {
+	i, tag := t.slot(h)
 	for t.slots[i] != 0 {
 		if i++; i == len(t.slots) {
 			i = 0
@@ -69,7 +82,7 @@ func (t *Table) put(s uint32) {
 
 // Delete takes out an id, which must be in with the text it still has.
 func (t *Table) Delete(id uint32) {
-	i, _ := t.slot(t.Text(id))
+	i, _ := t.slot(HashOf(t.Text(id)))
 	for t.slots[i] != id+1 {
 		if i++; i == len(t.slots) {
 			i = 0
@@ -86,7 +99,7 @@ func (t *Table) Delete(id uint32) {
 			if t.slots[j] == 0 {
 				return
 			}
-			home, _ := t.slot(t.Text(t.slots[j] - 1))
+			home, _ := t.slot(HashOf(t.Text(t.slots[j] - 1)))
 			// The entry at j may move to i unless its home lies between.
 			if i <= j && (home <= i || home > j) || i > j && home <= i && home > j {
 				break

@@ -2,7 +2,6 @@ package bm25
 
 import (
 	"math"
-	"math/bits"
 	"slices"
 )
 
@@ -24,6 +23,7 @@ type ranked struct {
 	score  float32
 	doc    uint32
 	fields uint16
+	head   uint64 // of its key, once it was compared
 }
 
 // Query returns the best limit documents for a text, by descending score and
@@ -58,10 +58,10 @@ func (m *Match) Top(limit int, after *After) []Hit {
 	case postings <= fewPostings:
 		m.few(t)
 	default:
-		m.segments(t)
+		m.stretches(t)
 	}
 	slices.SortFunc(t.heap, func(a, b ranked) int {
-		if t.before(a, b) {
+		if t.before(&a, &b) {
 			return -1
 		}
 		return 1
@@ -162,7 +162,7 @@ func (p *blocks) level(n int) int {
 // offer offers a document of the only word that has that score by the i-th
 // alternative, unless it has a better one, or one as good comes before.
 func (m *Match) offer(t *top, i int, score float32, doc uint32, fields uint16) {
-	if len(t.heap) == t.limit && !t.before(ranked{score, doc, fields}, t.heap[0]) {
+	if r := (ranked{score: score, doc: doc}); len(t.heap) == t.limit && !t.before(&r, &t.heap[0]) {
 		return
 	}
 	for k, o := range m.words[0].alts {
@@ -255,137 +255,4 @@ func (m *Match) few(t *top) {
 		}
 	}
 	f.used = f.used[:0]
-}
-
-// A segment is so many documents that follow each other by number. What the
-// best of a segment could score is known before its postings are read.
-const (
-	segmentBits = 9
-	segmentSize = 1 << segmentBits
-	maxSpan     = 16 // segments of a block whose best stands for all of it
-)
-
-type segment struct {
-	word, sum, coord []float32 // by segment: bounds
-	order            []uint64  // bound and number
-	acc              [segmentSize]accumulator
-}
-
-func zeros(list []float32, n int) []float32 {
-	if cap(list) < n {
-		return make([]float32, n, n+n/8)
-	}
-	list = list[:n]
-	clear(list)
-	return list
-}
-
-// segments ranks the matches of words with many postings: segment by segment,
-// best bound first, until no bound reaches the page.
-func (m *Match) segments(t *top) {
-	s := &m.s.seg
-	n := (len(m.x.docs) + segmentSize - 1) >> segmentBits
-	s.sum, s.coord = zeros(s.sum, n), zeros(s.coord, n)
-	for _, w := range m.words {
-		s.word = zeros(s.word, n)
-		for _, alt := range w.alts {
-			s.bound(m.x.words.postings(alt.term), alt.worth/fullImpact)
-		}
-		for i, most := range s.word {
-			if most > 0 {
-				s.sum[i] += most
-				s.coord[i] += w.idf
-			}
-		}
-	}
-	s.order = s.order[:0]
-	for i, sum := range s.sum {
-		if sum > 0 {
-			bound := sum * (s.coord[i] / m.total) * 1.00001 // sums are rounded
-			s.order = append(s.order, uint64(math.Float32bits(bound))<<32|uint64(i))
-		}
-	}
-	slices.Sort(s.order)
-	for i := len(s.order) - 1; i >= 0; i-- {
-		if !t.reaches(math.Float32frombits(uint32(s.order[i] >> 32))) {
-			return
-		}
-		m.segment(t, uint32(s.order[i]))
-	}
-}
-
-// bound raises the bounds of one word by those of one of its alternatives.
-func (s *segment) bound(p *postings, worth float32) {
-	if p.n == 1 {
-		i := (p.base | p.only.low()) >> segmentBits
-		s.word[i] = max(s.word[i], worth*float32(p.only.impact()))
-		return
-	}
-	if p.n == 0 {
-		return
-	}
-	for b := range p.many.list {
-		l := &p.many.list[b]
-		from, to := l.first()>>segmentBits, l.last()>>segmentBits
-		if to-from < maxSpan {
-			most := worth * float32(l.top)
-			for i := from; i <= to; i++ {
-				s.word[i] = max(s.word[i], most)
-			}
-			continue
-		}
-		for _, e := range l.list {
-			i := (l.base | e.low()) >> segmentBits
-			s.word[i] = max(s.word[i], worth*float32(e.impact()))
-		}
-	}
-}
-
-func (m *Match) segment(t *top, number uint32) {
-	from := number << segmentBits
-	to := min(from+segmentSize, uint32(len(m.x.docs)))
-	words := m.Bits[from>>6 : (to+63)>>6]
-	if !slices.ContainsFunc(words, func(w uint64) bool { return w != 0 }) {
-		return
-	}
-	acc := &m.s.seg.acc
-	clear(acc[:])
-	for i, w := range m.words {
-		for _, alt := range w.alts {
-			worth := alt.worth / fullImpact
-			p := m.x.words.postings(alt.term)
-			if p.n == 1 {
-				if doc := p.base | p.only.low(); doc >= from && doc < to {
-					acc[doc-from].add(i+1, w.idf, worth*float32(p.only.impact()), p.only.fields())
-				}
-				continue
-			}
-			if p.n == 0 {
-				continue
-			}
-			b, at := p.many.find(from)
-			for ; b < len(p.many.list); b++ {
-				l := &p.many.list[b]
-				if l.base|l.list[at].low() >= to {
-					break
-				}
-				for _, e := range l.list[at:] {
-					doc := l.base | e.low()
-					if doc >= to {
-						break
-					}
-					acc[doc-from].add(i+1, w.idf, worth*float32(e.impact()), e.fields())
-				}
-				at = 0
-			}
-		}
-	}
-	for i, w := range words {
-		for ; w != 0; w &= w - 1 {
-			id := uint32(i<<6 + bits.TrailingZeros64(w))
-			if a := &acc[id]; t.reaches(a.score) { // no share of it is more
-				t.offer(m.score(a), from+id, a.fields)
-			}
-		}
-	}
 }

@@ -35,8 +35,10 @@ func newWords() *words {
 }
 
 // lookup returns the id of a word that some document has, or 0.
-func (w *words) lookup(text string) uint32 {
-	if id, ok := w.byText.Find(text); ok && w.list[id].refs > 0 {
+func (w *words) lookup(text string) uint32 { return w.lookupHash(text, HashOf(text)) }
+
+func (w *words) lookupHash(text string, h uint64) uint32 {
+	if id, ok := w.byText.FindHash(text, h); ok && w.list[id].refs > 0 {
 		return id
 	}
 	return 0
@@ -69,7 +71,10 @@ func (w *words) intern(text string) uint32 {
 }
 
 // enter adds an entry that nothing uses yet.
-func (w *words) enter(text string) uint32 {
+func (w *words) enter(text string) uint32 { return w.enterHash(strings.Clone(text), HashOf(text)) }
+
+// enterHash is enter for a text of which the hash is known, and which is kept.
+func (w *words) enterHash(text string, h uint64) uint32 {
 	var id uint32
 	if n := len(w.free); n > 0 {
 		id, w.free = w.free[n-1], w.free[:n-1]
@@ -78,9 +83,14 @@ func (w *words) enter(text string) uint32 {
 		w.list = append(w.list, word{})
 		w.termID = append(w.termID, 0)
 	}
-	w.list[id].text = strings.Clone(text)
-	w.byText.Insert(id)
+	w.list[id].text = text
+	w.byText.InsertHash(id, h)
 	return id
+}
+
+// room makes room for n more entries.
+func (w *words) room(n int) {
+	w.list, w.termID = roomWith(w.list, max(0, n), 3), roomWith(w.termID, max(0, n), 3)
 }
 
 // release takes back one use of a word and forgets it with the last one. The
@@ -133,3 +143,10 @@ func (w *words) postings(term uint32) *postings { return &w.list[term].postings 
 
 // df is the number of documents of a stem.
 func (w *words) df(term uint32) int { return int(w.list[term].n) }
+
+// Words is the size of the dictionary, stems included; Pairs is how many pairs
+// of common terms are listed.
+func (x *Index) Words() int { return x.words.byText.Len() }
+
+// Pairs is described with Words.
+func (x *Index) Pairs() int { return len(x.pairs) }

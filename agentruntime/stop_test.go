@@ -1,0 +1,138 @@
+package agentruntime_test
+
+import (
+	"context"
+	"encoding/json"
+	"net/netip"
+	"testing"
+	"time"
+
+	"agentsite/agentruntime/agenttest"
+	"agentsite/agentruntime/remote"
+	"agentsite/internal/chat"
+	"agentsite/internal/egress"
+	"agentsite/internal/hub"
+	"agentsite/internal/ident"
+	"agentsite/internal/task"
+	"agentsite/store/storetest"
+)
+
+// Whatever ends the reason for an answer reaches a server that would stream
+// for ever within half a second.
+func TestWorker_StopsTheFarSideAtOnce(t *testing.T) {
+	s := agenttest.NewOpenAIServer(t)
+	client := egress.New(egress.Config{AllowCIDR: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
+	t.Cleanup(client.CloseIdle)
+	driver := remote.NewOpenAI(client.RoundTripper(), remote.Config{})
+	config, err := json.Marshal(hub.OpenAIConfig{Model: "m"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := build(t)
+	h.start(func(ctx context.Context, c task.Call, out task.Sink) (task.Result, error) {
+		c.Agent.Endpoint, c.Agent.Config, c.Agent.Secret = s.Base(agenttest.Wait), config, ""
+		return driver.Run(ctx, c, out)
+	})
+	b := storetest.Account(t, h.db, "bob")
+	bob := ident.Actor{Kind: ident.Person, ID: b.ID, Name: "bob"}
+	for _, c := range []struct {
+		name string
+		do   func(room string, k task.Task) error
+	}{
+		{"the task is canceled", func(_ string, k task.Task) error { _, err := h.tasks.Cancel(t.Context(), bob, k.ID); return err }},
+		{"the conversation is stopped", func(room string, _ task.Task) error {
+			_, err := h.tasks.StopConversation(t.Context(), h.ada, room)
+			return err
+		}},
+		{"the account ends", func(string, task.Task) error { _, err := h.tasks.StopCaller(t.Context(), b.ID); return err }},
+		{"the message is taken away", func(room string, k task.Task) error {
+			_, err := h.chat.Unsay(t.Context(), bob, room, k.MessageSeq)
+			return err
+		}},
+		{"the agent is removed", func(room string, _ task.Task) error { return h.chat.Remove(t.Context(), h.ada, room, "helper") }},
+		{"the person is removed", func(room string, _ task.Task) error { return h.chat.Remove(t.Context(), h.ada, room, "bob") }},
+		{"the person leaves", func(room string, _ task.Task) error { return h.chat.Delete(t.Context(), bob, room) }},
+	} {
+		room := h.room()
+		e := chat.Message{ID: ident.NewID(), Kind: chat.Event, CreatedAt: time.Now(), Parts: []task.Part{task.TextPart("joined")}}
+		if _, err := h.db.Join(t.Context(), room, chat.Member{Kind: "person", ID: b.ID, Handle: "bob", Role: chat.RoleMember}, "", e); err != nil {
+			t.Fatal(err)
+		}
+		p, err := h.chat.Post(t.Context(), bob, room, chat.Draft{ClientID: ident.NewID(), Parts: []task.Part{task.TextPart("go on for ever")}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		k := p.Tasks[0]
+		<-s.Started
+		began := time.Now()
+		if err := c.do(room, k); err != nil {
+			t.Fatalf("%s: %v", c.name, err)
+		}
+		select {
+		case <-s.Stopped:
+			if took := time.Since(began); took > 500*time.Millisecond {
+				t.Errorf("%s: the far side was told after %v", c.name, took)
+			}
+		case <-time.After(5 * time.Second):
+			t.Fatalf("%s: the far side goes on", c.name)
+		}
+	}
+	// The last one there takes the conversation along.
+	room := h.room()
+	h.say(room, "go on")
+	<-s.Started
+	if err := h.chat.Delete(t.Context(), h.ada, room); err != nil {
+		t.Fatal(err)
+	}
+	<-s.Stopped
+	// Asked again, what is still at it is stopped first.
+	room = h.room()
+	k := h.say(room, "go on")
+	<-s.Started
+	if _, err := h.tasks.Cancel(t.Context(), h.ada, k.ID); err != nil {
+		t.Fatal(err)
+	}
+	<-s.Stopped
+	answer := h.answers(room, 1)[0]
+	for range 2 {
+		if _, err := h.chat.Again(t.Context(), h.ada, room, answer.Seq, "page"); err != nil {
+			t.Fatal(err)
+		}
+		<-s.Started
+	}
+	<-s.Stopped
+	if _, err := h.tasks.StopConversation(t.Context(), h.ada, room); err != nil {
+		t.Fatal(err)
+	}
+	<-s.Stopped
+	storetest.Sound(t, h.db)
+}
+
+// Agents that call each other hear who speaks and for whom.
+func TestWorker_AnAgentCallsAnother(t *testing.T) {
+	h := build(t)
+	storetest.Agent(t, h.db, "second", storetest.Account(t, h.db, "bob"))
+	calls := make(chan task.Call, 10)
+	h.start(func(_ context.Context, c task.Call, _ task.Sink) (task.Result, error) {
+		calls <- c
+		if c.Agent.Handle == "helper" {
+			return task.Done("@second, what do you say?"), nil
+		}
+		return task.Done("Nothing."), nil
+	})
+	room := h.room()
+	if _, err := h.chat.Invite(t.Context(), h.ada, room, "second"); err != nil {
+		t.Fatal(err)
+	}
+	h.say(room, "@helper hello")
+	first, second := <-calls, <-calls
+	if first.Said() != (task.Speaker{Kind: "person", Handle: "ada"}) || second.Said() != (task.Speaker{Kind: "agent", Handle: "helper"}) || second.Caller.Handle != "ada" {
+		t.Errorf("%+v %+v", first.Said(), second.Said())
+	}
+	if len(second.History) != 1 || !second.History[0].Asker || second.History[0].Kind != "person" || second.History[0].Mine || second.Files == nil {
+		t.Errorf("%+v", second.History)
+	}
+	if got := h.answers(room, 2); text(got[1]) != "Nothing." {
+		t.Errorf("%q", text(got[1]))
+	}
+}

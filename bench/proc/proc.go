@@ -1,0 +1,128 @@
+// Package proc runs the programs that benchmarks measure, as processes of
+// their own, and reads from the kernel what they use.
+package proc
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+	"unsafe"
+)
+
+const (
+	// readyTimeout is long, because a start that takes too long is a figure.
+	readyTimeout = time.Minute
+	stopTimeout  = 15 * time.Second
+)
+
+// Process is a program that got ready.
+type Process struct {
+	Name string
+	Addr string // host:port
+	// Took is how long it took to get ready.
+	Took time.Duration
+
+	cmd    *exec.Cmd
+	exited chan struct{}
+}
+
+// Start runs a program until it prints "ready http://ADDR". It gets none of
+// our settings by the environment. Whoever starts it ends it with Stop or
+// Kill.
+func Start(name, program string, args ...string) (*Process, error) {
+	p := &Process{Name: name, cmd: exec.Command(program, args...), exited: make(chan struct{})}
+	for _, e := range os.Environ() {
+		if !strings.HasPrefix(e, "AGENTSITE_") {
+			p.cmd.Env = append(p.cmd.Env, e)
+		}
+	}
+	var trouble strings.Builder
+	p.cmd.Stderr = &trouble
+	stdout, err := p.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	began := time.Now()
+	if err := p.cmd.Start(); err != nil {
+		return nil, err
+	}
+	ready := make(chan string, 1)
+	go func() {
+		in := bufio.NewScanner(stdout)
+		for in.Scan() {
+			if addr, ok := strings.CutPrefix(in.Text(), "ready http://"); ok {
+				p.Took = time.Since(began)
+				ready <- addr
+			}
+		}
+		p.cmd.Wait()
+		close(p.exited)
+	}()
+	select {
+	case p.Addr = <-ready:
+		return p, nil
+	case <-p.exited:
+		return nil, fmt.Errorf("%s ended at start: %s", name, trouble.String())
+	case <-time.After(readyTimeout):
+		p.Kill()
+		return nil, fmt.Errorf("%s is not ready after %s", name, readyTimeout)
+	}
+}
+
+// PID is the number of the process.
+func (p *Process) PID() int { return p.cmd.Process.Pid }
+
+// Stop asks the process to end, and kills it when it does not.
+func (p *Process) Stop() {
+	p.cmd.Process.Signal(syscall.SIGTERM)
+	select {
+	case <-p.exited:
+	case <-time.After(stopTimeout):
+		p.Kill()
+	}
+}
+
+// Kill ends the process as a crash does. It may be called twice.
+func (p *Process) Kill() {
+	p.cmd.Process.Kill()
+	<-p.exited
+}
+
+// CPU is the processor time the process has used, to the nanosecond: the
+// kernel's clock of that process, which /proc/PID/stat rounds to 10 ms.
+func (p *Process) CPU() (time.Duration, error) {
+	const cpuclockSched = 2
+	clock := uintptr(uint32(^p.PID()<<3 | cpuclockSched))
+	var ts syscall.Timespec
+	if _, _, errno := syscall.RawSyscall(syscall.SYS_CLOCK_GETTIME, clock, uintptr(unsafe.Pointer(&ts)), 0); errno != 0 {
+		return 0, fmt.Errorf("processor time of %s: %w", p.Name, errno)
+	}
+	return time.Duration(ts.Nano()), nil
+}
+
+// Memory is the resident and the proportional set size in bytes.
+func (p *Process) Memory() (rss, pss int64, err error) {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", p.PID()))
+	if err != nil {
+		return 0, 0, err
+	}
+	for line := range strings.Lines(string(b)) {
+		f := strings.Fields(line)
+		if len(f) < 2 {
+			continue
+		}
+		n, _ := strconv.ParseInt(f[1], 10, 64)
+		switch f[0] {
+		case "Rss:":
+			rss = n << 10
+		case "Pss:":
+			pss = n << 10
+		}
+	}
+	return rss, pss, nil
+}

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+
+	"agentsite/internal/account"
+	"agentsite/internal/chat"
+	"agentsite/internal/clock"
+	"agentsite/internal/ident"
+	"agentsite/store"
+)
+
+// crew is how many people there are, each with a token: no one of them meets
+// the limits of how much one person may say.
+const crew = 16
+
+// data is a portal's folder that was filled before the portal runs on it.
+type data struct {
+	dir    string
+	people []account.Account
+	tokens []string
+	big    string   // a room of all
+	rooms  []string // of two people each: of i and i+1
+}
+
+func seed(dir string, rooms int) (d *data, err error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	if _, err := ident.CreateKeys(dir); err != nil {
+		return nil, err
+	}
+	ctx := context.Background()
+	db, err := store.Open(ctx, dir, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	d = &data{dir: dir}
+	now := clock.Now()
+	for i := range crew {
+		a := account.Account{ID: ident.NewID(), Name: fmt.Sprintf("person-%d", i), PasswordHash: "x", CreatedAt: now}
+		if err := db.CreateAccount(ctx, a, ""); err != nil {
+			return nil, err
+		}
+		secret := ident.NewSecret(ident.TokenPrefix)
+		if err := db.AddCredential(ctx, account.Credential{ID: ident.NewID(), Hash: ident.HashSecret(secret), Kind: account.TokenCredential, AccountID: a.ID, Label: "bench",
+			CreatedAt: now, UsedAt: now, ExpiresAt: now.Add(24 * time.Hour)}); err != nil {
+			return nil, err
+		}
+		d.people, d.tokens = append(d.people, a), append(d.tokens, secret)
+	}
+	open := func(people ...account.Account) (string, error) {
+		c := chat.Conversation{ID: ident.NewID(), Title: "bench", CreatedAt: now, UpdatedAt: now, Settings: chat.DefaultSettings}
+		for _, p := range people {
+			c.Members = append(c.Members, chat.Member{Kind: "person", ID: p.ID, Handle: p.Name, Role: chat.RoleOwner})
+		}
+		return c.ID, db.CreateConversation(ctx, c, nil, nil)
+	}
+	if d.big, err = open(d.people...); err != nil {
+		return nil, err
+	}
+	for i := range rooms {
+		id, err := open(d.people[i%crew], d.people[(i+1)%crew])
+		if err != nil {
+			return nil, err
+		}
+		d.rooms = append(d.rooms, id)
+	}
+	return d, nil
+}
+
+// live is where reader i of a room listens.
+func (d *data) live(room string, i int) place {
+	return place{"/api/v1/conversations/" + room + "/live?after=1000000000", d.tokens[i%crew]}
+}
+
+func messages(room string) string { return "/api/v1/conversations/" + room + "/messages" }

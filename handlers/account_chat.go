@@ -1,0 +1,40 @@
+package handlers
+
+import (
+	"net/http"
+
+	"agentsite/internal/chat"
+	"agentsite/internal/ident"
+	"agentsite/templates"
+)
+
+// prefsView is when somebody wants to be told, as the form shows it.
+func prefsView(j prefsJSON) templates.PrefsView {
+	return templates.PrefsView{Notify: string(j.Notify), QuietFrom: j.QuietFrom, QuietTo: j.QuietTo, Zone: j.Zone}
+}
+
+// hasPrefs reports whether the form of prefs is what is shown again.
+func hasPrefs(errs templates.FieldErrors) bool {
+	return errs["notify"] != "" || errs["quiet_from"] != "" || errs["quiet_to"] != "" || errs["zone"] != ""
+}
+
+// setPrefs changes when the actor is told of messages.
+func (d *Door) setPrefs(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	in, err := form(w, r)
+	if err != nil {
+		return err
+	}
+	j := prefsJSON{Notify: chat.Notify(in.Get("notify")), QuietFrom: in.Get("quiet_from"), QuietTo: in.Get("quiet_to"), Zone: in.Get("zone")}
+	p, err := j.prefs()
+	if err == nil {
+		err = d.chat.SetPrefs(r.Context(), actor, p)
+	}
+	if err == nil {
+		return see(w, r, "/account?done=told")
+	}
+	messages, code, ok := d.wrong(w, err)
+	if !ok || !actor.IsPerson() {
+		return err
+	}
+	return d.showAccount(w, r, actor, code, templates.AccountView{Errors: messages, Prefs: prefsView(j)}, tokenForm{scopes: usualScopes, expires: usualExpiry})
+}

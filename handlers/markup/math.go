@@ -1,0 +1,180 @@
+package markup
+
+import (
+	"bytes"
+
+	"github.com/yuin/goldmark/ast"
+	"github.com/yuin/goldmark/parser"
+	"github.com/yuin/goldmark/text"
+	"github.com/yuin/goldmark/util"
+)
+
+// Formulas are shown as they were written, with their delimiters: their
+// stars, underscores and backslashes are no markup. They stand within a line,
+// $…$, $$…$$, \(…\) and \[…\], or, with the longer two, as blocks of lines.
+
+// mathClass marks what holds a formula.
+const mathClass = "math"
+
+// mathSpan parses formulas within a paragraph.
+type mathSpan struct{}
+
+// unclosed holds, while one block is parsed, the closing delimiters that it
+// has no more of: looking for them again and again would be quadratic.
+var unclosed = parser.NewContextKey()
+
+func (mathSpan) Trigger() []byte { return []byte{'$', '\\'} }
+
+func (mathSpan) CloseBlock(_ ast.Node, _ text.Reader, pc parser.Context) { pc.Set(unclosed, nil) }
+
+// delimiters are the ends of a formula that may begin with line.
+func delimiters(line []byte) (opening, closing string) {
+	switch {
+	case bytes.HasPrefix(line, []byte("$$")):
+		return "$$", "$$"
+	case bytes.HasPrefix(line, []byte(`\(`)):
+		return `\(`, `\)`
+	case bytes.HasPrefix(line, []byte(`\[`)):
+		return `\[`, `\]`
+	case len(line) > 1 && line[0] == '$' && !space(line[1]):
+		return "$", "$"
+	}
+	return "", ""
+}
+
+func space(c byte) bool { return c == ' ' || c == '\t' || c == '\n' }
+
+func (mathSpan) Parse(_ ast.Node, block text.Reader, pc parser.Context) ast.Node {
+	line, segment := block.PeekLine()
+	opening, closing := delimiters(line)
+	// An amount of US$5 is no formula.
+	if before := block.PrecendingCharacter(); opening == "" || closing == "$" && (before == '$' || before < 0x80 && wordByte(byte(before))) {
+		return nil
+	}
+	none, _ := pc.Get(unclosed).(map[string]bool)
+	if none[closing] {
+		return nil
+	}
+	start, position := block.Position()
+	node := ast.NewCodeSpan()
+	node.SetAttributeString("class", []byte(mathClass))
+	from := len(opening)
+	for line != nil {
+		if end := closes(line, from, closing); end >= 0 {
+			node.AppendChild(node, ast.NewRawTextSegment(segment.WithStop(segment.Start+end)))
+			block.Advance(end)
+			return node
+		}
+		node.AppendChild(node, ast.NewRawTextSegment(segment))
+		block.AdvanceLine()
+		line, segment = block.PeekLine()
+		from = 0
+	}
+	block.SetPosition(start, position)
+	if none == nil {
+		none = make(map[string]bool)
+		pc.Set(unclosed, none)
+	}
+	none[closing] = true
+	return nil
+}
+
+// closes finds the end of a formula in a line, behind its delimiter; -1 is
+// for a line without. A lone dollar closes where it could not open: behind
+// what is no space and not before a digit or letter.
+func closes(line []byte, from int, closing string) int {
+	for i := from; i < len(line); i++ {
+		switch {
+		case bytes.HasPrefix(line[i:], []byte(closing)) && (closing != "$" || i > 0 && !space(line[i-1]) && (i+1 == len(line) || line[i+1] != '$' && !wordByte(line[i+1]))):
+			return i + len(closing)
+		case line[i] == '\\':
+			i++ // the next is escaped
+		}
+	}
+	return -1
+}
+
+// kindMath is a block that is a formula.
+var kindMath = ast.NewNodeKind("Math")
+
+type mathBlock struct {
+	ast.BaseBlock
+	closing []byte
+	closed  bool
+}
+
+func (*mathBlock) Kind() ast.NodeKind { return kindMath }
+func (*mathBlock) IsRaw() bool        { return true }
+func (b *mathBlock) Dump(source []byte, level int) {
+	ast.DumpHelper(b, source, level, nil, nil)
+}
+
+// mathLines parses formulas that take lines of their own.
+type mathLines struct{}
+
+// maxMathAhead is how far the end of such a formula is looked for.
+const maxMathAhead = 4 << 10
+
+func (mathLines) Trigger() []byte             { return []byte{'$', '\\'} }
+func (mathLines) CanInterruptParagraph() bool { return true }
+func (mathLines) CanAcceptIndentedLine() bool { return false }
+
+func (mathLines) Open(_ ast.Node, reader text.Reader, pc parser.Context) (ast.Node, parser.State) {
+	line, segment := reader.PeekLine()
+	pos := pc.BlockOffset()
+	if pos < 0 {
+		return nil, parser.NoChildren
+	}
+	opening, closing := delimiters(line[pos:])
+	if len(opening) != 2 || opening == `\(` {
+		return nil, parser.NoChildren
+	}
+	b := &mathBlock{closing: []byte(closing)}
+	if end := closes(line, pos+2, closing); end >= 0 {
+		if !util.IsBlank(line[end:]) {
+			return nil, parser.NoChildren
+		}
+		b.closed = true
+	} else {
+		// It must end before the next empty line, at the end of a line.
+		ahead := reader.Source()[segment.Stop:]
+		ahead = ahead[:min(len(ahead), maxMathAhead)]
+		if i := bytes.Index(ahead, []byte("\n\n")); i >= 0 {
+			ahead = ahead[:i]
+		}
+		if i := bytes.Index(ahead, b.closing); i < 0 {
+			return nil, parser.NoChildren
+		}
+	}
+	b.Lines().Append(behind(segment, pos))
+	reader.AdvanceToEOL()
+	return b, parser.NoChildren
+}
+
+func behind(s text.Segment, pos int) text.Segment {
+	return text.NewSegment(s.Start+max(0, pos-s.Padding), s.Stop)
+}
+
+func (mathLines) Continue(node ast.Node, reader text.Reader, _ parser.Context) parser.State {
+	b := node.(*mathBlock)
+	line, segment := reader.PeekLine()
+	if b.closed || util.IsBlank(line) {
+		return parser.Close
+	}
+	b.Lines().Append(segment)
+	b.closed = closes(line, 0, string(b.closing)) >= 0
+	reader.AdvanceToEOL()
+	return parser.Continue | parser.NoChildren
+}
+
+func (mathLines) Close(ast.Node, text.Reader, parser.Context) {}
+
+// mathBox writes a formula of lines.
+func mathBox(w util.BufWriter, source []byte, node ast.Node, entering bool) (ast.WalkStatus, error) {
+	if entering {
+		w.WriteString(`<pre class="` + mathClass + `"><code>`)
+		writeLines(w, source, node.Lines())
+		w.WriteString("</code></pre>\n")
+	}
+	return ast.WalkContinue, nil
+}

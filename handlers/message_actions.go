@@ -1,0 +1,146 @@
+package handlers
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/go-chi/chi/v5"
+
+	"agentsite/internal/chat"
+	"agentsite/internal/ident"
+	"agentsite/internal/task"
+	"agentsite/templates"
+)
+
+// unsayMessage takes a message away for good.
+func (d *Door) unsayMessage(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	seq, err := pathSeq(r)
+	if err != nil {
+		return err
+	}
+	id := chi.URLParam(r, "id")
+	_, err = d.chat.Unsay(r.Context(), actor, id, seq)
+	return d.roomForm(w, r, actor, err, messagePath(id, seq))
+}
+
+// reactMessage sets a reaction, or takes back one that is set.
+func (d *Door) reactMessage(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	seq, err := pathSeq(r)
+	if err != nil {
+		return err
+	}
+	in, err := form(w, r)
+	if err != nil {
+		return err
+	}
+	id, emoji := chi.URLParam(r, "id"), strings.TrimSpace(in.Get("emoji"))
+	m, err := d.chat.Message(r.Context(), actor, id, seq)
+	if err != nil {
+		return err
+	}
+	on := true
+	for _, x := range m.Now.Reactions {
+		if x.Emoji == emoji && reacted(actor, x) {
+			on = false
+		}
+	}
+	_, err = d.chat.React(r.Context(), actor, id, seq, emoji, on)
+	return d.roomForm(w, r, actor, err, messagePath(id, seq))
+}
+
+// againMessage asks for an answer once more.
+func (d *Door) againMessage(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	seq, err := pathSeq(r)
+	if err != nil {
+		return err
+	}
+	id := chi.URLParam(r, "id")
+	_, err = d.chat.Again(r.Context(), actor, id, seq, "page")
+	return d.roomForm(w, r, actor, err, chatPath(id))
+}
+
+// branchMessage goes on from a message in a conversation of one's own.
+func (d *Door) branchMessage(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	seq, err := pathSeq(r)
+	if err != nil {
+		return err
+	}
+	c, err := d.chat.Branch(r.Context(), actor, chi.URLParam(r, "id"), seq)
+	return d.roomForm(w, r, actor, err, chatPath(c.ID))
+}
+
+// messagePage shows one message with what it said before and all that can be
+// done with it.
+func (d *Door) messagePage(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	seq, err := pathSeq(r)
+	if err != nil {
+		return err
+	}
+	ctx, id := r.Context(), chi.URLParam(r, "id")
+	c, err := d.chat.Get(ctx, actor, id)
+	if err != nil {
+		return err
+	}
+	m, err := d.chat.Message(ctx, actor, id, seq)
+	if err != nil {
+		return err
+	}
+	if m.Kind.Amends() {
+		return see(w, r, "/chat/"+id+"/m/"+strconv.FormatInt(m.Target, 10))
+	}
+	who := d.speakers(ctx, actor)
+	v := templates.MessagePageView{ChatID: id, ChatTitle: c.Title, Message: d.messageViews(ctx, actor, []chat.Message{m}, who)[0],
+		Link: d.cfg.URL + messagePath(id, seq)}
+	mine := said(actor, m.Sender)
+	role := roleIn(actor, c)
+	gone := !m.Now.UnsaidAt.IsZero()
+	v.CanWrite = role != chat.RoleReader
+	v.CanEdit = mine && v.CanWrite && !gone
+	v.CanUnsay = mine || role == chat.RoleOwner
+	if v.Message.Event != "" {
+		return see(w, r, messagePath(id, seq))
+	}
+	if gone {
+		return d.render(w, r, http.StatusOK, templates.MessagePage(d.frame(r, actor, "Message"), v))
+	}
+	v.Source, _ = editable(m)
+	forms, err := d.chat.Edits(ctx, actor, id, seq)
+	if err != nil {
+		return err
+	}
+	for i, f := range forms {
+		text, files := editable(f)
+		row := templates.MessageForm{Time: moment(f.CreatedAt), Now: i == len(forms)-1, Source: text}
+		for _, p := range files {
+			row.Files = append(row.Files, filePart(p))
+		}
+		v.Forms = append(v.Forms, row)
+	}
+	// What came of the work is told to who asked for it.
+	if t, err := d.tasks.Get(ctx, actor, m.TaskID); err == nil && m.Sender.Kind == "agent" {
+		v.Artifacts = d.artifacts(t.Artifacts, m.Parts)
+	}
+	return d.render(w, r, http.StatusOK, templates.MessagePage(d.frame(r, actor, "Message"), v))
+}
+
+// artifacts are what came of a task beside what its message shows already.
+func (d *Door) artifacts(list []task.Artifact, shown []task.Part) []templates.ArtifactView {
+	seen := make(map[string]bool)
+	for _, p := range shown {
+		seen[p.URL+p.Text+string(p.Data)] = true
+	}
+	var out []templates.ArtifactView
+	for _, a := range list {
+		v := templates.ArtifactView{Name: a.Name, Description: a.Description}
+		for _, p := range a.Parts {
+			if !seen[p.URL+p.Text+string(p.Data)] {
+				d.part(&v.Body, &v.Data, &v.Files, p)
+			}
+		}
+		if v.Body != "" || len(v.Data) > 0 || len(v.Files) > 0 {
+			out = append(out, v)
+		}
+	}
+	return out
+}

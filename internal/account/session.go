@@ -1,0 +1,212 @@
+package account
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"agentsite/internal/clock"
+	"agentsite/internal/fault"
+	"agentsite/internal/ident"
+)
+
+// LogIn checks a password and starts a session; it returns its secret. Unknown
+// names, disabled accounts and wrong passwords get the same answer in the same
+// time.
+func (s *Service) LogIn(ctx context.Context, actor ident.Actor, name, password string) (secret string, err error) {
+	name = strings.ToLower(strings.TrimSpace(name))
+	if wait, ok := s.loginsByAddr.Allow(actor.Addr); !ok {
+		return "", fault.Limited(wait, "Too many attempts from your address. Wait a moment and try again.")
+	}
+	if wait, ok := s.loginsByName.Allow(guessKey(name, actor.Addr)); !ok {
+		return "", fault.Limited(wait, "Too many attempts for this account. Wait a moment and try again.")
+	}
+	a, err := s.store.AccountByName(ctx, name)
+	if err != nil && !fault.Is(err, fault.NotFound) {
+		return "", err
+	}
+	hash := a.PasswordHash
+	if a.Disabled() {
+		hash = ""
+	}
+	ok, err := s.hasher.matches(ctx, password, hash)
+	if err != nil {
+		return "", err
+	}
+	if !ok {
+		return "", errWrongPassword()
+	}
+	if secret, err = s.StartSession(ctx, a); err != nil {
+		return "", err
+	}
+	// A password that was changed while this one was compared opens nothing.
+	if now, err := s.store.AccountByID(ctx, a.ID); err != nil {
+		return "", err
+	} else if now.PasswordHash != a.PasswordHash {
+		if err := s.withdraw(ctx, secret); err != nil {
+			return "", err
+		}
+		return "", errWrongPassword()
+	}
+	return secret, nil
+}
+
+func errWrongPassword() error {
+	return fault.New(fault.Unauthenticated, "Name or password is wrong. Try again, or ask the operator for a reset link.")
+}
+
+// guessKey is what guesses at one account from one address are counted by.
+// No account has a longer name, so that what is remembered of it is cut.
+func guessKey(name, addr string) string {
+	return name[:min(len(name), maxGuessKey)] + "|" + addr
+}
+
+const maxGuessKey = 64
+
+// withdraw deletes a credential that was just issued.
+func (s *Service) withdraw(ctx context.Context, secret string) error {
+	c, _, err := s.store.CredentialByHash(ctx, ident.HashSecret(secret))
+	if fault.Is(err, fault.NotFound) {
+		return nil
+	}
+	if err == nil {
+		_, err = s.store.DeleteCredentials(ctx, c.AccountID, c.ID, c.Kind)
+	}
+	return err
+}
+
+// StartSession gives the account a new session and returns its secret.
+func (s *Service) StartSession(ctx context.Context, a Account) (string, error) {
+	return s.issue(ctx, Credential{Kind: SessionCredential, AccountID: a.ID}, ident.SessionPrefix, sessionLife)
+}
+
+// StartGuest gives a visitor a session, so that their conversations stay
+// theirs, and returns its secret.
+func (s *Service) StartGuest(ctx context.Context, actor ident.Actor) (string, ident.Actor, error) {
+	if !s.cfg.Guests {
+		return "", actor, fault.New(fault.Unauthenticated, "Sign in to talk to agents on this portal.")
+	}
+	if wait, ok := s.guests.Allow(actor.Addr); !ok {
+		return "", actor, fault.Limited(wait, "Too many new visitors from your address. Wait a moment, or sign up.")
+	}
+	secret, err := s.issue(ctx, Credential{Kind: GuestCredential}, ident.SessionPrefix, guestLife)
+	if err != nil {
+		return "", actor, err
+	}
+	a, err := s.Authenticate(ctx, secret, actor.Addr)
+	return secret, a, err
+}
+
+func (s *Service) issue(ctx context.Context, c Credential, prefix string, life time.Duration) (string, error) {
+	secret := ident.NewSecret(prefix)
+	now := clock.Now()
+	c.ID, c.Hash, c.CreatedAt = ident.NewID(), ident.HashSecret(secret), now
+	c.ExpiresAt = now.Add(life)
+	if err := s.store.AddCredential(ctx, c); err != nil {
+		return "", err
+	}
+	if c.AccountID == "" {
+		return secret, nil
+	}
+	// Looked at after the credential is there: an account that was disabled
+	// meanwhile must not find it when it is enabled again.
+	a, err := s.store.AccountByID(ctx, c.AccountID)
+	if err == nil && a.Disabled() {
+		err = fault.New(fault.Conflict, "The account %s is disabled. Enable it first.", a.Name)
+	}
+	if err != nil {
+		_, derr := s.store.DeleteCredentials(ctx, c.AccountID, c.ID, c.Kind)
+		return "", errors.Join(err, derr)
+	}
+	return secret, nil
+}
+
+// Authenticate turns a presented secret (session, guest session or API token)
+// into an Actor, from present state. Anything else is Unauthenticated.
+func (s *Service) Authenticate(ctx context.Context, secret, addr string) (ident.Actor, error) {
+	none := fault.New(fault.Unauthenticated, "Your session or token is unknown or has ended. Sign in again, or make a new token.")
+	if secret == "" {
+		return ident.Actor{}, none
+	}
+	c, a, err := s.store.CredentialByHash(ctx, ident.HashSecret(secret))
+	if fault.Is(err, fault.NotFound) {
+		return ident.Actor{}, none
+	}
+	if err != nil {
+		return ident.Actor{}, err
+	}
+	actor := ident.Actor{Credential: c.ID, Addr: addr}
+	switch c.Kind {
+	case GuestCredential:
+		if !s.cfg.Guests { // it stems from a time when there were guests
+			return ident.Actor{}, none
+		}
+		actor.Kind, actor.ID = ident.Guest, c.ID
+	case SessionCredential, TokenCredential:
+		if a.ID == "" || a.Disabled() {
+			return ident.Actor{}, none
+		}
+		actor.Kind, actor.ID, actor.Name = ident.Person, a.ID, a.Name
+		if a.Operator {
+			actor.Kind = ident.Operator
+		}
+		actor.Narrowed, actor.Scopes = len(c.Scopes) > 0, c.Scopes
+		// A token narrowed to less than admin does not act as the operator.
+		if actor.Narrowed && !actor.May(ident.Admin) {
+			actor.Kind = ident.Person
+		}
+	default:
+		return ident.Actor{}, none
+	}
+	if now := clock.Now(); now.Sub(c.UsedAt) > touchAfter {
+		expires := c.ExpiresAt
+		if c.Kind == SessionCredential || c.Kind == GuestCredential {
+			expires = now.Add(sessionLife)
+		}
+		if err := s.store.Touch(ctx, c.Hash, now, expires); err != nil {
+			s.cfg.Log.Warn("note use of credential", "error", err)
+		}
+	}
+	return actor, nil
+}
+
+// LogOut ends the session or guest session the actor came with.
+func (s *Service) LogOut(ctx context.Context, actor ident.Actor) error {
+	if actor.Credential == "" {
+		return nil
+	}
+	for _, kind := range []CredentialKind{SessionCredential, GuestCredential} {
+		owner := actor.ID
+		if kind == GuestCredential {
+			owner = ""
+		}
+		if _, err := s.store.DeleteCredentials(ctx, owner, actor.Credential, kind); err != nil {
+			return err
+		}
+	}
+	s.watch.end(actor.Credential)
+	return nil
+}
+
+// LogOutEverywhere ends every session of the actor's account.
+func (s *Service) LogOutEverywhere(ctx context.Context, actor ident.Actor) error {
+	if err := person(actor); err != nil {
+		return err
+	}
+	ids, err := s.store.DeleteCredentials(ctx, actor.ID, "", SessionCredential)
+	if err != nil {
+		return err
+	}
+	s.watch.end(ids...)
+	return nil
+}
+
+// Sessions counts the actor's sessions.
+func (s *Service) Sessions(ctx context.Context, actor ident.Actor) (int, error) {
+	if err := person(actor); err != nil {
+		return 0, err
+	}
+	list, err := s.store.ListCredentials(ctx, actor.ID, SessionCredential)
+	return len(list), err
+}

@@ -1,0 +1,132 @@
+package account
+
+import (
+	"context"
+	"net/mail"
+	"strings"
+
+	"agentsite/internal/clock"
+	"agentsite/internal/fault"
+	"agentsite/internal/ident"
+)
+
+// SignUp is what somebody fills in to get an account.
+type SignUp struct {
+	Name     string
+	Password string
+	Email    string
+	// Invite is an invitation, or the operator's one-time secret.
+	Invite string
+}
+
+// SignUp creates an account by the portal's policy. With the one-time secret
+// the account becomes the operator's.
+func (s *Service) SignUp(ctx context.Context, actor ident.Actor, in SignUp) (Account, error) {
+	if wait, ok := s.signups.Allow(actor.Addr); !ok {
+		return Account{}, fault.Limited(wait, "Too many sign-ups from your address. Try again in a few minutes.")
+	}
+	in.Name = strings.ToLower(strings.TrimSpace(in.Name))
+	in.Email = strings.TrimSpace(in.Email)
+	in.Invite = strings.TrimSpace(in.Invite)
+	var spend []CredentialKind
+	a := Account{ID: ident.NewID(), Name: in.Name, Email: in.Email, CreatedAt: clock.Now()}
+	if in.Invite != "" {
+		c, _, err := s.store.CredentialByHash(ctx, ident.HashSecret(in.Invite))
+		if fault.Is(err, fault.NotFound) || err == nil && c.Kind != InviteCredential && c.Kind != SetupCredential {
+			return Account{}, &fault.Error{Kind: fault.Invalid, Safe: "This invitation is unknown, used or expired. Ask for a new one.", Fields: map[string]string{"invite": "unknown, used or expired"}}
+		}
+		if err != nil {
+			return Account{}, err
+		}
+		if c.Kind == InviteCredential && s.cfg.Policy == Closed {
+			return Account{}, fault.New(fault.Forbidden, "This portal takes no new accounts.")
+		}
+		a.Operator = c.Kind == SetupCredential
+		if a.Operator {
+			// The link is for a portal without an operator: one that was made
+			// on the command line meanwhile makes it void.
+			if n, err := s.store.CountOperators(ctx); err != nil {
+				return Account{}, err
+			} else if n > 0 {
+				return Account{}, &fault.Error{Kind: fault.Invalid, Safe: "This portal has an operator already.", Fields: map[string]string{"invite": "unknown, used or expired"}}
+			}
+		}
+		spend = []CredentialKind{c.Kind}
+	} else {
+		switch s.cfg.Policy {
+		case Closed:
+			return Account{}, fault.New(fault.Forbidden, "This portal takes no new accounts.")
+		case Invite:
+			return Account{}, &fault.Error{Kind: fault.Forbidden, Safe: "You need an invitation to sign up here. Ask the operator for one.", Fields: map[string]string{"invite": "needed on this portal"}}
+		}
+	}
+	if err := s.check(in.Name, in.Password, in.Email); err != nil {
+		return Account{}, err
+	}
+	var err error
+	if a.PasswordHash, err = s.hasher.hash(ctx, in.Password); err != nil {
+		return Account{}, err
+	}
+	hash := ""
+	if in.Invite != "" {
+		hash = ident.HashSecret(in.Invite)
+	}
+	if err := s.store.CreateAccount(ctx, a, hash, spend...); err != nil {
+		return Account{}, nameTaken(err)
+	}
+	s.cfg.Log.Info("account created", "account", a.ID, "operator", a.Operator)
+	return a, nil
+}
+
+func nameTaken(err error) error {
+	if fault.Is(err, fault.Conflict) {
+		return &fault.Error{Kind: fault.Conflict, Safe: "This name is taken. Choose another.", Fields: map[string]string{"name": "taken; choose another"}, Err: err}
+	}
+	return err
+}
+
+func (s *Service) check(name, password, email string) error {
+	var c fault.Check
+	if err := ident.CheckName(name); err != nil {
+		c.Field(false, "name", "%s", err)
+	}
+	if err := CheckPassword(password, name); err != nil {
+		c.Field(false, "password", "%s", err)
+	}
+	checkEmail(&c, email)
+	return c.Err()
+}
+
+// checkEmail accepts no address, or one plain address.
+func checkEmail(c *fault.Check, email string) {
+	if email == "" {
+		return
+	}
+	addr, err := mail.ParseAddress(email)
+	c.Field(err == nil && addr.Address == email && len(email) <= 254, "email", "this is not an address like you@example.org")
+}
+
+// Add creates an account on the operator's word, from the command line; runs
+// makes it an operator's. The actor must be the operator or the system.
+func (s *Service) Add(ctx context.Context, actor ident.Actor, in SignUp, runs bool) (Account, error) {
+	if err := operator(actor); err != nil {
+		return Account{}, err
+	}
+	in.Name = strings.ToLower(strings.TrimSpace(in.Name))
+	if err := s.check(in.Name, in.Password, in.Email); err != nil {
+		return Account{}, err
+	}
+	hash, err := s.hasher.hash(ctx, in.Password)
+	if err != nil {
+		return Account{}, err
+	}
+	a := Account{ID: ident.NewID(), Name: in.Name, Email: in.Email, PasswordHash: hash, Operator: runs, CreatedAt: clock.Now()}
+	if err := s.store.CreateAccount(ctx, a, ""); err != nil {
+		return Account{}, nameTaken(err)
+	}
+	return a, nil
+}
+
+func errNotOperator() error {
+	return fault.New(fault.Forbidden, "Only the operator of this portal may do that.")
+}

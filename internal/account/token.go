@@ -1,0 +1,110 @@
+package account
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"agentsite/internal/fault"
+	"agentsite/internal/ident"
+)
+
+// Tokens lists the actor's API tokens, newest first.
+func (s *Service) Tokens(ctx context.Context, actor ident.Actor) ([]Credential, error) {
+	if err := person(actor); err != nil {
+		return nil, err
+	}
+	list, err := s.store.ListCredentials(ctx, actor.ID, TokenCredential)
+	slices.SortFunc(list, func(a, b Credential) int { return b.CreatedAt.Compare(a.CreatedAt) })
+	return list, err
+}
+
+// NewToken is what a new API token shall be.
+type NewToken struct {
+	Label  string
+	Scopes []ident.Scope
+	// Life is at most a year; zero means 90 days.
+	Life time.Duration
+}
+
+// maxTokens bounds how many API tokens an account holds.
+const maxTokens = 100
+
+// CreateToken makes an API token and returns its secret, which is not kept.
+func (s *Service) CreateToken(ctx context.Context, actor ident.Actor, in NewToken) (string, error) {
+	if err := person(actor); err != nil {
+		return "", err
+	}
+	for _, sc := range in.Scopes {
+		if actor.Narrowed && !actor.May(sc) {
+			return "", fault.New(fault.Forbidden, "A token cannot make one that may do more than itself: %.80q.", sc)
+		}
+	}
+	if actor.Narrowed && len(in.Scopes) == 0 {
+		in.Scopes = actor.Scopes
+	}
+	return s.createToken(ctx, actor.ID, in)
+}
+
+// CreateTokenFor is CreateToken on the operator's word, from the command line.
+func (s *Service) CreateTokenFor(ctx context.Context, actor ident.Actor, name string, in NewToken) (string, error) {
+	if err := operator(actor); err != nil {
+		return "", err
+	}
+	a, err := s.store.AccountByName(ctx, strings.ToLower(strings.TrimSpace(name)))
+	if fault.Is(err, fault.NotFound) {
+		return "", fault.New(fault.NotFound, "There is no account %.80q. `agentsite user list` names them.", name)
+	}
+	if err != nil {
+		return "", err
+	}
+	return s.createToken(ctx, a.ID, in)
+}
+
+func (s *Service) createToken(ctx context.Context, accountID string, in NewToken) (string, error) {
+	var c fault.Check
+	in.Label = strings.TrimSpace(in.Label)
+	if in.Label == "" {
+		in.Label = "token"
+	}
+	if in.Life == 0 {
+		in.Life = defaultToken
+	}
+	c.Field(len(in.Label) <= 100, "label", "use at most 100 characters")
+	c.Field(in.Life > 0 && in.Life <= maxToken, "expires", "choose a time of at most 366 days")
+	for _, sc := range in.Scopes {
+		c.Field(slices.Contains(ident.Scopes(), sc), "scopes", "%.80q is no scope; the scopes are %v", sc, ident.Scopes())
+	}
+	if err := c.Err(); err != nil {
+		return "", err
+	}
+	in.Scopes = slices.Compact(slices.Sorted(slices.Values(in.Scopes)))
+	have, err := s.store.ListCredentials(ctx, accountID, TokenCredential)
+	if err != nil {
+		return "", err
+	}
+	if len(have) >= maxTokens {
+		return "", fault.New(fault.Conflict, "This account has %d tokens already. Revoke one first.", maxTokens)
+	}
+	return s.issue(ctx, Credential{Kind: TokenCredential, AccountID: accountID, Label: in.Label, Scopes: in.Scopes}, ident.TokenPrefix, in.Life)
+}
+
+// RevokeToken ends one of the actor's tokens and every stream opened with it.
+func (s *Service) RevokeToken(ctx context.Context, actor ident.Actor, id string) error {
+	if err := person(actor); err != nil {
+		return err
+	}
+	var ids []string
+	if id != "" { // the store takes that as every token
+		var err error
+		if ids, err = s.store.DeleteCredentials(ctx, actor.ID, id, TokenCredential); err != nil {
+			return err
+		}
+	}
+	if len(ids) == 0 {
+		return fault.New(fault.NotFound, "There is no such token.")
+	}
+	s.watch.end(ids...)
+	return nil
+}

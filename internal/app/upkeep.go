@@ -1,0 +1,80 @@
+package app
+
+import (
+	"context"
+	"time"
+
+	"agentsite/internal/chat"
+	"agentsite/internal/clock"
+)
+
+const (
+	// wordsEvery is how soon a search finds what was said without having to
+	// read it then.
+	wordsEvery = 2 * time.Second
+	// sweepEvery is how often files are looked for that nobody needs.
+	sweepEvery = time.Hour
+	sweepBatch = 200
+)
+
+// words makes what is said findable, a little at a time, until ctx ends.
+func (p *Portal) words(ctx context.Context) error {
+	wait := time.NewTimer(wordsEvery)
+	defer wait.Stop()
+	for {
+		select {
+		case <-wait.C:
+		case <-ctx.Done():
+			return nil
+		}
+		pause := wordsEvery
+		for ctx.Err() == nil {
+			more, err := p.db.IndexWords(ctx)
+			if err != nil && ctx.Err() == nil {
+				p.log.Error("index the words of messages", "error", err)
+				pause = time.Minute
+				break
+			}
+			if !more {
+				break
+			}
+		}
+		wait.Reset(pause)
+	}
+}
+
+// sweep removes files that no message holds and nobody sent of late, until ctx
+// ends.
+func (p *Portal) sweep(ctx context.Context) error {
+	wait := time.NewTimer(time.Minute)
+	defer wait.Stop()
+	for {
+		select {
+		case <-wait.C:
+		case <-ctx.Done():
+			return nil
+		}
+		if n, err := p.sweepOnce(ctx); err != nil && ctx.Err() == nil {
+			p.log.Error("remove files nobody needs", "error", err)
+		} else if n > 0 {
+			p.log.Info("removed files nobody needs", "files", n)
+		}
+		wait.Reset(sweepEvery)
+	}
+}
+
+func (p *Portal) sweepOnce(ctx context.Context) (removed int, err error) {
+	before := clock.Now().Add(-chat.FileGrace)
+	for {
+		n, err := p.db.DropFiles(ctx, before, sweepBatch)
+		removed += n
+		if err != nil {
+			return removed, err
+		}
+		if n < sweepBatch {
+			break
+		}
+	}
+	n, err := p.db.SweepBlobs(ctx, before)
+	return removed + n, err
+}

@@ -1,0 +1,106 @@
+package chat
+
+import (
+	"context"
+	"slices"
+
+	"agentsite/internal/task"
+)
+
+// audience is whom a message of a person is for.
+type audience struct {
+	agents []Member
+	// turn is the agent whose turn it was, where they take turns.
+	turn string
+}
+
+// addressed decides who answers a message of a person: the agent it was sent
+// to, those it mentions, the one whose answer it quotes, else whoever the
+// room's settings name. A message that mentions only people asks no agent.
+func (s *Service) addressed(ctx context.Context, id string, me Member, members []Member, d Draft, text string, quoted *Message) (audience, error) {
+	agents := Conversation{Members: members}.Agents()
+	if d.To != "" {
+		return audience{agents: slices.DeleteFunc(agents, func(m Member) bool { return m.ID != d.To })}, nil
+	}
+	if len(agents) == 0 {
+		return audience{}, nil
+	}
+	set := func() (Settings, string, error) { return s.store.SettingsOf(ctx, id) }
+	return addressed(me, members, agents, text, s.cfg.Portal, quoted, set)
+}
+
+func addressed(me Member, members, agents []Member, text, portal string, quoted *Message, set func() (Settings, string, error)) (audience, error) {
+	var a audience
+	others := false
+	for _, m := range mentioned(members, text, portal) {
+		switch {
+		case m.Kind == "agent":
+			a.agents = append(a.agents, m)
+		case m.Kind != me.Kind || m.ID != me.ID:
+			others = true
+		}
+	}
+	if len(a.agents) > 0 || others {
+		return a, nil
+	}
+	if quoted != nil {
+		if m, ok := find(agents, "agent", quoted.Sender.ID); ok && quoted.Sender.Kind == "agent" {
+			return audience{agents: []Member{m}}, nil
+		}
+		if quoted.Sender.Kind != "agent" && quoted.Sender.ID != me.ID {
+			return a, nil // an answer to somebody
+		}
+	}
+	settings, spoke, err := set()
+	if err != nil {
+		return a, err
+	}
+	return unaddressed(agents, settings, spoke), nil
+}
+
+// unaddressed is who answers what is said to nobody.
+func unaddressed(agents []Member, set Settings, spoke string) audience {
+	switch set.Speaks {
+	case SpeaksNobody:
+	case SpeaksAgent:
+		if m, ok := find(agents, "agent", set.SpeakerID); ok {
+			return audience{agents: []Member{m}}
+		}
+	case SpeaksTurns:
+		if len(agents) > 0 {
+			i := slices.IndexFunc(agents, func(m Member) bool { return m.ID == spoke })
+			next := agents[(i+1)%len(agents)]
+			return audience{agents: []Member{next}, turn: next.ID}
+		}
+	default:
+		if len(agents) == 1 {
+			return audience{agents: agents}
+		}
+	}
+	return audience{}
+}
+
+// concerns reports whether an earlier message of the conversation is one
+// between an agent and the member who asks it: by the agent, to it, or about
+// an answer of it. theirs are the seqs of what the agent said.
+func concerns(m Message, agent Member, asker Member, members, agents []Member, set Settings, portal string, theirs map[int64]bool) bool {
+	if m.Sender.Kind == "agent" && m.Sender.ID == agent.ID {
+		return true
+	}
+	text := task.PlainText(m.Parts)
+	if _, ok := find(mentioned(members, text, portal), "agent", agent.ID); ok {
+		return true
+	}
+	if m.Sender.Kind == "agent" {
+		return false
+	}
+	if theirs[m.Target] {
+		return true
+	}
+	// What the asker said to nobody is the agent's where it speaks then.
+	if m.Sender.ID != asker.ID || m.Target > 0 || len(mentioned(members, text, portal)) > 0 || set.Speaks == SpeaksTurns {
+		return false
+	}
+	_, ok := find(unaddressed(agents, set, "").agents, "agent", agent.ID)
+	return ok
+}

@@ -1,0 +1,144 @@
+package chat
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"agentsite/internal/clock"
+	"agentsite/internal/fault"
+	"agentsite/internal/ident"
+	"agentsite/internal/task"
+)
+
+// Again asks the agent of an answer to give it once more. The new answer
+// takes the place of the old one, which stays readable. Work on the same
+// message that is still going on is stopped first.
+func (s *Service) Again(ctx context.Context, actor ident.Actor, id string, seq int64, face string) (task.Task, error) {
+	members, me, err := s.writers(ctx, actor, id)
+	if err != nil {
+		return task.Task{}, err
+	}
+	old, err := s.answer(ctx, me, id, seq)
+	if err != nil {
+		return task.Task{}, err
+	}
+	before, err := s.store.TaskByID(ctx, old.TaskID)
+	if fault.Is(err, fault.NotFound) {
+		err = fault.New(fault.Conflict, "What this answers is not known any more.")
+	}
+	if err != nil {
+		return task.Task{}, err
+	}
+	ask, err := s.message(ctx, me, id, before.MessageSeq)
+	if fault.Is(err, fault.NotFound) || err == nil && !ask.Now.UnsaidAt.IsZero() {
+		err = fault.New(fault.Conflict, "The message that this answers was taken away, or is not for you to see.")
+	}
+	if err != nil {
+		return task.Task{}, err
+	}
+	if _, ok := find(members, "agent", old.Sender.ID); !ok {
+		return task.Task{}, fault.New(fault.Conflict, "%s is not in this conversation any more.", old.Sender.Handle)
+	}
+	if err := s.allow(actor); err != nil {
+		return task.Task{}, err
+	}
+	ref, err := s.memberAgent(ctx, actor, Member{ID: old.Sender.ID, Handle: old.Sender.Handle})
+	if err != nil {
+		return task.Task{}, err
+	}
+	shares, _, err := s.disclosed(ctx, actor, Draft{MustTell: face == facePage}, []AgentRef{ref})
+	if err != nil {
+		return task.Task{}, err
+	}
+	if err := s.directory.Admit(ctx, actor, old.Sender.Handle, len(task.PlainText(ask.Parts))); err != nil {
+		return task.Task{}, err
+	}
+	now := clock.Now()
+	t := task.Task{
+		ID: ident.NewID(), ConversationID: id, AgentID: old.Sender.ID, AgentHandle: old.Sender.Handle, MessageSeq: ask.Seq,
+		CallerKind: string(actor.Kind), CallerID: actor.ID, CallerHandle: sender(actor).Handle, State: task.Submitted, Face: face,
+		RootSeq: before.RootSeq, Hop: before.Hop, Replaces: old.Seq, Share: string(shares[ref.ID]), CreatedAt: now, UpdatedAt: now,
+	}
+	done, err := s.store.Ask(ctx, t)
+	if fault.Is(err, fault.Conflict) {
+		// The agent is at it: that goes no further, or has brought the answer
+		// to be replaced.
+		if t.Replaces, err = s.letGo(ctx, t); err != nil {
+			return task.Task{}, err
+		}
+		done, err = s.store.Ask(ctx, t)
+	}
+	if err != nil {
+		return task.Task{}, err
+	}
+	s.begin([]task.Task{done})
+	return done, nil
+}
+
+// maxAgain bounds how many answers are followed to the newest one.
+const maxAgain = 1000
+
+// answer is the newest form of an agent's answer.
+func (s *Service) answer(ctx context.Context, me Member, id string, seq int64) (Message, error) {
+	for range maxAgain {
+		m, err := s.message(ctx, me, id, seq)
+		switch {
+		case err != nil:
+			return m, err
+		case m.Sender.Kind != "agent" || m.TaskID == "" || !m.TaskState.Terminal():
+			return m, fault.New(fault.Conflict, "Only an agent's answer can be given again.")
+		case m.Now.NewerSeq <= m.Seq:
+			return m, nil
+		}
+		seq = m.Now.NewerSeq
+	}
+	return Message{}, fault.New(fault.Conflict, "This answer was given again too often.")
+}
+
+const (
+	// goWait is how long stopped work may take to end; agents let go within
+	// 500 ms.
+	goWait = 2 * time.Second
+	goTick = 20 * time.Millisecond
+)
+
+// letGo stops the agent's work on the message of t, waits until it has ended,
+// and returns which answer t then replaces.
+func (s *Service) letGo(ctx context.Context, t task.Task) (replaces int64, err error) {
+	list, err := s.store.ActiveTasks(ctx, t.ConversationID, "")
+	if err != nil {
+		return 0, err
+	}
+	replaces = t.Replaces
+	list = slices.DeleteFunc(list, func(x task.Task) bool { return x.AgentID != t.AgentID || x.MessageSeq != t.MessageSeq })
+	for _, x := range list {
+		if err := s.stop(ctx, x, "Asked for again."); err != nil {
+			return 0, err
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, goWait)
+	defer cancel()
+	tick := time.NewTicker(goTick)
+	defer tick.Stop()
+	for _, x := range list {
+		for {
+			now, err := s.store.TaskByID(ctx, x.ID)
+			if err != nil {
+				return 0, err
+			}
+			if now.State.Terminal() {
+				if now.State == task.Completed {
+					replaces = max(replaces, now.AnswerSeq)
+				}
+				break
+			}
+			select {
+			case <-tick.C:
+			case <-ctx.Done():
+				return 0, fault.New(fault.Unavailable, "The agent has not stopped yet. Try again in a moment.")
+			}
+		}
+	}
+	return replaces, nil
+}

@@ -1,0 +1,142 @@
+package chat
+
+import (
+	"bytes"
+	"context"
+	"slices"
+
+	"agentsite/internal/clock"
+	"agentsite/internal/fault"
+	"agentsite/internal/ident"
+	"agentsite/internal/task"
+)
+
+// Edit gives the actor's own message other parts and returns it as it is now.
+// What it said before stays readable to members. Agents that answered are not
+// asked again.
+func (s *Service) Edit(ctx context.Context, actor ident.Actor, id string, seq int64, parts []task.Part) (Message, error) {
+	if err := writes(actor); err != nil {
+		return Message{}, err
+	}
+	if err := checkParts(actor, parts); err != nil {
+		return Message{}, err
+	}
+	_, me, err := s.writers(ctx, actor, id)
+	if err != nil {
+		return Message{}, err
+	}
+	m, err := s.text(ctx, me, id, seq)
+	if err != nil {
+		return Message{}, err
+	}
+	if !m.Sender.is(actor) {
+		return Message{}, fault.New(fault.Forbidden, "You can change only what you said yourself.")
+	}
+	if err := s.allow(actor); err != nil {
+		return Message{}, err
+	}
+	parts, err = s.editedFiles(ctx, actor, m.Parts, parts)
+	if err != nil {
+		return Message{}, err
+	}
+	if slices.EqualFunc(m.Parts, parts, equalParts) {
+		return m, nil
+	}
+	return s.amend(ctx, actor, m, Edit, parts, true)
+}
+
+// editedFiles checks the files of an edit; those the message holds already
+// stay as they are.
+func (s *Service) editedFiles(ctx context.Context, actor ident.Actor, before, after []task.Part) ([]task.Part, error) {
+	after = slices.Clone(after)
+	for i, p := range after {
+		if at := slices.IndexFunc(before, func(b task.Part) bool { return p.URL != "" && b.URL == p.URL }); at >= 0 {
+			after[i] = before[at]
+			continue
+		}
+		one, _, err := s.withFiles(ctx, actor, after[i:i+1])
+		if err != nil {
+			return nil, err
+		}
+		after[i] = one[0]
+	}
+	return after, nil
+}
+
+func equalParts(a, b task.Part) bool {
+	return a.Text == b.Text && a.URL == b.URL && bytes.Equal(a.Raw, b.Raw) && bytes.Equal(a.Data, b.Data) &&
+		a.MediaType == b.MediaType && a.Filename == b.Filename && bytes.Equal(a.Metadata, b.Metadata)
+}
+
+// amend appends what changes a message and returns the message as it is now.
+func (s *Service) amend(ctx context.Context, actor ident.Actor, m Message, kind Kind, parts []task.Part, on bool) (Message, error) {
+	done, err := s.store.Amend(ctx, Message{ConversationID: m.ConversationID, ID: ident.NewID(), Sender: sender(actor),
+		Kind: kind, Parts: parts, Target: m.Seq, CreatedAt: clock.Now()}, on)
+	if fault.Is(err, fault.NotFound) {
+		err = errNoMessage()
+	}
+	if err != nil {
+		return Message{}, err
+	}
+	if done.Seq > 0 {
+		s.live.message(done)
+	}
+	return s.store.Message(ctx, m.ConversationID, m.Seq)
+}
+
+// Unsay takes away the actor's own message, or as owner of the room anybody's,
+// with its earlier forms: its text is gone for good, that there was one stays.
+// Agents that work on it are stopped.
+func (s *Service) Unsay(ctx context.Context, actor ident.Actor, id string, seq int64) (Message, error) {
+	if err := writes(actor); err != nil {
+		return Message{}, err
+	}
+	_, me, err := s.members(ctx, actor, id)
+	if err != nil {
+		return Message{}, err
+	}
+	m, err := s.message(ctx, me, id, seq)
+	switch {
+	case err != nil:
+		return Message{}, err
+	case m.Kind != Text && (m.Kind != Event || m.Sender.Kind != "agent"):
+		return Message{}, fault.New(fault.Conflict, "This line was not said by anybody.")
+	case !m.Sender.is(actor) && me.Role != RoleOwner:
+		return Message{}, fault.New(fault.Forbidden, "You can take away only what you said yourself; an owner of the conversation can take away anything.")
+	case !m.Now.UnsaidAt.IsZero():
+		return m, nil
+	}
+	if err := s.allow(actor); err != nil {
+		return Message{}, err
+	}
+	now, err := s.amend(ctx, actor, m, Unsaid, nil, true)
+	if err != nil {
+		return Message{}, err
+	}
+	s.stopWhere(ctx, id, "The message was taken away.", func(t task.Task) bool { return t.MessageSeq == seq || t.RootSeq == seq })
+	return now, nil
+}
+
+// React sets an emoji on a message, or takes it back.
+func (s *Service) React(ctx context.Context, actor ident.Actor, id string, seq int64, emoji string, on bool) (Message, error) {
+	if err := writes(actor); err != nil {
+		return Message{}, err
+	}
+	var c fault.Check
+	c.Field(isEmoji(emoji), "emoji", "use one emoji")
+	if err := c.Err(); err != nil {
+		return Message{}, err
+	}
+	_, me, err := s.members(ctx, actor, id)
+	if err != nil {
+		return Message{}, err
+	}
+	m, err := s.text(ctx, me, id, seq)
+	if err != nil {
+		return Message{}, err
+	}
+	if err := s.allow(actor); err != nil {
+		return Message{}, err
+	}
+	return s.amend(ctx, actor, m, React, []task.Part{task.TextPart(emoji)}, on)
+}

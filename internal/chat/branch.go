@@ -1,0 +1,95 @@
+package chat
+
+import (
+	"context"
+	"slices"
+
+	"agentsite/internal/fault"
+	"agentsite/internal/ident"
+)
+
+// maxBranch is how many messages a branch begins with at most, the last ones,
+// and branchPages how far they are looked for among lines that nobody said.
+const (
+	maxBranch   = 2000
+	branchPages = 100
+)
+
+// Branch begins a new conversation of the actor with what they see of this one
+// up to seq, and with its agents.
+func (s *Service) Branch(ctx context.Context, actor ident.Actor, id string, seq int64) (Conversation, error) {
+	if err := writes(actor); err != nil {
+		return Conversation{}, err
+	}
+	from, err := s.room(ctx, actor, id)
+	if err != nil {
+		return Conversation{}, err
+	}
+	me, ok := find(from.Members, memberKind(actor), actor.ID)
+	if !ok {
+		return Conversation{}, errNoRoom()
+	}
+	if _, err := s.message(ctx, me, id, seq); err != nil {
+		return Conversation{}, err
+	}
+	if err := s.allowRoom(actor); err != nil {
+		return Conversation{}, err
+	}
+	title := ""
+	if from.Title != "" {
+		title = snippet("Branch of "+from.Title, MaxTitleRunes)
+	}
+	room := emptyRoom(actor, title)
+	room.BranchedFrom, room.BranchedSeq, room.Settings = id, seq, from.Settings
+	for _, m := range from.Agents() {
+		ref, err := s.agent(ctx, actor, m.Handle)
+		if fault.Is(err, fault.NotFound) || fault.Is(err, fault.Conflict) || fault.Is(err, fault.Forbidden) {
+			continue // not for them, or not any more
+		}
+		if err != nil {
+			return Conversation{}, err
+		}
+		room.Members = append(room.Members, Member{Kind: "agent", ID: ref.ID, Handle: ref.Handle, Role: RoleMember, Remote: ref.Remote})
+	}
+	if _, ok := find(room.Members, "agent", room.Settings.SpeakerID); !ok && room.Settings.SpeakerID != "" {
+		room.Settings.Speaks, room.Settings.SpeakerID = SpeaksAlone, ""
+	}
+	said, err := s.copied(ctx, id, me.FromSeq, seq)
+	if err != nil {
+		return Conversation{}, err
+	}
+	by := sender(actor)
+	events := []Message{event(by, "%s began this conversation with a copy of what was said in another", by.Handle)}
+	if err := s.store.CreateConversation(ctx, room, said, events); err != nil {
+		return Conversation{}, err
+	}
+	return s.shown(ctx, actor, room.ID)
+}
+
+// copied is what was said after from and up to upTo, as it reads now, for a
+// new conversation; seqs are those of the old one.
+func (s *Service) copied(ctx context.Context, id string, from, upTo int64) ([]Message, error) {
+	var list []Message // newest first
+	before := upTo + 1
+	for range branchPages {
+		page, err := s.store.Messages(ctx, id, from, before, 200, true)
+		if err != nil {
+			return nil, err
+		}
+		for _, m := range slices.Backward(page) {
+			if m.Kind == Text && m.Now.UnsaidAt.IsZero() && len(list) < maxBranch {
+				list = append(list, m)
+			}
+		}
+		if len(page) < 200 || len(list) >= maxBranch {
+			break
+		}
+		before = page[0].Seq
+	}
+	slices.Reverse(list)
+	out := make([]Message, len(list))
+	for i, m := range list {
+		out[i] = Message{Seq: m.Seq, ID: ident.NewID(), Sender: m.Sender, Kind: Text, Parts: m.Parts, Target: m.Target, CreatedAt: m.CreatedAt}
+	}
+	return out, nil
+}

@@ -1,0 +1,83 @@
+package chat
+
+import (
+	"context"
+	"unicode/utf8"
+
+	"agentsite/internal/clock"
+	"agentsite/internal/fault"
+	"agentsite/internal/ident"
+)
+
+// Create opens a conversation of the actor with the named agents and people.
+func (s *Service) Create(ctx context.Context, actor ident.Actor, title string, handles []string) (Conversation, error) {
+	if err := writes(actor); err != nil {
+		return Conversation{}, err
+	}
+	if err := s.allowRoom(actor); err != nil {
+		return Conversation{}, err
+	}
+	var c fault.Check
+	title = oneLine(title)
+	c.Field(utf8.RuneCountInString(title) <= MaxTitleRunes, "title", "use at most %d characters", MaxTitleRunes)
+	c.Field(len(handles) < MaxMembers, "members", "invite at most %d", MaxMembers-1)
+	if err := c.Err(); err != nil {
+		return Conversation{}, err
+	}
+	room := emptyRoom(actor, title)
+	for _, h := range handles {
+		m, err := s.member(ctx, actor, h)
+		if err != nil {
+			return Conversation{}, asField(err, "members")
+		}
+		if !has(room.Members, m) {
+			room.Members = append(room.Members, m)
+		}
+	}
+	return room, s.store.CreateConversation(ctx, room, nil, nil)
+}
+
+// emptyRoom is a conversation whose only member is the actor, its owner.
+func emptyRoom(actor ident.Actor, title string) Conversation {
+	now := clock.Now()
+	return Conversation{ID: ident.NewID(), Title: title, CreatedAt: now, UpdatedAt: now, Settings: DefaultSettings, Mine: Mine{Role: RoleOwner},
+		Members: []Member{{Kind: memberKind(actor), ID: actor.ID, Handle: sender(actor).Handle, Role: RoleOwner}}}
+}
+
+// member finds who a handle names, with the actor's rights.
+func (s *Service) member(ctx context.Context, actor ident.Actor, handle string) (Member, error) {
+	a, err := s.agent(ctx, actor, handle)
+	if err == nil {
+		return Member{Kind: "agent", ID: a.ID, Handle: a.Handle, Role: RoleMember, Remote: a.Remote}, nil
+	}
+	if !fault.Is(err, fault.NotFound) {
+		return Member{}, err
+	}
+	if actor.Kind != ident.Guest {
+		if m, perr := s.directory.Person(ctx, actor, handle); perr == nil {
+			return m, nil
+		} else if !fault.Is(perr, fault.NotFound) {
+			return Member{}, perr
+		}
+	}
+	return Member{}, err
+}
+
+// memberAgent finds an agent of a conversation that the actor may talk to: that
+// one, not another that goes by its name now.
+func (s *Service) memberAgent(ctx context.Context, actor ident.Actor, m Member) (AgentRef, error) {
+	a, err := s.agent(ctx, actor, m.Handle)
+	if err == nil && a.ID != m.ID {
+		return AgentRef{}, fault.New(fault.NotFound, "%s is not here any more; another agent has its name.", m.Handle)
+	}
+	return a, err
+}
+
+// agent finds an agent the actor may talk to.
+func (s *Service) agent(ctx context.Context, actor ident.Actor, handle string) (AgentRef, error) {
+	a, err := s.directory.Agent(ctx, actor, handle)
+	if err == nil && actor.Kind == ident.Guest && !a.Public {
+		return AgentRef{}, fault.New(fault.NotFound, "There is no agent %.80q here that visitors may talk to.", handle)
+	}
+	return a, err
+}

@@ -1,0 +1,55 @@
+package chat
+
+import (
+	"unicode"
+	"unicode/utf8"
+)
+
+// isEmoji reports whether a text is one emoji: a picture character with what
+// may follow it to change or join it, a flag, or a keycap. It need not know
+// every one there is; it keeps words out.
+func isEmoji(s string) bool {
+	if s == "" || len(s) > MaxEmojiBytes || !utf8.ValidString(s) {
+		return false
+	}
+	const joiner, keycap, picture = 0x200D, 0x20E3, 0xFE0F
+	r := []rune(s)
+	if len(r) >= 2 && r[len(r)-1] == keycap { // 1, #, * and so on in a box
+		return len(r) <= 3 && (r[0] >= '0' && r[0] <= '9' || r[0] == '#' || r[0] == '*') && (len(r) == 2 || r[1] == picture)
+	}
+	flag := func(c rune) bool { return c >= 0x1F1E6 && c <= 0x1F1FF }
+	if flag(r[0]) {
+		return len(r) == 2 && flag(r[1])
+	}
+	base := false // a picture was there, which a joiner must follow
+	for _, c := range r {
+		switch {
+		case c == joiner:
+			if !base {
+				return false
+			}
+			base = false
+		case c == picture, c >= 0x1F3FB && c <= 0x1F3FF, c >= 0xE0020 && c <= 0xE007F:
+			if !base {
+				return false
+			}
+		case !base && isPicture(c):
+			base = true
+		default:
+			return false
+		}
+	}
+	return base
+}
+
+func isPicture(c rune) bool {
+	switch {
+	case c >= 0x1F000 && c <= 0x1FAFF:
+		return true
+	case c == 0xA9 || c == 0xAE || c == 0x2122 || c == 0x203C || c == 0x2049 || c == 0x2139 || c == 0x3030 || c == 0x303D:
+		return true
+	case c >= 0x2190 && c <= 0x2BFF || c == 0x3297 || c == 0x3299:
+		return unicode.In(c, unicode.So, unicode.Sm)
+	}
+	return false
+}

@@ -1,0 +1,127 @@
+package chat
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"agentsite/internal/clock"
+	"agentsite/internal/fault"
+	"agentsite/internal/ident"
+	"agentsite/internal/task"
+)
+
+// FileKeyLife is how long an address of a file that was given to an agent
+// opens it.
+const FileKeyLife = time.Hour
+
+// FileKeyParam is the query parameter of that address that holds the key.
+const FileKeyParam = "key"
+
+// fileKey lets its holder read one file of one conversation, of messages
+// after from and up to upTo, until it ends.
+func (s *Service) fileKey(hash, conversationID string, from, upTo int64, until time.Time) string {
+	claim := fmt.Sprintf("%d.%s.%d.%d", until.Unix(), conversationID, from, upTo)
+	return claim + "." + base64.RawURLEncoding.EncodeToString(s.sign(hash, claim))
+}
+
+func (s *Service) sign(hash, claim string) []byte {
+	h := hmac.New(sha256.New, s.cfg.FileKey)
+	fmt.Fprintf(h, "agentsite/file/1 %s %s", hash, claim)
+	return h.Sum(nil)
+}
+
+// OpenByKey returns a file for whoever holds a key that was given out with its
+// address. The caller closes the content.
+func (s *Service) OpenByKey(ctx context.Context, hash, key string) (File, io.ReadSeekCloser, error) {
+	i := strings.LastIndexByte(key, '.')
+	if !validHash(hash) || i < 0 || len(key) > 200 {
+		return File{}, nil, errNoFile()
+	}
+	mac, err := base64.RawURLEncoding.Strict().DecodeString(key[i+1:])
+	if err != nil || !hmac.Equal(mac, s.sign(hash, key[:i])) {
+		return File{}, nil, errNoFile()
+	}
+	claim := strings.Split(key[:i], ".")
+	if len(claim) != 4 {
+		return File{}, nil, errNoFile()
+	}
+	until, err1 := strconv.ParseInt(claim[0], 10, 64)
+	from, err2 := strconv.ParseInt(claim[2], 10, 64)
+	upTo, err3 := strconv.ParseInt(claim[3], 10, 64)
+	if errors.Join(err1, err2, err3) != nil || clock.Now().Unix() >= until {
+		return File{}, nil, errNoFile()
+	}
+	f, err := s.store.SharedFile(ctx, hash, claim[1], from, upTo)
+	return s.opened(ctx, f, err)
+}
+
+// TaskFiles opens the files that a task's agent may read: those of the
+// messages that its caller sees, up to the one it is asked about.
+func (s *Service) TaskFiles(t task.Task) task.Files { return taskFiles{s, t} }
+
+type taskFiles struct {
+	s *Service
+	t task.Task
+}
+
+// Open implements task.Files.
+func (f taskFiles) Open(ctx context.Context, url string) (task.File, io.ReadCloser, error) {
+	hash, from, err := f.find(ctx, url)
+	if err != nil {
+		return task.File{}, nil, err
+	}
+	file, err := f.s.store.SharedFile(ctx, hash, f.t.ConversationID, from, f.t.MessageSeq)
+	file, r, err := f.s.opened(ctx, file, err)
+	if err != nil {
+		return task.File{}, nil, err
+	}
+	return task.File{MediaType: file.MediaType, Size: file.Size}, r, nil
+}
+
+// Address implements task.Files.
+func (f taskFiles) Address(ctx context.Context, url string) (string, error) {
+	hash, from, err := f.find(ctx, url)
+	if err != nil {
+		return "", err
+	}
+	if _, err := f.s.store.SharedFile(ctx, hash, f.t.ConversationID, from, f.t.MessageSeq); err != nil {
+		return "", err
+	}
+	key := f.s.fileKey(hash, f.t.ConversationID, from, f.t.MessageSeq, clock.Now().Add(FileKeyLife))
+	return f.s.cfg.URL + FileURL(hash) + "?" + FileKeyParam + "=" + key, nil
+}
+
+// find reads the hash of a part's URL and from where the caller sees the
+// conversation.
+func (f taskFiles) find(ctx context.Context, url string) (hash string, from int64, err error) {
+	hash, ok := fileHash(url)
+	if !ok {
+		return "", 0, errNoFile()
+	}
+	asker, _, err := f.s.asker(ctx, f.t)
+	if err != nil {
+		return "", 0, err
+	}
+	return hash, asker.FromSeq, nil
+}
+
+// asker is the member a task works for, and who else is in the conversation.
+func (s *Service) asker(ctx context.Context, t task.Task) (Member, []Member, error) {
+	list, err := s.store.Members(ctx, t.ConversationID)
+	if err != nil {
+		return Member{}, nil, err
+	}
+	m, ok := find(list, memberKind(ident.Actor{Kind: ident.ActorKind(t.CallerKind)}), t.CallerID)
+	if !ok {
+		return Member{}, nil, fault.New(fault.NotFound, "Whoever asked for this has left the conversation.")
+	}
+	return m, list, nil
+}

@@ -1,0 +1,164 @@
+package chat
+
+import (
+	"context"
+	"io"
+	"mime"
+	"net/http"
+	"path"
+	"strings"
+	"time"
+
+	"agentsite/internal/clock"
+	"agentsite/internal/fault"
+	"agentsite/internal/ident"
+)
+
+func errNoFile() error {
+	return fault.New(fault.NotFound, "There is no such file, or it is not for you to see.")
+}
+
+// bounds are what a sender's files may take: one of them, all together, and
+// what comes on one day.
+type bounds struct {
+	size, quota int64
+	daily       []allowance
+}
+
+// fileBounds counts what guests send by where they come from, too: one begins
+// anew as somebody else at any time.
+func fileBounds(actor ident.Actor) bounds {
+	if actor.Kind == ident.Guest {
+		return bounds{MaxGuestFileBytes, GuestFileQuota, []allowance{{actor.ID, 2 * GuestFileQuota}, {"from " + actor.Addr, 8 * GuestFileQuota}}}
+	}
+	return bounds{MaxFileBytes, FileQuota, []allowance{{actor.ID, 2 * FileQuota}}}
+}
+
+// PutFile takes a file of the actor, which a message may then hold as a part
+// whose URL is FileURL of its hash.
+func (s *Service) PutFile(ctx context.Context, actor ident.Actor, d FileDraft) (File, error) {
+	if err := writes(actor); err != nil {
+		return File{}, err
+	}
+	if err := s.allow(actor); err != nil {
+		return File{}, err
+	}
+	return s.keep(ctx, memberKind(actor), actor.ID, d, fileBounds(actor))
+}
+
+// keep stores a file as sent by its owner.
+func (s *Service) keep(ctx context.Context, ownerKind, ownerID string, d FileDraft, b bounds) (File, error) {
+	// What is over the quota is known only once it has come.
+	switch s.sent.begin(b.daily) {
+	case tooMuch:
+		return File{}, fault.Limited(time.Hour, "You sent more than %d MiB of files today. Try again tomorrow.", b.daily[0].most>>20)
+	case tooMany:
+		return File{}, fault.Limited(5*time.Second, "You are sending many files at once. Wait for some of them, then send this one again.")
+	}
+	counted := &countReader{r: d.Content}
+	defer func() { s.sent.end(b.daily, counted.n) }() // what was refused was on the disk, too
+	hash, size, head, err := s.store.PutBlob(ctx, counted, b.size)
+	if err != nil {
+		return File{}, err
+	}
+	if size == 0 {
+		return File{}, asField(fault.New(fault.Invalid, "The file is empty."), "file")
+	}
+	f := File{Hash: hash, Size: size, MediaType: mediaType(head, d), CreatedAt: clock.Now()}
+	return f, s.store.PutFile(ctx, f, ownerKind, ownerID, b.quota)
+}
+
+// countReader counts what is read.
+type countReader struct {
+	r io.Reader
+	n int64
+}
+
+func (c *countReader) Read(b []byte) (int, error) {
+	n, err := c.r.Read(b)
+	c.n += int64(n)
+	return n, err
+}
+
+// typesByName are types that a name may give to what is plain text or an
+// archive by its content, which alone decides of everything else.
+var typesByName = map[string]map[string]string{
+	"text/plain": {
+		".md": "text/markdown", ".markdown": "text/markdown", ".csv": "text/csv", ".tsv": "text/tab-separated-values",
+		".json": "application/json", ".jsonl": "application/x-ndjson", ".yaml": "application/yaml", ".yml": "application/yaml", ".ics": "text/calendar",
+	},
+	"application/zip": {
+		".docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+		".xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+		".pptx": "application/vnd.openxmlformats-officedocument.presentationml.presentation",
+		".odt":  "application/vnd.oasis.opendocument.text", ".ods": "application/vnd.oasis.opendocument.spreadsheet",
+		".epub": "application/epub+zip", ".jar": "application/java-archive",
+	},
+}
+
+// mediaType is what a file is by its first bytes.
+func mediaType(head []byte, d FileDraft) string {
+	kind, params, err := mime.ParseMediaType(http.DetectContentType(head))
+	if err != nil {
+		return "application/octet-stream"
+	}
+	byName := typesByName[kind]
+	if named := byName[strings.ToLower(path.Ext(d.Name))]; named != "" {
+		return named
+	}
+	if said, _, err := mime.ParseMediaType(d.MediaType); err == nil {
+		for _, known := range byName {
+			if said == known {
+				return known
+			}
+		}
+	}
+	if cs := params["charset"]; cs != "" && cs != "utf-8" {
+		return kind + "; charset=" + cs
+	}
+	return kind
+}
+
+// OpenFile returns a file that the actor sent or may read a message with. The
+// caller closes the content.
+func (s *Service) OpenFile(ctx context.Context, actor ident.Actor, hash string) (File, io.ReadSeekCloser, error) {
+	if err := reads(actor); err != nil {
+		return File{}, nil, err
+	}
+	if !validHash(hash) {
+		return File{}, nil, errNoFile()
+	}
+	f, err := s.store.FileFor(ctx, hash, memberKind(actor), actor.ID)
+	return s.opened(ctx, f, err)
+}
+
+// opened opens a file that was found.
+func (s *Service) opened(ctx context.Context, f File, err error) (File, io.ReadSeekCloser, error) {
+	if fault.Is(err, fault.NotFound) {
+		return File{}, nil, errNoFile()
+	}
+	if err != nil {
+		return File{}, nil, err
+	}
+	r, err := s.store.OpenBlob(ctx, f.Hash)
+	if fault.Is(err, fault.NotFound) {
+		return File{}, nil, errNoFile()
+	}
+	if err != nil {
+		return File{}, nil, err
+	}
+	return f, r, nil
+}
+
+// SharedFile is OpenFile for who holds a read link, SharedPreview Preview.
+func (s *Service) SharedFile(ctx context.Context, secret, hash string) (File, io.ReadSeekCloser, error) {
+	l, err := s.link(ctx, secret, ReadLink)
+	if err != nil {
+		return File{}, nil, err
+	}
+	if !validHash(hash) {
+		return File{}, nil, errNoFile()
+	}
+	f, err := s.store.SharedFile(ctx, hash, l.ConversationID, l.FromSeq, l.UpToSeq)
+	return s.opened(ctx, f, err)
+}

@@ -1,0 +1,247 @@
+package chat
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"agentsite/internal/clock"
+	"agentsite/internal/fault"
+	"agentsite/internal/ident"
+	"agentsite/internal/task"
+)
+
+// Finish records how a task ended, or what it waits for, as a message of its
+// agent, asks the agents that the answer calls, and tells readers. It is for
+// the runtime. The answer's client id is the task's id, so it is said once
+// whatever happens.
+func (s *Service) Finish(ctx context.Context, t task.Task, r task.Result) error {
+	t.State, t.Reason, t.UpdatedAt = r.State, cut(r.Reason, 900), clock.Now()
+	var notes []string
+	e := Ended{}
+	r.Parts, t.Artifacts, e.Files, notes = s.produced(ctx, t, r.Parts, t.Artifacts)
+	m := Message{ConversationID: t.ConversationID, ID: ident.NewID(),
+		ClientID: fmt.Sprintf("%s/%d", t.ID, t.MessageSeq), Sender: Sender{Kind: "agent", ID: t.AgentID, Handle: t.AgentHandle},
+		Kind: Text, Parts: r.Parts, TaskID: t.ID, TaskState: t.State, Reason: t.Reason, CreatedAt: t.UpdatedAt}
+	if t.State == task.Completed { // what failed or was stopped takes no place
+		m.Target = t.Replaces
+	}
+	if t.State.Terminal() {
+		m.ClientID = t.ID
+	}
+	if len(m.Parts) == 0 {
+		m.Kind, m.Target = Event, 0
+		if t.Reason == "" {
+			t.Reason = map[task.State]string{task.Completed: "Done, without an answer.", task.Canceled: "Stopped."}[t.State]
+			m.Reason = t.Reason
+		}
+		m.Parts = []task.Part{task.TextPart(t.Reason)}
+	}
+	calls, err := s.calls(ctx, t, m)
+	if err != nil {
+		return err
+	}
+	e.Task, e.Message, e.Ask, e.Turns, e.Budget = t, m, calls.ask, calls.turns, calls.budget
+	done, err := s.store.Finish(ctx, e)
+	if err != nil {
+		if fault.Is(err, fault.Conflict) || fault.Is(err, fault.NotFound) {
+			s.forget(t) // it ended otherwise, or its conversation is gone
+		}
+		return err
+	}
+	s.live.message(done.Message)
+	s.settled(t)
+	s.begin(done.Tasks)
+	if done.Held > 0 {
+		notes = append(notes, "Whom it calls was not asked: agents here have said as much for one message as they may.")
+	}
+	s.note(ctx, t, append(notes, calls.notes...))
+	return nil
+}
+
+// EndTask implements task.Ender for tasks that are not running.
+func (s *Service) EndTask(ctx context.Context, t task.Task, r task.Result) error {
+	return s.Finish(ctx, t, r)
+}
+
+// note says below an answer what did not come of it. The answer is stored by
+// then: a note that cannot be is only logged.
+func (s *Service) note(ctx context.Context, t task.Task, notes []string) {
+	if len(notes) == 0 {
+		return
+	}
+	e := event(Sender{Kind: "agent", ID: t.AgentID, Handle: t.AgentHandle}, "%s", cut(strings.Join(notes, " "), 900))
+	e.ConversationID = t.ConversationID
+	done, err := s.store.Append(ctx, Post{Message: e})
+	if err != nil {
+		s.cfg.Log.Warn("note below an answer not stored", "task", t.ID, "error", err)
+		return
+	}
+	s.live.message(done.Message)
+}
+
+// maxProduced is how many files one task may leave.
+const maxProduced = 20
+
+// produced makes files of what an agent sent as bytes, on account of who asked
+// for it, and says what was not kept.
+func (s *Service) produced(ctx context.Context, t task.Task, parts []task.Part, artifacts []task.Artifact) ([]task.Part, []task.Artifact, []string, []string) {
+	actor := callerOf(t)
+	var files, lost []string
+	why := ""
+	count := 0
+	kept := func(in []task.Part) []task.Part {
+		if !slices.ContainsFunc(in, func(p task.Part) bool { return p.Raw != nil || strings.HasPrefix(p.URL, "/") }) {
+			return in
+		}
+		var out []task.Part
+		for _, p := range in {
+			switch {
+			case strings.HasPrefix(p.URL, "/"): // no file that it sent
+				continue
+			case p.Raw == nil:
+				out = append(out, p)
+				continue
+			}
+			count++
+			var f File
+			err := error(fault.New(fault.Invalid, "One answer may hold %d files.", maxProduced))
+			if count <= maxProduced {
+				f, err = s.keep(ctx, memberKind(actor), actor.ID, fileDraft(p), fileBounds(actor))
+			}
+			if err != nil {
+				if e := fault.As(err); e.Kind == fault.Internal {
+					s.cfg.Log.Error("file of an agent not stored", "task", t.ID, "error", err)
+				}
+				lost, why = append(lost, FileName(p.Filename)), fault.As(err).Safe
+				continue
+			}
+			out = append(out, filePart(f, p))
+			if !slices.Contains(files, f.Hash) {
+				files = append(files, f.Hash)
+			}
+		}
+		return out
+	}
+	parts = kept(parts)
+	if len(artifacts) > 0 {
+		artifacts = slices.Clone(artifacts)
+		for i, a := range artifacts {
+			artifacts[i].Parts = kept(a.Parts)
+		}
+	}
+	if len(lost) == 0 {
+		return parts, artifacts, files, nil
+	}
+	names := strings.Join(lost[:min(len(lost), 5)], ", ")
+	if len(lost) > 5 {
+		names += fmt.Sprintf(" and %d more", len(lost)-5)
+	}
+	return parts, artifacts, files, []string{fmt.Sprintf("Not kept: %s. %s", names, why)}
+}
+
+// callerOf is the person or guest a task works for, as the actor they are
+// without anything to show for it.
+func callerOf(t task.Task) ident.Actor {
+	a := ident.Actor{Kind: ident.ActorKind(t.CallerKind), ID: t.CallerID, Name: t.CallerHandle, Addr: t.CallerID}
+	if a.Kind == ident.Guest {
+		a.Name = ""
+	}
+	return a
+}
+
+// called are the agents that an answer calls.
+type called struct {
+	ask           []task.Task
+	turns, budget int
+	notes         []string
+}
+
+// calls finds the agents that a final answer mentions and makes a task of each
+// that the person behind it may give work to.
+func (s *Service) calls(ctx context.Context, t task.Task, m Message) (called, error) {
+	if t.State != task.Completed || m.Kind != Text {
+		return called{}, nil
+	}
+	text := task.PlainText(m.Parts)
+	if len(mentions(text, s.cfg.Portal)) == 0 {
+		return called{}, nil
+	}
+	asker, members, err := s.asker(ctx, t)
+	if fault.Is(err, fault.NotFound) || err == nil && says(asker) != nil {
+		return called{}, nil
+	}
+	if err != nil {
+		return called{}, err
+	}
+	agents := slices.DeleteFunc(Conversation{Members: members}.Agents(), func(a Member) bool { return a.ID == t.AgentID })
+	whom := mentioned(agents, text, s.cfg.Portal)
+	if len(whom) == 0 {
+		return called{}, nil
+	}
+	set, _, err := s.store.SettingsOf(ctx, t.ConversationID)
+	if err != nil {
+		return called{}, err
+	}
+	c := called{turns: set.Turns, budget: set.Budget}
+	if t.Hop+1 > set.Hops {
+		c.notes = []string{fmt.Sprintf("Not asked: %s. One message may lead from agent to agent at most %d times here.", handles(whom), set.Hops)}
+		return c, nil
+	}
+	for i, a := range whom {
+		if len(c.ask) >= set.Turns { // nobody pays for what is not asked
+			c.notes = append(c.notes, fmt.Sprintf("Not asked: %s. Agents here give at most %d answers for one message.", handles(whom[i:]), set.Turns))
+			break
+		}
+		share, err := s.callable(ctx, t, a, len(text))
+		if err != nil {
+			f := fault.As(err)
+			if f.Kind == fault.Internal {
+				s.cfg.Log.Error("agent not asked by another", "task", t.ID, "error", err)
+			}
+			c.notes = append(c.notes, fmt.Sprintf("Not asked: %s. %s", a.Handle, f.Safe))
+			continue
+		}
+		root := t.RootSeq
+		if root == 0 {
+			root = t.MessageSeq
+		}
+		c.ask = append(c.ask, task.Task{
+			ID: ident.NewID(), ConversationID: t.ConversationID, AgentID: a.ID, AgentHandle: a.Handle,
+			CallerKind: t.CallerKind, CallerID: t.CallerID, CallerHandle: t.CallerHandle,
+			State: task.Submitted, Face: t.Face, RootSeq: root, Hop: t.Hop + 1, Share: string(share), CreatedAt: m.CreatedAt, UpdatedAt: m.CreatedAt,
+		})
+	}
+	return c, nil
+}
+
+// callable says whether the person behind a task may give an agent work of
+// that size, which counts as theirs, and what of the conversation goes along.
+// Somebody on a page must have been told where their text goes.
+func (s *Service) callable(ctx context.Context, t task.Task, a Member, size int) (Share, error) {
+	actor := callerOf(t)
+	ref, err := s.memberAgent(ctx, actor, a)
+	if err != nil {
+		return "", err
+	}
+	shares, _, err := s.disclosed(ctx, actor, Draft{MustTell: t.Face == facePage}, []AgentRef{ref})
+	if err != nil {
+		if fault.Is(err, fault.Conflict) {
+			err = fault.New(fault.Conflict, "%s sends text to %s; write to it yourself first.", ref.Handle, ref.Remote)
+		}
+		return "", err
+	}
+	return shares[a.ID], s.directory.Admit(ctx, actor, a.Handle, size)
+}
+
+// facePage is the face of what people said on a page.
+const facePage = "page"
+
+func handles(list []Member) string {
+	var names []string
+	for _, m := range list {
+		names = append(names, m.Handle)
+	}
+	return strings.Join(names, ", ")
+}

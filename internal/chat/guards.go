@@ -1,0 +1,253 @@
+package chat
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"agentsite/internal/clock"
+	"agentsite/internal/fault"
+	"agentsite/internal/ident"
+	"agentsite/internal/task"
+)
+
+func memberKind(actor ident.Actor) string {
+	if actor.Kind == ident.Guest {
+		return "guest"
+	}
+	return "person"
+}
+
+func errNoRoom() error {
+	return fault.New(fault.NotFound, "There is no such conversation, or you are not in it.")
+}
+
+func errNoMessage() error {
+	return fault.New(fault.NotFound, "There is no such message in this conversation, or it is not for you to see.")
+}
+
+func reads(actor ident.Actor) error {
+	if actor.ID == "" {
+		return fault.New(fault.Unauthenticated, "Sign in, or start a conversation as a guest.")
+	}
+	if !actor.May(ident.ChatRead) && !actor.May(ident.ChatWrite) {
+		return fault.New(fault.Forbidden, "This token lacks the scope %q.", ident.ChatRead)
+	}
+	return nil
+}
+
+func writes(actor ident.Actor) error {
+	if actor.ID == "" {
+		return fault.New(fault.Unauthenticated, "Sign in to talk.")
+	}
+	if !actor.May(ident.ChatWrite) {
+		return fault.New(fault.Forbidden, "This token lacks the scope %q.", ident.ChatWrite)
+	}
+	return nil
+}
+
+// hasAccount refuses guests what only somebody with an account may do.
+func hasAccount(actor ident.Actor, what string) error {
+	if !actor.IsPerson() {
+		return fault.New(fault.Unauthenticated, "Sign in to %s.", what)
+	}
+	return nil
+}
+
+// allow counts one thing that the actor does.
+func (s *Service) allow(actor ident.Actor) error {
+	if actor.Kind == ident.Guest {
+		if wait, ok := s.guests.Allow(actor.Addr); !ok {
+			return fault.Limited(wait, "Visitors may say only so much in a while. Try again in %s, or sign up.", wait.Round(time.Second))
+		}
+		return nil
+	}
+	if wait, ok := s.people.Allow(actor.ID); !ok {
+		return fault.Limited(wait, "You sent very much in a short time. Try again in a moment.")
+	}
+	return nil
+}
+
+// allowRoom counts one new conversation of the actor.
+func (s *Service) allowRoom(actor ident.Actor) error {
+	if actor.Kind == ident.Guest {
+		if wait, ok := s.creations.Allow(actor.Addr); !ok {
+			return fault.Limited(wait, "Visitors may start only so many conversations. Wait a moment, or sign up.")
+		}
+		return nil
+	}
+	return s.allow(actor)
+}
+
+// room is a conversation the actor is in.
+func (s *Service) room(ctx context.Context, actor ident.Actor, id string) (Conversation, error) {
+	if !ident.ValidID(id) {
+		return Conversation{}, errNoRoom()
+	}
+	c, err := s.store.Room(ctx, id, memberKind(actor), actor.ID)
+	if fault.Is(err, fault.NotFound) {
+		return Conversation{}, errNoRoom()
+	}
+	return c, err
+}
+
+// shown is room for those who look at it: with the hosts that agents send
+// text to.
+func (s *Service) shown(ctx context.Context, actor ident.Actor, id string) (Conversation, error) {
+	c, err := s.room(ctx, actor, id)
+	if err != nil {
+		return c, err
+	}
+	c.Members, err = s.withHosts(ctx, c.Members)
+	return c, err
+}
+
+// withHosts fills in where the text of agents goes.
+func (s *Service) withHosts(ctx context.Context, list []Member) ([]Member, error) {
+	var ids []string
+	for _, m := range list {
+		if m.Kind == "agent" {
+			ids = append(ids, m.ID)
+		}
+	}
+	if len(ids) == 0 {
+		return list, nil
+	}
+	hosts, err := s.directory.Hosts(ctx, ids)
+	if err != nil {
+		return list, err
+	}
+	list = slices.Clone(list)
+	for i, m := range list {
+		if m.Kind == "agent" {
+			list[i].Remote = hosts[m.ID]
+		}
+	}
+	return list, nil
+}
+
+// members is who is in a conversation of the actor, and the actor's own row.
+func (s *Service) members(ctx context.Context, actor ident.Actor, id string) (list []Member, me Member, err error) {
+	if !ident.ValidID(id) {
+		return nil, me, errNoRoom()
+	}
+	list, err = s.store.Members(ctx, id)
+	if err != nil {
+		return nil, me, err
+	}
+	me, ok := find(list, memberKind(actor), actor.ID)
+	if !ok {
+		return nil, me, errNoRoom()
+	}
+	return list, me, nil
+}
+
+// writers is members for what changes the conversation: readers are refused.
+func (s *Service) writers(ctx context.Context, actor ident.Actor, id string) (list []Member, me Member, err error) {
+	if err := writes(actor); err != nil {
+		return nil, me, err
+	}
+	if list, me, err = s.members(ctx, actor, id); err != nil {
+		return nil, me, err
+	}
+	return list, me, says(me)
+}
+
+// says refuses those who may only read.
+func says(me Member) error {
+	if me.Role == RoleReader {
+		return fault.New(fault.Forbidden, "You may read this conversation, not write in it. Its owner can change that.")
+	}
+	return nil
+}
+
+// owns refuses those who do not own the conversation.
+func owns(me Member) error {
+	if me.Role != RoleOwner {
+		return fault.New(fault.Forbidden, "Only an owner of the conversation may do this.")
+	}
+	return nil
+}
+
+// hiddenFrom reports whether a message amends one that who sees only the
+// messages after from does not see.
+func (m Message) hiddenFrom(from int64) bool { return m.Kind.Amends() && m.Target <= from }
+
+// veil is a message for who sees the messages after from: of one that amends
+// an earlier message, it is that there was one.
+func (m Message) veil(from int64) Message {
+	if m.hiddenFrom(from) {
+		m.Parts, m.Now = nil, Now{}
+	}
+	return m
+}
+
+// message is one that me sees.
+func (s *Service) message(ctx context.Context, me Member, id string, seq int64) (Message, error) {
+	if seq <= me.FromSeq || seq < 1 {
+		return Message{}, errNoMessage()
+	}
+	m, err := s.store.Message(ctx, id, seq)
+	if fault.Is(err, fault.NotFound) || err == nil && m.hiddenFrom(me.FromSeq) {
+		return Message{}, errNoMessage()
+	}
+	return m, err
+}
+
+// text is a message that was said and is still there.
+func (s *Service) text(ctx context.Context, me Member, id string, seq int64) (Message, error) {
+	m, err := s.message(ctx, me, id, seq)
+	switch {
+	case err != nil:
+		return m, err
+	case m.Kind != Text:
+		return m, fault.New(fault.Conflict, "This line was not said by anybody.")
+	case !m.Now.UnsaidAt.IsZero():
+		return m, fault.New(fault.Conflict, "This message was taken away.")
+	}
+	return m, nil
+}
+
+func find(list []Member, kind, id string) (Member, bool) {
+	i := slices.IndexFunc(list, func(m Member) bool { return m.Kind == kind && m.ID == id })
+	if i < 0 {
+		return Member{}, false
+	}
+	return list[i], true
+}
+
+func has(list []Member, m Member) bool {
+	_, ok := find(list, m.Kind, m.ID)
+	return ok
+}
+
+func sender(actor ident.Actor) Sender {
+	handle := actor.Name
+	if actor.Kind == ident.Guest {
+		handle = "guest"
+	}
+	kind := string(actor.Kind)
+	if actor.Kind == ident.Operator {
+		kind = string(ident.Person)
+	}
+	return Sender{Kind: kind, ID: actor.ID, Handle: handle}
+}
+
+// is reports whether the actor said it.
+func (by Sender) is(actor ident.Actor) bool {
+	me := sender(actor)
+	return by.ID == me.ID && by.Kind == me.Kind
+}
+
+// event returns a quiet line of the transcript.
+func event(by Sender, format string, args ...any) Message {
+	return Message{ID: ident.NewID(), Sender: by, Kind: Event, Parts: []task.Part{task.TextPart(fmt.Sprintf(format, args...))}, CreatedAt: clock.Now()}
+}
+
+func asField(err error, name string) error {
+	if e := fault.As(err); e.Kind == fault.NotFound || e.Kind == fault.Invalid {
+		return &fault.Error{Kind: e.Kind, Safe: e.Safe, Fields: map[string]string{name: e.Safe}, Err: err}
+	}
+	return err
+}

@@ -1,0 +1,142 @@
+package chat
+
+import (
+	"context"
+	"slices"
+
+	"agentsite/internal/fault"
+	"agentsite/internal/task"
+)
+
+// Bounds of what goes along to an agent.
+const (
+	historyMessages = 40
+	historyBytes    = 48 << 10
+	historyPage     = 50
+	historyPages    = 20  // lines that nobody said count here
+	historyLonger   = 200 // a page after the first, where these are many
+)
+
+// History is what an agent may know for a task.
+type History struct {
+	// Ask is the message to answer, Earlier what was said before it, oldest
+	// first, cut to what goes along.
+	Ask     Message
+	Earlier []Message
+	// Asker is the member whom the task works for.
+	Asker Member
+}
+
+// History returns what was said before a task's message as its caller sees it,
+// and as far as they let it go along. It is for the runtime.
+func (s *Service) History(ctx context.Context, t task.Task) (History, error) {
+	asker, members, err := s.asker(ctx, t)
+	if err != nil {
+		return History{}, err
+	}
+	if _, in := find(members, "agent", t.AgentID); !in {
+		return History{}, fault.New(fault.NotFound, "%s is not in the conversation any more.", t.AgentHandle)
+	}
+	gone := fault.New(fault.NotFound, "The message this task answers is gone.")
+	ask, err := s.store.Message(ctx, t.ConversationID, t.MessageSeq)
+	if fault.Is(err, fault.NotFound) || err == nil && (!ask.Now.UnsaidAt.IsZero() || ask.Seq <= asker.FromSeq) {
+		err = gone
+	}
+	if err != nil {
+		return History{}, err
+	}
+	h := History{Ask: ask, Asker: asker}
+	if Share(t.Share) == ShareNothing {
+		return h, nil
+	}
+	list, err := s.earlier(ctx, t.ConversationID, asker.FromSeq, ask.Seq)
+	if err != nil {
+		return History{}, err
+	}
+	if t.Replaces > 0 { // what is given again was not said yet
+		list = slices.DeleteFunc(list, func(m Message) bool { return m.Seq == t.Replaces })
+	}
+	if Share(t.Share) == ShareOwn {
+		if list, err = s.own(ctx, t, asker, members, list); err != nil {
+			return History{}, err
+		}
+	}
+	h.Earlier = newest(list)
+	return h, nil
+}
+
+// earlier reads what was said after from and before seq: texts that are still
+// there, each answer in its last form at the place of its first.
+func (s *Service) earlier(ctx context.Context, id string, from, seq int64) ([]Message, error) {
+	var found []Message // newest first
+	before, size, limit := seq, 0, historyPage
+	for range historyPages {
+		page, err := s.store.Messages(ctx, id, from, before, limit, true)
+		if err != nil {
+			return nil, err
+		}
+		for _, m := range slices.Backward(page) {
+			if m.Kind == Text && m.Now.UnsaidAt.IsZero() {
+				found = append(found, m)
+				size += len(task.PlainText(m.Parts))
+			}
+		}
+		if len(page) < limit || len(found) >= 2*historyMessages || size > 4*historyBytes {
+			break
+		}
+		before, limit = page[0].Seq, historyLonger
+	}
+	slices.Reverse(found)
+	return inPlace(found), nil
+}
+
+// inPlace puts answers that were given again where the first one stood.
+func inPlace(list []Message) []Message {
+	var out []Message
+	at := make(map[int64]int) // places of answers that have a newer one
+	for _, m := range list {
+		i, again := at[m.Target]
+		again = again && m.Sender.Kind == "agent" && out[i].Sender.ID == m.Sender.ID
+		if !again {
+			i = len(out)
+			out = append(out, m)
+		} else {
+			out[i] = m
+		}
+		if m.Now.NewerSeq > 0 {
+			at[m.Seq] = i
+		}
+	}
+	return slices.DeleteFunc(out, func(m Message) bool { return m.Now.NewerSeq > 0 })
+}
+
+// own leaves what is between the asker and the agent.
+func (s *Service) own(ctx context.Context, t task.Task, asker Member, members []Member, list []Message) ([]Message, error) {
+	set, _, err := s.store.SettingsOf(ctx, t.ConversationID)
+	if err != nil {
+		return nil, err
+	}
+	agents := Conversation{Members: members}.Agents()
+	agent := Member{Kind: "agent", ID: t.AgentID, Handle: t.AgentHandle}
+	theirs := make(map[int64]bool)
+	for _, m := range list {
+		if m.Sender.Kind == "agent" && m.Sender.ID == agent.ID {
+			theirs[m.Seq] = true
+		}
+	}
+	return slices.DeleteFunc(list, func(m Message) bool {
+		return !concerns(m, agent, asker, members, agents, set, s.cfg.Portal, theirs)
+	}), nil
+}
+
+// newest keeps the last messages, as many as may go along.
+func newest(list []Message) []Message {
+	size, from := 0, len(list)
+	for from > 0 && len(list)-from < historyMessages {
+		if size += len(task.PlainText(list[from-1].Parts)); size > historyBytes {
+			break
+		}
+		from--
+	}
+	return list[from:]
+}

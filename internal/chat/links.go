@@ -1,0 +1,302 @@
+package chat
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"agentsite/internal/clock"
+	"agentsite/internal/fault"
+	"agentsite/internal/ident"
+)
+
+// maxLinkUses bounds what a join link may be used for.
+const maxLinkUses = 1000
+
+// The secrets of links begin with what they are for, so that a leaked one can
+// be told apart.
+const (
+	joinPrefix = "agsj_"
+	readPrefix = "agsr_"
+)
+
+func errNoLink() error {
+	return fault.New(fault.NotFound, "This link does not work: it has ended, or there never was one. Ask whoever gave it to you for another.")
+}
+
+// NewLink makes a link to a conversation and returns its secret, which is not
+// kept. Join links are for owners, read links for every member.
+func (s *Service) NewLink(ctx context.Context, actor ident.Actor, id string, d LinkDraft) (l Link, secret string, err error) {
+	if err := writes(actor); err != nil {
+		return Link{}, "", err
+	}
+	if err := hasAccount(actor, "share a conversation"); err != nil {
+		return Link{}, "", err
+	}
+	room, err := s.room(ctx, actor, id)
+	if err != nil {
+		return Link{}, "", err
+	}
+	me, ok := find(room.Members, memberKind(actor), actor.ID)
+	if !ok {
+		return Link{}, "", errNoRoom()
+	}
+	if d.Role == "" {
+		d.Role = RoleMember
+	}
+	if d.Life == 0 {
+		d.Life = DefaultLinkLife
+	}
+	var c fault.Check
+	c.Field(d.Kind == JoinLink || d.Kind == ReadLink, "kind", "use %s or %s", JoinLink, ReadLink)
+	c.Field(d.Role == RoleMember || d.Role == RoleReader, "role", "use %s or %s", RoleMember, RoleReader)
+	c.Field(d.MaxUses >= 0 && d.MaxUses <= maxLinkUses, "max_uses", "use at most %d, or 0 for no bound", maxLinkUses)
+	c.Field(d.Life > 0 && d.Life <= MaxLinkLife, "life", "use at most a year")
+	if err := c.Err(); err != nil {
+		return Link{}, "", err
+	}
+	if d.Kind == JoinLink {
+		if err := owns(me); err != nil {
+			return Link{}, "", err
+		}
+	}
+	list, err := s.store.LinksOf(ctx, id)
+	if err != nil {
+		return Link{}, "", err
+	}
+	if len(list) >= MaxLinks {
+		return Link{}, "", fault.New(fault.Conflict, "A conversation has at most %d links. End one first.", MaxLinks)
+	}
+	if err := s.allow(actor); err != nil {
+		return Link{}, "", err
+	}
+	now := clock.Now()
+	l = Link{ID: ident.NewID(), ConversationID: id, Kind: d.Kind, Creator: sender(actor), CreatedAt: now, ExpiresAt: now.Add(d.Life)}
+	prefix, words := readPrefix, "%s made a link that shows what was said up to here"
+	if d.Kind == JoinLink {
+		l.Role, l.MaxUses = d.Role, d.MaxUses
+		prefix, words = joinPrefix, "%s made a link that lets people join as "+d.Role
+	} else {
+		l.FromSeq, l.UpToSeq = me.FromSeq, room.LastSeq
+	}
+	secret = ident.NewSecret(prefix)
+	if err := s.store.PutLink(ctx, l, ident.HashSecret(secret)); err != nil {
+		return Link{}, "", err
+	}
+	e := event(l.Creator, words, l.Creator.Handle)
+	e.ConversationID = id
+	done, err := s.store.Append(ctx, Post{Message: e})
+	if err != nil { // nobody would know of it
+		s.store.DropLink(context.WithoutCancel(ctx), id, l.ID)
+		return Link{}, "", err
+	}
+	s.live.message(done.Message)
+	return l, secret, nil
+}
+
+// Links lists the links of a conversation that have not ended: of an owner
+// all, of others their own.
+func (s *Service) Links(ctx context.Context, actor ident.Actor, id string) ([]Link, error) {
+	if err := reads(actor); err != nil {
+		return nil, err
+	}
+	_, me, err := s.members(ctx, actor, id)
+	if err != nil {
+		return nil, err
+	}
+	list, err := s.store.LinksOf(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(list, func(l Link) bool { return me.Role != RoleOwner && l.Creator.ID != actor.ID }), nil
+}
+
+// DropLink ends a link at once: one's own, or as owner any.
+func (s *Service) DropLink(ctx context.Context, actor ident.Actor, id, linkID string) error {
+	if err := writes(actor); err != nil {
+		return err
+	}
+	list, err := s.Links(ctx, actor, id)
+	if err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(list, func(l Link) bool { return l.ID == linkID }) {
+		return fault.New(fault.NotFound, "There is no such link to this conversation, or it is not yours.")
+	}
+	return s.store.DropLink(ctx, id, linkID)
+}
+
+// dropLinks ends the links of a conversation that which selects. It follows a
+// change that stays, so trouble is only logged.
+func (s *Service) dropLinks(ctx context.Context, id string, which func(Link) bool) {
+	ctx = context.WithoutCancel(ctx)
+	list, err := s.store.LinksOf(ctx, id)
+	for _, l := range list {
+		if which(l) && err == nil {
+			err = s.store.DropLink(ctx, id, l.ID)
+		}
+	}
+	if err != nil {
+		s.cfg.Log.Error("end links", "conversation", id, "error", err)
+	}
+}
+
+// link finds a link by its secret.
+func (s *Service) link(ctx context.Context, secret string, kind LinkKind) (Link, error) {
+	if secret == "" || len(secret) > 200 {
+		return Link{}, errNoLink()
+	}
+	l, err := s.store.LinkByHash(ctx, ident.HashSecret(secret))
+	if fault.Is(err, fault.NotFound) || err == nil && (l.Kind != kind || !clock.Now().Before(l.ExpiresAt)) {
+		return Link{}, errNoLink()
+	}
+	return l, err
+}
+
+// joins checks who may use join links.
+func joins(actor ident.Actor) error {
+	if err := hasAccount(actor, "join the conversation"); err != nil {
+		return err
+	}
+	return writes(actor)
+}
+
+// Invitation is what a join link leads to; for people with an account.
+func (s *Service) Invitation(ctx context.Context, actor ident.Actor, secret string) (Invitation, error) {
+	if err := joins(actor); err != nil {
+		return Invitation{}, err
+	}
+	l, err := s.link(ctx, secret, JoinLink)
+	if err != nil {
+		return Invitation{}, err
+	}
+	room, err := s.roomByLink(ctx, l)
+	if err != nil {
+		return Invitation{}, err
+	}
+	_, in := find(room.Members, memberKind(actor), actor.ID)
+	return Invitation{ConversationID: room.ID, Title: room.Title, Role: l.Role, Inviter: l.Creator.Handle, Members: room.Members,
+		Past: room.Settings.Past, Member: in}, nil
+}
+
+func (s *Service) roomByLink(ctx context.Context, l Link) (Conversation, error) {
+	room, err := s.store.RoomByLink(ctx, l)
+	if fault.Is(err, fault.NotFound) {
+		return Conversation{}, errNoLink()
+	}
+	if err != nil {
+		return Conversation{}, err
+	}
+	room.Members, err = s.withHosts(ctx, room.Members)
+	return room, err
+}
+
+// JoinByLink makes the actor a member of the conversation of a join link.
+func (s *Service) JoinByLink(ctx context.Context, actor ident.Actor, secret string) (Conversation, error) {
+	if err := joins(actor); err != nil {
+		return Conversation{}, err
+	}
+	l, err := s.link(ctx, secret, JoinLink)
+	if err != nil {
+		return Conversation{}, err
+	}
+	room, err := s.roomByLink(ctx, l)
+	if err != nil {
+		return Conversation{}, err
+	}
+	if _, in := find(room.Members, memberKind(actor), actor.ID); in {
+		return s.shown(ctx, actor, room.ID)
+	}
+	if len(room.Members) >= MaxMembers {
+		return Conversation{}, errFull()
+	}
+	if err := s.allow(actor); err != nil {
+		return Conversation{}, err
+	}
+	by := sender(actor)
+	m := Member{Kind: "person", ID: actor.ID, Handle: by.Handle, Role: l.Role, FromSeq: seesFrom(room.Settings)}
+	e, err := s.store.Join(ctx, room.ID, m, l.ID, event(by, "%s joined by a link of %s", by.Handle, l.Creator.Handle))
+	if fault.Is(err, fault.Conflict) {
+		return Conversation{}, errNoLink()
+	}
+	if err != nil {
+		return Conversation{}, err
+	}
+	s.live.message(e)
+	return s.shown(ctx, actor, room.ID)
+}
+
+// seesFrom is what somebody who joins now sees: see Rooms.Join.
+func seesFrom(set Settings) int64 {
+	if set.Past == PastNothing {
+		return -1
+	}
+	return 0
+}
+
+func errFull() error {
+	return fault.New(fault.Conflict, "A conversation has at most %d members.", MaxMembers)
+}
+
+// Shared is what a read link shows, at most limit messages that end before
+// the given seq (0: the last ones). Whoever has the secret may see it.
+func (s *Service) Shared(ctx context.Context, secret string, before int64, limit int) (Shared, error) {
+	var c fault.Check
+	c.Field(before >= 0, "before", "must not be negative")
+	c.Field(limit >= 1 && limit <= 200, "limit", "use 1 to 200")
+	if err := c.Err(); err != nil {
+		return Shared{}, err
+	}
+	l, err := s.link(ctx, secret, ReadLink)
+	if err != nil {
+		return Shared{}, err
+	}
+	room, err := s.roomByLink(ctx, l)
+	if err != nil {
+		return Shared{}, err
+	}
+	if before == 0 || before > l.UpToSeq {
+		before = l.UpToSeq + 1
+	}
+	list, err := s.store.Messages(ctx, l.ConversationID, l.FromSeq, before, limit, true)
+	if err != nil {
+		return Shared{}, err
+	}
+	out := Shared{ConversationID: room.ID, Title: room.Title, By: l.Creator.Handle, SharedAt: l.CreatedAt, Members: room.Members}
+	if len(list) > 0 && list[0].Seq > l.FromSeq+1 {
+		out.EarlierSeq = list[0].Seq
+	}
+	for _, m := range list {
+		if m.Kind.Amends() {
+			continue
+		}
+		if m.Now.NewerSeq > l.UpToSeq { // given again since
+			m.Now.NewerSeq = 0
+		}
+		if m.Now.EditSeq > l.UpToSeq { // edited since
+			if err := s.formAt(ctx, &m, l.UpToSeq); err != nil {
+				return Shared{}, err
+			}
+		}
+		out.Messages = append(out.Messages, m)
+	}
+	return out, nil
+}
+
+// formAt gives a message the parts it had when upTo was the last message.
+func (s *Service) formAt(ctx context.Context, m *Message, upTo int64) error {
+	forms, err := s.store.Edits(ctx, m.ConversationID, m.Seq)
+	if err != nil {
+		return err
+	}
+	m.Parts, m.Now.EditSeq, m.Now.EditedAt = nil, 0, time.Time{}
+	for i, f := range forms {
+		if f.Seq > upTo {
+			break
+		}
+		if m.Parts = f.Parts; i > 0 {
+			m.Now.EditSeq, m.Now.EditedAt = f.Seq, f.CreatedAt
+		}
+	}
+	return nil
+}

@@ -1,0 +1,120 @@
+package chat
+
+import (
+	"context"
+
+	"agentsite/internal/fault"
+	"agentsite/internal/ident"
+)
+
+func checkLimit(limit, most int) error {
+	var c fault.Check
+	c.Field(limit >= 1 && limit <= most, "limit", "use 1 to %d", most)
+	return c.Err()
+}
+
+// List returns the actor's conversations that f selects.
+func (s *Service) List(ctx context.Context, actor ident.Actor, f RoomFilter) ([]Conversation, error) {
+	if actor.ID == "" {
+		return nil, nil
+	}
+	if err := reads(actor); err != nil {
+		return nil, err
+	}
+	if err := checkLimit(f.Limit, 100); err != nil {
+		return nil, err
+	}
+	return s.store.RoomsOf(ctx, memberKind(actor), actor.ID, f)
+}
+
+// Get returns a conversation the actor is in.
+func (s *Service) Get(ctx context.Context, actor ident.Actor, id string) (Conversation, error) {
+	if err := reads(actor); err != nil {
+		return Conversation{}, err
+	}
+	return s.shown(ctx, actor, id)
+}
+
+// Messages returns up to limit messages with after < seq < before, in order,
+// as far as the actor sees them; newest takes the last ones instead of the
+// first.
+func (s *Service) Messages(ctx context.Context, actor ident.Actor, id string, after, before int64, limit int, newest bool) ([]Message, error) {
+	if err := reads(actor); err != nil {
+		return nil, err
+	}
+	var c fault.Check
+	c.Field(after >= 0, "after", "must not be negative")
+	c.Field(before >= 0, "before", "must not be negative")
+	c.Field(limit >= 1 && limit <= 200, "limit", "use 1 to 200")
+	if err := c.Err(); err != nil {
+		return nil, err
+	}
+	_, me, err := s.members(ctx, actor, id)
+	if err != nil {
+		return nil, err
+	}
+	out, err := s.store.Messages(ctx, id, max(after, me.FromSeq), before, limit, newest)
+	for i := range out {
+		out[i] = out[i].veil(me.FromSeq)
+	}
+	return out, err
+}
+
+// Message returns one message of a conversation of the actor.
+func (s *Service) Message(ctx context.Context, actor ident.Actor, id string, seq int64) (Message, error) {
+	if err := reads(actor); err != nil {
+		return Message{}, err
+	}
+	_, me, err := s.members(ctx, actor, id)
+	if err != nil {
+		return Message{}, err
+	}
+	return s.message(ctx, me, id, seq)
+}
+
+// Edits returns what a message said before, oldest first.
+func (s *Service) Edits(ctx context.Context, actor ident.Actor, id string, seq int64) ([]Message, error) {
+	m, err := s.Message(ctx, actor, id, seq)
+	if err != nil {
+		return nil, err
+	}
+	if m.Kind != Text || !m.Now.UnsaidAt.IsZero() {
+		return []Message{m}, nil
+	}
+	return s.store.Edits(ctx, id, seq)
+}
+
+// Read notes that the actor has seen the conversation up to seq.
+func (s *Service) Read(ctx context.Context, actor ident.Actor, id string, seq int64) error {
+	if err := reads(actor); err != nil {
+		return err
+	}
+	c, err := s.room(ctx, actor, id)
+	if err != nil || c.ReadSeq >= seq {
+		return err
+	}
+	return s.store.MarkRead(ctx, id, memberKind(actor), actor.ID, min(seq, c.LastSeq))
+}
+
+// MaxSearchBytes bounds what is searched for.
+const MaxSearchBytes = 500
+
+// Search finds texts by their words in the actor's conversations, newest
+// first, before the given point.
+func (s *Service) Search(ctx context.Context, actor ident.Actor, query string, before Point, limit int) ([]Found, error) {
+	if err := reads(actor); err != nil {
+		return nil, err
+	}
+	var c fault.Check
+	query = oneLine(query)
+	c.Field(query != "", "q", "say what to look for")
+	c.Field(len(query) <= MaxSearchBytes, "q", "use at most %d bytes", MaxSearchBytes)
+	c.Field(limit >= 1 && limit <= 100, "limit", "use 1 to 100")
+	if err := c.Err(); err != nil {
+		return nil, err
+	}
+	if err := s.allow(actor); err != nil {
+		return nil, err
+	}
+	return s.store.SearchMessages(ctx, memberKind(actor), actor.ID, query, before, limit)
+}

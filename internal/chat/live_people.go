@@ -1,0 +1,184 @@
+package chat
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"agentsite/internal/fault"
+	"agentsite/internal/ident"
+)
+
+// What people do is told a moment later, together: who reloads a page has
+// neither left nor come, and who scrolls reads much.
+const (
+	presenceWait = 500 * time.Millisecond
+	readWait     = 300 * time.Millisecond
+)
+
+// people is what the people of a room are doing now; the room's mu guards it.
+type people struct {
+	here   map[string]int // live readers by handle
+	told   []string       // who was said to be here
+	marks  map[string]int64
+	news   map[string]int64 // marks that were not told yet
+	typing map[string]time.Time
+
+	presenceDue, readDue bool
+}
+
+func (p *people) enter(r *room, s *Subscription) {
+	if p.here == nil {
+		p.here = make(map[string]int)
+	}
+	p.here[s.handle]++
+	s.here = true
+	p.changed(r)
+}
+
+func (p *people) leave(r *room, s *Subscription) {
+	if !s.here {
+		return
+	}
+	s.here = false
+	if p.here[s.handle]--; p.here[s.handle] <= 0 {
+		delete(p.here, s.handle)
+	}
+	p.changed(r)
+}
+
+// changed tells who is here, once that has settled.
+func (p *people) changed(r *room) {
+	if p.presenceDue {
+		return
+	}
+	p.presenceDue = true
+	time.AfterFunc(presenceWait, func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if p != r.people {
+			return // all have left meanwhile
+		}
+		p.presenceDue = false
+		if list := p.handles(); !slices.Equal(list, p.told) {
+			p.told = list
+			r.add(Update{Presence: &Presence{Handles: list}})
+		}
+	})
+}
+
+func (p *people) handles() []string { return slices.Sorted(maps.Keys(p.here)) }
+
+// mark notes how far members have read, as the store knows it.
+func (p *people) mark(list []Member) {
+	for _, m := range list {
+		if m.Kind != "agent" && m.ReadSeq > p.marks[m.Handle] {
+			if p.marks == nil {
+				p.marks = make(map[string]int64)
+			}
+			p.marks[m.Handle] = m.ReadSeq
+		}
+	}
+}
+
+// said ends the typing of whoever sent a message.
+func (p *people) said(m *Message) {
+	if m.Sender.Kind != "agent" {
+		delete(p.typing, m.Sender.Handle)
+	}
+}
+
+// present is what a reader who comes is told of the people.
+func (p *people) present() []Update {
+	out := []Update{{Presence: &Presence{Handles: p.handles()}}}
+	for _, h := range slices.Sorted(maps.Keys(p.marks)) {
+		out = append(out, Update{Read: &ReadMark{Handle: h, Seq: p.marks[h]}})
+	}
+	for h, at := range p.typing {
+		if time.Since(at) < TypingHolds {
+			out = append(out, Update{Typing: &Typing{Handle: h}})
+		}
+	}
+	return out
+}
+
+// read tells readers how far somebody has read.
+func (l *live) read(conversationID, handle string, seq int64) {
+	l.with(conversationID, false, func(r *room) {
+		p := r.people
+		if seq = min(seq, r.head); seq <= p.marks[handle] {
+			return // known, or nobody is here
+		}
+		if p.news == nil {
+			p.news = make(map[string]int64)
+		}
+		p.mark([]Member{{Handle: handle, ReadSeq: seq}})
+		p.news[handle] = seq
+		if p.readDue {
+			return
+		}
+		p.readDue = true
+		time.AfterFunc(readWait, func() {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			if p != r.people {
+				return
+			}
+			p.readDue = false
+			for _, h := range slices.Sorted(maps.Keys(p.news)) {
+				r.add(Update{Read: &ReadMark{Handle: h, Seq: p.news[h]}})
+			}
+			clear(p.news)
+		})
+	})
+}
+
+// Seen is Read by somebody who reads live: the others are told.
+func (s *Service) Seen(ctx context.Context, actor ident.Actor, id string, seq int64) error {
+	if err := s.Read(ctx, actor, id, seq); err != nil {
+		return err
+	}
+	s.live.read(id, sender(actor).Handle, seq)
+	return nil
+}
+
+// Typing tells the others in a conversation that the actor is typing, which
+// holds for TypingHolds. Said more often, it is told about twice in that time.
+func (s *Service) Typing(ctx context.Context, actor ident.Actor, id string) error {
+	if err := writes(actor); err != nil {
+		return err
+	}
+	if !ident.ValidID(id) {
+		return errNoRoom()
+	}
+	list, err := s.store.Members(ctx, id)
+	if err != nil {
+		return err
+	}
+	for _, m := range list {
+		if m.Kind != memberKind(actor) || m.ID != actor.ID {
+			continue
+		}
+		if m.Role == RoleReader {
+			return fault.New(fault.Forbidden, "You may read this conversation, not write in it.")
+		}
+		s.live.typing(id, sender(actor).Handle)
+		return nil
+	}
+	return errNoRoom()
+}
+
+func (l *live) typing(conversationID, handle string) {
+	l.with(conversationID, false, func(r *room) {
+		p, now := r.people, time.Now()
+		if len(r.subs) == 0 || now.Sub(p.typing[handle]) < TypingHolds/2 {
+			return
+		}
+		if p.typing == nil {
+			p.typing = make(map[string]time.Time)
+		}
+		p.typing[handle] = now
+		r.add(Update{Typing: &Typing{Handle: handle}})
+	})
+}

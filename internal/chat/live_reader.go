@@ -1,0 +1,214 @@
+package chat
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"agentsite/internal/fault"
+)
+
+// Subscription is one reader of one conversation: a place in its room's log.
+// What waits for a slow reader is the room's, so it costs nothing more. One
+// goroutine at a time reads it, and none while it is attached to a Sink.
+type Subscription struct {
+	svc        *Service
+	room       *room
+	memberKind string
+	memberID   string
+	handle     string
+
+	wake chan struct{} // capacity 1
+
+	mu     sync.Mutex // guards closed and sink; taken after the room's
+	closed error
+	sink   Sink
+
+	// Guarded by the room's mu:
+	pos    int64 // in the log; of one that is synced
+	last   int64 // the seq before the next message
+	from   int64 // the seq after which it sees the conversation
+	synced bool  // whether it was told how things are
+	slot   int   // in room.attached
+	here   bool  // whether it counts as somebody present
+
+	pending []Update // of Next alone
+}
+
+// join adds a reader of whom it is not known what they may see; the caller
+// holds r.mu.
+func (r *room) join(s *Subscription, store Store) {
+	if r.store == nil {
+		r.store = store
+	}
+	r.subs[s] = struct{}{}
+	s.slot = -1
+}
+
+// welcome says where a reader begins, once the store has shown it to them.
+func (r *room) welcome(s *Subscription, c Conversation, after int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.known {
+		r.known, r.head, r.low = true, c.LastSeq, c.LastSeq+1
+		r.drain()
+	}
+	r.want = max(r.want, c.LastSeq)
+	r.mend()
+	// A place that is not there yet is of a transcript that was lost.
+	s.from = c.Mine.FromSeq
+	s.last = max(s.from, min(after, max(c.LastSeq, r.head)))
+	r.people.mark(c.Members)
+	r.people.enter(r, s)
+}
+
+// Close ends the subscription.
+func (s *Subscription) Close() {
+	s.end(errNoRoom())
+	s.svc.live.with(s.room.id, false, func(r *room) {
+		if r != s.room {
+			return
+		}
+		if _, ok := r.subs[s]; !ok {
+			return
+		}
+		delete(r.subs, s)
+		delete(r.waiting, s)
+		r.detach(s)
+		r.people.leave(r, s)
+		if len(r.subs) == 0 {
+			r.base, r.log, r.bytes = r.end(), nil, 0
+			r.known, r.head, r.low, r.want = false, 0, 0, 0
+			r.early, r.pages, r.people = nil, nil, new(people)
+		}
+	})
+}
+
+// end lets nothing more through; it returns the sink to be told, once.
+func (s *Subscription) end(err error) Sink {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed != nil {
+		return nil
+	}
+	s.closed = err
+	s.signal()
+	return s.sink
+}
+
+func (s *Subscription) signal() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (s *Subscription) ended() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.closed
+}
+
+// Next returns the next update, waiting for it until ctx ends. It returns a
+// NotFound fault when the reader is no member any more.
+func (s *Subscription) Next(ctx context.Context) (Update, error) {
+	for {
+		if err := s.ended(); err != nil { // whose right has ended gets nothing of what waits
+			return Update{}, err
+		}
+		if len(s.pending) > 0 {
+			u := s.pending[0]
+			s.pending = s.pending[1:]
+			return u, nil
+		}
+		list, err := s.Take(ctx)
+		if err != nil {
+			return Update{}, err
+		}
+		if s.pending = list; len(list) > 0 {
+			continue
+		}
+		if !s.wait() {
+			continue
+		}
+		select {
+		case <-s.wake:
+		case <-ctx.Done():
+			return Update{}, ctx.Err()
+		}
+	}
+}
+
+// wait has the reader woken by what comes next, unless something is there.
+func (s *Subscription) wait() bool {
+	s.room.mu.Lock()
+	defer s.room.mu.Unlock()
+	if s.pos < s.room.end() {
+		return false
+	}
+	s.room.waiting[s] = struct{}{}
+	return true
+}
+
+// Take returns what waits for the reader, at most a page of it, and nothing
+// when there is nothing. The caller must not change the list.
+func (s *Subscription) Take(ctx context.Context) ([]Update, error) {
+	if err := s.ended(); err != nil {
+		return nil, err
+	}
+	r := s.room
+	r.mu.Lock()
+	if s.synced && s.pos >= r.base && s.last+1 >= r.low {
+		list := veiled(r.since(s.pos, s.last), s.from)
+		s.pos, s.last = r.end(), max(s.last, r.head)
+		r.mu.Unlock()
+		return list, nil
+	}
+	s.synced = false
+	if s.last+1 >= r.low {
+		list := veiled(r.since(r.base, s.last), s.from)
+		list = slices.DeleteFunc(list, func(u Update) bool { return u.Message == nil })
+		list = append(list, r.present()...)
+		s.pos, s.last, s.synced = r.end(), max(s.last, r.head), true
+		r.mu.Unlock()
+		return list, nil
+	}
+	r.mu.Unlock()
+	list, err := r.read(ctx, s.last)
+	if err != nil {
+		return nil, err
+	}
+	if len(list) == 0 {
+		return nil, fault.New(fault.Unavailable, "The conversation cannot be read now. Try again in a moment.")
+	}
+	r.mu.Lock()
+	s.last = list[len(list)-1].Message.Seq
+	from := s.from
+	r.mu.Unlock()
+	return veiled(list, from), s.ended()
+}
+
+// since is the log from a position on without messages up to seq; the caller
+// holds r.mu.
+func (r *room) since(pos, seq int64) []Update {
+	list := make([]Update, 0, r.end()-pos)
+	for _, e := range r.log[pos-r.base:] {
+		if e.Message == nil || e.Message.Seq > seq {
+			list = append(list, e.Update)
+		}
+	}
+	return list
+}
+
+// present is how things are beside the messages; the caller holds r.mu.
+func (r *room) present() []Update {
+	var out []Update
+	for id, st := range r.streams {
+		state := st.state
+		out = append(out, Update{Task: &state})
+		if len(st.text) > 0 {
+			out = append(out, Update{Delta: &Delta{TaskID: id, Text: string(st.text)}})
+		}
+	}
+	return append(out, r.people.present()...)
+}

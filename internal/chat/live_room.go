@@ -1,0 +1,305 @@
+package chat
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// The bounds of a room's log. Readers who fall behind it catch up from the
+// store. Readers who are being written to hold it open a while longer.
+const (
+	logEntries     = 256
+	logBytes       = 512 << 10
+	logMostEntries = 4096
+	logMostBytes   = 8 << 20
+)
+
+const (
+	// earlyLimit is how many messages wait for one before them.
+	earlyLimit = 256
+	// gapWait is how long a gap gets to close by itself: of messages that were
+	// committed together the later one is often told first.
+	gapWait = 5 * time.Millisecond
+	// fillTimeout bounds one reading of the store; fillTries how often a gap
+	// is tried to be filled before its messages are taken for not there.
+	fillTimeout = 10 * time.Second
+	fillTries   = 12
+	// catchUpPage is how many messages are read at once.
+	catchUpPage = 200
+)
+
+// room puts what happens in a conversation in order, once for all readers. It
+// exists while it has readers or running tasks.
+type room struct {
+	id string
+
+	mu      sync.Mutex // guards the rest
+	store   Store      // set with the first reader
+	subs    map[*Subscription]struct{}
+	streams map[string]*stream
+
+	// log is what readers are told, at the positions base, base+1, …
+	log   []entry
+	base  int64
+	bytes int
+	// head is the seq of the last message in order; known is false while no
+	// reader has asked the store for it. The log holds all messages from low
+	// to head.
+	head, low int64
+	known     bool
+	early     map[int64]*Message // told before their turn
+	want      int64              // the greatest seq there is known to be
+	filling   bool
+	pages     []*page // read from the store lately
+
+	waiting  map[*Subscription]struct{} // in Next
+	attached []*Subscription
+	pumping  bool
+	pumped   int64 // what is attached was handed everything before
+	amended  int64 // the position of the last amendment, -1 for none
+
+	people *people
+}
+
+type entry struct {
+	Update
+	size int
+}
+
+func newRoom(id string) *room {
+	return &room{id: id, amended: -1, people: new(people), subs: make(map[*Subscription]struct{}), streams: make(map[string]*stream), waiting: make(map[*Subscription]struct{})}
+}
+
+func (r *room) empty() bool { return len(r.subs) == 0 && len(r.streams) == 0 }
+
+func (r *room) end() int64 { return r.base + int64(len(r.log)) }
+
+// add tells readers something; the caller holds r.mu.
+func (r *room) add(u Update) {
+	if len(r.subs) == 0 {
+		return
+	}
+	u.memo = new(memo)
+	if u.Message != nil && u.Message.Kind.Amends() {
+		r.amended = r.end()
+	}
+	e := entry{u, u.size()}
+	r.log = append(r.log, e)
+	r.bytes += e.size
+	for r.full() {
+		r.drop()
+	}
+	for s := range r.waiting {
+		s.signal()
+	}
+	clear(r.waiting)
+	if len(r.attached) > 0 && !r.pumping {
+		r.pumping = true
+		go r.pump()
+	}
+}
+
+// full reports whether the oldest entry must go.
+func (r *room) full() bool {
+	if len(r.log) <= 1 || len(r.log) <= logEntries && r.bytes <= logBytes {
+		return false
+	}
+	held := len(r.attached) > 0 && r.base >= r.pumped
+	return !held || len(r.log) > logMostEntries || r.bytes > logMostBytes
+}
+
+func (r *room) drop() {
+	e := r.log[0]
+	r.log[0] = entry{}
+	r.log = r.log[1:]
+	r.base++
+	r.bytes -= e.size
+	if e.Message != nil {
+		r.low = max(r.low, e.Message.Seq+1)
+	}
+}
+
+// put takes a committed message; the caller holds r.mu.
+func (r *room) put(m *Message) {
+	switch {
+	case len(r.subs) == 0:
+		r.answered(m)
+	case r.known && m.Seq <= r.head: // told before
+	case r.known && m.Seq == r.head+1:
+		r.hand(m)
+		r.drain()
+	default:
+		r.want = max(r.want, m.Seq)
+		if len(r.early) < earlyLimit {
+			if r.early == nil {
+				r.early = make(map[int64]*Message)
+			}
+			r.early[m.Seq] = m
+		}
+		r.mend()
+	}
+}
+
+// answered forgets the stream that a message ends.
+func (r *room) answered(m *Message) {
+	if m.TaskID != "" && m.Sender.Kind == "agent" {
+		delete(r.streams, m.TaskID)
+	}
+}
+
+// hand tells readers the message whose turn it is.
+func (r *room) hand(m *Message) {
+	r.head = m.Seq
+	r.want = max(r.want, m.Seq)
+	r.answered(m)
+	r.people.said(m)
+	// What is kept of messages that look otherwise now is shown to nobody who
+	// comes later.
+	switch m.Kind {
+	case Edit:
+		r.low, r.pages = max(r.low, m.Target+1), nil
+	case Unsaid:
+		r.low, r.pages = m.Seq, nil
+	}
+	r.add(Update{Message: m})
+}
+
+// drain hands on the messages that waited for the last one.
+func (r *room) drain() {
+	for {
+		m := r.early[r.head+1]
+		if m == nil {
+			break
+		}
+		delete(r.early, m.Seq)
+		r.hand(m)
+	}
+	for seq := range r.early {
+		if seq <= r.head {
+			delete(r.early, seq)
+		}
+	}
+}
+
+// mend closes a gap from the store unless it closes by itself; the caller
+// holds r.mu.
+func (r *room) mend() {
+	if r.known && !r.filling && r.want > r.head {
+		r.filling = true
+		time.AfterFunc(gapWait, func() { r.fill(0) })
+	}
+}
+
+// fill reads what is missing from the store, once for all readers.
+func (r *room) fill(try int) {
+	for {
+		r.mu.Lock()
+		after, store := r.head, r.store
+		if len(r.subs) == 0 || !r.known || r.want <= r.head {
+			r.filling = false
+			r.mu.Unlock()
+			return
+		}
+		r.mu.Unlock()
+		ctx, cancel := context.WithTimeout(context.Background(), fillTimeout)
+		list, err := store.Messages(ctx, r.id, after, 0, catchUpPage, false)
+		cancel()
+		r.mu.Lock()
+		before := r.head
+		if r.known && err == nil {
+			for i := range list {
+				if list[i].Seq == r.head+1 {
+					r.hand(&list[i])
+				}
+			}
+			r.drain()
+		}
+		moved := r.head > before || r.want <= r.head
+		if !moved && try >= fillTries {
+			r.want, r.early, r.filling = r.head, nil, false
+		}
+		going := r.filling
+		r.mu.Unlock()
+		switch {
+		case !going:
+			return
+		case !moved:
+			time.AfterFunc(gapWait<<try, func() { r.fill(try + 1) })
+			return
+		}
+		try = 0
+	}
+}
+
+// page is messages read from the store for one or more readers.
+type page struct {
+	after int64
+	ready chan struct{} // closed once the rest is set
+	list  []Update
+	err   error
+}
+
+// read returns a page of messages after seq, read once for readers who resume
+// at the same place.
+func (r *room) read(ctx context.Context, after int64) ([]Update, error) {
+	r.mu.Lock()
+	for _, p := range r.pages {
+		if p.after == after {
+			r.mu.Unlock()
+			select {
+			case <-p.ready:
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+			if p.err == nil && len(p.list) > 0 {
+				return p.list, nil
+			}
+			return r.load(ctx, after)
+		}
+	}
+	p := &page{after: after, ready: make(chan struct{})}
+	if len(r.pages) >= 4 {
+		r.pages = append(r.pages[:0:0], r.pages[1:]...)
+	}
+	r.pages = append(r.pages, p)
+	r.mu.Unlock()
+	p.list, p.err = r.load(ctx, after)
+	close(p.ready)
+	size := 0
+	for _, u := range p.list {
+		size += u.size()
+	}
+	if p.err != nil || len(p.list) == 0 || size > logBytes {
+		r.forget(p)
+	} else {
+		time.AfterFunc(pageHolds, func() { r.forget(p) })
+	}
+	return p.list, p.err
+}
+
+// pageHolds is how long readers who come back together share a page.
+const pageHolds = 10 * time.Second
+
+func (r *room) forget(p *page) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i, x := range r.pages {
+		if x == p {
+			r.pages = append(r.pages[:i:i], r.pages[i+1:]...)
+			return
+		}
+	}
+}
+
+func (r *room) load(ctx context.Context, after int64) ([]Update, error) {
+	list, err := r.store.Messages(ctx, r.id, after, 0, catchUpPage, false)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]Update, len(list))
+	for i := range list {
+		out[i] = Update{Message: &list[i], memo: new(memo)}
+	}
+	return out, nil
+}

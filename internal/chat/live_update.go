@@ -1,0 +1,123 @@
+package chat
+
+import (
+	"context"
+	"slices"
+	"sync"
+)
+
+// Update is something a live reader of a conversation is told. Exactly one of
+// its fields is set. Messages are durable and come in order of seq without gap
+// or duplicate; the others carry present state. What it points at is shared by
+// all readers and must not be changed.
+type Update struct {
+	Message  *Message
+	Delta    *Delta
+	Task     *TaskState
+	Presence *Presence
+	Typing   *Typing
+	Read     *ReadMark
+
+	memo *memo
+	// veiled says that the reader does not see what Message amends.
+	veiled bool
+}
+
+// veil is the update for a reader who sees the messages after from. An
+// amendment of an earlier one keeps its seq and says nothing of it.
+func (u Update) veil(from int64) Update {
+	if u.Message != nil && u.Message.hiddenFrom(from) {
+		m := u.Message.veil(from)
+		return Update{Message: &m, veiled: true}
+	}
+	return u
+}
+
+// veiled is a list of updates for a reader who sees the messages after from.
+func veiled(list []Update, from int64) []Update {
+	hidden := func(u Update) bool { return u.Message != nil && u.Message.hiddenFrom(from) }
+	if from == 0 || !slices.ContainsFunc(list, hidden) {
+		return list
+	}
+	list = slices.Clone(list)
+	for i, u := range list {
+		list[i] = u.veil(from)
+	}
+	return list
+}
+
+// Presence is who of the people in the conversation reads it now.
+type Presence struct{ Handles []string }
+
+// Typing says that a person is typing, for TypingHolds.
+type Typing struct{ Handle string }
+
+// ReadMark says how far a person has read.
+type ReadMark struct {
+	Handle string
+	Seq    int64
+}
+
+// Forms is how many forms of an update a door can keep.
+const Forms = 4
+
+// memo is what was made of an update for all of its readers.
+type memo struct {
+	mu    sync.Mutex // guards forms and shown
+	forms [Forms][]byte
+	shown *Message
+}
+
+// Encoded returns the update in a form of the door's, below Forms, that encode
+// makes once for all readers. encode may use Shown.
+func (u Update) Encoded(form int, encode func(Update) ([]byte, error)) ([]byte, error) {
+	if u.memo == nil {
+		return encode(u)
+	}
+	u.memo.mu.Lock()
+	defer u.memo.mu.Unlock()
+	if b := u.memo.forms[form]; b != nil {
+		return b, nil
+	}
+	b, err := encode(u)
+	if err == nil {
+		u.memo.forms[form] = b
+	}
+	return b, err
+}
+
+// Shown returns the message that an update is about as it looks now: the
+// message itself, or the target of one that amends. Doors call it while they
+// encode the update for all readers.
+func (s *Service) Shown(ctx context.Context, u Update) (Message, error) {
+	if !u.Message.Kind.Amends() {
+		return *u.Message, nil
+	}
+	if u.veiled {
+		return Message{}, errNoMessage()
+	}
+	if u.memo != nil && u.memo.shown != nil {
+		return *u.memo.shown, nil
+	}
+	m, err := s.store.Message(ctx, u.Message.ConversationID, u.Message.Target)
+	if err == nil && u.memo != nil {
+		u.memo.shown = &m
+	}
+	return m, err
+}
+
+// size is about how much memory an update keeps, with what is made of it.
+func (u Update) size() int {
+	const fixed = 512
+	switch {
+	case u.Message != nil:
+		n := 0
+		for _, p := range u.Message.Parts {
+			n += len(p.Text) + len(p.Data) + len(p.URL) + len(p.Raw)
+		}
+		return fixed + 4*n // itself, as JSON, and as JSON with HTML
+	case u.Delta != nil:
+		return fixed + 3*len(u.Delta.Text)
+	}
+	return fixed
+}

@@ -1,0 +1,162 @@
+package chat
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"agentsite/internal/ident"
+)
+
+// mentioned returns the members that a text names as @name, in its order.
+func mentioned(members []Member, text, portal string) []Member {
+	var out []Member
+	for _, h := range mentions(text, portal) {
+		for _, m := range members {
+			if m.Handle == h && !has(out, m) {
+				out = append(out, m)
+			}
+		}
+	}
+	return out
+}
+
+// mentions returns the handles written as @name or @name@portal at the start
+// of a word, except in what is quoted or code.
+func mentions(text, portal string) []string {
+	if !strings.Contains(text, "@") {
+		return nil
+	}
+	text = prose(text)
+	var out []string
+	for i := 0; i < len(text); i++ {
+		if text[i] != '@' {
+			continue
+		}
+		if i > 0 {
+			if r, _ := utf8.DecodeLastRuneInString(text[:i]); unicode.IsLetter(r) || unicode.IsDigit(r) || r == '\\' || r == '/' {
+				continue
+			}
+		}
+		end := i + 1
+		for end < len(text) && strings.IndexByte("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-@.:", text[end]) >= 0 {
+			end++
+		}
+		word := strings.TrimRight(text[i+1:end], ".:-@")
+		if h, ok := ident.ParseHandle(word, portal); ok && !slices.Contains(out, h.String()) {
+			if out = append(out, h.String()); len(out) >= MaxMembers {
+				break
+			}
+		}
+		i = end - 1
+	}
+	return out
+}
+
+// prose is a Markdown text without quotations and code, each of which leaves a
+// space.
+func prose(text string) string {
+	var out, para strings.Builder
+	end := func() { // of a paragraph: code spans do not go beyond it
+		out.WriteString(withoutSpans(para.String()))
+		out.WriteByte('\n')
+		para.Reset()
+	}
+	fence, blank, list := "", true, false
+	for line := range strings.Lines(text) {
+		line = strings.TrimRight(line, "\r\n")
+		bare := strings.TrimLeft(line, " \t")
+		wide := strings.ReplaceAll(line[:len(line)-len(bare)], "\t", "    ")
+		switch {
+		case fence != "":
+			if run := leading(bare, fence[0]); len(wide) < 4 && len(run) >= len(fence) && strings.TrimSpace(bare[len(run):]) == "" {
+				fence = ""
+			}
+			continue
+		case bare == "":
+			end()
+			blank = true
+			continue
+		case len(wide) >= 4 && blank && !list: // code by its place; blank stays
+			continue
+		case bare[0] == '>':
+			end()
+			blank = false
+			continue
+		}
+		if run := leading(bare, bare[0]); (bare[0] == '`' || bare[0] == '~') && len(run) >= 3 && (bare[0] == '~' || !strings.Contains(bare[len(run):], "`")) {
+			end()
+			fence, blank = run, true
+			continue
+		}
+		if len(wide) < 4 {
+			list = isItem(bare)
+		}
+		blank = false
+		para.WriteString(line)
+		para.WriteByte('\n')
+	}
+	end()
+	return out.String()
+}
+
+// leading is the run of c that s begins with.
+func leading(s string, c byte) string {
+	n := 0
+	for n < len(s) && s[n] == c {
+		n++
+	}
+	return s[:n]
+}
+
+// isItem reports whether a line begins an item of a list.
+func isItem(s string) bool {
+	n := 0
+	for n < len(s) && n < 9 && s[n] >= '0' && s[n] <= '9' {
+		n++
+	}
+	if n > 0 {
+		return n+1 < len(s) && (s[n] == '.' || s[n] == ')') && s[n+1] == ' '
+	}
+	return len(s) > 1 && strings.IndexByte("-*+", s[0]) >= 0 && s[1] == ' '
+}
+
+// withoutSpans takes code spans out of a paragraph: what stands between two
+// runs of the same number of backticks.
+func withoutSpans(s string) string {
+	if !strings.Contains(s, "`") {
+		return s
+	}
+	// Where runs of each length stand, so that each is looked for once.
+	at := make(map[int][]int)
+	for i := 0; i < len(s); i++ {
+		if s[i] == '`' {
+			n := len(leading(s[i:], '`'))
+			at[n] = append(at[n], i)
+			i += n - 1
+		}
+	}
+	var out strings.Builder
+	for i := 0; i < len(s); {
+		if s[i] != '`' {
+			out.WriteByte(s[i])
+			i++
+			continue
+		}
+		n := len(leading(s[i:], '`'))
+		rest := at[n]
+		for len(rest) > 0 && rest[0] <= i {
+			rest = rest[1:]
+		}
+		at[n] = rest
+		if len(rest) == 0 {
+			out.WriteString(s[i : i+n])
+			i += n
+			continue
+		}
+		out.WriteByte(' ')
+		i = rest[0] + n
+	}
+	return out.String()
+}

@@ -1,0 +1,160 @@
+package chat
+
+import (
+	"context"
+
+	"agentsite/internal/clock"
+	"agentsite/internal/fault"
+	"agentsite/internal/ident"
+	"agentsite/internal/task"
+)
+
+// Draft is a message somebody wants to say.
+type Draft struct {
+	// ClientID makes sending again harmless: the same one by the same sender
+	// in the same conversation is said once, for ever.
+	ClientID string
+	Parts    []task.Part
+	// Face is the door it came through.
+	Face string
+	// To, when set, is the id of the member agent the message is for, whatever
+	// its text says.
+	To string
+	// Quotes is the message this one answers to, 0 for none.
+	Quotes int64
+	// Told are agents, by handle, of which the sender was shown where their
+	// text goes, and Share what they let go along.
+	Told  []string
+	Share Share
+	// MustTell refuses with a Conflict fault, field "told", a message to an
+	// agent elsewhere of which the sender was told neither now nor before. It
+	// is set by pages, not for programs.
+	MustTell bool
+}
+
+func checkDraft(actor ident.Actor, d Draft) error {
+	var c fault.Check
+	c.Field(d.ClientID != "", "client_id", "give every message an id of your own, for example a UUID, so that sending it again is harmless")
+	c.Field(len(d.ClientID) <= MaxClientID, "client_id", "use at most %d bytes", MaxClientID)
+	c.Field(d.Quotes >= 0, "reply_to", "is no message")
+	c.Field(d.Share == "" || d.Share.valid(), "share", "use %s, %s or %s", ShareAll, ShareOwn, ShareNothing)
+	c.Field(len(d.Told) <= MaxMembers, "told", "name at most %d agents", MaxMembers)
+	if err := c.Err(); err != nil {
+		return err
+	}
+	return checkParts(actor, d.Parts)
+}
+
+// Post says something in a conversation. The agents it addresses get it as a
+// task each. It returns once the message is on disk; a repeated ClientID
+// returns the first message with Repeat set.
+func (s *Service) Post(ctx context.Context, actor ident.Actor, id string, d Draft) (Posted, error) {
+	if err := writes(actor); err != nil {
+		return Posted{}, err
+	}
+	if err := checkDraft(actor, d); err != nil {
+		return Posted{}, err
+	}
+	members, me, err := s.writers(ctx, actor, id)
+	if err != nil {
+		return Posted{}, err
+	}
+	if err := s.allow(actor); err != nil {
+		return Posted{}, err
+	}
+	p, told, err := s.compose(ctx, actor, me, members, id, d)
+	if err == nil {
+		err = s.remember(ctx, actor, told)
+	}
+	if err != nil {
+		// Sent again, it is owed the first answer whatever has changed since.
+		if said, serr := s.store.Said(ctx, id, actor.ID, d.ClientID); serr == nil {
+			return Posted{Message: said, Repeat: true}, nil
+		}
+		return Posted{}, err
+	}
+	done, err := s.store.Append(ctx, p)
+	if err != nil {
+		if fault.Is(err, fault.NotFound) && len(p.Files) == 0 {
+			return Posted{}, errNoRoom()
+		}
+		return Posted{}, err
+	}
+	if done.Repeat {
+		return done, nil
+	}
+	s.live.message(done.Message)
+	s.begin(done.Tasks)
+	return done, nil
+}
+
+// begin tells readers and the runtime of new work.
+func (s *Service) begin(list []task.Task) {
+	for _, t := range list {
+		s.waits(t)
+	}
+	if len(list) > 0 {
+		s.runner.Wake()
+	}
+}
+
+// compose makes of a draft what is stored, having checked all of it, and says
+// what the sender was told with it.
+func (s *Service) compose(ctx context.Context, actor ident.Actor, me Member, members []Member, id string, d Draft) (Post, []Disclosure, error) {
+	var quoted *Message
+	if d.Quotes > 0 {
+		m, err := s.text(ctx, me, id, d.Quotes)
+		if err != nil {
+			return Post{}, nil, asField(err, "reply_to")
+		}
+		quoted = &m
+	}
+	text := task.PlainText(d.Parts)
+	to, err := s.addressed(ctx, id, me, members, d, text, quoted)
+	if err != nil {
+		return Post{}, nil, err
+	}
+	var refs []AgentRef
+	for _, m := range to.agents {
+		ref, err := s.memberAgent(ctx, actor, m)
+		if fault.Is(err, fault.NotFound) {
+			err = fault.New(fault.Conflict, "%s is not here any more, so nobody would answer.", m.Handle)
+		}
+		if err != nil {
+			return Post{}, nil, err
+		}
+		refs = append(refs, ref)
+	}
+	shares, told, err := s.disclosed(ctx, actor, d, refs)
+	if err != nil {
+		return Post{}, nil, err
+	}
+	more, err := s.toldOf(ctx, d, members, told)
+	if err != nil {
+		return Post{}, nil, err
+	}
+	told = append(told, more...)
+	parts, files, err := s.withFiles(ctx, actor, d.Parts)
+	if err != nil {
+		return Post{}, nil, err
+	}
+	for _, m := range to.agents {
+		if err := s.directory.Admit(ctx, actor, m.Handle, len(text)); err != nil {
+			return Post{}, nil, err
+		}
+	}
+	now := clock.Now()
+	p := Post{
+		MustBeMember: true, Title: snippet(titleOf(parts), 60), Spoke: to.turn, Files: files,
+		Message: Message{ConversationID: id, ID: ident.NewID(), ClientID: d.ClientID, Sender: sender(actor),
+			Kind: Text, Parts: parts, Target: d.Quotes, CreatedAt: now},
+	}
+	for _, m := range to.agents {
+		p.Ask = append(p.Ask, task.Task{
+			ID: ident.NewID(), ConversationID: id, AgentID: m.ID, AgentHandle: m.Handle,
+			CallerKind: string(actor.Kind), CallerID: actor.ID, CallerHandle: p.Message.Sender.Handle,
+			State: task.Submitted, Face: d.Face, Share: string(shares[m.ID]), CreatedAt: now, UpdatedAt: now,
+		})
+	}
+	return p, told, nil
+}

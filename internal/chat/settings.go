@@ -1,0 +1,283 @@
+package chat
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"agentsite/internal/fault"
+	"agentsite/internal/ident"
+	"agentsite/internal/task"
+)
+
+// Change is what somebody wants to be different; nil stays as it is. Title and
+// the room's settings are for owners (the title for every member who writes),
+// the last three are the actor's own.
+type Change struct {
+	Title   *string
+	Speaks  *Speaks
+	Speaker *string // handle of a member agent
+	Past    *Past
+	Hops    *int
+	Turns   *int
+	Budget  *int
+
+	Pinned, Archived *bool
+	Notify           *Notify
+}
+
+func (c Change) ofRoom() bool {
+	return c.Speaks != nil || c.Speaker != nil || c.Past != nil || c.Hops != nil || c.Turns != nil || c.Budget != nil
+}
+
+// Set changes a conversation's settings, or the actor's own: all that is asked
+// for, or nothing where any of it is wrong.
+func (s *Service) Set(ctx context.Context, actor ident.Actor, id string, c Change) (Conversation, error) {
+	if err := writes(actor); err != nil {
+		return Conversation{}, err
+	}
+	room, err := s.room(ctx, actor, id)
+	if err != nil {
+		return Conversation{}, err
+	}
+	me, ok := find(room.Members, memberKind(actor), actor.ID)
+	if !ok {
+		return Conversation{}, errNoRoom()
+	}
+	if c.Title != nil {
+		if err := says(me); err != nil {
+			return Conversation{}, err
+		}
+	}
+	if c.ofRoom() {
+		if err := owns(me); err != nil {
+			return Conversation{}, err
+		}
+	}
+	set, words, err := s.changed(room, c)
+	if err != nil {
+		return Conversation{}, err
+	}
+	title := ""
+	if c.Title != nil {
+		if title, err = checkTitle(*c.Title); err != nil {
+			return Conversation{}, err
+		}
+	}
+	var check fault.Check
+	check.Field(c.Notify == nil || c.Notify.valid(), "notify", "use %q, %q or nothing for all", NotifyMentions, NotifyNothing)
+	if err := check.Err(); err != nil {
+		return Conversation{}, err
+	}
+	if err := s.allow(actor); err != nil {
+		return Conversation{}, err
+	}
+	by := sender(actor)
+	if title != "" && title != room.Title {
+		m, err := s.store.Rename(ctx, id, title, event(by, "%s renamed the conversation to “%s”", by.Handle, title))
+		if err != nil {
+			return Conversation{}, err
+		}
+		s.live.message(m)
+	}
+	if set != room.Settings {
+		m, err := s.store.SetRoom(ctx, id, set, event(by, "%s %s", by.Handle, strings.Join(words, " and ")))
+		if err != nil {
+			return Conversation{}, err
+		}
+		s.live.message(m)
+	}
+	mine := room.Mine
+	if c.Pinned != nil {
+		mine.Pinned = *c.Pinned
+	}
+	if c.Archived != nil {
+		mine.Archived = *c.Archived
+	}
+	if c.Notify != nil {
+		mine.Notify = *c.Notify
+	}
+	if mine != room.Mine {
+		if err := s.store.SetMine(ctx, id, memberKind(actor), actor.ID, mine); err != nil {
+			return Conversation{}, err
+		}
+	}
+	return s.shown(ctx, actor, id)
+}
+
+func (n Notify) valid() bool { return n == NotifyAll || n == NotifyMentions || n == NotifyNothing }
+
+// changed is a room's settings after a change, and what it means in words.
+func (s *Service) changed(room Conversation, c Change) (set Settings, words []string, err error) {
+	set = room.Settings
+	var check fault.Check
+	if c.Speaks != nil {
+		set.Speaks = *c.Speaks
+	}
+	agents := room.Agents()
+	if c.Speaker != nil && *c.Speaker != "" {
+		h, _ := ident.ParseHandle(*c.Speaker, s.cfg.Portal)
+		i := slices.IndexFunc(agents, func(m Member) bool { return m.Handle == h.String() })
+		check.Field(i >= 0, "speaker", "there is no agent %.80q in this conversation", *c.Speaker)
+		if i >= 0 {
+			set.SpeakerID = agents[i].ID
+			if c.Speaks == nil {
+				set.Speaks = SpeaksAgent
+			}
+		}
+	}
+	if set.Speaks != SpeaksAgent {
+		set.SpeakerID = ""
+	}
+	number := func(to *int, v *int, name string, least, most int) {
+		if v != nil {
+			check.Field(*v >= least && *v <= most, name, "use %d to %d", least, most)
+			*to = *v
+		}
+	}
+	number(&set.Hops, c.Hops, "hops", 0, MaxSettings.Hops)
+	number(&set.Turns, c.Turns, "turns", 0, MaxSettings.Turns)
+	number(&set.Budget, c.Budget, "budget", 0, MaxSettings.Budget)
+	speaker, chosen := find(agents, "agent", set.SpeakerID)
+	if set.Speaks != room.Settings.Speaks || set.SpeakerID != room.Settings.SpeakerID {
+		switch set.Speaks {
+		case SpeaksAlone:
+			words = append(words, "lets an agent answer what is said to nobody if it is the only one")
+		case SpeaksNobody:
+			words = append(words, "lets no agent answer what is said to nobody")
+		case SpeaksTurns:
+			words = append(words, "lets the agents take turns with what is said to nobody")
+		case SpeaksAgent:
+			check.Field(chosen, "speaker", "choose the agent that answers")
+			words = append(words, fmt.Sprintf("lets %s answer what is said to nobody", speaker.Handle))
+		default:
+			check.Field(false, "speaks", "use %s, %s, %s or %s", SpeaksAlone, SpeaksNobody, SpeaksAgent, SpeaksTurns)
+		}
+	}
+	if c.Past != nil {
+		set.Past = *c.Past
+		check.Field(set.Past == PastAll || set.Past == PastNothing, "past", "use %s or %s", PastAll, PastNothing)
+		if set.Past != room.Settings.Past {
+			words = append(words, map[Past]string{PastAll: "shows those who join all that was said before", PastNothing: "shows those who join only what is said from then on"}[set.Past])
+		}
+	}
+	if set.Hops != room.Settings.Hops || set.Turns != room.Settings.Turns || set.Budget != room.Settings.Budget {
+		words = append(words, fmt.Sprintf("lets agents call each other %d times in a row, %d times in all and with %d KiB of answers, for one message", set.Hops, set.Turns, set.Budget>>10))
+	}
+	return set, words, check.Err()
+}
+
+// SetRole makes a person of the conversation its owner, a member or a reader;
+// for owners. A room keeps at least one owner.
+func (s *Service) SetRole(ctx context.Context, actor ident.Actor, id, handle, role string) error {
+	members, me, err := s.writers(ctx, actor, id)
+	if err != nil {
+		return err
+	}
+	if err := owns(me); err != nil {
+		return err
+	}
+	var c fault.Check
+	c.Field(role == RoleOwner || role == RoleMember || role == RoleReader, "role", "use %s, %s or %s", RoleOwner, RoleMember, RoleReader)
+	if err := c.Err(); err != nil {
+		return err
+	}
+	m, err := s.named(members, handle)
+	if err != nil {
+		return err
+	}
+	if m.Kind != "person" {
+		return fault.New(fault.Conflict, "Only people have roles here.")
+	}
+	if m.Role == role {
+		return nil
+	}
+	if m.Role == RoleOwner && !slices.ContainsFunc(members, func(o Member) bool { return o.Role == RoleOwner && (o.Kind != m.Kind || o.ID != m.ID) }) {
+		return fault.New(fault.Conflict, "A conversation keeps at least one owner. Make somebody else an owner first.")
+	}
+	if err := s.allow(actor); err != nil {
+		return err
+	}
+	by := sender(actor)
+	words := map[string]string{RoleOwner: "an owner", RoleMember: "a member", RoleReader: "a reader"}[role]
+	e, err := s.store.SetRole(ctx, id, m.Kind, m.ID, role, event(by, "%s made %s %s", by.Handle, m.Handle, words))
+	if err != nil {
+		return err
+	}
+	s.live.message(e)
+	if m.Role == RoleOwner { // its word let people in
+		s.dropLinks(ctx, id, func(l Link) bool { return l.Kind == JoinLink && l.Creator.ID == m.ID })
+	}
+	if role == RoleReader {
+		s.stopWhere(ctx, id, m.Handle+" may only read now.", func(t task.Task) bool { return t.CallerID == m.ID })
+	}
+	return nil
+}
+
+// named is the member with a handle.
+func (s *Service) named(members []Member, handle string) (Member, error) {
+	h, ok := ident.ParseHandle(handle, s.cfg.Portal)
+	i := slices.IndexFunc(members, func(m Member) bool { return m.Handle == h.String() })
+	if !ok || i < 0 {
+		return Member{}, fault.New(fault.NotFound, "There is no member %.80q in this conversation.", handle)
+	}
+	return members[i], nil
+}
+
+// Prefs is when the actor wants to be told of messages.
+func (s *Service) Prefs(ctx context.Context, actor ident.Actor) (Prefs, error) {
+	if err := reads(actor); err != nil {
+		return Prefs{}, err
+	}
+	if err := hasAccount(actor, "choose when you are told of messages"); err != nil {
+		return Prefs{}, err
+	}
+	return s.store.Prefs(ctx, actor.ID)
+}
+
+// minutes is how many a day has.
+const minutes = 24 * 60
+
+// SetPrefs changes it.
+func (s *Service) SetPrefs(ctx context.Context, actor ident.Actor, p Prefs) error {
+	if err := writes(actor); err != nil {
+		return err
+	}
+	if err := hasAccount(actor, "choose when you are told of messages"); err != nil {
+		return err
+	}
+	var c fault.Check
+	c.Field(p.Notify.valid(), "notify", "use %q, %q or nothing for all", NotifyMentions, NotifyNothing)
+	c.Field(p.QuietFrom >= 0 && p.QuietFrom < minutes, "quiet_from", "use a time of the day")
+	c.Field(p.QuietTo >= 0 && p.QuietTo < minutes, "quiet_to", "use a time of the day")
+	c.Field(validZone(p.Zone), "zone", "is no time zone; write one like Europe/Berlin")
+	if err := c.Err(); err != nil {
+		return err
+	}
+	if err := s.allow(actor); err != nil {
+		return err
+	}
+	return s.store.SetPrefs(ctx, actor.ID, p)
+}
+
+func validZone(name string) bool {
+	if name == "" {
+		return true
+	}
+	if len(name) > 64 || name == "Local" || strings.Contains(name, "..") {
+		return false
+	}
+	_, err := time.LoadLocation(name)
+	return err == nil
+}
+
+func checkTitle(title string) (string, error) {
+	title = oneLine(title)
+	var c fault.Check
+	c.Field(title != "", "title", "give it a name")
+	c.Field(utf8.RuneCountInString(title) <= MaxTitleRunes, "title", "use at most %d characters", MaxTitleRunes)
+	return title, c.Err()
+}

@@ -1,0 +1,38 @@
+package chat
+
+import (
+	"context"
+
+	"agentsite/internal/fault"
+	"agentsite/internal/task"
+)
+
+// stopWhere stops the work in a conversation that which selects. What was
+// changed before stays changed, so trouble is only logged.
+func (s *Service) stopWhere(ctx context.Context, id, reason string, which func(task.Task) bool) {
+	ctx = context.WithoutCancel(ctx)
+	list, err := s.store.ActiveTasks(ctx, id, "")
+	if err != nil {
+		s.cfg.Log.Error("find work to stop", "conversation", id, "error", err)
+		return
+	}
+	for _, t := range list {
+		if which(t) {
+			if err := s.stop(ctx, t, reason); err != nil {
+				s.cfg.Log.Error("stop a task", "task", t.ID, "error", err)
+			}
+		}
+	}
+}
+
+// stop ends one task: through the runtime when it runs, else here.
+func (s *Service) stop(ctx context.Context, t task.Task, reason string) error {
+	if s.runner.Stop(t.ID) {
+		return nil
+	}
+	err := s.Finish(ctx, t, task.Result{State: task.Canceled, Reason: reason})
+	if fault.Is(err, fault.Conflict) || fault.Is(err, fault.NotFound) {
+		return nil // it ended meanwhile
+	}
+	return err
+}

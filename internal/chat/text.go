@@ -1,0 +1,68 @@
+package chat
+
+import (
+	"encoding/json"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"agentsite/internal/task"
+)
+
+// titleOf is what a conversation is called after its first message: its words,
+// without data that only programs read.
+func titleOf(parts []task.Part) string {
+	var words []string
+	for _, p := range parts {
+		if p.Text != "" {
+			words = append(words, p.Text)
+		}
+	}
+	if len(words) > 0 {
+		return strings.Join(words, " ")
+	}
+	var call struct {
+		Tool string `json:"tool"`
+	}
+	for _, p := range parts {
+		if json.Unmarshal(p.Data, &call) == nil && call.Tool != "" {
+			return "Use of " + call.Tool
+		}
+		if p.Filename != "" {
+			return p.Filename
+		}
+	}
+	return task.PlainText(parts)
+}
+
+// snippet is the beginning of a text on one line.
+func snippet(text string, runes int) string {
+	text = oneLine(text)
+	if utf8.RuneCountInString(text) <= runes {
+		return text
+	}
+	r := []rune(text)[:runes-1]
+	return strings.TrimSpace(string(r)) + "…"
+}
+
+func oneLine(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || bidi(r) {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(s, "\uFFFD"))
+	return strings.Join(strings.Fields(s), " ")
+}
+
+// bidi reports whether a character turns the order of those around it.
+func bidi(r rune) bool {
+	return r >= 0x202A && r <= 0x202E || r >= 0x2066 && r <= 0x2069
+}
+
+func cut(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return strings.ToValidUTF8(s[:n], "") + "…"
+}

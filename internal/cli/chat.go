@@ -1,0 +1,271 @@
+package cli
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// talk is one conversation in the terminal.
+type talk struct {
+	c    *client
+	e    env
+	json bool
+	room room
+	// told are agents whose host was shown to the person.
+	told []string
+	// parts go along with the next message.
+	parts []part
+}
+
+// room is what the API says of a conversation.
+type room struct {
+	ID      string `json:"id"`
+	Title   string `json:"title"`
+	Members []struct {
+		Kind   string `json:"kind"`
+		Handle string `json:"handle"`
+		Remote string `json:"remote"`
+	} `json:"members"`
+}
+
+// part is a piece of a message.
+type part struct {
+	Text      string `json:"text,omitempty"`
+	URL       string `json:"url,omitempty"`
+	Filename  string `json:"filename,omitempty"`
+	MediaType string `json:"mediaType,omitempty"`
+}
+
+// How much of stdin is said; what is longer goes as a file.
+const (
+	maxPiped      = 60 << 10
+	maxGuestPiped = 15 << 10
+)
+
+func runChat(ctx context.Context, e env, fs *flags, args []string) error {
+	least := 1
+	if fs.conversation != "" {
+		least = 0
+	}
+	if err := need("chat", args, least, 1<<10); err != nil {
+		return err
+	}
+	c, err := newClient(fs)
+	if err != nil {
+		return err
+	}
+	t := &talk{c: c, e: e, json: fs.json}
+	text, err := t.open(ctx, fs.conversation, args)
+	if err != nil {
+		return err
+	}
+	for _, path := range fs.files {
+		if err := t.attach(ctx, path); err != nil {
+			return err
+		}
+	}
+	if isTerminal(e.stdin) {
+		if text != "" || len(t.parts) > 0 {
+			if !t.shows(true) {
+				return errSilent
+			}
+			return t.say(ctx, text)
+		}
+		return t.interact(ctx, fs.conversation != "")
+	}
+	if text, err = t.piped(ctx, text); err != nil {
+		return err
+	}
+	t.shows(false)
+	return t.say(ctx, text)
+}
+
+// open finds or makes the conversation, and returns what the arguments say. In
+// one that goes on, the first of them may name who shall answer.
+func (t *talk) open(ctx context.Context, id string, args []string) (text string, err error) {
+	if id == "" {
+		err = t.c.call(ctx, http.MethodPost, "/api/v1/conversations", map[string]any{"members": args[:1]}, &t.room)
+		args = args[1:]
+	} else {
+		err = t.c.call(ctx, http.MethodGet, "/api/v1/conversations/"+url.PathEscape(id), nil, &t.room)
+	}
+	if err != nil {
+		return "", err
+	}
+	if id != "" && len(args) > 0 {
+		agents, named := 0, false
+		for _, m := range t.room.Members {
+			if m.Kind == "agent" {
+				agents++
+				named = named || m.Handle == strings.TrimPrefix(args[0], "@")
+			}
+		}
+		if named {
+			name := "@" + strings.TrimPrefix(args[0], "@")
+			if args = args[1:]; agents > 1 && len(args) > 0 {
+				args = slices.Insert(slices.Clone(args), 0, name)
+			}
+		}
+	}
+	if t.json {
+		fmt.Fprintf(t.e.stdout, "{\"type\":\"conversation\",\"id\":%q}\n", t.room.ID)
+	}
+	return strings.Join(args, " "), nil
+}
+
+// shows tells where text goes that leaves the portal, and reports whether it
+// may. Who brings a token is a program and is not asked.
+func (t *talk) shows(ask bool) bool {
+	for _, m := range t.room.Members {
+		if m.Remote != "" && t.c.token == "" {
+			fmt.Fprintf(t.e.stderr, "%s sends what you write to %s.\n", visible(m.Handle), visible(m.Remote))
+			t.told = append(t.told, m.Handle)
+		}
+	}
+	if len(t.told) == 0 || !ask {
+		return true
+	}
+	fmt.Fprint(t.e.stderr, "Send it? [y/N] ")
+	answer, _ := bufio.NewReader(t.e.stdin).ReadString('\n')
+	answer = strings.ToLower(strings.TrimSpace(answer))
+	return answer == "y" || answer == "yes"
+}
+
+// piped puts what comes through stdin after the text; as a file if it is long
+// or no text.
+func (t *talk) piped(ctx context.Context, text string) (string, error) {
+	room := maxPiped
+	if t.c.token == "" {
+		room = maxGuestPiped
+	}
+	room -= len(text)
+	head, err := io.ReadAll(io.LimitReader(t.e.stdin, int64(max(0, room))+1))
+	if err != nil {
+		return "", fmt.Errorf("read stdin: %w", err)
+	}
+	if len(head) <= room && utf8.Valid(head) {
+		if in := strings.TrimSpace(string(head)); text == "" {
+			text = in
+		} else if in != "" {
+			text += "\n\n" + in
+		}
+		return text, nil
+	}
+	return text, t.upload(ctx, "stdin.txt", io.MultiReader(bytes.NewReader(head), t.e.stdin), -1)
+}
+
+// attach sends a file to go along with the next message.
+func (t *talk) attach(ctx context.Context, path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	st, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	size := st.Size()
+	if !st.Mode().IsRegular() {
+		size = -1
+	}
+	return t.upload(ctx, filepath.Base(path), f, size)
+}
+
+// upload streams a file to the portal; size is -1 when it is not known.
+func (t *talk) upload(ctx context.Context, name string, r io.Reader, size int64) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, t.c.base+"/api/v1/files?name="+url.QueryEscape(name), io.NopCloser(r))
+	if err != nil {
+		return err
+	}
+	req.ContentLength = size
+	req.Header.Set("Content-Type", "application/octet-stream")
+	if t.c.token != "" {
+		req.Header.Set("Authorization", "Bearer "+t.c.token)
+	}
+	resp, err := t.c.do(req)
+	if err != nil {
+		return fmt.Errorf("send %s: %w", name, err)
+	}
+	defer resp.Body.Close()
+	var f struct {
+		URL       string `json:"url"`
+		Filename  string `json:"filename"`
+		MediaType string `json:"media_type"`
+	}
+	if err := json.NewDecoder(io.LimitReader(resp.Body, maxAnswer)).Decode(&f); err != nil {
+		return fmt.Errorf("read the answer of %s: %w", t.c.base, err)
+	}
+	t.parts = append(t.parts, part{URL: f.URL, Filename: f.Filename, MediaType: f.MediaType})
+	return nil
+}
+
+// earlier is how many messages a conversation that goes on shows first.
+const earlier = 20
+
+// interact reads messages from the keyboard until Ctrl-D. What was said before
+// in the conversation stands above.
+func (t *talk) interact(ctx context.Context, goesOn bool) error {
+	if goesOn {
+		if err := t.history(ctx); err != nil {
+			return err
+		}
+	}
+	var who []string
+	for _, m := range t.room.Members {
+		if m.Kind == "agent" {
+			who = append(who, m.Handle)
+		}
+	}
+	fmt.Fprintf(t.e.stderr, "Talking to %s. Type a message; Ctrl-C stops an answer, Ctrl-D ends.\n", visible(strings.Join(who, ", ")))
+	t.shows(false)
+	lines := bufio.NewScanner(t.e.stdin)
+	lines.Buffer(nil, 1<<20)
+	for {
+		fmt.Fprint(t.e.stderr, "> ")
+		if !lines.Scan() {
+			fmt.Fprintln(t.e.stderr)
+			if t.c.token != "" && !goesOn {
+				fmt.Fprintf(t.e.stderr, "Go on with: agentsite chat --conversation %s\n", t.room.ID)
+			}
+			return lines.Err()
+		}
+		text := strings.TrimSpace(lines.Text())
+		if text == "" {
+			continue
+		}
+		if err := t.say(ctx, text); err != nil && err != errSilent {
+			if _, ours := err.(apiError); !ours {
+				return err
+			}
+			fmt.Fprintf(t.e.stderr, "agentsite: %s\n", oneLine(err.Error()))
+		}
+	}
+}
+
+// history prints the last messages.
+func (t *talk) history(ctx context.Context) error {
+	var list struct {
+		Messages []update `json:"messages"`
+	}
+	if err := t.c.call(ctx, http.MethodGet, fmt.Sprintf("/api/v1/conversations/%s/messages?order=newest&limit=%d", t.room.ID, earlier), nil, &list); err != nil {
+		return err
+	}
+	for _, m := range list.Messages {
+		if m.Kind == "text" && len(m.Unsaid) == 0 {
+			fmt.Fprintf(t.e.stderr, "%s: %s\n", visible(m.Sender.Handle), visible(m.plain()))
+		}
+	}
+	return nil
+}

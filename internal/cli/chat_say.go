@@ -1,0 +1,194 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/signal"
+	"sync"
+	"time"
+
+	"agentsite/internal/ident"
+)
+
+// stopWait is how long a stopped answer may take to end.
+const stopWait = 5 * time.Second
+
+// asked is a task that a message asked for.
+type asked struct {
+	ID    string `json:"id"`
+	Agent string `json:"agent"`
+
+	ended  bool
+	text   string // of its answer
+	failed string
+}
+
+// say sends one message and prints the answer as it comes. It fails when the
+// answer did. The first Ctrl-C stops the answer, the second one the program.
+func (t *talk) say(ctx context.Context, text string) error {
+	work, giveUp := context.WithCancel(context.WithoutCancel(ctx))
+	defer giveUp()
+	var s stopper
+	pressed, release := signal.NotifyContext(ctx, os.Interrupt)
+	defer release()
+	defer context.AfterFunc(pressed, func() {
+		release() // the next one ends the program
+		s.stop(work, t.c, giveUp)
+	})()
+	body := map[string]any{"client_id": ident.NewID()}
+	if parts := t.parts; len(parts) == 0 {
+		body["text"] = text
+	} else {
+		if text != "" {
+			parts = append([]part{{Text: text}}, parts...)
+		}
+		body["parts"], t.parts = parts, nil
+	}
+	if len(t.told) > 0 {
+		body["told"] = t.told
+	}
+	var sent struct {
+		Seq   int64   `json:"seq"`
+		Tasks []asked `json:"tasks"`
+	}
+	if err := t.c.call(work, http.MethodPost, "/api/v1/conversations/"+t.room.ID+"/messages", body, &sent); err != nil {
+		return stoppedOr(pressed, err)
+	}
+	if len(sent.Tasks) == 0 {
+		return errors.New("nobody was asked")
+	}
+	s.begin(t.room.ID, sent.Tasks)
+	err := t.answers(work, sent.Seq, sent.Tasks)
+	if err != nil {
+		return stoppedOr(pressed, err)
+	}
+	for _, a := range sent.Tasks {
+		if a.failed != "" {
+			who := ""
+			if len(sent.Tasks) > 1 {
+				who = a.Agent + ": "
+			}
+			fmt.Fprintf(t.e.stderr, "agentsite: %s\n", oneLine(who+a.failed))
+			err = errSilent
+		}
+	}
+	return err
+}
+
+// stoppedOr says that the person stopped it, if they did.
+func stoppedOr(pressed context.Context, err error) error {
+	if pressed.Err() != nil && errors.Is(err, context.Canceled) {
+		return errors.New("stopped")
+	}
+	return err
+}
+
+// answers prints the answers to a message in the order in which they were
+// asked for, the first one as it comes.
+func (t *talk) answers(ctx context.Context, seq int64, tasks []asked) error {
+	at, a := 0, answer{w: t.e.stdout}
+	if t.json {
+		a.w = nil
+	}
+	head := func() {
+		if len(tasks) > 1 && !t.json {
+			fmt.Fprintf(t.e.stderr, "%s:\n", visible(tasks[at].Agent))
+		}
+	}
+	head()
+	err := t.c.follow(ctx, t.room.ID, seq, func(u update) bool {
+		if t.json {
+			fmt.Fprintln(t.e.stdout, u.raw)
+		}
+		switch u.Type {
+		case "delta":
+			if u.TaskID == tasks[at].ID {
+				a.delta(u.Offset, u.Text)
+			}
+		case "message":
+			note(tasks, u)
+			for tasks[at].ended {
+				if tasks[at].text != "" {
+					a.finish(tasks[at].text)
+				} else {
+					a.end()
+				}
+				if at++; at == len(tasks) {
+					return false
+				}
+				a = answer{w: a.w}
+				head()
+			}
+		}
+		return true
+	})
+	if err != nil {
+		a.end()
+	}
+	return err
+}
+
+// note marks the task that a message ends.
+func note(tasks []asked, u update) {
+	var ref struct{ ID, State, Reason string }
+	if json.Unmarshal(u.Task, &ref) != nil || u.Sender.Kind == "person" || u.Sender.Kind == "guest" {
+		return
+	}
+	for i := range tasks {
+		if x := &tasks[i]; x.ID == ref.ID && !x.ended {
+			x.ended = true
+			if u.Kind == "text" {
+				x.text = u.plain()
+			}
+			if ref.State != "completed" && ref.State != "input_required" {
+				x.failed = ref.State
+				if ref.Reason != "" {
+					x.failed += ": " + ref.Reason
+				}
+			}
+		}
+	}
+}
+
+// stopper stops what a message asked for.
+type stopper struct {
+	mu    sync.Mutex // guards all below
+	room  string
+	tasks []asked
+}
+
+func (s *stopper) begin(room string, tasks []asked) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.room = room
+	for _, t := range tasks {
+		s.tasks = append(s.tasks, asked{ID: t.ID})
+	}
+}
+
+// stop tells the portal, and gives up when the answer does not end soon.
+func (s *stopper) stop(ctx context.Context, c *client, giveUp context.CancelFunc) {
+	s.mu.Lock()
+	room, tasks := s.room, s.tasks
+	s.mu.Unlock()
+	if room == "" {
+		giveUp()
+		return
+	}
+	late := time.AfterFunc(stopWait, giveUp)
+	context.AfterFunc(ctx, func() { late.Stop() })
+	for _, t := range tasks {
+		err := c.call(ctx, http.MethodPost, "/api/v1/tasks/"+t.ID+"/cancel", nil, nil)
+		if e, ok := errors.AsType[apiError](err); ok && e.Kind == "forbidden" { // the token is for talking only
+			err = c.call(ctx, http.MethodPost, "/api/v1/conversations/"+room+"/stop", nil, nil)
+		}
+		if e, ok := errors.AsType[apiError](err); err != nil && (!ok || e.Kind != "conflict") {
+			giveUp()
+			return
+		}
+	}
+}

@@ -1,0 +1,119 @@
+package hub
+
+import (
+	"context"
+	"crypto/subtle"
+	"strings"
+
+	"agentsite/internal/fault"
+	"agentsite/internal/ident"
+)
+
+// Update stores a new version of one of the actor's agents. A draft that
+// changes nothing stores nothing and returns the agent as it is.
+func (s *Service) Update(ctx context.Context, actor ident.Actor, name string, d Draft) (Agent, error) {
+	a, err := s.owned(ctx, actor, name)
+	if err != nil {
+		return Agent{}, err
+	}
+	if d.Name != nil && strings.ToLower(strings.TrimSpace(*d.Name)) != a.Name {
+		return Agent{}, &fault.Error{Kind: fault.Invalid, Safe: "A name cannot be changed, because others know the agent by it.", Fields: map[string]string{"name": "cannot be changed; register a new agent instead"}}
+	}
+	if d.BaseVersion != 0 && d.BaseVersion != a.Version {
+		return Agent{}, errStale(d.BaseVersion, a.Version)
+	}
+	if err := s.mayStatus(actor, a, d); err != nil {
+		return Agent{}, err
+	}
+	next := a
+	if d.onlyStatus() {
+		// Withdrawing must work whatever has become of the rest.
+		next.Status = *d.Status
+		next.Status.Message, next.Status.Held = clean(next.Status.Message), a.Status.Held
+		if err := checkStatus(next.Status); err != nil {
+			return Agent{}, err
+		}
+	} else if err := s.apply(ctx, d, &next); err != nil {
+		return Agent{}, err
+	}
+	if err := s.mayUse(ctx, actor, a, next); err != nil {
+		return Agent{}, err
+	}
+	// Only the operator gets here with another status of an agent that is held.
+	// What an operator withdraws who does not own it is held.
+	next.Status.Held = next.Status.State == Withdrawn && (a.Status.Held || a.Status.State != Withdrawn && !owns(actor, a))
+	sealed := s.keepSecret(a, &next)
+	switch {
+	case d.Secret != nil && *d.Secret == "" && a.HasSecret:
+		sealed, next.HasSecret = []byte{}, false
+	case d.Secret != nil && *d.Secret != "" && sealed == nil && s.knows(ctx, a, *d.Secret):
+		// Given again, it changes nothing.
+	case d.Secret != nil && *d.Secret != "":
+		sealed, next.HasSecret = s.sealer.Seal(*d.Secret, a.ID), true
+	}
+	if sealed == nil && len(Diff(a, next)) == 0 && a.Status == next.Status {
+		return a, nil
+	}
+	note := d.note()
+	if note == "" && a.Status.State != next.Status.State {
+		note = map[string]string{Active: "Published", Deprecated: "Marked as deprecated", Withdrawn: "Withdrawn"}[next.Status.State]
+	}
+	published := a.Status.State == StatusDraft && next.Status.State == Active
+	moved := a.Endpoint != next.Endpoint || a.Kind != next.Kind
+	if next, err = s.save(ctx, actor, next, a.Version, sealed, note); err != nil {
+		return Agent{}, err
+	}
+	if next.Status.Held && !a.Status.Held {
+		s.moved(next.ID)
+		s.tellOwners(ctx, next, Notice{Kind: NoticeHeld, Text: "The operator of this portal withdrew " + next.Name + ". " + next.Status.Message})
+	}
+	if published {
+		s.cfg.Log.Info("agent published", "agent", next.ID, "name", next.Name)
+	}
+	if sealed == nil && !moved && !published && string(a.Config) == string(next.Config) {
+		return next, nil // what was last seen of it still holds
+	}
+	return s.checked(ctx, next), nil
+}
+
+// knows reports whether the stored credential of an agent is this one.
+func (s *Service) knows(ctx context.Context, a Agent, secret string) bool {
+	if !a.HasSecret {
+		return false
+	}
+	sealed, err := s.store.SealedSecret(ctx, a.ID)
+	if err != nil {
+		return false
+	}
+	stored, err := s.sealer.Open(sealed, a.ID)
+	return err == nil && subtle.ConstantTimeCompare([]byte(stored), []byte(secret)) == 1
+}
+
+// mayStatus refuses changes of status that are not the actor's to make.
+func (s *Service) mayStatus(actor ident.Actor, a Agent, d Draft) error {
+	if d.Status == nil || d.Status.State == a.Status.State && d.Status.Message == a.Status.Message {
+		return nil
+	}
+	if a.Status.Held && !(actor.IsOperator() && actor.May(ident.Admin)) {
+		return fault.New(fault.Forbidden, "The operator of this portal withdrew %s; ask them to give it back.", a.Name)
+	}
+	if d.Status.State == StatusDraft && a.Status.State != StatusDraft {
+		return &fault.Error{Kind: fault.Invalid, Safe: "status: it was published already; withdraw it instead", Fields: map[string]string{"status": "it was published already; withdraw it instead"}}
+	}
+	return nil
+}
+
+// Delete removes one of the actor's agents. Its name is never given away.
+func (s *Service) Delete(ctx context.Context, actor ident.Actor, name string) error {
+	a, err := s.given(ctx, actor, name)
+	if err != nil {
+		return err
+	}
+	if err := s.store.DeleteAgent(ctx, a.ID); err != nil {
+		return err
+	}
+	s.unlist(a.ID)
+	s.moved(a.ID)
+	s.cfg.Log.Info("agent removed", "agent", a.ID, "name", a.Name)
+	return nil
+}

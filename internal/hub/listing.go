@@ -1,0 +1,106 @@
+package hub
+
+import (
+	"context"
+	"iter"
+	"maps"
+	"slices"
+	"sync"
+)
+
+// Load puts every listed agent into the index.
+func (s *Service) Load(ctx context.Context) error {
+	s.edits.begin()
+	var err error
+	next, stop := iter.Pull(func(yield func(Agent) bool) {
+		err = s.store.AllAgents(ctx, func(a Agent) bool { return ctx.Err() == nil && yield(listed(a)) })
+	})
+	s.index.Load(next)
+	stop()
+	// What was read may be older than what was edited meanwhile.
+	for _, id := range s.edits.end() {
+		s.reindex(ctx, id)
+	}
+	return err
+}
+
+// edits remembers, while the index is filled from the store, which agents were
+// changed. The zero value remembers nothing.
+type edits struct {
+	mu  sync.Mutex // guards ids
+	ids map[string]bool
+}
+
+func (e *edits) begin() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.ids = make(map[string]bool)
+}
+
+func (e *edits) note(id string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.ids != nil {
+		e.ids[id] = true
+	}
+}
+
+func (e *edits) end() []string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	ids := slices.Sorted(maps.Keys(e.ids))
+	e.ids = nil
+	return ids
+}
+
+// list puts an agent into the index as it was just stored; unlist takes it out.
+func (s *Service) list(a Agent) {
+	s.edits.note(a.ID)
+	s.index.Put(listed(a))
+}
+
+// listed is an agent without what no list shows.
+func listed(a Agent) Agent {
+	a.Config = nil
+	return a
+}
+
+// listAll is list for many agents that are new.
+func (s *Service) listAll(all []Agent) {
+	for _, a := range all {
+		s.edits.note(a.ID)
+	}
+	next := 0
+	s.index.Load(func() (Agent, bool) {
+		if next == len(all) {
+			return Agent{}, false
+		}
+		next++
+		return listed(all[next-1]), true
+	})
+}
+
+func (s *Service) unlist(id string) {
+	s.edits.note(id)
+	s.index.Remove(id)
+}
+
+// OwnerChanged brings an account's agents in the index up to date after the
+// account was disabled or enabled.
+func (s *Service) OwnerChanged(ctx context.Context, ownerID string, disabled bool) error {
+	agents, err := s.store.AgentsOf(ctx, ownerID)
+	if err != nil {
+		return err
+	}
+	for _, a := range agents {
+		if a.OwnerID != ownerID {
+			continue // shared with it: its owner is still there
+		}
+		if disabled {
+			s.unlist(a.ID)
+		} else {
+			s.list(a)
+		}
+	}
+	return nil
+}

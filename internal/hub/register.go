@@ -1,0 +1,219 @@
+package hub
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"agentsite/internal/clock"
+	"agentsite/internal/fault"
+	"agentsite/internal/ident"
+)
+
+// apply puts a draft over an agent and checks the outcome, also what only the
+// store knows.
+func (s *Service) apply(ctx context.Context, d Draft, a *Agent) error {
+	err := d.apply(a, s.rules())
+	if err == nil && a.Publisher != "" && !s.controls(ctx, a.OwnerID, a.Publisher) {
+		text := "prove first that you control this domain, on your account page"
+		err = &fault.Error{Kind: fault.Invalid, Safe: "publisher: " + text, Fields: map[string]string{"publisher": text}}
+	}
+	if err == nil && d.Limits != nil {
+		for _, name := range a.Limits.Listed {
+			if _, lerr := s.store.Account(ctx, name); fault.Is(lerr, fault.NotFound) {
+				text := "there is nobody called " + name + " on this portal"
+				err = &fault.Error{Kind: fault.Invalid, Safe: "limits.listed: " + text, Fields: map[string]string{"limits.listed": text}}
+				break
+			}
+		}
+	}
+	if err == nil && d.Icon != nil && a.Icon != "" {
+		if _, ierr := s.store.Icon(ctx, a.Icon); ierr != nil {
+			err = errIcon("send the picture again")
+		}
+	}
+	return err
+}
+
+// Publish registers an agent of the actor. A draft with nothing but the
+// endpoint of an A2A agent is filled from its card. An endpoint that does not
+// answer is registered all the same, as unreachable.
+func (s *Service) Publish(ctx context.Context, actor ident.Actor, d Draft) (Agent, error) {
+	if err := s.writer(actor); err != nil {
+		return Agent{}, err
+	}
+	d, err := s.consult(ctx, actor, d)
+	if err != nil {
+		return Agent{}, err
+	}
+	now := clock.Now()
+	a := Agent{ID: ident.NewID(), OwnerID: actor.ID, OwnerName: actor.Name, Version: 1, CreatedAt: now, UpdatedAt: now, Liveness: Liveness{State: Unknown, Reason: "Not checked yet."}}
+	if err := s.apply(ctx, d, &a); err != nil {
+		return Agent{}, err
+	}
+	if n, err := s.store.CountAgents(ctx, actor.ID); err != nil {
+		return Agent{}, err
+	} else if n >= MaxAgentsPerOwner {
+		return Agent{}, fault.New(fault.Conflict, "You have %d agents already; remove one first.", MaxAgentsPerOwner)
+	}
+	var sealed []byte
+	if d.Secret != nil && *d.Secret != "" {
+		sealed = s.sealer.Seal(*d.Secret, a.ID)
+		a.HasSecret = true
+	}
+	if err := s.mayStore(actor, a); err != nil {
+		return Agent{}, err
+	}
+	if err := s.store.CreateAgent(ctx, a, sealed); err != nil {
+		if fault.Is(err, fault.Conflict) {
+			return Agent{}, &fault.Error{Kind: fault.Conflict, Safe: "The name " + a.Name + " is taken. Choose another.", Fields: map[string]string{"name": "taken; choose another"}, Err: err}
+		}
+		return Agent{}, err
+	}
+	s.list(a)
+	s.cfg.Log.Info("agent registered", "agent", a.ID, "name", a.Name, "kind", string(a.Kind))
+	return s.checked(ctx, a), nil
+}
+
+// consult fills a draft from what its address says of itself: with nothing but
+// the endpoint it must, for an A2A agent it does if the agent answers, because
+// the card says how it is spoken to.
+func (s *Service) consult(ctx context.Context, actor ident.Actor, d Draft) (Draft, error) {
+	if d.Endpoint == nil || strings.TrimSpace(*d.Endpoint) == "" {
+		return d, nil
+	}
+	must := d.Name == nil || d.Kind == nil
+	if !must {
+		// What the address itself must say of these kinds.
+		need, asks := map[Kind]string{A2A: "binding", MCP: "tools"}[*d.Kind]
+		if _, told := d.Config[need]; !asks || told {
+			return d, nil
+		}
+	}
+	if !must {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, consultWait)
+		defer cancel()
+	}
+	typed := *d.Endpoint
+	t := Target{Endpoint: strings.TrimSpace(typed)}
+	if d.Kind != nil {
+		t.Kind = *d.Kind
+	}
+	if d.Secret != nil && t.Kind != "" {
+		t.Secret, t.Config = *d.Secret, d.settings()
+	}
+	described, err := s.read(ctx, actor, t)
+	switch {
+	case err != nil && must:
+		return d, err
+	case err == nil && must && d.Kind != nil && described.Kind != *d.Kind:
+		text := fmt.Sprintf("there is no agent of kind %s there; it looks like one of kind %s", *d.Kind, described.Kind)
+		return d, &fault.Error{Kind: fault.Invalid, Safe: "endpoint: " + text, Fields: map[string]string{"endpoint": text}}
+	case err != nil || d.Kind != nil && described.Kind != *d.Kind:
+		return d, nil
+	}
+	d = described.fill(d)
+	if d.Secret != nil && *d.Secret != "" && origin(typed) != origin(*d.Endpoint) {
+		return d, &fault.Error{Kind: fault.Invalid, Safe: "endpoint: its card names " + *d.Endpoint + " as the address to call; give that one, so that it is clear where the credential goes",
+			Fields: map[string]string{"endpoint": "its card names " + *d.Endpoint + " as the address to call; give that one, so that it is clear where the credential goes"}}
+	}
+	return d, nil
+}
+
+// consultWait is how long a registration that says everything itself waits
+// for the agent's card.
+const consultWait = 3 * time.Second
+
+// fill puts a description under a draft: what the draft says wins.
+func (in Described) fill(d Draft) Draft {
+	str := func(p **string, v string) {
+		if *p == nil && v != "" {
+			*p = &v
+		}
+	}
+	str(&d.Name, in.Name)
+	str(&d.Title, in.Title)
+	str(&d.Description, in.Description)
+	if in.Endpoint != "" {
+		d.Endpoint = &in.Endpoint
+	}
+	if d.Kind == nil {
+		d.Kind = &in.Kind
+	}
+	list := func(p **[]string, v []string) {
+		if *p == nil && len(v) > 0 {
+			*p = &v
+		}
+	}
+	list(&d.InputModes, in.InputModes)
+	list(&d.OutputModes, in.OutputModes)
+	// The tools of an MCP server are its skills.
+	if d.Skills == nil || in.Kind == MCP && len(*d.Skills) == 0 {
+		d.Skills = &in.Skills
+	}
+	config := make(map[string]json.RawMessage)
+	if len(in.Config) > 0 {
+		_ = json.Unmarshal(in.Config, &config) // our own JSON
+	}
+	for k, v := range d.Config {
+		config[k] = v
+	}
+	d.Config = config
+	return d
+}
+
+// writer demands an account whose credential may register agents.
+func (s *Service) writer(actor ident.Actor) error {
+	if !actor.IsPerson() {
+		return fault.New(fault.Unauthenticated, "Sign in to register agents.")
+	}
+	if !actor.May(ident.AgentsWrite) {
+		return fault.New(fault.Forbidden, "This token lacks the scope %q.", ident.AgentsWrite)
+	}
+	return nil
+}
+
+// EnsureBuiltin registers an agent of the portal itself, or brings it up to
+// date after an upgrade. Built-in agents are alive while the portal is.
+func (s *Service) EnsureBuiltin(ctx context.Context, d Draft) error {
+	now := clock.Now()
+	live := Liveness{State: Alive, CheckedAt: now, Reason: "Runs on this portal."}
+	have, err := s.store.AgentByName(ctx, *d.Name)
+	if fault.Is(err, fault.NotFound) {
+		a := Agent{ID: ident.NewID(), Kind: Builtin, Version: 1, CreatedAt: now, UpdatedAt: now, Liveness: live}
+		if err := d.apply(&a, rules{kinds: []Kind{Builtin}, checkURL: s.cfg.CheckURL}); err != nil {
+			return err
+		}
+		err := s.store.CreateAgent(ctx, a, nil)
+		if fault.Is(err, fault.Conflict) { // an account, or an agent that is gone
+			s.cfg.Log.Warn("the name of a built-in agent is taken; it stays off", "name", a.Name)
+			return nil
+		}
+		return err
+	}
+	if err != nil {
+		return err
+	}
+	if have.Kind != Builtin {
+		s.cfg.Log.Warn("a registered agent has the name of a built-in one, which stays off", "name", have.Name)
+		return nil
+	}
+	a := have
+	if err := d.apply(&a, rules{kinds: []Kind{Builtin}, checkURL: s.cfg.CheckURL}); err != nil {
+		return err
+	}
+	if same(a, have) {
+		return nil
+	}
+	a.Version, a.UpdatedAt = have.Version+1, now
+	return s.store.UpdateAgent(ctx, a, have.Version, nil, ident.Actor{Kind: ident.System})
+}
+
+func same(a, b Agent) bool {
+	x, _ := json.Marshal([]any{a.Title, a.Description, a.Skills, a.Visibility})
+	y, _ := json.Marshal([]any{b.Title, b.Description, b.Skills, b.Visibility})
+	return string(x) == string(y)
+}

@@ -1,0 +1,125 @@
+package bm25
+
+import (
+	"bytes"
+	"hash/maphash"
+)
+
+// Lexicon numbers texts in the order in which they first come. It takes part
+// in filling an index: the words of thousands of documents are looked up in it,
+// which stays in the nearest memory, and only the different ones in the index.
+// The zero value is empty; Reset keeps the memory.
+type Lexicon struct {
+	slots  []uint64 // upper half of the hash, number+1; 0 where free
+	hashes []uint64 // of each text, as Table takes them
+	ends   []uint32 // of each text in text
+	text   []byte
+}
+
+// Len is how many texts there are.
+func (l *Lexicon) Len() int { return len(l.hashes) }
+
+// Reset forgets all texts.
+func (l *Lexicon) Reset() {
+	clear(l.slots)
+	l.hashes, l.ends, l.text = l.hashes[:0], l.ends[:0], l.text[:0]
+}
+
+// bytes returns the text of a number, true until more is added.
+func (l *Lexicon) bytes(n uint32) []byte {
+	from := uint32(0)
+	if n > 0 {
+		from = l.ends[n-1]
+	}
+	return l.text[from:l.ends[n]]
+}
+
+// Number returns the number of a text, adding it when new; the text is copied.
+func (l *Lexicon) Number(text []byte) uint32 {
+	if len(l.hashes)*2 >= len(l.slots) {
+		l.grow()
+	}
+	h := maphash.Bytes(tableSeed, text)
+	mask := uint64(len(l.slots) - 1)
+	for i := h & mask; ; i = (i + 1) & mask {
+		s := l.slots[i]
+		if s == 0 {
+			n := uint32(len(l.hashes))
+			l.slots[i] = h&^(1<<32-1) | uint64(n+1)
+			l.hashes = append(l.hashes, h)
+			l.text = append(l.text, text...)
+			l.ends = append(l.ends, uint32(len(l.text)))
+			return n
+		}
+		if (s^h)>>32 == 0 {
+			if n := uint32(s) - 1; bytes.Equal(l.bytes(n), text) {
+				return n
+			}
+		}
+	}
+}
+
+func (l *Lexicon) grow() {
+	l.slots = make([]uint64, max(1024, 2*len(l.slots)))
+	mask := uint64(len(l.slots) - 1)
+	for n, h := range l.hashes {
+		i := h & mask
+		for l.slots[i] != 0 {
+			i = (i + 1) & mask
+		}
+		l.slots[i] = h&^(1<<32-1) | uint64(n+1)
+	}
+}
+
+// Texts returns all texts by number. They stay true.
+func (l *Lexicon) Texts(dst []string) []string {
+	all := string(l.text)
+	from := uint32(0)
+	for _, end := range l.ends {
+		dst = append(dst, all[from:end])
+		from = end
+	}
+	return dst
+}
+
+// Hash returns the hash of a text, by its number.
+func (l *Lexicon) Hash(n uint32) uint64 { return l.hashes[n] }
+
+// dense gives keys small numbers, in the order in which they first come.
+type dense struct {
+	keys  []uint64
+	slots []uint32 // number+1
+}
+
+func (d *dense) reset() {
+	d.keys = d.keys[:0]
+	clear(d.slots)
+}
+
+func (d *dense) number(key uint64) uint32 {
+	if len(d.keys)*2 >= len(d.slots) {
+		d.slots = make([]uint32, max(1024, 2*len(d.slots)))
+		for n, k := range d.keys {
+			i := d.home(k)
+			for d.slots[i] != 0 {
+				i = (i + 1) & uint64(len(d.slots)-1)
+			}
+			d.slots[i] = uint32(n + 1)
+		}
+	}
+	for i := d.home(key); ; i = (i + 1) & uint64(len(d.slots)-1) {
+		s := d.slots[i]
+		if s == 0 {
+			d.keys = append(d.keys, key)
+			d.slots[i] = uint32(len(d.keys))
+			return uint32(len(d.keys) - 1)
+		}
+		if d.keys[s-1] == key {
+			return s - 1
+		}
+	}
+}
+
+func (d *dense) home(key uint64) uint64 {
+	return (key * 0x9E3779B97F4A7C15 >> 32) & uint64(len(d.slots)-1)
+}

@@ -1,0 +1,344 @@
+package bm25
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+)
+
+// Segment is some thousand documents on their way into an index together. All
+// that depends on one document or one word is done once and without the
+// index, words by numbers of the segment; the index is then given whole runs
+// of postings. In this order, with what must be held meanwhile:
+//
+//	s.Add(fields...)       nothing, for each document
+//	s.Resolve(from, to)    the index for reading, until all words are looked up
+//	s.Sort()               nothing
+//	x.Intern(s)            the index for writing; now its words live
+//	s.Build(keys)          nothing
+//	s.Look()               the index for reading
+//	s.Pair()               nothing
+//	x.Append(s, first)     the index for writing; now its documents are found
+//	s.Reset()              nothing
+//
+// Between Intern and Append the dictionary has words that no document has.
+type Segment struct {
+	x      *Index
+	tokens tokenizer
+	words  Lexicon
+	uses   []uint32            // of each word
+	stream []uint32            // the documents as words and marks, as in doc
+	ends   []uint32            // of each document in stream
+	sizes  [][maxFields]uint16 // words in each field
+
+	texts []string // of words
+	ids   []uint32 // of words in the index, 0 of unknown ones
+	epoch uint64
+	stems []freshWord // the unknown ones in order
+
+	terms      []uint32 // the different stems, as words of the index
+	termOf     []uint32 // of each word, as a number in terms
+	byTerm     dense
+	docs       []doc
+	starts     []uint32 // of the postings of each term in runs
+	runs       []posting
+	flat       []uint64 // a term and a posting, document by document
+	sums       []termSum
+	touched    []uint32
+	keyed      []keyed
+	orderIDs   []uint32
+	rec        []byte
+	paired     []bool
+	pairOf     dense
+	pairStarts []uint32
+	found      []uint64 // a pair and a document
+	pairDocs   []posting
+	fetched    int
+}
+
+type freshWord struct {
+	head   uint64
+	number uint32
+	text   string
+	stem   string // empty: the text
+}
+
+type keyed struct {
+	head uint64
+	doc  uint32
+}
+
+// termSum adds up what a document says about a term.
+type termSum struct {
+	doc   uint32 // and 1: of which the rest is
+	field uint8
+	count uint8
+	mask  uint16
+	sum   float64
+}
+
+// MaxSegment is how many documents a segment should have at most: Append takes
+// some 4 µs each, for which searches wait. Half as many cost a tenth more work.
+const MaxSegment = 1 << 11
+
+// NewSegment returns an empty segment for the index.
+func (x *Index) NewSegment() *Segment { return &Segment{x: x} }
+
+// Len is the number of documents.
+func (s *Segment) Len() int { return len(s.ends) }
+
+// Size is the number of words and marks so far: the work to come.
+func (s *Segment) Size() int { return len(s.stream) }
+
+// Words is the number of different words so far.
+func (s *Segment) Words() int { return s.words.Len() }
+
+// Reset makes the segment empty.
+func (s *Segment) Reset() {
+	s.words.Reset()
+	s.uses, s.stream, s.ends, s.sizes = s.uses[:0], s.stream[:0], s.ends[:0], s.sizes[:0]
+	clear(s.texts)
+	clear(s.stems)
+	clear(s.docs)
+	s.texts, s.ids, s.stems, s.docs = s.texts[:0], s.ids[:0], s.stems[:0], s.docs[:0]
+}
+
+// Add splits a document into words, as Analyze does.
+func (s *Segment) Add(fields ...[]string) {
+	var size [maxFields]uint16
+	at := 0
+	gap := false
+	s.tokens.reset()
+	for f, list := range fields[:min(len(fields), len(s.x.fields))] {
+		left := maxFieldWords
+		for _, v := range list {
+			for ; at < f; at++ {
+				s.stream = append(s.stream, markField)
+				gap = false
+			}
+			if gap {
+				s.stream = append(s.stream, markGap)
+			}
+			gap = true
+			from := len(s.tokens.toks)
+			words := s.tokens.add(v, left)
+			left -= words
+			size[f] += uint16(words)
+			toks := s.tokens.toks[from:]
+			for _, t := range toks {
+				if !t.joined {
+					s.word(t)
+				}
+			}
+			if len(toks) == words {
+				continue
+			}
+			for _, t := range toks {
+				if t.joined {
+					s.stream = append(s.stream, markGap)
+					s.word(t)
+				}
+			}
+		}
+	}
+	s.ends = append(s.ends, uint32(len(s.stream)))
+	s.sizes = append(s.sizes, size)
+}
+
+func (s *Segment) word(t token) {
+	n := s.words.Number(s.tokens.text(t))
+	if int(n) == len(s.uses) {
+		s.uses = append(s.uses, 0)
+	}
+	s.uses[n]++
+	s.stream = append(s.stream, n+1+wordsFrom)
+}
+
+// Resolve looks up the words from one number to another in the index.
+func (s *Segment) Resolve(from, to int) {
+	if from == 0 {
+		s.texts = s.words.Texts(s.texts[:0])
+		s.ids = append(s.ids[:0], make([]uint32, len(s.texts))...)
+		s.epoch = s.x.words.epoch
+	}
+	for n := from; n < to; n++ {
+		s.ids[n] = s.x.words.lookupHash(s.texts[n], s.words.hashes[n])
+	}
+}
+
+// Sort brings the unknown words in order and finds their stems.
+func (s *Segment) Sort() {
+	var buf [maxWordBytes]byte
+	for n, id := range s.ids {
+		if id == 0 {
+			w := freshWord{head: head(s.texts[n]), number: uint32(n), text: strings.Clone(s.texts[n])}
+			if st := stem(append(buf[:0], w.text...)); string(st) != w.text {
+				w.stem = string(st)
+			}
+			s.stems = append(s.stems, w)
+		}
+	}
+	slices.SortFunc(s.stems, func(a, b freshWord) int {
+		if a.head != b.head {
+			return cmp.Compare(a.head, b.head)
+		}
+		return strings.Compare(a.text, b.text)
+	})
+}
+
+// Intern makes the words of a segment known and counts their uses.
+func (x *Index) Intern(s *Segment) {
+	w := x.words
+	again := w.epoch != s.epoch // what was looked up may be forgotten
+	for n, uses := range s.uses {
+		if again && s.ids[n] != 0 {
+			if s.ids[n] = w.lookupHash(s.texts[n], s.words.hashes[n]); s.ids[n] == 0 {
+				// Rare, so that it may come one by one.
+				s.ids[n] = w.intern(s.texts[n])
+				w.list[s.ids[n]].refs += uses - 1
+				continue
+			}
+		}
+		if id := s.ids[n]; id != 0 {
+			w.list[id].refs += uses
+		}
+	}
+	w.room(len(s.stems) - len(w.free))
+	fresh := s.orderIDs[:0]
+	for i := range s.stems {
+		f := &s.stems[i]
+		h := s.words.hashes[f.number]
+		id, ok := w.byText.FindHash(f.text, h)
+		switch {
+		case !ok:
+			id = w.enterHash(f.text, h)
+		case w.list[id].refs > 0: // somebody else brought it meanwhile
+			w.list[id].refs += s.uses[f.number]
+			s.ids[f.number] = id
+			continue
+		}
+		w.list[id].refs = s.uses[f.number]
+		s.ids[f.number] = id
+		fresh = append(fresh, id)
+		w.near.add(w.list, id)
+		t := id
+		if f.stem != "" {
+			if t, ok = w.byText.Find(f.stem); !ok {
+				t = w.enterHash(f.stem, HashOf(f.stem))
+			}
+		}
+		w.list[t].stems++
+		w.termID[id] = t
+	}
+	w.order.merge(fresh)
+	s.orderIDs = fresh
+	// Build runs without the index.
+	s.terms, s.termOf = s.terms[:0], s.termOf[:0]
+	for _, id := range s.ids {
+		s.termOf = append(s.termOf, w.termID[id])
+	}
+}
+
+// Build makes the documents and their postings.
+func (s *Segment) Build(keys []string) {
+	s.byTerm.reset()
+	for n, t := range s.termOf {
+		s.termOf[n] = s.byTerm.number(uint64(t))
+	}
+	s.terms = s.terms[:0]
+	for _, t := range s.byTerm.keys {
+		s.terms = append(s.terms, uint32(t))
+	}
+	s.sums = append(s.sums[:0], make([]termSum, len(s.terms))...)
+	s.starts = append(s.starts[:0], make([]uint32, len(s.terms)+1)...)
+	s.flat, s.keyed = s.flat[:0], s.keyed[:0]
+	from := uint32(0)
+	for d, end := range s.ends {
+		s.docs = append(s.docs, s.doc(keys[d], s.stream[from:end]))
+		s.sum(uint32(d), s.stream[from:end])
+		s.keyed = append(s.keyed, keyed{head(keys[d]), uint32(d)})
+		from = end
+	}
+	slices.SortFunc(s.keyed, func(a, b keyed) int {
+		if a.head != b.head {
+			return cmp.Compare(a.head, b.head)
+		}
+		return cmp.Or(strings.Compare(keys[a.doc], keys[b.doc]), cmp.Compare(a.doc, b.doc))
+	})
+	// By term, those of one term by document.
+	at := uint32(0)
+	for t, n := range s.starts {
+		s.starts[t] = at
+		at += n
+	}
+	s.runs = slices.Grow(s.runs[:0], len(s.flat))[:len(s.flat)]
+	for _, f := range s.flat {
+		t := f >> 32
+		s.runs[s.starts[t]] = posting(f)
+		s.starts[t]++
+	}
+	copy(s.starts[1:], s.starts) // what was the next place is the end
+	s.starts[0] = 0
+}
+
+// doc returns what is remembered of a document.
+func (s *Segment) doc(key string, stream []uint32) doc {
+	rec := append(s.rec[:0], key...)
+	for _, w := range stream {
+		if w > wordsFrom {
+			rec = appendWord(rec, s.ids[w-wordsFrom-1])
+		} else {
+			rec = append(rec, byte(w))
+		}
+	}
+	s.rec = rec
+	return doc{rec: string(rec), cut: uint32(len(key))}
+}
+
+// sum adds the postings of a document to flat, with the numbers of post.
+func (s *Segment) sum(d uint32, stream []uint32) {
+	var norm [maxFields]float64
+	for f, field := range s.x.fields {
+		norm[f] = field.norm(int(s.sizes[d][f]))
+	}
+	s.touched = s.touched[:0]
+	field := uint8(0)
+	for _, w := range stream {
+		if w <= wordsFrom {
+			if w == markField {
+				field++
+			}
+			continue
+		}
+		t := s.termOf[w-wordsFrom-1]
+		sum := &s.sums[t]
+		switch {
+		case sum.doc != d+1:
+			*sum = termSum{doc: d + 1, field: field, count: 1, mask: 1 << field}
+			s.touched = append(s.touched, t)
+		case sum.field == field:
+			sum.count = min(sum.count+1, maxRepeats)
+		default:
+			sum.sum += norm[sum.field] * float64(sum.count)
+			sum.field, sum.count = field, 1
+			sum.mask |= 1 << field
+		}
+	}
+	for _, t := range s.touched {
+		sum := &s.sums[t]
+		impact := impactOf(sum.sum + norm[sum.field]*float64(sum.count))
+		s.flat = append(s.flat, uint64(t)<<32|uint64(newPosting(d, impact, uint32(sum.mask))))
+		s.starts[t]++
+	}
+}
+
+// norm is what an occurrence counts in a field of that many words.
+func (f *Field) norm(words int) float64 {
+	return f.Weight / (1 - f.Norm + f.Norm*float64(words)/max(1, f.Length))
+}
+
+// impactOf is the saturated weight of all occurrences.
+func impactOf(sum float64) uint32 {
+	return uint32(min(math.Ceil(sum/(sum+saturation)*fullImpact), fullImpact))
+}

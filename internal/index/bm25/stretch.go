@@ -1,0 +1,260 @@
+package bm25
+
+import (
+	"cmp"
+	"math"
+	"math/bits"
+	"slices"
+)
+
+// A stretch is so many documents that follow each other by number. What the
+// best of a stretch could score is known before its postings are read.
+const (
+	stretchBits = 9
+	stretchSize = 1 << stretchBits
+	maxSpan     = 16 // stretches of a block whose best stands for all of it
+	maxSingly   = 16 // documents of a stretch that are looked up one by one
+)
+
+// slack makes up for sums that are rounded.
+const slack = 1.00001
+
+type stretch struct {
+	words  []float32 // by word and stretch: bounds
+	order  []uint64  // bound and number
+	light  []lightWord
+	heavy  []bool // words whose postings are read
+	singly []uint32
+	acc    [stretchSize]accumulator
+	has    [stretchSize / 64]uint64 // documents in acc
+}
+
+// lightWord is a word, those that are worth less before it.
+type lightWord struct {
+	word       int
+	sum, coord float32 // bounds of those before it
+}
+
+func zeros(list []float32, n int) []float32 {
+	if cap(list) < n {
+		return make([]float32, n, n+n/8)
+	}
+	list = list[:n]
+	clear(list)
+	return list
+}
+
+// stretches ranks the matches of words with many postings: stretch by stretch,
+// best bound first, until no bound reaches the page.
+func (m *Match) stretches(t *top) {
+	s := &m.s.seg
+	n := (len(m.x.docs) + stretchSize - 1) >> stretchBits
+	s.words = zeros(s.words, n*len(m.words))
+	s.light, s.heavy = s.light[:0], s.heavy[:0]
+	for w := range m.words {
+		bounds := s.words[w*n:][:n]
+		for _, alt := range m.words[w].alts {
+			bound(bounds, m.x.words.postings(alt.term), alt.worth/fullImpact)
+		}
+		s.light, s.heavy = append(s.light, lightWord{word: w}), append(s.heavy, true)
+	}
+	slices.SortStableFunc(s.light, func(a, b lightWord) int {
+		return cmp.Compare(m.words[a.word].alts[0].worth, m.words[b.word].alts[0].worth)
+	})
+	s.order = s.order[:0]
+	for i := range n {
+		var sum, coord float32
+		for w := range m.words {
+			if most := s.words[w*n+i]; most > 0 {
+				sum += most
+				coord += m.words[w].idf
+			}
+		}
+		if sum > 0 {
+			s.order = append(s.order, uint64(math.Float32bits(m.bound(sum, coord)))<<32|uint64(i))
+		}
+	}
+	slices.Sort(s.order)
+	for i := len(s.order) - 1; i >= 0; i-- {
+		if !t.reaches(math.Float32frombits(uint32(s.order[i] >> 32))) {
+			return
+		}
+		m.stretch(t, uint32(s.order[i]), n)
+	}
+}
+
+// bound is what a document scores at most that has no more than this sum and
+// this share of the words.
+func (m *Match) bound(sum, coord float32) float32 { return sum * (coord / m.total) * slack }
+
+// bound raises the bounds of one word by those of one of its alternatives.
+func bound(bounds []float32, p *postings, worth float32) {
+	if p.n == 1 {
+		i := (p.base | p.only.low()) >> stretchBits
+		bounds[i] = max(bounds[i], worth*float32(p.only.impact()))
+		return
+	}
+	if p.n == 0 {
+		return
+	}
+	for b := range p.many.list {
+		l := &p.many.list[b]
+		from, to := l.first()>>stretchBits, l.last()>>stretchBits
+		if to-from < maxSpan {
+			most := worth * float32(l.top)
+			for i := from; i <= to; i++ {
+				bounds[i] = max(bounds[i], most)
+			}
+			continue
+		}
+		for _, e := range l.list {
+			i := (l.base | e.low()) >> stretchBits
+			bounds[i] = max(bounds[i], worth*float32(e.impact()))
+		}
+	}
+}
+
+// stretch offers the matches of one of n stretches. Words that could not get a
+// document on the page without the others are light: their postings, the most
+// of all, are not read, but looked up for those few documents that they could
+// still lift onto the page.
+func (m *Match) stretch(t *top, number uint32, n int) {
+	from := number << stretchBits
+	to := min(from+stretchSize, uint32(len(m.x.docs)))
+	words := m.Bits[from>>6 : (to+63)>>6]
+	if !slices.ContainsFunc(words, func(w uint64) bool { return w != 0 }) {
+		return
+	}
+	s := &m.s.seg
+	var sum, coord float32 // bounds of the light words
+	light := 0
+	for ; light < len(s.light); light++ {
+		w := &s.light[light]
+		w.sum, w.coord = sum, coord
+		if most := s.words[w.word*n+int(number)]; most > 0 {
+			if t.reaches(m.bound(sum+most, coord+m.words[w.word].idf)) {
+				break
+			}
+			sum, coord = sum+most, coord+m.words[w.word].idf
+		}
+	}
+	for i, w := range s.light {
+		s.heavy[w.word] = i >= light
+	}
+	m.accumulate(from, to)
+	if sum > 0 {
+		s.singly = s.singly[:0]
+		for i, w := range words {
+			for w &= s.has[i]; w != 0; w &= w - 1 {
+				id := uint32(i<<6 + bits.TrailingZeros64(w))
+				if a := &s.acc[id]; t.reaches(m.bound(a.score+sum, a.coord+coord)) {
+					s.singly = append(s.singly, from+id)
+				}
+			}
+		}
+		if len(s.singly) <= maxSingly {
+			for _, doc := range s.singly {
+				if a := s.acc[doc-from]; m.lift(t, &a, doc, s.light[:light]) {
+					// In the order of the words: sums are rounded.
+					a = m.look(doc)
+					t.offer(m.score(&a), doc, a.fields)
+				}
+			}
+			return
+		}
+		for w := range s.heavy {
+			s.heavy[w] = true
+		}
+		m.accumulate(from, to)
+	}
+	for i, w := range words {
+		for w &= s.has[i]; w != 0; w &= w - 1 {
+			id := uint32(i<<6 + bits.TrailingZeros64(w))
+			if a := &s.acc[id]; t.reaches(a.score) { // no share of it is more
+				t.offer(m.score(a), from+id, a.fields)
+			}
+		}
+	}
+}
+
+// lift adds the light words to a document, and reports whether it may get on
+// the page.
+func (m *Match) lift(t *top, a *accumulator, doc uint32, light []lightWord) bool {
+	for k := len(light) - 1; k >= 0; k-- {
+		l := &light[k]
+		w := &m.words[l.word]
+		for _, alt := range w.alts {
+			if e, ok := m.x.words.postings(alt.term).get(doc); ok {
+				a.add(l.word+1, w.idf, alt.worth/fullImpact*float32(e.impact()), 0)
+			}
+		}
+		if !t.reaches(m.bound(a.score+l.sum, a.coord+l.coord)) {
+			return false
+		}
+	}
+	return true
+}
+
+// look adds up one document.
+func (m *Match) look(doc uint32) (a accumulator) {
+	for i := range m.words {
+		w := &m.words[i]
+		for _, alt := range w.alts {
+			if e, ok := m.x.words.postings(alt.term).get(doc); ok {
+				a.add(i+1, w.idf, alt.worth/fullImpact*float32(e.impact()), e.fields())
+			}
+		}
+	}
+	return a
+}
+
+// accumulate adds up the heavy words of the documents of a stretch.
+func (m *Match) accumulate(from, to uint32) {
+	s := &m.s.seg
+	clear(s.has[:])
+	for i, w := range m.words {
+		if !s.heavy[i] {
+			continue
+		}
+		for _, alt := range w.alts {
+			worth := alt.worth / fullImpact
+			p := m.x.words.postings(alt.term)
+			if p.n == 1 {
+				if doc := p.base | p.only.low(); doc >= from && doc < to {
+					s.add(doc-from, i+1, w.idf, worth, p.only)
+				}
+				continue
+			}
+			if p.n == 0 || p.many.end < from {
+				continue
+			}
+			b, at := p.many.find(from)
+			for ; b < len(p.many.list); b++ {
+				l := &p.many.list[b]
+				if l.base|l.list[at].low() >= to {
+					break
+				}
+				for _, e := range l.list[at:] {
+					doc := l.base | e.low()
+					if doc >= to {
+						break
+					}
+					s.add(doc-from, i+1, w.idf, worth, e)
+				}
+				at = 0
+			}
+		}
+	}
+}
+
+func (s *stretch) add(doc uint32, word int, idf, worth float32, e posting) {
+	doc %= stretchSize
+	a, bit := &s.acc[doc], uint64(1)<<(doc&63)
+	score := worth * float32(e.impact())
+	if has := &s.has[doc>>6]; *has&bit == 0 {
+		*has |= bit
+		*a = accumulator{score: score, coord: idf, last: score, word: int16(word), fields: e.fields()}
+		return
+	}
+	a.add(word, idf, score, e.fields())
+}

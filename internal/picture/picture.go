@@ -1,0 +1,114 @@
+// Package picture draws pictures anew, smaller, so that nothing else of the
+// file they came in survives: no place, no camera, no trailing data. It bounds
+// what it decodes. It knows nothing of who sends or sees them.
+package picture
+
+import (
+	"bytes"
+	"errors"
+	"image"
+	_ "image/gif" // formats people have
+	_ "image/jpeg"
+	"image/png"
+
+	"golang.org/x/image/draw"
+	_ "golang.org/x/image/webp"
+)
+
+// Pixels is how much may be decoded of an icon, and PhotoPixels of what
+// cameras take: a small file may unfold to much.
+const (
+	Pixels      = 4 << 20
+	PhotoPixels = 16 << 20
+)
+
+// maxScans bounds how often a JPEG goes over all its pixels: each scan costs
+// some bytes of the file and milliseconds of the decoder. Cameras and editors
+// write at most a dozen.
+const maxScans = 32
+
+// What may be wrong with a picture.
+var (
+	ErrFormat  = errors.New("use a PNG, JPEG, GIF or WebP picture")
+	ErrSize    = errors.New("the picture has too many pixels")
+	ErrScans   = errors.New("this picture is stored in too many steps; save it anew")
+	ErrDamaged = errors.New("this picture is damaged; save it anew")
+	ErrEmpty   = errors.New("this picture is empty")
+)
+
+// Faulty reports whether err says that something is wrong with the picture.
+func Faulty(err error) bool {
+	for _, e := range []error{ErrFormat, ErrSize, ErrScans, ErrDamaged, ErrEmpty} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}
+
+// decode reads a picture of at most so many pixels.
+func decode(b []byte, pixels int) (image.Image, error) {
+	conf, format, err := image.DecodeConfig(bytes.NewReader(b))
+	if err != nil {
+		return nil, ErrFormat
+	}
+	if format == "jpeg" {
+		// Within the picture's data these bytes can only begin a scan.
+		scans := bytes.Count(b, []byte{0xFF, 0xDA})
+		if scans > maxScans {
+			return nil, ErrScans
+		}
+		if scans > 2 { // one more may be a small picture beside it
+			pixels = min(pixels, Pixels) // all of it is held until the last scan
+		}
+	}
+	if conf.Width < 1 || conf.Height < 1 || conf.Width > pixels/conf.Height {
+		return nil, ErrSize
+	}
+	src, _, err := image.Decode(bytes.NewReader(b))
+	if err != nil {
+		return nil, ErrDamaged
+	}
+	if r := src.Bounds(); r.Dx() < 1 || r.Dy() < 1 {
+		return nil, ErrEmpty
+	}
+	return src, nil
+}
+
+// Square returns the square around the middle of a picture, scaled to side
+// pixels, as a PNG.
+func Square(b []byte, side int) ([]byte, error) {
+	src, err := decode(b, Pixels)
+	if err != nil {
+		return nil, err
+	}
+	r := src.Bounds()
+	n := min(r.Dx(), r.Dy())
+	at := image.Pt(r.Min.X+(r.Dx()-n)/2, r.Min.Y+(r.Dy()-n)/2)
+	return scaled(src, image.Rectangle{at, at.Add(image.Pt(n, n))}, side, side)
+}
+
+// Fit returns a whole picture whose longer side has at most side pixels, as a
+// PNG.
+func Fit(b []byte, side int) ([]byte, error) {
+	src, err := decode(b, PhotoPixels)
+	if err != nil {
+		return nil, err
+	}
+	r := src.Bounds()
+	w, h := r.Dx(), r.Dy()
+	if long := max(w, h); long > side {
+		w, h = max(1, w*side/long), max(1, h*side/long)
+	}
+	return scaled(src, r, w, h)
+}
+
+func scaled(src image.Image, from image.Rectangle, w, h int) ([]byte, error) {
+	dst := image.NewNRGBA(image.Rect(0, 0, w, h))
+	draw.CatmullRom.Scale(dst, dst.Bounds(), src, from, draw.Src, nil)
+	var out bytes.Buffer
+	if err := png.Encode(&out, dst); err != nil {
+		return nil, err
+	}
+	return out.Bytes(), nil
+}

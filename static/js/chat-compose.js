@@ -1,0 +1,284 @@
+// Writing: the draft, what the message answers or changes, and its way to the outbox.
+"use strict";
+
+(() => {
+  const chat = window.agentsite?.chat;
+  if (!chat || !chat.form) return;
+  const { root, api, page, $, on, ask, fail, announce, keep, keyOf, isSeq, form, text, transcript, scroll } = chat;
+
+  // ---- the draft of this conversation ----
+  const draftKey = keyOf("draft");
+  const draftWait = 300; // ms
+  let draftTimer = 0;
+  let editing = null; // {seq, parts, draft}; parts is null until they are here
+
+  function saveDraft() {
+    clearTimeout(draftTimer);
+    if (editing) return; // the draft is what was there before
+    const parts = chat.files ? chat.files.parts() : [];
+    const empty = text.value === "" && parts.length === 0;
+    keep.set(draftKey, empty ? null : JSON.stringify({ text: text.value, parts, reply: replySeq() }));
+  }
+  function later() {
+    clearTimeout(draftTimer);
+    draftTimer = setTimeout(saveDraft, draftWait);
+  }
+  function takeDraft() {
+    let draft;
+    try {
+      draft = JSON.parse(keep.get(draftKey) || "null");
+    } catch {
+      return;
+    }
+    if (!draft || typeof draft.text !== "string") return;
+    if (text.value === "") setText(draft.text);
+    if (chat.files && Array.isArray(draft.parts)) chat.files.take(draft.parts);
+    if (isSeq(draft.reply) && mode() === "") reply(draft.reply, false);
+  }
+
+  function setText(value) {
+    text.value = value;
+    text.dispatchEvent(new Event("input", { bubbles: true }));
+    text.selectionStart = text.selectionEnd = value.length;
+  }
+  const focus = () => text.focus({ preventScroll: true });
+
+  text.addEventListener("input", (event) => {
+    later();
+    if (event.isTrusted && text.value.trim() !== "" && !editing) chat.people.typing();
+  });
+  on("files", (state) => {
+    saveDraft();
+    if (waits && !state.pending) {
+      waits = false;
+      busy("");
+      if (!state.failed) submit();
+    }
+  });
+  addEventListener("pagehide", saveDraft);
+  document.addEventListener("visibilitychange", () => document.hidden && saveDraft());
+
+  // ---- answering and changing ----
+  const bar = $("mode-bar");
+  const mode = () => form.dataset.mode || "";
+  const replySeq = () => (mode() === "reply" ? Number(form.dataset.modeSeq) : 0);
+
+  function setMode(name, seq, label, quote) {
+    form.dataset.mode = name;
+    if (name === "") delete form.dataset.modeSeq;
+    else form.dataset.modeSeq = String(seq);
+    if (form.elements.reply_to) form.elements.reply_to.value = name === "reply" ? String(seq) : "";
+    if (bar) {
+      bar.hidden = name === "";
+      if ($("mode-label")) $("mode-label").textContent = label || "";
+      if ($("mode-quote")) $("mode-quote").textContent = quote || "";
+    }
+    const send = form.querySelector("[data-send] > span");
+    if (send) send.textContent = name === "edit" ? "Save" : "Send";
+    if (label) announce(label);
+  }
+
+  function reply(seq, takeFocus = true) {
+    if (editing) leave();
+    const row = transcript.rowOf(seq);
+    setMode("reply", seq, "Answering " + (row ? transcript.nameOf(row) : "a message"), row ? transcript.plain(row).slice(0, 200) : "");
+    later();
+    if (takeFocus) focus();
+  }
+
+  async function edit(seq) {
+    saveDraft();
+    const mine = { seq, parts: null, draft: editing ? editing.draft : text.value };
+    editing = mine;
+    setMode("edit", seq, "Changing your message", "");
+    text.readOnly = true; // until what it says is here
+    focus();
+    const answer = await ask("GET", api + "/messages/" + seq);
+    if (editing !== mine) return;
+    text.readOnly = false;
+    if (!answer.ok || !Array.isArray(answer.body.parts)) {
+      leave();
+      fail(answer.message || "This message cannot be changed.");
+      return;
+    }
+    mine.parts = answer.body.parts;
+    setText(chat.partsText(answer.body.parts));
+  }
+
+  /** Leaves answering or changing. */
+  function leave() {
+    if (mode() === "") return false;
+    const before = editing;
+    editing = null;
+    text.readOnly = false;
+    setMode("", 0);
+    if (before) setText(before.draft);
+    saveDraft();
+    focus();
+    return true;
+  }
+  $("mode-end")?.addEventListener("click", (event) => {
+    event.preventDefault();
+    leave();
+  });
+
+  async function saveEdit() {
+    const { seq, parts } = editing;
+    if (!parts) return; // not here yet
+    const said = text.value.trim();
+    const others = parts.filter((p) => p && typeof p.text !== "string");
+    if (said === "" && others.length === 0) {
+      fail("A message that says nothing is taken away instead: choose Take away.");
+      return;
+    }
+    const row = transcript.rowOf(seq);
+    const prose = row && row.querySelector("[data-copy-source]");
+    const before = prose && prose.cloneNode(true);
+    leave();
+    fail("");
+    if (prose) scroll.hold(() => { prose.textContent = said; });
+    if (row) row.classList.add("message-pending");
+    const body = others.length === 0 ? { text: said } : { parts: [...(said === "" ? [] : [{ text: said }]), ...others] };
+    const answer = await ask("PATCH", api + "/messages/" + seq, body);
+    if (row) row.classList.remove("message-pending");
+    if (answer.ok) return;
+    // As it was, and the words back to whoever wrote them.
+    if (prose && prose.isConnected) scroll.hold(() => prose.replaceWith(before));
+    fail(answer.message);
+    editing = { seq, parts, draft: text.value };
+    setMode("edit", seq, "Changing your message", "");
+    setText(said);
+    focus();
+  }
+
+  // ---- sending ----
+  let waits = false; // for files that are still going up
+
+  function busy(what) {
+    if (what) announce(what);
+    form.toggleAttribute("data-waiting", what !== "");
+  }
+
+  function disclosed() {
+    const box = $("disclosure");
+    if (!box) return {};
+    const told = [...box.querySelectorAll('[name="told"]')].map((el) => el.value).filter(Boolean);
+    const share = box.querySelector('[name="share"]');
+    return { told, share: share ? share.value : "" };
+  }
+
+  function say(content, more = {}) {
+    const parts = [];
+    if (content !== "") parts.push({ text: content });
+    parts.push(...(more.parts || []));
+    if (parts.length === 0) return;
+    chat.outbox.add({ parts, reply_to: more.reply_to, client_id: more.client_id, ...disclosed() });
+  }
+
+  function keptParts() {
+    const out = [];
+    for (const box of form.querySelectorAll('[data-kept] [name="kept"]:checked')) {
+      const fields = new URLSearchParams(box.value);
+      const part = { url: "/files/" + fields.get("hash"), filename: fields.get("name") || "file" };
+      if (fields.get("type")) part.mediaType = fields.get("type");
+      out.push(part);
+    }
+    return out;
+  }
+
+  function submit() {
+    if (editing) {
+      saveEdit();
+      return;
+    }
+    if (chat.files && chat.files.retry()) {
+      waits = true;
+      busy("The files that failed are sent again; the message follows");
+      return;
+    }
+    if (chat.files && chat.files.pending()) {
+      waits = true;
+      busy("The message goes out when its files are up");
+      return;
+    }
+    const content = text.value.trim();
+    const parts = [...keptParts(), ...(chat.files ? chat.files.parts() : [])];
+    if (content === "" && parts.length === 0) return;
+    const reply_to = replySeq();
+    text.value = "";
+    text.style.height = "";
+    if (chat.files) chat.files.clear();
+    $("kept")?.replaceChildren();
+    setMode("", 0);
+    say(content, { parts, reply_to });
+    saveDraft();
+    focus();
+  }
+
+  root.addEventListener("submit", (event) => {
+    const target = event.target;
+    if (target === form) {
+      event.preventDefault();
+      submit();
+    } else if (target.matches("[data-retry]")) {
+      event.preventDefault();
+      say(target.elements.text.value, { client_id: target.elements.client_id.value });
+      target.remove();
+      focus();
+    } else if (target.matches("[data-answer]")) {
+      event.preventDefault();
+      const alone = chat.members().filter((m) => m.agent).length < 2;
+      say((alone ? "" : "@" + target.elements.to.value + " ") + event.submitter.value);
+      focus();
+    } else if (target.matches("[data-empty] .asks")) {
+      event.preventDefault();
+      say(event.submitter.value);
+      focus();
+    }
+  });
+
+  // Nothing but files is a message too.
+  form.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter" || event.target !== text || event.isComposing) return;
+    const send = event.ctrlKey || event.metaKey || (!event.shiftKey && !event.defaultPrevented && text.value.trim() === "" && chat.files && chat.files.any());
+    if (!send || event.defaultPrevented) return;
+    event.preventDefault();
+    form.requestSubmit();
+  });
+
+  on("given-back", (item) => {
+    if (editing) leave();
+    const said = chat.partsText(item.parts);
+    setText(text.value.trim() === "" ? said : said + "\n" + text.value);
+    if (chat.files) chat.files.take(item.parts);
+    if (isSeq(item.reply_to)) reply(item.reply_to, false);
+    saveDraft();
+    focus();
+  });
+  on("accepted", (item) => {
+    if (item.told) $("disclosure")?.remove();
+  });
+  // Somebody came whose text leaves the portal: the page knows how to tell where it goes.
+  on("must-tell", async () => {
+    const answer = await fetch(page, { headers: { Accept: "text/html" } }).catch(() => null);
+    const box = answer && answer.ok && window.agentsite.fragment(await answer.text()).querySelector("[data-disclosure]");
+    if (!box) return;
+    $("disclosure")?.remove();
+    form.prepend(box);
+    announce(box.innerText);
+  });
+
+  chat.compose = {
+    reply, edit, leave, focus, say,
+    mode,
+    empty: () => text.value === "" && !(chat.files && chat.files.any()),
+    start() {
+      const seq = Number(form.dataset.modeSeq);
+      if (mode() === "edit" && isSeq(seq)) {
+        const typed = text.value;
+        text.value = "";
+        edit(seq).then(() => typed !== "" && editing && setText(typed));
+      } else takeDraft();
+    },
+  };
+})();

@@ -1,0 +1,115 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+type blobRow struct {
+	Hash string `db:"hash"`
+	Size int64  `db:"size"`
+}
+
+// blobsIn calls fn for every file that a copy of the database names, in the
+// order of their hashes.
+func blobsIn(ctx context.Context, path string, fn func(blobRow) error) error {
+	pool, err := connectQuiet(path)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	c, err := pool.Connx(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if schema, err := schemaOf(ctx, c); err != nil || schema < 3 {
+		return err
+	}
+	var failed error
+	err = each(ctx, c, func(b blobRow) {
+		if failed == nil {
+			failed = fn(b)
+		}
+	}, `SELECT hash, size FROM files ORDER BY hash`)
+	if failed != nil {
+		return failed
+	}
+	return err
+}
+
+// packBlobs writes what m says of blobs.
+func packBlobs(ctx context.Context, p packer, m Manifest, database, data string) error {
+	n, size := 0, int64(0)
+	err := blobsIn(ctx, database, func(b blobRow) error {
+		name := blobPath(b.Hash)
+		if err := p.header(filepath.ToSlash(name), b.Size, m.CreatedAt); err != nil {
+			return err
+		}
+		sum, err := copyFile(ctx, p.tw, filepath.Join(data, name))
+		if err != nil {
+			return err
+		}
+		if sum != b.Hash {
+			return fmt.Errorf("the file %s is damaged", b.Hash)
+		}
+		n, size = n+1, size+b.Size
+		return nil
+	})
+	if err == nil && (n != m.Blobs || size != m.BlobBytes) {
+		err = fmt.Errorf("the copy names %d files with %d bytes instead of %d with %d", n, size, m.Blobs, m.BlobBytes)
+	}
+	return err
+}
+
+// blobs writes the blobs of the backup, each below the folder for its hash.
+func (u *unpacker) blobs(m Manifest) error {
+	last, left := "", m.BlobBytes
+	for range m.Blobs {
+		h, err := u.tr.Next()
+		if err != nil {
+			return damaged("a file of a message: %v", err)
+		}
+		hash := h.Name[strings.LastIndexByte(h.Name, '/')+1:]
+		if name := blobPath(hash); name == "" || filepath.ToSlash(name) != h.Name || !plainFile(h) {
+			return damaged("%q stands where a file of a message should", h.Name)
+		}
+		if left -= h.Size; h.Size < 0 || left < 0 || hash <= last {
+			return damaged("the file %s of a message does not belong there", hash)
+		}
+		last = hash
+		for _, dir := range []string{blobsDir, filepath.Dir(blobPath(hash))} {
+			if err := makeDir(filepath.Join(u.dir, dir)); err != nil {
+				return err
+			}
+		}
+		if err := u.file(Member{Name: h.Name, Size: h.Size, SHA256: hash}, m.CreatedAt); err != nil {
+			return err
+		}
+	}
+	if left != 0 {
+		return damaged("its files of messages have %d bytes less than they should", left)
+	}
+	return u.flushBlobs()
+}
+
+// flushBlobs makes the names of unpacked blobs durable.
+func (u *unpacker) flushBlobs() error {
+	root := filepath.Join(u.dir, blobsDir)
+	folders, err := os.ReadDir(root)
+	if os.IsNotExist(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, f := range folders {
+		if err := flushDir(filepath.Join(root, f.Name())); err != nil {
+			return err
+		}
+	}
+	return flushDir(root)
+}

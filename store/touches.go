@@ -1,0 +1,128 @@
+package store
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"agentsite/internal/clock"
+)
+
+// touchDelay is how long uses of credentials wait for a commit to go along
+// with before they get one of their own.
+const touchDelay = time.Second
+
+// touches are uses of credentials on their way to the disk. Most come with a
+// request that writes something itself: one commit is enough for both.
+type touches struct {
+	mu   sync.RWMutex     // guards list
+	list map[string]touch // by the credential's hash
+}
+
+// touch is what a use makes of a credential.
+type touch struct{ used, expires int64 }
+
+// note adds a use and reports whether it is the first that waits.
+func (x *touches) note(hash string, t touch) (first bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.list == nil {
+		x.list = make(map[string]touch)
+	}
+	x.list[hash] = t
+	return len(x.list) == 1
+}
+
+// of returns what waits for a credential. Ask before the row is read: what
+// does not wait any more is in the row then.
+func (x *touches) of(hash string) (t touch, ok bool) {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	t, ok = x.list[hash]
+	return t, ok
+}
+
+// waiting is a copy of all that waits, nil if nothing does.
+func (x *touches) waiting() map[string]touch {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	if len(x.list) == 0 {
+		return nil
+	}
+	list := make(map[string]touch, len(x.list))
+	for hash, t := range x.list {
+		list[hash] = t
+	}
+	return list
+}
+
+// drop ends the wait of those that were not noted again since, and reports
+// whether any still wait.
+func (x *touches) drop(list map[string]touch) (more bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for hash, t := range list {
+		if x.list[hash] == t {
+			delete(x.list, hash)
+		}
+	}
+	return len(x.list) > 0
+}
+
+// Touch implements account.Credentials.
+func (d *DB) Touch(_ context.Context, hash string, used, expires time.Time) error {
+	if err := d.writable(); err != nil {
+		return err
+	}
+	if d.touches.note(hash, touch{clock.Milli(used), clock.Milli(expires)}) {
+		d.flushLater()
+	}
+	return nil
+}
+
+// flushLater makes the writer write what waits then.
+func (d *DB) flushLater() {
+	time.AfterFunc(touchDelay, func() {
+		select {
+		case d.flush <- struct{}{}:
+		default: // it is told already
+		}
+	})
+}
+
+// writeTouches is the write of what waits, for a batch to begin with: what is
+// asked for after a use must find it. It is nil if nothing waits.
+func (d *DB) writeTouches() (o *op, list map[string]touch) {
+	if list = d.touches.waiting(); list == nil {
+		return nil, nil
+	}
+	return &op{done: make(chan struct{}), fn: func(t *tx) error {
+		for hash, u := range list {
+			if _, err := t.exec(touchUpdate, u.used, u.expires, hash); err != nil {
+				return err
+			}
+		}
+		return nil
+	}}, list
+}
+
+const touchUpdate = `UPDATE credentials SET used_at = ?, expires_at = ? WHERE hash = ?`
+
+// touched follows the write of touches. One that failed is not tried again:
+// the next use is noted in its turn.
+func (d *DB) touched(o *op, list map[string]touch) {
+	if o.err != nil {
+		d.log.Warn("note uses of credentials", "error", o.err)
+	} else {
+		d.credentials.change(func(rows map[string]credentialRow) {
+			for hash, t := range list {
+				if r, ok := rows[hash]; ok {
+					rows[hash] = r.with(t, true)
+				}
+			}
+		})
+	}
+	if d.touches.drop(list) {
+		d.flushLater()
+	}
+}

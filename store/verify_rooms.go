@@ -1,0 +1,187 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"maps"
+	"path/filepath"
+
+	"agentsite/internal/chat"
+)
+
+// amendments are, by the seq of a message and what became of it, the message
+// that did that.
+type amendments map[amendment]int64
+
+type amendment struct {
+	seq int64
+	by  chat.Kind // Edit, Unsaid; Text for an answer in its place
+}
+
+func (a *amendments) set(seq int64, by chat.Kind, with int64) {
+	if *a == nil {
+		*a = make(amendments)
+	}
+	(*a)[amendment{seq, by}] = with
+}
+
+// amended notes what m does to another message, and what it says was done to
+// it.
+func (p *transcriptPage) amended(h headRow, m messageRow) {
+	kind := chat.Kind(m.Kind)
+	switch {
+	case p.bad:
+		return
+	case m.Target >= m.Seq || kind.Amends() && m.Target < 1:
+		p.r.fault("%s: message %d is about message %d, which was not said before it.", h, m.Seq, m.Target)
+	case kind == chat.Edit || kind == chat.Unsaid:
+		p.said.set(m.Target, kind, m.Seq)
+	case kind == chat.Text && m.SenderKind == "agent" && m.Target > 0:
+		p.said.set(m.Target, chat.Text, m.Seq)
+	}
+	gone := m.GoneSeq
+	if kind == chat.Edit { // goes with its target
+		if gone = 0; p.has[amendment{m.Target, chat.Unsaid}] != m.GoneSeq {
+			p.r.fault("%s: message %d, an edit, was not removed with message %d.", h, m.Seq, m.Target)
+		}
+	}
+	for _, x := range []struct {
+		by   chat.Kind
+		with int64
+	}{{chat.Edit, m.EditSeq}, {chat.Unsaid, gone}, {chat.Text, m.NewerSeq}} {
+		if x.with != 0 {
+			p.has.set(m.Seq, x.by, x.with)
+		}
+	}
+	if (m.GoneSeq > 0) != (m.Body == "") {
+		p.r.fault("%s: message %d was removed but not its text, or the other way round.", h, m.Seq)
+	}
+}
+
+// compare tells of the first message of a conversation that does not say what
+// became of it.
+func (p *transcriptPage) compare(h headRow) {
+	if maps.Equal(p.said, p.has) {
+		return
+	}
+	first := int64(1<<63 - 1)
+	for a := range p.said {
+		if p.has[a] != p.said[a] {
+			first = min(first, a.seq)
+		}
+	}
+	for a := range p.has {
+		if p.has[a] != p.said[a] {
+			first = min(first, a.seq)
+		}
+	}
+	p.r.fault("%s: message %d is not shown as its edits, its removal or a later answer say.", h, first)
+}
+
+// work checks what tasks say of the message they go back to.
+func (v *verifier) work(ctx context.Context) error {
+	type row struct {
+		ID   string `db:"id"`
+		Room string `db:"conversation_id"`
+	}
+	return each(ctx, v.c, func(t row) {
+		v.r.fault("Conversation %s: task %s goes back to a message that cannot have asked for it.", t.Room, t.ID)
+	}, `SELECT id, conversation_id FROM tasks WHERE root_seq > message_seq OR hop > 0 AND root_seq = 0 OR root_seq < 0 OR hop < 0
+		OR hop = 0 AND root_seq <> 0 AND root_seq <> message_seq`)
+}
+
+func (v *verifier) reactions(ctx context.Context) error {
+	type row struct {
+		Room string `db:"conversation_id"`
+		Seq  int64  `db:"seq"`
+	}
+	return each(ctx, v.c, func(x row) {
+		v.r.fault("Conversation %s: there are reactions to message %d, which has none.", x.Room, x.Seq)
+	}, `SELECT DISTINCT x.conversation_id, x.seq FROM reactions x LEFT JOIN messages m ON m.conversation_id = x.conversation_id AND m.seq = x.seq
+		WHERE m.seq IS NULL OR m.reacted = 0 OR m.gone_seq > 0`)
+}
+
+// fileUses checks that messages which hold files are there; that the files are
+// known is a reference.
+func (v *verifier) fileUses(ctx context.Context) error {
+	type row struct {
+		Hash string `db:"hash"`
+		Room string `db:"conversation_id"`
+		Seq  int64  `db:"seq"`
+	}
+	return each(ctx, v.c, func(u row) {
+		v.r.fault("Conversation %s: message %d is said to hold the file %s, but is not there.", u.Room, u.Seq, u.Hash)
+	}, `SELECT u.hash, u.conversation_id, u.seq FROM file_uses u LEFT JOIN messages m ON m.conversation_id = u.conversation_id AND m.seq = u.seq
+		WHERE m.seq IS NULL OR m.gone_seq > 0`)
+}
+
+// words checks that nothing is found by words that were taken away.
+func (v *verifier) words(ctx context.Context) error {
+	type row struct {
+		Room string `db:"conversation_id"`
+		Seq  int64  `db:"seq"`
+	}
+	return each(ctx, v.c, func(s row) {
+		v.r.fault("Conversation %s: the words of message %d are kept, which is not there.", s.Room, s.Seq)
+	}, `SELECT s.conversation_id, s.seq FROM said s LEFT JOIN messages m ON m.conversation_id = s.conversation_id AND m.seq = s.seq
+		WHERE m.seq IS NULL OR m.gone_seq > 0`)
+}
+
+// files reads every file from the first byte to the last.
+func (v *verifier) files(ctx context.Context) error {
+	for after := ""; ; {
+		var page []blobRow
+		if err := each(ctx, v.c, func(b blobRow) { page = append(page, b) }, `SELECT hash, size FROM files WHERE hash > ? ORDER BY hash LIMIT ?`, after, verifyPage); err != nil {
+			return err
+		}
+		for _, b := range page {
+			after = b.Hash
+			v.r.Files++
+			v.r.FileBytes += b.Size
+			if err := v.blob(ctx, b); err != nil {
+				return err
+			}
+		}
+		if len(page) < verifyPage {
+			return nil
+		}
+	}
+}
+
+func (v *verifier) blob(ctx context.Context, b blobRow) error {
+	name := blobPath(b.Hash)
+	if name == "" {
+		v.r.fault("A file has the name %q, which is no hash.", clip(b.Hash, 80))
+		return nil
+	}
+	count := &countWriter{}
+	sum, err := copyFile(ctx, count, filepath.Join(v.data, name))
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.Is(err, fs.ErrNotExist):
+		var still bool // while a portal runs it may have been deleted just now
+		if err := v.c.GetContext(ctx, &still, `SELECT EXISTS (SELECT 1 FROM files WHERE hash = ?)`, b.Hash); err != nil {
+			return err
+		}
+		if still {
+			v.r.fault("The file %s of a message is missing: restore a backup.", b.Hash)
+		} else {
+			v.r.Files--
+			v.r.FileBytes -= b.Size
+		}
+	case err != nil:
+		v.r.fault("The file %s of a message cannot be read: %v.", b.Hash, err)
+	case sum != b.Hash || count.n != b.Size:
+		v.r.fault("The file %s of a message is not what was sent: restore a backup.", b.Hash)
+	}
+	return nil
+}
+
+type countWriter struct{ n int64 }
+
+func (w *countWriter) Write(b []byte) (int, error) {
+	w.n += int64(len(b))
+	return len(b), nil
+}

@@ -1,0 +1,251 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"sync"
+
+	"agentsite/internal/task"
+)
+
+// The words of messages are written behind them: a post costs nothing more.
+// said_words has a row for each text that can be found, under an id that
+// begins with the time it was said, so that the index itself yields the newest
+// first; the room of a text is a word of it, so that a search meets no other's.
+
+const (
+	// saidShift leaves room for two million texts of one millisecond, until
+	// the year 2109.
+	saidShift = 21
+	// wordsPage and wordsBytes bound the messages whose words one transaction
+	// reads; other writers wait for it, a few milliseconds.
+	wordsPage  = 100
+	wordsBytes = 128 << 10
+	// maxWordBytes of one text are searched.
+	maxWordBytes = 64 << 10
+)
+
+// saidFrom is the first id of texts of a time in milliseconds.
+func saidFrom(at int64) int64 { return min(max(at, 0), 1<<(63-saidShift)-1) << saidShift }
+
+// rooms is a set of rooms with words to be read, and how far a look at all
+// rooms has come since the start: before it, nobody knows of which words are
+// missing.
+type rooms struct {
+	mu    sync.Mutex // guards the rest
+	ids   map[string]struct{}
+	after string
+	lap   bool // all rooms were looked at
+}
+
+// maxWordless bounds the set; with more, all rooms are looked at again.
+const maxWordless = 8192
+
+func (r *rooms) add(id string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if _, ok := r.ids[id]; ok {
+		return
+	}
+	if r.ids == nil {
+		r.ids = make(map[string]struct{})
+	}
+	if len(r.ids) >= maxWordless {
+		clear(r.ids)
+		r.after, r.lap = "", false
+	}
+	r.ids[id] = struct{}{}
+}
+
+// next takes a room out of the set.
+func (r *rooms) next() (id, after string, lap bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for id := range r.ids {
+		delete(r.ids, id)
+		return id, "", true
+	}
+	return "", r.after, r.lap
+}
+
+// passed notes how far the look at all rooms has come.
+func (r *rooms) passed(from, after string, end bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.after == from && !r.lap {
+		r.after, r.lap = after, end
+	}
+}
+
+// IndexWords reads the words of some messages that a search could not find
+// yet, and reports whether there are more. It does next to nothing when there
+// are none. One caller at a time.
+func (d *DB) IndexWords(ctx context.Context) (more bool, err error) {
+	id, after, lap := d.wordless.next()
+	if id != "" {
+		more, err = d.readWords(ctx, id)
+		if more || err != nil {
+			d.wordless.add(id)
+		}
+		return true, err
+	}
+	if lap {
+		return false, nil
+	}
+	err = d.get(ctx, &id, `SELECT id FROM conversations WHERE id > ? AND words_seq < last_seq ORDER BY id LIMIT 1`, after)
+	if errors.Is(err, sql.ErrNoRows) {
+		d.wordless.passed(after, "", true)
+		return false, nil
+	}
+	if err != nil {
+		return true, mapError(err)
+	}
+	if more, err = d.readWords(ctx, id); err == nil && !more {
+		d.wordless.passed(after, id, false)
+	}
+	return true, err
+}
+
+// readWords reads the words of a page of a room's messages, and reports
+// whether there are more.
+func (d *DB) readWords(ctx context.Context, conversationID string) (more bool, err error) {
+	err = d.writeWords(ctx, func(t *tx) error {
+		more = false
+		var c struct {
+			WordsSeq int64 `db:"words_seq"`
+			LastSeq  int64 `db:"last_seq"`
+		}
+		err := t.get(&c, `SELECT words_seq, last_seq FROM conversations WHERE id = ?`, conversationID)
+		if errors.Is(err, sql.ErrNoRows) || err == nil && c.WordsSeq >= c.LastSeq {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		upTo := min(c.LastSeq, c.WordsSeq+wordsPage)
+		more = upTo < c.LastSeq
+		var rows []struct {
+			Seq       int64  `db:"seq"`
+			CreatedAt int64  `db:"created_at"`
+			Body      string `db:"body"`
+		}
+		if err := t.list(&rows, `SELECT m.seq, m.created_at, COALESCE(e.body, m.body) AS body
+			FROM messages m LEFT JOIN messages e ON m.edit_seq > 0 AND e.conversation_id = m.conversation_id AND e.seq = m.edit_seq
+			WHERE m.conversation_id = ? AND m.seq > ? AND m.seq <= ? AND m.kind = 'text' AND m.gone_seq = 0 ORDER BY m.seq`,
+			conversationID, c.WordsSeq, upTo); err != nil {
+			return err
+		}
+		size := 0
+		for _, r := range rows {
+			if size += len(r.Body); size > wordsBytes && size > len(r.Body) {
+				upTo, more = r.Seq-1, true
+				break
+			}
+			parts, err := partsOf(r.Body)
+			if err != nil {
+				d.log.Error("skip the words of a damaged message", "conversation", conversationID, "seq", r.Seq, "error", err)
+				continue
+			}
+			if err := t.word(conversationID, r.Seq, r.CreatedAt, task.PlainText(parts)); err != nil {
+				return err
+			}
+		}
+		_, err = t.exec(`UPDATE conversations SET words_seq = ? WHERE id = ?`, upTo, conversationID)
+		return err
+	})
+	return more, err
+}
+
+// word makes a text findable.
+func (t *tx) word(conversationID string, seq, at int64, text string) error {
+	words := searchable(clip(text, maxWordBytes))
+	if words == "" {
+		return nil
+	}
+	from := saidFrom(at)
+	var id int64
+	if err := t.get(&id, `SELECT COALESCE(MAX(id) + 1, ?1) FROM said WHERE id >= ?1 AND id < ?2`, from, from+1<<saidShift); err != nil {
+		return err
+	}
+	res, err := t.exec(`INSERT INTO said (id, conversation_id, seq) VALUES (?, ?, ?) ON CONFLICT DO NOTHING`, id, conversationID, seq)
+	if err != nil {
+		return err
+	}
+	if n, _ := res.RowsAffected(); n == 0 {
+		return nil // it is there
+	}
+	_, err = t.exec(`INSERT INTO said_words (rowid, room, words) VALUES (?, ?, ?)`, id, conversationID, words)
+	return err
+}
+
+// unword makes a text that is gone not findable.
+func (t *tx) unword(conversationID string, seq int64) error {
+	var id int64
+	err := t.get(&id, `SELECT id FROM said WHERE conversation_id = ? AND seq = ?`, conversationID, seq)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if _, err := t.exec(`DELETE FROM said_words WHERE rowid = ?`, id); err != nil {
+		return err
+	}
+	_, err = t.exec(`DELETE FROM said WHERE id = ?`, id)
+	return err
+}
+
+// reword makes a text findable by other words, if its words were read.
+func (t *tx) reword(conversationID string, seq int64, text string) error {
+	var c struct {
+		WordsSeq  int64 `db:"words_seq"`
+		CreatedAt int64 `db:"created_at"`
+	}
+	if err := t.get(&c, `SELECT c.words_seq, m.created_at FROM conversations c JOIN messages m ON m.conversation_id = c.id AND m.seq = ? WHERE c.id = ?`, seq, conversationID); err != nil {
+		return err
+	}
+	if c.WordsSeq < seq {
+		return nil
+	}
+	if err := t.unword(conversationID, seq); err != nil {
+		return err
+	}
+	return t.word(conversationID, seq, c.CreatedAt, text)
+}
+
+// writeWords is write for what may touch the index of words. One that is
+// damaged is emptied, and filled again from the messages by and by.
+func (d *DB) writeWords(ctx context.Context, fn func(*tx) error) error {
+	err := d.write(ctx, fn)
+	if code(err) != sqliteCorruptVTab {
+		return err
+	}
+	if err := d.emptyWords(ctx, err); err != nil {
+		return err
+	}
+	return d.write(ctx, fn)
+}
+
+// emptyWords lets all words be read anew.
+func (d *DB) emptyWords(ctx context.Context, cause error) error {
+	d.log.Warn("read the words of all messages anew", "cause", cause)
+	err := d.write(ctx, func(t *tx) error {
+		for _, q := range []string{`INSERT INTO said_words (said_words) VALUES ('delete-all')`, `DELETE FROM said`, `UPDATE conversations SET words_seq = 0 WHERE words_seq > 0`} {
+			if _, err := t.exec(q); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	d.wordless.again()
+	return err
+}
+
+// again lets all rooms be looked at.
+func (r *rooms) again() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	clear(r.ids)
+	r.after, r.lap = "", false
+}
