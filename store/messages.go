@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 
 	"agentsite/internal/chat"
 	"agentsite/internal/clock"
@@ -44,6 +46,40 @@ const (
 	nowColumns     = `edit_seq, gone_seq, newer_seq, reacted, body_hash`
 )
 
+// headColumns are those of a message, all but its body and hash in one: each
+// column that is read costs as much as a short text. The reason comes last,
+// because it alone may hold the separator.
+const headColumns = `concat_ws(char(31), conversation_id, seq, id, sender_kind, sender_id, sender_handle, kind, task_id, task_state, target, created_at,
+	edit_seq, gone_seq, newer_seq, reacted, reason) AS head, body, hash`
+
+// packedRow is a row of headColumns.
+type packedRow struct {
+	Head string `db:"head"`
+	Body string `db:"body"`
+	Hash []byte `db:"hash"`
+}
+
+// unpack returns the row, without the hash of its body.
+func (p packedRow) unpack() (r messageRow, err error) {
+	rest := p.Head
+	text := func() (s string) {
+		s, rest, _ = strings.Cut(rest, "\x1f")
+		return s
+	}
+	number := func() int64 {
+		n, perr := strconv.ParseInt(text(), 10, 64)
+		if perr != nil && err == nil {
+			err = fmt.Errorf("read message %s: %w", r.ID, perr)
+		}
+		return n
+	}
+	r.ConversationID, r.Seq, r.ID = text(), number(), text()
+	r.SenderKind, r.SenderID, r.SenderHandle, r.Kind, r.TaskID, r.TaskState = text(), text(), text(), text(), text(), text()
+	r.Target, r.CreatedAt, r.EditSeq, r.GoneSeq, r.NewerSeq, r.Reacted = number(), number(), number(), number(), number(), number()
+	r.Reason, r.Body, r.Hash = rest, p.Body, p.Hash
+	return r, err
+}
+
 // message is the row as it was said, without what became of it.
 func (r messageRow) message() (chat.Message, error) {
 	m := chat.Message{ConversationID: r.ConversationID, Seq: r.Seq, ID: r.ID, Sender: chat.Sender{Kind: r.SenderKind, ID: r.SenderID, Handle: r.SenderHandle},
@@ -80,11 +116,17 @@ func (d *DB) Messages(ctx context.Context, conversationID string, after, before 
 	if newest {
 		order = `DESC`
 	}
-	var rows []messageRow
-	err := d.list(ctx, &rows, `SELECT `+messageColumns+` FROM messages WHERE conversation_id = ? AND seq > ? AND seq < ? ORDER BY seq `+order+` LIMIT ?`,
+	var packed []packedRow
+	err := d.list(ctx, &packed, `SELECT `+headColumns+` FROM messages WHERE conversation_id = ? AND seq > ? AND seq < ? ORDER BY seq `+order+` LIMIT ?`,
 		conversationID, after, before, min(limit, 500))
 	if err != nil {
 		return nil, mapError(err)
+	}
+	rows := make([]messageRow, len(packed))
+	for i, p := range packed {
+		if rows[i], err = p.unpack(); err != nil {
+			return nil, err
+		}
 	}
 	if newest {
 		slices.Reverse(rows)
