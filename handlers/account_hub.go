@@ -135,11 +135,13 @@ func (d *Door) apiNotices(w http.ResponseWriter, r *http.Request, actor ident.Ac
 	return nil
 }
 
+type readNoticesBody struct {
+	UpTo string `json:"up_to"`
+}
+
 // apiReadNotices marks notices up to one as read: {up_to}.
 func (d *Door) apiReadNotices(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
-	var in struct {
-		UpTo string `json:"up_to"`
-	}
+	var in readNoticesBody
 	if err := decodeKnown(w, r, &in); err != nil {
 		return err
 	}
@@ -150,6 +152,20 @@ func (d *Door) apiReadNotices(w http.ResponseWriter, r *http.Request, actor iden
 	return nil
 }
 
+type domainJSON struct {
+	Domain    string `json:"domain"`
+	ProvedAt  string `json:"proved_at"`
+	CheckedAt string `json:"checked_at"`
+	Failures  int    `json:"failures"`
+}
+
+type domainsJSON struct {
+	Domains    []domainJSON `json:"domains"`
+	Token      string       `json:"token"`
+	Path       string       `json:"path"`
+	NextCursor string       `json:"next_cursor"`
+}
+
 // apiDomains lists the domains the actor was shown to control, with the token
 // that shows it.
 func (d *Door) apiDomains(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
@@ -157,25 +173,21 @@ func (d *Door) apiDomains(w http.ResponseWriter, r *http.Request, actor ident.Ac
 	if err != nil {
 		return err
 	}
-	type domainJSON struct {
-		Domain    string `json:"domain"`
-		ProvedAt  string `json:"proved_at"`
-		CheckedAt string `json:"checked_at"`
-		Failures  int    `json:"failures"`
-	}
 	out := make([]domainJSON, len(list))
 	for i, x := range list {
 		out[i] = domainJSON{x.Domain, stamp(x.ProvedAt), stamp(x.CheckedAt), x.Failures}
 	}
-	writeJSON(w, http.StatusOK, map[string]any{"domains": out, "token": d.hub.OwnerToken(actor), "path": hub.ProofPath, "next_cursor": ""})
+	writeJSON(w, http.StatusOK, domainsJSON{Domains: out, Token: d.hub.OwnerToken(actor), Path: hub.ProofPath})
 	return nil
+}
+
+type proveDomainBody struct {
+	Domain string `json:"domain"`
 }
 
 // apiProveDomain looks for the token at a domain: {domain}.
 func (d *Door) apiProveDomain(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
-	var in struct {
-		Domain string `json:"domain"`
-	}
+	var in proveDomainBody
 	if err := decodeKnown(w, r, &in); err != nil {
 		return err
 	}

@@ -66,9 +66,9 @@ func (d *Door) agentFeed(w http.ResponseWriter, r *http.Request, _ ident.Actor) 
 	if q.Text != "" {
 		title = "“" + q.Text + "” on " + d.cfg.Name
 	}
-	here := d.cfg.URL + "/agents/feed?" + query.Encode()
+	here := d.cfg.URL + address("/agents/feed", query)
 	f := atomFeed{ID: here, Title: title, Author: atomAuthor{d.cfg.Name}, Updated: firstNonEmpty(stamp(d.cfg.Started), stamp(clock.Now())),
-		Links: []atomLink{{Rel: "self", Href: here, Type: "application/atom+xml"}, {Rel: "alternate", Href: d.cfg.URL + "/agents?" + query.Encode(), Type: "text/html"}}}
+		Links: []atomLink{{Rel: "self", Href: here, Type: "application/atom+xml"}, {Rel: "alternate", Href: d.cfg.URL + address("/agents", query), Type: "text/html"}}}
 	var updated time.Time
 	for _, res := range page.Results {
 		a := res.Agent
@@ -94,6 +94,14 @@ func (d *Door) agentFeed(w http.ResponseWriter, r *http.Request, _ ident.Actor) 
 	h.Set("Cache-Control", "public, max-age=300")
 	_, err = w.Write(buf.Bytes())
 	return err
+}
+
+// address is a path with its query, if it has one.
+func address(path string, query url.Values) string {
+	if len(query) == 0 {
+		return path
+	}
+	return path + "?" + query.Encode()
 }
 
 // newSince counts what a saved search finds that was registered after a time,
@@ -216,13 +224,15 @@ func (d *Door) savedJSON(s hub.Saved) savedJSON {
 	return savedJSON{s.ID, s.Title, s.Query, d.cfg.URL + "/agents/feed?" + s.Query, s.New, stamp(s.SeenAt), stamp(s.CreatedAt)}
 }
 
+type saveSearchBody struct {
+	Title string `json:"title"`
+	Query string `json:"query"`
+}
+
 // apiSaveSearch keeps a search: {title?, query}, query as the address of
 // /search has it.
 func (d *Door) apiSaveSearch(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
-	var in struct {
-		Title string `json:"title"`
-		Query string `json:"query"`
-	}
+	var in saveSearchBody
 	if err := decodeKnown(w, r, &in); err != nil {
 		return err
 	}

@@ -95,6 +95,10 @@ func TestFeed_IsAtomOfWhatVisitorsMaySee(t *testing.T) {
 			t.Errorf("changed at %s, its entries at %v", f.Updated, each(f))
 		}
 	}
+	// Of all agents, under its own address.
+	if f := feedOf(t, s.guest().get("/agents/feed")); len(f.Entries) != 3 || f.ID != "http://portal.test/agents/feed" || f.Links[0].Href != f.ID || f.Links[1].Href != "http://portal.test/agents" {
+		t.Errorf("the feed of all: %+v", f)
+	}
 	s.guest().get("/agents/feed?sort=name&scope=moon").is(http.StatusBadRequest)
 }
 

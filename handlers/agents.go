@@ -45,7 +45,7 @@ func (d *Door) browse(w http.ResponseWriter, r *http.Request, actor ident.Actor)
 	}
 	f := filters{q}
 	v.Facets, v.Filters, v.Kept, v.Sorts = f.facets(page.Facets), f.active(), f.kept(), f.sorts()
-	v.FeedHref, v.SaveQuery, v.CanSave = "/agents/feed?"+f.values().Encode(), f.values().Encode(), actor.IsPerson()
+	v.FeedHref, v.SaveQuery, v.CanSave = address("/agents/feed", f.values()), f.values().Encode(), actor.IsPerson()
 	v.ClearHref = f.none().address()
 	v.LoginHref = "/login?" + url.Values{"next": {f.address()}}.Encode()
 	if page.NextCursor != "" {

@@ -15,8 +15,11 @@ import (
 	"agentsite/internal/ident"
 )
 
-// API declares the routes of /api/v1.
+// API declares the routes of /api/v1. Each has an operation in one of the
+// openapi_*.go, which describe says together.
 func (d *Door) API(r chi.Router) {
+	r.Get("/openapi.json", d.api(d.apiOpenAPI))
+
 	r.Get("/search", d.api(d.apiSearch))
 	r.Get("/suggest", d.api(d.apiSuggest))
 	r.Get("/searches", d.api(d.apiSearches))

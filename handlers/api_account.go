@@ -45,12 +45,14 @@ func (d *Door) apiTokens(w http.ResponseWriter, r *http.Request, actor ident.Act
 	return nil
 }
 
+type tokenBody struct {
+	Label       string        `json:"label"`
+	Scopes      []ident.Scope `json:"scopes"`
+	ExpiresDays int           `json:"expires_days"`
+}
+
 func (d *Door) apiCreateToken(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
-	var in struct {
-		Label       string        `json:"label"`
-		Scopes      []ident.Scope `json:"scopes"`
-		ExpiresDays int           `json:"expires_days"`
-	}
+	var in tokenBody
 	if err := decode(w, r, &in); err != nil {
 		return err
 	}

@@ -16,6 +16,13 @@ type changeJSON struct {
 	After  string `json:"after"`
 }
 
+type agentVersionJSON struct {
+	agentJSON
+	Note    string       `json:"note"`
+	Author  string       `json:"author"`
+	Changes []changeJSON `json:"changes"`
+}
+
 // apiVersion is an agent as it was in a version, with what that changed.
 func (d *Door) apiVersion(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	now, err := d.hub.Get(r.Context(), actor, pathName(r))
@@ -42,20 +49,17 @@ func (d *Door) apiVersion(w http.ResponseWriter, r *http.Request, actor ident.Ac
 	if at.Publisher != now.Publisher {
 		at.Publisher = "" // it was the domain of whoever owned it then
 	}
-	writeJSON(w, http.StatusOK, struct {
-		agentJSON
-		Note    string       `json:"note"`
-		Author  string       `json:"author"`
-		Changes []changeJSON `json:"changes"`
-	}{d.agentJSON(actor, at), at.Note, at.Author, changes})
+	writeJSON(w, http.StatusOK, agentVersionJSON{d.agentJSON(actor, at), at.Note, at.Author, changes})
 	return nil
 }
 
+type rollbackBody struct {
+	Version int `json:"version"`
+	Base    int `json:"base"`
+}
+
 func (d *Door) apiRollback(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
-	var in struct {
-		Version int `json:"version"`
-		Base    int `json:"base"`
-	}
+	var in rollbackBody
 	if err := decodeKnown(w, r, &in); err != nil {
 		return err
 	}
@@ -147,12 +151,14 @@ func (d *Door) apiCall(w http.ResponseWriter, r *http.Request, actor ident.Actor
 	return nil
 }
 
+type reportBody struct {
+	Reason string `json:"reason"`
+	Text   string `json:"text"`
+}
+
 // apiReport tells the operator of something wrong with an agent.
 func (d *Door) apiReport(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
-	var in struct {
-		Reason string `json:"reason"`
-		Text   string `json:"text"`
-	}
+	var in reportBody
 	if err := decodeKnown(w, r, &in); err != nil {
 		return err
 	}
@@ -163,13 +169,15 @@ func (d *Door) apiReport(w http.ResponseWriter, r *http.Request, actor ident.Act
 	return nil
 }
 
+type tryBody struct {
+	draftJSON
+	Text string `json:"text"`
+}
+
 // apiTry lets an agent answer once as it would be after an edit; what is said
 // is stored nowhere.
 func (d *Door) apiTry(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
-	var in struct {
-		draftJSON
-		Text string `json:"text"`
-	}
+	var in tryBody
 	if err := decodeKnown(w, r, &in); err != nil {
 		return err
 	}

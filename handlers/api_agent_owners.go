@@ -10,6 +10,12 @@ import (
 	"agentsite/internal/ident"
 )
 
+type ownersJSON struct {
+	Owner     string   `json:"owner"`
+	CoOwners  []string `json:"co_owners"`
+	OfferedTo string   `json:"offered_to"`
+}
+
 // apiOwners names who owns an agent, for its owners.
 func (d *Door) apiOwners(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	list, err := d.hub.CoOwners(r.Context(), actor, pathName(r))
@@ -28,14 +34,16 @@ func (d *Door) apiOwners(w http.ResponseWriter, r *http.Request, actor ident.Act
 	for i, o := range list {
 		names[i] = o.Name
 	}
-	writeJSON(w, http.StatusOK, map[string]any{"owner": a.OwnerName, "co_owners": names, "offered_to": offered.Name})
+	writeJSON(w, http.StatusOK, ownersJSON{a.OwnerName, names, offered.Name})
 	return nil
 }
 
+type addOwnerBody struct {
+	Name string `json:"name"`
+}
+
 func (d *Door) apiAddOwner(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
-	var in struct {
-		Name string `json:"name"`
-	}
+	var in addOwnerBody
 	if err := decodeKnown(w, r, &in); err != nil {
 		return err
 	}
@@ -53,11 +61,13 @@ func (d *Door) apiRemoveOwner(w http.ResponseWriter, r *http.Request, actor iden
 	return nil
 }
 
+type offerBody struct {
+	To *string `json:"to"`
+}
+
 // apiOffer offers an agent to an account; "" takes the offer back.
 func (d *Door) apiOffer(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
-	var in struct {
-		To *string `json:"to"`
-	}
+	var in offerBody
 	if err := decodeKnown(w, r, &in); err != nil {
 		return err
 	}
@@ -82,17 +92,18 @@ func accountField(err error, name string) error {
 	return &fault.Error{Kind: f.Kind, Safe: name + ": " + text, Fields: map[string]string{name: text}, Err: err}
 }
 
+type offerJSON struct {
+	Name      string `json:"name"`
+	Title     string `json:"title"`
+	From      string `json:"from"`
+	CreatedAt string `json:"created_at"`
+}
+
 // apiOffers lists what is offered to the caller.
 func (d *Door) apiOffers(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	list, err := d.hub.Offers(r.Context(), actor)
 	if err != nil {
 		return err
-	}
-	type offerJSON struct {
-		Name      string `json:"name"`
-		Title     string `json:"title"`
-		From      string `json:"from"`
-		CreatedAt string `json:"created_at"`
 	}
 	out := make([]offerJSON, len(list))
 	for i, o := range list {
@@ -102,10 +113,12 @@ func (d *Door) apiOffers(w http.ResponseWriter, r *http.Request, actor ident.Act
 	return nil
 }
 
+type answerBody struct {
+	Accept *bool `json:"accept"`
+}
+
 func (d *Door) apiAnswerOffer(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
-	var in struct {
-		Accept *bool `json:"accept"`
-	}
+	var in answerBody
 	if err := decodeKnown(w, r, &in); err != nil {
 		return err
 	}
@@ -129,6 +142,15 @@ func (d *Door) apiProve(w http.ResponseWriter, r *http.Request, actor ident.Acto
 	return nil
 }
 
+type addressProofJSON struct {
+	State  string `json:"state"`
+	Method string `json:"method"`
+	Token  string `json:"token"`
+	Path   string `json:"path"`
+	Origin string `json:"origin"`
+	At     string `json:"at,omitempty"`
+}
+
 // apiProof tells how the address of an agent is proved. The token is for its
 // owner alone.
 func (d *Door) apiProof(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
@@ -136,14 +158,7 @@ func (d *Door) apiProof(w http.ResponseWriter, r *http.Request, actor ident.Acto
 	if err != nil {
 		return err
 	}
-	v := struct {
-		State  string `json:"state"`
-		Method string `json:"method"`
-		Token  string `json:"token"`
-		Path   string `json:"path"`
-		Origin string `json:"origin"`
-		At     string `json:"at,omitempty"`
-	}{a.Proof.State, a.Proof.Method, "", hub.ProofPath, a.Proof.Origin, stamp(a.Proof.At)}
+	v := addressProofJSON{a.Proof.State, a.Proof.Method, "", hub.ProofPath, a.Proof.Origin, stamp(a.Proof.At)}
 	if d.hub.MayEdit(actor, a) {
 		if v.Origin == "" {
 			v.Origin = originOf(a.Endpoint)

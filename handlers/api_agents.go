@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -86,18 +87,25 @@ func (d *Door) agentJSON(actor ident.Actor, a hub.Agent) agentJSON {
 	if j.Portal == "" {
 		j.Portal = d.cfg.Host
 	}
-	if j.Skills == nil {
-		j.Skills = []hub.Skill{}
-	}
-	for i := range j.Skills {
-		if j.Skills[i].Tags == nil {
-			j.Skills[i].Tags = []string{}
-		}
-	}
+	j.Skills = skillsJSON(j.Skills)
 	if d.hub.MayEdit(actor, a) {
 		j.Endpoint, j.Config, j.HasSecret = a.Endpoint, a.Config, a.HasSecret
 	}
 	return j
+}
+
+// skillsJSON has lists where there are none.
+func skillsJSON(list []hub.Skill) []hub.Skill {
+	if list == nil {
+		return []hub.Skill{}
+	}
+	if slices.ContainsFunc(list, func(s hub.Skill) bool { return s.Tags == nil }) {
+		list = slices.Clone(list) // it is the index's own
+		for i := range list {
+			list[i].Tags = orEmpty(list[i].Tags)
+		}
+	}
+	return list
 }
 
 func orEmpty(list []string) []string {
@@ -244,6 +252,19 @@ func (d *Door) apiCheckAgent(w http.ResponseWriter, r *http.Request, actor ident
 	return nil
 }
 
+type versionJSON struct {
+	Version     int            `json:"version"`
+	Title       string         `json:"title"`
+	Description string         `json:"description"`
+	Skills      []hub.Skill    `json:"skills"`
+	Visibility  hub.Visibility `json:"visibility"`
+	Kind        hub.Kind       `json:"kind"`
+	Status      string         `json:"status"`
+	Note        string         `json:"note"`
+	Author      string         `json:"author"`
+	CreatedAt   string         `json:"created_at"`
+}
+
 func (d *Door) apiVersions(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	before, err := number(r, "cursor", 0)
 	if err != nil {
@@ -257,21 +278,9 @@ func (d *Door) apiVersions(w http.ResponseWriter, r *http.Request, actor ident.A
 	if next > 0 {
 		cursor = strconv.Itoa(next)
 	}
-	type versionJSON struct {
-		Version     int            `json:"version"`
-		Title       string         `json:"title"`
-		Description string         `json:"description"`
-		Skills      []hub.Skill    `json:"skills"`
-		Visibility  hub.Visibility `json:"visibility"`
-		Kind        hub.Kind       `json:"kind"`
-		Status      string         `json:"status"`
-		Note        string         `json:"note"`
-		Author      string         `json:"author"`
-		CreatedAt   string         `json:"created_at"`
-	}
 	out := make([]versionJSON, len(list))
 	for i, a := range list {
-		out[i] = versionJSON{a.Version, a.Title, a.Description, a.Skills, a.Visibility, a.Kind, a.Status.State, a.Note, a.Author, stamp(a.UpdatedAt)}
+		out[i] = versionJSON{a.Version, a.Title, a.Description, skillsJSON(a.Skills), a.Visibility, a.Kind, a.Status.State, a.Note, a.Author, stamp(a.UpdatedAt)}
 	}
 	writeJSON(w, http.StatusOK, map[string]any{"versions": out, "next_cursor": cursor})
 	return nil

@@ -128,6 +128,13 @@ func fieldFault(name, wrong string) error {
 // searched is how many messages a search finds at once.
 const searched = 20
 
+type foundJSON struct {
+	ConversationID string      `json:"conversation_id"`
+	Title          string      `json:"title"`
+	Snippet        string      `json:"snippet"`
+	Message        messageJSON `json:"message"`
+}
+
 // apiSearchMessages finds messages in the actor's conversations.
 func (d *Door) apiSearchMessages(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	limit, err := number(r, "limit", searched)
@@ -145,15 +152,9 @@ func (d *Door) apiSearchMessages(w http.ResponseWriter, r *http.Request, actor i
 	if err != nil {
 		return err
 	}
-	type found struct {
-		ConversationID string      `json:"conversation_id"`
-		Title          string      `json:"title"`
-		Snippet        string      `json:"snippet"`
-		Message        messageJSON `json:"message"`
-	}
-	out := make([]found, len(list))
+	out := make([]foundJSON, len(list))
 	for i, f := range list {
-		out[i] = found{f.ConversationID, f.Title, f.Snippet, newMessageJSON(f.Message)}
+		out[i] = foundJSON{f.ConversationID, f.Title, f.Snippet, newMessageJSON(f.Message)}
 	}
 	writeJSON(w, http.StatusOK, map[string]any{"results": out, "next_cursor": foundCursor(list, int(limit))})
 	return nil
@@ -168,11 +169,13 @@ func foundCursor(list []chat.Found, limit int) string {
 	return pointCursor(chat.Point{At: last.CreatedAt, ID: last.ID})
 }
 
+type conversationBody struct {
+	Title   string   `json:"title"`
+	Members []string `json:"members"`
+}
+
 func (d *Door) apiCreateConversation(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
-	var in struct {
-		Title   string   `json:"title"`
-		Members []string `json:"members"`
-	}
+	var in conversationBody
 	if err := decode(w, r, &in); err != nil {
 		return err
 	}
@@ -203,21 +206,23 @@ func (d *Door) apiConversation(w http.ResponseWriter, r *http.Request, actor ide
 	return nil
 }
 
+type roomBody struct {
+	Title    *string      `json:"title"`
+	Speaks   *chat.Speaks `json:"speaks"`
+	Speaker  *string      `json:"speaker"`
+	Past     *chat.Past   `json:"past"`
+	Hops     *int         `json:"hops"`
+	Turns    *int         `json:"turns"`
+	Budget   *int         `json:"budget"`
+	Pinned   *bool        `json:"pinned"`
+	Archived *bool        `json:"archived"`
+	Notify   *chat.Notify `json:"notify"`
+}
+
 // apiSetConversation changes the room's settings or the actor's own; what is
 // not named stays as it is.
 func (d *Door) apiSetConversation(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
-	var in struct {
-		Title    *string      `json:"title"`
-		Speaks   *chat.Speaks `json:"speaks"`
-		Speaker  *string      `json:"speaker"`
-		Past     *chat.Past   `json:"past"`
-		Hops     *int         `json:"hops"`
-		Turns    *int         `json:"turns"`
-		Budget   *int         `json:"budget"`
-		Pinned   *bool        `json:"pinned"`
-		Archived *bool        `json:"archived"`
-		Notify   *chat.Notify `json:"notify"`
-	}
+	var in roomBody
 	if err := decodeKnown(w, r, &in); err != nil {
 		return err
 	}
@@ -242,10 +247,12 @@ func (d *Door) nothing(w http.ResponseWriter, err error) error {
 	return err
 }
 
+type readBody struct {
+	Seq int64 `json:"seq"`
+}
+
 func (d *Door) apiMarkRead(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
-	var in struct {
-		Seq int64 `json:"seq"`
-	}
+	var in readBody
 	if err := decode(w, r, &in); err != nil {
 		return err
 	}

@@ -57,13 +57,15 @@ func (d *Door) apiLinks(w http.ResponseWriter, r *http.Request, actor ident.Acto
 	return nil
 }
 
+type linkBody struct {
+	Kind    chat.LinkKind `json:"kind"`
+	Role    string        `json:"role"`
+	MaxUses int           `json:"max_uses"`
+	Life    string        `json:"life"` // as in 24h
+}
+
 func (d *Door) apiNewLink(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
-	var in struct {
-		Kind    chat.LinkKind `json:"kind"`
-		Role    string        `json:"role"`
-		MaxUses int           `json:"max_uses"`
-		Life    string        `json:"life"` // as in 24h
-	}
+	var in linkBody
 	if err := decodeKnown(w, r, &in); err != nil {
 		return err
 	}

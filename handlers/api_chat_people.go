@@ -30,13 +30,15 @@ func (d *Door) apiInvite(w http.ResponseWriter, r *http.Request, actor ident.Act
 	return nil
 }
 
+type membersBody struct {
+	Handle  string   `json:"handle"`
+	Members []string `json:"members"`
+}
+
 // memberHandles reads whom a request names: {"handle":"guide"} or
 // {"members":["guide"]}.
 func memberHandles(w http.ResponseWriter, r *http.Request) ([]string, error) {
-	var in struct {
-		Handle  string   `json:"handle"`
-		Members []string `json:"members"`
-	}
+	var in membersBody
 	if err := decode(w, r, &in); err != nil {
 		return nil, err
 	}
@@ -68,10 +70,12 @@ func (d *Door) apiRemoveMember(w http.ResponseWriter, r *http.Request, actor ide
 	return d.nothing(w, nil)
 }
 
+type roleBody struct {
+	Role string `json:"role"`
+}
+
 func (d *Door) apiSetRole(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
-	var in struct {
-		Role string `json:"role"`
-	}
+	var in roleBody
 	if err := decode(w, r, &in); err != nil {
 		return err
 	}
@@ -100,11 +104,13 @@ func (d *Door) apiDisclosures(w http.ResponseWriter, r *http.Request, actor iden
 	return nil
 }
 
+type disclosureBody struct {
+	Agent string     `json:"agent"`
+	Share chat.Share `json:"share"`
+}
+
 func (d *Door) apiDisclose(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
-	var in struct {
-		Agent string     `json:"agent"`
-		Share chat.Share `json:"share"`
-	}
+	var in disclosureBody
 	if err := decode(w, r, &in); err != nil {
 		return err
 	}

@@ -84,17 +84,18 @@ func (d *Door) apiImport(w http.ResponseWriter, r *http.Request, actor ident.Act
 	return nil
 }
 
+type suggestionJSON struct {
+	Kind   string `json:"kind"`
+	Text   string `json:"text"`
+	Handle string `json:"handle,omitempty"`
+	Count  int    `json:"count,omitempty"`
+}
+
 // apiSuggest says what a half-typed query may be meant for.
 func (d *Door) apiSuggest(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	list, err := d.hub.Suggest(r.Context(), actor, r.URL.Query().Get("q"))
 	if err != nil {
 		return err
-	}
-	type suggestionJSON struct {
-		Kind   string `json:"kind"`
-		Text   string `json:"text"`
-		Handle string `json:"handle,omitempty"`
-		Count  int    `json:"count,omitempty"`
 	}
 	out := make([]suggestionJSON, len(list))
 	for i, s := range list {

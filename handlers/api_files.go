@@ -19,6 +19,14 @@ import (
 // previewEnd follows a file's address in that of its small picture.
 const previewEnd = "/preview"
 
+type fileJSON struct {
+	Hash      string `json:"hash"`
+	Size      int64  `json:"size"`
+	MediaType string `json:"media_type"`
+	URL       string `json:"url"`
+	Filename  string `json:"filename"`
+}
+
 // apiPutFile takes a file: as the body itself, whose name stands in ?name=, or
 // as the first file of a form. It goes to the disk as it comes.
 func (d *Door) apiPutFile(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
@@ -53,13 +61,7 @@ func (d *Door) apiPutFile(w http.ResponseWriter, r *http.Request, actor ident.Ac
 	}
 	url := chat.FileURL(f.Hash)
 	w.Header().Set("Location", url)
-	writeJSON(w, http.StatusCreated, struct {
-		Hash      string `json:"hash"`
-		Size      int64  `json:"size"`
-		MediaType string `json:"media_type"`
-		URL       string `json:"url"`
-		Filename  string `json:"filename"`
-	}{f.Hash, f.Size, f.MediaType, url, chat.FileName(draft.Name)})
+	writeJSON(w, http.StatusCreated, fileJSON{f.Hash, f.Size, f.MediaType, url, chat.FileName(draft.Name)})
 	return nil
 }
 

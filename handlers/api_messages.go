@@ -130,15 +130,17 @@ func face(r *http.Request) string {
 	return "api"
 }
 
+type sayBody struct {
+	ClientID string      `json:"client_id"`
+	Text     string      `json:"text"`
+	Parts    []task.Part `json:"parts"`
+	ReplyTo  int64       `json:"reply_to"`
+	Told     []string    `json:"told"`
+	Share    chat.Share  `json:"share"`
+}
+
 func (d *Door) apiPost(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
-	var in struct {
-		ClientID string      `json:"client_id"`
-		Text     string      `json:"text"`
-		Parts    []task.Part `json:"parts"`
-		ReplyTo  int64       `json:"reply_to"`
-		Told     []string    `json:"told"`
-		Share    chat.Share  `json:"share"`
-	}
+	var in sayBody
 	if err := decode(w, r, &in); err != nil {
 		return err
 	}
@@ -200,15 +202,17 @@ func (d *Door) apiEdits(w http.ResponseWriter, r *http.Request, actor ident.Acto
 	return nil
 }
 
+type editBody struct {
+	Text  string      `json:"text"`
+	Parts []task.Part `json:"parts"`
+}
+
 func (d *Door) apiEdit(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	seq, err := pathSeq(r)
 	if err != nil {
 		return err
 	}
-	var in struct {
-		Text  string      `json:"text"`
-		Parts []task.Part `json:"parts"`
-	}
+	var in editBody
 	if err := decode(w, r, &in); err != nil {
 		return err
 	}
@@ -253,11 +257,13 @@ func (d *Door) apiAgain(w http.ResponseWriter, r *http.Request, actor ident.Acto
 	return nil
 }
 
+type branchBody struct {
+	Seq int64 `json:"seq"`
+}
+
 // apiBranch goes on from a message in a conversation of one's own.
 func (d *Door) apiBranch(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
-	var in struct {
-		Seq int64 `json:"seq"`
-	}
+	var in branchBody
 	if err := decode(w, r, &in); err != nil {
 		return err
 	}

@@ -103,15 +103,23 @@ func (d *Door) apiCancelTask(w http.ResponseWriter, r *http.Request, actor ident
 	return nil
 }
 
+type taskInputBody struct {
+	ClientID string      `json:"client_id"`
+	Text     string      `json:"text"`
+	Parts    []task.Part `json:"parts"`
+	Told     []string    `json:"told"`
+}
+
+// answeredTaskJSON is a task with the message that answered it.
+type answeredTaskJSON struct {
+	taskJSON
+	Seq int64 `json:"seq"`
+}
+
 // apiTaskInput answers a task that waits for input: it is a message in the
 // task's conversation, addressed to its agent.
 func (d *Door) apiTaskInput(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
-	var in struct {
-		ClientID string      `json:"client_id"`
-		Text     string      `json:"text"`
-		Parts    []task.Part `json:"parts"`
-		Told     []string    `json:"told"`
-	}
+	var in taskInputBody
 	if err := decode(w, r, &in); err != nil {
 		return err
 	}
@@ -137,9 +145,6 @@ func (d *Door) apiTaskInput(w http.ResponseWriter, r *http.Request, actor ident.
 		return err
 	}
 	j := d.taskJSON(r, actor, t)
-	writeJSON(w, http.StatusOK, struct {
-		taskJSON
-		Seq int64 `json:"seq"`
-	}{j, done.Message.Seq})
+	writeJSON(w, http.StatusOK, answeredTaskJSON{j, done.Message.Seq})
 	return nil
 }

@@ -17,6 +17,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/go-chi/chi/v5/middleware"
@@ -61,12 +62,15 @@ type Door struct {
 	markup   *markup.Renderer
 	shared   shared
 	visits   visits
+	document func() document // made when it is first asked for
 	cfg      Config
 }
 
 // New returns the doors over the services.
 func New(accounts *account.Service, agents *hub.Service, chats *chat.Service, tasks *task.Service, stats Stats, cfg Config) *Door {
-	return &Door{accounts: accounts, hub: agents, chat: chats, tasks: tasks, stats: stats, markup: markup.New(), shared: newShared(), cfg: cfg}
+	d := &Door{accounts: accounts, hub: agents, chat: chats, tasks: tasks, stats: stats, markup: markup.New(), shared: newShared(), cfg: cfg}
+	d.document = sync.OnceValue(d.newDocument)
+	return d
 }
 
 // handler is a route of ours: it answers, or returns the error to be shown.

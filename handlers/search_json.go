@@ -52,7 +52,7 @@ func (d *Door) appendPage(b []byte, page *hub.Page) ([]byte, error) {
 			return nil, err
 		}
 	}
-	b = appendTexts(append(b, `],"suggestions":`...), page.Suggestions)
+	b = appendTexts(append(b, `],"suggestions":`...), orEmpty(page.Suggestions))
 	b = appendNumber(b, `,"total":`, int64(page.Total))
 	return append(b, "}\n"...), nil
 }

@@ -47,7 +47,7 @@ type (
 
 // shape is what a page is answered as.
 func (d *Door) shape(page *hub.Page) pageShape {
-	s := pageShape{Facets: page.Facets, NextCursor: page.NextCursor, Results: []resultShape{}, Suggestions: page.Suggestions, Total: page.Total,
+	s := pageShape{Facets: page.Facets, NextCursor: page.NextCursor, Results: []resultShape{}, Suggestions: orEmpty(page.Suggestions), Total: page.Total,
 		Portals: map[string]any{"known": 1, "asked": 1, "answered": 1, "silent": []string{}}}
 	if s.Facets == nil {
 		s.Facets = map[string][]hub.FacetCount{}

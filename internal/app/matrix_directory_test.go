@@ -19,6 +19,7 @@ func directoryCells(fixed func(any) func(*world, object) any, agent func(string)
 	domain := func(*testing.T, *world, string) object { return object{handle: "example.org"} }
 	out := map[string]cell{
 		"GET /link":                       {},
+		"GET /api/v1/openapi.json":        {},
 		"GET /api/v1/suggest":             {query: "?q=cal"},
 		"GET /api/v1/searches":            {},
 		"POST /api/v1/searches":           {body: func(*world, object) any { return map[string]any{"query": "q=" + apptest.Fresh("word")} }},

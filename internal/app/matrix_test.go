@@ -80,6 +80,7 @@ type world struct {
 	tokens  map[string]*apptest.Client
 	lacking sync.Mutex // guards without
 	without map[string]*apptest.Client
+	spec    *spec
 	public  string // agents of the owner
 	private string
 	gone    []*http.Cookie
@@ -106,7 +107,7 @@ func newWorld(t *testing.T) *world {
 			w.as[column] = w.p.User(t, name)
 		}
 	}
-	w.oper = w.as["oper"]
+	w.oper, w.spec = w.as["oper"], readSpec(t, w.p)
 	u, _ := url.Parse(w.p.Base)
 	w.gone = w.as["gone"].HTTP.Jar.Cookies(u)
 	w.as["gone"].Token = w.as["gone"].NewToken().Token
@@ -499,6 +500,7 @@ func TestPolicy_HasARowForEachRoute(t *testing.T) {
 
 func TestPolicy_EveryCell(t *testing.T) {
 	t.Parallel()
+	asks := agenttest.NewA2AServer(t, "1.0", "JSONRPC") // before the portal, so that it ends after it
 	w := newWorld(t)
 	if err := w.p.Control().AddUser(t.Context(), people["other"]+"x", apptest.Password, false); err != nil {
 		t.Fatal(err)
@@ -521,6 +523,7 @@ func TestPolicy_EveryCell(t *testing.T) {
 			})
 		}
 	})
+	w.described(t, asks)
 }
 
 func (r row) check(t *testing.T, w *world, c cell) {
@@ -547,6 +550,16 @@ func (r row) check(t *testing.T, w *world, c cell) {
 			if !slices.Contains(strings.Split(want, "/"), fmt.Sprint(a.Status)) {
 				t.Errorf("policy.txt:%d as %s (%d): %d, want %s: %.300s", r.line, actor, i, a.Status, want, a.Body)
 				continue
+			}
+			if strings.HasPrefix(r.pattern, "/api/v1/") {
+				if err := w.spec.answer(r, a); err != nil {
+					t.Errorf("policy.txt:%d as %s: %d is not as described: %v", r.line, actor, a.Status, err)
+				}
+				if c.body != nil && a.Status < 300 {
+					if err := w.spec.request(r, c.body(w, o)); err != nil {
+						t.Errorf("policy.txt:%d as %s: the body is not as described: %v", r.line, actor, err)
+					}
+				}
 			}
 			switch {
 			case a.Status == http.StatusNotFound && !seen && (o.name != "" || o.id != ""):
