@@ -19,7 +19,7 @@ func (d *Door) Pages(r chi.Router) {
 	r.Get("/about", d.page(d.about))
 	r.Get("/docs", d.page(d.manual))
 	r.Get("/docs/{page}", d.page(d.manual))
-	r.Get("/robots.txt", robots)
+	r.Get("/robots.txt", d.robots)
 	r.Get("/favicon.svg", favicon)
 	r.Get("/favicon.ico", favicon)
 
@@ -127,11 +127,12 @@ func pathParam(r *http.Request, key string) string {
 	return raw
 }
 
-// robots keeps crawlers out of what is personal or endless.
-func robots(w http.ResponseWriter, r *http.Request) {
+// robots keeps crawlers out of what is personal or endless, and tells those
+// that look for agents where the catalog is.
+func (d *Door) robots(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("Cache-Control", "public, max-age=86400")
-	io.WriteString(w, "User-agent: *\nDisallow: /chat\nDisallow: /join\nDisallow: /shared\nDisallow: /files\nDisallow: /account\nDisallow: /admin\nDisallow: /api/\nDisallow: /login\nDisallow: /signup\nDisallow: /reset\nDisallow: /agents?\n")
+	io.WriteString(w, "User-agent: *\nDisallow: /chat\nDisallow: /join\nDisallow: /shared\nDisallow: /files\nDisallow: /account\nDisallow: /admin\nDisallow: /api/\nDisallow: /login\nDisallow: /signup\nDisallow: /reset\nDisallow: /agents?\n\nAgentmap: "+d.cfg.URL+"/.well-known/ard.json\n")
 }
 
 func favicon(w http.ResponseWriter, r *http.Request) {

@@ -38,6 +38,8 @@ type Config struct {
 	TrustedProxies []netip.Prefix
 	// Link takes the connections of agents that dial in.
 	Link http.Handler
+	// Directory declares the routes of programs that look for agents.
+	Directory func(chi.Router)
 	// Ready says whether the portal can do its work, for /readyz.
 	Ready func(context.Context) error
 	Log   *slog.Logger
@@ -85,6 +87,7 @@ func Router(door *handlers.Door, cfg Config) http.Handler {
 		r.Use(foreign.Handler)
 		r.Route("/api/v1", door.API)
 		r.Method(http.MethodGet, "/link", cfg.Link)
+		cfg.Directory(r)
 		door.Pages(r)
 	})
 	return r

@@ -18,6 +18,16 @@ func directoryCells(fixed func(any) func(*world, object) any, agent func(string)
 	}
 	domain := func(*testing.T, *world, string) object { return object{handle: "example.org"} }
 	out := map[string]cell{
+		"GET /.well-known/ard.json":        {},
+		"GET /.well-known/ai-catalog.json": {},
+		"GET /.well-known/nodeinfo":        {},
+		"GET /nodeinfo/2.1":                {},
+		"POST /ard/search":                 {body: fixed(map[string]any{"query": map[string]any{"text": "calculator"}})},
+		"POST /ard/explore":                {body: fixed(map[string]any{"resultType": map[string]any{"facets": []any{map[string]any{"field": "tags"}}}})},
+		"GET /ard/agents":                  {},
+		"GET /ard/agents/{urn} [public]":   {object: func(_ *testing.T, w *world, _ string) object { return object{name: w.public} }},
+		"GET /ard/agents/{urn} [private]":  {object: func(_ *testing.T, w *world, _ string) object { return object{name: w.private} }},
+
 		"GET /link":                       {},
 		"GET /api/v1/openapi.json":        {},
 		"GET /api/v1/suggest":             {query: "?q=cal"},

@@ -39,24 +39,27 @@ import (
 // Portal is a built portal that listens but does not serve yet. Run serves it;
 // whoever built it must call Run or Close.
 type Portal struct {
-	set      settings
-	url      *url.URL
-	log      *slog.Logger
-	db       *store.DB
-	accounts *account.Service
-	hub      *hub.Service
-	tasks    *task.Service
-	worker   *agentruntime.Worker
-	drivers  *drivers
-	teller   *teller
-	egress   *egress.Client // for cards and probes
-	calls    *egress.Client // for the work of agents
-	model    *egress.Client // for the portal's own model
-	door     *handlers.Door
-	listener net.Listener
-	control  *controlServer
-	loaded   chan struct{}
-	release  func()
+	set  settings
+	url  *url.URL
+	name string // for people
+	// publicKey is the portal's identity, base64url without padding.
+	publicKey string
+	log       *slog.Logger
+	db        *store.DB
+	accounts  *account.Service
+	hub       *hub.Service
+	tasks     *task.Service
+	worker    *agentruntime.Worker
+	drivers   *drivers
+	teller    *teller
+	egress    *egress.Client // for cards and probes
+	calls     *egress.Client // for the work of agents
+	model     *egress.Client // for the portal's own model
+	door      *handlers.Door
+	listener  net.Listener
+	control   *controlServer
+	loaded    chan struct{}
+	release   func()
 }
 
 // URL is the portal's address, without a trailing slash.
@@ -146,10 +149,11 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 	out.PerHost = callsPerHost
 	p.calls = egress.New(out)
 	host := p.url.Host
-	name := p.set.Name
-	if name == "" {
-		name = host
+	p.name = p.set.Name
+	if p.name == "" {
+		p.name = host
 	}
+	p.publicKey = base64.RawURLEncoding.EncodeToString(public)
 
 	acfg := account.Config{Policy: policy, Guests: p.set.guests, URL: p.url.String(), Log: p.log, CheapHashes: p.set.CheapHashes}
 	if p.set.SMTP != "" {
@@ -183,8 +187,8 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 		cookie = "__Host-" + cookie
 	}
 	p.door = handlers.New(p.accounts, p.hub, chats, p.tasks, p.db, handlers.Config{
-		Name: name, URL: p.url.String(), Host: host, Version: Version(), CookieName: cookie, Secure: secure,
-		PublicKey: base64.RawURLEncoding.EncodeToString(public), Started: clock.Now(), Log: p.log,
+		Name: p.name, URL: p.url.String(), Host: host, Version: Version(), CookieName: cookie, Secure: secure,
+		PublicKey: p.publicKey, Started: clock.Now(), Log: p.log,
 	})
 	return nil
 }

@@ -169,6 +169,11 @@ const (
 // checked before it gets here.
 func (a Agent) Signed() bool { return a.Portal == "" }
 
+// Listable reports whether searches may find the agent.
+func (a Agent) Listable() bool {
+	return a.Visibility == Public && a.Status.State != StatusDraft && a.Status.State != Withdrawn
+}
+
 // Modalities lists what an agent takes and gives beyond its media types:
 // text, image, audio, video, data, file; in that order.
 func (a Agent) Modalities() []string {

@@ -36,6 +36,19 @@ func (s *Service) Get(ctx context.Context, actor ident.Actor, name string) (Agen
 	return a, nil
 }
 
+// Listed returns an agent by name that Search may find, whoever asks: its
+// owner sees no more of it here than others.
+func (s *Service) Listed(ctx context.Context, actor ident.Actor, name string) (Agent, error) {
+	if !actor.May(ident.AgentsRead) {
+		return Agent{}, fault.New(fault.Forbidden, "This token lacks the scope %q.", ident.AgentsRead)
+	}
+	a, err := s.Get(ctx, actor, name)
+	if err == nil && !a.Listable() {
+		return Agent{}, errNoAgent(name)
+	}
+	return a, err
+}
+
 // Callable returns an agent the actor may give work to.
 func (s *Service) Callable(ctx context.Context, actor ident.Actor, name string) (Agent, error) {
 	a, err := s.Get(ctx, actor, name)
@@ -91,6 +104,10 @@ func (s *Service) Mine(ctx context.Context, actor ident.Actor) ([]Agent, error) 
 	return s.store.AgentsOf(ctx, actor.ID)
 }
 
+// maxCursor bounds a cursor in bytes. One of a long text holds what each of its
+// words was found to stand for.
+const maxCursor = 16 << 10
+
 // Search finds public agents.
 func (s *Service) Search(ctx context.Context, actor ident.Actor, q Query) (Page, error) {
 	if !actor.May(ident.AgentsRead) {
@@ -98,7 +115,7 @@ func (s *Service) Search(ctx context.Context, actor ident.Actor, q Query) (Page,
 	}
 	var c fault.Check
 	c.Field(len(q.Text) <= 500, "q", "use at most 500 characters")
-	c.Field(len(q.Cursor) <= 500, "cursor", "is not a cursor of this search")
+	c.Field(len(q.Cursor) <= maxCursor, "cursor", "is not a cursor of this search")
 	if q.Limit == 0 {
 		q.Limit = 20
 	}

@@ -1,5 +1,7 @@
 package hub
 
+import "time"
+
 // Query asks the index for agents. Filters of one kind are alternatives,
 // filters of different kinds must all hold.
 type Query struct {
@@ -23,6 +25,13 @@ type Query struct {
 	Proofs []string
 	// Publishers are the domains agents are published under.
 	Publishers []string
+	// CreatedAfter and UpdatedAfter leave out what was registered, or last
+	// changed, then or before; the zero time leaves out nothing.
+	CreatedAfter, UpdatedAfter time.Time
+	// CountMatches counts every facet over the results alone. Without it a
+	// facet is counted as if nothing were asked of it, for pages that offer
+	// its other values.
+	CountMatches bool
 	// Sort is "" (relevance where there is text, else name) or one of Sorts.
 	Sort string
 	// Limit is 1 to 100. Cursor is the opaque NextCursor of the page before.
@@ -76,6 +85,10 @@ type FacetCount struct {
 	Value string `json:"value"`
 	Count int    `json:"count"`
 }
+
+// MaxFacetValues is how many values a facet has at most whose values people
+// invent (tag, skill, publisher): the most frequent ones.
+const MaxFacetValues = 30
 
 // Page is one page of results with the counts over all matches.
 type Page struct {

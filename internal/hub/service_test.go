@@ -419,3 +419,29 @@ func TestUpdate_TheSameCredentialAgainChangesNothing(t *testing.T) {
 		t.Errorf("%+v, %v", a, err)
 	}
 }
+
+// What search may not find is not listed, to its owner neither.
+func TestListed_IsWhatSearchFinds(t *testing.T) {
+	t.Parallel()
+	w := open(t)
+	for name, edit := range map[string]func(*hub.Draft){
+		"shown":     func(*hub.Draft) {},
+		"unlisted":  func(d *hub.Draft) { d.Visibility = ptr(hub.Unlisted) },
+		"private":   func(d *hub.Draft) { d.Visibility = ptr(hub.Private) },
+		"drafted":   func(d *hub.Draft) { d.Status = &hub.Status{State: hub.StatusDraft} },
+		"withdrawn": func(d *hub.Draft) { d.Status = &hub.Status{State: hub.Withdrawn} },
+	} {
+		w.publish(w.ada, draft(name, edit))
+		for who, actor := range map[string]ident.Actor{"guest": {Kind: ident.Guest}, "owner": w.ada} {
+			a, err := w.Listed(t.Context(), actor, name)
+			switch {
+			case name == "shown" && (err != nil || a.Name != name):
+				t.Errorf("%s: %v", who, err)
+			case name != "shown":
+				kind(t, name+" as "+who, err, fault.NotFound)
+			}
+		}
+	}
+	_, err := w.Listed(t.Context(), narrowed(w.ada, ident.ChatWrite), "shown")
+	kind(t, "a token without the scope", err, fault.Forbidden)
+}

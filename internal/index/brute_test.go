@@ -72,7 +72,14 @@ func drawQuery(t *rapid.T) hub.Query {
 	if p := some("phrase", plainWords...); len(p) == 2 {
 		text = append(text, `"`+strings.Join(p, " ")+`"`)
 	}
+	after := func(label string, most int64) time.Time {
+		if !rapid.Bool().Draw(t, label+" given") {
+			return time.Time{}
+		}
+		return time.Unix(rapid.Int64Range(0, most).Draw(t, label), 7).UTC()
+	}
 	return hub.Query{
+		CreatedAfter: after("created", 6), UpdatedAfter: after("updated", 600), CountMatches: rapid.Bool().Draw(t, "count matches"),
 		Text: strings.Join(text, " "), Kinds: some("kinds", "a2a", "openai", "none"), Tags: some("tags", plainTags[:8]...),
 		Skills: some("skills", plainWords...), Portals: some("portals", "", "local", "p.example"), Live: some("live", "alive", "unknown"),
 		Languages: some("languages", "de", "de-ch", "zh", "DE"), Modalities: some("modalities", "text", "image", "data"),
@@ -147,6 +154,9 @@ func bruteAsked(q hub.Query) map[string][]string {
 
 // passes reports whether a passes all filters but that of one facet.
 func passes(a *hub.Agent, q hub.Query, but string) bool {
+	if !q.CreatedAfter.IsZero() && !a.CreatedAt.After(q.CreatedAfter) || !q.UpdatedAfter.IsZero() && !a.UpdatedAt.After(q.UpdatedAfter) {
+		return false
+	}
 	values := bruteValues(a)
 	for f, asked := range bruteAsked(q) {
 		if f == but || len(asked) == 0 {
@@ -162,9 +172,12 @@ func passes(a *hub.Agent, q hub.Query, but string) bool {
 func bruteFacets(agents map[string]hub.Agent, q hub.Query) map[string][]hub.FacetCount {
 	facets := make(map[string][]hub.FacetCount)
 	for _, name := range facetNames {
-		counts := make(map[string]int)
+		counts, but := make(map[string]int), name
+		if q.CountMatches {
+			but = ""
+		}
 		for _, a := range agents {
-			if matches(&a, q.Text) && passes(&a, q, name) {
+			if matches(&a, q.Text) && passes(&a, q, but) {
 				for _, v := range bruteValues(&a)[name] {
 					counts[v]++
 				}

@@ -2,6 +2,7 @@ package index
 
 import (
 	"encoding/binary"
+	"fmt"
 	"sync"
 
 	"agentsite/internal/hub"
@@ -42,10 +43,15 @@ func countedKey(q *hub.Query, plan []byte) string {
 	if size > maxCountedKey {
 		return ""
 	}
-	key := make([]byte, 0, size+32)
+	key := make([]byte, 0, size+96)
 	add := func(s string) { key = append(binary.AppendUvarint(key, uint64(len(s))), s...) }
 	add(q.Text)
 	add(string(plan))
+	if q.CountMatches || !q.CreatedAfter.IsZero() || !q.UpdatedAfter.IsZero() {
+		add(fmt.Sprint(q.CountMatches, nanos(q.CreatedAfter), nanos(q.UpdatedAfter)))
+	} else {
+		add("")
+	}
 	for _, values := range asked {
 		key = binary.AppendUvarint(key, uint64(len(values)))
 		for _, v := range values {

@@ -7,6 +7,7 @@ import (
 	"hash/fnv"
 	"math"
 	"slices"
+	"time"
 
 	"agentsite/internal/fault"
 	"agentsite/internal/hub"
@@ -113,6 +114,9 @@ func queryHash(q hub.Query) uint64 {
 		for _, v := range slices.Sorted(slices.Values(values)) {
 			write(facetValue(f, v))
 		}
+	}
+	if after := [2]int64{nanos(q.CreatedAfter), nanos(q.UpdatedAfter)}; after != [2]int64{nanos(time.Time{}), nanos(time.Time{})} {
+		write(fmt.Sprint(after)) // left out otherwise: cursors from before there were such filters hold
 	}
 	return h.Sum64()
 }

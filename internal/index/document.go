@@ -113,7 +113,7 @@ var facetNames = [facetCount]string{"tag", "skill", "publisher", "kind", "portal
 // Those whose values people invent are cut to the most frequent.
 var facetMost = [facetCount]int{tagFacet: topValues, skillFacet: topValues, publisherFacet: topValues}
 
-const topValues = 30
+const topValues = hub.MaxFacetValues
 
 // localPortal stands for this portal as a value of the portal facet.
 const localPortal = "local"

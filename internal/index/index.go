@@ -269,11 +269,7 @@ func (x *Index) unpack(a *hub.Agent, doc uint32, buf *[]byte) {
 // listable reports whether an agent may be found. No id has a zero byte,
 // which ends the parts of a key.
 func listable(a *hub.Agent) bool {
-	switch a.Status.State {
-	case hub.StatusDraft, hub.Withdrawn:
-		return false
-	}
-	return a.Visibility == hub.Public && !strings.Contains(a.ID, "\x00")
+	return a.Listable() && !strings.Contains(a.ID, "\x00")
 }
 
 // up reports whether an agent is worth a visit now. Others sink.

@@ -142,9 +142,11 @@ func why(m *bm25.Match, id int) ([]hub.Match, float64) {
 }
 
 // narrow applies the filters of q to the matches and returns how many are
-// left. It fills in the facets, each counted under the filters of the others.
+// left. It fills in the facets, each counted under the filters of the others,
+// or of all where q counts matches.
 // The caller must hold mu; the matches are those of the text of q by plan.
 func (x *Index) narrow(match bm25.Bits, q *hub.Query, plan []byte, s *scratch, facets map[string][]hub.FacetCount) int {
+	x.since(match, q)
 	asked := filters(q)
 	key, state := countedKey(q, plan), x.state.Load()
 	kept, known := x.counted.get(key, state)
@@ -158,7 +160,7 @@ func (x *Index) narrow(match bm25.Bits, q *hub.Query, plan []byte, s *scratch, f
 		}
 	}
 	for f := range asked {
-		if free[f] || known {
+		if free[f] || known || q.CountMatches {
 			continue
 		}
 		s.rest = append(s.rest[:0], match...)
@@ -177,6 +179,11 @@ func (x *Index) narrow(match bm25.Bits, q *hub.Query, plan []byte, s *scratch, f
 		}
 	}
 	total := match.Count()
+	if q.CountMatches {
+		for f := range free {
+			free[f] = true
+		}
+	}
 	if known {
 		out = *kept
 	} else {
@@ -187,6 +194,21 @@ func (x *Index) narrow(match bm25.Bits, q *hub.Query, plan []byte, s *scratch, f
 		facets[name] = out[f]
 	}
 	return total
+}
+
+// since takes out of the matches what is not younger than q asks for; the
+// caller must hold mu.
+func (x *Index) since(match bm25.Bits, q *hub.Query) {
+	if q.CreatedAfter.IsZero() && q.UpdatedAfter.IsZero() {
+		return
+	}
+	created, updated := nanos(q.CreatedAfter), nanos(q.UpdatedAfter)
+	for doc := range match.Each {
+		e := &x.entries[doc]
+		if !q.CreatedAfter.IsZero() && e.created <= created || !q.UpdatedAfter.IsZero() && e.updated <= updated {
+			match.Drop(doc)
+		}
+	}
 }
 
 // instead returns other texts that find something: under the filters of q if

@@ -1,0 +1,103 @@
+package ard
+
+import (
+	"context"
+	"net/http"
+	"sync"
+
+	"agentsite/internal/hub"
+)
+
+// catalogAgents is how many agents a catalog holds at most. A portal with more
+// is not one document: the catalog then holds those that are alive, newest
+// first, and the registry, which its first entry points at, holds all.
+const catalogAgents = 100
+
+// catalog keeps the two documents as long as no search shows anything else.
+// The zero value is empty.
+type catalog struct {
+	mu      sync.Mutex // guards the rest
+	state   uint64     // of which they are
+	ard, ai []byte
+}
+
+// catalogJSON is an AI Catalog. ARD asks for entries only and ignores the
+// rest, §5.1.
+type catalogJSON struct {
+	SpecVersion string    `json:"specVersion"`
+	Host        *hostJSON `json:"host"`
+	Entries     []entry   `json:"entries"`
+}
+
+type hostJSON struct {
+	DisplayName      string `json:"displayName"`
+	Identifier       string `json:"identifier"`
+	DocumentationURL string `json:"documentationUrl"`
+	LogoURL          string `json:"logoUrl"`
+}
+
+func (d *Door) ardCatalog(w http.ResponseWriter, r *http.Request) error {
+	ard, _, err := d.catalogs(r.Context())
+	if err != nil {
+		return err
+	}
+	sendCached(w, r, jsonType, catalogSeconds, ard)
+	return nil
+}
+
+func (d *Door) aiCatalog(w http.ResponseWriter, r *http.Request) error {
+	_, ai, err := d.catalogs(r.Context())
+	if err != nil {
+		return err
+	}
+	sendCached(w, r, catalogType, catalogSeconds, ai)
+	return nil
+}
+
+// catalogs returns both documents. They differ in one field: drafts of the AI
+// Catalog call an entry's type mediaType, so there it has both names.
+func (d *Door) catalogs(ctx context.Context) (ard, ai []byte, err error) {
+	c := &d.catalog
+	state := d.cfg.Directory.State() // before the search, which may see more
+	c.mu.Lock()
+	ard, ai = c.ard, c.ai
+	fresh := ard != nil && c.state == state
+	c.mu.Unlock()
+	if fresh {
+		return ard, ai, nil
+	}
+	agents, err := d.catalogued(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	doc := catalogJSON{SpecVersion: "1.0", Entries: []entry{d.registryEntry()}, Host: &hostJSON{
+		DisplayName: d.cfg.Name, Identifier: d.cfg.Publisher, DocumentationURL: d.cfg.URL + "/docs", LogoURL: d.cfg.URL + "/favicon.svg"}}
+	for i := range agents {
+		doc.Entries = append(doc.Entries, d.entryOf(&agents[i].Agent))
+	}
+	if ard, err = encode(doc); err != nil {
+		return nil, nil, err
+	}
+	for i := range doc.Entries {
+		doc.Entries[i].MediaType = doc.Entries[i].Type
+	}
+	if ai, err = encode(doc); err != nil {
+		return nil, nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ard == nil || c.state < state {
+		c.state, c.ard, c.ai = state, ard, ai
+	}
+	return ard, ai, nil
+}
+
+// catalogued returns the agents that a catalog holds.
+func (d *Door) catalogued(ctx context.Context) ([]hub.Result, error) {
+	page, err := d.cfg.Directory.Search(ctx, anybody, hub.Query{Sort: hub.SortNewest, Limit: catalogAgents})
+	if err != nil || page.Total <= catalogAgents {
+		return page.Results, err
+	}
+	page, err = d.cfg.Directory.Search(ctx, anybody, hub.Query{Sort: hub.SortNewest, Limit: catalogAgents, Live: []string{string(hub.Alive)}})
+	return page.Results, err
+}

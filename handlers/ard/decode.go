@@ -1,0 +1,148 @@
+package ard
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"math"
+	"mime"
+	"net/http"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"agentsite/internal/fault"
+)
+
+// Bounds of a request.
+const (
+	maxBody       = 64 << 10
+	maxTextBytes  = 500 // what the hub takes
+	maxTokenBytes = 32 << 10
+	defaultPage   = 10 // of a search, §5.3.2
+	defaultList   = 20 // of a list, §5.3.5
+	maxPage       = 100
+)
+
+// read returns the body of a POST.
+func read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	t, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if err != nil || t != "application/json" && !strings.HasSuffix(t, "+json") {
+		return nil, fault.New(fault.Invalid, "Send JSON, with Content-Type: application/json.")
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	if _, big := errors.AsType[*http.MaxBytesError](err); err != nil && !big {
+		err = fault.Wrap(fault.Invalid, err, "The body ended early.")
+	}
+	return body, err
+}
+
+// object is the members of a JSON object by name.
+type object map[string]json.RawMessage
+
+// parse reads an object whose members are all among known, each once and
+// spelt exactly so; path names it in errors.
+func parse(raw []byte, path string, known ...string) (object, error) {
+	name := func(member string) string {
+		if path == "" {
+			return member
+		}
+		return path + "." + member
+	}
+	o, err := members(raw, path)
+	if err != nil {
+		return nil, err
+	}
+	for member := range o {
+		if !slices.Contains(known, member) {
+			return nil, wrong(name(cut(member, 80)), "is no field here; known are %s", strings.Join(known, ", "))
+		}
+	}
+	return o, nil
+}
+
+// members reads an object with whatever members it has.
+func members(raw []byte, path string) (object, error) {
+	where := path
+	if where == "" {
+		where = "The body"
+	}
+	if !utf8.Valid(raw) {
+		return nil, fault.New(fault.Invalid, "%s is not UTF-8.", where)
+	}
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
+		return nil, fault.New(fault.Invalid, "%s must be a JSON object.", where)
+	}
+	o := make(object)
+	for dec.More() {
+		t, err := dec.Token()
+		member, ok := t.(string)
+		if err != nil || !ok {
+			return nil, fault.New(fault.Invalid, "%s is not valid JSON.", where)
+		}
+		var value json.RawMessage
+		if err := dec.Decode(&value); err != nil {
+			return nil, fault.New(fault.Invalid, "%s is not valid JSON.", where)
+		}
+		if _, twice := o[member]; twice {
+			return nil, fault.New(fault.Invalid, "%s names %q twice.", where, cut(member, 80))
+		}
+		o[member] = value
+	}
+	if _, err := dec.Token(); err != nil {
+		return nil, fault.New(fault.Invalid, "%s is not valid JSON.", where)
+	}
+	if _, err := dec.Token(); err != io.EOF {
+		return nil, fault.New(fault.Invalid, "%s holds more than one JSON value.", where)
+	}
+	return o, nil
+}
+
+// has reports whether a member is there; null is as good as absent.
+func (o object) has(member string) bool {
+	raw, ok := o[member]
+	return ok && string(raw) != "null"
+}
+
+func (o object) text(member, path string) (string, error) {
+	if !o.has(member) {
+		return "", nil
+	}
+	return textOf(o[member], path)
+}
+
+func textOf(raw json.RawMessage, path string) (string, error) {
+	var s string
+	if err := json.Unmarshal(raw, &s); err != nil {
+		return "", wrong(path, "must be text")
+	}
+	if strings.ContainsRune(s, 0) {
+		return "", wrong(path, "must not hold a zero character")
+	}
+	return s, nil
+}
+
+func (o object) number(member, path string, fallback, least, most int) (int, error) {
+	if !o.has(member) {
+		return fallback, nil
+	}
+	var f float64 // 10.0 is a whole number too
+	if err := json.Unmarshal(o[member], &f); err != nil || f != math.Trunc(f) || f < float64(least) || f > float64(most) {
+		return 0, wrong(path, "use a whole number from %d to %d", least, most)
+	}
+	return int(f), nil
+}
+
+// listOf is the elements of an array.
+func listOf(raw json.RawMessage, path string, most int) ([]json.RawMessage, error) {
+	var out []json.RawMessage
+	if err := json.Unmarshal(raw, &out); err != nil || out == nil {
+		return nil, wrong(path, "must be an array")
+	}
+	if len(out) > most {
+		return nil, wrong(path, "holds %d values; use at most %d", len(out), most)
+	}
+	return out, nil
+}

@@ -1,0 +1,125 @@
+package ard
+
+import (
+	"cmp"
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"agentsite/internal/hub"
+)
+
+// Types of what an entry stands for, §3.3.
+const (
+	cardType     = "application/a2a-agent-card+json"
+	registryType = "application/ai-registry+json"
+)
+
+// Bounds of one entry. Agents from elsewhere and old ones may hold more than
+// the hub would take today.
+const (
+	maxDescriptionRunes = 1000
+	maxQueryRunes       = 200
+	maxTags             = 32
+	maxCapabilities     = 32
+	// An entry has 2 to 5 representative queries or none, §4.2 and D.2.
+	minQueries, maxQueries = 2, 5
+)
+
+// entry is an ARD entry, §4.2. Fields without a value are left out: lists
+// must not be empty.
+type entry struct {
+	Identifier   string         `json:"identifier"`
+	DisplayName  string         `json:"displayName"`
+	Type         string         `json:"type"`
+	MediaType    string         `json:"mediaType,omitempty"` // only in an AI Catalog
+	URL          string         `json:"url"`
+	Description  string         `json:"description,omitempty"`
+	Tags         []string       `json:"tags,omitempty"`
+	Capabilities []string       `json:"capabilities,omitempty"`
+	Queries      []string       `json:"representativeQueries,omitempty"`
+	Version      string         `json:"version,omitempty"`
+	UpdatedAt    string         `json:"updatedAt,omitempty"`
+	Metadata     *entryMetadata `json:"metadata,omitempty"`
+}
+
+// entryMetadata holds plain values only: earlier readers take no others.
+type entryMetadata struct {
+	Handle    string `json:"handle"`
+	Kind      string `json:"kind"`
+	Liveness  string `json:"liveness"`
+	Proof     string `json:"proof"`
+	Publisher string `json:"publisher,omitempty"`
+}
+
+// agentSpace and registrySpace are the namespaces of our identifiers.
+const (
+	agentSpace    = "agents"
+	registrySpace = "registry"
+)
+
+// urn is an identifier of this portal, Appendix C.
+func (d *Door) urn(space, name string) string {
+	return "urn:air:" + d.cfg.Publisher + ":" + space + ":" + name
+}
+
+// identifier is the syntax of Appendix C, as the schema has it.
+var identifier = regexp.MustCompile(`^urn:air:[a-zA-Z0-9.-]+(:[a-zA-Z0-9._-]+)+$`)
+
+// maxIdentifier bounds an identifier in bytes: a host name has at most 253.
+const maxIdentifier = 512
+
+// entryOf describes an agent.
+func (d *Door) entryOf(a *hub.Agent) entry {
+	e := entry{
+		Identifier: d.urn(agentSpace, a.Name), DisplayName: cmp.Or(a.Title, a.Name), Type: cardType,
+		URL:         d.cfg.URL + "/agents/" + url.PathEscape(a.Name) + "/.well-known/agent-card.json",
+		Description: cut(a.Description, maxDescriptionRunes), Version: strconv.Itoa(a.Version), UpdatedAt: stamp(a.UpdatedAt),
+		Metadata: &entryMetadata{a.Name + "@" + cmp.Or(a.Portal, d.cfg.Host), string(a.Kind), string(cmp.Or(a.Liveness.State, hub.Unknown)), cmp.Or(a.Proof.State, hub.Unproven), a.Publisher},
+	}
+	tags := a.Tags()
+	e.Tags = tags[:min(len(tags), maxTags)]
+	for i := range a.Skills {
+		s := &a.Skills[i]
+		if len(e.Capabilities) < maxCapabilities {
+			e.Capabilities = append(e.Capabilities, cmp.Or(s.Name, s.ID))
+		}
+		for _, q := range s.Examples {
+			if q = strings.TrimSpace(q); q != "" && len(e.Queries) < maxQueries {
+				e.Queries = append(e.Queries, cut(q, maxQueryRunes))
+			}
+		}
+	}
+	if len(e.Queries) < minQueries {
+		e.Queries = nil
+	}
+	return e
+}
+
+// registryEntry tells where the registry is.
+func (d *Door) registryEntry() entry {
+	return entry{
+		Identifier: d.urn(registrySpace, agentSpace), DisplayName: "Agents of " + d.cfg.Name, Type: registryType, URL: d.cfg.URL + base,
+		Description:  "Searches, lists and counts all public agents of this portal.",
+		Tags:         []string{"registry", "search"},
+		Capabilities: []string{"search", "explore", "list", "retrieve"},
+		Queries:      []string{"find an agent for a task", "which agents are on " + d.cfg.Name},
+		Version:      "0.91",
+	}
+}
+
+// cut shortens a text to so many characters, the last of them an ellipsis.
+func cut(s string, runes int) string {
+	if len(s) <= runes || utf8.RuneCountInString(s) <= runes {
+		return s
+	}
+	n := 0
+	for i := range s {
+		if n++; n == runes {
+			return strings.TrimSpace(s[:i]) + "…"
+		}
+	}
+	return s
+}

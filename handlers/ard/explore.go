@@ -1,0 +1,176 @@
+package ard
+
+import (
+	"net/http"
+
+	"agentsite/internal/hub"
+	"agentsite/internal/ident"
+)
+
+// Bounds of an exploration.
+const (
+	maxFacets     = 20
+	defaultFacets = 20 // buckets of a facet, §5.3.3
+	maxBuckets    = 1000
+)
+
+// facetNames are the facets of the hub by term; type and publisher are the
+// same in all our entries.
+var facetNames = map[string]string{
+	"type": "", "publisher": "", "tags": "tag", "capabilities": "skill", "metadata.kind": "kind",
+	"metadata.liveness": "live", "metadata.proof": "proof", "metadata.publisher": "publisher",
+}
+
+// facetRequest asks for the values of a term, most frequent first.
+type facetRequest struct {
+	field           string // as it was asked for
+	term            string
+	limit, minCount int
+}
+
+type exploreRequest struct {
+	hub.Query
+	facets []facetRequest
+}
+
+type exploreJSON struct {
+	ResultType string               `json:"resultType"`
+	Facets     map[string]facetJSON `json:"facets"`
+}
+
+type facetJSON struct {
+	Buckets []bucketJSON `json:"buckets"`
+	// Other is nil where it is unknown how many there are.
+	Other *int `json:"otherCount,omitempty"`
+}
+
+type bucketJSON struct {
+	Value string `json:"value"`
+	Count int    `json:"count"`
+}
+
+func (d *Door) decodeExplore(body []byte) (*exploreRequest, error) {
+	o, err := parse(body, "", "query", "resultType")
+	if err != nil {
+		return nil, err
+	}
+	q := new(query)
+	if o.has("query") {
+		if q, err = d.decodeQuery(o["query"], false); err != nil {
+			return nil, err
+		}
+	}
+	out := &exploreRequest{Query: q.done()}
+	out.Limit, out.CountMatches = 1, true
+	if !o.has("resultType") {
+		return nil, wrong("resultType", `is missing; send {"facets":[{"field":"tags"}]}`)
+	}
+	shape, err := parse(o["resultType"], "resultType", "facets")
+	if err != nil {
+		return nil, err
+	}
+	if !shape.has("facets") {
+		return nil, wrong("resultType.facets", `is missing; send [{"field":"tags"}]`)
+	}
+	list, err := listOf(shape["facets"], "resultType.facets", maxFacets)
+	if err != nil {
+		return nil, err
+	}
+	if len(list) == 0 {
+		return nil, wrong("resultType.facets", `is empty; send [{"field":"tags"}]`)
+	}
+	for _, raw := range list {
+		f, err := decodeFacet(raw)
+		if err != nil {
+			return nil, err
+		}
+		out.facets = append(out.facets, f)
+	}
+	return out, nil
+}
+
+func decodeFacet(raw []byte) (f facetRequest, err error) {
+	const path = "resultType.facets"
+	o, err := parse(raw, path, "field", "limit", "minCount")
+	if err != nil {
+		return f, err
+	}
+	if f.field, err = o.text("field", path+".field"); err != nil {
+		return f, err
+	}
+	f.term = bindings(nil).term(f.field)
+	if _, known := facetNames[f.term]; !known {
+		return f, wrong(path+".field", "%q is not a term this registry counts; it knows %s", cut(f.field, 80), knownTerms())
+	}
+	if f.limit, err = o.number("limit", path+".limit", defaultFacets, 1, maxBuckets); err != nil {
+		return f, err
+	}
+	f.minCount, err = o.number("minCount", path+".minCount", 1, 0, 1<<30)
+	return f, err
+}
+
+func (d *Door) explore(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	body, err := read(w, r)
+	if err != nil {
+		return err
+	}
+	req, err := d.decodeExplore(body)
+	if err != nil {
+		return err
+	}
+	page, err := d.cfg.Directory.Search(r.Context(), actor, req.Query)
+	if err != nil {
+		return err
+	}
+	out := exploreJSON{"facets", make(map[string]facetJSON, len(req.facets))}
+	for _, f := range req.facets {
+		out.Facets[f.field] = f.of(d.values(f.term, &page))
+	}
+	doc, err := encode(out)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Cache-Control", "no-store")
+	send(w, http.StatusOK, jsonType, doc)
+	return nil
+}
+
+// values are the values of a term in all that was found, with whether there
+// may be more.
+func (d *Door) values(term string, page *hub.Page) (list []hub.FacetCount, more bool) {
+	if name := facetNames[term]; name != "" {
+		list = page.Facets[name]
+		return list, len(list) >= hub.MaxFacetValues
+	}
+	if page.Total == 0 {
+		return nil, false
+	}
+	value := cardType
+	if term == "publisher" {
+		value = d.cfg.Publisher
+	}
+	return []hub.FacetCount{{Value: value, Count: page.Total}}, false
+}
+
+// of cuts values to what was asked for. The hub keeps the most frequent values
+// of what people invent; how many entries have one beyond them is unknown, and
+// then nothing is said of others.
+func (f facetRequest) of(list []hub.FacetCount, more bool) facetJSON {
+	out := facetJSON{Buckets: []bucketJSON{}}
+	other := 0
+	for _, v := range list {
+		switch {
+		case v.Count < f.minCount:
+			// As are those the hub left out, which are rarer still.
+			more = false
+		case len(out.Buckets) < f.limit:
+			out.Buckets = append(out.Buckets, bucketJSON(v))
+		default:
+			other += v.Count
+		}
+	}
+	if !more {
+		out.Other = &other
+	}
+	return out
+}

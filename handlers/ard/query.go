@@ -1,0 +1,241 @@
+package ard
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+
+	"agentsite/internal/fault"
+	"agentsite/internal/hub"
+)
+
+// A query is what search and explore have in common, §5.3.1: a text and
+// constraints on terms of entries. Values of one term are alternatives, terms
+// must all hold.
+
+// Bounds of the constraints of a query.
+const (
+	maxTerms      = 20
+	maxValues     = 50
+	maxValueBytes = 200
+)
+
+// terms are the constraints there are, with the field of hub.Query that each
+// is; nil for what is the same in all our entries.
+var terms = map[string]func(q *hub.Query) *[]string{
+	"type":               nil,
+	"publisher":          nil,
+	"tags":               func(q *hub.Query) *[]string { return &q.Tags },
+	"capabilities":       func(q *hub.Query) *[]string { return &q.Skills },
+	"metadata.kind":      func(q *hub.Query) *[]string { return &q.Kinds },
+	"metadata.liveness":  func(q *hub.Query) *[]string { return &q.Live },
+	"metadata.proof":     func(q *hub.Query) *[]string { return &q.Proofs },
+	"metadata.publisher": func(q *hub.Query) *[]string { return &q.Publishers },
+}
+
+func knownTerms() string { return strings.Join(slices.Sorted(maps.Keys(terms)), ", ") }
+
+// states of those terms whose values the hub checks: others match nothing.
+var states = map[string][]string{
+	"metadata.liveness": {string(hub.Alive), string(hub.NeedsAuth), string(hub.WrongProtocol), string(hub.Unreachable), string(hub.Unknown)},
+	"metadata.proof":    {hub.Hosted, hub.Proved, hub.Unproven},
+}
+
+// query is a hub.Query in the making.
+type query struct {
+	hub.Query
+	seen map[string]bool
+	// nothing is true when some constraint holds for no entry of ours.
+	nothing bool
+}
+
+// constrain adds a constraint; path names it in errors.
+func (d *Door) constrain(q *query, term, path string, values []string) error {
+	field, known := terms[term]
+	if !known {
+		return wrong(path, "is not a term this registry filters by; it knows %s", knownTerms())
+	}
+	if q.seen[term] {
+		return wrong(path, "is a term that is already filtered by; give all values at once")
+	}
+	if q.seen == nil {
+		q.seen = make(map[string]bool)
+	}
+	q.seen[term] = true
+	switch term {
+	case "type":
+		q.nothing = q.nothing || !containsFold(values, cardType)
+		return nil
+	case "publisher":
+		q.nothing = q.nothing || !containsFold(values, d.cfg.Publisher)
+		return nil
+	}
+	if may, checked := states[term]; checked {
+		values = slices.DeleteFunc(values, func(v string) bool { return !slices.Contains(may, v) })
+		q.nothing = q.nothing || len(values) == 0
+	}
+	*field(&q.Query) = values
+	return nil
+}
+
+func containsFold(list []string, s string) bool {
+	return slices.ContainsFunc(list, func(v string) bool { return strings.EqualFold(v, s) })
+}
+
+// done is the query to ask. Who asks for nothing asks all the same, so that
+// rights and bounds are looked at.
+func (q *query) done() hub.Query {
+	if q.nothing {
+		q.Kinds = []string{""} // no agent's
+	}
+	return q.Query
+}
+
+// decodeQuery reads the query of a request; most of raw's members are
+// optional, the text is not where needsText.
+func (d *Door) decodeQuery(raw json.RawMessage, needsText bool) (*query, error) {
+	q := new(query)
+	o, err := parse(raw, "query", "@context", "text", "filter")
+	if err != nil {
+		return nil, err
+	}
+	if q.Text, err = o.text("text", "query.text"); err != nil {
+		return nil, err
+	}
+	q.Text = strings.TrimSpace(q.Text)
+	switch {
+	case needsText && q.Text == "":
+		return nil, wrong("query.text", "say in words what the agent shall do")
+	case len(q.Text) > maxTextBytes:
+		return nil, wrong("query.text", "use at most %d bytes", maxTextBytes)
+	}
+	if !o.has("filter") {
+		return q, nil
+	}
+	var bound bindings
+	if o.has("@context") {
+		if bound, err = decodeContext(o["@context"]); err != nil {
+			return nil, err
+		}
+	}
+	filter, err := members(o["filter"], "query.filter")
+	if err != nil {
+		return nil, err
+	}
+	if len(filter) > maxTerms {
+		return nil, wrong("query.filter", "holds %d terms; use at most %d", len(filter), maxTerms)
+	}
+	for _, key := range slices.Sorted(maps.Keys(filter)) { // the same input, the same error
+		path := "query.filter." + cut(key, 80)
+		values, err := valuesOf(filter[key], path)
+		if err != nil {
+			return nil, err
+		}
+		if err := d.constrain(q, bound.term(key), path, values); err != nil {
+			return nil, err
+		}
+	}
+	return q, nil
+}
+
+// valuesOf reads the values of a constraint; one alone needs no array.
+func valuesOf(raw json.RawMessage, path string) ([]string, error) {
+	list := []json.RawMessage{raw}
+	if len(raw) > 0 && raw[0] == '[' {
+		var err error
+		if list, err = listOf(raw, path, maxValues); err != nil {
+			return nil, err
+		}
+	}
+	var out []string
+	for _, one := range list {
+		s, err := textOf(one, path)
+		if err != nil {
+			return nil, err
+		}
+		if s = strings.TrimSpace(s); s == "" || len(s) > maxValueBytes {
+			return nil, wrong(path, "values are text of 1 to %d bytes", maxValueBytes)
+		}
+		out = append(out, s)
+	}
+	if len(out) == 0 {
+		return nil, wrong(path, "give at least one value, or leave the term out")
+	}
+	return out, nil
+}
+
+// namespace is where the plain terms of ARD are, §4.1.
+const namespace = "https://agenticresourcediscovery.org/ns#"
+
+// bindings are what a query's @context binds, prefixes and terms to IRIs.
+// Contexts named by an address are not fetched: what they bind is unknown.
+type bindings map[string]string
+
+// maxBindings bounds a context.
+const maxBindings = 50
+
+func decodeContext(raw json.RawMessage) (bindings, error) {
+	const path = "query.@context"
+	list := []json.RawMessage{raw}
+	if len(raw) > 0 && raw[0] == '[' {
+		var err error
+		if list, err = listOf(raw, path, 10); err != nil {
+			return nil, err
+		}
+	}
+	bound := make(bindings)
+	for _, one := range list {
+		if len(one) > 0 && one[0] == '"' {
+			continue // an address
+		}
+		o, err := members(one, path)
+		if err != nil {
+			return nil, err
+		}
+		for term, raw := range o {
+			var iri string
+			if json.Unmarshal(raw, &iri) != nil {
+				var long struct {
+					ID string `json:"@id"`
+				}
+				if json.Unmarshal(raw, &long) != nil {
+					return nil, fault.New(fault.Invalid, "%s: binds %q to neither an IRI nor an object with @id", path, cut(term, 80))
+				}
+				iri = long.ID
+			}
+			bound[term] = iri
+		}
+	}
+	if len(bound) > maxBindings {
+		return nil, wrong(path, "binds %d terms; use at most %d", len(bound), maxBindings)
+	}
+	return bound, nil
+}
+
+// term is the plain name of the term that a key of a filter stands for, or
+// the key itself where that is none of ARD's. Only the part before the first
+// dot is resolved, the rest is a path into the value.
+func (c bindings) term(key string) string {
+	if plain, ok := strings.CutPrefix(key, namespace); ok {
+		return plain
+	}
+	first, rest, dotted := strings.Cut(key, ".")
+	iri, ok := c[first]
+	if !ok {
+		prefix, local, cut := strings.Cut(first, ":")
+		iri, ok = c[prefix]
+		if !cut || !ok {
+			return key
+		}
+		iri += local
+	}
+	plain, ours := strings.CutPrefix(iri, namespace)
+	switch {
+	case !ours:
+		return iri // a term of another vocabulary, which no entry of ours has
+	case dotted:
+		return plain + "." + rest
+	}
+	return plain
+}

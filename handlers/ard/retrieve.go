@@ -1,0 +1,44 @@
+package ard
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+
+	"agentsite/internal/fault"
+	"agentsite/internal/ident"
+)
+
+// retrieve answers with the entry of one identifier, §5.3.4: exact, by letter
+// case too, and from this portal alone.
+func (d *Door) retrieve(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	// The router's parameter is decoded for some paths and not for others.
+	id, err := url.PathUnescape(strings.TrimPrefix(r.URL.EscapedPath(), base+"/agents/"))
+	if err != nil || len(id) > maxIdentifier || !identifier.MatchString(id) {
+		return wrong("identifier", "must be urn:air:<publisher>:<namespace>:<name>, percent-encoded as one part of the path, as %s", d.urn(agentSpace, "guide"))
+	}
+	absent := fault.New(fault.NotFound, "This registry has no entry %s. Search for it with POST %s/search.", id, d.cfg.URL+base)
+	found := d.registryEntry()
+	if id != found.Identifier {
+		name, ours := strings.CutPrefix(id, d.urn(agentSpace, ""))
+		if !ours || name == "" {
+			return absent
+		}
+		a, err := d.cfg.Directory.Listed(r.Context(), actor, name)
+		if fault.Is(err, fault.NotFound) {
+			return absent
+		}
+		if err != nil {
+			return err
+		}
+		if found = d.entryOf(&a); found.Identifier != id {
+			return absent // the hub does not look at letter case
+		}
+	}
+	body, err := encode(found)
+	if err != nil {
+		return err
+	}
+	sendCached(w, r, jsonType, freshSeconds, body)
+	return nil
+}

@@ -1,0 +1,148 @@
+package ard
+
+import (
+	"cmp"
+	"encoding/base64"
+	"encoding/binary"
+	"math"
+	"net/http"
+	"slices"
+
+	"agentsite/internal/hub"
+	"agentsite/internal/ident"
+)
+
+// A search answers from this portal alone, whatever federation asks for: the
+// portal knows no others yet. So auto is none, and referrals has none to give.
+
+// searchRequest is the body of POST /search, decoded.
+type searchRequest struct {
+	hub.Query
+	referrals bool
+	best      float64 // score of the best hit, from the token; 0 on the first page
+}
+
+type searchJSON struct {
+	Results   []resultJSON `json:"results"`
+	Referrals *[]entry     `json:"referrals,omitempty"`
+	PageToken string       `json:"pageToken,omitempty"`
+}
+
+type resultJSON struct {
+	entry
+	Score  int    `json:"score"`
+	Source string `json:"source"`
+}
+
+func (d *Door) decodeSearch(body []byte) (*searchRequest, error) {
+	o, err := parse(body, "", "query", "federation", "pageSize", "pageToken")
+	if err != nil {
+		return nil, err
+	}
+	if !o.has("query") {
+		return nil, wrong("query", `is missing; send {"query":{"text":"…"}}`)
+	}
+	q, err := d.decodeQuery(o["query"], true)
+	if err != nil {
+		return nil, err
+	}
+	federation, err := o.text("federation", "federation")
+	if err != nil {
+		return nil, err
+	}
+	if !slices.Contains([]string{"", "auto", "referrals", "none"}, federation) {
+		return nil, wrong("federation", "use auto, referrals or none")
+	}
+	s := &searchRequest{Query: q.done(), referrals: federation == "referrals"}
+	if s.Limit, err = o.number("pageSize", "pageSize", defaultPage, 1, maxPage); err != nil {
+		return nil, err
+	}
+	token, err := o.text("pageToken", "pageToken")
+	if err != nil {
+		return nil, err
+	}
+	s.best, s.Cursor, err = openToken(token)
+	return s, err
+}
+
+func (d *Door) search(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	body, err := read(w, r)
+	if err != nil {
+		return err
+	}
+	s, err := d.decodeSearch(body)
+	if err != nil {
+		return err
+	}
+	page, err := d.cfg.Directory.Search(r.Context(), actor, s.Query)
+	if err != nil {
+		return err
+	}
+	best := s.best
+	for i := range page.Results {
+		best = max(best, page.Results[i].Score)
+	}
+	// The hub shows agents that do not answer below the others of a page. ARD
+	// ranks by relevance alone; metadata.liveness tells the rest.
+	slices.SortStableFunc(page.Results, func(a, b hub.Result) int { return cmp.Compare(b.Score, a.Score) })
+	out := searchJSON{Results: make([]resultJSON, len(page.Results))}
+	for i := range page.Results {
+		e := d.entryOf(&page.Results[i].Agent)
+		e.Queries = nil // they serve indexing, §5.3.2
+		out.Results[i] = resultJSON{e, scale(page.Results[i].Score, best), d.cfg.URL + base}
+	}
+	if s.referrals {
+		out.Referrals = new([]entry)
+		*out.Referrals = []entry{}
+	}
+	if page.NextCursor != "" {
+		out.PageToken = sealToken(best, page.NextCursor)
+	}
+	doc, err := encode(out)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Cache-Control", "no-store")
+	send(w, http.StatusOK, jsonType, doc)
+	return nil
+}
+
+// scale is a score of the index, which has no upper end, as a part of the best
+// score of the same search, in hundredths: the best hit has 100, whatever is
+// found at all at least 1. Scores of two searches do not compare. A search
+// that ranks nothing, as one of exclusions only, has 0 throughout.
+func scale(score, best float64) int {
+	if best <= 0 || score <= 0 {
+		return 0
+	}
+	return min(max(int(math.Round(100*score/best)), 1), 100)
+}
+
+// A page token is the score that a search is scaled by and the hub's cursor,
+// which is bound to the query.
+
+const tokenVersion = 1
+
+func sealToken(best float64, cursor string) string {
+	b := binary.BigEndian.AppendUint64([]byte{tokenVersion}, math.Float64bits(best))
+	return base64.RawURLEncoding.EncodeToString(append(b, cursor...))
+}
+
+func openToken(token string) (best float64, cursor string, err error) {
+	if token == "" {
+		return 0, "", nil
+	}
+	unknown := wrong("pageToken", "is not one that this search returned; start again without it")
+	if len(token) > maxTokenBytes {
+		return 0, "", unknown
+	}
+	b, err := base64.RawURLEncoding.Strict().DecodeString(token)
+	if err != nil || len(b) <= 9 || b[0] != tokenVersion {
+		return 0, "", unknown
+	}
+	best = math.Float64frombits(binary.BigEndian.Uint64(b[1:]))
+	if math.IsNaN(best) || math.IsInf(best, 0) || best < 0 {
+		return 0, "", unknown
+	}
+	return best, string(b[9:]), nil
+}
