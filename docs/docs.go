@@ -18,7 +18,7 @@ var files embed.FS
 // order is how the pages follow each other; a file that is not named here
 // comes after them, by its stem.
 var order = [...]string{
-	"index", "start", "talk", "register", "link", "builtin", "accounts", "api", "cli",
+	"index", "start", "talk", "register", "link", "connect", "builtin", "accounts", "api", "cli",
 	"operate", "security", "house", "performance", "changes",
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/go-chi/chi/v5"
 
+	"agentsite/handlers/face"
 	"agentsite/internal/chat"
 	"agentsite/internal/ident"
 	"agentsite/internal/task"
@@ -121,9 +122,9 @@ func saidParts(text string, parts []task.Part) ([]task.Part, error) {
 // to be told where their text goes. Programs bring a token.
 func byBrowser(r *http.Request) bool { return r.Header.Get("Authorization") == "" }
 
-// face is the door that a request of the API came through: what the script of
+// doorOf is the door that a request of the API came through: what the script of
 // a page sends is said on the page.
-func face(r *http.Request) string {
+func doorOf(r *http.Request) string {
 	if byBrowser(r) {
 		return "page"
 	}
@@ -148,7 +149,7 @@ func (d *Door) apiPost(w http.ResponseWriter, r *http.Request, actor ident.Actor
 	if err != nil {
 		return err
 	}
-	done, err := d.chat.Post(r.Context(), actor, chi.URLParam(r, "id"), chat.Draft{ClientID: in.ClientID, Parts: parts, Face: face(r),
+	done, err := d.chat.Post(r.Context(), actor, chi.URLParam(r, "id"), chat.Draft{ClientID: in.ClientID, Parts: parts, Face: doorOf(r),
 		Quotes: in.ReplyTo, Told: in.Told, Share: in.Share, MustTell: byBrowser(r)})
 	if err != nil {
 		return err
@@ -239,7 +240,7 @@ func (d *Door) apiReact(w http.ResponseWriter, r *http.Request, actor ident.Acto
 	if err != nil {
 		return err
 	}
-	m, err := d.chat.React(r.Context(), actor, chi.URLParam(r, "id"), seq, pathParam(r, "emoji"), r.Method == http.MethodPut)
+	m, err := d.chat.React(r.Context(), actor, chi.URLParam(r, "id"), seq, face.PathParam(r, "emoji"), r.Method == http.MethodPut)
 	return shownMessage(w, m, err)
 }
 
@@ -249,7 +250,7 @@ func (d *Door) apiAgain(w http.ResponseWriter, r *http.Request, actor ident.Acto
 	if err != nil {
 		return err
 	}
-	t, err := d.chat.Again(r.Context(), actor, chi.URLParam(r, "id"), seq, face(r))
+	t, err := d.chat.Again(r.Context(), actor, chi.URLParam(r, "id"), seq, doorOf(r))
 	if err != nil {
 		return err
 	}

@@ -136,7 +136,7 @@ func (d *Door) apiTaskInput(w http.ResponseWriter, r *http.Request, actor ident.
 	if in.Text != "" {
 		in.Parts = append([]task.Part{task.TextPart(in.Text)}, in.Parts...)
 	}
-	done, err := d.chat.Post(r.Context(), actor, t.ConversationID, chat.Draft{ClientID: in.ClientID, Parts: in.Parts, Face: face(r), To: t.AgentID, Told: in.Told, MustTell: byBrowser(r)})
+	done, err := d.chat.Post(r.Context(), actor, t.ConversationID, chat.Draft{ClientID: in.ClientID, Parts: in.Parts, Face: doorOf(r), To: t.AgentID, Told: in.Told, MustTell: byBrowser(r)})
 	if err != nil {
 		return err
 	}

@@ -8,12 +8,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
 	"log/slog"
-	"mime"
-	"net"
 	"net/http"
 	"strconv"
 	"strings"
@@ -22,6 +17,7 @@ import (
 
 	"github.com/go-chi/chi/v5/middleware"
 
+	"agentsite/handlers/face"
 	"agentsite/handlers/markup"
 	"agentsite/internal/account"
 	"agentsite/internal/chat"
@@ -107,7 +103,7 @@ func (d *Door) api(h handler) http.HandlerFunc {
 // guest without an id. A cookie that has ended is the same as none, and so is
 // one that holds an API token: tokens are for the API alone.
 func (d *Door) visitor(r *http.Request) (ident.Actor, error) {
-	addr := clientAddr(r)
+	addr := face.ClientAddr(r)
 	c, err := r.Cookie(d.cfg.CookieName)
 	// Only a session's secret counts here: an API token in a cookie would
 	// open pages, which tokens must not.
@@ -129,22 +125,9 @@ func (d *Door) caller(r *http.Request) (ident.Actor, error) {
 		if !strings.HasPrefix(token, ident.TokenPrefix) {
 			token = "" // a session's secret is for cookies only
 		}
-		return d.accounts.Authenticate(r.Context(), token, clientAddr(r))
+		return d.accounts.Authenticate(r.Context(), token, face.ClientAddr(r))
 	}
 	return d.visitor(r)
-}
-
-// clientAddr is the address that limits count, from the router's middleware,
-// which knows the trusted proxies. An IPv6 client is its /64.
-func clientAddr(r *http.Request) string {
-	ip := net.ParseIP(middleware.GetClientIP(r.Context()))
-	switch {
-	case ip == nil:
-		return "unknown"
-	case ip.To4() != nil:
-		return ip.String()
-	}
-	return ip.Mask(net.CIDRMask(64, 128)).String() + "/64"
 }
 
 // asGuest gives a visitor without a session a guest session, so that what
@@ -174,47 +157,6 @@ func (d *Door) clearSession(w http.ResponseWriter) {
 	http.SetCookie(w, &http.Cookie{Name: d.cfg.CookieName, Path: "/", MaxAge: -1, HttpOnly: true, Secure: d.cfg.Secure, SameSite: http.SameSiteLaxMode})
 }
 
-// status maps an error kind to HTTP; the one place that does.
-func status(k fault.Kind) int {
-	switch k {
-	case fault.Invalid:
-		return http.StatusBadRequest
-	case fault.Unauthenticated:
-		return http.StatusUnauthorized
-	case fault.Forbidden:
-		return http.StatusForbidden
-	case fault.NotFound:
-		return http.StatusNotFound
-	case fault.Conflict:
-		return http.StatusConflict
-	case fault.RateLimited:
-		return http.StatusTooManyRequests
-	case fault.Unavailable:
-		return http.StatusServiceUnavailable
-	}
-	return http.StatusInternalServerError
-}
-
-// tell logs what only the operator may read, and sets the headers an error
-// has on every door. It returns the error to show.
-func (d *Door) tell(w http.ResponseWriter, r *http.Request, err error) *fault.Error {
-	if errors.Is(err, context.Canceled) && r.Context().Err() != nil {
-		err = fault.New(fault.Unavailable, "The request was given up.")
-	}
-	f := fault.As(err)
-	if big, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		f = fault.New(fault.Invalid, "The request is larger than %d bytes. Send less at once.", big.Limit)
-	}
-	if f.Kind == fault.Internal {
-		d.cfg.Log.Error("request failed", "method", r.Method, "path", r.URL.Path, "request_id", middleware.GetReqID(r.Context()), "error", err)
-	}
-	if f.RetryAfter > 0 {
-		w.Header().Set("Retry-After", strconv.Itoa(int((f.RetryAfter+time.Second-1)/time.Second)))
-	}
-	w.Header().Set("Cache-Control", "no-store")
-	return f
-}
-
 type errorBody struct {
 	Error struct {
 		Kind      fault.Kind        `json:"kind"`
@@ -225,24 +167,18 @@ type errorBody struct {
 }
 
 func (d *Door) apiError(w http.ResponseWriter, r *http.Request, err error) {
-	f := d.tell(w, r, err)
+	f, code := face.Tell(w, r, d.cfg.Log, err)
 	var b errorBody
 	b.Error.Kind, b.Error.Message, b.Error.Fields = f.Kind, f.Safe, f.Fields
 	b.Error.RequestID = middleware.GetReqID(r.Context())
-	if f.Kind == fault.Unauthenticated {
-		w.Header().Set("WWW-Authenticate", `Bearer realm="agentsite"`)
-	}
-	code := status(f.Kind)
-	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		code = http.StatusRequestEntityTooLarge
-	}
+	face.Challenge(w, f)
 	writeJSON(w, code, b)
 }
 
 // Foreign answers what a page of another site made a browser send here.
 func (d *Door) Foreign(w http.ResponseWriter, r *http.Request) {
 	err := fault.New(fault.Forbidden, "Another site asked for this, so it was refused. Open this portal itself and try again.")
-	if strings.HasPrefix(r.URL.Path, "/api/") {
+	if strings.HasPrefix(r.URL.Path, "/api/") || strings.HasPrefix(r.URL.Path, "/v1/") {
 		d.apiError(w, r, err)
 		return
 	}
@@ -283,51 +219,14 @@ func sendJSON(w http.ResponseWriter, code int, buf *bytes.Buffer) {
 const maxJSON = 1 << 20
 
 // decode reads a JSON body into v and says in words what is wrong with it.
-func decode(w http.ResponseWriter, r *http.Request, v any) error { return decodeJSON(w, r, v, false) }
+func decode(w http.ResponseWriter, r *http.Request, v any) error {
+	return face.Decode(w, r, maxJSON, v, false)
+}
 
 // decodeKnown is decode where a field that nobody knows is an error: a
 // misspelt one would silently be lost.
 func decodeKnown(w http.ResponseWriter, r *http.Request, v any) error {
-	return decodeJSON(w, r, v, true)
-}
-
-func decodeJSON(w http.ResponseWriter, r *http.Request, v any, known bool) error {
-	// curl -d says it sends a form; what counts is that the body is JSON.
-	if t, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err == nil && t != "application/json" && t != "application/x-www-form-urlencoded" && !strings.HasSuffix(t, "+json") {
-		return fault.New(fault.Invalid, "Send JSON, with Content-Type: application/json.")
-	}
-	dec := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxJSON))
-	if known {
-		dec.DisallowUnknownFields()
-	}
-	err := dec.Decode(v)
-	if err == nil {
-		if _, err := dec.Token(); err != io.EOF {
-			return fault.New(fault.Invalid, "The body holds more than one JSON value.")
-		}
-		return nil
-	}
-	if t, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		field := t.Field
-		if field == "" {
-			field = "body"
-		}
-		return &fault.Error{Kind: fault.Invalid, Safe: field + ": has the wrong type, " + t.Value, Fields: map[string]string{field: "has the wrong type, " + t.Value}}
-	}
-	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return err
-	}
-	if s, ok := errors.AsType[*json.SyntaxError](err); ok {
-		return fault.New(fault.Invalid, "The body is not JSON: %s (at byte %d).", s, s.Offset)
-	}
-	if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
-		name = strings.Trim(name, `"`)
-		return &fault.Error{Kind: fault.Invalid, Safe: fmt.Sprintf("%.80q is no field here; is it misspelt?", name), Fields: map[string]string{fmt.Sprintf("%.80s", name): "is no field here; is it misspelt?"}}
-	}
-	if errors.Is(err, io.EOF) {
-		return fault.New(fault.Invalid, "The body is empty; send JSON.")
-	}
-	return fault.Wrap(fault.Invalid, err, "The body could not be read as JSON: it ended early or is malformed.")
+	return face.Decode(w, r, maxJSON, v, true)
 }
 
 // stampLayout is how the API writes times.

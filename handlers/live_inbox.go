@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 
+	"agentsite/handlers/face"
 	"agentsite/internal/chat"
 	"agentsite/internal/ident"
 )
@@ -33,11 +34,11 @@ func (d *Door) liveInbox(w http.ResponseWriter, r *http.Request, actor ident.Act
 	end := func() { inbox.Close(); stop() }
 	if sse {
 		defer end()
-		e, err := openEvents(w)
+		e, err := face.OpenEvents(w)
 		if err != nil {
 			return nil
 		}
-		e.run(ctx, func(ctx context.Context) ([]byte, error) {
+		e.Run(ctx, func(ctx context.Context) ([]byte, error) {
 			b, err := nextNews(ctx, inbox)
 			if err != nil {
 				return nil, err

@@ -3,10 +3,10 @@ package handlers
 import (
 	"io"
 	"net/http"
-	"net/url"
 
 	"github.com/go-chi/chi/v5"
 
+	"agentsite/handlers/face"
 	"agentsite/internal/fault"
 	"agentsite/internal/ident"
 	"agentsite/static"
@@ -116,16 +116,7 @@ func (d *Door) noPage(http.ResponseWriter, *http.Request, ident.Actor) error {
 }
 
 // pathName is an agent's or person's name from the path.
-func pathName(r *http.Request) string { return pathParam(r, "name") }
-
-// pathParam is a part of the path, decoded once.
-func pathParam(r *http.Request, key string) string {
-	raw := chi.URLParam(r, key)
-	if name, err := url.PathUnescape(raw); err == nil {
-		return name
-	}
-	return raw
-}
+func pathName(r *http.Request) string { return face.PathParam(r, "name") }
 
 // robots keeps crawlers out of what is personal or endless, and tells those
 // that look for agents where the catalog is.

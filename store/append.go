@@ -62,7 +62,7 @@ func (d *DB) Append(ctx context.Context, p chat.Post) (chat.Posted, error) {
 			return err
 		}
 		for _, k := range p.Ask {
-			k, err := t.ask(k, m.Seq)
+			k, err := t.ask(k, m.Seq, p.Resumes)
 			if err != nil {
 				return err
 			}

@@ -144,7 +144,7 @@ func (t *tx) goOn(e chat.Ended, have finishing, seq int64) (tasks []task.Task, h
 			continue
 		}
 		k.RootSeq, k.Hop = have.root(), have.Hop+1
-		if k, err = t.ask(k, seq); err != nil {
+		if k, err = t.ask(k, seq, ""); err != nil {
 			return nil, 0, err
 		}
 		tasks = append(tasks, k)

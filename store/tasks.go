@@ -91,6 +91,18 @@ func (d *DB) TaskByID(ctx context.Context, id string) (task.Task, error) {
 	return r.task()
 }
 
+// TaskAsked implements chat.Tasks. A task that waited for input names only the
+// last message it got; the earlier ones are in the client ids of its questions.
+func (d *DB) TaskAsked(ctx context.Context, conversationID string, seq int64) (task.Task, error) {
+	var r taskRow
+	if err := d.get(ctx, &r, `SELECT `+taskColumns+` FROM tasks WHERE conversation_id = ?1 AND (message_seq = ?2 OR EXISTS (
+			SELECT 1 FROM client_ids c WHERE c.conversation_id = ?1 AND c.sender_id = tasks.agent_id AND c.client_id = tasks.id || '/' || ?2))
+		ORDER BY id LIMIT 1`, conversationID, seq); err != nil {
+		return task.Task{}, mapError(err)
+	}
+	return r.task()
+}
+
 // ListTasks implements task.Reads.
 func (d *DB) ListTasks(ctx context.Context, f task.Filter) ([]task.Task, error) {
 	before := f.Before
@@ -213,20 +225,24 @@ func (d *DB) LastCheckpoint(ctx context.Context, conversationID, agentID, caller
 }
 
 // waitingQuery repeats the condition of the index tasks_waiting word for word.
-const waitingQuery = `SELECT ` + taskColumns + ` FROM tasks WHERE conversation_id = ? AND agent_id = ? AND caller_id = ?
-	AND state IN ('input_required', 'auth_required') ORDER BY id DESC LIMIT 1`
+const waitingQuery = `SELECT ` + taskColumns + ` FROM tasks WHERE conversation_id = ?1 AND agent_id = ?2 AND caller_id = ?3
+	AND state IN ('input_required', 'auth_required') AND (?4 = '' OR id = ?4) ORDER BY id DESC LIMIT 1`
 
 // ask gives an addressed agent its task: the one in this conversation that
 // waits for input of the caller goes on, else a new one is submitted. What one
-// agent says never answers what another one asked the caller.
-func (t *tx) ask(k task.Task, seq int64) (task.Task, error) {
+// agent says never answers what another one asked the caller. resumes, when
+// set, is the one that must be waiting.
+func (t *tx) ask(k task.Task, seq int64, resumes string) (task.Task, error) {
 	if k.Hop > 0 {
 		return t.submit(k, seq)
 	}
 	now := clock.Milli(clock.Now())
 	var waiting []taskRow
-	if err := t.list(&waiting, waitingQuery, k.ConversationID, k.AgentID, k.CallerID); err != nil {
+	if err := t.list(&waiting, waitingQuery, k.ConversationID, k.AgentID, k.CallerID, resumes); err != nil {
 		return k, err
+	}
+	if len(waiting) == 0 && resumes != "" {
+		return k, fault.New(fault.Conflict, "The task does not wait for input any more.")
 	}
 	if len(waiting) == 0 {
 		return t.submit(k, seq)

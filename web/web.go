@@ -40,6 +40,8 @@ type Config struct {
 	Link http.Handler
 	// Directory declares the routes of programs that look for agents.
 	Directory func(chi.Router)
+	// OpenAI has the routes below /v1.
+	OpenAI http.Handler
 	// Ready says whether the portal can do its work, for /readyz.
 	Ready func(context.Context) error
 	Log   *slog.Logger
@@ -86,6 +88,7 @@ func Router(door *handlers.Door, cfg Config) http.Handler {
 		foreign.SetDenyHandler(http.HandlerFunc(door.Foreign))
 		r.Use(foreign.Handler)
 		r.Route("/api/v1", door.API)
+		r.Mount("/v1", cfg.OpenAI)
 		r.Method(http.MethodGet, "/link", cfg.Link)
 		cfg.Directory(r)
 		door.Pages(r)

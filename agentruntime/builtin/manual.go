@@ -97,7 +97,7 @@ const exactWorth = 4
 
 // referenceWorth is what a hit in a reference counts beside one in a section
 // that answers a question: it holds many words, and few are asked about.
-const referenceWorth = 0.6
+const referenceWorth = 0.4
 
 // reference reports whether a section is for those who implement something.
 func (s Section) reference() bool {

@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
 	"runtime/debug"
 	"slices"
@@ -21,6 +20,7 @@ import (
 
 	"github.com/go-chi/chi/v5/middleware"
 
+	"agentsite/handlers/face"
 	"agentsite/internal/fault"
 	"agentsite/internal/ident"
 	"agentsite/internal/linkwire"
@@ -141,7 +141,7 @@ func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	} else {
-		c.addr = address(r)
+		c.addr = face.ClientAddr(r)
 		if !d.enter(d.strange, c.addr, d.cfg.PerAddress) {
 			d.refuse(w, r, 0, fault.Limited(5*time.Second, "Too many connections from your address have not said who they are. Wait a moment."))
 			return
@@ -210,19 +210,6 @@ func offers(r *http.Request) bool {
 	return false
 }
 
-// address is what limits count: the client's address, an IPv6 one cut to its
-// /64.
-func address(r *http.Request) string {
-	ip := net.ParseIP(middleware.GetClientIP(r.Context()))
-	switch {
-	case ip == nil:
-		return "unknown"
-	case ip.To4() != nil:
-		return ip.String()
-	}
-	return ip.Mask(net.CIDRMask(64, 128)).String()
-}
-
 // tell logs what only the operator may read and returns what to answer.
 func (d *door) tell(r *http.Request, err error) *fault.Error {
 	f := fault.As(err)
@@ -237,16 +224,13 @@ func (d *door) tell(r *http.Request, err error) *fault.Error {
 func (d *door) refuse(w http.ResponseWriter, r *http.Request, code int, err error) {
 	f := d.tell(r, err)
 	if code == 0 {
-		code = map[fault.Kind]int{fault.Invalid: 400, fault.Unauthenticated: 401, fault.Forbidden: 403, fault.NotFound: 404,
-			fault.Conflict: 409, fault.RateLimited: 429, fault.Unavailable: 503, fault.Internal: 500}[f.Kind]
+		code = face.Status(f.Kind)
 	}
 	h := w.Header()
 	if f.RetryAfter > 0 {
 		h.Set("Retry-After", strconv.Itoa(int((f.RetryAfter+time.Second-1)/time.Second)))
 	}
-	if f.Kind == fault.Unauthenticated {
-		h.Set("WWW-Authenticate", `Bearer realm="agentsite"`)
-	}
+	face.Challenge(w, f)
 	h.Set("Content-Type", "application/json; charset=utf-8")
 	h.Set("Cache-Control", "no-store")
 	w.WriteHeader(code)

@@ -176,6 +176,8 @@ type cell struct {
 	// alone: the actor loses a session by it, so it gets one of its own.
 	alone  bool
 	accept string
+	// header is sent with the request, where it names an object.
+	header func(o object) (name, value string)
 }
 
 func form(pairs ...string) url.Values {
@@ -390,6 +392,7 @@ func cells() map[string]cell {
 	out["DELETE /api/v1/agents/{name} [builtin]"] = cell{object: shared["builtin"]}
 	maps.Copy(out, agentCells())
 	maps.Copy(out, chatCells())
+	maps.Copy(out, openAICells())
 	return out
 }
 
@@ -426,6 +429,9 @@ func (r row) ask(c *apptest.Client, w *world, cl cell, o object) apptest.Answer 
 	return c.Do(r.method, r.path(cl, o), body, func(req *http.Request) {
 		if cl.accept != "" {
 			req.Header.Set("Accept", cl.accept)
+		}
+		if cl.header != nil {
+			req.Header.Set(cl.header(o))
 		}
 	})
 }

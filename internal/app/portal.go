@@ -24,6 +24,7 @@ import (
 	"agentsite/agentruntime/remote"
 	"agentsite/docs"
 	"agentsite/handlers"
+	"agentsite/handlers/face"
 	"agentsite/internal/account"
 	"agentsite/internal/chat"
 	"agentsite/internal/clock"
@@ -55,6 +56,8 @@ type Portal struct {
 	egress    *egress.Client // for cards and probes
 	calls     *egress.Client // for the work of agents
 	model     *egress.Client // for the portal's own model
+	chats     *chat.Service
+	callers   *face.Callers
 	door      *handlers.Door
 	listener  net.Listener
 	control   *controlServer
@@ -174,7 +177,9 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 		Told: p.teller.told, Moved: p.drivers.link.Drop, Model: p.set.modelName(), ModelHost: p.set.modelHost(),
 	})
 	chats := chat.New(p.db, directory{p.hub, p.db}, queue, chat.Config{Portal: host, URL: p.url.String(), FileKey: []byte(keys.Mark("files", "agentsite/file/1")), Log: p.log})
+	p.chats = chats
 	p.tasks = task.NewService(p.db, queue, chats)
+	p.callers = face.NewCallers(p.accounts)
 	p.worker = agentruntime.New(queue, p.db, chats, p.hub, byKind, p.log)
 	for _, d := range builtin.Drafts() {
 		if err := p.hub.EnsureBuiltin(ctx, d); err != nil {

@@ -20,6 +20,9 @@ type Draft struct {
 	// To, when set, is the id of the member agent the message is for, whatever
 	// its text says.
 	To string
+	// Resumes, when set, is the task waiting for input that this must be the
+	// input of: a Conflict fault if it waits no more.
+	Resumes string
 	// Quotes is the message this one answers to, 0 for none.
 	Quotes int64
 	// Told are agents, by handle, of which the sender was shown where their
@@ -145,7 +148,7 @@ func (s *Service) compose(ctx context.Context, actor ident.Actor, me Member, mem
 	}
 	now := clock.Now()
 	p := Post{
-		MustBeMember: true, Title: snippet(titleOf(parts), 60), Spoke: to.turn, Files: files,
+		MustBeMember: true, Title: snippet(titleOf(parts), 60), Spoke: to.turn, Files: files, Resumes: d.Resumes,
 		Message: Message{ConversationID: id, ID: ident.NewID(), ClientID: d.ClientID, Sender: sender(actor),
 			Kind: Text, Parts: parts, Target: d.Quotes, CreatedAt: now},
 	}

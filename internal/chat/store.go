@@ -67,6 +67,9 @@ type Post struct {
 	// Ask lists agents the message addresses: each gets a task, or its task
 	// that waits for input goes on.
 	Ask []task.Task
+	// Resumes, when set, is the waiting task that must be the one that goes
+	// on: a Conflict fault if it does not wait.
+	Resumes string
 	// Spoke is the agent whose turn this was, where they take turns.
 	Spoke string
 	// Files are hashes of files the message holds. The sender must have sent
@@ -155,6 +158,9 @@ type People interface {
 // Tasks finds the work that messages ask for.
 type Tasks interface {
 	TaskByID(ctx context.Context, id string) (task.Task, error)
+	// TaskAsked returns the first task that the message seq of a conversation
+	// asked for or was the input of; a NotFound fault when there is none.
+	TaskAsked(ctx context.Context, conversationID string, seq int64) (task.Task, error)
 	// ActiveTasks returns tasks that have not ended, of a conversation or of
 	// a caller; the empty string selects nothing by that side.
 	ActiveTasks(ctx context.Context, conversationID, callerID string) ([]task.Task, error)

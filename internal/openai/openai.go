@@ -192,4 +192,7 @@ type Model struct {
 	Object  string `json:"object"`
 	Created int64  `json:"created"`
 	OwnedBy string `json:"owned_by"`
+	// Name and Description are not of the API; some programs show them.
+	Name        string `json:"name,omitempty"`
+	Description string `json:"description,omitempty"`
 }

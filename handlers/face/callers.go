@@ -1,0 +1,127 @@
+package face
+
+import (
+	"container/list"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"agentsite/internal/account"
+	"agentsite/internal/clock"
+	"agentsite/internal/fault"
+	"agentsite/internal/ident"
+)
+
+// Callers finds out who asks through a face: the account of an API token, or
+// a guest. Cookies do not count, so that no page of another site can ask as
+// the person whose browser shows it.
+//
+// A guest without a token is one for each conversation: whoever names the
+// conversation from the address it was opened from is that guest again. The
+// portal remembers this in memory, for keepFor after the last use and for at
+// most maxKept conversations; then, and after a restart, the conversation is
+// not there for them any more. Create it with NewCallers.
+type Callers struct {
+	accounts *account.Service
+
+	mu    sync.Mutex // guards the rest
+	kept  map[string]*list.Element
+	order *list.List // of *guest, the last used in front
+}
+
+type guest struct {
+	key, secret string
+	used        time.Time
+}
+
+const (
+	maxKept = 20_000
+	keepFor = 24 * time.Hour
+)
+
+// NewCallers returns Callers over the accounts of a portal.
+func NewCallers(accounts *account.Service) *Callers {
+	return &Callers{accounts: accounts, kept: make(map[string]*list.Element), order: list.New()}
+}
+
+// Asker is who asks.
+type Asker struct {
+	ident.Actor
+	secret string // of a guest
+}
+
+// Proven is the actor of an API token, else a visitor without an id. A bad
+// token is an error: falling back to a visitor would be worse than telling.
+func (c *Callers) Proven(r *http.Request) (ident.Actor, error) {
+	addr := ClientAddr(r)
+	h := r.Header.Get("Authorization")
+	if h == "" {
+		return ident.Actor{Kind: ident.Guest, Addr: addr}, nil
+	}
+	token := ident.BearerToken(h)
+	if !strings.HasPrefix(token, ident.TokenPrefix) {
+		token = "" // a session's secret is for cookies only
+	}
+	return c.accounts.Authenticate(r.Context(), token, addr)
+}
+
+// Asker makes of who Proven returned somebody who may ask. A visitor is the
+// guest of the first id, of a conversation or a task, that is not empty;
+// without any id they get to be a new guest, within the limits of their
+// address. An id that is not theirs is a NotFound fault.
+func (c *Callers) Asker(r *http.Request, actor ident.Actor, ids ...string) (Asker, error) {
+	if actor.ID != "" {
+		return Asker{Actor: actor}, nil
+	}
+	for _, id := range ids {
+		if id == "" {
+			continue
+		}
+		if secret := c.secret(actor.Addr, id); secret != "" {
+			if known, err := c.accounts.Authenticate(r.Context(), secret, actor.Addr); err == nil {
+				return Asker{known, secret}, nil
+			} else if !fault.Is(err, fault.Unauthenticated) {
+				return Asker{}, err
+			}
+		}
+		return Asker{}, fault.New(fault.NotFound, "There is no such conversation or task, or it is not yours. Visitors keep theirs for a day; sign up to keep them for good.")
+	}
+	secret, actor, err := c.accounts.StartGuest(r.Context(), actor)
+	return Asker{actor, secret}, err
+}
+
+// Keep remembers that a conversation or task is of a guest; of others it does
+// nothing.
+func (c *Callers) Keep(a Asker, id string) {
+	if a.secret == "" {
+		return
+	}
+	key, now := a.Addr+"|"+id, clock.Now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e := c.kept[key]; e != nil {
+		e.Value.(*guest).used = now
+		c.order.MoveToFront(e)
+		return
+	}
+	c.kept[key] = c.order.PushFront(&guest{key, a.secret, now})
+	for e := c.order.Back(); e != nil && (c.order.Len() > maxKept || now.Sub(e.Value.(*guest).used) > keepFor); e = c.order.Back() {
+		c.order.Remove(e)
+		delete(c.kept, e.Value.(*guest).key)
+	}
+}
+
+// secret is that of the guest whose id it is, "" for none.
+func (c *Callers) secret(addr, id string) string {
+	now := clock.Now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e := c.kept[addr+"|"+id]
+	if e == nil || now.Sub(e.Value.(*guest).used) > keepFor {
+		return ""
+	}
+	e.Value.(*guest).used = now
+	c.order.MoveToFront(e)
+	return e.Value.(*guest).secret
+}

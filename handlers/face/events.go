@@ -1,0 +1,79 @@
+package face
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"agentsite/internal/chat"
+)
+
+// writeTimeout is how long one event may take to be written.
+const writeTimeout = 10 * time.Second
+
+// stillHere is a comment: readers skip it, and whatever stands between knows
+// that the stream lives.
+var stillHere = []byte(": still here\n\n")
+
+// Events writes server-sent events. One goroutine uses it.
+type Events struct {
+	w  http.ResponseWriter
+	rc *http.ResponseController
+}
+
+// OpenEvents answers with a stream of events.
+func OpenEvents(w http.ResponseWriter) (*Events, error) {
+	e := &Events{w, http.NewResponseController(w)}
+	// The server's deadlines are for requests that end; writes get their own.
+	e.rc.SetReadDeadline(time.Time{})
+	e.rc.SetWriteDeadline(time.Now().Add(writeTimeout))
+	h := w.Header()
+	h.Set("Content-Type", "text/event-stream; charset=utf-8")
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Accel-Buffering", "no")
+	w.WriteHeader(http.StatusOK)
+	return e, e.rc.Flush()
+}
+
+// Write writes one or more whole events and sends them off.
+func (e *Events) Write(b []byte) error {
+	e.rc.SetWriteDeadline(time.Now().Add(writeTimeout))
+	if _, err := e.w.Write(b); err != nil {
+		return err
+	}
+	return e.rc.Flush()
+}
+
+// StillHere writes a sign of life.
+func (e *Events) StillHere() error { return e.Write(stillHere) }
+
+// Run writes what next returns until either ends; next gets as long as a
+// stream may be silent.
+func (e *Events) Run(ctx context.Context, next func(context.Context) ([]byte, error)) {
+	for {
+		nctx, cancel := context.WithTimeout(ctx, chat.IdleAfter)
+		b, err := next(nctx)
+		cancel()
+		switch {
+		case ctx.Err() != nil:
+			return
+		case errors.Is(err, context.DeadlineExceeded):
+			b = stillHere
+		case err != nil:
+			return
+		}
+		if e.Write(b) != nil {
+			return
+		}
+	}
+}
+
+// Unhurried lifts the server's deadlines from a request whose one answer may
+// take minutes. The returned function puts one on the writing of the answer.
+func Unhurried(w http.ResponseWriter) (answer func()) {
+	rc := http.NewResponseController(w)
+	rc.SetReadDeadline(time.Time{}) // else it would end the request's context
+	rc.SetWriteDeadline(time.Time{})
+	return func() { rc.SetWriteDeadline(time.Now().Add(writeTimeout)) }
+}

@@ -1,0 +1,169 @@
+package face
+
+import (
+	"bytes"
+	"context"
+	"io"
+
+	"agentsite/internal/chat"
+	"agentsite/internal/ident"
+	"agentsite/internal/task"
+)
+
+// Event is one thing that happens to a task that is followed. Exactly one of
+// Text (with or without Restart), Task, Artifact and End is set.
+type Event struct {
+	// Text goes on with the answer. With Restart it is the answer so far, and
+	// what came before is void: agents may begin anew.
+	Text    string
+	Restart bool
+	// Task is where the work is, and what the agent says it is doing.
+	Task *chat.TaskState
+	// Artifact is something the task has produced. They come before the End.
+	Artifact *task.Artifact
+	// End is the last event.
+	End *End
+}
+
+// End is how a task ended, or what it waits for.
+type End struct {
+	// Task has the state and the reason it ended or waits with.
+	Task task.Task
+	// Message is the durable answer. It is an Event with the reason as its
+	// text where the agent said nothing.
+	Message chat.Message
+	// Text is the text of the answer: all Text of the events since the last
+	// Restart. It is empty where the agent said nothing.
+	Text string
+}
+
+// Stream follows one task from where it is to its end, which is also where it
+// begins to wait for input. Create it with Follow. One goroutine uses it.
+type Stream struct {
+	chats *chat.Service
+	actor ident.Actor
+	task  task.Task
+	sub   *chat.Subscription
+
+	text    []byte        // the answer so far as the room tells it
+	said    []byte        // what was handed on of it
+	answer  *chat.Message // once it is there
+	pending []Event
+	done    bool
+}
+
+// Follow begins to follow a task the actor asked for. However late that is,
+// the texts add up to the durable answer. The caller must Close the stream.
+// It is not told when the actor's credential ends: use account.Service.Guard.
+func Follow(ctx context.Context, chats *chat.Service, actor ident.Actor, t task.Task) (*Stream, error) {
+	sub, err := chats.Subscribe(ctx, actor, t.ConversationID, t.MessageSeq)
+	if err != nil {
+		return nil, err
+	}
+	return &Stream{chats: chats, actor: actor, task: t, sub: sub}, nil
+}
+
+// Close ends the stream. The task goes on.
+func (s *Stream) Close() { s.sub.Close() }
+
+// Next returns the next event, waiting for it until ctx ends; it may be called
+// again then. After the End it returns io.EOF. It returns a NotFound fault
+// when the actor is in the conversation no more.
+func (s *Stream) Next(ctx context.Context) (Event, error) {
+	for {
+		if len(s.pending) > 0 {
+			e := s.pending[0]
+			s.pending = s.pending[1:]
+			return e, nil
+		}
+		if s.done {
+			return Event{}, io.EOF
+		}
+		if s.answer != nil {
+			if err := s.end(ctx, *s.answer); err != nil {
+				return Event{}, err
+			}
+			continue
+		}
+		u, err := s.sub.Next(ctx)
+		if err != nil {
+			return Event{}, err
+		}
+		s.take(u)
+	}
+}
+
+// Wait returns how the task ends, or what it waits for.
+func (s *Stream) Wait(ctx context.Context) (End, error) {
+	for {
+		e, err := s.Next(ctx)
+		if err != nil {
+			return End{}, err
+		}
+		if e.End != nil {
+			return *e.End, nil
+		}
+	}
+}
+
+// take makes events of what the room tells.
+func (s *Stream) take(u chat.Update) {
+	switch {
+	case u.Delta != nil && u.Delta.TaskID == s.task.ID:
+		s.delta(u.Delta)
+	case u.Task != nil && u.Task.ID == s.task.ID && u.Task.State.Active():
+		s.pending = append(s.pending, Event{Task: u.Task})
+	case u.Message != nil && u.Message.TaskID == s.task.ID && u.Message.Sender.Kind == "agent" && !u.Message.Kind.Amends():
+		s.answer = u.Message
+	}
+}
+
+func (s *Stream) delta(d *chat.Delta) {
+	if d.Offset > len(s.text) {
+		return // a piece is missing: what follows has the whole
+	}
+	if d.Offset == len(s.text) && len(s.said) == len(s.text) { // the common case
+		if d.Text != "" {
+			s.text, s.said = append(s.text, d.Text...), append(s.said, d.Text...)
+			s.pending = append(s.pending, Event{Text: d.Text})
+		}
+		return
+	}
+	s.text = append(s.text[:d.Offset], d.Text...)
+	// An agent that begins anew often says the same again: that is awaited.
+	if !bytes.HasPrefix(s.said, s.text) {
+		s.say(s.text)
+	}
+}
+
+// say hands on what the answer is now.
+func (s *Stream) say(text []byte) {
+	switch {
+	case bytes.Equal(text, s.said):
+		return
+	case bytes.HasPrefix(text, s.said):
+		s.pending = append(s.pending, Event{Text: string(text[len(s.said):])})
+	default:
+		s.pending = append(s.pending, Event{Text: string(text), Restart: true})
+	}
+	s.said = bytes.Clone(text)
+}
+
+func (s *Stream) end(ctx context.Context, m chat.Message) error {
+	t, err := s.chats.Task(ctx, s.actor, s.task.ID)
+	if err != nil {
+		return err
+	}
+	t.State, t.Reason, t.AnswerSeq = m.TaskState, m.Reason, m.Seq // it may have gone on since
+	text := ""
+	if m.Kind == chat.Text {
+		text = task.PlainText(m.Parts)
+	}
+	s.say([]byte(text))
+	for i := range t.Artifacts {
+		s.pending = append(s.pending, Event{Artifact: &t.Artifacts[i]})
+	}
+	s.pending = append(s.pending, Event{End: &End{Task: t, Message: m, Text: text}})
+	s.done = true
+	return nil
+}

@@ -1,0 +1,123 @@
+// Package openai is the OpenAI-compatible door: each agent is a model that
+// programs made for that API can list and talk to. A call is one message in a
+// conversation of the caller and one task, as everywhere on the portal. The
+// package knows the shapes of that API (internal/openai holds them) and what
+// of it an agent can do; who may talk to whom is the services' to say.
+package openai
+
+import (
+	"log/slog"
+	"net/http"
+
+	"github.com/go-chi/chi/v5"
+
+	"agentsite/handlers/face"
+	"agentsite/internal/account"
+	"agentsite/internal/chat"
+	"agentsite/internal/fault"
+	"agentsite/internal/hub"
+	"agentsite/internal/ident"
+	wire "agentsite/internal/openai"
+)
+
+// Config is what the door needs.
+type Config struct {
+	Callers  *face.Callers
+	Accounts *account.Service
+	Hub      *hub.Service
+	Chat     *chat.Service
+	// URL and Host are of the portal; URL has no trailing slash.
+	URL, Host string
+	Log       *slog.Logger
+}
+
+type door struct{ Config }
+
+// New returns the routes below /v1.
+func New(cfg Config) chi.Router {
+	d := &door{cfg}
+	r := chi.NewRouter()
+	r.Get("/models", d.handle(d.models))
+	r.Get("/models/{id}", d.handle(d.model))
+	r.Post("/chat/completions", d.handle(d.complete))
+	none := d.handle(func(http.ResponseWriter, *http.Request, ident.Actor) error {
+		return &problem{status: http.StatusNotFound, body: wire.Error{Type: invalidRequest, Code: "unknown_url",
+			Message: "This portal has GET /v1/models, GET /v1/models/{id} and POST /v1/chat/completions. They are described at " + cfg.URL + "/docs/connect."}}
+	})
+	r.NotFound(none)
+	r.MethodNotAllowed(none)
+	return r
+}
+
+// handle adapts a route: it answers, or returns the error to be shown.
+func (d *door) handle(h func(http.ResponseWriter, *http.Request, ident.Actor) error) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		actor, err := d.Callers.Proven(r)
+		if err == nil {
+			err = h(w, r, actor)
+		}
+		if err == nil {
+			return
+		}
+		p := d.problem(w, r, err)
+		if err := face.WriteJSON(w, p.status, wire.ErrorBody{Error: p.body}); err != nil {
+			d.Log.Error("encode an error", "error", err)
+		}
+	}
+}
+
+const (
+	invalidRequest = "invalid_request_error"
+	serverError    = "server_error"
+)
+
+// problem is an error in the API's shape with its status.
+type problem struct {
+	status int
+	body   wire.Error
+	// once is set where trying again by itself helps nobody: SDKs do so
+	// unless they are told.
+	once bool
+}
+
+// Error implements error.
+func (p *problem) Error() string { return p.body.Message }
+
+// wrong is a problem with a parameter of the request.
+func wrong(param, message string) error {
+	return &problem{status: http.StatusBadRequest, body: wire.Error{Type: invalidRequest, Param: param, Message: message}}
+}
+
+// problem makes of any error what its caller is told, and sets its headers.
+func (d *door) problem(w http.ResponseWriter, r *http.Request, err error) *problem {
+	p, ok := err.(*problem)
+	if !ok {
+		f, code := face.Tell(w, r, d.Log, err)
+		face.Challenge(w, f)
+		p = &problem{status: code, body: wire.Error{Message: f.Safe, Type: invalidRequest}}
+		for field := range f.Fields {
+			if p.body.Param == nil || field < p.body.Param.(string) {
+				p.body.Param = field
+			}
+		}
+		switch f.Kind {
+		case fault.Unauthenticated:
+			p.body.Code = "invalid_api_key"
+		case fault.Forbidden:
+			p.body.Code = "insufficient_permissions"
+		case fault.RateLimited:
+			p.body.Type, p.body.Code = "requests", "rate_limit_exceeded"
+		case fault.Conflict:
+			p.body.Code, p.once = "conflict", true
+		case fault.Unavailable:
+			p.body.Type, p.body.Code = serverError, "unavailable"
+		case fault.Internal:
+			p.body.Type = serverError
+		}
+	}
+	if p.once {
+		w.Header().Set("X-Should-Retry", "false")
+	}
+	w.Header().Set("Cache-Control", "no-store")
+	return p
+}

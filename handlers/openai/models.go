@@ -1,0 +1,52 @@
+package openai
+
+import (
+	"cmp"
+	"net/http"
+	"strings"
+
+	"agentsite/handlers/face"
+	"agentsite/internal/fault"
+	"agentsite/internal/hub"
+	"agentsite/internal/ident"
+	wire "agentsite/internal/openai"
+)
+
+// maxModels is how many agents the list has: programs show it in a menu.
+const maxModels = 500
+
+func (d *door) models(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	agents, err := d.Hub.TalkableList(r.Context(), actor, maxModels)
+	if err != nil {
+		return err
+	}
+	list := wire.ModelList{Object: "list", Data: make([]wire.Model, len(agents))}
+	for i, a := range agents {
+		list.Data[i] = d.modelOf(a)
+	}
+	return face.WriteJSON(w, http.StatusOK, list)
+}
+
+func (d *door) model(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	a, err := d.Hub.Talkable(r.Context(), actor, agentName(face.PathParam(r, "id")))
+	if err != nil {
+		return noModel(err)
+	}
+	return face.WriteJSON(w, http.StatusOK, d.modelOf(a))
+}
+
+func (d *door) modelOf(a hub.Agent) wire.Model {
+	return wire.Model{ID: a.Handle(), Object: "model", Created: a.CreatedAt.Unix(), OwnedBy: cmp.Or(a.OwnerName, d.Host), Name: cmp.Or(a.Title, a.Name), Description: a.Description}
+}
+
+// agentName is the handle that a model's id stands for.
+func agentName(model string) string { return strings.TrimPrefix(model, "agent/") }
+
+// noModel is what a model that is not there, or not for the caller, is called
+// in this API.
+func noModel(err error) error {
+	if !fault.Is(err, fault.NotFound) {
+		return err
+	}
+	return &problem{status: http.StatusNotFound, body: wire.Error{Type: invalidRequest, Param: "model", Code: "model_not_found", Message: fault.As(err).Safe}}
+}

@@ -1,0 +1,168 @@
+package chat
+
+import (
+	"context"
+
+	"agentsite/internal/clock"
+	"agentsite/internal/fault"
+	"agentsite/internal/ident"
+	"agentsite/internal/task"
+)
+
+// Ask is what a caller of a protocol face wants of one agent.
+type Ask struct {
+	// Agent is its handle.
+	Agent string
+	// Context is the conversation that goes on, of which the agent must be a
+	// member; "" opens a new one of the caller and the agent.
+	Context string
+	// ClientID makes asking again in the same conversation harmless.
+	ClientID string
+	Parts    []task.Part
+	// Before is what the caller says was talked about earlier, as a message
+	// that asks nobody and comes first; only for a new conversation.
+	Before string
+	// Title names a new conversation; "" calls it after the question.
+	Title string
+	// TaskID, when set, is the task of the caller that waits for input, and
+	// that Parts are the input of; Context may then be "". Without it, the
+	// caller's task that waits in the conversation goes on, if there is one.
+	TaskID string
+	// Face is the door the question came through.
+	Face string
+}
+
+// Asked is what came of an Ask.
+type Asked struct {
+	ConversationID string
+	// Task is the work on the question as it was submitted, or, with Repeat, as
+	// it is now.
+	Task task.Task
+	// Seq is the message that holds the question: answers come after it.
+	Seq int64
+	// Repeat is true when the client id was seen before in the conversation:
+	// then nothing was asked, and the rest is of the first time.
+	Repeat bool
+}
+
+// Ask gives one agent one question, whoever its text mentions. What it opens
+// is an ordinary conversation of the caller. It returns once the question is
+// on disk. An agent or a conversation that is not there and one that is not
+// the caller's are the same NotFound fault; a TaskID that does not wait for
+// input is a Conflict.
+func (s *Service) Ask(ctx context.Context, actor ident.Actor, a Ask) (Asked, error) {
+	if err := writes(actor); err != nil {
+		return Asked{}, err
+	}
+	d := Draft{ClientID: a.ClientID, Parts: a.Parts, Face: a.Face, Resumes: a.TaskID}
+	if err := checkDraft(actor, d); err != nil {
+		return Asked{}, err
+	}
+	if a.TaskID != "" {
+		t, err := s.Task(ctx, actor, a.TaskID)
+		if err == nil && a.Context != "" && a.Context != t.ConversationID {
+			err = errNoTask(a.TaskID)
+		}
+		if err != nil {
+			return Asked{}, err
+		}
+		a.Context = t.ConversationID
+	}
+	if a.Context == "" {
+		return s.askAnew(ctx, actor, a, d)
+	}
+	members, _, err := s.writers(ctx, actor, a.Context)
+	if err != nil {
+		return Asked{}, err
+	}
+	m, err := s.named(Conversation{Members: members}.Agents(), a.Agent)
+	if err != nil {
+		return Asked{}, fault.New(fault.NotFound, "There is no agent %.80q in this conversation. Leave the conversation out to begin a new one.", a.Agent)
+	}
+	d.To = m.ID
+	return s.ask(ctx, actor, a.Context, d)
+}
+
+// askAnew opens a conversation for the question. One whose question cannot be
+// asked does not stay.
+func (s *Service) askAnew(ctx context.Context, actor ident.Actor, a Ask, d Draft) (Asked, error) {
+	ref, err := s.agent(ctx, actor, a.Agent)
+	if err != nil {
+		return Asked{}, err
+	}
+	room := emptyRoom(actor, snippet(a.Title, MaxTitleRunes))
+	room.Members = append(room.Members, Member{Kind: "agent", ID: ref.ID, Handle: ref.Handle, Role: RoleMember, Remote: ref.Remote})
+	var said []Message
+	if a.Before != "" {
+		parts := []task.Part{task.TextPart(a.Before)}
+		if err := checkParts(actor, parts); err != nil {
+			return Asked{}, asField(fault.New(fault.Invalid, "%s", fault.As(err).Safe), "before")
+		}
+		said = []Message{{ID: ident.NewID(), Sender: sender(actor), Kind: Text, Parts: parts, CreatedAt: clock.Now()}}
+	}
+	if err := s.allowRoom(actor); err != nil {
+		return Asked{}, err
+	}
+	if err := s.store.CreateConversation(ctx, room, said, nil); err != nil {
+		return Asked{}, err
+	}
+	d.To = ref.ID
+	done, err := s.ask(ctx, actor, room.ID, d)
+	if err != nil {
+		if derr := s.Delete(context.WithoutCancel(ctx), actor, room.ID); derr != nil {
+			s.cfg.Log.Warn("conversation of a refused question stays", "conversation", room.ID, "error", derr)
+		}
+	}
+	return done, err
+}
+
+func (s *Service) ask(ctx context.Context, actor ident.Actor, id string, d Draft) (Asked, error) {
+	done, err := s.Post(ctx, actor, id, d)
+	if err != nil {
+		return Asked{}, err
+	}
+	out := Asked{ConversationID: id, Seq: done.Message.Seq, Repeat: done.Repeat}
+	if done.Repeat {
+		out.Task, err = s.store.TaskAsked(ctx, id, done.Message.Seq)
+		if fault.Is(err, fault.NotFound) {
+			err = fault.New(fault.Conflict, "This client id was used for a message that asked nobody. Give each message an id of its own.")
+		}
+		return out, err
+	}
+	if len(done.Tasks) == 0 {
+		return Asked{}, fault.New(fault.Conflict, "The agent left the conversation at this moment, so nobody answers.")
+	}
+	out.Task = done.Tasks[0]
+	return out, nil
+}
+
+func errNoTask(id string) error { return fault.New(fault.NotFound, "You have no task %.80q.", id) }
+
+// Task returns a task the actor asked for. It is for those who ask: a token
+// for conversations is enough.
+func (s *Service) Task(ctx context.Context, actor ident.Actor, id string) (task.Task, error) {
+	if err := reads(actor); err != nil {
+		return task.Task{}, err
+	}
+	if !ident.ValidID(id) {
+		return task.Task{}, errNoTask(id)
+	}
+	t, err := s.store.TaskByID(ctx, id)
+	if fault.Is(err, fault.NotFound) || err == nil && (t.CallerID != actor.ID || (t.CallerKind == string(ident.Guest)) != (actor.Kind == ident.Guest)) {
+		return task.Task{}, errNoTask(id)
+	}
+	return t, err
+}
+
+// StopTask stops a task the actor asked for; one that has ended stays as it
+// is. It does not wait until the agent has let go.
+func (s *Service) StopTask(ctx context.Context, actor ident.Actor, id, reason string) error {
+	if err := writes(actor); err != nil {
+		return err
+	}
+	t, err := s.Task(ctx, actor, id)
+	if err != nil || t.State.Terminal() {
+		return err
+	}
+	return s.stop(ctx, t, reason)
+}

@@ -1,0 +1,72 @@
+package hub
+
+import (
+	"context"
+	"slices"
+
+	"agentsite/internal/fault"
+	"agentsite/internal/ident"
+)
+
+// Talkable returns an agent the actor may talk to: Callable, and for visitors
+// a public one.
+func (s *Service) Talkable(ctx context.Context, actor ident.Actor, name string) (Agent, error) {
+	a, err := s.Callable(ctx, actor, name)
+	if err == nil && actor.Kind == ident.Guest && a.Visibility != Public {
+		return Agent{}, errNoAgent(name)
+	}
+	return a, err
+}
+
+// TalkableList returns agents the actor may talk to, at most limit: those that
+// are alive first, in each part the actor's own before the public ones, and
+// these by name.
+func (s *Service) TalkableList(ctx context.Context, actor ident.Actor, limit int) ([]Agent, error) {
+	if !actor.May(ident.AgentsRead) && !actor.May(ident.AgentsWrite) && !actor.May(ident.ChatWrite) {
+		return nil, fault.New(fault.Forbidden, "This token lacks the scope %q.", ident.AgentsRead)
+	}
+	var own []Agent
+	if actor.IsPerson() {
+		list, err := s.store.AgentsOf(ctx, actor.ID)
+		if err != nil {
+			return nil, err
+		}
+		own = slices.DeleteFunc(list, func(a Agent) bool { return a.Status.State == Withdrawn })
+	}
+	var out []Agent
+	seen := make(map[string]bool)
+	add := func(list []Agent, live func(Live) bool) {
+		for _, a := range list {
+			if len(out) < limit && live(a.Liveness.State) && !seen[a.ID] {
+				seen[a.ID] = true
+				out = append(out, a)
+			}
+		}
+	}
+	alive := func(l Live) bool { return l == Alive }
+	all := func(Live) bool { return true }
+	for _, part := range []struct {
+		live []string
+		is   func(Live) bool
+	}{{[]string{string(Alive)}, alive}, {nil, all}} {
+		add(own, part.is)
+		for cursor := ""; len(out) < limit; {
+			page, err := s.index.Search(Query{Live: part.live, Sort: SortName, Limit: talkPage, Cursor: cursor})
+			if err != nil {
+				return nil, err
+			}
+			for _, r := range page.Results {
+				if r.Agent.Status.State != Withdrawn {
+					add([]Agent{r.Agent}, all)
+				}
+			}
+			if cursor = page.NextCursor; cursor == "" {
+				break
+			}
+		}
+	}
+	return out, nil
+}
+
+// talkPage is how many agents are looked up at once.
+const talkPage = 100

@@ -1,0 +1,47 @@
+package openai
+
+import (
+	"encoding/json"
+
+	"agentsite/internal/fault"
+)
+
+// Pieces is the content of a message as a server reads it: a string, null, or
+// an array of parts, none of which is skipped.
+type Pieces []Piece
+
+// Piece is one part of a message. Text is of the type "text", Image of
+// "image_url"; other types have neither.
+type Piece struct {
+	Type  string
+	Text  string
+	Image string // a URL
+}
+
+// UnmarshalJSON implements json.Unmarshaler. What is neither string, null nor
+// an array of objects with a type is an Invalid fault.
+func (p *Pieces) UnmarshalJSON(b []byte) error {
+	*p = nil
+	var s string
+	switch {
+	case string(b) == "null":
+		return nil
+	case json.Unmarshal(b, &s) == nil:
+		*p = Pieces{{Type: "text", Text: s}}
+		return nil
+	}
+	var parts []struct {
+		Type  string `json:"type"`
+		Text  string `json:"text"`
+		Image struct {
+			URL string `json:"url"`
+		} `json:"image_url"`
+	}
+	if err := json.Unmarshal(b, &parts); err != nil {
+		return &fault.Error{Kind: fault.Invalid, Safe: "The content of a message is a text or an array of parts, each with a type.", Fields: map[string]string{"messages": "has content of a wrong type"}}
+	}
+	for _, x := range parts {
+		*p = append(*p, Piece{Type: x.Type, Text: x.Text, Image: x.Image.URL})
+	}
+	return nil
+}
