@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 
 	"agentsite/internal/clock"
 	"agentsite/internal/fault"
@@ -117,6 +118,33 @@ func (d *DB) ListTasks(ctx context.Context, f task.Filter) ([]task.Task, error) 
 		return nil, mapError(err)
 	}
 	return tasksOf(rows)
+}
+
+// FindTasks implements task.Reads.
+func (d *DB) FindTasks(ctx context.Context, callerID string, q task.Query) ([]task.Task, int, error) {
+	const which = ` FROM tasks
+		WHERE caller_id = ? AND agent_id = ? AND (? = '' OR conversation_id = ?) AND (? = '' OR state = ?) AND updated_at >= ?`
+	after := int64(0)
+	if !q.After.IsZero() {
+		after = clock.Milli(q.After)
+	}
+	args := []any{callerID, q.AgentID, q.ConversationID, q.ConversationID, string(q.State), string(q.State), after}
+	var total int
+	if err := d.get(ctx, &total, `SELECT COUNT(*)`+which, args...); err != nil {
+		return nil, 0, mapError(err)
+	}
+	at, id := int64(math.MaxInt64), ""
+	if q.From.ID != "" {
+		at, id = clock.Milli(q.From.At), q.From.ID
+	}
+	var rows []taskRow
+	err := d.list(ctx, &rows, `SELECT `+taskColumns+which+` AND (updated_at, id) < (?, ?)
+		ORDER BY updated_at DESC, id DESC LIMIT ?`, append(args, at, id, min(q.Limit, 100))...)
+	if err != nil {
+		return nil, 0, mapError(err)
+	}
+	list, err := tasksOf(rows)
+	return list, total, err
 }
 
 // activeStates repeats the condition of the index tasks_active word for word.

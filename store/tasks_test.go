@@ -3,9 +3,11 @@ package store_test
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"agentsite/internal/account"
 	"agentsite/internal/chat"
@@ -211,5 +213,52 @@ func TestDeleteRoom_TakesItsTasks(t *testing.T) {
 	}
 	if r := storetest.Sound(t, db); r.Messages != 0 || r.Tasks != 0 {
 		t.Errorf("%+v", r)
+	}
+}
+
+func TestFindTasks_PagesByLastChange(t *testing.T) {
+	t.Parallel()
+	db, ada, helper, c, first := asked(t)
+	other := storetest.Agent(t, db, "other", ada)
+	d := storetest.Conversation(t, db, ada, helper, other)
+	second := storetest.Say(t, db, d, ada, "more", helper).Tasks[0]
+	third := storetest.Say(t, db, d, ada, "again", helper).Tasks[0]
+	storetest.Say(t, db, d, ada, "you", other)
+	claim(t, db, 1)
+	k, m := storetest.Answer(first, task.Completed, "done")
+	k.UpdatedAt = third.UpdatedAt.Add(time.Hour) // last changed, though first asked
+	if _, err := db.Finish(t.Context(), chat.Ended{Task: k, Message: m}); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	q := task.Query{AgentID: helper.ID, Limit: 1}
+	for range 4 {
+		list, total, err := db.FindTasks(t.Context(), ada.ID, q)
+		if err != nil || total != 3 {
+			t.Fatal(total, err)
+		}
+		if len(list) == 0 {
+			break
+		}
+		got = append(got, list[0].ID)
+		q.From = task.Point{At: list[0].UpdatedAt, ID: list[0].ID}
+	}
+	if len(got) != 3 || got[0] != first.ID || !slices.Contains(got[1:], second.ID) || !slices.Contains(got[1:], third.ID) {
+		t.Errorf("%v", got)
+	}
+	for name, is := range map[string]struct {
+		who   string
+		q     task.Query
+		total int
+	}{
+		"of a conversation": {ada.ID, task.Query{AgentID: helper.ID, ConversationID: c.ID, Limit: 10}, 1},
+		"of a state":        {ada.ID, task.Query{AgentID: helper.ID, State: task.Completed, Limit: 10}, 1},
+		"since":             {ada.ID, task.Query{AgentID: helper.ID, After: k.UpdatedAt, Limit: 10}, 1},
+		"since later":       {ada.ID, task.Query{AgentID: helper.ID, After: k.UpdatedAt.Add(time.Second), Limit: 10}, 0},
+		"of somebody else":  {"bob", task.Query{AgentID: helper.ID, Limit: 10}, 0},
+	} {
+		if list, total, err := db.FindTasks(t.Context(), is.who, is.q); err != nil || total != is.total || len(list) != is.total {
+			t.Errorf("%s: %d of %d, %v", name, len(list), total, err)
+		}
 	}
 }

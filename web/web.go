@@ -38,8 +38,8 @@ type Config struct {
 	TrustedProxies []netip.Prefix
 	// Link takes the connections of agents that dial in.
 	Link http.Handler
-	// Directory declares the routes of programs that look for agents.
-	Directory func(chi.Router)
+	// Faces declare the routes of outside protocols.
+	Faces []func(chi.Router)
 	// OpenAI has the routes below /v1.
 	OpenAI http.Handler
 	// Ready says whether the portal can do its work, for /readyz.
@@ -90,7 +90,9 @@ func Router(door *handlers.Door, cfg Config) http.Handler {
 		r.Route("/api/v1", door.API)
 		r.Mount("/v1", cfg.OpenAI)
 		r.Method(http.MethodGet, "/link", cfg.Link)
-		cfg.Directory(r)
+		for _, face := range cfg.Faces {
+			face(r)
+		}
 		door.Pages(r)
 	})
 	return r

@@ -1,5 +1,6 @@
-// Package a2a speaks to agents by the A2A protocol, versions 1.0 and 0.3, over
-// JSON-RPC and over HTTP+JSON: it reads agent cards and calls agents. What the
+// Package a2a speaks the A2A protocol, versions 1.0 and 0.3, over JSON-RPC and
+// over HTTP+JSON: it reads agent cards and calls agents, and it has the forms
+// in which agents of this portal are described, asked and answer. What the
 // far side sends is untrusted: every size and number is bounded, unknown or
 // malformed optional parts are skipped, and what is used is checked. It knows
 // nothing of addresses that may be dialled (the RoundTripper's matter), of
@@ -11,7 +12,11 @@
 // binary. a2a-go's servers are the far side in the tests.
 package a2a
 
-import "agentsite/internal/task"
+import (
+	"time"
+
+	"agentsite/internal/task"
+)
 
 // Versions and bindings of the protocol as they stand on agent cards.
 const (
@@ -48,6 +53,8 @@ type Message struct {
 type Status struct {
 	State   task.State
 	Message *Message
+	// At is when it became so; only of tasks of this portal.
+	At time.Time
 }
 
 // Task is a foreign task.

@@ -172,7 +172,9 @@ type object struct {
 type cell struct {
 	object func(t *testing.T, w *world, actor string) object
 	query  string
-	body   func(w *world, o object) any
+	// rest is what stands in the path for a * of the pattern.
+	rest string
+	body func(w *world, o object) any
 	// alone: the actor loses a session by it, so it gets one of its own.
 	alone  bool
 	accept string
@@ -392,6 +394,7 @@ func cells() map[string]cell {
 	out["DELETE /api/v1/agents/{name} [builtin]"] = cell{object: shared["builtin"]}
 	maps.Copy(out, agentCells())
 	maps.Copy(out, chatCells())
+	maps.Copy(out, a2aCells())
 	maps.Copy(out, openAICells())
 	return out
 }
@@ -413,7 +416,7 @@ func between(s, from, to string) (out []string) {
 // path is the row's address of an object.
 func (r row) path(c cell, o object) string {
 	p := strings.NewReplacer("{name}", o.name, "{id}", o.id, "{handle}", o.handle, "{domain}", o.handle, "{page}", o.name, "{task}", o.id, "{version}", "latest", "{owner}", o.other,
-		"{secret}", o.name, "{link}", o.other, "{seq}", cmp.Or(o.seq, "1"), "{emoji}", "%F0%9F%91%8D", "{hash}", cmp.Or(o.hash, o.name), "{urn}", "urn%3Aair%3A127.0.0.1%3Aagents%3A"+o.name).Replace(r.pattern)
+		"{secret}", o.name, "{link}", o.other, "{seq}", cmp.Or(o.seq, "1"), "{emoji}", "%F0%9F%91%8D", "{hash}", cmp.Or(o.hash, o.name), "{urn}", "urn%3Aair%3A127.0.0.1%3Aagents%3A"+o.name).Replace(strings.Replace(r.pattern, "*", cmp.Or(c.rest, "*"), 1))
 	if r.pattern == "/static/*" {
 		p = static.URL("icons/mark.svg")
 	}

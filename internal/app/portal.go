@@ -24,7 +24,9 @@ import (
 	"agentsite/agentruntime/remote"
 	"agentsite/docs"
 	"agentsite/handlers"
+	"agentsite/handlers/a2a"
 	"agentsite/handlers/face"
+	wire "agentsite/internal/a2a"
 	"agentsite/internal/account"
 	"agentsite/internal/chat"
 	"agentsite/internal/clock"
@@ -59,6 +61,7 @@ type Portal struct {
 	chats     *chat.Service
 	callers   *face.Callers
 	door      *handlers.Door
+	a2a       *a2a.Door
 	listener  net.Listener
 	control   *controlServer
 	loaded    chan struct{}
@@ -195,6 +198,12 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 		Name: p.name, URL: p.url.String(), Host: host, Version: Version(), CookieName: cookie, Secure: secure,
 		PublicKey: p.publicKey, Started: clock.Now(), Log: p.log,
 	})
+	signer, err := wire.NewSigner([]byte(keys.Mark("agentsite/card/1", "a")+keys.Mark("agentsite/card/1", "b")), p.url.String()+a2a.KeySetPath)
+	if err != nil {
+		return err
+	}
+	p.a2a = a2a.New(a2a.Config{Signer: signer, Callers: p.callers, Accounts: p.accounts, Hub: p.hub, Chat: chats, Tasks: p.tasks, Name: p.name, URL: p.url.String(),
+		Guests: p.set.guests, Started: clock.Now(), Log: p.log})
 	return nil
 }
 

@@ -20,10 +20,10 @@ import (
 func (p *Portal) router() http.Handler {
 	dir := link.Directory{Hub: p.hub}
 	agents := link.New(link.Config{Authenticate: p.authenticate, Guard: p.accounts.Guard, Claim: dir.Claim, Holds: dir.Holds, Attach: p.drivers.link, Log: p.log})
-	faces := ard.New(ard.Config{Directory: p.hub, Caller: p.caller, Name: p.name, URL: p.URL(), Host: p.url.Host, Publisher: ard.Domain(p.url.Hostname()),
+	directory := ard.New(ard.Config{Directory: p.hub, Caller: p.callers.Proven, Name: p.name, URL: p.URL(), Host: p.url.Host, Publisher: ard.Domain(p.url.Hostname()),
 		Version: Release(), PublicKey: p.publicKey, OpenAccounts: p.accounts.Policy() == account.Open, Log: p.log})
 	models := openai.New(openai.Config{Callers: p.callers, Accounts: p.accounts, Hub: p.hub, Chat: p.chats, URL: p.url.String(), Host: p.url.Host, Log: p.log})
-	return web.Router(p.door, web.Config{Link: agents, OpenAI: models, Directory: faces.Routes, Host: p.url.Host, Loopback: loopbackHost(p.url.Hostname()), Secure: p.url.Scheme == "https",
+	return web.Router(p.door, web.Config{Link: agents, OpenAI: models, Faces: []func(chi.Router){directory.Routes, p.a2a.Routes}, Host: p.url.Host, Loopback: loopbackHost(p.url.Hostname()), Secure: p.url.Scheme == "https",
 		TrustedProxies: p.set.proxies, Ready: p.db.Ping, Log: p.log})
 }
 
@@ -33,15 +33,6 @@ func (p *Portal) authenticate(r *http.Request, token string) (ident.Actor, error
 		token = "" // a session's secret is for cookies only
 	}
 	return p.accounts.Authenticate(r.Context(), token, middleware.GetClientIP(r.Context()))
-}
-
-// caller is the actor of a protocol face that takes no cookies: whom a bearer
-// token proves, else a guest without an id.
-func (p *Portal) caller(r *http.Request) (ident.Actor, error) {
-	if h := r.Header.Get("Authorization"); h != "" {
-		return p.authenticate(r, ident.BearerToken(h))
-	}
-	return ident.Actor{Kind: ident.Guest, Addr: middleware.GetClientIP(r.Context())}, nil
 }
 
 // Route is one method on one pattern of the portal's address.

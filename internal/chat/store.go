@@ -161,6 +161,9 @@ type Tasks interface {
 	// TaskAsked returns the first task that the message seq of a conversation
 	// asked for or was the input of; a NotFound fault when there is none.
 	TaskAsked(ctx context.Context, conversationID string, seq int64) (task.Task, error)
+	// Questions returns the messages that asked for a task or were its input,
+	// by seq, each with the client id its sender gave it.
+	Questions(ctx context.Context, t task.Task) (map[int64]string, error)
 	// ActiveTasks returns tasks that have not ended, of a conversation or of
 	// a caller; the empty string selects nothing by that side.
 	ActiveTasks(ctx context.Context, conversationID, callerID string) ([]task.Task, error)

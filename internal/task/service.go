@@ -23,10 +23,32 @@ type Filter struct {
 	Limit  int
 }
 
+// Query selects tasks of one caller that one agent was asked for.
+type Query struct {
+	AgentID string
+	// ConversationID, State and After narrow the list when set; After is the
+	// time since which a task got its state.
+	ConversationID string
+	State          State
+	After          time.Time
+	// From is where the next page starts: the last task of the one before.
+	From  Point
+	Limit int
+}
+
+// Point is a place in a list ordered by the time of the last change and id.
+type Point struct {
+	At time.Time
+	ID string
+}
+
 // Reads finds tasks; absent ones are NotFound faults.
 type Reads interface {
 	TaskByID(ctx context.Context, id string) (Task, error)
 	ListTasks(ctx context.Context, f Filter) ([]Task, error)
+	// FindTasks returns a page of a caller's tasks, last changed first, and
+	// how many there are on all pages.
+	FindTasks(ctx context.Context, callerID string, q Query) ([]Task, int, error)
 	// ActiveTasks returns tasks that have not ended, of a conversation or of
 	// a caller; the empty string selects nothing by that side.
 	ActiveTasks(ctx context.Context, conversationID, callerID string) ([]Task, error)
@@ -128,6 +150,24 @@ func (s *Service) List(ctx context.Context, actor ident.Actor, conversationID st
 		next = list[limit-1].ID
 	}
 	return list, next, nil
+}
+
+// Find returns a page of the actor's own tasks with one agent, last changed
+// first, and how many there are in all. It is for those who ask that agent:
+// a token must be one for conversations.
+func (s *Service) Find(ctx context.Context, actor ident.Actor, q Query) ([]Task, int, error) {
+	if actor.ID == "" {
+		return nil, 0, fault.New(fault.Unauthenticated, "Sign in to see tasks.")
+	}
+	if !actor.May(ident.ChatWrite) {
+		return nil, 0, fault.New(fault.Forbidden, "This token lacks the scope %q.", ident.ChatWrite)
+	}
+	var c fault.Check
+	c.Field(q.Limit >= 1 && q.Limit <= 100, "limit", "use 1 to 100")
+	if err := c.Err(); err != nil {
+		return nil, 0, err
+	}
+	return s.store.FindTasks(ctx, actor.ID, q)
 }
 
 // Cancel stops one of the actor's own tasks. A task that has ended is a

@@ -1,0 +1,107 @@
+package a2a
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"time"
+
+	"agentsite/internal/a2a"
+	"agentsite/internal/fault"
+	"agentsite/internal/hub"
+	"agentsite/internal/ident"
+)
+
+// cardAge is how long a card may be kept without asking again, in seconds:
+// what an owner changes is seen within minutes.
+const cardAge = "300"
+
+// card answers with an agent's card to whoever may see its page. It never
+// redirects: clients take the address of a card for its agent's.
+func (d *Door) card(w http.ResponseWriter, r *http.Request) {
+	actor, err := d.cfg.Callers.Proven(r)
+	var a hub.Agent
+	if err == nil {
+		a, err = d.cfg.Hub.Get(r.Context(), actor, agentName(r))
+	}
+	var b []byte
+	if err == nil {
+		var c a2a.AgentCard
+		if c, err = d.cfg.Signer.Sign(d.cardOf(r, a)); err == nil {
+			b, err = json.MarshalIndent(c, "", "  ")
+		}
+	}
+	if err != nil {
+		f := d.failure(r, err)
+		refuse(w.Header(), f)
+		send(w, f.HTTP(), "application/json", f.REST())
+		return
+	}
+	h := w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("Vary", "Authorization")
+	h.Set("Cache-Control", "public, max-age="+cardAge)
+	if a.Visibility != hub.Public || a.Status.State == hub.StatusDraft {
+		h.Set("Cache-Control", "private, max-age="+cardAge)
+	}
+	sum := sha256.Sum256(b)
+	h.Set("ETag", `"`+base64.RawURLEncoding.EncodeToString(sum[:16])+`"`)
+	changed := a.UpdatedAt
+	if changed.Before(d.cfg.Started) { // another portal version may write it otherwise
+		changed = d.cfg.Started
+	}
+	http.ServeContent(w, r, "", changed.Truncate(time.Second), bytes.NewReader(b))
+}
+
+// cardOf writes an agent's card.
+func (d *Door) cardOf(r *http.Request, a hub.Agent) a2a.AgentCard {
+	f := a2a.Face{Base: d.base(r, a.Name), Provider: d.cfg.Name, Home: d.cfg.URL, Page: d.cfg.URL + "/agents/" + url.PathEscape(a.Name),
+		Open: d.cfg.Guests && a.Visibility == hub.Public && a.Limits.Callers == ""}
+	if a.Icon != "" {
+		f.Icon = f.Page + "/icon"
+	}
+	return a2a.MakeCard(a, f)
+}
+
+// extended is the card for those who have an account: what the portal knows of
+// the agent goes along as an extension.
+func (d *Door) extended(r *http.Request, actor ident.Actor, a hub.Agent) (any, error) {
+	if !actor.IsPerson() {
+		return nil, fault.New(fault.Unauthenticated, "Send an API token of this portal in the Authorization header to read the extended card.")
+	}
+	c := d.cardOf(r, a)
+	params := map[string]any{"handle": a.Name, "kind": string(a.Kind), "visibility": string(a.Visibility), "status": a.Status.State,
+		"liveness": map[string]any{"state": string(a.Liveness.State), "reason": a.Liveness.Reason}}
+	if a.OwnerName != "" {
+		params["owner"] = a.OwnerName
+	}
+	if a.Status.Message != "" {
+		params["status_message"] = a.Status.Message
+	}
+	limits := map[string]any{}
+	for name, n := range map[string]int{"per_minute": a.Limits.PerMinute, "per_day": a.Limits.PerDay, "max_bytes": a.Limits.MaxBytes} {
+		if n > 0 {
+			limits[name] = n
+		}
+	}
+	if len(limits) > 0 {
+		params["limits"] = limits
+	}
+	c.Capabilities.Extensions = append(c.Capabilities.Extensions, a2a.CardExtension{
+		URI: d.cfg.URL + "/docs/connect#the-extended-card", Description: "What the portal knows of the agent: owner, status, liveness and limits.", Params: params})
+	return d.cfg.Signer.Sign(c)
+}
+
+// keySet answers with the key that cards are signed by.
+func (d *Door) keySet(w http.ResponseWriter, r *http.Request) {
+	b, err := json.Marshal(d.cfg.Signer.KeySet())
+	if err != nil { // a public key can be written
+		panic(err)
+	}
+	w.Header().Set("Content-Type", "application/jwk-set+json")
+	w.Header().Set("Cache-Control", "public, max-age=3600")
+	http.ServeContent(w, r, "", d.cfg.Started.Truncate(time.Second), bytes.NewReader(b))
+}

@@ -1,0 +1,221 @@
+// Package a2a is the door for clients of the A2A protocol: each agent of the
+// portal has a card and a base on which JSON-RPC and HTTP+JSON are served, and
+// the guide has them at the portal's root. It turns requests into one question
+// to one agent and follows the task that comes of it. How the protocol writes
+// things is internal/a2a's matter, and who may do what the services'.
+package a2a
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+	"github.com/go-chi/chi/v5/middleware"
+
+	"agentsite/handlers/face"
+	"agentsite/internal/a2a"
+	"agentsite/internal/account"
+	"agentsite/internal/chat"
+	"agentsite/internal/fault"
+	"agentsite/internal/hub"
+	"agentsite/internal/ident"
+	"agentsite/internal/task"
+)
+
+// Config is what the door needs; everything is required.
+type Config struct {
+	// Callers are the portal's, so that visitors are the same at each face.
+	Callers  *face.Callers
+	Accounts *account.Service
+	Hub      *hub.Service
+	Chat     *chat.Service
+	Tasks    *task.Service
+	// Name and URL are the portal's; URL has no slash at its end.
+	Name, URL string
+	// Guests is whether callers without a credential are served.
+	Guests bool
+	// Signer signs the cards.
+	Signer *a2a.Signer
+	// Started is when the portal began to write cards as it does.
+	Started time.Time
+	Log     *slog.Logger
+}
+
+// Door serves the protocol. Create it with New.
+type Door struct {
+	cfg     Config
+	waiting places
+}
+
+// New returns the door over the services.
+func New(cfg Config) *Door {
+	return &Door{cfg: cfg, waiting: places{held: make(map[string]int)}}
+}
+
+// doorName is what tasks note of the door they came through.
+const doorName = "a2a"
+
+// rootAgent answers at the portal's own base.
+const rootAgent = "guide"
+
+// wellKnown is where a card is, below an agent's address.
+const wellKnown = "/.well-known/agent-card.json"
+
+// Routes declares the routes of the protocol. What follows the base is the
+// protocol's own address space, which a2a.RESTRoute reads.
+func (d *Door) Routes(r chi.Router) {
+	r.Get(wellKnown, d.card)
+	r.Get(KeySetPath, d.keySet)
+	r.Get("/agents/{name}"+wellKnown, d.card)
+	for _, base := range []string{"/a2a", "/agents/{name}/a2a"} {
+		r.Post(base, d.rpc)
+		r.Get(base+"/*", d.rest)
+		r.Post(base+"/*", d.rest)
+		r.Delete(base+"/*", d.rest)
+	}
+}
+
+// KeySetPath is where the public key of the cards is.
+const KeySetPath = "/.well-known/jwks.json"
+
+// agentName is whose base or card the path is of.
+func agentName(r *http.Request) string {
+	raw := chi.URLParam(r, "name")
+	if name, err := url.PathUnescape(raw); err == nil {
+		raw = name
+	}
+	return cmp.Or(raw, rootAgent)
+}
+
+// base is the URL of the base that a request's path is of or, of a card, that
+// it names.
+func (d *Door) base(r *http.Request, name string) string {
+	if chi.URLParam(r, "name") == "" && name == rootAgent {
+		return d.cfg.URL + "/a2a"
+	}
+	return d.cfg.URL + "/agents/" + url.PathEscape(name) + "/a2a"
+}
+
+// failure is an error as the protocol answers it. What only the operator may
+// read goes to the log.
+func (d *Door) failure(r *http.Request, err error) *a2a.Failure {
+	if f, ok := errors.AsType[*a2a.Failure](err); ok {
+		return f
+	}
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		err = fault.New(fault.Unavailable, "The request was given up. Ask for the task later.")
+	}
+	e := fault.As(err)
+	f := &a2a.Failure{Text: e.Safe, RetryAfter: e.RetryAfter}
+	switch e.Kind {
+	case fault.Invalid:
+		f.Code, f.Metadata = a2a.CodeInvalidParams, e.Fields
+	case fault.Unauthenticated:
+		f.Code = a2a.CodeUnauthenticated
+	case fault.Forbidden:
+		f.Code = a2a.CodeForbidden
+	case fault.NotFound:
+		f.Code, f.Status, f.Reason = a2a.CodeInvalidRequest, http.StatusNotFound, "NOT_FOUND"
+	case fault.Conflict:
+		f.Code = a2a.CodeUnsupported
+	case fault.RateLimited:
+		f.Code, f.Status, f.Reason = a2a.CodeServer, http.StatusTooManyRequests, "RATE_LIMITED"
+	case fault.Unavailable:
+		f.Code = a2a.CodeServer
+	default:
+		f.Code = a2a.CodeInternal
+		d.cfg.Log.Error("request failed", "method", r.Method, "path", r.URL.Path, "request_id", middleware.GetReqID(r.Context()), "error", err)
+	}
+	return f
+}
+
+// refuse sets the headers that an error has in both bindings.
+func refuse(h http.Header, f *a2a.Failure) {
+	if f.RetryAfter > 0 {
+		h.Set("Retry-After", strconv.Itoa(int((f.RetryAfter+time.Second-1)/time.Second)))
+	}
+	if f.HTTP() == http.StatusUnauthorized {
+		h.Set("WWW-Authenticate", `Bearer realm="agentsite"`)
+	}
+}
+
+// send answers with JSON of a media type.
+func send(w http.ResponseWriter, code int, mediaType string, v any) {
+	b, err := json.Marshal(v)
+	if err != nil { // everything that is sent can be written
+		panic(err)
+	}
+	h := w.Header()
+	h.Set("Content-Type", mediaType)
+	h.Set("Cache-Control", "no-store")
+	h.Set("Content-Length", strconv.Itoa(len(b)))
+	w.WriteHeader(code)
+	w.Write(b)
+}
+
+// Bounds of what one request may bring. Who has an account may send files in
+// messages.
+const (
+	maxBody      = 4 << 20
+	maxGuestBody = 1 << 20
+)
+
+// body reads what a caller sent.
+func body(w http.ResponseWriter, r *http.Request, actor ident.Actor) ([]byte, error) {
+	limit := int64(maxBody)
+	if !actor.IsPerson() {
+		limit = maxGuestBody
+	}
+	b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
+	if big, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return nil, &a2a.Failure{Code: a2a.CodeInvalidRequest, Status: http.StatusRequestEntityTooLarge,
+			Text: "The request is larger than " + strconv.FormatInt(big.Limit, 10) + " bytes. Send large files on their own and refer to them by URL."}
+	}
+	if err != nil {
+		return nil, a2a.Fail(a2a.CodeParse, "The body ended early.")
+	}
+	return b, nil
+}
+
+// places counts the requests that wait for agents, by who waits.
+type places struct {
+	mu   sync.Mutex // guards held
+	held map[string]int
+}
+
+// Most requests of one account, or of one address without one, that wait for
+// agents at the same time.
+const (
+	mostWaiting      = 200
+	mostGuestWaiting = 20
+)
+
+// take counts one more request of the actor's; the caller gives it back.
+func (p *places) take(actor ident.Actor) (give func(), err error) {
+	key, most := actor.ID, mostWaiting
+	if actor.Kind == ident.Guest {
+		key, most = "addr "+actor.Addr, mostGuestWaiting
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.held[key] >= most {
+		return nil, fault.Limited(5*time.Second, "You wait for %d answers already. Let one end first, or ask without waiting.", most)
+	}
+	p.held[key]++
+	return func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if p.held[key]--; p.held[key] <= 0 {
+			delete(p.held, key)
+		}
+	}, nil
+}

@@ -1,0 +1,336 @@
+package a2a
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+
+	"agentsite/handlers/face"
+	"agentsite/internal/a2a"
+	"agentsite/internal/chat"
+	"agentsite/internal/clock"
+	"agentsite/internal/fault"
+	"agentsite/internal/hub"
+	"agentsite/internal/ident"
+	"agentsite/internal/task"
+)
+
+// request is one call of a method, of whatever binding.
+type request struct {
+	w      http.ResponseWriter
+	r      *http.Request
+	door   *Door
+	method a2a.Method
+	write  a2a.Writer
+	params json.RawMessage
+	// events is what the binding makes of an event of a stream, and broken of
+	// the error that ends one.
+	events func(v any) any
+	broken func(f *a2a.Failure) any
+	// proven is who shows a credential, else a visitor without an id.
+	proven ident.Actor
+	agent  hub.Agent
+}
+
+// errStreamed is returned by a method that has answered with a stream.
+var errStreamed = errors.New("answered with a stream")
+
+// maxWait is how long a call that waits for its task is kept waiting; then it
+// is answered with the task as it is.
+const maxWait = 10 * time.Minute
+
+// answer finds the agent and does what is asked. It returns what the binding
+// is to write.
+func (q *request) answer(tenant string) (any, error) {
+	name := agentName(q.r)
+	if tenant != "" {
+		// At the portal's base the tenant is the agent that is meant.
+		if name != tenant && chi.URLParam(q.r, "name") != "" {
+			return nil, a2a.Fail(a2a.CodeInvalidParams, "This base is of one agent, which has no tenants. Leave tenant out.")
+		}
+		name = tenant
+	}
+	var err error
+	if q.agent, err = q.door.cfg.Hub.Get(q.r.Context(), q.proven, name); err != nil {
+		return nil, err
+	}
+	switch q.method {
+	case a2a.SendMessage, a2a.StreamMessage:
+		return q.send()
+	case a2a.GetTask:
+		return q.get()
+	case a2a.ListTasks:
+		return q.list()
+	case a2a.CancelTask:
+		return q.cancel()
+	case a2a.SubscribeTask:
+		return q.subscribe()
+	case a2a.ExtendedCard:
+		return q.door.extended(q.r, q.proven, q.agent)
+	case a2a.CreatePush, a2a.GetPush, a2a.ListPush, a2a.DeletePush:
+		return nil, errNoPush()
+	}
+	return nil, a2a.Fail(a2a.CodeMethodNotFound, "There is no such method.")
+}
+
+func errNoPush() error {
+	return a2a.Fail(a2a.CodePushNotSupported, "This portal sends no push notifications. Stream the task, or ask for it again.")
+}
+
+func errNoTask() error {
+	return a2a.Fail(a2a.CodeTaskNotFound, "You have no such task with this agent.")
+}
+
+// send asks the agent, or gives a task of the caller the input it waits for.
+func (q *request) send() (any, error) {
+	in, f := a2a.ReadSend(q.params, q.write.Version)
+	if f != nil {
+		return nil, f
+	}
+	if in.Push {
+		return nil, errNoPush()
+	}
+	ctx, d, m := q.r.Context(), q.door, in.Message
+	asker, err := d.cfg.Callers.Asker(q.r, q.proven, m.TaskID, m.ContextID)
+	if err != nil {
+		return nil, noSuch(m, err)
+	}
+	if m.TaskID != "" {
+		t, err := q.task(asker.Actor, m.TaskID)
+		if err != nil {
+			return nil, err
+		}
+		switch {
+		case m.ContextID != "" && m.ContextID != t.ConversationID:
+			return nil, &a2a.Failure{Code: a2a.CodeInvalidParams, Text: "message.contextId: is not that of the task. Leave it out, or send the task's.", Metadata: map[string]string{"field": "message.contextId"}}
+		case t.State.Terminal():
+			return nil, a2a.Fail(a2a.CodeUnsupported, "The task has ended. Send the message without taskId, in the same context, to ask for more.")
+		case t.State.Active():
+			return nil, a2a.Fail(a2a.CodeUnsupported, "The task is being worked on and waits for nothing. Wait until it asks for input, or send the message without taskId.")
+		}
+	}
+	asked, err := d.cfg.Chat.Ask(ctx, asker.Actor, chat.Ask{Agent: q.agent.Handle(), Context: m.ContextID, ClientID: m.ID, Parts: m.Parts, TaskID: m.TaskID, Face: doorName})
+	if err != nil {
+		return nil, noSuch(m, err)
+	}
+	d.cfg.Callers.Keep(asker, asked.ConversationID)
+	d.cfg.Callers.Keep(asker, asked.Task.ID)
+	if asked.Task.AgentID != q.agent.ID { // the message was another agent's, said before
+		return nil, errNoTask()
+	}
+	how := detail{in.HistoryLength, true}
+	switch {
+	case q.method == a2a.StreamMessage:
+		return nil, q.stream(asker.Actor, asked.Task, how)
+	case in.Immediate || !asked.Task.State.Active():
+		return q.shown(asker.Actor, asked.Task, how)
+	}
+	t, err := q.wait(asker.Actor, asked.Task)
+	if err != nil {
+		return nil, err
+	}
+	return q.shown(asker.Actor, t, how)
+}
+
+// noSuch tells an unknown task or context by the code of the protocol.
+func noSuch(m a2a.Message, err error) error {
+	switch {
+	case !fault.Is(err, fault.NotFound):
+		return err
+	case m.TaskID != "":
+		return errNoTask()
+	case m.ContextID != "":
+		return &a2a.Failure{Code: a2a.CodeInvalidParams, Text: "message.contextId: is no context of yours with this agent. Contexts are made here: leave it out to begin one.", Metadata: map[string]string{"field": "message.contextId"}}
+	}
+	return err
+}
+
+// shown is a task as SendMessage answers it.
+func (q *request) shown(actor ident.Actor, t task.Task, how detail) (any, error) {
+	v, err := q.door.view(q.r.Context(), actor, t, how)
+	if err != nil {
+		return nil, err
+	}
+	return q.write.Event(a2a.Event{Task: &v}), nil
+}
+
+// task is a task of the actor's with this agent.
+func (q *request) task(actor ident.Actor, id string) (task.Task, error) {
+	t, err := q.door.cfg.Chat.OwnTask(q.r.Context(), actor, id)
+	if fault.Is(err, fault.NotFound) || err == nil && t.AgentID != q.agent.ID {
+		return task.Task{}, errNoTask()
+	}
+	return t, err
+}
+
+// named reads which task is meant, and finds it and who asks.
+func (q *request) named() (in a2a.TaskRequest, actor ident.Actor, t task.Task, err error) {
+	in, f := a2a.ReadTask(q.params)
+	if f != nil {
+		return in, actor, t, f
+	}
+	asker, err := q.door.cfg.Callers.Asker(q.r, q.proven, in.ID)
+	if fault.Is(err, fault.NotFound) {
+		err = errNoTask()
+	}
+	if err == nil {
+		t, err = q.task(asker.Actor, in.ID)
+	}
+	return in, asker.Actor, t, err
+}
+
+func (q *request) get() (any, error) {
+	in, actor, t, err := q.named()
+	if err != nil {
+		return nil, err
+	}
+	v, err := q.door.view(q.r.Context(), actor, t, detail{in.HistoryLength, true})
+	return q.write.Task(v), err
+}
+
+// list shows a page of the caller's tasks with this agent. Who has shown no
+// credential and names no context of theirs has none.
+func (q *request) list() (any, error) {
+	in, f := a2a.ReadList(q.params)
+	if f != nil {
+		return nil, f
+	}
+	from, ok := readToken(in.PageToken)
+	if !ok {
+		return nil, &a2a.Failure{Code: a2a.CodeInvalidParams, Text: "pageToken: is not one of this list.", Metadata: map[string]string{"field": "pageToken"}}
+	}
+	actor := q.proven
+	if actor.ID == "" && in.ContextID != "" {
+		asker, err := q.door.cfg.Callers.Asker(q.r, actor, in.ContextID)
+		if err != nil && !fault.Is(err, fault.NotFound) {
+			return nil, err
+		}
+		actor = asker.Actor
+	}
+	if actor.ID == "" {
+		return q.write.Tasks(nil, "", in.PageSize, 0), nil
+	}
+	ctx := q.r.Context()
+	list, total, err := q.door.cfg.Tasks.Find(ctx, actor, task.Query{AgentID: q.agent.ID, ConversationID: in.ContextID, State: in.State, After: in.After, From: from, Limit: in.PageSize})
+	if err != nil {
+		return nil, err
+	}
+	how := detail{in.HistoryLength, in.Artifacts}
+	if how.history == nil {
+		how.history = new(int) // a list is for finding tasks
+	}
+	views := make([]a2a.Task, len(list))
+	for i, t := range list {
+		if views[i], err = q.door.view(ctx, actor, t, how); err != nil {
+			return nil, err
+		}
+	}
+	next := ""
+	if len(list) == in.PageSize {
+		next = pageToken(list[len(list)-1])
+	}
+	return q.write.Tasks(views, next, in.PageSize, total), nil
+}
+
+// pageToken says where the page after a task begins.
+func pageToken(t task.Task) string {
+	return base64.RawURLEncoding.EncodeToString([]byte(strconv.FormatInt(clock.Milli(t.UpdatedAt), 10) + "." + t.ID))
+}
+
+func readToken(s string) (task.Point, bool) {
+	if s == "" {
+		return task.Point{}, true
+	}
+	b, err := base64.RawURLEncoding.DecodeString(s)
+	at, id, _ := strings.Cut(string(b), ".")
+	ms, nerr := strconv.ParseInt(at, 10, 64)
+	return task.Point{At: clock.FromMilli(ms), ID: id}, err == nil && nerr == nil && ms > 0 && ident.ValidID(id)
+}
+
+// cancelWait is how long a cancel waits for an agent to let go, which must
+// within 500 ms.
+const cancelWait = 2 * time.Second
+
+func (q *request) cancel() (any, error) {
+	_, actor, t, err := q.named()
+	if err != nil {
+		return nil, err
+	}
+	ended := a2a.Fail(a2a.CodeTaskNotCancelable, "The task has ended already, so there is nothing to cancel.")
+	if t.State.Terminal() {
+		return nil, ended
+	}
+	ctx, d := q.r.Context(), q.door
+	s, err := face.Follow(ctx, d.cfg.Chat, actor, t)
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	wctx, stop := context.WithTimeout(ctx, cancelWait)
+	defer stop()
+	for range 2 { // it may begin to wait for input at this very moment
+		if err := d.cfg.Chat.StopTask(ctx, actor, t.ID, "Canceled by its caller."); err != nil {
+			return nil, err
+		}
+		if _, err := s.Wait(wctx); err != nil && ctx.Err() != nil {
+			return nil, err
+		}
+		if t, err = q.task(actor, t.ID); err != nil {
+			return nil, err
+		}
+		if t.State.Terminal() {
+			break
+		}
+	}
+	if t.State.Terminal() && t.State != task.Canceled {
+		return nil, ended // it was faster
+	}
+	v, err := d.view(ctx, actor, t, whole)
+	return q.write.Task(v), err
+}
+
+func (q *request) subscribe() (any, error) {
+	_, actor, t, err := q.named()
+	if err != nil {
+		return nil, err
+	}
+	if t.State.Terminal() {
+		return nil, a2a.Fail(a2a.CodeUnsupported, "The task has ended, so nothing more comes. Ask for it with GetTask.")
+	}
+	return nil, q.stream(actor, t, whole)
+}
+
+// wait follows a task until it ends or asks for something.
+func (q *request) wait(actor ident.Actor, t task.Task) (task.Task, error) {
+	give, err := q.door.waiting.take(actor)
+	if err != nil {
+		return t, err
+	}
+	defer give()
+	ctx, unguard := q.door.cfg.Accounts.Guard(q.r.Context(), actor)
+	defer unguard()
+	ctx, cancel := context.WithTimeout(ctx, maxWait)
+	defer cancel()
+	answer := face.Unhurried(q.w)
+	defer answer()
+	s, err := face.Follow(ctx, q.door.cfg.Chat, actor, t)
+	if err != nil {
+		return t, err
+	}
+	defer s.Close()
+	end, err := s.Wait(ctx)
+	if errors.Is(err, context.DeadlineExceeded) {
+		return q.task(actor, t.ID)
+	}
+	if err != nil {
+		return t, err
+	}
+	return end.Task, nil
+}

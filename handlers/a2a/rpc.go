@@ -1,0 +1,88 @@
+package a2a
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+
+	"agentsite/internal/a2a"
+)
+
+// envelope is a JSON-RPC answer.
+type envelope struct {
+	Version string `json:"jsonrpc"`
+	ID      any    `json:"id"`
+	Result  any    `json:"result,omitempty"`
+	Error   any    `json:"error,omitempty"`
+}
+
+// rpc serves the JSON-RPC binding (§9) in both versions. An error comes with
+// status 200, as JSON-RPC over HTTP has it, unless HTTP has a meaning for it
+// that clients act on: credentials, limits and addresses where nobody is.
+func (d *Door) rpc(w http.ResponseWriter, r *http.Request) {
+	c := a2a.Call{ID: []byte("null")}
+	result, err := func() (any, error) {
+		actor, err := d.cfg.Callers.Proven(r)
+		if err != nil {
+			return nil, err
+		}
+		b, err := body(w, r, actor)
+		if err != nil {
+			return nil, err
+		}
+		var f *a2a.Failure
+		if c, f = a2a.ReadCall(b); f != nil {
+			return nil, f
+		}
+		version, f := spoken(r, c.Method)
+		if f != nil {
+			return nil, f
+		}
+		method := a2a.RPCMethod(c.Method, version)
+		if method == a2a.NoMethod {
+			return nil, a2a.Fail(a2a.CodeMethodNotFound, "A2A "+version+" has no method "+a2a.Line(c.Method, 60)+".")
+		}
+		tenant, f := a2a.ReadTenant(c.Params)
+		if f != nil {
+			return nil, f
+		}
+		q := request{w: w, r: r, door: d, proven: actor, method: method, write: a2a.Writer{Version: version}, params: c.Params,
+			events: func(v any) any { return envelope{Version: "2.0", ID: c.ID, Result: v} },
+			broken: func(f *a2a.Failure) any { return envelope{Version: "2.0", ID: c.ID, Error: f.RPC()} }}
+		return q.answer(tenant)
+	}()
+	if errors.Is(err, errStreamed) {
+		return
+	}
+	out, code := envelope{Version: "2.0", ID: c.ID, Result: result}, http.StatusOK
+	if err != nil {
+		f := d.failure(r, err)
+		refuse(w.Header(), f)
+		out.Result, out.Error = nil, f.RPC()
+		if f.Status != 0 || f.Code == a2a.CodeUnauthenticated || f.Code == a2a.CodeForbidden || f.Code == a2a.CodeServer || f.Code == a2a.CodeInternal {
+			code = f.HTTP()
+		}
+	}
+	send(w, code, "application/json", out)
+}
+
+// spoken is the version of the protocol that a caller speaks (§3.6). Nothing
+// means 0.3; but the methods have other names there, so that a name tells the
+// version where the header does not, as when people try it by hand.
+func spoken(r *http.Request, method string) (string, *a2a.Failure) {
+	v := strings.TrimSpace(r.Header.Get("A2A-Version"))
+	if v == "" {
+		v = r.URL.Query().Get("A2A-Version")
+	}
+	switch {
+	case v == a2a.Version10 || strings.HasPrefix(v, "1.0."):
+		return a2a.Version10, nil
+	case v == "" && (method == "" || a2a.RPCMethod(method, a2a.Version10) != a2a.NoMethod):
+		return a2a.Version10, nil
+	case method != "" && (v == "" || v == a2a.Version03 || strings.HasPrefix(v, "0.3.")):
+		return a2a.Version03, nil
+	case method == "":
+		return "", a2a.Fail(a2a.CodeVersionNotSupported, "This binding serves A2A 1.0. Send the header A2A-Version: 1.0.")
+	}
+	return "", a2a.Fail(a2a.CodeVersionNotSupported, "This portal serves A2A 1.0 and 0.3, and not "+a2a.Line(v, 20)+".")
+}

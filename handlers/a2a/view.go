@@ -1,0 +1,137 @@
+package a2a
+
+import (
+	"context"
+	"strconv"
+	"strings"
+
+	"agentsite/internal/a2a"
+	"agentsite/internal/chat"
+	"agentsite/internal/fault"
+	"agentsite/internal/ident"
+	"agentsite/internal/task"
+)
+
+// maxHistory bounds the messages that go along with a task.
+const maxHistory = 100
+
+// answerID is the id of the artifact that holds a task's answer. Beside it a
+// task has the artifacts that its agent made.
+const answerID = "answer"
+
+// detail is how much of a task is shown: how many of its last messages (nil:
+// as many as there are, up to maxHistory), and whether its artifacts.
+type detail struct {
+	history   *int
+	artifacts bool
+}
+
+// whole shows all of a task.
+var whole = detail{artifacts: true}
+
+// view is a task as the protocol shows it, as far as the actor may read what
+// was said. The answer of a completed task is an artifact, as the protocol
+// wants results to be (§3.7), and its last message.
+func (d *Door) view(ctx context.Context, actor ident.Actor, t task.Task, how detail) (a2a.Task, error) {
+	out := a2a.Task{ID: t.ID, ContextID: t.ConversationID, Status: a2a.Status{State: t.State, At: t.UpdatedAt}}
+	said, err := d.said(ctx, actor, t, how)
+	if err != nil {
+		return out, err
+	}
+	t2 := t // files of the answer can be read too
+	t2.MessageSeq = max(t.MessageSeq, t.AnswerSeq)
+	files := d.cfg.Chat.TaskFiles(t2)
+	var last *chat.Message
+	for i, m := range said {
+		if m.Seq == t.AnswerSeq {
+			last = &said[i]
+		}
+		out.History = append(out.History, message(ctx, files, t, m))
+	}
+	out.Status.Message = statusMessage(ctx, files, t, last)
+	if how.artifacts {
+		if last != nil && last.Kind == chat.Text && t.State.Terminal() && len(last.Parts) > 0 {
+			out.Artifacts = append(out.Artifacts, task.Artifact{ID: answerID, Name: "Answer", Parts: reachable(ctx, files, last.Parts)})
+		}
+		out.Artifacts = append(out.Artifacts, made(ctx, files, t)...)
+	}
+	keep := maxHistory
+	if how.history != nil {
+		keep = min(*how.history, keep)
+	}
+	out.History = out.History[max(0, len(out.History)-keep):]
+	return out, nil
+}
+
+// said reads the messages of a task, as far as they are needed.
+func (d *Door) said(ctx context.Context, actor ident.Actor, t task.Task, how detail) ([]chat.Message, error) {
+	if how.history == nil || *how.history > 0 {
+		return d.cfg.Chat.Turns(ctx, actor, t)
+	}
+	if t.AnswerSeq == 0 {
+		return nil, nil
+	}
+	m, err := d.cfg.Chat.Message(ctx, actor, t.ConversationID, t.AnswerSeq)
+	if fault.Is(err, fault.NotFound) {
+		return nil, nil
+	}
+	return []chat.Message{m}, err
+}
+
+// message is one message as the protocol shows it.
+func message(ctx context.Context, files task.Files, t task.Task, m chat.Message) a2a.Message {
+	id := m.ID
+	if m.Sender.Kind != "agent" && m.ClientID != "" {
+		id = m.ClientID // the caller knows it by their own
+	}
+	return a2a.Message{ID: id, ContextID: t.ConversationID, TaskID: t.ID, FromAgent: m.Sender.Kind == "agent", Parts: reachable(ctx, files, m.Parts)}
+}
+
+// statusMessage says why a task did not complete or what it waits for; last
+// is what its agent said last, nil for nothing.
+func statusMessage(ctx context.Context, files task.Files, t task.Task, last *chat.Message) *a2a.Message {
+	switch {
+	case t.State.Active() || t.State == task.Completed:
+		return nil
+	case !t.State.Terminal() && last != nil:
+		m := message(ctx, files, t, *last)
+		return &m
+	case t.Reason != "":
+		return &a2a.Message{ID: t.ID + "-status", ContextID: t.ConversationID, TaskID: t.ID, FromAgent: true, Parts: []task.Part{task.TextPart(t.Reason)}}
+	}
+	return nil
+}
+
+// made are the artifacts that a task's agent made, each with an id that no
+// other has, the answer's included.
+func made(ctx context.Context, files task.Files, t task.Task) []task.Artifact {
+	var out []task.Artifact
+	taken := map[string]bool{"": true, answerID: true}
+	for i, a := range t.Artifacts {
+		if len(a.Parts) == 0 { // its files were not kept
+			continue
+		}
+		if taken[a.ID] {
+			a.ID = t.ID + "-" + strconv.Itoa(i+1)
+		}
+		taken[a.ID] = true
+		a.Parts = reachable(ctx, files, a.Parts)
+		out = append(out, a)
+	}
+	return out
+}
+
+// reachable gives files of this portal an address under which the caller can
+// fetch them for a while.
+func reachable(ctx context.Context, files task.Files, parts []task.Part) []task.Part {
+	out := make([]task.Part, len(parts))
+	for i, p := range parts {
+		if strings.HasPrefix(p.URL, task.FilePath) {
+			if at, err := files.Address(ctx, p.URL); err == nil {
+				p.URL = at
+			}
+		}
+		out[i] = p
+	}
+	return out
+}

@@ -1,0 +1,152 @@
+package a2a
+
+import (
+	"cmp"
+	"strconv"
+
+	"agentsite/internal/hub"
+)
+
+// Face is where and how an agent of this portal can be spoken to.
+type Face struct {
+	// Base is the URL of both bindings, without a slash at its end.
+	Base string
+	// Provider and Home are the portal's name and URL, Page where people read
+	// of the agent, Icon its picture or "".
+	Provider, Home, Page, Icon string
+	// Open is true where callers without a credential are served.
+	Open bool
+}
+
+// AgentCard is an agent card of A2A 1.0 (§4.4) as this portal writes it, with
+// the fields that clients of 0.3 need beside them.
+type AgentCard struct {
+	Name          string                    `json:"name"`
+	Description   string                    `json:"description"`
+	Version       string                    `json:"version"`
+	Interfaces    []CardInterface           `json:"supportedInterfaces"`
+	Provider      CardProvider              `json:"provider"`
+	Documentation string                    `json:"documentationUrl,omitempty"`
+	Icon          string                    `json:"iconUrl,omitempty"`
+	Capabilities  CardCapabilities          `json:"capabilities"`
+	Schemes       map[string]SecurityScheme `json:"securitySchemes"`
+	Requirements  []SecurityRequirement     `json:"securityRequirements,omitempty"`
+	InputModes    []string                  `json:"defaultInputModes"`
+	OutputModes   []string                  `json:"defaultOutputModes"`
+	Skills        []CardSkill               `json:"skills"`
+	Signatures    []CardSignature           `json:"signatures,omitempty"`
+
+	// What clients of 0.3 read instead.
+	URL03          string                `json:"url"`
+	Transport03    string                `json:"preferredTransport"`
+	Version03      string                `json:"protocolVersion"`
+	Security03     []map[string][]string `json:"security,omitempty"`
+	ExtendedCard03 bool                  `json:"supportsAuthenticatedExtendedCard"`
+}
+
+// CardInterface is one way to speak to the agent.
+type CardInterface struct {
+	URL     string `json:"url"`
+	Binding string `json:"protocolBinding"`
+	Version string `json:"protocolVersion"`
+}
+
+// CardProvider is who answers at the agent's address.
+type CardProvider struct {
+	Organization string `json:"organization"`
+	URL          string `json:"url"`
+}
+
+// CardCapabilities is what of the protocol's optional parts is served. What is
+// not, push notifications, is left out rather than false: readers differ in
+// whether they keep a false, and the card's signature would not hold for some.
+type CardCapabilities struct {
+	Streaming  bool            `json:"streaming"`
+	Extended   bool            `json:"extendedAgentCard"`
+	Extensions []CardExtension `json:"extensions,omitempty"`
+}
+
+// CardExtension is something beyond the protocol.
+type CardExtension struct {
+	URI         string         `json:"uri"`
+	Description string         `json:"description"`
+	Required    bool           `json:"required"`
+	Params      map[string]any `json:"params,omitempty"`
+}
+
+// SecurityScheme is HTTP authentication, the only kind of credential there is.
+// It is written in the forms of both versions, as the SDKs' own servers do.
+type SecurityScheme struct {
+	HTTP HTTPAuth `json:"httpAuthSecurityScheme"`
+	Type string   `json:"type"`
+	HTTPAuth
+}
+
+// HTTPAuth is a scheme of the Authorization header.
+type HTTPAuth struct {
+	Description string `json:"description"`
+	Scheme      string `json:"scheme"`
+}
+
+// SecurityRequirement names schemes that a caller must all satisfy.
+type SecurityRequirement struct {
+	Schemes map[string]ScopeList `json:"schemes"`
+}
+
+// ScopeList is a list of OAuth scopes; ours is always empty.
+type ScopeList struct {
+	List []string `json:"list"`
+}
+
+// CardSkill is one thing the agent can do.
+type CardSkill struct {
+	ID          string   `json:"id"`
+	Name        string   `json:"name"`
+	Description string   `json:"description"`
+	Tags        []string `json:"tags"`
+	Examples    []string `json:"examples,omitempty"`
+}
+
+// schemeName is how the card calls the portal's API tokens.
+const schemeName = "bearer"
+
+// MakeCard writes the card of an agent of this portal. Lists that the protocol
+// requires hold at least one element (§5.7), whatever the agent's owner left
+// out.
+func MakeCard(a hub.Agent, f Face) AgentCard {
+	c := AgentCard{
+		Name: cmp.Or(a.Title, a.Name), Version: strconv.Itoa(max(a.Version, 1)),
+		Provider: CardProvider{f.Provider, f.Home}, Documentation: f.Page, Icon: f.Icon,
+		Interfaces: []CardInterface{
+			{f.Base, BindingRPC, Version10},
+			{f.Base, BindingREST, Version10},
+			{f.Base, BindingRPC, Version03},
+		},
+		Capabilities: CardCapabilities{Streaming: true, Extended: true},
+		InputModes:   a.InputModes, OutputModes: a.OutputModes,
+	}
+	c.Description = cmp.Or(a.Description, c.Name)
+	bearer := HTTPAuth{"An API token of an account of this portal, with the scope chat:write.", "Bearer"}
+	c.Schemes = map[string]SecurityScheme{schemeName: {bearer, "http", bearer}}
+	if !f.Open {
+		c.Requirements = []SecurityRequirement{{map[string]ScopeList{schemeName: {[]string{}}}}}
+		c.Security03 = []map[string][]string{{schemeName: {}}}
+	}
+	c.URL03, c.Transport03, c.Version03, c.ExtendedCard03 = f.Base, BindingRPC, "0.3.0", true
+	if len(c.InputModes) == 0 {
+		c.InputModes = []string{"text/plain"}
+	}
+	if len(c.OutputModes) == 0 {
+		c.OutputModes = []string{"text/plain"}
+	}
+	for _, s := range a.Skills {
+		if len(s.Tags) == 0 {
+			s.Tags = []string{s.ID}
+		}
+		c.Skills = append(c.Skills, CardSkill{s.ID, s.Name, cmp.Or(s.Description, s.Name), s.Tags, s.Examples})
+	}
+	if len(c.Skills) == 0 {
+		c.Skills = []CardSkill{{ID: "talk", Name: "Talk", Description: c.Description, Tags: []string{"talk"}}}
+	}
+	return c
+}

@@ -1,0 +1,334 @@
+package a2a
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"agentsite/internal/task"
+)
+
+// What others ask of agents of ours. A request is read strictly, unlike an
+// answer: whoever sends something malformed is told what, by the field's name.
+// Fields that nobody knows are passed over (§3.2.6), so that newer clients are
+// served.
+
+// maxSentParts bounds the parts of one message that is sent to us, and
+// maxListed the other lists in it.
+const (
+	maxSentParts = 32
+	maxListed    = 50
+)
+
+// SendRequest is SendMessageRequest (§3.2.1).
+type SendRequest struct {
+	Message Message
+	// HistoryLength is nil where the caller leaves it to us.
+	HistoryLength *int
+	// Immediate asks for an answer before the task is done.
+	Immediate bool
+	// Push is true when the caller asks to be told at a webhook.
+	Push bool
+}
+
+// TaskRequest names a task: of GetTask, CancelTask and SubscribeToTask.
+type TaskRequest struct {
+	ID            string
+	HistoryLength *int
+}
+
+// ListRequest is ListTasksRequest (§3.1.4). Zero values select nothing.
+type ListRequest struct {
+	ContextID     string
+	State         task.State
+	PageSize      int // 1 to 100
+	PageToken     string
+	HistoryLength *int
+	After         time.Time
+	Artifacts     bool
+}
+
+// Call is a request of the JSON-RPC binding.
+type Call struct {
+	ID     json.RawMessage // a string, a number or null
+	Method string
+	Params json.RawMessage
+}
+
+// ReadCall reads the envelope of a JSON-RPC request. The call's ID is set as
+// far as it could be read, for the answer.
+func ReadCall(b []byte) (Call, *Failure) {
+	null := json.RawMessage("null")
+	if !json.Valid(b) || !utf8.Valid(b) {
+		return Call{ID: null}, Fail(CodeParse, "The body is not JSON.")
+	}
+	if b = bytes.TrimSpace(b); b[0] == '[' {
+		return Call{ID: null}, Fail(CodeInvalidRequest, "Batches are not served. Send one request at a time.")
+	}
+	var w struct {
+		Version json.RawMessage `json:"jsonrpc"`
+		ID      json.RawMessage `json:"id"`
+		Method  json.RawMessage `json:"method"`
+		Params  json.RawMessage `json:"params"`
+	}
+	if json.Unmarshal(b, &w) != nil {
+		return Call{ID: null}, Fail(CodeInvalidRequest, "The body is not a JSON-RPC request object.")
+	}
+	c := Call{ID: null, Params: w.Params}
+	switch {
+	case len(w.ID) == 0 || len(w.ID) > maxID || strings.IndexByte("\"-0123456789n", w.ID[0]) < 0:
+		return c, Fail(CodeInvalidRequest, "Give the request an id: a string or a number.")
+	default:
+		c.ID = w.ID
+	}
+	if string(w.Version) != `"2.0"` {
+		return c, Fail(CodeInvalidRequest, `The request needs "jsonrpc": "2.0".`)
+	}
+	if json.Unmarshal(w.Method, &c.Method) != nil || c.Method == "" {
+		return c, Fail(CodeInvalidRequest, "The request names no method.")
+	}
+	if len(w.Params) > 0 && !isObject(w.Params) && string(w.Params) != "null" {
+		return c, Fail(CodeInvalidParams, "params is not an object.")
+	}
+	return c, nil
+}
+
+// strict reads JSON into v and names the field that has the wrong type.
+func strict(b []byte, v any) *Failure {
+	if len(bytes.TrimSpace(b)) == 0 {
+		b = []byte("{}")
+	}
+	if !utf8.Valid(b) {
+		return Fail(CodeParse, "The body is not UTF-8.")
+	}
+	dec := json.NewDecoder(bytes.NewReader(b))
+	err := dec.Decode(v)
+	if err == nil {
+		if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+			return Fail(CodeParse, "The body holds more than one JSON value.")
+		}
+		return nil
+	}
+	if t, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		if t.Field == "" {
+			return Fail(CodeInvalidParams, "The request is not an object but a "+t.Value+".")
+		}
+		return wrong(t.Field, "is a "+t.Value+", which it cannot be")
+	}
+	if _, ok := errors.AsType[*time.ParseError](err); ok {
+		return Fail(CodeInvalidParams, "A time is not written as in RFC 3339.")
+	}
+	return Fail(CodeParse, "The body is not JSON.")
+}
+
+// wrong is the failure of a field.
+func wrong(field, what string) *Failure {
+	return &Failure{Code: CodeInvalidParams, Text: field + ": " + what + ".", Metadata: map[string]string{"field": field}}
+}
+
+type wireSent struct {
+	Message *struct {
+		MessageID  string            `json:"messageId"`
+		ContextID  string            `json:"contextId"`
+		TaskID     string            `json:"taskId"`
+		Role       string            `json:"role"`
+		Parts      []json.RawMessage `json:"parts"`
+		Extensions []string          `json:"extensions"`
+		References []string          `json:"referenceTaskIds"`
+	} `json:"message"`
+	Configuration struct {
+		HistoryLength *int            `json:"historyLength"`
+		Immediately   bool            `json:"returnImmediately"`
+		Blocking      *bool           `json:"blocking"` // 0.3
+		Modes         []string        `json:"acceptedOutputModes"`
+		Push          json.RawMessage `json:"taskPushNotificationConfig"`
+		Push03        json.RawMessage `json:"pushNotificationConfig"`
+	} `json:"configuration"`
+}
+
+// ReadSend reads the parameters of SendMessage and SendStreamingMessage in the
+// form of a version.
+func ReadSend(b []byte, version string) (SendRequest, *Failure) {
+	var w wireSent
+	if f := strict(b, &w); f != nil {
+		return SendRequest{}, f
+	}
+	m, role := w.Message, "ROLE_USER"
+	if version == Version03 {
+		role = "user"
+	}
+	switch {
+	case m == nil:
+		return SendRequest{}, wrong("message", "is missing")
+	case m.MessageID == "":
+		return SendRequest{}, wrong("message.messageId", "is missing; give every message an id of your own, so that sending it again is harmless")
+	case len(m.MessageID) > maxID || len(m.ContextID) > maxID || len(m.TaskID) > maxID:
+		return SendRequest{}, wrong("message", fmt.Sprintf("has an id of more than %d bytes", maxID))
+	case strings.ContainsRune(m.MessageID, 0):
+		return SendRequest{}, wrong("message.messageId", "holds a NUL")
+	case m.Role != role:
+		return SendRequest{}, wrong("message.role", "is not "+role)
+	case len(m.Parts) == 0:
+		return SendRequest{}, wrong("message.parts", "is empty; say something")
+	case len(m.Parts) > maxSentParts:
+		return SendRequest{}, wrong("message.parts", fmt.Sprintf("has more than %d parts", maxSentParts))
+	case len(m.Extensions) > maxListed || len(m.References) > maxListed || len(w.Configuration.Modes) > maxListed:
+		return SendRequest{}, wrong("message", fmt.Sprintf("has a list of more than %d entries", maxListed))
+	case w.Configuration.HistoryLength != nil && *w.Configuration.HistoryLength < 0:
+		return SendRequest{}, wrong("configuration.historyLength", "is negative")
+	}
+	out := SendRequest{HistoryLength: w.Configuration.HistoryLength, Immediate: w.Configuration.Immediately,
+		Message: Message{ID: m.MessageID, ContextID: m.ContextID, TaskID: m.TaskID},
+		Push:    isObject(w.Configuration.Push) || isObject(w.Configuration.Push03)}
+	if version == Version03 {
+		out.Immediate = w.Configuration.Blocking != nil && !*w.Configuration.Blocking
+	}
+	for i, raw := range m.Parts {
+		p, problem := readPart(raw, version)
+		if problem != "" {
+			return SendRequest{}, wrong(fmt.Sprintf("message.parts[%d]", i), problem)
+		}
+		out.Message.Parts = append(out.Message.Parts, p)
+	}
+	return out, nil
+}
+
+// readPart reads one part, or says what is wrong with it.
+func readPart(b []byte, version string) (p task.Part, problem string) {
+	var w struct {
+		Text      *string         `json:"text"`
+		Raw       *string         `json:"raw"`
+		URL       *string         `json:"url"`
+		Data      json.RawMessage `json:"data"`
+		MediaType string          `json:"mediaType"`
+		Filename  string          `json:"filename"`
+		File      *struct {
+			Bytes    *string `json:"bytes"`
+			URI      *string `json:"uri"`
+			MimeType string  `json:"mimeType"`
+			Name     string  `json:"name"`
+		} `json:"file"`
+	}
+	if !isObject(b) {
+		return p, "is not an object"
+	}
+	if f := strict(b, &w); f != nil {
+		return p, f.Text
+	}
+	if version == Version03 && w.File != nil {
+		w.Raw, w.URL, w.MediaType, w.Filename = w.File.Bytes, w.File.URI, w.File.MimeType, w.File.Name
+	}
+	set := 0
+	for _, there := range []bool{w.Text != nil, w.Raw != nil, w.URL != nil, len(w.Data) > 0 && string(w.Data) != "null"} {
+		if there {
+			set++
+		}
+	}
+	if set != 1 {
+		return p, "must hold exactly one of text, raw, url and data"
+	}
+	p.MediaType, p.Filename = Line(w.MediaType, 100), Line(w.Filename, 200)
+	switch {
+	case w.Text != nil:
+		if p.Text = *w.Text; strings.TrimSpace(p.Text) == "" || strings.ContainsRune(p.Text, 0) {
+			return p, "has a text that is empty or holds a NUL"
+		}
+	case w.Raw != nil:
+		if p.Raw = unbase64(*w.Raw); len(p.Raw) == 0 {
+			return p, "has a file that is empty or not base64"
+		}
+	case w.URL != nil:
+		if p.URL = *w.URL; !strings.HasPrefix(p.URL, "https://") && !strings.HasPrefix(p.URL, "http://") || len(p.URL) > 2000 {
+			return p, "has a url that does not begin with https:// or http://, or is too long"
+		}
+	default:
+		p.Data = w.Data
+	}
+	return p, ""
+}
+
+// ReadTask reads the parameters of a method that names a task.
+func ReadTask(b []byte) (TaskRequest, *Failure) {
+	var w struct {
+		ID            string `json:"id"`
+		HistoryLength *int   `json:"historyLength"`
+	}
+	if f := strict(b, &w); f != nil {
+		return TaskRequest{}, f
+	}
+	switch {
+	case w.ID == "":
+		return TaskRequest{}, wrong("id", "is missing; it is the task's")
+	case len(w.ID) > maxID:
+		return TaskRequest{}, wrong("id", fmt.Sprintf("has more than %d bytes", maxID))
+	case w.HistoryLength != nil && *w.HistoryLength < 0:
+		return TaskRequest{}, wrong("historyLength", "is negative")
+	}
+	return TaskRequest(w), nil
+}
+
+// ReadTenant reads the tenant of a JSON-RPC request's parameters.
+func ReadTenant(b []byte) (string, *Failure) {
+	var w struct {
+		Tenant string `json:"tenant"`
+	}
+	if len(b) == 0 {
+		return "", nil
+	}
+	if f := strict(b, &w); f != nil {
+		return "", f
+	}
+	if len(w.Tenant) > maxID {
+		return "", wrong("tenant", fmt.Sprintf("has more than %d bytes", maxID))
+	}
+	return w.Tenant, nil
+}
+
+// Bounds of pages of ListTasks (§3.1.4).
+const (
+	defaultPage = 50
+	maxPage     = 100
+)
+
+// ReadList reads the parameters of ListTasks.
+func ReadList(b []byte) (ListRequest, *Failure) {
+	var w struct {
+		ContextID     string     `json:"contextId"`
+		Status        string     `json:"status"`
+		PageSize      *int       `json:"pageSize"`
+		PageToken     string     `json:"pageToken"`
+		HistoryLength *int       `json:"historyLength"`
+		After         *time.Time `json:"statusTimestampAfter"`
+		Artifacts     bool       `json:"includeArtifacts"`
+	}
+	if f := strict(b, &w); f != nil {
+		return ListRequest{}, f
+	}
+	out := ListRequest{ContextID: w.ContextID, PageSize: defaultPage, PageToken: w.PageToken, HistoryLength: w.HistoryLength, Artifacts: w.Artifacts}
+	if w.PageSize != nil {
+		out.PageSize = *w.PageSize
+	}
+	if w.After != nil {
+		out.After = *w.After
+	}
+	switch {
+	case len(w.ContextID) > maxID || len(w.PageToken) > maxID:
+		return ListRequest{}, wrong("contextId", fmt.Sprintf("has more than %d bytes, or another id has", maxID))
+	case out.PageSize < 1 || out.PageSize > maxPage:
+		return ListRequest{}, wrong("pageSize", fmt.Sprintf("is not between 1 and %d", maxPage))
+	case w.HistoryLength != nil && *w.HistoryLength < 0:
+		return ListRequest{}, wrong("historyLength", "is negative")
+	}
+	if w.Status != "" && w.Status != "TASK_STATE_UNSPECIFIED" {
+		out.State = state(w.Status)
+		if out.State == "" || out.State.A2A() != w.Status {
+			return ListRequest{}, wrong("status", "is no state of a task, like TASK_STATE_WORKING")
+		}
+	}
+	return out, nil
+}

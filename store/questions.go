@@ -1,0 +1,28 @@
+package store
+
+import (
+	"context"
+
+	"agentsite/internal/task"
+)
+
+// Questions implements chat.Tasks. A task names the last message it got; the
+// earlier ones stand in the client ids of what its agent asked back.
+func (d *DB) Questions(ctx context.Context, t task.Task) (map[int64]string, error) {
+	var rows []struct {
+		Seq      int64  `db:"seq"`
+		ClientID string `db:"client_id"`
+	}
+	err := d.list(ctx, &rows, `WITH asked (seq) AS (
+			SELECT ?5
+			UNION SELECT CAST(substr(client_id, length(?2) + 2) AS INTEGER) FROM client_ids
+			WHERE conversation_id = ?1 AND sender_id = ?3 AND client_id > ?2 || '/' AND client_id < ?2 || '0')
+		SELECT a.seq AS seq, COALESCE((SELECT c.client_id FROM client_ids c
+			WHERE c.conversation_id = ?1 AND c.sender_id = ?4 AND c.seq = a.seq), '') AS client_id
+		FROM asked a`, t.ConversationID, t.ID, t.AgentID, t.CallerID, t.MessageSeq)
+	out := make(map[int64]string, len(rows))
+	for _, r := range rows {
+		out[r.Seq] = r.ClientID
+	}
+	return out, mapError(err)
+}
