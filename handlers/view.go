@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"agentsite/internal/a2a"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
 	"agentsite/templates"
@@ -127,6 +128,12 @@ func (d *Door) uses(a hub.Agent) []templates.Use {
 			Code: "TOKEN=ags_…\nID=$(" + fmt.Sprintf(send, "", `{"members":["`+name+`"]}`) + " | jq -r .id)\n" +
 				fmt.Sprintf(send, "/$ID/messages", `{"client_id":"1","text":"Hello"}`) + "\n" +
 				"curl -sN " + base + `/api/v1/conversations/$ID/live -H "Authorization: Bearer $TOKEN" -H "Accept: text/event-stream"`},
+		{Label: "From an OpenAI client", Hint: "Its base URL is " + base + "/v1, its key a token of yours, and its model the agent's handle.",
+			Code: `curl -s ` + base + `/v1/chat/completions \
+  -H "Authorization: Bearer $TOKEN" -H "Content-Type: application/json" \
+  -d '{"model":"` + name + `","messages":[{"role":"user","content":"Hello"}]}'`},
+		{Label: "From an A2A client", Hint: "This is the agent's card: clients find there what else they need, and send a token of yours as bearer.",
+			Code: base + a2a.CardPath(a.Name)},
 	}
 }
 

@@ -67,15 +67,12 @@ const doorName = "a2a"
 // rootAgent answers at the portal's own base.
 const rootAgent = "guide"
 
-// wellKnown is where a card is, below an agent's address.
-const wellKnown = "/.well-known/agent-card.json"
-
 // Routes declares the routes of the protocol. What follows the base is the
 // protocol's own address space, which a2a.RESTRoute reads.
 func (d *Door) Routes(r chi.Router) {
-	r.Get(wellKnown, d.card)
+	r.Get(a2a.WellKnown, d.card)
 	r.Get(KeySetPath, d.keySet)
-	r.Get("/agents/{name}"+wellKnown, d.card)
+	r.Get("/agents/{name}"+a2a.WellKnown, d.card)
 	for _, base := range []string{"/a2a", "/agents/{name}/a2a"} {
 		r.Post(base, d.rpc)
 		r.Get(base+"/*", d.rest)

@@ -2,12 +2,12 @@ package ard
 
 import (
 	"cmp"
-	"net/url"
 	"regexp"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 
+	"agentsite/internal/a2a"
 	"agentsite/internal/hub"
 )
 
@@ -75,7 +75,7 @@ const maxIdentifier = 512
 func (d *Door) entryOf(a *hub.Agent) entry {
 	e := entry{
 		Identifier: d.urn(agentSpace, a.Name), DisplayName: cmp.Or(a.Title, a.Name), Type: cardType,
-		URL:         d.cfg.URL + "/agents/" + url.PathEscape(a.Name) + "/.well-known/agent-card.json",
+		URL:         d.cfg.URL + a2a.CardPath(a.Name),
 		Description: cut(a.Description, maxDescriptionRunes), Version: strconv.Itoa(a.Version), UpdatedAt: stamp(a.UpdatedAt),
 		Metadata: &entryMetadata{a.Name + "@" + cmp.Or(a.Portal, d.cfg.Host), string(a.Kind), string(cmp.Or(a.Liveness.State, hub.Unknown)), cmp.Or(a.Proof.State, hub.Unproven), a.Publisher},
 	}

@@ -17,8 +17,15 @@ import (
 // maxCardBytes bounds a card.
 const maxCardBytes = 256 << 10
 
-// Well-known names of a card, of 1.0 and late 0.3, and of early 0.3.
-var wellKnown = []string{"/.well-known/agent-card.json", "/.well-known/agent.json"}
+// WellKnown is where a card is, below the address of its agent (A2A 1.0 §8.2
+// and late 0.3).
+const WellKnown = "/.well-known/agent-card.json"
+
+// wellKnown are the names of a card, that of early 0.3 last.
+var wellKnown = []string{WellKnown, "/.well-known/agent.json"}
+
+// CardPath is the path of the card of an agent of this portal.
+func CardPath(name string) string { return "/agents/" + url.PathEscape(name) + WellKnown }
 
 // ErrNoCard is in the chain of ReadCard's error when the host answered but
 // showed no agent card: something else may live there.
