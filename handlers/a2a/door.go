@@ -15,7 +15,6 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/go-chi/chi/v5"
@@ -23,7 +22,6 @@ import (
 
 	"agentsite/handlers/face"
 	"agentsite/internal/a2a"
-	"agentsite/internal/account"
 	"agentsite/internal/chat"
 	"agentsite/internal/fault"
 	"agentsite/internal/hub"
@@ -34,11 +32,10 @@ import (
 // Config is what the door needs; everything is required.
 type Config struct {
 	// Callers are the portal's, so that visitors are the same at each face.
-	Callers  *face.Callers
-	Accounts *account.Service
-	Hub      *hub.Service
-	Chat     *chat.Service
-	Tasks    *task.Service
+	Callers *face.Callers
+	Hub     *hub.Service
+	Chat    *chat.Service
+	Tasks   *task.Service
 	// Name and URL are the portal's; URL has no slash at its end.
 	Name, URL string
 	// Guests is whether callers without a credential are served.
@@ -51,14 +48,11 @@ type Config struct {
 }
 
 // Door serves the protocol. Create it with New.
-type Door struct {
-	cfg     Config
-	waiting places
-}
+type Door struct{ cfg Config }
 
 // New returns the door over the services.
 func New(cfg Config) *Door {
-	return &Door{cfg: cfg, waiting: places{held: make(map[string]int)}}
+	return &Door{cfg}
 }
 
 // doorName is what tasks note of the door they came through.
@@ -181,38 +175,4 @@ func body(w http.ResponseWriter, r *http.Request, actor ident.Actor) ([]byte, er
 		return nil, a2a.Fail(a2a.CodeParse, "The body ended early.")
 	}
 	return b, nil
-}
-
-// places counts the requests that wait for agents, by who waits.
-type places struct {
-	mu   sync.Mutex // guards held
-	held map[string]int
-}
-
-// Most requests of one account, or of one address without one, that wait for
-// agents at the same time.
-const (
-	mostWaiting      = 200
-	mostGuestWaiting = 20
-)
-
-// take counts one more request of the actor's; the caller gives it back.
-func (p *places) take(actor ident.Actor) (give func(), err error) {
-	key, most := actor.ID, mostWaiting
-	if actor.Kind == ident.Guest {
-		key, most = "addr "+actor.Addr, mostGuestWaiting
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.held[key] >= most {
-		return nil, fault.Limited(5*time.Second, "You wait for %d answers already. Let one end first, or ask without waiting.", most)
-	}
-	p.held[key]++
-	return func() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		if p.held[key]--; p.held[key] <= 0 {
-			delete(p.held, key)
-		}
-	}, nil
 }

@@ -102,41 +102,61 @@ func (q *request) send() (any, error) {
 	if err != nil {
 		return nil, noSuch(m, err)
 	}
+	var unfit error // what the message is told that is not one sent again
 	if m.TaskID != "" {
 		t, err := q.task(asker.Actor, m.TaskID)
 		if err != nil {
 			return nil, err
 		}
-		switch {
-		case m.ContextID != "" && m.ContextID != t.ConversationID:
+		if m.ContextID != "" && m.ContextID != t.ConversationID {
 			return nil, &a2a.Failure{Code: a2a.CodeInvalidParams, Text: "message.contextId: is not that of the task. Leave it out, or send the task's.", Metadata: map[string]string{"field": "message.contextId"}}
-		case t.State.Terminal():
-			return nil, a2a.Fail(a2a.CodeUnsupported, "The task has ended. Send the message without taskId, in the same context, to ask for more.")
-		case t.State.Active():
-			return nil, a2a.Fail(a2a.CodeUnsupported, "The task is being worked on and waits for nothing. Wait until it asks for input, or send the message without taskId.")
 		}
+		unfit = unfitFor(t)
+	}
+	if waits := q.method == a2a.StreamMessage || !in.Immediate; waits {
+		var leave func()
+		if ctx, leave, err = d.cfg.Callers.Attend(q.r, asker.Actor); err != nil {
+			return nil, err
+		}
+		defer leave()
+	} else if _, err := d.cfg.Callers.Proven(q.r); err != nil { // the body may have come slowly
+		return nil, err
 	}
 	asked, err := d.cfg.Chat.Ask(ctx, asker.Actor, chat.Ask{Agent: q.agent.Handle(), Context: m.ContextID, ClientID: m.ID, Parts: m.Parts, TaskID: m.TaskID, Face: doorName})
+	if unfit != nil && fault.Is(err, fault.Conflict) {
+		return nil, unfit
+	}
 	if err != nil {
 		return nil, noSuch(m, err)
 	}
 	d.cfg.Callers.Keep(asker, asked.ConversationID)
 	d.cfg.Callers.Keep(asker, asked.Task.ID)
-	if asked.Task.AgentID != q.agent.ID { // the message was another agent's, said before
+	if asked.Task.AgentID != q.agent.ID || m.TaskID != "" && m.TaskID != asked.Task.ID { // the message was another's, said before
 		return nil, errNoTask()
 	}
 	how := detail{in.HistoryLength, true}
 	switch {
 	case q.method == a2a.StreamMessage:
-		return nil, q.stream(asker.Actor, asked.Task, how)
+		return nil, q.stream(ctx, asker.Actor, asked.Task, how)
 	case in.Immediate || !asked.Task.State.Active():
 		return q.shown(asker.Actor, asked.Task, how)
 	}
-	t, err := q.wait(asker.Actor, asked.Task)
+	t, err := q.wait(ctx, asker.Actor, asked.Task)
 	if err != nil {
 		return nil, err
 	}
 	return q.shown(asker.Actor, t, how)
+}
+
+// unfitFor says why a task takes no input, nil if it does.
+func unfitFor(t task.Task) error {
+	switch {
+	case t.State.Terminal():
+		return a2a.Fail(a2a.CodeUnsupported, "The task has ended. Send the message without taskId, in the same context, to ask for more.")
+	case t.State.Active():
+		return a2a.Fail(a2a.CodeUnsupported, "The task is being worked on and waits for nothing. Wait until it asks for input, or send the message without taskId.")
+	}
+	return nil
 }
 
 // noSuch tells an unknown task or context by the code of the protocol.
@@ -226,17 +246,43 @@ func (q *request) list() (any, error) {
 	if how.history == nil {
 		how.history = new(int) // a list is for finding tasks
 	}
-	views := make([]a2a.Task, len(list))
-	for i, t := range list {
-		if views[i], err = q.door.view(ctx, actor, t, how); err != nil {
+	var views []a2a.Task
+	for size := 0; len(views) < len(list) && size < maxListBytes; {
+		v, err := q.door.view(ctx, actor, list[len(views)], how)
+		if err != nil {
 			return nil, err
 		}
+		views, size = append(views, v), size+weight(v)
 	}
 	next := ""
-	if len(list) == in.PageSize {
-		next = pageToken(list[len(list)-1])
+	if n := len(views); n > 0 && (n == in.PageSize || n < len(list)) {
+		next = pageToken(list[n-1])
 	}
 	return q.write.Tasks(views, next, in.PageSize, total), nil
+}
+
+// maxListBytes is how much of tasks a page of a list holds before it ends
+// early: with all that was said in them, a hundred could be gigabytes.
+const maxListBytes = 4 << 20
+
+// weight is about how many bytes what a task holds takes in memory.
+func weight(t a2a.Task) int {
+	n := 0
+	add := func(parts []task.Part) {
+		for _, p := range parts {
+			n += len(p.Text) + len(p.Raw) + len(p.URL) + len(p.Data) + len(p.Metadata)
+		}
+	}
+	if t.Status.Message != nil {
+		add(t.Status.Message.Parts)
+	}
+	for _, m := range t.History {
+		add(m.Parts)
+	}
+	for _, a := range t.Artifacts {
+		add(a.Parts)
+	}
+	return n
 }
 
 // pageToken says where the page after a task begins.
@@ -304,18 +350,17 @@ func (q *request) subscribe() (any, error) {
 	if t.State.Terminal() {
 		return nil, a2a.Fail(a2a.CodeUnsupported, "The task has ended, so nothing more comes. Ask for it with GetTask.")
 	}
-	return nil, q.stream(actor, t, whole)
+	ctx, leave, err := q.door.cfg.Callers.Attend(q.r, actor)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	return nil, q.stream(ctx, actor, t, whole)
 }
 
-// wait follows a task until it ends or asks for something.
-func (q *request) wait(actor ident.Actor, t task.Task) (task.Task, error) {
-	give, err := q.door.waiting.take(actor)
-	if err != nil {
-		return t, err
-	}
-	defer give()
-	ctx, unguard := q.door.cfg.Accounts.Guard(q.r.Context(), actor)
-	defer unguard()
+// wait follows a task until it ends or asks for something; ctx is of
+// face.Callers.Attend.
+func (q *request) wait(ctx context.Context, actor ident.Actor, t task.Task) (task.Task, error) {
 	ctx, cancel := context.WithTimeout(ctx, maxWait)
 	defer cancel()
 	answer := face.Unhurried(q.w)

@@ -147,6 +147,9 @@ func TestSend_GoesOnWhereTheAgentAsks(t *testing.T) {
 	if again.ID != k.ID || again.Status.State != "TASK_STATE_COMPLETED" {
 		t.Errorf("%+v", again)
 	}
+	if again = rpc(c, base, "SendMessage", say("two", "the blue one", `,"taskId":"`+k.ID+`"`)).task(t); again.ID != k.ID || again.Status.State != "TASK_STATE_COMPLETED" {
+		t.Errorf("%+v", again)
+	}
 	if no := rpc(c, base, "SendMessage", say("four", "refuse", "")).task(t); no.Status.State != "TASK_STATE_REJECTED" || no.Status.Message == nil {
 		t.Errorf("%+v", no)
 	}

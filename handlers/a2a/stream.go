@@ -18,15 +18,9 @@ import (
 // stream answers with the events of a task: first the task itself, then what
 // happens to it until it ends or asks for something. It returns errStreamed
 // once it has begun to answer. The task goes on without its reader.
-func (q *request) stream(actor ident.Actor, t task.Task, how detail) error {
+// ctx is of face.Callers.Attend.
+func (q *request) stream(ctx context.Context, actor ident.Actor, t task.Task, how detail) error {
 	d := q.door
-	give, err := d.waiting.take(actor)
-	if err != nil {
-		return err
-	}
-	defer give()
-	ctx, unguard := d.cfg.Accounts.Guard(q.r.Context(), actor)
-	defer unguard()
 	s, err := face.Follow(ctx, d.cfg.Chat, actor, t)
 	if err != nil {
 		return err

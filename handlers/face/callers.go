@@ -28,6 +28,8 @@ type Callers struct {
 	mu    sync.Mutex // guards the rest
 	kept  map[string]*list.Element
 	order *list.List // of *guest, the last used in front
+	// attending counts the requests that wait for agents, by who waits.
+	attending map[string]int
 }
 
 type guest struct {
@@ -42,7 +44,7 @@ const (
 
 // NewCallers returns Callers over the accounts of a portal.
 func NewCallers(accounts *account.Service) *Callers {
-	return &Callers{accounts: accounts, kept: make(map[string]*list.Element), order: list.New()}
+	return &Callers{accounts: accounts, kept: make(map[string]*list.Element), order: list.New(), attending: make(map[string]int)}
 }
 
 // Asker is who asks.

@@ -63,6 +63,11 @@ func (d *door) complete(w http.ResponseWriter, r *http.Request, actor ident.Acto
 		return noRoom(err, room)
 	}
 	c.actor = asker.Actor
+	ctx, leave, err := d.Callers.Attend(r, c.actor)
+	if err != nil {
+		return err
+	}
+	defer leave()
 	ask := chat.Ask{Agent: agentName(c.in.Model), Context: room, ClientID: cmp.Or(r.Header.Get(idempotencyHeader), ident.NewID()), Parts: parts, Face: "openai"}
 	if room == "" {
 		ask.Before = c.in.before(c.actor)
@@ -74,7 +79,7 @@ func (d *door) complete(w http.ResponseWriter, r *http.Request, actor ident.Acto
 	c.id = "chatcmpl-" + c.asked.Task.ID
 	d.Callers.Keep(asker, c.asked.ConversationID)
 	w.Header().Set(ConversationHeader, c.asked.ConversationID)
-	return c.answer(w, r)
+	return c.answer(ctx, w, r)
 }
 
 // noRoom says in the API's words what is not there: the conversation, if one
@@ -96,11 +101,9 @@ func noRoom(err error, room string) error {
 
 // answer follows the task and tells the caller of it. Work whose caller went
 // away is stopped: in this API the connection is all there is to stop it by.
-func (c *call) answer(w http.ResponseWriter, r *http.Request) error {
-	ctx, cancel := context.WithTimeout(r.Context(), longest)
+func (c *call) answer(ctx context.Context, w http.ResponseWriter, r *http.Request) error {
+	ctx, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()
-	ctx, release := c.Accounts.Guard(ctx, c.actor)
-	defer release()
 	s, err := face.Follow(ctx, c.Chat, c.actor, c.asked.Task)
 	if err == nil {
 		defer s.Close()

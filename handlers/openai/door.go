@@ -12,7 +12,6 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"agentsite/handlers/face"
-	"agentsite/internal/account"
 	"agentsite/internal/chat"
 	"agentsite/internal/fault"
 	"agentsite/internal/hub"
@@ -22,10 +21,9 @@ import (
 
 // Config is what the door needs.
 type Config struct {
-	Callers  *face.Callers
-	Accounts *account.Service
-	Hub      *hub.Service
-	Chat     *chat.Service
+	Callers *face.Callers
+	Hub     *hub.Service
+	Chat    *chat.Service
 	// URL and Host are of the portal; URL has no trailing slash.
 	URL, Host string
 	Log       *slog.Logger

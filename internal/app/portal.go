@@ -202,7 +202,7 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 	if err != nil {
 		return err
 	}
-	p.a2a = a2a.New(a2a.Config{Signer: signer, Callers: p.callers, Accounts: p.accounts, Hub: p.hub, Chat: chats, Tasks: p.tasks, Name: p.name, URL: p.url.String(),
+	p.a2a = a2a.New(a2a.Config{Signer: signer, Callers: p.callers, Hub: p.hub, Chat: chats, Tasks: p.tasks, Name: p.name, URL: p.url.String(),
 		Guests: p.set.guests, Started: clock.Now(), Log: p.log})
 	return nil
 }

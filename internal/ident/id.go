@@ -10,14 +10,37 @@ import (
 	"crypto/subtle"
 	"encoding/base64"
 	"encoding/hex"
+	"io"
 	"strings"
+	"sync"
 
 	"github.com/oklog/ulid/v2"
 )
 
 // NewID returns a new ULID: 26 characters, unique, sorting roughly by time.
-// Order that matters is by seq, never by id.
-func NewID() string { return ulid.Make().String() }
+// Order that matters is by seq, never by id. Nobody can tell an id from others
+// they have seen: to visitors without a cookie, that of their conversation is
+// what shows that it is theirs.
+func NewID() string {
+	ms := ulid.Now()
+	ids.Lock()
+	id, err := ulid.New(ms, ids.next)
+	ids.Unlock()
+	if err != nil { // no room above the last one of this millisecond
+		id = ulid.MustNew(ms, rand.Reader)
+	}
+	return id.String()
+}
+
+// idStep bounds the random step from an id to the next of the same
+// millisecond. What the library does by itself is a generator that is seeded
+// with the time, and steps of 32 bits.
+const idStep = 1 << 62
+
+var ids = struct {
+	sync.Mutex // guards next
+	next       io.Reader
+}{next: ulid.Monotonic(rand.Reader, idStep)}
 
 // ValidID reports whether s has the form of an id. It says nothing about
 // whether such a thing exists.

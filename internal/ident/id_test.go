@@ -1,9 +1,12 @@
 package ident_test
 
 import (
+	"math/big"
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/oklog/ulid/v2"
 
 	"agentsite/internal/ident"
 )
@@ -84,5 +87,24 @@ func TestActor_NarrowedToItsScopes(t *testing.T) {
 	var zero ident.Actor
 	if zero.IsPerson() || zero.IsOperator() || !none.IsPerson() || whole.IsOperator() {
 		t.Error("kinds are judged wrong")
+	}
+}
+
+func TestNewID_DoesNotFollowFromTheOneBefore(t *testing.T) {
+	t.Parallel()
+	far, pairs := 0, 0
+	for last := ulid.MustParse(ident.NewID()); pairs < 1000; {
+		id := ulid.MustParse(ident.NewID())
+		if id.Time() == last.Time() {
+			pairs++
+			gap := new(big.Int).Sub(new(big.Int).SetBytes(id.Entropy()), new(big.Int).SetBytes(last.Entropy()))
+			if gap.BitLen() > 40 {
+				far++
+			}
+		}
+		last = id
+	}
+	if far < pairs*9/10 {
+		t.Errorf("%d of %d ids of the same millisecond are within reach of their neighbour", pairs-far, pairs)
 	}
 }

@@ -1,0 +1,61 @@
+package face
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"agentsite/internal/fault"
+	"agentsite/internal/ident"
+)
+
+// Most requests of one account, or of one address without one, that wait for
+// agents at the same time, at all faces together.
+const (
+	mostAttending      = 200
+	mostGuestAttending = 20
+)
+
+// Attend is for a request that is about to wait for an agent. Call it before
+// anything is asked: who may not wait shall not have asked either. It counts
+// the request among those its caller has waiting, and returns a context that
+// ends with the request and with the caller's credential, which may have ended
+// since it was looked at: bodies come slowly. The caller must call leave.
+func (c *Callers) Attend(r *http.Request, actor ident.Actor) (ctx context.Context, leave func(), err error) {
+	key, most := actor.ID, mostAttending
+	if actor.Kind == ident.Guest {
+		key, most = "addr "+actor.Addr, mostGuestAttending
+	}
+	if !c.enter(key, most) {
+		return nil, nil, fault.Limited(5*time.Second, "You wait for %d answers already. Let one end first, or ask without waiting.", most)
+	}
+	ctx, unguard := c.accounts.Guard(r.Context(), actor)
+	leave = func() { unguard(); c.exit(key) }
+	if r.Header.Get("Authorization") == "" { // guests have nothing to be revoked
+		return ctx, leave, nil
+	}
+	// Proved again now that the guard watches.
+	if _, err := c.Proven(r); err != nil {
+		leave()
+		return nil, nil, err
+	}
+	return ctx, leave, nil
+}
+
+func (c *Callers) enter(key string, most int) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.attending[key] >= most {
+		return false
+	}
+	c.attending[key]++
+	return true
+}
+
+func (c *Callers) exit(key string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.attending[key]--; c.attending[key] <= 0 {
+		delete(c.attending, key)
+	}
+}
