@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 
+	"agentsite/handlers/face"
 	"agentsite/internal/a2a"
 )
 
@@ -62,8 +63,29 @@ func (d *Door) rpc(w http.ResponseWriter, r *http.Request) {
 		if f.Status != 0 || f.Code == a2a.CodeUnauthenticated || f.Code == a2a.CodeForbidden || f.Code == a2a.CodeServer || f.Code == a2a.CodeInternal {
 			code = f.HTTP()
 		}
+		if code == http.StatusOK && onlyEvents(r) {
+			if e, err := face.OpenEvents(w); err == nil {
+				e.Write(frame(out))
+			}
+			return
+		}
 	}
 	send(w, code, "application/json", out)
+}
+
+// onlyEvents reports whether a caller takes nothing but a stream of events.
+// Clients ask so for the methods that stream, and some, such as the Go SDK
+// 2.4.0, read nothing else: an error that comes as plain JSON with status 200
+// is for them a stream that ends well without an event.
+func onlyEvents(r *http.Request) bool {
+	accept := strings.Join(r.Header.Values("Accept"), ",")
+	for kind := range strings.SplitSeq(accept, ",") {
+		kind, _, _ = strings.Cut(kind, ";")
+		if !strings.EqualFold(strings.TrimSpace(kind), "text/event-stream") {
+			return false
+		}
+	}
+	return true
 }
 
 // spoken is the version of the protocol that a caller speaks (§3.6). Nothing

@@ -153,10 +153,11 @@ func TestSDK_SendStreamGetListCancel(t *testing.T) {
 		if _, err := s.CancelTask(t.Context(), &sdk.CancelTaskRequest{ID: running.ID}); !errors.Is(err, sdk.ErrTaskNotCancelable) {
 			t.Errorf("%s: canceled twice: %v", binding, err)
 		}
-		for _, err := range s.SubscribeToTask(t.Context(), &sdk.SubscribeToTaskRequest{ID: running.ID}) {
-			if !errors.Is(err, sdk.ErrUnsupportedOperation) {
-				t.Errorf("%s: subscribed to what has ended: %v", binding, err)
-			}
+		var refused error
+		for _, refused = range s.SubscribeToTask(t.Context(), &sdk.SubscribeToTaskRequest{ID: running.ID}) {
+		}
+		if !errors.Is(refused, sdk.ErrUnsupportedOperation) {
+			t.Errorf("%s: subscribed to what has ended: %v", binding, refused)
 		}
 		if _, err := s.GetTask(t.Context(), &sdk.GetTaskRequest{ID: k.ID}); !errors.Is(err, sdk.ErrTaskNotFound) {
 			t.Errorf("%s: another agent's task: %v", binding, err)
