@@ -46,8 +46,9 @@ type spec struct {
 	}
 	defs map[string]any // the schemas, such that a field they do not have is an error
 
-	mu   sync.Mutex      // guards seen
-	seen map[string]bool // the schemas that an answer was checked by
+	mu       sync.Mutex      // guards all below
+	seen     map[string]bool // the schemas that an answer was checked by
+	resolved map[string]*jsonschema.Resolved
 }
 
 type media struct{ Schema, Example json.RawMessage }
@@ -55,7 +56,7 @@ type media struct{ Schema, Example json.RawMessage }
 func readSpec(t *testing.T, p *apptest.Portal) *spec {
 	t.Helper()
 	a := p.Guest(t).Must(http.MethodGet, "/api/v1/openapi.json", nil, http.StatusOK)
-	s := &spec{defs: make(map[string]any), seen: make(map[string]bool)}
+	s := &spec{defs: make(map[string]any), seen: make(map[string]bool), resolved: make(map[string]*jsonschema.Resolved)}
 	if err := json.Unmarshal([]byte(a.Body), s); err != nil {
 		t.Fatal(err)
 	}
@@ -101,19 +102,33 @@ func (s *spec) valid(schema, value json.RawMessage) error {
 	if err := json.Unmarshal(value, &v); err != nil {
 		return err
 	}
-	b, err := json.Marshal(map[string]any{"$schema": "https://json-schema.org/draft/2020-12/schema", "$defs": s.defs, "allOf": []any{strict(schema)}})
-	if err != nil {
-		return err
-	}
-	var js jsonschema.Schema
-	if err := json.Unmarshal(b, &js); err != nil {
-		return err
-	}
-	r, err := js.Resolve(nil)
+	r, err := s.resolve(schema)
 	if err != nil {
 		return err
 	}
 	return r.Validate(v)
+}
+
+// resolve prepares a schema once: it takes far longer than a check.
+func (s *spec) resolve(schema json.RawMessage) (*jsonschema.Resolved, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r, ok := s.resolved[string(schema)]; ok {
+		return r, nil
+	}
+	b, err := json.Marshal(map[string]any{"$schema": "https://json-schema.org/draft/2020-12/schema", "$defs": s.defs, "allOf": []any{strict(schema)}})
+	if err != nil {
+		return nil, err
+	}
+	var js jsonschema.Schema
+	if err := json.Unmarshal(b, &js); err != nil {
+		return nil, err
+	}
+	r, err := js.Resolve(nil)
+	if err == nil {
+		s.resolved[string(schema)] = r
+	}
+	return r, err
 }
 
 // path is that of a route in the document.
