@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"reflect"
 	"sync"
 	"testing"
 
@@ -255,3 +256,36 @@ func TestMessages_Pages(t *testing.T) {
 }
 
 var _ chat.Store = (*store.DB)(nil)
+
+// A list has of each message what the message alone has, whatever its fields
+// hold: they are read in different ways.
+func TestMessages_AreThoseThatAreReadAlone(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t)
+	ada := storetest.Account(t, db, "ada")
+	c := storetest.Conversation(t, db, ada)
+	reasons := []string{"", "It was too long.", "a\x1fb\x1f", "\x1f", "two\nlines, ü"}
+	for i, reason := range reasons {
+		p := storetest.Post(c, ada, fmt.Sprint(i), "text\x1f"+reason)
+		p.Message.Reason, p.Message.Target, p.Message.TaskState = reason, int64(i), task.Failed
+		if i%2 == 0 {
+			p.Message.TaskID = ident.NewID()
+		}
+		if _, err := db.Append(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	list := storetest.Messages(t, db, c.ID)
+	if len(list) != len(reasons) {
+		t.Fatalf("%d messages", len(list))
+	}
+	for i, m := range list {
+		alone, err := db.Message(t.Context(), c.ID, m.Seq)
+		if err != nil || !reflect.DeepEqual(m, alone) {
+			t.Errorf("in a list %+v, alone %+v, %v", m, alone, err)
+		}
+		if m.Reason != reasons[i] {
+			t.Errorf("reason %q, want %q", m.Reason, reasons[i])
+		}
+	}
+}
