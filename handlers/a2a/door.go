@@ -69,6 +69,7 @@ func (d *Door) Routes(r chi.Router) {
 	r.Get("/agents/{name}"+a2a.WellKnown, d.card)
 	for _, base := range []string{"/a2a", "/agents/{name}/a2a"} {
 		r.Post(base, d.rpc)
+		r.Get(base+a2a.WellKnown, d.card) // where clients look that were given the base
 		r.Get(base+"/*", d.rest)
 		r.Post(base+"/*", d.rest)
 		r.Delete(base+"/*", d.rest)

@@ -29,12 +29,12 @@ func a2aCells() map[string]cell {
 		}
 	}
 	out := map[string]cell{
-		"GET /.well-known/agent-card.json": {},
-		"GET /.well-known/jwks.json":       {},
-		"POST /a2a":                        {body: called, alone: true},
-		"GET /a2a/* [task]":                {object: asked(agenttest.Echo), rest: "{owner}/tasks/{id}"},
-		"POST /a2a/* [cancel]":             {object: asked(agenttest.Hang), rest: "{owner}/tasks/{id}:cancel"},
-		"DELETE /a2a/*":                    {rest: "tasks/one/pushNotificationConfigs/two"},
+		"GET /.well-known/agent-card.json": {}, "GET /a2a/.well-known/agent-card.json": {},
+		"GET /.well-known/jwks.json": {},
+		"POST /a2a":                  {body: called, alone: true},
+		"GET /a2a/* [task]":          {object: asked(agenttest.Echo), rest: "{owner}/tasks/{id}"},
+		"POST /a2a/* [cancel]":       {object: asked(agenttest.Hang), rest: "{owner}/tasks/{id}:cancel"},
+		"DELETE /a2a/*":              {rest: "tasks/one/pushNotificationConfigs/two"},
 	}
 	for _, v := range []string{"public", "private"} {
 		same := func(_ *testing.T, w *world, _ string) object {
@@ -44,6 +44,7 @@ func a2aCells() map[string]cell {
 			return object{name: w.public}
 		}
 		out["GET /agents/{name}/.well-known/agent-card.json ["+v+"]"] = cell{object: same}
+		out["GET /agents/{name}/a2a/.well-known/agent-card.json ["+v+"]"] = cell{object: same}
 		out["POST /agents/{name}/a2a ["+v+"]"] = cell{object: same, body: called, alone: true}
 		out["GET /agents/{name}/a2a/* ["+v+"]"] = cell{object: same, rest: "tasks"}
 		out["POST /agents/{name}/a2a/* ["+v+"]"] = cell{object: same, rest: "message:send", body: sent, alone: true}
