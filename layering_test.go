@@ -17,11 +17,11 @@ import (
 const module = "agentsite"
 
 // leaves import nothing of ours, except that egress may use fault.
-var leaves = []string{"internal/ident", "internal/fault", "internal/clock", "internal/limit", "internal/egress", "internal/picture", "internal/strictjson", "migrations", "static", "docs"}
+var leaves = []string{"internal/ident", "internal/fault", "internal/clock", "internal/limit", "internal/egress", "internal/picture", "migrations", "static", "docs"}
 
 // inner is everything in internal/ that adapters may use.
-var inner = []string{"internal/ident", "internal/ident/httpsig", "internal/fault", "internal/clock", "internal/limit", "internal/egress", "internal/picture", "internal/strictjson", "internal/account", "internal/hub",
-	"internal/chat", "internal/task", "internal/a2a", "internal/openai", "internal/linkwire", "internal/schema", "internal/index", "internal/index/bm25", "internal/notify"}
+var inner = []string{"internal/ident", "internal/fault", "internal/clock", "internal/limit", "internal/egress", "internal/picture", "internal/account", "internal/hub",
+	"internal/chat", "internal/task", "internal/a2a", "internal/openai", "internal/linkwire", "internal/schema", "internal/index", "internal/index/bm25"}
 
 // may is the import table: what each package may import of ours. A package
 // without a row has the row of the nearest folder above it that has one, and
@@ -30,35 +30,26 @@ var inner = []string{"internal/ident", "internal/ident/httpsig", "internal/fault
 // limit and openai joined the leaves: both are vocabulary without a service.
 // The adapters' rule, never each other, follows from their rows.
 var may = map[string][]string{
-	"internal/fault": {},
-	"internal/clock": {},
-	"internal/ident": {},
-	// Signed requests, of drivers and peers, know no ids or actors.
-	"internal/ident/httpsig": {},
-	"internal/limit":         {},
-	"internal/egress":        {"internal/fault"},
-	"internal/picture":       {},
-	// What every decoder of outside JSON asks first.
-	"internal/strictjson": {},
-	"migrations":          {},
-	"static":              {},
-	"docs":                {},
-	"internal/account":    leaves,
-	"internal/record":     leaves,
-	// Tests of others sign records too.
-	"internal/record/recordtest": with(leaves, "internal/record"),
-	"internal/hub":               leaves,
-	"internal/task":              leaves,
-	"internal/chat":              with(leaves, "internal/task"),
-	"internal/openai":            leaves,
+	"internal/fault":   {},
+	"internal/clock":   {},
+	"internal/ident":   {},
+	"internal/limit":   {},
+	"internal/egress":  {"internal/fault"},
+	"internal/picture": {},
+	"migrations":       {},
+	"static":           {},
+	"docs":             {},
+	"internal/account": leaves,
+	"internal/hub":     leaves,
+	"internal/task":    leaves,
+	"internal/chat":    with(leaves, "internal/task"),
+	"internal/openai":  leaves,
 	// What the link door, its driver and the command line say to each other.
 	"internal/linkwire": leaves,
 	// JSON Schema as forms and checks need it.
 	"internal/schema": leaves,
 	"internal/a2a":    with(leaves, "internal/task", "internal/hub"),
 	"internal/index":  with(leaves, "internal/hub"),
-	// What is told outside; services do not know it.
-	"internal/notify": with(leaves, "internal/account", "internal/hub", "internal/chat", "internal/task"),
 	// The words index knows nothing of agents.
 	"internal/index/bm25": {},
 	"templates":           {"static"},

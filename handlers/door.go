@@ -24,8 +24,6 @@ import (
 	"agentsite/internal/fault"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
-	"agentsite/internal/limit"
-	"agentsite/internal/notify"
 	"agentsite/internal/task"
 )
 
@@ -41,7 +39,6 @@ type Config struct {
 	Secure     bool
 	PublicKey  string
 	Started    time.Time
-	Hooks      *notify.Service
 	Log        *slog.Logger
 }
 
@@ -62,13 +59,12 @@ type Door struct {
 	shared   shared
 	visits   visits
 	document func() document // made when it is first asked for
-	codes    *limit.Keyed    // of codes to draw, each 10 ms and more of a processor
 	cfg      Config
 }
 
 // New returns the doors over the services.
 func New(accounts *account.Service, agents *hub.Service, chats *chat.Service, tasks *task.Service, stats Stats, cfg Config) *Door {
-	d := &Door{accounts: accounts, hub: agents, chat: chats, tasks: tasks, stats: stats, markup: markup.New(), shared: newShared(), codes: limit.New(500*time.Millisecond, 60, 10_000), cfg: cfg}
+	d := &Door{accounts: accounts, hub: agents, chat: chats, tasks: tasks, stats: stats, markup: markup.New(), shared: newShared(), cfg: cfg}
 	d.document = sync.OnceValue(d.newDocument)
 	return d
 }
@@ -179,6 +175,16 @@ func (d *Door) apiError(w http.ResponseWriter, r *http.Request, err error) {
 	writeJSON(w, code, b)
 }
 
+// Foreign answers what a page of another site made a browser send here.
+func (d *Door) Foreign(w http.ResponseWriter, r *http.Request) {
+	err := fault.New(fault.Forbidden, "Another site asked for this, so it was refused. Open this portal itself and try again.")
+	if strings.HasPrefix(r.URL.Path, "/api/") || strings.HasPrefix(r.URL.Path, "/v1/") {
+		d.apiError(w, r, err)
+		return
+	}
+	d.pageError(w, r, ident.Actor{Kind: ident.Guest}, err)
+}
+
 // NotFound answers unknown routes of the API.
 func (d *Door) apiNotFound(w http.ResponseWriter, r *http.Request, _ ident.Actor) error {
 	return fault.New(fault.NotFound, "There is no such route. The API is described at %s/docs/api.", d.cfg.URL)
@@ -214,23 +220,13 @@ const maxJSON = 1 << 20
 
 // decode reads a JSON body into v and says in words what is wrong with it.
 func decode(w http.ResponseWriter, r *http.Request, v any) error {
-	return face.DecodeFields(w, r, maxJSON, v, false)
+	return face.Decode(w, r, maxJSON, v, false)
 }
 
 // decodeKnown is decode where a field that nobody knows is an error: a
 // misspelt one would silently be lost.
 func decodeKnown(w http.ResponseWriter, r *http.Request, v any) error {
-	return face.DecodeFields(w, r, maxJSON, v, true)
-}
-
-// decodeAgent is decodeKnown for what an agent is made from, which may hold a
-// picture if it is by somebody who may have agents.
-func decodeAgent(w http.ResponseWriter, r *http.Request, actor ident.Actor, v *draftJSON) error {
-	most := int64(maxJSON)
-	if actor.IsPerson() {
-		most += (hub.MaxIconBytes + 2) / 3 * 4
-	}
-	return face.DecodeFields(w, r, most, v, true)
+	return face.Decode(w, r, maxJSON, v, true)
 }
 
 // stampLayout is how the API writes times.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"net/url"
-	"slices"
 	"strings"
 	"time"
 
@@ -16,28 +15,27 @@ import (
 
 // agentSpec is the JSON of what a version says beyond its columns.
 type agentSpec struct {
-	Description  string          `json:"description"`
-	Endpoint     string          `json:"endpoint,omitempty"`
-	Skills       []hub.Skill     `json:"skills,omitempty"`
-	Config       json.RawMessage `json:"config,omitempty"`
-	InputModes   []string        `json:"input_modes,omitempty"`
-	OutputModes  []string        `json:"output_modes,omitempty"`
-	Languages    []string        `json:"languages,omitempty"`
-	Icon         string          `json:"icon,omitempty"`
-	Publisher    string          `json:"publisher,omitempty"`
-	Limits       hub.Limits      `json:"limits,omitzero"`
-	EmbedOrigins []string        `json:"embed_origins,omitempty"`
+	Description string          `json:"description"`
+	Endpoint    string          `json:"endpoint,omitempty"`
+	Skills      []hub.Skill     `json:"skills,omitempty"`
+	Config      json.RawMessage `json:"config,omitempty"`
+	InputModes  []string        `json:"input_modes,omitempty"`
+	OutputModes []string        `json:"output_modes,omitempty"`
+	Languages   []string        `json:"languages,omitempty"`
+	Icon        string          `json:"icon,omitempty"`
+	Publisher   string          `json:"publisher,omitempty"`
+	Limits      hub.Limits      `json:"limits,omitzero"`
 }
 
 func specOf(a hub.Agent) (string, error) {
-	b, err := json.Marshal(agentSpec{a.Description, a.Endpoint, a.Skills, a.Config, a.InputModes, a.OutputModes, a.Languages, a.Icon, a.Publisher, a.Limits, a.EmbedOrigins})
+	b, err := json.Marshal(agentSpec{a.Description, a.Endpoint, a.Skills, a.Config, a.InputModes, a.OutputModes, a.Languages, a.Icon, a.Publisher, a.Limits})
 	return string(b), err
 }
 
 func (s agentSpec) into(a *hub.Agent) {
 	a.Description, a.Endpoint, a.Skills, a.Config = s.Description, s.Endpoint, s.Skills, s.Config
 	a.InputModes, a.OutputModes, a.Languages = s.InputModes, s.OutputModes, s.Languages
-	a.Icon, a.Publisher, a.Limits, a.EmbedOrigins = s.Icon, s.Publisher, s.Limits, s.EmbedOrigins
+	a.Icon, a.Publisher, a.Limits = s.Icon, s.Publisher, s.Limits
 }
 
 type agentRow struct {
@@ -138,52 +136,22 @@ var listQuery = strings.Replace(agentQuery, agentColumns, listColumns, 1)
 // maxShared bounds the agents of others in a list of an account's.
 const maxShared = 500
 
-const (
-	// maxRememberedSpec is up to where an agent is remembered, and
-	// maxRememberedAgents how many are: about 10 MiB at the most. Every call
-	// of an agent looks it up several times.
-	maxRememberedSpec   = 8 << 10
-	maxRememberedAgents = 1024
-)
-
-// agent returns one agent, which is remembered under key. One with a
-// credential is not: whoever reads both compares the agent before and after,
-// and what is remembered is forgotten a moment after the commit.
-func (d *DB) agent(ctx context.Context, key, where, arg string) (hub.Agent, error) {
-	a, age, ok := d.agents.get(key)
-	if ok {
-		return ownCopy(a), nil
-	}
+func (d *DB) agent(ctx context.Context, where string, args ...any) (hub.Agent, error) {
 	var r agentRow
-	if err := d.get(ctx, &r, agentQuery+where, arg); err != nil {
+	if err := d.get(ctx, &r, agentQuery+where, args...); err != nil {
 		return hub.Agent{}, mapError(err)
 	}
-	a, err := r.agent()
-	if err == nil && !a.HasSecret && len(r.Spec) <= maxRememberedSpec {
-		d.agents.put(key, ownCopy(a), age)
-	}
-	return a, err
-}
-
-// ownCopy shares nothing with a that anybody could change.
-func ownCopy(a hub.Agent) hub.Agent {
-	a.Skills = slices.Clone(a.Skills)
-	for i, s := range a.Skills {
-		a.Skills[i].Tags, a.Skills[i].Examples = slices.Clone(s.Tags), slices.Clone(s.Examples)
-	}
-	a.CoOwnerIDs, a.Config, a.Limits.Listed = slices.Clone(a.CoOwnerIDs), slices.Clone(a.Config), slices.Clone(a.Limits.Listed)
-	a.InputModes, a.OutputModes, a.Languages = slices.Clone(a.InputModes), slices.Clone(a.OutputModes), slices.Clone(a.Languages)
-	return a
+	return r.agent()
 }
 
 // AgentByName implements hub.Agents.
 func (d *DB) AgentByName(ctx context.Context, name string) (hub.Agent, error) {
-	return d.agent(ctx, "name "+name, `AND a.name = ?`, name)
+	return d.agent(ctx, `AND a.name = ?`, name)
 }
 
 // AgentByID implements hub.Agents.
 func (d *DB) AgentByID(ctx context.Context, id string) (hub.Agent, error) {
-	return d.agent(ctx, "id "+id, `AND a.id = ?`, id)
+	return d.agent(ctx, `AND a.id = ?`, id)
 }
 
 // AgentsOf implements hub.Lists. It includes agents of disabled accounts,

@@ -13,7 +13,6 @@ import (
 	"agentsite/internal/fault"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
-	"agentsite/internal/notify"
 )
 
 var _ hub.Store = (*DB)(nil)
@@ -39,9 +38,6 @@ func (t *tx) createAgent(a hub.Agent, spec string, sealed []byte) error {
 		return err
 	}
 	t.owns(a.OwnerID)
-	if err := t.tellRegistered(a); err != nil {
-		return err
-	}
 	return t.version(a, spec, a.OwnerID)
 }
 
@@ -118,9 +114,6 @@ func (d *DB) CreateAgents(ctx context.Context, list []hub.Agent) error {
 			if _, err := t.exec(versionInsert, versions[i]...); err != nil {
 				return err
 			}
-			if err := t.tellRegistered(a); err != nil {
-				return err
-			}
 		}
 		return nil
 	})
@@ -177,47 +170,33 @@ func (d *DB) UpdateAgent(ctx context.Context, a hub.Agent, base int, sealed []by
 	if err != nil {
 		return err
 	}
-	return d.write(ctx, func(t *tx) error { return t.updateAgent(a, spec, base, sealed, author) })
-}
-
-func (t *tx) updateAgent(a hub.Agent, spec string, base int, sealed []byte, author ident.Actor) error {
-	var before []struct {
-		Kind       string `db:"kind"`
-		Spec       string `db:"spec"`
-		Name       string `db:"name"`
-		OwnerID    string `db:"owner_id"`
-		Status     string `db:"status"`
-		Visibility string `db:"visibility"`
-	}
-	if err := t.list(&before, `SELECT kind, spec, name, COALESCE(owner_id, '') AS owner_id, status, visibility FROM agents WHERE id = ? AND version = ? AND deleted_at = 0`, a.ID, base); err != nil {
-		return err
-	}
-	if len(before) == 0 {
-		return fault.New(fault.Conflict, "The agent was changed or removed meanwhile. Load it again.")
-	}
-	if _, err := t.exec(`UPDATE agents SET kind = ?, version = ?, title = ?, visibility = ?, spec = ?, status = ?, status_message = ?, held = ?, updated_at = ? WHERE id = ?`,
-		string(a.Kind), a.Version, a.Title, string(a.Visibility), spec, a.Status.State, a.Status.Message, a.Status.Held, clock.Milli(a.UpdatedAt), a.ID); err != nil {
-		return err
-	}
-	if sealed != nil {
-		if _, err := t.exec(`UPDATE agents SET secret = ? WHERE id = ?`, secretValue(sealed), a.ID); err != nil {
+	return d.write(ctx, func(t *tx) error {
+		var before []struct {
+			Kind string `db:"kind"`
+			Spec string `db:"spec"`
+		}
+		if err := t.list(&before, `SELECT kind, spec FROM agents WHERE id = ? AND version = ? AND deleted_at = 0`, a.ID, base); err != nil {
 			return err
 		}
-	}
-	if hub.Kind(before[0].Kind) != a.Kind || endpointOf(before[0].Spec) != a.Endpoint {
-		if err := t.unproved(a.ID); err != nil {
+		if len(before) == 0 {
+			return fault.New(fault.Conflict, "The agent was changed or removed meanwhile. Load it again.")
+		}
+		if _, err := t.exec(`UPDATE agents SET kind = ?, version = ?, title = ?, visibility = ?, spec = ?, status = ?, status_message = ?, held = ?, updated_at = ? WHERE id = ?`,
+			string(a.Kind), a.Version, a.Title, string(a.Visibility), spec, a.Status.State, a.Status.Message, a.Status.Held, clock.Milli(a.UpdatedAt), a.ID); err != nil {
 			return err
 		}
-	}
-	if before[0].Status != a.Status.State || before[0].Visibility != string(a.Visibility) {
-		if err := t.touchReleases(a.ID, clock.Milli(a.UpdatedAt)); err != nil {
-			return err
+		if sealed != nil {
+			if _, err := t.exec(`UPDATE agents SET secret = ? WHERE id = ?`, secretValue(sealed), a.ID); err != nil {
+				return err
+			}
 		}
-	}
-	if err := t.tellOwners(a.ID, before[0].OwnerID, notify.AgentChanged, notify.Facts{Agent: before[0].Name, Version: a.Version}, clock.Milli(a.UpdatedAt)); err != nil {
-		return err
-	}
-	return t.version(a, spec, author.ID)
+		if hub.Kind(before[0].Kind) != a.Kind || endpointOf(before[0].Spec) != a.Endpoint {
+			if err := t.unproved(a.ID); err != nil {
+				return err
+			}
+		}
+		return t.version(a, spec, author.ID)
+	})
 }
 
 // unproved makes an agent that is reached at another address due for a check
@@ -239,24 +218,8 @@ func endpointOf(spec string) string {
 // DeleteAgent implements hub.Agents. Its versions stay, its tasks and reports
 // refer to it.
 func (d *DB) DeleteAgent(ctx context.Context, id string) error {
-	now := clock.Milli(clock.Now())
 	return d.write(ctx, func(t *tx) error {
-		var was []struct {
-			Name    string `db:"name"`
-			OwnerID string `db:"owner_id"`
-		}
-		if err := t.list(&was, `SELECT name, COALESCE(owner_id, '') AS owner_id FROM agents WHERE id = ? AND deleted_at = 0`, id); err != nil {
-			return err
-		}
-		if len(was) > 0 {
-			if err := t.tellOwners(id, was[0].OwnerID, notify.AgentRemoved, notify.Facts{Agent: was[0].Name}, now); err != nil {
-				return err
-			}
-		}
-		if _, err := t.exec(`UPDATE agents SET deleted_at = ?, updated_at = ?, secret = NULL WHERE id = ?`, now, now, id); err != nil {
-			return err
-		}
-		if err := t.touchReleases(id, now); err != nil {
+		if _, err := t.exec(`UPDATE agents SET deleted_at = ?, secret = NULL WHERE id = ?`, clock.Milli(clock.Now()), id); err != nil {
 			return err
 		}
 		for _, q := range []string{

@@ -22,9 +22,6 @@ type finishing struct {
 	RootSeq    int64  `db:"root_seq"`
 	Hop        int    `db:"hop"`
 	Replaces   int64  `db:"replaces"`
-	CallerKind string `db:"caller_kind"`
-	CallerID   string `db:"caller_id"`
-	Pushed     bool   `db:"pushed"`
 }
 
 // root is the message of a person that the task goes back to.
@@ -54,7 +51,7 @@ func (d *DB) Finish(ctx context.Context, e chat.Ended) (chat.Posted, error) {
 	err = d.write(ctx, func(t *tx) error {
 		out = chat.Posted{}
 		var have finishing
-		if err := t.get(&have, `SELECT state, agent_id, created_at, message_seq, root_seq, hop, replaces, caller_kind, caller_id, pushed FROM tasks WHERE id = ?`, k.ID); err != nil {
+		if err := t.get(&have, `SELECT state, agent_id, created_at, message_seq, root_seq, hop, replaces FROM tasks WHERE id = ?`, k.ID); err != nil {
 			return err
 		}
 		if task.State(have.State).Terminal() {
@@ -85,8 +82,8 @@ func (d *DB) Finish(ctx context.Context, e chat.Ended) (chat.Posted, error) {
 		if err := t.useFiles(e.Files, m.ConversationID, m.Seq, nil); err != nil {
 			return err
 		}
-		if _, err := t.exec(`UPDATE tasks SET state = ?, reason = ?, answer_seq = ?, artifacts = ?, updated_at = ?, direct = ? WHERE id = ?`,
-			string(k.State), k.Reason, m.Seq, artifacts, clock.Milli(k.UpdatedAt), k.Direct, k.ID); err != nil {
+		if _, err := t.exec(`UPDATE tasks SET state = ?, reason = ?, answer_seq = ?, artifacts = ?, updated_at = ? WHERE id = ?`,
+			string(k.State), k.Reason, m.Seq, artifacts, clock.Milli(k.UpdatedAt), k.ID); err != nil {
 			return err
 		}
 		if k.State.Terminal() {
@@ -101,14 +98,6 @@ func (d *DB) Finish(ctx context.Context, e chat.Ended) (chat.Posted, error) {
 			if out.Tasks, out.Held, err = t.goOn(e, have, m.Seq); err != nil {
 				return err
 			}
-		}
-		if err := t.tellSaid(m); err != nil {
-			return err
-		}
-		told := k
-		told.CallerKind, told.CallerID = have.CallerKind, have.CallerID
-		if err := t.tellTask(told, m, have.Pushed); err != nil {
-			return err
 		}
 		return t.dequeue(topicTask, k.ID)
 	})

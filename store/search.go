@@ -101,12 +101,11 @@ func (d *DB) catchUp(ctx context.Context, list []searchedRoom) {
 	pages := 0
 	for _, r := range list {
 		for more := r.Behind; more && pages < catchUpPages; pages++ {
-			rest, err := d.readWords(ctx, r.ID)
-			if err != nil {
+			var err error
+			if more, err = d.readWords(ctx, r.ID); err != nil {
 				d.log.Warn("read the words of messages", "error", err)
 				return
 			}
-			more = len(rest) > 0
 		}
 	}
 }

@@ -45,7 +45,6 @@ type tx struct {
 	writes  int
 	changes changes
 	owned   map[string]int // agents it has stored, by their owner
-	hooked  bool           // it has stored something to send
 }
 
 // wstmt is a prepared statement of the writer.
@@ -216,9 +215,7 @@ func (d *DB) gather(batch []*op) []*op {
 
 // commit runs the ops as one transaction, after the uses of credentials that
 // wait. An op that fails after it wrote is
-// taken out and the rest is run again, so one bad write never costs another. It
-// is told with the rest: what it failed by may be among them, and whoever is
-// told looks for it.
+// taken out and the rest is run again, so one bad write never costs another.
 func (d *DB) commit(batch []*op) {
 	if o, uses := d.writeTouches(); o != nil {
 		batch = slices.Insert(batch, 0, o)
@@ -230,16 +227,10 @@ func (d *DB) commit(batch []*op) {
 			live = append(live, o)
 		}
 	}
-	var out []*op
-	defer func() {
-		for _, o := range out {
-			close(o.done)
-		}
-	}()
 	for len(live) > 0 {
 		bad, err := d.attempt(live)
 		if bad >= 0 {
-			out = append(out, live[bad])
+			close(live[bad].done)
 			live = append(live[:bad], live[bad+1:]...)
 			continue
 		}

@@ -24,7 +24,7 @@ type NoticeRow struct {
 
 func (r NoticeRow) icon() string {
 	switch r.Kind {
-	case "down", "report", "held", "proof", "webhook":
+	case "down", "report", "held", "proof":
 		return "triangle-alert"
 	case "up", "taken":
 		return "check"

@@ -20,20 +20,14 @@ const (
 // manual finds the sections that answer a question. Besides its own words a
 // section is found, for less, by words that mean much the same.
 type manual struct {
-	answers *shelf // sections that answer a question
-	refs    *shelf // references
-}
-
-// shelf holds sections of one sort: how rare a word is in one says nothing of
-// the other.
-type shelf struct {
 	sections []Section
 	all      *bm25.Index // everything, to rank by
 	headings *bm25.Index // headings and their related words, to judge by
 }
 
-func newShelf() *shelf {
-	return &shelf{
+func newManual(sections []Section, t *thesaurus) *manual {
+	m := &manual{
+		sections: sections,
 		// Weights from a search on testdata/dev_questions.tsv; the outcome
 		// hardly changes around them.
 		all: bm25.New(
@@ -48,26 +42,16 @@ func newShelf() *shelf {
 			bm25.Field{Name: "like", Weight: 0.5, Length: 30},
 		),
 	}
-}
-
-func newManual(sections []Section, t *thesaurus) *manual {
-	m := &manual{newShelf(), newShelf()}
 	known := make(map[string][]string)
-	for _, s := range sections {
+	for i, s := range sections {
 		// Joined expressions stand beside the words as they are written.
 		title, text := plainWords(s.Title), plainWords(s.Text)
 		like, page := t.also(s.Title, known), plainWords(s.PageTitle)
 		if s.Title == s.PageTitle {
 			page = "" // an introduction says its title once
 		}
-		x := m.answers
-		if s.reference() {
-			x = m.refs
-		}
-		i := len(x.sections)
-		x.sections = append(x.sections, s)
-		x.all.Put(i, sectionKey(i), x.all.Analyze([]string{title}, []string{page}, []string{text}, []string{like}, []string{t.also(s.Text, known)}))
-		x.headings.Put(i, sectionKey(i), x.headings.Analyze([]string{title}, []string{like}))
+		m.all.Put(i, sectionKey(i), m.all.Analyze([]string{title}, []string{page}, []string{text}, []string{like}, []string{t.also(s.Text, known)}))
+		m.headings.Put(i, sectionKey(i), m.headings.Analyze([]string{title}, []string{like}))
 	}
 	return m
 }
@@ -81,8 +65,7 @@ func plainWords(s string) string { return strings.Join(words(s), " ") }
 // passage is a section found for a question.
 type passage struct {
 	Section
-	shelf *shelf
-	id    int // on it
+	id    int
 	score float64
 }
 
@@ -93,18 +76,16 @@ func (m *manual) lookup(question []string, most int, without map[string]bool) []
 		return nil
 	}
 	var out []passage
-	for _, x := range []*shelf{m.answers, m.refs} {
-		for _, h := range x.all.Query(strings.Join(question, " ")+" "+noWord, 2*most+len(without)) {
-			p := passage{x.sections[h.ID], x, h.ID, h.Score}
-			if slices.Equal(content(p.Title), question) {
-				p.score *= exactWorth
-			}
-			if x == m.refs {
-				p.score *= referenceWorth
-			}
-			if !without[p.path()] {
-				out = append(out, p)
-			}
+	for _, h := range m.all.Query(strings.Join(question, " ")+" "+noWord, 2*most+len(without)) {
+		p := passage{m.sections[h.ID], h.ID, h.Score}
+		if slices.Equal(content(p.Title), question) {
+			p.score *= exactWorth
+		}
+		if p.reference() {
+			p.score *= referenceWorth
+		}
+		if !without[p.path()] {
+			out = append(out, p)
 		}
 	}
 	slices.SortStableFunc(out, func(a, b passage) int { return cmp.Compare(b.score, a.score) })
@@ -116,11 +97,11 @@ const exactWorth = 4
 
 // referenceWorth is what a hit in a reference counts beside one in a section
 // that answers a question: it holds many words, and few are asked about.
-const referenceWorth = 0.3
+const referenceWorth = 0.4
 
 // reference reports whether a section is for those who implement something.
 func (s Section) reference() bool {
-	return strings.HasPrefix(s.Title, "Protocol: ") || s.Page == "connect" || s.Page == "performance"
+	return strings.HasPrefix(s.Title, "Protocol: ") || s.Page == "performance"
 }
 
 // path is where the section is read.
@@ -128,7 +109,7 @@ func (s Section) path() string { return "/docs/" + s.Page + "#" + s.Anchor }
 
 // coverage tells how much of the question a section speaks of: the share of
 // its words found anywhere, and in or like the heading.
-func (p passage) coverage(question []string) (anywhere, heading float64) {
+func (m *manual) coverage(question []string, id int) (anywhere, heading float64) {
 	total := 0.0
 	for _, w := range question {
 		weight := 1.0
@@ -136,10 +117,10 @@ func (p passage) coverage(question []string) (anywhere, heading float64) {
 			weight = 0.3
 		}
 		total += weight
-		if has(p.shelf.all, w, p.id) {
+		if has(m.all, w, id) {
 			anywhere += weight
 		}
-		if has(p.shelf.headings, w, p.id) {
+		if has(m.headings, w, id) {
 			heading += weight
 		}
 	}
@@ -213,9 +194,9 @@ func localLinks(text, page, base string) string {
 }
 
 // worth reports how well the best of the sections speaks to a question.
-func worth(question []string, list []passage) (anywhere, heading float64) {
+func (m *manual) worth(question []string, list []passage) (anywhere, heading float64) {
 	if len(list) == 0 {
 		return 0, 0
 	}
-	return list[0].coverage(question)
+	return m.coverage(question, list[0].id)
 }

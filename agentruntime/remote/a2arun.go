@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"time"
 
-	"agentsite/agentruntime/speech"
 	"agentsite/internal/a2a"
 	"agentsite/internal/egress"
 	"agentsite/internal/fault"
@@ -68,13 +67,13 @@ func (d *A2A) Run(ctx context.Context, call task.Call, out task.Sink) (task.Resu
 		// When the portal stops the task goes on there, and here after the
 		// next start.
 		if !r.settled && !errors.Is(context.Cause(ctx), task.ErrShutdown) {
-			d.stopRemote(ctx, client, r.at.Task)
+			d.stopRemote(client, r.at.Task)
 		}
 		return task.Result{}, context.Cause(ctx)
 	}
 	if err != nil && !errors.Is(err, errSettled) {
 		if r.adopted && !r.settled {
-			d.stopRemote(ctx, client, r.at.Task)
+			d.stopRemote(client, r.at.Task)
 		}
 		if _, ok := errors.AsType[*fault.Error](err); ok {
 			return task.Result{}, err
@@ -106,11 +105,6 @@ func (t *trouble) Error() string { return t.text }
 // send hands the message over and follows what comes of it.
 func (r *run) send(ctx context.Context) error {
 	m := a2a.UserMessage(r.call.MessageID, asked(ctx, r.call, r.at.Task != ""))
-	if len(speech.Speakers(r.call)) > 1 {
-		said := r.call.Said()
-		by := a2a.NewSpeaker(said.Kind, said.Handle, r.d.cfg.Portal)
-		m.Speaker = &by
-	}
 	if r.at.Task != "" { // it waited for input; this is the input
 		m.TaskID, m.ContextID = r.at.Task, r.at.Context
 	} else if m.ContextID = r.at.Context; m.ContextID == "" {

@@ -38,8 +38,6 @@ type Config struct {
 	// PollMin is the first pause between questions to an agent that does not
 	// stream; it grows to 5 s. Default 250 ms.
 	PollMin time.Duration
-	// Portal is the host of this portal, which agents of rooms are told.
-	Portal string
 }
 
 func (c Config) withDefaults() Config {
@@ -85,14 +83,14 @@ func (d *A2A) Close() {
 
 // stopRemote tells the far side in the background to stop a task: the caller
 // has no time to wait for it.
-func (d *A2A) stopRemote(ctx context.Context, c *a2a.Client, id string) {
+func (d *A2A) stopRemote(c *a2a.Client, id string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.closed || id == "" {
 		return
 	}
 	d.wg.Go(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelTime)
+		ctx, cancel := context.WithTimeout(context.Background(), cancelTime)
 		defer cancel()
 		if _, err := c.Cancel(ctx, id); err != nil && !a2a.IsCode(err, a2a.CodeTaskNotCancelable) {
 			d.cfg.Log.Info("cancel remote task", "error", err)

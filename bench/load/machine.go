@@ -10,8 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
-
-	"agentsite/bench/report"
 )
 
 // calibration is how fast this machine does a few small things now, beside
@@ -53,7 +51,7 @@ func calibrate(dir string) (c calibration, err error) {
 		}
 		times = append(times, float64(time.Since(t)))
 	}
-	c.fsync = time.Duration(report.Median(times))
+	c.fsync = time.Duration(median(times))
 	if c.trip, err = roundTrip(); err != nil {
 		return c, err
 	}

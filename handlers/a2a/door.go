@@ -6,7 +6,6 @@
 package a2a
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -27,9 +26,6 @@ import (
 	"agentsite/internal/fault"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
-	"agentsite/internal/ident/httpsig"
-	"agentsite/internal/notify"
-	"agentsite/internal/strictjson"
 	"agentsite/internal/task"
 )
 
@@ -40,33 +36,23 @@ type Config struct {
 	Hub     *hub.Service
 	Chat    *chat.Service
 	Tasks   *task.Service
-	Hooks   *notify.Service
-	// Name and URL are the portal's; URL has no slash at its end. Host is what
-	// follows the @ of handles here.
-	Name, URL, Host string
+	// Name and URL are the portal's; URL has no slash at its end.
+	Name, URL string
 	// Guests is whether callers without a credential are served.
 	Guests bool
 	// Signer signs the cards.
 	Signer *a2a.Signer
-	// PortalKey is the key the portal signs its requests with.
-	PortalKey httpsig.JWK
-	// Only10 is the built-in agent whose card has nothing of 0.3; "" for none.
-	Only10 string
 	// Started is when the portal began to write cards as it does.
 	Started time.Time
 	Log     *slog.Logger
 }
 
 // Door serves the protocol. Create it with New.
-type Door struct {
-	cfg   Config
-	cards cardCache
-	logs  eventLogs
-}
+type Door struct{ cfg Config }
 
 // New returns the door over the services.
 func New(cfg Config) *Door {
-	return &Door{cfg: cfg}
+	return &Door{cfg}
 }
 
 // doorName is what tasks note of the door they came through.
@@ -80,7 +66,6 @@ const rootAgent = "guide"
 func (d *Door) Routes(r chi.Router) {
 	r.Get(a2a.WellKnown, d.card)
 	r.Get(KeySetPath, d.keySet)
-	r.Get(DirectoryPath, d.directory)
 	r.Get("/agents/{name}"+a2a.WellKnown, d.card)
 	for _, base := range []string{"/a2a", "/agents/{name}/a2a"} {
 		r.Post(base, d.rpc)
@@ -91,13 +76,8 @@ func (d *Door) Routes(r chi.Router) {
 	}
 }
 
-// KeySetPath is where the public keys of the portal are, DirectoryPath where
-// those are that its requests are signed with
-// (draft-meunier-webbotauth-httpsig-directory §4).
-const (
-	KeySetPath    = "/.well-known/jwks.json"
-	DirectoryPath = "/.well-known/http-message-signatures-directory"
-)
+// KeySetPath is where the public key of the cards is.
+const KeySetPath = "/.well-known/jwks.json"
 
 // agentName is whose base or card the path is of.
 func agentName(r *http.Request) string {
@@ -114,10 +94,6 @@ func (d *Door) base(r *http.Request, name string) string {
 	if chi.URLParam(r, "name") == "" && name == rootAgent {
 		return d.cfg.URL + "/a2a"
 	}
-	return d.agentBase(name)
-}
-
-func (d *Door) agentBase(name string) string {
 	return d.cfg.URL + "/agents/" + url.PathEscape(name) + "/a2a"
 }
 
@@ -198,14 +174,6 @@ func body(w http.ResponseWriter, r *http.Request, actor ident.Actor) ([]byte, er
 	}
 	if err != nil {
 		return nil, a2a.Fail(a2a.CodeParse, "The body ended early.")
-	}
-	if len(bytes.TrimSpace(b)) > 0 {
-		if err := strictjson.Check(b); err != nil {
-			if _, ok := errors.AsType[*json.SyntaxError](err); ok {
-				return nil, a2a.Fail(a2a.CodeParse, "The body is not JSON: "+err.Error()+".")
-			}
-			return nil, a2a.Fail(a2a.CodeParse, "The JSON has "+err.Error()+".")
-		}
 	}
 	return b, nil
 }

@@ -1,7 +1,6 @@
 package a2a
 
 import (
-	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -38,8 +37,6 @@ type request struct {
 	// proven is who shows a credential, else a visitor without an id.
 	proven ident.Actor
 	agent  hub.Agent
-	// extensions are those that the caller asked for and gets.
-	extensions []string
 }
 
 // errStreamed is returned by a method that has answered with a stream.
@@ -60,7 +57,6 @@ func (q *request) answer(tenant string) (any, error) {
 		}
 		name = tenant
 	}
-	q.activate()
 	var err error
 	if q.agent, err = q.door.cfg.Hub.Get(q.r.Context(), q.proven, name); err != nil {
 		return nil, err
@@ -78,14 +74,14 @@ func (q *request) answer(tenant string) (any, error) {
 		return q.subscribe()
 	case a2a.ExtendedCard:
 		return q.door.extended(q.r, q.proven, q.agent)
-	case a2a.CreatePush:
-		return q.createPush()
-	case a2a.GetPush, a2a.ListPush:
-		return q.readPush()
-	case a2a.DeletePush:
-		return q.deletePush()
+	case a2a.CreatePush, a2a.GetPush, a2a.ListPush, a2a.DeletePush:
+		return nil, errNoPush()
 	}
 	return nil, a2a.Fail(a2a.CodeMethodNotFound, "There is no such method.")
+}
+
+func errNoPush() error {
+	return a2a.Fail(a2a.CodePushNotSupported, "This portal sends no push notifications. Stream the task, or ask for it again.")
 }
 
 func errNoTask() error {
@@ -98,19 +94,13 @@ func (q *request) send() (any, error) {
 	if f != nil {
 		return nil, f
 	}
-	if in.Push != nil { // before anything is asked
-		if err := q.door.cfg.Hooks.CheckPush(q.pushDraft(*in.Push)); err != nil {
-			return nil, err
-		}
+	if in.Push {
+		return nil, errNoPush()
 	}
 	ctx, d, m := q.r.Context(), q.door, in.Message
 	asker, err := d.cfg.Callers.Asker(q.r, q.proven, m.TaskID, m.ContextID)
 	if err != nil {
 		return nil, noSuch(m, err)
-	}
-	via, err := face.Chain(q.r)
-	if err != nil {
-		return nil, err
 	}
 	var unfit error // what the message is told that is not one sent again
 	if m.TaskID != "" {
@@ -132,11 +122,7 @@ func (q *request) send() (any, error) {
 	} else if _, err := d.cfg.Callers.Proven(q.r); err != nil { // the body may have come slowly
 		return nil, err
 	}
-	asked, err := d.cfg.Chat.Ask(ctx, asker.Actor, chat.Ask{Agent: q.agent.Handle(), Context: m.ContextID, ClientID: m.ID, Parts: m.Parts, TaskID: m.TaskID, Face: doorName,
-		Wait: q.method == a2a.SendMessage && !in.Immediate && in.Push == nil, Via: via, Once: q.follows(a2a.ExtOnce)}) // who is pushed to is told each state
-	if errors.Is(err, task.ErrLoop) {
-		return nil, &a2a.Failure{Code: a2a.CodeInvalidRequest, Reason: "LOOP_DETECTED", Text: fault.As(err).Safe}
-	}
+	asked, err := d.cfg.Chat.Ask(ctx, asker.Actor, chat.Ask{Agent: q.agent.Handle(), Context: m.ContextID, ClientID: m.ID, Parts: m.Parts, TaskID: m.TaskID, Face: doorName})
 	if unfit != nil && fault.Is(err, fault.Conflict) {
 		return nil, unfit
 	}
@@ -148,21 +134,10 @@ func (q *request) send() (any, error) {
 	if asked.Task.AgentID != q.agent.ID || m.TaskID != "" && m.TaskID != asked.Task.ID { // the message was another's, said before
 		return nil, errNoTask()
 	}
-	if in.Push != nil { // if the task has got somewhere meanwhile, that is told, too
-		c := *in.Push
-		c.TaskID = asked.Task.ID
-		c.ID = cmp.Or(c.ID, c.TaskID) // the same when the message is sent again
-		if _, err := d.cfg.Hooks.SetPush(ctx, asker.Actor, q.pushDraft(c)); err != nil {
-			return nil, err
-		}
-	}
-	how := q.detail(in.HistoryLength, true)
+	how := detail{in.HistoryLength, true}
 	switch {
 	case q.method == a2a.StreamMessage:
 		return nil, q.stream(ctx, asker.Actor, asked.Task, how)
-	case asked.Said != nil && !asked.Task.Direct:
-		v := d.told(ctx, asked.Task, asked.Said, how)
-		return q.write.Event(a2a.Event{Task: &v}), nil
 	case in.Immediate || !asked.Task.State.Active():
 		return q.shown(asker.Actor, asked.Task, how)
 	}
@@ -199,12 +174,6 @@ func noSuch(m a2a.Message, err error) error {
 
 // shown is a task as SendMessage answers it.
 func (q *request) shown(actor ident.Actor, t task.Task, how detail) (any, error) {
-	if t.Direct {
-		m, err := q.door.reply(q.r.Context(), actor, t, q.follows(a2a.ExtSpeaker))
-		if err != nil || m != nil {
-			return q.write.Event(a2a.Event{Message: m}), err
-		}
-	}
 	v, err := q.door.view(q.r.Context(), actor, t, how)
 	if err != nil {
 		return nil, err
@@ -242,7 +211,7 @@ func (q *request) get() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	v, err := q.door.view(q.r.Context(), actor, t, q.detail(in.HistoryLength, true))
+	v, err := q.door.view(q.r.Context(), actor, t, detail{in.HistoryLength, true})
 	return q.write.Task(v), err
 }
 
@@ -273,7 +242,7 @@ func (q *request) list() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	how := q.detail(in.HistoryLength, in.Artifacts)
+	how := detail{in.HistoryLength, in.Artifacts}
 	if how.history == nil {
 		how.history = new(int) // a list is for finding tasks
 	}
@@ -369,7 +338,7 @@ func (q *request) cancel() (any, error) {
 	if t.State.Terminal() && t.State != task.Canceled {
 		return nil, ended // it was faster
 	}
-	v, err := d.view(ctx, actor, t, q.detail(nil, true))
+	v, err := d.view(ctx, actor, t, whole)
 	return q.write.Task(v), err
 }
 
@@ -378,7 +347,7 @@ func (q *request) subscribe() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if t.State.Terminal() && !q.replays(t) {
+	if t.State.Terminal() {
 		return nil, a2a.Fail(a2a.CodeUnsupported, "The task has ended, so nothing more comes. Ask for it with GetTask.")
 	}
 	ctx, leave, err := q.door.cfg.Callers.Attend(q.r, actor)
@@ -386,7 +355,7 @@ func (q *request) subscribe() (any, error) {
 		return nil, err
 	}
 	defer leave()
-	return nil, q.stream(ctx, actor, t, q.detail(nil, true))
+	return nil, q.stream(ctx, actor, t, whole)
 }
 
 // wait follows a task until it ends or asks for something; ctx is of

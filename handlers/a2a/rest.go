@@ -20,41 +20,17 @@ import (
 const restType = "application/a2a+json"
 
 // accepted is the media type of an answer: the binding's own, unless a client
-// asks for plain JSON only, or sends that and takes anything.
+// asks for plain JSON only.
 func accepted(r *http.Request) string {
-	switch accept := r.Header.Get("Accept"); {
-	case strings.Contains(accept, restType):
-		return restType
-	case strings.Contains(accept, "application/json"), mediaType(r) == "application/json":
+	accept := r.Header.Get("Accept")
+	if strings.Contains(accept, "application/json") && !strings.Contains(accept, restType) {
 		return "application/json"
 	}
 	return restType
 }
 
-// mediaType is that of a request's body, "" where it is not named.
-func mediaType(r *http.Request) string {
-	t, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	if err != nil {
-		return r.Header.Get("Content-Type")
-	}
-	return t
-}
-
-// isJSON refuses a body that says it is something else. What curl says of a
-// body it is given does not count.
-func isJSON(r *http.Request) error {
-	if t := mediaType(r); t != "" && t != "application/json" && t != restType && t != "application/x-www-form-urlencoded" {
-		return &a2a.Failure{Code: a2a.CodeContentType, Status: http.StatusUnsupportedMediaType, Text: "Send " + restType + " or application/json."}
-	}
-	return nil
-}
-
 // rest serves the HTTP+JSON binding (§11).
 func (d *Door) rest(w http.ResponseWriter, r *http.Request) {
-	if r.Method == http.MethodPost && chi.URLParam(r, "*") == "" { // some clients end a base with a slash
-		d.rpc(w, r)
-		return
-	}
 	result, err := func() (any, error) {
 		route, ok := a2a.RESTRoute(r.Method, chi.URLParam(r, "*"))
 		if !ok {
@@ -95,8 +71,8 @@ func (d *Door) rest(w http.ResponseWriter, r *http.Request) {
 func restParams(w http.ResponseWriter, r *http.Request, actor ident.Actor, route a2a.Route) (json.RawMessage, error) {
 	switch route.Method {
 	case a2a.SendMessage, a2a.StreamMessage:
-		if err := isJSON(r); err != nil {
-			return nil, err
+		if t, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err == nil && t != "application/json" && t != restType {
+			return nil, a2a.Fail(a2a.CodeContentType, "Send "+restType+" or application/json.")
 		}
 		b, err := body(w, r, actor)
 		if err == nil && len(strings.TrimSpace(string(b))) == 0 {
@@ -109,27 +85,8 @@ func restParams(w http.ResponseWriter, r *http.Request, actor ident.Actor, route
 		return encode(params), err
 	case a2a.ListTasks:
 		return listParams(r.URL.Query())
-	case a2a.GetPush, a2a.ListPush, a2a.DeletePush:
-		return encode(map[string]any{"taskId": route.Task, "id": route.Config}), nil
-	case a2a.CreatePush:
-		return pushParams(w, r, actor, route)
 	}
 	return nil, nil
-}
-
-// pushParams puts the task of the path into a config.
-func pushParams(w http.ResponseWriter, r *http.Request, actor ident.Actor, route a2a.Route) (json.RawMessage, error) {
-	b, err := body(w, r, actor)
-	if err != nil {
-		return nil, err
-	}
-	var params map[string]json.RawMessage
-	if err := json.Unmarshal(b, &params); err != nil || params == nil {
-		return nil, a2a.Fail(a2a.CodeParse, "The body is not a JSON object; send a push notification config.")
-	}
-	id, _ := json.Marshal(route.Task)
-	params["taskId"] = id
-	return json.Marshal(params)
 }
 
 // listParams reads the query of ListTasks.

@@ -57,10 +57,6 @@ func (d *door) complete(w http.ResponseWriter, r *http.Request, actor ident.Acto
 	if err != nil {
 		return err
 	}
-	via, err := face.Chain(r)
-	if err != nil {
-		return err
-	}
 	room := r.Header.Get(ConversationHeader)
 	asker, err := d.Callers.Asker(r, actor, room)
 	if err != nil {
@@ -72,7 +68,7 @@ func (d *door) complete(w http.ResponseWriter, r *http.Request, actor ident.Acto
 		return err
 	}
 	defer leave()
-	ask := chat.Ask{Agent: agentName(c.in.Model), Context: room, ClientID: cmp.Or(r.Header.Get(idempotencyHeader), ident.NewID()), Parts: parts, Face: "openai", Via: via, Wait: true}
+	ask := chat.Ask{Agent: agentName(c.in.Model), Context: room, ClientID: cmp.Or(r.Header.Get(idempotencyHeader), ident.NewID()), Parts: parts, Face: "openai"}
 	if room == "" {
 		ask.Before = c.in.before(c.actor)
 	}
@@ -91,8 +87,6 @@ func (d *door) complete(w http.ResponseWriter, r *http.Request, actor ident.Acto
 func noRoom(err error, room string) error {
 	f := fault.As(err)
 	switch {
-	case errors.Is(err, task.ErrLoop):
-		return &problem{status: http.StatusBadRequest, once: true, body: wire.Error{Type: invalidRequest, Code: "loop_detected", Message: f.Safe}}
 	case f.Kind == fault.NotFound && room != "":
 		return &problem{status: http.StatusNotFound, body: wire.Error{Type: invalidRequest, Param: ConversationHeader, Code: "conversation_not_found", Message: f.Safe}}
 	case f.Kind == fault.NotFound:
@@ -107,12 +101,10 @@ func noRoom(err error, room string) error {
 
 // answer follows the task and tells the caller of it. Work whose caller went
 // away is stopped: in this API the connection is all there is to stop it by.
-// Calls that repeat one wait for the same work, which the last of them stops.
 func (c *call) answer(ctx context.Context, w http.ResponseWriter, r *http.Request) error {
 	ctx, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()
-	last := c.waiting.enter(c.asked.Task.ID)
-	s, err := face.FollowAsked(ctx, c.Chat, c.actor, c.asked)
+	s, err := face.Follow(ctx, c.Chat, c.actor, c.asked.Task)
 	if err == nil {
 		defer s.Close()
 		if c.in.Stream {
@@ -121,7 +113,7 @@ func (c *call) answer(ctx context.Context, w http.ResponseWriter, r *http.Reques
 			err = c.whole(ctx, w, r, s)
 		}
 	}
-	if last() && !c.over && (errors.Is(err, errGone) || ctx.Err() != nil) {
+	if !c.over && (errors.Is(err, errGone) || ctx.Err() != nil) {
 		c.stop(r.Context())
 	}
 	if errors.Is(err, errGone) {

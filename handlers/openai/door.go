@@ -29,14 +29,11 @@ type Config struct {
 	Log       *slog.Logger
 }
 
-type door struct {
-	Config
-	waiting waiting
-}
+type door struct{ Config }
 
 // New returns the routes below /v1.
 func New(cfg Config) chi.Router {
-	d := &door{Config: cfg}
+	d := &door{cfg}
 	r := chi.NewRouter()
 	r.Get("/models", d.handle(d.models))
 	r.Get("/models/{id}", d.handle(d.model))

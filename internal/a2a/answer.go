@@ -45,21 +45,6 @@ func (w Writer) Tasks(list []Task, next string, size, total int) any {
 	return object{"tasks": out, "nextPageToken": next, "pageSize": size, "totalSize": total}
 }
 
-// Nothing writes the answer of what has nothing to say: an empty object, which
-// 0.3 has null for.
-func (w Writer) Nothing() any {
-	if w.Version == Version03 {
-		return Null{}
-	}
-	return object{}
-}
-
-// Null is written as null, also where nothing at all would be left out.
-type Null struct{}
-
-// MarshalJSON implements json.Marshaler.
-func (Null) MarshalJSON() ([]byte, error) { return []byte("null"), nil }
-
 // Event writes a StreamResponse of 1.0, which is also what SendMessage
 // answers, or the bare object that 0.3 has in its place.
 func (w Writer) Event(e Event) any {
@@ -78,9 +63,6 @@ func (w Writer) Event(e Event) any {
 	case e.Artifact != nil:
 		u := e.Artifact
 		name, o = "artifactUpdate", w.kind(object{"taskId": u.TaskID, "contextId": u.ContextID, "artifact": w.artifact(u.Artifact), "append": u.Append, "lastChunk": u.Last}, "artifact-update")
-	}
-	if len(e.Metadata) > 0 {
-		o["metadata"] = e.Metadata
 	}
 	if w.Version == Version03 {
 		return o
@@ -125,9 +107,6 @@ func (w Writer) message(m Message) object {
 	}
 	if m.TaskID != "" {
 		o["taskId"] = m.TaskID
-	}
-	if m.Speaker != nil {
-		o["metadata"], o["extensions"] = object{ExtSpeaker: m.Speaker}, []string{ExtSpeaker}
 	}
 	return w.kind(o, "message")
 }

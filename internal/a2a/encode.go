@@ -22,9 +22,6 @@ func (c *Client) sendParams(m Message, wait bool) any {
 	if m.TaskID != "" {
 		msg["taskId"] = m.TaskID
 	}
-	if m.Speaker != nil {
-		msg["metadata"], msg["extensions"] = object{ExtSpeaker: m.Speaker}, []string{ExtSpeaker}
-	}
 	config := object{}
 	switch {
 	case c.ep.Version == Version10:

@@ -10,7 +10,6 @@ import (
 
 	"agentsite/agentruntime"
 	"agentsite/agentruntime/builtin"
-	"agentsite/agentruntime/conformance"
 	"agentsite/agentruntime/link"
 	"agentsite/agentruntime/mcp"
 	"agentsite/agentruntime/model"
@@ -58,7 +57,7 @@ func (p *Portal) newDrivers(host string, out egress.Config) *drivers {
 	out.AllowCIDR = anywhere
 	p.model = egress.New(out)
 	d := &drivers{
-		a2a:    remote.NewA2A(patient, remote.Config{Log: p.log, Portal: host}),
+		a2a:    remote.NewA2A(patient, remote.Config{Log: p.log}),
 		openai: remote.NewOpenAI(patient, remote.Config{Log: p.log}),
 		mcp:    mcp.New(patient, mcp.Config{Log: p.log}),
 		link: link.New(link.Config{Portal: host, Log: p.log,
@@ -67,9 +66,6 @@ func (p *Portal) newDrivers(host string, out egress.Config) *drivers {
 			Search: func(ctx context.Context, q hub.Query) (hub.Page, error) { return p.hub.Search(ctx, ident.Actor{}, q) },
 			Manual: manual(), PortalURL: p.url.String(), Now: clock.Now,
 		}),
-	}
-	if p.set.Conformance {
-		d.build = conformance.New(d.build)
 	}
 	d.prompt = prompt.New(prompt.Config{RT: patient, PortalRT: agentruntime.Wiretap{Next: p.model.Patient(modelFirstByte)}, Portal: p.set.llm,
 		Tools: promptTools{p, d.mcp}, Budget: prompt.NewBudget(p.set.budget, clock.Now, p.db), Log: p.log})
@@ -96,10 +92,6 @@ func (s settings) modelName() string {
 	return s.llm.Name
 }
 
-// probing is on whose behalf the portal looks at an endpoint by itself: an
-// endpoint may answer nothing that is not signed.
-var probing = task.Behalf{Kind: "probe"}
-
 // probers asks agents of each kind whether they are there.
 type probers struct {
 	remote *remote.Prober
@@ -109,7 +101,6 @@ type probers struct {
 
 // Probe implements hub.Prober.
 func (p probers) Probe(ctx context.Context, t hub.Target) hub.Liveness {
-	ctx = task.WithBehalf(ctx, probing)
 	switch t.Kind {
 	case hub.MCP:
 		return p.mcp.Probe(ctx, t)
@@ -128,7 +119,6 @@ type readers struct {
 // Read implements hub.Reader: an A2A agent or a model first, which a GET
 // tells, then a server of tools.
 func (r readers) Read(ctx context.Context, address string) (hub.Described, error) {
-	ctx = task.WithBehalf(ctx, probing)
 	found, err := r.remote.Read(ctx, address)
 	if err == nil || ctx.Err() != nil || egress.CodeOf(err) != "" {
 		return found, err
@@ -149,7 +139,6 @@ func (r readers) Read(ctx context.Context, address string) (hub.Described, error
 // ReadAs implements hub.Reader.
 func (r readers) ReadAs(ctx context.Context, t hub.Target) (hub.Described, error) {
 	if t.Kind == hub.MCP {
-		ctx = task.WithBehalf(ctx, probing)
 		return r.mcp.ReadAs(ctx, t)
 	}
 	return r.Read(ctx, t.Endpoint)

@@ -20,16 +20,12 @@ import (
 
 	"agentsite/agentruntime"
 	"agentsite/agentruntime/builtin"
-	"agentsite/agentruntime/conformance"
-	toolserver "agentsite/agentruntime/mcp"
+	"agentsite/agentruntime/mcp"
 	"agentsite/agentruntime/remote"
 	"agentsite/docs"
 	"agentsite/handlers"
 	"agentsite/handlers/a2a"
 	"agentsite/handlers/face"
-	"agentsite/handlers/mcp"
-	"agentsite/handlers/mcp/endpoint"
-	"agentsite/handlers/mcp/fixtures"
 	wire "agentsite/internal/a2a"
 	"agentsite/internal/account"
 	"agentsite/internal/chat"
@@ -37,9 +33,7 @@ import (
 	"agentsite/internal/egress"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
-	"agentsite/internal/ident/httpsig"
 	"agentsite/internal/index"
-	"agentsite/internal/notify"
 	"agentsite/internal/task"
 	"agentsite/store"
 	"agentsite/web"
@@ -53,8 +47,6 @@ type Portal struct {
 	name string // for people
 	// publicKey is the portal's identity, base64url without padding.
 	publicKey string
-	keys      *ident.Keys
-	started   time.Time
 	log       *slog.Logger
 	db        *store.DB
 	accounts  *account.Service
@@ -65,16 +57,11 @@ type Portal struct {
 	teller    *teller
 	egress    *egress.Client // for cards and probes
 	calls     *egress.Client // for the work of agents
-	told      *egress.Client // for hooks
 	model     *egress.Client // for the portal's own model
 	chats     *chat.Service
 	callers   *face.Callers
-	hooks     *notify.Service
 	door      *handlers.Door
 	a2a       *a2a.Door
-	mcp       *mcp.Door
-	signer    *wire.Signer                  // of cards and catalogs
-	hop       func(agentID string) task.Hop // an agent in chains
 	listener  net.Listener
 	control   *controlServer
 	loaded    chan struct{}
@@ -91,7 +78,7 @@ func Open(ctx context.Context, cfg Config, stderr io.Writer) (p *Portal, err err
 	if err != nil {
 		return nil, err
 	}
-	p = &Portal{set: set, log: set.logger(stderr), loaded: make(chan struct{}), started: clock.Now()}
+	p = &Portal{set: set, log: set.logger(stderr), loaded: make(chan struct{})}
 	defer func() {
 		if err != nil {
 			p.Close()
@@ -161,11 +148,7 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 			policy = account.Open
 		}
 	}
-	p.hop = func(agentID string) task.Hop {
-		return task.Hop(p.url.Host + "/" + keys.Mark("agentsite/hop/1", agentID))
-	}
-	introducer := agentruntime.NewIntroducer(p.url.String(), keys.Portal, keys.Mark, p.hop)
-	out := egress.Config{AllowCIDR: allow, UserAgent: "agentsite/" + Release(), Before: introducer.Introduce}
+	out := egress.Config{AllowCIDR: allow, UserAgent: "agentsite/" + Release()}
 	p.egress = egress.New(out)
 	rt := p.egress.RoundTripper()
 	// Work has a client of its own: answers that hang leave probes alone.
@@ -176,7 +159,6 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 	if p.name == "" {
 		p.name = host
 	}
-	p.keys, p.started = keys, clock.Now()
 	p.publicKey = base64.RawURLEncoding.EncodeToString(public)
 
 	acfg := account.Config{Policy: policy, Guests: p.set.guests, URL: p.url.String(), Log: p.log, CheapHashes: p.set.CheapHashes}
@@ -192,29 +174,17 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 	queue := agentruntime.NewQueue()
 	p.drivers = p.newDrivers(host, out)
 	byKind := p.drivers.byKind()
-	p.hub = hub.New(hub.Ports{Store: p.db, Index: index.New(), Prober: probers{remote.NewProber(rt), toolserver.NewProber(rt), p.drivers.prompt}, Reader: newReaders(rt),
+	p.hub = hub.New(hub.Ports{Store: p.db, Index: index.New(), Prober: probers{remote.NewProber(rt), mcp.NewProber(rt), p.drivers.prompt}, Reader: newReaders(rt),
 		Witness: remote.NewWitness(rt), Trier: trier{agentruntime.NewTrier(byKind)}, Sealer: keys}, hub.Config{
 		Portal: host, Kinds: []hub.Kind{hub.A2A, hub.Prompt, hub.MCP, hub.OpenAI, hub.Link}, Log: p.log, Loopback: loopback, CheckURL: p.checkURL,
 		Told: p.teller.told, Moved: p.drivers.link.Drop, Model: p.set.modelName(), ModelHost: p.set.modelHost(),
 	})
-	instant := agentruntime.NewInstant(p.hub, map[hub.Kind]task.Agent{hub.Builtin: p.drivers.build}, p.log)
-	chats := chat.New(p.db, directory{p.hub, p.db, instant}, queue, chat.Config{Portal: host, Instant: instant, Hop: p.hop, URL: p.url.String(), FileKey: []byte(keys.Mark("files", "agentsite/file/1")), Log: p.log})
+	chats := chat.New(p.db, directory{p.hub, p.db}, queue, chat.Config{Portal: host, URL: p.url.String(), FileKey: []byte(keys.Mark("files", "agentsite/file/1")), Log: p.log})
 	p.chats = chats
 	p.tasks = task.NewService(p.db, queue, chats)
 	p.callers = face.NewCallers(p.accounts)
-	p.told = egress.New(egress.Config{AllowCIDR: allow, UserAgent: "agentsite/" + Release()})
-	p.hooks = notify.New(notify.Ports{Store: p.db, Chat: chats, Accounts: p.db, Sealer: keys, Transport: p.told.RoundTripper(), Wake: p.db.Hooked(),
-		Push: func(ctx context.Context, actor ident.Actor, t task.Task, version string) ([]any, error) {
-			return p.a2a.Pushed(ctx, actor, t, version)
-		}}, notify.Config{URL: p.url.String(), CheckURL: p.hookURL(loopback, allow), Told: p.teller.told, Log: p.log})
 	p.worker = agentruntime.New(queue, p.db, chats, p.hub, byKind, p.log)
-	drafts := builtin.Drafts()
-	if p.set.Conformance {
-		drafts = append(drafts, conformance.Draft())
-	} else if err := p.hub.RetireBuiltin(ctx, conformance.Name); err != nil {
-		return err
-	}
-	for _, d := range drafts {
+	for _, d := range builtin.Drafts() {
 		if err := p.hub.EnsureBuiltin(ctx, d); err != nil {
 			return fmt.Errorf("register built-in agents: %w", err)
 		}
@@ -226,26 +196,15 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 	}
 	p.door = handlers.New(p.accounts, p.hub, chats, p.tasks, p.db, handlers.Config{
 		Name: p.name, URL: p.url.String(), Host: host, Version: Version(), CookieName: cookie, Secure: secure,
-		PublicKey: p.publicKey, Started: clock.Now(), Hooks: p.hooks, Log: p.log,
+		PublicKey: p.publicKey, Started: clock.Now(), Log: p.log,
 	})
-	var err error
-	p.signer, err = wire.NewSigner([]byte(keys.Mark("agentsite/card/1", "a")+keys.Mark("agentsite/card/1", "b")), p.url.String()+a2a.KeySetPath)
+	signer, err := wire.NewSigner([]byte(keys.Mark("agentsite/card/1", "a")+keys.Mark("agentsite/card/1", "b")), p.url.String()+a2a.KeySetPath)
 	if err != nil {
 		return err
 	}
-	p.a2a = a2a.New(a2a.Config{Signer: p.signer, PortalKey: httpsig.KeyOf(public), Callers: p.callers, Hub: p.hub, Chat: chats, Tasks: p.tasks, Hooks: p.hooks, Name: p.name, URL: p.url.String(), Host: host,
-		Guests: p.set.guests, Only10: conformance.Name, Started: p.started, Log: p.log})
-	var servers map[string]*endpoint.Server
-	if p.set.Conformance {
-		s, err := fixtures.New(Release())
-		if err != nil {
-			return err
-		}
-		servers = map[string]*endpoint.Server{conformance.Name: s}
-	}
-	p.mcp, err = mcp.New(mcp.Config{Servers: servers, Callers: p.callers, Hub: p.hub, Chat: chats, Name: p.name, URL: p.url.String(), Version: Release(),
-		Guests: p.set.guests, Key: []byte(keys.Mark("agentsite/mcp/1", "states")), Log: p.log})
-	return err
+	p.a2a = a2a.New(a2a.Config{Signer: signer, Callers: p.callers, Hub: p.hub, Chat: chats, Tasks: p.tasks, Name: p.name, URL: p.url.String(),
+		Guests: p.set.guests, Started: clock.Now(), Log: p.log})
+	return nil
 }
 
 // callsPerHost is how many answers one host may be working on: more than the 8
@@ -303,7 +262,6 @@ func (p *Portal) Run(ctx context.Context, stdout, stderr io.Writer) error {
 	workers.Go(func() error { return p.control.run(work) })
 	workers.Go(func() error { return p.expectLinks(work) })
 	workers.Go(func() error { return p.teller.run(work) })
-	workers.Go(func() error { return p.hooks.Run(work) })
 	workers.Go(func() error { return p.words(work) })
 	workers.Go(func() error { return p.sweep(work) })
 
@@ -388,7 +346,7 @@ func (p *Portal) Close() {
 		p.control.close()
 	}
 	p.drivers.close()
-	for _, c := range []*egress.Client{p.egress, p.calls, p.told, p.model} {
+	for _, c := range []*egress.Client{p.egress, p.calls, p.model} {
 		if c != nil {
 			c.CloseIdle()
 		}

@@ -12,8 +12,6 @@ const (
 	// wordsEvery is how soon a search finds what was said without having to
 	// read it then.
 	wordsEvery = 2 * time.Second
-	// wordsRest is how many times as long as it reads it then rests.
-	wordsRest = 3
 	// sweepEvery is how often files are looked for that nobody needs.
 	sweepEvery = time.Hour
 	sweepBatch = 200
@@ -31,7 +29,6 @@ func (p *Portal) words(ctx context.Context) error {
 		}
 		pause := wordsEvery
 		for ctx.Err() == nil {
-			began := time.Now()
 			more, err := p.db.IndexWords(ctx)
 			if err != nil && ctx.Err() == nil {
 				p.log.Error("index the words of messages", "error", err)
@@ -40,14 +37,6 @@ func (p *Portal) words(ctx context.Context) error {
 			}
 			if !more {
 				break
-			}
-			// Who waits for an answer goes first; a search reads what it needs
-			// itself.
-			wait.Reset(wordsRest * time.Since(began))
-			select {
-			case <-wait.C:
-			case <-ctx.Done():
-				return nil
 			}
 		}
 		wait.Reset(pause)

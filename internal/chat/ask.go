@@ -2,7 +2,6 @@ package chat
 
 import (
 	"context"
-	"errors"
 
 	"agentsite/internal/clock"
 	"agentsite/internal/fault"
@@ -31,28 +30,14 @@ type Ask struct {
 	TaskID string
 	// Face is the door the question came through.
 	Face string
-	// Wait says that the caller need not know of the task before it has ended
-	// or waits for input. An agent that answers at once may then be asked before
-	// anything is stored, and question and answer are stored together.
-	Wait bool
-	// Via is the agents whose work led to the question, as it says itself. One
-	// of them is not asked again, and nobody once they are too many: the fault
-	// has task.ErrLoop.
-	Via task.Chain
-	// Once makes asking again harmless where there is no Context, too: a
-	// ClientID that the caller gave the agent before leads to the conversation
-	// it opened then, for as long as that is there.
-	Once bool
 }
 
 // Asked is what came of an Ask.
 type Asked struct {
 	ConversationID string
-	// Task is the work on the question as it was submitted or, with Wait or
-	// Repeat, as it is now.
+	// Task is the work on the question as it was submitted, or, with Repeat, as
+	// it is now.
 	Task task.Task
-	// Said is the question and the answer, where the task ended at once.
-	Said []Message
 	// Seq is the message that holds the question: answers come after it.
 	Seq int64
 	// Repeat is true when the client id was seen before in the conversation:
@@ -69,7 +54,7 @@ func (s *Service) Ask(ctx context.Context, actor ident.Actor, a Ask) (Asked, err
 	if err := writes(actor); err != nil {
 		return Asked{}, err
 	}
-	d := Draft{ClientID: a.ClientID, Parts: a.Parts, Face: a.Face, Resumes: a.TaskID, Via: a.Via}
+	d := Draft{ClientID: a.ClientID, Parts: a.Parts, Face: a.Face, Resumes: a.TaskID}
 	if err := checkDraft(actor, d); err != nil {
 		return Asked{}, err
 	}
@@ -94,20 +79,15 @@ func (s *Service) Ask(ctx context.Context, actor ident.Actor, a Ask) (Asked, err
 	if err != nil {
 		return Asked{}, fault.New(fault.NotFound, "There is no agent %.80q in this conversation. Leave the conversation out to begin a new one.", a.Agent)
 	}
-	if err := a.Via.Enter(s.cfg.Hop(m.ID), m.Handle); err != nil {
-		return Asked{}, err
-	}
 	d.To = m.ID
 	return s.ask(ctx, actor, a.Context, d)
 }
 
-// askAnew opens a conversation with the question, both or neither.
+// askAnew opens a conversation for the question. One whose question cannot be
+// asked does not stay.
 func (s *Service) askAnew(ctx context.Context, actor ident.Actor, a Ask, d Draft) (Asked, error) {
 	ref, err := s.agent(ctx, actor, a.Agent)
 	if err != nil {
-		return Asked{}, err
-	}
-	if err := a.Via.Enter(s.cfg.Hop(ref.ID), ref.Handle); err != nil {
 		return Asked{}, err
 	}
 	room := emptyRoom(actor, snippet(a.Title, MaxTitleRunes))
@@ -120,60 +100,18 @@ func (s *Service) askAnew(ctx context.Context, actor ident.Actor, a Ask, d Draft
 		}
 		said = []Message{{ID: ident.NewID(), Sender: sender(actor), Kind: Text, Parts: parts, CreatedAt: clock.Now()}}
 	}
-	var first *FirstAsk
-	if a.Once {
-		first = &FirstAsk{CallerID: actor.ID, AgentID: ref.ID, ClientID: a.ClientID, ConversationID: room.ID}
-		before, err := s.store.FirstAsked(ctx, *first)
-		if err == nil {
-			return s.askOnce(ctx, actor, a, before)
-		}
-		if !fault.Is(err, fault.NotFound) {
-			return Asked{}, err
-		}
-	}
 	if err := s.allowRoom(actor); err != nil {
 		return Asked{}, err
 	}
-	if actor.Kind == ident.Guest { // of whom rooms are counted apart
-		if err := s.allow(actor); err != nil {
-			return Asked{}, err
-		}
+	if err := s.store.CreateConversation(ctx, room, said, nil); err != nil {
+		return Asked{}, err
 	}
 	d.To = ref.ID
-	p, told, err := s.compose(ctx, actor, room.Members[0], room.Members, room.ID, d)
-	if err == nil {
-		err = s.remember(ctx, actor, told)
-	}
+	done, err := s.ask(ctx, actor, room.ID, d)
 	if err != nil {
-		return Asked{}, err
-	}
-	if a.Wait && ref.Instant && len(said)+len(p.Files) == 0 {
-		if done, ok, err := s.askNow(ctx, room, p, first); ok {
-			return done, nil
-		} else if before, again := errors.AsType[*AskedBefore](err); again {
-			return s.askOnce(ctx, actor, a, before.ConversationID)
-		} else if err != nil {
-			return Asked{}, err
+		if derr := s.Delete(context.WithoutCancel(ctx), actor, room.ID); derr != nil {
+			s.cfg.Log.Warn("conversation of a refused question stays", "conversation", room.ID, "error", derr)
 		}
-	}
-	done, err := s.store.CreateAsking(ctx, room, said, p, first)
-	if before, again := errors.AsType[*AskedBefore](err); again { // of several at once, one is the first
-		return s.askOnce(ctx, actor, a, before.ConversationID)
-	}
-	if err != nil {
-		return Asked{}, err
-	}
-	s.live.message(done.Message)
-	s.begin(done.Tasks)
-	return asked(done), nil
-}
-
-// askOnce asks in the conversation that the same question opened before.
-func (s *Service) askOnce(ctx context.Context, actor ident.Actor, a Ask, conversationID string) (Asked, error) {
-	a.Context, a.Once = conversationID, false
-	done, err := s.Ask(ctx, actor, a)
-	if fault.Is(err, fault.NotFound) {
-		err = fault.New(fault.Conflict, "This message was sent before, in a conversation you have left. Send it with another id.")
 	}
 	return done, err
 }
@@ -183,8 +121,8 @@ func (s *Service) ask(ctx context.Context, actor ident.Actor, id string, d Draft
 	if err != nil {
 		return Asked{}, err
 	}
+	out := Asked{ConversationID: id, Seq: done.Message.Seq, Repeat: done.Repeat}
 	if done.Repeat {
-		out := Asked{ConversationID: id, Seq: done.Message.Seq, Repeat: true}
 		out.Task, err = s.store.TaskAsked(ctx, id, done.Message.Seq)
 		if fault.Is(err, fault.NotFound) {
 			err = fault.New(fault.Conflict, "This client id was used for a message that asked nobody. Give each message an id of its own.")
@@ -194,11 +132,8 @@ func (s *Service) ask(ctx context.Context, actor ident.Actor, id string, d Draft
 	if len(done.Tasks) == 0 {
 		return Asked{}, fault.New(fault.Conflict, "The agent left the conversation at this moment, so nobody answers.")
 	}
-	return asked(done), nil
-}
-
-func asked(done Posted) Asked {
-	return Asked{ConversationID: done.Message.ConversationID, Seq: done.Message.Seq, Task: done.Tasks[0]}
+	out.Task = done.Tasks[0]
+	return out, nil
 }
 
 func errNoTask(id string) error { return fault.New(fault.NotFound, "You have no task %.80q.", id) }

@@ -20,8 +20,6 @@ type AgentRef struct {
 	Remote string
 	// Public agents may be talked to by guests.
 	Public bool
-	// Instant agents are those that Config.Instant may answer for.
-	Instant bool
 }
 
 // Directory is people and agents by name, with the rights of the one who asks.
@@ -46,12 +44,7 @@ type Config struct {
 	// FileKey signs the addresses of those files; New makes one when it is
 	// empty.
 	FileKey []byte
-	// Instant answers for agents that need no more than the question; nil
-	// where all are asked by the runtime.
-	Instant Instant
-	// Hop is an agent's name in chains; by default the portal and its id.
-	Hop func(agentID string) task.Hop
-	Log *slog.Logger
+	Log     *slog.Logger
 }
 
 // Service is the logic of conversations. Create it with New.
@@ -64,8 +57,8 @@ type Service struct {
 	previews  *previews
 	sent      meter
 
-	// Guests may say little in a while; people as much as a busy program
-	// needs: below what the store takes, so that one leaves room for others.
+	// Guests may say little in a while; people as much as one can type and a
+	// program needs.
 	guests, people, creations *limit.Keyed
 }
 
@@ -78,13 +71,10 @@ func New(store Store, directory Directory, runner task.Runner, cfg Config) *Serv
 		cfg.FileKey = make([]byte, 32)
 		rand.Read(cfg.FileKey)
 	}
-	if cfg.Hop == nil {
-		cfg.Hop = func(agentID string) task.Hop { return task.Hop(cfg.Portal + "/" + agentID) }
-	}
 	return &Service{
 		store: store, directory: directory, runner: runner, cfg: cfg, live: newLive(), previews: newPreviews(),
 		guests:    limit.New(30*time.Second, 20, 50_000),
-		people:    limit.New(500*time.Microsecond, 20_000, 50_000),
+		people:    limit.New(5*time.Millisecond, 1000, 50_000),
 		creations: limit.New(20*time.Second, 30, 50_000),
 	}
 }

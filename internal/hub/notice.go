@@ -2,7 +2,6 @@ package hub
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"agentsite/internal/clock"
@@ -33,7 +32,6 @@ const (
 	NoticeReport   = "report"   // somebody complained
 	NoticeHeld     = "held"     // the operator withdrew an agent, or gave it back
 	NoticeProof    = "proof"    // a proof ended
-	NoticeWebhook  = "webhook"  // a webhook was stopped, because it took nothing for long
 )
 
 // maxNotices is how many notices a page shows.
@@ -81,11 +79,10 @@ func account(actor ident.Actor, scope ident.Scope) error {
 // waits for it.
 func (s *Service) tell(ctx context.Context, accounts []string, n Notice) {
 	n.CreatedAt = clock.Now()
-	// What a domain published belongs to no account.
-	if accounts = slices.DeleteFunc(accounts, func(id string) bool { return id == "" }); len(accounts) == 0 {
-		return
-	}
 	for _, id := range accounts {
+		if id == "" {
+			continue
+		}
 		n.ID, n.AccountID = ident.NewID(), id
 		if err := s.store.AddNotice(ctx, n); err != nil {
 			s.cfg.Log.Warn("store a notice", "account", id, "kind", n.Kind, "error", err)

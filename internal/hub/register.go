@@ -15,12 +15,8 @@ import (
 // apply puts a draft over an agent and checks the outcome, also what only the
 // store knows.
 func (s *Service) apply(ctx context.Context, d Draft, a *Agent) error {
-	published := a.Publisher
 	err := d.apply(a, s.rules())
-	// An agent without an owner keeps the domain that published it, and gets
-	// no other.
-	kept := a.OwnerID == "" && a.Publisher == published
-	if err == nil && a.Publisher != "" && !kept && !s.controls(ctx, a.OwnerID, a.Publisher) {
+	if err == nil && a.Publisher != "" && !s.controls(ctx, a.OwnerID, a.Publisher) {
 		text := "prove first that you control this domain, on your account page"
 		err = &fault.Error{Kind: fault.Invalid, Safe: "publisher: " + text, Fields: map[string]string{"publisher": text}}
 	}
@@ -213,21 +209,6 @@ func (s *Service) EnsureBuiltin(ctx context.Context, d Draft) error {
 		return nil
 	}
 	a.Version, a.UpdatedAt = have.Version+1, now
-	return s.store.UpdateAgent(ctx, a, have.Version, nil, ident.Actor{Kind: ident.System})
-}
-
-// RetireBuiltin hides a built-in agent that an earlier start had and this one
-// has not. Its name stays its own: it may come back.
-func (s *Service) RetireBuiltin(ctx context.Context, name string) error {
-	have, err := s.store.AgentByName(ctx, name)
-	if fault.Is(err, fault.NotFound) || err == nil && (have.Kind != Builtin || have.Visibility == Private) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	a := have
-	a.Visibility, a.Version, a.UpdatedAt = Private, have.Version+1, clock.Now()
 	return s.store.UpdateAgent(ctx, a, have.Version, nil, ident.Actor{Kind: ident.System})
 }
 

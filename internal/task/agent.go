@@ -51,11 +51,8 @@ type Call struct {
 	// MessageID is the id of the asking message: the idempotency key towards
 	// agents that know such a thing.
 	MessageID string
-	// ClientID reads the id that the caller gave the asking message, "" for
-	// none. It is nil where nobody kept it.
-	ClientID func(ctx context.Context) (string, error)
-	Agent    Target
-	Caller   Caller
+	Agent     Target
+	Caller    Caller
 	// Caller is the person behind the call. Speaker is who said Parts: an
 	// agent, where one calls another for that person; zero for the caller.
 	Speaker Speaker
@@ -63,8 +60,6 @@ type Call struct {
 	// already cut to what may go along.
 	Parts   []Part
 	History []Turn
-	// Via is the agents whose work led to this call, without the agent itself.
-	Via Chain
 	// Files opens the files of this portal that parts refer to; nil where
 	// there can be none.
 	Files Files
@@ -121,9 +116,6 @@ type Result struct {
 	State  State
 	Parts  []Part
 	Reason string
-	// Direct is of a Completed result that is a plain message and no work: a
-	// protocol that tells the two apart (A2A §3.1.1) answers with the message.
-	Direct bool
 }
 
 // Done returns a Completed result with one text part.

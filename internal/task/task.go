@@ -28,11 +28,6 @@ const (
 	Rejected      State = "rejected"
 )
 
-// States lists the states, in the order of a task's life.
-func States() []State {
-	return []State{Submitted, Working, InputRequired, AuthRequired, Completed, Failed, Canceled, Rejected}
-}
-
 // Terminal reports whether nothing can follow s.
 func (s State) Terminal() bool {
 	return s == Completed || s == Failed || s == Canceled || s == Rejected
@@ -132,14 +127,9 @@ type Task struct {
 	// how many agents called each other in between; both 0 when a person asked.
 	RootSeq int64
 	Hop     int
-	// Via is the agents that the work has passed: those of other doors and
-	// portals first, then those between here.
-	Via Chain
 	// Replaces is the answer that is given again, 0 for none.
 	Replaces int64
 	// Share says what of the conversation goes along beside the message; ""
 	// is everything. See chat.Share.
 	Share string
-	// Direct is Result.Direct of a task that has ended.
-	Direct bool
 }
