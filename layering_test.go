@@ -17,10 +17,10 @@ import (
 const module = "agentsite"
 
 // leaves import nothing of ours, except that egress may use fault.
-var leaves = []string{"internal/ident", "internal/fault", "internal/clock", "internal/limit", "internal/egress", "internal/picture", "migrations", "static", "docs"}
+var leaves = []string{"internal/ident", "internal/fault", "internal/clock", "internal/limit", "internal/egress", "internal/picture", "internal/strictjson", "migrations", "static", "docs"}
 
 // inner is everything in internal/ that adapters may use.
-var inner = []string{"internal/ident", "internal/fault", "internal/clock", "internal/limit", "internal/egress", "internal/picture", "internal/account", "internal/hub",
+var inner = []string{"internal/ident", "internal/fault", "internal/clock", "internal/limit", "internal/egress", "internal/picture", "internal/strictjson", "internal/account", "internal/hub",
 	"internal/chat", "internal/task", "internal/a2a", "internal/openai", "internal/linkwire", "internal/schema", "internal/index", "internal/index/bm25"}
 
 // may is the import table: what each package may import of ours. A package
@@ -36,14 +36,16 @@ var may = map[string][]string{
 	"internal/limit":   {},
 	"internal/egress":  {"internal/fault"},
 	"internal/picture": {},
-	"migrations":       {},
-	"static":           {},
-	"docs":             {},
-	"internal/account": leaves,
-	"internal/hub":     leaves,
-	"internal/task":    leaves,
-	"internal/chat":    with(leaves, "internal/task"),
-	"internal/openai":  leaves,
+	// What every decoder of outside JSON asks first.
+	"internal/strictjson": {},
+	"migrations":          {},
+	"static":              {},
+	"docs":                {},
+	"internal/account":    leaves,
+	"internal/hub":        leaves,
+	"internal/task":       leaves,
+	"internal/chat":       with(leaves, "internal/task"),
+	"internal/openai":     leaves,
 	// What the link door, its driver and the command line say to each other.
 	"internal/linkwire": leaves,
 	// JSON Schema as forms and checks need it.

@@ -10,6 +10,7 @@ import { LegacyJsonRpcTransport } from "@a2a-js/sdk/compat/v0_3/client";
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
 import { generateText, streamText } from "ai";
 import OpenAI from "openai";
+import { mcpCases } from "./mcp.mjs";
 
 const portal = process.argv[2], token = process.env.AGENTSITE_TOKEN, command = process.env.AGENTSITE_TEST_A2A;
 const base = `${portal}/agents/calc`, key = `Bearer ${token}`;
@@ -155,6 +156,7 @@ const cases = {
     await refused(go("ags_wrong", "calc"), /token is unknown/);
     await refused(go(token, "nobody-here"), /nobody-here/);
   },
+  ...mcpCases(portal, token, refused),
   ...(command && Object.fromEntries(["rest", "jsonrpc"].map((transport) => [`a2a command, ${transport}`, async () => {
     const a2a = (...args) => execFileSync(command, ["--transport", transport, "--auth", key, ...args], { encoding: "utf8", stdio: "pipe" });
     const task = JSON.parse(a2a("-o", "json", "send", `${base}/a2a`, "2+2"));

@@ -396,6 +396,7 @@ func cells() map[string]cell {
 	maps.Copy(out, chatCells())
 	maps.Copy(out, a2aCells())
 	maps.Copy(out, openAICells())
+	maps.Copy(out, mcpCells())
 	return out
 }
 

@@ -20,12 +20,13 @@ import (
 
 	"agentsite/agentruntime"
 	"agentsite/agentruntime/builtin"
-	"agentsite/agentruntime/mcp"
+	toolserver "agentsite/agentruntime/mcp"
 	"agentsite/agentruntime/remote"
 	"agentsite/docs"
 	"agentsite/handlers"
 	"agentsite/handlers/a2a"
 	"agentsite/handlers/face"
+	"agentsite/handlers/mcp"
 	wire "agentsite/internal/a2a"
 	"agentsite/internal/account"
 	"agentsite/internal/chat"
@@ -62,6 +63,7 @@ type Portal struct {
 	callers   *face.Callers
 	door      *handlers.Door
 	a2a       *a2a.Door
+	mcp       *mcp.Door
 	listener  net.Listener
 	control   *controlServer
 	loaded    chan struct{}
@@ -174,7 +176,7 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 	queue := agentruntime.NewQueue()
 	p.drivers = p.newDrivers(host, out)
 	byKind := p.drivers.byKind()
-	p.hub = hub.New(hub.Ports{Store: p.db, Index: index.New(), Prober: probers{remote.NewProber(rt), mcp.NewProber(rt), p.drivers.prompt}, Reader: newReaders(rt),
+	p.hub = hub.New(hub.Ports{Store: p.db, Index: index.New(), Prober: probers{remote.NewProber(rt), toolserver.NewProber(rt), p.drivers.prompt}, Reader: newReaders(rt),
 		Witness: remote.NewWitness(rt), Trier: trier{agentruntime.NewTrier(byKind)}, Sealer: keys}, hub.Config{
 		Portal: host, Kinds: []hub.Kind{hub.A2A, hub.Prompt, hub.MCP, hub.OpenAI, hub.Link}, Log: p.log, Loopback: loopback, CheckURL: p.checkURL,
 		Told: p.teller.told, Moved: p.drivers.link.Drop, Model: p.set.modelName(), ModelHost: p.set.modelHost(),
@@ -204,7 +206,9 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 	}
 	p.a2a = a2a.New(a2a.Config{Signer: signer, Callers: p.callers, Hub: p.hub, Chat: chats, Tasks: p.tasks, Name: p.name, URL: p.url.String(),
 		Guests: p.set.guests, Started: clock.Now(), Log: p.log})
-	return nil
+	p.mcp, err = mcp.New(mcp.Config{Callers: p.callers, Hub: p.hub, Chat: chats, Name: p.name, URL: p.url.String(), Version: Release(),
+		Guests: p.set.guests, Key: []byte(keys.Mark("agentsite/mcp/1", "states")), Log: p.log})
+	return err
 }
 
 // callsPerHost is how many answers one host may be working on: more than the 8

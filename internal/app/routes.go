@@ -23,7 +23,7 @@ func (p *Portal) router() http.Handler {
 	directory := ard.New(ard.Config{Directory: p.hub, Caller: p.callers.Proven, Name: p.name, URL: p.URL(), Host: p.url.Host, Publisher: ard.Domain(p.url.Hostname()),
 		Version: Release(), PublicKey: p.publicKey, OpenAccounts: p.accounts.Policy() == account.Open, Log: p.log})
 	models := openai.New(openai.Config{Callers: p.callers, Hub: p.hub, Chat: p.chats, URL: p.url.String(), Host: p.url.Host, Log: p.log})
-	return web.Router(p.door, web.Config{Link: agents, OpenAI: models, Faces: []func(chi.Router){directory.Routes, p.a2a.Routes}, Host: p.url.Host, Loopback: loopbackHost(p.url.Hostname()), Secure: p.url.Scheme == "https",
+	return web.Router(p.door, web.Config{Link: agents, OpenAI: models, Faces: []func(chi.Router){directory.Routes, p.a2a.Routes, p.mcp.Routes}, Host: p.url.Host, Loopback: loopbackHost(p.url.Hostname()), Secure: p.url.Scheme == "https",
 		TrustedProxies: p.set.proxies, Ready: p.db.Ping, Log: p.log})
 }
 

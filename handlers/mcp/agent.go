@@ -1,0 +1,125 @@
+package mcp
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"agentsite/handlers/mcp/endpoint"
+	"agentsite/internal/a2a"
+	"agentsite/internal/chat"
+	"agentsite/internal/hub"
+	"agentsite/internal/schema"
+	"agentsite/internal/task"
+)
+
+// maxToolName is what clients and models take as a name everywhere.
+const maxToolName = 64
+
+// agentOffer is an agent as a server.
+func (d *Door) agentOffer(a hub.Agent) endpoint.Offer {
+	own := tasks{d: d, agent: a.ID}
+	o := endpoint.Offer{
+		Name: d.serverName(a.Name), Title: cmp.Or(a.Title, a.Name), Version: strconv.Itoa(max(a.Version, 1)), Website: d.cfg.URL + "/agents/" + a.Name,
+		Instructions: a.Description, TTL: keepLists, Private: !a.Listable(),
+		Resources: resources{d: d, agent: a.Name}, Tasks: own, Listen: d.listen(own),
+	}
+	taken := make(map[string]bool)
+	if tools := toolsOf(a); len(tools) > 0 {
+		for _, t := range tools {
+			o.Tools = append(o.Tools, d.remoteTool(a, t, toolName(t.Name, taken)))
+		}
+		return o
+	}
+	for _, s := range a.Skills {
+		o.Tools = append(o.Tools, d.skillTool(a, s, toolName(cmp.Or(s.ID, s.Name), taken)))
+	}
+	if len(o.Tools) == 0 {
+		o.Tools = append(o.Tools, d.skillTool(a, hub.Skill{Name: "Ask " + cmp.Or(a.Title, a.Name), Description: a.Description}, toolName("ask", taken)))
+	}
+	return o
+}
+
+// toolsOf are the tools of an agent that is an MCP server, as far as their
+// schemas are known and can be used.
+func toolsOf(a hub.Agent) []hub.Tool {
+	var conf hub.MCPConfig
+	if a.Kind != hub.MCP || json.Unmarshal(a.Config, &conf) != nil {
+		return nil
+	}
+	var out []hub.Tool
+	for _, t := range conf.Tools {
+		var kind struct{ Type string }
+		if len(t.InputSchema) == 0 {
+			t.InputSchema = json.RawMessage(`{"type":"object"}`)
+		}
+		if t.Name == "" || json.Unmarshal(t.InputSchema, &kind) != nil || kind.Type != "object" || schema.Check(t.InputSchema) != nil {
+			continue
+		}
+		out = append(out, t)
+	}
+	return out
+}
+
+// toolName makes a name that every client takes and no other tool of the
+// agent has. As long as the skills and their order stay, so does the name.
+func toolName(s string, taken map[string]bool) string {
+	var b strings.Builder
+	for _, r := range s {
+		switch {
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '-':
+			b.WriteRune(r)
+		case b.Len() > 0 && !strings.HasSuffix(b.String(), "_"):
+			b.WriteByte('_')
+		}
+	}
+	name := strings.Trim(b.String(), "_")
+	name = cmp.Or(name[:min(len(name), maxToolName-4)], "skill") // room for a number
+	base := name
+	for n := 2; taken[name]; n++ {
+		name = base + "_" + strconv.Itoa(n)
+	}
+	taken[name] = true
+	return name
+}
+
+// skillTool is a skill as a tool that takes a text.
+func (d *Door) skillTool(a hub.Agent, s hub.Skill, name string) endpoint.Tool {
+	text := map[string]any{"type": "string", "minLength": 1, "description": "What to ask or tell the agent, with everything it needs to know"}
+	if len(s.Examples) > 0 {
+		text["examples"] = s.Examples
+	}
+	in, err := json.Marshal(map[string]any{"type": "object", "required": []string{"text"}, "additionalProperties": false, "properties": map[string]any{
+		"text": text, "context_id": map[string]any{"type": "string", "description": "The context_id of an answer before, to go on in the same conversation or to answer what the agent asked back"}}})
+	if err != nil { // texts can be written
+		panic(err)
+	}
+	no := false
+	return endpoint.Tool{Name: name, Title: a2a.Line(cmp.Or(s.Name, s.ID), 100), Description: cmp.Or(s.Description, s.Name, a.Description), Input: in, Output: json.RawMessage(answerSchema), Hints: &endpoint.Hints{Destructive: &no},
+		Run: func(ctx context.Context, c *endpoint.Call) (endpoint.Result, error) {
+			args := argumentsOf(c)
+			q := question{agent: a.Handle(), context: args.text("context_id", maxIDText), parts: []task.Part{task.TextPart(args.need("text", chat.MaxTextBytes))}}
+			if bad := args.done(); bad != nil {
+				return *bad, nil
+			}
+			return d.ask(ctx, c, q)
+		}}
+}
+
+// remoteTool is a tool of an agent that is an MCP server, with its own schema.
+func (d *Door) remoteTool(a hub.Agent, t hub.Tool, name string) endpoint.Tool {
+	return endpoint.Tool{Name: name, Title: a2a.Line(t.Title, 100), Description: a2a.Text(t.Description, 4000), Input: t.InputSchema, Output: json.RawMessage(answerSchema), Hints: &endpoint.Hints{ReadOnly: t.ReadOnly},
+		Run: func(ctx context.Context, c *endpoint.Call) (endpoint.Result, error) {
+			if wrong := schema.Validate(t.InputSchema, c.Raw); wrong != nil && c.State == "" {
+				return endpoint.Failure("The arguments do not fit. " + schema.Sentence(wrong) + "."), nil
+			}
+			data, err := json.Marshal(map[string]any{"tool": t.Name, "arguments": c.Raw})
+			if err != nil {
+				return endpoint.Result{}, fmt.Errorf("write a tool call: %w", err)
+			}
+			return d.ask(ctx, c, question{agent: a.Handle(), parts: []task.Part{task.TextPart(cmp.Or(t.Title, t.Name)), {Data: data, MediaType: "application/json"}}})
+		}}
+}

@@ -1,0 +1,164 @@
+package mcp
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"agentsite/handlers/face"
+	"agentsite/handlers/mcp/endpoint"
+	"agentsite/internal/a2a"
+	"agentsite/internal/fault"
+	"agentsite/internal/hub"
+	"agentsite/internal/ident"
+)
+
+// cardSuffix is where the card of a server is, behind the server's address
+// (SEP-2127).
+const cardSuffix = "/server-card"
+
+const (
+	serverCardType = "application/mcp-server-card+json"
+	cardSchema     = "https://static.modelcontextprotocol.io/schemas/v1/server-card.schema.json"
+	// maxCardText bounds texts of a card, in characters.
+	maxCardText = 100
+	// maxCatalog is how many agents the catalog names: the rest is found by
+	// searching.
+	maxCatalog = 100
+	// cardAge is how long cards may be kept, in seconds.
+	cardAge = 300
+)
+
+// serverCard tells how to connect to a server.
+type serverCard struct {
+	Schema      string          `json:"$schema"`
+	Name        string          `json:"name"`
+	Version     string          `json:"version"`
+	Title       string          `json:"title,omitempty"`
+	Description string          `json:"description"`
+	Website     string          `json:"websiteUrl,omitempty"`
+	Icons       []endpoint.Icon `json:"icons,omitempty"`
+	Remotes     []remote        `json:"remotes"`
+}
+
+type remote struct {
+	Type     string        `json:"type"`
+	URL      string        `json:"url"`
+	Headers  []headerInput `json:"headers,omitempty"`
+	Versions []string      `json:"supportedProtocolVersions"`
+}
+
+// headerInput is a header that the client is to send.
+type headerInput struct {
+	Name        string `json:"name"`
+	Description string `json:"description"`
+	Required    bool   `json:"isRequired"`
+	Secret      bool   `json:"isSecret"`
+	Value       string `json:"value"`
+}
+
+func (d *Door) cardAt(url, name, version, title, description, page string, open bool) serverCard {
+	return serverCard{Schema: cardSchema, Name: d.serverName(name), Version: version, Title: a2a.Line(title, maxCardText),
+		Description: cmp.Or(a2a.Line(description, maxCardText), title), Website: page,
+		Remotes: []remote{{"streamable-http", url, []headerInput{{"Authorization", "Bearer and an API token of this portal", !open, true, ""}}, endpoint.Versions()}}}
+}
+
+func (d *Door) portalCard(w http.ResponseWriter, r *http.Request) {
+	c := d.cardAt(d.cfg.URL+portalPath, "agentsite", d.cfg.Version, d.cfg.Name, "Find the agents of "+d.cfg.Name+" and give them work.", d.cfg.URL, d.cfg.Guests)
+	d.sendCard(w, r, serverCardType, c)
+}
+
+// agentCard answers with the card of an agent that everybody may see, and of
+// others to whom they show themselves to.
+func (d *Door) agentCard(w http.ResponseWriter, r *http.Request) {
+	actor, err := d.cfg.Callers.Proven(r)
+	var a hub.Agent
+	if err == nil {
+		a, err = d.cfg.Hub.Get(r.Context(), actor, face.PathParam(r, "name"))
+	}
+	if err != nil {
+		d.refuse(w, r, err)
+		return
+	}
+	if !a.Listable() {
+		w.Header().Set("Cache-Control", "private, max-age="+strconv.Itoa(cardAge))
+	}
+	c := d.cardAt(d.agentURL(a.Name), a.Name, strconv.Itoa(max(a.Version, 1)), cmp.Or(a.Title, a.Name), a.Description, d.cfg.URL+"/agents/"+a.Name, d.open(a))
+	if a.Icon != "" {
+		c.Icons = []endpoint.Icon{{Src: d.cfg.URL + "/agents/" + a.Name + "/icon"}}
+	}
+	d.sendCard(w, r, serverCardType, c)
+}
+
+// catalog names the servers here, as an AI Catalog: the portal first.
+func (d *Door) catalog(w http.ResponseWriter, r *http.Request) {
+	page, err := d.cfg.Hub.Search(r.Context(), ident.Actor{Kind: ident.Guest, Addr: face.ClientAddr(r)}, hub.Query{Sort: hub.SortName, Limit: maxCatalog})
+	if err != nil {
+		d.refuse(w, r, err)
+		return
+	}
+	type entry struct {
+		Identifier string `json:"identifier"`
+		Name       string `json:"displayName"`
+		Type       string `json:"type"`
+		URL        string `json:"url"`
+	}
+	publisher, _, _ := strings.Cut(d.serverName(""), "/")
+	if labels := strings.Split(publisher, "."); strings.Trim(publisher, "0123456789.") != "" {
+		slices.Reverse(labels)
+		publisher = strings.Join(labels, ".")
+	}
+	urn := "urn:air:" + publisher + ":mcp:"
+	list := []entry{{urn + "agentsite", d.cfg.Name, serverCardType, d.cfg.URL + portalPath + cardSuffix}}
+	for _, f := range page.Results {
+		if f.Agent.Portal == "" {
+			list = append(list, entry{urn + f.Agent.Name, cmp.Or(f.Agent.Title, f.Agent.Name), serverCardType, d.agentURL(f.Agent.Name) + cardSuffix})
+		}
+	}
+	d.sendCard(w, r, "application/ai-catalog+json", map[string]any{"specVersion": "1.0", "entries": list})
+}
+
+// sendCard answers with something public that pages of other sites may read.
+func (d *Door) sendCard(w http.ResponseWriter, r *http.Request, mediaType string, v any) {
+	b, err := json.MarshalIndent(v, "", "  ")
+	if err != nil { // texts can be written
+		panic(err)
+	}
+	sum := sha256.Sum256(b)
+	tag := `"` + base64.RawURLEncoding.EncodeToString(sum[:16]) + `"`
+	h := w.Header()
+	h.Set("Access-Control-Allow-Origin", "*")
+	h.Set("Access-Control-Allow-Methods", "GET")
+	h.Set("Access-Control-Allow-Headers", "Content-Type, If-None-Match")
+	h.Set("Access-Control-Expose-Headers", "ETag")
+	h.Set("Cross-Origin-Resource-Policy", "cross-origin")
+	h.Set("Vary", "Authorization")
+	h.Set("ETag", tag)
+	if h.Get("Cache-Control") == "" {
+		h.Set("Cache-Control", "public, max-age="+strconv.Itoa(cardAge))
+	}
+	if r.Header.Get("If-None-Match") == tag {
+		w.WriteHeader(http.StatusNotModified)
+		return
+	}
+	h.Set("Content-Type", mediaType)
+	h.Set("Content-Length", strconv.Itoa(len(b)))
+	w.WriteHeader(http.StatusOK)
+	w.Write(b)
+}
+
+// refuse answers with an error where no protocol has a shape for it.
+func (d *Door) refuse(w http.ResponseWriter, r *http.Request, err error) {
+	f, code := face.Tell(w, r, d.cfg.Log, err)
+	if f.Kind == fault.Unauthenticated {
+		w.Header().Set("WWW-Authenticate", `Bearer realm="agentsite"`)
+	}
+	if err := face.WriteJSON(w, code, map[string]any{"error": map[string]string{"kind": string(f.Kind), "message": f.Safe}}); err != nil {
+		d.cfg.Log.Error("encode an error", "error", err)
+	}
+}

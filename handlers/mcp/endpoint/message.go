@@ -1,0 +1,134 @@
+package endpoint
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"strings"
+
+	"agentsite/internal/strictjson"
+)
+
+// Bounds of what one request may bring. Who has an account may send more.
+const (
+	maxBody      = 4 << 20
+	maxGuestBody = 1 << 20
+	maxBatch     = 20
+	maxID        = 256 // bytes
+	maxMethod    = 100 // bytes
+)
+
+// message is one JSON-RPC message: a request (id and method), a notification
+// (method alone), or an answer to what we asked (id, and result or error).
+type message struct {
+	id     json.RawMessage
+	method string
+	params strictjson.Object
+	result json.RawMessage
+	err    json.RawMessage
+}
+
+func (m *message) isRequest() bool { return m.id != nil && m.method != "" }
+
+func (m *message) isAnswer() bool { return m.method == "" }
+
+// meta is the message's _meta.
+func (m *message) meta() (strictjson.Object, bool) { return m.params.Object("_meta") }
+
+// readMessages reads a body. batch is true for a list of messages. An error
+// of a message in a batch stands in its place.
+func readMessages(b []byte) (list []message, batch bool, p *Problem) {
+	if err := strictjson.Check(b); err != nil {
+		p := &Problem{Code: CodeParse, Status: http.StatusBadRequest, Message: "The body cannot be read as JSON: " + err.Error() + "."}
+		if _, syntax := err.(*json.SyntaxError); !syntax {
+			p.Code, p.Message = CodeInvalidRequest, "The JSON has "+err.Error()+"."
+		}
+		return nil, false, p
+	}
+	b = bytes.TrimSpace(b)
+	if b[0] != '[' {
+		m, p := readMessage(b)
+		return []message{m}, false, p
+	}
+	var raws []json.RawMessage
+	if err := json.Unmarshal(b, &raws); err != nil {
+		return nil, true, invalid("The batch cannot be read.")
+	}
+	if len(raws) == 0 || len(raws) > maxBatch {
+		return nil, true, invalid("A batch has 1 to 20 messages.")
+	}
+	for _, raw := range raws {
+		m, p := readMessage(raw)
+		if p != nil {
+			return nil, true, p
+		}
+		list = append(list, m)
+	}
+	return list, true, nil
+}
+
+func readMessage(raw json.RawMessage) (m message, p *Problem) {
+	o, ok := strictjson.Split(raw)
+	if !ok {
+		return m, invalid("A message is a JSON object.")
+	}
+	if id := o.Get("id"); id != nil {
+		if !validID(id) {
+			return m, invalid("id: use a text of at most 254 bytes or a whole number.")
+		}
+		m.id = id
+	}
+	if v, ok := o.Text("jsonrpc"); !ok || v != "2.0" {
+		return m, invalid(`jsonrpc: must be "2.0".`)
+	}
+	if m.method, ok = o.Text("method"); !ok || len(m.method) > maxMethod || o.Get("method") != nil && m.method == "" {
+		return m, invalid("method: use a text.")
+	}
+	m.result, m.err = o.Get("result"), o.Get("error")
+	if m.method == "" {
+		if m.id == nil || (m.result == nil) == (m.err == nil) {
+			return m, invalid("A message has a method, or an id with a result or an error.")
+		}
+		return m, nil
+	}
+	if m.params, ok = o.Object("params"); !ok {
+		return m, &Problem{Code: CodeInvalidParams, Status: http.StatusBadRequest, Message: "params: use an object."}
+	}
+	return m, nil
+}
+
+// validID reports whether raw is an id: a text or a whole number.
+func validID(raw json.RawMessage) bool {
+	switch {
+	case len(raw) == 0 || len(raw) > maxID:
+		return false
+	case raw[0] == '"':
+		return true
+	}
+	return (raw[0] == '-' || raw[0] >= '0' && raw[0] <= '9') && len(raw) <= 20 && !strings.ContainsAny(string(raw), ".eE")
+}
+
+// envelope writes an answer around a result or an error.
+func envelope(id json.RawMessage, key string, body []byte) []byte {
+	out := make([]byte, 0, len(body)+len(id)+48)
+	out = append(out, `{"jsonrpc":"2.0"`...)
+	if id != nil {
+		out = append(append(out, `,"id":`...), id...)
+	}
+	out = append(append(append(out, `,"`...), key...), `":`...)
+	return append(append(out, body...), '}')
+}
+
+// notice writes a notification, and with an id a request of ours.
+func notice(id json.RawMessage, method string, params any) []byte {
+	b, err := json.Marshal(struct {
+		Version string          `json:"jsonrpc"`
+		ID      json.RawMessage `json:"id,omitempty"`
+		Method  string          `json:"method"`
+		Params  any             `json:"params,omitempty"`
+	}{"2.0", id, method, params})
+	if err != nil { // everything that is sent can be written
+		panic(err)
+	}
+	return b
+}

@@ -1,0 +1,189 @@
+package endpoint
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+
+	"agentsite/internal/strictjson"
+)
+
+// serve does what a request asks a server for.
+func (s *Server) serve(ctx context.Context, cancel context.CancelCauseFunc, m *message, c *Call, x *exchange) (json.RawMessage, error) {
+	o := &s.offer
+	if !s.knows(c) {
+		return nil, noMethod(c)
+	}
+	if field := nameOf(c.Method); field != "" {
+		name, ok := c.Params.Text(field)
+		if !ok || name == "" {
+			return nil, Wrong("params." + field + ": is missing, or no text.")
+		}
+		c.Name = name
+		if c.Modern() {
+			if p := repeats(x.r.Header, nameHeader, name); p != nil {
+				return nil, p
+			}
+		}
+	}
+	era := eraHandshake
+	if c.Modern() {
+		era = eraModern
+	}
+	switch c.Method {
+	case "server/discover":
+		return s.discover, nil
+	case "initialize":
+		return s.begin(c, x)
+	case "ping":
+		return json.RawMessage("{}"), nil
+	case "tools/list":
+		return s.toolList[era], onePage(c)
+	case "prompts/list":
+		return s.promptList[era], onePage(c)
+	case "tools/call":
+		return s.running(ctx, cancel, m, c, x, s.callTool)
+	case "prompts/get":
+		return s.running(ctx, cancel, m, c, x, s.getPrompt)
+	case "resources/read":
+		return s.running(ctx, cancel, m, c, x, s.readResource)
+	case "resources/list":
+		cursor, ok := c.Params.Text("cursor")
+		if !ok {
+			return nil, Wrong("cursor: use a text.")
+		}
+		list, next, err := o.Resources.List(ctx, c, cursor)
+		if err != nil {
+			return nil, err
+		}
+		if list == nil {
+			list = []Resource{}
+		}
+		return s.kept(c.Version, struct {
+			Resources []Resource `json:"resources"`
+			Next      string     `json:"nextCursor,omitempty"`
+		}{list, next}, o.TTL, true), nil
+	case "resources/templates/list":
+		list, err := o.Resources.Templates(ctx, c)
+		if err != nil {
+			return nil, err
+		}
+		if list == nil {
+			list = []Template{}
+		}
+		return s.kept(c.Version, map[string]any{"resourceTemplates": list}, o.TTL, o.Private), nil
+	case "completion/complete":
+		return s.completion(ctx, c)
+	case "tasks/get", "tasks/update", "tasks/cancel":
+		return s.task(ctx, c)
+	case "subscriptions/listen":
+		return s.listen(ctx, m, c)
+	}
+	v, err := o.Handshake[c.Method](ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	return encode(v), nil
+}
+
+// knows reports whether the method is one of this server, in the call's era.
+func (s *Server) knows(c *Call) bool {
+	o := &s.offer
+	switch c.Method {
+	case "server/discover":
+		return c.Modern()
+	case "initialize", "ping":
+		return !c.Modern()
+	case "tools/list", "tools/call":
+		return len(o.Tools) > 0
+	case "prompts/list", "prompts/get":
+		return len(o.Prompts) > 0
+	case "resources/list", "resources/templates/list", "resources/read":
+		return o.Resources != nil
+	case "completion/complete":
+		return o.Complete != nil
+	case "tasks/get", "tasks/update", "tasks/cancel":
+		return c.Modern() && o.Tasks != nil
+	case "subscriptions/listen":
+		return c.Modern() && o.Listen != nil
+	}
+	return !c.Modern() && o.Handshake[c.Method] != nil
+}
+
+func noMethod(c *Call) *Problem {
+	p := &Problem{Code: CodeMethodNotFound, Message: "This server has no method " + cut(c.Method, 60) + "."}
+	if c.Modern() {
+		p.Status = http.StatusNotFound
+	}
+	return p
+}
+
+// onePage refuses cursors of lists that have one page.
+func onePage(c *Call) error {
+	if raw := c.Params.Get("cursor"); raw != nil {
+		return Wrong("cursor: is not one of this list, which has one page.")
+	}
+	return nil
+}
+
+// begin answers the handshake and gives the client its session.
+func (s *Server) begin(c *Call, x *exchange) (json.RawMessage, error) {
+	want, ok := c.Params.Text("protocolVersion")
+	caps, isCaps := c.Params.Object("capabilities")
+	if !ok || want == "" || !isCaps {
+		return nil, Wrong("initialize: send protocolVersion, capabilities and clientInfo.")
+	}
+	v := agreed(want)
+	client := readClient(caps)
+	client.Tasks = false // an extension of the versions since
+	x.w.Header().Set(sessionHeader, x.endpoint.sessionID(session{v, client}))
+	return s.initialize(v), nil
+}
+
+// completion answers completion/complete.
+func (s *Server) completion(ctx context.Context, c *Call) (json.RawMessage, error) {
+	ref, ok1 := strictjson.Split(c.Params.Get("ref"))
+	arg, ok2 := strictjson.Split(c.Params.Get("argument"))
+	if !ok1 || !ok2 {
+		return nil, Wrong("completion/complete: send ref and argument.")
+	}
+	var a Argument
+	kind, _ := ref.Text("type")
+	var ok bool
+	switch kind {
+	case "ref/prompt":
+		a.Prompt, ok = ref.Text("name")
+	case "ref/resource":
+		a.URI, ok = ref.Text("uri")
+	}
+	if !ok || a.Prompt == "" && a.URI == "" {
+		return nil, Wrong("ref: use type ref/prompt with a name or ref/resource with a uri.")
+	}
+	if a.Name, ok = arg.Text("name"); !ok || a.Name == "" {
+		return nil, Wrong("argument.name: is missing.")
+	}
+	if a.Value, ok = arg.Text("value"); !ok {
+		return nil, Wrong("argument.value: use a text.")
+	}
+	known, _ := c.Params.Object("context")
+	others, _ := known.Object("arguments")
+	for _, m := range others {
+		if v, ok := strictjson.Text(m.Value); ok {
+			if a.Context == nil {
+				a.Context = make(map[string]string)
+			}
+			a.Context[m.Name] = v
+		}
+	}
+	list, err := s.offer.Complete(ctx, c, a)
+	if err != nil {
+		return nil, err
+	}
+	if list.Values == nil {
+		list.Values = []string{}
+	}
+	if n := len(list.Values); n > 100 {
+		list.Values, list.Total, list.HasMore = list.Values[:100], max(list.Total, n), true
+	}
+	return s.complete(c.Version, map[string]any{"completion": list}), nil
+}

@@ -1,0 +1,325 @@
+package endpoint
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strconv"
+
+	"agentsite/internal/strictjson"
+)
+
+// maxRounds bounds how often one call asks its client for input on a stream.
+const maxRounds = 32
+
+// maxInputs bounds the answers that come with one call.
+const maxInputs = 32
+
+// outcome is what a function of an Offer returned, in the words of its method.
+type outcome struct {
+	body  func() json.RawMessage
+	wants *Wants
+	task  *Task
+}
+
+// running calls a function that may take its time, and asks the client for
+// what it wants: by the answer since 2026-07-28, on the stream before.
+func (s *Server) running(ctx context.Context, cancel context.CancelCauseFunc, m *message, c *Call, x *exchange, do func(context.Context, *Call) (outcome, error)) (json.RawMessage, error) {
+	if p := c.readInputs(); p != nil {
+		return nil, p
+	}
+	if !c.Modern() {
+		if key := x.callKey(m.id); key != "" {
+			defer x.endpoint.pending.began(key, cancel)()
+		}
+	}
+	c.reply.wait()
+	for range maxRounds {
+		out, err := do(ctx, c)
+		if _, cancelled := context.Cause(ctx).(errCancelled); cancelled {
+			return nil, errSilent
+		}
+		switch {
+		case err != nil:
+			return nil, err
+		case out.task != nil:
+			if !c.Client.Tasks {
+				return nil, missingTasks()
+			}
+			t := out.task.json(c.Version, false)
+			t.ResultType, t.Meta = "task", s.serverMeta
+			return encode(t), nil
+		case out.wants == nil:
+			return out.body(), nil
+		}
+		for _, q := range out.wants.Requests {
+			if !c.Client.Can(q.Method) {
+				return nil, missing(map[string]any{capabilityOf(q.Method): struct{}{}})
+			}
+		}
+		if c.Modern() {
+			return encode(struct {
+				ResultType string             `json:"resultType"`
+				Requests   map[string]Request `json:"inputRequests,omitempty"`
+				State      string             `json:"requestState,omitempty"`
+				Meta       json.RawMessage    `json:"_meta"`
+			}{"input_required", out.wants.Requests, out.wants.State, s.serverMeta}), nil
+		}
+		c.State, c.Inputs = out.wants.State, make(map[string]json.RawMessage)
+		for key, q := range out.wants.Requests {
+			if c.Inputs[key], err = x.endpoint.pending.ask(ctx, c.reply, whose(c.Actor), q); err != nil {
+				return nil, err
+			}
+			if c.Inputs[key] == nil && q.Method == "elicitation/create" {
+				c.Inputs[key] = json.RawMessage(`{"action":"cancel"}`)
+			}
+		}
+	}
+	return nil, &Problem{Code: CodeInternal, Message: "The call asked for input " + strconv.Itoa(maxRounds) + " times and is given up."}
+}
+
+// readInputs reads what a client brings when it calls again.
+func (c *Call) readInputs() *Problem {
+	if !c.Modern() {
+		return nil
+	}
+	var ok bool
+	if c.State, ok = c.Params.Text("requestState"); !ok || len(c.State) > maxState {
+		return Wrong("requestState: send what you got, as you got it.")
+	}
+	raw := c.Params.Get("inputResponses")
+	if raw == nil {
+		return nil
+	}
+	c.Inputs, ok = readInputs(raw)
+	if !ok {
+		return Wrong("inputResponses: send an object with an answer, itself an object, for each key of inputRequests.")
+	}
+	return nil
+}
+
+func readInputs(raw json.RawMessage) (map[string]json.RawMessage, bool) {
+	o, ok := strictjson.Split(raw)
+	if !ok || len(o) > maxInputs {
+		return nil, false
+	}
+	out := make(map[string]json.RawMessage, len(o))
+	for _, m := range o {
+		if m.Value[0] != '{' {
+			return nil, false
+		}
+		out[m.Name] = m.Value
+	}
+	return out, true
+}
+
+// readArguments reads the arguments of a tool or prompt.
+func (c *Call) readArguments() *Problem {
+	c.Raw = c.Params.Get("arguments")
+	if c.Raw == nil || string(c.Raw) == "null" {
+		c.Raw = json.RawMessage("{}")
+	}
+	var ok bool
+	if c.Arguments, ok = strictjson.Split(c.Raw); !ok {
+		return Wrong("arguments: use an object.")
+	}
+	return nil
+}
+
+func (s *Server) callTool(ctx context.Context, c *Call) (outcome, error) {
+	t := s.tools[c.Name]
+	if t == nil {
+		return outcome{}, Wrong("There is no tool " + cut(c.Name, 80) + " here. tools/list has those that are.")
+	}
+	if p := c.readArguments(); p != nil {
+		return outcome{}, p
+	}
+	if c.Modern() && len(t.bindings) > 0 {
+		if p := checkParams(c.HTTP.Header, t.bindings, c.Arguments); p != nil {
+			return outcome{}, p
+		}
+	}
+	if t.TaskOnly && !c.Client.Tasks {
+		return outcome{}, missingTasks()
+	}
+	res, err := t.Run(ctx, c)
+	if err != nil {
+		return outcome{}, err
+	}
+	return outcome{func() json.RawMessage { return res.body(c.Version, s.metaOf(c)) }, res.Wants, res.Task}, nil
+}
+
+// metaOf is the _meta of results: it says who answers, since 2026-07-28.
+func (s *Server) metaOf(c *Call) json.RawMessage {
+	if c.Modern() {
+		return s.serverMeta
+	}
+	return nil
+}
+
+func (s *Server) getPrompt(ctx context.Context, c *Call) (outcome, error) {
+	p := s.prompts[c.Name]
+	if p == nil {
+		return outcome{}, Wrong("There is no prompt " + cut(c.Name, 80) + " here. prompts/list has those that are.")
+	}
+	if p := c.readArguments(); p != nil {
+		return outcome{}, p
+	}
+	for _, a := range p.Arguments {
+		if v, ok := c.Arguments.Text(a.Name); !ok || a.Required && v == "" && c.Arguments.Get(a.Name) == nil {
+			return outcome{}, Wrong("arguments." + a.Name + ": is missing, or no text.")
+		}
+	}
+	res, err := p.Get(ctx, c)
+	if err != nil {
+		return outcome{}, err
+	}
+	for i := range res.Messages {
+		res.Messages[i].Content = fit([]Content{res.Messages[i].Content}, c.Version)[0]
+	}
+	return outcome{func() json.RawMessage { return s.complete(c.Version, res) }, res.Wants, nil}, nil
+}
+
+func (s *Server) readResource(ctx context.Context, c *Call) (outcome, error) {
+	res, err := s.offer.Resources.Read(ctx, c, c.Name)
+	if err != nil {
+		return outcome{}, err
+	}
+	ttl := res.TTL
+	if c.Inputs != nil || c.State != "" {
+		ttl = 0 // it depends on more than its address
+	}
+	return outcome{func() json.RawMessage {
+		return s.kept(c.Version, map[string]any{"contents": res.Contents}, ttl, res.Private)
+	}, res.Wants, nil}, nil
+}
+
+// Tasks are what calls were answered with.
+type Tasks interface {
+	// Get returns a task of the caller. NoTask is the error of others.
+	Get(ctx context.Context, c *Call, id string) (Task, error)
+	// Update takes input, by the keys of Task.Requests; others are ignored.
+	Update(ctx context.Context, c *Call, id string, inputs map[string]json.RawMessage) error
+	// Cancel asks for the end of a task. One that has ended stays as it is.
+	Cancel(ctx context.Context, c *Call, id string) error
+}
+
+// NoTask is the problem of a task that is not the caller's.
+func NoTask() *Problem { return Wrong("taskId: is no task of yours here.") }
+
+// task serves the methods of the tasks extension.
+func (s *Server) task(ctx context.Context, c *Call) (json.RawMessage, error) {
+	if !c.Client.Tasks {
+		return nil, missingTasks()
+	}
+	done := s.complete(c.Version, struct{}{})
+	switch c.Method {
+	case "tasks/update":
+		in, ok := readInputs(c.Params.Get("inputResponses"))
+		if !ok {
+			return nil, Wrong("inputResponses: send an object with an answer, itself an object, for each key of inputRequests.")
+		}
+		return done, s.offer.Tasks.Update(ctx, c, c.Name, in)
+	case "tasks/cancel":
+		return done, s.offer.Tasks.Cancel(ctx, c, c.Name)
+	}
+	t, err := s.offer.Tasks.Get(ctx, c, c.Name)
+	if err != nil {
+		return nil, err
+	}
+	out := t.json(c.Version, true)
+	out.ResultType, out.Meta = "complete", s.serverMeta
+	return encode(out), nil
+}
+
+// Watch is what a client wants to be told of.
+type Watch struct {
+	Tools     bool     `json:"toolsListChanged,omitempty"`
+	Prompts   bool     `json:"promptsListChanged,omitempty"`
+	Resources bool     `json:"resourcesListChanged,omitempty"`
+	URIs      []string `json:"resourceSubscriptions,omitempty"`
+	TaskIDs   []string `json:"taskIds,omitempty"`
+}
+
+// maxWatched bounds the resources and the tasks of one Watch.
+const maxWatched = 50
+
+// Feed tells of changes. Agreed is what of the Watch it covers; its fields
+// are never more than what was wanted.
+type Feed struct {
+	Agreed Watch
+	// Next waits for a change. After io.EOF there are no more.
+	Next func(ctx context.Context) (Change, error)
+	// Close ends the feed.
+	Close func()
+}
+
+// Change is a notification: exactly one of its fields is set.
+type Change struct {
+	// List is tools, prompts or resources.
+	List string
+	URI  string
+	Task *Task
+}
+
+// listen serves a feed until either side ends it.
+func (s *Server) listen(ctx context.Context, m *message, c *Call) (json.RawMessage, error) {
+	filter, ok := strictjson.Split(c.Params.Get("notifications"))
+	if !ok {
+		return nil, Wrong("notifications: say what you want to be told of.")
+	}
+	var w Watch
+	// The names are read as they are, and twice is refused already.
+	for name, to := range map[string]any{"toolsListChanged": &w.Tools, "promptsListChanged": &w.Prompts, "resourcesListChanged": &w.Resources, "resourceSubscriptions": &w.URIs, "taskIds": &w.TaskIDs} {
+		if raw := filter.Get(name); raw != nil && json.Unmarshal(raw, to) != nil {
+			return nil, Wrong("notifications." + name + ": has the wrong type.")
+		}
+	}
+	if len(w.URIs) > maxWatched || len(w.TaskIDs) > maxWatched {
+		return nil, Wrong("notifications: name at most " + strconv.Itoa(maxWatched) + " resources and as many tasks.")
+	}
+	if len(w.TaskIDs) > 0 && !c.Client.Tasks {
+		return nil, missingTasks()
+	}
+	if !c.reply.events {
+		return nil, &Problem{Code: CodeInvalidRequest, Status: http.StatusNotAcceptable, Message: "Accept: a feed is a stream, so take text/event-stream."}
+	}
+	feed, err := s.offer.Listen(ctx, c, w)
+	if err != nil {
+		return nil, err
+	}
+	defer feed.Close()
+	c.reply.wait()
+	meta := map[string]json.RawMessage{metaSubscription: m.id}
+	if !c.reply.event(notice(nil, "notifications/subscriptions/acknowledged", map[string]any{"_meta": meta, "notifications": feed.Agreed})) {
+		return nil, errSilent
+	}
+	for {
+		ch, err := feed.Next(ctx)
+		if err != nil { // also of a server that stops, while the client may still read
+			return encode(map[string]any{"resultType": "complete", "_meta": meta}), nil
+		}
+		if !c.reply.event(ch.notice(c.Version, meta)) {
+			return nil, errSilent
+		}
+	}
+}
+
+// notice is the change as a message.
+func (ch Change) notice(version string, meta map[string]json.RawMessage) []byte {
+	switch {
+	case ch.Task != nil:
+		t := ch.Task.json(version, true)
+		t.Meta = encode(meta)
+		return notice(nil, "notifications/tasks", t)
+	case ch.URI != "":
+		return notice(nil, "notifications/resources/updated", map[string]any{"_meta": meta, "uri": ch.URI})
+	}
+	return notice(nil, "notifications/"+ch.List+"/list_changed", map[string]any{"_meta": meta})
+}
+
+// Never is the Next of a feed without changes.
+func Never(ctx context.Context) (Change, error) {
+	<-ctx.Done()
+	return Change{}, ctx.Err()
+}

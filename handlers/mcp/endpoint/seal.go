@@ -1,0 +1,98 @@
+package endpoint
+
+import (
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"fmt"
+	"time"
+
+	"agentsite/internal/clock"
+	"agentsite/internal/ident"
+)
+
+// stateAge is how long a client may take to answer what it was asked.
+const stateAge = 24 * time.Hour
+
+// maxState bounds a state in bytes.
+const maxState = 16 << 10
+
+// mark is a proof that the endpoint made data for a purpose.
+func (e *Endpoint) mark(purpose string, data []byte) []byte {
+	h := hmac.New(sha256.New, e.cfg.Key)
+	fmt.Fprintf(h, "%d:%s", len(purpose), purpose)
+	h.Write(data)
+	return h.Sum(nil)[:16]
+}
+
+// whose tells callers apart: an account by its id, visitors by their address.
+func whose(a ident.Actor) string {
+	if a.ID != "" {
+		return string(a.Kind) + " " + a.ID
+	}
+	return "addr " + a.Addr
+}
+
+func (c *Call) purpose() string {
+	return "state/" + c.HTTP.URL.Path + "/" + c.Method + "/" + c.Name + "/" + whose(c.Actor)
+}
+
+// Seal makes a State of data that only the same caller can bring back, to the
+// same tool of the same server, within a day. Data can be read by the client.
+func (c *Call) Seal(data string) string {
+	b := binary.BigEndian.AppendUint64(nil, uint64(clock.Now().Add(stateAge).Unix()))
+	b = append(b, data...)
+	return base64.RawURLEncoding.EncodeToString(append(b, c.endpoint.mark(c.purpose(), b)...))
+}
+
+// Unseal returns the data of the call's State. Its error is for the client.
+func (c *Call) Unseal() (string, error) {
+	wrong := Wrong("requestState: is not what this call was answered with, or it is older than a day. Call without it to begin anew.")
+	b, err := base64.RawURLEncoding.Strict().DecodeString(c.State)
+	if err != nil || len(b) < 24 {
+		return "", wrong
+	}
+	b, proof := b[:len(b)-16], b[len(b)-16:]
+	if !hmac.Equal(proof, c.endpoint.mark(c.purpose(), b)) || int64(binary.BigEndian.Uint64(b)) < clock.Now().Unix() {
+		return "", wrong
+	}
+	return string(b[8:]), nil
+}
+
+// session is what a client said in its handshake. It is kept by the client,
+// in its session id: nothing of it is kept here.
+type session struct {
+	version string
+	client  Client
+}
+
+// sessionBytes are: version, capabilities, and what tells sessions apart.
+const sessionBytes = 1 + 1 + 12
+
+// id writes the session.
+func (e *Endpoint) sessionID(s session) string {
+	b := make([]byte, sessionBytes)
+	rand.Read(b[2:])
+	for i, v := range handshake {
+		if v == s.version {
+			b[0] = byte(i)
+		}
+	}
+	for i, can := range []bool{s.client.Elicitation, s.client.Sampling, s.client.Roots} {
+		if can {
+			b[1] |= 1 << i
+		}
+	}
+	return base64.RawURLEncoding.EncodeToString(append(b, e.mark("session", b)...))
+}
+
+// session reads an id that sessionID made.
+func (e *Endpoint) session(id string) (s session, ok bool) {
+	b, err := base64.RawURLEncoding.Strict().DecodeString(id)
+	if err != nil || len(b) != sessionBytes+16 || !hmac.Equal(b[sessionBytes:], e.mark("session", b[:sessionBytes])) || int(b[0]) >= len(handshake) {
+		return s, false
+	}
+	return session{handshake[b[0]], Client{Elicitation: b[1]&1 != 0, Sampling: b[1]&2 != 0, Roots: b[1]&4 != 0}}, true
+}

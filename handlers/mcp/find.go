@@ -1,0 +1,176 @@
+package mcp
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"agentsite/handlers/mcp/endpoint"
+	"agentsite/internal/a2a"
+	"agentsite/internal/fault"
+	"agentsite/internal/hub"
+)
+
+const searchInput = `{"type":"object","properties":{
+"query":{"type":"string","description":"What the agent should be able to do, in a few words; empty lists all","maxLength":500},
+"tags":{"type":"array","items":{"type":"string"},"maxItems":10,"description":"Only agents with one of these tags"},
+"kinds":{"type":"array","items":{"type":"string"},"maxItems":10,"description":"Only agents of one of these kinds, such as a2a, mcp, prompt"},
+"languages":{"type":"array","items":{"type":"string"},"maxItems":10,"description":"Only agents made for one of these languages (BCP 47)"},
+"modalities":{"type":"array","items":{"type":"string","enum":["text","image","audio","video","data","file"]},"maxItems":6},
+"live":{"type":"array","items":{"type":"string","enum":["alive","needs_auth","wrong_protocol","unreachable","unknown"]},"maxItems":5,"description":"Only agents in one of these states"},
+"limit":{"type":"integer","minimum":1,"maximum":50,"default":10},
+"cursor":{"type":"string","description":"next_cursor of the page before"}
+},"additionalProperties":false}`
+
+const searchOutput = `{"type":"object","properties":{
+"agents":{"type":"array","items":{"type":"object","properties":{
+"agent":{"type":"string","description":"The handle"},"title":{"type":"string"},"description":{"type":"string"},"kind":{"type":"string"},"portal":{"type":"string"},
+"skills":{"type":"array","items":{"type":"string"}},"tags":{"type":"array","items":{"type":"string"}},"live":{"type":"string"},"score":{"type":"number"},"url":{"type":"string"}},
+"required":["agent","description","kind","live"]}},
+"total":{"type":"integer"},"next_cursor":{"type":"string"},"suggestions":{"type":"array","items":{"type":"string"}}
+},"required":["agents","total"]}`
+
+// foundJSON is one agent of a search.
+type foundJSON struct {
+	Agent       string   `json:"agent"`
+	Title       string   `json:"title,omitempty"`
+	Description string   `json:"description"`
+	Kind        string   `json:"kind"`
+	Portal      string   `json:"portal,omitempty"`
+	Skills      []string `json:"skills,omitempty"`
+	Tags        []string `json:"tags,omitempty"`
+	Live        string   `json:"live"`
+	Score       float64  `json:"score,omitempty"`
+	URL         string   `json:"url"`
+}
+
+// Bounds of what a search tells of one agent.
+const (
+	maxFoundText   = 400 // characters
+	maxFoundSkills = 12
+	maxFoundTags   = 12
+)
+
+func (d *Door) searchAgents(ctx context.Context, c *endpoint.Call) (endpoint.Result, error) {
+	in := argumentsOf(c)
+	q := hub.Query{Text: in.text("query", maxQuery), Tags: in.list("tags", 10), Kinds: in.list("kinds", 10), Languages: in.list("languages", 10),
+		Modalities: in.list("modalities", 6), Live: in.list("live", 5), Limit: in.number("limit", 10, 1, 50), Cursor: in.text("cursor", 16<<10)}
+	if bad := in.done(); bad != nil {
+		return *bad, nil
+	}
+	page, err := d.cfg.Hub.Search(ctx, c.Actor, q)
+	if err != nil {
+		return readable(err)
+	}
+	list := make([]foundJSON, len(page.Results))
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d of %d agents.", len(list), page.Total)
+	for i := range page.Results {
+		r := &page.Results[i]
+		list[i] = d.found(&r.Agent, r.Score)
+		fmt.Fprintf(&b, "\n- %s (%s, %s): %s", list[i].Agent, list[i].Kind, list[i].Live, list[i].Description)
+	}
+	if len(list) == 0 && len(page.Suggestions) > 0 {
+		b.WriteString(" Perhaps you mean: " + a2a.Line(strings.Join(page.Suggestions, ", "), maxFoundText) + ".")
+	}
+	return endpoint.Result{Content: []endpoint.Content{endpoint.TextContent(b.String())}, Structured: struct {
+		Agents      []foundJSON `json:"agents"`
+		Total       int         `json:"total"`
+		Next        string      `json:"next_cursor,omitempty"`
+		Suggestions []string    `json:"suggestions,omitempty"`
+	}{list, page.Total, page.NextCursor, page.Suggestions}}, nil
+}
+
+func (d *Door) found(a *hub.Agent, score float64) foundJSON {
+	tags := a.Tags()
+	out := foundJSON{Agent: a.Handle(), Title: a.Title, Description: a2a.Line(a.Description, maxFoundText), Kind: string(a.Kind), Portal: a.Portal,
+		Tags: tags[:min(len(tags), maxFoundTags)], Live: string(cmp.Or(a.Liveness.State, hub.Unknown)), Score: score, URL: d.cfg.URL + "/agents/" + url.PathEscape(a.Name)}
+	for _, s := range a.Skills[:min(len(a.Skills), maxFoundSkills)] {
+		out.Skills = append(out.Skills, cmp.Or(s.Name, s.ID))
+	}
+	return out
+}
+
+const describeInput = `{"type":"object","properties":{"agent":{"type":"string","description":"The agent's handle","minLength":1}},"required":["agent"],"additionalProperties":false}`
+
+const describeOutput = `{"type":"object","properties":{
+"agent":{"type":"string"},"title":{"type":"string"},"description":{"type":"string"},"kind":{"type":"string"},"version":{"type":"integer"},
+"status":{"type":"string"},"status_message":{"type":"string"},"live":{"type":"string"},"live_reason":{"type":"string"},"owner":{"type":"string"},"publisher":{"type":"string"},"proof":{"type":"string"},
+"skills":{"type":"array","items":{"type":"object","properties":{"id":{"type":"string"},"name":{"type":"string"},"description":{"type":"string"},"tags":{"type":"array","items":{"type":"string"}},"examples":{"type":"array","items":{"type":"string"}}},"required":["id","name"]}},
+"input_modes":{"type":"array","items":{"type":"string"}},"output_modes":{"type":"array","items":{"type":"string"}},"languages":{"type":"array","items":{"type":"string"}},
+"tools":{"type":"array","description":"Of an agent that is an MCP server: what to send as data","items":{"type":"object"}},
+"urls":{"type":"object","properties":{"page":{"type":"string"},"mcp":{"type":"string"},"a2a":{"type":"string"},"a2a_card":{"type":"string"}}}
+},"required":["agent","description","kind","live"]}`
+
+func (d *Door) describeAgent(ctx context.Context, c *endpoint.Call) (endpoint.Result, error) {
+	in := argumentsOf(c)
+	name := in.need("agent", maxHandle)
+	if bad := in.done(); bad != nil {
+		return *bad, nil
+	}
+	a, err := d.cfg.Hub.Get(ctx, c.Actor, name)
+	if err != nil {
+		return readable(err)
+	}
+	page := d.cfg.URL + "/agents/" + url.PathEscape(a.Name)
+	v := map[string]any{"agent": a.Handle(), "title": a.Title, "description": a.Description, "kind": a.Kind, "version": a.Version, "status": a.Status.State,
+		"live": cmp.Or(a.Liveness.State, hub.Unknown), "proof": cmp.Or(a.Proof.State, hub.Unproven), "skills": a.Skills,
+		"urls": map[string]string{"page": page, "mcp": d.agentURL(a.Name), "a2a": page + "/a2a", "a2a_card": d.cfg.URL + a2a.CardPath(a.Name)}}
+	for name, s := range map[string]string{"status_message": a.Status.Message, "live_reason": a.Liveness.Reason, "owner": a.OwnerName, "publisher": a.Publisher} {
+		if s != "" {
+			v[name] = s
+		}
+	}
+	for name, list := range map[string][]string{"input_modes": a.InputModes, "output_modes": a.OutputModes, "languages": a.Languages} {
+		if len(list) > 0 {
+			v[name] = list
+		}
+	}
+	if tools := toolsOf(a); len(tools) > 0 {
+		v["tools"] = tools
+	}
+	if a.Skills == nil {
+		v["skills"] = []hub.Skill{}
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s (%s): %s\n", a.Handle(), cmp.Or(a.Title, a.Name), a.Description)
+	for _, s := range a.Skills {
+		fmt.Fprintf(&b, "\n- %s: %s", cmp.Or(s.Name, s.ID), s.Description)
+		for _, e := range s.Examples {
+			fmt.Fprintf(&b, "\n  for example: %s", e)
+		}
+	}
+	return endpoint.Result{Content: []endpoint.Content{endpoint.TextContent(b.String()), endpoint.LinkContent(agentURI(a.Name), a.Name, cardType)}, Structured: v}, nil
+}
+
+// complete proposes names of agents for the template of their cards.
+func (d *Door) complete(ctx context.Context, c *endpoint.Call, a endpoint.Argument) (endpoint.Completion, error) {
+	if a.URI != agentTemplate || a.Name != "name" {
+		return endpoint.Completion{}, nil
+	}
+	if a.Value == "" {
+		page, err := d.cfg.Hub.Search(ctx, c.Actor, hub.Query{Sort: hub.SortName, Limit: maxProposed})
+		var out endpoint.Completion
+		for _, r := range page.Results {
+			out.Values = append(out.Values, r.Agent.Name)
+		}
+		out.Total, out.HasMore = page.Total, page.NextCursor != ""
+		return out, err
+	}
+	if len(a.Value) > maxQuery {
+		return endpoint.Completion{}, fault.New(fault.Invalid, "argument.value: use at most %d bytes", maxQuery)
+	}
+	list, err := d.cfg.Hub.Suggest(ctx, c.Actor, a.Value)
+	var out endpoint.Completion
+	for _, s := range list {
+		if s.Kind == "agent" {
+			out.Values = append(out.Values, strings.TrimPrefix(s.Handle, "@"))
+		}
+	}
+	return out, err
+}
+
+// maxProposed bounds the names that are proposed at once.
+const maxProposed = 20

@@ -1,0 +1,189 @@
+package mcp
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+
+	"agentsite/handlers/mcp/endpoint"
+	"agentsite/internal/a2a"
+	"agentsite/internal/chat"
+	"agentsite/internal/fault"
+	"agentsite/internal/ident"
+	"agentsite/internal/strictjson"
+	"agentsite/internal/task"
+)
+
+// inputKey names the question that a message of an agent is. No task has two
+// of the same.
+func inputKey(seq int64) string { return "input-" + strconv.FormatInt(seq, 10) }
+
+// maxQuestion bounds a question to a person, in characters.
+const maxQuestion = 4000
+
+// answerField is what a plain question is answered in.
+const answerField = "answer"
+
+// plainSchema is the form of a question that has none of its own.
+var plainSchema = json.RawMessage(`{"type":"object","properties":{"answer":{"type":"string","title":"Answer","minLength":1}},"required":["answer"]}`)
+
+// elicit is what an agent asks back, as a question to the client's person.
+func elicit(t task.Task, m chat.Message) endpoint.Request {
+	form := formOf(m)
+	if form == nil {
+		form = plainSchema
+	}
+	text := a2a.Text(task.PlainText(wordsOf(m)), maxQuestion)
+	return endpoint.Request{Method: "elicitation/create", Params: map[string]any{
+		"mode": "form", "message": cmp.Or(text, t.Reason, t.AgentHandle+" waits for input."), "requestedSchema": form}}
+}
+
+func wordsOf(m chat.Message) []task.Part {
+	return slices.DeleteFunc(slices.Clone(m.Parts), func(p task.Part) bool { return p.Text == "" })
+}
+
+// formOf is the form that a message asks to fill in, nil when it has none that
+// a client could show: those have plain fields only.
+func formOf(m chat.Message) json.RawMessage {
+	for _, p := range m.Parts {
+		o, _ := strictjson.Split(p.Data)
+		if tool, ok := o.Text("tool"); !ok || tool == "" {
+			continue
+		}
+		if s, ok := strictjson.Split(o.Get("schema")); ok && flat(s) {
+			return o.Get("schema")
+		}
+	}
+	return nil
+}
+
+// flat reports whether a schema is one that elicitation can ask for.
+func flat(s strictjson.Object) bool {
+	for _, m := range s {
+		if !slices.Contains([]string{"type", "properties", "required", "title", "description", "$schema"}, m.Name) {
+			return false
+		}
+	}
+	props, ok := s.Object("properties")
+	if kind, _ := s.Text("type"); kind != "object" || !ok || len(props) == 0 || len(props) > 32 {
+		return false
+	}
+	for _, p := range props {
+		f, ok := strictjson.Split(p.Value)
+		kind, _ := f.Text("type")
+		if !ok || !slices.Contains([]string{"string", "number", "integer", "boolean"}, kind) {
+			return false
+		}
+		for _, m := range f {
+			if !slices.Contains([]string{"type", "title", "description", "default", "enum", "enumNames", "minLength", "maxLength", "minimum", "maximum", "format"}, m.Name) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// reply is what somebody answered: the parts to say, or that they will not.
+type reply struct {
+	parts []task.Part
+	no    bool
+}
+
+// readReply reads the result of an elicitation; m is the question. ok is
+// false for one that holds no answer.
+func readReply(raw json.RawMessage, m chat.Message) (r reply, ok bool) {
+	o, ok := strictjson.Split(raw)
+	if !ok {
+		return r, false
+	}
+	action, _ := o.Text("action")
+	form := formOf(m) != nil
+	switch {
+	case action == "decline" || action == "cancel":
+		if !form {
+			return reply{no: true}, true
+		}
+		r.parts = []task.Part{{Data: json.RawMessage(`{"action":"` + action + `"}`), MediaType: "application/json"}}
+		return r, true
+	case action != "accept":
+		return r, false
+	}
+	content, ok := strictjson.Split(o.Get("content"))
+	if !ok {
+		return r, false
+	}
+	if form {
+		data := append(append([]byte(`{"action":"accept","arguments":`), o.Get("content")...), '}')
+		r.parts = []task.Part{{Data: data, MediaType: "application/json"}}
+		return r, true
+	}
+	text, ok := content.Text(answerField)
+	r.parts = []task.Part{task.TextPart(text)}
+	return r, ok && strings.TrimSpace(text) != ""
+}
+
+// again goes on with a call whose agent asked for something, now that the
+// client brings the answer.
+func (d *Door) again(ctx context.Context, c *endpoint.Call) (endpoint.Result, error) {
+	state, err := c.Unseal()
+	if err != nil {
+		return endpoint.Result{}, err
+	}
+	id, at, _ := strings.Cut(state, " ")
+	seq, err := strconv.ParseInt(at, 10, 64)
+	if err != nil {
+		return endpoint.Result{}, err // the mark was ours
+	}
+	asker, err := d.cfg.Callers.Asker(c.HTTP, c.Actor, id)
+	if err != nil {
+		return readable(err)
+	}
+	ctx, leave, err := d.cfg.Callers.Attend(c.HTTP.WithContext(ctx), asker.Actor)
+	if err != nil {
+		return endpoint.Result{}, err
+	}
+	defer leave()
+	t, err := d.cfg.Chat.OwnTask(ctx, asker.Actor, id)
+	if err != nil {
+		return readable(err)
+	}
+	asked, err := d.give(ctx, c, asker.Actor, t, seq, c.Inputs[inputKey(seq)])
+	if err != nil {
+		return readable(err)
+	}
+	return d.follow(ctx, c, asker.Actor, asked)
+}
+
+// give hands a task the answer to the question that the message seq is. A
+// question that waits no more, or is not answered, changes nothing; an answer
+// that comes twice counts once.
+func (d *Door) give(ctx context.Context, c *endpoint.Call, actor ident.Actor, t task.Task, seq int64, raw json.RawMessage) (task.Task, error) {
+	if raw == nil || t.State.Terminal() {
+		return t, nil
+	}
+	m, err := d.cfg.Chat.Message(ctx, actor, t.ConversationID, seq)
+	if err != nil || m.TaskID != t.ID {
+		return t, err
+	}
+	r, ok := readReply(raw, m)
+	switch {
+	case !ok:
+		return t, nil // it is asked for again
+	case r.no:
+		if t.AnswerSeq != seq || t.State.Active() {
+			return t, nil
+		}
+		return t, d.cfg.Chat.StopTask(ctx, actor, t.ID, "Who was asked gave no answer.")
+	}
+	asked, err := d.cfg.Chat.Ask(ctx, actor, chat.Ask{Agent: t.AgentHandle, TaskID: t.ID, ClientID: "mcp-" + inputKey(seq), Parts: r.parts, Face: doorName})
+	if fault.Is(err, fault.Conflict) { // somebody answered elsewhere
+		return d.cfg.Chat.Task(ctx, actor, t.ID)
+	}
+	if err != nil {
+		return t, err
+	}
+	return asked.Task, nil
+}

@@ -1,0 +1,204 @@
+package mcp
+
+import (
+	"context"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+
+	"agentsite/handlers/face"
+	"agentsite/handlers/mcp/endpoint"
+	"agentsite/internal/chat"
+	"agentsite/internal/fault"
+	"agentsite/internal/ident"
+	"agentsite/internal/task"
+)
+
+// maxFeeds bounds the conversations one feed watches.
+const maxFeeds = 20
+
+// listen opens feeds of tasks and of conversations. What an agent offers is
+// not told of: clients may keep it for a few minutes.
+func (d *Door) listen(own tasks) func(context.Context, *endpoint.Call, endpoint.Watch) (endpoint.Feed, error) {
+	return func(ctx context.Context, c *endpoint.Call, w endpoint.Watch) (endpoint.Feed, error) {
+		f := &feed{d: d, c: c, changes: make(chan endpoint.Change), rooms: make(map[string]*watched)}
+		agreed, err := f.find(ctx, own, w)
+		if err != nil {
+			return endpoint.Feed{}, err
+		}
+		actor := c.Actor
+		for _, r := range f.rooms {
+			actor = r.actor
+		}
+		ctx, leave, err := d.cfg.Callers.Attend(c.HTTP.WithContext(ctx), actor)
+		if err != nil {
+			return endpoint.Feed{}, err
+		}
+		ctx, f.cancel = context.WithCancel(ctx)
+		for id, r := range f.rooms {
+			sub, err := d.cfg.Chat.Subscribe(ctx, r.actor, id, r.after)
+			if err != nil {
+				f.close()
+				leave()
+				return endpoint.Feed{}, err
+			}
+			f.readers.Go(func() {
+				defer sub.Close()
+				f.read(ctx, r, sub)
+			})
+		}
+		return endpoint.Feed{Agreed: agreed, Next: f.until(ctx), Close: func() { f.close(); leave() }}, nil
+	}
+}
+
+// feed tells of what changes in conversations.
+type feed struct {
+	d       *Door
+	c       *endpoint.Call
+	rooms   map[string]*watched // by conversation
+	changes chan endpoint.Change
+
+	cancel  context.CancelFunc // of the readers
+	readers sync.WaitGroup
+}
+
+// watched is one conversation of a feed.
+type watched struct {
+	actor ident.Actor
+	after int64 // the last message that is no news
+	uri   string
+	tasks map[string]endpoint.Task // as last told
+}
+
+// find looks up what is to be watched. What is not the caller's is not agreed
+// to, whether it is there or not.
+func (f *feed) find(ctx context.Context, own tasks, w endpoint.Watch) (agreed endpoint.Watch, err error) {
+	room := func(id string, asker face.Asker) *watched {
+		if f.rooms[id] == nil && len(f.rooms) < maxFeeds {
+			f.rooms[id] = &watched{actor: asker.Actor, tasks: make(map[string]endpoint.Task)}
+		}
+		return f.rooms[id]
+	}
+	for _, id := range w.TaskIDs {
+		asker, t, err := own.find(ctx, f.c, id)
+		if _, none := err.(*endpoint.Problem); none || fault.Is(err, fault.Invalid) {
+			continue
+		}
+		if err != nil {
+			return agreed, err
+		}
+		if r := room(t.ConversationID, asker); r != nil && !slices.Contains(agreed.TaskIDs, id) {
+			r.after = max(r.after, t.MessageSeq)
+			r.tasks[id] = endpoint.Task{}
+			agreed.TaskIDs = append(agreed.TaskIDs, id)
+		}
+	}
+	if own.agent != "" {
+		return agreed, nil // an agent's server has no conversations
+	}
+	for _, uri := range w.URIs {
+		id, ok := strings.CutPrefix(uri, conversationPrefix)
+		if !ok {
+			continue
+		}
+		asker, err := f.d.cfg.Callers.Asker(f.c.HTTP, f.c.Actor, id)
+		var c chat.Conversation
+		if err == nil {
+			c, err = f.d.cfg.Chat.Get(ctx, asker.Actor, id)
+		}
+		if fault.Is(err, fault.NotFound) {
+			continue
+		}
+		if err != nil {
+			return agreed, err
+		}
+		if r := room(id, asker); r != nil && r.uri == "" {
+			if len(r.tasks) == 0 {
+				r.after = c.LastSeq
+			}
+			r.uri = uri
+			agreed.URIs = append(agreed.URIs, uri)
+		}
+	}
+	return agreed, nil
+}
+
+// until is the Next of the feed, which ends when the caller's credential does:
+// then readers, the context of its readers, ends.
+func (f *feed) until(readers context.Context) func(context.Context) (endpoint.Change, error) {
+	return func(ctx context.Context) (endpoint.Change, error) {
+		select {
+		case ch := <-f.changes:
+			return ch, nil
+		case <-ctx.Done():
+			return endpoint.Change{}, ctx.Err()
+		case <-readers.Done():
+			return endpoint.Change{}, io.EOF
+		}
+	}
+}
+
+func (f *feed) close() {
+	f.cancel()
+	f.readers.Wait()
+}
+
+// read tells of one conversation, beginning with its tasks as they are.
+func (f *feed) read(ctx context.Context, r *watched, sub *chat.Subscription) {
+	for id := range r.tasks {
+		if !f.tell(ctx, r, id, "") {
+			return
+		}
+	}
+	for {
+		u, err := sub.Next(ctx)
+		if err != nil {
+			return
+		}
+		id, status := "", ""
+		switch {
+		case u.Task != nil:
+			id, status = u.Task.ID, u.Task.Status
+		case u.Message != nil:
+			id = u.Message.TaskID
+			if r.uri != "" && u.Message.Seq > r.after && !f.send(ctx, endpoint.Change{URI: r.uri}) {
+				return
+			}
+		}
+		if _, ours := r.tasks[id]; ours && !f.tell(ctx, r, id, status) {
+			return
+		}
+	}
+}
+
+// tell sends how a task stands, if that is news. It reports false when the
+// feed is over.
+func (f *feed) tell(ctx context.Context, r *watched, id, status string) bool {
+	t, err := f.d.cfg.Chat.Task(ctx, r.actor, id)
+	if err != nil {
+		return ctx.Err() == nil
+	}
+	v, err := f.d.detailed(ctx, f.c, r.actor, t)
+	if err != nil {
+		return ctx.Err() == nil
+	}
+	if status != "" && t.State.Active() {
+		v.Message = status
+	}
+	last := r.tasks[id]
+	if v.Status == last.Status && v.Message == last.Message && (v.UpdatedAt.Equal(last.UpdatedAt) || t.State == task.Working) {
+		return true
+	}
+	r.tasks[id] = v
+	return f.send(ctx, endpoint.Change{Task: &v})
+}
+
+func (f *feed) send(ctx context.Context, ch endpoint.Change) bool {
+	select {
+	case f.changes <- ch:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
