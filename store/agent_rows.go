@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -136,22 +137,52 @@ var listQuery = strings.Replace(agentQuery, agentColumns, listColumns, 1)
 // maxShared bounds the agents of others in a list of an account's.
 const maxShared = 500
 
-func (d *DB) agent(ctx context.Context, where string, args ...any) (hub.Agent, error) {
+const (
+	// maxRememberedSpec is up to where an agent is remembered, and
+	// maxRememberedAgents how many are: about 10 MiB at the most. Every call
+	// of an agent looks it up several times.
+	maxRememberedSpec   = 8 << 10
+	maxRememberedAgents = 1024
+)
+
+// agent returns one agent, which is remembered under key. One with a
+// credential is not: whoever reads both compares the agent before and after,
+// and what is remembered is forgotten a moment after the commit.
+func (d *DB) agent(ctx context.Context, key, where, arg string) (hub.Agent, error) {
+	a, age, ok := d.agents.get(key)
+	if ok {
+		return ownCopy(a), nil
+	}
 	var r agentRow
-	if err := d.get(ctx, &r, agentQuery+where, args...); err != nil {
+	if err := d.get(ctx, &r, agentQuery+where, arg); err != nil {
 		return hub.Agent{}, mapError(err)
 	}
-	return r.agent()
+	a, err := r.agent()
+	if err == nil && !a.HasSecret && len(r.Spec) <= maxRememberedSpec {
+		d.agents.put(key, ownCopy(a), age)
+	}
+	return a, err
+}
+
+// ownCopy shares nothing with a that anybody could change.
+func ownCopy(a hub.Agent) hub.Agent {
+	a.Skills = slices.Clone(a.Skills)
+	for i, s := range a.Skills {
+		a.Skills[i].Tags, a.Skills[i].Examples = slices.Clone(s.Tags), slices.Clone(s.Examples)
+	}
+	a.CoOwnerIDs, a.Config, a.Limits.Listed = slices.Clone(a.CoOwnerIDs), slices.Clone(a.Config), slices.Clone(a.Limits.Listed)
+	a.InputModes, a.OutputModes, a.Languages = slices.Clone(a.InputModes), slices.Clone(a.OutputModes), slices.Clone(a.Languages)
+	return a
 }
 
 // AgentByName implements hub.Agents.
 func (d *DB) AgentByName(ctx context.Context, name string) (hub.Agent, error) {
-	return d.agent(ctx, `AND a.name = ?`, name)
+	return d.agent(ctx, "name "+name, `AND a.name = ?`, name)
 }
 
 // AgentByID implements hub.Agents.
 func (d *DB) AgentByID(ctx context.Context, id string) (hub.Agent, error) {
-	return d.agent(ctx, `AND a.id = ?`, id)
+	return d.agent(ctx, "id "+id, `AND a.id = ?`, id)
 }
 
 // AgentsOf implements hub.Lists. It includes agents of disabled accounts,

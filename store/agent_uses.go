@@ -36,9 +36,14 @@ func (t *tx) called(k task.Task) error {
 		guests = 1
 	}
 	day := dayOf(clock.Milli(k.CreatedAt))
+	completed, ms := 0, int64(0)
+	if k.State == task.Completed {
+		completed, ms = 1, max(clock.Milli(k.UpdatedAt)-clock.Milli(k.CreatedAt), 0)
+	}
 	var calls int
-	if err := t.get(&calls, `INSERT INTO agent_days (agent_id, day, calls, guests) VALUES (?, ?, 1, ?)
-		ON CONFLICT (agent_id, day) DO UPDATE SET calls = calls + 1, guests = guests + excluded.guests RETURNING calls`, k.AgentID, day, guests); err != nil {
+	if err := t.get(&calls, `INSERT INTO agent_days (agent_id, day, calls, guests, completed, ms) VALUES (?, ?, 1, ?, ?, ?)
+		ON CONFLICT (agent_id, day) DO UPDATE SET calls = calls + 1, guests = guests + excluded.guests,
+			completed = completed + excluded.completed, ms = ms + excluded.ms RETURNING calls`, k.AgentID, day, guests, completed, ms); err != nil {
 		return err
 	}
 	if calls > 1 {

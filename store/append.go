@@ -25,50 +25,9 @@ func (d *DB) Append(ctx context.Context, p chat.Post) (chat.Posted, error) {
 	if err != nil {
 		return out, fmt.Errorf("encode message: %w", err)
 	}
-	err = d.write(ctx, func(t *tx) error {
-		out = chat.Posted{}
-		h, err := t.head(p.Message)
-		if err != nil && !errors.Is(err, sql.ErrNoRows) {
-			return err
-		}
-		if err != nil || p.MustBeMember && h.Role == "" {
-			return errNoRoom()
-		}
-		if p.MustBeMember && h.Role == chat.RoleReader {
-			return errReader()
-		}
-		if p.Message.Target > 0 {
-			if err := t.quotable(p, h); err != nil {
-				return err
-			}
-		}
-		if p.Message.ClientID != "" {
-			fresh, err := t.claim(p.Message, h.LastSeq+1)
-			if err != nil {
-				return err
-			}
-			if !fresh {
-				out.Repeat = true
-				out.Message.Seq, err = t.seqOf(p.Message)
-				return err
-			}
-		}
-		m, err := t.extend(h, p.Message, string(body), p.Title, p.Spoke)
-		if err != nil {
-			return err
-		}
-		out.Message = m
-		if err := t.useFiles(p.Files, m.ConversationID, m.Seq, &p.Message.Sender); err != nil {
-			return err
-		}
-		for _, k := range p.Ask {
-			k, err := t.ask(k, m.Seq, p.Resumes)
-			if err != nil {
-				return err
-			}
-			out.Tasks = append(out.Tasks, k)
-		}
-		return nil
+	err = d.write(ctx, func(t *tx) (err error) {
+		out, err = t.post(p, string(body))
+		return err
 	})
 	switch {
 	case err != nil:
@@ -78,6 +37,51 @@ func (d *DB) Append(ctx context.Context, p chat.Post) (chat.Posted, error) {
 		d.wordless.add(p.Message.ConversationID)
 	}
 	return out, err
+}
+
+// post appends a message with the work it asks for. Of a repeated one only the
+// seq is returned.
+func (t *tx) post(p chat.Post, body string) (out chat.Posted, err error) {
+	h, err := t.head(p.Message)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return out, err
+	}
+	if err != nil || p.MustBeMember && h.Role == "" {
+		return out, errNoRoom()
+	}
+	if p.MustBeMember && h.Role == chat.RoleReader {
+		return out, errReader()
+	}
+	if p.Message.Target > 0 {
+		if err := t.quotable(p, h); err != nil {
+			return out, err
+		}
+	}
+	if p.Message.ClientID != "" {
+		fresh, err := t.claim(p.Message, h.LastSeq+1)
+		if err != nil {
+			return out, err
+		}
+		if !fresh {
+			out.Repeat = true
+			out.Message.Seq, err = t.seqOf(p.Message)
+			return out, err
+		}
+	}
+	if out.Message, err = t.extend(h, p.Message, body, p.Title, p.Spoke); err != nil {
+		return out, err
+	}
+	if err := t.useFiles(p.Files, out.Message.ConversationID, out.Message.Seq, &p.Message.Sender); err != nil {
+		return out, err
+	}
+	for _, k := range p.Ask {
+		k, err := t.ask(k, out.Message.Seq, p.Resumes)
+		if err != nil {
+			return out, err
+		}
+		out.Tasks = append(out.Tasks, k)
+	}
+	return out, nil
 }
 
 func errReader() error {

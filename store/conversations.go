@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 
 	"agentsite/internal/chat"
 	"agentsite/internal/clock"
@@ -11,23 +12,8 @@ import (
 
 // CreateConversation implements chat.Rooms.
 func (d *DB) CreateConversation(ctx context.Context, c chat.Conversation, said, events []chat.Message) error {
-	s := c.Settings
-	if s == (chat.Settings{}) {
-		s = chat.DefaultSettings
-	}
 	err := d.write(ctx, func(t *tx) error {
-		at := clock.Milli(c.CreatedAt)
-		if _, err := t.exec(`INSERT INTO conversations (id, title, created_at, updated_at, speaks, speaker_id, past, hops, turns, budget, branched_from, branched_seq)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-			c.ID, c.Title, at, at, string(s.Speaks), s.SpeakerID, string(s.Past), s.Hops, s.Turns, s.Budget, c.BranchedFrom, c.BranchedSeq); err != nil {
-			return err
-		}
-		for _, m := range c.Members {
-			if err := t.join(c.ID, m, at); err != nil {
-				return err
-			}
-		}
-		if err := t.copySaid(c, said); err != nil {
+		if err := t.begin(c, said); err != nil {
 			return err
 		}
 		for _, e := range events {
@@ -35,14 +21,46 @@ func (d *DB) CreateConversation(ctx context.Context, c chat.Conversation, said, 
 				return err
 			}
 		}
+		if len(said)+len(events) == 0 {
+			return nil
+		}
 		// What was said long ago does not say when the room changed.
-		_, err := t.exec(`UPDATE conversations SET updated_at = MAX(updated_at, ?) WHERE id = ?`, at, c.ID)
+		_, err := t.exec(`UPDATE conversations SET updated_at = MAX(updated_at, ?) WHERE id = ?`, clock.Milli(c.CreatedAt), c.ID)
 		return err
 	})
 	if err == nil && len(said) > 0 {
 		d.wordless.add(c.ID)
 	}
 	return err
+}
+
+// CreateAsking implements chat.Rooms.
+func (d *DB) CreateAsking(ctx context.Context, c chat.Conversation, said []chat.Message, p chat.Post) (chat.Posted, error) {
+	var out chat.Posted
+	body, err := json.Marshal(p.Message.Parts)
+	if err != nil {
+		return out, fmt.Errorf("encode message: %w", err)
+	}
+	err = d.write(ctx, func(t *tx) (err error) {
+		if err := t.begin(c, said); err != nil {
+			return err
+		}
+		out, err = t.post(p, string(body))
+		return err
+	})
+	if err == nil {
+		d.wordless.add(c.ID)
+	}
+	return out, err
+}
+
+// begin stores a conversation with what was said in it.
+func (t *tx) begin(c chat.Conversation, said []chat.Message) error {
+	at := clock.Milli(c.CreatedAt)
+	if err := t.createRoom(c, at, at, 0, nil); err != nil {
+		return err
+	}
+	return t.copySaid(c, said)
 }
 
 // copySaid gives a branch what was said in the conversation it comes from, as

@@ -25,6 +25,7 @@ import (
 	_ "modernc.org/sqlite" // the driver "sqlite"
 
 	"agentsite/internal/chat"
+	"agentsite/internal/hub"
 	"agentsite/migrations"
 )
 
@@ -63,6 +64,7 @@ type DB struct {
 	credentials remembered[credentialRow]
 	members     remembered[[]chat.Member] // by conversation
 	settings    remembered[settingsRow]   // by conversation
+	agents      remembered[hub.Agent]     // by id and by name, each behind its mark
 	wordless    rooms
 
 	// blobs is held to put a blob in its place or to take one away; keep by a
@@ -142,10 +144,11 @@ func create(ctx context.Context, dir string, log *slog.Logger) error {
 func openFile(ctx context.Context, path string, log *slog.Logger) (*DB, error) {
 	d := &DB{
 		path: path, log: log,
-		wstmt: make(map[string]wstmt),
-		ops:   make(chan *op, maxQueuedWrites),
-		flush: make(chan struct{}, 1),
-		stop:  make(chan struct{}), done: make(chan struct{}), fatal: make(chan struct{}),
+		agents: remembered[hub.Agent]{most: maxRememberedAgents},
+		wstmt:  make(map[string]wstmt),
+		ops:    make(chan *op, maxQueuedWrites),
+		flush:  make(chan struct{}, 1),
+		stop:   make(chan struct{}), done: make(chan struct{}), fatal: make(chan struct{}),
 	}
 	var err error
 	if d.wpool, err = connect(path, writeDSN(path), 1); err != nil {

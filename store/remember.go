@@ -1,21 +1,24 @@
 package store
 
 import (
+	"cmp"
 	"strings"
 	"sync"
 )
 
-// maxRemembered bounds each kind of remembered rows; with more, all are
-// forgotten and read again.
+// maxRemembered bounds a kind of remembered rows; with more, all are forgotten
+// and read again.
 const maxRemembered = 8192
 
 // remembered keeps rows that every request asks for and that seldom change:
-// who a credential is of, who is in a conversation, how many agents somebody
-// owns. It is true to the disk,
+// who a credential is of, who is in a conversation, what an agent is, how many
+// agents somebody owns. It is true to the disk,
 // because there is one writer: a transaction that changed such rows makes it
 // forget all of them before anybody is told that it was committed. A revoked
 // token or a removed member is gone when the call that did it returns.
 type remembered[V any] struct {
+	most int // rows; 0 is maxRemembered
+
 	mu   sync.RWMutex // guards the rest
 	age  uint64       // how often it has forgotten
 	rows map[string]V
@@ -37,7 +40,7 @@ func (m *remembered[V]) put(key string, v V, age uint64) {
 	if m.age != age {
 		return
 	}
-	if m.rows == nil || len(m.rows) >= maxRemembered {
+	if m.rows == nil || len(m.rows) >= cmp.Or(m.most, maxRemembered) {
 		m.rows = make(map[string]V)
 	}
 	m.rows[key] = v
@@ -67,12 +70,14 @@ const (
 	changesMembers
 	changesSettings
 	changesOwned
+	changesAgents
 )
 
 // changesOf reads it from the statement's own text, so that a new one cannot
 // forget to say. How far somebody has read, and what they decided for
-// themselves, is not remembered; new agents are counted by tx.owns, and uses
-// of credentials by touched.
+// themselves, is not remembered; new agents are counted by tx.owns and, as who
+// is in a new conversation, were remembered by nobody; uses of credentials are
+// touched's.
 func changesOf(query string) (c changes) {
 	if strings.HasPrefix(query, "SELECT") {
 		return 0
@@ -80,11 +85,15 @@ func changesOf(query string) (c changes) {
 	if strings.Contains(query, "credentials") && query != touchUpdate || strings.Contains(query, "accounts") {
 		c |= changesCredentials
 	}
-	if strings.Contains(query, "members") && !strings.Contains(query, "SET read_seq =") && !strings.Contains(query, "SET pinned_at =") {
+	if strings.Contains(query, "members") && query != newMembers && !strings.Contains(query, "SET read_seq =") && !strings.Contains(query, "SET pinned_at =") {
 		c |= changesMembers
 	}
-	if strings.Contains(query, "speaks") || strings.Contains(query, "spoke_id") || strings.Contains(query, "DELETE FROM conversations") {
+	if strings.Contains(query, "speaks") && query != roomInsert || strings.Contains(query, "spoke_id") || strings.Contains(query, "DELETE FROM conversations") {
 		c |= changesSettings
+	}
+	if strings.HasPrefix(query, "UPDATE agents ") || strings.HasPrefix(query, "DELETE FROM agents ") || strings.Contains(query, "INTO agents ") && query != agentInsert ||
+		strings.Contains(query, "agent_owners") || strings.Contains(query, "accounts") {
+		c |= changesAgents
 	}
 	sets, _, _ := strings.Cut(query, "WHERE")
 	if strings.Contains(sets, "agents") && query != agentInsert &&
@@ -131,5 +140,8 @@ func (d *DB) forget(c changes) {
 	}
 	if c&changesSettings != 0 {
 		d.settings.forget()
+	}
+	if c&changesAgents != 0 {
+		d.agents.forget()
 	}
 }

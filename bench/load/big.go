@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"agentsite/bench/corpus"
+	"agentsite/bench/report"
 	"agentsite/internal/clock"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
@@ -219,18 +220,18 @@ func (b *bench) agents() error {
 	if err != nil {
 		return err
 	}
-	b.report.filled("index", x.small, x.full, true)
+	b.filled("index", x.small, x.full, true)
 	return nil
 }
 
-func (r *report) filled(what string, small, full filled, gated bool) {
+func (b *bench) filled(what string, small, full filled, gated bool) {
 	speed := float64(full.agents) / full.took.Seconds()
-	r.add(line{what: fmt.Sprintf("%s of %s agents, from the start of the process until a search knows all", what, short(full.agents)),
-		portal: fmt.Sprintf("%.0f/s (%s; CPU %.0f µs an agent)", speed, ms(full.took), us(full.cpu)/float64(full.agents)), p50: ms(percentile(full.answers, 0.5)), p99: ms(percentile(full.answers, 0.99)),
-		bar: "≥ 100,000/s", gated: gated, met: speed >= 100_000})
+	b.Add(report.Line{What: fmt.Sprintf("%s of %s agents, from the start of the process until a search knows all", what, short(full.agents)),
+		Portal: fmt.Sprintf("%.0f/s (%s; CPU %.0f µs an agent)", speed, report.Millis(full.took), us(full.cpu)/float64(full.agents)), P50: report.Millis(report.Percentile(full.answers, 0.5)), P99: report.Millis(report.Percentile(full.answers, 0.99)),
+		Bar: "≥ 100,000/s", Gated: gated, Met: speed >= 100_000})
 	each := float64(full.rss-small.rss) / float64(full.agents-small.agents)
-	r.add(line{what: fmt.Sprintf("  its memory, from %s (%s RSS) to %s (%s)", short(small.agents), mib(small.rss), short(full.agents), mib(full.rss)),
-		portal: fmt.Sprintf("%.0f B an agent", each), bar: "≤ 1,331 B (1.3 KB)", gated: gated, met: each <= 1331})
+	b.Add(report.Line{What: fmt.Sprintf("  its memory, from %s (%s RSS) to %s (%s)", short(small.agents), mib(small.rss), short(full.agents), mib(full.rss)),
+		Portal: fmt.Sprintf("%.0f B an agent", each), Bar: "≤ 1,331 B (1.3 KB)", Gated: gated, Met: each <= 1331})
 }
 
 func short(n int) string {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"agentsite/bench/corpus"
+	"agentsite/bench/report"
 	"agentsite/store"
 )
 
@@ -64,8 +65,8 @@ func (b *bench) search(turn time.Duration, more int) error {
 	if err := interleave(b.rounds, rough); err != nil {
 		return err
 	}
-	b.add(line{what: "  half words, misspelt ones, phrases, exclusions, filters, c=64", portal: micro(median(rough.per)),
-		p50: ms(percentile(rough.times, 0.5)), p99: ms(percentile(rough.times, 0.99))})
+	b.Add(report.Line{What: "  half words, misspelt ones, phrases, exclusions, filters, c=64", Portal: micro(report.Median(rough.per)),
+		P50: report.Millis(report.Percentile(rough.times, 0.5)), P99: report.Millis(report.Percentile(rough.times, 0.99))})
 	if err := b.whileRegistering(x, turn); err != nil {
 		return err
 	}
@@ -127,18 +128,18 @@ func (b *bench) whileRegistering(x *big, turn time.Duration) error {
 		}
 	}
 	floor, portal := &list[0], &list[1]
-	pair := func(of func(r *result) string) string { return join([]string{of(floor), of(portal)}) }
-	b.add(line{what: fmt.Sprintf("search among %s, the mix, %d/s open loop, %d turns of %s", short(x.full.agents), searchRate, b.rounds, turn),
-		floor: micro(median(floor.quiet.cpu)), portal: micro(median(portal.quiet.cpu)),
-		p50: pair(func(r *result) string { return ms(percentile(r.quiet.times, 0.5)) }), p99: pair(func(r *result) string { return ms(r.quiet.worst()) }),
-		bar: "p99 ≤ 25 ms", gated: true, met: portal.quiet.worst() <= 25*time.Millisecond})
-	b.add(line{what: fmt.Sprintf("  CPU of a search while %d agents/s register, to quiet", searchRate),
-		floor: fmt.Sprintf("%s (%.2f)", micro(median(floor.busy.cpu)), median(floor.cpu)), portal: micro(median(portal.busy.cpu)), ratio: spread(portal.cpu),
-		bar: "≤ 1.3× of quiet", gated: true, met: median(portal.cpu) <= steady})
+	pair := func(of func(r *result) string) string { return report.Join(of(floor), of(portal)) }
+	b.Add(report.Line{What: fmt.Sprintf("search among %s, the mix, %d/s open loop, %d turns of %s", short(x.full.agents), searchRate, b.rounds, turn),
+		Floor: micro(report.Median(floor.quiet.cpu)), Portal: micro(report.Median(portal.quiet.cpu)),
+		P50: pair(func(r *result) string { return report.Millis(report.Percentile(r.quiet.times, 0.5)) }), P99: pair(func(r *result) string { return report.Millis(r.quiet.worst()) }),
+		Bar: "p99 ≤ 25 ms", Gated: true, Met: portal.quiet.worst() <= 25*time.Millisecond})
+	b.Add(report.Line{What: fmt.Sprintf("  CPU of a search while %d agents/s register, to quiet", searchRate),
+		Floor: fmt.Sprintf("%s (%.2f)", micro(report.Median(floor.busy.cpu)), report.Median(floor.cpu)), Portal: micro(report.Median(portal.busy.cpu)), Ratio: report.Spread(portal.cpu),
+		Bar: "≤ 1.3× of quiet", Gated: true, Met: report.Median(portal.cpu) <= steady})
 	late := quotients(portal.busy.p99, portal.quiet.p99)
-	b.add(line{what: "  its p99, to quiet", floor: spread(quotients(floor.busy.p99, floor.quiet.p99)), ratio: spread(late),
-		p50: pair(func(r *result) string { return ms(percentile(r.busy.times, 0.5)) }), p99: pair(func(r *result) string { return ms(r.busy.worst()) }),
-		bar: "≤ 1.3× of quiet", gated: !b.quick, met: median(late) <= steady}) // a short turn has too few to judge its slowest
+	b.Add(report.Line{What: "  its p99, to quiet", Floor: report.Spread(quotients(floor.busy.p99, floor.quiet.p99)), Ratio: report.Spread(late),
+		P50: pair(func(r *result) string { return report.Millis(report.Percentile(r.busy.times, 0.5)) }), P99: pair(func(r *result) string { return report.Millis(r.busy.worst()) }),
+		Bar: "≤ 1.3× of quiet", Gated: !b.quick, Met: report.Median(late) <= steady}) // a short turn has too few to judge its slowest
 	return nil
 }
 
@@ -171,10 +172,10 @@ func (b *bench) afterRegistering(x *big, turn time.Duration, more int) error {
 	}
 	cpu, late := quotients(after.cpu, before.cpu), quotients(after.p99, before.p99)
 	what := fmt.Sprintf("search after %s registrations, to a portal without them, %d/s", short(n-x.full.agents), searchRate)
-	b.add(line{what: what, portal: join([]string{micro(median(before.cpu)), micro(median(after.cpu))}), ratio: spread(cpu),
-		bar: "≤ 1.3×", gated: true, met: median(cpu) <= steady})
-	b.add(line{what: "  its p99", ratio: spread(late), p50: join([]string{ms(percentile(before.times, 0.5)), ms(percentile(after.times, 0.5))}),
-		p99: join([]string{ms(before.worst()), ms(after.worst())}), bar: "≤ 1.3×", gated: !b.quick, met: median(late) <= steady})
+	b.Add(report.Line{What: what, Portal: report.Join(micro(report.Median(before.cpu)), micro(report.Median(after.cpu))), Ratio: report.Spread(cpu),
+		Bar: "≤ 1.3×", Gated: true, Met: report.Median(cpu) <= steady})
+	b.Add(report.Line{What: "  its p99", Ratio: report.Spread(late), P50: report.Join(report.Millis(report.Percentile(before.times, 0.5)), report.Millis(report.Percentile(after.times, 0.5))),
+		P99: report.Join(report.Millis(before.worst()), report.Millis(after.worst())), Bar: "≤ 1.3×", Gated: !b.quick, Met: report.Median(late) <= steady})
 	return nil
 }
 
@@ -199,7 +200,7 @@ func (b *bench) million(n int, turn time.Duration) error {
 		return err
 	}
 	defer s.Kill()
-	b.report.filled("index", small, full, false)
+	b.filled("index", small, full, false)
 	for _, q := range []struct {
 		what string
 		text func(i int) string
@@ -210,8 +211,8 @@ func (b *bench) million(n int, turn time.Duration) error {
 		if err := interleave(b.rounds, one); err != nil {
 			return err
 		}
-		b.add(line{what: fmt.Sprintf("search, %s, 20 of %s agents with facets, c=64", q.what, short(n)), portal: micro(median(one.per)),
-			p50: ms(percentile(one.times, 0.5)), p99: ms(percentile(one.times, 0.99))})
+		b.Add(report.Line{What: fmt.Sprintf("search, %s, 20 of %s agents with facets, c=64", q.what, short(n)), Portal: micro(report.Median(one.per)),
+			P50: report.Millis(report.Percentile(one.times, 0.5)), P99: report.Millis(report.Percentile(one.times, 0.99))})
 	}
 	for _, rate := range []int{100, searchRate} {
 		p := searching(portalSearch)
@@ -226,9 +227,9 @@ func (b *bench) million(n int, turn time.Duration) error {
 				all.add(t)
 			}
 		}
-		b.add(line{what: fmt.Sprintf("search among %s, the mix, %d/s open loop, %d turns of %s", short(n), rate, b.rounds, turn), portal: micro(median(all.cpu)),
-			p50: ms(percentile(all.times, 0.5)), p99: join([]string{ms(all.worst()), ms(time.Duration(slices.Max(all.p99)))}),
-			bar: "p99 ≤ 100 ms", gated: true, met: all.worst() <= 100*time.Millisecond})
+		b.Add(report.Line{What: fmt.Sprintf("search among %s, the mix, %d/s open loop, %d turns of %s", short(n), rate, b.rounds, turn), Portal: micro(report.Median(all.cpu)),
+			P50: report.Millis(report.Percentile(all.times, 0.5)), P99: report.Join(report.Millis(all.worst()), report.Millis(time.Duration(slices.Max(all.p99)))),
+			Bar: "p99 ≤ 100 ms", Gated: true, Met: all.worst() <= 100*time.Millisecond})
 	}
 	return nil
 }

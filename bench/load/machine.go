@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"agentsite/bench/report"
 )
 
 // calibration is how fast this machine does a few small things now, beside
@@ -51,7 +53,7 @@ func calibrate(dir string) (c calibration, err error) {
 		}
 		times = append(times, float64(time.Since(t)))
 	}
-	c.fsync = time.Duration(median(times))
+	c.fsync = time.Duration(report.Median(times))
 	if c.trip, err = roundTrip(); err != nil {
 		return c, err
 	}

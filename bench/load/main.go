@@ -13,7 +13,6 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -21,7 +20,6 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -29,6 +27,8 @@ import (
 	"time"
 
 	"agentsite/bench/corpus"
+	"agentsite/bench/proc"
+	"agentsite/bench/report"
 	"agentsite/internal/hub"
 	"agentsite/store"
 )
@@ -42,7 +42,7 @@ func main() {
 
 // bench is one run: its settings, the two servers, and what came out.
 type bench struct {
-	report
+	report.Table
 	quick  bool
 	rounds int
 	round  time.Duration
@@ -62,7 +62,7 @@ var (
 )
 
 func run(args []string, out io.Writer) (err error) {
-	b := &bench{report: report{out: out}, rounds: 5, round: 2 * time.Second}
+	b := &bench{Table: report.Table{Out: out}, rounds: 5, round: 2 * time.Second}
 	fs := flag.NewFlagSet("load", flag.ContinueOnError)
 	fs.BoolVar(&b.quick, "quick", false, "a minute and a half: fewer and shorter rounds, up to 100,000 messages, 50,000 agents, no 1 GiB database")
 	rows := fs.String("rows", strings.Join(rowNames, ","), "which rows; beside these there is "+strings.Join(moreRows, ", "))
@@ -92,12 +92,12 @@ func run(args []string, out io.Writer) (err error) {
 	defer os.RemoveAll(b.work)
 	if b.binary = *product; b.binary == "" {
 		b.binary = filepath.Join(b.work, "agentsite")
-		if err := build(b.binary, "."); err != nil {
+		if err := proc.Build(b.binary, "."); err != nil {
 			return err
 		}
 	}
 	b.floorBinary = filepath.Join(b.work, "floor")
-	if err := build(b.floorBinary, "./bench/floor"); err != nil {
+	if err := proc.Build(b.floorBinary, "./bench/floor"); err != nil {
 		return err
 	}
 	began := time.Now()
@@ -139,7 +139,7 @@ func run(args []string, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	missed := b.print()
+	missed := b.Print()
 	fmt.Fprintf(out, "\nbefore: %s\nafter:  %s\n%d rounds each of %s, %s in all\n", first, last, b.rounds, b.round, time.Since(began).Round(time.Second))
 	if d := float64(last.loop)/float64(first.loop) - 1; max(d, -d) > 0.1 {
 		fmt.Fprintf(out, "the machine's speed changed by %.0f %% meanwhile: trust ratios only\n", d*100)
@@ -152,16 +152,6 @@ func run(args []string, out io.Writer) (err error) {
 
 func serve(dir string) []string {
 	return []string{"serve", "--listen", "127.0.0.1:0", "--data", dir, "--log-level", "warn"}
-}
-
-// build makes a stripped binary, as it is given away.
-func build(out, pkg string) error {
-	cmd := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", out, pkg)
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if b, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("build %s: %w: %s", pkg, err, bytes.TrimSpace(b))
-	}
-	return nil
 }
 
 func (b *bench) row(name string) error {
@@ -307,8 +297,8 @@ func (b *bench) afterKill(s **server, p *portal) error {
 	}
 	db, _ := p.size()
 	at := time.Duration(slices.Max(took))
-	b.add(line{what: fmt.Sprintf("start to ready after kill -9, database of %s, WAL of %s, from the disk: slowest of 3", mib(db), mib(wal)), portal: ms(at),
-		p50: ms(time.Duration(median(took))), bar: "≤ 2 s", gated: true, met: at <= 2*time.Second})
+	b.Add(report.Line{What: fmt.Sprintf("start to ready after kill -9, database of %s, WAL of %s, from the disk: slowest of 3", mib(db), mib(wal)), Portal: report.Millis(at),
+		P50: report.Millis(time.Duration(report.Median(took))), Bar: "≤ 2 s", Gated: true, Met: at <= 2*time.Second})
 	return nil
 }
 
@@ -328,8 +318,8 @@ func (b *bench) starts() error {
 		s.Stop()
 		os.RemoveAll(dir)
 	}
-	at := time.Duration(median(took))
-	b.add(line{what: "start to ready, empty folder, median of 9", portal: ms(at), p99: ms(time.Duration(slices.Max(took))), bar: "≤ 100 ms", gated: true, met: at <= 100*time.Millisecond})
+	at := time.Duration(report.Median(took))
+	b.Add(report.Line{What: "start to ready, empty folder, median of 9", Portal: report.Millis(at), P99: report.Millis(time.Duration(slices.Max(took))), Bar: "≤ 100 ms", Gated: true, Met: at <= 100*time.Millisecond})
 	return nil
 }
 
@@ -392,8 +382,8 @@ func (b *bench) idle(during time.Duration) error {
 			return err
 		}
 		share := float64(t-before[i]) / float64(during) * 100
-		b.add(line{what: fmt.Sprintf("idle for %s, %s", during, x.what), portal: fmt.Sprintf("%.3f %% of a core", share), bar: "≤ 0.1 %", gated: true, met: share <= 0.1})
-		b.add(line{what: "  its memory", portal: fmt.Sprintf("%s RSS, %s PSS", mib(rss), mib(pss)), bar: "≤ 60 MiB RSS", gated: x.gated, met: rss <= 60<<20})
+		b.Add(report.Line{What: fmt.Sprintf("idle for %s, %s", during, x.what), Portal: fmt.Sprintf("%.3f %% of a core", share), Bar: "≤ 0.1 %", Gated: true, Met: share <= 0.1})
+		b.Add(report.Line{What: "  its memory", Portal: fmt.Sprintf("%s RSS, %s PSS", mib(rss), mib(pss)), Bar: "≤ 60 MiB RSS", Gated: x.gated, Met: rss <= 60<<20})
 	}
 	return nil
 }
@@ -403,7 +393,7 @@ func (b *bench) size() error {
 	if err != nil {
 		return err
 	}
-	b.add(line{what: "binary, stripped", portal: fmt.Sprintf("%.1f MB", float64(st.Size())/1e6), bar: "≤ 36 MB", gated: true, met: st.Size() <= 36e6})
+	b.Add(report.Line{What: "binary, stripped", Portal: fmt.Sprintf("%.1f MB", float64(st.Size())/1e6), Bar: "≤ 36 MB", Gated: true, Met: st.Size() <= 36e6})
 	return nil
 }
 

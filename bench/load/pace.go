@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"agentsite/bench/report"
 )
 
 // pace is a load that does not wait for answers: requests at a rate, each
@@ -93,11 +95,11 @@ type paced struct {
 
 func (p *paced) add(t turn) {
 	p.cpu = append(p.cpu, us(t.cpu)/float64(len(t.times[0])))
-	p.p99 = append(p.p99, float64(percentile(t.times[0], 0.99)))
+	p.p99 = append(p.p99, float64(report.Percentile(t.times[0], 0.99)))
 	p.times = append(p.times, t.times[0]...)
 }
 
-func (p *paced) worst() time.Duration { return time.Duration(median(p.p99)) }
+func (p *paced) worst() time.Duration { return time.Duration(report.Median(p.p99)) }
 
 // quotients are a to b, turn by turn.
 func quotients(a, b []float64) []float64 {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"agentsite/bench/corpus"
+	"agentsite/bench/report"
 	"agentsite/store"
 )
 
@@ -79,9 +80,11 @@ func (b *bench) imports(n, rounds int) error {
 			speed[i] = append(speed[i], float64(n)/took.Seconds())
 		}
 	}
-	both := func(i int) string { return fmt.Sprintf("%.0f µs, %.0f/s", median(per[i]), median(speed[i])) }
-	b.add(line{what: fmt.Sprintf("import of %s agents, FULL, a thousand in a commit, into an empty portal", short(n)), floor: both(0), portal: both(1),
-		ratio: spread(quotients(per[1], per[0])), bar: "≥ 20,000/s", gated: true, met: median(speed[1]) >= 20_000})
+	both := func(i int) string {
+		return fmt.Sprintf("%.0f µs, %.0f/s", report.Median(per[i]), report.Median(speed[i]))
+	}
+	b.Add(report.Line{What: fmt.Sprintf("import of %s agents, FULL, a thousand in a commit, into an empty portal", short(n)), Floor: both(0), Portal: both(1),
+		Ratio: report.Spread(quotients(per[1], per[0])), Bar: "≥ 20,000/s", Gated: true, Met: report.Median(speed[1]) >= 20_000})
 	return nil
 }
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"agentsite/bench/corpus"
+	"agentsite/bench/report"
 )
 
 // textSize is how long an ordinary message is.
@@ -93,14 +94,14 @@ func ratios(a, b *side) []float64 {
 // compare adds the line of a portal beside its floor; a bar of 0 gates nothing.
 func (b *bench) compare(what string, portal, floor *side, bar float64) {
 	r := ratios(portal, floor)
-	l := line{what: what, floor: micro(median(floor.per)), portal: micro(median(portal.per)), ratio: spread(r),
-		p50:    join([]string{ms(percentile(floor.times, 0.5)), ms(percentile(portal.times, 0.5))}),
-		p99:    join([]string{ms(percentile(floor.times, 0.99)), ms(percentile(portal.times, 0.99))}),
-		others: fmt.Sprintf("%.0f %%", median(append(portal.others, floor.others...)))}
+	l := report.Line{What: what, Floor: micro(report.Median(floor.per)), Portal: micro(report.Median(portal.per)), Ratio: report.Spread(r),
+		P50:    report.Join(report.Millis(report.Percentile(floor.times, 0.5)), report.Millis(report.Percentile(portal.times, 0.5))),
+		P99:    report.Join(report.Millis(report.Percentile(floor.times, 0.99)), report.Millis(report.Percentile(portal.times, 0.99))),
+		Others: fmt.Sprintf("%.0f %%", report.Median(append(portal.others, floor.others...)))}
 	if bar > 0 {
-		l.bar, l.gated, l.met = fmt.Sprintf("≤ %.1f×", bar), true, median(r) <= bar
+		l.Bar, l.Gated, l.Met = fmt.Sprintf("≤ %.1f×", bar), true, report.Median(r) <= bar
 	}
-	b.add(l)
+	b.Add(l)
 }
 
 func get(path string, token string) func(addr string, worker, i int) []byte {
@@ -226,18 +227,18 @@ func (b *bench) seen(turn time.Duration) error {
 			x := &list[i]
 			x.cpu += cpu1 - cpu0
 			x.times = append(x.times, times...)
-			x.p99 = append(x.p99, float64(percentile(times, 0.99)))
+			x.p99 = append(x.p99, float64(report.Percentile(times, 0.99)))
 		}
 	}
 	floor, portal := list[0], list[1]
 	per := func(cpu time.Duration, n int) float64 { return us(cpu) / float64(n) }
-	p99 := time.Duration(median(portal.p99))
-	b.add(line{what: fmt.Sprintf("message seen by another browser (html), %d/s open loop, %d turns of %s", rate, b.rounds, turn),
-		floor: micro(per(floor.cpu, len(floor.times))), portal: micro(per(portal.cpu, len(portal.times))),
-		p50: join([]string{ms(percentile(floor.times, 0.5)), ms(percentile(portal.times, 0.5))}),
-		p99: join([]string{ms(time.Duration(median(floor.p99))), ms(p99)}),
-		bar: "p99 ≤ 50 ms", gated: true, met: p99 <= 50*time.Millisecond})
-	b.add(line{what: "  the worst turn's p99", p99: join([]string{ms(time.Duration(slices.Max(floor.p99))), ms(time.Duration(slices.Max(portal.p99)))})})
+	p99 := time.Duration(report.Median(portal.p99))
+	b.Add(report.Line{What: fmt.Sprintf("message seen by another browser (html), %d/s open loop, %d turns of %s", rate, b.rounds, turn),
+		Floor: micro(per(floor.cpu, len(floor.times))), Portal: micro(per(portal.cpu, len(portal.times))),
+		P50: report.Join(report.Millis(report.Percentile(floor.times, 0.5)), report.Millis(report.Percentile(portal.times, 0.5))),
+		P99: report.Join(report.Millis(time.Duration(report.Median(floor.p99))), report.Millis(p99)),
+		Bar: "p99 ≤ 50 ms", Gated: true, Met: p99 <= 50*time.Millisecond})
+	b.Add(report.Line{What: "  the worst turn's p99", P99: report.Join(report.Millis(time.Duration(slices.Max(floor.p99))), report.Millis(time.Duration(slices.Max(portal.p99))))})
 	return nil
 }
 
@@ -336,15 +337,15 @@ func (b *bench) growth(s *server, p *portal, sizes []int) error {
 		}
 		var costs, p50, p99 []string
 		for _, s := range sides {
-			costs = append(costs, fmt.Sprintf("%.0f", median(s.per)))
-			p50 = append(p50, fmt.Sprintf("%.1f", us(percentile(s.times, 0.5))/1e3))
-			p99 = append(p99, fmt.Sprintf("%.1f", us(percentile(s.times, 0.99))/1e3))
+			costs = append(costs, fmt.Sprintf("%.0f", report.Median(s.per)))
+			p50 = append(p50, fmt.Sprintf("%.1f", us(report.Percentile(s.times, 0.5))/1e3))
+			p99 = append(p99, fmt.Sprintf("%.1f", us(report.Percentile(s.times, 0.99))/1e3))
 		}
 		first, last := sides[0], sides[len(sides)-1]
 		r := ratios(last, first)
 		// 15 % is what the figure allows; the rest is the machine's noise.
-		b.add(line{what: fmt.Sprintf("%s, conversation of %s messages", j.name, join(thousands(sizes))), portal: join(costs) + " µs", ratio: spread(r),
-			p50: join(p50) + " ms", p99: join(p99) + " ms", others: fmt.Sprintf("%.0f %%", median(last.others)), bar: "last/first ≤ 1.3", gated: true, met: median(r) <= 1.3})
+		b.Add(report.Line{What: fmt.Sprintf("%s, conversation of %s messages", j.name, report.Join(thousands(sizes)...)), Portal: report.Join(costs...) + " µs", Ratio: report.Spread(r),
+			P50: report.Join(p50...) + " ms", P99: report.Join(p99...) + " ms", Others: fmt.Sprintf("%.0f %%", report.Median(last.others)), Bar: "last/first ≤ 1.3", Gated: true, Met: report.Median(r) <= 1.3})
 	}
 	return nil
 }

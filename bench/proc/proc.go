@@ -4,6 +4,7 @@ package proc
 
 import (
 	"bufio"
+	"bytes"
 	"fmt"
 	"os"
 	"os/exec"
@@ -29,6 +30,17 @@ type Process struct {
 
 	cmd    *exec.Cmd
 	exited chan struct{}
+}
+
+// Build makes a stripped binary of a package of this module, as it is given
+// away. The working directory must be the module's.
+func Build(out, pkg string) error {
+	cmd := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", out, pkg)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if b, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("build %s: %w: %s", pkg, err, bytes.TrimSpace(b))
+	}
+	return nil
 }
 
 // Start runs a program until it prints "ready http://ADDR". It gets none of

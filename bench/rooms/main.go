@@ -16,13 +16,14 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
-	"text/tabwriter"
 	"time"
+
+	"agentsite/bench/proc"
+	"agentsite/bench/report"
 )
 
 // rows in the order in which they run.
@@ -37,7 +38,7 @@ func main() {
 
 // bench is one run.
 type bench struct {
-	out    io.Writer
+	report.Table
 	dir    string
 	binary string // of the portal
 	floor  string // of bench/floor, which stores messages
@@ -45,11 +46,10 @@ type bench struct {
 	quick  bool
 	rounds int
 	round  time.Duration
-	lines  []line
 }
 
 func run(args []string, out io.Writer) (err error) {
-	b := &bench{out: out, rounds: 5, round: 3 * time.Second}
+	b := &bench{Table: report.Table{Out: out}, rounds: 5, round: 3 * time.Second}
 	fs := flag.NewFlagSet("rooms", flag.ContinueOnError)
 	rows := fs.String("rows", strings.Join(rowNames, ","), "which rows")
 	fs.IntVar(&b.rounds, "rounds", b.rounds, "rounds of each side")
@@ -80,13 +80,13 @@ func run(args []string, out io.Writer) (err error) {
 	defer os.RemoveAll(b.dir)
 	if b.binary = *product; b.binary == "" {
 		b.binary = filepath.Join(b.dir, "agentsite")
-		if err := build(b.binary, "."); err != nil {
+		if err := proc.Build(b.binary, "."); err != nil {
 			return err
 		}
 	}
 	if slices.Contains(want, "two") {
 		b.floor = filepath.Join(b.dir, "floor")
-		if err := build(b.floor, "./bench/floor"); err != nil {
+		if err := proc.Build(b.floor, "./bench/floor"); err != nil {
 			return err
 		}
 	}
@@ -101,7 +101,7 @@ func run(args []string, out io.Writer) (err error) {
 		}
 		fmt.Fprintf(out, "row %s took %s\n", r, time.Since(at).Round(100*time.Millisecond))
 	}
-	missed := b.print()
+	missed := b.Print()
 	fmt.Fprintf(out, "\n%d rounds each of %s, %s in all\n", b.rounds, b.round, time.Since(began).Round(time.Second))
 	if missed > 0 {
 		return fmt.Errorf("%d bars missed", missed)
@@ -144,16 +144,6 @@ func (b *bench) pick(quick, full int) int {
 	return full
 }
 
-// build makes a stripped binary, as it is given away.
-func build(out, pkg string) error {
-	cmd := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", out, pkg)
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if b, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("build %s: %w: %s", pkg, err, b)
-	}
-	return nil
-}
-
 // moreFiles lets this process and those it starts hold as many sockets as the
 // system allows.
 func moreFiles() error {
@@ -163,45 +153,4 @@ func moreFiles() error {
 	}
 	l.Cur = l.Max
 	return syscall.Setrlimit(syscall.RLIMIT_NOFILE, &l)
-}
-
-// line is one figure of the report.
-type line struct {
-	what, floor, portal, ratio, p99, bar string
-	gated, met                           bool
-}
-
-func (b *bench) add(l line) {
-	b.lines = append(b.lines, l)
-	fmt.Fprintf(b.out, "  %s: floor %s, portal %s, ratio %s, p99 %s, bar %s %s\n", l.what, dash(l.floor), dash(l.portal), dash(l.ratio), dash(l.p99), dash(l.bar), l.verdict())
-}
-
-func dash(s string) string {
-	if s == "" {
-		return "–"
-	}
-	return s
-}
-
-func (l line) verdict() string {
-	switch {
-	case !l.gated:
-		return ""
-	case l.met:
-		return "met"
-	}
-	return "MISSED"
-}
-
-func (b *bench) print() (missed int) {
-	w := tabwriter.NewWriter(b.out, 0, 0, 1, ' ', tabwriter.Debug)
-	fmt.Fprintln(w, "\n| what\t floor\t portal\t ratio\t p99 (floor, portal)\t bar\t \t")
-	for _, l := range b.lines {
-		fmt.Fprintf(w, "| %s\t %s\t %s\t %s\t %s\t %s\t %s\t\n", l.what, dash(l.floor), dash(l.portal), dash(l.ratio), dash(l.p99), dash(l.bar), l.verdict())
-		if l.gated && !l.met {
-			missed++
-		}
-	}
-	w.Flush()
-	return missed
 }

@@ -4,11 +4,12 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"agentsite/bench/report"
 )
 
 // The bars.
@@ -159,10 +160,10 @@ func (b *bench) fan(readers, under int) error {
 	if err := b.interleave(under, floor, portal); err != nil {
 		return err
 	}
-	r := ratios(portal.per, floor.per)
-	b.add(line{what: fmt.Sprintf("one room, %d readers, %d in flight: CPU of a delivery of %d bytes", readers, under, len(frame)),
-		floor: micro(median(floor.per)), portal: micro(median(portal.per)), ratio: spread(r),
-		p99: ms(median(floor.p99)) + ", " + ms(median(portal.p99)), bar: fmt.Sprintf("≤ %.1f×", maxFan), gated: true, met: median(r) <= maxFan})
+	r := report.Ratios(portal.per, floor.per)
+	b.Add(report.Line{What: fmt.Sprintf("one room, %d readers, %d in flight: CPU of a delivery of %d bytes", readers, under, len(frame)),
+		Floor: micro(report.Median(floor.per)), Portal: micro(report.Median(portal.per)), Ratio: report.Spread(r),
+		P99: ms(report.Median(floor.p99)) + ", " + ms(report.Median(portal.p99)), Bar: fmt.Sprintf("≤ %.1f×", maxFan), Gated: true, Met: report.Median(r) <= maxFan})
 	return nil
 }
 
@@ -189,9 +190,9 @@ func (b *bench) stall(readers int) error {
 			}
 		}
 	}
-	r := float64(median(p99[1])) / float64(median(p99[0]))
-	b.add(line{what: fmt.Sprintf("one stalled reader of %d: the others' p99, without and with it", readers), floor: ms(median(p99[0])), portal: ms(median(p99[1])), ratio: fmt.Sprintf("%.2f", r),
-		bar: fmt.Sprintf("≤ %.2f×", maxStall), gated: true, met: r <= maxStall})
+	r := float64(report.Median(p99[1])) / float64(report.Median(p99[0]))
+	b.Add(report.Line{What: fmt.Sprintf("one stalled reader of %d: the others' p99, without and with it", readers), Floor: ms(report.Median(p99[0])), Portal: ms(report.Median(p99[1])), Ratio: fmt.Sprintf("%.2f", r),
+		Bar: fmt.Sprintf("≤ %.2f×", maxStall), Gated: true, Met: r <= maxStall})
 	return nil
 }
 
@@ -264,8 +265,8 @@ func (b *bench) idle(n int) error {
 	if err != nil {
 		return err
 	}
-	b.add(line{what: fmt.Sprintf("memory of an idle socket, %d held", n), floor: kib(floor), portal: kib(portal), ratio: fmt.Sprintf("%.2f", float64(portal)/float64(floor)),
-		bar: kib(maxSocket), gated: true, met: portal <= maxSocket})
+	b.Add(report.Line{What: fmt.Sprintf("memory of an idle socket, %d held", n), Floor: kib(floor), Portal: kib(portal), Ratio: fmt.Sprintf("%.2f", float64(portal)/float64(floor)),
+		Bar: kib(maxSocket), Gated: true, Met: portal <= maxSocket})
 	return nil
 }
 
@@ -300,9 +301,9 @@ func (b *bench) two() error {
 	if err := b.interleave(1, floor, portal); err != nil {
 		return err
 	}
-	r := ratios(portal.per, floor.per)
-	b.add(line{what: "message durable (FULL) and seen, room of 2: CPU", floor: micro(median(floor.per)), portal: micro(median(portal.per)), ratio: spread(r),
-		p99: ms(median(floor.p99)) + ", " + ms(median(portal.p99)), bar: fmt.Sprintf("≤ %.1f×", maxTwo), gated: true, met: median(r) <= maxTwo})
+	r := report.Ratios(portal.per, floor.per)
+	b.Add(report.Line{What: "message durable (FULL) and seen, room of 2: CPU", Floor: micro(report.Median(floor.per)), Portal: micro(report.Median(portal.per)), Ratio: report.Spread(r),
+		P99: ms(report.Median(floor.p99)) + ", " + ms(report.Median(portal.p99)), Bar: fmt.Sprintf("≤ %.1f×", maxTwo), Gated: true, Met: report.Median(r) <= maxTwo})
 	return nil
 }
 
@@ -347,37 +348,13 @@ func (b *bench) many(rooms int) error {
 		return err
 	}
 	// Of the rounds together: what is left without the message is small.
-	own := median(alone.per)
-	few := (median(split.per)*each - own) / (each - 1)
-	all := (median(one.per)*float64(one.readers) - own) / float64(one.readers-1)
+	own := report.Median(alone.per)
+	few := (report.Median(split.per)*each - own) / (each - 1)
+	all := (report.Median(one.per)*float64(one.readers) - own) / float64(one.readers-1)
 	r := few / all
-	b.add(line{what: fmt.Sprintf("one room of %d, %d rooms of %d: CPU of each delivery beyond a message's first (%s)", rooms*each, rooms, each, micro(own)), floor: micro(all), portal: micro(few), ratio: fmt.Sprintf("%.2f", r),
-		p99: ms(median(one.p99)) + ", " + ms(median(split.p99)), bar: fmt.Sprintf("≤ %.1f×", maxMany), gated: true, met: r <= maxMany})
+	b.Add(report.Line{What: fmt.Sprintf("one room of %d, %d rooms of %d: CPU of each delivery beyond a message's first (%s)", rooms*each, rooms, each, micro(own)), Floor: micro(all), Portal: micro(few), Ratio: fmt.Sprintf("%.2f", r),
+		P99: ms(report.Median(one.p99)) + ", " + ms(report.Median(split.p99)), Bar: fmt.Sprintf("≤ %.1f×", maxMany), Gated: true, Met: r <= maxMany})
 	return nil
-}
-
-func ratios[T float64 | time.Duration](a, b []T) []float64 {
-	out := make([]float64, len(a))
-	for i := range a {
-		out[i] = float64(a[i]) / float64(b[i])
-	}
-	return out
-}
-
-func median[T float64 | time.Duration](list []T) T {
-	s := slices.Sorted(slices.Values(list))
-	n := len(s)
-	switch {
-	case n == 0:
-		return 0
-	case n%2 == 0:
-		return (s[n/2-1] + s[n/2]) / 2
-	}
-	return s[n/2]
-}
-
-func spread(r []float64) string {
-	return fmt.Sprintf("%.2f (%.2f–%.2f)", median(r), slices.Min(r), slices.Max(r))
 }
 
 func micro(us float64) string   { return fmt.Sprintf("%.2f µs", us) }

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"agentsite/bench/report"
 )
 
 // storm kills the portal under its readers and starts it again. They come back
@@ -132,6 +134,6 @@ func (b *bench) storm(readers int) error {
 	if len(told) > 0 {
 		what += fmt.Sprintf(", %d errors, the first %q", len(told), told[0])
 	}
-	b.add(line{what: what, portal: last.Round(time.Millisecond).String(), bar: maxBack.String() + ", no error", gated: true, met: last <= maxBack && len(told) == 0})
+	b.Add(report.Line{What: what, Portal: last.Round(time.Millisecond).String(), Bar: maxBack.String() + ", no error", Gated: true, Met: last <= maxBack && len(told) == 0})
 	return nil
 }

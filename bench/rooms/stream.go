@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"agentsite/bench/report"
 	"agentsite/internal/linkwire"
 )
 
@@ -99,8 +100,8 @@ func (b *bench) stream(readers int) error {
 			per = append(per, float64((after-before).Nanoseconds())/1e3/float64(n*int64(readers)))
 		}
 	}
-	b.add(line{what: fmt.Sprintf("streamed answer, %d chunks a second to %d readers", chunks, readers), portal: micro(median(per)), p99: ms(median(p99)),
-		bar: ms(maxStream), gated: true, met: median(p99) <= maxStream})
+	b.Add(report.Line{What: fmt.Sprintf("streamed answer, %d chunks a second to %d readers", chunks, readers), Portal: micro(report.Median(per)), P99: ms(report.Median(p99)),
+		Bar: ms(maxStream), Gated: true, Met: report.Median(p99) <= maxStream})
 	return nil
 }
 

@@ -122,7 +122,8 @@ func (q *request) send() (any, error) {
 	} else if _, err := d.cfg.Callers.Proven(q.r); err != nil { // the body may have come slowly
 		return nil, err
 	}
-	asked, err := d.cfg.Chat.Ask(ctx, asker.Actor, chat.Ask{Agent: q.agent.Handle(), Context: m.ContextID, ClientID: m.ID, Parts: m.Parts, TaskID: m.TaskID, Face: doorName})
+	asked, err := d.cfg.Chat.Ask(ctx, asker.Actor, chat.Ask{Agent: q.agent.Handle(), Context: m.ContextID, ClientID: m.ID, Parts: m.Parts, TaskID: m.TaskID, Face: doorName,
+		Wait: q.method == a2a.SendMessage && !in.Immediate})
 	if unfit != nil && fault.Is(err, fault.Conflict) {
 		return nil, unfit
 	}
@@ -138,6 +139,9 @@ func (q *request) send() (any, error) {
 	switch {
 	case q.method == a2a.StreamMessage:
 		return nil, q.stream(ctx, asker.Actor, asked.Task, how)
+	case asked.Said != nil:
+		v := d.told(ctx, asked.Task, asked.Said, how)
+		return q.write.Event(a2a.Event{Task: &v}), nil
 	case in.Immediate || !asked.Task.State.Active():
 		return q.shown(asker.Actor, asked.Task, how)
 	}

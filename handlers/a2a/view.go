@@ -33,11 +33,16 @@ var whole = detail{artifacts: true}
 // was said. The answer of a completed task is an artifact, as the protocol
 // wants results to be (§3.7), and its last message.
 func (d *Door) view(ctx context.Context, actor ident.Actor, t task.Task, how detail) (a2a.Task, error) {
-	out := a2a.Task{ID: t.ID, ContextID: t.ConversationID, Status: a2a.Status{State: t.State, At: t.UpdatedAt}}
 	said, err := d.said(ctx, actor, t, how)
 	if err != nil {
-		return out, err
+		return a2a.Task{}, err
 	}
+	return d.told(ctx, t, said, how), nil
+}
+
+// told is view of a task whose messages are known.
+func (d *Door) told(ctx context.Context, t task.Task, said []chat.Message, how detail) a2a.Task {
+	out := a2a.Task{ID: t.ID, ContextID: t.ConversationID, Status: a2a.Status{State: t.State, At: t.UpdatedAt}}
 	t2 := t // files of the answer can be read too
 	t2.MessageSeq = max(t.MessageSeq, t.AnswerSeq)
 	files := d.cfg.Chat.TaskFiles(t2)
@@ -60,7 +65,7 @@ func (d *Door) view(ctx context.Context, actor ident.Actor, t task.Task, how det
 		keep = min(*how.history, keep)
 	}
 	out.History = out.History[max(0, len(out.History)-keep):]
-	return out, nil
+	return out
 }
 
 // said reads the messages of a task, as far as they are needed.

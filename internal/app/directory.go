@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 
+	"agentsite/agentruntime"
 	"agentsite/internal/chat"
 	"agentsite/internal/fault"
 	"agentsite/internal/hub"
@@ -12,8 +13,9 @@ import (
 
 // directory tells conversations of agents and people, with the asker's rights.
 type directory struct {
-	hub *hub.Service
-	db  *store.DB
+	hub     *hub.Service
+	db      *store.DB
+	instant *agentruntime.Instant
 }
 
 // Agent implements chat.Directory.
@@ -22,7 +24,8 @@ func (d directory) Agent(ctx context.Context, actor ident.Actor, handle string) 
 	if err != nil {
 		return chat.AgentRef{}, err
 	}
-	return chat.AgentRef{ID: a.ID, Handle: a.Handle(), Title: a.Title, Public: a.Visibility == hub.Public, Remote: d.hub.TextGoesTo(a)}, nil
+	return chat.AgentRef{ID: a.ID, Handle: a.Handle(), Title: a.Title, Public: a.Visibility == hub.Public, Remote: d.hub.TextGoesTo(a),
+		Instant: d.instant.Kind(a.Kind)}, nil
 }
 
 // Person implements chat.Directory.

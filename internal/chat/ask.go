@@ -30,14 +30,20 @@ type Ask struct {
 	TaskID string
 	// Face is the door the question came through.
 	Face string
+	// Wait says that the caller is told nothing before the task has ended or
+	// waits for input. An agent that answers at once may then be asked before
+	// anything is stored, and question and answer are stored together.
+	Wait bool
 }
 
 // Asked is what came of an Ask.
 type Asked struct {
 	ConversationID string
-	// Task is the work on the question as it was submitted, or, with Repeat, as
-	// it is now.
+	// Task is the work on the question as it was submitted or, with Wait or
+	// Repeat, as it is now.
 	Task task.Task
+	// Said is the question and the answer, where the task ended at once.
+	Said []Message
 	// Seq is the message that holds the question: answers come after it.
 	Seq int64
 	// Repeat is true when the client id was seen before in the conversation:
@@ -83,8 +89,7 @@ func (s *Service) Ask(ctx context.Context, actor ident.Actor, a Ask) (Asked, err
 	return s.ask(ctx, actor, a.Context, d)
 }
 
-// askAnew opens a conversation for the question. One whose question cannot be
-// asked does not stay.
+// askAnew opens a conversation with the question, both or neither.
 func (s *Service) askAnew(ctx context.Context, actor ident.Actor, a Ask, d Draft) (Asked, error) {
 	ref, err := s.agent(ctx, actor, a.Agent)
 	if err != nil {
@@ -103,17 +108,31 @@ func (s *Service) askAnew(ctx context.Context, actor ident.Actor, a Ask, d Draft
 	if err := s.allowRoom(actor); err != nil {
 		return Asked{}, err
 	}
-	if err := s.store.CreateConversation(ctx, room, said, nil); err != nil {
-		return Asked{}, err
-	}
-	d.To = ref.ID
-	done, err := s.ask(ctx, actor, room.ID, d)
-	if err != nil {
-		if derr := s.Delete(context.WithoutCancel(ctx), actor, room.ID); derr != nil {
-			s.cfg.Log.Warn("conversation of a refused question stays", "conversation", room.ID, "error", derr)
+	if actor.Kind == ident.Guest { // of whom rooms are counted apart
+		if err := s.allow(actor); err != nil {
+			return Asked{}, err
 		}
 	}
-	return done, err
+	d.To = ref.ID
+	p, told, err := s.compose(ctx, actor, room.Members[0], room.Members, room.ID, d)
+	if err == nil {
+		err = s.remember(ctx, actor, told)
+	}
+	if err != nil {
+		return Asked{}, err
+	}
+	if a.Wait && ref.Instant && len(said)+len(p.Files) == 0 {
+		if done, ok, err := s.askNow(ctx, room, p); ok || err != nil {
+			return done, err
+		}
+	}
+	done, err := s.store.CreateAsking(ctx, room, said, p)
+	if err != nil {
+		return Asked{}, err
+	}
+	s.live.message(done.Message)
+	s.begin(done.Tasks)
+	return asked(done), nil
 }
 
 func (s *Service) ask(ctx context.Context, actor ident.Actor, id string, d Draft) (Asked, error) {
@@ -121,8 +140,8 @@ func (s *Service) ask(ctx context.Context, actor ident.Actor, id string, d Draft
 	if err != nil {
 		return Asked{}, err
 	}
-	out := Asked{ConversationID: id, Seq: done.Message.Seq, Repeat: done.Repeat}
 	if done.Repeat {
+		out := Asked{ConversationID: id, Seq: done.Message.Seq, Repeat: true}
 		out.Task, err = s.store.TaskAsked(ctx, id, done.Message.Seq)
 		if fault.Is(err, fault.NotFound) {
 			err = fault.New(fault.Conflict, "This client id was used for a message that asked nobody. Give each message an id of its own.")
@@ -132,8 +151,11 @@ func (s *Service) ask(ctx context.Context, actor ident.Actor, id string, d Draft
 	if len(done.Tasks) == 0 {
 		return Asked{}, fault.New(fault.Conflict, "The agent left the conversation at this moment, so nobody answers.")
 	}
-	out.Task = done.Tasks[0]
-	return out, nil
+	return asked(done), nil
+}
+
+func asked(done Posted) Asked {
+	return Asked{ConversationID: done.Message.ConversationID, Seq: done.Message.Seq, Task: done.Tasks[0]}
 }
 
 func errNoTask(id string) error { return fault.New(fault.NotFound, "You have no task %.80q.", id) }

@@ -20,6 +20,8 @@ type AgentRef struct {
 	Remote string
 	// Public agents may be talked to by guests.
 	Public bool
+	// Instant agents are those that Config.Instant may answer for.
+	Instant bool
 }
 
 // Directory is people and agents by name, with the rights of the one who asks.
@@ -44,6 +46,9 @@ type Config struct {
 	// FileKey signs the addresses of those files; New makes one when it is
 	// empty.
 	FileKey []byte
+	// Instant answers for agents that need no more than the question; nil
+	// where all are asked by the runtime.
+	Instant Instant
 	Log     *slog.Logger
 }
 

@@ -15,6 +15,13 @@ type Rooms interface {
 	// was said in it already (of a branch; the messages have the seqs and targets they had there
 	// and get new ones, in their order) and its first events.
 	CreateConversation(ctx context.Context, c Conversation, said, events []Message) error
+	// CreateAsking is CreateConversation and Append in one transaction.
+	CreateAsking(ctx context.Context, c Conversation, said []Message, p Post) (Posted, error)
+	// CreateAnswered stores a conversation that begins with a question whose
+	// answer is there already, in one transaction: whatever reads it finds what
+	// CreateConversation, Append and Finish would have left. It returns both
+	// messages as they are stored.
+	CreateAnswered(ctx context.Context, a Answered) ([]Message, error)
 	// Room returns a conversation the member (kind, id) is in now, with Mine
 	// and ReadSeq.
 	Room(ctx context.Context, id, memberKind, memberID string) (Conversation, error)
@@ -41,6 +48,15 @@ type Rooms interface {
 	DeleteRoom(ctx context.Context, id string) error
 	// MarkRead notes how far a member has read; it never goes back.
 	MarkRead(ctx context.Context, id, memberKind, memberID string, seq int64) error
+}
+
+// Answered is a new conversation with its first question, without files, and
+// the answer to it, which ends the task.
+type Answered struct {
+	Room             Conversation
+	Question, Answer Message
+	// Task has ended.
+	Task task.Task
 }
 
 // RoomFilter selects some of a member's conversations: most recently changed

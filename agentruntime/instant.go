@@ -1,0 +1,82 @@
+package agentruntime
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"time"
+
+	"agentsite/internal/chat"
+	"agentsite/internal/hub"
+	"agentsite/internal/task"
+)
+
+// Instant answers for agents of kinds that need nothing but the question. It
+// implements chat.Instant. Create it with NewInstant.
+type Instant struct {
+	hub     *hub.Service
+	drivers map[hub.Kind]task.Agent
+	log     *slog.Logger
+	slots   chan struct{}
+}
+
+const (
+	// maxInstant is how many answer at once; others take the queue.
+	maxInstant = 32
+	// instantTimeout is far more than such an answer takes, and less than
+	// anybody notices.
+	instantTimeout = 200 * time.Millisecond
+)
+
+// NewInstant returns an Instant over the drivers of kinds that have neither
+// state nor effects: a call that took too long is made again by the worker.
+func NewInstant(agents *hub.Service, drivers map[hub.Kind]task.Agent, log *slog.Logger) *Instant {
+	return &Instant{hub: agents, drivers: drivers, log: log, slots: make(chan struct{}, maxInstant)}
+}
+
+// Kind reports whether agents of a kind may be answered for.
+func (i *Instant) Kind(k hub.Kind) bool { return i.drivers[k] != nil }
+
+// AnswerNow implements chat.Instant.
+func (i *Instant) AnswerNow(ctx context.Context, t task.Task, m chat.Message) (task.Result, bool) {
+	a, secret, err := i.hub.Open(ctx, t.AgentID)
+	driver := i.drivers[a.Kind]
+	if err != nil || driver == nil {
+		return task.Result{}, false
+	}
+	select {
+	case i.slots <- struct{}{}:
+	default:
+		return task.Result{}, false
+	}
+	call := task.Call{TaskID: t.ID, ConversationID: t.ConversationID, MessageID: m.ID, Attempt: t.Attempt, Agent: target(a, secret),
+		Caller:  task.Caller{Kind: t.CallerKind, Handle: t.CallerHandle, ID: t.CallerID},
+		Speaker: task.Speaker{Kind: m.Sender.Kind, Handle: m.Sender.Handle}, Parts: m.Parts}
+	ctx, cancel := context.WithTimeout(ctx, instantTimeout)
+	defer cancel()
+	done := make(chan task.Result, 1)
+	// A driver that does not let go holds its slot, and nobody else.
+	go func() {
+		defer func() { <-i.slots }()
+		r, err := func() (r task.Result, err error) {
+			defer func() {
+				if p := recover(); p != nil {
+					err = fmt.Errorf("driver %s panicked: %v\n%s", a.Kind, p, debug.Stack())
+				}
+			}()
+			return driver.Run(ctx, call, &trySink{})
+		}()
+		if err != nil {
+			i.log.Debug("no answer at once", "task", t.ID, "agent", t.AgentID, "error", err)
+			r = task.Result{State: task.Failed}
+		}
+		done <- r
+	}()
+	select {
+	case r := <-done:
+		return checkResult(r), true
+	case <-ctx.Done():
+		return task.Result{}, false
+	}
+}

@@ -1,0 +1,49 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+
+	"agentsite/internal/account"
+	"agentsite/internal/clock"
+	"agentsite/internal/ident"
+	"agentsite/store"
+)
+
+// crew is how many people there are, each with a token: no one of them meets
+// the limits of how much one person may say.
+const crew = 64
+
+// seed makes a portal's folder and returns a token of each person.
+func seed(dir string) (tokens []string, err error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	if _, err := ident.CreateKeys(dir); err != nil {
+		return nil, err
+	}
+	ctx := context.Background()
+	db, err := store.Open(ctx, dir, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	now := clock.Now()
+	for i := range crew {
+		a := account.Account{ID: ident.NewID(), Name: fmt.Sprintf("person-%d", i), PasswordHash: "x", CreatedAt: now}
+		if err := db.CreateAccount(ctx, a, ""); err != nil {
+			return nil, err
+		}
+		secret := ident.NewSecret(ident.TokenPrefix)
+		if err := db.AddCredential(ctx, account.Credential{ID: ident.NewID(), Hash: ident.HashSecret(secret), Kind: account.TokenCredential, AccountID: a.ID, Label: "bench",
+			CreatedAt: now, UsedAt: now, ExpiresAt: now.Add(24 * time.Hour)}); err != nil {
+			return nil, err
+		}
+		tokens = append(tokens, secret)
+	}
+	return tokens, nil
+}
