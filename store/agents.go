@@ -170,33 +170,42 @@ func (d *DB) UpdateAgent(ctx context.Context, a hub.Agent, base int, sealed []by
 	if err != nil {
 		return err
 	}
-	return d.write(ctx, func(t *tx) error {
-		var before []struct {
-			Kind string `db:"kind"`
-			Spec string `db:"spec"`
-		}
-		if err := t.list(&before, `SELECT kind, spec FROM agents WHERE id = ? AND version = ? AND deleted_at = 0`, a.ID, base); err != nil {
+	return d.write(ctx, func(t *tx) error { return t.updateAgent(a, spec, base, sealed, author) })
+}
+
+func (t *tx) updateAgent(a hub.Agent, spec string, base int, sealed []byte, author ident.Actor) error {
+	var before []struct {
+		Kind       string `db:"kind"`
+		Spec       string `db:"spec"`
+		Status     string `db:"status"`
+		Visibility string `db:"visibility"`
+	}
+	if err := t.list(&before, `SELECT kind, spec, status, visibility FROM agents WHERE id = ? AND version = ? AND deleted_at = 0`, a.ID, base); err != nil {
+		return err
+	}
+	if len(before) == 0 {
+		return fault.New(fault.Conflict, "The agent was changed or removed meanwhile. Load it again.")
+	}
+	if _, err := t.exec(`UPDATE agents SET kind = ?, version = ?, title = ?, visibility = ?, spec = ?, status = ?, status_message = ?, held = ?, updated_at = ? WHERE id = ?`,
+		string(a.Kind), a.Version, a.Title, string(a.Visibility), spec, a.Status.State, a.Status.Message, a.Status.Held, clock.Milli(a.UpdatedAt), a.ID); err != nil {
+		return err
+	}
+	if sealed != nil {
+		if _, err := t.exec(`UPDATE agents SET secret = ? WHERE id = ?`, secretValue(sealed), a.ID); err != nil {
 			return err
 		}
-		if len(before) == 0 {
-			return fault.New(fault.Conflict, "The agent was changed or removed meanwhile. Load it again.")
-		}
-		if _, err := t.exec(`UPDATE agents SET kind = ?, version = ?, title = ?, visibility = ?, spec = ?, status = ?, status_message = ?, held = ?, updated_at = ? WHERE id = ?`,
-			string(a.Kind), a.Version, a.Title, string(a.Visibility), spec, a.Status.State, a.Status.Message, a.Status.Held, clock.Milli(a.UpdatedAt), a.ID); err != nil {
+	}
+	if hub.Kind(before[0].Kind) != a.Kind || endpointOf(before[0].Spec) != a.Endpoint {
+		if err := t.unproved(a.ID); err != nil {
 			return err
 		}
-		if sealed != nil {
-			if _, err := t.exec(`UPDATE agents SET secret = ? WHERE id = ?`, secretValue(sealed), a.ID); err != nil {
-				return err
-			}
+	}
+	if before[0].Status != a.Status.State || before[0].Visibility != string(a.Visibility) {
+		if err := t.touchReleases(a.ID, clock.Milli(a.UpdatedAt)); err != nil {
+			return err
 		}
-		if hub.Kind(before[0].Kind) != a.Kind || endpointOf(before[0].Spec) != a.Endpoint {
-			if err := t.unproved(a.ID); err != nil {
-				return err
-			}
-		}
-		return t.version(a, spec, author.ID)
-	})
+	}
+	return t.version(a, spec, author.ID)
 }
 
 // unproved makes an agent that is reached at another address due for a check
@@ -219,7 +228,11 @@ func endpointOf(spec string) string {
 // refer to it.
 func (d *DB) DeleteAgent(ctx context.Context, id string) error {
 	return d.write(ctx, func(t *tx) error {
-		if _, err := t.exec(`UPDATE agents SET deleted_at = ?, secret = NULL WHERE id = ?`, clock.Milli(clock.Now()), id); err != nil {
+		now := clock.Milli(clock.Now())
+		if _, err := t.exec(`UPDATE agents SET deleted_at = ?, updated_at = ?, secret = NULL WHERE id = ?`, now, now, id); err != nil {
+			return err
+		}
+		if err := t.touchReleases(id, now); err != nil {
 			return err
 		}
 		for _, q := range []string{

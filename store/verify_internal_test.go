@@ -61,6 +61,8 @@ func seed(t *testing.T, d *DB) {
 	must(d.AddNotice(ctx, hub.Notice{ID: "n1", AccountID: "p1", CreatedAt: now}))
 	must(d.SaveSearch(ctx, hub.Saved{ID: "s1", AccountID: "p1", CreatedAt: now, SeenAt: now}))
 	must(d.Add(ctx, "2026-01-01", "p1", 7))
+	must(d.SaveRelease(ctx, hub.ReleaseChange{Server: hub.Server{Name: "example.p/tool", Site: "domain:p.example"}, At: now, Latest: "1.0.0",
+		Add: &hub.Release{Version: "1.0.0", Status: hub.ReleaseActive, PublishedAt: now, Document: []byte("{}"), Remotes: []string{"https://p.example/mcp"}}}))
 }
 
 // Each of these is something that must never be; a verification tells of it
@@ -119,6 +121,9 @@ func TestVerify_Finds(t *testing.T) {
 		{`UPDATE agent_health SET agent_id = 'g9'`, `A row of table agent_health refers to a row of agents that is gone`},
 		{`UPDATE agent_days SET agent_id = 'g9'`, `A row of table agent_days refers to a row of agents that is gone`},
 		{`UPDATE agent_traces SET agent_id = 'g9'`, `A row of table agent_traces refers to a row of agents that is gone`},
+		{`UPDATE servers SET agent_id = 'g9'`, `A row of table servers refers to a row of agents that is gone`},
+		{`UPDATE releases SET name = 'example.p/none'`, `A row of table releases refers to a row of servers that is gone`},
+		{`UPDATE release_remotes SET release_id = 9`, `A row of table release_remotes refers to a row of releases that is gone`},
 		{`UPDATE reports SET agent_id = 'g9'`, `A row of table reports refers to a row of agents that is gone`},
 		{`UPDATE notices SET account_id = 'p9'`, `A row of table notices refers to a row of accounts that is gone`},
 		{`UPDATE searches SET account_id = 'p9'`, `A row of table searches refers to a row of accounts that is gone`},

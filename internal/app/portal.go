@@ -48,6 +48,8 @@ type Portal struct {
 	name string // for people
 	// publicKey is the portal's identity, base64url without padding.
 	publicKey string
+	keys      *ident.Keys
+	started   time.Time
 	log       *slog.Logger
 	db        *store.DB
 	accounts  *account.Service
@@ -161,6 +163,7 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 	if p.name == "" {
 		p.name = host
 	}
+	p.keys, p.started = keys, clock.Now()
 	p.publicKey = base64.RawURLEncoding.EncodeToString(public)
 
 	acfg := account.Config{Policy: policy, Guests: p.set.guests, URL: p.url.String(), Log: p.log, CheapHashes: p.set.CheapHashes}

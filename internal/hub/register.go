@@ -15,8 +15,12 @@ import (
 // apply puts a draft over an agent and checks the outcome, also what only the
 // store knows.
 func (s *Service) apply(ctx context.Context, d Draft, a *Agent) error {
+	published := a.Publisher
 	err := d.apply(a, s.rules())
-	if err == nil && a.Publisher != "" && !s.controls(ctx, a.OwnerID, a.Publisher) {
+	// An agent without an owner keeps the domain that published it, and gets
+	// no other.
+	kept := a.OwnerID == "" && a.Publisher == published
+	if err == nil && a.Publisher != "" && !kept && !s.controls(ctx, a.OwnerID, a.Publisher) {
 		text := "prove first that you control this domain, on your account page"
 		err = &fault.Error{Kind: fault.Invalid, Safe: "publisher: " + text, Fields: map[string]string{"publisher": text}}
 	}

@@ -152,7 +152,9 @@ func (s *Service) Rollback(ctx context.Context, actor ident.Actor, name string, 
 	next.Title, next.Description, next.Kind, next.Endpoint, next.Skills, next.Config = old.Title, old.Description, old.Kind, old.Endpoint, old.Skills, old.Config
 	next.Visibility, next.InputModes, next.OutputModes, next.Languages = old.Visibility, old.InputModes, old.OutputModes, old.Languages
 	next.Icon, next.Limits, next.Publisher = old.Icon, old.Limits, old.Publisher
-	if next.Publisher != "" && !s.controls(ctx, a.OwnerID, next.Publisher) {
+	if a.OwnerID == "" {
+		next.Publisher = a.Publisher
+	} else if next.Publisher != "" && !s.controls(ctx, a.OwnerID, next.Publisher) {
 		next.Publisher = ""
 	}
 	// What was allowed then may not be now.

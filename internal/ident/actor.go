@@ -13,6 +13,9 @@ const (
 	Portal   ActorKind = "portal"
 	Operator ActorKind = "operator"
 	System   ActorKind = "system"
+	// Publisher is whoever proved a domain to the MCP registry; it has no
+	// account.
+	Publisher ActorKind = "publisher"
 )
 
 // Scope is a right that an API token may be narrowed to.
@@ -42,8 +45,11 @@ type Actor struct {
 	Kind ActorKind
 	// ID is the account's, agent's or guest session's id.
 	ID string
-	// Name is the account's or agent's name; empty for guests.
+	// Name is the account's or agent's name, a publisher's domain; empty for
+	// guests.
 	Name string
+	// Below is true when a publisher proved the domains below its own, too.
+	Below bool
 	// Credential is the id of the session or token that was presented.
 	Credential string
 	// Narrowed is true when a scoped token was presented; then Scopes is all

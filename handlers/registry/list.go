@@ -1,0 +1,204 @@
+package registry
+
+import (
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"agentsite/handlers/face"
+	"agentsite/internal/fault"
+	"agentsite/internal/hub"
+	"agentsite/internal/ident"
+)
+
+const defaultPage = 30
+
+type listJSON struct {
+	Servers  []releaseJSON `json:"servers"`
+	Metadata metadataJSON  `json:"metadata"`
+}
+
+type metadataJSON struct {
+	NextCursor string `json:"nextCursor,omitempty"`
+	Count      int    `json:"count"`
+}
+
+// releaseJSON is one version of a server with what this registry says of it.
+type releaseJSON struct {
+	Server json.RawMessage `json:"server"`
+	Meta   map[string]any  `json:"_meta"`
+}
+
+type officialJSON struct {
+	Status        string `json:"status"`
+	StatusChanged string `json:"statusChangedAt"`
+	Message       string `json:"statusMessage,omitempty"`
+	Published     string `json:"publishedAt"`
+	Updated       string `json:"updatedAt"`
+	Latest        bool   `json:"isLatest"`
+}
+
+// agentJSON is the agent of this portal that calls the server.
+type agentJSON struct {
+	Page string   `json:"page"`
+	Live hub.Live `json:"liveness"`
+}
+
+// list answers with a page of all versions of all servers. Its order and its
+// cursor are by name and version, so that what is published meanwhile moves
+// nothing.
+func (d *Door) list(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	f, err := d.decodeList(r)
+	if err != nil {
+		return err
+	}
+	found, more, err := d.Directory.Releases(r.Context(), actor, f)
+	if err != nil {
+		return err
+	}
+	out := listJSON{d.releasesJSON(found), metadataJSON{Count: len(found)}}
+	if more {
+		last := found[len(found)-1]
+		out.Metadata.NextCursor = last.Name + ":" + last.Version
+	}
+	return face.WriteJSON(w, http.StatusOK, out)
+}
+
+func (d *Door) decodeList(r *http.Request) (hub.ReleaseFilter, error) {
+	f := hub.ReleaseFilter{Limit: defaultPage}
+	v := r.URL.Query()
+	for name, values := range v {
+		if len(values) > 1 {
+			return f, at(cut(name, 80), "is given twice")
+		}
+		if strings.ContainsRune(values[0], 0) {
+			return f, at(cut(name, 80), "must not hold a zero character")
+		}
+	}
+	if s := v.Get("limit"); s != "" {
+		n, err := strconv.Atoi(s)
+		if err != nil || n < 1 || n > 100 {
+			return f, at("limit", "expected a number from 1 to 100")
+		}
+		f.Limit = n
+	}
+	deleted, told, err := boolean(v.Get("include_deleted"))
+	if err != nil {
+		return f, err
+	}
+	f.Deleted = deleted
+	if s := v.Get("updated_since"); s != "" {
+		if f.UpdatedSince, err = time.Parse(time.RFC3339, s); err != nil {
+			return f, fault.New(fault.Invalid, "Invalid updated_since format: expected RFC3339 timestamp (e.g., 2025-08-07T13:15:04.280Z)")
+		}
+		if told && !deleted {
+			return f, fault.New(fault.Invalid, "Cannot set include_deleted=false when using updated_since (incremental sync requires deleted servers)")
+		}
+		f.Deleted = true
+	}
+	f.Search = v.Get("search")
+	if f.Version = v.Get("version"); f.Version == "latest" {
+		f.Version, f.Latest = "", true
+	}
+	if s := v.Get("cursor"); s != "" {
+		// A name alone, as early clients kept it, is before all its versions.
+		f.AfterName, f.AfterVersion, _ = strings.Cut(s, ":")
+	}
+	return f, nil
+}
+
+// boolean reads a flag of a query; told is false when it is not there.
+func boolean(s string) (value, told bool, err error) {
+	if s == "" {
+		return false, false, nil
+	}
+	if value, err = strconv.ParseBool(s); err != nil {
+		return false, true, at("include_deleted", "use true or false")
+	}
+	return value, true, nil
+}
+
+// versions answers with all versions of a server.
+func (d *Door) versions(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	deleted, _, err := boolean(r.URL.Query().Get("include_deleted"))
+	if err != nil {
+		return err
+	}
+	found, err := d.Directory.ReleasesOf(r.Context(), actor, face.PathParam(r, "name"), deleted)
+	if err != nil {
+		return err
+	}
+	return face.WriteJSON(w, http.StatusOK, listJSON{d.releasesJSON(found), metadataJSON{Count: len(found)}})
+}
+
+// version answers with one version of a server, the latest for "latest".
+func (d *Door) version(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	deleted, _, err := boolean(r.URL.Query().Get("include_deleted"))
+	if err != nil {
+		return err
+	}
+	found, err := d.Directory.Release(r.Context(), actor, face.PathParam(r, "name"), face.PathParam(r, "version"), deleted)
+	if err != nil {
+		return err
+	}
+	return face.WriteJSON(w, http.StatusOK, d.releaseJSON(found))
+}
+
+func (d *Door) releasesJSON(list []hub.Release) []releaseJSON {
+	out := make([]releaseJSON, len(list))
+	for i, r := range list {
+		out[i] = d.releaseJSON(r)
+	}
+	return out
+}
+
+// releaseJSON shows a version as it was published; of a registered agent and
+// of what was removed it writes server.json itself.
+func (d *Door) releaseJSON(r hub.Release) releaseJSON {
+	meta := map[string]any{"io.modelcontextprotocol.registry/official": officialJSON{r.Status, stamp(r.StatusAt), r.Message, stamp(r.PublishedAt), stamp(r.UpdatedAt), r.Latest}}
+	doc := json.RawMessage(r.Document)
+	if r.Removed {
+		doc = written(hub.Release{Name: r.Name, Version: r.Version, Description: "Removed from this registry."}, "")
+	} else if len(doc) == 0 {
+		doc = written(r, d.URL+"/agents/"+r.Agent+"/mcp")
+	}
+	if r.Agent != "" && !r.Removed && r.Status != hub.ReleaseDeleted {
+		meta[d.Directory.Namespace()+"/agent"] = agentJSON{d.URL + "/agents/" + r.Agent, r.Live}
+	}
+	return releaseJSON{doc, meta}
+}
+
+// written is server.json of what has none. A registered agent is reached
+// through the portal: its own address is its owner's to tell.
+func written(r hub.Release, remote string) json.RawMessage {
+	type remoteJSON struct {
+		Type string `json:"type"`
+		URL  string `json:"url"`
+	}
+	s := struct {
+		Schema      string       `json:"$schema"`
+		Name        string       `json:"name"`
+		Title       string       `json:"title,omitempty"`
+		Description string       `json:"description"`
+		Version     string       `json:"version"`
+		Remotes     []remoteJSON `json:"remotes,omitempty"`
+	}{"https://static.modelcontextprotocol.io/schemas/" + schemaVersions[0] + "/server.schema.json", r.Name, r.Title, short(r.Description), r.Version, nil}
+	if remote != "" {
+		s.Remotes = []remoteJSON{{streamable, remote}}
+	}
+	b, _ := json.Marshal(s) // texts only
+	return b
+}
+
+// short cuts a description to what server.json may hold.
+func short(s string) string {
+	s = strings.Join(strings.Fields(s), " ")
+	if r := []rune(s); len(r) > maxDescription {
+		return strings.TrimSpace(string(r[:maxDescription-1])) + "…"
+	}
+	return s
+}
+
+func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }

@@ -1,0 +1,211 @@
+package registry
+
+import (
+	"context"
+	"encoding/hex"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"sync"
+	"time"
+
+	"agentsite/handlers/face"
+	"agentsite/internal/clock"
+	"agentsite/internal/fault"
+	"agentsite/internal/hub"
+)
+
+// stampWindow is how far a signed time may be from now, either way.
+const stampWindow = 15 * time.Second
+
+type loginJSON struct {
+	Domain    string `json:"domain"`
+	Timestamp string `json:"timestamp"`
+	Signature string `json:"signed_timestamp"`
+}
+
+type loggedInJSON struct {
+	Token string `json:"registry_token"`
+	Ends  int64  `json:"expires_at"` // Unix seconds
+}
+
+func (d *Door) loginHTTP(w http.ResponseWriter, r *http.Request) error {
+	return d.login(w, r, "HTTP authentication failed", d.httpKeys, false)
+}
+
+func (d *Door) loginDNS(w http.ResponseWriter, r *http.Request) error {
+	return d.login(w, r, "DNS authentication failed", d.dnsKeys, true)
+}
+
+// loginNone gives whoever asks the anonymous namespace, on a portal that
+// nobody else reaches.
+func (d *Door) loginNone(w http.ResponseWriter, r *http.Request) error {
+	if !d.Loopback || !d.Open {
+		return fault.New(fault.Forbidden, "Nobody publishes here without a proof. Use mcp-publisher login http or dns; see %s/docs/connect.", d.URL)
+	}
+	if err := d.mayLogIn(r); err != nil {
+		return err
+	}
+	return d.loggedIn(w, hub.AnonymousDomain, false)
+}
+
+// mayLogIn bounds how often somebody makes this portal look at a domain.
+func (d *Door) mayLogIn(r *http.Request) error {
+	if wait, ok := d.logins.Allow(face.ClientAddr(r)); !ok {
+		return fault.Limited(wait, "You logged in often in a short time. Wait a moment.")
+	}
+	return nil
+}
+
+// login exchanges a signed time for a token, if one of the keys that the
+// domain shows made the signature. below is true when the domain speaks for
+// those below it.
+func (d *Door) login(w http.ResponseWriter, r *http.Request, failed string, keys func(context.Context, string) ([]string, error), below bool) error {
+	if err := d.mayLogIn(r); err != nil {
+		return err
+	}
+	var in loginJSON
+	if err := face.Decode(w, r, 16<<10, &in, true); err != nil {
+		return err
+	}
+	if !d.Open {
+		return fault.New(fault.Forbidden, "On this portal accounts publish, and domains alone do not. Ask its operator for an account and publish with an API token of it; see %s/docs/connect.", d.URL)
+	}
+	domain := strings.ToLower(in.Domain)
+	err := d.prove(r.Context(), domain, in, keys)
+	if err != nil {
+		return refuse(http.StatusUnauthorized, failed, &fault.Error{Kind: fault.Unauthenticated, Safe: fault.As(err).Safe, Err: err})
+	}
+	return d.loggedIn(w, domain, below)
+}
+
+func (d *Door) prove(ctx context.Context, domain string, in loginJSON, keys func(context.Context, string) ([]string, error)) error {
+	if err := d.checkDomain(domain); err != nil {
+		return err
+	}
+	at, err := time.Parse(time.RFC3339, in.Timestamp)
+	now := clock.Now()
+	switch {
+	case err != nil || len(in.Timestamp) > 64:
+		return fault.New(fault.Invalid, "invalid timestamp format: sign a time such as 2026-01-31T12:00:00Z")
+	case at.Before(now.Add(-stampWindow)) || at.After(now.Add(stampWindow)):
+		return fault.New(fault.Invalid, "timestamp outside valid window (±15 seconds): check the clock of your machine")
+	case at.Before(d.Started.Truncate(time.Second)):
+		return fault.New(fault.Invalid, "the timestamp was signed before this portal started: sign a new one")
+	}
+	signature, err := hex.DecodeString(in.Signature)
+	if err != nil {
+		return fault.New(fault.Invalid, "invalid signature format, must be hex")
+	}
+	records, err := keys(ctx, domain)
+	if err != nil {
+		return err
+	}
+	if err := verify(records, []byte(in.Timestamp), signature); err != nil {
+		return err
+	}
+	return d.used.take(domain+" "+in.Timestamp, at.Add(stampWindow), now)
+}
+
+func (d *Door) loggedIn(w http.ResponseWriter, domain string, below bool) error {
+	token, ends, err := d.issue(domain, below)
+	if err != nil {
+		return err
+	}
+	d.Log.Info("domain proved to the MCP registry", "domain", domain, "below", below)
+	w.Header().Set("Cache-Control", "no-store")
+	return face.WriteJSON(w, http.StatusOK, loggedInJSON{token, ends.Unix()})
+}
+
+// checkDomain refuses what proves no namespace: addresses, names without a
+// dot, and ports, except on a portal on loopback, where names of this machine
+// may have all of that.
+func (d *Door) checkDomain(domain string) error {
+	switch {
+	case local(domain):
+		if d.Loopback {
+			return nil
+		}
+	case !plainDomain(domain):
+	case domain == "github.io" || strings.HasSuffix(domain, ".github.io"):
+		// A page there shows who may write one repository, not whose the
+		// account or organization is.
+		return fault.New(fault.Invalid, "github.io domains cannot be used with DNS/HTTP authentication")
+	default:
+		return nil
+	}
+	return fault.New(fault.Invalid, "invalid domain format: write a name like example.com, without scheme, port or path")
+}
+
+// admits reports whether a token for a domain still counts: the portal may
+// have been told to take less since.
+func (d *Door) admits(domain string) bool {
+	if domain == hub.AnonymousDomain {
+		return d.Open && d.Loopback
+	}
+	return d.Open
+}
+
+// plainDomain reports whether s is a name of at least two labels, not an
+// address.
+func plainDomain(s string) bool {
+	labels := strings.Split(s, ".")
+	if len(s) > 253 || len(labels) < 2 {
+		return false
+	}
+	for _, l := range labels {
+		if l == "" || len(l) > 63 || l[0] == '-' || l[len(l)-1] == '-' || strings.Trim(l, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" {
+			return false
+		}
+	}
+	// What ends in a number is an address to some resolver.
+	return strings.Trim(labels[len(labels)-1], "0123456789") != ""
+}
+
+// local reports whether s is this machine, with or without a port.
+func local(s string) bool {
+	host := s
+	if h, port, err := net.SplitHostPort(s); err == nil {
+		if port == "" || len(port) > 5 || strings.Trim(port, "0123456789") != "" {
+			return false
+		}
+		host = h
+	}
+	if host == "localhost" || strings.HasSuffix(host, ".localhost") && plainDomain(host) {
+		return true
+	}
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.IsLoopback() && ip.Zone() == "" && (ip.Is4() || s != host)
+}
+
+// usedStamps remembers the times that were signed and taken, until they are
+// too old to be taken again: each is taken once. Not the signature is
+// remembered, because one key can make many for the same time.
+type usedStamps struct {
+	mu    sync.Mutex // guards until
+	until map[string]time.Time
+}
+
+// maxStamps bounds what is remembered: 1,000 logins a second.
+const maxStamps = 30_000
+
+func (u *usedStamps) take(key string, until, now time.Time) error {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if _, twice := u.until[key]; twice {
+		return fault.New(fault.Invalid, "this timestamp was used already: sign a new one, a second later")
+	}
+	if len(u.until) >= maxStamps {
+		for k, end := range u.until {
+			if end.Before(now) {
+				delete(u.until, k)
+			}
+		}
+		if len(u.until) >= maxStamps {
+			return fault.New(fault.Invalid, "very many log in at this moment: try again in a minute")
+		}
+	}
+	u.until[key] = until
+	return nil
+}

@@ -1,0 +1,84 @@
+package registry
+
+import (
+	"encoding/json"
+	"errors"
+	"maps"
+	"net/http"
+	"slices"
+
+	"agentsite/handlers/face"
+	"agentsite/internal/fault"
+)
+
+// problemJSON is an error as the registry shows it: RFC 9457 with a list of
+// what is wrong where.
+type problemJSON struct {
+	Title  string        `json:"title"`
+	Status int           `json:"status"`
+	Detail string        `json:"detail"`
+	Errors []problemPart `json:"errors,omitempty"`
+}
+
+type problemPart struct {
+	Message  string `json:"message"`
+	Location string `json:"location,omitempty"`
+}
+
+// refusal is an error with a sentence of its own before the reasons, as the
+// official registry words it, and the status that goes with it.
+type refusal struct {
+	status int
+	detail string
+	parts  []problemPart
+	cause  error
+}
+
+func (e *refusal) Error() string { return e.detail + ": " + e.cause.Error() }
+func (e *refusal) Unwrap() error { return e.cause }
+
+// refuse puts a sentence before an error of the input; others stay.
+func refuse(status int, detail string, err error) error {
+	f := fault.As(err)
+	switch f.Kind {
+	case fault.Invalid, fault.Conflict, fault.Unauthenticated:
+		return &refusal{status, detail, parts(f, ""), err}
+	}
+	return err
+}
+
+// parts are what an error names, in a fixed order.
+func parts(f *fault.Error, at string) []problemPart {
+	if len(f.Fields) == 0 {
+		return []problemPart{{Message: f.Safe}}
+	}
+	var out []problemPart
+	for _, name := range slices.Sorted(maps.Keys(f.Fields)) {
+		out = append(out, problemPart{f.Fields[name], at + name})
+	}
+	return out
+}
+
+// fail answers with an error and logs what only the operator may read.
+func (d *Door) fail(w http.ResponseWriter, r *http.Request, err error) {
+	f, status := face.Tell(w, r, d.Log, err)
+	p := problemJSON{Detail: f.Safe}
+	if e, ok := errors.AsType[*refusal](err); ok {
+		status, p.Detail, p.Errors = e.status, e.detail, e.parts
+	} else if f.Kind == fault.Invalid && len(f.Fields) > 0 {
+		at := "query."
+		if r.Method != http.MethodGet {
+			at = "body."
+		}
+		status, p.Detail, p.Errors = http.StatusUnprocessableEntity, "validation failed", parts(f, at)
+	}
+	face.Challenge(w, f)
+	p.Status, p.Title = status, http.StatusText(status)
+	b, err := json.Marshal(p)
+	if err != nil {
+		d.Log.Error("encode an error", "error", err)
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(status)
+	w.Write(append(b, '\n'))
+}

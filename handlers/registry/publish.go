@@ -1,0 +1,97 @@
+package registry
+
+import (
+	"cmp"
+	"net/http"
+	"slices"
+	"strings"
+
+	"agentsite/handlers/face"
+	"agentsite/internal/fault"
+	"agentsite/internal/hub"
+	"agentsite/internal/ident"
+)
+
+// publish stores a version of a server for ever.
+func (d *Door) publish(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	if actor.Kind == ident.Guest {
+		return fault.New(fault.Unauthenticated, "Log in first: mcp-publisher login http or dns proves a domain, and an API token of an account with the scope %s may publish too.", ident.AgentsWrite)
+	}
+	raw, err := readDocument(w, r)
+	if err != nil {
+		return err
+	}
+	var s serverJSON
+	if err := decode(raw, &s); err != nil {
+		return err
+	}
+	if f := d.check(&s); !f.Valid {
+		return f.refused()
+	}
+	_, short, _ := strings.Cut(s.Name, "/")
+	release := hub.Release{Name: s.Name, Version: s.Version, Title: cmp.Or(strings.TrimSpace(s.Title), short), Description: s.Description, Endpoint: s.endpoint(), Document: raw}
+	for _, t := range s.Remotes {
+		if !slices.Contains(release.Remotes, t.URL) {
+			release.Remotes = append(release.Remotes, t.URL)
+		}
+	}
+	published, err := d.Directory.PublishRelease(r.Context(), actor, release)
+	if err != nil && !fault.Is(err, fault.Unauthenticated) {
+		return refuse(http.StatusBadRequest, "Failed to publish server", err)
+	}
+	if err != nil {
+		return err
+	}
+	return face.WriteJSON(w, http.StatusOK, d.releaseJSON(published))
+}
+
+// refused is the error of a server.json that is not valid.
+func (f findings) refused() error {
+	e := &refusal{status: http.StatusUnprocessableEntity, detail: "Failed to publish server, invalid schema: call /validate for details"}
+	fields := make(map[string]string)
+	for _, i := range f.Issues {
+		if i.Severity == "error" {
+			e.parts = append(e.parts, problemPart{i.Message, "body." + i.Path})
+			fields[i.Path] = i.Message
+		}
+	}
+	e.cause = &fault.Error{Kind: fault.Invalid, Safe: e.detail, Fields: fields}
+	return e
+}
+
+type statusJSON struct {
+	Status  string  `json:"status"`
+	Message *string `json:"statusMessage"`
+}
+
+// status changes what is said of one version.
+func (d *Door) status(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	list, err := d.setStatus(w, r, actor, face.PathParam(r, "version"))
+	if err != nil {
+		return err
+	}
+	if len(list) == 0 {
+		return fault.New(fault.NotFound, "Server version not found")
+	}
+	return face.WriteJSON(w, http.StatusOK, d.releaseJSON(list[0]))
+}
+
+// statusOfAll changes what is said of every version.
+func (d *Door) statusOfAll(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	list, err := d.setStatus(w, r, actor, "")
+	if err != nil {
+		return err
+	}
+	return face.WriteJSON(w, http.StatusOK, struct {
+		Updated int           `json:"updatedCount"`
+		Servers []releaseJSON `json:"servers"`
+	}{len(list), d.releasesJSON(list)})
+}
+
+func (d *Door) setStatus(w http.ResponseWriter, r *http.Request, actor ident.Actor, version string) ([]hub.Release, error) {
+	var in statusJSON
+	if err := face.Decode(w, r, 16<<10, &in, true); err != nil {
+		return nil, err
+	}
+	return d.Directory.SetReleaseStatus(r.Context(), actor, face.PathParam(r, "name"), version, in.Status, in.Message)
+}

@@ -1,0 +1,129 @@
+package hub
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"agentsite/internal/ident"
+)
+
+// Release is one version of a server in the MCP registry: one that was
+// published, or a registered agent of kind mcp as it is now.
+type Release struct {
+	Name    string // namespace and name, with a slash between
+	Version string
+	// Title, Description and Endpoint are what its agent says while this is
+	// the latest version. Endpoint is empty when this portal cannot call it,
+	// and for a registered agent, whose address is its owner's to tell.
+	Title, Description, Endpoint string
+	// Remotes are all fixed addresses it names; read by PublishRelease only.
+	Remotes []string
+	// Document is server.json as it was published; nil for a registered agent.
+	Document []byte
+	Status   string // ReleaseActive, ReleaseDeprecated or ReleaseDeleted
+	Message  string // why, at most maxReleaseMessage characters
+	// Latest is true for the highest version that is not deleted, and for the
+	// highest when all are.
+	Latest                           bool
+	PublishedAt, StatusAt, UpdatedAt time.Time
+
+	// Agent is the name of the agent that calls it, empty for none; Live is
+	// what was last seen of it.
+	Agent string
+	Live  Live
+	// Removed is true when the agent was removed: what was published says
+	// nothing any more but that it is gone.
+	Removed bool
+	Size    int // of Document in bytes
+}
+
+// The states of a Release. An agent is deprecated while its latest release
+// is, and withdrawn while all of its releases are deleted, and the other way
+// round.
+const (
+	ReleaseActive     = "active"
+	ReleaseDeprecated = "deprecated"
+	ReleaseDeleted    = "deleted"
+)
+
+// Bounds of what is published.
+const (
+	maxReleaseName    = 200
+	maxReleaseVersion = 255
+	maxReleaseMessage = 500
+	// MaxDocument bounds server.json in bytes.
+	MaxDocument = 32 << 10
+	// maxReleases bounds the versions of a server, maxServerBytes all that
+	// they say: the versions of a server are one answer.
+	maxReleases    = 1000
+	maxServerBytes = 8 << 20
+	// maxServers bounds the servers of one site: a registrable domain, or an
+	// account.
+	maxServers = MaxAgentsPerOwner
+	// maxReleasePage bounds one page of the list.
+	maxReleasePage = 100
+)
+
+// Server is what has releases: a name somebody published under.
+type Server struct {
+	Name    string
+	AgentID string // empty while no release had an address to call
+	Site    string // whose quota it counts against
+	// Revision grows with each change; 0 for a server that is not there yet.
+	Revision int
+}
+
+// ReleaseFilter narrows a list of releases. The zero value lists what is not
+// deleted.
+type ReleaseFilter struct {
+	Name, Version string // exactly
+	Latest        bool
+	Search        string // part of the name, in any case
+	UpdatedSince  time.Time
+	Deleted       bool // those too
+	// AfterName and AfterVersion are the last of the page before.
+	AfterName, AfterVersion string
+	// Limit is the most that are returned.
+	Limit int
+	// Brief leaves out documents, and what became of the agent out of the
+	// status.
+	Brief bool
+	// Namespace is that of registered agents; the service sets it.
+	Namespace string
+}
+
+// ReleaseChange is what happens to a server at once.
+type ReleaseChange struct {
+	Server Server   // as it becomes; Revision is the one it was read at
+	Add    *Release // a new version, nil for none
+	// Set are the versions that get Status and Message.
+	Set             []string
+	Status, Message string
+	Latest          string // the version that is the latest then
+	At              time.Time
+	// Agent is what its agent becomes, nil to leave it; Base the version that
+	// it was read at, 0 to create it. Sealed is as in UpdateAgent.
+	Agent  *Agent
+	Base   int
+	Sealed []byte
+	Author ident.Actor
+}
+
+// ErrStale is returned by SaveRelease when the server or its agent was changed
+// since it was read, or a name was taken meanwhile.
+var ErrStale = errors.New("changed meanwhile")
+
+// Releases stores what was published in the MCP registry.
+type Releases interface {
+	// Server returns a published server; NotFound when there is none.
+	Server(ctx context.Context, name string) (Server, error)
+	// CountServers counts the servers of a site.
+	CountServers(ctx context.Context, site string) (int, error)
+	// SaveRelease makes a change, whole or not at all. An address that another
+	// server names is an Invalid fault.
+	SaveRelease(ctx context.Context, c ReleaseChange) error
+	// Releases lists releases by name and version, each compared as bytes.
+	// Those of agents that are not public are left out.
+	Releases(ctx context.Context, f ReleaseFilter) ([]Release, error)
+}

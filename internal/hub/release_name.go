@@ -1,0 +1,132 @@
+package hub
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"net"
+	"slices"
+	"strings"
+
+	"golang.org/x/net/publicsuffix"
+
+	"agentsite/internal/fault"
+	"agentsite/internal/ident"
+)
+
+// AnonymousDomain is whose namespace anybody publishes under on a portal that
+// is on loopback, as the official registry has it for tests.
+const AnonymousDomain = "anonymous.modelcontextprotocol.io"
+
+// Namespace is a host's namespace in the MCP registry: its labels, the last
+// one first, without a port. Of an IPv6 address the colons become hyphens.
+func Namespace(host string) string {
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		host = h
+	}
+	host = strings.Trim(strings.ReplaceAll(strings.Trim(strings.ToLower(host), "[]"), ":", "-"), "-.")
+	labels := strings.Split(host, ".")
+	slices.Reverse(labels)
+	return strings.Join(labels, ".")
+}
+
+// Namespace is the portal's own: its agents are published under it.
+func (s *Service) Namespace() string { return Namespace(s.cfg.Portal) }
+
+// grant is what lets an actor publish under a name.
+type grant struct {
+	site   string // whose quota a new server counts against
+	domain string // that was proved; empty under the portal's own namespace
+	own    bool   // the namespace is the portal's
+}
+
+// mayRelease returns the right of an actor to publish under a name.
+func (s *Service) mayRelease(ctx context.Context, actor ident.Actor, name string) (grant, error) {
+	space, short, _ := strings.Cut(name, "/")
+	if space == "" || short == "" || strings.Contains(short, "/") || len(name) > maxReleaseName {
+		return grant{}, fault.New(fault.Invalid, "The name of a server is a namespace and a name with one slash between, such as com.example/weather, of at most %d characters.", maxReleaseName)
+	}
+	own := s.Namespace()
+	var spaces []string
+	switch {
+	case actor.Kind == ident.Publisher && actor.Name != "":
+		at := Namespace(actor.Name)
+		if space != own && (space == at || actor.Below && strings.HasPrefix(space, at+".")) {
+			g := grant{site: siteOf(actor.Name), domain: actor.Name}
+			if actor.Name == AnonymousDomain {
+				g.domain = ""
+			}
+			return g, nil
+		}
+		if spaces = append(spaces, at+"/*"); actor.Below {
+			spaces = append(spaces, at+".*")
+		}
+		if space == own {
+			return grant{}, fault.New(fault.Forbidden, "%s/* belongs to this portal. Publish under it with an API token of your account, of the scope %s.", own, ident.AgentsWrite)
+		}
+	case actor.IsPerson():
+		if err := s.writer(actor); err != nil {
+			return grant{}, err
+		}
+		if space == own {
+			return grant{site: "account:" + actor.ID, own: true}, nil
+		}
+		domains, err := s.store.Domains(ctx, actor.ID)
+		if err != nil {
+			return grant{}, err
+		}
+		spaces = append(spaces, own+"/*")
+		for _, d := range domains {
+			if at := Namespace(d.Domain); at == space {
+				return grant{site: "account:" + actor.ID, domain: d.Domain}, nil
+			} else if len(spaces) < 10 {
+				spaces = append(spaces, at+"/*")
+			}
+		}
+	default:
+		return grant{}, fault.New(fault.Unauthenticated, "Log in first: mcp-publisher login http or dns proves a domain, and an API token of an account with the scope %s may publish too.", ident.AgentsWrite)
+	}
+	return grant{}, fault.New(fault.Forbidden, "You do not have permission to publish this server. You have permission to publish: %s. Attempting to publish: %.200s", strings.Join(spaces, ", "), name)
+}
+
+// siteOf is whom a domain's quota is counted against: names below a domain
+// cost nothing.
+func siteOf(domain string) string {
+	if h, _, err := net.SplitHostPort(domain); err == nil {
+		domain = h
+	}
+	if site, err := publicsuffix.EffectiveTLDPlusOne(domain); err == nil {
+		domain = site
+	}
+	return "domain:" + domain
+}
+
+// agentNames are the names a published server's agent may get, best first.
+func agentNames(name string) []string {
+	space, short, _ := strings.Cut(name, "/")
+	labels := strings.Split(space, ".")
+	slices.Reverse(labels)
+	sum := sha256.Sum256([]byte(name))
+	full := plainName(short + "-" + strings.Join(labels, "-"))
+	unique := plainName(short)
+	unique = strings.Trim(unique[:min(len(unique), 29)], "-") + "-" + hex.EncodeToString(sum[:5])
+	return slices.DeleteFunc([]string{full, unique}, func(n string) bool { return ident.CheckName(n) != nil })
+}
+
+// plainName keeps of a text what the name of an agent may hold.
+func plainName(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
+			return r
+		}
+		return '-'
+	}, strings.ToLower(s))
+	for strings.Contains(s, "--") {
+		s = strings.ReplaceAll(s, "--", "-")
+	}
+	s = strings.Trim(s, "-")
+	if s == "" || s[0] < 'a' {
+		s = "mcp-" + s
+	}
+	return strings.Trim(s, "-")
+}

@@ -1,0 +1,312 @@
+package hub
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"agentsite/internal/clock"
+	"agentsite/internal/fault"
+	"agentsite/internal/ident"
+)
+
+// releaseTries is how often a change starts anew when another one came first.
+const releaseTries = 4
+
+// PublishRelease publishes a version of a server in the MCP registry. The
+// latest version of a server that has an address this portal can call is one
+// agent of kind mcp: it is created with the first such version and says from
+// then on what the latest one says. Who proved the server's domain may
+// publish, with an account or without; an agent published without an account
+// has no owner, and the operator alone edits it. A version is published once.
+func (s *Service) PublishRelease(ctx context.Context, actor ident.Actor, r Release) (Release, error) {
+	right, err := s.mayRelease(ctx, actor, r.Name)
+	if err != nil {
+		return Release{}, err
+	}
+	if r.Version == "" || r.Version == "latest" || len(r.Version) > maxReleaseVersion || !utf8.ValidString(r.Version) {
+		return Release{}, fault.New(fault.Invalid, "A version has 1 to %d characters and is not the word latest.", maxReleaseVersion)
+	}
+	if len(r.Document) == 0 || len(r.Document) > MaxDocument {
+		return Release{}, fault.New(fault.Invalid, "server.json may take at most %d KiB.", MaxDocument>>10)
+	}
+	who := actor.ID
+	if !actor.IsPerson() {
+		who = right.site
+	}
+	if wait, ok := s.stores.AllowN(who, 1+len(r.Document)/storeCost); !ok {
+		return Release{}, fault.Limited(wait, "You published very much in a short time. Wait a while.")
+	}
+	err = s.retried(ctx, r.Name, func() (ReleaseChange, error) {
+		c, err := s.planPublish(ctx, actor, right, r)
+		if err == nil {
+			r = *c.Add
+			r.Latest = c.Latest == r.Version
+		}
+		return c, err
+	})
+	if err != nil {
+		return Release{}, err
+	}
+	// An earlier version of a server that is private now is there, but not seen.
+	if now, err := s.oneRelease(ctx, ReleaseFilter{Name: r.Name, Version: r.Version, Deleted: true}); !fault.Is(err, fault.NotFound) {
+		return now, err
+	}
+	return r, nil
+}
+
+// retried makes the change that plan returns, which is called again when
+// something changed meanwhile.
+func (s *Service) retried(ctx context.Context, name string, plan func() (ReleaseChange, error)) error {
+	for range releaseTries {
+		c, err := plan()
+		if err != nil {
+			return err
+		}
+		err = s.store.SaveRelease(ctx, c)
+		if errors.Is(err, ErrStale) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if c.Agent != nil {
+			s.reindex(ctx, c.Agent.ID)
+			if c.Agent.Status.State != Withdrawn {
+				s.checked(ctx, *c.Agent)
+			} else {
+				s.moved(c.Agent.ID)
+			}
+		}
+		s.cfg.Log.Info("server published or its status changed", "server", name, "latest", c.Latest, "agent", c.Server.AgentID, "actor_kind", c.Author.Kind, "actor", c.Author.Name)
+		return nil
+	}
+	return fault.New(fault.Unavailable, "%s is being changed by somebody else. Try again in a moment.", name)
+}
+
+func (s *Service) planPublish(ctx context.Context, actor ident.Actor, right grant, r Release) (ReleaseChange, error) {
+	now := clock.Now()
+	r.Status, r.PublishedAt, r.StatusAt, r.UpdatedAt = ReleaseActive, now, now, now
+	server, agent, err := s.serverFor(ctx, actor, right, r.Name)
+	if err != nil {
+		return ReleaseChange{}, err
+	}
+	before, err := s.heads(ctx, r.Name)
+	if err != nil {
+		return ReleaseChange{}, err
+	}
+	if slices.ContainsFunc(before, func(b Release) bool { return b.Version == r.Version }) {
+		return ReleaseChange{}, fault.New(fault.Conflict, "invalid version: cannot publish duplicate version: %s@%s already exists. A version is published once; publish this one under another.", r.Name, r.Version)
+	}
+	size := len(r.Document)
+	for _, b := range before {
+		size += b.Size
+	}
+	if len(before) >= maxReleases || size > maxServerBytes {
+		return ReleaseChange{}, fault.New(fault.Conflict, "%s has %d versions that take %d KiB; a server has at most %d, of %d KiB together.", r.Name, len(before), size>>10, maxReleases, maxServerBytes>>10)
+	}
+	if server.Revision == 0 {
+		if n, err := s.store.CountServers(ctx, right.site); err != nil {
+			return ReleaseChange{}, err
+		} else if n >= maxServers {
+			return ReleaseChange{}, fault.New(fault.Conflict, "You published %d servers already, and more are not taken.", n)
+		}
+	}
+	c := ReleaseChange{Server: server, Add: &r, At: now, Author: actor}
+	latest := latestOf(append(before, r))
+	c.Latest = latest.Version
+	if latest.Version == r.Version {
+		err = s.lead(ctx, actor, right, &c, agent, r)
+	} else if agent == nil && right.own {
+		err = errNoRemote(r.Name)
+	}
+	return c, err
+}
+
+// serverFor is the server of a name, new or known, and its agent, nil for
+// none. It refuses what was taken down.
+func (s *Service) serverFor(ctx context.Context, actor ident.Actor, right grant, name string) (Server, *Agent, error) {
+	server, err := s.store.Server(ctx, name)
+	if fault.Is(err, fault.NotFound) {
+		server, err = Server{Name: name, Site: right.site}, nil
+	}
+	if err != nil {
+		return Server{}, nil, err
+	}
+	if !right.own {
+		a, err := s.agentOf(ctx, server)
+		return server, a, err
+	}
+	// Under the portal's namespace the name is the agent's, and so is the right.
+	_, short, _ := strings.Cut(name, "/")
+	a, err := s.store.AgentByName(ctx, short)
+	if fault.Is(err, fault.NotFound) {
+		if server.AgentID != "" {
+			return Server{}, nil, errRemoved(name)
+		}
+		return server, nil, nil
+	}
+	switch {
+	case err != nil:
+		return Server{}, nil, err
+	case !s.MayEdit(actor, a) || server.AgentID != "" && server.AgentID != a.ID:
+		return Server{}, nil, fault.New(fault.Forbidden, "The name %s is taken on this portal. Publish under another, or with the token of its owner.", short)
+	case a.Kind != MCP:
+		return Server{}, nil, fault.New(fault.Conflict, "%s is an agent of kind %s; only those of kind %s are in the MCP registry.", short, a.Kind, MCP)
+	case a.Status.Held:
+		return Server{}, nil, errHeld(name)
+	}
+	return server, &a, nil
+}
+
+// agentOf is a published server's agent, nil for none.
+func (s *Service) agentOf(ctx context.Context, server Server) (*Agent, error) {
+	if server.AgentID == "" {
+		return nil, nil
+	}
+	a, err := s.store.AgentByID(ctx, server.AgentID)
+	if fault.Is(err, fault.NotFound) {
+		return nil, errRemoved(server.Name)
+	}
+	if err == nil && a.Status.Held {
+		err = errHeld(server.Name)
+	}
+	return &a, err
+}
+
+func errRemoved(name string) error {
+	return fault.New(fault.Conflict, "%s was removed from this portal, and what is removed is not given again. Publish under another name.", name)
+}
+
+func errHeld(name string) error {
+	return fault.New(fault.Forbidden, "The operator of this portal withdrew %s; ask them to give it back.", name)
+}
+
+func errNoRemote(name string) error {
+	return fault.New(fault.Invalid, "%s is a name of this portal's own namespace, for servers that this portal can call: give a remote of type streamable-http with a fixed address.", name)
+}
+
+// lead makes the agent of a server say what its latest release says.
+func (s *Service) lead(ctx context.Context, actor ident.Actor, right grant, c *ReleaseChange, agent *Agent, latest Release) error {
+	now := c.At
+	switch {
+	case latest.Status == ReleaseDeleted:
+		if agent == nil || agent.Status.State == Withdrawn {
+			return nil
+		}
+		return c.status(*agent, Status{State: Withdrawn, Message: latest.Message}, "Deleted from the MCP registry")
+	case latest.Endpoint == "" && agent == nil:
+		if right.own {
+			return errNoRemote(latest.Name)
+		}
+		return nil // to be installed: the registry alone lists it
+	case latest.Endpoint == "":
+		return c.status(*agent, Status{State: Deprecated, Message: cutRunes("Version "+latest.Version+" has no address: install it. This is an earlier version.", 300)}, "Version "+cutRunes(latest.Version, 100)+" has no address")
+	}
+	kind, visibility := MCP, Public
+	d := Draft{Title: &latest.Title, Description: &latest.Description, Endpoint: &latest.Endpoint, Kind: &kind,
+		Status: &Status{State: latest.Status, Message: cutRunes(latest.Message, 300)}}
+	if c.Add != nil || agent == nil {
+		d.Visibility = &visibility // to publish is to show
+	}
+	if agent == nil {
+		a := Agent{ID: ident.NewID(), Version: 1, CreatedAt: now, UpdatedAt: now, Liveness: Liveness{State: Unknown, Reason: "Not checked yet."}}
+		if actor.IsPerson() && right != (grant{}) {
+			a.OwnerID, a.OwnerName = actor.ID, actor.Name
+			if n, err := s.store.CountAgents(ctx, actor.ID); err != nil {
+				return err
+			} else if n >= MaxAgentsPerOwner {
+				return fault.New(fault.Conflict, "You have %d agents already; remove one first.", MaxAgentsPerOwner)
+			}
+		}
+		name, err := s.freeName(ctx, right, latest.Name)
+		if err != nil {
+			return err
+		}
+		a.Publisher, d.Name = right.domain, &name
+		if err := s.apply(ctx, d, &a); err != nil {
+			return err
+		}
+		a.Note = releaseNote(latest.Version)
+		c.Agent, c.Server.AgentID = &a, a.ID
+		return nil
+	}
+	next := *agent
+	if right.domain != "" && (next.OwnerID == "" || next.OwnerID == actor.ID) {
+		next.Publisher = right.domain
+	}
+	if next.Endpoint != latest.Endpoint {
+		next.Skills, next.Config = nil, authHeaderOf(next) // learnt again
+	}
+	if err := s.apply(ctx, d, &next); err != nil {
+		return err
+	}
+	c.Server.AgentID = agent.ID
+	if c.Add == nil && len(Diff(*agent, next)) == 0 && agent.Status == next.Status {
+		return nil // else its history names every release
+	}
+	c.Sealed = s.keepSecret(*agent, &next)
+	next.Version, next.UpdatedAt, next.Note = agent.Version+1, now, releaseNote(latest.Version)
+	c.Agent, c.Base = &next, agent.Version
+	return nil
+}
+
+// status changes nothing of the agent but its status.
+func (c *ReleaseChange) status(a Agent, to Status, note string) error {
+	if a.Status == to {
+		return nil
+	}
+	c.Base = a.Version
+	a.Status, a.Version, a.UpdatedAt, a.Note = to, a.Version+1, c.At, note
+	c.Agent = &a
+	return nil
+}
+
+// freeName is a name for the agent of a server.
+func (s *Service) freeName(ctx context.Context, right grant, name string) (string, error) {
+	_, short, _ := strings.Cut(name, "/")
+	if right.own {
+		if err := ident.CheckName(short); err != nil {
+			return "", fault.New(fault.Invalid, "The part after the slash is the agent's name on this portal: %s.", err)
+		}
+		taken, err := s.store.NameTaken(ctx, short)
+		if err == nil && taken {
+			err = fault.New(fault.Conflict, "The name %s is taken on this portal. Choose another.", short)
+		}
+		return short, err
+	}
+	for _, n := range agentNames(name) {
+		if taken, err := s.store.NameTaken(ctx, n); err != nil || !taken {
+			return n, err
+		}
+	}
+	return "", fault.New(fault.Conflict, "No name is free on this portal for an agent of %s. Publish under another name.", name)
+}
+
+func releaseNote(version string) string {
+	return fmt.Sprintf("Version %s of the MCP registry", cutRunes(oneLine(version), 200))
+}
+
+// authHeaderOf keeps of a server's settings what its owner said.
+func authHeaderOf(a Agent) json.RawMessage {
+	var had MCPConfig
+	if json.Unmarshal(a.Config, &had) != nil || had.AuthHeader == "" {
+		return nil
+	}
+	b, err := json.Marshal(MCPConfig{AuthHeader: had.AuthHeader})
+	if err != nil {
+		return nil
+	}
+	return b
+}
+
+func cutRunes(s string, most int) string {
+	if r := []rune(s); len(r) > most {
+		return string(r[:most])
+	}
+	return s
+}

@@ -1,0 +1,82 @@
+package hub
+
+import (
+	"context"
+	"strings"
+	"unicode/utf8"
+
+	"agentsite/internal/fault"
+	"agentsite/internal/ident"
+)
+
+// Releases lists what the MCP registry of this portal holds, by name and
+// version: what was published, and the public agents of kind mcp that were
+// registered instead. more is true when there is another page.
+func (s *Service) Releases(ctx context.Context, actor ident.Actor, f ReleaseFilter) (list []Release, more bool, err error) {
+	if !actor.May(ident.AgentsRead) {
+		return nil, false, fault.New(fault.Forbidden, "This token lacks the scope %q.", ident.AgentsRead)
+	}
+	var c fault.Check
+	c.Field(f.Limit >= 1 && f.Limit <= maxReleasePage, "limit", "use 1 to %d", maxReleasePage)
+	c.Field(f.Search == "" || utf8.RuneCountInString(strings.TrimSpace(f.Search)) >= 3, "search", "search must contain at least 3 characters after trimming surrounding whitespace")
+	c.Field(len(f.Search) <= maxReleaseName, "search", "use at most %d characters", maxReleaseName)
+	c.Field(len(f.Version) <= maxReleaseVersion, "version", "use at most %d characters", maxReleaseVersion)
+	c.Field(len(f.AfterName) <= maxReleaseName && len(f.AfterVersion) <= maxReleaseVersion, "cursor", "is not a cursor of this list")
+	if err := c.Err(); err != nil {
+		return nil, false, err
+	}
+	f.Namespace = s.Namespace()
+	most := f.Limit
+	f.Limit++
+	if list, err = s.store.Releases(ctx, f); err != nil {
+		return nil, false, err
+	}
+	if more = len(list) > most; more {
+		list = list[:most]
+	}
+	return list, more, nil
+}
+
+// ReleasesOf lists the versions of one server; NotFound when it has none that
+// the actor may see.
+func (s *Service) ReleasesOf(ctx context.Context, actor ident.Actor, name string, deleted bool) ([]Release, error) {
+	if !actor.May(ident.AgentsRead) && !actor.May(ident.AgentsWrite) {
+		return nil, fault.New(fault.Forbidden, "This token lacks the scope %q.", ident.AgentsRead)
+	}
+	list, err := s.store.Releases(ctx, ReleaseFilter{Name: name, Deleted: deleted, Limit: maxReleases, Namespace: s.Namespace()})
+	if err == nil && len(list) == 0 {
+		err = errNoServer()
+	}
+	return list, err
+}
+
+// Release returns one version of a server, the latest for "latest".
+func (s *Service) Release(ctx context.Context, actor ident.Actor, name, version string, deleted bool) (Release, error) {
+	if !actor.May(ident.AgentsRead) && !actor.May(ident.AgentsWrite) {
+		return Release{}, fault.New(fault.Forbidden, "This token lacks the scope %q.", ident.AgentsRead)
+	}
+	f := ReleaseFilter{Name: name, Version: version, Deleted: deleted}
+	if version == "latest" {
+		f.Version, f.Latest = "", true
+	}
+	return s.oneRelease(ctx, f)
+}
+
+func (s *Service) oneRelease(ctx context.Context, f ReleaseFilter) (Release, error) {
+	f.Limit, f.Namespace = 1, s.Namespace()
+	list, err := s.store.Releases(ctx, f)
+	if err == nil && len(list) == 0 {
+		err = errNoServer()
+	}
+	if err != nil {
+		return Release{}, err
+	}
+	return list[0], nil
+}
+
+func errNoServer() error { return fault.New(fault.NotFound, "Server not found") }
+
+// heads are the versions of a published server, without their documents.
+func (s *Service) heads(ctx context.Context, name string) ([]Release, error) {
+	return s.store.Releases(ctx, ReleaseFilter{Name: name, Deleted: true, Brief: true, Limit: maxReleases})
+}

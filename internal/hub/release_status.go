@@ -1,0 +1,84 @@
+package hub
+
+import (
+	"context"
+	"slices"
+	"unicode/utf8"
+
+	"agentsite/internal/clock"
+	"agentsite/internal/fault"
+	"agentsite/internal/ident"
+)
+
+// SetReleaseStatus changes the status of one version of a published server, or
+// of all with an empty version, and why: nil says nothing. Its agent follows.
+// Who may publish the server may do that, and the operator.
+func (s *Service) SetReleaseStatus(ctx context.Context, actor ident.Actor, name, version, status string, message *string) ([]Release, error) {
+	right, err := s.mayRelease(ctx, actor, name)
+	if err != nil && !(fault.Is(err, fault.Forbidden) && operator(actor) == nil) {
+		return nil, err
+	}
+	var c fault.Check
+	c.Field(slices.Contains([]string{ReleaseActive, ReleaseDeprecated, ReleaseDeleted}, status), "status", "expected value to be one of active, deprecated, deleted")
+	c.Field(message == nil || utf8.RuneCountInString(*message) <= maxReleaseMessage, "statusMessage", "expected length <= %d", maxReleaseMessage)
+	if err := c.Err(); err != nil {
+		return nil, err
+	}
+	text := ""
+	if message != nil {
+		text = clean(*message)
+	}
+	if status == ReleaseActive && message != nil {
+		return nil, fault.New(fault.Invalid, "status_message cannot be provided when setting status to active")
+	}
+	if wait, ok := s.stores.Allow("status " + actor.ID + actor.Name); !ok {
+		return nil, fault.Limited(wait, "You changed very much in a short time. Wait a while.")
+	}
+	if err := s.retried(ctx, name, func() (ReleaseChange, error) { return s.planStatus(ctx, actor, right, name, version, status, text) }); err != nil {
+		return nil, err
+	}
+	return s.store.Releases(ctx, ReleaseFilter{Name: name, Version: version, Deleted: true, Limit: maxReleases})
+}
+
+func (s *Service) planStatus(ctx context.Context, actor ident.Actor, right grant, name, version, status, text string) (ReleaseChange, error) {
+	server, err := s.store.Server(ctx, name)
+	if fault.Is(err, fault.NotFound) {
+		return ReleaseChange{}, errNoServer()
+	}
+	if err != nil {
+		return ReleaseChange{}, err
+	}
+	agent, err := s.agentOf(ctx, server)
+	if err != nil {
+		return ReleaseChange{}, err
+	}
+	if agent != nil && right.own && !s.MayEdit(actor, *agent) {
+		return ReleaseChange{}, fault.New(fault.Forbidden, "You do not have publish or edit permissions for this server")
+	}
+	list, err := s.heads(ctx, name)
+	if err != nil {
+		return ReleaseChange{}, err
+	}
+	c := ReleaseChange{Server: server, Status: status, Message: text, At: clock.Now(), Author: actor}
+	found, changed := false, false
+	for i := range list {
+		r := &list[i]
+		if version != "" && r.Version != version {
+			continue
+		}
+		found = true
+		changed = changed || r.Status != status || r.Message != text
+		c.Set = append(c.Set, r.Version)
+		r.Status, r.Message = status, text
+	}
+	if !found {
+		return ReleaseChange{}, fault.New(fault.NotFound, "Server version not found")
+	}
+	latest := latestOf(list)
+	c.Latest = latest.Version
+	err = s.lead(ctx, actor, right, &c, agent, *latest)
+	if err == nil && !changed && c.Agent == nil {
+		err = fault.New(fault.Invalid, "No changes to apply: status and message are already set to the provided values")
+	}
+	return c, err
+}

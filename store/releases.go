@@ -1,0 +1,167 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+
+	"agentsite/internal/clock"
+	"agentsite/internal/fault"
+	"agentsite/internal/hub"
+)
+
+// Server implements hub.Releases.
+func (d *DB) Server(ctx context.Context, name string) (hub.Server, error) {
+	var r struct {
+		Name     string `db:"name"`
+		AgentID  string `db:"agent_id"`
+		Site     string `db:"site"`
+		Revision int    `db:"revision"`
+	}
+	err := d.get(ctx, &r, `SELECT name, COALESCE(agent_id, '') AS agent_id, site, revision FROM servers WHERE name = ?`, name)
+	return hub.Server(r), mapError(err)
+}
+
+// CountServers implements hub.Releases.
+func (d *DB) CountServers(ctx context.Context, site string) (int, error) {
+	var n int
+	err := d.get(ctx, &n, `SELECT COUNT(*) FROM servers WHERE site = ?`, site)
+	return n, mapError(err)
+}
+
+// SaveRelease implements hub.Releases.
+func (d *DB) SaveRelease(ctx context.Context, c hub.ReleaseChange) error {
+	var spec string
+	if c.Agent != nil {
+		var err error
+		if spec, err = specOf(*c.Agent); err != nil {
+			return err
+		}
+	}
+	return d.write(ctx, func(t *tx) error {
+		if c.Agent != nil {
+			if err := t.followAgent(c, spec); err != nil {
+				return err
+			}
+		}
+		if err := t.saveServer(c); err != nil {
+			return err
+		}
+		at := clock.Milli(c.At)
+		if c.Add != nil {
+			if err := t.addRelease(c.Server.Name, *c.Add); err != nil {
+				return err
+			}
+		}
+		for _, version := range c.Set {
+			if err := gone(t.exec(`UPDATE releases SET status = ?, status_message = ?, status_at = CASE WHEN status = ? THEN status_at ELSE ? END, updated_at = ?
+				WHERE name = ? AND version = ?`, c.Status, c.Message, c.Status, at, at, c.Server.Name, version)); err != nil {
+				return err
+			}
+		}
+		if c.Add == nil && c.Status != hub.ReleaseDeleted {
+			// What was deleted gave its addresses free.
+			if err := t.remotesFree(c.Server.Name, c.Set); err != nil {
+				return err
+			}
+		}
+		// A mirror learns also which version is no longer the latest.
+		_, err := t.exec(`UPDATE releases SET latest = (version = ?), updated_at = ? WHERE name = ? AND latest <> (version = ?)`, c.Latest, at, c.Server.Name, c.Latest)
+		return err
+	})
+}
+
+// followAgent stores what a change makes of the server's agent.
+func (t *tx) followAgent(c hub.ReleaseChange, spec string) error {
+	err := error(nil)
+	if c.Base == 0 {
+		if err = t.takeName(c.Agent.Name, "agent", c.Agent.ID, clock.Milli(c.At)); err == nil {
+			return t.createAgent(*c.Agent, spec, c.Sealed)
+		}
+	} else {
+		err = t.updateAgent(*c.Agent, spec, c.Base, c.Sealed, c.Author)
+	}
+	if fault.Is(err, fault.Conflict) {
+		return hub.ErrStale
+	}
+	return err
+}
+
+func (t *tx) saveServer(c hub.ReleaseChange) error {
+	s := c.Server
+	if s.Revision == 0 {
+		_, err := t.exec(`INSERT INTO servers (name, agent_id, site, revision, created_at) VALUES (?, ?, ?, 1, ?)`, s.Name, nullable(s.AgentID), s.Site, clock.Milli(c.At))
+		if duplicate(err) {
+			return hub.ErrStale
+		}
+		return err
+	}
+	err := gone(t.exec(`UPDATE servers SET agent_id = ?, revision = revision + 1 WHERE name = ? AND revision = ?`, nullable(s.AgentID), s.Name, s.Revision))
+	if fault.Is(err, fault.NotFound) {
+		return hub.ErrStale
+	}
+	return err
+}
+
+func (t *tx) addRelease(name string, r hub.Release) error {
+	for _, u := range r.Remotes {
+		if err := t.remoteFree(name, u); err != nil {
+			return err
+		}
+	}
+	at := clock.Milli(r.PublishedAt)
+	var id int64
+	err := t.get(&id, `INSERT INTO releases (name, version, status, status_message, latest, published_at, status_at, updated_at, size, title, description, endpoint, document)
+		VALUES (?, ?, ?, ?, 0, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id`, name, r.Version, r.Status, r.Message, at, at, at, len(r.Document), r.Title, r.Description, r.Endpoint, string(r.Document))
+	if duplicate(err) {
+		return hub.ErrStale
+	}
+	if err != nil {
+		return err
+	}
+	for _, u := range r.Remotes {
+		if _, err := t.exec(`INSERT INTO release_remotes (url, release_id) VALUES (?, ?) ON CONFLICT (url, release_id) DO NOTHING`, u, id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// remoteFree checks that no other server names an address in a version that
+// is not deleted.
+func (t *tx) remoteFree(name, address string) error {
+	var other string
+	err := t.get(&other, `SELECT r.name FROM release_remotes m JOIN releases r ON r.id = m.release_id
+		JOIN servers s ON s.name = r.name LEFT JOIN agents a ON a.id = s.agent_id
+		WHERE m.url = ? AND r.name <> ? AND r.status <> 'deleted' AND COALESCE(a.deleted_at, 0) = 0 LIMIT 1`, address, name)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil
+	}
+	if err == nil {
+		err = fault.New(fault.Invalid, "remote URL %s is already used by server %s", address, other)
+	}
+	return err
+}
+
+// remotesFree is remoteFree for the addresses of versions that come back.
+func (t *tx) remotesFree(name string, versions []string) error {
+	for _, v := range versions {
+		var urls []string
+		if err := t.list(&urls, `SELECT m.url FROM release_remotes m JOIN releases r ON r.id = m.release_id WHERE r.name = ? AND r.version = ?`, name, v); err != nil {
+			return err
+		}
+		for _, u := range urls {
+			if err := t.remoteFree(name, u); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// touchReleases tells mirrors that what an agent's releases say of their
+// status may be something else now.
+func (t *tx) touchReleases(agentID string, at int64) error {
+	_, err := t.exec(`UPDATE releases SET updated_at = ? WHERE name = (SELECT name FROM servers WHERE agent_id = ?)`, at, agentID)
+	return err
+}
