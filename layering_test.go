@@ -21,7 +21,7 @@ var leaves = []string{"internal/ident", "internal/fault", "internal/clock", "int
 
 // inner is everything in internal/ that adapters may use.
 var inner = []string{"internal/ident", "internal/fault", "internal/clock", "internal/limit", "internal/egress", "internal/picture", "internal/strictjson", "internal/account", "internal/hub",
-	"internal/chat", "internal/task", "internal/a2a", "internal/openai", "internal/linkwire", "internal/schema", "internal/index", "internal/index/bm25"}
+	"internal/chat", "internal/task", "internal/a2a", "internal/openai", "internal/linkwire", "internal/schema", "internal/index", "internal/index/bm25", "internal/notify"}
 
 // may is the import table: what each package may import of ours. A package
 // without a row has the row of the nearest folder above it that has one, and
@@ -52,6 +52,8 @@ var may = map[string][]string{
 	"internal/schema": leaves,
 	"internal/a2a":    with(leaves, "internal/task", "internal/hub"),
 	"internal/index":  with(leaves, "internal/hub"),
+	// What is told outside; services do not know it.
+	"internal/notify": with(leaves, "internal/account", "internal/hub", "internal/chat", "internal/task"),
 	// The words index knows nothing of agents.
 	"internal/index/bm25": {},
 	"templates":           {"static"},

@@ -62,6 +62,14 @@ func (d *Door) API(r chi.Router) {
 	r.Post("/tasks/{id}/cancel", d.api(d.apiCancelTask))
 	r.Post("/tasks/{id}/input", d.api(d.apiTaskInput))
 
+	r.Get("/webhooks", d.api(d.apiWebhooks))
+	r.Post("/webhooks", d.api(d.apiAddWebhook))
+	r.Get("/webhooks/{id}", d.api(d.apiWebhook))
+	r.Patch("/webhooks/{id}", d.api(d.apiSetWebhook))
+	r.Delete("/webhooks/{id}", d.api(d.apiDropWebhook))
+	r.Post("/webhooks/{id}/test", d.api(d.apiTestWebhook))
+	r.Get("/webhooks/{id}/deliveries", d.api(d.apiDeliveries))
+
 	r.Get("/me", d.api(d.apiMe))
 	r.Get("/tokens", d.api(d.apiTokens))
 	r.Post("/tokens", d.api(d.apiCreateToken))

@@ -24,6 +24,7 @@ import (
 	"agentsite/internal/fault"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
+	"agentsite/internal/notify"
 	"agentsite/internal/task"
 )
 
@@ -39,6 +40,7 @@ type Config struct {
 	Secure     bool
 	PublicKey  string
 	Started    time.Time
+	Hooks      *notify.Service
 	Log        *slog.Logger
 }
 

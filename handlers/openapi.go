@@ -15,6 +15,7 @@ import (
 	"agentsite/internal/fault"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
+	"agentsite/internal/notify"
 	"agentsite/internal/task"
 )
 
@@ -103,6 +104,8 @@ func describe(cfg Config) openapi.API {
 			reflect.TypeFor[chat.Past]():      oneOf("What somebody who joins sees of what was said before.", chat.PastAll, chat.PastNothing),
 			reflect.TypeFor[chat.Notify]():    oneOf("Of what somebody is told: of every text, of those that mention them, or of nothing.", chat.NotifyAll, chat.NotifyMentions, chat.NotifyNothing),
 			reflect.TypeFor[chat.Share]():     oneOf("What of a conversation goes along to an agent elsewhere: what was said before, what was said to and by that agent, or the message alone.", chat.ShareAll, chat.ShareOwn, chat.ShareNothing),
+			reflect.TypeFor[notify.Type]():    oneOf("What a webhook is told. `webhook.test` is of tests only, and `agent.reported` for operators.", append(slices.Clone(notify.Types), notify.Tested)...),
+			reflect.TypeFor[notify.State]():   oneOf("An active webhook is told, a paused one is not; a failed one was stopped because it took nothing for long.", notify.Active, notify.Paused, notify.Failed),
 			reflect.TypeFor[chat.LinkKind]():  oneOf("A link lets people join, or shows what was said until it was made.", chat.JoinLink, chat.ReadLink),
 		},
 		Names: map[reflect.Type]string{
@@ -117,6 +120,9 @@ func describe(cfg Config) openapi.API {
 			reflect.TypeFor[hub.Live]():        "LivenessState",
 			reflect.TypeFor[fault.Kind]():      "ErrorKind",
 			reflect.TypeFor[task.State]():      "TaskState",
+			reflect.TypeFor[notify.Type]():     "WebhookEvent",
+			reflect.TypeFor[notify.State]():    "WebhookState",
+			reflect.TypeFor[madeWebhookJSON](): "NewWebhook",
 			reflect.TypeFor[chat.Kind]():       "MessageKind",
 			reflect.TypeFor[a2aMessage]():      "A2AMessage",
 			reflect.TypeFor[statusJSON]():      "AgentStatus",

@@ -125,6 +125,7 @@ func parameters() map[string]openapi.Parameter {
 		"list_owner":    {Name: "owner", Text: "`me` lists the caller's own agents.", Schema: oneOf("", "me")},
 		"limit":         limit(100, 20),
 		"list_limit":    limit(100, 50),
+		"last_limit":    limit(50, 50),
 		"message_limit": limit(200, 50),
 		"filter":        {Text: "Only the pinned conversations, or only the archived ones.", Schema: oneOf("", "pinned", "archived")},
 		"after":         {Text: "Only messages behind this `seq`.", Schema: seq},

@@ -86,6 +86,11 @@ func (d *Door) Pages(r chi.Router) {
 	r.Post("/account/domains/remove", d.page(d.removeDomain))
 	r.Post("/account/tokens", d.page(d.createToken))
 	r.Post("/account/tokens/{id}/revoke", d.page(d.revokeToken))
+	r.Get("/account/webhooks", d.page(d.webhooks))
+	r.Post("/account/webhooks", d.page(d.addWebhook))
+	r.Post("/account/webhooks/{id}/test", d.page(d.testWebhook))
+	r.Post("/account/webhooks/{id}/active", d.page(d.switchWebhook))
+	r.Post("/account/webhooks/{id}/delete", d.page(d.deleteWebhook))
 	r.Post("/account/password", d.page(d.changePassword))
 	if d.accounts.CanMail() {
 		r.Post("/account/email", d.page(d.setEmail))

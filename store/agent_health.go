@@ -70,6 +70,9 @@ func unpackHistory(b []byte) []hub.Contact {
 // SetLiveness implements hub.Health. A verdict without a time is no contact.
 func (d *DB) SetLiveness(ctx context.Context, agentID string, l hub.Liveness, next time.Time, failures int) error {
 	return d.write(ctx, func(t *tx) error {
+		if err := t.tellLive(agentID, l); err != nil {
+			return err
+		}
 		res, err := t.exec(`UPDATE agents SET live_state = ?, live_reason = ?, live_latency = ?, live_at = ?, check_at = ?, failures = ? WHERE id = ? AND deleted_at = 0`,
 			string(l.State), l.Reason, l.Latency.Milliseconds(), clock.Milli(l.CheckedAt), clock.Milli(next), failures, agentID)
 		if err != nil {

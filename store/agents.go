@@ -13,6 +13,7 @@ import (
 	"agentsite/internal/fault"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
+	"agentsite/internal/notify"
 )
 
 var _ hub.Store = (*DB)(nil)
@@ -38,6 +39,9 @@ func (t *tx) createAgent(a hub.Agent, spec string, sealed []byte) error {
 		return err
 	}
 	t.owns(a.OwnerID)
+	if err := t.tellRegistered(a); err != nil {
+		return err
+	}
 	return t.version(a, spec, a.OwnerID)
 }
 
@@ -114,6 +118,9 @@ func (d *DB) CreateAgents(ctx context.Context, list []hub.Agent) error {
 			if _, err := t.exec(versionInsert, versions[i]...); err != nil {
 				return err
 			}
+			if err := t.tellRegistered(a); err != nil {
+				return err
+			}
 		}
 		return nil
 	})
@@ -177,10 +184,12 @@ func (t *tx) updateAgent(a hub.Agent, spec string, base int, sealed []byte, auth
 	var before []struct {
 		Kind       string `db:"kind"`
 		Spec       string `db:"spec"`
+		Name       string `db:"name"`
+		OwnerID    string `db:"owner_id"`
 		Status     string `db:"status"`
 		Visibility string `db:"visibility"`
 	}
-	if err := t.list(&before, `SELECT kind, spec, status, visibility FROM agents WHERE id = ? AND version = ? AND deleted_at = 0`, a.ID, base); err != nil {
+	if err := t.list(&before, `SELECT kind, spec, name, COALESCE(owner_id, '') AS owner_id, status, visibility FROM agents WHERE id = ? AND version = ? AND deleted_at = 0`, a.ID, base); err != nil {
 		return err
 	}
 	if len(before) == 0 {
@@ -205,6 +214,9 @@ func (t *tx) updateAgent(a hub.Agent, spec string, base int, sealed []byte, auth
 			return err
 		}
 	}
+	if err := t.tellOwners(a.ID, before[0].OwnerID, notify.AgentChanged, notify.Facts{Agent: before[0].Name, Version: a.Version}, clock.Milli(a.UpdatedAt)); err != nil {
+		return err
+	}
 	return t.version(a, spec, author.ID)
 }
 
@@ -227,8 +239,20 @@ func endpointOf(spec string) string {
 // DeleteAgent implements hub.Agents. Its versions stay, its tasks and reports
 // refer to it.
 func (d *DB) DeleteAgent(ctx context.Context, id string) error {
+	now := clock.Milli(clock.Now())
 	return d.write(ctx, func(t *tx) error {
-		now := clock.Milli(clock.Now())
+		var was []struct {
+			Name    string `db:"name"`
+			OwnerID string `db:"owner_id"`
+		}
+		if err := t.list(&was, `SELECT name, COALESCE(owner_id, '') AS owner_id FROM agents WHERE id = ? AND deleted_at = 0`, id); err != nil {
+			return err
+		}
+		if len(was) > 0 {
+			if err := t.tellOwners(id, was[0].OwnerID, notify.AgentRemoved, notify.Facts{Agent: was[0].Name}, now); err != nil {
+				return err
+			}
+		}
 		if _, err := t.exec(`UPDATE agents SET deleted_at = ?, updated_at = ?, secret = NULL WHERE id = ?`, now, now, id); err != nil {
 			return err
 		}

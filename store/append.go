@@ -81,7 +81,7 @@ func (t *tx) post(p chat.Post, body string) (out chat.Posted, err error) {
 		}
 		out.Tasks = append(out.Tasks, k)
 	}
-	return out, nil
+	return out, t.tellSaid(out.Message)
 }
 
 func errReader() error {

@@ -164,6 +164,8 @@ func (d *DB) DeleteRoom(ctx context.Context, id string) error {
 		for _, q := range []string{
 			`DELETE FROM outbox WHERE topic = 'task' AND ref IN (SELECT id FROM tasks WHERE conversation_id = ?)`,
 			deleteTraces,
+			roomEventsDelete,
+			roomPushesDelete,
 			`DELETE FROM tasks WHERE conversation_id = ?`,
 			`DELETE FROM client_ids WHERE conversation_id = ?`,
 			`DELETE FROM reactions WHERE conversation_id = ?`,

@@ -62,9 +62,10 @@ type DB struct {
 	rstmt sync.Map // query → *sqlx.Stmt
 
 	credentials remembered[credentialRow]
-	members     remembered[[]chat.Member] // by conversation
-	settings    remembered[settingsRow]   // by conversation
-	agents      remembered[hub.Agent]     // by id and by name, each behind its mark
+	members     remembered[[]chat.Member]         // by conversation
+	settings    remembered[settingsRow]           // by conversation
+	agents      remembered[hub.Agent]             // by id and by name, each behind its mark
+	listeners   remembered[map[string][]listener] // under one key: see tx.listeners
 	wordless    rooms
 
 	// blobs is held to put a blob in its place or to take one away; keep by a
@@ -76,6 +77,7 @@ type DB struct {
 
 	ops    chan *op
 	flush  chan struct{} // tells the writer that touches have waited long enough
+	hooked chan struct{} // tells that hooks have something to send
 	stop   chan struct{}
 	done   chan struct{}
 	closed atomic.Bool
@@ -147,8 +149,8 @@ func openFile(ctx context.Context, path string, log *slog.Logger) (*DB, error) {
 		agents: remembered[hub.Agent]{most: maxRememberedAgents},
 		wstmt:  make(map[string]wstmt),
 		ops:    make(chan *op, maxQueuedWrites),
-		flush:  make(chan struct{}, 1),
-		stop:   make(chan struct{}), done: make(chan struct{}), fatal: make(chan struct{}),
+		flush:  make(chan struct{}, 1), hooked: make(chan struct{}, 1),
+		stop: make(chan struct{}), done: make(chan struct{}), fatal: make(chan struct{}),
 	}
 	var err error
 	if d.wpool, err = connect(path, writeDSN(path), 1); err != nil {

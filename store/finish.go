@@ -22,6 +22,9 @@ type finishing struct {
 	RootSeq    int64  `db:"root_seq"`
 	Hop        int    `db:"hop"`
 	Replaces   int64  `db:"replaces"`
+	CallerKind string `db:"caller_kind"`
+	CallerID   string `db:"caller_id"`
+	Pushed     bool   `db:"pushed"`
 }
 
 // root is the message of a person that the task goes back to.
@@ -51,7 +54,7 @@ func (d *DB) Finish(ctx context.Context, e chat.Ended) (chat.Posted, error) {
 	err = d.write(ctx, func(t *tx) error {
 		out = chat.Posted{}
 		var have finishing
-		if err := t.get(&have, `SELECT state, agent_id, created_at, message_seq, root_seq, hop, replaces FROM tasks WHERE id = ?`, k.ID); err != nil {
+		if err := t.get(&have, `SELECT state, agent_id, created_at, message_seq, root_seq, hop, replaces, caller_kind, caller_id, pushed FROM tasks WHERE id = ?`, k.ID); err != nil {
 			return err
 		}
 		if task.State(have.State).Terminal() {
@@ -98,6 +101,14 @@ func (d *DB) Finish(ctx context.Context, e chat.Ended) (chat.Posted, error) {
 			if out.Tasks, out.Held, err = t.goOn(e, have, m.Seq); err != nil {
 				return err
 			}
+		}
+		if err := t.tellSaid(m); err != nil {
+			return err
+		}
+		told := k
+		told.CallerKind, told.CallerID = have.CallerKind, have.CallerID
+		if err := t.tellTask(told, m, have.Pushed); err != nil {
+			return err
 		}
 		return t.dequeue(topicTask, k.ID)
 	})

@@ -12,14 +12,16 @@ const maxNotices = 200
 
 // AddNotice implements hub.Notices.
 func (d *DB) AddNotice(ctx context.Context, n hub.Notice) error {
-	return d.write(ctx, func(t *tx) error {
-		if _, err := t.exec(`INSERT INTO notices (id, account_id, kind, subject, text, href, created_at, read_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
-			n.ID, n.AccountID, n.Kind, n.Subject, n.Text, n.Href, clock.Milli(n.CreatedAt), clock.Milli(n.ReadAt)); err != nil {
-			return err
-		}
-		_, err := t.exec(`DELETE FROM notices WHERE account_id = ?1 AND id <= (SELECT id FROM notices WHERE account_id = ?1 ORDER BY id DESC LIMIT 1 OFFSET ?2)`, n.AccountID, maxNotices)
+	return d.write(ctx, func(t *tx) error { return t.addNotice(n) })
+}
+
+func (t *tx) addNotice(n hub.Notice) error {
+	if _, err := t.exec(`INSERT INTO notices (id, account_id, kind, subject, text, href, created_at, read_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+		n.ID, n.AccountID, n.Kind, n.Subject, n.Text, n.Href, clock.Milli(n.CreatedAt), clock.Milli(n.ReadAt)); err != nil {
 		return err
-	})
+	}
+	_, err := t.exec(`DELETE FROM notices WHERE account_id = ?1 AND id <= (SELECT id FROM notices WHERE account_id = ?1 ORDER BY id DESC LIMIT 1 OFFSET ?2)`, n.AccountID, maxNotices)
+	return err
 }
 
 // Notices implements hub.Notices, newest first.

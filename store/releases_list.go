@@ -138,7 +138,7 @@ func publishedQuery(f hub.ReleaseFilter) (string, []any) {
 	return `SELECT r.name, r.version, r.title, r.description, r.endpoint, ` + document + ` AS document, r.size, ` + status + ` AS status,
 		CASE WHEN a.status IN ('withdrawn', 'deprecated') AND r.status = 'active' AND (` + status + `) <> 'active' THEN a.status_message ELSE r.status_message END AS status_message,
 		r.latest, r.published_at, r.status_at, r.updated_at, COALESCE(a.name, '') AS agent, COALESCE(a.live_state, '') AS live, COALESCE(a.deleted_at, 0) > 0 AS removed
-		FROM releases r `+by(f, "releases_updated")+` JOIN servers s ON s.name = r.name LEFT JOIN agents a ON a.id = s.agent_id LEFT JOIN accounts o ON o.id = a.owner_id
+		FROM releases r ` + by(f, "releases_updated") + ` JOIN servers s ON s.name = r.name LEFT JOIN agents a ON a.id = s.agent_id LEFT JOIN accounts o ON o.id = a.owner_id
 		WHERE ` + strings.Join(w.parts, " AND ") + `
 		ORDER BY r.name, r.version LIMIT ?`, append(w.args, f.Limit)
 }
@@ -203,7 +203,7 @@ func registeredQuery(f hub.ReleaseFilter) (string, []any) {
 	return `SELECT ? || a.name AS name, a.version || '.0.0' AS version, a.title, a.spec,
 		CASE WHEN a.deleted_at > 0 OR a.status = 'withdrawn' THEN 'deleted' ELSE a.status END AS status, a.status_message, 1 AS latest,
 		a.created_at AS published_at, a.updated_at AS status_at, a.updated_at, a.name AS agent, a.live_state AS live, a.deleted_at > 0 AS removed
-		FROM agents a `+by(f, "agents_mcp_updated")+` LEFT JOIN accounts o ON o.id = a.owner_id
+		FROM agents a ` + by(f, "agents_mcp_updated") + ` LEFT JOIN accounts o ON o.id = a.owner_id
 		WHERE ` + strings.Join(w.parts, " AND ") + `
 		ORDER BY a.name LIMIT ?`, slices.Concat([]any{prefix}, w.args, []any{f.Limit})
 }

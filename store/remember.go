@@ -71,13 +71,14 @@ const (
 	changesSettings
 	changesOwned
 	changesAgents
+	changesHooks
 )
 
 // changesOf reads it from the statement's own text, so that a new one cannot
 // forget to say. How far somebody has read, and what they decided for
 // themselves, is not remembered; new agents are counted by tx.owns and, as who
 // is in a new conversation, were remembered by nobody; uses of credentials are
-// touched's.
+// touched's. Of hooks only webhooks are, and not how they fare.
 func changesOf(query string) (c changes) {
 	if strings.HasPrefix(query, "SELECT") {
 		return 0
@@ -94,6 +95,10 @@ func changesOf(query string) (c changes) {
 	if strings.HasPrefix(query, "UPDATE agents ") || strings.HasPrefix(query, "DELETE FROM agents ") || strings.Contains(query, "INTO agents ") && query != agentInsert ||
 		strings.Contains(query, "agent_owners") || strings.Contains(query, "accounts") {
 		c |= changesAgents
+	}
+	if strings.Contains(query, " hooks ") && !strings.Contains(query, "SET waiting =") && !strings.Contains(query, "SET missed =") && !strings.Contains(query, "SET failures =") &&
+		query != pushInsert && query != pushUpdate && query != pushDelete && query != roomPushesDelete && query != attemptInsert && !strings.HasPrefix(query, "DELETE FROM hook_events") {
+		c |= changesHooks
 	}
 	sets, _, _ := strings.Cut(query, "WHERE")
 	if strings.Contains(sets, "agents") && query != agentInsert &&
@@ -115,6 +120,12 @@ func (t *tx) owns(ownerID string) {
 // must come before anybody is told of it.
 func (d *DB) settle(t *tx, err error) {
 	d.forget(t.changes)
+	if err == nil && t.hooked {
+		select {
+		case d.hooked <- struct{}{}:
+		default:
+		}
+	}
 	switch {
 	case t.changes&changesOwned != 0 || err != nil && len(t.owned) > 0:
 		d.owned.forget()
@@ -143,5 +154,8 @@ func (d *DB) forget(c changes) {
 	}
 	if c&changesAgents != 0 {
 		d.agents.forget()
+	}
+	if c&changesHooks != 0 {
+		d.listeners.forget()
 	}
 }

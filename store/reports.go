@@ -45,9 +45,11 @@ func (d *DB) AddReport(ctx context.Context, r hub.Report) error {
 		if open >= maxOpenReports {
 			return fault.New(fault.Conflict, "Many have reported this agent already; the operator will look at it.")
 		}
-		_, err := t.exec(`INSERT INTO reports (id, agent_id, reporter_kind, reporter_id, reporter_handle, reason, text, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
-			r.ID, r.AgentID, r.ReporterKind, r.ReporterID, r.ReporterHandle, r.Reason, r.Text, clock.Milli(r.CreatedAt))
-		return err
+		if _, err := t.exec(`INSERT INTO reports (id, agent_id, reporter_kind, reporter_id, reporter_handle, reason, text, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+			r.ID, r.AgentID, r.ReporterKind, r.ReporterID, r.ReporterHandle, r.Reason, r.Text, clock.Milli(r.CreatedAt)); err != nil {
+			return err
+		}
+		return t.tellReport(r)
 	})
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"agentsite/internal/chat"
 	"agentsite/internal/clock"
+	"agentsite/internal/notify"
 	"agentsite/internal/task"
 )
 
@@ -47,6 +48,9 @@ func seedRooms(t *testing.T, d *DB) (file string) {
 	hash, size, _, err := d.PutBlob(ctx, strings.NewReader("what the file holds"), 100)
 	must(err)
 	must(d.PutFile(ctx, chat.File{Hash: hash, Size: size, MediaType: "text/plain", CreatedAt: now}, "person", "p1", 1000))
+	hook := notify.Hook{ID: "h1", Kind: notify.Webhook, OwnerKind: "person", OwnerID: "p1", URL: "https://example.org", Host: "example.org", Events: notify.Types, Sealed: []byte("x"), CreatedAt: now, UpdatedAt: now}
+	must(d.AddWebhook(ctx, hook, 1))
+	must(d.AddAttempt(ctx, hook.ID, notify.Attempt{EventID: "evt_1", Type: notify.Tested, At: now, Status: 200}))
 	say("one")
 	say("two")
 	amend("three", chat.Edit, 2, "secret")

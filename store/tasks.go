@@ -10,6 +10,7 @@ import (
 
 	"agentsite/internal/clock"
 	"agentsite/internal/fault"
+	"agentsite/internal/notify"
 	"agentsite/internal/task"
 )
 
@@ -40,11 +41,12 @@ type taskRow struct {
 	Hop            int    `db:"hop"`
 	Replaces       int64  `db:"replaces"`
 	Share          string `db:"share"`
+	Pushed         bool   `db:"pushed"`
 }
 
 const taskColumns = `id, conversation_id, agent_id, agent_handle, caller_kind, caller_id, caller_handle, message_seq, answer_seq,
 	state, reason, artifacts, attempt, CASE long_checkpoint WHEN '' THEN checkpoint ELSE long_checkpoint END AS checkpoint, face, created_at, updated_at,
-	root_seq, hop, replaces, share`
+	root_seq, hop, replaces, share, pushed`
 
 func (r taskRow) task() (task.Task, error) {
 	t := task.Task{
@@ -194,6 +196,11 @@ func (d *DB) Claim(ctx context.Context, fence int64, limit int) ([]task.Task, er
 			var r taskRow
 			if err := t.get(&r, `SELECT `+taskColumns+` FROM tasks WHERE id = ?`, id); err != nil {
 				return err
+			}
+			if r.Pushed && r.Attempt == 1 { // later ones go on with what was told
+				if err := t.tellPushes(notify.Facts{TaskID: id, State: task.Working}, now); err != nil {
+					return err
+				}
 			}
 			one, err := r.task()
 			if err != nil {

@@ -45,6 +45,7 @@ type tx struct {
 	writes  int
 	changes changes
 	owned   map[string]int // agents it has stored, by their owner
+	hooked  bool           // it has stored something to send
 }
 
 // wstmt is a prepared statement of the writer.

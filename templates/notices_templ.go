@@ -24,7 +24,7 @@ type NoticeRow struct {
 
 func (r NoticeRow) icon() string {
 	switch r.Kind {
-	case "down", "report", "held", "proof":
+	case "down", "report", "held", "proof", "webhook":
 		return "triangle-alert"
 	case "up", "taken":
 		return "check"

@@ -56,7 +56,7 @@ func TestCard_IsReadByBothVersions(t *testing.T) {
 		if c.Name == "" || c.Description == "" || c.Version == "" || len(c.In) == 0 || len(c.Out) == 0 || len(c.Skills) == 0 || len(c.Skills[0].Tags) == 0 || c.Provider.Organization == "" {
 			t.Errorf("%s: a required field is empty: %+v", at.card, c)
 		}
-		if !c.Capabilities.Streaming || !c.Capabilities.Extended || c.Capabilities.Push || len(c.Requirements) != 0 {
+		if !c.Capabilities.Streaming || !c.Capabilities.Extended || !c.Capabilities.Push || len(c.Requirements) != 0 {
 			t.Errorf("%s: %+v %v", at.card, c.Capabilities, c.Requirements)
 		}
 		var have []string

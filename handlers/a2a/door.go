@@ -26,6 +26,7 @@ import (
 	"agentsite/internal/fault"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
+	"agentsite/internal/notify"
 	"agentsite/internal/task"
 )
 
@@ -36,6 +37,7 @@ type Config struct {
 	Hub     *hub.Service
 	Chat    *chat.Service
 	Tasks   *task.Service
+	Hooks   *notify.Service
 	// Name and URL are the portal's; URL has no slash at its end.
 	Name, URL string
 	// Guests is whether callers without a credential are served.

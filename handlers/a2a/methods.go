@@ -74,14 +74,14 @@ func (q *request) answer(tenant string) (any, error) {
 		return q.subscribe()
 	case a2a.ExtendedCard:
 		return q.door.extended(q.r, q.proven, q.agent)
-	case a2a.CreatePush, a2a.GetPush, a2a.ListPush, a2a.DeletePush:
-		return nil, errNoPush()
+	case a2a.CreatePush:
+		return q.createPush()
+	case a2a.GetPush, a2a.ListPush:
+		return q.readPush()
+	case a2a.DeletePush:
+		return q.deletePush()
 	}
 	return nil, a2a.Fail(a2a.CodeMethodNotFound, "There is no such method.")
-}
-
-func errNoPush() error {
-	return a2a.Fail(a2a.CodePushNotSupported, "This portal sends no push notifications. Stream the task, or ask for it again.")
 }
 
 func errNoTask() error {
@@ -94,8 +94,10 @@ func (q *request) send() (any, error) {
 	if f != nil {
 		return nil, f
 	}
-	if in.Push {
-		return nil, errNoPush()
+	if in.Push != nil { // before anything is asked
+		if err := q.door.cfg.Hooks.CheckPush(q.pushDraft(*in.Push)); err != nil {
+			return nil, err
+		}
 	}
 	ctx, d, m := q.r.Context(), q.door, in.Message
 	asker, err := d.cfg.Callers.Asker(q.r, q.proven, m.TaskID, m.ContextID)
@@ -134,6 +136,13 @@ func (q *request) send() (any, error) {
 	d.cfg.Callers.Keep(asker, asked.Task.ID)
 	if asked.Task.AgentID != q.agent.ID || m.TaskID != "" && m.TaskID != asked.Task.ID { // the message was another's, said before
 		return nil, errNoTask()
+	}
+	if in.Push != nil { // if the task has got somewhere meanwhile, that is told, too
+		c := *in.Push
+		c.TaskID = asked.Task.ID
+		if _, err := d.cfg.Hooks.SetPush(ctx, asker.Actor, q.pushDraft(c)); err != nil {
+			return nil, err
+		}
 	}
 	how := detail{in.HistoryLength, true}
 	switch {

@@ -85,8 +85,27 @@ func restParams(w http.ResponseWriter, r *http.Request, actor ident.Actor, route
 		return encode(params), err
 	case a2a.ListTasks:
 		return listParams(r.URL.Query())
+	case a2a.GetPush, a2a.ListPush, a2a.DeletePush:
+		return encode(map[string]any{"taskId": route.Task, "id": route.Config}), nil
+	case a2a.CreatePush:
+		return pushParams(w, r, actor, route)
 	}
 	return nil, nil
+}
+
+// pushParams puts the task of the path into a config.
+func pushParams(w http.ResponseWriter, r *http.Request, actor ident.Actor, route a2a.Route) (json.RawMessage, error) {
+	b, err := body(w, r, actor)
+	if err != nil {
+		return nil, err
+	}
+	var params map[string]json.RawMessage
+	if err := json.Unmarshal(b, &params); err != nil || params == nil {
+		return nil, a2a.Fail(a2a.CodeParse, "The body is not a JSON object; send a push notification config.")
+	}
+	id, _ := json.Marshal(route.Task)
+	params["taskId"] = id
+	return json.Marshal(params)
 }
 
 // listParams reads the query of ListTasks.

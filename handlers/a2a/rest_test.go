@@ -33,10 +33,12 @@ func TestREST_RefusesInTheProtocolsForm(t *testing.T) {
 		{"GET", "/tasks?pageSize=many", "", 400, "INVALID_PARAMS"},
 		{"GET", "/tasks?includeArtifacts=perhaps", "", 400, "INVALID_PARAMS"},
 		{"GET", "/tasks/x?historyLength=-1", "", 400, "INVALID_PARAMS"},
-		{"POST", "/tasks/x/pushNotificationConfigs", "{}", 400, "PUSH_NOTIFICATION_NOT_SUPPORTED"},
-		{"GET", "/tasks/x/pushNotificationConfigs", "", 400, "PUSH_NOTIFICATION_NOT_SUPPORTED"},
-		{"GET", "/tasks/x/pushNotificationConfigs/y", "", 400, "PUSH_NOTIFICATION_NOT_SUPPORTED"},
-		{"DELETE", "/tasks/x/pushNotificationConfigs/y", "", 400, "PUSH_NOTIFICATION_NOT_SUPPORTED"},
+		{"POST", "/tasks/x/pushNotificationConfigs", "{}", 400, "INVALID_PARAMS"},
+		{"POST", "/tasks/x/pushNotificationConfigs", "[]", 400, "PARSE_ERROR"},
+		{"POST", "/tasks/x/pushNotificationConfigs", `{"url":"https://example.org"}`, 404, "TASK_NOT_FOUND"},
+		{"GET", "/tasks/x/pushNotificationConfigs", "", 404, "TASK_NOT_FOUND"},
+		{"GET", "/tasks/x/pushNotificationConfigs/y", "", 404, "TASK_NOT_FOUND"},
+		{"DELETE", "/tasks/x/pushNotificationConfigs/y", "", 404, "TASK_NOT_FOUND"},
 		{"GET", "/guide/tasks", "", 400, "INVALID_PARAMS"}, // an agent's own base has no tenants
 	} {
 		var body any

@@ -46,8 +46,9 @@ func TestRPC_RefusesInTheProtocolsForm(t *testing.T) {
 		"no state":           {`{"jsonrpc":"2.0","id":"a","method":"ListTasks","params":{"status":"DONE"}}`, -32602, "a"},
 		"no time":            {`{"jsonrpc":"2.0","id":"a","method":"ListTasks","params":{"statusTimestampAfter":"today"}}`, -32602, "a"},
 		"a tenant":           {`{"jsonrpc":"2.0","id":"a","method":"ListTasks","params":{"tenant":"guide"}}`, -32602, "a"},
-		"push":               {`{"jsonrpc":"2.0","id":"a","method":"ListTaskPushNotificationConfigs","params":{"taskId":"x"}}`, -32003, "a"},
-		"push with a send":   {`{"jsonrpc":"2.0","id":"a","method":"SendMessage","params":` + strings.TrimSuffix(say("m", "1+1", ""), "}") + `,"configuration":{"taskPushNotificationConfig":{"url":"https://example.org"}}}}`, -32003, "a"},
+		"push":               {`{"jsonrpc":"2.0","id":"a","method":"ListTaskPushNotificationConfigs","params":{"taskId":"x"}}`, -32001, "a"},
+		"push of no task":    {`{"jsonrpc":"2.0","id":"a","method":"CreateTaskPushNotificationConfig","params":{"url":"https://example.org"}}`, -32602, "a"},
+		"push nowhere":       {`{"jsonrpc":"2.0","id":"a","method":"SendMessage","params":` + strings.TrimSuffix(say("m", "1+1", ""), "}") + `,"configuration":{"taskPushNotificationConfig":{"url":"ftp://example.org"}}}}`, -32602, "a"},
 		"a strange context":  {`{"jsonrpc":"2.0","id":"a","method":"SendMessage","params":` + say("m", "1+1", `,"contextId":"mine"`) + `}`, -32602, "a"},
 		"a strange task":     {`{"jsonrpc":"2.0","id":"a","method":"SendMessage","params":` + say("m", "1+1", `,"taskId":"mine"`) + `}`, -32001, "a"},
 	} {
@@ -208,7 +209,7 @@ func TestOld_ClientsOf03AreServed(t *testing.T) {
 	if a := rpc(c, calc, "message/send", `{"message":{"messageId":"m","role":"ROLE_USER","parts":[{"text":"x"}]}}`); a.code() != -32602 {
 		t.Errorf("a message of 1.0: %+v", a.Error)
 	}
-	if a := rpc(c, calc, "tasks/pushNotificationConfig/get", `{"id":"x"}`); a.code() != -32003 {
+	if a := rpc(c, calc, "tasks/pushNotificationConfig/get", `{"id":"x"}`); a.code() != -32001 {
 		t.Errorf("push: %+v", a.Error)
 	}
 }

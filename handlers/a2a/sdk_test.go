@@ -162,9 +162,6 @@ func TestSDK_SendStreamGetListCancel(t *testing.T) {
 		if _, err := s.GetTask(t.Context(), &sdk.GetTaskRequest{ID: k.ID}); !errors.Is(err, sdk.ErrTaskNotFound) {
 			t.Errorf("%s: another agent's task: %v", binding, err)
 		}
-		if _, err := c.CreateTaskPushConfig(t.Context(), &sdk.PushConfig{TaskID: k.ID, URL: "https://example.org"}); !errors.Is(err, sdk.ErrPushNotificationNotSupported) {
-			t.Errorf("%s: push: %v", binding, err)
-		}
 		ext, err := c.GetExtendedAgentCard(t.Context(), &sdk.GetExtendedAgentCardRequest{})
 		if err != nil || len(ext.Capabilities.Extensions) != 1 {
 			t.Errorf("%s: extended card: %+v %v", binding, ext, err)

@@ -45,6 +45,21 @@ func (w Writer) Tasks(list []Task, next string, size, total int) any {
 	return object{"tasks": out, "nextPageToken": next, "pageSize": size, "totalSize": total}
 }
 
+// Nothing writes the answer of what has nothing to say: an empty object, which
+// 0.3 has null for.
+func (w Writer) Nothing() any {
+	if w.Version == Version03 {
+		return Null{}
+	}
+	return object{}
+}
+
+// Null is written as null, also where nothing at all would be left out.
+type Null struct{}
+
+// MarshalJSON implements json.Marshaler.
+func (Null) MarshalJSON() ([]byte, error) { return []byte("null"), nil }
+
 // Event writes a StreamResponse of 1.0, which is also what SendMessage
 // answers, or the bare object that 0.3 has in its place.
 func (w Writer) Event(e Event) any {

@@ -57,11 +57,10 @@ type CardProvider struct {
 	URL          string `json:"url"`
 }
 
-// CardCapabilities is what of the protocol's optional parts is served. What is
-// not, push notifications, is left out rather than false: readers differ in
-// whether they keep a false, and the card's signature would not hold for some.
+// CardCapabilities is what of the protocol's optional parts is served.
 type CardCapabilities struct {
 	Streaming  bool            `json:"streaming"`
+	Push       bool            `json:"pushNotifications"`
 	Extended   bool            `json:"extendedAgentCard"`
 	Extensions []CardExtension `json:"extensions,omitempty"`
 }
@@ -122,7 +121,7 @@ func MakeCard(a hub.Agent, f Face) AgentCard {
 			{f.Base, BindingREST, Version10},
 			{f.Base, BindingRPC, Version03},
 		},
-		Capabilities: CardCapabilities{Streaming: true, Extended: true},
+		Capabilities: CardCapabilities{Streaming: true, Push: true, Extended: true},
 		InputModes:   a.InputModes, OutputModes: a.OutputModes,
 	}
 	c.Description = cmp.Or(a.Description, c.Name)

@@ -53,6 +53,7 @@ type Route struct {
 	Method Method
 	Tenant string
 	Task   string
+	Config string // of a push notification
 }
 
 // RESTRoute finds what an HTTP method and a path below the base mean (§11.3).
@@ -105,6 +106,9 @@ func RESTRoute(method, path string) (r Route, ok bool) {
 			is("POST", CreatePush)
 			is("GET", ListPush)
 		} else {
+			if r.Config, ok = unescape(seg[3]); !ok {
+				return r, false
+			}
 			is("GET", GetPush)
 			is("DELETE", DeletePush)
 		}

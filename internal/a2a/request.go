@@ -32,8 +32,8 @@ type SendRequest struct {
 	HistoryLength *int
 	// Immediate asks for an answer before the task is done.
 	Immediate bool
-	// Push is true when the caller asks to be told at a webhook.
-	Push bool
+	// Push is where the caller asks to be told of the task, nil for nowhere.
+	Push *PushConfig
 }
 
 // TaskRequest names a task: of GetTask, CancelTask and SubscribeToTask.
@@ -183,8 +183,18 @@ func ReadSend(b []byte, version string) (SendRequest, *Failure) {
 		return SendRequest{}, wrong("configuration.historyLength", "is negative")
 	}
 	out := SendRequest{HistoryLength: w.Configuration.HistoryLength, Immediate: w.Configuration.Immediately,
-		Message: Message{ID: m.MessageID, ContextID: m.ContextID, TaskID: m.TaskID},
-		Push:    isObject(w.Configuration.Push) || isObject(w.Configuration.Push03)}
+		Message: Message{ID: m.MessageID, ContextID: m.ContextID, TaskID: m.TaskID}}
+	push, field := w.Configuration.Push, "configuration.taskPushNotificationConfig."
+	if version == Version03 {
+		push, field = w.Configuration.Push03, "configuration.pushNotificationConfig."
+	}
+	if isObject(push) {
+		c, f := readPush(push, field)
+		if f != nil {
+			return SendRequest{}, f
+		}
+		out.Push = &c
+	}
 	if version == Version03 {
 		out.Immediate = w.Configuration.Blocking != nil && !*w.Configuration.Blocking
 	}

@@ -17,12 +17,13 @@ func TestReadSend_TakesWhatTheSDKSends(t *testing.T) {
 	five := 5
 	m := sdk.NewMessage(sdk.MessageRoleUser, sdk.NewTextPart("hello"), sdk.NewRawPart([]byte{0, 1, 0xff}), sdk.NewFileURLPart("https://example.com/f", "text/plain"), sdk.NewDataPart(map[string]any{"a": 1}))
 	m.ContextID, m.TaskID, m.Metadata = "c1", "t1", map[string]any{"x": 1}
-	b, err := json.Marshal(&sdk.SendMessageRequest{Tenant: "calc", Message: m, Config: &sdk.SendMessageConfig{ReturnImmediately: true, HistoryLength: &five, AcceptedOutputModes: []string{"text/plain"}}})
+	b, err := json.Marshal(&sdk.SendMessageRequest{Tenant: "calc", Message: m, Config: &sdk.SendMessageConfig{ReturnImmediately: true, PushConfig: &sdk.PushConfig{ID: "p", URL: "https://example.org/hook", Token: "t", Auth: &sdk.PushAuthInfo{Scheme: "Bearer", Credentials: "c"}}, HistoryLength: &five, AcceptedOutputModes: []string{"text/plain"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	got, f := ReadSend(b, Version10)
-	if f != nil || got.Message.ID != m.ID || got.Message.ContextID != "c1" || got.Message.TaskID != "t1" || !got.Immediate || *got.HistoryLength != 5 || got.Push {
+	if f != nil || got.Message.ID != m.ID || got.Message.ContextID != "c1" || got.Message.TaskID != "t1" || !got.Immediate || *got.HistoryLength != 5 ||
+		got.Push == nil || *got.Push != (PushConfig{ID: "p", URL: "https://example.org/hook", Token: "t", Scheme: "Bearer", Credentials: "c"}) {
 		t.Fatalf("%+v %v", got, f)
 	}
 	p := got.Message.Parts
@@ -38,7 +39,7 @@ func TestReadSend_Takes03(t *testing.T) {
 	got, f := ReadSend([]byte(`{"message":{"kind":"message","messageId":"m","role":"user","parts":[{"kind":"text","text":"hi"},
 		{"kind":"file","file":{"name":"x.png","mimeType":"image/png","bytes":"AAH/"}},{"kind":"file","file":{"uri":"https://example.com/f"}},{"kind":"data","data":{"a":1}}]},
 		"configuration":{"blocking":false,"pushNotificationConfig":{"url":"https://example.org"}}}`), Version03)
-	if f != nil || !got.Immediate || !got.Push || len(got.Message.Parts) != 4 || got.Message.Parts[1].Filename != "x.png" || string(got.Message.Parts[1].Raw) != "\x00\x01\xff" || got.Message.Parts[2].URL == "" {
+	if f != nil || !got.Immediate || got.Push == nil || got.Push.URL != "https://example.org" || len(got.Message.Parts) != 4 || got.Message.Parts[1].Filename != "x.png" || string(got.Message.Parts[1].Raw) != "\x00\x01\xff" || got.Message.Parts[2].URL == "" {
 		t.Errorf("%+v %v", got, f)
 	}
 	// Blocking is what silence means.
@@ -109,11 +110,11 @@ func TestRESTRoute_ReadsPaths(t *testing.T) {
 		"POST tasks/x:cancel":                      {Method: CancelTask, Task: "x"},
 		"GET tasks/x:subscribe":                    {Method: SubscribeTask, Task: "x"},
 		"POST tasks/tasks/x:subscribe":             {Method: SubscribeTask, Tenant: "tasks", Task: "x"},
-		"DELETE tasks/x/pushNotificationConfigs/y": {Method: DeletePush, Task: "x"},
+		"DELETE tasks/x/pushNotificationConfigs/y": {Method: DeletePush, Task: "x", Config: "y"},
 		"GET calc/tasks/x/pushNotificationConfigs": {Method: ListPush, Tenant: "calc", Task: "x"},
 		"GET extendedAgentCard":                    {Method: ExtendedCard},
 		"PUT tasks/x":                              {Task: "x"},
-		"POST tasks/x/pushNotificationConfigs/y":   {Task: "x"},
+		"POST tasks/x/pushNotificationConfigs/y":   {Task: "x", Config: "y"},
 	} {
 		method, p, _ := strings.Cut(path, " ")
 		if got, ok := RESTRoute(method, p); !ok || got != want {
@@ -135,6 +136,9 @@ func FuzzRequests(f *testing.F) {
 		`{"jsonrpc":"2.0","id":"a","method":"message/send","params":{"message":{"kind":"message","messageId":"m","role":"user","parts":[{"kind":"file","file":{"bytes":"AA=="}}]}}}`,
 		`{"jsonrpc":"2.0","id":null,"method":"ListTasks","params":{"pageSize":3,"statusTimestampAfter":"2026-01-01T00:00:00Z"}}`,
 		`{"jsonrpc":"2.0","id":1,"method":"GetTask","params":{"id":"x","historyLength":0,"tenant":"calc"}}`,
+		`{"jsonrpc":"2.0","id":1,"method":"CreateTaskPushNotificationConfig","params":{"taskId":"x","id":"c","url":"https://example.org","token":"t","authentication":{"scheme":"Bearer","credentials":"s"}}}`,
+		`{"jsonrpc":"2.0","id":1,"method":"tasks/pushNotificationConfig/set","params":{"taskId":"x","pushNotificationConfig":{"url":"https://example.org","authentication":{"schemes":["Bearer"]}}}}`,
+		`{"jsonrpc":"2.0","id":1,"method":"DeleteTaskPushNotificationConfig","params":{"task_id":"x","id":"c"}}`,
 		`[]`, ``, `{"id":{}}`, `{"message":{"parts":[{"data":null}]}}`,
 	} {
 		f.Add([]byte(s))
@@ -186,5 +190,19 @@ func FuzzRequests(f *testing.F) {
 		}
 		_, fail = ReadTenant(params)
 		fine(t, fail)
+		for _, v := range []string{Version10, Version03} {
+			c, fail := ReadPush(params, v)
+			fine(t, fail)
+			if fail == nil && (c.TaskID == "" || c.URL == "" || len(c.ID) > maxID) {
+				t.Errorf("%+v", c)
+			}
+			for _, m := range []Method{GetPush, ListPush, DeletePush} {
+				r, fail := ReadPushRequest(params, m, v)
+				fine(t, fail)
+				if fail == nil && (r.TaskID == "" || m == DeletePush && r.ID == "") {
+					t.Errorf("%+v", r)
+				}
+			}
+		}
 	})
 }

@@ -1,6 +1,7 @@
 package app_test
 
 import (
+	"net/http"
 	"testing"
 
 	"agentsite/agentruntime/agenttest"
@@ -28,6 +29,13 @@ func a2aCells() map[string]cell {
 			return object{id: owner.Say(owner.Conversation(agent), "Hello").Tasks[0].ID, other: agent}
 		}
 	}
+	// pushed is such a task with a push notification config.
+	pushed := func(t *testing.T, w *world, actor string) object {
+		o := asked(agenttest.Echo)(t, w, actor)
+		w.tokens["chat:write"].With(t).Must(http.MethodPost, "/agents/"+o.other+"/a2a/tasks/"+o.id+"/pushNotificationConfigs",
+			map[string]any{"id": "hook", "url": "http://127.0.0.1:2/hook"}, http.StatusOK, func(r *http.Request) { r.Header.Set("A2A-Version", "1.0") })
+		return o
+	}
 	out := map[string]cell{
 		"GET /.well-known/agent-card.json": {}, "GET /a2a/.well-known/agent-card.json": {},
 		"GET /.well-known/jwks.json": {},
@@ -35,6 +43,10 @@ func a2aCells() map[string]cell {
 		"GET /a2a/* [task]":          {object: asked(agenttest.Echo), rest: "{owner}/tasks/{id}"},
 		"POST /a2a/* [cancel]":       {object: asked(agenttest.Hang), rest: "{owner}/tasks/{id}:cancel"},
 		"DELETE /a2a/*":              {rest: "tasks/one/pushNotificationConfigs/two"},
+		"GET /a2a/* [push]":          {object: pushed, rest: "{owner}/tasks/{id}/pushNotificationConfigs/hook"},
+		"DELETE /a2a/* [push]":       {object: pushed, rest: "{owner}/tasks/{id}/pushNotificationConfigs/hook"},
+		"POST /a2a/* [push]": {object: asked(agenttest.Echo), rest: "{owner}/tasks/{id}/pushNotificationConfigs",
+			body: func(*world, object) any { return map[string]any{"url": "http://127.0.0.1:2/hook"} }},
 	}
 	for _, v := range []string{"public", "private"} {
 		same := func(_ *testing.T, w *world, _ string) object {

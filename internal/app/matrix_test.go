@@ -395,6 +395,7 @@ func cells() map[string]cell {
 	maps.Copy(out, agentCells())
 	maps.Copy(out, chatCells())
 	maps.Copy(out, a2aCells())
+	maps.Copy(out, webhookCells())
 	maps.Copy(out, openAICells())
 	maps.Copy(out, mcpCells())
 	return out

@@ -325,6 +325,8 @@ func TestOpenAPI_ParametersAreTaken(t *testing.T) {
 	var link struct{ URL string }
 	ann.Get(http.MethodPost, "/api/v1/conversations/"+room+"/links", map[string]any{"kind": "read"}, http.StatusCreated, &link)
 	there := strings.NewReplacer("{id}", room, "{secret}", link.URL[strings.LastIndexByte(link.URL, '/')+1:], "{name}", "calc")
+	var hook struct{ ID string }
+	ann.Get(http.MethodPost, "/api/v1/webhooks", map[string]any{"url": "http://127.0.0.1:2/hook", "events": []string{"task.ended"}}, http.StatusCreated, &hook)
 	asked := 0
 	for path, methods := range s.Paths {
 		if strings.HasSuffix(path, "/live") {
@@ -341,6 +343,9 @@ func TestOpenAPI_ParametersAreTaken(t *testing.T) {
 				query := url.Values{param.Name: {value}}
 				if path == "/conversations/search" {
 					query.Set("q", "2")
+				}
+				if strings.HasPrefix(path, "/webhooks/") {
+					path = strings.ReplaceAll(path, "{id}", hook.ID)
 				}
 				ann.Must(http.MethodGet, "/api/v1"+there.Replace(path)+"?"+query.Encode(), nil, want)
 			}

@@ -35,6 +35,7 @@ import (
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
 	"agentsite/internal/index"
+	"agentsite/internal/notify"
 	"agentsite/internal/task"
 	"agentsite/store"
 	"agentsite/web"
@@ -60,9 +61,11 @@ type Portal struct {
 	teller    *teller
 	egress    *egress.Client // for cards and probes
 	calls     *egress.Client // for the work of agents
+	told      *egress.Client // for hooks
 	model     *egress.Client // for the portal's own model
 	chats     *chat.Service
 	callers   *face.Callers
+	hooks     *notify.Service
 	door      *handlers.Door
 	a2a       *a2a.Door
 	mcp       *mcp.Door
@@ -189,6 +192,11 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 	p.chats = chats
 	p.tasks = task.NewService(p.db, queue, chats)
 	p.callers = face.NewCallers(p.accounts)
+	p.told = egress.New(egress.Config{AllowCIDR: allow, UserAgent: "agentsite/" + Release()})
+	p.hooks = notify.New(notify.Ports{Store: p.db, Chat: chats, Accounts: p.db, Sealer: keys, Transport: p.told.RoundTripper(), Wake: p.db.Hooked(),
+		Push: func(ctx context.Context, actor ident.Actor, t task.Task, version string) ([]any, error) {
+			return p.a2a.Pushed(ctx, actor, t, version)
+		}}, notify.Config{URL: p.url.String(), CheckURL: p.hookURL(loopback, allow), Log: p.log})
 	p.worker = agentruntime.New(queue, p.db, chats, p.hub, byKind, p.log)
 	for _, d := range builtin.Drafts() {
 		if err := p.hub.EnsureBuiltin(ctx, d); err != nil {
@@ -202,13 +210,13 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 	}
 	p.door = handlers.New(p.accounts, p.hub, chats, p.tasks, p.db, handlers.Config{
 		Name: p.name, URL: p.url.String(), Host: host, Version: Version(), CookieName: cookie, Secure: secure,
-		PublicKey: p.publicKey, Started: clock.Now(), Log: p.log,
+		PublicKey: p.publicKey, Started: clock.Now(), Hooks: p.hooks, Log: p.log,
 	})
 	signer, err := wire.NewSigner([]byte(keys.Mark("agentsite/card/1", "a")+keys.Mark("agentsite/card/1", "b")), p.url.String()+a2a.KeySetPath)
 	if err != nil {
 		return err
 	}
-	p.a2a = a2a.New(a2a.Config{Signer: signer, Callers: p.callers, Hub: p.hub, Chat: chats, Tasks: p.tasks, Name: p.name, URL: p.url.String(),
+	p.a2a = a2a.New(a2a.Config{Signer: signer, Callers: p.callers, Hub: p.hub, Chat: chats, Tasks: p.tasks, Hooks: p.hooks, Name: p.name, URL: p.url.String(),
 		Guests: p.set.guests, Started: clock.Now(), Log: p.log})
 	p.mcp, err = mcp.New(mcp.Config{Callers: p.callers, Hub: p.hub, Chat: chats, Name: p.name, URL: p.url.String(), Version: Release(),
 		Guests: p.set.guests, Key: []byte(keys.Mark("agentsite/mcp/1", "states")), Log: p.log})
@@ -270,6 +278,7 @@ func (p *Portal) Run(ctx context.Context, stdout, stderr io.Writer) error {
 	workers.Go(func() error { return p.control.run(work) })
 	workers.Go(func() error { return p.expectLinks(work) })
 	workers.Go(func() error { return p.teller.run(work) })
+	workers.Go(func() error { return p.hooks.Run(work) })
 	workers.Go(func() error { return p.words(work) })
 	workers.Go(func() error { return p.sweep(work) })
 
@@ -354,7 +363,7 @@ func (p *Portal) Close() {
 		p.control.close()
 	}
 	p.drivers.close()
-	for _, c := range []*egress.Client{p.egress, p.calls, p.model} {
+	for _, c := range []*egress.Client{p.egress, p.calls, p.told, p.model} {
 		if c != nil {
 			c.CloseIdle()
 		}

@@ -32,6 +32,7 @@ const (
 	NoticeReport   = "report"   // somebody complained
 	NoticeHeld     = "held"     // the operator withdrew an agent, or gave it back
 	NoticeProof    = "proof"    // a proof ended
+	NoticeWebhook  = "webhook"  // a webhook was stopped, because it took nothing for long
 )
 
 // maxNotices is how many notices a page shows.

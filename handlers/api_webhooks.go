@@ -1,0 +1,148 @@
+package handlers
+
+import (
+	"net/http"
+
+	"github.com/go-chi/chi/v5"
+
+	"agentsite/internal/ident"
+	"agentsite/internal/notify"
+)
+
+type webhookJSON struct {
+	ID           string        `json:"id"`
+	URL          string        `json:"url"`
+	Label        string        `json:"label"`
+	Events       []notify.Type `json:"events"`
+	State        notify.State  `json:"state"`
+	Reason       string        `json:"reason,omitempty"`
+	Waiting      int           `json:"waiting"`
+	Missed       int           `json:"missed"`
+	FailingSince string        `json:"failing_since,omitempty"`
+	NextAt       string        `json:"next_at,omitempty"`
+	CreatedAt    string        `json:"created_at"`
+	UpdatedAt    string        `json:"updated_at"`
+}
+
+func newWebhookJSON(h notify.Hook) webhookJSON {
+	j := webhookJSON{ID: h.ID, URL: h.URL, Label: h.Label, Events: h.Events, State: h.State, Reason: h.Reason, Waiting: h.Waiting, Missed: h.Missed,
+		FailingSince: stamp(h.FailingSince), CreatedAt: stamp(h.CreatedAt), UpdatedAt: stamp(h.UpdatedAt)}
+	if h.Waiting > 0 && h.State == notify.Active {
+		j.NextAt = stamp(h.NextAt)
+	}
+	return j
+}
+
+// madeWebhookJSON is a webhook with its secret, which is told once.
+type madeWebhookJSON struct {
+	webhookJSON
+	Secret string `json:"secret"`
+}
+
+type webhookBody struct {
+	URL    *string        `json:"url"`
+	Label  *string        `json:"label"`
+	Events *[]notify.Type `json:"events"`
+	Active *bool          `json:"active"`
+}
+
+func (b webhookBody) draft() notify.Draft { return notify.Draft(b) }
+
+type deliveryJSON struct {
+	EventID    string      `json:"event_id"`
+	Type       notify.Type `json:"type"`
+	At         string      `json:"at"`
+	Status     int         `json:"status"`
+	DurationMS int64       `json:"duration_ms"`
+	Error      string      `json:"error,omitempty"`
+}
+
+func newDeliveryJSON(a notify.Attempt) deliveryJSON {
+	return deliveryJSON{a.EventID, a.Type, stamp(a.At), a.Status, a.Took.Milliseconds(), a.Error}
+}
+
+func (d *Door) apiWebhooks(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	list, err := d.cfg.Hooks.Webhooks(r.Context(), actor)
+	if err != nil {
+		return err
+	}
+	out := make([]webhookJSON, len(list))
+	for i, h := range list {
+		out[i] = newWebhookJSON(h)
+	}
+	writeJSON(w, http.StatusOK, map[string]any{"webhooks": out, "next_cursor": ""})
+	return nil
+}
+
+// apiAddWebhook makes a webhook: {url, events, label?, active?}.
+func (d *Door) apiAddWebhook(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	var in webhookBody
+	if err := decodeKnown(w, r, &in); err != nil {
+		return err
+	}
+	h, secret, err := d.cfg.Hooks.AddWebhook(r.Context(), actor, in.draft())
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Location", d.cfg.URL+"/api/v1/webhooks/"+h.ID)
+	writeJSON(w, http.StatusCreated, madeWebhookJSON{newWebhookJSON(h), secret})
+	return nil
+}
+
+func (d *Door) apiWebhook(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	h, err := d.cfg.Hooks.Webhook(r.Context(), actor, chi.URLParam(r, "id"))
+	if err != nil {
+		return err
+	}
+	writeJSON(w, http.StatusOK, newWebhookJSON(h))
+	return nil
+}
+
+func (d *Door) apiSetWebhook(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	var in webhookBody
+	if err := decodeKnown(w, r, &in); err != nil {
+		return err
+	}
+	h, err := d.cfg.Hooks.SetWebhook(r.Context(), actor, chi.URLParam(r, "id"), in.draft())
+	if err != nil {
+		return err
+	}
+	writeJSON(w, http.StatusOK, newWebhookJSON(h))
+	return nil
+}
+
+func (d *Door) apiDropWebhook(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	if err := d.cfg.Hooks.DropWebhook(r.Context(), actor, chi.URLParam(r, "id")); err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// apiTestWebhook sends a webhook something at once. That its address does not
+// take it is an answer, not an error.
+func (d *Door) apiTestWebhook(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	a, err := d.cfg.Hooks.Test(r.Context(), actor, chi.URLParam(r, "id"))
+	if err != nil {
+		return err
+	}
+	writeJSON(w, http.StatusOK, newDeliveryJSON(a))
+	return nil
+}
+
+func (d *Door) apiDeliveries(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	limit, err := number(r, "limit", notify.MaxAttempts)
+	if err != nil {
+		return err
+	}
+	list, err := d.cfg.Hooks.Deliveries(r.Context(), actor, chi.URLParam(r, "id"), int(limit))
+	if err != nil {
+		return err
+	}
+	out := make([]deliveryJSON, len(list))
+	for i, a := range list {
+		out[i] = newDeliveryJSON(a)
+	}
+	writeJSON(w, http.StatusOK, map[string]any{"deliveries": out, "next_cursor": ""})
+	return nil
+}

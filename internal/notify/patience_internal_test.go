@@ -1,0 +1,46 @@
+package notify
+
+import (
+	"slices"
+	"testing"
+	"time"
+)
+
+func TestPause_GrowsToAnHour(t *testing.T) {
+	t.Parallel()
+	var got []time.Duration
+	for n := range 10 {
+		got = append(got, pause(n+1, 0.5))
+	}
+	want := []time.Duration{5 * time.Second, 15 * time.Second, 45 * time.Second, 135 * time.Second, 405 * time.Second, 1215 * time.Second, time.Hour, time.Hour, time.Hour, time.Hour}
+	if !slices.Equal(got, want) {
+		t.Errorf("%v", got)
+	}
+	if a, b := pause(1, 0), pause(1, 1); a != 4*time.Second || b != 6*time.Second {
+		t.Errorf("%v %v", a, b)
+	}
+	now := time.Now()
+	if got := next(now, 1, 10*time.Minute).Sub(now); got != 10*time.Minute {
+		t.Errorf("asked for 10 minutes, got %v", got)
+	}
+	if got := next(now, 1, 10*time.Hour).Sub(now); got != time.Hour {
+		t.Errorf("asked for 10 hours, got %v", got)
+	}
+}
+
+// The vector is that of the specification's own libraries.
+func TestSign_IsStandardWebhooks(t *testing.T) {
+	t.Parallel()
+	got, err := sign("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "msg_p5jXN8AQM9LWM0D4loKWxJek", time.Unix(1614265330, 0), []byte(`{"test": 2432232314}`))
+	if err != nil || got != "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=" {
+		t.Errorf("%q %v", got, err)
+	}
+	for _, bad := range []string{"", "whsec_", "whsec_*"} {
+		if _, err := sign(bad, "id", time.Now(), nil); err == nil {
+			t.Errorf("%q signs", bad)
+		}
+	}
+	if a, b := newSecret(), newSecret(); a == b || len(a) < 40 {
+		t.Errorf("%q %q", a, b)
+	}
+}

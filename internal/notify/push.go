@@ -1,0 +1,114 @@
+package notify
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"agentsite/internal/clock"
+	"agentsite/internal/fault"
+	"agentsite/internal/ident"
+)
+
+// PushDraft is where and how the caller of a task wants to be told of it. A
+// draft with the Name of an earlier one takes its place.
+type PushDraft struct {
+	TaskID  string
+	Name    string // made up if it is empty
+	Version string // of A2A, in whose form it is told
+	URL     string
+	// Token comes back in a header of its own. Scheme and Credentials make the
+	// Authorization header, if Credentials are not empty.
+	Token, Scheme, Credentials string
+}
+
+// pushSecret is what is sealed of a push hook.
+type pushSecret struct {
+	Token       string `json:"token,omitempty"`
+	Credentials string `json:"credentials,omitempty"`
+}
+
+// maxCredential bounds a token and credentials, in bytes.
+const maxCredential = 4096
+
+func (d PushDraft) check(s *Service) error {
+	var c fault.Check
+	c.Field(d.URL != "", "url", "give the address that is to be told")
+	if d.URL != "" {
+		err := s.cfg.CheckURL(d.URL)
+		c.Field(err == nil, "url", "%v", err)
+	}
+	c.Field(len(d.Name) <= 200 && printable(d.Name), "id", "use at most 200 printable characters")
+	c.Field(len(d.Token) <= maxCredential && printable(d.Token), "token", "use at most %d printable characters", maxCredential)
+	c.Field(len(d.Credentials) <= maxCredential && printable(d.Credentials), "authentication.credentials", "use at most %d printable characters", maxCredential)
+	c.Field(d.Credentials == "" || d.Scheme != "", "authentication.scheme", "name the scheme of the credentials, such as Bearer")
+	c.Field(len(d.Scheme) <= 40 && strings.IndexFunc(d.Scheme, func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-')
+	}) < 0, "authentication.scheme", "is not the name of a scheme of HTTP, such as Bearer")
+	return c.Err()
+}
+
+// printable reports whether s may stand in a header.
+func printable(s string) bool {
+	return strings.IndexFunc(s, func(r rune) bool { return r < ' ' || r > '~' }) < 0
+}
+
+// SetPush makes the caller of a task be told of it. A task that is not the
+// actor's is a NotFound fault.
+func (s *Service) SetPush(ctx context.Context, actor ident.Actor, d PushDraft) (Hook, error) {
+	t, err := s.Chat.OwnTask(ctx, actor, d.TaskID)
+	if err != nil {
+		return Hook{}, err
+	}
+	if err := d.check(s); err != nil {
+		return Hook{}, err
+	}
+	key := actor.ID
+	if actor.Kind == ident.Guest {
+		key = actor.Addr
+	}
+	if wait, ok := s.pushes.Allow(key); !ok {
+		return Hook{}, fault.Limited(wait, "You asked to be told of very many tasks in a short time. Wait a moment.")
+	}
+	now := clock.Now()
+	h := Hook{ID: ident.NewID(), Kind: Push, OwnerKind: t.CallerKind, OwnerID: t.CallerID, TaskID: t.ID, Name: d.Name, Version: d.Version,
+		URL: d.URL, Host: hostOf(d.URL), Scheme: d.Scheme, State: Active, CreatedAt: now, UpdatedAt: now}
+	if h.Name == "" {
+		h.Name = h.ID
+	}
+	plain, err := json.Marshal(pushSecret{d.Token, d.Credentials})
+	if err != nil {
+		return Hook{}, fmt.Errorf("encode the secrets of a push hook: %w", err)
+	}
+	h.Sealed = s.Sealer.Seal(string(plain), h.bound())
+	return s.Store.PutPush(ctx, h, MaxPushes)
+}
+
+// CheckPush says what is wrong with a draft whose task is not there yet.
+func (s *Service) CheckPush(d PushDraft) error { return d.check(s) }
+
+// Pushes lists who is told of a task of the actor's, by name.
+func (s *Service) Pushes(ctx context.Context, actor ident.Actor, taskID string) ([]Hook, error) {
+	if _, err := s.Chat.Task(ctx, actor, taskID); err != nil {
+		return nil, err
+	}
+	return s.Store.Pushes(ctx, taskID)
+}
+
+// DropPush ends telling. Ending what has ended is no error.
+func (s *Service) DropPush(ctx context.Context, actor ident.Actor, taskID, name string) error {
+	if _, err := s.Chat.OwnTask(ctx, actor, taskID); err != nil {
+		return err
+	}
+	return s.Store.DropPush(ctx, taskID, name)
+}
+
+// secret opens what is sealed of a push hook.
+func (s *Service) secret(h Hook) (out pushSecret, err error) {
+	plain, err := s.Sealer.Open(h.Sealed, h.bound())
+	if err != nil {
+		return out, err
+	}
+	return out, json.Unmarshal([]byte(plain), &out)
+}

@@ -1,0 +1,217 @@
+package notify
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"sync"
+	"time"
+
+	"agentsite/internal/clock"
+	"agentsite/internal/fault"
+	"agentsite/internal/hub"
+)
+
+const (
+	// maxFlying bounds how many hooks are told something at a time, and
+	// maxPerHost how many of them are at one host, so that one that is slow
+	// keeps nobody else waiting.
+	maxFlying  = 16
+	maxPerHost = 3
+	// burst is how many events one hook is told before others have their turn.
+	burst = 20
+	// troubleWait is how long the worker waits when the database has trouble.
+	troubleWait = 5 * time.Second
+)
+
+// flight is who is being told something now.
+type flight struct {
+	hooks map[string]string // id → host
+	hosts map[string]int
+}
+
+// ids lists the hooks, and full the hosts that take no more.
+func (f flight) ids() []string {
+	out := make([]string, 0, len(f.hooks))
+	for id := range f.hooks {
+		out = append(out, id)
+	}
+	return out
+}
+
+func (f flight) full() []string {
+	out := []string{}
+	for h, n := range f.hosts {
+		if n >= maxPerHost {
+			out = append(out, h)
+		}
+	}
+	return out
+}
+
+func (f flight) begin(h Hook) {
+	f.hooks[h.ID] = h.Host
+	f.hosts[h.Host]++
+}
+
+func (f flight) end(id string) {
+	host := f.hooks[id]
+	delete(f.hooks, id)
+	if f.hosts[host]--; f.hosts[host] == 0 {
+		delete(f.hosts, host)
+	}
+}
+
+// Run sends what waits until ctx ends. What is under way then is sent again at
+// the next start.
+func (s *Service) Run(ctx context.Context) error {
+	var workers sync.WaitGroup
+	defer workers.Wait()
+	flying := flight{make(map[string]string), make(map[string]int)}
+	landed := make(chan string, maxFlying) // never full: each is one of maxFlying
+	alarm := time.NewTimer(0)
+	defer alarm.Stop()
+	for {
+		select {
+		case <-s.Wake:
+		case id := <-landed:
+			flying.end(id)
+		case <-alarm.C:
+		case <-ctx.Done():
+			return nil
+		}
+		later := s.launch(ctx, flying, func(h Hook) {
+			workers.Go(func() {
+				defer func() { landed <- h.ID }()
+				s.tell(ctx, h)
+			})
+		})
+		alarm.Stop()
+		if !later.IsZero() {
+			alarm.Reset(max(later.Sub(clock.Now()), 0))
+		}
+	}
+}
+
+// launch begins to tell hooks that are due, as many as there is room for, and
+// returns when to look again.
+func (s *Service) launch(ctx context.Context, flying flight, begin func(Hook)) (later time.Time) {
+	room := maxFlying - len(flying.hooks)
+	for room > 0 {
+		due, next, err := s.Store.DueHooks(ctx, clock.Now(), flying.ids(), flying.full(), room)
+		if err != nil {
+			if ctx.Err() == nil {
+				s.cfg.Log.Error("look for events to send", "error", err)
+			}
+			return clock.Now().Add(troubleWait)
+		}
+		later = next
+		begun := 0
+		for _, h := range due {
+			if flying.hosts[h.Host] < maxPerHost {
+				flying.begin(h)
+				begin(h)
+				begun++
+			}
+		}
+		if room -= begun; begun == len(due) {
+			return later
+		}
+		// The others are at hosts that are full now: look for more elsewhere.
+	}
+	return later
+}
+
+// tell sends a hook what waits for it, in order, until something is not taken.
+func (s *Service) tell(ctx context.Context, h Hook) {
+	for range burst {
+		now, e, err := s.Store.NextEvent(ctx, h.ID)
+		if fault.Is(err, fault.NotFound) {
+			return
+		}
+		var o Outcome
+		if err == nil {
+			o, err = s.once(ctx, now, e)
+		}
+		if ctx.Err() != nil {
+			return // not its fault: sent at the next start
+		}
+		if err != nil {
+			s.cfg.Log.Error("send an event", "hook", h.ID, "event", e.ID, "error", err)
+			o = s.failed(now, e, reply{Attempt: Attempt{EventID: e.ID, Type: e.Type, At: clock.Now(), Error: "this portal had trouble"}})
+		}
+		o.HookID = h.ID
+		if err := s.Store.Settle(ctx, o); err != nil {
+			if ctx.Err() == nil {
+				s.cfg.Log.Error("note what came of an event", "hook", h.ID, "event", e.ID, "error", err)
+				select { // or the same would be tried again at once
+				case <-time.After(troubleWait):
+				case <-ctx.Done():
+				}
+			}
+			return
+		}
+		if o.Failures > 0 || o.Failed {
+			return
+		}
+	}
+}
+
+// once tries to send one event.
+func (s *Service) once(ctx context.Context, h Hook, e Event) (Outcome, error) {
+	bodies, err := s.bodies(ctx, h, e)
+	if fault.Is(err, fault.NotFound) || fault.Is(err, fault.Forbidden) || fault.Is(err, fault.Unauthenticated) {
+		return Outcome{Seq: e.Seq, Gone: true, Failures: h.Failures, FailingSince: h.FailingSince, Reason: h.Reason}, nil
+	}
+	if err != nil {
+		return Outcome{}, err
+	}
+	r, err := s.try(ctx, h, e, bodies)
+	if err != nil {
+		return Outcome{}, err
+	}
+	if r.Error != "" {
+		return s.failed(h, e, r), nil
+	}
+	return Outcome{Seq: e.Seq, Gone: true, Attempt: &r.Attempt}, nil
+}
+
+// failed is the outcome of an attempt that was not taken.
+func (s *Service) failed(h Hook, e Event, r reply) Outcome {
+	now := clock.Now()
+	o := Outcome{HookID: h.ID, Seq: e.Seq, Attempt: &r.Attempt, Failures: h.Failures + 1, FailingSince: h.FailingSince, Reason: r.Error}
+	if o.FailingSince.IsZero() {
+		o.FailingSince = now
+	}
+	o.NextAt = next(now, o.Failures, r.after)
+	if h.Kind == Webhook && now.Sub(e.At) >= keepEvents {
+		o.Gone = true // the next one may be taken
+	}
+	long := now.Sub(o.FailingSince) >= h.patience()
+	if !r.gone && !long {
+		return o
+	}
+	o.Failed = true
+	if r.gone {
+		o.Reason = "it answered that it is gone for good (status 410)"
+	} else {
+		o.Reason = clip(fmt.Sprintf("it took nothing for %s; last: %s", roughly(h.patience()), r.Error))
+	}
+	if h.Kind == Webhook {
+		where := h.URL
+		if u, err := url.Parse(h.URL); err == nil {
+			where = u.Host
+		}
+		o.Notice = hub.Notice{Kind: hub.NoticeWebhook, Subject: where, Href: "/account/webhooks", CreatedAt: now,
+			Text: clip("Your webhook at " + where + " was stopped: " + o.Reason + ".")}
+	}
+	return o
+}
+
+// roughly says a patience in words.
+func roughly(d time.Duration) string {
+	if d >= 48*time.Hour {
+		return fmt.Sprintf("%d days", d/(24*time.Hour))
+	}
+	return fmt.Sprintf("%d hours", d/time.Hour)
+}

@@ -1,0 +1,153 @@
+package notify
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"time"
+
+	"agentsite/internal/clock"
+	"agentsite/internal/egress"
+	"agentsite/internal/fault"
+)
+
+const (
+	// sendTimeout is within the 10 to 30 s that A2A names (§4.3.3).
+	sendTimeout = 20 * time.Second
+	// maxAnswer is how much of an answer is read, so that the connection can be
+	// used again. None of it is looked at.
+	maxAnswer = 16 << 10
+)
+
+// reply is what came of telling a hook something.
+type reply struct {
+	Attempt
+	gone  bool          // the address says that it is no more
+	after time.Duration // how long it asks to be left alone
+}
+
+// try tells a hook something: each body in a request of its own, until one is
+// not taken. It returns an error only when nothing could be sent because of
+// this portal, or because ctx ended.
+func (s *Service) try(ctx context.Context, h Hook, e Event, bodies []any) (reply, error) {
+	begun := time.Now()
+	r := reply{Attempt: Attempt{EventID: e.ID, Type: e.Type, At: clock.Now()}}
+	for i, v := range bodies {
+		id := e.ID
+		if i > 0 {
+			id += "/" + strconv.Itoa(i+1)
+		}
+		b, err := encode(v)
+		if err != nil {
+			return r, err
+		}
+		req, err := s.request(h, id, b)
+		if err != nil {
+			return r, err
+		}
+		if err := s.send(ctx, req, &r); err != nil {
+			return r, err
+		}
+		if r.Error != "" {
+			break
+		}
+	}
+	r.Took = time.Since(begun)
+	return r, nil
+}
+
+func encode(v any) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, fmt.Errorf("encode an event: %w", err)
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+}
+
+// request is one request to a hook, with what shows who sends it.
+func (s *Service) request(h Hook, id string, body []byte) (*http.Request, error) {
+	req, err := http.NewRequest(http.MethodPost, h.URL, bytes.NewReader(body))
+	if err != nil {
+		return nil, fault.Wrap(fault.Invalid, err, "The address is not one that can be called.")
+	}
+	req.Header.Set("Webhook-Id", id)
+	if h.Kind == Push {
+		return req, s.pushHeaders(h, req.Header)
+	}
+	secret, err := s.Sealer.Open(h.Sealed, h.bound())
+	if err != nil {
+		return nil, fmt.Errorf("open the secret of webhook %s: %w", h.ID, err)
+	}
+	now := clock.Now()
+	signature, err := sign(secret, id, now, body)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Webhook-Timestamp", strconv.FormatInt(now.Unix(), 10))
+	req.Header.Set("Webhook-Signature", signature)
+	return req, nil
+}
+
+// pushHeaders are those that A2A's push notifications have (§4.3.3). The token
+// has two names: the specification's, and the one that receivers made with the
+// Go SDK read.
+func (s *Service) pushHeaders(h Hook, out http.Header) error {
+	secret, err := s.secret(h)
+	if err != nil {
+		return fmt.Errorf("open the secrets of push hook %s: %w", h.ID, err)
+	}
+	out.Set("Content-Type", "application/a2a+json")
+	if h.Version != "1.0" { // the older one has no media type of its own
+		out.Set("Content-Type", "application/json")
+	}
+	out.Set("A2A-Version", h.Version)
+	if secret.Token != "" {
+		out.Set("X-A2A-Notification-Token", secret.Token)
+		out.Set("A2A-Notification-Token", secret.Token)
+	}
+	if secret.Credentials != "" {
+		out.Set("Authorization", h.Scheme+" "+secret.Credentials)
+	}
+	return nil
+}
+
+// send makes one request and notes in r what came of it.
+func (s *Service) send(ctx context.Context, req *http.Request, r *reply) error {
+	sctx, cancel := context.WithTimeout(ctx, sendTimeout)
+	defer cancel()
+	resp, err := s.Transport.RoundTrip(req.WithContext(sctx))
+	if err != nil {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		r.Status, r.Error = 0, clip(egress.Reason(err))
+		return nil
+	}
+	defer resp.Body.Close()
+	io.Copy(io.Discard, io.LimitReader(resp.Body, maxAnswer)) // taken or not, the status says it
+	r.Status = resp.StatusCode
+	if resp.StatusCode >= 200 && resp.StatusCode < 300 {
+		return nil
+	}
+	r.Error = "it answered with status " + strconv.Itoa(resp.StatusCode)
+	r.gone = resp.StatusCode == http.StatusGone
+	if n, err := strconv.Atoi(resp.Header.Get("Retry-After")); err == nil && n > 0 {
+		r.after = time.Duration(min(n, int(longestPause/time.Second))) * time.Second
+	}
+	return nil
+}
+
+// clip cuts a reason to what is stored.
+func clip(s string) string {
+	if len(s) > maxReason {
+		s = s[:maxReason]
+	}
+	return s
+}

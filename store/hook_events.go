@@ -1,0 +1,205 @@
+package store
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"agentsite/internal/chat"
+	"agentsite/internal/clock"
+	"agentsite/internal/hub"
+	"agentsite/internal/ident"
+	"agentsite/internal/notify"
+	"agentsite/internal/task"
+)
+
+// listener is a webhook as whoever changes something needs it.
+type listener struct {
+	ID      string `db:"id"`
+	OwnerID string `db:"owner_id"`
+	Events  string `db:"events"` // with a space around each
+}
+
+func (l listener) wants(t notify.Type) bool { return strings.Contains(l.Events, " "+string(t)+" ") }
+
+// listeners are all webhooks that are told something, by account. They are
+// remembered as a whole: where nobody has one, a change costs a look at an
+// empty map.
+func (t *tx) listeners() (map[string][]listener, error) {
+	fresh := t.changes&changesHooks != 0 // in this very transaction
+	all, age, ok := t.d.listeners.get("")
+	if ok && !fresh {
+		return all, nil
+	}
+	var rows []listener
+	if err := t.list(&rows, `SELECT id, owner_id, events FROM hooks WHERE kind = 'webhook' AND state = 'active'`); err != nil {
+		return nil, err
+	}
+	all = make(map[string][]listener)
+	for _, l := range rows {
+		all[l.OwnerID] = append(all[l.OwnerID], l)
+	}
+	if !fresh {
+		t.d.listeners.put("", all, age)
+	}
+	return all, nil
+}
+
+// queueEvent lets a hook be told of something. One for which too much waits
+// misses it.
+func (t *tx) queueEvent(hookID string, typ notify.Type, f notify.Facts, at int64) error {
+	b, err := json.Marshal(f)
+	if err != nil {
+		return fmt.Errorf("encode an event: %w", err)
+	}
+	res, err := t.exec(`UPDATE hooks SET waiting = waiting + 1 WHERE id = ? AND state = 'active' AND waiting < ?`, hookID, notify.MaxWaiting)
+	if err != nil {
+		return err
+	}
+	if n, err := res.RowsAffected(); err != nil || n == 0 {
+		if err == nil {
+			_, err = t.exec(`UPDATE hooks SET missed = missed + 1 WHERE id = ? AND state = 'active'`, hookID)
+		}
+		return err
+	}
+	t.hooked = true
+	_, err = t.exec(`INSERT INTO hook_events (hook_id, event_id, type, facts, created_at) VALUES (?, ?, ?, ?, ?)`, hookID, "evt_"+ident.NewID(), string(typ), string(b), at)
+	return err
+}
+
+// tellAccount tells the webhooks of an account that want it.
+func (t *tx) tellAccount(all map[string][]listener, accountID string, typ notify.Type, f notify.Facts, at int64) error {
+	for _, l := range all[accountID] {
+		if l.wants(typ) {
+			if err := t.queueEvent(l.ID, typ, f, at); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// tellPushes tells whoever asked to be told of a task what its state is now.
+func (t *tx) tellPushes(f notify.Facts, at int64) error {
+	var ids []string
+	if err := t.list(&ids, `SELECT id FROM hooks WHERE kind = 'push' AND task_id = ? ORDER BY id`, f.TaskID); err != nil {
+		return err
+	}
+	for _, id := range ids {
+		if err := t.queueEvent(id, notify.TaskState, f, at); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tellSaid tells the other people of a conversation of a text.
+func (t *tx) tellSaid(m chat.Message) error {
+	if m.Kind != chat.Text {
+		return nil
+	}
+	all, err := t.listeners()
+	if err != nil || len(all) == 0 {
+		return err
+	}
+	var people []string
+	if err := t.list(&people, `SELECT member_id FROM members WHERE conversation_id = ? AND kind = 'person' AND left_at = 0`, m.ConversationID); err != nil {
+		return err
+	}
+	for _, id := range people {
+		if id == m.Sender.ID {
+			continue
+		}
+		if err := t.tellAccount(all, id, notify.MessageSaid, notify.Facts{ConversationID: m.ConversationID, Seq: m.Seq}, clock.Milli(m.CreatedAt)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tellTask tells the caller of a task how it ended or that it waits for them,
+// by its message.
+func (t *tx) tellTask(k task.Task, m chat.Message, pushed bool) error {
+	at := clock.Milli(k.UpdatedAt)
+	f := notify.Facts{TaskID: k.ID, State: k.State, Reason: k.Reason, Seq: m.Seq}
+	if pushed {
+		if err := t.tellPushes(f, at); err != nil {
+			return err
+		}
+	}
+	all, err := t.listeners()
+	if err != nil || len(all) == 0 || k.CallerKind == string(ident.Guest) {
+		return err
+	}
+	typ := notify.TaskAsks
+	if k.State.Terminal() {
+		typ = notify.TaskEnded
+	}
+	return t.tellAccount(all, k.CallerID, typ, f, at)
+}
+
+// tellRegistered tells the owner of a new agent, which has no others yet.
+func (t *tx) tellRegistered(a hub.Agent) error {
+	all, err := t.listeners()
+	if err != nil || len(all) == 0 {
+		return err
+	}
+	return t.tellAccount(all, a.OwnerID, notify.AgentRegistered, notify.Facts{Agent: a.Name, Version: a.Version}, clock.Milli(a.CreatedAt))
+}
+
+// tellOwners tells the owner and co-owners of an agent.
+func (t *tx) tellOwners(agentID, ownerID string, typ notify.Type, f notify.Facts, at int64) error {
+	all, err := t.listeners()
+	if err != nil || len(all) == 0 {
+		return err
+	}
+	var others []string
+	if err := t.list(&others, `SELECT account_id FROM agent_owners WHERE agent_id = ?`, agentID); err != nil {
+		return err
+	}
+	for _, id := range append(others, ownerID) {
+		if err := t.tellAccount(all, id, typ, f, at); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tellLive tells the owners of an agent that a verdict is another than before,
+// which it still is in the table.
+func (t *tx) tellLive(agentID string, l hub.Liveness) error {
+	all, err := t.listeners()
+	if err != nil || len(all) == 0 {
+		return err
+	}
+	var was struct {
+		Name    string `db:"name"`
+		OwnerID string `db:"owner_id"`
+		State   string `db:"live_state"`
+	}
+	if err := t.get(&was, `SELECT name, COALESCE(owner_id, '') AS owner_id, live_state FROM agents WHERE id = ? AND deleted_at = 0`, agentID); err != nil {
+		return err
+	}
+	if was.State == string(l.State) {
+		return nil
+	}
+	return t.tellOwners(agentID, was.OwnerID, notify.AgentLiveness, notify.Facts{Agent: was.Name, Live: string(l.State), Was: was.State, Reason: l.Reason}, clock.Milli(clock.Now()))
+}
+
+// tellReport tells the operators of a report.
+func (t *tx) tellReport(r hub.Report) error {
+	all, err := t.listeners()
+	if err != nil || len(all) == 0 {
+		return err
+	}
+	var operators []string
+	if err := t.list(&operators, `SELECT id FROM accounts WHERE operator = 1 AND disabled_at = 0`); err != nil {
+		return err
+	}
+	for _, id := range operators {
+		if err := t.tellAccount(all, id, notify.AgentReported, notify.Facts{Agent: r.AgentName, ReportID: r.ID, Reason: r.Reason}, clock.Milli(r.CreatedAt)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

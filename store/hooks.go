@@ -1,0 +1,221 @@
+package store
+
+import (
+	"context"
+
+	"agentsite/internal/clock"
+	"agentsite/internal/fault"
+	"agentsite/internal/notify"
+	"agentsite/internal/task"
+)
+
+var _ notify.Store = (*DB)(nil)
+
+type hookRow struct {
+	ID           string `db:"id"`
+	Kind         string `db:"kind"`
+	OwnerKind    string `db:"owner_kind"`
+	OwnerID      string `db:"owner_id"`
+	TaskID       string `db:"task_id"`
+	Name         string `db:"name"`
+	Version      string `db:"version"`
+	Label        string `db:"label"`
+	URL          string `db:"url"`
+	Host         string `db:"host"`
+	Events       string `db:"events"`
+	Scheme       string `db:"scheme"`
+	Secret       []byte `db:"secret"`
+	State        string `db:"state"`
+	Reason       string `db:"reason"`
+	Waiting      int    `db:"waiting"`
+	Missed       int    `db:"missed"`
+	Failures     int    `db:"failures"`
+	FailingSince int64  `db:"failing_since"`
+	NextAt       int64  `db:"next_at"`
+	CreatedAt    int64  `db:"created_at"`
+	UpdatedAt    int64  `db:"updated_at"`
+}
+
+const hookColumns = `id, kind, owner_kind, owner_id, task_id, name, version, label, url, host, events, scheme, secret, state, reason,
+	waiting, missed, failures, failing_since, next_at, created_at, updated_at`
+
+func (r hookRow) hook() notify.Hook {
+	return notify.Hook{ID: r.ID, Kind: notify.Kind(r.Kind), OwnerKind: r.OwnerKind, OwnerID: r.OwnerID, TaskID: r.TaskID, Name: r.Name, Version: r.Version,
+		Label: r.Label, URL: r.URL, Host: r.Host, Events: notify.SplitTypes(r.Events), Scheme: r.Scheme, Sealed: r.Secret, State: notify.State(r.State), Reason: r.Reason,
+		Waiting: r.Waiting, Missed: r.Missed, Failures: r.Failures, FailingSince: clock.FromMilli(r.FailingSince), NextAt: clock.FromMilli(r.NextAt),
+		CreatedAt: clock.FromMilli(r.CreatedAt), UpdatedAt: clock.FromMilli(r.UpdatedAt)}
+}
+
+func hooksOf(rows []hookRow) []notify.Hook {
+	out := make([]notify.Hook, len(rows))
+	for i, r := range rows {
+		out[i] = r.hook()
+	}
+	return out
+}
+
+const hookInsert = `INSERT INTO hooks (id, kind, owner_kind, owner_id, task_id, name, version, label, url, host, events, scheme, secret, created_at, updated_at)
+	VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+
+// pushInsert is apart from hookInsert because it changes nobody's webhooks.
+const pushInsert = hookInsert + ` RETURNING id`
+
+func hookValues(h notify.Hook) []any {
+	return []any{h.ID, string(h.Kind), h.OwnerKind, h.OwnerID, h.TaskID, h.Name, h.Version, h.Label, h.URL, h.Host, notify.JoinTypes(h.Events), h.Scheme, h.Sealed,
+		clock.Milli(h.CreatedAt), clock.Milli(h.UpdatedAt)}
+}
+
+// AddWebhook implements notify.Hooks.
+func (d *DB) AddWebhook(ctx context.Context, h notify.Hook, max int) error {
+	return d.write(ctx, func(t *tx) error {
+		var n int
+		if err := t.get(&n, `SELECT COUNT(*) FROM hooks WHERE kind = 'webhook' AND owner_id = ?`, h.OwnerID); err != nil {
+			return err
+		}
+		if n >= max {
+			return fault.New(fault.Conflict, "You have %d webhooks, which is as many as there may be. Delete one first.", n)
+		}
+		_, err := t.exec(hookInsert, hookValues(h)...)
+		return err
+	})
+}
+
+// Webhook implements notify.Hooks.
+func (d *DB) Webhook(ctx context.Context, accountID, id string) (notify.Hook, error) {
+	var r hookRow
+	err := d.get(ctx, &r, `SELECT `+hookColumns+` FROM hooks WHERE kind = 'webhook' AND owner_id = ? AND id = ?`, accountID, id)
+	return r.hook(), mapError(err)
+}
+
+// Webhooks implements notify.Hooks.
+func (d *DB) Webhooks(ctx context.Context, accountID string) ([]notify.Hook, error) {
+	var rows []hookRow
+	err := d.list(ctx, &rows, `SELECT `+hookColumns+` FROM hooks WHERE kind = 'webhook' AND owner_id = ? ORDER BY id LIMIT 100`, accountID)
+	return hooksOf(rows), mapError(err)
+}
+
+// SetWebhook implements notify.Hooks.
+func (d *DB) SetWebhook(ctx context.Context, h notify.Hook) error {
+	return d.write(ctx, func(t *tx) error {
+		var was string
+		if err := t.get(&was, `SELECT state FROM hooks WHERE kind = 'webhook' AND owner_id = ? AND id = ?`, h.OwnerID, h.ID); err != nil {
+			return err
+		}
+		if _, err := t.exec(`UPDATE hooks SET label = ?, url = ?, host = ?, events = ?, state = ?, reason = ?, updated_at = ? WHERE id = ?`,
+			h.Label, h.URL, h.Host, notify.JoinTypes(h.Events), string(h.State), h.Reason, clock.Milli(h.UpdatedAt), h.ID); err != nil {
+			return err
+		}
+		switch {
+		case h.State != notify.Active:
+			return t.forgetEvents(h.ID)
+		case was != string(notify.Active):
+			_, err := t.exec(`UPDATE hooks SET failures = 0, failing_since = 0, next_at = 0, missed = 0 WHERE id = ?`, h.ID)
+			return err
+		}
+		return nil
+	})
+}
+
+// forgetEvents takes out what waits for a hook.
+func (t *tx) forgetEvents(hookID string) error {
+	if _, err := t.exec(`DELETE FROM hook_events WHERE hook_id = ?`, hookID); err != nil {
+		return err
+	}
+	_, err := t.exec(`UPDATE hooks SET waiting = 0 WHERE id = ?`, hookID)
+	return err
+}
+
+// DropWebhook implements notify.Hooks.
+func (d *DB) DropWebhook(ctx context.Context, accountID, id string) error {
+	return d.write(ctx, func(t *tx) error {
+		var have string
+		if err := t.get(&have, `SELECT id FROM hooks WHERE kind = 'webhook' AND owner_id = ? AND id = ?`, accountID, id); err != nil {
+			return err
+		}
+		for _, q := range []string{`DELETE FROM hook_events WHERE hook_id = ?`, `DELETE FROM hook_attempts WHERE hook_id = ?`, `DELETE FROM hooks WHERE id = ?`} {
+			if _, err := t.exec(q, id); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// PutPush implements notify.Hooks.
+func (d *DB) PutPush(ctx context.Context, h notify.Hook, max int) (notify.Hook, error) {
+	var out notify.Hook
+	err := d.write(ctx, func(t *tx) error {
+		out = h
+		var k struct {
+			State     string `db:"state"`
+			Reason    string `db:"reason"`
+			AnswerSeq int64  `db:"answer_seq"`
+			UpdatedAt int64  `db:"updated_at"`
+		}
+		if err := t.get(&k, `SELECT state, reason, answer_seq, updated_at FROM tasks WHERE id = ?`, h.TaskID); err != nil {
+			return err
+		}
+		var have []struct {
+			ID   string `db:"id"`
+			Name string `db:"name"`
+		}
+		if err := t.list(&have, `SELECT id, name FROM hooks WHERE kind = 'push' AND task_id = ?`, h.TaskID); err != nil {
+			return err
+		}
+		for _, o := range have {
+			if o.Name != h.Name {
+				continue
+			}
+			// What waits is sent to the new address.
+			out.ID = o.ID
+			_, err := t.exec(pushUpdate, h.Version, h.URL, h.Host, h.Scheme, h.Sealed, clock.Milli(h.UpdatedAt), o.ID)
+			return err
+		}
+		if len(have) >= max {
+			return fault.New(fault.Conflict, "The task has %d push notification configs, which is as many as there may be. Delete one first.", len(have))
+		}
+		var id string
+		if err := t.get(&id, pushInsert, hookValues(h)...); err != nil {
+			return err
+		}
+		if _, err := t.exec(`UPDATE tasks SET pushed = 1 WHERE id = ? AND pushed = 0`, h.TaskID); err != nil {
+			return err
+		}
+		// It may have got somewhere before anybody could ask to be told.
+		if s := task.State(k.State); s != task.Submitted {
+			return t.queueEvent(h.ID, notify.TaskState, notify.Facts{TaskID: h.TaskID, State: s, Reason: k.Reason, Seq: k.AnswerSeq}, k.UpdatedAt)
+		}
+		return nil
+	})
+	return out, err
+}
+
+const pushUpdate = `UPDATE hooks SET version = ?, url = ?, host = ?, scheme = ?, secret = ?, updated_at = ?, state = 'active', reason = '', failures = 0, failing_since = 0, next_at = 0
+	WHERE id = ?`
+
+// Pushes implements notify.Hooks.
+func (d *DB) Pushes(ctx context.Context, taskID string) ([]notify.Hook, error) {
+	var rows []hookRow
+	err := d.list(ctx, &rows, `SELECT `+hookColumns+` FROM hooks WHERE kind = 'push' AND task_id = ? ORDER BY name LIMIT 100`, taskID)
+	return hooksOf(rows), mapError(err)
+}
+
+const pushDelete = `DELETE FROM hooks WHERE kind = 'push' AND task_id = ? AND name = ?`
+
+// DropPush implements notify.Hooks.
+func (d *DB) DropPush(ctx context.Context, taskID, name string) error {
+	return d.write(ctx, func(t *tx) error {
+		if _, err := t.exec(`DELETE FROM hook_events WHERE hook_id IN (SELECT id FROM hooks WHERE kind = 'push' AND task_id = ? AND name = ?)`, taskID, name); err != nil {
+			return err
+		}
+		_, err := t.exec(pushDelete, taskID, name)
+		return err
+	})
+}
+
+// Deletes of all push hooks of a conversation's tasks, which are apart because
+// they change nobody's webhooks.
+const (
+	roomEventsDelete = `DELETE FROM hook_events WHERE hook_id IN (SELECT h.id FROM tasks k JOIN hooks h ON h.kind = 'push' AND h.task_id = k.id WHERE k.conversation_id = ?)`
+	roomPushesDelete = `DELETE FROM hooks WHERE kind = 'push' AND task_id IN (SELECT id FROM tasks WHERE conversation_id = ?)`
+)
