@@ -20,7 +20,7 @@ const module = "agentsite"
 var leaves = []string{"internal/ident", "internal/fault", "internal/clock", "internal/limit", "internal/egress", "internal/picture", "internal/strictjson", "migrations", "static", "docs"}
 
 // inner is everything in internal/ that adapters may use.
-var inner = []string{"internal/ident", "internal/fault", "internal/clock", "internal/limit", "internal/egress", "internal/picture", "internal/strictjson", "internal/account", "internal/hub",
+var inner = []string{"internal/ident", "internal/ident/httpsig", "internal/fault", "internal/clock", "internal/limit", "internal/egress", "internal/picture", "internal/strictjson", "internal/account", "internal/hub",
 	"internal/chat", "internal/task", "internal/a2a", "internal/openai", "internal/linkwire", "internal/schema", "internal/index", "internal/index/bm25", "internal/notify"}
 
 // may is the import table: what each package may import of ours. A package
@@ -30,12 +30,14 @@ var inner = []string{"internal/ident", "internal/fault", "internal/clock", "inte
 // limit and openai joined the leaves: both are vocabulary without a service.
 // The adapters' rule, never each other, follows from their rows.
 var may = map[string][]string{
-	"internal/fault":   {},
-	"internal/clock":   {},
-	"internal/ident":   {},
-	"internal/limit":   {},
-	"internal/egress":  {"internal/fault"},
-	"internal/picture": {},
+	"internal/fault": {},
+	"internal/clock": {},
+	"internal/ident": {},
+	// Signed requests, of drivers and peers, know no ids or actors.
+	"internal/ident/httpsig": {},
+	"internal/limit":         {},
+	"internal/egress":        {"internal/fault"},
+	"internal/picture":       {},
 	// What every decoder of outside JSON asks first.
 	"internal/strictjson": {},
 	"migrations":          {},

@@ -38,7 +38,7 @@ func (t Trier) Try(ctx context.Context, actor ident.Actor, a hub.Agent, secret, 
 				err = fmt.Errorf("driver %s panicked: %v\n%s", a.Kind, p, debug.Stack())
 			}
 		}()
-		return driver.Run(ctx, call, s)
+		return driver.Run(task.WithBehalf(ctx, call.Behalf()), call, s)
 	}()
 	if ctx.Err() != nil {
 		return hub.Tried{State: string(task.Failed), Text: s.shown(), Reason: "It did not finish in time for a try."}, nil

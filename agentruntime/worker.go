@@ -216,6 +216,7 @@ func (w *Worker) attempt(ctx context.Context, t task.Task, s *sink) (task.Result
 		defer func() { w.hub.AddTraces(context.WithoutCancel(ctx), t.AgentID, t.ID, traces.all()) }()
 		ctx = task.WithTrace(ctx, traces.add)
 	}
+	ctx = task.WithBehalf(ctx, call.Behalf())
 	type outcome struct {
 		result task.Result
 		err    error
@@ -270,6 +271,7 @@ func (w *Worker) call(ctx context.Context, t task.Task) (call task.Call, driver 
 		Caller:  task.Caller{Kind: t.CallerKind, Handle: t.CallerHandle, ID: t.CallerID},
 		Speaker: task.Speaker{Kind: h.Ask.Sender.Kind, Handle: h.Ask.Sender.Handle},
 		Parts:   h.Ask.Parts,
+		Via:     t.Via,
 		Files:   w.chat.TaskFiles(t),
 	}
 	if t.Replaces > 0 { // a message of its own towards agents that know one by its id

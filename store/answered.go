@@ -46,9 +46,17 @@ func (d *DB) CreateAnswered(ctx context.Context, a chat.Answered) ([]chat.Messag
 			return err
 		}
 		if _, err := t.exec(`INSERT INTO tasks (id, conversation_id, agent_id, agent_handle, caller_kind, caller_id, caller_handle, message_seq, root_seq, answer_seq,
-				state, reason, attempt, face, created_at, updated_at, share)
-			VALUES (?, ?, ?, ?, ?, ?, ?, 1, 1, 2, ?, ?, 1, ?, ?, ?, ?)`, k.ID, c.ID, k.AgentID, k.AgentHandle, k.CallerKind, k.CallerID, k.CallerHandle,
-			string(k.State), k.Reason, k.Face, clock.Milli(k.CreatedAt), ended, k.Share); err != nil {
+				state, reason, attempt, face, created_at, updated_at, share, via)
+			VALUES (?, ?, ?, ?, ?, ?, ?, 1, 1, 2, ?, ?, 1, ?, ?, ?, ?, ?)`, k.ID, c.ID, k.AgentID, k.AgentHandle, k.CallerKind, k.CallerID, k.CallerHandle,
+			string(k.State), k.Reason, k.Face, clock.Milli(k.CreatedAt), ended, k.Share, k.Via.String()); err != nil {
+			return err
+		}
+		for _, m := range said {
+			if err := t.tellSaid(m); err != nil {
+				return err
+			}
+		}
+		if err := t.tellTask(k, answer, false); err != nil {
 			return err
 		}
 		return t.called(k)

@@ -13,6 +13,7 @@ import (
 	"agentsite/internal/fault"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
+	"agentsite/internal/notify"
 	"agentsite/internal/task"
 	"agentsite/store/storetest"
 )
@@ -25,6 +26,7 @@ func asking(ann account.Account, calc hub.Agent, at time.Time) (chat.Conversatio
 	p.Title, p.Message.CreatedAt = "2 + 2", at
 	for i := range p.Ask {
 		p.Ask[i].CreatedAt, p.Ask[i].UpdatedAt, p.Ask[i].Face = at, at, "a2a"
+		p.Ask[i].Via = task.Chain{"elsewhere.example/0123456789abcdef"}
 	}
 	return room, p
 }
@@ -36,6 +38,7 @@ func TestCreateAnswered_LeavesWhatTheLongWayLeaves(t *testing.T) {
 	ctx := context.Background()
 	ann := storetest.Account(t, db, "ann")
 	calc := storetest.Agent(t, db, "calc", account.Account{})
+	hook := webhook(t, db, ann, notify.MessageSaid, notify.TaskEnded, notify.TaskAsks)
 	at := clock.Now().Add(-time.Second)
 	ended := at.Add(30 * time.Millisecond)
 	answer := func(room chat.Conversation, k task.Task) chat.Message {
@@ -65,7 +68,10 @@ func TestCreateAnswered_LeavesWhatTheLongWayLeaves(t *testing.T) {
 	if _, err := db.Finish(ctx, chat.Ended{Task: k, Message: answer(long, k)}); err != nil {
 		t.Fatal(err)
 	}
-	before := days()
+	before, told := days(), waiting(t, db, hook)
+	if len(told) == 0 {
+		t.Error("a webhook is told of nothing")
+	}
 
 	short, p := asking(ann, calc, at)
 	short.Title = p.Title
@@ -75,6 +81,7 @@ func TestCreateAnswered_LeavesWhatTheLongWayLeaves(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	same(t, "a webhook is told", waiting(t, db, hook), told...)
 	after := days()
 	after.Calls, after.Completed, after.Took = after.Calls-before.Calls, after.Completed-before.Completed, after.Took-before.Took
 	if diff := cmp.Diff(before, after); diff != "" {

@@ -67,13 +67,13 @@ func (d *A2A) Run(ctx context.Context, call task.Call, out task.Sink) (task.Resu
 		// When the portal stops the task goes on there, and here after the
 		// next start.
 		if !r.settled && !errors.Is(context.Cause(ctx), task.ErrShutdown) {
-			d.stopRemote(client, r.at.Task)
+			d.stopRemote(ctx, client, r.at.Task)
 		}
 		return task.Result{}, context.Cause(ctx)
 	}
 	if err != nil && !errors.Is(err, errSettled) {
 		if r.adopted && !r.settled {
-			d.stopRemote(client, r.at.Task)
+			d.stopRemote(ctx, client, r.at.Task)
 		}
 		if _, ok := errors.AsType[*fault.Error](err); ok {
 			return task.Result{}, err

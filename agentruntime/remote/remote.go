@@ -83,14 +83,14 @@ func (d *A2A) Close() {
 
 // stopRemote tells the far side in the background to stop a task: the caller
 // has no time to wait for it.
-func (d *A2A) stopRemote(c *a2a.Client, id string) {
+func (d *A2A) stopRemote(ctx context.Context, c *a2a.Client, id string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.closed || id == "" {
 		return
 	}
 	d.wg.Go(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), cancelTime)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelTime)
 		defer cancel()
 		if _, err := c.Cancel(ctx, id); err != nil && !a2a.IsCode(err, a2a.CodeTaskNotCancelable) {
 			d.cfg.Log.Info("cancel remote task", "error", err)

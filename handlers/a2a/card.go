@@ -95,13 +95,23 @@ func (d *Door) extended(r *http.Request, actor ident.Actor, a hub.Agent) (any, e
 	return d.cfg.Signer.Sign(c)
 }
 
-// keySet answers with the key that cards are signed by.
+// keySet answers with the keys that cards are signed by and that requests of
+// the portal are.
 func (d *Door) keySet(w http.ResponseWriter, r *http.Request) {
-	b, err := json.Marshal(d.cfg.Signer.KeySet())
+	d.keys(w, r, "application/jwk-set+json", append(d.cfg.Signer.Keys(), d.cfg.PortalKey))
+}
+
+// directory answers with the key that requests of the portal are signed by.
+func (d *Door) directory(w http.ResponseWriter, r *http.Request) {
+	d.keys(w, r, "application/http-message-signatures-directory+json", []any{d.cfg.PortalKey})
+}
+
+func (d *Door) keys(w http.ResponseWriter, r *http.Request, mediaType string, list []any) {
+	b, err := json.Marshal(map[string]any{"keys": list})
 	if err != nil { // a public key can be written
 		panic(err)
 	}
-	w.Header().Set("Content-Type", "application/jwk-set+json")
+	w.Header().Set("Content-Type", mediaType)
 	w.Header().Set("Cache-Control", "public, max-age=3600")
 	http.ServeContent(w, r, "", d.cfg.Started.Truncate(time.Second), bytes.NewReader(b))
 }

@@ -142,7 +142,7 @@ func TestCard_IsSignedByAKeyOfTheSite(t *testing.T) {
 		t.Error("a card that did not change has other bytes")
 	}
 	var keys jose.JSONWebKeySet
-	if err := json.Unmarshal([]byte(c.Must(http.MethodGet, "/.well-known/jwks.json", nil, http.StatusOK).Body), &keys); err != nil || len(keys.Keys) != 1 || !keys.Keys[0].IsPublic() {
+	if err := json.Unmarshal([]byte(c.Must(http.MethodGet, "/.well-known/jwks.json", nil, http.StatusOK).Body), &keys); err != nil || len(keys.Keys) != 2 || !keys.Keys[0].IsPublic() || !keys.Keys[1].IsPublic() || keys.Keys[1].KeyID == keys.Keys[0].KeyID {
 		t.Fatalf("%+v %v", keys, err)
 	}
 	var card map[string]any

@@ -26,6 +26,7 @@ import (
 	"agentsite/internal/fault"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
+	"agentsite/internal/ident/httpsig"
 	"agentsite/internal/notify"
 	"agentsite/internal/task"
 )
@@ -44,6 +45,8 @@ type Config struct {
 	Guests bool
 	// Signer signs the cards.
 	Signer *a2a.Signer
+	// PortalKey is the key the portal signs its requests with.
+	PortalKey httpsig.JWK
 	// Started is when the portal began to write cards as it does.
 	Started time.Time
 	Log     *slog.Logger
@@ -68,6 +71,7 @@ const rootAgent = "guide"
 func (d *Door) Routes(r chi.Router) {
 	r.Get(a2a.WellKnown, d.card)
 	r.Get(KeySetPath, d.keySet)
+	r.Get(DirectoryPath, d.directory)
 	r.Get("/agents/{name}"+a2a.WellKnown, d.card)
 	for _, base := range []string{"/a2a", "/agents/{name}/a2a"} {
 		r.Post(base, d.rpc)
@@ -78,8 +82,13 @@ func (d *Door) Routes(r chi.Router) {
 	}
 }
 
-// KeySetPath is where the public key of the cards is.
-const KeySetPath = "/.well-known/jwks.json"
+// KeySetPath is where the public keys of the portal are, DirectoryPath where
+// those are that its requests are signed with
+// (draft-meunier-webbotauth-httpsig-directory §4).
+const (
+	KeySetPath    = "/.well-known/jwks.json"
+	DirectoryPath = "/.well-known/http-message-signatures-directory"
+)
 
 // agentName is whose base or card the path is of.
 func agentName(r *http.Request) string {

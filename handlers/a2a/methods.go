@@ -104,6 +104,10 @@ func (q *request) send() (any, error) {
 	if err != nil {
 		return nil, noSuch(m, err)
 	}
+	via, err := face.Chain(q.r)
+	if err != nil {
+		return nil, err
+	}
 	var unfit error // what the message is told that is not one sent again
 	if m.TaskID != "" {
 		t, err := q.task(asker.Actor, m.TaskID)
@@ -125,7 +129,10 @@ func (q *request) send() (any, error) {
 		return nil, err
 	}
 	asked, err := d.cfg.Chat.Ask(ctx, asker.Actor, chat.Ask{Agent: q.agent.Handle(), Context: m.ContextID, ClientID: m.ID, Parts: m.Parts, TaskID: m.TaskID, Face: doorName,
-		Wait: q.method == a2a.SendMessage && !in.Immediate})
+		Wait: q.method == a2a.SendMessage && !in.Immediate, Via: via})
+	if errors.Is(err, task.ErrLoop) {
+		return nil, &a2a.Failure{Code: a2a.CodeInvalidRequest, Reason: "LOOP_DETECTED", Text: fault.As(err).Safe}
+	}
 	if unfit != nil && fault.Is(err, fault.Conflict) {
 		return nil, unfit
 	}

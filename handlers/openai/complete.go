@@ -57,6 +57,10 @@ func (d *door) complete(w http.ResponseWriter, r *http.Request, actor ident.Acto
 	if err != nil {
 		return err
 	}
+	via, err := face.Chain(r)
+	if err != nil {
+		return err
+	}
 	room := r.Header.Get(ConversationHeader)
 	asker, err := d.Callers.Asker(r, actor, room)
 	if err != nil {
@@ -68,7 +72,7 @@ func (d *door) complete(w http.ResponseWriter, r *http.Request, actor ident.Acto
 		return err
 	}
 	defer leave()
-	ask := chat.Ask{Agent: agentName(c.in.Model), Context: room, ClientID: cmp.Or(r.Header.Get(idempotencyHeader), ident.NewID()), Parts: parts, Face: "openai"}
+	ask := chat.Ask{Agent: agentName(c.in.Model), Context: room, ClientID: cmp.Or(r.Header.Get(idempotencyHeader), ident.NewID()), Parts: parts, Face: "openai", Via: via}
 	if room == "" {
 		ask.Before = c.in.before(c.actor)
 	}
@@ -87,6 +91,8 @@ func (d *door) complete(w http.ResponseWriter, r *http.Request, actor ident.Acto
 func noRoom(err error, room string) error {
 	f := fault.As(err)
 	switch {
+	case errors.Is(err, task.ErrLoop):
+		return &problem{status: http.StatusBadRequest, once: true, body: wire.Error{Type: invalidRequest, Code: "loop_detected", Message: f.Safe}}
 	case f.Kind == fault.NotFound && room != "":
 		return &problem{status: http.StatusNotFound, body: wire.Error{Type: invalidRequest, Param: ConversationHeader, Code: "conversation_not_found", Message: f.Safe}}
 	case f.Kind == fault.NotFound:

@@ -26,12 +26,12 @@ type CardSignature struct {
 type Signer struct {
 	key       *ecdsa.PrivateKey
 	protected string
-	keys      jose.JSONWebKeySet
+	keys      []jose.JSONWebKey
 }
 
 // NewSigner returns the signer whose key follows from secret, which must hold
 // 32 bytes of entropy or more: the same secret is the same key, so that nothing
-// needs to be stored. jku is the URL at which the portal serves KeySet.
+// needs to be stored. jku is the URL at which the portal serves Keys.
 func NewSigner(secret []byte, jku string) (*Signer, error) {
 	s := &Signer{}
 	for i := byte(0); s.key == nil; i++ { // all but one in 2³² digests are a key
@@ -48,14 +48,20 @@ func NewSigner(secret []byte, jku string) (*Signer, error) {
 		return nil, fmt.Errorf("name the key of cards: %w", err)
 	}
 	public.KeyID = base64.RawURLEncoding.EncodeToString(print)
-	s.keys.Keys = []jose.JSONWebKey{public}
+	s.keys = []jose.JSONWebKey{public}
 	head, err := json.Marshal(map[string]string{"alg": string(jose.ES256), "typ": "JOSE", "kid": public.KeyID, "jku": jku})
 	s.protected = base64.RawURLEncoding.EncodeToString(head)
 	return s, err
 }
 
-// KeySet is the public key as a JSON Web Key Set.
-func (s *Signer) KeySet() any { return s.keys }
+// Keys are the public keys, as JSON Web Keys.
+func (s *Signer) Keys() []any {
+	var out []any
+	for _, k := range s.keys {
+		out = append(out, k)
+	}
+	return out
+}
 
 // Sign returns the card with its signatures. There are two: one covers the card
 // as it is written, and one what a reader sees who knows 1.0 only and takes

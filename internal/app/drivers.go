@@ -92,6 +92,10 @@ func (s settings) modelName() string {
 	return s.llm.Name
 }
 
+// probing is on whose behalf the portal looks at an endpoint by itself: an
+// endpoint may answer nothing that is not signed.
+var probing = task.Behalf{Kind: "probe"}
+
 // probers asks agents of each kind whether they are there.
 type probers struct {
 	remote *remote.Prober
@@ -101,6 +105,7 @@ type probers struct {
 
 // Probe implements hub.Prober.
 func (p probers) Probe(ctx context.Context, t hub.Target) hub.Liveness {
+	ctx = task.WithBehalf(ctx, probing)
 	switch t.Kind {
 	case hub.MCP:
 		return p.mcp.Probe(ctx, t)
@@ -119,6 +124,7 @@ type readers struct {
 // Read implements hub.Reader: an A2A agent or a model first, which a GET
 // tells, then a server of tools.
 func (r readers) Read(ctx context.Context, address string) (hub.Described, error) {
+	ctx = task.WithBehalf(ctx, probing)
 	found, err := r.remote.Read(ctx, address)
 	if err == nil || ctx.Err() != nil || egress.CodeOf(err) != "" {
 		return found, err
@@ -139,6 +145,7 @@ func (r readers) Read(ctx context.Context, address string) (hub.Described, error
 // ReadAs implements hub.Reader.
 func (r readers) ReadAs(ctx context.Context, t hub.Target) (hub.Described, error) {
 	if t.Kind == hub.MCP {
+		ctx = task.WithBehalf(ctx, probing)
 		return r.mcp.ReadAs(ctx, t)
 	}
 	return r.Read(ctx, t.Endpoint)

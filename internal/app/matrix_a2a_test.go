@@ -47,6 +47,7 @@ func a2aCells() map[string]cell {
 		"DELETE /a2a/* [push]":       {object: pushed, rest: "{owner}/tasks/{id}/pushNotificationConfigs/hook"},
 		"POST /a2a/* [push]": {object: asked(agenttest.Echo), rest: "{owner}/tasks/{id}/pushNotificationConfigs",
 			body: func(*world, object) any { return map[string]any{"url": "http://127.0.0.1:2/hook"} }},
+		"GET /.well-known/http-message-signatures-directory": {},
 	}
 	for _, v := range []string{"public", "private"} {
 		same := func(_ *testing.T, w *world, _ string) object {

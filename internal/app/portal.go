@@ -34,6 +34,7 @@ import (
 	"agentsite/internal/egress"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
+	"agentsite/internal/ident/httpsig"
 	"agentsite/internal/index"
 	"agentsite/internal/notify"
 	"agentsite/internal/task"
@@ -69,6 +70,7 @@ type Portal struct {
 	door      *handlers.Door
 	a2a       *a2a.Door
 	mcp       *mcp.Door
+	hop       func(agentID string) task.Hop // an agent in chains
 	listener  net.Listener
 	control   *controlServer
 	loaded    chan struct{}
@@ -155,7 +157,11 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 			policy = account.Open
 		}
 	}
-	out := egress.Config{AllowCIDR: allow, UserAgent: "agentsite/" + Release()}
+	p.hop = func(agentID string) task.Hop {
+		return task.Hop(p.url.Host + "/" + keys.Mark("agentsite/hop/1", agentID))
+	}
+	introducer := agentruntime.NewIntroducer(p.url.String(), keys.Portal, keys.Mark, p.hop)
+	out := egress.Config{AllowCIDR: allow, UserAgent: "agentsite/" + Release(), Before: introducer.Introduce}
 	p.egress = egress.New(out)
 	rt := p.egress.RoundTripper()
 	// Work has a client of its own: answers that hang leave probes alone.
@@ -188,7 +194,7 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 		Told: p.teller.told, Moved: p.drivers.link.Drop, Model: p.set.modelName(), ModelHost: p.set.modelHost(),
 	})
 	instant := agentruntime.NewInstant(p.hub, map[hub.Kind]task.Agent{hub.Builtin: p.drivers.build}, p.log)
-	chats := chat.New(p.db, directory{p.hub, p.db, instant}, queue, chat.Config{Portal: host, Instant: instant, URL: p.url.String(), FileKey: []byte(keys.Mark("files", "agentsite/file/1")), Log: p.log})
+	chats := chat.New(p.db, directory{p.hub, p.db, instant}, queue, chat.Config{Portal: host, Instant: instant, Hop: p.hop, URL: p.url.String(), FileKey: []byte(keys.Mark("files", "agentsite/file/1")), Log: p.log})
 	p.chats = chats
 	p.tasks = task.NewService(p.db, queue, chats)
 	p.callers = face.NewCallers(p.accounts)
@@ -216,7 +222,7 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 	if err != nil {
 		return err
 	}
-	p.a2a = a2a.New(a2a.Config{Signer: signer, Callers: p.callers, Hub: p.hub, Chat: chats, Tasks: p.tasks, Hooks: p.hooks, Name: p.name, URL: p.url.String(),
+	p.a2a = a2a.New(a2a.Config{Signer: signer, PortalKey: httpsig.KeyOf(public), Callers: p.callers, Hub: p.hub, Chat: chats, Tasks: p.tasks, Hooks: p.hooks, Name: p.name, URL: p.url.String(),
 		Guests: p.set.guests, Started: clock.Now(), Log: p.log})
 	p.mcp, err = mcp.New(mcp.Config{Callers: p.callers, Hub: p.hub, Chat: chats, Name: p.name, URL: p.url.String(), Version: Release(),
 		Guests: p.set.guests, Key: []byte(keys.Mark("agentsite/mcp/1", "states")), Log: p.log})

@@ -34,6 +34,10 @@ type Ask struct {
 	// waits for input. An agent that answers at once may then be asked before
 	// anything is stored, and question and answer are stored together.
 	Wait bool
+	// Via is the agents whose work led to the question, as it says itself. One
+	// of them is not asked again, and nobody once they are too many: the fault
+	// has task.ErrLoop.
+	Via task.Chain
 }
 
 // Asked is what came of an Ask.
@@ -60,7 +64,7 @@ func (s *Service) Ask(ctx context.Context, actor ident.Actor, a Ask) (Asked, err
 	if err := writes(actor); err != nil {
 		return Asked{}, err
 	}
-	d := Draft{ClientID: a.ClientID, Parts: a.Parts, Face: a.Face, Resumes: a.TaskID}
+	d := Draft{ClientID: a.ClientID, Parts: a.Parts, Face: a.Face, Resumes: a.TaskID, Via: a.Via}
 	if err := checkDraft(actor, d); err != nil {
 		return Asked{}, err
 	}
@@ -85,6 +89,9 @@ func (s *Service) Ask(ctx context.Context, actor ident.Actor, a Ask) (Asked, err
 	if err != nil {
 		return Asked{}, fault.New(fault.NotFound, "There is no agent %.80q in this conversation. Leave the conversation out to begin a new one.", a.Agent)
 	}
+	if err := a.Via.Enter(s.cfg.Hop(m.ID), m.Handle); err != nil {
+		return Asked{}, err
+	}
 	d.To = m.ID
 	return s.ask(ctx, actor, a.Context, d)
 }
@@ -93,6 +100,9 @@ func (s *Service) Ask(ctx context.Context, actor ident.Actor, a Ask) (Asked, err
 func (s *Service) askAnew(ctx context.Context, actor ident.Actor, a Ask, d Draft) (Asked, error) {
 	ref, err := s.agent(ctx, actor, a.Agent)
 	if err != nil {
+		return Asked{}, err
+	}
+	if err := a.Via.Enter(s.cfg.Hop(ref.ID), ref.Handle); err != nil {
 		return Asked{}, err
 	}
 	room := emptyRoom(actor, snippet(a.Title, MaxTitleRunes))

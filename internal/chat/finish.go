@@ -189,6 +189,12 @@ func (s *Service) calls(ctx context.Context, t task.Task, m Message) (called, er
 		c.notes = []string{fmt.Sprintf("Not asked: %s. One message may lead from agent to agent at most %d times here.", handles(whom), set.Hops)}
 		return c, nil
 	}
+	// What came in through a door has come a way already.
+	if outside := len(t.Via) - t.Hop; outside > 0 && len(t.Via)+1 >= task.MaxChain {
+		c.notes = []string{fmt.Sprintf("Not asked: %s. %d agents have asked each other for this already, which is the most there may be.", handles(whom), len(t.Via)+1)}
+		return c, nil
+	}
+	via := t.Via.With(s.cfg.Hop(t.AgentID))
 	for i, a := range whom {
 		if len(c.ask) >= set.Turns { // nobody pays for what is not asked
 			c.notes = append(c.notes, fmt.Sprintf("Not asked: %s. Agents here give at most %d answers for one message.", handles(whom[i:]), set.Turns))
@@ -210,7 +216,7 @@ func (s *Service) calls(ctx context.Context, t task.Task, m Message) (called, er
 		c.ask = append(c.ask, task.Task{
 			ID: ident.NewID(), ConversationID: t.ConversationID, AgentID: a.ID, AgentHandle: a.Handle,
 			CallerKind: t.CallerKind, CallerID: t.CallerID, CallerHandle: t.CallerHandle,
-			State: task.Submitted, Face: t.Face, RootSeq: root, Hop: t.Hop + 1, Share: string(share), CreatedAt: m.CreatedAt, UpdatedAt: m.CreatedAt,
+			State: task.Submitted, Face: t.Face, RootSeq: root, Hop: t.Hop + 1, Share: string(share), Via: via, CreatedAt: m.CreatedAt, UpdatedAt: m.CreatedAt,
 		})
 	}
 	return c, nil

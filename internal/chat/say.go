@@ -23,6 +23,8 @@ type Draft struct {
 	// Resumes, when set, is the task waiting for input that this must be the
 	// input of: a Conflict fault if it waits no more.
 	Resumes string
+	// Via is the agents whose work led to the message.
+	Via task.Chain
 	// Quotes is the message this one answers to, 0 for none.
 	Quotes int64
 	// Told are agents, by handle, of which the sender was shown where their
@@ -156,7 +158,7 @@ func (s *Service) compose(ctx context.Context, actor ident.Actor, me Member, mem
 		p.Ask = append(p.Ask, task.Task{
 			ID: ident.NewID(), ConversationID: id, AgentID: m.ID, AgentHandle: m.Handle,
 			CallerKind: string(actor.Kind), CallerID: actor.ID, CallerHandle: p.Message.Sender.Handle,
-			State: task.Submitted, Face: d.Face, Share: string(shares[m.ID]), CreatedAt: now, UpdatedAt: now,
+			State: task.Submitted, Face: d.Face, Share: string(shares[m.ID]), Via: d.Via, CreatedAt: now, UpdatedAt: now,
 		})
 	}
 	return p, told, nil

@@ -49,7 +49,9 @@ type Config struct {
 	// Instant answers for agents that need no more than the question; nil
 	// where all are asked by the runtime.
 	Instant Instant
-	Log     *slog.Logger
+	// Hop is an agent's name in chains; by default the portal and its id.
+	Hop func(agentID string) task.Hop
+	Log *slog.Logger
 }
 
 // Service is the logic of conversations. Create it with New.
@@ -75,6 +77,9 @@ func New(store Store, directory Directory, runner task.Runner, cfg Config) *Serv
 	if len(cfg.FileKey) == 0 {
 		cfg.FileKey = make([]byte, 32)
 		rand.Read(cfg.FileKey)
+	}
+	if cfg.Hop == nil {
+		cfg.Hop = func(agentID string) task.Hop { return task.Hop(cfg.Portal + "/" + agentID) }
 	}
 	return &Service{
 		store: store, directory: directory, runner: runner, cfg: cfg, live: newLive(), previews: newPreviews(),

@@ -40,6 +40,10 @@ type Config struct {
 	UserAgent string
 	// RootCAs are trusted instead of the system's when set.
 	RootCAs *x509.CertPool
+	// Before, when set, is called with each request just before it is sent, its
+	// wait for a place over: it may set headers, and replace the body by one of
+	// the same bytes. An error ends the request unsent. It must not block.
+	Before func(*http.Request) error
 	// PerHost is how many requests to one host and port may be in flight;
 	// default 8. Others wait for as long as their context lives.
 	PerHost int
@@ -179,6 +183,14 @@ func (c *Client) roundTrip(req *http.Request, firstByte time.Duration) (*http.Re
 	}
 	if out.Header.Get("User-Agent") == "" {
 		out.Header.Set("User-Agent", c.cfg.UserAgent)
+	}
+	if c.cfg.Before != nil {
+		if err := c.cfg.Before(out); err != nil {
+			closeBody()
+			err = newError(Unprepared, req.URL.Hostname(), err, "the request could not be prepared")
+			call.finish(err)
+			return nil, err
+		}
 	}
 	resp, err := c.transport.RoundTrip(out)
 	first.Stop()

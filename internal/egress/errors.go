@@ -18,7 +18,7 @@ import (
 // Code classifies why a request did not bring an answer.
 type Code string
 
-// The codes. Private and BadURL are refusals of ours; the others are what
+// The codes. Private, BadURL and Unprepared are refusals of ours; the others are what
 // happened on the way.
 const (
 	BadURL     Code = "bad_url"
@@ -35,6 +35,7 @@ const (
 	Cut        Code = "cut" // the connection ended before the answer did
 	Canceled   Code = "canceled"
 	Protocol   Code = "protocol" // not HTTP as we understand it
+	Unprepared Code = "unprepared"
 )
 
 // Error is what went wrong with a request. Text is a plain sentence part that
@@ -183,7 +184,7 @@ func NeverSent(err error) bool {
 		return false
 	}
 	switch classify(err, "").Code {
-	case BadURL, Private, NoSuchHost, Connect, TLS, Busy, Resting:
+	case BadURL, Private, Unprepared, NoSuchHost, Connect, TLS, Busy, Resting:
 		return true
 	}
 	return false

@@ -60,6 +60,8 @@ type Call struct {
 	// already cut to what may go along.
 	Parts   []Part
 	History []Turn
+	// Via is the agents whose work led to this call, without the agent itself.
+	Via Chain
 	// Files opens the files of this portal that parts refer to; nil where
 	// there can be none.
 	Files Files

@@ -127,6 +127,9 @@ type Task struct {
 	// how many agents called each other in between; both 0 when a person asked.
 	RootSeq int64
 	Hop     int
+	// Via is the agents that the work has passed: those of other doors and
+	// portals first, then those between here.
+	Via Chain
 	// Replaces is the answer that is given again, 0 for none.
 	Replaces int64
 	// Share says what of the conversation goes along beside the message; ""

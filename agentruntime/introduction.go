@@ -1,0 +1,137 @@
+package agentruntime
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"agentsite/internal/clock"
+	"agentsite/internal/ident/httpsig"
+	"agentsite/internal/task"
+)
+
+// Header fields that tell the endpoint of an agent who asks.
+const (
+	// PortalField holds the portal's URL.
+	PortalField = "Agentsite-Portal"
+	// CallerField holds what asks and, for all but probes, who; task.HopsField
+	// the agents in between.
+	CallerField = "Agentsite-Caller"
+	// agentField names the portal as Web Bot Auth does, whose verifiers find
+	// the key by it (draft-ietf-webbotauth-httpsig-protocol §4).
+	agentField = "Signature-Agent"
+)
+
+const (
+	// signatureLabel is also the member of Signature-Agent that it covers.
+	signatureLabel = "sig1"
+	signatureTag   = "web-bot-auth"
+	// signatureLife is how long a signature counts: a request that is signed
+	// is sent at once, but clocks differ.
+	signatureLife = time.Minute
+	// maxIntroduced bounds a body that has to be read to be signed.
+	maxIntroduced = 32 << 20
+)
+
+// Introducer signs the requests that drivers make on somebody's behalf
+// (task.WithBehalf), so that the owner of an endpoint can learn which portal
+// asks for what kind of caller. Other requests it leaves alone. Create it with
+// NewIntroducer; it is safe for concurrent use.
+type Introducer struct {
+	url  string
+	key  ed25519.PrivateKey
+	id   string
+	mark func(purpose, subject string) string
+	hop  func(agentID string) task.Hop
+}
+
+// NewIntroducer returns the Introducer of the portal at url, whose identity is
+// key. mark is a text that only this portal can make of a purpose and a
+// subject, hop an agent's name in chains.
+func NewIntroducer(url string, key ed25519.PrivateKey, mark func(purpose, subject string) string, hop func(agentID string) task.Hop) *Introducer {
+	return &Introducer{url: url, key: key, id: httpsig.KeyOf(key.Public().(ed25519.PublicKey)).Kid, mark: mark, hop: hop}
+}
+
+// Introduce signs a request that is about to be sent. It is egress.Config's
+// Before.
+func (i *Introducer) Introduce(r *http.Request) error {
+	for _, name := range []string{PortalField, CallerField, task.HopsField, agentField, "Signature", "Signature-Input"} {
+		r.Header.Del(name)
+	}
+	b, ok := task.BehalfOf(r.Context())
+	if !ok {
+		return nil
+	}
+	h := r.Header
+	h.Set(PortalField, i.url)
+	h.Set(CallerField, i.caller(b))
+	h.Set(agentField, fmt.Sprintf("%s=%q", signatureLabel, i.url))
+	covered := httpsig.Components("@method", "@authority", "@path", "@query", "agentsite-portal", "agentsite-caller")
+	if b.AgentID != "" {
+		h.Set(task.HopsField, b.Via.With(i.hop(b.AgentID)).Field())
+		covered = append(covered, httpsig.Component{Name: "agentsite-hops"})
+	}
+	covered = append(covered, httpsig.Component{Name: "signature-agent", Key: signatureLabel})
+	sum, there, err := digest(r)
+	if err != nil {
+		return err
+	}
+	if there {
+		h.Set("Content-Digest", httpsig.DigestOf(sum))
+		covered = append(covered, httpsig.Component{Name: "content-digest"})
+	}
+	var nonce [32]byte
+	rand.Read(nonce[:])
+	now := clock.Now()
+	return httpsig.Sign(r, signatureLabel, httpsig.Params{Components: covered, Created: now, Expires: now.Add(signatureLife),
+		Nonce: base64.RawURLEncoding.EncodeToString(nonce[:]), KeyID: i.id, Tag: signatureTag}, i.key)
+}
+
+// caller is what an endpoint learns of who asks. The id is the same for the
+// same person and agent, and no two agents see the same of a person: owners
+// can tell callers apart, not find out who they are.
+func (i *Introducer) caller(b task.Behalf) string {
+	s := "kind=" + b.Kind
+	if b.CallerID != "" {
+		s += fmt.Sprintf(", id=%q", i.mark("agentsite/caller/1", b.AgentID+"/"+b.CallerID))
+	}
+	return s
+}
+
+// digest is the SHA-256 of a request's body, if it has one, which stays to be
+// sent.
+func digest(r *http.Request) (sum [sha256.Size]byte, there bool, err error) {
+	if r.Body == nil || r.Body == http.NoBody {
+		return sum, false, nil
+	}
+	if r.GetBody != nil {
+		body, err := r.GetBody()
+		if err != nil {
+			return sum, true, err
+		}
+		defer body.Close()
+		hash := sha256.New()
+		if _, err := io.Copy(hash, body); err != nil {
+			return sum, true, err
+		}
+		return [sha256.Size]byte(hash.Sum(nil)), true, nil
+	}
+	b, err := io.ReadAll(io.LimitReader(r.Body, maxIntroduced+1))
+	if err == nil && len(b) > maxIntroduced {
+		err = errors.New("the body is too large to be signed")
+	}
+	if err != nil {
+		return sum, true, err
+	}
+	r.Body.Close()
+	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(b)), int64(len(b))
+	r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(b)), nil }
+	return sha256.Sum256(b), true, nil
+}

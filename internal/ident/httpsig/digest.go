@@ -1,0 +1,34 @@
+package httpsig
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"errors"
+	"net/http"
+	"strings"
+)
+
+// DigestOf is the value of Content-Digest for a body (RFC 9530 §2), given its
+// SHA-256.
+func DigestOf(sum [sha256.Size]byte) string {
+	return "sha-256=" + bareItem{kind: bytesItem, text: string(sum[:])}.String()
+}
+
+// CheckDigest compares a body with the Content-Digest it came with, which must
+// have a SHA-256; digests of other kinds beside it are ignored.
+func CheckDigest(h http.Header, body []byte) error {
+	list, err := parseDictionary(strings.Join(h.Values("Content-Digest"), ", "))
+	if err != nil {
+		return err
+	}
+	for _, m := range list {
+		if m.key == "sha-256" && m.item.kind == bytesItem {
+			sum := sha256.Sum256(body)
+			if subtle.ConstantTimeCompare(sum[:], []byte(m.item.text)) == 1 {
+				return nil
+			}
+			return errors.New("the body is not the one whose digest was signed")
+		}
+	}
+	return errors.New("the Content-Digest has no sha-256")
+}
