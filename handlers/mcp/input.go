@@ -176,6 +176,7 @@ func (d *Door) give(ctx context.Context, c *endpoint.Call, actor ident.Actor, t 
 		if t.AnswerSeq != seq || t.State.Active() {
 			return t, nil
 		}
+		t.MessageSeq = seq // what comes of it is said after the question
 		return t, d.cfg.Chat.StopTask(ctx, actor, t.ID, "Who was asked gave no answer.")
 	}
 	asked, err := d.cfg.Chat.Ask(ctx, actor, chat.Ask{Agent: t.AgentHandle, TaskID: t.ID, ClientID: "mcp-" + inputKey(seq), Parts: r.parts, Face: doorName})

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"time"
 
 	"agentsite/internal/ident"
 	"agentsite/internal/strictjson"
@@ -130,9 +131,31 @@ func (x *exchange) serve(m *message, out *reply) (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithCancelCause(x.r.Context())
+	ctx, cancel := x.context(c)
 	defer cancel(nil)
 	return s.serve(ctx, cancel, m, c, x)
+}
+
+// cancelGrace is how long after the end of its connection a call waits to be
+// cancelled: clients close the one and then send the other.
+const cancelGrace = 2 * time.Second
+
+// context is that of a call. It ends with the connection; before 2026-07-28,
+// where that says nothing yet, a little later.
+func (x *exchange) context(c *Call) (context.Context, context.CancelCauseFunc) {
+	if c.Modern() {
+		return context.WithCancelCause(x.r.Context())
+	}
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(x.r.Context()))
+	stop := context.AfterFunc(x.r.Context(), func() {
+		time.AfterFunc(cancelGrace, func() { cancel(context.Canceled) })
+	})
+	return ctx, func(cause error) {
+		if cause == nil { // the call has ended
+			stop()
+		}
+		cancel(cause)
+	}
 }
 
 // openModern checks what 2026-07-28 demands of every request: who it is from

@@ -80,6 +80,9 @@ func (e *Endpoint) problem(r *http.Request, err error) *Problem {
 	if p, ok := errors.AsType[*Problem](err); ok {
 		return p
 	}
+	if big, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return &Problem{Code: CodeInvalidRequest, Status: http.StatusRequestEntityTooLarge, Message: "The request is larger than " + strconv.FormatInt(big.Limit, 10) + " bytes. Send less at once."}
+	}
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		err = fault.New(fault.Unavailable, "The request was given up.")
 	}
@@ -94,9 +97,6 @@ func (e *Endpoint) problem(r *http.Request, err error) *Problem {
 	case fault.Internal:
 		p.Code = CodeInternal
 		e.cfg.Log.Error("request failed", "method", r.Method, "path", r.URL.Path, "request_id", middleware.GetReqID(r.Context()), "error", err)
-	}
-	if big, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		p = &Problem{Code: CodeInvalidRequest, Status: http.StatusRequestEntityTooLarge, Message: "The request is larger than " + strconv.FormatInt(big.Limit, 10) + " bytes. Send less at once."}
 	}
 	return p
 }

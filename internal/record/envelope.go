@@ -1,0 +1,152 @@
+package record
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"crypto/sha256"
+	"encoding/base64"
+	"strconv"
+)
+
+// Context begins everything that is signed, so that a signature made for
+// something else never holds here.
+const Context = "agentsite/1"
+
+// maxNetwork bounds the name of a network, in bytes.
+const maxNetwork = 32
+
+// ValidNetwork reports whether s may name a network: a–z, 0–9 and -, beginning
+// with a letter, at most 32.
+func ValidNetwork(s string) bool { return len(s) <= maxNetwork && plainName(s) }
+
+// PAE returns the bytes that are signed for a payload: the context, the
+// network, the type and the payload, each with its length, so that no two
+// different statements share them.
+func PAE(network string, t Type, payload []byte) []byte {
+	return append(paeStart(network, t, len(payload)), payload...)
+}
+
+func paeStart(network string, t Type, size int) []byte {
+	b := make([]byte, 0, len(Context)+len(network)+len(t)+size+32)
+	b = append(b, Context...)
+	b = part(b, len(network))
+	b = append(b, network...)
+	b = part(b, len(t))
+	b = append(b, t...)
+	return part(b, size)
+}
+
+func part(b []byte, size int) []byte {
+	return append(strconv.AppendInt(append(b, ' '), int64(size), 10), ' ')
+}
+
+// envelope is the parts of a record's text, still encoded.
+type envelope struct{ key, payload, sig, typ []byte }
+
+// An envelope is JSON, but in one form only: these four members in this order,
+// nothing between them, values that need no escapes. So it can stand in a
+// payload as it is, and there is nothing two parsers may see differently.
+const (
+	open   = `{"k":"`
+	toP    = `","p":"`
+	toS    = `","s":"`
+	toT    = `","t":"`
+	closed = `"}`
+)
+
+// split finds the parts of an envelope. It allocates nothing.
+func split(wire []byte) (envelope, error) {
+	if len(wire) > MaxWire {
+		return envelope{}, refuse(TooLarge, "it has %d bytes, no record has more than %d", len(wire), MaxWire)
+	}
+	rest, ok := bytes.CutPrefix(wire, []byte(open))
+	if !ok {
+		return envelope{}, refuse(NotEnvelope, "it does not begin with %s", open)
+	}
+	rest, ok = bytes.CutSuffix(rest, []byte(closed))
+	if !ok {
+		return envelope{}, refuse(NotEnvelope, "it does not end with %s", closed)
+	}
+	var parts [4][]byte
+	for i, next := range [...]string{toP, toS, toT} {
+		if parts[i], rest, ok = bytes.Cut(rest, []byte(next)); !ok {
+			return envelope{}, refuse(NotEnvelope, "%s is missing", next)
+		}
+	}
+	parts[3] = rest
+	// What else does not belong in a part is seen where it is decoded.
+	if bytes.IndexByte(wire, '\n') >= 0 || bytes.IndexByte(wire, '\r') >= 0 {
+		return envelope{}, refuse(NotEnvelope, "there is a line end in it") // the decoder skips those
+	}
+	for _, c := range rest {
+		if !(c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '-' || c == '/') {
+			return envelope{}, refuse(NotEnvelope, "t is not the name of a type")
+		}
+	}
+	return envelope{key: parts[0], payload: parts[1], sig: parts[2], typ: parts[3]}, nil
+}
+
+// encoding is the one of everything binary in a record: base64url without
+// padding, unused bits zero.
+var encoding = base64.RawURLEncoding.Strict()
+
+// Open reads a record without knowing whose keys to check it with: its form,
+// its size, its fields, but neither its signature nor its time. What it
+// returns is a claim; only Gate makes it a record to act on.
+func Open(network string, wire []byte) (*Record, error) {
+	if len(wire) > 0 && wire[0] == contactForm {
+		return openContact(network, wire)
+	}
+	e, err := split(wire)
+	if err != nil {
+		return nil, err
+	}
+	t := Type(e.typ)
+	rule, ok := ruleOf(t)
+	if !ok || rule.new == nil {
+		return nil, refuse(Unknown, "its type is not known here")
+	}
+	size := encoding.DecodedLen(len(e.payload))
+	if size > rule.max {
+		return nil, refuse(TooLarge, "its payload has %d bytes, %s has at most %d", size, t, rule.max)
+	}
+	r := &Record{Type: t, Wire: bytes.Clone(wire)}
+	if r.Key, ok = parseKeyID(e.key); !ok {
+		return nil, refuse(NotEnvelope, "k is not the id of a key")
+	}
+	if n, err := encoding.Decode(r.sig[:], clip(e.sig, encoding.EncodedLen(len(r.sig)))); err != nil || n != len(r.sig) || len(e.sig) != encoding.EncodedLen(n) {
+		return nil, refuse(NotEnvelope, "s is not a signature of 64 bytes in base64url")
+	}
+	r.signed = paeStart(network, t, size)
+	start := len(r.signed)
+	if r.signed, err = encoding.AppendDecode(r.signed, e.payload); err != nil || len(r.signed) != start+size {
+		return nil, refuse(NotEnvelope, "p is not base64url")
+	}
+	r.payload = r.signed[start:]
+	if err := Canonical(r.payload); err != nil {
+		return nil, err
+	}
+	r.Hash = sha256.Sum256(r.signed)
+	r.Body = rule.new()
+	if err := read(r.Body, r.payload); err != nil {
+		return nil, err
+	}
+	r.Header = *r.Body.header()
+	return r, nil
+}
+
+func clip(b []byte, n int) []byte { return b[:min(len(b), n)] }
+
+// seal writes the envelope of a payload.
+func seal(id KeyID, payload, sig []byte, t Type) []byte {
+	b := make([]byte, 0, encoding.EncodedLen(len(payload))+256)
+	b = append(append(b, open...), id...)
+	b = encoding.AppendEncode(append(b, toP...), payload)
+	b = encoding.AppendEncode(append(b, toS...), sig)
+	return append(append(append(b, toT...), t...), closed...)
+}
+
+// holds reports whether the record's signature is one of pub.
+func (r *Record) holds(pub Public) bool {
+	return ed25519.Verify(pub[:], r.signed, r.sig[:])
+}

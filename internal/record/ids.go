@@ -1,0 +1,162 @@
+package record
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/base32"
+	"errors"
+	"strings"
+)
+
+// PortalID is who a portal is, wherever it moves: "p1" and 52 characters made
+// of its root key. A record's signature leads back to it.
+type PortalID string
+
+// KeyID names a key of a portal: 16 characters made of the key. It is short,
+// so it only ever chooses among the few keys of one card.
+type KeyID string
+
+const (
+	portalPrefix = "p1"
+	agentPrefix  = "a1"
+	keyIDLen     = 16
+	keyIDBytes   = 10
+)
+
+var base32lower = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
+
+// digest is SHA-256 of a label and what it labels.
+func digest(label string, b []byte) Hash {
+	h := sha256.New()
+	h.Write([]byte(label))
+	h.Write(b)
+	return Hash(h.Sum(nil))
+}
+
+// PortalOf returns the id of the portal with that root key.
+func PortalOf(root Public) PortalID {
+	return portalID(digest("agentsite/portal/1", root[:]))
+}
+
+func portalID(d Hash) PortalID { return PortalID(portalPrefix + base32lower.EncodeToString(d[:])) }
+
+// Digest returns the 32 bytes that the id spells, which are also the portal's
+// place in the DHT, and whether it is an id at all.
+func (p PortalID) Digest() (Hash, bool) { return parseDigest(portalPrefix, string(p)) }
+
+// PortableID returns the id of an agent with a key of its own: "a1" and 52
+// characters. Several portals may list it.
+func PortableID(pub Public) string {
+	d := digest("agentsite/agent/1", pub[:])
+	return agentPrefix + base32lower.EncodeToString(d[:])
+}
+
+// KeyIDOf returns the id of a key.
+func KeyIDOf(pub Public) KeyID {
+	d := digest("agentsite/key/1", pub[:])
+	return KeyID(base32lower.EncodeToString(d[:keyIDBytes]))
+}
+
+// Keys of the DHT: where portals look for who has an agent or a capability.
+
+// AgentKey returns the key of an agent's id as AgentID returns it. It also is
+// the key of the agent's leaf in its portal's tree.
+func AgentKey(id string) Hash { return digest("agentsite/k/agent", []byte(id)) }
+
+// CapKeys returns the keys of a capability: its own first, then those of each
+// taxonomy that it is in ("a/b/c" is in "a/b" and in "a").
+func CapKeys(tag string) []Hash {
+	tag = strings.ToLower(tag)
+	var keys []Hash
+	for {
+		keys = append(keys, digest("agentsite/k/cap", []byte(tag)))
+		i := strings.LastIndexByte(tag, '/')
+		if i < 0 {
+			return keys
+		}
+		tag = tag[:i]
+	}
+}
+
+// AgentID is who an agent is in the network: its portal and its id there, or
+// its own id alone when it has a key.
+func AgentID(portal PortalID, id string) string {
+	if portable(id) {
+		return id
+	}
+	return string(portal) + "/" + id
+}
+
+func portable(id string) bool {
+	_, ok := parseDigest(agentPrefix, id)
+	return ok
+}
+
+func parseDigest(prefix, s string) (d Hash, ok bool) {
+	rest, ok := strings.CutPrefix(s, prefix)
+	if !ok || len(rest) != base32lower.EncodedLen(len(d)) || strings.ContainsAny(rest, "\r\n") {
+		return d, false
+	}
+	n, err := base32lower.Decode(d[:], []byte(rest))
+	// Bits beyond the digest are zero: one spelling per id.
+	return d, err == nil && n == len(d) && base32lower.EncodeToString(d[:]) == rest
+}
+
+func parseKeyID(b []byte) (KeyID, bool) {
+	if len(b) != keyIDLen {
+		return "", false
+	}
+	for _, c := range b {
+		if !(c >= 'a' && c <= 'z' || c >= '2' && c <= '7') {
+			return "", false
+		}
+	}
+	return KeyID(b), true
+}
+
+// Hash is a SHA-256, in text 43 characters of base64url.
+type Hash [32]byte
+
+// Public is an Ed25519 public key, in text as a Hash.
+type Public [32]byte
+
+// Signature is an Ed25519 signature, in text 86 characters of base64url.
+type Signature [64]byte
+
+var errBinary = errors.New("is not base64url of the right length")
+
+func (h Hash) less(o Hash) bool { return bytes.Compare(h[:], o[:]) < 0 }
+
+func (h Hash) String() string { return encoding.EncodeToString(h[:]) }
+
+// MarshalText implements encoding.TextMarshaler.
+func (h Hash) MarshalText() ([]byte, error) { return encoding.AppendEncode(nil, h[:]), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (h *Hash) UnmarshalText(b []byte) error { return fill(h[:], b) }
+
+func (p Public) String() string { return encoding.EncodeToString(p[:]) }
+
+// MarshalText implements encoding.TextMarshaler.
+func (p Public) MarshalText() ([]byte, error) { return encoding.AppendEncode(nil, p[:]), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (p *Public) UnmarshalText(b []byte) error { return fill(p[:], b) }
+
+// MarshalText implements encoding.TextMarshaler.
+func (s Signature) MarshalText() ([]byte, error) { return encoding.AppendEncode(nil, s[:]), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (s *Signature) UnmarshalText(b []byte) error { return fill(s[:], b) }
+
+// fill decodes exactly what dst holds. The decoder skips line ends, so text
+// that has some comes out short.
+func fill(dst, text []byte) error {
+	if len(text) != encoding.EncodedLen(len(dst)) {
+		return errBinary
+	}
+	if n, err := encoding.Decode(dst, text); err != nil || n != len(dst) {
+		return errBinary
+	}
+	return nil
+}

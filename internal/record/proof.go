@@ -1,0 +1,201 @@
+package record
+
+import (
+	"encoding/json"
+
+	"github.com/gowebpki/jcs"
+)
+
+const (
+	// maxPath bounds a path in a proof. Keys are SHA-256, so that two of them
+	// share 64 bits takes 2^64 tries.
+	maxPath = 64
+	// MaxProof bounds a proof, in bytes: two paths of full length.
+	MaxProof = 8 << 10
+)
+
+// Proof shows that a tree with some root has a leaf with a key, or that it has
+// none: then by the leaves before and after where it would be. Who believes it
+// believes that whoever signed the root keeps the leaves in order; a replica
+// checks that itself, because it computes the root.
+type Proof struct {
+	Key    Hash    `json:"key"`
+	Leaf   *Branch `json:"leaf,omitempty"`
+	Before *Branch `json:"before,omitempty"`
+	After  *Branch `json:"after,omitempty"`
+}
+
+// Branch is a leaf with what leads from it to the root.
+type Branch struct {
+	Key  Hash   `json:"key"`
+	Hash Hash   `json:"hash"`
+	Path []Step `json:"path,omitempty"` // from the leaf up
+}
+
+// Step is a neighbour on the way up. In text it is "l" or "r", for the side
+// the neighbour is on, and the hash.
+type Step struct {
+	Left bool // the neighbour is to the left
+	Hash Hash
+}
+
+// MarshalText implements encoding.TextMarshaler.
+func (s Step) MarshalText() ([]byte, error) {
+	side := byte('r')
+	if s.Left {
+		side = 'l'
+	}
+	return encoding.AppendEncode([]byte{side}, s.Hash[:]), nil
+}
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (s *Step) UnmarshalText(b []byte) error {
+	if len(b) == 0 || b[0] != 'l' && b[0] != 'r' {
+		return errBinary
+	}
+	s.Left = b[0] == 'l'
+	return fill(s.Hash[:], b[1:])
+}
+
+// Encode returns the proof as it travels, in canonical form.
+func (p *Proof) Encode() ([]byte, error) {
+	b, err := json.Marshal(p)
+	if err != nil {
+		return nil, err
+	}
+	return jcs.Transform(b)
+}
+
+// ParseProof reads a proof. Whether it proves anything is another question.
+func ParseProof(b []byte) (*Proof, error) {
+	if len(b) > MaxProof {
+		return nil, refuse(TooLarge, "it has %d bytes, a proof has at most %d", len(b), MaxProof)
+	}
+	if err := Canonical(b); err != nil {
+		return nil, err
+	}
+	var p Proof
+	if err := json.Unmarshal(b, &p); err != nil {
+		return nil, refuse(BadField, "it is no proof")
+	}
+	for _, x := range [...]*Branch{p.Leaf, p.Before, p.After} {
+		if x != nil && len(x.Path) > maxPath {
+			return nil, refuse(BadField, "a path has more than %d steps", maxPath)
+		}
+	}
+	return &p, nil
+}
+
+// root returns the root that the branch leads to.
+func (b *Branch) root() Hash {
+	h := leafHash(b.Key, b.Hash)
+	for _, s := range b.Path {
+		if s.Left {
+			h = nodeHash(s.Hash, h)
+		} else {
+			h = nodeHash(h, s.Hash)
+		}
+	}
+	return h
+}
+
+// leans reports whether all of path keeps to one side: with the neighbours on
+// the left, what is below is the last of its tree, else the first.
+func leans(path []Step, left bool) bool {
+	for _, s := range path {
+		if s.Left != left {
+			return false
+		}
+	}
+	return true
+}
+
+// Included reports whether the proof shows that the tree with that root has a
+// leaf with the proof's key and that hash.
+func (p *Proof) Included(root, hash Hash) bool {
+	l := p.Leaf
+	return l != nil && p.Before == nil && p.After == nil && len(l.Path) <= maxPath &&
+		l.Key == p.Key && l.Hash == hash && l.root() == root
+}
+
+// Absent reports whether the proof shows that the tree with that root has no
+// leaf with the proof's key.
+func (p *Proof) Absent(root Hash) bool {
+	b, a := p.Before, p.After
+	switch {
+	case p.Leaf != nil, b != nil && (len(b.Path) > maxPath || !b.Key.less(p.Key) || b.root() != root),
+		a != nil && (len(a.Path) > maxPath || !p.Key.less(a.Key) || a.root() != root):
+		return false
+	case b == nil && a == nil:
+		return root == emptyRoot
+	case b == nil:
+		return leans(a.Path, false)
+	case a == nil:
+		return leans(b.Path, true)
+	}
+	return adjacent(b.Path, a.Path)
+}
+
+// adjacent reports whether the leaves of two paths to one root stand side by
+// side. From the root down the paths are the same until they part, the one to
+// the left and the other to the right; from there on each keeps to the side of
+// the other.
+func adjacent(before, after []Step) bool {
+	i, j := len(before)-1, len(after)-1
+	for i >= 0 && j >= 0 && before[i] == after[j] {
+		i--
+		j--
+	}
+	return i >= 0 && j >= 0 && !before[i].Left && after[j].Left && leans(before[:i], true) && leans(after[:j], false)
+}
+
+// Prove returns the proof that key is in the tree, or that it is not.
+func (t *Tree) Prove(key Hash) *Proof {
+	p := &Proof{Key: key}
+	if t.top == 0 {
+		return p
+	}
+	t.Root() // all hashes are known from here on
+	l := t.nearest(&key)
+	if l.key == key {
+		p.Leaf = t.branch(&key)
+		return p
+	}
+	// Everything below r shares more with key than what is beside it, so key
+	// would stand before or after all of it.
+	at := parting(&key, &l.key)
+	var sides [2]ref // the nearest subtrees passed on the left and on the right
+	r := t.top
+	for r.isNode() && t.node(r).bit < at {
+		n := t.node(r)
+		side := bit(&key, n.bit)
+		sides[1-side] = n.child[1-side]
+		r = n.child[side]
+	}
+	sides[1-bit(&key, at)] = r
+	if sides[0] != 0 {
+		p.Before = t.branch(&t.leaf(t.end(sides[0], 1)).key)
+	}
+	if sides[1] != 0 {
+		p.After = t.branch(&t.leaf(t.end(sides[1], 0)).key)
+	}
+	return p
+}
+
+// branch returns the branch of a leaf that is there.
+func (t *Tree) branch(key *Hash) *Branch {
+	b := new(Branch)
+	r := t.top
+	for r.isNode() {
+		n := t.node(r)
+		side := bit(key, n.bit)
+		b.Path = append(b.Path, Step{Left: side == 1, Hash: t.hash(n.child[1-side])})
+		r = n.child[side]
+	}
+	for i, j := 0, len(b.Path)-1; i < j; i, j = i+1, j-1 {
+		b.Path[i], b.Path[j] = b.Path[j], b.Path[i]
+	}
+	l := t.leaf(r)
+	b.Key, b.Hash = l.key, l.hash
+	return b
+}

@@ -1,0 +1,183 @@
+package record
+
+import (
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// maxURL bounds an address, in bytes.
+const maxURL = 500
+
+// line reports whether s is one line of at most max bytes that shows what it
+// says: no control characters, nothing that turns the direction of text.
+func line(s string, max int) bool { return fits(s, max, "") }
+
+// text is line for texts of several lines.
+func text(s string, max int) bool { return fits(s, max, "\n\t") }
+
+func fits(s string, max int, also string) bool {
+	if len(s) > max || !utf8.ValidString(s) {
+		return false
+	}
+	return !strings.ContainsFunc(s, func(r rune) bool {
+		switch {
+		case r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x2069, r == 0x2028, r == 0x2029:
+			return true
+		}
+		return unicode.IsControl(r) && !strings.ContainsRune(also, r)
+	})
+}
+
+// said is line that is not empty.
+func said(s string, max int) bool { return strings.TrimSpace(s) != "" && line(s, max) }
+
+// plainName reports whether s is a–z, 0–9 and -, beginning with a letter.
+func plainName(s string) bool {
+	for i := range len(s) {
+		c := s[i]
+		if !(c >= 'a' && c <= 'z' || i > 0 && (c >= '0' && c <= '9' || c == '-')) {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// localID reports whether s may be an agent's id at its portal: 1 to 40 of
+// a–z, 0–9 and -. Ids of portals with ULIDs are those in lower case.
+func localID(s string) bool {
+	for i := range len(s) {
+		c := s[i]
+		if !(c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || i > 0 && c == '-') {
+			return false
+		}
+	}
+	return s != "" && len(s) <= 40
+}
+
+// tag reports whether s may name a capability or a language: lower case,
+// without spaces, at most max bytes, words of a taxonomy parted by /.
+func tag(s string, max int) bool {
+	if len(s) > max {
+		return false
+	}
+	for word := range strings.SplitSeq(s, "/") {
+		for i := range len(word) {
+			c := word[i]
+			if !(c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || i > 0 && (c == '-' || c == '_' || c == '.' || c == '+')) {
+				return false
+			}
+		}
+		if word == "" {
+			return false
+		}
+	}
+	return true
+}
+
+// sorted reports whether list is in order without a repetition.
+func sorted(list []string) bool {
+	for i := 1; i < len(list); i++ {
+		if list[i-1] >= list[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// all reports whether ok holds for each of list, at most max of them.
+func all(list []string, max int, ok func(string) bool) bool {
+	if len(list) > max {
+		return false
+	}
+	for _, s := range list {
+		if !ok(s) {
+			return false
+		}
+	}
+	return true
+}
+
+// ValidOrigin reports whether s is an origin in its one spelling: https, or
+// http on loopback; a lower-case host; a port only when it is not the scheme's
+// own; nothing else.
+func ValidOrigin(s string) bool {
+	u, ok := address(s)
+	return ok && s == u.Scheme+"://"+u.Host
+}
+
+// webAddress reports whether s is an address of a page or a service: as of
+// ValidOrigin, with a path and a query.
+func webAddress(s string) bool {
+	_, ok := address(s)
+	return ok
+}
+
+func address(s string) (*url.URL, bool) {
+	if len(s) > maxURL || !line(s, maxURL) || strings.ContainsAny(s, " \\") {
+		return nil, false
+	}
+	u, err := url.Parse(s)
+	if err != nil || u.User != nil || u.Opaque != "" || u.Fragment != "" || strings.HasSuffix(s, "#") {
+		return nil, false
+	}
+	host, port := u.Hostname(), u.Port()
+	if !validHost(host) || u.Host != hostPort(host, port) {
+		return nil, false
+	}
+	if n, err := strconv.Atoi(port); port != "" && (err != nil || n < 1 || n > 65535 || strconv.Itoa(n) != port) {
+		return nil, false
+	}
+	switch u.Scheme {
+	case "https":
+		return u, port != "443"
+	case "http":
+		return u, loopback(host) && port != "80"
+	}
+	return nil, false
+}
+
+// hostPort joins what Hostname and Port of a URL returned; in a URL the
+// scheme's own port is left out.
+func hostPort(host, port string) string {
+	if strings.Contains(host, ":") {
+		host = "[" + host + "]"
+	}
+	if port != "" {
+		host += ":" + port
+	}
+	return host
+}
+
+// validHost reports whether s is an address in its canonical spelling without
+// a zone, or a name as DNS knows it, in lower case.
+func validHost(s string) bool {
+	if ip, err := netip.ParseAddr(s); err == nil {
+		return ip.Zone() == "" && !ip.Is4In6() && ip.String() == s
+	}
+	if s == "" || len(s) > 253 {
+		return false
+	}
+	var last string
+	for label := range strings.SplitSeq(s, ".") {
+		if label == "" || len(label) > 63 || label[0] == '-' || label[len(label)-1] == '-' {
+			return false
+		}
+		for i := range len(label) {
+			if c := label[i]; !(c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '-') {
+				return false
+			}
+		}
+		last = label
+	}
+	// What ends in a number is an address in a spelling that some take.
+	return strings.Trim(last, "0123456789") != "" && !strings.HasPrefix(last, "0x")
+}
+
+func loopback(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || strings.HasSuffix(host, ".localhost") || err == nil && ip.IsLoopback()
+}
