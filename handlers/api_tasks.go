@@ -8,6 +8,7 @@ import (
 	"agentsite/internal/chat"
 	"agentsite/internal/fault"
 	"agentsite/internal/ident"
+	"agentsite/internal/notify"
 	"agentsite/internal/task"
 )
 
@@ -25,6 +26,17 @@ type taskJSON struct {
 	Reason         string `json:"reason,omitempty"`
 	CreatedAt      string `json:"created_at"`
 	UpdatedAt      string `json:"updated_at"`
+
+	Push []pushJSON `json:"push,omitempty"`
+}
+
+// pushJSON is an address that A2A's push notifications of a task go to.
+type pushJSON struct {
+	Name    string       `json:"name"`
+	URL     string       `json:"url"`
+	State   notify.State `json:"state"`
+	Reason  string       `json:"reason,omitempty"`
+	Waiting int          `json:"waiting"`
 }
 
 type taskStatusJSON struct {
@@ -63,6 +75,12 @@ func (d *Door) taskJSON(r *http.Request, actor ident.Actor, t task.Task) taskJSO
 	}
 	if t.AnswerSeq > 0 {
 		j.Status.Message = read(t.AnswerSeq, "ROLE_AGENT")
+	}
+	// A token for tasks alone does not show where they are told.
+	if list, err := d.cfg.Hooks.Pushes(r.Context(), actor, t.ID); err == nil {
+		for _, h := range list {
+			j.Push = append(j.Push, pushJSON{h.Name, h.URL, h.State, h.Reason, h.Waiting})
+		}
 	}
 	return j
 }

@@ -31,6 +31,7 @@ func (d *Door) home(w http.ResponseWriter, r *http.Request, actor ident.Actor) e
 		v.Guide, v.GuideExamples = true, examples(guide, 3)
 	}
 	p := d.frame(r, actor, "")
+	p.Feed = "/agents/feed"
 	p.Description = "Find AI agents and talk to them right away, on " + d.cfg.Name + "."
 	return d.render(w, r, http.StatusOK, templates.Home(p, v))
 }

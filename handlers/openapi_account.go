@@ -100,6 +100,7 @@ func fieldTexts() map[string]openapi.Schema {
 		"Webhook.url":    {"description": "Where requests go. https, unless the portal is on a loopback address or its operator allows the network.", "format": "uri", "maxLength": 2048}, "Webhook.label": upTo("For people.", 60),
 		"Webhook.events": {"minItems": 1}, "Webhook.reason": say("Why it is stopped, or did not take the last event."), "Webhook.waiting": say("Events that are still to be sent."), "Webhook.missed": say("Events that were not kept, because 1,000 waited already."),
 		"WebhookInput.active": say("`false` pauses it; `true` lets it go on, also after it was stopped."), "WebhookInput.url": {"description": "Where requests go.", "maxLength": 2048}, "WebhookInput.label": upTo("For people.", 60), "WebhookInput.events": {"minItems": 1},
+		"Task.push": say("Where A2A's push notifications of it go."), "Push.name": say("The config's id."), "Push.reason": say("Why it was given up, or did not take the last one."), "Push.waiting": say("Notifications that are still to be sent."),
 		"*.failing_since": time, "*.next_at": time, "Delivery.event_id": say("As in the header `webhook-id`; the same each time the event is sent."), "Delivery.status": say("Of HTTP; 0 without an answer."), "*.duration_ms": say("Milliseconds."),
 		"Delivery.error": say("Why it was not taken."), "*.secret": say("The key of the signatures, `whsec_…`."),
 		"Notice.url": link("A page about it."), "ReadNotices.up_to": id,

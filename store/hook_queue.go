@@ -10,9 +10,11 @@ import (
 	"agentsite/internal/notify"
 )
 
-// dueQuery of hooks repeats the condition of the index hooks_due word for word.
+// dueHooksQuery repeats the condition of the index hooks_due word for word. It
+// looks at the events, too: a count that was wrong would keep the worker busy
+// with nothing.
 const dueHooksQuery = `SELECT ` + hookColumns + ` FROM hooks WHERE waiting > 0 AND state = 'active' AND next_at <= ?
-	AND id NOT IN (SELECT value FROM json_each(?)) AND host NOT IN (SELECT value FROM json_each(?)) ORDER BY next_at LIMIT ?`
+	AND EXISTS (SELECT 1 FROM hook_events e WHERE e.hook_id = hooks.id) AND id NOT IN (SELECT value FROM json_each(?)) AND host NOT IN (SELECT value FROM json_each(?)) ORDER BY next_at LIMIT ?`
 
 // DueHooks implements notify.Queue.
 func (d *DB) DueHooks(ctx context.Context, now time.Time, without, hosts []string, limit int) (due []notify.Hook, later time.Time, err error) {

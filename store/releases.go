@@ -16,9 +16,10 @@ func (d *DB) Server(ctx context.Context, name string) (hub.Server, error) {
 		Name     string `db:"name"`
 		AgentID  string `db:"agent_id"`
 		Site     string `db:"site"`
+		Held     bool   `db:"held"`
 		Revision int    `db:"revision"`
 	}
-	err := d.get(ctx, &r, `SELECT name, COALESCE(agent_id, '') AS agent_id, site, revision FROM servers WHERE name = ?`, name)
+	err := d.get(ctx, &r, `SELECT name, COALESCE(agent_id, '') AS agent_id, site, held, revision FROM servers WHERE name = ?`, name)
 	return hub.Server(r), mapError(err)
 }
 
@@ -96,7 +97,7 @@ func (t *tx) saveServer(c hub.ReleaseChange) error {
 		}
 		return err
 	}
-	err := gone(t.exec(`UPDATE servers SET agent_id = ?, revision = revision + 1 WHERE name = ? AND revision = ?`, nullable(s.AgentID), s.Name, s.Revision))
+	err := gone(t.exec(`UPDATE servers SET agent_id = ?, held = ?, revision = revision + 1 WHERE name = ? AND revision = ?`, nullable(s.AgentID), s.Held, s.Name, s.Revision))
 	if fault.Is(err, fault.NotFound) {
 		return hub.ErrStale
 	}

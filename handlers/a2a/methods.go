@@ -1,6 +1,7 @@
 package a2a
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -147,6 +148,7 @@ func (q *request) send() (any, error) {
 	if in.Push != nil { // if the task has got somewhere meanwhile, that is told, too
 		c := *in.Push
 		c.TaskID = asked.Task.ID
+		c.ID = cmp.Or(c.ID, c.TaskID) // the same when the message is sent again
 		if _, err := d.cfg.Hooks.SetPush(ctx, asker.Actor, q.pushDraft(c)); err != nil {
 			return nil, err
 		}

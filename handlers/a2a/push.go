@@ -1,6 +1,7 @@
 package a2a
 
 import (
+	"cmp"
 	"context"
 
 	"agentsite/internal/a2a"
@@ -40,6 +41,9 @@ func (q *request) createPush() (any, error) {
 	actor, err := q.ofTask(c.TaskID)
 	if err != nil {
 		return nil, err
+	}
+	if q.write.Version == a2a.Version03 { // where this sets the one there is
+		c.ID = cmp.Or(c.ID, c.TaskID)
 	}
 	h, err := q.door.cfg.Hooks.SetPush(q.r.Context(), actor, q.pushDraft(c))
 	if err != nil {

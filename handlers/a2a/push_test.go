@@ -201,6 +201,12 @@ func TestPush_IsBoundedAndRefusesWhatItMayNotCall(t *testing.T) {
 	if a := rpc(c, calc, "CreateTaskPushNotificationConfig", `{"task_id":"`+k.ID+`","id":"a","url":"https://example.org/new"}`); a.code() != 0 || !strings.Contains(string(a.Result), "/new") {
 		t.Errorf("%s %+v", a.Result, a.Error)
 	}
+	// A message that is sent again asks once to be told.
+	again := strings.TrimSuffix(say("again", "1+1", `,"contextId":"`+k.ContextID+`"`), "}") + `,"configuration":{"taskPushNotificationConfig":{"url":"https://example.org"}}}`
+	first, second := rpc(c, calc, "SendMessage", again).task(t), rpc(c, calc, "SendMessage", again).task(t)
+	if a := rpc(c, calc, "ListTaskPushNotificationConfigs", `{"taskId":"`+first.ID+`"}`); first.ID != second.ID || strings.Count(string(a.Result), `"url"`) != 1 {
+		t.Errorf("%s %+v", a.Result, a.Error)
+	}
 	// With the conversation its hooks are gone.
 	c.Must(http.MethodDelete, "/api/v1/conversations/"+k.ContextID, nil, http.StatusNoContent)
 	if a := rpc(c, calc, "ListTaskPushNotificationConfigs", `{"taskId":"`+k.ID+`"}`); a.code() != -32001 {

@@ -116,7 +116,7 @@ func TestAxe(t *testing.T) {
 		a.allow("400 (Bad Request)")
 		for _, x := range []struct{ name, path string }{
 			{"register", "/agents/new"}, {"edit", "/agents/invoice-reader/edit"}, {"own profile", "/agents/invoice-reader"}, {"chats", "/chat"}, {"search in chats", "/chat?q=harbour"},
-			{"settings of a room", path + "/settings"}, {"a message", path + "/m/" + asked}, {"account", "/account"},
+			{"settings of a room", path + "/settings"}, {"a message", path + "/m/" + asked}, {"account", "/account"}, {"webhooks", "/account/webhooks"},
 		} {
 			a.open(x.path)
 			a.axe(x.name, nil)

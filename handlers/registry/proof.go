@@ -145,12 +145,20 @@ func verifyP384(key, message, signature []byte) (bool, error) {
 	if x == nil {
 		return false, fmt.Errorf("the published key is no point of P-384")
 	}
+	point := make([]byte, 97)
+	point[0] = 4 // uncompressed
+	x.FillBytes(point[1:49])
+	y.FillBytes(point[49:])
+	public, err := ecdsa.ParseUncompressedPublicKey(curve, point)
+	if err != nil {
+		return false, err
+	}
 	sig, err := asn1.Marshal(struct{ R, S *big.Int }{new(big.Int).SetBytes(signature[:48]), new(big.Int).SetBytes(signature[48:])})
 	if err != nil {
 		return false, err
 	}
 	digest := sha512.Sum384(message)
-	return ecdsa.VerifyASN1(&ecdsa.PublicKey{Curve: curve, X: x, Y: y}, digest[:], sig), nil
+	return ecdsa.VerifyASN1(public, digest[:], sig), nil
 }
 
 // cut shortens a text of outside for a message.

@@ -398,6 +398,7 @@ func cells() map[string]cell {
 	maps.Copy(out, webhookCells())
 	maps.Copy(out, openAICells())
 	maps.Copy(out, mcpCells())
+	maps.Copy(out, registryCells())
 	return out
 }
 

@@ -202,7 +202,7 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 	p.hooks = notify.New(notify.Ports{Store: p.db, Chat: chats, Accounts: p.db, Sealer: keys, Transport: p.told.RoundTripper(), Wake: p.db.Hooked(),
 		Push: func(ctx context.Context, actor ident.Actor, t task.Task, version string) ([]any, error) {
 			return p.a2a.Pushed(ctx, actor, t, version)
-		}}, notify.Config{URL: p.url.String(), CheckURL: p.hookURL(loopback, allow), Log: p.log})
+		}}, notify.Config{URL: p.url.String(), CheckURL: p.hookURL(loopback, allow), Told: p.teller.told, Log: p.log})
 	p.worker = agentruntime.New(queue, p.db, chats, p.hub, byKind, p.log)
 	for _, d := range builtin.Drafts() {
 		if err := p.hub.EnsureBuiltin(ctx, d); err != nil {

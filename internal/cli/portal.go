@@ -278,7 +278,7 @@ func runVersion(_ context.Context, e env, _ *flags, args []string) error {
 	if revision == "" {
 		revision = "unknown"
 	}
-	fmt.Fprintf(e.stdout, "agentsite %s\nrevision %s\nschema %d\nprotocols API v1, A2A 1.0 and 0.3, OpenAI chat completions, ARD 0.91, MCP 2026-07-28 to 2024-11-05\n%s %s/%s\n",
+	fmt.Fprintf(e.stdout, "agentsite %s\nrevision %s\nschema %d\nprotocols API v1, A2A 1.0 and 0.3, OpenAI chat completions, ARD 0.91, MCP 2026-07-28 to 2024-11-05, MCP registry 0.1\n%s %s/%s\n",
 		app.Release(), revision, app.SchemaVersion(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 	return nil
 }

@@ -2,6 +2,7 @@ package hub
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"agentsite/internal/clock"
@@ -80,10 +81,11 @@ func account(actor ident.Actor, scope ident.Scope) error {
 // waits for it.
 func (s *Service) tell(ctx context.Context, accounts []string, n Notice) {
 	n.CreatedAt = clock.Now()
+	// What a domain published belongs to no account.
+	if accounts = slices.DeleteFunc(accounts, func(id string) bool { return id == "" }); len(accounts) == 0 {
+		return
+	}
 	for _, id := range accounts {
-		if id == "" {
-			continue
-		}
 		n.ID, n.AccountID = ident.NewID(), id
 		if err := s.store.AddNotice(ctx, n); err != nil {
 			s.cfg.Log.Warn("store a notice", "account", id, "kind", n.Kind, "error", err)

@@ -70,6 +70,9 @@ type Server struct {
 	Name    string
 	AgentID string // empty while no release had an address to call
 	Site    string // whose quota it counts against
+	// Held is true while the operator has deleted all of it: then nobody else
+	// changes it.
+	Held bool
 	// Revision grows with each change; 0 for a server that is not there yet.
 	Revision int
 }

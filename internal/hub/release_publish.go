@@ -134,6 +134,9 @@ func (s *Service) serverFor(ctx context.Context, actor ident.Actor, right grant,
 	if fault.Is(err, fault.NotFound) {
 		server, err = Server{Name: name, Site: right.site}, nil
 	}
+	if err == nil && server.Held {
+		err = errHeld(name)
+	}
 	if err != nil {
 		return Server{}, nil, err
 	}

@@ -12,7 +12,8 @@ import (
 
 // SetReleaseStatus changes the status of one version of a published server, or
 // of all with an empty version, and why: nil says nothing. Its agent follows.
-// Who may publish the server may do that, and the operator.
+// Who may publish the server may do that, and the operator: what an operator
+// who may not publish it deletes as a whole, nobody else puts back.
 func (s *Service) SetReleaseStatus(ctx context.Context, actor ident.Actor, name, version, status string, message *string) ([]Release, error) {
 	right, err := s.mayRelease(ctx, actor, name)
 	if err != nil && !(fault.Is(err, fault.Forbidden) && operator(actor) == nil) {
@@ -47,6 +48,11 @@ func (s *Service) planStatus(ctx context.Context, actor ident.Actor, right grant
 	}
 	if err != nil {
 		return ReleaseChange{}, err
+	}
+	if over := right == (grant{}); server.Held && !over {
+		return ReleaseChange{}, errHeld(name)
+	} else if over && version == "" {
+		server.Held = status == ReleaseDeleted
 	}
 	agent, err := s.agentOf(ctx, server)
 	if err != nil {

@@ -158,6 +158,40 @@ func TestReleaseStatus_IsTheAgents(t *testing.T) {
 	kind(t, "to publish what was removed", err, fault.Conflict)
 }
 
+// The operator edits what nobody owns, and the domain it was published under
+// stays; whoever gets it publishes under their own.
+func TestPublishRelease_OwnerlessAgent(t *testing.T) {
+	t.Parallel()
+	w := open(t)
+	w.released(acme, release("example.acme/tool", "1.0.0", "https://acme.example/mcp"))
+	const name = "tool-acme-example"
+	_, err := w.Update(t.Context(), w.ada, name, hub.Draft{Title: ptr("Mine")})
+	kind(t, "somebody edits it", err, fault.Forbidden)
+	a, err := w.Update(t.Context(), w.boss, name, hub.Draft{Title: ptr("Better"), Publisher: ptr("acme.example")})
+	if err != nil || a.Title != "Better" || a.Publisher != "acme.example" {
+		t.Fatalf("%+v %v", a, err)
+	}
+	_, err = w.Update(t.Context(), w.boss, name, hub.Draft{Publisher: ptr("other.example")})
+	kind(t, "under another domain", err, fault.Invalid)
+	if a, err = w.Rollback(t.Context(), w.boss, name, 1, 0); err != nil || a.Title != "Tool" || a.Publisher != "acme.example" {
+		t.Errorf("%+v %v", a, err)
+	}
+	if err := w.Offer(t.Context(), w.boss, name, "ada"); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Answer(t.Context(), w.ada, name, true); err != nil {
+		t.Fatal(err)
+	}
+	if a = w.agentOf(name); a.OwnerID != w.ada.ID || a.Publisher != "" {
+		t.Errorf("%+v", a)
+	}
+	// The domain still says what its server is.
+	w.released(acme, release("example.acme/tool", "1.1.0", "https://acme.example/mcp/2"))
+	if a = w.agentOf(name); a.Endpoint != "https://acme.example/mcp/2" || a.OwnerID != w.ada.ID || a.Publisher != "" {
+		t.Errorf("%+v", a)
+	}
+}
+
 // What has no address to call is in the registry and nowhere else.
 func TestPublishRelease_WithoutAddressIsNoAgent(t *testing.T) {
 	t.Parallel()
@@ -175,6 +209,17 @@ func TestPublishRelease_WithoutAddressIsNoAgent(t *testing.T) {
 	if got := w.releases(hub.ReleaseFilter{Latest: true}); got != "example.acme/pack 1.2.0 active latest" {
 		t.Error(got)
 	}
+
+	// Where there is no agent to withdraw, the operator takes the server away.
+	w.released(acme, release("example.acme/other", "1.0.0", ""))
+	admin := narrowed(w.boss, ident.Admin)
+	w.mark(admin, "example.acme/other", "", hub.ReleaseDeleted)
+	_, err := w.SetReleaseStatus(t.Context(), acme, "example.acme/other", "1.0.0", hub.ReleaseActive, nil)
+	kind(t, "to put back what the operator deleted", err, fault.Forbidden)
+	_, err = w.PublishRelease(t.Context(), acme, release("example.acme/other", "1.1.0", ""))
+	kind(t, "to publish it anew", err, fault.Forbidden)
+	w.mark(admin, "example.acme/other", "", hub.ReleaseActive)
+	w.released(acme, release("example.acme/other", "1.1.0", ""))
 }
 
 func TestPublishRelease_AsksForTheRight(t *testing.T) {

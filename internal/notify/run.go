@@ -151,6 +151,9 @@ func (s *Service) tell(ctx context.Context, h Hook) {
 			}
 			return
 		}
+		if o.Failed && o.Notice.Kind != "" && s.cfg.Told != nil {
+			s.cfg.Told(o.Notice, []string{now.OwnerID})
+		}
 		if o.Failures > 0 || o.Failed {
 			return
 		}

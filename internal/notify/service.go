@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"agentsite/internal/hub"
 	"agentsite/internal/limit"
 )
 
@@ -29,7 +30,10 @@ type Config struct {
 	// CheckURL says, in words for a form, why an address may not be told
 	// anything, without looking it up.
 	CheckURL func(string) error
-	Log      *slog.Logger
+	// Told, when set, is called after an account was left a notice. It must not
+	// block.
+	Told func(n hub.Notice, accounts []string)
+	Log  *slog.Logger
 }
 
 // Service is who may be told what, and who tells them. Create it with New and

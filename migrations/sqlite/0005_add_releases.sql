@@ -1,12 +1,14 @@
 -- +goose Up
 -- Servers of the MCP registry by the name they were published under. agent_id
 -- is the agent that calls it, null while no version of it had an address that
--- this portal calls; site is whose quota it counts against; revision grows
--- with each change of it or its releases.
+-- this portal calls; site is whose quota it counts against; held: the operator
+-- deleted all of it, and nobody else changes it; revision grows with each
+-- change of it or its releases.
 CREATE TABLE servers (
   name       TEXT PRIMARY KEY CHECK (length(name) <= 200),
   agent_id   TEXT UNIQUE REFERENCES agents (id),
   site       TEXT NOT NULL CHECK (length(site) <= 300),
+  held       INTEGER NOT NULL DEFAULT 0,
   revision   INTEGER NOT NULL,
   created_at INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
