@@ -2,9 +2,11 @@ package agentruntime
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"sync/atomic"
 	"time"
 
 	"agentsite/internal/chat"
@@ -56,6 +58,7 @@ func (i *Instant) AnswerNow(ctx context.Context, t task.Task, m chat.Message) (t
 	ctx, cancel := context.WithTimeout(ctx, instantTimeout)
 	defer cancel()
 	done := make(chan task.Result, 1)
+	sink := &instantSink{}
 	// A driver that does not let go holds its slot, and nobody else.
 	go func() {
 		defer func() { <-i.slots }()
@@ -65,7 +68,7 @@ func (i *Instant) AnswerNow(ctx context.Context, t task.Task, m chat.Message) (t
 					err = fmt.Errorf("driver %s panicked: %v\n%s", a.Kind, p, debug.Stack())
 				}
 			}()
-			return driver.Run(ctx, call, &trySink{})
+			return driver.Run(task.WithBehalf(ctx, call.Behalf()), call, sink)
 		}()
 		if err != nil {
 			i.log.Debug("no answer at once", "task", t.ID, "agent", t.AgentID, "error", err)
@@ -75,8 +78,23 @@ func (i *Instant) AnswerNow(ctx context.Context, t task.Task, m chat.Message) (t
 	}()
 	select {
 	case r := <-done:
-		return checkResult(r), true
+		return checkResult(r), !sink.more.Load()
 	case <-ctx.Done():
 		return task.Result{}, false
 	}
+}
+
+// instantSink notes whether an answer was more than its result.
+type instantSink struct {
+	trySink
+	more atomic.Bool
+}
+
+// Artifact implements task.Sink.
+func (s *instantSink) Artifact(task.Artifact) { s.more.Store(true) }
+
+// Checkpoint implements task.Sink.
+func (s *instantSink) Checkpoint(context.Context, json.RawMessage) error {
+	s.more.Store(true)
+	return nil
 }

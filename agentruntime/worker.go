@@ -274,6 +274,9 @@ func (w *Worker) call(ctx context.Context, t task.Task) (call task.Call, driver 
 		Via:     t.Via,
 		Files:   w.chat.TaskFiles(t),
 	}
+	if h.Ask.Sender.Kind != "agent" {
+		call.ClientID = func(ctx context.Context) (string, error) { return w.chat.AskedAs(ctx, t) }
+	}
 	if t.Replaces > 0 { // a message of its own towards agents that know one by its id
 		call.MessageID = t.ID
 	}

@@ -34,6 +34,9 @@ func (d *DB) CreateAnswered(ctx context.Context, a chat.Answered) ([]chat.Messag
 	question, answer := said[0], said[1]
 	ended := clock.Milli(k.UpdatedAt)
 	err := d.write(ctx, func(t *tx) error {
+		if err := t.keepFirst(a.First); err != nil {
+			return err
+		}
 		if err := t.createRoom(c, at, ended, answer.Seq, head); err != nil {
 			return err
 		}
@@ -46,9 +49,9 @@ func (d *DB) CreateAnswered(ctx context.Context, a chat.Answered) ([]chat.Messag
 			return err
 		}
 		if _, err := t.exec(`INSERT INTO tasks (id, conversation_id, agent_id, agent_handle, caller_kind, caller_id, caller_handle, message_seq, root_seq, answer_seq,
-				state, reason, attempt, face, created_at, updated_at, share, via)
-			VALUES (?, ?, ?, ?, ?, ?, ?, 1, 1, 2, ?, ?, 1, ?, ?, ?, ?, ?)`, k.ID, c.ID, k.AgentID, k.AgentHandle, k.CallerKind, k.CallerID, k.CallerHandle,
-			string(k.State), k.Reason, k.Face, clock.Milli(k.CreatedAt), ended, k.Share, k.Via.String()); err != nil {
+				state, reason, attempt, face, created_at, updated_at, share, via, direct)
+			VALUES (?, ?, ?, ?, ?, ?, ?, 1, 1, 2, ?, ?, 1, ?, ?, ?, ?, ?, ?)`, k.ID, c.ID, k.AgentID, k.AgentHandle, k.CallerKind, k.CallerID, k.CallerHandle,
+			string(k.State), k.Reason, k.Face, clock.Milli(k.CreatedAt), ended, k.Share, k.Via.String(), k.Direct); err != nil {
 			return err
 		}
 		for _, m := range said {

@@ -55,7 +55,7 @@ func TestCreateAnswered_LeavesWhatTheLongWayLeaves(t *testing.T) {
 	}
 
 	long, p := asking(ann, calc, at)
-	posted, err := db.CreateAsking(ctx, long, nil, p)
+	posted, err := db.CreateAsking(ctx, long, nil, p, nil)
 	if err != nil || len(posted.Tasks) != 1 {
 		t.Fatal(posted, err)
 	}
@@ -137,7 +137,7 @@ func TestCreateAsking_StoresAllOrNothing(t *testing.T) {
 	ann := storetest.Account(t, db, "ann")
 	room, p := asking(ann, storetest.Agent(t, db, "calc", account.Account{}), clock.Now())
 	p.Files = []string{"0000000000000000000000000000000000000000000000000000000000000000"} // nobody sent
-	if _, err := db.CreateAsking(ctx, room, nil, p); !fault.Is(err, fault.NotFound) {
+	if _, err := db.CreateAsking(ctx, room, nil, p, nil); !fault.Is(err, fault.NotFound) {
 		t.Fatalf("a file that is not there: %v", err)
 	}
 	if _, err := db.Room(ctx, room.ID, "person", ann.ID); !fault.Is(err, fault.NotFound) {
@@ -148,7 +148,7 @@ func TestCreateAsking_StoresAllOrNothing(t *testing.T) {
 	}
 	p.Files = nil
 	said := []chat.Message{{ID: ident.NewID(), Sender: p.Message.Sender, Kind: chat.Text, Parts: []task.Part{task.TextPart("before")}, CreatedAt: p.Message.CreatedAt}}
-	done, err := db.CreateAsking(ctx, room, said, p)
+	done, err := db.CreateAsking(ctx, room, said, p, nil)
 	if err != nil || done.Message.Seq != 2 || len(done.Tasks) != 1 || done.Tasks[0].MessageSeq != 2 {
 		t.Errorf("%+v, %v", done, err)
 	}

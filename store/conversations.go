@@ -35,13 +35,16 @@ func (d *DB) CreateConversation(ctx context.Context, c chat.Conversation, said, 
 }
 
 // CreateAsking implements chat.Rooms.
-func (d *DB) CreateAsking(ctx context.Context, c chat.Conversation, said []chat.Message, p chat.Post) (chat.Posted, error) {
+func (d *DB) CreateAsking(ctx context.Context, c chat.Conversation, said []chat.Message, p chat.Post, first *chat.FirstAsk) (chat.Posted, error) {
 	var out chat.Posted
 	body, err := json.Marshal(p.Message.Parts)
 	if err != nil {
 		return out, fmt.Errorf("encode message: %w", err)
 	}
 	err = d.write(ctx, func(t *tx) (err error) {
+		if err := t.keepFirst(first); err != nil {
+			return err
+		}
 		if err := t.begin(c, said); err != nil {
 			return err
 		}
@@ -168,6 +171,7 @@ func (d *DB) DeleteRoom(ctx context.Context, id string) error {
 			roomPushesDelete,
 			`DELETE FROM tasks WHERE conversation_id = ?`,
 			`DELETE FROM client_ids WHERE conversation_id = ?`,
+			`DELETE FROM first_asks WHERE conversation_id = ?`,
 			`DELETE FROM reactions WHERE conversation_id = ?`,
 			`DELETE FROM room_links WHERE conversation_id = ?`,
 			`DELETE FROM said_words WHERE rowid IN (SELECT id FROM said WHERE conversation_id = ?)`,

@@ -85,8 +85,8 @@ func (d *DB) Finish(ctx context.Context, e chat.Ended) (chat.Posted, error) {
 		if err := t.useFiles(e.Files, m.ConversationID, m.Seq, nil); err != nil {
 			return err
 		}
-		if _, err := t.exec(`UPDATE tasks SET state = ?, reason = ?, answer_seq = ?, artifacts = ?, updated_at = ? WHERE id = ?`,
-			string(k.State), k.Reason, m.Seq, artifacts, clock.Milli(k.UpdatedAt), k.ID); err != nil {
+		if _, err := t.exec(`UPDATE tasks SET state = ?, reason = ?, answer_seq = ?, artifacts = ?, updated_at = ?, direct = ? WHERE id = ?`,
+			string(k.State), k.Reason, m.Seq, artifacts, clock.Milli(k.UpdatedAt), k.Direct, k.ID); err != nil {
 			return err
 		}
 		if k.State.Terminal() {

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 
+	"agentsite/internal/chat"
 	"agentsite/internal/task"
 )
 
@@ -25,4 +26,33 @@ func (d *DB) Questions(ctx context.Context, t task.Task) (map[int64]string, erro
 		out[r.Seq] = r.ClientID
 	}
 	return out, mapError(err)
+}
+
+const firstAsked = `SELECT conversation_id FROM first_asks WHERE caller_id = ? AND agent_id = ? AND client_id = ?`
+
+// FirstAsked implements chat.Tasks.
+func (d *DB) FirstAsked(ctx context.Context, a chat.FirstAsk) (string, error) {
+	var id string
+	err := d.get(ctx, &id, firstAsked, a.CallerID, a.AgentID, a.ClientID)
+	return id, mapError(err)
+}
+
+// keepFirst notes which conversation a message opened; an *AskedBefore where
+// that was another.
+func (t *tx) keepFirst(a *chat.FirstAsk) error {
+	if a == nil {
+		return nil
+	}
+	if _, err := t.exec(`INSERT INTO first_asks (caller_id, agent_id, client_id, conversation_id) VALUES (?, ?, ?, ?)
+		ON CONFLICT (caller_id, agent_id, client_id) DO NOTHING`, a.CallerID, a.AgentID, a.ClientID, a.ConversationID); err != nil {
+		return err
+	}
+	var id string
+	if err := t.get(&id, firstAsked, a.CallerID, a.AgentID, a.ClientID); err != nil {
+		return err
+	}
+	if id != a.ConversationID {
+		return &chat.AskedBefore{ConversationID: id}
+	}
+	return nil
 }

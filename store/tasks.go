@@ -43,11 +43,12 @@ type taskRow struct {
 	Share          string `db:"share"`
 	Pushed         bool   `db:"pushed"`
 	Via            string `db:"via"`
+	Direct         bool   `db:"direct"`
 }
 
 const taskColumns = `id, conversation_id, agent_id, agent_handle, caller_kind, caller_id, caller_handle, message_seq, answer_seq,
 	state, reason, artifacts, attempt, CASE long_checkpoint WHEN '' THEN checkpoint ELSE long_checkpoint END AS checkpoint, face, created_at, updated_at,
-	root_seq, hop, replaces, share, pushed, via`
+	root_seq, hop, replaces, share, pushed, via, direct`
 
 func (r taskRow) task() (task.Task, error) {
 	t := task.Task{
@@ -55,7 +56,7 @@ func (r taskRow) task() (task.Task, error) {
 		CallerKind: r.CallerKind, CallerID: r.CallerID, CallerHandle: r.CallerHandle, MessageSeq: r.MessageSeq, AnswerSeq: r.AnswerSeq,
 		State: task.State(r.State), Reason: r.Reason, Attempt: r.Attempt, Face: r.Face,
 		CreatedAt: clock.FromMilli(r.CreatedAt), UpdatedAt: clock.FromMilli(r.UpdatedAt),
-		Hop: r.Hop, Replaces: r.Replaces, Share: r.Share,
+		Hop: r.Hop, Replaces: r.Replaces, Share: r.Share, Direct: r.Direct,
 	}
 	if r.Hop > 0 { // a task that a person asked for is its own root
 		t.RootSeq = r.RootSeq

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"agentsite/agentruntime/speech"
 	"agentsite/internal/a2a"
 	"agentsite/internal/egress"
 	"agentsite/internal/fault"
@@ -105,6 +106,11 @@ func (t *trouble) Error() string { return t.text }
 // send hands the message over and follows what comes of it.
 func (r *run) send(ctx context.Context) error {
 	m := a2a.UserMessage(r.call.MessageID, asked(ctx, r.call, r.at.Task != ""))
+	if len(speech.Speakers(r.call)) > 1 {
+		said := r.call.Said()
+		by := a2a.NewSpeaker(said.Kind, said.Handle, r.d.cfg.Portal)
+		m.Speaker = &by
+	}
 	if r.at.Task != "" { // it waited for input; this is the input
 		m.TaskID, m.ContextID = r.at.Task, r.at.Context
 	} else if m.ContextID = r.at.Context; m.ContextID == "" {

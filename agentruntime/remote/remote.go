@@ -38,6 +38,8 @@ type Config struct {
 	// PollMin is the first pause between questions to an agent that does not
 	// stream; it grows to 5 s. Default 250 ms.
 	PollMin time.Duration
+	// Portal is the host of this portal, which agents of rooms are told.
+	Portal string
 }
 
 func (c Config) withDefaults() Config {

@@ -29,10 +29,7 @@ func (d *Door) card(w http.ResponseWriter, r *http.Request) {
 	}
 	var b []byte
 	if err == nil {
-		var c a2a.AgentCard
-		if c, err = d.cfg.Signer.Sign(d.cardOf(r, a)); err == nil {
-			b, err = json.MarshalIndent(c, "", "  ")
-		}
+		b, err = d.cards.signed(d.cfg.Signer, d.cardOf(r, a))
 	}
 	if err != nil {
 		f := d.failure(r, err)
@@ -59,7 +56,7 @@ func (d *Door) card(w http.ResponseWriter, r *http.Request) {
 // cardOf writes an agent's card.
 func (d *Door) cardOf(r *http.Request, a hub.Agent) a2a.AgentCard {
 	f := a2a.Face{Base: d.base(r, a.Name), Provider: d.cfg.Name, Home: d.cfg.URL, Page: d.cfg.URL + "/agents/" + url.PathEscape(a.Name),
-		Open: d.cfg.Guests && a.Visibility == hub.Public && a.Limits.Callers == ""}
+		Only10: a.Kind == hub.Builtin && a.Name == d.cfg.Only10, Open: d.cfg.Guests && a.Visibility == hub.Public && a.Limits.Callers == ""}
 	if a.Icon != "" {
 		f.Icon = f.Page + "/icon"
 	}
@@ -91,7 +88,7 @@ func (d *Door) extended(r *http.Request, actor ident.Actor, a hub.Agent) (any, e
 		params["limits"] = limits
 	}
 	c.Capabilities.Extensions = append(c.Capabilities.Extensions, a2a.CardExtension{
-		URI: d.cfg.URL + "/docs/connect#the-extended-card", Description: "What the portal knows of the agent: owner, status, liveness and limits.", Params: params})
+		URI: a2a.ExtListing, Description: "What the portal knows of the agent: owner, status, liveness and limits.", Params: params})
 	return d.cfg.Signer.Sign(c)
 }
 

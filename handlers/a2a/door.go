@@ -6,6 +6,7 @@
 package a2a
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -28,6 +29,7 @@ import (
 	"agentsite/internal/ident"
 	"agentsite/internal/ident/httpsig"
 	"agentsite/internal/notify"
+	"agentsite/internal/strictjson"
 	"agentsite/internal/task"
 )
 
@@ -39,25 +41,32 @@ type Config struct {
 	Chat    *chat.Service
 	Tasks   *task.Service
 	Hooks   *notify.Service
-	// Name and URL are the portal's; URL has no slash at its end.
-	Name, URL string
+	// Name and URL are the portal's; URL has no slash at its end. Host is what
+	// follows the @ of handles here.
+	Name, URL, Host string
 	// Guests is whether callers without a credential are served.
 	Guests bool
 	// Signer signs the cards.
 	Signer *a2a.Signer
 	// PortalKey is the key the portal signs its requests with.
 	PortalKey httpsig.JWK
+	// Only10 is the built-in agent whose card has nothing of 0.3; "" for none.
+	Only10 string
 	// Started is when the portal began to write cards as it does.
 	Started time.Time
 	Log     *slog.Logger
 }
 
 // Door serves the protocol. Create it with New.
-type Door struct{ cfg Config }
+type Door struct {
+	cfg   Config
+	cards cardCache
+	logs  eventLogs
+}
 
 // New returns the door over the services.
 func New(cfg Config) *Door {
-	return &Door{cfg}
+	return &Door{cfg: cfg}
 }
 
 // doorName is what tasks note of the door they came through.
@@ -185,6 +194,14 @@ func body(w http.ResponseWriter, r *http.Request, actor ident.Actor) ([]byte, er
 	}
 	if err != nil {
 		return nil, a2a.Fail(a2a.CodeParse, "The body ended early.")
+	}
+	if len(bytes.TrimSpace(b)) > 0 {
+		if err := strictjson.Check(b); err != nil {
+			if _, ok := errors.AsType[*json.SyntaxError](err); ok {
+				return nil, a2a.Fail(a2a.CodeParse, "The body is not JSON: "+err.Error()+".")
+			}
+			return nil, a2a.Fail(a2a.CodeParse, "The JSON has "+err.Error()+".")
+		}
 	}
 	return b, nil
 }

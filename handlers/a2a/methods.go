@@ -38,6 +38,8 @@ type request struct {
 	// proven is who shows a credential, else a visitor without an id.
 	proven ident.Actor
 	agent  hub.Agent
+	// extensions are those that the caller asked for and gets.
+	extensions []string
 }
 
 // errStreamed is returned by a method that has answered with a stream.
@@ -58,6 +60,7 @@ func (q *request) answer(tenant string) (any, error) {
 		}
 		name = tenant
 	}
+	q.activate()
 	var err error
 	if q.agent, err = q.door.cfg.Hub.Get(q.r.Context(), q.proven, name); err != nil {
 		return nil, err
@@ -130,7 +133,7 @@ func (q *request) send() (any, error) {
 		return nil, err
 	}
 	asked, err := d.cfg.Chat.Ask(ctx, asker.Actor, chat.Ask{Agent: q.agent.Handle(), Context: m.ContextID, ClientID: m.ID, Parts: m.Parts, TaskID: m.TaskID, Face: doorName,
-		Wait: q.method == a2a.SendMessage && !in.Immediate, Via: via})
+		Wait: q.method == a2a.SendMessage && !in.Immediate, Via: via, Once: q.follows(a2a.ExtOnce)})
 	if errors.Is(err, task.ErrLoop) {
 		return nil, &a2a.Failure{Code: a2a.CodeInvalidRequest, Reason: "LOOP_DETECTED", Text: fault.As(err).Safe}
 	}
@@ -153,11 +156,11 @@ func (q *request) send() (any, error) {
 			return nil, err
 		}
 	}
-	how := detail{in.HistoryLength, true}
+	how := q.detail(in.HistoryLength, true)
 	switch {
 	case q.method == a2a.StreamMessage:
 		return nil, q.stream(ctx, asker.Actor, asked.Task, how)
-	case asked.Said != nil:
+	case asked.Said != nil && !asked.Task.Direct:
 		v := d.told(ctx, asked.Task, asked.Said, how)
 		return q.write.Event(a2a.Event{Task: &v}), nil
 	case in.Immediate || !asked.Task.State.Active():
@@ -196,6 +199,12 @@ func noSuch(m a2a.Message, err error) error {
 
 // shown is a task as SendMessage answers it.
 func (q *request) shown(actor ident.Actor, t task.Task, how detail) (any, error) {
+	if t.Direct {
+		m, err := q.door.reply(q.r.Context(), actor, t, q.follows(a2a.ExtSpeaker))
+		if err != nil || m != nil {
+			return q.write.Event(a2a.Event{Message: m}), err
+		}
+	}
 	v, err := q.door.view(q.r.Context(), actor, t, how)
 	if err != nil {
 		return nil, err
@@ -233,7 +242,7 @@ func (q *request) get() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	v, err := q.door.view(q.r.Context(), actor, t, detail{in.HistoryLength, true})
+	v, err := q.door.view(q.r.Context(), actor, t, q.detail(in.HistoryLength, true))
 	return q.write.Task(v), err
 }
 
@@ -264,7 +273,7 @@ func (q *request) list() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	how := detail{in.HistoryLength, in.Artifacts}
+	how := q.detail(in.HistoryLength, in.Artifacts)
 	if how.history == nil {
 		how.history = new(int) // a list is for finding tasks
 	}
@@ -360,7 +369,7 @@ func (q *request) cancel() (any, error) {
 	if t.State.Terminal() && t.State != task.Canceled {
 		return nil, ended // it was faster
 	}
-	v, err := d.view(ctx, actor, t, whole)
+	v, err := d.view(ctx, actor, t, q.detail(nil, true))
 	return q.write.Task(v), err
 }
 
@@ -369,7 +378,7 @@ func (q *request) subscribe() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if t.State.Terminal() {
+	if t.State.Terminal() && !q.replays(t) {
 		return nil, a2a.Fail(a2a.CodeUnsupported, "The task has ended, so nothing more comes. Ask for it with GetTask.")
 	}
 	ctx, leave, err := q.door.cfg.Callers.Attend(q.r, actor)
@@ -377,7 +386,7 @@ func (q *request) subscribe() (any, error) {
 		return nil, err
 	}
 	defer leave()
-	return nil, q.stream(ctx, actor, t, whole)
+	return nil, q.stream(ctx, actor, t, q.detail(nil, true))
 }
 
 // wait follows a task until it ends or asks for something; ctx is of

@@ -110,7 +110,7 @@ func (q *request) deletePush() (any, error) {
 func (d *Door) Pushed(ctx context.Context, actor ident.Actor, t task.Task, version string) ([]any, error) {
 	w := a2a.Writer{Version: version}
 	if version == a2a.Version03 {
-		v, err := d.view(ctx, actor, t, whole)
+		v, err := d.view(ctx, actor, t, detail{artifacts: true})
 		return []any{w.Task(v)}, err
 	}
 	v, err := d.view(ctx, actor, t, detail{history: new(int), artifacts: t.State.Terminal()})

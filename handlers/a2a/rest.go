@@ -20,17 +20,41 @@ import (
 const restType = "application/a2a+json"
 
 // accepted is the media type of an answer: the binding's own, unless a client
-// asks for plain JSON only.
+// asks for plain JSON only, or sends that and takes anything.
 func accepted(r *http.Request) string {
-	accept := r.Header.Get("Accept")
-	if strings.Contains(accept, "application/json") && !strings.Contains(accept, restType) {
+	switch accept := r.Header.Get("Accept"); {
+	case strings.Contains(accept, restType):
+		return restType
+	case strings.Contains(accept, "application/json"), mediaType(r) == "application/json":
 		return "application/json"
 	}
 	return restType
 }
 
+// mediaType is that of a request's body, "" where it is not named.
+func mediaType(r *http.Request) string {
+	t, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if err != nil {
+		return r.Header.Get("Content-Type")
+	}
+	return t
+}
+
+// isJSON refuses a body that says it is something else. What curl says of a
+// body it is given does not count.
+func isJSON(r *http.Request) error {
+	if t := mediaType(r); t != "" && t != "application/json" && t != restType && t != "application/x-www-form-urlencoded" {
+		return &a2a.Failure{Code: a2a.CodeContentType, Status: http.StatusUnsupportedMediaType, Text: "Send " + restType + " or application/json."}
+	}
+	return nil
+}
+
 // rest serves the HTTP+JSON binding (§11).
 func (d *Door) rest(w http.ResponseWriter, r *http.Request) {
+	if r.Method == http.MethodPost && chi.URLParam(r, "*") == "" { // some clients end a base with a slash
+		d.rpc(w, r)
+		return
+	}
 	result, err := func() (any, error) {
 		route, ok := a2a.RESTRoute(r.Method, chi.URLParam(r, "*"))
 		if !ok {
@@ -71,8 +95,8 @@ func (d *Door) rest(w http.ResponseWriter, r *http.Request) {
 func restParams(w http.ResponseWriter, r *http.Request, actor ident.Actor, route a2a.Route) (json.RawMessage, error) {
 	switch route.Method {
 	case a2a.SendMessage, a2a.StreamMessage:
-		if t, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err == nil && t != "application/json" && t != restType {
-			return nil, a2a.Fail(a2a.CodeContentType, "Send "+restType+" or application/json.")
+		if err := isJSON(r); err != nil {
+			return nil, err
 		}
 		b, err := body(w, r, actor)
 		if err == nil && len(strings.TrimSpace(string(b))) == 0 {

@@ -27,6 +27,9 @@ func (d *Door) rpc(w http.ResponseWriter, r *http.Request) {
 		if err != nil {
 			return nil, err
 		}
+		if err := isJSON(r); err != nil {
+			return nil, err
+		}
 		b, err := body(w, r, actor)
 		if err != nil {
 			return nil, err
@@ -73,11 +76,14 @@ func (d *Door) rpc(w http.ResponseWriter, r *http.Request) {
 	send(w, code, "application/json", out)
 }
 
-// onlyEvents reports whether a caller takes nothing but a stream of events.
-// Clients ask so for the methods that stream, and some, such as the Go SDK
-// 2.4.0, read nothing else: an error that comes as plain JSON with status 200
-// is for them a stream that ends well without an event.
+// onlyEvents reports whether a caller reads nothing but a stream of events.
+// Clients ask so for the methods that stream, but read an error that comes as
+// plain JSON, too. The Go SDK 2.4.0, which goes by the name of Go's own client,
+// does not: for it that is a stream that ends well without an event.
 func onlyEvents(r *http.Request) bool {
+	if !strings.HasPrefix(r.UserAgent(), "Go-http-client/") {
+		return false
+	}
 	accept := strings.Join(r.Header.Values("Accept"), ",")
 	for kind := range strings.SplitSeq(accept, ",") {
 		kind, _, _ = strings.Cut(kind, ";")

@@ -20,14 +20,17 @@ const maxHistory = 100
 const answerID = "answer"
 
 // detail is how much of a task is shown: how many of its last messages (nil:
-// as many as there are, up to maxHistory), and whether its artifacts.
+// as many as there are, up to maxHistory), whether its artifacts, and whether
+// who spoke.
 type detail struct {
 	history   *int
 	artifacts bool
+	speakers  bool
 }
 
-// whole shows all of a task.
-var whole = detail{artifacts: true}
+func (q *request) detail(history *int, artifacts bool) detail {
+	return detail{history, artifacts, q.follows(a2a.ExtSpeaker)}
+}
 
 // view is a task as the protocol shows it, as far as the actor may read what
 // was said. The answer of a completed task is an artifact, as the protocol
@@ -51,9 +54,9 @@ func (d *Door) told(ctx context.Context, t task.Task, said []chat.Message, how d
 		if m.Seq == t.AnswerSeq {
 			last = &said[i]
 		}
-		out.History = append(out.History, message(ctx, files, t, m))
+		out.History = append(out.History, d.message(ctx, files, t, m, how.speakers))
 	}
-	out.Status.Message = statusMessage(ctx, files, t, last)
+	out.Status.Message = d.statusMessage(ctx, files, t, last, how.speakers)
 	if how.artifacts {
 		if last != nil && last.Kind == chat.Text && t.State.Terminal() && len(last.Parts) > 0 {
 			out.Artifacts = append(out.Artifacts, task.Artifact{ID: answerID, Name: "Answer", Parts: reachable(ctx, files, last.Parts)})
@@ -83,23 +86,41 @@ func (d *Door) said(ctx context.Context, actor ident.Actor, t task.Task, how det
 	return []chat.Message{m}, err
 }
 
+// reply is the message that a task ended with which is no work (§3.1.1), nil
+// where it is not there any more. It names its task, which can be asked for.
+func (d *Door) reply(ctx context.Context, actor ident.Actor, t task.Task, speakers bool) (*a2a.Message, error) {
+	said, err := d.said(ctx, actor, t, detail{history: new(int)})
+	if err != nil || len(said) == 0 {
+		return nil, err
+	}
+	t2 := t
+	t2.MessageSeq = max(t.MessageSeq, t.AnswerSeq)
+	m := d.message(ctx, d.cfg.Chat.TaskFiles(t2), t, said[0], speakers)
+	return &m, nil
+}
+
 // message is one message as the protocol shows it.
-func message(ctx context.Context, files task.Files, t task.Task, m chat.Message) a2a.Message {
+func (d *Door) message(ctx context.Context, files task.Files, t task.Task, m chat.Message, speakers bool) a2a.Message {
 	id := m.ID
 	if m.Sender.Kind != "agent" && m.ClientID != "" {
 		id = m.ClientID // the caller knows it by their own
 	}
-	return a2a.Message{ID: id, ContextID: t.ConversationID, TaskID: t.ID, FromAgent: m.Sender.Kind == "agent", Parts: reachable(ctx, files, m.Parts)}
+	out := a2a.Message{ID: id, ContextID: t.ConversationID, TaskID: t.ID, FromAgent: m.Sender.Kind == "agent", Parts: reachable(ctx, files, m.Parts)}
+	if speakers {
+		by := a2a.NewSpeaker(m.Sender.Kind, m.Sender.Handle, d.cfg.Host)
+		out.Speaker = &by
+	}
+	return out
 }
 
 // statusMessage says why a task did not complete or what it waits for; last
 // is what its agent said last, nil for nothing.
-func statusMessage(ctx context.Context, files task.Files, t task.Task, last *chat.Message) *a2a.Message {
+func (d *Door) statusMessage(ctx context.Context, files task.Files, t task.Task, last *chat.Message, speakers bool) *a2a.Message {
 	switch {
 	case t.State.Active() || t.State == task.Completed:
 		return nil
 	case !t.State.Terminal() && last != nil:
-		m := message(ctx, files, t, *last)
+		m := d.message(ctx, files, t, *last, speakers)
 		return &m
 	case t.Reason != "":
 		return &a2a.Message{ID: t.ID + "-status", ContextID: t.ConversationID, TaskID: t.ID, FromAgent: true, Parts: []task.Part{task.TextPart(t.Reason)}}

@@ -24,6 +24,7 @@ import (
 	"github.com/go-chi/chi/v5/middleware"
 
 	"agentsite/internal/fault"
+	"agentsite/internal/strictjson"
 )
 
 // ClientAddr is the address that limits count, from the router's middleware,
@@ -111,15 +112,28 @@ func Decode(w http.ResponseWriter, r *http.Request, max int64, v any, known bool
 	if t, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err == nil && t != "application/json" && t != "application/x-www-form-urlencoded" && !strings.HasSuffix(t, "+json") {
 		return fault.New(fault.Invalid, "Send JSON, with Content-Type: application/json.")
 	}
-	dec := json.NewDecoder(http.MaxBytesReader(w, r.Body, max))
+	b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, max))
+	if err != nil {
+		if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+			return err
+		}
+		return fault.Wrap(fault.Invalid, err, "The body could not be read: it ended early.")
+	}
+	if len(bytes.TrimSpace(b)) == 0 {
+		return fault.New(fault.Invalid, "The body is empty; send JSON.")
+	}
+	err = strictjson.Check(b)
+	if s, ok := errors.AsType[*json.SyntaxError](err); ok {
+		return fault.New(fault.Invalid, "The body is not JSON: %s (at byte %d).", s, s.Offset)
+	}
+	if err != nil {
+		return fault.New(fault.Invalid, "The JSON has %s.", err)
+	}
+	dec := json.NewDecoder(bytes.NewReader(b))
 	if known {
 		dec.DisallowUnknownFields()
 	}
-	err := dec.Decode(v)
-	if err == nil {
-		if _, err := dec.Token(); err != io.EOF {
-			return fault.New(fault.Invalid, "The body holds more than one JSON value.")
-		}
+	if err = dec.Decode(v); err == nil {
 		return nil
 	}
 	if f, ok := errors.AsType[*fault.Error](err); ok { // of an UnmarshalJSON
@@ -132,20 +146,11 @@ func Decode(w http.ResponseWriter, r *http.Request, max int64, v any, known bool
 		}
 		return &fault.Error{Kind: fault.Invalid, Safe: field + ": has the wrong type, " + t.Value, Fields: map[string]string{field: "has the wrong type, " + t.Value}}
 	}
-	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return err
-	}
-	if s, ok := errors.AsType[*json.SyntaxError](err); ok {
-		return fault.New(fault.Invalid, "The body is not JSON: %s (at byte %d).", s, s.Offset)
-	}
 	if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
 		name = strings.Trim(name, `"`)
 		return &fault.Error{Kind: fault.Invalid, Safe: fmt.Sprintf("%.80q is no field here; is it misspelt?", name), Fields: map[string]string{fmt.Sprintf("%.80s", name): "is no field here; is it misspelt?"}}
 	}
-	if errors.Is(err, io.EOF) {
-		return fault.New(fault.Invalid, "The body is empty; send JSON.")
-	}
-	return fault.Wrap(fault.Invalid, err, "The body could not be read as JSON: it ended early or is malformed.")
+	return fault.Wrap(fault.Invalid, err, "The body could not be read as JSON: it is malformed.")
 }
 
 // WriteJSON answers with v.

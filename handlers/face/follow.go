@@ -17,6 +17,9 @@ type Event struct {
 	// what came before is void: agents may begin anew.
 	Text    string
 	Restart bool
+	// Whole is true of Text that is all there was to come, or its rest: the
+	// End is there already.
+	Whole bool
 	// Task is where the work is, and what the agent says it is doing.
 	Task *chat.TaskState
 	// Artifact is something the task has produced. They come before the End.
@@ -159,7 +162,10 @@ func (s *Stream) end(ctx context.Context, m chat.Message) error {
 	if m.Kind == chat.Text {
 		text = task.PlainText(m.Parts)
 	}
-	s.say([]byte(text))
+	was := len(s.pending)
+	if s.say([]byte(text)); len(s.pending) > was {
+		s.pending[was].Whole = true
+	}
 	for i := range t.Artifacts {
 		s.pending = append(s.pending, Event{Artifact: &t.Artifacts[i]})
 	}

@@ -46,6 +46,8 @@ type Message struct {
 	TaskID    string
 	FromAgent bool
 	Parts     []task.Part
+	// Speaker is who spoke, nil where that is not told.
+	Speaker *Speaker
 }
 
 // Status is where a foreign task is. State is empty when the agent named none
@@ -83,12 +85,15 @@ type ArtifactUpdate struct {
 	Last      bool
 }
 
-// Event is one thing an agent says; exactly one field is set.
+// Event is one thing an agent says; exactly one field of the first four is
+// set.
 type Event struct {
 	Task     *Task
 	Message  *Message
 	Status   *StatusUpdate
 	Artifact *ArtifactUpdate
+	// Metadata is the event's own; only of what is sent.
+	Metadata map[string]any
 }
 
 // IDs returns the task and context the event belongs to, as far as it says.

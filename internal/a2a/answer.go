@@ -79,6 +79,9 @@ func (w Writer) Event(e Event) any {
 		u := e.Artifact
 		name, o = "artifactUpdate", w.kind(object{"taskId": u.TaskID, "contextId": u.ContextID, "artifact": w.artifact(u.Artifact), "append": u.Append, "lastChunk": u.Last}, "artifact-update")
 	}
+	if len(e.Metadata) > 0 {
+		o["metadata"] = e.Metadata
+	}
 	if w.Version == Version03 {
 		return o
 	}
@@ -122,6 +125,9 @@ func (w Writer) message(m Message) object {
 	}
 	if m.TaskID != "" {
 		o["taskId"] = m.TaskID
+	}
+	if m.Speaker != nil {
+		o["metadata"], o["extensions"] = object{ExtSpeaker: m.Speaker}, []string{ExtSpeaker}
 	}
 	return w.kind(o, "message")
 }

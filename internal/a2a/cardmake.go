@@ -2,6 +2,7 @@ package a2a
 
 import (
 	"cmp"
+	"slices"
 	"strconv"
 
 	"agentsite/internal/hub"
@@ -16,6 +17,9 @@ type Face struct {
 	Provider, Home, Page, Icon string
 	// Open is true where callers without a credential are served.
 	Open bool
+	// Only10 leaves out what clients of 0.3 need: 1.0's own test suite takes
+	// no field that 1.0 does not have.
+	Only10 bool
 }
 
 // AgentCard is an agent card of A2A 1.0 (§4.4) as this portal writes it, with
@@ -37,11 +41,11 @@ type AgentCard struct {
 	Signatures    []CardSignature           `json:"signatures,omitempty"`
 
 	// What clients of 0.3 read instead.
-	URL03          string                `json:"url"`
-	Transport03    string                `json:"preferredTransport"`
-	Version03      string                `json:"protocolVersion"`
+	URL03          string                `json:"url,omitempty"`
+	Transport03    string                `json:"preferredTransport,omitempty"`
+	Version03      string                `json:"protocolVersion,omitempty"`
 	Security03     []map[string][]string `json:"security,omitempty"`
-	ExtendedCard03 bool                  `json:"supportsAuthenticatedExtendedCard"`
+	ExtendedCard03 bool                  `json:"supportsAuthenticatedExtendedCard,omitempty"`
 }
 
 // CardInterface is one way to speak to the agent.
@@ -77,8 +81,8 @@ type CardExtension struct {
 // It is written in the forms of both versions, as the SDKs' own servers do.
 type SecurityScheme struct {
 	HTTP HTTPAuth `json:"httpAuthSecurityScheme"`
-	Type string   `json:"type"`
-	HTTPAuth
+	Type string   `json:"type,omitempty"`
+	*HTTPAuth
 }
 
 // HTTPAuth is a scheme of the Authorization header.
@@ -121,17 +125,22 @@ func MakeCard(a hub.Agent, f Face) AgentCard {
 			{f.Base, BindingREST, Version10},
 			{f.Base, BindingRPC, Version03},
 		},
-		Capabilities: CardCapabilities{Streaming: true, Push: true, Extended: true},
+		Capabilities: CardCapabilities{Streaming: true, Push: true, Extended: true, Extensions: slices.Clone(extensions)},
 		InputModes:   a.InputModes, OutputModes: a.OutputModes,
 	}
 	c.Description = cmp.Or(a.Description, c.Name)
 	bearer := HTTPAuth{"An API token of an account of this portal, with the scope chat:write.", "Bearer"}
-	c.Schemes = map[string]SecurityScheme{schemeName: {bearer, "http", bearer}}
+	c.Schemes = map[string]SecurityScheme{schemeName: {bearer, "http", &bearer}}
 	if !f.Open {
 		c.Requirements = []SecurityRequirement{{map[string]ScopeList{schemeName: {[]string{}}}}}
 		c.Security03 = []map[string][]string{{schemeName: {}}}
 	}
 	c.URL03, c.Transport03, c.Version03, c.ExtendedCard03 = f.Base, BindingRPC, "0.3.0", true
+	if f.Only10 {
+		c.URL03, c.Transport03, c.Version03, c.ExtendedCard03, c.Security03 = "", "", "", false, nil
+		c.Interfaces = c.Interfaces[:2]
+		c.Schemes[schemeName] = SecurityScheme{HTTP: bearer}
+	}
 	if len(c.InputModes) == 0 {
 		c.InputModes = []string{"text/plain"}
 	}

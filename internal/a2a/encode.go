@@ -22,6 +22,9 @@ func (c *Client) sendParams(m Message, wait bool) any {
 	if m.TaskID != "" {
 		msg["taskId"] = m.TaskID
 	}
+	if m.Speaker != nil {
+		msg["metadata"], msg["extensions"] = object{ExtSpeaker: m.Speaker}, []string{ExtSpeaker}
+	}
 	config := object{}
 	switch {
 	case c.ep.Version == Version10:

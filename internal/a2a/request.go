@@ -2,6 +2,7 @@ package a2a
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -140,6 +141,10 @@ type wireSent struct {
 		Parts      []json.RawMessage `json:"parts"`
 		Extensions []string          `json:"extensions"`
 		References []string          `json:"referenceTaskIds"`
+		// The names of the protobuf, which its JSON may have as well.
+		MessageIDP string `json:"message_id"`
+		ContextIDP string `json:"context_id"`
+		TaskIDP    string `json:"task_id"`
 	} `json:"message"`
 	Configuration struct {
 		HistoryLength *int            `json:"historyLength"`
@@ -148,7 +153,19 @@ type wireSent struct {
 		Modes         []string        `json:"acceptedOutputModes"`
 		Push          json.RawMessage `json:"taskPushNotificationConfig"`
 		Push03        json.RawMessage `json:"pushNotificationConfig"`
+		// As above.
+		HistoryLengthP *int            `json:"history_length"`
+		ImmediatelyP   bool            `json:"return_immediately"`
+		PushP          json.RawMessage `json:"task_push_notification_config"`
 	} `json:"configuration"`
+}
+
+// either is what a field has under one of its two names.
+func either[T any](a, b *T) *T {
+	if a != nil {
+		return a
+	}
+	return b
 }
 
 // ReadSend reads the parameters of SendMessage and SendStreamingMessage in the
@@ -159,6 +176,11 @@ func ReadSend(b []byte, version string) (SendRequest, *Failure) {
 		return SendRequest{}, f
 	}
 	m, role := w.Message, "ROLE_USER"
+	if m != nil {
+		m.MessageID, m.ContextID, m.TaskID = cmp.Or(m.MessageID, m.MessageIDP), cmp.Or(m.ContextID, m.ContextIDP), cmp.Or(m.TaskID, m.TaskIDP)
+	}
+	c := &w.Configuration
+	c.HistoryLength, c.Immediately = either(c.HistoryLength, c.HistoryLengthP), c.Immediately || c.ImmediatelyP
 	if version == Version03 {
 		role = "user"
 	}
@@ -216,8 +238,10 @@ func readPart(b []byte, version string) (p task.Part, problem string) {
 		URL       *string         `json:"url"`
 		Data      json.RawMessage `json:"data"`
 		MediaType string          `json:"mediaType"`
-		Filename  string          `json:"filename"`
-		File      *struct {
+		// MediaTypeP is the name of the protobuf.
+		MediaTypeP string `json:"media_type"`
+		Filename   string `json:"filename"`
+		File       *struct {
 			Bytes    *string `json:"bytes"`
 			URI      *string `json:"uri"`
 			MimeType string  `json:"mimeType"`
@@ -242,7 +266,7 @@ func readPart(b []byte, version string) (p task.Part, problem string) {
 	if set != 1 {
 		return p, "must hold exactly one of text, raw, url and data"
 	}
-	p.MediaType, p.Filename = Line(w.MediaType, 100), Line(w.Filename, 200)
+	p.MediaType, p.Filename = Line(cmp.Or(w.MediaType, w.MediaTypeP), 100), Line(w.Filename, 200)
 	switch {
 	case w.Text != nil:
 		if p.Text = *w.Text; strings.TrimSpace(p.Text) == "" || strings.ContainsRune(p.Text, 0) {
@@ -265,12 +289,14 @@ func readPart(b []byte, version string) (p task.Part, problem string) {
 // ReadTask reads the parameters of a method that names a task.
 func ReadTask(b []byte) (TaskRequest, *Failure) {
 	var w struct {
-		ID            string `json:"id"`
-		HistoryLength *int   `json:"historyLength"`
+		ID             string `json:"id"`
+		HistoryLength  *int   `json:"historyLength"`
+		HistoryLengthP *int   `json:"history_length"`
 	}
 	if f := strict(b, &w); f != nil {
 		return TaskRequest{}, f
 	}
+	w.HistoryLength = either(w.HistoryLength, w.HistoryLengthP)
 	switch {
 	case w.ID == "":
 		return TaskRequest{}, wrong("id", "is missing; it is the task's")
@@ -279,7 +305,7 @@ func ReadTask(b []byte) (TaskRequest, *Failure) {
 	case w.HistoryLength != nil && *w.HistoryLength < 0:
 		return TaskRequest{}, wrong("historyLength", "is negative")
 	}
-	return TaskRequest(w), nil
+	return TaskRequest{w.ID, w.HistoryLength}, nil
 }
 
 // ReadTenant reads the tenant of a JSON-RPC request's parameters.
@@ -315,10 +341,19 @@ func ReadList(b []byte) (ListRequest, *Failure) {
 		HistoryLength *int       `json:"historyLength"`
 		After         *time.Time `json:"statusTimestampAfter"`
 		Artifacts     bool       `json:"includeArtifacts"`
+		// The names of the protobuf.
+		ContextIDP     string     `json:"context_id"`
+		PageSizeP      *int       `json:"page_size"`
+		PageTokenP     string     `json:"page_token"`
+		HistoryLengthP *int       `json:"history_length"`
+		AfterP         *time.Time `json:"status_timestamp_after"`
+		ArtifactsP     bool       `json:"include_artifacts"`
 	}
 	if f := strict(b, &w); f != nil {
 		return ListRequest{}, f
 	}
+	w.ContextID, w.PageToken, w.Artifacts = cmp.Or(w.ContextID, w.ContextIDP), cmp.Or(w.PageToken, w.PageTokenP), w.Artifacts || w.ArtifactsP
+	w.PageSize, w.HistoryLength, w.After = either(w.PageSize, w.PageSizeP), either(w.HistoryLength, w.HistoryLengthP), either(w.After, w.AfterP)
 	out := ListRequest{ContextID: w.ContextID, PageSize: defaultPage, PageToken: w.PageToken, HistoryLength: w.HistoryLength, Artifacts: w.Artifacts}
 	if w.PageSize != nil {
 		out.PageSize = *w.PageSize

@@ -35,6 +35,8 @@ type Config struct {
 	MailFrom       string
 	Log            string
 	LogLevel       string
+	// Conformance adds what the official test suites ask for.
+	Conformance bool
 	// CheapHashes is account.Config.CheapHashes: no setting sets it.
 	CheapHashes bool
 }
@@ -189,5 +191,5 @@ func (s settings) redacted() []any {
 	}
 	return []any{"listen", s.Listen, "data", s.Data, "url", s.URL, "accounts", s.Accounts, "guests", s.Guests,
 		"allow_cidr", s.AllowCIDR, "trusted_proxies", s.TrustedProxies, "smtp", smtp,
-		"llm_url", s.LLMURL, "llm_key", key, "llm_model", s.LLMModel, "model_budget", s.ModelBudget}
+		"llm_url", s.LLMURL, "llm_key", key, "llm_model", s.LLMModel, "model_budget", s.ModelBudget, "conformance", s.Conformance}
 }

@@ -10,6 +10,7 @@ import (
 
 	"agentsite/agentruntime"
 	"agentsite/agentruntime/builtin"
+	"agentsite/agentruntime/conformance"
 	"agentsite/agentruntime/link"
 	"agentsite/agentruntime/mcp"
 	"agentsite/agentruntime/model"
@@ -57,7 +58,7 @@ func (p *Portal) newDrivers(host string, out egress.Config) *drivers {
 	out.AllowCIDR = anywhere
 	p.model = egress.New(out)
 	d := &drivers{
-		a2a:    remote.NewA2A(patient, remote.Config{Log: p.log}),
+		a2a:    remote.NewA2A(patient, remote.Config{Log: p.log, Portal: host}),
 		openai: remote.NewOpenAI(patient, remote.Config{Log: p.log}),
 		mcp:    mcp.New(patient, mcp.Config{Log: p.log}),
 		link: link.New(link.Config{Portal: host, Log: p.log,
@@ -66,6 +67,9 @@ func (p *Portal) newDrivers(host string, out egress.Config) *drivers {
 			Search: func(ctx context.Context, q hub.Query) (hub.Page, error) { return p.hub.Search(ctx, ident.Actor{}, q) },
 			Manual: manual(), PortalURL: p.url.String(), Now: clock.Now,
 		}),
+	}
+	if p.set.Conformance {
+		d.build = conformance.New(d.build)
 	}
 	d.prompt = prompt.New(prompt.Config{RT: patient, PortalRT: agentruntime.Wiretap{Next: p.model.Patient(modelFirstByte)}, Portal: p.set.llm,
 		Tools: promptTools{p, d.mcp}, Budget: prompt.NewBudget(p.set.budget, clock.Now, p.db), Log: p.log})

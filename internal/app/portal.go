@@ -20,6 +20,7 @@ import (
 
 	"agentsite/agentruntime"
 	"agentsite/agentruntime/builtin"
+	"agentsite/agentruntime/conformance"
 	toolserver "agentsite/agentruntime/mcp"
 	"agentsite/agentruntime/remote"
 	"agentsite/docs"
@@ -27,6 +28,8 @@ import (
 	"agentsite/handlers/a2a"
 	"agentsite/handlers/face"
 	"agentsite/handlers/mcp"
+	"agentsite/handlers/mcp/endpoint"
+	"agentsite/handlers/mcp/fixtures"
 	wire "agentsite/internal/a2a"
 	"agentsite/internal/account"
 	"agentsite/internal/chat"
@@ -204,7 +207,13 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 			return p.a2a.Pushed(ctx, actor, t, version)
 		}}, notify.Config{URL: p.url.String(), CheckURL: p.hookURL(loopback, allow), Told: p.teller.told, Log: p.log})
 	p.worker = agentruntime.New(queue, p.db, chats, p.hub, byKind, p.log)
-	for _, d := range builtin.Drafts() {
+	drafts := builtin.Drafts()
+	if p.set.Conformance {
+		drafts = append(drafts, conformance.Draft())
+	} else if err := p.hub.RetireBuiltin(ctx, conformance.Name); err != nil {
+		return err
+	}
+	for _, d := range drafts {
 		if err := p.hub.EnsureBuiltin(ctx, d); err != nil {
 			return fmt.Errorf("register built-in agents: %w", err)
 		}
@@ -222,9 +231,17 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 	if err != nil {
 		return err
 	}
-	p.a2a = a2a.New(a2a.Config{Signer: signer, PortalKey: httpsig.KeyOf(public), Callers: p.callers, Hub: p.hub, Chat: chats, Tasks: p.tasks, Hooks: p.hooks, Name: p.name, URL: p.url.String(),
-		Guests: p.set.guests, Started: clock.Now(), Log: p.log})
-	p.mcp, err = mcp.New(mcp.Config{Callers: p.callers, Hub: p.hub, Chat: chats, Name: p.name, URL: p.url.String(), Version: Release(),
+	p.a2a = a2a.New(a2a.Config{Signer: signer, PortalKey: httpsig.KeyOf(public), Callers: p.callers, Hub: p.hub, Chat: chats, Tasks: p.tasks, Hooks: p.hooks, Name: p.name, URL: p.url.String(), Host: host,
+		Guests: p.set.guests, Only10: conformance.Name, Started: clock.Now(), Log: p.log})
+	var servers map[string]*endpoint.Server
+	if p.set.Conformance {
+		s, err := fixtures.New(Release())
+		if err != nil {
+			return err
+		}
+		servers = map[string]*endpoint.Server{conformance.Name: s}
+	}
+	p.mcp, err = mcp.New(mcp.Config{Servers: servers, Callers: p.callers, Hub: p.hub, Chat: chats, Name: p.name, URL: p.url.String(), Version: Release(),
 		Guests: p.set.guests, Key: []byte(keys.Mark("agentsite/mcp/1", "states")), Log: p.log})
 	return err
 }

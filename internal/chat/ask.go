@@ -2,6 +2,7 @@ package chat
 
 import (
 	"context"
+	"errors"
 
 	"agentsite/internal/clock"
 	"agentsite/internal/fault"
@@ -38,6 +39,10 @@ type Ask struct {
 	// of them is not asked again, and nobody once they are too many: the fault
 	// has task.ErrLoop.
 	Via task.Chain
+	// Once makes asking again harmless where there is no Context, too: a
+	// ClientID that the caller gave the agent before leads to the conversation
+	// it opened then, for as long as that is there.
+	Once bool
 }
 
 // Asked is what came of an Ask.
@@ -115,6 +120,17 @@ func (s *Service) askAnew(ctx context.Context, actor ident.Actor, a Ask, d Draft
 		}
 		said = []Message{{ID: ident.NewID(), Sender: sender(actor), Kind: Text, Parts: parts, CreatedAt: clock.Now()}}
 	}
+	var first *FirstAsk
+	if a.Once {
+		first = &FirstAsk{CallerID: actor.ID, AgentID: ref.ID, ClientID: a.ClientID, ConversationID: room.ID}
+		before, err := s.store.FirstAsked(ctx, *first)
+		if err == nil {
+			return s.askOnce(ctx, actor, a, before)
+		}
+		if !fault.Is(err, fault.NotFound) {
+			return Asked{}, err
+		}
+	}
 	if err := s.allowRoom(actor); err != nil {
 		return Asked{}, err
 	}
@@ -132,17 +148,34 @@ func (s *Service) askAnew(ctx context.Context, actor ident.Actor, a Ask, d Draft
 		return Asked{}, err
 	}
 	if a.Wait && ref.Instant && len(said)+len(p.Files) == 0 {
-		if done, ok, err := s.askNow(ctx, room, p); ok || err != nil {
-			return done, err
+		if done, ok, err := s.askNow(ctx, room, p, first); ok {
+			return done, nil
+		} else if before, again := errors.AsType[*AskedBefore](err); again {
+			return s.askOnce(ctx, actor, a, before.ConversationID)
+		} else if err != nil {
+			return Asked{}, err
 		}
 	}
-	done, err := s.store.CreateAsking(ctx, room, said, p)
+	done, err := s.store.CreateAsking(ctx, room, said, p, first)
+	if before, again := errors.AsType[*AskedBefore](err); again { // of several at once, one is the first
+		return s.askOnce(ctx, actor, a, before.ConversationID)
+	}
 	if err != nil {
 		return Asked{}, err
 	}
 	s.live.message(done.Message)
 	s.begin(done.Tasks)
 	return asked(done), nil
+}
+
+// askOnce asks in the conversation that the same question opened before.
+func (s *Service) askOnce(ctx context.Context, actor ident.Actor, a Ask, conversationID string) (Asked, error) {
+	a.Context, a.Once = conversationID, false
+	done, err := s.Ask(ctx, actor, a)
+	if fault.Is(err, fault.NotFound) {
+		err = fault.New(fault.Conflict, "This message was sent before, in a conversation you have left. Send it with another id.")
+	}
+	return done, err
 }
 
 func (s *Service) ask(ctx context.Context, actor ident.Actor, id string, d Draft) (Asked, error) {

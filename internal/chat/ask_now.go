@@ -23,7 +23,7 @@ type Instant interface {
 // disk, so that what a crash takes was never promised; that the answer was made
 // first shows nowhere. ok is false where the agent has to be asked as others
 // are: it took too long, wants something, or said what more would follow from.
-func (s *Service) askNow(ctx context.Context, room Conversation, p Post) (out Asked, ok bool, err error) {
+func (s *Service) askNow(ctx context.Context, room Conversation, p Post, first *FirstAsk) (out Asked, ok bool, err error) {
 	if s.cfg.Instant == nil || len(p.Ask) != 1 {
 		return out, false, nil
 	}
@@ -33,11 +33,11 @@ func (s *Service) askNow(ctx context.Context, room Conversation, p Post) (out As
 	if !ok || r.State != task.Completed || len(r.Parts) == 0 || slices.ContainsFunc(r.Parts, notText) || len(mentions(task.PlainText(r.Parts), s.cfg.Portal)) > 0 {
 		return out, false, nil
 	}
-	t.State, t.UpdatedAt, t.AnswerSeq = task.Completed, clock.Now(), 2
+	t.State, t.UpdatedAt, t.AnswerSeq, t.Direct = task.Completed, clock.Now(), 2, r.Direct
 	if room.Title == "" {
 		room.Title = p.Title
 	}
-	said, err := s.store.CreateAnswered(ctx, Answered{Room: room, Question: p.Message, Task: t,
+	said, err := s.store.CreateAnswered(ctx, Answered{Room: room, Question: p.Message, Task: t, First: first,
 		Answer: Message{ConversationID: room.ID, ID: ident.NewID(), ClientID: t.ID, Sender: Sender{Kind: "agent", ID: t.AgentID, Handle: t.AgentHandle},
 			Kind: Text, Parts: r.Parts, TaskID: t.ID, TaskState: t.State, CreatedAt: t.UpdatedAt}})
 	if err != nil {

@@ -18,6 +18,7 @@ import (
 // whatever happens.
 func (s *Service) Finish(ctx context.Context, t task.Task, r task.Result) error {
 	t.State, t.Reason, t.UpdatedAt = r.State, cut(r.Reason, 900), clock.Now()
+	t.Direct = r.Direct && r.State == task.Completed && len(r.Parts) > 0
 	var notes []string
 	e := Ended{}
 	r.Parts, t.Artifacts, e.Files, notes = s.produced(ctx, t, r.Parts, t.Artifacts)

@@ -15,8 +15,10 @@ type Rooms interface {
 	// was said in it already (of a branch; the messages have the seqs and targets they had there
 	// and get new ones, in their order) and its first events.
 	CreateConversation(ctx context.Context, c Conversation, said, events []Message) error
-	// CreateAsking is CreateConversation and Append in one transaction.
-	CreateAsking(ctx context.Context, c Conversation, said []Message, p Post) (Posted, error)
+	// CreateAsking is CreateConversation and Append in one transaction. A first
+	// that is not nil is noted in it; where the caller's message opened another
+	// conversation before, nothing is stored and the error is an *AskedBefore.
+	CreateAsking(ctx context.Context, c Conversation, said []Message, p Post, first *FirstAsk) (Posted, error)
 	// CreateAnswered stores a conversation that begins with a question whose
 	// answer is there already, in one transaction: whatever reads it finds what
 	// CreateConversation, Append and Finish would have left. It returns both
@@ -57,6 +59,22 @@ type Answered struct {
 	Question, Answer Message
 	// Task has ended.
 	Task task.Task
+	// First is as with CreateAsking.
+	First *FirstAsk
+}
+
+// AskedBefore says that a message opened a conversation before.
+type AskedBefore struct{ ConversationID string }
+
+// Error implements error.
+func (e *AskedBefore) Error() string {
+	return "the message opened conversation " + e.ConversationID + " before"
+}
+
+// FirstAsk is the conversation that a caller's message to an agent opened.
+type FirstAsk struct {
+	CallerID, AgentID, ClientID string
+	ConversationID              string
 }
 
 // RoomFilter selects some of a member's conversations: most recently changed
@@ -177,6 +195,9 @@ type Tasks interface {
 	// TaskAsked returns the first task that the message seq of a conversation
 	// asked for or was the input of; a NotFound fault when there is none.
 	TaskAsked(ctx context.Context, conversationID string, seq int64) (task.Task, error)
+	// FirstAsked is the conversation that a message opened, as it was noted
+	// then; a NotFound fault without. It is forgotten with the conversation.
+	FirstAsked(ctx context.Context, a FirstAsk) (conversationID string, err error)
 	// Questions returns the messages that asked for a task or were its input,
 	// by seq, each with the client id its sender gave it.
 	Questions(ctx context.Context, t task.Task) (map[int64]string, error)

@@ -2,6 +2,7 @@ package chat
 
 import (
 	"context"
+	"slices"
 
 	"agentsite/internal/fault"
 	"agentsite/internal/ident"
@@ -17,12 +18,25 @@ func (s *Service) OwnTask(ctx context.Context, actor ident.Actor, id string) (ta
 	return s.Task(ctx, actor, id)
 }
 
-// maxTurns bounds the messages of one task that are shown.
-const maxTurns = 200
+// AskedAs is the id that the caller of a task gave the message it answers. It
+// is for the runtime.
+func (s *Service) AskedAs(ctx context.Context, t task.Task) (string, error) {
+	asked, err := s.store.Questions(ctx, t)
+	return asked[t.MessageSeq], err
+}
+
+// Bounds of what of one task is shown: its last messages, whose content may be
+// large, read in pages.
+const (
+	maxTurns      = 200
+	maxTurnsBytes = 4 << 20
+	turnsPage     = 20
+)
 
 // Turns returns what was said for a task the actor asked for: the questions,
 // which alone have their ClientID, and what the agent answered, in order. Of
-// very many they are the last.
+// very many or very long messages they are the last; the newest is always
+// there.
 func (s *Service) Turns(ctx context.Context, actor ident.Actor, t task.Task) ([]Message, error) {
 	if err := reads(actor); err != nil {
 		return nil, err
@@ -38,19 +52,44 @@ func (s *Service) Turns(ctx context.Context, actor ident.Actor, t task.Task) ([]
 	for seq := range asked {
 		first = min(first, seq)
 	}
-	list, err := s.Messages(ctx, actor, t.ConversationID, max(first-1, 0), max(t.MessageSeq, t.AnswerSeq)+1, maxTurns, true)
-	if fault.Is(err, fault.NotFound) { // who has left reads nothing more
-		return nil, nil
-	}
-	var out []Message
-	for _, m := range list {
-		id, question := asked[m.Seq]
-		if question {
-			m.ClientID = id
+	var out []Message // newest first
+	before, seen, size := max(t.MessageSeq, t.AnswerSeq)+1, 0, 0
+	for seen < maxTurns {
+		page, err := s.Messages(ctx, actor, t.ConversationID, max(first-1, 0), before, turnsPage, true)
+		if fault.Is(err, fault.NotFound) { // who has left reads nothing more
+			return nil, nil
 		}
-		if (question || m.TaskID == t.ID) && !m.Kind.Amends() && len(m.Parts) > 0 {
+		if err != nil {
+			return nil, err
+		}
+		for _, m := range slices.Backward(page) {
+			id, question := asked[m.Seq]
+			if question {
+				m.ClientID = id
+			}
+			if !question && m.TaskID != t.ID || m.Kind.Amends() || len(m.Parts) == 0 {
+				continue
+			}
+			if size += weigh(m.Parts); size > maxTurnsBytes && len(out) > 0 {
+				slices.Reverse(out)
+				return out, nil
+			}
 			out = append(out, m)
 		}
+		if seen += len(page); len(page) < turnsPage {
+			break
+		}
+		before = page[0].Seq
 	}
-	return out, err
+	slices.Reverse(out)
+	return out, nil
+}
+
+// weigh is about how many bytes content takes in memory.
+func weigh(parts []task.Part) int {
+	n := 0
+	for _, p := range parts {
+		n += len(p.Text) + len(p.Raw) + len(p.URL) + len(p.Data) + len(p.Metadata)
+	}
+	return n
 }

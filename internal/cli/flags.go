@@ -64,6 +64,18 @@ func (fs *flags) setting(p *string, name, variable, about string) {
 	fs.StringVar(p, name, *p, about+" ["+variable+"]")
 }
 
+// toggle declares a switch whose default may come from the environment.
+func (fs *flags) toggle(p *bool, name, variable, about string) {
+	switch v := fs.e.getenv(variable); v {
+	case "", "off", "0", "false":
+	case "on", "1", "true":
+		*p = true
+	default:
+		fs.bad = usagef("%s %q: use on or off", variable, v)
+	}
+	fs.BoolVar(p, name, *p, about+" ["+variable+"]")
+}
+
 // secret keeps a flag's default out of the usage.
 func (fs *flags) secret(name string) {
 	if f := fs.Lookup(name); f.DefValue != "" {
@@ -118,6 +130,7 @@ func serveFlags(fs *flags) {
 	fs.setting(&fs.cfg.SMTP, "smtp", "AGENTSITE_SMTP", "mail `SERVER` for password resets, as smtp://user:password@host:587")
 	fs.secret("smtp")
 	fs.setting(&fs.cfg.MailFrom, "mail-from", "AGENTSITE_MAIL_FROM", "`ADDRESS` that mails come from")
+	fs.toggle(&fs.cfg.Conformance, "conformance", "AGENTSITE_CONFORMANCE", "add the agent conformance, which behaves as the official test suites ask, for tests only")
 	fs.setting(&fs.cfg.Log, "log", "AGENTSITE_LOG", "form of the log on stderr: `text|json`")
 	fs.setting(&fs.cfg.LogLevel, "log-level", "AGENTSITE_LOG_LEVEL", "least `LEVEL` that is logged: debug, info, warn, error")
 }

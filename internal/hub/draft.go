@@ -119,7 +119,11 @@ func (d Draft) apply(a *Agent, rules rules) error {
 	if d.Limits != nil {
 		a.Limits = *d.Limits
 	}
-	if err := ident.CheckName(a.Name); err != nil {
+	check := ident.CheckName
+	if a.Kind == Builtin {
+		check = ident.CheckForm
+	}
+	if err := check(a.Name); err != nil {
 		c.Field(false, "name", "%s", err)
 	}
 	if a.Title == "" {

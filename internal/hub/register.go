@@ -216,6 +216,21 @@ func (s *Service) EnsureBuiltin(ctx context.Context, d Draft) error {
 	return s.store.UpdateAgent(ctx, a, have.Version, nil, ident.Actor{Kind: ident.System})
 }
 
+// RetireBuiltin hides a built-in agent that an earlier start had and this one
+// has not. Its name stays its own: it may come back.
+func (s *Service) RetireBuiltin(ctx context.Context, name string) error {
+	have, err := s.store.AgentByName(ctx, name)
+	if fault.Is(err, fault.NotFound) || err == nil && (have.Kind != Builtin || have.Visibility == Private) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	a := have
+	a.Visibility, a.Version, a.UpdatedAt = Private, have.Version+1, clock.Now()
+	return s.store.UpdateAgent(ctx, a, have.Version, nil, ident.Actor{Kind: ident.System})
+}
+
 func same(a, b Agent) bool {
 	x, _ := json.Marshal([]any{a.Title, a.Description, a.Skills, a.Visibility})
 	y, _ := json.Marshal([]any{b.Title, b.Description, b.Skills, b.Visibility})

@@ -30,9 +30,21 @@ var reserved = func() map[string]bool {
 	return m
 }()
 
-// CheckName says what is wrong with a name for a person or an agent, or nil.
-// People and agents of a portal share one namespace.
+// CheckName says what is wrong with a name that a person or an agent wants to
+// have, or nil. People and agents of a portal share one namespace.
 func CheckName(name string) error {
+	if err := CheckForm(name); err != nil {
+		return err
+	}
+	if reserved[name] {
+		return fmt.Errorf("%q is a word of the portal itself; choose another", name)
+	}
+	return nil
+}
+
+// CheckForm is CheckName for names that the portal gives its own agents: its
+// words are among them.
+func CheckForm(name string) error {
 	if len(name) < minName || len(name) > maxName {
 		return fmt.Errorf("use %d to %d characters", minName, maxName)
 	}
@@ -44,9 +56,6 @@ func CheckName(name string) error {
 		if !(c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '-') {
 			return fmt.Errorf("use only a–z, 0–9 and -")
 		}
-	}
-	if reserved[name] {
-		return fmt.Errorf("%q is a word of the portal itself; choose another", name)
 	}
 	return nil
 }

@@ -51,8 +51,11 @@ type Call struct {
 	// MessageID is the id of the asking message: the idempotency key towards
 	// agents that know such a thing.
 	MessageID string
-	Agent     Target
-	Caller    Caller
+	// ClientID reads the id that the caller gave the asking message, "" for
+	// none. It is nil where nobody kept it.
+	ClientID func(ctx context.Context) (string, error)
+	Agent    Target
+	Caller   Caller
 	// Caller is the person behind the call. Speaker is who said Parts: an
 	// agent, where one calls another for that person; zero for the caller.
 	Speaker Speaker
@@ -118,6 +121,9 @@ type Result struct {
 	State  State
 	Parts  []Part
 	Reason string
+	// Direct is of a Completed result that is a plain message and no work: a
+	// protocol that tells the two apart (A2A §3.1.1) answers with the message.
+	Direct bool
 }
 
 // Done returns a Completed result with one text part.

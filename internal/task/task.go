@@ -135,4 +135,6 @@ type Task struct {
 	// Share says what of the conversation goes along beside the message; ""
 	// is everything. See chat.Share.
 	Share string
+	// Direct is Result.Direct of a task that has ended.
+	Direct bool
 }
