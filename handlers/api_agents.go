@@ -193,7 +193,7 @@ func (d *Door) draft(ctx context.Context, actor ident.Actor, in draftJSON) (hub.
 
 func (d *Door) apiPublish(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	var in draftJSON
-	if err := decodeKnown(w, r, &in); err != nil {
+	if err := decodeAgent(w, r, actor, &in); err != nil {
 		return err
 	}
 	draft, err := d.draft(r.Context(), actor, in)
@@ -220,7 +220,7 @@ func (d *Door) apiAgent(w http.ResponseWriter, r *http.Request, actor ident.Acto
 
 func (d *Door) apiUpdateAgent(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	var in draftJSON
-	if err := decodeKnown(w, r, &in); err != nil {
+	if err := decodeAgent(w, r, actor, &in); err != nil {
 		return err
 	}
 	draft, err := d.draft(r.Context(), actor, in)

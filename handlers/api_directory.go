@@ -17,7 +17,7 @@ import (
 // the same body twice changes nothing the second time.
 func (d *Door) apiPutAgent(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	var in draftJSON
-	if err := decodeKnown(w, r, &in); err != nil {
+	if err := decodeAgent(w, r, actor, &in); err != nil {
 		return err
 	}
 	name := pathName(r)

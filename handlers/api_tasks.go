@@ -90,6 +90,9 @@ func (d *Door) apiTasks(w http.ResponseWriter, r *http.Request, actor ident.Acto
 	if err != nil {
 		return err
 	}
+	if limit == 0 { // to the service that is no limit given
+		limit = -1
+	}
 	q := r.URL.Query()
 	list, next, err := d.tasks.List(r.Context(), actor, q.Get("conversation_id"), task.State(q.Get("state")), q.Get("cursor"), int(limit))
 	if err != nil {

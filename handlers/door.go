@@ -177,16 +177,6 @@ func (d *Door) apiError(w http.ResponseWriter, r *http.Request, err error) {
 	writeJSON(w, code, b)
 }
 
-// Foreign answers what a page of another site made a browser send here.
-func (d *Door) Foreign(w http.ResponseWriter, r *http.Request) {
-	err := fault.New(fault.Forbidden, "Another site asked for this, so it was refused. Open this portal itself and try again.")
-	if strings.HasPrefix(r.URL.Path, "/api/") || strings.HasPrefix(r.URL.Path, "/v1/") {
-		d.apiError(w, r, err)
-		return
-	}
-	d.pageError(w, r, ident.Actor{Kind: ident.Guest}, err)
-}
-
 // NotFound answers unknown routes of the API.
 func (d *Door) apiNotFound(w http.ResponseWriter, r *http.Request, _ ident.Actor) error {
 	return fault.New(fault.NotFound, "There is no such route. The API is described at %s/docs/api.", d.cfg.URL)
@@ -229,6 +219,16 @@ func decode(w http.ResponseWriter, r *http.Request, v any) error {
 // misspelt one would silently be lost.
 func decodeKnown(w http.ResponseWriter, r *http.Request, v any) error {
 	return face.Decode(w, r, maxJSON, v, true)
+}
+
+// decodeAgent is decodeKnown for what an agent is made from, which may hold a
+// picture if it is by somebody who may have agents.
+func decodeAgent(w http.ResponseWriter, r *http.Request, actor ident.Actor, v *draftJSON) error {
+	most := int64(maxJSON)
+	if actor.IsPerson() {
+		most += (hub.MaxIconBytes + 2) / 3 * 4
+	}
+	return face.Decode(w, r, most, v, true)
 }
 
 // stampLayout is how the API writes times.

@@ -78,7 +78,7 @@ func fieldTexts() map[string]openapi.Schema {
 		"Agent.version": say("Counts up with each change."), "AgentInput.version": say("The version that the change is based on; if it is not the newest any more, 409."),
 		"Agent.verified": say("Whether its entry is signed and the signature holds."), "Agent.publisher": say("The proved domain it is published under."),
 		"Agent.languages": items("Language tags.", 20, openapi.Schema{}), "Agent.input_modes": modes, "Agent.output_modes": modes,
-		"Agent.icon": link("The address of its picture."), "AgentInput.icon": openapi.Schema{"description": "A picture; empty removes it. The whole body may have 1 MiB."}, "Agent.note": upTo("What this version changes.", 300),
+		"Agent.icon": link("The address of its picture."), "AgentInput.icon": openapi.Schema{"description": "A picture of at most 2 MiB; empty removes it."}, "Agent.note": upTo("What this version changes.", 300),
 		"Agent.endpoint": upTo("Its address. In answers for its owners only.", 500), "Agent.has_secret": say("Whether a key or token is sealed with it. For its owners only."),
 		"Agent.config":      openapi.Schema{"type": "object", "description": "The kind's settings. For its owners only."},
 		"AgentInput.config": say("The kind's settings. `openai`: `model`, `key`, `instructions`. `prompt`: `instructions`, `model`, `key`, `examples`, `tools`. `a2a` and `mcp`: `token`, `auth_header`. A `key` or `token` is sealed and never given back."),

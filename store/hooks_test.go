@@ -166,14 +166,14 @@ func TestHooks_SurviveARestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	db = storetest.Open(t, storetest.Dir(db))
-	due, later, err := db.DueHooks(t.Context(), clock.Now(), nil, nil, 10)
+	due, later, err := db.DueHooks(t.Context(), clock.Now(), nil, nil, false, 10)
 	if err != nil || len(due) != 2 || !later.IsZero() {
 		t.Fatalf("%+v %v %v", due, later, err)
 	}
-	if due, _, _ = db.DueHooks(t.Context(), clock.Now(), []string{p.ID}, []string{}, 10); len(due) != 1 || due[0].ID != w.ID {
+	if due, _, _ = db.DueHooks(t.Context(), clock.Now(), []string{p.ID}, []string{}, false, 10); len(due) != 1 || due[0].ID != w.ID {
 		t.Errorf("%+v", due)
 	}
-	if due, _, _ = db.DueHooks(t.Context(), clock.Now(), nil, []string{"example.org"}, 10); len(due) != 0 {
+	if due, _, _ = db.DueHooks(t.Context(), clock.Now(), nil, []string{"example.org"}, false, 10); len(due) != 0 {
 		t.Errorf("%+v", due)
 	}
 	same(t, "push", waiting(t, db, p), "task.state working", "task.state failed")
@@ -282,9 +282,14 @@ func TestHooks_EndWithANotice(t *testing.T) {
 	if err := db.Settle(t.Context(), notify.Outcome{HookID: w.ID, Seq: e.Seq, Attempt: &a, Failures: 1, FailingSince: at, NextAt: at.Add(time.Hour), Reason: a.Error}); err != nil {
 		t.Fatal(err)
 	}
-	due, later, err := db.DueHooks(t.Context(), at, nil, nil, 10)
+	due, later, err := db.DueHooks(t.Context(), at, nil, nil, false, 10)
 	if err != nil || len(due) != 0 || later.Sub(at).Round(time.Second) != time.Hour {
 		t.Errorf("%+v %v %v", due, later, err)
+	}
+	for well, want := range map[bool]int{false: 1, true: 0} {
+		if due, _, err := db.DueHooks(t.Context(), at.Add(2*time.Hour), nil, nil, well, 10); err != nil || len(due) != want {
+			t.Errorf("%v: %+v %v", well, due, err)
+		}
 	}
 	if have, _ := db.Webhook(t.Context(), ada.ID, w.ID); have.Waiting != 2 || have.Failures != 1 || have.Reason != a.Error || have.State != notify.Active {
 		t.Errorf("%+v", have)

@@ -125,6 +125,9 @@ func verifyPool(ctx context.Context, pool *sqlx.DB, data string, r *Report) ([]b
 	if !v.first {
 		checks = append(checks, v.work, v.reactions, v.fileUses, v.words, v.files)
 	}
+	if err != nil || schema >= 5 {
+		checks = append(checks, v.servers)
+	}
 	for _, check := range checks {
 		err := check(ctx)
 		switch {

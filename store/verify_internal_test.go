@@ -121,6 +121,8 @@ func TestVerify_Finds(t *testing.T) {
 		{`UPDATE agent_health SET agent_id = 'g9'`, `A row of table agent_health refers to a row of agents that is gone`},
 		{`UPDATE agent_days SET agent_id = 'g9'`, `A row of table agent_days refers to a row of agents that is gone`},
 		{`UPDATE agent_traces SET agent_id = 'g9'`, `A row of table agent_traces refers to a row of agents that is gone`},
+		{`UPDATE releases SET latest = 0`, `Server example.p/tool of the MCP registry has 0 latest versions`},
+		{`UPDATE releases SET document = '{ '`, `Server example.p/tool of the MCP registry has 1 latest versions, and 1 that are not what was published`},
 		{`UPDATE servers SET agent_id = 'g9'`, `A row of table servers refers to a row of agents that is gone`},
 		{`UPDATE releases SET name = 'example.p/none'`, `A row of table releases refers to a row of servers that is gone`},
 		{`UPDATE release_remotes SET release_id = 9`, `A row of table release_remotes refers to a row of releases that is gone`},

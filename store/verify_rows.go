@@ -269,3 +269,15 @@ func (v *verifier) agents(ctx context.Context) error {
 	}, `SELECT a.id, a.name FROM agents a LEFT JOIN agent_versions v ON v.agent_id = a.id AND v.version = a.version
 		WHERE v.agent_id IS NULL OR v.spec <> a.spec OR v.title <> a.title OR v.visibility <> a.visibility OR NOT json_valid(a.spec)`)
 }
+
+func (v *verifier) servers(ctx context.Context) error {
+	type row struct {
+		Name   string `db:"name"`
+		Latest int    `db:"latest"`
+		Wrong  int    `db:"wrong"`
+	}
+	return each(ctx, v.c, func(s row) {
+		v.r.fault("Server %s of the MCP registry has %d latest versions, and %d that are not what was published.", s.Name, s.Latest, s.Wrong)
+	}, `SELECT s.name, COALESCE(SUM(r.latest), 0) AS latest, COALESCE(SUM(r.size <> octet_length(r.document) OR NOT json_valid(r.document)), 0) AS wrong
+		FROM servers s LEFT JOIN releases r ON r.name = s.name GROUP BY s.name HAVING latest <> 1 OR wrong > 0`)
+}

@@ -212,7 +212,7 @@ func Serve(ctx context.Context, l net.Listener, h http.Handler, logger *slog.Log
 	}
 	done := make(chan error, 1)
 	var wg sync.WaitGroup
-	wg.Go(func() { done <- srv.Serve(l) })
+	wg.Go(func() { done <- srv.Serve(spareListener{l}) })
 	defer wg.Wait()
 	select {
 	case err := <-done:

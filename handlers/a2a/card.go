@@ -9,11 +9,15 @@ import (
 	"net/url"
 	"time"
 
+	"agentsite/handlers/face"
 	"agentsite/internal/a2a"
 	"agentsite/internal/fault"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
 )
+
+// CardType is the media type of cards in catalogs.
+const CardType = "application/a2a-agent-card+json"
 
 // cardAge is how long a card may be kept without asking again, in seconds:
 // what an owner changes is seen within minutes.
@@ -22,14 +26,10 @@ const cardAge = "300"
 // card answers with an agent's card to whoever may see its page. It never
 // redirects: clients take the address of a card for its agent's.
 func (d *Door) card(w http.ResponseWriter, r *http.Request) {
-	actor, err := d.cfg.Callers.Proven(r)
-	var a hub.Agent
-	if err == nil {
-		a, err = d.cfg.Hub.Get(r.Context(), actor, agentName(r))
-	}
+	a, err := d.described(r)
 	var b []byte
 	if err == nil {
-		b, err = d.cards.signed(d.cfg.Signer, d.cardOf(r, a))
+		b, err = d.written(d.base(r, a.Name), a)
 	}
 	if err != nil {
 		f := d.failure(r, err)
@@ -53,9 +53,33 @@ func (d *Door) card(w http.ResponseWriter, r *http.Request) {
 	http.ServeContent(w, r, "", changed.Truncate(time.Second), bytes.NewReader(b))
 }
 
+// described is the agent whose card is asked for. A card that anybody may read
+// is for those too whose credential has ended: it says where to get one.
+func (d *Door) described(r *http.Request) (hub.Agent, error) {
+	actor, err := d.cfg.Callers.Proven(r)
+	if fault.Is(err, fault.Unauthenticated) {
+		visitor := ident.Actor{Kind: ident.Guest, Addr: face.ClientAddr(r)}
+		if a, verr := d.cfg.Hub.Get(r.Context(), visitor, agentName(r)); verr == nil && a.Visibility == hub.Public {
+			return a, nil
+		}
+	}
+	if err != nil {
+		return hub.Agent{}, err
+	}
+	return d.cfg.Hub.Get(r.Context(), actor, agentName(r))
+}
+
+// written is an agent's card as it is served.
+func (d *Door) written(base string, a hub.Agent) ([]byte, error) {
+	return d.cards.signed(d.cfg.Signer, d.cardOf(base, a))
+}
+
+// Card is an agent's own card as it is served to who may see it.
+func (d *Door) Card(a hub.Agent) ([]byte, error) { return d.written(d.agentBase(a.Name), a) }
+
 // cardOf writes an agent's card.
-func (d *Door) cardOf(r *http.Request, a hub.Agent) a2a.AgentCard {
-	f := a2a.Face{Base: d.base(r, a.Name), Provider: d.cfg.Name, Home: d.cfg.URL, Page: d.cfg.URL + "/agents/" + url.PathEscape(a.Name),
+func (d *Door) cardOf(base string, a hub.Agent) a2a.AgentCard {
+	f := a2a.Face{Base: base, Provider: d.cfg.Name, Home: d.cfg.URL, Page: d.cfg.URL + "/agents/" + url.PathEscape(a.Name),
 		Only10: a.Kind == hub.Builtin && a.Name == d.cfg.Only10, Open: d.cfg.Guests && a.Visibility == hub.Public && a.Limits.Callers == ""}
 	if a.Icon != "" {
 		f.Icon = f.Page + "/icon"
@@ -69,7 +93,7 @@ func (d *Door) extended(r *http.Request, actor ident.Actor, a hub.Agent) (any, e
 	if !actor.IsPerson() {
 		return nil, fault.New(fault.Unauthenticated, "Send an API token of this portal in the Authorization header to read the extended card.")
 	}
-	c := d.cardOf(r, a)
+	c := d.cardOf(d.base(r, a.Name), a)
 	params := map[string]any{"handle": a.Name, "kind": string(a.Kind), "visibility": string(a.Visibility), "status": a.Status.State,
 		"liveness": map[string]any{"state": string(a.Liveness.State), "reason": a.Liveness.Reason}}
 	if a.OwnerName != "" {

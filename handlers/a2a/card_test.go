@@ -204,3 +204,20 @@ func TestVisitors_AreToldToSignInWhereThereAreNone(t *testing.T) {
 		t.Errorf("%v %s", a.Header, a.Body)
 	}
 }
+
+// TestCard_PublicOneIsForEverybody: a client whose token has ended reads in the
+// card what to do about it.
+func TestCard_PublicOneIsForEverybody(t *testing.T) {
+	t.Parallel()
+	p := apptest.Start(t)
+	ada := p.User(t, "ada")
+	hidden := ada.Agent("private", p.Base+"/v1")
+	bad := p.Bearer(t, "ags_"+strings.Repeat("x", 43))
+	for _, path := range []string{"/.well-known/agent-card.json", "/agents/calc/.well-known/agent-card.json"} {
+		if got, want := bad.Must(http.MethodGet, path, nil, http.StatusOK).Body, p.Guest(t).Must(http.MethodGet, path, nil, http.StatusOK).Body; got != want {
+			t.Errorf("%s is another card: %s", path, got)
+		}
+	}
+	bad.Must(http.MethodGet, "/agents/"+hidden+"/.well-known/agent-card.json", nil, http.StatusUnauthorized)
+	bad.Must(http.MethodGet, "/agents/nobody-at-all/.well-known/agent-card.json", nil, http.StatusUnauthorized)
+}

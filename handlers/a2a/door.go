@@ -114,6 +114,10 @@ func (d *Door) base(r *http.Request, name string) string {
 	if chi.URLParam(r, "name") == "" && name == rootAgent {
 		return d.cfg.URL + "/a2a"
 	}
+	return d.agentBase(name)
+}
+
+func (d *Door) agentBase(name string) string {
 	return d.cfg.URL + "/agents/" + url.PathEscape(name) + "/a2a"
 }
 

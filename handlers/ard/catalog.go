@@ -27,6 +27,9 @@ type catalogJSON struct {
 	SpecVersion string    `json:"specVersion"`
 	Host        *hostJSON `json:"host"`
 	Entries     []entry   `json:"entries"`
+	// Signature covers the rest as a trustManifest's does; only an AI Catalog
+	// has it.
+	Signature string `json:"signature,omitempty"`
 }
 
 type hostJSON struct {
@@ -54,8 +57,9 @@ func (d *Door) aiCatalog(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// catalogs returns both documents. They differ in one field: drafts of the AI
-// Catalog call an entry's type mediaType, so there it has both names.
+// catalogs returns both documents. They differ in two fields: drafts of the AI
+// Catalog call an entry's type mediaType, so there it has both names, and an AI
+// Catalog is signed.
 func (d *Door) catalogs(ctx context.Context) (ard, ai []byte, err error) {
 	c := &d.catalog
 	state := d.cfg.Directory.State() // before the search, which may see more
@@ -73,13 +77,18 @@ func (d *Door) catalogs(ctx context.Context) (ard, ai []byte, err error) {
 	doc := catalogJSON{SpecVersion: "1.0", Entries: []entry{d.registryEntry()}, Host: &hostJSON{
 		DisplayName: d.cfg.Name, Identifier: d.cfg.Publisher, DocumentationURL: d.cfg.URL + "/docs", LogoURL: d.cfg.URL + "/favicon.svg"}}
 	for i := range agents {
-		doc.Entries = append(doc.Entries, d.entryOf(&agents[i].Agent))
+		doc.Entries = append(doc.Entries, d.entryOf(&agents[i].Agent, cardType), d.entryOf(&agents[i].Agent, serverType))
 	}
 	if ard, err = encode(doc); err != nil {
 		return nil, nil, err
 	}
 	for i := range doc.Entries {
 		doc.Entries[i].MediaType = doc.Entries[i].Type
+	}
+	if d.cfg.Sign != nil {
+		if doc.Signature, err = d.signed(doc); err != nil {
+			return nil, nil, err
+		}
 	}
 	if ai, err = encode(doc); err != nil {
 		return nil, nil, err

@@ -32,7 +32,8 @@ type Directory interface {
 	Count() int
 }
 
-// Config is what the door tells of the portal. Every field is required.
+// Config is what the door tells of the portal. Every field but Document and
+// Sign is required; without these entries have no trust manifests.
 type Config struct {
 	Directory Directory
 	// Caller is the actor that the credentials of a request prove: a bearer
@@ -47,6 +48,14 @@ type Config struct {
 	Version string
 	// PublicKey is the portal's Ed25519 key, base64url without padding.
 	PublicKey string
+	// Document is the card of a type that anybody is served of an agent, nil
+	// for one that the portal does not vouch for.
+	Document func(a hub.Agent, mediaType string) ([]byte, error)
+	// Sign makes a detached JWS, in compact form, over the canonical form of a
+	// JSON text, by a key of the portal.
+	Sign func(text []byte) (string, error)
+	// Started is when the portal began to write cards as it does.
+	Started time.Time
 	// OpenAccounts is true when anybody may sign up.
 	OpenAccounts bool
 	Log          *slog.Logger
@@ -54,8 +63,9 @@ type Config struct {
 
 // Door serves the routes. Create it with New; it is safe for concurrent use.
 type Door struct {
-	cfg     Config
-	catalog catalog
+	cfg       Config
+	catalog   catalog
+	manifests manifests
 }
 
 // New returns the door.

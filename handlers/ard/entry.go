@@ -2,6 +2,7 @@ package ard
 
 import (
 	"cmp"
+	"net/url"
 	"regexp"
 	"strconv"
 	"strings"
@@ -14,6 +15,7 @@ import (
 // Types of what an entry stands for, §3.3.
 const (
 	cardType     = "application/a2a-agent-card+json"
+	serverType   = "application/mcp-server-card+json"
 	registryType = "application/ai-registry+json"
 )
 
@@ -43,6 +45,7 @@ type entry struct {
 	Version      string         `json:"version,omitempty"`
 	UpdatedAt    string         `json:"updatedAt,omitempty"`
 	Metadata     *entryMetadata `json:"metadata,omitempty"`
+	Trust        *trustManifest `json:"trustManifest,omitempty"`
 }
 
 // entryMetadata holds plain values only: earlier readers take no others.
@@ -54,9 +57,13 @@ type entryMetadata struct {
 	Publisher string `json:"publisher,omitempty"`
 }
 
-// agentSpace and registrySpace are the namespaces of our identifiers.
+// The namespaces of our identifiers. An agent has an entry for each protocol
+// whose card it has: an entry has one type and one address, and two entries of
+// one identifier would be versions of one thing (AI Catalog, Multi-Version
+// Entries).
 const (
 	agentSpace    = "agents"
+	serverSpace   = "mcp"
 	registrySpace = "registry"
 )
 
@@ -71,11 +78,19 @@ var identifier = regexp.MustCompile(`^urn:air:[a-zA-Z0-9.-]+(:[a-zA-Z0-9._-]+)+$
 // maxIdentifier bounds an identifier in bytes: a host name has at most 253.
 const maxIdentifier = 512
 
-// entryOf describes an agent.
-func (d *Door) entryOf(a *hub.Agent) entry {
+// entryOf describes an agent by the card of a type, or if that is empty by the
+// one that says most of it: a server of tools has one of its own.
+func (d *Door) entryOf(a *hub.Agent, of string) entry {
+	if of == "" && a.Kind == hub.MCP {
+		of = serverType
+	}
+	id, address := d.urn(agentSpace, a.Name), d.cfg.URL+a2a.CardPath(a.Name)
+	if of == serverType {
+		id, address = d.urn(serverSpace, a.Name), d.cfg.URL+"/agents/"+url.PathEscape(a.Name)+"/mcp/server-card"
+	}
 	e := entry{
-		Identifier: d.urn(agentSpace, a.Name), DisplayName: cmp.Or(a.Title, a.Name), Type: cardType,
-		URL:         d.cfg.URL + a2a.CardPath(a.Name),
+		Identifier: id, DisplayName: cmp.Or(a.Title, a.Name), Type: cmp.Or(of, cardType),
+		URL:         address,
 		Description: cut(a.Description, maxDescriptionRunes), Version: strconv.Itoa(a.Version), UpdatedAt: stamp(a.UpdatedAt),
 		Metadata: &entryMetadata{a.Name + "@" + cmp.Or(a.Portal, d.cfg.Host), string(a.Kind), string(cmp.Or(a.Liveness.State, hub.Unknown)), cmp.Or(a.Proof.State, hub.Unproven), a.Publisher},
 	}
@@ -95,6 +110,7 @@ func (d *Door) entryOf(a *hub.Agent) entry {
 	if len(e.Queries) < minQueries {
 		e.Queries = nil
 	}
+	d.trust(&e, a)
 	return e
 }
 

@@ -18,7 +18,7 @@ func TestEntry_IsBounded(t *testing.T) {
 	for i := range 200 {
 		a.Skills = append(a.Skills, hub.Skill{ID: fmt.Sprint("skill-", i), Tags: []string{fmt.Sprint("t", i)}, Examples: []string{strings.Repeat("q", 1000), " "}})
 	}
-	e := d.entryOf(&a)
+	e := d.entryOf(&a, "")
 	if n := utf8.RuneCountInString(e.Description); n != maxDescriptionRunes || !strings.HasSuffix(e.Description, "é…") {
 		t.Errorf("a description of %d characters", n)
 	}
@@ -37,7 +37,7 @@ func TestEntry_LeavesOutWhatItHasNot(t *testing.T) {
 		if examples == nil {
 			a.Skills = nil
 		}
-		body, err := encode(d.entryOf(&a))
+		body, err := encode(d.entryOf(&a, ""))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -73,7 +73,7 @@ func TestCatalog_HoldsASmallPortalWhole(t *testing.T) {
 	if err := json.Unmarshal(ai, &b); err != nil {
 		t.Fatal(err)
 	}
-	if len(a.Entries) != 6 || len(b.Entries) != 6 || a.SpecVersion != "1.0" || a.Host.DisplayName != "Test" {
+	if len(a.Entries) != 11 || len(b.Entries) != 11 || a.SpecVersion != "1.0" || a.Host.DisplayName != "Test" {
 		t.Fatalf("%s", ard)
 	}
 	if r := a.Entries[0]; r.Type != registryType || r.URL != "https://portal.example/ard" || r.MediaType != "" {
@@ -95,7 +95,7 @@ func TestCatalog_IsBounded(t *testing.T) {
 	if err := json.Unmarshal(w.Body.Bytes(), &doc); err != nil {
 		t.Fatal(err)
 	}
-	if len(doc.Entries) != catalogAgents+1 {
+	if len(doc.Entries) != 2*catalogAgents+1 {
 		t.Fatalf("%d entries", len(doc.Entries))
 	}
 	for i, e := range doc.Entries[1:] {

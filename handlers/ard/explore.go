@@ -14,10 +14,10 @@ const (
 	maxBuckets    = 1000
 )
 
-// facetNames are the facets of the hub by term; type and publisher are the
-// same in all our entries.
+// facetNames are the facets of the hub by term; publisher is the same in all our
+// entries, and each agent has an entry of each type.
 var facetNames = map[string]string{
-	"type": "", "publisher": "", "tags": "tag", "capabilities": "skill", "metadata.kind": "kind",
+	"type": "", "publisher": "", attestations: "", "tags": "tag", "capabilities": "skill", "metadata.kind": "kind",
 	"metadata.liveness": "live", "metadata.proof": "proof", "metadata.publisher": "publisher",
 }
 
@@ -30,6 +30,7 @@ type facetRequest struct {
 
 type exploreRequest struct {
 	hub.Query
+	card   string // as in query
 	facets []facetRequest
 }
 
@@ -60,7 +61,7 @@ func (d *Door) decodeExplore(body []byte) (*exploreRequest, error) {
 			return nil, err
 		}
 	}
-	out := &exploreRequest{Query: q.done()}
+	out := &exploreRequest{Query: q.done(), card: q.card}
 	out.Limit, out.CountMatches = 1, true
 	if !o.has("resultType") {
 		return nil, wrong("resultType", `is missing; send {"facets":[{"field":"tags"}]}`)
@@ -124,7 +125,7 @@ func (d *Door) explore(w http.ResponseWriter, r *http.Request, actor ident.Actor
 	}
 	out := exploreJSON{"facets", make(map[string]facetJSON, len(req.facets))}
 	for _, f := range req.facets {
-		out.Facets[f.field] = f.of(d.values(f.term, &page))
+		out.Facets[f.field] = f.of(d.values(f.term, req.card, &page))
 	}
 	doc, err := encode(out)
 	if err != nil {
@@ -137,19 +138,24 @@ func (d *Door) explore(w http.ResponseWriter, r *http.Request, actor ident.Actor
 
 // values are the values of a term in all that was found, with whether there
 // may be more.
-func (d *Door) values(term string, page *hub.Page) (list []hub.FacetCount, more bool) {
+func (d *Door) values(term, card string, page *hub.Page) (list []hub.FacetCount, more bool) {
 	if name := facetNames[term]; name != "" {
 		list = page.Facets[name]
 		return list, len(list) >= hub.MaxFacetValues
 	}
-	if page.Total == 0 {
+	if page.Total == 0 || term == attestations {
 		return nil, false
 	}
-	value := cardType
-	if term == "publisher" {
-		value = d.cfg.Publisher
+	of := []string{d.cfg.Publisher}
+	if term == "type" { // an agent has an entry of each, and is found by one
+		if of = []string{cardType, serverType}; card != "" {
+			of = []string{card}
+		}
 	}
-	return []hub.FacetCount{{Value: value, Count: page.Total}}, false
+	for _, v := range of {
+		list = append(list, hub.FacetCount{Value: v, Count: page.Total})
+	}
+	return list, false
 }
 
 // of cuts values to what was asked for. The hub keeps the most frequent values

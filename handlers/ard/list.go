@@ -27,7 +27,7 @@ type listJSON struct {
 // list answers with entries in an order that does not depend on a text,
 // §5.3.5.
 func (d *Door) list(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
-	q, err := d.decodeList(r)
+	q, card, err := d.decodeList(r)
 	if err != nil {
 		return err
 	}
@@ -37,7 +37,7 @@ func (d *Door) list(w http.ResponseWriter, r *http.Request, actor ident.Actor) e
 	}
 	out := listJSON{Items: make([]entry, len(page.Results)), Total: page.Total, PageToken: page.NextCursor}
 	for i := range page.Results {
-		out.Items[i] = d.entryOf(&page.Results[i].Agent)
+		out.Items[i] = d.entryOf(&page.Results[i].Agent, card)
 	}
 	body, err := encode(out)
 	if err != nil {
@@ -47,40 +47,41 @@ func (d *Door) list(w http.ResponseWriter, r *http.Request, actor ident.Actor) e
 	return nil
 }
 
-func (d *Door) decodeList(r *http.Request) (hub.Query, error) {
+// decodeList reads a query, and the type that all entries shall have.
+func (d *Door) decodeList(r *http.Request) (q hub.Query, card string, err error) {
 	v := r.URL.Query()
 	for name, values := range v {
 		if len(values) > 1 {
-			return hub.Query{}, wrong(cut(name, 80), "is given twice")
+			return hub.Query{}, "", wrong(cut(name, 80), "is given twice")
 		}
 	}
-	q := new(query)
-	if err := d.filter(q, v.Get("filter")); err != nil {
-		return hub.Query{}, err
+	of := new(query)
+	if err := d.filter(of, v.Get("filter")); err != nil {
+		return hub.Query{}, "", err
 	}
-	q.Sort = ""
+	of.Sort = ""
 	by := strings.Join(strings.Fields(v.Get("orderBy")), " ")
 	if by == "" || strings.EqualFold(by, "name ASC") {
 		by = orders[0].name
 	}
 	for _, o := range orders {
 		if strings.EqualFold(by, o.name) {
-			q.Sort = o.sort
+			of.Sort = o.sort
 		}
 	}
-	if q.Sort == "" {
-		return hub.Query{}, wrong("orderBy", "use name, createdAt DESC or updatedAt DESC")
+	if of.Sort == "" {
+		return hub.Query{}, "", wrong("orderBy", "use name, createdAt DESC or updatedAt DESC")
 	}
-	q.Limit = defaultList
+	of.Limit = defaultList
 	if s := v.Get("pageSize"); s != "" {
 		n, err := strconv.Atoi(s)
 		if err != nil || n < 1 || n > maxPage {
-			return hub.Query{}, wrong("pageSize", "use a whole number from 1 to %d", maxPage)
+			return hub.Query{}, "", wrong("pageSize", "use a whole number from 1 to %d", maxPage)
 		}
-		q.Limit = n
+		of.Limit = n
 	}
-	q.Cursor = v.Get("pageToken")
-	return q.done(), nil
+	of.Cursor = v.Get("pageToken")
+	return of.done(), of.card, nil
 }
 
 // filter reads a filter expression of Appendix A into q.

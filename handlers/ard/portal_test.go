@@ -56,7 +56,7 @@ func TestPortal_IsFoundAndAsked(t *testing.T) {
 		t.Errorf("%v", a.Header)
 	}
 	catalog := read(t, a, http.StatusOK).Entries
-	if len(catalog) != 3 || catalog[0].Type != "application/ai-registry+json" {
+	if len(catalog) != 5 || catalog[0].Type != "application/ai-registry+json" {
 		t.Fatalf("%+v", catalog)
 	}
 	registry, ok := strings.CutPrefix(catalog[0].URL, p.URL())
@@ -163,7 +163,7 @@ func TestRegistry_ListsPublicAgentsOnly(t *testing.T) {
 		all.WriteString(c.Must(http.MethodGet, "/.well-known/ard.json", nil, http.StatusOK).Body)
 		all.WriteString(c.Must(http.MethodGet, "/.well-known/ai-catalog.json", nil, http.StatusOK).Body)
 		all.WriteString(c.Must(http.MethodPost, "/ard/search", `{"query":{"text":"an agent of a test"},"pageSize":100}`, http.StatusOK).Body)
-		if n := strings.Count(all.String(), `"urn:air:127.0.0.1:agents:`+shown+`"`); n != 4 {
+		if n := strings.Count(all.String(), `{"identifier":"urn:air:127.0.0.1:agents:`+shown+`","displayName"`); n != 4 {
 			t.Errorf("%s: the public agent shows %d times: %s", who, n, all.String())
 		}
 		for name, why := range hidden {

@@ -26,6 +26,7 @@ const (
 var terms = map[string]func(q *hub.Query) *[]string{
 	"type":               nil,
 	"publisher":          nil,
+	attestations:         nil,
 	"tags":               func(q *hub.Query) *[]string { return &q.Tags },
 	"capabilities":       func(q *hub.Query) *[]string { return &q.Skills },
 	"metadata.kind":      func(q *hub.Query) *[]string { return &q.Kinds },
@@ -33,6 +34,10 @@ var terms = map[string]func(q *hub.Query) *[]string{
 	"metadata.proof":     func(q *hub.Query) *[]string { return &q.Proofs },
 	"metadata.publisher": func(q *hub.Query) *[]string { return &q.Publishers },
 }
+
+// attestations is the term of ARD's own example (§5.3.1). No entry of ours has
+// any.
+const attestations = "trustManifest.attestations.type"
 
 func knownTerms() string { return strings.Join(slices.Sorted(maps.Keys(terms)), ", ") }
 
@@ -46,6 +51,8 @@ var states = map[string][]string{
 type query struct {
 	hub.Query
 	seen map[string]bool
+	// card is the type that all entries shall have, "" for any.
+	card string
 	// nothing is true when some constraint holds for no entry of ours.
 	nothing bool
 }
@@ -65,7 +72,18 @@ func (d *Door) constrain(q *query, term, path string, values []string) error {
 	q.seen[term] = true
 	switch term {
 	case "type":
-		q.nothing = q.nothing || !containsFold(values, cardType)
+		agents, servers := containsFold(values, cardType), containsFold(values, serverType)
+		switch {
+		case !agents && !servers:
+			q.nothing = true
+		case !servers:
+			q.card = cardType
+		case !agents:
+			q.card = serverType
+		}
+		return nil
+	case attestations:
+		q.nothing = true
 		return nil
 	case "publisher":
 		q.nothing = q.nothing || !containsFold(values, d.cfg.Publisher)

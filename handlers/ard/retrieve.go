@@ -20,7 +20,12 @@ func (d *Door) retrieve(w http.ResponseWriter, r *http.Request, actor ident.Acto
 	absent := fault.New(fault.NotFound, "This registry has no entry %s. Search for it with POST %s/search.", id, d.cfg.URL+base)
 	found := d.registryEntry()
 	if id != found.Identifier {
+		card := cardType
 		name, ours := strings.CutPrefix(id, d.urn(agentSpace, ""))
+		if !ours {
+			card = serverType
+			name, ours = strings.CutPrefix(id, d.urn(serverSpace, ""))
+		}
 		if !ours || name == "" {
 			return absent
 		}
@@ -31,7 +36,7 @@ func (d *Door) retrieve(w http.ResponseWriter, r *http.Request, actor ident.Acto
 		if err != nil {
 			return err
 		}
-		if found = d.entryOf(&a); found.Identifier != id {
+		if found = d.entryOf(&a, card); found.Identifier != id {
 			return absent // the hub does not look at letter case
 		}
 	}

@@ -18,6 +18,7 @@ import (
 // searchRequest is the body of POST /search, decoded.
 type searchRequest struct {
 	hub.Query
+	card      string // as in query
 	referrals bool
 	best      float64 // score of the best hit, from the token; 0 on the first page
 }
@@ -53,7 +54,7 @@ func (d *Door) decodeSearch(body []byte) (*searchRequest, error) {
 	if !slices.Contains([]string{"", "auto", "referrals", "none"}, federation) {
 		return nil, wrong("federation", "use auto, referrals or none")
 	}
-	s := &searchRequest{Query: q.done(), referrals: federation == "referrals"}
+	s := &searchRequest{Query: q.done(), card: q.card, referrals: federation == "referrals"}
 	if s.Limit, err = o.number("pageSize", "pageSize", defaultPage, 1, maxPage); err != nil {
 		return nil, err
 	}
@@ -87,7 +88,7 @@ func (d *Door) search(w http.ResponseWriter, r *http.Request, actor ident.Actor)
 	slices.SortStableFunc(page.Results, func(a, b hub.Result) int { return cmp.Compare(b.Score, a.Score) })
 	out := searchJSON{Results: make([]resultJSON, len(page.Results))}
 	for i := range page.Results {
-		e := d.entryOf(&page.Results[i].Agent)
+		e := d.entryOf(&page.Results[i].Agent, s.card)
 		e.Queries = nil // they serve indexing, §5.3.2
 		out.Results[i] = resultJSON{e, scale(page.Results[i].Score, best), d.cfg.URL + base}
 	}

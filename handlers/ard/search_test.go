@@ -47,8 +47,7 @@ func TestSearch_SaysWhatIsWrong(t *testing.T) {
 		{`{"query":{"text":"` + long + `"}}`, "query.text: use at most 500"},
 		{`{"query":{"text":"x","limit":5}}`, "query.limit: is no field here"},
 		{`{"query":{"text":"x","filter":[]}}`, "query.filter must be a JSON object"},
-		{`{"query":{"text":"x","filter":{"color":["red"]}}}`, "query.filter.color: is not a term this registry filters by; it knows capabilities, metadata.kind, metadata.liveness, metadata.proof, metadata.publisher, publisher, tags, type"},
-		{`{"query":{"text":"x","filter":{"trustManifest.attestations.type":["SOC2"]}}}`, "query.filter.trustManifest.attestations.type: is not a term"},
+		{`{"query":{"text":"x","filter":{"color":["red"]}}}`, "query.filter.color: is not a term this registry filters by; it knows capabilities, metadata.kind, metadata.liveness, metadata.proof, metadata.publisher, publisher, tags, trustManifest.attestations.type, type"},
 		{`{"query":{"text":"x","filter":{"tags":[]}}}`, "at least one value"},
 		{`{"query":{"text":"x","filter":{"tags":[""]}}}`, "1 to 200 bytes"},
 		{`{"query":{"text":"x","filter":{"tags":{"a":1}}}}`, "query.filter.tags: must be text"},
@@ -83,7 +82,9 @@ func TestSearch_Filters(t *testing.T) {
 		`{}`:                            61,
 		`{"type":["` + cardType + `"]}`: 61,
 		`{"type":"APPLICATION/A2A-agent-card+json"}`:                       61,
-		`{"type":["application/mcp-server-card+json"]}`:                    0,
+		`{"type":["application/mcp-server-card+json"]}`:                    61,
+		`{"type":["application/agent-skills+zip"]}`:                        0,
+		`{"trustManifest.attestations.type":["SOC2-Type2"]}`:               0,
 		`{"type":["application/mcp-server-card+json","` + cardType + `"]}`: 61,
 		`{"publisher":["portal.example"]}`:                                 61,
 		`{"publisher":["other.example"]}`:                                  0,
@@ -194,7 +195,7 @@ func TestExplore_CountsWhatIsFound(t *testing.T) {
 		return out.Facets
 	}
 	f := explore(`{"resultType":{"facets":[{"field":"type"},{"field":"publisher"},{"field":"metadata.liveness","limit":1},{"field":"tags","limit":2},{"field":"metadata.publisher"}]}}`)
-	if got := fmt.Sprint(f["type"].Buckets, *f["type"].Other, f["publisher"].Buckets); got != "[{application/a2a-agent-card+json 60}] 0 [{portal.example 60}]" {
+	if got := fmt.Sprint(f["type"].Buckets, *f["type"].Other, f["publisher"].Buckets); got != "[{application/a2a-agent-card+json 60} {application/mcp-server-card+json 60}] 0 [{portal.example 60}]" {
 		t.Error(got)
 	}
 	if got := fmt.Sprint(f["metadata.liveness"].Buckets, *f["metadata.liveness"].Other); got != "[{alive 40}] 20" {
@@ -264,7 +265,7 @@ func TestList_OrdersFiltersAndPages(t *testing.T) {
 		"type = 'application/a2a-agent-card+json'":                                  60,
 		"type=application/a2a-agent-card+json":                                      60,
 		"type = 'application/mcp-server-card+json,application/a2a-agent-card+json'": 60,
-		"type = 'application/mcp-server-card+json'":                                 0,
+		"type = 'application/mcp-server-card+json'":                                 60,
 		"publisherId = 'portal.example' AND tags = 'tag-01,tag-02'":                 4,
 		`metadata.liveness = "alive" and tags = tag-03`:                             1,
 		"createdAfter > '2026-01-03'":                                               11,

@@ -56,16 +56,19 @@ type Asker struct {
 // Proven is the actor of an API token, else a visitor without an id. A bad
 // token is an error: falling back to a visitor would be worse than telling.
 func (c *Callers) Proven(r *http.Request) (ident.Actor, error) {
-	addr := ClientAddr(r)
 	h := r.Header.Get("Authorization")
 	if h == "" {
-		return ident.Actor{Kind: ident.Guest, Addr: addr}, nil
+		return ident.Actor{Kind: ident.Guest, Addr: ClientAddr(r)}, nil
 	}
-	token := ident.BearerToken(h)
+	return c.ByToken(r, ident.BearerToken(h))
+}
+
+// ByToken is the actor of an API token, wherever in the request it stands.
+func (c *Callers) ByToken(r *http.Request, token string) (ident.Actor, error) {
 	if !strings.HasPrefix(token, ident.TokenPrefix) {
 		token = "" // a session's secret is for cookies only
 	}
-	return c.accounts.Authenticate(r.Context(), token, addr)
+	return c.accounts.Authenticate(r.Context(), token, ClientAddr(r))
 }
 
 // Asker makes of who Proven returned somebody who may ask. A visitor is the

@@ -27,7 +27,9 @@ func TestModern_Rules(t *testing.T) {
 	p := apptest.Start(t)
 	c := p.Guest(t)
 	search := tool("search_agents", map[string]any{})
-	meta := func(m string) string { return `{"jsonrpc":"2.0","id":7,"method":"tools/list","params":{"_meta":` + m + `}}` }
+	meta := func(m string) string {
+		return `{"jsonrpc":"2.0","id":7,"method":"tools/list","params":{"_meta":` + m + `}}`
+	}
 	const version = `"io.modelcontextprotocol/protocolVersion":"2026-07-28"`
 	const caps = `"io.modelcontextprotocol/clientCapabilities":{}`
 	for name, test := range map[string]struct {

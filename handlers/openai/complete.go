@@ -107,9 +107,11 @@ func noRoom(err error, room string) error {
 
 // answer follows the task and tells the caller of it. Work whose caller went
 // away is stopped: in this API the connection is all there is to stop it by.
+// Calls that repeat one wait for the same work, which the last of them stops.
 func (c *call) answer(ctx context.Context, w http.ResponseWriter, r *http.Request) error {
 	ctx, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()
+	last := c.waiting.enter(c.asked.Task.ID)
 	s, err := face.Follow(ctx, c.Chat, c.actor, c.asked.Task)
 	if err == nil {
 		defer s.Close()
@@ -119,7 +121,7 @@ func (c *call) answer(ctx context.Context, w http.ResponseWriter, r *http.Reques
 			err = c.whole(ctx, w, r, s)
 		}
 	}
-	if !c.over && (errors.Is(err, errGone) || ctx.Err() != nil) {
+	if last() && !c.over && (errors.Is(err, errGone) || ctx.Err() != nil) {
 		c.stop(r.Context())
 	}
 	if errors.Is(err, errGone) {

@@ -29,11 +29,14 @@ type Config struct {
 	Log       *slog.Logger
 }
 
-type door struct{ Config }
+type door struct {
+	Config
+	waiting waiting
+}
 
 // New returns the routes below /v1.
 func New(cfg Config) chi.Router {
-	d := &door{cfg}
+	d := &door{Config: cfg}
 	r := chi.NewRouter()
 	r.Get("/models", d.handle(d.models))
 	r.Get("/models/{id}", d.handle(d.model))

@@ -528,3 +528,37 @@ func TestComplete_VisitorsAreLimited(t *testing.T) {
 	}
 	t.Error("one address may ask without end")
 }
+
+func TestComplete_RepeatThatIsGivenUpLeavesTheFirstAlone(t *testing.T) {
+	t.Parallel()
+	far := agenttest.NewOpenAIServer(t)
+	release := make(chan struct{})
+	far.Script(func(int, wire.ChatRequest) agenttest.Turn { <-release; return agenttest.Turn{Text: "at last"} })
+	p := apptest.Start(t)
+	c := p.User(t, "ada").NewToken()
+	agent := c.Agent("private", far.Base(agenttest.Scripted))
+	room := c.Conversation(agent)
+	again := func(r *http.Request) { in(room)(r); r.Header.Set("Idempotency-Key", "one") }
+	first := make(chan apptest.Answer)
+	go func() { first <- c.Do(http.MethodPost, completions, say(agent, "hello"), again) }()
+	events := c.Socket(room)
+	events.Wait("the work", func(e apptest.Event) bool { return e.Task.State == "working" })
+	ctx, cancel := context.WithCancel(t.Context())
+	body := say(agent, "hello")
+	body["stream"] = true
+	r := c.Request(ctx, http.MethodPost, completions, body)
+	again(r)
+	resp, err := c.HTTP.Do(r) // its header comes once it waits
+	if err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	resp.Body.Close()
+	for range 50 { // meanwhile the portal has noticed
+		c.Must(http.MethodGet, "/v1/models", nil, http.StatusOK)
+	}
+	close(release)
+	if a := <-first; a.Status != http.StatusOK || !strings.Contains(a.Body, "at last") {
+		t.Error(a.Status, a.Body)
+	}
+}

@@ -58,7 +58,7 @@ func heard(t *testing.T, run func(c *chat.Service, k task.Task, step func())) (s
 	}
 	defer s.Close()
 	rec := &recorder{ResponseRecorder: httptest.NewRecorder(), wrote: make(chan struct{}, 100)}
-	c := &call{door: &door{Config{Chat: chats, URL: "https://home.example", Log: slog.New(slog.DiscardHandler)}}, actor: actor, asked: asked, id: "x"}
+	c := &call{door: &door{Config: Config{Chat: chats, URL: "https://home.example", Log: slog.New(slog.DiscardHandler)}}, actor: actor, asked: asked, id: "x"}
 	done := make(chan struct{})
 	chats.Working(asked.Task)
 	go func() {

@@ -14,12 +14,13 @@ import (
 
 // publish stores a version of a server for ever.
 func (d *Door) publish(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
-	if actor.Kind == ident.Guest {
-		return fault.New(fault.Unauthenticated, "Log in first: mcp-publisher login http or dns proves a domain, and an API token of an account with the scope %s may publish too.", ident.AgentsWrite)
-	}
 	raw, err := readDocument(w, r)
 	if err != nil {
 		return err
+	}
+	// Before what is wrong with it: who has no token needs one first.
+	if actor.Kind == ident.Guest {
+		return fault.New(fault.Unauthenticated, "Log in first: mcp-publisher login http or dns proves a domain, and an API token of an account with the scope %s may publish too.", ident.AgentsWrite)
 	}
 	var s serverJSON
 	if err := decode(raw, &s); err != nil {

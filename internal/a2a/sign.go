@@ -91,6 +91,13 @@ func (s *Signer) Sign(c AgentCard) (AgentCard, error) {
 	return c, nil
 }
 
+// Detached is the signature of a JSON text as a detached JWS in compact form
+// (RFC 7515, appendix F), over the text's canonical form.
+func (s *Signer) Detached(text []byte) (string, error) {
+	one, err := s.detached(text)
+	return one.Protected + ".." + one.Signature, err
+}
+
 // detached signs the canonical form (RFC 8785) of a JSON text. The signature
 // is the same each time (RFC 6979), so that a card that did not change has the
 // same bytes.

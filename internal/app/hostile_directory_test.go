@@ -382,8 +382,8 @@ func TestHostileAgents_AreRefusedByTheNameOfTheField(t *testing.T) {
 			muteJSON(t, what, a.Body)
 		}
 	}
-	if a := token.Do(http.MethodPost, "/api/v1/agents", io.MultiReader(strings.NewReader(`{"description":"`), strings.NewReader(strings.Repeat("x", 2<<20)), strings.NewReader(`"}`))); a.Status != http.StatusRequestEntityTooLarge {
-		t.Errorf("2 MiB: %d %.200s", a.Status, a.Body)
+	if a := token.Do(http.MethodPost, "/api/v1/agents", io.MultiReader(strings.NewReader(`{"description":"`), strings.NewReader(strings.Repeat("x", 4<<20)), strings.NewReader(`"}`))); a.Status != http.StatusRequestEntityTooLarge {
+		t.Errorf("4 MiB: %d %.200s", a.Status, a.Body)
 	}
 	// Said twice, one of them counts, and the answer says which.
 	name := apptest.Fresh("twice")

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"agentsite/internal/app/apptest"
+	"agentsite/internal/hub"
 )
 
 // put is base with one field, written as a path, set to raw JSON.
@@ -201,4 +202,34 @@ func TestForms_OddFieldsAreNo500(t *testing.T) {
 			}
 		}
 	}
+}
+
+func TestTasks_ListSaysWhatItTakes(t *testing.T) {
+	t.Parallel()
+	c := apptest.Start(t).User(t, "olga")
+	for query, field := range map[string]string{"limit=0": "limit", "limit=101": "limit", "state=done": "state", "state=WORKING": "state", "state=TASK_STATE_WORKING": "state"} {
+		a := c.Must(http.MethodGet, "/api/v1/tasks?"+query, nil, http.StatusBadRequest)
+		if !names(a.Fields(), field) || field == "state" && !strings.Contains(a.Fields()["state"], "submitted, working, input_required") {
+			t.Errorf("%s: %s", query, a.Body)
+		}
+	}
+	for _, query := range []string{"", "limit=1", "limit=100&state=input_required", "state="} {
+		c.Must(http.MethodGet, "/api/v1/tasks?"+query, nil, http.StatusOK)
+	}
+}
+
+func TestInput_APITakesTheLargestPictureThatTheFormDoes(t *testing.T) {
+	t.Parallel()
+	p := apptest.Start(t)
+	c := p.User(t, "olga")
+	name := c.Agent("private", p.Base+"/v1")
+	icon := append([]byte(picture()), make([]byte, hub.MaxIconBytes)...)[:hub.MaxIconBytes]
+	c.Must(http.MethodPatch, "/api/v1/agents/"+name, map[string]any{"icon": icon}, http.StatusOK)
+	if a := c.Must(http.MethodPatch, "/api/v1/agents/"+name, map[string]any{"icon": append(icon, 0)}, http.StatusBadRequest); !names(a.Fields(), "icon") {
+		t.Error(a.Body)
+	}
+	c.Must(http.MethodPatch, "/api/v1/agents/"+name, map[string]any{"icon": append(icon, icon...)}, http.StatusRequestEntityTooLarge)
+	// Who cannot have an agent sends no picture, and others none elsewhere.
+	p.Guest(t).Must(http.MethodPatch, "/api/v1/agents/"+name, map[string]any{"icon": icon}, http.StatusRequestEntityTooLarge)
+	c.Must(http.MethodPost, "/api/v1/conversations", map[string]any{"title": string(make([]byte, 2<<20))}, http.StatusRequestEntityTooLarge)
 }

@@ -52,8 +52,17 @@ func TestUnsafeRoutes_RefuseOtherSites(t *testing.T) {
 			if a.Status != http.StatusForbidden {
 				t.Errorf("%s %s from %s: %d", r.Method, r.Pattern, what, a.Status)
 			}
-			if strings.HasPrefix(r.Pattern, "/api/") && a.Kind() != "forbidden" {
-				t.Errorf("%s %s: no error object: %.100s", r.Method, r.Pattern, a.Body)
+			shape := ""
+			switch p := r.Pattern; {
+			case p == "/a2a", p == "/agents/{name}/a2a", p == "/mcp", p == "/agents/{name}/mcp":
+				shape = `"jsonrpc":"2.0"`
+			case strings.HasPrefix(p, "/ard/"):
+				shape = `"errorCode":"`
+			case strings.HasPrefix(p, "/api/"), strings.HasPrefix(p, "/v1"), strings.HasPrefix(p, "/v0"), strings.Contains(p, "/a2a/"):
+				shape = `"kind":"forbidden"`
+			}
+			if shape != "" && (!strings.Contains(a.Body, shape) || !strings.HasPrefix(a.Header.Get("Content-Type"), "application/json")) {
+				t.Errorf("%s %s: an error in another shape: %.100s", r.Method, r.Pattern, a.Body)
 			}
 		}
 	}

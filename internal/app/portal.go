@@ -73,6 +73,7 @@ type Portal struct {
 	door      *handlers.Door
 	a2a       *a2a.Door
 	mcp       *mcp.Door
+	signer    *wire.Signer                  // of cards and catalogs
 	hop       func(agentID string) task.Hop // an agent in chains
 	listener  net.Listener
 	control   *controlServer
@@ -90,7 +91,7 @@ func Open(ctx context.Context, cfg Config, stderr io.Writer) (p *Portal, err err
 	if err != nil {
 		return nil, err
 	}
-	p = &Portal{set: set, log: set.logger(stderr), loaded: make(chan struct{})}
+	p = &Portal{set: set, log: set.logger(stderr), loaded: make(chan struct{}), started: clock.Now()}
 	defer func() {
 		if err != nil {
 			p.Close()
@@ -227,12 +228,13 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 		Name: p.name, URL: p.url.String(), Host: host, Version: Version(), CookieName: cookie, Secure: secure,
 		PublicKey: p.publicKey, Started: clock.Now(), Hooks: p.hooks, Log: p.log,
 	})
-	signer, err := wire.NewSigner([]byte(keys.Mark("agentsite/card/1", "a")+keys.Mark("agentsite/card/1", "b")), p.url.String()+a2a.KeySetPath)
+	var err error
+	p.signer, err = wire.NewSigner([]byte(keys.Mark("agentsite/card/1", "a")+keys.Mark("agentsite/card/1", "b")), p.url.String()+a2a.KeySetPath)
 	if err != nil {
 		return err
 	}
-	p.a2a = a2a.New(a2a.Config{Signer: signer, PortalKey: httpsig.KeyOf(public), Callers: p.callers, Hub: p.hub, Chat: chats, Tasks: p.tasks, Hooks: p.hooks, Name: p.name, URL: p.url.String(), Host: host,
-		Guests: p.set.guests, Only10: conformance.Name, Started: clock.Now(), Log: p.log})
+	p.a2a = a2a.New(a2a.Config{Signer: p.signer, PortalKey: httpsig.KeyOf(public), Callers: p.callers, Hub: p.hub, Chat: chats, Tasks: p.tasks, Hooks: p.hooks, Name: p.name, URL: p.url.String(), Host: host,
+		Guests: p.set.guests, Only10: conformance.Name, Started: p.started, Log: p.log})
 	var servers map[string]*endpoint.Server
 	if p.set.Conformance {
 		s, err := fixtures.New(Release())

@@ -3,25 +3,31 @@ package app
 import (
 	"net"
 	"net/http"
-	"strings"
 
 	"github.com/go-chi/chi/v5"
-	"github.com/go-chi/chi/v5/middleware"
 
+	"agentsite/handlers/a2a"
 	"agentsite/handlers/ard"
 	"agentsite/handlers/link"
 	"agentsite/handlers/openai"
 	"agentsite/handlers/registry"
 	"agentsite/internal/account"
-	"agentsite/internal/ident"
+	"agentsite/internal/hub"
 	"agentsite/web"
 )
 
 // router is what the portal answers with.
 func (p *Portal) router() http.Handler {
 	dir := link.Directory{Hub: p.hub}
-	agents := link.New(link.Config{Authenticate: p.authenticate, Guard: p.accounts.Guard, Claim: dir.Claim, Holds: dir.Holds, Attach: p.drivers.link, Log: p.log})
-	directory := ard.New(ard.Config{Directory: p.hub, Caller: p.callers.Proven, Name: p.name, URL: p.URL(), Host: p.url.Host, Publisher: ard.Domain(p.url.Hostname()),
+	agents := link.New(link.Config{Authenticate: p.callers.ByToken, Guard: p.accounts.Guard, Claim: dir.Claim, Holds: dir.Holds, Attach: p.drivers.link, Log: p.log})
+	// Of the cards there are, A2A's is written by a door that can hand it out.
+	document := func(a hub.Agent, mediaType string) ([]byte, error) {
+		if mediaType != a2a.CardType {
+			return nil, nil
+		}
+		return p.a2a.Card(a)
+	}
+	directory := ard.New(ard.Config{Document: document, Sign: p.signer.Detached, Started: p.started, Directory: p.hub, Caller: p.callers.Proven, Name: p.name, URL: p.URL(), Host: p.url.Host, Publisher: ard.Domain(p.url.Hostname()),
 		Version: Release(), PublicKey: p.publicKey, OpenAccounts: p.accounts.Policy() == account.Open, Log: p.log})
 	servers := registry.New(registry.Config{Directory: p.hub, Caller: p.callers.Proven, Sealer: p.keys, Fetch: p.egress.RoundTripper(), Resolver: &net.Resolver{PreferGo: true},
 		CheckURL: p.checkURL, Open: p.accounts.Policy() == account.Open, Loopback: loopbackHost(p.url.Hostname()), URL: p.URL(), Version: Release(), Revision: Revision(),
@@ -29,14 +35,6 @@ func (p *Portal) router() http.Handler {
 	models := openai.New(openai.Config{Callers: p.callers, Hub: p.hub, Chat: p.chats, URL: p.url.String(), Host: p.url.Host, Log: p.log})
 	return web.Router(p.door, web.Config{Link: agents, OpenAI: models, Faces: []func(chi.Router){directory.Routes, p.a2a.Routes, p.mcp.Routes, servers.Routes}, Host: p.url.Host, Loopback: loopbackHost(p.url.Hostname()), Secure: p.url.Scheme == "https",
 		TrustedProxies: p.set.proxies, Ready: p.db.Ping, Log: p.log})
-}
-
-// authenticate is the actor that an API token proves.
-func (p *Portal) authenticate(r *http.Request, token string) (ident.Actor, error) {
-	if !strings.HasPrefix(token, ident.TokenPrefix) {
-		token = "" // a session's secret is for cookies only
-	}
-	return p.accounts.Authenticate(r.Context(), token, middleware.GetClientIP(r.Context()))
 }
 
 // Route is one method on one pattern of the portal's address.

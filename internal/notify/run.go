@@ -13,11 +13,13 @@ import (
 )
 
 const (
-	// maxFlying bounds how many hooks are told something at a time, and
-	// maxPerHost how many of them are at one host, so that one that is slow
-	// keeps nobody else waiting.
-	maxFlying  = 16
+	// maxFlying bounds how many hooks are told something at a time, maxPerHost
+	// how many of them are at one host, and maxTrying how many did not take the
+	// last event: neither one host that is slow nor many that are keep the
+	// others waiting.
+	maxFlying  = 32
 	maxPerHost = 3
+	maxTrying  = 16
 	// burst is how many events one hook is told before others have their turn.
 	burst = 20
 	// troubleWait is how long the worker waits when the database has trouble.
@@ -26,12 +28,13 @@ const (
 
 // flight is who is being told something now.
 type flight struct {
-	hooks map[string]string // id → host
-	hosts map[string]int
+	hooks  map[string]Hook // by id
+	hosts  map[string]int
+	trying int // those that failed before
 }
 
 // ids lists the hooks, and full the hosts that take no more.
-func (f flight) ids() []string {
+func (f *flight) ids() []string {
 	out := make([]string, 0, len(f.hooks))
 	for id := range f.hooks {
 		out = append(out, id)
@@ -39,7 +42,7 @@ func (f flight) ids() []string {
 	return out
 }
 
-func (f flight) full() []string {
+func (f *flight) full() []string {
 	out := []string{}
 	for h, n := range f.hosts {
 		if n >= maxPerHost {
@@ -49,16 +52,28 @@ func (f flight) full() []string {
 	return out
 }
 
-func (f flight) begin(h Hook) {
-	f.hooks[h.ID] = h.Host
-	f.hosts[h.Host]++
+// takes reports whether there is room for a hook beside those at its host and
+// those that failed before.
+func (f *flight) takes(h Hook) bool {
+	return f.hosts[h.Host] < maxPerHost && (h.Failures == 0 || f.trying < maxTrying)
 }
 
-func (f flight) end(id string) {
-	host := f.hooks[id]
+func (f *flight) begin(h Hook) {
+	f.hooks[h.ID] = h
+	f.hosts[h.Host]++
+	if h.Failures > 0 {
+		f.trying++
+	}
+}
+
+func (f *flight) end(id string) {
+	h := f.hooks[id]
 	delete(f.hooks, id)
-	if f.hosts[host]--; f.hosts[host] == 0 {
-		delete(f.hosts, host)
+	if f.hosts[h.Host]--; f.hosts[h.Host] == 0 {
+		delete(f.hosts, h.Host)
+	}
+	if h.Failures > 0 {
+		f.trying--
 	}
 }
 
@@ -67,7 +82,7 @@ func (f flight) end(id string) {
 func (s *Service) Run(ctx context.Context) error {
 	var workers sync.WaitGroup
 	defer workers.Wait()
-	flying := flight{make(map[string]string), make(map[string]int)}
+	flying := &flight{hooks: make(map[string]Hook), hosts: make(map[string]int)}
 	landed := make(chan string, maxFlying) // never full: each is one of maxFlying
 	alarm := time.NewTimer(0)
 	defer alarm.Stop()
@@ -95,10 +110,10 @@ func (s *Service) Run(ctx context.Context) error {
 
 // launch begins to tell hooks that are due, as many as there is room for, and
 // returns when to look again.
-func (s *Service) launch(ctx context.Context, flying flight, begin func(Hook)) (later time.Time) {
+func (s *Service) launch(ctx context.Context, flying *flight, begin func(Hook)) (later time.Time) {
 	room := maxFlying - len(flying.hooks)
 	for room > 0 {
-		due, next, err := s.Store.DueHooks(ctx, clock.Now(), flying.ids(), flying.full(), room)
+		due, next, err := s.Store.DueHooks(ctx, clock.Now(), flying.ids(), flying.full(), flying.trying >= maxTrying, room)
 		if err != nil {
 			if ctx.Err() == nil {
 				s.cfg.Log.Error("look for events to send", "error", err)
@@ -108,7 +123,7 @@ func (s *Service) launch(ctx context.Context, flying flight, begin func(Hook)) (
 		later = next
 		begun := 0
 		for _, h := range due {
-			if flying.hosts[h.Host] < maxPerHost {
+			if flying.takes(h) {
 				flying.begin(h)
 				begin(h)
 				begun++
@@ -117,7 +132,7 @@ func (s *Service) launch(ctx context.Context, flying flight, begin func(Hook)) (
 		if room -= begun; begun == len(due) {
 			return later
 		}
-		// The others are at hosts that are full now: look for more elsewhere.
+		// There is no room for the others now: look for some of another kind.
 	}
 	return later
 }

@@ -149,6 +149,42 @@ func TestRun_OneSlowHostKeepsNobodyWaiting(t *testing.T) {
 	})
 }
 
+func TestRun_ManySlowHostsKeepNobodyWaitingTwice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, wake := new(wire), make(chan struct{}, 1)
+		w.answer = func(ctx context.Context, g got) (int, http.Header, error) {
+			if strings.HasPrefix(g.URL.Host, "slow") {
+				<-ctx.Done()
+				return 0, nil, ctx.Err()
+			}
+			return 200, nil, nil
+		}
+		hooks := []notify.Hook{hook("quick", "quick.example")}
+		for i := range 60 {
+			h := hook(fmt.Sprint("slow", i), fmt.Sprintf("slow%d.example", i))
+			h.Failures, h.FailingSince = 1, time.Now()
+			hooks = append(hooks, h)
+		}
+		s := newShelf(hooks...)
+		for _, h := range hooks[1:] {
+			s.add(h.ID, ended("evt"))
+		}
+		stop := run(t, service(s, w, wake))
+		defer stop()
+		synctest.Wait()
+		if n := len(w.all()); n != 16 {
+			t.Errorf("%d that failed before are tried at a time", n)
+		}
+		s.add("quick", ended("evt"))
+		wake <- struct{}{}
+		begun := time.Now()
+		synctest.Wait()
+		if all := w.all(); len(all) != 17 || all[16].URL.Host != "quick.example" || time.Since(begun) != 0 {
+			t.Errorf("%d sent", len(all))
+		}
+	})
+}
+
 func TestRun_GivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := notify.Hook{ID: "p", Kind: notify.Push, OwnerKind: "person", OwnerID: "ada", TaskID: "t1", Name: "n", Version: "1.0", URL: "https://push.example", Host: "push.example"}

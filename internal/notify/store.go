@@ -35,9 +35,10 @@ type Hooks interface {
 // Queue is what waits to be sent.
 type Queue interface {
 	// DueHooks returns active hooks with something to send whose time has come,
-	// longest due first, leaving out those with these ids and at these hosts.
-	// later is when the next of the others comes, zero for never.
-	DueHooks(ctx context.Context, now time.Time, without, hosts []string, limit int) (due []Hook, later time.Time, err error)
+	// longest due first, leaving out those with these ids and at these hosts
+	// and, with well, those that did not take the last event. later is when the
+	// next of the others comes, zero for never.
+	DueHooks(ctx context.Context, now time.Time, without, hosts []string, well bool, limit int) (due []Hook, later time.Time, err error)
 	// NextEvent returns the oldest event of a hook, with the hook as it is now;
 	// NotFound when there is nothing to send.
 	NextEvent(ctx context.Context, hookID string) (Hook, Event, error)

@@ -44,7 +44,7 @@ func (s *shelf) add(id string, e notify.Event) {
 	s.events[id] = append(s.events[id], e)
 }
 
-func (s *shelf) DueHooks(_ context.Context, now time.Time, without, hosts []string, limit int) (due []notify.Hook, later time.Time, _ error) {
+func (s *shelf) DueHooks(_ context.Context, now time.Time, without, hosts []string, well bool, limit int) (due []notify.Hook, later time.Time, _ error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	skip := make(map[string]bool)
@@ -58,7 +58,7 @@ func (s *shelf) DueHooks(_ context.Context, now time.Time, without, hosts []stri
 			if later.IsZero() || h.NextAt.Before(later) {
 				later = h.NextAt
 			}
-		case !skip[id] && !skip[h.Host] && len(due) < limit:
+		case !skip[id] && !skip[h.Host] && (!well || h.Failures == 0) && len(due) < limit:
 			due = append(due, h)
 		}
 	}

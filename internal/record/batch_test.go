@@ -62,9 +62,10 @@ func TestAdmitAll_IsAdmitInOrder(t *testing.T) {
 	a2b := p.Sign(t, twin)
 	bad := bytes.Clone(b1.Wire)
 	bad[len(bad)/2] ^= 1
-	batch := [][]byte{a1.Wire, card.Wire, a1.Wire, []byte("{}"), b1.Wire, a2.Wire, a1.Wire, a2.Wire, bad, a2b.Wire, b1.Wire}
-	want := []record.Reason{record.NoPortal, "", "", record.NotEnvelope, "", "", record.Stale, "", "?", record.Equivocation, record.Quarantined}
-	fresh := []bool{false, true, true, false, true, true, false, false, false, false, false}
+	late := p.Sign(t, p.Agent("late"))
+	batch := [][]byte{a1.Wire, card.Wire, a1.Wire, []byte("{}"), b1.Wire, a2.Wire, a1.Wire, a2.Wire, bad, a2b.Wire, b1.Wire, late.Wire}
+	want := []record.Reason{record.NoPortal, "", "", record.NotEnvelope, "", "", record.Stale, "", "?", record.Equivocation, record.Quarantined, record.Quarantined}
+	fresh := []bool{false, true, true, false, true, true, false, false, false, false, false, false}
 	g, _ := recordtest.Gate(t)
 	got, err := g.AdmitAll(t.Context(), batch, time.UnixMilli(p.Now))
 	if err != nil {
@@ -86,5 +87,18 @@ func TestAdmitAll_IsAdmitInOrder(t *testing.T) {
 	}
 	if all, err := g.AdmitAll(t.Context(), nil, time.UnixMilli(p.Now)); err != nil || len(all) != 0 {
 		t.Error(all, err)
+	}
+}
+
+func TestAdmitAll_HeadOfANewEpochEndsTheOld(t *testing.T) {
+	t.Parallel()
+	p := recordtest.NewPortal("one")
+	g, _ := recordtest.Gate(t, p)
+	old := p.Sign(t, p.Agent("x"))
+	p.Epoch++
+	var tree record.Tree
+	got, err := g.AdmitAll(t.Context(), [][]byte{p.Sign(t, p.Head(&tree)).Wire, old.Wire}, time.UnixMilli(p.Now))
+	if err != nil || !got[0].Fresh || record.ReasonOf(got[1].Err) != record.Stale {
+		t.Errorf("%v, %v", got, err)
 	}
 }

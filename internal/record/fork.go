@@ -64,7 +64,7 @@ func (k *Fork) proven(network string, ring *Ring, now int64) (a, b *Record, err 
 		if err != nil {
 			return nil, nil, err
 		}
-		if r.Issued > now+maxSkew || !r.holds(pub) {
+		if !r.holds(pub) {
 			return nil, nil, refuse(BadEvidence, "a head is not signed by %s", k.Subject)
 		}
 	}

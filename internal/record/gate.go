@@ -68,10 +68,7 @@ const maxTries = 8
 // memory's.
 //
 // The cheap questions come first: form and size before decoding, time, key and
-// version before the signature, which costs 50 µs.
-//
-// A million records are to be taken in within 120 s by two cores, signature,
-// index and all (docs/design/records.md): see AdmitAll.
+// version before the signature, which costs 50 µs. For many see AdmitAll.
 func (g *Gate) Admit(ctx context.Context, wire []byte, now time.Time) (r *Record, fresh bool, err error) {
 	if r, err = Open(g.network, wire); err != nil {
 		return nil, false, err

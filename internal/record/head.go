@@ -4,8 +4,8 @@ package record
 const MaxAgents = 10_000_000
 
 // Head is a portal's lease over its records: while it holds, the agents that
-// its root covers are the portal's, all of them and no others. Its epoch and
-// seq are those of the newest entry in the portal's log.
+// its root covers are the portal's, all of them and no others. Its seq is above
+// that of every entry in the portal's log that it covers.
 type Head struct {
 	Header
 	Count int64 `json:"count"` // leaves of the tree
@@ -34,7 +34,7 @@ func (h *Head) Describes(t *Tree) bool { return int64(t.Len()) == h.Count && t.R
 // does the record count. Tombstones are never covered.
 func (h *Head) Covers(r *Record, p *Proof) bool {
 	a, ok := r.Body.(*Agent)
-	return ok && !a.Deleted && r.Portal == h.Portal && r.Epoch == h.Epoch && r.Seq <= h.Seq &&
+	return ok && !a.Deleted && r.Portal == h.Portal && r.Epoch == h.Epoch && r.Seq < h.Seq &&
 		p.Key == AgentKey(a.AgentID()) && p.Included(h.Root, r.Hash)
 }
 

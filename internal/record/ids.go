@@ -94,11 +94,11 @@ func portable(id string) bool {
 
 func parseDigest(prefix, s string) (d Hash, ok bool) {
 	rest, ok := strings.CutPrefix(s, prefix)
-	if !ok || len(rest) != base32lower.EncodedLen(len(d)) || strings.ContainsAny(rest, "\r\n") {
+	if !ok || len(rest) != base32lower.EncodedLen(len(d)) {
 		return d, false
 	}
 	n, err := base32lower.Decode(d[:], []byte(rest))
-	// Bits beyond the digest are zero: one spelling per id.
+	// One spelling per id: the decoder skips line ends and unused bits.
 	return d, err == nil && n == len(d) && base32lower.EncodeToString(d[:]) == rest
 }
 

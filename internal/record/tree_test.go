@@ -11,7 +11,6 @@ import (
 	"pgregory.net/rapid"
 
 	"agentsite/internal/record"
-	"agentsite/internal/record/recordtest"
 )
 
 type pair struct{ key, hash record.Hash }
@@ -173,60 +172,57 @@ func TestProof_CannotHideALeaf(t *testing.T) {
 				}
 			}
 		}
-	}
-}
-
-func TestHead_CoversWhatItsTreeHas(t *testing.T) {
-	t.Parallel()
-	p := recordtest.NewPortal("one")
-	var tree record.Tree
-	a, gone, late := p.Sign(t, p.Agent("a")), p.Sign(t, p.Agent("gone")), p.Agent("late")
-	for _, r := range []*record.Record{a, gone, p.Sign(t, p.Gone("gone")), p.Sign(t, p.Head(&tree))} {
-		tree.Apply(r) // a head changes nothing
-	}
-	h := p.Head(&tree)
-	if h.Count != 1 || !h.Describes(&tree) {
-		t.Errorf("the head counts %d", h.Count)
-	}
-	id := func(name string) string { return record.AgentID(p.ID, name) }
-	if !h.Covers(a, tree.Prove(record.AgentKey(id("a")))) {
-		t.Error("the head does not cover its agent")
-	}
-	if h.Covers(gone, tree.Prove(record.AgentKey(id("gone")))) || !h.Lacks(id("gone"), tree.Prove(record.AgentKey(id("gone")))) {
-		t.Error("the head covers what is gone")
-	}
-	if h.Lacks(id("a"), tree.Prove(record.AgentKey(id("gone")))) || h.Lacks(id("a"), tree.Prove(record.AgentKey(id("a")))) {
-		t.Error("a proof of another agent hides one")
-	}
-	late.Header = p.Header(hour)
-	tree.Apply(p.Sign(t, late))
-	if h.Describes(&tree) || h.Covers(p.Sign(t, late), tree.Prove(record.AgentKey(id("late")))) {
-		t.Error("the head describes a later tree")
-	}
-}
-
-func TestReadLog_RefusesWhatDoesNotFollow(t *testing.T) {
-	t.Parallel()
-	p, q := recordtest.NewPortal("one"), recordtest.NewPortal("two")
-	var tree record.Tree
-	old := *p
-	old.Epoch--
-	first, second := p.Sign(t, p.Agent("a")), p.Sign(t, p.Gone("b"))
-	head := p.Head(&tree)
-	after := p.Sign(t, p.Agent("c"))
-	q.Seq = 1
-	old.Seq = 1
-	l := record.ReadLog(head, 0)
-	for _, c := range []struct {
-		r  *record.Record
-		ok bool
-	}{{q.Sign(t, q.Agent("a")), false}, {old.Sign(t, old.Agent("a")), false}, {p.Sign(t, p.Head(&tree)), false}, {after, false}, {first, true}, {first, false}, {second, true}, {first, false}, {after, false}} {
-		if err := l.Next(c.r); (err == nil) != c.ok || err != nil && record.ReasonOf(err) != record.NotConsistent {
-			t.Errorf("%s %d: %v", c.r.Type, c.r.Seq, err)
+		// A neighbour that is not in the tree, where the hidden one is.
+		forged := tree.Prove(hidden).Leaf
+		if i+1 < len(keys) {
+			forged.Key = record.Hash{}
+			if (&record.Proof{Key: hidden, Before: forged, After: tree.Prove(keys[i+1]).Leaf}).Absent(root) {
+				t.Fatalf("a forged leaf before it hides leaf %d", i)
+			}
+		}
+		if i > 0 {
+			forged.Key = record.Hash(bytes.Repeat([]byte{0xff}, 32))
+			if (&record.Proof{Key: hidden, Before: tree.Prove(keys[i-1]).Leaf, After: forged}).Absent(root) {
+				t.Fatalf("a forged leaf after it hides leaf %d", i)
+			}
 		}
 	}
-	if l.After() != second.Seq {
-		t.Errorf("goes on after %d", l.After())
+}
+
+// A tree in the wrong order proves no absence, also when its portal signs it.
+func TestProof_NeedsOrder(t *testing.T) {
+	t.Parallel()
+	low, high := record.Hash{1}, record.Hash{3}
+	var one, two record.Tree
+	one.Set(low, low)
+	two.Set(high, high)
+	l, r := two.Root(), one.Root() // the higher key on the left
+	root := record.Hash(sha256.Sum256(slices.Concat([]byte{1}, l[:], r[:])))
+	p := &record.Proof{Key: record.Hash{2},
+		Before: &record.Branch{Key: low, Hash: low, Path: []record.Step{{Left: true, Hash: l}}},
+		After:  &record.Branch{Key: high, Hash: high, Path: []record.Step{{Left: false, Hash: r}}}}
+	if p.Absent(root) {
+		t.Error("neighbours that have changed places prove absence")
+	}
+}
+
+func TestProof_IsOfItsKeyAndBounded(t *testing.T) {
+	t.Parallel()
+	var tree record.Tree
+	tree.Set(record.Hash{1}, record.Hash{7})
+	p := tree.Prove(record.Hash{1})
+	if p.Key = (record.Hash{2}); p.Included(tree.Root(), record.Hash{7}) {
+		t.Error("a leaf proves that another is there")
+	}
+	for steps, want := range map[int]record.Reason{64: "", 65: record.BadField, 200: record.TooLarge} {
+		p.Leaf.Path = make([]record.Step, steps)
+		b, err := p.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := record.ParseProof(b); record.ReasonOf(err) != want {
+			t.Errorf("%d steps: %v, want %q", steps, err, want)
+		}
 	}
 }
 

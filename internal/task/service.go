@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
+	"strings"
 	"time"
 
 	"agentsite/internal/fault"
@@ -136,6 +138,7 @@ func (s *Service) List(ctx context.Context, actor ident.Actor, conversationID st
 	}
 	var c fault.Check
 	c.Field(limit >= 1 && limit <= 100, "limit", "use 1 to 100")
+	c.Field(state == "" || slices.Contains(States(), state), "state", "is no state; use %s", stateNames())
 	c.Field(cursor == "" || ident.ValidID(cursor), "cursor", "is not a cursor of this list")
 	if err := c.Err(); err != nil {
 		return nil, "", err
@@ -253,4 +256,12 @@ func (s *Service) stopAll(ctx context.Context, conversationID, callerID, reason 
 		stopped++
 	}
 	return stopped, errors.Join(errs...)
+}
+
+func stateNames() string {
+	var names []string
+	for _, s := range States() {
+		names = append(names, string(s))
+	}
+	return strings.Join(names, ", ")
 }

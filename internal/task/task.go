@@ -28,6 +28,11 @@ const (
 	Rejected      State = "rejected"
 )
 
+// States lists the states, in the order of a task's life.
+func States() []State {
+	return []State{Submitted, Working, InputRequired, AuthRequired, Completed, Failed, Canceled, Rejected}
+}
+
 // Terminal reports whether nothing can follow s.
 func (s State) Terminal() bool {
 	return s == Completed || s == Failed || s == Canceled || s == Rejected

@@ -19,7 +19,6 @@ type exchange struct {
 	r        *http.Request
 	actor    ident.Actor
 	find     Find
-	session  string // as the client sent it
 }
 
 // modern reports whether a message is of a version without handshake: it says

@@ -14,13 +14,13 @@ type JWK struct {
 	X   string `json:"x"`
 	Kid string `json:"kid,omitempty"`
 	Use string `json:"use,omitempty"`
-	Alg string `json:"alg,omitempty"`
 }
 
 // KeyOf is a public key as a JWK. Its id is its thumbprint (RFC 7638), so that
-// nobody can give one key the id of another.
+// nobody can give one key the id of another. It names no algorithm: JOSE and
+// directories of signature keys call this one by different names.
 func KeyOf(public ed25519.PublicKey) JWK {
-	k := JWK{Kty: "OKP", Crv: "Ed25519", X: base64.RawURLEncoding.EncodeToString(public), Use: "sig", Alg: "EdDSA"}
+	k := JWK{Kty: "OKP", Crv: "Ed25519", X: base64.RawURLEncoding.EncodeToString(public), Use: "sig"}
 	k.Kid = k.thumbprint()
 	return k
 }

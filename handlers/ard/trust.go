@@ -1,0 +1,103 @@
+package ard
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"sync"
+	"time"
+
+	"agentsite/internal/hub"
+)
+
+// trustManifest says of an entry what can be checked: that the portal whose
+// domain is in the identifier lists a card of that content under it (AI Catalog
+// 1.0, Trust Manifest). It has no attestations: nobody attests anything here.
+type trustManifest struct {
+	// Identity is the entry's identifier, as the AI Catalog asks; its domain is
+	// the publisher's, as ARD does.
+	Identity string        `json:"identity"`
+	Subject  *trustSubject `json:"subject,omitempty"`
+	IssuedAt string        `json:"issuedAt,omitempty"`
+	// Signature is a detached JWS over the canonical form (RFC 8785) of the
+	// manifest without it. Its header names the key and where that is.
+	Signature string `json:"signature,omitempty"`
+}
+
+// trustSubject is the document that an entry points at.
+type trustSubject struct {
+	Identifier string `json:"identifier"`
+	Type       string `json:"type"`
+	Digest     string `json:"digest"`
+	Version    string `json:"version,omitempty"`
+	URL        string `json:"url"`
+}
+
+// keptManifests bounds the manifests that are kept, of which each cost three
+// signatures: the card's two and its own.
+const keptManifests = 10_000
+
+// manifests keeps what was signed until its agent changes. The zero value is
+// empty.
+type manifests struct {
+	mu   sync.Mutex // guards kept
+	kept map[string]keptManifest
+}
+
+type keptManifest struct {
+	version  int
+	updated  time.Time
+	manifest *trustManifest
+}
+
+// trust adds its manifest to the entry of an agent, if the portal has the
+// document that the entry points at.
+func (d *Door) trust(e *entry, a *hub.Agent) {
+	if d.cfg.Document == nil || d.cfg.Sign == nil {
+		return
+	}
+	d.manifests.mu.Lock()
+	k, ok := d.manifests.kept[e.Identifier]
+	d.manifests.mu.Unlock()
+	if !ok || k.version != a.Version || !k.updated.Equal(a.UpdatedAt) {
+		m, err := d.manifest(e, a)
+		if err != nil { // the entry stands without it
+			d.cfg.Log.Error("sign an entry", "identifier", e.Identifier, "error", err)
+			return
+		}
+		k = keptManifest{a.Version, a.UpdatedAt, m}
+		d.manifests.mu.Lock()
+		if d.manifests.kept == nil || len(d.manifests.kept) >= keptManifests {
+			d.manifests.kept = make(map[string]keptManifest)
+		}
+		d.manifests.kept[e.Identifier] = k
+		d.manifests.mu.Unlock()
+	}
+	e.Trust = k.manifest
+}
+
+// manifest makes a manifest, or none where there is nothing to sign.
+func (d *Door) manifest(e *entry, a *hub.Agent) (*trustManifest, error) {
+	doc, err := d.cfg.Document(*a, e.Type)
+	if doc == nil || err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256(doc)
+	issued := a.UpdatedAt
+	if issued.Before(d.cfg.Started) { // another portal version may write the card otherwise
+		issued = d.cfg.Started
+	}
+	m := &trustManifest{Identity: e.Identifier, IssuedAt: stamp(issued),
+		Subject: &trustSubject{Identifier: e.Identifier, Type: e.Type, Digest: "sha256:" + hex.EncodeToString(sum[:]), Version: e.Version, URL: e.URL}}
+	m.Signature, err = d.signed(m)
+	return m, err
+}
+
+// signed is the signature of a value that has none yet.
+func (d *Door) signed(v any) (string, error) {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return "", err
+	}
+	return d.cfg.Sign(b)
+}

@@ -1,0 +1,58 @@
+package handlers
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+
+	"agentsite/handlers/face"
+	"agentsite/internal/fault"
+	"agentsite/internal/ident"
+)
+
+// Foreign answers what a page of another site made a browser send here. It
+// comes before any route, so it knows doors by their paths alone.
+func (d *Door) Foreign(w http.ResponseWriter, r *http.Request) {
+	err := fault.New(fault.Forbidden, "Another site asked for this, so it was refused. Open this portal itself and try again, or ask from a program that is no web page.")
+	switch doorAt(r.URL.Path) {
+	case pageDoor:
+		d.pageError(w, r, ident.Actor{Kind: ident.Guest}, err)
+	case rpcDoor: // the body, which has the id, was not read
+		d.foreign(w, r, err, map[string]any{"jsonrpc": "2.0", "id": nil, "error": map[string]any{"code": -32600, "message": err.Safe}})
+	case ardDoor:
+		d.foreign(w, r, err, map[string]string{"errorCode": "UNAUTHENTICATED", "message": err.Safe})
+	default:
+		d.apiError(w, r, err)
+	}
+}
+
+func (d *Door) foreign(w http.ResponseWriter, r *http.Request, err error, body any) {
+	_, code := face.Tell(w, r, d.cfg.Log, err)
+	writeJSON(w, code, body)
+}
+
+type doorKind int
+
+const (
+	pageDoor doorKind = iota
+	apiDoor           // errors as the API has them, which OpenAI's clients read too
+	rpcDoor           // JSON-RPC
+	ardDoor
+)
+
+// doorAt tells from a path whose errors its caller can read.
+func doorAt(path string) doorKind {
+	parts := strings.Split(strings.Trim(path, "/"), "/")
+	if parts[0] == "agents" && len(parts) >= 3 && (parts[2] == "a2a" || parts[2] == "mcp") {
+		parts = parts[2:]
+	}
+	switch first := parts[0]; {
+	case first == "mcp", first == "a2a" && len(parts) == 1:
+		return rpcDoor
+	case first == "ard":
+		return ardDoor
+	case slices.Contains([]string{"api", "v1", "a2a", "v0", "v0.1", "link", "peering", ".well-known"}, first):
+		return apiDoor
+	}
+	return pageDoor
+}

@@ -1,0 +1,44 @@
+package endpoint
+
+import (
+	"context"
+	"encoding/json"
+)
+
+// Tasks are what calls were answered with.
+type Tasks interface {
+	// Get returns a task of the caller. NoTask is the error of others.
+	Get(ctx context.Context, c *Call, id string) (Task, error)
+	// Update takes input, by the keys of Task.Requests; others are ignored.
+	Update(ctx context.Context, c *Call, id string, inputs map[string]json.RawMessage) error
+	// Cancel asks for the end of a task. One that has ended stays as it is.
+	Cancel(ctx context.Context, c *Call, id string) error
+}
+
+// NoTask is the problem of a task that is not the caller's.
+func NoTask() *Problem { return Wrong("taskId: is no task of yours here.") }
+
+// task serves the methods of the tasks extension.
+func (s *Server) task(ctx context.Context, c *Call) (json.RawMessage, error) {
+	if !c.Client.Tasks {
+		return nil, missingTasks()
+	}
+	done := s.complete(c.Version, struct{}{})
+	switch c.Method {
+	case "tasks/update":
+		in, ok := readInputs(c.Params.Get("inputResponses"))
+		if !ok {
+			return nil, Wrong("inputResponses: send an object with an answer, itself an object, for each key of inputRequests.")
+		}
+		return done, s.offer.Tasks.Update(ctx, c, c.Name, in)
+	case "tasks/cancel":
+		return done, s.offer.Tasks.Cancel(ctx, c, c.Name)
+	}
+	t, err := s.offer.Tasks.Get(ctx, c, c.Name)
+	if err != nil {
+		return nil, err
+	}
+	out := t.json(c.Version, true)
+	out.ResultType, out.Meta = "complete", s.serverMeta
+	return encode(out), nil
+}
