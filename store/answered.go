@@ -54,15 +54,15 @@ func (d *DB) CreateAnswered(ctx context.Context, a chat.Answered) ([]chat.Messag
 			string(k.State), k.Reason, k.Face, clock.Milli(k.CreatedAt), ended, k.Share, k.Via.String(), k.Direct); err != nil {
 			return err
 		}
+		if err := t.called(k); err != nil {
+			return err
+		}
 		for _, m := range said {
 			if err := t.tellSaid(m); err != nil {
 				return err
 			}
 		}
-		if err := t.tellTask(k, answer, false); err != nil {
-			return err
-		}
-		return t.called(k)
+		return t.tellTask(k, answer, false)
 	})
 	if err != nil {
 		return nil, err

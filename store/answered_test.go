@@ -69,8 +69,8 @@ func TestCreateAnswered_LeavesWhatTheLongWayLeaves(t *testing.T) {
 		t.Fatal(err)
 	}
 	before, told := days(), waiting(t, db, hook)
-	if len(told) == 0 {
-		t.Error("a webhook is told of nothing")
+	if len(told) != 2 {
+		t.Errorf("a webhook is told %q", told)
 	}
 
 	short, p := asking(ann, calc, at)

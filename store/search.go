@@ -101,11 +101,12 @@ func (d *DB) catchUp(ctx context.Context, list []searchedRoom) {
 	pages := 0
 	for _, r := range list {
 		for more := r.Behind; more && pages < catchUpPages; pages++ {
-			var err error
-			if more, err = d.readWords(ctx, r.ID); err != nil {
+			rest, err := d.readWords(ctx, r.ID)
+			if err != nil {
 				d.log.Warn("read the words of messages", "error", err)
 				return
 			}
+			more = len(rest) > 0
 		}
 	}
 }

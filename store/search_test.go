@@ -275,3 +275,27 @@ func BenchmarkSearchMessages(b *testing.B) {
 		})
 	}
 }
+
+// Rooms with one short text each share a transaction.
+func TestIndexWords_ReadsManyRoomsAtOnce(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t)
+	ann := storetest.Account(t, db, "ann")
+	for range 120 {
+		storetest.Say(t, db, storetest.Conversation(t, db, ann), ann, "a heron")
+	}
+	calls := 0
+	for more := true; more; calls++ {
+		var err error
+		if more, err = db.IndexWords(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if calls > 6 {
+		t.Errorf("%d calls for 120 rooms", calls)
+	}
+	list, err := db.SearchMessages(t.Context(), "person", ann.ID, "heron", chat.Point{}, 200)
+	if err != nil || len(list) != 120 {
+		t.Errorf("found %d, %v", len(list), err)
+	}
+}

@@ -22,6 +22,10 @@ const (
 	// reads; other writers wait for it, a few milliseconds.
 	wordsPage  = 100
 	wordsBytes = 128 << 10
+	// wordsRooms bounds the rooms among which such a page is taken: each
+	// transaction that adds words writes a part of the index of its own, which
+	// costs as much as the words of ten short texts.
+	wordsRooms = 50
 	// maxWordBytes of one text are searched.
 	maxWordBytes = 64 << 10
 )
@@ -40,7 +44,7 @@ type rooms struct {
 }
 
 // maxWordless bounds the set; with more, all rooms are looked at again.
-const maxWordless = 8192
+const maxWordless = 65_536
 
 func (r *rooms) add(id string) {
 	r.mu.Lock()
@@ -58,15 +62,19 @@ func (r *rooms) add(id string) {
 	r.ids[id] = struct{}{}
 }
 
-// next takes a room out of the set.
-func (r *rooms) next() (id, after string, lap bool) {
+// next takes some rooms out of the set.
+func (r *rooms) next() (ids []string, after string, lap bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for id := range r.ids {
-		delete(r.ids, id)
-		return id, "", true
+		if ids = append(ids, id); len(ids) == wordsRooms {
+			break
+		}
 	}
-	return "", r.after, r.lap
+	for _, id := range ids {
+		delete(r.ids, id)
+	}
+	return ids, r.after, r.lap || len(ids) > 0
 }
 
 // passed notes how far the look at all rooms has come.
@@ -82,78 +90,120 @@ func (r *rooms) passed(from, after string, end bool) {
 // yet, and reports whether there are more. It does next to nothing when there
 // are none. One caller at a time.
 func (d *DB) IndexWords(ctx context.Context) (more bool, err error) {
-	id, after, lap := d.wordless.next()
-	if id != "" {
-		more, err = d.readWords(ctx, id)
-		if more || err != nil {
-			d.wordless.add(id)
-		}
-		return true, err
-	}
-	if lap {
+	ids, after, lap := d.wordless.next()
+	switch {
+	case len(ids) > 0:
+		return true, d.readAll(ctx, ids)
+	case lap:
 		return false, nil
 	}
-	err = d.get(ctx, &id, `SELECT id FROM conversations WHERE id > ? AND words_seq < last_seq ORDER BY id LIMIT 1`, after)
-	if errors.Is(err, sql.ErrNoRows) {
+	if err := d.list(ctx, &ids, `SELECT id FROM conversations WHERE id > ? AND words_seq < last_seq ORDER BY id LIMIT ?`, after, wordsRooms); err != nil {
+		return true, mapError(err)
+	}
+	if len(ids) == 0 {
 		d.wordless.passed(after, "", true)
 		return false, nil
 	}
-	if err != nil {
-		return true, mapError(err)
+	if err := d.readAll(ctx, ids); err != nil {
+		return true, err
 	}
-	if more, err = d.readWords(ctx, id); err == nil && !more {
-		d.wordless.passed(after, id, false)
-	}
-	return true, err
+	d.wordless.passed(after, ids[len(ids)-1], false)
+	return true, nil
 }
 
-// readWords reads the words of a page of a room's messages, and reports
-// whether there are more.
-func (d *DB) readWords(ctx context.Context, conversationID string) (more bool, err error) {
+// readAll reads the words of some rooms, at least of one. Those that are not
+// done go back into the set.
+func (d *DB) readAll(ctx context.Context, ids []string) error {
+	rest, err := d.readWords(ctx, ids...)
+	if err != nil && len(ids) > 1 && ctx.Err() == nil {
+		// One that cannot be read must not hold up the others.
+		rest, err = nil, nil
+		for _, id := range ids {
+			one, oneErr := d.readWords(ctx, id)
+			if oneErr != nil {
+				one = []string{id}
+			}
+			rest, err = append(rest, one...), errors.Join(err, oneErr)
+		}
+	} else if err != nil {
+		rest = ids
+	}
+	for _, id := range rest {
+		d.wordless.add(id)
+	}
+	return err
+}
+
+// readWords reads the words of a page of messages of some rooms, in one
+// transaction, and returns the rooms that have more.
+func (d *DB) readWords(ctx context.Context, ids ...string) (rest []string, err error) {
 	err = d.writeWords(ctx, func(t *tx) error {
-		more = false
-		var c struct {
-			WordsSeq int64 `db:"words_seq"`
-			LastSeq  int64 `db:"last_seq"`
-		}
-		err := t.get(&c, `SELECT words_seq, last_seq FROM conversations WHERE id = ?`, conversationID)
-		if errors.Is(err, sql.ErrNoRows) || err == nil && c.WordsSeq >= c.LastSeq {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		upTo := min(c.LastSeq, c.WordsSeq+wordsPage)
-		more = upTo < c.LastSeq
-		var rows []struct {
-			Seq       int64  `db:"seq"`
-			CreatedAt int64  `db:"created_at"`
-			Body      string `db:"body"`
-		}
-		if err := t.list(&rows, `SELECT m.seq, m.created_at, COALESCE(e.body, m.body) AS body
-			FROM messages m LEFT JOIN messages e ON m.edit_seq > 0 AND e.conversation_id = m.conversation_id AND e.seq = m.edit_seq
-			WHERE m.conversation_id = ? AND m.seq > ? AND m.seq <= ? AND m.kind = 'text' AND m.gone_seq = 0 ORDER BY m.seq`,
-			conversationID, c.WordsSeq, upTo); err != nil {
-			return err
-		}
-		size := 0
-		for _, r := range rows {
-			if size += len(r.Body); size > wordsBytes && size > len(r.Body) {
-				upTo, more = r.Seq-1, true
+		rest = nil
+		page := wordsLeft{wordsPage, wordsBytes}
+		for i, id := range ids {
+			if page.messages <= 0 || page.bytes <= 0 {
+				rest = append(rest, ids[i:]...)
 				break
 			}
-			parts, err := partsOf(r.Body)
+			more, err := t.readWords(id, &page)
 			if err != nil {
-				d.log.Error("skip the words of a damaged message", "conversation", conversationID, "seq", r.Seq, "error", err)
-				continue
-			}
-			if err := t.word(conversationID, r.Seq, r.CreatedAt, task.PlainText(parts)); err != nil {
 				return err
 			}
+			if more {
+				rest = append(rest, id)
+			}
 		}
-		_, err = t.exec(`UPDATE conversations SET words_seq = ? WHERE id = ?`, upTo, conversationID)
-		return err
+		return nil
 	})
+	return rest, err
+}
+
+// wordsLeft is what a transaction may still read.
+type wordsLeft struct{ messages, bytes int }
+
+// readWords reads the words of a room as far as the page lasts, of at least
+// one message, and reports whether there are more.
+func (t *tx) readWords(conversationID string, page *wordsLeft) (more bool, err error) {
+	var c struct {
+		WordsSeq int64 `db:"words_seq"`
+		LastSeq  int64 `db:"last_seq"`
+	}
+	err = t.get(&c, `SELECT words_seq, last_seq FROM conversations WHERE id = ?`, conversationID)
+	if errors.Is(err, sql.ErrNoRows) || err == nil && c.WordsSeq >= c.LastSeq {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	upTo := min(c.LastSeq, c.WordsSeq+int64(page.messages))
+	more = upTo < c.LastSeq
+	var rows []struct {
+		Seq       int64  `db:"seq"`
+		CreatedAt int64  `db:"created_at"`
+		Body      string `db:"body"`
+	}
+	if err := t.list(&rows, `SELECT m.seq, m.created_at, COALESCE(e.body, m.body) AS body
+		FROM messages m LEFT JOIN messages e ON m.edit_seq > 0 AND e.conversation_id = m.conversation_id AND e.seq = m.edit_seq
+		WHERE m.conversation_id = ? AND m.seq > ? AND m.seq <= ? AND m.kind = 'text' AND m.gone_seq = 0 ORDER BY m.seq`,
+		conversationID, c.WordsSeq, upTo); err != nil {
+		return false, err
+	}
+	page.messages -= int(upTo - c.WordsSeq)
+	for i, r := range rows {
+		if page.bytes -= len(r.Body); page.bytes < 0 && i > 0 {
+			upTo, more = r.Seq-1, true
+			break
+		}
+		parts, err := partsOf(r.Body)
+		if err != nil {
+			t.d.log.Error("skip the words of a damaged message", "conversation", conversationID, "seq", r.Seq, "error", err)
+			continue
+		}
+		if err := t.word(conversationID, r.Seq, r.CreatedAt, task.PlainText(parts)); err != nil {
+			return false, err
+		}
+	}
+	_, err = t.exec(`UPDATE conversations SET words_seq = ? WHERE id = ?`, upTo, conversationID)
 	return more, err
 }
 

@@ -44,6 +44,7 @@ type bench struct {
 	report.Table
 	dir    string
 	binary string // of the portal
+	people int    // who ask in turn
 	rounds int
 	round  time.Duration
 	atOnce []int // connections, a line for each
@@ -54,6 +55,7 @@ func run(args []string, out io.Writer) error {
 	fs := flag.NewFlagSet("doors", flag.ContinueOnError)
 	rows := fs.String("rows", strings.Join(rowNames, ","), "which rows")
 	fs.IntVar(&b.rounds, "rounds", b.rounds, "rounds of each side")
+	fs.IntVar(&b.people, "people", 1, "how many people ask, each with a token")
 	quick := fs.Bool("quick", false, "two short rounds at 16 connections: to see that it works")
 	product := fs.String("portal", "", "`PATH` of the portal's binary; default: built from here")
 	atOnce := fs.String("c", "", "how many connections ask at once, separated by commas")
@@ -63,6 +65,9 @@ func run(args []string, out io.Writer) error {
 	}
 	if *sample != "" {
 		return serveSample(*sample)
+	}
+	if b.people < 1 {
+		return fmt.Errorf("-people %d: somebody has to ask", b.people)
 	}
 	want := strings.Split(*rows, ",")
 	for _, r := range want {
@@ -77,8 +82,8 @@ func run(args []string, out io.Writer) error {
 		b.atOnce = nil
 		for s := range strings.SplitSeq(*atOnce, ",") {
 			n, err := strconv.Atoi(s)
-			if err != nil || n < 1 || n > crew {
-				return fmt.Errorf("-c %q: use numbers from 1 to %d", s, crew)
+			if err != nil || n < 1 || n > sessions {
+				return fmt.Errorf("-c %q: use numbers from 1 to %d", s, sessions)
 			}
 			b.atOnce = append(b.atOnce, n)
 		}

@@ -25,7 +25,9 @@ func serveSample(protocol string) error {
 	case "mcp":
 		server := mcp.NewServer(&mcp.Implementation{Name: "greeter", Version: "1"}, nil)
 		mcp.AddTool(server, &mcp.Tool{Name: "greet", Description: "say hi"}, greet)
-		mux.Handle("/mcp", mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, nil))
+		of := func(*http.Request) *mcp.Server { return server }
+		mux.Handle("/mcp", mcp.NewStreamableHTTPHandler(of, nil)) // which has sessions, so the legacy versions alone
+		mux.Handle("/modern", mcp.NewStreamableHTTPHandler(of, &mcp.StreamableHTTPOptions{Stateless: true}))
 	default:
 		return fmt.Errorf("there is no sample of %q", protocol)
 	}

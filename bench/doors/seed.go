@@ -14,12 +14,8 @@ import (
 	"agentsite/store"
 )
 
-// crew is how many people there are, each with a token: no one of them meets
-// the limits of how much one person may say.
-const crew = 64
-
-// seed makes a portal's folder and returns a token of each person.
-func seed(dir string) (tokens []string, err error) {
+// seed makes a portal's folder and returns a token of each of so many people.
+func seed(dir string, people int) (tokens []string, err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
@@ -33,7 +29,7 @@ func seed(dir string) (tokens []string, err error) {
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
 	now := clock.Now()
-	for i := range crew {
+	for i := range people {
 		a := account.Account{ID: ident.NewID(), Name: fmt.Sprintf("person-%d", i), PasswordHash: "x", CreatedAt: now}
 		if err := db.CreateAccount(ctx, a, ""); err != nil {
 			return nil, err

@@ -185,7 +185,7 @@ func (b *bench) row(name string) error {
 	case "import":
 		return b.imports(pick(20_000, 100_000), pick(1, 3))
 	case "message":
-		// A person may say 1000 at once and 200 a second: rounds stay below.
+		// A person may say 20,000 at once and 2,000 a second: rounds stay below.
 		if err := b.messages(16, pick(150, 250), 8, 2); err != nil {
 			return err
 		}

@@ -133,7 +133,7 @@ func (q *request) send() (any, error) {
 		return nil, err
 	}
 	asked, err := d.cfg.Chat.Ask(ctx, asker.Actor, chat.Ask{Agent: q.agent.Handle(), Context: m.ContextID, ClientID: m.ID, Parts: m.Parts, TaskID: m.TaskID, Face: doorName,
-		Wait: q.method == a2a.SendMessage && !in.Immediate, Via: via, Once: q.follows(a2a.ExtOnce)})
+		Wait: q.method == a2a.SendMessage && !in.Immediate && in.Push == nil, Via: via, Once: q.follows(a2a.ExtOnce)}) // who is pushed to is told each state
 	if errors.Is(err, task.ErrLoop) {
 		return nil, &a2a.Failure{Code: a2a.CodeInvalidRequest, Reason: "LOOP_DETECTED", Text: fault.As(err).Safe}
 	}

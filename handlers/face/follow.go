@@ -66,8 +66,34 @@ func Follow(ctx context.Context, chats *chat.Service, actor ident.Actor, t task.
 	return &Stream{chats: chats, actor: actor, task: t, sub: sub}, nil
 }
 
+// FollowAsked is Follow for what was asked just now, of which the end may be
+// known.
+func FollowAsked(ctx context.Context, chats *chat.Service, actor ident.Actor, asked chat.Asked) (*Stream, error) {
+	end, ok := Ended(asked)
+	if !ok {
+		return Follow(ctx, chats, actor, asked.Task)
+	}
+	s := &Stream{chats: chats, actor: actor, task: asked.Task, done: true}
+	s.say([]byte(end.Text))
+	s.pending = append(s.pending, Event{End: &end})
+	return s, nil
+}
+
+// Ended is how a task ended that was answered at once; ok is false for others.
+func Ended(asked chat.Asked) (end End, ok bool) {
+	if len(asked.Said) == 0 {
+		return End{}, false
+	}
+	answer := asked.Said[len(asked.Said)-1]
+	return End{Task: asked.Task, Message: answer, Text: task.PlainText(answer.Parts)}, true
+}
+
 // Close ends the stream. The task goes on.
-func (s *Stream) Close() { s.sub.Close() }
+func (s *Stream) Close() {
+	if s.sub != nil {
+		s.sub.Close()
+	}
+}
 
 // Next returns the next event, waiting for it until ctx ends; it may be called
 // again then. After the End it returns io.EOF. It returns a NotFound fault

@@ -272,3 +272,35 @@ func TestFollow_TextsAddUpToTheAnswer(t *testing.T) {
 		}
 	})
 }
+
+func TestFollowAsked_KnowsWhatWasAnsweredAtOnce(t *testing.T) {
+	t.Parallel()
+	answer := chat.Message{Seq: 2, Kind: chat.Text, Parts: []task.Part{task.TextPart("4")}, TaskState: task.Completed}
+	asked := chat.Asked{Task: task.Task{ID: ident.NewID(), State: task.Completed, AnswerSeq: 2}, Said: []chat.Message{{Seq: 1}, answer}}
+	s, err := face.FollowAsked(t.Context(), nil, ident.Actor{}, asked) // nothing is read
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	var text string
+	for {
+		e, err := s.Next(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		text += e.Text
+		if e.End == nil {
+			continue
+		}
+		if text != "4" || e.End.Text != "4" || e.End.Task.ID != asked.Task.ID || e.End.Message.Seq != 2 {
+			t.Errorf("told %q, end %+v", text, e.End)
+		}
+		break
+	}
+	if _, err := s.Next(t.Context()); !errors.Is(err, io.EOF) {
+		t.Errorf("after the end: %v", err)
+	}
+	if _, ok := face.Ended(chat.Asked{Task: asked.Task}); ok {
+		t.Error("an end of which nothing is known")
+	}
+}

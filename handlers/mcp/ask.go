@@ -63,9 +63,12 @@ func (d *Door) ask(ctx context.Context, c *endpoint.Call, q question) (endpoint.
 		return endpoint.Result{}, err
 	}
 	defer leave()
-	asked, err := d.put(ctx, asker, chat.Ask{Agent: q.agent, Context: q.context, ClientID: ident.NewID(), Parts: q.parts})
+	asked, err := d.put(ctx, asker, chat.Ask{Agent: q.agent, Context: q.context, ClientID: ident.NewID(), Parts: q.parts, Wait: true})
 	if err != nil {
 		return readable(err)
+	}
+	if end, ok := face.Ended(asked); ok {
+		return d.outcome(ctx, c, end.Task, &end), nil
 	}
 	return d.follow(ctx, c, asker.Actor, asked.Task)
 }

@@ -72,7 +72,7 @@ func (d *door) complete(w http.ResponseWriter, r *http.Request, actor ident.Acto
 		return err
 	}
 	defer leave()
-	ask := chat.Ask{Agent: agentName(c.in.Model), Context: room, ClientID: cmp.Or(r.Header.Get(idempotencyHeader), ident.NewID()), Parts: parts, Face: "openai", Via: via}
+	ask := chat.Ask{Agent: agentName(c.in.Model), Context: room, ClientID: cmp.Or(r.Header.Get(idempotencyHeader), ident.NewID()), Parts: parts, Face: "openai", Via: via, Wait: true}
 	if room == "" {
 		ask.Before = c.in.before(c.actor)
 	}
@@ -112,7 +112,7 @@ func (c *call) answer(ctx context.Context, w http.ResponseWriter, r *http.Reques
 	ctx, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()
 	last := c.waiting.enter(c.asked.Task.ID)
-	s, err := face.Follow(ctx, c.Chat, c.actor, c.asked.Task)
+	s, err := face.FollowAsked(ctx, c.Chat, c.actor, c.asked)
 	if err == nil {
 		defer s.Close()
 		if c.in.Stream {

@@ -12,6 +12,8 @@ const (
 	// wordsEvery is how soon a search finds what was said without having to
 	// read it then.
 	wordsEvery = 2 * time.Second
+	// wordsRest is how many times as long as it reads it then rests.
+	wordsRest = 3
 	// sweepEvery is how often files are looked for that nobody needs.
 	sweepEvery = time.Hour
 	sweepBatch = 200
@@ -29,6 +31,7 @@ func (p *Portal) words(ctx context.Context) error {
 		}
 		pause := wordsEvery
 		for ctx.Err() == nil {
+			began := time.Now()
 			more, err := p.db.IndexWords(ctx)
 			if err != nil && ctx.Err() == nil {
 				p.log.Error("index the words of messages", "error", err)
@@ -37,6 +40,14 @@ func (p *Portal) words(ctx context.Context) error {
 			}
 			if !more {
 				break
+			}
+			// Who waits for an answer goes first; a search reads what it needs
+			// itself.
+			wait.Reset(wordsRest * time.Since(began))
+			select {
+			case <-wait.C:
+			case <-ctx.Done():
+				return nil
 			}
 		}
 		wait.Reset(pause)

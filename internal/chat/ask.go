@@ -31,8 +31,8 @@ type Ask struct {
 	TaskID string
 	// Face is the door the question came through.
 	Face string
-	// Wait says that the caller is told nothing before the task has ended or
-	// waits for input. An agent that answers at once may then be asked before
+	// Wait says that the caller need not know of the task before it has ended
+	// or waits for input. An agent that answers at once may then be asked before
 	// anything is stored, and question and answer are stored together.
 	Wait bool
 	// Via is the agents whose work led to the question, as it says itself. One

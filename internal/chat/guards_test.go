@@ -171,3 +171,21 @@ func TestGuests_HaveOwnConversationsWithPublicAgents(t *testing.T) {
 		t.Error("a guest may say anything")
 	}
 }
+
+// A program with one token that asks as fast as it gets answers is not held
+// up for some seconds; one that never ends is.
+func TestPost_LimitsAPersonToWhatAProgramNeeds(t *testing.T) {
+	t.Parallel()
+	w := open(t)
+	long := strings.Repeat("x", chat.MaxTitleRunes+1) // refused after it was counted, so that nothing is stored
+	n := 0
+	for n < 200_000 {
+		if _, err := w.Create(t.Context(), w.ada, long, nil); fault.Is(err, fault.RateLimited) {
+			break
+		}
+		n++
+	}
+	if n < 10_000 || n == 200_000 {
+		t.Errorf("held up after %d", n)
+	}
+}

@@ -64,8 +64,8 @@ type Service struct {
 	previews  *previews
 	sent      meter
 
-	// Guests may say little in a while; people as much as one can type and a
-	// program needs.
+	// Guests may say little in a while; people as much as a busy program
+	// needs: below what the store takes, so that one leaves room for others.
 	guests, people, creations *limit.Keyed
 }
 
@@ -84,7 +84,7 @@ func New(store Store, directory Directory, runner task.Runner, cfg Config) *Serv
 	return &Service{
 		store: store, directory: directory, runner: runner, cfg: cfg, live: newLive(), previews: newPreviews(),
 		guests:    limit.New(30*time.Second, 20, 50_000),
-		people:    limit.New(5*time.Millisecond, 1000, 50_000),
+		people:    limit.New(500*time.Microsecond, 20_000, 50_000),
 		creations: limit.New(20*time.Second, 30, 50_000),
 	}
 }
