@@ -68,7 +68,7 @@ func TestA2A_Conforms(t *testing.T) {
 
 // newA2A returns a driver that is closed before the far side is.
 func newA2A(t *testing.T) *A2A {
-	d := NewA2A(transport(t), Config{PollMin: 5 * time.Millisecond})
+	d := NewA2A(transport(t), Config{Portal: "home.example", PollMin: 5 * time.Millisecond})
 	t.Cleanup(d.Close)
 	return d
 }

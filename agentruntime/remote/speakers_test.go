@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"agentsite/agentruntime/agenttest"
+	"agentsite/internal/a2a"
 	"agentsite/internal/openai"
 	"agentsite/internal/task"
 )
@@ -141,6 +142,9 @@ func TestA2A_TellsWhoSaidWhat(t *testing.T) {
 		if strings.Contains(first, "old") || msgs[0].Parts[1].Text() != "and now?" {
 			t.Errorf("%q, %q", first, msgs[0].Parts[1].Text())
 		}
+		if by := parts(t, msgs[0].Metadata[a2a.ExtSpeaker]); s.Version == "1.0" && by != `{"handle":"ada","kind":"person","portal":"home.example","verified":true}` {
+			t.Errorf("spoken by %s", by)
+		}
 		// The SDK's server drops the metadata of 0.3.
 		if meta := parts(t, msgs[0].Parts[0]); s.Version == "1.0" && !strings.Contains(meta, `"handle":"ada"`) {
 			t.Errorf("%s", meta)
@@ -157,7 +161,7 @@ func TestA2A_AloneNothingIsAdded(t *testing.T) {
 			t.Fatal(err)
 		}
 		msgs, _ := s.Messages()
-		if len(msgs[0].Parts) != 1 || msgs[0].Parts[0].Text() != "and now?" {
+		if len(msgs[0].Metadata) > 0 || len(msgs[0].Parts) != 1 || msgs[0].Parts[0].Text() != "and now?" {
 			t.Errorf("%s", parts(t, msgs[0].Parts))
 		}
 	})

@@ -87,7 +87,8 @@ func (d *Door) said(ctx context.Context, actor ident.Actor, t task.Task, how det
 }
 
 // reply is the message that a task ended with which is no work (§3.1.1), nil
-// where it is not there any more. It names its task, which can be asked for.
+// where it is not there any more. It names its context and no task: one that
+// has ended takes no more messages.
 func (d *Door) reply(ctx context.Context, actor ident.Actor, t task.Task, speakers bool) (*a2a.Message, error) {
 	said, err := d.said(ctx, actor, t, detail{history: new(int)})
 	if err != nil || len(said) == 0 {
@@ -96,6 +97,7 @@ func (d *Door) reply(ctx context.Context, actor ident.Actor, t task.Task, speake
 	t2 := t
 	t2.MessageSeq = max(t.MessageSeq, t.AnswerSeq)
 	m := d.message(ctx, d.cfg.Chat.TaskFiles(t2), t, said[0], speakers)
+	m.TaskID = ""
 	return &m, nil
 }
 

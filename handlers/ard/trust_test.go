@@ -71,7 +71,7 @@ func TestTrust_ManifestsHold(t *testing.T) {
 			e := e.(map[string]any)
 			id := e["identifier"].(string)
 			m, ok := e["trustManifest"].(map[string]any)
-			if ok != (e["type"] == "application/a2a-agent-card+json") {
+			if ok != (e["type"] == "application/a2a-agent-card+json" || e["type"] == "application/mcp-server-card+json") {
 				t.Errorf("%s: %s, a %s, has the manifest %v", where, id, e["type"], m)
 			}
 			if !ok {
@@ -108,7 +108,7 @@ func TestTrust_ManifestsHold(t *testing.T) {
 	if err := holds(t, c, ai); err != nil {
 		t.Error("the catalog:", err)
 	}
-	if n := check("ai catalog", ai["entries"]); n != 4 {
+	if n := check("ai catalog", ai["entries"]); n != 8 {
 		t.Errorf("%d signed entries", n)
 	}
 	if holds(t, c, ai) == nil {

@@ -63,7 +63,7 @@ func (d *Door) ask(ctx context.Context, c *endpoint.Call, q question) (endpoint.
 		return endpoint.Result{}, err
 	}
 	defer leave()
-	asked, err := d.put(ctx, asker, chat.Ask{Agent: q.agent, Context: q.context, ClientID: ident.NewID(), Parts: q.parts, Wait: true})
+	asked, err := d.put(ctx, c, asker, chat.Ask{Agent: q.agent, Context: q.context, ClientID: ident.NewID(), Parts: q.parts, Wait: true})
 	if err != nil {
 		return readable(err)
 	}
@@ -74,9 +74,12 @@ func (d *Door) ask(ctx context.Context, c *endpoint.Call, q question) (endpoint.
 }
 
 // put asks, and keeps what visitors asked.
-func (d *Door) put(ctx context.Context, asker face.Asker, a chat.Ask) (chat.Asked, error) {
+func (d *Door) put(ctx context.Context, c *endpoint.Call, asker face.Asker, a chat.Ask) (asked chat.Asked, err error) {
 	a.Face = doorName
-	asked, err := d.cfg.Chat.Ask(ctx, asker.Actor, a)
+	if a.Via, err = face.Chain(c.HTTP); err != nil {
+		return asked, err
+	}
+	asked, err = d.cfg.Chat.Ask(ctx, asker.Actor, a)
 	if err == nil {
 		d.cfg.Callers.Keep(asker, asked.ConversationID)
 		d.cfg.Callers.Keep(asker, asked.Task.ID)

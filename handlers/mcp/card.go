@@ -23,8 +23,9 @@ import (
 const cardSuffix = "/server-card"
 
 const (
-	serverCardType = "application/mcp-server-card+json"
-	cardSchema     = "https://static.modelcontextprotocol.io/schemas/v1/server-card.schema.json"
+	// CardType is the media type of a server card.
+	CardType   = "application/mcp-server-card+json"
+	cardSchema = "https://static.modelcontextprotocol.io/schemas/v1/server-card.schema.json"
 	// maxCardText bounds texts of a card, in characters.
 	maxCardText = 100
 	// maxCatalog is how many agents the catalog names: the rest is found by
@@ -70,7 +71,7 @@ func (d *Door) cardAt(url, name, version, title, description, page string, open 
 
 func (d *Door) portalCard(w http.ResponseWriter, r *http.Request) {
 	c := d.cardAt(d.cfg.URL+portalPath, "agentsite", d.cfg.Version, d.cfg.Name, "Find the agents of "+d.cfg.Name+" and give them work.", d.cfg.URL, d.cfg.Guests)
-	d.sendCard(w, r, serverCardType, c)
+	d.sendCard(w, r, CardType, c)
 }
 
 // agentCard answers with the card of an agent that everybody may see, and of
@@ -88,11 +89,26 @@ func (d *Door) agentCard(w http.ResponseWriter, r *http.Request) {
 	if !a.Listable() {
 		w.Header().Set("Cache-Control", "private, max-age="+strconv.Itoa(cardAge))
 	}
+	d.sendCard(w, r, CardType, d.cardOf(a))
+}
+
+func (d *Door) cardOf(a hub.Agent) serverCard {
 	c := d.cardAt(d.agentURL(a.Name), a.Name, strconv.Itoa(max(a.Version, 1)), cmp.Or(a.Title, a.Name), a.Description, d.cfg.URL+"/agents/"+a.Name, d.open(a))
 	if a.Icon != "" {
 		c.Icons = []endpoint.Icon{{Src: d.cfg.URL + "/agents/" + a.Name + "/icon"}}
 	}
-	d.sendCard(w, r, serverCardType, c)
+	return c
+}
+
+// Card is the card of an agent's server as it is served to who may see it.
+func (d *Door) Card(a hub.Agent) []byte { return written(d.cardOf(a)) }
+
+func written(v any) []byte {
+	b, err := json.MarshalIndent(v, "", "  ")
+	if err != nil { // texts can be written
+		panic(err)
+	}
+	return b
 }
 
 // catalog names the servers here, as an AI Catalog: the portal first.
@@ -114,10 +130,10 @@ func (d *Door) catalog(w http.ResponseWriter, r *http.Request) {
 		publisher = strings.Join(labels, ".")
 	}
 	urn := "urn:air:" + publisher + ":mcp:"
-	list := []entry{{urn + "agentsite", d.cfg.Name, serverCardType, d.cfg.URL + portalPath + cardSuffix}}
+	list := []entry{{urn + "agentsite", d.cfg.Name, CardType, d.cfg.URL + portalPath + cardSuffix}}
 	for _, f := range page.Results {
 		if f.Agent.Portal == "" {
-			list = append(list, entry{urn + f.Agent.Name, cmp.Or(f.Agent.Title, f.Agent.Name), serverCardType, d.agentURL(f.Agent.Name) + cardSuffix})
+			list = append(list, entry{urn + f.Agent.Name, cmp.Or(f.Agent.Title, f.Agent.Name), CardType, d.agentURL(f.Agent.Name) + cardSuffix})
 		}
 	}
 	d.sendCard(w, r, "application/ai-catalog+json", map[string]any{"specVersion": "1.0", "entries": list})
@@ -125,10 +141,7 @@ func (d *Door) catalog(w http.ResponseWriter, r *http.Request) {
 
 // sendCard answers with something public that pages of other sites may read.
 func (d *Door) sendCard(w http.ResponseWriter, r *http.Request, mediaType string, v any) {
-	b, err := json.MarshalIndent(v, "", "  ")
-	if err != nil { // texts can be written
-		panic(err)
-	}
+	b := written(v)
 	sum := sha256.Sum256(b)
 	tag := `"` + base64.RawURLEncoding.EncodeToString(sum[:16]) + `"`
 	h := w.Header()

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"agentsite/handlers/face"
 	"agentsite/handlers/mcp/endpoint"
 	"agentsite/internal/a2a"
 	"agentsite/internal/chat"
@@ -179,7 +180,11 @@ func (d *Door) give(ctx context.Context, c *endpoint.Call, actor ident.Actor, t 
 		t.MessageSeq = seq // what comes of it is said after the question
 		return t, d.cfg.Chat.StopTask(ctx, actor, t.ID, "Who was asked gave no answer.")
 	}
-	asked, err := d.cfg.Chat.Ask(ctx, actor, chat.Ask{Agent: t.AgentHandle, TaskID: t.ID, ClientID: "mcp-" + inputKey(seq), Parts: r.parts, Face: doorName})
+	via, err := face.Chain(c.HTTP)
+	if err != nil {
+		return t, err
+	}
+	asked, err := d.cfg.Chat.Ask(ctx, actor, chat.Ask{Agent: t.AgentHandle, TaskID: t.ID, Via: via, ClientID: "mcp-" + inputKey(seq), Parts: r.parts, Face: doorName})
 	if fault.Is(err, fault.Conflict) { // somebody answered elsewhere
 		return d.cfg.Chat.Task(ctx, actor, t.ID)
 	}

@@ -100,7 +100,7 @@ func (d *Door) stopAll(ctx context.Context, actor ident.Actor, list []oneOf) {
 
 func (d *Door) askOne(ctx context.Context, c *endpoint.Call, asker face.Asker, name, text string) oneOf {
 	o := oneOf{answerJSON: answerJSON{Agent: a2a.Line(name, maxHandle)}}
-	asked, err := d.put(ctx, asker, chat.Ask{Agent: name, ClientID: ident.NewID(), Parts: []task.Part{task.TextPart(text)}})
+	asked, err := d.put(ctx, c, asker, chat.Ask{Agent: name, ClientID: ident.NewID(), Parts: []task.Part{task.TextPart(text)}})
 	if err == nil {
 		o.task = asked.Task
 		var end *face.End

@@ -103,6 +103,7 @@ func TestLoop_DoorsSayItInTheirOwnWords(t *testing.T) {
 	far := strings.TrimSuffix(strings.Repeat(`"a.example/x", `, 8), ", ")
 	message := `{"message":{"messageId":"m-1","role":"ROLE_USER","parts":[{"text":"2+2"}]}}`
 	rpc := `{"jsonrpc":"2.0","id":7,"method":"SendMessage","params":` + message + `}`
+	tool := `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"ask_agent","arguments":{"agent":"calc","text":"2+2"}}}`
 	chat := map[string]any{"model": "calc", "messages": []any{map[string]string{"role": "user", "content": "2+2"}}}
 	for _, d := range []struct {
 		path       string
@@ -113,6 +114,7 @@ func TestLoop_DoorsSayItInTheirOwnWords(t *testing.T) {
 		{"/agents/calc/a2a", rpc, 200, []string{`"id":7`, `"code":-32600`, `LOOP_DETECTED`, `8 agents have asked each other`}, []string{`"code":-32602`, `list of quoted strings`}},
 		{"/agents/calc/a2a/message:send", message, 400, []string{`"code":400`, `LOOP_DETECTED`}, []string{`"code":400`, `list of quoted strings`}},
 		{"/v1/chat/completions", chat, 400, []string{`"loop_detected"`, `"invalid_request_error"`}, []string{`"invalid_request_error"`, `list of quoted strings`}},
+		{"/mcp", tool, 200, []string{`"id":7`, `"isError":true`, `8 agents have asked each other`}, []string{`"isError":true`, `list of quoted strings`}},
 	} {
 		for v, want := range map[string][]string{far: d.loop, "a.example/x": d.junk, `"a.example"`: d.junk, `"` + strings.Repeat("a", 400) + `/b"`: d.junk} {
 			a := c.Must(http.MethodPost, d.path, d.body, d.okay, hops(v))

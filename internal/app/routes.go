@@ -9,6 +9,7 @@ import (
 	"agentsite/handlers/a2a"
 	"agentsite/handlers/ard"
 	"agentsite/handlers/link"
+	"agentsite/handlers/mcp"
 	"agentsite/handlers/openai"
 	"agentsite/handlers/registry"
 	"agentsite/internal/account"
@@ -20,12 +21,14 @@ import (
 func (p *Portal) router() http.Handler {
 	dir := link.Directory{Hub: p.hub}
 	agents := link.New(link.Config{Authenticate: p.callers.ByToken, Guard: p.accounts.Guard, Claim: dir.Claim, Holds: dir.Holds, Attach: p.drivers.link, Log: p.log})
-	// Of the cards there are, A2A's is written by a door that can hand it out.
 	document := func(a hub.Agent, mediaType string) ([]byte, error) {
-		if mediaType != a2a.CardType {
-			return nil, nil
+		switch mediaType {
+		case a2a.CardType:
+			return p.a2a.Card(a)
+		case mcp.CardType:
+			return p.mcp.Card(a), nil
 		}
-		return p.a2a.Card(a)
+		return nil, nil
 	}
 	directory := ard.New(ard.Config{Document: document, Sign: p.signer.Detached, Started: p.started, Directory: p.hub, Caller: p.callers.Proven, Name: p.name, URL: p.URL(), Host: p.url.Host, Publisher: ard.Domain(p.url.Hostname()),
 		Version: Release(), PublicKey: p.publicKey, OpenAccounts: p.accounts.Policy() == account.Open, Log: p.log})

@@ -46,7 +46,7 @@ func (s *Service) NameFree(ctx context.Context, actor ident.Actor, name string) 
 		return false, err
 	}
 	name = strings.ToLower(strings.TrimPrefix(strings.TrimSpace(name), "@"))
-	if ident.CheckForm(name) != nil {
+	if ident.CheckName(name) != nil {
 		return false, nil
 	}
 	if wait, ok := s.looks.Allow(actor.ID); !ok {

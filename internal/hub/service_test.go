@@ -320,6 +320,40 @@ func TestBuiltin_EnsuredOnceAndVersioned(t *testing.T) {
 	kind(t, "its name", err, fault.Conflict)
 }
 
+func TestBuiltin_IsRetiredAndComesBack(t *testing.T) {
+	t.Parallel()
+	w := open(t)
+	// A word of the portal, which it may give an agent of its own.
+	d := hub.Draft{Name: ptr("conformance"), Description: ptr("For tests."), Kind: ptr(hub.Builtin), Visibility: ptr(hub.Public)}
+	if err := w.RetireBuiltin(t.Context(), "conformance"); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := w.EnsureBuiltin(t.Context(), d); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Get(t.Context(), w.bob, "conformance"); err != nil {
+			t.Error(err)
+		}
+		for range 2 {
+			if err := w.RetireBuiltin(t.Context(), "conformance"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_, err := w.Get(t.Context(), w.bob, "conformance")
+		kind(t, "a retired agent", err, fault.NotFound)
+	}
+	mine := w.publish(w.ada, draft("bot"))
+	if err := w.RetireBuiltin(t.Context(), "bot"); err != nil {
+		t.Fatal(err)
+	}
+	if a, err := w.Get(t.Context(), w.bob, "bot"); err != nil || a.Version != mine.Version {
+		t.Errorf("somebody's agent: %+v %v", a, err)
+	}
+	_, err := w.Publish(t.Context(), w.ada, draft("conformance"))
+	kind(t, "a word of the portal", err, fault.Invalid)
+}
+
 func TestBuiltin_StaysOffWhereItsNameIsTaken(t *testing.T) {
 	t.Parallel()
 	w := open(t)
