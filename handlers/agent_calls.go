@@ -101,7 +101,7 @@ func took(t time.Duration) string {
 var callerWords = map[string]string{"guest": "a visitor", "person": "somebody with an account", "operator": "the operator", "agent": "another agent"}
 
 // faceWords say by which door a call came.
-var faceWords = map[string]string{"page": "the pages", "api": "the API", "a2a": "A2A", "mcp": "MCP", "openai": "the OpenAI API"}
+var faceWords = map[string]string{"page": "the pages", "api": "the API", "a2a": "A2A", "mcp": "MCP", "openai": "the OpenAI API", "embed": "a site that shows it"}
 
 func callRow(a hub.Agent, c hub.CallRecord, owns bool) templates.CallRow {
 	row := templates.CallRow{Who: callerWords[c.CallerKind], Face: faceWords[c.Face], State: strings.ReplaceAll(c.State, "_", " "), Took: took(c.Took),

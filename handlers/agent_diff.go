@@ -26,7 +26,7 @@ func (d *Door) changes(actor ident.Actor, now, at hub.Agent, before *hub.Agent) 
 	all, mine := hub.Diff(*before, at), d.hub.MayEdit(actor, now)
 	out := all[:0]
 	for _, c := range all {
-		if mine || c.Field != "Address" && c.Field != "Limits" && !strings.HasPrefix(c.Field, "Setting ") {
+		if mine || c.Field != "Address" && c.Field != "Limits" && c.Field != hub.EmbedField && !strings.HasPrefix(c.Field, "Setting ") {
 			out = append(out, c)
 		}
 	}

@@ -18,6 +18,7 @@ var ownerDone = map[string]string{
 	"kept":     "The offer is taken back.",
 	"proved":   "The proof was found: its page says so now.",
 	"status":   "The status is set.",
+	"sites":    "The sites that may show it are set.",
 	"yours":    "It is yours now. Look whether everything is as you want it.",
 }
 
@@ -73,6 +74,7 @@ func (d *Door) showOwner(w http.ResponseWriter, r *http.Request, actor ident.Act
 		v.OfferedTo = to.Name
 	}
 	v.Proof = d.proofView(actor, a)
+	v.Embed = d.embedSettings(a, v.Embed)
 	typed := v.Status.State != ""
 	v.Status.Held, v.Status.MayRestore = a.Status.Held, actor.IsOperator()
 	if !typed || v.Status.Held {

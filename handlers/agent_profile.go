@@ -60,7 +60,7 @@ func (d *Door) showAgent(w http.ResponseWriter, r *http.Request, actor ident.Act
 	kind := textOf(a.Kind)
 	v := templates.AgentView{
 		Ref: a.Handle(), Title: a.Title, Handle: d.fullHandle(a.Handle()), Icon: a.Icon, Kind: kind.label, Provenance: provenance(a), KindHelp: kind.help,
-		Tags: a.Tags(), Examples: examples(a, 3), Owner: a.OwnerName, TextGoesTo: d.textGoesTo(a), Limits: d.limitTexts(a), Uses: d.uses(a),
+		Tags: a.Tags(), Examples: examples(a, 3), Owner: a.OwnerName, TextGoesTo: d.textGoesTo(a), Limits: d.limitTexts(a), Uses: d.uses(a), TokenHint: d.tokenHint(a),
 		Version: whole(int64(a.Version)), VersionsHref: "/agents/" + a.Name + "/versions", Updated: moment(a.UpdatedAt), Created: moment(a.CreatedAt),
 		Visibility: string(a.Visibility), Publisher: a.Publisher, Proof: string(a.Proof.State), ProofText: proofText(a),
 		Languages: languageNames(a.Languages), Takes: modeTexts(a.InputModes), Gives: modeTexts(a.OutputModes),
@@ -100,8 +100,11 @@ func (d *Door) showAgent(w http.ResponseWriter, r *http.Request, actor ident.Act
 	if a.Kind == hub.Link && d.hub.Owns(actor, a) && a.Liveness.State != hub.Alive {
 		v.Start = d.startCommand(a)
 	}
+	if a.Status.State != hub.Withdrawn {
+		v.Share = new(d.shareView(a))
+	}
 	p := d.frame(r, actor, a.Title)
-	p.Description = v.Tagline
+	p.Description, p.Preview = v.Tagline, d.preview(a, v.Tagline)
 	p.Flash = profileDone[r.URL.Query().Get("done")]
 	if wrong != "" && v.NoTalk != "" {
 		p.Flash, p.FlashKind = wrong, "error"

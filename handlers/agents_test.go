@@ -54,10 +54,10 @@ func TestAgent_ForeignPrivateLooksLikeAbsent(t *testing.T) {
 	s := newSite(t, account.Open)
 	s.agentOf(s.person("ann"), "secret", hub.Private)
 	bob := s.person("bob")
-	for _, what := range []string{"", "/versions", "/versions/1", "/versions/latest", "/edit", "/owner", "/owner/calls/x", "/report", "/icon"} {
+	for _, what := range []string{"", "/versions", "/versions/1", "/versions/latest", "/edit", "/owner", "/owner/calls/x", "/report", "/icon", "/embed", "/qr.svg"} {
 		same(t, bob.get("/agents/secret"+what).is(http.StatusNotFound), bob.get("/agents/absent"+what).is(http.StatusNotFound), "secret", "absent")
 	}
-	for _, what := range []string{"/check", "/delete", "/edit", "/rollback", "/owners", "/owners/remove", "/offer", "/prove", "/status", "/report"} {
+	for _, what := range []string{"/check", "/delete", "/edit", "/rollback", "/owners", "/owners/remove", "/offer", "/prove", "/status", "/report", "/sites"} {
 		same(t, bob.post("/agents/secret"+what).is(http.StatusNotFound), bob.post("/agents/absent"+what).is(http.StatusNotFound), "secret", "absent")
 	}
 }

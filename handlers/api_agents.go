@@ -16,35 +16,36 @@ import (
 	"agentsite/internal/ident"
 )
 
-// agentJSON is the API's shape of an agent. Endpoint, config and has_secret
-// are for those who may edit it.
+// agentJSON is the API's shape of an agent. Endpoint, config, has_secret and
+// embed_origins are for those who may edit it.
 type agentJSON struct {
-	Handle      string          `json:"handle"`
-	Name        string          `json:"name"`
-	Portal      string          `json:"portal"`
-	Title       string          `json:"title"`
-	Description string          `json:"description"`
-	Kind        hub.Kind        `json:"kind"`
-	Skills      []hub.Skill     `json:"skills"`
-	Visibility  hub.Visibility  `json:"visibility"`
-	Owner       string          `json:"owner"`
-	Version     int             `json:"version"`
-	Status      statusJSON      `json:"status"`
-	Liveness    livenessJSON    `json:"liveness"`
-	Verified    bool            `json:"verified"`
-	Proof       proofJSON       `json:"proof"`
-	Publisher   string          `json:"publisher,omitempty"`
-	Languages   []string        `json:"languages"`
-	InputModes  []string        `json:"input_modes"`
-	OutputModes []string        `json:"output_modes"`
-	Icon        string          `json:"icon,omitempty"`
-	Limits      hub.Limits      `json:"limits"`
-	Note        string          `json:"note,omitempty"`
-	Endpoint    string          `json:"endpoint,omitempty"`
-	Config      json.RawMessage `json:"config,omitempty"`
-	HasSecret   bool            `json:"has_secret,omitempty"`
-	CreatedAt   string          `json:"created_at"`
-	UpdatedAt   string          `json:"updated_at"`
+	Handle       string          `json:"handle"`
+	Name         string          `json:"name"`
+	Portal       string          `json:"portal"`
+	Title        string          `json:"title"`
+	Description  string          `json:"description"`
+	Kind         hub.Kind        `json:"kind"`
+	Skills       []hub.Skill     `json:"skills"`
+	Visibility   hub.Visibility  `json:"visibility"`
+	Owner        string          `json:"owner"`
+	Version      int             `json:"version"`
+	Status       statusJSON      `json:"status"`
+	Liveness     livenessJSON    `json:"liveness"`
+	Verified     bool            `json:"verified"`
+	Proof        proofJSON       `json:"proof"`
+	Publisher    string          `json:"publisher,omitempty"`
+	Languages    []string        `json:"languages"`
+	InputModes   []string        `json:"input_modes"`
+	OutputModes  []string        `json:"output_modes"`
+	Icon         string          `json:"icon,omitempty"`
+	Limits       hub.Limits      `json:"limits"`
+	Note         string          `json:"note,omitempty"`
+	Endpoint     string          `json:"endpoint,omitempty"`
+	Config       json.RawMessage `json:"config,omitempty"`
+	HasSecret    bool            `json:"has_secret,omitempty"`
+	EmbedOrigins []string        `json:"embed_origins,omitempty"`
+	CreatedAt    string          `json:"created_at"`
+	UpdatedAt    string          `json:"updated_at"`
 }
 
 type statusJSON struct {
@@ -89,7 +90,7 @@ func (d *Door) agentJSON(actor ident.Actor, a hub.Agent) agentJSON {
 	}
 	j.Skills = skillsJSON(j.Skills)
 	if d.hub.MayEdit(actor, a) {
-		j.Endpoint, j.Config, j.HasSecret = a.Endpoint, a.Config, a.HasSecret
+		j.Endpoint, j.Config, j.HasSecret, j.EmbedOrigins = a.Endpoint, a.Config, a.HasSecret, a.EmbedOrigins
 	}
 	return j
 }
@@ -140,12 +141,13 @@ type draftJSON struct {
 	OutputModes *[]string                  `json:"output_modes"`
 	Languages   *[]string                  `json:"languages"`
 	// Icon is a picture, base64; "" removes it.
-	Icon      *[]byte     `json:"icon"`
-	Publisher *string     `json:"publisher"`
-	Limits    *hub.Limits `json:"limits"`
-	Note      string      `json:"note"`
-	Status    *statusJSON `json:"status"`
-	Version   int         `json:"version"`
+	Icon         *[]byte     `json:"icon"`
+	Publisher    *string     `json:"publisher"`
+	Limits       *hub.Limits `json:"limits"`
+	EmbedOrigins *[]string   `json:"embed_origins"`
+	Note         string      `json:"note"`
+	Status       *statusJSON `json:"status"`
+	Version      int         `json:"version"`
 }
 
 // draft takes the credential out of the settings: "key" (openai) or "token"
@@ -153,7 +155,7 @@ type draftJSON struct {
 func (j draftJSON) draft() (hub.Draft, error) {
 	out := hub.Draft{Name: j.Name, Title: j.Title, Description: j.Description, Kind: j.Kind, Endpoint: j.Endpoint, Skills: j.Skills,
 		Visibility: j.Visibility, Config: j.Config, BaseVersion: j.Version, InputModes: j.InputModes, OutputModes: j.OutputModes,
-		Languages: j.Languages, Publisher: j.Publisher, Limits: j.Limits, Note: j.Note}
+		Languages: j.Languages, Publisher: j.Publisher, Limits: j.Limits, EmbedOrigins: j.EmbedOrigins, Note: j.Note}
 	for _, name := range []string{"key", "token"} {
 		raw, ok := j.Config[name]
 		if !ok {

@@ -105,6 +105,11 @@ func streams(r *http.Request) (sse bool, err error) {
 
 // guarded returns a context that ends with base and with the actor's right.
 func (d *Door) guarded(base context.Context, r *http.Request, actor ident.Actor) (ctx context.Context, stop func(), err error) {
+	return d.guardedBy(base, actor, func() (ident.Actor, error) { return d.caller(r) })
+}
+
+// guardedBy is guarded for an actor whom prove finds.
+func (d *Door) guardedBy(base context.Context, actor ident.Actor, prove func() (ident.Actor, error)) (ctx context.Context, stop func(), err error) {
 	leave, err := d.visits.enter(actor)
 	if err != nil {
 		return nil, nil, err
@@ -113,7 +118,7 @@ func (d *Door) guarded(base context.Context, r *http.Request, actor ident.Actor)
 	stop = func() { end(); leave() }
 	// Proved again now that the guard watches: a right that ended in between
 	// is noticed.
-	if again, err := d.caller(r); err != nil || again.ID != actor.ID || again.Credential != actor.Credential {
+	if again, err := prove(); err != nil || again.ID != actor.ID || again.Credential != actor.Credential {
 		stop()
 		return nil, nil, fault.New(fault.Unauthenticated, "Your session has ended. Sign in again.")
 	}

@@ -46,7 +46,7 @@ func agentOperations() []openapi.Operation {
 			Text:    "With only the `endpoint` of an A2A agent or an MCP server, what it says of itself fills the rest; otherwise `name`, `description` and `kind` are needed. An endpoint that does not answer is registered all the same, as `unreachable`.",
 			Answers: map[int]openapi.Answer{http.StatusCreated: {Text: "The new agent.", JSON: agentJSON{}, Example: exampleAgent, Location: true}}},
 		{Method: "GET", Path: "/agents/{name}", ID: "getAgent", Tag: "agents", Summary: "Read an agent", Scopes: seesAgent, Anonymous: true,
-			Answers: map[int]openapi.Answer{http.StatusOK: {Text: "The agent. Its owners also get `endpoint`, `config` and `has_secret`.", JSON: agentJSON{}, Example: exampleAgent}}},
+			Answers: map[int]openapi.Answer{http.StatusOK: {Text: "The agent. Its owners also get `endpoint`, `config`, `has_secret` and `embed_origins`.", JSON: agentJSON{}, Example: exampleAgent}}},
 		{Method: "PUT", Path: "/agents/{name}", ID: "putAgent", Tag: "agents", Summary: "Register an agent, or bring it to what the body says", Scopes: writes, Conflict: true, Body: draftJSON{},
 			Text: "The same body again changes nothing.",
 			Answers: map[int]openapi.Answer{http.StatusOK: {Text: "The agent as it is now.", JSON: agentJSON{}, Location: true},

@@ -58,9 +58,13 @@ func (d *Door) Pages(r chi.Router) {
 	r.Post("/agents/{name}/prove", d.page(d.proveAgent()))
 	r.Post("/agents/{name}/status", d.page(d.setStatus()))
 	r.Post("/agents/{name}/delete", d.page(d.deleteAgent()))
+	r.Post("/agents/{name}/sites", d.page(d.embedSites()))
+	r.Get("/agents/{name}/qr.svg", d.page(d.agentQR))
+	d.embedPages(r)
 
 	r.Get("/chat", d.page(d.chats))
 	r.Post("/chat", d.page(d.startChat))
+	r.Get("/chat/new", d.page(d.newChat))
 	d.conversationPages(r)
 	r.Get("/join/{secret}", d.page(d.join))
 	r.Post("/join/{secret}", d.page(d.joinChat))

@@ -129,6 +129,9 @@ func (a *agentJSON) append(b []byte) ([]byte, error) {
 	if a.HasSecret {
 		b = append(b, `,"has_secret":true`...)
 	}
+	if len(a.EmbedOrigins) > 0 {
+		b = appendTexts(append(b, `,"embed_origins":`...), a.EmbedOrigins)
+	}
 	b = appendField(b, `,"created_at":`, a.CreatedAt)
 	b = appendField(b, `,"updated_at":`, a.UpdatedAt)
 	return append(b, '}'), nil

@@ -84,9 +84,14 @@ func (d *Door) writeShared(w http.ResponseWriter, page string) {
 
 // writePage answers with a rendered page.
 func writePage(w http.ResponseWriter, code int, nonce string, page *bytes.Buffer) {
+	writeWith(w, code, policy(nonce), page)
+}
+
+// writeWith answers with a rendered page that has a policy of its own.
+func writeWith(w http.ResponseWriter, code int, policy string, page *bytes.Buffer) {
 	h := w.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")
-	h.Set("Content-Security-Policy", policy(nonce))
+	h.Set("Content-Security-Policy", policy)
 	if h.Get("Cache-Control") == "" {
 		h.Set("Cache-Control", "private, no-store")
 	}

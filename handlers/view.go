@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"agentsite/internal/a2a"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
 	"agentsite/templates"
@@ -113,28 +112,6 @@ func latency(t time.Duration) string {
 		return fmt.Sprintf("%d ms", max(1, t.Milliseconds()))
 	}
 	return fmt.Sprintf("%.1f s", t.Seconds())
-}
-
-// uses are ways to reach an agent from a program; each works as it stands
-// once the token is filled in.
-func (d *Door) uses(a hub.Agent) []templates.Use {
-	name, base := a.Handle(), d.cfg.URL
-	send := `curl -s ` + base + `/api/v1/conversations%s \
-  -H "Authorization: Bearer $TOKEN" -H "Content-Type: application/json" \
-  -d '%s'`
-	return []templates.Use{
-		{Label: "From a terminal", Code: "agentsite chat --portal " + base + " " + name},
-		{Label: "From a program", Hint: "Make a token on your account page. The answer comes as events, until you stop reading.",
-			Code: "TOKEN=ags_…\nID=$(" + fmt.Sprintf(send, "", `{"members":["`+name+`"]}`) + " | jq -r .id)\n" +
-				fmt.Sprintf(send, "/$ID/messages", `{"client_id":"1","text":"Hello"}`) + "\n" +
-				"curl -sN " + base + `/api/v1/conversations/$ID/live -H "Authorization: Bearer $TOKEN" -H "Accept: text/event-stream"`},
-		{Label: "From an OpenAI client", Hint: "Its base URL is " + base + "/v1, its key a token of yours, and its model the agent's handle.",
-			Code: `curl -s ` + base + `/v1/chat/completions \
-  -H "Authorization: Bearer $TOKEN" -H "Content-Type: application/json" \
-  -d '{"model":"` + name + `","messages":[{"role":"user","content":"Hello"}]}'`},
-		{Label: "From an A2A client", Hint: "This is the agent's card: clients find there what else they need, and send a token of yours as bearer.",
-			Code: base + a2a.CardPath(a.Name)},
-	}
 }
 
 // whole formats a count with separators.

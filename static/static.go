@@ -29,7 +29,7 @@ const hashLength = 12
 var embedded embed.FS
 
 // sheets are served as one file, css/app.css, in this order. Each begins with its own @layer.
-var sheets = []string{"css/tokens.css", "css/base.css", "css/components.css", "css/pages.css", "css/form.css", "css/directory.css", "css/agent.css", "css/chat.css", "css/print.css"}
+var sheets = []string{"css/tokens.css", "css/base.css", "css/components.css", "css/pages.css", "css/form.css", "css/directory.css", "css/agent.css", "css/chat.css", "css/embed.css", "css/print.css"}
 
 // bundle is the logical name of all sheets together.
 const bundle = "css/app.css"
@@ -37,7 +37,7 @@ const bundle = "css/app.css"
 // scripts are likewise served as one file each, under the name of the first.
 // Every other script is served alone.
 var scripts = [][]string{
-	{"js/app.js", "js/live.js", "js/palette.js", "js/notify.js"},
+	{"js/app.js", "js/live.js", "js/palette.js", "js/notify.js", "js/share.js"},
 	{"js/chat.js", "js/chat-scroll.js", "js/chat-transcript.js", "js/chat-window.js", "js/chat-answers.js", "js/chat-people.js", "js/chat-outbox.js",
 		"js/chat-files.js", "js/chat-mention.js", "js/chat-compose.js", "js/chat-actions.js", "js/chat-keys.js", "js/chat-start.js"},
 }

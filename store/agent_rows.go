@@ -16,27 +16,28 @@ import (
 
 // agentSpec is the JSON of what a version says beyond its columns.
 type agentSpec struct {
-	Description string          `json:"description"`
-	Endpoint    string          `json:"endpoint,omitempty"`
-	Skills      []hub.Skill     `json:"skills,omitempty"`
-	Config      json.RawMessage `json:"config,omitempty"`
-	InputModes  []string        `json:"input_modes,omitempty"`
-	OutputModes []string        `json:"output_modes,omitempty"`
-	Languages   []string        `json:"languages,omitempty"`
-	Icon        string          `json:"icon,omitempty"`
-	Publisher   string          `json:"publisher,omitempty"`
-	Limits      hub.Limits      `json:"limits,omitzero"`
+	Description  string          `json:"description"`
+	Endpoint     string          `json:"endpoint,omitempty"`
+	Skills       []hub.Skill     `json:"skills,omitempty"`
+	Config       json.RawMessage `json:"config,omitempty"`
+	InputModes   []string        `json:"input_modes,omitempty"`
+	OutputModes  []string        `json:"output_modes,omitempty"`
+	Languages    []string        `json:"languages,omitempty"`
+	Icon         string          `json:"icon,omitempty"`
+	Publisher    string          `json:"publisher,omitempty"`
+	Limits       hub.Limits      `json:"limits,omitzero"`
+	EmbedOrigins []string        `json:"embed_origins,omitempty"`
 }
 
 func specOf(a hub.Agent) (string, error) {
-	b, err := json.Marshal(agentSpec{a.Description, a.Endpoint, a.Skills, a.Config, a.InputModes, a.OutputModes, a.Languages, a.Icon, a.Publisher, a.Limits})
+	b, err := json.Marshal(agentSpec{a.Description, a.Endpoint, a.Skills, a.Config, a.InputModes, a.OutputModes, a.Languages, a.Icon, a.Publisher, a.Limits, a.EmbedOrigins})
 	return string(b), err
 }
 
 func (s agentSpec) into(a *hub.Agent) {
 	a.Description, a.Endpoint, a.Skills, a.Config = s.Description, s.Endpoint, s.Skills, s.Config
 	a.InputModes, a.OutputModes, a.Languages = s.InputModes, s.OutputModes, s.Languages
-	a.Icon, a.Publisher, a.Limits = s.Icon, s.Publisher, s.Limits
+	a.Icon, a.Publisher, a.Limits, a.EmbedOrigins = s.Icon, s.Publisher, s.Limits, s.EmbedOrigins
 }
 
 type agentRow struct {

@@ -56,12 +56,14 @@ func (r *specReader) read(text string, s *agentSpec) bool {
 			s.Publisher = r.string()
 		case "limits":
 			r.bad = json.Unmarshal([]byte(r.raw()), &s.Limits) != nil || r.bad
+		case "embed_origins":
+			s.EmbedOrigins = r.list()
 		}
 	})
 	return !r.bad && r.at == len(text)
 }
 
-var specKeys = []string{"description", "endpoint", "skills", "config", "input_modes", "output_modes", "languages", "icon", "publisher", "limits"}
+var specKeys = []string{"description", "endpoint", "skills", "config", "input_modes", "output_modes", "languages", "icon", "publisher", "limits", "embed_origins"}
 
 // is reads the byte if it comes next.
 func (r *specReader) is(c byte) bool {

@@ -28,6 +28,9 @@ func drawSpec(t *rapid.T) hub.Agent {
 	if rapid.Bool().Draw(t, "limited") {
 		a.Limits = hub.Limits{Callers: specTexts.Draw(t, "callers"), Listed: list("listed"), PerDay: rapid.Int().Draw(t, "day")}
 	}
+	if rapid.Bool().Draw(t, "embedded") {
+		a.EmbedOrigins = list("origins")
+	}
 	if rapid.Bool().Draw(t, "settings") {
 		b, err := json.Marshal(map[string]any{"a": specTexts.Draw(t, "value"), "b": []any{1, "]", map[string]any{"}": nil}}})
 		if err != nil {

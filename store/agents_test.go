@@ -26,7 +26,7 @@ func full(owner account.Account, name string) hub.Agent {
 		Skills: []hub.Skill{{ID: "s", Name: "Skill", Description: "d", Tags: []string{"a", "b"}, Examples: []string{"e"}}}, Visibility: hub.Unlisted,
 		OwnerID: owner.ID, OwnerName: owner.Name, Version: 1, Config: json.RawMessage(`{"binding":"JSONRPC"}`), InputModes: []string{"text/plain"},
 		OutputModes: []string{"image/png"}, Languages: []string{"de", "en"}, Icon: strings.Repeat("ab", 16), Publisher: "agent.example",
-		Limits:    hub.Limits{Callers: "listed", Listed: []string{"bob"}, PerMinute: 3, PerDay: 40, MaxBytes: 500},
+		Limits: hub.Limits{Callers: "listed", Listed: []string{"bob"}, PerMinute: 3, PerDay: 40, MaxBytes: 500}, EmbedOrigins: []string{"https://shop.example"},
 		Proof:     hub.Proof{State: hub.Unproven},
 		Status:    hub.Status{State: hub.Deprecated, Message: "Use another.", Held: true},
 		Liveness:  hub.Liveness{State: hub.NeedsAuth, CheckedAt: now, Reason: "It wants a key."},
@@ -174,6 +174,7 @@ func TestUpdateAgent_Versions(t *testing.T) {
 	}
 	b := a
 	b.Version, b.Title, b.Kind, b.Status, b.Note, b.Limits, b.Icon = 2, "Other", hub.Prompt, hub.Status{State: hub.Active}, "Runs here now.", hub.Limits{}, ""
+	b.EmbedOrigins = nil
 	if err := db.UpdateAgent(t.Context(), b, 1, nil, ident.Actor{ID: bob.ID}); err != nil {
 		t.Fatal(err)
 	}
@@ -189,7 +190,7 @@ func TestUpdateAgent_Versions(t *testing.T) {
 	for i, want := range []hub.Agent{
 		{ID: a.ID, Version: 2, Title: "Other", Kind: hub.Prompt, Visibility: b.Visibility, Status: hub.Status{State: hub.Active}, Note: "Runs here now.", Author: "bob"},
 		{ID: a.ID, Version: 1, Title: "Full", Kind: hub.A2A, Visibility: b.Visibility, Status: hub.Status{State: hub.Deprecated}, Note: "First.", Author: "ada",
-			Limits: a.Limits, Icon: a.Icon},
+			Limits: a.Limits, EmbedOrigins: a.EmbedOrigins, Icon: a.Icon},
 	} {
 		want.Description, want.Endpoint, want.Skills, want.Config = a.Description, a.Endpoint, a.Skills, a.Config
 		want.InputModes, want.OutputModes, want.Languages, want.Publisher, want.UpdatedAt = a.InputModes, a.OutputModes, a.Languages, a.Publisher, a.UpdatedAt

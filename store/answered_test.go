@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -151,5 +152,45 @@ func TestCreateAsking_StoresAllOrNothing(t *testing.T) {
 	done, err := db.CreateAsking(ctx, room, said, p, nil)
 	if err != nil || done.Message.Seq != 2 || len(done.Tasks) != 1 || done.Tasks[0].MessageSeq != 2 {
 		t.Errorf("%+v, %v", done, err)
+	}
+}
+
+// Of several at once that ask the same for the first time, one opens a
+// conversation.
+func TestCreate_FirstAskIsKeptOnce(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t)
+	ctx := context.Background()
+	ann := storetest.Account(t, db, "ann")
+	calc := storetest.Agent(t, db, "calc", account.Account{})
+	first := func(room chat.Conversation) *chat.FirstAsk {
+		return &chat.FirstAsk{CallerID: ann.ID, AgentID: calc.ID, ClientID: "m-1", ConversationID: room.ID}
+	}
+	room, p := asking(ann, calc, clock.Now())
+	if _, err := db.CreateAsking(ctx, room, nil, p, first(room)); err != nil {
+		t.Fatal(err)
+	}
+	for what, create := range map[string]func(chat.Conversation, chat.Post) error{
+		"asking": func(c chat.Conversation, p chat.Post) error {
+			_, err := db.CreateAsking(ctx, c, nil, p, first(c))
+			return err
+		},
+		"answered": func(c chat.Conversation, p chat.Post) error {
+			k := p.Ask[0]
+			k.State = task.Completed
+			_, err := db.CreateAnswered(ctx, chat.Answered{Room: c, Question: p.Message, Task: k, First: first(c),
+				Answer: chat.Message{ConversationID: c.ID, ID: ident.NewID(), ClientID: k.ID, Sender: chat.Sender{Kind: "agent", ID: calc.ID, Handle: "calc"},
+					Kind: chat.Text, Parts: []task.Part{task.TextPart("4")}, TaskID: k.ID, TaskState: k.State, CreatedAt: p.Message.CreatedAt}})
+			return err
+		},
+	} {
+		again, p := asking(ann, calc, clock.Now())
+		var before *chat.AskedBefore
+		if err := create(again, p); !errors.As(err, &before) || before.ConversationID != room.ID {
+			t.Errorf("%s again: %v", what, err)
+		}
+		if _, err := db.Room(ctx, again.ID, "person", ann.ID); !fault.Is(err, fault.NotFound) {
+			t.Errorf("%s again leaves a room: %v", what, err)
+		}
 	}
 }

@@ -304,7 +304,9 @@ func TestBackup_HasEveryTable(t *testing.T) {
 	d := openTest(t, t.TempDir())
 	seed(t, d)
 	seedRooms(t, d)
-	if _, err := d.KeepFirstAsk(t.Context(), chat.FirstAsk{CallerID: "p1", AgentID: "g1", ClientID: "m", ConversationID: "c1"}); err != nil {
+	if err := d.write(t.Context(), func(t *tx) error {
+		return t.keepFirst(&chat.FirstAsk{CallerID: "p1", AgentID: "g1", ClientID: "m", ConversationID: "c1"})
+	}); err != nil {
 		t.Fatal(err)
 	}
 	var b bytes.Buffer

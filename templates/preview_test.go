@@ -94,9 +94,10 @@ func sampleAgent() AgentView {
 		Skills: []Skill{{ID: "read", Name: "Read invoices", Description: "Any layout, any of 14 languages.", Tags: []string{"ocr", "pdf"}, Examples: []string{"Read this and list the positions"}},
 			{ID: "dun", Name: "Write a reminder", Description: "A friendly one first, a firm one later.", Examples: []string{"Write a friendly reminder for 2026-0117"}}},
 		Owner: "Ada", OwnerHandle: "ada@harbour.example", TextGoesTo: "What you write goes to invoices.example.org, which Ada runs. This portal keeps the conversation.",
-		Uses: []Use{{Label: "From a terminal", Code: "agentsite chat --portal https://harbour.example invoice-reader \"Which are overdue?\""},
-			{Label: "With A2A", Hint: "Any A2A 1.0 client takes this card.", Code: "https://harbour.example/agents/invoice-reader/.well-known/agent-card.json"},
-			{Label: "With an OpenAI client", Code: "curl https://harbour.example/v1/chat/completions \\\n  -H \"Authorization: Bearer $TOKEN\" \\\n  -d '{\"model\":\"invoice-reader\",\"messages\":[{\"role\":\"user\",\"content\":\"Hello\"}]}'"}},
+		Uses: []Use{{ID: "terminal", Label: "Terminal", Hint: "With the agentsite command.", Commands: []Command{{"Ask it once", "agentsite chat --portal https://harbour.example invoice-reader \"Which are overdue?\""}}},
+			{ID: "a2a", Label: "A2A", Hint: "All that clients need is in the card.", Commands: []Command{{"Agent card", "https://harbour.example/agents/invoice-reader/.well-known/agent-card.json"}}},
+			{ID: "openai", Label: "OpenAI", Hint: "For whatever speaks the OpenAI chat API.", Commands: []Command{{"curl", "curl https://harbour.example/v1/chat/completions \\\n  -H \"Authorization: Bearer $TOKEN\" \\\n  -d '{\"model\":\"invoice-reader\",\"messages\":[{\"role\":\"user\",\"content\":\"Hello\"}]}'"}}}},
+		TokenHint: "AGENTSITE_TOKEN stands for a token of yours.", Share: &ShareView{Ref: "invoice-reader", Title: "Invoice reader", URL: "https://harbour.example/agents/invoice-reader", AskURL: "https://harbour.example/chat/new?agent=invoice-reader", QR: "/agents/invoice-reader/qr.svg", Hidden: true},
 		Version: "7", VersionsHref: "/agents/invoice-reader/versions", Updated: at("18 Nov", "2026-11-18T09:00:00.000Z"), Created: at("2 May 2026", "2026-05-02T09:00:00.000Z"),
 		Visibility: "unlisted", Endpoint: "https://invoices.example.org/a2a/v1", Mine: true}
 }
@@ -114,7 +115,7 @@ func nastyAgent() AgentView {
 	return AgentView{Ref: longName, Title: longWord, Handle: longName + "@a-portal-with-a-rather-long-name.example.com", Kind: "A2A",
 		Provenance: Provenance{Portal: "a-portal-with-a-rather-long-name.some-provider.example.com:8443", Live: "unreachable", LiveReason: "connection refused"},
 		Tagline:    longWord, Description: SafeHTML("<p>" + longWord + "</p><pre><code>" + longWord + "</code></pre>"), Tags: []string{longWord}, Skills: []Skill{{ID: longWord, Description: arabic, Tags: []string{longWord}, Examples: []string{longWord}}},
-		TextGoesTo: longWord, Uses: []Use{{Label: "x", Code: longWord}}, Owner: longWord, Text: longWord, Error: "That is too long: at most 16,000 characters."}
+		TextGoesTo: longWord, Uses: []Use{{ID: "x", Label: longWord, Hint: longWord, Commands: []Command{{longWord, longWord}}}}, Share: &ShareView{Ref: longName, Title: longWord, URL: longWord, AskURL: longWord, QR: "/agents/" + longName + "/qr.svg"}, Owner: longWord, Text: longWord, Error: "That is too long: at most 16,000 characters."}
 }
 
 func sampleForm() AgentFormView {

@@ -25,6 +25,7 @@ type Page struct {
 	Notices      int             // unread notices of who is signed in
 	Feed         string          // address of an Atom feed of what the page lists, may be empty
 	Head         templ.Component // extra elements for <head>, may be nil
+	Preview      *Preview        // what others show of a link to it, may be nil
 }
 
 // User is who is signed in.

@@ -107,11 +107,25 @@ const newCases = (name, connect) => ({
   },
 });
 
+// shown are the programs that the page of an agent shows, by their label.
+const unescaped = (s) => s.replace(/&(lt|gt|#34|#39|amp);/g, (_, c) => ({ lt: "<", gt: ">", "#34": '"', "#39": "'", amp: "&" })[c]);
+async function shown(name) {
+  const page = await (await fetch(`${portal}/agents/${name}`)).text();
+  return new Map([...page.matchAll(/<h3>([^<]*)<\/h3>\s*<span[^>]*><code[^>]*>([^<]*)<\/code>/g)].map(([, label, code]) => [unescaped(label), unescaped(code)]));
+}
+const runs = (label) => async () => {
+  const code = (await shown("calc")).get(label);
+  assert.ok(code, `the page shows no ${label}`);
+  assert.match(execFileSync(process.execPath, ["--input-type=module", "--eval", code], { encoding: "utf8" }), /calculate/i);
+};
+
 const openai = new OpenAI({ baseURL: `${portal}/v1`, apiKey: token, maxRetries: 0 });
 const ai = (apiKey) => createOpenAICompatible({ name: "agentsite", baseURL: `${portal}/v1`, apiKey, includeUsage: true });
 const ask = (model, content) => ({ model, messages: [{ role: "user", content }] });
 
 const cases = {
+  "page: the program for the openai package": runs("JavaScript, package openai"),
+  "page: the program for @a2a-js/sdk": runs("JavaScript, package @a2a-js/sdk"),
   ...a2aCases("A2A JSON-RPC", client("JSONRPC")), ...newCases("A2A JSON-RPC", client("JSONRPC")),
   ...a2aCases("A2A HTTP+JSON", client("HTTP+JSON")), ...newCases("A2A HTTP+JSON", client("HTTP+JSON")),
   ...a2aCases("A2A 0.3", old),

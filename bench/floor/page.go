@@ -114,9 +114,14 @@ func profileOf(a *hub.Agent) templates.AgentView {
 		Tagline: a.Description, Tags: a.Tags(), Owner: "person-0", OwnerHandle: "person-0@floor.example", Proof: hub.Unproven,
 		ProofText: "Unproven: nothing at its address says that this owner may list it.", TextGoesTo: "agent.example",
 		Limits: []string{"Everybody may talk to it, also without an account."}, Used: "not yet",
-		Uses: []templates.Use{{Label: "From a terminal", Code: "agentsite chat --portal http://127.0.0.1:8080 " + a.Name},
-			{Label: "From a program", Hint: "Make a token on your account page. The answer comes as events, until you stop reading.", Code: "TOKEN=ags_…\nID=$(" + send + ")\n" + send + "\n" + send}},
-		Version: "1", VersionsHref: "/agents/" + a.Name + "/versions", Updated: at, Created: at, Takes: "text", Gives: "text", Visibility: "public", Reportable: true}
+		Uses: []templates.Use{{ID: "terminal", Label: "Terminal", Commands: []templates.Command{{Label: "Ask it once", Code: "agentsite chat --portal http://127.0.0.1:8080 " + a.Name}}},
+			{ID: "openai", Label: "OpenAI", Hint: "For whatever speaks the OpenAI chat API.", Commands: []templates.Command{{Label: "curl", Code: send}, {Label: "JavaScript", Code: send}, {Label: "Python", Code: send}}},
+			{ID: "a2a", Label: "A2A", Hint: "All that clients need to know is in the card.", Commands: []templates.Command{{Label: "Agent card", Code: send}, {Label: "a2a command", Code: send}, {Label: "JavaScript", Code: send}}},
+			{ID: "mcp", Label: "MCP", Hint: "Its skills are the tools of a server.", Commands: []templates.Command{{Label: "Address", Code: send}, {Label: "Settings", Code: send}, {Label: "Look at its tools", Code: send}}},
+			{ID: "api", Label: "Our own API", Hint: "For conversations that go on.", Commands: []templates.Command{{Label: "Begin", Code: send}, {Label: "Say something", Code: send}, {Label: "Read the answer", Code: send}}}},
+		TokenHint: "AGENTSITE_TOKEN stands for a token of yours: nobody gets an answer without one.",
+		Share:     &templates.ShareView{Ref: a.Name, Title: a.Title, URL: "http://127.0.0.1:8080/agents/" + a.Name, AskURL: "http://127.0.0.1:8080/chat/new?agent=" + a.Name, QR: "/agents/" + a.Name + "/qr.svg"},
+		Version:   "1", VersionsHref: "/agents/" + a.Name + "/versions", Updated: at, Created: at, Takes: "text", Gives: "text", Visibility: "public", Reportable: true}
 	for _, s := range a.Skills {
 		v.Examples = append(v.Examples, s.Examples...)
 		v.Skills = append(v.Skills, templates.Skill{ID: s.ID, Name: s.Name, Description: s.Description, Tags: s.Tags})

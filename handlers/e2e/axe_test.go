@@ -104,10 +104,13 @@ func TestAxe(t *testing.T) {
 		for _, x := range []struct{ name, path string }{
 			{"home", "/"}, {"agents", "/agents"}, {"found", "/agents?q=invoices"}, {"nothing", "/agents?q=xylophone"}, {"profile", "/agents/invoice-reader"},
 			{"login", "/login"}, {"signup", "/signup"}, {"no chats", "/chat"}, {"shared", at(read.URL)}, {"docs", "/docs"}, {"docs of chat", "/docs/talk"}, {"lost", "/agents/nobody-at-all"},
+			{"ask", "/chat/new?agent=invoice-reader&text=Hello"}, {"ways to use it", "/agents/invoice-reader#use-openai"},
 		} {
 			g.open(x.path)
 			g.axe(x.name, nil)
 		}
+		g.open("/agents/invoice-reader")
+		g.axe("share", func() { eval[bool](g, `document.querySelector(".hand-on").open = true`) })
 		g.clean("pages for strangers")
 	})
 	t.Run("people", func(t *testing.T) {
@@ -115,7 +118,7 @@ func TestAxe(t *testing.T) {
 		a := visit(t, root, p, desk).as(ada.With(t)).axed(source)
 		a.allow("400 (Bad Request)")
 		for _, x := range []struct{ name, path string }{
-			{"register", "/agents/new"}, {"edit", "/agents/invoice-reader/edit"}, {"own profile", "/agents/invoice-reader"}, {"chats", "/chat"}, {"search in chats", "/chat?q=harbour"},
+			{"register", "/agents/new"}, {"edit", "/agents/invoice-reader/edit"}, {"own profile", "/agents/invoice-reader"}, {"manage", "/agents/invoice-reader/owner"}, {"chats", "/chat"}, {"search in chats", "/chat?q=harbour"},
 			{"settings of a room", path + "/settings"}, {"a message", path + "/m/" + asked}, {"account", "/account"}, {"webhooks", "/account/webhooks"},
 		} {
 			a.open(x.path)

@@ -196,6 +196,7 @@ func walk(t *testing.T, root context.Context, s screen) {
 	bob.press(".search button")
 	bob.press(`.results a[href="/agents/storyteller"]`)
 	bob.press(".talk .ask")
+	bob.press(".say button")
 	if got := <-far.asked; got != "A story about a dragon" {
 		t.Errorf("the model was asked %q", got)
 	}

@@ -365,6 +365,7 @@ func TestPictures(t *testing.T) {
 	a.scheme("light")
 	a.open("/agents/invoice-reader")
 	a.press(".talk .ask")
+	a.press(".say button")
 	<-far.asked
 	far.pieces <- "Three of your **12 invoices** are overdue:\n\n| Invoice | Customer | Due | Sum |\n|---|---|---|---:|\n| 2026‑041 | Bakery Lindner | 3 May | 1,204.00 € |\n| 2026‑044 | Harbour office | 7 May | 88.50 € |\n| 2026‑047 | J. Ó Briain | 9 May | 12,400.99 € |\n\nOne line I am unsure of: `2026-044` names **no tax number**; ask for a corrected one."
 	far.pieces <- ""

@@ -81,6 +81,7 @@ func TestProfile_Facts(t *testing.T) {
 	}
 	a.open("/agents/weather")
 	a.press(`.skill .ask`)
+	a.press(".say button")
 	a.says("Is it raining?")
 
 	// A draft is its owners' until they publish it.

@@ -213,7 +213,7 @@ func TestRegister_TakesAPicture(t *testing.T) {
 			b.until("the picture", shown)
 			b.fill("#instructions", "Always rhyme.")
 			b.press(`button[name="save"]`)
-			b.until("the picture on the profile", `[...document.querySelectorAll(".profile-head img")].some((x) => x.complete && x.naturalWidth === 128)`)
+			b.until("the picture on the profile", `[...document.querySelectorAll(".profile-head > img")].some((x) => x.complete && x.naturalWidth === 128)`)
 			b.open("/agents/poet/edit")
 			b.until("the picture in the form", shown)
 			b.upload("#icon", "rose.png", []byte("<svg onload=xss()>"))
@@ -221,7 +221,7 @@ func TestRegister_TakesAPicture(t *testing.T) {
 			b.until("the refusal", `document.getElementById("icon-error").innerText.includes("PNG, JPEG")`)
 			b.click("#icon-remove")
 			b.press(`button[name="save"]`)
-			b.until("no picture on the profile", `!document.querySelector(".profile-head img")`)
+			b.until("no picture on the profile", `!document.querySelector(".profile-head > img")`)
 			b.clean("a picture")
 		})
 	}

@@ -210,3 +210,17 @@ func (s *Service) Sessions(ctx context.Context, actor ident.Actor) (int, error) 
 	list, err := s.store.ListCredentials(ctx, actor.ID, SessionCredential)
 	return len(list), err
 }
+
+// Visitor is the guest whose session a secret proves. Somebody with an account
+// is none, whatever proves them: where only visitors are meant, nobody acts as
+// themselves by accident.
+func (s *Service) Visitor(ctx context.Context, secret, addr string) (ident.Actor, error) {
+	if !strings.HasPrefix(secret, ident.SessionPrefix) {
+		secret = ""
+	}
+	actor, err := s.Authenticate(ctx, secret, addr)
+	if err == nil && actor.Kind != ident.Guest {
+		return ident.Actor{}, fault.New(fault.Unauthenticated, "Only a visitor can talk here.")
+	}
+	return actor, err
+}

@@ -99,6 +99,9 @@ type Agent struct {
 	Publisher string
 	// Limits are who may call it, how often and with how much.
 	Limits Limits
+	// EmbedOrigins are the other sites that may show the chat with it; none
+	// may when it is empty.
+	EmbedOrigins []string
 	// Proof is whether its owner was shown to be entitled to list it.
 	Proof    Proof
 	Status   Status

@@ -50,6 +50,8 @@ type Draft struct {
 	Icon      *string
 	Publisher *string
 	Limits    *Limits
+	// EmbedOrigins are all sites that may show the chat; an empty list ends it.
+	EmbedOrigins *[]string
 	// Note says what a new version changes.
 	Note   string
 	Config map[string]json.RawMessage
@@ -119,6 +121,9 @@ func (d Draft) apply(a *Agent, rules rules) error {
 	if d.Limits != nil {
 		a.Limits = *d.Limits
 	}
+	if d.EmbedOrigins != nil {
+		a.EmbedOrigins = cleanOrigins(*d.EmbedOrigins)
+	}
 	check := ident.CheckName
 	if a.Kind == Builtin {
 		check = ident.CheckForm
@@ -153,6 +158,7 @@ func (d Draft) apply(a *Agent, rules rules) error {
 	c.Field(a.Icon == "" || validIcon(a.Icon), "icon", "send the picture again")
 	c.Field(len(a.Publisher) <= 255, "publisher", "use one of your proved domains")
 	a.Limits.check(&c)
+	checkOrigins(&c, a.EmbedOrigins)
 	if a.Kind == "" {
 		c.Field(false, "kind", "choose one of %s", kindNames(kinds))
 	} else {
@@ -229,7 +235,7 @@ func (d Draft) settings() json.RawMessage {
 func (d Draft) onlyStatus() bool {
 	return d.Status != nil && d.Name == nil && d.Title == nil && d.Description == nil && d.Kind == nil && d.Endpoint == nil &&
 		d.Skills == nil && d.Visibility == nil && len(d.Config) == 0 && d.Secret == nil && d.InputModes == nil && d.OutputModes == nil &&
-		d.Languages == nil && d.Icon == nil && d.Publisher == nil && d.Limits == nil
+		d.Languages == nil && d.Icon == nil && d.Publisher == nil && d.Limits == nil && d.EmbedOrigins == nil
 }
 
 func status(c *fault.Check, s Status) {

@@ -25,6 +25,9 @@ const (
 // mayStore counts what a person adds to the database for ever.
 func (s *Service) mayStore(actor ident.Actor, a Agent) error {
 	size := len(a.Description) + len(a.Endpoint) + len(a.Config)
+	for _, o := range a.EmbedOrigins {
+		size += len(o)
+	}
 	for _, k := range a.Skills {
 		size += len(k.ID) + len(k.Name) + len(k.Description)
 		for _, t := range slices.Concat(k.Tags, k.Examples) {
@@ -131,8 +134,9 @@ func (s *Service) VersionOf(ctx context.Context, actor ident.Actor, name string,
 }
 
 // Rollback makes an earlier version the latest: a new version that says what
-// the old one said. Name, status and owners stay; a stored credential stays
-// only if the address is of the same site.
+// the old one said. Name, status and owners stay, and so do the sites that may
+// show it: one that was taken off that list must not come back unasked. A
+// stored credential stays only if the address is of the same site.
 func (s *Service) Rollback(ctx context.Context, actor ident.Actor, name string, version, base int) (Agent, error) {
 	a, err := s.owned(ctx, actor, name)
 	if err != nil {
@@ -187,6 +191,9 @@ func errStale(had, now int) error {
 	return fault.New(fault.Conflict, "The agent was changed since you opened it (version %d, now %d). Load it again.", had, now)
 }
 
+// EmbedField is the Field of a Change of Agent.EmbedOrigins.
+const EmbedField = "Sites that may show it"
+
 // Change is one difference between two versions.
 type Change struct {
 	Field         string // as people call it
@@ -216,6 +223,7 @@ func Diff(before, after Agent) []Change {
 	add("Published by", before.Publisher, after.Publisher)
 	add("Icon", before.Icon, after.Icon)
 	add("Limits", before.Limits.String(), after.Limits.String())
+	add(EmbedField, strings.Join(before.EmbedOrigins, "\n"), strings.Join(after.EmbedOrigins, "\n"))
 	ids := make(map[string]bool)
 	for _, s := range slices.Concat(before.Skills, after.Skills) {
 		if !ids[s.ID] {

@@ -83,7 +83,7 @@ func (w *writer) write(a *hub.Agent) {
 		a.InputModes != nil || a.OutputModes != nil || a.Languages != nil,
 		a.Config != nil || a.HasSecret,
 		a.Icon != "" || a.Publisher != "",
-		a.Limits.Callers != "" || a.Limits.Listed != nil || a.Limits.PerMinute != 0 || a.Limits.PerDay != 0 || a.Limits.MaxBytes != 0,
+		a.Limits.Callers != "" || a.Limits.Listed != nil || a.Limits.PerMinute != 0 || a.Limits.PerDay != 0 || a.Limits.MaxBytes != 0 || a.EmbedOrigins != nil,
 		a.Proof != hub.Proof{},
 		a.Status.Message != "" || a.Status.Held || a.Note != "" || a.Author != "",
 		a.Liveness.Reason != "",
@@ -130,6 +130,7 @@ func (w *writer) write(a *hub.Agent) {
 		w.num(a.Limits.PerMinute)
 		w.num(a.Limits.PerDay)
 		w.num(a.Limits.MaxBytes)
+		w.strs(a.EmbedOrigins)
 	}
 	if groups&withProof != 0 {
 		w.known(a.Proof.State, proofs)
@@ -260,6 +261,7 @@ func (r *reader) read(a *hub.Agent, key string) {
 	}
 	if groups&withLimits != 0 {
 		a.Limits = hub.Limits{Callers: r.str(), Listed: r.strs(), PerMinute: r.num(), PerDay: r.num(), MaxBytes: r.num()}
+		a.EmbedOrigins = r.strs()
 	}
 	if groups&withProof != 0 {
 		a.Proof = hub.Proof{State: r.known(proofs), Method: r.str(), Origin: r.str(), At: fromNanos(r.time())}

@@ -1,0 +1,47 @@
+// Package qr draws a short text as a QR code that cameras read on any ground.
+// It knows nothing of what the text says; whoever shows the picture writes the
+// text beside it, too.
+package qr
+
+import (
+	"fmt"
+	"image/color"
+	"strconv"
+
+	"github.com/boombuler/barcode/qr"
+)
+
+// MaxText is the longest text that is drawn, in bytes: codes of more have
+// squares too small for a phone that is held by hand.
+const MaxText = 1000
+
+// quiet is how many squares of light stand around a code (ISO/IEC 18004).
+const quiet = 4
+
+// SVG returns the code of a text as a picture without a size of its own, black
+// on white whatever the page around it looks like: many cameras read nothing
+// else. It returns an error for a text that is empty or longer than MaxText.
+func SVG(text string) ([]byte, error) {
+	if text == "" || len(text) > MaxText {
+		return nil, fmt.Errorf("draw a code of %d bytes: 1 to %d are possible", len(text), MaxText)
+	}
+	code, err := qr.Encode(text, qr.M, qr.Auto)
+	if err != nil {
+		return nil, fmt.Errorf("draw a code: %w", err)
+	}
+	size := code.Bounds().Dx()
+	side := strconv.Itoa(size + 2*quiet)
+	b := []byte(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ` + side + " " + side + `" shape-rendering="crispEdges"><path fill="#fff" d="M0 0h` + side + "v" + side + `H0z"/><path d="`)
+	for y := range size {
+		for x := 0; x < size; x++ {
+			from := x
+			for x < size && code.At(x, y) == color.Black {
+				x++
+			}
+			if n := x - from; n > 0 {
+				b = fmt.Appendf(b, "M%d %dh%dv1h-%dz", from+quiet, y+quiet, n, n)
+			}
+		}
+	}
+	return append(b, `"/></svg>`...), nil
+}
