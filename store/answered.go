@@ -33,8 +33,9 @@ func (d *DB) CreateAnswered(ctx context.Context, a chat.Answered) ([]chat.Messag
 	}
 	question, answer := said[0], said[1]
 	ended := clock.Milli(k.UpdatedAt)
-	err := d.write(ctx, func(t *tx) error {
-		if err := t.keepFirst(a.First); err != nil {
+	var before *chat.AskedBefore
+	err := d.write(ctx, func(t *tx) (err error) {
+		if before, err = t.keepFirst(a.First); before != nil || err != nil {
 			return err
 		}
 		if err := t.createRoom(c, at, ended, answer.Seq, head); err != nil {
@@ -66,6 +67,9 @@ func (d *DB) CreateAnswered(ctx context.Context, a chat.Answered) ([]chat.Messag
 	})
 	if err != nil {
 		return nil, err
+	}
+	if before != nil {
+		return nil, before
 	}
 	d.wordless.add(c.ID)
 	return said, nil

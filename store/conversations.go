@@ -41,8 +41,9 @@ func (d *DB) CreateAsking(ctx context.Context, c chat.Conversation, said []chat.
 	if err != nil {
 		return out, fmt.Errorf("encode message: %w", err)
 	}
+	var before *chat.AskedBefore
 	err = d.write(ctx, func(t *tx) (err error) {
-		if err := t.keepFirst(first); err != nil {
+		if before, err = t.keepFirst(first); before != nil || err != nil {
 			return err
 		}
 		if err := t.begin(c, said); err != nil {
@@ -51,6 +52,9 @@ func (d *DB) CreateAsking(ctx context.Context, c chat.Conversation, said []chat.
 		out, err = t.post(p, string(body))
 		return err
 	})
+	if err == nil && before != nil {
+		return out, before
+	}
 	if err == nil {
 		d.wordless.add(c.ID)
 	}

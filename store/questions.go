@@ -37,22 +37,19 @@ func (d *DB) FirstAsked(ctx context.Context, a chat.FirstAsk) (string, error) {
 	return id, mapError(err)
 }
 
-// keepFirst notes which conversation a message opened; an *AskedBefore where
-// that was another.
-func (t *tx) keepFirst(a *chat.FirstAsk) error {
+// keepFirst notes which conversation a message opened. Where that was another
+// it is returned, which readers see once this transaction is through.
+func (t *tx) keepFirst(a *chat.FirstAsk) (*chat.AskedBefore, error) {
 	if a == nil {
-		return nil
+		return nil, nil
 	}
 	if _, err := t.exec(`INSERT INTO first_asks (caller_id, agent_id, client_id, conversation_id) VALUES (?, ?, ?, ?)
 		ON CONFLICT (caller_id, agent_id, client_id) DO NOTHING`, a.CallerID, a.AgentID, a.ClientID, a.ConversationID); err != nil {
-		return err
+		return nil, err
 	}
 	var id string
-	if err := t.get(&id, firstAsked, a.CallerID, a.AgentID, a.ClientID); err != nil {
-		return err
+	if err := t.get(&id, firstAsked, a.CallerID, a.AgentID, a.ClientID); err != nil || id == a.ConversationID {
+		return nil, err
 	}
-	if id != a.ConversationID {
-		return &chat.AskedBefore{ConversationID: id}
-	}
-	return nil
+	return &chat.AskedBefore{ConversationID: id}, nil
 }

@@ -305,7 +305,8 @@ func TestBackup_HasEveryTable(t *testing.T) {
 	seed(t, d)
 	seedRooms(t, d)
 	if err := d.write(t.Context(), func(t *tx) error {
-		return t.keepFirst(&chat.FirstAsk{CallerID: "p1", AgentID: "g1", ClientID: "m", ConversationID: "c1"})
+		_, err := t.keepFirst(&chat.FirstAsk{CallerID: "p1", AgentID: "g1", ClientID: "m", ConversationID: "c1"})
+		return err
 	}); err != nil {
 		t.Fatal(err)
 	}

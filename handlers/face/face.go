@@ -126,7 +126,10 @@ func Decode(w http.ResponseWriter, r *http.Request, max int64, v any, known bool
 	if s, ok := errors.AsType[*json.SyntaxError](err); ok {
 		return fault.New(fault.Invalid, "The body is not JSON: %s (at byte %d).", s, s.Offset)
 	}
-	if err != nil {
+	// Services say in which field a text is wrong or, where every field is
+	// known, a value too deep.
+	named := errors.Is(err, strictjson.ErrNUL) || errors.Is(err, strictjson.ErrSurrogate) || known && errors.Is(err, strictjson.ErrDepth)
+	if err != nil && !named {
 		return fault.New(fault.Invalid, "The JSON has %s.", err)
 	}
 	dec := json.NewDecoder(bytes.NewReader(b))
