@@ -53,9 +53,9 @@ func (i *Instant) AnswerNow(ctx context.Context, t task.Task, m chat.Message) (t
 		return task.Result{}, false
 	}
 	call := task.Call{TaskID: t.ID, ConversationID: t.ConversationID, MessageID: m.ID, Attempt: t.Attempt, Agent: target(a, secret),
-		Caller:   task.Caller{Kind: t.CallerKind, Handle: t.CallerHandle, ID: t.CallerID},
-		ClientID: func(context.Context) (string, error) { return m.ClientID, nil },
-		Speaker:  task.Speaker{Kind: m.Sender.Kind, Handle: m.Sender.Handle}, Parts: m.Parts}
+		Caller:  task.Caller{Kind: t.CallerKind, Handle: t.CallerHandle, ID: t.CallerID},
+		Speaker: task.Speaker{Kind: m.Sender.Kind, Handle: m.Sender.Handle}, Parts: m.Parts, Via: t.Via,
+		ClientID: func(context.Context) (string, error) { return m.ClientID, nil }}
 	ctx, cancel := context.WithTimeout(ctx, instantTimeout)
 	defer cancel()
 	done := make(chan task.Result, 1)

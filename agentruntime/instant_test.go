@@ -42,6 +42,24 @@ func TestInstant_AnswersOrLeavesItToTheQueue(t *testing.T) {
 	}
 }
 
+// What the worker hands on, an answer at once must not lack: the conformance
+// agent, for one, does what the id of a message says.
+func TestInstant_KnowsTheMessageAsTheWorkerDoes(t *testing.T) {
+	t.Parallel()
+	h := build(t)
+	calc := storetest.Agent(t, h.db, "calc", account.Account{})
+	driver := agentFunc(func(ctx context.Context, c task.Call, _ task.Sink) (task.Result, error) {
+		id, err := c.ClientID(ctx)
+		return task.Done(id + " " + c.Via.String()), err
+	})
+	i := agentruntime.NewInstant(h.hub, map[hub.Kind]task.Agent{hub.Builtin: driver}, slog.New(slog.DiscardHandler))
+	r, ok := i.AnswerNow(t.Context(), task.Task{ID: ident.NewID(), AgentID: calc.ID, Attempt: 1, Via: task.Chain{"far.example/x"}},
+		chat.Message{ID: ident.NewID(), ClientID: "tck-input-required-1", Parts: []task.Part{task.TextPart("hello")}})
+	if got := task.PlainText(r.Parts); !ok || got != "tck-input-required-1 far.example/x" {
+		t.Errorf("%q, %v", got, ok)
+	}
+}
+
 func TestInstant_DoesNotWaitForWhatTakesLong(t *testing.T) {
 	t.Parallel()
 	h := build(t)

@@ -42,17 +42,11 @@ func (d *Door) webhooks(w http.ResponseWriter, r *http.Request, actor ident.Acto
 }
 
 func (d *Door) showWebhooks(w http.ResponseWriter, r *http.Request, actor ident.Actor, code int, v templates.WebhooksView, chosen []string) error {
-	list, err := d.cfg.Hooks.Webhooks(r.Context(), actor)
+	rows, err := d.webhookRows(r, actor)
 	if err != nil {
 		return err
 	}
-	for _, h := range list {
-		row, err := d.webhookRow(r, actor, h)
-		if err != nil {
-			return err
-		}
-		v.Webhooks = append(v.Webhooks, row)
-	}
+	v.Webhooks = rows
 	for _, t := range notify.Types {
 		if t == notify.AgentReported && !actor.IsOperator() {
 			continue
@@ -64,6 +58,24 @@ func (d *Door) showWebhooks(w http.ResponseWriter, r *http.Request, actor ident.
 		p.Flash = map[string]string{"tested": "The test was sent. What came of it is the first of its deliveries.", "saved": "Saved.", "deleted": "The webhook is deleted."}[r.URL.Query().Get("done")]
 	}
 	return d.render(w, r, code, templates.Webhooks(p, v))
+}
+
+func (d *Door) webhookRows(r *http.Request, actor ident.Actor) (rows []templates.WebhookRow, err error) {
+	list, err := d.cfg.Hooks.Webhooks(r.Context(), actor)
+	if err != nil {
+		return nil, err
+	}
+	for _, h := range list {
+		row, err := d.webhookRow(r, actor, h)
+		if fault.Is(err, fault.NotFound) {
+			continue // deleted since it was listed
+		}
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, row)
+	}
+	return rows, nil
 }
 
 func (d *Door) webhookRow(r *http.Request, actor ident.Actor, h notify.Hook) (templates.WebhookRow, error) {

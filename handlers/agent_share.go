@@ -9,6 +9,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"agentsite/handlers/face"
 	"agentsite/handlers/qr"
 	"agentsite/internal/fault"
 	"agentsite/internal/hub"
@@ -97,16 +98,27 @@ func (d *Door) agentQR(w http.ResponseWriter, r *http.Request, actor ident.Actor
 	sum := sha256.Sum256([]byte(address)) // the same address is always drawn alike
 	tag := `"1-` + hex.EncodeToString(sum[:12]) + `"`
 	h := w.Header()
-	h.Set("ETag", tag)
-	h.Set("Cache-Control", who+", max-age=86400")
+	keep := func() { // not an error
+		h.Set("ETag", tag)
+		h.Set("Cache-Control", who+", max-age=86400")
+	}
 	if match := r.Header.Get("If-None-Match"); match == "*" || strings.Contains(match, tag) {
+		keep()
 		w.WriteHeader(http.StatusNotModified)
 		return nil
+	}
+	drawer := actor.ID
+	if actor.Kind == ident.Guest {
+		drawer = face.ClientAddr(r)
+	}
+	if wait, ok := d.codes.Allow(drawer); !ok {
+		return fault.Limited(wait, "You had many codes drawn in a short time. Wait a moment.")
 	}
 	svg, err := qr.SVG(address)
 	if err != nil {
 		return err
 	}
+	keep()
 	h.Set("Content-Type", "image/svg+xml")
 	h.Set("Content-Length", strconv.Itoa(len(svg)))
 	w.WriteHeader(http.StatusOK)

@@ -24,6 +24,7 @@ import (
 	"agentsite/internal/fault"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
+	"agentsite/internal/limit"
 	"agentsite/internal/notify"
 	"agentsite/internal/task"
 )
@@ -61,12 +62,13 @@ type Door struct {
 	shared   shared
 	visits   visits
 	document func() document // made when it is first asked for
+	codes    *limit.Keyed    // of codes to draw, each 10 ms and more of a processor
 	cfg      Config
 }
 
 // New returns the doors over the services.
 func New(accounts *account.Service, agents *hub.Service, chats *chat.Service, tasks *task.Service, stats Stats, cfg Config) *Door {
-	d := &Door{accounts: accounts, hub: agents, chat: chats, tasks: tasks, stats: stats, markup: markup.New(), shared: newShared(), cfg: cfg}
+	d := &Door{accounts: accounts, hub: agents, chat: chats, tasks: tasks, stats: stats, markup: markup.New(), shared: newShared(), codes: limit.New(500*time.Millisecond, 60, 10_000), cfg: cfg}
 	d.document = sync.OnceValue(d.newDocument)
 	return d
 }

@@ -52,7 +52,9 @@ func (t *tx) queueEvent(hookID string, typ notify.Type, f notify.Facts, at int64
 	if err != nil {
 		return fmt.Errorf("encode an event: %w", err)
 	}
-	res, err := t.exec(`UPDATE hooks SET waiting = waiting + 1 WHERE id = ? AND state = 'active' AND waiting < ?`, hookID, notify.MaxWaiting)
+	// One for which nothing waited has its turn after those that wait already.
+	res, err := t.exec(`UPDATE hooks SET waiting = waiting + 1, next_at = CASE WHEN waiting = 0 AND failures = 0 THEN ? ELSE next_at END WHERE id = ? AND state = 'active' AND waiting < ?`,
+		clock.Milli(clock.Now()), hookID, notify.MaxWaiting)
 	if err != nil {
 		return err
 	}

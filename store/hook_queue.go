@@ -14,21 +14,21 @@ import (
 // looks at the events, too: a count that was wrong would keep the worker busy
 // with nothing.
 const dueHooksQuery = `SELECT ` + hookColumns + ` FROM hooks WHERE waiting > 0 AND state = 'active' AND next_at <= ?
-	AND EXISTS (SELECT 1 FROM hook_events e WHERE e.hook_id = hooks.id) AND id NOT IN (SELECT value FROM json_each(?)) AND host NOT IN (SELECT value FROM json_each(?)) AND (failures = 0 OR ? = 0) ORDER BY next_at LIMIT ?`
+	AND EXISTS (SELECT 1 FROM hook_events e WHERE e.hook_id = hooks.id) AND id NOT IN (SELECT value FROM json_each(?)) AND host NOT IN (SELECT value FROM json_each(?)) AND owner_id NOT IN (SELECT value FROM json_each(?)) AND (failures = 0 OR ? = 0) ORDER BY next_at LIMIT ?`
 
 // DueHooks implements notify.Queue.
-func (d *DB) DueHooks(ctx context.Context, now time.Time, without, hosts []string, well bool, limit int) (due []notify.Hook, later time.Time, err error) {
-	ids, err := json.Marshal(append([]string{}, without...)) // a null would be one more
-	if err != nil {
-		return nil, later, err
-	}
-	full, err := json.Marshal(append([]string{}, hosts...))
-	if err != nil {
-		return nil, later, err
-	}
+func (d *DB) DueHooks(ctx context.Context, now time.Time, busy notify.Busy, limit int) (due []notify.Hook, later time.Time, err error) {
 	at := clock.Milli(now)
+	args := []any{at}
+	for _, list := range [][]string{busy.IDs, busy.Hosts, busy.Owners} {
+		b, err := json.Marshal(append([]string{}, list...)) // a null would be one more
+		if err != nil {
+			return nil, later, err
+		}
+		args = append(args, string(b))
+	}
 	var rows []hookRow
-	if err := d.list(ctx, &rows, dueHooksQuery, at, string(ids), string(full), well, limit); err != nil {
+	if err := d.list(ctx, &rows, dueHooksQuery, append(args, busy.Trying, limit)...); err != nil {
 		return nil, later, mapError(err)
 	}
 	var next int64

@@ -54,14 +54,14 @@ func hooksOf(rows []hookRow) []notify.Hook {
 	return out
 }
 
-const hookInsert = `INSERT INTO hooks (id, kind, owner_kind, owner_id, task_id, name, version, label, url, host, events, scheme, secret, created_at, updated_at)
-	VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+const hookInsert = `INSERT INTO hooks (id, kind, owner_kind, owner_id, task_id, name, version, label, url, host, events, scheme, secret, state, created_at, updated_at)
+	VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 
 // pushInsert is apart from hookInsert because it changes nobody's webhooks.
 const pushInsert = hookInsert + ` RETURNING id`
 
 func hookValues(h notify.Hook) []any {
-	return []any{h.ID, string(h.Kind), h.OwnerKind, h.OwnerID, h.TaskID, h.Name, h.Version, h.Label, h.URL, h.Host, notify.JoinTypes(h.Events), h.Scheme, h.Sealed,
+	return []any{h.ID, string(h.Kind), h.OwnerKind, h.OwnerID, h.TaskID, h.Name, h.Version, h.Label, h.URL, h.Host, notify.JoinTypes(h.Events), h.Scheme, h.Sealed, string(h.State),
 		clock.Milli(h.CreatedAt), clock.Milli(h.UpdatedAt)}
 }
 
@@ -97,8 +97,11 @@ func (d *DB) Webhooks(ctx context.Context, accountID string) ([]notify.Hook, err
 // SetWebhook implements notify.Hooks.
 func (d *DB) SetWebhook(ctx context.Context, h notify.Hook) error {
 	return d.write(ctx, func(t *tx) error {
-		var was string
-		if err := t.get(&was, `SELECT state FROM hooks WHERE kind = 'webhook' AND owner_id = ? AND id = ?`, h.OwnerID, h.ID); err != nil {
+		var was struct {
+			State string `db:"state"`
+			URL   string `db:"url"`
+		}
+		if err := t.get(&was, `SELECT state, url FROM hooks WHERE kind = 'webhook' AND owner_id = ? AND id = ?`, h.OwnerID, h.ID); err != nil {
 			return err
 		}
 		if _, err := t.exec(`UPDATE hooks SET label = ?, url = ?, host = ?, events = ?, state = ?, reason = ?, updated_at = ? WHERE id = ?`,
@@ -108,9 +111,14 @@ func (d *DB) SetWebhook(ctx context.Context, h notify.Hook) error {
 		switch {
 		case h.State != notify.Active:
 			return t.forgetEvents(h.ID)
-		case was != string(notify.Active):
+		case was.State != string(notify.Active):
 			_, err := t.exec(`UPDATE hooks SET failures = 0, failing_since = 0, next_at = 0, missed = 0 WHERE id = ?`, h.ID)
 			return err
+		case was.URL != h.URL: // what waits is sent there at once
+			if _, err := t.exec(`UPDATE hooks SET failures = 0, failing_since = 0, next_at = ?, reason = '' WHERE id = ?`, clock.Milli(h.UpdatedAt), h.ID); err != nil {
+				return err
+			}
+			t.hooked = true
 		}
 		return nil
 	})

@@ -166,14 +166,14 @@ func TestHooks_SurviveARestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	db = storetest.Open(t, storetest.Dir(db))
-	due, later, err := db.DueHooks(t.Context(), clock.Now(), nil, nil, false, 10)
+	due, later, err := db.DueHooks(t.Context(), clock.Now(), notify.Busy{}, 10)
 	if err != nil || len(due) != 2 || !later.IsZero() {
 		t.Fatalf("%+v %v %v", due, later, err)
 	}
-	if due, _, _ = db.DueHooks(t.Context(), clock.Now(), []string{p.ID}, []string{}, false, 10); len(due) != 1 || due[0].ID != w.ID {
+	if due, _, _ = db.DueHooks(t.Context(), clock.Now(), notify.Busy{IDs: []string{p.ID}}, 10); len(due) != 1 || due[0].ID != w.ID {
 		t.Errorf("%+v", due)
 	}
-	if due, _, _ = db.DueHooks(t.Context(), clock.Now(), nil, []string{"example.org"}, false, 10); len(due) != 0 {
+	if due, _, _ = db.DueHooks(t.Context(), clock.Now(), notify.Busy{Hosts: []string{"example.org"}}, 10); len(due) != 0 {
 		t.Errorf("%+v", due)
 	}
 	same(t, "push", waiting(t, db, p), "task.state working", "task.state failed")
@@ -282,12 +282,12 @@ func TestHooks_EndWithANotice(t *testing.T) {
 	if err := db.Settle(t.Context(), notify.Outcome{HookID: w.ID, Seq: e.Seq, Attempt: &a, Failures: 1, FailingSince: at, NextAt: at.Add(time.Hour), Reason: a.Error}); err != nil {
 		t.Fatal(err)
 	}
-	due, later, err := db.DueHooks(t.Context(), at, nil, nil, false, 10)
+	due, later, err := db.DueHooks(t.Context(), at, notify.Busy{}, 10)
 	if err != nil || len(due) != 0 || later.Sub(at).Round(time.Second) != time.Hour {
 		t.Errorf("%+v %v %v", due, later, err)
 	}
 	for well, want := range map[bool]int{false: 1, true: 0} {
-		if due, _, err := db.DueHooks(t.Context(), at.Add(2*time.Hour), nil, nil, well, 10); err != nil || len(due) != want {
+		if due, _, err := db.DueHooks(t.Context(), at.Add(2*time.Hour), notify.Busy{Trying: well}, 10); err != nil || len(due) != want {
 			t.Errorf("%v: %+v %v", well, due, err)
 		}
 	}
@@ -321,5 +321,89 @@ func TestHooks_EndWithANotice(t *testing.T) {
 	}
 	if list, _ := db.Attempts(t.Context(), w.ID, 10); len(list) != 0 {
 		t.Errorf("%+v", list)
+	}
+}
+
+// Who was told last has its turn after whoever waits.
+func TestHooks_TakeTurns(t *testing.T) {
+	t.Parallel()
+	db, ada, _, c, _ := asked(t)
+	var hooks []notify.Hook
+	for range 3 {
+		hooks = append(hooks, webhook(t, db, ada, notify.MessageSaid))
+	}
+	carl := bob0(t, db, c)
+	for range 2 {
+		storetest.Say(t, db, c, carl, "Hello")
+	}
+	next := func(busy notify.Busy) string {
+		due, _, err := db.DueHooks(t.Context(), clock.Now().Add(time.Minute), busy, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(due) == 0 {
+			return ""
+		}
+		return due[0].ID
+	}
+	first := next(notify.Busy{})
+	h, e, err := db.NextEvent(t.Context(), first)
+	if err != nil || h.NextAt.IsZero() {
+		t.Fatalf("%+v %v", h, err)
+	}
+	if err := db.Settle(t.Context(), notify.Outcome{HookID: first, Seq: e.Seq, Gone: true, NextAt: h.NextAt.Add(time.Second)}); err != nil {
+		t.Fatal(err)
+	}
+	if got := next(notify.Busy{}); got == first {
+		t.Error("the one that was told before others")
+	}
+	rest := []string{hooks[0].ID, hooks[1].ID, hooks[2].ID}
+	rest = slices.DeleteFunc(rest, func(id string) bool { return id == first })
+	if got := next(notify.Busy{IDs: rest}); got != first {
+		t.Errorf("%q has something left, got %q", first, got)
+	}
+	if got := next(notify.Busy{Owners: []string{ada.ID}}); got != "" {
+		t.Errorf("of an owner who has enough: %q", got)
+	}
+}
+
+func TestHooks_BeginPausedAndMove(t *testing.T) {
+	t.Parallel()
+	db, ada, _, c, _ := asked(t)
+	now := clock.Now()
+	w := notify.Hook{ID: ident.NewID(), Kind: notify.Webhook, OwnerKind: "person", OwnerID: ada.ID, URL: "https://old.example", Host: "old.example", Events: []notify.Type{notify.MessageSaid},
+		State: notify.Paused, Sealed: []byte("sealed"), CreatedAt: now, UpdatedAt: now}
+	if err := db.AddWebhook(t.Context(), w, 3); err != nil {
+		t.Fatal(err)
+	}
+	carl := bob0(t, db, c)
+	storetest.Say(t, db, c, carl, "Hello")
+	have, err := db.Webhook(t.Context(), ada.ID, w.ID)
+	if err != nil || have.State != notify.Paused || have.Waiting != 0 {
+		t.Errorf("%+v %v", have, err)
+	}
+	have.State = notify.Active
+	if err := db.SetWebhook(t.Context(), have); err != nil {
+		t.Fatal(err)
+	}
+	storetest.Say(t, db, c, carl, "Hello again")
+	_, e, err := db.NextEvent(t.Context(), w.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Settle(t.Context(), notify.Outcome{HookID: w.ID, Seq: e.Seq, Failures: 4, FailingSince: now, NextAt: now.Add(time.Hour), Reason: "no such name"}); err != nil {
+		t.Fatal(err)
+	}
+	// At another address it is tried at once; another label changes nothing.
+	have.Label = "mine"
+	for _, url := range []string{"https://old.example", "https://new.example"} {
+		have.URL = url
+		if err := db.SetWebhook(t.Context(), have); err != nil {
+			t.Fatal(err)
+		}
+		due, _, err := db.DueHooks(t.Context(), clock.Now(), notify.Busy{}, 1)
+		if moved := url != "https://old.example"; err != nil || (len(due) == 1) != moved {
+			t.Errorf("%s: %+v %v", url, due, err)
+		}
 	}
 }

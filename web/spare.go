@@ -44,6 +44,15 @@ func (c *spareConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// CloseWrite tells the far side that no more comes, as net/http does before it
+// closes a connection on which something was not read.
+func (c *spareConn) CloseWrite() error {
+	if w, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return w.CloseWrite()
+	}
+	return nil
+}
+
 func (c *spareConn) begin() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

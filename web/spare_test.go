@@ -135,3 +135,37 @@ func TestServe_SlowRequestsEnd(t *testing.T) {
 		})
 	}
 }
+
+// half is a connection that can be closed one way.
+type half struct {
+	net.Conn
+	closed bool
+}
+
+func (h *half) CloseWrite() error { h.closed = true; return nil }
+
+// one is a listener that accepts one connection.
+type one struct {
+	net.Listener
+	c net.Conn
+}
+
+func (l one) Accept() (net.Conn, error) { return l.c, nil }
+
+// net/http looks for it, so that who still sends a body that was refused reads
+// the answer before the connection breaks.
+func TestSpareConn_ClosesOneWay(t *testing.T) {
+	t.Parallel()
+	near, far := net.Pipe()
+	defer near.Close()
+	defer far.Close()
+	inner := &half{Conn: far}
+	c, err := spareListener{one{c: inner}}.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, ok := c.(interface{ CloseWrite() error })
+	if !ok || w.CloseWrite() != nil || !inner.closed {
+		t.Error("it is not closed one way")
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -42,11 +43,15 @@ type eventLog struct {
 	first   int64
 	err     error // once nothing more comes
 	state   a2a.Task
+	// tail is text that the last part of the artifact tailOf goes on with: it
+	// is put there when somebody asks, or each piece would copy all before it.
+	tail   []byte
+	tailOf string
 }
 
 // openLog begins a log with the task as it is. The task must not have ended.
 func openLog(ctx context.Context, d *Door, actor ident.Actor, t task.Task) (*eventLog, error) {
-	l := &eventLog{name: ident.NewID(), task: t.ID, f: follower{door: d, actor: actor, on: true}, turn: make(chan struct{}, 1),
+	l := &eventLog{name: ident.NewID(), task: t.ID, f: follower{door: d, actor: actor, speakers: true, on: true}, turn: make(chan struct{}, 1),
 		changed: make(chan struct{}), first: 1}
 	if err := l.f.begin(ctx, t); err != nil {
 		return nil, err
@@ -54,7 +59,7 @@ func openLog(ctx context.Context, d *Door, actor ident.Actor, t task.Task) (*eve
 	// Read after following has begun, so that nothing falls in between.
 	t, err := d.cfg.Chat.Task(ctx, actor, t.ID)
 	if err == nil {
-		l.state, err = d.view(ctx, actor, t, detail{history: new(int), artifacts: true})
+		l.state, err = d.view(ctx, actor, t, detail{history: new(int), artifacts: true, speakers: true})
 	}
 	if err != nil {
 		l.f.close()
@@ -78,6 +83,7 @@ func (l *eventLog) last() int64 {
 func (l *eventLog) now() (a2a.Task, int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.join()
 	t := l.state
 	t.Artifacts = make([]task.Artifact, len(l.state.Artifacts))
 	for i, a := range l.state.Artifacts {
@@ -170,8 +176,39 @@ func (l *eventLog) add(e a2a.Event) {
 	}
 }
 
+// join puts the tail where it belongs; the caller holds l.mu.
+func (l *eventLog) join() {
+	for i := range l.state.Artifacts {
+		if have := &l.state.Artifacts[i]; l.tailOf != "" && have.ID == l.tailOf {
+			have.Parts = slices.Clone(have.Parts) // what is kept may have the same
+			have.Parts[len(have.Parts)-1].Text += string(l.tail)
+			break
+		}
+	}
+	l.tail, l.tailOf = nil, ""
+}
+
+// weight is about how many bytes it holds.
+func (l *eventLog) weight() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.size + weight(l.state) + len(l.tail)
+}
+
+// broke reports whether it ended before its task did.
+func (l *eventLog) broke() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.err != nil && !errors.Is(l.err, io.EOF)
+}
+
 // grow brings the state up to an update of an artifact.
 func (l *eventLog) grow(u *a2a.ArtifactUpdate) {
+	if u.Append && len(u.Artifact.Parts) == 1 && u.Artifact.Parts[0].Text != "" && l.tailOf == u.Artifact.ID {
+		l.tail = append(l.tail, u.Artifact.Parts[0].Text...)
+		return
+	}
+	l.join()
 	for i := range l.state.Artifacts {
 		have := &l.state.Artifacts[i]
 		switch {
@@ -183,10 +220,10 @@ func (l *eventLog) grow(u *a2a.ArtifactUpdate) {
 		}
 		for _, p := range u.Artifact.Parts {
 			if n := len(have.Parts); n > 0 && p.Text != "" && have.Parts[n-1].Text != "" {
-				last := have.Parts[n-1]
-				last.Text += p.Text
-				have.Parts = append(append([]task.Part(nil), have.Parts[:n-1]...), last)
+				l.join() // of an earlier part of the same update
+				l.tail, l.tailOf = []byte(p.Text), have.ID
 			} else if !(p.Text == "" && p.URL == "" && p.Raw == nil && p.Data == nil) {
+				l.join()
 				have.Parts = append(have.Parts, p)
 			}
 		}

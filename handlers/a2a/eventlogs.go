@@ -12,21 +12,24 @@ import (
 const (
 	// keepLog is how long the events of a task wait for a reader to come back.
 	keepLog = 2 * time.Minute
-	// maxLogs bounds the logs that wait so; with more, the one that waits
-	// longest goes.
-	maxLogs = 500
+	// maxLogs bounds the logs that wait so, and maxLogsBytes what they hold;
+	// with more, the one that waits longest goes.
+	maxLogs      = 500
+	maxLogsBytes = 64 << 20
 )
 
 // eventLogs are the logs of tasks that are read under ExtEvents, or were a
 // moment ago.
 type eventLogs struct {
-	mu   sync.Mutex // guards the rest
-	logs map[string]*heldLog
+	mu    sync.Mutex // guards the rest
+	logs  map[string]*heldLog
+	bytes int // of those that wait
 }
 
 type heldLog struct {
 	*eventLog
 	readers int
+	bytes   int       // while it waits
 	since   time.Time // without readers
 	timer   *time.Timer
 }
@@ -35,11 +38,33 @@ type heldLog struct {
 func (s *eventLogs) find(taskID string) *eventLog {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.held(taskID)
+}
+
+// held is the log of a task, entered, nil for none. One that broke is none, or
+// whoever comes back would be told of it for ever. The caller holds s.mu.
+func (s *eventLogs) held(taskID string) *eventLog {
 	h := s.logs[taskID]
 	if h == nil {
 		return nil
 	}
+	if h.broke() {
+		s.forget(h)
+		return nil
+	}
 	return s.enter(h)
+}
+
+// forget lets go of a log; the caller holds s.mu.
+func (s *eventLogs) forget(h *heldLog) {
+	delete(s.logs, h.task)
+	if h.timer != nil {
+		h.timer.Stop()
+	}
+	if h.readers == 0 {
+		s.bytes -= h.bytes
+		h.f.close()
+	}
 }
 
 // open is the log of a task, a new one where there is none; the caller calls
@@ -54,9 +79,9 @@ func (s *eventLogs) open(ctx context.Context, d *Door, actor ident.Actor, t task
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if h := s.logs[t.ID]; h != nil { // two opened it at once
+	if h := s.held(t.ID); h != nil { // two opened it at once
 		l.f.close()
-		return s.enter(h), nil
+		return h, nil
 	}
 	if s.logs == nil {
 		s.logs = make(map[string]*heldLog)
@@ -72,6 +97,7 @@ func (s *eventLogs) enter(h *heldLog) *eventLog {
 	if h.timer != nil {
 		h.timer.Stop()
 		h.timer = nil
+		s.bytes -= h.bytes
 	}
 	return h.eventLog
 }
@@ -87,27 +113,26 @@ func (s *eventLogs) leave(l *eventLog) {
 	if h.readers--; h.readers > 0 {
 		return
 	}
-	h.since = time.Now()
+	h.since, h.bytes = time.Now(), l.weight()
+	s.bytes += h.bytes
 	h.timer = time.AfterFunc(keepLog, func() { s.drop(h) })
 	s.crop()
 }
 
-// crop lets go of the longest waiting log where there are too many; the caller
+// crop lets go of the longest waiting logs where there are too many; the caller
 // holds s.mu.
 func (s *eventLogs) crop() {
-	if len(s.logs) <= maxLogs {
-		return
-	}
-	var oldest *heldLog
-	for _, h := range s.logs {
-		if h.readers == 0 && (oldest == nil || h.since.Before(oldest.since)) {
-			oldest = h
+	for len(s.logs) > maxLogs || s.bytes > maxLogsBytes {
+		var oldest *heldLog
+		for _, h := range s.logs {
+			if h.readers == 0 && (oldest == nil || h.since.Before(oldest.since)) {
+				oldest = h
+			}
 		}
-	}
-	if oldest != nil {
-		oldest.timer.Stop()
-		delete(s.logs, oldest.task)
-		oldest.f.close()
+		if oldest == nil {
+			return
+		}
+		s.forget(oldest)
 	}
 }
 
@@ -116,7 +141,6 @@ func (s *eventLogs) drop(h *heldLog) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.logs[h.task] == h && h.readers == 0 && time.Since(h.since) >= keepLog {
-		delete(s.logs, h.task)
-		h.f.close()
+		s.forget(h)
 	}
 }

@@ -107,7 +107,29 @@ func (q *request) over(s task.State) bool {
 
 // placed writes an event with its place as the id of the server-sent event.
 func (q *request) placed(l *eventLog, n int64, e a2a.Event) []byte {
-	return append([]byte("id: "+l.place(n)+"\n"), q.event(e)...)
+	return append([]byte("id: "+l.place(n)+"\n"), q.event(q.unnamed(e))...)
+}
+
+// unnamed leaves out who spoke, which logs know, for who did not ask for it.
+func (q *request) unnamed(e a2a.Event) a2a.Event {
+	without := func(s *a2a.Status) {
+		if s.Message != nil {
+			m := *s.Message
+			m.Speaker, s.Message = nil, &m
+		}
+	}
+	switch {
+	case q.follows(a2a.ExtSpeaker):
+	case e.Task != nil:
+		t := *e.Task
+		without(&t.Status)
+		e.Task = &t
+	case e.Status != nil:
+		u := *e.Status
+		without(&u.Status)
+		e.Status = &u
+	}
+	return e
 }
 
 // replays reports whether a task that has ended can still be read from where

@@ -3,9 +3,7 @@ package registry
 import (
 	"context"
 	"encoding/hex"
-	"net"
 	"net/http"
-	"net/netip"
 	"strings"
 	"sync"
 	"time"
@@ -81,7 +79,7 @@ func (d *Door) login(w http.ResponseWriter, r *http.Request, failed string, keys
 }
 
 func (d *Door) prove(ctx context.Context, domain string, in loginJSON, keys func(context.Context, string) ([]string, error)) error {
-	if err := d.checkDomain(domain); err != nil {
+	if err := hub.ProvesNamespace(domain, d.Loopback); err != nil {
 		return err
 	}
 	at, err := time.Parse(time.RFC3339, in.Timestamp)
@@ -118,26 +116,6 @@ func (d *Door) loggedIn(w http.ResponseWriter, domain string, below bool) error 
 	return face.WriteJSON(w, http.StatusOK, loggedInJSON{token, ends.Unix()})
 }
 
-// checkDomain refuses what proves no namespace: addresses, names without a
-// dot, and ports, except on a portal on loopback, where names of this machine
-// may have all of that.
-func (d *Door) checkDomain(domain string) error {
-	switch {
-	case local(domain):
-		if d.Loopback {
-			return nil
-		}
-	case !plainDomain(domain):
-	case domain == "github.io" || strings.HasSuffix(domain, ".github.io"):
-		// A page there shows who may write one repository, not whose the
-		// account or organization is.
-		return fault.New(fault.Invalid, "github.io domains cannot be used with DNS/HTTP authentication")
-	default:
-		return nil
-	}
-	return fault.New(fault.Invalid, "invalid domain format: write a name like example.com, without scheme, port or path")
-}
-
 // admits reports whether a token for a domain still counts: the portal may
 // have been told to take less since.
 func (d *Door) admits(domain string) bool {
@@ -145,38 +123,6 @@ func (d *Door) admits(domain string) bool {
 		return d.Open && d.Loopback
 	}
 	return d.Open
-}
-
-// plainDomain reports whether s is a name of at least two labels, not an
-// address.
-func plainDomain(s string) bool {
-	labels := strings.Split(s, ".")
-	if len(s) > 253 || len(labels) < 2 {
-		return false
-	}
-	for _, l := range labels {
-		if l == "" || len(l) > 63 || l[0] == '-' || l[len(l)-1] == '-' || strings.Trim(l, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" {
-			return false
-		}
-	}
-	// What ends in a number is an address to some resolver.
-	return strings.Trim(labels[len(labels)-1], "0123456789") != ""
-}
-
-// local reports whether s is this machine, with or without a port.
-func local(s string) bool {
-	host := s
-	if h, port, err := net.SplitHostPort(s); err == nil {
-		if port == "" || len(port) > 5 || strings.Trim(port, "0123456789") != "" {
-			return false
-		}
-		host = h
-	}
-	if host == "localhost" || strings.HasSuffix(host, ".localhost") && plainDomain(host) {
-		return true
-	}
-	ip, err := netip.ParseAddr(host)
-	return err == nil && ip.IsLoopback() && ip.Zone() == "" && (ip.Is4() || s != host)
 }
 
 // usedStamps remembers the times that were signed and taken, until they are

@@ -3,6 +3,7 @@ package app_test
 import (
 	"bufio"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
@@ -311,4 +312,15 @@ func TestShare_PreviewAndCode(t *testing.T) {
 	}
 	g.Must(http.MethodGet, "/agents/calc/qr.svg?text="+strings.Repeat("x", 1000), nil, http.StatusBadRequest)
 	g.Must(http.MethodGet, "/agents/calc/qr.svg?text=%ff", nil, http.StatusBadRequest)
+
+	// Drawing costs more than reading: nobody has very many drawn.
+	var last apptest.Answer
+	for i := 0; i < 500 && last.Status != http.StatusTooManyRequests; i++ {
+		last = g.Do(http.MethodGet, fmt.Sprintf("/agents/calc/qr.svg?text=%d", i), nil)
+	}
+	if last.Status != http.StatusTooManyRequests || !strings.Contains(last.Header.Get("Cache-Control"), "no-store") || last.Header.Get("ETag") != "" {
+		t.Errorf("many codes: %d %v", last.Status, last.Header)
+	}
+	g.Must(http.MethodGet, "/agents/calc/qr.svg", nil, http.StatusNotModified, setHeader("If-None-Match", tag))
+	olga.Must(http.MethodGet, "/agents/calc/qr.svg", nil, http.StatusOK)
 }

@@ -77,6 +77,9 @@ func (s *Service) mayRelease(ctx context.Context, actor ident.Actor, name string
 		}
 		spaces = append(spaces, own+"/*")
 		for _, d := range domains {
+			if ProvesNamespace(d.Domain, s.cfg.Loopback) != nil {
+				continue
+			}
 			if at := Namespace(d.Domain); at == space {
 				return grant{site: "account:" + actor.ID, domain: d.Domain}, nil
 			} else if len(spaces) < 10 {

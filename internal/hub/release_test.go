@@ -228,8 +228,8 @@ func TestPublishRelease_AsksForTheRight(t *testing.T) {
 	const there = "https://acme.example/mcp"
 	mine := w.publish(w.ada, draft("mine", func(d *hub.Draft) { d.Kind, d.Endpoint, d.Config = ptr(hub.MCP), ptr("https://ada.example/mcp"), nil }))
 	w.publish(w.ada, draft("model"))
-	if err := w.db.SetDomain(t.Context(), w.bob.ID, "bob.example", true); err != nil {
-		t.Fatal(err)
+	for _, proved := range []string{"bob.example", "shared.example:8443", "victim.github.io", "192.0.2.7"} {
+		must(t, w.db.SetDomain(t.Context(), w.bob.ID, proved, true))
 	}
 	for _, c := range []struct {
 		what  string
@@ -246,6 +246,9 @@ func TestPublishRelease_AsksForTheRight(t *testing.T) {
 		{"the portal's namespace, from above", ident.Actor{Kind: ident.Publisher, Name: "example", Below: true}, "example.home/tool", fault.Forbidden},
 		{"in capitals", acme, "example.Acme/tool", fault.Forbidden},
 		{"an account without the domain", w.ada, "example.bob/tool", fault.Forbidden},
+		{"an account with a port of the domain", w.bob, "example.shared/tool", fault.Forbidden},
+		{"an account with a page at GitHub", w.bob, "io.github.victim/tool", fault.Forbidden},
+		{"an account with an address", w.bob, "7.2.0.192/tool", fault.Forbidden},
 		{"a token without the scope", narrowed(w.bob, ident.AgentsRead), "example.bob/tool", fault.Forbidden},
 		{"somebody else's agent", w.bob, "example.home/mine", fault.Forbidden},
 		{"an agent of another kind", w.ada, "example.home/model", fault.Conflict},

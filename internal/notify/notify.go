@@ -70,7 +70,7 @@ type Hook struct {
 	TaskID, Name, Version string
 	Label                 string
 	URL                   string
-	Host                  string // with the port: what bounds are counted by
+	Host                  string // the site, without a port: what bounds are counted by
 	Events                []Type // of a webhook
 	Scheme                string // of the Authorization that a push hook wants
 	Sealed                []byte

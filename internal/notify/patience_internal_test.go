@@ -44,3 +44,25 @@ func TestSign_IsStandardWebhooks(t *testing.T) {
 		t.Errorf("%q %q", a, b)
 	}
 }
+
+func TestRetryAfter(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	for in, want := range map[string]time.Duration{"": 0, "soon": 0, "-5": 0, "90": 90 * time.Second, "99999999": time.Hour, "99999999999999999999": 0,
+		"Thu, 01 Jan 2026 12:02:00 GMT": 2 * time.Minute, "Thu, 01 Jan 2026 11:00:00 GMT": 0, "Fri, 01 Jan 2027 12:00:00 GMT": time.Hour} {
+		if got := retryAfter(in, now); got != want {
+			t.Errorf("%q: %v, want %v", in, got, want)
+		}
+	}
+}
+
+// What is bounded is what somebody has to pay for.
+func TestHostOf(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{"https://a.evil.example.com/x": "example.com", "https://B.EXAMPLE.com.:8443": "example.com", "https://one.github.io/h": "one.github.io",
+		"https://10.0.0.1:9000/": "10.0.0.1", "https://[2001:db8::1]:9/": "2001:db8::1", "http://localhost:8080/": "localhost", "https://com": "com"} {
+		if got := hostOf(in); got != want {
+			t.Errorf("%s: %q, want %q", in, got, want)
+		}
+	}
+}

@@ -3,7 +3,10 @@ package notify
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/url"
+	"runtime/debug"
+	"slices"
 	"sync"
 	"time"
 
@@ -14,14 +17,17 @@ import (
 
 const (
 	// maxFlying bounds how many hooks are told something at a time, maxPerHost
-	// how many of them are at one host, and maxTrying how many did not take the
-	// last event: neither one host that is slow nor many that are keep the
-	// others waiting.
-	maxFlying  = 32
-	maxPerHost = 3
-	maxTrying  = 16
-	// burst is how many events one hook is told before others have their turn.
+	// how many of them are at one host, maxPerOwner how many are one owner's,
+	// and maxTrying how many did not take the last event: neither one host that
+	// is slow nor many that are keep the others waiting.
+	maxFlying   = 32
+	maxPerHost  = 3
+	maxPerOwner = 8
+	maxTrying   = 16
+	// burst is how many events one hook is told, and turn how long, before
+	// others have theirs.
 	burst = 20
+	turn  = 10 * time.Second
 	// troubleWait is how long the worker waits when the database has trouble.
 	troubleWait = 5 * time.Second
 )
@@ -30,37 +36,35 @@ const (
 type flight struct {
 	hooks  map[string]Hook // by id
 	hosts  map[string]int
+	owners map[string]int
 	trying int // those that failed before
 }
 
-// ids lists the hooks, and full the hosts that take no more.
-func (f *flight) ids() []string {
-	out := make([]string, 0, len(f.hooks))
-	for id := range f.hooks {
-		out = append(out, id)
-	}
-	return out
+// busy is for whom there is no room.
+func (f *flight) busy() Busy {
+	return Busy{IDs: slices.Collect(maps.Keys(f.hooks)), Hosts: full(f.hosts, maxPerHost), Owners: full(f.owners, maxPerOwner), Trying: f.trying >= maxTrying}
 }
 
-func (f *flight) full() []string {
-	out := []string{}
-	for h, n := range f.hosts {
-		if n >= maxPerHost {
-			out = append(out, h)
+// full are those that have their most.
+func full(counts map[string]int, most int) (out []string) {
+	for k, n := range counts {
+		if n >= most {
+			out = append(out, k)
 		}
 	}
 	return out
 }
 
-// takes reports whether there is room for a hook beside those at its host and
-// those that failed before.
+// takes reports whether there is room for a hook beside those at its host,
+// those of its owner and those that failed before.
 func (f *flight) takes(h Hook) bool {
-	return f.hosts[h.Host] < maxPerHost && (h.Failures == 0 || f.trying < maxTrying)
+	return f.hosts[h.Host] < maxPerHost && f.owners[h.OwnerID] < maxPerOwner && (h.Failures == 0 || f.trying < maxTrying)
 }
 
 func (f *flight) begin(h Hook) {
 	f.hooks[h.ID] = h
 	f.hosts[h.Host]++
+	f.owners[h.OwnerID]++
 	if h.Failures > 0 {
 		f.trying++
 	}
@@ -72,6 +76,9 @@ func (f *flight) end(id string) {
 	if f.hosts[h.Host]--; f.hosts[h.Host] == 0 {
 		delete(f.hosts, h.Host)
 	}
+	if f.owners[h.OwnerID]--; f.owners[h.OwnerID] == 0 {
+		delete(f.owners, h.OwnerID)
+	}
 	if h.Failures > 0 {
 		f.trying--
 	}
@@ -82,7 +89,7 @@ func (f *flight) end(id string) {
 func (s *Service) Run(ctx context.Context) error {
 	var workers sync.WaitGroup
 	defer workers.Wait()
-	flying := &flight{hooks: make(map[string]Hook), hosts: make(map[string]int)}
+	flying := &flight{hooks: make(map[string]Hook), hosts: make(map[string]int), owners: make(map[string]int)}
 	landed := make(chan string, maxFlying) // never full: each is one of maxFlying
 	alarm := time.NewTimer(0)
 	defer alarm.Stop()
@@ -113,7 +120,7 @@ func (s *Service) Run(ctx context.Context) error {
 func (s *Service) launch(ctx context.Context, flying *flight, begin func(Hook)) (later time.Time) {
 	room := maxFlying - len(flying.hooks)
 	for room > 0 {
-		due, next, err := s.Store.DueHooks(ctx, clock.Now(), flying.ids(), flying.full(), flying.trying >= maxTrying, room)
+		due, next, err := s.Store.DueHooks(ctx, clock.Now(), flying.busy(), room)
 		if err != nil {
 			if ctx.Err() == nil {
 				s.cfg.Log.Error("look for events to send", "error", err)
@@ -139,15 +146,17 @@ func (s *Service) launch(ctx context.Context, flying *flight, begin func(Hook)) 
 
 // tell sends a hook what waits for it, in order, until something is not taken.
 func (s *Service) tell(ctx context.Context, h Hook) {
-	for range burst {
+	begun := time.Now()
+	for n := 0; n < burst && time.Since(begun) < turn; n++ {
 		now, e, err := s.Store.NextEvent(ctx, h.ID)
 		if fault.Is(err, fault.NotFound) {
 			return
 		}
-		var o Outcome
-		if err == nil {
-			o, err = s.once(ctx, now, e)
+		if err != nil {
+			s.troubled(ctx, "look for an event to send", "hook", h.ID, "error", err)
+			return
 		}
+		o, err := s.once(ctx, now, e)
 		if ctx.Err() != nil {
 			return // not its fault: sent at the next start
 		}
@@ -157,13 +166,7 @@ func (s *Service) tell(ctx context.Context, h Hook) {
 		}
 		o.HookID = h.ID
 		if err := s.Store.Settle(ctx, o); err != nil {
-			if ctx.Err() == nil {
-				s.cfg.Log.Error("note what came of an event", "hook", h.ID, "event", e.ID, "error", err)
-				select { // or the same would be tried again at once
-				case <-time.After(troubleWait):
-				case <-ctx.Done():
-				}
-			}
+			s.troubled(ctx, "note what came of an event", "hook", h.ID, "event", e.ID, "error", err)
 			return
 		}
 		if o.Failed && o.Notice.Kind != "" && s.cfg.Told != nil {
@@ -175,11 +178,30 @@ func (s *Service) tell(ctx context.Context, h Hook) {
 	}
 }
 
-// once tries to send one event.
-func (s *Service) once(ctx context.Context, h Hook, e Event) (Outcome, error) {
+// troubled logs what is wrong with the database and waits, or the same would
+// be tried again at once.
+func (s *Service) troubled(ctx context.Context, what string, args ...any) {
+	if ctx.Err() != nil {
+		return
+	}
+	s.cfg.Log.Error(what, args...)
+	select {
+	case <-time.After(troubleWait):
+	case <-ctx.Done():
+	}
+}
+
+// once tries to send one event. A panic over it is an error of that event
+// alone.
+func (s *Service) once(ctx context.Context, h Hook, e Event) (o Outcome, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		}
+	}()
 	bodies, err := s.bodies(ctx, h, e)
 	if fault.Is(err, fault.NotFound) || fault.Is(err, fault.Forbidden) || fault.Is(err, fault.Unauthenticated) {
-		return Outcome{Seq: e.Seq, Gone: true, Failures: h.Failures, FailingSince: h.FailingSince, Reason: h.Reason}, nil
+		return Outcome{Seq: e.Seq, Gone: true, Failures: h.Failures, FailingSince: h.FailingSince, NextAt: h.NextAt, Reason: h.Reason}, nil
 	}
 	if err != nil {
 		return Outcome{}, err
@@ -191,7 +213,8 @@ func (s *Service) once(ctx context.Context, h Hook, e Event) (Outcome, error) {
 	if r.Error != "" {
 		return s.failed(h, e, r), nil
 	}
-	return Outcome{Seq: e.Seq, Gone: true, Attempt: &r.Attempt}, nil
+	// What still waits has its turn after those that wait already.
+	return Outcome{Seq: e.Seq, Gone: true, Attempt: &r.Attempt, NextAt: clock.Now()}, nil
 }
 
 // failed is the outcome of an attempt that was not taken.

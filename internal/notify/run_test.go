@@ -19,6 +19,11 @@ func ended(id string) notify.Event {
 	return notify.Event{ID: id, Type: notify.TaskEnded, Facts: notify.Facts{TaskID: "t1", State: task.Completed, Seq: 1}}
 }
 
+// live is an event that every owner may be told.
+func live(id string) notify.Event {
+	return notify.Event{ID: id, Type: notify.AgentLiveness, Facts: notify.Facts{Agent: "helper", Live: "alive", Was: "unknown"}}
+}
+
 func TestRun_SendsInOrderAndTriesAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, w := newShelf(hook("h", "x.example")), new(wire)
@@ -162,12 +167,12 @@ func TestRun_ManySlowHostsKeepNobodyWaitingTwice(t *testing.T) {
 		hooks := []notify.Hook{hook("quick", "quick.example")}
 		for i := range 60 {
 			h := hook(fmt.Sprint("slow", i), fmt.Sprintf("slow%d.example", i))
-			h.Failures, h.FailingSince = 1, time.Now()
+			h.Failures, h.FailingSince, h.OwnerID = 1, time.Now(), fmt.Sprint("owner", i)
 			hooks = append(hooks, h)
 		}
 		s := newShelf(hooks...)
 		for _, h := range hooks[1:] {
-			s.add(h.ID, ended("evt"))
+			s.add(h.ID, live("evt"))
 		}
 		stop := run(t, service(s, w, wake))
 		defer stop()

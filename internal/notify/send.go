@@ -138,10 +138,20 @@ func (s *Service) send(ctx context.Context, req *http.Request, r *reply) error {
 	}
 	r.Error = "it answered with status " + strconv.Itoa(resp.StatusCode)
 	r.gone = resp.StatusCode == http.StatusGone
-	if n, err := strconv.Atoi(resp.Header.Get("Retry-After")); err == nil && n > 0 {
-		r.after = time.Duration(min(n, int(longestPause/time.Second))) * time.Second
-	}
+	r.after = retryAfter(resp.Header.Get("Retry-After"), clock.Now())
 	return nil
+}
+
+// retryAfter is how long a far side asks to be left alone, in seconds or until
+// a date (RFC 9110 §10.2.3); 0 where it does not ask.
+func retryAfter(s string, now time.Time) time.Duration {
+	if n, err := strconv.Atoi(s); err == nil {
+		return time.Duration(min(max(n, 0), int(longestPause/time.Second))) * time.Second
+	}
+	if at, err := http.ParseTime(s); err == nil {
+		return min(max(at.Sub(now), 0), longestPause)
+	}
+	return 0
 }
 
 // clip cuts a reason to what is stored.

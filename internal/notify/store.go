@@ -35,10 +35,9 @@ type Hooks interface {
 // Queue is what waits to be sent.
 type Queue interface {
 	// DueHooks returns active hooks with something to send whose time has come,
-	// longest due first, leaving out those with these ids and at these hosts
-	// and, with well, those that did not take the last event. later is when the
-	// next of the others comes, zero for never.
-	DueHooks(ctx context.Context, now time.Time, without, hosts []string, well bool, limit int) (due []Hook, later time.Time, err error)
+	// longest due first, leaving out those for which there is no room. later is
+	// when the next of the others comes, zero for never.
+	DueHooks(ctx context.Context, now time.Time, busy Busy, limit int) (due []Hook, later time.Time, err error)
 	// NextEvent returns the oldest event of a hook, with the hook as it is now;
 	// NotFound when there is nothing to send.
 	NextEvent(ctx context.Context, hookID string) (Hook, Event, error)
@@ -47,6 +46,13 @@ type Queue interface {
 	// AddAttempt notes an attempt that was no event's.
 	AddAttempt(ctx context.Context, hookID string, a Attempt) error
 	Attempts(ctx context.Context, hookID string, limit int) ([]Attempt, error)
+}
+
+// Busy says for which hooks there is no room now.
+type Busy struct {
+	IDs, Hosts, Owners []string
+	// Trying leaves out all that did not take the last event.
+	Trying bool
 }
 
 // Outcome is what came of trying to send an event.

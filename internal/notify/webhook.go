@@ -2,12 +2,15 @@ package notify
 
 import (
 	"context"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"golang.org/x/net/publicsuffix"
 
 	"agentsite/internal/clock"
 	"agentsite/internal/fault"
@@ -54,9 +57,20 @@ func origin(address string) string {
 	return strings.ToLower(u.Scheme + "://" + u.Host)
 }
 
-// hostOf is the host with its port that an address is called at.
+// hostOf is the site that an address is called at: all names below one that can
+// be registered are one, because whoever has it makes as many as they like.
 func hostOf(address string) string {
-	_, host, _ := strings.Cut(origin(address), "://")
+	u, err := url.Parse(address)
+	if err != nil {
+		return ""
+	}
+	host := strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")
+	if _, err := netip.ParseAddr(host); err == nil {
+		return host
+	}
+	if site, err := publicsuffix.EffectiveTLDPlusOne(host); err == nil {
+		return site
+	}
 	return host
 }
 

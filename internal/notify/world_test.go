@@ -1,10 +1,12 @@
 package notify_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -40,15 +42,19 @@ func newShelf(hooks ...notify.Hook) *shelf {
 func (s *shelf) add(id string, e notify.Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if h := s.hooks[id]; len(s.events[id]) == 0 && h.Failures == 0 {
+		h.NextAt = time.Now()
+		s.hooks[id] = h
+	}
 	e.Seq, e.At = int64(len(s.events[id])+len(s.settled)+1), time.Now()
 	s.events[id] = append(s.events[id], e)
 }
 
-func (s *shelf) DueHooks(_ context.Context, now time.Time, without, hosts []string, well bool, limit int) (due []notify.Hook, later time.Time, _ error) {
+func (s *shelf) DueHooks(_ context.Context, now time.Time, busy notify.Busy, limit int) (due []notify.Hook, later time.Time, _ error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	skip := make(map[string]bool)
-	for _, x := range append(append([]string{}, without...), hosts...) {
+	for _, x := range slices.Concat(busy.IDs, busy.Hosts) {
 		skip[x] = true
 	}
 	for id, h := range s.hooks {
@@ -58,11 +64,12 @@ func (s *shelf) DueHooks(_ context.Context, now time.Time, without, hosts []stri
 			if later.IsZero() || h.NextAt.Before(later) {
 				later = h.NextAt
 			}
-		case !skip[id] && !skip[h.Host] && (!well || h.Failures == 0) && len(due) < limit:
+		case !skip[id] && !skip[h.Host] && !slices.Contains(busy.Owners, h.OwnerID) && (!busy.Trying || h.Failures == 0):
 			due = append(due, h)
 		}
 	}
-	return due, later, nil
+	slices.SortFunc(due, func(a, b notify.Hook) int { return cmp.Or(a.NextAt.Compare(b.NextAt), strings.Compare(a.ID, b.ID)) })
+	return due[:min(len(due), limit)], later, nil
 }
 
 func (s *shelf) NextEvent(_ context.Context, id string) (notify.Hook, notify.Event, error) {

@@ -93,9 +93,9 @@ func (x *exchange) request(m *message) {
 		x.endpoint.fail(x.w, x.r, m.id, &Problem{Code: CodeInvalidRequest, Status: http.StatusNotAcceptable, Message: "Accept: take application/json, text/event-stream or, best, both."})
 		return
 	}
+	defer out.silent() // also when a function of the server panics
 	body, err := x.serve(m, out)
 	if errors.Is(err, errSilent) {
-		out.silent()
 		return
 	}
 	if err != nil {
@@ -259,6 +259,8 @@ func (x *exchange) batch(list []message) {
 		return
 	}
 	var out []json.RawMessage
+	quiet := &reply{w: x.w, json: true}
+	defer quiet.silent()
 	for i := range list {
 		m := &list[i]
 		switch {
@@ -271,7 +273,7 @@ func (x *exchange) batch(list []message) {
 		var body json.RawMessage
 		var err error = invalid("initialize: is not part of a batch.")
 		if m.method != "initialize" && !x.modern(m) {
-			body, err = x.serve(m, &reply{w: x.w, json: true})
+			body, err = x.serve(m, quiet)
 		}
 		switch {
 		case errors.Is(err, errSilent):
@@ -285,5 +287,6 @@ func (x *exchange) batch(list []message) {
 		x.accepted()
 		return
 	}
+	quiet.silent()
 	sendJSON(x.w, http.StatusOK, encode(out))
 }

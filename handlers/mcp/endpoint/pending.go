@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"net/http"
 	"strconv"
 	"strings"
 	"sync"
@@ -13,10 +14,12 @@ import (
 // answerTime is how long a client may take to answer a question on a stream.
 const answerTime = 10 * time.Minute
 
-// Most questions and calls that are known at a time.
+// Most questions and calls that are known at a time, and questions to one
+// caller: each holds a connection for as long as nobody answers.
 const (
-	maxQuestions = 4096
-	maxCalls     = 20_000
+	maxQuestions     = 4096
+	maxQuestionsEach = 64
+	maxCalls         = 20_000
 )
 
 // pending finds what the versions with a handshake say in a request of its
@@ -25,6 +28,7 @@ const (
 type pending struct {
 	mu        sync.Mutex // guards the rest
 	questions map[string]*question
+	asked     map[string]int // of questions, by whose they are
 	calls     map[string]context.CancelCauseFunc
 }
 
@@ -35,27 +39,17 @@ type question struct {
 }
 
 func newPending() *pending {
-	return &pending{questions: make(map[string]*question), calls: make(map[string]context.CancelCauseFunc)}
+	return &pending{questions: make(map[string]*question), asked: make(map[string]int), calls: make(map[string]context.CancelCauseFunc)}
 }
 
 // ask sends a question on the stream and returns what the client answers.
 func (p *pending) ask(ctx context.Context, out *reply, whose string, q Request) (json.RawMessage, error) {
 	id := `"agentsite-` + strings.ToLower(rand.Text()) + `"`
 	w := &question{whose, make(chan message, 1)}
-	p.mu.Lock()
-	full := len(p.questions) >= maxQuestions
-	if !full {
-		p.questions[id] = w
+	if err := p.open(id, w); err != nil {
+		return nil, err
 	}
-	p.mu.Unlock()
-	if full {
-		return nil, &Problem{Code: CodeRefused, Status: 503, Message: "Too many questions are open on this portal. Try again in a while."}
-	}
-	defer func() {
-		p.mu.Lock()
-		delete(p.questions, id)
-		p.mu.Unlock()
-	}()
+	defer p.settle(id, w)
 	if !out.event(notice(json.RawMessage(id), q.Method, q.Params)) {
 		return nil, context.Canceled
 	}
@@ -69,6 +63,30 @@ func (p *pending) ask(ctx context.Context, out *reply, whose string, q Request) 
 		return m.result, nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
+	}
+}
+
+// open notes a question; settle must be called.
+func (p *pending) open(id string, q *question) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case p.asked[q.whose] >= maxQuestionsEach:
+		return &Problem{Code: CodeRefused, Status: http.StatusTooManyRequests, Message: "You have " + strconv.Itoa(maxQuestionsEach) + " questions to answer already. Answer some first."}
+	case len(p.questions) >= maxQuestions:
+		return &Problem{Code: CodeRefused, Status: http.StatusServiceUnavailable, Message: "Too many questions are open on this portal. Try again in a while."}
+	}
+	p.questions[id] = q
+	p.asked[q.whose]++
+	return nil
+}
+
+func (p *pending) settle(id string, q *question) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.questions, id)
+	if p.asked[q.whose]--; p.asked[q.whose] == 0 {
+		delete(p.asked, q.whose)
 	}
 }
 

@@ -26,6 +26,9 @@ type reply struct {
 	open  *face.Events
 	over  bool
 	timer *time.Timer
+	// hurry puts a deadline on the writing of the answer again; nil where the
+	// server's own still holds.
+	hurry func()
 }
 
 // newReply reads what the client takes. Nothing said is JSON; ok is false for
@@ -54,12 +57,12 @@ func newReply(w http.ResponseWriter, r *http.Request) (p *reply, ok bool) {
 // wait is for a request that may take minutes: the server's deadlines end,
 // and a stream gets signs of life.
 func (p *reply) wait() {
-	face.Unhurried(p.w)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.hurry = face.Unhurried(p.w)
 	if !p.events {
 		return
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	p.timer = time.AfterFunc(stillAfter, p.stillHere)
 }
 
@@ -104,12 +107,7 @@ func frame(b []byte) []byte {
 func (p *reply) end(status int, b []byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.over = true
-	if p.timer != nil {
-		p.timer.Stop()
-		// The deadline of the server was lifted.
-		http.NewResponseController(p.w).SetWriteDeadline(time.Now().Add(endTimeout))
-	}
+	p.stop()
 	if p.open != nil || !p.json && status < 300 {
 		if p.begin() == nil {
 			p.open.Write(frame(b))
@@ -119,17 +117,24 @@ func (p *reply) end(status int, b []byte) {
 	sendJSON(p.w, status, b)
 }
 
-// endTimeout is how long the writing of an answer may take.
-const endTimeout = 10 * time.Second
-
-// silent ends the reply of a call that gets no answer.
-func (p *reply) silent() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+// stop ends the signs of life, and the patience with who reads; the caller
+// holds mu.
+func (p *reply) stop() {
 	p.over = true
 	if p.timer != nil {
 		p.timer.Stop()
 	}
+	if p.hurry != nil {
+		p.hurry()
+	}
+}
+
+// silent ends the reply of a call that gets no answer here. After that nothing
+// is written, whatever else may happen.
+func (p *reply) silent() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.stop()
 }
 
 func sendJSON(w http.ResponseWriter, status int, b json.RawMessage) {

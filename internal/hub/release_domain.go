@@ -1,0 +1,62 @@
+package hub
+
+import (
+	"net"
+	"net/netip"
+	"strings"
+
+	"agentsite/internal/fault"
+)
+
+// ProvesNamespace refuses domains that stand for no namespace of the MCP
+// registry, however they were proved: addresses, names without a dot, and
+// ports, because whoever may listen at one is not whose the name is. On a
+// portal on loopback names of this machine may have all of that.
+func ProvesNamespace(domain string, loopback bool) error {
+	switch {
+	case LocalDomain(domain):
+		if loopback {
+			return nil
+		}
+	case !PlainDomain(domain):
+	case domain == "github.io" || strings.HasSuffix(domain, ".github.io"):
+		// A page there shows who may write one repository, not whose the
+		// account or organization is.
+		return fault.New(fault.Invalid, "github.io domains cannot be used with DNS/HTTP authentication")
+	default:
+		return nil
+	}
+	return fault.New(fault.Invalid, "invalid domain format: write a name like example.com, without scheme, port or path")
+}
+
+// PlainDomain reports whether s is a name of at least two labels in lower
+// case, not an address.
+func PlainDomain(s string) bool {
+	labels := strings.Split(s, ".")
+	if len(s) > 253 || len(labels) < 2 {
+		return false
+	}
+	for _, l := range labels {
+		if l == "" || len(l) > 63 || l[0] == '-' || l[len(l)-1] == '-' || strings.Trim(l, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" {
+			return false
+		}
+	}
+	// What ends in a number is an address to some resolver.
+	return strings.Trim(labels[len(labels)-1], "0123456789") != ""
+}
+
+// LocalDomain reports whether s is this machine, with or without a port.
+func LocalDomain(s string) bool {
+	host := s
+	if h, port, err := net.SplitHostPort(s); err == nil {
+		if port == "" || len(port) > 5 || strings.Trim(port, "0123456789") != "" {
+			return false
+		}
+		host = h
+	}
+	if host == "localhost" || strings.HasSuffix(host, ".localhost") && PlainDomain(host) {
+		return true
+	}
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.IsLoopback() && ip.Zone() == "" && (ip.Is4() || s != host)
+}
