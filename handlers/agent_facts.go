@@ -25,6 +25,10 @@ func proofText(a hub.Agent) string {
 		return "Proved: " + originName(a.Proof.Origin) + " signed the agent card that is listed here."
 	case a.Proof.State == hub.Proved:
 		return "Proved: " + originName(a.Proof.Origin) + " names this owner."
+	case a.OwnerName == "" && a.Publisher != "":
+		return "Unproven: nothing at its address says that " + a.Publisher + " may list it."
+	case a.OwnerName == "":
+		return "Unproven: nobody says who published it, and nothing at its address says that they may list it."
 	}
 	return "Unproven: nothing at its address says that this owner may list it."
 }

@@ -214,13 +214,13 @@ const maxJSON = 1 << 20
 
 // decode reads a JSON body into v and says in words what is wrong with it.
 func decode(w http.ResponseWriter, r *http.Request, v any) error {
-	return face.Decode(w, r, maxJSON, v, false)
+	return face.DecodeFields(w, r, maxJSON, v, false)
 }
 
 // decodeKnown is decode where a field that nobody knows is an error: a
 // misspelt one would silently be lost.
 func decodeKnown(w http.ResponseWriter, r *http.Request, v any) error {
-	return face.Decode(w, r, maxJSON, v, true)
+	return face.DecodeFields(w, r, maxJSON, v, true)
 }
 
 // decodeAgent is decodeKnown for what an agent is made from, which may hold a
@@ -230,7 +230,7 @@ func decodeAgent(w http.ResponseWriter, r *http.Request, actor ident.Actor, v *d
 	if actor.IsPerson() {
 		most += (hub.MaxIconBytes + 2) / 3 * 4
 	}
-	return face.Decode(w, r, most, v, true)
+	return face.DecodeFields(w, r, most, v, true)
 }
 
 // stampLayout is how the API writes times.

@@ -106,6 +106,14 @@ func TestManual_HasEveryPageAndTurnsThem(t *testing.T) {
 			}
 		}
 	}
+	for _, path := range []string{"/docs/connect", "/docs/register", "/docs/api", "/docs/link"} {
+		if p := b.get(path); p.says("127.0.0.1:8080") || !p.says("portal.test") {
+			t.Errorf("%s calls another portal than the one that shows it", path)
+		}
+	}
+	if p := b.get("/docs/start"); !p.says("http://127.0.0.1:8080") {
+		t.Error("the page about starting a portal has lost the address of one that was just started")
+	}
 	if p := b.get("/docs"); !p.has("a", "rel", "next") || p.has("a", "rel", "prev") {
 		t.Error("the first page turns back or not on")
 	}

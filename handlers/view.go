@@ -100,6 +100,10 @@ func (d *Door) textGoesTo(a hub.Agent) string {
 		return fmt.Sprintf("What you write goes to the model this portal uses, at %s. This portal keeps the conversation.", host)
 	case a.OwnerName != "":
 		return fmt.Sprintf("What you write goes to %s, which %s runs. This portal keeps the conversation.", host, a.OwnerName)
+	case a.Publisher != "":
+		return fmt.Sprintf("What you write goes to %s, the address that %s published. This portal keeps the conversation.", host, a.Publisher)
+	case a.Portal == "":
+		return fmt.Sprintf("What you write goes to %s; nobody here says who runs it. This portal keeps the conversation.", host)
 	}
 	return fmt.Sprintf("What you write goes to %s, run by its owner. This portal keeps the conversation.", host)
 }

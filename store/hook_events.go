@@ -22,6 +22,9 @@ type listener struct {
 
 func (l listener) wants(t notify.Type) bool { return strings.Contains(l.Events, " "+string(t)+" ") }
 
+// listenersQuery reads webhooks alone: there may be very many push hooks.
+const listenersQuery = `SELECT id, owner_id, events FROM hooks WHERE kind = 'webhook' AND state = 'active'`
+
 // listeners are all webhooks that are told something, by account. They are
 // remembered as a whole: where nobody has one, a change costs a look at an
 // empty map.
@@ -32,7 +35,7 @@ func (t *tx) listeners() (map[string][]listener, error) {
 		return all, nil
 	}
 	var rows []listener
-	if err := t.list(&rows, `SELECT id, owner_id, events FROM hooks WHERE kind = 'webhook' AND state = 'active'`); err != nil {
+	if err := t.list(&rows, listenersQuery); err != nil {
 		return nil, err
 	}
 	all = make(map[string][]listener)

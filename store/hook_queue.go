@@ -65,10 +65,11 @@ func (d *DB) NextEvent(ctx context.Context, hookID string) (notify.Hook, notify.
 // to settle.
 func (d *DB) Settle(ctx context.Context, o notify.Outcome) error {
 	return d.write(ctx, func(t *tx) error {
-		var there int
-		if err := t.get(&there, `SELECT COUNT(*) FROM hooks WHERE id = ?`, o.HookID); err != nil || there == 0 {
+		var updated int64
+		if err := t.get(&updated, `SELECT COALESCE(MAX(updated_at), -1) FROM hooks WHERE id = ?`, o.HookID); err != nil || updated < 0 {
 			return err
 		}
+		same := o.Of.IsZero() || updated == clock.Milli(o.Of)
 		gone := int64(0)
 		if o.Gone {
 			res, err := t.exec(`DELETE FROM hook_events WHERE hook_id = ? AND id = ?`, o.HookID, o.Seq)
@@ -79,16 +80,21 @@ func (d *DB) Settle(ctx context.Context, o notify.Outcome) error {
 				return err
 			}
 		}
-		if _, err := t.exec(`UPDATE hooks SET waiting = waiting - ?, failures = ?, failing_since = ?, next_at = ?, reason = ? WHERE id = ?`,
-			gone, o.Failures, clock.Milli(o.FailingSince), clock.Milli(o.NextAt), o.Reason, o.HookID); err != nil {
+		if _, err := t.exec(`UPDATE hooks SET waiting = waiting - ? WHERE id = ?`, gone, o.HookID); err != nil {
 			return err
+		}
+		if same {
+			if _, err := t.exec(`UPDATE hooks SET failures = ?, failing_since = ?, next_at = ?, reason = ? WHERE id = ?`,
+				o.Failures, clock.Milli(o.FailingSince), clock.Milli(o.NextAt), o.Reason, o.HookID); err != nil {
+				return err
+			}
 		}
 		if o.Attempt != nil {
 			if err := t.attempted(o.HookID, *o.Attempt); err != nil {
 				return err
 			}
 		}
-		if !o.Failed {
+		if !o.Failed || !same {
 			return nil
 		}
 		if _, err := t.exec(`UPDATE hooks SET state = 'failed' WHERE id = ? AND state = 'active'`, o.HookID); err != nil {

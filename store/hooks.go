@@ -163,21 +163,35 @@ func (d *DB) PutPush(ctx context.Context, h notify.Hook, max int) (notify.Hook, 
 		if err := t.get(&k, `SELECT state, reason, answer_seq, updated_at FROM tasks WHERE id = ?`, h.TaskID); err != nil {
 			return err
 		}
-		var have []struct {
-			ID   string `db:"id"`
-			Name string `db:"name"`
+		// It may have got somewhere before anybody could ask to be told.
+		stands := func(hookID string) error {
+			s := task.State(k.State)
+			if s == task.Submitted {
+				return nil
+			}
+			return t.queueEvent(hookID, notify.TaskState, notify.Facts{TaskID: h.TaskID, State: s, Reason: k.Reason, Seq: k.AnswerSeq}, k.UpdatedAt)
 		}
-		if err := t.list(&have, `SELECT id, name FROM hooks WHERE kind = 'push' AND task_id = ?`, h.TaskID); err != nil {
+		var have []struct {
+			ID    string `db:"id"`
+			Name  string `db:"name"`
+			State string `db:"state"`
+		}
+		if err := t.list(&have, `SELECT id, name, state FROM hooks WHERE kind = 'push' AND task_id = ?`, h.TaskID); err != nil {
 			return err
 		}
 		for _, o := range have {
 			if o.Name != h.Name {
 				continue
 			}
-			// What waits is sent to the new address.
-			out.ID = o.ID
-			_, err := t.exec(pushUpdate, h.Version, h.URL, h.Host, h.Scheme, h.Sealed, clock.Milli(h.UpdatedAt), o.ID)
-			return err
+			// What waits is sent to the new address, at once.
+			out.ID, t.hooked = o.ID, true
+			if _, err := t.exec(pushUpdate, h.Version, h.URL, h.Host, h.Scheme, h.Sealed, clock.Milli(h.UpdatedAt), o.ID); err != nil {
+				return err
+			}
+			if o.State == string(notify.Active) {
+				return nil
+			}
+			return stands(o.ID) // with one that was given up nothing waits
 		}
 		if len(have) >= max {
 			return fault.New(fault.Conflict, "The task has %d push notification configs, which is as many as there may be. Delete one first.", len(have))
@@ -189,11 +203,7 @@ func (d *DB) PutPush(ctx context.Context, h notify.Hook, max int) (notify.Hook, 
 		if _, err := t.exec(`UPDATE tasks SET pushed = 1 WHERE id = ? AND pushed = 0`, h.TaskID); err != nil {
 			return err
 		}
-		// It may have got somewhere before anybody could ask to be told.
-		if s := task.State(k.State); s != task.Submitted {
-			return t.queueEvent(h.ID, notify.TaskState, notify.Facts{TaskID: h.TaskID, State: s, Reason: k.Reason, Seq: k.AnswerSeq}, k.UpdatedAt)
-		}
-		return nil
+		return stands(h.ID)
 	})
 	return out, err
 }

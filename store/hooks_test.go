@@ -407,3 +407,72 @@ func TestHooks_BeginPausedAndMove(t *testing.T) {
 		}
 	}
 }
+
+// A config that is made again, as somebody does whose address was wrong, is
+// tried at once, and told where the task stands if nothing waits any more.
+func TestPutPush_AgainBeginsAnew(t *testing.T) {
+	t.Parallel()
+	db, _, _, _, k := asked(t)
+	p := push(t, db, k, "mine")
+	claim(t, db, 1)
+	settle := func(o notify.Outcome) {
+		t.Helper()
+		_, e, err := db.NextEvent(t.Context(), p.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.HookID, o.Seq, o.FailingSince, o.Failures, o.NextAt = p.ID, e.Seq, clock.Now(), 3, clock.Now().Add(time.Hour)
+		if err := db.Settle(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	woken := func(what string) {
+		t.Helper()
+		select {
+		case <-db.Hooked():
+		default:
+			t.Errorf("%s: nobody is woken", what)
+		}
+		if due, _, err := db.DueHooks(t.Context(), clock.Now(), notify.Busy{}, 1); err != nil || len(due) != 1 || due[0].Failures != 0 {
+			t.Errorf("%s: %+v %v", what, due, err)
+		}
+	}
+	settle(notify.Outcome{})
+	<-db.Hooked()
+	push(t, db, k, "mine")
+	woken("one that failed")
+	settle(notify.Outcome{Failed: true})
+	storetest.Finish(t, db, k, task.Completed, "Done.")
+	same(t, "one that was given up", waiting(t, db, p))
+	select {
+	case <-db.Hooked():
+	default:
+	}
+	push(t, db, k, "mine")
+	woken("one that was given up")
+	same(t, "made again", waiting(t, db, p), "task.state completed")
+	push(t, db, k, "mine")
+	same(t, "made once more", waiting(t, db, p))
+}
+
+// An attempt at the address that was says nothing of the one that is.
+func TestSettle_OfWhatWasChangedSince(t *testing.T) {
+	t.Parallel()
+	db, _, _, _, k := asked(t)
+	p := push(t, db, k, "mine")
+	claim(t, db, 1)
+	h, e, err := db.NextEvent(t.Context(), p.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := notify.Outcome{HookID: h.ID, Seq: e.Seq, Of: h.UpdatedAt.Add(-time.Second), Failures: 9, FailingSince: clock.Now(), NextAt: clock.Now().Add(time.Hour), Failed: true}
+	for _, want := range []int{1, 0} {
+		if err := db.Settle(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+		if due, _, err := db.DueHooks(t.Context(), clock.Now(), notify.Busy{}, 1); err != nil || len(due) != want {
+			t.Errorf("%+v %v", due, err)
+		}
+		o.Of = h.UpdatedAt
+	}
+}

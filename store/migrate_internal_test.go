@@ -299,6 +299,10 @@ func TestPlans_UseTheirIndex(t *testing.T) {
 		{callsQuery, "tasks_agent"},
 		{pruneIcons, "agent_versions_icon"},
 		{deleteTraces, "PRIMARY KEY (agent_id=? AND task_id=?)"},
+		{dueHooksQuery, "hooks_due"},
+		{listenersQuery, "hooks_owner"},
+		{roomEventsDelete, "hooks_task (task_id=?)"},
+		{roomPushesDelete, "hooks_task (task_id=?)"},
 		{`SELECT COUNT(*) FROM notices WHERE account_id = ? AND read_at = 0`, "notices_unread"},
 		{reportQuery + `WHERE r.closed_at = 0 ORDER BY r.id LIMIT ?`, "reports_open"},
 	} {

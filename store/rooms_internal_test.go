@@ -48,7 +48,7 @@ func seedRooms(t *testing.T, d *DB) (file string) {
 	hash, size, _, err := d.PutBlob(ctx, strings.NewReader("what the file holds"), 100)
 	must(err)
 	must(d.PutFile(ctx, chat.File{Hash: hash, Size: size, MediaType: "text/plain", CreatedAt: now}, "person", "p1", 1000))
-	hook := notify.Hook{ID: "h1", Kind: notify.Webhook, OwnerKind: "person", OwnerID: "p1", URL: "https://example.org", Host: "example.org", Events: notify.Types, Sealed: []byte("x"), CreatedAt: now, UpdatedAt: now}
+	hook := notify.Hook{ID: "h1", Kind: notify.Webhook, OwnerKind: "person", OwnerID: "p1", URL: "https://example.org", Host: "example.org", Events: notify.Types, State: notify.Active, Sealed: []byte("x"), CreatedAt: now, UpdatedAt: now}
 	must(d.AddWebhook(ctx, hook, 1))
 	must(d.AddAttempt(ctx, hook.ID, notify.Attempt{EventID: "evt_1", Type: notify.Tested, At: now, Status: 200}))
 	say("one")

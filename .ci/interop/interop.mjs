@@ -103,7 +103,8 @@ const newCases = (name, connect) => ({
     const c = await connect(key, portal), s = await read(c.sendMessageStream(says("Which agent can calculate?")));
     assert.match(s.grown, /calc/i);
     assert.equal(answer(await c.getTask({ tenant: "", id: s.task.id })), s.grown);
-    assert.equal((await c.getAgentCard()).capabilities.extensions.length, 1, "the extended card");
+    const extensions = (await c.getAgentCard()).capabilities.extensions.map((e) => e.uri);
+    assert.ok(extensions.includes("https://agentsite.dev/ext/listing/v1"), `the extended card: ${extensions}`);
   },
 });
 

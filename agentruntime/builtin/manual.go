@@ -20,9 +20,10 @@ const (
 // manual finds the sections that answer a question. Besides its own words a
 // section is found, for less, by words that mean much the same.
 type manual struct {
-	sections []Section
-	all      *bm25.Index // everything, to rank by
-	headings *bm25.Index // headings and their related words, to judge by
+	sections   []Section
+	references int         // how many of them are
+	all        *bm25.Index // everything, to rank by
+	headings   *bm25.Index // headings and their related words, to judge by
 }
 
 func newManual(sections []Section, t *thesaurus) *manual {
@@ -51,6 +52,9 @@ func newManual(sections []Section, t *thesaurus) *manual {
 			page = "" // an introduction says its title once
 		}
 		m.all.Put(i, sectionKey(i), m.all.Analyze([]string{title}, []string{page}, []string{text}, []string{like}, []string{t.also(s.Text, known)}))
+		if s.reference() {
+			m.references++
+		}
 		m.headings.Put(i, sectionKey(i), m.headings.Analyze([]string{title}, []string{like}))
 	}
 	return m
@@ -76,7 +80,7 @@ func (m *manual) lookup(question []string, most int, without map[string]bool) []
 		return nil
 	}
 	var out []passage
-	for _, h := range m.all.Query(strings.Join(question, " ")+" "+noWord, 2*most+len(without)) {
+	for _, h := range m.all.Query(strings.Join(question, " ")+" "+noWord, 2*most+len(without)+m.references) {
 		p := passage{m.sections[h.ID], h.ID, h.Score}
 		if slices.Equal(content(p.Title), question) {
 			p.score *= exactWorth
@@ -89,6 +93,12 @@ func (m *manual) lookup(question []string, most int, without map[string]bool) []
 		}
 	}
 	slices.SortStableFunc(out, func(a, b passage) int { return cmp.Compare(b.score, a.score) })
+	referred := false // to one reference: it has the others beside it
+	out = slices.DeleteFunc(out, func(p passage) bool {
+		again := referred && p.reference()
+		referred = referred || p.reference()
+		return again
+	})
 	return out[:min(len(out), most)]
 }
 
@@ -97,7 +107,7 @@ const exactWorth = 4
 
 // referenceWorth is what a hit in a reference counts beside one in a section
 // that answers a question: it holds many words, and few are asked about.
-const referenceWorth = 0.4
+const referenceWorth = 0.2
 
 // reference reports whether a section is for those who implement something.
 func (s Section) reference() bool {

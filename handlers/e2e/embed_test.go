@@ -338,14 +338,19 @@ func TestShareLooks(t *testing.T) {
 	if got := eval[string](g, `document.querySelector(".hand-on [data-copy-source]").innerText`); got != p.URL()+"/agents/invoice-reader" {
 		t.Errorf("the link is %q", got)
 	}
-	for _, s := range []screen{{width: 320, height: 640}, {width: 390, height: 844, phone: true}, desk} {
-		g.resize(s)
-		for _, scheme := range []string{"light", "dark"} {
-			g.scheme(scheme)
-			if eval[bool](g, `((r) => r.left < 0 || r.right > innerWidth)(document.querySelector(".hand-on-body").getBoundingClientRect())`) {
-				t.Errorf("at %d it leaves the page", s.width)
+	owner := visit(t, root, p, desk).as(ada)
+	owner.open("/agents/invoice-reader")
+	owner.click(".hand-on > summary")
+	for who, b := range map[string]*tab{"guest": g, "owner": owner} {
+		for _, s := range []screen{{width: 320, height: 640}, {width: 390, height: 844, phone: true}, desk} {
+			b.resize(s)
+			for _, scheme := range []string{"light", "dark"} {
+				b.scheme(scheme)
+				if eval[bool](b, fmt.Sprintf(`((r) => r.left < 0 || r.right > %d)(document.querySelector(".hand-on-body").getBoundingClientRect())`, s.width)) {
+					t.Errorf("%s at %d: it leaves the page", who, s.width)
+				}
+				b.shot(fmt.Sprintf("share-%s-%d-%s", who, s.width, scheme), false)
 			}
-			g.shot(fmt.Sprintf("share-%d-%s", s.width, scheme), false)
 		}
 	}
 	g.resize(desk)

@@ -20,6 +20,10 @@ func TestLooks_Webhooks(t *testing.T) {
 	a := visit(t, root, p, desk).as(ada)
 	a.open("/account/webhooks")
 	a.look("webhooks-empty")
+	a.fill("#url", s.URL+"/hook") // nothing else has to be filled in
+	a.press("main form.stack button")
+	a.until("the secret", `document.querySelector(".new-secret code").innerText.startsWith("whsec_")`)
+	a.look("webhooks-new")
 	for i, u := range []string{s.URL + "/hook", "http://127.0.0.1:2/a-long-address-that-nobody-would-ever-type-by-hand/because-it-is-so-long"} {
 		var h struct{ ID string }
 		b := map[string]any{"url": u, "events": []string{"task.ended", "message.said", "agent.liveness"}}

@@ -108,6 +108,16 @@ func PathParam(r *http.Request, key string) string {
 // Decode reads a JSON body of at most max bytes into v and says in words what
 // is wrong with it. With known, a field that v does not have is an error.
 func Decode(w http.ResponseWriter, r *http.Request, max int64, v any, known bool) error {
+	return decode(w, r, max, v, known, true)
+}
+
+// DecodeFields is Decode for a service that looks at the text of each field
+// and names the one that is wrong, which strictjson cannot.
+func DecodeFields(w http.ResponseWriter, r *http.Request, max int64, v any, known bool) error {
+	return decode(w, r, max, v, known, false)
+}
+
+func decode(w http.ResponseWriter, r *http.Request, max int64, v any, known, text bool) error {
 	// curl -d says it sends a form; what counts is that the body is JSON.
 	if t, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err == nil && t != "application/json" && t != "application/x-www-form-urlencoded" && !strings.HasSuffix(t, "+json") {
 		return fault.New(fault.Invalid, "Send JSON, with Content-Type: application/json.")
@@ -126,10 +136,8 @@ func Decode(w http.ResponseWriter, r *http.Request, max int64, v any, known bool
 	if s, ok := errors.AsType[*json.SyntaxError](err); ok {
 		return fault.New(fault.Invalid, "The body is not JSON: %s (at byte %d).", s, s.Offset)
 	}
-	// Services say in which field a text is wrong or, where every field is
-	// known, a value too deep.
-	named := errors.Is(err, strictjson.ErrNUL) || errors.Is(err, strictjson.ErrSurrogate) || known && errors.Is(err, strictjson.ErrDepth)
-	if err != nil && !named {
+	ofField := errors.Is(err, strictjson.ErrNUL) || errors.Is(err, strictjson.ErrSurrogate) || errors.Is(err, strictjson.ErrDepth)
+	if err != nil && (text || !ofField) {
 		return fault.New(fault.Invalid, "The JSON has %s.", err)
 	}
 	dec := json.NewDecoder(bytes.NewReader(b))

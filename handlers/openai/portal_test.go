@@ -327,7 +327,7 @@ func TestComplete_RefusesInTheShapeOfTheAPI(t *testing.T) {
 		"a huge picture":   {c, image("data:image/png;base64," + strings.Repeat("A", 2<<20)), 400, "", "messages[0].content[0].image_url.url"},
 		"too long":         {c, say("calc", strings.Repeat("x", 65<<10)), 400, "", "messages"},
 		"larger still":     {c, say("calc", strings.Repeat("x", 7<<20)), 413, "", ""},
-		"NUL":              {c, say("calc", "a\x00b"), 400, "", "messages"},
+		"NUL":              {c, say("calc", "a\x00b"), 400, "", ""},
 		"a field twice":    {c, `{"model":"calc","model":"guide","messages":[]}`, 400, "", ""},
 		"too deep":         {c, `{"model":` + strings.Repeat("[", 65) + strings.Repeat("]", 65) + `}`, 400, "", ""},
 		"no scope":         {reader, say("calc", "2+2"), 403, "insufficient_permissions", ""},

@@ -94,6 +94,29 @@ func anonymous(t *testing.T, p *apptest.Portal) *apptest.Client {
 
 const anonymousSpace = "io.modelcontextprotocol.anonymous/"
 
+// foundEverywhere looks for a server, which tells of forecasts, and for the
+// agent that it is: on the page, by every face that searches, and in the feed.
+func foundEverywhere(t *testing.T, p *apptest.Portal, server, agent string) {
+	t.Helper()
+	c := p.Guest(t)
+	finds := func(method, path string, body any, want string) {
+		t.Helper()
+		if b := c.Must(method, path, body, http.StatusOK).Body; !strings.Contains(b, want) {
+			t.Errorf("%s does not find %s: %.300s", path, want, b)
+		}
+	}
+	_, last, _ := strings.Cut(server, "/")
+	for _, path := range []string{"/agents?q=forecasts", "/api/v1/search?q=forecasts", "/agents/feed?q=forecasts"} {
+		finds(http.MethodGet, path, nil, agent)
+	}
+	for _, path := range []string{"/v0.1/servers?search=" + strings.ToUpper(last), "/v0/servers?version=latest"} {
+		finds(http.MethodGet, path, nil, `"name":"`+server+`"`)
+	}
+	finds(http.MethodPost, "/ard/search", map[string]any{"query": map[string]any{"text": "forecasts"}}, "/agents/"+agent)
+	finds(http.MethodPost, "/mcp", map[string]any{"jsonrpc": "2.0", "id": 1, "method": "tools/call",
+		"params": map[string]any{"name": "search_agents", "arguments": map[string]any{"query": "forecasts"}}}, agent)
+}
+
 // What is published is found wherever agents are.
 func TestPortal_PublishedIsFoundEverywhere(t *testing.T) {
 	t.Parallel()
@@ -114,14 +137,7 @@ func TestPortal_PublishedIsFoundEverywhere(t *testing.T) {
 	if a.Kind != "mcp" || len(a.Skills) != 1 || a.Skills[0].ID != "echo" {
 		t.Errorf("%+v", a)
 	}
-	for _, path := range []string{"/agents?q=forecasts", "/api/v1/search?q=forecasts", "/v0.1/servers?search=RAIN", "/v0/servers?version=latest", "/agents/feed?q=forecasts"} {
-		if b := c.Must(http.MethodGet, path, nil, http.StatusOK).Body; !strings.Contains(b, "rain") {
-			t.Errorf("%s: %.300s", path, b)
-		}
-	}
-	if b := c.Must(http.MethodPost, "/ard/search", map[string]any{"query": map[string]any{"text": "forecasts"}}, http.StatusOK).Body; !strings.Contains(b, "rain-anonymous") {
-		t.Error(b)
-	}
+	foundEverywhere(t, p, name, "rain-anonymous-modelcontextprotocol-io")
 	page := s.Meta[own+"/agent"].Page
 	path, ok := strings.CutPrefix(page, p.URL())
 	if !ok {

@@ -127,6 +127,7 @@ func TestPublisher_Official(t *testing.T) {
 	if l := get(t, c, "/v0.1/servers"); l.String() != name+" 1.0.0 deprecated, "+name+" 1.1.0 active latest" {
 		t.Errorf("%s", l)
 	}
+	foundEverywhere(t, p, name, "rain-localhost")
 	pub.must("Successfully updated 2 version(s)", "status", "--status", "deleted", "--all-versions", "--yes", name)
 	if l := get(t, c, "/v0.1/servers"); len(l.Servers) != 0 {
 		t.Errorf("%s", l)

@@ -142,6 +142,9 @@ func (s *Service) serverFor(ctx context.Context, actor ident.Actor, right grant,
 	}
 	if !right.own {
 		a, err := s.agentOf(ctx, server)
+		if err == nil && a != nil && a.Status.Held {
+			err = errHeld(name)
+		}
 		return server, a, err
 	}
 	// Under the portal's namespace the name is the agent's, and so is the right.
@@ -174,9 +177,6 @@ func (s *Service) agentOf(ctx context.Context, server Server) (*Agent, error) {
 	a, err := s.store.AgentByID(ctx, server.AgentID)
 	if fault.Is(err, fault.NotFound) {
 		return nil, errRemoved(server.Name)
-	}
-	if err == nil && a.Status.Held {
-		err = errHeld(server.Name)
 	}
 	return &a, err
 }

@@ -49,17 +49,20 @@ func (s *Service) planStatus(ctx context.Context, actor ident.Actor, right grant
 	if err != nil {
 		return ReleaseChange{}, err
 	}
-	if over := right == (grant{}); server.Held && !over {
-		return ReleaseChange{}, errHeld(name)
-	} else if over && version == "" {
-		server.Held = status == ReleaseDeleted
-	}
 	agent, err := s.agentOf(ctx, server)
 	if err != nil {
 		return ReleaseChange{}, err
 	}
 	if agent != nil && right.own && !s.MayEdit(actor, *agent) {
 		return ReleaseChange{}, fault.New(fault.Forbidden, "You do not have publish or edit permissions for this server")
+	}
+	over := right == (grant{}) || right.own && agent != nil && !owns(actor, *agent)
+	if !over && (server.Held || agent != nil && agent.Status.Held) {
+		return ReleaseChange{}, errHeld(name)
+	}
+	was := server.Held
+	if over && version == "" {
+		server.Held = status == ReleaseDeleted
 	}
 	list, err := s.heads(ctx, name)
 	if err != nil {
@@ -83,8 +86,30 @@ func (s *Service) planStatus(ctx context.Context, actor ident.Actor, right grant
 	latest := latestOf(list)
 	c.Latest = latest.Version
 	err = s.lead(ctx, actor, right, &c, agent, *latest)
-	if err == nil && !changed && c.Agent == nil {
+	if err == nil && over && agent != nil {
+		c.hold(*agent, server.Held || agent.Status.Held)
+	}
+	if err == nil && !changed && c.Agent == nil && server.Held == was {
 		err = fault.New(fault.Invalid, "No changes to apply: status and message are already set to the provided values")
 	}
 	return c, err
+}
+
+// hold says of a server's agent, if it is withdrawn then, whether the operator
+// did that: then its owner cannot put it back either.
+func (c *ReleaseChange) hold(agent Agent, held bool) {
+	next := agent
+	if c.Agent != nil {
+		next = *c.Agent
+	}
+	held = held && next.Status.State == Withdrawn
+	if next.Status.Held == held {
+		return
+	}
+	if c.Agent == nil {
+		c.Base = agent.Version
+		next.Version, next.UpdatedAt, next.Note = agent.Version+1, c.At, "Withdrawn by the operator"
+	}
+	next.Status.Held = held
+	c.Agent = &next
 }

@@ -164,7 +164,7 @@ func (s *Service) tell(ctx context.Context, h Hook) {
 			s.cfg.Log.Error("send an event", "hook", h.ID, "event", e.ID, "error", err)
 			o = s.failed(now, e, reply{Attempt: Attempt{EventID: e.ID, Type: e.Type, At: clock.Now(), Error: "this portal had trouble"}})
 		}
-		o.HookID = h.ID
+		o.HookID, o.Of = h.ID, now.UpdatedAt
 		if err := s.Store.Settle(ctx, o); err != nil {
 			s.troubled(ctx, "note what came of an event", "hook", h.ID, "event", e.ID, "error", err)
 			return

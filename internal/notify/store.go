@@ -23,8 +23,8 @@ type Hooks interface {
 	DropWebhook(ctx context.Context, accountID, id string) error
 	// PutPush stores a push hook in the place of the one of its task that has
 	// the same name, and returns it with that one's id; a Conflict fault when
-	// the task has max others. If the task has got further than Submitted, it
-	// is told where it stands.
+	// the task has max others. If the task has got further than Submitted, one
+	// that is new or was given up is told where it stands.
 	PutPush(ctx context.Context, h Hook, max int) (Hook, error)
 	// Pushes returns those of a task by their names.
 	Pushes(ctx context.Context, taskID string) ([]Hook, error)
@@ -59,6 +59,9 @@ type Busy struct {
 type Outcome struct {
 	HookID string
 	Seq    int64 // of the event
+	// Of is when the hook was last changed by its owner, as it was told. How a
+	// hook fares that was changed since says nothing of what it is now.
+	Of time.Time
 	// Gone takes the event out: it was taken, given up or concerned nobody.
 	Gone bool
 	// Attempt is shown to the owner of a webhook; nil for none.

@@ -95,6 +95,7 @@ func (x *exchange) request(m *message) {
 	}
 	defer out.silent() // also when a function of the server panics
 	body, err := x.serve(m, out)
+	out.silent() // else a sign of life might write headers while an error does
 	if errors.Is(err, errSilent) {
 		return
 	}

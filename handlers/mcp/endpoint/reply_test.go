@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"agentsite/handlers/face"
+	"agentsite/internal/fault"
 	"agentsite/internal/ident"
 )
 
@@ -95,6 +96,23 @@ func TestReply_WritesNothingAfterAPanic(t *testing.T) {
 		synctest.Wait()
 		if len(w.writes) > 0 {
 			t.Errorf("%d writes after the end: %s", len(w.writes), w.Body)
+		}
+	})
+}
+
+// Two goroutines that write headers at once are the end of the program: run
+// with -race.
+func TestReply_EndsWhileASignOfLifeIsDue(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := alone(t, func(context.Context, *Call) (Result, error) {
+			time.Sleep(stillAfter)
+			return Result{}, fault.Limited(time.Minute, "Wait.")
+		})
+		w := &watchedWriter{ResponseRecorder: httptest.NewRecorder()}
+		h.ServeHTTP(w, ask(callTool, "application/json, text/event-stream"))
+		if !strings.Contains(w.Body.String(), `"Wait."`) {
+			t.Errorf("%d, %s", w.Code, w.Body)
 		}
 	})
 }
