@@ -58,16 +58,19 @@ func handedOver(r *http.Request) string {
 // wrong with it.
 func (d *Door) showAgent(w http.ResponseWriter, r *http.Request, actor ident.Actor, a hub.Agent, code int, text, wrong string) error {
 	kind := textOf(a.Kind)
+	server, err := d.hub.ServerName(r.Context(), a)
+	if err != nil {
+		return err
+	}
 	v := templates.AgentView{
 		Ref: a.Handle(), Title: a.Title, Handle: d.fullHandle(a.Handle()), Icon: a.Icon, Kind: kind.label, Provenance: provenance(a), KindHelp: kind.help,
-		Tags: a.Tags(), Examples: examples(a, 3), Owner: a.OwnerName, TextGoesTo: d.textGoesTo(a), Limits: d.limitTexts(a), Uses: d.uses(a), TokenHint: d.tokenHint(a),
+		Tags: a.Tags(), Examples: examples(a, 3), Owner: a.OwnerName, TextGoesTo: d.textGoesTo(a), Limits: d.limitTexts(a), Uses: d.uses(a, server), TokenHint: d.tokenHint(a),
 		Version: whole(int64(a.Version)), VersionsHref: "/agents/" + a.Name + "/versions", Updated: moment(a.UpdatedAt), Created: moment(a.CreatedAt),
 		Visibility: string(a.Visibility), Publisher: a.Publisher, Proof: string(a.Proof.State), ProofText: proofText(a),
 		Languages: languageNames(a.Languages), Takes: modeTexts(a.InputModes), Gives: modeTexts(a.OutputModes),
 		Mine: d.hub.MayEdit(actor, a), Draft: a.Status.State == hub.StatusDraft, Reportable: a.Kind != hub.Builtin && !d.hub.Owns(actor, a), Text: text, Error: wrong,
 	}
 	v.Tagline, v.Description = d.describe(a.Description)
-	var err error
 	if v.Health, err = d.health(r.Context(), actor, a); err != nil {
 		return err
 	}

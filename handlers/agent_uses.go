@@ -18,8 +18,8 @@ func (d *Door) tokenHint(a hub.Agent) string {
 
 // uses are the ways to reach an agent, by the program one has. Each command
 // works as it stands, once AGENTSITE_TOKEN is set: a test reads them from the
-// page and runs them.
-func (d *Door) uses(a hub.Agent) []templates.Use {
+// page and runs them. server is what the MCP registry calls it, or empty.
+func (d *Door) uses(a hub.Agent, server string) []templates.Use {
 	name, base := a.Handle(), d.cfg.URL
 	at := base + "/agents/" + name
 	v1, card, mcp := base+"/v1", base+a2a.CardPath(a.Name), at+"/mcp"
@@ -47,9 +47,9 @@ func (d *Door) uses(a hub.Agent) []templates.Use {
 			{Label: "Say something", Code: curlPost(base+"/api/v1/conversations/$ID/messages", `{"client_id":"1","text":"Hello"}`)},
 			{Label: "Read the answer as it comes, until you stop", Code: "curl -sN " + base + `/api/v1/conversations/$ID/live -H "Authorization: Bearer $AGENTSITE_TOKEN" -H 'Accept: text/event-stream'`}}},
 	}
-	if a.Kind == hub.MCP && a.Listable() {
-		uses = append(uses, templates.Use{ID: "registry", Label: "MCP registry", Hint: "It is an MCP server itself: clients that know this portal's registry find it there, with its own address. Give them " + base + " as the registry.",
-			Commands: []templates.Command{{Label: "Find it", Code: "curl -s '" + base + "/v0.1/servers?search=" + url.QueryEscape(a.Name) + "'"}}})
+	if server != "" {
+		uses = append(uses, templates.Use{ID: "registry", Label: "MCP registry", Hint: "It is an MCP server itself: clients of MCP registries find it as " + server + ". Give them " + base + " as the registry.",
+			Commands: []templates.Command{{Label: "Look it up", Code: "curl -s " + base + "/v0.1/servers/" + url.PathEscape(server) + "/versions/latest"}}})
 	}
 	return uses
 }

@@ -3,6 +3,7 @@ package store_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"time"
 
@@ -192,5 +193,36 @@ func TestCreate_FirstAskIsKeptOnce(t *testing.T) {
 		if _, err := db.Room(ctx, again.ID, "person", ann.ID); !fault.Is(err, fault.NotFound) {
 			t.Errorf("%s again leaves a room: %v", what, err)
 		}
+	}
+}
+
+// Who comes second is told so when the first conversation can be read, even
+// where both were written together.
+func TestCreate_FirstAskIsThereWhenOthersAreToldOfIt(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t)
+	ctx := context.Background()
+	ann := storetest.Account(t, db, "ann")
+	calc := storetest.Agent(t, db, "calc", account.Account{})
+	for range 20 {
+		id := ident.NewID()
+		var wg sync.WaitGroup
+		for range 8 {
+			wg.Go(func() {
+				room, p := asking(ann, calc, clock.Now())
+				_, err := db.CreateAsking(ctx, room, nil, p, &chat.FirstAsk{CallerID: ann.ID, AgentID: calc.ID, ClientID: id, ConversationID: room.ID})
+				before, ok := errors.AsType[*chat.AskedBefore](err)
+				if !ok {
+					if err != nil {
+						t.Error(err)
+					}
+					return
+				}
+				if _, err := db.Room(ctx, before.ConversationID, "person", ann.ID); err != nil {
+					t.Errorf("the first conversation cannot be read: %v", err)
+				}
+			})
+		}
+		wg.Wait()
 	}
 }

@@ -105,4 +105,7 @@ func TestReleases_ReadsIndexes(t *testing.T) {
 	if since := plan(hub.ReleaseFilter{Limit: 30, Namespace: "example.home", Deleted: true, UpdatedSince: time.Now()}); !strings.Contains(since, "releases_updated") || !strings.Contains(since, "agents_mcp_updated") {
 		t.Errorf("what changed:\n%s", since)
 	}
+	if of := plan(hub.ReleaseFilter{Limit: 1, Namespace: "example.home", Agent: "weather", Latest: true}); strings.Contains(of, "SCAN") {
+		t.Errorf("of one agent:\n%s", of)
+	}
 }

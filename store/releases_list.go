@@ -123,6 +123,9 @@ func publishedQuery(f hub.ReleaseFilter) (string, []any) {
 	if f.Search != "" {
 		w.and(`r.name LIKE ? ESCAPE '\'`, like(f.Search))
 	}
+	if f.Agent != "" {
+		w.and(`a.name = ?`, f.Agent)
+	}
 	if !f.UpdatedSince.IsZero() {
 		w.and(`r.updated_at >= ?`, clock.Milli(f.UpdatedSince))
 	}
@@ -192,6 +195,9 @@ func registeredQuery(f hub.ReleaseFilter) (string, []any) {
 	}
 	if f.Search != "" {
 		w.and(`? || a.name LIKE ? ESCAPE '\'`, prefix, like(f.Search))
+	}
+	if f.Agent != "" {
+		w.and(`a.name = ?`, f.Agent)
 	}
 	if !f.UpdatedSince.IsZero() {
 		w.and(`a.updated_at >= ?`, clock.Milli(f.UpdatedSince))

@@ -216,7 +216,9 @@ func (d *DB) gather(batch []*op) []*op {
 
 // commit runs the ops as one transaction, after the uses of credentials that
 // wait. An op that fails after it wrote is
-// taken out and the rest is run again, so one bad write never costs another.
+// taken out and the rest is run again, so one bad write never costs another. It
+// is told with the rest: what it failed by may be among them, and whoever is
+// told looks for it.
 func (d *DB) commit(batch []*op) {
 	if o, uses := d.writeTouches(); o != nil {
 		batch = slices.Insert(batch, 0, o)
@@ -228,10 +230,16 @@ func (d *DB) commit(batch []*op) {
 			live = append(live, o)
 		}
 	}
+	var out []*op
+	defer func() {
+		for _, o := range out {
+			close(o.done)
+		}
+	}()
 	for len(live) > 0 {
 		bad, err := d.attempt(live)
 		if bad >= 0 {
-			close(live[bad].done)
+			out = append(out, live[bad])
 			live = append(live[:bad], live[bad+1:]...)
 			continue
 		}

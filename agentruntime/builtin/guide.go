@@ -141,7 +141,7 @@ func (r *reply) respond(ctx context.Context, message string) (string, error) {
 	if v.intent == seek && len(need) == 0 && askCue.MatchString(plainLine(message)) {
 		v.intent = ask // how to find somebody is a question
 	}
-	v.anywhere, v.heading = r.manual.worth(question, passages)
+	v.anywhere, v.heading = worth(question, passages)
 	if v.intent != ask || v.heading < whole {
 		r.out.Status("Looking for agents")
 	}

@@ -20,15 +20,20 @@ const (
 // manual finds the sections that answer a question. Besides its own words a
 // section is found, for less, by words that mean much the same.
 type manual struct {
-	sections   []Section
-	references int         // how many of them are
-	all        *bm25.Index // everything, to rank by
-	headings   *bm25.Index // headings and their related words, to judge by
+	answers *shelf // sections that answer a question
+	refs    *shelf // references
 }
 
-func newManual(sections []Section, t *thesaurus) *manual {
-	m := &manual{
-		sections: sections,
+// shelf holds sections of one sort: how rare a word is in one says nothing of
+// the other.
+type shelf struct {
+	sections []Section
+	all      *bm25.Index // everything, to rank by
+	headings *bm25.Index // headings and their related words, to judge by
+}
+
+func newShelf() *shelf {
+	return &shelf{
 		// Weights from a search on testdata/dev_questions.tsv; the outcome
 		// hardly changes around them.
 		all: bm25.New(
@@ -43,19 +48,26 @@ func newManual(sections []Section, t *thesaurus) *manual {
 			bm25.Field{Name: "like", Weight: 0.5, Length: 30},
 		),
 	}
+}
+
+func newManual(sections []Section, t *thesaurus) *manual {
+	m := &manual{newShelf(), newShelf()}
 	known := make(map[string][]string)
-	for i, s := range sections {
+	for _, s := range sections {
 		// Joined expressions stand beside the words as they are written.
 		title, text := plainWords(s.Title), plainWords(s.Text)
 		like, page := t.also(s.Title, known), plainWords(s.PageTitle)
 		if s.Title == s.PageTitle {
 			page = "" // an introduction says its title once
 		}
-		m.all.Put(i, sectionKey(i), m.all.Analyze([]string{title}, []string{page}, []string{text}, []string{like}, []string{t.also(s.Text, known)}))
+		x := m.answers
 		if s.reference() {
-			m.references++
+			x = m.refs
 		}
-		m.headings.Put(i, sectionKey(i), m.headings.Analyze([]string{title}, []string{like}))
+		i := len(x.sections)
+		x.sections = append(x.sections, s)
+		x.all.Put(i, sectionKey(i), x.all.Analyze([]string{title}, []string{page}, []string{text}, []string{like}, []string{t.also(s.Text, known)}))
+		x.headings.Put(i, sectionKey(i), x.headings.Analyze([]string{title}, []string{like}))
 	}
 	return m
 }
@@ -69,7 +81,8 @@ func plainWords(s string) string { return strings.Join(words(s), " ") }
 // passage is a section found for a question.
 type passage struct {
 	Section
-	id    int
+	shelf *shelf
+	id    int // on it
 	score float64
 }
 
@@ -80,25 +93,21 @@ func (m *manual) lookup(question []string, most int, without map[string]bool) []
 		return nil
 	}
 	var out []passage
-	for _, h := range m.all.Query(strings.Join(question, " ")+" "+noWord, 2*most+len(without)+m.references) {
-		p := passage{m.sections[h.ID], h.ID, h.Score}
-		if slices.Equal(content(p.Title), question) {
-			p.score *= exactWorth
-		}
-		if p.reference() {
-			p.score *= referenceWorth
-		}
-		if !without[p.path()] {
-			out = append(out, p)
+	for _, x := range []*shelf{m.answers, m.refs} {
+		for _, h := range x.all.Query(strings.Join(question, " ")+" "+noWord, 2*most+len(without)) {
+			p := passage{x.sections[h.ID], x, h.ID, h.Score}
+			if slices.Equal(content(p.Title), question) {
+				p.score *= exactWorth
+			}
+			if x == m.refs {
+				p.score *= referenceWorth
+			}
+			if !without[p.path()] {
+				out = append(out, p)
+			}
 		}
 	}
 	slices.SortStableFunc(out, func(a, b passage) int { return cmp.Compare(b.score, a.score) })
-	referred := false // to one reference: it has the others beside it
-	out = slices.DeleteFunc(out, func(p passage) bool {
-		again := referred && p.reference()
-		referred = referred || p.reference()
-		return again
-	})
 	return out[:min(len(out), most)]
 }
 
@@ -107,11 +116,11 @@ const exactWorth = 4
 
 // referenceWorth is what a hit in a reference counts beside one in a section
 // that answers a question: it holds many words, and few are asked about.
-const referenceWorth = 0.2
+const referenceWorth = 0.3
 
 // reference reports whether a section is for those who implement something.
 func (s Section) reference() bool {
-	return strings.HasPrefix(s.Title, "Protocol: ") || s.Page == "performance"
+	return strings.HasPrefix(s.Title, "Protocol: ") || s.Page == "connect" || s.Page == "performance"
 }
 
 // path is where the section is read.
@@ -119,7 +128,7 @@ func (s Section) path() string { return "/docs/" + s.Page + "#" + s.Anchor }
 
 // coverage tells how much of the question a section speaks of: the share of
 // its words found anywhere, and in or like the heading.
-func (m *manual) coverage(question []string, id int) (anywhere, heading float64) {
+func (p passage) coverage(question []string) (anywhere, heading float64) {
 	total := 0.0
 	for _, w := range question {
 		weight := 1.0
@@ -127,10 +136,10 @@ func (m *manual) coverage(question []string, id int) (anywhere, heading float64)
 			weight = 0.3
 		}
 		total += weight
-		if has(m.all, w, id) {
+		if has(p.shelf.all, w, p.id) {
 			anywhere += weight
 		}
-		if has(m.headings, w, id) {
+		if has(p.shelf.headings, w, p.id) {
 			heading += weight
 		}
 	}
@@ -204,9 +213,9 @@ func localLinks(text, page, base string) string {
 }
 
 // worth reports how well the best of the sections speaks to a question.
-func (m *manual) worth(question []string, list []passage) (anywhere, heading float64) {
+func worth(question []string, list []passage) (anywhere, heading float64) {
 	if len(list) == 0 {
 		return 0, 0
 	}
-	return m.coverage(question, list[0].id)
+	return list[0].coverage(question)
 }

@@ -143,7 +143,9 @@ func TestPortal_PublishedIsFoundEverywhere(t *testing.T) {
 	if !ok {
 		t.Fatalf("its page is %q", page)
 	}
-	c.Must(http.MethodGet, path, nil, http.StatusOK)
+	if b := c.Must(http.MethodGet, path, nil, http.StatusOK).Body; !strings.Contains(b, p.URL()+"/v0.1/servers/"+url.PathEscape(name)+"/versions/latest") {
+		t.Error("its page does not say how the registry calls it")
+	}
 }
 
 // Names are decoded once, and both names of the API are the same.

@@ -149,6 +149,7 @@ func TestDecode_IsStrict(t *testing.T) {
 		`{"title":"a"} {}`:                          "",
 		`{"title":"a"`:                              "",
 		"{\"title\":\"\xff\"}":                      "",
+		`{"version":"1.0.0\ud800"}`:                 "",
 		``:                                          "",
 		`{"_meta":` + strings.Repeat(`{"a":`, 40) + `1` + "}":                                                                               "",
 		`{"_meta":{"io.modelcontextprotocol.registry/publisher-provided":{"a":` + strings.Repeat(`[`, 40) + strings.Repeat(`]`, 40) + `}}}`: "?",

@@ -14,6 +14,7 @@ import (
 
 	"agentsite/internal/fault"
 	"agentsite/internal/hub"
+	"agentsite/internal/strictjson"
 )
 
 // maxDepth bounds how deep server.json nests.
@@ -49,6 +50,10 @@ func decode(raw []byte, v any) error {
 	}
 	if _, err := s.dec.Token(); !errors.Is(err, io.EOF) {
 		return fault.New(fault.Invalid, "The body holds more than one JSON value.")
+	}
+	// Half a surrogate pair is one character here and another one elsewhere.
+	if err := strictjson.Check(raw); err != nil {
+		return fault.New(fault.Invalid, "The JSON has %s.", err)
 	}
 	err := json.Unmarshal(raw, v)
 	if t, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {

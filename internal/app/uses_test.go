@@ -405,7 +405,7 @@ func TestUses_OfAServerOfTools(t *testing.T) {
 	ada.Must(http.MethodPost, "/api/v1/agents", map[string]any{"name": "tool-box", "description": "Has tools.", "kind": "mcp", "endpoint": agenttest.NewMCPServer(t, true).URL}, http.StatusCreated)
 	shown := shownUses(t, ada.Must(http.MethodGet, "/agents/tool-box", nil, http.StatusOK).Body)
 	last := shown[len(shown)-1]
-	if args, err := words(last.code, nil); last.use != "MCP registry" || err != nil || !slices.Equal(args, []string{"curl", "-s", p.URL() + "/v0.1/servers?search=tool-box"}) {
+	if args, err := words(last.code, nil); last.use != "MCP registry" || err != nil || !slices.Equal(args, []string{"curl", "-s", p.URL() + "/v0.1/servers/1.0.0.127%2Ftool-box/versions/latest"}) {
 		t.Fatalf("it ends with %+v (%v)", last, err)
 	}
 	at, err := url.Parse(p.URL())

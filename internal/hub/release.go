@@ -83,6 +83,7 @@ type ReleaseFilter struct {
 	Name, Version string // exactly
 	Latest        bool
 	Search        string // part of the name, in any case
+	Agent         string // the name of the agent that calls it
 	UpdatedSince  time.Time
 	Deleted       bool // those too
 	// AfterName and AfterVersion are the last of the page before.

@@ -74,6 +74,19 @@ func (s *Service) oneRelease(ctx context.Context, f ReleaseFilter) (Release, err
 	return list[0], nil
 }
 
+// ServerName is what an agent is called in the MCP registry; empty when it is
+// not listed there.
+func (s *Service) ServerName(ctx context.Context, a Agent) (string, error) {
+	if a.Kind != MCP || !a.Listable() {
+		return "", nil
+	}
+	r, err := s.oneRelease(ctx, ReleaseFilter{Agent: a.Name, Latest: true})
+	if fault.Is(err, fault.NotFound) {
+		return "", nil
+	}
+	return r.Name, err
+}
+
 func errNoServer() error { return fault.New(fault.NotFound, "Server not found") }
 
 // heads are the versions of a published server, without their documents.
