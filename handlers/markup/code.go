@@ -63,8 +63,8 @@ func newPlaces() places { return make(places, max(2, runtime.GOMAXPROCS(0))) }
 type span struct{ class, text string }
 
 // colour gives the blocks of code below doc their spans, as long as the time
-// for a text lasts.
-func (p places) colour(doc ast.Node, source []byte) {
+// for the text lasts.
+func (p places) colour(doc ast.Node, source []byte, most time.Duration) {
 	var left *time.Timer
 	_ = ast.Walk(doc, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
 		b, ok := n.(*ast.FencedCodeBlock)
@@ -81,7 +81,7 @@ func (p places) colour(doc ast.Node, source []byte) {
 			return ast.WalkSkipChildren, nil
 		}
 		if left == nil {
-			left = time.NewTimer(maxColourTime)
+			left = time.NewTimer(most)
 		}
 		list, ok := p.spans(next, code, left.C)
 		if !ok {

@@ -15,6 +15,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/microcosm-cc/bluemonday"
@@ -45,14 +46,16 @@ type Renderer struct {
 	manual  goldmark.Markdown
 	policy  *bluemonday.Policy
 	places  places
-	texts   *Cache[[sha256.Size]byte]
+	// colourTime is how long lexers may take for one text.
+	colourTime time.Duration
+	texts      *Cache[[sha256.Size]byte]
 	// Fragments keeps what a door renders once and serves to many.
 	Fragments *Cache[string]
 }
 
 // New returns a renderer with an empty cache.
 func New() *Renderer {
-	return &Renderer{message: newMessage(), manual: newManual(), policy: newPolicy(), places: newPlaces(), texts: NewCache[[sha256.Size]byte](cacheBytes), Fragments: NewCache[string](cacheBytes)}
+	return &Renderer{message: newMessage(), manual: newManual(), policy: newPolicy(), places: newPlaces(), colourTime: maxColourTime, texts: NewCache[[sha256.Size]byte](cacheBytes), Fragments: NewCache[string](cacheBytes)}
 }
 
 // newMessage builds Markdown without raw HTML: the parsers of HTML blocks and
@@ -128,7 +131,7 @@ func (r *Renderer) render(source string) (out string) {
 	if depth(doc) > maxDepth {
 		return plain(source)
 	}
-	r.places.colour(doc, src)
+	r.places.colour(doc, src, r.colourTime)
 	raw := limited{max: maxOutput}
 	if err := r.message.Renderer().Render(&raw, src, doc); err != nil {
 		return plain(source)
