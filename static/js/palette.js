@@ -174,13 +174,22 @@
   dialog.addEventListener("close", () => {
     clearTimeout(timer);
     running?.abort();
-    if (before && before.isConnected) before.focus({ preventScroll: true });
+    back(before);
   });
+
+  // back gives the focus to where it was, or to what stands there now: a
+  // message is written anew when it changes.
+  function back(el) {
+    const there = el?.isConnected ? el : el?.id && document.getElementById(el.id);
+    if (there) there.focus({ preventScroll: true });
+  }
 
   // ---- the list of keys ----
   const keys = document.querySelector("[data-shortcuts]");
   function showKeys() {
     if (!keys || keys.open) return;
+    const from = document.activeElement;
+    keys.addEventListener("close", () => back(from), { once: true });
     keys.showModal();
   }
   keys?.addEventListener("click", (event) => {
