@@ -60,6 +60,28 @@ func TestInstant_KnowsTheMessageAsTheWorkerDoes(t *testing.T) {
 	}
 }
 
+// What is more than an answer in text is the worker's: it would be lost.
+func TestInstant_LeavesWhatHasMoreToTheQueue(t *testing.T) {
+	t.Parallel()
+	h := build(t)
+	calc := storetest.Agent(t, h.db, "calc", account.Account{})
+	for name, more := range map[string]func(context.Context, task.Sink) error{
+		"an artifact": func(_ context.Context, s task.Sink) error {
+			s.Artifact(task.Artifact{ID: "a", Parts: []task.Part{task.TextPart("a table")}})
+			return nil
+		},
+		"a checkpoint": func(ctx context.Context, s task.Sink) error { return s.Checkpoint(ctx, []byte(`{"at":1}`)) },
+	} {
+		driver := agentFunc(func(ctx context.Context, _ task.Call, s task.Sink) (task.Result, error) {
+			return task.Done("4"), more(ctx, s)
+		})
+		i := agentruntime.NewInstant(h.hub, map[hub.Kind]task.Agent{hub.Builtin: driver}, slog.New(slog.DiscardHandler))
+		if r, ok := i.AnswerNow(t.Context(), task.Task{ID: ident.NewID(), AgentID: calc.ID, Attempt: 1}, chat.Message{ID: ident.NewID()}); ok {
+			t.Errorf("%s is lost: %+v", name, r)
+		}
+	}
+}
+
 func TestInstant_DoesNotWaitForWhatTakesLong(t *testing.T) {
 	t.Parallel()
 	h := build(t)

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/chromedp/cdproto/input"
@@ -149,6 +150,10 @@ func TestChat_ByKeyboard(t *testing.T) {
 	eval[bool](b, row+`.focus(), true`)
 	b.hit("?")
 	b.until("the keys", `document.querySelector("[data-shortcuts]").open`)
+	// Meanwhile the message is written anew: there is no such row any more.
+	eval[bool](b, `(window.__row = `+row+`, true)`)
+	bob.Must("PUT", "/api/v1/conversations/"+id+"/messages/"+strings.TrimPrefix(eval[string](b, row+".id"), "m")+"/reactions/%F0%9F%91%8D", nil, 200)
+	b.until("the message written anew", row+`.querySelector("[data-reactions] [data-by='bob']") && !window.__row.isConnected`)
 	b.hit(kb.Escape)
 	b.until("the keys gone", `!document.querySelector("[data-shortcuts]").open`)
 	b.until("the focus where it was", row+` === document.activeElement`)

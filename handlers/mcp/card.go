@@ -6,10 +6,10 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"net/http"
-	"slices"
+	"net/url"
 	"strconv"
-	"strings"
 
+	"agentsite/handlers/ard"
 	"agentsite/handlers/face"
 	"agentsite/handlers/mcp/endpoint"
 	"agentsite/internal/a2a"
@@ -124,12 +124,11 @@ func (d *Door) catalog(w http.ResponseWriter, r *http.Request) {
 		Type       string `json:"type"`
 		URL        string `json:"url"`
 	}
-	publisher, _, _ := strings.Cut(d.serverName(""), "/")
-	if labels := strings.Split(publisher, "."); strings.Trim(publisher, "0123456789.") != "" {
-		slices.Reverse(labels)
-		publisher = strings.Join(labels, ".")
+	u, err := url.Parse(d.cfg.URL)
+	if err != nil { // it is the portal's own
+		panic(err)
 	}
-	urn := "urn:air:" + publisher + ":mcp:"
+	urn := "urn:air:" + ard.Domain(u.Hostname()) + ":mcp:"
 	list := []entry{{urn + "agentsite", d.cfg.Name, CardType, d.cfg.URL + portalPath + cardSuffix}}
 	for _, f := range page.Results {
 		if f.Agent.Portal == "" {

@@ -9,10 +9,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
-	"net/netip"
 	"net/url"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/go-chi/chi/v5"
@@ -108,18 +105,6 @@ func (d *Door) agentURL(name string) string {
 	return d.cfg.URL + "/agents/" + url.PathEscape(name) + "/mcp"
 }
 
-// serverName is how a server of this portal is called among all of the world:
-// the portal's host from its end, and a name.
-func (d *Door) serverName(name string) string {
-	u, err := url.Parse(d.cfg.URL)
-	if err != nil { // it is the portal's own
-		panic(err)
-	}
-	host := u.Hostname()
-	if _, err := netip.ParseAddr(host); err != nil {
-		parts := strings.Split(host, ".")
-		slices.Reverse(parts)
-		host = strings.Join(parts, ".")
-	}
-	return strings.ReplaceAll(host, ":", ".") + "/" + name
-}
+// serverName is how a server of this portal is called among all of the world,
+// as in the MCP registry.
+func (d *Door) serverName(name string) string { return d.cfg.Hub.Namespace() + "/" + name }
