@@ -3,6 +3,8 @@ package record_test
 import (
 	"bytes"
 	"context"
+	"fmt"
+	"math/rand/v2"
 	"sync"
 	"testing"
 	"time"
@@ -66,20 +68,26 @@ func TestAdmitAll_IsAdmitInOrder(t *testing.T) {
 	batch := [][]byte{a1.Wire, card.Wire, a1.Wire, []byte("{}"), b1.Wire, a2.Wire, a1.Wire, a2.Wire, bad, a2b.Wire, b1.Wire, late.Wire}
 	want := []record.Reason{record.NoPortal, "", "", record.NotEnvelope, "", "", record.Stale, "", "?", record.Equivocation, record.Quarantined, record.Quarantined}
 	fresh := []bool{false, true, true, false, true, true, false, false, false, false, false, false}
-	g, _ := recordtest.Gate(t)
-	got, err := g.AdmitAll(t.Context(), batch, time.UnixMilli(p.Now))
+	bulk, err := record.NewGate(recordtest.Network, recordtest.Bulk{Memory: new(recordtest.Memory)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	g1, _ := recordtest.Gate(t)
-	for i := range batch {
-		why := record.ReasonOf(got[i].Err)
-		if got[i].Fresh != fresh[i] || want[i] != "?" && why != want[i] || want[i] == "?" && why == "" || (got[i].Record == nil) != (got[i].Err != nil) {
-			t.Errorf("record %d: fresh %v, %q, want %q", i, got[i].Fresh, why, want[i])
+	g, _ := recordtest.Gate(t)
+	for name, g := range map[string]*record.Gate{"one by one": g, "in bulk": bulk} {
+		got, err := g.AdmitAll(t.Context(), batch, time.UnixMilli(p.Now))
+		if err != nil {
+			t.Fatal(err)
 		}
-		one, alone := admit(t, g1, batch[i], p.Now)
-		if one != got[i].Fresh || alone != why {
-			t.Errorf("record %d: %v %q in the batch, %v %q alone", i, got[i].Fresh, why, one, alone)
+		g1, _ := recordtest.Gate(t)
+		for i := range batch {
+			why := record.ReasonOf(got[i].Err)
+			if got[i].Fresh != fresh[i] || want[i] != "?" && why != want[i] || want[i] == "?" && why == "" || (got[i].Record == nil) != (got[i].Err != nil) {
+				t.Errorf("%s: record %d: fresh %v, %q, want %q", name, i, got[i].Fresh, why, want[i])
+			}
+			one, alone := admit(t, g1, batch[i], p.Now)
+			if one != got[i].Fresh || alone != why {
+				t.Errorf("%s: record %d: %v %q in the batch, %v %q alone", name, i, got[i].Fresh, why, one, alone)
+			}
 		}
 	}
 	if _, err := g.AdmitAll(t.Context(), make([][]byte, record.MaxBatch+1), time.UnixMilli(p.Now)); err == nil {
@@ -100,5 +108,78 @@ func TestAdmitAll_HeadOfANewEpochEndsTheOld(t *testing.T) {
 	got, err := g.AdmitAll(t.Context(), [][]byte{p.Sign(t, p.Head(&tree)).Wire, old.Wire}, time.UnixMilli(p.Now))
 	if err != nil || !got[0].Fresh || record.ReasonOf(got[1].Err) != record.Stale {
 		t.Errorf("%v, %v", got, err)
+	}
+}
+
+// Whatever is in a batch, each of it fares as if it came alone.
+func TestAdmitAll_FaresAsOneByOne(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(80) {
+		rnd := rand.New(rand.NewPCG(seed, 7))
+		portals := []*recordtest.Portal{recordtest.NewPortal("one"), recordtest.NewPortal("two"), recordtest.NewPortal("three")}
+		var wires [][]byte
+		for range 24 {
+			p := portals[rnd.IntN(len(portals))]
+			switch rnd.IntN(12) {
+			case 0, 1:
+				p.Op = recordtest.Key(fmt.Sprint("op ", rnd.IntN(2)))
+				wires = append(wires, p.Sign(t, p.Card()).Wire)
+			case 2, 3:
+				wires = append(wires, p.Sign(t, p.Head(new(record.Tree))).Wire)
+			case 4:
+				p.Seq = max(0, p.Seq-1-rnd.Int64N(2)) // signs a version again
+			case 5:
+				p.Epoch, p.Seq = p.Epoch+1, 0
+			case 6:
+				if len(wires) > 0 {
+					wires = append(wires, wires[rnd.IntN(len(wires))])
+				}
+			case 7:
+				a, b := p.Sign(t, p.Head(new(record.Tree))), p.Head(new(record.Tree))
+				b.Seq, b.Prev = a.Seq, record.Hash{1}
+				lower, higher := a, p.Sign(t, b)
+				if bytes.Compare(lower.Hash[:], higher.Hash[:]) > 0 {
+					lower, higher = higher, lower
+				}
+				w := portals[rnd.IntN(len(portals))]
+				if w != p {
+					wires = append(wires, w.Sign(t, &record.Fork{Header: w.Header(day), Subject: p.ID, A: lower.Wire, B: higher.Wire}).Wire)
+				}
+			default:
+				a := p.Agent(fmt.Sprint("a", rnd.IntN(3)))
+				a.Title = fmt.Sprint("Title ", rnd.IntN(3))
+				wires = append(wires, p.Sign(t, a).Wire)
+			}
+		}
+		alone, one := recordtest.Gate(t)
+		plain, two := recordtest.Gate(t)
+		three := new(recordtest.Memory)
+		bulk, err := record.NewGate(recordtest.Network, recordtest.Bulk{Memory: three})
+		if err != nil {
+			t.Fatal(err)
+		}
+		now := time.UnixMilli(portals[0].Now)
+		a, errA := plain.AdmitAll(t.Context(), wires, now)
+		b, errB := bulk.AdmitAll(t.Context(), wires, now)
+		if errA != nil || errB != nil {
+			t.Fatal(errA, errB)
+		}
+		for i, wire := range wires {
+			_, fresh, err := alone.Admit(t.Context(), wire, now)
+			for name, r := range map[string]record.Result{"one by one": a[i], "in bulk": b[i]} {
+				// Of two reasons to refuse it another may be told.
+				if r.Fresh != fresh || (r.Err == nil) != (err == nil) {
+					t.Fatalf("seed %d, %s, record %d of %d: %v, %v; alone %v, %v", seed, name, i, len(wires), r.Fresh, r.Err, fresh, err)
+				}
+			}
+			if r, err := record.Open(recordtest.Network, wire); err == nil {
+				x, _ := one.Held(t.Context(), r.Slot())
+				y, _ := two.Held(t.Context(), r.Slot())
+				z, _ := three.Held(t.Context(), r.Slot())
+				if i == len(wires)-1 && (!bytes.Equal(x, y) || !bytes.Equal(x, z)) {
+					t.Fatalf("seed %d: another record stays", seed)
+				}
+			}
+		}
 	}
 }

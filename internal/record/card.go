@@ -1,6 +1,9 @@
 package record
 
-import "slices"
+import (
+	"slices"
+	"time"
+)
 
 // MaxKeys bounds the operational keys of a card.
 const MaxKeys = 4
@@ -87,4 +90,28 @@ func (c *Card) check(f *fields) {
 	for _, n := range c.Limits {
 		f.Field(n >= 0, "limits", "no negative numbers")
 	}
+}
+
+// OpenCard reads a card and checks all that needs no memory: form, time and
+// signature. It is for whoever decides before a Gate admits it, whether it is
+// not an old one.
+func OpenCard(network string, wire []byte, now time.Time) (*Card, error) {
+	r, err := Open(network, wire)
+	if err != nil {
+		return nil, err
+	}
+	c, ok := r.Body.(*Card)
+	if !ok {
+		return nil, refuse(BadField, "it is a record of type %s, not the card of a portal", r.Type)
+	}
+	if err := r.timely(now.UnixMilli()); err != nil {
+		return nil, err
+	}
+	if r.Key != KeyIDOf(c.RootPub) {
+		return nil, refuse(NoKey, "a card is signed by its root key")
+	}
+	if !r.holds(c.RootPub) {
+		return nil, refuse(BadSignature, "the signature does not hold")
+	}
+	return c, nil
 }

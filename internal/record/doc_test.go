@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 )
 
 const page = "../../docs/design/records.md"
@@ -30,7 +31,7 @@ func has(t *testing.T, doc, want string) {
 
 func bodies() map[Type]Body {
 	m := make(map[Type]Body)
-	for _, b := range []Body{new(Card), new(Contact), new(Agent), new(Head), new(Summary), new(Provider), new(Attest), new(Fork)} {
+	for _, b := range []Body{new(Card), new(Contact), new(Agent), new(Head), new(Summary), new(Provider), new(Attest), new(Fork), new(Live)} {
 		m[b.kind()] = b
 	}
 	return m
@@ -64,6 +65,9 @@ func TestPage_HasTypesWithTheirBounds(t *testing.T) {
 	has(t, doc, fmt.Sprintf("sets or asks for %d bits", bloomHashes))
 	has(t, doc, fmt.Sprintf("number of agents, at most %d", MaxAgents))
 	has(t, doc, fmt.Sprintf("length of the host, at most %d", maxHost))
+	has(t, doc, fmt.Sprintf("1 to %d entries of %d bytes", MaxWords, wordLen))
+	has(t, doc, fmt.Sprintf("minutes before `iss`, at most %d", MaxAgo/time.Minute))
+	has(t, doc, fmt.Sprintf("0 to %d hexadecimal digits", MaxShard))
 }
 
 func TestPage_HasEveryMember(t *testing.T) {
@@ -88,7 +92,7 @@ func TestPage_HasEveryMember(t *testing.T) {
 				}
 				has(t, section, "`"+name+"`")
 				elem := f.Type
-				if elem.Kind() == reflect.Slice {
+				if elem.Kind() == reflect.Slice || elem.Kind() == reflect.Pointer {
 					elem = elem.Elem()
 				}
 				if elem.Kind() == reflect.Struct {

@@ -17,7 +17,8 @@ func FuzzOpen(f *testing.F) {
 	var tree record.Tree
 	for _, body := range []record.Body{p.Card(), p.Agent("x"), p.Gone("y"), p.Head(&tree),
 		&record.Contact{Header: p.Header(hour), CardSeq: 1, Host: "one.example", Port: 443},
-		&record.Provider{Header: p.Header(hour), Kind: record.ProvidesCap, HeadSeq: 1, Count: 1}} {
+		&record.Provider{Header: p.Header(hour), Kind: record.ProvidesCap, HeadSeq: 1, Count: 1},
+		&record.Live{Header: p.Header(hour), Subject: p.ID, Words: record.PackWords([]record.Word{{Reach: record.Alive}})}} {
 		r, err := record.Sign(recordtest.Network, body, p.Op)
 		if _, ok := body.(*record.Card); ok {
 			r, err = record.Sign(recordtest.Network, body, p.Root)
@@ -46,7 +47,7 @@ func FuzzOpen(f *testing.F) {
 // the key: past the signature nothing may break either.
 func FuzzPayload(f *testing.F) {
 	p := recordtest.NewPortal("one")
-	for _, typ := range []string{"agent/1", "head/1", "summary/1", "provider/1", "attest/1", "fork/1", "portal/1", "node/1"} {
+	for _, typ := range []string{"agent/1", "head/1", "summary/1", "provider/1", "attest/1", "fork/1", "portal/1", "node/1", "live/1"} {
 		f.Add(typ, []byte(`{"epoch":1795340000000,"exp":1795348900000,"id":"x","iss":1795348800000,"name":"xx","portal":"`+string(p.ID)+`","seq":1}`))
 	}
 	card, err := record.Sign(recordtest.Network, p.Card(), p.Root)

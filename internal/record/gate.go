@@ -14,12 +14,15 @@ type Memory interface {
 	// Standing returns what is known of a portal, a zero one when nothing is.
 	Standing(ctx context.Context, portal PortalID) (Standing, error)
 	// Seen returns the newest record of a slot that was kept, or a zero Seen.
+	// The record itself may have been forgotten since, see Seen.Void.
 	Seen(ctx context.Context, slot Slot) (Seen, error)
 	// Held returns the record that Seen told of as it travels, or nil when
 	// only its hash was kept.
 	Held(ctx context.Context, slot Slot) ([]byte, error)
 	// Keep puts r into its slot in place of was and reports whether it did:
-	// it does not when the slot holds another by now. What Seen returns of
+	// it does not when the slot holds another by now. It need not when by now
+	// r could not be admitted, because of a card, a head or a quarantine that
+	// came between: the Gate looks anew then. What Seen returns of
 	// the slot from then on may be forgotten only after until; when that is
 	// 0, never. A card that is kept is the one whose Ring Standing returns,
 	// and voids what keys that it does not list have signed.
@@ -42,6 +45,25 @@ type Seen struct {
 	Version
 	Hash  Hash
 	Until int64 // as given to Keep
+	// Void is true when the record is not held any more, because its key was
+	// thrown away, it expired, or its portal was dropped. It is taken in again
+	// when it comes again and is good.
+	Void bool
+}
+
+// Bulk is what a Memory may have besides, for many at once.
+type Bulk interface {
+	// SeenAll is Seen for each of the slots, at most MaxBatch.
+	SeenAll(ctx context.Context, slots []Slot) ([]Seen, error)
+	// KeepAll is Keep for each, in order, in one transaction; at most MaxBatch.
+	KeepAll(ctx context.Context, list []Keeping) (kept []bool, err error)
+}
+
+// Keeping is what Memory.Keep takes.
+type Keeping struct {
+	Record *Record
+	Was    Seen
+	Until  int64
 }
 
 // Gate is the one way in for records, whatever brings them: push, pull, DHT,
@@ -120,6 +142,17 @@ type claim struct {
 
 // look asks all that can be asked before the signature.
 func (g *Gate) look(ctx context.Context, c *claim, now int64) (err error) {
+	if err := g.stand(ctx, c, now); err != nil {
+		return err
+	}
+	if c.seen, err = g.mem.Seen(ctx, c.Slot()); err != nil {
+		return fmt.Errorf("seen of %s: %w", c.Portal, err)
+	}
+	return g.compare(ctx, c)
+}
+
+// stand asks what depends on the time and on the standing of the portal.
+func (g *Gate) stand(ctx context.Context, c *claim, now int64) (err error) {
 	if err := c.timely(now); err != nil {
 		return err
 	}
@@ -133,17 +166,19 @@ func (g *Gate) look(ctx context.Context, c *claim, now int64) (err error) {
 	if c.key, err = c.signer(now); err != nil {
 		return err
 	}
-	if c.seen, err = g.mem.Seen(ctx, c.Slot()); err != nil {
-		return fmt.Errorf("seen of %s: %w", c.Portal, err)
-	}
 	if c.logged() && c.Epoch < c.standing.Head.Epoch {
 		return refuse(Stale, "its portal has begun a new epoch")
 	}
+	return nil
+}
+
+// compare asks what depends on what was seen in the slot.
+func (g *Gate) compare(ctx context.Context, c *claim) error {
 	switch c.Version().Compare(c.seen.Version) {
 	case -1:
 		return refuse(Stale, "a newer version was seen")
 	case 0:
-		c.known = c.Hash == c.seen.Hash
+		c.known = c.Hash == c.seen.Hash && !c.seen.Void
 	}
 	if f, ok := c.Body.(*Fork); ok && !c.known {
 		s, err := g.mem.Standing(ctx, f.Subject)
@@ -194,7 +229,7 @@ func (g *Gate) verify(c *claim, now int64) error {
 // settle lets a verified claim take its slot. done is false when the slot has
 // changed since look.
 func (g *Gate) settle(ctx context.Context, c *claim) (done bool, err error) {
-	if c.seen.Version == c.Version() {
+	if c.contradicts() {
 		return true, g.conflict(ctx, c)
 	}
 	if f, ok := c.Body.(*Fork); ok { // before it is known, or a crash between would let the liar off
@@ -208,6 +243,9 @@ func (g *Gate) settle(ctx context.Context, c *claim) (done bool, err error) {
 	}
 	return done, nil
 }
+
+// contradicts reports whether another record of the version was seen.
+func (c *claim) contradicts() bool { return c.seen.Version == c.Version() && c.seen.Hash != c.Hash }
 
 // conflict deals with the second of two records of one version. Of the two,
 // that with the lower hash stays, so that all who saw both hold the same.

@@ -1,9 +1,10 @@
 // Package record is what portals say to each other and sign: typed, versioned,
 // expiring statements (portal cards, contacts, agents, heads, summaries,
-// providers, attestations, fork proofs), their one byte-exact form, the Merkle
-// tree that a head commits to, and the one way in for all of them, Gate. It
-// knows no network, no database and no policy: it is told the time, asks a
-// Memory for what was seen before, and says admitted or refused, and why.
+// providers, attestations, fork proofs, words about liveness), their one
+// byte-exact form, the Merkle tree that a head commits to, and the one way in
+// for all of them, Gate. It knows no network, no database and no policy: it is
+// told the time, asks a Memory for what was seen before, and says admitted or
+// refused, and why.
 //
 // The format is written down for other implementations in
 // docs/design/records.md; testdata/vectors.json holds examples, good and bad.
@@ -26,6 +27,7 @@ const (
 	TypeProvider Type = "provider/1"
 	TypeAttest   Type = "attest/1"
 	TypeFork     Type = "fork/1"
+	TypeLive     Type = "live/1"
 )
 
 // Times are milliseconds since 1970, as everywhere in the portal.
@@ -46,6 +48,8 @@ const (
 	maxInt = 1<<53 - 1
 	// MaxWire bounds an envelope of any type, in bytes: readers may stop there.
 	MaxWire = 48 << 10
+	// MaxAgent bounds the payload of an agent's record, in bytes.
+	MaxAgent = 8 << 10
 )
 
 // rule is what holds for all records of a type.
@@ -65,7 +69,7 @@ func ruleOf(t Type) (rule, bool) {
 	case TypeContact:
 		return rule{350, 48 * hour, nil}, true
 	case TypeAgent:
-		return rule{8 << 10, 30 * day, func() Body { return new(Agent) }}, true
+		return rule{MaxAgent, 30 * day, func() Body { return new(Agent) }}, true
 	case TypeHead:
 		return rule{512, 48 * hour, func() Body { return new(Head) }}, true
 	case TypeSummary:
@@ -74,6 +78,8 @@ func ruleOf(t Type) (rule, bool) {
 		return rule{400, 36 * hour, func() Body { return new(Provider) }}, true
 	case TypeAttest:
 		return rule{1 << 10, 180 * day, func() Body { return new(Attest) }}, true
+	case TypeLive:
+		return rule{9 << 10, 48 * hour, func() Body { return new(Live) }}, true
 	case TypeFork:
 		return rule{2 << 10, 365 * day, func() Body { return new(Fork) }}, true
 	}
@@ -90,8 +96,8 @@ type Record struct {
 	// Wire is the record as it travels. Unknown fields are in it, so it is
 	// what is stored and passed on.
 	Wire []byte
-	// Body is a *Card, *Contact, *Agent, *Head, *Summary, *Provider, *Attest
-	// or *Fork.
+	// Body is a *Card, *Contact, *Agent, *Head, *Summary, *Provider, *Attest,
+	// *Fork or *Live.
 	Body Body
 
 	signed  []byte // the PAE
@@ -146,8 +152,9 @@ type Body interface {
 type Slot struct {
 	Type   Type
 	Portal PortalID
-	// About is the agent's id, the subject of an attestation or fork, or the
-	// kind and key of a provider; empty for the others.
+	// About is the agent's id, the subject of an attestation or fork, subject
+	// and shard of words about liveness, or the kind and key of a provider;
+	// empty for the others.
 	About string
 }
 

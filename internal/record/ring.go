@@ -91,3 +91,12 @@ var smallOrder = [...]Public{
 
 // PublicOf returns the public half of a key.
 func PublicOf(key ed25519.PrivateKey) Public { return Public(key.Public().(ed25519.PublicKey)) }
+
+// IDs returns the ids of the keys.
+func (g *Ring) IDs() []KeyID {
+	ids := make([]KeyID, len(g.keys))
+	for i, k := range g.keys {
+		ids[i] = k.ID
+	}
+	return ids
+}

@@ -26,6 +26,6 @@ func (s *Summary) check(f *fields) {
 	for i, c := range s.Caps {
 		f.Field(capability(c.Cap) && c.Count >= 1 && c.Count <= MaxAgents && (i == 0 || s.Caps[i-1].Cap < c.Cap), "caps", "tags with their counts, in order")
 	}
-	f.Field(sorted(s.Languages) && all(s.Languages, maxSummaryCaps, func(s string) bool { return tag(s, maxLanguage) }), "languages", "tags in lower case, in order")
+	f.Field(sorted(s.Languages) && all(s.Languages, maxSummaryCaps, func(s string) bool { return tag(s, MaxLanguage) }), "languages", "tags in lower case, in order")
 	f.Field(len(s.Terms) <= MaxBloom, "terms", "at most %d bytes", MaxBloom)
 }

@@ -78,6 +78,29 @@ func tag(s string, max int) bool {
 	return true
 }
 
+// mediaType reports whether s is type/subtype with parameters or without, in
+// lower case and without spaces.
+func mediaType(s string) bool {
+	kind, sub, _ := strings.Cut(s, "/")
+	for i := range len(s) {
+		if c := s[i]; c <= ' ' || c >= 0x7f || c >= 'A' && c <= 'Z' || strings.IndexByte(`,<>"'\`, c) >= 0 {
+			return false
+		}
+	}
+	return kind != "" && sub != "" && len(s) <= maxMediaType
+}
+
+// domain reports whether s is a host, with a port if it is not 443.
+func domain(s string) bool { return len(s) <= maxPublisher && ValidOrigin("https://"+s) }
+
+// ValidTag reports whether s may name a capability, a language, a kind or a
+// protocol, where at most max bytes are allowed.
+func ValidTag(s string, max int) bool { return tag(s, max) }
+
+// ValidMediaType reports whether s may be among the inputs and outputs of an
+// agent.
+func ValidMediaType(s string) bool { return mediaType(s) }
+
 // sorted reports whether list is in order without a repetition.
 func sorted(list []string) bool {
 	for i := 1; i < len(list); i++ {

@@ -139,7 +139,7 @@ func (f *forge) makeBadTimes() {
 	for _, c := range []struct {
 		good string
 		life int64
-	}{{card1, 90 * day}, {"agent", 30 * day}, {"tombstone", 37 * day}, {"head", 48 * hour}, {"summary", 48 * hour}, {"provider", 36 * hour}, {"attestation", 180 * day}, {"fork proof", 365 * day}} {
+	}{{card1, 90 * day}, {"agent", 30 * day}, {"tombstone", 37 * day}, {"head", 48 * hour}, {"summary", 48 * hour}, {"provider", 36 * hour}, {"attestation", 180 * day}, {"words about own agents", 48 * hour}, {"fork proof", 365 * day}} {
 		f.bad(record.TooLong, c.good+" that lives too long", f.with(c.good, map[string]any{"exp": now + c.life + 1}), card1, card2)
 	}
 	f.bad(record.TooLong, "contact that lives too long", "", card1).binary(f.contact(func(b []byte) []byte {

@@ -70,6 +70,27 @@ func (f *forge) makeBadFields() {
 		{"an agent at a file", "agent", map[string]any{"card_url": "file:///etc/passwd"}},
 		{"an agent with half a hash", "agent", map[string]any{"card_sha256": "AAAA"}},
 		{"an agent with a list for a name", "agent", map[string]any{"name": []any{"x"}}},
+		{"an agent of a kind with a space", "agent", map[string]any{"kind": "a b"}},
+		{"an agent with 21 media types", "agent", map[string]any{"inputs": many(21, func(i int) any { return fmt.Sprintf("text/t%02d", i) })}},
+		{"an agent with media types out of order", "agent", map[string]any{"outputs": []any{"text/b", "text/a"}}},
+		{"an agent with half a media type", "agent", map[string]any{"inputs": []any{"text/"}}},
+		{"an agent with a media type in upper case", "agent", map[string]any{"inputs": []any{"Text/plain"}}},
+		{"an agent with a media type that ends an attribute", "agent", map[string]any{"outputs": []any{"text/a\"b"}}},
+		{"an agent that was changed after iss", "agent", map[string]any{"updated": f.one.Now + 1}},
+		{"an agent that was registered before 1970", "agent", map[string]any{"created": -1}},
+		{"an agent that is withdrawn", "agent", map[string]any{"status": "withdrawn"}},
+		{"an agent with a note of no status", "agent", map[string]any{"status_note": "x"}},
+		{"an agent with 1201 bytes of note", "agent", map[string]any{"status": "deprecated", "status_note": strings.Repeat("x", 1201)}},
+		{"an agent of an owner elsewhere", "agent", map[string]any{"owner": "ada@bank.example"}},
+		{"an agent published under an address", "agent", map[string]any{"publisher": "https://bank.example"}},
+		{"an agent published under half a domain", "agent", map[string]any{"publisher": "bank..example"}},
+		{"an agent with a proof of nothing", "agent", map[string]any{"proof": map[string]any{}}},
+		{"an agent with a proof at an address", "agent", map[string]any{"proof": map[string]any{"way": "token", "origin": "https://a.example/x"}}},
+		{"an agent with a proof of tomorrow", "agent", map[string]any{"proof": map[string]any{"way": "token", "at": f.one.Now + day}}},
+		{"an agent with a proof that is text", "agent", map[string]any{"proof": "yes"}},
+		{"an agent with six examples of a skill", "agent", map[string]any{"skills": []any{map[string]any{"id": "a", "name": "b", "examples": many(6, tags)}}}},
+		{"an agent with an example of two lines", "agent", map[string]any{"skills": []any{map[string]any{"id": "a", "name": "b", "examples": []any{"c\nd"}}}}},
+		{"a tombstone with an owner", "tombstone", map[string]any{"owner": "ada"}},
 		{"a tombstone with a name", "tombstone", map[string]any{"name": "yy"}},
 		{"a head of nothing with a root", "head", map[string]any{"count": 0}},
 		{"a head of something with the root of nothing", "head of nothing", map[string]any{"count": 1}},
@@ -82,6 +103,19 @@ func (f *forge) makeBadFields() {
 		{"a provider of another kind", "provider", map[string]any{"kind": "money"}},
 		{"an attestation of oneself", "attestation", map[string]any{"subject": f.one.ID}},
 		{"an attestation without a verdict", "attestation", map[string]any{"verdict": nil}},
+		{"words about nobody's agents", "words about own agents", map[string]any{"subject": "p1"}},
+		{"words about no agent", "words about own agents", map[string]any{"words": ""}},
+		{"no words", "words about own agents", map[string]any{"words": nil}},
+		{"words cut short", "words about own agents", map[string]any{"words": "AAAAAAAAAAAAAAA"}},
+		{"words about 501 agents", "words about own agents", map[string]any{"words": wordText(501, func(i int, b []byte) { b[0], b[1] = byte(i>>8), byte(i) })}},
+		{"words with a state that is none", "words about own agents", map[string]any{"words": wordText(1, func(_ int, b []byte) { b[11] = 0 })}},
+		{"words with a state of a later version", "words about own agents", map[string]any{"words": wordText(1, func(_ int, b []byte) { b[11] = 5 })}},
+		{"words about more than two days ago", "words about own agents", map[string]any{"words": wordText(1, func(_ int, b []byte) { b[9], b[10] = 2881>>8, 2881&255 })}},
+		{"words out of order", "words about own agents", map[string]any{"words": wordText(2, func(i int, b []byte) { b[0] = byte(9 - i) })}},
+		{"words about an agent twice", "words about own agents", map[string]any{"words": wordText(2, func(int, []byte) {})}},
+		{"words about an agent of another shard", "words about own agents", map[string]any{"shard": "1", "words": wordText(1, func(_ int, b []byte) { b[0] = 0x20 })}},
+		{"words in a shard of four digits", "words about own agents", map[string]any{"shard": "0000", "words": wordText(1, func(int, []byte) {})}},
+		{"words in a shard in upper case", "words about own agents", map[string]any{"shard": "A", "words": wordText(1, func(_ int, b []byte) { b[0] = 0xa0 })}},
 		{"a fork proof of oneself", "fork proof", map[string]any{"subject": f.one.ID}},
 	} {
 		f.bad(record.BadField, c.name, f.with(c.good, c.set), card1, card2)
@@ -97,4 +131,15 @@ func unusedBits(id string) string {
 	const abc = "abcdefghijklmnopqrstuvwxyz234567"
 	last := strings.IndexByte(abc, id[len(id)-1])
 	return id[:len(id)-1] + abc[last|1:][:1]
+}
+
+// wordText is so many words of a live record, alive and about agents of the
+// lowest key, as set changes them.
+func wordText(n int, set func(i int, word []byte)) string {
+	b := make([]byte, 12*n)
+	for i := range n {
+		b[12*i+11] = 1
+		set(i, b[12*i:][:12])
+	}
+	return b64.EncodeToString(b)
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/gowebpki/jcs"
 
@@ -157,16 +158,22 @@ func (f *forge) makeGood() {
 	rich.Skills = []record.Skill{{ID: "t", Name: "Translate", Description: "Any text.", Tags: []string{"Übersetzung", "text"}}, {ID: "s", Name: "Sum up"}}
 	rich.Endpoints = append(rich.Endpoints, record.Endpoint{URL: "https://[2001:db8::1]:8443/mcp?x=1", Protocol: "mcp"})
 	rich.CardURL, rich.CardSHA256 = "https://one.example/agents/x/card.json", record.Hash{1, 2, 3}
+	rich.Kind, rich.Inputs, rich.Outputs = "a2a", []string{"image/png", "text/plain"}, []string{"application/json", "text/plain;charset=utf-8"}
+	rich.Skills[0].Examples = []string{"Translate \"hello\" into German", "再见?"}
+	rich.Created, rich.Updated = 1, one.Now
+	rich.Status, rich.StatusNote = record.StatusDeprecated, "Use\ntranslate-2."
+	rich.Owner, rich.Publisher = "ada", "words.example:8443"
+	rich.Proof = &record.AgentProof{Way: "token", Origin: "https://words.example", At: one.Now - day}
 	rich.Pricing, rich.Terms = "free", "https://one.example/terms"
 	f.good("agent with everything", one.Sign(t, rich), card1)
 	f.good("tombstone", one.Sign(t, one.Gone("y")), card1)
-	own := one.Agent("z")
-	own.ID = record.PortableID(record.PublicOf(recordtest.Key("agent")))
-	own.AgentPub = record.PublicOf(recordtest.Key("agent"))
-	if err := own.Cosign(recordtest.Network, recordtest.Key("agent")); err != nil {
+	portable := one.Agent("z")
+	portable.ID = record.PortableID(record.PublicOf(recordtest.Key("agent")))
+	portable.AgentPub = record.PublicOf(recordtest.Key("agent"))
+	if err := portable.Cosign(recordtest.Network, recordtest.Key("agent")); err != nil {
 		t.Fatal(err)
 	}
-	f.good("portable agent", one.Sign(t, own), card1)
+	f.good("portable agent", one.Sign(t, portable), card1)
 	f.payload["future"], f.typ["future"] = f.payload["agent"], "agent/1"
 	later := f.with("future", map[string]any{"zone": map[string]any{"deep": []any{"unknown", 1, true}}})
 	r, err := record.Open(recordtest.Network, []byte(later))
@@ -174,6 +181,10 @@ func (f *forge) makeGood() {
 		t.Fatal(err)
 	}
 	f.good("agent with a field of a later version", r, card1)
+
+	hosted := one.Agent("h")
+	hosted.Kind, hosted.Proof = "prompt", &record.AgentProof{Way: "hosted"}
+	f.good("hosted agent", one.Sign(t, hosted), card1)
 
 	var tree record.Tree
 	f.good("head of nothing", one.Sign(t, one.Head(&tree)), card1)
@@ -192,6 +203,15 @@ func (f *forge) makeGood() {
 	f.good("provider", one.Sign(t, &record.Provider{Header: one.Header(36 * hour), Kind: record.ProvidesCap, Key: record.CapKeys("NLP/Translation")[0], HeadSeq: head.Seq, Count: 1}), card1)
 	f.good("attestation", one.Sign(t, &record.Attest{Header: one.Header(180 * day), Subject: two.ID, Verdict: record.Warn, Reason: "It was away for a week.", Evidence: record.Hash{5}}), card1)
 
+	own, others := wordsOf(one.ID), wordsOf(two.ID)
+	f.good("words about own agents", one.Sign(t, &record.Live{Header: one.Header(48 * hour), Subject: one.ID, Words: record.PackWords(own)}), card1)
+	f.good("words about another's agents", one.Sign(t, &record.Live{Header: one.Header(48 * hour), Subject: two.ID, Shard: others[0].Agent.Shard(3), Words: record.PackWords(others[:1])}), card1)
+	full500 := make([]record.Word, record.MaxWords)
+	for i := range full500 {
+		full500[i] = record.Word{Agent: record.AgentTag{byte(i >> 8), byte(i)}, Reach: record.Alive, Ago: record.MaxAgo}
+	}
+	f.good("words about as many agents as fit", one.Sign(t, &record.Live{Header: one.Header(48 * hour), Subject: one.ID, Words: record.PackWords(full500)}), card1)
+
 	var none record.Tree
 	a := two.Sign(t, two.Head(&none))
 	two.Seq--
@@ -204,4 +224,19 @@ func (f *forge) makeGood() {
 	f.good("head of two", a, card2)
 	f.good("another head of two, of the same version", b, card2)
 	f.good("fork proof", one.Sign(t, &record.Fork{Header: one.Header(365 * day), Subject: two.ID, A: a.Wire, B: b.Wire}), card1, card2)
+}
+
+// wordsOf are words about agents of a portal, one of each kind.
+func wordsOf(id record.PortalID) []record.Word {
+	var list []record.Word
+	for i, w := range []record.Word{
+		{Reach: record.Alive, Within: 3 * time.Millisecond},
+		{Reach: record.NeedsAuth, Ago: time.Minute},
+		{Reach: record.WrongProtocol, Ago: record.MaxAgo, Within: time.Hour},
+		{Reach: record.Unreachable, Ago: 7 * time.Hour, Called: true},
+	} {
+		w.Agent = record.TagOf(record.AgentID(id, fmt.Sprint(i)))
+		list = append(list, w)
+	}
+	return list
 }

@@ -63,7 +63,7 @@ func (m *Memory) Keep(_ context.Context, r *record.Record, was record.Seen, unti
 		s.Ring = body.Ring()
 		for slot, h := range m.slots {
 			if slot.Portal == r.Portal && slot.Type != record.TypeCard && !s.Ring.Has(h.key) {
-				h.wire = nil // void; its version is remembered
+				h.wire, h.Void = nil, true // its version is remembered
 				m.slots[slot] = h
 			}
 		}
@@ -118,4 +118,25 @@ func (m *Memory) Conflicts() []record.Conflict {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return append([]record.Conflict(nil), m.conflicts...)
+}
+
+// Bulk is a Memory that is a record.Bulk too.
+type Bulk struct{ *Memory }
+
+// SeenAll implements record.Bulk.
+func (b Bulk) SeenAll(ctx context.Context, slots []record.Slot) ([]record.Seen, error) {
+	all := make([]record.Seen, len(slots))
+	for i, slot := range slots {
+		all[i], _ = b.Seen(ctx, slot)
+	}
+	return all, nil
+}
+
+// KeepAll implements record.Bulk.
+func (b Bulk) KeepAll(ctx context.Context, list []record.Keeping) ([]bool, error) {
+	kept := make([]bool, len(list))
+	for i, k := range list {
+		kept[i], _ = b.Keep(ctx, k.Record, k.Was, k.Until)
+	}
+	return kept, nil
 }
