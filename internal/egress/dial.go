@@ -31,11 +31,15 @@ func (c *Client) dialTLS(ctx context.Context, network, hostport string) (net.Con
 		return nil, err
 	}
 	host, _, _ := net.SplitHostPort(hostport)
+	protos := []string{"http/1.1"}
+	if c.cfg.HTTP2 {
+		protos = []string{"h2", "http/1.1"}
+	}
 	tc := tls.Client(conn, &tls.Config{
 		ServerName: host,
 		RootCAs:    c.cfg.RootCAs,
 		MinVersion: tls.VersionTLS12,
-		NextProtos: []string{"http/1.1"},
+		NextProtos: protos,
 	})
 	if err := tc.HandshakeContext(ctx); err != nil {
 		conn.Close()
@@ -124,6 +128,11 @@ func (c *Client) control(network, address string, _ syscall.RawConn) error {
 	if !c.policy.permits(ap.Addr()) {
 		return refusal("", ap.Addr())
 	}
+	if c.cfg.Deny != nil {
+		if why := c.cfg.Deny(ap.Addr().Unmap()); why != "" {
+			return newError(Denied, "", nil, "%s", why)
+		}
+	}
 	return nil
 }
 
@@ -140,6 +149,6 @@ func connectError(ctx context.Context, err error, host string) *Error {
 	if e.Code == Cut || e.Code == Protocol {
 		e.Code = Connect
 	}
-	e.connecting = e.Code != Canceled && e.Code != Private && e.Code != BadURL
+	e.connecting = e.Code != Canceled && e.Code != Private && e.Code != Denied && e.Code != BadURL
 	return &e
 }

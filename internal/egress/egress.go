@@ -44,6 +44,15 @@ type Config struct {
 	// wait for a place over: it may set headers, and replace the body by one of
 	// the same bytes. An error ends the request unsent. It must not block.
 	Before func(*http.Request) error
+	// HTTP2 lets hosts choose HTTP/2, which has many requests on one connection.
+	// It is for callers that know what they call and read whole answers.
+	HTTP2 bool
+	// Encoded hands answers on that are compressed as the request asked for, in
+	// its Accept-Encoding. Who asks bounds what comes of it.
+	Encoded bool
+	// Deny, when set, says why an address may not be dialled although it is
+	// globally routable; "" when it may. It must not block.
+	Deny func(netip.Addr) string
 	// PerHost is how many requests to one host and port may be in flight;
 	// default 8. Others wait for as long as their context lives.
 	PerHost int
@@ -90,6 +99,15 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
+// idlePerHost is how many connections are kept: of those who may have many
+// requests at once on one, and of those who ask the same host often.
+func idlePerHost(often bool) int {
+	if often {
+		return 8
+	}
+	return 2
+}
+
 // Client makes guarded requests. It is safe for concurrent use, starts no
 // goroutine of its own and holds only idle connections between requests.
 type Client struct {
@@ -109,10 +127,12 @@ func New(cfg Config) *Client {
 		DialContext:        c.dial,
 		DialTLSContext:     c.dialTLS,
 		DisableCompression: true, // a small answer must not become a large one
-		// HTTP/1.1 only, by giving DialTLSContext: cancelling closes the
-		// connection at once, and one connection serves one request.
+		// HTTP/1.1 only unless it is asked for, by giving DialTLSContext:
+		// cancelling closes the connection at once, and one connection serves
+		// one request.
 		MaxIdleConns:           64,
-		MaxIdleConnsPerHost:    2,
+		MaxIdleConnsPerHost:    idlePerHost(c.cfg.HTTP2),
+		ForceAttemptHTTP2:      c.cfg.HTTP2,
 		IdleConnTimeout:        time.Minute,
 		MaxResponseHeaderBytes: maxHeaderBytes,
 		ExpectContinueTimeout:  time.Second,
@@ -229,11 +249,21 @@ func (c *Client) acceptable(resp *http.Response) error {
 	}
 	// Nothing was asked to be compressed; expanding it here could make 8 MiB
 	// of many gigabytes.
-	if enc := resp.Header.Get("Content-Encoding"); enc != "" && !strings.EqualFold(enc, "identity") {
+	if enc := resp.Header.Get("Content-Encoding"); enc != "" && !strings.EqualFold(enc, "identity") && !(c.cfg.Encoded && asked(resp.Request, enc)) {
 		return newError(Encoded, host, nil, "the answer is compressed although that was not asked for")
 	}
 	if resp.ContentLength > c.cfg.MaxBody {
 		return tooLarge(host, c.cfg.MaxBody)
 	}
 	return nil
+}
+
+// asked reports whether a request names an encoding among those it takes.
+func asked(r *http.Request, encoding string) bool {
+	for _, e := range strings.Split(r.Header.Get("Accept-Encoding"), ",") {
+		if strings.EqualFold(strings.TrimSpace(e), encoding) {
+			return true
+		}
+	}
+	return false
 }

@@ -18,11 +18,12 @@ import (
 // Code classifies why a request did not bring an answer.
 type Code string
 
-// The codes. Private, BadURL and Unprepared are refusals of ours; the others are what
+// The codes. Private, Denied, BadURL and Unprepared are refusals of ours; the others are what
 // happened on the way.
 const (
 	BadURL     Code = "bad_url"
 	Private    Code = "private_address"
+	Denied     Code = "denied" // by Config.Deny
 	NoSuchHost Code = "no_such_host"
 	Connect    Code = "connect" // refused, unreachable, reset while connecting
 	TLS        Code = "tls"

@@ -45,8 +45,8 @@ type Actor struct {
 	Kind ActorKind
 	// ID is the account's, agent's or guest session's id.
 	ID string
-	// Name is the account's or agent's name, a publisher's domain; empty for
-	// guests.
+	// Name is the account's or agent's name, a publisher's domain, the handle of
+	// somebody of another portal; empty for guests.
 	Name string
 	// Below is true when a publisher proved the domains below its own, too.
 	Below bool
@@ -68,6 +68,10 @@ func (a Actor) May(scope Scope) bool {
 
 // IsPerson reports whether the actor has an account here.
 func (a Actor) IsPerson() bool { return a.Kind == Person || a.Kind == Operator }
+
+// IsVisitor reports whether the actor is somebody without an account here: a
+// guest, or somebody for whom another portal asks.
+func (a Actor) IsVisitor() bool { return a.Kind == Guest || a.Kind == Portal }
 
 // IsOperator reports whether the actor runs the portal.
 func (a Actor) IsOperator() bool { return a.Kind == Operator }

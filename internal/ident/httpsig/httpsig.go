@@ -224,3 +224,17 @@ func pick(h http.Header, tag string) (label string, in innerList, sig []byte, er
 	}
 	return "", in, nil, fmt.Errorf("%w: Signature: %s is missing", ErrMalformed, label)
 }
+
+// KeyID returns the id of the key that a request says it is signed with, by the
+// signature with that tag. Nothing of it has been verified.
+func KeyID(h http.Header, tag string) (string, error) {
+	_, in, _, err := pick(h, tag)
+	if err != nil {
+		return "", err
+	}
+	id, ok := in.param("keyid")
+	if !ok || id.kind != stringItem || id.text == "" {
+		return "", fmt.Errorf("%w: it names no key", ErrMalformed)
+	}
+	return id.text, nil
+}

@@ -1,0 +1,211 @@
+package ident
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"encoding/base64"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// OperationalKeysFile has the keys that a portal signs with.
+const OperationalKeysFile = "operational.keys"
+
+const operationalKind = "AGENTSITE OPERATIONAL KEY"
+
+// What holds for operational keys; the bounds are those of record.Card.
+const (
+	maxOperational  = 4
+	operationalLife = 90 * 24 * time.Hour
+	// renewOperational is the age at which a new key is taken: what the old one
+	// signs until then lives 37 days at most, and the old one stays for it.
+	renewOperational = 45 * 24 * time.Hour
+	// settleOperational is how long a new key waits before it signs when there
+	// is another: others may hold a directory of keys for an hour.
+	settleOperational = 2 * time.Hour
+	// backdate lets a new key sign for others whose clocks are behind.
+	backdate = 10 * time.Minute
+)
+
+// OperationalKey is a key that signs what the portal says and asks, between two
+// times, at most 90 days apart.
+type OperationalKey struct {
+	Key         ed25519.PrivateKey
+	From, Until time.Time
+}
+
+// Public is the public half of the key.
+func (k OperationalKey) Public() ed25519.PublicKey { return k.Key.Public().(ed25519.PublicKey) }
+
+// Operational are a portal's operational keys, in one file of its data folder.
+// It is safe for concurrent use, by one process.
+type Operational struct {
+	path string
+	root ed25519.PublicKey
+
+	mu   sync.Mutex       // guards keys and the file
+	keys []OperationalKey // oldest first; the slice is never changed
+}
+
+// ErrTooManyKeys: a card lists 4 keys at most.
+var ErrTooManyKeys = errors.New("there are 4 operational keys already; revoke one, or wait until the oldest has ended")
+
+// ErrNoSuchKey: nothing is known of a key.
+var ErrNoSuchKey = errors.New("there is no such operational key")
+
+// OpenOperational reads the operational keys in dir of the portal with that
+// root key. A folder without any gets the first one.
+func OpenOperational(dir string, root ed25519.PublicKey, now time.Time) (*Operational, error) {
+	o := &Operational{path: filepath.Join(dir, OperationalKeysFile), root: root}
+	b, err := os.ReadFile(o.path)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+	case err != nil:
+		return nil, fmt.Errorf("read keys: %w", err)
+	default:
+		if o.keys, err = parseOperational(b, root); err != nil {
+			return nil, fmt.Errorf("%s %w", o.path, err)
+		}
+	}
+	if _, err := o.Renew(now); err != nil {
+		return nil, err
+	}
+	return o, nil
+}
+
+// CheckOperational says what is wrong with a file of operational keys of the
+// portal with that root key, or nil.
+func CheckOperational(file []byte, root ed25519.PublicKey) error {
+	_, err := parseOperational(file, root)
+	return err
+}
+
+func parseOperational(b []byte, root ed25519.PublicKey) ([]OperationalKey, error) {
+	var out []OperationalKey
+	for len(bytes.TrimSpace(b)) > 0 {
+		block, rest := pem.Decode(b)
+		if block == nil || block.Type != operationalKind || len(block.Bytes) != ed25519.SeedSize || len(out) == maxOperational {
+			return nil, errors.New("is damaged; restore it from a backup, or move it away to get new keys")
+		}
+		from, ferr := strconv.ParseInt(block.Headers["From"], 10, 64)
+		until, uerr := strconv.ParseInt(block.Headers["Until"], 10, 64)
+		k := OperationalKey{ed25519.NewKeyFromSeed(block.Bytes), time.UnixMilli(from).UTC(), time.UnixMilli(until).UTC()}
+		if ferr != nil || uerr != nil || from <= 0 || !k.Until.After(k.From) || k.Until.Sub(k.From) > operationalLife {
+			return nil, errors.New("is damaged: a key has no time")
+		}
+		if block.Headers["Portal"] != portalHeader(root) {
+			return nil, errors.New("belongs to another portal; restore it from a backup, or move it away to get new keys")
+		}
+		out = append(out, k)
+		b = rest
+	}
+	return out, nil
+}
+
+func portalHeader(root ed25519.PublicKey) string { return base64.RawURLEncoding.EncodeToString(root) }
+
+// List returns the keys that have not been revoked and had not ended when they
+// were last looked at, oldest first.
+func (o *Operational) List() []OperationalKey {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return slices.Clone(o.keys)
+}
+
+// Current returns the keys that speak for the portal now, oldest first.
+func (o *Operational) Current(now time.Time) []OperationalKey {
+	return slices.DeleteFunc(o.List(), func(k OperationalKey) bool { return now.Before(k.From) || !now.Before(k.Until) })
+}
+
+// Signing returns the key to sign with now, and whether there is one: the
+// newest that others may know by now, of those that ok, when set, accepts.
+func (o *Operational) Signing(now time.Time, ok func(OperationalKey) bool) (OperationalKey, bool) {
+	list := o.Current(now)
+	if ok != nil {
+		list = slices.DeleteFunc(list, func(k OperationalKey) bool { return !ok(k) })
+	}
+	if len(list) == 0 {
+		return OperationalKey{}, false
+	}
+	for _, k := range slices.Backward(list) {
+		if now.Sub(k.From) >= backdate+settleOperational {
+			return k, true
+		}
+	}
+	return list[0], true
+}
+
+// Renew forgets keys that have ended and takes a new one where the newest is
+// half through its life or none is good now. It reports whether anything changed.
+func (o *Operational) Renew(now time.Time) (changed bool, err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	keys := slices.DeleteFunc(slices.Clone(o.keys), func(k OperationalKey) bool { return !now.Before(k.Until) })
+	changed = len(keys) != len(o.keys)
+	current := slices.ContainsFunc(keys, func(k OperationalKey) bool { return !now.Before(k.From) })
+	if n := len(keys); n < maxOperational && (!current || now.Sub(keys[n-1].From) >= renewOperational) {
+		keys, changed = append(keys, newOperational(now)), true
+	}
+	if !changed {
+		return false, nil
+	}
+	return true, o.save(keys)
+}
+
+// Rotate takes a new key now. The others stay until they end.
+func (o *Operational) Rotate(now time.Time) (OperationalKey, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	keys := slices.DeleteFunc(slices.Clone(o.keys), func(k OperationalKey) bool { return !now.Before(k.Until) })
+	if len(keys) >= maxOperational {
+		return OperationalKey{}, ErrTooManyKeys
+	}
+	k := newOperational(now)
+	return k, o.save(append(keys, k))
+}
+
+// Revoke throws a key away for good: once the portal's next card is out it
+// speaks for nobody, and nothing that it signed counts. A new key takes its
+// place if it was the only one.
+func (o *Operational) Revoke(now time.Time, public ed25519.PublicKey) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	keys := slices.DeleteFunc(slices.Clone(o.keys), func(k OperationalKey) bool { return k.Public().Equal(public) })
+	if len(keys) == len(o.keys) {
+		return ErrNoSuchKey
+	}
+	if !slices.ContainsFunc(keys, func(k OperationalKey) bool { return now.Before(k.Until) }) {
+		keys = append(keys, newOperational(now))
+	}
+	return o.save(keys)
+}
+
+func newOperational(now time.Time) OperationalKey {
+	_, key, err := ed25519.GenerateKey(nil)
+	if err != nil { // crypto/rand does not fail
+		panic(err)
+	}
+	from := now.Add(-backdate).UTC().Truncate(time.Millisecond)
+	return OperationalKey{key, from, from.Add(operationalLife)}
+}
+
+// save puts keys into the file and into use; the caller holds mu.
+func (o *Operational) save(keys []OperationalKey) error {
+	var blocks []*pem.Block
+	for _, k := range keys {
+		blocks = append(blocks, &pem.Block{Type: operationalKind, Bytes: k.Key.Seed(), Headers: map[string]string{
+			"Portal": portalHeader(o.root), "From": strconv.FormatInt(k.From.UnixMilli(), 10), "Until": strconv.FormatInt(k.Until.UnixMilli(), 10)}})
+	}
+	if err := writeKeys(o.path, os.Rename, blocks); err != nil {
+		return err
+	}
+	o.keys = keys
+	return nil
+}

@@ -1,0 +1,77 @@
+package ident
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// ReadRoot reads a root key from a file outside of the data folder.
+func ReadRoot(path string) (ed25519.PrivateKey, error) {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	block, _ := pem.Decode(b)
+	if block == nil || block.Type != rootKeyKind || len(block.Bytes) != ed25519.SeedSize {
+		return nil, fmt.Errorf("%s holds no root key of a portal", path)
+	}
+	return ed25519.NewKeyFromSeed(block.Bytes), nil
+}
+
+// Detach takes the root key out of the data folder: it is written to path,
+// where nothing may be, and removed. A root key that is at path already is the
+// one that was moved there by hand. From then on LoadKeys returns Keys without
+// it.
+func Detach(dir, path string) error {
+	home := filepath.Join(dir, PortalKeyFile)
+	root, err := ReadRoot(home)
+	if errors.Is(err, os.ErrNotExist) {
+		if root, err = ReadRoot(path); err != nil {
+			return fmt.Errorf("there is no root key in %s, nor at the place you name: %w", dir, err)
+		}
+	} else if err != nil {
+		return err
+	} else if err := newFile(path, &pem.Block{Type: rootKeyKind, Bytes: root.Seed()}); errors.Is(err, os.ErrExist) {
+		if there, rerr := ReadRoot(path); rerr != nil || !bytes.Equal(there, root) {
+			return fmt.Errorf("%s exists and is not this portal's key; name a file that is not there", path)
+		}
+	} else if err != nil {
+		return err
+	}
+	// What is read back is what counts, on a stick as well.
+	if there, err := ReadRoot(path); err != nil || !bytes.Equal(there, root) {
+		return errors.Join(fmt.Errorf("%s does not hold what was written to it", path), err)
+	}
+	public := root.Public().(ed25519.PublicKey)
+	err = newFile(filepath.Join(dir, PublicKeyFile), &pem.Block{Type: publicKeyKind, Bytes: public})
+	if errors.Is(err, os.ErrExist) {
+		if known, kerr := readPublic(dir); kerr != nil || !known.Equal(public) {
+			return fmt.Errorf("%s names another root key; is this the right folder?", filepath.Join(dir, PublicKeyFile))
+		}
+	} else if err != nil {
+		return err
+	}
+	if err := os.Remove(home); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("take the root key away: %w", err)
+	}
+	return flush(dir)
+}
+
+// readPublic reads what stands in for a root key that was taken away.
+func readPublic(dir string) (ed25519.PublicKey, error) {
+	path := filepath.Join(dir, PublicKeyFile)
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	block, _ := pem.Decode(b)
+	if block == nil || block.Type != publicKeyKind || len(block.Bytes) != ed25519.PublicKeySize {
+		return nil, fmt.Errorf("%s is damaged; restore it from a backup", path)
+	}
+	return block.Bytes, nil
+}
