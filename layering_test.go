@@ -21,7 +21,7 @@ var leaves = []string{"internal/ident", "internal/fault", "internal/clock", "int
 
 // inner is everything in internal/ that adapters may use.
 var inner = []string{"internal/ident", "internal/ident/httpsig", "internal/fault", "internal/clock", "internal/limit", "internal/egress", "internal/picture", "internal/strictjson", "internal/account", "internal/hub",
-	"internal/chat", "internal/task", "internal/a2a", "internal/openai", "internal/linkwire", "internal/schema", "internal/index", "internal/index/bm25", "internal/notify"}
+	"internal/chat", "internal/task", "internal/a2a", "internal/openai", "internal/linkwire", "internal/schema", "internal/index", "internal/index/bm25", "internal/notify", "internal/record", "internal/federation"}
 
 // may is the import table: what each package may import of ours. A package
 // without a row has the row of the nearest folder above it that has one, and
@@ -47,10 +47,15 @@ var may = map[string][]string{
 	"internal/record":     leaves,
 	// Tests of others sign records too.
 	"internal/record/recordtest": with(leaves, "internal/record"),
-	"internal/hub":               leaves,
-	"internal/task":              leaves,
-	"internal/chat":              with(leaves, "internal/task"),
-	"internal/openai":            leaves,
+	// A search says how much of the network it looked through.
+	"internal/hub": with(leaves, "internal/federation"),
+	// Who asks is told by a signature.
+	"internal/federation": with(leaves, "internal/record", "internal/ident/httpsig"),
+	// Tests of others need portals that are known, too.
+	"internal/federation/federationtest": with(leaves, "internal/record", "internal/record/recordtest", "internal/federation"),
+	"internal/task":                      leaves,
+	"internal/chat":                      with(leaves, "internal/task"),
+	"internal/openai":                    leaves,
 	// What the link door, its driver and the command line say to each other.
 	"internal/linkwire": leaves,
 	// JSON Schema as forms and checks need it.
@@ -66,12 +71,15 @@ var may = map[string][]string{
 	// Test helpers open what they help to test.
 	"store/storetest": with(inner, "store"),
 	"agentruntime":    inner,
+	"peering":         inner,
 	"handlers":        with(inner, "templates", "static", "docs"),
 	"web":             with(leaves, "handlers"),
 	"internal/app":    {"*"},
-	"internal/cli":    with(leaves, "internal/app", "internal/linkwire"),
-	"bench":           {"*"},
-	".":               {"internal/cli"},
+	// The demo builds portals with app, so app cannot have it.
+	"internal/app/demo": with(leaves, "internal/app"),
+	"internal/cli":      with(leaves, "internal/app", "internal/app/demo", "internal/linkwire"),
+	"bench":             {"*"},
+	".":                 {"internal/cli"},
 }
 
 func with(list []string, more ...string) []string { return append(slices.Clone(list), more...) }

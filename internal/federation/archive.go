@@ -1,0 +1,348 @@
+package federation
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"agentsite/internal/clock"
+	"agentsite/internal/fault"
+	"agentsite/internal/record"
+)
+
+// maxTries bounds how often something is read anew because it changed meanwhile.
+const maxTries = 3
+
+// Archive shows other portals what is held here of anybody, this portal
+// included. It is where it is decided what they may see: nothing of a portal
+// that rules, policy or a proved lie keep out, and no log that does not add up,
+// because whoever passes one on has to answer for what it leaves out. What may
+// not be shown is absent, in the same words as what is not there. It is safe
+// for concurrent use.
+type Archive struct {
+	network string
+	own     record.PortalID
+	replica Replica
+	gate    Gatekeeper
+	trees   *Trees
+}
+
+// NewArchive returns the archive of the portal own.
+func NewArchive(network string, own record.PortalID, replica Replica, gate Gatekeeper, trees *Trees) *Archive {
+	return &Archive{network, own, replica, gate, trees}
+}
+
+func absent() error {
+	return fault.New(fault.NotFound, "Nothing is known of it here that may be shown.")
+}
+
+func busy() error {
+	f := fault.New(fault.Unavailable, "The log of that portal is just being taken in here. Ask the portal itself, or again.")
+	f.RetryAfter = 5 * time.Second
+	return f
+}
+
+// shown says whether anything of a portal may be shown.
+func (a *Archive) shown(ctx context.Context, portal record.PortalID) (bool, error) {
+	if portal == a.own {
+		return true, nil
+	}
+	if _, ok := portal.Digest(); !ok || !a.gate.Decide(ctx, portal, "").Show {
+		return false, nil
+	}
+	s, err := a.replica.Standing(ctx, portal)
+	return err == nil && s.Ring != nil && !s.Quarantined, err
+}
+
+// whole says whether all that the newest head of a portal covers is here.
+func (a *Archive) whole(ctx context.Context, portal record.PortalID, head record.Version) (bool, error) {
+	if portal == a.own {
+		return true, nil
+	}
+	at, err := a.replica.Position(ctx, portal)
+	return at == head, err
+}
+
+// Head returns card and head of a portal, a NotFound fault when there is none
+// that may be shown.
+func (a *Archive) Head(ctx context.Context, portal record.PortalID) (Told, *record.Head, error) {
+	ok, err := a.shown(ctx, portal)
+	if err != nil || !ok {
+		return Told{}, nil, orAbsent(err)
+	}
+	card, err := a.replica.Card(ctx, portal)
+	if err != nil || card == nil {
+		return Told{}, nil, orAbsent(err)
+	}
+	head, wire, err := a.head(ctx, portal)
+	return Told{card, wire}, head, err
+}
+
+func orAbsent(err error) error {
+	if err != nil {
+		return err
+	}
+	return absent()
+}
+
+func (a *Archive) head(ctx context.Context, portal record.PortalID) (*record.Head, json.RawMessage, error) {
+	wire, err := a.replica.Head(ctx, portal)
+	if err != nil || wire == nil {
+		return nil, nil, orAbsent(err)
+	}
+	r, err := record.Open(a.network, wire)
+	if err != nil {
+		return nil, nil, fmt.Errorf("head of %s: %w", portal, err)
+	}
+	head, ok := r.Body.(*record.Head)
+	if !ok || head.Expires <= clock.Now().UnixMilli() {
+		return nil, nil, absent()
+	}
+	return head, wire, nil
+}
+
+// Diff answers what heads a portal lacks and which it has that are newer.
+func (a *Archive) Diff(ctx context.Context, q DiffQuestion) (DiffAnswer, error) {
+	from, to := Mark(0), ^Mark(0)
+	if q.From != nil && q.To != nil {
+		from, to = *q.From, *q.To
+	} else if q.From != nil || q.To != nil {
+		return DiffAnswer{}, fault.New(fault.Invalid, "from and to come together.")
+	}
+	have, err := ParseVector(q.Have)
+	if err != nil {
+		return DiffAnswer{}, fault.New(fault.Invalid, "The vector of heads is malformed: %v.", err)
+	}
+	rows, err := a.replica.Heads(ctx)
+	if err != nil {
+		return DiffAnswer{}, err
+	}
+	answer := DiffAnswer{Heads: []Told{}, Behind: []Mark{}}
+	here := make(map[Mark]record.Version, len(rows))
+	now, size := clock.Now().UnixMilli(), 0
+	for _, row := range rows {
+		m := MarkOf(row.Portal)
+		here[m] = row.Version
+		if m < from || m > to || row.Expires <= now || row.Compare(have.Of(m)) <= 0 {
+			continue
+		}
+		if ok, err := a.whole(ctx, row.Portal, row.Version); err != nil || !ok {
+			if err != nil {
+				return DiffAnswer{}, err
+			}
+			continue
+		}
+		told, _, err := a.Head(ctx, row.Portal)
+		if err != nil && fault.As(err).Kind == fault.NotFound {
+			continue
+		}
+		if err != nil {
+			return DiffAnswer{}, err
+		}
+		size += len(told.Card) + len(told.Head)
+		if len(answer.Heads) == MaxHeads || size > MaxAnswer-(64<<10) {
+			answer.More = true
+			break
+		}
+		answer.Heads = append(answer.Heads, told)
+	}
+	hidden := a.hidden(ctx, rows)
+	for _, h := range have {
+		if len(answer.Behind) == MaxHeads {
+			answer.More = true
+			break
+		}
+		if h.Mark >= from && h.Mark <= to && h.Mark != MarkOf(a.own) && !hidden[h.Mark] && h.Compare(here[h.Mark]) > 0 {
+			answer.Behind = append(answer.Behind, h.Mark)
+		}
+	}
+	return answer, nil
+}
+
+// hidden returns the marks of portals of which nothing may be shown.
+func (a *Archive) hidden(ctx context.Context, rows []HeadRow) map[Mark]bool {
+	out := make(map[Mark]bool)
+	for _, row := range rows {
+		if ok, err := a.shown(ctx, row.Portal); err != nil || !ok {
+			out[MarkOf(row.Portal)] = true
+		}
+	}
+	return out
+}
+
+// Page is a piece of a log or of leaves: first the head that it is of, then
+// the entries, and whether it goes on.
+type Page struct {
+	Head    json.RawMessage
+	Entries [][]byte
+	More    bool
+}
+
+// Log returns a piece of a portal's log: entries after a seq, at most limit. An
+// Unavailable fault says that the log is not whole here just now.
+func (a *Archive) Log(ctx context.Context, portal record.PortalID, epoch, after int64, limit int) (*Page, error) {
+	for range maxTries {
+		told, head, err := a.Head(ctx, portal)
+		if err != nil {
+			return nil, err
+		}
+		if ok, err := a.whole(ctx, portal, head.Version()); err != nil || !ok {
+			return nil, orBusy(err)
+		}
+		from := after
+		if epoch != head.Epoch {
+			from = 0
+		}
+		entries, err := a.replica.Log(ctx, portal, from, limit+1, MaxAnswer-(64<<10))
+		if err != nil {
+			return nil, err
+		}
+		// A portal keeps what it signed before the head that covers it.
+		cut := len(entries)
+		for cut > 0 && seqOf(a.network, entries[cut-1]) >= head.Seq {
+			cut--
+		}
+		p := &Page{Head: told.Head, Entries: entries[:min(cut, limit)]}
+		switch {
+		case cut < len(entries):
+			p.More = cut > limit
+		case len(entries) > limit:
+			p.More = true
+		case len(entries) > 0:
+			// Bytes, not the limit, may have ended it.
+			rest, err := a.replica.Log(ctx, portal, seqOf(a.network, entries[len(entries)-1]), 1, 1)
+			if err != nil {
+				return nil, err
+			}
+			p.More = len(rest) > 0 && seqOf(a.network, rest[0]) < head.Seq
+		}
+		// What changed between was not there when the head was read.
+		if _, again, err := a.head(ctx, portal); err != nil || string(again) != string(told.Head) {
+			continue
+		}
+		if ok, err := a.whole(ctx, portal, head.Version()); err != nil || !ok {
+			return nil, orBusy(err)
+		}
+		return p, nil
+	}
+	return nil, busy()
+}
+
+func seqOf(network string, wire []byte) int64 {
+	r, err := record.Open(network, wire)
+	if err != nil {
+		return 1<<53 - 1
+	}
+	return r.Seq
+}
+
+func orBusy(err error) error {
+	if err != nil {
+		return err
+	}
+	return busy()
+}
+
+// tree calls f with the tree of a portal's newest head, and the head.
+func (a *Archive) tree(ctx context.Context, portal record.PortalID, f func(Told, *record.Head, *record.Tree) error) error {
+	for range maxTries {
+		told, head, err := a.Head(ctx, portal)
+		if err != nil {
+			return err
+		}
+		var said error
+		ok, err := a.trees.Use(ctx, head, nil, nil, func(t *record.Tree) { said = f(told, head, t) })
+		if err != nil || ok {
+			return firstError(err, said)
+		}
+	}
+	return busy()
+}
+
+func firstError(a, b error) error {
+	if a != nil {
+		return a
+	}
+	return b
+}
+
+// Leaves returns leaves of a portal's tree as they travel, in order of key from
+// a key on, at most limit.
+func (a *Archive) Leaves(ctx context.Context, portal record.PortalID, from record.Hash, limit int) (*Page, error) {
+	var p *Page
+	err := a.tree(ctx, portal, func(told Told, _ *record.Head, t *record.Tree) error {
+		p = &Page{Head: told.Head}
+		for key, hash := range t.Leaves(from) {
+			if len(p.Entries) == limit {
+				p.More = true
+				break
+			}
+			line, err := json.Marshal([2]record.Hash{key, hash})
+			if err != nil {
+				return err
+			}
+			p.Entries = append(p.Entries, line)
+		}
+		return nil
+	})
+	return p, err
+}
+
+// Proven is an agent's record with what shows that its portal lists it, or
+// what shows that it does not.
+type Proven struct {
+	Card   json.RawMessage `json:"card,omitempty"`
+	Head   json.RawMessage `json:"head"`
+	Record json.RawMessage `json:"record,omitempty"`
+	Proof  json.RawMessage `json:"proof"`
+}
+
+// Prove returns the proof that a portal lists an agent, by its id in the
+// network, with the agent's record; or that it does not, then without one.
+func (a *Archive) Prove(ctx context.Context, portal record.PortalID, agentID string) (*Proven, error) {
+	key := record.AgentKey(agentID)
+	var p *Proven
+	err := a.tree(ctx, portal, func(told Told, head *record.Head, t *record.Tree) error {
+		proof := t.Prove(key)
+		b, err := proof.Encode()
+		if err != nil {
+			return err
+		}
+		p = &Proven{Card: told.Card, Head: told.Head, Proof: b}
+		if proof.Leaf == nil {
+			return nil
+		}
+		wire, err := a.replica.Agent(ctx, portal, key)
+		if err != nil {
+			return err
+		}
+		r, err := record.Open(a.network, wire)
+		if err != nil || !head.Covers(r, proof) {
+			return busy() // it has changed since the head was read
+		}
+		p.Record = wire
+		return nil
+	})
+	return p, err
+}
+
+// Fetch returns the head of a portal and, as they travel, those of its agents
+// with one of the keys that are held, at most MaxFetch.
+func (a *Archive) Fetch(ctx context.Context, portal record.PortalID, keys []record.Hash) (*Page, error) {
+	told, _, err := a.Head(ctx, portal)
+	if err != nil {
+		return nil, err
+	}
+	p := &Page{Head: told.Head}
+	for _, key := range keys[:min(len(keys), MaxFetch)] {
+		wire, err := a.replica.Agent(ctx, portal, key)
+		if err != nil {
+			return nil, err
+		}
+		if wire != nil {
+			p.Entries = append(p.Entries, wire)
+		}
+	}
+	return p, nil
+}

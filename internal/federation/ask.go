@@ -1,0 +1,144 @@
+package federation
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"agentsite/internal/clock"
+	"agentsite/internal/record"
+)
+
+const (
+	asksAtOnce = 8
+	askTimeout = 5 * time.Second
+	// askEvery is how often a portal is asked how it is, when nothing else was
+	// heard of it; askShare spreads that when there are many, so that there are
+	// never more than two requests a second.
+	askEvery = 10 * time.Second
+	askShare = 500 * time.Millisecond
+	// watchEvery is the same while somebody looks at the network, of up to
+	// watchMost portals.
+	watchEvery = 3 * time.Second
+	watchMost  = 40
+	watchFor   = 15 * time.Second
+	// Whoever did not answer so often is asked less often.
+	maxEager   = 30
+	maxBackOff = 5 * time.Minute
+	maxStatus  = 16 << 10
+)
+
+// Watch notes that somebody looks at the network now.
+func (p *Peers) Watch() {
+	now := time.Now()
+	p.mu.Lock()
+	p.watched = now.Add(watchFor)
+	p.mu.Unlock()
+	p.nudge()
+}
+
+// asks are the questions under way.
+type asks struct {
+	p     *Peers
+	wg    sync.WaitGroup
+	slots chan struct{}
+}
+
+func newAsks(p *Peers) *asks { return &asks{p: p, slots: make(chan struct{}, asksAtOnce)} }
+
+func (a *asks) wait() { a.wg.Wait() }
+
+// start asks those whose turn it is, as many as there are slots.
+func (a *asks) start(ctx context.Context) {
+	p := a.p
+	if p.cfg.Caller == nil && p.cfg.Greet == nil {
+		return
+	}
+	now := clock.Now()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	every := max(askEvery, time.Duration(len(p.entries))*askShare)
+	looked := time.Now().Before(p.watched) && len(p.entries) <= watchMost
+	for _, e := range p.entries {
+		due := !e.next.After(now) || looked && !e.address() && now.Sub(e.asked) >= watchEvery
+		if e.asking || !due || !p.worthAsking(e, now) {
+			continue
+		}
+		select {
+		case a.slots <- struct{}{}:
+		default:
+			return
+		}
+		e.asking, e.asked = true, now
+		f := e.Facts
+		a.wg.Go(func() {
+			defer func() { <-a.slots }()
+			p.ask(ctx, e, f, every)
+		})
+	}
+}
+
+// worthAsking reports whether a portal is asked at all. The caller holds mu.
+func (p *Peers) worthAsking(e *entry, now time.Time) bool {
+	d := p.decide(&e.Facts, "", now)
+	if e.address() { // who is there is not known, so neither is who vouches
+		return p.cfg.Greet != nil && d.State != Denied
+	}
+	return p.cfg.Caller != nil && e.Tier != record.TierLeaf && e.URL != "" && (d.In || d.Show)
+}
+
+// ask asks one and notes what came of it.
+func (p *Peers) ask(ctx context.Context, e *entry, f Facts, every time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	var err error
+	if f.address() { // when somebody is there, Learned has dropped the address
+		_, err = p.cfg.Greet(ctx, f.URL)
+	} else {
+		err = p.askStatus(ctx, f)
+	}
+	if ctx.Err() != nil && context.Cause(ctx) == context.Canceled {
+		err = nil // this portal stops
+	}
+	now := clock.Now()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	e.asking = false
+	if err == nil {
+		e.next = now.Add(every)
+		return
+	}
+	if p.entries[e.Key()] != e {
+		return // forgotten meanwhile
+	}
+	if e.fail(err, now); e.Failures >= maxEager || f.address() && e.From != "" && e.Failures > silentAfter {
+		e.next = now.Add(maxBackOff)
+	} else if e.Failures >= silentAfter { // it may only be starting again
+		e.next = now.Add(every)
+	}
+	p.touch(e, now)
+}
+
+// askStatus asks a portal how it is.
+func (p *Peers) askStatus(ctx context.Context, f Facts) error {
+	a, err := p.cfg.Caller.Do(ctx, f.URL, f.ID, http.MethodGet, "/peering/v1/status", nil, maxStatus)
+	if err != nil {
+		return err
+	}
+	var s struct {
+		Version string          `json:"version"`
+		Portal  record.PortalID `json:"portal"`
+	}
+	if a.Status != http.StatusOK {
+		return fmt.Errorf("it answers with status %d", a.Status)
+	}
+	if err := json.Unmarshal(a.Body, &s); err != nil || s.Portal != f.ID {
+		return fmt.Errorf("something else than this portal answers at %s", f.URL)
+	}
+	p.Seen(f.ID, max(a.Took, 1))
+	p.tell(f.ID, func(e *entry, _ time.Time) { e.Version = clip(s.Version, 80) })
+	return nil
+}

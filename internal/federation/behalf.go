@@ -1,0 +1,93 @@
+package federation
+
+import "strings"
+
+// Behalf is for whom a portal asks, as ForField says it. The zero Behalf is the
+// portal itself.
+type Behalf struct {
+	// Kind is person or guest.
+	Kind string
+	// ID is the same for the same person and portal that is asked.
+	ID string
+	// Handle is what the portal calls them, which nobody has to believe but for
+	// the part before the @.
+	Handle string
+}
+
+const maxFor = 1 << 10
+
+// ParseFor reads a ForField: a dictionary (RFC 9651) of a token and two strings.
+// Other members are ignored. The error is a Refusal.
+func ParseFor(s string) (Behalf, error) {
+	var b Behalf
+	bad := func(what string) (Behalf, error) {
+		return Behalf{}, Refuse(ReasonMalformed, `%s: %s; write it like kind=person, id="…", handle="ada@a.example".`, ForField, what)
+	}
+	if s = strings.Trim(s, " \t"); s == "" {
+		return b, nil
+	}
+	if len(s) > maxFor {
+		return bad("it is too long")
+	}
+	seen := make(map[string]bool)
+	for {
+		name, rest, ok := strings.Cut(s, "=")
+		if !ok || seen[name] {
+			return bad("a member has no value, or comes twice")
+		}
+		seen[name] = true
+		value, after, ok := value(rest)
+		if !ok {
+			return bad("a value cannot be read")
+		}
+		switch name {
+		case "kind":
+			b.Kind = value
+		case "id":
+			b.ID = value
+		case "handle":
+			b.Handle = value
+		}
+		if s = strings.TrimLeft(after, " \t"); s == "" {
+			break
+		}
+		if s, ok = strings.CutPrefix(s, ","); !ok {
+			return bad("members are not separated")
+		}
+		s = strings.TrimLeft(s, " \t")
+	}
+	if b.Kind != "person" && b.Kind != "guest" || b.ID == "" || len(b.ID) > 200 {
+		return bad("it names nobody")
+	}
+	return b, nil
+}
+
+// value reads a token or a quoted string of characters that show, and what
+// comes after it.
+func value(s string) (v, after string, ok bool) {
+	quoted := strings.HasPrefix(s, `"`)
+	var b strings.Builder
+	i := 0
+	if quoted {
+		i = 1
+	}
+	for ; i < len(s); i++ {
+		c := s[i]
+		switch {
+		case c < ' ' || c > '~':
+			return "", "", false
+		case quoted && c == '\\':
+			if i++; i == len(s) || s[i] != '"' && s[i] != '\\' {
+				return "", "", false
+			}
+			b.WriteByte(s[i])
+			continue
+		case quoted && c == '"':
+			return b.String(), s[i+1:], true
+		case !quoted && (c == ',' || c == ' '):
+			return b.String(), s[i:], b.Len() > 0
+		}
+		b.WriteByte(c)
+	}
+	return b.String(), "", !quoted && b.Len() > 0
+}

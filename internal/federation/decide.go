@@ -1,0 +1,162 @@
+package federation
+
+import (
+	"context"
+	"net/netip"
+	"net/url"
+	"slices"
+	"time"
+
+	"agentsite/internal/clock"
+	"agentsite/internal/record"
+)
+
+// Decide implements Gatekeeper.
+func (p *Peers) Decide(_ context.Context, portal record.PortalID, origin string) Decision {
+	now := clock.Now()
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	if e := p.entries[string(portal)]; portal != "" && e != nil {
+		return p.decide(&e.Facts, origin, now)
+	}
+	return p.decide(&Facts{ID: portal, URL: origin}, "", now)
+}
+
+// DecideAddr implements Gatekeeper.
+func (p *Peers) DecideAddr(a netip.Addr) string {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	if n, ok := p.policy.denied(a); ok {
+		return "The network " + n.String() + " is shut out here."
+	}
+	return ""
+}
+
+// DecideKey implements Gatekeeper.
+func (p *Peers) DecideKey(key record.KeyID) string {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	if slices.Contains(p.policy.DenyKeys, key) {
+		return "The key " + string(key) + " is shut out here."
+	}
+	return ""
+}
+
+// Exports implements Filter.
+func (p *Peers) Exports(tags, languages []string) bool {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	return p.policy.exports(tags, languages)
+}
+
+// Imports implements Filter.
+func (p *Peers) Imports(a *record.Agent) bool {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	return p.policy.imports(a)
+}
+
+// decide is Decide for a portal that f tells of; the origin is where somebody
+// says it is besides. The order is the meaning: what an operator said of all
+// portals for now, of this one, what it did, what the policy says. The caller
+// holds mu.
+func (p *Peers) decide(f *Facts, origin string, now time.Time) Decision {
+	pol := &p.policy
+	d := Decision{State: Active, MaxAgents: pol.MaxAgents, MaxBytes: pol.MaxBytes, PerSecond: pol.PerSecond}
+	if f.Rule.MaxAgents > 0 {
+		d.MaxAgents = f.Rule.MaxAgents
+	}
+	if f.Rule.MaxBytes > 0 {
+		d.MaxBytes = f.Rule.MaxBytes
+	}
+	if !f.proved(now) {
+		d.PerSecond = max(d.PerSecond/10, 1)
+	}
+	kept := func(s State, reason string) Decision {
+		d.State, d.Reason = s, reason
+		return d
+	}
+	if f.ID != "" && f.ID == p.self() {
+		d.In, d.Show, d.Take, d.Call, d.Out = true, true, true, true, true
+		return d
+	}
+	if pol.Service == ServiceOff {
+		d.Keep = f.Rule.Stand != Deny
+		return kept(Denied, "This portal is being worked on and deals with no others for now.")
+	}
+	if f.Rule.Stand == Deny {
+		return kept(Denied, "An operator of this portal shut it out.")
+	}
+	if f.Quarantined {
+		return kept(Quarantined, "It signed two different statements under one number. It stays out until an operator has looked at the proof.")
+	}
+	for _, k := range f.Keys {
+		if slices.Contains(pol.DenyKeys, k) { // what it signs, whoever else may sign it too
+			return kept(Pending, "Its card lists the key "+string(k)+", which is shut out here. It waits for a card without that key.")
+		}
+	}
+	allowed := f.Rule.in()
+	for _, o := range []string{f.URL, origin} {
+		entry, allows := pol.domain(hostname(o))
+		switch {
+		case entry == "" || f.Rule.in():
+		case !allows:
+			return kept(Denied, "Portals of "+entry+" are shut out here.")
+		case o == f.URL && (f.proved(now) || f.Known.IsZero()): // a name is anybody's to claim
+			allowed = true
+		}
+	}
+	switch {
+	case pol.Mode == ModeClosed:
+		return kept(Denied, "This portal deals with no others.")
+	case allowed, pol.Mode == ModeOpen:
+	case pol.Mode == ModeVouched:
+		if n := p.vouchers(f.ID, now); n < pol.Vouchers {
+			return kept(Pending, "It waits for others to vouch for it: "+count(n, "portal does", "portals do")+", "+count(pol.Vouchers, "is", "are")+" needed. An operator can allow it at once.")
+		}
+	default:
+		return kept(Pending, "It waits for an operator of this portal to allow it.")
+	}
+	d.Show = true
+	if f.RefusedUntil.After(now) {
+		d.Keep = true
+		return kept(Denied, "It sent what was forged ("+f.RefusedWhy+") "+count(forgedMost, "time", "times")+" within "+forgedWithin.String()+". It is refused until "+at(f.RefusedUntil)+".")
+	}
+	d.In, d.Out = true, pol.CallsOut
+	if pol.Service == ServiceReadOnly {
+		d.Out, d.Reason = false, "This portal is read-only for now."
+		return d
+	}
+	d.Take, d.Call = true, pol.CallsIn
+	return d
+}
+
+// provedFor is how long a domain counts as proved: it is asked every day.
+const provedFor = 48 * time.Hour
+
+// proved reports whether the portal was seen at its origin lately: a domain
+// goes to somebody else, and with it what is said of it.
+func (f *Facts) proved(now time.Time) bool { return now.Sub(f.Proved) <= provedFor }
+
+// Proven reports whether the portal was seen at its URL lately enough to be
+// called by its host.
+func (p Peer) Proven(now time.Time) bool { return now.Sub(p.Proved) <= provedFor }
+
+// hostname is the name in an origin, without the port.
+func hostname(origin string) string {
+	u, err := url.Parse(origin)
+	if err != nil {
+		return ""
+	}
+	return u.Hostname()
+}
+
+// vouchers counts the pinned portals that vouch for one. The caller holds mu.
+func (p *Peers) vouchers(id record.PortalID, now time.Time) (n int) {
+	for by, w := range p.words[id] {
+		if e := p.entries[string(by)]; e != nil && e.Rule.Stand == Pin && !e.Quarantined && w.Verdict == record.Vouch && w.Expires.After(now) {
+			n++
+		}
+	}
+	return n
+}

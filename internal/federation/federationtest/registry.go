@@ -1,0 +1,174 @@
+package federationtest
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+
+	"agentsite/internal/federation"
+	"agentsite/internal/record"
+)
+
+// Registry is a federation.Registry that lets everybody in whom nothing else
+// was said of. The zero value is ready. It is safe for concurrent use.
+type Registry struct {
+	mu        sync.Mutex // guards the rest
+	peers     map[record.PortalID]federation.Peer
+	decisions map[record.PortalID]federation.Decision
+	heard     []string
+	addrs     map[netip.Addr]string
+	keys      map[record.KeyID]string
+}
+
+// In is what Decide says of portals that nothing was said of.
+var In = federation.Decision{In: true, Show: true, Take: true, Call: true, Out: true, State: federation.Active, MaxAgents: 50_000, MaxBytes: 128 << 20, PerSecond: 1000}
+
+// Say makes Decide answer d for a portal from now on.
+func (g *Registry) Say(portal record.PortalID, d federation.Decision) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.decisions == nil {
+		g.decisions = make(map[record.PortalID]federation.Decision)
+	}
+	g.decisions[portal] = d
+}
+
+// Decide implements federation.Gatekeeper.
+func (g *Registry) Decide(_ context.Context, portal record.PortalID, _ string) federation.Decision {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if d, ok := g.decisions[portal]; ok {
+		return d
+	}
+	return In
+}
+
+// DecideAddr implements federation.Gatekeeper.
+func (g *Registry) DecideAddr(addr netip.Addr) string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.addrs[addr]
+}
+
+// DecideKey implements federation.Gatekeeper.
+func (g *Registry) DecideKey(key record.KeyID) string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.keys[key]
+}
+
+// SayAddr makes DecideAddr refuse an address.
+func (g *Registry) SayAddr(addr netip.Addr, reason string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.addrs == nil {
+		g.addrs = make(map[netip.Addr]string)
+	}
+	g.addrs[addr] = reason
+}
+
+// SayKey makes DecideKey refuse a key.
+func (g *Registry) SayKey(key record.KeyID, reason string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.keys == nil {
+		g.keys = make(map[record.KeyID]string)
+	}
+	g.keys[key] = reason
+}
+
+// Heard implements federation.Registry.
+func (g *Registry) Heard(origin string, _ record.PortalID) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !slices.Contains(g.heard, origin) {
+		g.heard = append(g.heard, origin)
+	}
+}
+
+// Origins returns what Heard was told, each once.
+func (g *Registry) Origins() []string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return slices.Clone(g.heard)
+}
+
+// Learned implements federation.Registry.
+func (g *Registry) Learned(card *record.Card, proved bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	p, ok := g.peers[card.Portal]
+	if !ok {
+		p = federation.Peer{ID: card.Portal, State: federation.Joining, Faults: make(map[string]int)}
+	}
+	p.URL, p.Name, p.Operator, p.Contact, p.Tier = card.Origin, card.Name, card.Operator, card.Contact, card.Tier
+	if proved {
+		p.Proved, p.State = time.UnixMilli(card.Issued), federation.Active
+	}
+	if g.peers == nil {
+		g.peers = make(map[record.PortalID]federation.Peer)
+	}
+	g.peers[card.Portal] = p
+}
+
+// with changes a portal that is known.
+func (g *Registry) with(portal record.PortalID, change func(p *federation.Peer)) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if p, ok := g.peers[portal]; ok {
+		p.Faults = maps.Clone(p.Faults) // Portals handed out the old one
+		change(&p)
+		g.peers[portal] = p
+	}
+}
+
+// Seen implements federation.Registry.
+func (g *Registry) Seen(portal record.PortalID, took time.Duration) {
+	g.with(portal, func(p *federation.Peer) {
+		p.State = federation.Active
+		if took > 0 {
+			p.RTT = took
+		}
+	})
+}
+
+// Failed implements federation.Registry.
+func (g *Registry) Failed(portal record.PortalID, err error) {
+	g.with(portal, func(p *federation.Peer) { p.State, p.Reason = federation.Silent, err.Error() })
+}
+
+// Fault implements federation.Registry.
+func (g *Registry) Fault(portal record.PortalID, reason string) {
+	g.with(portal, func(p *federation.Peer) { p.Faults[reason]++ })
+}
+
+// Synced implements federation.Registry.
+func (g *Registry) Synced(portal record.PortalID, head federation.HeadRow, held int, truncated bool, waits time.Time) {
+	g.with(portal, func(p *federation.Peer) {
+		p.Head, p.Listed, p.Agents, p.Truncated = head.Version, int(head.Count), held, truncated
+		p.HeadIssued, p.HeadExpires = time.UnixMilli(head.Issued), time.UnixMilli(head.Expires)
+		p.Lag = 0
+		if !waits.IsZero() {
+			p.Lag = max(time.UnixMilli(head.Issued).Sub(waits), 1)
+		}
+	})
+}
+
+// Portals implements federation.Registry. Addresses where nobody was met yet are
+// among them.
+func (g *Registry) Portals(context.Context) []federation.Peer {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	list := slices.Collect(maps.Values(g.peers))
+	for _, origin := range g.heard {
+		if !slices.ContainsFunc(list, func(p federation.Peer) bool { return p.URL == origin }) {
+			list = append(list, federation.Peer{URL: origin, State: federation.Joining})
+		}
+	}
+	slices.SortFunc(list, func(a, b federation.Peer) int { return cmp.Compare(a.Host(), b.Host()) })
+	return list
+}

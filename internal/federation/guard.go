@@ -1,0 +1,518 @@
+package federation
+
+import (
+	"context"
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"agentsite/internal/clock"
+	"agentsite/internal/ident/httpsig"
+	"agentsite/internal/limit"
+	"agentsite/internal/record"
+)
+
+// What requests between portals carry; see docs/design/peering.md.
+const (
+	SignatureTag   = "agentsite-peer"
+	SignatureLabel = "sig1"
+	NetworkField   = "Agentsite-Network"
+	ForField       = "Agentsite-For"
+	HopsField      = "Agentsite-Hops"
+	BudgetField    = "Agentsite-Budget"
+	// SignatureLife is how long a signature counts, and how far clocks may be
+	// apart.
+	SignatureLife = time.Minute
+)
+
+// alsoSigned are fields that a signature covers where they are.
+var alsoSigned = []string{ForField, HopsField, BudgetField, "Authorization"}
+
+// Asker is the portal that a request is by.
+type Asker struct {
+	Portal record.PortalID
+	Key    record.KeyID
+	// Card is its current card; nobody changes it.
+	Card *record.Card
+	// Decision is what held for it when it asked.
+	Decision Decision
+	// For, Hops and Budget are what the request carries of the call it belongs
+	// to, as they came; they were signed. Empty: it does not.
+	For, Hops, Budget string
+}
+
+// Prover sees who is at an origin.
+type Prover interface {
+	// Prove fails when the origin does not serve a current card of the portal.
+	// An error that IsImpostor means that it serves that of another.
+	Prove(ctx context.Context, origin string, portal record.PortalID) error
+}
+
+// ErrImpostor: the origin of a card is where another portal is.
+var ErrImpostor = errors.New("another portal is at the origin that the card names")
+
+// GuardConfig is what a Guard asks.
+type GuardConfig struct {
+	Self     Signer
+	Replica  Replica
+	Gate     *record.Gate
+	Registry Registry
+	Nonces   Nonces
+	Prover   Prover
+	// Started is when the portal started. After one that did not end in order,
+	// what was signed before is refused.
+	Started time.Time
+	Log     *slog.Logger
+}
+
+// The limits of docs/design/peering.md. That of a portal in a second is in its
+// Decision.
+const (
+	addrPerSecond = 100
+	helloEvery    = 2 * time.Second // of one address, beyond helloBurst
+	helloBurst    = 20
+	strangerEvery = 10 * time.Second // of all addresses
+	strangerBurst = 100
+	maxAtOnce     = 64  // requests of one portal
+	maxAllAtOnce  = 512 // and of all
+	// burst is how many seconds' worth a portal may ask at once.
+	burst      = 4
+	maxPortals = 16 << 10 // whose cards and counts are in memory
+	maxAddrs   = 16 << 10
+)
+
+// Guard verifies what other portals ask. It is safe for concurrent use. Create
+// it with NewGuard, and Run it.
+type Guard struct {
+	cfg     GuardConfig
+	started time.Time // in whole seconds, as signatures count; zero: no matter
+	used    *used
+	addrs   *limit.Keyed
+	hellos  *limit.Keyed
+	portals *limit.Keyed
+	// near: this portal is called on its own machine, where all have one address.
+	near bool
+	// strangers are those that said hello and did not answer at their origin.
+	strangers *limit.Keyed
+
+	mu    sync.Mutex // guards the rest
+	cards map[record.PortalID]carded
+	busy  map[record.PortalID]int
+	all   int
+}
+
+// carded is a card that was read, with the ring that the replica had then.
+type carded struct {
+	ring *record.Ring
+	card *record.Card
+}
+
+// NewGuard returns a guard that knows which signatures were used before.
+func NewGuard(ctx context.Context, cfg GuardConfig) (*Guard, error) {
+	u, clean, err := newUsed(ctx, cfg.Nonces, cfg.Log)
+	if err != nil {
+		return nil, fmt.Errorf("read used nonces: %w", err)
+	}
+	var started time.Time
+	if !clean {
+		if started = cfg.Started.Truncate(time.Second); started.Before(cfg.Started) {
+			started = started.Add(time.Second)
+		}
+	}
+	return &Guard{cfg: cfg, started: started, used: u, near: strings.HasPrefix(cfg.Self.Origin(), "http:"),
+		addrs: limit.New(time.Second/addrPerSecond, 2*addrPerSecond, maxAddrs), hellos: limit.New(helloEvery, helloBurst, maxAddrs), portals: limit.New(time.Second, burst, maxPortals), strangers: limit.New(strangerEvery, strangerBurst, 1),
+		cards: make(map[record.PortalID]carded), busy: make(map[record.PortalID]int)}, nil
+}
+
+// Run keeps what must survive until ctx ends.
+func (g *Guard) Run(ctx context.Context) error { return g.used.run(ctx) }
+
+// Arrive says whether a request from an address, an IP without port, is looked
+// at at all. It comes before anything of the request is read. Rules are about the
+// whole address, limits count an IPv6 client as its /64.
+func (g *Guard) Arrive(addr string) error {
+	if a, err := netip.ParseAddr(addr); err == nil {
+		a = a.Unmap().WithZone("")
+		if why := g.cfg.Registry.DecideAddr(a); why != "" {
+			return Refuse(ReasonDenied, "%s", why)
+		}
+		if addr = a.String(); a.Is6() {
+			net, _ := a.Prefix(64) // of its own family
+			addr = net.String()
+		}
+	}
+	if wait, ok := g.addrs.Allow(addr); !ok && !g.near {
+		return RefuseFor(ReasonLimit, wait, "Too many requests come from your address. Ask again later.")
+	}
+	return nil
+}
+
+// Verify says who a request with that body is by. done gives back its place
+// among those that are worked on at once, and must be called when the answer
+// has been written. The errors are Refusals, or those of the database.
+func (g *Guard) Verify(r *http.Request, body []byte) (asker Asker, done func(), err error) {
+	ctx, now := r.Context(), clock.Now()
+	if err := g.network(r); err != nil {
+		return asker, nil, err
+	}
+	id, key, err := split(r.Header)
+	if err != nil {
+		return asker, nil, err
+	}
+	card, err := g.card(ctx, id)
+	if err != nil {
+		return asker, nil, err
+	}
+	d := g.cfg.Registry.Decide(ctx, id, "")
+	if err := g.kept(d); err != nil {
+		return asker, nil, err
+	}
+	p, err := g.check(r, body, card, now)
+	if err != nil {
+		return asker, nil, err
+	}
+	asker = Asker{Portal: id, Key: key, Card: card, Decision: d, For: field(r, ForField), Hops: field(r, HopsField), Budget: field(r, BudgetField)}
+	if wait, ok := g.portals.AllowRate(string(id), time.Second/time.Duration(max(d.PerSecond, 1)), burst*max(d.PerSecond, 1)); !ok {
+		return asker, nil, RefuseFor(ReasonLimit, wait, "Your portal asks more than %d times in a second. Ask again later.", d.PerSecond)
+	}
+	// After the limit: nobody fills up what is remembered for all.
+	if err := g.once(ctx, p, now); err != nil {
+		return Asker{}, nil, err
+	}
+	done, err = g.enter(id)
+	if err == nil {
+		g.cfg.Registry.Seen(id, 0)
+	}
+	return asker, done, err
+}
+
+// field is a header field that was signed, its lines together as in the base of
+// the signature.
+func field(r *http.Request, name string) string {
+	if v := r.Header[name]; len(v) == 1 {
+		return v[0]
+	}
+	return strings.Join(r.Header.Values(name), ", ")
+}
+
+// kept says what keeps a portal out.
+func (g *Guard) kept(d Decision) error {
+	if d.In {
+		return nil
+	}
+	why, reason := Reason(d.State), d.Reason
+	switch why {
+	case ReasonPending, ReasonQuarantined:
+	default:
+		why = ReasonDenied
+	}
+	if reason == "" {
+		reason = "This portal does not let yours in."
+	}
+	return Refuse(why, "%s", reason)
+}
+
+// network compares the name of the network, which every request carries.
+func (g *Guard) network(r *http.Request) error {
+	switch name := r.Header.Get(NetworkField); name {
+	case g.cfg.Self.Network():
+		return nil
+	case "":
+		return Refuse(ReasonUnsigned, "The request lacks %s. Sign it as docs/design/peering.md says.", NetworkField)
+	default:
+		return Refuse(ReasonNetwork, "This portal is of the network %s, the request of %.40q.", g.cfg.Self.Network(), name)
+	}
+}
+
+// split reads whom a signature names, without believing it.
+func split(h http.Header) (record.PortalID, record.KeyID, error) {
+	id, err := httpsig.KeyID(h, SignatureTag)
+	if err != nil {
+		return "", "", refusalOf(err)
+	}
+	portal, key, ok := strings.Cut(id, "/")
+	if _, valid := record.PortalID(portal).Digest(); !ok || !valid {
+		return "", "", Refuse(ReasonUnsigned, "keyid is the portal's id, a slash and the key's id.")
+	}
+	return record.PortalID(portal), record.KeyID(key), nil
+}
+
+// card returns the current card of a portal.
+func (g *Guard) card(ctx context.Context, id record.PortalID) (*record.Card, error) {
+	s, err := g.cfg.Replica.Standing(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if s.Ring == nil {
+		return nil, Refuse(ReasonUnknown, "No card of %s is known here. Say hello first.", id)
+	}
+	if s.Quarantined { // the registry may not have been told yet, or have forgotten the portal
+		return nil, Refuse(ReasonQuarantined, "It signed two different statements under one number. It stays out until an operator has looked at the proof.")
+	}
+	g.mu.Lock()
+	c := g.cards[id]
+	g.mu.Unlock()
+	if c.ring == s.Ring {
+		return c.card, nil
+	}
+	wire, err := g.cfg.Replica.Card(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if wire == nil {
+		return nil, Refuse(ReasonUnknown, "No card of %s is known here. Say hello first.", id)
+	}
+	r, err := record.Open(g.cfg.Self.Network(), wire)
+	if err != nil {
+		return nil, err
+	}
+	card := r.Body.(*record.Card)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if len(g.cards) >= maxPortals {
+		clear(g.cards)
+	}
+	g.cards[id] = carded{s.Ring, card}
+	return card, nil
+}
+
+// covered must be in every signature.
+var covered = httpsig.Components("@method", "@authority", "@path", "@query", strings.ToLower(NetworkField))
+
+// check verifies the signature of a request by a key of the card. Whether it is
+// used for the first time is for once.
+func (g *Guard) check(r *http.Request, body []byte, card *record.Card, now time.Time) (p httpsig.Params, err error) {
+	need := covered
+	for _, name := range alsoSigned {
+		if _, there := r.Header[name]; there {
+			need = append(need[:len(need):len(need)], httpsig.Component{Name: strings.ToLower(name)})
+		}
+	}
+	if card.Expires <= now.UnixMilli() {
+		return p, Refuse(ReasonUnknown, "The card of %s has ended. Say hello with a newer one.", card.Portal)
+	}
+	p, err = httpsig.Verify(r, body, httpsig.Policy{
+		Key:     func(id string) (ed25519.PublicKey, error) { return keyOf(card, id, now) },
+		Require: need, Tag: SignatureTag, Now: now, Skew: SignatureLife, MaxAge: SignatureLife, Target: target(g.cfg.Self.Origin()),
+	})
+	if err != nil {
+		return p, refusalOf(err)
+	}
+	if p.Expires.IsZero() || p.Expires.Sub(p.Created) > SignatureLife || p.Expires.Before(p.Created) {
+		return p, Refuse(ReasonUnsigned, "A signature has to say that it expires, at most 60 seconds after it was created.")
+	}
+	if p.Created.Before(g.started) {
+		return p, Refuse(ReasonClock, "The request was signed before this portal started. Sign it again.")
+	}
+	if !validNonce(p.Nonce) {
+		return p, Refuse(ReasonUnsigned, "A signature needs a nonce: 22 to 43 characters of base64url.")
+	}
+	_, key, _ := strings.Cut(p.KeyID, "/")
+	if why := g.cfg.Registry.DecideKey(record.KeyID(key)); why != "" {
+		return p, Refuse(ReasonDenied, "%s", why)
+	}
+	return p, nil
+}
+
+// once refuses a signature that was used before.
+func (g *Guard) once(ctx context.Context, p httpsig.Params, now time.Time) error {
+	until := p.Expires.Add(SignatureLife + time.Second)
+	fresh, full := g.used.first(mark(p.KeyID, p.Nonce), until, now)
+	switch {
+	case full:
+		return RefuseFor(ReasonBusy, SignatureLife, "Too many requests were made of late. Ask again later.")
+	case !fresh:
+		return Refuse(ReasonReplayed, "The nonce was used before. Sign the request again, with another one.")
+	case p.Created.After(now):
+		// Its clock is ahead: this signature would outlive a start of ours.
+		return g.used.keep(ctx)
+	}
+	return nil
+}
+
+// keyOf finds the key that an id of a signature names in a card.
+func keyOf(card *record.Card, id string, now time.Time) (ed25519.PublicKey, error) {
+	portal, key, _ := strings.Cut(id, "/")
+	if portal == string(card.Portal) {
+		for _, k := range card.Keys {
+			if string(k.ID) == key && k.From <= now.Add(SignatureLife).UnixMilli() && now.UnixMilli() < k.Until {
+				return k.Pub[:], nil
+			}
+		}
+	}
+	return nil, httpsig.ErrKey
+}
+
+func validNonce(s string) bool {
+	if len(s) < 22 || len(s) > 43 {
+		return false
+	}
+	for i := range len(s) {
+		c := s[i]
+		if !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_') {
+			return false
+		}
+	}
+	return true
+}
+
+// target is what requests to an origin are addressed to.
+func target(origin string) httpsig.Target {
+	u, err := url.Parse(origin)
+	if err != nil {
+		return httpsig.Target{}
+	}
+	return httpsig.Target{Scheme: u.Scheme, Authority: u.Host}
+}
+
+// refusalOf is what is wrong with a signature, in the words of the wire.
+func refusalOf(err error) error {
+	switch {
+	case errors.Is(err, httpsig.ErrNone), errors.Is(err, httpsig.ErrMalformed), errors.Is(err, httpsig.ErrCoverage):
+		return Refuse(ReasonUnsigned, "%s. Sign it as docs/design/peering.md says.", sentence(err))
+	case errors.Is(err, httpsig.ErrTime):
+		return Refuse(ReasonClock, "%s.", sentence(err))
+	case errors.Is(err, httpsig.ErrKey):
+		return Refuse(ReasonUnknown, "The card that is known here does not list the key, or not for now. Say hello with a newer card.")
+	case errors.Is(err, httpsig.ErrSignature):
+		return Refuse(ReasonSignature, "%s.", sentence(err))
+	}
+	return err
+}
+
+func sentence(err error) string {
+	s := err.Error()
+	return strings.ToUpper(s[:1]) + s[1:]
+}
+
+// enter takes a place among the requests that are worked on.
+func (g *Guard) enter(id record.PortalID) (done func(), err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.all >= maxAllAtOnce {
+		return nil, RefuseFor(ReasonBusy, time.Second, "This portal works on as many requests as it can. Ask again later.")
+	}
+	if g.busy[id] >= maxAtOnce {
+		return nil, RefuseFor(ReasonLimit, time.Second, "Your portal has %d requests under way here. Wait for their answers.", maxAtOnce)
+	}
+	g.all++
+	g.busy[id]++
+	return sync.OnceFunc(func() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.all--
+		if g.busy[id]--; g.busy[id] == 0 {
+			delete(g.busy, id)
+		}
+	}), nil
+}
+
+// Hello verifies a request that brings the card that its signature is to be
+// verified by. The card is admitted when the signature holds.
+func (g *Guard) Hello(r *http.Request, body, card []byte, addr string) (asker Asker, done func(), err error) {
+	ctx, now := r.Context(), clock.Now()
+	if wait, ok := g.hellos.Allow(addr); !ok && !g.near {
+		return asker, nil, RefuseFor(ReasonLimit, wait, "Too many portals say hello from your address. Ask again later.")
+	}
+	if err := g.network(r); err != nil {
+		return asker, nil, err
+	}
+	c, err := record.OpenCard(g.cfg.Self.Network(), card, now)
+	if err != nil {
+		return asker, nil, admission(err)
+	}
+	if c.Portal == g.cfg.Self.ID() {
+		return asker, nil, Refuse(ReasonDenied, "This is the very portal whose card you send. Is another one running with a copy of its keys?")
+	}
+	if c.Origin == g.cfg.Self.Origin() {
+		return asker, nil, Refuse(ReasonDenied, "%s is where this portal is. Say hello with a card of where you are.", c.Origin)
+	}
+	id, key, err := split(r.Header)
+	if err != nil {
+		return asker, nil, err
+	}
+	if id != c.Portal {
+		return asker, nil, Refuse(ReasonMalformed, "card is of another portal than the signature.")
+	}
+	d := g.cfg.Registry.Decide(ctx, id, c.Origin)
+	if !d.In && d.State != Pending {
+		return asker, nil, g.kept(d)
+	}
+	p, err := g.check(r, body, c, now)
+	if err == nil {
+		err = g.once(ctx, p, now)
+	}
+	if err != nil {
+		return asker, nil, err
+	}
+	if done, err = g.enter(id); err != nil {
+		return asker, nil, err
+	}
+	proved := true
+	// Who says it is where another portal is does not get in with that card.
+	if err := g.cfg.Prover.Prove(ctx, c.Origin, id); errors.Is(err, ErrImpostor) {
+		done()
+		return asker, nil, Refuse(ReasonDenied, "%s serves the card of another portal. Serve yours there, or say hello with a card of where you are.", c.Origin)
+	} else if err != nil {
+		if wait, ok := g.strangers.Allow(""); !ok && !g.near {
+			done()
+			return asker, nil, RefuseFor(ReasonLimit, wait, "%s could not be asked whether you are there, and too many such portals say hello. Let it answer, and ask again.", c.Origin)
+		}
+		proved = false
+		g.cfg.Log.Info("a portal that said hello is not proved yet", "portal", id, "origin", c.Origin, "error", err)
+	}
+	if _, _, err := g.cfg.Gate.Admit(ctx, card, now); err != nil {
+		done()
+		return asker, nil, admission(err)
+	}
+	if !proved {
+		g.cfg.Registry.Learned(c, false)
+	}
+	g.cfg.Registry.Seen(id, 0)
+	return Asker{Portal: id, Key: key, Card: c, Decision: g.cfg.Registry.Decide(ctx, id, c.Origin)}, done, nil
+}
+
+// admission is why a card is not admitted, in the words of the wire.
+func admission(err error) error {
+	switch record.ReasonOf(err) {
+	case "":
+		return err
+	case record.Stale:
+		return Refuse(ReasonMalformed, "card: a newer one is known here already. Send your current one.")
+	case record.BadSignature, record.NoKey:
+		return Refuse(ReasonSignature, "card: %s.", err)
+	case record.FromFuture, record.Expired:
+		return Refuse(ReasonClock, "card: %s.", err)
+	case record.Equivocation, record.Quarantined:
+		return Refuse(ReasonQuarantined, "card: %s.", err)
+	}
+	return Refuse(ReasonMalformed, "card: %s.", err)
+}
+
+// SignRequest signs a request to the portal at an origin, with the SHA-256 of
+// its body in Content-Digest if it has one.
+func SignRequest(r *http.Request, self Signer, nonce string, now time.Time) error {
+	id, key, _, err := self.Key(now)
+	if err != nil {
+		return err
+	}
+	r.Header.Set(NetworkField, self.Network())
+	list := covered
+	if r.Header.Get("Content-Digest") != "" {
+		list = append(list[:len(list):len(list)], httpsig.Component{Name: "content-digest"})
+	}
+	for _, name := range alsoSigned {
+		if _, there := r.Header[name]; there {
+			list = append(list[:len(list):len(list)], httpsig.Component{Name: strings.ToLower(name)})
+		}
+	}
+	return httpsig.Sign(r, SignatureLabel, httpsig.Params{Components: list, Created: now, Expires: now.Add(SignatureLife),
+		KeyID: string(self.ID()) + "/" + string(id), Nonce: nonce, Tag: SignatureTag}, key)
+}

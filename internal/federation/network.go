@@ -1,0 +1,174 @@
+package federation
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"agentsite/internal/clock"
+	"agentsite/internal/record"
+)
+
+// Network is what everybody may know of the portals there are: those that are
+// let in, and those that were proved to lie, for that anybody can check.
+type Network struct {
+	Self    Peer
+	Portals []Peer // by host
+	// Links are who vouches for whom among them.
+	Links []Link
+	// Agents counts those of all portals that are current, this one included.
+	Agents int
+}
+
+// Link is between two portals.
+type Link struct{ From, To record.PortalID }
+
+// Map returns the network as it is seen from here.
+func (p *Peers) Map(ctx context.Context) Network {
+	out := Network{Self: p.own()}
+	out.Agents = out.Self.Agents
+	shown := map[record.PortalID]bool{out.Self.ID: true}
+	for _, peer := range p.Portals(ctx) {
+		if !public(peer) {
+			continue
+		}
+		peer.hide()
+		out.Portals = append(out.Portals, peer)
+		shown[peer.ID] = true
+		if peer.State == Active || peer.State == Silent {
+			out.Agents += peer.Agents
+		}
+	}
+	now := clock.Now()
+	p.mu.RLock()
+	for subject, by := range p.words {
+		for from, w := range by {
+			if w.Verdict == record.Vouch && w.Expires.After(now) && shown[subject] && shown[from] {
+				out.Links = append(out.Links, Link{from, subject})
+			}
+		}
+	}
+	p.mu.RUnlock()
+	slices.SortFunc(out.Links, func(a, b Link) int { return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To)) })
+	return out
+}
+
+// own is this portal, as one among the others.
+func (p *Peers) own() Peer {
+	out := Peer{Name: p.cfg.Name, State: Active}
+	if p.cfg.Signer != nil {
+		out.ID, out.URL = p.cfg.Signer.ID(), p.cfg.Signer.Origin()
+	}
+	if p.cfg.Agents != nil {
+		out.Agents = p.cfg.Agents()
+		out.Listed = out.Agents
+	}
+	return out
+}
+
+// public reports whether everybody may know of a portal.
+func public(p Peer) bool {
+	switch p.State {
+	case Active, Silent, Stale, Quarantined:
+		return p.ID != ""
+	}
+	return false
+}
+
+// Counts returns how many portals there are that are current, this one
+// included, and how many agents they have.
+func (p *Peers) Counts() (portals, agents int) {
+	own := p.own()
+	portals, agents = 1, own.Agents
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	for _, e := range p.entries {
+		if e.state == Active || e.state == Silent {
+			portals++
+			agents += e.Agents
+		}
+	}
+	return portals, agents
+}
+
+// Profile is what everybody may know of one portal.
+type Profile struct {
+	Peer
+	Keys []record.KeyID // those that speak for it
+	// Words are what others say of it, newest first, and what it is called.
+	Words   []Word
+	Changes []Change // of its state, newest first
+}
+
+// historyShown bounds the changes and words of a Profile.
+const historyShown = 50
+
+// Profile returns a portal that everybody may know of, by its id or host; an
+// operator sees the others too.
+func (p *Peers) Profile(ctx context.Context, operator bool, name string) (Profile, error) {
+	p.mu.RLock()
+	e := p.find(name)
+	if e == nil {
+		p.mu.RUnlock()
+		return Profile{}, noPeer(name)
+	}
+	now := clock.Now()
+	out := Profile{Peer: p.peer(e, now), Keys: slices.Clone(e.Keys)}
+	for _, w := range p.words[e.ID] {
+		if w.Expires.After(now) {
+			out.Words = append(out.Words, w)
+		}
+	}
+	key := e.Key()
+	p.mu.RUnlock()
+	if !operator {
+		if !public(out.Peer) {
+			return Profile{}, noPeer(name)
+		}
+		out.hide()
+	}
+	slices.SortFunc(out.Words, func(a, b Word) int { return cmp.Or(b.Issued.Compare(a.Issued), cmp.Compare(a.By, b.By)) })
+	out.Words = out.Words[:min(len(out.Words), historyShown)]
+	var err error
+	out.Changes, err = p.store.PeerChanges(ctx, key, historyShown)
+	if !operator {
+		out.Changes = outside(out.Changes)
+	}
+	return out, err
+}
+
+// hide leaves out what is for operators: what they said, and why requests
+// failed. That names addresses that were looked up, open ports and whatever the
+// other side answered.
+func (p *Peer) hide() {
+	p.Rule, p.Faults, p.Refused = Rule{}, nil, time.Time{}
+	p.Reason = plain(p.State, p.Reason)
+}
+
+// outside is the changes of a portal's state that everybody may see: not when
+// it was kept out, and why.
+func outside(list []Change) []Change {
+	out := list[:0]
+	for _, c := range list {
+		if c.State == Denied || c.State == Pending {
+			continue
+		}
+		c.Reason = plain(c.State, c.Reason)
+		out = append(out, c)
+	}
+	return out
+}
+
+// plain is a reason without what follows it of an error.
+func plain(s State, reason string) string {
+	if s != Silent && s != Joining {
+		return reason
+	}
+	text, _, cut := strings.Cut(reason, answersNot)
+	if !cut {
+		return reason
+	}
+	return text + "."
+}

@@ -1,0 +1,156 @@
+package federation
+
+import (
+	"context"
+	"crypto/sha256"
+	"log/slog"
+	"sync"
+	"time"
+
+	"agentsite/internal/clock"
+)
+
+// Nonces keeps on disk which signatures were used.
+type Nonces interface {
+	// KeepNonces keeps each until its time, and is done when they are on disk.
+	KeepNonces(ctx context.Context, list map[[16]byte]time.Time) error
+	// LoadNonces calls yield with each that still counts. clean is true when
+	// EndNonces was called since the last time, or there was none.
+	LoadNonces(ctx context.Context, yield func(nonce [16]byte, until time.Time)) (clean bool, err error)
+	// EndNonces says that all that were used are on disk.
+	EndNonces(ctx context.Context) error
+}
+
+const (
+	// maxNonces bounds those that are remembered, at about 30 MB.
+	maxNonces = 1_000_000
+	// nonceSpan is how much time one bucket of them holds: they are forgotten
+	// by the bucket.
+	nonceSpan = 30 * time.Second
+	// keepEvery is how long used nonces wait for others to be written with. A
+	// portal that dies meanwhile loses them, and then refuses what was signed
+	// before it starts again.
+	keepEvery = 500 * time.Millisecond
+	maxUnkept = 4096
+)
+
+// used remembers nonces. It is safe for concurrent use.
+type used struct {
+	disk Nonces
+	log  *slog.Logger
+
+	mu      sync.Mutex // guards the rest
+	buckets map[int64]map[[16]byte]struct{}
+	count   int
+	unkept  map[[16]byte]time.Time
+	full    chan struct{} // tells run that many wait
+}
+
+// newUsed remembers what is on disk; clean is true when that is all.
+func newUsed(ctx context.Context, disk Nonces, log *slog.Logger) (u *used, clean bool, err error) {
+	u = &used{disk: disk, log: log, buckets: make(map[int64]map[[16]byte]struct{}), unkept: make(map[[16]byte]time.Time), full: make(chan struct{}, 1)}
+	clean, err = disk.LoadNonces(ctx, func(nonce [16]byte, until time.Time) {
+		if u.count < maxNonces {
+			u.add(nonce, until)
+		}
+	})
+	return u, clean, err
+}
+
+// mark names a nonce of a key.
+func mark(keyID, nonce string) [16]byte {
+	b := make([]byte, 0, 160)
+	b = append(append(append(b, keyID...), 0), nonce...)
+	sum := sha256.Sum256(b)
+	return [16]byte(sum[:16])
+}
+
+func bucketOf(until time.Time) int64 { return until.UnixMilli() / nonceSpan.Milliseconds() }
+
+// add remembers a nonce; the caller holds mu.
+func (u *used) add(nonce [16]byte, until time.Time) {
+	at := bucketOf(until)
+	if u.buckets[at] == nil {
+		u.buckets[at] = make(map[[16]byte]struct{})
+	}
+	u.buckets[at][nonce] = struct{}{}
+	u.count++
+}
+
+// sweep forgets buckets that are over; the caller holds mu.
+func (u *used) sweep(now time.Time) {
+	for at, b := range u.buckets { // a handful
+		if at < bucketOf(now) {
+			u.count -= len(b)
+			delete(u.buckets, at)
+		}
+	}
+}
+
+// first reports whether a nonce is seen for the first time, and remembers it
+// until then; full when there is no room. What it remembers is written soon.
+func (u *used) first(nonce [16]byte, until, now time.Time) (fresh, full bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.sweep(now)
+	for _, b := range u.buckets {
+		if _, ok := b[nonce]; ok {
+			return false, false
+		}
+	}
+	if u.count >= maxNonces {
+		return false, true
+	}
+	u.add(nonce, until)
+	u.unkept[nonce] = until
+	if len(u.unkept) >= maxUnkept {
+		select {
+		case u.full <- struct{}{}:
+		default:
+		}
+	}
+	return true, false
+}
+
+// keep writes what waits, with the one that was just used.
+func (u *used) keep(ctx context.Context) error {
+	u.mu.Lock()
+	list := u.unkept
+	u.unkept = make(map[[16]byte]time.Time)
+	u.mu.Unlock()
+	if len(list) == 0 {
+		return nil
+	}
+	err := u.disk.KeepNonces(ctx, list)
+	if err != nil {
+		u.mu.Lock()
+		for n, until := range list {
+			if until.After(clock.Now()) && len(u.unkept) < maxNonces {
+				u.unkept[n] = until
+			}
+		}
+		u.mu.Unlock()
+	}
+	return err
+}
+
+// run writes used nonces until ctx ends, and then those that are left.
+func (u *used) run(ctx context.Context) error {
+	tick := time.NewTicker(keepEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-u.full:
+		case <-ctx.Done():
+			ctx = context.WithoutCancel(ctx)
+			if err := u.keep(ctx); err != nil {
+				return err
+			}
+			return u.disk.EndNonces(ctx)
+		}
+		if err := u.keep(ctx); err != nil && ctx.Err() == nil {
+			u.log.Error("keep the nonces of requests", "error", err)
+		}
+	}
+}

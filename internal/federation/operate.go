@@ -1,0 +1,462 @@
+package federation
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+
+	"agentsite/internal/clock"
+	"agentsite/internal/fault"
+	"agentsite/internal/ident"
+	"agentsite/internal/record"
+)
+
+// Decided is what an operator decided, as it is stored.
+type Decided struct {
+	By ident.Actor
+	// Act is what was done, such as peer.deny; Subject is the portal or its
+	// address; Why is the operator's reason.
+	Act, Subject, Why string
+	Save              *Facts
+	Forget            string // a key
+	Policy            *Policy
+}
+
+// Entry is a line of the log of decisions.
+type Entry struct {
+	ID                int64
+	By                string // an account's name, or "command line"
+	Act, Subject, Why string
+	At                time.Time
+}
+
+// operator demands the operator, or the command line on the data folder.
+func operator(actor ident.Actor) error {
+	switch {
+	case actor.Kind == ident.System || actor.IsOperator() && actor.May(ident.Admin):
+		return nil
+	case !actor.IsPerson():
+		return fault.New(fault.Unauthenticated, "Log in as the operator.")
+	case actor.IsOperator():
+		return fault.New(fault.Forbidden, "This token lacks the scope %q.", ident.Admin)
+	}
+	return fault.New(fault.Forbidden, "Only the operator of this portal may do that.")
+}
+
+func noPeer(name string) error {
+	return fault.New(fault.NotFound, "No portal %.80q is known here. Name it by its id, its host or its address, or add its address.", name)
+}
+
+// List returns all portals that are known, by host.
+func (p *Peers) List(ctx context.Context, actor ident.Actor) ([]Peer, error) {
+	if err := operator(actor); err != nil {
+		return nil, err
+	}
+	return p.Portals(ctx), nil
+}
+
+// Get returns a portal by its id, host or address.
+func (p *Peers) Get(ctx context.Context, actor ident.Actor, name string) (Peer, error) {
+	if err := operator(actor); err != nil {
+		return Peer{}, err
+	}
+	peer, ok := p.Portal(ctx, name)
+	if !ok {
+		return Peer{}, noPeer(name)
+	}
+	return peer, nil
+}
+
+// addTimeout bounds how long an operator waits for who answers at an address.
+const addTimeout = 15 * time.Second
+
+// Add looks an address up at once and says who is there. One that does not
+// answer is kept and asked again; found says in a sentence what happened.
+func (p *Peers) Add(ctx context.Context, actor ident.Actor, address string) (peer Peer, found string, err error) {
+	if err := operator(actor); err != nil {
+		return Peer{}, "", err
+	}
+	origin := strings.ToLower(strings.TrimRight(strings.TrimSpace(address), "/"))
+	if origin != "" && !strings.Contains(origin, "://") {
+		origin = "https://" + origin
+	}
+	if !record.ValidOrigin(origin) {
+		return Peer{}, "", &fault.Error{Kind: fault.Invalid, Safe: "url: write the portal's address like https://portal.example, nothing behind it", Fields: map[string]string{"url": "write the portal's address like https://portal.example, nothing behind it"}}
+	}
+	if p.cfg.Signer != nil && origin == p.cfg.Signer.Origin() {
+		return Peer{}, "", &fault.Error{Kind: fault.Invalid, Safe: "url: that is this portal's own address", Fields: map[string]string{"url": "that is this portal's own address"}}
+	}
+	p.Heard(origin, "")
+	p.mu.RLock()
+	e := p.find(HostOf(origin))
+	p.mu.RUnlock()
+	if e == nil {
+		return Peer{}, "", fault.New(fault.Conflict, "So many portals are known that no other fits in. Forget some first.")
+	}
+	if err := p.decided(ctx, Decided{By: actor, Act: "peer.add", Subject: origin}, nil); err != nil {
+		return Peer{}, "", err
+	}
+	found = "It is asked when this portal runs."
+	if p.cfg.Greet != nil {
+		ctx, cancel := context.WithTimeout(ctx, addTimeout)
+		id, err := p.cfg.Greet(ctx, origin)
+		cancel()
+		if err != nil {
+			found = "It did not answer as a portal: " + clip(fault.As(err).Safe, maxWhy)
+			if fault.As(err).Kind == fault.Internal {
+				found = "It did not answer as a portal: " + clip(err.Error(), maxWhy)
+			}
+			p.mu.Lock()
+			if e := p.entries[origin]; e != nil {
+				e.fail(err, clock.Now())
+				p.touch(e, clock.Now())
+			}
+			p.mu.Unlock()
+			found += ". It is asked again."
+		} else if peer, ok := p.Portal(ctx, string(id)); ok {
+			found = "Found " + peer.Name + "."
+			return peer, found, nil
+		}
+	}
+	peer, _ = p.Portal(ctx, HostOf(origin))
+	return peer, found, nil
+}
+
+// decided stores a decision and then applies it.
+func (p *Peers) decided(ctx context.Context, d Decided, apply func(now time.Time)) error {
+	if len(d.Why) > maxNote {
+		return &fault.Error{Kind: fault.Invalid, Safe: "The reason is too long.", Fields: map[string]string{"note": "use at most 400 characters"}}
+	}
+	select {
+	case p.turn <- struct{}{}:
+		defer func() { <-p.turn }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if err := p.store.DecidePeers(ctx, d); err != nil {
+		return err
+	}
+	p.cfg.Log.Info("an operator decided", "act", d.Act, "subject", d.Subject, "by", d.By.ID)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := clock.Now()
+	if apply != nil {
+		apply(now)
+	}
+	p.review(now)
+	p.announce()
+	return nil
+}
+
+// RuleChange is what of a rule changes; nil leaves it.
+type RuleChange struct {
+	Stand     *string
+	Note      *string
+	MaxAgents *int
+	MaxBytes  *int64
+}
+
+// meant says whether a name means a portal well enough to let it in by it: by a
+// host only one that was seen there lately. Anybody can say to be anywhere.
+func meant(f *Facts, name string) error {
+	if f.address() || name == f.Key() || f.proved(clock.Now()) {
+		return nil
+	}
+	return fault.New(fault.Conflict, "Nobody was seen at %s of late who could prove to be there. If you mean the portal %s, which says so, name it by that id.", HostOf(f.URL), f.ID)
+}
+
+// SetRule changes what holds for one portal. What is held of one that is shut
+// out is dropped at once.
+func (p *Peers) SetRule(ctx context.Context, actor ident.Actor, name string, c RuleChange) (Peer, error) {
+	if err := operator(actor); err != nil {
+		return Peer{}, err
+	}
+	p.mu.RLock()
+	e := p.find(name)
+	if e == nil {
+		p.mu.RUnlock()
+		return Peer{}, noPeer(name)
+	}
+	f := e.Facts
+	p.mu.RUnlock()
+	if c.Stand != nil && (*c.Stand == Allow || *c.Stand == Pin) {
+		if err := meant(&f, name); err != nil {
+			return Peer{}, err
+		}
+	}
+	rule, act := f.Rule, "peer.note"
+	if c.Note != nil {
+		rule.Note = strings.TrimSpace(*c.Note)
+	}
+	if c.MaxAgents != nil {
+		rule.MaxAgents, act = *c.MaxAgents, "peer.quota"
+	}
+	if c.MaxBytes != nil {
+		rule.MaxBytes, act = *c.MaxBytes, "peer.quota"
+	}
+	if c.Stand != nil && *c.Stand != rule.Stand {
+		if rule.Stand, act = *c.Stand, "peer."+*c.Stand; *c.Stand == "" {
+			act = "peer.undecide"
+		}
+	}
+	if err := rule.check(); err != nil {
+		return Peer{}, err
+	}
+	f.Rule = rule
+	err := p.decided(ctx, Decided{By: actor, Act: act, Subject: f.Key(), Why: rule.Note, Save: &f}, func(now time.Time) {
+		if now := p.entries[f.Key()]; now != nil {
+			now.Rule = rule
+		}
+	})
+	if err != nil {
+		return Peer{}, err
+	}
+	if rule.Stand == Deny && f.ID != "" && p.cfg.Replica != nil {
+		if err := p.cfg.Replica.Drop(ctx, f.ID); err != nil {
+			return Peer{}, err
+		}
+	}
+	peer, _ := p.Portal(ctx, f.Key())
+	return peer, nil
+}
+
+// Forget drops all that is known and held of a portal, an operator's rule
+// included. It comes back when it asks here or others tell of it.
+func (p *Peers) Forget(ctx context.Context, actor ident.Actor, name, why string) error {
+	if err := operator(actor); err != nil {
+		return err
+	}
+	p.mu.RLock()
+	e := p.find(name)
+	if e == nil {
+		p.mu.RUnlock()
+		return noPeer(name)
+	}
+	key, id := e.Key(), e.ID
+	p.mu.RUnlock()
+	if err := p.decided(ctx, Decided{By: actor, Act: "peer.forget", Subject: key, Why: why, Forget: key}, func(time.Time) { delete(p.entries, key) }); err != nil {
+		return err
+	}
+	if id != "" && p.cfg.Replica != nil {
+		return p.cfg.Replica.Drop(ctx, id)
+	}
+	return nil
+}
+
+// Proof is why a portal is quarantined: two statements of it with one number.
+type Proof struct {
+	Type    record.Type
+	About   string
+	Version record.Version
+	// Mark names this very proof: who releases must say it.
+	Mark string
+	// A and B are what the two say, indented JSON; empty for one of which only
+	// the hash was kept.
+	A, B             string
+	HashA, HashB     string
+	WireA, WireB     string
+	Issued, IssuedB  time.Time
+	Expires, ExpireB time.Time
+}
+
+// Proof returns why a portal is quarantined; a NotFound fault when it is not.
+func (p *Peers) Proof(ctx context.Context, actor ident.Actor, name string) (Proof, error) {
+	if err := operator(actor); err != nil {
+		return Proof{}, err
+	}
+	peer, ok := p.Portal(ctx, name)
+	if !ok {
+		return Proof{}, noPeer(name)
+	}
+	if peer.ID == "" || p.cfg.Replica == nil {
+		return Proof{}, fault.New(fault.NotFound, "This portal is not quarantined.")
+	}
+	c, err := p.cfg.Replica.Quarantined(ctx, peer.ID)
+	if err != nil {
+		return Proof{}, err
+	}
+	if c == nil {
+		return Proof{}, fault.New(fault.NotFound, "This portal is not quarantined.")
+	}
+	out := Proof{Type: c.Slot.Type, About: c.Slot.About, Version: c.Version, WireA: string(c.Lower), WireB: string(c.Higher)}
+	out.A, out.HashA, out.Issued, out.Expires = p.decode(c.Lower)
+	out.B, out.HashB, out.IssuedB, out.ExpireB = p.decode(c.Higher)
+	sum := sha256.Sum256(slices.Concat(c.Lower, []byte{0}, c.Higher))
+	out.Mark = base64.RawURLEncoding.EncodeToString(sum[:12])
+	return out, nil
+}
+
+// decode shows what a record says, for people, and its hash.
+func (p *Peers) decode(wire []byte) (text, hash string, issued, expires time.Time) {
+	if wire == nil {
+		return
+	}
+	network := ""
+	if p.cfg.Signer != nil {
+		network = p.cfg.Signer.Network()
+	}
+	r, err := record.Open(network, wire)
+	if err != nil {
+		return string(wire), "", issued, expires
+	}
+	b, err := json.MarshalIndent(r.Body, "", "  ")
+	if err != nil {
+		return string(wire), "", issued, expires
+	}
+	if hash = r.Hash.String(); network == "" {
+		hash = "" // it is made of the network's name too
+	}
+	return string(b), hash, clock.FromMilli(r.Issued), clock.FromMilli(r.Expires)
+}
+
+// Release ends a portal's quarantine, or the hour for which it is refused.
+// Whoever ends a quarantine names the proof that they looked at.
+func (p *Peers) Release(ctx context.Context, actor ident.Actor, name, mark, why string) (Peer, error) {
+	if err := operator(actor); err != nil {
+		return Peer{}, err
+	}
+	peer, ok := p.Portal(ctx, name)
+	if !ok {
+		return Peer{}, noPeer(name)
+	}
+	proof, err := p.Proof(ctx, actor, name)
+	switch {
+	case fault.Is(err, fault.NotFound):
+		p.mu.RLock()
+		e := p.find(name)
+		refused := e != nil && e.RefusedUntil.After(clock.Now())
+		p.mu.RUnlock()
+		if !refused {
+			return Peer{}, fault.New(fault.Conflict, "This portal is not quarantined or refused; there is nothing to release.")
+		}
+	case err != nil:
+		return Peer{}, err
+	case mark != proof.Mark:
+		return Peer{}, &fault.Error{Kind: fault.Conflict, Safe: "Look at the proof first and name it: its mark is shown with it.", Fields: map[string]string{"proof": "is not the mark of the proof there is now"}}
+	default:
+		if why = strings.TrimSpace(why + " (proof " + proof.Mark + ")"); len(why) > maxNote {
+			return Peer{}, &fault.Error{Kind: fault.Invalid, Safe: "The reason is too long.", Fields: map[string]string{"note": "use fewer words"}}
+		}
+	}
+	key := string(peer.ID)
+	if err := p.decided(ctx, Decided{By: actor, Act: "peer.release", Subject: key, Why: why}, nil); err != nil {
+		return Peer{}, err
+	}
+	if proof.Mark != "" {
+		if err := p.cfg.Replica.Release(ctx, peer.ID); err != nil {
+			return Peer{}, err
+		}
+	}
+	p.mu.Lock()
+	if e := p.entries[key]; e != nil {
+		e.Quarantined, e.RefusedUntil, e.RefusedWhy, e.forged = false, time.Time{}, "", nil
+		p.touch(e, clock.Now())
+	}
+	p.mu.Unlock()
+	peer, _ = p.Portal(ctx, key)
+	return peer, nil
+}
+
+// Policy returns what holds for all portals.
+func (p *Peers) Policy(_ context.Context, actor ident.Actor) (Policy, error) {
+	if err := operator(actor); err != nil {
+		return Policy{}, err
+	}
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	return p.policy, nil // its lists are replaced, never changed
+}
+
+// SetPolicy decides what holds for all portals from now on.
+func (p *Peers) SetPolicy(ctx context.Context, actor ident.Actor, pol Policy, why string) (Policy, error) {
+	if err := operator(actor); err != nil {
+		return Policy{}, err
+	}
+	pol, err := pol.tidy()
+	if err != nil {
+		return Policy{}, err
+	}
+	err = p.decided(ctx, Decided{By: actor, Act: "peers.policy", Subject: pol.Mode, Why: why, Policy: &pol}, func(time.Time) { p.policy = pol })
+	return pol, err
+}
+
+// Mode is who is let in, as this portal's card says it.
+func (p *Peers) Mode() string {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	return p.policy.Mode
+}
+
+// Decisions returns what operators decided, newest first, before an entry if
+// that is not 0; at most 100.
+func (p *Peers) Decisions(ctx context.Context, actor ident.Actor, before int64, limit int) ([]Entry, error) {
+	if err := operator(actor); err != nil {
+		return nil, err
+	}
+	return p.store.Decisions(ctx, before, min(max(limit, 1), 100))
+}
+
+// attestLife is how long an operator's word counts.
+const attestLife = 180 * 24 * time.Hour
+
+// Attest says in this portal's name what its operator thinks of another:
+// vouch, warn or block. Others get it as they get all that is said; it can be
+// replaced by another verdict, not taken back.
+func (p *Peers) Attest(ctx context.Context, actor ident.Actor, name, verdict, reason string) error {
+	if err := operator(actor); err != nil {
+		return err
+	}
+	peer, ok := p.Portal(ctx, name)
+	if !ok || peer.ID == "" {
+		return noPeer(name)
+	}
+	var c fault.Check
+	c.Field(slices.Contains([]string{record.Vouch, record.Warn, record.Block}, verdict), "verdict", "use vouch, warn or block")
+	c.Field(len(reason) <= maxNote, "reason", "use at most %d characters", maxNote)
+	if err := c.Err(); err != nil {
+		return err
+	}
+	if verdict == record.Vouch {
+		if err := meant(&Facts{ID: peer.ID, URL: peer.URL, Proved: peer.Proved}, name); err != nil {
+			return err
+		}
+	}
+	if p.cfg.Gate == nil || p.cfg.Signer == nil {
+		return fault.New(fault.Unavailable, "Only a running portal can speak to others.")
+	}
+	if err := p.decided(ctx, Decided{By: actor, Act: "peer." + verdict, Subject: string(peer.ID), Why: reason}, nil); err != nil {
+		return err
+	}
+	p.attesting.Lock() // or two at once would be of one version
+	defer p.attesting.Unlock()
+	now := clock.Now()
+	_, key, until, err := p.cfg.Signer.Key(now)
+	if err != nil {
+		return err
+	}
+	if !until.After(now) {
+		return fault.New(fault.Unavailable, "This portal has no key to sign with now. Make one with `agentsite keys`.")
+	}
+	body := &record.Attest{Header: record.Header{Portal: p.cfg.Signer.ID(), Epoch: now.UnixMilli(), Seq: 1, Issued: now.UnixMilli(), Expires: now.Add(attestLife).UnixMilli()},
+		Subject: peer.ID, Verdict: verdict, Reason: reason}
+	seen, err := p.cfg.Replica.Seen(ctx, record.Slot{Type: record.TypeAttest, Portal: body.Portal, About: string(peer.ID)})
+	if err != nil {
+		return err
+	}
+	if seen.Version.Compare(body.Version()) >= 0 { // the clock went back
+		body.Epoch, body.Seq = seen.Epoch, seen.Seq+1
+	}
+	r, err := record.Sign(p.cfg.Signer.Network(), body, key)
+	if err != nil {
+		return err
+	}
+	// In the replica it is on disk before anybody sees it.
+	if _, _, err := p.cfg.Gate.Admit(ctx, r.Wire, now); err != nil {
+		return err
+	}
+	return p.read(ctx, false)
+}

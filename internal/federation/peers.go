@@ -1,0 +1,430 @@
+package federation
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"agentsite/internal/clock"
+	"agentsite/internal/record"
+)
+
+// Peers is a Registry and a Filter: it knows every portal there is, how each
+// is doing, what operators decided, and answers from memory. Create it with
+// NewPeers; Run keeps it current and on disk. It is safe for concurrent use.
+type Peers struct {
+	store PeerStore
+	cfg   PeersConfig
+
+	mu      sync.RWMutex
+	policy  Policy
+	entries map[string]*entry // by Facts.Key
+	// words is what portals say of others: by subject, then by who says it.
+	words   map[record.PortalID]map[record.PortalID]Word
+	wordsTo int64         // the number up to which the replica was read
+	changes []Change      // of states, not stored yet
+	gone    []string      // keys that are not stored any more
+	changed chan struct{} // closed at the next change
+	watched time.Time     // until when somebody looks
+	alarmed time.Time     // when operators were last told that many vanished
+	notices []Notice      // not told yet
+
+	attesting sync.Mutex // held from the choice of a version until it is stored
+
+	turn    chan struct{}        // held to write to the store
+	suspect chan record.PortalID // may be quarantined by now
+	wake    chan struct{}        // something to ask or to tell
+}
+
+// PeersConfig is what Peers works with. What is nil is not done.
+type PeersConfig struct {
+	// Signer is who this portal is.
+	Signer  Signer
+	Replica Replica
+	// Gate takes in what operators say of others.
+	Gate *record.Gate
+	// Caller asks portals how they are.
+	Caller Caller
+	// Greet says hello to whoever is at an origin and returns who that is.
+	// Learned was told of its card by then.
+	Greet func(ctx context.Context, origin string) (record.PortalID, error)
+	// Tell tells operators.
+	Tell func(ctx context.Context, n Notice)
+	// Agents counts those of this portal that others are told of.
+	Agents func() int
+	// Name is what this portal calls itself.
+	Name string
+	Log  *slog.Logger
+}
+
+// PeerStore keeps portals, what operators decided, and why.
+type PeerStore interface {
+	Peers(ctx context.Context) ([]Facts, error)
+	// SavePeers replaces the facts of portals, forgets keys, and adds changes
+	// of states.
+	SavePeers(ctx context.Context, save []Facts, forget []string, changes []Change) error
+	// PeerChanges returns the latest changes of a portal's state, newest first.
+	PeerChanges(ctx context.Context, key string, limit int) ([]Change, error)
+	// PeerPolicy returns the policy, false when none was ever set.
+	PeerPolicy(ctx context.Context) (Policy, bool, error)
+	// DecidePeers stores what an operator decided together with its entry in the
+	// log of decisions.
+	DecidePeers(ctx context.Context, d Decided) error
+	// Decisions returns entries of that log about the federation, newest
+	// first, those before an id if that is not 0.
+	Decisions(ctx context.Context, before int64, limit int) ([]Entry, error)
+}
+
+// Change is a state that a portal came into.
+type Change struct {
+	Key    string
+	State  State
+	Reason string
+	At     time.Time
+}
+
+const (
+	// maxPeers bounds the portals that are known.
+	maxPeers = 20_000
+	// maxAddresses bounds the addresses that have not answered, and those that
+	// one portal told of.
+	maxAddresses     = 1_000
+	maxAddressesFrom = 100
+	// addressLife is how long one is kept that does not answer.
+	addressLife = 24 * time.Hour
+	saveEvery   = 5 * time.Second
+	readEvery   = 10 * time.Second // of what others said since
+	// readAllEvery is for all of it: what a portal said with a key that it
+	// lists no more is gone from the replica, and then from here.
+	readAllEvery = 10 * time.Minute
+)
+
+// NewPeers returns the service with what the store has.
+func NewPeers(ctx context.Context, store PeerStore, cfg PeersConfig) (*Peers, error) {
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	p := &Peers{store: store, cfg: cfg, policy: DefaultPolicy(), entries: make(map[string]*entry), words: make(map[record.PortalID]map[record.PortalID]Word),
+		changed: make(chan struct{}), turn: make(chan struct{}, 1), suspect: make(chan record.PortalID, 256), wake: make(chan struct{}, 1)}
+	pol, ok, err := store.PeerPolicy(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read the policy: %w", err)
+	}
+	if ok {
+		p.policy = pol
+	}
+	list, err := store.Peers(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read the portals: %w", err)
+	}
+	now := clock.Now()
+	for _, f := range list {
+		e := &entry{Facts: f, next: now}
+		if cfg.Replica != nil && f.ID != "" {
+			c, err := cfg.Replica.Quarantined(ctx, f.ID)
+			if err != nil {
+				return nil, fmt.Errorf("read whether %s is quarantined: %w", f.ID, err)
+			}
+			e.Quarantined = c != nil
+		}
+		p.entries[f.Key()] = e
+	}
+	if cfg.Replica != nil {
+		if err := p.relearn(ctx); err != nil {
+			return nil, fmt.Errorf("read whose records are held: %w", err)
+		}
+		if err := p.read(ctx, true); err != nil {
+			return nil, err
+		}
+	}
+	for _, e := range p.entries { // when all pinned ones are there
+		e.state, e.reason = p.stateOf(e, now)
+	}
+	return p, nil
+}
+
+// self is this portal's id, empty when it has none.
+func (p *Peers) self() record.PortalID {
+	if p.cfg.Signer == nil {
+		return ""
+	}
+	return p.cfg.Signer.ID()
+}
+
+// stateOf says how a portal is doing, and why. The caller holds mu.
+func (p *Peers) stateOf(e *entry, now time.Time) (State, string) {
+	if d := p.decide(&e.Facts, "", now); d.State != Active {
+		return d.State, d.Reason
+	}
+	return e.health(now)
+}
+
+// touch notes that an entry changed; the caller holds mu.
+func (p *Peers) touch(e *entry, now time.Time) {
+	e.dirty = true
+	state, reason := p.stateOf(e, now)
+	if state == e.state && reason == e.reason {
+		return
+	}
+	was := e.state
+	e.state, e.reason = state, reason
+	if state != was {
+		p.changes = append(p.changes, Change{e.Key(), state, reason, now})
+		if extra := len(p.changes) - maxPeers; extra > 0 { // the store is away: the newest matter
+			p.changes = p.changes[extra:]
+		}
+		p.noticeState(e, was)
+	}
+	p.announce()
+}
+
+// announce wakes those who wait for Changed; the caller holds mu.
+func (p *Peers) announce() {
+	close(p.changed)
+	p.changed = make(chan struct{})
+}
+
+// Changed returns a channel that is closed when a state or a decision changes
+// next. Whoever waits asks again what it needs to know.
+func (p *Peers) Changed() <-chan struct{} {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	return p.changed
+}
+
+// review looks at all states anew: time passed, or an operator decided. The
+// caller holds mu.
+func (p *Peers) review(now time.Time) {
+	for _, e := range p.entries {
+		if state, reason := p.stateOf(e, now); state != e.state || reason != e.reason {
+			p.touch(e, now)
+		}
+	}
+	p.noticeVanished(now)
+}
+
+// peer is an entry as others see it; the caller holds mu.
+func (p *Peers) peer(e *entry, now time.Time) Peer {
+	f := &e.Facts
+	out := Peer{ID: f.ID, URL: f.URL, Name: f.Name, Operator: f.Operator, Contact: f.Contact, Version: f.Version, Tier: f.Tier, Rule: f.Rule,
+		Proved: f.Proved, Known: f.Known, LastSeen: f.Seen, RTT: f.RTT, Agents: f.Agents, Listed: f.Listed, Truncated: f.Truncated,
+		Head: f.Head, HeadIssued: f.HeadIssued, HeadExpires: f.HeadExpires, Refused: f.RefusedUntil, Faults: maps.Clone(e.faults)}
+	out.State, out.Reason = p.stateOf(e, now)
+	if !f.Waits.IsZero() {
+		out.Lag = max(now.Sub(f.Waits), 0)
+	}
+	return out
+}
+
+// Portals implements Registry.
+func (p *Peers) Portals(context.Context) []Peer {
+	now := clock.Now()
+	p.mu.RLock()
+	out := make([]Peer, 0, len(p.entries))
+	for _, e := range p.entries {
+		out = append(out, p.peer(e, now))
+	}
+	p.mu.RUnlock()
+	slices.SortFunc(out, func(a, b Peer) int { return cmp.Or(cmp.Compare(a.Host(), b.Host()), cmp.Compare(a.ID, b.ID)) })
+	return out
+}
+
+// Portal returns a portal by its id, its host or its address, and whether it
+// is known. Of several that say they are at one host it is the one that
+// proved so last.
+func (p *Peers) Portal(_ context.Context, name string) (Peer, bool) {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	e := p.find(name)
+	if e == nil {
+		return Peer{}, false
+	}
+	return p.peer(e, clock.Now()), true
+}
+
+// find is Portal; the caller holds mu.
+func (p *Peers) find(name string) (found *entry) {
+	if e := p.entries[name]; e != nil {
+		return e
+	}
+	for _, e := range p.entries {
+		if HostOf(e.URL) == name && (found == nil || nearer(e, found)) {
+			found = e
+		}
+	}
+	return found
+}
+
+// nearer reports whether of two entries of one host a is meant by it rather than
+// b: who proved to be there last, then the address as somebody gave it, then
+// those who only say so, of which it is the one that is known for longest.
+func nearer(a, b *entry) bool {
+	switch {
+	case !a.Proved.Equal(b.Proved):
+		return a.Proved.After(b.Proved)
+	case a.address() != b.address():
+		return a.address()
+	case !a.Known.Equal(b.Known):
+		return a.Known.Before(b.Known)
+	}
+	return a.Key() < b.Key()
+}
+
+// Run keeps what is known current and on disk until ctx ends, then saves once
+// more.
+func (p *Peers) Run(ctx context.Context) error {
+	asks := newAsks(p)
+	defer asks.wait()
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	var saved, read, wholly, swept time.Time
+	for {
+		select {
+		case <-ctx.Done():
+			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveEvery)
+			defer cancel()
+			return p.save(last)
+		case id := <-p.suspect:
+			p.inspect(ctx, id)
+			continue
+		case <-p.wake:
+		case <-tick.C:
+		}
+		now := time.Now()
+		p.mu.Lock()
+		p.review(clock.Now())
+		p.mu.Unlock()
+		p.tellAll(ctx)
+		asks.start(ctx)
+		var errs []error
+		if now.Sub(read) >= readEvery && p.cfg.Replica != nil {
+			read = now
+			whole := now.Sub(wholly) >= readAllEvery
+			if whole {
+				wholly = now
+			}
+			errs = append(errs, p.read(ctx, whole))
+			p.inspectAll(ctx)
+		}
+		if now.Sub(saved) >= saveEvery {
+			saved = now
+			errs = append(errs, p.save(ctx))
+		}
+		if now.Sub(swept) >= time.Minute {
+			swept = now
+			p.sweep()
+		}
+		if err := errors.Join(errs...); err != nil && ctx.Err() == nil {
+			p.cfg.Log.Warn("keep what is known of portals", "error", err)
+		}
+	}
+}
+
+// relearn takes in portals whose records are held and that are not known: the
+// portal was killed before it saved them. Nobody would tell of them again, as
+// this portal says that it has their heads.
+func (p *Peers) relearn(ctx context.Context) error {
+	if p.cfg.Signer == nil {
+		return nil
+	}
+	heads, err := p.cfg.Replica.Heads(ctx)
+	if err != nil {
+		return err
+	}
+	for _, h := range heads {
+		if h.Portal == p.self() || p.entries[string(h.Portal)] != nil {
+			continue
+		}
+		wire, err := p.cfg.Replica.Card(ctx, h.Portal)
+		if err != nil {
+			return err
+		}
+		claim, err := record.Open(p.cfg.Signer.Network(), wire)
+		if err != nil {
+			continue
+		}
+		if c, ok := claim.Body.(*record.Card); ok {
+			p.Learned(c, false)
+		}
+		if e := p.entries[string(h.Portal)]; e != nil {
+			e.Head, e.HeadIssued, e.HeadExpires = h.Version, clock.FromMilli(h.Issued), clock.FromMilli(h.Expires)
+			e.Listed = int(h.Count)
+			c, err := p.cfg.Replica.Quarantined(ctx, h.Portal)
+			if err != nil {
+				return err
+			}
+			e.Quarantined = c != nil
+		}
+	}
+	return nil
+}
+
+// save stores what changed.
+func (p *Peers) save(ctx context.Context) error {
+	select {
+	case p.turn <- struct{}{}:
+		defer func() { <-p.turn }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	p.mu.Lock()
+	var list []*entry
+	var rows []Facts
+	for _, e := range p.entries {
+		if e.dirty {
+			e.dirty = false
+			list, rows = append(list, e), append(rows, e.Facts)
+		}
+	}
+	gone, changes := p.gone, p.changes
+	p.gone, p.changes = nil, nil
+	p.mu.Unlock()
+	if len(rows)+len(gone)+len(changes) == 0 {
+		return nil
+	}
+	err := p.store.SavePeers(ctx, rows, gone, changes)
+	if err != nil { // again next time
+		p.mu.Lock()
+		for _, e := range list {
+			e.dirty = true
+		}
+		p.gone, p.changes = append(gone, p.gone...), append(changes, p.changes...)
+		p.mu.Unlock()
+		return fmt.Errorf("save portals: %w", err)
+	}
+	return nil
+}
+
+// sweep forgets addresses that never answered.
+func (p *Peers) sweep() {
+	now := clock.Now()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for key, e := range p.entries {
+		if e.address() && e.From != "" && now.Sub(e.Known) > addressLife {
+			p.drop(key)
+		}
+	}
+}
+
+// drop forgets an entry; the caller holds mu.
+func (p *Peers) drop(key string) {
+	delete(p.entries, key)
+	p.gone = append(p.gone, key)
+	p.announce()
+}
+
+// count writes a number with what it counts.
+func count(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return strconv.Itoa(n) + " " + many
+}

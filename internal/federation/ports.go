@@ -1,0 +1,191 @@
+package federation
+
+import (
+	"context"
+	"crypto/ed25519"
+	"net/http"
+	"net/netip"
+	"time"
+
+	"agentsite/internal/record"
+)
+
+// Replica keeps what portals signed, this one's own records among them, as it
+// travels. It is a database of its own, so that a first sync holds up nobody,
+// and a loss of it costs a sync and a new epoch: the portal begins one when it
+// holds no head of its own. It is what a record.Gate remembers. Its methods are
+// safe for concurrent use; what yield is given is its own to keep.
+type Replica interface {
+	record.Memory
+	record.Bulk
+	// Card and Head return the current one of a portal as it travels, nil when
+	// none is held.
+	Card(ctx context.Context, portal record.PortalID) ([]byte, error)
+	Head(ctx context.Context, portal record.PortalID) ([]byte, error)
+	// Heads returns the version of each newest head that is held, with its
+	// times, the portal's own included, in order of portal.
+	Heads(ctx context.Context) ([]HeadRow, error)
+	// Log returns agents' records of a portal, tombstones included, in order of
+	// seq, those after a seq of the epoch of its newest head: at most limit,
+	// and no more than maxBytes unless it is one. Records that came before the
+	// head that covers them are among them.
+	Log(ctx context.Context, portal record.PortalID, after int64, limit, maxBytes int) ([][]byte, error)
+	// Leaves calls yield with key and hash of each agent of a portal that is
+	// held and not deleted, in order of key, until yield returns false. It sees
+	// one moment of the database; yield must not ask the Replica anything and
+	// should not take long.
+	Leaves(ctx context.Context, portal record.PortalID, yield func(key, hash record.Hash) bool) error
+	// Agent returns the record of an agent by its key, nil when none is held;
+	// it may be a tombstone.
+	Agent(ctx context.Context, portal record.PortalID, key record.Hash) ([]byte, error)
+	// Agents calls yield with the records of all agents of a portal that are
+	// not deleted, of all portals for "", until yield returns false. What is
+	// kept meanwhile may be among them or not; yield may take its time.
+	Agents(ctx context.Context, portal record.PortalID, yield func(wire []byte) bool) error
+	// Holding returns how many agents of a portal are held, tombstones not
+	// counted, and how many bytes all that it said takes here, its tombstones
+	// and the versions that must be remembered included: quotas of bytes bound
+	// these too.
+	Holding(ctx context.Context, portal record.PortalID) (agents int, bytes int64, err error)
+	// Drop lets go of the agents of a portal and of all else it said but its
+	// card and head. The versions are remembered as before, and the very same
+	// records are taken in again when they come. Its Position is zero then.
+	Drop(ctx context.Context, portal record.PortalID) error
+	// Omit lets go of agents of a portal that its head does not cover, as Drop
+	// does.
+	Omit(ctx context.Context, portal record.PortalID, keys []record.Hash) error
+	// Position is how far the sync of a portal got: the seq up to which the log
+	// of an epoch was taken in. It survives restarts, and is zero again when
+	// records before it had to be let go.
+	Position(ctx context.Context, portal record.PortalID) (record.Version, error)
+	SetPosition(ctx context.Context, portal record.PortalID, at record.Version) error
+	// Others returns records that are no card, head or agent (attestations,
+	// fork proofs, summaries), newest received last, those received after a
+	// number; each with its number, which grows for ever.
+	Others(ctx context.Context, types []record.Type, after int64, limit int) ([]Numbered, error)
+	// Quarantined returns the conflict a portal is quarantined for, or nil.
+	// Release ends its quarantine, which only an operator may; from then on
+	// that conflict counts no more, another one does.
+	Quarantined(ctx context.Context, portal record.PortalID) (*record.Conflict, error)
+	Release(ctx context.Context, portal record.PortalID) error
+	// Sweep forgets what may be forgotten by now.
+	Sweep(ctx context.Context, now time.Time) error
+}
+
+// Keeping is what record.Memory.Keep takes.
+type Keeping = record.Keeping
+
+// HeadRow is a head as a vector of heads has it.
+type HeadRow struct {
+	Portal record.PortalID
+	record.Version
+	Issued, Expires int64
+	Count           int64
+}
+
+// Numbered is a record as it travels, with the number of its arrival.
+type Numbered struct {
+	Number int64
+	Wire   []byte
+}
+
+// Signer speaks for this portal: see Self.
+type Signer interface {
+	ID() record.PortalID
+	// Network is the name in everything signed.
+	Network() string
+	// Origin is where the portal is.
+	Origin() string
+	// Card returns the portal's current card as it travels.
+	Card() []byte
+	// Key returns the operational key to sign with now.
+	Key(now time.Time) (id record.KeyID, key ed25519.PrivateKey, until time.Time, err error)
+}
+
+// Caller asks other portals. Every request is signed; see docs/design/peering.md.
+type Caller interface {
+	// Do sends a request to the portal at an origin: method, path with query
+	// below the origin, and body, nil for none. It returns the answer of any
+	// status with at most limit bytes of body; an error means there was none.
+	// The portal id, when not empty, is who must be there: another's card at
+	// that origin is refused before anything is sent.
+	Do(ctx context.Context, origin string, portal record.PortalID, method, path string, body []byte, limit int64) (*Answer, error)
+}
+
+// Answer is what a portal answered.
+type Answer struct {
+	Status int
+	Header http.Header
+	Body   []byte // decompressed
+	Took   time.Duration
+}
+
+// Gatekeeper decides who is let in. Every way in and out asks it: requests,
+// records, what is shown, what is handed on, calls. Its answers are cheap and
+// never block, so nobody keeps them. Peers implements it.
+type Gatekeeper interface {
+	// Decide says what holds for a portal now. One that nothing is known of is
+	// decided by the origin, which may be empty too.
+	Decide(ctx context.Context, portal record.PortalID, origin string) Decision
+	// DecideAddr says whether a network may be dealt with: of who asks, before
+	// anything is verified, and of where an origin's name leads. Reason is
+	// empty when it may.
+	DecideAddr(addr netip.Addr) (reason string)
+	// DecideKey says the same of a key that signed a request or a record.
+	DecideKey(key record.KeyID) (reason string)
+}
+
+// Decision is what an operator's rules and the policy say of a portal.
+type Decision struct {
+	// In: its requests are answered. Show: what is held of it is found, shown
+	// and handed on. Take: what it signed anew is taken in. Call: its callers
+	// may use agents here. Out: people here may use agents there.
+	In, Show, Take, Call, Out bool
+	// Keep: it is out for a time only, so what is held of it stays.
+	Keep bool
+	// State is Active, or what keeps it out: Pending, Denied or Quarantined.
+	// The wire's reason for a refusal is its name.
+	State State
+	// Reason says in a sentence what keeps it out, for people.
+	Reason string
+	// Quotas: what is held of it, and how many requests of it are answered in
+	// a second on average.
+	MaxAgents int
+	MaxBytes  int64
+	PerSecond int
+}
+
+// Filter says which agents cross the border at all. It changes what is
+// published and shown, never what is kept: a portal's head covers all of its
+// agents.
+type Filter interface {
+	// Exports says whether an agent of this portal is published.
+	Exports(tags, languages []string) bool
+	// Imports says whether an agent of another portal is shown here.
+	Imports(a *record.Agent) bool
+}
+
+// Registry keeps how portals are doing. What is told here is cheap, never
+// fails and never blocks; unknown portals are ignored.
+type Registry interface {
+	Gatekeeper
+	// Heard tells of an address where a portal may be, and who said so ("" for
+	// the operator). It is looked up when its turn comes, if at all.
+	Heard(origin string, from record.PortalID)
+	// Learned tells of a card that was admitted, and whether its domain was
+	// seen to serve it.
+	Learned(card *record.Card, proved bool)
+	// Seen tells that a portal answered, or asked with a signature that holds
+	// (took 0).
+	Seen(portal record.PortalID, took time.Duration)
+	// Failed tells that a portal did not answer, and why.
+	Failed(portal record.PortalID, err error)
+	// Fault tells that a portal sent what had to be refused; the reason is one
+	// of record.Reason or of docs/design/peering.md.
+	Fault(portal record.PortalID, reason string)
+	// Synced tells how a portal's log stands here: how many of its agents are
+	// held, of how many, and since when a newer head waits (zero: none does).
+	Synced(portal record.PortalID, head HeadRow, held int, truncated bool, waits time.Time)
+	// Portals returns all that are known, by host.
+	Portals(ctx context.Context) []Peer
+}

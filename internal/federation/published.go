@@ -1,0 +1,22 @@
+package federation
+
+import (
+	"time"
+
+	"agentsite/internal/record"
+)
+
+// Published is how an agent of this portal stands in the network.
+type Published struct {
+	// Why says in a sentence why the agent is not published; empty when it is.
+	Why string
+	// Version, At and Hash are of its newest record. Listed is true when the
+	// portal's newest head covers it: only then does it count elsewhere.
+	Version record.Version
+	At      time.Time
+	Hash    record.Hash
+	Listed  bool
+	// Cut says in words what of the agent the record has not, because it may
+	// not be longer.
+	Cut []string
+}

@@ -1,0 +1,432 @@
+package federation
+
+import (
+	"context"
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"agentsite/internal/clock"
+	"agentsite/internal/fault"
+	"agentsite/internal/ident"
+	"agentsite/internal/record"
+)
+
+// Cards remembers the cards that a portal signed of itself, so that no version
+// is used twice.
+type Cards interface {
+	// LastCard returns the newest card of a network and its version, zero when
+	// there is none.
+	LastCard(ctx context.Context, network string) (record.Version, []byte, error)
+	// KeepCard is done when the card is on disk.
+	KeepCard(ctx context.Context, network string, v record.Version, wire []byte) error
+}
+
+// SelfConfig is who a portal is.
+type SelfConfig struct {
+	Network string
+	Origin  string // as record.ValidOrigin has it
+	// Name, Operator and Contact are cut to what a card may hold.
+	Name, Operator, Contact string
+	// Policy is the word in the card for whom the portal lets in; it may
+	// change. Nil says open.
+	Policy func() string
+	// Root is the root key, nil when it is kept elsewhere; Public its public
+	// half.
+	Root   ed25519.PrivateKey
+	Public ed25519.PublicKey
+	Keys   *ident.Operational
+	Cards  Cards
+	// Gate takes the cards in, as anybody's; Replica is what it remembers.
+	Gate    *record.Gate
+	Replica Replica
+	Log     *slog.Logger
+}
+
+const (
+	// cardLife is the most a card may live, renewCard the age at which a new
+	// one is signed: a portal that was away for weeks still finds one that
+	// counts.
+	cardLife  = 90 * 24 * time.Hour
+	renewCard = 30 * 24 * time.Hour
+	// lookAgain is how often a portal looks whether keys or card are due.
+	lookAgain = time.Hour
+	// warnEvery is how often the log says that the root key is needed.
+	warnEvery = 24 * time.Hour
+
+	maxPrevOrigins = 8
+	maxCardName    = 80
+	maxCardLine    = 200
+)
+
+// Self is this portal as others know it: its id, its card and the keys that
+// sign for it. It implements Signer and is safe for concurrent use. Create it
+// with NewSelf, and Run it.
+type Self struct {
+	cfg SelfConfig
+	id  record.PortalID
+
+	signing sync.Mutex // held while a card is made and put in place
+
+	mu      sync.Mutex // guards the rest
+	card    *record.Card
+	wire    []byte
+	last    record.Version // of all cards that were ever signed, as far as is known
+	changed chan struct{}  // closed with the next card
+	due     string
+	warned  time.Time
+}
+
+// NewSelf returns the portal, with a card that is renewed where it must be.
+func NewSelf(ctx context.Context, cfg SelfConfig) (*Self, error) {
+	if !record.ValidNetwork(cfg.Network) {
+		return nil, fmt.Errorf("%q is no name of a network", cfg.Network)
+	}
+	if !record.ValidOrigin(cfg.Origin) {
+		return nil, fmt.Errorf("%q is no address that other portals call: it must begin with https://", cfg.Origin)
+	}
+	if len(cfg.Public) != ed25519.PublicKeySize {
+		return nil, errors.New("the portal has no root key")
+	}
+	s := &Self{cfg: cfg, id: record.PortalOf(record.Public(cfg.Public)), changed: make(chan struct{})}
+	if err := s.load(ctx); err != nil {
+		return nil, err
+	}
+	return s, s.Renew(ctx)
+}
+
+// load finds the newest card: a database that came from a backup may know an
+// older one than the replica.
+func (s *Self) load(ctx context.Context) error {
+	v, wire, err := s.cfg.Cards.LastCard(ctx, s.cfg.Network)
+	if err != nil {
+		return fmt.Errorf("read the portal's card: %w", err)
+	}
+	s.last = v
+	held, err := s.cfg.Replica.Card(ctx, s.id)
+	if err != nil {
+		return fmt.Errorf("read the portal's card: %w", err)
+	}
+	for _, w := range [][]byte{wire, held} {
+		if w == nil {
+			continue
+		}
+		r, err := record.Open(s.cfg.Network, w)
+		if err != nil {
+			continue
+		}
+		c, ok := r.Body.(*record.Card)
+		if !ok || c.Portal != s.id {
+			continue
+		}
+		if s.card != nil && c.Version().Compare(s.card.Version()) <= 0 {
+			continue
+		}
+		// What is not from this network or damaged does not get in.
+		if _, _, err := s.cfg.Gate.Admit(ctx, w, clock.Now()); err != nil {
+			if record.ReasonOf(err) == "" {
+				return fmt.Errorf("take the portal's card in: %w", err)
+			}
+			continue
+		}
+		s.card, s.wire = c, w
+		if c.Version().Compare(s.last) > 0 {
+			s.last = c.Version()
+		}
+	}
+	return nil
+}
+
+// ID implements Signer.
+func (s *Self) ID() record.PortalID { return s.id }
+
+// Network implements Signer.
+func (s *Self) Network() string { return s.cfg.Network }
+
+// Origin implements Signer.
+func (s *Self) Origin() string { return s.cfg.Origin }
+
+// Card implements Signer. It is nil while a root key that is kept elsewhere has
+// not signed one.
+func (s *Self) Card() []byte {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.wire
+}
+
+// Content is what the card says, nil where there is none. Nobody changes it.
+func (s *Self) Content() *record.Card {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.card
+}
+
+// Changed returns a channel that is closed when the portal has another card
+// than now. What a key signed that the new card does not list is void.
+func (s *Self) Changed() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.changed
+}
+
+// Key implements Signer: the newest key that the card lists and that others had
+// time to learn of.
+func (s *Self) Key(now time.Time) (record.KeyID, ed25519.PrivateKey, time.Time, error) {
+	card := s.Content()
+	if card == nil || card.Expires <= now.UnixMilli() {
+		return "", nil, time.Time{}, fault.New(fault.Unavailable, "This portal has no card that counts, so it can sign nothing for other portals. Its operator renews it with `agentsite keys sign --root FILE`.")
+	}
+	k, ok := s.cfg.Keys.Signing(now, func(k ident.OperationalKey) bool { return lists(card, k) })
+	if !ok {
+		return "", nil, time.Time{}, fault.New(fault.Unavailable, "This portal's card lists no key that it has and that is good now. Its operator renews it with `agentsite keys sign --root FILE`.")
+	}
+	return record.KeyIDOf(record.PublicOf(k.Key)), k.Key, k.Until, nil
+}
+
+func lists(card *record.Card, k ident.OperationalKey) bool {
+	id := record.KeyIDOf(record.PublicOf(k.Key))
+	return slices.ContainsFunc(card.Keys, func(l record.Key) bool { return l.ID == id })
+}
+
+// Sign makes a record of body with the key to sign with now; the caller has
+// filled its header and stored that its version is used. It fails when the key
+// ends before the record does: ask Key for how long it is.
+func (s *Self) Sign(body record.Body) (*record.Record, error) {
+	_, key, _, err := s.Key(clock.Now())
+	if err != nil {
+		return nil, err
+	}
+	return record.Sign(s.cfg.Network, body, key)
+}
+
+// SelfStanding is how it is with the portal's keys and card, for its operator.
+type SelfStanding struct {
+	Network string
+	Portal  record.PortalID
+	Expires time.Time // of the card; zero without one
+	// Due says in a sentence why the root key has to sign a new card, and
+	// until when; empty when it has not.
+	Due string
+	// Away: the root key is kept elsewhere.
+	Away bool
+	Keys []SelfKey
+}
+
+// SelfKey is one operational key.
+type SelfKey struct {
+	ID          record.KeyID
+	From, Until time.Time
+	Listed      bool // in the card
+	Signs       bool // what is signed now is signed by it
+}
+
+// Standing returns how it is with keys and card.
+func (s *Self) Standing() SelfStanding {
+	now := clock.Now()
+	signs, _, _, _ := s.Key(now)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := SelfStanding{Network: s.cfg.Network, Portal: s.id, Due: s.due, Away: s.cfg.Root == nil}
+	if s.card != nil {
+		out.Expires = clock.FromMilli(s.card.Expires)
+	}
+	for _, k := range s.cfg.Keys.List() {
+		id := record.KeyIDOf(record.PublicOf(k.Key))
+		out.Keys = append(out.Keys, SelfKey{id, k.From, k.Until, s.card != nil && lists(s.card, k), id == signs})
+	}
+	return out
+}
+
+// Run renews keys and card when they are due, until ctx ends.
+func (s *Self) Run(ctx context.Context) error {
+	tick := time.NewTicker(lookAgain)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil
+		}
+		if err := s.Renew(ctx); err != nil && ctx.Err() == nil {
+			s.cfg.Log.Error("renew the portal's card", "error", err)
+		}
+	}
+}
+
+// Renew takes new keys and signs a new card where that is due. With the root
+// key away it only notes that it is needed.
+func (s *Self) Renew(ctx context.Context) error {
+	s.signing.Lock()
+	defer s.signing.Unlock()
+	now := clock.Now()
+	if _, err := s.cfg.Keys.Renew(now); err != nil {
+		return err
+	}
+	why := s.stale(now)
+	if why == "" {
+		s.note("", now)
+		return nil
+	}
+	s.mu.Lock()
+	root := s.cfg.Root
+	s.mu.Unlock()
+	if root == nil {
+		s.note(why, now)
+		return nil
+	}
+	r, err := record.Sign(s.cfg.Network, s.draft(now), root)
+	if err != nil {
+		return fmt.Errorf("sign the portal's card: %w", err)
+	}
+	return s.take(ctx, r)
+}
+
+// note keeps why the root key is needed and warns of it.
+func (s *Self) note(why string, now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if why != "" {
+		if s.card == nil {
+			why += " Other portals do not know this one until then."
+		} else {
+			why += " The card holds until " + clock.FromMilli(s.card.Expires).Format(time.DateOnly) + "."
+		}
+	}
+	if s.due = why; why != "" && now.Sub(s.warned) >= warnEvery {
+		s.warned = now
+		s.cfg.Log.Warn("the root key has to sign a new card: agentsite keys sign --root FILE", "why", why)
+	}
+}
+
+// stale says in a sentence why the card has to be replaced, or "".
+func (s *Self) stale(now time.Time) string {
+	c := s.Content()
+	if c == nil {
+		return "The portal has no card."
+	}
+	d := s.draft(now)
+	switch {
+	case now.Sub(clock.FromMilli(c.Issued)) >= renewCard:
+		return "The card is older than 30 days."
+	case !slices.Equal(c.Keys, d.Keys):
+		return "The operational keys have changed."
+	case c.Origin != d.Origin:
+		return "The portal has moved."
+	case c.Name != d.Name, c.Operator != d.Operator, c.Contact != d.Contact, c.Policy != d.Policy, c.Tier != d.Tier, !slices.Equal(c.Roles, d.Roles):
+		return "What the card says of the portal has changed."
+	}
+	return ""
+}
+
+// Detach forgets the root key, which is kept elsewhere from now on.
+func (s *Self) Detach() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.cfg.Root = nil
+}
+
+// Draft is the card that the root key should sign now, whoever holds it.
+func (s *Self) Draft(ctx context.Context) (*record.Card, error) {
+	s.signing.Lock()
+	defer s.signing.Unlock()
+	now := clock.Now()
+	if _, err := s.cfg.Keys.Renew(now); err != nil {
+		return nil, err
+	}
+	return s.draft(now), nil
+}
+
+func (s *Self) draft(now time.Time) *record.Card {
+	s.mu.Lock()
+	last, v := s.card, s.last
+	s.mu.Unlock()
+	if v.Epoch == 0 {
+		v.Epoch = now.UnixMilli()
+	}
+	// Numbers follow the clock, so that a database that came from a backup uses
+	// none that was used since.
+	v.Seq = max(v.Seq+1, now.UnixMilli())
+	c := &record.Card{
+		Header:  record.Header{Portal: s.id, Epoch: v.Epoch, Seq: v.Seq, Issued: now.UnixMilli(), Expires: now.Add(cardLife).UnixMilli()},
+		RootPub: record.Public(s.cfg.Public), Origin: s.cfg.Origin, Tier: record.TierReplica, Roles: []string{"search", "sync"}, Policy: "open",
+		Name: oneLine(s.cfg.Name, maxCardName), Operator: oneLine(s.cfg.Operator, maxCardLine), Contact: oneLine(s.cfg.Contact, maxCardLine),
+	}
+	if c.Name == "" {
+		c.Name = oneLine(HostOf(s.cfg.Origin), maxCardName)
+	}
+	if s.cfg.Policy != nil {
+		c.Policy = s.cfg.Policy()
+	}
+	for _, k := range s.cfg.Keys.List() {
+		pub := record.PublicOf(k.Key)
+		c.Keys = append(c.Keys, record.Key{ID: record.KeyIDOf(pub), Pub: pub, From: k.From.UnixMilli(), Until: k.Until.UnixMilli()})
+	}
+	slices.SortFunc(c.Keys, func(a, b record.Key) int { return strings.Compare(string(a.ID), string(b.ID)) })
+	if last != nil {
+		c.PrevOrigins = slices.Clone(last.PrevOrigins)
+		if last.Origin != c.Origin {
+			c.PrevOrigins = slices.DeleteFunc(append([]string{last.Origin}, c.PrevOrigins...), func(o string) bool { return o == c.Origin })
+			c.PrevOrigins = c.PrevOrigins[:min(len(c.PrevOrigins), maxPrevOrigins)]
+		}
+	}
+	return c
+}
+
+// oneLine makes a setting fit for a card.
+func oneLine(s string, most int) string {
+	s = strings.Join(strings.FieldsFunc(strings.ToValidUTF8(s, ""), func(r rune) bool {
+		return r <= ' ' || r >= 0x7f && r < 0xa0 || r == 0x2028 || r == 0x2029 || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069
+	}), " ")
+	for len(s) > most { // whole characters
+		s = strings.TrimSpace(strings.ToValidUTF8(s[:most], ""))
+	}
+	return s
+}
+
+// Take puts a card in use that the root key signed from a Draft.
+func (s *Self) Take(ctx context.Context, wire []byte) error {
+	r, err := record.Open(s.cfg.Network, wire)
+	if err != nil {
+		return err
+	}
+	s.signing.Lock()
+	defer s.signing.Unlock()
+	c, ok := r.Body.(*record.Card)
+	d := s.draft(clock.Now())
+	switch {
+	case !ok || c.Portal != s.id || r.Key != record.KeyIDOf(c.RootPub):
+		return fault.New(fault.Invalid, "This is no card of this portal: it was signed by another root key.")
+	case c.Version().Compare(d.Version()) > 0 || c.Epoch != d.Epoch || s.last.Compare(c.Version()) >= 0:
+		return fault.New(fault.Conflict, "Another card was signed meanwhile. Sign a new one.")
+	case !slices.Equal(c.Keys, d.Keys) || c.Origin != d.Origin:
+		return fault.New(fault.Conflict, "Keys or address of the portal have changed meanwhile. Sign a new card.")
+	}
+	return s.take(ctx, r)
+}
+
+// take puts a card in use; the caller holds signing.
+func (s *Self) take(ctx context.Context, r *record.Record) error {
+	if err := s.cfg.Cards.KeepCard(ctx, s.cfg.Network, r.Version(), r.Wire); err != nil {
+		return fmt.Errorf("keep the portal's card: %w", err)
+	}
+	s.mu.Lock()
+	s.last = r.Version()
+	s.mu.Unlock()
+	if _, _, err := s.cfg.Gate.Admit(ctx, r.Wire, clock.Now()); err != nil {
+		return fmt.Errorf("take the portal's card in: %w", err)
+	}
+	now := clock.Now()
+	s.mu.Lock()
+	s.card, s.wire = r.Body.(*record.Card), r.Wire
+	close(s.changed)
+	s.changed = make(chan struct{})
+	s.mu.Unlock()
+	s.note(s.stale(now), now)
+	s.cfg.Log.Info("signed a new card", "portal", s.id, "origin", s.cfg.Origin, "keys", len(r.Body.(*record.Card).Keys))
+	return nil
+}

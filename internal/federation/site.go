@@ -1,0 +1,42 @@
+package federation
+
+import (
+	"net/netip"
+	"strings"
+
+	"golang.org/x/net/publicsuffix"
+)
+
+// SiteOf returns who most likely stands behind a portal's host (see HostOf):
+// the domain that somebody registered, or the network of an address. Names
+// below one domain cost nothing, so what is counted is counted by site. On
+// loopback every port is a site: portals there are somebody's trial.
+func SiteOf(host string) string {
+	name, port, _ := cutPort(host)
+	if ip, err := netip.ParseAddr(name); err == nil {
+		bits := 24
+		switch {
+		case ip.IsLoopback():
+			return name + ":" + port
+		case ip.Is6():
+			bits = 48
+		}
+		p, _ := ip.Prefix(bits) // of its own family
+		return p.String()
+	}
+	if name == "localhost" || strings.HasSuffix(name, ".localhost") {
+		return name + ":" + port
+	}
+	if site, err := publicsuffix.EffectiveTLDPlusOne(name); err == nil {
+		return site
+	}
+	return name
+}
+
+// cutPort parts host and port as they stand in a URL.
+func cutPort(host string) (name, port string, ok bool) {
+	if in, rest, ok := strings.Cut(strings.TrimPrefix(host, "["), "]"); ok {
+		return in, strings.TrimPrefix(rest, ":"), true
+	}
+	return strings.Cut(host, ":")
+}

@@ -1,0 +1,258 @@
+package federation
+
+import (
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+
+	"agentsite/internal/clock"
+	"agentsite/internal/record"
+)
+
+var (
+	_ Registry = (*Peers)(nil)
+	_ Filter   = (*Peers)(nil)
+)
+
+// Heard implements Registry. An address is an origin; where a portal may not
+// be anyway, and more than are looked up in a day, are ignored.
+func (p *Peers) Heard(origin string, from record.PortalID) {
+	origin = strings.TrimSuffix(origin, "/")
+	if !record.ValidOrigin(origin) || p.cfg.Signer != nil && origin == p.cfg.Signer.Origin() {
+		return
+	}
+	now := clock.Now()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	// Who only says to be there does not keep anybody from looking.
+	if e := p.find(HostOf(origin)); e != nil && e.URL == origin && (e.address() || !e.Proved.IsZero()) {
+		if from == "" && e.From != "" && e.address() {
+			e.From = "" // an operator names it: it is kept
+			p.touch(e, now)
+		}
+		return
+	}
+	all, its := 0, 0
+	for _, e := range p.entries {
+		if e.address() {
+			all++
+			if e.From == from {
+				its++
+			}
+		}
+	}
+	if from != "" && (all >= maxAddresses || its >= maxAddressesFrom) || !p.room() {
+		return
+	}
+	e := &entry{Facts: Facts{URL: origin, From: from, Known: now}, next: now}
+	p.entries[e.Key()] = e
+	p.touch(e, now)
+	p.nudge()
+}
+
+// Learned implements Registry.
+func (p *Peers) Learned(c *record.Card, proved bool) {
+	if c.Portal == p.self() {
+		return
+	}
+	now := clock.Now()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	e := p.entries[string(c.Portal)]
+	if e == nil {
+		if !p.room() {
+			return
+		}
+		e = &entry{Facts: Facts{ID: c.Portal, Known: now}, next: now}
+		p.entries[e.Key()] = e
+		select { // it may have been forgotten, what it was proved of is not
+		case p.suspect <- c.Portal:
+		default:
+		}
+	}
+	p.atAddress(e, c.Origin, proved)
+	if proved {
+		p.unseat(e, c.Origin, now)
+	}
+	keys := make([]record.KeyID, len(c.Keys))
+	for i, k := range c.Keys {
+		keys[i] = k.ID
+	}
+	p.noticeCard(e, c.Origin, keys, proved)
+	if e.URL != c.Origin {
+		e.Proved, e.Failures, e.Why, e.next = time.Time{}, 0, "", now
+	}
+	e.URL, e.Name, e.Operator, e.Contact, e.Tier, e.Keys = c.Origin, c.Name, c.Operator, c.Contact, c.Tier, keys
+	if proved {
+		e.Proved = now
+	}
+	p.touch(e, now)
+}
+
+// atAddress gives a portal what was said of the address that its card names. Only
+// who answers there is who an operator meant by allowing or pinning the
+// address: any card can name it. What keeps the address out keeps out whoever
+// names it. The caller holds mu.
+func (p *Peers) atAddress(e *entry, origin string, proved bool) {
+	a := p.entries[origin]
+	if a == nil {
+		return
+	}
+	if e.Rule == (Rule{}) && (proved || a.Rule.Stand == Deny) {
+		e.Rule = a.Rule
+	}
+	if proved {
+		e.Known, e.From = minTime(e.Known, a.Known), a.From
+		p.drop(origin)
+	}
+}
+
+// unseat takes the proof of an origin from all but the portal that was seen
+// there just now. The caller holds mu.
+func (p *Peers) unseat(by *entry, origin string, now time.Time) {
+	for _, e := range p.entries {
+		if e != by && e.URL == origin && !e.Proved.IsZero() {
+			e.Proved = time.Time{}
+			p.touch(e, now)
+		}
+	}
+}
+
+func minTime(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// Seen implements Registry.
+func (p *Peers) Seen(portal record.PortalID, took time.Duration) {
+	p.tell(portal, func(e *entry, now time.Time) {
+		e.Seen = now
+		if took <= 0 {
+			if e.Failures > 0 { // it is back, or nearly: ask at once
+				e.next = now
+				p.nudge()
+			}
+			return
+		}
+		e.Failures, e.Why = 0, ""
+		e.asked, e.next = now, now.Add(max(askEvery, time.Duration(len(p.entries))*askShare))
+		if e.RTT == 0 {
+			e.RTT = took
+		}
+		e.RTT += (took - e.RTT) / rttWeight
+	})
+}
+
+// maxWhy bounds what is kept of an error, in bytes.
+const maxWhy = 200
+
+// Failed implements Registry.
+func (p *Peers) Failed(portal record.PortalID, err error) {
+	p.tell(portal, func(e *entry, now time.Time) { e.fail(err, now) })
+}
+
+// retryAfter is how soon a portal is asked again that did not answer once.
+const retryAfter = time.Second
+
+func (e *entry) fail(err error, now time.Time) {
+	e.Failed = now
+	e.Failures = min(e.Failures+1, 1_000_000)
+	if e.Why = "no answer"; err != nil {
+		e.Why = clip(err.Error(), maxWhy)
+	}
+	if e.Failures < silentAfter {
+		e.next = now.Add(retryAfter)
+	}
+}
+
+// clip cuts a text to whole characters of at most n bytes, on one line. It may
+// be what a stranger wrote: what would move a cursor or turn text around is left
+// out.
+func clip(s string, n int) string {
+	s = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) && !unicode.IsSpace(r) || unicode.Is(unicode.Bidi_Control, r) {
+			return -1
+		}
+		return r
+	}, s)
+	s = strings.Join(strings.Fields(strings.ToValidUTF8(s, "�")), " ")
+	for len(s) > n {
+		s = strings.ToValidUTF8(s[:n], "")
+	}
+	return s
+}
+
+// Fault implements Registry.
+func (p *Peers) Fault(portal record.PortalID, reason string) {
+	p.tell(portal, func(e *entry, now time.Time) {
+		if e.fault(reason, now) {
+			p.cfg.Log.Warn("a portal is refused for an hour", "portal", portal, "reason", reason)
+		}
+	})
+	switch reason {
+	case string(record.Equivocation), string(record.Quarantined), string(record.BadEvidence):
+		select {
+		case p.suspect <- portal:
+		default: // found when all are looked through
+		}
+	}
+}
+
+// Synced implements Registry.
+func (p *Peers) Synced(portal record.PortalID, head HeadRow, held int, truncated bool, waits time.Time) {
+	p.tell(portal, func(e *entry, _ time.Time) {
+		e.Agents, e.Listed, e.Truncated, e.Waits = held, int(head.Count), truncated, waits
+		e.Head, e.HeadIssued, e.HeadExpires = head.Version, clock.FromMilli(head.Issued), clock.FromMilli(head.Expires)
+	})
+}
+
+// tell changes the facts of a portal that is known.
+func (p *Peers) tell(portal record.PortalID, fn func(e *entry, now time.Time)) {
+	now := clock.Now()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	e := p.entries[string(portal)]
+	if e == nil || portal == "" {
+		return
+	}
+	agents := e.Agents
+	fn(e, now)
+	p.touch(e, now)
+	if e.Agents != agents {
+		p.announce()
+	}
+}
+
+// nudge has Run look now; it never waits.
+func (p *Peers) nudge() {
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
+}
+
+// room makes sure that one more may be known: of those that no operator spoke
+// of and that are not doing well, the one that was longest away makes place.
+// The caller holds mu.
+func (p *Peers) room() bool {
+	if len(p.entries) < maxPeers {
+		return true
+	}
+	var oldest *entry
+	for _, e := range p.entries {
+		if e.Rule != (Rule{}) || slices.Contains([]State{Active, Quarantined, Denied}, e.state) {
+			continue
+		}
+		if oldest == nil || e.Seen.Before(oldest.Seen) || e.Seen.Equal(oldest.Seen) && e.Known.Before(oldest.Known) {
+			oldest = e
+		}
+	}
+	if oldest == nil {
+		return false
+	}
+	p.drop(oldest.Key())
+	return true
+}

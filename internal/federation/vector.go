@@ -1,0 +1,135 @@
+package federation
+
+import (
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
+	"slices"
+
+	"agentsite/internal/record"
+)
+
+const (
+	// VectorRowBytes is what one portal takes in a vector of heads.
+	VectorRowBytes = 24
+	// MaxVector bounds a vector, in portals: what fits a request of 256 KiB.
+	MaxVector = 7000
+)
+
+// Mark is a portal as a vector of heads has it: the first 8 bytes of its id's
+// digest. Nobody finds two portals with one mark but by 2^32 tries for portals
+// of their own, which harms nobody else.
+type Mark uint64
+
+// MarkOf returns the mark of a portal, 0 for what is no id.
+func MarkOf(portal record.PortalID) Mark {
+	d, _ := portal.Digest()
+	return Mark(binary.BigEndian.Uint64(d[:8]))
+}
+
+// String returns the mark as 16 hexadecimal digits.
+func (m Mark) String() string {
+	const digits = "0123456789abcdef"
+	var b [16]byte
+	for i := range b {
+		b[i] = digits[m>>(60-4*i)&15]
+	}
+	return string(b[:])
+}
+
+// MarshalText implements encoding.TextMarshaler.
+func (m Mark) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (m *Mark) UnmarshalText(b []byte) error {
+	if len(b) != 16 {
+		return errors.New("16 hexadecimal digits belong there")
+	}
+	*m = 0
+	for _, c := range b {
+		switch {
+		case c >= '0' && c <= '9':
+			c -= '0'
+		case c >= 'a' && c <= 'f':
+			c -= 'a' - 10
+		default:
+			return errors.New("16 hexadecimal digits belong there")
+		}
+		*m = *m<<4 | Mark(c)
+	}
+	return nil
+}
+
+// Held is a row of a vector: which head of a portal is held.
+type Held struct {
+	Mark Mark
+	record.Version
+}
+
+// Vector is which heads somebody holds, in ascending order of mark. It is all
+// that two portals must compare to know what either lacks, because each record
+// has one writer.
+type Vector []Held
+
+// Sort brings the vector into its order.
+func (v Vector) Sort() {
+	slices.SortFunc(v, func(a, b Held) int {
+		switch {
+		case a.Mark < b.Mark:
+			return -1
+		case a.Mark > b.Mark:
+			return 1
+		}
+		return 0
+	})
+}
+
+// Of returns the version that is held of a mark, zero for none.
+func (v Vector) Of(m Mark) record.Version {
+	i, ok := slices.BinarySearchFunc(v, m, func(h Held, m Mark) int {
+		switch {
+		case h.Mark < m:
+			return -1
+		case h.Mark > m:
+			return 1
+		}
+		return 0
+	})
+	if !ok {
+		return record.Version{}
+	}
+	return v[i].Version
+}
+
+// Encode returns the vector as it travels. It must be in order.
+func (v Vector) Encode() string {
+	b := make([]byte, 0, len(v)*VectorRowBytes)
+	for _, h := range v {
+		b = binary.BigEndian.AppendUint64(b, uint64(h.Mark))
+		b = binary.BigEndian.AppendUint64(b, uint64(h.Epoch))
+		b = binary.BigEndian.AppendUint64(b, uint64(h.Seq))
+	}
+	return base64.RawURLEncoding.EncodeToString(b)
+}
+
+// ParseVector reads a vector of at most MaxVector rows.
+func ParseVector(s string) (Vector, error) {
+	enc := base64.RawURLEncoding.Strict()
+	if enc.DecodedLen(len(s)) > MaxVector*VectorRowBytes {
+		return nil, errors.New("have has too many portals; ask with from and to")
+	}
+	b, err := enc.DecodeString(s)
+	if err != nil || len(b)%VectorRowBytes != 0 {
+		return nil, errors.New("have is not base64url of 24 bytes for each portal")
+	}
+	v := make(Vector, 0, len(b)/VectorRowBytes)
+	for ; len(b) > 0; b = b[VectorRowBytes:] {
+		epoch, seq := binary.BigEndian.Uint64(b[8:]), binary.BigEndian.Uint64(b[16:])
+		h := Held{Mark(binary.BigEndian.Uint64(b)), record.Version{Epoch: int64(epoch), Seq: int64(seq)}}
+		if h.Epoch < 0 || h.Seq < 0 || len(v) > 0 && v[len(v)-1].Mark >= h.Mark {
+			return nil, errors.New("have is not in ascending order, or has numbers that are too large")
+		}
+		v = append(v, h)
+	}
+	return v, nil
+}

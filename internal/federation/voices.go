@@ -1,0 +1,240 @@
+package federation
+
+import (
+	"sync"
+	"time"
+
+	"agentsite/internal/record"
+)
+
+// Voices holds the words of all portals about agents' liveness, packed as they
+// were signed: 12 bytes each. It forgets them when they expire. The zero value
+// is empty and ready; its methods are safe for concurrent use.
+type Voices struct {
+	mu sync.RWMutex // guards the rest
+	// said is by subject, then by who says it, then by shard.
+	said map[record.PortalID]map[record.PortalID]map[string]spoken
+	// records counts those of each portal: about itself, and about others.
+	records map[record.PortalID][2]int
+	bytes   int
+}
+
+type spoken struct {
+	version         record.Version
+	issued, expires int64 // milliseconds
+	words           record.Words
+}
+
+// Quotas of Voices. Portals that are not proved have a tenth.
+const (
+	// maxOwnShards is how many records a portal may have about its own agents:
+	// enough for 256,000 of them.
+	maxOwnShards = 1024
+	// maxOtherShards is how many it may have about those of others.
+	maxOtherShards = 512
+	// maxVoiceBytes bounds the words of all portals: 5,000,000 of them. Past
+	// half of it those of portals that are not proved are refused.
+	maxVoiceBytes = 64 << 20
+	// maxAsked bounds the voices about one agent.
+	maxAsked = 64
+)
+
+// Room reports whether a record may come in beside what is held: it replaces
+// one, or its portal's quota is not used up. Only the record's slot and size
+// are looked at, so it can be asked before a signature.
+func (v *Voices) Room(r *record.Record, proved bool) bool {
+	l, ok := r.Body.(*record.Live)
+	if !ok {
+		return false
+	}
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	if old, ok := v.said[l.Subject][r.Portal][l.Shard]; ok {
+		return len(l.Words) <= len(old.words) || v.bytes+len(l.Words)-len(old.words) <= maxVoiceBytes
+	}
+	about := aboutOthers(l)
+	quota, whole := [2]int{maxOwnShards, maxOtherShards}[about], maxVoiceBytes
+	if !proved {
+		quota, whole = quota/10, whole/2
+	}
+	return v.records[r.Portal][about] < quota && v.bytes+len(l.Words) <= whole
+}
+
+func aboutOthers(l *record.Live) int {
+	if l.Subject == l.Portal {
+		return 0
+	}
+	return 1
+}
+
+// Put takes in a record that a Gate admitted. It returns the agents of whom it
+// says something else than the one before, and forgets nothing newer.
+func (v *Voices) Put(l *record.Live) (changed []record.AgentTag) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.said == nil {
+		v.said = make(map[record.PortalID]map[record.PortalID]map[string]spoken)
+		v.records = make(map[record.PortalID][2]int)
+	}
+	by := v.said[l.Subject]
+	if by == nil {
+		by = make(map[record.PortalID]map[string]spoken)
+		v.said[l.Subject] = by
+	}
+	shards := by[l.Portal]
+	if shards == nil {
+		shards = make(map[string]spoken)
+		by[l.Portal] = shards
+	}
+	old, had := shards[l.Shard]
+	if had && old.version.Compare(l.Version()) >= 0 {
+		return nil
+	}
+	if !had {
+		v.count(l.Portal, aboutOthers(l), 1)
+	}
+	v.bytes += len(l.Words) - len(old.words)
+	shards[l.Shard] = spoken{l.Version(), l.Issued, l.Expires, l.Words}
+	return differing(old.words, l.Words)
+}
+
+// count changes how many records a portal has; the caller holds mu.
+func (v *Voices) count(portal record.PortalID, about, by int) {
+	n := v.records[portal]
+	if n[about] += by; n == [2]int{} {
+		delete(v.records, portal)
+		return
+	}
+	v.records[portal] = n
+}
+
+// differing returns the agents whose state is another in b than in a.
+func differing(a, b record.Words) (out []record.AgentTag) {
+	for i := range b.Len() {
+		w := b.At(i)
+		if old, ok := a.Of(w.Agent); !ok || old.Reach != w.Reach {
+			out = append(out, w.Agent)
+		}
+	}
+	for i := range a.Len() {
+		w := a.At(i)
+		if _, ok := b.Of(w.Agent); !ok {
+			out = append(out, w.Agent)
+		}
+	}
+	return out
+}
+
+// Of returns what is said of an agent of subject at now, one voice of a portal
+// and at most 64. What gives a voice weight is added by weigh, which returns
+// false for portals that are not listened to. The voice of the agent's own
+// portal is always among them.
+func (v *Voices) Of(subject record.PortalID, agent record.AgentTag, now time.Time, weigh func(*Voice) bool) []Voice {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	var out []Voice
+	said := v.said[subject]
+	hear := func(portal record.PortalID) {
+		if voice, ok := heard(said[portal], portal, agent, now.UnixMilli()); ok && weigh(&voice) {
+			out = append(out, voice)
+		}
+	}
+	hear(subject)
+	counted := 0
+	for portal := range said {
+		if portal == subject {
+			continue
+		}
+		n := len(out)
+		hear(portal)
+		if len(out) == n {
+			continue
+		}
+		// Newcomers must not crowd out those that count.
+		if w := out[n]; w.Own || w.Pinned || w.Proved {
+			counted++
+		} else if n-counted >= maxAsked/4 {
+			out = out[:n]
+		}
+		if counted >= maxAsked*3/4 {
+			break
+		}
+	}
+	return out
+}
+
+// heard returns the newest word of a portal's shards about an agent.
+func heard(shards map[string]spoken, portal record.PortalID, agent record.AgentTag, now int64) (out Voice, ok bool) {
+	for digits := range record.MaxShard + 1 {
+		s, held := shards[agent.Shard(digits)]
+		if !held || s.expires <= now {
+			continue
+		}
+		w, said := s.words.Of(agent)
+		at := time.UnixMilli(s.issued).Add(-w.Ago)
+		if said && (!ok || at.After(out.At)) {
+			out, ok = Voice{Portal: portal, Reach: w.Reach, At: at, Called: w.Called}, true
+		}
+	}
+	return out, ok
+}
+
+// Subject returns the portal that says most lately that it has an agent; empty
+// when none does. It is for agents with their own key, whose id tells no portal.
+func (v *Voices) Subject(agent record.AgentTag, now time.Time) (subject record.PortalID) {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	var newest time.Time
+	for portal, by := range v.said {
+		if w, ok := heard(by[portal], portal, agent, now.UnixMilli()); ok && (w.At.After(newest) || w.At.Equal(newest) && portal < subject) {
+			subject, newest = portal, w.At
+		}
+	}
+	return subject
+}
+
+// Drop forgets what a portal said; it returns whose agents it spoke of.
+func (v *Voices) Drop(portal record.PortalID) (subjects []record.PortalID) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for subject, by := range v.said {
+		if _, ok := by[portal]; ok {
+			subjects = append(subjects, subject)
+			v.forget(subject, portal, func(spoken) bool { return true })
+		}
+	}
+	return subjects
+}
+
+// Sweep forgets what has expired by now.
+func (v *Voices) Sweep(now time.Time) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for subject, by := range v.said {
+		for portal := range by {
+			v.forget(subject, portal, func(s spoken) bool { return s.expires <= now.UnixMilli() })
+		}
+	}
+}
+
+// forget drops records of a portal about a subject; the caller holds mu.
+func (v *Voices) forget(subject, portal record.PortalID, which func(spoken) bool) {
+	by := v.said[subject]
+	about := 0
+	if subject != portal {
+		about = 1
+	}
+	for shard, s := range by[portal] {
+		if which(s) {
+			delete(by[portal], shard)
+			v.bytes -= len(s.words)
+			v.count(portal, about, -1)
+		}
+	}
+	if len(by[portal]) == 0 {
+		delete(by, portal)
+	}
+	if len(by) == 0 {
+		delete(v.said, subject)
+	}
+}

@@ -1,0 +1,227 @@
+package federation
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"agentsite/internal/record"
+)
+
+// Voice is what one portal's own exchanges showed of an agent.
+type Voice struct {
+	Portal record.PortalID
+	Host   string // of its origin
+	Reach  record.Reach
+	// At is when it was seen, by the portal's own clock. Of an agent's own
+	// portal the word stands longer: it would have told of a change.
+	At     time.Time
+	Called bool // work for somebody showed it, not a probe
+	// What gives it weight. Own is this portal, Home that of the agent; Pinned
+	// is one that an operator believes, Proved one that was seen to hold its
+	// domain. A voice with none of them is heard and does not count.
+	Own, Home, Pinned, Proved bool
+}
+
+// Verdict is what many voices come to.
+type Verdict struct {
+	Reach record.Reach // 0 when nobody whose word counts said anything
+	At    time.Time    // of the word that decided
+	// Reason is a sentence for people that names the others where they say
+	// otherwise; Disputed is true then.
+	Reason   string
+	Disputed bool
+	// Voices are all, those that count first, one of a portal.
+	Voices []Voice
+}
+
+const (
+	// ownFresh is for how long nobody knows better than who was there.
+	ownFresh = 10 * time.Minute
+	// wordFresh is for how long the word of a portal about others' agents
+	// counts before older ones. It does not ask again by itself.
+	wordFresh = time.Hour
+	// wordLasts is when a word is forgotten: older than told, told long ago.
+	wordLasts = record.MaxAgo + 48*time.Hour
+)
+
+// Weigh says what to believe of an agent. It asks in this order, and the first
+// that has said something decides:
+//
+//  1. this portal, if it was in contact within 10 minutes;
+//  2. it and those pinned here, within the hour: their median;
+//  3. the agent's own portal;
+//  4. the other proved portals, within the hour: their median;
+//  5. those of 2, then those of 4, whenever it was.
+//
+// The median of an even number is the better of the two in the middle: who
+// reached an agent was not mistaken, who did not may have been cut off. In 2
+// and 4 one site has one voice, the newest; the site of the agent's portal has
+// none in 4. Portals that are not proved never count, however many they are:
+// whoever can make a thousand portals has not made one domain with them.
+//
+// The order of voices changes nothing. What is from the future counts as of
+// now, if it is within 5 minutes, else not.
+func Weigh(voices []Voice, now time.Time) Verdict {
+	list := clean(voices, now)
+	var home *Voice
+	var trusted, others []Voice
+	for i, v := range list {
+		if v.Home {
+			home = &list[i]
+		}
+		switch {
+		case v.Own, v.Pinned:
+			trusted = append(trusted, v)
+		case v.Proved && !v.Home:
+			others = append(others, v)
+		}
+	}
+	trusted, others = perSite(trusted, ""), perSite(others, homeSite(home))
+	out := Verdict{Voices: list}
+	decide := func(group []Voice) (ok bool) {
+		if len(group) == 0 {
+			return false
+		}
+		v := median(group)
+		out.Reach, out.At = v.Reach, v.At
+		out.say(group, v, home, others, now)
+		return true
+	}
+	own := slices.DeleteFunc(slices.Clone(trusted), func(v Voice) bool { return !v.Own || now.Sub(v.At) > ownFresh })
+	var there []Voice
+	if home != nil {
+		there = []Voice{*home}
+	}
+	_ = decide(own) || decide(fresh(trusted, now)) || decide(there) || decide(fresh(others, now)) || decide(trusted) || decide(others)
+	if out.Reach == 0 {
+		out.Reason = "No portal whose word counts here has been in contact with it."
+	}
+	return out
+}
+
+// clean drops what says nothing, leaves of each portal the newest word, and
+// puts what counts most first.
+func clean(voices []Voice, now time.Time) []Voice {
+	list := slices.DeleteFunc(slices.Clone(voices), func(v Voice) bool {
+		return v.Reach < record.Alive || v.Reach > record.Unreachable || v.At.Sub(now) > 5*time.Minute || now.Sub(v.At) > wordLasts
+	})
+	for i := range list {
+		if list[i].At.After(now) {
+			list[i].At = now
+		}
+	}
+	slices.SortFunc(list, func(a, b Voice) int { return cmp.Or(cmp.Compare(a.Portal, b.Portal), newer(a, b)) })
+	list = slices.CompactFunc(list, func(a, b Voice) bool { return a.Portal == b.Portal })
+	slices.SortFunc(list, func(a, b Voice) int { return cmp.Or(cmp.Compare(rank(a), rank(b)), newer(a, b)) })
+	return list
+}
+
+// newer orders by time, newest first, and never calls two voices equal that
+// differ in anything that counts.
+func newer(a, b Voice) int {
+	return cmp.Or(b.At.Compare(a.At), cmp.Compare(a.Reach, b.Reach), cmp.Compare(rank(a), rank(b)), cmp.Compare(a.Portal, b.Portal), cmp.Compare(a.Host, b.Host))
+}
+
+func rank(v Voice) int {
+	switch {
+	case v.Own:
+		return 0
+	case v.Pinned:
+		return 1
+	case v.Home:
+		return 2
+	case v.Proved:
+		return 3
+	}
+	return 4
+}
+
+func homeSite(home *Voice) string {
+	if home == nil {
+		return ""
+	}
+	return SiteOf(home.Host)
+}
+
+// perSite leaves one voice of a site, the newest, and none of except.
+func perSite(group []Voice, except string) []Voice {
+	slices.SortFunc(group, newer)
+	seen := map[string]bool{except: except != ""}
+	return slices.DeleteFunc(group, func(v Voice) bool {
+		site := SiteOf(v.Host)
+		drop := seen[site]
+		seen[site] = true
+		return drop
+	})
+}
+
+func fresh(group []Voice, now time.Time) []Voice {
+	return slices.DeleteFunc(slices.Clone(group), func(v Voice) bool { return now.Sub(v.At) > wordFresh })
+}
+
+// median returns the newest word of the median state; group is not empty.
+func median(group []Voice) Voice {
+	group = slices.Clone(group)
+	slices.SortFunc(group, func(a, b Voice) int { return cmp.Or(cmp.Compare(a.Reach, b.Reach), newer(a, b)) })
+	state := group[(len(group)-1)/2].Reach
+	return group[slices.IndexFunc(group, func(v Voice) bool { return v.Reach == state })]
+}
+
+// say writes the reason: who decided, and who says otherwise.
+func (out *Verdict) say(group []Voice, v Voice, home *Voice, others []Voice, now time.Time) {
+	n := 0
+	for _, w := range group {
+		if w.Reach == v.Reach {
+			n++
+		}
+	}
+	out.Disputed = n < len(group)
+	switch {
+	case v.Own:
+		out.Reason = "This portal " + did(v.Reach)
+	case v.Home:
+		out.Reason = "Its portal says " + is(v.Reach)
+	case v.Pinned:
+		out.Reason = v.Host + ", whose word counts here, " + did(v.Reach)
+	case len(group) == 1:
+		out.Reason = v.Host + " " + did(v.Reach)
+	default:
+		out.Reason = fmt.Sprintf("%d of %d other portals %s", n, len(group), did(v.Reach))
+	}
+	if home != nil && !v.Home && home.Reach != v.Reach {
+		out.Disputed = true
+		out.Reason += "; its portal says " + is(home.Reach)
+	}
+	if !v.Own && !v.Pinned && !v.Home { // the others have been counted
+		out.Reason += "."
+		return
+	}
+	others = fresh(others, now)
+	var say [record.Unreachable + 1]int
+	for _, w := range others {
+		say[w.Reach]++
+	}
+	worst := record.Reach(0)
+	for r := record.Alive; r <= record.Unreachable; r++ {
+		if r != v.Reach && say[r] > 0 && say[r] >= say[worst] {
+			worst = r
+		}
+	}
+	if worst != 0 {
+		out.Disputed = true
+		out.Reason += fmt.Sprintf("; %d of %d others %s", say[worst], len(others), did(worst))
+	}
+	out.Reason += "."
+}
+
+// did says in words what happened to a portal that was in contact.
+func did(r record.Reach) string {
+	return [...]string{"", "reached it", "was asked for a credential", "got an answer in another protocol", "could not reach it"}[r]
+}
+
+// is says the same of the agent.
+func is(r record.Reach) string {
+	return [...]string{"", "that it is alive", "that it needs a credential", "that it speaks another protocol", "that it cannot be reached"}[r]
+}

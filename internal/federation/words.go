@@ -1,0 +1,135 @@
+package federation
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"agentsite/internal/clock"
+	"agentsite/internal/record"
+)
+
+// Word is what one portal says of another.
+type Word struct {
+	By, Subject     record.PortalID
+	Verdict, Reason string
+	Issued, Expires time.Time
+	version         record.Version // the newest counts
+}
+
+const (
+	// maxWords bounds what is read at one time, maxWordsOf what is kept of what
+	// is said of one. Pinned portals are always heard.
+	maxWords   = 50_000
+	maxWordsOf = 200
+	readAtOnce = 500
+)
+
+// read takes in what others said since the last time, or all of it anew.
+func (p *Peers) read(ctx context.Context, all bool) error {
+	p.mu.RLock()
+	after := p.wordsTo
+	p.mu.RUnlock()
+	if all {
+		after = 0
+	}
+	var said []Word
+	var accused []record.PortalID
+	for len(said) < maxWords {
+		list, err := p.cfg.Replica.Others(ctx, []record.Type{record.TypeAttest, record.TypeFork}, after, readAtOnce)
+		if err != nil {
+			return fmt.Errorf("read attestations: %w", err)
+		}
+		for _, row := range list {
+			after = max(after, row.Number)
+			r, err := record.Open(p.cfg.Signer.Network(), row.Wire)
+			if err != nil {
+				continue // of another network: the gate took nothing else in
+			}
+			switch b := r.Body.(type) {
+			case *record.Fork:
+				accused = append(accused, b.Subject)
+			case *record.Attest:
+				said = append(said, Word{By: r.Portal, Subject: b.Subject, Verdict: b.Verdict, Reason: b.Reason, Issued: clock.FromMilli(r.Issued), Expires: clock.FromMilli(r.Expires), version: r.Version()})
+			}
+		}
+		if len(list) < readAtOnce {
+			break
+		}
+	}
+	p.mu.Lock()
+	if all {
+		clear(p.words)
+	}
+	p.wordsTo = after
+	for _, w := range said {
+		p.hear(w)
+	}
+	if all || len(said) > 0 {
+		p.review(clock.Now())
+	}
+	p.mu.Unlock()
+	for _, id := range accused {
+		p.inspect(ctx, id)
+	}
+	return nil
+}
+
+// hear keeps what one says of another in place of what it said before. The
+// caller holds mu.
+func (p *Peers) hear(w Word) {
+	of := p.words[w.Subject]
+	old, ok := of[w.By]
+	if ok && old.version.Compare(w.version) >= 0 {
+		return
+	}
+	if by := p.entries[string(w.By)]; !ok && len(of) >= maxWordsOf && (by == nil || by.Rule.Stand != Pin) {
+		return
+	}
+	if of == nil {
+		if len(p.words) >= maxPeers { // subjects that nobody knows
+			return
+		}
+		of = make(map[record.PortalID]Word)
+		p.words[w.Subject] = of
+	}
+	of[w.By] = w
+}
+
+// inspect asks the replica whether a portal was proved to lie.
+func (p *Peers) inspect(ctx context.Context, id record.PortalID) {
+	if p.cfg.Replica == nil {
+		return
+	}
+	c, err := p.cfg.Replica.Quarantined(ctx, id)
+	if err != nil {
+		p.cfg.Log.Warn("look whether a portal is quarantined", "portal", id, "error", err)
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if e := p.entries[string(id)]; e != nil && e.Quarantined != (c != nil) {
+		e.Quarantined = c != nil
+		p.touch(e, clock.Now())
+		p.nudge()
+	}
+}
+
+// inspectAtOnce is how many portals are looked at in one go, in turn.
+const inspectAtOnce = 500
+
+// inspectAll looks at the portals that are not known to lie yet, some at a
+// time: what convicted one may have come from another.
+func (p *Peers) inspectAll(ctx context.Context) {
+	p.mu.RLock()
+	var ids []record.PortalID
+	for _, e := range p.entries { // in another order each time
+		if e.ID != "" && len(ids) < inspectAtOnce {
+			ids = append(ids, e.ID)
+		}
+	}
+	p.mu.RUnlock()
+	for _, id := range ids {
+		p.inspect(ctx, id)
+	}
+}
