@@ -46,23 +46,22 @@ const (
 // NewIntroducer; it is safe for concurrent use.
 type Introducer struct {
 	url  string
-	key  ed25519.PrivateKey
-	id   string
+	key  func() (ed25519.PrivateKey, error)
 	mark func(purpose, subject string) string
 	hop  func(agentID string) task.Hop
 }
 
-// NewIntroducer returns the Introducer of the portal at url, whose identity is
-// key. mark is a text that only this portal can make of a purpose and a
+// NewIntroducer returns the Introducer of the portal at url; key is the one it
+// signs with now, which its directory of keys has. mark is a text that only this portal can make of a purpose and a
 // subject, hop an agent's name in chains.
-func NewIntroducer(url string, key ed25519.PrivateKey, mark func(purpose, subject string) string, hop func(agentID string) task.Hop) *Introducer {
-	return &Introducer{url: url, key: key, id: httpsig.KeyOf(key.Public().(ed25519.PublicKey)).Kid, mark: mark, hop: hop}
+func NewIntroducer(url string, key func() (ed25519.PrivateKey, error), mark func(purpose, subject string) string, hop func(agentID string) task.Hop) *Introducer {
+	return &Introducer{url: url, key: key, mark: mark, hop: hop}
 }
 
 // Introduce signs a request that is about to be sent. It is egress.Config's
 // Before.
 func (i *Introducer) Introduce(r *http.Request) error {
-	for _, name := range []string{PortalField, CallerField, task.HopsField, agentField, "Signature", "Signature-Input"} {
+	for _, name := range []string{PortalField, CallerField, task.HopsField, task.BudgetField, agentField, "Signature", "Signature-Input"} {
 		r.Header.Del(name)
 	}
 	b, ok := task.BehalfOf(r.Context())
@@ -77,6 +76,10 @@ func (i *Introducer) Introduce(r *http.Request) error {
 	if b.AgentID != "" {
 		h.Set(task.HopsField, b.Via.With(i.hop(b.AgentID)).Field())
 		covered = append(covered, httpsig.Component{Name: "agentsite-hops"})
+		if left := b.Budget.Field(clock.Now()); left != "" {
+			h.Set(task.BudgetField, left)
+			covered = append(covered, httpsig.Component{Name: "agentsite-budget"})
+		}
 	}
 	covered = append(covered, httpsig.Component{Name: "signature-agent", Key: signatureLabel})
 	sum, there, err := digest(r)
@@ -87,11 +90,15 @@ func (i *Introducer) Introduce(r *http.Request) error {
 		h.Set("Content-Digest", httpsig.DigestOf(sum))
 		covered = append(covered, httpsig.Component{Name: "content-digest"})
 	}
+	key, err := i.key()
+	if err != nil {
+		return err
+	}
 	var nonce [32]byte
 	rand.Read(nonce[:])
 	now := clock.Now()
 	return httpsig.Sign(r, signatureLabel, httpsig.Params{Components: covered, Created: now, Expires: now.Add(signatureLife),
-		Nonce: base64.RawURLEncoding.EncodeToString(nonce[:]), KeyID: i.id, Tag: signatureTag}, i.key)
+		Nonce: base64.RawURLEncoding.EncodeToString(nonce[:]), KeyID: httpsig.KeyOf(key.Public().(ed25519.PublicKey)).Kid, Tag: signatureTag}, key)
 }
 
 // caller is what an endpoint learns of who asks. The id is the same for the

@@ -59,7 +59,7 @@ func (t Trier) Try(ctx context.Context, actor ident.Actor, a hub.Agent, secret, 
 
 // target is an agent as its driver needs it.
 func target(a hub.Agent, secret string) task.Target {
-	return task.Target{ID: a.ID, Name: a.Name, Handle: a.Handle(), Kind: string(a.Kind), Endpoint: a.Endpoint, Config: a.Config, Secret: secret}
+	return task.Target{ID: a.ID, Portal: a.PortalID, Name: a.Name, Handle: a.Handle(), Kind: string(a.Kind), Endpoint: a.Endpoint, Config: a.Config, Secret: secret}
 }
 
 // trySink keeps what an answer looks like before it ends.

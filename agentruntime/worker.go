@@ -8,10 +8,12 @@ import (
 	"log/slog"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"agentsite/internal/chat"
+	"agentsite/internal/clock"
 	"agentsite/internal/fault"
 	"agentsite/internal/hub"
 	"agentsite/internal/task"
@@ -159,7 +161,11 @@ func (w *Worker) run(ctx context.Context, t task.Task) {
 	if now, err := w.store.TaskByID(ctx, t.ID); err != nil || now.State.Terminal() {
 		return
 	}
-	tctx, stop := context.WithTimeout(tctx, maxRun)
+	most := maxRun
+	if t.Budget.Bounds() {
+		most = min(most, t.Budget.Until.Sub(clock.Now()))
+	}
+	tctx, stop := context.WithTimeout(tctx, most)
 	defer stop()
 	w.chat.Working(t)
 	began := time.Now()
@@ -172,7 +178,7 @@ func (w *Worker) run(ctx context.Context, t task.Task) {
 	case ctx.Err() != nil:
 		return // the portal stops: the task stays in the queue
 	case errors.Is(cause, context.DeadlineExceeded):
-		result = task.Result{State: task.Failed, Parts: parts, Reason: fmt.Sprintf("The agent did not finish within %s.", maxRun)}
+		result = task.Result{State: task.Failed, Parts: parts, Reason: fmt.Sprintf("The agent did not finish within %s.", max(most.Round(time.Second), 0))}
 	case err != nil:
 		f := fault.As(err)
 		result = task.Result{State: task.Failed, Parts: parts, Reason: f.Safe}
@@ -183,8 +189,11 @@ func (w *Worker) run(ctx context.Context, t task.Task) {
 	if s.elsewhere {
 		w.seen(ctx, t, result, time.Since(began))
 	}
+	if s.peer != nil {
+		w.seenElsewhere(ctx, t, result, s.peer)
+	}
 	t.Artifacts = artifacts
-	w.finish(ctx, t, checkResult(result))
+	w.finish(ctx, t, checkResult(within(t.Budget, result)))
 	w.log.Debug("task done", "task", t.ID, "state", string(result.State), "took", time.Since(began))
 }
 
@@ -210,13 +219,18 @@ func (w *Worker) attempt(ctx context.Context, t task.Task, s *sink) (task.Result
 	if err != nil {
 		return task.Result{}, err
 	}
-	s.elsewhere = call.Agent.Kind != string(hub.Builtin) && call.Agent.Kind != string(hub.Link)
+	// Agents of other portals are looked after there.
+	s.elsewhere = call.Agent.Kind != string(hub.Builtin) && call.Agent.Kind != string(hub.Link) && call.Agent.Kind != string(hub.Peer)
 	if own {
 		traces := &tracer{secret: call.Agent.Secret}
 		defer func() { w.hub.AddTraces(context.WithoutCancel(ctx), t.AgentID, t.ID, traces.all()) }()
 		ctx = task.WithTrace(ctx, traces.add)
 	}
 	ctx = task.WithBehalf(ctx, call.Behalf())
+	if call.Agent.Kind == string(hub.Peer) {
+		s.peer = new(contact)
+		ctx = s.peer.watch(ctx)
+	}
 	type outcome struct {
 		result task.Result
 		err    error
@@ -271,14 +285,19 @@ func (w *Worker) call(ctx context.Context, t task.Task) (call task.Call, driver 
 		Caller:  task.Caller{Kind: t.CallerKind, Handle: t.CallerHandle, ID: t.CallerID},
 		Speaker: task.Speaker{Kind: h.Ask.Sender.Kind, Handle: h.Ask.Sender.Handle},
 		Parts:   h.Ask.Parts,
-		Via:     t.Via,
-		Files:   w.chat.TaskFiles(t),
+		Via:     t.Via, Budget: t.Budget,
+		Files: w.chat.TaskFiles(t),
 	}
 	if h.Ask.Sender.Kind != "agent" {
 		call.ClientID = func(ctx context.Context) (string, error) { return w.chat.AskedAs(ctx, t) }
 	}
 	if t.Replaces > 0 { // a message of its own towards agents that know one by its id
 		call.MessageID = t.ID
+	}
+	if a.Kind == hub.Peer {
+		if call.Budget, err = w.chat.Allowance(ctx, t); err != nil {
+			return call, nil, false, err
+		}
 	}
 	for _, m := range h.Earlier {
 		agent := m.Sender.Kind == "agent"
@@ -324,6 +343,25 @@ func checkResult(r task.Result) task.Result {
 	return r
 }
 
+// within cuts an answer to what whoever asked for it allows.
+func within(b task.Budget, r task.Result) task.Result {
+	if !b.Bounds() {
+		return r
+	}
+	left := b.Bytes
+	for i, p := range r.Parts {
+		if left -= int64(len(p.Text) + len(p.Data)); left < 0 {
+			r.Parts = r.Parts[:i:i]
+			if p.Text != "" {
+				r.Parts = append(r.Parts, task.TextPart(strings.ToValidUTF8(p.Text[:int64(len(p.Text))+left], "")))
+			}
+			r.State, r.Reason = task.Failed, "The answer is longer than who asked for it allows, and was cut."
+			break
+		}
+	}
+	return r
+}
+
 // finish records the outcome, trying again while the store is busy: an
 // outcome that is known must not be lost to a moment's trouble.
 func (w *Worker) finish(ctx context.Context, t task.Task, r task.Result) {
@@ -356,6 +394,8 @@ type sink struct {
 	// elsewhere is set before the driver runs where a call is a contact with
 	// another machine.
 	elsewhere bool
+	// peer is set then where the agent is one of another portal.
+	peer *contact
 
 	mu        sync.Mutex // guards the rest
 	closed    bool

@@ -98,7 +98,7 @@ func took(t time.Duration) string {
 }
 
 // callerWords say who called, by kind.
-var callerWords = map[string]string{"guest": "a visitor", "person": "somebody with an account", "operator": "the operator", "agent": "another agent"}
+var callerWords = map[string]string{"guest": "a visitor", "person": "somebody with an account", "operator": "the operator", "agent": "another agent", "portal": "somebody of another portal"}
 
 // faceWords say by which door a call came.
 var faceWords = map[string]string{"page": "the pages", "api": "the API", "a2a": "A2A", "mcp": "MCP", "openai": "the OpenAI API", "embed": "a site that shows it"}

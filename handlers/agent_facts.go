@@ -15,6 +15,14 @@ import (
 // proofText says in a sentence whether an agent's owner may list it.
 func proofText(a hub.Agent) string {
 	switch {
+	case a.Elsewhere() && a.Proof.State == hub.Claimed && a.Proof.Method == hub.Hosted:
+		return "Its portal says that it runs it itself."
+	case a.Elsewhere() && a.Proof.State == hub.Claimed:
+		return "Its portal says that " + originName(a.Proof.Origin) + " names this owner. This portal has not looked."
+	case a.Elsewhere() && a.Kind == hub.Builtin:
+		return "Its portal says that it is part of it."
+	case a.Elsewhere():
+		return "Its portal does not say that its owner may list it."
 	case a.Kind == hub.Builtin:
 		return "It is part of this portal."
 	case a.Proof.State == hub.Hosted && a.Kind == hub.Link:
@@ -40,6 +48,8 @@ func originName(origin string) string { return strings.TrimPrefix(origin, "https
 func (d *Door) limitTexts(a hub.Agent) []string {
 	var out []string
 	switch {
+	case a.Elsewhere():
+		return []string{"Its portal decides who may talk to it and how much. People from here are visitors there."}
 	case a.Status.State == hub.Withdrawn:
 		return []string{"Nobody can talk to it while it is withdrawn."}
 	case a.Visibility == hub.Private || a.Status.State == hub.StatusDraft:

@@ -73,7 +73,7 @@ func (d *Door) showOwner(w http.ResponseWriter, r *http.Request, actor ident.Act
 	if offered {
 		v.OfferedTo = to.Name
 	}
-	v.Proof = d.proofView(actor, a)
+	v.Proof, v.Network = d.proofView(actor, a), d.publicationView(a)
 	v.Embed = d.embedSettings(a, v.Embed)
 	typed := v.Status.State != ""
 	v.Status.Held, v.Status.MayRestore = a.Status.Held, actor.IsOperator()

@@ -22,12 +22,12 @@ var profileDone = map[string]string{
 
 // agent shows the profile of an agent.
 func (d *Door) agent(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
-	if err := d.elsewhere(pathName(r)); err != nil {
-		return err
-	}
 	a, err := d.hub.Get(r.Context(), actor, pathName(r))
 	if err != nil {
 		return err
+	}
+	if a.Elsewhere() {
+		return d.showElsewhere(w, r, actor, a, http.StatusOK, handedOver(r), "")
 	}
 	if anonymous(actor) && r.URL.RawQuery == "" {
 		// What it shows to all of them alike is kept for a minute, because it
@@ -57,6 +57,9 @@ func handedOver(r *http.Request) string {
 // showAgent renders a profile with what was typed to the agent and what was
 // wrong with it.
 func (d *Door) showAgent(w http.ResponseWriter, r *http.Request, actor ident.Actor, a hub.Agent, code int, text, wrong string) error {
+	if a.Elsewhere() {
+		return d.showElsewhere(w, r, actor, a, code, text, wrong)
+	}
 	kind := textOf(a.Kind)
 	server, err := d.hub.ServerName(r.Context(), a)
 	if err != nil {
@@ -74,6 +77,7 @@ func (d *Door) showAgent(w http.ResponseWriter, r *http.Request, actor ident.Act
 	if v.Health, err = d.health(r.Context(), actor, a); err != nil {
 		return err
 	}
+	d.voices(&v, a, clock.Now())
 	if use, err := d.hub.Usage(r.Context(), a); err == nil {
 		v.Used = usedText(use)
 	} else if r.Context().Err() == nil {

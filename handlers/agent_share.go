@@ -39,9 +39,6 @@ func (d *Door) newChat(w http.ResponseWriter, r *http.Request, actor ident.Actor
 		}
 		return see(w, r, strings.TrimSuffix("/chat?"+q.Encode(), "?"))
 	}
-	if err := d.elsewhere(name); err != nil {
-		return err
-	}
 	a, err := d.hub.Get(r.Context(), actor, strings.TrimSpace(name))
 	if err != nil {
 		return err

@@ -22,7 +22,7 @@ func (d *Door) tokenHint(a hub.Agent) string {
 func (d *Door) uses(a hub.Agent, server string) []templates.Use {
 	name, base := a.Handle(), d.cfg.URL
 	at := base + "/agents/" + name
-	v1, card, mcp := base+"/v1", base+a2a.CardPath(a.Name), at+"/mcp"
+	v1, card, mcp := base+"/v1", base+a2a.CardPath(name), at+"/mcp"
 	uses := []templates.Use{
 		{ID: "browser", Label: "Browser", Hint: "Open the link, or give it to somebody. With &text= and a question it is filled in; whoever opens it sends it, or not.",
 			Commands: []templates.Command{{Label: "Link to ask it", Code: base + askPath(a, "")}}},

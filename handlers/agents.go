@@ -6,10 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"golang.org/x/text/language"
-	"golang.org/x/text/language/display"
-
-	"agentsite/internal/fault"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
 	"agentsite/templates"
@@ -28,16 +24,17 @@ func (d *Door) browse(w http.ResponseWriter, r *http.Request, actor ident.Actor)
 	keep := anonymous(actor) && q.Text == ""
 	key := ""
 	if keep {
-		key = sharedKey(d.hub.State(), r.URL.RequestURI())
+		key = sharedKey(d.hub.State(), r.URL.RequestURI()+" "+coverageText(d.hub.Coverage(q)))
 		if d.renderKept(w, key) {
 			return nil
 		}
 	}
+	q.Wide = !keep
 	page, err := d.hub.Search(r.Context(), actor, q)
 	if err != nil {
 		return err
 	}
-	v := templates.AgentsView{Query: q.Text, Total: page.Total}
+	v := templates.AgentsView{Query: q.Text, Total: page.Total, Coverage: coverageText(page.Coverage), Folded: page.Coverage.Folded}
 	for _, res := range page.Results {
 		card := d.card(res.Agent, res.Matched...)
 		card.Why = why(res.Why)
@@ -47,6 +44,9 @@ func (d *Door) browse(w http.ResponseWriter, r *http.Request, actor ident.Actor)
 	v.Facets, v.Filters, v.Kept, v.Sorts = f.facets(page.Facets), f.active(), f.kept(), f.sorts()
 	v.FeedHref, v.SaveQuery, v.CanSave = address("/agents/feed", f.values()), f.values().Encode(), actor.IsPerson()
 	v.ClearHref = f.none().address()
+	if v.Coverage != "" && q.Scope != hub.ScopePortal {
+		v.HereHref = f.here()
+	}
 	v.LoginHref = "/login?" + url.Values{"next": {f.address()}}.Encode()
 	if page.NextCursor != "" {
 		more := f.values()
@@ -77,7 +77,7 @@ type filters struct{ q hub.Query }
 
 // filterNames are the parameters, in the order pages show them.
 var filterNames = [...]struct{ param, title string }{{"kind", "Kind"}, {"live", "State"}, {"tag", "Tag"}, {"language", "Language"},
-	{"modality", "Takes and gives"}, {"proof", "Address"}, {"publisher", "Published by"}, {"skill", "Skill"}, {"portal", "Portal"}, {"signed", "Signed"}}
+	{"modality", "Takes and gives"}, {"proof", "Address"}, {"publisher", "Published by"}, {"skill", "Skill"}, {"portal", "Portal"}, {"signed", "Verified"}}
 
 func (f filters) of(param string) []string { return *field(&f.q, param) }
 
@@ -145,6 +145,9 @@ func (f filters) values() url.Values {
 	if f.q.Sort != "" {
 		v.Set("sort", f.q.Sort)
 	}
+	if f.q.Scope != "" {
+		v.Set("scope", f.q.Scope)
+	}
 	return v
 }
 
@@ -188,6 +191,18 @@ func (f filters) none() filters {
 	return filters{hub.Query{Text: f.q.Text, Sort: f.q.Sort, Limit: f.q.Limit}}
 }
 
+// here is the same search on this portal alone, everywhere the one without that
+// bound.
+func (f filters) here() string {
+	f.q.Scope = hub.ScopePortal
+	return f.address()
+}
+
+func (f filters) everywhere() string {
+	f.q.Scope = ""
+	return f.address()
+}
+
 // address is that of the page the filters are from.
 func (f filters) address() string { return browseAddress(f.values()) }
 
@@ -209,23 +224,11 @@ func filterLabel(param, value string) string {
 	case param == "language":
 		return languageName(value)
 	case param == "signed":
-		return map[string]string{"true": "signed", "false": "not signed"}[value]
+		return map[string]string{"true": "verified", "false": "portal not proved"}[value]
 	case param == "proof":
-		return map[string]string{hub.Hosted: "runs here", hub.Proved: "proved", hub.Unproven: "unproven"}[value]
+		return map[string]string{hub.Hosted: "runs here", hub.Proved: "proved", hub.Claimed: "says its portal", hub.Unproven: "unproven"}[value]
 	}
 	return value
-}
-
-// languageName is a language in English, as far as it is known.
-func languageName(tag string) string {
-	t, err := language.Parse(tag)
-	if err != nil {
-		return tag
-	}
-	if name := display.English.Tags().Name(t); name != "" {
-		return name
-	}
-	return tag
 }
 
 func (f filters) facets(counts map[string][]hub.FacetCount) []templates.Facet {
@@ -270,6 +273,9 @@ func (f filters) active() []templates.ActiveFilter {
 			out = append(out, templates.ActiveFilter{Name: n.title, Value: filterLabel(n.param, value), RemoveHref: f.toggled(n.param, value)})
 		}
 	}
+	if f.q.Scope == hub.ScopePortal {
+		out = append(out, templates.ActiveFilter{Name: "Where", Value: "this portal only", RemoveHref: f.everywhere()})
+	}
 	return out
 }
 
@@ -280,17 +286,10 @@ func (f filters) kept() []templates.Hidden {
 			out = append(out, templates.Hidden{Name: n.param, Value: value})
 		}
 	}
-	if f.q.Sort != "" {
-		out = append(out, templates.Hidden{Name: "sort", Value: f.q.Sort})
+	for _, h := range []templates.Hidden{{Name: "sort", Value: f.q.Sort}, {Name: "scope", Value: f.q.Scope}} {
+		if h.Value != "" {
+			out = append(out, h)
+		}
 	}
 	return out
-}
-
-// elsewhere tells apart handles of other portals, which this portal does not
-// reach yet, from names it does not know.
-func (d *Door) elsewhere(name string) error {
-	if h, ok := ident.ParseHandle(name, d.cfg.Host); ok && h.Portal != "" {
-		return fault.New(fault.NotFound, "That agent lives on another portal, and this one does not reach other portals yet. Look for it on its own portal.")
-	}
-	return nil
 }

@@ -42,6 +42,7 @@ func (d *Door) API(r chi.Router) {
 	r.Get("/agents/{name}/versions/{version}", d.api(d.apiVersion))
 	r.Post("/agents/{name}/rollback", d.api(d.apiRollback))
 	r.Get("/agents/{name}/history", d.api(d.apiHistory))
+	r.Get("/agents/{name}/record", d.api(d.apiRecord))
 	r.Get("/agents/{name}/stats", d.api(d.apiStats))
 	r.Get("/agents/{name}/calls/{task}", d.api(d.apiCall))
 	r.Get("/agents/{name}/owners", d.api(d.apiOwners))
@@ -69,6 +70,9 @@ func (d *Door) API(r chi.Router) {
 	r.Delete("/webhooks/{id}", d.api(d.apiDropWebhook))
 	r.Post("/webhooks/{id}/test", d.api(d.apiTestWebhook))
 	r.Get("/webhooks/{id}/deliveries", d.api(d.apiDeliveries))
+
+	Peers{d.peers}.routes(r, d.api)
+	r.Get("/network", d.api(d.apiNetwork))
 
 	r.Get("/me", d.api(d.apiMe))
 	r.Get("/tokens", d.api(d.apiTokens))

@@ -9,43 +9,45 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/go-chi/chi/v5"
-
 	"agentsite/internal/fault"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
 )
 
-// agentJSON is the API's shape of an agent. Endpoint, config, has_secret and
-// embed_origins are for those who may edit it.
+// agentJSON is the API's shape of an agent. Endpoint, config, has_secret,
+// embed_origins and network are for those who may edit it.
 type agentJSON struct {
-	Handle       string          `json:"handle"`
-	Name         string          `json:"name"`
-	Portal       string          `json:"portal"`
-	Title        string          `json:"title"`
-	Description  string          `json:"description"`
-	Kind         hub.Kind        `json:"kind"`
-	Skills       []hub.Skill     `json:"skills"`
-	Visibility   hub.Visibility  `json:"visibility"`
-	Owner        string          `json:"owner"`
-	Version      int             `json:"version"`
-	Status       statusJSON      `json:"status"`
-	Liveness     livenessJSON    `json:"liveness"`
-	Verified     bool            `json:"verified"`
-	Proof        proofJSON       `json:"proof"`
-	Publisher    string          `json:"publisher,omitempty"`
-	Languages    []string        `json:"languages"`
-	InputModes   []string        `json:"input_modes"`
-	OutputModes  []string        `json:"output_modes"`
-	Icon         string          `json:"icon,omitempty"`
-	Limits       hub.Limits      `json:"limits"`
-	Note         string          `json:"note,omitempty"`
-	Endpoint     string          `json:"endpoint,omitempty"`
-	Config       json.RawMessage `json:"config,omitempty"`
-	HasSecret    bool            `json:"has_secret,omitempty"`
-	EmbedOrigins []string        `json:"embed_origins,omitempty"`
-	CreatedAt    string          `json:"created_at"`
-	UpdatedAt    string          `json:"updated_at"`
+	Handle       string           `json:"handle"`
+	Name         string           `json:"name"`
+	Portal       string           `json:"portal"`
+	Title        string           `json:"title"`
+	Description  string           `json:"description"`
+	Kind         hub.Kind         `json:"kind"`
+	Skills       []hub.Skill      `json:"skills"`
+	Visibility   hub.Visibility   `json:"visibility"`
+	Owner        string           `json:"owner"`
+	Version      int              `json:"version"`
+	Status       statusJSON       `json:"status"`
+	Liveness     livenessJSON     `json:"liveness"`
+	Verified     bool             `json:"verified"`
+	Proof        proofJSON        `json:"proof"`
+	Publisher    string           `json:"publisher,omitempty"`
+	Languages    []string         `json:"languages"`
+	InputModes   []string         `json:"input_modes"`
+	OutputModes  []string         `json:"output_modes"`
+	Icon         string           `json:"icon,omitempty"`
+	Limits       hub.Limits       `json:"limits"`
+	Note         string           `json:"note,omitempty"`
+	Endpoint     string           `json:"endpoint,omitempty"`
+	Config       json.RawMessage  `json:"config,omitempty"`
+	HasSecret    bool             `json:"has_secret,omitempty"`
+	EmbedOrigins []string         `json:"embed_origins,omitempty"`
+	Network      *publicationJSON `json:"network,omitempty"`
+	CreatedAt    string           `json:"created_at"`
+	UpdatedAt    string           `json:"updated_at"`
+	// Source is where an agent of another portal comes from; results of
+	// searches have it beside the agent.
+	Source *sourceJSON `json:"source,omitempty"`
 }
 
 type statusJSON struct {
@@ -67,13 +69,16 @@ type livenessJSON struct {
 	CheckedAt string   `json:"checked_at,omitempty"`
 	LatencyMS int64    `json:"latency_ms"`
 	Reason    string   `json:"reason"`
+	// Voices are what portals say of it, those that count most first; only
+	// where one agent is asked for.
+	Voices []voiceJSON `json:"voices,omitempty"`
 }
 
 func (d *Door) agentJSON(actor ident.Actor, a hub.Agent) agentJSON {
 	j := agentJSON{
 		Handle: a.Handle(), Name: a.Name, Portal: a.Portal, Title: a.Title, Description: a.Description, Kind: a.Kind, Skills: a.Skills,
 		Visibility: a.Visibility, Owner: a.OwnerName, Version: a.Version, Status: statusJSON{a.Status.State, a.Status.Message, a.Status.Held},
-		Liveness: livenessJSON{a.Liveness.State, stamp(a.Liveness.CheckedAt), a.Liveness.Latency.Milliseconds(), a.Liveness.Reason},
+		Liveness: livenessJSON{State: a.Liveness.State, CheckedAt: stamp(a.Liveness.CheckedAt), LatencyMS: a.Liveness.Latency.Milliseconds(), Reason: a.Liveness.Reason},
 		Verified: a.Signed(), CreatedAt: stamp(a.CreatedAt), UpdatedAt: stamp(a.UpdatedAt),
 		Proof:     proofJSON{a.Proof.State, a.Proof.Method, a.Proof.Origin, stamp(a.Proof.At)},
 		Publisher: a.Publisher, Languages: orEmpty(a.Languages), InputModes: orText(a.InputModes), OutputModes: orText(a.OutputModes),
@@ -91,6 +96,7 @@ func (d *Door) agentJSON(actor ident.Actor, a hub.Agent) agentJSON {
 	j.Skills = skillsJSON(j.Skills)
 	if d.hub.MayEdit(actor, a) {
 		j.Endpoint, j.Config, j.HasSecret, j.EmbedOrigins = a.Endpoint, a.Config, a.HasSecret, a.EmbedOrigins
+		j.Network = d.networkOf(a)
 	}
 	return j
 }
@@ -212,11 +218,21 @@ func (d *Door) apiPublish(w http.ResponseWriter, r *http.Request, actor ident.Ac
 }
 
 func (d *Door) apiAgent(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
-	a, err := d.hub.Get(r.Context(), actor, chi.URLParam(r, "name"))
+	a, err := d.hub.Get(r.Context(), actor, pathName(r))
 	if err != nil {
 		return err
 	}
-	writeJSON(w, http.StatusOK, d.agentJSON(actor, a))
+	out := d.agentJSON(actor, a)
+	l, list := d.hub.Voices(a)
+	out.Liveness.Voices = voicesJSON(list)
+	if a.Elsewhere() {
+		if len(list) > 0 {
+			out.Liveness.State, out.Liveness.CheckedAt, out.Liveness.Reason = l.State, stamp(l.CheckedAt), l.Reason
+		}
+		source := d.source(&a)
+		out.Source = &source
+	}
+	writeJSON(w, http.StatusOK, out)
 	return nil
 }
 
@@ -229,7 +245,7 @@ func (d *Door) apiUpdateAgent(w http.ResponseWriter, r *http.Request, actor iden
 	if err != nil {
 		return err
 	}
-	a, err := d.hub.Update(r.Context(), actor, chi.URLParam(r, "name"), draft)
+	a, err := d.hub.Update(r.Context(), actor, pathName(r), draft)
 	if err != nil {
 		return err
 	}
@@ -238,7 +254,7 @@ func (d *Door) apiUpdateAgent(w http.ResponseWriter, r *http.Request, actor iden
 }
 
 func (d *Door) apiDeleteAgent(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
-	if err := d.hub.Delete(r.Context(), actor, chi.URLParam(r, "name")); err != nil {
+	if err := d.hub.Delete(r.Context(), actor, pathName(r)); err != nil {
 		return err
 	}
 	w.WriteHeader(http.StatusNoContent)
@@ -246,7 +262,7 @@ func (d *Door) apiDeleteAgent(w http.ResponseWriter, r *http.Request, actor iden
 }
 
 func (d *Door) apiCheckAgent(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
-	a, err := d.hub.Check(r.Context(), actor, chi.URLParam(r, "name"))
+	a, err := d.hub.Check(r.Context(), actor, pathName(r))
 	if err != nil {
 		return err
 	}
@@ -272,7 +288,7 @@ func (d *Door) apiVersions(w http.ResponseWriter, r *http.Request, actor ident.A
 	if err != nil {
 		return err
 	}
-	list, next, err := d.hub.Versions(r.Context(), actor, chi.URLParam(r, "name"), int(before))
+	list, next, err := d.hub.Versions(r.Context(), actor, pathName(r), int(before))
 	if err != nil {
 		return err
 	}
@@ -308,7 +324,7 @@ func (d *Door) searchQuery(r *http.Request) (hub.Query, error) {
 		}
 	}
 	for i, p := range q.Portals {
-		if strings.EqualFold(p, d.cfg.Host) {
+		if q.Portals[i] = strings.ToLower(p); q.Portals[i] == d.cfg.Host {
 			q.Portals[i] = "local"
 		}
 	}
@@ -321,11 +337,7 @@ func (d *Door) searchQuery(r *http.Request) (hub.Query, error) {
 			q.Live = []string{string(hub.NeedsAuth), string(hub.WrongProtocol), string(hub.Unreachable), string(hub.Unknown)}
 		}
 	}
-	switch s := v.Get("scope"); s {
-	case "", "portal", "federation":
-	default:
-		return q, &fault.Error{Kind: fault.Invalid, Safe: "scope: use portal or federation", Fields: map[string]string{"scope": "use portal or federation"}}
-	}
+	q.Scope = v.Get("scope")
 	return q, nil
 }
 
@@ -360,6 +372,7 @@ func (d *Door) apiSearch(w http.ResponseWriter, r *http.Request, actor ident.Act
 	if err != nil {
 		return err
 	}
+	q.Wide = true
 	page, err := d.hub.Search(r.Context(), actor, q)
 	if err != nil {
 		return err

@@ -20,6 +20,7 @@ import (
 	"agentsite/internal/account"
 	"agentsite/internal/chat"
 	"agentsite/internal/fault"
+	"agentsite/internal/federation"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
 	"agentsite/internal/index"
@@ -131,7 +132,11 @@ func newSite(t *testing.T, policy account.Policy, change ...func(*account.Config
 	s.chat = chat.New(db, book{s.hub, db}, idle{}, chat.Config{Portal: "portal.test", Log: log})
 	s.tasks = task.NewService(db, idle{}, s.chat)
 	hooks := notify.New(notify.Ports{Store: db, Chat: s.chat, Accounts: db, Sealer: keys}, notify.Config{URL: base, CheckURL: func(string) error { return nil }, Log: log})
-	s.door = New(s.accounts, s.hub, s.chat, s.tasks, db, Config{Name: "Test", URL: base, Host: "portal.test", Version: "1.2.3", CookieName: "agentsite-test", Hooks: hooks, Log: log})
+	peers, err := federation.NewPeers(ctx, db, federation.PeersConfig{Name: "Test", Agents: s.hub.Own})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.door = New(s.accounts, s.hub, s.chat, s.tasks, db, Config{Peers: peers, Name: "Test", URL: base, Host: "portal.test", Version: "1.2.3", CookieName: "agentsite-test", Hooks: hooks, Log: log})
 	r := chi.NewRouter()
 	r.Use(middleware.RequestID, middleware.ClientIPFromRemoteAddr)
 	s.door.Pages(r)

@@ -84,7 +84,7 @@ func (d *Door) about(w http.ResponseWriter, r *http.Request, actor ident.Actor) 
 		visitors = "may look around; talking takes an account"
 	}
 	v := templates.AboutView{Address: d.cfg.URL, Key: d.cfg.PublicKey, Facts: []templates.Fact{
-		{Label: "Agents", Value: whole(int64(d.hub.Count())), Href: "/agents"},
+		{Label: "Agents", Value: whole(int64(d.hub.Own())), Href: "/agents"},
 		{Label: "Sign-up", Value: policy},
 		{Label: "Visitors", Value: visitors},
 	}}

@@ -22,6 +22,7 @@ import (
 	"agentsite/internal/account"
 	"agentsite/internal/chat"
 	"agentsite/internal/fault"
+	"agentsite/internal/federation"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
 	"agentsite/internal/limit"
@@ -42,7 +43,11 @@ type Config struct {
 	PublicKey  string
 	Started    time.Time
 	Hooks      *notify.Service
-	Log        *slog.Logger
+	// Published says how an agent of this portal stands in the network; nil
+	// where there is none.
+	Published func(a hub.Agent) federation.Published
+	Peers     *federation.Peers
+	Log       *slog.Logger
 }
 
 // Stats counts what is stored, for the operator.
@@ -58,17 +63,19 @@ type Door struct {
 	chat     *chat.Service
 	tasks    *task.Service
 	stats    Stats
+	peers    *federation.Peers
 	markup   *markup.Renderer
 	shared   shared
 	visits   visits
 	document func() document // made when it is first asked for
 	codes    *limit.Keyed    // of codes to draw, each 10 ms and more of a processor
+	proofs   *limit.Keyed    // of records with proof, which cost as much
 	cfg      Config
 }
 
 // New returns the doors over the services.
 func New(accounts *account.Service, agents *hub.Service, chats *chat.Service, tasks *task.Service, stats Stats, cfg Config) *Door {
-	d := &Door{accounts: accounts, hub: agents, chat: chats, tasks: tasks, stats: stats, markup: markup.New(), shared: newShared(), codes: limit.New(500*time.Millisecond, 60, 10_000), cfg: cfg}
+	d := &Door{accounts: accounts, hub: agents, chat: chats, tasks: tasks, stats: stats, peers: cfg.Peers, markup: markup.New(), shared: newShared(), codes: limit.New(500*time.Millisecond, 60, 10_000), proofs: limit.New(500*time.Millisecond, 60, 10_000), cfg: cfg}
 	d.document = sync.OnceValue(d.newDocument)
 	return d
 }

@@ -19,6 +19,8 @@ func (d *Door) Foreign(w http.ResponseWriter, r *http.Request) {
 		d.pageError(w, r, ident.Actor{Kind: ident.Guest}, err)
 	case rpcDoor: // the body, which has the id, was not read
 		d.foreign(w, r, err, map[string]any{"jsonrpc": "2.0", "id": nil, "error": map[string]any{"code": -32600, "message": err.Safe}})
+	case peerDoor:
+		d.foreign(w, r, err, map[string]any{"error": map[string]string{"kind": string(err.Kind), "reason": "denied", "message": err.Safe}})
 	case ardDoor:
 		d.foreign(w, r, err, map[string]string{"errorCode": "UNAUTHENTICATED", "message": err.Safe})
 	default:
@@ -38,6 +40,7 @@ const (
 	apiDoor           // errors as the API has them, which OpenAI's clients read too
 	rpcDoor           // JSON-RPC
 	ardDoor
+	peerDoor
 )
 
 // doorAt tells from a path whose errors its caller can read.
@@ -51,7 +54,9 @@ func doorAt(path string) doorKind {
 		return rpcDoor
 	case first == "ard":
 		return ardDoor
-	case slices.Contains([]string{"api", "v1", "a2a", "v0", "v0.1", "link", "peering", ".well-known"}, first):
+	case first == "peering":
+		return peerDoor
+	case slices.Contains([]string{"api", "v1", "a2a", "v0", "v0.1", "link", ".well-known"}, first):
 		return apiDoor
 	}
 	return pageDoor

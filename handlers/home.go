@@ -20,6 +20,8 @@ func (d *Door) home(w http.ResponseWriter, r *http.Request, actor ident.Actor) e
 		return err
 	}
 	v := templates.HomeView{Total: d.hub.Count(), Alive: alive.Total}
+	portals, agents := d.peers.Counts()
+	v.Portals, v.NetworkAgents = portals, whole(int64(agents))
 	for _, res := range alive.Results {
 		v.Agents = append(v.Agents, d.card(res.Agent))
 	}

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"fmt"
+	"maps"
 	"net/http"
 	"reflect"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"agentsite/handlers/openapi"
 	"agentsite/internal/chat"
 	"agentsite/internal/fault"
+	"agentsite/internal/federation"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
 	"agentsite/internal/notify"
@@ -78,6 +80,7 @@ func describe(cfg Config) openapi.API {
 			{Name: "files", Text: "Files in messages."},
 			{Name: "tasks", Text: "Each call of an agent is one task, an A2A 1.0 Task with our fields beside."},
 			{Name: "account", Text: "The caller: tokens, notices, saved searches, proved domains."},
+			{Name: "network", Text: "Other portals: how they are doing, and what operators decide about them. A portal is named by its id or its host."},
 			{Name: "portal", Text: "The API itself."},
 		},
 		Schemes: map[string]openapi.Schema{
@@ -109,42 +112,55 @@ func describe(cfg Config) openapi.API {
 			reflect.TypeFor[chat.LinkKind]():  oneOf("A link lets people join, or shows what was said until it was made.", chat.JoinLink, chat.ReadLink),
 		},
 		Names: map[reflect.Type]string{
-			reflect.TypeFor[draftJSON]():       "AgentInput",
-			reflect.TypeFor[errorBody]():       "Error",
-			reflect.TypeFor[savedJSON]():       "SavedSearch",
-			reflect.TypeFor[foundJSON]():       "FoundMessage",
-			reflect.TypeFor[prefsJSON]():       "ChatPreferences",
-			reflect.TypeFor[mineJSON]():        "OwnSettings",
-			reflect.TypeFor[dayJSON]():         "DayOfCalls",
-			reflect.TypeFor[hub.Kind]():        "AgentKind",
-			reflect.TypeFor[hub.Live]():        "LivenessState",
-			reflect.TypeFor[fault.Kind]():      "ErrorKind",
-			reflect.TypeFor[task.State]():      "TaskState",
-			reflect.TypeFor[notify.Type]():     "WebhookEvent",
-			reflect.TypeFor[notify.State]():    "WebhookState",
-			reflect.TypeFor[madeWebhookJSON](): "NewWebhook",
-			reflect.TypeFor[chat.Kind]():       "MessageKind",
-			reflect.TypeFor[a2aMessage]():      "A2AMessage",
-			reflect.TypeFor[statusJSON]():      "AgentStatus",
-			reflect.TypeFor[versionJSON]():     "VersionSummary",
-			reflect.TypeFor[hub.Limits]():      "CallLimits",
-			reflect.TypeFor[taskRefJSON]():     "TaskReference",
-			reflect.TypeFor[settingsJSON]():    "RoomSettings",
-			reflect.TypeFor[proofJSON]():       "Proof",
-			reflect.TypeFor[roomBody]():        "ConversationChange",
-			reflect.TypeFor[disclosureBody]():  "ShareInput",
-			reflect.TypeFor[membersBody]():     "MembersInput",
-			reflect.TypeFor[proveDomainBody](): "DomainInput",
-			reflect.TypeFor[saveSearchBody]():  "SavedSearchInput",
-			reflect.TypeFor[readBody]():        "ReadMarkInput",
-			reflect.TypeFor[answerBody]():      "OfferAnswer",
+			reflect.TypeFor[draftJSON]():         "AgentInput",
+			reflect.TypeFor[errorBody]():         "Error",
+			reflect.TypeFor[savedJSON]():         "SavedSearch",
+			reflect.TypeFor[foundJSON]():         "FoundMessage",
+			reflect.TypeFor[prefsJSON]():         "ChatPreferences",
+			reflect.TypeFor[mineJSON]():          "OwnSettings",
+			reflect.TypeFor[dayJSON]():           "DayOfCalls",
+			reflect.TypeFor[hub.Kind]():          "AgentKind",
+			reflect.TypeFor[hub.Live]():          "LivenessState",
+			reflect.TypeFor[fault.Kind]():        "ErrorKind",
+			reflect.TypeFor[task.State]():        "TaskState",
+			reflect.TypeFor[notify.Type]():       "WebhookEvent",
+			reflect.TypeFor[notify.State]():      "WebhookState",
+			reflect.TypeFor[madeWebhookJSON]():   "NewWebhook",
+			reflect.TypeFor[chat.Kind]():         "MessageKind",
+			reflect.TypeFor[a2aMessage]():        "A2AMessage",
+			reflect.TypeFor[statusJSON]():        "AgentStatus",
+			reflect.TypeFor[versionJSON]():       "VersionSummary",
+			reflect.TypeFor[hub.Limits]():        "CallLimits",
+			reflect.TypeFor[taskRefJSON]():       "TaskReference",
+			reflect.TypeFor[settingsJSON]():      "RoomSettings",
+			reflect.TypeFor[proofJSON]():         "Proof",
+			reflect.TypeFor[publicationJSON]():   "Publication",
+			reflect.TypeFor[roomBody]():          "ConversationChange",
+			reflect.TypeFor[disclosureBody]():    "ShareInput",
+			reflect.TypeFor[membersBody]():       "MembersInput",
+			reflect.TypeFor[proveDomainBody]():   "DomainInput",
+			reflect.TypeFor[saveSearchBody]():    "SavedSearchInput",
+			reflect.TypeFor[readBody]():          "ReadMarkInput",
+			reflect.TypeFor[answerBody]():        "OfferAnswer",
+			reflect.TypeFor[addPeerBody]():       "NewPeerInput",
+			reflect.TypeFor[addedPeerJSON]():     "NewPeer",
+			reflect.TypeFor[policyBody]():        "PeerPolicyInput",
+			reflect.TypeFor[federation.Policy](): "PeerPolicy",
+			reflect.TypeFor[releaseBody]():       "PeerRelease",
+			reflect.TypeFor[attestBody]():        "Attestation",
 		},
-		Fields:     fieldTexts(),
+		Fields:     withTexts(fieldTexts(), peerFields()),
 		Required:   requiredFields,
 		Parameters: parameters(),
 		Error:      errorBody{},
-		Operations: slices.Concat(portalOperations(), agentOperations(), conversationOperations(), accountOperations()),
+		Operations: slices.Concat(portalOperations(), agentOperations(), conversationOperations(), accountOperations(), peerOperations()),
 	}
+}
+
+// withTexts puts two of them together.
+func withTexts(a, b map[string]openapi.Schema) map[string]openapi.Schema {
+	maps.Copy(a, b)
+	return a
 }
 
 var taskStates = []task.State{task.Submitted, task.Working, task.InputRequired, task.AuthRequired, task.Completed, task.Failed, task.Canceled, task.Rejected}

@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"agentsite/handlers/openapi"
+	"agentsite/internal/federation"
 	"agentsite/internal/hub"
 )
 
@@ -18,7 +19,7 @@ const (
 		"languages":["en"],"input_modes":["text/plain"],"output_modes":["text/plain"],"limits":{},
 		"created_at":"2026-11-22T09:29:58.112Z","updated_at":"2026-11-22T09:29:58.112Z"}`
 	exampleSearch = `{"results":[],"total":0,"facets":{"kind":[{"value":"openai","count":3}]},"suggestions":["translate"],
-		"portals":{"known":1,"asked":1,"answered":1,"silent":[]},"next_cursor":""}`
+		"portals":{"known":1,"asked":1,"answered":1,"silent":[],"oldest_head_age":0,"tier":"replica"},"next_cursor":""}`
 )
 
 var searchParameters = []string{"q", "kind", "tag", "skill", "portal", "live", "language", "modality", "proof", "publisher", "signed", "sort", "scope", "limit", "cursor"}
@@ -31,12 +32,12 @@ func agentOperations() []openapi.Operation {
 			Answers: map[int]openapi.Answer{http.StatusOK: {Text: "A page of what was found, with exact counts.", Example: exampleSearch, JSON: openapi.Object{
 				"results": []openapi.Object{{"agent": agentJSON{}, "score": 0.0, "matched": []string{}, "liveness": livenessJSON{}, "verified": false,
 					"why":    []openapi.Object{{"word": "", "found": "", "how": oneOf("How the word was found.", "exact", "form", "prefix", "typo", "phrase"), "field": ""}},
-					"source": openapi.Object{"portal": "", "url": ""}}},
+					"source": sourceJSON{}}},
 				"total": 0, "suggestions": []string{}, "next_cursor": openapi.Ref("Cursor"),
 				"facets": openapi.Schema{"type": "object", "description": "How many of all that was found have each value, by parameter.",
 					"additionalProperties": openapi.Schema{"type": "array", "items": openapi.Schema{"type": "object", "required": []string{"value", "count"},
 						"properties": openapi.Schema{"value": openapi.Schema{"type": "string"}, "count": openapi.Schema{"type": "integer", "minimum": 0}}}}},
-				"portals": openapi.Object{"known": 0, "asked": 0, "answered": 0, "silent": []string{}}}}}},
+				"portals": federation.Coverage{}}}}},
 		{Method: "GET", Path: "/suggest", ID: "suggest", Tag: "agents", Summary: "Say what half a word may be meant for", Scopes: readsAgents, Anonymous: true, Query: []string{"q"},
 			Answers: ok("At most 8 suggestions.", openapi.Object{"suggestions": []suggestionJSON{}})},
 		{Method: "GET", Path: "/agents", ID: "listAgents", Tag: "agents", Summary: "List agents", Scopes: readsAgents, Anonymous: true, Query: append([]string{"list_owner"}, searchParameters...),
@@ -46,7 +47,7 @@ func agentOperations() []openapi.Operation {
 			Text:    "With only the `endpoint` of an A2A agent or an MCP server, what it says of itself fills the rest; otherwise `name`, `description` and `kind` are needed. An endpoint that does not answer is registered all the same, as `unreachable`.",
 			Answers: map[int]openapi.Answer{http.StatusCreated: {Text: "The new agent.", JSON: agentJSON{}, Example: exampleAgent, Location: true}}},
 		{Method: "GET", Path: "/agents/{name}", ID: "getAgent", Tag: "agents", Summary: "Read an agent", Scopes: seesAgent, Anonymous: true,
-			Answers: map[int]openapi.Answer{http.StatusOK: {Text: "The agent. Its owners also get `endpoint`, `config`, `has_secret` and `embed_origins`.", JSON: agentJSON{}, Example: exampleAgent}}},
+			Answers: map[int]openapi.Answer{http.StatusOK: {Text: "The agent. Its owners also get `endpoint`, `config`, `has_secret`, `embed_origins` and `network`.", JSON: agentJSON{}, Example: exampleAgent}}},
 		{Method: "PUT", Path: "/agents/{name}", ID: "putAgent", Tag: "agents", Summary: "Register an agent, or bring it to what the body says", Scopes: writes, Conflict: true, Body: draftJSON{},
 			Text: "The same body again changes nothing.",
 			Answers: map[int]openapi.Answer{http.StatusOK: {Text: "The agent as it is now.", JSON: agentJSON{}, Location: true},
@@ -65,6 +66,9 @@ func agentOperations() []openapi.Operation {
 			Answers: ok("What came of it.", openapi.Object{"state": oneOf("A task's state.", taskStates...), "text": "", "reason": "", "took_ms": 0})},
 		{Method: "GET", Path: "/agents/{name}/history", ID: "listContacts", Tag: "agents", Summary: "List the last contacts with an agent", Scopes: seesAgent, Anonymous: true,
 			Answers: ok("At most 200 contacts, oldest first.", list("contacts", []contactJSON{}))},
+		{Method: "GET", Path: "/agents/{name}/record", ID: "getRecord", Tag: "agents", Summary: "Get what shows that an agent is listed", Scopes: readsAgents, Anonymous: true,
+			Text:    "The signed record, the portal's card and newest head, and the proof that the head covers the record, as portals tell each other. Anybody can verify them without trusting this portal.",
+			Answers: ok("What its portal signed.", recordJSON{})},
 		{Method: "GET", Path: "/agents/{name}/stats", ID: "getAgentStats", Tag: "agents", Summary: "See how an agent is used", Scopes: writes, Text: "For its owners.",
 			Answers: ok("The last 30 days, without those that saw nothing, and the last 200 calls.", openapi.Object{"days": []dayJSON{}, "calls": []callJSON{}, "p50_ms": 0, "p95_ms": 0})},
 		{Method: "GET", Path: "/agents/{name}/calls/{task}", ID: "getCall", Tag: "agents", Summary: "See what went over the wire in an own call", Scopes: writes,
@@ -137,6 +141,12 @@ func parameters() map[string]openapi.Parameter {
 		"body_handle":   {Name: "handle", Text: "The handle of a member, instead of a body.", Schema: text},
 		"conversation":  {Name: "conversation_id", Text: "Only tasks of this conversation.", Schema: id},
 		"task_state":    {Name: "state", Text: "Only tasks in this state.", Schema: openapi.Ref("TaskState")},
+		"peer":          {Text: "The id of a portal, or its host.", Schema: text},
+		"peer_q":        {Name: "q", Text: "Only portals whose name, address, id or operator has this.", Schema: text},
+		"peer_state":    {Name: "state", Text: "Only portals in this state.", Schema: text},
+		"peer_limit":    limit(1000, 100),
+		"network_limit": limit(1000, 500),
+		"note":          {Text: "Why, for the log.", Schema: openapi.Schema{"type": "string", "maxLength": 400}},
 		"resume_after":  {Name: "after", Text: "The last `seq` that was seen; 0 sends everything.", Schema: seq},
 	}
 }

@@ -62,6 +62,9 @@ func (d *Door) Pages(r chi.Router) {
 	r.Get("/agents/{name}/qr.svg", d.page(d.agentQR))
 	d.embedPages(r)
 
+	r.Get("/network", d.page(d.network))
+	r.Get("/network/{peer}", d.page(d.portalPage))
+
 	r.Get("/chat", d.page(d.chats))
 	r.Post("/chat", d.page(d.startChat))
 	r.Get("/chat/new", d.page(d.newChat))
@@ -115,6 +118,8 @@ func (d *Door) Pages(r chi.Router) {
 	r.Post("/admin/agents/{name}/restore", d.page(operatorOnly(d.restoreAgent)))
 	r.Get("/admin/reports", d.page(operatorOnly(d.reports)))
 	r.Post("/admin/reports/{id}/close", d.page(operatorOnly(d.closeReport)))
+
+	d.peerPages(r)
 
 	r.NotFound(d.page(d.noPage))
 	r.MethodNotAllowed(d.page(d.noPage))

@@ -41,8 +41,8 @@ func (d *Door) appendPage(b []byte, page *hub.Page) ([]byte, error) {
 		b = appendList(b, page.Facets[name], appendCount)
 	}
 	b = appendField(b, `},"next_cursor":`, page.NextCursor)
-	// One portal answers until portals know each other.
-	b = append(b, `,"portals":{"answered":1,"asked":1,"known":1,"silent":[]},"results":[`...)
+	b = appendCoverage(append(b, `,"portals":`...), &page.Coverage)
+	b = append(b, `,"results":[`...)
 	for i := range page.Results {
 		if i > 0 {
 			b = append(b, ',')
@@ -81,9 +81,9 @@ func (d *Door) appendResult(b []byte, r *hub.Result) ([]byte, error) {
 	}
 	b = a.Liveness.append(append(b, `],"liveness":`...))
 	b = appendFlag(b, `,"verified":`, a.Verified)
-	b = appendField(b, `,"source":{"portal":`, d.cfg.Host)
-	b = appendField(b, `,"url":`, d.cfg.URL)
-	return append(b, "}}"...), nil
+	source := d.source(&r.Agent)
+	b = source.append(append(b, `,"source":`...))
+	return append(b, '}'), nil
 }
 
 func (a *agentJSON) append(b []byte) ([]byte, error) {
@@ -132,8 +132,14 @@ func (a *agentJSON) append(b []byte) ([]byte, error) {
 	if len(a.EmbedOrigins) > 0 {
 		b = appendTexts(append(b, `,"embed_origins":`...), a.EmbedOrigins)
 	}
+	if a.Network != nil {
+		b = a.Network.append(append(b, `,"network":`...))
+	}
 	b = appendField(b, `,"created_at":`, a.CreatedAt)
 	b = appendField(b, `,"updated_at":`, a.UpdatedAt)
+	if a.Source != nil {
+		b = a.Source.append(append(b, `,"source":`...))
+	}
 	return append(b, '}'), nil
 }
 
@@ -142,6 +148,38 @@ func (l *livenessJSON) append(b []byte) []byte {
 	b = appendSome(b, `,"checked_at":`, l.CheckedAt)
 	b = appendNumber(b, `,"latency_ms":`, l.LatencyMS)
 	b = appendField(b, `,"reason":`, l.Reason)
+	if len(l.Voices) > 0 {
+		b = appendList(append(b, `,"voices":`...), l.Voices, appendVoice)
+	}
+	return append(b, '}')
+}
+
+func appendVoice(b []byte, v *voiceJSON) []byte {
+	b = appendField(b, `{"portal":`, v.Portal)
+	b = appendField(b, `,"state":`, string(v.State))
+	b = appendField(b, `,"at":`, v.At)
+	b = appendField(b, `,"by":`, v.By)
+	b = appendField(b, `,"whose":`, v.Whose)
+	return append(b, '}')
+}
+
+func (p *publicationJSON) append(b []byte) []byte {
+	b = appendFlag(b, `{"published":`, p.Published)
+	b = appendSome(b, `,"reason":`, p.Reason)
+	b = appendSome(b, `,"hash":`, p.Hash)
+	if p.Epoch != 0 {
+		b = appendNumber(b, `,"epoch":`, p.Epoch)
+	}
+	if p.Seq != 0 {
+		b = appendNumber(b, `,"seq":`, p.Seq)
+	}
+	b = appendSome(b, `,"at":`, p.At)
+	if p.Listed {
+		b = append(b, `,"listed":true`...)
+	}
+	if len(p.Cut) > 0 {
+		b = appendTexts(append(b, `,"cut":`...), p.Cut)
+	}
 	return append(b, '}')
 }
 

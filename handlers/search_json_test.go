@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"agentsite/internal/federation"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
 )
@@ -19,7 +20,7 @@ type (
 	pageShape struct {
 		Facets      map[string][]hub.FacetCount `json:"facets"`
 		NextCursor  string                      `json:"next_cursor"`
-		Portals     map[string]any              `json:"portals"`
+		Portals     federation.Coverage         `json:"portals"`
 		Results     []resultShape               `json:"results"`
 		Suggestions []string                    `json:"suggestions"`
 		Total       int                         `json:"total"`
@@ -31,7 +32,7 @@ type (
 		Why      []whyShape   `json:"why"`
 		Liveness livenessJSON `json:"liveness"`
 		Verified bool         `json:"verified"`
-		Source   sourceShape  `json:"source"`
+		Source   sourceJSON   `json:"source"`
 	}
 	whyShape struct {
 		Word  string `json:"word"`
@@ -39,16 +40,13 @@ type (
 		How   string `json:"how"`
 		Field string `json:"field"`
 	}
-	sourceShape struct {
-		Portal string `json:"portal"`
-		URL    string `json:"url"`
-	}
 )
 
 // shape is what a page is answered as.
 func (d *Door) shape(page *hub.Page) pageShape {
 	s := pageShape{Facets: page.Facets, NextCursor: page.NextCursor, Results: []resultShape{}, Suggestions: orEmpty(page.Suggestions), Total: page.Total,
-		Portals: map[string]any{"known": 1, "asked": 1, "answered": 1, "silent": []string{}}}
+		Portals: page.Coverage}
+	s.Portals.Silent = orEmpty(s.Portals.Silent)
 	if s.Facets == nil {
 		s.Facets = map[string][]hub.FacetCount{}
 	}
@@ -58,7 +56,7 @@ func (d *Door) shape(page *hub.Page) pageShape {
 		for _, m := range r.Why {
 			why = append(why, whyShape(m))
 		}
-		s.Results = append(s.Results, resultShape{a, r.Score, orEmpty(r.Matched), why, a.Liveness, a.Verified, sourceShape{d.cfg.Host, d.cfg.URL}})
+		s.Results = append(s.Results, resultShape{a, r.Score, orEmpty(r.Matched), why, a.Liveness, a.Verified, d.source(&r.Agent)})
 	}
 	return s
 }
@@ -110,6 +108,9 @@ func fill(r *rand.Rand, v reflect.Value) {
 			fill(r, e)
 			v.SetMapIndex(reflect.ValueOf(anyText(r)), e)
 		}
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		fill(r, v.Elem())
 	case reflect.Struct:
 		for i := range v.NumField() {
 			fill(r, v.Field(i))
@@ -140,10 +141,17 @@ func anyText(r *rand.Rand) string {
 	return b.String()
 }
 
+// elsewhere is a network that says of each agent what the agent says itself.
+type elsewhere struct{ hub.Network }
+
+func (elsewhere) Source(a hub.Agent) hub.Source {
+	return hub.Source{Portal: a.Portal, URL: a.Endpoint, Verified: len(a.Portal)%2 == 0, ID: a.ID, Record: a.Name, Also: a.Languages}
+}
+
 func TestSearchJSON_IsWhatPackageJSONWrites(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	for range 3000 {
-		d := &Door{cfg: Config{Host: anyText(r), URL: anyText(r)}}
+		d := &Door{hub: hub.New(hub.Ports{Network: elsewhere{}}, hub.Config{}), cfg: Config{Host: anyText(r), URL: anyText(r)}}
 		var page hub.Page
 		fill(r, reflect.ValueOf(&page).Elem())
 		got, err := d.appendPage([]byte("before"), &page)

@@ -44,7 +44,7 @@ func textOf(k hub.Kind) kindText {
 }
 
 func provenance(a hub.Agent) templates.Provenance {
-	return templates.Provenance{Portal: a.Portal, Verified: a.Portal == "", Live: string(a.Liveness.State), LiveReason: a.Liveness.Reason}
+	return templates.Provenance{Portal: a.Portal, Verified: a.Signed(), Live: string(a.Liveness.State), LiveReason: a.Liveness.Reason}
 }
 
 // fullHandle is a name as the world knows it: name@portal.
@@ -94,6 +94,8 @@ func (d *Door) textGoesTo(a hub.Agent) string {
 	switch {
 	case host == "":
 		return "What you write stays on this portal."
+	case a.Elsewhere():
+		return fmt.Sprintf("What you write goes to %s, the portal it lives on, and from there to whoever runs it. Both portals keep the conversation.", host)
 	case a.Kind == hub.Link:
 		return fmt.Sprintf("What you write goes to %s, wherever it runs. This portal keeps the conversation.", host)
 	case a.Kind == hub.Prompt && a.Endpoint == "":

@@ -29,7 +29,7 @@ const hashLength = 12
 var embedded embed.FS
 
 // sheets are served as one file, css/app.css, in this order. Each begins with its own @layer.
-var sheets = []string{"css/tokens.css", "css/base.css", "css/components.css", "css/pages.css", "css/form.css", "css/directory.css", "css/agent.css", "css/chat.css", "css/embed.css", "css/print.css"}
+var sheets = []string{"css/tokens.css", "css/base.css", "css/components.css", "css/pages.css", "css/form.css", "css/directory.css", "css/agent.css", "css/network.css", "css/chat.css", "css/embed.css", "css/print.css"}
 
 // bundle is the logical name of all sheets together.
 const bundle = "css/app.css"

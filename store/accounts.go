@@ -112,15 +112,8 @@ func (d *DB) SetDisabled(ctx context.Context, id string, at time.Time, by ident.
 				return err
 			}
 		}
-		return t.audit(by, act, id)
+		return t.audit(by, act, id, "")
 	})
-}
-
-// audit notes a decision in the operator's log.
-func (t *tx) audit(by ident.Actor, act, subject string) error {
-	_, err := t.exec(`INSERT INTO audit (actor_kind, actor_id, act, subject, created_at) VALUES (?, ?, ?, ?, ?)`,
-		string(by.Kind), by.ID, act, subject, clock.Milli(clock.Now()))
-	return err
 }
 
 // CountOperators implements account.Store.

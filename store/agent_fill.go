@@ -15,7 +15,7 @@ const fillQuery = `SELECT a.rowid, a.id, a.name, a.kind, COALESCE(a.owner_id, ''
 	a.secret IS NOT NULL, a.status, a.status_message, a.held, a.proof_method, a.proof_origin, a.proof_at,
 	a.live_state, a.live_reason, a.live_latency, a.live_at, a.created_at, a.updated_at
 	FROM agents a LEFT JOIN accounts o ON o.id = a.owner_id
-	WHERE a.rowid > ? AND a.deleted_at = 0 AND COALESCE(o.disabled_at, 0) = 0 ORDER BY a.rowid LIMIT ?`
+	WHERE a.rowid > ? AND a.deleted_at = 0 AND a.kind <> 'peer' AND COALESCE(o.disabled_at, 0) = 0 ORDER BY a.rowid LIMIT ?`
 
 // allPage is how many agents are read at once, so that no read transaction
 // grows long.

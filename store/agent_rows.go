@@ -159,6 +159,9 @@ func (d *DB) agent(ctx context.Context, key, where, arg string) (hub.Agent, erro
 		return hub.Agent{}, mapError(err)
 	}
 	a, err := r.agent()
+	if err == nil && a.Kind == hub.Peer {
+		err = d.elsewhere(ctx, &a)
+	}
 	if err == nil && !a.HasSecret && len(r.Spec) <= maxRememberedSpec {
 		d.agents.put(key, ownCopy(a), age)
 	}
@@ -178,7 +181,7 @@ func ownCopy(a hub.Agent) hub.Agent {
 
 // AgentByName implements hub.Agents.
 func (d *DB) AgentByName(ctx context.Context, name string) (hub.Agent, error) {
-	return d.agent(ctx, "name "+name, `AND a.name = ?`, name)
+	return d.agent(ctx, "name "+name, `AND a.kind <> 'peer' AND a.name = ?`, name)
 }
 
 // AgentByID implements hub.Agents.

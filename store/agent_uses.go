@@ -32,7 +32,7 @@ func dayOf(at int64) int64 {
 // called counts a task that was submitted.
 func (t *tx) called(k task.Task) error {
 	guests := 0
-	if k.CallerKind == "guest" {
+	if k.CallerKind == "guest" || k.CallerKind == "portal" {
 		guests = 1
 	}
 	day := dayOf(clock.Milli(k.CreatedAt))
@@ -96,7 +96,7 @@ func (d *DB) Days(ctx context.Context, agentID string, since time.Time) ([]hub.D
 }
 
 const callsQuery = `SELECT t.id, t.caller_kind, t.face, t.state, t.reason, t.created_at, t.updated_at,
-		t.caller_kind NOT IN ('guest', 'agent') AND t.caller_id = ? AND t.caller_id <> '' AS own
+		t.caller_kind NOT IN ('guest', 'agent', 'portal') AND t.caller_id = ? AND t.caller_id <> '' AS own
 	FROM tasks t WHERE t.agent_id = ? ORDER BY t.created_at DESC, t.id DESC LIMIT ?`
 
 // Calls implements hub.Uses. Calls of conversations that were deleted are not
@@ -150,7 +150,7 @@ func (d *DB) Traces(ctx context.Context, agentID, taskID, viewerID string) ([]hu
 		Size int64  `db:"size"`
 	}
 	if err := d.list(ctx, &rows, `SELECT at, sent, head, body, size FROM agent_traces WHERE agent_id = ?1 AND task_id = ?2
-		AND EXISTS (SELECT 1 FROM tasks t WHERE t.id = ?2 AND t.caller_id = ?3 AND t.caller_kind <> 'guest') ORDER BY n`, agentID, taskID, viewerID); err != nil {
+		AND EXISTS (SELECT 1 FROM tasks t WHERE t.id = ?2 AND t.caller_id = ?3 AND t.caller_kind NOT IN ('guest', 'portal')) ORDER BY n`, agentID, taskID, viewerID); err != nil {
 		return nil, mapError(err)
 	}
 	out := make([]hub.Trace, len(rows))

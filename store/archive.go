@@ -13,6 +13,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"agentsite/internal/ident"
@@ -21,13 +22,14 @@ import (
 // A backup is a tar with exactly these members in this order: the manifest,
 // the files it names with their hashes, the blobs in the order of their names,
 // which are their hashes, and manifest.sha256 (readable by sha256sum -c) with
-// that of the manifest. Format 1 had no blobs.
+// that of the manifest. Format 1 had no blobs, format 2 no replica; a portal in
+// no network has none in format 3.
 const (
 	manifestName    = "manifest.json"
 	manifestSumName = "manifest.sha256"
 
 	// backupFormat is raised when an older binary could not restore.
-	backupFormat = 2
+	backupFormat = 3
 
 	maxManifestBytes = 64 << 10
 	maxKeyBytes      = 4 << 10
@@ -56,9 +58,26 @@ type Member struct {
 	SHA256 string `json:"sha256"`
 }
 
-// memberNames are the files of a backup with the most bytes each may have.
-func memberNames() []Member {
-	return []Member{{Name: ident.PortalKeyFile, Size: maxKeyBytes}, {Name: ident.SealKeyFile, Size: maxKeyBytes}, {Name: FileName, Size: maxDatabaseBytes}}
+// memberNames are the files of a backup with the most bytes each may have: the
+// key that seals and the database, and those of the others that has reports.
+// The root key may be kept elsewhere, the public half is there then.
+func memberNames(has func(name string) bool) []Member {
+	var list []Member
+	for _, f := range []Member{{Name: ident.PortalKeyFile, Size: maxKeyBytes}, {Name: ident.PublicKeyFile, Size: maxKeyBytes}, {Name: ident.SealKeyFile, Size: maxKeyBytes},
+		{Name: ident.OperationalKeysFile, Size: maxKeyBytes}, {Name: FileName, Size: maxDatabaseBytes}, {Name: ReplicaName, Size: maxDatabaseBytes}} {
+		if f.Name == ident.SealKeyFile || f.Name == FileName || has(f.Name) {
+			list = append(list, f)
+		}
+	}
+	return list
+}
+
+// inFolder reports which files lie in a folder.
+func inFolder(dir string) func(name string) bool {
+	return func(name string) bool {
+		_, err := os.Stat(filepath.Join(dir, name))
+		return err == nil
+	}
 }
 
 // ErrDamaged is wrapped by errors about a backup that is not what was written.
@@ -224,7 +243,13 @@ func (u *unpacker) run() (Manifest, error) {
 }
 
 func checkManifest(m Manifest) error {
-	names := memberNames()
+	has := func(name string) bool {
+		return slices.ContainsFunc(m.Members, func(f Member) bool { return f.Name == name })
+	}
+	names := memberNames(func(name string) bool { return has(name) && (m.Format >= 3 || name == ident.PortalKeyFile) })
+	if !has(ident.PortalKeyFile) && !has(ident.PublicKeyFile) {
+		return damaged("its manifest names no key of the portal")
+	}
 	if m.Format < 1 || m.Schema < 1 || len(m.Members) != len(names) || m.Blobs < 0 || m.BlobBytes < 0 || m.Format == 1 && m.Blobs > 0 {
 		return damaged("its manifest is not one of ours")
 	}

@@ -29,7 +29,8 @@ type BackupOptions struct {
 
 // Backup writes everything the portal must not lose to w while it runs: the
 // database as of one moment at or after the call, with the files its messages
-// hold, and the key files beside it.
+// hold, the key files beside it, and of the replica what no other portal can
+// give back.
 // The copy is made in the data folder, which needs room for it, and verified
 // before the first byte is written to w. When Backup returns an error, what w
 // holds is useless.
@@ -79,14 +80,24 @@ func (nopCloser) Close() error { return nil }
 // it.
 func (d *DB) snapshot(ctx context.Context, dir string) (Manifest, error) {
 	m := Manifest{Format: backupFormat, CreatedAt: clock.Now()}
-	for _, name := range []string{ident.PortalKeyFile, ident.SealKeyFile} {
+	for _, name := range []string{ident.PortalKeyFile, ident.PublicKeyFile, ident.SealKeyFile, ident.OperationalKeysFile} {
 		b, err := os.ReadFile(filepath.Join(filepath.Dir(d.path), name))
+		if errors.Is(err, os.ErrNotExist) && name != ident.SealKeyFile {
+			continue // verified below
+		}
 		if err == nil {
 			err = os.WriteFile(filepath.Join(dir, name), b, 0o600)
 		}
 		if err != nil {
 			return m, fmt.Errorf("back up the keys: %w", err)
 		}
+	}
+	// The replica comes first: the portal's own card in it is never newer than
+	// what the database knows of it. People's data is never without a backup
+	// because of what can be fetched again.
+	replica, err := copyReplica(ctx, filepath.Dir(d.path), dir)
+	if err != nil {
+		d.log.Warn("the backup holds nothing of the replica: its proofs and versions are not saved; run `agentsite verify`", "error", err)
 	}
 	if err := d.copyTo(ctx, filepath.Join(dir, FileName)); err != nil {
 		return m, fmt.Errorf("copy the database: %w", err)
@@ -102,7 +113,8 @@ func (d *DB) snapshot(ctx context.Context, dir string) (Manifest, error) {
 	if m.Schema, err = schemaIn(ctx, filepath.Join(dir, FileName)); err != nil {
 		return m, err
 	}
-	for _, f := range memberNames() {
+	there := inFolder(dir)
+	for _, f := range memberNames(func(name string) bool { return there(name) && (name != ReplicaName || replica) }) {
 		path := filepath.Join(dir, f.Name)
 		st, err := os.Stat(path)
 		if err != nil {

@@ -123,7 +123,7 @@ func (d *DB) Finish(ctx context.Context, e chat.Ended) (chat.Posted, error) {
 // what leads to the same context again stays.
 func (t *tx) dropCheckpoint(taskID string) error {
 	_, err := t.exec(`UPDATE tasks SET long_checkpoint = '',
-			checkpoint = CASE WHEN EXISTS (SELECT 1 FROM agents a WHERE a.id = tasks.agent_id AND a.kind = 'a2a') THEN checkpoint ELSE '' END
+			checkpoint = CASE WHEN EXISTS (SELECT 1 FROM agents a WHERE a.id = tasks.agent_id AND a.kind IN ('a2a', 'peer')) THEN checkpoint ELSE '' END
 		WHERE id = ? AND (checkpoint <> '' OR long_checkpoint <> '')`, taskID)
 	return err
 }

@@ -133,7 +133,7 @@ func (t *tx) tellTask(k task.Task, m chat.Message, pushed bool) error {
 		}
 	}
 	all, err := t.listeners()
-	if err != nil || len(all) == 0 || k.CallerKind == string(ident.Guest) {
+	if err != nil || len(all) == 0 || k.CallerKind == string(ident.Guest) || k.CallerKind == string(ident.Portal) {
 		return err
 	}
 	typ := notify.TaskAsks

@@ -44,8 +44,13 @@ func inspect(ctx context.Context, path string) error {
 	return err
 }
 
-// schemaIn is the schema version of a database file this binary can use.
+// schemaIn is the schema version of a portal's database this binary can use.
 func schemaIn(ctx context.Context, path string) (int64, error) {
+	return portalFile().schemaIn(ctx, path)
+}
+
+// schemaIn is the schema version of a database file of the kind.
+func (k kind) schemaIn(ctx context.Context, path string) (int64, error) {
 	db, err := connectQuiet(path)
 	if err != nil {
 		return 0, err
@@ -64,14 +69,14 @@ func schemaIn(ctx context.Context, path string) (int64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("read database %s: %w", path, err)
 	}
-	if app != applicationID && tables > 0 {
+	if app != k.id && tables > 0 {
 		return 0, fmt.Errorf("%s is not a database of agentsite (application id %#x)", path, app)
 	}
 	have, err := schemaOf(ctx, c)
 	if err != nil {
 		return 0, fmt.Errorf("read database %s: %w", path, err)
 	}
-	if newest := SchemaVersion(); have > newest {
+	if newest := k.newest(); have > newest {
 		return 0, fmt.Errorf("the database has schema %d, this binary knows up to %d: run the newer agentsite, or restore a backup made before the upgrade", have, newest)
 	}
 	return have, nil

@@ -22,17 +22,18 @@ type memberRow struct {
 	ReadSeq        int64  `db:"read_seq"`
 	Spec           string `db:"spec"`
 	AgentKind      string `db:"agent_kind"`
+	Elsewhere      string `db:"elsewhere"`
 }
 
 // memberQuery reads present members with what is needed to say where an
 // agent's text goes.
-const memberQuery = `SELECT m.conversation_id, m.kind, m.member_id, m.handle, m.role, m.from_seq, m.read_seq, COALESCE(a.spec, '') AS spec, COALESCE(a.kind, '') AS agent_kind
-	FROM members m LEFT JOIN agents a ON m.kind = 'agent' AND a.id = m.member_id
+const memberQuery = `SELECT m.conversation_id, m.kind, m.member_id, m.handle, m.role, m.from_seq, m.read_seq, COALESCE(a.spec, '') AS spec, COALESCE(a.kind, '') AS agent_kind, COALESCE(e.host, '') AS elsewhere
+	FROM members m LEFT JOIN agents a ON m.kind = 'agent' AND a.id = m.member_id LEFT JOIN elsewhere e ON e.agent_id = a.id
 	WHERE m.left_at = 0 AND m.conversation_id `
 
 func (r memberRow) member() chat.Member {
 	m := chat.Member{Kind: r.Kind, ID: r.ID, Handle: r.Handle, Role: r.Role, FromSeq: r.FromSeq, ReadSeq: r.ReadSeq}
-	if r.AgentKind != "" && r.AgentKind != "builtin" {
+	if m.Remote = r.Elsewhere; m.Remote == "" && r.AgentKind != "" && r.AgentKind != "builtin" {
 		var s agentSpec
 		if json.Unmarshal([]byte(r.Spec), &s) == nil {
 			m.Remote = hostOf(s.Endpoint)

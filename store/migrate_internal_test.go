@@ -254,7 +254,7 @@ func TestRestore_OlderBackup(t *testing.T) {
 	}
 	m.Rows = r.rows()
 	delete(m.Rows, "files")
-	for _, f := range memberNames() {
+	for _, f := range memberNames(func(name string) bool { return name == ident.PortalKeyFile }) {
 		st, err := os.Stat(filepath.Join(dir, f.Name))
 		if err != nil {
 			t.Fatal(err)

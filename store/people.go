@@ -27,7 +27,8 @@ func (d *DB) Disclosures(ctx context.Context, memberKind, memberID string, agent
 		Share   string `db:"share"`
 		ToldAt  int64  `db:"told_at"`
 	}
-	if err := d.list(ctx, &rows, `SELECT x.agent_id, a.name, x.host, x.share, x.told_at FROM disclosures x JOIN agents a ON a.id = x.agent_id
+	if err := d.list(ctx, &rows, `SELECT x.agent_id, COALESCE(e.name || '@' || e.host, a.name) AS name, x.host, x.share, x.told_at
+		FROM disclosures x JOIN agents a ON a.id = x.agent_id LEFT JOIN elsewhere e ON e.agent_id = x.agent_id
 		WHERE x.member_kind = ? AND x.member_id = ? AND x.agent_id IN (SELECT value FROM json_each(?))`, memberKind, memberID, string(in)); err != nil {
 		return nil, mapError(err)
 	}

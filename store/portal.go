@@ -50,7 +50,7 @@ func (d *DB) Stats(ctx context.Context) (map[string]int64, error) {
 	out := make(map[string]int64)
 	for name, query := range map[string]string{
 		"accounts":      `SELECT COUNT(*) FROM accounts WHERE disabled_at = 0`,
-		"agents":        `SELECT COUNT(*) FROM agents WHERE deleted_at = 0`,
+		"agents":        `SELECT COUNT(*) FROM agents WHERE deleted_at = 0 AND kind <> 'peer'`,
 		"conversations": `SELECT COUNT(*) FROM conversations`,
 		// Sums of a column of few rows instead of counting every message.
 		"messages":      `SELECT COALESCE(SUM(last_seq), 0) FROM conversations`,

@@ -72,6 +72,7 @@ const (
 	changesOwned
 	changesAgents
 	changesHooks
+	changesPublished
 )
 
 // changesOf reads it from the statement's own text, so that a new one cannot
@@ -93,7 +94,7 @@ func changesOf(query string) (c changes) {
 		c |= changesSettings
 	}
 	if strings.HasPrefix(query, "UPDATE agents ") || strings.HasPrefix(query, "DELETE FROM agents ") || strings.Contains(query, "INTO agents ") && query != agentInsert ||
-		strings.Contains(query, "agent_owners") || strings.Contains(query, "accounts") {
+		strings.Contains(query, "agent_owners") || strings.Contains(query, "elsewhere") || strings.Contains(query, "accounts") {
 		c |= changesAgents
 	}
 	if strings.Contains(query, " hooks ") && !strings.Contains(query, "SET waiting =") && !strings.Contains(query, "SET missed =") && !strings.Contains(query, "SET failures =") &&
@@ -104,6 +105,10 @@ func changesOf(query string) (c changes) {
 	if strings.Contains(sets, "agents") && query != agentInsert &&
 		(!strings.HasPrefix(query, "UPDATE") || strings.Contains(sets, "owner_id") || strings.Contains(sets, "deleted_at")) {
 		c |= changesOwned
+	}
+	if strings.Contains(query, "INTO agents ") || strings.HasPrefix(query, "UPDATE agents ") && !strings.HasPrefix(query, "UPDATE agents SET live_state") ||
+		strings.HasPrefix(query, "DELETE FROM agents ") || strings.Contains(query, "disabled_at") {
+		c |= changesPublished
 	}
 	return c
 }
@@ -123,6 +128,12 @@ func (d *DB) settle(t *tx, err error) {
 	if err == nil && t.hooked {
 		select {
 		case d.hooked <- struct{}{}:
+		default:
+		}
+	}
+	if err == nil && t.changes&changesPublished != 0 {
+		select {
+		case d.publishing <- struct{}{}:
 		default:
 		}
 	}

@@ -15,7 +15,6 @@ import (
 	"filippo.io/age"
 
 	"agentsite/internal/fault"
-	"agentsite/internal/ident"
 )
 
 // ageIntro begins every file that age encrypted.
@@ -126,15 +125,21 @@ func moveInto(tmp, dir string) error {
 	if err := os.Rename(filepath.Join(tmp, blobsDir), filepath.Join(dir, blobsDir)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	for _, f := range memberNames() {
-		// Link fails when the name exists: nothing is replaced.
-		if err := os.Link(filepath.Join(tmp, f.Name), filepath.Join(dir, f.Name)); err != nil {
-			return err
+	var list []string
+	for _, f := range memberNames(inFolder(tmp)) {
+		if f.Name != FileName {
+			list = append(list, f.Name)
 		}
-		if f.Name == ident.SealKeyFile {
+	}
+	for _, name := range append(list, FileName) {
+		if name == FileName {
 			if err := flushDir(dir); err != nil {
 				return err
 			}
+		}
+		// Link fails when the name exists: nothing is replaced.
+		if err := os.Link(filepath.Join(tmp, name), filepath.Join(dir, name)); err != nil {
+			return err
 		}
 	}
 	return flushDir(dir)

@@ -43,12 +43,13 @@ type taskRow struct {
 	Share          string `db:"share"`
 	Pushed         bool   `db:"pushed"`
 	Via            string `db:"via"`
+	Budget         string `db:"budget"`
 	Direct         bool   `db:"direct"`
 }
 
 const taskColumns = `id, conversation_id, agent_id, agent_handle, caller_kind, caller_id, caller_handle, message_seq, answer_seq,
 	state, reason, artifacts, attempt, CASE long_checkpoint WHEN '' THEN checkpoint ELSE long_checkpoint END AS checkpoint, face, created_at, updated_at,
-	root_seq, hop, replaces, share, pushed, via, direct`
+	root_seq, hop, replaces, share, pushed, via, budget, direct`
 
 func (r taskRow) task() (task.Task, error) {
 	t := task.Task{
@@ -64,6 +65,9 @@ func (r taskRow) task() (task.Task, error) {
 	var err error
 	if t.Via, err = task.ParseChain(r.Via); err != nil {
 		return t, fmt.Errorf("read the chain of task %s: %w", r.ID, err)
+	}
+	if t.Budget, err = task.ParseBudget(r.Budget); err != nil {
+		return t, fmt.Errorf("read the budget of task %s: %w", r.ID, err)
 	}
 	if r.Checkpoint != "" {
 		t.Checkpoint = json.RawMessage(r.Checkpoint)
@@ -292,13 +296,13 @@ func (t *tx) ask(k task.Task, seq int64, resumes string) (task.Task, error) {
 	if err != nil {
 		return k, err
 	}
-	w.State, w.MessageSeq, w.Attempt, w.Reason, w.Share, w.Via = task.Submitted, seq, 0, "", k.Share, k.Via
+	w.State, w.MessageSeq, w.Attempt, w.Reason, w.Share, w.Via, w.Budget = task.Submitted, seq, 0, "", k.Share, k.Via, k.Budget
 	root := waiting[0].RootSeq
 	if w.Hop == 0 {
 		root = seq
 	}
-	if _, err := t.exec(`UPDATE tasks SET state = 'submitted', message_seq = ?, root_seq = ?, share = ?, via = ?, attempt = 0, reason = '', updated_at = ? WHERE id = ?`,
-		seq, root, w.Share, w.Via.String(), now, w.ID); err != nil {
+	if _, err := t.exec(`UPDATE tasks SET state = 'submitted', message_seq = ?, root_seq = ?, share = ?, via = ?, budget = ?, attempt = 0, reason = '', updated_at = ? WHERE id = ?`,
+		seq, root, w.Share, w.Via.String(), w.Budget.String(), now, w.ID); err != nil {
 		return k, err
 	}
 	return w, t.enqueue(topicTask, w.ID)
@@ -312,9 +316,9 @@ func (t *tx) submit(k task.Task, seq int64) (task.Task, error) {
 		root = seq
 	}
 	if _, err := t.exec(`INSERT INTO tasks (id, conversation_id, agent_id, agent_handle, caller_kind, caller_id, caller_handle, message_seq, state, face, created_at, updated_at,
-			root_seq, hop, replaces, share, via)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, k.ID, k.ConversationID, k.AgentID, k.AgentHandle, k.CallerKind, k.CallerID, k.CallerHandle,
-		seq, string(task.Submitted), k.Face, clock.Milli(k.CreatedAt), clock.Milli(k.UpdatedAt), root, k.Hop, k.Replaces, k.Share, k.Via.String()); err != nil {
+			root_seq, hop, replaces, share, via, budget)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, k.ID, k.ConversationID, k.AgentID, k.AgentHandle, k.CallerKind, k.CallerID, k.CallerHandle,
+		seq, string(task.Submitted), k.Face, clock.Milli(k.CreatedAt), clock.Milli(k.UpdatedAt), root, k.Hop, k.Replaces, k.Share, k.Via.String(), k.Budget.String()); err != nil {
 		return k, err
 	}
 	if err := t.called(k); err != nil {

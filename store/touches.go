@@ -92,18 +92,20 @@ func (d *DB) flushLater() {
 
 // writeTouches is the write of what waits, for a batch to begin with: what is
 // asked for after a use must find it. It is nil if nothing waits.
-func (d *DB) writeTouches() (o *op, list map[string]touch) {
-	if list = d.touches.waiting(); list == nil {
+func (d *DB) writeTouches() (o *op, done func()) {
+	list := d.touches.waiting()
+	if list == nil {
 		return nil, nil
 	}
-	return &op{done: make(chan struct{}), fn: func(t *tx) error {
+	o = &op{done: make(chan struct{}), fn: func(t *tx) error {
 		for hash, u := range list {
 			if _, err := t.exec(touchUpdate, u.used, u.expires, hash); err != nil {
 				return err
 			}
 		}
 		return nil
-	}}, list
+	}}
+	return o, func() { d.touched(o, list) }
 }
 
 const touchUpdate = `UPDATE credentials SET used_at = ?, expires_at = ? WHERE hash = ?`

@@ -33,6 +33,8 @@ type Report struct {
 	More int
 	// Backup is what a backup says of itself; nil for a data folder.
 	Backup *Manifest
+	// Replica is what was seen of the replica, if there is one.
+	Replica ReplicaReport
 }
 
 // OK reports whether nothing is damaged.
@@ -128,6 +130,9 @@ func verifyPool(ctx context.Context, pool *sqlx.DB, data string, r *Report) ([]b
 	if err != nil || schema >= 5 {
 		checks = append(checks, v.servers)
 	}
+	if err != nil || schema >= 11 {
+		checks = append(checks, v.decisions)
+	}
 	for _, check := range checks {
 		err := check(ctx)
 		switch {
@@ -207,7 +212,7 @@ func (v *verifier) references(ctx context.Context) error {
 func (v *verifier) counts(ctx context.Context) error {
 	return errors.Join(
 		v.c.GetContext(ctx, &v.r.Accounts, `SELECT COUNT(*) FROM accounts`),
-		v.c.GetContext(ctx, &v.r.Agents, `SELECT COUNT(*) FROM agents WHERE deleted_at = 0`),
+		v.c.GetContext(ctx, &v.r.Agents, `SELECT COUNT(*) FROM agents WHERE deleted_at = 0 AND kind <> 'peer'`),
 	)
 }
 
@@ -225,10 +230,12 @@ func (v *verifier) portal(ctx context.Context) error {
 // key is the one the database belongs to.
 func verifyKeys(dir string, known []byte, r *Report) error {
 	var portal []byte
-	for _, name := range []string{ident.PortalKeyFile, ident.SealKeyFile} {
+	for _, name := range []string{ident.PublicKeyFile, ident.PortalKeyFile, ident.SealKeyFile} {
 		b, err := os.ReadFile(filepath.Join(dir, name))
 		if errors.Is(err, os.ErrNotExist) {
-			r.fault("The key file %s is missing: restore a backup.", name)
+			if name == ident.SealKeyFile || name == ident.PortalKeyFile && portal == nil {
+				r.fault("The key file %s is missing: restore a backup.", name)
+			}
 			continue
 		}
 		if err != nil {
@@ -239,12 +246,25 @@ func verifyKeys(dir string, known []byte, r *Report) error {
 			r.fault("The key file %s is damaged: restore a backup.", name)
 			continue
 		}
-		if name == ident.PortalKeyFile {
+		switch name {
+		case ident.PublicKeyFile:
+			portal = key
+		case ident.PortalKeyFile:
 			portal = ed25519.NewKeyFromSeed(key).Public().(ed25519.PublicKey)
 		}
 	}
 	if portal != nil && known != nil && !ed25519.PublicKey(known).Equal(ed25519.PublicKey(portal)) {
 		r.fault("%s is not the key of the portal this database belongs to: restore a backup.", ident.PortalKeyFile)
+	}
+	b, err := os.ReadFile(filepath.Join(dir, ident.OperationalKeysFile))
+	if errors.Is(err, os.ErrNotExist) || portal == nil {
+		return nil // the next start makes some
+	}
+	if err != nil {
+		return fmt.Errorf("read keys: %w", err)
+	}
+	if err := ident.CheckOperational(b, portal); err != nil {
+		r.fault("The key file %s %v.", ident.OperationalKeysFile, err)
 	}
 	return nil
 }

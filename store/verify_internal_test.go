@@ -8,12 +8,15 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"agentsite/internal/account"
 	"agentsite/internal/chat"
 	"agentsite/internal/clock"
+	"agentsite/internal/federation"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
+	"agentsite/internal/record"
 	"agentsite/internal/task"
 )
 
@@ -61,6 +64,9 @@ func seed(t *testing.T, d *DB) {
 	must(d.AddNotice(ctx, hub.Notice{ID: "n1", AccountID: "p1", CreatedAt: now}))
 	must(d.SaveSearch(ctx, hub.Saved{ID: "s1", AccountID: "p1", CreatedAt: now, SeenAt: now}))
 	must(d.Add(ctx, "2026-01-01", "p1", 7))
+	for range 3 {
+		must(d.DecidePeers(ctx, federation.Decided{By: ident.Actor{Kind: ident.System}, Act: "peer.deny", Subject: "p1x", Why: "spam"}))
+	}
 	must(d.SaveRelease(ctx, hub.ReleaseChange{Server: hub.Server{Name: "example.p/tool", Site: "domain:p.example"}, At: now, Latest: "1.0.0",
 		Add: &hub.Release{Version: "1.0.0", Status: hub.ReleaseActive, PublishedAt: now, Document: []byte("{}"), Remotes: []string{"https://p.example/mcp"}}}))
 }
@@ -129,6 +135,8 @@ func TestVerify_Finds(t *testing.T) {
 		{`UPDATE reports SET agent_id = 'g9'`, `A row of table reports refers to a row of agents that is gone`},
 		{`UPDATE notices SET account_id = 'p9'`, `A row of table notices refers to a row of accounts that is gone`},
 		{`UPDATE searches SET account_id = 'p9'`, `A row of table searches refers to a row of accounts that is gone`},
+		{`DROP TRIGGER audit_stays; UPDATE audit SET why = 'ham' WHERE id = 2`, `log of decisions was changed at entry 2`},
+		{`DROP TRIGGER audit_remains; DELETE FROM audit WHERE id = 2`, `log of decisions was changed at entry 3`},
 		{`INSERT INTO portal (id, public_key, created_at) VALUES (1, zeroblob(32), 0)`, `is not the key of the portal this database belongs to`},
 	} {
 		t.Run(tt.sql, func(t *testing.T) {
@@ -298,6 +306,23 @@ func TestBackup_EncryptedFindsEveryBit(t *testing.T) {
 	}
 }
 
+// seedPeers puts something into each table about other portals.
+func seedPeers(t *testing.T, d *DB) {
+	t.Helper()
+	now := clock.Now()
+	policy := federation.Policy{}.Filled()
+	for _, err := range []error{
+		d.KeepCard(t.Context(), "agentsite-main", record.Version{Epoch: 1, Seq: 1}, []byte("a card")),
+		d.KeepNonces(t.Context(), map[[16]byte]time.Time{{1}: now.Add(time.Hour)}),
+		d.SavePeers(t.Context(), []federation.Facts{{ID: "p1b", URL: "https://b.example", Known: now}}, nil, []federation.Change{{Key: "p1b", State: federation.Active, At: now}}),
+		d.DecidePeers(t.Context(), federation.Decided{By: ident.Actor{Kind: ident.System}, Act: "peers.policy", Policy: &policy}),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // A backup has every table, whatever is added later.
 func TestBackup_HasEveryTable(t *testing.T) {
 	t.Parallel()
@@ -310,6 +335,10 @@ func TestBackup_HasEveryTable(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
+	if err := d.KeepElsewhere(t.Context(), hub.Agent{ID: "e1", Kind: hub.Peer, Name: "far", Portal: "b.example", PortalID: "p1b", NetworkID: "p1b/far"}); err != nil {
+		t.Fatal(err)
+	}
+	seedPeers(t, d)
 	var b bytes.Buffer
 	if _, err := d.Backup(t.Context(), &b, BackupOptions{}); err != nil {
 		t.Fatal(err)
@@ -328,7 +357,7 @@ func TestBackup_HasEveryTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	// These the seed leaves empty.
-	empty := []string{"audit", "credentials", "portal"}
+	empty := []string{"credentials", "portal"}
 	for _, name := range tables {
 		var before, after int
 		if err := errors.Join(d.get(t.Context(), &before, `SELECT COUNT(*) FROM `+name), again.get(t.Context(), &after, `SELECT COUNT(*) FROM `+name)); err != nil {

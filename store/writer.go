@@ -15,6 +15,7 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"agentsite/internal/fault"
+	"agentsite/internal/record"
 )
 
 const (
@@ -41,11 +42,14 @@ type op struct {
 // tx is the writer's transaction as one op sees it. It counts writes, so that
 // an op that failed before it wrote anything needs no rollback.
 type tx struct {
-	d       *DB
+	f       *file
+	d       *DB      // nil in a replica
+	r       *Replica // nil in a portal's database
 	writes  int
 	changes changes
-	owned   map[string]int // agents it has stored, by their owner
-	hooked  bool           // it has stored something to send
+	owned   map[string]int                 // agents it has stored, by their owner
+	hooked  bool                           // it has stored something to send
+	portals map[record.PortalID]*portalRow // of a replica, as the transaction has them
 }
 
 // wstmt is a prepared statement of the writer.
@@ -55,14 +59,14 @@ type wstmt struct {
 }
 
 func (t *tx) stmt(query string) (*sqlx.Stmt, error) {
-	s, ok := t.d.wstmt[query]
+	s, ok := t.f.wstmt[query]
 	if !ok {
-		prepared, err := t.d.wconn.PreparexContext(context.Background(), query)
+		prepared, err := t.f.wconn.PreparexContext(context.Background(), query)
 		if err != nil {
 			return nil, err
 		}
 		s = wstmt{prepared, changesOf(query)}
-		t.d.wstmt[query] = s
+		t.f.wstmt[query] = s
 	}
 	t.changes |= s.changes
 	return s.Stmt, nil
@@ -116,19 +120,19 @@ func (t *tx) list(dest any, query string, args ...any) error {
 //
 // When ctx ends while the write still waits, it is withdrawn; once it has
 // begun, write waits for its outcome.
-func (d *DB) write(ctx context.Context, fn func(*tx) error) error {
-	if err := d.writable(); err != nil {
+func (f *file) write(ctx context.Context, fn func(*tx) error) error {
+	if err := f.writable(); err != nil {
 		return err
 	}
 	o := &op{fn: fn, done: make(chan struct{})}
 	select {
-	case d.ops <- o:
+	case f.ops <- o:
 	default:
 		wait := time.NewTimer(maxWriteWait)
 		defer wait.Stop()
 		select {
-		case d.ops <- o:
-		case <-d.stop:
+		case f.ops <- o:
+		case <-f.stop:
 			return errStopping()
 		case <-ctx.Done():
 			return ctx.Err()
@@ -143,7 +147,7 @@ func (d *DB) write(ctx context.Context, fn func(*tx) error) error {
 			return ctx.Err()
 		}
 		<-o.done
-	case <-d.done:
+	case <-f.done:
 		// The writer has ended: the op was run before it did, or never.
 		if o.claimed.CompareAndSwap(false, true) {
 			return errStopping()
@@ -154,11 +158,11 @@ func (d *DB) write(ctx context.Context, fn func(*tx) error) error {
 }
 
 // writable says why nothing can be written any more.
-func (d *DB) writable() error {
-	if err := d.Err(); err != nil {
+func (f *file) writable() error {
+	if err := f.Err(); err != nil {
 		return fault.Wrap(fault.Unavailable, err, "This portal cannot write to its disk and has to be restarted. Nothing that was confirmed is lost.")
 	}
-	if d.closed.Load() {
+	if f.closed.Load() {
 		return errStopping() // or a steady stream of writes would keep Close waiting
 	}
 	return nil
@@ -169,43 +173,43 @@ func errStopping() error {
 }
 
 // writer is the one goroutine that uses the writing connection.
-func (d *DB) writer() {
-	defer close(d.done)
+func (f *file) writer() {
+	defer close(f.done)
 	tick := time.NewTicker(checkpointEvery)
 	defer tick.Stop()
 	batch := make([]*op, 0, maxBatch)
 	for {
 		batch = batch[:0]
 		select {
-		case o := <-d.ops:
+		case o := <-f.ops:
 			batch = append(batch, o)
 		case <-tick.C:
-			d.checkpoint()
+			f.checkpoint()
 			continue
-		case <-d.flush:
-		case <-d.stop:
+		case <-f.flush:
+		case <-f.stop:
 			// Whatever was queued before the stop is still written.
 			select {
-			case o := <-d.ops:
+			case o := <-f.ops:
 				batch = append(batch, o)
 			default:
-				d.commit(nil)
+				f.commit(nil)
 				return
 			}
 		}
-		d.commit(d.gather(batch))
+		f.commit(f.gather(batch))
 	}
 }
 
 // gather adds to a batch what is queued, after those who run now had their
 // turn: whoever was told of the last commit is often about to write again, and
 // a commit costs as much as several writes. Where nobody runs it takes no time.
-func (d *DB) gather(batch []*op) []*op {
+func (f *file) gather(batch []*op) []*op {
 	for range gathers {
 		runtime.Gosched()
 		had := len(batch)
-		for len(batch) < maxBatch && len(d.ops) > 0 {
-			batch = append(batch, <-d.ops) // nobody else takes from it
+		for len(batch) < maxBatch && len(f.ops) > 0 {
+			batch = append(batch, <-f.ops) // nobody else takes from it
 		}
 		if len(batch) == had || len(batch) == maxBatch {
 			break
@@ -214,15 +218,17 @@ func (d *DB) gather(batch []*op) []*op {
 	return batch
 }
 
-// commit runs the ops as one transaction, after the uses of credentials that
-// wait. An op that fails after it wrote is
-// taken out and the rest is run again, so one bad write never costs another. It
+// commit runs the ops as one transaction, after what belongs before them. An
+// op that fails after it wrote is taken out and the rest is run again, so one
+// bad write never costs another. It
 // is told with the rest: what it failed by may be among them, and whoever is
 // told looks for it.
-func (d *DB) commit(batch []*op) {
-	if o, uses := d.writeTouches(); o != nil {
-		batch = slices.Insert(batch, 0, o)
-		defer d.touched(o, uses)
+func (f *file) commit(batch []*op) {
+	if f.first != nil {
+		if o, done := f.first(); o != nil {
+			batch = slices.Insert(batch, 0, o)
+			defer done()
+		}
 	}
 	live := batch[:0]
 	for _, o := range batch {
@@ -237,7 +243,7 @@ func (d *DB) commit(batch []*op) {
 		}
 	}()
 	for len(live) > 0 {
-		bad, err := d.attempt(live)
+		bad, err := f.attempt(live)
 		if bad >= 0 {
 			out = append(out, live[bad])
 			live = append(live[:bad], live[bad+1:]...)
@@ -256,14 +262,14 @@ func (d *DB) commit(batch []*op) {
 // attempt returns the index of an op that has to be taken out, or -1 and the
 // outcome of the commit. Ops that failed without writing keep their error and
 // stay.
-func (d *DB) attempt(ops []*op) (bad int, err error) {
-	if err := d.Err(); err != nil {
+func (f *file) attempt(ops []*op) (bad int, err error) {
+	if err := f.Err(); err != nil {
 		return -1, fault.Wrap(fault.Unavailable, err, "This portal cannot write to its disk and has to be restarted.")
 	}
 	ctx := context.Background()
-	t := &tx{d: d}
+	t := f.begin()
 	if _, err := t.exec("BEGIN IMMEDIATE"); err != nil {
-		d.judge(err)
+		f.judge(err)
 		return -1, fmt.Errorf("begin: %w", err)
 	}
 	for i, o := range ops {
@@ -273,16 +279,16 @@ func (d *DB) attempt(ops []*op) (bad int, err error) {
 		// what came after it would be committed on its own.
 		broke := code(o.err) != 0 && code(o.err)&0xff != sqliteConstraint
 		if o.err != nil && (t.writes > before || broke) {
-			d.rollback(ctx)
-			d.judge(o.err)
+			f.rollback(ctx)
+			f.judge(o.err)
 			return i, nil
 		}
 	}
 	_, err = t.exec("COMMIT")
-	d.settle(t, err) // whatever came of it, and before anybody is told
+	f.settled(t, err) // whatever came of it, and before anybody is told
 	if err != nil {
-		d.rollback(ctx)
-		d.judge(err)
+		f.rollback(ctx)
+		f.judge(err)
 		return -1, fmt.Errorf("commit: %w", err)
 	}
 	return -1, nil
@@ -298,40 +304,44 @@ func run(fn func(*tx) error, t *tx) (err error) {
 	return fn(t)
 }
 
-func (d *DB) rollback(ctx context.Context) {
-	if _, err := d.wconn.ExecContext(ctx, "ROLLBACK"); err != nil && !strings.Contains(err.Error(), "no transaction") {
-		d.fail(fmt.Errorf("rollback: %w", err))
+func (f *file) rollback(ctx context.Context) {
+	if _, err := f.wconn.ExecContext(ctx, "ROLLBACK"); err != nil && !strings.Contains(err.Error(), "no transaction") {
+		f.fail(fmt.Errorf("rollback: %w", err))
 	}
 }
 
 // judge stops all writing after an I/O error: after a failed fsync nobody can
 // say what is on disk, and trying again could report success for lost bytes.
 // A full disk is not such an error: SQLite rolls back and recovers by itself.
-func (d *DB) judge(err error) {
+func (f *file) judge(err error) {
 	if code(err) == sqliteCorruptVTab {
 		return // the words of messages, which are read anew
 	}
-	if code(err)&0xff == sqliteIOErr || code(err)&0xff == sqliteCorrupt || code(err)&0xff == sqliteNotADB {
-		d.fail(err)
+	c := code(err) & 0xff
+	if c == sqliteIOErr || c == sqliteCorrupt || c == sqliteNotADB {
+		f.fail(err)
+	}
+	if f.damaged != nil && (c == sqliteCorrupt || c == sqliteNotADB) {
+		f.damaged(err)
 	}
 }
 
-func (d *DB) fail(err error) {
-	err = fmt.Errorf("database %s: %w", d.path, err)
-	if d.broken.CompareAndSwap(nil, &err) {
-		d.log.Error("database failed, writing stops", "error", err)
-		close(d.fatal)
+func (f *file) fail(err error) {
+	err = fmt.Errorf("database %s: %w", f.path, err)
+	if f.broken.CompareAndSwap(nil, &err) {
+		f.log.Error("database failed, writing stops", "error", err)
+		close(f.fatal)
 	}
 }
 
 // checkpoint empties a large WAL; readers that hold it make it a no-op.
-func (d *DB) checkpoint() {
-	st, err := os.Stat(d.path + "-wal")
-	if err != nil || st.Size() < checkpointBytes || d.Err() != nil {
+func (f *file) checkpoint() {
+	st, err := os.Stat(f.path + "-wal")
+	if err != nil || st.Size() < checkpointBytes || f.Err() != nil {
 		return
 	}
-	if _, err := d.wconn.ExecContext(context.Background(), "PRAGMA wal_checkpoint(TRUNCATE)"); err != nil {
-		d.judge(err)
-		d.log.Warn("checkpoint", "error", err)
+	if _, err := f.wconn.ExecContext(context.Background(), "PRAGMA wal_checkpoint(TRUNCATE)"); err != nil {
+		f.judge(err)
+		f.log.Warn("checkpoint", "error", err)
 	}
 }

@@ -58,7 +58,7 @@ func visible(s string) string {
 // mayConsent reports whether the caller is somebody who can say yes: what a
 // program says is the output of one more model.
 func mayConsent(c task.Caller) bool {
-	return c.Kind == "person" || c.Kind == "operator" || c.Kind == "guest"
+	return c.Kind == "person" || c.Kind == "operator" || c.Kind == "guest" || c.Kind == "portal"
 }
 
 // The words of consent. A yes stands first, fillers may follow; anything else

@@ -5,21 +5,22 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
+	"slices"
 	"time"
 
+	"agentsite/agentruntime/attach"
 	"agentsite/agentruntime/speech"
 	"agentsite/internal/a2a"
 	"agentsite/internal/egress"
 	"agentsite/internal/fault"
+	"agentsite/internal/federation"
 	"agentsite/internal/task"
 )
 
 const (
 	// maxEvents bounds what one task may say, over all its connections.
 	maxEvents = 10_000
-	// maxLost is how many questions in a row may fail before a task the far
-	// side is working on is given up.
-	maxLost = 5
 	// maxReconnects is how often a stream is taken up again before asking
 	// from time to time instead.
 	maxReconnects = 20
@@ -31,6 +32,7 @@ var errSettled = errors.New("settled")
 // run is one call of one agent.
 type run struct {
 	d      *A2A
+	way    way
 	client *a2a.Client
 	call   task.Call
 	out    task.Sink
@@ -45,13 +47,31 @@ type run struct {
 	result  task.Result
 }
 
+// way is how an agent is reached and spoken of.
+type way struct {
+	rt http.RoundTripper
+	// who is whom failures are about.
+	who string
+	// inline is the largest file in bytes that is sent as it is.
+	inline int
+	// peer says that errors before anything is sent may be faults of ours.
+	peer bool
+	// local, when set, makes files of the far side's own of the parts that only
+	// refer to them.
+	local func(ctx context.Context, parts []task.Part) []task.Part
+}
+
 // Run implements task.Agent.
 func (d *A2A) Run(ctx context.Context, call task.Call, out task.Sink) (task.Result, error) {
-	client, cfg, err := a2aClient(d.rt, call.Agent.Endpoint, call.Agent.Config, call.Agent.Secret)
+	return d.run(ctx, way{rt: d.rt, who: "The agent", inline: attach.MaxInline}, call, out)
+}
+
+func (d *A2A) run(ctx context.Context, w way, call task.Call, out task.Sink) (task.Result, error) {
+	client, cfg, err := a2aClient(w.rt, call.Agent.Endpoint, call.Agent.Config, call.Agent.Secret)
 	if err != nil {
 		return task.Result{}, fault.Wrap(fault.Unavailable, err, "The agent is not set up in a way this portal can use. Its owner should register it again.")
 	}
-	r := &run{d: d, client: client, call: call, out: out, stream: cfg.Streaming, answer: newAnswer(out)}
+	r := &run{d: d, way: w, client: client, call: call, out: out, stream: cfg.Streaming, answer: newAnswer(out)}
 	r.at = readCheckpoint(call.Checkpoint)
 	r.saved = r.at
 	switch {
@@ -79,22 +99,40 @@ func (d *A2A) Run(ctx context.Context, call task.Call, out task.Sink) (task.Resu
 		if _, ok := errors.AsType[*fault.Error](err); ok {
 			return task.Result{}, err
 		}
-		return failed(r.answer.parts(), redacted(sentence(err), call.Agent.Secret)), nil
+		return failed(r.answer.parts(), redacted(w.sentence(err), call.Agent.Secret)), nil
 	}
 	r.result.Reason = redacted(r.result.Reason, call.Agent.Secret)
 	return r.result, nil
 }
 
 // sentence makes a reason of an error of the far side.
-func sentence(err error) string {
+func (w way) sentence(err error) string {
 	if e, ok := errors.AsType[*trouble](err); ok {
 		return e.text
 	}
+	if w.peer && errors.Is(err, federation.ErrImpostor) {
+		return fmt.Sprintf("Another portal is at %s than the one that listed the agent, so nothing was sent.", w.who)
+	}
 	why := a2a.Reason(err)
 	if egress.NeverSent(err) {
-		return fmt.Sprintf("The agent could not be reached: %s.", why)
+		return fmt.Sprintf("%s could not be reached: %s.", w.who, why)
 	}
-	return fmt.Sprintf("The agent did not answer as it should: %s.", why)
+	return fmt.Sprintf("%s did not answer as it should: %s.", w.who, why)
+}
+
+// unsent reports whether an error shows that nothing was handed over: what
+// signs requests found out who is there, or that nobody may ask.
+func (w way) unsent(err error) bool {
+	_, ours := errors.AsType[*fault.Error](err)
+	return w.peer && (ours || errors.Is(err, federation.ErrImpostor))
+}
+
+// lower is whom failures are about within a sentence.
+func (w way) lower() string {
+	if w.who == "The agent" {
+		return "the agent"
+	}
+	return w.who
 }
 
 // trouble is a failure with its own sentence.
@@ -105,7 +143,7 @@ func (t *trouble) Error() string { return t.text }
 
 // send hands the message over and follows what comes of it.
 func (r *run) send(ctx context.Context) error {
-	m := a2a.UserMessage(r.call.MessageID, asked(ctx, r.call, r.at.Task != ""))
+	m := a2a.UserMessage(r.call.MessageID, asked(ctx, r.call, r.at.Task != "", r.way.inline))
 	if len(speech.Speakers(r.call)) > 1 {
 		said := r.call.Said()
 		by := a2a.NewSpeaker(said.Kind, said.Handle, r.d.cfg.Portal)
@@ -134,10 +172,10 @@ func (r *run) send(ctx context.Context) error {
 			m.TaskID, r.at = "", checkpoint{}
 		case m.ContextID != "" && forgotten(err):
 			m.ContextID, r.at = "", checkpoint{}
-		case egress.NeverSent(err) || refusedByAgent(err):
+		case egress.NeverSent(err) || refusedByAgent(err) || r.way.unsent(err):
 			return err
 		default:
-			return &trouble{fmt.Sprintf("The connection to the agent was lost before it named its task (%s). Whether it did the work is unknown.", a2a.Reason(err))}
+			return &trouble{fmt.Sprintf("The connection to %s was lost before it named its task (%s). Whether it did the work is unknown.", r.way.lower(), a2a.Reason(err))}
 		}
 	}
 }
@@ -203,8 +241,8 @@ func (r *run) await(ctx context.Context) error {
 			return &trouble{"The agent no longer knows the task. Whether it finished the work is unknown."}
 		case err != nil:
 			e, ok := errors.AsType[*a2a.Error](err)
-			if lost++; lost > maxLost || terminalTrouble(err) || ok && e.Fault == a2a.FaultAuth {
-				return &trouble{fmt.Sprintf("Contact with the agent was lost while it worked: %s. Whether it finished is unknown.", a2a.Reason(err))}
+			if lost++; lost > r.d.cfg.Lost || terminalTrouble(err) || ok && e.Fault == a2a.FaultAuth {
+				return &trouble{fmt.Sprintf("Contact with %s was lost while it worked: %s. Whether it finished is unknown.", r.way.lower(), a2a.Reason(err))}
 			}
 		default:
 			lost = 0
@@ -287,6 +325,9 @@ func (r *run) handle(ctx context.Context, ev a2a.Event) error {
 		}
 		r.saved = r.at
 	}
+	if r.way.local != nil {
+		ev = r.fetched(ctx, ev)
+	}
 	var err error
 	switch {
 	case ev.Message != nil:
@@ -305,6 +346,32 @@ func (r *run) handle(ctx context.Context, ev a2a.Event) error {
 		}
 	}
 	return err
+}
+
+// fetched is an event with the files it refers to, where they can be had.
+func (r *run) fetched(ctx context.Context, ev a2a.Event) a2a.Event {
+	list := func(in []task.Artifact) []task.Artifact {
+		out := slices.Clone(in)
+		for i := range out {
+			out[i].Parts = r.way.local(ctx, out[i].Parts)
+		}
+		return out
+	}
+	switch {
+	case ev.Message != nil:
+		m := *ev.Message
+		m.Parts = r.way.local(ctx, m.Parts)
+		ev.Message = &m
+	case ev.Artifact != nil:
+		u := *ev.Artifact
+		u.Artifact.Parts = r.way.local(ctx, u.Artifact.Parts)
+		ev.Artifact = &u
+	case ev.Task != nil:
+		t := *ev.Task
+		t.Artifacts = list(t.Artifacts)
+		ev.Task = &t
+	}
+	return ev
 }
 
 func (r *run) status(s a2a.Status) error {
@@ -333,6 +400,10 @@ func (r *run) settle(s a2a.Status) error {
 		if err := r.answer.complete(); err != nil {
 			return err
 		}
+	}
+	reason := reason
+	if r.way.peer && said != "" { // a portal's own sentence
+		reason = func(_, said string) string { return said }
 	}
 	r.settled = true
 	r.result = task.Result{State: s.State, Parts: r.answer.finish()}

@@ -18,8 +18,8 @@ const maxEarlier = 24 << 10
 // asked is what an A2A agent is sent: the message, and where several take
 // part, before it who wrote it and what was said since the agent spoke last.
 // An answer to the agent's own question needs nothing before it.
-func asked(ctx context.Context, call task.Call, answer bool) []task.Part {
-	parts := attach.Elsewhere(ctx, call.Files, call.Parts, attach.MaxInline)
+func asked(ctx context.Context, call task.Call, answer bool, inline int) []task.Part {
+	parts := attach.Elsewhere(ctx, call.Files, call.Parts, int64(inline))
 	f := speech.Of(call)
 	if answer || !f.Several() {
 		return parts

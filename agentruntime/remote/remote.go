@@ -38,6 +38,9 @@ type Config struct {
 	// PollMin is the first pause between questions to an agent that does not
 	// stream; it grows to 5 s. Default 250 ms.
 	PollMin time.Duration
+	// Lost is how many questions in a row may fail before a task that the far
+	// side is working on is given up, by default 5.
+	Lost int
 	// Portal is the host of this portal, which agents of rooms are told.
 	Portal string
 }
@@ -45,6 +48,9 @@ type Config struct {
 func (c Config) withDefaults() Config {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if c.Lost <= 0 {
+		c.Lost = 5
 	}
 	if c.PollMin <= 0 {
 		c.PollMin = 250 * time.Millisecond

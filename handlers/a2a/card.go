@@ -2,9 +2,11 @@ package a2a
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/url"
 	"time"
@@ -29,7 +31,7 @@ func (d *Door) card(w http.ResponseWriter, r *http.Request) {
 	a, err := d.described(r)
 	var b []byte
 	if err == nil {
-		b, err = d.written(d.base(r, a.Name), a)
+		b, err = d.written(d.base(r, a.Handle()), a)
 	}
 	if err != nil {
 		f := d.failure(r, err)
@@ -75,16 +77,19 @@ func (d *Door) written(base string, a hub.Agent) ([]byte, error) {
 }
 
 // Card is an agent's own card as it is served to who may see it.
-func (d *Door) Card(a hub.Agent) ([]byte, error) { return d.written(d.agentBase(a.Name), a) }
+func (d *Door) Card(a hub.Agent) ([]byte, error) { return d.written(d.agentBase(a.Handle()), a) }
 
 // cardOf writes an agent's card.
 func (d *Door) cardOf(base string, a hub.Agent) a2a.AgentCard {
-	f := a2a.Face{Base: base, Provider: d.cfg.Name, Home: d.cfg.URL, Page: d.cfg.URL + "/agents/" + url.PathEscape(a.Name),
-		Only10: a.Kind == hub.Builtin && a.Name == d.cfg.Only10, Open: d.cfg.Guests && a.Visibility == hub.Public && a.Limits.Callers == ""}
+	f := a2a.Face{Base: base, Provider: d.cfg.Name, Home: d.cfg.URL, Page: d.cfg.URL + "/agents/" + url.PathEscape(a.Handle()),
+		Only10: !a.Elsewhere() && a.Kind == hub.Builtin && a.Name == d.cfg.Only10, Open: d.cfg.Guests && a.Visibility == hub.Public && a.Limits.Callers == ""}
 	if a.Icon != "" {
 		f.Icon = f.Page + "/icon"
 	}
-	return a2a.MakeCard(a, f)
+	if a.Elsewhere() {
+		f.Provider, f.Home = a.Portal, cmp.Or(d.cfg.Hub.Source(a).URL, d.cfg.URL)
+	}
+	return a2a.MakeCard(a2a.Relayed(a, d.cfg.Host), f)
 }
 
 // extended is the card for those who have an account: what the portal knows of
@@ -93,8 +98,8 @@ func (d *Door) extended(r *http.Request, actor ident.Actor, a hub.Agent) (any, e
 	if !actor.IsPerson() {
 		return nil, fault.New(fault.Unauthenticated, "Send an API token of this portal in the Authorization header to read the extended card.")
 	}
-	c := d.cardOf(d.base(r, a.Name), a)
-	params := map[string]any{"handle": a.Name, "kind": string(a.Kind), "visibility": string(a.Visibility), "status": a.Status.State,
+	c := d.cardOf(d.base(r, a.Handle()), a)
+	params := map[string]any{"handle": a.Handle(), "kind": string(a.Kind), "visibility": string(a.Visibility), "status": a.Status.State,
 		"liveness": map[string]any{"state": string(a.Liveness.State), "reason": a.Liveness.Reason}}
 	if a.OwnerName != "" {
 		params["owner"] = a.OwnerName
@@ -119,20 +124,25 @@ func (d *Door) extended(r *http.Request, actor ident.Actor, a hub.Agent) (any, e
 // keySet answers with the keys that cards are signed by and that requests of
 // the portal are.
 func (d *Door) keySet(w http.ResponseWriter, r *http.Request) {
-	d.keys(w, r, "application/jwk-set+json", append(d.cfg.Signer.Keys(), d.cfg.PortalKey))
+	d.keys(w, r, "application/jwk-set+json", d.cfg.Signer.Keys()...)
 }
 
-// directory answers with the key that requests of the portal are signed by.
+// directory answers with the keys that requests of the portal are signed by.
 func (d *Door) directory(w http.ResponseWriter, r *http.Request) {
-	d.keys(w, r, "application/http-message-signatures-directory+json", []any{d.cfg.PortalKey})
+	d.keys(w, r, "application/http-message-signatures-directory+json")
 }
 
-func (d *Door) keys(w http.ResponseWriter, r *http.Request, mediaType string, list []any) {
+// keys answers with a set of keys: some, and those of the portal's requests.
+func (d *Door) keys(w http.ResponseWriter, r *http.Request, mediaType string, list ...any) {
+	for _, k := range d.cfg.PortalKeys() {
+		list = append(list, k)
+	}
 	b, err := json.Marshal(map[string]any{"keys": list})
 	if err != nil { // a public key can be written
 		panic(err)
 	}
 	w.Header().Set("Content-Type", mediaType)
 	w.Header().Set("Cache-Control", "public, max-age=3600")
-	http.ServeContent(w, r, "", d.cfg.Started.Truncate(time.Second), bytes.NewReader(b))
+	w.Header().Set("ETag", fmt.Sprintf(`"%x"`, sha256.Sum256(b)))
+	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(b))
 }

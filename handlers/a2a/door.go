@@ -48,8 +48,8 @@ type Config struct {
 	Guests bool
 	// Signer signs the cards.
 	Signer *a2a.Signer
-	// PortalKey is the key the portal signs its requests with.
-	PortalKey httpsig.JWK
+	// PortalKeys are the keys the portal signs its requests with.
+	PortalKeys func() []httpsig.JWK
 	// Only10 is the built-in agent whose card has nothing of 0.3; "" for none.
 	Only10 string
 	// Started is when the portal began to write cards as it does.
@@ -83,6 +83,7 @@ func (d *Door) Routes(r chi.Router) {
 	r.Get(DirectoryPath, d.directory)
 	r.Get("/agents/{name}"+a2a.WellKnown, d.card)
 	for _, base := range []string{"/a2a", "/agents/{name}/a2a"} {
+		r := r.With(d.cfg.Callers.FromPortals)
 		r.Post(base, d.rpc)
 		r.Get(base+a2a.WellKnown, d.card) // where clients look that were given the base
 		r.Get(base+"/*", d.rest)
@@ -179,7 +180,7 @@ func send(w http.ResponseWriter, code int, mediaType string, v any) {
 }
 
 // Bounds of what one request may bring. Who has an account may send files in
-// messages.
+// messages, and so may other portals, of which it is known who they are.
 const (
 	maxBody      = 4 << 20
 	maxGuestBody = 1 << 20
@@ -188,7 +189,7 @@ const (
 // body reads what a caller sent.
 func body(w http.ResponseWriter, r *http.Request, actor ident.Actor) ([]byte, error) {
 	limit := int64(maxBody)
-	if !actor.IsPerson() {
+	if actor.Kind == ident.Guest {
 		limit = maxGuestBody
 	}
 	b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))

@@ -62,7 +62,7 @@ func (q *request) answer(tenant string) (any, error) {
 	}
 	q.activate()
 	var err error
-	if q.agent, err = q.door.cfg.Hub.Get(q.r.Context(), q.proven, name); err != nil {
+	if q.agent, err = q.door.cfg.Hub.Addressed(q.r.Context(), q.proven, name); err != nil {
 		return nil, err
 	}
 	switch q.method {
@@ -99,6 +99,9 @@ func (q *request) send() (any, error) {
 		return nil, f
 	}
 	if in.Push != nil { // before anything is asked
+		if q.proven.Kind == ident.Portal {
+			return nil, a2a.Fail(a2a.CodeForbidden, "Portals are not told of tasks; they follow them. Leave the push configuration out.")
+		}
 		if err := q.door.cfg.Hooks.CheckPush(q.pushDraft(*in.Push)); err != nil {
 			return nil, err
 		}
@@ -111,6 +114,10 @@ func (q *request) send() (any, error) {
 	via, err := face.Chain(q.r)
 	if err != nil {
 		return nil, err
+	}
+	budget, err := face.Budget(q.r, q.proven)
+	if err != nil {
+		return nil, spent(err)
 	}
 	var unfit error // what the message is told that is not one sent again
 	if m.TaskID != "" {
@@ -133,9 +140,12 @@ func (q *request) send() (any, error) {
 		return nil, err
 	}
 	asked, err := d.cfg.Chat.Ask(ctx, asker.Actor, chat.Ask{Agent: q.agent.Handle(), Context: m.ContextID, ClientID: m.ID, Parts: m.Parts, TaskID: m.TaskID, Face: doorName,
-		Wait: q.method == a2a.SendMessage && !in.Immediate && in.Push == nil, Via: via, Once: q.follows(a2a.ExtOnce)}) // who is pushed to is told each state
+		Wait: q.method == a2a.SendMessage && !in.Immediate && in.Push == nil, Via: via, Budget: budget, Once: q.follows(a2a.ExtOnce)}) // who is pushed to is told each state
 	if errors.Is(err, task.ErrLoop) {
 		return nil, &a2a.Failure{Code: a2a.CodeInvalidRequest, Reason: "LOOP_DETECTED", Text: fault.As(err).Safe}
+	}
+	if errors.Is(err, task.ErrBudget) {
+		return nil, spent(err)
 	}
 	if unfit != nil && fault.Is(err, fault.Conflict) {
 		return nil, unfit
@@ -171,6 +181,14 @@ func (q *request) send() (any, error) {
 		return nil, err
 	}
 	return q.shown(asker.Actor, t, how)
+}
+
+// spent says that nothing is left of what was allowed for a question.
+func spent(err error) error {
+	if !errors.Is(err, task.ErrBudget) {
+		return err
+	}
+	return &a2a.Failure{Code: a2a.CodeInvalidRequest, Reason: "BUDGET_SPENT", Text: fault.As(err).Safe}
 }
 
 // unfitFor says why a task takes no input, nil if it does.

@@ -103,10 +103,10 @@ func (d *Door) catalogs(ctx context.Context) (ard, ai []byte, err error) {
 
 // catalogued returns the agents that a catalog holds.
 func (d *Door) catalogued(ctx context.Context) ([]hub.Result, error) {
-	page, err := d.cfg.Directory.Search(ctx, anybody, hub.Query{Sort: hub.SortNewest, Limit: catalogAgents})
+	page, err := d.cfg.Directory.Search(ctx, anybody, hub.Query{Scope: hub.ScopePortal, Sort: hub.SortNewest, Limit: catalogAgents})
 	if err != nil || page.Total <= catalogAgents {
 		return page.Results, err
 	}
-	page, err = d.cfg.Directory.Search(ctx, anybody, hub.Query{Sort: hub.SortNewest, Limit: catalogAgents, Live: []string{string(hub.Alive)}})
+	page, err = d.cfg.Directory.Search(ctx, anybody, hub.Query{Scope: hub.ScopePortal, Sort: hub.SortNewest, Limit: catalogAgents, Live: []string{string(hub.Alive)}})
 	return page.Results, err
 }

@@ -28,8 +28,12 @@ type Directory interface {
 	Listed(ctx context.Context, actor ident.Actor, name string) (hub.Agent, error)
 	// State changes whenever Search may find or show something else.
 	State() uint64
-	// Count is the number of agents that Search may find.
-	Count() int
+	// Own is the number of this portal's agents that Search may find.
+	Own() int
+	// Source says where an agent comes from, Portals which other portals' agents
+	// Search may find.
+	Source(a hub.Agent) hub.Source
+	Portals() []hub.Source
 }
 
 // Config is what the door tells of the portal. Every field but Document and

@@ -84,9 +84,10 @@ func (d *Door) entryOf(a *hub.Agent, of string) entry {
 	if of == "" && a.Kind == hub.MCP {
 		of = serverType
 	}
-	id, address := d.urn(agentSpace, a.Name), d.cfg.URL+a2a.CardPath(a.Name)
+	home, urn := d.home(a), "urn:air:"+d.publisherOf(a)+":"
+	id, address := urn+agentSpace+":"+a.Name, home+a2a.CardPath(a.Name)
 	if of == serverType {
-		id, address = d.urn(serverSpace, a.Name), d.cfg.URL+"/agents/"+url.PathEscape(a.Name)+"/mcp/server-card"
+		id, address = urn+serverSpace+":"+a.Name, home+"/agents/"+url.PathEscape(a.Name)+"/mcp/server-card"
 	}
 	e := entry{
 		Identifier: id, DisplayName: cmp.Or(a.Title, a.Name), Type: cmp.Or(of, cardType),

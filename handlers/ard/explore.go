@@ -61,6 +61,8 @@ func (d *Door) decodeExplore(body []byte) (*exploreRequest, error) {
 			return nil, err
 		}
 	}
+	q.Scope = hub.ScopePortal // it never federates
+	d.ofPublishers(q)
 	out := &exploreRequest{Query: q.done(), card: q.card}
 	out.Limit, out.CountMatches = 1, true
 	if !o.has("resultType") {

@@ -81,6 +81,8 @@ func (d *Door) decodeList(r *http.Request) (q hub.Query, card string, err error)
 		of.Limit = n
 	}
 	of.Cursor = v.Get("pageToken")
+	of.Scope = hub.ScopePortal // a list is of this registry's own
+	d.ofPublishers(of)
 	return of.done(), of.card, nil
 }
 

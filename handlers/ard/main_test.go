@@ -25,6 +25,9 @@ type directory struct {
 
 func (d *directory) Search(_ context.Context, _ ident.Actor, q hub.Query) (hub.Page, error) {
 	d.asked = append(d.asked, q)
+	if q.Scope == hub.ScopePortal {
+		q.Portals = []string{"local"}
+	}
 	return d.Index.Search(q)
 }
 
@@ -38,7 +41,21 @@ func (d *directory) Listed(_ context.Context, _ ident.Actor, name string) (hub.A
 	return hub.Agent{}, fault.New(fault.NotFound, "There is no agent %s. %v", name, err)
 }
 
-func (d *directory) Count() int { return d.Len() }
+func (d *directory) Own() int { return d.Count("") }
+
+func (d *directory) Source(a hub.Agent) hub.Source {
+	for _, p := range d.Portals() {
+		if p.Portal == a.Portal {
+			return p
+		}
+	}
+	return hub.Source{Portal: "portal.example", URL: "https://portal.example", Verified: true}
+}
+
+func (d *directory) Portals() []hub.Source {
+	return []hub.Source{{Portal: "other.example:8443", URL: "https://other.example:8443", Name: "Other", Verified: true},
+		{Portal: "unseen.example", URL: "https://unseen.example", Name: "Unseen"}}
+}
 
 var born = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 

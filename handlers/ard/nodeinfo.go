@@ -58,7 +58,7 @@ func (d *Door) nodeinfoLinks(w http.ResponseWriter, r *http.Request) error {
 
 func (d *Door) nodeinfo(w http.ResponseWriter, r *http.Request) error {
 	n := nodeinfoJSON{Version: "2.1", Protocols: []string{"a2a", "ard"}, OpenRegistrations: d.cfg.OpenAccounts,
-		Metadata: nodeinfoMetadata{d.cfg.Name, d.cfg.Directory.Count(), d.cfg.PublicKey, d.cfg.URL + "/.well-known/ard.json", d.cfg.URL + "/docs"}}
+		Metadata: nodeinfoMetadata{d.cfg.Name, d.cfg.Directory.Own(), d.cfg.PublicKey, d.cfg.URL + "/.well-known/ard.json", d.cfg.URL + "/docs"}}
 	n.Software.Name, n.Software.Version = "agentsite", d.cfg.Version
 	n.Services.Inbound, n.Services.Outbound = []string{}, []string{"atom1.0"}
 	body, err := encode(n)

@@ -44,7 +44,7 @@ func knownTerms() string { return strings.Join(slices.Sorted(maps.Keys(terms)), 
 // states of those terms whose values the hub checks: others match nothing.
 var states = map[string][]string{
 	"metadata.liveness": {string(hub.Alive), string(hub.NeedsAuth), string(hub.WrongProtocol), string(hub.Unreachable), string(hub.Unknown)},
-	"metadata.proof":    {hub.Hosted, hub.Proved, hub.Unproven},
+	"metadata.proof":    {hub.Hosted, hub.Proved, hub.Claimed, hub.Unproven},
 }
 
 // query is a hub.Query in the making.
@@ -53,6 +53,8 @@ type query struct {
 	seen map[string]bool
 	// card is the type that all entries shall have, "" for any.
 	card string
+	// publishers are those that are asked for, nil for all.
+	publishers []string
 	// nothing is true when some constraint holds for no entry of ours.
 	nothing bool
 }
@@ -86,7 +88,7 @@ func (d *Door) constrain(q *query, term, path string, values []string) error {
 		q.nothing = true
 		return nil
 	case "publisher":
-		q.nothing = q.nothing || !containsFold(values, d.cfg.Publisher)
+		q.publishers = values
 		return nil
 	}
 	if may, checked := states[term]; checked {

@@ -36,6 +36,9 @@ func (d *Door) retrieve(w http.ResponseWriter, r *http.Request, actor ident.Acto
 		if err != nil {
 			return err
 		}
+		if a.Elsewhere() {
+			return absent // its own registry has it
+		}
 		if found = d.entryOf(&a, card); found.Identifier != id {
 			return absent // the hub does not look at letter case
 		}

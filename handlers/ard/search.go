@@ -12,8 +12,9 @@ import (
 	"agentsite/internal/ident"
 )
 
-// A search answers from this portal alone, whatever federation asks for: the
-// portal knows no others yet. So auto is none, and referrals has none to give.
+// A search with federation auto, the default, answers with agents of all
+// portals whose signed records are held here, none with this portal's own, and
+// referrals with these and where the others' registries are.
 
 // searchRequest is the body of POST /search, decoded.
 type searchRequest struct {
@@ -54,7 +55,12 @@ func (d *Door) decodeSearch(body []byte) (*searchRequest, error) {
 	if !slices.Contains([]string{"", "auto", "referrals", "none"}, federation) {
 		return nil, wrong("federation", "use auto, referrals or none")
 	}
-	s := &searchRequest{Query: q.done(), card: q.card, referrals: federation == "referrals"}
+	s := &searchRequest{card: q.card, referrals: federation == "referrals"}
+	if federation == "none" || s.referrals {
+		q.Scope = hub.ScopePortal
+	}
+	d.ofPublishers(q)
+	s.Query = q.done()
 	if s.Limit, err = o.number("pageSize", "pageSize", defaultPage, 1, maxPage); err != nil {
 		return nil, err
 	}
@@ -75,6 +81,7 @@ func (d *Door) search(w http.ResponseWriter, r *http.Request, actor ident.Actor)
 	if err != nil {
 		return err
 	}
+	s.Wide = true // unless it is for this portal alone
 	page, err := d.cfg.Directory.Search(r.Context(), actor, s.Query)
 	if err != nil {
 		return err
@@ -90,11 +97,11 @@ func (d *Door) search(w http.ResponseWriter, r *http.Request, actor ident.Actor)
 	for i := range page.Results {
 		e := d.entryOf(&page.Results[i].Agent, s.card)
 		e.Queries = nil // they serve indexing, §5.3.2
-		out.Results[i] = resultJSON{e, scale(page.Results[i].Score, best), d.cfg.URL + base}
+		out.Results[i] = resultJSON{e, scale(page.Results[i].Score, best), d.home(&page.Results[i].Agent) + base}
 	}
 	if s.referrals {
 		out.Referrals = new([]entry)
-		*out.Referrals = []entry{}
+		*out.Referrals = d.others()
 	}
 	if page.NextCursor != "" {
 		out.PageToken = sealToken(best, page.NextCursor)

@@ -177,7 +177,7 @@ func TestSearch_Federation(t *testing.T) {
 	d, _ := newDoor(3)
 	for mode, referrals := range map[string]bool{`"auto"`: false, `"none"`: false, `"referrals"`: true, `null`: false} {
 		w := d.post("/ard/search", `{"query":{"text":"agent"},"federation":`+mode+`}`)
-		if w.Code != http.StatusOK || strings.Contains(w.Body.String(), `"referrals":[]`) != referrals || strings.Contains(w.Body.String(), "referrals") != referrals {
+		if w.Code != http.StatusOK || strings.Contains(w.Body.String(), `"referrals":[{`) != referrals || strings.Contains(w.Body.String(), "referrals") != referrals {
 			t.Errorf("%s: %d %s", mode, w.Code, w.Body)
 		}
 	}
@@ -342,4 +342,66 @@ func FuzzParseFilter(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestSearch_OtherPortals: agents of other portals are found with federation
+// auto only, as their portals' entries; lists, counts and catalogs are of this
+// portal's own.
+func TestSearch_OtherPortals(t *testing.T) {
+	d, dir := newDoor(1)
+	far := made(7)
+	far.ID, far.Name, far.Portal, far.Verified = "p1"+strings.Repeat("a", 52)+"/x", "far", "other.example:8443", true
+	dir.Put(far)
+	type found struct {
+		Results []struct {
+			Identifier, URL, Source string
+			TrustManifest           any
+		}
+		Referrals []struct{ Identifier, Type, URL string }
+	}
+	search := func(more string) found {
+		t.Helper()
+		w := d.post("/ard/search", `{"query":{"text":"answers in a test"`+more+`}`)
+		if w.Code != http.StatusOK {
+			t.Fatalf("%d: %s", w.Code, w.Body)
+		}
+		var f found
+		if err := json.Unmarshal(w.Body.Bytes(), &f); err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	f := search("}")
+	if len(f.Results) != 2 || f.Referrals != nil {
+		t.Fatalf("%+v", f)
+	}
+	for _, r := range f.Results {
+		if strings.HasSuffix(r.Identifier, ":far") && (r.Identifier != "urn:air:other.example:agents:far" || r.URL != "https://other.example:8443/agents/far/.well-known/agent-card.json" || r.Source != "https://other.example:8443/ard" || r.TrustManifest != nil) {
+			t.Errorf("%+v", r)
+		}
+	}
+	if f = search(`},"federation":"none"`); len(f.Results) != 1 || f.Referrals != nil {
+		t.Errorf("none: %+v", f)
+	}
+	f = search(`},"federation":"referrals"`)
+	if len(f.Results) != 1 || len(f.Referrals) != 1 || f.Referrals[0].URL != "https://other.example:8443/ard" || f.Referrals[0].Type != registryType || f.Referrals[0].Identifier != "urn:air:other.example:registry:agents" {
+		t.Errorf("referrals: %+v", f)
+	}
+	if f = search(`,"filter":{"publisher":["other.example"]}}`); len(f.Results) != 1 || f.Results[0].Identifier != "urn:air:other.example:agents:far" {
+		t.Errorf("its publisher: %+v", f)
+	}
+	if f = search(`,"filter":{"publisher":["other.example"]}},"federation":"none"`); len(f.Results) != 0 {
+		t.Errorf("its publisher, here: %+v", f)
+	}
+	if f = search(`,"filter":{"publisher":["nobody.example"]}}`); len(f.Results) != 0 {
+		t.Errorf("nobody: %+v", f)
+	}
+	for _, path := range []string{"/ard/agents", "/.well-known/ard.json", "/.well-known/ai-catalog.json", "/nodeinfo/2.1"} {
+		if w := d.get(path); w.Code != http.StatusOK || strings.Contains(w.Body.String(), "far") {
+			t.Errorf("%s: %d %s", path, w.Code, w.Body)
+		}
+	}
+	if w := d.get("/ard/agents/urn:air:other.example:agents:far"); w.Code != http.StatusNotFound {
+		t.Errorf("%d: another portal's entry", w.Code)
+	}
 }

@@ -59,7 +59,7 @@ func TestProfile_Facts(t *testing.T) {
 			{"name": "open_window", "description": "Opens the window."}}},
 		"limits": map[string]any{"callers": "accounts", "per_minute": 6, "per_day": 2000, "max_bytes": 4096}}, http.StatusCreated)
 	g.open("/agents/weather")
-	for _, text := range []string{"Its 2 tools", "Weather now", "only reads", "may change something", "place", "French", "Brazilian Portuguese",
+	for _, text := range []string{"Its 2 tools", "Weather now", "only reads", "may change something", "place", "French", "Portuguese (BR)",
 		"People with an account here may talk to it.", "It takes at most 6 messages a minute from each, 2,000 a day from all together.", "A message may have at most 4 KiB.", "Unproven:"} {
 		g.says(text)
 	}

@@ -12,8 +12,9 @@ import (
 // Most requests of one account, or of one address without one, that wait for
 // agents at the same time, at all faces together.
 const (
-	mostAttending      = 200
-	mostGuestAttending = 20
+	mostAttending       = 200
+	mostGuestAttending  = 20
+	mostPortalAttending = 64 // of one portal, for whomever it asks
 )
 
 // Attend is for a request that is about to wait for an agent. Call it before
@@ -26,12 +27,28 @@ func (c *Callers) Attend(r *http.Request, actor ident.Actor) (ctx context.Contex
 	if actor.Kind == ident.Guest {
 		key, most = "addr "+actor.Addr, mostGuestAttending
 	}
+	all := ""
+	if actor.Kind == ident.Portal {
+		all, most = actor.Addr, mostGuestAttending
+		if !c.enter(all, mostPortalAttending) {
+			return nil, nil, fault.Limited(5*time.Second, "Your portal waits for %d answers already. Let one end first.", mostPortalAttending)
+		}
+	}
 	if !c.enter(key, most) {
+		if all != "" {
+			c.exit(all)
+		}
 		return nil, nil, fault.Limited(5*time.Second, "You wait for %d answers already. Let one end first, or ask without waiting.", most)
 	}
 	ctx, unguard := c.accounts.Guard(r.Context(), actor)
-	leave = func() { unguard(); c.exit(key) }
-	if r.Header.Get("Authorization") == "" { // guests have nothing to be revoked
+	leave = func() {
+		unguard()
+		c.exit(key)
+		if all != "" {
+			c.exit(all)
+		}
+	}
+	if r.Header.Get("Authorization") == "" && actor.Kind != ident.Portal { // guests have nothing to be revoked
 		return ctx, leave, nil
 	}
 	// Proved again now that the guard watches.

@@ -24,6 +24,7 @@ import (
 // not there for them any more. Create it with NewCallers.
 type Callers struct {
 	accounts *account.Service
+	portals  Portals // nil where no other portal may ask
 
 	mu    sync.Mutex // guards the rest
 	kept  map[string]*list.Element
@@ -56,6 +57,9 @@ type Asker struct {
 // Proven is the actor of an API token, else a visitor without an id. A bad
 // token is an error: falling back to a visitor would be worse than telling.
 func (c *Callers) Proven(r *http.Request) (ident.Actor, error) {
+	if actor, ok := r.Context().Value(portalKey{}).(ident.Actor); ok {
+		return actor, c.portals.May(r.Context(), ident.PortalOf(actor.ID))
+	}
 	h := r.Header.Get("Authorization")
 	if h == "" {
 		return ident.Actor{Kind: ident.Guest, Addr: ClientAddr(r)}, nil

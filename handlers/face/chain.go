@@ -3,7 +3,9 @@ package face
 import (
 	"net/http"
 
+	"agentsite/internal/clock"
 	"agentsite/internal/fault"
+	"agentsite/internal/ident"
 	"agentsite/internal/task"
 )
 
@@ -19,4 +21,21 @@ func Chain(r *http.Request) (task.Chain, error) {
 		return nil, fault.New(fault.Invalid, "%s: %s, or leave it out.", task.HopsField, err)
 	}
 	return c, nil
+}
+
+// Budget is what a request may lead to, as it says itself: for chat.Ask. A
+// portal says what is left for the very call; everybody else sends on what an
+// agent was given, of which the call is one.
+func Budget(r *http.Request, actor ident.Actor) (task.Budget, error) {
+	b, err := task.ParseBudgetField(r.Header.Values(task.BudgetField), clock.Now())
+	if err != nil {
+		return task.Budget{}, fault.New(fault.Invalid, "%s: %s, or leave it out.", task.BudgetField, err)
+	}
+	if !b.Bounds() || actor.Kind == ident.Portal {
+		return b, nil
+	}
+	if b.Calls < 1 {
+		return task.Budget{}, fault.Wrap(fault.Invalid, task.ErrBudget, "Nobody was asked: whoever this goes back to allows no more calls of agents.")
+	}
+	return b.Less(0), nil
 }

@@ -40,6 +40,15 @@ func ClientAddr(r *http.Request) string {
 	return ip.Mask(net.CIDRMask(64, 128)).String() + "/64"
 }
 
+// ClientIP is the whole address of a client, as ClientAddr knows it, for rules
+// about networks of any size.
+func ClientIP(r *http.Request) string {
+	if ip := net.ParseIP(middleware.GetClientIP(r.Context())); ip != nil {
+		return ip.String()
+	}
+	return "unknown"
+}
+
 // Status maps an error kind to HTTP; the one place that does.
 func Status(k fault.Kind) int {
 	switch k {

@@ -23,9 +23,9 @@ const maxToolName = 64
 func (d *Door) agentOffer(a hub.Agent) endpoint.Offer {
 	own := tasks{d: d, agent: a.ID}
 	o := endpoint.Offer{
-		Name: d.serverName(a.Name), Title: cmp.Or(a.Title, a.Name), Version: strconv.Itoa(max(a.Version, 1)), Website: d.cfg.URL + "/agents/" + a.Name,
-		Instructions: a.Description, TTL: keepLists, Private: !a.Listable(),
-		Resources: resources{d: d, agent: a.Name}, Tasks: own, Listen: d.listen(own),
+		Name: d.serverName(a.Handle()), Title: cmp.Or(a.Title, a.Name), Version: strconv.Itoa(max(a.Version, 1)), Website: d.cfg.URL + "/agents/" + a.Handle(),
+		Instructions: a2a.Relayed(a, d.host()).Description, TTL: keepLists, Private: !a.Listable(),
+		Resources: resources{d: d, agent: a.Handle()}, Tasks: own, Listen: d.listen(own),
 	}
 	taken := make(map[string]bool)
 	if tools := toolsOf(a); len(tools) > 0 {

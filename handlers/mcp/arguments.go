@@ -71,6 +71,20 @@ func (a *arguments) list(name string, max int) []string {
 	return out
 }
 
+// flag is true or false, and whether it is there.
+func (a *arguments) flag(name string) (set, given bool) {
+	switch string(a.get(name)) {
+	case "true":
+		return true, true
+	case "false":
+		return false, true
+	case "":
+		return false, false
+	}
+	a.wrong[name] = "use true or false"
+	return false, false
+}
+
 // number is a whole number between bounds, def when it is not there.
 func (a *arguments) number(name string, def, least, most int) int {
 	raw := a.get(name)

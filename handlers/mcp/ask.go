@@ -79,6 +79,9 @@ func (d *Door) put(ctx context.Context, c *endpoint.Call, asker face.Asker, a ch
 	if a.Via, err = face.Chain(c.HTTP); err != nil {
 		return asked, err
 	}
+	if a.Budget, err = face.Budget(c.HTTP, asker.Actor); err != nil {
+		return asked, err
+	}
 	asked, err = d.cfg.Chat.Ask(ctx, asker.Actor, a)
 	if err == nil {
 		d.cfg.Callers.Keep(asker, asked.ConversationID)

@@ -93,7 +93,8 @@ func (d *Door) agentCard(w http.ResponseWriter, r *http.Request) {
 }
 
 func (d *Door) cardOf(a hub.Agent) serverCard {
-	c := d.cardAt(d.agentURL(a.Name), a.Name, strconv.Itoa(max(a.Version, 1)), cmp.Or(a.Title, a.Name), a.Description, d.cfg.URL+"/agents/"+a.Name, d.open(a))
+	a = a2a.Relayed(a, d.host())
+	c := d.cardAt(d.agentURL(a.Handle()), a.Handle(), strconv.Itoa(max(a.Version, 1)), cmp.Or(a.Title, a.Name), a.Description, d.cfg.URL+"/agents/"+a.Handle(), d.open(a))
 	if a.Icon != "" {
 		c.Icons = []endpoint.Icon{{Src: d.cfg.URL + "/agents/" + a.Name + "/icon"}}
 	}
@@ -113,7 +114,7 @@ func written(v any) []byte {
 
 // catalog names the servers here, as an AI Catalog: the portal first.
 func (d *Door) catalog(w http.ResponseWriter, r *http.Request) {
-	page, err := d.cfg.Hub.Search(r.Context(), ident.Actor{Kind: ident.Guest, Addr: face.ClientAddr(r)}, hub.Query{Sort: hub.SortName, Limit: maxCatalog})
+	page, err := d.cfg.Hub.Search(r.Context(), ident.Actor{Kind: ident.Guest, Addr: face.ClientAddr(r)}, hub.Query{Scope: hub.ScopePortal, Sort: hub.SortName, Limit: maxCatalog})
 	if err != nil {
 		d.refuse(w, r, err)
 		return

@@ -90,11 +90,11 @@ func (d *Door) findPortal(context.Context, *http.Request, ident.Actor) (*endpoin
 }
 
 func (d *Door) findAgent(ctx context.Context, r *http.Request, actor ident.Actor) (*endpoint.Server, error) {
-	a, err := d.cfg.Hub.Get(ctx, actor, face.PathParam(r, "name"))
+	a, err := d.cfg.Hub.Addressed(ctx, actor, face.PathParam(r, "name"))
 	if err != nil {
 		return nil, err
 	}
-	if s := d.cfg.Servers[a.Name]; s != nil {
+	if s := d.cfg.Servers[a.Name]; s != nil && !a.Elsewhere() {
 		return s, nil
 	}
 	return d.agents.get(a, d.agentOffer)
@@ -108,3 +108,6 @@ func (d *Door) agentURL(name string) string {
 // serverName is how a server of this portal is called among all of the world,
 // as in the MCP registry.
 func (d *Door) serverName(name string) string { return d.cfg.Hub.Namespace() + "/" + name }
+
+// host is the portal's part of handles.
+func (d *Door) host() string { return d.cfg.Hub.Portal() }

@@ -5,10 +5,13 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"strconv"
 	"strings"
+	"time"
 
 	"agentsite/handlers/mcp/endpoint"
 	"agentsite/internal/a2a"
+	"agentsite/internal/clock"
 	"agentsite/internal/fault"
 	"agentsite/internal/hub"
 )
@@ -20,6 +23,9 @@ const searchInput = `{"type":"object","properties":{
 "languages":{"type":"array","items":{"type":"string"},"maxItems":10,"description":"Only agents made for one of these languages (BCP 47)"},
 "modalities":{"type":"array","items":{"type":"string","enum":["text","image","audio","video","data","file"]},"maxItems":6},
 "live":{"type":"array","items":{"type":"string","enum":["alive","needs_auth","wrong_protocol","unreachable","unknown"]},"maxItems":5,"description":"Only agents in one of these states"},
+"scope":{"type":"string","enum":["portal","federation"],"default":"federation","description":"portal: only agents of this portal"},
+"portals":{"type":"array","items":{"type":"string"},"maxItems":10,"description":"Only agents of these portals, by host"},
+"verified":{"type":"boolean","description":"Only agents whose portal is proved to be who signed for them, or only others"},
 "limit":{"type":"integer","minimum":1,"maximum":50,"default":10},
 "cursor":{"type":"string","description":"next_cursor of the page before"}
 },"additionalProperties":false}`
@@ -27,8 +33,10 @@ const searchInput = `{"type":"object","properties":{
 const searchOutput = `{"type":"object","properties":{
 "agents":{"type":"array","items":{"type":"object","properties":{
 "agent":{"type":"string","description":"The handle"},"title":{"type":"string"},"description":{"type":"string"},"kind":{"type":"string"},"portal":{"type":"string"},
-"skills":{"type":"array","items":{"type":"string"}},"tags":{"type":"array","items":{"type":"string"}},"live":{"type":"string"},"score":{"type":"number"},"url":{"type":"string"}},
+"skills":{"type":"array","items":{"type":"string"}},"tags":{"type":"array","items":{"type":"string"}},"live":{"type":"string"},"score":{"type":"number"},"url":{"type":"string"},
+"source":{"type":"object","description":"Which portal lists it, and whether that portal's domain was seen to serve the key that signed it","properties":{"portal":{"type":"string"},"url":{"type":"string"},"verified":{"type":"boolean"},"head_age":{"type":"integer"},"record":{"type":"string"}}}},
 "required":["agent","description","kind","live"]}},
+"portals":{"type":"object","description":"How much of the network was looked through","properties":{"known":{"type":"integer"},"asked":{"type":"integer"},"answered":{"type":"integer"},"silent":{"type":"array","items":{"type":"string"}},"oldest_head_age":{"type":"integer"}}},
 "total":{"type":"integer"},"next_cursor":{"type":"string"},"suggestions":{"type":"array","items":{"type":"string"}}
 },"required":["agents","total"]}`
 
@@ -44,6 +52,16 @@ type foundJSON struct {
 	Live        string   `json:"live"`
 	Score       float64  `json:"score,omitempty"`
 	URL         string   `json:"url"`
+	// Source is where an agent of another portal comes from.
+	Source *sourceJSON `json:"source,omitempty"`
+}
+
+type sourceJSON struct {
+	Portal   string `json:"portal"`
+	URL      string `json:"url"`
+	Verified bool   `json:"verified"`
+	HeadAge  int64  `json:"head_age"` // seconds
+	Record   string `json:"record"`
 }
 
 // Bounds of what a search tells of one agent.
@@ -57,9 +75,19 @@ func (d *Door) searchAgents(ctx context.Context, c *endpoint.Call) (endpoint.Res
 	in := argumentsOf(c)
 	q := hub.Query{Text: in.text("query", maxQuery), Tags: in.list("tags", 10), Kinds: in.list("kinds", 10), Languages: in.list("languages", 10),
 		Modalities: in.list("modalities", 6), Live: in.list("live", 5), Limit: in.number("limit", 10, 1, 50), Cursor: in.text("cursor", 16<<10)}
+	q.Scope, q.Portals = in.text("scope", 20), in.list("portals", 10)
+	if verified, given := in.flag("verified"); given {
+		q.Signed = []string{strconv.FormatBool(verified)}
+	}
 	if bad := in.done(); bad != nil {
 		return *bad, nil
 	}
+	for i, p := range q.Portals {
+		if q.Portals[i] = strings.ToLower(p); q.Portals[i] == d.cfg.Hub.Portal() {
+			q.Portals[i] = ""
+		}
+	}
+	q.Wide = true
 	page, err := d.cfg.Hub.Search(ctx, c.Actor, q)
 	if err != nil {
 		return readable(err)
@@ -67,6 +95,12 @@ func (d *Door) searchAgents(ctx context.Context, c *endpoint.Call) (endpoint.Res
 	list := make([]foundJSON, len(page.Results))
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d of %d agents.", len(list), page.Total)
+	if c := page.Coverage; c.Known > 1 {
+		fmt.Fprintf(&b, " %d of %d portals answered.", c.Answered, c.Known)
+		if len(c.Silent) > 0 {
+			b.WriteString(" Silent: " + a2a.Line(strings.Join(c.Silent, ", "), maxFoundText) + ".")
+		}
+	}
 	for i := range page.Results {
 		r := &page.Results[i]
 		list[i] = d.found(&r.Agent, r.Score)
@@ -80,13 +114,18 @@ func (d *Door) searchAgents(ctx context.Context, c *endpoint.Call) (endpoint.Res
 		Total       int         `json:"total"`
 		Next        string      `json:"next_cursor,omitempty"`
 		Suggestions []string    `json:"suggestions,omitempty"`
-	}{list, page.Total, page.NextCursor, page.Suggestions}}, nil
+		Portals     any         `json:"portals"`
+	}{list, page.Total, page.NextCursor, page.Suggestions, page.Coverage}}, nil
 }
 
 func (d *Door) found(a *hub.Agent, score float64) foundJSON {
 	tags := a.Tags()
 	out := foundJSON{Agent: a.Handle(), Title: a.Title, Description: a2a.Line(a.Description, maxFoundText), Kind: string(a.Kind), Portal: a.Portal,
-		Tags: tags[:min(len(tags), maxFoundTags)], Live: string(cmp.Or(a.Liveness.State, hub.Unknown)), Score: score, URL: d.cfg.URL + "/agents/" + url.PathEscape(a.Name)}
+		Tags: tags[:min(len(tags), maxFoundTags)], Live: string(cmp.Or(a.Liveness.State, hub.Unknown)), Score: score, URL: d.cfg.URL + "/agents/" + url.PathEscape(a.Handle())}
+	if a.Elsewhere() {
+		s := d.cfg.Hub.Source(*a)
+		out.Source = &sourceJSON{s.Portal, s.URL, s.Verified, int64(s.HeadAge(clock.Now()) / time.Second), s.Record}
+	}
 	for _, s := range a.Skills[:min(len(a.Skills), maxFoundSkills)] {
 		out.Skills = append(out.Skills, cmp.Or(s.Name, s.ID))
 	}
@@ -101,6 +140,7 @@ const describeOutput = `{"type":"object","properties":{
 "skills":{"type":"array","items":{"type":"object","properties":{"id":{"type":"string"},"name":{"type":"string"},"description":{"type":"string"},"tags":{"type":"array","items":{"type":"string"}},"examples":{"type":"array","items":{"type":"string"}}},"required":["id","name"]}},
 "input_modes":{"type":"array","items":{"type":"string"}},"output_modes":{"type":"array","items":{"type":"string"}},"languages":{"type":"array","items":{"type":"string"}},
 "tools":{"type":"array","description":"Of an agent that is an MCP server: what to send as data","items":{"type":"object"}},
+"source":{"type":"object","description":"Of an agent of another portal: which one lists it","properties":{"portal":{"type":"string"},"url":{"type":"string"},"verified":{"type":"boolean"},"head_age":{"type":"integer"},"record":{"type":"string"}}},
 "urls":{"type":"object","properties":{"page":{"type":"string"},"mcp":{"type":"string"},"a2a":{"type":"string"},"a2a_card":{"type":"string"}}}
 },"required":["agent","description","kind","live"]}`
 
@@ -114,10 +154,14 @@ func (d *Door) describeAgent(ctx context.Context, c *endpoint.Call) (endpoint.Re
 	if err != nil {
 		return readable(err)
 	}
-	page := d.cfg.URL + "/agents/" + url.PathEscape(a.Name)
+	page := d.cfg.URL + "/agents/" + url.PathEscape(a.Handle())
 	v := map[string]any{"agent": a.Handle(), "title": a.Title, "description": a.Description, "kind": a.Kind, "version": a.Version, "status": a.Status.State,
 		"live": cmp.Or(a.Liveness.State, hub.Unknown), "proof": cmp.Or(a.Proof.State, hub.Unproven), "skills": a.Skills,
-		"urls": map[string]string{"page": page, "mcp": d.agentURL(a.Name), "a2a": page + "/a2a", "a2a_card": d.cfg.URL + a2a.CardPath(a.Name)}}
+		"urls": map[string]string{"page": page, "mcp": d.agentURL(a.Handle()), "a2a": page + "/a2a", "a2a_card": d.cfg.URL + a2a.CardPath(a.Handle())}}
+	if a.Elsewhere() {
+		s := d.cfg.Hub.Source(a)
+		v["source"] = sourceJSON{s.Portal, s.URL, s.Verified, int64(s.HeadAge(clock.Now()) / time.Second), s.Record}
+	}
 	for name, s := range map[string]string{"status_message": a.Status.Message, "live_reason": a.Liveness.Reason, "owner": a.OwnerName, "publisher": a.Publisher} {
 		if s != "" {
 			v[name] = s
@@ -142,7 +186,7 @@ func (d *Door) describeAgent(ctx context.Context, c *endpoint.Call) (endpoint.Re
 			fmt.Fprintf(&b, "\n  for example: %s", e)
 		}
 	}
-	return endpoint.Result{Content: []endpoint.Content{endpoint.TextContent(b.String()), endpoint.LinkContent(agentURI(a.Name), a.Name, cardType)}, Structured: v}, nil
+	return endpoint.Result{Content: []endpoint.Content{endpoint.TextContent(b.String()), endpoint.LinkContent(agentURI(a.Handle()), a.Handle(), cardType)}, Structured: v}, nil
 }
 
 // complete proposes names of agents for the template of their cards.
@@ -151,7 +195,7 @@ func (d *Door) complete(ctx context.Context, c *endpoint.Call, a endpoint.Argume
 		return endpoint.Completion{}, nil
 	}
 	if a.Value == "" {
-		page, err := d.cfg.Hub.Search(ctx, c.Actor, hub.Query{Sort: hub.SortName, Limit: maxProposed})
+		page, err := d.cfg.Hub.Search(ctx, c.Actor, hub.Query{Scope: hub.ScopePortal, Sort: hub.SortName, Limit: maxProposed})
 		var out endpoint.Completion
 		for _, r := range page.Results {
 			out.Values = append(out.Values, r.Agent.Name)

@@ -184,7 +184,11 @@ func (d *Door) give(ctx context.Context, c *endpoint.Call, actor ident.Actor, t 
 	if err != nil {
 		return t, err
 	}
-	asked, err := d.cfg.Chat.Ask(ctx, actor, chat.Ask{Agent: t.AgentHandle, TaskID: t.ID, Via: via, ClientID: "mcp-" + inputKey(seq), Parts: r.parts, Face: doorName})
+	budget, err := face.Budget(c.HTTP, actor)
+	if err != nil {
+		return t, err
+	}
+	asked, err := d.cfg.Chat.Ask(ctx, actor, chat.Ask{Agent: t.AgentHandle, TaskID: t.ID, Via: via, Budget: budget, ClientID: "mcp-" + inputKey(seq), Parts: r.parts, Face: doorName})
 	if fault.Is(err, fault.Conflict) { // somebody answered elsewhere
 		return d.cfg.Chat.Task(ctx, actor, t.ID)
 	}

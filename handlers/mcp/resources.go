@@ -66,7 +66,7 @@ func (s resources) List(ctx context.Context, c *endpoint.Call, cursor string) (l
 			list = append(list, endpoint.Resource{URI: conversationPrefix + r.ID, Name: "conversation " + r.ID, Title: r.Title, Description: r.Snippet, MIMEType: transcriptType})
 		}
 	}
-	page, err := s.d.cfg.Hub.Search(ctx, c.Actor, hub.Query{Sort: hub.SortName, Limit: maxListed, Cursor: cursor})
+	page, err := s.d.cfg.Hub.Search(ctx, c.Actor, hub.Query{Scope: hub.ScopePortal, Sort: hub.SortName, Limit: maxListed, Cursor: cursor})
 	if err != nil && !(fault.Is(err, fault.Forbidden) && list != nil) {
 		return nil, "", err
 	}
@@ -79,7 +79,7 @@ func (s resources) List(ctx context.Context, c *endpoint.Call, cursor string) (l
 }
 
 func cardOf(a *hub.Agent) endpoint.Resource {
-	return endpoint.Resource{URI: agentURI(a.Name), Name: a.Name, Title: a.Title, Description: a2a.Line(a.Description, maxFoundText), MIMEType: cardType}
+	return endpoint.Resource{URI: agentURI(a.Handle()), Name: a.Handle(), Title: a.Title, Description: a2a.Line(a.Description, maxFoundText), MIMEType: cardType}
 }
 
 // Templates implements endpoint.Resources.
@@ -117,7 +117,8 @@ func (d *Door) card(ctx context.Context, c *endpoint.Call, uri, name string) (en
 	if err != nil {
 		return endpoint.ReadResult{}, err
 	}
-	page := d.cfg.URL + "/agents/" + url.PathEscape(a.Name)
+	a = a2a.Relayed(a, d.host())
+	page := d.cfg.URL + "/agents/" + url.PathEscape(a.Handle())
 	f := a2a.Face{Base: page + "/a2a", Provider: d.cfg.Name, Home: d.cfg.URL, Page: page, Open: d.open(a)}
 	if a.Icon != "" {
 		f.Icon = page + "/icon"

@@ -61,6 +61,10 @@ func (d *door) complete(w http.ResponseWriter, r *http.Request, actor ident.Acto
 	if err != nil {
 		return err
 	}
+	budget, err := face.Budget(r, actor)
+	if err != nil {
+		return noRoom(err, "")
+	}
 	room := r.Header.Get(ConversationHeader)
 	asker, err := d.Callers.Asker(r, actor, room)
 	if err != nil {
@@ -72,7 +76,7 @@ func (d *door) complete(w http.ResponseWriter, r *http.Request, actor ident.Acto
 		return err
 	}
 	defer leave()
-	ask := chat.Ask{Agent: agentName(c.in.Model), Context: room, ClientID: cmp.Or(r.Header.Get(idempotencyHeader), ident.NewID()), Parts: parts, Face: "openai", Via: via, Wait: true}
+	ask := chat.Ask{Agent: agentName(c.in.Model), Context: room, ClientID: cmp.Or(r.Header.Get(idempotencyHeader), ident.NewID()), Parts: parts, Face: "openai", Via: via, Budget: budget, Wait: true}
 	if room == "" {
 		ask.Before = c.in.before(c.actor)
 	}
@@ -93,6 +97,8 @@ func noRoom(err error, room string) error {
 	switch {
 	case errors.Is(err, task.ErrLoop):
 		return &problem{status: http.StatusBadRequest, once: true, body: wire.Error{Type: invalidRequest, Code: "loop_detected", Message: f.Safe}}
+	case errors.Is(err, task.ErrBudget):
+		return &problem{status: http.StatusBadRequest, once: true, body: wire.Error{Type: invalidRequest, Code: "budget_spent", Message: f.Safe}}
 	case f.Kind == fault.NotFound && room != "":
 		return &problem{status: http.StatusNotFound, body: wire.Error{Type: invalidRequest, Param: ConversationHeader, Code: "conversation_not_found", Message: f.Safe}}
 	case f.Kind == fault.NotFound:

@@ -34,6 +34,10 @@ func (w *watchers) end(ids ...string) {
 	}
 }
 
+// EndStreams ends at once everything that is guarded for a credential which
+// others than accounts have given up: see ident.Actor.
+func (s *Service) EndStreams(credential string) { s.watch.end(credential) }
+
 // Guard returns a context that ends at once when the actor's account is
 // disabled or the credential it came with is revoked. The caller must call
 // stop when the stream is over.

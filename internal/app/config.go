@@ -10,10 +10,13 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 
 	"agentsite/agentruntime/prompt"
 	"agentsite/internal/account"
+	"agentsite/internal/hub"
+	"agentsite/internal/record"
 )
 
 // Config is everything an operator decides. Zero values are the defaults
@@ -35,6 +38,12 @@ type Config struct {
 	MailFrom       string
 	Log            string
 	LogLevel       string
+	// Network is the network of portals this one is part of, NoNetwork for
+	// none. Join are addresses of portals that it greets first.
+	Network string
+	Join    string
+	// found, when set, knows the agents of other portals: tests set it.
+	found hub.Network
 	// Conformance adds what the official test suites ask for.
 	Conformance bool
 	// CheapHashes is account.Config.CheapHashes: no setting sets it.
@@ -43,8 +52,18 @@ type Config struct {
 
 // Defaults returns the settings of a portal nobody configured.
 func Defaults() Config {
-	return Config{Listen: "127.0.0.1:8080", Data: "./data", Guests: "on", Log: "text", LogLevel: "info"}
+	return Config{Listen: "127.0.0.1:8080", Data: "./data", Guests: "on", Log: "text", LogLevel: "info", Network: DefaultNetwork}
 }
+
+// DefaultNetwork is the network of portals nobody configured; NoNetwork keeps a
+// portal to itself.
+const (
+	DefaultNetwork = "agentsite-main"
+	NoNetwork      = "off"
+)
+
+// maxJoin bounds the addresses that are greeted first.
+const maxJoin = 64
 
 // settings is a Config that was checked and parsed.
 type settings struct {
@@ -59,6 +78,8 @@ type settings struct {
 	level   slog.Level
 	llm     *prompt.Model // nil: the portal has no model of its own
 	budget  int64         // tokens a day, 0: no ceiling
+	network string        // empty: none
+	join    []string      // origins
 }
 
 // Validate checks every setting and says what is wrong with the first that is.
@@ -95,6 +116,21 @@ func (c Config) parse() (settings, error) {
 	case "off":
 	default:
 		return s, fmt.Errorf("--guests %q: use on or off", c.Guests)
+	}
+	switch c.Network {
+	case NoNetwork:
+	case "":
+		s.network = DefaultNetwork
+	default:
+		if s.network = c.Network; !record.ValidNetwork(c.Network) {
+			return s, fmt.Errorf("--network %q: use 1 to 32 of a–z, 0–9 and -, beginning with a letter, or off", c.Network)
+		}
+	}
+	if s.join, err = parseJoin(c.Join); err != nil {
+		return s, err
+	}
+	if s.network == "" && len(s.join) > 0 {
+		return s, fmt.Errorf("--join names portals and --network is off; leave one of them away")
 	}
 	if s.allow, err = parsePrefixes("--allow-cidr", c.AllowCIDR); err != nil {
 		return s, err
@@ -139,6 +175,30 @@ func parseURL(s string) (*url.URL, error) {
 		u.Host = strings.TrimSuffix(u.Host, ":"+p)
 	}
 	return u, nil
+}
+
+// parseJoin reads addresses of portals, separated by commas.
+func parseJoin(list string) ([]string, error) {
+	var out []string
+	for _, s := range strings.Split(list, ",") {
+		if s = strings.TrimSpace(s); s == "" {
+			continue
+		}
+		u, err := parseURL(s)
+		if err != nil {
+			return nil, fmt.Errorf("--join %q: %w", s, err)
+		}
+		if !record.ValidOrigin(u.String()) {
+			return nil, fmt.Errorf("--join %q: portals are called by https://, on this machine by http://", s)
+		}
+		if !slices.Contains(out, u.String()) {
+			out = append(out, u.String())
+		}
+	}
+	if len(out) > maxJoin {
+		return nil, fmt.Errorf("--join: name at most %d portals; they tell of the others", maxJoin)
+	}
+	return out, nil
 }
 
 // loopbackHost reports whether a host name or address means this machine only.
@@ -191,5 +251,5 @@ func (s settings) redacted() []any {
 	}
 	return []any{"listen", s.Listen, "data", s.Data, "url", s.URL, "accounts", s.Accounts, "guests", s.Guests,
 		"allow_cidr", s.AllowCIDR, "trusted_proxies", s.TrustedProxies, "smtp", smtp,
-		"llm_url", s.LLMURL, "llm_key", key, "llm_model", s.LLMModel, "model_budget", s.ModelBudget, "conformance", s.Conformance}
+		"llm_url", s.LLMURL, "llm_key", key, "llm_model", s.LLMModel, "model_budget", s.ModelBudget, "network", s.network, "join", s.Join, "conformance", s.Conformance}
 }

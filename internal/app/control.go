@@ -2,9 +2,10 @@ package app
 
 import (
 	"context"
-	"crypto/ed25519"
 	"errors"
 	"io"
+	"log/slog"
+	"net/http"
 	"os"
 	"path/filepath"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"agentsite/internal/account"
 	"agentsite/internal/fault"
 	"agentsite/internal/ident"
+	"agentsite/internal/record"
 	"agentsite/store"
 )
 
@@ -27,6 +29,9 @@ type Control interface {
 	// got is useless.
 	Backup(ctx context.Context, w io.Writer, passphrase string) error
 	Verify(ctx context.Context) (store.Report, error)
+	// Peers answers the API about other portals, below http://portal/api/v1.
+	Peers(ctx context.Context) (http.RoundTripper, error)
+	KeyControl
 	Close() error
 }
 
@@ -76,7 +81,7 @@ func OpenControl(ctx context.Context, cfg Config, create bool, stderr io.Writer)
 		release()
 		return nil, err
 	}
-	url, err := db.ClaimPortal(ctx, keys.Portal.Public().(ed25519.PublicKey), "")
+	url, err := db.ClaimPortal(ctx, keys.Public(), "")
 	if err != nil {
 		db.Close()
 		release()
@@ -88,11 +93,26 @@ func OpenControl(ctx context.Context, cfg Config, create bool, stderr io.Writer)
 	case url == "":
 		url = "http://" + cfg.Listen
 	}
-	return &localControl{
-		accounts: account.New(db, account.Config{Policy: account.Closed, URL: url, Log: log, CheapHashes: cfg.CheapHashes}),
-		db:       db,
-		closing:  func() error { defer release(); return db.Close() },
-	}, nil
+	ring := &lazyKeys{open: func(ctx context.Context) (*keyring, func() error, error) {
+		return openKeyring(ctx, set, url, keys, db)
+	}}
+	local := &localControl{
+		KeyControl: ring,
+		accounts:   account.New(db, account.Config{Policy: account.Closed, URL: url, Log: log, CheapHashes: cfg.CheapHashes}),
+		db:         db,
+		closing:    func() error { defer release(); return errors.Join(ring.close(), db.Close()) },
+	}
+	local.peers = func(ctx context.Context) (http.RoundTripper, error) {
+		who := offline{id: record.PortalOf(record.Public(keys.Public())), network: set.network, origin: url}
+		h, closing, err := offlinePeers(ctx, cfg.Data, db, who, log)
+		if err != nil {
+			return nil, err
+		}
+		before := local.closing
+		local.closing = func() error { return errors.Join(closing(), before()) }
+		return inProcess{http.StripPrefix("/api/v1", h)}, nil
+	}
+	return local, nil
 }
 
 func errNoPortal(dir string) error {
@@ -130,8 +150,11 @@ func waitForData(ctx context.Context, dir string) (func(), error) {
 
 // localControl acts on an open database, as the system.
 type localControl struct {
+	KeyControl
 	accounts *account.Service
 	db       *store.DB
+	replica  *store.Replica                                       // nil without one
+	peers    func(ctx context.Context) (http.RoundTripper, error) // opens them; nil while the portal runs
 	closing  func() error
 }
 
@@ -181,7 +204,13 @@ func (c *localControl) Backup(ctx context.Context, w io.Writer, passphrase strin
 	return err
 }
 
-func (c *localControl) Verify(ctx context.Context) (store.Report, error) { return c.db.Verify(ctx) }
+func (c *localControl) Verify(ctx context.Context) (store.Report, error) {
+	r, err := c.db.Verify(ctx)
+	if err == nil && c.replica != nil {
+		r.Replica, err = c.replica.Verify(ctx)
+	}
+	return r, err
+}
 
 func (c *localControl) Close() error {
 	if c.closing == nil {
@@ -201,7 +230,8 @@ func VerifyBackup(ctx context.Context, r io.Reader, passphrase string) (store.Re
 }
 
 // VerifyData checks the data folder: through the portal that runs on it, or
-// read-only when none does.
+// itself when none does. It changes nothing but the replica, of which it lets go
+// what is damaged and can be fetched again.
 func VerifyData(ctx context.Context, dir string) (store.Report, error) {
 	if c, ok := dialControl(ctx, dir); ok {
 		defer c.Close()
@@ -215,7 +245,11 @@ func VerifyData(ctx context.Context, dir string) (store.Report, error) {
 		return store.Report{}, err
 	}
 	defer release()
-	return store.Verify(ctx, dir)
+	r, err := store.Verify(ctx, dir)
+	if err == nil {
+		r.Replica, err = store.VerifyReplica(ctx, dir, slog.New(slog.DiscardHandler))
+	}
+	return r, err
 }
 
 // SchemaVersion is the newest schema this binary knows.

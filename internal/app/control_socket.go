@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"agentsite/handlers"
 	"agentsite/internal/fault"
 	"agentsite/store"
 )
@@ -83,7 +84,7 @@ func (p *Portal) listenControl() (*controlServer, error) {
 		return nil, fmt.Errorf("protect control socket: %w", err)
 	}
 	l.(*net.UnixListener).SetUnlinkOnClose(false)
-	local := &localControl{accounts: p.accounts, db: p.db}
+	local := &localControl{KeyControl: p.federated.keyring(), accounts: p.accounts, db: p.db, replica: p.replica}
 	mux := http.NewServeMux()
 	op := func(name string, f func(context.Context, controlRequest) (any, error)) {
 		mux.HandleFunc("POST /"+name, func(w http.ResponseWriter, r *http.Request) {
@@ -118,7 +119,9 @@ func (p *Portal) listenControl() (*controlServer, error) {
 	op("token.add", func(ctx context.Context, in controlRequest) (any, error) {
 		return local.AddToken(ctx, in.Name, in.Label, in.Scopes, in.Life)
 	})
+	p.federated.keyring().serve(op)
 	op("verify", func(ctx context.Context, in controlRequest) (any, error) { return local.Verify(ctx) })
+	mux.Handle("/api/v1/", http.StripPrefix("/api/v1", handlers.PeersAs(p.peers, system, p.log)))
 	mux.HandleFunc("POST /backup", func(w http.ResponseWriter, r *http.Request) {
 		var in controlRequest
 		if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<20)).Decode(&in); err != nil {

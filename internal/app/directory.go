@@ -24,6 +24,9 @@ func (d directory) Agent(ctx context.Context, actor ident.Actor, handle string) 
 	if err != nil {
 		return chat.AgentRef{}, err
 	}
+	if err := d.hub.Met(ctx, a); err != nil {
+		return chat.AgentRef{}, err
+	}
 	return chat.AgentRef{ID: a.ID, Handle: a.Handle(), Title: a.Title, Public: a.Visibility == hub.Public, Remote: d.hub.TextGoesTo(a),
 		Instant: d.instant.Kind(a.Kind)}, nil
 }

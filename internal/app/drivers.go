@@ -26,6 +26,7 @@ import (
 // drivers is what runs each kind of agent.
 type drivers struct {
 	a2a    *remote.A2A
+	peer   *remote.Peer
 	openai *remote.OpenAI
 	mcp    *mcp.Driver
 	prompt *prompt.Driver
@@ -35,7 +36,7 @@ type drivers struct {
 
 // byKind is the drivers as the worker takes them.
 func (d *drivers) byKind() map[hub.Kind]task.Agent {
-	return map[hub.Kind]task.Agent{hub.A2A: d.a2a, hub.OpenAI: d.openai, hub.MCP: d.mcp, hub.Prompt: d.prompt, hub.Link: d.link, hub.Builtin: d.build}
+	return map[hub.Kind]task.Agent{hub.A2A: d.a2a, hub.Peer: d.peer, hub.OpenAI: d.openai, hub.MCP: d.mcp, hub.Prompt: d.prompt, hub.Link: d.link, hub.Builtin: d.build}
 }
 
 // close ends what the drivers keep open.
@@ -44,6 +45,7 @@ func (d *drivers) close() {
 		d.link.Close()
 		d.mcp.Close()
 		d.a2a.Close()
+		d.peer.Close()
 	}
 }
 
@@ -58,7 +60,9 @@ func (p *Portal) newDrivers(host string, out egress.Config) *drivers {
 	out.AllowCIDR = anywhere
 	p.model = egress.New(out)
 	d := &drivers{
-		a2a:    remote.NewA2A(patient, remote.Config{Log: p.log, Portal: host}),
+		a2a: remote.NewA2A(patient, remote.Config{Log: p.log, Portal: host}),
+		peer: remote.NewPeer(remote.PeerConfig{Config: remote.Config{Log: p.log, Portal: host}, Transport: p.toPortal,
+			Mark: func(portal, callerID string) string { return p.keys.Mark("agentsite/for/1", portal+"/"+callerID) }}),
 		openai: remote.NewOpenAI(patient, remote.Config{Log: p.log}),
 		mcp:    mcp.New(patient, mcp.Config{Log: p.log}),
 		link: link.New(link.Config{Portal: host, Log: p.log,

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"agentsite/internal/app/apptest"
 )
@@ -92,10 +93,27 @@ func agentCells() map[string]cell {
 			o.id = owner.Say(owner.Conversation(o.name), "Hello").Tasks[0].ID
 			return o
 		}
+		var published sync.Once
+		signed := func(t *testing.T, w *world, actor string) object {
+			o := same(t, w, actor)
+			published.Do(func() {
+				// It is signed some time after it was registered. The deadline of
+				// the test ends the wait.
+				for v == "public" && w.as["owner"].With(t).Do(http.MethodGet, "/api/v1/agents/"+o.name+"/record", nil).Status != http.StatusOK {
+					select {
+					case <-t.Context().Done():
+						t.Fatal("nothing was signed")
+					case <-time.After(100 * time.Millisecond):
+					}
+				}
+			})
+			return o
+		}
 		for route, c := range map[string]cell{
 			"GET /api/v1/agents/{name}/versions/{version}": {object: same},
 			"POST /api/v1/agents/{name}/rollback":          {object: edited, body: fixed(map[string]int{"version": 1})},
 			"GET /api/v1/agents/{name}/history":            {object: same},
+			"GET /api/v1/agents/{name}/record":             {object: signed},
 			"GET /api/v1/agents/{name}/stats":              {object: same},
 			"GET /api/v1/agents/{name}/calls/{task}":       {object: called},
 			"GET /api/v1/agents/{name}/owners":             {object: same},

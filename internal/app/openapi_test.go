@@ -234,6 +234,10 @@ func (w *world) described(t *testing.T, asks *agenttest.A2AServer) {
 	do("/agents/{name}/calls/{task}", http.MethodGet, "/agents/"+name+"/calls/"+asked.Tasks[0].ID, nil, http.StatusOK)
 	do("/search", http.MethodGet, "/search?q=calculatr", nil, http.StatusOK)
 
+	owner = w.oper.With(t)
+	liar := w.p.Lied(t)
+	do("/peers/{peer}/proof", http.MethodGet, "/peers/"+liar+"/proof", nil, http.StatusOK)
+
 	for path, methods := range w.spec.Paths {
 		for method, op := range methods {
 			for status, answer := range op.Responses {
@@ -327,6 +331,7 @@ func TestOpenAPI_ParametersAreTaken(t *testing.T) {
 	there := strings.NewReplacer("{id}", room, "{secret}", link.URL[strings.LastIndexByte(link.URL, '/')+1:], "{name}", "calc")
 	var hook struct{ ID string }
 	ann.Get(http.MethodPost, "/api/v1/webhooks", map[string]any{"url": "http://127.0.0.1:2/hook", "events": []string{"task.ended"}}, http.StatusCreated, &hook)
+	oper := p.Operator(t, "rob")
 	asked := 0
 	for path, methods := range s.Paths {
 		if strings.HasSuffix(path, "/live") {
@@ -340,6 +345,7 @@ func TestOpenAPI_ParametersAreTaken(t *testing.T) {
 			ask := func(value string, want int) {
 				t.Helper()
 				asked++
+				caller := ann
 				query := url.Values{param.Name: {value}}
 				if path == "/conversations/search" {
 					query.Set("q", "2")
@@ -347,7 +353,10 @@ func TestOpenAPI_ParametersAreTaken(t *testing.T) {
 				if strings.HasPrefix(path, "/webhooks/") {
 					path = strings.ReplaceAll(path, "{id}", hook.ID)
 				}
-				ann.Must(http.MethodGet, "/api/v1"+there.Replace(path)+"?"+query.Encode(), nil, want)
+				if strings.HasPrefix(path, "/peers") {
+					caller = oper
+				}
+				caller.Must(http.MethodGet, "/api/v1"+there.Replace(path)+"?"+query.Encode(), nil, want)
 			}
 			for _, value := range append(param.Schema.Enum, param.Schema.Items.Enum...) {
 				ask(value, http.StatusOK)

@@ -35,12 +35,13 @@ import (
 	"agentsite/internal/chat"
 	"agentsite/internal/clock"
 	"agentsite/internal/egress"
+	"agentsite/internal/federation"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
-	"agentsite/internal/ident/httpsig"
 	"agentsite/internal/index"
 	"agentsite/internal/notify"
 	"agentsite/internal/task"
+	"agentsite/peering"
 	"agentsite/store"
 	"agentsite/web"
 )
@@ -54,31 +55,38 @@ type Portal struct {
 	// publicKey is the portal's identity, base64url without padding.
 	publicKey string
 	keys      *ident.Keys
-	started   time.Time
-	log       *slog.Logger
-	db        *store.DB
-	accounts  *account.Service
-	hub       *hub.Service
-	tasks     *task.Service
-	worker    *agentruntime.Worker
-	drivers   *drivers
-	teller    *teller
-	egress    *egress.Client // for cards and probes
-	calls     *egress.Client // for the work of agents
-	told      *egress.Client // for hooks
-	model     *egress.Client // for the portal's own model
-	chats     *chat.Service
-	callers   *face.Callers
-	hooks     *notify.Service
-	door      *handlers.Door
-	a2a       *a2a.Door
-	mcp       *mcp.Door
-	signer    *wire.Signer                  // of cards and catalogs
-	hop       func(agentID string) task.Hop // an agent in chains
-	listener  net.Listener
-	control   *controlServer
-	loaded    chan struct{}
-	release   func()
+	// operational sign what the portal says and asks.
+	operational *ident.Operational
+	started     time.Time
+	log         *slog.Logger
+	db          *store.DB
+	replica     *store.Replica     // nil in no network
+	publisher   *peering.Publisher // nil in no network
+	accounts    *account.Service
+	hub         *hub.Service
+	peers       *federation.Peers
+	tasks       *task.Service
+	worker      *agentruntime.Worker
+	drivers     *drivers
+	teller      *teller
+	egress      *egress.Client // for cards and probes
+	calls       *egress.Client // for the work of agents
+	told        *egress.Client // for hooks
+	model       *egress.Client // for the portal's own model
+	chats       *chat.Service
+	callers     *face.Callers
+	hooks       *notify.Service
+	door        *handlers.Door
+	a2a         *a2a.Door
+	mcp         *mcp.Door
+	signer      *wire.Signer                  // of cards and catalogs
+	hop         func(agentID string) task.Hop // an agent in chains
+	crossing    *crossing                     // calls between portals; nil in no network
+	listener    net.Listener
+	control     *controlServer
+	loaded      chan struct{}
+	federated   *federated // nil in no network
+	release     func()
 }
 
 // URL is the portal's address, without a trailing slash.
@@ -111,7 +119,7 @@ func Open(ctx context.Context, cfg Config, stderr io.Writer) (p *Portal, err err
 	if p.listener, err = net.Listen("tcp", cfg.Listen); err != nil {
 		return p, fmt.Errorf("listen on %s: %w; choose another address with --listen (port 0 picks a free one)", cfg.Listen, err)
 	}
-	public := keys.Portal.Public().(ed25519.PublicKey)
+	public := keys.Public()
 	if err := p.address(ctx, public); err != nil {
 		return p, err
 	}
@@ -164,7 +172,11 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 	p.hop = func(agentID string) task.Hop {
 		return task.Hop(p.url.Host + "/" + keys.Mark("agentsite/hop/1", agentID))
 	}
-	introducer := agentruntime.NewIntroducer(p.url.String(), keys.Portal, keys.Mark, p.hop)
+	var err error
+	if p.operational, err = ident.OpenOperational(p.set.Data, public, clock.Now()); err != nil {
+		return err
+	}
+	introducer := agentruntime.NewIntroducer(p.url.String(), p.signingKey, keys.Mark, p.hop)
 	out := egress.Config{AllowCIDR: allow, UserAgent: "agentsite/" + Release(), Before: introducer.Introduce}
 	p.egress = egress.New(out)
 	rt := p.egress.RoundTripper()
@@ -189,19 +201,24 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 	}
 	p.accounts = account.New(p.db, acfg)
 	p.teller = newTeller(acfg.Mailer, p.db, p.url.String(), p.log)
+	if err := p.federate(ctx, keys, allow); err != nil {
+		return err
+	}
 	queue := agentruntime.NewQueue()
 	p.drivers = p.newDrivers(host, out)
 	byKind := p.drivers.byKind()
 	p.hub = hub.New(hub.Ports{Store: p.db, Index: index.New(), Prober: probers{remote.NewProber(rt), toolserver.NewProber(rt), p.drivers.prompt}, Reader: newReaders(rt),
-		Witness: remote.NewWitness(rt), Trier: trier{agentruntime.NewTrier(byKind)}, Sealer: keys}, hub.Config{
-		Portal: host, Kinds: []hub.Kind{hub.A2A, hub.Prompt, hub.MCP, hub.OpenAI, hub.Link}, Log: p.log, Loopback: loopback, CheckURL: p.checkURL,
-		Told: p.teller.told, Moved: p.drivers.link.Drop, Model: p.set.modelName(), ModelHost: p.set.modelHost(),
+		Witness: remote.NewWitness(rt), Trier: trier{agentruntime.NewTrier(byKind)}, Sealer: keys, Network: p.federated.network(p.set.found), Ways: ways{p}, Wider: p.federated.wider()}, hub.Config{
+		Portal: host, URL: p.url.String(), Kinds: []hub.Kind{hub.A2A, hub.Prompt, hub.MCP, hub.OpenAI, hub.Link}, Log: p.log, Loopback: loopback, CheckURL: p.checkURL,
+		Told: p.teller.told, Moved: p.drivers.link.Drop, Model: p.set.modelName(), ModelHost: p.set.modelHost(), Contacted: p.contacted, Elsewhere: p.calledElsewhere, Voices: p.voices,
 	})
+	p.federated.findIn(p.hub)
 	instant := agentruntime.NewInstant(p.hub, map[hub.Kind]task.Agent{hub.Builtin: p.drivers.build}, p.log)
 	chats := chat.New(p.db, directory{p.hub, p.db, instant}, queue, chat.Config{Portal: host, Instant: instant, Hop: p.hop, URL: p.url.String(), FileKey: []byte(keys.Mark("files", "agentsite/file/1")), Log: p.log})
 	p.chats = chats
 	p.tasks = task.NewService(p.db, queue, chats)
 	p.callers = face.NewCallers(p.accounts)
+	p.calling()
 	p.told = egress.New(egress.Config{AllowCIDR: allow, UserAgent: "agentsite/" + Release()})
 	p.hooks = notify.New(notify.Ports{Store: p.db, Chat: chats, Accounts: p.db, Sealer: keys, Transport: p.told.RoundTripper(), Wake: p.db.Hooked(),
 		Push: func(ctx context.Context, actor ident.Actor, t task.Task, version string) ([]any, error) {
@@ -226,14 +243,13 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 	}
 	p.door = handlers.New(p.accounts, p.hub, chats, p.tasks, p.db, handlers.Config{
 		Name: p.name, URL: p.url.String(), Host: host, Version: Version(), CookieName: cookie, Secure: secure,
-		PublicKey: p.publicKey, Started: clock.Now(), Hooks: p.hooks, Log: p.log,
+		PublicKey: p.publicKey, Started: clock.Now(), Hooks: p.hooks, Published: p.publishes(), Peers: p.peers, Log: p.log,
 	})
-	var err error
 	p.signer, err = wire.NewSigner([]byte(keys.Mark("agentsite/card/1", "a")+keys.Mark("agentsite/card/1", "b")), p.url.String()+a2a.KeySetPath)
 	if err != nil {
 		return err
 	}
-	p.a2a = a2a.New(a2a.Config{Signer: p.signer, PortalKey: httpsig.KeyOf(public), Callers: p.callers, Hub: p.hub, Chat: chats, Tasks: p.tasks, Hooks: p.hooks, Name: p.name, URL: p.url.String(), Host: host,
+	p.a2a = a2a.New(a2a.Config{Signer: p.signer, PortalKeys: p.signingKeys, Callers: p.callers, Hub: p.hub, Chat: chats, Tasks: p.tasks, Hooks: p.hooks, Name: p.name, URL: p.url.String(), Host: host,
 		Guests: p.set.guests, Only10: conformance.Name, Started: p.started, Log: p.log})
 	var servers map[string]*endpoint.Server
 	if p.set.Conformance {
@@ -305,7 +321,11 @@ func (p *Portal) Run(ctx context.Context, stdout, stderr io.Writer) error {
 	workers.Go(func() error { return p.teller.run(work) })
 	workers.Go(func() error { return p.hooks.Run(work) })
 	workers.Go(func() error { return p.words(work) })
+	workers.Go(func() error { return p.peers.Run(work) })
 	workers.Go(func() error { return p.sweep(work) })
+	for _, loop := range p.federated.loops() {
+		workers.Go(func() error { return loop(work) })
+	}
 
 	serving, stopServing := context.WithCancel(ctx)
 	defer stopServing()
@@ -388,11 +408,12 @@ func (p *Portal) Close() {
 		p.control.close()
 	}
 	p.drivers.close()
-	for _, c := range []*egress.Client{p.egress, p.calls, p.told, p.model} {
+	for _, c := range append(p.federated.clients(), p.egress, p.calls, p.told, p.model) {
 		if c != nil {
 			c.CloseIdle()
 		}
 	}
+	p.closeReplica()
 	if p.db != nil {
 		if err := p.db.Close(); err != nil {
 			p.log.Error("close database", "error", err)

@@ -29,7 +29,7 @@ type letter struct {
 }
 
 // urgent are the kinds of notices that are also mailed.
-var urgent = []string{hub.NoticeDown, hub.NoticeUp, hub.NoticeOffer, hub.NoticeHeld, hub.NoticeReport, hub.NoticeWebhook}
+var urgent = []string{hub.NoticeDown, hub.NoticeUp, hub.NoticeOffer, hub.NoticeHeld, hub.NoticeReport, hub.NoticePeer, hub.NoticeWebhook}
 
 func newTeller(mail account.Mailer, db *store.DB, url string, log *slog.Logger) *teller {
 	return &teller{mail: mail, db: db, url: url, log: log, queue: make(chan letter, 256)}

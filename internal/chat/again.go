@@ -58,7 +58,7 @@ func (s *Service) Again(ctx context.Context, actor ident.Actor, id string, seq i
 	t := task.Task{
 		ID: ident.NewID(), ConversationID: id, AgentID: old.Sender.ID, AgentHandle: old.Sender.Handle, MessageSeq: ask.Seq,
 		CallerKind: string(actor.Kind), CallerID: actor.ID, CallerHandle: sender(actor).Handle, State: task.Submitted, Face: face,
-		RootSeq: before.RootSeq, Hop: before.Hop, Replaces: old.Seq, Share: string(shares[ref.ID]), Via: before.Via, CreatedAt: now, UpdatedAt: now,
+		RootSeq: before.RootSeq, Hop: before.Hop, Replaces: old.Seq, Share: string(shares[ref.ID]), Via: before.Via, Budget: before.Budget, CreatedAt: now, UpdatedAt: now,
 	}
 	done, err := s.store.Ask(ctx, t)
 	if fault.Is(err, fault.Conflict) {

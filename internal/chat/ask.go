@@ -39,6 +39,9 @@ type Ask struct {
 	// of them is not asked again, and nobody once they are too many: the fault
 	// has task.ErrLoop.
 	Via task.Chain
+	// Budget is what the question may lead to, as it says itself. One that is
+	// used up is a fault with task.ErrBudget.
+	Budget task.Budget
 	// Once makes asking again harmless where there is no Context, too: a
 	// ClientID that the caller gave the agent before leads to the conversation
 	// it opened then, for as long as that is there.
@@ -69,7 +72,7 @@ func (s *Service) Ask(ctx context.Context, actor ident.Actor, a Ask) (Asked, err
 	if err := writes(actor); err != nil {
 		return Asked{}, err
 	}
-	d := Draft{ClientID: a.ClientID, Parts: a.Parts, Face: a.Face, Resumes: a.TaskID, Via: a.Via}
+	d := Draft{ClientID: a.ClientID, Parts: a.Parts, Face: a.Face, Resumes: a.TaskID, Via: a.Via, Budget: a.Budget}
 	if err := checkDraft(actor, d); err != nil {
 		return Asked{}, err
 	}
@@ -134,7 +137,7 @@ func (s *Service) askAnew(ctx context.Context, actor ident.Actor, a Ask, d Draft
 	if err := s.allowRoom(actor); err != nil {
 		return Asked{}, err
 	}
-	if actor.Kind == ident.Guest { // of whom rooms are counted apart
+	if actor.IsVisitor() { // of whom rooms are counted apart
 		if err := s.allow(actor); err != nil {
 			return Asked{}, err
 		}
@@ -201,6 +204,14 @@ func asked(done Posted) Asked {
 	return Asked{ConversationID: done.Message.ConversationID, Seq: done.Message.Seq, Task: done.Tasks[0]}
 }
 
+// visits is a kind of visitors as it is, "" for everybody with an account.
+func visits(kind string) string {
+	if kind == string(ident.Guest) || kind == string(ident.Portal) {
+		return kind
+	}
+	return ""
+}
+
 func errNoTask(id string) error { return fault.New(fault.NotFound, "You have no task %.80q.", id) }
 
 // Task returns a task the actor asked for. It is for those who ask: a token
@@ -213,7 +224,7 @@ func (s *Service) Task(ctx context.Context, actor ident.Actor, id string) (task.
 		return task.Task{}, errNoTask(id)
 	}
 	t, err := s.store.TaskByID(ctx, id)
-	if fault.Is(err, fault.NotFound) || err == nil && (t.CallerID != actor.ID || (t.CallerKind == string(ident.Guest)) != (actor.Kind == ident.Guest)) {
+	if fault.Is(err, fault.NotFound) || err == nil && (t.CallerID != actor.ID || visits(t.CallerKind) != visits(string(actor.Kind))) {
 		return task.Task{}, errNoTask(id)
 	}
 	return t, err

@@ -53,7 +53,7 @@ func (s *Service) member(ctx context.Context, actor ident.Actor, handle string) 
 	if !fault.Is(err, fault.NotFound) {
 		return Member{}, err
 	}
-	if actor.Kind != ident.Guest {
+	if !actor.IsVisitor() {
 		if m, perr := s.directory.Person(ctx, actor, handle); perr == nil {
 			return m, nil
 		} else if !fault.Is(perr, fault.NotFound) {

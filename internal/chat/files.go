@@ -28,7 +28,7 @@ type bounds struct {
 // fileBounds counts what guests send by where they come from, too: one begins
 // anew as somebody else at any time.
 func fileBounds(actor ident.Actor) bounds {
-	if actor.Kind == ident.Guest {
+	if actor.IsVisitor() {
 		return bounds{MaxGuestFileBytes, GuestFileQuota, []allowance{{actor.ID, 2 * GuestFileQuota}, {"from " + actor.Addr, 8 * GuestFileQuota}}}
 	}
 	return bounds{MaxFileBytes, FileQuota, []allowance{{actor.ID, 2 * FileQuota}}}

@@ -146,8 +146,11 @@ func (s *Service) produced(ctx context.Context, t task.Task, parts []task.Part, 
 // without anything to show for it.
 func callerOf(t task.Task) ident.Actor {
 	a := ident.Actor{Kind: ident.ActorKind(t.CallerKind), ID: t.CallerID, Name: t.CallerHandle, Addr: t.CallerID}
-	if a.Kind == ident.Guest {
+	switch a.Kind {
+	case ident.Guest:
 		a.Name = ""
+	case ident.Portal:
+		a.Addr = ident.PortalCredential(ident.PortalOf(a.ID))
 	}
 	return a
 }
@@ -186,6 +189,14 @@ func (s *Service) calls(ctx context.Context, t task.Task, m Message) (called, er
 		return called{}, err
 	}
 	c := called{turns: set.Turns, budget: set.Budget}
+	left := t.Budget
+	if left.Bounds() {
+		if left.Calls < 1 || !clock.Now().Before(left.Until) {
+			c.notes = []string{fmt.Sprintf("Not asked: %s. Who asked for this allows no more calls of agents.", handles(whom))}
+			return c, nil
+		}
+		c.turns = min(c.turns, 1+t.Hop+left.Calls) // with the question's own answer and those between
+	}
 	if t.Hop+1 > set.Hops {
 		c.notes = []string{fmt.Sprintf("Not asked: %s. One message may lead from agent to agent at most %d times here.", handles(whom), set.Hops)}
 		return c, nil
@@ -217,7 +228,7 @@ func (s *Service) calls(ctx context.Context, t task.Task, m Message) (called, er
 		c.ask = append(c.ask, task.Task{
 			ID: ident.NewID(), ConversationID: t.ConversationID, AgentID: a.ID, AgentHandle: a.Handle,
 			CallerKind: t.CallerKind, CallerID: t.CallerID, CallerHandle: t.CallerHandle,
-			State: task.Submitted, Face: t.Face, RootSeq: root, Hop: t.Hop + 1, Share: string(share), Via: via, CreatedAt: m.CreatedAt, UpdatedAt: m.CreatedAt,
+			State: task.Submitted, Face: t.Face, RootSeq: root, Hop: t.Hop + 1, Share: string(share), Via: via, Budget: left.Less(len(text)), CreatedAt: m.CreatedAt, UpdatedAt: m.CreatedAt,
 		})
 	}
 	return c, nil

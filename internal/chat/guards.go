@@ -9,11 +9,12 @@ import (
 	"agentsite/internal/clock"
 	"agentsite/internal/fault"
 	"agentsite/internal/ident"
+	"agentsite/internal/limit"
 	"agentsite/internal/task"
 )
 
 func memberKind(actor ident.Actor) string {
-	if actor.Kind == ident.Guest {
+	if actor.IsVisitor() {
 		return "guest"
 	}
 	return "person"
@@ -63,6 +64,9 @@ func (s *Service) allow(actor ident.Actor) error {
 		}
 		return nil
 	}
+	if actor.Kind == ident.Portal {
+		return s.allowPortal(actor, s.guests)
+	}
 	if wait, ok := s.people.Allow(actor.ID); !ok {
 		return fault.Limited(wait, "You sent very much in a short time. Try again in a moment.")
 	}
@@ -77,7 +81,24 @@ func (s *Service) allowRoom(actor ident.Actor) error {
 		}
 		return nil
 	}
+	if actor.Kind == ident.Portal {
+		return s.allowPortal(actor, s.creations)
+	}
 	return s.allow(actor)
+}
+
+// allowPortal counts one thing of somebody of another portal, for them and for
+// all that it asks for: they may do what a visitor may, and all together what
+// a few dozen may.
+func (s *Service) allowPortal(actor ident.Actor, each *limit.Keyed) error {
+	wait, ok := each.Allow(actor.ID)
+	if ok {
+		wait, ok = s.portals.Allow(actor.Addr)
+	}
+	if !ok {
+		return fault.Limited(wait, "People of other portals may say only so much here in a while. Try again in %s.", max(wait.Round(time.Second), time.Second))
+	}
+	return nil
 }
 
 // room is a conversation the actor is in.
@@ -228,8 +249,11 @@ func sender(actor ident.Actor) Sender {
 		handle = "guest"
 	}
 	kind := string(actor.Kind)
-	if actor.Kind == ident.Operator {
+	switch actor.Kind {
+	case ident.Operator:
 		kind = string(ident.Person)
+	case ident.Portal: // a visitor with a handle
+		kind = string(ident.Guest)
 	}
 	return Sender{Kind: kind, ID: actor.ID, Handle: handle}
 }

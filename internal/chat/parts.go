@@ -27,7 +27,7 @@ func checkParts(actor ident.Actor, parts []task.Part) error {
 	c.Field(len(parts) > 0, "text", "say something")
 	c.Field(len(parts) <= MaxParts, "parts", "use at most %d parts", MaxParts)
 	limit := MaxTextBytes
-	if actor.Kind == ident.Guest {
+	if actor.IsVisitor() {
 		limit = MaxGuestTextBytes
 	}
 	size, words := 0, false

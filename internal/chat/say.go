@@ -25,6 +25,8 @@ type Draft struct {
 	Resumes string
 	// Via is the agents whose work led to the message.
 	Via task.Chain
+	// Budget is what the message may lead to.
+	Budget task.Budget
 	// Quotes is the message this one answers to, 0 for none.
 	Quotes int64
 	// Told are agents, by handle, of which the sender was shown where their
@@ -47,7 +49,10 @@ func checkDraft(actor ident.Actor, d Draft) error {
 	if err := c.Err(); err != nil {
 		return err
 	}
-	return checkParts(actor, d.Parts)
+	if err := checkParts(actor, d.Parts); err != nil {
+		return err
+	}
+	return checkBudget(d.Budget, d.Parts)
 }
 
 // Post says something in a conversation. The agents it addresses get it as a
@@ -158,7 +163,7 @@ func (s *Service) compose(ctx context.Context, actor ident.Actor, me Member, mem
 		p.Ask = append(p.Ask, task.Task{
 			ID: ident.NewID(), ConversationID: id, AgentID: m.ID, AgentHandle: m.Handle,
 			CallerKind: string(actor.Kind), CallerID: actor.ID, CallerHandle: p.Message.Sender.Handle,
-			State: task.Submitted, Face: d.Face, Share: string(shares[m.ID]), Via: d.Via, CreatedAt: now, UpdatedAt: now,
+			State: task.Submitted, Face: d.Face, Share: string(shares[m.ID]), Via: d.Via, Budget: d.Budget, CreatedAt: now, UpdatedAt: now,
 		})
 	}
 	return p, told, nil

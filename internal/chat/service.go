@@ -67,6 +67,8 @@ type Service struct {
 	// Guests may say little in a while; people as much as a busy program
 	// needs: below what the store takes, so that one leaves room for others.
 	guests, people, creations *limit.Keyed
+	// portals bounds what one portal asks in all, for whomever.
+	portals *limit.Keyed
 }
 
 // New returns a service over its ports.
@@ -85,6 +87,7 @@ func New(store Store, directory Directory, runner task.Runner, cfg Config) *Serv
 		store: store, directory: directory, runner: runner, cfg: cfg, live: newLive(), previews: newPreviews(),
 		guests:    limit.New(30*time.Second, 20, 50_000),
 		people:    limit.New(500*time.Microsecond, 20_000, 50_000),
+		portals:   limit.New(time.Second, 300, 50_000),
 		creations: limit.New(20*time.Second, 30, 50_000),
 	}
 }

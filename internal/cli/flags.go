@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"agentsite/internal/app"
+	"agentsite/internal/app/demo"
 )
 
 // flags is a command's flag set, whose defaults come from the environment,
@@ -21,20 +22,24 @@ type flags struct {
 	help func() // prints the command's usage
 
 	portal, token string
+	note, proof   string
 	user, label   string
 	scopes        list
 	expires       days
 	admin, stdin  bool
 	passphrase    string
+	root          string // file of a root key
 	agentName     string
 	envs          list // variables that a file of an agent may name
 	run           agentRun
 	limit         int
+	here          bool             // search no other portals
 	filters       map[string]*list // of a search, by their name in the API
 	sort          string
 	json          bool
 	conversation  string
 	files         paths
+	demo          demo.Config
 	bad           error // an environment variable that cannot be read
 }
 
@@ -130,9 +135,23 @@ func serveFlags(fs *flags) {
 	fs.setting(&fs.cfg.SMTP, "smtp", "AGENTSITE_SMTP", "mail `SERVER` for password resets, as smtp://user:password@host:587")
 	fs.secret("smtp")
 	fs.setting(&fs.cfg.MailFrom, "mail-from", "AGENTSITE_MAIL_FROM", "`ADDRESS` that mails come from")
+	fs.setting(&fs.cfg.Network, "network", "AGENTSITE_NETWORK", "`NAME` of the network of portals this one is part of; off for none")
+	fs.setting(&fs.cfg.Join, "join", "AGENTSITE_JOIN", "`URLS` of portals to meet first, separated by commas")
 	fs.toggle(&fs.cfg.Conformance, "conformance", "AGENTSITE_CONFORMANCE", "add the agent conformance, which behaves as the official test suites ask, for tests only")
 	fs.setting(&fs.cfg.Log, "log", "AGENTSITE_LOG", "form of the log on stderr: `text|json`")
 	fs.setting(&fs.cfg.LogLevel, "log-level", "AGENTSITE_LOG_LEVEL", "least `LEVEL` that is logged: debug, info, warn, error")
+}
+
+// keysFlags are those that a card of a portal that does not run depends on.
+func keysFlags(fs *flags) {
+	dataFlags(fs)
+	fs.setting(&fs.cfg.Network, "network", "AGENTSITE_NETWORK", "`NAME` of the portal's network, when it does not run")
+	fs.setting(&fs.cfg.Name, "name", "AGENTSITE_NAME", "what the portal is `CALLED`, when it does not run")
+}
+
+func keysSignFlags(fs *flags) {
+	keysFlags(fs)
+	fs.StringVar(&fs.root, "root", "", "`FILE` that holds the root key")
 }
 
 func userAddFlags(fs *flags) {
@@ -162,6 +181,20 @@ func portalFlags(fs *flags) {
 	fs.secret("token")
 }
 
+func peersFlags(fs *flags) {
+	dataFlags(fs)
+	fs.setting(&fs.portal, "portal", "AGENTSITE_PORTAL", "`URL` of a running portal, instead of a data folder")
+	fs.setting(&fs.token, "token", "AGENTSITE_TOKEN", "API `TOKEN` of an operator, for --portal")
+	fs.secret("token")
+	fs.StringVar(&fs.note, "note", "", "`WHY`, for the log of decisions")
+	fs.BoolVar(&fs.json, "json", false, "print the API's answer as it is, one JSON object a line")
+}
+
+func releaseFlags(fs *flags) {
+	peersFlags(fs)
+	fs.StringVar(&fs.proof, "proof", "", "the `MARK` of the proof that you looked at")
+}
+
 func chatFlags(fs *flags) {
 	portalFlags(fs)
 	fs.StringVar(&fs.conversation, "conversation", "", "go on in the conversation with this `ID`")
@@ -174,13 +207,16 @@ func searchFlags(fs *flags) {
 	fs.IntVar(&fs.limit, "limit", 10, "most `N` results")
 	fs.BoolVar(&fs.json, "json", false, "print the API's answer as it is")
 	fs.StringVar(&fs.sort, "sort", "", "order: `relevance|name|newest|updated`")
+	fs.BoolVar(&fs.here, "here", false, "only agents of the portal itself, none of others")
 	fs.filters = make(map[string]*list)
 	for name, what := range map[string]string{"kind": "`KIND` of agent: a2a, mcp, openai, prompt, link, builtin", "tag": "`TAG`", "skill": "`SKILL`",
 		"language": "`LANGUAGE`, for example de", "modality": "`MODALITY`: text, image, audio, video, data, file", "live": "`STATE`: alive, needs_auth, wrong_protocol, unreachable, unknown",
-		"proof": "`PROOF` of its address: hosted, proved, unproven", "publisher": "`DOMAIN` it is published under"} {
+		"proof": "`PROOF` of its address: hosted, proved, unproven", "publisher": "`DOMAIN` it is published under", "signed": "kind of proof: `true` for those whose portal is proved, false for others"} {
 		fs.filters[name] = new(list)
 		fs.Var(fs.filters[name], name, "only agents of this "+what)
 	}
+	fs.filters["portal"] = new(list) // --portal is who is asked
+	fs.Var(fs.filters["portal"], "on", "only agents of the portal with this `HOST`")
 }
 
 func backupFlags(fs *flags) {

@@ -257,6 +257,12 @@ func runVerify(ctx context.Context, e env, fs *flags, args []string) error {
 		defer f.Close()
 		return app.VerifyBackup(ctx, f, passphrase)
 	}()
+	for _, m := range r.Replica.Mended {
+		fmt.Fprintf(e.stderr, "mended: %s\n", m)
+	}
+	if n := r.Replica.More; n > 0 {
+		fmt.Fprintf(e.stderr, "mended: %d more\n", n)
+	}
 	if len(r.Faults) > 0 {
 		for _, f := range r.Faults {
 			fmt.Fprintf(e.stderr, "fault: %s\n", f)
@@ -267,6 +273,9 @@ func runVerify(ctx context.Context, e env, fs *flags, args []string) error {
 		return err
 	}
 	fmt.Fprintf(e.stdout, "%s is whole: %d accounts, %d agents, %d conversations, %d messages, %d tasks\n", what, r.Accounts, r.Agents, r.Conversations, r.Messages, r.Tasks)
+	if r.Replica.Portals > 0 {
+		fmt.Fprintf(e.stdout, "its replica holds %d records of %d portals\n", r.Replica.Records, r.Replica.Portals)
+	}
 	return nil
 }
 

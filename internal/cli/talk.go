@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 	"unicode"
 )
 
@@ -25,6 +26,10 @@ func runSearch(ctx context.Context, e env, fs *flags, args []string) error {
 	}
 	if fs.sort != "" {
 		v.Set("sort", fs.sort)
+	}
+	if fs.here {
+		v.Set("scope", "portal")
+		narrowed = true
 	}
 	if len(args) == 0 && !narrowed {
 		return usagef("usage: agentsite search [QUERY]; say what to search for, or narrow the list with flags: `agentsite search --help`")
@@ -52,7 +57,13 @@ func runSearch(ctx context.Context, e env, fs *flags, args []string) error {
 			Liveness struct {
 				State string `json:"state"`
 			} `json:"liveness"`
+			Verified bool `json:"verified"`
 		} `json:"results"`
+		Portals struct {
+			Known, Answered int
+			Silent          []string
+			OldestHead      int64 `json:"oldest_head_age"`
+		} `json:"portals"`
 		Total       int      `json:"total"`
 		Suggestions []string `json:"suggestions"`
 	}
@@ -61,7 +72,11 @@ func runSearch(ctx context.Context, e env, fs *flags, args []string) error {
 	}
 	for _, r := range page.Results {
 		about, _, _ := strings.Cut(r.Agent.Description, "\n")
-		fmt.Fprintf(e.stdout, "%s  %s  [%s, %s]\n    %s\n", visible(r.Agent.Handle), visible(r.Agent.Title), visible(r.Agent.Kind), visible(r.Liveness.State), visible(about))
+		proved := ""
+		if !r.Verified && strings.Contains(r.Agent.Handle, "@") {
+			proved = ", portal not proved"
+		}
+		fmt.Fprintf(e.stdout, "%s  %s  [%s, %s%s]\n    %s\n", visible(r.Agent.Handle), visible(r.Agent.Title), visible(r.Agent.Kind), visible(r.Liveness.State), proved, visible(about))
 		for _, w := range r.Why {
 			if w.How == "typo" || w.How == "form" { // what is not plain to see
 				fmt.Fprintf(e.stdout, "    %q read as %q, in its %s\n", visible(w.Word), visible(w.Found), visible(w.Field))
@@ -75,6 +90,13 @@ func runSearch(ctx context.Context, e env, fs *flags, args []string) error {
 		}
 	} else if page.Total > len(page.Results) {
 		fmt.Fprintf(e.stdout, "%d of %d; more with --limit\n", len(page.Results), page.Total)
+	}
+	if page.Portals.Known > 1 {
+		line := fmt.Sprintf("%d of %d portals, oldest statement %s old", page.Portals.Answered, page.Portals.Known, time.Duration(page.Portals.OldestHead)*time.Second)
+		if len(page.Portals.Silent) > 0 {
+			line += "; silent: " + visible(strings.Join(page.Portals.Silent, ", "))
+		}
+		fmt.Fprintln(e.stdout, line)
 	}
 	return nil
 }

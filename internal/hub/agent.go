@@ -68,17 +68,28 @@ type Liveness struct {
 
 // Agent is a registered agent in its latest version.
 type Agent struct {
-	ID          string
-	Name        string // unique on its portal
-	Portal      string // host of its portal; empty: this one
-	Title       string
-	Description string
-	Kind        Kind
-	Endpoint    string
-	Skills      []Skill
-	Visibility  Visibility
-	OwnerID     string // account; empty for built-in agents
-	OwnerName   string
+	ID     string // of an agent of another portal its id in the network
+	Name   string // unique on its portal
+	Portal string // host of its portal; empty: this one
+	// Also are hosts of other portals that list the same agent, which has a
+	// key of its own. Record is the hash of the signed record that it was read
+	// from, and Verified is true when its portal's domain was seen to serve the
+	// key that signed it. They are set of agents of other portals only.
+	Also     []string
+	Record   string
+	Verified bool
+	// PortalID is its portal's id in the network, NetworkID its own there. They
+	// are set where an agent of another portal is called: ID is of its row here
+	// then, see Callable.
+	PortalID, NetworkID string
+	Title               string
+	Description         string
+	Kind                Kind
+	Endpoint            string
+	Skills              []Skill
+	Visibility          Visibility
+	OwnerID             string // account; empty for built-in agents
+	OwnerName           string
 	// CoOwnerIDs are the accounts that may change it too.
 	CoOwnerIDs []string
 	Version    int // 1, 2, …
@@ -150,14 +161,18 @@ type Limits struct {
 // it is reached at.
 type Proof struct {
 	// State is "hosted" (the portal runs it, or holds its connection),
-	// "proved" or "unproven".
+	// "proved", "unproven", or, of an agent of another portal, "claimed" or
+	// "unproven".
 	State string
 	// Method is "token" (a well-known file) or "card" (a signed agent card)
-	// when proved.
+	// when proved; when claimed what its portal says: the same or "hosted".
 	Method string
 	Origin string // scheme, host and port that was proved
 	// At is when the proof was last seen to hold.
 	At time.Time
+	// Publisher is the domain under which its portal says that it is
+	// published; empty for agents of this portal, see Agent.Publisher.
+	Publisher string
 }
 
 // The states of Proof.
@@ -165,12 +180,15 @@ const (
 	Hosted   = "hosted"
 	Proved   = "proved"
 	Unproven = "unproven"
+	// Claimed is what another portal says it saw and nobody here did.
+	Claimed = "claimed"
 )
 
-// Signed reports whether the statement that this agent exists is signed and
-// the signature holds. A portal signs what it lists; what others sign is
-// checked before it gets here.
-func (a Agent) Signed() bool { return a.Portal == "" }
+// Signed reports whether the statement that this agent exists is signed, and
+// by a key that is known to be its portal's. A portal signs what it lists.
+// Without a signature nothing of other portals gets here; what is open is
+// whether the key is that of the host in the handle.
+func (a Agent) Signed() bool { return a.Portal == "" || a.Verified }
 
 // Listable reports whether searches may find the agent.
 func (a Agent) Listable() bool {

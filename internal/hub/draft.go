@@ -29,6 +29,8 @@ const (
 	maxTenant       = 200
 	maxInstructions = 8000
 	maxSecret       = 4000
+
+	maxStatusMessage = 300
 	// MaxAgentsPerOwner bounds how many agents an account registers.
 	MaxAgentsPerOwner = 500
 )
@@ -240,7 +242,7 @@ func (d Draft) onlyStatus() bool {
 
 func status(c *fault.Check, s Status) {
 	c.Field(slices.Contains([]string{StatusDraft, Active, Deprecated, Withdrawn}, s.State), "status", "choose draft, active, deprecated or withdrawn")
-	c.Field(utf8.RuneCountInString(s.Message) <= 300, "status", "use at most 300 characters")
+	c.Field(utf8.RuneCountInString(s.Message) <= maxStatusMessage, "status", "use at most %d characters", maxStatusMessage)
 }
 
 func checkStatus(s Status) error {

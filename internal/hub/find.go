@@ -36,6 +36,9 @@ func (s *Service) History(ctx context.Context, actor ident.Actor, name string) (
 
 // HistoryOf is History for an agent that Get returned just now.
 func (s *Service) HistoryOf(ctx context.Context, a Agent) ([]Contact, error) {
+	if a.Elsewhere() {
+		return nil, nil
+	}
 	return s.store.History(ctx, a.ID)
 }
 

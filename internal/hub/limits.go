@@ -3,6 +3,7 @@ package hub
 import (
 	"context"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -25,6 +26,8 @@ const (
 	maxPerMinute = 10_000
 	maxPerDay    = 10_000_000
 	maxBytes     = 1 << 20
+	// portalCallers is how many callers all people of one other portal count as.
+	portalCallers = 10
 )
 
 // String says the limits in words; empty when there are none.
@@ -53,7 +56,11 @@ func (l *Limits) check(c *fault.Check) {
 	l.Listed = cleanList(l.Listed, true)
 	for i, name := range l.Listed {
 		l.Listed[i] = strings.TrimPrefix(name, "@")
-		c.Field(ident.CheckName(l.Listed[i]) == nil, "limits.listed", "%.80q is no name of an account", name)
+		if host, ok := ofPortal(name); ok {
+			l.Listed[i] = host
+			continue
+		}
+		c.Field(ident.CheckName(l.Listed[i]) == nil, "limits.listed", "%.80q is neither a name of an account, nor name@portal.example, nor @portal.example", name)
 	}
 	c.Field(len(l.Listed) <= maxListed, "limits.listed", "list at most %d accounts", maxListed)
 	c.Field(l.Callers != ListedCallers || len(l.Listed) > 0, "limits.listed", "name at least one account")
@@ -74,10 +81,31 @@ func (a Agent) MayCall(actor ident.Actor) error {
 	switch {
 	case a.Limits.Callers == AccountCallers && !actor.IsPerson():
 		return fault.New(fault.Forbidden, "The owner of %s takes calls only from people with an account. Log in first.", a.Name)
-	case a.Limits.Callers == ListedCallers && (!actor.IsPerson() || !slices.Contains(a.Limits.Listed, actor.Name)):
+	case a.Limits.Callers == ListedCallers && !a.lists(actor):
 		return fault.New(fault.Forbidden, "The owner of %s takes calls only from some people. Ask them to add you.", a.Name)
 	}
 	return nil
+}
+
+// lists reports whether the agent's owner named the actor: by the account, or
+// as one of another portal by the handle or all of that portal.
+func (a Agent) lists(actor ident.Actor) bool {
+	if actor.Kind == ident.Portal {
+		_, host, ok := strings.Cut(actor.Name, "@")
+		return ok && (slices.Contains(a.Limits.Listed, actor.Name) || slices.Contains(a.Limits.Listed, "@"+host))
+	}
+	return actor.IsPerson() && slices.Contains(a.Limits.Listed, actor.Name)
+}
+
+// ofPortal reads name@host, or @host for everybody there; a host is told from
+// a name by the dot or the port in it.
+func ofPortal(s string) (string, bool) {
+	name, host, ok := strings.Cut(s, "@")
+	if !ok || !strings.ContainsAny(host, ".:") || len(host) > 255 || name != "" && ident.CheckForm(name) != nil {
+		return "", false
+	}
+	u, err := url.Parse("https://" + host)
+	return name + "@" + host, err == nil && u.Host == host && u.User == nil
 }
 
 // dayCalls counts the calls that were admitted today, of agents with a bound
@@ -124,10 +152,15 @@ func (s *Service) Admit(ctx context.Context, actor ident.Actor, name string, siz
 	}
 	if l := a.Limits.PerMinute; l > 0 {
 		who := actor.ID
-		if !actor.IsPerson() {
+		if actor.Kind == ident.Guest {
 			who = actor.Addr
 		}
-		if wait, ok := s.callsBy.AllowRate(a.ID+" "+who, time.Minute/time.Duration(l), l); !ok {
+		wait, ok := s.callsBy.AllowRate(a.ID+" "+who, time.Minute/time.Duration(l), l)
+		if ok && actor.Kind == ident.Portal { // which may make up any number of people
+			all := min(l*portalCallers, maxPerMinute)
+			wait, ok = s.callsBy.AllowRate(a.ID+" "+actor.Addr, time.Minute/time.Duration(all), all)
+		}
+		if !ok {
 			return fault.Limited(wait, "The owner of %s allows %d calls a minute. Try again in %s.", a.Name, l, max(wait.Round(time.Second), time.Second))
 		}
 	}

@@ -8,7 +8,8 @@ import (
 	"sync"
 )
 
-// Load puts every listed agent into the index.
+// Load puts every listed agent into the index: this portal's own, then those of
+// others that are held.
 func (s *Service) Load(ctx context.Context) error {
 	s.edits.begin()
 	var err error
@@ -20,6 +21,9 @@ func (s *Service) Load(ctx context.Context) error {
 	// What was read may be older than what was edited meanwhile.
 	for _, id := range s.edits.end() {
 		s.reindex(ctx, id)
+	}
+	if err == nil && s.network != nil {
+		err = s.network.Load(ctx)
 	}
 	return err
 }

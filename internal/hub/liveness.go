@@ -106,6 +106,7 @@ func (s *Service) keep(ctx context.Context, c Checkup, l Liveness, next time.Tim
 		return
 	}
 	s.reindex(ctx, c.Agent.ID)
+	s.contacted(c.Agent, l)
 	if at := s.follow(ctx, c, l); !at.IsZero() {
 		select {
 		case s.probes <- probeJob{agent: c.Agent, away: at}:

@@ -33,6 +33,7 @@ const (
 	NoticeReport   = "report"   // somebody complained
 	NoticeHeld     = "held"     // the operator withdrew an agent, or gave it back
 	NoticeProof    = "proof"    // a proof ended
+	NoticePeer     = "peer"     // another portal lies, moved, or many vanished
 	NoticeWebhook  = "webhook"  // a webhook was stopped, because it took nothing for long
 )
 

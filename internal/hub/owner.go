@@ -49,6 +49,9 @@ func (s *Service) owned(ctx context.Context, actor ident.Actor, name string) (Ag
 	if err != nil {
 		return Agent{}, err
 	}
+	if a.Elsewhere() {
+		return Agent{}, errElsewhere(a, s.Source(a))
+	}
 	if !s.MayEdit(actor, a) {
 		return Agent{}, fault.New(fault.Forbidden, "Only an owner of %s may do that.", a.Name)
 	}

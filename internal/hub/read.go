@@ -14,14 +14,18 @@ func errNoAgent(name string) error {
 	return fault.New(fault.NotFound, "There is no agent %.80q here. Search for it, or check the spelling.", name)
 }
 
-// Get returns an agent the actor may see, by name or handle.
+// Get returns an agent the actor may see, by name or handle. One of another
+// portal is as it was learnt: see Agent.Elsewhere.
 func (s *Service) Get(ctx context.Context, actor ident.Actor, name string) (Agent, error) {
 	if !actor.May(ident.AgentsRead) && !actor.May(ident.AgentsWrite) && !actor.May(ident.ChatWrite) {
 		return Agent{}, fault.New(fault.Forbidden, "This token lacks the scope %q.", ident.AgentsRead)
 	}
 	h, ok := ident.ParseHandle(name, s.cfg.Portal)
-	if !ok || h.Portal != "" {
+	if !ok {
 		return Agent{}, errNoAgent(name)
+	}
+	if h.Portal != "" {
+		return s.find(ctx, h)
 	}
 	a, err := s.store.AgentByName(ctx, h.Name)
 	if fault.Is(err, fault.NotFound) {
@@ -49,8 +53,12 @@ func (s *Service) Listed(ctx context.Context, actor ident.Actor, name string) (A
 	return a, err
 }
 
-// Callable returns an agent the actor may give work to.
+// Callable returns an agent the actor may give work to, of this portal or, by
+// its handle, of another one: see Met for those.
 func (s *Service) Callable(ctx context.Context, actor ident.Actor, name string) (Agent, error) {
+	if h, ok := ident.ParseHandle(name, s.cfg.Portal); ok && h.Portal != "" {
+		return s.callableElsewhere(ctx, actor, h)
+	}
 	a, err := s.Get(ctx, actor, name)
 	if err != nil {
 		return Agent{}, err
@@ -64,6 +72,15 @@ func (s *Service) Callable(ctx context.Context, actor ident.Actor, name string) 
 	return a, nil
 }
 
+// Addressed returns the agent whose address at a protocol's door is called: of
+// this portal as Get does, of another one as Callable does.
+func (s *Service) Addressed(ctx context.Context, actor ident.Actor, name string) (Agent, error) {
+	if h, ok := ident.ParseHandle(name, s.cfg.Portal); ok && h.Portal != "" {
+		return s.Callable(ctx, actor, name)
+	}
+	return s.Get(ctx, actor, name)
+}
+
 // Open returns an agent with its opened credential, for the one call about to
 // be made. It is for the runtime, which checked nothing yet: it refuses
 // agents that take no work any more.
@@ -74,6 +91,10 @@ func (s *Service) Open(ctx context.Context, agentID string) (Agent, string, erro
 	}
 	if a.Status.State == Withdrawn {
 		return Agent{}, "", fault.New(fault.Conflict, "%s was withdrawn by its owner.", a.Name)
+	}
+	if a.Kind == Peer {
+		a, err = s.openElsewhere(ctx, a)
+		return a, "", err
 	}
 	if !a.HasSecret {
 		return a, "", nil
@@ -126,24 +147,44 @@ func (s *Service) Search(ctx context.Context, actor ident.Actor, q Query) (Page,
 			c.Field(slices.Contains(known, v), field, "%.40q is none of %s", v, strings.Join(known, ", "))
 		}
 	}
-	among("proof", q.Proofs, []string{Hosted, Proved, Unproven})
+	among("proof", q.Proofs, []string{Hosted, Proved, Claimed, Unproven})
 	among("signed", q.Signed, []string{"true", "false"})
 	among("modality", q.Modalities, []string{"text", "image", "audio", "video", "data", "file"})
 	for _, l := range q.Live {
 		c.Field(slices.Contains([]Live{Alive, NeedsAuth, WrongProtocol, Unreachable, Unknown}, Live(l)), "live", "%.80q is no state of liveness; use alive, needs_auth, wrong_protocol, unreachable or unknown", l)
 	}
+	c.Field(q.Scope == "" || q.Scope == ScopePortal || q.Scope == ScopeFederation, "scope", "use portal or federation")
 	if err := c.Err(); err != nil {
 		return Page{}, err
 	}
-	return s.index.Search(q)
+	coverage := s.Coverage(q)
+	if q.Scope == ScopePortal {
+		if len(q.Portals) > 0 && !slices.Contains(q.Portals, "") && !slices.Contains(q.Portals, localPortal) {
+			return Page{Results: []Result{}, Facets: map[string][]FacetCount{}, Coverage: coverage}, nil
+		}
+		q.Portals = []string{localPortal}
+	}
+	page, err := s.index.Search(q)
+	page.Coverage = coverage
+	if err != nil || !s.widens(q) {
+		return page, err
+	}
+	return s.widen(ctx, q, page)
 }
+
+// localPortal is this portal in Query.Portals.
+const localPortal = "local"
 
 // State tells whether what Search finds has changed: the same state, the same
 // pages. Read it before Search.
 func (s *Service) State() uint64 { return s.index.State() }
 
-// Count is the number of listed agents.
+// Count is the number of agents that searches find, those of other portals
+// among them.
 func (s *Service) Count() int { return s.index.Len() }
+
+// Own is the number of this portal's agents that searches find.
+func (s *Service) Own() int { return s.index.Count("") }
 
 // Read describes the agent found at an address, for a form to be filled.
 func (s *Service) Read(ctx context.Context, actor ident.Actor, address string) (Described, error) {

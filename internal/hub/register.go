@@ -26,6 +26,9 @@ func (s *Service) apply(ctx context.Context, d Draft, a *Agent) error {
 	}
 	if err == nil && d.Limits != nil {
 		for _, name := range a.Limits.Listed {
+			if strings.Contains(name, "@") {
+				continue // people of another portal, who are known to it alone
+			}
 			if _, lerr := s.store.Account(ctx, name); fault.Is(lerr, fault.NotFound) {
 				text := "there is nobody called " + name + " on this portal"
 				err = &fault.Error{Kind: fault.Invalid, Safe: "limits.listed: " + text, Fields: map[string]string{"limits.listed": text}}

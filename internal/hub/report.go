@@ -45,6 +45,9 @@ func (s *Service) Report(ctx context.Context, actor ident.Actor, name, reason, t
 	if err != nil {
 		return err
 	}
+	if a.Elsewhere() {
+		return fault.New(fault.Forbidden, "%s is an agent of another portal, whose operator decides about it. Report it there: %s/agents/%s/report", a.Handle(), s.Source(a).URL, a.Name)
+	}
 	text = clean(text)
 	var c fault.Check
 	c.Field(slices.Contains(ReportReasons, reason), "reason", "choose what is wrong with it")

@@ -1,6 +1,10 @@
 package hub
 
-import "time"
+import (
+	"time"
+
+	"agentsite/internal/federation"
+)
 
 // Query asks the index for agents. Filters of one kind are alternatives,
 // filters of different kinds must all hold.
@@ -13,6 +17,8 @@ type Query struct {
 	Skills []string
 	// Portals are hosts; "" or "local" is this portal.
 	Portals []string
+	// Scope is "" (everything that is known) or ScopePortal (this portal's own).
+	Scope string
 	// Live restricts to agents in that state of liveness.
 	Live []string
 	// Languages are BCP 47 tags; "de" also means "de-ch".
@@ -34,6 +40,10 @@ type Query struct {
 	CountMatches bool
 	// Sort is "" (relevance where there is text, else name) or one of Sorts.
 	Sort string
+	// Wide also asks portals whose agents are not held here, where there is
+	// something to look for: it takes as long as Wider does. Of pages it concerns
+	// the first.
+	Wide bool
 	// Limit is 1 to 100. Cursor is the opaque NextCursor of the page before.
 	Limit  int
 	Cursor string
@@ -58,6 +68,12 @@ type Match struct {
 	How   string // exact, form (another ending), prefix, typo or phrase
 	Field string // name, title, skills, tags, examples, description
 }
+
+// The scopes of a search.
+const (
+	ScopePortal     = "portal"
+	ScopeFederation = "federation"
+)
 
 // The orders a search can have. Newest is by registration, updated by last
 // change; both newest first.
@@ -87,8 +103,11 @@ type FacetCount struct {
 }
 
 // MaxFacetValues is how many values a facet has at most whose values people
-// invent (tag, skill, publisher): the most frequent ones.
+// invent (tag, skill, publisher), and that of portals: the most frequent ones.
 const MaxFacetValues = 30
+
+// MaxNamed is how many agents of one handle are looked at.
+const MaxNamed = 8
 
 // Page is one page of results with the counts over all matches.
 type Page struct {
@@ -100,6 +119,8 @@ type Page struct {
 	NextCursor string
 	// Suggestions are other spellings worth a try when nothing was found.
 	Suggestions []string
+	// Coverage is how much of the network was looked through.
+	Coverage federation.Coverage
 }
 
 // Index finds agents by words. It holds only agents that may be listed. It is
@@ -113,8 +134,21 @@ type Index interface {
 	Load(next func() (Agent, bool))
 	// Remove forgets the agent; removing an unknown id does nothing.
 	Remove(id string)
+	// Get returns the agent with an id, and whether there is one.
+	Get(id string) (Agent, bool)
+	// Named returns the agents of a name on a portal (its host, "" for this
+	// one), at most MaxNamed, in order of id. What portals say of themselves
+	// may clash.
+	Named(name, portal string) []Agent
+	// Of returns the ids of all agents that a portal lists, Count how many they
+	// are.
+	Of(portal string) []string
+	Count(portal string) int
 	// Search returns an Invalid fault for a malformed cursor.
 	Search(q Query) (Page, error)
+	// Beside is Search in a few agents that are not held, with scores as if they
+	// stood among those that are.
+	Beside(few []Agent, q Query) (Page, error)
 	// Suggest returns what a half-typed text may be meant for, best first, at
 	// most n: agents whose name or title has a word that begins so, then tags
 	// and skills. It costs no more than a search.

@@ -12,6 +12,8 @@ import (
 type Config struct {
 	// Portal is the host (and port, if not the default) of the portal's URL.
 	Portal string
+	// URL is the portal's address, without a trailing slash.
+	URL string
 	// Kinds are the kinds people may register, in the order forms show them.
 	Kinds []Kind
 	// CheckURL says, in words for the form, why an address may not be called,
@@ -29,7 +31,16 @@ type Config struct {
 	// Told, when set, is called after accounts were left a notice. It must
 	// not block.
 	Told func(n Notice, accounts []string)
-	Log  *slog.Logger
+	// Contacted, when set, is told of an own agent as an exchange just showed
+	// it. It must not block.
+	Contacted func(a Agent)
+	// Elsewhere, when set, is told whether a call reached an agent of another
+	// portal. It must not block.
+	Elsewhere func(a Agent, reached bool)
+	// Voices, when set, returns what is believed of an agent and which portals
+	// say what, those that count most first.
+	Voices func(a Agent) (Liveness, []Voice)
+	Log    *slog.Logger
 }
 
 // Service is the directory of one portal. Create it with New, fill the index
@@ -42,6 +53,9 @@ type Service struct {
 	witness Witness
 	trier   Trier
 	sealer  Sealer
+	network Network
+	wider   Wider
+	ways    Ways
 	cfg     Config
 
 	// reads bounds how often somebody makes the portal fetch an address,
@@ -70,13 +84,18 @@ type Ports struct {
 	Witness Witness
 	Trier   Trier
 	Sealer  Sealer
+	// Network and Ways lead to other portals; nil where there are none.
+	Network Network
+	Ways    Ways
+	// Wider asks portals whose agents are not held here; nil for none.
+	Wider Wider
 }
 
 // New returns a service over its ports.
 func New(ports Ports, cfg Config) *Service {
 	return &Service{
 		store: ports.Store, index: ports.Index, prober: ports.Prober, reader: ports.Reader, witness: ports.Witness, trier: ports.Trier,
-		sealer: ports.Sealer, cfg: cfg,
+		sealer: ports.Sealer, network: ports.Network, ways: ports.Ways, wider: ports.Wider, cfg: cfg,
 		reads:     limit.New(2*time.Second, 20, 50_000),
 		looks:     limit.New(200*time.Millisecond, 100, 50_000),
 		trying:    make(chan struct{}, maxTrying),

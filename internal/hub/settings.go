@@ -79,9 +79,13 @@ func (p *PromptConfig) check(c *fault.Check) {
 func checkModes(c *fault.Check, field string, modes []string) {
 	c.Field(len(modes) <= maxModes, field, "name at most %d media types", maxModes)
 	for _, m := range modes {
-		kind, sub, ok := strings.Cut(m, "/")
-		c.Field(ok && kind != "" && sub != "" && len(m) <= maxMediaType && !strings.ContainsAny(m, " ,<>\"'"), field, "%.80q is no media type; write for example text/plain", m)
+		c.Field(mediaType(m), field, "%.80q is no media type; write for example text/plain", m)
 	}
+}
+
+func mediaType(s string) bool {
+	kind, sub, ok := strings.Cut(s, "/")
+	return ok && kind != "" && sub != "" && len(s) <= maxMediaType && !strings.ContainsAny(s, " ,<>\"'")
 }
 
 // languageTag reports whether a text is a BCP 47 tag that is written down

@@ -191,6 +191,7 @@ type Searches interface {
 // Store is all that the service keeps.
 type Store interface {
 	Agents
+	Asked
 	Lists
 	Secrets
 	Health

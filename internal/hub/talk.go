@@ -18,7 +18,7 @@ func (s *Service) Talkable(ctx context.Context, actor ident.Actor, name string) 
 	return a, err
 }
 
-// TalkableList returns agents the actor may talk to, at most limit: those that
+// TalkableList returns agents of this portal the actor may talk to, at most limit: those that
 // are alive first, in each part the actor's own before the public ones, and
 // these by name.
 func (s *Service) TalkableList(ctx context.Context, actor ident.Actor, limit int) ([]Agent, error) {
@@ -51,7 +51,7 @@ func (s *Service) TalkableList(ctx context.Context, actor ident.Actor, limit int
 	}{{[]string{string(Alive)}, alive}, {nil, all}} {
 		add(own, part.is)
 		for cursor := ""; len(out) < limit; {
-			page, err := s.index.Search(Query{Live: part.live, Sort: SortName, Limit: talkPage, Cursor: cursor})
+			page, err := s.index.Search(Query{Portals: []string{localPortal}, Live: part.live, Sort: SortName, Limit: talkPage, Cursor: cursor})
 			if err != nil {
 				return nil, err
 			}

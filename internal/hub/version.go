@@ -89,6 +89,9 @@ func (s *Service) Versions(ctx context.Context, actor ident.Actor, name string, 
 	if err != nil {
 		return nil, 0, err
 	}
+	if a.Elsewhere() {
+		return nil, 0, errElsewhereOnly(a, s.Source(a))
+	}
 	if list, err = s.store.Versions(ctx, a.ID, before, versionsPage); err != nil {
 		return nil, 0, err
 	}
@@ -115,6 +118,9 @@ func (s *Service) VersionOf(ctx context.Context, actor ident.Actor, name string,
 	a, err := s.Get(ctx, actor, name)
 	if err != nil {
 		return Agent{}, nil, err
+	}
+	if a.Elsewhere() {
+		return Agent{}, nil, errElsewhereOnly(a, s.Source(a))
 	}
 	if version == 0 {
 		version = a.Version

@@ -3,6 +3,7 @@ package index
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -51,6 +52,11 @@ func drawAgent(t *rapid.T, id int) hub.Agent {
 		CreatedAt:   time.Unix(rapid.Int64Range(1, 6).Draw(t, "created"), 0).UTC(),
 		UpdatedAt:   time.Unix(rapid.Int64Range(1, 1000).Draw(t, "updated"), 7).UTC(),
 	}
+	if a.Portal != "" {
+		a.Verified = rapid.Bool().Draw(t, "verified")
+		a.Also = rapid.SampledFrom([][]string{nil, {"r.example"}, {"r.example", "s.example"}}).Draw(t, "also")
+		a.Record = rapid.SampledFrom([]string{"", "short", "leRWh7iGgHka1TIkabuBF5cSalszfuvP2-cCZ6I_f5c"}).Draw(t, "record")
+	}
 	for range rapid.IntRange(0, 2).Draw(t, "skills") {
 		a.Skills = append(a.Skills, hub.Skill{
 			Name: rapid.SampledFrom(plainWords).Draw(t, "skill"),
@@ -81,7 +87,7 @@ func drawQuery(t *rapid.T) hub.Query {
 	return hub.Query{
 		CreatedAfter: after("created", 6), UpdatedAfter: after("updated", 600), CountMatches: rapid.Bool().Draw(t, "count matches"),
 		Text: strings.Join(text, " "), Kinds: some("kinds", "a2a", "openai", "none"), Tags: some("tags", plainTags[:8]...),
-		Skills: some("skills", plainWords...), Portals: some("portals", "", "local", "p.example"), Live: some("live", "alive", "unknown"),
+		Skills: some("skills", plainWords...), Portals: some("portals", "", "local", "p.example", "r.example"), Live: some("live", "alive", "unknown"),
 		Languages: some("languages", "de", "de-ch", "zh", "DE"), Modalities: some("modalities", "text", "image", "data"),
 		Signed: some("signed", "true", "false"), Proofs: some("proofs", hub.Proved, hub.Unproven),
 		Publishers: some("publishers", "a.example", "b.example"), Sort: rapid.SampledFrom(append(hub.Sorts, "")).Draw(t, "sort"),
@@ -117,8 +123,8 @@ func matches(a *hub.Agent, text string) bool {
 // bruteValues says by plain code what an agent counts for in each facet.
 func bruteValues(a *hub.Agent) map[string][]string {
 	v := map[string][]string{
-		"kind": {string(a.Kind)}, "portal": {cmp.Or(a.Portal, "local")}, "live": {cmp.Or(string(a.Liveness.State), "unknown")},
-		"modality": a.Modalities(), "signed": {fmt.Sprint(a.Portal == "")}, "proof": {cmp.Or(a.Proof.State, "unproven")}, "tag": a.Tags(),
+		"kind": {string(a.Kind)}, "portal": append([]string{cmp.Or(a.Portal, "local")}, a.Also...), "live": {cmp.Or(string(a.Liveness.State), "unknown")},
+		"modality": a.Modalities(), "signed": {fmt.Sprint(a.Portal == "" || a.Verified)}, "proof": {cmp.Or(a.Proof.State, "unproven")}, "tag": a.Tags(),
 	}
 	for _, s := range a.Skills {
 		v["skill"] = append(v["skill"], s.Name)
@@ -190,7 +196,7 @@ func bruteFacets(agents map[string]hub.Agent, q hub.Query) map[string][]hub.Face
 		slices.SortFunc(list, func(a, b hub.FacetCount) int {
 			return cmp.Or(b.Count-a.Count, strings.Compare(a.Value, b.Value))
 		})
-		if name == "tag" || name == "skill" || name == "publisher" {
+		if name == "tag" || name == "skill" || name == "publisher" || name == "portal" {
 			list = list[:min(len(list), topValues)]
 		}
 		facets[name] = list
@@ -250,14 +256,14 @@ func TestSearch_AgreesWithBruteForce(t *testing.T) {
 func walk(t *rapid.T, x *Index, q hub.Query, want map[string]bool, agents map[string]hub.Agent) {
 	seen := make(map[string]bool)
 	var all []hub.Agent
-	low := 0.0
+	low := make(map[string]float64) // of the pages before, by portal
 	for n := 0; ; n++ {
 		page, err := x.Search(q)
 		if err != nil {
 			t.Fatal(err)
 		}
-		next := 0.0
-		for i, r := range page.Results {
+		next := make(map[string]float64)
+		for _, r := range page.Results {
 			if seen[r.Agent.ID] || !want[r.Agent.ID] {
 				t.Fatalf("%+v: %s again or unasked", q, r.Agent.ID)
 			}
@@ -266,14 +272,15 @@ func walk(t *rapid.T, x *Index, q hub.Query, want map[string]bool, agents map[st
 			}
 			seen[r.Agent.ID] = true
 			all = append(all, r.Agent)
-			if (q.Sort == "" || q.Sort == hub.SortRelevance) && n > 0 && r.Score > low {
+			portal := r.Agent.Portal
+			if was, ok := low[portal]; (q.Sort == "" || q.Sort == hub.SortRelevance) && ok && r.Score > was {
 				t.Fatalf("%+v: score rises from page to page", q)
 			}
-			if i == 0 || r.Score < next {
-				next = r.Score
+			if was, ok := next[portal]; !ok || r.Score < was {
+				next[portal] = r.Score
 			}
 		}
-		low = next
+		maps.Copy(low, next)
 		if page.NextCursor == "" {
 			break
 		}

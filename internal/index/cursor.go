@@ -22,7 +22,11 @@ const maxCursorBytes = 16 << 10
 // of the key.
 const cursorHead = 1 + 8 + 8 + 2
 
-const cursorVersion = 2
+// Versions of cursors; one of behindVersion tells of portals behind the key.
+const (
+	cursorVersion = 2
+	behindVersion = 3
+)
 
 // place is where a page goes on: behind the agent of that rank and key. The
 // rank is the score as bits, the time of the order, or whether the agent is
@@ -33,7 +37,11 @@ type place struct {
 	rank int64
 	key  string
 	plan []byte
+	// behind are portals that were held back, see fairly.
+	behind []behind
 }
+
+func scoreOf(rank int64) float64 { return math.Float64frombits(uint64(rank)) }
 
 func scoreRank(score float64) int64 { return int64(math.Float64bits(score)) }
 
@@ -47,11 +55,24 @@ func (p *place) after() *bm25.After {
 // encodeCursor returns the cursor that goes on behind a place.
 func encodeCursor(q hub.Query, at place) string {
 	b := make([]byte, 0, cursorHead+len(at.key)+len(at.plan))
-	b = append(b, cursorVersion)
+	if len(at.behind) > 0 {
+		b = append(b, behindVersion)
+	} else {
+		b = append(b, cursorVersion)
+	}
 	b = binary.BigEndian.AppendUint64(b, queryHash(q))
 	b = binary.BigEndian.AppendUint64(b, uint64(at.rank))
 	b = binary.BigEndian.AppendUint16(b, uint16(len(at.key)))
 	b = append(b, at.key...)
+	if len(at.behind) > 0 {
+		b = append(b, byte(len(at.behind)))
+		for _, o := range at.behind {
+			b = binary.BigEndian.AppendUint64(b, uint64(o.rank))
+			for _, s := range []string{o.portal, o.key} {
+				b = append(binary.BigEndian.AppendUint16(b, uint16(len(s))), s...)
+			}
+		}
+	}
 	b = append(b, at.plan...)
 	return base64.RawURLEncoding.EncodeToString(b)
 }
@@ -67,7 +88,7 @@ func decodeCursor(q hub.Query) (*place, error) {
 	}
 	unknown := badField("cursor", "is not one that a search returned")
 	b, err := base64.RawURLEncoding.Strict().DecodeString(q.Cursor)
-	if err != nil || len(b) < cursorHead || b[0] != cursorVersion {
+	if err != nil || len(b) < cursorHead || b[0] != cursorVersion && b[0] != behindVersion {
 		return nil, unknown
 	}
 	if binary.BigEndian.Uint64(b[1:]) != queryHash(q) {
@@ -75,17 +96,61 @@ func decodeCursor(q hub.Query) (*place, error) {
 	}
 	at := &place{rank: int64(binary.BigEndian.Uint64(b[9:]))}
 	n := int(binary.BigEndian.Uint16(b[17:]))
+	version := b[0]
 	b = b[cursorHead:]
 	if n > len(b) {
 		return nil, unknown
 	}
 	at.key, at.plan = string(b[:n]), b[n:]
+	if version == behindVersion {
+		var ok bool
+		if at.behind, at.plan, ok = decodeBehind(at.plan); !ok {
+			return nil, unknown
+		}
+	}
 	if len(at.plan) == 0 {
 		at.plan = nil
 	} else if score := math.Float64frombits(uint64(at.rank)); !bm25.CheckPlan(at.plan) || orderOf(q) == byScore && (math.IsNaN(score) || math.IsInf(score, 0)) {
 		return nil, unknown
 	}
 	return at, nil
+}
+
+// decodeBehind reads the portals of a cursor, and returns what is behind them.
+func decodeBehind(b []byte) (list []behind, rest []byte, ok bool) {
+	if len(b) == 0 || b[0] == 0 || b[0] > maxBehind {
+		return nil, nil, false
+	}
+	n := int(b[0])
+	b = b[1:]
+	text := func() (string, bool) {
+		if len(b) < 2 {
+			return "", false
+		}
+		size := int(binary.BigEndian.Uint16(b))
+		if b = b[2:]; size > len(b) {
+			return "", false
+		}
+		s := string(b[:size])
+		b = b[size:]
+		return s, true
+	}
+	for range n {
+		if len(b) < 8 {
+			return nil, nil, false
+		}
+		o := behind{rank: int64(binary.BigEndian.Uint64(b))}
+		b = b[8:]
+		var named, keyed bool
+		if o.portal, named = text(); !named || o.portal == "" {
+			return nil, nil, false
+		}
+		if o.key, keyed = text(); !keyed || math.IsNaN(scoreOf(o.rank)) || math.IsInf(scoreOf(o.rank), 0) {
+			return nil, nil, false
+		}
+		list = append(list, o)
+	}
+	return list, b, true
 }
 
 func badField(field, what string) error {

@@ -67,6 +67,14 @@ func (t *fieldTexts) of(a *hub.Agent) [][]string {
 	return t.all
 }
 
+// Terms calls yield for each word that an index finds the agent by, some of
+// them more than once.
+func Terms(a hub.Agent, yield func(term string)) {
+	for _, values := range texts(&a) {
+		bm25.Terms(values, yield)
+	}
+}
+
 // sameText reports whether two forms of an agent are found by the same words
 // in the same place of the order.
 func sameText(a, b *hub.Agent) bool {
@@ -110,8 +118,9 @@ const inventedFacets = kindFacet // so many
 // facetNames are the names in hub.Page.Facets.
 var facetNames = [facetCount]string{"tag", "skill", "publisher", "kind", "portal", "live", "language", "modality", "signed", "proof"}
 
-// Those whose values people invent are cut to the most frequent.
-var facetMost = [facetCount]int{tagFacet: topValues, skillFacet: topValues, publisherFacet: topValues}
+// Those whose values people invent, or of which a network has many, are cut to
+// the most frequent.
+var facetMost = [facetCount]int{tagFacet: topValues, skillFacet: topValues, publisherFacet: topValues, portalFacet: topValues}
 
 const topValues = hub.MaxFacetValues
 
@@ -167,6 +176,9 @@ func eachFacet(a *hub.Agent, add func(f int, s string)) {
 			}
 		case portalFacet:
 			add(f, a.Portal)
+			for _, host := range a.Also {
+				add(f, host)
+			}
 		case liveFacet:
 			add(f, string(a.Liveness.State))
 		case languageFacet:

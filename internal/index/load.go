@@ -12,14 +12,19 @@ import (
 // by one enter under one lock: searches wait about a millisecond for them.
 const loadBatch = 64
 
+// fitShare is which part of the index must come at once for the lists to be cut
+// to size afterwards.
+const fitShare = 8
+
 // Load puts all agents that next returns, until it returns false, on all
 // processors. It calls next from one goroutine at a time. New agents come in
 // by thousands, others one by one. Searches find what has come in so far. No
 // agent should come twice: either form might stay.
 func (x *Index) Load(next func() (hub.Agent, bool)) {
 	var (
-		mu   sync.Mutex // guards next and done
+		mu   sync.Mutex // guards next, done and n
 		done bool
+		n    int // agents that came
 		wg   sync.WaitGroup
 	)
 	take := func(batch []hub.Agent) []hub.Agent {
@@ -32,6 +37,7 @@ func (x *Index) Load(next func() (hub.Agent, bool)) {
 				break
 			}
 			batch = append(batch, a)
+			n++
 		}
 		return batch
 	}
@@ -66,6 +72,9 @@ func (x *Index) Load(next func() (hub.Agent, bool)) {
 	wg.Wait()
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	if n < len(x.entries)/fitShare {
+		return // to copy everything would cost more than it frees
+	}
 	x.words.Fit()
 	x.entries, x.columns = bm25.Fitted(x.entries), bm25.Fitted(x.columns)
 	x.facets.values, x.facets.leads = bm25.Fitted(x.facets.values), bm25.Fitted(x.facets.leads)

@@ -1,6 +1,7 @@
 package index
 
 import (
+	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
 	"math"
@@ -23,7 +24,7 @@ var (
 	visibilities = []string{string(hub.Public)}
 	states       = []string{hub.Active, hub.Deprecated}
 	lives        = []string{string(hub.Alive), string(hub.NeedsAuth), string(hub.WrongProtocol), string(hub.Unreachable), string(hub.Unknown)}
-	proofs       = []string{hub.Hosted, hub.Proved, hub.Unproven}
+	proofs       = []string{hub.Hosted, hub.Proved, hub.Unproven, hub.Claimed}
 )
 
 // The groups of fields that only some agents have.
@@ -94,7 +95,12 @@ func (w *writer) write(a *hub.Agent) {
 	}
 	w.head = append(w.head, groups)
 	w.size(len(a.Name))
-	w.size(len(a.Portal))
+	if a.Portal != "" || a.Verified || a.Also != nil || a.Record != "" || a.PortalID != "" || a.NetworkID != "" {
+		w.size(len(a.Portal)<<1 | 1)
+		w.record(a)
+	} else {
+		w.size(0)
+	}
 	w.known(string(a.Kind), kinds)
 	w.known(string(a.Visibility), visibilities)
 	w.known(a.Status.State, states)
@@ -137,6 +143,7 @@ func (w *writer) write(a *hub.Agent) {
 		w.str(a.Proof.Method)
 		w.str(a.Proof.Origin)
 		w.time(nanos(a.Proof.At))
+		w.str(a.Proof.Publisher)
 	}
 	if groups&withNotes != 0 {
 		w.str(a.Status.Message)
@@ -161,6 +168,25 @@ func (w *writer) write(a *hub.Agent) {
 		w.strs(s.Examples)
 	}
 }
+
+// record writes what only agents of other portals have. The hash of a record
+// is 32 bytes that no codec makes shorter.
+func (w *writer) record(a *hub.Agent) {
+	w.flag(a.Verified)
+	w.strs(a.Also)
+	w.str(a.PortalID)
+	w.str(a.NetworkID)
+	hash, err := base64.RawURLEncoding.Strict().DecodeString(a.Record)
+	if err != nil || len(hash) != hashSize {
+		w.flag(false)
+		w.str(a.Record)
+		return
+	}
+	w.flag(true)
+	w.head = append(w.head, hash...)
+}
+
+const hashSize = 32
 
 // reader is writer, reversed.
 type reader struct {
@@ -233,8 +259,18 @@ func (r *reader) strs() []string {
 func (r *reader) read(a *hub.Agent, key string) {
 	groups := r.byte()
 	name := r.size()
-	portal := name + 1 + r.size()
+	n := r.size()
+	portal := name + 1 + n>>1
 	a.Name, a.Portal, a.ID = key[:name], key[name+1:portal], key[portal+1:]
+	if n&1 != 0 {
+		a.Verified, a.Also, a.PortalID, a.NetworkID = r.byte() == 1, r.strs(), r.str(), r.str()
+		if r.byte() == 0 {
+			a.Record = r.str()
+		} else {
+			a.Record = base64.RawURLEncoding.EncodeToString([]byte(r.head[:hashSize]))
+			r.head = r.head[hashSize:]
+		}
+	}
 	a.Kind = hub.Kind(r.known(kinds))
 	a.Visibility = hub.Visibility(r.known(visibilities))
 	a.Status.State = r.known(states)
@@ -264,7 +300,7 @@ func (r *reader) read(a *hub.Agent, key string) {
 		a.EmbedOrigins = r.strs()
 	}
 	if groups&withProof != 0 {
-		a.Proof = hub.Proof{State: r.known(proofs), Method: r.str(), Origin: r.str(), At: fromNanos(r.time())}
+		a.Proof = hub.Proof{State: r.known(proofs), Method: r.str(), Origin: r.str(), At: fromNanos(r.time()), Publisher: r.str()}
 	}
 	if groups&withNotes != 0 {
 		a.Status.Message = r.str()

@@ -76,11 +76,17 @@ func (x *Index) Search(q hub.Query) (hub.Page, error) {
 	}
 	// One more than the page shows whether there is another.
 	if o == byScore {
-		hits := m.Top(q.Limit+1, at.after())
-		if len(hits) > q.Limit {
+		var hits []bm25.Hit
+		if len(q.Portals) == 0 {
+			next, more := place{}, false
+			if hits, next, more = x.fairly(m, q.Limit, at, s); more {
+				next.plan = m.Plan()
+				page.NextCursor = encodeCursor(q, next)
+			}
+		} else if hits = m.Top(q.Limit+1, at.after()); len(hits) > q.Limit {
 			hits = hits[:q.Limit]
 			last := hits[q.Limit-1]
-			page.NextCursor = encodeCursor(q, place{scoreRank(last.Score), x.words.Key(last.ID), m.Plan()})
+			page.NextCursor = encodeCursor(q, place{rank: scoreRank(last.Score), key: x.words.Key(last.ID), plan: m.Plan()})
 		}
 		page.Results = make([]hub.Result, len(hits))
 		for i, h := range hits {
@@ -94,7 +100,7 @@ func (x *Index) Search(q hub.Query) (hub.Page, error) {
 		if len(hits) > q.Limit {
 			hits = hits[:q.Limit]
 			last := hits[q.Limit-1]
-			page.NextCursor = encodeCursor(q, place{last.rank, x.words.Key(last.doc), m.Plan()})
+			page.NextCursor = encodeCursor(q, place{rank: last.rank, key: x.words.Key(last.doc), plan: m.Plan()})
 		}
 		page.Results = make([]hub.Result, len(hits))
 		for i, h := range hits {

@@ -57,6 +57,9 @@ func printable(s string) bool {
 // SetPush makes the caller of a task be told of it. A task that is not the
 // actor's is a NotFound fault.
 func (s *Service) SetPush(ctx context.Context, actor ident.Actor, d PushDraft) (Hook, error) {
+	if actor.Kind == ident.Portal { // it is asked anew whether it may, each time
+		return Hook{}, fault.New(fault.Forbidden, "Portals are not told of tasks; they follow them.")
+	}
 	t, err := s.Chat.OwnTask(ctx, actor, d.TaskID)
 	if err != nil {
 		return Hook{}, err

@@ -65,6 +65,8 @@ type Call struct {
 	History []Turn
 	// Via is the agents whose work led to this call, without the agent itself.
 	Via Chain
+	// Budget is what the call may lead to, itself left out.
+	Budget Budget
 	// Files opens the files of this portal that parts refer to; nil where
 	// there can be none.
 	Files Files
@@ -81,7 +83,9 @@ type Call struct {
 // Target is the agent as its driver needs it. Secret is opened only for the
 // call and must go nowhere but to the agent's own origin.
 type Target struct {
-	ID       string
+	ID string
+	// Portal is the id of the agent's portal in the network; empty: this one.
+	Portal   string
 	Name     string
 	Handle   string
 	Kind     string
@@ -92,7 +96,7 @@ type Target struct {
 
 // Caller is who asks, as far as an agent may know.
 type Caller struct {
-	Kind   string // guest, person, operator, agent
+	Kind   string // guest, person, operator, portal (somebody of another one)
 	Handle string
 	ID     string
 }

@@ -15,6 +15,8 @@ type Behalf struct {
 	CallerID string
 	// Via is what led to the call, without the agent itself.
 	Via Chain
+	// Budget is what the agent's work may lead to.
+	Budget Budget
 }
 
 type behalfKey struct{}
@@ -33,12 +35,14 @@ func BehalfOf(ctx context.Context) (b Behalf, ok bool) {
 
 // Behalf is on whose behalf the agent of a call works.
 func (c Call) Behalf() Behalf {
-	b := Behalf{AgentID: c.Agent.ID, Kind: c.Caller.Kind, CallerID: c.Caller.ID, Via: c.Via}
+	b := Behalf{AgentID: c.Agent.ID, Kind: c.Caller.Kind, CallerID: c.Caller.ID, Via: c.Via, Budget: c.Budget}
 	switch {
 	case c.Speaker.Kind == "agent":
 		b.Kind = "agent"
 	case b.Kind == "operator":
 		b.Kind = "person"
+	case b.Kind == "portal": // a visitor, wherever from
+		b.Kind = "guest"
 	}
 	return b
 }
@@ -46,5 +50,5 @@ func (c Call) Behalf() Behalf {
 // Calls is on whose behalf another agent works that the agent, which is self
 // in a chain, calls by itself.
 func (b Behalf) Calls(agentID string, self Hop) Behalf {
-	return Behalf{AgentID: agentID, Kind: "agent", CallerID: b.CallerID, Via: b.Via.With(self)}
+	return Behalf{AgentID: agentID, Kind: "agent", CallerID: b.CallerID, Via: b.Via.With(self), Budget: b.Budget.Less(0)}
 }

@@ -135,6 +135,9 @@ type Task struct {
 	// Via is the agents that the work has passed: those of other doors and
 	// portals first, then those between here.
 	Via Chain
+	// Budget is what came along with what was asked from outside; it holds for
+	// all that the work leads to.
+	Budget Budget
 	// Replaces is the answer that is given again, 0 for none.
 	Replaces int64
 	// Share says what of the conversation goes along beside the message; ""

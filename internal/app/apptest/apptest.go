@@ -38,6 +38,8 @@ type Portal struct {
 	t   testing.TB
 	log *Log
 	ctl app.Control
+	// stop ends the portal, once.
+	stop func()
 
 	mu       sync.Mutex // guards canaries
 	canaries []string
@@ -146,7 +148,7 @@ func Start(t testing.TB, edit ...func(*app.Config)) *Portal {
 		cancel()
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
+	p.stop = sync.OnceFunc(func() {
 		p.ctl.Close()
 		cancel()
 		select {
@@ -157,6 +159,9 @@ func Start(t testing.TB, edit ...func(*app.Config)) *Portal {
 		case <-time.After(20 * time.Second):
 			t.Error("the portal does not stop")
 		}
+	})
+	t.Cleanup(func() {
+		p.stop()
 		p.check(t, "the log", p.Log())
 		for _, l := range strings.Split(p.Log(), "\n") {
 			if strings.Contains(l, "panic") || strings.Contains(l, "level=ERROR") {
@@ -166,6 +171,10 @@ func Start(t testing.TB, edit ...func(*app.Config)) *Portal {
 	})
 	return p
 }
+
+// Stop ends the portal before the test does; Start with its Dir and address
+// brings it back.
+func (p *Portal) Stop() { p.stop() }
 
 // Log is the portal's log so far.
 func (p *Portal) Log() string { return p.log.String() }

@@ -20,6 +20,20 @@ func Fold(text string) []string {
 	return list
 }
 
+// Terms calls yield for each word that a document with this field would be
+// found by, as Fold writes words, those of compounds and the compounds written
+// together, again where it is again. It reads no more than an index does.
+func Terms(values []string, yield func(term string)) {
+	var t tokenizer
+	left := maxFieldWords
+	for _, v := range values {
+		left -= t.add(v, left)
+	}
+	for _, k := range t.toks {
+		yield(string(t.text(k)))
+	}
+}
+
 // Bounds of Begins.
 const (
 	maxBeginWords = 24   // words of the dictionary, the most frequent ones

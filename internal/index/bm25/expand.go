@@ -52,8 +52,26 @@ type wanted struct {
 }
 
 func (x *Index) idf(df int) float64 {
-	df = min(df, x.n)
-	return math.Log1p((float64(x.n-df) + 0.5) / (float64(df) + 0.5))
+	n := x.n
+	if x.like != nil {
+		n += x.like.n
+	}
+	df = min(df, n)
+	return math.Log1p((float64(n-df) + 0.5) / (float64(df) + 0.5))
+}
+
+// Like makes the words of x weigh as if its documents stood in another index
+// beside those of that one, so that scores of both can be compared. Nobody may
+// change the other while x is searched.
+func (x *Index) Like(other *Index) { x.like = other }
+
+// df is the number of documents of a stem, those of the other index included.
+func (x *Index) df(term uint32) int {
+	n := x.words.df(term)
+	if x.like != nil && term != 0 {
+		n += x.like.words.df(x.like.words.term(x.words.list[term].text))
+	}
+	return n
 }
 
 // candidate is a term on its way to become an alternative.
@@ -105,13 +123,13 @@ func (b *best) offer(c candidate) {
 // write it together with its neighbours.
 func (x *Index) want(text string, prefix, near bool, compounds ...string) wanted {
 	exact := x.words.termOf(text)
-	exactDocs := x.words.df(exact)
+	exactDocs := x.df(exact)
 	w := wanted{text: text}
 	add := func(term uint32, as kinship, weight, cap float64) {
 		if term == 0 || slices.ContainsFunc(w.alts, func(a alternative) bool { return a.term == term }) {
 			return
 		}
-		w.alts = append(w.alts, alternative{term, float32(min(x.idf(x.words.df(term)), cap) * weight), as})
+		w.alts = append(w.alts, alternative{term, float32(min(x.idf(x.df(term)), cap) * weight), as})
 	}
 	limit := math.Inf(1)
 	if exact != 0 {
@@ -138,7 +156,7 @@ func (x *Index) want(text string, prefix, near bool, compounds ...string) wanted
 			docs += c.df
 		}
 		for _, a := range w.alts {
-			docs += x.words.df(a.term)
+			docs += x.df(a.term)
 		}
 		limit = x.idf(docs)
 		w.idf = float32(limit)

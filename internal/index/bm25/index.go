@@ -32,6 +32,7 @@ type Index struct {
 	docs   []doc // by id
 	all    Bits
 	n      int
+	like   *Index // see Like
 	order  sorted // documents by key
 	pairs  pairs
 	pool   scratchPool

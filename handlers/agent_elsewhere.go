@@ -1,0 +1,98 @@
+package handlers
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"agentsite/internal/clock"
+	"agentsite/internal/hub"
+	"agentsite/internal/ident"
+	"agentsite/templates"
+)
+
+// showElsewhere renders the profile of an agent of another portal: what that
+// portal signed, and what shows that it did.
+func (d *Door) showElsewhere(w http.ResponseWriter, r *http.Request, actor ident.Actor, a hub.Agent, code int, text, wrong string) error {
+	evidence, err := d.hub.Evidence(r.Context(), a, false)
+	if err != nil {
+		return err
+	}
+	now := clock.Now()
+	source := d.hub.Source(a)
+	kind := textOf(a.Kind)
+	v := templates.AgentView{
+		Ref: a.Handle(), Title: a.Title, Handle: a.Handle(), Kind: kind.label, Provenance: provenance(a), KindHelp: kindElsewhere(a.Kind),
+		Tags: a.Tags(), Examples: examples(a, 3), TextGoesTo: d.textGoesTo(a), Limits: d.limitTexts(a), Uses: d.uses(a, ""), TokenHint: d.tokenHint(a),
+		Updated: moment(a.UpdatedAt), Created: moment(a.CreatedAt), Proof: a.Proof.State, ProofText: proofText(a),
+		Languages: languageNames(a.Languages), Takes: modeTexts(a.InputModes), Gives: modeTexts(a.OutputModes), Text: text, Error: wrong,
+		Banners: statusBanners(a, false), From: fromView(a, source, evidence, now),
+	}
+	v.Provenance.Verified = source.Verified
+	v.Tagline, v.Description = d.describe(a.Description)
+	v.Owner, _, _ = strings.Cut(a.OwnerName, "@")
+	v.OwnerHandle = a.OwnerName
+	for _, s := range a.Skills {
+		left := slices.DeleteFunc(slices.Clone(s.Examples), func(e string) bool { return slices.Contains(v.Examples, e) })
+		v.Skills = append(v.Skills, templates.Skill{ID: s.ID, Name: s.Name, Description: s.Description, Tags: s.Tags, Examples: left})
+	}
+	v.Health = templates.Health{Provenance: v.Provenance, Checked: moment(a.Liveness.CheckedAt), CheckedAgo: agoWords(a.Liveness.CheckedAt, now),
+		Latency: latency(a.Liveness.Latency), Line: liveElsewhere(a.Liveness), Reason: a.Liveness.Reason}
+	d.voices(&v, a, now)
+	v.NoTalk, v.LogIn = d.noTalk(actor, a)
+	v.Share = new(d.shareView(a))
+	p := d.frame(r, actor, a.Title)
+	p.Description, p.Preview = v.Tagline, d.preview(a, v.Tagline)
+	if p.Preview != nil && source.URL != "" {
+		p.Preview.URL = v.From.Home // where it is first of all
+	}
+	if wrong != "" && v.NoTalk != "" {
+		p.Flash, p.FlashKind = wrong, "error"
+	}
+	return d.render(w, r, code, templates.Agent(p, v))
+}
+
+// kindElsewhere says how an agent of another portal is reached there.
+func kindElsewhere(k hub.Kind) string {
+	switch k {
+	case hub.Builtin:
+		return "Part of its portal."
+	case hub.A2A, hub.OpenAI, hub.MCP:
+		return "Its portal reaches it at its owner’s own address."
+	case hub.Prompt:
+		return "Instructions that its portal runs on a model."
+	case hub.Link:
+		return "A program that dials in to its portal."
+	}
+	return ""
+}
+
+// liveElsewhere says in a few words whether an agent of another portal is
+// alive, as far as anybody told.
+func liveElsewhere(l hub.Liveness) string {
+	switch l.State {
+	case hub.Alive:
+		return "Alive"
+	case hub.NeedsAuth:
+		return "It wants credentials"
+	case hub.WrongProtocol:
+		return "Something else answers"
+	case hub.Unreachable:
+		return "It did not answer"
+	}
+	return "Nobody has told lately"
+}
+
+// fromView is where an agent comes from and what shows it.
+func fromView(a hub.Agent, s hub.Source, e hub.Evidence, now time.Time) *templates.FromView {
+	v := &templates.FromView{Portal: a.Portal, Name: s.Name, URL: s.URL, Home: s.URL + "/agents/" + a.Name, Verified: s.Verified, PortalID: s.ID,
+		HeadAge: ageWords(s.HeadAge(now)), Record: e.Hash, Key: e.Key, Issued: moment(e.Issued), Expires: moment(e.Expires),
+		HeadSeq: whole(e.HeadSeq), HeadHash: e.HeadHash, HeadCount: countOf(int(e.HeadCount), "agent", "agents"), HeadIssued: moment(e.HeadIssued), HeadExpires: moment(e.HeadExpires),
+		RecordHref: "/api/v1/agents/" + a.Handle() + "/record", CardURL: e.CardURL, Terms: e.Terms, Pricing: e.Pricing, Publisher: a.Proof.Publisher, Also: s.Also,
+		ReportHref: s.URL + "/agents/" + a.Name + "/report"}
+	for _, p := range e.Endpoints {
+		v.Addresses = append(v.Addresses, templates.Fact{Label: strings.ToUpper(p.Protocol), Value: p.URL})
+	}
+	return v
+}

@@ -1,0 +1,302 @@
+package handlers
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"agentsite/handlers/face"
+	"agentsite/internal/clock"
+	"agentsite/internal/federation"
+	"agentsite/internal/hub"
+	"agentsite/internal/ident"
+	"agentsite/internal/record"
+	"agentsite/templates"
+)
+
+const (
+	// tablePage is how many portals the table of the network has on a page.
+	tablePage = 100
+	// portalAgents is how many of its agents the page of a portal shows.
+	portalAgents = 12
+)
+
+// network shows the portals there are: a map and a table, as seen from here.
+// With part=live it is what of that changes.
+func (d *Door) network(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	d.peers.Watch()
+	net := d.peers.Map(r.Context())
+	v := d.networkPage(net, r.URL.Query())
+	if r.URL.Query().Get("part") == "live" {
+		return d.render(w, r, http.StatusOK, templates.NetworkLive(v))
+	}
+	p := d.frame(r, actor, "Network")
+	p.Description = "The portals that " + d.cfg.Name + " finds agents on, and how they are doing."
+	return d.render(w, r, http.StatusOK, templates.Network(p, v))
+}
+
+func (d *Door) networkPage(net federation.Network, q url.Values) templates.NetworkPage {
+	v := templates.NetworkPage{Query: strings.TrimSpace(q.Get("q")), State: q.Get("state"), Sort: q.Get("sort"), Portals: 1 + len(net.Portals), Agents: whole(int64(net.Agents))}
+	states := map[federation.State]int{}
+	self := d.portalRow(net.Self)
+	self.Self, self.Href, self.Host, self.Name = true, "/about", d.cfg.Host, d.cfg.Name
+	rows := []templates.PortalRow{self}
+	var fits []federation.Peer
+	for _, p := range net.Portals {
+		states[p.State]++
+		if fitsPeer(p, q) {
+			fits = append(fits, p)
+		}
+	}
+	v.Answering = 1 + states[federation.Active]
+	for _, s := range []federation.State{federation.Active, federation.Silent, federation.Stale, federation.Quarantined} {
+		if states[s] > 0 {
+			v.States = append(v.States, templates.Option{Value: string(s), Label: fmt.Sprintf("%s (%d)", stateText(s), states[s])})
+		}
+	}
+	sortPeers(fits, v.Sort)
+	page, _ := strconv.Atoi(q.Get("page"))
+	from := min(max(page, 0)*tablePage, len(fits))
+	to := min(from+tablePage, len(fits))
+	if v.Query != "" || v.State != "" || from > 0 {
+		rows = nil // of the portals that were asked for
+	}
+	for _, p := range fits[from:to] {
+		rows = append(rows, d.portalRow(p))
+	}
+	v.Rows = rows
+	if to < len(fits) {
+		more := url.Values{"page": {strconv.Itoa(max(page, 0) + 1)}}
+		for _, k := range []string{"q", "state", "sort"} {
+			if s := q.Get(k); s != "" {
+				more.Set(k, s)
+			}
+		}
+		v.MoreHref = "/network?" + more.Encode()
+	}
+	v.Map = d.mapView(net, self)
+	return v
+}
+
+// sortPeers orders portals for the table; by host is how they come.
+func sortPeers(list []federation.Peer, by string) {
+	slices.SortStableFunc(list, func(a, b federation.Peer) int {
+		switch by {
+		case "agents":
+			return cmp.Compare(b.Agents, a.Agents)
+		case "state":
+			return cmp.Compare(stateOrder(a.State), stateOrder(b.State))
+		case "rtt":
+			return cmp.Compare(cmp.Or(a.RTT, time.Hour), cmp.Or(b.RTT, time.Hour))
+		case "seen":
+			return b.LastSeen.Compare(a.LastSeen)
+		case "name":
+			return cmp.Compare(strings.ToLower(a.Name), strings.ToLower(b.Name))
+		}
+		return 0
+	})
+}
+
+// stateOrder puts first what needs a look.
+func stateOrder(s federation.State) int {
+	return slices.Index([]federation.State{federation.Quarantined, federation.Pending, federation.Denied, federation.Stale, federation.Silent, federation.Joining, federation.Active}, s)
+}
+
+func stateText(s federation.State) string {
+	switch s {
+	case federation.Active:
+		return "answers"
+	case federation.Silent:
+		return "silent"
+	case federation.Stale:
+		return "gone for long"
+	case federation.Quarantined:
+		return "proved to lie"
+	case federation.Pending:
+		return "waits"
+	case federation.Denied:
+		return "shut out"
+	}
+	return "joining"
+}
+
+func networkHref(p federation.Peer) string { return "/network/" + url.PathEscape(peerRef(p)) }
+
+func (d *Door) portalRow(p federation.Peer) templates.PortalRow {
+	row := templates.PortalRow{ID: string(p.ID), Host: p.Host(), Name: cmp.Or(p.Name, p.Host()), Href: networkHref(p), State: string(p.State), StateText: stateText(p.State), Reason: p.Reason,
+		Agents: whole(int64(p.Agents)), RTT: latency(p.RTT), Seen: moment(p.LastSeen), Version: p.Version}
+	if p.Truncated {
+		row.Agents += " of " + whole(int64(p.Listed))
+	}
+	if p.Lag > 0 {
+		row.Lag = span(p.Lag)
+	}
+	if !p.HeadIssued.IsZero() {
+		row.HeadAge = span(clock.Now().Sub(p.HeadIssued))
+	}
+	return row
+}
+
+// The map is drawn in a box of mapWidth by mapHeight. This portal is in its
+// middle; the others have places on rings, each chosen by its id and the next
+// free one after it, so that a portal stays where it is when others come and
+// go.
+const (
+	mapWidth, mapHeight = 720, 440
+	fewPortals          = 8
+)
+
+// rings are how many places each has, from the inside.
+var rings = []int{8, 14, 20}
+
+func (d *Door) mapView(net federation.Network, self templates.PortalRow) templates.NetworkMap {
+	v := templates.NetworkMap{Width: mapWidth, Height: mapHeight}
+	centre := templates.MapNode{PortalRow: self, X: mapWidth / 2, Y: mapHeight / 2, R: 22}
+	list := slices.Clone(net.Portals)
+	total, used := 0, rings
+	if len(list) <= fewPortals {
+		used = rings[:1]
+	}
+	for _, n := range used {
+		total += n
+	}
+	if len(list) > total { // the largest are shown
+		slices.SortStableFunc(list, func(a, b federation.Peer) int { return cmp.Compare(b.Agents, a.Agents) })
+		v.Left = len(list) - total
+		list = list[:total]
+	}
+	slices.SortFunc(list, func(a, b federation.Peer) int { return cmp.Compare(a.ID, b.ID) })
+	taken := make([]bool, total)
+	at := map[record.PortalID][2]int{net.Self.ID: {centre.X, centre.Y}}
+	for _, p := range list {
+		n := wish(p.ID, total)
+		for taken[n] {
+			n = (n + 1) % total
+		}
+		taken[n] = true
+		x, y := spot(n, used)
+		at[p.ID] = [2]int{x, y}
+		row := d.portalRow(p)
+		node := templates.MapNode{PortalRow: row, X: x, Y: y, R: 9 + int(min(math.Sqrt(float64(p.Agents))/2, 13)), Label: shorten(row.Name, 20)}
+		v.Nodes = append(v.Nodes, node)
+		v.Lines = append(v.Lines, templates.MapLine{X1: centre.X, Y1: centre.Y, X2: x, Y2: y, State: string(p.State)})
+	}
+	for _, l := range net.Links[:min(len(net.Links), 200)] {
+		a, ok := at[l.From]
+		b, also := at[l.To]
+		if ok && also {
+			v.Lines = append(v.Lines, templates.MapLine{X1: a[0], Y1: a[1], X2: b[0], Y2: b[1], Vouch: true})
+		}
+	}
+	centre.Label = shorten(self.Name, 24)
+	v.Nodes = append(v.Nodes, centre)
+	return v
+}
+
+// wish is where a portal would like to be.
+func wish(id record.PortalID, of int) int {
+	h, _ := id.Digest()
+	return int(uint(h[0])<<8|uint(h[1])) % of
+}
+
+// spot is the middle of a place: rings are turned against each other, so that
+// names do not stand in a line.
+func spot(n int, used []int) (x, y int) {
+	ring := 0
+	for n >= used[ring] {
+		n -= used[ring]
+		ring++
+	}
+	share := float64(ring+1) / float64(len(used))
+	if len(used) == 1 {
+		share = .8
+	}
+	angle := 2*math.Pi*float64(n)/float64(used[ring]) + float64(ring)*.23 - math.Pi/2 + .2
+	return mapWidth/2 + int(math.Round(share*(mapWidth/2-90)*math.Cos(angle))), mapHeight/2 - 8 + int(math.Round(share*(mapHeight/2-50)*math.Sin(angle)))
+}
+
+// shorten cuts a text to n characters.
+func shorten(s string, n int) string {
+	if r := []rune(s); len(r) > n {
+		return string(r[:n-1]) + "…"
+	}
+	return s
+}
+
+// portalPage is about one portal.
+func (d *Door) portalPage(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	d.peers.Watch()
+	f, err := d.peers.Profile(r.Context(), actor.IsOperator(), face.PathParam(r, "peer"))
+	if err != nil {
+		return err
+	}
+	v := templates.PortalView{PortalRow: d.portalRow(f.Peer), URL: f.URL, Operator: f.Operator, Contact: f.Contact, Since: moment(f.Known), Proved: moment(f.Proved), Tier: tierText(f.Tier),
+		Head: moment(f.HeadIssued), HeadEnds: moment(f.HeadExpires), AgentsHref: "/agents?" + url.Values{"portal": {f.Host()}}.Encode()}
+	if !f.Proved.IsZero() {
+		v.ProvedAge = span(clock.Now().Sub(f.Proved))
+	}
+	for _, k := range f.Keys {
+		v.Keys = append(v.Keys, string(k))
+	}
+	if actor.IsOperator() {
+		v.AdminHref = "/admin/peers/" + url.PathEscape(peerRef(f.Peer))
+	}
+	for _, word := range f.Words {
+		v.Words = append(v.Words, d.wordRow(r, word))
+	}
+	for _, c := range f.Changes {
+		v.Changes = append(v.Changes, templates.ChangeRow{At: moment(c.At), State: string(c.State), StateText: stateText(c.State), Reason: c.Reason})
+	}
+	if f.State == federation.Active || f.State == federation.Silent {
+		found, err := d.hub.Search(r.Context(), actor, hub.Query{Portals: []string{f.Host()}, Limit: portalAgents})
+		if err != nil {
+			return err
+		}
+		v.Found = found.Total
+		for _, res := range found.Results {
+			v.AgentCards = append(v.AgentCards, d.card(res.Agent))
+		}
+	}
+	p := d.frame(r, actor, v.Name)
+	return d.render(w, r, http.StatusOK, templates.Portal(p, v))
+}
+
+func (d *Door) wordRow(r *http.Request, w federation.Word) templates.WordRow {
+	row := templates.WordRow{Verdict: verdictText(w.Verdict), Kind: w.Verdict, Reason: w.Reason, At: moment(w.Issued), By: shorten(string(w.By), 14)}
+	if p, ok := d.peers.Portal(r.Context(), string(w.By)); ok {
+		row.By, row.ByHref = cmp.Or(p.Name, p.Host()), networkHref(p)
+	} else if self := d.peers.Map(r.Context()).Self; self.ID == w.By {
+		row.By, row.ByHref = d.cfg.Name, "/about"
+	}
+	return row
+}
+
+func verdictText(v string) string {
+	switch v {
+	case record.Vouch:
+		return "vouches for it"
+	case record.Warn:
+		return "warns of it"
+	}
+	return "blocks it"
+}
+
+func tierText(t string) string {
+	switch t {
+	case record.TierReplica:
+		return "keeps all that others publish"
+	case record.TierSummary:
+		return "keeps summaries of others"
+	case record.TierIndex:
+		return "keeps all it can and answers for others"
+	case record.TierLeaf:
+		return "cannot be reached from outside"
+	}
+	return ""
+}

@@ -1,0 +1,160 @@
+package peer
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-chi/chi/v5/middleware"
+
+	"agentsite/internal/fault"
+	"agentsite/internal/federation"
+	"agentsite/internal/strictjson"
+)
+
+// Lines is an answer of one JSON value a line.
+type Lines struct {
+	List [][]byte
+	// More says that it goes on.
+	More bool
+}
+
+// MoreField says of Lines that they go on.
+const MoreField = "Agentsite-More"
+
+// minZipped is below what compressing an answer is not worth it.
+const minZipped = 1 << 10
+
+// write answers with what a handler returned.
+func write(w http.ResponseWriter, r *http.Request, v any) error {
+	h := w.Header()
+	l, ok := v.(Lines)
+	if !ok {
+		b, err := encode(v)
+		if err != nil {
+			return err
+		}
+		h.Set("Content-Type", "application/json")
+		send(w, r, b)
+		return nil
+	}
+	var b bytes.Buffer
+	for _, line := range l.List {
+		b.Write(line)
+		b.WriteByte('\n')
+	}
+	if l.More {
+		h.Set(MoreField, "true")
+	}
+	h.Set("Content-Type", "application/x-ndjson")
+	send(w, r, b.Bytes())
+	return nil
+}
+
+// send writes a whole body, compressed where the caller takes it.
+func send(w http.ResponseWriter, r *http.Request, b []byte) {
+	h := w.Header()
+	h.Set("Cache-Control", "no-store")
+	h.Add("Vary", "Accept-Encoding")
+	if len(b) >= minZipped && zips(r) {
+		var z bytes.Buffer
+		zw, _ := gzip.NewWriterLevel(&z, gzip.BestSpeed) // a level that there is
+		zw.Write(b)                                      // to memory
+		zw.Close()
+		b = z.Bytes()
+		h.Set("Content-Encoding", "gzip")
+	}
+	h.Set("Content-Length", strconv.Itoa(len(b)))
+	if r.Method != http.MethodHead {
+		w.Write(b) // who hung up reads no error
+	}
+}
+
+// zips reports whether the caller takes gzip.
+func zips(r *http.Request) bool {
+	for _, e := range strings.Split(strings.Join(r.Header.Values("Accept-Encoding"), ","), ",") {
+		name, q, _ := strings.Cut(strings.TrimSpace(e), ";")
+		if strings.EqualFold(strings.TrimSpace(name), "gzip") && strings.Trim(q, " 0.") != "q=" {
+			return true
+		}
+	}
+	return false
+}
+
+func encode(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false) // records travel byte by byte
+	err := e.Encode(v)
+	return b.Bytes(), err
+}
+
+// Decode reads the body of a request into v: strict JSON, members that are not
+// known ignored.
+func Decode(body []byte, v any) error {
+	if len(bytes.TrimSpace(body)) == 0 {
+		return federation.Refuse(federation.ReasonMalformed, "The body is empty; send JSON.")
+	}
+	err := strictjson.Check(body)
+	if _, ok := errors.AsType[*json.SyntaxError](err); ok {
+		return federation.Refuse(federation.ReasonMalformed, "The body is not JSON: %s.", err)
+	}
+	if err != nil {
+		return federation.Refuse(federation.ReasonMalformed, "The JSON has %s.", err)
+	}
+	if err := json.Unmarshal(body, v); err != nil {
+		if t, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+			return federation.Refuse(federation.ReasonMalformed, "%s: a value of another type was expected.", t.Field)
+		}
+		return federation.Refuse(federation.ReasonMalformed, "The body is not what is expected here: %.200s.", err)
+	}
+	return nil
+}
+
+// errorJSON is an error of the wire.
+type errorJSON struct {
+	Error struct {
+		Kind    fault.Kind        `json:"kind"`
+		Reason  federation.Reason `json:"reason"`
+		Message string            `json:"message"`
+	} `json:"error"`
+}
+
+// Fail answers with a refusal and logs what only the operator may read.
+func (d *Door) Fail(w http.ResponseWriter, r *http.Request, err error) {
+	if errors.Is(err, context.Canceled) && r.Context().Err() != nil {
+		err = federation.Refuse(federation.ReasonBusy, "The request was given up.")
+	}
+	refused := federation.RefusalOf(err)
+	f := fault.As(refused)
+	if f.Kind == fault.Internal {
+		d.cfg.Log.Error("request failed", "method", r.Method, "path", r.URL.Path, "request_id", middleware.GetReqID(r.Context()), "error", err)
+	}
+	h := w.Header()
+	if f.RetryAfter > 0 {
+		h.Set("Retry-After", strconv.Itoa(int((f.RetryAfter+time.Second-1)/time.Second)))
+	}
+	if refused.Status() == http.StatusUnauthorized {
+		h.Set("WWW-Authenticate", "Signature")
+	}
+	var e errorJSON
+	e.Error.Kind, e.Error.Reason, e.Error.Message = f.Kind, refused.Reason, f.Safe
+	b, err := encode(e)
+	if err != nil {
+		http.Error(w, "", http.StatusInternalServerError)
+		return
+	}
+	h.Set("Content-Type", "application/json")
+	h.Set("Cache-Control", "no-store")
+	h.Set("Content-Length", strconv.Itoa(len(b)))
+	w.WriteHeader(refused.Status())
+	if r.Method != http.MethodHead {
+		w.Write(b)
+	}
+}

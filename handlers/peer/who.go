@@ -1,0 +1,91 @@
+package peer
+
+import (
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"agentsite/handlers/face"
+	"agentsite/internal/clock"
+	"agentsite/internal/federation"
+	"agentsite/internal/record"
+)
+
+// wholeJSON is who this portal is.
+type wholeJSON struct {
+	Network string          `json:"network"`
+	Portal  record.PortalID `json:"portal"`
+	Origin  string          `json:"origin"`
+	Name    string          `json:"name"`
+	Version string          `json:"version"`
+	Peering string          `json:"peering"`
+	Card    json.RawMessage `json:"card"`
+	Head    json.RawMessage `json:"head,omitempty"`
+}
+
+// whole answers everybody who this portal is.
+func (d *Door) whole(w http.ResponseWriter, r *http.Request) error {
+	self := d.cfg.Self
+	wire, card := self.Card(), self.Content()
+	if card == nil {
+		return federation.RefuseFor(federation.ReasonBusy, time.Hour, "This portal has no card now: its operator has to sign one.")
+	}
+	head, err := d.cfg.Replica.Head(r.Context(), self.ID())
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Access-Control-Allow-Origin", "*")
+	return write(w, r, wholeJSON{self.Network(), self.ID(), card.Origin, card.Name, d.cfg.Version, card.Origin + Base, wire, head})
+}
+
+// statusJSON is how this portal is doing.
+type statusJSON struct {
+	Version string          `json:"version"`
+	Network string          `json:"network"`
+	Portal  record.PortalID `json:"portal"`
+	Portals int             `json:"portals"`
+	Agents  int             `json:"agents"`
+	Tier    string          `json:"tier"`
+	Time    time.Time       `json:"time"`
+}
+
+func (d *Door) status(w http.ResponseWriter, r *http.Request) error {
+	portals, agents := d.cfg.Counts(r.Context())
+	return write(w, r, statusJSON{d.cfg.Version, d.cfg.Self.Network(), d.cfg.Self.ID(), portals, agents, record.TierReplica, clock.Now()})
+}
+
+// helloJSON is what portals say to each other first.
+type helloJSON struct {
+	Card  json.RawMessage  `json:"card"`
+	Head  json.RawMessage  `json:"head,omitempty"`
+	State federation.State `json:"state,omitempty"`
+}
+
+// hello takes in the card of a portal and tells it who this one is.
+func (d *Door) hello(w http.ResponseWriter, r *http.Request) error {
+	body, err := readBody(w, r)
+	if err != nil {
+		return err
+	}
+	var in helloJSON
+	if err := Decode(body, &in); err != nil {
+		return err
+	}
+	asker, done, err := d.cfg.Guard.Hello(r, body, in.Card, face.ClientAddr(r))
+	if err != nil {
+		return err
+	}
+	defer done()
+	self := d.cfg.Self
+	out := helloJSON{Card: self.Card(), State: federation.Pending}
+	if asker.Decision.In {
+		out.State = federation.Active
+	}
+	if out.Head, err = d.cfg.Replica.Head(r.Context(), self.ID()); err != nil {
+		return err
+	}
+	if out.Card == nil {
+		return federation.RefuseFor(federation.ReasonBusy, time.Hour, "This portal has no card now: its operator has to sign one.")
+	}
+	return write(w, r, out)
+}

@@ -1,0 +1,55 @@
+package demo
+
+import (
+	"fmt"
+	"strings"
+)
+
+// portalNames are those of the portals, in the order they come.
+var portalNames = strings.Split("Harbour Lab,Nordlicht,Café Babbage,Old Mill Makers,Riverside Library,Observatory Hill,Tinkers Guild,Quiet Office,Lighthouse Nine,Orchard Works,"+
+	"Copper Street,Tidewater,Maple Commons,Signal House,Paper Lantern,Juniper Desk,Kiosk 42,Stonebridge,Atlas Reading Room,Blue Heron,"+
+	"Granite Peak,Foundry Row,Saltmarsh,Willow Yard,Northern Post,Clockmaker's,Ferry Landing,Birch & Byte,Corner Shop,Meridian,"+
+	"Windmill Park,Cedar Point,Almanac,Hilltop Radio,Print Room,Garden Gate,Sandpiper,Long Table,Marble Arcade,Dockside,"+
+	"Fern Hollow,Night Train,Amber Coast,Weavers' Hall,Tin Roof,Seven Bridges,Upland School,Brick Lane Club,Open Shutters,Last Stop", ",")
+
+// MaxPortals is how many portals have a name.
+const MaxPortals = 50
+
+// people have accounts at the portals.
+var people = strings.Fields("ada bela chen dana emil fatou goran hana ines jonas kofi lena mira nils olga pavel quinn rosa sami tilda umar vera wim xenia yusuf zora")
+
+const (
+	// fewestAgents is how many speak A2A at a portal; every second one has one
+	// more. Each has a bench of tools besides.
+	fewestAgents = 3
+	peopleEach   = 3
+)
+
+// role is what one portal plays.
+type role struct {
+	name, folder string
+	// people have accounts; the first is the operator.
+	people  []string
+	agents  []agent
+	benches []server
+}
+
+// roles gives n portals their parts. Neighbours share no agent.
+func roles(n int) []role {
+	all, tools := agents(), servers()
+	next := 0
+	out := make([]role, n)
+	for i := range out {
+		r := role{name: portalNames[i], folder: fmt.Sprintf("portal-%02d", i+1)}
+		for k := range peopleEach {
+			r.people = append(r.people, people[(i*peopleEach+k)%len(people)])
+		}
+		for range fewestAgents + i%2 {
+			r.agents = append(r.agents, all[next%len(all)])
+			next++
+		}
+		r.benches = append(r.benches, tools[i%len(tools)])
+		out[i] = r
+	}
+	return out
+}

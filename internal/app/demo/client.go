@@ -1,0 +1,58 @@
+package demo
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+)
+
+// maxAnswer bounds what is read of a portal's answer, in bytes.
+const maxAnswer = 1 << 20
+
+// client is somebody with a token, who speaks a portal's API as everybody does.
+type client struct {
+	base, token string
+	http        *http.Client
+}
+
+// call sends in as JSON, unless it is nil, and reads the answer into out,
+// unless that is nil.
+func (c client) call(ctx context.Context, method, path string, in, out any) error {
+	var body io.Reader
+	if in != nil {
+		b, err := json.Marshal(in)
+		if err != nil {
+			return err
+		}
+		body = bytes.NewReader(b)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, c.base+"/api/v1"+path, body)
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Authorization", "Bearer "+c.token)
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	if err != nil {
+		return err
+	}
+	if resp.StatusCode >= 300 {
+		var e struct {
+			Error struct{ Message string }
+		}
+		json.Unmarshal(b, &e)
+		return fmt.Errorf("%s %s: %s %s", method, path, resp.Status, e.Error.Message)
+	}
+	if out == nil {
+		return nil
+	}
+	return json.Unmarshal(b, out)
+}

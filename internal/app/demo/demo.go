@@ -1,0 +1,195 @@
+// Package demo runs a small federation in one process: portals on free
+// loopback ports, each with agents of its own that work without any key, and
+// with people who talk to them. It uses portals as everybody does: it builds
+// them with package app, and registers and talks over their API. It knows
+// nothing of what happens inside.
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// Config is what somebody may choose.
+type Config struct {
+	// Portals is how many there are, 1 to MaxPortals.
+	Portals int
+	// Keep is a folder for the data, which stays; it must be empty or not be
+	// there. Without it the data is in a temporary folder, which goes.
+	Keep string
+}
+
+// Validate says what is wrong.
+func (c Config) Validate() error {
+	if c.Portals < 1 || c.Portals > MaxPortals {
+		return fmt.Errorf("--portals %d: use 1 to %d", c.Portals, MaxPortals)
+	}
+	if c.Keep == "" {
+		return nil
+	}
+	if list, err := os.ReadDir(c.Keep); err == nil && len(list) > 0 {
+		return fmt.Errorf("--keep %s: the folder is not empty; name a new one", c.Keep)
+	} else if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("--keep: %w", err)
+	}
+	return nil
+}
+
+const (
+	// startingAtOnce is how many portals start side by side.
+	startingAtOnce = 4
+	// startWait is how long one may take to start.
+	startWait = time.Minute
+)
+
+// federation is what runs.
+type federation struct {
+	dir    string
+	keep   bool
+	http   *http.Client
+	stderr io.Writer
+	errs   sync.Mutex // guards stderr
+
+	portals []*portal // those that started, in the order of their parts
+	traffic *traffic
+}
+
+// Run starts a federation, prints one line for each portal and "ready", and
+// serves until ctx ends or the last portal has failed. A portal that fails is
+// reported on stderr, and the others go on. When Run returns nothing of it is
+// left: no goroutine and, unless Config.Keep says so, no folder.
+func Run(ctx context.Context, cfg Config, stdout, stderr io.Writer) error {
+	f, err := open(cfg, stderr)
+	if err != nil {
+		return err
+	}
+	err = f.start(ctx, cfg.Portals, stdout)
+	if err == nil {
+		f.traffic = newTraffic(f.portals)
+		f.traffic.start(ctx)
+		err = f.wait(ctx)
+	}
+	if ctx.Err() != nil {
+		err = nil
+	}
+	return errors.Join(err, f.close())
+}
+
+// open makes the folder. The caller closes what it returns.
+func open(cfg Config, stderr io.Writer) (*federation, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	f := &federation{dir: cfg.Keep, keep: cfg.Keep != "", stderr: stderr, http: &http.Client{Timeout: time.Minute, Transport: &http.Transport{MaxIdleConnsPerHost: 2, IdleConnTimeout: 10 * time.Second}}}
+	var err error
+	if f.keep {
+		err = os.MkdirAll(f.dir, 0o700)
+	} else {
+		f.dir, err = os.MkdirTemp("", "agentsite-demo-")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("make the folder of the demo: %w", err)
+	}
+	return f, nil
+}
+
+// start starts n portals: the first one that can be started alone, then the
+// others, who join it.
+func (f *federation) start(ctx context.Context, n int, stdout io.Writer) error {
+	list := roles(n)
+	started := make([]*portal, n)
+	seed := 0
+	var err error
+	for ; seed < n; seed++ {
+		if started[seed], err = f.one(ctx, list[seed], ""); err == nil {
+			break
+		}
+	}
+	if seed == n {
+		return fmt.Errorf("no portal started: %w", err)
+	}
+	var group errgroup.Group
+	group.SetLimit(startingAtOnce)
+	for i := seed + 1; i < n; i++ {
+		group.Go(func() error {
+			started[i], _ = f.one(ctx, list[i], started[seed].url())
+			return nil
+		})
+	}
+	group.Wait()
+	count := 0
+	for _, p := range started {
+		if p != nil {
+			f.portals = append(f.portals, p)
+			count += p.count()
+		}
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	for _, p := range f.portals {
+		fmt.Fprintf(stdout, "%-20s %s  sign in as %s: %s\n", p.name, p.url(), p.people[0], p.link)
+	}
+	fmt.Fprintf(stdout, "ready: %s, %s; data in %s; stop with Ctrl-C\n", plural(len(f.portals), "portal"), plural(count, "agent"), f.dir)
+	return nil
+}
+
+// one starts a portal, and says so if it cannot.
+func (f *federation) one(ctx context.Context, r role, join string) (*portal, error) {
+	starting, cancel := context.WithTimeout(ctx, startWait)
+	defer cancel()
+	p, err := startPortal(starting, r, f.dir, join, f.http)
+	if err != nil && ctx.Err() == nil { // else it was told to stop
+		f.report("%s does not start: %v; the others go on", r.name, err)
+	}
+	return p, err
+}
+
+func (f *federation) report(format string, args ...any) {
+	f.errs.Lock()
+	defer f.errs.Unlock()
+	fmt.Fprintf(f.stderr, "agentsite: "+format+"\n", args...)
+}
+
+// wait waits until ctx ends, or until no portal is left.
+func (f *federation) wait(ctx context.Context) error {
+	var group errgroup.Group
+	for _, p := range f.portals {
+		group.Go(func() error {
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-p.done:
+				f.report("%s stopped: %v; the others go on", p.name, p.err)
+				return p.err
+			}
+		})
+	}
+	return group.Wait()
+}
+
+// close stops everything in order: those who ask, the portals, their agents.
+// Then the folder goes.
+func (f *federation) close() error {
+	if f.traffic != nil {
+		f.traffic.close()
+	}
+	var group errgroup.Group
+	for _, p := range f.portals {
+		group.Go(p.stop)
+	}
+	err := group.Wait()
+	f.http.CloseIdleConnections()
+	if !f.keep {
+		err = errors.Join(err, os.RemoveAll(f.dir))
+	}
+	return err
+}

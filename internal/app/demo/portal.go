@@ -1,0 +1,190 @@
+package demo
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"agentsite/internal/app"
+)
+
+// networkName keeps demos apart from real networks: nothing that is signed in
+// one counts in the other.
+const networkName = "agentsite-demo"
+
+// tokenLife is how long the people of a demo may act.
+const tokenLife = 30 * 24 * time.Hour
+
+// portal is one that runs, with its agents.
+type portal struct {
+	role
+	app     *app.Portal
+	shop    *workshop
+	log     *os.File
+	clients []client           // of people
+	link    string             // signs the operator in
+	cancel  context.CancelFunc // nil until it runs
+	done    chan struct{}
+	err     error // of Run; read it when done is closed
+	once    sync.Once
+	stopErr error
+}
+
+func (p *portal) url() string { return p.app.URL() }
+
+// handle is how the whole network calls an agent of the portal.
+func (p *portal) handle(name string) string {
+	u, err := url.Parse(p.url())
+	if err != nil { // it was parsed before
+		return name
+	}
+	return name + "@" + u.Host
+}
+
+func (p *portal) count() int { return len(p.agents) + len(p.benches) }
+
+// startPortal starts a portal below dir and registers its agents. What it
+// started is stopped if it fails.
+func startPortal(ctx context.Context, r role, dir, join string, hc *http.Client) (p *portal, err error) {
+	p = &portal{role: r, done: make(chan struct{})}
+	defer func() {
+		if err != nil {
+			p.stop()
+			p = nil
+		}
+	}()
+	if p.shop, err = openWorkshop(ctx, r.agents, r.benches); err != nil {
+		return p, err
+	}
+	data := filepath.Join(dir, r.folder)
+	if err := os.Mkdir(data, 0o700); err != nil {
+		return p, err
+	}
+	if p.log, err = os.OpenFile(filepath.Join(dir, r.folder+".log"), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600); err != nil {
+		return p, err
+	}
+	cfg := app.Defaults()
+	cfg.Listen, cfg.Data, cfg.Name, cfg.Network, cfg.Join, cfg.LogLevel = "127.0.0.1:0", data, r.name, networkName, join, "warn"
+	cfg.CheapHashes = true
+	if p.app, err = app.Open(ctx, cfg, p.log); err != nil {
+		return p, err
+	}
+	if err := p.run(ctx); err != nil {
+		return p, err
+	}
+	if err := p.furnish(ctx, cfg, hc); err != nil {
+		return p, err
+	}
+	return p, nil
+}
+
+// run runs the portal, and returns when it serves.
+func (p *portal) run(ctx context.Context) error {
+	// It outlives its start, and ends by stop.
+	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	p.cancel = cancel
+	ready := &said{what: []byte("ready "), heard: make(chan struct{})}
+	go func() {
+		defer close(p.done)
+		p.err = p.app.Run(running, ready, io.Discard)
+	}()
+	select {
+	case <-ready.heard:
+		return nil
+	case <-p.done:
+		return errors.Join(p.err, errors.New("it ended at its start"))
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// furnish makes accounts and registers the agents.
+func (p *portal) furnish(ctx context.Context, cfg app.Config, hc *http.Client) (err error) {
+	c, err := app.OpenControl(ctx, cfg, false, p.log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.Close()) }()
+	for i, name := range p.people {
+		if err := c.AddUser(ctx, name, rand.Text(), i == 0); err != nil {
+			return fmt.Errorf("add %s: %w", name, err)
+		}
+		token, err := c.AddToken(ctx, name, "demo", nil, tokenLife)
+		if err != nil {
+			return fmt.Errorf("let %s act: %w", name, err)
+		}
+		p.clients = append(p.clients, client{p.url(), token, hc})
+	}
+	if p.link, err = c.ResetLink(ctx, p.people[0]); err != nil {
+		return err
+	}
+	owner := 0
+	register := func(draft object) error {
+		draft["visibility"], draft["languages"] = "public", []string{"en"}
+		owner++
+		return p.clients[owner%len(p.clients)].call(ctx, http.MethodPost, "/agents", draft, nil)
+	}
+	for _, a := range p.agents {
+		err := register(object{"name": a.name, "title": a.title, "description": a.about, "kind": "a2a", "endpoint": p.shop.url + "/" + a.name, "skills": skills(a),
+			"config": object{"binding": "JSONRPC", "version": "1.0", "streaming": true}})
+		if err != nil {
+			return fmt.Errorf("register %s: %w", a.name, err)
+		}
+	}
+	for _, s := range p.benches {
+		err := register(object{"name": s.name, "title": s.title, "description": s.about, "kind": "mcp", "endpoint": p.shop.url + "/" + s.name})
+		if err != nil {
+			return fmt.Errorf("register %s: %w", s.name, err)
+		}
+	}
+	return nil
+}
+
+// skills is what an agent's card and page say it can do.
+func skills(a agent) []any {
+	return []any{object{"id": a.name, "name": a.title, "description": a.about, "tags": a.tags, "examples": a.asks[:min(2, len(a.asks))]}}
+}
+
+// stop stops the portal, then its agents. It may be called twice.
+func (p *portal) stop() error {
+	p.once.Do(func() {
+		switch {
+		case p.cancel != nil:
+			p.cancel()
+			<-p.done
+		case p.app != nil: // it never ran
+			p.app.Close()
+		}
+		if p.shop != nil {
+			p.shop.close()
+		}
+		if p.log != nil {
+			p.stopErr = p.log.Close()
+		}
+	})
+	return p.stopErr
+}
+
+// said tells when a text was written to it.
+type said struct {
+	what  []byte
+	heard chan struct{}
+	once  sync.Once
+}
+
+// Write implements io.Writer. The portal writes what is waited for at once.
+func (s *said) Write(b []byte) (int, error) {
+	if bytes.Contains(b, s.what) {
+		s.once.Do(func() { close(s.heard) })
+	}
+	return len(b), nil
+}

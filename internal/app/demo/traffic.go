@@ -1,0 +1,157 @@
+package demo
+
+import (
+	"context"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"agentsite/internal/ident"
+)
+
+const (
+	// foundWait is how long an agent of another portal may take to be known.
+	foundWait = 30 * time.Second
+	foundPoll = 100 * time.Millisecond
+	// quickCalls come first, at quickPace, so that a first look finds life;
+	// then the demo calms down to slowPace.
+	quickCalls = 40
+	quickPace  = 2 * time.Second
+	slowPace   = 15 * time.Second
+	// roomsEach is how many conversations a person has.
+	roomsEach = 3
+)
+
+// traffic is people who talk to agents, here and at other portals.
+type traffic struct {
+	people []*person
+	cancel context.CancelFunc
+	ended  sync.WaitGroup
+}
+
+// person is one of them. It does one thing at a time.
+type person struct {
+	client
+	operator bool
+	talks    []talk
+}
+
+// talk is a conversation with one agent.
+type talk struct {
+	agent, title string
+	asks         []string
+	room         string // empty until it began
+	asked        int
+}
+
+// newTraffic gives each person conversations: one here, the others at the
+// portals that come next.
+func newTraffic(portals []*portal) *traffic {
+	t := new(traffic)
+	for i, p := range portals {
+		for k, c := range p.clients {
+			m := &person{client: c, operator: k == 0}
+			for n := range roomsEach {
+				at := portals[(i+(k+1)*n)%len(portals)]
+				m.talks = append(m.talks, at.topic(k+n))
+			}
+			t.people = append(t.people, m)
+		}
+	}
+	return t
+}
+
+// topic is what a person asks one of the portal's agents.
+func (p *portal) topic(n int) talk {
+	if n %= p.count(); n < len(p.agents) {
+		a := p.agents[n]
+		return talk{agent: p.handle(a.name), title: a.title, asks: a.asks}
+	}
+	s := p.benches[n-len(p.agents)]
+	m := talk{agent: p.handle(s.name), title: s.title}
+	for _, t := range s.tools {
+		m.asks = append(m.asks, t.name+" "+t.example)
+	}
+	return m
+}
+
+// start begins. The caller calls close.
+func (t *traffic) start(ctx context.Context) {
+	ctx, t.cancel = context.WithCancel(ctx)
+	t.ended.Go(func() {
+		t.open(ctx)
+		t.goOn(ctx)
+	})
+}
+
+func (t *traffic) close() {
+	t.cancel()
+	t.ended.Wait()
+}
+
+// open lets everybody begin their conversations. What cannot be asked is left
+// out: a portal may have failed.
+func (t *traffic) open(ctx context.Context) {
+	var group errgroup.Group
+	group.SetLimit(startingAtOnce)
+	for _, m := range t.people {
+		group.Go(func() error {
+			for i := range m.talks {
+				m.ask(ctx, &m.talks[i])
+			}
+			return nil
+		})
+	}
+	group.Wait()
+}
+
+// goOn asks now and then, until ctx ends. The operators do not: whoever opens
+// the link finds the conversations as they were.
+func (t *traffic) goOn(ctx context.Context) {
+	pace := quickPace
+	for n := 0; pause(ctx, pace) == nil; n++ {
+		if n == quickCalls {
+			pace = slowPace
+		}
+		m := t.people[rand.IntN(len(t.people))]
+		if !m.operator {
+			m.ask(ctx, &m.talks[rand.IntN(len(m.talks))])
+		}
+	}
+}
+
+// ask asks the next question of a conversation, which begins with the first.
+func (m *person) ask(ctx context.Context, t *talk) error {
+	if t.room == "" {
+		if err := m.find(ctx, t.agent); err != nil {
+			return err
+		}
+		var room struct{ ID string }
+		if err := m.call(ctx, http.MethodPost, "/conversations", object{"title": t.title, "members": []string{t.agent}}, &room); err != nil {
+			return err
+		}
+		t.room = room.ID
+	}
+	text := t.asks[t.asked%len(t.asks)]
+	t.asked++
+	return m.call(ctx, http.MethodPost, "/conversations/"+t.room+"/messages", object{"client_id": ident.NewID(), "text": text}, nil)
+}
+
+// find waits until the person's portal knows an agent.
+func (m *person) find(ctx context.Context, agent string) error {
+	ctx, cancel := context.WithTimeout(ctx, foundWait)
+	defer cancel()
+	for {
+		err := m.call(ctx, http.MethodGet, "/agents/"+url.PathEscape(agent), nil, nil)
+		if err == nil {
+			return nil
+		}
+		if pause(ctx, foundPoll) != nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,132 @@
+package app
+
+import (
+	"context"
+	"crypto/sha256"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"agentsite/internal/federation"
+	"agentsite/internal/hub"
+	"agentsite/internal/ident"
+	"agentsite/internal/ident/httpsig"
+	"agentsite/internal/task"
+)
+
+// Found makes a portal know agents of others by a network of the test's own.
+func (c *Config) Found(n hub.Network) { c.found = n }
+
+// NetworkID is the portal's id in its network.
+func (p *Portal) NetworkID() string { return string(p.federated.id) }
+
+// Rule says of another portal what an operator says: allow, pin, deny or "".
+func (p *Portal) Rule(ctx context.Context, portal, stand string) error {
+	_, err := p.federated.peers.SetRule(ctx, ident.Actor{Kind: ident.Operator, ID: "op", Name: "op"}, portal, federation.RuleChange{Stand: &stand})
+	return err
+}
+
+// State is how another portal is doing, seen from here.
+func (p *Portal) State(ctx context.Context, portal string) federation.State {
+	peer, _ := p.federated.peers.Portal(ctx, portal)
+	return peer.State
+}
+
+// Greet says hello to the portal at an origin.
+func (p *Portal) Greet(ctx context.Context, origin string) error {
+	_, err := p.federated.client.Greet(ctx, origin)
+	return err
+}
+
+// ToPortal signs what is sent to another portal.
+func (p *Portal) ToPortal(portal, origin string) http.RoundTripper {
+	return p.toPortal(portal, origin)
+}
+
+// Running is what is worked on for people of other portals.
+func (p *Portal) Running(t testing.TB) []task.Task {
+	t.Helper()
+	asking, _, err := p.db.ActivePortals(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []task.Task
+	for _, id := range asking {
+		list, err := p.db.TasksFor(context.Background(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, list...)
+	}
+	return out
+}
+
+// Ended waits until a task has ended in a state: a second at most.
+func (p *Portal) Ended(t testing.TB, id, state string) {
+	t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for late := time.After(5 * time.Second); ; {
+		k, err := p.db.TaskByID(context.Background(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if k.State.Terminal() {
+			if string(k.State) != state {
+				t.Errorf("it ended as %s: %s", k.State, k.Reason)
+			}
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-late:
+			t.Fatalf("the task is %s", k.State)
+		}
+	}
+}
+
+// Signed is a request as it is signed for another portal.
+type Signed struct {
+	Header http.Header
+	Body   []byte
+}
+
+// Signed signs a request, whose body is lost, and does not send it.
+func (p *Portal) Signed(t testing.TB, r *http.Request) Signed {
+	t.Helper()
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := sha256.Sum256(body)
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Content-Digest", httpsig.DigestOf(sum))
+	r.Header.Set(federation.ForField, `kind=person, id="ada", handle="ada@a.example"`)
+	r.Body = io.NopCloser(strings.NewReader(string(body)))
+	if err := federation.SignRequest(r, p.federated.self, strings.Repeat("n", 22), time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	return Signed{r.Header, body}
+}
+
+// Until waits until a portal is as it should be, and is shown so. Nobody is told
+// of how a sync goes, so it looks again and again.
+func (p *Portal) Until(ctx context.Context, portal string, ok func(federation.Peer) bool) error {
+	again := time.NewTicker(20 * time.Millisecond)
+	defer again.Stop()
+	for {
+		for _, peer := range p.federated.peers.Portals(ctx) {
+			if string(peer.ID) == portal && ok(peer) {
+				p.federated.catalog.Settle(ctx)
+				return nil
+			}
+		}
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}

@@ -1,0 +1,160 @@
+package app
+
+import (
+	"context"
+	"crypto/ed25519"
+	"net/netip"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+
+	"agentsite/handlers/peer"
+	"agentsite/internal/egress"
+	"agentsite/internal/federation"
+	"agentsite/internal/ident"
+	"agentsite/internal/record"
+	"agentsite/peering"
+)
+
+// federated is what makes the portal one of a network. Its nil is that of a
+// portal that keeps to itself.
+type federated struct {
+	p       *Portal
+	id      record.PortalID
+	gate    *record.Gate
+	peers   *federation.Peers
+	self    *federation.Self
+	client  *peering.Client
+	guard   *federation.Guard
+	greeter *peering.Greeter
+	door    *peer.Door
+	catalog *peering.Catalog // of other portals' agents
+	syncer  *peering.Syncer
+	ask     *egress.Client // for answers that are read whole
+	stream  *egress.Client // for calls of agents
+	live    *livePart
+	run     []func(ctx context.Context) error
+	// led, when set, is told of each new head of this portal; it must not block.
+	led func(head []byte)
+}
+
+// loops are what runs while the portal does.
+func (f *federated) loops() []func(context.Context) error {
+	if f == nil {
+		return nil
+	}
+	return f.run
+}
+
+// routes declares what other portals ask.
+func (f *federated) routes(r chi.Router) {
+	if f != nil {
+		f.door.Routes(r)
+	}
+}
+
+// keyring is what the command line may change of the portal's keys.
+func (f *federated) keyring() *keyring {
+	if f == nil {
+		return nil
+	}
+	return &keyring{f.p.set.Data, f.self, f.p.operational}
+}
+
+// clients are those whose connections end with the portal.
+func (f *federated) clients() []*egress.Client {
+	if f == nil {
+		return nil
+	}
+	return []*egress.Client{f.ask, f.stream}
+}
+
+const (
+	// peerFirstByte is how long another portal may take to begin an answer.
+	peerFirstByte = 20 * time.Second
+	peerTotal     = 3 * time.Minute
+	// peerBody bounds an answer, before the smaller bound of whoever asks.
+	peerBody = 8 << 20
+)
+
+// federate makes the portal one of its network, if it is of one. It comes before
+// the hub, which shows agents of others.
+func (p *Portal) federate(ctx context.Context, keys *ident.Keys, allow []netip.Prefix) error {
+	if p.set.network == "" {
+		return p.openPeers(ctx, federation.PeersConfig{})
+	}
+	if !record.ValidOrigin(p.url.String()) {
+		p.log.Warn("this portal is in no network: others are called by https:// alone, and so must it be", "url", p.url.String())
+		return p.openPeers(ctx, federation.PeersConfig{})
+	}
+	f := &federated{p: p, id: record.PortalOf(record.Public(keys.Public()))}
+	if err := p.openReplica(ctx, f.id, p.set.network); err != nil {
+		return err
+	}
+	var err error
+	if f.gate, err = record.NewGate(p.set.network, p.replica); err != nil {
+		return err
+	}
+	// Who is met is asked by f, which is whole when anybody asks.
+	err = p.openPeers(ctx, federation.PeersConfig{Signer: f, Replica: p.replica, Gate: f.gate, Caller: f,
+		Greet: func(ctx context.Context, origin string) (record.PortalID, error) { return f.client.Greet(ctx, origin) }})
+	if err != nil {
+		return err
+	}
+	f.peers = p.peers
+	f.self, err = federation.NewSelf(ctx, federation.SelfConfig{Network: p.set.network, Origin: p.url.String(), Name: p.name, Policy: f.peers.Mode,
+		Root: keys.Portal, Public: keys.Public(), Keys: p.operational, Cards: p.db, Gate: f.gate, Replica: p.replica, Log: p.log})
+	if err != nil {
+		return err
+	}
+	out := egress.Config{AllowCIDR: allow, Deny: f.peers.DecideAddr, UserAgent: "agentsite/" + Release(), HTTP2: true, Encoded: true, PerHost: 32,
+		FirstByte: peerFirstByte, Total: peerTotal, MaxBody: peerBody}
+	f.ask = egress.New(out)
+	out.PerHost, out.FirstByte, out.Total, out.MaxBody = callsPerHost, 0, 0, 0
+	f.stream = egress.New(out)
+	f.client = peering.NewClient(peering.ClientConfig{Self: f.self, Gate: f.gate, Replica: p.replica, Registry: f.peers,
+		RoundTripper: f.ask.RoundTripper(), Stream: f.stream.Patient(modelFirstByte), Log: p.log})
+	f.guard, err = federation.NewGuard(ctx, federation.GuardConfig{Self: f.self, Replica: p.replica, Gate: f.gate, Registry: f.peers, Nonces: p.db,
+		Prover: f.client, Started: p.started, Log: p.log})
+	if err != nil {
+		return err
+	}
+	f.greeter = peering.NewGreeter(f.client, f.self, f.peers, p.started)
+	f.door = peer.New(peer.Config{Self: f.self, Guard: f.guard, Replica: p.replica, Version: Version(), Log: p.log,
+		Counts: func(context.Context) (portals, agents int) { return f.peers.Counts() }})
+	f.run = append(f.run, f.self.Run, f.guard.Run, f.greeter.Run, p.sweepReplica)
+	f.publish()
+	for _, origin := range p.set.join {
+		f.peers.Heard(origin, "")
+	}
+	f.find()
+	if err := f.follow(); err != nil {
+		return err
+	}
+	f.answer()
+	f.telling()
+	p.federated = f
+	return nil
+}
+
+// ID implements federation.Signer, for what is there before Self.
+func (f *federated) ID() record.PortalID { return f.id }
+
+// Network implements federation.Signer.
+func (f *federated) Network() string { return f.p.set.network }
+
+// Origin implements federation.Signer.
+func (f *federated) Origin() string { return f.p.url.String() }
+
+// Card implements federation.Signer.
+func (f *federated) Card() []byte { return f.self.Card() }
+
+// Key implements federation.Signer.
+func (f *federated) Key(now time.Time) (record.KeyID, ed25519.PrivateKey, time.Time, error) {
+	return f.self.Key(now)
+}
+
+// Do implements federation.Caller.
+func (f *federated) Do(ctx context.Context, origin string, portal record.PortalID, method, path string, body []byte, limit int64) (*federation.Answer, error) {
+	return f.client.Do(ctx, origin, portal, method, path, body, limit)
+}

@@ -1,0 +1,60 @@
+package app
+
+import (
+	"context"
+
+	"agentsite/handlers/peer"
+	"agentsite/internal/hub"
+	"agentsite/internal/ident"
+	"agentsite/internal/record"
+	"agentsite/peering"
+	"agentsite/peering/translate"
+)
+
+// find makes the directory of other portals' agents. It comes before the hub,
+// which asks it; findIn before both are used.
+func (f *federated) find() {
+	f.catalog = peering.NewCatalog(peering.CatalogConfig{Self: f.id, Host: f.p.url.Host, Tier: record.TierReplica, Network: f.p.set.network, Replica: f.p.replica,
+		Registry: f.peers, Translate: translate.Agent, Imports: f.peers.Imports, News: f.peers.Changed, Liveness: f.p.livenessOf, Log: f.p.log})
+}
+
+// network is what the hub asks for agents of other portals; nil for a portal
+// that keeps to itself. Tests give another.
+func (f *federated) network(instead hub.Network) hub.Network {
+	if instead != nil {
+		return instead
+	}
+	if f == nil {
+		return nil
+	}
+	return f.catalog
+}
+
+// wider is whom the hub has ask portals that are not wholly held; nil for a
+// portal that keeps to itself.
+func (f *federated) wider() hub.Wider {
+	if f == nil {
+		return nil
+	}
+	s := peering.NewSearcher(peering.SearcherConfig{Network: f.p.set.network, Caller: f.client, Gate: f.gate, Replica: f.p.replica, Registry: f.peers,
+		Catalog: f.catalog, Take: f.syncer.Take, Log: f.p.log})
+	f.run = append(f.run, s.Run)
+	return s
+}
+
+// answer finds agents of this portal for others.
+func (f *federated) answer() {
+	peer.Search(f.door, &peering.Answerer{Self: f.id, Network: f.p.set.network, Replica: f.p.replica, Prove: f.p.publisher.Prove,
+		Search: func(ctx context.Context, q hub.Query) (hub.Page, error) {
+			return f.p.hub.Search(ctx, ident.Actor{Kind: ident.Guest}, q)
+		}})
+}
+
+// findIn shows the agents of other portals in the directory.
+func (f *federated) findIn(h *hub.Service) {
+	if f == nil {
+		return
+	}
+	f.catalog.Attach(h)
+	f.run = append(f.run, f.catalog.Run)
+}

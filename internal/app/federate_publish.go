@@ -1,0 +1,59 @@
+package app
+
+import (
+	"context"
+	"reflect"
+
+	"agentsite/internal/federation"
+	"agentsite/internal/hub"
+	"agentsite/internal/ident"
+	"agentsite/internal/index"
+	"agentsite/internal/record"
+	"agentsite/peering"
+)
+
+// publish tells other portals of the agents here, signed by self and let in by
+// the gate over the replica as anybody's are.
+func (f *federated) publish() {
+	p := f.p
+	p.publisher = peering.NewPublisher(peering.PublisherConfig{
+		Source: p.db, Signer: f.self, Gate: f.gate, Replica: p.replica, Exports: f.peers.Exports, Terms: index.Terms,
+		Published: func(head []byte) {
+			if f.led != nil {
+				f.led(head)
+			}
+		},
+		Newest: func(ctx context.Context) record.Version { return f.syncer.Newest(ctx) }, CardChanged: f.self.Changed, Log: p.log,
+	})
+	f.run = append(f.run, p.publisher.Run, f.watchExports)
+}
+
+// watchExports has all agents looked at again when the operator decided anew
+// which are published, until ctx ends.
+func (f *federated) watchExports(ctx context.Context) error {
+	var was federation.Export
+	for first := true; ; first = false {
+		changed := f.peers.Changed()
+		policy, err := f.peers.Policy(ctx, ident.Actor{Kind: ident.System})
+		if err != nil {
+			return err
+		}
+		if !first && !reflect.DeepEqual(was, policy.Export) {
+			f.p.publisher.Recheck()
+		}
+		was = policy.Export
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// publishes says how agents stand in the network; nil in none.
+func (p *Portal) publishes() func(a hub.Agent) federation.Published {
+	if p.publisher == nil {
+		return nil
+	}
+	return p.publisher.Published
+}

@@ -1,0 +1,28 @@
+package app
+
+import (
+	"crypto/ed25519"
+	"errors"
+
+	"agentsite/internal/clock"
+	"agentsite/internal/ident/httpsig"
+)
+
+// signingKey is the key that requests to agents are signed with now.
+func (p *Portal) signingKey() (ed25519.PrivateKey, error) {
+	k, ok := p.operational.Signing(clock.Now(), nil)
+	if !ok {
+		return nil, errors.New("no operational key is good now; is the clock wrong?")
+	}
+	return k.Key, nil
+}
+
+// signingKeys are the public keys that requests of the portal may be signed
+// with.
+func (p *Portal) signingKeys() []httpsig.JWK {
+	var keys []httpsig.JWK
+	for _, k := range p.operational.Current(clock.Now()) {
+		keys = append(keys, httpsig.KeyOf(k.Public()))
+	}
+	return keys
+}

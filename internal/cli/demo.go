@@ -1,0 +1,31 @@
+package cli
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"agentsite/internal/app/demo"
+)
+
+func demoFlags(fs *flags) {
+	fs.demo.Portals = 3
+	fs.IntVar(&fs.demo.Portals, "portals", 3, "how many portals, `N` of at most 50")
+	fs.StringVar(&fs.demo.Keep, "keep", "", "an empty folder `DIR` for the data, which stays; without it the data goes when the demo ends")
+}
+
+// runDemo runs a federation until it is told to stop. The first SIGINT or
+// SIGTERM stops it in order; the second ends the process.
+func runDemo(ctx context.Context, e env, fs *flags, args []string) error {
+	if err := need("demo", args, 0, 0); err != nil {
+		return err
+	}
+	if err := fs.demo.Validate(); err != nil {
+		return usagef("%s", err)
+	}
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop)
+	return demo.Run(ctx, fs.demo, e.stdout, e.stderr)
+}

@@ -1,0 +1,278 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"agentsite/internal/app"
+)
+
+// peer is a portal as the API tells of it.
+type peer struct {
+	ID     string         `json:"id"`
+	URL    string         `json:"url"`
+	Name   string         `json:"name"`
+	State  string         `json:"state"`
+	Reason string         `json:"reason"`
+	Agents int            `json:"agents"`
+	RTT    float64        `json:"rtt_ms"`
+	Policy string         `json:"policy"`
+	Note   string         `json:"note"`
+	Faults map[string]int `json:"faults"`
+}
+
+// withPeers runs f with the API about portals: of the portal that --portal
+// names, else of the data folder, running or not.
+func withPeers(ctx context.Context, e env, fs *flags, f func(*client) error) error {
+	if fs.portal != "" {
+		c, err := newClient(fs)
+		if err != nil {
+			return err
+		}
+		return f(c)
+	}
+	return withControl(ctx, e, fs, false, func(c app.Control) error {
+		t, err := c.Peers(ctx)
+		if err != nil {
+			return err
+		}
+		return f(&client{base: "http://portal", http: &http.Client{Transport: t}})
+	})
+}
+
+func peerPath(name string) string { return "/api/v1/peers/" + url.PathEscape(hostOf(name)) }
+
+// hostOf lets people name a portal by its address.
+func hostOf(name string) string {
+	if u, err := url.Parse(name); err == nil && u.Host != "" {
+		return u.Host
+	}
+	return name
+}
+
+// printed writes an answer as it is, if that is wanted.
+func printed(e env, fs *flags, raw json.RawMessage) bool {
+	if fs.json {
+		fmt.Fprintln(e.stdout, strings.TrimSpace(string(raw)))
+	}
+	return fs.json
+}
+
+func runPeersList(ctx context.Context, e env, fs *flags, args []string) error {
+	if err := need("peers list", args, 0, 0); err != nil {
+		return err
+	}
+	return withPeers(ctx, e, fs, func(c *client) error {
+		w := tabwriter.NewWriter(e.stdout, 0, 0, 2, ' ', 0)
+		if !fs.json {
+			fmt.Fprintln(w, "PORTAL\tNAME\tSTATE\tAGENTS\tRTT\tRULE\tWHY")
+		}
+		for cursor := ""; ; {
+			var page struct {
+				Peers []json.RawMessage `json:"peers"`
+				Next  string            `json:"next_cursor"`
+			}
+			if err := c.call(ctx, http.MethodGet, "/api/v1/peers?limit=1000&cursor="+url.QueryEscape(cursor), nil, &page); err != nil {
+				return err
+			}
+			for _, raw := range page.Peers {
+				var p peer
+				if err := json.Unmarshal(raw, &p); err != nil {
+					return err
+				}
+				if !printed(e, fs, raw) {
+					fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s\t%s\n", hostOf(p.URL), dash(oneLine(p.Name)), p.State, p.Agents, rtt(p.RTT), dash(p.Policy), oneLine(p.Reason))
+				}
+			}
+			if cursor = page.Next; cursor == "" {
+				return w.Flush()
+			}
+		}
+	})
+}
+
+func dash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
+
+func rtt(ms float64) string {
+	if ms == 0 {
+		return "-"
+	}
+	return strconv.FormatFloat(ms, 'f', 1, 64) + "ms"
+}
+
+func runPeersAdd(ctx context.Context, e env, fs *flags, args []string) error {
+	if err := need("peers add", args, 1, 1); err != nil {
+		return err
+	}
+	return withPeers(ctx, e, fs, func(c *client) error {
+		var raw json.RawMessage
+		if err := c.call(ctx, http.MethodPost, "/api/v1/peers", map[string]string{"url": args[0]}, &raw); err != nil {
+			return err
+		}
+		var out struct {
+			Peer  peer   `json:"peer"`
+			Found string `json:"found"`
+		}
+		if printed(e, fs, raw) {
+			return nil
+		}
+		if err := json.Unmarshal(raw, &out); err != nil {
+			return err
+		}
+		fmt.Fprintf(e.stdout, "%s is %s. %s\n", hostOf(out.Peer.URL), out.Peer.State, oneLine(out.Found))
+		return nil
+	})
+}
+
+// ruled returns the command that gives a portal a rule.
+func ruled(name, rule string) func(context.Context, env, *flags, []string) error {
+	return func(ctx context.Context, e env, fs *flags, args []string) error {
+		if err := need(name, args, 1, 1); err != nil {
+			return err
+		}
+		in := map[string]any{"policy": rule}
+		if fs.note != "" {
+			in["note"] = fs.note
+		}
+		return withPeers(ctx, e, fs, func(c *client) error { return toldPeer(ctx, e, fs, c, http.MethodPatch, peerPath(args[0]), in) })
+	}
+}
+
+// toldPeer asks for something that answers with a portal, and says how it is.
+func toldPeer(ctx context.Context, e env, fs *flags, c *client, method, path string, in any) error {
+	var raw json.RawMessage
+	if err := c.call(ctx, method, path, in, &raw); err != nil || printed(e, fs, raw) {
+		return err
+	}
+	var p peer
+	if err := json.Unmarshal(raw, &p); err != nil {
+		return err
+	}
+	rule := ""
+	if p.Policy != "" {
+		rule = ", rule " + p.Policy
+	}
+	fmt.Fprintf(e.stdout, "%s is %s%s\n", hostOf(p.URL), p.State, rule)
+	return nil
+}
+
+func runPeersForget(ctx context.Context, e env, fs *flags, args []string) error {
+	if err := need("peers forget", args, 1, 1); err != nil {
+		return err
+	}
+	return withPeers(ctx, e, fs, func(c *client) error {
+		if err := c.call(ctx, http.MethodDelete, peerPath(args[0])+"?note="+url.QueryEscape(fs.note), nil, nil); err != nil {
+			return err
+		}
+		fmt.Fprintf(e.stdout, "forgot %s\n", hostOf(args[0]))
+		return nil
+	})
+}
+
+// runPeersRelease shows the proof, and releases who is named with it.
+func runPeersRelease(ctx context.Context, e env, fs *flags, args []string) error {
+	if err := need("peers release", args, 1, 1); err != nil {
+		return err
+	}
+	return withPeers(ctx, e, fs, func(c *client) error {
+		if fs.proof == "" {
+			var proof struct {
+				Type    string `json:"type"`
+				Seq     int64  `json:"seq"`
+				Mark    string `json:"proof"`
+				Records []struct {
+					Says string `json:"says"`
+				} `json:"records"`
+			}
+			err := c.call(ctx, http.MethodGet, peerPath(args[0])+"/proof", nil, &proof)
+			if err == nil {
+				for i, r := range proof.Records {
+					fmt.Fprintf(e.stdout, "%s number %d, statement %d of %d:\n%s\n", proof.Type, proof.Seq, i+1, len(proof.Records), visible(r.Says))
+				}
+				return fmt.Errorf("it signed both; if you know why, release it with --proof %s", proof.Mark)
+			}
+			if a, ok := err.(apiError); !ok || a.Kind != "not_found" {
+				return err
+			}
+		}
+		return toldPeer(ctx, e, fs, c, http.MethodPost, peerPath(args[0])+"/release", map[string]string{"proof": fs.proof, "note": fs.note})
+	})
+}
+
+// runPeersPolicy shows what holds for all portals, after changing what is
+// given as FIELD=VALUE.
+func runPeersPolicy(ctx context.Context, e env, fs *flags, args []string) error {
+	in := map[string]any{}
+	for _, a := range args {
+		field, value, ok := strings.Cut(a, "=")
+		if !ok {
+			return usagef("peers policy: write FIELD=VALUE, as in mode=allowlist or deny_domains=spam.example,more.example")
+		}
+		switch field {
+		case "allow_domains", "deny_domains", "deny_keys", "allow_networks", "deny_networks":
+			in[field] = strings.FieldsFunc(value, func(r rune) bool { return r == ',' || r == ' ' })
+		case "vouchers", "max_agents", "max_bytes", "requests_per_second":
+			n, err := strconv.ParseInt(value, 10, 64)
+			if err != nil {
+				return usagef("peers policy: %s is a whole number", field)
+			}
+			in[field] = n
+		case "calls_in", "calls_out":
+			b, err := strconv.ParseBool(value)
+			if err != nil {
+				return usagef("peers policy: %s is true or false", field)
+			}
+			in[field] = b
+		case "export", "import":
+			in[field] = json.RawMessage(value)
+		default:
+			in[field] = value
+		}
+	}
+	return withPeers(ctx, e, fs, func(c *client) error {
+		method, body := http.MethodGet, any(nil)
+		if len(in) > 0 {
+			if fs.note != "" {
+				in["note"] = fs.note
+			}
+			method, body = http.MethodPatch, in
+		}
+		var raw json.RawMessage
+		if err := c.call(ctx, method, "/api/v1/peers/policy", body, &raw); err != nil || printed(e, fs, raw) {
+			return err
+		}
+		return writePolicy(e.stdout, raw)
+	})
+}
+
+func writePolicy(w io.Writer, raw json.RawMessage) error {
+	dec := json.NewDecoder(strings.NewReader(string(raw)))
+	if _, err := dec.Token(); err != nil {
+		return err
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for dec.More() {
+		name, err := dec.Token()
+		if err != nil {
+			return err
+		}
+		var v json.RawMessage
+		if err := dec.Decode(&v); err != nil {
+			return err
+		}
+		fmt.Fprintf(t, "%v\t%s\n", name, strings.Trim(string(v), `"`))
+	}
+	return t.Flush()
+}

@@ -1,0 +1,85 @@
+package hub
+
+import (
+	"strings"
+	"unicode/utf8"
+
+	"agentsite/internal/fault"
+	"agentsite/internal/ident"
+)
+
+// Elsewhere returns an agent of another portal as the directory shows it:
+// whatever was said of it, its texts are cleaned and everything is within the
+// bounds of what is registered here. What is too long is cut, what is none of
+// its kind is left out. Everybody may find it, so nothing of it is private. An
+// Invalid fault means that nothing is left to show.
+func Elsewhere(a Agent) (Agent, error) {
+	if err := ident.CheckForm(a.Name); err != nil {
+		return Agent{}, fault.New(fault.Invalid, "name: %s", err)
+	}
+	if a.Portal == "" || a.ID == "" {
+		return Agent{}, fault.New(fault.Invalid, "An agent of another portal has an id and a portal.")
+	}
+	a.Visibility, a.Config, a.HasSecret, a.Limits, a.EmbedOrigins, a.OwnerID, a.CoOwnerIDs, a.Publisher, a.Icon = Public, nil, false, Limits{}, nil, "", nil, "", ""
+	a.Note, a.Author, a.Liveness = "", "", Liveness{State: Unknown}
+	if a.Proof.State != Claimed { // what is proved is proved here
+		a.Proof = Proof{State: Unproven, Publisher: a.Proof.Publisher}
+	}
+	if a.Status.State != Deprecated {
+		a.Status = Status{State: Active}
+	}
+	a.Status.Held, a.Status.Message = false, firstRunes(clean(a.Status.Message), maxStatusMessage)
+	if a.Title = firstRunes(oneLine(a.Title), maxTitle); a.Title == "" {
+		a.Title = a.Name
+	}
+	if a.Description = firstRunes(clean(a.Description), maxDescription); a.Description == "" {
+		a.Description = a.Title
+	}
+	a.Skills = skillsElsewhere(a.Skills)
+	a.InputModes, a.OutputModes = modesElsewhere(a.InputModes), modesElsewhere(a.OutputModes)
+	a.Languages = kept(cleanList(a.Languages, true), maxLanguages, languageTag)
+	if len(a.Endpoint) > maxEndpoint {
+		a.Endpoint = ""
+	}
+	if a.UpdatedAt.Before(a.CreatedAt) {
+		a.UpdatedAt = a.CreatedAt
+	}
+	return a, nil
+}
+
+func skillsElsewhere(in []Skill) []Skill {
+	in = cleanSkills(in[:min(len(in), maxSkills)])
+	ids := make(map[string]bool)
+	for i := range in {
+		s := &in[i]
+		s.Name, s.ID, s.Description = firstRunes(s.Name, maxSkillName), firstRunes(s.ID, maxSkillName), firstRunes(s.Description, maxSkillText)
+		if ids[s.ID] {
+			s.ID = freeID(s.ID, ids)
+		}
+		ids[s.ID] = true
+		s.Tags = kept(s.Tags, maxTags, func(t string) bool { return utf8.RuneCountInString(t) <= maxTag })
+		s.Examples = kept(s.Examples, maxExamples, func(e string) bool { return utf8.RuneCountInString(e) <= maxExample })
+	}
+	return in
+}
+
+func modesElsewhere(in []string) []string { return kept(cleanList(in, true), maxModes, mediaType) }
+
+// kept returns the first of list, at most most, for which ok holds.
+func kept(list []string, most int, ok func(string) bool) []string {
+	var out []string
+	for _, s := range list {
+		if len(out) < most && ok(s) {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// firstRunes is s, or what fits of it into n characters with an ellipsis.
+func firstRunes(s string, n int) string {
+	if utf8.RuneCountInString(s) <= n {
+		return s
+	}
+	return strings.TrimSpace(string([]rune(s)[:n-1])) + "…"
+}

@@ -1,0 +1,82 @@
+package hub
+
+import (
+	"context"
+	"time"
+
+	"agentsite/internal/federation"
+)
+
+// Network knows the agents of other portals. Those that may be found stand in
+// the index; whoever keeps them puts them there with Learn.
+type Network interface {
+	// Load learns all agents that are held, once, at the start.
+	Load(ctx context.Context) error
+	// Find returns an agent of another portal by its name there and the host of
+	// that portal, as it is known here; a NotFound fault when it is not, or may
+	// not be shown.
+	Find(ctx context.Context, name, portal string) (Agent, error)
+	// Source says where an agent of another portal comes from. It looks only at
+	// what is in memory.
+	Source(a Agent) Source
+	// Record returns what shows an agent, of any portal, to be what it is,
+	// with the proof that the head covers it if prove is set, which takes a while
+	// for large portals; a NotFound fault when it is not held any more.
+	Record(ctx context.Context, a Agent, prove bool) (Evidence, error)
+	// Portals are the other portals whose agents are found, by host.
+	Portals() []Source
+	// Coverage says how much of the network the index holds, of some portals
+	// alone ("" is this one) if there are any. It is cheap.
+	Coverage(portals []string) federation.Coverage
+}
+
+// Source is where an agent was listed and what shows it.
+type Source struct {
+	// Portal is the host of the portal, URL its origin, Name what it calls
+	// itself, ID its id in the network.
+	Portal, URL, Name, ID string
+	// Verified is true when the portal's key signed it, the portal's domain was
+	// seen to serve that key and its newest head holds.
+	Verified bool
+	// Record is the hash of the signed record, empty for this portal's own.
+	Record string
+	// HeadIssued is when the portal last renewed its word for its agents; zero
+	// for this portal.
+	HeadIssued time.Time
+	// Also are the hosts of other portals that list the very same agent.
+	Also []string
+}
+
+// HeadAge is for how long the portal's word has stood at a time.
+func (s Source) HeadAge(now time.Time) time.Duration {
+	if s.HeadIssued.IsZero() {
+		return 0
+	}
+	return max(now.Sub(s.HeadIssued), 0)
+}
+
+// Evidence is what shows that a portal lists an agent: anybody can verify it
+// without trusting this portal. See docs/design/records.md.
+type Evidence struct {
+	// Card, Head and Record are records as they travel, Proof shows that the
+	// head covers the record; it is nil when the log is not whole here.
+	Card, Head, Record, Proof []byte
+	// Hash is the record's, Issued and Expires are its times.
+	Hash            string
+	Issued, Expires time.Time
+	// HeadHash, HeadIssued, HeadExpires, HeadSeq and HeadCount are the head's.
+	HeadHash                string
+	HeadIssued, HeadExpires time.Time
+	HeadSeq, HeadCount      int64
+	// Key is the id of the key that signed the record.
+	Key string
+	// Endpoints are where the agent is spoken to, as it says.
+	Endpoints []Address
+	// CardURL is the address of the agent's own card.
+	CardURL string
+	// Terms and Pricing are the portal's words.
+	Terms, Pricing string
+}
+
+// Address is where an agent is spoken to, and by which protocol.
+type Address struct{ Protocol, URL string }

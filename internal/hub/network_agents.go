@@ -1,0 +1,177 @@
+package hub
+
+import (
+	"context"
+	"strings"
+
+	"agentsite/internal/fault"
+	"agentsite/internal/federation"
+	"agentsite/internal/ident"
+)
+
+// errElsewhere refuses to change what is another portal's.
+func errElsewhere(a Agent, source Source) error {
+	where := a.Portal
+	if source.URL != "" {
+		where = source.URL + "/agents/" + a.Name
+	}
+	return fault.New(fault.Forbidden, "%s is an agent of another portal. Its owners change it there: %s", a.Handle(), where)
+}
+
+// errElsewhereOnly says that only its portal keeps the versions of an agent.
+func errElsewhereOnly(a Agent, source Source) error {
+	return fault.New(fault.NotFound, "What %s was before is kept by its own portal: %s/agents/%s/versions", a.Handle(), source.URL, a.Name)
+}
+
+// Elsewhere is true for agents of other portals: this one keeps no versions,
+// owners or settings of them.
+func (a Agent) Elsewhere() bool { return a.Portal != "" }
+
+// find returns an agent of another portal.
+func (s *Service) find(ctx context.Context, h ident.Handle) (Agent, error) {
+	if s.network == nil {
+		return Agent{}, errNoAgent(h.String())
+	}
+	a, err := s.network.Find(ctx, h.Name, h.Portal)
+	if err == nil && a.Portal == "" {
+		err = errNoAgent(h.String()) // the local table is never asked for a handle of others
+	}
+	return a, err
+}
+
+// Learned returns an agent of another portal by its id in the network, as it
+// is found now.
+func (s *Service) Learned(id string) (Agent, bool) {
+	if !foreignID(id) {
+		return Agent{}, false
+	}
+	a, ok := s.index.Get(id)
+	return a, ok && a.Portal != ""
+}
+
+// LearnedAs returns the agents that are found under a handle of another
+// portal. There are several when portals claim the same host, or one lists two
+// agents of one name.
+func (s *Service) LearnedAs(name, portal string) []Agent {
+	if portal == "" {
+		return nil
+	}
+	return s.index.Named(name, portal)
+}
+
+// LearnedFrom returns the ids of all agents of another portal that are found.
+func (s *Service) LearnedFrom(portal string) []string {
+	if portal == "" {
+		return nil
+	}
+	return s.index.Of(portal)
+}
+
+// Learn puts agents of other portals, or their new forms, into the index beside
+// those of this one. What is not one is left out: nothing that came from
+// elsewhere passes for an agent of this portal.
+func (s *Service) Learn(list []Agent) {
+	if len(list) <= fewLearned {
+		for _, a := range list {
+			if a, ok := s.learned(a); ok {
+				s.index.Put(a)
+			}
+		}
+		return
+	}
+	n := 0
+	s.LearnAll(func() (Agent, bool) {
+		if n == len(list) {
+			return Agent{}, false
+		}
+		n++
+		return list[n-1], true
+	})
+}
+
+// fewLearned is up to how many agents are put one by one.
+const fewLearned = 64
+
+// LearnAll is Learn for all agents that next returns until it returns false.
+func (s *Service) LearnAll(next func() (Agent, bool)) {
+	s.index.Load(func() (Agent, bool) {
+		for {
+			a, more := next()
+			if !more {
+				return Agent{}, false
+			}
+			if a, ok := s.learned(a); ok {
+				return a, true
+			}
+		}
+	})
+}
+
+// Unlearn takes agents of other portals out of the index, by their ids in the
+// network.
+func (s *Service) Unlearn(ids []string) {
+	for _, id := range ids {
+		if foreignID(id) {
+			s.index.Remove(id)
+		}
+	}
+}
+
+// learned is an agent of another portal as the directory shows it, see
+// Elsewhere, with what is known of its liveness.
+func (s *Service) learned(a Agent) (Agent, bool) {
+	if a.Portal == "" || strings.EqualFold(a.Portal, s.cfg.Portal) || !foreignID(a.ID) {
+		return Agent{}, false
+	}
+	live := a.Liveness
+	if live.State == "" {
+		live.State = Unknown
+	}
+	a, err := Elsewhere(a)
+	a.Liveness = live
+	return a, err == nil
+}
+
+// foreignID reports whether an id can be that of an agent elsewhere: a portal's
+// id, a slash and more, or the id of an agent with its own key. Ids of this
+// portal's are much shorter.
+func foreignID(id string) bool {
+	return len(id) >= 54 && (strings.HasPrefix(id, "p1") || strings.HasPrefix(id, "a1"))
+}
+
+// Source says where an agent that the actor may see comes from.
+func (s *Service) Source(a Agent) Source {
+	if a.Portal == "" || s.network == nil {
+		return Source{Portal: s.cfg.Portal, URL: s.cfg.URL, Verified: a.Portal == ""}
+	}
+	return s.network.Source(a)
+}
+
+// Portals are the other portals whose agents searches find, by host.
+func (s *Service) Portals() []Source {
+	if s.network == nil {
+		return nil
+	}
+	return s.network.Portals()
+}
+
+// Evidence returns what shows that an agent is listed by its portal, see
+// Network.
+func (s *Service) Evidence(ctx context.Context, a Agent, prove bool) (Evidence, error) {
+	if s.network == nil {
+		return Evidence{}, fault.New(fault.NotFound, "This portal signs nothing: it is alone.")
+	}
+	return s.network.Record(ctx, a, prove)
+}
+
+// Coverage says how much of the network a search looks through.
+func (s *Service) Coverage(q Query) federation.Coverage {
+	portals := q.Portals
+	if q.Scope == ScopePortal {
+		portals = []string{""}
+	}
+	if s.network == nil {
+		return federation.Coverage{Known: 1, Asked: 1, Answered: 1, Silent: []string{}, Tier: "replica"}
+	}
+	return s.network.Coverage(portals)
+}

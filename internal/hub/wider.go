@@ -1,0 +1,128 @@
+package hub
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"agentsite/internal/federation"
+)
+
+// Wider asks other portals for agents that are not held here.
+type Wider interface {
+	// Ask returns what portals that are not wholly held here have for a query,
+	// each shown to be listed by its portal, in no order; and how many were
+	// asked and answered, and who was silent. It returns within a second, and
+	// at once when there is nobody to ask.
+	Ask(ctx context.Context, q Query) ([]Agent, federation.Coverage)
+}
+
+// maxSilent is how many silent portals an answer names.
+const maxSilent = 100
+
+// widens reports whether others are asked for a query.
+func (s *Service) widens(q Query) bool {
+	return q.Wide && s.wider != nil && q.Cursor == "" && q.Scope != ScopePortal &&
+		(q.Text != "" || len(q.Kinds)+len(q.Tags)+len(q.Skills)+len(q.Languages)+len(q.Portals) > 0)
+}
+
+// widen adds to the first page what other portals have. The page grows no
+// longer for it: what is left out of it of those held here is on the next.
+func (s *Service) widen(ctx context.Context, q Query, page Page) (Page, error) {
+	few, asked := s.wider.Ask(ctx, q)
+	c := &page.Coverage
+	c.Asked += asked.Asked
+	c.Answered += asked.Answered
+	c.Silent = append(c.Silent, asked.Silent...)
+	c.Silent = c.Silent[:min(len(c.Silent), maxSilent)]
+	c.OldestHead, c.Limited = max(c.OldestHead, asked.OldestHead), c.Limited || asked.Limited
+	var fresh []Agent
+	for _, a := range few {
+		if _, held := s.Learned(a.ID); held {
+			continue
+		}
+		if a, ok := s.learned(a); ok {
+			fresh = append(fresh, a)
+		}
+	}
+	beside := q
+	beside.Limit = 100
+	found, err := s.index.Beside(fresh, beside)
+	if err != nil || len(found.Results) == 0 {
+		return page, err
+	}
+	if list := merge(page.Results, found.Results, q); len(list) > q.Limit {
+		here := 0
+		for _, r := range list[:q.Limit] {
+			if !slices.ContainsFunc(found.Results, func(f Result) bool { return f.Agent.ID == r.Agent.ID }) {
+				here++
+			}
+		}
+		here = max(here, 1) // or there would be no next page
+		shorter := q
+		shorter.Limit = here
+		coverage := page.Coverage
+		if page, err = s.index.Search(shorter); err != nil {
+			return page, err
+		}
+		page.Coverage = coverage
+		room := max(q.Limit-len(page.Results), 0)
+		page.Coverage.Limited = page.Coverage.Limited || room < len(found.Results)
+		found.Results = found.Results[:min(room, len(found.Results))]
+	}
+	page.Results = merge(page.Results, found.Results, q)
+	page.Total += found.Total
+	for name, counts := range found.Facets {
+		page.Facets[name] = addCounts(page.Facets[name], counts)
+	}
+	if len(page.Results) > 0 {
+		page.Suggestions = nil
+	}
+	return page, nil
+}
+
+// merge puts two lists, each in the order of a query, into one.
+func merge(a, b []Result, q Query) []Result {
+	out := make([]Result, 0, len(a)+len(b))
+	for len(a) > 0 && len(b) > 0 {
+		if precedes(&b[0], &a[0], q) {
+			out, b = append(out, b[0]), b[1:]
+		} else {
+			out, a = append(out, a[0]), a[1:]
+		}
+	}
+	return append(append(out, a...), b...)
+}
+
+// precedes reports whether one result comes before another in the order of a
+// query. Of relevance those that answer come first on a page.
+func precedes(a, b *Result, q Query) bool {
+	switch q.Sort {
+	case SortName:
+		return strings.Compare(a.Agent.Name, b.Agent.Name) < 0
+	case SortNewest:
+		return a.Agent.CreatedAt.After(b.Agent.CreatedAt)
+	case SortUpdated:
+		return a.Agent.UpdatedAt.After(b.Agent.UpdatedAt)
+	}
+	if up, other := a.Agent.Liveness.State == Alive, b.Agent.Liveness.State == Alive; up != other {
+		return up
+	}
+	if a.Score != b.Score {
+		return a.Score > b.Score
+	}
+	return q.Text == "" && strings.Compare(a.Agent.Name, b.Agent.Name) < 0
+}
+
+// addCounts adds the counts of one facet, the values of b after those of a.
+func addCounts(a, b []FacetCount) []FacetCount {
+	a = slices.Clone(a)
+	for _, f := range b {
+		if i := slices.IndexFunc(a, func(o FacetCount) bool { return o.Value == f.Value }); i >= 0 {
+			a[i].Count += f.Count
+		} else if len(a) < MaxFacetValues {
+			a = append(a, f)
+		}
+	}
+	return a
+}

@@ -1,0 +1,60 @@
+package index
+
+import (
+	"strings"
+
+	"agentsite/internal/hub"
+)
+
+// Get implements hub.Index.
+func (x *Index) Get(id string) (hub.Agent, bool) {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	doc, ok := x.byID.Find(id)
+	if !ok {
+		return hub.Agent{}, false
+	}
+	return x.agent(doc), true
+}
+
+// Named implements hub.Index: the agents of a handle stand beside each other
+// in the order of keys.
+func (x *Index) Named(name, portal string) []hub.Agent {
+	prefix := name + "\x00" + portal + "\x00"
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	var list []hub.Agent
+	x.words.Ascend(prefix, func(doc int) bool {
+		if !strings.HasPrefix(x.words.Key(doc), prefix) {
+			return false
+		}
+		list = append(list, x.agent(uint32(doc)))
+		return len(list) < hub.MaxNamed
+	})
+	return list
+}
+
+// Of implements hub.Index.
+func (x *Index) Of(portal string) []string {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	v, ok := x.facets.byText.Find(textOf(portalFacet, facetValue(portalFacet, portal)))
+	if !ok {
+		return nil
+	}
+	val := &x.facets.values[v]
+	ids := make([]string, 0, val.docs.n)
+	val.docs.each(func(doc uint32) { ids = append(ids, idOf(x.words.Key(int(doc)))) })
+	return ids
+}
+
+// Count implements hub.Index.
+func (x *Index) Count(portal string) int {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	v, ok := x.facets.byText.Find(textOf(portalFacet, facetValue(portalFacet, portal)))
+	if !ok {
+		return 0
+	}
+	return int(x.facets.values[v].docs.n)
+}

@@ -1,0 +1,247 @@
+package index
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"agentsite/internal/index/bm25"
+)
+
+// A page that is ranked by words gives each other portal at most a fifth of its
+// places, so that nobody takes it over by stuffing words into many agents. What
+// is beyond that comes on later pages, each hit once and those of one portal in
+// order; or on this one, when nothing else matches. Whoever asks for portals by
+// name gets them unbounded.
+
+// shareOf is how many places of a page one other portal gets.
+func shareOf(limit int) int { return max(limit/5, 1) }
+
+// maxBehind bounds how many portals one search holds back, because the cursor
+// tells of each. Further ones are not held back.
+const maxBehind = 8
+
+// excludeFrom is from how many pages of hits on it pays to look for hits without
+// those of portals that are held back: to exclude one costs a look at all of
+// its agents.
+const excludeFrom = 16
+
+// behind is where a portal that was held back goes on.
+type behind struct {
+	portal string
+	rank   int64
+	key    string
+}
+
+// spot is a place in the ranking; the zero value is its beginning.
+type spot struct {
+	score float64
+	key   string
+	some  bool
+}
+
+func (s spot) after() *bm25.After {
+	if !s.some {
+		return nil
+	}
+	return &bm25.After{Score: s.score, Key: s.key}
+}
+
+// compare orders spots as pages do.
+func (s spot) compare(o spot) int {
+	switch {
+	case s.some != o.some:
+		if o.some {
+			return -1
+		}
+		return 1
+	case !s.some:
+		return 0
+	}
+	return cmp.Or(cmp.Compare(o.score, s.score), strings.Compare(s.key, o.key))
+}
+
+// stream is a part of a ranking that goes on by itself: that of a portal that
+// is held back, or all the rest.
+type stream struct {
+	portal string
+	at     spot // of the last hit that was taken
+	seen   spot // of the last hit that is known
+	hits   []bm25.Hit
+	ended  bool // there are none but hits
+}
+
+// fair takes the hits of one page.
+type fair struct {
+	x      *Index
+	m      *bm25.Match
+	s      *scratch
+	limit  int
+	asked  int // hits, last time
+	bound  bool
+	rest   stream
+	held   []*stream
+	counts map[string]int // of the page, by portal
+}
+
+// fairly returns a page of hits of a match, and the places where to go on;
+// more is false at the end. The caller must hold mu.
+func (x *Index) fairly(m *bm25.Match, limit int, at *place, s *scratch) (page []bm25.Hit, next place, more bool) {
+	f := &fair{x: x, m: m, s: s, limit: limit, bound: true, counts: make(map[string]int)}
+	if at != nil {
+		f.rest.at = spot{at.after().Score, at.key, true}
+		f.rest.seen = f.rest.at
+		for _, b := range at.behind {
+			to := spot{scoreOf(b.rank), b.key, true}
+			f.held = append(f.held, &stream{portal: b.portal, at: to, seen: to})
+		}
+	}
+	page = make([]bm25.Hit, 0, limit)
+	for f.bound = true; len(page) < limit; {
+		if h, ok := f.next(); ok {
+			page = append(page, h)
+		} else if f.bound {
+			f.bound = false // nothing else matches
+		} else {
+			break
+		}
+	}
+	slices.SortFunc(page, func(a, b bm25.Hit) int { return f.spot(a).compare(f.spot(b)) })
+	next, more = f.place()
+	return page, next, more
+}
+
+func (f *fair) spot(h bm25.Hit) spot { return spot{h.Score, f.x.words.Key(h.ID), true} }
+
+// next takes the best hit that the page has room for.
+func (f *fair) next() (bm25.Hit, bool) {
+	share := shareOf(f.limit)
+	for {
+		var from *stream
+		var first spot
+		for _, s := range f.held {
+			if f.bound && f.counts[s.portal] >= share || !f.fill(s) {
+				continue
+			}
+			if to := f.spot(s.hits[0]); from == nil || to.compare(first) < 0 {
+				from, first = s, to
+			}
+		}
+		if f.fillRest() {
+			if to := f.spot(f.rest.hits[0]); from == nil || to.compare(first) < 0 {
+				from, first = &f.rest, to
+			}
+		}
+		if from == nil {
+			return bm25.Hit{}, false
+		}
+		h := from.hits[0]
+		portal := portalOf(first.key)
+		if from == &f.rest && portal != "" && f.bound && f.counts[portal] >= share && len(f.held) < maxBehind {
+			// At least one of its hits is on the page: it goes on behind the last.
+			f.held = append(f.held, &stream{portal: portal, at: f.rest.at, seen: first, hits: []bm25.Hit{h}})
+			f.pop(from, first)
+			continue
+		}
+		f.pop(from, first)
+		f.counts[portal]++
+		return h, true
+	}
+}
+
+// pop takes the first hit of a stream, at a spot.
+func (f *fair) pop(s *stream, at spot) { s.hits, s.at = s.hits[1:], at }
+
+// fill makes sure that a stream of a portal has a hit, if there is one.
+func (f *fair) fill(s *stream) bool {
+	if len(s.hits) == 0 && !s.ended {
+		f.ask(s, func(bits bm25.Bits) bm25.Bits {
+			only := make(bm25.Bits, len(bits))
+			f.x.eachOf(s.portal, func(doc uint32) {
+				if bits.Has(int(doc)) {
+					only.Add(int(doc))
+				}
+			})
+			return only
+		})
+	}
+	return len(s.hits) > 0
+}
+
+// fillRest makes sure that the rest has a hit that is of no portal with a
+// stream of its own, if there is one.
+func (f *fair) fillRest() bool {
+	for {
+		for len(f.rest.hits) > 0 {
+			at := f.spot(f.rest.hits[0])
+			portal := portalOf(at.key)
+			if portal == "" || !slices.ContainsFunc(f.held, func(s *stream) bool { return s.portal == portal }) {
+				return true
+			}
+			f.pop(&f.rest, at)
+		}
+		if f.rest.ended {
+			return false
+		}
+		f.ask(&f.rest, func(bits bm25.Bits) bm25.Bits {
+			if len(f.held) == 0 || f.asked < excludeFrom*f.limit {
+				return bits // what is held back is skipped one by one
+			}
+			f.s.less = append(f.s.less[:0], bits...)
+			for _, s := range f.held {
+				f.x.eachOf(s.portal, func(doc uint32) { f.s.less.Drop(int(doc)) })
+			}
+			return f.s.less
+		})
+	}
+}
+
+// ask gets further hits of a stream from those of the matches that are its.
+func (f *fair) ask(s *stream, its func(bm25.Bits) bm25.Bits) {
+	f.asked = max(f.limit+1, 2*f.asked)
+	all := f.m.Bits
+	f.m.Bits = its(all)
+	s.hits = f.m.Top(f.asked, s.seen.after())
+	f.m.Bits = all
+	s.ended = len(s.hits) < f.asked
+	if n := len(s.hits); n > 0 {
+		s.seen = f.spot(s.hits[n-1])
+	}
+}
+
+// place is where the next page goes on; more is false when there is none.
+func (f *fair) place() (next place, more bool) {
+	more = f.fillRest()
+	at := f.rest.at
+	next = place{rank: scoreRank(at.score), key: at.key}
+	for _, s := range f.held {
+		left := f.fill(s)
+		more = more || left
+		ahead := s.at.compare(at) > 0
+		if ahead || left && f.spot(s.hits[0]).compare(at) <= 0 {
+			next.behind = append(next.behind, behind{s.portal, scoreRank(s.at.score), s.at.key})
+		}
+	}
+	return next, more
+}
+
+// portalOf is the portal in a key, "" for this one.
+func portalOf(key string) string {
+	_, rest, _ := strings.Cut(key, "\x00")
+	portal, _, _ := strings.Cut(rest, "\x00")
+	return portal
+}
+
+// eachOf calls yield with the documents of a portal, those not that it lists
+// beside another one; the caller must hold mu.
+func (x *Index) eachOf(portal string, yield func(doc uint32)) {
+	v, ok := x.facets.byText.Find(textOf(portalFacet, portal))
+	if !ok {
+		return
+	}
+	x.facets.values[v].docs.each(func(doc uint32) {
+		if portalOf(x.words.Key(int(doc))) == portal {
+			yield(doc)
+		}
+	})
+}

@@ -1,0 +1,519 @@
+package peering
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"agentsite/internal/clock"
+	"agentsite/internal/egress"
+	"agentsite/internal/fault"
+	"agentsite/internal/federation"
+	"agentsite/internal/ident/httpsig"
+	"agentsite/internal/record"
+	"agentsite/internal/strictjson"
+)
+
+// Paths between portals.
+const (
+	WellKnownPath = "/.well-known/agentsite"
+	// Base is what the other routes are below.
+	Base = "/peering/v1"
+)
+
+const (
+	// whoFor is for how long nobody is asked again who is at an origin.
+	whoFor = 24 * time.Hour
+	// maxWhole bounds what a portal says of itself: a card and a head, with
+	// room for what is not known here.
+	maxWhole = 128 << 10
+	// askTimeout ends a request that has no deadline of its own.
+	askTimeout = 30 * time.Second
+	// maxOrigins bounds those of which it is known who is there.
+	maxOrigins = 16 << 10
+)
+
+// ClientConfig is what a Client needs.
+type ClientConfig struct {
+	Self     federation.Signer
+	Gate     *record.Gate
+	Replica  federation.Replica
+	Registry federation.Registry
+	// RoundTripper sends requests whose answers are read whole, Stream those
+	// of Transport. They are guarded, follow no redirects and may hand on
+	// answers that are compressed as asked for.
+	RoundTripper, Stream http.RoundTripper
+	// Greeted, when set, is told of each answer to hello, whose head may be
+	// news.
+	Greeted func(ctx context.Context, w *Welcome)
+	Log     *slog.Logger
+}
+
+// Client asks other portals, by requests that are signed. It implements
+// federation.Caller and federation.Prover and is safe for concurrent use.
+type Client struct {
+	cfg ClientConfig
+
+	mu      sync.Mutex // guards the rest
+	origins map[string]*place
+	skew    map[record.PortalID]time.Duration
+}
+
+// place is an origin. Its mutex is held while it is asked who is there.
+type place struct {
+	asking chan struct{} // holds one token
+
+	portal record.PortalID // as last proved, "" for never; guarded by Client.mu
+	proved time.Time
+	met    record.Version // of our card when it was last told; guarded by Client.mu
+}
+
+// NewClient returns a Client.
+func NewClient(cfg ClientConfig) *Client {
+	return &Client{cfg: cfg, origins: make(map[string]*place), skew: make(map[record.PortalID]time.Duration)}
+}
+
+// Do implements federation.Caller. A portal that does not know this one is told
+// who asks, and asked again, once. Errors are those of the network and of what
+// may not be asked.
+func (c *Client) Do(ctx context.Context, origin string, portal record.PortalID, method, path string, body []byte, limit int64) (*federation.Answer, error) {
+	if err := c.may(ctx, portal, origin); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	who, err := c.who(ctx, origin, portal)
+	if err != nil {
+		return nil, err
+	}
+	for try := 0; ; try++ {
+		a, err := c.ask(ctx, origin, method, path, body, limit)
+		if err != nil {
+			c.failed(ctx, who, err)
+			return nil, err
+		}
+		c.cfg.Registry.Seen(who, a.Took)
+		c.clockOf(who, a)
+		if try > 0 || a.Status != http.StatusUnauthorized {
+			return a, nil
+		}
+		if again, err := c.mend(ctx, origin, who, ReasonOf(a), a.Header); err != nil || !again {
+			return a, err
+		}
+	}
+}
+
+// may says what keeps a portal from being asked at all.
+func (c *Client) may(ctx context.Context, portal record.PortalID, origin string) error {
+	if !record.ValidOrigin(origin) {
+		return fault.New(fault.Invalid, "%.200q is not where a portal can be.", origin)
+	}
+	if origin == c.cfg.Self.Origin() {
+		return fault.New(fault.Invalid, "%s is this portal itself.", origin)
+	}
+	if d := c.cfg.Registry.Decide(ctx, portal, origin); d.State == federation.Denied || d.State == federation.Quarantined {
+		return federation.Refuse(federation.Reason(d.State), "%s", d.Reason)
+	}
+	return nil
+}
+
+// mend does what a refused request needs to be asked again, and reports
+// whether it should be.
+func (c *Client) mend(ctx context.Context, origin string, who record.PortalID, why federation.Reason, h http.Header) (again bool, err error) {
+	switch why {
+	case federation.ReasonUnknown:
+		if _, err := c.Hello(ctx, origin, who); err != nil {
+			return false, err
+		}
+		return true, nil
+	case federation.ReasonClock:
+		// It started in this very second, or after the request was signed.
+		if off, ok := skewOf(h, 0); !ok || off.Abs() > federation.SignatureLife {
+			return false, nil
+		}
+		wait := time.NewTimer(time.Second)
+		defer wait.Stop()
+		select {
+		case <-wait.C:
+			return true, nil
+		case <-ctx.Done():
+			return false, context.Cause(ctx)
+		}
+	}
+	return false, nil
+}
+
+// failed tells that a portal did not answer, unless it was the caller who gave
+// up or who asked for what may not be asked.
+func (c *Client) failed(ctx context.Context, portal record.PortalID, err error) {
+	if errors.Is(ctx.Err(), context.Canceled) || portal == "" {
+		return
+	}
+	if code := egress.CodeOf(err); code == egress.Canceled || code == egress.Busy || code == egress.Unprepared {
+		return
+	}
+	c.cfg.Registry.Failed(portal, err)
+}
+
+// ask sends one signed request and reads its answer whole.
+func (c *Client) ask(ctx context.Context, origin, method, path string, body []byte, limit int64) (*federation.Answer, error) {
+	var in io.Reader
+	if body != nil {
+		in = bytes.NewReader(body)
+	}
+	r, err := http.NewRequestWithContext(ctx, method, origin+path, in)
+	if err != nil {
+		return nil, fault.Wrap(fault.Invalid, err, "%.200q cannot be asked for.", path)
+	}
+	if body != nil {
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Content-Digest", httpsig.DigestOf(sha256.Sum256(body)))
+	}
+	if err := c.sign(r); err != nil {
+		return nil, err
+	}
+	return c.send(r, limit)
+}
+
+// sign signs a request that is about to be sent.
+func (c *Client) sign(r *http.Request) error {
+	var nonce [16]byte
+	rand.Read(nonce[:])
+	return federation.SignRequest(r, c.cfg.Self, base64.RawURLEncoding.EncodeToString(nonce[:]), clock.Now())
+}
+
+// send sends a request and reads at most limit bytes of its answer.
+func (c *Client) send(r *http.Request, limit int64) (*federation.Answer, error) {
+	r.Header.Set("Accept-Encoding", "gzip")
+	began := time.Now()
+	resp, err := c.cfg.RoundTripper.RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	took := time.Since(began)
+	b, err := readBody(resp, limit)
+	if err != nil {
+		return nil, fmt.Errorf("read the answer of %s: %w", r.URL.Host, err)
+	}
+	return &federation.Answer{Status: resp.StatusCode, Header: resp.Header, Body: b, Took: took}, nil
+}
+
+// ErrTooLong: an answer is longer than whoever asked takes.
+var ErrTooLong = errors.New("the answer is too long")
+
+// readBody reads a body, decompressed. It stops at limit whichever side of the
+// compression that is on.
+func readBody(resp *http.Response, limit int64) ([]byte, error) {
+	in := io.Reader(resp.Body)
+	switch enc := resp.Header.Get("Content-Encoding"); {
+	case enc == "" || strings.EqualFold(enc, "identity"):
+	case strings.EqualFold(enc, "gzip"):
+		z, err := gzip.NewReader(io.LimitReader(resp.Body, limit+1))
+		if err != nil {
+			return nil, err
+		}
+		in = z
+	default:
+		return nil, fmt.Errorf("it is encoded as %.40q, which was not asked for", enc)
+	}
+	b, err := io.ReadAll(io.LimitReader(in, limit+1))
+	if err != nil {
+		return nil, err
+	}
+	if int64(len(b)) > limit {
+		return nil, fmt.Errorf("%w: it has more than %d bytes", ErrTooLong, limit)
+	}
+	return b, nil
+}
+
+// ReasonOf is why an answer refuses what was asked, "" when it does not say.
+func ReasonOf(a *federation.Answer) federation.Reason {
+	why, _ := reasonIn(a.Body)
+	return why
+}
+
+// reasonIn reads an error of the wire.
+func reasonIn(body []byte) (why federation.Reason, message string) {
+	var e struct {
+		Error struct {
+			Reason  federation.Reason `json:"reason"`
+			Message string            `json:"message"`
+		} `json:"error"`
+	}
+	if len(body) > maxWhole || strictjson.Check(body) != nil || json.Unmarshal(body, &e) != nil {
+		return "", ""
+	}
+	return e.Error.Reason, e.Error.Message
+}
+
+// RefusedBy is the error of an answer that is not what was asked for.
+func RefusedBy(origin string, a *federation.Answer) error {
+	why, message := reasonIn(a.Body)
+	host := federation.HostOf(origin)
+	if why == "" {
+		return fault.New(fault.Unavailable, "%s answered with status %d.", host, a.Status)
+	}
+	return fault.New(fault.Unavailable, "%s refused (%s): %.300s", host, why, message)
+}
+
+// place returns what is known of an origin.
+func (c *Client) place(origin string) *place {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p := c.origins[origin]
+	if p == nil {
+		if len(c.origins) >= maxOrigins {
+			clear(c.origins)
+		}
+		p = &place{asking: make(chan struct{}, 1)}
+		c.origins[origin] = p
+	}
+	return p
+}
+
+// who returns the portal at an origin, which is asked if that is not known
+// from the last day. Another than portal, when that is not empty, is an error.
+func (c *Client) who(ctx context.Context, origin string, portal record.PortalID) (record.PortalID, error) {
+	p := c.place(origin)
+	if id, ok := c.known(p, portal); ok {
+		return id, nil
+	}
+	select { // one at a time, or all would ask at once
+	case p.asking <- struct{}{}:
+	case <-ctx.Done():
+		return "", context.Cause(ctx)
+	}
+	defer func() { <-p.asking }()
+	if id, ok := c.known(p, portal); ok {
+		return id, nil
+	}
+	return c.prove(ctx, p, origin, portal)
+}
+
+func (c *Client) known(p *place, portal record.PortalID) (record.PortalID, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return p.portal, p.portal != "" && clock.Now().Sub(p.proved) < whoFor && (portal == "" || portal == p.portal)
+}
+
+// Prove implements federation.Prover. It always asks.
+func (c *Client) Prove(ctx context.Context, origin string, portal record.PortalID) error {
+	if err := c.may(ctx, portal, origin); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	_, err := c.prove(ctx, c.place(origin), origin, portal)
+	return err
+}
+
+// whole is what a portal says of itself.
+type whole struct {
+	Network string          `json:"network"`
+	Card    json.RawMessage `json:"card"`
+	Head    json.RawMessage `json:"head"`
+	State   string          `json:"state"` // of an answer to hello
+}
+
+// prove asks an origin who is there, and admits the card.
+func (c *Client) prove(ctx context.Context, p *place, origin string, portal record.PortalID) (record.PortalID, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, origin+WellKnownPath, nil)
+	if err != nil {
+		return "", err
+	}
+	a, err := c.send(r, maxWhole)
+	if err != nil {
+		c.failed(ctx, portal, err)
+		return "", err
+	}
+	if a.Status != http.StatusOK {
+		err := RefusedBy(origin, a)
+		c.failed(ctx, portal, err)
+		return "", err
+	}
+	var w whole
+	if err := decode(a.Body, &w); err != nil {
+		return "", fault.Wrap(fault.Unavailable, err, "%s is no portal: what it says of itself cannot be read.", federation.HostOf(origin))
+	}
+	if w.Network != c.cfg.Self.Network() {
+		return "", federation.Refuse(federation.ReasonNetwork, "%s is of the network %.40q, this portal of %s.", federation.HostOf(origin), w.Network, c.cfg.Self.Network())
+	}
+	// Before anything of it is kept, it is looked at whose card it is.
+	card, err := record.OpenCard(c.cfg.Self.Network(), w.Card, clock.Now())
+	if err != nil {
+		return "", err
+	}
+	switch {
+	case portal != "" && card.Portal != portal:
+		c.forget(p)
+		return "", fmt.Errorf("%w: %s is %s, not %s", federation.ErrImpostor, federation.HostOf(origin), card.Portal, portal)
+	case card.Portal == c.cfg.Self.ID():
+		return "", fault.New(fault.Invalid, "%s is this portal itself, or a copy of it.", federation.HostOf(origin))
+	case card.Origin != origin:
+		c.forget(p)
+		if err := c.moved(ctx, card.Portal, w.Card); err != nil {
+			return "", err
+		}
+		return "", fault.New(fault.Unavailable, "The portal at %s says that it is at %s.", federation.HostOf(origin), card.Origin)
+	}
+	if err := c.may(ctx, card.Portal, origin); err != nil {
+		return "", err
+	}
+	if err := c.admit(ctx, w.Card, card.Portal); err != nil {
+		return "", err
+	}
+	c.mu.Lock()
+	p.portal, p.proved = card.Portal, clock.Now()
+	c.mu.Unlock()
+	c.cfg.Registry.Learned(card, true)
+	c.cfg.Registry.Seen(card.Portal, a.Took)
+	c.clockOf(card.Portal, a)
+	return card.Portal, nil
+}
+
+// forget drops what is known of an origin.
+func (c *Client) forget(p *place) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p.portal, p.proved = "", time.Time{}
+}
+
+// admit takes in the card of a portal.
+func (c *Client) admit(ctx context.Context, wire []byte, portal record.PortalID) error {
+	r, err := record.Open(c.cfg.Self.Network(), wire)
+	if err != nil {
+		return err
+	}
+	if r.Type != record.TypeCard || r.Portal != portal {
+		return fmt.Errorf("%w: what should be the card of %s is a %s of %s", federation.ErrImpostor, portal, r.Type, r.Portal)
+	}
+	_, _, err = c.cfg.Gate.Admit(ctx, wire, clock.Now())
+	return err
+}
+
+// moved takes in the card of a portal that says where it is now, if it is known.
+func (c *Client) moved(ctx context.Context, portal record.PortalID, wire []byte) error {
+	known, err := c.cfg.Replica.Card(ctx, portal)
+	if err != nil || known == nil {
+		return err
+	}
+	return c.admit(ctx, wire, portal)
+}
+
+// Welcome is what a portal answered to hello.
+type Welcome struct {
+	Card *record.Card
+	// Head is its head as it came, to be admitted; nil without one.
+	Head []byte
+	// State is federation.Active, or Pending while it decides.
+	State federation.State
+}
+
+// Hello tells the portal at an origin who this one is. The portal, when not
+// empty, is who must be there.
+func (c *Client) Hello(ctx context.Context, origin string, portal record.PortalID) (*Welcome, error) {
+	if err := c.may(ctx, portal, origin); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	who, err := c.who(ctx, origin, portal)
+	if err != nil {
+		return nil, err
+	}
+	card := c.cfg.Self.Card()
+	if card == nil {
+		_, _, _, err := c.cfg.Self.Key(clock.Now())
+		return nil, err
+	}
+	mine := struct {
+		Card json.RawMessage `json:"card"`
+		Head json.RawMessage `json:"head,omitempty"`
+	}{Card: card}
+	if mine.Head, err = c.cfg.Replica.Head(ctx, c.cfg.Self.ID()); err != nil {
+		return nil, err
+	}
+	body, err := json.Marshal(mine)
+	if err != nil {
+		return nil, err
+	}
+	var a *federation.Answer
+	for try := 0; ; try++ {
+		if a, err = c.ask(ctx, origin, http.MethodPost, Base+"/hello", body, maxWhole); err != nil {
+			c.failed(ctx, who, err)
+			return nil, err
+		}
+		if why := ReasonOf(a); try > 0 || a.Status != http.StatusUnauthorized || why != federation.ReasonClock {
+			break
+		}
+		if again, err := c.mend(ctx, origin, who, federation.ReasonClock, a.Header); err != nil || !again {
+			break
+		}
+	}
+	c.clockOf(who, a)
+	if a.Status != http.StatusOK {
+		return nil, RefusedBy(origin, a)
+	}
+	c.cfg.Registry.Seen(who, a.Took)
+	var w whole
+	if err := decode(a.Body, &w); err != nil {
+		return nil, fault.Wrap(fault.Unavailable, err, "What %s answered cannot be read.", federation.HostOf(origin))
+	}
+	if err := c.admit(ctx, w.Card, who); err != nil {
+		return nil, err
+	}
+	theirs, err := record.OpenCard(c.cfg.Self.Network(), w.Card, clock.Now())
+	if err != nil {
+		return nil, err
+	}
+	out := &Welcome{Card: theirs, Head: w.Head, State: federation.Pending}
+	if w.State == string(federation.Active) {
+		out.State = federation.Active
+	}
+	if r, err := record.Open(c.cfg.Self.Network(), card); err == nil {
+		p := c.place(origin)
+		c.mu.Lock()
+		p.met = r.Version()
+		c.mu.Unlock()
+	}
+	if c.cfg.Greeted != nil {
+		c.cfg.Greeted(ctx, out)
+	}
+	return out, nil
+}
+
+// Met reports whether the portal at an origin was told the card of that version
+// since the start.
+func (c *Client) Met(origin string, v record.Version) bool {
+	p := c.place(origin)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return p.met == v
+}
+
+// decode reads an answer: strict JSON, members that are not known ignored.
+func decode(b []byte, v any) error {
+	if err := strictjson.Check(b); err != nil {
+		return err
+	}
+	return json.Unmarshal(b, v)
+}
+
+// below reports whether a URL is below an origin.
+func below(u *url.URL, origin string) bool {
+	return u.Scheme+"://"+u.Host == origin
+}

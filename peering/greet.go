@@ -1,0 +1,153 @@
+package peering
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"agentsite/internal/clock"
+	"agentsite/internal/federation"
+	"agentsite/internal/record"
+)
+
+const (
+	// greetEvery is how often it is looked whom to greet, and whose domain to
+	// ask for again.
+	greetEvery = 15 * time.Second
+	// greetAtOnce and greetMost bound that: a round is no burst.
+	greetAtOnce = 8
+	greetMost   = 64
+	// proveAgain is less than the day after which a proof is old.
+	proveAgain = 23 * time.Hour
+	// greetWait is how long whoever did not answer is left alone, twice as long
+	// each time.
+	greetWait    = 30 * time.Second
+	maxGreetWait = 2 * time.Hour
+)
+
+// Greet says hello to whoever is at an origin and returns who that is. It is
+// federation.PeersConfig's Greet.
+func (c *Client) Greet(ctx context.Context, origin string) (record.PortalID, error) {
+	w, err := c.Hello(ctx, origin, "")
+	if err != nil {
+		return "", err
+	}
+	return w.Card.Portal, nil
+}
+
+// Greeter sees to it that portals know the card of this one, and that their
+// domains are theirs. Create it with NewGreeter, and Run it.
+type Greeter struct {
+	client   *Client
+	self     *federation.Self
+	registry federation.Registry
+	started  time.Time
+
+	mu    sync.Mutex // guards waits
+	waits map[record.PortalID]wait
+}
+
+// wait is how long a portal is left alone.
+type wait struct {
+	until time.Time
+	last  time.Duration
+}
+
+// NewGreeter returns a Greeter of a portal that was started then: cards that
+// are made from then on are told to all.
+func NewGreeter(c *Client, self *federation.Self, registry federation.Registry, started time.Time) *Greeter {
+	return &Greeter{client: c, self: self, registry: registry, started: started, waits: make(map[record.PortalID]wait)}
+}
+
+// Run greets until ctx ends.
+func (g *Greeter) Run(ctx context.Context) error {
+	tick := time.NewTicker(greetEvery)
+	defer tick.Stop()
+	for {
+		g.Round(ctx)
+		changed := g.self.Changed()
+		select {
+		case <-tick.C:
+		case <-changed:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// Round greets those whose turn it is, and returns when all have answered.
+func (g *Greeter) Round(ctx context.Context) {
+	card := g.self.Content()
+	if card == nil {
+		return
+	}
+	now := clock.Now()
+	var all sync.WaitGroup
+	defer all.Wait()
+	slots := make(chan struct{}, greetAtOnce)
+	n := 0
+	known := make(map[record.PortalID]bool)
+	for _, p := range g.registry.Portals(ctx) {
+		known[p.ID] = true
+		if p.ID == "" || p.ID == g.self.ID() || p.Tier == record.TierLeaf || n == greetMost || ctx.Err() != nil {
+			continue
+		}
+		do := g.due(ctx, p, card, now)
+		if do == nil || !g.turn(p.ID, now) {
+			continue
+		}
+		n++
+		slots <- struct{}{} // those before always end
+		all.Go(func() {
+			defer func() { <-slots }()
+			g.rest(ctx, p.ID, do(ctx))
+		})
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for id := range g.waits {
+		if !known[id] {
+			delete(g.waits, id)
+		}
+	}
+}
+
+// due is what has to be said to a portal, nil for nothing.
+func (g *Greeter) due(ctx context.Context, p federation.Peer, card *record.Card, now time.Time) func(context.Context) error {
+	if d := g.registry.Decide(ctx, p.ID, p.URL); !d.In && !d.Show && d.State != federation.Pending {
+		return nil
+	}
+	// A card that is older than the start was told then, or is asked for when
+	// it is needed.
+	if fresh := card.Issued >= g.started.UnixMilli(); fresh && !g.client.Met(p.URL, card.Version()) {
+		return func(ctx context.Context) error {
+			_, err := g.client.Hello(ctx, p.URL, p.ID)
+			return err
+		}
+	}
+	if now.Sub(p.Proved) >= proveAgain {
+		return func(ctx context.Context) error { return g.client.Prove(ctx, p.URL, p.ID) }
+	}
+	return nil
+}
+
+func (g *Greeter) turn(id record.PortalID, now time.Time) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return !now.Before(g.waits[id].until)
+}
+
+// rest notes whether a portal answered.
+func (g *Greeter) rest(ctx context.Context, id record.PortalID, err error) {
+	if ctx.Err() != nil {
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if err == nil {
+		delete(g.waits, id)
+		return
+	}
+	last := min(max(2*g.waits[id].last, greetWait), maxGreetWait)
+	g.waits[id] = wait{clock.Now().Add(last), last}
+}

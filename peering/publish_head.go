@@ -1,0 +1,66 @@
+package peering
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"agentsite/internal/clock"
+	"agentsite/internal/record"
+)
+
+// lead ends the log with a new head when it needs one: the agents changed, the
+// lease or the key of the last one ends, or there is none.
+func (p *Publisher) lead(ctx context.Context) error {
+	w, err := p.pen()
+	if err != nil {
+		return err
+	}
+	p.mu.Lock()
+	root, count, head := p.tree.Root(), int64(p.tree.Len()), p.head
+	p.mu.Unlock()
+	changed := true
+	if head != nil {
+		h := head.Body.(*record.Head)
+		changed = p.dirty || h.Root != root || h.Count != count
+		if !changed && head.Key == record.KeyIDOf(record.PublicOf(w.key)) && p.ring.Has(head.Key) &&
+			time.Since(p.headAt) < min(lease, time.Duration(head.Expires-head.Issued)*time.Millisecond/2) {
+			return nil
+		}
+	}
+	if err := p.summarize(ctx, w, changed); err != nil {
+		return err
+	}
+	h := &record.Head{Header: p.header(w, w.now+headLife.Milliseconds()), Count: count, Root: root, LogStart: min(p.logStart, p.seq), Summary: p.summary.hash}
+	if head != nil {
+		h.Prev = head.Hash
+	}
+	r, err := record.Sign(p.cfg.Signer.Network(), h, w.key)
+	if err != nil {
+		return fmt.Errorf("sign a head: %w", err)
+	}
+	if err := p.admit(ctx, r); err != nil {
+		return fmt.Errorf("store a head: %w", err)
+	}
+	p.mu.Lock()
+	p.head = r
+	p.mu.Unlock()
+	p.headAt, p.dirty = time.Now(), false
+	if p.cfg.Published != nil {
+		p.cfg.Published(r.Wire)
+	}
+	return nil
+}
+
+// admit stores one record of the portal itself.
+func (p *Publisher) admit(ctx context.Context, r *record.Record) error {
+	_, _, err := p.cfg.Gate.Admit(ctx, r.Wire, clock.Now())
+	switch why := record.ReasonOf(err); {
+	case err == nil:
+	case why == "":
+		p.loaded = false // it may be stored or not
+	case why == record.Stale, why == record.Equivocation:
+		p.floor = p.epoch + 1
+	}
+	return err
+}

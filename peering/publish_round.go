@@ -1,0 +1,346 @@
+package peering
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/ed25519"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"agentsite/internal/clock"
+	"agentsite/internal/hub"
+	"agentsite/internal/record"
+	"agentsite/peering/translate"
+)
+
+const (
+	// publishBatch is how many agents are signed and stored at once: few enough
+	// that others have their turn in between.
+	publishBatch = 512
+	// maxDrain bounds how long changes that keep coming hold up a head.
+	maxDrain = 10 * time.Second
+	// renewEvery is how often records are looked for that are past half their
+	// life, renewShare which part of all is renewed at once, so that what was
+	// published together is not renewed together.
+	renewEvery = lease
+	renewShare = 96
+	leastRenew = 64
+)
+
+// round brings the log up to date and ends it with a head where one is due.
+func (p *Publisher) round(ctx context.Context) error {
+	now, began := clock.Now(), time.Now()
+	if !p.loaded {
+		if err := p.load(ctx, now); err != nil {
+			return err
+		}
+	}
+	// Others know whether this is an older state than they were told of. It has
+	// to be asked before the next head: that is newer than theirs, and they would
+	// keep what they hold of agents whose records are older now.
+	if !p.asked && p.head != nil && p.cfg.Newest != nil {
+		if v := p.cfg.Newest(ctx); v != (record.Version{}) {
+			p.Overtaken(v)
+		}
+	}
+	p.asked = true
+	wanted := p.wanted
+	p.wanted = time.Time{}
+	err := p.update(ctx, now, began)
+	if err != nil && p.wanted.IsZero() {
+		p.wanted = wanted
+	}
+	return err
+}
+
+func (p *Publisher) update(ctx context.Context, now, began time.Time) error {
+	if err := p.begin(now); err != nil {
+		return err
+	}
+	if err := p.readCard(); err != nil {
+		return err
+	}
+	if p.unsure {
+		if err := p.compare(ctx, now); err != nil {
+			return err
+		}
+	}
+	for len(p.todo) > 0 {
+		n := min(len(p.todo), publishBatch)
+		if err := p.publish(ctx, p.todo[:n], false); err != nil {
+			return err
+		}
+		p.todo = p.todo[n:]
+	}
+	for time.Since(began) < maxDrain {
+		numbers, ids, err := p.cfg.Source.Unpublished(ctx, publishBatch)
+		if err != nil {
+			return fmt.Errorf("read what is to be published: %w", err)
+		}
+		if len(ids) == 0 {
+			break
+		}
+		if err := p.publish(ctx, ids, false); err != nil {
+			return err
+		}
+		if err := p.cfg.Source.Published(ctx, numbers); err != nil {
+			return fmt.Errorf("note what is published: %w", err)
+		}
+	}
+	if err := p.renew(ctx, now); err != nil {
+		return err
+	}
+	return p.lead(ctx)
+}
+
+// readCard sees to it that nothing is left of keys that the card does not list
+// any more: the Replica has dropped what they signed.
+func (p *Publisher) readCard() error {
+	wire := p.cfg.Signer.Card()
+	if bytes.Equal(wire, p.card) {
+		return nil
+	}
+	r, err := record.Open(p.cfg.Signer.Network(), wire)
+	if err != nil {
+		return fmt.Errorf("read the own card: %w", err)
+	}
+	card, ok := r.Body.(*record.Card)
+	if !ok {
+		return fmt.Errorf("a %s is where the card is", r.Type)
+	}
+	p.ring, p.card = card.Ring(), bytes.Clone(wire)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for local, e := range p.entries {
+		if !p.ring.Has(e.key) && e.content != (record.Hash{}) {
+			e.content = record.Hash{}
+			p.todo = append(p.todo, agentID(local))
+		}
+	}
+	return nil
+}
+
+// renew signs anew what is past half its life, a part of it at a time, what is
+// past three quarters at once.
+func (p *Publisher) renew(ctx context.Context, now time.Time) error {
+	if time.Now().Before(p.renewAt) {
+		return nil
+	}
+	due, next := p.dying(clock.Milli(now))
+	for batch := range slices.Chunk(due, publishBatch) {
+		if err := p.publish(ctx, batch, true); err != nil {
+			return err
+		}
+	}
+	p.renewAt = time.Now().Add(next)
+	return nil
+}
+
+// dying returns the agents whose records are to be renewed now, those that end
+// first before others, and when to look again.
+func (p *Publisher) dying(now int64) (due []string, next time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	soon, urgent := now+renewEvery.Milliseconds(), 0
+	var list []string
+	for local, e := range p.entries {
+		quarter := (e.expires - e.issued) / 4
+		if e.deleted && e.until <= now { // it has done its work
+			p.logStart = max(p.logStart, e.version.Seq+1)
+			delete(p.entries, local)
+			continue
+		}
+		if e.deleted && e.expires >= e.until {
+			continue
+		}
+		if at := e.issued + 3*quarter; at <= now {
+			urgent++
+		} else {
+			soon = min(soon, at)
+		}
+		if now >= e.issued+2*quarter {
+			list = append(list, local)
+		}
+	}
+	slices.SortFunc(list, func(a, b string) int {
+		return cmp.Or(cmp.Compare(p.entries[a].expires, p.entries[b].expires), strings.Compare(a, b))
+	})
+	list = list[:min(len(list), max(urgent, leastRenew, len(p.entries)/renewShare))]
+	for _, local := range list {
+		due = append(due, agentID(local))
+	}
+	return due, time.Duration(soon-now) * time.Millisecond
+}
+
+// agentID is the id in the directory of the id in records.
+func agentID(local string) string { return strings.ToUpper(local) }
+
+// pen is what a batch is signed with.
+type pen struct {
+	key   ed25519.PrivateKey
+	now   int64
+	until int64 // of the key
+}
+
+func (p *Publisher) pen() (pen, error) {
+	now := clock.Now()
+	_, key, until, err := p.cfg.Signer.Key(now)
+	if err != nil {
+		return pen{}, fmt.Errorf("key to sign with: %w", err)
+	}
+	return pen{key, clock.Milli(now), clock.Milli(until)}, nil
+}
+
+// header gives out the next version. It follows the clock at all times, not
+// only from a start on: a machine may be set back as it runs.
+func (p *Publisher) header(w pen, expires int64) record.Header {
+	p.seq = max(p.seq+1, (w.now-p.epoch)*seqPerMilli)
+	return record.Header{Portal: p.cfg.Signer.ID(), Epoch: p.epoch, Seq: p.seq, Issued: w.now, Expires: min(expires, w.until)}
+}
+
+// step is one record on its way into the log.
+type step struct {
+	local, name string
+	content     record.Hash
+	until       int64
+	record      *record.Record
+}
+
+// publish signs what is to be said of agents now, where it is something else
+// than before or renew is set, and stores it. An agent that nothing can be said
+// of is left out. After an error it is not known what was stored.
+func (p *Publisher) publish(ctx context.Context, ids []string, renew bool) error {
+	agents, err := p.cfg.Source.AgentsByIDs(ctx, ids)
+	if err != nil {
+		return fmt.Errorf("read agents to publish: %w", err)
+	}
+	byID := make(map[string]*hub.Agent, len(agents))
+	for i := range agents {
+		byID[agents[i].ID] = &agents[i]
+	}
+	w, err := p.pen()
+	if err != nil {
+		return err
+	}
+	var steps []step
+	for _, id := range ids {
+		s, err := p.sign(w, id, byID[id], renew)
+		if err != nil {
+			return err
+		}
+		if s.record != nil {
+			steps = append(steps, s)
+		}
+	}
+	return p.keep(ctx, steps)
+}
+
+// sign makes the record of one agent, nil when none is needed.
+func (p *Publisher) sign(w pen, id string, a *hub.Agent, renew bool) (step, error) {
+	s := step{local: translate.LocalID(id)}
+	e := p.entries[s.local]
+	if a != nil && p.hidden(*a) == "" {
+		s.name = a.Name
+		r, _ := translate.Record(*a, p.cfg.Signer.Origin(), clock.FromMilli(w.now))
+		if s.content = contentOf(r); e != nil && !e.deleted && e.content == s.content && !renew {
+			p.refuse(s.local, "")
+			return s, nil
+		}
+		r.Header = p.header(w, w.now+agentLife.Milliseconds())
+		rec, err := record.Sign(p.cfg.Signer.Network(), r, w.key)
+		if err == nil {
+			p.refuse(s.local, "")
+			s.record = rec
+			return s, nil
+		}
+		// A bug here must not stop the others, nor tell nonsense.
+		if record.ReasonOf(err) == "" {
+			return s, err
+		}
+		p.cfg.Log.Error("an agent is not published: its record would be refused", "agent", id, "name", a.Name, "error", err)
+		p.refuse(s.local, "This portal could not write down what it is: "+err.Error()+". Tell its operator.")
+	} else {
+		p.refuse(s.local, "")
+	}
+	if e == nil || e.deleted && !renew && e.content != (record.Hash{}) {
+		return s, nil
+	}
+	if s.until = e.until; !e.deleted {
+		s.until = max(e.expires, w.now) + tombstoneGrace.Milliseconds()
+	}
+	if s.until <= w.now {
+		return s, nil
+	}
+	s.content = tombstone
+	gone := &record.Agent{ID: s.local, Deleted: true, Header: p.header(w, min(s.until, w.now+tombstoneLife.Milliseconds()))}
+	var err error
+	s.record, err = record.Sign(p.cfg.Signer.Network(), gone, w.key)
+	return s, err
+}
+
+// tombstone is the content of a tombstone that is good.
+var tombstone = record.Hash{1}
+
+// refuse notes why an agent's record cannot be signed, or that it can.
+func (p *Publisher) refuse(local, why string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if why == "" {
+		delete(p.refused, local)
+		return
+	}
+	p.refused[local] = why
+}
+
+// keep stores records through the gate, as those of others are. What it
+// refuses is left out; when it refuses all of them something is wrong with
+// them all, and that is an error.
+func (p *Publisher) keep(ctx context.Context, steps []step) error {
+	if len(steps) == 0 {
+		return nil
+	}
+	wires := make([][]byte, len(steps))
+	for i, s := range steps {
+		wires[i] = s.record.Wire
+	}
+	results, err := p.cfg.Gate.AdmitAll(ctx, wires, clock.Now())
+	if err != nil {
+		p.loaded = false
+		return err
+	}
+	var failed error
+	refused := 0
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i, res := range results {
+		s := steps[i]
+		switch why := record.ReasonOf(res.Err); {
+		case res.Err == nil:
+			p.entries[s.local] = &entry{content: s.content, hash: s.record.Hash, version: s.record.Version(), issued: s.record.Issued, expires: s.record.Expires,
+				key: s.record.Key, deleted: s.record.Tombstone(), until: s.until}
+			if end := time.Now().Add(time.Duration(s.record.Expires-s.record.Issued) * time.Millisecond / 2); end.Before(p.renewAt) {
+				p.renewAt = end
+			}
+			p.tree.Apply(s.record)
+			p.dirty = true
+		case why == "":
+			failed, p.loaded = res.Err, false // it may be stored or not
+		case why == record.Stale, why == record.Equivocation:
+			// Somebody used the count before: go on behind it.
+			failed, p.floor = res.Err, p.epoch+1
+		default:
+			refused++
+			p.cfg.Log.Error("an agent is not published: its record was refused", "agent", s.local, "name", s.name, "error", res.Err)
+			if refused == len(steps) {
+				failed = res.Err
+			}
+		}
+	}
+	if failed != nil {
+		return fmt.Errorf("store what is published: %w", failed)
+	}
+	return nil
+}

@@ -1,0 +1,46 @@
+package peering
+
+import (
+	"context"
+
+	"agentsite/internal/clock"
+	"agentsite/internal/federation"
+	"agentsite/internal/hub"
+	"agentsite/internal/record"
+	"agentsite/peering/translate"
+)
+
+// Published says how an agent of this portal stands in the network.
+func (p *Publisher) Published(a hub.Agent) federation.Published {
+	if why := p.hidden(a); why != "" {
+		return federation.Published{Why: why}
+	}
+	local := translate.LocalID(a.ID)
+	_, cut := translate.Record(a, p.cfg.Signer.Origin(), clock.Now())
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if why := p.refused[local]; why != "" {
+		return federation.Published{Why: why}
+	}
+	e := p.entries[local]
+	if e == nil || e.deleted {
+		return federation.Published{Why: "It is about to be published."}
+	}
+	return federation.Published{Version: e.version, At: clock.FromMilli(e.issued), Hash: e.hash, Cut: cut,
+		Listed: p.head != nil && p.head.Epoch == e.version.Epoch && p.head.Seq > e.version.Seq}
+}
+
+// Prove returns the proof that the newest head covers the agent with a key, or
+// covers none; nil for another portal, and in the moment between a record and
+// the head that covers it.
+func (p *Publisher) Prove(_ context.Context, portal record.PortalID, key record.Hash) *record.Proof {
+	if portal != p.cfg.Signer.ID() {
+		return nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.head == nil || !p.head.Body.(*record.Head).Describes(&p.tree) {
+		return nil
+	}
+	return p.tree.Prove(key)
+}

@@ -1,0 +1,73 @@
+package peering
+
+import (
+	"net/http"
+	"slices"
+	"time"
+
+	"agentsite/internal/clock"
+	"agentsite/internal/federation"
+	"agentsite/internal/record"
+)
+
+const (
+	// minClocks is how many portals have to say the same before this one's
+	// clock is in doubt.
+	minClocks = 3
+	maxClocks = 1024
+	// clockOff is how far clocks have to be apart to be worth a word.
+	clockOff = 10 * time.Second
+)
+
+// skewOf is how far the clock of who answered is ahead of this one's.
+func skewOf(h http.Header, took time.Duration) (time.Duration, bool) {
+	at, err := http.ParseTime(h.Get("Date"))
+	if err != nil {
+		return 0, false
+	}
+	// The header has whole seconds, of somewhere between question and answer.
+	off := at.Add(time.Second / 2).Sub(clock.Now().Add(-took / 2))
+	if off.Abs() <= took/2+time.Second {
+		off = 0
+	}
+	return off, true
+}
+
+// clockOf notes what an answer tells of the clock of a portal.
+func (c *Client) clockOf(portal record.PortalID, a *federation.Answer) {
+	off, ok := skewOf(a.Header, a.Took)
+	if !ok {
+		return
+	}
+	c.mu.Lock()
+	if _, known := c.skew[portal]; !known && len(c.skew) >= maxClocks {
+		clear(c.skew)
+	}
+	c.skew[portal] = off
+	c.mu.Unlock()
+}
+
+// ClockOff tells by how much this portal's clock is behind that of the others,
+// in the median, and whether enough of them say so for it to be believed.
+func (c *Client) ClockOff() (off time.Duration, wrong bool) {
+	c.mu.Lock()
+	list := make([]time.Duration, 0, len(c.skew))
+	for _, d := range c.skew {
+		list = append(list, d)
+	}
+	c.mu.Unlock()
+	if len(list) < minClocks {
+		return 0, false
+	}
+	slices.Sort(list)
+	off = list[len(list)/2]
+	return off, off.Abs() >= clockOff
+}
+
+// Skew is how far the clock of a portal is ahead of this one's, as its last
+// answer told; 0 when nothing is known.
+func (c *Client) Skew(portal record.PortalID) time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.skew[portal]
+}

@@ -1,0 +1,483 @@
+package peering
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"agentsite/internal/clock"
+	"agentsite/internal/federation"
+	"agentsite/internal/record"
+)
+
+const (
+	// pullGap keeps pulls of one portal apart, whatever hints come.
+	pullGap = time.Second
+	// batchSize is how many entries are verified and kept at once.
+	batchSize = 1024
+	// maxChanged bounds the entries of a pull that wait in memory to be told
+	// to the directory; more are read again from the Replica.
+	maxChanged = 2048
+	// truncatedFor is for how long a portal whose records are too many bytes is
+	// not tried again; to know it they have to be read.
+	truncatedFor = time.Hour
+	// distrusted is for how long others are asked before a portal that left
+	// something out.
+	distrusted = time.Hour
+)
+
+var (
+	// errBehind is of a source that has an older head than we do.
+	errBehind = errors.New("it has an older head")
+	// errForked ends a pull: the portal is quarantined now.
+	errForked = errors.New("the portal signed two records of one version")
+	// errTooMuch ends a pull: the portal's quota is used up.
+	errTooMuch = errors.New("the portal has more than its quota")
+	// errUnwanted ends a pull: rules or policy are against it.
+	errUnwanted = errors.New("its records are not taken")
+	// errDropped is of a pull beside which what is held was let go.
+	errDropped = errors.New("what was held of the portal was let go meanwhile")
+)
+
+// wantLocked has a portal's log pulled; the caller holds mu.
+func (s *Syncer) wantLocked(portal record.PortalID, f *followed) {
+	select {
+	case f.wake <- struct{}{}:
+	default:
+	}
+	if !f.pulling && s.run != nil && s.run.Err() == nil {
+		f.pulling = true
+		s.startLocked(func(ctx context.Context) { s.keepUp(ctx, portal, f) })
+	}
+}
+
+// keepUp pulls a portal's log until it is whole.
+func (s *Syncer) keepUp(ctx context.Context, portal record.PortalID, f *followed) {
+	for {
+		s.mu.Lock()
+		if f.truncated || f.got == f.head.Version && (len(f.lacking) == 0 || clock.Now().Before(f.repairAt)) {
+			f.pulling = false
+			s.mu.Unlock()
+			return
+		}
+		wait := f.last.Add(pullGap).Sub(clock.Now())
+		s.mu.Unlock()
+		if wait > 0 && !sleep(ctx, wait) {
+			break
+		}
+		select {
+		case <-f.wake:
+		default:
+		}
+		s.mu.Lock()
+		f.last = clock.Now()
+		s.mu.Unlock()
+		err := s.pull(ctx, portal, f)
+		if err == nil {
+			continue
+		}
+		if ctx.Err() != nil || errors.Is(err, errForked) || errors.Is(err, errUnwanted) {
+			break
+		}
+		s.mu.Lock()
+		f.fails++
+		fails := f.fails
+		s.mu.Unlock()
+		s.report(ctx, portal)
+		s.Log.Debug("log not whole", "portal", portal, "error", err)
+		t := time.NewTimer(s.backoff(fails))
+		select {
+		case <-t.C:
+		case <-f.wake:
+		case <-ctx.Done():
+		}
+		t.Stop()
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	s.mu.Lock()
+	f.pulling = false
+	s.mu.Unlock()
+}
+
+// span is a piece of a log that a portal gave: the entries with a seq above
+// after and up to last, of which it left out none if it is honest.
+type span struct {
+	source      record.PortalID
+	epoch       int64
+	after, last int64
+}
+
+// pull is the pulling of one portal's log from one source.
+type pull struct {
+	portal, source record.PortalID
+	f              *followed
+	limits         federation.Decision
+	start, at      record.Version // position at the start, and now
+	drops          int            // of f at the start
+	head           *record.Head   // of the last piece
+	changed        []*record.Record
+	overflow       bool  // changed would be too long
+	agents         int   // held at the start, and entries taken since
+	bytes          int64 // the same
+}
+
+// pull asks the sources one after the other, those that told of the head
+// first, until one of them made the log whole.
+func (s *Syncer) pull(ctx context.Context, portal record.PortalID, f *followed) error {
+	d := s.Registry.Decide(ctx, portal, "")
+	if !d.Take {
+		return errUnwanted
+	}
+	s.mu.Lock()
+	count := f.head.Count
+	s.mu.Unlock()
+	if count > int64(d.MaxAgents) {
+		return s.truncate(ctx, portal, f, 0)
+	}
+	var tried []record.PortalID
+	last := errors.New("nobody has its log")
+	for {
+		list := s.candidates(portal, f, tried)
+		if len(list) == 0 {
+			return last
+		}
+		source, err := s.sources.take(ctx, list)
+		if err != nil {
+			return err
+		}
+		p := &pull{portal: portal, source: source, f: f, limits: d}
+		err = s.pullFrom(ctx, p)
+		s.sources.leave(source)
+		switch {
+		case errors.Is(err, errTooMuch):
+			return s.truncate(ctx, portal, f, truncatedFor)
+		case err == nil, errors.Is(err, errForked), ctx.Err() != nil:
+			return err
+		}
+		tried = append(tried, source)
+		last = fmt.Errorf("from %s: %w", source, err)
+	}
+}
+
+// candidates returns who may have a portal's log and was not tried: those that
+// told of its head, then the portal itself; those that are down or left
+// something out come last.
+func (s *Syncer) candidates(portal record.PortalID, f *followed, tried []record.PortalID) []record.PortalID {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := clock.Now()
+	list := slices.Clone(f.sources)
+	if !slices.Contains(list, portal) {
+		list = append(list, portal)
+	}
+	list = slices.DeleteFunc(list, func(id record.PortalID) bool { return slices.Contains(tried, id) })
+	rank := func(id record.PortalID) int {
+		p := s.peer(id)
+		switch {
+		case now.Before(p.distrusted):
+			return 2
+		case p.down, now.Before(p.rest):
+			return 1
+		}
+		return 0
+	}
+	slices.SortStableFunc(list, func(a, b record.PortalID) int { return rank(a) - rank(b) })
+	return list
+}
+
+// pullFrom pulls a log from one source, piece by piece, until it is whole.
+func (s *Syncer) pullFrom(ctx context.Context, p *pull) (err error) {
+	s.mu.Lock()
+	p.drops = p.f.drops
+	s.mu.Unlock()
+	defer func() {
+		if err != nil { // what it kept so far is in no tree
+			s.Trees.Forget(p.portal)
+		}
+	}()
+	if p.start, err = s.Replica.Position(ctx, p.portal); err != nil {
+		return err
+	}
+	if p.agents, p.bytes, err = s.Replica.Holding(ctx, p.portal); err != nil {
+		return err
+	}
+	p.at = p.start
+	for more := true; more; {
+		err := s.work.do(ctx, func() error {
+			path := fmt.Sprintf("/peering/v1/portals/%s/log?epoch=%d&after=%d&limit=%d", p.portal, p.at.Epoch, p.at.Seq, federation.MaxEntries)
+			a, err := s.ask(ctx, p.source, http.MethodGet, path, nil, longTimeout, maxLong)
+			if err != nil {
+				return err
+			}
+			more, err = s.takePiece(ctx, p, a)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	s.mu.Lock()
+	lacking := p.f.lacking
+	for _, r := range p.changed {
+		delete(lacking, keyOf(r))
+	}
+	s.mu.Unlock()
+	if p.overflow { // so they are not in p.changed
+		s.Trees.Forget(p.portal)
+	}
+	whole, err := s.Trees.Use(ctx, p.head, p.changed, lacking, nil)
+	if err != nil {
+		return err
+	}
+	if whole && (len(lacking) == 0 || clock.Now().Before(p.f.repairAt)) {
+		return s.complete(ctx, p, lacking)
+	}
+	return s.repair(ctx, p)
+}
+
+func keyOf(r *record.Record) record.Hash {
+	if a, ok := r.Body.(*record.Agent); ok {
+		return record.AgentKey(a.AgentID())
+	}
+	return record.Hash{}
+}
+
+// takeFirst takes the head that an answer about a portal begins with.
+func (s *Syncer) takeFirst(ctx context.Context, portal, source record.PortalID, wire []byte) (*record.Head, error) {
+	claim, err := record.Open(s.Self.Network(), wire)
+	if err != nil || claim.Type != record.TypeHead || claim.Portal != portal {
+		s.Registry.Fault(source, string(record.NotConsistent))
+		return nil, errors.New("the answer does not begin with a head of the portal")
+	}
+	standing, err := s.Replica.Standing(ctx, portal)
+	if err != nil {
+		return nil, err
+	}
+	if claim.Version().Compare(standing.Head) < 0 {
+		return nil, errBehind
+	}
+	r, fresh, err := s.admitHead(ctx, portal, wire)
+	if err != nil {
+		switch why := record.ReasonOf(err); why {
+		case record.Equivocation:
+			s.forked(ctx, portal)
+			return nil, errForked
+		case record.Stale:
+			return nil, errBehind
+		case "", record.Expired, record.Quarantined, record.NoPortal:
+		case record.NoKey:
+			s.fetchCard(ctx, portal, source) // for the next try
+		default:
+			s.Registry.Fault(source, string(why))
+		}
+		return nil, err
+	}
+	head := r.Body.(*record.Head)
+	s.want(ctx, source, head, fresh)
+	return head, nil
+}
+
+// fetchCard gets a newer card of a portal from who has a head that was signed
+// by a key we do not know of.
+func (s *Syncer) fetchCard(ctx context.Context, portal, source record.PortalID) {
+	a, err := s.ask(ctx, source, http.MethodGet, "/peering/v1/portals/"+string(portal)+"/head", nil, shortTimeout, maxShort)
+	var t federation.Told
+	if err == nil {
+		err = readAnswer(a, &t)
+	}
+	if err == nil {
+		err = s.takeCard(ctx, portal, t.Card)
+	}
+	if err != nil {
+		s.Log.Debug("no newer card", "portal", portal, "error", err)
+	}
+}
+
+// takePiece takes in a piece of a log, and reports whether it goes on.
+func (s *Syncer) takePiece(ctx context.Context, p *pull, a *federation.Answer) (more bool, err error) {
+	first, entries, err := readLines(a, federation.MaxEntries)
+	if err != nil {
+		s.Registry.Fault(p.source, "malformed")
+		return false, err
+	}
+	if p.head, err = s.takeFirst(ctx, p.portal, p.source, first); err != nil {
+		return false, err
+	}
+	if p.head.Count > int64(p.limits.MaxAgents) {
+		return false, errTooMuch
+	}
+	if p.at.Epoch != p.head.Epoch {
+		p.at = record.Version{Epoch: p.head.Epoch}
+	}
+	before := p.at.Seq
+	reader := record.ReadLog(p.head, p.at.Seq)
+	for chunk := range slices.Chunk(entries, batchSize) {
+		if err := s.takeEntries(ctx, p, reader, chunk); err != nil {
+			return false, err
+		}
+	}
+	more = a.Header.Get("Agentsite-More") == "true"
+	if more && p.at.Seq <= before {
+		s.Registry.Fault(p.source, "malformed")
+		return false, errors.New("the log goes on without an end")
+	}
+	s.mu.Lock()
+	sp := span{p.source, p.head.Epoch, before, p.at.Seq}
+	if !more {
+		sp.last = p.head.Seq
+	}
+	p.f.spans = append(p.f.spans[max(0, len(p.f.spans)-63):], sp)
+	s.mu.Unlock()
+	if more || p.at != p.start {
+		return more, s.Replica.SetPosition(ctx, p.portal, p.at)
+	}
+	return more, nil
+}
+
+// takeEntries verifies and keeps entries of a log, and moves p.at behind them.
+// One that is refused is counted and skipped.
+func (s *Syncer) takeEntries(ctx context.Context, p *pull, reader *record.LogReader, wires [][]byte) error {
+	kept, results, err := s.keep(ctx, p.portal, wires)
+	if err != nil {
+		return err
+	}
+	for i, res := range results {
+		if res.Err == nil {
+			if err := reader.Next(res.Record); err != nil {
+				s.Registry.Fault(p.source, string(record.NotConsistent))
+				return err
+			}
+			p.at.Seq = max(p.at.Seq, reader.After())
+			continue
+		}
+		if err := s.blame(ctx, p, res.Err); err != nil {
+			return err
+		}
+		// Its claim has to do to go on; if that is a lie, something is missing
+		// in the end.
+		if r, err := record.Open(s.Self.Network(), wires[i]); err == nil && r.Seq < p.head.Seq {
+			p.at.Seq = max(p.at.Seq, r.Seq)
+		}
+	}
+	for _, r := range kept {
+		p.bytes += int64(len(r.Wire))
+	}
+	p.agents += len(kept)
+	if p.agents > p.limits.MaxAgents || p.bytes > p.limits.MaxBytes {
+		// Some took the place of others: count.
+		if p.agents, p.bytes, err = s.Replica.Holding(ctx, p.portal); err != nil {
+			return err
+		}
+		if p.agents > p.limits.MaxAgents || p.bytes > p.limits.MaxBytes {
+			return errTooMuch
+		}
+	}
+	if p.overflow = p.overflow || len(p.changed)+len(kept) > maxChanged; p.overflow {
+		p.changed = nil
+		return nil
+	}
+	p.changed = append(p.changed, kept...)
+	return nil
+}
+
+// blame counts what was refused in a log against who gave it, and returns an
+// error when there is no use in going on.
+func (s *Syncer) blame(ctx context.Context, p *pull, err error) error {
+	switch why := record.ReasonOf(err); why {
+	case record.Equivocation:
+		s.forked(ctx, p.portal)
+		return errForked
+	case record.Quarantined:
+		return errForked
+	case "":
+		return err
+	case record.Stale, record.Expired:
+		// We know more, or it is late.
+	default:
+		s.Registry.Fault(p.source, string(why))
+	}
+	return nil
+}
+
+// truncate keeps no more of a portal than its head: there is more than its
+// quota allows. A piece of it could not be told from one with a part left out.
+func (s *Syncer) truncate(ctx context.Context, portal record.PortalID, f *followed, pause time.Duration) error {
+	s.mu.Lock()
+	f.truncated, f.truncatedUntil = true, clock.Now().Add(pause)
+	s.mu.Unlock()
+	if err := s.forget(ctx, portal); err != nil {
+		return err
+	}
+	s.report(ctx, portal)
+	s.Log.Warn("a portal has more agents than its quota; none are kept", "portal", portal)
+	return nil
+}
+
+// complete notes that what is held adds up to the head of a pull, but for what
+// is lacking, and tells directory, registry and others.
+func (s *Syncer) complete(ctx context.Context, p *pull, lacking map[record.Hash]record.Hash) error {
+	at := p.head.Version()
+	if len(lacking) > 0 {
+		at = p.at // others may not have the log from us
+	}
+	if err := s.Replica.SetPosition(ctx, p.portal, at); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	shown := p.f.shown
+	s.mu.Unlock()
+	if shown == p.start && !p.overflow {
+		if len(p.changed) > 0 {
+			s.Directory.Put(p.portal, p.changed)
+		}
+	} else if err := s.show(ctx, p.portal, shown, p.head); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	if p.f.drops != p.drops {
+		s.mu.Unlock()
+		return errors.Join(errDropped, s.Replica.SetPosition(ctx, p.portal, record.Version{}))
+	}
+	p.f.got, p.f.shown, p.f.lacking, p.f.fails, p.f.spans = p.head.Version(), at, lacking, 0, nil
+	if p.f.head.Version == p.f.got {
+		p.f.since = time.Time{}
+	}
+	s.mu.Unlock()
+	s.Directory.Changed(p.portal)
+	s.report(ctx, p.portal)
+	if len(lacking) == 0 {
+		s.tell(p.portal)
+	}
+	return nil
+}
+
+// show tells the directory of the entries of a log after a version.
+func (s *Syncer) show(ctx context.Context, portal record.PortalID, after record.Version, head *record.Head) error {
+	const batch = 512
+	seq := after.Seq
+	if after.Epoch != head.Epoch {
+		seq = 0
+	}
+	for {
+		wires, err := s.Replica.Log(ctx, portal, seq, batch, 4<<20)
+		if err != nil || len(wires) == 0 {
+			return err
+		}
+		list := make([]*record.Record, 0, len(wires))
+		for _, wire := range wires {
+			if r, err := record.Open(s.Self.Network(), wire); err == nil {
+				list = append(list, r)
+				seq = max(seq, r.Seq)
+			}
+		}
+		if len(list) == 0 {
+			return nil
+		}
+		s.Directory.Put(portal, list)
+	}
+}

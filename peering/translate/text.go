@@ -1,0 +1,84 @@
+package translate
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// oneLine is s as records take it in one line.
+func oneLine(s string) string { return strings.Join(strings.Fields(plain(s)), " ") }
+
+// plain is s without what records refuse in texts.
+func plain(s string) string {
+	s = strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n', r == '\t':
+			return r
+		case r == '\u2028', r == '\u2029':
+			return '\n'
+		case r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x2069, unicode.IsControl(r):
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(s, "\uFFFD"))
+	return strings.TrimSpace(s)
+}
+
+const ellipsis = "…"
+
+// shorten is s, or as much of its beginning as fits into max bytes with an
+// ellipsis: whole words where there are any, never a part of a character.
+// Less room than an ellipsis takes leaves nothing.
+func shorten(s string, max int) string {
+	if len(s) <= max {
+		return s
+	}
+	n := max - len(ellipsis)
+	if n <= 0 {
+		return ""
+	}
+	n = apart(s, n)
+	cut := s[:n]
+	if r, _ := utf8.DecodeRuneInString(s[n:]); !unicode.IsSpace(r) {
+		// A word that is longer than a third of all is cut in the middle.
+		if i := strings.LastIndexFunc(cut, unicode.IsSpace); i > n*2/3 {
+			cut = cut[:i]
+		}
+	}
+	cut = strings.TrimRightFunc(cut, func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune(".,;:–—-", r) })
+	if cut == "" {
+		return ""
+	}
+	return cut + ellipsis
+}
+
+// apart is the last place up to the byte n of s, and not far before it, at
+// which no character is torn.
+func apart(s string, n int) int {
+	const far = 64 // no character has more bytes, but hostile ones do
+	for i := n; i > max(n-far, 0); i-- {
+		if !joined(s, i) {
+			return i
+		}
+	}
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return n
+}
+
+// joined reports whether what is before and after the byte n of s is one
+// character on the screen, as far as that is known without tables.
+func joined(s string, n int) bool {
+	if !utf8.RuneStart(s[n]) {
+		return true
+	}
+	const joiner = '\u200d'
+	before, _ := utf8.DecodeLastRuneInString(s[:n])
+	after, _ := utf8.DecodeRuneInString(s[n:])
+	return before == joiner || after == joiner || unicode.In(after, unicode.M, unicode.Variation_Selector) ||
+		after >= 0x1F3FB && after <= 0x1F3FF || flag(before) && flag(after)
+}
+
+func flag(r rune) bool { return r >= 0x1F1E6 && r <= 0x1F1FF }

@@ -1,0 +1,119 @@
+package peering
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"net/http"
+
+	"agentsite/internal/fault"
+	"agentsite/internal/federation"
+	"agentsite/internal/ident/httpsig"
+	"agentsite/internal/record"
+)
+
+const (
+	// maxSigned bounds a body that has to be read to be signed.
+	maxSigned = 32 << 20
+	// maxRefusal bounds what is read of an answer to see why it refuses.
+	maxRefusal = 64 << 10
+)
+
+// Transport returns a RoundTripper for requests to one portal at its origin,
+// such as those to the A2A doors of its agents. It signs every request that
+// passes, with the fields of a call that it carries (federation.ForField and
+// the like). Answers are handed on as they come. A portal that does not know
+// this one is told who asks and asked again, once.
+func (c *Client) Transport(portal record.PortalID, origin string) http.RoundTripper {
+	return signing{c, portal, origin}
+}
+
+type signing struct {
+	c      *Client
+	portal record.PortalID
+	origin string
+}
+
+// RoundTrip implements http.RoundTripper.
+func (s signing) RoundTrip(r *http.Request) (*http.Response, error) {
+	body, err := bodyOf(r)
+	if err != nil {
+		return nil, err
+	}
+	ctx := r.Context()
+	if !below(r.URL, s.origin) {
+		return nil, fault.New(fault.Invalid, "%s is not at %s.", r.URL.Redacted(), s.origin)
+	}
+	if err := s.c.may(ctx, s.portal, s.origin); err != nil {
+		return nil, err
+	}
+	who, err := s.who(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for try := 0; ; try++ {
+		out, err := s.signed(r, body)
+		if err != nil {
+			return nil, err
+		}
+		resp, err := s.c.cfg.Stream.RoundTrip(out)
+		if err != nil {
+			s.c.failed(ctx, who, err)
+			return nil, err
+		}
+		resp.Request = r
+		if try > 0 || resp.StatusCode != http.StatusUnauthorized {
+			return resp, nil
+		}
+		said, err := io.ReadAll(io.LimitReader(resp.Body, maxRefusal))
+		resp.Body.Close()
+		if err != nil {
+			return nil, err
+		}
+		why, _ := reasonIn(said)
+		if again, err := s.c.mend(ctx, s.origin, who, why, resp.Header); err != nil {
+			return nil, err
+		} else if !again {
+			resp.Body = io.NopCloser(bytes.NewReader(said))
+			return resp, nil
+		}
+	}
+}
+
+// who sees to it that the portal is where it should be, with a time limit of
+// its own: what is asked may take as long as an agent thinks.
+func (s signing) who(ctx context.Context) (record.PortalID, error) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	return s.c.who(ctx, s.origin, s.portal)
+}
+
+// signed is a copy of a request with a body that was read, signed anew.
+func (s signing) signed(r *http.Request, body []byte) (*http.Request, error) {
+	out := r.Clone(r.Context())
+	for _, name := range []string{"Signature", "Signature-Input", "Content-Digest", federation.NetworkField} {
+		out.Header.Del(name)
+	}
+	out.Body, out.ContentLength, out.GetBody = http.NoBody, 0, nil
+	if len(body) > 0 {
+		out.Body, out.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+		out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
+		out.Header.Set("Content-Digest", httpsig.DigestOf(sha256.Sum256(body)))
+	}
+	return out, s.c.sign(out)
+}
+
+// bodyOf reads the body of a request, which is closed.
+func bodyOf(r *http.Request) ([]byte, error) {
+	if r.Body == nil || r.Body == http.NoBody {
+		return nil, nil
+	}
+	defer r.Body.Close()
+	b, err := io.ReadAll(io.LimitReader(r.Body, maxSigned+1))
+	if err == nil && len(b) > maxSigned {
+		err = fmt.Errorf("the body is larger than %d bytes", maxSigned)
+	}
+	return b, err
+}

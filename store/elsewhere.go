@@ -1,0 +1,90 @@
+package store
+
+import (
+	"context"
+	"strings"
+
+	"agentsite/internal/clock"
+	"agentsite/internal/fault"
+	"agentsite/internal/hub"
+)
+
+// elsewhereStatus is that of the row in agents of an agent of another portal:
+// such a row is never due for a check.
+const elsewhereStatus = "elsewhere"
+
+// peerName is the name of such a row. No name of a person or an agent has that
+// form.
+func peerName(id string) string { return "@" + strings.ToLower(id) }
+
+// peerSpec is all that such a row says, in its one version.
+const peerSpec = `{}`
+
+// KeepElsewhere implements hub.Asked.
+func (d *DB) KeepElsewhere(ctx context.Context, a hub.Agent) error {
+	if a.Kind != hub.Peer || a.PortalID == "" || a.NetworkID == "" || a.Portal == "" {
+		return fault.New(fault.Internal, "no agent of another portal")
+	}
+	now := clock.Milli(clock.Now())
+	return d.write(ctx, func(t *tx) error {
+		var n int
+		if err := t.get(&n, `SELECT COUNT(*) FROM agents WHERE id = ?`, a.ID); err != nil {
+			return err
+		}
+		if n == 0 {
+			row := hub.Agent{ID: a.ID, Name: peerName(a.ID), Kind: hub.Peer, Version: 1, Visibility: hub.Public,
+				Status: hub.Status{State: elsewhereStatus}, Liveness: hub.Liveness{State: hub.Unknown}, CreatedAt: clock.FromMilli(now), UpdatedAt: clock.FromMilli(now)}
+			if err := t.takeName(row.Name, "agent", a.ID, now); err != nil {
+				return err
+			}
+			if _, err := t.exec(agentInsert, agentValues(row, peerSpec, nil)...); err != nil {
+				return err
+			}
+			if err := t.version(row, peerSpec, ""); err != nil {
+				return err
+			}
+		}
+		_, err := t.exec(`INSERT INTO elsewhere (agent_id, network_id, portal_id, name, host, title, updated_at) VALUES (?, ?, ?, ?, ?, ?, ?)
+			ON CONFLICT (agent_id) DO UPDATE SET name = excluded.name, host = excluded.host, title = excluded.title, updated_at = excluded.updated_at`,
+			a.ID, a.NetworkID, a.PortalID, a.Name, a.Portal, a.Title, now)
+		return err
+	})
+}
+
+type elsewhereRow struct {
+	AgentID   string `db:"agent_id"`
+	NetworkID string `db:"network_id"`
+	PortalID  string `db:"portal_id"`
+	Name      string `db:"name"`
+	Host      string `db:"host"`
+	Title     string `db:"title"`
+}
+
+const elsewhereQuery = `SELECT agent_id, network_id, portal_id, name, host, title FROM elsewhere `
+
+// into makes of a row of kind peer the agent it stands for.
+func (r elsewhereRow) into(a *hub.Agent) {
+	a.ID, a.NetworkID, a.PortalID, a.Name, a.Portal, a.Title = r.AgentID, r.NetworkID, r.PortalID, r.Name, r.Host, r.Title
+	a.Kind, a.Visibility, a.Status = hub.Peer, hub.Public, hub.Status{State: hub.Active}
+}
+
+// elsewhere fills in an agent of another portal.
+func (d *DB) elsewhere(ctx context.Context, a *hub.Agent) error {
+	var r elsewhereRow
+	if err := d.get(ctx, &r, elsewhereQuery+`WHERE agent_id = ?`, a.ID); err != nil {
+		return mapError(err)
+	}
+	r.into(a)
+	return nil
+}
+
+// ElsewhereBy implements hub.Asked.
+func (d *DB) ElsewhereBy(ctx context.Context, name, host string) (hub.Agent, error) {
+	var r elsewhereRow
+	if err := d.get(ctx, &r, elsewhereQuery+`WHERE name = ? AND host = ? ORDER BY updated_at DESC LIMIT 1`, name, host); err != nil {
+		return hub.Agent{}, mapError(err)
+	}
+	var a hub.Agent
+	r.into(&a)
+	return a, nil
+}

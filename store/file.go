@@ -1,0 +1,315 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net/url"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+	"github.com/pressly/goose/v3"
+	_ "modernc.org/sqlite" // the driver "sqlite"
+)
+
+const (
+	readConns = 4
+	// readCacheKB, of each connection, holds the inner pages of a large
+	// database; the system's own cache has the rest. SQLite gives it back only
+	// at the end.
+	readCacheKB = 2 << 10
+	// writeCacheKB is for the one writer.
+	writeCacheKB = 8 << 10
+	// checkpointEvery bounds how long the WAL grows under constant readers.
+	checkpointEvery = time.Minute
+	// checkpointBytes is the WAL size below which the timer leaves it alone:
+	// an idle portal does nothing.
+	checkpointBytes = 8 << 20
+)
+
+// kind is what one of our databases is.
+type kind struct {
+	id    int64 // marks the file
+	steps fs.FS // its migrations
+	// write returns where its writer connects to.
+	write func(path string) string
+	// copied has a copy made before an upgrade.
+	copied bool
+}
+
+// newest is the last migration this binary knows.
+func (k kind) newest() int64 {
+	p, err := goose.NewProvider(goose.DialectSQLite3, new(sql.DB), k.steps)
+	if err != nil {
+		return 0
+	}
+	sources := p.ListSources()
+	return sources[len(sources)-1].Version
+}
+
+// file is one SQLite database with its one writer and those who read. What is
+// particular to a database is in what embeds it.
+type file struct {
+	path  string
+	kind  kind
+	log   *slog.Logger
+	wpool *sqlx.DB
+	wconn *sqlx.Conn
+	wstmt map[string]wstmt // owned by the writer goroutine
+	read  *sqlx.DB
+	rstmt sync.Map // query → *sqlx.Stmt
+
+	ops    chan *op
+	flush  chan struct{} // tells the writer that what goes first has waited long enough
+	stop   chan struct{}
+	done   chan struct{}
+	closed atomic.Bool
+	// broken is set once by the writer after an I/O error: nothing is
+	// written any more, because after a failed fsync nobody knows what is
+	// on disk. fatal is closed then.
+	broken atomic.Pointer[error]
+	fatal  chan struct{}
+
+	// The following are set before the writer starts, and called by it. begin
+	// makes a transaction, settled ends one whatever came of it, before anybody
+	// is told; first, nil for nothing, returns a write to begin a batch with
+	// and what follows it.
+	begin   func() *tx
+	settled func(*tx, error)
+	first   func() (o *op, done func())
+	// damaged, nil for nothing, is told that the file is.
+	damaged func(error)
+}
+
+// openSQLite opens a database and brings it up to date. The caller sets what is
+// called by the writer and starts it.
+func openSQLite(ctx context.Context, path string, k kind, log *slog.Logger) (*file, error) {
+	f := &file{
+		path: path, kind: k, log: log,
+		wstmt: make(map[string]wstmt),
+		ops:   make(chan *op, maxQueuedWrites), flush: make(chan struct{}, 1),
+		stop: make(chan struct{}), done: make(chan struct{}), fatal: make(chan struct{}),
+	}
+	var err error
+	if f.wpool, err = connect(path, k.write(path), 1); err != nil {
+		return nil, err
+	}
+	if f.wconn, err = f.wpool.Connx(ctx); err != nil {
+		f.wpool.Close()
+		return nil, fmt.Errorf("open database %s: %w", path, err)
+	}
+	if err := f.prepare(ctx); err != nil {
+		f.wconn.Close()
+		f.wpool.Close()
+		return nil, err
+	}
+	if f.read, err = connect(path, readDSN(path), readConns); err == nil {
+		if err = checkReaders(ctx, f.read); err != nil {
+			f.read.Close()
+		}
+	}
+	if err != nil {
+		f.wconn.Close()
+		f.wpool.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// Close stops accepting writes, waits for the queued ones and closes the
+// database. It is safe to call twice.
+func (f *file) Close() error {
+	if f.closed.Swap(true) {
+		return nil
+	}
+	close(f.stop)
+	<-f.done
+	errs := []error{f.read.Close()}
+	// database/sql does not close statements prepared on one connection with
+	// it. With one left SQLite keeps the file open and the WAL as it is, and
+	// whoever then copies the database file alone has next to nothing.
+	for _, s := range f.wstmt {
+		errs = append(errs, s.Close())
+	}
+	return errors.Join(append(errs, f.wconn.Close(), f.wpool.Close())...)
+}
+
+// Fatal is closed when the database had an error after which writing must
+// stop for good; Err tells which. The portal should exit and be started anew.
+func (f *file) Fatal() <-chan struct{} { return f.fatal }
+
+// Err is the reason Fatal was closed, or nil.
+func (f *file) Err() error {
+	if p := f.broken.Load(); p != nil {
+		return *p
+	}
+	return nil
+}
+
+// Path is the database file.
+func (f *file) Path() string { return f.path }
+
+func connect(path, dsn string, conns int) (*sqlx.DB, error) {
+	db, err := sqlx.Open("sqlite", dsn)
+	if err != nil {
+		return nil, fmt.Errorf("open database %s: %w", path, err)
+	}
+	db.SetMaxOpenConns(conns)
+	db.SetMaxIdleConns(conns) // the checked connections are the ones used
+	return db, nil
+}
+
+// writeDSN also has what is deleted overwritten: a text that somebody took away
+// is not left in the file.
+func writeDSN(path string) string {
+	return fmt.Sprintf("file:%s?_busy_timeout=5000&_journal_mode=WAL&_synchronous=%s&_foreign_keys=1&_txlock=immediate&_time_format=sqlite&_dqs=0&_pragma=cache_size(-%d)&_pragma=wal_autocheckpoint(2000)&_pragma=secure_delete(1)",
+		uriPath(path), synchronous, writeCacheKB)
+}
+
+func readDSN(path string) string {
+	return fmt.Sprintf("file:%s?mode=ro&_query_only=1&_busy_timeout=5000&_foreign_keys=1&_dqs=0&_pragma=cache_size(-%d)", uriPath(path), readCacheKB)
+}
+
+// copyDSN lets VACUUM INTO write its copy, which query_only would forbid.
+func copyDSN(path string) string {
+	return fmt.Sprintf("file:%s?mode=ro&_busy_timeout=5000&_dqs=0", uriPath(path))
+}
+
+// uriPath escapes what an SQLite file URI would read as its own syntax.
+func uriPath(path string) string { return (&url.URL{Path: path}).EscapedPath() }
+
+// prepare checks the writer's settings and brings the schema up to date.
+func (f *file) prepare(ctx context.Context) error {
+	if err := checkPragmas(ctx, f.wconn, writerPragmas()); err != nil {
+		return err
+	}
+	var app int64
+	if err := f.wconn.GetContext(ctx, &app, "PRAGMA application_id"); err != nil {
+		return fmt.Errorf("read database %s: %w", f.path, err)
+	}
+	return f.migrate(ctx, app != f.kind.id)
+}
+
+func writerPragmas() map[string]string {
+	return map[string]string{"journal_mode": "wal", "synchronous": synchronousValue, "foreign_keys": "1", "busy_timeout": "5000"}
+}
+
+func checkPragmas(ctx context.Context, c *sqlx.Conn, want map[string]string) error {
+	for name, value := range want {
+		var got string
+		if err := c.GetContext(ctx, &got, "PRAGMA "+name); err != nil {
+			return fmt.Errorf("read pragma %s: %w", name, err)
+		}
+		if got != value {
+			return fmt.Errorf("the database runs with %s=%s instead of %s; refusing to start, because writes could be lost", name, got, value)
+		}
+	}
+	return nil
+}
+
+// checkReaders holds every connection of the pool at once, so that each one
+// that will ever serve a query is seen with its settings.
+func checkReaders(ctx context.Context, pool *sqlx.DB) error {
+	var held []*sqlx.Conn
+	defer func() {
+		for _, c := range held {
+			c.Close()
+		}
+	}()
+	for range readConns {
+		c, err := pool.Connx(ctx)
+		if err != nil {
+			return fmt.Errorf("open reader: %w", err)
+		}
+		held = append(held, c)
+		if err := checkPragmas(ctx, c, map[string]string{"query_only": "1", "busy_timeout": "5000"}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// migrate applies pending migrations, after a copy of a database that holds
+// something, and refuses a database that is newer than this binary.
+func (f *file) migrate(ctx context.Context, mark bool) error {
+	have, err := schemaOf(ctx, f.wconn)
+	if err != nil {
+		return fmt.Errorf("read database %s: %w", f.path, err)
+	}
+	target := f.kind.newest()
+	if have == target {
+		return nil
+	}
+	if have > 0 && f.kind.copied {
+		copyPath := fmt.Sprintf("%s.before-%d", f.path, target)
+		if err := os.Remove(copyPath); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("copy the database before its upgrade: %w", err)
+		}
+		if err := copyInto(ctx, f.wconn, copyPath); err != nil {
+			return fmt.Errorf("copy the database before its upgrade: %w", err)
+		}
+	}
+	if mark {
+		if _, err := f.wconn.ExecContext(ctx, fmt.Sprintf("PRAGMA application_id = %d", f.kind.id)); err != nil {
+			return fmt.Errorf("mark database: %w", err)
+		}
+	}
+	// goose takes a pool: the writer's one connection is lent to it.
+	if err := f.wconn.Close(); err != nil {
+		return err
+	}
+	p, err := goose.NewProvider(goose.DialectSQLite3, f.wpool.DB, f.kind.steps)
+	if err != nil {
+		return fmt.Errorf("read migrations: %w", err)
+	}
+	if _, err := p.Up(ctx); err != nil {
+		return fmt.Errorf("upgrade the database: %w", err)
+	}
+	c, err := f.wpool.Connx(ctx)
+	if err != nil {
+		return err
+	}
+	f.wconn = c
+	// The pool may have opened another connection meanwhile.
+	return checkPragmas(ctx, f.wconn, writerPragmas())
+}
+
+// reader returns the prepared form of query on the reading pool.
+func (f *file) reader(ctx context.Context, query string) (*sqlx.Stmt, error) {
+	if s, ok := f.rstmt.Load(query); ok {
+		return s.(*sqlx.Stmt), nil
+	}
+	s, err := f.read.PreparexContext(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	if prev, loaded := f.rstmt.LoadOrStore(query, s); loaded {
+		s.Close()
+		return prev.(*sqlx.Stmt), nil
+	}
+	return s, nil
+}
+
+// get reads one row into dest; sql.ErrNoRows when there is none.
+func (f *file) get(ctx context.Context, dest any, query string, args ...any) error {
+	s, err := f.reader(ctx, query)
+	if err != nil {
+		return err
+	}
+	return s.GetContext(ctx, dest, args...)
+}
+
+// list reads rows into the slice dest points to.
+func (f *file) list(ctx context.Context, dest any, query string, args ...any) error {
+	s, err := f.reader(ctx, query)
+	if err != nil {
+		return err
+	}
+	return s.SelectContext(ctx, dest, args...)
+}

@@ -1,0 +1,72 @@
+package store
+
+import (
+	"context"
+	"math"
+	"time"
+
+	"agentsite/internal/clock"
+)
+
+// KeepNonces implements federation.Nonces.
+func (d *DB) KeepNonces(ctx context.Context, list map[[16]byte]time.Time) error {
+	now := clock.Milli(clock.Now())
+	return d.write(ctx, func(t *tx) error {
+		if _, err := t.exec(`DELETE FROM peer_nonces WHERE until <= ?`, now); err != nil {
+			return err
+		}
+		for nonce, until := range list {
+			if _, err := t.exec(`INSERT INTO peer_nonces (nonce, until) VALUES (?, ?) ON CONFLICT (nonce) DO UPDATE SET until = max(until, excluded.until)`, nonce[:], clock.Milli(until)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// running stands for a portal that has not ended in order; no hash is this.
+var running [16]byte
+
+// LoadNonces implements federation.Nonces.
+func (d *DB) LoadNonces(ctx context.Context, yield func(nonce [16]byte, until time.Time)) (clean bool, err error) {
+	err = d.write(ctx, func(t *tx) error {
+		var n int
+		if err := t.get(&n, `SELECT COUNT(*) FROM peer_nonces WHERE nonce = ?`, running[:]); err != nil {
+			return err
+		}
+		clean = n == 0
+		_, err := t.exec(`INSERT INTO peer_nonces (nonce, until) VALUES (?, ?) ON CONFLICT (nonce) DO NOTHING`, running[:], int64(math.MaxInt64))
+		return err
+	})
+	if err != nil {
+		return false, err
+	}
+	stmt, err := d.reader(ctx, `SELECT nonce, until FROM peer_nonces WHERE until > ?`)
+	if err != nil {
+		return false, mapError(err)
+	}
+	rows, err := stmt.QueryContext(ctx, clock.Milli(clock.Now()))
+	if err != nil {
+		return false, mapError(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var nonce []byte
+		var until int64
+		if err := rows.Scan(&nonce, &until); err != nil {
+			return false, mapError(err)
+		}
+		if n := [16]byte(nonce); n != running {
+			yield(n, clock.FromMilli(until))
+		}
+	}
+	return clean, mapError(rows.Err())
+}
+
+// EndNonces implements federation.Nonces.
+func (d *DB) EndNonces(ctx context.Context) error {
+	return d.write(ctx, func(t *tx) error {
+		_, err := t.exec(`DELETE FROM peer_nonces WHERE nonce = ?`, running[:])
+		return err
+	})
+}

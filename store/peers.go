@@ -1,0 +1,140 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"agentsite/internal/clock"
+	"agentsite/internal/federation"
+)
+
+var _ federation.PeerStore = (*DB)(nil)
+
+const (
+	// maxPeerRows is what is read at a start at most.
+	maxPeerRows = 50_000
+	// maxPeerChanges is how many changes of state are kept of one portal.
+	maxPeerChanges = 100
+)
+
+// Peers implements federation.PeerStore.
+func (d *DB) Peers(ctx context.Context) ([]federation.Facts, error) {
+	var rows []string
+	if err := d.list(ctx, &rows, `SELECT facts FROM peers ORDER BY key LIMIT ?`, maxPeerRows); err != nil {
+		return nil, mapError(err)
+	}
+	out := make([]federation.Facts, len(rows))
+	for i, s := range rows {
+		if err := json.Unmarshal([]byte(s), &out[i]); err != nil {
+			return nil, fmt.Errorf("read a portal: %w", err)
+		}
+	}
+	return out, nil
+}
+
+// SavePeers implements federation.PeerStore.
+func (d *DB) SavePeers(ctx context.Context, save []federation.Facts, forget []string, changes []federation.Change) error {
+	return d.write(ctx, func(t *tx) error {
+		for _, key := range forget {
+			if err := t.forgetPeer(key); err != nil {
+				return err
+			}
+		}
+		for i := range save {
+			if err := t.savePeer(&save[i]); err != nil {
+				return err
+			}
+		}
+		for _, c := range changes {
+			if _, err := t.exec(`INSERT INTO peer_changes (peer, state, reason, at) VALUES (?, ?, ?, ?)`, c.Key, string(c.State), c.Reason, clock.Milli(c.At)); err != nil {
+				return err
+			}
+			if _, err := t.exec(`DELETE FROM peer_changes WHERE peer = ?1 AND id <= (SELECT id FROM peer_changes WHERE peer = ?1 ORDER BY id DESC LIMIT 1 OFFSET ?2)`, c.Key, maxPeerChanges); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func (t *tx) savePeer(f *federation.Facts) error {
+	b, err := json.Marshal(f)
+	if err != nil {
+		return err
+	}
+	_, err = t.exec(`INSERT INTO peers (key, facts, known_at) VALUES (?, ?, ?) ON CONFLICT (key) DO UPDATE SET facts = excluded.facts`,
+		f.Key(), string(b), clock.Milli(f.Known))
+	return err
+}
+
+func (t *tx) forgetPeer(key string) error {
+	if _, err := t.exec(`DELETE FROM peers WHERE key = ?`, key); err != nil {
+		return err
+	}
+	_, err := t.exec(`DELETE FROM peer_changes WHERE peer = ?`, key)
+	return err
+}
+
+// PeerChanges implements federation.PeerStore.
+func (d *DB) PeerChanges(ctx context.Context, key string, limit int) ([]federation.Change, error) {
+	var rows []struct {
+		State  string `db:"state"`
+		Reason string `db:"reason"`
+		At     int64  `db:"at"`
+	}
+	if err := d.list(ctx, &rows, `SELECT state, reason, at FROM peer_changes WHERE peer = ? ORDER BY id DESC LIMIT ?`, key, limit); err != nil {
+		return nil, mapError(err)
+	}
+	out := make([]federation.Change, len(rows))
+	for i, r := range rows {
+		out[i] = federation.Change{Key: key, State: federation.State(r.State), Reason: r.Reason, At: clock.FromMilli(r.At)}
+	}
+	return out, nil
+}
+
+// PeerPolicy implements federation.PeerStore. What a policy of an earlier
+// binary does not say is as it is by default.
+func (d *DB) PeerPolicy(ctx context.Context) (federation.Policy, bool, error) {
+	p := federation.DefaultPolicy()
+	var s string
+	err := d.get(ctx, &s, `SELECT policy FROM peer_policy WHERE one = 1`)
+	if errors.Is(err, sql.ErrNoRows) {
+		return p, false, nil
+	}
+	if err != nil {
+		return p, false, mapError(err)
+	}
+	if err := json.Unmarshal([]byte(s), &p); err != nil {
+		return p, false, fmt.Errorf("read the policy: %w", err)
+	}
+	return p, true, nil
+}
+
+// DecidePeers implements federation.PeerStore.
+func (d *DB) DecidePeers(ctx context.Context, in federation.Decided) error {
+	return d.write(ctx, func(t *tx) error {
+		if in.Forget != "" {
+			if err := t.forgetPeer(in.Forget); err != nil {
+				return err
+			}
+		}
+		if in.Save != nil {
+			if err := t.savePeer(in.Save); err != nil {
+				return err
+			}
+		}
+		if in.Policy != nil {
+			b, err := json.Marshal(in.Policy)
+			if err != nil {
+				return err
+			}
+			if _, err := t.exec(`INSERT INTO peer_policy (one, policy) VALUES (1, ?) ON CONFLICT (one) DO UPDATE SET policy = excluded.policy`, string(b)); err != nil {
+				return err
+			}
+		}
+		return t.audit(in.By, in.Act, in.Subject, in.Why)
+	})
+}

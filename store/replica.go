@@ -1,0 +1,293 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"agentsite/internal/clock"
+	"agentsite/internal/federation"
+	"agentsite/internal/record"
+	"agentsite/migrations"
+)
+
+// ReplicaName is the replica's database inside the data folder.
+const ReplicaName = "replica.db"
+
+// replicaID marks replicas: "AGSR" in ASCII.
+const replicaID = 0x41475352
+
+const (
+	// asideSuffix is added to a replica that cannot be used; one is kept.
+	asideSuffix = ".aside"
+	// damagedSuffix marks a replica that was seen to be damaged: the next start
+	// begins another.
+	damagedSuffix = ".damaged"
+	// replicaPageBytes lets five records of usual size share a page.
+	replicaPageBytes = 8 << 10
+	// replicaCacheKB is for the one writer.
+	replicaCacheKB = 32 << 10
+	// replicaCheckpointPages bounds the WAL in a first sync: 64 MiB.
+	replicaCheckpointPages = 8 << 10
+	// maxKnown bounds the portals whose standing is in memory, at about 1 KiB.
+	maxKnown = 16 << 10
+)
+
+// Replica keeps what portals signed in a database of its own. It implements
+// federation.Replica. It is safe for concurrent use; whoever opened it closes
+// it, which waits for queued writes.
+type Replica struct {
+	*file
+	own     record.PortalID
+	network string
+	// known is the standing of portals, true to the disk.
+	known remembered[known]
+	next  int64 // of wires; owned by the writer goroutine
+}
+
+var _ federation.Replica = (*Replica)(nil)
+
+// known is what is remembered of a portal.
+type known struct {
+	id       int64
+	standing record.Standing
+	// fresh is true while no agent of it was ever seen: then nobody has to
+	// look whether one was.
+	fresh bool
+}
+
+// OpenReplica opens or creates the replica in the folder dir, of the portal and
+// network given. One that is damaged, of a newer binary, of another portal or
+// of another network is moved aside with a line in the log, and a new one
+// begun: all in it can be fetched again but the versions and proofs that a
+// backup holds. Only a folder that cannot be written fails.
+func OpenReplica(ctx context.Context, dir string, own record.PortalID, network string, log *slog.Logger) (*Replica, error) {
+	path := filepath.Join(dir, ReplicaName)
+	if _, err := os.Stat(path); err == nil {
+		why := marked(path)
+		if why == nil {
+			r, err := openReplica(ctx, path, log)
+			if err == nil {
+				if why = r.claim(ctx, own, network); why == nil {
+					return r, nil
+				}
+				err = r.Close()
+			}
+			why = errors.Join(why, err)
+		}
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		log.Warn("the replica cannot be used: it is moved aside and a new one begun, which is filled from the other portals", "file", path, "aside", path+asideSuffix, "reason", why)
+	}
+	if err := moveAside(path); err != nil {
+		return nil, fmt.Errorf("move the replica aside: %w", err)
+	}
+	if err := createReplica(ctx, path); err != nil {
+		return nil, fmt.Errorf("create the replica: %w", err)
+	}
+	r, err := openReplica(ctx, path, log)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.claim(ctx, own, network); err != nil {
+		return nil, errors.Join(err, r.Close())
+	}
+	return r, nil
+}
+
+// marked says that damage was seen in the replica before.
+func marked(path string) error {
+	if _, err := os.Stat(path + damagedSuffix); err == nil {
+		return errors.New("it was seen to be damaged")
+	}
+	return nil
+}
+
+// moveAside takes the files of a replica, if there are any, out of the way.
+func moveAside(path string) error {
+	for _, end := range []string{"", "-wal", "-shm"} {
+		aside := path + asideSuffix + end
+		if err := os.Remove(aside); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+		if err := os.Rename(path+end, aside); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+	}
+	if err := os.Remove(path + damagedSuffix); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return flushDir(filepath.Dir(path))
+}
+
+// createReplica makes the file, private from its first byte, with what must be
+// settled before anything is in it. A crash leaves one that cannot be used.
+func createReplica(ctx context.Context, path string) error {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	pool, err := connect(path, "file:"+uriPath(path), 1)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	for _, q := range []string{fmt.Sprintf("PRAGMA page_size = %d", replicaPageBytes), fmt.Sprintf("PRAGMA application_id = %d", replicaID), "VACUUM"} {
+		if _, err := pool.ExecContext(ctx, q); err != nil {
+			return err
+		}
+	}
+	return errors.Join(f.Sync(), flushDir(filepath.Dir(path)))
+}
+
+// replicaFile is what a replica's database is.
+func replicaFile() kind { return kind{id: replicaID, steps: migrations.Replica(), write: replicaDSN} }
+
+func replicaDSN(path string) string {
+	return fmt.Sprintf("file:%s?_busy_timeout=5000&_journal_mode=WAL&_synchronous=%s&_foreign_keys=1&_txlock=immediate&_dqs=0&_pragma=cache_size(-%d)&_pragma=wal_autocheckpoint(%d)",
+		uriPath(path), synchronous, replicaCacheKB, replicaCheckpointPages)
+}
+
+// openReplica opens the file of a replica, whoever it belongs to.
+func openReplica(ctx context.Context, path string, log *slog.Logger) (*Replica, error) {
+	if err := checkFile(path); err != nil {
+		return nil, err
+	}
+	if _, err := replicaFile().schemaIn(ctx, path); err != nil {
+		return nil, err
+	}
+	f, err := openSQLite(ctx, path, replicaFile(), log)
+	if err != nil {
+		return nil, err
+	}
+	r := &Replica{file: f, known: remembered[known]{most: maxKnown}}
+	f.begin = func() *tx { return &tx{f: f, r: r, portals: make(map[record.PortalID]*portalRow)} }
+	f.settled = r.settle
+	f.damaged = func(error) {
+		if err := os.WriteFile(path+damagedSuffix, nil, 0o600); err != nil {
+			log.Error("mark the replica as damaged", "error", err)
+		}
+	}
+	go f.writer()
+	if err := r.get(ctx, &r.next, `SELECT COALESCE(MAX(n), 0) FROM wires`); err != nil {
+		return nil, errors.Join(err, r.Close())
+	}
+	return r, nil
+}
+
+// claim makes a new replica the portal's and refuses another's.
+func (r *Replica) claim(ctx context.Context, own record.PortalID, network string) error {
+	var owner struct{ Portal, Network string }
+	switch err := r.get(ctx, &owner, `SELECT portal, network FROM owner WHERE id = 1`); {
+	case errors.Is(err, sql.ErrNoRows):
+		err := r.write(ctx, func(t *tx) error {
+			_, err := t.exec(`INSERT INTO owner (id, portal, network) VALUES (1, ?, ?)`, own, network)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	case err != nil:
+		return err
+	case owner.Portal != string(own):
+		return fmt.Errorf("it belongs to the portal %s", owner.Portal)
+	case owner.Network != network:
+		return fmt.Errorf("it belongs to the network %s", owner.Network)
+	}
+	r.own, r.network = own, network
+	return r.number(ctx)
+}
+
+// number lets the numbers of arrival go on from the present time in
+// milliseconds, or from where they are if that is more: whoever asks for what
+// came after a number that a lost or restored replica gave misses nothing.
+func (r *Replica) number(ctx context.Context) error {
+	now := clock.Now().UnixMilli()
+	return r.write(ctx, func(t *tx) error {
+		res, err := t.exec(`UPDATE sqlite_sequence SET seq = MAX(seq, ?) WHERE name = 'said'`, now)
+		if err != nil {
+			return err
+		}
+		if n, err := res.RowsAffected(); err != nil || n > 0 {
+			return err
+		}
+		_, err = t.exec(`INSERT INTO sqlite_sequence (name, seq) VALUES ('said', ?)`, now)
+		return err
+	})
+}
+
+// settle makes what is remembered true to a transaction that has ended.
+func (r *Replica) settle(t *tx, _ error) {
+	changed := false
+	for _, p := range t.portals {
+		changed = changed || p.turned
+	}
+	if !changed {
+		return
+	}
+	r.known.change(func(rows map[string]known) {
+		for id, p := range t.portals {
+			if p.turned {
+				delete(rows, string(id))
+			}
+		}
+	})
+}
+
+// look returns what is remembered or stored of a portal; ok is false when
+// nothing is known of it.
+func (r *Replica) look(ctx context.Context, id record.PortalID) (known, bool, error) {
+	k, age, ok := r.known.get(string(id))
+	if ok {
+		return k, true, nil
+	}
+	var row struct {
+		portalRow
+		Card []byte
+	}
+	err := r.get(ctx, &row, `SELECT `+portalColumns+`, (SELECT wire FROM said WHERE portal = portals.id AND type = 'portal/1' AND about = '') AS card FROM portals WHERE portal = ?`, id)
+	if errors.Is(err, sql.ErrNoRows) {
+		return known{}, false, nil // not remembered: anybody can name portals
+	}
+	if err != nil {
+		return known{}, false, r.seeing(err)
+	}
+	k = known{id: row.ID, standing: row.standing(ringOf(r.network, row.Card)), fresh: row.Slots == 0}
+	r.known.put(string(id), k, age)
+	return k, true, nil
+}
+
+// ringOf returns the keys in a card that was admitted, nil without one. One
+// that is damaged is none until Verify lets it go and it comes again.
+func ringOf(network string, card []byte) *record.Ring {
+	if card == nil {
+		return nil
+	}
+	if c, err := record.Open(network, card); err == nil {
+		if body, ok := c.Body.(*record.Card); ok {
+			return body.Ring()
+		}
+	}
+	return nil
+}
+
+// seeing gives an error of reading its kind, and has a damaged file replaced at
+// the next start.
+func (r *Replica) seeing(err error) error {
+	if err != nil && unreadable(err) {
+		r.judge(err)
+	}
+	return mapError(err)
+}
+
+// Standing implements record.Memory.
+func (r *Replica) Standing(ctx context.Context, portal record.PortalID) (record.Standing, error) {
+	k, _, err := r.look(ctx, portal)
+	return k.standing, err
+}

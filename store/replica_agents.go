@@ -1,0 +1,177 @@
+package store
+
+import (
+	"strings"
+
+	"agentsite/internal/record"
+)
+
+// slotRow is what agents remembers of a slot.
+type slotRow struct {
+	Akey              []byte
+	Epoch, Seq, Until int64
+	Hash              []byte
+	Gone              bool
+	Size              int64
+	N                 *int64
+}
+
+const slotColumns = `akey, epoch, seq, until, hash, gone, size, n`
+
+func (a *slotRow) seen() record.Seen { return seenOf(a.Epoch, a.Seq, a.Until, a.Hash, a.N != nil) }
+
+// steps are how many rows the statements for many take at once, so that there
+// are few statements.
+var steps = [...]int{64, 8, 1}
+
+// agentKey is the key of a record of an agent, which its slot is found by.
+func agentKey(slot record.Slot) record.Hash {
+	return record.AgentKey(record.AgentID(slot.Portal, slot.About))
+}
+
+// agentsByKey is the query for as many keys of a portal.
+func agentsByKey(n int) string {
+	return `SELECT ` + slotColumns + ` FROM agents WHERE portal = ? AND akey IN (` + marks(n) + `)`
+}
+
+func marks(n int) string { return strings.Repeat("?, ", n-1) + "?" }
+
+// lookUp calls list for the keys, a step at a time, and returns what there is.
+func lookUp(portal int64, keys []record.Hash, list func(dest *[]slotRow, query string, args ...any) error) (map[record.Hash]slotRow, error) {
+	found := make(map[record.Hash]slotRow)
+	for len(keys) > 0 {
+		n := stepOf(len(keys))
+		args := make([]any, 0, n+1)
+		args = append(args, portal)
+		for _, k := range keys[:n] {
+			args = append(args, k[:])
+		}
+		var rows []slotRow
+		if err := list(&rows, agentsByKey(n), args...); err != nil {
+			return nil, err
+		}
+		for _, row := range rows {
+			found[record.Hash(row.Akey)] = row
+		}
+		keys = keys[n:]
+	}
+	return found, nil
+}
+
+// stepOf returns the largest step that does not go beyond n, which is not 0.
+func stepOf(n int) int {
+	for _, s := range steps {
+		if s <= n {
+			return s
+		}
+	}
+	return 1
+}
+
+// agents returns the rows of some agents of a portal.
+func (t *tx) agents(p *portalRow, keys []record.Hash) (map[record.Hash]slotRow, error) {
+	if p.Slots == 0 {
+		return nil, nil // as in the most of a first sync
+	}
+	return lookUp(p.ID, keys, func(dest *[]slotRow, query string, args ...any) error { return t.list(dest, query, args...) })
+}
+
+// keepAgents keeps agents of one portal, in order.
+func (t *tx) keepAgents(list []record.Keeping, kept []bool) error {
+	p, err := t.portal(list[0].Record.Portal, false)
+	if err != nil || p == nil {
+		return err
+	}
+	keys := make([]record.Hash, len(list))
+	for i, k := range list {
+		keys[i] = agentKey(k.Record.Slot())
+	}
+	is, err := t.agents(p, keys)
+	if err != nil {
+		return err
+	}
+	if p.Slots == 0 {
+		p.turn()
+	}
+	p.changed = true
+	var wait []placed
+	waits := make(map[record.Hash]bool, len(list))
+	for i, k := range list {
+		if waits[keys[i]] {
+			continue // another record of the slot stands before it; the Gate looks anew
+		}
+		row, there := is[keys[i]]
+		var seen record.Seen
+		if there {
+			seen = row.seen()
+		}
+		if seen != k.Was || !p.admits(k.Record) {
+			continue
+		}
+		kept[i], waits[keys[i]] = true, true
+		n := row.N
+		if n == nil {
+			t.r.next++ // never used again, also when this is taken back
+			next := t.r.next
+			n = &next
+		}
+		wait = append(wait, placed{k, keys[i], *n})
+		p.replace(row, there, k.Record)
+	}
+	for len(wait) > 0 {
+		n := stepOf(len(wait))
+		if err := t.place(p, wait[:n]); err != nil {
+			return err
+		}
+		wait = wait[n:]
+	}
+	return nil
+}
+
+// replace counts a record in the place of a row.
+func (p *portalRow) replace(row slotRow, there bool, rec *record.Record) {
+	if there {
+		p.Bytes -= row.Size
+		if row.N != nil && !row.Gone {
+			p.Agents--
+		}
+	} else {
+		p.Slots++
+		p.Bytes += slotBytes
+	}
+	p.Bytes += int64(len(rec.Wire))
+	if !rec.Tombstone() {
+		p.Agents++
+	}
+}
+
+// placed is a record with its place in wires.
+type placed struct {
+	record.Keeping
+	key record.Hash
+	n   int64
+}
+
+const (
+	wireInsert   = `INSERT OR REPLACE INTO wires (n, gone, wire) VALUES `
+	agentReplace = `INSERT OR REPLACE INTO agents (portal, akey, epoch, seq, hash, until, expires, signer, gone, size, n) VALUES `
+)
+
+// place stores records, as many as a step.
+func (t *tx) place(p *portalRow, list []placed) error {
+	wires := make([]any, 0, 3*len(list))
+	rows := make([]any, 0, 11*len(list))
+	for i := range list {
+		rec := list[i].Record
+		gone := rec.Tombstone()
+		wires = append(wires, list[i].n, gone, rec.Wire)
+		rows = append(rows, p.ID, list[i].key[:], rec.Epoch, rec.Seq, rec.Hash[:], list[i].Until, rec.Expires, string(rec.Key), gone, len(rec.Wire), list[i].n)
+	}
+	if _, err := t.exec(wireInsert+tuples(len(list), `(?, ?, ?)`), wires...); err != nil {
+		return err
+	}
+	_, err := t.exec(agentReplace+tuples(len(list), `(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`), rows...)
+	return err
+}
+
+func tuples(n int, one string) string { return strings.Repeat(one+", ", n-1) + one }

@@ -1,0 +1,79 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/pressly/goose/v3"
+)
+
+// copyReplica writes what a backup keeps of the replica in the folder data to
+// one in dir, and reports whether there is any: who the portals are, the
+// highest versions of all they said, and what they are quarantined for. The
+// rest comes again from the other portals. Of the portal itself no head is
+// kept: numbers were used since, so a restored portal begins a new epoch.
+func copyReplica(ctx context.Context, data, dir string) (there bool, err error) {
+	from, to := filepath.Join(data, ReplicaName), filepath.Join(dir, ReplicaName)
+	if _, err := os.Stat(from); errors.Is(err, os.ErrNotExist) || err == nil && marked(from) != nil {
+		return false, nil
+	}
+	if err := createReplica(ctx, to); err != nil {
+		return false, err
+	}
+	defer func() {
+		if err != nil {
+			os.Remove(to)
+		}
+	}()
+	pool, err := connect(to, "file:"+uriPath(to), 1)
+	if err != nil {
+		return false, err
+	}
+	defer pool.Close()
+	p, err := goose.NewProvider(goose.DialectSQLite3, pool.DB, replicaFile().steps)
+	if err != nil {
+		return false, err
+	}
+	if _, err := p.Up(ctx); err != nil {
+		return false, err
+	}
+	c, err := pool.Connx(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer c.Close()
+	if _, err := c.ExecContext(ctx, `ATTACH ? AS live`, "file:"+uriPath(from)+"?mode=ro"); err != nil {
+		return false, err
+	}
+	// One transaction, so that all is of one moment.
+	if _, err := c.ExecContext(ctx, `BEGIN;
+		INSERT INTO owner SELECT id, portal, network FROM live.owner;
+		INSERT INTO said (number, portal, type, about, epoch, seq, hash, until, expires, signer, wire)
+			SELECT number, portal, type, about, epoch, seq, hash, until, expires, signer, CASE type WHEN 'portal/1' THEN wire END FROM live.said;
+		INSERT INTO portals (id, portal, quarantined, head_epoch, head_seq, bytes)
+			SELECT id, portal, quarantined, head_epoch, head_seq,
+				(SELECT COALESCE(SUM(COALESCE(length(s.wire), 0) + `+fmt.Sprint(slotBytes)+`), 0) FROM main.said s WHERE s.portal = p.id) FROM live.portals p;
+		INSERT INTO conflicts (portal, type, about, epoch, seq, lower, higher, released)
+			SELECT portal, type, about, epoch, seq, lower, higher, released FROM live.conflicts;
+		COMMIT`); err != nil {
+		return false, err
+	}
+	if _, err := c.ExecContext(ctx, `DETACH live`); err != nil {
+		return false, err
+	}
+	var sound string
+	if err := c.GetContext(ctx, &sound, `PRAGMA integrity_check(1)`); err != nil || sound != "ok" {
+		return false, errors.Join(err, errors.New(sound))
+	}
+	if err := errors.Join(c.Close(), pool.Close()); err != nil {
+		return false, err
+	}
+	f, err := os.Open(to)
+	if err != nil {
+		return false, err
+	}
+	return true, errors.Join(f.Sync(), f.Close(), flushDir(dir))
+}

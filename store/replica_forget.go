@@ -1,0 +1,232 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"time"
+
+	"agentsite/internal/record"
+)
+
+// voidAgents lets the records go of agents that are held and for which where
+// says so, and returns how many; their versions are remembered.
+func (t *tx) voidAgents(p *portalRow, where string, args ...any) (int64, error) {
+	if p.Slots == 0 {
+		return 0, nil
+	}
+	where = ` WHERE portal = ? AND n IS NOT NULL AND ` + where
+	args = append([]any{p.ID}, args...)
+	var sum struct{ Rows, Agents, Bytes int64 }
+	if err := t.get(&sum, `SELECT COUNT(*) AS rows, COALESCE(SUM(1 - gone), 0) AS agents, COALESCE(SUM(size), 0) AS bytes FROM agents`+where, args...); err != nil || sum.Rows == 0 {
+		return 0, err
+	}
+	if _, err := t.exec(`DELETE FROM wires WHERE n IN (SELECT n FROM agents`+where+`)`, args...); err != nil {
+		return 0, err
+	}
+	if _, err := t.exec(`UPDATE agents SET n = NULL, size = 0`+where, args...); err != nil {
+		return 0, err
+	}
+	p.Agents -= sum.Agents
+	p.Bytes -= sum.Bytes
+	p.AtEpoch, p.AtSeq = 0, 0 // what was let go is before it
+	p.changed = true
+	return sum.Rows, nil
+}
+
+// forgetAgents forgets the versions of agents that are not held.
+func (t *tx) forgetAgents(p *portalRow, where string, args ...any) error {
+	res, err := t.exec(`DELETE FROM agents WHERE portal = ? AND n IS NULL AND `+where, append([]any{p.ID}, args...)...)
+	if err != nil {
+		return err
+	}
+	n, err := res.RowsAffected()
+	if n > 0 {
+		p.Slots -= n
+		p.Bytes -= n * slotBytes
+		p.changed = true
+	}
+	return err
+}
+
+// voidSaid lets go of what else a portal said and where is true of.
+func (t *tx) voidSaid(p *portalRow, where string, args ...any) error {
+	where = ` WHERE portal = ? AND wire IS NOT NULL AND ` + where
+	args = append([]any{p.ID}, args...)
+	var sum struct{ Rows, Heads, Bytes int64 }
+	if err := t.get(&sum, `SELECT COUNT(*) AS rows, COALESCE(SUM(type = 'head/1'), 0) AS heads, COALESCE(SUM(length(wire)), 0) AS bytes FROM said`+where, args...); err != nil || sum.Rows == 0 {
+		return err
+	}
+	if _, err := t.exec(`UPDATE said SET wire = NULL`+where, args...); err != nil {
+		return err
+	}
+	p.Bytes -= sum.Bytes
+	p.changed = true
+	if sum.Heads > 0 {
+		p.HeadIssued, p.HeadExpires, p.HeadCount = 0, 0, 0
+	}
+	return nil
+}
+
+// Drop implements federation.Replica.
+func (r *Replica) Drop(ctx context.Context, portal record.PortalID) error {
+	return r.change(ctx, func(t *tx) error {
+		p, err := t.portal(portal, false)
+		if err != nil || p == nil {
+			return err
+		}
+		if _, err := t.voidAgents(p, `1`); err != nil {
+			return err
+		}
+		p.AtEpoch, p.AtSeq, p.changed = 0, 0, true
+		return t.voidSaid(p, `type NOT IN ('portal/1', 'head/1')`)
+	})
+}
+
+// Omit implements federation.Replica.
+func (r *Replica) Omit(ctx context.Context, portal record.PortalID, keys []record.Hash) error {
+	return r.inSteps(ctx, portal, keys, func(t *tx, p *portalRow, key record.Hash) error {
+		at := record.Version{Epoch: p.AtEpoch, Seq: p.AtSeq}
+		_, err := t.voidAgents(p, `akey = ?`, key[:])
+		p.AtEpoch, p.AtSeq = at.Epoch, at.Seq // it is not before it any more
+		return err
+	})
+}
+
+// sweepStep bounds the rows that one write of a sweep changes.
+const sweepStep = 256
+
+// inSteps calls fn for keys of agents of a portal in writes of bounded length.
+func (r *Replica) inSteps(ctx context.Context, portal record.PortalID, keys []record.Hash, fn func(*tx, *portalRow, record.Hash) error) error {
+	for len(keys) > 0 {
+		step := keys[:min(sweepStep, len(keys))]
+		err := r.change(ctx, func(t *tx) error {
+			p, err := t.portal(portal, false)
+			if err != nil || p == nil {
+				return err
+			}
+			for _, key := range step {
+				if err := fn(t, p, key); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		keys = keys[len(step):]
+	}
+	return nil
+}
+
+// Release implements federation.Replica.
+func (r *Replica) Release(ctx context.Context, portal record.PortalID) error {
+	return r.change(ctx, func(t *tx) error {
+		p, err := t.portal(portal, false)
+		if err != nil || p == nil || !p.Quarantined {
+			return err
+		}
+		p.Quarantined = false
+		p.turn()
+		_, err = t.exec(`UPDATE conflicts SET released = 1 WHERE portal = ? AND released = 0`, p.ID)
+		return err
+	})
+}
+
+// sweepPage is how many rows a sweep looks at at once.
+const sweepPage = 4096
+
+// Sweep implements federation.Replica. Records go when they have expired, and
+// versions when they need not be remembered any more. It looks at all rows but
+// at no record: about a second for a million agents, of which it holds up
+// nobody else.
+func (r *Replica) Sweep(ctx context.Context, now time.Time) error {
+	at := now.UnixMilli()
+	var portals []struct {
+		ID     int64
+		Portal record.PortalID
+	}
+	if err := r.list(ctx, &portals, `SELECT id, portal FROM portals ORDER BY id`); err != nil {
+		return r.seeing(err)
+	}
+	for _, p := range portals {
+		if err := r.sweepAgents(ctx, p.ID, p.Portal, at); err != nil {
+			return err
+		}
+		if err := r.sweepSaid(ctx, p.ID, p.Portal, at); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *Replica) sweepAgents(ctx context.Context, id int64, portal record.PortalID, now int64) error {
+	after := []byte{}
+	for {
+		var due []record.Hash
+		n := 0
+		err := r.each(ctx, func(row *sql.Rows) (bool, error) {
+			var key []byte
+			var ends bool
+			if err := row.Scan(&key, &ends); err != nil {
+				return false, err
+			}
+			if n++; ends && len(key) == len(record.Hash{}) {
+				due = append(due, record.Hash(key))
+			}
+			after = key
+			return true, nil
+		}, `SELECT akey, until <= ?1 OR n IS NOT NULL AND expires <= ?1 FROM agents WHERE portal = ?2 AND akey > ?3 ORDER BY akey LIMIT ?4`, now, id, after, sweepPage)
+		if err != nil {
+			return err
+		}
+		err = r.inSteps(ctx, portal, due, func(t *tx, p *portalRow, key record.Hash) error {
+			at := record.Version{Epoch: p.AtEpoch, Seq: p.AtSeq}
+			if _, err := t.voidAgents(p, `akey = ? AND expires <= ?`, key[:], now); err != nil {
+				return err
+			}
+			p.AtEpoch, p.AtSeq = at.Epoch, at.Seq // nobody sends it again
+			return t.forgetAgents(p, `akey = ? AND until <= ?`, key[:], now)
+		})
+		if err != nil || n < sweepPage {
+			return err
+		}
+	}
+}
+
+// sweepSaid is for what else there is; cards and heads stay, also when they
+// have expired, to say who was there until when.
+func (r *Replica) sweepSaid(ctx context.Context, id int64, portal record.PortalID, now int64) error {
+	const due = `until > 0 AND (until <= ? OR wire IS NOT NULL AND expires <= ?)`
+	for {
+		var numbers []int64
+		if err := r.list(ctx, &numbers, `SELECT number FROM said WHERE portal = ? AND `+due+` LIMIT ?`, id, now, now, sweepStep); err != nil || len(numbers) == 0 {
+			return r.seeing(err)
+		}
+		err := r.change(ctx, func(t *tx) error {
+			p, err := t.portal(portal, false)
+			if err != nil || p == nil {
+				return err
+			}
+			for _, n := range numbers {
+				if err := t.voidSaid(p, `number = ? AND `+due, n, now, now); err != nil {
+					return err
+				}
+				res, err := t.exec(`DELETE FROM said WHERE number = ? AND until > 0 AND until <= ?`, n, now)
+				if err != nil {
+					return err
+				}
+				gone, err := res.RowsAffected()
+				if err != nil {
+					return err
+				}
+				p.Bytes -= gone * slotBytes
+				p.changed = true
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+}

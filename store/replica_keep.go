@@ -1,0 +1,207 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"agentsite/internal/record"
+)
+
+// Keep implements record.Memory.
+func (r *Replica) Keep(ctx context.Context, rec *record.Record, was record.Seen, until int64) (bool, error) {
+	kept, err := r.KeepAll(ctx, []record.Keeping{{Record: rec, Was: was, Until: until}})
+	return err == nil && kept[0], err
+}
+
+// KeepAll implements record.Bulk.
+func (r *Replica) KeepAll(ctx context.Context, list []record.Keeping) (kept []bool, err error) {
+	if len(list) > record.MaxBatch {
+		return nil, fmt.Errorf("%d records at once are more than %d", len(list), record.MaxBatch)
+	}
+	err = r.change(ctx, func(t *tx) error {
+		kept = make([]bool, len(list))
+		for from := 0; from < len(list); {
+			to := from
+			for to < len(list) && list[to].Record.Type == record.TypeAgent && list[to].Record.Portal == list[from].Record.Portal {
+				to++
+			}
+			var err error
+			if to > from {
+				err = t.keepAgents(list[from:to], kept[from:to])
+			} else {
+				kept[from], err = t.keepSaid(list[from])
+				to++
+			}
+			if err != nil {
+				return err
+			}
+			from = to
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return kept, nil
+}
+
+// change is write for what may change rows of portals. A failed write is taken
+// back whole, with what it made of the rows in memory.
+func (r *Replica) change(ctx context.Context, fn func(*tx) error) error {
+	return r.write(ctx, func(t *tx) error {
+		err := fn(t)
+		if err == nil {
+			err = t.storePortals()
+		}
+		if err != nil {
+			t.writes++
+		}
+		return err
+	})
+}
+
+// admits reports whether what a Gate looked at still holds: somebody may have
+// kept a card, a head or a conflict since.
+func (p *portalRow) admits(rec *record.Record) bool {
+	switch rec.Type {
+	case record.TypeCard:
+		return true
+	case record.TypeAgent, record.TypeHead, record.TypeSummary:
+		if rec.Epoch < p.HeadEpoch {
+			return false
+		}
+	}
+	return !p.Quarantined && p.ring != nil && p.ring.Has(rec.Key)
+}
+
+// saidRow is what said remembers of a slot.
+type saidRow struct {
+	Number            int64
+	Epoch, Seq, Until int64
+	Hash              []byte
+	Held              bool
+	Size              int64
+}
+
+func (s *saidRow) seen() record.Seen { return seenOf(s.Epoch, s.Seq, s.Until, s.Hash, s.Held) }
+
+func seenOf(epoch, seq, until int64, hash []byte, held bool) record.Seen {
+	s := record.Seen{Version: record.Version{Epoch: epoch, Seq: seq}, Until: until, Void: !held}
+	copy(s.Hash[:], hash)
+	return s
+}
+
+const saidBySlot = `SELECT number, epoch, seq, until, hash, wire IS NOT NULL AS held, COALESCE(length(wire), 0) AS size FROM said WHERE portal = ? AND type = ? AND about = ?`
+
+// keepSaid keeps a record that is no agent's.
+func (t *tx) keepSaid(k record.Keeping) (bool, error) {
+	rec, slot := k.Record, k.Record.Slot()
+	p, err := t.portal(rec.Portal, rec.Type == record.TypeCard)
+	if err != nil || p == nil || !p.admits(rec) {
+		return false, err
+	}
+	var row saidRow
+	var is record.Seen
+	switch err := t.get(&row, saidBySlot, p.ID, slot.Type, slot.About); {
+	case err == nil:
+		is = row.seen()
+	case !errors.Is(err, sql.ErrNoRows):
+		return false, err
+	}
+	if is != k.Was {
+		return false, nil
+	}
+	if row.Number != 0 {
+		if _, err := t.exec(`DELETE FROM said WHERE number = ?`, row.Number); err != nil {
+			return false, err
+		}
+		p.Bytes -= slotBytes + row.Size
+	}
+	_, err = t.exec(`INSERT INTO said (portal, type, about, epoch, seq, hash, until, expires, signer, wire) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		p.ID, slot.Type, slot.About, rec.Epoch, rec.Seq, rec.Hash[:], k.Until, rec.Expires, rec.Key, rec.Wire)
+	if err != nil {
+		return false, err
+	}
+	p.Bytes += slotBytes + int64(len(rec.Wire))
+	p.changed = true
+	switch body := rec.Body.(type) {
+	case *record.Card:
+		return true, t.newCard(p, body)
+	case *record.Head:
+		return true, t.newHead(p, body)
+	}
+	return true, nil
+}
+
+// newCard lets go what keys signed that the card does not list.
+func (t *tx) newCard(p *portalRow, card *record.Card) error {
+	p.ring = card.Ring()
+	p.turn()
+	args := make([]any, record.MaxKeys) // empty ones are nobody's
+	for i := range args {
+		args[i] = ""
+		if i < len(card.Keys) {
+			args[i] = card.Keys[i].ID
+		}
+	}
+	if _, err := t.voidAgents(p, `signer NOT IN (?, ?, ?, ?)`, args...); err != nil {
+		return err
+	}
+	return t.voidSaid(p, `type != 'portal/1' AND signer NOT IN (?, ?, ?, ?)`, args...)
+}
+
+// newHead notes a head, and forgets agents of an epoch that is over: no head
+// will cover them, and the head's own version keeps them out.
+func (t *tx) newHead(p *portalRow, head *record.Head) error {
+	over := head.Epoch > p.HeadEpoch
+	p.HeadEpoch, p.HeadSeq = head.Epoch, head.Seq
+	p.HeadIssued, p.HeadExpires, p.HeadCount = head.Issued, head.Expires, head.Count
+	p.turn()
+	if !over || p.Slots == 0 {
+		return nil
+	}
+	if _, err := t.voidAgents(p, `epoch < ?`, head.Epoch); err != nil {
+		return err
+	}
+	return t.forgetAgents(p, `epoch < ?`, head.Epoch)
+}
+
+// Quarantine implements record.Memory. Of the conflicts of a portal that is
+// quarantined already only the first is kept, unless it proves nothing to
+// others and the new one does.
+func (r *Replica) Quarantine(ctx context.Context, c record.Conflict) error {
+	return r.change(ctx, func(t *tx) error {
+		p, err := t.portal(c.Slot.Portal, true)
+		if err != nil {
+			return err
+		}
+		var released bool
+		err = t.get(&released, `SELECT released FROM conflicts WHERE portal = ? AND type = ? AND about = ? AND epoch = ? AND seq = ?`,
+			p.ID, c.Slot.Type, c.Slot.About, c.Epoch, c.Seq)
+		if err == nil && released {
+			return nil // an operator knows of it
+		}
+		if err != nil && !errors.Is(err, sql.ErrNoRows) {
+			return err
+		}
+		if p.Quarantined {
+			var proofs int
+			if err := t.get(&proofs, `SELECT COUNT(*) FROM conflicts WHERE portal = ? AND released = 0 AND type = 'head/1' AND lower IS NOT NULL AND higher IS NOT NULL`, p.ID); err != nil {
+				return err
+			}
+			if proofs > 0 || c.Proof() == nil {
+				return nil
+			}
+			if _, err := t.exec(`DELETE FROM conflicts WHERE portal = ? AND released = 0`, p.ID); err != nil {
+				return err
+			}
+		}
+		p.Quarantined = true
+		p.turn()
+		_, err = t.exec(`INSERT INTO conflicts (portal, type, about, epoch, seq, lower, higher) VALUES (?, ?, ?, ?, ?, ?, ?)`,
+			p.ID, c.Slot.Type, c.Slot.About, c.Epoch, c.Seq, c.Lower, c.Higher)
+		return err
+	})
+}

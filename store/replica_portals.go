@@ -1,0 +1,105 @@
+package store
+
+import (
+	"database/sql"
+	"errors"
+
+	"agentsite/internal/record"
+)
+
+// portalRow is one row of portals. A transaction changes the one it has in
+// memory and stores it at the end of each write.
+type portalRow struct {
+	ID          int64
+	Quarantined bool
+	HeadEpoch   int64 `db:"head_epoch"`
+	HeadSeq     int64 `db:"head_seq"`
+	HeadIssued  int64 `db:"head_issued"`
+	HeadExpires int64 `db:"head_expires"`
+	HeadCount   int64 `db:"head_count"`
+	Agents      int64
+	Slots       int64
+	Bytes       int64
+	AtEpoch     int64 `db:"at_epoch"`
+	AtSeq       int64 `db:"at_seq"`
+
+	ring    *record.Ring
+	changed bool // is to be stored
+	turned  bool // is not what is remembered of it any more
+}
+
+const portalColumns = `id, quarantined, head_epoch, head_seq, head_issued, head_expires, head_count, agents, slots, bytes, at_epoch, at_seq`
+
+// slotBytes is what a slot takes besides its record, for quotas.
+const slotBytes = 160
+
+func (p *portalRow) standing(ring *record.Ring) record.Standing {
+	return record.Standing{Ring: ring, Head: record.Version{Epoch: p.HeadEpoch, Seq: p.HeadSeq}, Quarantined: p.Quarantined}
+}
+
+// turn notes that the standing changes.
+func (p *portalRow) turn() { p.changed, p.turned = true, true }
+
+// portal returns the row of a portal, nil when there is none and create is
+// false.
+func (t *tx) portal(id record.PortalID, create bool) (*portalRow, error) {
+	if p, ok := t.portals[id]; ok {
+		return p, nil
+	}
+	p := new(portalRow)
+	err := t.get(p, `SELECT `+portalColumns+` FROM portals WHERE portal = ?`, id)
+	switch {
+	case errors.Is(err, sql.ErrNoRows) && !create:
+		return nil, nil
+	case errors.Is(err, sql.ErrNoRows):
+		res, err := t.exec(`INSERT INTO portals (portal) VALUES (?)`, id)
+		if err != nil {
+			return nil, err
+		}
+		if p.ID, err = res.LastInsertId(); err != nil {
+			return nil, err
+		}
+	case err != nil:
+		return nil, err
+	default:
+		if p.ring, err = t.ring(id, p.ID); err != nil {
+			return nil, err
+		}
+	}
+	t.portals[id] = p
+	return p, nil
+}
+
+// ring returns the keys of a portal: what is remembered is what was committed
+// last, because only this goroutine commits.
+func (t *tx) ring(id record.PortalID, row int64) (*record.Ring, error) {
+	if k, _, ok := t.r.known.get(string(id)); ok {
+		return k.standing.Ring, nil
+	}
+	var card []byte
+	err := t.get(&card, `SELECT wire FROM said WHERE portal = ? AND type = 'portal/1' AND about = ''`, row)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return ringOf(t.r.network, card), nil
+}
+
+// storePortals stores the rows that were changed.
+func (t *tx) storePortals() error {
+	for _, p := range t.portals {
+		if !p.changed {
+			continue
+		}
+		_, err := t.exec(`UPDATE portals SET quarantined = ?, head_epoch = ?, head_seq = ?, head_issued = ?, head_expires = ?, head_count = ?,
+			agents = ?, slots = ?, bytes = ?, at_epoch = ?, at_seq = ? WHERE id = ?`,
+			p.Quarantined, p.HeadEpoch, p.HeadSeq, p.HeadIssued, p.HeadExpires, p.HeadCount, p.Agents, p.Slots, p.Bytes, p.AtEpoch, p.AtSeq, p.ID)
+		if err != nil {
+			return err
+		}
+		p.changed = false
+	}
+	return nil
+}

@@ -1,0 +1,317 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+
+	"agentsite/internal/federation"
+	"agentsite/internal/record"
+)
+
+// Seen implements record.Memory.
+func (r *Replica) Seen(ctx context.Context, slot record.Slot) (record.Seen, error) {
+	all, err := r.SeenAll(ctx, []record.Slot{slot})
+	if err != nil {
+		return record.Seen{}, err
+	}
+	return all[0], nil
+}
+
+// SeenAll implements record.Bulk.
+func (r *Replica) SeenAll(ctx context.Context, slots []record.Slot) ([]record.Seen, error) {
+	if len(slots) > record.MaxBatch {
+		return nil, fmt.Errorf("%d slots at once are more than %d", len(slots), record.MaxBatch)
+	}
+	all := make([]record.Seen, len(slots))
+	for from := 0; from < len(slots); {
+		to := from
+		for to < len(slots) && slots[to].Type == record.TypeAgent && slots[to].Portal == slots[from].Portal {
+			to++
+		}
+		var err error
+		if to > from {
+			err = r.seenAgents(ctx, slots[from:to], all[from:to])
+		} else {
+			all[from], err = r.seenSaid(ctx, slots[from])
+			to++
+		}
+		if err != nil {
+			return nil, err
+		}
+		from = to
+	}
+	return all, nil
+}
+
+func (r *Replica) seenSaid(ctx context.Context, slot record.Slot) (record.Seen, error) {
+	k, ok, err := r.look(ctx, slot.Portal)
+	if err != nil || !ok {
+		return record.Seen{}, err
+	}
+	var row saidRow
+	err = r.get(ctx, &row, saidBySlot, k.id, slot.Type, slot.About)
+	if errors.Is(err, sql.ErrNoRows) {
+		return record.Seen{}, nil
+	}
+	return row.seen(), r.seeing(err)
+}
+
+// seenAgents fills all for slots of agents of one portal.
+func (r *Replica) seenAgents(ctx context.Context, slots []record.Slot, all []record.Seen) error {
+	k, ok, err := r.look(ctx, slots[0].Portal)
+	if err != nil || !ok || k.fresh {
+		return err
+	}
+	keys := make([]record.Hash, len(slots))
+	for i, s := range slots {
+		keys[i] = agentKey(s)
+	}
+	found, err := lookUp(k.id, keys, func(dest *[]slotRow, query string, args ...any) error { return r.list(ctx, dest, query, args...) })
+	if err != nil {
+		return r.seeing(err)
+	}
+	for i, key := range keys {
+		if row, ok := found[key]; ok {
+			all[i] = row.seen()
+		}
+	}
+	return nil
+}
+
+// wire reads one record, nil when there is none.
+func (r *Replica) wire(ctx context.Context, query string, args ...any) ([]byte, error) {
+	var wire []byte
+	err := r.get(ctx, &wire, query, args...)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, nil
+	}
+	return wire, r.seeing(err)
+}
+
+// Held implements record.Memory.
+func (r *Replica) Held(ctx context.Context, slot record.Slot) ([]byte, error) {
+	if slot.Type == record.TypeAgent {
+		return r.Agent(ctx, slot.Portal, agentKey(slot))
+	}
+	k, ok, err := r.look(ctx, slot.Portal)
+	if err != nil || !ok {
+		return nil, err
+	}
+	return r.wire(ctx, `SELECT wire FROM said WHERE portal = ? AND type = ? AND about = ?`, k.id, slot.Type, slot.About)
+}
+
+// Card implements federation.Replica.
+func (r *Replica) Card(ctx context.Context, portal record.PortalID) ([]byte, error) {
+	return r.Held(ctx, record.Slot{Type: record.TypeCard, Portal: portal})
+}
+
+// Head implements federation.Replica.
+func (r *Replica) Head(ctx context.Context, portal record.PortalID) ([]byte, error) {
+	return r.Held(ctx, record.Slot{Type: record.TypeHead, Portal: portal})
+}
+
+// Agent implements federation.Replica.
+func (r *Replica) Agent(ctx context.Context, portal record.PortalID, key record.Hash) ([]byte, error) {
+	k, ok, err := r.look(ctx, portal)
+	if err != nil || !ok {
+		return nil, err
+	}
+	return r.wire(ctx, `SELECT wire FROM wires WHERE n = (SELECT n FROM agents WHERE portal = ? AND akey = ?)`, k.id, key[:])
+}
+
+// Heads implements federation.Replica.
+func (r *Replica) Heads(ctx context.Context) ([]federation.HeadRow, error) {
+	var rows []struct {
+		Portal record.PortalID
+		portalRow
+	}
+	err := r.list(ctx, &rows, `SELECT portal, `+portalColumns+` FROM portals WHERE head_expires > 0 ORDER BY portal`)
+	if err != nil {
+		return nil, r.seeing(err)
+	}
+	heads := make([]federation.HeadRow, len(rows))
+	for i, p := range rows {
+		heads[i] = federation.HeadRow{Portal: p.Portal, Version: record.Version{Epoch: p.HeadEpoch, Seq: p.HeadSeq}, Issued: p.HeadIssued, Expires: p.HeadExpires, Count: p.HeadCount}
+	}
+	return heads, nil
+}
+
+// maxLog bounds the entries that Log returns at once.
+const maxLog = 10_000
+
+// Log implements federation.Replica.
+func (r *Replica) Log(ctx context.Context, portal record.PortalID, after int64, limit, maxBytes int) ([][]byte, error) {
+	k, ok, err := r.look(ctx, portal)
+	if err != nil || !ok {
+		return nil, err
+	}
+	var log [][]byte
+	size := 0
+	err = r.each(ctx, func(row *sql.Rows) (bool, error) {
+		var wire []byte
+		if err := row.Scan(&wire); err != nil {
+			return false, err
+		}
+		if size += len(wire); size > maxBytes && len(log) > 0 {
+			return false, nil
+		}
+		log = append(log, wire)
+		return true, nil
+	}, `SELECT w.wire FROM agents a JOIN wires w ON w.n = a.n WHERE a.portal = ? AND a.epoch = ? AND a.seq > ? AND a.n IS NOT NULL ORDER BY a.seq, a.n LIMIT ?`,
+		k.id, k.standing.Head.Epoch, after, min(limit, maxLog))
+	return log, err
+}
+
+// Leaves implements federation.Replica.
+func (r *Replica) Leaves(ctx context.Context, portal record.PortalID, yield func(key, hash record.Hash) bool) error {
+	k, ok, err := r.look(ctx, portal)
+	if err != nil || !ok {
+		return err
+	}
+	return r.each(ctx, func(row *sql.Rows) (bool, error) {
+		var key, hash sql.RawBytes
+		if err := row.Scan(&key, &hash); err != nil {
+			return false, err
+		}
+		if len(key) != len(record.Hash{}) || len(hash) != len(record.Hash{}) {
+			return false, errBadValue
+		}
+		return yield(record.Hash(key), record.Hash(hash)), nil
+	}, `SELECT akey, hash FROM agents WHERE portal = ? AND n IS NOT NULL AND gone = 0 ORDER BY akey`, k.id)
+}
+
+// each calls fn with every row of a query until it returns false.
+func (r *Replica) each(ctx context.Context, fn func(*sql.Rows) (bool, error), query string, args ...any) error {
+	s, err := r.reader(ctx, query)
+	if err != nil {
+		return r.seeing(err)
+	}
+	rows, err := s.QueryContext(ctx, args...)
+	if err != nil {
+		return r.seeing(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if more, err := fn(rows); err != nil || !more {
+			return r.seeing(err)
+		}
+	}
+	return r.seeing(rows.Err())
+}
+
+// pageRecords bounds how many records Agents has in memory.
+const pageRecords = 256
+
+// Agents implements federation.Replica. All portals are read in the order in
+// which records arrived, one portal in the order of its log.
+func (r *Replica) Agents(ctx context.Context, portal record.PortalID, yield func(wire []byte) bool) error {
+	query := `SELECT 0, 0, n, wire FROM wires WHERE gone = 0 AND n > ? ORDER BY n LIMIT ?`
+	args := func(_, _, n int64) []any { return []any{n, pageRecords} }
+	if portal != "" {
+		k, ok, err := r.look(ctx, portal)
+		if err != nil || !ok {
+			return err
+		}
+		query = `SELECT a.epoch, a.seq, a.n, w.wire FROM agents a JOIN wires w ON w.n = a.n
+			WHERE a.portal = ? AND (a.epoch, a.seq, a.n) > (?, ?, ?) AND a.n IS NOT NULL AND a.gone = 0 ORDER BY a.epoch, a.seq, a.n LIMIT ?`
+		args = func(epoch, seq, n int64) []any { return []any{k.id, epoch, seq, n, pageRecords} }
+	}
+	var epoch, seq, n int64
+	for {
+		var page [][]byte
+		err := r.each(ctx, func(row *sql.Rows) (bool, error) {
+			var wire []byte
+			err := row.Scan(&epoch, &seq, &n, &wire)
+			page = append(page, wire)
+			return true, err
+		}, query, args(epoch, seq, n)...)
+		if err != nil || len(page) == 0 {
+			return err
+		}
+		for _, wire := range page {
+			if !yield(wire) {
+				return nil
+			}
+		}
+	}
+}
+
+// Holding implements federation.Replica.
+func (r *Replica) Holding(ctx context.Context, portal record.PortalID) (agents int, bytes int64, err error) {
+	var row struct {
+		Agents int
+		Bytes  int64
+	}
+	err = r.get(ctx, &row, `SELECT agents, bytes FROM portals WHERE portal = ?`, portal)
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, 0, nil
+	}
+	return row.Agents, row.Bytes, r.seeing(err)
+}
+
+// Position implements federation.Replica.
+func (r *Replica) Position(ctx context.Context, portal record.PortalID) (record.Version, error) {
+	var row struct{ Epoch, Seq int64 }
+	err := r.get(ctx, &row, `SELECT at_epoch AS epoch, at_seq AS seq FROM portals WHERE portal = ?`, portal)
+	if errors.Is(err, sql.ErrNoRows) {
+		return record.Version{}, nil
+	}
+	return record.Version{Epoch: row.Epoch, Seq: row.Seq}, r.seeing(err)
+}
+
+// SetPosition implements federation.Replica. Of a portal that nothing is known
+// of it keeps nothing.
+func (r *Replica) SetPosition(ctx context.Context, portal record.PortalID, at record.Version) error {
+	return r.change(ctx, func(t *tx) error {
+		p, err := t.portal(portal, false)
+		if err != nil || p == nil {
+			return err
+		}
+		p.AtEpoch, p.AtSeq, p.changed = at.Epoch, at.Seq, true
+		return nil
+	})
+}
+
+// maxOthers bounds what Others returns at once.
+const maxOthers = 1000
+
+// Others implements federation.Replica.
+func (r *Replica) Others(ctx context.Context, types []record.Type, after int64, limit int) ([]federation.Numbered, error) {
+	limit = min(limit, maxOthers)
+	var all []federation.Numbered
+	for _, typ := range types {
+		if typ == record.TypeCard || typ == record.TypeHead || typ == record.TypeAgent {
+			continue
+		}
+		var rows []federation.Numbered
+		if err := r.list(ctx, &rows, `SELECT number, wire FROM said WHERE type = ? AND number > ? AND wire IS NOT NULL ORDER BY number LIMIT ?`, typ, after, limit); err != nil {
+			return nil, r.seeing(err)
+		}
+		all = append(all, rows...)
+	}
+	slices.SortFunc(all, func(a, b federation.Numbered) int { return int(a.Number - b.Number) })
+	return all[:min(limit, len(all))], nil
+}
+
+// Quarantined implements federation.Replica.
+func (r *Replica) Quarantined(ctx context.Context, portal record.PortalID) (*record.Conflict, error) {
+	var row struct {
+		Type, About   string
+		Epoch, Seq    int64
+		Lower, Higher []byte
+	}
+	err := r.get(ctx, &row, `SELECT c.type, c.about, c.epoch, c.seq, c.lower, c.higher FROM conflicts c JOIN portals p ON p.id = c.portal
+		WHERE p.portal = ? AND p.quarantined = 1 AND c.released = 0`, portal)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, r.seeing(err)
+	}
+	return &record.Conflict{Slot: record.Slot{Type: record.Type(row.Type), Portal: portal, About: row.About},
+		Version: record.Version{Epoch: row.Epoch, Seq: row.Seq}, Lower: bytes.Clone(row.Lower), Higher: bytes.Clone(row.Higher)}, nil
+}

@@ -1,0 +1,17 @@
+package store_test
+
+import (
+	"testing"
+
+	"agentsite/internal/federation"
+	"agentsite/internal/federation/federationtest"
+	"agentsite/internal/record/recordtest"
+	"agentsite/store/storetest"
+)
+
+func TestReplica_DoesWhatAReplicaMust(t *testing.T) {
+	t.Parallel()
+	federationtest.Check(t, func(t *testing.T) federation.Replica {
+		return storetest.Replica(t, t.TempDir(), recordtest.NewPortal("own").ID, recordtest.Network)
+	})
+}

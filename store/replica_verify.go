@@ -1,0 +1,290 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"agentsite/internal/record"
+)
+
+// ReplicaReport is what a verification of a replica saw. What it mended is no
+// loss: records that were let go come again from the other portals.
+type ReplicaReport struct {
+	Portals, Records int
+	// Mended are sentences for the operator, at most 100; More counts others.
+	Mended []string
+	More   int
+}
+
+func (r *ReplicaReport) mended(format string, args ...any) {
+	if len(r.Mended) == maxFaults {
+		r.More++
+		return
+	}
+	r.Mended = append(r.Mended, fmt.Sprintf(format, args...))
+}
+
+// VerifyReplica checks the replica in the data folder dir while no portal runs
+// on it, and mends it: see Replica.Verify. Without one the report is empty. It
+// changes nothing but the replica.
+func VerifyReplica(ctx context.Context, dir string, log *slog.Logger) (ReplicaReport, error) {
+	var report ReplicaReport
+	path := filepath.Join(dir, ReplicaName)
+	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
+		return report, nil
+	}
+	r, err := openReplica(ctx, path, log)
+	if err == nil {
+		var owner struct{ Portal, Network string }
+		if err = r.get(ctx, &owner, `SELECT portal, network FROM owner WHERE id = 1`); err == nil {
+			r.own, r.network = record.PortalID(owner.Portal), owner.Network
+			report, err = r.Verify(ctx)
+		}
+		err = errors.Join(err, r.Close())
+	}
+	if err == nil || ctx.Err() != nil {
+		return report, err
+	}
+	report.mended("The replica of other portals' agents cannot be used (%v): the next start moves it aside and begins a new one.", err)
+	return report, os.WriteFile(path+damagedSuffix, nil, 0o600)
+}
+
+// Verify checks that every record is what was signed: that its hash, version,
+// portal and key are those it is found by, and that what is counted is there.
+// What is not is let go, and comes again from the other portals; the portal's
+// own head goes with a record of its own, so that its next start begins a new
+// epoch. It runs beside everything else; what arrives meanwhile may be checked
+// or not.
+func (r *Replica) Verify(ctx context.Context) (ReplicaReport, error) {
+	var report ReplicaReport
+	var sound string
+	if err := r.get(ctx, &sound, `PRAGMA quick_check(1)`); err != nil || sound != "ok" {
+		if ctx.Err() != nil {
+			return report, ctx.Err()
+		}
+		if r.damaged != nil {
+			r.damaged(err)
+		}
+		report.mended("The file of the replica is damaged (%s%v): the next start moves it aside and begins a new one.", sound, errText(err))
+		return report, nil
+	}
+	var portals []struct {
+		ID     int64
+		Portal record.PortalID
+	}
+	if err := r.list(ctx, &portals, `SELECT id, portal FROM portals ORDER BY id`); err != nil {
+		return report, r.seeing(err)
+	}
+	for _, p := range portals {
+		report.Portals++
+		err := r.verifyAgents(ctx, p.ID, p.Portal, &report)
+		if err == nil {
+			err = r.verifySaid(ctx, p.ID, p.Portal, &report)
+		}
+		if err == nil {
+			err = r.recount(ctx, p.Portal, &report)
+		}
+		if err != nil {
+			return report, err
+		}
+	}
+	return report, r.verifyWires(ctx, &report)
+}
+
+func errText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+// is reports whether a wire is the record that is described.
+func (r *Replica) is(wire []byte, portal record.PortalID, epoch, seq int64, hash []byte, signer string) (*record.Record, bool) {
+	rec, err := record.Open(r.network, wire)
+	if err != nil || rec.Portal != portal || rec.Epoch != epoch || rec.Seq != seq || string(rec.Hash[:]) != string(hash) || string(rec.Key) != signer {
+		return nil, false
+	}
+	return rec, true
+}
+
+func (r *Replica) verifyAgents(ctx context.Context, id int64, portal record.PortalID, report *ReplicaReport) error {
+	after := []byte{}
+	for {
+		type row struct {
+			slotRow
+			Signer string
+			Wire   []byte
+		}
+		var rows []row
+		err := r.list(ctx, &rows, `SELECT a.akey, a.epoch, a.seq, a.until, a.hash, a.gone, a.size, a.n, a.signer, w.wire
+			FROM agents a LEFT JOIN wires w ON w.n = a.n WHERE a.portal = ? AND a.akey > ? ORDER BY a.akey LIMIT ?`, id, after, pageRecords)
+		if err != nil {
+			return r.seeing(err)
+		}
+		for _, a := range rows {
+			after = a.Akey
+			if a.N == nil {
+				continue
+			}
+			report.Records++
+			rec, ok := r.is(a.Wire, portal, a.Epoch, a.Seq, a.Hash, a.Signer)
+			if ok && rec.Type == record.TypeAgent && rec.Tombstone() == a.Gone && int64(len(a.Wire)) == a.Size {
+				if key := agentKey(rec.Slot()); string(key[:]) == string(a.Akey) {
+					continue
+				}
+			}
+			// Damage is no news when the record was replaced meanwhile.
+			if err := r.letGo(ctx, portal, a.Akey, *a.N, a.Seq, report); err != nil {
+				return err
+			}
+		}
+		if len(rows) < pageRecords {
+			return nil
+		}
+	}
+}
+
+// letGo forgets a damaged record of an agent with its version, which may be
+// damaged as well: which agents count is what the head says.
+func (r *Replica) letGo(ctx context.Context, portal record.PortalID, key []byte, n, seq int64, report *ReplicaReport) error {
+	var gone int64
+	err := r.change(ctx, func(t *tx) error {
+		p, err := t.portal(portal, false)
+		if err != nil || p == nil {
+			return err
+		}
+		if gone, err = t.voidAgents(p, `akey = ? AND n = ? AND seq = ?`, key, n, seq); err != nil || gone == 0 {
+			return err
+		}
+		if portal == r.own {
+			if err := t.voidSaid(p, `type = 'head/1'`); err != nil {
+				return err
+			}
+		}
+		return t.forgetAgents(p, `akey = ?`, key)
+	})
+	if gone > 0 {
+		report.mended("The record %d of an agent of %s was damaged; it was let go.", seq, portal)
+	}
+	return err
+}
+
+func (r *Replica) verifySaid(ctx context.Context, id int64, portal record.PortalID, report *ReplicaReport) error {
+	var after int64
+	for {
+		var rows []struct {
+			saidRow
+			Type, About, Signer string
+			Wire                []byte
+		}
+		err := r.list(ctx, &rows, `SELECT number, type, about, epoch, seq, until, hash, signer, wire FROM said
+			WHERE portal = ? AND number > ? AND wire IS NOT NULL ORDER BY number LIMIT ?`, id, after, pageRecords)
+		if err != nil {
+			return r.seeing(err)
+		}
+		for _, s := range rows {
+			after = s.Number
+			report.Records++
+			rec, ok := r.is(s.Wire, portal, s.Epoch, s.Seq, s.Hash, s.Signer)
+			if ok && rec.Slot() == (record.Slot{Type: record.Type(s.Type), Portal: portal, About: s.About}) {
+				continue
+			}
+			if err := r.letGoSaid(ctx, portal, s.Number, s.Seq, record.Type(s.Type), report); err != nil {
+				return err
+			}
+		}
+		if len(rows) < pageRecords {
+			return nil
+		}
+	}
+}
+
+// letGoSaid forgets a damaged record, with its version unless that must stay.
+func (r *Replica) letGoSaid(ctx context.Context, portal record.PortalID, number, seq int64, typ record.Type, report *ReplicaReport) error {
+	err := r.change(ctx, func(t *tx) error {
+		p, err := t.portal(portal, false)
+		if err != nil || p == nil {
+			return err
+		}
+		if err := t.voidSaid(p, `number = ?`, number); err != nil {
+			return err
+		}
+		if typ == record.TypeCard {
+			p.ring = nil
+		}
+		p.turn()
+		res, err := t.exec(`DELETE FROM said WHERE number = ? AND until > 0`, number)
+		if err != nil {
+			return err
+		}
+		gone, err := res.RowsAffected()
+		p.Bytes -= gone * slotBytes
+		return err
+	})
+	if err == nil {
+		report.mended("The record %d of type %s of %s was damaged; it was let go.", seq, typ, portal)
+	}
+	return err
+}
+
+// recount counts what is there of a portal and mends what is said of it.
+func (r *Replica) recount(ctx context.Context, portal record.PortalID, report *ReplicaReport) error {
+	wrong := false
+	err := r.change(ctx, func(t *tx) error {
+		p, err := t.portal(portal, false)
+		if err != nil || p == nil {
+			return err
+		}
+		var a struct{ Agents, Slots, Bytes int64 }
+		var said struct{ Slots, Bytes int64 }
+		if err := t.get(&a, `SELECT COALESCE(SUM(n IS NOT NULL AND gone = 0), 0) AS agents, COUNT(*) AS slots, COALESCE(SUM(size), 0) AS bytes FROM agents WHERE portal = ?`, p.ID); err != nil {
+			return err
+		}
+		if err := t.get(&said, `SELECT COUNT(*) AS slots, COALESCE(SUM(length(wire)), 0) AS bytes FROM said WHERE portal = ?`, p.ID); err != nil {
+			return err
+		}
+		bytes := a.Bytes + said.Bytes + slotBytes*(a.Slots+said.Slots)
+		if wrong = p.Agents != a.Agents || p.Slots != a.Slots || p.Bytes != bytes; wrong {
+			p.Agents, p.Slots, p.Bytes = a.Agents, a.Slots, bytes
+			p.turn()
+		}
+		return nil
+	})
+	if wrong && err == nil {
+		report.mended("What is held of %s was counted wrong; it was counted anew.", portal)
+	}
+	return err
+}
+
+// verifyWires takes away records that no agent has.
+func (r *Replica) verifyWires(ctx context.Context, report *ReplicaReport) error {
+	const lost = `SELECT n FROM wires EXCEPT SELECT n FROM agents WHERE n IS NOT NULL`
+	var there, held int64
+	err := r.write(ctx, func(t *tx) error { // nothing changes between
+		return errors.Join(t.get(&there, `SELECT COUNT(*) FROM wires`), t.get(&held, `SELECT COUNT(*) FROM agents WHERE n IS NOT NULL`))
+	})
+	if err != nil || there == held {
+		return err
+	}
+	var n int64
+	err = r.change(ctx, func(t *tx) error {
+		res, err := t.exec(`DELETE FROM wires WHERE n IN (` + lost + `)`)
+		if err != nil {
+			return err
+		}
+		n, err = res.RowsAffected()
+		return err
+	})
+	if errors.Is(err, sql.ErrNoRows) {
+		err = nil
+	}
+	if n > 0 && err == nil {
+		report.mended("%d records were of no agent; they were let go.", n)
+	}
+	return err
+}

@@ -1,0 +1,26 @@
+package storetest
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+
+	"agentsite/internal/record"
+	"agentsite/store"
+)
+
+// Replica opens the replica of a portal in dir and closes it when the test
+// ends; closing it earlier is fine.
+func Replica(t testing.TB, dir string, own record.PortalID, network string) *store.Replica {
+	t.Helper()
+	r, err := store.OpenReplica(context.Background(), dir, own, network, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return r
+}
