@@ -1,0 +1,271 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"math/big"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+const (
+	inside       = "127.0.0.1:8080" // where a portal listens in its namespace
+	readyTimeout = time.Minute
+	stopTimeout  = 30 * time.Second
+)
+
+// portal is one portal in a namespace of its own, behind a proxy that speaks
+// TLS.
+type portal struct {
+	w     *world
+	n     int
+	host  string // also what it is named by everywhere
+	space string
+	dir   string
+	cmd   *exec.Cmd
+	ended chan struct{}
+	front *http.Server
+	token string
+	up    bool // as far as the test knows
+	// bytes are what it answered to other portals, bodies only.
+	bytes atomic.Int64
+}
+
+func (p *portal) origin() string { return "https://" + p.host }
+
+// start runs the portal until it is ready.
+func (p *portal) start() error {
+	trouble, err := os.OpenFile(p.log(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer trouble.Close()
+	args := []string{"netns", "exec", p.space, p.w.binary, "serve", "--data", p.dir, "--listen", inside, "--url", p.origin(), "--accounts", "open",
+		"--trusted-proxies", "127.0.0.1", "--allow-cidr", "10.77.0.0/24", "--log-level", p.w.level}
+	if p.n > 0 {
+		// Everybody knows the one before, so that all hear of all by others.
+		args = append(args, "--join", p.w.portals[p.n-1].origin())
+	}
+	p.cmd = exec.Command("ip", args...)
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	p.cmd.Stderr = trouble
+	p.cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "SSL_CERT_FILE=" + p.w.ca.file, "GOMEMLIMIT=200MiB"}
+	out, err := p.cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := p.cmd.Start(); err != nil {
+		return err
+	}
+	ready, ended := make(chan struct{}, 1), make(chan struct{})
+	p.ended = ended
+	go func() {
+		defer close(ended)
+		in := bufio.NewScanner(out)
+		for in.Scan() {
+			if strings.HasPrefix(in.Text(), "ready ") {
+				ready <- struct{}{}
+			}
+		}
+		p.cmd.Wait()
+	}()
+	select {
+	case <-ready:
+		p.up = true
+		return nil
+	case <-ended:
+		return fmt.Errorf("%s ended at its start", p.host)
+	case <-time.After(readyTimeout):
+		return fmt.Errorf("%s is not ready after %s", p.host, readyTimeout)
+	}
+}
+
+func (p *portal) log() string { return p.dir + ".log" }
+
+// kill ends it as a crash does.
+func (p *portal) kill() {
+	if p.up = false; p.ended != nil {
+		p.cmd.Process.Kill()
+		<-p.ended
+	}
+}
+
+// stop asks it to end.
+func (p *portal) stop() error {
+	p.up = false
+	p.cmd.Process.Signal(syscall.SIGTERM)
+	select {
+	case <-p.ended:
+		return nil
+	case <-time.After(stopTimeout):
+		p.kill()
+		return fmt.Errorf("%s does not end", p.host)
+	}
+}
+
+// enrol makes an account there, and a token to act with.
+func (p *portal) enrol() error {
+	for _, step := range []struct {
+		in   string
+		args []string
+	}{
+		{"correct horse battery\n", []string{"user", "add", "--data", p.dir, "--admin", "--password-stdin", "ann"}},
+		{"", []string{"token", "add", "--data", p.dir, "--user", "ann"}},
+	} {
+		cmd := exec.Command(p.w.binary, step.args...)
+		cmd.Stdin = strings.NewReader(step.in)
+		var trouble bytes.Buffer
+		cmd.Stderr = &trouble
+		b, err := cmd.Output()
+		if err != nil {
+			return fmt.Errorf("%s: %q: %w: %s", p.host, step.args, err, trouble.String())
+		}
+		p.token = strings.TrimSpace(string(b))
+	}
+	return nil
+}
+
+// serve puts a proxy before the portal. An old one speaks HTTP/1.1 alone and
+// reads a request whole before it passes it on.
+func (p *portal) serve(old bool, handler http.Handler) error {
+	if handler == nil {
+		handler = p.proxy(old)
+	}
+	cert, err := p.w.ca.sign(p.host)
+	if err != nil {
+		return err
+	}
+	l, err := listen(p.space, "0.0.0.0:443")
+	if err != nil {
+		return err
+	}
+	p.front = &http.Server{Handler: handler, TLSConfig: &tls.Config{Certificates: []tls.Certificate{cert}}, ErrorLog: quiet}
+	if old {
+		p.front.Protocols = new(http.Protocols)
+		p.front.Protocols.SetHTTP1(true)
+	}
+	go p.front.ServeTLS(l, "", "")
+	return nil
+}
+
+var quiet = log.New(io.Discard, "", 0)
+
+func (p *portal) proxy(old bool) http.Handler {
+	to := &url.URL{Scheme: "http", Host: inside}
+	proxy := &httputil.ReverseProxy{ErrorLog: quiet, FlushInterval: -1,
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(to)
+			r.SetXForwarded()
+			r.Out.Host = r.In.Host
+		},
+		Transport: &http.Transport{MaxIdleConnsPerHost: 64, DisableCompression: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx, p.space, inside) }},
+		ModifyResponse: func(r *http.Response) error {
+			if strings.HasPrefix(r.Request.URL.Path, "/peering/") {
+				r.Body = &counted{r.Body, &p.bytes}
+			}
+			return nil
+		},
+	}
+	if !old {
+		return proxy
+	}
+	proxy.FlushInterval = 0
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 8<<20))
+		if err != nil {
+			w.WriteHeader(http.StatusBadRequest)
+			return
+		}
+		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(b)), int64(len(b))
+		proxy.ServeHTTP(w, r)
+	})
+}
+
+// counted counts what is read.
+type counted struct {
+	io.ReadCloser
+	n *atomic.Int64
+}
+
+func (c *counted) Read(b []byte) (int, error) {
+	n, err := c.ReadCloser.Read(b)
+	c.n.Add(int64(n))
+	return n, err
+}
+
+// authority signs certificates that only portals here believe.
+type authority struct {
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+	pool *x509.CertPool
+	file string
+}
+
+func newAuthority(dir string) (*authority, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	tmpl := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "bench/nets"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
+	der, err := x509.CreateCertificate(rand.Reader, tmpl, tmpl, key.Public(), key)
+	if err != nil {
+		return nil, err
+	}
+	a := &authority{key: key, pool: x509.NewCertPool(), file: filepath.Join(dir, "ca.pem")}
+	if a.cert, err = x509.ParseCertificate(der); err != nil {
+		return nil, err
+	}
+	a.pool.AddCert(a.cert)
+	return a, os.WriteFile(a.file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o644)
+}
+
+func (a *authority) sign(host string) (tls.Certificate, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	tmpl := &x509.Certificate{SerialNumber: big.NewInt(time.Now().UnixNano()), DNSNames: []string{host}, NotBefore: a.cert.NotBefore, NotAfter: a.cert.NotAfter, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}
+	der, err := x509.CreateCertificate(rand.Reader, tmpl, a.cert, key.Public(), a.key)
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, err
+}
+
+// tail is the end of a log.
+func tail(name string, n int64) string {
+	f, err := os.Open(name)
+	if err != nil {
+		return err.Error()
+	}
+	defer f.Close()
+	if end, err := f.Seek(0, io.SeekEnd); err == nil && end > n {
+		f.Seek(-n, io.SeekEnd)
+	} else {
+		f.Seek(0, io.SeekStart)
+	}
+	b, err := io.ReadAll(f)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return err.Error()
+	}
+	return string(b)
+}

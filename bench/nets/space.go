@@ -1,0 +1,196 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// prefix begins the name of every namespace made here; the number of the
+// process that made it follows.
+const prefix = "agentsite-"
+
+// spaces are network namespaces, one for each portal, in two halves that a
+// cable joins. What joins them is in a namespace of its own, so that nothing
+// is left in this one.
+type spaces struct {
+	hub   string
+	names []string
+}
+
+// able says what keeps namespaces from being made here, "" if nothing does.
+func able() string {
+	if os.Geteuid() != 0 {
+		return "namespaces need root"
+	}
+	if _, err := exec.LookPath("ip"); err != nil {
+		return "the program ip is not installed"
+	}
+	name := fmt.Sprintf("%s%d-try", prefix, os.Getpid())
+	defer ip("netns", "del", name)
+	if err := ip("netns", "add", name); err != nil {
+		return "namespaces cannot be made here: " + err.Error()
+	}
+	if err := ip("-n", name, "link", "add", "try", "type", "bridge"); err != nil {
+		return "bridges cannot be made here: " + err.Error()
+	}
+	return ""
+}
+
+func ip(args ...string) error {
+	if b, err := exec.Command("ip", args...).CombinedOutput(); err != nil {
+		return fmt.Errorf("ip %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(string(b)))
+	}
+	return nil
+}
+
+// sweep removes what is left of runs that were killed.
+func sweep() {
+	left, _ := filepath.Glob("/run/netns/" + prefix + "*")
+	for _, path := range left {
+		name := filepath.Base(path)
+		owner, _, _ := strings.Cut(strings.TrimPrefix(name, prefix), "-")
+		if pid, err := strconv.Atoi(owner); err == nil && errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
+			remove(name)
+		}
+	}
+}
+
+func remove(name string) {
+	ip("netns", "del", name)
+	os.RemoveAll("/etc/netns/" + name)
+}
+
+// address is that of the i-th namespace.
+func address(i int) string { return fmt.Sprintf("10.77.0.%d", i+1) }
+
+// newSpaces makes n namespaces, each with the names of hosts for all. Whoever
+// makes them ends them with close, whatever the error.
+func newSpaces(n int, host func(i int) string) (*spaces, error) {
+	sweep()
+	s := &spaces{hub: fmt.Sprintf("%s%d-hub", prefix, os.Getpid())}
+	hosts := "127.0.0.1 localhost\n"
+	for i := range n {
+		s.names = append(s.names, fmt.Sprintf("%s%d-%d", prefix, os.Getpid(), i))
+		hosts += address(i) + " " + host(i) + "\n"
+	}
+	steps := [][]string{
+		{"netns", "add", s.hub},
+		{"-n", s.hub, "link", "add", "half0", "type", "bridge"},
+		{"-n", s.hub, "link", "add", "half1", "type", "bridge"},
+		{"-n", s.hub, "link", "add", "cable0", "type", "veth", "peer", "name", "cable1"},
+	}
+	for _, half := range []string{"0", "1"} {
+		steps = append(steps, []string{"-n", s.hub, "link", "set", "cable" + half, "master", "half" + half},
+			[]string{"-n", s.hub, "link", "set", "cable" + half, "up"}, []string{"-n", s.hub, "link", "set", "half" + half, "up"})
+	}
+	for i, name := range s.names {
+		port := fmt.Sprintf("port%d", i)
+		steps = append(steps, []string{"netns", "add", name},
+			[]string{"link", "add", port, "netns", s.hub, "type", "veth", "peer", "name", "eth0", "netns", name},
+			[]string{"-n", s.hub, "link", "set", port, "master", fmt.Sprintf("half%d", s.half(i))},
+			[]string{"-n", s.hub, "link", "set", port, "up"},
+			[]string{"-n", name, "addr", "add", address(i) + "/24", "dev", "eth0"},
+			[]string{"-n", name, "link", "set", "eth0", "up"}, []string{"-n", name, "link", "set", "lo", "up"})
+	}
+	for _, step := range steps {
+		if err := ip(step...); err != nil {
+			return s, err
+		}
+	}
+	for _, name := range s.names {
+		dir := filepath.Join("/etc/netns", name)
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return s, err
+		}
+		if err := os.WriteFile(filepath.Join(dir, "hosts"), []byte(hosts), 0o644); err != nil {
+			return s, err
+		}
+	}
+	return s, nil
+}
+
+// half is on which side of the cable the i-th is.
+func (s *spaces) half(i int) int {
+	if i < len(s.names)/2 {
+		return 0
+	}
+	return 1
+}
+
+// cut takes the cable between the halves out, or puts it back.
+func (s *spaces) cut(on bool) error {
+	state := "up"
+	if on {
+		state = "down"
+	}
+	return ip("-n", s.hub, "link", "set", "cable0", state)
+}
+
+func (s *spaces) close() {
+	for _, name := range append(s.names, s.hub) {
+		remove(name)
+	}
+}
+
+// within runs fn on a thread in the namespace: sockets that fn makes stay
+// there. fn must not begin goroutines that make some.
+func within(name string, fn func() error) error {
+	there, err := os.Open("/run/netns/" + name)
+	if err != nil {
+		return err
+	}
+	defer there.Close()
+	runtime.LockOSThread()
+	here, err := os.Open("/proc/thread-self/ns/net")
+	if err != nil {
+		runtime.UnlockOSThread()
+		return err
+	}
+	defer here.Close()
+	if err := enter(there); err != nil {
+		runtime.UnlockOSThread()
+		return err
+	}
+	defer func() {
+		// A thread that cannot go back must not be used for anything else: it
+		// stays locked and ends with the goroutine.
+		if enter(here) == nil {
+			runtime.UnlockOSThread()
+		}
+	}()
+	return fn()
+}
+
+func enter(ns *os.File) error {
+	if _, _, errno := syscall.RawSyscall(sysSetns, ns.Fd(), syscall.CLONE_NEWNET, 0); errno != 0 {
+		return fmt.Errorf("enter %s: %w", ns.Name(), errno)
+	}
+	return nil
+}
+
+// listen listens in a namespace.
+func listen(name, addr string) (l net.Listener, err error) {
+	err = within(name, func() error {
+		l, err = net.Listen("tcp4", addr)
+		return err
+	})
+	return l, err
+}
+
+// dial connects to an address, without names, from a namespace.
+func dial(ctx context.Context, name, addr string) (c net.Conn, err error) {
+	err = within(name, func() error {
+		c, err = new(net.Dialer).DialContext(ctx, "tcp4", addr)
+		return err
+	})
+	return c, err
+}

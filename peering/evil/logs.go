@@ -1,0 +1,438 @@
+package evil
+
+import (
+	"compress/gzip"
+	"context"
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"agentsite/internal/record"
+)
+
+// ErrNotHere is of a lie that cannot be told on this machine.
+var ErrNotHere = errors.New("cannot be told here")
+
+// notWhole is what is known of logs that are never whole.
+const notWhole = "what a portal signed and no head covers is shown when its standing changes before its log is whole"
+
+func mustURL(path string) *url.URL { return &url.URL{Path: path} }
+
+// fill writes zeros.
+func fill(w http.ResponseWriter, n int) {
+	b := make([]byte, 64<<10)
+	for ; n > 0; n -= len(b) {
+		if _, err := w.Write(b); err != nil {
+			return
+		}
+	}
+}
+
+// logs are answers about the liar's agents that are not what its head says.
+func logs() []Lie {
+	var list []Lie
+	const rec, shape, rest = "record", "answer", "log"
+	// lists puts something that is wrong into a log that is whole besides. The
+	// bait comes with it, so when it is found the lie was read.
+	lists := func(class, name, fault string, put func(s *Stage) error) {
+		w := Want{}
+		if fault != "" {
+			w.Fault = strings.Split(fault, "|")
+		}
+		list = append(list, Lie{Name: name, Class: class, Want: w, Tell: func(ctx context.Context, s *Stage) (Result, error) {
+			if err := put(s); err != nil {
+				return Result{}, err
+			}
+			if err := s.Evil.List(s.Evil.Agent("bait", s.Bait)); err != nil {
+				return Result{}, err
+			}
+			if err := s.Evil.Publish(); err != nil {
+				return Result{}, err
+			}
+			a, err := s.Evil.Tell(ctx, s.Victim.Origin())
+			if err != nil || len(a.Unfit) > 0 {
+				return Result{}, fmt.Errorf("the head is refused: %s %w", a.Body, err)
+			}
+			if err := s.Found(); err != nil {
+				return Result{}, err
+			}
+			// The bait may be found a moment before the rest is judged.
+			if err := s.Until("what is not true is gone", func() bool { return !s.Victim.Finds(s.Word) }); err != nil {
+				return Result{Succeeded: "what it made up is found"}, nil
+			}
+			return Result{}, nil
+		}})
+	}
+	// agent puts an agent that is not what it should be.
+	agent := func(class, name, fault string, f func(s *Stage, a *record.Agent) ed25519.PrivateKey) {
+		lists(class, name, fault, func(s *Stage) error {
+			a := s.Evil.Agent("lie", s.Word)
+			k := f(s, a)
+			if k == nil {
+				k = s.Evil.Op
+			}
+			wire, err := s.Evil.SignBy(a, k)
+			s.Evil.Put(a, wire)
+			return err
+		})
+	}
+	sealed := func(class, name, fault string, f func(s *Stage, payload []byte) []byte) {
+		lists(class, name, fault, func(s *Stage) error {
+			a := s.Evil.Agent("lie", s.Word)
+			payload, err := Payload(a)
+			s.Evil.Put(a, f(s, payload))
+			return err
+		})
+	}
+	id := func(s *Stage) record.KeyID { return record.KeyIDOf(record.PublicOf(s.Evil.Op)) }
+	sealed(rec, "agent/altered signature", "signature", func(s *Stage, p []byte) []byte {
+		sig := ed25519.Sign(s.Evil.Op, record.PAE(s.Network, record.TypeAgent, p))
+		sig[7] ^= 1
+		return Envelope(id(s), record.TypeAgent, p, sig)
+	})
+	sealed(rec, "agent/other key under the name of the right one", "signature", func(s *Stage, p []byte) []byte {
+		return Envelope(id(s), record.TypeAgent, p, ed25519.Sign(key(), record.PAE(s.Network, record.TypeAgent, p)))
+	})
+	agent(rec, "agent/other key", "key", func(*Stage, *record.Agent) ed25519.PrivateKey { return key() })
+	sealed(rec, "agent/of another network", "signature", func(s *Stage, p []byte) []byte { return Seal("elsewhere", record.TypeAgent, p, s.Evil.Op) })
+	sealed(rec, "agent/signed as a head", "signature", func(s *Stage, p []byte) []byte {
+		return Envelope(id(s), record.TypeAgent, p, ed25519.Sign(s.Evil.Op, record.PAE(s.Network, record.TypeHead, p)))
+	})
+	for _, c := range shapes {
+		sealed(rec, "agent/"+c.name, c.why, func(s *Stage, p []byte) []byte { return Seal(s.Network, record.TypeAgent, c.make(p), s.Evil.Op) })
+	}
+	agent(rec, "agent/description too long", "field|size", func(s *Stage, a *record.Agent) ed25519.PrivateKey {
+		a.Description = strings.Repeat(s.Word+" ", 200)
+		return nil
+	})
+	agent(rec, "agent/address that is none", "field", func(s *Stage, a *record.Agent) ed25519.PrivateKey {
+		a.Endpoints[0].URL = "javascript:alert(1)"
+		return nil
+	})
+	agent(rec, "agent/deleted and still there", "field", func(_ *Stage, a *record.Agent) ed25519.PrivateKey { a.Deleted = true; return nil })
+	agent(rec, "agent/expired", "", func(_ *Stage, a *record.Agent) ed25519.PrivateKey {
+		a.Issued, a.Expires = a.Issued-30*60_000, a.Issued-20*60_000
+		return nil
+	})
+	agent(rec, "agent/of the future", "future", func(_ *Stage, a *record.Agent) ed25519.PrivateKey { a.Issued += hour; return nil })
+	agent(rec, "agent/lives too long", "life", func(_ *Stage, a *record.Agent) ed25519.PrivateKey { a.Expires += 40 * day; return nil })
+	agent(rec, "agent/lives longer than its key", "key_time", func(s *Stage, a *record.Agent) ed25519.PrivateKey {
+		a.Issued, a.Expires = a.Issued-11*day, a.Issued+day
+		a.Epoch = a.Issued
+		return nil
+	})
+
+	const foreign = "foreign"
+	agent(foreign, "agent/of another portal", "portal", func(s *Stage, a *record.Agent) ed25519.PrivateKey { a.Portal = s.Honest.ID(); return nil })
+	lists(foreign, "agent/with a key of its own that did not agree", "signature", func(s *Stage) error {
+		a := s.Evil.Agent("lie", s.Word)
+		own := key()
+		a.ID, a.AgentPub = record.PortableID(record.PublicOf(own)), record.PublicOf(own)
+		copy(a.AgentSig[:], ed25519.Sign(s.Evil.Op, []byte("it agreed")))
+		wire, err := s.Evil.Sign(a)
+		s.Evil.Put(a, wire)
+		return err
+	})
+	lists(foreign, "agent/under the id of another's key", "field", func(s *Stage) error {
+		a := s.Evil.Agent("lie", s.Word)
+		a.ID = record.PortableID(record.PublicOf(key()))
+		wire, err := s.Evil.Sign(a)
+		s.Evil.Put(a, wire)
+		return err
+	})
+	lists(foreign, "log/genuine agents of another portal", "portal", func(s *Stage) error {
+		o := s.More()
+		if a, err := o.Hello(context.Background(), s.Victim.Origin()); err != nil || a.Status != http.StatusOK {
+			return fmt.Errorf("%s %w", a.Body, err)
+		}
+		a := o.Agent("lie", s.Word)
+		wire, err := o.Sign(a)
+		if err != nil {
+			return err
+		}
+		a.Seq = s.Evil.Header(1).Seq
+		s.Evil.Put(a, wire)
+		return nil
+	})
+	lists(rest, "log/agent that no head covers", "", func(s *Stage) error {
+		a := s.Evil.Agent("lie", s.Word)
+		wire, err := s.Evil.Sign(a)
+		s.Evil.Add(a, wire)
+		return err
+	})
+	lists(rest, "log/leaf without an agent", "", func(s *Stage) error {
+		s.Evil.mu.Lock()
+		defer s.Evil.mu.Unlock()
+		s.Evil.tree.Set(record.Hash{5}, record.Hash{6})
+		return nil
+	})
+	list = append(list, Lie{Name: "log/agent that no head covers, after a piece that failed", Class: rest, Tell: func(ctx context.Context, s *Stage) (Result, error) {
+		if err := s.Evil.List(s.Evil.Agent("first", s.Bait)); err != nil {
+			return Result{}, err
+		}
+		if err := s.Evil.Publish(); err != nil {
+			return Result{}, err
+		}
+		if _, err := s.Evil.Tell(ctx, s.Victim.Origin()); err != nil {
+			return Result{}, err
+		}
+		if err := s.Found(); err != nil {
+			return Result{}, err
+		}
+		if err := s.Evil.Publish(); err != nil {
+			return Result{}, err
+		}
+		wire, err := s.Evil.Sign(s.Evil.Agent("lie", s.Word)) // behind the head
+		if err != nil {
+			return Result{}, err
+		}
+		s.Evil.On("/log", func(w http.ResponseWriter, _ *http.Request) {
+			_, head := s.Evil.Current()
+			Lines(w, false, head, wire)
+		})
+		if _, err := s.Evil.Tell(ctx, s.Victim.Origin()); err != nil {
+			return Result{}, err
+		}
+		if err := s.Faulted(); err != nil {
+			return Result{}, err
+		}
+		s.Evil.On("/log", s.Evil.honest)
+		if err := s.Evil.List(s.Evil.Agent("bait", s.Bait+"2")); err != nil {
+			return Result{}, err
+		}
+		if err := s.Evil.Publish(); err != nil {
+			return Result{}, err
+		}
+		if _, err := s.Evil.Tell(ctx, s.Victim.Origin()); err != nil {
+			return Result{}, err
+		}
+		return Result{}, s.Until("the second bait is found", func() bool { return s.Victim.Finds(s.Bait + "2") })
+	}}, Lie{Name: "log/2,100 agents that no head covers", Class: rest, Want: Want{Held: true}, Tell: func(ctx context.Context, s *Stage) (Result, error) {
+		if err := s.Evil.List(s.Evil.Agent("bait", s.Bait)); err != nil {
+			return Result{}, err
+		}
+		if err := s.Evil.Publish(); err != nil {
+			return Result{}, err
+		}
+		if _, err := s.Evil.Tell(ctx, s.Victim.Origin()); err != nil {
+			return Result{}, err
+		}
+		if err := s.Found(); err != nil {
+			return Result{}, err
+		}
+		n := s.Evil.Asked("/leaves")
+		for i := range 2100 {
+			a := s.Evil.Agent(fmt.Sprint("lie-", i), s.Word)
+			wire, err := s.Evil.Sign(a)
+			if err != nil {
+				return Result{}, err
+			}
+			s.Evil.Add(a, wire)
+		}
+		if err := s.Evil.Publish(); err != nil {
+			return Result{}, err
+		}
+		if _, err := s.Evil.Tell(ctx, s.Victim.Origin()); err != nil {
+			return Result{}, err
+		}
+		err := s.Until("it asks what is covered", func() bool { return s.Evil.Asked("/leaves") > n || s.Victim.Finds(s.Word) })
+		return Result{}, err
+	}})
+	list = append(list, Lie{Name: "log/older agent after the newer", Class: "rollback", Tell: func(ctx context.Context, s *Stage) (Result, error) {
+		old := s.Evil.Agent("same", s.Word)
+		oldWire, err := s.Evil.Sign(old)
+		if err != nil {
+			return Result{}, err
+		}
+		if err := s.Evil.List(s.Evil.Agent("same", s.Bait)); err != nil {
+			return Result{}, err
+		}
+		if err := s.Evil.Publish(); err != nil {
+			return Result{}, err
+		}
+		if _, err := s.Evil.Tell(ctx, s.Victim.Origin()); err != nil {
+			return Result{}, err
+		}
+		if err := s.Found(); err != nil {
+			return Result{}, err
+		}
+		n := s.Evil.Asked("/log")
+		forged := *old
+		forged.Seq = s.Evil.Header(1).Seq
+		s.Evil.Put(&forged, oldWire) // behind the newer one, and in the tree
+		if err := s.Evil.Publish(); err != nil {
+			return Result{}, err
+		}
+		if _, err := s.Evil.Tell(ctx, s.Victim.Origin()); err != nil {
+			return Result{}, err
+		}
+		return Result{}, s.Evil.Wait(ctx, "/log", n+1)
+	}})
+
+	// answers gives a log that is none.
+	answers := func(class, name, fault string, w Want, h func(s *Stage) http.HandlerFunc) {
+		if fault != "" {
+			w.Fault = strings.Split(fault, "|")
+		}
+		known := ""
+		if name == "log/out of order" {
+			known = notWhole
+		}
+		list = append(list, Lie{Name: name, Class: class, Want: w, Known: known, Tell: func(ctx context.Context, s *Stage) (Result, error) {
+			word := s.Word
+			if w.Held { // it is true, and only told in a bad way
+				word = s.Bait
+			}
+			if err := s.Evil.List(s.Evil.Agent("lie", word)); err != nil {
+				return Result{}, err
+			}
+			if err := s.Evil.Publish(); err != nil {
+				return Result{}, err
+			}
+			s.Evil.On("/log", h(s))
+			if a, err := s.Evil.Tell(ctx, s.Victim.Origin()); err != nil || len(a.Unfit) > 0 {
+				return Result{}, fmt.Errorf("the head is refused: %s %w", a.Body, err)
+			}
+			return Result{}, s.Evil.Wait(ctx, "/log", 1)
+		}})
+	}
+	raw := func(name, fault, body string) {
+		answers(shape, name, fault, Want{}, func(*Stage) http.HandlerFunc {
+			return func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, body) }
+		})
+	}
+	raw("log/nothing", "malformed", "")
+	raw("log/garbage", "malformed|inconsistent", "\x00\x01\xff")
+	raw("log/a page", "inconsistent", "<html>\n")
+	raw("log/only line ends", "malformed|inconsistent", strings.Repeat("\n", 20_000))
+	answers(shape, "log/cut off", "malformed", Want{Held: true}, func(s *Stage) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			lines := s.Evil.Log(r)
+			Lines(w, false, lines[:len(lines)-1]...)
+			w.Write(lines[len(lines)-1][:50])
+		}
+	})
+	answers(shape, "log/too many lines", "malformed", Want{}, func(s *Stage) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			_, head := s.Evil.Current()
+			Lines(w, false, slices.Concat([][]byte{head}, slices.Repeat([][]byte{[]byte("{}")}, 10_001))...)
+		}
+	})
+	answers(shape, "log/without an end", "malformed|inconsistent", Want{Held: true}, func(s *Stage) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) { Lines(w, true, s.Evil.Log(r)...) }
+	})
+	answers(shape, "log/gzip bomb", "", Want{}, func(*Stage) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Encoding", "gzip")
+			z := gzip.NewWriter(w)
+			b := make([]byte, 1<<20)
+			for range 256 {
+				if _, err := z.Write(b); err != nil {
+					return
+				}
+			}
+			z.Close()
+		}
+	})
+	answers(shape, "log/4 GiB announced", "", Want{}, func(*Stage) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", "4294967296")
+			fill(w, 6<<20)
+		}
+	})
+	answers(shape, "log/drop by drop", "", Want{}, func(s *Stage) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			s.Evil.mu.Lock()
+			s.Evil.asked["/log"]++ // it is asked, though it never ends
+			close(s.Evil.rung)
+			s.Evil.rung = make(chan struct{})
+			s.Evil.mu.Unlock()
+			fmt.Fprint(w, "{")
+			w.(http.Flusher).Flush()
+			<-r.Context().Done()
+		}
+	})
+	answers(shape, "log/elsewhere by a redirect", "", Want{}, func(s *Stage) http.HandlerFunc {
+		o := s.More()
+		o.On("/log", func(w http.ResponseWriter, r *http.Request) { Lines(w, false, s.Evil.Log(r)...) })
+		return func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, o.Origin+r.URL.RequestURI(), http.StatusTemporaryRedirect)
+		}
+	})
+	answers(rest, "log/begins with the head of another", "inconsistent", Want{}, func(s *Stage) http.HandlerFunc {
+		o := s.More()
+		return func(w http.ResponseWriter, r *http.Request) {
+			_, head := o.Current()
+			Lines(w, false, append([][]byte{head}, s.Evil.Log(r)[1:]...)...)
+		}
+	})
+	answers(rest, "log/begins with no head", "inconsistent", Want{}, func(s *Stage) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) { Lines(w, false, s.Evil.Log(r)[1:]...) }
+	})
+	answers(rest, "log/out of order", "inconsistent", Want{Held: true}, func(s *Stage) http.HandlerFunc {
+		late := s.Evil.Agent("late", s.Word)
+		wire, _ := s.Evil.Sign(late) // a body of its own
+		return func(w http.ResponseWriter, r *http.Request) {
+			lines := s.Evil.Log(r)
+			first, _ := s.Evil.Sign(s.Evil.Head(new(record.Tree)))
+			Lines(w, false, append([][]byte{first, wire}, lines[1:]...)...)
+		}
+	})
+	// The head counts an agent that is nowhere.
+	list = append(list, Lie{Name: "log/head of a tree that is not there", Class: rest, Want: Want{Fault: []string{"inconsistent"}, Held: true}, Known: notWhole, Tell: func(ctx context.Context, s *Stage) (Result, error) {
+		if err := s.Evil.List(s.Evil.Agent("lie", s.Word)); err != nil {
+			return Result{}, err
+		}
+		var t record.Tree
+		t.Set(record.Hash{1}, record.Hash{2})
+		h := s.Evil.Head(&t)
+		wire, err := s.Evil.Sign(h)
+		if err != nil {
+			return Result{}, err
+		}
+		s.Evil.Show(wire)
+		if _, err := s.Evil.Tell(ctx, s.Victim.Origin()); err != nil {
+			return Result{}, err
+		}
+		return Result{}, s.Evil.Wait(ctx, "/leaves", 1)
+	}})
+	list = append(list, Lie{Name: "log/50,001 agents", Class: "quota", Want: Want{Truncated: true}, Tell: func(ctx context.Context, s *Stage) (Result, error) {
+		if err := s.Evil.List(s.Evil.Agent("lie", s.Word)); err != nil {
+			return Result{}, err
+		}
+		var t record.Tree
+		t.Set(record.Hash{1}, record.Hash{2})
+		h := s.Evil.Head(&t)
+		h.Count = 50_001
+		wire, err := s.Evil.Sign(h)
+		s.Evil.Show(wire)
+		if err != nil {
+			return Result{}, err
+		}
+		_, err = s.Evil.Tell(ctx, s.Victim.Origin())
+		return Result{}, err
+	}})
+
+	// compared answers the question which heads it has.
+	compared := func(name, fault string, h func(s *Stage) http.HandlerFunc) {
+		list = append(list, Lie{Name: name, Class: shape, Stranger: true, Want: Want{Fault: []string{fault}}, Tell: func(ctx context.Context, s *Stage) (Result, error) {
+			s.Evil.On("/heads/diff", h(s))
+			_, err := s.Evil.Hello(ctx, s.Victim.Origin())
+			return Result{}, err
+		}})
+	}
+	diff := func(name, fault, body string) {
+		compared(name, fault, func(*Stage) http.HandlerFunc {
+			return func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, body) }
+		})
+	}
+	diff("heads/garbage", "malformed", "[[[")
+	diff("heads/member twice", "malformed", `{"heads":[],"heads":[]}`)
+	diff("heads/1,001", "size", `{"heads":[`+strings.TrimSuffix(strings.Repeat(`{"head":{}},`, 1001), ",")+`]}`)
+	diff("heads/no records", "envelope", `{"heads":[{"head":{}}]}`)
+	return list
+}

@@ -1,0 +1,172 @@
+package evil
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"agentsite/internal/record"
+)
+
+// On answers requests whose path ends so with h instead of the truth.
+func (p *Portal) On(end string, h http.HandlerFunc) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.answers[end] = h
+}
+
+// Asked says how often a path that ends so was asked for.
+func (p *Portal) Asked(end string) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.count(end)
+}
+
+// count is Asked for who holds mu.
+func (p *Portal) count(end string) (n int) {
+	for path, c := range p.asked {
+		if strings.HasSuffix(path, end) {
+			n += c
+		}
+	}
+	return n
+}
+
+// Wait waits until a path that ends so was asked for n times.
+func (p *Portal) Wait(ctx context.Context, end string, n int) error {
+	for {
+		p.mu.Lock()
+		rung, have := p.rung, p.count(end)
+		p.mu.Unlock()
+		if have >= n {
+			return nil
+		}
+		select {
+		case <-rung:
+		case <-ctx.Done():
+			return fmt.Errorf("nobody asked for %s: %w", end, ctx.Err())
+		}
+	}
+}
+
+func (p *Portal) serve(w http.ResponseWriter, r *http.Request) {
+	p.mu.Lock()
+	var h http.HandlerFunc
+	longest := -1
+	for end, f := range p.answers {
+		if strings.HasSuffix(r.URL.Path, end) && len(end) > longest {
+			h, longest = f, len(end)
+		}
+	}
+	p.mu.Unlock()
+	if h == nil {
+		h = p.honest
+	}
+	defer func() {
+		p.mu.Lock()
+		p.asked[r.URL.Path]++
+		close(p.rung)
+		p.rung = make(chan struct{})
+		p.mu.Unlock()
+	}()
+	h(w, r)
+}
+
+// honest answers as a portal should.
+func (p *Portal) honest(w http.ResponseWriter, r *http.Request) {
+	io.Copy(io.Discard, io.LimitReader(r.Body, 1<<20))
+	card, head := p.Current()
+	type told struct {
+		Card json.RawMessage `json:"card,omitempty"`
+		Head json.RawMessage `json:"head,omitempty"`
+	}
+	path := r.URL.Path
+	switch {
+	case path == "/.well-known/agentsite", strings.HasSuffix(path, "/peering/v1/portal"):
+		Say(w, map[string]any{"network": p.Network, "portal": p.ID, "origin": p.Origin, "card": json.RawMessage(card), "head": json.RawMessage(head)})
+	case strings.HasSuffix(path, "/hello"):
+		Say(w, map[string]any{"card": json.RawMessage(card), "head": json.RawMessage(head), "state": "active"})
+	case strings.HasSuffix(path, "/heads/diff"):
+		Say(w, map[string]any{"heads": []told{{card, head}}, "behind": []string{}, "more": false})
+	case strings.HasSuffix(path, "/heads/hint"), strings.HasSuffix(path, "/attest"):
+		Say(w, map[string]any{"refused": []any{}})
+	case strings.HasSuffix(path, "/head"):
+		Say(w, told{card, head})
+	case strings.HasSuffix(path, "/log"):
+		Lines(w, false, p.Log(r)...)
+	case strings.HasSuffix(path, "/leaves"):
+		Lines(w, false, p.leaves(r)...)
+	case strings.HasSuffix(path, "/agents"):
+		Lines(w, false, p.agents(r)...)
+	case strings.HasSuffix(path, "/attests"):
+		Lines(w, false)
+	case strings.HasSuffix(path, "/status"):
+		Say(w, map[string]any{"version": "1", "network": p.Network, "portal": p.ID, "portals": 1, "agents": 1, "tier": "replica"})
+	default:
+		w.WriteHeader(http.StatusNotFound)
+		io.WriteString(w, `{"error":{"kind":"not_found","reason":"absent","message":"nothing"}}`)
+	}
+}
+
+// Log returns the lines that a request for the log is answered with.
+func (p *Portal) Log(r *http.Request) [][]byte {
+	after, _ := strconv.ParseInt(r.URL.Query().Get("after"), 10, 64)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	list := [][]byte{p.head}
+	for _, e := range p.log {
+		if e.seq > after {
+			list = append(list, e.wire)
+		}
+	}
+	return list
+}
+
+func (p *Portal) leaves(r *http.Request) [][]byte {
+	var from record.Hash
+	from.UnmarshalText([]byte(r.URL.Query().Get("from"))) // all of them otherwise
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	list := [][]byte{p.head}
+	for key, hash := range p.tree.Leaves(from) {
+		list = append(list, fmt.Appendf(nil, `["%s","%s"]`, key, hash))
+	}
+	return list
+}
+
+func (p *Portal) agents(r *http.Request) [][]byte {
+	keys := r.URL.Query()["key"]
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	list := [][]byte{p.head}
+	for _, e := range p.log {
+		if slices.Contains(keys, e.key.String()) {
+			list = append(list, e.wire)
+		}
+	}
+	return list
+}
+
+// Say answers with JSON.
+func Say(w http.ResponseWriter, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	e.Encode(v) // who hung up reads no error
+}
+
+// Lines answers with lines.
+func Lines(w http.ResponseWriter, more bool, lines ...[]byte) {
+	w.Header().Set("Content-Type", "application/x-ndjson")
+	if more {
+		w.Header().Set("Agentsite-More", "true")
+	}
+	for _, l := range lines {
+		w.Write(append(slices.Clip(l), '\n'))
+	}
+}

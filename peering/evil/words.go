@@ -1,0 +1,288 @@
+package evil
+
+import (
+	"context"
+	"crypto/ed25519"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"agentsite/internal/federation"
+	"agentsite/internal/record"
+)
+
+// words are what a liar says of others.
+func words() []Lie {
+	var list []Lie
+	const class = "words"
+	add := func(name, unfit string, make func(s *Stage) ([]byte, error)) {
+		list = append(list, Lie{Name: name, Class: class, Want: Want{Unfit: strings.Split(unfit, "|")}, Tell: func(ctx context.Context, s *Stage) (Result, error) {
+			wire, err := make(s)
+			if err != nil {
+				return Result{}, err
+			}
+			a, err := s.Evil.Attest(ctx, s.Victim.Origin(), wire)
+			r := Result{Answer: a}
+			if s.Victim.Look(s.Honest.ID()).State == "quarantined" {
+				r.Succeeded = "an innocent portal is quarantined"
+			}
+			return r, err
+		}})
+	}
+	block := func(s *Stage) *record.Attest {
+		return &record.Attest{Header: s.Evil.Header(day), Subject: s.Honest.ID(), Verdict: record.Block}
+	}
+	alive := func(s *Stage) *record.Live {
+		return &record.Live{Header: s.Evil.Header(day), Subject: s.Honest.ID(), Words: record.PackWords([]record.Word{{Agent: record.TagOf("x"), Reach: record.Unreachable}})}
+	}
+	as := func(s *Stage, b record.Body) ([]byte, error) {
+		payload, err := Payload(b)
+		card, _, werr := s.Evil.whole(context.Background(), s.Honest.Origin())
+		if err == nil {
+			err = werr
+		}
+		if err != nil {
+			return nil, err
+		}
+		r, err := record.Open(s.Network, card)
+		if err != nil {
+			return nil, err
+		}
+		id := r.Body.(*record.Card).Keys[0].ID
+		return Envelope(id, typeOf(b), payload, ed25519.Sign(s.Evil.Op, record.PAE(s.Network, typeOf(b), payload))), nil
+	}
+	forged := func(name string, b func(s *Stage) record.Body) {
+		add(name, "signature", func(s *Stage) ([]byte, error) {
+			payload, err := Payload(b(s))
+			sig := make([]byte, 64)
+			return Envelope(record.KeyIDOf(record.PublicOf(s.Evil.Op)), typeOf(b(s)), payload, sig), err
+		})
+	}
+	forged("attest/forged", func(s *Stage) record.Body { return block(s) })
+	forged("live/forged", func(s *Stage) record.Body { return alive(s) })
+	add("attest/in the name of another", "signature", func(s *Stage) ([]byte, error) {
+		a := block(s)
+		a.Portal, a.Subject, a.Epoch = s.Honest.ID(), s.Evil.ID, a.Issued
+		return as(s, a)
+	})
+	add("live/in the name of another", "signature", func(s *Stage) ([]byte, error) {
+		l := alive(s)
+		l.Portal, l.Epoch = s.Honest.ID(), l.Issued // newer than what it said itself
+		return as(s, l)
+	})
+	add("attest/of itself", "field", func(s *Stage) ([]byte, error) {
+		a := block(s)
+		a.Subject = s.Evil.ID
+		return s.Evil.Sign(a)
+	})
+	add("attest/a verdict that there is not", "field", func(s *Stage) ([]byte, error) {
+		a := block(s)
+		a.Verdict = "praise"
+		return s.Evil.Sign(a)
+	})
+	add("attest/lives too long", "life", func(s *Stage) ([]byte, error) {
+		a := block(s)
+		a.Expires += 400 * day
+		return s.Evil.Sign(a)
+	})
+	add("attest/a card", "type", func(s *Stage) ([]byte, error) { return s.Evil.Sign(s.Evil.Card()) })
+	add("attest/an agent", "type", func(s *Stage) ([]byte, error) { return s.Evil.Sign(s.Evil.Agent("lie", s.Word)) })
+	add("attest/no record", "envelope", func(*Stage) ([]byte, error) { return []byte(`{"k":1}`), nil })
+	fork := func(name, unfit string, heads func(s *Stage) (record.PortalID, []byte, []byte, error)) {
+		add(name, unfit, func(s *Stage) ([]byte, error) {
+			subject, a, b, err := heads(s)
+			if err != nil {
+				return nil, err
+			}
+			return s.Evil.Sign(&record.Fork{Header: s.Evil.Header(30 * day), Subject: subject, A: json.RawMessage(a), B: json.RawMessage(b)})
+		})
+	}
+	fork("fork/one head twice", "evidence", func(s *Stage) (record.PortalID, []byte, []byte, error) {
+		h, err := headOf(s, s.Honest)
+		return s.Honest.ID(), h, h, err
+	})
+	fork("fork/heads of two versions", "evidence", func(s *Stage) (record.PortalID, []byte, []byte, error) {
+		a, err := headOf(s, s.Honest)
+		if err != nil {
+			return "", nil, nil, err
+		}
+		b, err := s.forgedHead(1)
+		return s.Honest.ID(), a, b, err
+	})
+	fork("fork/a head that its portal did not sign", "evidence", func(s *Stage) (record.PortalID, []byte, []byte, error) {
+		a, err := headOf(s, s.Honest)
+		if err != nil {
+			return "", nil, nil, err
+		}
+		b, err := s.forgedHead(0)
+		if ra, rb := hashOf(s, a), hashOf(s, b); strings.Compare(string(ra[:]), string(rb[:])) > 0 {
+			a, b = b, a
+		}
+		return s.Honest.ID(), a, b, err
+	})
+	fork("fork/the liar's own heads against another", "evidence", func(s *Stage) (record.PortalID, []byte, []byte, error) {
+		h := s.Evil.Head(new(record.Tree))
+		a, err := s.Evil.Sign(h)
+		if err != nil {
+			return "", nil, nil, err
+		}
+		h.LogStart = 2
+		b, err := s.Evil.Sign(h)
+		if ra, rb := hashOf(s, a), hashOf(s, b); strings.Compare(string(ra[:]), string(rb[:])) > 0 {
+			a, b = b, a
+		}
+		return s.Honest.ID(), a, b, err
+	})
+	fork("fork/cards", "evidence", func(s *Stage) (record.PortalID, []byte, []byte, error) {
+		card, _, err := s.Evil.whole(context.Background(), s.Honest.Origin())
+		return s.Honest.ID(), card, card, err
+	})
+	list = append(list, Lie{Name: "attest/65 at once", Class: class, Want: Want{Refusal: []string{"malformed"}}, Tell: func(ctx context.Context, s *Stage) (Result, error) {
+		many := make([][]byte, 65)
+		for i := range many {
+			many[i] = []byte("{}")
+		}
+		a, err := s.Evil.Attest(ctx, s.Victim.Origin(), many...)
+		return Result{Answer: a}, err
+	}})
+	list = append(list, Lie{Name: "attest/about a thousand portals", Class: class, Want: Want{Unfit: []string{"limit"}}, Tell: func(ctx context.Context, s *Stage) (Result, error) {
+		for range 16 {
+			var many [][]byte
+			for range 64 {
+				a := block(s)
+				a.Subject = record.PortalOf(record.PublicOf(key()))
+				wire, err := s.Evil.Sign(a)
+				if err != nil {
+					return Result{}, err
+				}
+				many = append(many, wire)
+			}
+			a, err := s.Evil.Attest(ctx, s.Victim.Origin(), many...)
+			if err != nil || len(a.Unfit) > 0 {
+				return Result{Answer: a}, err
+			}
+			if a.Status != http.StatusOK {
+				return Result{}, fmt.Errorf("status %d %s", a.Status, a.Body)
+			}
+		}
+		return Result{}, nil
+	}})
+	return list
+}
+
+// forgedHead is the honest portal's head with another tree and later by so
+// many, signed by the liar in its name.
+func (s *Stage) forgedHead(later int64) ([]byte, error) {
+	wire, err := headOf(s, s.Honest)
+	if err != nil {
+		return nil, err
+	}
+	r, err := record.Open(s.Network, wire)
+	if err != nil {
+		return nil, err
+	}
+	h := *r.Body.(*record.Head)
+	h.Seq += later
+	h.Prev = record.Hash{7}
+	payload, err := Payload(&h)
+	return Envelope(r.Key, record.TypeHead, payload, ed25519.Sign(s.Evil.Op, record.PAE(s.Network, record.TypeHead, payload))), err
+}
+
+func hashOf(s *Stage, wire []byte) record.Hash {
+	if r, err := record.Open(s.Network, wire); err == nil {
+		return r.Hash
+	}
+	return record.Hash{}
+}
+
+// calls are of people that a liar makes up.
+func calls() []Lie {
+	var list []Lie
+	add := func(name string, why []string, f func(s *Stage, q *Request)) {
+		list = append(list, Lie{Name: name, Class: "calls", Want: Want{Refusal: why}, Tell: func(ctx context.Context, s *Stage) (Result, error) {
+			q := Request{Path: "/agents/" + s.Victim.Agent() + "/a2a", Header: http.Header{},
+				Body: []byte(`{"jsonrpc":"2.0","id":1,"method":"SendMessage","params":{"message":{"messageId":"m1","role":"ROLE_USER","parts":[{"text":"` + s.Word + `"}]}}}`)}
+			q.Header.Set(federation.ForField, `kind=person, id="x", handle="ada@evil.example"`)
+			f(s, &q)
+			a, err := s.Evil.Ask(ctx, s.Victim.Origin(), q)
+			return Result{Answer: a}, err
+		}})
+	}
+	set := func(name, field, value string, why ...string) {
+		add(name, why, func(_ *Stage, q *Request) { q.Header.Set(field, value) })
+	}
+	set("call/for an operator", federation.ForField, `kind=operator, id="x"`, "malformed")
+	set("call/for nobody", federation.ForField, `kind=person`, "malformed")
+	set("call/for two", federation.ForField, `kind=person, id="x", id="y"`, "malformed")
+	set("call/with a token besides", "Authorization", "Bearer ags_x", "malformed")
+	set("call/budget that is none", federation.BudgetField, "calls=many", "malformed", "rpc -32602")
+	add("call/for another after it was signed", []string{"signature"}, func(_ *Stage, q *Request) {
+		q.After = func(r *http.Request) { r.Header.Set(federation.ForField, `kind=person, id="y"`) }
+	})
+	add("call/hops added after it was signed", []string{"unsigned"}, func(_ *Stage, q *Request) {
+		q.After = func(r *http.Request) { r.Header.Set(federation.HopsField, `"a.example/x"`) }
+	})
+	add("call/budget grown after it was signed", []string{"signature"}, func(_ *Stage, q *Request) {
+		q.Header.Set(federation.BudgetField, "calls=1, seconds=10, bytes=1000")
+		q.After = func(r *http.Request) { r.Header.Set(federation.BudgetField, "calls=99, seconds=10, bytes=1000") }
+	})
+	add("call/other words", []string{"signature"}, func(_ *Stage, q *Request) {
+		q.After = func(r *http.Request) { swap(r, `{"jsonrpc":"2.0","id":1,"method":"ListTasks","params":{}}`) }
+	})
+	add("call/by another key", []string{"signature"}, func(_ *Stage, q *Request) { q.Key = key() })
+	return list
+}
+
+// floods are honest requests, too many of them.
+func floods() []Lie {
+	many := func(name string, n int, q func(s *Stage) Request) Lie {
+		return Lie{Name: name, Class: "flood", Want: Want{Refusal: []string{"limit"}}, Tell: func(ctx context.Context, s *Stage) (Result, error) {
+			a, err := s.Evil.Flood(ctx, s.Victim.Origin(), n, func() Request { return q(s) })
+			return Result{Answer: a}, err
+		}}
+	}
+	return []Lie{
+		many("flood/requests", 20_000, func(s *Stage) Request {
+			return Request{Path: "/peering/v1/portals/" + string(s.Victim.ID()) + "/head"}
+		}),
+		many("flood/hints", 300, func(*Stage) Request { return Request{Path: "/peering/v1/heads/hint", Body: []byte(`{"heads":[]}`)} }),
+		many("flood/comparisons", 10, func(*Stage) Request { return Request{Path: "/peering/v1/heads/diff", Body: []byte(`{"have":""}`)} }),
+		many("flood/attestations", 300, func(*Stage) Request { return Request{Path: "/peering/v1/attest", Body: []byte(`{"records":[]}`)} }),
+		{Name: "flood/portals that are not there", Class: "flood", Tell: func(ctx context.Context, s *Stage) (Result, error) {
+			before := s.Victim.Known()
+			for i := range 4 {
+				var heads [][]byte
+				for j := range 64 {
+					o := &Portal{Network: s.Network, Root: key(), Op: key(), Origin: fmt.Sprintf("https://p%d-%d.%s.example", i, j, s.Word), epoch: now() - hour}
+					o.ID = record.PortalOf(record.PublicOf(o.Root))
+					card, err := o.Sign(o.Card())
+					if err != nil {
+						return Result{}, err
+					}
+					head, err := o.Sign(o.Head(new(record.Tree)))
+					if err != nil {
+						return Result{}, err
+					}
+					heads = append(heads, fmt.Appendf(nil, `{"card":%s,"head":%s}`, card, head))
+				}
+				body := []byte(`{"heads":[` + strings.Join(texts(heads), ",") + `]}`)
+				if _, err := s.Evil.Ask(ctx, s.Victim.Origin(), Request{Path: "/peering/v1/heads/hint", Body: body}); err != nil {
+					return Result{}, err
+				}
+			}
+			if n := s.Victim.Known() - before; n > 110 {
+				return Result{Succeeded: fmt.Sprintf("the victim looks for %d portals that one portal made up", n)}, nil
+			}
+			return Result{}, nil
+		}},
+	}
+}
+
+func texts(list [][]byte) []string {
+	out := make([]string, len(list))
+	for i, b := range list {
+		out[i] = string(b)
+	}
+	return out
+}
