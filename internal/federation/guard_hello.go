@@ -1,0 +1,91 @@
+package federation
+
+import (
+	"errors"
+	"net/http"
+
+	"agentsite/internal/clock"
+	"agentsite/internal/record"
+)
+
+// Hello verifies a request that brings the card that its signature is to be
+// verified by. The card is admitted when the signature holds.
+func (g *Guard) Hello(r *http.Request, body, card []byte, addr string) (asker Asker, done func(), err error) {
+	ctx, now := r.Context(), clock.Now()
+	if wait, ok := g.hellos.Allow(addr); !ok && !g.near {
+		return asker, nil, RefuseFor(ReasonLimit, wait, "Too many portals say hello from your address. Ask again later.")
+	}
+	if err := g.network(r); err != nil {
+		return asker, nil, err
+	}
+	c, err := record.OpenCard(g.cfg.Self.Network(), card, now)
+	if err != nil {
+		return asker, nil, admission(err)
+	}
+	if c.Portal == g.cfg.Self.ID() {
+		return asker, nil, Refuse(ReasonDenied, "This is the very portal whose card you send. Is another one running with a copy of its keys?")
+	}
+	if c.Origin == g.cfg.Self.Origin() {
+		return asker, nil, Refuse(ReasonDenied, "%s is where this portal is. Say hello with a card of where you are.", c.Origin)
+	}
+	id, key, err := split(r.Header)
+	if err != nil {
+		return asker, nil, err
+	}
+	if id != c.Portal {
+		return asker, nil, Refuse(ReasonMalformed, "card is of another portal than the signature.")
+	}
+	d := g.cfg.Registry.Decide(ctx, id, c.Origin)
+	if !d.In && d.State != Pending {
+		return asker, nil, g.kept(d)
+	}
+	p, err := g.check(r, body, c, now)
+	if err == nil {
+		err = g.once(ctx, p, now)
+	}
+	if err != nil {
+		return asker, nil, err
+	}
+	if done, err = g.enter(id); err != nil {
+		return asker, nil, err
+	}
+	proved := true
+	// Who says it is where another portal is does not get in with that card.
+	if err := g.cfg.Prover.Prove(ctx, c.Origin, id); errors.Is(err, ErrImpostor) {
+		done()
+		return asker, nil, Refuse(ReasonDenied, "%s serves the card of another portal. Serve yours there, or say hello with a card of where you are.", c.Origin)
+	} else if err != nil {
+		if wait, ok := g.strangers.Allow(""); !ok && !g.near {
+			done()
+			return asker, nil, RefuseFor(ReasonLimit, wait, "%s could not be asked whether you are there, and too many such portals say hello. Let it answer, and ask again.", c.Origin)
+		}
+		proved = false
+		g.cfg.Log.Info("a portal that said hello is not proved yet", "portal", id, "origin", c.Origin, "error", err)
+	}
+	if _, _, err := g.cfg.Gate.Admit(ctx, card, now); err != nil {
+		done()
+		return asker, nil, admission(err)
+	}
+	if !proved {
+		g.cfg.Registry.Learned(c, false)
+	}
+	g.cfg.Registry.Seen(id, 0)
+	return Asker{Portal: id, Key: key, Card: c, Decision: g.cfg.Registry.Decide(ctx, id, c.Origin)}, done, nil
+}
+
+// admission is why a card is not admitted, in the words of the wire.
+func admission(err error) error {
+	switch record.ReasonOf(err) {
+	case "":
+		return err
+	case record.Stale:
+		return Refuse(ReasonMalformed, "card: a newer one is known here already. Send your current one.")
+	case record.BadSignature, record.NoKey:
+		return Refuse(ReasonSignature, "card: %s.", err)
+	case record.FromFuture, record.Expired:
+		return Refuse(ReasonClock, "card: %s.", err)
+	case record.Equivocation, record.Quarantined:
+		return Refuse(ReasonQuarantined, "card: %s.", err)
+	}
+	return Refuse(ReasonMalformed, "card: %s.", err)
+}

@@ -1,0 +1,103 @@
+package peering
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+
+	"agentsite/internal/clock"
+	"agentsite/internal/fault"
+	"agentsite/internal/federation"
+	"agentsite/internal/record"
+)
+
+// Welcome is what a portal answered to hello.
+type Welcome struct {
+	Card *record.Card
+	// Head is its head as it came, to be admitted; nil without one.
+	Head []byte
+	// State is federation.Active, or Pending while it decides.
+	State federation.State
+}
+
+// Hello tells the portal at an origin who this one is. The portal, when not
+// empty, is who must be there.
+func (c *Client) Hello(ctx context.Context, origin string, portal record.PortalID) (*Welcome, error) {
+	if err := c.may(ctx, portal, origin); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	who, err := c.who(ctx, origin, portal)
+	if err != nil {
+		return nil, err
+	}
+	card := c.cfg.Self.Card()
+	if card == nil {
+		_, _, _, err := c.cfg.Self.Key(clock.Now())
+		return nil, err
+	}
+	mine := struct {
+		Card json.RawMessage `json:"card"`
+		Head json.RawMessage `json:"head,omitempty"`
+	}{Card: card}
+	if mine.Head, err = c.cfg.Replica.Head(ctx, c.cfg.Self.ID()); err != nil {
+		return nil, err
+	}
+	body, err := json.Marshal(mine)
+	if err != nil {
+		return nil, err
+	}
+	var a *federation.Answer
+	for try := 0; ; try++ {
+		if a, err = c.ask(ctx, origin, http.MethodPost, Base+"/hello", body, maxWhole); err != nil {
+			c.failed(ctx, who, err)
+			return nil, err
+		}
+		if why := ReasonOf(a); try > 0 || a.Status != http.StatusUnauthorized || why != federation.ReasonClock {
+			break
+		}
+		if again, err := c.mend(ctx, origin, who, federation.ReasonClock, a.Header); err != nil || !again {
+			break
+		}
+	}
+	c.clockOf(who, a)
+	if a.Status != http.StatusOK {
+		return nil, RefusedBy(origin, a)
+	}
+	c.cfg.Registry.Seen(who, a.Took)
+	var w whole
+	if err := decode(a.Body, &w); err != nil {
+		return nil, fault.Wrap(fault.Unavailable, err, "What %s answered cannot be read.", federation.HostOf(origin))
+	}
+	if err := c.admit(ctx, w.Card, who); err != nil {
+		return nil, err
+	}
+	theirs, err := record.OpenCard(c.cfg.Self.Network(), w.Card, clock.Now())
+	if err != nil {
+		return nil, err
+	}
+	out := &Welcome{Card: theirs, Head: w.Head, State: federation.Pending}
+	if w.State == string(federation.Active) {
+		out.State = federation.Active
+	}
+	if r, err := record.Open(c.cfg.Self.Network(), card); err == nil {
+		p := c.place(origin)
+		c.mu.Lock()
+		p.met = r.Version()
+		c.mu.Unlock()
+	}
+	if c.cfg.Greeted != nil {
+		c.cfg.Greeted(ctx, out)
+	}
+	return out, nil
+}
+
+// Met reports whether the portal at an origin was told the card of that version
+// since the start.
+func (c *Client) Met(origin string, v record.Version) bool {
+	p := c.place(origin)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return p.met == v
+}
