@@ -325,7 +325,9 @@ const staleKept = 7 * 24 * time.Hour
 func (s *Syncer) upkeep(ctx context.Context) {
 	rows, err := s.Replica.Heads(ctx)
 	if err != nil {
-		s.Log.Error("heads not read", "error", err)
+		if ctx.Err() == nil {
+			s.Log.Error("heads not read", "error", err)
+		}
 		return
 	}
 	now := clock.Now()
@@ -361,7 +363,7 @@ func (s *Syncer) Drop(ctx context.Context, portal record.PortalID) { s.drop(ctx,
 func (s *Syncer) drop(ctx context.Context, portal record.PortalID) {
 	n, _, err := s.Replica.Holding(ctx, portal)
 	if err != nil {
-		s.Log.Error("a portal not dropped", "portal", portal, "error", err)
+		s.notDropped(ctx, portal, err)
 		return
 	}
 	s.mu.Lock()
@@ -372,10 +374,17 @@ func (s *Syncer) drop(ctx context.Context, portal record.PortalID) {
 		return
 	}
 	if err := s.forget(ctx, portal); err != nil {
-		s.Log.Error("a portal not dropped", "portal", portal, "error", err)
+		s.notDropped(ctx, portal, err)
 		return
 	}
 	s.report(ctx, portal)
+}
+
+// notDropped tells the operator, unless it is only that the portal stops.
+func (s *Syncer) notDropped(ctx context.Context, portal record.PortalID, err error) {
+	if ctx.Err() == nil {
+		s.Log.Error("a portal not dropped; it is tried again", "portal", portal, "error", err)
+	}
 }
 
 // forget drops a portal's agents, here and in the directory.

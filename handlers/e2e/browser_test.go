@@ -278,22 +278,33 @@ func eval[T any](b *tab, expression string) T {
 // until waits for a condition of the page, over navigations too.
 func (b *tab) until(what, condition string) {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	if ok, last := b.wait(patience, condition); !ok {
+		b.fail("never saw %s: %s (%v)", what, condition, last)
+	}
+}
+
+// within says whether a condition of the page came true in that time.
+func (b *tab) within(d time.Duration, condition string) bool {
+	ok, _ := b.wait(d, condition)
+	return ok
+}
+
+func (b *tab) wait(d time.Duration, condition string) (ok bool, last error) {
+	ctx, cancel := context.WithTimeout(b.ctx, d)
 	defer cancel()
 	look := time.NewTicker(15 * time.Millisecond)
 	defer look.Stop()
-	var last error
 	for {
 		ok, err := chromedp.Run(ctx, chromedp.Evaluate[bool]("Boolean("+condition+")"))
 		if ok {
-			return
+			return true, nil
 		}
 		if err != nil && ctx.Err() == nil {
 			last = err // a page on its way out, or a mistake
 		}
 		select {
 		case <-ctx.Done():
-			b.fail("never saw %s: %s (%v)", what, condition, last)
+			return false, last
 		case <-look.C:
 		}
 	}
@@ -328,7 +339,9 @@ func (b *tab) leaves(step func()) {
 	b.t.Helper()
 	eval[bool](b, "window.__old = true")
 	step()
-	b.until("the next page", `!window.__old && document.readyState === "complete"`)
+	if ok, last := b.wait(patience, `!window.__old && document.readyState === "complete"`); !ok {
+		b.fail("no next page (%v); a press was heard: %v", last, eval[string](b, `String(window.__heard)`))
+	}
 }
 
 // click presses the first visible element that the selector finds, with a real
@@ -355,10 +368,20 @@ func (b *tab) click(selector string) {
 	}
 }
 
-// press is click on what leads to another page.
+// press is click on what leads to another page. A press that no element of the
+// page heard of, because it moved under the pointer, is made again: that says
+// nothing about the page. One that was heard and led nowhere is a failure.
 func (b *tab) press(selector string) {
 	b.t.Helper()
-	b.leaves(func() { b.click(selector) })
+	b.leaves(func() {
+		eval[bool](b, `window.__heard = false, addEventListener("click", (e) => { window.__heard ||= e.isTrusted && !!e.target.closest("a, button, summary, label, input"); }, true), true`)
+		for range 3 {
+			b.click(selector)
+			if b.within(3*time.Second, `window.__heard !== false`) {
+				return
+			}
+		}
+	})
 }
 
 // fill types into a field in place of what was there.
