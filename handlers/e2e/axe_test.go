@@ -74,6 +74,7 @@ func (b *tab) axe(name string, prepare func()) {
 
 // TestAxe has axe look at the main pages: what it finds is a failure.
 func TestAxe(t *testing.T) {
+	onlyDrawn(t)
 	source := needAxe(t)
 	root := needBrowser(t)
 	t.Parallel()

@@ -14,6 +14,7 @@ import (
 // TestAroundLooks opens the pages around a conversation: the list with much on
 // it, a search, what is archived, an invitation, and what a read link shows.
 func TestAroundLooks(t *testing.T) {
+	onlyDrawn(t)
 	root := needBrowser(t)
 	t.Parallel()
 	p := apptest.Start(t, func(c *app.Config) { c.Name = "Agora" })

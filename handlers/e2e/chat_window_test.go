@@ -64,6 +64,7 @@ func (b *tab) rowCount() int {
 // TestChat_LongTranscript walks through 2,000 messages: the page holds a part
 // of them, and nothing that is fetched, dropped or said moves what is read.
 func TestChat_LongTranscript(t *testing.T) {
+	onlyDrawn(t)
 	root := needBrowser(t)
 	t.Parallel()
 	const many, most = 2000, 360

@@ -263,6 +263,7 @@ func TestEmbed_NobodyActsAsThemselves(t *testing.T) {
 
 // TestEmbedLooks looks at the frame as small as it gets, with all it can show.
 func TestEmbedLooks(t *testing.T) {
+	onlyDrawn(t)
 	source := needAxe(t)
 	root := needBrowser(t)
 	t.Parallel()
@@ -322,6 +323,7 @@ func TestEmbedLooks(t *testing.T) {
 
 // TestShareLooks looks at how a page is handed on.
 func TestShareLooks(t *testing.T) {
+	onlyDrawn(t)
 	root := needBrowser(t)
 	t.Parallel()
 	p := apptest.Start(t, func(c *app.Config) { c.Name = "Agora" })

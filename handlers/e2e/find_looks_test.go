@@ -16,6 +16,7 @@ import (
 // TestFind_Looks looks at what is to be found, kept and told, and at the form
 // of a tool, at every size, light and dark.
 func TestFind_Looks(t *testing.T) {
+	onlyDrawn(t)
 	root := needBrowser(t)
 	t.Parallel()
 	p := apptest.Start(t, func(c *app.Config) { c.Name = "Agora" })

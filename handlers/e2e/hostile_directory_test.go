@@ -17,6 +17,7 @@ import (
 // and their forms, versions and their differences, notes, messages of status,
 // reports, notices and suggestions.
 func TestHostileDirectory(t *testing.T) {
+	onlyDrawn(t)
 	root := needBrowser(t)
 	t.Parallel()
 	p := apptest.Start(t)

@@ -225,6 +225,7 @@ func (b *tab) look(name string) {
 // TestLooks opens every page, with much and with nothing on it, at three
 // widths, light and dark.
 func TestLooks(t *testing.T) {
+	onlyDrawn(t)
 	root := needBrowser(t)
 	t.Parallel()
 	p := apptest.Start(t, func(c *app.Config) { c.Name = "Agora" })

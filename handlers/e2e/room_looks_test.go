@@ -85,6 +85,7 @@ func (b *tab) lookRoom(name string) {
 // TestRoomLooks fills a room with all there is and looks at it, with a script
 // and without one.
 func TestRoomLooks(t *testing.T) {
+	onlyDrawn(t)
 	root := needBrowser(t)
 	t.Parallel()
 	p := apptest.Start(t, func(c *app.Config) { c.Name = "Agora" })

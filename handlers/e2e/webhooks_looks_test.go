@@ -11,6 +11,7 @@ import (
 // TestLooks_Webhooks opens the page with nothing on it, and with one that is
 // taken and one that is not.
 func TestLooks_Webhooks(t *testing.T) {
+	onlyDrawn(t)
 	t.Parallel()
 	root := needBrowser(t)
 	p := apptest.Start(t)

@@ -143,6 +143,7 @@ func TestXSS_WouldSee(t *testing.T) {
 // TestXSS puts every payload everywhere an outsider may put text, and looks at
 // every page that shows it.
 func TestXSS(t *testing.T) {
+	onlyDrawn(t)
 	root := needBrowser(t)
 	t.Parallel()
 	list := payloads()
