@@ -4,7 +4,10 @@
 // environment's AGENTSITE_CLOCK_OFFSET, so that fault tests can move it.
 package clock
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
 // Now returns the current UTC time, truncated to milliseconds, the precision
 // of everything that is stored or signed.
@@ -27,4 +30,16 @@ func FromMilli(ms int64) time.Time {
 		return time.Time{}
 	}
 	return time.UnixMilli(ms).UTC()
+}
+
+// Sleep waits and reports whether ctx has not ended meanwhile.
+func Sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }

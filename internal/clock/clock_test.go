@@ -1,6 +1,7 @@
 package clock_test
 
 import (
+	"context"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -28,4 +29,18 @@ func TestMilli_RoundTrips(t *testing.T) {
 	if clock.Milli(time.Time{}) != 0 || !clock.FromMilli(0).IsZero() {
 		t.Error("the zero time is not 0")
 	}
+}
+
+func TestSleep_EndsWithItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		began := time.Now()
+		if !clock.Sleep(ctx, time.Second) || time.Since(began) != time.Second {
+			t.Error("it did not wait")
+		}
+		if clock.Sleep(ctx, time.Hour) || time.Since(began) != time.Minute {
+			t.Error("it waited on")
+		}
+	})
 }

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -289,5 +290,38 @@ func TestDo_CancelEndsAtOnce(t *testing.T) {
 	}
 	if len(c.gate.hosts) != 0 {
 		t.Errorf("%d hosts remembered", len(c.gate.hosts))
+	}
+}
+
+func TestClient_KeepsFewIdleConnections(t *testing.T) {
+	const hosts, kept = 5, 2
+	c := client(t, Config{AllowCIDR: loopback(t), MaxIdle: kept})
+	var left atomic.Int32
+	closed := make(chan struct{}, hosts)
+	for range hosts {
+		s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "hello") }))
+		s.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+			switch state {
+			case http.StateNew:
+				left.Add(1)
+			case http.StateClosed:
+				left.Add(-1)
+				closed <- struct{}{}
+			}
+		}
+		s.Start()
+		t.Cleanup(s.Close)
+		resp, err := get(t, c, s.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		io.Copy(io.Discard, resp.Body)
+		resp.Body.Close()
+	}
+	for range hosts - kept {
+		<-closed
+	}
+	if n := left.Load(); n != kept {
+		t.Errorf("%d connections are kept, want %d", n, kept)
 	}
 }

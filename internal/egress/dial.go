@@ -76,6 +76,9 @@ func (c *Client) connect(ctx context.Context, hostport string) (net.Conn, error)
 		}
 		conn, err := dialer.DialContext(one, "tcp", netip.AddrPortFrom(a, uint16(port)).String())
 		cancel()
+		if err == nil && c.cfg.Deny != nil {
+			return c.open.track(conn, a), nil
+		}
 		if err == nil {
 			return conn, nil
 		}

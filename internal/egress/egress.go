@@ -56,6 +56,9 @@ type Config struct {
 	// PerHost is how many requests to one host and port may be in flight;
 	// default 8. Others wait for as long as their context lives.
 	PerHost int
+	// Idle connections are kept for a minute, so many at most; default 64. Who
+	// has many hosts and talks little to each keeps few.
+	MaxIdle int
 	// MaxBody is the most bytes read of one response; default 8 MiB.
 	MaxBody int64
 	// ConnectTimeout covers lookup, TCP and TLS; default 10 s.
@@ -81,6 +84,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.PerHost <= 0 {
 		c.PerHost = 8
+	}
+	if c.MaxIdle <= 0 {
+		c.MaxIdle = 64
 	}
 	if c.MaxBody <= 0 {
 		c.MaxBody = 8 << 20
@@ -115,6 +121,7 @@ type Client struct {
 	policy    policy
 	gate      *gate
 	transport *http.Transport
+	open      open
 }
 
 // New returns a Client with its own connection pool.
@@ -130,7 +137,7 @@ func New(cfg Config) *Client {
 		// HTTP/1.1 only unless it is asked for, by giving DialTLSContext:
 		// cancelling closes the connection at once, and one connection serves
 		// one request.
-		MaxIdleConns:           64,
+		MaxIdleConns:           c.cfg.MaxIdle,
 		MaxIdleConnsPerHost:    idlePerHost(c.cfg.HTTP2),
 		ForceAttemptHTTP2:      c.cfg.HTTP2,
 		IdleConnTimeout:        time.Minute,

@@ -46,6 +46,33 @@ func (k *Keyed) AllowRate(key string, every time.Duration, burst int) (wait time
 	return k.allow(key, every, burst, 1)
 }
 
+// Wait is how long until a key with a rate of its own has a token again, 0 when
+// it has one. It takes none.
+func (k *Keyed) Wait(key string, every time.Duration) time.Duration {
+	now := time.Now()
+	k.mu.Lock()
+	b := k.buckets[key]
+	k.mu.Unlock()
+	if b == nil {
+		return 0
+	}
+	if missing := 1 - b.TokensAt(now); missing > 0 {
+		return max(time.Duration(missing*float64(every)), time.Nanosecond)
+	}
+	return 0
+}
+
+// Charge takes up to n tokens of a key, as many as there are.
+func (k *Keyed) Charge(key string, n int) {
+	now := time.Now()
+	k.mu.Lock()
+	b := k.buckets[key]
+	k.mu.Unlock()
+	if b != nil {
+		b.AllowN(now, min(n, int(b.TokensAt(now))))
+	}
+}
+
 func (k *Keyed) allow(key string, every time.Duration, burst, n int) (wait time.Duration, ok bool) {
 	now := time.Now()
 	k.mu.Lock()
