@@ -183,3 +183,39 @@ func TestAdmitAll_FaresAsOneByOne(t *testing.T) {
 		}
 	}
 }
+
+// TestAdmitAll_ManyOfOneKey has enough records of a key for their signatures to
+// be checked together, and among them some that are not good.
+func TestAdmitAll_ManyOfOneKey(t *testing.T) {
+	t.Parallel()
+	p, q := recordtest.NewPortal("one"), recordtest.NewPortal("two")
+	g, _ := recordtest.Gate(t, p, q)
+	var wires [][]byte
+	want := make(map[int]record.Reason)
+	for i := range 3 * 40 {
+		from := p
+		if i%3 == 2 { // another key, as often
+			from = q
+		}
+		wire := bytes.Clone(from.Sign(t, from.Agent(fmt.Sprint("a", i))).Wire)
+		if i%17 == 0 {
+			wire[bytes.Index(wire, []byte(`","s":"`))+10] ^= 3 // still base64url
+			want[i] = record.BadSignature
+		}
+		wires = append(wires, wire)
+	}
+	// One that another portal's key signed.
+	forger := *p
+	forger.Op = q.Op
+	wires = append(wires, forger.Sign(t, forger.Agent("forged")).Wire)
+	want[len(wires)-1] = record.NoKey
+	got, err := g.AdmitAll(t.Context(), wires, time.UnixMilli(p.Now))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, r := range got {
+		if why := record.ReasonOf(r.Err); why != want[i] || r.Fresh != (want[i] == "") {
+			t.Errorf("record %d: fresh %v, %v, want %q", i, r.Fresh, r.Err, want[i])
+		}
+	}
+}

@@ -3,6 +3,7 @@ package record
 import (
 	"encoding/binary"
 	"math"
+	"math/bits"
 	"strings"
 )
 
@@ -22,39 +23,54 @@ func NewBloom(n int) Bloom {
 	return make(Bloom, min(int(bits)/8+1, MaxBloom))
 }
 
-// Add puts a term in; its case does not matter.
-func (b Bloom) Add(term string) {
-	for bit := range b.bits(term) {
+// Term is a word as filters of any size have it, for who asks many.
+type Term struct{ x, y uint64 }
+
+// TermOf returns the term of a word; its case does not matter. x and y are the
+// first two 64-bit big-endian numbers of its digest.
+func TermOf(word string) Term {
+	d := digest("agentsite/k/term", []byte(strings.ToLower(word)))
+	return Term{binary.BigEndian.Uint64(d[:8]), binary.BigEndian.Uint64(d[8:16])}
+}
+
+// Add puts a word in.
+func (b Bloom) Add(word string) {
+	if len(b) == 0 {
+		return
+	}
+	t := TermOf(word)
+	for range bloomHashes {
+		bit := t.x % (uint64(len(b)) * 8)
 		b[bit/8] |= 1 << (bit % 8)
+		t.x += t.y // wraps at 2^64
 	}
 }
 
-// Has reports whether the term may be in.
-func (b Bloom) Has(term string) bool {
-	for bit := range b.bits(term) {
+// Has reports whether the word may be in.
+func (b Bloom) Has(word string) bool { return b.HasTerm(TermOf(word)) }
+
+// HasTerm is Has of a term. Its bits are x + i·y, modulo the size of the filter.
+func (b Bloom) HasTerm(t Term) bool {
+	for range bloomHashes {
+		if len(b) == 0 {
+			return false
+		}
+		bit := t.x % (uint64(len(b)) * 8)
 		if b[bit/8]&(1<<(bit%8)) == 0 {
 			return false
 		}
+		t.x += t.y
 	}
-	return len(b) > 0
+	return true
 }
 
-// bits yields the bits of a term: x + i·y, where x and y are the first two
-// 64-bit big-endian numbers of its digest, modulo the size of the filter.
-func (b Bloom) bits(term string) func(yield func(uint64) bool) {
-	return func(yield func(uint64) bool) {
-		if len(b) == 0 {
-			return
-		}
-		d := digest("agentsite/k/term", []byte(strings.ToLower(term)))
-		x, y := binary.BigEndian.Uint64(d[:8]), binary.BigEndian.Uint64(d[8:16])
-		for range bloomHashes {
-			if !yield(x % (uint64(len(b)) * 8)) {
-				return
-			}
-			x += y // wraps at 2^64
-		}
+// Wrong is how likely the filter affirms a word that it has not.
+func (b Bloom) Wrong() float64 {
+	set := 0
+	for _, v := range b {
+		set += bits.OnesCount8(v)
 	}
+	return math.Pow(float64(set)/float64(max(len(b), 1)*8), bloomHashes)
 }
 
 // MarshalText implements encoding.TextMarshaler.

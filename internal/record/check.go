@@ -22,6 +22,12 @@ func (h *Header) check(f *fields) {
 // leaves encoding/json nothing to be lenient about: no member twice, none in
 // another case.
 func read(body Body, payload []byte) error {
+	if a, ok := body.(*Agent); ok {
+		if readAgent(a, payload) {
+			return valid(a)
+		}
+		*a = Agent{}
+	}
 	if err := json.Unmarshal(payload, body); err != nil {
 		if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field != "" {
 			return refuse(BadField, "%s: a %s does not belong there", wrong.Field, wrong.Value)

@@ -71,6 +71,7 @@ type Keeping struct {
 type Gate struct {
 	network string
 	mem     Memory
+	tally   tally
 }
 
 // NewGate returns the gate of a network.
@@ -78,7 +79,7 @@ func NewGate(network string, mem Memory) (*Gate, error) {
 	if !ValidNetwork(network) {
 		return nil, fmt.Errorf("%q is no name of a network: use at most %d of a–z, 0–9 and -", network, maxNetwork)
 	}
-	return &Gate{network, mem}, nil
+	return &Gate{network: network, mem: mem}, nil
 }
 
 // maxTries bounds how often Admit starts again because somebody else was
@@ -92,6 +93,7 @@ const maxTries = 8
 // The cheap questions come first: form and size before decoding, time, key and
 // version before the signature, which costs 50 µs. For many see AdmitAll.
 func (g *Gate) Admit(ctx context.Context, wire []byte, now time.Time) (r *Record, fresh bool, err error) {
+	defer func() { g.tally.note(fresh, err) }()
 	if r, err = Open(g.network, wire); err != nil {
 		return nil, false, err
 	}
@@ -211,8 +213,11 @@ func (c *claim) logged() bool {
 
 // verify checks the signatures. It asks nobody, so claims can be verified at
 // once.
-func (g *Gate) verify(c *claim, now int64) error {
-	if !c.holds(c.key) {
+func (g *Gate) verify(c *claim, now int64) error { return g.verified(c, c.holds(c.key), now) }
+
+// verified is verify when it is known whether the record's own signature holds.
+func (g *Gate) verified(c *claim, holds bool, now int64) error {
+	if !holds {
 		return refuse(BadSignature, "the signature does not hold")
 	}
 	if !c.consents(g.network) {

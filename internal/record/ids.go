@@ -27,10 +27,8 @@ var base32lower = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPad
 
 // digest is SHA-256 of a label and what it labels.
 func digest(label string, b []byte) Hash {
-	h := sha256.New()
-	h.Write([]byte(label))
-	h.Write(b)
-	return Hash(h.Sum(nil))
+	var room [192]byte // for the longest id of an agent too
+	return sha256.Sum256(append(append(room[:0], label...), b...))
 }
 
 // PortalOf returns the id of the portal with that root key.

@@ -1,10 +1,6 @@
 package record
 
-import (
-	"encoding/json"
-
-	"github.com/gowebpki/jcs"
-)
+import "encoding/json"
 
 const (
 	// maxPath bounds a path in a proof. Keys are SHA-256, so that two of them
@@ -59,17 +55,16 @@ func (s *Step) UnmarshalText(b []byte) error {
 
 // Encode returns the proof as it travels, in canonical form.
 func (p *Proof) Encode() ([]byte, error) {
-	b, err := json.Marshal(p)
-	if err != nil {
-		return nil, err
-	}
-	return jcs.Transform(b)
+	return p.append(make([]byte, 0, 2<<10)), nil
 }
 
 // ParseProof reads a proof. Whether it proves anything is another question.
 func ParseProof(b []byte) (*Proof, error) {
 	if len(b) > MaxProof {
 		return nil, refuse(TooLarge, "it has %d bytes, a proof has at most %d", len(b), MaxProof)
+	}
+	if p, ok := readInclusion(b); ok {
+		return p, nil
 	}
 	if err := Canonical(b); err != nil {
 		return nil, err
