@@ -17,10 +17,10 @@ import (
 const module = "agentsite"
 
 // leaves import nothing of ours, except that egress may use fault.
-var leaves = []string{"internal/ident", "internal/fault", "internal/clock", "internal/limit", "internal/egress", "internal/picture", "internal/strictjson", "migrations", "static", "docs"}
+var leaves = []string{"internal/ident", "internal/fault", "internal/clock", "internal/limit", "internal/meter", "internal/egress", "internal/picture", "internal/strictjson", "internal/plain", "migrations", "static", "docs"}
 
 // inner is everything in internal/ that adapters may use.
-var inner = []string{"internal/ident", "internal/ident/httpsig", "internal/fault", "internal/clock", "internal/limit", "internal/egress", "internal/picture", "internal/strictjson", "internal/account", "internal/hub",
+var inner = []string{"internal/ident", "internal/ident/httpsig", "internal/fault", "internal/clock", "internal/limit", "internal/meter", "internal/egress", "internal/picture", "internal/strictjson", "internal/plain", "internal/account", "internal/hub",
 	"internal/chat", "internal/task", "internal/a2a", "internal/openai", "internal/linkwire", "internal/schema", "internal/index", "internal/index/bm25", "internal/notify", "internal/record", "internal/federation"}
 
 // may is the import table: what each package may import of ours. A package
@@ -36,15 +36,19 @@ var may = map[string][]string{
 	// Signed requests, of drivers and peers, know no ids or actors.
 	"internal/ident/httpsig": {},
 	"internal/limit":         {},
-	"internal/egress":        {"internal/fault"},
-	"internal/picture":       {},
+	// What is counted for scrapers: everybody may count.
+	"internal/meter":   {},
+	"internal/egress":  {"internal/fault"},
+	"internal/picture": {},
 	// What every decoder of outside JSON asks first.
 	"internal/strictjson": {},
-	"migrations":          {},
-	"static":              {},
-	"docs":                {},
-	"internal/account":    leaves,
-	"internal/record":     leaves,
+	// What every door shows of a stranger's text.
+	"internal/plain":   {},
+	"migrations":       {},
+	"static":           {},
+	"docs":             {},
+	"internal/account": leaves,
+	"internal/record":  leaves,
 	// Tests of others sign records too.
 	"internal/record/recordtest": with(leaves, "internal/record"),
 	// A search says how much of the network it looked through.
@@ -53,9 +57,11 @@ var may = map[string][]string{
 	"internal/federation": with(leaves, "internal/record", "internal/ident/httpsig"),
 	// Tests of others need portals that are known, too.
 	"internal/federation/federationtest": with(leaves, "internal/record", "internal/record/recordtest", "internal/federation"),
-	"internal/task":                      leaves,
-	"internal/chat":                      with(leaves, "internal/task"),
-	"internal/openai":                    leaves,
+	// It looks at what the services know, and is one of none.
+	"internal/doctor": with(leaves, "internal/hub", "internal/record", "internal/federation"),
+	"internal/task":   leaves,
+	"internal/chat":   with(leaves, "internal/task"),
+	"internal/openai": leaves,
 	// What the link door, its driver and the command line say to each other.
 	"internal/linkwire": leaves,
 	// JSON Schema as forms and checks need it.
@@ -76,7 +82,8 @@ var may = map[string][]string{
 	"web":             with(leaves, "handlers"),
 	"internal/app":    {"*"},
 	// The demo builds portals with app, so app cannot have it.
-	"internal/app/demo": with(leaves, "internal/app"),
+	// What goes wrong in it, a portal that lies, is signed by hand.
+	"internal/app/demo": with(leaves, "internal/app", "internal/federation", "internal/record"),
 	"internal/cli":      with(leaves, "internal/app", "internal/app/demo", "internal/linkwire"),
 	"bench":             {"*"},
 	".":                 {"internal/cli"},

@@ -35,6 +35,7 @@ func TestMain(m *testing.M) {
 //	portal NAME [FLAG…]   start a portal on ./NAME; sets $NAME_URL and $NAME_SETUP
 //	portal-stop NAME      SIGTERM, wait until it has drained
 //	portal-kill NAME      SIGKILL
+//	retry CMD [ARG…]      exec, again and again until it succeeds
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
@@ -46,6 +47,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"portal":      startPortal,
 			"portal-stop": func(ts *testscript.TestScript, neg bool, args []string) { endPortal(ts, args[0], syscall.SIGTERM) },
+			"retry":       retry,
 			"portal-kill": func(ts *testscript.TestScript, neg bool, args []string) { endPortal(ts, args[0], syscall.SIGKILL) },
 		},
 	})
@@ -99,6 +101,27 @@ func startPortal(ts *testscript.TestScript, neg bool, args []string) {
 		}
 	case <-time.After(readyWait):
 		ts.Fatalf("portal %s said nothing in %s", name, readyWait)
+	}
+}
+
+// retryEvery is between two tries of retry: processes tell each other nothing of
+// when they are ready.
+const retryEvery = 100 * time.Millisecond
+
+func retry(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) == 0 || neg {
+		ts.Fatalf("usage: retry CMD [ARG…]")
+	}
+	tick := time.NewTicker(retryEvery)
+	defer tick.Stop()
+	for end := time.Now().Add(readyWait); ; <-tick.C {
+		err := ts.Exec(args[0], args[1:]...)
+		if err == nil {
+			return
+		}
+		if time.Now().After(end) {
+			ts.Fatalf("%s did not succeed in %s: %v", args[0], readyWait, err)
+		}
 	}
 }
 

@@ -92,6 +92,9 @@ func (d *Door) showPeers(w http.ResponseWriter, r *http.Request, actor ident.Act
 
 func (d *Door) peerRow(p federation.Peer) templates.PeerRow {
 	row := templates.PeerRow{PortalRow: d.portalRow(p), Rule: ruleText(p.Rule.Stand), Note: p.Rule.Note, Faults: faultText(p.Faults)}
+	if p.Rule.Follow != "" {
+		row.Rule = strings.TrimPrefix(row.Rule+", its list is followed", ", ")
+	}
 	row.Href = "/admin/peers/" + url.PathEscape(peerRef(p))
 	return row
 }
@@ -161,7 +164,7 @@ func (d *Door) advice(r *http.Request, list []federation.Peer) (out []templates.
 				say(p, name+" is pinned and does not answer.", "Look")
 			}
 		case p.Truncated:
-			say(p, name+" has more agents than its quota; the others are not found here.", "Raise it")
+			say(p, name+" has more agents than its quota: none are kept here, and each search has to ask it.", "Raise it")
 		}
 		if f, err := d.peers.Profile(r.Context(), true, peerRef(p)); len(list) <= tablePage && err == nil && p.Rule.Stand == "" {
 			for _, w := range f.Words {
@@ -198,7 +201,7 @@ func (d *Door) decisionRow(r *http.Request, e federation.Entry) templates.Decisi
 }
 
 func actText(act string) string {
-	if text, ok := map[string]string{"peer.add": "Added", "peer.allow": "Allowed", "peer.pin": "Pinned", "peer.deny": "Denied", "peer.undecide": "Left to the policy", "peer.note": "Noted of", "peer.quota": "Changed the quota of",
+	if text, ok := map[string]string{"peer.add": "Added", "peer.allow": "Allowed", "peer.pin": "Pinned", "peer.deny": "Denied", "peer.undecide": "Left to the policy", "peer.note": "Noted of", "peer.subscribe": "Followed the list of", "peer.unsubscribe": "Stopped following the list of", "peer.quota": "Changed the quota of",
 		"peer.forget": "Forgot", "peer.release": "Released", "peer.vouch": "Vouched for", "peer.warn": "Warned of", "peer.block": "Blocked in public", "peers.policy": "Changed the policy"}[act]; ok {
 		return text
 	}
@@ -242,12 +245,23 @@ func (d *Door) showPeer(w http.ResponseWriter, r *http.Request, actor ident.Acto
 		return err
 	}
 	p := f.Peer
-	v := templates.AdminPeer{PeerRow: d.peerRow(p), Ref: url.PathEscape(peerRef(p)), URL: p.URL, Operator: p.Operator, Known: moment(p.Known), Proved: moment(p.Proved), Stand: p.Rule.Stand,
+	v := templates.AdminPeer{PeerRow: d.peerRow(p), Ref: url.PathEscape(peerRef(p)), URL: p.URL, Operator: p.Operator, Known: moment(p.Known), Proved: moment(p.Proved), Stand: p.Rule.Stand, Follow: p.Rule.Follow,
 		DefaultAgents: whole(int64(pol.MaxAgents)), CanSpeak: p.ID != "", Refused: p.Refused.After(clock.Now())}
 	if p.Rule.MaxAgents > 0 {
 		v.MaxAgents = strconv.Itoa(p.Rule.MaxAgents)
 	}
+	for _, s := range p.Said {
+		if p.State == federation.Denied && s.Denies {
+			continue // the reason says it
+		}
+		text := s.Host + ", whose list is followed, " + verdictWord(s.Verdict) + " it"
+		if s.Reason != "" {
+			text += ": " + s.Reason
+		}
+		v.Lists = append(v.Lists, text)
+	}
 	if in != nil {
+		v.Follow = in.follow
 		v.Stand, v.Note, v.MaxAgents, v.Errors = in.stand, in.note, in.most, in.errors
 	}
 	switch p.State {
@@ -287,8 +301,8 @@ func recordText(t record.Type) string {
 
 // ruleForm is a rule as it was typed.
 type ruleForm struct {
-	stand, note, most string
-	errors            templates.FieldErrors
+	stand, follow, note, most string
+	errors                    templates.FieldErrors
 }
 
 func (d *Door) setPeer(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
@@ -299,7 +313,12 @@ func (d *Door) setPeer(w http.ResponseWriter, r *http.Request, actor ident.Actor
 	typed := &ruleForm{stand: in.Get("policy"), note: in.Get("note"), most: strings.TrimSpace(in.Get("max_agents"))}
 	most, err := typedNumber(typed.most, "max_agents")
 	if err == nil {
-		_, err = d.peers.SetRule(r.Context(), actor, peerName(r), federation.RuleChange{Stand: &typed.stand, Note: &typed.note, MaxAgents: &most})
+		change := federation.RuleChange{Stand: &typed.stand, Note: &typed.note, MaxAgents: &most}
+		if in.Has("follow") {
+			typed.follow = in.Get("follow")
+			change.Follow = &typed.follow
+		}
+		_, err = d.peers.SetRule(r.Context(), actor, peerName(r), change)
 	}
 	if err != nil {
 		messages, code, ok := d.wrong(w, err)

@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"context"
 	"net/http"
 	"net/url"
 	"slices"
@@ -29,18 +30,26 @@ func (d *Door) browse(w http.ResponseWriter, r *http.Request, actor ident.Actor)
 			return nil
 		}
 	}
-	q.Wide = !keep
-	page, err := d.hub.Search(r.Context(), actor, q)
+	asking := 0
+	if !keep {
+		w.Header().Set("Vary", "Accept")
+		if wantsEvents(r) {
+			return d.browseEach(w, r, actor, q)
+		}
+		if q.Wide = true; !waits(r.URL.Query()) {
+			asking = d.hub.Asks(q)
+		}
+	}
+	page, err := d.searchFirst(r.Context(), actor, q, &asking)
 	if err != nil {
 		return err
 	}
 	v := templates.AgentsView{Query: q.Text, Total: page.Total, Coverage: coverageText(page.Coverage), Folded: page.Coverage.Folded}
-	for _, res := range page.Results {
-		card := d.card(res.Agent, res.Matched...)
-		card.Why = why(res.Why)
-		v.Results = append(v.Results, card)
-	}
 	f := filters{q}
+	v.Results = d.cards(page.Results)
+	if asking > 0 {
+		v.Late = lateView(f, asking)
+	}
 	v.Facets, v.Filters, v.Kept, v.Sorts = f.facets(page.Facets), f.active(), f.kept(), f.sorts()
 	v.FeedHref, v.SaveQuery, v.CanSave = address("/agents/feed", f.values()), f.values().Encode(), actor.IsPerson()
 	v.ClearHref = f.none().address()
@@ -70,6 +79,22 @@ func (d *Door) browse(w http.ResponseWriter, r *http.Request, actor ident.Actor)
 		return d.renderShared(w, r, key, templates.Agents(p, v))
 	}
 	return d.render(w, r, http.StatusOK, templates.Agents(p, v))
+}
+
+// searchFirst searches in what is held here, if that finds something and
+// others are asked later. Where nothing is to be shown meanwhile it waits for
+// them; nobody is asked later then.
+func (d *Door) searchFirst(ctx context.Context, actor ident.Actor, q hub.Query, asking *int) (hub.Page, error) {
+	if *asking > 0 {
+		here := q
+		here.Wide = false
+		page, err := d.hub.Search(ctx, actor, here)
+		if err != nil || page.Total > 0 {
+			return page, err
+		}
+		*asking = 0
+	}
+	return d.hub.Search(ctx, actor, q)
 }
 
 // filters are those of a query as addresses of the page.
@@ -145,8 +170,13 @@ func (f filters) values() url.Values {
 	if f.q.Sort != "" {
 		v.Set("sort", f.q.Sort)
 	}
-	if f.q.Scope != "" {
-		v.Set("scope", f.q.Scope)
+	for name, value := range map[string]string{"scope": f.q.Scope, "same": f.q.Same} {
+		if value != "" {
+			v.Set(name, value)
+		}
+	}
+	if f.q.Copies {
+		v.Set("copies", "true")
 	}
 	return v
 }
@@ -201,6 +231,11 @@ func (f filters) here() string {
 func (f filters) everywhere() string {
 	f.q.Scope = ""
 	return f.address()
+}
+
+// sameAs lists the equals of an agent.
+func sameAs(handle string) string {
+	return filters{hub.Query{Same: handle}}.address()
 }
 
 // address is that of the page the filters are from.
@@ -273,6 +308,11 @@ func (f filters) active() []templates.ActiveFilter {
 			out = append(out, templates.ActiveFilter{Name: n.title, Value: filterLabel(n.param, value), RemoveHref: f.toggled(n.param, value)})
 		}
 	}
+	if f.q.Same != "" {
+		other := f
+		other.q.Same = ""
+		out = append(out, templates.ActiveFilter{Name: "The same as", Value: f.q.Same, RemoveHref: other.address()})
+	}
 	if f.q.Scope == hub.ScopePortal {
 		out = append(out, templates.ActiveFilter{Name: "Where", Value: "this portal only", RemoveHref: f.everywhere()})
 	}
@@ -286,7 +326,7 @@ func (f filters) kept() []templates.Hidden {
 			out = append(out, templates.Hidden{Name: n.param, Value: value})
 		}
 	}
-	for _, h := range []templates.Hidden{{Name: "sort", Value: f.q.Sort}, {Name: "scope", Value: f.q.Scope}} {
+	for _, h := range []templates.Hidden{{Name: "sort", Value: f.q.Sort}, {Name: "scope", Value: f.q.Scope}, {Name: "same", Value: f.q.Same}} {
 		if h.Value != "" {
 			out = append(out, h)
 		}

@@ -337,7 +337,14 @@ func (d *Door) searchQuery(r *http.Request) (hub.Query, error) {
 			q.Live = []string{string(hub.NeedsAuth), string(hub.WrongProtocol), string(hub.Unreachable), string(hub.Unknown)}
 		}
 	}
-	q.Scope = v.Get("scope")
+	q.Scope, q.Same = v.Get("scope"), v.Get("same")
+	switch v.Get("copies") {
+	case "", "false", "0", "no":
+	case "true", "1", "yes":
+		q.Copies = true
+	default:
+		return hub.Query{}, fault.New(fault.Invalid, "copies: use true or false")
+	}
 	return q, nil
 }
 
@@ -373,6 +380,10 @@ func (d *Door) apiSearch(w http.ResponseWriter, r *http.Request, actor ident.Act
 		return err
 	}
 	q.Wide = true
+	w.Header().Set("Vary", "Accept")
+	if wantsEvents(r) {
+		return d.apiSearchEach(w, r, actor, q)
+	}
 	page, err := d.hub.Search(r.Context(), actor, q)
 	if err != nil {
 		return err
@@ -397,6 +408,7 @@ func (d *Door) apiAgents(w http.ResponseWriter, r *http.Request, actor ident.Act
 	if err != nil {
 		return err
 	}
+	q.Copies = true // it lists all there are
 	page, err := d.hub.Search(r.Context(), actor, q)
 	if err != nil {
 		return err

@@ -46,13 +46,27 @@ type peerJSON struct {
 	MaxAgents  int              `json:"max_agents"`
 	MaxBytes   int64            `json:"max_bytes"`
 	Faults     map[string]int   `json:"faults"`
+	// Follow is what is done with its words about others, Said what followed
+	// lists say of it.
+	Follow string         `json:"follow,omitempty"`
+	Said   []listSaidJSON `json:"said,omitempty"`
+}
+
+type listSaidJSON struct {
+	Portal  string `json:"portal"`
+	Verdict string `json:"verdict"`
+	Reason  string `json:"reason,omitempty"`
+	Denies  bool   `json:"denies"`
 }
 
 func newPeerJSON(p federation.Peer) peerJSON {
 	j := peerJSON{ID: peerRef(p), URL: p.URL, Name: p.Name, Operator: p.Operator, Contact: p.Contact, State: p.State, Reason: p.Reason, Version: p.Version, Tier: p.Tier,
 		RTTMS: float64(p.RTT.Microseconds()) / 1000, Agents: p.Agents, Listed: p.Listed, Truncated: p.Truncated, KnownAt: stamp(p.Known), ProvedAt: stamp(p.Proved),
 		LastSeen: stamp(p.LastSeen), Lag: float64(p.Lag.Milliseconds()) / 1000, HeadAt: stamp(p.HeadIssued), HeadEndsAt: stamp(p.HeadExpires),
-		Policy: p.Rule.Stand, Note: p.Rule.Note, MaxAgents: p.Rule.MaxAgents, MaxBytes: p.Rule.MaxBytes, Faults: p.Faults}
+		Policy: p.Rule.Stand, Note: p.Rule.Note, MaxAgents: p.Rule.MaxAgents, MaxBytes: p.Rule.MaxBytes, Faults: p.Faults, Follow: p.Rule.Follow}
+	for _, s := range p.Said {
+		j.Said = append(j.Said, listSaidJSON{s.Host, s.Verdict, s.Reason, s.Denies})
+	}
 	if j.Faults == nil {
 		j.Faults = map[string]int{}
 	}
@@ -73,10 +87,11 @@ type peerBody struct {
 	Note      *string `json:"note"`
 	MaxAgents *int    `json:"max_agents"`
 	MaxBytes  *int64  `json:"max_bytes"`
+	Follow    *string `json:"follow"`
 }
 
 func (b peerBody) change() federation.RuleChange {
-	return federation.RuleChange{Stand: b.Policy, Note: b.Note, MaxAgents: b.MaxAgents, MaxBytes: b.MaxBytes}
+	return federation.RuleChange{Stand: b.Policy, Note: b.Note, MaxAgents: b.MaxAgents, MaxBytes: b.MaxBytes, Follow: b.Follow}
 }
 
 type addPeerBody struct {

@@ -19,9 +19,11 @@ func (d *Door) home(w http.ResponseWriter, r *http.Request, actor ident.Actor) e
 	if err != nil {
 		return err
 	}
-	v := templates.HomeView{Total: d.hub.Count(), Alive: alive.Total}
-	portals, agents := d.peers.Counts()
-	v.Portals, v.NetworkAgents = portals, whole(int64(agents))
+	own := d.hub.Own()
+	v := templates.HomeView{Here: own, Alive: alive.Total, Elsewhere: whole(int64(max(d.hub.Count()-own, 0)))}
+	if portals, _ := d.peers.Counts(); portals > 1 {
+		v.Portals = countOf(portals-1, "other portal", "other portals")
+	}
 	for _, res := range alive.Results {
 		v.Agents = append(v.Agents, d.card(res.Agent))
 	}

@@ -3,7 +3,6 @@ package handlers
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"net/http"
 	"net/url"
 	"slices"
@@ -133,6 +132,7 @@ func (d *Door) portalRow(p federation.Peer) templates.PortalRow {
 		Agents: whole(int64(p.Agents)), RTT: latency(p.RTT), Seen: moment(p.LastSeen), Version: p.Version}
 	if p.Truncated {
 		row.Agents += " of " + whole(int64(p.Listed))
+		row.Reason = cmp.Or(row.Reason, "It lists more agents than one portal may have here, so none of them is shown.")
 	}
 	if p.Lag > 0 {
 		row.Lag = span(p.Lag)
@@ -141,84 +141,6 @@ func (d *Door) portalRow(p federation.Peer) templates.PortalRow {
 		row.HeadAge = span(clock.Now().Sub(p.HeadIssued))
 	}
 	return row
-}
-
-// The map is drawn in a box of mapWidth by mapHeight. This portal is in its
-// middle; the others have places on rings, each chosen by its id and the next
-// free one after it, so that a portal stays where it is when others come and
-// go.
-const (
-	mapWidth, mapHeight = 720, 440
-	fewPortals          = 8
-)
-
-// rings are how many places each has, from the inside.
-var rings = []int{8, 14, 20}
-
-func (d *Door) mapView(net federation.Network, self templates.PortalRow) templates.NetworkMap {
-	v := templates.NetworkMap{Width: mapWidth, Height: mapHeight}
-	centre := templates.MapNode{PortalRow: self, X: mapWidth / 2, Y: mapHeight / 2, R: 22}
-	list := slices.Clone(net.Portals)
-	total, used := 0, rings
-	if len(list) <= fewPortals {
-		used = rings[:1]
-	}
-	for _, n := range used {
-		total += n
-	}
-	if len(list) > total { // the largest are shown
-		slices.SortStableFunc(list, func(a, b federation.Peer) int { return cmp.Compare(b.Agents, a.Agents) })
-		v.Left = len(list) - total
-		list = list[:total]
-	}
-	slices.SortFunc(list, func(a, b federation.Peer) int { return cmp.Compare(a.ID, b.ID) })
-	taken := make([]bool, total)
-	at := map[record.PortalID][2]int{net.Self.ID: {centre.X, centre.Y}}
-	for _, p := range list {
-		n := wish(p.ID, total)
-		for taken[n] {
-			n = (n + 1) % total
-		}
-		taken[n] = true
-		x, y := spot(n, used)
-		at[p.ID] = [2]int{x, y}
-		row := d.portalRow(p)
-		node := templates.MapNode{PortalRow: row, X: x, Y: y, R: 9 + int(min(math.Sqrt(float64(p.Agents))/2, 13)), Label: shorten(row.Name, 20)}
-		v.Nodes = append(v.Nodes, node)
-		v.Lines = append(v.Lines, templates.MapLine{X1: centre.X, Y1: centre.Y, X2: x, Y2: y, State: string(p.State)})
-	}
-	for _, l := range net.Links[:min(len(net.Links), 200)] {
-		a, ok := at[l.From]
-		b, also := at[l.To]
-		if ok && also {
-			v.Lines = append(v.Lines, templates.MapLine{X1: a[0], Y1: a[1], X2: b[0], Y2: b[1], Vouch: true})
-		}
-	}
-	centre.Label = shorten(self.Name, 24)
-	v.Nodes = append(v.Nodes, centre)
-	return v
-}
-
-// wish is where a portal would like to be.
-func wish(id record.PortalID, of int) int {
-	h, _ := id.Digest()
-	return int(uint(h[0])<<8|uint(h[1])) % of
-}
-
-// spot is the middle of a place: rings are turned against each other, so that
-// names do not stand in a line.
-func spot(n int, used []int) (x, y int) {
-	ring := 0
-	for n >= used[ring] {
-		n -= used[ring]
-		ring++
-	}
-	share := float64(ring+1) / float64(len(used))
-	if len(used) == 1 {
-		share = .8
-	}
-	angle := 2*math.Pi*float64(n)/float64(used[ring]) + float64(ring)*.23 - math.Pi/2 + .2
-	return mapWidth/2 + int(math.Round(share*(mapWidth/2-90)*math.Cos(angle))), mapHeight/2 - 8 + int(math.Round(share*(mapHeight/2-50)*math.Sin(angle)))
 }
 
 // shorten cuts a text to n characters.

@@ -22,17 +22,21 @@ const (
 		"portals":{"known":1,"asked":1,"answered":1,"silent":[],"oldest_head_age":0,"tier":"replica"},"next_cursor":""}`
 )
 
-var searchParameters = []string{"q", "kind", "tag", "skill", "portal", "live", "language", "modality", "proof", "publisher", "signed", "sort", "scope", "limit", "cursor"}
+var searchParameters = []string{"q", "kind", "tag", "skill", "portal", "live", "language", "modality", "proof", "publisher", "signed", "sort", "scope", "copies", "same", "limit", "cursor"}
 
 func agentOperations() []openapi.Operation {
 	anAgent := ok("The agent.", agentJSON{})
 	return []openapi.Operation{
 		{Method: "GET", Path: "/search", ID: "searchAgents", Tag: "agents", Summary: "Search for agents", Scopes: readsAgents, Anonymous: true, Query: searchParameters,
-			Text: "Words match by their beginning and in other forms, and small mistakes are mended. `\"two words\"` must stand together, `-word` must not be there.",
-			Answers: map[int]openapi.Answer{http.StatusOK: {Text: "A page of what was found, with exact counts.", Example: exampleSearch, JSON: openapi.Object{
+			Text: "Words match by their beginning and in other forms, and small mistakes are mended. `\"two words\"` must stand together, `-word` must not be there. " +
+				"Portals whose agents are not all held here are asked, which takes up to a second. With `Accept: text/event-stream` nothing waits: the event `page` is what is held here, each `late` what another portal added, `end` has the `portals` of all; the data of each is a page, with `results` and `portals`.",
+			Answers: map[int]openapi.Answer{http.StatusOK: {Text: "A page of what was found, with exact counts.", Example: exampleSearch, Media: openapi.Media{"text/event-stream": {"type": "string"}}, JSON: openapi.Object{
 				"results": []openapi.Object{{"agent": agentJSON{}, "score": 0.0, "matched": []string{}, "liveness": livenessJSON{}, "verified": false,
 					"why":    []openapi.Object{{"word": "", "found": "", "how": oneOf("How the word was found.", "exact", "form", "prefix", "typo", "phrase"), "field": ""}},
-					"source": sourceJSON{}}},
+					"source": sourceJSON{},
+					"copies?": openapi.Schema{"type": "object", "description": "Other portals that have the very same built-in agent, when there are any.", "required": []string{"portals", "at"}, "properties": openapi.Schema{
+						"portals": openapi.Schema{"type": "integer", "minimum": 1, "description": "How many."},
+						"at":      openapi.Schema{"type": "array", "maxItems": hub.MaxCopiesAt, "items": openapi.Schema{"type": "string"}, "description": "Hosts of the first of them."}}}}},
 				"total": 0, "suggestions": []string{}, "next_cursor": openapi.Ref("Cursor"),
 				"facets": openapi.Schema{"type": "object", "description": "How many of all that was found have each value, by parameter.",
 					"additionalProperties": openapi.Schema{"type": "array", "items": openapi.Schema{"type": "object", "required": []string{"value", "count"},
@@ -41,7 +45,7 @@ func agentOperations() []openapi.Operation {
 		{Method: "GET", Path: "/suggest", ID: "suggest", Tag: "agents", Summary: "Say what half a word may be meant for", Scopes: readsAgents, Anonymous: true, Query: []string{"q"},
 			Answers: ok("At most 8 suggestions.", openapi.Object{"suggestions": []suggestionJSON{}})},
 		{Method: "GET", Path: "/agents", ID: "listAgents", Tag: "agents", Summary: "List agents", Scopes: readsAgents, Anonymous: true, Query: append([]string{"list_owner"}, searchParameters...),
-			Text:    "Takes the parameters of a search. With `owner=me` it lists the caller's own agents, all at once and with what only their owners see; a token then needs `agents:read` or `agents:write`.",
+			Text:    "Takes the parameters of a search, and lists copies too. With `owner=me` it lists the caller's own agents, all at once and with what only their owners see; a token then needs `agents:read` or `agents:write`.",
 			Answers: ok("A page of agents.", list("agents", []agentJSON{}))},
 		{Method: "POST", Path: "/agents", ID: "registerAgent", Tag: "agents", Summary: "Register an agent", Scopes: writes, Conflict: true, Body: draftJSON{}, Example: exampleAgentBody,
 			Text:    "With only the `endpoint` of an A2A agent or an MCP server, what it says of itself fills the rest; otherwise `name`, `description` and `kind` are needed. An endpoint that does not answer is registered all the same, as `unreachable`.",
@@ -124,6 +128,8 @@ func parameters() map[string]openapi.Parameter {
 		"signed":    {Text: "Whether its entry is signed.", Schema: openapi.Schema{"type": "boolean"}, Many: true},
 		"sort":      {Text: "The order.", Schema: oneOf("", hub.SortRelevance, hub.SortName, hub.SortNewest, hub.SortUpdated)},
 		"scope":     {Text: "Where to look.", Schema: oneOf("", "portal", "federation")},
+		"copies":    {Text: "Built-in agents that say the very same of themselves are one result, with the others in its `copies`. `true` makes each a result, as asking for a portal does.", Schema: openapi.Schema{"type": "boolean"}},
+		"same":      {Text: "Only the agents that count as copies of the one with this handle, and that one.", Schema: text},
 		"cursor":    {Text: "The `next_cursor` of the page before, with the same other parameters.", Schema: text},
 
 		"list_owner":    {Name: "owner", Text: "`me` lists the caller's own agents.", Schema: oneOf("", "me")},

@@ -33,6 +33,11 @@ type (
 		Liveness livenessJSON `json:"liveness"`
 		Verified bool         `json:"verified"`
 		Source   sourceJSON   `json:"source"`
+		Copies   *copiesShape `json:"copies,omitempty"`
+	}
+	copiesShape struct {
+		Portals int      `json:"portals"`
+		At      []string `json:"at"`
 	}
 	whyShape struct {
 		Word  string `json:"word"`
@@ -56,7 +61,11 @@ func (d *Door) shape(page *hub.Page) pageShape {
 		for _, m := range r.Why {
 			why = append(why, whyShape(m))
 		}
-		s.Results = append(s.Results, resultShape{a, r.Score, orEmpty(r.Matched), why, a.Liveness, a.Verified, d.source(&r.Agent)})
+		var copies *copiesShape
+		if r.Copies > 0 {
+			copies = &copiesShape{r.Copies, orEmpty(r.CopiesAt)}
+		}
+		s.Results = append(s.Results, resultShape{a, r.Score, orEmpty(r.Matched), why, a.Liveness, a.Verified, d.source(&r.Agent), copies})
 	}
 	return s
 }

@@ -41,7 +41,7 @@ func BenchmarkVerify(b *testing.B) {
 			b.Fatal(err)
 		}
 		b.StartTimer()
-		_, done, err := y.guard.Verify(r, nil)
+		_, _, done, err := y.guard.Verify(r, "192.0.2.1", func(federation.Asker) ([]byte, error) { return nil, nil })
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -28,10 +28,11 @@ type Shelf interface {
 
 // CatalogConfig is what a Catalog needs.
 type CatalogConfig struct {
-	// Self, Host and Tier are this portal's id, host and tier.
+	// Self and Host are this portal's id and host.
 	Self record.PortalID
 	Host string
-	Tier string
+	// Tier says how much is kept of others; nil for all.
+	Tier func() string
 	// Network is the name in everything signed.
 	Network  string
 	Replica  federation.Replica
@@ -134,7 +135,7 @@ func (c *Catalog) Run(ctx context.Context) error {
 			news = c.cfg.News()
 		}
 		c.Settle(ctx)
-		if !pause(ctx, settlePause) {
+		if !clock.Sleep(ctx, settlePause) {
 			break
 		}
 		tick := time.NewTimer(settleEvery - settlePause)
@@ -147,18 +148,6 @@ func (c *Catalog) Run(ctx context.Context) error {
 		tick.Stop()
 	}
 	return nil
-}
-
-// pause waits, and reports whether ctx has not ended.
-func pause(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
-	}
 }
 
 // Reread makes the next Settle ask again which agents are shown at all: the
@@ -259,6 +248,12 @@ func (s *stand) now() shown {
 	return s.shown
 }
 
+// Clear implements Directory.
+func (c *Catalog) Clear(portal record.PortalID) {
+	c.fold(context.Background(), c.stand(portal), shown{})
+	c.Changed(portal) // what is covered is read again
+}
+
 // fold takes the agents of a portal out, unless they stay under its host.
 func (c *Catalog) fold(ctx context.Context, s *stand, want shown) {
 	s.turn.Lock()
@@ -274,8 +269,8 @@ func (c *Catalog) fold(ctx context.Context, s *stand, want shown) {
 	c.unlist(ctx, s.id)
 }
 
-// fill shows the agents of a portal that the Replica holds, in another way
-// than now.
+// fill shows the agents of a portal that the Replica holds and a head covers,
+// in another way than now.
 func (c *Catalog) fill(ctx context.Context, s *stand, want shown) {
 	s.turn.Lock()
 	defer s.turn.Unlock()
@@ -317,7 +312,7 @@ const batch = 1024
 // read puts all agents of a portal; the caller must hold its turn.
 func (c *Catalog) read(ctx context.Context, s *stand) error {
 	var list []*record.Record
-	err := c.cfg.Replica.Agents(ctx, s.id, func(wire []byte) bool {
+	err := c.cfg.Replica.Covered(ctx, s.id, 0, func(wire []byte) bool {
 		r, err := record.Open(c.cfg.Network, wire)
 		if err != nil {
 			c.cfg.Log.Warn("a kept record cannot be read", "portal", s.id, "error", err)
@@ -434,9 +429,10 @@ func (c *Catalog) Again(portal record.PortalID, ids []string) {
 	}
 }
 
-// held returns the record of an agent that is kept, nil when none is.
+// held returns the record of an agent that is kept and that a head covers, nil
+// when none is.
 func (c *Catalog) held(ctx context.Context, portal record.PortalID, id string) *record.Record {
-	wire, err := c.cfg.Replica.Agent(ctx, portal, record.AgentKey(id))
+	wire, err := c.cfg.Replica.CoveredAgent(ctx, portal, record.AgentKey(id))
 	if err != nil || wire == nil {
 		return nil
 	}

@@ -33,8 +33,13 @@ type net struct {
 }
 
 func newNet(t *testing.T) *net {
-	n := &net{T: t, replica: new(federationtest.Replica), registry: new(federationtest.Registry), index: index.New()}
-	n.Catalog = peering.NewCatalog(peering.CatalogConfig{Self: recordtest.NewPortal("self").ID, Host: "self.example", Tier: record.TierReplica,
+	return newNetOn(t, new(federationtest.Replica), new(federationtest.Registry))
+}
+
+// newNetOn is newNet that starts with what is kept there.
+func newNetOn(t *testing.T, replica *federationtest.Replica, registry *federationtest.Registry) *net {
+	n := &net{T: t, replica: replica, registry: registry, index: index.New()}
+	n.Catalog = peering.NewCatalog(peering.CatalogConfig{Self: recordtest.NewPortal("self").ID, Host: "self.example",
 		Network: recordtest.Network, Replica: n.replica, Registry: n.registry, Translate: translate.Agent,
 		Imports: func(a *record.Agent) bool { return n.imports == nil || n.imports(a) }})
 	n.hub = hub.New(hub.Ports{Index: n.index, Network: n.Catalog}, hub.Config{Portal: "self.example", URL: "https://self.example"})
@@ -100,7 +105,21 @@ func (p *portal) head(life int64) {
 	h.Expires = h.Issued + life
 	r := p.Sign(p.net, h)
 	p.keep(r)
+	p.whole(r)
 	p.net.registry.Synced(p.ID, federation.HeadRow{Portal: p.ID, Version: h.Version(), Issued: h.Issued, Expires: h.Expires, Count: h.Count}, p.tree.Len(), false, time.Time{})
+}
+
+// whole notes that all that a head covers is here.
+func (p *portal) whole(head *record.Record) {
+	p.net.Helper()
+	ctx := p.net.Context()
+	at, err := p.net.replica.Position(ctx, p.ID)
+	if err != nil {
+		p.net.Fatal(err)
+	}
+	if _, ok, err := p.net.replica.Complete(ctx, p.ID, at, head.Version(), federation.Whole{Version: head.Version(), Hash: head.Hash}); err != nil || !ok {
+		p.net.Fatal(ok, err)
+	}
 }
 
 func (n *net) get(handle string) (hub.Agent, error) {
@@ -200,6 +219,10 @@ func TestCatalog_FoldsWhatMayNotBeShown(t *testing.T) {
 	n.expect(hub.Query{}, "bob@b.example", "cat@b.example")
 	n.registry.Say(a.ID, federationtest.In)
 	settle()
+	n.expect(hub.Query{}, "ann@a.example", "bob@b.example", "cat@b.example") // no head covers the new one
+	a.head(recordtest.Day)
+	n.Clear(a.ID)
+	settle()
 	n.expect(hub.Query{}, "ann@a.example", "bob@b.example", "cat@b.example", "new@a.example")
 
 	// A head that ended folds its agents, and they are counted.
@@ -281,7 +304,9 @@ func TestCatalog_PortableAgentShowsOnce(t *testing.T) {
 		if err := r.Cosign(recordtest.Network, key); err != nil {
 			t.Fatal(err)
 		}
-		return p.sign(r)
+		wire := p.sign(r)
+		p.head(recordtest.Day)
+		return wire
 	}
 	a.list("ann")
 	b.list("bob")
@@ -359,4 +384,34 @@ func TestCatalog_ImportsOnlyWhatThePolicyWants(t *testing.T) {
 	n.Reread()
 	n.Settle(t.Context())
 	n.expect(hub.Query{}, "bob@a.example")
+}
+
+// An agent is there as a head covered it while newer records of it wait for
+// theirs: for those that look at it, and after a restart.
+func TestCatalog_AnAgentStaysWhileANewerOneIsOnItsWay(t *testing.T) {
+	n := newNet(t)
+	p := n.join("one", true)
+	p.list("clerk")
+	for range 2 {
+		a := p.Agent("clerk")
+		a.Name, a.Title = "clerk", "Changed"
+		p.sign(a)
+		again := newNetOn(t, n.replica, n.registry)
+		again.Settle(t.Context())
+		for _, n := range []*net{n, again} {
+			a, err := n.get("clerk@one.example")
+			if err != nil || a.Title != "Title of clerk" {
+				t.Fatal(a.Title, err)
+			}
+			if e, err := n.Record(t.Context(), a, true); err != nil || e.Hash != a.Record {
+				t.Error(e.Hash, err)
+			}
+		}
+	}
+	p.head(recordtest.Day)
+	n.Clear(p.ID)
+	n.Settle(t.Context())
+	if a, err := n.get("clerk@one.example"); err != nil || a.Title != "Changed" {
+		t.Error(a.Title, err)
+	}
 }

@@ -16,6 +16,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"agentsite/internal/clock"
@@ -23,6 +24,7 @@ import (
 	"agentsite/internal/fault"
 	"agentsite/internal/federation"
 	"agentsite/internal/ident/httpsig"
+	"agentsite/internal/meter"
 	"agentsite/internal/record"
 	"agentsite/internal/strictjson"
 )
@@ -65,7 +67,9 @@ type ClientConfig struct {
 // Client asks other portals, by requests that are signed. It implements
 // federation.Caller and federation.Prover and is safe for concurrent use.
 type Client struct {
-	cfg ClientConfig
+	cfg      ClientConfig
+	received atomic.Int64
+	asked    meter.Kinds
 
 	mu      sync.Mutex // guards the rest
 	origins map[string]*place
@@ -201,11 +205,14 @@ func (c *Client) send(r *http.Request, limit int64) (*federation.Answer, error) 
 	began := time.Now()
 	resp, err := c.cfg.RoundTripper.RoundTrip(r)
 	if err != nil {
+		c.asked.Add(outcomeOf(err), 1)
 		return nil, err
 	}
 	defer resp.Body.Close()
 	took := time.Since(began)
 	b, err := readBody(resp, limit)
+	c.received.Add(int64(len(b)))
+	c.asked.Add(statusOf(resp.StatusCode, err), 1)
 	if err != nil {
 		return nil, fmt.Errorf("read the answer of %s: %w", r.URL.Host, err)
 	}
@@ -215,10 +222,17 @@ func (c *Client) send(r *http.Request, limit int64) (*federation.Answer, error) 
 // ErrTooLong: an answer is longer than whoever asked takes.
 var ErrTooLong = errors.New("the answer is too long")
 
+// maxPromised bounds the room that is made for a body because of its length.
+const maxPromised = 64 << 10
+
 // readBody reads a body, decompressed. It stops at limit whichever side of the
 // compression that is on.
 func readBody(resp *http.Response, limit int64) ([]byte, error) {
 	in := io.Reader(resp.Body)
+	var b bytes.Buffer
+	if n := resp.ContentLength; n > 0 {
+		b.Grow(int(min(n, limit, maxPromised)) + bytes.MinRead)
+	}
 	switch enc := resp.Header.Get("Content-Encoding"); {
 	case enc == "" || strings.EqualFold(enc, "identity"):
 	case strings.EqualFold(enc, "gzip"):
@@ -230,14 +244,13 @@ func readBody(resp *http.Response, limit int64) ([]byte, error) {
 	default:
 		return nil, fmt.Errorf("it is encoded as %.40q, which was not asked for", enc)
 	}
-	b, err := io.ReadAll(io.LimitReader(in, limit+1))
-	if err != nil {
+	if _, err := b.ReadFrom(io.LimitReader(in, limit+1)); err != nil {
 		return nil, err
 	}
-	if int64(len(b)) > limit {
+	if int64(b.Len()) > limit {
 		return nil, fmt.Errorf("%w: it has more than %d bytes", ErrTooLong, limit)
 	}
-	return b, nil
+	return b.Bytes(), nil
 }
 
 // ReasonOf is why an answer refuses what was asked, "" when it does not say.

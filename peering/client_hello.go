@@ -82,15 +82,21 @@ func (c *Client) Hello(ctx context.Context, origin string, portal record.PortalI
 		out.State = federation.Active
 	}
 	if r, err := record.Open(c.cfg.Self.Network(), card); err == nil {
-		p := c.place(origin)
-		c.mu.Lock()
-		p.met = r.Version()
-		c.mu.Unlock()
+		c.Told(origin, r.Version())
 	}
 	if c.cfg.Greeted != nil {
 		c.cfg.Greeted(ctx, out)
 	}
 	return out, nil
+}
+
+// Told notes that the portal at an origin knows our card of that version: it was
+// told, or it said hello and has it as the answer.
+func (c *Client) Told(origin string, v record.Version) {
+	p := c.place(origin)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p.met = v
 }
 
 // Met reports whether the portal at an origin was told the card of that version

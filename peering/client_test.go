@@ -161,7 +161,7 @@ func TestClient_LinesAreCompressed(t *testing.T) {
 	var n wires
 	a, b := newSite(t, &n, "a.example"), newSite(t, &n, "b.example")
 	got, err := a.client.Do(t.Context(), b.origin, b.self.ID(), http.MethodGet, "/peering/v1/lines", nil, 1<<20)
-	if err != nil || string(got.Body) != strings.Repeat("x", 2000)+"\ny\n" || got.Header.Get("Content-Encoding") != "gzip" || got.Header.Get("Agentsite-More") != "true" || got.Header.Get("Content-Type") != "application/x-ndjson" {
+	if err != nil || string(got.Body) != strings.Repeat("x", 8000)+"\ny\n" || got.Header.Get("Content-Encoding") != "gzip" || got.Header.Get("Agentsite-More") != "true" || got.Header.Get("Content-Type") != "application/x-ndjson" {
 		t.Error(got, err)
 	}
 }
@@ -346,4 +346,33 @@ func TestClient_ClockOffNeedsThree(t *testing.T) {
 type ahead struct {
 	http.Handler
 	by time.Duration
+}
+
+func TestGreeter_DoesNotGreetWhoSaidHello(t *testing.T) {
+	t.Parallel()
+	var n wires
+	started := clock.Now().Add(-time.Second)
+	a, b := newSite(t, &n, "a.example"), newSite(t, &n, "b.example")
+	var heads []string
+	b.greeted = func(_ context.Context, asker federation.Asker, head []byte) {
+		heads = append(heads, string(head))
+		b.client.Told(asker.Card.Origin, b.self.Content().Version())
+	}
+	b.serve(t, &n)
+	if _, err := a.client.Hello(t.Context(), b.origin, ""); err != nil {
+		t.Fatal(err)
+	}
+	if len(heads) != 1 || heads[0] != "" {
+		t.Errorf("it brought the heads %q", heads)
+	}
+	peering.NewGreeter(b.client, b.self, b.registry, started).Round(t.Context())
+	if got := n.asked("POST https://a.example/peering/v1/hello"); got != 0 {
+		t.Errorf("%d hellos to who has the card as an answer", got)
+	}
+	// Who does not remember is greeted.
+	b.client.Told(a.origin, record.Version{})
+	peering.NewGreeter(b.client, b.self, b.registry, started).Round(t.Context())
+	if got := n.asked("POST https://a.example/peering/v1/hello"); got != 1 {
+		t.Errorf("%d hellos to who was not told", got)
+	}
 }

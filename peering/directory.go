@@ -11,14 +11,16 @@ import "agentsite/internal/record"
 // out, and is read again from the Replica when its portal is told of with
 // Changed.
 type Directory interface {
-	// Put tells of agents' records of a portal that a Gate admitted and the
-	// Replica keeps: those that its newest head covers, or will once its log is
-	// complete. Tombstones take theirs out. Many at once are much faster than
-	// one by one.
+	// Put tells of agents' records of a portal that a Gate admitted, the Replica
+	// keeps, and a head covers. Tombstones take theirs out. Many at once are much
+	// faster than one by one.
 	Put(portal record.PortalID, list []*record.Record)
 	// Remove tells that agents, by their ids in the network, are held no more:
 	// the head does not cover them, or the quota is less.
 	Remove(portal record.PortalID, ids []string)
+	// Clear tells that what is held of a portal is another: all that was told of
+	// it is void, and what of it is covered is to be read again.
+	Clear(portal record.PortalID)
 	// Changed tells that a portal's card, head, rule or standing may be another
 	// now: it moved, was renewed, denied, quarantined, released, forgotten.
 	// Without news it costs little.

@@ -14,13 +14,13 @@ import (
 // portal's own agents too.
 func (c *Catalog) Record(ctx context.Context, a hub.Agent, prove bool) (hub.Evidence, error) {
 	none := fault.New(fault.NotFound, "No signed record of %s is here.", a.Handle())
-	portal, id := c.cfg.Self, record.AgentID(c.cfg.Self, translate.LocalID(a.ID))
+	portal, id, read := c.cfg.Self, record.AgentID(c.cfg.Self, translate.LocalID(a.ID)), c.cfg.Replica.Agent
 	if a.Elsewhere() {
 		of, url := c.owner(a)
 		if s := c.view.Load().byHost[a.Portal]; s == nil || !s.shown || !c.cfg.Registry.Decide(ctx, of, url).Show {
 			return hub.Evidence{}, none
 		}
-		portal, id = of, a.ID
+		portal, id, read = of, a.ID, c.cfg.Replica.CoveredAgent
 	}
 	var e hub.Evidence
 	var err error
@@ -31,7 +31,7 @@ func (c *Catalog) Record(ctx context.Context, a hub.Agent, prove bool) (hub.Evid
 		return hub.Evidence{}, err
 	}
 	key := record.AgentKey(id)
-	if e.Record, err = c.cfg.Replica.Agent(ctx, portal, key); err != nil {
+	if e.Record, err = read(ctx, portal, key); err != nil {
 		return hub.Evidence{}, err
 	}
 	var proof []byte

@@ -110,6 +110,7 @@ type site struct {
 	client   *peering.Client
 	guard    *federation.Guard
 	door     *peer.Door
+	greeted  func(context.Context, federation.Asker, []byte) // of serve
 }
 
 // echo answers who asked what.
@@ -156,12 +157,12 @@ func (s *site) serve(t testing.TB, n *wires) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.door = peer.New(peer.Config{Self: s.self, Guard: s.guard, Replica: s.replica, Version: "1", Log: slog.New(slog.DiscardHandler), Counts: func(context.Context) (int, int) { return 1, 2 }})
+	s.door = peer.New(peer.Config{Self: s.self, Guard: s.guard, Replica: s.replica, Version: "1", Log: slog.New(slog.DiscardHandler), Counts: func(context.Context) (int, int) { return 1, 2 }, Greeted: s.greeted})
 	s.door.Handle(http.MethodPost, "/echo", echo, peer.Limits{})
 	s.door.Handle(http.MethodPut, "/echo", echo, peer.Limits{})
 	s.door.Handle(http.MethodGet, "/echo/{x}", echo, peer.Limits{})
 	s.door.Handle(http.MethodGet, "/lines", func(context.Context, federation.Asker, *http.Request, []byte) (any, error) {
-		return peer.Lines{List: [][]byte{[]byte(strings.Repeat("x", 2000)), []byte("y")}, More: true}, nil
+		return peer.Lines{List: [][]byte{[]byte(strings.Repeat("x", 8000)), []byte("y")}, More: true}, nil
 	}, peer.Limits{})
 	r := chi.NewRouter()
 	r.Use(middleware.ClientIPFromRemoteAddr)

@@ -10,13 +10,13 @@ import (
 	"log/slog"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"agentsite/internal/clock"
 	"agentsite/internal/federation"
 	"agentsite/internal/hub"
-	"agentsite/internal/index/bm25"
 	"agentsite/internal/record"
 )
 
@@ -44,6 +44,8 @@ type SearcherConfig struct {
 	Registry federation.Registry
 	// Catalog says which portals are not wholly held, and how agents are shown.
 	Catalog *Catalog
+	// Summaries are what is known of what portals have.
+	Summaries *Summaries
 	// Take takes in a head that a portal answered with: Syncer.Take.
 	Take func(ctx context.Context, from record.PortalID, told []federation.Told) ([]federation.Unfit, error)
 	Log  *slog.Logger
@@ -52,13 +54,22 @@ type SearcherConfig struct {
 // Searcher asks portals whose agents are not wholly held here for those that a
 // search looks for. Nothing that they answer is believed: what is shown is
 // signed, and covered by a head of its portal that a Gate let in. Nothing of it
-// is kept but for a minute what was opened. It implements hub.Wider. Create it
+// is kept but for some seconds what was answered, and for a minute what was
+// opened. It implements hub.Wider. Create it
 // with NewSearcher; it is safe for concurrent use.
 type Searcher struct {
 	SearcherConfig
 	places chan struct{} // of requests under way
 	under  sync.WaitGroup
 	opened opened
+	memo   memo
+	looked lookedUp
+	// checker remembers signatures: who is found once is found again.
+	checker *record.Checker
+	// alive ends with Run; end ends it.
+	alive context.Context
+	end   context.CancelFunc
+	tally searchTally
 }
 
 var _ hub.Wider = (*Searcher)(nil)
@@ -66,7 +77,8 @@ var _ hub.Wider = (*Searcher)(nil)
 // NewSearcher returns the Searcher of a Catalog, which opens by it what it does
 // not hold.
 func NewSearcher(cfg SearcherConfig) *Searcher {
-	s := &Searcher{SearcherConfig: cfg, places: make(chan struct{}, maxAsks)}
+	s := &Searcher{SearcherConfig: cfg, places: make(chan struct{}, maxAsks), checker: record.NewChecker(cfg.Gate)}
+	s.alive, s.end = context.WithCancel(context.Background())
 	cfg.Catalog.wider.Store(s)
 	return s
 }
@@ -74,6 +86,7 @@ func NewSearcher(cfg SearcherConfig) *Searcher {
 // Run waits until ctx ends and what was asked has ended.
 func (s *Searcher) Run(ctx context.Context) error {
 	<-ctx.Done()
+	s.end()
 	s.under.Wait()
 	return nil
 }
@@ -93,12 +106,35 @@ type found struct {
 	proof  []byte
 }
 
+// Asks implements hub.Wider.
+func (s *Searcher) Asks(q hub.Query) int {
+	n := 0
+	for _, p := range s.Catalog.partly() {
+		if len(q.Portals) == 0 || slices.Contains(q.Portals, p.Host()) {
+			n++
+		}
+	}
+	return min(n, maxAsked)
+}
+
 // Ask implements hub.Wider.
 func (s *Searcher) Ask(ctx context.Context, q hub.Query) ([]hub.Agent, federation.Coverage) {
+	var all []found
+	c := s.collect(ctx, q, func(list []found, _ federation.Coverage) { all = append(all, list...) })
+	return s.once(all), c
+}
+
+// AskEach implements hub.Wider.
+func (s *Searcher) AskEach(ctx context.Context, q hub.Query, heard func([]hub.Agent, federation.Coverage)) federation.Coverage {
+	return s.collect(ctx, q, func(list []found, c federation.Coverage) { heard(s.once(slices.Clone(list)), c) })
+}
+
+// collect asks and calls heard, in this goroutine, with what each portal has.
+func (s *Searcher) collect(ctx context.Context, q hub.Query, heard func([]found, federation.Coverage)) federation.Coverage {
 	list, limited := s.choose(ctx, q)
 	c := federation.Coverage{Silent: []string{}, Limited: limited}
 	if len(list) == 0 {
-		return nil, c
+		return c
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -106,29 +142,27 @@ func (s *Searcher) Ask(ctx context.Context, q hub.Query) ([]hub.Agent, federatio
 	// down who is only slower than a search may wait.
 	timer := time.AfterFunc(searchFor, cancel)
 	defer timer.Stop()
-	body, err := json.Marshal(federation.SearchQuestion{Text: q.Text, Kinds: q.Kinds, Tags: q.Tags, Skills: q.Skills, Live: q.Live, Languages: q.Languages, Limit: federation.MaxFound})
+	body, err := json.Marshal(federation.SearchQuestion{Text: strings.Join(strings.Fields(q.Text), " "), Kinds: q.Kinds, Tags: q.Tags, Skills: q.Skills, Live: q.Live, Languages: q.Languages, Limit: each(len(list))})
 	if err != nil {
-		return nil, c
+		return c
 	}
 	answers := make(chan answered, len(list))
 	waiting := make(map[string]bool)
 	for _, p := range list {
-		select {
-		case s.places <- struct{}{}:
-		default:
+		asking, ok := s.memo.ask(s, p, body)
+		if !ok {
 			c.Limited = true
 			continue
 		}
 		waiting[p.Host()] = true
 		s.under.Go(func() {
-			defer func() { <-s.places }()
 			a := answered{from: p}
-			a.found, a.err = s.ask(ctx, p, body)
+			a.found, a.err = asking.wait(ctx, p.RTT)
 			answers <- a
 		})
 	}
 	c.Asked = len(waiting)
-	var out []found
+	late := false
 	now := clock.Now()
 	for len(waiting) > 0 {
 		select {
@@ -137,22 +171,26 @@ func (s *Searcher) Ask(ctx context.Context, q hub.Query) ([]hub.Agent, federatio
 				s.Log.Debug("a portal did not answer a search", "portal", a.from.ID, "error", a.err)
 			} else {
 				c.Answered++
-				out = append(out, a.found...)
 				c.OldestHead = max(c.OldestHead, int64(now.Sub(a.from.HeadIssued)/time.Second))
 				delete(waiting, a.from.Host())
+				so := c
+				so.Silent = slices.Clone(c.Silent)
+				heard(a.found, so)
 				continue
 			}
 			delete(waiting, a.from.Host())
 			c.Silent = append(c.Silent, a.from.Host())
 		case <-ctx.Done():
+			late = true
 			for host := range waiting {
 				c.Silent = append(c.Silent, host)
 			}
 			clear(waiting)
 		}
 	}
+	s.tally.note(c, late)
 	slices.Sort(c.Silent)
-	return s.once(out), c
+	return c
 }
 
 // once are the agents of what was found, each once, as the first of the portals
@@ -179,80 +217,56 @@ func (s *Searcher) once(list []found) []hub.Agent {
 	return out
 }
 
-// choose says whom to ask: those that say they have what is looked for first,
-// then those that answer soon; and whether some are left out.
+// choose says whom to ask, see choose; and whether some are left out.
 func (s *Searcher) choose(ctx context.Context, q hub.Query) (list []federation.Peer, limited bool) {
-	type choice struct {
-		federation.Peer
-		fits int
-	}
-	var all []choice
-	partly := s.Catalog.partly()
-	many := len(partly) > maxAsked
-	for _, p := range partly {
-		if len(q.Portals) > 0 && !slices.Contains(q.Portals, p.Host()) || !s.Registry.Decide(ctx, p.ID, p.URL).Show {
+	now := clock.Now()
+	var peers []federation.Peer
+	var all []askable
+	for _, p := range s.Catalog.partly() {
+		if len(q.Portals) > 0 && !slices.Contains(q.Portals, p.Host()) {
 			continue
 		}
-		c := choice{Peer: p}
-		if many {
-			c.fits = s.fits(ctx, p.ID, q)
+		peers = append(peers, p)
+		all = append(all, askable{id: p.ID, summary: s.Summaries.of(p.ID, now), silent: p.State != federation.Active, trust: trustIn(p, now), rtt: p.RTT})
+	}
+	if len(all) == 0 {
+		return nil, false
+	}
+	for _, at := range choose(all, soughtOf(q), len(all)) {
+		p := peers[at]
+		if !s.Registry.Decide(ctx, p.ID, p.URL).Show {
+			continue
 		}
-		all = append(all, c)
+		if len(list) == maxAsked {
+			return list, true
+		}
+		list = append(list, p)
 	}
-	slices.SortStableFunc(all, func(a, b choice) int {
-		return cmp.Or(cmp.Compare(b.fits, a.fits), cmp.Compare(rank(a.Peer), rank(b.Peer)), cmp.Compare(a.RTT, b.RTT), cmp.Compare(a.ID, b.ID))
-	})
-	for _, c := range all[:min(len(all), maxAsked)] {
-		list = append(list, c.Peer)
-	}
-	return list, len(all) > maxAsked
+	return list, false
 }
 
-// rank puts those that answer first.
-func rank(p federation.Peer) int {
-	if p.State == federation.Active {
-		return 0
-	}
-	return 1
+// each is how many results one of so many portals is asked for. A page has twenty,
+// of which one portal of many gets a part; of few, all may be theirs.
+func each(portals int) int {
+	return min(max(3*federation.MaxFound/max(portals, 1), 5), federation.MaxFound)
 }
 
-// fits counts what of a query a portal's summary has; 1 without a summary, as
-// if something fit.
-func (s *Searcher) fits(ctx context.Context, portal record.PortalID, q hub.Query) int {
-	wire, err := s.Replica.Held(ctx, record.Slot{Type: record.TypeSummary, Portal: portal})
-	if err != nil || wire == nil {
+// trustIn is how much more than others a portal is asked: operators' words come
+// first, then whoever was seen at its address.
+func trustIn(p federation.Peer, now time.Time) int {
+	switch {
+	case p.Rule.Stand == federation.Pin:
+		return 3
+	case p.Rule.Stand == federation.Allow:
+		return 2
+	case p.Proven(now):
 		return 1
 	}
-	r, err := record.Open(s.Network, wire)
-	if err != nil {
-		return 1
-	}
-	sum, ok := r.Body.(*record.Summary)
-	if !ok || r.Expires <= clock.Now().UnixMilli() {
-		return 1
-	}
-	n := 0
-	bm25.Terms([]string{q.Text}, func(term string) {
-		if sum.Terms.Has(term) {
-			n += 2
-		}
-	})
-	for _, tag := range q.Tags {
-		if slices.ContainsFunc(sum.Caps, func(c record.CapCount) bool { return c.Cap == tag }) {
-			n += 2
-		}
-	}
-	return n
+	return 0
 }
 
 // ask asks one portal. It returns soon after ctx has ended.
 func (s *Searcher) ask(ctx context.Context, p federation.Peer, body []byte) ([]found, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	if p.RTT > 0 {
-		timer := time.AfterFunc(max(softLeast, softRTTs*p.RTT), cancel)
-		defer timer.Stop()
-	}
 	a, err := s.Caller.Do(ctx, p.URL, p.ID, http.MethodPost, "/peering/v1/search", body, maxAnswer)
 	if err != nil {
 		return nil, err
@@ -260,8 +274,8 @@ func (s *Searcher) ask(ctx context.Context, p federation.Peer, body []byte) ([]f
 	if a.Status != http.StatusOK {
 		return nil, fmt.Errorf("it answers with status %d", a.Status)
 	}
-	var in federation.SearchAnswer
-	if err := json.Unmarshal(a.Body, &in); err != nil || len(in.Results) > federation.MaxFound {
+	in, err := federation.ParseSearchAnswer(a.Body)
+	if err != nil {
 		s.Registry.Fault(p.ID, "malformed")
 		return nil, errors.New("its answer cannot be read")
 	}
@@ -269,19 +283,7 @@ func (s *Searcher) ask(ctx context.Context, p federation.Peer, body []byte) ([]f
 	if err != nil {
 		return nil, err
 	}
-	out := make([]found, 0, len(in.Results))
-	for _, hit := range in.Results {
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
-		f, ok, err := s.verify(ctx, p, head, hit.Record, hit.Proof)
-		if err != nil {
-			s.blame(p.ID, err)
-		} else if ok {
-			out = append(out, f)
-		}
-	}
-	return out, nil
+	return s.verify(ctx, p, head, in.Results)
 }
 
 // blame counts what a portal sent that does not hold, unless it need not know
@@ -298,6 +300,9 @@ func (s *Searcher) blame(portal record.PortalID, err error) {
 // head returns a head that a portal answered with if it is its newest, as far
 // as is known here, and holds.
 func (s *Searcher) head(ctx context.Context, portal record.PortalID, wire []byte) (*record.Record, error) {
+	if r := s.sameHead(ctx, portal, wire); r != nil {
+		return r, nil
+	}
 	held, err := s.Replica.Head(ctx, portal)
 	if err != nil {
 		return nil, err
@@ -320,35 +325,61 @@ func (s *Searcher) head(ctx context.Context, portal record.PortalID, wire []byte
 	if _, ok := r.Body.(*record.Head); !ok || r.Portal != portal || r.Expires <= clock.Now().UnixMilli() {
 		return nil, errors.New("its head does not hold")
 	}
+	k := s.looked.get(portal)
+	k.head = r
+	s.looked.put(portal, k)
 	return r, nil
 }
 
-// verify makes of a result what is shown. ok is false for what is not to be
-// shown here; errors say why it is not what it should be.
-func (s *Searcher) verify(ctx context.Context, p federation.Peer, head *record.Record, wire, proof []byte) (f found, ok bool, err error) {
-	if len(wire) > record.MaxWire || len(proof) > record.MaxProof {
-		return f, false, &record.Refused{Reason: record.TooLarge, Text: "a result is too long"}
+// verify makes of results what is shown. What is not what it should be is counted
+// against the portal; what is not to be shown here is left out too.
+func (s *Searcher) verify(ctx context.Context, p federation.Peer, head *record.Record, hits []federation.Hit) ([]found, error) {
+	wires, proofs := make([][]byte, 0, len(hits)), make([]*record.Proof, 0, len(hits))
+	raw := make([][]byte, 0, len(hits))
+	for _, h := range hits {
+		branch, err := branchOf(h)
+		if err != nil {
+			s.blame(p.ID, err)
+			continue
+		}
+		wires, proofs, raw = append(wires, h.Record), append(proofs, branch), append(raw, h.Proof)
 	}
-	r, err := s.Gate.Check(ctx, wire, clock.Now())
+	results, err := s.checker.Check(ctx, wires, clock.Now())
 	if err != nil {
-		return f, false, err
+		return nil, err
 	}
-	if r.Portal != p.ID {
-		return f, false, &record.Refused{Reason: record.NotConsistent, Text: "a result is of another portal"}
-	}
-	branch, err := record.ParseProof(proof)
+	card, err := s.card(ctx, p.ID)
 	if err != nil {
-		return f, false, err
+		return nil, err
 	}
-	if !head.Body.(*record.Head).Covers(r, branch) {
-		return f, false, &record.Refused{Reason: record.NotConsistent, Text: "a result is not covered by the head"}
+	out := make([]found, 0, len(results))
+	for i, res := range results {
+		r, err := res.Record, res.Err
+		switch {
+		case err != nil:
+		case r.Portal != p.ID:
+			err = &record.Refused{Reason: record.NotConsistent, Text: "a result is of another portal"}
+		case !head.Body.(*record.Head).Covers(r, proofs[i]):
+			err = &record.Refused{Reason: record.NotConsistent, Text: "a result is not covered by the head"}
+		}
+		if err != nil {
+			s.blame(p.ID, err)
+			continue
+		}
+		if s.Registry.DecideKey(r.Key) != "" {
+			continue
+		}
+		if a, err := s.Catalog.asShown(card, p, r); err == nil {
+			out = append(out, found{Agent: a, record: r, head: head, proof: bytes.Clone(raw[i])})
+		}
 	}
-	if s.Registry.DecideKey(r.Key) != "" {
-		return f, false, nil
+	return out, nil
+}
+
+// branchOf reads the proof of a result.
+func branchOf(h federation.Hit) (*record.Proof, error) {
+	if len(h.Record) > record.MaxWire || len(h.Proof) > record.MaxProof {
+		return nil, &record.Refused{Reason: record.TooLarge, Text: "a result is too long"}
 	}
-	a, err := s.Catalog.asShown(ctx, p, r)
-	if err != nil {
-		return f, false, nil
-	}
-	return found{Agent: a, record: r, head: head, proof: proof}, true, nil
+	return record.ParseProof(h.Proof)
 }

@@ -78,6 +78,10 @@ func (s *Searcher) open(ctx context.Context, name, host string) (f found, err er
 	if from.ID == "" {
 		return f, none
 	}
+	ctx, cancel := context.WithCancel(ctx) // see memo.ask
+	defer cancel()
+	timer := time.AfterFunc(lateFor, cancel)
+	defer timer.Stop()
 	now := clock.Now()
 	o, known := s.opened.get(name, host)
 	if known && o.record.Portal == from.ID {
@@ -138,15 +142,14 @@ func (s *Searcher) fetch(ctx context.Context, p federation.Peer, was *record.Rec
 	if err != nil {
 		return f, err
 	}
-	f, ok, err = s.verify(ctx, p, head, in.Record, in.Proof)
+	list, err := s.verify(ctx, p, head, []federation.Hit{{Record: in.Record, Proof: in.Proof}})
 	if err != nil {
-		s.blame(p.ID, err)
 		return f, err
 	}
-	if !ok || f.ID != body.AgentID() {
+	if len(list) == 0 || list[0].ID != body.AgentID() {
 		return f, errors.New("it is not shown here")
 	}
-	return f, nil
+	return list[0], nil
 }
 
 // partly are the portals that may be shown and whose agents are not all held.
@@ -159,14 +162,10 @@ func isPartly(p federation.Peer) bool {
 }
 
 // asShown is an agent that is not held as it is shown.
-func (c *Catalog) asShown(ctx context.Context, p federation.Peer, r *record.Record) (hub.Agent, error) {
+func (c *Catalog) asShown(card *record.Card, p federation.Peer, r *record.Record) (hub.Agent, error) {
 	body, ok := r.Body.(*record.Agent)
 	if !ok || c.cfg.Imports != nil && !c.cfg.Imports(body) {
 		return hub.Agent{}, errors.New("it is not shown here")
-	}
-	card, err := c.card(ctx, r.Portal)
-	if err != nil {
-		return hub.Agent{}, err
 	}
 	now := clock.Now()
 	return c.agent(card, r, body, shown{host: p.Host(), verified: !p.Proved.IsZero() && now.Sub(p.Proved) < provedFor})

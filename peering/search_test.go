@@ -39,9 +39,10 @@ type far struct {
 // wide is a directory that asks portals by a caller.
 type wide struct {
 	*net
-	searcher *peering.Searcher
-	mu       sync.Mutex // guards asked of the portals
-	at       map[string]*far
+	searcher  *peering.Searcher
+	summaries *peering.Summaries
+	mu        sync.Mutex // guards asked of the portals
+	at        map[string]*far
 }
 
 func newWide(t testing.TB) *wide {
@@ -51,7 +52,8 @@ func newWide(t testing.TB) *wide {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.searcher = peering.NewSearcher(peering.SearcherConfig{Network: recordtest.Network, Caller: w, Gate: gate, Replica: w.replica, Registry: w.registry, Catalog: w.Catalog,
+	w.summaries = peering.NewSummaries(recordtest.Network, w.replica, slog.New(slog.DiscardHandler))
+	w.searcher = peering.NewSearcher(peering.SearcherConfig{Network: recordtest.Network, Caller: w, Gate: gate, Replica: w.replica, Registry: w.registry, Catalog: w.Catalog, Summaries: w.summaries,
 		Take: func(ctx context.Context, _ record.PortalID, told []federation.Told) ([]federation.Unfit, error) {
 			for _, h := range told {
 				if _, _, err := gate.Admit(ctx, h.Head, clock.Now()); err != nil && record.ReasonOf(err) == "" {
@@ -60,6 +62,7 @@ func newWide(t testing.TB) *wide {
 			}
 			return nil, nil
 		}, Log: slog.New(slog.DiscardHandler)})
+	go w.searcher.Run(t.Context())
 	w.hub = hub.New(hub.Ports{Index: w.index, Network: w.Catalog, Wider: w.searcher}, hub.Config{Portal: "self.example", URL: "https://self.example"})
 	w.Attach(w.hub)
 	return w
@@ -174,6 +177,51 @@ func (w *wide) faults(f *far) (n int) {
 		}
 	}
 	return n
+}
+
+// TestSearcher_TellsOfEachAnswerAsItComes has a search that does not wait for
+// the slow, nor shows what does not hold.
+func TestSearcher_TellsOfEachAnswerAsItComes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWide(t)
+		for i, after := range []time.Duration{300 * time.Millisecond, 100 * time.Millisecond, 200 * time.Millisecond} {
+			w.beyond(fmt.Sprintf("p%d", i), fmt.Sprintf("agent-p%d", i)).after = after
+		}
+		w.beyond("mute", "agent-mute").mute = true
+		w.at["https://p2.example"].bend = func(a *federation.SearchAnswer) { a.Results[0].Proof = nil }
+		w.Settle(t.Context())
+		q := hub.Query{Text: "translates"}
+		if n := w.hub.Asks(q); n != 4 {
+			t.Error("it would ask", n)
+		}
+		began := time.Now()
+		var got []string
+		err := w.hub.SearchEach(t.Context(), ident.Actor{Kind: ident.Guest}, q, func(page hub.Page) error {
+			c := page.Coverage
+			got = append(got, fmt.Sprint(time.Since(began).Milliseconds(), handlesOf(page), c.Asked, c.Answered, c.Silent))
+			for _, r := range page.Results { // what is told of can be opened
+				if _, err := w.Catalog.Find(t.Context(), r.Agent.Name, r.Agent.Portal); err != nil {
+					t.Error(err)
+				}
+			}
+			return nil
+		})
+		want := []string{"0 [] 1 1 []", "100 [agent-p1@p1.example] 5 2 []", "300 [agent-p0@p0.example] 5 4 []", "800 [] 5 4 [mute.example]"}
+		if err != nil || !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q, %v", got, want, err)
+		}
+		// Who goes away is not searched for any more.
+		began, gone := time.Now(), errors.New("gone")
+		err = w.hub.SearchEach(t.Context(), ident.Actor{Kind: ident.Guest}, q, func(page hub.Page) error {
+			if len(page.Results) > 0 {
+				return gone
+			}
+			return nil
+		})
+		if err != gone || time.Since(began) > 200*time.Millisecond {
+			t.Error(err, "after", time.Since(began))
+		}
+	})
 }
 
 func TestSearcher_NamesTheSilentAtTheDeadline(t *testing.T) {
@@ -393,8 +441,64 @@ func TestSearcher_AsksAtMostTwenty(t *testing.T) {
 		}
 		f.keep(f.Sign(w, s))
 	}
+	if err := w.summaries.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	page := w.search(hub.Query{Text: "translates", Limit: 100})
 	if c := page.Coverage; c.Asked != 21 || !c.Limited || len(page.Results) != 20 || !slices.Contains(handlesOf(page), "a24@p24.example") {
 		t.Errorf("%+v, %v", c, handlesOf(page))
 	}
+}
+
+func TestSearcher_AsksEqualQuestionsOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWide(t)
+		f, slow := w.beyond("far", "one"), w.beyond("slow", "late")
+		slow.after = 1200 * time.Millisecond
+		search := func(text string, want ...string) federation.Coverage {
+			t.Helper()
+			page := w.search(hub.Query{Text: text})
+			if got := handlesOf(page); !slices.Equal(got, want) {
+				t.Errorf("%s: found %v, want %v", text, got, want)
+			}
+			return page.Coverage
+		}
+		asked := func(want int) {
+			t.Helper()
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			if f.asked != want || slow.asked != want {
+				t.Errorf("asked %d and %d times, want %d", f.asked, slow.asked, want)
+			}
+		}
+		if c := search("translates", "one@far.example"); !slices.Equal(c.Silent, []string{"slow.example"}) {
+			t.Errorf("%+v", c)
+		}
+		// What came too late is there for the next, which asks nobody.
+		time.Sleep(time.Second)
+		if c := search(" translates  ", "late@slow.example", "one@far.example"); len(c.Silent) != 0 || c.Answered != 3 {
+			t.Errorf("%+v", c)
+		}
+		asked(1)
+		search("translates words", "one@far.example")
+		asked(2)
+		time.Sleep(12 * time.Second) // until it is too old
+		search("translates", "one@far.example")
+		asked(3)
+		time.Sleep(3 * time.Second)
+		// Another head may cover something else.
+		f.renew()
+		slow.renew()
+		w.Settle(t.Context())
+		search("translates", "one@far.example")
+		asked(4)
+		// Rules hold whatever is remembered.
+		time.Sleep(3 * time.Second)
+		w.registry.Say(slow.ID, federation.Decision{State: federation.Denied})
+		search("translates", "one@far.example")
+		w.imports = func(*record.Agent) bool { return false }
+		w.Reread()
+		w.Settle(t.Context())
+		search("translates")
+	})
 }

@@ -42,8 +42,10 @@ type SyncConfig struct {
 	// before: met, back, decided on. Without it the registry is asked now and
 	// then. Optional.
 	News func() <-chan struct{}
-	// Share hands on a proof that a portal lied. Optional.
-	Share func(ctx context.Context, fork *record.Record)
+	// Tiers says how much is kept of others; nil for all. Summaries is told of
+	// summaries that came. Optional.
+	Tiers     *federation.Tiers
+	Summaries *Summaries
 	// Ahead is told when others hold a newer head of this portal than it has
 	// itself: it was restored from a backup, or runs twice. Optional.
 	Ahead func(head record.Version)
@@ -65,6 +67,8 @@ type Syncer struct {
 	work    *slots
 	sources *bySource
 	hints   hints
+	// summaryNews has summaries looked for.
+	summaryNews chan struct{}
 
 	mu      sync.Mutex // guards the rest
 	rand    *rand.Rand
@@ -73,18 +77,27 @@ type Syncer struct {
 	run     context.Context // of Run, nil before and after
 	wg      sync.WaitGroup
 	heard   map[record.PortalID]heard
-	part    int // of the vector to compare next, when it is too long for one
+	// metCount counts portals that were met since metSince.
+	metCount int
+	metSince time.Time
+	part     int // of the vector to compare next, when it is too long for one
 }
 
 // followed is a portal whose log is kept here. Syncer.mu guards it.
 type followed struct {
 	head  federation.HeadRow // the newest that was admitted
 	got   record.Version     // the head that what is held adds up to
-	shown record.Version     // up to where the directory was told
 	since time.Time          // when a newer head was first heard of
+	// told is the turn of the Replica from which on the directory is still to be
+	// told; beside is true when records of it came with another pull than the one
+	// that makes the log whole.
+	told   int64
+	beside bool
 	// sources told of head; the portal itself is always one.
 	sources []record.PortalID
 	pulling bool
+	cancel  context.CancelFunc // of the pull under way, nil without
+	handed  bool               // a head of it was handed on
 	// drops counts how often what is held was let go: a pull that runs beside
 	// that has seen what is not there any more.
 	drops int
@@ -94,6 +107,18 @@ type followed struct {
 	// truncated: its quota does not allow for it. Nothing of it is held.
 	truncated      bool
 	truncatedUntil time.Time // before then it is not tried again
+	// brief: head and summary are all that is to be kept of it. It is truncated
+	// then too.
+	brief bool
+	// bare told of head and may have its summary, but not the log.
+	bare []record.PortalID
+	// over is true from when its quota was used up until its log is whole. That
+	// is said once.
+	over bool
+	// quota is what it was last looked at with; recheck is true when that is
+	// another now.
+	quota   quota
+	recheck bool
 	// spans are the pieces of the log since it was whole.
 	spans []span
 	// lacking are leaves that nobody could give a good record for.
@@ -125,7 +150,7 @@ func NewSyncer(c SyncConfig) (*Syncer, error) {
 	s := &Syncer{SyncConfig: c, gate: gate, own: c.Self.ID(),
 		work: newSlots(maxWork, maxWaiting), sources: newBySource(),
 		rand: c.Rand, portals: make(map[record.PortalID]*followed), peers: make(map[record.PortalID]*peerState),
-		heard: make(map[record.PortalID]heard)}
+		heard: make(map[record.PortalID]heard), summaryNews: make(chan struct{}, 1)}
 	s.hints.init()
 	return s, nil
 }
@@ -148,8 +173,11 @@ func (s *Syncer) Run(ctx context.Context) error {
 		s.wg.Wait()
 	}()
 	s.start(s.runMeet)
+	s.start(s.runWatch)
 	s.start(s.runHints)
 	s.start(s.runRounds)
+	s.start(s.runTier)
+	s.start(s.runSummaries)
 	s.mu.Lock()
 	for id, f := range s.portals {
 		if f.head.Version != f.got && !f.truncated {
@@ -189,8 +217,13 @@ func (s *Syncer) load(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("position of %s: %w", row.Portal, err)
 		}
-		f := &followed{head: row, shown: at, since: clock.Now(), wake: make(chan struct{}, 1)}
-		if at == row.Version {
+		whole, turn, err := s.Replica.Whole(ctx, row.Portal)
+		if err != nil {
+			return fmt.Errorf("up to where %s is whole: %w", row.Portal, err)
+		}
+		// What was kept before and waits for a head is not told of again.
+		f := &followed{head: row, told: turn, beside: true, since: clock.Now(), wake: make(chan struct{}, 1), handed: true}
+		if at == row.Version && whole.Version == at {
 			f.got, f.since = at, time.Time{}
 		}
 		s.mu.Lock()
@@ -214,7 +247,10 @@ func (s *Syncer) report(ctx context.Context, portal record.PortalID) {
 		s.mu.Unlock()
 		return
 	}
-	row, truncated, since := f.head, f.truncated, f.since
+	row, truncated, since := f.head, f.truncated && !f.brief, f.since
+	if f.truncated {
+		since = time.Time{} // nothing is on its way
+	}
 	s.mu.Unlock()
 	s.Registry.Synced(portal, row, held, truncated, since)
 }

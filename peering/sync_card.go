@@ -14,15 +14,54 @@ const (
 	// meetEvery is how often it is looked whom others have met: who is new or
 	// back is asked for heads.
 	meetEvery = 2 * time.Second
+	// meetMost is how many of those are asked in roundEvery. Each brings its own
+	// head with its hello; others' heads a few know as well as all.
+	meetMost = 8
 	// maxHeard bounds the portals that were told of and are not met yet of
-	// which it is remembered who told. The registry bounds whom it looks up.
-	maxHeard = 1024
+	// which it is remembered who told, maxHeardFrom those that one told of. The
+	// registry bounds whom it looks up.
+	maxHeard     = 1024
+	maxHeardFrom = 100
+	// heardLife is for how long a portal is waited for.
+	heardLife = 10 * time.Minute
 )
 
 // heard is who told of a portal that is not known, and of which head.
 type heard struct {
 	from record.PortalID
 	head []byte
+	at   time.Time
+}
+
+// hearLocked remembers who told of a portal. There is always room for another:
+// who told of most makes it, and of theirs goes what came first. The caller
+// holds mu.
+func (s *Syncer) hearLocked(portal, from record.PortalID, head []byte) {
+	now := clock.Now()
+	delete(s.heard, portal)
+	of := make(map[record.PortalID]int)
+	for id, h := range s.heard {
+		if now.Sub(h.at).Abs() > heardLife {
+			delete(s.heard, id)
+			continue
+		}
+		of[h.from]++
+	}
+	if enough := of[from] >= maxHeardFrom; enough || len(s.heard) >= maxHeard {
+		most, first := from, record.PortalID("")
+		for id, n := range of {
+			if !enough && n > of[most] {
+				most = id
+			}
+		}
+		for id, h := range s.heard {
+			if h.from == most && (first == "" || h.at.Before(s.heard[first].at)) {
+				first = id
+			}
+		}
+		delete(s.heard, first)
+	}
+	s.heard[portal] = heard{from, slices.Clone(head), now}
 }
 
 // heardOf deals with a portal that nothing is known of. Its card signs for
@@ -44,9 +83,7 @@ func (s *Syncer) heardOf(ctx context.Context, from, portal record.PortalID, t fe
 	s.Registry.Heard(card.Origin, from)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.heard) < maxHeard {
-		s.heard[portal] = heard{from, slices.Clone(t.Head)}
-	}
+	s.hearLocked(portal, from, t.Head)
 	return nil
 }
 
@@ -66,7 +103,7 @@ func (s *Syncer) runMeet(ctx context.Context) {
 		select {
 		case <-t.C:
 		case <-news:
-			if !sleep(ctx, meetEvery/8) { // much may happen at once
+			if !clock.Sleep(ctx, meetEvery/8) { // much may happen at once
 				return
 			}
 		case <-ctx.Done():
@@ -86,7 +123,7 @@ func (s *Syncer) meet(ctx context.Context, portal record.PortalID) {
 	p.met = true
 	h, told := s.heard[portal]
 	delete(s.heard, portal)
-	if !known {
+	if !known && s.mayMeetLocked() {
 		s.diffSoonLocked(portal, p)
 	}
 	s.mu.Unlock()
@@ -96,6 +133,16 @@ func (s *Syncer) meet(ctx context.Context, portal record.PortalID) {
 			s.Log.Debug("head not taken", "portal", portal, "error", err)
 		}
 	}
+}
+
+// mayMeetLocked counts a portal that is asked because it is met; the caller
+// holds mu.
+func (s *Syncer) mayMeetLocked() bool {
+	if now := clock.Now(); now.Sub(s.metSince) >= roundEvery {
+		s.metSince, s.metCount = now, 0
+	}
+	s.metCount++
+	return s.metCount <= meetMost
 }
 
 // newerCard takes in the card of a portal that is known, if it is newer than the
@@ -158,6 +205,8 @@ func (s *Syncer) takeCard(ctx context.Context, portal record.PortalID, wire []by
 		if err := s.Replica.SetPosition(ctx, portal, record.Version{}); err != nil {
 			return err
 		}
+		s.Directory.Clear(portal)
+		return nil
 	}
 	s.Directory.Changed(portal)
 	return nil

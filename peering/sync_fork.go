@@ -16,6 +16,11 @@ const forkLife = 365 * 24 * 60 * 60 * 1000
 // what is shown of it ends.
 func (s *Syncer) forked(ctx context.Context, portal record.PortalID) {
 	s.Registry.Fault(portal, string(record.Equivocation))
+	s.mu.Lock()
+	if f := s.portals[portal]; f != nil { // once released it begins anew: which of the two it adds up to nobody knows
+		f.nothingLeft()
+	}
+	s.mu.Unlock()
 	s.Directory.Changed(portal)
 	s.Log.Warn("a portal signed two records of one version and is quarantined", "portal", portal)
 	c, err := s.Replica.Quarantined(ctx, portal)
@@ -42,9 +47,6 @@ func (s *Syncer) forked(ctx context.Context, portal record.PortalID) {
 	}
 	if _, _, err := s.gate.Admit(ctx, r.Wire, now); err != nil {
 		s.Log.Warn("a proof was not kept", "portal", portal, "error", err)
-	}
-	if s.Share != nil {
-		s.Share(ctx, r)
 	}
 }
 

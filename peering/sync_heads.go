@@ -76,7 +76,14 @@ func (s *Syncer) takeOne(ctx context.Context, from record.PortalID, t federation
 	case claim.Version().Compare(standing.Head) < 0:
 		return nil // old news
 	}
-	return s.takeHead(ctx, from, portal, t.Head)
+	if !t.Bare {
+		return s.takeHead(ctx, from, portal, t.Head)
+	}
+	err = s.takeHead(ctx, portal, portal, t.Head) // who told of it has not its log
+	if err == nil {
+		s.noteBare(portal, from, claim.Version())
+	}
+	return err
 }
 
 // takeHead takes in a head of a portal that is known.
@@ -108,28 +115,11 @@ func (s *Syncer) admitHead(ctx context.Context, portal record.PortalID, wire []b
 	if err != nil {
 		return nil, false, err
 	}
-	var ids []string
-	if claim, err := record.Open(s.Self.Network(), wire); err == nil && claim.Epoch > before.Head.Epoch && before.Head.Epoch != 0 {
-		if ids, err = s.agentIDs(ctx, portal); err != nil {
-			return nil, false, err
-		}
-	}
 	r, fresh, err = s.gate.Admit(ctx, wire, clock.Now())
-	if err == nil && fresh && len(ids) > 0 {
-		s.Directory.Remove(portal, ids)
+	if err == nil && fresh && r.Epoch > before.Head.Epoch && before.Head.Epoch != 0 {
+		s.Directory.Clear(portal)
 	}
 	return r, fresh, err
-}
-
-// agentIDs returns the ids in the network of a portal's agents that are held.
-func (s *Syncer) agentIDs(ctx context.Context, portal record.PortalID) (ids []string, err error) {
-	err = s.Replica.Agents(ctx, portal, func(wire []byte) bool {
-		if id := agentIDOf(s.Self.Network(), wire); id != "" {
-			ids = append(ids, id)
-		}
-		return true
-	})
-	return ids, err
 }
 
 // want notes the newest head of a portal and who has it, and has its log
@@ -147,7 +137,7 @@ func (s *Syncer) want(ctx context.Context, from record.PortalID, head *record.He
 		s.mu.Unlock()
 		return
 	case c > 0:
-		f.head, f.sources, f.fails = row, nil, 0
+		f.head, f.sources, f.bare, f.fails = row, nil, nil, 0
 		f.truncated = f.truncated && clock.Now().Before(f.truncatedUntil)
 		if f.since.IsZero() {
 			f.since = clock.Now()
@@ -163,6 +153,7 @@ func (s *Syncer) want(ctx context.Context, from record.PortalID, head *record.He
 	if fresh {
 		s.Directory.Changed(head.Portal)
 		s.report(ctx, head.Portal)
+		s.newHead(head.Portal)
 	}
 }
 
@@ -191,7 +182,7 @@ func (s *Syncer) diffSoonLocked(portal record.PortalID, p *peerState) {
 	p.diffed = at
 	wait := at.Sub(now)
 	s.startLocked(func(ctx context.Context) {
-		if wait > 0 && !sleep(ctx, wait) {
+		if wait > 0 && !clock.Sleep(ctx, wait) {
 			return
 		}
 		if err := s.diff(ctx, portal); err != nil && ctx.Err() == nil {
@@ -244,6 +235,7 @@ func (s *Syncer) diff(ctx context.Context, portal record.PortalID) error {
 	if err != nil {
 		return err
 	}
+	q.Bare = s.summing()
 	a, err := s.ask(ctx, portal, http.MethodPost, "/peering/v1/heads/diff", q, shortTimeout, federation.MaxAnswer+64<<10)
 	if err != nil {
 		return err
@@ -277,7 +269,7 @@ func (s *Syncer) runRounds(ctx context.Context) {
 		s.upkeep(ctx)
 		s.round(ctx, first)
 		first = false
-		if !sleep(ctx, s.jitter(roundEvery)) {
+		if !clock.Sleep(ctx, s.jitter(roundEvery)) {
 			return
 		}
 	}
@@ -336,7 +328,7 @@ func (s *Syncer) upkeep(ctx context.Context) {
 			continue
 		}
 		d := s.Registry.Decide(ctx, row.Portal, "")
-		gone := d.State == federation.Denied && !d.Keep || now.UnixMilli()-row.Expires > staleKept.Milliseconds()
+		gone := dropped(d) || now.UnixMilli()-row.Expires > staleKept.Milliseconds()
 		if gone {
 			s.drop(ctx, row.Portal)
 			continue
@@ -357,42 +349,37 @@ func (s *Syncer) upkeep(ctx context.Context) {
 }
 
 // Drop forgets at once what is held of a portal that may not be shown any more:
-// an operator denied it. What a gate must remember stays.
-func (s *Syncer) Drop(ctx context.Context, portal record.PortalID) { s.drop(ctx, portal) }
-
-func (s *Syncer) drop(ctx context.Context, portal record.PortalID) {
+// an operator denied it. What a gate must remember stays, and a pull that is
+// under way ends.
+func (s *Syncer) Drop(ctx context.Context, portal record.PortalID) error {
+	s.callOff(portal)
 	n, _, err := s.Replica.Holding(ctx, portal)
 	if err != nil {
-		s.notDropped(ctx, portal, err)
-		return
+		return err
 	}
 	s.mu.Lock()
 	f := s.portals[portal]
 	clean := f == nil || f.got == record.Version{}
 	s.mu.Unlock()
 	if n == 0 && clean {
-		return
+		return nil
 	}
 	if err := s.forget(ctx, portal); err != nil {
-		s.notDropped(ctx, portal, err)
-		return
+		return err
 	}
 	s.report(ctx, portal)
+	return nil
 }
 
-// notDropped tells the operator, unless it is only that the portal stops.
-func (s *Syncer) notDropped(ctx context.Context, portal record.PortalID, err error) {
-	if ctx.Err() == nil {
+// drop is Drop that is tried again later when it fails.
+func (s *Syncer) drop(ctx context.Context, portal record.PortalID) {
+	if err := s.Drop(ctx, portal); err != nil && ctx.Err() == nil {
 		s.Log.Error("a portal not dropped; it is tried again", "portal", portal, "error", err)
 	}
 }
 
 // forget drops a portal's agents, here and in the directory.
 func (s *Syncer) forget(ctx context.Context, portal record.PortalID) error {
-	ids, err := s.agentIDs(ctx, portal)
-	if err != nil {
-		return err
-	}
 	s.mu.Lock()
 	if f := s.portals[portal]; f != nil {
 		f.nothingLeft()
@@ -401,8 +388,7 @@ func (s *Syncer) forget(ctx context.Context, portal record.PortalID) error {
 	if err := s.Replica.Drop(ctx, portal); err != nil {
 		return err
 	}
-	s.Directory.Remove(portal, ids)
-	s.Directory.Changed(portal)
+	s.Directory.Clear(portal)
 	return nil
 }
 
@@ -410,7 +396,7 @@ func (s *Syncer) forget(ctx context.Context, portal record.PortalID) error {
 // holds Syncer.mu.
 func (f *followed) nothingLeft() {
 	f.drops++
-	f.got, f.shown, f.lacking = record.Version{}, record.Version{}, nil
+	f.got, f.lacking = record.Version{}, nil
 }
 
 func agentIDOf(network string, wire []byte) string {

@@ -24,6 +24,9 @@ const (
 	// That portal has told up to maxHinted itself, so it is only for those it
 	// did not reach: if all told all, n portals would hint n² times.
 	handedOn = 4
+	// handedOnFew is the same where that portal can tell all, but for the first
+	// head of a portal: those who are new do not know each other yet.
+	handedOnFew = 1
 	// maxOutbox bounds the heads that wait to be told to one portal. What does
 	// not fit is found when heads are compared.
 	maxOutbox = 4096
@@ -136,6 +139,10 @@ func (s *Syncer) spread(ctx context.Context, list []record.PortalID) {
 			n = handedOn
 			if f := s.portals[portal]; f != nil {
 				know = f.sources
+				if f.handed && len(up) <= maxHinted {
+					n = handedOnFew
+				}
+				f.handed = true
 			}
 		}
 		for _, to := range s.sampleLocked(up, n+len(know)+1) {
@@ -233,7 +240,7 @@ func (s *Syncer) drain(ctx context.Context, to record.PortalID) {
 			s.hints.mu.Unlock()
 			return
 		}
-		if !sleep(ctx, sendGap) {
+		if !clock.Sleep(ctx, sendGap) {
 			return
 		}
 	}
@@ -290,9 +297,10 @@ func (s *Syncer) told(ctx context.Context, portal record.PortalID, withCard bool
 		}
 		standing, err := s.Replica.Standing(ctx, portal)
 		at, err2 := s.Replica.Position(ctx, portal)
-		if err != nil || err2 != nil || standing.Quarantined || at != standing.Head {
+		if err != nil || err2 != nil || standing.Quarantined || at != standing.Head && !s.isBrief(portal) {
 			return t, false
 		}
+		t.Bare = at != standing.Head
 	}
 	head, err := s.Replica.Head(ctx, portal)
 	if err != nil || head == nil {

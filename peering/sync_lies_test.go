@@ -312,11 +312,16 @@ func TestSyncer_QuarantinesWhoSignsTwoHeads(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if len(b.forks) != 1 || b.forks[0].Portal != b.ID || b.forks[0].Body.(*record.Fork).Subject != a.ID {
-			t.Fatalf("%d proofs", len(b.forks))
+		forks, err := b.replica.Others(t.Context(), []record.Type{record.TypeFork}, 0, 10)
+		if err != nil || len(forks) != 1 {
+			t.Fatalf("%d proofs, %v", len(forks), err)
+		}
+		fork, err := record.Open(recordtest.Network, forks[0].Wire)
+		if err != nil || fork.Portal != b.ID || fork.Body.(*record.Fork).Subject != a.ID {
+			t.Fatal(fork, err)
 		}
 		// Another portal needs nobody's word for it.
-		if _, _, err := c.gate.Admit(t.Context(), b.forks[0].Wire, time.Now()); err != nil {
+		if _, _, err := c.gate.Admit(t.Context(), fork.Wire, time.Now()); err != nil {
 			t.Error(err)
 		}
 		rec := httptest.NewRecorder()
@@ -404,7 +409,9 @@ func TestSyncer_HasNothingToDoWithWhomIsDenied(t *testing.T) {
 			t.Fatal("it was not there at all")
 		}
 		a.registry.Say(bad.ID, federation.Decision{State: federation.Denied, Reason: "no"})
-		a.syncer.Drop(t.Context(), bad.ID)
+		if err := a.syncer.Drop(t.Context(), bad.ID); err != nil {
+			t.Fatal(err)
+		}
 		if n, _, _ := a.replica.Holding(t.Context(), bad.ID); n != 0 || a.directory.has(bad.id("e")) {
 			t.Error("it is still held")
 		}
@@ -475,7 +482,9 @@ func TestSyncer_DropsBesideAPull(t *testing.T) {
 			if !done.Load() && strings.HasSuffix(r.URL.Path, "/log") {
 				done.Store(true) // the answer is on its way
 				a.registry.Say(b.ID, federation.Decision{State: federation.Denied, Reason: "no"})
-				a.syncer.Drop(t.Context(), b.ID)
+				if err := a.syncer.Drop(t.Context(), b.ID); err != nil {
+					t.Error(err)
+				}
 				a.registry.Say(b.ID, federationtest.In)
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -61,7 +62,9 @@ type node struct {
 	card      []byte
 	origin    string
 	door      http.Handler
-	forks     []*record.Record
+	tiers     *federation.Tiers
+	summaries *peering.Summaries
+	news      func() <-chan struct{}
 	stop      context.CancelFunc
 	done      chan struct{}
 	// lie changes what the door answers.
@@ -95,22 +98,28 @@ func (w *world) add(join ...*node) *node {
 // start runs the portal, anew with what it holds after stop.
 func (n *node) start(join ...*node) {
 	w := n.w
-	n.directory = &directory{ids: make(map[string]record.Hash)}
-	if err := n.replica.Agents(context.Background(), "", n.directory.read); err != nil {
+	n.directory = &directory{ids: make(map[string]record.Hash), replica: n.replica}
+	rows, err := n.replica.Heads(context.Background())
+	if err != nil {
 		w.t.Fatal(err)
+	}
+	for _, row := range rows {
+		n.directory.Clear(row.Portal)
 	}
 	trees := federation.NewTrees(n.replica)
 	c := peering.SyncConfig{Self: signer{n}, Caller: caller{n}, Replica: n.replica, Registry: n.registry, Trees: trees,
-		Directory: n.directory, Rand: rand.New(rand.NewPCG(1, uint64(len(w.nodes)))), Log: w.log,
-		Share: func(_ context.Context, r *record.Record) { n.forks = append(n.forks, r) }}
+		Directory: n.directory, Tiers: n.tiers, Summaries: n.summaries, Rand: rand.New(rand.NewPCG(1, uint64(len(w.nodes)))), Log: w.log,
+		News: n.news}
 	for _, o := range join {
 		n.registry.Heard(o.origin, "")
 	}
-	var err error
 	if n.syncer, err = peering.NewSyncer(c); err != nil {
 		w.t.Fatal(err)
 	}
-	n.door = n.routes(trees)
+	door := n.routes(trees)
+	w.mu.Lock() // others may ask while it starts anew
+	n.door = door
+	w.mu.Unlock()
 	var ctx context.Context
 	ctx, n.stop = context.WithCancel(context.Background())
 	n.done = make(chan struct{})
@@ -136,6 +145,13 @@ func (n *node) greet(ctx context.Context) {
 		}
 		n.w.pause(ctx, 500*time.Millisecond)
 	}
+}
+
+// times is how often the last part of a path was asked for.
+func (w *world) times(what string) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.asked[what]
 }
 
 // hello introduces n to who is at an origin.
@@ -311,10 +327,13 @@ func (c caller) once(ctx context.Context, origin, method, path string, body []by
 	r := httptest.NewRequestWithContext(context.WithValue(ctx, askedBy{}, c.n), method, origin+path, strings.NewReader(string(body)))
 	r.Header.Set("Accept-Encoding", "gzip")
 	rec := httptest.NewRecorder()
-	if to.lie != nil {
-		to.lie(rec, r, to.door)
+	w.mu.Lock()
+	door, lie := to.door, to.lie
+	w.mu.Unlock()
+	if lie != nil {
+		lie(rec, r, door)
 	} else {
-		to.door.ServeHTTP(rec, r)
+		door.ServeHTTP(rec, r)
 	}
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
@@ -364,9 +383,10 @@ func (s signer) Key(now time.Time) (record.KeyID, ed25519.PrivateKey, time.Time,
 
 // directory is a peering.Directory that remembers.
 type directory struct {
-	mu  sync.Mutex // guards the rest
-	ids map[string]record.Hash
-	put int // records
+	mu      sync.Mutex // guards the rest
+	ids     map[string]record.Hash
+	put     int // records
+	replica *federationtest.Replica
 }
 
 // read is what a directory does at its start.
@@ -400,6 +420,15 @@ func (d *directory) Remove(_ record.PortalID, ids []string) {
 }
 
 func (d *directory) Changed(record.PortalID) {}
+
+func (d *directory) Clear(portal record.PortalID) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	maps.DeleteFunc(d.ids, func(id string, _ record.Hash) bool { return strings.HasPrefix(id, string(portal)+"/") })
+	if err := d.replica.Covered(context.Background(), portal, 0, d.read); err != nil {
+		panic(err) // it is in memory
+	}
+}
 
 func (d *directory) has(id string) bool {
 	d.mu.Lock()

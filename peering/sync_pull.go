@@ -38,6 +38,8 @@ var (
 	errTooMuch = errors.New("the portal has more than its quota")
 	// errUnwanted ends a pull: rules or policy are against it.
 	errUnwanted = errors.New("its records are not taken")
+	// errCalledOff ends a pull: what holds for the portal is another now.
+	errCalledOff = errors.New("it was called off")
 	// errDropped is of a pull beside which what is held was let go.
 	errDropped = errors.New("what was held of the portal was let go meanwhile")
 )
@@ -58,14 +60,14 @@ func (s *Syncer) wantLocked(portal record.PortalID, f *followed) {
 func (s *Syncer) keepUp(ctx context.Context, portal record.PortalID, f *followed) {
 	for {
 		s.mu.Lock()
-		if f.truncated || f.got == f.head.Version && (len(f.lacking) == 0 || clock.Now().Before(f.repairAt)) {
+		if f.truncated || !f.recheck && f.got == f.head.Version && (len(f.lacking) == 0 || clock.Now().Before(f.repairAt)) {
 			f.pulling = false
 			s.mu.Unlock()
 			return
 		}
 		wait := f.last.Add(pullGap).Sub(clock.Now())
 		s.mu.Unlock()
-		if wait > 0 && !sleep(ctx, wait) {
+		if wait > 0 && !clock.Sleep(ctx, wait) {
 			break
 		}
 		select {
@@ -75,8 +77,8 @@ func (s *Syncer) keepUp(ctx context.Context, portal record.PortalID, f *followed
 		s.mu.Lock()
 		f.last = clock.Now()
 		s.mu.Unlock()
-		err := s.pull(ctx, portal, f)
-		if err == nil {
+		err := s.pullNow(ctx, portal, f)
+		if err == nil || errors.Is(err, errCalledOff) {
 			continue
 		}
 		if ctx.Err() != nil || errors.Is(err, errForked) || errors.Is(err, errUnwanted) {
@@ -102,6 +104,24 @@ func (s *Syncer) keepUp(ctx context.Context, portal record.PortalID, f *followed
 	s.mu.Lock()
 	f.pulling = false
 	s.mu.Unlock()
+	s.dropDenied(ctx, portal) // what came while it was shut out
+}
+
+// pullNow is pull that ends at once when it is called off.
+func (s *Syncer) pullNow(ctx context.Context, portal record.PortalID, f *followed) error {
+	inner, cancel := context.WithCancel(ctx)
+	defer cancel()
+	s.mu.Lock()
+	f.cancel, f.recheck = cancel, false
+	s.mu.Unlock()
+	err := s.pull(inner, portal, f)
+	s.mu.Lock()
+	f.cancel = nil
+	s.mu.Unlock()
+	if err != nil && inner.Err() != nil && ctx.Err() == nil {
+		return errCalledOff
+	}
+	return err
 }
 
 // span is a piece of a log that a portal gave: the entries with a seq above
@@ -119,11 +139,17 @@ type pull struct {
 	limits         federation.Decision
 	start, at      record.Version // position at the start, and now
 	drops          int            // of f at the start
-	head           *record.Head   // of the last piece
+	head           signedHead     // of the last piece
 	changed        []*record.Record
-	overflow       bool  // changed would be too long
+	overflow       bool  // changed would be too long, or is not all that changed
 	agents         int   // held at the start, and entries taken since
 	bytes          int64 // the same
+}
+
+// signedHead is a head with its hash.
+type signedHead struct {
+	*record.Head
+	sum record.Hash
 }
 
 // pull asks the sources one after the other, those that told of the head
@@ -133,8 +159,12 @@ func (s *Syncer) pull(ctx context.Context, portal record.PortalID, f *followed) 
 	if !d.Take {
 		return errUnwanted
 	}
+	if s.brief(d) {
+		return s.abridge(ctx, portal, f)
+	}
 	s.mu.Lock()
 	count := f.head.Count
+	f.quota = quotaOf(d)
 	s.mu.Unlock()
 	if count > int64(d.MaxAgents) {
 		return s.truncate(ctx, portal, f, 0)
@@ -193,7 +223,7 @@ func (s *Syncer) candidates(portal record.PortalID, f *followed, tried []record.
 // pullFrom pulls a log from one source, piece by piece, until it is whole.
 func (s *Syncer) pullFrom(ctx context.Context, p *pull) (err error) {
 	s.mu.Lock()
-	p.drops = p.f.drops
+	p.drops, p.overflow = p.f.drops, p.f.beside
 	s.mu.Unlock()
 	defer func() {
 		if err != nil { // what it kept so far is in no tree
@@ -205,6 +235,9 @@ func (s *Syncer) pullFrom(ctx context.Context, p *pull) (err error) {
 	}
 	if p.agents, p.bytes, err = s.Replica.Holding(ctx, p.portal); err != nil {
 		return err
+	}
+	if p.overMuch() { // the quota is less than it was
+		return errTooMuch
 	}
 	p.at = p.start
 	for more := true; more; {
@@ -230,7 +263,7 @@ func (s *Syncer) pullFrom(ctx context.Context, p *pull) (err error) {
 	if p.overflow { // so they are not in p.changed
 		s.Trees.Forget(p.portal)
 	}
-	whole, err := s.Trees.Use(ctx, p.head, p.changed, lacking, nil)
+	whole, err := s.Trees.Use(ctx, p.head.Head, p.changed, lacking, nil)
 	if err != nil {
 		return err
 	}
@@ -248,38 +281,38 @@ func keyOf(r *record.Record) record.Hash {
 }
 
 // takeFirst takes the head that an answer about a portal begins with.
-func (s *Syncer) takeFirst(ctx context.Context, portal, source record.PortalID, wire []byte) (*record.Head, error) {
+func (s *Syncer) takeFirst(ctx context.Context, portal, source record.PortalID, wire []byte) (signedHead, error) {
 	claim, err := record.Open(s.Self.Network(), wire)
 	if err != nil || claim.Type != record.TypeHead || claim.Portal != portal {
 		s.Registry.Fault(source, string(record.NotConsistent))
-		return nil, errors.New("the answer does not begin with a head of the portal")
+		return signedHead{}, errors.New("the answer does not begin with a head of the portal")
 	}
 	standing, err := s.Replica.Standing(ctx, portal)
 	if err != nil {
-		return nil, err
+		return signedHead{}, err
 	}
 	if claim.Version().Compare(standing.Head) < 0 {
-		return nil, errBehind
+		return signedHead{}, errBehind
 	}
 	r, fresh, err := s.admitHead(ctx, portal, wire)
 	if err != nil {
 		switch why := record.ReasonOf(err); why {
 		case record.Equivocation:
 			s.forked(ctx, portal)
-			return nil, errForked
+			return signedHead{}, errForked
 		case record.Stale:
-			return nil, errBehind
+			return signedHead{}, errBehind
 		case "", record.Expired, record.Quarantined, record.NoPortal:
 		case record.NoKey:
 			s.fetchCard(ctx, portal, source) // for the next try
 		default:
 			s.Registry.Fault(source, string(why))
 		}
-		return nil, err
+		return signedHead{}, err
 	}
 	head := r.Body.(*record.Head)
 	s.want(ctx, source, head, fresh)
-	return head, nil
+	return signedHead{head, r.Hash}, nil
 }
 
 // fetchCard gets a newer card of a portal from who has a head that was signed
@@ -315,7 +348,7 @@ func (s *Syncer) takePiece(ctx context.Context, p *pull, a *federation.Answer) (
 		p.at = record.Version{Epoch: p.head.Epoch}
 	}
 	before := p.at.Seq
-	reader := record.ReadLog(p.head, p.at.Seq)
+	reader := record.ReadLog(p.head.Head, p.at.Seq)
 	for chunk := range slices.Chunk(entries, batchSize) {
 		if err := s.takeEntries(ctx, p, reader, chunk); err != nil {
 			return false, err
@@ -364,16 +397,17 @@ func (s *Syncer) takeEntries(ctx context.Context, p *pull, reader *record.LogRea
 			p.at.Seq = max(p.at.Seq, r.Seq)
 		}
 	}
+	s.keptBeside(p, len(kept))
 	for _, r := range kept {
 		p.bytes += int64(len(r.Wire))
 	}
 	p.agents += len(kept)
-	if p.agents > p.limits.MaxAgents || p.bytes > p.limits.MaxBytes {
+	if p.overMuch() {
 		// Some took the place of others: count.
 		if p.agents, p.bytes, err = s.Replica.Holding(ctx, p.portal); err != nil {
 			return err
 		}
-		if p.agents > p.limits.MaxAgents || p.bytes > p.limits.MaxBytes {
+		if p.overMuch() {
 			return errTooMuch
 		}
 	}
@@ -383,6 +417,19 @@ func (s *Syncer) takeEntries(ctx context.Context, p *pull, reader *record.LogRea
 	}
 	p.changed = append(p.changed, kept...)
 	return nil
+}
+
+// overMuch reports whether a portal's quota is used up.
+func (p *pull) overMuch() bool { return p.agents > p.limits.MaxAgents || p.bytes > p.limits.MaxBytes }
+
+// keptBeside notes that records wait for a head: a later pull has not seen them.
+func (s *Syncer) keptBeside(p *pull, n int) {
+	if n == 0 {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p.f.beside = true
 }
 
 // blame counts what was refused in a log against who gave it, and returns an
@@ -409,12 +456,22 @@ func (s *Syncer) blame(ctx context.Context, p *pull, err error) error {
 func (s *Syncer) truncate(ctx context.Context, portal record.PortalID, f *followed, pause time.Duration) error {
 	s.mu.Lock()
 	f.truncated, f.truncatedUntil = true, clock.Now().Add(pause)
+	said := f.over
+	f.over = true
 	s.mu.Unlock()
-	if err := s.forget(ctx, portal); err != nil {
+	// Its summary stays where nothing else is held.
+	if n, _, err := s.Replica.Holding(ctx, portal); err != nil {
 		return err
+	} else if n > 0 {
+		if err := s.forget(ctx, portal); err != nil {
+			return err
+		}
 	}
 	s.report(ctx, portal)
-	s.Log.Warn("a portal has more agents than its quota; none are kept", "portal", portal)
+	s.wantSummaries()
+	if !said {
+		s.Log.Warn("a portal has more agents than its quota; none are kept until it has fewer or the quota is raised", "portal", portal)
+	}
 	return nil
 }
 
@@ -425,25 +482,31 @@ func (s *Syncer) complete(ctx context.Context, p *pull, lacking map[record.Hash]
 	if len(lacking) > 0 {
 		at = p.at // others may not have the log from us
 	}
-	if err := s.Replica.SetPosition(ctx, p.portal, at); err != nil {
+	turn, ok, err := s.Replica.Complete(ctx, p.portal, p.at, at, federation.Whole{Version: p.head.Version(), Hash: p.head.sum})
+	if err != nil {
 		return err
 	}
+	if !ok {
+		return errDropped
+	}
 	s.mu.Lock()
-	shown := p.f.shown
+	told := p.f.told
 	s.mu.Unlock()
-	if shown == p.start && !p.overflow {
+	if told == turn && !p.overflow {
 		if len(p.changed) > 0 {
 			s.Directory.Put(p.portal, p.changed)
 		}
-	} else if err := s.show(ctx, p.portal, shown, p.head); err != nil {
+	} else if err := s.show(ctx, p.portal, told); err != nil {
 		return err
 	}
 	s.mu.Lock()
 	if p.f.drops != p.drops {
 		s.mu.Unlock()
+		s.Directory.Clear(p.portal) // it may have been told of what was let go
 		return errors.Join(errDropped, s.Replica.SetPosition(ctx, p.portal, record.Version{}))
 	}
-	p.f.got, p.f.shown, p.f.lacking, p.f.fails, p.f.spans = p.head.Version(), at, lacking, 0, nil
+	p.f.got, p.f.told, p.f.beside, p.f.lacking, p.f.fails, p.f.spans = p.head.Version(), turn+1, false, lacking, 0, nil
+	p.f.over = false
 	if p.f.head.Version == p.f.got {
 		p.f.since = time.Time{}
 	}
@@ -456,28 +519,28 @@ func (s *Syncer) complete(ctx context.Context, p *pull, lacking map[record.Hash]
 	return nil
 }
 
-// show tells the directory of the entries of a log after a version.
-func (s *Syncer) show(ctx context.Context, portal record.PortalID, after record.Version, head *record.Head) error {
-	const batch = 512
-	seq := after.Seq
-	if after.Epoch != head.Epoch {
-		seq = 0
+// show tells the directory of what a head covers since a turn.
+func (s *Syncer) show(ctx context.Context, portal record.PortalID, since int64) error {
+	if since == 0 { // it reads all
+		s.Directory.Clear(portal)
+		return nil
 	}
-	for {
-		wires, err := s.Replica.Log(ctx, portal, seq, batch, 4<<20)
-		if err != nil || len(wires) == 0 {
-			return err
+	var list []*record.Record
+	err := s.Replica.Covered(ctx, portal, since, func(wire []byte) bool {
+		if r, err := record.Open(s.Self.Network(), wire); err == nil {
+			list = append(list, r)
 		}
-		list := make([]*record.Record, 0, len(wires))
-		for _, wire := range wires {
-			if r, err := record.Open(s.Self.Network(), wire); err == nil {
-				list = append(list, r)
-				seq = max(seq, r.Seq)
-			}
+		if len(list) == batch {
+			s.Directory.Put(portal, list)
+			list = nil
 		}
-		if len(list) == 0 {
-			return nil
-		}
+		return ctx.Err() == nil
+	})
+	if len(list) > 0 {
 		s.Directory.Put(portal, list)
 	}
+	if err == nil {
+		err = ctx.Err()
+	}
+	return err
 }

@@ -48,7 +48,7 @@ func (s *Syncer) repair(ctx context.Context, p *pull) error {
 	err := error(nil)
 	var tree *record.Tree
 	for _, from := range list {
-		var head *record.Head
+		var head signedHead
 		if tree, head, err = s.leaves(ctx, p, from); err == nil {
 			p.head = head
 			break
@@ -90,7 +90,7 @@ func (s *Syncer) repair(ctx context.Context, p *pull) error {
 	if len(missing) > maxLacking {
 		return fmt.Errorf("%d records are missing and nobody has them", len(missing))
 	}
-	whole, err := s.Trees.Use(ctx, p.head, nil, missing, nil)
+	whole, err := s.Trees.Use(ctx, p.head.Head, nil, missing, nil)
 	if err != nil {
 		return err
 	}
@@ -125,29 +125,29 @@ func firstOf(m map[record.Hash]record.Hash, n int) map[record.Hash]record.Hash {
 
 // leaves asks a portal for the leaves of the head that it has. What it returns
 // adds up to that head, so it does not matter who said it.
-func (s *Syncer) leaves(ctx context.Context, p *pull, from record.PortalID) (*record.Tree, *record.Head, error) {
+func (s *Syncer) leaves(ctx context.Context, p *pull, from record.PortalID) (*record.Tree, signedHead, error) {
 	const tries = 3
 	for range tries {
 		tree, head, err := s.leavesOnce(ctx, p, from)
 		if err != nil {
-			return nil, nil, err
+			return nil, signedHead{}, err
 		}
-		if head == nil {
+		if head.Head == nil {
 			continue // it got a newer one meanwhile
 		}
 		if !head.Describes(tree) {
 			s.Registry.Fault(from, string(record.NotConsistent))
 			s.distrust(from)
-			return nil, nil, errLeaves
+			return nil, signedHead{}, errLeaves
 		}
 		return tree, head, nil
 	}
-	return nil, nil, errors.New("its head changes all the time")
+	return nil, signedHead{}, errors.New("its head changes all the time")
 }
 
-func (s *Syncer) leavesOnce(ctx context.Context, p *pull, from record.PortalID) (*record.Tree, *record.Head, error) {
+func (s *Syncer) leavesOnce(ctx context.Context, p *pull, from record.PortalID) (*record.Tree, signedHead, error) {
 	tree, next := new(record.Tree), record.Hash{}
-	var head *record.Head
+	var head signedHead
 	for {
 		var more bool
 		err := s.work.do(ctx, func() error {
@@ -165,8 +165,8 @@ func (s *Syncer) leavesOnce(ctx context.Context, p *pull, from record.PortalID) 
 			if err != nil {
 				return err
 			}
-			if head != nil && head.Version() != h.Version() {
-				head = nil
+			if head.Head != nil && head.Version() != h.Version() {
+				head = signedHead{}
 				return nil
 			}
 			head, more = h, a.Header.Get("Agentsite-More") == "true"
@@ -185,7 +185,7 @@ func (s *Syncer) leavesOnce(ctx context.Context, p *pull, from record.PortalID) 
 			}
 			return nil
 		})
-		if err != nil || head == nil || !more {
+		if err != nil || head.Head == nil || !more {
 			return tree, head, err
 		}
 	}
@@ -311,9 +311,7 @@ func (s *Syncer) takeMissing(ctx context.Context, p *pull, from record.PortalID,
 	if err != nil {
 		return err
 	}
-	if len(kept) > 0 {
-		s.Directory.Put(p.portal, kept)
-	}
+	s.keptBeside(p, len(kept)) // shown once all adds up
 	for _, res := range results {
 		if res.Err != nil {
 			if err := s.blame(ctx, &pull{portal: p.portal, source: from}, res.Err); err != nil {

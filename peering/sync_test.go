@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -189,14 +190,15 @@ func TestSyncer_HealsAfterAnHourApart(t *testing.T) {
 	})
 }
 
-// TestSyncer_HealsAHundredPortals takes some minutes of one core, so it is for
-// when somebody asks: AGENTSITE_HUNDRED=1 go test -run Hundred ./peering
+// TestSyncer_HealsAHundredPortals takes many minutes of one core, so it is for
+// the night: AGENTSITE_HUNDRED=100 go test -run Hundred ./peering
 func TestSyncer_HealsAHundredPortals(t *testing.T) {
-	if os.Getenv("AGENTSITE_HUNDRED") == "" {
-		t.Skip("set AGENTSITE_HUNDRED")
+	portals, err := strconv.Atoi(os.Getenv("AGENTSITE_HUNDRED"))
+	if err != nil {
+		t.Skip("set AGENTSITE_HUNDRED to the number of portals")
 	}
 	synctest.Test(t, func(t *testing.T) {
-		took, times := heal(t, 100, time.Second)
+		took, times := heal(t, portals, time.Second)
 		t.Logf("healed in %v with %.2f times the missing bytes", took, times)
 		if took > 2*time.Minute || times > 2 {
 			t.Errorf("healed in %v with %.2f times the missing bytes", took, times)

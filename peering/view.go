@@ -40,7 +40,10 @@ type seen struct {
 const maxSilent = 100
 
 func newView(cfg CatalogConfig, peers []federation.Peer, want map[record.PortalID]shown, now time.Time) *view {
-	v := &view{tier: cfg.Tier, self: cfg.Host, made: now, byHost: make(map[string]*seen)}
+	v := &view{tier: record.TierReplica, self: cfg.Host, made: now, byHost: make(map[string]*seen)}
+	if cfg.Tier != nil {
+		v.tier = cfg.Tier()
+	}
 	for _, p := range peers {
 		if p.ID == "" || p.ID == cfg.Self || p.Host() == "" {
 			continue

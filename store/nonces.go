@@ -6,13 +6,14 @@ import (
 	"time"
 
 	"agentsite/internal/clock"
+	"agentsite/internal/federation"
 )
 
 // KeepNonces implements federation.Nonces.
 func (d *DB) KeepNonces(ctx context.Context, list map[[16]byte]time.Time) error {
-	now := clock.Milli(clock.Now())
+	over := clock.Milli(clock.Now().Add(-federation.NoncesKept))
 	return d.write(ctx, func(t *tx) error {
-		if _, err := t.exec(`DELETE FROM peer_nonces WHERE until <= ?`, now); err != nil {
+		if _, err := t.exec(`DELETE FROM peer_nonces WHERE until <= ?`, over); err != nil {
 			return err
 		}
 		for nonce, until := range list {
@@ -45,7 +46,7 @@ func (d *DB) LoadNonces(ctx context.Context, yield func(nonce [16]byte, until ti
 	if err != nil {
 		return false, mapError(err)
 	}
-	rows, err := stmt.QueryContext(ctx, clock.Milli(clock.Now()))
+	rows, err := stmt.QueryContext(ctx, clock.Milli(clock.Now().Add(-federation.NoncesKept)))
 	if err != nil {
 		return false, mapError(err)
 	}

@@ -14,9 +14,10 @@ type slotRow struct {
 	Gone              bool
 	Size              int64
 	N                 *int64
+	Turn              int64
 }
 
-const slotColumns = `akey, epoch, seq, until, hash, gone, size, n`
+const slotColumns = `akey, epoch, seq, until, hash, gone, size, n, turn`
 
 func (a *slotRow) seen() record.Seen { return seenOf(a.Epoch, a.Seq, a.Until, a.Hash, a.N != nil) }
 
@@ -95,6 +96,7 @@ func (t *tx) keepAgents(list []record.Keeping, kept []bool) error {
 	}
 	p.changed = true
 	var wait []placed
+	var aside []record.Hash
 	waits := make(map[record.Hash]bool, len(list))
 	for i, k := range list {
 		if waits[keys[i]] {
@@ -117,6 +119,12 @@ func (t *tx) keepAgents(list []record.Keeping, kept []bool) error {
 		}
 		wait = append(wait, placed{k, keys[i], *n})
 		p.replace(row, there, k.Record)
+		if row.N != nil && !row.Gone && row.Turn < p.Turn {
+			aside = append(aside, keys[i])
+		}
+	}
+	if err := t.setAside(p, aside); err != nil {
+		return err
 	}
 	for len(wait) > 0 {
 		n := stepOf(len(wait))
@@ -154,23 +162,23 @@ type placed struct {
 
 const (
 	wireInsert   = `INSERT OR REPLACE INTO wires (n, gone, wire) VALUES `
-	agentReplace = `INSERT OR REPLACE INTO agents (portal, akey, epoch, seq, hash, until, expires, signer, gone, size, n) VALUES `
+	agentReplace = `INSERT OR REPLACE INTO agents (portal, akey, epoch, seq, hash, until, expires, signer, gone, size, n, turn) VALUES `
 )
 
 // place stores records, as many as a step.
 func (t *tx) place(p *portalRow, list []placed) error {
 	wires := make([]any, 0, 3*len(list))
-	rows := make([]any, 0, 11*len(list))
+	rows := make([]any, 0, 12*len(list))
 	for i := range list {
 		rec := list[i].Record
 		gone := rec.Tombstone()
 		wires = append(wires, list[i].n, gone, rec.Wire)
-		rows = append(rows, p.ID, list[i].key[:], rec.Epoch, rec.Seq, rec.Hash[:], list[i].Until, rec.Expires, string(rec.Key), gone, len(rec.Wire), list[i].n)
+		rows = append(rows, p.ID, list[i].key[:], rec.Epoch, rec.Seq, rec.Hash[:], list[i].Until, rec.Expires, string(rec.Key), gone, len(rec.Wire), list[i].n, p.Turn)
 	}
 	if _, err := t.exec(wireInsert+tuples(len(list), `(?, ?, ?)`), wires...); err != nil {
 		return err
 	}
-	_, err := t.exec(agentReplace+tuples(len(list), `(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`), rows...)
+	_, err := t.exec(agentReplace+tuples(len(list), `(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`), rows...)
 	return err
 }
 

@@ -28,8 +28,7 @@ func (t *tx) voidAgents(p *portalRow, where string, args ...any) (int64, error) 
 	}
 	p.Agents -= sum.Agents
 	p.Bytes -= sum.Bytes
-	p.AtEpoch, p.AtSeq = 0, 0 // what was let go is before it
-	p.changed = true
+	p.notWhole()
 	return sum.Rows, nil
 }
 
@@ -74,22 +73,53 @@ func (r *Replica) Drop(ctx context.Context, portal record.PortalID) error {
 		if err != nil || p == nil {
 			return err
 		}
+		if _, err := t.forgetReplaced(p, `1`); err != nil {
+			return err
+		}
 		if _, err := t.voidAgents(p, `1`); err != nil {
 			return err
 		}
-		p.AtEpoch, p.AtSeq, p.changed = 0, 0, true
+		p.notWhole()
 		return t.voidSaid(p, `type NOT IN ('portal/1', 'head/1')`)
 	})
+}
+
+// LetGo implements federation.Replica.
+func (r *Replica) LetGo(ctx context.Context, portal record.PortalID, most int) (done bool, err error) {
+	err = r.change(ctx, func(t *tx) error {
+		done = true
+		p, err := t.portal(portal, false)
+		if err != nil || p == nil {
+			return err
+		}
+		p.notWhole()
+		aside, err := t.forgetReplaced(p, `n IN (SELECT n FROM replaced WHERE portal = ? LIMIT ?)`, p.ID, most)
+		if err != nil {
+			return err
+		}
+		n, err := t.voidAgents(p, `akey IN (SELECT akey FROM agents WHERE portal = ? AND n IS NOT NULL ORDER BY akey LIMIT ?)`, p.ID, most)
+		done = n < int64(most) && aside < int64(most)
+		return err
+	})
+	return done && err == nil, err
 }
 
 // Omit implements federation.Replica.
 func (r *Replica) Omit(ctx context.Context, portal record.PortalID, keys []record.Hash) error {
 	return r.inSteps(ctx, portal, keys, func(t *tx, p *portalRow, key record.Hash) error {
-		at := record.Version{Epoch: p.AtEpoch, Seq: p.AtSeq}
+		if _, err := t.forgetReplaced(p, `akey = ?`, key[:]); err != nil {
+			return err
+		}
+		was := *p
 		_, err := t.voidAgents(p, `akey = ?`, key[:])
-		p.AtEpoch, p.AtSeq = at.Epoch, at.Seq // it is not before it any more
+		p.stay(&was) // it is not before it any more
 		return err
 	})
+}
+
+// stay leaves a sync where it was.
+func (p *portalRow) stay(was *portalRow) {
+	p.AtEpoch, p.AtSeq, p.WholeEpoch, p.WholeSeq, p.WholeHash = was.AtEpoch, was.AtSeq, was.WholeEpoch, was.WholeSeq, was.WholeHash
 }
 
 // sweepStep bounds the rows that one write of a sweep changes.
@@ -153,6 +183,9 @@ func (r *Replica) Sweep(ctx context.Context, now time.Time) error {
 		if err := r.sweepAgents(ctx, p.ID, p.Portal, at); err != nil {
 			return err
 		}
+		if err := r.sweepReplaced(ctx, p.Portal, at); err != nil {
+			return err
+		}
 		if err := r.sweepSaid(ctx, p.ID, p.Portal, at); err != nil {
 			return err
 		}
@@ -181,11 +214,11 @@ func (r *Replica) sweepAgents(ctx context.Context, id int64, portal record.Porta
 			return err
 		}
 		err = r.inSteps(ctx, portal, due, func(t *tx, p *portalRow, key record.Hash) error {
-			at := record.Version{Epoch: p.AtEpoch, Seq: p.AtSeq}
+			was := *p
 			if _, err := t.voidAgents(p, `akey = ? AND expires <= ?`, key[:], now); err != nil {
 				return err
 			}
-			p.AtEpoch, p.AtSeq = at.Epoch, at.Seq // nobody sends it again
+			p.stay(&was) // nobody sends it again
 			return t.forgetAgents(p, `akey = ? AND until <= ?`, key[:], now)
 		})
 		if err != nil || n < sweepPage {

@@ -146,6 +146,9 @@ func (t *tx) newCard(p *portalRow, card *record.Card) error {
 			args[i] = card.Keys[i].ID
 		}
 	}
+	if _, err := t.forgetReplaced(p, `signer NOT IN (?, ?, ?, ?)`, args...); err != nil {
+		return err
+	}
 	if _, err := t.voidAgents(p, `signer NOT IN (?, ?, ?, ?)`, args...); err != nil {
 		return err
 	}
@@ -156,11 +159,18 @@ func (t *tx) newCard(p *portalRow, card *record.Card) error {
 // will cover them, and the head's own version keeps them out.
 func (t *tx) newHead(p *portalRow, head *record.Head) error {
 	over := head.Epoch > p.HeadEpoch
+	if head.Version() == (record.Version{Epoch: p.HeadEpoch, Seq: p.HeadSeq}) {
+		p.notWhole() // of two heads of one version it is not known to which it adds up
+	}
 	p.HeadEpoch, p.HeadSeq = head.Epoch, head.Seq
 	p.HeadIssued, p.HeadExpires, p.HeadCount = head.Issued, head.Expires, head.Count
 	p.turn()
 	if !over || p.Slots == 0 {
 		return nil
+	}
+	p.notWhole()
+	if _, err := t.forgetReplaced(p, `epoch < ?`, head.Epoch); err != nil {
+		return err
 	}
 	if _, err := t.voidAgents(p, `epoch < ?`, head.Epoch); err != nil {
 		return err

@@ -20,15 +20,19 @@ type portalRow struct {
 	Agents      int64
 	Slots       int64
 	Bytes       int64
-	AtEpoch     int64 `db:"at_epoch"`
-	AtSeq       int64 `db:"at_seq"`
+	AtEpoch     int64  `db:"at_epoch"`
+	AtSeq       int64  `db:"at_seq"`
+	WholeEpoch  int64  `db:"whole_epoch"`
+	WholeSeq    int64  `db:"whole_seq"`
+	WholeHash   []byte `db:"whole_hash"`
+	Turn        int64
 
 	ring    *record.Ring
 	changed bool // is to be stored
 	turned  bool // is not what is remembered of it any more
 }
 
-const portalColumns = `id, quarantined, head_epoch, head_seq, head_issued, head_expires, head_count, agents, slots, bytes, at_epoch, at_seq`
+const portalColumns = `id, quarantined, head_epoch, head_seq, head_issued, head_expires, head_count, agents, slots, bytes, at_epoch, at_seq, whole_epoch, whole_seq, whole_hash, turn`
 
 // slotBytes is what a slot takes besides its record, for quotas.
 const slotBytes = 160
@@ -39,6 +43,14 @@ func (p *portalRow) standing(ring *record.Ring) record.Standing {
 
 // turn notes that the standing changes.
 func (p *portalRow) turn() { p.changed, p.turned = true, true }
+
+// notWhole notes that not all that a head covers is held any more, and that the
+// sync has to begin anew.
+func (p *portalRow) notWhole() {
+	p.AtEpoch, p.AtSeq = 0, 0
+	p.WholeEpoch, p.WholeSeq, p.WholeHash = 0, 0, nil
+	p.changed = true
+}
 
 // portal returns the row of a portal, nil when there is none and create is
 // false.
@@ -94,8 +106,9 @@ func (t *tx) storePortals() error {
 			continue
 		}
 		_, err := t.exec(`UPDATE portals SET quarantined = ?, head_epoch = ?, head_seq = ?, head_issued = ?, head_expires = ?, head_count = ?,
-			agents = ?, slots = ?, bytes = ?, at_epoch = ?, at_seq = ? WHERE id = ?`,
-			p.Quarantined, p.HeadEpoch, p.HeadSeq, p.HeadIssued, p.HeadExpires, p.HeadCount, p.Agents, p.Slots, p.Bytes, p.AtEpoch, p.AtSeq, p.ID)
+			agents = ?, slots = ?, bytes = ?, at_epoch = ?, at_seq = ?, whole_epoch = ?, whole_seq = ?, whole_hash = ?, turn = ? WHERE id = ?`,
+			p.Quarantined, p.HeadEpoch, p.HeadSeq, p.HeadIssued, p.HeadExpires, p.HeadCount, p.Agents, p.Slots, p.Bytes, p.AtEpoch, p.AtSeq,
+			p.WholeEpoch, p.WholeSeq, p.WholeHash, p.Turn, p.ID)
 		if err != nil {
 			return err
 		}

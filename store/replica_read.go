@@ -209,26 +209,35 @@ const pageRecords = 256
 // Agents implements federation.Replica. All portals are read in the order in
 // which records arrived, one portal in the order of its log.
 func (r *Replica) Agents(ctx context.Context, portal record.PortalID, yield func(wire []byte) bool) error {
-	query := `SELECT 0, 0, n, wire FROM wires WHERE gone = 0 AND n > ? ORDER BY n LIMIT ?`
-	args := func(_, _, n int64) []any { return []any{n, pageRecords} }
-	if portal != "" {
-		k, ok, err := r.look(ctx, portal)
-		if err != nil || !ok {
-			return err
-		}
-		query = `SELECT a.epoch, a.seq, a.n, w.wire FROM agents a JOIN wires w ON w.n = a.n
-			WHERE a.portal = ? AND (a.epoch, a.seq, a.n) > (?, ?, ?) AND a.n IS NOT NULL AND a.gone = 0 ORDER BY a.epoch, a.seq, a.n LIMIT ?`
-		args = func(epoch, seq, n int64) []any { return []any{k.id, epoch, seq, n, pageRecords} }
+	if portal == "" {
+		return r.pages(ctx, yield, func(_, _, n int64) (string, []any) {
+			return `SELECT 0, 0, n, wire FROM wires WHERE gone = 0 AND n > ? ORDER BY n LIMIT ?`, []any{n, pageRecords}
+		})
 	}
+	k, ok, err := r.look(ctx, portal)
+	if err != nil || !ok {
+		return err
+	}
+	return r.pages(ctx, yield, func(epoch, seq, n int64) (string, []any) {
+		return `SELECT a.epoch, a.seq, a.n, w.wire FROM agents a JOIN wires w ON w.n = a.n
+			WHERE a.portal = ? AND (a.epoch, a.seq, a.n) > (?, ?, ?) AND a.n IS NOT NULL AND a.gone = 0 ORDER BY a.epoch, a.seq, a.n LIMIT ?`,
+			[]any{k.id, epoch, seq, n, pageRecords}
+	})
+}
+
+// pages calls yield with records, a page at a time: query is asked for those
+// behind a place in the log.
+func (r *Replica) pages(ctx context.Context, yield func(wire []byte) bool, query func(epoch, seq, n int64) (string, []any)) error {
 	var epoch, seq, n int64
 	for {
 		var page [][]byte
+		text, args := query(epoch, seq, n)
 		err := r.each(ctx, func(row *sql.Rows) (bool, error) {
 			var wire []byte
 			err := row.Scan(&epoch, &seq, &n, &wire)
 			page = append(page, wire)
 			return true, err
-		}, query, args(epoch, seq, n)...)
+		}, text, args...)
 		if err != nil || len(page) == 0 {
 			return err
 		}
@@ -246,7 +255,11 @@ func (r *Replica) Holding(ctx context.Context, portal record.PortalID) (agents i
 		Agents int
 		Bytes  int64
 	}
-	err = r.get(ctx, &row, `SELECT agents, bytes FROM portals WHERE portal = ?`, portal)
+	if portal == "" {
+		err = r.get(ctx, &row, `SELECT COALESCE(SUM(agents), 0) AS agents, COALESCE(SUM(bytes), 0) AS bytes FROM portals`)
+	} else {
+		err = r.get(ctx, &row, `SELECT agents, bytes FROM portals WHERE portal = ?`, portal)
+	}
 	if errors.Is(err, sql.ErrNoRows) {
 		return 0, 0, nil
 	}

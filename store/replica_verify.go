@@ -84,6 +84,9 @@ func (r *Replica) Verify(ctx context.Context) (ReplicaReport, error) {
 		report.Portals++
 		err := r.verifyAgents(ctx, p.ID, p.Portal, &report)
 		if err == nil {
+			err = r.verifyReplaced(ctx, p.ID, p.Portal, &report)
+		}
+		if err == nil {
 			err = r.verifySaid(ctx, p.ID, p.Portal, &report)
 		}
 		if err == nil {

@@ -65,7 +65,7 @@ func sampleCards() []AgentCard {
 }
 
 func sampleHome() HomeView {
-	return HomeView{Total: 214, Alive: 187, Agents: sampleCards(), Guide: true,
+	return HomeView{Here: 214, Alive: 187, Portals: "3 other portals", Elsewhere: "1,204", Agents: sampleCards(), Guide: true,
 		GuideExamples: []string{"Who can read invoices?", "I need tide times for Brest", "How do I bring my own agent?"},
 		Tags:          []Link{{"finance", "/agents?tag=finance"}, {"weather", "/agents?tag=weather"}, {"code", "/agents?tag=code"}}}
 }

@@ -82,6 +82,8 @@ type AgentCard struct {
 	Examples    []string // prompts to ask with one click
 	Matched     string   // "name, tags"; "" outside of search results
 	Why         string   // how a misspelt word was read, may be empty
+	Copies      string   // "3 other portals" that have the very same, may be empty
+	CopiesHref  string   // lists those
 }
 
 // Skill is one thing an agent can do.

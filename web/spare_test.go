@@ -11,6 +11,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"agentsite/internal/limit"
 )
 
 // pipes is a listener in memory.
@@ -44,7 +46,7 @@ func serving(t *testing.T, use func(dial func() net.Conn)) {
 					w.WriteHeader(http.StatusRequestTimeout)
 				}
 				w.Write(b)
-			}), slog.New(slog.DiscardHandler))
+			}), limit.NewShun(), slog.New(slog.DiscardHandler))
 		}()
 		use(func() net.Conn {
 			near, far := net.Pipe()

@@ -42,6 +42,8 @@ type Config struct {
 	Faces []func(chi.Router)
 	// OpenAI has the routes below /v1.
 	OpenAI http.Handler
+	// Metrics answers /metrics, for operators.
+	Metrics http.HandlerFunc
 	// Ready says whether the portal can do its work, for /readyz.
 	Ready func(context.Context) error
 	Log   *slog.Logger
@@ -90,6 +92,7 @@ func Router(door *handlers.Door, cfg Config) http.Handler {
 		r.Route("/api/v1", door.API)
 		r.Mount("/v1", cfg.OpenAI)
 		r.Method(http.MethodGet, "/link", cfg.Link)
+		r.Get("/metrics", cfg.Metrics)
 		for _, face := range cfg.Faces {
 			face(r)
 		}
@@ -113,11 +116,18 @@ func plain(w http.ResponseWriter, code int, text string) {
 	fmt.Fprintln(w, text)
 }
 
+// betweenPortals is what the routes are below that other portals ask.
+const betweenPortals = "/peering/v1/"
+
 // headers sets what every answer carries.
 func (cfg Config) headers(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
 		h.Set("X-Content-Type-Options", "nosniff")
+		if strings.HasPrefix(r.URL.Path, betweenPortals) { // portals ask often, and are no browsers
+			next.ServeHTTP(w, r)
+			return
+		}
 		h.Set("Referrer-Policy", "same-origin")
 		h.Set("X-Frame-Options", "DENY")
 		h.Set("Cross-Origin-Opener-Policy", "same-origin")
@@ -196,12 +206,13 @@ func recoverer(log *slog.Logger) func(http.Handler) http.Handler {
 
 // Serve answers on the listener until ctx ends, then lets requests under way
 // finish within the drain time and returns. Long-lived streams are ended at
-// once: their readers resume elsewhere or later. It closes the listener.
-func Serve(ctx context.Context, l net.Listener, h http.Handler, logger *slog.Logger) error {
+// once: their readers resume elsewhere or later. Whom shun has is sent away. It
+// closes the listener.
+func Serve(ctx context.Context, l net.Listener, h http.Handler, shun Shun, logger *slog.Logger) error {
 	base, endStreams := context.WithCancel(context.Background())
 	defer endStreams()
 	srv := &http.Server{
-		Handler:           h,
+		Handler:           cut(shun, h),
 		ReadHeaderTimeout: readHeaderTimeout,
 		ReadTimeout:       readTimeout,
 		WriteTimeout:      writeTimeout,
@@ -212,7 +223,7 @@ func Serve(ctx context.Context, l net.Listener, h http.Handler, logger *slog.Log
 	}
 	done := make(chan error, 1)
 	var wg sync.WaitGroup
-	wg.Go(func() { done <- srv.Serve(spareListener{l}) })
+	wg.Go(func() { done <- srv.Serve(spareListener{newShunListener(l, shun)}) })
 	defer wg.Wait()
 	select {
 	case err := <-done:

@@ -7,11 +7,11 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"time"
 
 	"agentsite/agentruntime/attach"
 	"agentsite/agentruntime/speech"
 	"agentsite/internal/a2a"
+	"agentsite/internal/clock"
 	"agentsite/internal/egress"
 	"agentsite/internal/fault"
 	"agentsite/internal/federation"
@@ -263,8 +263,8 @@ func (r *run) await(ctx context.Context) error {
 				}
 			}
 		}
-		if err := sleep(ctx, pause); err != nil {
-			return err
+		if !clock.Sleep(ctx, pause) {
+			return ctx.Err()
 		}
 		pause = min(pause*3/2, pollMax)
 	}
@@ -285,17 +285,6 @@ func (r *run) subscribe(ctx context.Context) error {
 		}
 	}
 	return ctx.Err()
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 // handle takes one event. It returns errSettled when the outcome is known.

@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"agentsite/internal/federation"
 	"agentsite/internal/hub"
 	"agentsite/internal/index"
 	"agentsite/internal/record"
@@ -160,7 +161,11 @@ func (s *syncer) log(ctx context.Context, file string) error {
 	if !head.Body.(*record.Head).Describes(&tree) {
 		return fmt.Errorf("%s does not add up", file)
 	}
-	return s.replica.SetPosition(ctx, head.Portal, record.Version{Epoch: head.Epoch, Seq: head.Seq - 1})
+	_, ok, err := s.replica.Complete(ctx, head.Portal, record.Version{}, head.Version(), federation.Whole{Version: head.Version(), Hash: head.Hash})
+	if err == nil && !ok {
+		err = fmt.Errorf("%s: what is held is not noted as whole", file)
+	}
+	return err
 }
 
 // take admits records, all of which must be new.

@@ -62,7 +62,10 @@ type Config struct {
 	Started time.Time
 	// OpenAccounts is true when anybody may sign up.
 	OpenAccounts bool
-	Log          *slog.Logger
+	// Usage, when set, counts for NodeInfo. It is asked by strangers, so it
+	// must be cheap.
+	Usage func(ctx context.Context) (Usage, error)
+	Log   *slog.Logger
 }
 
 // Door serves the routes. Create it with New; it is safe for concurrent use.

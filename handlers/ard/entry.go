@@ -55,6 +55,8 @@ type entryMetadata struct {
 	Liveness  string `json:"liveness"`
 	Proof     string `json:"proof"`
 	Publisher string `json:"publisher,omitempty"`
+	// Copies is how many other portals have the very same built-in agent.
+	Copies int `json:"copies,omitempty"`
 }
 
 // The namespaces of our identifiers. An agent has an entry for each protocol
@@ -93,7 +95,7 @@ func (d *Door) entryOf(a *hub.Agent, of string) entry {
 		Identifier: id, DisplayName: cmp.Or(a.Title, a.Name), Type: cmp.Or(of, cardType),
 		URL:         address,
 		Description: cut(a.Description, maxDescriptionRunes), Version: strconv.Itoa(a.Version), UpdatedAt: stamp(a.UpdatedAt),
-		Metadata: &entryMetadata{a.Name + "@" + cmp.Or(a.Portal, d.cfg.Host), string(a.Kind), string(cmp.Or(a.Liveness.State, hub.Unknown)), cmp.Or(a.Proof.State, hub.Unproven), a.Publisher},
+		Metadata: &entryMetadata{a.Name + "@" + cmp.Or(a.Portal, d.cfg.Host), string(a.Kind), string(cmp.Or(a.Liveness.State, hub.Unknown)), cmp.Or(a.Proof.State, hub.Unproven), a.Publisher, 0},
 	}
 	tags := a.Tags()
 	e.Tags = tags[:min(len(tags), maxTags)]

@@ -31,6 +31,7 @@ func (d *Door) list(w http.ResponseWriter, r *http.Request, actor ident.Actor) e
 	if err != nil {
 		return err
 	}
+	q.Copies = true // it lists all there are
 	page, err := d.cfg.Directory.Search(r.Context(), actor, q)
 	if err != nil {
 		return err

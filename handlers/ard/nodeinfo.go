@@ -34,7 +34,10 @@ type nodeinfoJSON struct {
 	} `json:"services"`
 	OpenRegistrations bool `json:"openRegistrations"`
 	Usage             struct {
-		Users struct{} `json:"users"`
+		Users struct {
+			Total int64 `json:"total"`
+		} `json:"users"`
+		LocalPosts int64 `json:"localPosts"`
 	} `json:"usage"`
 	Metadata nodeinfoMetadata `json:"metadata"`
 }
@@ -42,9 +45,17 @@ type nodeinfoJSON struct {
 type nodeinfoMetadata struct {
 	NodeName  string `json:"nodeName"`
 	Agents    int    `json:"agents"` // public ones
+	Peers     int    `json:"peers"`  // other portals of the network that are there
 	PublicKey string `json:"publicKey"`
 	Catalog   string `json:"catalog"`
 	Manual    string `json:"manual"`
+}
+
+// Usage is how much a portal is used, for tools that count the fediverse: its
+// accounts, what was said in all conversations, and other portals.
+type Usage struct {
+	Users, Posts int64
+	Peers        int
 }
 
 func (d *Door) nodeinfoLinks(w http.ResponseWriter, r *http.Request) error {
@@ -57,10 +68,18 @@ func (d *Door) nodeinfoLinks(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (d *Door) nodeinfo(w http.ResponseWriter, r *http.Request) error {
+	var u Usage
+	if d.cfg.Usage != nil {
+		var err error
+		if u, err = d.cfg.Usage(r.Context()); err != nil {
+			return err
+		}
+	}
 	n := nodeinfoJSON{Version: "2.1", Protocols: []string{"a2a", "ard"}, OpenRegistrations: d.cfg.OpenAccounts,
-		Metadata: nodeinfoMetadata{d.cfg.Name, d.cfg.Directory.Own(), d.cfg.PublicKey, d.cfg.URL + "/.well-known/ard.json", d.cfg.URL + "/docs"}}
+		Metadata: nodeinfoMetadata{d.cfg.Name, d.cfg.Directory.Own(), u.Peers, d.cfg.PublicKey, d.cfg.URL + "/.well-known/ard.json", d.cfg.URL + "/docs"}}
 	n.Software.Name, n.Software.Version = "agentsite", d.cfg.Version
 	n.Services.Inbound, n.Services.Outbound = []string{}, []string{"atom1.0"}
+	n.Usage.Users.Total, n.Usage.LocalPosts = u.Users, u.Posts
 	body, err := encode(n)
 	if err != nil {
 		return err

@@ -254,6 +254,8 @@ func TestNodeinfo_IsFoundByItsLink(t *testing.T) {
 	t.Parallel()
 	p := apptest.Start(t)
 	c := p.Guest(t)
+	ada := p.User(t, "ada")
+	ada.Say(ada.Conversation(), "a note to myself")
 	var links struct{ Links []struct{ Rel, Href string } }
 	c.Get(http.MethodGet, "/.well-known/nodeinfo", nil, http.StatusOK, &links)
 	if len(links.Links) != 1 || links.Links[0].Rel != "http://nodeinfo.diaspora.software/ns/schema/2.1" {
@@ -273,14 +275,18 @@ func TestNodeinfo_IsFoundByItsLink(t *testing.T) {
 		Protocols         []string
 		Services          struct{ Inbound, Outbound []string }
 		OpenRegistrations bool
-		Usage             struct{ Users map[string]int }
-		Metadata          struct {
+		Usage             struct {
+			Users      map[string]int
+			LocalPosts int
+		}
+		Metadata struct {
 			NodeName, PublicKey string
 			Agents              int
+			Peers               *int
 		}
 	}
 	if err := json.Unmarshal([]byte(a.Body), &n); err != nil || n.Version != "2.1" || n.Software.Name != "agentsite" || n.Software.Version == "" || len(n.Protocols) == 0 ||
-		n.Services.Inbound == nil || n.Services.Outbound == nil || !n.OpenRegistrations || n.Usage.Users == nil || n.Metadata.Agents != 2 || len(n.Metadata.PublicKey) != 43 {
+		n.Services.Inbound == nil || n.Services.Outbound == nil || !n.OpenRegistrations || n.Usage.Users["total"] != 1 || n.Usage.LocalPosts != 1 || n.Metadata.Peers == nil || *n.Metadata.Peers != 0 || n.Metadata.Agents != 2 || len(n.Metadata.PublicKey) != 43 {
 		t.Errorf("%v %s", err, a.Body)
 	}
 }

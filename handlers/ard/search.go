@@ -97,6 +97,7 @@ func (d *Door) search(w http.ResponseWriter, r *http.Request, actor ident.Actor)
 	for i := range page.Results {
 		e := d.entryOf(&page.Results[i].Agent, s.card)
 		e.Queries = nil // they serve indexing, §5.3.2
+		e.Metadata.Copies = page.Results[i].Copies
 		out.Results[i] = resultJSON{e, scale(page.Results[i].Score, best), d.home(&page.Results[i].Agent) + base}
 	}
 	if s.referrals {

@@ -9,14 +9,29 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/go-chi/chi/v5/middleware"
 
+	"agentsite/handlers/face"
 	"agentsite/internal/fault"
 	"agentsite/internal/federation"
 	"agentsite/internal/strictjson"
 )
+
+// JSON is an answer that is written already.
+type JSON []byte
+
+// MarshalJSON is of what encodes answers by itself: they are JSON, not bytes.
+func (j JSON) MarshalJSON() ([]byte, error) { return j, nil }
+
+// Plain is the same of one that is not compressed: who waits for it waits for
+// nothing else, and compressing would take longer than all the rest.
+type Plain []byte
+
+// MarshalJSON is as that of JSON.
+func (p Plain) MarshalJSON() ([]byte, error) { return p, nil }
 
 // Lines is an answer of one JSON value a line.
 type Lines struct {
@@ -28,20 +43,47 @@ type Lines struct {
 // MoreField says of Lines that they go on.
 const MoreField = "Agentsite-More"
 
-// minZipped is below what compressing an answer is not worth it.
-const minZipped = 1 << 10
+// minZipped is below what compressing an answer is not worth it: it takes more
+// time than all else, and the rest is a packet or two.
+const minZipped = 4 << 10
+
+// zippers compress answers; each takes a megabyte.
+type zippers struct{ pool sync.Pool }
+
+// zip returns b, compressed.
+func (p *zippers) zip(b []byte) []byte {
+	var out bytes.Buffer
+	out.Grow(len(b) / 2)
+	zw, ok := p.pool.Get().(*gzip.Writer)
+	if !ok {
+		zw, _ = gzip.NewWriterLevel(nil, gzip.BestSpeed) // a level that there is
+	}
+	zw.Reset(&out)
+	zw.Write(b) // to memory
+	zw.Close()
+	p.pool.Put(zw)
+	return out.Bytes()
+}
 
 // write answers with what a handler returned.
-func write(w http.ResponseWriter, r *http.Request, v any) error {
+func (d *Door) write(w http.ResponseWriter, r *http.Request, v any) error {
 	h := w.Header()
+	if b, ok := v.(Plain); ok {
+		h.Set("Content-Type", "application/json")
+		d.send(w, r, b, false)
+		return nil
+	}
 	l, ok := v.(Lines)
 	if !ok {
-		b, err := encode(v)
-		if err != nil {
-			return err
+		b, ok := v.(JSON)
+		if !ok {
+			var err error
+			if b, err = encode(v); err != nil {
+				return err
+			}
 		}
 		h.Set("Content-Type", "application/json")
-		send(w, r, b)
+		d.send(w, r, b, true)
 		return nil
 	}
 	var b bytes.Buffer
@@ -53,21 +95,17 @@ func write(w http.ResponseWriter, r *http.Request, v any) error {
 		h.Set(MoreField, "true")
 	}
 	h.Set("Content-Type", "application/x-ndjson")
-	send(w, r, b.Bytes())
+	d.send(w, r, b.Bytes(), true)
 	return nil
 }
 
-// send writes a whole body, compressed where the caller takes it.
-func send(w http.ResponseWriter, r *http.Request, b []byte) {
+// send writes a whole body, with zip compressed where the caller takes it.
+func (d *Door) send(w http.ResponseWriter, r *http.Request, b []byte, zip bool) {
 	h := w.Header()
 	h.Set("Cache-Control", "no-store")
 	h.Add("Vary", "Accept-Encoding")
-	if len(b) >= minZipped && zips(r) {
-		var z bytes.Buffer
-		zw, _ := gzip.NewWriterLevel(&z, gzip.BestSpeed) // a level that there is
-		zw.Write(b)                                      // to memory
-		zw.Close()
-		b = z.Bytes()
+	if zip && len(b) >= minZipped && zips(r) {
+		b = d.zippers.zip(b)
 		h.Set("Content-Encoding", "gzip")
 	}
 	h.Set("Content-Length", strconv.Itoa(len(b)))
@@ -132,6 +170,7 @@ func (d *Door) Fail(w http.ResponseWriter, r *http.Request, err error) {
 		err = federation.Refuse(federation.ReasonBusy, "The request was given up.")
 	}
 	refused := federation.RefusalOf(err)
+	d.cfg.Guard.Strike(face.ClientIP(r), refused.Reason)
 	f := fault.As(refused)
 	if f.Kind == fault.Internal {
 		d.cfg.Log.Error("request failed", "method", r.Method, "path", r.URL.Path, "request_id", middleware.GetReqID(r.Context()), "error", err)

@@ -42,7 +42,13 @@ type Config struct {
 	Guard   *federation.Guard
 	Replica federation.Replica
 	// Counts tells how many portals and agents this one knows.
-	Counts  func(ctx context.Context) (portals, agents int)
+	Counts func(ctx context.Context) (portals, agents int)
+	// Tier says how much this portal keeps of others; nil for all.
+	Tier func() string
+	// Greeted, when set, is told of a portal that said hello, let in or not, and
+	// is about to be told this one's card; head is its head as it came, nil
+	// without one.
+	Greeted func(ctx context.Context, asker federation.Asker, head []byte)
 	Version string
 	Log     *slog.Logger
 }
@@ -52,6 +58,7 @@ type Config struct {
 type Door struct {
 	cfg     Config
 	mounted []func(chi.Router)
+	zippers zippers
 }
 
 // New returns the door with the routes that every portal has.
@@ -89,13 +96,28 @@ type Limits struct {
 	AtOnce int
 }
 
+// tenth are those of a portal that is not proved.
+func (l Limits) tenth() Limits {
+	few := func(n int) int {
+		if n == 0 { // no bound
+			return 0
+		}
+		return max(n/10, 1)
+	}
+	return Limits{Every: 10 * l.Every, Burst: few(l.Burst), AtOnce: few(l.AtOnce)}
+}
+
 // Handle adds a route below Base for portals that are let in. The pattern is
 // one of chi, such as "/portals/{id}/head".
 func (d *Door) Handle(method, pattern string, h Handler, l Limits) {
-	enter := l.gate()
+	enter, few := l.gate(), l.tenth().gate()
 	answer := func(w http.ResponseWriter, r *http.Request) error {
 		a, _ := r.Context().Value(askedKey{}).(asked)
-		leave, err := enter(string(a.asker.Portal))
+		let := enter
+		if a.asker.Decision.Unproved {
+			let = few
+		}
+		leave, err := let(string(a.asker.Portal))
 		if err != nil {
 			return err
 		}
@@ -104,7 +126,7 @@ func (d *Door) Handle(method, pattern string, h Handler, l Limits) {
 		if err != nil {
 			return err
 		}
-		return write(w, r, out)
+		return d.write(w, r, out)
 	}
 	d.Mount(func(r chi.Router) {
 		r.MethodFunc(method, pattern, func(w http.ResponseWriter, r *http.Request) {
@@ -135,11 +157,7 @@ func AskerOf(r *http.Request) federation.Asker {
 // verified lets requests through that are of portals that are let in.
 func (d *Door) verified(next http.Handler) http.Handler {
 	return d.open(func(w http.ResponseWriter, r *http.Request) error {
-		body, err := readBody(w, r)
-		if err != nil {
-			return err
-		}
-		asker, done, err := d.cfg.Guard.Verify(r, body)
+		asker, body, done, err := d.cfg.Guard.Verify(r, face.ClientIP(r), func(federation.Asker) ([]byte, error) { return readBody(w, r) })
 		if err != nil {
 			return err
 		}
@@ -168,19 +186,30 @@ func noRoute(http.ResponseWriter, *http.Request) error {
 	return federation.Refuse(federation.ReasonAbsent, "There is no such route between portals. Is this portal of an older version? GET %s/status tells.", Base)
 }
 
+// bodyTimeout is how long a portal may take to send the body of a request.
+const bodyTimeout = 15 * time.Second
+
 // readBody reads a bounded body.
 func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	if r.Body == nil || r.Body == http.NoBody {
 		return nil, nil
 	}
+	if r.ContentLength > maxAsked {
+		return nil, tooLong()
+	}
+	http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTimeout)) // where there are deadlines
 	b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxAsked))
 	if _, big := errors.AsType[*http.MaxBytesError](err); big {
-		return nil, federation.Refuse(federation.ReasonSize, "The body has more than %d bytes. Send less at once.", maxAsked)
+		return nil, tooLong()
 	}
 	if err != nil {
 		return nil, federation.Refuse(federation.ReasonMalformed, "The body could not be read: it ended early.")
 	}
 	return b, nil
+}
+
+func tooLong() error {
+	return federation.Refuse(federation.ReasonSize, "The body has more than %d bytes. Send less at once.", maxAsked)
 }
 
 // gate returns what counts the requests of a route.

@@ -2,6 +2,7 @@ package peer
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"strconv"
 	"time"
@@ -54,6 +55,7 @@ func (s *Records) Routes(d Handles) {
 	d.Handle(http.MethodPost, "/heads/diff", s.diff, Limits{Every: diffEvery, Burst: diffBurst})
 	d.Handle(http.MethodPost, "/heads/hint", s.hint, Limits{Every: hintEvery, Burst: hintBurst})
 	d.Handle(http.MethodGet, "/portals/{id}/head", s.head, Limits{})
+	d.Handle(http.MethodGet, "/portals/{id}/summary", s.summary, Limits{AtOnce: maxSummaries})
 	d.Handle(http.MethodGet, "/portals/{id}/log", s.log, logs)
 	d.Handle(http.MethodGet, "/portals/{id}/leaves", s.leaves, logs)
 	d.Handle(http.MethodGet, "/portals/{id}/agents", s.fetch, logs)
@@ -104,7 +106,7 @@ func (s *Records) head(ctx context.Context, _ federation.Asker, r *http.Request,
 	if err != nil {
 		return nil, err
 	}
-	return told, nil
+	return JSON(fmt.Appendf(nil, `{"card":%s,"head":%s}`+"\n", told.Card, told.Head)), nil
 }
 
 // number reads a number of a query, def when it is not there.
@@ -174,7 +176,11 @@ func (s *Records) page(from federation.Asker, page func() (*federation.Page, err
 	tooMuch := func(wait time.Duration) error {
 		return federation.RefuseFor(federation.ReasonLimit, max(wait, time.Second), "Your portal gets at most %d MiB of logs a minute. Go on after a while, or ask others.", maxLogBytes>>20)
 	}
-	if wait, ok := s.bytes.Allow(string(from.Portal)); !ok {
+	portion := 1 // of one that is not proved a byte counts as ten
+	if from.Decision.Unproved {
+		portion = 10
+	}
+	if wait, ok := s.bytes.AllowN(string(from.Portal), portion); !ok {
 		return nil, tooMuch(wait)
 	}
 	p, err := page()
@@ -185,7 +191,7 @@ func (s *Records) page(from federation.Asker, page func() (*federation.Page, err
 	for _, e := range p.Entries {
 		size += len(e) + 1
 	}
-	if wait, ok := s.bytes.AllowN(string(from.Portal), size>>10); !ok {
+	if wait, ok := s.bytes.AllowN(string(from.Portal), portion*(size>>10)); !ok {
 		return nil, tooMuch(wait)
 	}
 	return Lines{List: append([][]byte{p.Head}, p.Entries...), More: p.More}, nil

@@ -24,6 +24,10 @@ func Search(d Handles, answers Answers) {
 		if err := Decode(body, &q); err != nil {
 			return nil, err
 		}
-		return answers.Answer(ctx, q)
+		a, err := answers.Answer(ctx, q)
+		if err != nil {
+			return nil, err
+		}
+		return Plain(a.Append(make([]byte, 0, 4<<10))), nil
 	}, searchLimits)
 }

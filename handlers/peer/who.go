@@ -35,7 +35,7 @@ func (d *Door) whole(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	w.Header().Set("Access-Control-Allow-Origin", "*")
-	return write(w, r, wholeJSON{self.Network(), self.ID(), card.Origin, card.Name, d.cfg.Version, card.Origin + Base, wire, head})
+	return d.write(w, r, wholeJSON{self.Network(), self.ID(), card.Origin, card.Name, d.cfg.Version, card.Origin + Base, wire, head})
 }
 
 // statusJSON is how this portal is doing.
@@ -51,7 +51,14 @@ type statusJSON struct {
 
 func (d *Door) status(w http.ResponseWriter, r *http.Request) error {
 	portals, agents := d.cfg.Counts(r.Context())
-	return write(w, r, statusJSON{d.cfg.Version, d.cfg.Self.Network(), d.cfg.Self.ID(), portals, agents, record.TierReplica, clock.Now()})
+	return d.write(w, r, statusJSON{d.cfg.Version, d.cfg.Self.Network(), d.cfg.Self.ID(), portals, agents, d.tier(), clock.Now()})
+}
+
+func (d *Door) tier() string {
+	if d.cfg.Tier == nil {
+		return record.TierReplica
+	}
+	return d.cfg.Tier()
 }
 
 // helloJSON is what portals say to each other first.
@@ -63,6 +70,10 @@ type helloJSON struct {
 
 // hello takes in the card of a portal and tells it who this one is.
 func (d *Door) hello(w http.ResponseWriter, r *http.Request) error {
+	addr := face.ClientAddr(r)
+	if err := d.cfg.Guard.ArriveNew(addr); err != nil {
+		return err
+	}
 	body, err := readBody(w, r)
 	if err != nil {
 		return err
@@ -71,7 +82,7 @@ func (d *Door) hello(w http.ResponseWriter, r *http.Request) error {
 	if err := Decode(body, &in); err != nil {
 		return err
 	}
-	asker, done, err := d.cfg.Guard.Hello(r, body, in.Card, face.ClientAddr(r))
+	asker, done, err := d.cfg.Guard.Hello(r, body, in.Card, addr)
 	if err != nil {
 		return err
 	}
@@ -87,5 +98,8 @@ func (d *Door) hello(w http.ResponseWriter, r *http.Request) error {
 	if out.Card == nil {
 		return federation.RefuseFor(federation.ReasonBusy, time.Hour, "This portal has no card now: its operator has to sign one.")
 	}
-	return write(w, r, out)
+	if d.cfg.Greeted != nil {
+		d.cfg.Greeted(r.Context(), asker, in.Head)
+	}
+	return d.write(w, r, out)
 }

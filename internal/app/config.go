@@ -42,17 +42,23 @@ type Config struct {
 	// none. Join are addresses of portals that it greets first.
 	Network string
 	Join    string
+	// Tier is how much is kept of other portals: TierAuto, record.TierReplica or
+	// record.TierSummary.
+	Tier string
 	// found, when set, knows the agents of other portals: tests set it.
 	found hub.Network
 	// Conformance adds what the official test suites ask for.
 	Conformance bool
+	// MetricsListen is an address where scrapers read without a token; empty
+	// for none.
+	MetricsListen string
 	// CheapHashes is account.Config.CheapHashes: no setting sets it.
 	CheapHashes bool
 }
 
 // Defaults returns the settings of a portal nobody configured.
 func Defaults() Config {
-	return Config{Listen: "127.0.0.1:8080", Data: "./data", Guests: "on", Log: "text", LogLevel: "info", Network: DefaultNetwork}
+	return Config{Listen: "127.0.0.1:8080", Data: "./data", Guests: "on", Log: "text", LogLevel: "info", Network: DefaultNetwork, Tier: TierAuto}
 }
 
 // DefaultNetwork is the network of portals nobody configured; NoNetwork keeps a
@@ -61,6 +67,10 @@ const (
 	DefaultNetwork = "agentsite-main"
 	NoNetwork      = "off"
 )
+
+// TierAuto lets the portal choose how much it keeps of others, by how many there
+// are.
+const TierAuto = "auto"
 
 // maxJoin bounds the addresses that are greeted first.
 const maxJoin = 64
@@ -80,6 +90,7 @@ type settings struct {
 	budget  int64         // tokens a day, 0: no ceiling
 	network string        // empty: none
 	join    []string      // origins
+	tier    string        // empty: as it chooses
 }
 
 // Validate checks every setting and says what is wrong with the first that is.
@@ -129,6 +140,15 @@ func (c Config) parse() (settings, error) {
 	if s.join, err = parseJoin(c.Join); err != nil {
 		return s, err
 	}
+	switch c.Tier {
+	case TierAuto, "":
+	case record.TierReplica, record.TierSummary:
+		s.tier = c.Tier
+	case record.TierIndex, record.TierLeaf:
+		return s, fmt.Errorf("--tier %s: this version cannot be that yet; use auto, replica or summary", c.Tier)
+	default:
+		return s, fmt.Errorf("--tier %q: use auto, replica or summary", c.Tier)
+	}
 	if s.network == "" && len(s.join) > 0 {
 		return s, fmt.Errorf("--join names portals and --network is off; leave one of them away")
 	}
@@ -148,6 +168,9 @@ func (c Config) parse() (settings, error) {
 		if _, err := parseMail(c.SMTP, c.MailFrom); err != nil {
 			return s, err
 		}
+	}
+	if _, _, err := net.SplitHostPort(c.MetricsListen); c.MetricsListen != "" && err != nil {
+		return s, fmt.Errorf("--metrics-listen %q: give an address and port, for example 127.0.0.1:9090", c.MetricsListen)
 	}
 	if c.Log != "text" && c.Log != "json" && c.Log != "" {
 		return s, fmt.Errorf("--log %q: use text or json", c.Log)
@@ -251,5 +274,5 @@ func (s settings) redacted() []any {
 	}
 	return []any{"listen", s.Listen, "data", s.Data, "url", s.URL, "accounts", s.Accounts, "guests", s.Guests,
 		"allow_cidr", s.AllowCIDR, "trusted_proxies", s.TrustedProxies, "smtp", smtp,
-		"llm_url", s.LLMURL, "llm_key", key, "llm_model", s.LLMModel, "model_budget", s.ModelBudget, "network", s.network, "join", s.Join, "conformance", s.Conformance}
+		"llm_url", s.LLMURL, "llm_key", key, "llm_model", s.LLMModel, "model_budget", s.ModelBudget, "network", s.network, "join", s.Join, "tier", s.Tier, "metrics_listen", s.MetricsListen, "conformance", s.Conformance}
 }

@@ -35,6 +35,9 @@ func TestConfig_NamesTheSettingThatIsWrong(t *testing.T) {
 		{"", func(c *app.Config) { c.SMTP, c.MailFrom = "smtp://x.example", "a@x.example" }},
 		{"", func(c *app.Config) { c.Accounts, c.Guests, c.Log, c.LogLevel = "closed", "off", "json", "WARN" }},
 
+		{"", func(c *app.Config) { c.Tier = "summary" }},
+		{"--tier leaf: this version cannot be that yet", func(c *app.Config) { c.Tier = "leaf" }},
+		{"--tier \"all\": use auto, replica or summary", func(c *app.Config) { c.Tier = "all" }},
 		{"--listen \"8080\"", func(c *app.Config) { c.Listen = "8080" }},
 		{"--listen \"\"", func(c *app.Config) { c.Listen = "" }},
 		{"--listen 0.0.0.0:8080 is reached from other machines", func(c *app.Config) { c.Listen = "0.0.0.0:8080" }},

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"agentsite/internal/account"
+	"agentsite/internal/doctor"
 	"agentsite/internal/fault"
 	"agentsite/internal/ident"
 	"agentsite/internal/record"
@@ -32,6 +33,8 @@ type Control interface {
 	// Peers answers the API about other portals, below http://portal/api/v1.
 	Peers(ctx context.Context) (http.RoundTripper, error)
 	KeyControl
+	// Doctor looks the portal over.
+	Doctor(ctx context.Context, q doctor.Question) (doctor.Report, error)
 	Close() error
 }
 
@@ -53,46 +56,16 @@ func OpenControl(ctx context.Context, cfg Config, create bool, stderr io.Writer)
 	if !create && !dataExists(cfg.Data) {
 		return nil, errNoPortal(cfg.Data)
 	}
-	set, err := cfg.parse()
-	if err != nil {
-		return nil, err
-	}
-	set.level = 8 // only errors: a command says itself what it did
-	release, err := lockData(cfg.Data)
-	if errors.Is(err, ErrInUse) {
-		// It is starting or stopping: its socket comes or its lock goes.
-		if release, err = waitForData(ctx, cfg.Data); errors.Is(err, errReachable) {
-			if c, ok := dialControl(ctx, cfg.Data); ok {
-				return c, nil
-			}
+	o, err := openFolder(ctx, cfg, stderr)
+	if errors.Is(err, errReachable) {
+		if c, ok := dialControl(ctx, cfg.Data); ok {
+			return c, nil
 		}
 	}
 	if err != nil {
 		return nil, err
 	}
-	log := set.logger(stderr)
-	keys, err := openKeys(cfg.Data)
-	if err != nil {
-		release()
-		return nil, err
-	}
-	db, err := store.Open(ctx, cfg.Data, log)
-	if err != nil {
-		release()
-		return nil, err
-	}
-	url, err := db.ClaimPortal(ctx, keys.Public(), "")
-	if err != nil {
-		db.Close()
-		release()
-		return nil, err
-	}
-	switch { // as the portal settles its address, but nothing new is remembered
-	case set.url != nil:
-		url = set.url.String()
-	case url == "":
-		url = "http://" + cfg.Listen
-	}
+	set, keys, db, url, log := o.set, o.keys, o.db, o.url, o.log
 	ring := &lazyKeys{open: func(ctx context.Context) (*keyring, func() error, error) {
 		return openKeyring(ctx, set, url, keys, db)
 	}}
@@ -100,7 +73,8 @@ func OpenControl(ctx context.Context, cfg Config, create bool, stderr io.Writer)
 		KeyControl: ring,
 		accounts:   account.New(db, account.Config{Policy: account.Closed, URL: url, Log: log, CheapHashes: cfg.CheapHashes}),
 		db:         db,
-		closing:    func() error { defer release(); return errors.Join(ring.close(), db.Close()) },
+		doctor:     o.examine,
+		closing:    func() error { return errors.Join(ring.close(), o.close()) },
 	}
 	local.peers = func(ctx context.Context) (http.RoundTripper, error) {
 		who := offline{id: record.PortalOf(record.Public(keys.Public())), network: set.network, origin: url}
@@ -113,6 +87,84 @@ func OpenControl(ctx context.Context, cfg Config, create bool, stderr io.Writer)
 		return inProcess{http.StripPrefix("/api/v1", h)}, nil
 	}
 	return local, nil
+}
+
+// folder is the data folder of a portal that does not run, taken and open.
+type folder struct {
+	set     settings
+	keys    *ident.Keys
+	db      *store.DB
+	url     string // the portal's address
+	log     *slog.Logger
+	release func()
+}
+
+// openFolder takes a data folder and opens its database, which is upgraded where
+// it must be. errReachable says that the portal runs by now.
+func openFolder(ctx context.Context, cfg Config, stderr io.Writer) (o *folder, err error) {
+	o = &folder{}
+	if o.set, err = cfg.parse(); err != nil {
+		return nil, err
+	}
+	o.set.level = 8 // only errors: a command says itself what it did
+	o.release, err = lockData(cfg.Data)
+	if errors.Is(err, ErrInUse) {
+		// It is starting or stopping: its socket comes or its lock goes.
+		o.release, err = waitForData(ctx, cfg.Data)
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			o.close()
+			o = nil
+		}
+	}()
+	o.log = o.set.logger(stderr)
+	if o.keys, err = openKeys(cfg.Data); err != nil {
+		return o, err
+	}
+	if o.db, err = store.Open(ctx, cfg.Data, o.log); err != nil {
+		return o, err
+	}
+	if o.url, err = o.db.ClaimPortal(ctx, o.keys.Public(), ""); err != nil {
+		return o, err
+	}
+	switch { // as the portal settles its address, but nothing new is remembered
+	case o.set.url != nil:
+		o.url = o.set.url.String()
+	case o.url == "":
+		if o.url = "http://" + cfg.Listen; o.set.network != "" {
+			if card := lastCard(ctx, o.db, o.set.network); card != nil {
+				o.url = card.Origin // nobody gave one when it ran last
+			}
+		}
+	}
+	return o, nil
+}
+
+// lastCard is what the portal last said of itself in a network; nil for nothing.
+func lastCard(ctx context.Context, db *store.DB, network string) *record.Card {
+	_, wire, err := db.LastCard(ctx, network)
+	if err != nil || wire == nil {
+		return nil
+	}
+	r, err := record.Open(network, wire)
+	if err != nil {
+		return nil
+	}
+	card, _ := r.Body.(*record.Card)
+	return card
+}
+
+// close gives the folder back.
+func (o *folder) close() error {
+	defer o.release()
+	if o.db == nil {
+		return nil
+	}
+	return o.db.Close()
 }
 
 func errNoPortal(dir string) error {
@@ -153,7 +205,8 @@ type localControl struct {
 	KeyControl
 	accounts *account.Service
 	db       *store.DB
-	replica  *store.Replica                                       // nil without one
+	replica  *store.Replica // nil without one
+	doctor   func(ctx context.Context, q doctor.Question) (doctor.Report, error)
 	peers    func(ctx context.Context) (http.RoundTripper, error) // opens them; nil while the portal runs
 	closing  func() error
 }

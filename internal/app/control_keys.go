@@ -62,9 +62,10 @@ func SignCard(ctx context.Context, c Control, path string) error {
 
 // keyring is the keys of a portal that takes part in a network.
 type keyring struct {
-	dir  string
-	self *federation.Self
-	keys *ident.Operational
+	dir     string
+	self    *federation.Self
+	keys    *ident.Operational
+	replica *store.Replica // of a portal that does not run
 }
 
 var errNoNetwork = fault.New(fault.Conflict, "This portal is in no network, so it needs no keys for one.")
@@ -89,6 +90,9 @@ func openKeyring(ctx context.Context, set settings, origin string, keys *ident.K
 		return nil, none, errors.Join(err, replica.Close())
 	}
 	name := set.Name
+	if card := lastCard(ctx, db, set.network); name == "" && card != nil {
+		name = card.Name // or looking at the keys would change the card
+	}
 	if name == "" {
 		name = federation.HostOf(origin)
 	}
@@ -102,7 +106,7 @@ func openKeyring(ctx context.Context, set settings, origin string, keys *ident.K
 	if err != nil {
 		return nil, none, errors.Join(err, replica.Close())
 	}
-	return &keyring{set.Data, self, op}, replica.Close, nil
+	return &keyring{set.Data, self, op, replica}, replica.Close, nil
 }
 
 type discard struct{}

@@ -53,24 +53,24 @@ func (o offline) Key(time.Time) (record.KeyID, ed25519.PrivateKey, time.Time, er
 // nobody uses. closing closes the replica.
 func offlinePeers(ctx context.Context, dir string, db *store.DB, who offline, log *slog.Logger) (h http.Handler, closing func() error, err error) {
 	cfg := federation.PeersConfig{Signer: who, Log: log}
-	closing = func() error { return nil }
+	done := func() error { return nil } // not closing, which the caller gets
 	if _, err := os.Stat(filepath.Join(dir, store.ReplicaName)); err == nil && who.network != "" {
 		replica, err := store.OpenReplica(ctx, dir, who.id, who.network, log)
 		if err != nil {
 			return nil, nil, err
 		}
-		cfg.Replica, closing = replica, replica.Close
+		cfg.Replica, done = replica, replica.Close
 	}
 	peers, err := federation.NewPeers(ctx, db, cfg)
 	if err != nil {
-		return nil, nil, errors.Join(err, closing())
+		return nil, nil, errors.Join(err, done())
 	}
 	save := func() error { // what Add heard of is kept by Run alone
-		done, cancel := context.WithCancel(context.WithoutCancel(ctx))
+		ended, cancel := context.WithCancel(context.WithoutCancel(ctx))
 		cancel()
-		return peers.Run(done)
+		return peers.Run(ended)
 	}
-	return handlers.PeersAs(peers, system, log), func() error { return errors.Join(save(), closing()) }, nil
+	return handlers.PeersAs(peers, system, log), func() error { return errors.Join(save(), done()) }, nil
 }
 
 // inProcess answers requests by a handler.

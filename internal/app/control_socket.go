@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"agentsite/handlers"
+	"agentsite/internal/doctor"
 	"agentsite/internal/fault"
 	"agentsite/store"
 )
@@ -84,7 +85,7 @@ func (p *Portal) listenControl() (*controlServer, error) {
 		return nil, fmt.Errorf("protect control socket: %w", err)
 	}
 	l.(*net.UnixListener).SetUnlinkOnClose(false)
-	local := &localControl{KeyControl: p.federated.keyring(), accounts: p.accounts, db: p.db, replica: p.replica}
+	local := &localControl{KeyControl: p.federated.keyring(), accounts: p.accounts, db: p.db, replica: p.replica, doctor: p.examine}
 	mux := http.NewServeMux()
 	op := func(name string, f func(context.Context, controlRequest) (any, error)) {
 		mux.HandleFunc("POST /"+name, func(w http.ResponseWriter, r *http.Request) {
@@ -121,6 +122,9 @@ func (p *Portal) listenControl() (*controlServer, error) {
 	})
 	p.federated.keyring().serve(op)
 	op("verify", func(ctx context.Context, in controlRequest) (any, error) { return local.Verify(ctx) })
+	op("doctor", func(ctx context.Context, in controlRequest) (any, error) {
+		return local.Doctor(ctx, doctor.Question{Agent: in.Name, Portal: in.Label})
+	})
 	mux.Handle("/api/v1/", http.StripPrefix("/api/v1", handlers.PeersAs(p.peers, system, p.log)))
 	mux.HandleFunc("POST /backup", func(w http.ResponseWriter, r *http.Request) {
 		var in controlRequest
@@ -252,6 +256,12 @@ func (c *remoteControl) Backup(ctx context.Context, w io.Writer, passphrase stri
 
 func (c *remoteControl) Verify(ctx context.Context) (r store.Report, err error) {
 	err = c.call(ctx, "verify", controlRequest{}, &r)
+	return r, err
+}
+
+// Doctor implements Control.
+func (c *remoteControl) Doctor(ctx context.Context, q doctor.Question) (r doctor.Report, err error) {
+	err = c.call(ctx, "doctor", controlRequest{Name: q.Agent, Label: q.Portal}, &r)
 	return r, err
 }
 

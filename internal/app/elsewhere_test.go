@@ -58,7 +58,11 @@ func (p *Portal) far(t *testing.T, name string, proved bool, agents ...*record.A
 		list = append(list, r)
 	}
 	head := f.Head(&tree)
-	admit(f.Sign(t, head))
+	sum := admit(f.Sign(t, head)).Hash
+	// All that the head covers is here.
+	if _, ok, err := p.replica.Complete(t.Context(), f.ID, record.Version{}, head.Version(), federation.Whole{Version: head.Version(), Hash: sum}); err != nil || !ok {
+		t.Fatal(ok, err)
+	}
 	p.federated.peers.Learned(card, proved)
 	p.federated.peers.Seen(f.ID, time.Millisecond)
 	p.federated.peers.Synced(f.ID, federation.HeadRow{Portal: f.ID, Version: head.Version(), Issued: head.Issued, Expires: head.Expires, Count: head.Count}, len(list), false, time.Time{})

@@ -130,3 +130,14 @@ func (p *Portal) Until(ctx context.Context, portal string, ok func(federation.Pe
 		}
 	}
 }
+
+// AskedBy returns what sends a signed request of another portal to this one.
+func (p *Portal) AskedBy(by *Portal, method, path string, body []byte) func(context.Context) (int, error) {
+	return func(ctx context.Context) (int, error) {
+		a, err := by.federated.client.Do(ctx, p.url.String(), p.federated.id, method, path, body, 1<<20)
+		if err != nil {
+			return 0, err
+		}
+		return a.Status, nil
+	}
+}

@@ -32,8 +32,15 @@ type federated struct {
 	syncer  *peering.Syncer
 	ask     *egress.Client // for answers that are read whole
 	stream  *egress.Client // for calls of agents
-	live    *livePart
-	run     []func(ctx context.Context) error
+	tiers   *federation.Tiers
+	// summaries are what portals say of themselves in short.
+	summaries *peering.Summaries
+	live      *livePart
+	// searcher asks portals that are not wholly held; calls counts those of
+	// agents elsewhere.
+	searcher *peering.Searcher
+	calls    wentOut
+	run      []func(ctx context.Context) error
 	// led, when set, is told of each new head of this portal; it must not block.
 	led func(head []byte)
 }
@@ -58,7 +65,7 @@ func (f *federated) keyring() *keyring {
 	if f == nil {
 		return nil
 	}
-	return &keyring{f.p.set.Data, f.self, f.p.operational}
+	return &keyring{dir: f.p.set.Data, self: f.self, keys: f.p.operational}
 }
 
 // clients are those whose connections end with the portal.
@@ -75,6 +82,9 @@ const (
 	peerTotal     = 3 * time.Minute
 	// peerBody bounds an answer, before the smaller bound of whoever asks.
 	peerBody = 8 << 20
+	// peerIdle is how many connections to other portals are kept that nobody
+	// uses now. A warm one saves a handshake, and costs memory at both ends.
+	peerIdle = 16
 )
 
 // federate makes the portal one of its network, if it is of one. It comes before
@@ -95,33 +105,37 @@ func (p *Portal) federate(ctx context.Context, keys *ident.Keys, allow []netip.P
 	if f.gate, err = record.NewGate(p.set.network, p.replica); err != nil {
 		return err
 	}
+	if err := f.tier(ctx); err != nil {
+		return err
+	}
 	// Who is met is asked by f, which is whole when anybody asks.
-	err = p.openPeers(ctx, federation.PeersConfig{Signer: f, Replica: p.replica, Gate: f.gate, Caller: f,
-		Greet: func(ctx context.Context, origin string) (record.PortalID, error) { return f.client.Greet(ctx, origin) }})
+	err = p.openPeers(ctx, federation.PeersConfig{Signer: f, Replica: p.replica, Gate: f.gate, Caller: f, Summing: f.summing,
+		Greet: func(ctx context.Context, origin string) (record.PortalID, error) { return f.client.Greet(ctx, origin) },
+		Drop:  func(ctx context.Context, portal record.PortalID) error { return f.syncer.Drop(ctx, portal) }})
 	if err != nil {
 		return err
 	}
 	f.peers = p.peers
-	f.self, err = federation.NewSelf(ctx, federation.SelfConfig{Network: p.set.network, Origin: p.url.String(), Name: p.name, Policy: f.peers.Mode,
+	f.self, err = federation.NewSelf(ctx, federation.SelfConfig{Network: p.set.network, Origin: p.url.String(), Name: p.name, Policy: f.peers.Mode, Tier: f.tiers.Tier,
 		Root: keys.Portal, Public: keys.Public(), Keys: p.operational, Cards: p.db, Gate: f.gate, Replica: p.replica, Log: p.log})
 	if err != nil {
 		return err
 	}
-	out := egress.Config{AllowCIDR: allow, Deny: f.peers.DecideAddr, UserAgent: "agentsite/" + Release(), HTTP2: true, Encoded: true, PerHost: 32,
+	out := egress.Config{AllowCIDR: allow, Deny: f.peers.DecideAddr, UserAgent: "agentsite/" + Release(), HTTP2: true, Encoded: true, PerHost: 32, MaxIdle: peerIdle,
 		FirstByte: peerFirstByte, Total: peerTotal, MaxBody: peerBody}
 	f.ask = egress.New(out)
 	out.PerHost, out.FirstByte, out.Total, out.MaxBody = callsPerHost, 0, 0, 0
 	f.stream = egress.New(out)
 	f.client = peering.NewClient(peering.ClientConfig{Self: f.self, Gate: f.gate, Replica: p.replica, Registry: f.peers,
-		RoundTripper: f.ask.RoundTripper(), Stream: f.stream.Patient(modelFirstByte), Log: p.log})
+		RoundTripper: f.ask.RoundTripper(), Stream: f.stream.Patient(modelFirstByte), Greeted: f.welcomed, Log: p.log})
 	f.guard, err = federation.NewGuard(ctx, federation.GuardConfig{Self: f.self, Replica: p.replica, Gate: f.gate, Registry: f.peers, Nonces: p.db,
-		Prover: f.client, Started: p.started, Log: p.log})
+		Prover: f.client, Shun: p.shun, Started: p.started, Log: p.log})
 	if err != nil {
 		return err
 	}
 	f.greeter = peering.NewGreeter(f.client, f.self, f.peers, p.started)
-	f.door = peer.New(peer.Config{Self: f.self, Guard: f.guard, Replica: p.replica, Version: Version(), Log: p.log,
-		Counts: func(context.Context) (portals, agents int) { return f.peers.Counts() }})
+	f.door = peer.New(peer.Config{Self: f.self, Guard: f.guard, Replica: p.replica, Version: Version(), Log: p.log, Tier: f.tiers.Tier,
+		Greeted: f.greeted, Counts: func(context.Context) (portals, agents int) { return f.peers.Counts() }})
 	f.run = append(f.run, f.self.Run, f.guard.Run, f.greeter.Run, p.sweepReplica)
 	f.publish()
 	for _, origin := range p.set.join {

@@ -25,7 +25,8 @@ import (
 // verifier verifies what other portals ask: federation.Guard.
 type verifier interface {
 	Arrive(addr string) error
-	Verify(r *http.Request, body []byte) (asker federation.Asker, done func(), err error)
+	Strike(addr string, why federation.Reason)
+	Verify(r *http.Request, addr string, read federation.ReadBody) (asker federation.Asker, body []byte, done func(), err error)
 }
 
 // standing is how portals are doing: federation.Peers.
@@ -46,6 +47,7 @@ type crossing struct {
 	tasks    *task.Service
 	store    task.Portals
 	warn     func(msg string, args ...any)
+	came     cameIn
 }
 
 var (
@@ -82,40 +84,42 @@ func (c *crossing) way(ctx context.Context, portalID string) (string, error) {
 
 // Asks implements face.Portals.
 func (c *crossing) Asks(r *http.Request) bool {
-	_, err := httpsig.KeyID(r.Header, federation.SignatureTag)
+	_, err := httpsig.Read(r.Header, federation.SignatureTag)
 	return !errors.Is(err, httpsig.ErrNone)
 }
 
-// maxPeerBody bounds a message of another portal.
-const maxPeerBody = 4 << 20
+const (
+	// maxPeerBody bounds a message of another portal, maxStrangerBody that of
+	// one that was not seen at its origin.
+	maxPeerBody     = 4 << 20
+	maxStrangerBody = 256 << 10
+)
 
-// Asking implements face.Portals.
-func (c *crossing) Asking(w http.ResponseWriter, r *http.Request) (ident.Actor, error) {
-	if err := c.guard.Arrive(face.ClientIP(r)); err != nil {
+// Asking implements face.Portals. Nothing of the body is read before it is known
+// who asks for whom, and that they may.
+func (c *crossing) Asking(w http.ResponseWriter, r *http.Request) (actor ident.Actor, err error) {
+	defer func() { c.came.note(err) }()
+	addr := face.ClientIP(r)
+	if err := c.guard.Arrive(addr); err != nil {
 		return ident.Actor{}, err
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxPeerBody))
-	if _, big := errors.AsType[*http.MaxBytesError](err); big {
-		return ident.Actor{}, federation.Refuse(federation.ReasonSize, "A message has at most %d bytes. Let large files be fetched.", maxPeerBody)
-	}
-	if err != nil {
-		return ident.Actor{}, federation.Refuse(federation.ReasonMalformed, "The body ended early.")
-	}
-	asker, done, err := c.guard.Verify(r, body)
+	var who federation.Behalf
+	asker, body, done, err := c.guard.Verify(r, addr, func(a federation.Asker) (body []byte, err error) {
+		if !a.Decision.Call {
+			return nil, refusedCall(a.Decision)
+		}
+		if r.Header.Get("Authorization") != "" {
+			return nil, federation.Refuse(federation.ReasonMalformed, "A portal asks for its own people: leave Authorization out.")
+		}
+		if who, err = federation.ParseFor(a.For); err != nil {
+			return nil, err
+		}
+		return readMessage(w, r, a.Decision.Unproved)
+	})
 	if err != nil {
 		return ident.Actor{}, err
 	}
 	done() // agents take their time; those who wait for them are counted apart
-	if !asker.Decision.Call {
-		return ident.Actor{}, refusedCall(asker.Decision)
-	}
-	if r.Header.Get("Authorization") != "" {
-		return ident.Actor{}, federation.Refuse(federation.ReasonMalformed, "A portal asks for its own people: leave Authorization out.")
-	}
-	who, err := federation.ParseFor(asker.For)
-	if err != nil {
-		return ident.Actor{}, err
-	}
 	// Who is not known to be at its address, now, is called by what it is: owners
 	// let people in by what their handles end in.
 	host := string(asker.Portal)
@@ -127,6 +131,26 @@ func (c *crossing) Asking(w http.ResponseWriter, r *http.Request) (ident.Actor, 
 	}
 	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	return ident.OfPortal(string(asker.Portal), host, who.ID, who.Handle), nil
+}
+
+// readMessage reads the body of a call.
+func readMessage(w http.ResponseWriter, r *http.Request, unproved bool) ([]byte, error) {
+	limit, what := int64(maxPeerBody), "Let large files be fetched."
+	if unproved {
+		limit, what = maxStrangerBody, "More is taken of portals that answer at their origin: let it be reached."
+	}
+	tooLong := federation.Refuse(federation.ReasonSize, "A message has at most %d bytes. %s", limit, what)
+	if r.ContentLength > limit {
+		return nil, tooLong
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
+	if _, big := errors.AsType[*http.MaxBytesError](err); big {
+		return nil, tooLong
+	}
+	if err != nil {
+		return nil, federation.Refuse(federation.ReasonMalformed, "The body ended early.")
+	}
+	return body, nil
 }
 
 func refusedCall(d federation.Decision) error {
@@ -152,6 +176,7 @@ func (c *crossing) May(ctx context.Context, portal string) error {
 // Refuse implements face.Portals; see docs/design/peering.md, "Errors".
 func (c *crossing) Refuse(w http.ResponseWriter, r *http.Request, err error) {
 	why := federation.RefusalOf(err)
+	c.guard.Strike(face.ClientIP(r), why.Reason)
 	f := fault.As(why)
 	b, merr := json.Marshal(map[string]any{"error": map[string]any{"kind": string(f.Kind), "reason": string(why.Reason), "message": f.Safe}})
 	if merr != nil { // texts can be written

@@ -6,7 +6,6 @@ import (
 	"agentsite/handlers/peer"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
-	"agentsite/internal/record"
 	"agentsite/peering"
 	"agentsite/peering/translate"
 )
@@ -14,8 +13,10 @@ import (
 // find makes the directory of other portals' agents. It comes before the hub,
 // which asks it; findIn before both are used.
 func (f *federated) find() {
-	f.catalog = peering.NewCatalog(peering.CatalogConfig{Self: f.id, Host: f.p.url.Host, Tier: record.TierReplica, Network: f.p.set.network, Replica: f.p.replica,
+	f.catalog = peering.NewCatalog(peering.CatalogConfig{Self: f.id, Host: f.p.url.Host, Tier: f.tiers.Tier, Network: f.p.set.network, Replica: f.p.replica,
 		Registry: f.peers, Translate: translate.Agent, Imports: f.peers.Imports, News: f.peers.Changed, Liveness: f.p.livenessOf, Log: f.p.log})
+	f.summaries = peering.NewSummaries(f.p.set.network, f.p.replica, f.p.log)
+	f.run = append(f.run, f.summaries.Run)
 }
 
 // network is what the hub asks for agents of other portals; nil for a portal
@@ -36,10 +37,10 @@ func (f *federated) wider() hub.Wider {
 	if f == nil {
 		return nil
 	}
-	s := peering.NewSearcher(peering.SearcherConfig{Network: f.p.set.network, Caller: f.client, Gate: f.gate, Replica: f.p.replica, Registry: f.peers,
-		Catalog: f.catalog, Take: f.syncer.Take, Log: f.p.log})
-	f.run = append(f.run, s.Run)
-	return s
+	f.searcher = peering.NewSearcher(peering.SearcherConfig{Network: f.p.set.network, Caller: f.client, Gate: f.gate, Replica: f.p.replica, Registry: f.peers,
+		Catalog: f.catalog, Summaries: f.summaries, Take: f.syncer.Take, Log: f.p.log})
+	f.run = append(f.run, f.searcher.Run)
+	return f.searcher
 }
 
 // answer finds agents of this portal for others.

@@ -73,6 +73,9 @@ func (p *Portal) calledElsewhere(a hub.Agent, reached bool) {
 	s := live.Seen{Subject: record.PortalID(a.PortalID), Agent: a.NetworkID, Reach: record.Unreachable, At: clock.Now(), Called: true}
 	if reached {
 		s.Reach = record.Alive
+		p.federated.calls.reached.Add(1)
+	} else {
+		p.federated.calls.missed.Add(1)
 	}
 	p.federated.live.Observe(s)
 }

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"reflect"
+	"slices"
 
 	"agentsite/internal/federation"
 	"agentsite/internal/hub"
@@ -25,23 +26,31 @@ func (f *federated) publish() {
 		},
 		Newest: func(ctx context.Context) record.Version { return f.syncer.Newest(ctx) }, CardChanged: f.self.Changed, Log: p.log,
 	})
-	f.run = append(f.run, p.publisher.Run, f.watchExports)
+	f.run = append(f.run, p.publisher.Run, f.watchPolicy)
 }
 
-// watchExports has all agents looked at again when the operator decided anew
-// which are published, until ctx ends.
-func (f *federated) watchExports(ctx context.Context) error {
-	var was federation.Export
+// watchPolicy has done at once what the operator decided anew, until ctx ends:
+// which agents are published, which are shown, which networks are dealt with.
+func (f *federated) watchPolicy(ctx context.Context) error {
+	var was federation.Policy
 	for first := true; ; first = false {
 		changed := f.peers.Changed()
-		policy, err := f.peers.Policy(ctx, ident.Actor{Kind: ident.System})
+		now, err := f.peers.Policy(ctx, ident.Actor{Kind: ident.System})
 		if err != nil {
 			return err
 		}
-		if !first && !reflect.DeepEqual(was, policy.Export) {
+		if !first && !reflect.DeepEqual(was.Export, now.Export) {
 			f.p.publisher.Recheck()
 		}
-		was = policy.Export
+		if !first && !reflect.DeepEqual(was.Import, now.Import) {
+			f.catalog.Reread()
+		}
+		if !first && !(slices.Equal(was.DenyNets, now.DenyNets) && slices.Equal(was.AllowNets, now.AllowNets)) {
+			for _, c := range f.clients() {
+				c.CloseDenied()
+			}
+		}
+		was = now
 		select {
 		case <-changed:
 		case <-ctx.Done():

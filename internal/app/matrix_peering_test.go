@@ -11,6 +11,7 @@ func peeringCells() map[string]cell {
 		"POST /peering/v1/heads/diff":          {body: func(*world, object) any { return map[string]any{"have": ""} }},
 		"POST /peering/v1/heads/hint":          {body: func(*world, object) any { return map[string]any{"heads": []any{}} }},
 		"GET /peering/v1/portals/{id}/head":    {},
+		"GET /peering/v1/portals/{id}/summary": {},
 		"GET /peering/v1/portals/{id}/log":     {},
 		"GET /peering/v1/portals/{id}/leaves":  {},
 		"GET /peering/v1/portals/{id}/agents":  {},

@@ -263,7 +263,7 @@ func cells() map[string]cell {
 	}
 	fixed := func(v any) func(*world, object) any { return func(*world, object) any { return v } }
 	out := map[string]cell{
-		"GET /healthz": {}, "GET /readyz": {}, "GET /static/*": {},
+		"GET /healthz": {}, "GET /readyz": {}, "GET /metrics": {}, "GET /static/*": {},
 		"GET /api/v1/search":        {query: "?q=calculator"},
 		"GET /api/v1/agents":        {},
 		"GET /api/v1/agents [mine]": {query: "?owner=me"},

@@ -39,6 +39,7 @@ import (
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
 	"agentsite/internal/index"
+	"agentsite/internal/limit"
 	"agentsite/internal/notify"
 	"agentsite/internal/task"
 	"agentsite/peering"
@@ -83,6 +84,8 @@ type Portal struct {
 	hop         func(agentID string) task.Hop // an agent in chains
 	crossing    *crossing                     // calls between portals; nil in no network
 	listener    net.Listener
+	scraped     net.Listener // for metrics; nil for none
+	shun        *limit.Shun
 	control     *controlServer
 	loaded      chan struct{}
 	federated   *federated // nil in no network
@@ -99,7 +102,7 @@ func Open(ctx context.Context, cfg Config, stderr io.Writer) (p *Portal, err err
 	if err != nil {
 		return nil, err
 	}
-	p = &Portal{set: set, log: set.logger(stderr), loaded: make(chan struct{}), started: clock.Now()}
+	p = &Portal{shun: limit.NewShun(), set: set, log: set.logger(stderr), loaded: make(chan struct{}), started: clock.Now()}
 	defer func() {
 		if err != nil {
 			p.Close()
@@ -118,6 +121,9 @@ func Open(ctx context.Context, cfg Config, stderr io.Writer) (p *Portal, err err
 	}
 	if p.listener, err = net.Listen("tcp", cfg.Listen); err != nil {
 		return p, fmt.Errorf("listen on %s: %w; choose another address with --listen (port 0 picks a free one)", cfg.Listen, err)
+	}
+	if err := p.listenMetrics(); err != nil {
+		return p, err
 	}
 	public := keys.Public()
 	if err := p.address(ctx, public); err != nil {
@@ -331,8 +337,9 @@ func (p *Portal) Run(ctx context.Context, stdout, stderr io.Writer) error {
 	defer stopServing()
 	group, serving := errgroup.WithContext(serving)
 	group.Go(func() error {
-		return web.Serve(serving, p.listener, p.router(), p.log)
+		return web.Serve(serving, p.listener, p.router(), p.shun, p.log)
 	})
+	group.Go(func() error { return p.serveMetrics(serving) })
 	group.Go(func() error {
 		select {
 		case <-p.db.Fatal():
@@ -403,6 +410,9 @@ func (p *Portal) expectLinks(ctx context.Context) error {
 func (p *Portal) Close() {
 	if p.listener != nil {
 		p.listener.Close()
+	}
+	if p.scraped != nil {
+		p.scraped.Close()
 	}
 	if p.control != nil {
 		p.control.close()

@@ -31,13 +31,13 @@ func (p *Portal) router() http.Handler {
 		return nil, nil
 	}
 	directory := ard.New(ard.Config{Document: document, Sign: p.signer.Detached, Started: p.started, Directory: p.hub, Caller: p.callers.Proven, Name: p.name, URL: p.URL(), Host: p.url.Host, Publisher: ard.Domain(p.url.Hostname()),
-		Version: Release(), PublicKey: p.publicKey, OpenAccounts: p.accounts.Policy() == account.Open, Log: p.log})
+		Version: Release(), PublicKey: p.publicKey, OpenAccounts: p.accounts.Policy() == account.Open, Usage: (&usage{p: p}).count, Log: p.log})
 	servers := registry.New(registry.Config{Directory: p.hub, Caller: p.callers.Proven, Sealer: p.keys, Fetch: p.egress.RoundTripper(), Resolver: &net.Resolver{PreferGo: true},
 		CheckURL: p.checkURL, Open: p.accounts.Policy() == account.Open, Loopback: loopbackHost(p.url.Hostname()), URL: p.URL(), Version: Release(), Revision: Revision(),
 		Started: p.started, Log: p.log})
 	models := openai.New(openai.Config{Callers: p.callers, Hub: p.hub, Chat: p.chats, URL: p.url.String(), Host: p.url.Host, Log: p.log})
 	return web.Router(p.door, web.Config{Link: agents, OpenAI: models, Faces: []func(chi.Router){directory.Routes, p.a2a.Routes, p.mcp.Routes, servers.Routes, p.federated.routes}, Host: p.url.Host, Loopback: loopbackHost(p.url.Hostname()), Secure: p.url.Scheme == "https",
-		TrustedProxies: p.set.proxies, Ready: p.db.Ping, Log: p.log})
+		TrustedProxies: p.set.proxies, Metrics: p.metrics, Ready: p.db.Ping, Log: p.log})
 }
 
 // Route is one method on one pattern of the portal's address.

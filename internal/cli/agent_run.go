@@ -21,6 +21,7 @@ import (
 	"agentsite/internal/app"
 	"agentsite/internal/ident"
 	"agentsite/internal/linkwire"
+	"agentsite/internal/plain"
 )
 
 // agentRun is what `agent run` is told by flags.
@@ -74,11 +75,11 @@ func runAgentRun(ctx context.Context, e env, fs *flags, args []string) error {
 		Work: (&worker{args: args, json: fs.json, stderr: out, env: childEnv(os.Environ())}).work,
 		Connected: func(w linkwire.Welcome) {
 			connected, troubled = true, false
-			fmt.Fprintf(out, "%s is connected. Ctrl-C stops it.\n", oneLine(w.Agent))
+			fmt.Fprintf(out, "%s is connected. Ctrl-C stops it.\n", plain.Line(w.Agent))
 		},
 		Lost: func(err error, wait time.Duration) {
 			if !troubled { // the tries that follow are not worth a line each
-				fmt.Fprintf(out, "agentsite: no connection to %s (%s); trying again until it is there\n", u, oneLine(linkTrouble(err, fs.run.name).Error()))
+				fmt.Fprintf(out, "agentsite: no connection to %s (%s); trying again until it is there\n", u, plain.Line(linkTrouble(err, fs.run.name).Error()))
 			}
 			troubled = true
 		},

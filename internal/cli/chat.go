@@ -14,6 +14,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"agentsite/internal/plain"
 )
 
 // talk is one conversation in the terminal.
@@ -249,7 +251,7 @@ func (t *talk) interact(ctx context.Context, goesOn bool) error {
 			if _, ours := err.(apiError); !ours {
 				return err
 			}
-			fmt.Fprintf(t.e.stderr, "agentsite: %s\n", oneLine(err.Error()))
+			fmt.Fprintf(t.e.stderr, "agentsite: %s\n", plain.Line(err.Error()))
 		}
 	}
 }

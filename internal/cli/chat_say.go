@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"agentsite/internal/ident"
+	"agentsite/internal/plain"
 )
 
 // stopWait is how long a stopped answer may take to end.
@@ -72,7 +73,7 @@ func (t *talk) say(ctx context.Context, text string) error {
 			if len(sent.Tasks) > 1 {
 				who = a.Agent + ": "
 			}
-			fmt.Fprintf(t.e.stderr, "agentsite: %s\n", oneLine(who+a.failed))
+			fmt.Fprintf(t.e.stderr, "agentsite: %s\n", plain.Line(who+a.failed))
 			err = errSilent
 		}
 	}

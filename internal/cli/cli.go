@@ -15,6 +15,7 @@ import (
 
 	"agentsite/internal/app"
 	"agentsite/internal/fault"
+	"agentsite/internal/plain"
 )
 
 // Exit status of every command.
@@ -73,6 +74,8 @@ func commands() []command {
 		{"peers pin", "PORTAL", "allow a portal and believe what it vouches for", ruled("peers pin", "pin"), peersFlags},
 		{"peers deny", "PORTAL", "shut a portal out and drop what is held of it", ruled("peers deny", "deny"), peersFlags},
 		{"peers clear", "PORTAL", "let the policy decide about a portal again", ruled("peers clear", ""), peersFlags},
+		{"peers subscribe", "PORTAL", "follow the list of whom a portal warns of and blocks", runPeersSubscribe, subscribeFlags},
+		{"peers unsubscribe", "PORTAL", "end that", runPeersUnsubscribe, peersFlags},
 		{"peers forget", "PORTAL", "forget a portal; it may come back", runPeersForget, peersFlags},
 		{"peers release", "PORTAL", "show why a portal is quarantined, and end it", runPeersRelease, releaseFlags},
 		{"peers policy", "[FIELD=VALUE…]", "see or change what holds for all portals", runPeersPolicy, peersFlags},
@@ -84,6 +87,7 @@ func commands() []command {
 		{"backup", "FILE", "copy everything, while the portal runs or not", runBackup, backupFlags},
 		{"restore", "FILE", "put a backup into an empty data folder", runRestore, backupFlags},
 		{"verify", "[FILE]", "check the data folder, or a backup", runVerify, backupFlags},
+		{"doctor", "", "look the portal over: name each fault and what to do", runDoctor, doctorFlags},
 		{"version", "", "print version, revision, schema and protocols", runVersion, func(*flags) {}},
 	}
 }
@@ -100,19 +104,16 @@ func Run(ctx context.Context, args []string, getenv func(string) string, stdin i
 		return exitFailed
 	}
 	if _, ok := errors.AsType[errUsage](err); ok {
-		fmt.Fprintf(stderr, "agentsite: %s\n", oneLine(err.Error()))
+		fmt.Fprintf(stderr, "agentsite: %s\n", plain.Line(err.Error()))
 		return exitUsage
 	}
 	text := err.Error()
 	if f, ok := errors.AsType[*fault.Error](err); ok {
 		text = f.Safe
 	}
-	fmt.Fprintf(stderr, "agentsite: %s\n", oneLine(text))
+	fmt.Fprintf(stderr, "agentsite: %s\n", plain.Line(text))
 	return exitFailed
 }
-
-// oneLine makes a text, which may be a stranger's, fit for a line of stderr.
-func oneLine(s string) string { return strings.Join(strings.Fields(visible(s)), " ") }
 
 func dispatch(ctx context.Context, e env, args []string) error {
 	if len(args) == 0 || strings.HasPrefix(args[0], "-") && !slices.Contains([]string{"-h", "-help", "--help"}, args[0]) {

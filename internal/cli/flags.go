@@ -23,6 +23,7 @@ type flags struct {
 
 	portal, token string
 	note, proof   string
+	apply         string
 	user, label   string
 	scopes        list
 	expires       days
@@ -137,6 +138,8 @@ func serveFlags(fs *flags) {
 	fs.setting(&fs.cfg.MailFrom, "mail-from", "AGENTSITE_MAIL_FROM", "`ADDRESS` that mails come from")
 	fs.setting(&fs.cfg.Network, "network", "AGENTSITE_NETWORK", "`NAME` of the network of portals this one is part of; off for none")
 	fs.setting(&fs.cfg.Join, "join", "AGENTSITE_JOIN", "`URLS` of portals to meet first, separated by commas")
+	fs.setting(&fs.cfg.Tier, "tier", "AGENTSITE_TIER", "how much is kept of other portals: `auto|replica|summary`; auto keeps all agents while there are fewer than 2,000,000")
+	fs.setting(&fs.cfg.MetricsListen, "metrics-listen", "AGENTSITE_METRICS_LISTEN", "`ADDR` where /metrics and /debug/pprof are read without a token; default none")
 	fs.toggle(&fs.cfg.Conformance, "conformance", "AGENTSITE_CONFORMANCE", "add the agent conformance, which behaves as the official test suites ask, for tests only")
 	fs.setting(&fs.cfg.Log, "log", "AGENTSITE_LOG", "form of the log on stderr: `text|json`")
 	fs.setting(&fs.cfg.LogLevel, "log-level", "AGENTSITE_LOG_LEVEL", "least `LEVEL` that is logged: debug, info, warn, error")
@@ -190,6 +193,11 @@ func peersFlags(fs *flags) {
 	fs.BoolVar(&fs.json, "json", false, "print the API's answer as it is, one JSON object a line")
 }
 
+func subscribeFlags(fs *flags) {
+	peersFlags(fs)
+	fs.StringVar(&fs.apply, "apply", "block", "`WHAT` to do: block shuts out whom it blocks, warn only marks them")
+}
+
 func releaseFlags(fs *flags) {
 	peersFlags(fs)
 	fs.StringVar(&fs.proof, "proof", "", "the `MARK` of the proof that you looked at")
@@ -215,6 +223,8 @@ func searchFlags(fs *flags) {
 		fs.filters[name] = new(list)
 		fs.Var(fs.filters[name], name, "only agents of this "+what)
 	}
+	fs.filters["same"] = new(list)
+	fs.Var(fs.filters["same"], "same", "only agents equal to the built-in one with this `HANDLE`")
 	fs.filters["portal"] = new(list) // --portal is who is asked
 	fs.Var(fs.filters["portal"], "on", "only agents of the portal with this `HOST`")
 }

@@ -10,8 +10,10 @@ import (
 	"strconv"
 	"strings"
 	"text/tabwriter"
+	"unicode"
 
 	"agentsite/internal/app"
+	"agentsite/internal/plain"
 )
 
 // peer is a portal as the API tells of it.
@@ -26,6 +28,7 @@ type peer struct {
 	Policy string         `json:"policy"`
 	Note   string         `json:"note"`
 	Faults map[string]int `json:"faults"`
+	Follow string         `json:"follow"`
 }
 
 // withPeers runs f with the API about portals: of the portal that --portal
@@ -60,9 +63,29 @@ func hostOf(name string) string {
 // printed writes an answer as it is, if that is wanted.
 func printed(e env, fs *flags, raw json.RawMessage) bool {
 	if fs.json {
-		fmt.Fprintln(e.stdout, strings.TrimSpace(string(raw)))
+		fmt.Fprintln(e.stdout, strings.TrimSpace(calm(string(raw))))
 	}
 	return fs.json
+}
+
+// calm is JSON that says the same and does not steer the terminal: strings of
+// strangers may hold what would, and JSON need not escape all of it.
+func calm(s string) string {
+	steers := func(r rune) bool {
+		return unicode.IsControl(r) && !unicode.IsSpace(r) || r == 0x85 || unicode.Is(unicode.Bidi_Control, r)
+	}
+	if !strings.ContainsFunc(s, steers) {
+		return s
+	}
+	var b strings.Builder
+	for _, r := range s {
+		if steers(r) { // none needs more than four digits
+			fmt.Fprintf(&b, `\u%04x`, r)
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
 }
 
 func runPeersList(ctx context.Context, e env, fs *flags, args []string) error {
@@ -88,7 +111,7 @@ func runPeersList(ctx context.Context, e env, fs *flags, args []string) error {
 					return err
 				}
 				if !printed(e, fs, raw) {
-					fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s\t%s\n", hostOf(p.URL), dash(oneLine(p.Name)), p.State, p.Agents, rtt(p.RTT), dash(p.Policy), oneLine(p.Reason))
+					fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s\t%s\n", hostOf(p.URL), dash(plain.Line(p.Name)), p.State, p.Agents, rtt(p.RTT), dash(p.Policy), plain.Line(p.Reason))
 				}
 			}
 			if cursor = page.Next; cursor == "" {
@@ -131,7 +154,7 @@ func runPeersAdd(ctx context.Context, e env, fs *flags, args []string) error {
 		if err := json.Unmarshal(raw, &out); err != nil {
 			return err
 		}
-		fmt.Fprintf(e.stdout, "%s is %s. %s\n", hostOf(out.Peer.URL), out.Peer.State, oneLine(out.Found))
+		fmt.Fprintf(e.stdout, "%s is %s. %s\n", hostOf(out.Peer.URL), out.Peer.State, plain.Line(out.Found))
 		return nil
 	})
 }
@@ -150,6 +173,32 @@ func ruled(name, rule string) func(context.Context, env, *flags, []string) error
 	}
 }
 
+func runPeersSubscribe(ctx context.Context, e env, fs *flags, args []string) error {
+	if err := need("peers subscribe", args, 1, 1); err != nil {
+		return err
+	}
+	if fs.apply != "block" && fs.apply != "warn" {
+		return usagef("peers subscribe: --apply %q: use block or warn", fs.apply)
+	}
+	return follow(ctx, e, fs, args[0], fs.apply)
+}
+
+func runPeersUnsubscribe(ctx context.Context, e env, fs *flags, args []string) error {
+	if err := need("peers unsubscribe", args, 1, 1); err != nil {
+		return err
+	}
+	return follow(ctx, e, fs, args[0], "")
+}
+
+// follow says what is done with the words of a portal.
+func follow(ctx context.Context, e env, fs *flags, name, apply string) error {
+	in := map[string]any{"follow": apply}
+	if fs.note != "" {
+		in["note"] = fs.note
+	}
+	return withPeers(ctx, e, fs, func(c *client) error { return toldPeer(ctx, e, fs, c, http.MethodPatch, peerPath(name), in) })
+}
+
 // toldPeer asks for something that answers with a portal, and says how it is.
 func toldPeer(ctx context.Context, e env, fs *flags, c *client, method, path string, in any) error {
 	var raw json.RawMessage
@@ -163,6 +212,9 @@ func toldPeer(ctx context.Context, e env, fs *flags, c *client, method, path str
 	rule := ""
 	if p.Policy != "" {
 		rule = ", rule " + p.Policy
+	}
+	if p.Follow != "" {
+		rule += ", its list is followed (" + p.Follow + ")"
 	}
 	fmt.Fprintf(e.stdout, "%s is %s%s\n", hostOf(p.URL), p.State, rule)
 	return nil
@@ -272,7 +324,7 @@ func writePolicy(w io.Writer, raw json.RawMessage) error {
 		if err := dec.Decode(&v); err != nil {
 			return err
 		}
-		fmt.Fprintf(t, "%v\t%s\n", name, strings.Trim(string(v), `"`))
+		fmt.Fprintf(t, "%v\t%s\n", name, strings.Trim(calm(string(v)), `"`))
 	}
 	return t.Flush()
 }

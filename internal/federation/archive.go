@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"sync"
 	"time"
 
 	"agentsite/internal/clock"
@@ -26,11 +27,25 @@ type Archive struct {
 	replica Replica
 	gate    Gatekeeper
 	trees   *Trees
+
+	mu    sync.Mutex // guards heads
+	heads map[record.PortalID]held
 }
+
+// held is what Head read, as of a standing of its portal: everybody asks for the
+// same few.
+type held struct {
+	standing record.Standing
+	told     Told
+	head     *record.Head
+}
+
+// maxHeldHeads bounds those that are remembered, at about 3 KB each.
+const maxHeldHeads = 1024
 
 // NewArchive returns the archive of the portal own.
 func NewArchive(network string, own record.PortalID, replica Replica, gate Gatekeeper, trees *Trees) *Archive {
-	return &Archive{network, own, replica, gate, trees}
+	return &Archive{network: network, own: own, replica: replica, gate: gate, trees: trees, heads: make(map[record.PortalID]held)}
 }
 
 func absent() error {
@@ -71,12 +86,33 @@ func (a *Archive) Head(ctx context.Context, portal record.PortalID) (Told, *reco
 	if err != nil || !ok {
 		return Told{}, nil, orAbsent(err)
 	}
+	// Before the records are read: they are at least as new.
+	standing, err := a.replica.Standing(ctx, portal)
+	if err != nil {
+		return Told{}, nil, err
+	}
+	a.mu.Lock()
+	h := a.heads[portal]
+	a.mu.Unlock()
+	if h.head != nil && h.standing == standing && h.head.Expires > clock.Now().UnixMilli() {
+		return h.told, h.head, nil
+	}
 	card, err := a.replica.Card(ctx, portal)
 	if err != nil || card == nil {
 		return Told{}, nil, orAbsent(err)
 	}
 	head, wire, err := a.head(ctx, portal)
-	return Told{card, wire}, head, err
+	if err != nil {
+		return Told{}, nil, err
+	}
+	h = held{standing, Told{Card: card, Head: wire}, head}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.heads) >= maxHeldHeads {
+		clear(a.heads)
+	}
+	a.heads[portal] = h
+	return h.told, head, nil
 }
 
 func orAbsent(err error) error {
@@ -127,10 +163,11 @@ func (a *Archive) Diff(ctx context.Context, q DiffQuestion) (DiffAnswer, error) 
 		if m < from || m > to || row.Expires <= now || row.Compare(have.Of(m)) <= 0 {
 			continue
 		}
-		if ok, err := a.whole(ctx, row.Portal, row.Version); err != nil || !ok {
-			if err != nil {
-				return DiffAnswer{}, err
-			}
+		whole, err := a.whole(ctx, row.Portal, row.Version)
+		if err != nil {
+			return DiffAnswer{}, err
+		}
+		if !whole && !q.Bare {
 			continue
 		}
 		told, _, err := a.Head(ctx, row.Portal)
@@ -140,6 +177,7 @@ func (a *Archive) Diff(ctx context.Context, q DiffQuestion) (DiffAnswer, error) 
 		if err != nil {
 			return DiffAnswer{}, err
 		}
+		told.Bare = !whole
 		size += len(told.Card) + len(told.Head)
 		if len(answer.Heads) == MaxHeads || size > MaxAnswer-(64<<10) {
 			answer.More = true
@@ -328,15 +366,19 @@ func (a *Archive) Prove(ctx context.Context, portal record.PortalID, agentID str
 }
 
 // Fetch returns the head of a portal and, as they travel, those of its agents
-// with one of the keys that are held, at most MaxFetch.
+// with one of the keys that a head covers, at most MaxFetch.
 func (a *Archive) Fetch(ctx context.Context, portal record.PortalID, keys []record.Hash) (*Page, error) {
 	told, _, err := a.Head(ctx, portal)
 	if err != nil {
 		return nil, err
 	}
 	p := &Page{Head: told.Head}
+	read := a.replica.CoveredAgent
+	if portal == a.own { // what it signs is in its next head
+		read = a.replica.Agent
+	}
 	for _, key := range keys[:min(len(keys), MaxFetch)] {
-		wire, err := a.replica.Agent(ctx, portal, key)
+		wire, err := read(ctx, portal, key)
 		if err != nil {
 			return nil, err
 		}

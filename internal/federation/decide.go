@@ -63,20 +63,22 @@ func (p *Peers) Imports(a *record.Agent) bool {
 func (p *Peers) decide(f *Facts, origin string, now time.Time) Decision {
 	pol := &p.policy
 	d := Decision{State: Active, MaxAgents: pol.MaxAgents, MaxBytes: pol.MaxBytes, PerSecond: pol.PerSecond}
+	d.Follow = f.Rule.in()
 	if f.Rule.MaxAgents > 0 {
 		d.MaxAgents = f.Rule.MaxAgents
 	}
 	if f.Rule.MaxBytes > 0 {
 		d.MaxBytes = f.Rule.MaxBytes
 	}
-	if !f.proved(now) {
-		d.PerSecond = max(d.PerSecond/10, 1)
+	if d.Unproved = !f.proved(now); d.Unproved {
+		d.PerSecond = max(d.PerSecond/tenth, 1)
 	}
 	kept := func(s State, reason string) Decision {
 		d.State, d.Reason = s, reason
 		return d
 	}
 	if f.ID != "" && f.ID == p.self() {
+		d.Unproved = false
 		d.In, d.Show, d.Take, d.Call, d.Out = true, true, true, true, true
 		return d
 	}
@@ -105,6 +107,10 @@ func (p *Peers) decide(f *Facts, origin string, now time.Time) Decision {
 		case o == f.URL && (f.proved(now) || f.Known.IsZero()): // a name is anybody's to claim
 			allowed = true
 		}
+	}
+	if why := p.listed(f, now); why != "" && !allowed {
+		d.Keep = true // who keeps the list may change its mind, and an operator whom to follow
+		return kept(Denied, why)
 	}
 	switch {
 	case pol.Mode == ModeClosed:

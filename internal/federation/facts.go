@@ -45,6 +45,8 @@ func (f *Facts) address() bool { return f.ID == "" }
 // entry is Facts with what a restart forgets. Peers owns it.
 type entry struct {
 	Facts
+	at     string         // the host of URL, see Peers.place
+	site   string         // of that host
 	faults map[string]int // by reason, since the start
 	forged []time.Time    // of the last few that count
 	next   time.Time      // when it is asked again how it is

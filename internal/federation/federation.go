@@ -54,6 +54,8 @@ type Peer struct {
 	Reason string
 	// Rule is what an operator said of it, see Rules.
 	Rule Rule
+	// Said is what followed lists say of it.
+	Said []Said
 	// Proved is when its domain was last seen to serve its card, zero for
 	// never.
 	Proved time.Time

@@ -11,11 +11,13 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"agentsite/internal/clock"
 	"agentsite/internal/ident/httpsig"
 	"agentsite/internal/limit"
+	"agentsite/internal/meter"
 	"agentsite/internal/record"
 )
 
@@ -66,6 +68,8 @@ type GuardConfig struct {
 	Registry Registry
 	Nonces   Nonces
 	Prover   Prover
+	// Shun, when set, is told of addresses whose requests are refused.
+	Shun *limit.Shun
 	// Started is when the portal started. After one that did not end in order,
 	// what was signed before is refused.
 	Started time.Time
@@ -80,8 +84,8 @@ const (
 	helloBurst    = 20
 	strangerEvery = 10 * time.Second // of all addresses
 	strangerBurst = 100
-	maxAtOnce     = 64  // requests of one portal
-	maxAllAtOnce  = 512 // and of all
+	// fakeCost is how many requests a signature that does not hold counts for.
+	fakeCost = 10
 	// burst is how many seconds' worth a portal may ask at once.
 	burst      = 4
 	maxPortals = 16 << 10 // whose cards and counts are in memory
@@ -101,11 +105,15 @@ type Guard struct {
 	near bool
 	// strangers are those that said hello and did not answer at their origin.
 	strangers *limit.Keyed
+	verified  atomic.Int64
+	refused   meter.Kinds
+
+	target httpsig.Target
+	checks *checks
+	places *places
 
 	mu    sync.Mutex // guards the rest
 	cards map[record.PortalID]carded
-	busy  map[record.PortalID]int
-	all   int
 }
 
 // carded is a card that was read, with the ring that the replica had then.
@@ -128,7 +136,7 @@ func NewGuard(ctx context.Context, cfg GuardConfig) (*Guard, error) {
 	}
 	return &Guard{cfg: cfg, started: started, used: u, near: strings.HasPrefix(cfg.Self.Origin(), "http:"),
 		addrs: limit.New(time.Second/addrPerSecond, 2*addrPerSecond, maxAddrs), hellos: limit.New(helloEvery, helloBurst, maxAddrs), portals: limit.New(time.Second, burst, maxPortals), strangers: limit.New(strangerEvery, strangerBurst, 1),
-		cards: make(map[record.PortalID]carded), busy: make(map[record.PortalID]int)}, nil
+		target: target(cfg.Self.Origin()), checks: newChecks(), places: newPlaces(), cards: make(map[record.PortalID]carded)}, nil
 }
 
 // Run keeps what must survive until ctx ends.
@@ -137,60 +145,128 @@ func (g *Guard) Run(ctx context.Context) error { return g.used.run(ctx) }
 // Arrive says whether a request from an address, an IP without port, is looked
 // at at all. It comes before anything of the request is read. Rules are about the
 // whole address, limits count an IPv6 client as its /64.
-func (g *Guard) Arrive(addr string) error {
-	if a, err := netip.ParseAddr(addr); err == nil {
+func (g *Guard) Arrive(addr string) (err error) {
+	defer func() { g.note(err) }()
+	a, parsed := netip.ParseAddr(addr)
+	if parsed == nil {
 		a = a.Unmap().WithZone("")
 		if why := g.cfg.Registry.DecideAddr(a); why != "" {
 			return Refuse(ReasonDenied, "%s", why)
 		}
-		if addr = a.String(); a.Is6() {
-			net, _ := a.Prefix(64) // of its own family
-			addr = net.String()
-		}
 	}
-	if wait, ok := g.addrs.Allow(addr); !ok && !g.near {
+	key := counted(a, addr)
+	if g.unlimited(key) {
+		return nil
+	}
+	if wait, ok := g.addrs.Allow(key); !ok {
 		return RefuseFor(ReasonLimit, wait, "Too many requests come from your address. Ask again later.")
 	}
 	return nil
 }
 
-// Verify says who a request with that body is by. done gives back its place
-// among those that are worked on at once, and must be called when the answer
-// has been written. The errors are Refusals, or those of the database.
-func (g *Guard) Verify(r *http.Request, body []byte) (asker Asker, done func(), err error) {
+// Strike notes that a request from an address was refused. Who goes on although
+// it could have known is shunned for a while.
+func (g *Guard) Strike(addr string, why Reason) {
+	switch why {
+	case ReasonUnknown, ReasonClock, ReasonPending, ReasonBusy, ReasonAbsent:
+		return // it may be honest, and has something to do about it
+	}
+	if a, err := netip.ParseAddr(addr); err == nil && g.cfg.Shun != nil {
+		g.cfg.Shun.Strike(a)
+	}
+}
+
+// counted is what an address is counted as; a is zero when it is none.
+func counted(a netip.Addr, addr string) string {
+	switch {
+	case !a.IsValid():
+		return addr
+	case a.Is6():
+		net, _ := a.Prefix(64) // of its own family
+		return net.String()
+	}
+	return a.String()
+}
+
+// unlimited reports whether the requests of an address are not counted: all
+// that is on this portal's machine has one, unless it takes another.
+func (g *Guard) unlimited(addr string) bool {
+	return g.near && (addr == "127.0.0.1" || addr == "::/64")
+}
+
+// ReadBody reads the body of a request of a portal that is let in.
+type ReadBody func(asker Asker) ([]byte, error)
+
+// Verify says who a request from an address is by, and returns its body. All
+// but the body is verified before it is read, what is cheap before what is not:
+// who may not ask costs little, and the length of what is read is by who asks.
+// done gives back its place among those that are worked on at once, and must be
+// called when the answer has been written. The errors are Refusals, or those of
+// the database and of read.
+func (g *Guard) Verify(r *http.Request, addr string, read ReadBody) (asker Asker, body []byte, done func(), err error) {
+	defer func() {
+		if g.note(err); err == nil {
+			g.verified.Add(1)
+		}
+	}()
 	ctx, now := r.Context(), clock.Now()
 	if err := g.network(r); err != nil {
-		return asker, nil, err
+		return asker, nil, nil, err
 	}
-	id, key, err := split(r.Header)
+	sig, id, key, err := split(r.Header)
 	if err != nil {
-		return asker, nil, err
+		return asker, nil, nil, err
 	}
 	card, err := g.card(ctx, id)
 	if err != nil {
-		return asker, nil, err
+		return asker, nil, nil, err
 	}
 	d := g.cfg.Registry.Decide(ctx, id, "")
 	if err := g.kept(d); err != nil {
-		return asker, nil, err
+		return asker, nil, nil, err
 	}
-	p, err := g.check(r, body, card, now)
+	pub, err := g.check(r, sig, card, now)
 	if err != nil {
-		return asker, nil, err
+		return asker, nil, nil, err
+	}
+	rate := max(d.PerSecond, 1)
+	every := time.Second / time.Duration(rate)
+	tooMany := func(wait time.Duration) error {
+		return RefuseFor(ReasonLimit, wait, "Your portal asks more than %d times in a second. Ask again later.", d.PerSecond)
+	}
+	// Whoever names the portal takes nothing of its share before the signature
+	// holds; once that is used up, signatures are not looked at.
+	if wait := g.portals.Wait(string(id), every); wait > 0 {
+		return asker, nil, nil, tooMany(wait)
+	}
+	if g.used.has(mark(sig.KeyID, sig.Nonce)) {
+		return asker, nil, nil, replayed()
+	}
+	if err := g.holds(r, sig, pub, addr, d.Unproved); err != nil {
+		return asker, nil, nil, err
+	}
+	if wait, ok := g.portals.AllowRate(string(id), every, burst*rate); !ok {
+		return asker, nil, nil, tooMany(wait)
+	}
+	if done, err = g.places.enter(id, d.Unproved); err != nil {
+		return asker, nil, nil, err
 	}
 	asker = Asker{Portal: id, Key: key, Card: card, Decision: d, For: field(r, ForField), Hops: field(r, HopsField), Budget: field(r, BudgetField)}
-	if wait, ok := g.portals.AllowRate(string(id), time.Second/time.Duration(max(d.PerSecond, 1)), burst*max(d.PerSecond, 1)); !ok {
-		return asker, nil, RefuseFor(ReasonLimit, wait, "Your portal asks more than %d times in a second. Ask again later.", d.PerSecond)
+	if body, err = read(asker); err == nil {
+		if err = sig.VerifyBody(r.Header, body); err != nil {
+			err = refusalOf(err)
+		}
 	}
 	// After the limit: nobody fills up what is remembered for all.
-	if err := g.once(ctx, p, now); err != nil {
-		return Asker{}, nil, err
-	}
-	done, err = g.enter(id)
 	if err == nil {
-		g.cfg.Registry.Seen(id, 0)
+		err = g.once(ctx, sig.Params, now)
 	}
-	return asker, done, err
+	if err != nil {
+		done()
+		return Asker{}, nil, nil, err
+	}
+	g.cfg.Registry.Seen(id, 0)
+	return asker, body, done, nil
 }
 
 // field is a header field that was signed, its lines together as in the base of
@@ -232,16 +308,16 @@ func (g *Guard) network(r *http.Request) error {
 }
 
 // split reads whom a signature names, without believing it.
-func split(h http.Header) (record.PortalID, record.KeyID, error) {
-	id, err := httpsig.KeyID(h, SignatureTag)
+func split(h http.Header) (*httpsig.Signature, record.PortalID, record.KeyID, error) {
+	sig, err := httpsig.Read(h, SignatureTag)
 	if err != nil {
-		return "", "", refusalOf(err)
+		return nil, "", "", refusalOf(err)
 	}
-	portal, key, ok := strings.Cut(id, "/")
+	portal, key, ok := strings.Cut(sig.KeyID, "/")
 	if _, valid := record.PortalID(portal).Digest(); !ok || !valid {
-		return "", "", Refuse(ReasonUnsigned, "keyid is the portal's id, a slash and the key's id.")
+		return nil, "", "", Refuse(ReasonUnsigned, "keyid is the portal's id, a slash and the key's id.")
 	}
-	return record.PortalID(portal), record.KeyID(key), nil
+	return sig, record.PortalID(portal), record.KeyID(key), nil
 }
 
 // card returns the current card of a portal.
@@ -286,55 +362,90 @@ func (g *Guard) card(ctx context.Context, id record.PortalID) (*record.Card, err
 // covered must be in every signature.
 var covered = httpsig.Components("@method", "@authority", "@path", "@query", strings.ToLower(NetworkField))
 
-// check verifies the signature of a request by a key of the card. Whether it is
-// used for the first time is for once.
-func (g *Guard) check(r *http.Request, body []byte, card *record.Card, now time.Time) (p httpsig.Params, err error) {
+// check looks at all that a signature says of itself, and returns the key of the
+// card that it has to hold by. It is cheap.
+func (g *Guard) check(r *http.Request, sig *httpsig.Signature, card *record.Card, now time.Time) (ed25519.PublicKey, error) {
 	need := covered
+	also := func(name string) {
+		need = append(need[:len(need):len(need)], httpsig.Component{Name: name})
+	}
+	if r.ContentLength > 0 {
+		also("content-digest")
+	}
 	for _, name := range alsoSigned {
 		if _, there := r.Header[name]; there {
-			need = append(need[:len(need):len(need)], httpsig.Component{Name: strings.ToLower(name)})
+			also(strings.ToLower(name))
 		}
 	}
 	if card.Expires <= now.UnixMilli() {
-		return p, Refuse(ReasonUnknown, "The card of %s has ended. Say hello with a newer one.", card.Portal)
+		return nil, Refuse(ReasonUnknown, "The card of %s has ended. Say hello with a newer one.", card.Portal)
 	}
-	p, err = httpsig.Verify(r, body, httpsig.Policy{
+	pub, _, err := sig.Check(httpsig.Policy{
 		Key:     func(id string) (ed25519.PublicKey, error) { return keyOf(card, id, now) },
-		Require: need, Tag: SignatureTag, Now: now, Skew: SignatureLife, MaxAge: SignatureLife, Target: target(g.cfg.Self.Origin()),
+		Require: need, Now: now, Skew: SignatureLife, MaxAge: SignatureLife,
 	})
 	if err != nil {
-		return p, refusalOf(err)
+		return nil, refusalOf(err)
 	}
+	p := sig.Params
 	if p.Expires.IsZero() || p.Expires.Sub(p.Created) > SignatureLife || p.Expires.Before(p.Created) {
-		return p, Refuse(ReasonUnsigned, "A signature has to say that it expires, at most 60 seconds after it was created.")
+		return nil, Refuse(ReasonUnsigned, "A signature has to say that it expires, at most 60 seconds after it was created.")
 	}
 	if p.Created.Before(g.started) {
-		return p, Refuse(ReasonClock, "The request was signed before this portal started. Sign it again.")
+		return nil, Refuse(ReasonClock, "The request was signed before this portal started. Sign it again.")
 	}
 	if !validNonce(p.Nonce) {
-		return p, Refuse(ReasonUnsigned, "A signature needs a nonce: 22 to 43 characters of base64url.")
+		return nil, Refuse(ReasonUnsigned, "A signature needs a nonce: 22 to 43 characters of base64url.")
 	}
 	_, key, _ := strings.Cut(p.KeyID, "/")
 	if why := g.cfg.Registry.DecideKey(record.KeyID(key)); why != "" {
-		return p, Refuse(ReasonDenied, "%s", why)
+		return nil, Refuse(ReasonDenied, "%s", why)
 	}
-	return p, nil
+	return pub, nil
+}
+
+// holds verifies a signature, among as many as are verified at once. Whether it
+// is used for the first time is for once.
+func (g *Guard) holds(r *http.Request, sig *httpsig.Signature, pub ed25519.PublicKey, addr string, unproved bool) error {
+	done, err := g.checks.enter(r.Context(), unproved)
+	if err != nil {
+		return err
+	}
+	err = sig.Verify(r, g.target, pub)
+	done()
+	if err != nil {
+		g.fake(addr)
+		return refusalOf(err)
+	}
+	return nil
+}
+
+// fake counts a signature that does not hold against where it came from.
+func (g *Guard) fake(addr string) {
+	a, _ := netip.ParseAddr(addr)
+	g.addrs.Charge(counted(a.Unmap().WithZone(""), addr), fakeCost)
 }
 
 // once refuses a signature that was used before.
 func (g *Guard) once(ctx context.Context, p httpsig.Params, now time.Time) error {
 	until := p.Expires.Add(SignatureLife + time.Second)
-	fresh, full := g.used.first(mark(p.KeyID, p.Nonce), until, now)
-	switch {
-	case full:
+	switch g.used.first(mark(p.KeyID, p.Nonce), until, now) {
+	case noRoom:
 		return RefuseFor(ReasonBusy, SignatureLife, "Too many requests were made of late. Ask again later.")
-	case !fresh:
-		return Refuse(ReasonReplayed, "The nonce was used before. Sign the request again, with another one.")
-	case p.Created.After(now):
+	case usedBefore:
+		return replayed()
+	case usedPerhaps:
+		return Refuse(ReasonClock, "This portal's clock was set back, and it cannot tell whether the request was used before. Ask again later.")
+	}
+	if p.Created.After(now) {
 		// Its clock is ahead: this signature would outlive a start of ours.
 		return g.used.keep(ctx)
 	}
 	return nil
+}
+
+func replayed() error {
+	return Refuse(ReasonReplayed, "The nonce was used before. Sign the request again, with another one.")
 }
 
 // keyOf finds the key that an id of a signature names in a card.
@@ -392,28 +503,6 @@ func sentence(err error) string {
 	return strings.ToUpper(s[:1]) + s[1:]
 }
 
-// enter takes a place among the requests that are worked on.
-func (g *Guard) enter(id record.PortalID) (done func(), err error) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.all >= maxAllAtOnce {
-		return nil, RefuseFor(ReasonBusy, time.Second, "This portal works on as many requests as it can. Ask again later.")
-	}
-	if g.busy[id] >= maxAtOnce {
-		return nil, RefuseFor(ReasonLimit, time.Second, "Your portal has %d requests under way here. Wait for their answers.", maxAtOnce)
-	}
-	g.all++
-	g.busy[id]++
-	return sync.OnceFunc(func() {
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		g.all--
-		if g.busy[id]--; g.busy[id] == 0 {
-			delete(g.busy, id)
-		}
-	}), nil
-}
-
 // SignRequest signs a request to the portal at an origin, with the SHA-256 of
 // its body in Content-Digest if it has one.
 func SignRequest(r *http.Request, self Signer, nonce string, now time.Time) error {
@@ -422,13 +511,14 @@ func SignRequest(r *http.Request, self Signer, nonce string, now time.Time) erro
 		return err
 	}
 	r.Header.Set(NetworkField, self.Network())
-	list := covered
+	list := make([]httpsig.Component, len(covered), len(covered)+len(alsoSigned)+1)
+	copy(list, covered)
 	if r.Header.Get("Content-Digest") != "" {
-		list = append(list[:len(list):len(list)], httpsig.Component{Name: "content-digest"})
+		list = append(list, httpsig.Component{Name: "content-digest"})
 	}
 	for _, name := range alsoSigned {
 		if _, there := r.Header[name]; there {
-			list = append(list[:len(list):len(list)], httpsig.Component{Name: strings.ToLower(name)})
+			list = append(list, httpsig.Component{Name: strings.ToLower(name)})
 		}
 	}
 	return httpsig.Sign(r, SignatureLabel, httpsig.Params{Components: list, Created: now, Expires: now.Add(SignatureLife),

@@ -8,13 +8,20 @@ import (
 	"agentsite/internal/record"
 )
 
+// ArriveNew says whether a request from an address that brings a card is looked
+// at. It comes before its body is read.
+func (g *Guard) ArriveNew(addr string) error {
+	if wait, ok := g.hellos.Allow(addr); !ok && !g.unlimited(addr) {
+		return RefuseFor(ReasonLimit, wait, "Too many portals say hello from your address. Ask again later.")
+	}
+	return nil
+}
+
 // Hello verifies a request that brings the card that its signature is to be
-// verified by. The card is admitted when the signature holds.
+// verified by, and comes from an address that ArriveNew let pass. The card is
+// admitted when the signature holds.
 func (g *Guard) Hello(r *http.Request, body, card []byte, addr string) (asker Asker, done func(), err error) {
 	ctx, now := r.Context(), clock.Now()
-	if wait, ok := g.hellos.Allow(addr); !ok && !g.near {
-		return asker, nil, RefuseFor(ReasonLimit, wait, "Too many portals say hello from your address. Ask again later.")
-	}
 	if err := g.network(r); err != nil {
 		return asker, nil, err
 	}
@@ -28,7 +35,7 @@ func (g *Guard) Hello(r *http.Request, body, card []byte, addr string) (asker As
 	if c.Origin == g.cfg.Self.Origin() {
 		return asker, nil, Refuse(ReasonDenied, "%s is where this portal is. Say hello with a card of where you are.", c.Origin)
 	}
-	id, key, err := split(r.Header)
+	sig, id, key, err := split(r.Header)
 	if err != nil {
 		return asker, nil, err
 	}
@@ -39,14 +46,20 @@ func (g *Guard) Hello(r *http.Request, body, card []byte, addr string) (asker As
 	if !d.In && d.State != Pending {
 		return asker, nil, g.kept(d)
 	}
-	p, err := g.check(r, body, c, now)
+	pub, err := g.check(r, sig, c, now)
 	if err == nil {
-		err = g.once(ctx, p, now)
+		err = g.holds(r, sig, pub, addr, d.Unproved)
 	}
 	if err != nil {
 		return asker, nil, err
 	}
-	if done, err = g.enter(id); err != nil {
+	if err := sig.VerifyBody(r.Header, body); err != nil {
+		return asker, nil, refusalOf(err)
+	}
+	if err := g.once(ctx, sig.Params, now); err != nil {
+		return asker, nil, err
+	}
+	if done, err = g.places.enter(id, d.Unproved); err != nil {
 		return asker, nil, err
 	}
 	proved := true

@@ -26,6 +26,8 @@ const (
 type Told struct {
 	Card json.RawMessage `json:"card,omitempty"`
 	Head json.RawMessage `json:"head"`
+	// Bare: who tells of it does not hold the log that it covers.
+	Bare bool `json:"bare,omitempty"`
 }
 
 // DiffQuestion asks which heads are newer than those the asking portal holds,
@@ -34,6 +36,9 @@ type DiffQuestion struct {
 	Have string `json:"have"`
 	From *Mark  `json:"from,omitempty"`
 	To   *Mark  `json:"to,omitempty"`
+	// Bare asks also for heads of which the asked portal does not hold what they
+	// cover.
+	Bare bool `json:"bare,omitempty"`
 }
 
 // DiffAnswer answers it: heads that are newer or unknown there, and the marks

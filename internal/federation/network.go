@@ -38,7 +38,7 @@ func (p *Peers) Map(ctx context.Context) Network {
 		out.Portals = append(out.Portals, peer)
 		shown[peer.ID] = true
 		if peer.State == Active || peer.State == Silent {
-			out.Agents += peer.Agents
+			out.Agents += p.agents(peer.Agents, peer.Listed)
 		}
 	}
 	now := clock.Now()
@@ -87,10 +87,18 @@ func (p *Peers) Counts() (portals, agents int) {
 	for _, e := range p.entries {
 		if e.state == Active || e.state == Silent {
 			portals++
-			agents += e.Agents
+			agents += p.agents(e.Agents, e.Listed)
 		}
 	}
 	return portals, agents
+}
+
+// agents is how many agents of a portal are found from here.
+func (p *Peers) agents(held, listed int) int {
+	if p.cfg.Summing != nil && p.cfg.Summing() {
+		return max(held, listed)
+	}
+	return held
 }
 
 // Profile is what everybody may know of one portal.
@@ -143,8 +151,8 @@ func (p *Peers) Profile(ctx context.Context, operator bool, name string) (Profil
 // failed. That names addresses that were looked up, open ports and whatever the
 // other side answered.
 func (p *Peer) hide() {
-	p.Rule, p.Faults, p.Refused = Rule{}, nil, time.Time{}
-	p.Reason = plain(p.State, p.Reason)
+	p.Rule, p.Faults, p.Said, p.Refused = Rule{}, nil, nil, time.Time{}
+	p.Reason = shortReason(p.State, p.Reason)
 }
 
 // outside is the changes of a portal's state that everybody may see: not when
@@ -155,14 +163,14 @@ func outside(list []Change) []Change {
 		if c.State == Denied || c.State == Pending {
 			continue
 		}
-		c.Reason = plain(c.State, c.Reason)
+		c.Reason = shortReason(c.State, c.Reason)
 		out = append(out, c)
 	}
 	return out
 }
 
-// plain is a reason without what follows it of an error.
-func plain(s State, reason string) string {
+// shortReason is a reason without what follows it of an error.
+func shortReason(s State, reason string) string {
 	if s != Silent && s != Joining {
 		return reason
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"log/slog"
+	"math"
 	"sync"
 	"time"
 
@@ -32,6 +33,10 @@ const (
 	// before it starts again.
 	keepEvery = 500 * time.Millisecond
 	maxUnkept = 4096
+	// NoncesKept is how much longer than its time a nonce is remembered, here and
+	// on disk: a clock that was ahead is set back, and then what was signed counts
+	// again. What was set back by more is refused, see used.forgotten.
+	NoncesKept = 15 * time.Minute
 )
 
 // used remembers nonces. It is safe for concurrent use.
@@ -40,20 +45,39 @@ type used struct {
 	log  *slog.Logger
 
 	mu      sync.Mutex // guards the rest
-	buckets map[int64]map[[16]byte]struct{}
-	count   int
-	unkept  map[[16]byte]time.Time
-	full    chan struct{} // tells run that many wait
+	buckets map[int64]*bucket
+	// forgotten is the newest bucket that was let go, by whatever clock: what
+	// belongs there may have been used.
+	forgotten int64
+	count     int
+	unkept    map[[16]byte]time.Time
+	full      chan struct{} // tells run that many wait
+}
+
+// bucket is the nonces whose time is over in one nonceSpan.
+type bucket struct {
+	nonces map[[16]byte]struct{}
+	last   time.Time // when one was added, also by the clock that nobody sets
 }
 
 // newUsed remembers what is on disk; clean is true when that is all.
 func newUsed(ctx context.Context, disk Nonces, log *slog.Logger) (u *used, clean bool, err error) {
-	u = &used{disk: disk, log: log, buckets: make(map[int64]map[[16]byte]struct{}), unkept: make(map[[16]byte]time.Time), full: make(chan struct{}, 1)}
+	u = &used{disk: disk, log: log, buckets: make(map[int64]*bucket), forgotten: math.MinInt64, unkept: make(map[[16]byte]time.Time), full: make(chan struct{}, 1)}
+	var newest time.Time
 	clean, err = disk.LoadNonces(ctx, func(nonce [16]byte, until time.Time) {
+		if newest.Before(until) {
+			newest = until
+		}
 		if u.count < maxNonces {
 			u.add(nonce, until)
+		} else {
+			u.forgotten = max(u.forgotten, bucketOf(until))
 		}
 	})
+	if !newest.IsZero() {
+		// The disk forgot the others, by the clock there was.
+		u.forgotten = max(u.forgotten, bucketOf(newest.Add(-NoncesKept)))
+	}
 	return u, clean, err
 }
 
@@ -69,37 +93,70 @@ func bucketOf(until time.Time) int64 { return until.UnixMilli() / nonceSpan.Mill
 
 // add remembers a nonce; the caller holds mu.
 func (u *used) add(nonce [16]byte, until time.Time) {
-	at := bucketOf(until)
-	if u.buckets[at] == nil {
-		u.buckets[at] = make(map[[16]byte]struct{})
+	b := u.buckets[bucketOf(until)]
+	if b == nil {
+		b = &bucket{nonces: make(map[[16]byte]struct{})}
+		u.buckets[bucketOf(until)] = b
 	}
-	u.buckets[at][nonce] = struct{}{}
+	b.nonces[nonce], b.last = struct{}{}, time.Now()
 	u.count++
 }
 
-// sweep forgets buckets that are over; the caller holds mu.
+// sweep forgets buckets that are over: by the clock, and by that which nobody
+// sets, unless there are very many. The caller holds mu.
 func (u *used) sweep(now time.Time) {
-	for at, b := range u.buckets { // a handful
-		if at < bucketOf(now) {
-			u.count -= len(b)
+	for at, b := range u.buckets { // about thirty
+		if at < bucketOf(now) && (time.Since(b.last) > NoncesKept || u.count > maxNonces/2) {
+			u.forgotten = max(u.forgotten, at)
+			u.count -= len(b.nonces)
 			delete(u.buckets, at)
 		}
 	}
 }
 
-// first reports whether a nonce is seen for the first time, and remembers it
-// until then; full when there is no room. What it remembers is written soon.
-func (u *used) first(nonce [16]byte, until, now time.Time) (fresh, full bool) {
+// has reports whether a nonce is remembered.
+func (u *used) has(nonce [16]byte) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.remembers(nonce)
+}
+
+// remembers is has; the caller holds mu.
+func (u *used) remembers(nonce [16]byte) bool {
+	for _, b := range u.buckets {
+		if _, ok := b.nonces[nonce]; ok {
+			return true
+		}
+	}
+	return false
+}
+
+// use is what is known of a nonce.
+type use int
+
+const (
+	unused use = iota
+	usedBefore
+	// usedPerhaps: the clock was set back so far that it may be one of those that
+	// were forgotten.
+	usedPerhaps
+	noRoom
+)
+
+// first says whether a nonce is seen for the first time, and then remembers it
+// until then and NoncesKept longer. What it remembers is written soon.
+func (u *used) first(nonce [16]byte, until, now time.Time) use {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.sweep(now)
-	for _, b := range u.buckets {
-		if _, ok := b[nonce]; ok {
-			return false, false
-		}
+	if u.remembers(nonce) {
+		return usedBefore
+	}
+	if bucketOf(until) <= u.forgotten {
+		return usedPerhaps
 	}
 	if u.count >= maxNonces {
-		return false, true
+		return noRoom
 	}
 	u.add(nonce, until)
 	u.unkept[nonce] = until
@@ -109,7 +166,7 @@ func (u *used) first(nonce [16]byte, until, now time.Time) (fresh, full bool) {
 		default:
 		}
 	}
-	return true, false
+	return unused
 }
 
 // keep writes what waits, with the one that was just used.
@@ -125,7 +182,7 @@ func (u *used) keep(ctx context.Context) error {
 	if err != nil {
 		u.mu.Lock()
 		for n, until := range list {
-			if until.After(clock.Now()) && len(u.unkept) < maxNonces {
+			if until.Add(NoncesKept).After(clock.Now()) && len(u.unkept) < maxNonces {
 				u.unkept[n] = until
 			}
 		}

@@ -3,8 +3,10 @@ package federation
 import (
 	"context"
 	"slices"
+	"strconv"
 	"time"
 
+	"agentsite/internal/clock"
 	"agentsite/internal/record"
 )
 
@@ -18,19 +20,24 @@ type Notice struct {
 // maxNotices bounds what waits to be told.
 const maxNotices = 64
 
-// notify queues a notice; the caller holds mu.
+// notify queues a notice; the newest matter. The caller holds mu.
 func (p *Peers) notify(n Notice) {
-	if len(p.notices) < maxNotices {
-		p.notices = append(p.notices, n)
-		p.nudge()
+	if len(p.notices) >= maxNotices {
+		p.notices = p.notices[1:]
+		p.untold++
 	}
+	p.notices = append(p.notices, n)
+	p.nudge()
 }
 
 // tellAll tells what waits.
 func (p *Peers) tellAll(ctx context.Context) {
 	p.mu.Lock()
 	list := p.notices
-	p.notices = nil
+	if p.untold > 0 {
+		list = append(list, Notice{"", "There were " + count(p.untold, "older notice", "older notices") + " about portals than could be told. Look through the list of portals.", "/admin/peers"})
+	}
+	p.notices, p.untold = nil, 0
 	p.mu.Unlock()
 	for _, n := range list {
 		if p.cfg.Tell != nil {
@@ -41,7 +48,7 @@ func (p *Peers) tellAll(ctx context.Context) {
 
 // noticeState tells of a portal that was proved to lie. The caller holds mu.
 func (p *Peers) noticeState(e *entry, was State) {
-	if e.state == Quarantined && was != "" {
+	if e.state == Quarantined && was != "" && (e.Rule.in() || p.liars.one(e.site, e.host(), clock.Now())) {
 		p.notify(Notice{e.host(), "The portal " + e.host() + " was proved to lie and is quarantined: none of its agents is shown. Look at the proof and decide.", e.href()})
 	}
 }
@@ -63,6 +70,27 @@ func (p *Peers) noticeCard(e *entry, origin string, keys []record.KeyID, proved 
 		if o != e && o.URL == origin && o.ID != "" && o.Rule.Stand == Pin {
 			p.notify(Notice{o.host(), "At the address of the pinned portal " + o.host() + " answers another portal, " + string(e.ID) + ". It lost its key, or somebody took its domain.", o.href()})
 		}
+	}
+}
+
+// noticeCrowd tells that a portal of a site was let go because there were too
+// many. The caller holds mu.
+func (p *Peers) noticeCrowd(site string, now time.Time) {
+	if !p.crowds.one(site, site, now) || p.crowds.sites[site] > 1 {
+		return
+	}
+	p.cfg.Log.Warn("too many portals of one site: those that are not seen where they say they are and list nothing are let go first", "site", site, "known", p.sites[site])
+	p.notify(Notice{site, "More portals of " + site + " turn up than are kept (" + strconv.Itoa(maxOfSite) + " of one domain or network, " + strconv.Itoa(maxPeers) + " in all). Those that nobody saw at their address and that list nothing are let go first. Allow the domain if they are meant to be there, or shut it out.", "/admin/peers"})
+}
+
+// noticeTallies tells how many were not told of in the hour that is over. The
+// caller holds mu.
+func (p *Peers) noticeTallies(now time.Time) {
+	if n, last := p.liars.over(now); n > 0 {
+		p.notify(Notice{last, count(n, "more portal was", "more portals were") + " proved to lie within an hour and quarantined, " + last + " the last of them.", "/admin/peers"})
+	}
+	if n, last := p.crowds.over(now); n > 0 {
+		p.notify(Notice{last, count(n, "more portal was", "more portals were") + " let go within an hour because too many turn up, of " + last + " the last of them.", "/admin/peers"})
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"agentsite/internal/clock"
 	"agentsite/internal/fault"
 	"agentsite/internal/ident"
+	"agentsite/internal/plain"
 	"agentsite/internal/record"
 )
 
@@ -106,9 +107,9 @@ func (p *Peers) Add(ctx context.Context, actor ident.Actor, address string) (pee
 		id, err := p.cfg.Greet(ctx, origin)
 		cancel()
 		if err != nil {
-			found = "It did not answer as a portal: " + clip(fault.As(err).Safe, maxWhy)
+			found = "It did not answer as a portal: " + plain.Cut(fault.As(err).Safe, maxWhy)
 			if fault.As(err).Kind == fault.Internal {
-				found = "It did not answer as a portal: " + clip(err.Error(), maxWhy)
+				found = "It did not answer as a portal: " + plain.Cut(err.Error(), maxWhy)
 			}
 			p.mu.Lock()
 			if e := p.entries[origin]; e != nil {
@@ -158,6 +159,7 @@ type RuleChange struct {
 	Note      *string
 	MaxAgents *int
 	MaxBytes  *int64
+	Follow    *string
 }
 
 // meant says whether a name means a portal well enough to let it in by it: by a
@@ -182,7 +184,19 @@ func (p *Peers) SetRule(ctx context.Context, actor ident.Actor, name string, c R
 		return Peer{}, noPeer(name)
 	}
 	f := e.Facts
+	follows := error(nil)
+	if c.Follow != nil && *c.Follow != "" {
+		follows = p.mayFollow(&f)
+	}
 	p.mu.RUnlock()
+	if follows != nil {
+		return Peer{}, follows
+	}
+	if c.Follow != nil && *c.Follow != "" {
+		if err := meant(&f, name); err != nil {
+			return Peer{}, err
+		}
+	}
 	if c.Stand != nil && (*c.Stand == Allow || *c.Stand == Pin) {
 		if err := meant(&f, name); err != nil {
 			return Peer{}, err
@@ -203,20 +217,37 @@ func (p *Peers) SetRule(ctx context.Context, actor ident.Actor, name string, c R
 			act = "peer.undecide"
 		}
 	}
+	if c.Follow != nil && *c.Follow != rule.Follow {
+		if rule.Follow, act = *c.Follow, "peer.subscribe"; *c.Follow == "" {
+			act = "peer.unsubscribe"
+		}
+	}
+	if rule.Stand == Deny {
+		rule.Follow = "" // nothing of it is taken in any more
+	}
 	if err := rule.check(); err != nil {
 		return Peer{}, err
 	}
+	refollows := rule.Follow != f.Rule.Follow
 	f.Rule = rule
 	err := p.decided(ctx, Decided{By: actor, Act: act, Subject: f.Key(), Why: rule.Note, Save: &f}, func(now time.Time) {
 		if now := p.entries[f.Key()]; now != nil {
 			now.Rule = rule
 		}
+		if refollows {
+			p.refollow()
+		}
 	})
 	if err != nil {
 		return Peer{}, err
 	}
-	if rule.Stand == Deny && f.ID != "" && p.cfg.Replica != nil {
-		if err := p.cfg.Replica.Drop(ctx, f.ID); err != nil {
+	if refollows && p.cfg.Replica != nil { // of what it said there may have been no room
+		if err := p.read(ctx, true); err != nil {
+			return Peer{}, err
+		}
+	}
+	if rule.Stand == Deny {
+		if err := p.letGo(ctx, f.ID); err != nil {
 			return Peer{}, err
 		}
 	}
@@ -238,10 +269,20 @@ func (p *Peers) Forget(ctx context.Context, actor ident.Actor, name, why string)
 	}
 	key, id := e.Key(), e.ID
 	p.mu.RUnlock()
-	if err := p.decided(ctx, Decided{By: actor, Act: "peer.forget", Subject: key, Why: why, Forget: key}, func(time.Time) { delete(p.entries, key) }); err != nil {
+	if err := p.decided(ctx, Decided{By: actor, Act: "peer.forget", Subject: key, Why: why, Forget: key}, func(time.Time) { p.leave(key); p.refollow() }); err != nil {
 		return err
 	}
-	if id != "" && p.cfg.Replica != nil {
+	return p.letGo(ctx, id)
+}
+
+// letGo drops what is held of a portal.
+func (p *Peers) letGo(ctx context.Context, id record.PortalID) error {
+	switch {
+	case id == "":
+		return nil
+	case p.cfg.Drop != nil:
+		return p.cfg.Drop(ctx, id)
+	case p.cfg.Replica != nil:
 		return p.cfg.Replica.Drop(ctx, id)
 	}
 	return nil

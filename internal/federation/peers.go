@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"agentsite/internal/clock"
+	"agentsite/internal/meter"
 	"agentsite/internal/record"
 )
 
@@ -26,15 +27,23 @@ type Peers struct {
 	mu      sync.RWMutex
 	policy  Policy
 	entries map[string]*entry // by Facts.Key
+	sites   map[string]int    // how many entries are of a site
 	// words is what portals say of others: by subject, then by who says it.
-	words   map[record.PortalID]map[record.PortalID]Word
-	wordsTo int64         // the number up to which the replica was read
-	changes []Change      // of states, not stored yet
-	gone    []string      // keys that are not stored any more
-	changed chan struct{} // closed at the next change
-	watched time.Time     // until when somebody looks
-	alarmed time.Time     // when operators were last told that many vanished
-	notices []Notice      // not told yet
+	words map[record.PortalID]map[record.PortalID]Word
+	// followed are the portals whose lists are followed, at most maxFollowed.
+	followed []record.PortalID
+	wordsTo  int64         // the number up to which the replica was read
+	changes  []Change      // of states, not stored yet
+	gone     []string      // keys that are not stored any more
+	changed  chan struct{} // closed at the next change
+	watched  time.Time     // until when somebody looks
+	alarmed  time.Time     // when operators were last told that many vanished
+	notices  []Notice      // not told yet
+	untold   int           // that had no room there
+	liars    tally         // of portals that were proved to lie
+	crowds   tally         // of those that were let go because there were too many
+
+	faulted meter.Kinds // what portals sent that was refused
 
 	attesting sync.Mutex // held from the choice of a version until it is stored
 
@@ -55,8 +64,13 @@ type PeersConfig struct {
 	// Greet says hello to whoever is at an origin and returns who that is.
 	// Learned was told of its card by then.
 	Greet func(ctx context.Context, origin string) (record.PortalID, error)
+	// Drop lets go at once of what is held of a portal; nil for the Replica's.
+	Drop func(ctx context.Context, portal record.PortalID) error
 	// Tell tells operators.
 	Tell func(ctx context.Context, n Notice)
+	// Summing reports whether only summaries are kept of others. Then those that
+	// their heads count are the agents there are, not those that are held.
+	Summing func() bool
 	// Agents counts those of this portal that others are told of.
 	Agents func() int
 	// Name is what this portal calls itself.
@@ -111,7 +125,7 @@ func NewPeers(ctx context.Context, store PeerStore, cfg PeersConfig) (*Peers, er
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	p := &Peers{store: store, cfg: cfg, policy: DefaultPolicy(), entries: make(map[string]*entry), words: make(map[record.PortalID]map[record.PortalID]Word),
+	p := &Peers{store: store, cfg: cfg, policy: DefaultPolicy(), entries: make(map[string]*entry), sites: make(map[string]int), words: make(map[record.PortalID]map[record.PortalID]Word),
 		changed: make(chan struct{}), turn: make(chan struct{}, 1), suspect: make(chan record.PortalID, 256), wake: make(chan struct{}, 1)}
 	pol, ok, err := store.PeerPolicy(ctx)
 	if err != nil {
@@ -135,6 +149,7 @@ func NewPeers(ctx context.Context, store PeerStore, cfg PeersConfig) (*Peers, er
 			e.Quarantined = c != nil
 		}
 		p.entries[f.Key()] = e
+		p.place(e, f.URL)
 	}
 	if cfg.Replica != nil {
 		if err := p.relearn(ctx); err != nil {
@@ -144,6 +159,7 @@ func NewPeers(ctx context.Context, store PeerStore, cfg PeersConfig) (*Peers, er
 			return nil, err
 		}
 	}
+	p.refollow()
 	for _, e := range p.entries { // when all pinned ones are there
 		e.state, e.reason = p.stateOf(e, now)
 	}
@@ -208,6 +224,7 @@ func (p *Peers) review(now time.Time) {
 		}
 	}
 	p.noticeVanished(now)
+	p.noticeTallies(now)
 }
 
 // peer is an entry as others see it; the caller holds mu.
@@ -217,6 +234,9 @@ func (p *Peers) peer(e *entry, now time.Time) Peer {
 		Proved: f.Proved, Known: f.Known, LastSeen: f.Seen, RTT: f.RTT, Agents: f.Agents, Listed: f.Listed, Truncated: f.Truncated,
 		Head: f.Head, HeadIssued: f.HeadIssued, HeadExpires: f.HeadExpires, Refused: f.RefusedUntil, Faults: maps.Clone(e.faults)}
 	out.State, out.Reason = p.stateOf(e, now)
+	if len(p.followed) > 0 {
+		out.Said = p.said(f, now)
+	}
 	if !f.Waits.IsZero() {
 		out.Lag = max(now.Sub(f.Waits), 0)
 	}
@@ -227,12 +247,14 @@ func (p *Peers) peer(e *entry, now time.Time) Peer {
 func (p *Peers) Portals(context.Context) []Peer {
 	now := clock.Now()
 	p.mu.RLock()
-	out := make([]Peer, 0, len(p.entries))
-	for _, e := range p.entries {
-		out = append(out, p.peer(e, now))
+	list := slices.SortedFunc(maps.Values(p.entries), func(a, b *entry) int {
+		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.ID, b.ID))
+	})
+	out := make([]Peer, len(list))
+	for i, e := range list {
+		out[i] = p.peer(e, now)
 	}
 	p.mu.RUnlock()
-	slices.SortFunc(out, func(a, b Peer) int { return cmp.Or(cmp.Compare(a.Host(), b.Host()), cmp.Compare(a.ID, b.ID)) })
 	return out
 }
 
@@ -255,7 +277,7 @@ func (p *Peers) find(name string) (found *entry) {
 		return e
 	}
 	for _, e := range p.entries {
-		if HostOf(e.URL) == name && (found == nil || nearer(e, found)) {
+		if e.at == name && (found == nil || nearer(e, found)) {
 			found = e
 		}
 	}
@@ -416,9 +438,17 @@ func (p *Peers) sweep() {
 
 // drop forgets an entry; the caller holds mu.
 func (p *Peers) drop(key string) {
-	delete(p.entries, key)
+	p.leave(key)
 	p.gone = append(p.gone, key)
 	p.announce()
+}
+
+// leave is drop of what the store forgets by itself; the caller holds mu.
+func (p *Peers) leave(key string) {
+	if e := p.entries[key]; e != nil {
+		p.unplace(e)
+		delete(p.entries, key)
+	}
 }
 
 // count writes a number with what it counts.

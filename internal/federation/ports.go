@@ -42,15 +42,37 @@ type Replica interface {
 	// not deleted, of all portals for "", until yield returns false. What is
 	// kept meanwhile may be among them or not; yield may take its time.
 	Agents(ctx context.Context, portal record.PortalID, yield func(wire []byte) bool) error
+	// Complete notes, in one write, that all that is held of a portal's agents
+	// adds up to its head of a version and hash, and where its sync stands: from
+	// now on these records are covered. It returns the turn that ends with it,
+	// see Covered. Not ok, it changes nothing: the Position is not was, so some of
+	// it was let go meanwhile, or that head is not one that is held.
+	Complete(ctx context.Context, portal record.PortalID, was, at record.Version, head Whole) (turn int64, ok bool, err error)
+	// Whole returns the newest head that Complete was told of, zero when some of
+	// what it covers was let go since, and the turn that has not ended.
+	Whole(ctx context.Context, portal record.PortalID) (head Whole, turn int64, err error)
+	// Covered calls yield with the agents' records of a portal that a head
+	// covers and that were kept in a turn or later, until yield returns false:
+	// with all that are not deleted from turn 0, with tombstones too from a later
+	// one. Those that wait for a head are not among them; those that they will
+	// replace are until then, tombstones not. One that is replaced meanwhile may
+	// come twice. yield may take its time.
+	Covered(ctx context.Context, portal record.PortalID, turn int64, yield func(wire []byte) bool) error
+	// CoveredAgent is Agent of what a head covers.
+	CoveredAgent(ctx context.Context, portal record.PortalID, key record.Hash) ([]byte, error)
 	// Holding returns how many agents of a portal are held, tombstones not
 	// counted, and how many bytes all that it said takes here, its tombstones
 	// and the versions that must be remembered included: quotas of bytes bound
-	// these too.
+	// these too. For "" it is of all portals.
 	Holding(ctx context.Context, portal record.PortalID) (agents int, bytes int64, err error)
 	// Drop lets go of the agents of a portal and of all else it said but its
 	// card and head. The versions are remembered as before, and the very same
 	// records are taken in again when they come. Its Position is zero then.
 	Drop(ctx context.Context, portal record.PortalID) error
+	// LetGo lets go of some agents of a portal, at most so many and tombstones
+	// among them, as Drop does; of all else it said nothing. Done says that none
+	// is left.
+	LetGo(ctx context.Context, portal record.PortalID, most int) (done bool, err error)
 	// Omit lets go of agents of a portal that its head does not cover, as Drop
 	// does.
 	Omit(ctx context.Context, portal record.PortalID, keys []record.Hash) error
@@ -87,6 +109,12 @@ type HeadRow struct {
 type Numbered struct {
 	Number int64
 	Wire   []byte
+}
+
+// Whole is a head up to which a portal's log is held.
+type Whole struct {
+	record.Version
+	Hash record.Hash
 }
 
 // Signer speaks for this portal: see Self.
@@ -143,6 +171,11 @@ type Decision struct {
 	In, Show, Take, Call, Out bool
 	// Keep: it is out for a time only, so what is held of it stays.
 	Keep bool
+	// Follow: an operator allowed or pinned it, so all its agents are kept where
+	// of others only summaries are.
+	Follow bool
+	// Unproved: it was not seen at its origin of late. Limits are a tenth.
+	Unproved bool
 	// State is Active, or what keeps it out: Pending, Denied or Quarantined.
 	// The wire's reason for a refusal is its name.
 	State State

@@ -14,6 +14,7 @@ import (
 	"agentsite/internal/clock"
 	"agentsite/internal/fault"
 	"agentsite/internal/ident"
+	"agentsite/internal/plain"
 	"agentsite/internal/record"
 )
 
@@ -36,6 +37,9 @@ type SelfConfig struct {
 	// Policy is the word in the card for whom the portal lets in; it may
 	// change. Nil says open.
 	Policy func() string
+	// Tier is what the portal announces to keep of others; it may change. Nil
+	// says what the last card did.
+	Tier func() string
 	// Root is the root key, nil when it is kept elsewhere; Public its public
 	// half.
 	Root   ed25519.PrivateKey
@@ -354,13 +358,19 @@ func (s *Self) draft(now time.Time) *record.Card {
 	c := &record.Card{
 		Header:  record.Header{Portal: s.id, Epoch: v.Epoch, Seq: v.Seq, Issued: now.UnixMilli(), Expires: now.Add(cardLife).UnixMilli()},
 		RootPub: record.Public(s.cfg.Public), Origin: s.cfg.Origin, Tier: record.TierReplica, Roles: []string{"search", "sync"}, Policy: "open",
-		Name: oneLine(s.cfg.Name, maxCardName), Operator: oneLine(s.cfg.Operator, maxCardLine), Contact: oneLine(s.cfg.Contact, maxCardLine),
+		Name: plain.Cut(s.cfg.Name, maxCardName), Operator: plain.Cut(s.cfg.Operator, maxCardLine), Contact: plain.Cut(s.cfg.Contact, maxCardLine),
 	}
 	if c.Name == "" {
-		c.Name = oneLine(HostOf(s.cfg.Origin), maxCardName)
+		c.Name = plain.Cut(HostOf(s.cfg.Origin), maxCardName)
 	}
 	if s.cfg.Policy != nil {
 		c.Policy = s.cfg.Policy()
+	}
+	switch {
+	case s.cfg.Tier != nil:
+		c.Tier = s.cfg.Tier()
+	case last != nil:
+		c.Tier = last.Tier
 	}
 	for _, k := range s.cfg.Keys.List() {
 		pub := record.PublicOf(k.Key)
@@ -375,17 +385,6 @@ func (s *Self) draft(now time.Time) *record.Card {
 		}
 	}
 	return c
-}
-
-// oneLine makes a setting fit for a card.
-func oneLine(s string, most int) string {
-	s = strings.Join(strings.FieldsFunc(strings.ToValidUTF8(s, ""), func(r rune) bool {
-		return r <= ' ' || r >= 0x7f && r < 0xa0 || r == 0x2028 || r == 0x2029 || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069
-	}), " ")
-	for len(s) > most { // whole characters
-		s = strings.TrimSpace(strings.ToValidUTF8(s[:most], ""))
-	}
-	return s
 }
 
 // Take puts a card in use that the root key signed from a Draft.

@@ -1,12 +1,11 @@
 package federation
 
 import (
-	"slices"
 	"strings"
 	"time"
-	"unicode"
 
 	"agentsite/internal/clock"
+	"agentsite/internal/plain"
 	"agentsite/internal/record"
 )
 
@@ -42,11 +41,15 @@ func (p *Peers) Heard(origin string, from record.PortalID) {
 			}
 		}
 	}
-	if from != "" && (all >= maxAddresses || its >= maxAddressesFrom) || !p.room() {
+	if from != "" && (all >= maxAddresses || its >= maxAddressesFrom) {
 		return
 	}
 	e := &entry{Facts: Facts{URL: origin, From: from, Known: now}, next: now}
 	p.entries[e.Key()] = e
+	p.place(e, origin)
+	if !p.crowd(e, now) {
+		return
+	}
 	p.touch(e, now)
 	p.nudge()
 }
@@ -61,9 +64,6 @@ func (p *Peers) Learned(c *record.Card, proved bool) {
 	defer p.mu.Unlock()
 	e := p.entries[string(c.Portal)]
 	if e == nil {
-		if !p.room() {
-			return
-		}
 		e = &entry{Facts: Facts{ID: c.Portal, Known: now}, next: now}
 		p.entries[e.Key()] = e
 		select { // it may have been forgotten, what it was proved of is not
@@ -83,9 +83,15 @@ func (p *Peers) Learned(c *record.Card, proved bool) {
 	if e.URL != c.Origin {
 		e.Proved, e.Failures, e.Why, e.next = time.Time{}, 0, "", now
 	}
-	e.URL, e.Name, e.Operator, e.Contact, e.Tier, e.Keys = c.Origin, c.Name, c.Operator, c.Contact, c.Tier, keys
+	moved := e.URL != c.Origin
+	e.Name, e.Operator, e.Contact, e.Tier, e.Keys = c.Name, c.Operator, c.Contact, c.Tier, keys
 	if proved {
 		e.Proved = now
+	}
+	if moved {
+		if p.place(e, c.Origin); !p.crowd(e, now) {
+			return
+		}
 	}
 	p.touch(e, now)
 }
@@ -161,32 +167,16 @@ func (e *entry) fail(err error, now time.Time) {
 	e.Failed = now
 	e.Failures = min(e.Failures+1, 1_000_000)
 	if e.Why = "no answer"; err != nil {
-		e.Why = clip(err.Error(), maxWhy)
+		e.Why = plain.Cut(err.Error(), maxWhy)
 	}
 	if e.Failures < silentAfter {
 		e.next = now.Add(retryAfter)
 	}
 }
 
-// clip cuts a text to whole characters of at most n bytes, on one line. It may
-// be what a stranger wrote: what would move a cursor or turn text around is left
-// out.
-func clip(s string, n int) string {
-	s = strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) && !unicode.IsSpace(r) || unicode.Is(unicode.Bidi_Control, r) {
-			return -1
-		}
-		return r
-	}, s)
-	s = strings.Join(strings.Fields(strings.ToValidUTF8(s, "�")), " ")
-	for len(s) > n {
-		s = strings.ToValidUTF8(s[:n], "")
-	}
-	return s
-}
-
 // Fault implements Registry.
 func (p *Peers) Fault(portal record.PortalID, reason string) {
+	p.faulted.Add(reason, 1)
 	p.tell(portal, func(e *entry, now time.Time) {
 		if e.fault(reason, now) {
 			p.cfg.Log.Warn("a portal is refused for an hour", "portal", portal, "reason", reason)
@@ -204,6 +194,9 @@ func (p *Peers) Fault(portal record.PortalID, reason string) {
 // Synced implements Registry.
 func (p *Peers) Synced(portal record.PortalID, head HeadRow, held int, truncated bool, waits time.Time) {
 	p.tell(portal, func(e *entry, _ time.Time) {
+		if e.Truncated != truncated || e.Listed != int(head.Count) || e.Waits.IsZero() != waits.IsZero() {
+			p.announce() // whoever waits reads it when tell is done
+		}
 		e.Agents, e.Listed, e.Truncated, e.Waits = held, int(head.Count), truncated, waits
 		e.Head, e.HeadIssued, e.HeadExpires = head.Version, clock.FromMilli(head.Issued), clock.FromMilli(head.Expires)
 	})
@@ -232,27 +225,4 @@ func (p *Peers) nudge() {
 	case p.wake <- struct{}{}:
 	default:
 	}
-}
-
-// room makes sure that one more may be known: of those that no operator spoke
-// of and that are not doing well, the one that was longest away makes place.
-// The caller holds mu.
-func (p *Peers) room() bool {
-	if len(p.entries) < maxPeers {
-		return true
-	}
-	var oldest *entry
-	for _, e := range p.entries {
-		if e.Rule != (Rule{}) || slices.Contains([]State{Active, Quarantined, Denied}, e.state) {
-			continue
-		}
-		if oldest == nil || e.Seen.Before(oldest.Seen) || e.Seen.Equal(oldest.Seen) && e.Known.Before(oldest.Known) {
-			oldest = e
-		}
-	}
-	if oldest == nil {
-		return false
-	}
-	p.drop(oldest.Key())
-	return true
 }

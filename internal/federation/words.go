@@ -19,7 +19,7 @@ type Word struct {
 
 const (
 	// maxWords bounds what is read at one time, maxWordsOf what is kept of what
-	// is said of one. Pinned portals are always heard.
+	// is said of one. Pinned and followed portals are always heard.
 	maxWords   = 50_000
 	maxWordsOf = 200
 	readAtOnce = 500
@@ -83,11 +83,11 @@ func (p *Peers) hear(w Word) {
 	if ok && old.version.Compare(w.version) >= 0 {
 		return
 	}
-	if by := p.entries[string(w.By)]; !ok && len(of) >= maxWordsOf && (by == nil || by.Rule.Stand != Pin) {
+	if !ok && len(of) >= maxWordsOf && !p.trusted(w.By) {
 		return
 	}
 	if of == nil {
-		if len(p.words) >= maxPeers { // subjects that nobody knows
+		if len(p.words) >= maxPeers && !p.trusted(w.By) { // subjects that nobody knows
 			return
 		}
 		of = make(map[record.PortalID]Word)

@@ -138,7 +138,7 @@ func (s *Service) Search(ctx context.Context, actor ident.Actor, q Query) (Page,
 	c.Field(len(q.Text) <= 500, "q", "use at most 500 characters")
 	c.Field(len(q.Cursor) <= maxCursor, "cursor", "is not a cursor of this search")
 	if q.Limit == 0 {
-		q.Limit = 20
+		q.Limit = defaultLimit
 	}
 	c.Field(q.Limit >= 1 && q.Limit <= 100, "limit", "use 1 to 100")
 	c.Field(q.Sort == "" || slices.Contains(Sorts, q.Sort), "sort", "use relevance, name, newest or updated")
@@ -157,6 +157,13 @@ func (s *Service) Search(ctx context.Context, actor ident.Actor, q Query) (Page,
 	if err := c.Err(); err != nil {
 		return Page{}, err
 	}
+	if q.Same != "" {
+		a, err := s.Listed(ctx, actor, q.Same)
+		if err != nil {
+			return Page{}, err
+		}
+		q.Same = a.ID
+	}
 	coverage := s.Coverage(q)
 	if q.Scope == ScopePortal {
 		if len(q.Portals) > 0 && !slices.Contains(q.Portals, "") && !slices.Contains(q.Portals, localPortal) {
@@ -171,6 +178,9 @@ func (s *Service) Search(ctx context.Context, actor ident.Actor, q Query) (Page,
 	}
 	return s.widen(ctx, q, page)
 }
+
+// defaultLimit is how many results a page has.
+const defaultLimit = 20
 
 // localPortal is this portal in Query.Portals.
 const localPortal = "local"

@@ -44,6 +44,12 @@ type Query struct {
 	// something to look for: it takes as long as Wider does. Of pages it concerns
 	// the first.
 	Wide bool
+	// Copies shows agents that are equal in all that they say of themselves as
+	// results of their own; see Result.Copies. So does who asks for Portals.
+	Copies bool
+	// Same restricts to the equals of one agent, given by name or handle; that
+	// one is among them. An Index takes its id.
+	Same string
 	// Limit is 1 to 100. Cursor is the opaque NextCursor of the page before.
 	Limit  int
 	Cursor string
@@ -59,7 +65,16 @@ type Result struct {
 	// Why says which word of the query was found as what, best first, at most
 	// 8; empty for a listing.
 	Why []Match
+	// Copies is how many other portals have the very same built-in agent, which
+	// is not shown beside this one unless the query asks for Copies; CopiesAt
+	// are their hosts, at most MaxCopiesAt. The one that is shown is this
+	// portal's own if there is one.
+	Copies   int
+	CopiesAt []string
 }
+
+// MaxCopiesAt is how many portals a result names that have its equals.
+const MaxCopiesAt = 20
 
 // Match is one word of a query found in an agent.
 type Match struct {

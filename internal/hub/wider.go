@@ -15,14 +15,29 @@ type Wider interface {
 	// asked and answered, and who was silent. It returns within a second, and
 	// at once when there is nobody to ask.
 	Ask(ctx context.Context, q Query) ([]Agent, federation.Coverage)
+	// AskEach is Ask that does not wait for all: it calls heard with what each
+	// portal has as soon as it is verified, one call after the other, and how
+	// many have answered so far. An agent that several list comes as often.
+	AskEach(ctx context.Context, q Query, heard func([]Agent, federation.Coverage)) federation.Coverage
+	// Asks is how many portals Ask asks at most. It is cheap.
+	Asks(q Query) int
 }
 
 // maxSilent is how many silent portals an answer names.
 const maxSilent = 100
 
+// Asks is how many other portals a search that is Wide asks at most; 0 when it
+// does not wait for any.
+func (s *Service) Asks(q Query) int {
+	if q.Wide = true; !s.widens(q) {
+		return 0
+	}
+	return s.wider.Asks(q)
+}
+
 // widens reports whether others are asked for a query.
 func (s *Service) widens(q Query) bool {
-	return q.Wide && s.wider != nil && q.Cursor == "" && q.Scope != ScopePortal &&
+	return q.Wide && s.wider != nil && q.Cursor == "" && q.Same == "" && q.Scope != ScopePortal &&
 		(q.Text != "" || len(q.Kinds)+len(q.Tags)+len(q.Skills)+len(q.Languages)+len(q.Portals) > 0)
 }
 
@@ -30,24 +45,8 @@ func (s *Service) widens(q Query) bool {
 // longer for it: what is left out of it of those held here is on the next.
 func (s *Service) widen(ctx context.Context, q Query, page Page) (Page, error) {
 	few, asked := s.wider.Ask(ctx, q)
-	c := &page.Coverage
-	c.Asked += asked.Asked
-	c.Answered += asked.Answered
-	c.Silent = append(c.Silent, asked.Silent...)
-	c.Silent = c.Silent[:min(len(c.Silent), maxSilent)]
-	c.OldestHead, c.Limited = max(c.OldestHead, asked.OldestHead), c.Limited || asked.Limited
-	var fresh []Agent
-	for _, a := range few {
-		if _, held := s.Learned(a.ID); held {
-			continue
-		}
-		if a, ok := s.learned(a); ok {
-			fresh = append(fresh, a)
-		}
-	}
-	beside := q
-	beside.Limit = 100
-	found, err := s.index.Beside(fresh, beside)
+	page.Coverage = withAsked(page.Coverage, asked)
+	found, err := s.beside(few, q)
 	if err != nil || len(found.Results) == 0 {
 		return page, err
 	}
@@ -79,6 +78,31 @@ func (s *Service) widen(ctx context.Context, q Query, page Page) (Page, error) {
 		page.Suggestions = nil
 	}
 	return page, nil
+}
+
+// beside searches in agents that were heard of just now and are not held.
+func (s *Service) beside(few []Agent, q Query) (Page, error) {
+	var fresh []Agent
+	for _, a := range few {
+		if _, held := s.Learned(a.ID); held {
+			continue
+		}
+		if a, ok := s.learned(a); ok {
+			fresh = append(fresh, a)
+		}
+	}
+	q.Limit = 100
+	return s.index.Beside(fresh, q)
+}
+
+// withAsked adds those that were asked to what is held here.
+func withAsked(c, asked federation.Coverage) federation.Coverage {
+	c.Asked += asked.Asked
+	c.Answered += asked.Answered
+	c.Silent = append(slices.Clip(c.Silent), asked.Silent...) // a list, though there are none
+	c.Silent = c.Silent[:min(len(c.Silent), maxSilent)]
+	c.OldestHead, c.Limited = max(c.OldestHead, asked.OldestHead), c.Limited || asked.Limited
+	return c
 }
 
 // merge puts two lists, each in the order of a query, into one.

@@ -5,11 +5,13 @@ import "agentsite/internal/hub"
 // Beside implements hub.Index. It takes about as long as putting the few does.
 func (x *Index) Beside(few []hub.Agent, q hub.Query) (hub.Page, error) {
 	aside := New()
-	for _, a := range few {
-		aside.Put(a)
-	}
 	x.mu.RLock()
 	defer x.mu.RUnlock()
+	for _, a := range few {
+		if !foldsFor(&q) || !x.copies.foldsUnder(&a) {
+			aside.Put(a)
+		}
+	}
 	aside.words.Like(x.words)
 	return aside.Search(q)
 }

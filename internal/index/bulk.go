@@ -21,6 +21,7 @@ type filling struct {
 	hashes  []uint64 // of the ids of agents
 	entries []entry
 	ups     []bool
+	same    []likeness
 
 	values   bm25.Lexicon
 	texts    []facetText // of values
@@ -30,6 +31,7 @@ type filling struct {
 	ends     []uint32 // of each agent in invented
 	profiles bm25.Lexicon
 	profile  []uint32 // of each agent
+	portals  []uint32 // values, likewise
 	pairs    []uint64 // a value and an agent
 	starts   []uint32 // of each value in agents
 	agents   []uint32
@@ -67,9 +69,10 @@ func (f *filling) reset() {
 	clear(f.entries)
 	clear(f.texts)
 	f.keys, f.hashes, f.entries, f.ups, f.texts = f.keys[:0], f.hashes[:0], f.entries[:0], f.ups[:0], f.texts[:0]
+	f.same = f.same[:0]
 	f.values.Reset()
 	f.profiles.Reset()
-	f.invented, f.ends, f.profile, f.pairs = f.invented[:0], f.ends[:0], f.profile[:0], f.pairs[:0]
+	f.invented, f.ends, f.profile, f.portals, f.pairs = f.invented[:0], f.ends[:0], f.profile[:0], f.portals[:0], f.pairs[:0]
 }
 
 // add takes an agent in that is new to the index, with the hash of its id.
@@ -84,6 +87,9 @@ func (f *filling) add(a *hub.Agent, hash uint64) bool {
 	f.writer.write(a)
 	f.packed = f.x.packer.pack(f.packed[:0], &f.writer)
 	f.entries = append(f.entries, entry{rec: string(f.packed), created: nanos(a.CreatedAt), updated: nanos(a.UpdatedAt)})
+	if foldable(a) {
+		f.same = append(f.same, likeness{member{uint32(len(f.ends)), stateOf(a), strings.Clone(a.Portal)}, sameKeyOf(a)})
+	}
 	f.words.Add(f.fields.of(a)...)
 	f.addValues(a)
 	return true
@@ -92,7 +98,7 @@ func (f *filling) add(a *hub.Agent, hash uint64) bool {
 func (f *filling) addValues(a *hub.Agent) {
 	doc := uint64(len(f.ends))
 	list := f.numbers[:0]
-	facet, from, invented := 0, 0, 0
+	facet, from, invented, portal := 0, 0, 0, -1
 	eachFacet(a, func(number int, value string) {
 		if number != facet {
 			facet, from = number, len(list)
@@ -105,6 +111,9 @@ func (f *filling) addValues(a *hub.Agent) {
 		if slices.Contains(list[from:], v) {
 			return
 		}
+		if number == portalFacet && portal < 0 {
+			portal = len(list)
+		}
 		list = append(list, v)
 		f.pairs = append(f.pairs, uint64(v)<<32|doc)
 		if number < inventedFacets {
@@ -115,7 +124,8 @@ func (f *filling) addValues(a *hub.Agent) {
 	f.invented = append(f.invented, list[:invented]...)
 	f.ends = append(f.ends, uint32(len(f.invented)))
 	f.text = f.text[:0]
-	for _, v := range list[invented:] {
+	f.portals = append(f.portals, list[portal]) // every agent is somewhere
+	for _, v := range slices.Delete(list[invented:], portal-invented, portal-invented+1) {
 		f.text = binary.LittleEndian.AppendUint32(f.text, v)
 	}
 	f.profile = append(f.profile, f.profiles.Number(f.text))
@@ -227,6 +237,10 @@ func (x *Index) append(f *filling) {
 			x.up.Add(first + i)
 		}
 	}
+	for _, l := range f.same {
+		l.doc += uint32(first)
+		x.copies.add(l)
+	}
 	f.global = f.global[:0]
 	for n, text := range f.texts {
 		id := f.known[n]
@@ -269,7 +283,7 @@ func (x *Index) addColumns(f *filling, first int) {
 		}
 		c := &x.columns[len(x.columns)-1]
 		c.push(uint32(doc%columnSize), f.invented[from:end], x.facets)
-		c.profiles[doc%columnSize] = profiles[f.profile[i]]
+		c.stands[doc%columnSize] = standing{profiles[f.profile[i]], f.global[f.portals[i]]}
 		x.profiles.list[profiles[f.profile[i]]].docs++
 		from = end
 	}

@@ -13,14 +13,22 @@ import (
 // memory, in their order. Values that people invent are listed document by
 // document: the frequent ones by their short numbers and apart, because all
 // counting needs them, and the others by how rarely they are needed. Of the
-// other facets a document has a profile. New ones come from newColumn.
+// other facets a document has a profile, but for its portal: with that there
+// would be almost as many profiles as documents. New ones come from newColumn.
 type column struct {
-	slots    [columnSize][slotsEach]uint16 // frequent values, see slots
-	values   []uint32                      // the others, of each document part by part
-	has      [parts]uint64                 // the documents with values of a part, as bits
-	marks    [columnSize + 1]marks
-	profiles [columnSize]uint32
+	slots  [columnSize][slotsEach]uint16 // frequent values, see slots
+	values []uint32                      // the others, of each document part by part
+	has    [parts]uint64                 // the documents with values of a part, as bits
+	marks  [columnSize + 1]marks
+	stands [columnSize]standing
 }
+
+// standing is what else a document has: its profile, and the value of its first
+// portal. They are beside each other because both are counted at once.
+type standing struct{ profile, portal uint32 }
+
+// noPortal stands for the portal of no document.
+const noPortal = 1<<32 - 1
 
 // slotsEach is how many frequent values of a document stand in a place of
 // their own: most have fewer. Where there is none, at k, slot k is named, which
@@ -36,7 +44,7 @@ const columnSize = 64
 // newColumn is of documents without values.
 func newColumn() (c column) {
 	for i := range c.slots {
-		c.slots[i] = noSlots
+		c.slots[i], c.stands[i].portal = noSlots, noPortal
 	}
 	return c
 }
@@ -169,7 +177,7 @@ func room[E any](list []E, n int) []E {
 // fit gives back the room for growth.
 func (c *column) fit() { c.values = bm25.Fitted(c.values) }
 
-// A profile is what many documents have alike: one value or more of every
+// A profile is what many documents have alike: one value or more of nearly every
 // facet but those that people invent. It lives as long as a document has it.
 type profile struct {
 	values []uint32

@@ -41,6 +41,13 @@ func TestColumns_ListEachValueWhereItBelongs(t *testing.T) {
 					want = append(want, v)
 				}
 			}
+			var all []facetText
+			for _, v := range x.valuesOf(nil, doc) {
+				all = append(all, x.facets.values[v].text)
+			}
+			if whole := facetTexts(nil, &a); !slices.Equal(slices.Sorted(slices.Values(all)), slices.Sorted(slices.Values(whole))) {
+				t.Fatalf("step %d, agent %d has %q, want %q", step, i, all, whole)
+			}
 			for _, v := range x.invented(nil, doc) {
 				got = append(got, x.facets.values[v].text)
 			}

@@ -14,6 +14,7 @@ const (
 	costPerDoc     = 24 // of counting up the frequent values of a document
 	costPerPart    = 8  // and its other ones of a facet
 	costPerProfile = 4  // of counting up its profile
+	costPerPortal  = 4  // of counting up its portal
 	costPerValue   = 30 // of coming to a value that is intersected
 	fewMatches     = 64 // so few are counted up without a thought
 )
@@ -50,13 +51,13 @@ func (x *Index) count(b bm25.Bits, n int, asked *[facetCount]bool, s *scratch, o
 				rest[f] = false
 			}
 		}
-		if x.cheap(&rest, up*costPerProfile) {
-			for f := inventedFacets; f < facetCount; f++ {
-				if rest[f] {
-					x.intersect(f, b, n, unbounded, out)
-					rest[f] = false
-				}
-			}
+		portal := rest
+		rest[portalFacet] = false
+		x.intersectCheap(b, n, &rest, up*costPerProfile, out)
+		if portal[portalFacet] {
+			portal = [facetCount]bool{portalFacet: true}
+			x.intersectCheap(b, n, &portal, up*costPerPortal, out)
+			rest[portalFacet] = portal[portalFacet]
 		}
 	}
 	if up < n {
@@ -67,6 +68,20 @@ func (x *Index) count(b bm25.Bits, n int, asked *[facetCount]bool, s *scratch, o
 }
 
 const unbounded = 1 << 62
+
+// intersectCheap counts all values of the facets asked for, but those that people
+// invent, if that costs less than budget; then it asks for them no more.
+func (x *Index) intersectCheap(b bm25.Bits, n int, asked *[facetCount]bool, budget int, out *[facetCount][]hub.FacetCount) {
+	if !x.cheap(asked, budget) {
+		return
+	}
+	for f := inventedFacets; f < facetCount; f++ {
+		if asked[f] {
+			x.intersect(f, b, n, unbounded, out)
+			asked[f] = false
+		}
+	}
+}
 
 // cheap reports whether all values of the facets asked for, but those that
 // people invent, can be intersected for less than budget.
@@ -196,21 +211,29 @@ func (x *Index) tally(b bm25.Bits, p part, s *scratch) {
 	s.seen = seen
 }
 
-// tallyProfiles adds up the values of the profiles likewise.
-func (x *Index) tallyProfiles(b bm25.Bits, s *scratch) {
+// tallyStands adds up the values of the profiles and the portals likewise; of
+// the portals only if asked.
+func (x *Index) tallyStands(b bm25.Bits, portals bool, s *scratch) {
 	counts, seen := s.profiles, s.seenProfiles[:0]
 	for i, w := range b {
 		if w == 0 {
 			continue
 		}
-		c := &x.columns[i].profiles
+		c := &x.columns[i].stands
 		for ; w != 0; w &= w - 1 {
-			p := c[bits.TrailingZeros64(w)]
-			n := counts[p]
-			counts[p] = n + 1
+			at := c[bits.TrailingZeros64(w)&(columnSize-1)]
+			n := counts[at.profile]
+			counts[at.profile] = n + 1
 			if n == 0 {
-				seen = append(seen, p)
+				seen = append(seen, at.profile)
 			}
+			if !portals {
+				continue
+			}
+			if n = s.counts[at.portal]; n == 0 {
+				s.seen = append(s.seen, at.portal)
+			}
+			s.counts[at.portal] = n + 1
 		}
 	}
 	for _, p := range seen {
@@ -242,9 +265,9 @@ func (x *Index) countUp(b bm25.Bits, asked *[facetCount]bool, s *scratch, out *[
 		x.offerFrequent(&r, asked, s)
 	}
 	if profiled {
-		x.tallyProfiles(b, s)
-		x.offer(&r, asked, s)
+		x.tallyStands(b, asked[portalFacet], s)
 	}
+	x.offer(&r, asked, s)
 	for p := spare + 1; p < parts; p++ {
 		if lacking := x.lacking(p, &r, asked); lacking != ([facetCount]bool{}) {
 			if p == single {
@@ -377,7 +400,7 @@ func (x *Index) countLess(b bm25.Bits, left int, asked *[facetCount]bool, s *scr
 		x.tallyFrequent(s.less, s)
 	}
 	if profiled {
-		x.tallyProfiles(s.less, s)
+		x.tallyStands(s.less, asked[portalFacet], s)
 	}
 	complete := false // rare values are counted too
 	for f := range asked {

@@ -34,7 +34,7 @@ const (
 // of the index; it is empty when that is too long.
 func countedKey(q *hub.Query, plan []byte) string {
 	asked := filters(q)
-	size := len(q.Text) + len(plan)
+	size := len(q.Text) + len(plan) + len(q.Same)
 	for _, values := range asked {
 		for _, v := range values {
 			size += 1 + len(v)
@@ -47,8 +47,9 @@ func countedKey(q *hub.Query, plan []byte) string {
 	add := func(s string) { key = append(binary.AppendUvarint(key, uint64(len(s))), s...) }
 	add(q.Text)
 	add(string(plan))
-	if q.CountMatches || !q.CreatedAfter.IsZero() || !q.UpdatedAfter.IsZero() {
-		add(fmt.Sprint(q.CountMatches, nanos(q.CreatedAfter), nanos(q.UpdatedAfter)))
+	add(q.Same)
+	if q.Copies || q.CountMatches || !q.CreatedAfter.IsZero() || !q.UpdatedAfter.IsZero() {
+		add(fmt.Sprint(q.Copies, q.CountMatches, nanos(q.CreatedAfter), nanos(q.UpdatedAfter)))
 	} else {
 		add("")
 	}

@@ -183,6 +183,10 @@ func queryHash(q hub.Query) uint64 {
 	if after := [2]int64{nanos(q.CreatedAfter), nanos(q.UpdatedAfter)}; after != [2]int64{nanos(time.Time{}), nanos(time.Time{})} {
 		write(fmt.Sprint(after)) // left out otherwise: cursors from before there were such filters hold
 	}
+	if q.Copies || q.Same != "" { // likewise
+		write(fmt.Sprint(q.Copies))
+		write(q.Same)
+	}
 	return h.Sum64()
 }
 

@@ -38,7 +38,9 @@ type Index struct {
 	facets   *facets
 	profiles *profiles
 	up       bm25.Bits // alive and not deprecated
-	oldIDs   []uint32  // scratch of setEntry
+	copies   *copies
+	restIDs  []uint32 // scratch of setEntry
+	oldIDs   []uint32 // likewise
 
 	state   atomic.Uint64 // counts changes that a search may show
 	packer  packer
@@ -56,7 +58,7 @@ type entry struct {
 
 // New returns an empty index.
 func New() *Index {
-	x := &Index{words: bm25.New(fields...), facets: newFacets(), profiles: newProfiles()}
+	x := &Index{words: bm25.New(fields...), facets: newFacets(), profiles: newProfiles(), copies: newCopies()}
 	x.byID.Text = func(doc uint32) string { return idOf(x.words.Key(int(doc))) }
 	return x
 }
@@ -166,6 +168,7 @@ func (x *Index) put(p *prepared) {
 	} else {
 		x.up.Drop(int(id))
 	}
+	x.copies.put(id, p.agent)
 }
 
 // setEntry replaces the entry and its facet values; the caller must hold mu.
@@ -176,23 +179,30 @@ func (x *Index) setEntry(id uint32, p *prepared) {
 	} else {
 		ids = make([]uint32, len(p.values))
 	}
-	invented := 0
+	invented, portal := 0, uint32(noPortal)
+	rest := x.restIDs[:0] // what the profile is of
 	for i, v := range ids {
 		if v == 0 {
 			ids[i] = x.facets.intern(p.values[i])
 		} else {
 			ids[i] = v - 1
 		}
-		if int(p.values[i][0]) < inventedFacets {
+		switch f := int(p.values[i][0]); {
+		case f < inventedFacets:
 			invented = i + 1
+		case f == portalFacet && portal == noPortal:
+			portal = ids[i]
+		default:
+			rest = append(rest, ids[i])
 		}
 		x.facets.add(ids[i], id, len(x.entries))
 	}
-	x.oldIDs = append(x.invented(x.oldIDs[:0], id), x.profiled(id)...)
+	x.restIDs = rest
+	x.oldIDs = x.valuesOf(x.oldIDs[:0], id)
 	c, i := &x.columns[id/columnSize], id%columnSize
 	c.set(i, ids[:invented])
-	was := c.profiles[i]
-	c.profiles[i] = x.profiles.take(ids[invented:])
+	was := c.stands[i].profile
+	c.stands[i] = standing{x.profiles.take(rest), portal}
 	x.profiles.drop(was)
 	x.entries[id] = entry{rec: string(p.packed), created: nanos(p.agent.CreatedAt), updated: nanos(p.agent.UpdatedAt)}
 	for _, v := range x.oldIDs {
@@ -214,13 +224,18 @@ func (x *Index) sortMoved() {
 }
 
 // invented appends the values that people invented of a document to dst, and
-// profiled returns its other ones; the caller must hold mu.
+// valuesOf all of its values; the caller must hold mu.
 func (x *Index) invented(dst []uint32, doc uint32) []uint32 {
 	return x.columns[doc/columnSize].of(dst, doc%columnSize, x.facets)
 }
 
-func (x *Index) profiled(doc uint32) []uint32 {
-	return x.profiles.list[x.columns[doc/columnSize].profiles[doc%columnSize]].values
+func (x *Index) valuesOf(dst []uint32, doc uint32) []uint32 {
+	dst = x.invented(dst, doc)
+	c, i := &x.columns[doc/columnSize], doc%columnSize
+	if v := c.stands[i].portal; v != noPortal {
+		dst = append(dst, v)
+	}
+	return append(dst, x.profiles.list[c.stands[i].profile].values...)
 }
 
 // Remove implements hub.Index.
@@ -235,8 +250,9 @@ func (x *Index) Remove(id string) {
 // remove forgets a document; the caller must hold mu.
 func (x *Index) remove(doc uint32) {
 	x.byID.Delete(doc)
+	x.copies.remove(doc)
 	x.words.Remove(int(doc))
-	x.oldIDs = append(x.invented(x.oldIDs[:0], doc), x.profiled(doc)...)
+	x.oldIDs = x.valuesOf(x.oldIDs[:0], doc)
 	for _, v := range x.oldIDs {
 		x.facets.remove(v, doc, len(x.entries))
 	}
@@ -244,8 +260,8 @@ func (x *Index) remove(doc uint32) {
 	c.set(i, nil)
 	c.sort(i, x.facets)
 	x.sortMoved()
-	x.profiles.drop(c.profiles[i])
-	c.profiles[i] = 0
+	x.profiles.drop(c.stands[i].profile)
+	c.stands[i] = standing{portal: noPortal}
 	x.entries[doc] = entry{}
 	x.up.Drop(int(doc))
 	x.free = append(x.free, doc)

@@ -12,6 +12,10 @@ import (
 // by one enter under one lock: searches wait about a millisecond for them.
 const loadBatch = 64
 
+// minShare is how many agents come before another processor helps: the words of
+// a segment with fewer cost more each, and others who load have the processor.
+const minShare = 1 << 10
+
 // fitShare is which part of the index must come at once for the lists to be cut
 // to size afterwards.
 const fitShare = 8
@@ -27,9 +31,15 @@ func (x *Index) Load(next func() (hub.Agent, bool)) {
 		n    int // agents that came
 		wg   sync.WaitGroup
 	)
+	var fill func()
+	fillers := 1
 	take := func(batch []hub.Agent) []hub.Agent {
 		mu.Lock()
 		defer mu.Unlock()
+		if n >= fillers*minShare && fillers < runtime.GOMAXPROCS(0) {
+			fillers++
+			wg.Go(fill)
+		}
 		for !done && len(batch) < loadBatch {
 			a, ok := next()
 			if !ok {
@@ -41,34 +51,8 @@ func (x *Index) Load(next func() (hub.Agent, bool)) {
 		}
 		return batch
 	}
-	for range runtime.GOMAXPROCS(0) {
-		wg.Go(func() {
-			f := x.newFilling()
-			batch, list := make([]hub.Agent, 0, loadBatch), make([]*prepared, 0, loadBatch)
-			for {
-				if batch = take(batch[:0]); len(batch) == 0 {
-					break
-				}
-				list = list[:0]
-				for i, fresh := range x.fresh(f, batch) {
-					switch a := &batch[i]; {
-					case !listable(a):
-						x.Remove(a.ID)
-					case fresh && f.add(a, f.batch[i]):
-					default:
-						p := x.prepare(a)
-						p.analyze(x)
-						list = append(list, p)
-					}
-				}
-				x.putAll(list)
-				if f.full(x.Len()) {
-					f.flush()
-				}
-			}
-			f.flush()
-		})
-	}
+	fill = func() { x.fill(take) }
+	fill()
 	wg.Wait()
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -78,6 +62,34 @@ func (x *Index) Load(next func() (hub.Agent, bool)) {
 	x.words.Fit()
 	x.entries, x.columns = bm25.Fitted(x.entries), bm25.Fitted(x.columns)
 	x.facets.values, x.facets.leads = bm25.Fitted(x.facets.values), bm25.Fitted(x.facets.leads)
+}
+
+// fill puts the agents that take returns, until there are none.
+func (x *Index) fill(take func([]hub.Agent) []hub.Agent) {
+	f := x.newFilling()
+	batch, list := make([]hub.Agent, 0, loadBatch), make([]*prepared, 0, loadBatch)
+	for {
+		if batch = take(batch[:0]); len(batch) == 0 {
+			break
+		}
+		list = list[:0]
+		for i, fresh := range x.fresh(f, batch) {
+			switch a := &batch[i]; {
+			case !listable(a):
+				x.Remove(a.ID)
+			case fresh && f.add(a, f.batch[i]):
+			default:
+				p := x.prepare(a)
+				p.analyze(x)
+				list = append(list, p)
+			}
+		}
+		x.putAll(list)
+		if f.full(x.Len()) {
+			f.flush()
+		}
+	}
+	f.flush()
 }
 
 func (x *Index) putAll(list []*prepared) {

@@ -22,6 +22,7 @@ type scratch struct {
 	rest    bm25.Bits             // matches under all filters but one
 	class   bm25.Bits             // matches of one rank
 	less    bm25.Bits             // documents that do not match
+	whole   bm25.Bits             // matches with their copies
 	counts  []uint32              // by value, all 0 between uses
 	slots   *[slotCount]uint32    // by slot, likewise
 	seen    []uint32
@@ -94,6 +95,9 @@ func (x *Index) Search(q hub.Query) (hub.Page, error) {
 			x.unpack(&r.Agent, uint32(h.ID), &s.text)
 			r.Score, r.Matched = h.Score, h.Matched
 			r.Why, _ = why(m, h.ID)
+			if foldsFor(&q) {
+				x.also(r, uint32(h.ID))
+			}
 		}
 	} else {
 		hits := x.list(o, m.Bits, page.Total, q.Limit+1, at, s)
@@ -109,6 +113,9 @@ func (x *Index) Search(q hub.Query) (hub.Page, error) {
 			if !m.Any {
 				r.Why, r.Score = why(m, h.doc)
 				r.Matched = m.Fields(h.doc)
+			}
+			if foldsFor(&q) {
+				x.also(r, uint32(h.doc))
 			}
 		}
 	}
@@ -153,6 +160,7 @@ func why(m *bm25.Match, id int) ([]hub.Match, float64) {
 // The caller must hold mu; the matches are those of the text of q by plan.
 func (x *Index) narrow(match bm25.Bits, q *hub.Query, plan []byte, s *scratch, facets map[string][]hub.FacetCount) int {
 	x.since(match, q)
+	whole := x.fold(match, q, s)
 	asked := filters(q)
 	key, state := countedKey(q, plan), x.state.Load()
 	kept, known := x.counted.get(key, state)
@@ -193,6 +201,16 @@ func (x *Index) narrow(match bm25.Bits, q *hub.Query, plan []byte, s *scratch, f
 	if known {
 		out = *kept
 	} else {
+		if whole != nil && !q.CountMatches {
+			// Whoever asks for a portal gets all that it has.
+			for f := range asked {
+				if !free[f] {
+					whole.And(s.filters[f])
+				}
+			}
+			x.count(whole, whole.Count(), &[facetCount]bool{portalFacet: true}, s, &out)
+			free[portalFacet] = false
+		}
 		x.count(match, total, &free, s, &out)
 		x.counted.put(key, state, &out)
 	}

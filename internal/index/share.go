@@ -81,13 +81,30 @@ type fair struct {
 	bound  bool
 	rest   stream
 	held   []*stream
-	counts map[string]int // of the page, by portal
+	counts []portalCount // of the page
+}
+
+// portalCount is how many hits of a page are of a portal.
+type portalCount struct {
+	portal string
+	n      int
+}
+
+// count returns the count of a portal. They are as few as places on a page.
+func (f *fair) count(portal string) *portalCount {
+	for i := range f.counts {
+		if f.counts[i].portal == portal {
+			return &f.counts[i]
+		}
+	}
+	f.counts = append(f.counts, portalCount{portal: portal})
+	return &f.counts[len(f.counts)-1]
 }
 
 // fairly returns a page of hits of a match, and the places where to go on;
 // more is false at the end. The caller must hold mu.
 func (x *Index) fairly(m *bm25.Match, limit int, at *place, s *scratch) (page []bm25.Hit, next place, more bool) {
-	f := &fair{x: x, m: m, s: s, limit: limit, bound: true, counts: make(map[string]int)}
+	f := &fair{x: x, m: m, s: s, limit: limit, bound: true, counts: make([]portalCount, 0, limit)}
 	if at != nil {
 		f.rest.at = spot{at.after().Score, at.key, true}
 		f.rest.seen = f.rest.at
@@ -120,7 +137,7 @@ func (f *fair) next() (bm25.Hit, bool) {
 		var from *stream
 		var first spot
 		for _, s := range f.held {
-			if f.bound && f.counts[s.portal] >= share || !f.fill(s) {
+			if f.bound && f.count(s.portal).n >= share || !f.fill(s) {
 				continue
 			}
 			if to := f.spot(s.hits[0]); from == nil || to.compare(first) < 0 {
@@ -137,14 +154,14 @@ func (f *fair) next() (bm25.Hit, bool) {
 		}
 		h := from.hits[0]
 		portal := portalOf(first.key)
-		if from == &f.rest && portal != "" && f.bound && f.counts[portal] >= share && len(f.held) < maxBehind {
+		if from == &f.rest && portal != "" && f.bound && f.count(portal).n >= share && len(f.held) < maxBehind {
 			// At least one of its hits is on the page: it goes on behind the last.
 			f.held = append(f.held, &stream{portal: portal, at: f.rest.at, seen: first, hits: []bm25.Hit{h}})
 			f.pop(from, first)
 			continue
 		}
 		f.pop(from, first)
-		f.counts[portal]++
+		f.count(portal).n++
 		return h, true
 	}
 }
@@ -198,7 +215,11 @@ func (f *fair) fillRest() bool {
 
 // ask gets further hits of a stream from those of the matches that are its.
 func (f *fair) ask(s *stream, its func(bm25.Bits) bm25.Bits) {
-	f.asked = max(f.limit+1, 2*f.asked)
+	least := f.limit + 1
+	if len(f.x.facets.of[portalFacet].order) > 1 {
+		least += shareOf(f.limit) // to ask twice is dearer than for a few that are held back
+	}
+	f.asked = max(least, 2*f.asked)
 	all := f.m.Bits
 	f.m.Bits = its(all)
 	s.hits = f.m.Top(f.asked, s.seen.after())

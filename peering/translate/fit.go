@@ -10,6 +10,7 @@ import (
 	"sort"
 
 	"agentsite/internal/hub"
+	"agentsite/internal/plain"
 	"agentsite/internal/record"
 )
 
@@ -19,9 +20,9 @@ type fit struct {
 	cut   []string // what was, in words
 }
 
-func (f *fit) line(what, s string, max int) string { return f.short(what, oneLine(s), max) }
+func (f *fit) line(what, s string, max int) string { return f.short(what, plain.Line(s), max) }
 
-func (f *fit) text(what, s string, max int) string { return f.short(what, plain(s), max) }
+func (f *fit) text(what, s string, max int) string { return f.short(what, plain.Text(s), max) }
 
 func (f *fit) short(what, s string, max int) string {
 	if len(s) > max {
@@ -123,7 +124,7 @@ func (f *fit) most(r *record.Agent, s *share, part *int, max int) int {
 func (f *fit) put(r *record.Agent, s share) bool {
 	r.Skills = nil
 	for _, skill := range f.agent.Skills[:min(len(f.agent.Skills), s.skills)] {
-		out := record.Skill{ID: skillID(skill), Name: shorten(oneLine(skill.Name), s.name), Description: shorten(plain(skill.Description), s.text)}
+		out := record.Skill{ID: skillID(skill), Name: shorten(plain.Line(skill.Name), s.name), Description: shorten(plain.Text(skill.Description), s.text)}
 		if out.Name == "" {
 			out.Name = out.ID
 		}
@@ -136,7 +137,7 @@ func (f *fit) put(r *record.Agent, s share) bool {
 // skillID is a skill's id in a record. One that is too long ends in a hash of
 // the whole, so that two stay two.
 func skillID(s hub.Skill) string {
-	id := oneLine(s.ID)
+	id := plain.Line(s.ID)
 	if id == "" {
 		id = "skill"
 	}
@@ -152,7 +153,7 @@ func skillID(s hub.Skill) string {
 func lines(list []string, n, max int) []string {
 	var out []string
 	for _, s := range list {
-		if s = oneLine(s); s != "" && len(s) <= max && len(out) < n && !slices.Contains(out, s) {
+		if s = plain.Line(s); s != "" && len(s) <= max && len(out) < n && !slices.Contains(out, s) {
 			out = append(out, s)
 		}
 	}

@@ -6,25 +6,6 @@ import (
 	"unicode/utf8"
 )
 
-// oneLine is s as records take it in one line.
-func oneLine(s string) string { return strings.Join(strings.Fields(plain(s)), " ") }
-
-// plain is s without what records refuse in texts.
-func plain(s string) string {
-	s = strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n', r == '\t':
-			return r
-		case r == '\u2028', r == '\u2029':
-			return '\n'
-		case r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x2069, unicode.IsControl(r):
-			return -1
-		}
-		return r
-	}, strings.ToValidUTF8(s, "\uFFFD"))
-	return strings.TrimSpace(s)
-}
-
 const ellipsis = "…"
 
 // shorten is s, or as much of its beginning as fits into max bytes with an

@@ -152,6 +152,7 @@
         enhance(fresh);
         const status = document.querySelector("[data-search-status]");
         if (status) status.textContent = fresh.querySelector("h2[id]")?.textContent.trim() || "";
+        document.dispatchEvent(new CustomEvent("agentsite:found"));
         history.replaceState(null, "", url);
       } catch (err) {
         if (err.name !== "AbortError") console.warn("search:", err);

@@ -214,7 +214,7 @@ func (p *Portal) Guest(t testing.TB) *Client {
 		t.Fatal(err)
 	}
 	d := &net.Dialer{LocalAddr: &net.TCPAddr{IP: addr}}
-	tr := &http.Transport{DialContext: d.DialContext, MaxIdleConnsPerHost: 4, DisableCompression: true}
+	tr := &http.Transport{DialContext: d.DialContext, MaxIdleConnsPerHost: 4, DisableCompression: true, ExpectContinueTimeout: requestTime}
 	p.t.Cleanup(tr.CloseIdleConnections)
 	return &Client{p: p, t: t, Addr: addr.String(), HTTP: &http.Client{Jar: jar, Transport: tr,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}

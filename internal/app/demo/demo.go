@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -56,14 +57,17 @@ type federation struct {
 	keep   bool
 	http   *http.Client
 	stderr io.Writer
-	errs   sync.Mutex // guards stderr
+	errs   sync.Mutex // guards stderr and told
+	told   time.Time  // when progress was last told
+	began  time.Time
 
 	portals []*portal // those that started, in the order of their parts
+	wrongs  wrongs
 	traffic *traffic
 }
 
-// Run starts a federation, prints one line for each portal and "ready", and
-// serves until ctx ends or the last portal has failed. A portal that fails is
+// Run starts a federation, prints one line for each portal, what to look at and
+// "ready", and serves until ctx ends or the last portal has failed. A portal that fails is
 // reported on stderr, and the others go on. When Run returns nothing of it is
 // left: no goroutine and, unless Config.Keep says so, no folder.
 func Run(ctx context.Context, cfg Config, stdout, stderr io.Writer) error {
@@ -74,7 +78,7 @@ func Run(ctx context.Context, cfg Config, stdout, stderr io.Writer) error {
 	err = f.start(ctx, cfg.Portals, stdout)
 	if err == nil {
 		f.traffic = newTraffic(f.portals)
-		f.traffic.start(ctx)
+		f.traffic.start(ctx, f.live)
 		err = f.wait(ctx)
 	}
 	if ctx.Err() != nil {
@@ -88,7 +92,7 @@ func open(cfg Config, stderr io.Writer) (*federation, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	f := &federation{dir: cfg.Keep, keep: cfg.Keep != "", stderr: stderr, http: &http.Client{Timeout: time.Minute, Transport: &http.Transport{MaxIdleConnsPerHost: 2, IdleConnTimeout: 10 * time.Second}}}
+	f := &federation{began: time.Now(), told: time.Now(), dir: cfg.Keep, keep: cfg.Keep != "", stderr: stderr, http: &http.Client{Timeout: time.Minute, Transport: &http.Transport{MaxIdleConnsPerHost: 2, IdleConnTimeout: 10 * time.Second}}}
 	var err error
 	if f.keep {
 		err = os.MkdirAll(f.dir, 0o700)
@@ -101,52 +105,62 @@ func open(cfg Config, stderr io.Writer) (*federation, error) {
 	return f, nil
 }
 
-// start starts n portals: the first one that can be started alone, then the
-// others, who join it.
+// start starts n portals, has them meet, and returns when each finds what the
+// others have, or when that takes too long.
 func (f *federation) start(ctx context.Context, n int, stdout io.Writer) error {
 	list := roles(n)
 	started := make([]*portal, n)
-	seed := 0
-	var err error
-	for ; seed < n; seed++ {
-		if started[seed], err = f.one(ctx, list[seed], ""); err == nil {
-			break
-		}
-	}
-	if seed == n {
-		return fmt.Errorf("no portal started: %w", err)
-	}
+	errs := make([]error, n)
 	var group errgroup.Group
 	group.SetLimit(startingAtOnce)
-	for i := seed + 1; i < n; i++ {
+	var up atomic.Int32
+	for i := range n {
 		group.Go(func() error {
-			started[i], _ = f.one(ctx, list[i], started[seed].url())
+			started[i], errs[i] = f.one(ctx, list[i])
+			f.tell("%d of %s started", up.Add(1), plural(n, "portal"))
 			return nil
 		})
 	}
 	group.Wait()
-	count := 0
 	for _, p := range started {
 		if p != nil {
 			f.portals = append(f.portals, p)
-			count += p.count()
 		}
 	}
+	if len(f.portals) == 0 {
+		return fmt.Errorf("no portal started: %w", errors.Join(errs...))
+	}
+	f.meet(ctx)
+	agents, err := f.settle(ctx)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	for _, p := range f.portals {
-		fmt.Fprintf(stdout, "%-20s %s  sign in as %s: %s\n", p.name, p.url(), p.people[0], p.link)
+	if err != nil {
+		f.report("%v", err)
 	}
-	fmt.Fprintf(stdout, "ready: %s, %s; data in %s; stop with Ctrl-C\n", plural(len(f.portals), "portal"), plural(count, "agent"), f.dir)
+	f.welcome(stdout, agents)
 	return nil
 }
 
+// welcome says where everything is, and what to look at first.
+func (f *federation) welcome(w io.Writer, agents int) {
+	for _, p := range f.portals {
+		fmt.Fprintf(w, "%-20s %s  sign in as %s: %s\n", p.name, p.url(), p.people[0], p.link)
+	}
+	at := f.portals[0].url()
+	fmt.Fprintf(w, "\nOpen %s/ to search, and %s/network for the map.\n", at, at)
+	if f.wrongs.liar != nil {
+		fmt.Fprintf(w, "%s goes down now, and %s lies: after half a minute the map shows both. Sign in by the first link above and open %s/admin/peers for what an operator sees.\n",
+			f.wrongs.down.name, f.wrongs.liar.name, at)
+	}
+	fmt.Fprintf(w, "ready: %s, %s, after %.1f s; data in %s; stop with Ctrl-C\n", plural(len(f.portals), "portal"), plural(agents, "agent"), time.Since(f.began).Seconds(), f.dir)
+}
+
 // one starts a portal, and says so if it cannot.
-func (f *federation) one(ctx context.Context, r role, join string) (*portal, error) {
+func (f *federation) one(ctx context.Context, r role) (*portal, error) {
 	starting, cancel := context.WithTimeout(ctx, startWait)
 	defer cancel()
-	p, err := startPortal(starting, r, f.dir, join, f.http)
+	p, err := startPortal(starting, r, f.dir, f.http)
 	if err != nil && ctx.Err() == nil { // else it was told to stop
 		f.report("%s does not start: %v; the others go on", r.name, err)
 	}
@@ -187,6 +201,7 @@ func (f *federation) close() error {
 		group.Go(p.stop)
 	}
 	err := group.Wait()
+	f.wrongs.close()
 	f.http.CloseIdleConnections()
 	if !f.keep {
 		err = errors.Join(err, os.RemoveAll(f.dir))

@@ -79,10 +79,11 @@ func (p *portal) topic(n int) talk {
 	return m
 }
 
-// start begins. The caller calls close.
-func (t *traffic) start(ctx context.Context) {
+// start begins, after first. The caller calls close.
+func (t *traffic) start(ctx context.Context, first func(context.Context)) {
 	ctx, t.cancel = context.WithCancel(ctx)
 	t.ended.Go(func() {
+		first(ctx)
 		t.open(ctx)
 		t.goOn(ctx)
 	})

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -28,12 +29,15 @@ func Check(t *testing.T, open func(t *testing.T) federation.Replica) {
 		"remembers versions while it must":    checkSweep,
 		"quarantines with proof":              checkQuarantine,
 		"takes in again what it let go":       checkAgain,
+		"lets go in steps":                    checkLetGo,
 		"ends an epoch":                       checkEpoch,
 		"numbers the others":                  checkOthers,
 		"stands many ways at once":            checkAtOnce,
 		"is asked for many as for one":        checkBatch,
 		"tells portals apart":                 checkApart,
 		"lists an agent of two portals twice": checkPortable,
+		"shows what a head covers":            checkWhole,
+		"lets go of what a newer one awaits":  checkReplaced,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -506,6 +510,45 @@ func checkAgain(b *bench) {
 	b.refused(b.p.Sign(b, other), b.p.Now, record.Equivocation)
 }
 
+func checkLetGo(b *bench) {
+	ctx := b.Context()
+	b.admit(b.p.Card())
+	var all [][]byte
+	for i := range 10 {
+		all = append(all, b.admit(b.p.Agent(fmt.Sprint("a", i))).Wire)
+	}
+	all = append(all, b.admit(b.p.Gone("a3")).Wire)
+	word := b.admit(&record.Attest{Header: b.p.Header(recordtest.Day), Subject: recordtest.NewPortal("two").ID, Verdict: record.Vouch})
+	head := b.head(new(record.Tree))
+	if err := b.m.SetPosition(ctx, b.p.ID, head.Version()); err != nil {
+		b.Fatal(err)
+	}
+	for i, want := range []bool{false, false, true, true} {
+		if done, err := b.m.LetGo(ctx, b.p.ID, 4); err != nil || done != want {
+			b.Error(i, done, err)
+		}
+		if at, err := b.m.Position(ctx, b.p.ID); err != nil || at != (record.Version{}) {
+			b.Error("what is left passes for the whole", at, err)
+		}
+	}
+	b.holds(b.p.ID, 0)
+	if list := b.log(0); len(list) != 0 {
+		b.Errorf("%d entries are left", len(list))
+	}
+	w, err := b.m.Held(ctx, word.Slot())
+	b.is("what else it said", w, err, word.Wire)
+	if done, err := b.m.LetGo(ctx, recordtest.NewPortal("two").ID, 4); err != nil || !done {
+		b.Error("of nobody", done, err)
+	}
+	got, err := b.gate.AdmitAll(ctx, all[9:], time.UnixMilli(b.p.Now))
+	for i := range got {
+		if err != nil || !got[i].Fresh {
+			b.Errorf("%d does not come back: %+v, %v", i, got, err)
+		}
+	}
+	b.holds(b.p.ID, 1)
+}
+
 func checkEpoch(b *bench) {
 	b.admit(b.p.Card())
 	b.admit(b.p.Agent("x"))
@@ -673,4 +716,172 @@ func checkPortable(b *bench) {
 	}
 	b.holds(b.p.ID, 1)
 	b.holds(q.ID, 1)
+}
+
+// checkWhole is of records that wait for a head, and those that one covers.
+func checkWhole(b *bench) {
+	ctx, id := b.Context(), b.p.ID
+	covered := func(turn int64) (list []string) {
+		b.Helper()
+		if err := b.m.Covered(ctx, id, turn, func(w []byte) bool { list = append(list, string(w)); return true }); err != nil {
+			b.Fatal(err)
+		}
+		return list
+	}
+	expect := func(what string, turn int64, want ...*record.Record) {
+		b.Helper()
+		got := covered(turn)
+		if len(got) != len(want) {
+			b.Errorf("%s: %d records are covered, want %d", what, len(got), len(want))
+			return
+		}
+		for _, r := range want {
+			if !slices.Contains(got, string(r.Wire)) {
+				b.Errorf("%s: that of seq %d is not covered", what, r.Seq)
+			}
+			w, err := b.m.CoveredAgent(ctx, id, keyOf(r))
+			b.is(what, w, err, r.Wire)
+		}
+	}
+	complete := func(head *record.Record, was record.Version, want bool) (turn int64) {
+		b.Helper()
+		turn, ok, err := b.m.Complete(ctx, id, was, head.Version(), federation.Whole{Version: head.Version(), Hash: head.Hash})
+		if err != nil || ok != want {
+			b.Fatal(ok, err)
+		}
+		return turn
+	}
+	b.admit(b.p.Card())
+	x := b.admit(b.p.Agent("x"))
+	expect("before a head", 0)
+	var tree record.Tree
+	tree.Apply(x)
+	head := b.head(&tree)
+	expect("before it is known that the head covers it", 0)
+	complete(head, record.Version{Epoch: 7, Seq: 7}, false) // another pull stands elsewhere
+	wrong := *head
+	wrong.Hash[0]++
+	complete(&wrong, record.Version{}, false)
+	first := complete(head, record.Version{}, true)
+	expect("whole", 0, x)
+	if at, err := b.m.Position(ctx, id); err != nil || at != head.Version() {
+		b.Error(at, err)
+	}
+	if w, turn, err := b.m.Whole(ctx, id); err != nil || w != (federation.Whole{Version: head.Version(), Hash: head.Hash}) || turn != first+1 {
+		b.Error(w, turn, err)
+	}
+	// What comes now waits, and what it will replace stays, however much comes.
+	y, z := b.admit(b.p.Agent("y")), b.admit(b.p.Agent("z"))
+	expect("more came", 0, x)
+	b.admit(b.p.Agent("x"))
+	expect("a newer one waits", 0, x)
+	x2 := b.admit(b.p.Agent("x"))
+	expect("a second newer one waits", 0, x)
+	expect("it was kept in the first turn", first+1)
+	w, err := b.m.CoveredAgent(ctx, id, keyOf(y))
+	b.is("what waits", w, err, nil)
+	gone := b.admit(b.p.Gone("y"))
+	for _, r := range []*record.Record{y, z, x2, gone} {
+		tree.Apply(r)
+	}
+	older := head
+	head = b.head(&tree)
+	complete(head, older.Version(), true)
+	expect("whole again", 0, x2, z)
+	expect("since the first", first+1, x2, z, gone)
+	expect("since the next", first+2)
+	// What is let go is covered no more, and not when it comes again.
+	if err := b.m.Omit(ctx, id, []record.Hash{keyOf(z)}); err != nil {
+		b.Fatal(err)
+	}
+	expect("omitted", 0, x2)
+	b.fresh(z, b.p.Now)
+	expect("taken in again", 0, x2)
+	if err := b.m.Drop(ctx, id); err != nil {
+		b.Fatal(err)
+	}
+	expect("dropped", 0)
+	if w, _, err := b.m.Whole(ctx, id); err != nil || w != (federation.Whole{}) {
+		b.Error(w, err)
+	}
+	complete(head, head.Version(), false)
+	b.fresh(x2, b.p.Now)
+	expect("some of it came again", 0)
+	complete(head, record.Version{}, true)
+	expect("and was found whole", 0, x2)
+	// Of two heads of one version nobody knows to which it adds up.
+	one := b.p.Head(&tree)
+	two := *one
+	two.Count, two.Root = 0, new(record.Tree).Root()
+	lower, higher := b.p.Sign(b, one), b.p.Sign(b, &two)
+	if bytes.Compare(lower.Hash[:], higher.Hash[:]) > 0 {
+		lower, higher = higher, lower
+	}
+	b.fresh(higher, b.p.Now)
+	complete(higher, head.Version(), true)
+	b.refused(lower, b.p.Now, record.Equivocation)
+	complete(lower, higher.Version(), false)
+	if err := b.m.Release(ctx, id); err != nil {
+		b.Fatal(err)
+	}
+	if w, _, err := b.m.Whole(ctx, id); err != nil || w != (federation.Whole{}) {
+		b.Error("whole by a head that another took the place of", w, err)
+	}
+	complete(higher, record.Version{}, false)
+	complete(lower, record.Version{}, true)
+}
+
+// checkReplaced is of what is let go while a newer record waits for its head:
+// what it would have replaced goes with it.
+func checkReplaced(b *bench) {
+	ctx := b.Context()
+	for name, end := range map[string]func(p *recordtest.Portal, x *record.Record) error{
+		"drop": func(p *recordtest.Portal, _ *record.Record) error { return b.m.Drop(ctx, p.ID) },
+		"letgo": func(p *recordtest.Portal, _ *record.Record) error {
+			_, err := b.m.LetGo(ctx, p.ID, 4)
+			return err
+		},
+		"omit": func(p *recordtest.Portal, x *record.Record) error {
+			return b.m.Omit(ctx, p.ID, []record.Hash{keyOf(x)})
+		},
+		"expire": func(_ *recordtest.Portal, x *record.Record) error { return b.m.Sweep(ctx, time.UnixMilli(x.Expires)) },
+		"revoke": func(p *recordtest.Portal, _ *record.Record) error {
+			b.admitOf(p, p.Card())
+			return nil
+		},
+		"epoch": func(p *recordtest.Portal, _ *record.Record) error {
+			p.Epoch, p.Seq = p.Epoch+1, 0
+			b.admitOf(p, p.Head(new(record.Tree)))
+			return nil
+		},
+	} {
+		p := recordtest.NewPortal(name)
+		was := p.Key()
+		b.admitOf(p, p.Card())
+		x := b.admitOf(p, p.Agent("x"))
+		var tree record.Tree
+		tree.Apply(x)
+		head := b.admitOf(p, p.Head(&tree))
+		if _, ok, err := b.m.Complete(ctx, p.ID, record.Version{}, head.Version(), federation.Whole{Version: head.Version(), Hash: head.Hash}); err != nil || !ok {
+			b.Fatal(ok, err)
+		}
+		p.Now += recordtest.Hour
+		p.Op = recordtest.Key(name + " next")
+		card := p.Card()
+		card.Keys = append(card.Keys, was)
+		slices.SortFunc(card.Keys, func(a, b record.Key) int { return strings.Compare(string(a.ID), string(b.ID)) })
+		b.admitOf(p, card)
+		b.admitOf(p, p.Agent("x"))
+		w, err := b.m.CoveredAgent(ctx, p.ID, keyOf(x))
+		b.is(name+": before", w, err, x.Wire)
+		if err := end(p, x); err != nil {
+			b.Fatal(name, err)
+		}
+		w, err = b.m.CoveredAgent(ctx, p.ID, keyOf(x))
+		b.is(name, w, err, nil)
+		err = b.m.Covered(ctx, p.ID, 0, func([]byte) bool { b.Errorf("%s: something is covered", name); return true })
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
 }

@@ -169,6 +169,6 @@ func (g *Registry) Portals(context.Context) []federation.Peer {
 			list = append(list, federation.Peer{URL: origin, State: federation.Joining})
 		}
 	}
-	slices.SortFunc(list, func(a, b federation.Peer) int { return cmp.Compare(a.Host(), b.Host()) })
+	slices.SortFunc(list, func(a, b federation.Peer) int { return cmp.Compare(a.URL, b.URL) }) // of one scheme: by host
 	return list
 }

@@ -21,10 +21,10 @@ import (
 type Replica struct {
 	mu        sync.Mutex // guards the rest
 	portals   map[record.PortalID]record.Standing
-	slots     map[record.Slot]held
+	slots     map[record.PortalID]map[record.Slot]held
 	conflicts map[record.PortalID]record.Conflict
 	settled   []record.Conflict // those that were released
-	positions map[record.PortalID]record.Version
+	progress  map[record.PortalID]progress
 	number    int64 // of the newest arrival
 }
 
@@ -32,6 +32,15 @@ type held struct {
 	record.Seen
 	*record.Record // nil when only the hash was kept
 	number         int64
+	turn           int64
+	before         *held // what a head covers while this waits for one
+}
+
+// progress is how far the sync of a portal got.
+type progress struct {
+	at    record.Version
+	whole federation.Whole
+	turn  int64
 }
 
 // Standing implements record.Memory.
@@ -45,14 +54,14 @@ func (m *Replica) Standing(_ context.Context, id record.PortalID) (record.Standi
 func (m *Replica) Seen(_ context.Context, slot record.Slot) (record.Seen, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.slots[slot].Seen, nil
+	return m.slots[slot.Portal][slot].Seen, nil
 }
 
 // Held implements record.Memory.
 func (m *Replica) Held(_ context.Context, slot record.Slot) ([]byte, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.slots[slot].wire(), nil
+	return m.slots[slot.Portal][slot].wire(), nil
 }
 
 func (h held) wire() []byte {
@@ -60,6 +69,19 @@ func (h held) wire() []byte {
 		return nil
 	}
 	return h.Wire
+}
+
+// covered is what a head covers of an agent in a turn, without tombstones that
+// a newer record will replace; nil when that is nothing.
+func (h held) covered(turn int64) *held {
+	switch {
+	case h.turn >= turn:
+		return h.before
+	case h.Record == nil || h.Type != record.TypeAgent || h.Tombstone():
+		return nil
+	}
+	h.before = nil
+	return &h
 }
 
 // Keep implements record.Memory.
@@ -75,7 +97,7 @@ func (m *Replica) SeenAll(_ context.Context, slots []record.Slot) ([]record.Seen
 	defer m.mu.Unlock()
 	all := make([]record.Seen, len(slots))
 	for i, slot := range slots {
-		all[i] = m.slots[slot].Seen
+		all[i] = m.slots[slot.Portal][slot].Seen
 	}
 	return all, nil
 }
@@ -94,27 +116,41 @@ func (m *Replica) KeepAll(_ context.Context, list []federation.Keeping) ([]bool,
 // keep is Keep; the caller holds mu.
 func (m *Replica) keep(r *record.Record, was record.Seen, until int64) bool {
 	slot := r.Slot()
-	if m.slots[slot].Seen != was || !admits(m.portals[r.Portal], r) {
+	slots := m.slots[r.Portal]
+	if slots[slot].Seen != was || !admits(m.portals[r.Portal], r) {
 		return false
 	}
 	if m.slots == nil {
-		m.slots = make(map[record.Slot]held)
+		m.slots = make(map[record.PortalID]map[record.Slot]held)
+	}
+	if slots == nil {
+		slots = make(map[record.Slot]held)
+		m.slots[r.Portal] = slots
 	}
 	m.number++
-	m.slots[slot] = held{record.Seen{Version: r.Version(), Hash: r.Hash, Until: until}, r, m.number}
+	turn := m.progress[r.Portal].turn
+	slots[slot] = held{record.Seen{Version: r.Version(), Hash: r.Hash, Until: until}, r, m.number, turn, slots[slot].covered(turn)}
 	s := m.portals[r.Portal]
 	switch body := r.Body.(type) {
 	case *record.Card:
 		s.Ring = body.Ring()
-		for slot, h := range m.slots {
-			if slot.Portal == r.Portal && slot.Type != record.TypeCard && h.Record != nil && !s.Ring.Has(h.Key) {
+		for slot, h := range slots {
+			if h.before != nil && !s.Ring.Has(h.before.Key) {
+				h.before = nil
+				slots[slot] = h
+			}
+			if slot.Type != record.TypeCard && h.Record != nil && !s.Ring.Has(h.Key) {
 				h.Record, h.Void = nil, true // its version is remembered
-				m.slots[slot] = h
+				slots[slot] = h
+				m.anew(r.Portal)
 			}
 		}
 	case *record.Head:
 		if s.Head.Epoch < r.Epoch {
 			m.end(r.Portal, r.Epoch)
+		}
+		if s.Head.Epoch < r.Epoch || s.Head == r.Version() {
+			m.anew(r.Portal)
 		}
 		s.Head = r.Version()
 	}
@@ -137,11 +173,26 @@ func admits(s record.Standing, r *record.Record) bool {
 
 // end forgets the agents of epochs before one; the caller holds mu.
 func (m *Replica) end(portal record.PortalID, epoch int64) {
-	for slot, h := range m.slots {
-		if slot.Portal == portal && slot.Type == record.TypeAgent && h.Seen.Epoch < epoch {
-			delete(m.slots, slot)
+	for slot, h := range m.slots[portal] {
+		if slot.Type == record.TypeAgent && h.Seen.Epoch < epoch {
+			delete(m.slots[portal], slot)
+		} else if h.before != nil && h.before.Seen.Epoch < epoch {
+			h.before = nil
+			m.slots[portal][slot] = h
 		}
 	}
+}
+
+// anew has the sync of a portal begin anew; the caller holds mu.
+func (m *Replica) anew(portal record.PortalID) {
+	m.set(portal, progress{turn: m.progress[portal].turn})
+}
+
+func (m *Replica) set(portal record.PortalID, p progress) {
+	if m.progress == nil {
+		m.progress = make(map[record.PortalID]progress)
+	}
+	m.progress[portal] = p
 }
 
 // stand sets a standing; the caller holds mu.
@@ -212,10 +263,10 @@ func (m *Replica) Heads(context.Context) ([]federation.HeadRow, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var out []federation.HeadRow
-	for slot, h := range m.slots {
-		if slot.Type == record.TypeHead && h.Record != nil {
+	for portal, slots := range m.slots {
+		if h := slots[record.Slot{Type: record.TypeHead, Portal: portal}]; h.Record != nil {
 			head := h.Body.(*record.Head)
-			out = append(out, federation.HeadRow{Portal: slot.Portal, Version: h.Seen.Version, Issued: head.Issued, Expires: head.Expires, Count: head.Count})
+			out = append(out, federation.HeadRow{Portal: portal, Version: h.Seen.Version, Issued: head.Issued, Expires: head.Expires, Count: head.Count})
 		}
 	}
 	slices.SortFunc(out, func(a, b federation.HeadRow) int { return cmp.Compare(a.Portal, b.Portal) })
@@ -228,9 +279,14 @@ func (m *Replica) entries(portal record.PortalID, less func(a, b *record.Record)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var out []*record.Record
-	for slot, h := range m.slots {
-		if slot.Type == record.TypeAgent && h.Record != nil && (portal == "" || slot.Portal == portal) {
-			out = append(out, h.Record)
+	for of, slots := range m.slots {
+		if portal != "" && portal != of {
+			continue
+		}
+		for slot, h := range slots {
+			if slot.Type == record.TypeAgent && h.Record != nil {
+				out = append(out, h.Record)
+			}
 		}
 	}
 	slices.SortFunc(out, less)
@@ -280,9 +336,11 @@ func (m *Replica) Leaves(_ context.Context, portal record.PortalID, yield func(k
 
 // Agent implements federation.Replica.
 func (m *Replica) Agent(_ context.Context, portal record.PortalID, key record.Hash) ([]byte, error) {
-	for _, r := range m.entries(portal, bySeq) {
-		if keyOf(r) == key {
-			return r.Wire, nil
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for slot, h := range m.slots[portal] {
+		if slot.Type == record.TypeAgent && h.Record != nil && keyOf(h.Record) == key {
+			return h.Wire, nil
 		}
 	}
 	return nil, nil
@@ -313,24 +371,40 @@ func (m *Replica) Holding(_ context.Context, portal record.PortalID) (agents int
 func (m *Replica) Drop(_ context.Context, portal record.PortalID) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for slot, h := range m.slots {
-		if slot.Portal == portal && slot.Type != record.TypeCard && slot.Type != record.TypeHead {
-			h.Record, h.Void = nil, true
-			m.slots[slot] = h
+	for slot, h := range m.slots[portal] {
+		if slot.Type != record.TypeCard && slot.Type != record.TypeHead {
+			h.Record, h.Void, h.before = nil, true, nil
+			m.slots[portal][slot] = h
 		}
 	}
-	delete(m.positions, portal)
+	m.anew(portal)
 	return nil
+}
+
+// LetGo implements federation.Replica.
+func (m *Replica) LetGo(_ context.Context, portal record.PortalID, most int) (done bool, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	n := 0
+	for slot, h := range m.slots[portal] {
+		if slot.Type == record.TypeAgent && h.Record != nil && n < most {
+			h.Record, h.Void, h.before = nil, true, nil
+			m.slots[portal][slot] = h
+			n++
+		}
+	}
+	m.anew(portal)
+	return n < most, nil
 }
 
 // Omit implements federation.Replica.
 func (m *Replica) Omit(_ context.Context, portal record.PortalID, keys []record.Hash) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for slot, h := range m.slots {
-		if slot.Portal == portal && slot.Type == record.TypeAgent && h.Record != nil && slices.Contains(keys, keyOf(h.Record)) {
-			h.Record, h.Void = nil, true
-			m.slots[slot] = h
+	for slot, h := range m.slots[portal] {
+		if slot.Type == record.TypeAgent && h.Record != nil && slices.Contains(keys, keyOf(h.Record)) {
+			h.Record, h.Void, h.before = nil, true, nil
+			m.slots[portal][slot] = h
 		}
 	}
 	return nil
@@ -340,18 +414,79 @@ func (m *Replica) Omit(_ context.Context, portal record.PortalID, keys []record.
 func (m *Replica) Position(_ context.Context, portal record.PortalID) (record.Version, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.positions[portal], nil
+	return m.progress[portal].at, nil
 }
 
 // SetPosition implements federation.Replica.
 func (m *Replica) SetPosition(_ context.Context, portal record.PortalID, at record.Version) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.positions == nil {
-		m.positions = make(map[record.PortalID]record.Version)
-	}
-	m.positions[portal] = at
+	p := m.progress[portal]
+	p.at = at
+	m.set(portal, p)
 	return nil
+}
+
+// Complete implements federation.Replica.
+func (m *Replica) Complete(_ context.Context, portal record.PortalID, was, at record.Version, head federation.Whole) (turn int64, ok bool, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	p, s := m.progress[portal], m.portals[portal]
+	newest := m.slots[portal][record.Slot{Type: record.TypeHead, Portal: portal}]
+	switch {
+	case s.Quarantined, p.at != was, head.Epoch != s.Head.Epoch, head.Compare(s.Head) > 0:
+		return 0, false, nil
+	case head.Version == s.Head && (newest.Record == nil || newest.Record.Hash != head.Hash):
+		return 0, false, nil
+	}
+	m.set(portal, progress{at, head, p.turn + 1})
+	return p.turn, true, nil
+}
+
+// Whole implements federation.Replica.
+func (m *Replica) Whole(_ context.Context, portal record.PortalID) (federation.Whole, int64, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	p := m.progress[portal]
+	return p.whole, p.turn, nil
+}
+
+// Covered implements federation.Replica.
+func (m *Replica) Covered(_ context.Context, portal record.PortalID, turn int64, yield func(wire []byte) bool) error {
+	m.mu.Lock()
+	now := m.progress[portal].turn
+	var list []*record.Record
+	for slot, h := range m.slots[portal] {
+		if c := h.covered(now); c != nil && c.turn >= turn {
+			list = append(list, c.Record)
+		} else if turn > 0 && slot.Type == record.TypeAgent && h.Record != nil && h.Tombstone() && h.turn >= turn && h.turn < now {
+			list = append(list, h.Record)
+		}
+	}
+	m.mu.Unlock()
+	slices.SortFunc(list, bySeq)
+	for _, r := range list {
+		if !yield(r.Wire) {
+			break
+		}
+	}
+	return nil
+}
+
+// CoveredAgent implements federation.Replica.
+func (m *Replica) CoveredAgent(_ context.Context, portal record.PortalID, key record.Hash) ([]byte, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := m.progress[portal].turn
+	for slot, h := range m.slots[portal] {
+		if c := h.covered(now); c != nil && keyOf(c.Record) == key {
+			return c.Wire, nil
+		}
+		if slot.Type == record.TypeAgent && h.Record != nil && h.turn < now && keyOf(h.Record) == key {
+			return h.Wire, nil // a tombstone
+		}
+	}
+	return nil, nil
 }
 
 // Others implements federation.Replica.
@@ -359,9 +494,11 @@ func (m *Replica) Others(_ context.Context, types []record.Type, after int64, li
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var out []federation.Numbered
-	for slot, h := range m.slots {
-		if h.Record != nil && h.number > after && slices.Contains(types, slot.Type) {
-			out = append(out, federation.Numbered{Number: h.number, Wire: h.Wire})
+	for _, slots := range m.slots {
+		for slot, h := range slots {
+			if h.Record != nil && h.number > after && slices.Contains(types, slot.Type) {
+				out = append(out, federation.Numbered{Number: h.number, Wire: h.Wire})
+			}
 		}
 	}
 	slices.SortFunc(out, func(a, b federation.Numbered) int { return cmp.Compare(a.Number, b.Number) })
@@ -373,14 +510,20 @@ func (m *Replica) Others(_ context.Context, types []record.Type, after int64, li
 func (m *Replica) Sweep(_ context.Context, now time.Time) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for slot, h := range m.slots {
-		if h.Until != 0 && h.Until <= now.UnixMilli() {
-			delete(m.slots, slot)
-			continue
-		}
-		if h.Record != nil && slot.Type != record.TypeCard && slot.Type != record.TypeHead && h.Expires <= now.UnixMilli() {
-			h.Record, h.Void = nil, true
-			m.slots[slot] = h
+	for _, slots := range m.slots {
+		for slot, h := range slots {
+			if h.Until != 0 && h.Until <= now.UnixMilli() {
+				delete(slots, slot)
+				continue
+			}
+			if h.before != nil && h.before.Expires <= now.UnixMilli() {
+				h.before = nil
+				slots[slot] = h
+			}
+			if h.Record != nil && slot.Type != record.TypeCard && slot.Type != record.TypeHead && h.Expires <= now.UnixMilli() {
+				h.Record, h.Void = nil, true
+				slots[slot] = h
+			}
 		}
 	}
 	return nil
@@ -390,5 +533,9 @@ func (m *Replica) Sweep(_ context.Context, now time.Time) error {
 func (m *Replica) Clone() *Replica {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return &Replica{portals: maps.Clone(m.portals), slots: maps.Clone(m.slots), conflicts: maps.Clone(m.conflicts), positions: maps.Clone(m.positions), number: m.number}
+	slots := make(map[record.PortalID]map[record.Slot]held, len(m.slots))
+	for portal, list := range m.slots {
+		slots[portal] = maps.Clone(list)
+	}
+	return &Replica{portals: maps.Clone(m.portals), slots: slots, conflicts: maps.Clone(m.conflicts), progress: maps.Clone(m.progress), number: m.number}
 }

@@ -14,16 +14,20 @@ const maxComponents = 32
 
 // String is the component's identifier as it is written (RFC 9421 §2).
 func (c Component) String() string {
-	s := bareItem{kind: stringItem, text: c.Name}.String()
+	return string(c.append(nil))
+}
+
+func (c Component) append(b []byte) []byte {
+	b = bareItem{kind: stringItem, text: c.Name}.append(b)
 	if c.Key != "" {
-		s += ";key=" + bareItem{kind: stringItem, text: c.Key}.String()
+		b = bareItem{kind: stringItem, text: c.Key}.append(append(b, ";key="...))
 	}
-	return s
+	return b
 }
 
 // list is the parameters as the inner list that goes into Signature-Input.
 func (p Params) list() (innerList, error) {
-	var l innerList
+	l := innerList{items: make([]member, 0, len(p.Components)), params: make([]param, 0, 5)}
 	for _, c := range p.Components {
 		it := member{item: bareItem{kind: stringItem, text: c.Name}}
 		if c.Key != "" {
@@ -31,19 +35,21 @@ func (p Params) list() (innerList, error) {
 		}
 		l.items = append(l.items, it)
 	}
-	for _, t := range []struct {
-		name string
-		at   time.Time
-	}{{"created", p.Created}, {"expires", p.Expires}} {
-		if !t.at.IsZero() {
-			l.params = append(l.params, param{t.name, bareItem{kind: integerItem, number: t.at.Unix()}})
+	at := func(name string, t time.Time) {
+		if !t.IsZero() {
+			l.params = append(l.params, param{name, bareItem{kind: integerItem, number: t.Unix()}})
 		}
 	}
-	for _, t := range []struct{ name, text string }{{"nonce", p.Nonce}, {"keyid", p.KeyID}, {"tag", p.Tag}} {
-		if t.text != "" {
-			l.params = append(l.params, param{t.name, bareItem{kind: stringItem, text: t.text}})
+	said := func(name, text string) {
+		if text != "" {
+			l.params = append(l.params, param{name, bareItem{kind: stringItem, text: text}})
 		}
 	}
+	at("created", p.Created)
+	at("expires", p.Expires)
+	said("nonce", p.Nonce)
+	said("keyid", p.KeyID)
+	said("tag", p.Tag)
 	if !printable(p.Nonce) || !printable(p.KeyID) || !printable(p.Tag) {
 		return l, errors.New("nonce, keyid and tag are printable ASCII")
 	}
@@ -57,6 +63,7 @@ func (l innerList) parsed() (Params, error) {
 	if len(l.items) > maxComponents {
 		return p, fmt.Errorf("it covers more than %d components", maxComponents)
 	}
+	p.Components = make([]Component, 0, len(l.items))
 	for _, it := range l.items {
 		c := Component{Name: it.item.text}
 		if it.item.kind != stringItem || c.Name != strings.ToLower(c.Name) || !printable(c.Name) || strings.ContainsAny(c.Name, " \"\\") || c.Name == "" {
@@ -96,22 +103,18 @@ func (l innerList) parsed() (Params, error) {
 	return p, nil
 }
 
-// base is what is signed (RFC 9421 §2.5).
-func (l innerList) base(r *http.Request, to Target) ([]byte, error) {
-	p, err := l.parsed()
-	if err != nil {
-		return nil, err
-	}
-	var b strings.Builder
-	for _, c := range p.Components {
+// base is what is signed (RFC 9421 §2.5), given what the list covers.
+func (l innerList) base(r *http.Request, to Target, components []Component) ([]byte, error) {
+	b := make([]byte, 0, 768)
+	for _, c := range components {
+		b = append(c.append(b), ": "...)
 		v, err := value(r, to, c)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", c, err)
 		}
-		b.WriteString(c.String() + ": " + v + "\n")
+		b = append(append(b, v...), '\n')
 	}
-	b.WriteString(`"@signature-params": ` + l.String())
-	return []byte(b.String()), nil
+	return l.append(append(b, `"@signature-params": `...)), nil
 }
 
 // value is a component of a request: one to be sent, or one received, whose URL
@@ -120,11 +123,6 @@ func value(r *http.Request, to Target, c Component) (string, error) {
 	if c.Name[0] != '@' {
 		return field(r.Header, c)
 	}
-	path := r.URL.EscapedPath()
-	if path == "" {
-		path = "/"
-	}
-	query := "?" + r.URL.RawQuery
 	switch c.Name {
 	case "@method":
 		if r.Method == "" {
@@ -136,10 +134,11 @@ func value(r *http.Request, to Target, c Component) (string, error) {
 	case "@scheme":
 		return to.scheme(r), nil
 	case "@path":
-		return path, nil
+		return pathOf(r), nil
 	case "@query":
-		return query, nil
+		return "?" + r.URL.RawQuery, nil
 	case "@target-uri", "@request-target":
+		path, query := pathOf(r), "?"+r.URL.RawQuery
 		if query == "?" && !r.URL.ForceQuery {
 			query = ""
 		}
@@ -149,6 +148,13 @@ func value(r *http.Request, to Target, c Component) (string, error) {
 		return to.scheme(r) + "://" + to.authority(r) + path + query, nil
 	}
 	return "", errors.New("is not supported")
+}
+
+func pathOf(r *http.Request) string {
+	if path := r.URL.EscapedPath(); path != "" {
+		return path
+	}
+	return "/"
 }
 
 func (to Target) scheme(r *http.Request) string {
@@ -185,14 +191,17 @@ func field(h http.Header, c Component) (string, error) {
 	if len(values) == 0 {
 		return "", errors.New("the request has no such field")
 	}
-	lines := make([]string, len(values))
+	var all string
 	for i, v := range values {
-		lines[i] = strings.Trim(v, " \t")
-		if strings.ContainsAny(lines[i], "\r\n\x00") {
+		v = strings.Trim(v, " \t")
+		if strings.ContainsAny(v, "\r\n\x00") {
 			return "", errors.New("the field has a line break in it")
 		}
+		if i > 0 {
+			v = all + ", " + v
+		}
+		all = v
 	}
-	all := strings.Join(lines, ", ")
 	if c.Key == "" {
 		return all, nil
 	}
@@ -202,7 +211,7 @@ func field(h http.Header, c Component) (string, error) {
 	}
 	for _, m := range list {
 		if m.key == c.Key {
-			return m.String(), nil
+			return string(m.append(nil)), nil
 		}
 	}
 	return "", errors.New("the field has no such member")

@@ -3,6 +3,7 @@ package httpsig
 import (
 	"crypto/sha256"
 	"crypto/subtle"
+	"encoding/base64"
 	"errors"
 	"net/http"
 	"strings"
@@ -11,7 +12,7 @@ import (
 // DigestOf is the value of Content-Digest for a body (RFC 9530 §2), given its
 // SHA-256.
 func DigestOf(sum [sha256.Size]byte) string {
-	return "sha-256=" + bareItem{kind: bytesItem, text: string(sum[:])}.String()
+	return "sha-256=:" + base64.StdEncoding.EncodeToString(sum[:]) + ":"
 }
 
 // CheckDigest compares a body with the Content-Digest it came with, which must

@@ -8,6 +8,7 @@ package httpsig
 
 import (
 	"crypto/ed25519"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"net/http"
@@ -78,13 +79,12 @@ func Sign(r *http.Request, label string, p Params, key ed25519.PrivateKey) error
 	if err != nil {
 		return err
 	}
-	base, err := in.base(r, Target{})
+	base, err := in.base(r, Target{}, p.Components)
 	if err != nil {
 		return err
 	}
-	sig := ed25519.Sign(key, base)
-	r.Header.Set("Signature-Input", label+"="+in.String())
-	r.Header.Set("Signature", label+"="+bareItem{kind: bytesItem, text: string(sig)}.String())
+	r.Header.Set("Signature-Input", string(in.append(append([]byte(label), '='))))
+	r.Header.Set("Signature", label+"=:"+base64.StdEncoding.EncodeToString(ed25519.Sign(key, base))+":")
 	return nil
 }
 
@@ -115,50 +115,99 @@ type Policy struct {
 // Verify checks the signature of a received request whose body is body, and
 // returns what it says. The errors are those above, wrapped.
 func Verify(r *http.Request, body []byte, p Policy) (Params, error) {
-	label, in, sig, err := pick(r.Header, p.Tag)
+	s, err := Read(r.Header, p.Tag)
 	if err != nil {
 		return Params{}, err
 	}
-	out, err := in.parsed()
-	if err != nil {
-		return Params{}, fmt.Errorf("%w: %s: %w", ErrMalformed, label, err)
-	}
-	need := p.Require
 	if len(body) > 0 {
-		need = append(slices.Clone(need), Component{Name: "content-digest"})
+		p.Require = append(p.Require[:len(p.Require):len(p.Require)], digestComponent)
 	}
-	for _, c := range need {
-		if !slices.Contains(out.Components, c) {
-			return out, fmt.Errorf("%w: %s is left out", ErrCoverage, c)
+	key, until, err := s.Check(p)
+	if err == nil {
+		err = s.Verify(r, p.Target, key)
+	}
+	if err == nil {
+		err = s.VerifyBody(r.Header, body)
+	}
+	if err == nil && p.Fresh != nil && (s.Nonce == "" || !p.Fresh(s.KeyID, s.Nonce, until)) {
+		err = ErrReplayed
+	}
+	return s.Params, err
+}
+
+// Signature is one of a received request, read and not verified.
+type Signature struct {
+	Params
+	list innerList
+	sig  []byte
+}
+
+// Read returns the signature of a request with a tag, "" for requests that
+// have only one. The errors are ErrNone and ErrMalformed, wrapped.
+func Read(h http.Header, tag string) (*Signature, error) {
+	label, in, sig, err := pick(h, tag)
+	if err != nil {
+		return nil, err
+	}
+	p, err := in.parsed()
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s: %w", ErrMalformed, label, err)
+	}
+	return &Signature{p, in, sig}, nil
+}
+
+// Check compares what the signature says of itself with a policy, whose Tag,
+// Fresh and Target do not matter, and returns the key that it has to hold by and
+// until when it can be sent again. It costs next to nothing. The errors are
+// ErrCoverage, ErrTime and ErrKey, wrapped.
+func (s *Signature) Check(p Policy) (key ed25519.PublicKey, until time.Time, err error) {
+	for _, c := range p.Require {
+		if !slices.Contains(s.Components, c) {
+			return nil, until, fmt.Errorf("%w: %s is left out", ErrCoverage, c)
 		}
 	}
-	until, err := p.inTime(out)
-	if err != nil {
-		return out, err
+	if until, err = p.inTime(s.Params); err != nil {
+		return nil, until, err
 	}
-	if out.KeyID == "" {
-		return out, fmt.Errorf("%w: it names none", ErrKey)
+	if s.KeyID == "" {
+		return nil, until, fmt.Errorf("%w: it names none", ErrKey)
 	}
-	key, err := p.Key(out.KeyID)
+	key, err = p.Key(s.KeyID)
 	if err != nil || len(key) != ed25519.PublicKeySize {
-		return out, fmt.Errorf("%w: %.100q", ErrKey, out.KeyID)
+		return nil, until, fmt.Errorf("%w: %.100q", ErrKey, s.KeyID)
 	}
-	base, err := in.base(r, p.Target)
+	return key, until, nil
+}
+
+// Verify verifies the signature of a request that was addressed to a target. It
+// does not need the body, which VerifyBody is for. The errors are ErrCoverage
+// and ErrSignature, wrapped.
+func (s *Signature) Verify(r *http.Request, to Target, key ed25519.PublicKey) error {
+	base, err := s.list.base(r, to, s.Components)
 	if err != nil {
-		return out, fmt.Errorf("%w: %w", ErrCoverage, err)
+		return fmt.Errorf("%w: %w", ErrCoverage, err)
 	}
-	if !ed25519.Verify(key, base, sig) {
-		return out, ErrSignature
+	if !ed25519.Verify(key, base, s.sig) {
+		return ErrSignature
 	}
-	if slices.Contains(out.Components, Component{Name: "content-digest"}) {
-		if err := CheckDigest(r.Header, body); err != nil {
-			return out, fmt.Errorf("%w: %w", ErrSignature, err)
+	return nil
+}
+
+// digestComponent is what covers a body.
+var digestComponent = Component{Name: "content-digest"}
+
+// VerifyBody verifies the body of a request whose signature holds, by the
+// digest that it covers. The errors are ErrCoverage and ErrSignature, wrapped.
+func (s *Signature) VerifyBody(h http.Header, body []byte) error {
+	switch {
+	case slices.Contains(s.Components, digestComponent):
+		if err := CheckDigest(h, body); err != nil {
+			return fmt.Errorf("%w: %w", ErrSignature, err)
 		}
+	case len(body) > 0:
+		return fmt.Errorf("%w: %s is left out", ErrCoverage, digestComponent)
 	}
-	if p.Fresh != nil && (out.Nonce == "" || !p.Fresh(out.KeyID, out.Nonce, until)) {
-		return out, ErrReplayed
-	}
-	return out, nil
+	return nil
 }
 
 // inTime checks when a signature was made, and returns until when it can be
@@ -189,14 +238,14 @@ func (p Policy) inTime(s Params) (until time.Time, err error) {
 
 // pick finds the signature that is meant.
 func pick(h http.Header, tag string) (label string, in innerList, sig []byte, err error) {
-	if len(h.Values("Signature-Input")) == 0 || len(h.Values("Signature")) == 0 {
+	if len(h["Signature-Input"]) == 0 || len(h["Signature"]) == 0 {
 		return "", in, nil, ErrNone
 	}
-	inputs, err := parseInputs(strings.Join(h.Values("Signature-Input"), ", "))
+	inputs, err := parseInputs(strings.Join(h["Signature-Input"], ", "))
 	if err != nil {
 		return "", in, nil, fmt.Errorf("%w: Signature-Input: %w", ErrMalformed, err)
 	}
-	sigs, err := parseDictionary(strings.Join(h.Values("Signature"), ", "))
+	sigs, err := parseDictionary(strings.Join(h["Signature"], ", "))
 	if err != nil {
 		return "", in, nil, fmt.Errorf("%w: Signature: %w", ErrMalformed, err)
 	}
@@ -223,18 +272,4 @@ func pick(h http.Header, tag string) (label string, in innerList, sig []byte, er
 		}
 	}
 	return "", in, nil, fmt.Errorf("%w: Signature: %s is missing", ErrMalformed, label)
-}
-
-// KeyID returns the id of the key that a request says it is signed with, by the
-// signature with that tag. Nothing of it has been verified.
-func KeyID(h http.Header, tag string) (string, error) {
-	_, in, _, err := pick(h, tag)
-	if err != nil {
-		return "", err
-	}
-	id, ok := in.param("keyid")
-	if !ok || id.kind != stringItem || id.text == "" {
-		return "", fmt.Errorf("%w: it names no key", ErrMalformed)
-	}
-	return id.text, nil
 }

@@ -39,19 +39,28 @@ type bareItem struct {
 	number int64
 }
 
-// String is the item as it is written.
-func (i bareItem) String() string {
+// append adds the item to b as it is written.
+func (i bareItem) append(b []byte) []byte {
 	switch i.kind {
 	case integerItem:
-		return strconv.FormatInt(i.number, 10)
+		return strconv.AppendInt(b, i.number, 10)
 	case stringItem:
-		return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(i.text) + `"`
+		b = append(b, '"')
+		for n := range len(i.text) {
+			if c := i.text[n]; c == '"' || c == '\\' {
+				b = append(b, '\\')
+			}
+			b = append(b, i.text[n])
+		}
+		return append(b, '"')
 	case bytesItem:
-		return ":" + base64.StdEncoding.EncodeToString([]byte(i.text)) + ":"
+		b = append(b, ':')
+		b = base64.StdEncoding.AppendEncode(b, []byte(i.text))
+		return append(b, ':')
 	case boolItem:
-		return "?" + strconv.FormatInt(i.number, 10)
+		return strconv.AppendInt(append(b, '?'), i.number, 10)
 	}
-	return i.text
+	return append(b, i.text...)
 }
 
 type param struct {
@@ -59,13 +68,14 @@ type param struct {
 	item bareItem
 }
 
-func writeParams(b *strings.Builder, list []param) {
+func appendParams(b []byte, list []param) []byte {
 	for _, p := range list {
-		b.WriteString(";" + p.key)
+		b = append(append(b, ';'), p.key...)
 		if p.item.kind != boolItem || p.item.number != 1 {
-			b.WriteString("=" + p.item.String())
+			b = p.item.append(append(b, '='))
 		}
 	}
+	return b
 }
 
 // member is a bare item with parameters, under a key where it is in a
@@ -76,32 +86,24 @@ type member struct {
 	params []param
 }
 
-// String is the member's value without its key.
-func (m member) String() string {
-	var b strings.Builder
-	b.WriteString(m.item.String())
-	writeParams(&b, m.params)
-	return b.String()
-}
+// append adds the member's value to b, without its key.
+func (m member) append(b []byte) []byte { return appendParams(m.item.append(b), m.params) }
 
 type innerList struct {
 	items  []member
 	params []param
 }
 
-// String is the list as it is written.
-func (l innerList) String() string {
-	var b strings.Builder
-	b.WriteByte('(')
+// append adds the list to b as it is written.
+func (l innerList) append(b []byte) []byte {
+	b = append(b, '(')
 	for i, it := range l.items {
 		if i > 0 {
-			b.WriteByte(' ')
+			b = append(b, ' ')
 		}
-		b.WriteString(it.String())
+		b = it.append(b)
 	}
-	b.WriteByte(')')
-	writeParams(&b, l.params)
-	return b.String()
+	return appendParams(append(b, ')'), l.params)
 }
 
 func (l innerList) param(key string) (bareItem, bool) {
@@ -252,6 +254,9 @@ func (p *parser) innerList() (l innerList, err error) {
 		if m.params, err = p.params(); err != nil {
 			return l, err
 		}
+		if l.items == nil {
+			l.items = make([]member, 0, 8)
+		}
 		l.items = append(l.items, m)
 	}
 }
@@ -270,6 +275,9 @@ func (p *parser) params() (out []param, err error) {
 		}
 		if slices.ContainsFunc(out, func(o param) bool { return o.key == q.key }) {
 			return nil, fmt.Errorf("the parameter %s is there twice", q.key)
+		}
+		if out == nil {
+			out = make([]param, 0, 6)
 		}
 		if len(out) == maxParams {
 			return nil, fmt.Errorf("there are more than %d parameters", maxParams)
@@ -322,6 +330,11 @@ func (p *parser) bareItem() (bareItem, error) {
 }
 
 func (p *parser) text() (bareItem, error) {
+	if end := strings.IndexByte(p.rest[1:], '"'); end >= 0 && printable(p.rest[1:1+end]) && strings.IndexByte(p.rest[1:1+end], '\\') < 0 {
+		out := bareItem{kind: stringItem, text: p.rest[1 : 1+end]} // nothing is escaped
+		p.rest = p.rest[end+2:]
+		return out, nil
+	}
 	var b strings.Builder
 	for i := 1; i < len(p.rest); i++ {
 		switch c := p.rest[i]; {

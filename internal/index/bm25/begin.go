@@ -22,7 +22,8 @@ func Fold(text string) []string {
 
 // Terms calls yield for each word that a document with this field would be
 // found by, as Fold writes words, those of compounds and the compounds written
-// together, again where it is again. It reads no more than an index does.
+// together, again where it is again, and for the stem of each. It reads no more
+// than an index does.
 func Terms(values []string, yield func(term string)) {
 	var t tokenizer
 	left := maxFieldWords
@@ -30,8 +31,36 @@ func Terms(values []string, yield func(term string)) {
 		left -= t.add(v, left)
 	}
 	for _, k := range t.toks {
-		yield(string(t.text(k)))
+		for _, f := range forms(string(t.text(k))) {
+			yield(f)
+		}
 	}
+}
+
+// forms are a word and its stem, if that is another.
+func forms(word string) []string {
+	if st := string(stem([]byte(word))); st != word {
+		return []string{word, st}
+	}
+	return []string{word}
+}
+
+// Wanted returns the words that a query looks for, each with the forms of which
+// Terms yields at least one of a document that has the word.
+func Wanted(text string) (words [][]string) {
+	for _, c := range parse(text).clauses {
+		if c.exclude {
+			continue
+		}
+		for _, w := range c.parts {
+			list := forms(w)
+			if c.joined != "" {
+				list = append(list, c.joined)
+			}
+			words = append(words, list)
+		}
+	}
+	return words
 }
 
 // Bounds of Begins.

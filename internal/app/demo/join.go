@@ -1,0 +1,167 @@
+package demo
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+const (
+	// settleWait is how long portals may take to find each other's agents,
+	// with more for many.
+	settleWait    = 30 * time.Second
+	settleForEach = 2 * time.Second
+	// mostWords bounds what portals say of each other: everybody is told.
+	mostWords = 6
+	// tellEvery keeps lines of progress apart: what is quick needs none.
+	tellEvery = 2 * time.Second
+)
+
+// wrongs are portals at which something goes wrong on purpose.
+type wrongs struct{ down, liar *stranger }
+
+// openWrongs makes them. The caller closes them.
+func openWrongs(ctx context.Context, hc *http.Client) (w wrongs, err error) {
+	w.down, err = openStranger(ctx, "Old Pier", hc,
+		agent{name: "tide-table", title: "Tide table", about: "High and low water at the old pier. Its portal is down in this demo, so it cannot be asked; what it signed is still found."},
+		agent{name: "fog-horn", title: "Fog horn", about: "Says when the fog comes in at the old pier."})
+	if err == nil {
+		w.liar, err = openStranger(ctx, "Mirror Hall", hc,
+			agent{name: "gold-forecast", title: "Gold forecast", about: "Knows the price of gold of tomorrow. Its portal is caught lying in this demo, so nobody is shown this agent."})
+	}
+	return w, err
+}
+
+// all are those that could be made.
+func (w wrongs) all() (list []*stranger) {
+	for _, s := range []*stranger{w.down, w.liar} {
+		if s != nil {
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+func (w wrongs) close() {
+	for _, s := range w.all() {
+		s.close()
+	}
+}
+
+// meet has portals find each other: each is told the address of the first, and
+// hears of the others from it. They have registered their agents by then, so
+// that each needs to be told of them once.
+func (f *federation) meet(ctx context.Context) {
+	if len(f.portals) < 2 {
+		return
+	}
+	first := f.portals[0]
+	var err error
+	if f.wrongs, err = openWrongs(ctx, f.http); err != nil && ctx.Err() == nil {
+		f.report("nothing goes wrong on purpose: %v", err)
+	}
+	var group errgroup.Group
+	group.SetLimit(startingAtOnce)
+	for _, p := range f.portals[1:] {
+		group.Go(func() error {
+			if err := p.clients[0].call(ctx, http.MethodPost, "/peers", object{"url": first.url()}, nil); err != nil && ctx.Err() == nil {
+				f.report("%s does not join: %v", p.name, err)
+			}
+			return nil
+		})
+	}
+	for _, s := range f.wrongs.all() {
+		for _, p := range f.portals { // it does not hear of others by itself
+			if err := s.join(ctx, p.url()); err != nil && ctx.Err() == nil {
+				f.report("%s does not join: %v", s.name, err)
+			}
+		}
+	}
+	group.Wait()
+}
+
+// settle waits until each portal finds the agents of all, and says how far that
+// is.
+func (f *federation) settle(ctx context.Context) (agents int, err error) {
+	ctx, cancel := context.WithTimeout(ctx, settleWait+time.Duration(len(f.portals))*settleForEach)
+	defer cancel()
+	for _, p := range f.portals {
+		n, err := p.finds(ctx, "portal")
+		if err != nil {
+			return agents, err
+		}
+		agents += n
+	}
+	for _, s := range f.wrongs.all() {
+		agents += len(s.log)
+	}
+	left := f.portals
+	for {
+		var behind []*portal
+		fewest := agents
+		for _, p := range left {
+			n, err := p.finds(ctx, "federation")
+			if err != nil {
+				return agents, fmt.Errorf("ask %s what it finds: %w", p.name, err)
+			}
+			if fewest = min(fewest, n); n < agents {
+				behind = append(behind, p)
+			}
+		}
+		if left = behind; len(left) == 0 {
+			return agents, nil
+		}
+		f.tell("%d of %s find all %d agents, the last one %d", len(f.portals)-len(left), plural(len(f.portals), "portal"), agents, fewest)
+		if err := pause(ctx, foundPoll+time.Duration(len(left))*5*time.Millisecond); err != nil {
+			return agents, fmt.Errorf("%s not find all agents yet, and go on looking", plural(len(left), "portal")+" do")
+		}
+	}
+}
+
+// finds counts the agents that a search finds, of the portal or of all.
+func (p *portal) finds(ctx context.Context, scope string) (int, error) {
+	var page struct{ Total int }
+	err := p.clients[0].call(ctx, http.MethodGet, "/search?limit=1&copies=true&scope="+scope, nil, &page)
+	return page.Total, err
+}
+
+// tell says how far it is, now and then.
+func (f *federation) tell(format string, args ...any) {
+	f.errs.Lock()
+	defer f.errs.Unlock()
+	if now := time.Now(); now.Sub(f.told) >= tellEvery {
+		f.told = now
+		fmt.Fprintf(f.stderr, format+"\n", args...)
+	}
+}
+
+// live makes the network one that something happened in: operators said what
+// they think of each other, one portal went down, and one lied.
+func (f *federation) live(ctx context.Context) {
+	n := len(f.portals)
+	for i := range min(n, mostWords) {
+		by, of := f.portals[i], f.portals[(i+1)%n]
+		if by == of {
+			continue
+		}
+		why := []string{"We have known each other since the harbour festival.", "They answer mail within the hour.", "Run by friends; we share a cellar.", "Their agents do what they say."}[i%4]
+		peer := "/peers/" + url.PathEscape(hostOf(of.url()))
+		if i == 0 {
+			by.clients[0].call(ctx, http.MethodPatch, peer, object{"policy": "pin", "note": "Neighbours. Tell me when their keys change."}, nil)
+		}
+		by.clients[0].call(ctx, http.MethodPost, peer+"/attest", object{"verdict": "vouch", "reason": why}, nil)
+	}
+	if f.wrongs.liar != nil {
+		f.wrongs.liar.lie(ctx, f.portals[0].url())
+	}
+	if f.wrongs.down != nil {
+		f.wrongs.down.close()
+	}
+}
+
+func hostOf(origin string) string { return strings.TrimPrefix(origin, "http://") }

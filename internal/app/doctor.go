@@ -1,0 +1,217 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/netip"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"agentsite/internal/doctor"
+	"agentsite/internal/egress"
+	"agentsite/internal/fault"
+	"agentsite/internal/federation"
+	"agentsite/internal/hub"
+	"agentsite/internal/record"
+	"agentsite/store"
+)
+
+// Diagnosis is what a look at a portal showed.
+type Diagnosis = doctor.Report
+
+const (
+	// checkFor bounds the look at the pages of one database: a check reads all
+	// of it, and holds up the WAL meanwhile.
+	checkFor = 30 * time.Second
+	// doctorFor bounds the whole look.
+	doctorFor = 2 * time.Minute
+)
+
+// Doctor looks over the portal on a data folder, running or not. With an agent's
+// name it follows that agent to another portal. A folder that cannot be opened is
+// a fault of the report, not an error.
+func Doctor(ctx context.Context, cfg Config, agent, portal string, stderr io.Writer) (Diagnosis, error) {
+	ctx, cancel := context.WithTimeout(ctx, doctorFor)
+	defer cancel()
+	q := doctor.Question{Agent: agent, Portal: portal}
+	if c, ok := dialControl(ctx, cfg.Data); ok {
+		defer c.Close()
+		return c.Doctor(ctx, q)
+	}
+	if !dataExists(cfg.Data) {
+		return Diagnosis{}, errNoPortal(cfg.Data)
+	}
+	if _, err := cfg.parse(); err != nil {
+		return Diagnosis{}, err
+	}
+	release, err := lockData(cfg.Data)
+	if err == nil {
+		ill := doctor.FolderOf(cfg.Data)
+		healthy := lookAt(ctx, cfg.Data, &ill)
+		release()
+		if !healthy {
+			ill.Add(doctor.Settings, doctor.Skipped, "", "Nothing else can be looked at before that is mended.")
+			ill.Judge()
+			return ill, nil
+		}
+	}
+	c, err := OpenControl(ctx, cfg, false, stderr)
+	if err != nil {
+		if ctx.Err() != nil {
+			return Diagnosis{}, err
+		}
+		ill := doctor.FolderOf(cfg.Data)
+		text := err.Error()
+		if f := fault.As(err); f.Kind != fault.Internal {
+			text = f.Safe
+		}
+		ill.Add(doctor.Data, doctor.Fault, "Mend what it says, or restore a backup: agentsite restore FILE", "The data cannot be opened: %s.", text)
+		ill.Judge()
+		return ill, nil
+	}
+	defer c.Close()
+	return c.Doctor(ctx, q)
+}
+
+// lookAt looks at the databases of a folder that nobody uses, and reports whether
+// they may be opened: opening would upgrade an older one and move a damaged
+// replica aside.
+func lookAt(ctx context.Context, dir string, r *Diagnosis) bool {
+	ctx, cancel := context.WithTimeout(ctx, checkFor)
+	defer cancel()
+	look, err := store.LookAt(ctx, dir)
+	switch {
+	case ctx.Err() != nil:
+		r.Add(doctor.Data, doctor.Note, "agentsite verify", "The databases are too large for a quick look.")
+		return true
+	case err != nil:
+		r.Add(doctor.Data, doctor.Fault, "Restore a backup: agentsite restore FILE", "The database cannot be used: %v.", err)
+		return false
+	case len(look.Faults) > 0:
+		r.Add(doctor.Data, doctor.Fault, "agentsite verify says more; restore a backup: agentsite restore FILE", "The database is damaged: %s.", look.Faults[0])
+		return false
+	case look.Schema < look.Newest:
+		r.Add(doctor.Data, doctor.Note, "Make a copy of the folder, and start the portal: it upgrades", "The database has schema %d, this binary has %d.", look.Schema, look.Newest)
+		return false
+	}
+	if len(look.ReplicaFaults) > 0 {
+		r.Add(doctor.Data, doctor.Fault, "Start the portal: it begins a new replica, which is filled from the other portals", "The replica of other portals' agents is damaged: %s.", look.ReplicaFaults[0])
+		return false
+	}
+	return true
+}
+
+// databases looks at the databases while they are open.
+func databases(ctx context.Context, db *store.DB, replica *store.Replica, r *Diagnosis) {
+	type checked interface {
+		QuickCheck(ctx context.Context) ([]string, error)
+		Path() string
+	}
+	files := []checked{db}
+	if replica != nil {
+		files = append(files, replica)
+		if err := replica.Err(); err != nil {
+			r.Add(doctor.Data, doctor.Fault, "Start the portal again: that mends it, or begins a new one", "The replica failed: %v.", err)
+		}
+	}
+	if err := db.Err(); err != nil {
+		r.Add(doctor.Data, doctor.Fault, "Start the portal again: what was confirmed is safe", "The database failed: %v.", err)
+	}
+	for _, f := range files {
+		name := filepath.Base(f.Path())
+		bounded, cancel := context.WithTimeout(ctx, checkFor)
+		list, err := f.QuickCheck(bounded)
+		slow := bounded.Err() != nil
+		cancel()
+		switch {
+		case slow:
+			r.Add(doctor.Data, doctor.Note, "agentsite verify", "%s is too large for a quick look.", name)
+		case err != nil:
+			r.Add(doctor.Data, doctor.Fault, "agentsite verify", "%s cannot be checked: %v.", name, err)
+		case len(list) > 0:
+			r.Add(doctor.Data, doctor.Fault, "agentsite verify says more; restore a backup: agentsite restore FILE", "%s is damaged: %s.", name, list[0])
+		default:
+			r.Add(doctor.Data, doctor.OK, "", "%s is sound.", name)
+		}
+	}
+}
+
+// Doctor implements Control.
+func (c *localControl) Doctor(ctx context.Context, q doctor.Question) (doctor.Report, error) {
+	if c.doctor == nil {
+		return doctor.Report{}, fault.New(fault.Unavailable, "The portal cannot be looked at here.")
+	}
+	return c.doctor(ctx, q)
+}
+
+// examine looks over the portal that runs.
+func (p *Portal) examine(ctx context.Context, q doctor.Question) (doctor.Report, error) {
+	s := doctor.Subject{Dir: p.set.Data, Running: true, URL: p.URL(), Listen: p.listener.Addr().String(), Proxies: len(p.set.proxies) > 0, Web: p.told.RoundTripper(),
+		Own:       p.ownAgents,
+		Databases: func(ctx context.Context, r *doctor.Report) { databases(ctx, p.db, p.replica, r) }}
+	if f := p.federated; f != nil {
+		s.Network, s.ID, s.Replica, s.Exports, s.Caller = p.set.network, f.id, p.replica, f.peers.Exports, f.client
+		s.Standing, s.Published = f.keyring().Keys, p.publisher.Published
+		s.Known = func(ctx context.Context) ([]federation.Peer, error) { return f.peers.Portals(ctx), nil }
+	} else {
+		s.Network = p.outside()
+	}
+	return doctor.Examine(ctx, s, q), nil
+}
+
+// outside is the network that a portal should be in and is not, because of its
+// address.
+func (p *Portal) outside() string {
+	if record.ValidOrigin(p.URL()) {
+		return ""
+	}
+	return p.set.network
+}
+
+func (p *Portal) ownAgents(ctx context.Context, yield func(hub.Agent) bool) error {
+	return p.db.AllAgents(ctx, yield)
+}
+
+// examine looks over a portal that does not run.
+func (o *folder) examine(ctx context.Context, q doctor.Question) (r doctor.Report, err error) {
+	web := egress.New(egress.Config{AllowCIDR: o.reaches(), UserAgent: "agentsite/" + Release()})
+	defer web.CloseIdle()
+	s := doctor.Subject{Dir: o.set.Data, URL: o.url, Listen: o.set.Listen, Network: o.set.network, Web: web.RoundTripper(),
+		ID: record.PortalOf(record.Public(o.keys.Public())), Own: o.db.AllAgents}
+	ring, closing, err := openKeyring(ctx, o.set, o.url, o.keys, o.db)
+	if err != nil {
+		s.Standing = func(context.Context) (federation.SelfStanding, error) { return federation.SelfStanding{}, err }
+		closing = func() error { return nil }
+	}
+	defer func() { err = errors.Join(err, closing()) }()
+	cfg := federation.PeersConfig{Signer: offline{id: s.ID, network: o.set.network, origin: o.url}, Log: o.log}
+	var replica *store.Replica
+	if ring != nil {
+		replica = ring.replica
+		cfg.Replica, s.Replica, s.Standing = replica, replica, ring.Keys
+	}
+	peers, perr := federation.NewPeers(ctx, o.db, cfg)
+	s.Known = func(ctx context.Context) ([]federation.Peer, error) {
+		if perr != nil {
+			return nil, perr
+		}
+		return peers.Portals(ctx), nil
+	}
+	if perr == nil {
+		s.Exports = peers.Exports
+	}
+	s.Databases = func(ctx context.Context, r *doctor.Report) { databases(ctx, o.db, replica, r) }
+	return doctor.Examine(ctx, s, q), nil
+}
+
+// reaches are the private addresses that the portal would call.
+func (o *folder) reaches() []netip.Prefix {
+	allow := slices.Clone(o.set.allow)
+	if u, err := url.Parse(o.url); err == nil && loopbackHost(u.Hostname()) {
+		allow = append(allow, loopbackRanges...)
+	}
+	return allow
+}

@@ -1,0 +1,135 @@
+package app_test
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+	"github.com/go-chi/chi/v5/middleware"
+
+	"agentsite/bench/corpus"
+	"agentsite/handlers/peer"
+	"agentsite/internal/clock"
+	"agentsite/internal/egress"
+	"agentsite/internal/federation"
+	"agentsite/internal/federation/federationtest"
+	"agentsite/internal/hub"
+	"agentsite/internal/ident"
+	"agentsite/internal/index"
+	"agentsite/internal/record"
+	"agentsite/peering"
+	"agentsite/peering/translate"
+)
+
+// fanning is a portal over real databases and keys behind a real server.
+type fanning struct {
+	*publishing
+	registry *federationtest.Registry
+	client   *peering.Client
+	hub      *hub.Service
+	index    *index.Index
+}
+
+// newFanning starts a portal that publishes agents, and answers.
+func newFanning(b *testing.B, agents int) *fanning {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		b.Fatal(err)
+	}
+	f := &fanning{publishing: newPublishingAt(b, "http://"+l.Addr().String()), registry: new(federationtest.Registry), index: index.New()}
+	log := slog.New(slog.DiscardHandler)
+	out := egress.New(egress.Config{AllowCIDR: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, HTTP2: true, Encoded: true, PerHost: 32, FirstByte: time.Minute, Total: time.Minute, MaxBody: 8 << 20})
+	f.client = peering.NewClient(peering.ClientConfig{Self: f.self, Gate: f.gate, Replica: f.replica, Registry: f.registry, RoundTripper: out.RoundTripper(), Stream: out.RoundTripper(), Log: log})
+	guard, err := federation.NewGuard(b.Context(), federation.GuardConfig{Self: f.self, Replica: f.replica, Gate: f.gate, Registry: f.registry, Nonces: f.db, Prover: f.client,
+		Started: clock.Now().Add(-time.Minute), Log: log})
+	if err != nil {
+		b.Fatal(err)
+	}
+	door := peer.New(peer.Config{Self: f.self, Guard: guard, Replica: f.replica, Version: "1", Log: log, Counts: func(context.Context) (int, int) { return 1, 1 }})
+	f.hub = hub.New(hub.Ports{Index: f.index}, hub.Config{Portal: l.Addr().String(), URL: "http://" + l.Addr().String()})
+	if agents > 0 {
+		f.agents(0, agents)
+		pub, stop := f.run()
+		b.Cleanup(stop)
+		f.until(int64(agents))
+		err := f.db.AllAgents(b.Context(), func(a hub.Agent) bool { f.index.Put(a); return true })
+		if err != nil {
+			b.Fatal(err)
+		}
+		peer.Search(unlimited{door}, &peering.Answerer{Self: f.self.ID(), Network: publishNetwork, Replica: f.replica, Prove: pub.Prove,
+			Search: func(ctx context.Context, q hub.Query) (hub.Page, error) {
+				return f.hub.Search(ctx, ident.Actor{Kind: ident.Guest}, q)
+			}})
+	}
+	r := chi.NewRouter()
+	r.Use(middleware.ClientIPFromRemoteAddr)
+	door.Routes(r)
+	srv := &http.Server{Handler: r}
+	go srv.Serve(l)
+	b.Cleanup(func() { srv.Close() })
+	go guard.Run(b.Context())
+	return f
+}
+
+// unlimited is a door that counts no requests.
+type unlimited struct{ *peer.Door }
+
+func (d unlimited) Handle(method, pattern string, h peer.Handler, _ peer.Limits) {
+	d.Door.Handle(method, pattern, h, peer.Limits{})
+}
+
+// BenchmarkFanOut is a search that asks twelve portals of 300 agents, each with
+// its databases, index, keys and server, and verifies what they answer. It tells
+// the processor time of all sides for each portal asked. No question comes twice.
+func BenchmarkFanOut(b *testing.B) {
+	const portals = 12
+	me := newFanning(b, 0)
+	for range portals {
+		f := newFanning(b, 300)
+		f.registry.Say(me.self.ID(), federation.Decision{In: true, Show: true, State: federation.Active, PerSecond: 1_000_000})
+		w, err := me.client.Hello(b.Context(), f.self.Origin(), "")
+		if err != nil {
+			b.Fatal(err)
+		}
+		r, _, err := me.gate.Admit(b.Context(), w.Head, clock.Now())
+		if err != nil {
+			b.Fatal(err)
+		}
+		h := r.Body.(*record.Head)
+		me.registry.Learned(w.Card, true)
+		me.registry.Synced(h.Portal, federation.HeadRow{Portal: h.Portal, Version: h.Version(), Issued: h.Issued, Expires: h.Expires, Count: h.Count}, 0, true, time.Time{})
+	}
+	log := slog.New(slog.DiscardHandler)
+	catalog := peering.NewCatalog(peering.CatalogConfig{Self: me.self.ID(), Host: "here.example", Network: publishNetwork, Replica: me.replica, Registry: me.registry, Translate: translate.Agent})
+	catalog.Attach(me.hub)
+	catalog.Settle(b.Context())
+	s := peering.NewSearcher(peering.SearcherConfig{Network: publishNetwork, Caller: me.client, Gate: me.gate, Replica: me.replica, Registry: me.registry, Catalog: catalog,
+		Summaries: peering.NewSummaries(publishNetwork, me.replica, log), Log: log})
+	found, asked, answered, n := 0, 0, 0, 0
+	before := cpuTime(b)
+	for b.Loop() {
+		n++
+		list, c := s.Ask(b.Context(), hub.Query{Text: corpus.Query(n)})
+		found += len(list)
+		asked += c.Asked
+		answered += c.Answered
+	}
+	b.ReportMetric(float64(cpuTime(b)-before)/float64(time.Microsecond)/float64(asked), "cpu-µs/portal")
+	b.ReportMetric(float64(found)/float64(answered), "results/portal")
+	b.ReportMetric(float64(answered)/float64(asked), "in-time/portal")
+}
+
+// cpuTime is the processor time that the process has taken.
+func cpuTime(b *testing.B) time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}

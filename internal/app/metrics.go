@@ -1,0 +1,223 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/pprof"
+	"net/netip"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"sync/atomic"
+
+	"agentsite/handlers/face"
+	"agentsite/internal/federation"
+	"agentsite/internal/ident"
+	"agentsite/internal/meter"
+	"agentsite/web"
+)
+
+// metricsPath is where scrapers ask, on either address.
+const metricsPath = "/metrics"
+
+// metrics answers scrapers on the portal's own address: operators, by a token.
+func (p *Portal) metrics(w http.ResponseWriter, r *http.Request) {
+	actor, err := p.callers.Proven(r)
+	if err == nil {
+		err = p.measure(w, r, actor)
+	}
+	if err != nil {
+		f, code := face.Tell(w, r, p.log, err)
+		face.Challenge(w, f)
+		http.Error(w, f.Safe, code)
+	}
+}
+
+// measure writes what is counted, for whom may see it.
+func (p *Portal) measure(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	stats, err := p.peers.Stats(r.Context(), actor)
+	if err != nil {
+		return err
+	}
+	var t meter.Text
+	p.gauges(&t)
+	if p.federated != nil {
+		p.federated.gauges(&t, stats)
+	}
+	w.Header().Set("Content-Type", meter.ContentType)
+	w.Header().Set("Cache-Control", "no-store")
+	w.Write(t.Bytes())
+	return nil
+}
+
+// gauges writes what every portal has.
+func (p *Portal) gauges(t *meter.Text) {
+	t.Gauge("agentsite_info", "Which portal this is; always 1.")
+	t.Value("agentsite_info", 1, "version", Version(), "url", p.URL(), "network", p.set.network)
+	t.One(t.Gauge, "agentsite_start_time_seconds", "When the portal started, in seconds since 1970.", float64(p.started.UnixMilli())/1000)
+	t.One(t.Gauge, "agentsite_agents", "Agents of this portal that everybody finds.", float64(p.hub.Own()))
+	t.One(t.Gauge, "agentsite_database_failed", "1 when the database takes nothing in any more.", whether(p.db.Err() != nil))
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	t.One(t.Gauge, "go_goroutines", "Goroutines.", float64(runtime.NumGoroutine()))
+	t.One(t.Gauge, "go_memstats_heap_alloc_bytes", "Heap in use.", float64(m.HeapAlloc))
+	t.One(t.Gauge, "go_memstats_sys_bytes", "Memory taken from the system.", float64(m.Sys))
+	var gc debug.GCStats
+	debug.ReadGCStats(&gc)
+	t.One(t.Counter, "go_gc_cycles_total", "Garbage collections.", float64(gc.NumGC))
+}
+
+func whether(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// gauges writes what the federation counted.
+func (f *federated) gauges(t *meter.Text, s federation.Stats) {
+	states := map[string]int64{}
+	for _, state := range []federation.State{federation.Joining, federation.Pending, federation.Active, federation.Silent, federation.Stale, federation.Denied, federation.Quarantined} {
+		states[string(state)] = int64(s.States[state])
+	}
+	t.Each(t.Gauge, "agentsite_peers", "Other portals, by how they are.", "state", states)
+	t.Each(t.Gauge, "agentsite_peer_heads", "Heads of other portals that are known, by whether they still hold.", "state", map[string]int64{"current": int64(s.CurrentHeads), "stale": int64(s.StaleHeads)})
+	t.One(t.Gauge, "agentsite_peer_oldest_head_seconds", "Age of the oldest head that holds.", s.OldestHead.Seconds())
+	t.One(t.Gauge, "agentsite_peer_agents_held", "Agents of other portals that are held.", float64(s.Held))
+	t.One(t.Gauge, "agentsite_peer_agents_listed", "Agents that other portals list.", float64(s.Listed))
+	t.One(t.Gauge, "agentsite_peers_truncated", "Portals over their quota.", float64(s.Truncated))
+	t.One(t.Gauge, "agentsite_peers_lagging", "Portals of which a newer state waits.", float64(s.Lagging))
+	t.Each(t.Counter, "agentsite_peer_faults_total", "What portals sent that was refused, by reason; fork, inconsistent and omitted are lies.", "reason", s.Faults)
+
+	gate := f.gate.Tally()
+	t.Each(t.Counter, "agentsite_records_total", "Records that were looked at, by what became of them.", "outcome", map[string]int64{"admitted": gate.Admitted, "known": gate.Known})
+	t.Each(t.Counter, "agentsite_records_refused_total", "Records that were refused, by reason.", "reason", gate.Refused)
+
+	guard := f.guard.Tally()
+	t.One(t.Counter, "agentsite_peer_requests_total", "Requests of other portals that were let in.", float64(guard.Verified))
+	t.Each(t.Counter, "agentsite_peer_requests_refused_total", "Requests of other portals that were refused, by reason.", "reason", guard.Refused)
+	t.One(t.Gauge, "agentsite_peer_requests_busy", "Requests of other portals that are worked on now.", float64(guard.Busy))
+	t.One(t.Gauge, "agentsite_nonces", "Nonces that are remembered.", float64(guard.Nonces))
+	t.One(t.Gauge, "agentsite_nonces_max", "Nonces that there is room for.", float64(guard.MaxNonces))
+
+	client := f.client.Tally()
+	t.Each(t.Counter, "agentsite_peer_asked_total", "Requests to other portals, by outcome.", "outcome", client.Asked)
+	t.One(t.Counter, "agentsite_peer_received_bytes_total", "Bytes of other portals' answers, decompressed.", float64(client.Received))
+	off, wrong := f.client.ClockOff()
+	t.One(t.Gauge, "agentsite_clock_behind_seconds", "By how much this clock is behind the median of others; 0 while fewer than three tell.", off.Seconds())
+	t.One(t.Gauge, "agentsite_clock_wrong", "1 when it is off by 10 seconds or more.", whether(wrong))
+
+	if f.searcher != nil {
+		n := f.searcher.Tally()
+		t.Each(t.Counter, "agentsite_search_portals_total", "Portals that searches asked, and those that answered in time.", "outcome", map[string]int64{"asked": n.Asked, "answered": n.Answered})
+		t.Each(t.Counter, "agentsite_searches_wide_total", "Searches that asked other portals: all, those that ended before all had answered, and those that could not ask all.", "outcome", map[string]int64{"all": n.Searches, "late": n.Late, "limited": n.Limited})
+	}
+	if c := f.p.crossing; c != nil {
+		t.One(t.Counter, "agentsite_calls_in_total", "Requests about calls of other portals' people that were let in.", float64(c.came.let.Load()))
+		t.Each(t.Counter, "agentsite_calls_in_refused_total", "Those that were refused, by reason.", "reason", c.came.refused.All())
+	}
+	out := map[string]int64{"reached": f.calls.reached.Load(), "unreachable": f.calls.missed.Load()}
+	t.Each(t.Counter, "agentsite_calls_out_total", "Calls of agents of other portals, by whether they were reached.", "outcome", out)
+	f.each(t, s.Each)
+}
+
+// each writes how some portals are doing, each by its host.
+func (f *federated) each(t *meter.Text, list []federation.PeerStats) {
+	for _, m := range []struct {
+		kind       func(name, help string)
+		name, help string
+		of         func(federation.PeerStats) float64
+	}{
+		{t.Gauge, "agentsite_peer_rtt_seconds", "Round trip to a portal, smoothed; at most 64 portals are told of.", func(s federation.PeerStats) float64 { return s.RTT.Seconds() }},
+		{t.Gauge, "agentsite_peer_failures", "How often in a row a portal has not answered.", func(s federation.PeerStats) float64 { return float64(s.Failures) }},
+		{t.Gauge, "agentsite_peer_lag_seconds", "For how long a newer state of a portal has waited.", func(s federation.PeerStats) float64 { return s.Lag.Seconds() }},
+		{t.Counter, "agentsite_peer_refused_total", "What a portal sent that was refused.", func(s federation.PeerStats) float64 { return float64(s.Faults) }},
+	} {
+		m.kind(m.name, m.help)
+		for _, s := range list {
+			t.Value(m.name, m.of(s), "portal", s.Host)
+		}
+	}
+}
+
+// cameIn counts calls of other portals' people.
+type cameIn struct {
+	let     atomic.Int64
+	refused meter.Kinds
+}
+
+func (c *cameIn) note(err error) {
+	if err == nil {
+		c.let.Add(1)
+		return
+	}
+	c.refused.Add(string(federation.RefusalOf(err).Reason), 1)
+}
+
+// wentOut counts calls of other portals' agents.
+type wentOut struct{ reached, missed atomic.Int64 }
+
+// listenMetrics opens the address for scrapers, if there is one.
+func (p *Portal) listenMetrics() (err error) {
+	if p.set.MetricsListen == "" {
+		return nil
+	}
+	if p.scraped, err = net.Listen("tcp", p.set.MetricsListen); err != nil {
+		return fmt.Errorf("listen on %s: %w; choose another address with --metrics-listen", p.set.MetricsListen, err)
+	}
+	return nil
+}
+
+// serveMetrics answers scrapers on an address of their own until ctx ends: whoever
+// reaches it may read all, as the operator of it decided.
+func (p *Portal) serveMetrics(ctx context.Context) error {
+	if p.scraped == nil {
+		return nil
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET "+metricsPath, func(w http.ResponseWriter, r *http.Request) {
+		if err := p.measure(w, r, system); err != nil {
+			p.log.Error("write metrics", "error", err)
+			http.Error(w, "The metrics cannot be read; the log says why.", http.StatusInternalServerError)
+		}
+	})
+	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
+	mux.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)
+	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
+	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
+	err := web.Serve(ctx, p.scraped, p.knownHost(mux), p.shun, p.log)
+	if errors.Is(err, net.ErrClosed) && ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// knownHost refuses names that nobody gave this address: a foreign name that
+// leads here (DNS rebinding) reaches nothing. Addresses are not names.
+func (p *Portal) knownHost(next http.Handler) http.Handler {
+	given, _, _ := net.SplitHostPort(p.set.MetricsListen)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		host := strings.ToLower(r.Host)
+		if h, _, err := net.SplitHostPort(host); err == nil {
+			host = h
+		}
+		host = strings.Trim(host, "[]")
+		if _, err := netip.ParseAddr(host); err != nil && !loopbackHost(host) && host != strings.ToLower(given) && host != p.url.Hostname() {
+			http.Error(w, "Ask by the address or by the name in --metrics-listen or --url.", http.StatusMisdirectedRequest)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// MetricsAddr is where scrapers read, empty for nowhere.
+func (p *Portal) MetricsAddr() string {
+	if p.scraped == nil {
+		return ""
+	}
+	return p.scraped.Addr().String()
+}

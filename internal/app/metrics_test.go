@@ -1,0 +1,71 @@
+package app_test
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"agentsite/internal/app"
+	"agentsite/internal/app/apptest"
+	"agentsite/internal/federation"
+)
+
+// TestMetrics_TellOfTheFederation has two portals meet, and reads what both
+// addresses of one tell.
+func TestMetrics_TellOfTheFederation(t *testing.T) {
+	t.Parallel()
+	b := apptest.Start(t)
+	a := apptest.Start(t, func(c *app.Config) { c.MetricsListen = "127.0.0.1:0" })
+	olga := a.Operator(t, "olga")
+	if err := a.Greet(t.Context(), b.URL()); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	if err := a.Until(ctx, b.NetworkID(), func(p federation.Peer) bool { return p.Listed > 0 && p.Agents == p.Listed }); err != nil {
+		t.Fatal(err, a.Log())
+	}
+	a.Guest(t).Must(http.MethodGet, "/metrics", nil, http.StatusUnauthorized)
+	a.User(t, "ada").NewToken("admin").Must(http.MethodGet, "/metrics", nil, http.StatusForbidden)
+	olga.NewToken("agents:read").Must(http.MethodGet, "/metrics", nil, http.StatusForbidden)
+	own := olga.NewToken("admin").Must(http.MethodGet, "/metrics", nil, http.StatusOK).Body
+	scraped := scrape(t, a.MetricsAddr(), "localhost")
+	for _, text := range []string{own, scraped} {
+		for _, want := range []string{
+			`agentsite_peers{state="active"} 1`, `agentsite_peers{state="quarantined"} 0`, `agentsite_peer_heads{state="current"} 1`, `agentsite_records_total{outcome="admitted"} `,
+			`agentsite_peer_asked_total{outcome="ok"} `, `agentsite_peer_rtt_seconds{portal="` + b.Host + `"} 0.`, "agentsite_nonces_max 1", `agentsite_clock_wrong 0`, "go_goroutines ", `agentsite_calls_out_total{outcome="reached"} 0`,
+		} {
+			if !strings.Contains(text, "\n"+want) {
+				t.Errorf("it lacks %q", want)
+			}
+		}
+		if strings.Contains(text, "agentsite_peer_received_bytes_total 0\n") || strings.Contains(text, "agentsite_records_total{outcome=\"admitted\"} 0\n") {
+			t.Error("what was synced is not counted")
+		}
+	}
+	if got := scrape(t, a.MetricsAddr(), "evil.example"); !strings.Contains(got, "--metrics-listen") {
+		t.Errorf("a foreign name gets %.200q", got)
+	}
+}
+
+func scrape(t *testing.T, addr, host string) string {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+addr+"/metrics", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Host = host
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}

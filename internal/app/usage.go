@@ -1,0 +1,38 @@
+package app
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"agentsite/handlers/ard"
+)
+
+// usageFor is how long it is not counted anew how much the portal is used:
+// counting reads a row of each conversation, and strangers ask.
+const usageFor = 5 * time.Minute
+
+// usage counts how much a portal is used.
+type usage struct {
+	p *Portal
+
+	mu   sync.Mutex // held while it is counted, or all who ask would
+	at   time.Time
+	last ard.Usage
+}
+
+func (u *usage) count(ctx context.Context) (ard.Usage, error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.at.IsZero() || time.Since(u.at) >= usageFor {
+		n, err := u.p.db.Stats(ctx)
+		if err != nil {
+			return ard.Usage{}, err
+		}
+		u.at, u.last = time.Now(), ard.Usage{Users: n["accounts"], Posts: n["messages"]}
+	}
+	out := u.last
+	portals, _ := u.p.peers.Counts()
+	out.Peers = portals - 1
+	return out, nil
+}

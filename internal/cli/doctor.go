@@ -1,0 +1,71 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"agentsite/internal/app"
+	"agentsite/internal/plain"
+)
+
+func doctorFlags(fs *flags) {
+	keysFlags(fs)
+	fs.setting(&fs.cfg.URL, "url", "AGENTSITE_URL", "the portal's `URL`, when it does not run and remembers none")
+	fs.setting(&fs.cfg.AllowCIDR, "allow-cidr", "AGENTSITE_ALLOW_CIDR", "private address `RANGES` that may be asked, when it does not run")
+	fs.StringVar(&fs.agentName, "agent", "", "follow the agent with this `NAME` to another portal, step by step")
+	fs.StringVar(&fs.portal, "portal", "", "the other portal: its `URL`, host or id; with --agent")
+	fs.BoolVar(&fs.json, "json", false, "print what was seen as one JSON object")
+}
+
+// runDoctor exits with 1 when anything is at fault.
+func runDoctor(ctx context.Context, e env, fs *flags, args []string) error {
+	if err := need("doctor", args, 0, 0); err != nil {
+		return err
+	}
+	if fs.portal != "" && fs.agentName == "" {
+		return usagef("--portal goes with --agent: agentsite doctor --agent NAME --portal URL")
+	}
+	r, err := app.Doctor(ctx, fs.cfg, fs.agentName, fs.portal, e.stderr)
+	if err != nil {
+		return err
+	}
+	if fs.json {
+		if err := json.NewEncoder(e.stdout).Encode(r); err != nil {
+			return err
+		}
+	} else {
+		writeDiagnosis(e.stdout, r)
+	}
+	if !r.Healthy {
+		return errSilent
+	}
+	return nil
+}
+
+// writeDiagnosis writes a line for each finding, and below it what to do.
+func writeDiagnosis(w io.Writer, r app.Diagnosis) {
+	faults := 0
+	for _, f := range r.Findings {
+		fmt.Fprintf(w, "%-7s  %-11s  %s\n", f.Level, f.Check, plain.Line(f.Text))
+		if f.Do != "" {
+			fmt.Fprintf(w, "%20s  → %s\n", "", plain.Line(f.Do))
+		}
+		if f.Level == "fault" {
+			faults++
+		}
+	}
+	state := "runs"
+	if !r.Running {
+		state = "does not run"
+	}
+	switch faults {
+	case 0:
+		fmt.Fprintf(w, "\nNo fault was found. The portal %s.\n", state)
+	case 1:
+		fmt.Fprintf(w, "\n1 fault was found. The portal %s.\n", state)
+	default:
+		fmt.Fprintf(w, "\n%d faults were found. The portal %s.\n", faults, state)
+	}
+}

@@ -1,0 +1,142 @@
+package cli
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// found is what a portal answers to a search: all of it, or a part that comes
+// when another portal has answered.
+type found struct {
+	Results []struct {
+		Agent struct {
+			Handle      string `json:"handle"`
+			Title       string `json:"title"`
+			Description string `json:"description"`
+			Kind        string `json:"kind"`
+		} `json:"agent"`
+		Why []struct {
+			Word, Found, How, Field string
+		} `json:"why"`
+		Liveness struct {
+			State string `json:"state"`
+		} `json:"liveness"`
+		Verified bool `json:"verified"`
+		Copies   struct {
+			Portals int `json:"portals"`
+		} `json:"copies"`
+	} `json:"results"`
+	Portals struct {
+		Known, Answered int
+		Silent          []string
+		OldestHead      int64 `json:"oldest_head_age"`
+		Limited         bool  `json:"limited"`
+	} `json:"portals"`
+	Total       int      `json:"total"`
+	Suggestions []string `json:"suggestions"`
+}
+
+// searchEach prints what the portal holds as soon as it says so, then what
+// others add, and at last how many of them answered.
+func searchEach(ctx context.Context, e env, c *client, path string) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+path, nil)
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Accept", "text/event-stream, application/json;q=0.9")
+	if c.token != "" {
+		req.Header.Set("Authorization", "Bearer "+c.token)
+	}
+	resp, err := c.do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	unread := func(err error) error { return fmt.Errorf("read the answer of %s: %w", c.base, err) }
+	body := io.LimitReader(resp.Body, maxAnswer)
+	var first, last found
+	shown := 0
+	if kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); kind != "text/event-stream" {
+		if err := json.NewDecoder(body).Decode(&first); err != nil { // a portal that waits for all
+			return unread(err)
+		}
+		last, shown = first, len(first.Results)
+		printFound(e.stdout, first)
+	} else {
+		event, ended := "", false
+		lines := bufio.NewScanner(body)
+		lines.Buffer(make([]byte, 64<<10), maxAnswer)
+		for !ended && lines.Scan() {
+			if name, ok := bytes.CutPrefix(lines.Bytes(), []byte("event: ")); ok {
+				event = string(name)
+			}
+			data, ok := bytes.CutPrefix(lines.Bytes(), []byte("data: "))
+			if !ok {
+				continue
+			}
+			last = found{}
+			if err := json.Unmarshal(data, &last); err != nil {
+				return unread(err)
+			}
+			if event == "page" {
+				first = last
+			}
+			printFound(e.stdout, last)
+			shown += len(last.Results)
+			event, ended = "", event == "end"
+		}
+		if !ended {
+			return unread(errors.Join(lines.Err(), io.ErrUnexpectedEOF))
+		}
+	}
+	if shown == 0 {
+		fmt.Fprintln(e.stdout, "nothing found")
+		if len(first.Suggestions) > 0 {
+			fmt.Fprintf(e.stdout, "did you mean: %s\n", visible(strings.Join(first.Suggestions, ", ")))
+		}
+	} else if first.Total > len(first.Results) {
+		fmt.Fprintf(e.stdout, "%d of %d; more with --limit\n", len(first.Results), first.Total)
+	}
+	if p := last.Portals; p.Known > 1 {
+		line := fmt.Sprintf("%d of %d portals, oldest statement %s old", p.Answered, p.Known, time.Duration(p.OldestHead)*time.Second)
+		if len(p.Silent) > 0 {
+			line += "; silent: " + visible(strings.Join(p.Silent, ", "))
+		}
+		if p.Limited {
+			line += "; not all of them were asked"
+		}
+		fmt.Fprintln(e.stdout, line)
+	}
+	return nil
+}
+
+func printFound(w io.Writer, page found) {
+	for _, r := range page.Results {
+		about, _, _ := strings.Cut(r.Agent.Description, "\n")
+		proved := ""
+		if !r.Verified && strings.Contains(r.Agent.Handle, "@") {
+			proved = ", portal not proved"
+		}
+		fmt.Fprintf(w, "%s  %s  [%s, %s%s]\n    %s\n", visible(r.Agent.Handle), visible(r.Agent.Title), visible(r.Agent.Kind), visible(r.Liveness.State), proved, visible(about))
+		switch n := r.Copies.Portals; {
+		case n == 1:
+			fmt.Fprintln(w, "    also at 1 other portal")
+		case n > 1:
+			fmt.Fprintf(w, "    also at %d other portals; --same %s lists them\n", n, visible(r.Agent.Handle))
+		}
+		for _, y := range r.Why {
+			if y.How == "typo" || y.How == "form" { // what is not plain to see
+				fmt.Fprintf(w, "    %q read as %q, in its %s\n", visible(y.Word), visible(y.Found), visible(y.Field))
+			}
+		}
+	}
+}

@@ -1,0 +1,98 @@
+package doctor
+
+import (
+	"context"
+
+	"agentsite/internal/federation"
+	"agentsite/internal/hub"
+	"agentsite/internal/record"
+)
+
+// agents looks at the portal's own agents: who does not answer, and whom others
+// are not told of.
+func (s Subject) agents(ctx context.Context, r *Report) {
+	if s.Own == nil {
+		return
+	}
+	dead := few{r: r, check: Agents, level: Fault, do: "Tell its owner; its page says more, and checks it again"}
+	away := few{r: r, check: Agents, level: Note, do: "It comes back when its program connects: agentsite agent run"}
+	untold := few{r: r, check: Agents, level: Note, do: "Nothing, if that is meant. agentsite doctor --agent NAME says more"}
+	public, told := 0, 0
+	err := s.Own(ctx, func(a hub.Agent) bool {
+		if a.Portal != "" || !a.Listable() {
+			return ctx.Err() == nil
+		}
+		public++
+		switch {
+		case a.Liveness.State != hub.Unreachable && a.Liveness.State != hub.WrongProtocol:
+		case a.Kind == hub.Link:
+			away.add("The agent %s is not connected.", a.Name)
+		default:
+			dead.add("The agent %s cannot be used: %s", a.Name, why(a))
+		}
+		if s.Network == "" {
+			return ctx.Err() == nil
+		}
+		if p := s.published(ctx, a); p.Why == "" {
+			told++
+		} else {
+			untold.add("Others are not told of the agent %s: %s", a.Name, p.Why)
+		}
+		return ctx.Err() == nil
+	})
+	if err != nil {
+		r.Add(Agents, Fault, "agentsite verify", "The portal's agents cannot be read: %v.", err)
+		return
+	}
+	for _, f := range []*few{&dead, &away, &untold} {
+		f.done()
+	}
+	switch {
+	case public == 0:
+		r.Add(Agents, OK, "", "The portal has no public agents.")
+	case s.Network == "":
+		r.Add(Agents, OK, "", "The portal has %d public agents.", public)
+	default:
+		r.Add(Agents, OK, "", "Others are told of %d of %d public agents.", told, public)
+	}
+}
+
+func why(a hub.Agent) string {
+	if a.Liveness.Reason != "" {
+		return a.Liveness.Reason
+	}
+	return "it is " + string(a.Liveness.State) + "."
+}
+
+// published is how an agent stands in the network: as the portal says while it
+// runs, else as its folder shows.
+func (s Subject) published(ctx context.Context, a hub.Agent) federation.Published {
+	if s.Published != nil {
+		return s.Published(a)
+	}
+	none := func(why string) federation.Published { return federation.Published{Why: why} }
+	switch {
+	case !a.Listable():
+		return none("Only public agents that are not withdrawn are published.")
+	case s.Exports != nil && !s.Exports(a.Tags(), a.Languages):
+		return none("The operator of this portal does not publish agents like this one.")
+	case s.Replica == nil:
+		return none("The portal has published nothing yet: it does when it runs.")
+	}
+	wire, err := s.Replica.Agent(ctx, s.ID, record.AgentKey(s.idOf(a)))
+	if err != nil {
+		return none("What was published cannot be read: " + plain(err))
+	}
+	if wire == nil {
+		return none("It is published when the portal runs.")
+	}
+	rec, err := record.Open(s.Network, wire)
+	if err != nil {
+		return none("What was published cannot be read: " + plain(err))
+	}
+	if b, ok := rec.Body.(*record.Agent); !ok || b.Deleted {
+		return none("It is published when the portal runs.")
+	}
+	head, ok := s.ownHead(ctx)
+	return federation.Published{Version: rec.Version(), Hash: rec.Hash, Listed: ok && head.Epoch == rec.Version().Epoch && head.Seq > rec.Version().Seq}
+}

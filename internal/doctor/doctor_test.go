@@ -1,0 +1,183 @@
+package doctor_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"agentsite/internal/doctor"
+	"agentsite/internal/egress"
+	"agentsite/internal/federation"
+	"agentsite/internal/hub"
+	"agentsite/internal/record"
+)
+
+// web answers by address; what is not there does not answer.
+type web map[string]func() (status int, header http.Header, body string)
+
+func (w web) RoundTrip(r *http.Request) (*http.Response, error) {
+	f := w[r.URL.String()]
+	if f == nil {
+		return nil, &egress.Error{Code: egress.Connect, Host: r.URL.Host, Text: "the connection was refused"}
+	}
+	status, header, body := f()
+	if header == nil {
+		header = http.Header{}
+	}
+	return &http.Response{StatusCode: status, Header: header, Body: io.NopCloser(strings.NewReader(body)), Request: r}, nil
+}
+
+func says(status int, body string) func() (int, http.Header, string) {
+	return func() (int, http.Header, string) { return status, nil, body }
+}
+
+const self = record.PortalID("p1self")
+
+// well is a portal without faults, and what it asks.
+func well(t *testing.T, ahead time.Duration) (doctor.Subject, web) {
+	w := web{"https://home.example/.well-known/agentsite": says(200, `{"network":"net","portal":"p1self","card":{"t":"portal/1"}}`)}
+	var peers []federation.Peer
+	for i := range 4 {
+		id, origin := fmt.Sprint("p1peer", i), fmt.Sprintf("https://peer%d.example", i)
+		peers = append(peers, federation.Peer{ID: record.PortalID(id), URL: origin, State: federation.Active, Agents: 2, Listed: 2, HeadIssued: time.Now()})
+		w[origin+"/peering/v1/status"] = func() (int, http.Header, string) {
+			return 200, http.Header{"Date": {time.Now().Add(ahead).UTC().Format(http.TimeFormat)}}, `{"portal":"` + id + `"}`
+		}
+	}
+	dir := t.TempDir() // of a mode that others may read
+	return doctor.Subject{Dir: dir, Running: true, URL: "https://home.example", Listen: "127.0.0.1:8080", Proxies: true, Network: "net", ID: self, Web: w,
+		Standing: func(context.Context) (federation.SelfStanding, error) {
+			return federation.SelfStanding{Expires: time.Now().Add(80 * 24 * time.Hour), Keys: []federation.SelfKey{{Signs: true}}}, nil
+		},
+		Known: func(context.Context) ([]federation.Peer, error) { return peers, nil },
+		Own: func(_ context.Context, yield func(hub.Agent) bool) error {
+			yield(hub.Agent{ID: "01A", Name: "ada", Visibility: hub.Public, Kind: hub.A2A, Liveness: hub.Liveness{State: hub.Alive}})
+			return nil
+		},
+		Published: func(hub.Agent) federation.Published { return federation.Published{Listed: true} },
+	}, w
+}
+
+// Each thing that is wrong is a fault, or a note, that names it; all else is as
+// in a portal that is well.
+func TestExamine_NamesEachFault(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name        string
+		change      func(s *doctor.Subject, w web)
+		level       doctor.Level
+		check, says string
+		ahead       time.Duration
+	}{
+		{name: "well"},
+		{name: "clock", ahead: 40 * time.Second, level: doctor.Fault, check: doctor.Clock, says: "behind those of 4 other portals"},
+		{name: "clock ahead", ahead: -40 * time.Second, level: doctor.Fault, check: doctor.Clock, says: "ahead of those of 4"},
+		{name: "another answers", level: doctor.Fault, check: doctor.Reach, says: "answers another portal, p1other", change: func(_ *doctor.Subject, w web) {
+			w["https://home.example/.well-known/agentsite"] = says(200, `{"network":"net","portal":"p1other","card":{}}`)
+		}},
+		{name: "proxy hides it", level: doctor.Fault, check: doctor.Reach, says: "answers 404 instead of this portal's card", change: func(_ *doctor.Subject, w web) {
+			w["https://home.example/.well-known/agentsite"] = says(404, "no")
+		}},
+		{name: "not reached", level: doctor.Fault, check: doctor.Reach, says: "cannot be reached at its own address", change: func(_ *doctor.Subject, w web) {
+			delete(w, "https://home.example/.well-known/agentsite")
+		}},
+		{name: "no proxy believed", level: doctor.Fault, check: doctor.Settings, says: "believes no forwarding headers", change: func(s *doctor.Subject, _ web) { s.Proxies = false }},
+		{name: "plain http", level: doctor.Fault, check: doctor.Settings, says: "others are called by https:// alone", change: func(s *doctor.Subject, _ web) { s.URL = "http://home.example" }},
+		{name: "keys", level: doctor.Fault, check: doctor.Keys, says: "No key may sign", change: func(s *doctor.Subject, _ web) {
+			s.Standing = func(context.Context) (federation.SelfStanding, error) {
+				return federation.SelfStanding{Expires: time.Now().Add(80 * 24 * time.Hour), Away: true}, nil
+			}
+		}},
+		{name: "card ends", level: doctor.Fault, check: doctor.Keys, says: "The card must be renewed.", change: func(s *doctor.Subject, _ web) {
+			s.Standing = func(context.Context) (federation.SelfStanding, error) {
+				return federation.SelfStanding{Expires: time.Now().Add(time.Hour), Away: true, Due: "The card must be renewed.", Keys: []federation.SelfKey{{Signs: true}}}, nil
+			}
+		}},
+		{name: "keys unreadable", level: doctor.Fault, check: doctor.Keys, says: "torn", change: func(s *doctor.Subject, _ web) {
+			s.Standing = func(context.Context) (federation.SelfStanding, error) {
+				return federation.SelfStanding{}, errors.New("torn")
+			}
+		}},
+		{name: "one is silent", level: doctor.Note, check: doctor.Peers, says: "peer1.example does not answer", change: func(_ *doctor.Subject, w web) { delete(w, "https://peer1.example/peering/v1/status") }},
+		{name: "one is another", level: doctor.Fault, check: doctor.Peers, says: "At peer2.example answers another portal (p1thief)", change: func(_ *doctor.Subject, w web) {
+			w["https://peer2.example/peering/v1/status"] = says(200, `{"portal":"p1thief"}`)
+		}},
+		{name: "it lied", level: doctor.Fault, check: doctor.Peers, says: "liar.example (p1liar) is quarantined: two statements", change: known(federation.Peer{ID: "p1liar", URL: "https://liar.example", State: federation.Quarantined, Reason: "two statements"})},
+		{name: "it lags", level: doctor.Fault, check: doctor.Replication, says: "A newer state of late.example has been waiting for 1h0m0s: refused since the start: omitted 3, json 1.",
+			change: known(federation.Peer{ID: "p1late", URL: "https://late.example", State: federation.Active, Tier: record.TierLeaf, Lag: time.Hour, Faults: map[string]int{"json": 1, "omitted": 3}})},
+		{name: "over its quota", level: doctor.Note, check: doctor.Replication, says: "Of big.example 9 agents are listed, more than its quota", change: known(federation.Peer{ID: "p1big", URL: "https://big.example", State: federation.Active, Tier: record.TierLeaf, Listed: 9, Truncated: true})},
+		{name: "dead agent", level: doctor.Fault, check: doctor.Agents, says: "The agent ada cannot be used: timed out", change: func(s *doctor.Subject, _ web) {
+			s.Own = func(_ context.Context, yield func(hub.Agent) bool) error {
+				yield(hub.Agent{Name: "ada", Visibility: hub.Public, Kind: hub.A2A, Liveness: hub.Liveness{State: hub.Unreachable, Reason: "timed out"}})
+				return nil
+			}
+		}},
+		{name: "not told of", level: doctor.Note, check: doctor.Agents, says: "Others are not told of the agent ada: a tag", change: func(s *doctor.Subject, _ web) {
+			s.Published = func(hub.Agent) federation.Published { return federation.Published{Why: "a tag"} }
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s, w := well(t, c.ahead)
+			if c.change != nil {
+				c.change(&s, w)
+			}
+			r := doctor.Examine(t.Context(), s, doctor.Question{})
+			found := false
+			for _, f := range r.Findings {
+				switch {
+				case f.Check == doctor.Data: // the folder of a test may be read by others
+				case c.says != "" && f.Check == c.check && f.Level == c.level && strings.Contains(f.Text, c.says):
+					if found = true; f.Do == "" {
+						t.Errorf("it does not say what to do: %+v", f)
+					}
+				case f.Level == doctor.Fault:
+					t.Errorf("it finds a fault that is none: %+v", f)
+				}
+			}
+			if c.says != "" && !found {
+				t.Errorf("it does not find it: %+v", r.Findings)
+			}
+			if r.Healthy && c.level == doctor.Fault {
+				t.Error("it is called healthy")
+			}
+		})
+	}
+}
+
+func known(p federation.Peer) func(*doctor.Subject, web) {
+	return func(s *doctor.Subject, _ web) {
+		before := s.Known
+		s.Known = func(ctx context.Context) ([]federation.Peer, error) {
+			list, err := before(ctx)
+			return append(list[:len(list):len(list)], p), err
+		}
+	}
+}
+
+// Thousands of the same are one thing to know.
+func TestExamine_IsBounded(t *testing.T) {
+	t.Parallel()
+	s, _ := well(t, 0)
+	s.Own = func(_ context.Context, yield func(hub.Agent) bool) error {
+		for i := range 5000 {
+			yield(hub.Agent{Name: fmt.Sprint("a", i), Visibility: hub.Public, Liveness: hub.Liveness{State: hub.Unreachable}})
+		}
+		return nil
+	}
+	r := doctor.Examine(t.Context(), s, doctor.Question{})
+	if len(r.Findings) > 40 {
+		t.Errorf("%d findings", len(r.Findings))
+	}
+	for _, f := range r.Findings {
+		if strings.Contains(f.Text, "and 4990 more") {
+			return
+		}
+	}
+	t.Error("it does not say how many others there are")
+}

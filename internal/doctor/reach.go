@@ -1,0 +1,219 @@
+package doctor
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+	"time"
+
+	"agentsite/internal/clock"
+	"agentsite/internal/egress"
+	"agentsite/internal/record"
+)
+
+const (
+	// askFor is how long one portal is waited for, answers how much is read of
+	// what it says.
+	askFor    = 5 * time.Second
+	maxAnswer = 256 << 10
+)
+
+// size writes bytes for people.
+func size(n uint64) string {
+	switch {
+	case n >= 1<<30:
+		return fmt.Sprintf("%.1f GiB", float64(n)/(1<<30))
+	case n >= 1<<20:
+		return fmt.Sprintf("%d MiB", n>>20)
+	}
+	return fmt.Sprintf("%d KiB", n>>10)
+}
+
+// settings looks whether address, listening and proxies fit each other; how a
+// portal that does not run would be started nobody knows.
+func (s Subject) settings(r *Report) {
+	u, err := url.Parse(s.URL)
+	if err != nil || u.Host == "" {
+		r.Add(Settings, Fault, "Give the portal's address with --url.", "The portal's address %q cannot be read.", s.URL)
+		return
+	}
+	host, _, _ := net.SplitHostPort(s.Listen)
+	here := loopback(u.Hostname())
+	before := len(r.Findings)
+	switch {
+	case s.Network == "":
+	case !record.ValidOrigin(s.URL):
+		r.Add(Settings, Fault, "Put a proxy with a certificate before it and start it with --url https://…; or with --network off, if it shall keep to itself.", "The portal is in no network: others are called by https:// alone, and its address is %s.", s.URL)
+	case here:
+		r.Add(Settings, Note, "Start it with --url https://… when others shall reach it.", "The address %s means this machine: only portals on this machine reach it.", s.URL)
+	}
+	if s.Running && here && !loopback(host) {
+		r.Add(Settings, Fault, "Say with --url how others reach it, or listen on 127.0.0.1.", "It listens on %s, which other machines reach, and its address is %s: they are answered 421.", s.Listen, s.URL)
+	}
+	if s.Running && u.Scheme == "https" && !s.Proxies {
+		r.Add(Settings, Fault, "Give the proxy's address with --trusted-proxies, for example --trusted-proxies 127.0.0.1.", "The portal is behind a proxy (%s, while it listens on %s without TLS) and believes no forwarding headers: everybody has the proxy's address and shares its limits.", s.URL, s.Listen)
+	}
+	if len(r.Findings) == before {
+		network := "in the network " + s.Network
+		if s.Network == "" {
+			network = "in no network"
+		}
+		r.Add(Settings, OK, "", "The portal is %s, %s.", s.URL, network)
+	}
+}
+
+func loopback(host string) bool {
+	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
+		return true
+	}
+	ip, err := netip.ParseAddr(strings.Trim(host, "[]"))
+	return err == nil && ip.IsLoopback()
+}
+
+// answer is what somebody answered.
+type answer struct {
+	status int
+	header http.Header
+	body   []byte
+	took   time.Duration
+}
+
+// get asks without a signature.
+func (s Subject) get(ctx context.Context, address string) (*answer, error) {
+	ctx, cancel := context.WithTimeout(ctx, askFor)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Accept", "application/json")
+	began := time.Now()
+	resp, err := s.Web.RoundTrip(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	took := time.Since(began)
+	b, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(b) > maxAnswer {
+		return nil, errors.New("the answer is too long")
+	}
+	return &answer{resp.StatusCode, resp.Header, b, took}, nil
+}
+
+// who is what a portal says of itself at its well-known address.
+type who struct {
+	Network string          `json:"network"`
+	Portal  record.PortalID `json:"portal"`
+	Origin  string          `json:"origin"`
+	Card    json.RawMessage `json:"card"`
+}
+
+// wellKnown is where every portal says who it is.
+const wellKnown = "/.well-known/agentsite"
+
+// reach asks the portal's own address from here, as others would.
+func (s Subject) reach(ctx context.Context, r *Report) {
+	switch {
+	case s.Network == "" || !record.ValidOrigin(s.URL):
+		return
+	case !s.Running:
+		r.Add(Reach, Skipped, "", "The portal does not run, so nobody can reach it.")
+		return
+	case s.Web == nil:
+		return
+	}
+	at := s.URL + wellKnown
+	a, err := s.get(ctx, at)
+	if err != nil {
+		do := "Look at DNS, firewall and proxy: others ask this very address. `curl -v " + at + "` from another machine says more."
+		switch egress.CodeOf(err) {
+		case egress.TLS:
+			do = "Get a certificate that browsers accept for this name; others refuse any other."
+		case egress.Redirect:
+			do = "Answer there without a redirect, or set --url to where it leads: portals follow none."
+		case egress.Private:
+			r.Add(Reach, Skipped, "Ask `curl "+at+"` from outside.", "The name of %s leads to a private address here, which the portal does not call (--allow-cidr). Whether others reach it cannot be seen from here.", s.URL)
+			return
+		}
+		r.Add(Reach, Fault, do, "The portal cannot be reached at its own address %s: %v.", s.URL, err)
+		return
+	}
+	var w who
+	err = json.Unmarshal(a.body, &w)
+	switch {
+	case a.status != http.StatusOK:
+		r.Add(Reach, Fault, "Have the proxy pass "+wellKnown+" and /peering/ on to the portal, with the Host header as it came.", "%s answers %d instead of this portal's card.", at, a.status)
+	case err != nil:
+		r.Add(Reach, Fault, "Have the proxy pass "+wellKnown+" on to the portal.", "What answers at %s is not a portal.", at)
+	case w.Portal != s.ID:
+		r.Add(Reach, Fault, "See which portal runs there: does an old one still run, or a cache answer?", "At %s answers another portal, %.60s. This one is %s.", s.URL, w.Portal, s.ID)
+	case w.Network != s.Network:
+		r.Add(Reach, Fault, "See which process answers there.", "At %s this portal answers for the network %.40q, and not for %s.", s.URL, w.Network, s.Network)
+	case len(bytes.TrimSpace(w.Card)) == 0:
+		r.Add(Reach, Fault, "agentsite keys list", "The portal has no card to show to others.")
+	default:
+		r.Add(Reach, OK, "", "%s answers with this portal's card.", s.URL)
+	}
+}
+
+// Cards and keys that end sooner than this are worth a word.
+const keysSoon = 14 * 24 * time.Hour
+
+// keys looks at the card and the keys that sign.
+func (s Subject) keys(ctx context.Context, r *Report) {
+	if s.Standing == nil {
+		return
+	}
+	st, err := s.Standing(ctx)
+	if err != nil {
+		r.Add(Keys, Fault, "Restore the key files from a backup.", "The portal's keys cannot be used: %v.", err)
+		return
+	}
+	now, before, signs := clock.Now(), len(r.Findings), false
+	for _, k := range st.Keys {
+		signs = signs || k.Signs
+	}
+	if !signs {
+		r.Add(Keys, Fault, signNow(st.Away), "No key may sign for the portal now: nothing it says counts elsewhere.")
+	}
+	left := st.Expires.Sub(now)
+	switch {
+	case st.Expires.IsZero():
+		r.Add(Keys, Fault, signNow(st.Away), "The portal has no card: others cannot know it.")
+	case left <= 0:
+		r.Add(Keys, Fault, signNow(st.Away), "The portal's card ended at %s: others refuse what it signs.", at(st.Expires))
+	case st.Due != "" && left < keysSoon:
+		r.Add(Keys, Fault, signNow(st.Away), "%s", st.Due)
+	case st.Due != "":
+		r.Add(Keys, Note, signNow(st.Away), "%s", st.Due)
+	}
+	if len(r.Findings) == before {
+		root := "its root key is in the data folder"
+		if st.Away {
+			root = "its root key is kept elsewhere"
+		}
+		r.Add(Keys, OK, "", "The card is good until %s; %s.", at(st.Expires), root)
+	}
+}
+
+func signNow(away bool) string {
+	if away {
+		return "agentsite keys sign --root FILE"
+	}
+	return "agentsite keys rotate"
+}
+
+// at writes a time for people, in UTC.
+func at(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") }

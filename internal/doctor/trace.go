@@ -1,0 +1,212 @@
+package doctor
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"agentsite/internal/federation"
+	"agentsite/internal/hub"
+	"agentsite/internal/record"
+)
+
+// idOf is an own agent's id in the network.
+func (s Subject) idOf(a hub.Agent) string { return record.AgentID(s.ID, strings.ToLower(a.ID)) }
+
+// trace follows an agent from here to another portal, step by step, up to the
+// one where it gets lost.
+func (s Subject) trace(ctx context.Context, r *Report, q Question) {
+	a, ok := s.named(ctx, r, q.Agent)
+	if !ok {
+		return
+	}
+	if s.Network == "" {
+		r.Add(Agent, Fault, "Start the portal in a network: --network NAME", "This portal is in no network, so no other knows its agents.")
+		return
+	}
+	p := s.published(ctx, a)
+	switch {
+	case p.Why != "":
+		r.Add(Agent, Fault, "Make it public, and look at `agentsite peers policy` and its tags (local-only keeps it here)", "It is not published: %s", p.Why)
+		return
+	case !p.Listed:
+		r.Add(Agent, Fault, "Wait some seconds and ask again; the portal's log says if it cannot be done", "Its record %s is signed, but the portal's newest head does not cover it yet.", version(p.Version))
+		return
+	}
+	head, _ := s.ownHead(ctx)
+	r.Add(Agent, OK, "", "It is published: record %s, covered by the head %s.", version(p.Version), version(head))
+	if q.Portal == "" {
+		r.Add(Agent, Skipped, "", "Name another portal with --portal to see whether it is found there.")
+		return
+	}
+	if peer, ok := s.there(ctx, r, q.Portal); ok {
+		s.found(ctx, r, peer, a, p)
+	}
+}
+
+// named looks an own agent up.
+func (s Subject) named(ctx context.Context, r *Report, name string) (found hub.Agent, ok bool) {
+	u, err := url.Parse(s.URL)
+	if err == nil {
+		name = strings.TrimSuffix(name, "@"+u.Host)
+	}
+	if s.Own == nil {
+		return found, false
+	}
+	err = s.Own(ctx, func(a hub.Agent) bool {
+		if a.Portal == "" && a.Name == name {
+			found, ok = a, true
+		}
+		return !ok && ctx.Err() == nil
+	})
+	switch {
+	case err != nil:
+		r.Add(Agent, Fault, "agentsite verify", "The portal's agents cannot be read: %v.", err)
+	case !ok:
+		r.Add(Agent, Fault, "Check the spelling; ask the portal that the agent is registered at.", "There is no agent %.80q on this portal.", name)
+	default:
+		r.Add(Agent, OK, "", "The agent %s is registered here (%s).", found.Name, found.Visibility)
+	}
+	return found, ok && err == nil
+}
+
+// there finds the other portal, and says whether the two deal with each other.
+func (s Subject) there(ctx context.Context, r *Report, name string) (federation.Peer, bool) {
+	host := name
+	if u, err := url.Parse(name); err == nil && u.Host != "" {
+		host = u.Host
+	}
+	var list []federation.Peer
+	if s.Known != nil {
+		var err error
+		if list, err = s.Known(ctx); err != nil {
+			r.Add(Agent, Fault, "agentsite verify", "What is known of other portals cannot be read: %v.", err)
+			return federation.Peer{}, false
+		}
+	}
+	var peer federation.Peer
+	for _, p := range list {
+		if string(p.ID) == name || p.Host() == strings.ToLower(host) && (peer.URL == "" || p.Proved.After(peer.Proved)) {
+			peer = p
+		}
+	}
+	switch {
+	case peer.URL == "":
+		r.Add(Agent, Fault, "agentsite peers add https://"+host, "The portal %.80q is not known here, so it may not know this one either.", name)
+		return peer, false
+	case peer.State == federation.Denied || peer.State == federation.Quarantined:
+		r.Add(Agent, Fault, "agentsite peers list shows why; agentsite peers allow or release ends it", "%s is %s here, so nothing is told to it: %s", peer.Host(), peer.State, peer.Reason)
+		return peer, false
+	case peer.State == federation.Pending:
+		r.Add(Agent, Note, "agentsite peers allow "+peer.Host(), "%s waits here for a word: %s It may take this portal's agents all the same.", peer.Host(), peer.Reason)
+	default:
+		r.Add(Agent, OK, "", "%s is %s, as seen from here.", peer.Host(), peer.State)
+	}
+	if s.Web == nil {
+		r.Add(Agent, Skipped, "", "Nobody was asked.")
+		return peer, false
+	}
+	got := s.askOne(ctx, peer)
+	switch {
+	case got.err != nil:
+		r.Add(Agent, Fault, "Look whether it is up, and at this machine's connection.", "%s does not answer: %v.", peer.Host(), got.err)
+		return peer, false
+	case peer.ID != "" && got.id != string(peer.ID):
+		r.Add(Agent, Fault, "Ask its operator. If the portal began anew: agentsite peers forget "+peer.Host()+", and add it again", "At %s answers another portal (%.60s) than the one that is known there (%s).", peer.Host(), got.id, peer.ID)
+		return peer, false
+	case got.refused != "":
+		r.Add(Agent, Fault, "Ask its operator to let this portal in: agentsite peers allow "+string(s.ID), "%s refuses this portal. It says %s", peer.Host(), got.refused)
+		return peer, false
+	}
+	own, _ := s.ownHead(ctx)
+	switch {
+	case !got.known:
+		r.Add(Agent, Skipped, "", "Which state of this portal %s holds is only told to a portal that runs.", peer.Host())
+	case got.held == record.Version{}:
+		r.Add(Agent, Fault, "Wait a minute. If it stays so: let its operator run `agentsite doctor`", "%s holds no state of this portal.", peer.Host())
+		return peer, false
+	case got.held.Compare(own) < 0:
+		r.Add(Agent, Note, "Nothing, if this was just now", "%s holds the older head %s of this portal.", peer.Host(), version(got.held))
+	default:
+		r.Add(Agent, OK, "", "%s holds the head %s of this portal.", peer.Host(), version(got.held))
+	}
+	return peer, true
+}
+
+// found asks the other portal for the record, and whether its search finds the
+// agent.
+func (s Subject) found(ctx context.Context, r *Report, peer federation.Peer, agent hub.Agent, p federation.Published) {
+	if s.Caller != nil && peer.ID != "" {
+		ask, cancel := context.WithTimeout(ctx, askFor)
+		got, err := s.Caller.Do(ask, peer.URL, peer.ID, http.MethodGet, "/peering/v1/agents/"+string(s.ID)+"/"+url.PathEscape(strings.ToLower(agent.ID)), nil, maxAnswer)
+		cancel()
+		switch {
+		case err != nil:
+			r.Add(Agent, Fault, "Ask again.", "%s does not answer: %v.", peer.Host(), err)
+			return
+		case got.Status == http.StatusNotFound:
+			r.Add(Agent, Fault, "Wait a minute. If it stays so, a quota there is in the way: its operator sees that on /admin/peers", "%s does not hold the agent's record.", peer.Host())
+			return
+		case got.Status != http.StatusOK:
+			r.Add(Agent, Fault, "Ask again.", "Asked for the agent's record, %s says %s", peer.Host(), refusal(got))
+			return
+		}
+		var in struct {
+			Record json.RawMessage `json:"record"`
+		}
+		if json.Unmarshal(got.Body, &in) == nil {
+			rec, err := record.Open(s.Network, in.Record)
+			switch {
+			case err != nil || rec.Portal != s.ID:
+				r.Add(Agent, Fault, "Let its operator run `agentsite verify`", "What %s has as the agent's record is none of this portal.", peer.Host())
+				return
+			case rec.Version().Compare(p.Version) < 0:
+				r.Add(Agent, Note, "Nothing, if this was just now", "%s holds an older record of the agent, %s.", peer.Host(), version(rec.Version()))
+			default:
+				r.Add(Agent, OK, "", "%s holds the agent's record.", peer.Host())
+			}
+		}
+	}
+	u, err := url.Parse(s.URL)
+	if err != nil {
+		return
+	}
+	handle := agent.Name + "@" + u.Host
+	got, err := s.get(ctx, peer.URL+"/api/v1/search?"+url.Values{"q": {strings.ReplaceAll(agent.Name, "-", " ")}, "portal": {u.Host}, "limit": {"50"}}.Encode())
+	switch {
+	case err != nil:
+		r.Add(Agent, Fault, "Ask again.", "The search of %s does not answer: %v.", peer.Host(), err)
+		return
+	case got.status == http.StatusUnauthorized || got.status == http.StatusForbidden:
+		r.Add(Agent, Skipped, "Search there with an account.", "%s lets visitors not search.", peer.Host())
+		return
+	case got.status != http.StatusOK:
+		r.Add(Agent, Skipped, "Ask again.", "The search of %s answers %d.", peer.Host(), got.status)
+		return
+	}
+	var page struct {
+		Results []struct {
+			Agent struct {
+				Handle string `json:"handle"`
+			} `json:"agent"`
+		} `json:"results"`
+	}
+	if err := json.Unmarshal(got.body, &page); err != nil {
+		r.Add(Agent, Fault, "Let its operator look at its log.", "What the search of %s answers cannot be read.", peer.Host())
+		return
+	}
+	for _, res := range page.Results {
+		if res.Agent.Handle == handle {
+			r.Add(Agent, OK, "", "The search of %s finds %s.", peer.Host(), handle)
+			return
+		}
+	}
+	// What it is called need not be among its words.
+	if got, err := s.get(ctx, peer.URL+"/api/v1/agents/"+url.PathEscape(handle)); err == nil && got.status == http.StatusOK {
+		r.Add(Agent, Note, "Search for words of its description.", "%s has %s, but a search for its name does not bring it.", peer.Host(), handle)
+		return
+	}
+	r.Add(Agent, Fault, "Ask its operator whether its import filter (agentsite peers policy) leaves such agents out, or a rule hides this portal.", "The search of %s does not find %s.", peer.Host(), handle)
+}

@@ -1,0 +1,46 @@
+package federation
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"agentsite/internal/fault"
+	"agentsite/internal/record"
+)
+
+// MaxSummary bounds what is read as the answer to a question for a summary, in
+// bytes: a head, and a summary with its envelope, whose payload is in base64.
+const MaxSummary = 64 << 10
+
+// Summarized is a portal's head with the summary that the head names.
+type Summarized struct {
+	Head    json.RawMessage `json:"head"`
+	Summary json.RawMessage `json:"summary"`
+}
+
+// Summary returns the head of a portal with the summary whose hash is in it. A
+// NotFound fault says that there is none that may be shown, an Unavailable one
+// that the summary here is another than the head's just now.
+func (a *Archive) Summary(ctx context.Context, portal record.PortalID) (*Summarized, error) {
+	for range maxTries {
+		told, head, err := a.Head(ctx, portal)
+		if err != nil {
+			return nil, err
+		}
+		wire, err := a.replica.Held(ctx, record.Slot{Type: record.TypeSummary, Portal: portal})
+		if err != nil || wire == nil || head.Summary == (record.Hash{}) {
+			return nil, orAbsent(err)
+		}
+		r, err := record.Open(a.network, wire)
+		if err != nil {
+			return nil, err
+		}
+		if r.Hash == head.Summary {
+			return &Summarized{Head: told.Head, Summary: wire}, nil
+		}
+	}
+	f := fault.New(fault.Unavailable, "The summary of that portal that is held here is not the one of its newest head. Ask the portal itself, or again.")
+	f.RetryAfter = 5 * time.Second
+	return nil, f
+}

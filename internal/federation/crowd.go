@@ -1,0 +1,115 @@
+package federation
+
+import (
+	"time"
+)
+
+// maxOfSite bounds the portals and addresses of one site (see SiteOf) that are
+// known at once: names below one domain cost nothing. Those that an operator
+// spoke of, and sites whose domain the policy allows, are not bounded.
+const maxOfSite = 100
+
+// place notes where an entry is; the caller holds mu.
+func (p *Peers) place(e *entry, url string) {
+	p.unplace(e)
+	e.URL, e.at = url, HostOf(url)
+	e.site = SiteOf(e.at)
+	p.sites[e.site]++
+}
+
+// unplace notes that an entry is nowhere any more; the caller holds mu.
+func (p *Peers) unplace(e *entry) {
+	if e.site == "" {
+		return
+	}
+	if p.sites[e.site]--; p.sites[e.site] <= 0 {
+		delete(p.sites, e.site)
+	}
+	e.site = ""
+}
+
+// crowd lets others go when there are too many of a site, or in all, and reports
+// whether e stays, which has just come or moved. The caller holds mu.
+func (p *Peers) crowd(e *entry, now time.Time) bool {
+	site := e.site
+	if p.sites[site] > maxOfSite && !p.allowedSite(site) {
+		if worst := p.worst(now, func(o *entry) bool { return o.site == site }); worst != nil {
+			p.noticeCrowd(site, now)
+			p.drop(worst.Key())
+			if worst == e {
+				return false
+			}
+		}
+	}
+	if len(p.entries) <= maxPeers {
+		return true
+	}
+	// Who was not seen where they say they are; then of those who share a site
+	// with most others; then who is away and lists nothing.
+	worst := p.worst(now, func(o *entry) bool { return o != e && !o.proved(now) })
+	if worst == nil {
+		most := ""
+		for s, n := range p.sites {
+			if n > 1 && (most == "" || n > p.sites[most] || n == p.sites[most] && s < most) && !p.allowedSite(s) {
+				most = s
+			}
+		}
+		worst = p.worst(now, func(o *entry) bool { return most != "" && o.site == most })
+	}
+	if worst == nil {
+		worst = p.worst(now, func(o *entry) bool { return o != e && o.state != Active && o.Agents == 0 })
+	}
+	if worst == nil {
+		worst = e // nobody makes place
+	}
+	p.noticeCrowd(worst.site, now)
+	p.drop(worst.Key())
+	return worst != e
+}
+
+// allowedSite reports whether an operator let in all of a site; the caller holds
+// mu.
+func (p *Peers) allowedSite(site string) bool {
+	_, allows := p.policy.domain(site)
+	return allows
+}
+
+// worst returns which of some entries to let go first, nil when an operator spoke
+// of all: who was not seen at its address, then who has no agents here, then who
+// is away; of those alike, who is away for longest. The caller holds mu.
+func (p *Peers) worst(now time.Time, of func(*entry) bool) (worst *entry) {
+	for _, e := range p.entries {
+		if e.Rule == (Rule{}) && !(e.address() && e.From == "") && of(e) && (worst == nil || worse(e, worst, now)) {
+			worst = e
+		}
+	}
+	return worst
+}
+
+func worse(a, b *entry, now time.Time) bool {
+	if x, y := a.worth(now), b.worth(now); x != y {
+		return x < y
+	}
+	x, y := maxTime(a.Seen, a.Known), maxTime(b.Seen, b.Known)
+	return x.Before(y) || x.Equal(y) && a.Key() < b.Key()
+}
+
+func (e *entry) worth(now time.Time) (n int) {
+	if e.proved(now) {
+		n += 4
+	}
+	if e.Agents > 0 {
+		n += 2
+	}
+	if e.state == Active {
+		n++
+	}
+	return n
+}
+
+func maxTime(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
+}

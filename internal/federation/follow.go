@@ -1,0 +1,101 @@
+package federation
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"agentsite/internal/fault"
+	"agentsite/internal/plain"
+	"agentsite/internal/record"
+)
+
+// What an operator does with another portal's words about third ones: Rule.Follow.
+const (
+	// FollowWarn: whom it warns of or blocks is marked for operators.
+	FollowWarn = "warn"
+	// FollowBlock: whom it blocks is shut out, whom it warns of is marked.
+	FollowBlock = "block"
+)
+
+// maxFollowed bounds the lists that are followed: each decision asks all of them.
+// A list itself has as many words as the replica keeps of one portal.
+const maxFollowed = 16
+
+// Said is a word of a portal whose list is followed.
+type Said struct {
+	Host            string // who says it
+	By              record.PortalID
+	Verdict, Reason string
+	// Denies: it shuts the portal out, unless a rule or an allowed domain lets
+	// that in.
+	Denies bool
+}
+
+// refollow takes note of whose lists are followed; the caller holds mu.
+func (p *Peers) refollow() {
+	p.followed = p.followed[:0:0]
+	for _, e := range p.entries {
+		if e.Rule.Follow != "" && e.ID != "" {
+			p.followed = append(p.followed, e.ID)
+		}
+	}
+	slices.Sort(p.followed)
+}
+
+// trusted reports whether room is kept for what a portal says: an operator asked
+// to hear it. The caller holds mu.
+func (p *Peers) trusted(id record.PortalID) bool {
+	e := p.entries[string(id)]
+	return e != nil && (e.Rule.Stand == Pin || e.Rule.Follow != "")
+}
+
+// said is what followed lists say of a portal. One that was proved to lie is not
+// heard, nor a list about who is followed: two that deny each other would else
+// decide by chance. The caller holds mu.
+func (p *Peers) said(f *Facts, now time.Time) (out []Said) {
+	if f.ID == "" || f.Rule.Follow != "" || f.ID == p.self() {
+		return nil
+	}
+	for _, by := range p.followed {
+		w, ok := p.words[f.ID][by]
+		if !ok || w.Verdict == record.Vouch || !w.Expires.After(now) {
+			continue
+		}
+		if e := p.entries[string(by)]; e != nil && e.Rule.Follow != "" && !e.Quarantined && by != f.ID {
+			out = append(out, Said{Host: e.host(), By: by, Verdict: w.Verdict, Reason: w.Reason, Denies: w.Verdict == record.Block && e.Rule.Follow == FollowBlock})
+		}
+	}
+	slices.SortFunc(out, func(a, b Said) int { return cmp.Or(cmp.Compare(a.Host, b.Host), cmp.Compare(a.By, b.By)) })
+	return out
+}
+
+// listed is the reason why a followed list shuts a portal out, empty when none
+// does. The caller holds mu.
+func (p *Peers) listed(f *Facts, now time.Time) string {
+	if len(p.followed) == 0 {
+		return ""
+	}
+	for _, s := range p.said(f, now) {
+		if !s.Denies {
+			continue
+		}
+		why := "."
+		if s.Reason != "" {
+			why = `: "` + plain.Cut(s.Reason, maxWhy) + `".`
+		}
+		return "It is on the list of " + s.Host + ", which this portal follows" + why + " Allow it to let it in all the same."
+	}
+	return ""
+}
+
+// mayFollow says whether one more list may be followed; the caller holds mu.
+func (p *Peers) mayFollow(f *Facts) error {
+	switch {
+	case f.ID == "":
+		return fault.New(fault.Conflict, "Nobody has answered at %s yet, so nothing is known of what it says.", HostOf(f.URL))
+	case f.Rule.Follow == "" && len(p.followed) >= maxFollowed:
+		return fault.New(fault.Conflict, "The lists of %d portals are followed already; end one first.", maxFollowed)
+	}
+	return nil
+}

@@ -1,0 +1,113 @@
+package federation
+
+import (
+	"context"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"agentsite/internal/record"
+)
+
+const (
+	maxAtOnce    = 64  // requests of one portal that are worked on
+	maxAllAtOnce = 512 // and of all
+	// tenth is what is left of a limit for portals that are not proved. Of what
+	// is worked on at once it is what all of them have together, too: names
+	// cost them nothing.
+	tenth = 10
+	// maxWaiting bounds the signatures that wait to be verified, at 54 µs each.
+	maxWaiting = 512
+)
+
+// checks bounds how many signatures are verified at once: all of them take half
+// of the processors at most. Those of portals that are not proved are verified
+// one at a time, so that the others wait for one of them at most.
+type checks struct {
+	slots     chan struct{}
+	strangers chan struct{}
+	waiting   atomic.Int32
+	strange   atomic.Int32 // of waiting
+}
+
+func newChecks() *checks {
+	return &checks{slots: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2)), strangers: make(chan struct{}, 1)}
+}
+
+// enter waits for a place; done gives it back.
+func (c *checks) enter(ctx context.Context, unproved bool) (done func(), err error) {
+	crowd, most := &c.waiting, int32(maxWaiting)
+	if unproved {
+		crowd, most = &c.strange, maxWaiting/tenth
+	}
+	defer crowd.Add(-1)
+	if crowd.Add(1) > most {
+		return nil, RefuseFor(ReasonBusy, time.Second, "More signatures are to be verified here than can be. Ask again later.")
+	}
+	if unproved {
+		select {
+		case c.strangers <- struct{}{}:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+	select {
+	case c.slots <- struct{}{}:
+		return func() { c.leave(unproved) }, nil
+	case <-ctx.Done():
+		if unproved {
+			<-c.strangers
+		}
+		return nil, context.Cause(ctx)
+	}
+}
+
+func (c *checks) leave(unproved bool) {
+	<-c.slots
+	if unproved {
+		<-c.strangers
+	}
+}
+
+// places counts the requests that are worked on.
+type places struct {
+	mu       sync.Mutex // guards the rest
+	busy     map[record.PortalID]int
+	all      int
+	unproved int // of all
+}
+
+func newPlaces() *places { return &places{busy: make(map[record.PortalID]int)} }
+
+// enter takes a place for a portal; done gives it back and may be called again.
+func (p *places) enter(id record.PortalID, unproved bool) (done func(), err error) {
+	most := maxAtOnce
+	if unproved {
+		most = maxAtOnce / tenth
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.all >= maxAllAtOnce || unproved && p.unproved >= maxAllAtOnce/tenth {
+		return nil, RefuseFor(ReasonBusy, time.Second, "This portal works on as many requests as it can. Ask again later.")
+	}
+	if p.busy[id] >= most {
+		return nil, RefuseFor(ReasonLimit, time.Second, "Your portal has %d requests under way here. Wait for their answers.", most)
+	}
+	p.busy[id]++
+	p.all++
+	if unproved {
+		p.unproved++
+	}
+	return sync.OnceFunc(func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.all--
+		if unproved {
+			p.unproved--
+		}
+		if p.busy[id]--; p.busy[id] == 0 {
+			delete(p.busy, id)
+		}
+	}), nil
+}

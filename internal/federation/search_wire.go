@@ -1,0 +1,128 @@
+package federation
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+	"strconv"
+)
+
+// Append appends the answer as it travels. Records and proofs go along byte by
+// byte.
+func (a *SearchAnswer) Append(b []byte) []byte {
+	b = append(b, `{"head":`...)
+	b = append(b, a.Head...)
+	b = append(b, `,"total":`...)
+	b = strconv.AppendInt(b, int64(a.Total), 10)
+	b = append(b, `,"results":[`...)
+	for i, h := range a.Results {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, `{"record":`...)
+		b = append(b, h.Record...)
+		b = append(b, `,"proof":`...)
+		b = append(b, h.Proof...)
+		b = append(b, `,"score":`...)
+		if math.IsNaN(h.Score) || math.IsInf(h.Score, 0) {
+			h.Score = 0
+		}
+		b = strconv.AppendFloat(b, h.Score, 'g', -1, 64)
+		b = append(b, '}')
+	}
+	return append(b, "]}\n"...)
+}
+
+// ParseSearchAnswer reads an answer of at most MaxFound results. What is in it is
+// claimed, not known: records and proofs are not looked at, they may not even be
+// JSON. One that was not written by Append is read the long way.
+func ParseSearchAnswer(b []byte) (*SearchAnswer, error) {
+	if a, ok := parseAppended(b); ok {
+		return a, nil
+	}
+	var a SearchAnswer
+	if err := json.Unmarshal(b, &a); err != nil {
+		return nil, err
+	}
+	if len(a.Results) > MaxFound {
+		return nil, Refuse(ReasonSize, "An answer has at most %d results.", MaxFound)
+	}
+	return &a, nil
+}
+
+// parseAppended reads what Append writes; false for anything else.
+func parseAppended(b []byte) (*SearchAnswer, bool) {
+	a := &SearchAnswer{Results: []Hit{}}
+	var ok bool
+	if a.Head, ok = cutValue(&b, `{"head":`); !ok {
+		return nil, false
+	}
+	total, ok := cutNumber(&b, `,"total":`)
+	if !ok || total < 0 || total > math.MaxInt32 || total != math.Trunc(total) || !cut(&b, `,"results":[`) {
+		return nil, false
+	}
+	a.Total = int(total)
+	for open := `{"record":`; !cut(&b, `]}`); open = `,{"record":` {
+		var h Hit
+		if len(a.Results) == MaxFound {
+			return nil, false
+		}
+		if h.Record, ok = cutValue(&b, open); !ok {
+			return nil, false
+		}
+		if h.Proof, ok = cutValue(&b, `,"proof":`); !ok {
+			return nil, false
+		}
+		if h.Score, ok = cutNumber(&b, `,"score":`); !ok || !cut(&b, `}`) {
+			return nil, false
+		}
+		a.Results = append(a.Results, h)
+	}
+	return a, len(bytes.TrimSpace(b)) == 0
+}
+
+func cut(b *[]byte, what string) bool {
+	rest, ok := bytes.CutPrefix(*b, []byte(what))
+	*b = rest
+	return ok
+}
+
+// cutValue cuts a name and the object behind it off.
+func cutValue(b *[]byte, name string) (json.RawMessage, bool) {
+	if !cut(b, name) || len(*b) == 0 || (*b)[0] != '{' {
+		return nil, false
+	}
+	s, depth := *b, 0
+	for i := 0; i < len(s); i++ {
+		switch s[i] {
+		case '"':
+			for i++; i < len(s) && s[i] != '"'; i++ {
+				if s[i] == '\\' {
+					i++
+				}
+			}
+		case '{':
+			depth++
+		case '}':
+			if depth--; depth == 0 {
+				*b = s[i+1:]
+				return json.RawMessage(s[: i+1 : i+1]), true
+			}
+		}
+	}
+	return nil, false
+}
+
+// cutNumber cuts a name and the number behind it off.
+func cutNumber(b *[]byte, name string) (float64, bool) {
+	if !cut(b, name) {
+		return 0, false
+	}
+	n := 0
+	for n < len(*b) && n < 32 && bytes.IndexByte([]byte("0123456789+-.eE"), (*b)[n]) >= 0 {
+		n++
+	}
+	v, err := strconv.ParseFloat(string((*b)[:n]), 64)
+	*b = (*b)[n:]
+	return v, err == nil
+}

@@ -1,0 +1,106 @@
+package federation
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"agentsite/internal/clock"
+	"agentsite/internal/ident"
+)
+
+// Stats are the portals in numbers, for operators.
+type Stats struct {
+	// States is how many portals there are in each state.
+	States map[State]int
+	// Heads are those that are known, CurrentHeads and StaleHeads which of them
+	// hold and which have ended. OldestHead is the age of the oldest that
+	// holds, Lagging of how many portals a newer one waits.
+	Heads, CurrentHeads, StaleHeads, Lagging int
+	OldestHead                               time.Duration
+	// Held and Listed are agents of the portals that are let in.
+	Held, Listed int
+	Truncated    int // portals over their quota
+	// Faults are what portals sent that was refused since the start, by reason.
+	Faults map[string]int64
+	// Each are some portals: see maxEach.
+	Each []PeerStats
+}
+
+// PeerStats is how one portal is doing.
+type PeerStats struct {
+	Host     string
+	RTT, Lag time.Duration
+	Failures int // in a row
+	Faults   int // since the start
+	Agents   int
+}
+
+// maxEach bounds the portals that are told of one by one: those that the operator
+// spoke of, then those that are known for longest. Whoever makes up portals gets
+// none of these places.
+const maxEach = 64
+
+// Stats returns the portals in numbers.
+func (p *Peers) Stats(_ context.Context, actor ident.Actor) (Stats, error) {
+	if err := operator(actor); err != nil {
+		return Stats{}, err
+	}
+	now := clock.Now()
+	out := Stats{States: make(map[State]int), Faults: p.faulted.All()}
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	var each []*entry
+	for _, e := range p.entries {
+		out.States[e.state]++
+		if !e.HeadIssued.IsZero() {
+			out.Heads++
+			if e.HeadExpires.After(now) {
+				out.CurrentHeads++
+			} else {
+				out.StaleHeads++
+			}
+		}
+		if e.state != Active && e.state != Silent {
+			continue
+		}
+		each = append(each, e)
+		out.Held, out.Listed = out.Held+e.Agents, out.Listed+e.Listed
+		if e.Truncated {
+			out.Truncated++
+		}
+		if !e.Waits.IsZero() {
+			out.Lagging++
+		}
+		if !e.HeadIssued.IsZero() && e.HeadExpires.After(now) {
+			out.OldestHead = max(out.OldestHead, now.Sub(e.HeadIssued))
+		}
+	}
+	slices.SortFunc(each, func(a, b *entry) int {
+		return cmp.Or(cmp.Compare(unruled(a), unruled(b)), a.Known.Compare(b.Known), cmp.Compare(a.Key(), b.Key()))
+	})
+	hosts := make(map[string]bool) // several may say to be at one
+	for _, e := range each[:min(len(each), maxEach)] {
+		if hosts[e.host()] {
+			continue
+		}
+		hosts[e.host()] = true
+		s := PeerStats{Host: e.host(), RTT: e.RTT, Failures: e.Failures, Agents: e.Agents}
+		if !e.Waits.IsZero() {
+			s.Lag = max(now.Sub(e.Waits), 0)
+		}
+		for _, n := range e.faults {
+			s.Faults += n
+		}
+		out.Each = append(out.Each, s)
+	}
+	return out, nil
+}
+
+func unruled(e *entry) int {
+	if e.Rule.Stand != "" {
+		return 0
+	}
+	return 1
+}

@@ -1,0 +1,83 @@
+package hub
+
+import (
+	"context"
+
+	"agentsite/internal/federation"
+	"agentsite/internal/ident"
+)
+
+// SearchEach is Search that does not wait. It calls tell with the first page of
+// what is held here, then with what each other portal has that was asked, in
+// the order of their answers, each agent once and in all no more than fit on a
+// page; and at last with no results. Each of the later pages has nothing but
+// Results, their Total and the Coverage so far, the last one that of all. It
+// returns within a second of the first page. An error of tell ends it and is
+// returned.
+func (s *Service) SearchEach(ctx context.Context, actor ident.Actor, q Query, tell func(Page) error) error {
+	q.Wide = false
+	page, err := s.Search(ctx, actor, q)
+	if err == nil {
+		err = tell(page)
+	}
+	if err != nil {
+		return err
+	}
+	if q.Wide = true; !s.widens(q) {
+		return tell(Page{Results: []Result{}, Coverage: page.Coverage})
+	}
+	if q.Limit == 0 {
+		q.Limit = defaultLimit
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	l := late{s: s, q: q, seen: make(map[string]bool), room: q.Limit}
+	var failed error
+	asked := s.wider.AskEach(ctx, q, func(list []Agent, asked federation.Coverage) {
+		if failed != nil {
+			return
+		}
+		var next Page
+		if next, failed = l.page(list); failed == nil && len(next.Results) > 0 {
+			next.Coverage = withAsked(page.Coverage, asked)
+			failed = tell(next)
+		}
+		if failed != nil {
+			cancel()
+		}
+	})
+	if failed != nil {
+		return failed
+	}
+	last := Page{Results: []Result{}, Coverage: withAsked(page.Coverage, asked)}
+	last.Coverage.Limited = last.Coverage.Limited || l.cut
+	return tell(last)
+}
+
+// late makes pages of what others answer.
+type late struct {
+	s    *Service
+	q    Query
+	seen map[string]bool // by id
+	room int             // how many results are still to come at most
+	cut  bool            // there were more
+}
+
+func (l *late) page(list []Agent) (Page, error) {
+	var few []Agent
+	for _, a := range list {
+		if !l.seen[a.ID] {
+			l.seen[a.ID] = true
+			few = append(few, a)
+		}
+	}
+	found, err := l.s.beside(few, l.q)
+	if err != nil {
+		return Page{}, err
+	}
+	if n := len(found.Results); n > l.room {
+		found.Results, l.cut = found.Results[:l.room], true
+	}
+	l.room -= len(found.Results)
+	return Page{Results: found.Results, Total: len(found.Results)}, nil
+}

@@ -1,0 +1,42 @@
+package peering
+
+import (
+	"net/http"
+
+	"agentsite/internal/egress"
+)
+
+// ClientTally is what came of asking other portals since the start.
+type ClientTally struct {
+	// Asked is by outcome: ok, refused, limited, error of the other side, or how
+	// the way there failed.
+	Asked map[string]int64
+	// Received is how many bytes of answers were read, decompressed.
+	Received int64
+}
+
+// Tally returns what came of asking. Streams of calls are not in it.
+func (c *Client) Tally() ClientTally { return ClientTally{c.asked.All(), c.received.Load()} }
+
+func outcomeOf(err error) string {
+	if code := egress.CodeOf(err); code != "" {
+		return string(code)
+	}
+	return "failed"
+}
+
+func statusOf(status int, err error) string {
+	switch {
+	case err != nil:
+		return "cut"
+	case status < 300:
+		return "ok"
+	case status == http.StatusTooManyRequests, status == http.StatusServiceUnavailable:
+		return "limited"
+	case status == http.StatusNotFound:
+		return "absent"
+	case status < 500:
+		return "refused"
+	}
+	return "broken"
+}

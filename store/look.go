@@ -1,0 +1,84 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// Look is what a quick look at the databases of a data folder saw; Verify looks
+// at what is in them.
+type Look struct {
+	// Schema is the main database's, Newest the one that this binary knows.
+	Schema, Newest int64
+	// Faults and ReplicaFaults are what is damaged, as SQLite says it, at most
+	// 5 each. HasReplica: there is a replica.
+	Faults, ReplicaFaults []string
+	HasReplica            bool
+}
+
+// LookAt looks at the databases in the folder dir while no portal runs on it,
+// and changes nothing there. An error means that the main one could not be read
+// at all or is of a newer binary.
+func LookAt(ctx context.Context, dir string) (Look, error) {
+	out := Look{Newest: SchemaVersion()}
+	path := filepath.Join(dir, FileName)
+	err := checkFile(path)
+	if err == nil {
+		out.Schema, err = schemaIn(ctx, path)
+	}
+	if err == nil {
+		out.Faults, err = quickCheck(ctx, path)
+	}
+	if err != nil {
+		return out, err
+	}
+	path = filepath.Join(dir, ReplicaName)
+	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
+		return out, nil
+	}
+	out.HasReplica = true
+	if out.ReplicaFaults, err = quickCheck(ctx, path); err != nil && ctx.Err() == nil {
+		out.ReplicaFaults = append(out.ReplicaFaults, err.Error())
+	}
+	return out, ctx.Err()
+}
+
+// quickCheck checks the pages of a database that nobody writes.
+func quickCheck(ctx context.Context, path string) ([]string, error) {
+	pool, err := connectQuiet(path)
+	if err != nil {
+		return nil, err
+	}
+	defer pool.Close()
+	var lines []string
+	err = pool.SelectContext(ctx, &lines, quickCheckQuery)
+	return damage(lines, err)
+}
+
+const quickCheckQuery = `PRAGMA quick_check(5)`
+
+// QuickCheck checks the pages of the database while it is in use and returns
+// what is damaged, nothing when nothing is. It reads all of the file in one go:
+// bound it by ctx.
+func (f *file) QuickCheck(ctx context.Context) ([]string, error) {
+	var lines []string
+	err := f.list(ctx, &lines, quickCheckQuery)
+	return damage(lines, err)
+}
+
+// damage is what a check said, without its "ok". A file that is too damaged to be
+// checked is damaged.
+func damage(lines []string, err error) ([]string, error) {
+	switch {
+	case err == nil && len(lines) == 1 && lines[0] == "ok":
+		return nil, nil
+	case err == nil:
+		return lines, nil
+	case unreadable(err):
+		return []string{err.Error()}, nil
+	}
+	return nil, fmt.Errorf("check the database: %w", err)
+}

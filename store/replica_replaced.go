@@ -1,0 +1,97 @@
+package store
+
+import (
+	"context"
+
+	"agentsite/internal/record"
+)
+
+// A record that a head covers is shown until a head covers the next one of its
+// slot. It stands in replaced meanwhile, at most one for each slot, and does
+// not count for quotas: a portal that changes all its agents at once would use
+// up twice its own.
+
+const replacedInsert = `INSERT OR REPLACE INTO replaced (portal, akey, turn, kept, epoch, seq, hash, expires, signer, wire)
+	SELECT a.portal, a.akey, ?, a.turn, a.epoch, a.seq, a.hash, a.expires, a.signer, w.wire FROM agents a JOIN wires w ON w.n = a.n
+	WHERE a.portal = ? AND a.akey IN (`
+
+// setAside keeps what is covered of some agents, which are about to be replaced.
+func (t *tx) setAside(p *portalRow, keys []record.Hash) error {
+	for len(keys) > 0 {
+		n := stepOf(len(keys))
+		args := make([]any, 0, n+2)
+		args = append(args, p.Turn, p.ID)
+		for i := range keys[:n] {
+			args = append(args, keys[i][:])
+		}
+		if _, err := t.exec(replacedInsert+marks(n)+`)`, args...); err != nil {
+			return err
+		}
+		keys = keys[n:]
+	}
+	return nil
+}
+
+// forgetReplaced forgets what was set aside of a portal where where says so.
+func (t *tx) forgetReplaced(p *portalRow, where string, args ...any) (int64, error) {
+	res, err := t.exec(`DELETE FROM replaced WHERE portal = ? AND `+where, append([]any{p.ID}, args...)...)
+	if err != nil {
+		return 0, err
+	}
+	return res.RowsAffected()
+}
+
+// sweepReplaced forgets, a step at a time, what was set aside and has expired
+// or was covered by a newer record since.
+func (r *Replica) sweepReplaced(ctx context.Context, portal record.PortalID, now int64) error {
+	for {
+		var n int64
+		err := r.change(ctx, func(t *tx) error {
+			p, err := t.portal(portal, false)
+			if err != nil || p == nil {
+				n = 0
+				return err
+			}
+			n, err = t.forgetReplaced(p, `n IN (SELECT n FROM replaced WHERE portal = ? AND (turn < ? OR expires <= ?) LIMIT ?)`, p.ID, p.Turn, now, sweepStep)
+			return err
+		})
+		if err != nil || n < sweepStep {
+			return err
+		}
+	}
+}
+
+// verifyReplaced lets go of what was set aside and is not what was signed.
+func (r *Replica) verifyReplaced(ctx context.Context, id int64, portal record.PortalID, report *ReplicaReport) error {
+	var after int64
+	for {
+		var rows []struct {
+			N, Epoch, Seq    int64
+			Akey, Hash, Wire []byte
+			Signer           string
+		}
+		err := r.list(ctx, &rows, `SELECT n, epoch, seq, akey, hash, signer, wire FROM replaced WHERE portal = ? AND n > ? ORDER BY n LIMIT ?`, id, after, pageRecords)
+		if err != nil {
+			return r.seeing(err)
+		}
+		for _, a := range rows {
+			after = a.N
+			if rec, ok := r.is(a.Wire, portal, a.Epoch, a.Seq, a.Hash, a.Signer); ok && rec.Type == record.TypeAgent && !rec.Tombstone() {
+				if key := agentKey(rec.Slot()); string(key[:]) == string(a.Akey) {
+					continue
+				}
+			}
+			err := r.change(ctx, func(t *tx) error {
+				_, err := t.exec(`DELETE FROM replaced WHERE n = ? AND portal = ? AND seq = ?`, a.N, id, a.Seq)
+				return err
+			})
+			if err != nil {
+				return err
+			}
+			report.mended("The record %d of an agent of %s, which a newer one replaces, was damaged; it was let go.", a.Seq, portal)
+		}
+		if len(rows) < pageRecords {
+			return nil
+		}
+	}
+}
