@@ -1,206 +1,201 @@
 // Command evil shows that the lies of peering/evil are stopped by the checks
-// that are meant to stop them: it takes one check at a time out of the product,
-// tells the lies, and demands that one of them succeeds then. Nothing of the
-// tree is changed: go test -overlay reads the changed files from elsewhere.
+// that are meant to stop them. It tells all of them to the product, which must
+// refuse them, and then each of them to a product that misses just the checks
+// that the lie names: its goal must be seen reached then. A check that misses
+// is a condition that is never fulfilled; those that stop a lie each alone are
+// missing together.
 //
-//	go run ./bench/evil [-only NAME,…] [-list] [-flood]
+//	go run ./bench/evil [-only NAME,…] [-apart] [-depth] [-product=false] [-list] [-flood]
 //
-// It needs a minute for each check on two cores.
+// Nothing of the tree is changed: go test -overlay reads the changed files from
+// elsewhere. All checks can be missing in one build, and its environment says
+// which are, so it is compiled once; -apart compiles it for each anew, without
+// the fragments that are about others.
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
+
+	"agentsite/peering/evil"
 )
 
-// change is one fragment of a file that is replaced. It must be there once.
-type change struct{ file, from, to string }
-
-// mutant is the product without a check.
-type mutant struct {
-	name string
-	// lies are those to tell, by the beginnings of their names, with commas.
-	lies    string
-	changes []change
-}
-
 func main() {
-	only := flag.String("only", "", "beginnings of the names of checks, with commas; empty for all")
+	var o options
+	only := flag.String("only", "", "beginnings of the names of lies or checks, with commas; empty for all")
 	calm := flag.Bool("flood", false, "measure the flood only")
-	list := flag.Bool("list", false, "look whether the checks are where they should be, and stop")
+	list := flag.Bool("list", false, "say what stops which lies, and stop")
+	flag.BoolVar(&o.apart, "apart", false, "compile for each lot of checks anew; some minutes each")
+	flag.BoolVar(&o.depth, "depth", false, "show too that of several checks that stop a lie each does so alone")
+	flag.BoolVar(&o.product, "product", true, "tell the lies to the product first")
+	kind := flag.String("storm", "", "be the flood: one or many")
+	portal, to, as := flag.String("portal", "", "whom a flood is made for"), flag.String("to", "", "where it goes"), flag.String("as", "", "in whose name")
+	sink := flag.Bool("sink", false, "be the server that refuses all")
 	flag.Parse()
+	if *only != "" {
+		o.only = strings.Split(*only, ",")
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if *calm {
-		if err := flood(ctx); err != nil {
-			fmt.Fprintln(os.Stderr, "evil:", err)
-			os.Exit(1)
+	err := error(nil)
+	switch {
+	case *sink:
+		err = serveSink(ctx)
+	case *kind != "":
+		err = storm(ctx, *kind, *portal, *to, *as)
+	case *calm:
+		err = flood(ctx)
+	case *list:
+		for _, l := range o.lots() {
+			fmt.Printf("%s\n\t%s\n", strings.Join(l.checks, " + "), strings.Join(l.names(), "\n\t"))
 		}
-		return
+	default:
+		if err = run(ctx, o); err == nil && o.only == nil {
+			err = flood(ctx)
+		}
 	}
-	if err := run(ctx, strings.Split(*only, ","), *list); err != nil {
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "evil:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, only []string, list bool) error {
+type options struct {
+	only                  []string
+	apart, product, depth bool
+}
+
+// chosen reports whether a lie is to be told.
+func (o options) chosen(l evil.Lie) bool {
+	begins := func(name string) bool {
+		return slices.ContainsFunc(o.only, func(s string) bool { return strings.HasPrefix(name, s) })
+	}
+	return o.only == nil || begins(l.Name) || slices.ContainsFunc(l.Stops, begins)
+}
+
+// lot is the lies that the same checks stop.
+type lot struct {
+	checks []string
+	lies   []evil.Lie
+}
+
+func (l lot) names() []string {
+	var out []string
+	for _, lie := range l.lies {
+		out = append(out, lie.Name)
+	}
+	return out
+}
+
+// lots are the lies to tell, by what stops them, without those that nothing
+// shows.
+func (o options) lots() (list []lot) {
+	for _, l := range evil.All() {
+		if !o.chosen(l) || l.Unshown != "" {
+			continue
+		}
+		i := slices.IndexFunc(list, func(o lot) bool { return slices.Equal(o.checks, l.Stops) })
+		if i < 0 {
+			i, list = len(list), append(list, lot{checks: l.Stops})
+		}
+		list[i].lies = append(list[i].lies, l)
+	}
+	return list
+}
+
+func run(ctx context.Context, o options) error {
 	dir, err := os.MkdirTemp("", "evil-*")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	for _, m := range mutants {
-		if _, err := m.overlay(dir); err != nil {
+	t := table{refused: make(map[string]bool), won: make(map[string]bool), why: make(map[string]string)}
+	if o.product {
+		if err := t.tellAll(ctx, o, dir); err != nil {
 			return err
 		}
 	}
-	if list {
-		fmt.Printf("%d checks are where they should be\n", len(mutants))
-		return nil
-	}
-	fmt.Printf("%-52s %-44s %-12s %s\n", "check that is taken out", "lies", "", "what they achieve")
-	bad, told := 0, 0
-	for _, m := range mutants {
-		if !chosen(m.name, only) {
-			continue
+	bin := ""
+	if !o.apart {
+		if bin, err = build(ctx, dir, checks, false); err != nil {
+			return err
 		}
+	}
+	for _, l := range o.lots() {
 		began := time.Now()
-		verdict, what, err := m.tell(ctx, dir)
-		if err != nil {
-			return fmt.Errorf("%s: %w", m.name, err)
+		if o.apart {
+			var off []check
+			for _, c := range checks {
+				if slices.Contains(l.checks, c.name) {
+					off = append(off, c)
+				}
+			}
+			if bin, err = build(ctx, dir, off, true); err != nil {
+				return err
+			}
 		}
-		told++
-		if verdict != "succeeds" {
-			bad++
+		if err := t.tell(ctx, bin, l); err != nil {
+			return err
 		}
-		fmt.Printf("%-52s %-44.44s %-12s %.110s (%.0f s)\n", m.name, m.lies, verdict, what, time.Since(began).Seconds())
+		fmt.Printf("%3.0f s  without %s\n", time.Since(began).Seconds(), strings.Join(l.checks, " + "))
+		for _, name := range l.names() {
+			if t.won[name] {
+				fmt.Printf("       succeeds: %s\n", name)
+			} else {
+				fmt.Printf("       FAILS: %s: %s\n", name, t.why[name])
+			}
+		}
 	}
-	fmt.Printf("%d checks, %d of them missed by no lie\n", told, bad)
-	if only[0] == "" {
-		if err := flood(ctx); err != nil {
+	if o.depth && !o.apart {
+		if err := t.each(ctx, bin, o.lots()); err != nil {
 			return err
 		}
 	}
-	if bad > 0 {
-		return fmt.Errorf("%d checks are taken out and nothing succeeds", bad)
-	}
-	return nil
+	return t.print(o)
 }
 
-// maxRatio is how much longer the slowest hundredth of honest requests may take
-// while a portal floods.
-const maxRatio = 2
-
-// flood measures what honest ones feel of a flood. It needs a quiet machine: the
-// flood is made on the same one.
-func flood(ctx context.Context) error {
-	test := exec.CommandContext(ctx, "go", "test", "-count=1", "-run", "TestHonest_WhileItFloods", "./peering/evil")
-	test.Env = append(os.Environ(), "EVIL_FLOOD=15")
-	out, err := test.CombinedOutput()
-	for line := range strings.Lines(string(out)) {
-		if !strings.HasPrefix(line, "FLOOD ") {
-			continue
-		}
-		fmt.Print(line)
-		for part := range strings.SplitSeq(line, "ratio ") {
-			var r float64
-			if n, _ := fmt.Sscanf(part, "%g", &r); n == 1 && r > maxRatio {
-				return fmt.Errorf("honest requests take %.2f times as long, %d is allowed", r, maxRatio)
-			}
-		}
-		return err
-	}
-	return fmt.Errorf("nothing was measured: %w\n%s", err, out)
-}
-
-func chosen(name string, only []string) bool {
-	for _, o := range only {
-		if strings.HasPrefix(name, o) {
-			return true
-		}
-	}
-	return false
-}
-
-// overlay writes the changed files and returns the file that names them.
-func (m *mutant) overlay(dir string) (string, error) {
-	files := make(map[string][]byte)
-	for _, c := range m.changes {
-		b := files[c.file]
-		if b == nil {
-			var err error
-			if b, err = os.ReadFile(c.file); err != nil {
-				return "", err
-			}
-		}
-		if n := bytes.Count(b, []byte(c.from)); n != 1 {
-			return "", fmt.Errorf("%s: %s has %d times\n%s", m.name, c.file, n, c.from)
-		}
-		files[c.file] = bytes.Replace(b, []byte(c.from), []byte(c.to), 1)
-	}
-	var o struct{ Replace map[string]string }
-	o.Replace = make(map[string]string)
-	for name, b := range files {
-		abs, err := filepath.Abs(name)
+// build compiles the tests of the lies, without checks if there are any, and
+// returns the program.
+func build(ctx context.Context, dir string, without []check, always bool) (string, error) {
+	args := []string{"test", "-c", "-vet=off", "-o", filepath.Join(dir, "evil.test")}
+	if without != nil {
+		at, err := overlay(".", dir, without, always)
 		if err != nil {
 			return "", err
 		}
-		at := filepath.Join(dir, strings.ReplaceAll(m.name+"-"+name, "/", "_"))
-		if err := os.WriteFile(at, b, 0o600); err != nil {
-			return "", err
-		}
-		o.Replace[abs] = at
+		args = append(args, "-overlay", at)
 	}
-	b, err := json.Marshal(o)
+	began := time.Now()
+	out, err := exec.CommandContext(ctx, "go", append(args, "./peering/evil")...).CombinedOutput()
 	if err != nil {
+		return "", fmt.Errorf("build: %w\n%s", err, out)
+	}
+	fmt.Printf("%3.0f s  to compile\n", time.Since(began).Seconds())
+	return filepath.Join(dir, "evil.test"), nil
+}
+
+// execute runs the compiled tests that match, with lies and an environment.
+func execute(ctx context.Context, bin, match string, lies []string, env ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, 15*time.Minute)
+	defer cancel()
+	c := exec.CommandContext(ctx, bin, "-test.run", match, "-test.parallel", "8")
+	c.Dir = "peering/evil"
+	c.Env = append(append(os.Environ(), "EVIL="+strings.Join(lies, "|")), env...)
+	out, err := c.CombinedOutput()
+	if ctx.Err() != nil {
+		return "", ctx.Err()
+	}
+	if _, exited := errors.AsType[*exec.ExitError](err); err != nil && !exited {
 		return "", err
 	}
-	at := filepath.Join(dir, strings.ReplaceAll(m.name, "/", "_")+".json")
-	return at, os.WriteFile(at, b, 0o600)
-}
-
-// tell builds the product without the check and tells the lies.
-func (m *mutant) tell(ctx context.Context, dir string) (verdict, what string, err error) {
-	at, err := m.overlay(dir)
-	if err != nil {
-		return "", "", err
-	}
-	bin := filepath.Join(dir, "evil.test")
-	build := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-overlay", at, "-o", bin, "./peering/evil")
-	if out, err := build.CombinedOutput(); err != nil {
-		return "no build", lastLines(string(out)), ctx.Err()
-	}
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
-	defer cancel()
-	test := exec.CommandContext(ctx, bin, "-test.run", "TestLies", "-test.v")
-	test.Dir = "peering/evil"
-	test.Env = append(os.Environ(), "EVIL="+m.lies, "EVIL_LATE=12s")
-	out, err := test.CombinedOutput()
-	if ctx.Err() != nil {
-		return "", "", ctx.Err()
-	}
-	for line := range strings.Lines(string(out)) {
-		if _, said, ok := strings.Cut(line, "SUCCEEDED: "); ok {
-			return "succeeds", strings.TrimSpace(said), nil
-		}
-	}
-	if err != nil {
-		return "fails", lastLines(string(out)), nil
-	}
-	return "is stopped", "all are stopped all the same", nil
-}
-
-func lastLines(s string) string {
-	s = strings.TrimSpace(s)
-	return strings.ReplaceAll(s[max(0, len(s)-300):], "\n", " | ")
+	return string(out), nil
 }

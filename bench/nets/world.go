@@ -181,7 +181,7 @@ type found struct {
 
 func (p *portal) search(words, scope string) (found, error) {
 	var f found
-	q := url.Values{"limit": {"1"}}
+	q := url.Values{"limit": {"1"}, "copies": {"true"}} // each agent counts
 	if words != "" {
 		q.Set("q", words)
 	}

@@ -120,7 +120,7 @@ func (w *world) shown(ctx context.Context, of *portal) error {
 		for _, at := range w.portals {
 			var out struct{ Total int }
 			q := url.Values{"q": {strings.Fields(words)[1]}}
-			if _, err := at.call(ctx, "GET", "/search?limit=1&"+q.Encode(), nil, &out); err != nil {
+			if _, err := at.call(ctx, "GET", "/search?limit=1&copies=true&"+q.Encode(), nil, &out); err != nil {
 				return err
 			}
 			if out.Total < 1 {
@@ -266,6 +266,6 @@ func (p *portal) quarantined() (out []string, err error) {
 // total is how many agents the portal finds.
 func (p *portal) total(ctx context.Context) (int, error) {
 	var out struct{ Total int }
-	_, err := p.call(ctx, "GET", "/search?limit=1", nil, &out)
+	_, err := p.call(ctx, "GET", "/search?limit=1&copies=true", nil, &out)
 	return out.Total, err
 }

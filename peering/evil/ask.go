@@ -89,6 +89,11 @@ func (p *Portal) Make(ctx context.Context, origin string, q Request) (*http.Requ
 	return r, nil
 }
 
+// As names a key of somebody else in the signature of a Request.
+func As(keyID string) func(*http.Request, *httpsig.Params) {
+	return func(_ *http.Request, p *httpsig.Params) { p.KeyID = keyID }
+}
+
 // KeyID names a key of the portal in a signature.
 func (p *Portal) KeyID(k ed25519.PrivateKey) string {
 	return string(p.ID) + "/" + string(record.KeyIDOf(record.PublicOf(k)))
@@ -169,9 +174,9 @@ func (p *Portal) Attest(ctx context.Context, origin string, records ...[]byte) (
 	return p.Ask(ctx, origin, Request{Path: "/peering/v1/attest", Body: fmt.Appendf(nil, `{"records":[%s]}`, bytes.Join(records, []byte(",")))})
 }
 
-// Flood asks n times, by many at once, until it is told that it is too much. It
-// returns the answer that says so, or the last.
-func (p *Portal) Flood(ctx context.Context, origin string, n int, q func() Request) (last Answer, err error) {
+// Flood asks by many at once, until it is told that it is too much or enough,
+// which is asked after each answer, says so. It returns the last answer.
+func (p *Portal) Flood(ctx context.Context, origin string, q func() Request, enough func() bool) (last Answer, err error) {
 	const atOnce = 16
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -179,15 +184,11 @@ func (p *Portal) Flood(ctx context.Context, origin string, n int, q func() Reque
 		Answer
 		error
 	}
-	answers, left := make(chan said), make(chan struct{}, n)
-	for range n {
-		left <- struct{}{}
-	}
-	close(left)
+	answers := make(chan said)
 	var wg sync.WaitGroup
 	for range atOnce {
 		wg.Go(func() {
-			for range left {
+			for ctx.Err() == nil {
 				a, err := p.Ask(ctx, origin, q())
 				select {
 				case answers <- said{a, err}:
@@ -199,7 +200,7 @@ func (p *Portal) Flood(ctx context.Context, origin string, n int, q func() Reque
 	}
 	go func() { wg.Wait(); close(answers) }()
 	for s := range answers {
-		if last, err = s.Answer, s.error; err != nil || last.Status == http.StatusTooManyRequests {
+		if last, err = s.Answer, s.error; err != nil || last.Status == http.StatusTooManyRequests || enough() {
 			return last, err
 		}
 	}

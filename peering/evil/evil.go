@@ -13,6 +13,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/gowebpki/jcs"
@@ -38,6 +39,8 @@ type Portal struct {
 	Origin string
 
 	srv *http.Server
+	// swallowed: somebody read an answer without an end.
+	swallowed atomic.Bool
 
 	mu      sync.Mutex // guards the rest
 	epoch   int64
@@ -58,15 +61,27 @@ type entry struct {
 	wire []byte
 }
 
+// listen takes an address on loopback that no liar before had: of two portals
+// at one address the older is believed for a while, though it is gone, and a
+// port of one address is given out again soon. Where loopback is that one
+// address, it is taken.
+func listen(root ed25519.PrivateKey) (net.Listener, error) {
+	l, err := net.Listen("tcp", net.JoinHostPort(net.IPv4(127, root[0], root[1], root[2]|1).String(), "0"))
+	if err != nil {
+		return net.Listen("tcp", "127.0.0.1:0")
+	}
+	return l, nil
+}
+
 // New starts a portal of a network that nobody has heard of. Close ends it.
 func New(network string) (*Portal, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	root, op := key(), key()
+	l, err := listen(root)
 	if err != nil {
 		return nil, err
 	}
-	root, op := key(), key()
 	p := &Portal{ID: record.PortalOf(record.PublicOf(root)), Root: root, Op: op, Network: network, Origin: "http://" + l.Addr().String(),
-		epoch: now() - hour, answers: make(map[string]http.HandlerFunc), asked: make(map[string]int), rung: make(chan struct{})}
+		epoch: now() - 20*day, answers: make(map[string]http.HandlerFunc), asked: make(map[string]int), rung: make(chan struct{})}
 	if p.card, err = p.Sign(p.Card()); err != nil {
 		return nil, err
 	}

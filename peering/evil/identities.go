@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -19,7 +20,7 @@ func identities() []Lie {
 	const who, where = "identity", "origin"
 	// hello says hello with a card that f changes.
 	hello := func(class, name, why string, f func(s *Stage, c *record.Card) (sealed []byte, err error)) {
-		list = append(list, Lie{Name: name, Class: class, Stranger: true, Want: Want{Refusal: strings.Split(why, "|")}, Tell: func(ctx context.Context, s *Stage) (Result, error) {
+		list = append(list, Lie{Name: name, Class: class, Goal: counted, Alone: true, Stranger: true, Want: Want{Refusal: strings.Split(why, "|")}, Tell: func(ctx context.Context, s *Stage) (Result, error) {
 			c := s.Evil.Card()
 			card, err := f(s, c)
 			if err == nil && card == nil {
@@ -34,7 +35,10 @@ func identities() []Lie {
 		}})
 	}
 	hello(who, "hello/card signed by an operational key", "signature", func(s *Stage, c *record.Card) ([]byte, error) { return s.Evil.SignBy(c, s.Evil.Op) })
-	hello(who, "hello/card with another's id", "malformed", func(s *Stage, c *record.Card) ([]byte, error) { c.Portal = s.Honest.ID(); return nil, nil })
+	hello(who, "hello/card with another's id", "malformed", func(s *Stage, c *record.Card) ([]byte, error) {
+		c.Portal, c.Epoch = s.Honest.ID(), c.Issued // newer than its own
+		return nil, nil
+	})
 	hello(who, "hello/card of another", "malformed", func(s *Stage, _ *record.Card) ([]byte, error) {
 		card, _, err := s.Evil.whole(context.Background(), s.Honest.Origin())
 		return card, err
@@ -56,13 +60,14 @@ func identities() []Lie {
 	})
 	hello(who, "hello/card without keys", "unknown_portal", func(_ *Stage, c *record.Card) ([]byte, error) { c.Keys = nil; return nil, nil })
 	hello(who, "hello/card with the root key as a key", "malformed", func(s *Stage, c *record.Card) ([]byte, error) {
-		c.Keys = []record.Key{KeyOf(s.Evil.Root)}
+		c.Keys = sorted(c.Keys[0], KeyOf(s.Evil.Root))
 		return nil, nil
 	})
 	hello(who, "hello/card with five keys", "malformed", func(_ *Stage, c *record.Card) ([]byte, error) {
 		for range 4 {
 			c.Keys = append(c.Keys, KeyOf(key()))
 		}
+		c.Keys = sorted(c.Keys...)
 		return nil, nil
 	})
 	hello(who, "hello/key that lives a year", "malformed", func(_ *Stage, c *record.Card) ([]byte, error) { c.Keys[0].Until += 365 * day; return nil, nil })
@@ -75,12 +80,15 @@ func identities() []Lie {
 	hello(who, "hello/weak root key", "malformed", func(s *Stage, c *record.Card) ([]byte, error) {
 		c.RootPub = record.Public{1}
 		c.Portal = record.PortalOf(c.RootPub)
+		s.Evil.ID = c.Portal // which anybody can say
 		payload, err := Payload(c)
 		sig := make([]byte, 64)
-		sig[0] = 1
-		return Envelope(record.KeyIDOf(c.RootPub), record.TypeCard, payload, sig), err
+		sig[0] = 1 // holds for that key, whatever is signed
+		card := Envelope(record.KeyIDOf(c.RootPub), record.TypeCard, payload, sig)
+		s.Evil.ShowCard(card)
+		return card, err
 	})
-	list = append(list, Lie{Name: "hello/card older than the last", Class: "rollback", Want: Want{Refusal: []string{"malformed"}}, Tell: func(ctx context.Context, s *Stage) (Result, error) {
+	list = append(list, Lie{Name: "hello/card older than the last", Class: "rollback", Goal: counted, Want: Want{Refusal: []string{"malformed"}}, Tell: func(ctx context.Context, s *Stage) (Result, error) {
 		old, head := s.Evil.Current()
 		card, err := s.Evil.Sign(s.Evil.Card())
 		if err != nil {
@@ -92,7 +100,7 @@ func identities() []Lie {
 		}
 		a, err := s.Evil.HelloAs(ctx, s.Victim.Origin(), old, head, Request{})
 		return Result{Answer: a}, err
-	}}, Lie{Name: "hello/two cards of one version", Class: "equivocation", Want: Want{Refusal: []string{"quarantined"}, State: "quarantined"}, Tell: func(ctx context.Context, s *Stage) (Result, error) {
+	}}, Lie{Name: "hello/two cards of one version", Class: "equivocation", Goal: twoCards, Want: Want{Refusal: []string{"quarantined"}, State: "quarantined"}, Tell: func(ctx context.Context, s *Stage) (Result, error) {
 		c := s.Evil.Card()
 		_, head := s.Evil.Current()
 		one, err := s.Evil.Sign(c)
@@ -120,7 +128,7 @@ func identities() []Lie {
 
 	// A portal that is known moves by a hint, which nobody asks back for.
 	for name, to := range map[string]func(s *Stage) string{"origin/moves to that of another": func(s *Stage) string { return s.Honest.Origin() }, "origin/moves to that of the victim": func(s *Stage) string { return s.Victim.Origin() }} {
-		list = append(list, Lie{Name: name, Class: where, Want: Want{Held: true}, Tell: func(ctx context.Context, s *Stage) (Result, error) {
+		list = append(list, Lie{Name: name, Class: where, Goal: underAnother, Alone: true, Want: Want{Held: true}, Heard: gone, Tell: func(ctx context.Context, s *Stage) (Result, error) {
 			if err := s.Evil.List(s.Evil.Agent("bait", s.Bait)); err != nil {
 				return Result{}, err
 			}
@@ -141,29 +149,19 @@ func identities() []Lie {
 			}
 			_, head := s.Evil.Current()
 			a, err := s.Evil.Hint(ctx, s.Victim.Origin(), card, head)
-			if err != nil {
-				return Result{}, err
-			}
-			if err := s.Until("its agents are shown no more", func() bool { return !s.Victim.Finds(s.Bait) }); err != nil {
-				return Result{Answer: a, Succeeded: "its agents are shown under the name of another"}, nil
-			}
-			return Result{Answer: a}, nil
+			return Result{Answer: a}, err
 		}})
 	}
 
 	// unproved: it is heard, but not believed to be where it says.
 	unproved := func(name string, f func(s *Stage)) {
-		list = append(list, Lie{Name: name, Class: where, Stranger: true, Tell: func(ctx context.Context, s *Stage) (Result, error) {
+		list = append(list, Lie{Name: name, Class: where, Goal: proved, Stranger: true, Tell: func(ctx context.Context, s *Stage) (Result, error) {
 			f(s)
 			a, err := s.Evil.Hello(ctx, s.Victim.Origin())
 			if err != nil {
 				return Result{}, err
 			}
-			r := Result{Answer: a}
-			if s.Victim.Look(s.Evil.ID).Proved {
-				r.Succeeded = "its origin counts as proved"
-			}
-			return r, nil
+			return Result{Answer: a}, nil
 		}})
 	}
 	const well = "/.well-known/agentsite"
@@ -196,10 +194,13 @@ func identities() []Lie {
 	unproved("origin/well-known of 4 GiB", func(s *Stage) {
 		s.Evil.On(well, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "4294967296")
-			fill(w, 1<<20)
+			fill(w, huge)
+			s.Evil.swallowed.Store(true)
+			panic(http.ErrAbortHandler) // it does not get what was announced
 		})
 	})
-	list = append(list, Lie{Name: "origin/well-known of another", Class: where, Stranger: true, Want: Want{Refusal: []string{"denied"}}, Tell: func(ctx context.Context, s *Stage) (Result, error) {
+	list[len(list)-1].Goal = swallowed
+	list = append(list, Lie{Name: "origin/well-known of another", Class: where, Goal: counted, Stranger: true, Want: Want{Refusal: []string{"denied"}}, Tell: func(ctx context.Context, s *Stage) (Result, error) {
 		o := s.More()
 		card, head := o.Current()
 		s.Evil.On(well, func(w http.ResponseWriter, _ *http.Request) {
@@ -211,7 +212,7 @@ func identities() []Lie {
 
 	// inward are addresses inside the victim's network, which it must not call.
 	inward := func(name string, tell func(ctx context.Context, s *Stage, origin string) error) {
-		list = append(list, Lie{Name: name, Class: "SSRF", Tell: func(ctx context.Context, s *Stage) (Result, error) {
+		list = append(list, Lie{Name: name, Class: "SSRF", Goal: seen("the victim calls an address of its own network"), Tell: func(ctx context.Context, s *Stage) (Result, error) {
 			trap, origin, err := newTrap()
 			if err != nil {
 				return Result{}, err
@@ -220,16 +221,17 @@ func identities() []Lie {
 			if err := tell(ctx, s, origin); err != nil {
 				return Result{}, err
 			}
-			// What is asked in order was asked when the next was.
+			// When one that it hears of next is asked, this was.
 			o := s.More()
-			if _, err := o.Hello(ctx, s.Victim.Origin()); err != nil {
-				return Result{}, err
+			card, head := o.Current()
+			if a, err := s.Evil.Hint(ctx, s.Victim.Origin(), card, head); err != nil || a.Status != http.StatusOK {
+				return Result{}, fmt.Errorf("%d %s %w", a.Status, a.Body, err)
 			}
-			if err := o.Wait(ctx, "/heads/diff", 1); err != nil {
+			if err := o.Wait(ctx, "/.well-known/agentsite", 1); err != nil {
 				return Result{}, err
 			}
 			if trap.hits.Load() > 0 {
-				return Result{Succeeded: "the victim called an address of its own network"}, nil
+				return Result{Succeeded: "it was called"}, nil
 			}
 			return Result{}, nil
 		}})
@@ -272,6 +274,34 @@ func identities() []Lie {
 }
 
 func first(a, _ []byte) []byte { return a }
+
+// sorted is the keys as a card lists them.
+func sorted(keys ...record.Key) []record.Key {
+	slices.SortFunc(keys, func(a, b record.Key) int { return strings.Compare(string(a.ID), string(b.ID)) })
+	return keys
+}
+
+// twoCards: the second of two cards of one version counts.
+var twoCards = Goal{"two cards of one version stand", func(_ context.Context, s *Stage, r Result) (bool, error) {
+	return r.Status == http.StatusOK && s.Victim.Look(s.Evil.ID).State == "active", nil
+}, steady}
+
+// underAnother: the liar's agents are shown as those of a portal that it says it
+// is now.
+var underAnother = Goal{"its agents are shown under the name of another", func(_ context.Context, s *Stage, _ Result) (bool, error) {
+	return s.Victim.Look(s.Evil.ID).URL != s.Evil.Origin && s.Victim.Finds(s.Bait), nil
+}, steady}
+
+// gone waits until the bait is shown no more.
+func gone(s *Stage) error {
+	return s.Until("its agents are shown no more", func() bool { return !s.Victim.Finds(s.Bait) })
+}
+
+// huge is what nobody has to read of an answer, in bytes.
+const huge = 64 << 20
+
+// swallowed: the victim read all of an answer without an end.
+var swallowed = Goal{"the victim reads 64 MiB", func(_ context.Context, s *Stage, _ Result) (bool, error) { return s.Evil.swallowed.Load(), nil }, 0}
 
 // trap counts who connects to an address that is not on loopback.
 type trap struct {

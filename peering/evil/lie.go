@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"agentsite/internal/record"
 )
@@ -14,14 +15,24 @@ type Lie struct {
 	Name, Class string
 	// Want is what an honest portal does.
 	Want Want
+	// Goal is what the liar is after.
+	Goal Goal
+	// Stops are the checks that keep it from the goal, by the names they have in
+	// bench/evil. Each of them does so alone, so all must be gone for the lie to
+	// succeed. Where there is none, Unshown says why.
+	Stops   []string
+	Unshown string
 	// Tell tells it to the victim, by s.Evil, which has said hello unless
 	// Stranger.
 	Tell     func(ctx context.Context, s *Stage) (Result, error)
 	Stranger bool
+	// Heard, when set, waits until an honest portal has dealt with it.
+	Heard func(s *Stage) error
 	// Heavy lies use up what an honest portal shares among all, or much time.
-	Heavy bool
-	// Known says what of it an honest portal does not notice yet.
-	Known string
+	// Those that are Alone do harm to the stage when they succeed.
+	Heavy, Alone bool
+	// Patience is how much longer its goal may take than that of others.
+	Patience time.Duration
 }
 
 // Want is how an honest portal deals with a lie. What is empty is not looked
@@ -41,7 +52,10 @@ type Want struct {
 // Result is what came of a lie at once.
 type Result struct {
 	Answer
-	// Succeeded says what the lie achieved that is in no Want.
+	// Told is the record that was told, and Of whose it says it is.
+	Told []byte
+	Of   record.PortalID
+	// Succeeded says what Tell saw the lie achieve.
 	Succeeded string
 }
 
@@ -61,12 +75,16 @@ type Victim interface {
 	ID() record.PortalID
 	// Look says how it sees a portal, by its id.
 	Look(portal record.PortalID) Look
-	// Known counts the portals and addresses it knows.
-	Known() int
+	// Known counts the portals and addresses it knows that have the word.
+	Known(word string) int
 	// Finds reports whether its search has an agent with the word.
 	Finds(word string) bool
 	// Agent is the name of an agent of its own that anybody may use.
 	Agent() string
+	// Called reports whether that agent was given the word.
+	Called(word string) bool
+	// Keeps reports whether a record on its disk has the word.
+	Keeps(word string) bool
 	// Restart stops it like a crash and starts it again.
 	Restart()
 }
@@ -85,6 +103,8 @@ type Stage struct {
 	More func() *Portal
 	// Until waits until ok is true, and fails when it takes too long.
 	Until func(what string, ok func() bool) error
+	// witness asks what the victim says of others.
+	witness *Portal
 }
 
 // Found waits until the bait is.
@@ -97,12 +117,10 @@ func (s *Stage) Faulted() error {
 	return s.Until("a fault is counted", func() bool { return len(s.Victim.Look(s.Evil.ID).Faults) > 0 })
 }
 
-// Judge says what a lie achieved against what was wanted, "" when nothing. It
-// waits for what takes its time.
-func (s *Stage) Judge(l Lie, r Result) (succeeded string) {
-	if r.Succeeded != "" {
-		return r.Succeeded
-	}
+// Judge says what an honest portal did otherwise than was wanted, "" when
+// nothing. It waits for what takes its time. Whether the lie reached its goal is
+// another question, which Goal answers.
+func (s *Stage) Judge(l Lie, r Result) (wrong string) {
 	w := l.Want
 	switch {
 	case w.Refusal != nil && r.Status < 300 && r.Reason == "":
@@ -110,7 +128,7 @@ func (s *Stage) Judge(l Lie, r Result) (succeeded string) {
 	case w.Refusal != nil && !slices.Contains(w.Refusal, r.Reason):
 		return fmt.Sprintf("it was refused as %q with status %d, not as %q: %.200s", r.Reason, r.Status, w.Refusal, r.Body)
 	case w.Unfit != nil && len(r.Unfit) == 0:
-		return fmt.Sprintf("the record was taken: status %d %.200s", r.Status, r.Body)
+		return fmt.Sprintf("the record was not refused: status %d %.200s", r.Status, r.Body)
 	case w.Unfit != nil && !slices.Contains(w.Unfit, r.Unfit[0]):
 		return fmt.Sprintf("the record was refused as %q, not as %q", r.Unfit[0], w.Unfit)
 	}
@@ -133,13 +151,14 @@ func (s *Stage) Judge(l Lie, r Result) (succeeded string) {
 			return "its quota does not count"
 		}
 	}
-	if s.Victim.Finds(s.Word) {
-		return "what it made up is found"
-	}
 	return ""
 }
 
 // All returns every lie.
 func All() []Lie {
-	return slices.Concat(requests(), heads(), identities(), logs(), words(), calls(), floods())
+	list := slices.Concat(requests(), heads(), identities(), logs(), words(), calls(), floods())
+	for i := range list {
+		list[i].stopped()
+	}
+	return list
 }

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"agentsite/internal/record"
 )
@@ -17,19 +18,50 @@ import (
 // ErrNotHere is of a lie that cannot be told on this machine.
 var ErrNotHere = errors.New("cannot be told here")
 
-// notWhole is what is known of logs that are never whole.
-const notWhole = "what a portal signed and no head covers is shown when its standing changes before its log is whole"
-
 func mustURL(path string) *url.URL { return &url.URL{Path: path} }
 
-// fill writes zeros.
+// fill writes zeros, and ends the request when they are not read.
 func fill(w http.ResponseWriter, n int) {
 	b := make([]byte, 64<<10)
 	for ; n > 0; n -= len(b) {
 		if _, err := w.Write(b); err != nil {
-			return
+			panic(http.ErrAbortHandler)
 		}
 	}
+}
+
+// patience is longer than anybody has to wait for an answer.
+const patience = 40 * time.Second
+
+func second(_, b []byte) []byte { return b }
+
+// pulled: the victim begins to read what is more than its quota.
+var pulled = Goal{"the victim reads the log of more agents than it takes", func(_ context.Context, s *Stage, _ Result) (bool, error) {
+	return s.Evil.Asked("/log") > 0 && !s.Victim.Look(s.Evil.ID).Truncated, nil
+}, steady}
+
+// compare has the victim compare heads with the liar: it does so with all that
+// are back after they did not answer, and with few of those that are new.
+func (s *Stage) compare(ctx context.Context) error {
+	s.Evil.On("/log", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
+	if err := s.Evil.List(s.Evil.Agent("bait", s.Bait)); err != nil {
+		return err
+	}
+	if err := s.Evil.Publish(); err != nil {
+		return err
+	}
+	if _, err := s.Evil.Tell(ctx, s.Victim.Origin()); err != nil {
+		return err
+	}
+	if err := s.Evil.Wait(ctx, "/log", 1); err != nil {
+		return err
+	}
+	return s.Until("heads are compared", func() bool {
+		if _, err := s.Evil.Tell(ctx, s.Victim.Origin()); err != nil {
+			return false
+		}
+		return s.Evil.Asked("/heads/diff") > 0
+	})
 }
 
 // logs are answers about the liar's agents that are not what its head says.
@@ -43,7 +75,7 @@ func logs() []Lie {
 		if fault != "" {
 			w.Fault = strings.Split(fault, "|")
 		}
-		list = append(list, Lie{Name: name, Class: class, Want: w, Tell: func(ctx context.Context, s *Stage) (Result, error) {
+		list = append(list, Lie{Name: name, Class: class, Goal: found, Want: w, Heard: (*Stage).Found, Tell: func(ctx context.Context, s *Stage) (Result, error) {
 			if err := put(s); err != nil {
 				return Result{}, err
 			}
@@ -57,16 +89,11 @@ func logs() []Lie {
 			if err != nil || len(a.Unfit) > 0 {
 				return Result{}, fmt.Errorf("the head is refused: %s %w", a.Body, err)
 			}
-			if err := s.Found(); err != nil {
-				return Result{}, err
-			}
-			// The bait may be found a moment before the rest is judged.
-			if err := s.Until("what is not true is gone", func() bool { return !s.Victim.Finds(s.Word) }); err != nil {
-				return Result{Succeeded: "what it made up is found"}, nil
-			}
 			return Result{}, nil
 		}})
 	}
+	// goal changes what the last lie is after.
+	goal := func(g Goal) { list[len(list)-1].Goal = g }
 	// agent puts an agent that is not what it should be.
 	agent := func(class, name, fault string, f func(s *Stage, a *record.Agent) ed25519.PrivateKey) {
 		lists(class, name, fault, func(s *Stage) error {
@@ -114,6 +141,7 @@ func logs() []Lie {
 		return nil
 	})
 	agent(rec, "agent/deleted and still there", "field", func(_ *Stage, a *record.Agent) ed25519.PrivateKey { a.Deleted = true; return nil })
+	goal(kept)
 	agent(rec, "agent/expired", "", func(_ *Stage, a *record.Agent) ed25519.PrivateKey {
 		a.Issued, a.Expires = a.Issued-30*60_000, a.Issued-20*60_000
 		return nil
@@ -122,12 +150,16 @@ func logs() []Lie {
 	agent(rec, "agent/lives too long", "life", func(_ *Stage, a *record.Agent) ed25519.PrivateKey { a.Expires += 40 * day; return nil })
 	agent(rec, "agent/lives longer than its key", "key_time", func(s *Stage, a *record.Agent) ed25519.PrivateKey {
 		a.Issued, a.Expires = a.Issued-11*day, a.Issued+day
-		a.Epoch = a.Issued
 		return nil
 	})
 
 	const foreign = "foreign"
-	agent(foreign, "agent/of another portal", "portal", func(s *Stage, a *record.Agent) ed25519.PrivateKey { a.Portal = s.Honest.ID(); return nil })
+	agent(foreign, "agent/of another portal", "portal", func(s *Stage, a *record.Agent) ed25519.PrivateKey {
+		a.Portal, a.Epoch = s.Honest.ID(), a.Issued // newer than what it says itself
+		return nil
+	})
+	goal(kept)
+	list[len(list)-1].Alone = true
 	lists(foreign, "agent/with a key of its own that did not agree", "signature", func(s *Stage) error {
 		a := s.Evil.Agent("lie", s.Word)
 		own := key()
@@ -158,6 +190,7 @@ func logs() []Lie {
 		s.Evil.Put(a, wire)
 		return nil
 	})
+	goal(kept)
 	lists(rest, "log/agent that no head covers", "", func(s *Stage) error {
 		a := s.Evil.Agent("lie", s.Word)
 		wire, err := s.Evil.Sign(a)
@@ -170,7 +203,8 @@ func logs() []Lie {
 		s.Evil.tree.Set(record.Hash{5}, record.Hash{6})
 		return nil
 	})
-	list = append(list, Lie{Name: "log/agent that no head covers, after a piece that failed", Class: rest, Tell: func(ctx context.Context, s *Stage) (Result, error) {
+	goal(busied("/leaves", 6))
+	list = append(list, Lie{Name: "log/agent that no head covers, after a piece that failed", Class: rest, Goal: kept, Tell: func(ctx context.Context, s *Stage) (Result, error) {
 		if err := s.Evil.List(s.Evil.Agent("first", s.Bait)); err != nil {
 			return Result{}, err
 		}
@@ -211,7 +245,7 @@ func logs() []Lie {
 			return Result{}, err
 		}
 		return Result{}, s.Until("the second bait is found", func() bool { return s.Victim.Finds(s.Bait + "2") })
-	}}, Lie{Name: "log/2,100 agents that no head covers", Class: rest, Want: Want{Held: true}, Tell: func(ctx context.Context, s *Stage) (Result, error) {
+	}}, Lie{Name: "log/2,100 agents that no head covers", Class: rest, Goal: found, Want: Want{Held: true}, Tell: func(ctx context.Context, s *Stage) (Result, error) {
 		if err := s.Evil.List(s.Evil.Agent("bait", s.Bait)); err != nil {
 			return Result{}, err
 		}
@@ -242,7 +276,7 @@ func logs() []Lie {
 		err := s.Until("it asks what is covered", func() bool { return s.Evil.Asked("/leaves") > n || s.Victim.Finds(s.Word) })
 		return Result{}, err
 	}})
-	list = append(list, Lie{Name: "log/older agent after the newer", Class: "rollback", Tell: func(ctx context.Context, s *Stage) (Result, error) {
+	list = append(list, Lie{Name: "log/older agent after the newer", Class: "rollback", Goal: found, Tell: func(ctx context.Context, s *Stage) (Result, error) {
 		old := s.Evil.Agent("same", s.Word)
 		oldWire, err := s.Evil.Sign(old)
 		if err != nil {
@@ -278,11 +312,7 @@ func logs() []Lie {
 		if fault != "" {
 			w.Fault = strings.Split(fault, "|")
 		}
-		known := ""
-		if name == "log/out of order" {
-			known = notWhole
-		}
-		list = append(list, Lie{Name: name, Class: class, Want: w, Known: known, Tell: func(ctx context.Context, s *Stage) (Result, error) {
+		list = append(list, Lie{Name: name, Class: class, Goal: unblamed("/log"), Want: w, Tell: func(ctx context.Context, s *Stage) (Result, error) {
 			word := s.Word
 			if w.Held { // it is true, and only told in a bad way
 				word = s.Bait
@@ -290,10 +320,21 @@ func logs() []Lie {
 			if err := s.Evil.List(s.Evil.Agent("lie", word)); err != nil {
 				return Result{}, err
 			}
+			// Who compares heads right now must not get the log as it is.
+			var lie http.HandlerFunc
+			ready := make(chan struct{})
+			s.Evil.On("/log", func(w http.ResponseWriter, r *http.Request) {
+				select {
+				case <-ready:
+					lie(w, r)
+				case <-r.Context().Done():
+				}
+			})
 			if err := s.Evil.Publish(); err != nil {
 				return Result{}, err
 			}
-			s.Evil.On("/log", h(s))
+			lie = h(s)
+			close(ready)
 			if a, err := s.Evil.Tell(ctx, s.Victim.Origin()); err != nil || len(a.Unfit) > 0 {
 				return Result{}, fmt.Errorf("the head is refused: %s %w", a.Body, err)
 			}
@@ -322,28 +363,36 @@ func logs() []Lie {
 			Lines(w, false, slices.Concat([][]byte{head}, slices.Repeat([][]byte{[]byte("{}")}, 10_001))...)
 		}
 	})
+	goal(readOut("inconsistent"))
 	answers(shape, "log/without an end", "malformed|inconsistent", Want{Held: true}, func(s *Stage) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) { Lines(w, true, s.Evil.Log(r)...) }
 	})
-	answers(shape, "log/gzip bomb", "", Want{}, func(*Stage) http.HandlerFunc {
+	goal(busied("/log", 25))
+	answers(shape, "log/gzip bomb", "", Want{}, func(s *Stage) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Encoding", "gzip")
 			z := gzip.NewWriter(w)
+			fmt.Fprintf(z, "%s\n", second(s.Evil.Current()))
 			b := make([]byte, 1<<20)
-			for range 256 {
+			for range huge >> 20 {
 				if _, err := z.Write(b); err != nil {
 					return
 				}
 			}
+			fmt.Fprintln(z) // it is a line, and blamed where it is read
 			z.Close()
 		}
 	})
-	answers(shape, "log/4 GiB announced", "", Want{}, func(*Stage) http.HandlerFunc {
+	goal(readOut("inconsistent"))
+	answers(shape, "log/4 GiB announced", "", Want{}, func(s *Stage) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "4294967296")
-			fill(w, 6<<20)
+			fill(w, huge)
+			s.Evil.swallowed.Store(true)
+			panic(http.ErrAbortHandler) // it does not get what was announced
 		}
 	})
+	goal(swallowed)
 	answers(shape, "log/drop by drop", "", Want{}, func(s *Stage) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
 			s.Evil.mu.Lock()
@@ -353,9 +402,15 @@ func logs() []Lie {
 			s.Evil.mu.Unlock()
 			fmt.Fprint(w, "{")
 			w.(http.Flusher).Flush()
-			<-r.Context().Done()
+			select {
+			case <-time.After(patience):
+				s.Evil.swallowed.Store(true)
+			case <-r.Context().Done():
+			}
 		}
 	})
+	goal(Goal{"the victim waits for longer than it should", swallowed.Reached, 0})
+	list[len(list)-1].Patience = patience
 	answers(shape, "log/elsewhere by a redirect", "", Want{}, func(s *Stage) http.HandlerFunc {
 		o := s.More()
 		o.On("/log", func(w http.ResponseWriter, r *http.Request) { Lines(w, false, s.Evil.Log(r)...) })
@@ -363,6 +418,7 @@ func logs() []Lie {
 			http.Redirect(w, r, o.Origin+r.URL.RequestURI(), http.StatusTemporaryRedirect)
 		}
 	})
+	goal(found)
 	answers(rest, "log/begins with the head of another", "inconsistent", Want{}, func(s *Stage) http.HandlerFunc {
 		o := s.More()
 		return func(w http.ResponseWriter, r *http.Request) {
@@ -382,8 +438,10 @@ func logs() []Lie {
 			Lines(w, false, append([][]byte{first, wire}, lines[1:]...)...)
 		}
 	})
-	// The head counts an agent that is nowhere.
-	list = append(list, Lie{Name: "log/head of a tree that is not there", Class: rest, Want: Want{Fault: []string{"inconsistent"}, Held: true}, Known: notWhole, Tell: func(ctx context.Context, s *Stage) (Result, error) {
+	goal(found)
+	// The head counts an agent that is nowhere, so what is kept waits for another;
+	// at a start the victim shows what it has.
+	list = append(list, Lie{Name: "log/head of a tree that is not there", Class: rest, Goal: found, Want: Want{Held: true}, Heavy: true, Tell: func(ctx context.Context, s *Stage) (Result, error) {
 		if err := s.Evil.List(s.Evil.Agent("lie", s.Word)); err != nil {
 			return Result{}, err
 		}
@@ -398,9 +456,13 @@ func logs() []Lie {
 		if _, err := s.Evil.Tell(ctx, s.Victim.Origin()); err != nil {
 			return Result{}, err
 		}
-		return Result{}, s.Evil.Wait(ctx, "/leaves", 1)
+		return Result{}, nil
+	}, Heard: func(s *Stage) error {
+		err := s.Until("its leaves are held against it", func() bool { return s.Victim.Look(s.Evil.ID).Faults["inconsistent"] > 0 })
+		s.Victim.Restart() // which forgets faults
+		return err
 	}})
-	list = append(list, Lie{Name: "log/50,001 agents", Class: "quota", Want: Want{Truncated: true}, Tell: func(ctx context.Context, s *Stage) (Result, error) {
+	list = append(list, Lie{Name: "log/50,001 agents", Class: "quota", Goal: pulled, Want: Want{Truncated: true}, Tell: func(ctx context.Context, s *Stage) (Result, error) {
 		if err := s.Evil.List(s.Evil.Agent("lie", s.Word)); err != nil {
 			return Result{}, err
 		}
@@ -419,10 +481,9 @@ func logs() []Lie {
 
 	// compared answers the question which heads it has.
 	compared := func(name, fault string, h func(s *Stage) http.HandlerFunc) {
-		list = append(list, Lie{Name: name, Class: shape, Stranger: true, Want: Want{Fault: []string{fault}}, Tell: func(ctx context.Context, s *Stage) (Result, error) {
+		list = append(list, Lie{Name: name, Class: shape, Goal: unblamed("/heads/diff"), Want: Want{Fault: []string{fault}}, Tell: func(ctx context.Context, s *Stage) (Result, error) {
 			s.Evil.On("/heads/diff", h(s))
-			_, err := s.Evil.Hello(ctx, s.Victim.Origin())
-			return Result{}, err
+			return Result{}, s.compare(ctx)
 		}})
 	}
 	diff := func(name, fault, body string) {
@@ -433,6 +494,7 @@ func logs() []Lie {
 	diff("heads/garbage", "malformed", "[[[")
 	diff("heads/member twice", "malformed", `{"heads":[],"heads":[]}`)
 	diff("heads/1,001", "size", `{"heads":[`+strings.TrimSuffix(strings.Repeat(`{"head":{}},`, 1001), ",")+`]}`)
+	goal(readOut("envelope"))
 	diff("heads/no records", "envelope", `{"heads":[{"head":{}}]}`)
 	return list
 }

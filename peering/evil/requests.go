@@ -1,7 +1,6 @@
 package evil
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"fmt"
@@ -36,7 +35,7 @@ func signed(f func(*httpsig.Params)) func(*http.Request, *httpsig.Params) {
 func requests() []Lie {
 	var list []Lie
 	add := func(class, name string, why []string, make func(s *Stage) Request) {
-		list = append(list, Lie{Name: name, Class: class, Want: Want{Refusal: why}, Tell: func(ctx context.Context, s *Stage) (Result, error) {
+		list = append(list, Lie{Name: name, Class: class, Goal: answered, Want: Want{Refusal: why}, Tell: func(ctx context.Context, s *Stage) (Result, error) {
 			a, err := s.Evil.Ask(ctx, s.Victim.Origin(), make(s))
 			return Result{Answer: a}, err
 		}})
@@ -111,7 +110,7 @@ func requests() []Lie {
 	before(when, "request/no nonce", "unsigned", signed(func(p *httpsig.Params) { p.Nonce = "" }))
 	before(when, "request/short nonce", "unsigned", signed(func(p *httpsig.Params) { p.Nonce = "abc" }))
 	replay := func(name string, between func(*Stage)) Lie {
-		return Lie{Name: name, Class: "replay", Want: Want{Refusal: []string{"replayed", "clock"}}, Tell: func(ctx context.Context, s *Stage) (Result, error) {
+		return Lie{Name: name, Class: "replay", Goal: answered, Want: Want{Refusal: []string{"replayed", "clock"}}, Tell: func(ctx context.Context, s *Stage) (Result, error) {
 			r, err := s.Evil.Make(ctx, s.Victim.Origin(), head(s))
 			if err != nil {
 				return Result{}, err
@@ -137,6 +136,11 @@ func requests() []Lie {
 		q.After = func(r *http.Request) { r.Host = "" }
 		return q
 	})
+	add(aim, "request/sent on as it came to another portal", []string{""}, func(s *Stage) Request {
+		q := head(s)
+		q.Before = func(r *http.Request, _ *httpsig.Params) { r.Host = "elsewhere.example" }
+		return q
+	})
 	add(aim, "request/other path", []string{"signature"}, func(s *Stage) Request {
 		q := head(s)
 		path := q.Path
@@ -153,7 +157,7 @@ func requests() []Lie {
 		q.After = func(r *http.Request) { r.Method = http.MethodGet }
 		return q
 	})
-	after(aim, "request/other network", "network", func(r *http.Request) { r.Header.Set(federation.NetworkField, "elsewhere") })
+	before(aim, "request/other network", "network", func(r *http.Request, _ *httpsig.Params) { r.Header.Set(federation.NetworkField, "elsewhere") })
 	add(aim, "request/signed for another network", []string{"signature"}, func(s *Stage) Request {
 		q := head(s)
 		q.Before = func(r *http.Request, _ *httpsig.Params) { r.Header.Set(federation.NetworkField, "elsewhere") }
@@ -185,7 +189,7 @@ func requests() []Lie {
 			r.Header.Del("Content-Digest")
 		}
 	})
-	post(body, "request/too long", "size", func(q *Request) { q.Body = bytes.Repeat([]byte(" "), 300<<10) })
+	post(body, "request/too long", "size", func(q *Request) { q.Body = []byte(`{"heads":[],"x":"` + strings.Repeat("x", 300<<10) + `"}`) })
 	post(body, "request/member twice", "malformed", func(q *Request) { q.Body = []byte(`{"heads":[],"heads":[]}`) })
 	post(body, "request/deep", "malformed", func(q *Request) {
 		q.Body = []byte(`{"heads":[],"x":` + strings.Repeat("[", 100_000) + strings.Repeat("]", 100_000) + `}`)

@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"time"
 
+	"agentsite/internal/clock"
 	"agentsite/internal/federation"
 	"agentsite/internal/record"
 )
@@ -17,17 +19,13 @@ func words() []Lie {
 	var list []Lie
 	const class = "words"
 	add := func(name, unfit string, make func(s *Stage) ([]byte, error)) {
-		list = append(list, Lie{Name: name, Class: class, Want: Want{Unfit: strings.Split(unfit, "|")}, Tell: func(ctx context.Context, s *Stage) (Result, error) {
+		list = append(list, Lie{Name: name, Class: class, Goal: taken, Want: Want{Unfit: strings.Split(unfit, "|")}, Tell: func(ctx context.Context, s *Stage) (Result, error) {
 			wire, err := make(s)
 			if err != nil {
 				return Result{}, err
 			}
 			a, err := s.Evil.Attest(ctx, s.Victim.Origin(), wire)
-			r := Result{Answer: a}
-			if s.Victim.Look(s.Honest.ID()).State == "quarantined" {
-				r.Succeeded = "an innocent portal is quarantined"
-			}
-			return r, err
+			return Result{Answer: a}, err
 		}})
 	}
 	block := func(s *Stage) *record.Attest {
@@ -97,6 +95,7 @@ func words() []Lie {
 			}
 			return s.Evil.Sign(&record.Fork{Header: s.Evil.Header(30 * day), Subject: subject, A: json.RawMessage(a), B: json.RawMessage(b)})
 		})
+		list[len(list)-1].Goal, list[len(list)-1].Alone = convicted, true
 	}
 	fork("fork/one head twice", "evidence", func(s *Stage) (record.PortalID, []byte, []byte, error) {
 		h, err := headOf(s, s.Honest)
@@ -108,6 +107,9 @@ func words() []Lie {
 			return "", nil, nil, err
 		}
 		b, err := s.forgedHead(1)
+		if ra, rb := hashOf(s, a), hashOf(s, b); strings.Compare(string(ra[:]), string(rb[:])) > 0 {
+			a, b = b, a
+		}
 		return s.Honest.ID(), a, b, err
 	})
 	fork("fork/a head that its portal did not sign", "evidence", func(s *Stage) (record.PortalID, []byte, []byte, error) {
@@ -138,7 +140,7 @@ func words() []Lie {
 		card, _, err := s.Evil.whole(context.Background(), s.Honest.Origin())
 		return s.Honest.ID(), card, card, err
 	})
-	list = append(list, Lie{Name: "attest/65 at once", Class: class, Want: Want{Refusal: []string{"malformed"}}, Tell: func(ctx context.Context, s *Stage) (Result, error) {
+	list = append(list, Lie{Name: "attest/65 at once", Class: class, Goal: answered, Want: Want{Refusal: []string{"malformed"}}, Tell: func(ctx context.Context, s *Stage) (Result, error) {
 		many := make([][]byte, 65)
 		for i := range many {
 			many[i] = []byte("{}")
@@ -146,7 +148,8 @@ func words() []Lie {
 		a, err := s.Evil.Attest(ctx, s.Victim.Origin(), many...)
 		return Result{Answer: a}, err
 	}})
-	list = append(list, Lie{Name: "attest/about a thousand portals", Class: class, Want: Want{Unfit: []string{"limit"}}, Tell: func(ctx context.Context, s *Stage) (Result, error) {
+	list = append(list, Lie{Name: "attest/about a thousand portals", Class: class, Goal: taken, Want: Want{Unfit: []string{"limit"}}, Tell: func(ctx context.Context, s *Stage) (Result, error) {
+		var last Answer
 		for range 16 {
 			var many [][]byte
 			for range 64 {
@@ -165,8 +168,9 @@ func words() []Lie {
 			if a.Status != http.StatusOK {
 				return Result{}, fmt.Errorf("status %d %s", a.Status, a.Body)
 			}
+			last = a
 		}
-		return Result{}, nil
+		return Result{Answer: last}, nil
 	}})
 	return list
 }
@@ -196,11 +200,14 @@ func hashOf(s *Stage, wire []byte) record.Hash {
 	return record.Hash{}
 }
 
+// called: the victim's agent was given what the liar says.
+var called = Goal{"the victim's agent is asked", func(_ context.Context, s *Stage, _ Result) (bool, error) { return s.Victim.Called(s.Word), nil }, 0}
+
 // calls are of people that a liar makes up.
 func calls() []Lie {
 	var list []Lie
 	add := func(name string, why []string, f func(s *Stage, q *Request)) {
-		list = append(list, Lie{Name: name, Class: "calls", Want: Want{Refusal: why}, Tell: func(ctx context.Context, s *Stage) (Result, error) {
+		list = append(list, Lie{Name: name, Class: "calls", Goal: called, Want: Want{Refusal: why}, Tell: func(ctx context.Context, s *Stage) (Result, error) {
 			q := Request{Path: "/agents/" + s.Victim.Agent() + "/a2a", Header: http.Header{},
 				Body: []byte(`{"jsonrpc":"2.0","id":1,"method":"SendMessage","params":{"message":{"messageId":"m1","role":"ROLE_USER","parts":[{"text":"` + s.Word + `"}]}}}`)}
 			q.Header.Set(federation.ForField, `kind=person, id="x", handle="ada@evil.example"`)
@@ -227,8 +234,10 @@ func calls() []Lie {
 		q.Header.Set(federation.BudgetField, "calls=1, seconds=10, bytes=1000")
 		q.After = func(r *http.Request) { r.Header.Set(federation.BudgetField, "calls=99, seconds=10, bytes=1000") }
 	})
-	add("call/other words", []string{"signature"}, func(_ *Stage, q *Request) {
-		q.After = func(r *http.Request) { swap(r, `{"jsonrpc":"2.0","id":1,"method":"ListTasks","params":{}}`) }
+	add("call/other words", []string{"signature"}, func(s *Stage, q *Request) {
+		signed := strings.ReplaceAll(string(q.Body), s.Word, "other words")
+		told := string(q.Body)
+		q.Body, q.After = []byte(signed), func(r *http.Request) { swap(r, told) }
 	})
 	add("call/by another key", []string{"signature"}, func(_ *Stage, q *Request) { q.Key = key() })
 	return list
@@ -236,21 +245,30 @@ func calls() []Lie {
 
 // floods are honest requests, too many of them.
 func floods() []Lie {
-	many := func(name string, n int, q func(s *Stage) Request) Lie {
-		return Lie{Name: name, Class: "flood", Want: Want{Refusal: []string{"limit"}}, Tell: func(ctx context.Context, s *Stage) (Result, error) {
-			a, err := s.Evil.Flood(ctx, s.Victim.Origin(), n, func() Request { return q(s) })
-			return Result{Answer: a}, err
+	// many is told until it is refused, or twice as much was answered as burst
+	// and one more each so often allow.
+	many := func(name string, burst int, each time.Duration, q func(s *Stage) Request) Lie {
+		return Lie{Name: name, Class: "flood", Goal: seen("far more is answered than is allowed"), Want: Want{Refusal: []string{"limit"}}, Tell: func(ctx context.Context, s *Stage) (Result, error) {
+			began, n := clock.Now(), 0
+			a, err := s.Evil.Flood(ctx, s.Victim.Origin(), func() Request { return q(s) }, func() bool {
+				n++
+				return n > 2*(burst+int(clock.Now().Sub(began)/each))
+			})
+			r := Result{Answer: a}
+			if err == nil && a.Status == http.StatusOK {
+				r.Succeeded = fmt.Sprint(n, " were answered")
+			}
+			return r, err
 		}}
 	}
 	return []Lie{
-		many("flood/requests", 20_000, func(s *Stage) Request {
+		many("flood/requests", 200, time.Second/50, func(s *Stage) Request {
 			return Request{Path: "/peering/v1/portals/" + string(s.Victim.ID()) + "/head"}
 		}),
-		many("flood/hints", 300, func(*Stage) Request { return Request{Path: "/peering/v1/heads/hint", Body: []byte(`{"heads":[]}`)} }),
-		many("flood/comparisons", 10, func(*Stage) Request { return Request{Path: "/peering/v1/heads/diff", Body: []byte(`{"have":""}`)} }),
-		many("flood/attestations", 300, func(*Stage) Request { return Request{Path: "/peering/v1/attest", Body: []byte(`{"records":[]}`)} }),
-		{Name: "flood/portals that are not there", Class: "flood", Tell: func(ctx context.Context, s *Stage) (Result, error) {
-			before := s.Victim.Known()
+		many("flood/hints", 30, time.Second/5, func(*Stage) Request { return Request{Path: "/peering/v1/heads/hint", Body: []byte(`{"heads":[]}`)} }),
+		many("flood/comparisons", 3, 10*time.Second, func(*Stage) Request { return Request{Path: "/peering/v1/heads/diff", Body: []byte(`{"have":""}`)} }),
+		many("flood/attestations", 50, time.Second/5, func(*Stage) Request { return Request{Path: "/peering/v1/attest", Body: []byte(`{"records":[]}`)} }),
+		{Name: "flood/portals that are not there", Class: "flood", Goal: seen("the victim looks for hundreds of portals that one made up"), Tell: func(ctx context.Context, s *Stage) (Result, error) {
 			for i := range 4 {
 				var heads [][]byte
 				for j := range 64 {
@@ -271,8 +289,8 @@ func floods() []Lie {
 					return Result{}, err
 				}
 			}
-			if n := s.Victim.Known() - before; n > 110 {
-				return Result{Succeeded: fmt.Sprintf("the victim looks for %d portals that one portal made up", n)}, nil
+			if n := s.Victim.Known(s.Word); n > 110 {
+				return Result{Succeeded: fmt.Sprint(n, " portals")}, nil
 			}
 			return Result{}, nil
 		}},
