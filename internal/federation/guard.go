@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"net/netip"
-	"net/url"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -141,58 +139,6 @@ func NewGuard(ctx context.Context, cfg GuardConfig) (*Guard, error) {
 
 // Run keeps what must survive until ctx ends.
 func (g *Guard) Run(ctx context.Context) error { return g.used.run(ctx) }
-
-// Arrive says whether a request from an address, an IP without port, is looked
-// at at all. It comes before anything of the request is read. Rules are about the
-// whole address, limits count an IPv6 client as its /64.
-func (g *Guard) Arrive(addr string) (err error) {
-	defer func() { g.note(err) }()
-	a, parsed := netip.ParseAddr(addr)
-	if parsed == nil {
-		a = a.Unmap().WithZone("")
-		if why := g.cfg.Registry.DecideAddr(a); why != "" {
-			return Refuse(ReasonDenied, "%s", why)
-		}
-	}
-	key := counted(a, addr)
-	if g.unlimited(key) {
-		return nil
-	}
-	if wait, ok := g.addrs.Allow(key); !ok {
-		return RefuseFor(ReasonLimit, wait, "Too many requests come from your address. Ask again later.")
-	}
-	return nil
-}
-
-// Strike notes that a request from an address was refused. Who goes on although
-// it could have known is shunned for a while.
-func (g *Guard) Strike(addr string, why Reason) {
-	switch why {
-	case ReasonUnknown, ReasonClock, ReasonPending, ReasonBusy, ReasonAbsent:
-		return // it may be honest, and has something to do about it
-	}
-	if a, err := netip.ParseAddr(addr); err == nil && g.cfg.Shun != nil {
-		g.cfg.Shun.Strike(a)
-	}
-}
-
-// counted is what an address is counted as; a is zero when it is none.
-func counted(a netip.Addr, addr string) string {
-	switch {
-	case !a.IsValid():
-		return addr
-	case a.Is6():
-		net, _ := a.Prefix(64) // of its own family
-		return net.String()
-	}
-	return a.String()
-}
-
-// unlimited reports whether the requests of an address are not counted: all
-// that is on this portal's machine has one, unless it takes another.
-func (g *Guard) unlimited(addr string) bool {
-	return g.near && (addr == "127.0.0.1" || addr == "::/64")
-}
 
 // ReadBody reads the body of a request of a portal that is let in.
 type ReadBody func(asker Asker) ([]byte, error)
@@ -420,12 +366,6 @@ func (g *Guard) holds(r *http.Request, sig *httpsig.Signature, pub ed25519.Publi
 	return nil
 }
 
-// fake counts a signature that does not hold against where it came from.
-func (g *Guard) fake(addr string) {
-	a, _ := netip.ParseAddr(addr)
-	g.addrs.Charge(counted(a.Unmap().WithZone(""), addr), fakeCost)
-}
-
 // once refuses a signature that was used before.
 func (g *Guard) once(ctx context.Context, p httpsig.Params, now time.Time) error {
 	until := p.Expires.Add(SignatureLife + time.Second)
@@ -474,15 +414,6 @@ func validNonce(s string) bool {
 	return true
 }
 
-// target is what requests to an origin are addressed to.
-func target(origin string) httpsig.Target {
-	u, err := url.Parse(origin)
-	if err != nil {
-		return httpsig.Target{}
-	}
-	return httpsig.Target{Scheme: u.Scheme, Authority: u.Host}
-}
-
 // refusalOf is what is wrong with a signature, in the words of the wire.
 func refusalOf(err error) error {
 	switch {
@@ -501,26 +432,4 @@ func refusalOf(err error) error {
 func sentence(err error) string {
 	s := err.Error()
 	return strings.ToUpper(s[:1]) + s[1:]
-}
-
-// SignRequest signs a request to the portal at an origin, with the SHA-256 of
-// its body in Content-Digest if it has one.
-func SignRequest(r *http.Request, self Signer, nonce string, now time.Time) error {
-	id, key, _, err := self.Key(now)
-	if err != nil {
-		return err
-	}
-	r.Header.Set(NetworkField, self.Network())
-	list := make([]httpsig.Component, len(covered), len(covered)+len(alsoSigned)+1)
-	copy(list, covered)
-	if r.Header.Get("Content-Digest") != "" {
-		list = append(list, httpsig.Component{Name: "content-digest"})
-	}
-	for _, name := range alsoSigned {
-		if _, there := r.Header[name]; there {
-			list = append(list, httpsig.Component{Name: strings.ToLower(name)})
-		}
-	}
-	return httpsig.Sign(r, SignatureLabel, httpsig.Params{Components: list, Created: now, Expires: now.Add(SignatureLife),
-		KeyID: string(self.ID()) + "/" + string(id), Nonce: nonce, Tag: SignatureTag}, key)
 }

@@ -1,0 +1,63 @@
+package federation
+
+import (
+	"net/netip"
+)
+
+// Arrive says whether a request from an address, an IP without port, is looked
+// at at all. It comes before anything of the request is read. Rules are about the
+// whole address, limits count an IPv6 client as its /64.
+func (g *Guard) Arrive(addr string) (err error) {
+	defer func() { g.note(err) }()
+	a, parsed := netip.ParseAddr(addr)
+	if parsed == nil {
+		a = a.Unmap().WithZone("")
+		if why := g.cfg.Registry.DecideAddr(a); why != "" {
+			return Refuse(ReasonDenied, "%s", why)
+		}
+	}
+	key := counted(a, addr)
+	if g.unlimited(key) {
+		return nil
+	}
+	if wait, ok := g.addrs.Allow(key); !ok {
+		return RefuseFor(ReasonLimit, wait, "Too many requests come from your address. Ask again later.")
+	}
+	return nil
+}
+
+// Strike notes that a request from an address was refused. Who goes on although
+// it could have known is shunned for a while.
+func (g *Guard) Strike(addr string, why Reason) {
+	switch why {
+	case ReasonUnknown, ReasonClock, ReasonPending, ReasonBusy, ReasonAbsent:
+		return // it may be honest, and has something to do about it
+	}
+	if a, err := netip.ParseAddr(addr); err == nil && g.cfg.Shun != nil {
+		g.cfg.Shun.Strike(a)
+	}
+}
+
+// counted is what an address is counted as; a is zero when it is none.
+func counted(a netip.Addr, addr string) string {
+	switch {
+	case !a.IsValid():
+		return addr
+	case a.Is6():
+		net, _ := a.Prefix(64) // of its own family
+		return net.String()
+	}
+	return a.String()
+}
+
+// unlimited reports whether the requests of an address are not counted: all
+// that is on this portal's machine has one, unless it takes another.
+func (g *Guard) unlimited(addr string) bool {
+	return g.near && (addr == "127.0.0.1" || addr == "::/64")
+}
+
+// fake counts a signature that does not hold against where it came from.
+func (g *Guard) fake(addr string) {
+	a, _ := netip.ParseAddr(addr)
+	g.addrs.Charge(counted(a.Unmap().WithZone(""), addr), fakeCost)
+}

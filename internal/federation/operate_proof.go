@@ -1,0 +1,130 @@
+package federation
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+
+	"agentsite/internal/clock"
+	"agentsite/internal/fault"
+	"agentsite/internal/ident"
+	"agentsite/internal/record"
+)
+
+// Proof is why a portal is quarantined: two statements of it with one number.
+type Proof struct {
+	Type    record.Type
+	About   string
+	Version record.Version
+	// Mark names this very proof: who releases must say it.
+	Mark string
+	// A and B are what the two say, indented JSON; empty for one of which only
+	// the hash was kept.
+	A, B             string
+	HashA, HashB     string
+	WireA, WireB     string
+	Issued, IssuedB  time.Time
+	Expires, ExpireB time.Time
+}
+
+// decode shows what a record says, for people, and its hash.
+func (p *Peers) decode(wire []byte) (text, hash string, issued, expires time.Time) {
+	if wire == nil {
+		return
+	}
+	network := ""
+	if p.cfg.Signer != nil {
+		network = p.cfg.Signer.Network()
+	}
+	r, err := record.Open(network, wire)
+	if err != nil {
+		return string(wire), "", issued, expires
+	}
+	b, err := json.MarshalIndent(r.Body, "", "  ")
+	if err != nil {
+		return string(wire), "", issued, expires
+	}
+	if hash = r.Hash.String(); network == "" {
+		hash = "" // it is made of the network's name too
+	}
+	return string(b), hash, clock.FromMilli(r.Issued), clock.FromMilli(r.Expires)
+}
+
+// Release ends a portal's quarantine, or the hour for which it is refused.
+// Whoever ends a quarantine names the proof that they looked at.
+func (p *Peers) Release(ctx context.Context, actor ident.Actor, name, mark, why string) (Peer, error) {
+	if err := operator(actor); err != nil {
+		return Peer{}, err
+	}
+	peer, ok := p.Portal(ctx, name)
+	if !ok {
+		return Peer{}, noPeer(name)
+	}
+	proof, err := p.Proof(ctx, actor, name)
+	switch {
+	case fault.Is(err, fault.NotFound):
+		p.mu.RLock()
+		e := p.find(name)
+		refused := e != nil && e.RefusedUntil.After(clock.Now())
+		p.mu.RUnlock()
+		if !refused {
+			return Peer{}, fault.New(fault.Conflict, "This portal is not quarantined or refused; there is nothing to release.")
+		}
+	case err != nil:
+		return Peer{}, err
+	case mark != proof.Mark:
+		return Peer{}, &fault.Error{Kind: fault.Conflict, Safe: "Look at the proof first and name it: its mark is shown with it.", Fields: map[string]string{"proof": "is not the mark of the proof there is now"}}
+	default:
+		if why = strings.TrimSpace(why + " (proof " + proof.Mark + ")"); len(why) > maxNote {
+			return Peer{}, &fault.Error{Kind: fault.Invalid, Safe: "The reason is too long.", Fields: map[string]string{"note": "use fewer words"}}
+		}
+	}
+	key := string(peer.ID)
+	if err := p.decided(ctx, Decided{By: actor, Act: "peer.release", Subject: key, Why: why}, nil); err != nil {
+		return Peer{}, err
+	}
+	if proof.Mark != "" {
+		if err := p.cfg.Replica.Release(ctx, peer.ID); err != nil {
+			return Peer{}, err
+		}
+	}
+	p.mu.Lock()
+	if e := p.entries[key]; e != nil {
+		e.Quarantined, e.RefusedUntil, e.RefusedWhy, e.forged = false, time.Time{}, "", nil
+		p.touch(e, clock.Now())
+	}
+	p.mu.Unlock()
+	peer, _ = p.Portal(ctx, key)
+	return peer, nil
+}
+
+// Proof returns why a portal is quarantined; a NotFound fault when it is not.
+func (p *Peers) Proof(ctx context.Context, actor ident.Actor, name string) (Proof, error) {
+	if err := operator(actor); err != nil {
+		return Proof{}, err
+	}
+	peer, ok := p.Portal(ctx, name)
+	if !ok {
+		return Proof{}, noPeer(name)
+	}
+	if peer.ID == "" || p.cfg.Replica == nil {
+		return Proof{}, fault.New(fault.NotFound, "This portal is not quarantined.")
+	}
+	c, err := p.cfg.Replica.Quarantined(ctx, peer.ID)
+	if err != nil {
+		return Proof{}, err
+	}
+	if c == nil {
+		return Proof{}, fault.New(fault.NotFound, "This portal is not quarantined.")
+	}
+	out := Proof{Type: c.Slot.Type, About: c.Slot.About, Version: c.Version, WireA: string(c.Lower), WireB: string(c.Higher)}
+	out.A, out.HashA, out.Issued, out.Expires = p.decode(c.Lower)
+	out.B, out.HashB, out.IssuedB, out.ExpireB = p.decode(c.Higher)
+	sum := sha256.Sum256(slices.Concat(c.Lower, []byte{0}, c.Higher))
+	out.Mark = base64.RawURLEncoding.EncodeToString(sum[:12])
+	return out, nil
+}

@@ -1,0 +1,41 @@
+package federation
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"agentsite/internal/ident/httpsig"
+)
+
+// SignRequest signs a request to the portal at an origin, with the SHA-256 of
+// its body in Content-Digest if it has one.
+func SignRequest(r *http.Request, self Signer, nonce string, now time.Time) error {
+	id, key, _, err := self.Key(now)
+	if err != nil {
+		return err
+	}
+	r.Header.Set(NetworkField, self.Network())
+	list := make([]httpsig.Component, len(covered), len(covered)+len(alsoSigned)+1)
+	copy(list, covered)
+	if r.Header.Get("Content-Digest") != "" {
+		list = append(list, httpsig.Component{Name: "content-digest"})
+	}
+	for _, name := range alsoSigned {
+		if _, there := r.Header[name]; there {
+			list = append(list, httpsig.Component{Name: strings.ToLower(name)})
+		}
+	}
+	return httpsig.Sign(r, SignatureLabel, httpsig.Params{Components: list, Created: now, Expires: now.Add(SignatureLife),
+		KeyID: string(self.ID()) + "/" + string(id), Nonce: nonce, Tag: SignatureTag}, key)
+}
+
+// target is what requests to an origin are addressed to.
+func target(origin string) httpsig.Target {
+	u, err := url.Parse(origin)
+	if err != nil {
+		return httpsig.Target{}
+	}
+	return httpsig.Target{Scheme: u.Scheme, Authority: u.Host}
+}
