@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -198,5 +199,43 @@ func TestElsewhere_NotProvedIsSaid(t *testing.T) {
 		if res.Agent.Elsewhere() {
 			t.Errorf("%s counts as signed", res.Agent.Handle())
 		}
+	}
+}
+
+// TestElsewhere_ImportsCountAtOnce has an operator decide anew what is taken in:
+// what is held and shown already follows, both ways.
+func TestElsewhere_ImportsCountAtOnce(t *testing.T) {
+	t.Parallel()
+	p := openNet(t)
+	p.far(t, "harbour", true, tides())
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- p.federated.watchPolicy(ctx) }()
+	root := ident.Actor{Kind: ident.Operator, ID: "op", Name: "ada"}
+	look := time.NewTicker(10 * time.Millisecond)
+	defer look.Stop()
+	for _, skip := range [][]string{{"tides"}, nil} {
+		pol, err := p.federated.peers.Policy(ctx, root)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pol.Import.Except = skip
+		if _, err := p.federated.peers.SetPolicy(ctx, root, pol, "a test"); err != nil {
+			t.Fatal(err)
+		}
+		for end := time.Now().Add(20 * time.Second); ; <-look.C {
+			p.federated.catalog.Settle(ctx)
+			_, err := p.hub.Get(ctx, anybodyHere, "tides@harbour.example")
+			if (err == nil) == (skip == nil) {
+				break
+			}
+			if time.Now().After(end) {
+				t.Fatalf("without tags %v: %v", skip, err)
+			}
+		}
+	}
+	stop()
+	if err := <-done; err != nil {
+		t.Error(err)
 	}
 }
