@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"regexp"
 	"strings"
 	"sync"
 	"syscall"
@@ -108,19 +109,27 @@ func startPortal(ts *testscript.TestScript, neg bool, args []string) {
 // when they are ready.
 const retryEvery = 100 * time.Millisecond
 
+// retry runs a command until it succeeds and, after -stdout, prints what matches
+// an expression.
 func retry(ts *testscript.TestScript, neg bool, args []string) {
+	says := regexp.MustCompile("")
+	if len(args) > 2 && args[0] == "-stdout" {
+		re, err := regexp.Compile("(?m)" + args[1])
+		ts.Check(err)
+		says, args = re, args[2:]
+	}
 	if len(args) == 0 || neg {
-		ts.Fatalf("usage: retry CMD [ARG…]")
+		ts.Fatalf("usage: retry [-stdout PATTERN] CMD [ARG…]")
 	}
 	tick := time.NewTicker(retryEvery)
 	defer tick.Stop()
 	for end := time.Now().Add(readyWait); ; <-tick.C {
 		err := ts.Exec(args[0], args[1:]...)
-		if err == nil {
+		if err == nil && says.MatchString(ts.ReadFile("stdout")) {
 			return
 		}
 		if time.Now().After(end) {
-			ts.Fatalf("%s did not succeed in %s: %v", args[0], readyWait, err)
+			ts.Fatalf("%s did not succeed or print %q in %s: %v", args[0], says, readyWait, err)
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -49,10 +50,20 @@ type Portal struct {
 	head    []byte
 	log     []entry
 	tree    record.Tree
+	shown   shown
 	answers map[string]http.HandlerFunc
 	asked   map[string]int
 	rung    chan struct{} // closed at the next request
 }
+
+// shown is what others see of the log and the tree, as they were when a head was
+// shown last: who looks while a lie is made up meets only what was before.
+type shown struct {
+	log    []entry
+	leaves []leaf
+}
+
+type leaf struct{ key, hash record.Hash }
 
 // entry is a line of the log.
 type entry struct {
@@ -217,7 +228,7 @@ func (p *Portal) List(a *record.Agent) error {
 }
 
 // Put puts any line into the log where an agent of that id and seq would be;
-// the next head covers it.
+// the next head covers it, and others see it with that.
 func (p *Portal) Put(a *record.Agent, wire []byte) {
 	k := record.AgentKey(a.AgentID())
 	p.Add(a, wire)
@@ -251,11 +262,14 @@ func (p *Portal) Publish() error {
 	return nil
 }
 
-// Show makes any record its head.
+// Show makes any record its head, and shows all that was listed with it.
 func (p *Portal) Show(head []byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.head = head
+	p.head, p.shown = head, shown{log: slices.Clip(p.log)}
+	for key, hash := range p.tree.Leaves(record.Hash{}) {
+		p.shown.leaves = append(p.shown.leaves, leaf{key, hash})
+	}
 }
 
 // ShowCard makes any record its card.

@@ -1,6 +1,7 @@
 package evil
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -119,7 +120,7 @@ func (p *Portal) Log(r *http.Request) [][]byte {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	list := [][]byte{p.head}
-	for _, e := range p.log {
+	for _, e := range p.shown.log {
 		if e.seq > after {
 			list = append(list, e.wire)
 		}
@@ -133,8 +134,10 @@ func (p *Portal) leaves(r *http.Request) [][]byte {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	list := [][]byte{p.head}
-	for key, hash := range p.tree.Leaves(from) {
-		list = append(list, fmt.Appendf(nil, `["%s","%s"]`, key, hash))
+	for _, l := range p.shown.leaves {
+		if bytes.Compare(l.key[:], from[:]) >= 0 {
+			list = append(list, fmt.Appendf(nil, `["%s","%s"]`, l.key, l.hash))
+		}
 	}
 	return list
 }
@@ -144,7 +147,7 @@ func (p *Portal) agents(r *http.Request) [][]byte {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	list := [][]byte{p.head}
-	for _, e := range p.log {
+	for _, e := range p.shown.log {
 		if slices.Contains(keys, e.key.String()) {
 			list = append(list, e.wire)
 		}
