@@ -44,6 +44,7 @@ var may = map[string][]string{
 	"internal/strictjson": {},
 	// What every door shows of a stranger's text.
 	"internal/plain":   {},
+	"internal/raced":   {},
 	"migrations":       {},
 	"static":           {},
 	"docs":             {},

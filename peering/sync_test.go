@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"agentsite/internal/raced"
 	"agentsite/internal/record"
 	"agentsite/internal/record/recordtest"
 )
@@ -177,9 +178,7 @@ func heal(t *testing.T, portals int, every time.Duration) (took time.Duration, t
 }
 
 func TestSyncer_HealsAfterAnHourApart(t *testing.T) {
-	if raced {
-		t.Skip("an hour of ten portals takes the race detector too long; the others run the same code under it")
-	}
+	raced.Skip(t) // an hour of ten portals
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		took, times := heal(t, 10, 6*time.Second)

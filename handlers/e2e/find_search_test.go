@@ -33,7 +33,7 @@ func TestFind_AsPeopleSearch(t *testing.T) {
 		ada.Must(http.MethodPost, "/api/v1/agents", map[string]any{"name": fmt.Sprintf("clerk-%02d", i), "title": fmt.Sprintf("Clerk %02d", i), "kind": "openai", "endpoint": far.base(),
 			"description": "Copies ledgers.", "visibility": "public", "config": map[string]string{"model": "story-1"}}, http.StatusCreated)
 	}
-	for name, s := range screens {
+	for name, s := range walked() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := visit(t, root, p, s)

@@ -121,7 +121,7 @@ func liar(t testing.TB) *federationtest.Liar {
 // fourth portal that lies is refused, and the operator sees why.
 func TestNetwork(t *testing.T) {
 	root := needBrowser(t)
-	for name, s := range screens {
+	for name, s := range walked() {
 		t.Run(name, func(t *testing.T) {
 			second := joins(t)
 			first, third := joins(t, second.at), joins(t, second.at)

@@ -112,7 +112,7 @@ func (b *tab) stage(name string) {
 // it to somebody else.
 func TestNewcomer(t *testing.T) {
 	root := needBrowser(t)
-	for name, s := range screens {
+	for name, s := range walked() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := apptest.Start(t, func(c *app.Config) { c.Name = "Agora" })

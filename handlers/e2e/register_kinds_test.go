@@ -48,7 +48,7 @@ func (n *newcomer) start(kind string) {
 // takes a minute for so few steps.
 func TestRegister_EveryKindWithinAMinute(t *testing.T) {
 	root := needBrowser(t)
-	for name, s := range screens {
+	for name, s := range walked() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			mine, far := parrotModel(t), parrotModel(t)

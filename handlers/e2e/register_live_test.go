@@ -80,7 +80,7 @@ func TestRegister_NamesMistakesWhileTyping(t *testing.T) {
 // typed stays, and nothing is registered.
 func TestRegister_IsTriedBeforeItIsThere(t *testing.T) {
 	root := needBrowser(t)
-	for name, s := range screens {
+	for name, s := range walked() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := apptest.Start(t, ownModel(parrotModel(t)))
@@ -130,7 +130,7 @@ func TestRegister_IsTriedBeforeItIsThere(t *testing.T) {
 // and publishes it.
 func TestRegister_DraftPreviewPublish(t *testing.T) {
 	root := needBrowser(t)
-	for name, s := range screens {
+	for name, s := range walked() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := apptest.Start(t, ownModel(parrotModel(t)))

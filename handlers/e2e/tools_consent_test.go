@@ -17,7 +17,7 @@ import (
 // another agent.
 func TestTools_YesAndNoWithAFinger(t *testing.T) {
 	root := needBrowser(t)
-	for name, s := range screens {
+	for name, s := range walked() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			brain := agenttest.NewOpenAIServer(t)

@@ -39,7 +39,7 @@ func (b *tab) choose(selector, value string) {
 // profile by filling in a form, with a mistake on the way.
 func TestTools_AFormForEveryField(t *testing.T) {
 	root := needBrowser(t)
-	for name, s := range screens {
+	for name, s := range walked() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := apptest.Start(t)
@@ -176,7 +176,7 @@ func TestTools_QuestionsOfAServerAreForms(t *testing.T) {
 				return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: fmt.Sprintf("reserved %v, box %v", a.Content["seats"], a.Content["vip"])}}}, nil
 			})
 	})
-	for name, s := range screens {
+	for name, s := range walked() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := apptest.Start(t)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"agentsite/docs"
+	"agentsite/internal/raced"
 )
 
 func TestMessage_ShowsMarkdown(t *testing.T) {
@@ -118,6 +119,7 @@ var hostile = map[string]string{
 }
 
 func TestMessage_TimeGrowsNoFasterThanTheText(t *testing.T) {
+	raced.Skip(t)
 	r := New()
 	took := func(s string) time.Duration {
 		best := time.Hour

@@ -19,6 +19,7 @@ import (
 	"agentsite/internal/app"
 	"agentsite/internal/app/apptest"
 	"agentsite/internal/ident"
+	"agentsite/internal/raced"
 	"agentsite/static"
 )
 
@@ -522,7 +523,10 @@ func TestPolicy_EveryCell(t *testing.T) {
 	}
 	all := cells()
 	t.Run("rows", func(t *testing.T) {
-		for _, r := range readPolicy(t) {
+		for n, r := range readPolicy(t) {
+			if raced.On && n%4 != 0 {
+				continue // a fourth of them meets all that they share
+			}
 			key := r.method + " " + r.pattern
 			if r.variant != "" {
 				key += " [" + r.variant + "]"
@@ -538,7 +542,9 @@ func TestPolicy_EveryCell(t *testing.T) {
 			})
 		}
 	})
-	w.described(t, asks)
+	if !raced.On {
+		w.described(t, asks)
+	}
 }
 
 func (r row) check(t *testing.T, w *world, c cell) {
