@@ -40,7 +40,7 @@ func (s *Answerer) Answer(ctx context.Context, q federation.SearchQuestion) (*fe
 		q.Limit = federation.MaxFound
 	}
 	page, err := s.Search(ctx, hub.Query{Text: q.Text, Kinds: q.Kinds, Tags: q.Tags, Skills: q.Skills, Live: q.Live, Languages: q.Languages,
-		Limit: q.Limit, Scope: hub.ScopePortal})
+		Limit: q.Limit, Scope: hub.ScopePortal, Bare: true})
 	if err != nil {
 		return nil, err
 	}

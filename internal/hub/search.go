@@ -38,6 +38,9 @@ type Query struct {
 	// facet is counted as if nothing were asked of it, for pages that offer
 	// its other values.
 	CountMatches bool
+	// Bare is for who wants the agents, their scores and how many there are
+	// alone: nothing is counted, suggested or explained.
+	Bare bool
 	// Sort is "" (relevance where there is text, else name) or one of Sorts.
 	Sort string
 	// Wide also asks portals whose agents are not held here, where there is

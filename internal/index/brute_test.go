@@ -246,9 +246,24 @@ func TestSearch_AgreesWithBruteForce(t *testing.T) {
 					t.Fatalf("%+v: facet %s\n got %s\nwant %s", q, name, got, want)
 				}
 			}
+			bare(t, x, q, page)
 			walk(t, x, q, want, agents)
 		}
 	})
+}
+
+// bare checks that a bare page has what the whole one has, and nothing beside.
+func bare(t *rapid.T, x *Index, q hub.Query, whole hub.Page) {
+	q.Bare = true
+	page, err := x.Search(q)
+	if err != nil || page.Total != whole.Total || page.NextCursor != whole.NextCursor || len(page.Facets)+len(page.Suggestions) > 0 || len(page.Results) != len(whole.Results) {
+		t.Fatalf("%+v: bare %+v, %v\nwhole %+v", q, page, err, whole)
+	}
+	for i, r := range page.Results {
+		if w := whole.Results[i]; r.Agent.ID != w.Agent.ID || r.Score != w.Score {
+			t.Fatalf("%+v: bare has %s with %v at %d, the whole page %s with %v", q, r.Agent.ID, r.Score, i, w.Agent.ID, w.Score)
+		}
+	}
 }
 
 // walk follows the cursors and checks that each match comes once, in order,

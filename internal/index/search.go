@@ -66,7 +66,7 @@ func (x *Index) Search(q hub.Query) (hub.Page, error) {
 	page.Total = x.narrow(m.Bits, &q, plan, s, page.Facets)
 	if page.Total == 0 {
 		page.Results = []hub.Result{}
-		if !m.Any {
+		if !m.Any && !q.Bare {
 			page.Suggestions = x.instead(&q, found, s)
 		}
 		return page, nil
@@ -94,7 +94,9 @@ func (x *Index) Search(q hub.Query) (hub.Page, error) {
 			r := &page.Results[i]
 			x.unpack(&r.Agent, uint32(h.ID), &s.text)
 			r.Score, r.Matched = h.Score, h.Matched
-			r.Why, _ = why(m, h.ID)
+			if !q.Bare {
+				r.Why, _ = why(m, h.ID)
+			}
 			if foldsFor(&q) {
 				x.also(r, uint32(h.ID))
 			}
@@ -155,16 +157,13 @@ func why(m *bm25.Match, id int) ([]hub.Match, float64) {
 }
 
 // narrow applies the filters of q to the matches and returns how many are
-// left. It fills in the facets, each counted under the filters of the others,
-// or of all where q counts matches.
+// left. It fills in the facets that q wants, each counted under the filters of
+// the others, or of all where q counts matches.
 // The caller must hold mu; the matches are those of the text of q by plan.
 func (x *Index) narrow(match bm25.Bits, q *hub.Query, plan []byte, s *scratch, facets map[string][]hub.FacetCount) int {
 	x.since(match, q)
 	whole := x.fold(match, q, s)
 	asked := filters(q)
-	key, state := countedKey(q, plan), x.state.Load()
-	kept, known := x.counted.get(key, state)
-	var out [facetCount][]hub.FacetCount
 	var free [facetCount]bool // facets without a filter
 	for f, values := range asked {
 		free[f] = len(values) == 0
@@ -173,6 +172,17 @@ func (x *Index) narrow(match bm25.Bits, q *hub.Query, plan []byte, s *scratch, f
 			x.facets.union(f, values, &s.filters[f])
 		}
 	}
+	if q.Bare {
+		for f := range asked {
+			if !free[f] {
+				match.And(s.filters[f])
+			}
+		}
+		return match.Count()
+	}
+	key, state := countedKey(q, plan), x.state.Load()
+	kept, known := x.counted.get(key, state)
+	var out [facetCount][]hub.FacetCount
 	for f := range asked {
 		if free[f] || known || q.CountMatches {
 			continue
