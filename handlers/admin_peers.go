@@ -16,6 +16,7 @@ import (
 	"agentsite/internal/clock"
 	"agentsite/internal/fault"
 	"agentsite/internal/federation"
+	"agentsite/internal/hub"
 	"agentsite/internal/ident"
 	"agentsite/internal/record"
 	"agentsite/templates"
@@ -148,6 +149,7 @@ func (d *Door) advice(r *http.Request, list []federation.Peer) (out []templates.
 		}
 	}
 	waiting, silent := 0, 0
+	summing := d.hub.Coverage(hub.Query{}).Tier == record.TierSummary // of no portal all agents are kept
 	for _, p := range list {
 		name := cmp.Or(p.Name, p.Host())
 		switch {
@@ -163,7 +165,7 @@ func (d *Door) advice(r *http.Request, list []federation.Peer) (out []templates.
 			if silent++; p.Rule.Stand == federation.Pin {
 				say(p, name+" is pinned and does not answer.", "Look")
 			}
-		case p.Truncated:
+		case p.Truncated && !summing:
 			say(p, name+" has more agents than its quota: none are kept here, and each search has to ask it.", "Raise it")
 		}
 		if f, err := d.peers.Profile(r.Context(), true, peerRef(p)); len(list) <= tablePage && err == nil && p.Rule.Stand == "" {

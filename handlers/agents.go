@@ -21,8 +21,9 @@ func (d *Door) browse(w http.ResponseWriter, r *http.Request, actor ident.Actor)
 	if err != nil {
 		return err
 	}
-	// Lists without words are kept: of words there are too many.
-	keep := anonymous(actor) && q.Text == ""
+	// Lists without words are kept: of words there are too many. That of a portal
+	// that has to be asked is not.
+	keep := anonymous(actor) && q.Text == "" && (len(q.Portals) == 0 || d.hub.Asks(q) == 0)
 	key := ""
 	if keep {
 		key = sharedKey(d.hub.State(), r.URL.RequestURI()+" "+coverageText(d.hub.Coverage(q)))

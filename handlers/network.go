@@ -88,7 +88,7 @@ func sortPeers(list []federation.Peer, by string) {
 	slices.SortStableFunc(list, func(a, b federation.Peer) int {
 		switch by {
 		case "agents":
-			return cmp.Compare(b.Agents, a.Agents)
+			return cmp.Compare(agentsOf(b), agentsOf(a))
 		case "state":
 			return cmp.Compare(stateOrder(a.State), stateOrder(b.State))
 		case "rtt":
@@ -127,13 +127,19 @@ func stateText(s federation.State) string {
 
 func networkHref(p federation.Peer) string { return "/network/" + url.PathEscape(peerRef(p)) }
 
+// agentsOf is how many agents a portal has: of one whose agents are not all kept
+// here as many as it says.
+func agentsOf(p federation.Peer) int {
+	if p.Partly() {
+		return p.Listed
+	}
+	return p.Agents
+}
+
 func (d *Door) portalRow(p federation.Peer) templates.PortalRow {
 	row := templates.PortalRow{ID: string(p.ID), Host: p.Host(), Name: cmp.Or(p.Name, p.Host()), Href: networkHref(p), State: string(p.State), StateText: stateText(p.State), Reason: p.Reason,
-		Agents: whole(int64(p.Agents)), RTT: latency(p.RTT), Seen: moment(p.LastSeen), Version: p.Version}
-	if p.Truncated {
-		row.Agents += " of " + whole(int64(p.Listed))
-		row.Reason = cmp.Or(row.Reason, "It lists more agents than one portal may have here, so none of them is shown.")
-	}
+		Agents: whole(int64(agentsOf(p))), RTT: latency(p.RTT), Seen: moment(p.LastSeen), Version: p.Version}
+	row.Asked = p.Partly()
 	if p.Lag > 0 {
 		row.Lag = span(p.Lag)
 	}

@@ -65,7 +65,7 @@ func (d *Door) mapView(net federation.Network, self templates.PortalRow) templat
 	list := slices.Clone(net.Portals)
 	if len(list) > mapMost {
 		slices.SortStableFunc(list, func(a, b federation.Peer) int {
-			return cmp.Or(cmp.Compare(rarity(a.State), rarity(b.State)), cmp.Compare(b.Agents, a.Agents))
+			return cmp.Or(cmp.Compare(rarity(a.State), rarity(b.State)), cmp.Compare(agentsOf(b), agentsOf(a)))
 		})
 		// What needs a look does not push the others off the map.
 		odd := slices.IndexFunc(list, func(p federation.Peer) bool { return p.State == federation.Active })
@@ -95,9 +95,9 @@ func (d *Door) mapView(net federation.Network, self templates.PortalRow) templat
 			x, y := spot(ring, len(rings), i, places)
 			at[p.ID] = [2]int{x, y}
 			row := d.portalRow(p)
-			node := templates.MapNode{PortalRow: row, X: x, Y: y, R: 7 + int(min(math.Sqrt(float64(p.Agents))/3, 7)), Label: shorten(row.Name, 11)}
+			node := templates.MapNode{PortalRow: row, X: x, Y: y, R: 7 + int(min(math.Sqrt(float64(agentsOf(p)))/3, 7)), Label: shorten(row.Name, 11)}
 			if v.Few {
-				node.R, node.Label = 8+int(min(math.Sqrt(float64(p.Agents))/2, 11)), shorten(row.Name, 18)
+				node.R, node.Label = 8+int(min(math.Sqrt(float64(agentsOf(p)))/2, 11)), shorten(row.Name, 18)
 			}
 			v.Nodes = append(v.Nodes, node)
 			v.Lines = append(v.Lines, templates.MapLine{X1: centre.X, Y1: centre.Y, X2: x, Y2: y, State: string(p.State)})

@@ -155,12 +155,6 @@ func (s *Searcher) fetch(ctx context.Context, p federation.Peer, was *record.Rec
 // partly are the portals that may be shown and whose agents are not all held.
 func (c *Catalog) partly() []federation.Peer { return c.view.Load().partly }
 
-// isPartly reports whether too much of what a portal lists is missing here to
-// search it here alone.
-func isPartly(p federation.Peer) bool {
-	return p.Truncated || int64(p.Agents)*10 < int64(p.Listed)*9
-}
-
 // asShown is an agent that is not held as it is shown.
 func (c *Catalog) asShown(card *record.Card, p federation.Peer, r *record.Record) (hub.Agent, error) {
 	body, ok := r.Body.(*record.Agent)

@@ -57,7 +57,7 @@ func newView(cfg CatalogConfig, peers []federation.Peer, want map[record.PortalI
 			answers: p.State == federation.Active}
 		switch {
 		case shown:
-			if s.partly = isPartly(p); s.partly {
+			if s.partly = p.Partly(); s.partly {
 				v.partly = append(v.partly, p)
 			}
 		case p.State == federation.Stale || !p.HeadExpires.IsZero() && !p.HeadExpires.After(now):

@@ -82,6 +82,10 @@ type Peer struct {
 // Host is the part of handles that means the portal: the host of its URL.
 func (p Peer) Host() string { return HostOf(p.URL) }
 
+// Partly reports whether too much of what the portal lists is missing here to
+// search it here alone.
+func (p Peer) Partly() bool { return p.Truncated || int64(p.Agents)*10 < int64(p.Listed)*9 }
+
 // Coverage is how much of the network an answer is made of. The portal itself
 // counts as one that is known, asked and answered.
 type Coverage struct {
