@@ -6,7 +6,9 @@ package storetest
 import (
 	"context"
 	"log/slog"
+	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -24,11 +26,43 @@ import (
 func New(t testing.TB) *store.DB {
 	t.Helper()
 	dir := t.TempDir()
-	if _, err := ident.CreateKeys(dir); err != nil {
-		t.Fatal(err)
-	}
+	Prepare(t, dir)
 	return Open(t, dir)
 }
+
+// Prepare puts a portal's keys and an empty database into a folder that has
+// neither. The database is made once: its schema takes most of what a test does
+// with it.
+func Prepare(t testing.TB, dir string) {
+	t.Helper()
+	b, err := empty()
+	if err == nil {
+		_, err = ident.CreateKeys(dir)
+	}
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, store.FileName), b, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// empty is a database as a portal's first start makes it.
+var empty = sync.OnceValues(func() ([]byte, error) {
+	dir, err := os.MkdirTemp("", "agentsite-empty-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	db, err := store.Open(context.Background(), dir, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return nil, err
+	}
+	if err := db.Close(); err != nil {
+		return nil, err
+	}
+	return os.ReadFile(filepath.Join(dir, store.FileName))
+})
 
 // Open opens the database in dir and closes it when the test ends; closing it
 // earlier is fine.

@@ -16,6 +16,7 @@ import (
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -23,6 +24,7 @@ import (
 	"time"
 
 	"agentsite/internal/app"
+	"agentsite/store/storetest"
 )
 
 // Portal is a portal that runs until the test ends.
@@ -116,6 +118,9 @@ func Start(t testing.TB, edit ...func(*app.Config)) *Portal {
 	cfg.CheapHashes = true // see RealHashes
 	for _, e := range edit {
 		e(&cfg)
+	}
+	if list, err := os.ReadDir(cfg.Data); err == nil && len(list) == 0 {
+		storetest.Prepare(t, cfg.Data)
 	}
 	p := &Portal{Dir: cfg.Data, cfg: cfg, t: t, log: new(Log)}
 	var err error
