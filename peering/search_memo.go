@@ -29,9 +29,14 @@ var errSlow = errors.New("its answer takes longer than usual")
 // or goes back and forth, does not ask the network again. The zero value is
 // ready.
 type memo struct {
-	mu   sync.Mutex // guards the rest
-	list map[question]*asking
+	mu    sync.Mutex // guards the rest
+	list  map[question]*asking
+	swept time.Time // of what no longer stands
 }
+
+// sweepEvery keeps apart the looks through all answers for those that no longer
+// stand.
+const sweepEvery = time.Second
 
 // question is what a portal was asked, under which head of it and with which
 // rules of what is shown here.
@@ -95,9 +100,12 @@ func (m *memo) room(now time.Time) {
 	if len(m.list) < maxMemo {
 		return
 	}
-	for q, a := range m.list {
-		if !a.until.IsZero() && !now.Before(a.until) {
-			delete(m.list, q)
+	if now.Sub(m.swept) >= sweepEvery {
+		m.swept = now
+		for q, a := range m.list {
+			if !a.until.IsZero() && !now.Before(a.until) {
+				delete(m.list, q)
+			}
 		}
 	}
 	for q := range m.list { // any: it is asked again

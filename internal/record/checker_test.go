@@ -10,7 +10,7 @@ import (
 	"agentsite/internal/record/recordtest"
 )
 
-func TestChecker_RemembersSignaturesAndNothingElse(t *testing.T) {
+func TestChecker_RemembersWhatNeverChanges(t *testing.T) {
 	t.Parallel()
 	mem := new(federationtest.Replica)
 	gate, err := record.NewGate(recordtest.Network, mem)
@@ -34,6 +34,7 @@ func TestChecker_RemembersSignaturesAndNothingElse(t *testing.T) {
 	stranger.Op = recordtest.Key("nobody's")
 	forged := stranger.Sign(t, good.Body)
 	head := p.Sign(t, p.Head(new(record.Tree)))
+	var first *record.Record
 	check := func(now time.Time, want ...record.Reason) {
 		t.Helper()
 		got, err := k.Check(t.Context(), [][]byte{good.Wire, bent, forged.Wire, head.Wire, nil}, now)
@@ -45,9 +46,14 @@ func TestChecker_RemembersSignaturesAndNothingElse(t *testing.T) {
 				t.Errorf("%d: %v, want %q", i, r.Err, want[i])
 			}
 		}
+		if first == nil {
+			first = got[0].Record
+		} else if r := got[0].Record; r != nil && r != first {
+			t.Error("it was read again")
+		}
 	}
 	malformed := func() record.Reason { _, err := record.Open(recordtest.Network, nil); return record.ReasonOf(err) }()
-	for range 2 { // the second time the signature is known
+	for range 2 { // the second time the record and its signature are known
 		check(now, "", record.BadSignature, record.NoKey, record.NotConsistent, malformed)
 	}
 	check(now.Add(400*24*time.Hour), record.Expired, record.Expired, record.Expired, record.NotConsistent, malformed)

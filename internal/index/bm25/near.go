@@ -68,13 +68,22 @@ func (x *neighbours) each(list []word, text string, most int, yield func(id uint
 	}
 	var a, b [maxNearLen]rune
 	ra := a[:copyRunes(a[:], text)]
+	var plain, other [maxNearLen]byte // where each letter is one byte
+	copy(plain[:], text)
 	for l := max(3, n-most); l <= min(maxNearLen, n+most); l++ {
+		// A letter more or less changes one bit at most, another letter two.
+		differ := 2*most - max(l-n, n-l)
 		for _, c := range x.byLength[l] {
-			if bits.OnesCount32(mask^c.mask) > 2*most {
+			if bits.OnesCount32(mask^c.mask) > differ {
 				continue
 			}
-			rb := b[:copyRunes(b[:], list[c.word].text)]
-			if d := distance(ra, rb, most); d > 0 && d <= most {
+			d, word := 0, list[c.word].text
+			if len(text) == n && len(word) == l {
+				d = distance(plain[:n], other[:copy(other[:], word)], most)
+			} else {
+				d = distance(ra, b[:copyRunes(b[:], word)], most)
+			}
+			if d > 0 && d <= most {
 				yield(c.word, d)
 			}
 		}
@@ -96,7 +105,7 @@ func copyRunes(dst []rune, s string) int {
 // distance counts insertions, deletions, replacements and swaps of adjacent
 // letters between two words of at most maxNearLen runes; it gives up with
 // most+1 as soon as the distance must exceed most.
-func distance(a, b []rune, most int) int {
+func distance[R byte | rune](a, b []R, most int) int {
 	for len(a) > 0 && len(b) > 0 && a[0] == b[0] {
 		a, b = a[1:], b[1:]
 	}
