@@ -64,9 +64,10 @@ type Syncer struct {
 	gate *record.Gate
 	own  record.PortalID
 
-	work    *slots
-	sources *bySource
-	hints   hints
+	work     *slots
+	compared *slots // of comparing heads
+	sources  *bySource
+	hints    hints
 	// summaryNews has summaries looked for.
 	summaryNews chan struct{}
 
@@ -98,6 +99,10 @@ type followed struct {
 	pulling bool
 	cancel  context.CancelFunc // of the pull under way, nil without
 	handed  bool               // a head of it was handed on
+	// behind is how many portals were told of its head, since behindFrom, as
+	// they said that they have an older one.
+	behind     int
+	behindFrom time.Time
 	// drops counts how often what is held was let go: a pull that runs beside
 	// that has seen what is not there any more.
 	drops int
@@ -148,7 +153,7 @@ func NewSyncer(c SyncConfig) (*Syncer, error) {
 		c.Rand = rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
 	}
 	s := &Syncer{SyncConfig: c, gate: gate, own: c.Self.ID(),
-		work: newSlots(maxWork, maxWaiting), sources: newBySource(),
+		work: newSlots(maxWork, maxWaiting), compared: newSlots(maxCompared, maxWaiting), sources: newBySource(),
 		rand: c.Rand, portals: make(map[record.PortalID]*followed), peers: make(map[record.PortalID]*peerState),
 		heard: make(map[record.PortalID]heard), summaryNews: make(chan struct{}, 1)}
 	s.hints.init()

@@ -12,8 +12,17 @@ import (
 	"agentsite/internal/record"
 )
 
-// maxSources bounds how many portals are remembered that told of one head.
-const maxSources = 8
+const (
+	// maxSources bounds how many portals are remembered that told of one head.
+	maxSources = 8
+	// enoughSources is from how many on nobody is asked for a head again to have
+	// another source of its log.
+	enoughSources = 2
+	// maxCompared is with how many portals heads are compared at once. When half
+	// of a network is back, the first have told of all that was missed before
+	// the next are asked.
+	maxCompared = 4
+)
 
 // Take implements federation.Listener: it takes in heads that a portal told of,
 // in an answer or a hint.
@@ -185,7 +194,8 @@ func (s *Syncer) diffSoonLocked(portal record.PortalID, p *peerState) {
 		if wait > 0 && !clock.Sleep(ctx, wait) {
 			return
 		}
-		if err := s.diff(ctx, portal); err != nil && ctx.Err() == nil {
+		err := s.compared.do(ctx, func() error { return s.diff(ctx, portal) })
+		if err != nil && ctx.Err() == nil {
 			s.Log.Debug("heads not compared", "portal", portal, "error", err)
 		}
 	})
@@ -202,7 +212,7 @@ func (s *Syncer) vector(ctx context.Context) (federation.DiffQuestion, error) {
 	s.mu.Lock()
 	for _, row := range rows {
 		at := row.Version
-		if f := s.portals[row.Portal]; f != nil && !f.truncated && row.Portal != s.own {
+		if f := s.portals[row.Portal]; f != nil && !f.truncated && row.Portal != s.own && (len(f.sources) < enoughSources || f.fails > 0) {
 			at = f.got // who has the newest is a source of it
 		}
 		v = append(v, federation.Held{Mark: federation.MarkOf(row.Portal), Version: at})

@@ -27,6 +27,9 @@ const (
 	// handedOnFew is the same where that portal can tell all, but for the first
 	// head of a portal: those who are new do not know each other yet.
 	handedOnFew = 1
+	// toldBehind is how many portals that are behind are told so of one head
+	// within roundEvery. The others hear it from those, or ask.
+	toldBehind = 4
 	// maxOutbox bounds the heads that wait to be told to one portal. What does
 	// not fit is found when heads are compared.
 	maxOutbox = 4096
@@ -175,10 +178,24 @@ func (s *Syncer) hintBehind(ctx context.Context, to record.PortalID, behind []fe
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, m := range behind {
-		if portal := byMark[m]; portal != "" && portal != to {
+		if portal := byMark[m]; portal != "" && portal != to && s.tellsBehind(portal) {
 			s.postLocked(to, portal, true)
 		}
 	}
+}
+
+// tellsBehind reports whether one more portal is told of a head that it is behind
+// on; the caller holds mu.
+func (s *Syncer) tellsBehind(portal record.PortalID) bool {
+	f := s.portals[portal]
+	if f == nil {
+		return true // our own
+	}
+	if now := clock.Now(); now.Sub(f.behindFrom) >= roundEvery {
+		f.behind, f.behindFrom = 0, now
+	}
+	f.behind++
+	return f.behind <= toldBehind
 }
 
 // postLocked puts a head into an outbox and has it sent; the caller holds mu.

@@ -1,9 +1,12 @@
 package peering_test
 
 import (
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"agentsite/internal/raced"
 )
 
 // TestSyncer_ManyWhoMeetAskFew: what portals ask when they meet, and tell of a
@@ -40,6 +43,61 @@ func TestSyncer_ManyWhoMeetAskFew(t *testing.T) {
 		// The portal tells all, and each of them one other at most.
 		if got := asked("hint") - before; got < others || got > 2*others {
 			t.Errorf("%d hints of one head among %d portals", got, others+1)
+		}
+	})
+}
+
+// TestSyncer_HalvesThatMeetCompareFew: portals that are back all at once know the
+// same news, so it must not be told by each of them.
+func TestSyncer_HalvesThatMeetCompareFew(t *testing.T) {
+	raced.Skip(t)
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		defer w.end()
+		first := w.add()
+		const half = 16
+		for range 2*half - 1 {
+			w.add(first)
+		}
+		w.until(10*time.Minute, "settled", w.settled)
+		side := func(n *node) bool { return slices.Index(w.nodes, n) < half }
+		w.mu.Lock()
+		w.cut = func(from, to *node) bool { return side(from) != side(to) }
+		w.mu.Unlock()
+		for range 3 { // each finds out that the others are away
+			for _, n := range w.nodes {
+				n.register("a")
+				n.publish()
+			}
+			time.Sleep(2 * time.Minute)
+		}
+		heads := 0
+		for _, n := range w.nodes[:half] {
+			head, err := n.replica.Head(t.Context(), n.ID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			card, err := n.replica.Card(t.Context(), n.ID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			heads += len(head) + len(card)
+		}
+		w.mu.Lock()
+		w.cut = nil
+		clear(w.bytes)
+		w.mu.Unlock()
+		w.until(2*time.Minute, "healed", w.settled)
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		sum := 0
+		for _, n := range w.nodes {
+			sum += w.bytes[n]
+		}
+		t.Logf("%d bytes a portal, the news are %d", sum/(2*half), heads)
+		if sum > 2*half*8*heads {
+			t.Errorf("each portal exchanged %d bytes to have %d of news", sum/(2*half), heads)
 		}
 	})
 }
