@@ -283,7 +283,7 @@ func (x *Index) addColumns(f *filling, first int) {
 		}
 		c := &x.columns[len(x.columns)-1]
 		c.push(uint32(doc%columnSize), f.invented[from:end], x.facets)
-		c.stands[doc%columnSize] = standing{profiles[f.profile[i]], f.global[f.portals[i]]}
+		c.stands[doc%columnSize] = standing{profiles[f.profile[i]], x.facets.values[f.global[f.portals[i]]].number}
 		x.profiles.list[profiles[f.profile[i]]].docs++
 		from = end
 	}

@@ -23,7 +23,7 @@ type column struct {
 	stands [columnSize]standing
 }
 
-// standing is what else a document has: its profile, and the value of its first
+// standing is what else a document has: its profile, and the number of its first
 // portal. They are beside each other because both are counted at once.
 type standing struct{ profile, portal uint32 }
 

@@ -3,6 +3,7 @@ package index
 import (
 	"math"
 	"math/bits"
+	"slices"
 
 	"agentsite/internal/hub"
 	"agentsite/internal/index/bm25"
@@ -152,6 +153,10 @@ func (x *Index) room(s *scratch) {
 	if n := len(x.profiles.list); len(s.profiles) < n {
 		s.profiles = make([]uint32, n+n/8)
 	}
+	if n := len(x.facets.portals); len(s.portals) < n {
+		s.portals = make([]uint32, n+n/8)
+	}
+	s.seenPortals = slices.Grow(s.seenPortals[:0], len(s.portals)+1)[:len(s.portals)+1]
 	s.seen = s.seen[:0]
 }
 
@@ -211,10 +216,11 @@ func (x *Index) tally(b bm25.Bits, p part, s *scratch) {
 	s.seen = seen
 }
 
-// tallyStands adds up the values of the profiles and the portals likewise; of
-// the portals only if asked.
+// tallyStands adds up the values of the profiles likewise, and the portals by
+// their numbers in s.portals and s.seenPortals; those only if asked.
 func (x *Index) tallyStands(b bm25.Bits, portals bool, s *scratch) {
 	counts, seen := s.profiles, s.seenProfiles[:0]
+	hosts, seenHosts, k := s.portals, s.seenPortals, 0
 	for i, w := range b {
 		if w == 0 {
 			continue
@@ -230,14 +236,30 @@ func (x *Index) tallyStands(b bm25.Bits, portals bool, s *scratch) {
 			if !portals {
 				continue
 			}
-			if n = s.counts[at.portal]; n == 0 {
-				s.seen = append(s.seen, at.portal)
+			// Written each time and kept the first: nobody can guess when that
+			// is, where there are as many portals as matches.
+			n = hosts[at.portal]
+			hosts[at.portal] = n + 1
+			seenHosts[k] = at.portal
+			first := 0
+			if n == 0 {
+				first = 1
 			}
-			s.counts[at.portal] = n + 1
+			k += first
 		}
 	}
+	seenHosts = seenHosts[:k]
 	for _, p := range seen {
 		for _, v := range x.profiles.list[p].values {
+			if leadFacet(x.facets.leads[v]) == portalFacet { // a further portal of the same agent
+				if at := x.facets.values[v].number; portals {
+					if hosts[at] == 0 {
+						seenHosts = append(seenHosts, at)
+					}
+					hosts[at] += counts[p]
+				}
+				continue
+			}
 			if s.counts[v] == 0 {
 				s.seen = append(s.seen, v)
 			}
@@ -245,7 +267,29 @@ func (x *Index) tallyStands(b bm25.Bits, portals bool, s *scratch) {
 		}
 		counts[p] = 0
 	}
-	s.seenProfiles = seen
+	s.seenProfiles, s.seenPortals = seen, seenHosts
+}
+
+// offerPortals ranks the portals of s.seenPortals, and clears them.
+func (x *Index) offerPortals(r *[facetCount]ranking, asked *[facetCount]bool, s *scratch) {
+	if !asked[portalFacet] {
+		return
+	}
+	rank, least := &r[portalFacet], uint32(1)
+	for _, p := range s.seenPortals {
+		c := s.portals[p]
+		s.portals[p] = 0
+		if c < least {
+			continue
+		}
+		v := x.facets.portals[p]
+		if lead := x.facets.leads[v]; rank.takes(int(c), lead) {
+			rank.offer(valueCount{count: c, lead: lead, value: v})
+			if rank.full() {
+				least = uint32(rank.last())
+			}
+		}
+	}
 }
 
 // countUp counts document by document; rare values only where they may be
@@ -266,6 +310,7 @@ func (x *Index) countUp(b bm25.Bits, asked *[facetCount]bool, s *scratch, out *[
 	}
 	if profiled {
 		x.tallyStands(b, asked[portalFacet], s)
+		x.offerPortals(&r, asked, s)
 	}
 	x.offer(&r, asked, s)
 	for p := spare + 1; p < parts; p++ {
@@ -415,6 +460,8 @@ func (x *Index) countLess(b bm25.Bits, left int, asked *[facetCount]bool, s *scr
 			}
 			less := s.counts[v]
 			switch {
+			case f == portalFacet:
+				less = s.portals[val.number]
 			case f >= inventedFacets:
 			case val.tier == frequent:
 				less = s.slots[val.slot]
@@ -432,6 +479,11 @@ func (x *Index) countLess(b bm25.Bits, left int, asked *[facetCount]bool, s *scr
 	}
 	for _, v := range s.seen {
 		s.counts[v] = 0
+	}
+	if profiled {
+		for _, p := range s.seenPortals {
+			s.portals[p] = 0
+		}
 	}
 	if invented {
 		clear(s.slots[:len(x.facets.tags.list)])

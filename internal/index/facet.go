@@ -22,7 +22,10 @@ type facets struct {
 	free   []uint32
 	of     [facetCount]facet
 	moved  []uint32 // values of another tier than where their documents list them
-	epoch  uint64   // changes when a value is forgotten and its id may mean another
+	// portals are the values of the portal facet by their numbers, which are as
+	// few as they: all counting goes through them.
+	portals, freePortals []uint32
+	epoch                uint64 // changes when a value is forgotten and its id may mean another
 
 	// The frequent values, tags and others, by slots: counting them touches few
 	// places of memory. The slots of others begin at otherSlots; the first ones
@@ -67,6 +70,8 @@ type value struct {
 	pos  uint32 // in order
 	slot uint16 // when frequent
 	tier tier   // of an invented value
+	// number is the place of a portal in facets.portals.
+	number uint32
 }
 
 // tier is where the documents of an invented value list it.
@@ -202,6 +207,9 @@ func (f *facets) remove(v, doc uint32, docs int) {
 		f.moved = append(f.moved, v)
 	}
 	if n == 1 {
+		if val.facet() == portalFacet {
+			f.freePortals = append(f.freePortals, val.number)
+		}
 		f.swap(o, val.pos, uint32(len(o.order)-1))
 		o.order = o.order[:len(o.order)-1]
 		f.byText.Delete(v)
@@ -367,7 +375,22 @@ func (f *facets) enter(text facetText, h uint64) uint32 {
 	}
 	f.leads[id] = leadOf(text)
 	f.values[id] = value{text: text, pos: uint32(len(o.order))}
+	if text[0] == portalFacet {
+		f.values[id].number = f.number(id)
+	}
 	o.order = append(o.order, id) // the count 0 comes last
 	f.byText.InsertHash(id, h)
 	return id
+}
+
+// number gives a portal a number.
+func (f *facets) number(v uint32) uint32 {
+	if n := len(f.freePortals); n > 0 {
+		number := f.freePortals[n-1]
+		f.freePortals = f.freePortals[:n-1]
+		f.portals[number] = v
+		return number
+	}
+	f.portals = append(f.portals, v)
+	return uint32(len(f.portals) - 1)
 }

@@ -191,7 +191,7 @@ func (x *Index) setEntry(id uint32, p *prepared) {
 		case f < inventedFacets:
 			invented = i + 1
 		case f == portalFacet && portal == noPortal:
-			portal = ids[i]
+			portal = x.facets.values[ids[i]].number
 		default:
 			rest = append(rest, ids[i])
 		}
@@ -233,7 +233,7 @@ func (x *Index) valuesOf(dst []uint32, doc uint32) []uint32 {
 	dst = x.invented(dst, doc)
 	c, i := &x.columns[doc/columnSize], doc%columnSize
 	if v := c.stands[i].portal; v != noPortal {
-		dst = append(dst, v)
+		dst = append(dst, x.facets.portals[v])
 	}
 	return append(dst, x.profiles.list[c.stands[i].profile].values...)
 }

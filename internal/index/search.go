@@ -26,8 +26,9 @@ type scratch struct {
 	counts  []uint32              // by value, all 0 between uses
 	slots   *[slotCount]uint32    // by slot, likewise
 	seen    []uint32
-	// By profile, likewise.
+	// By profile, and by the number of a portal, likewise.
 	profiles, seenProfiles []uint32
+	portals, seenPortals   []uint32
 	best                   []ranked
 	text                   []byte // of an agent
 }
