@@ -28,6 +28,6 @@ func Search(d Handles, answers Answers) {
 		if err != nil {
 			return nil, err
 		}
-		return Plain(a.Append(make([]byte, 0, 4<<10))), nil
+		return Plain(a.Append(nil)), nil
 	}, searchLimits)
 }

@@ -4,12 +4,19 @@ import (
 	"bytes"
 	"encoding/json"
 	"math"
+	"slices"
 	"strconv"
 )
 
 // Append appends the answer as it travels. Records and proofs go along byte by
 // byte.
 func (a *SearchAnswer) Append(b []byte) []byte {
+	const around, each = 64, 64 // what stands between
+	size := len(a.Head) + around
+	for _, h := range a.Results {
+		size += len(h.Record) + len(h.Proof) + each
+	}
+	b = slices.Grow(b, size)
 	b = append(b, `{"head":`...)
 	b = append(b, a.Head...)
 	b = append(b, `,"total":`...)
