@@ -216,7 +216,7 @@ func (f *fair) fillRest() bool {
 // ask gets further hits of a stream from those of the matches that are its.
 func (f *fair) ask(s *stream, its func(bm25.Bits) bm25.Bits) {
 	least := f.limit + 1
-	if len(f.x.facets.of[portalFacet].order) > 1 {
+	if f.x.largest()*f.limit*2 >= shareOf(f.limit)*f.x.words.Len() {
 		least += shareOf(f.limit) // to ask twice is dearer than for a few that are held back
 	}
 	f.asked = max(least, 2*f.asked)
@@ -228,6 +228,17 @@ func (f *fair) ask(s *stream, its func(bm25.Bits) bm25.Bits) {
 	if n := len(s.hits); n > 0 {
 		s.seen = f.spot(s.hits[n-1])
 	}
+}
+
+// largest is how many documents the other portal has that has most; the caller
+// must hold mu.
+func (x *Index) largest() int {
+	for _, v := range x.facets.of[portalFacet].order {
+		if val := &x.facets.values[v]; val.text[1:] != localPortal {
+			return int(val.docs.n)
+		}
+	}
+	return 0
 }
 
 // place is where the next page goes on; more is false when there is none.
