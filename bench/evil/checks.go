@@ -157,5 +157,6 @@ var checks = []check{
 	{"flood: hints", []change{{records, "Limits{Every: hintEvery, Burst: hintBurst}", "map[bool]Limits{false: {Every: hintEvery, Burst: hintBurst}}[OFF]"}}},
 	{"flood: comparisons", []change{{records, "Limits{Every: diffEvery, Burst: diffBurst}", "map[bool]Limits{false: {Every: diffEvery, Burst: diffBurst}}[OFF]"}}},
 	{"flood: attestations", []change{{words, "	}, attestLimits)", "	}, map[bool]Limits{false: attestLimits}[OFF])"}}},
+	{"flood: portals of a site", []change{not("internal/federation/crowd.go", "if p.sites[site] > maxOfSite && !p.allowedSite(site) {")}},
 	{"flood: addresses of a portal", []change{{told, "its >= maxAddressesFrom", "its >= maxAddressesFrom && !OFF"}}},
 }

@@ -107,6 +107,11 @@ func busied(path string, n int) Goal {
 	}, 0}
 }
 
+// crowded: the victim knows more portals of the liar's making than one may name.
+var crowded = Goal{"the victim looks for hundreds of portals that one made up", func(_ context.Context, s *Stage, _ Result) (bool, error) {
+	return s.Victim.Known(s.Word) > 110, nil
+}, 0}
+
 // believed: two statements of one version were told and nobody minds.
 func believed(after time.Duration) Goal {
 	return Goal{"two statements of one version stand", func(_ context.Context, s *Stage, r Result) (bool, error) {

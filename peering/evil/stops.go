@@ -127,6 +127,7 @@ var stops = []struct {
 	{"flood: comparisons", []string{"flood/comparisons"}},
 	{"flood: attestations + flood: requests of a portal", []string{"flood/attestations"}},
 	{"flood: addresses of a portal", []string{"flood/portals that are not there"}},
+	{"flood: portals of a site", []string{"flood/portals of one site, by many"}},
 }
 
 // unshown are the lies that no missing check lets succeed.

@@ -268,33 +268,53 @@ func floods() []Lie {
 		many("flood/hints", 30, time.Second/5, func(*Stage) Request { return Request{Path: "/peering/v1/heads/hint", Body: []byte(`{"heads":[]}`)} }),
 		many("flood/comparisons", 3, 10*time.Second, func(*Stage) Request { return Request{Path: "/peering/v1/heads/diff", Body: []byte(`{"have":""}`)} }),
 		many("flood/attestations", 50, time.Second/5, func(*Stage) Request { return Request{Path: "/peering/v1/attest", Body: []byte(`{"records":[]}`)} }),
-		{Name: "flood/portals that are not there", Class: "flood", Goal: seen("the victim looks for hundreds of portals that one made up"), Tell: func(ctx context.Context, s *Stage) (Result, error) {
-			for i := range 4 {
-				var heads [][]byte
-				for j := range 64 {
-					o := &Portal{Network: s.Network, Root: key(), Op: key(), Origin: fmt.Sprintf("https://p%d-%d.%s.example", i, j, s.Word), epoch: now() - hour}
-					o.ID = record.PortalOf(record.PublicOf(o.Root))
-					card, err := o.Sign(o.Card())
-					if err != nil {
-						return Result{}, err
-					}
-					head, err := o.Sign(o.Head(new(record.Tree)))
-					if err != nil {
-						return Result{}, err
-					}
-					heads = append(heads, fmt.Appendf(nil, `{"card":%s,"head":%s}`, card, head))
-				}
-				body := []byte(`{"heads":[` + strings.Join(texts(heads), ",") + `]}`)
-				if _, err := s.Evil.Ask(ctx, s.Victim.Origin(), Request{Path: "/peering/v1/heads/hint", Body: body}); err != nil {
+		{Name: "flood/portals that are not there", Class: "flood", Goal: crowded, Tell: func(ctx context.Context, s *Stage) (Result, error) {
+			for range 4 {
+				if err := s.names(ctx, s.Evil, false); err != nil {
 					return Result{}, err
 				}
 			}
-			if n := s.Victim.Known(s.Word); n > 110 {
-				return Result{Succeeded: fmt.Sprint(n, " portals")}, nil
+			return Result{}, nil
+		}},
+		{Name: "flood/portals of one site, by many", Class: "flood", Goal: crowded, Tell: func(ctx context.Context, s *Stage) (Result, error) {
+			for range 4 {
+				o := s.More()
+				if a, err := o.Hello(ctx, s.Victim.Origin()); err != nil || a.Status != http.StatusOK {
+					return Result{}, fmt.Errorf("no hello: %d %s %w", a.Status, a.Body, err)
+				}
+				if err := s.names(ctx, o, true); err != nil {
+					return Result{}, err
+				}
 			}
 			return Result{}, nil
 		}},
 	}
+}
+
+// names has a liar tell of 64 portals that it makes up. Their addresses are below
+// domains of their own, or all below one.
+func (s *Stage) names(ctx context.Context, by *Portal, oneSite bool) error {
+	var heads [][]byte
+	for range 64 {
+		o := &Portal{Network: s.Network, Root: key(), Op: key(), epoch: now() - hour}
+		o.ID = record.PortalOf(record.PublicOf(o.Root))
+		name := strings.ToLower(string(o.ID[2:12]))
+		if o.Origin = "https://" + s.Word + "-" + name + ".example"; oneSite {
+			o.Origin = "https://" + name + "." + s.Word + ".example"
+		}
+		card, err := o.Sign(o.Card())
+		if err != nil {
+			return err
+		}
+		head, err := o.Sign(o.Head(new(record.Tree)))
+		if err != nil {
+			return err
+		}
+		heads = append(heads, fmt.Appendf(nil, `{"card":%s,"head":%s}`, card, head))
+	}
+	body := []byte(`{"heads":[` + strings.Join(texts(heads), ",") + `]}`)
+	_, err := by.Ask(ctx, s.Victim.Origin(), Request{Path: "/peering/v1/heads/hint", Body: body})
+	return err
 }
 
 func texts(list [][]byte) []string {
