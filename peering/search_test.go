@@ -1,7 +1,6 @@
 package peering_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -283,8 +282,7 @@ func TestSearcher_LeavesLiesOut(t *testing.T) {
 	}{
 		"honest": {},
 		"altered": {func(w *wide, f *far, a *federation.SearchAnswer) {
-			i := bytes.Index(a.Results[0].Record, []byte(`"s":"`)) + 5
-			a.Results[0].Record[i] ^= 3
+			a.Results[0].Record = recordtest.Bent(a.Results[0].Record)
 		}, 1},
 		"invented": {func(w *wide, f *far, a *federation.SearchAnswer) {
 			r := f.Sign(w, f.Agent("invented"))

@@ -199,7 +199,7 @@ func TestAdmitAll_ManyOfOneKey(t *testing.T) {
 		}
 		wire := bytes.Clone(from.Sign(t, from.Agent(fmt.Sprint("a", i))).Wire)
 		if i%17 == 0 {
-			wire[bytes.Index(wire, []byte(`","s":"`))+10] ^= 3 // still base64url
+			wire = recordtest.Bent(wire)
 			want[i] = record.BadSignature
 		}
 		wires = append(wires, wire)

@@ -48,10 +48,7 @@ func TestTake_RefusesWhatIsNotWanted(t *testing.T) {
 		stranger.Portal.Epoch = evil.Epoch
 		good := evil.says(a.ID, "", about(a, "x", record.Unreachable))
 		forged := bytes.Replace(good.Wire, []byte(`"s":"`), []byte(`"s":"AAAA`), 1)
-		swapped := good.Wire[:0:0]
-		swapped = append(swapped, good.Wire...)
-		i := bytes.Index(swapped, []byte(`"s":"`)) + 10
-		swapped[i] ^= 1
+		swapped := recordtest.Bent(good.Wire)
 		old := evil.says(a.ID, "", about(a, "x", record.Alive))
 		newer := evil.says(a.ID, "", about(a, "x", record.Unreachable))
 		late := recordtest.NewPortal("evil")
