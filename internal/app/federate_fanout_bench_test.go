@@ -6,6 +6,9 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
+	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -34,6 +37,7 @@ type fanning struct {
 	client   *peering.Client
 	hub      *hub.Service
 	index    *index.Index
+	mute     atomic.Bool // it takes requests and answers none
 }
 
 // newFanning starts a portal that publishes agents, and answers.
@@ -70,7 +74,13 @@ func newFanning(b *testing.B, agents int) *fanning {
 	r := chi.NewRouter()
 	r.Use(middleware.ClientIPFromRemoteAddr)
 	door.Routes(r)
-	srv := &http.Server{Handler: r}
+	srv := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if f.mute.Load() {
+			<-req.Context().Done()
+			return
+		}
+		r.ServeHTTP(w, req)
+	})}
 	go srv.Serve(l)
 	b.Cleanup(func() { srv.Close() })
 	go guard.Run(b.Context())
@@ -88,10 +98,63 @@ func (d unlimited) Handle(method, pattern string, h peer.Handler, _ peer.Limits)
 // its databases, index, keys and server, and verifies what they answer. It tells
 // the processor time of all sides for each portal asked. No question comes twice.
 func BenchmarkFanOut(b *testing.B) {
-	const portals = 12
+	s, _ := fanOut(b, 12)
+	found, asked, answered, n := 0, 0, 0, 0
+	before := cpuTime(b)
+	for b.Loop() {
+		n++
+		list, c := s.Ask(b.Context(), hub.Query{Text: corpus.Query(n)})
+		found += len(list)
+		asked += c.Asked
+		answered += c.Answered
+	}
+	b.ReportMetric(float64(cpuTime(b)-before)/float64(time.Microsecond)/float64(asked), "cpu-µs/portal")
+	b.ReportMetric(float64(found)/float64(answered), "results/portal")
+	b.ReportMetric(float64(answered)/float64(asked), "in-time/portal")
+}
+
+// BenchmarkFanOutMute is a search that asks twenty portals of which six take the
+// question and say nothing. It tells how much later than the deadline of 800 ms
+// it ends, and how many of those six it names; -benchtime 100x says how often.
+func BenchmarkFanOutMute(b *testing.B) {
+	const portals, mute, deadline = 20, 6, 800 * time.Millisecond
+	s, all := fanOut(b, portals)
+	silent := make(map[string]bool)
+	for _, f := range all[:mute] {
+		f.mute.Store(true)
+		silent[strings.TrimPrefix(f.self.Origin(), "http://")] = true
+	}
+	var late []time.Duration
+	named, n := 0, 0
+	for b.Loop() {
+		n++
+		began := time.Now()
+		_, c := s.Ask(b.Context(), hub.Query{Text: corpus.Query(n)})
+		late = append(late, time.Since(began)-deadline)
+		if c.Asked != portals || c.Answered != portals-mute {
+			b.Errorf("%+v", c)
+		}
+		for _, host := range c.Silent {
+			if silent[host] {
+				named++
+			}
+		}
+	}
+	slices.Sort(late)
+	ms := func(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+	b.ReportMetric(ms(late[len(late)/2]), "p50-late-ms")
+	b.ReportMetric(ms(late[(len(late)-1)*99/100]), "p99-late-ms")
+	b.ReportMetric(float64(named)/float64(n*mute), "named/mute")
+}
+
+// fanOut is a portal that knows so many others, of 300 agents each, and holds
+// none of theirs.
+func fanOut(b *testing.B, portals int) (*peering.Searcher, []*fanning) {
 	me := newFanning(b, 0)
+	var all []*fanning
 	for range portals {
 		f := newFanning(b, 300)
+		all = append(all, f)
 		f.registry.Say(me.self.ID(), federation.Decision{In: true, Show: true, State: federation.Active, PerSecond: 1_000_000})
 		w, err := me.client.Hello(b.Context(), f.self.Origin(), "")
 		if err != nil {
@@ -111,18 +174,7 @@ func BenchmarkFanOut(b *testing.B) {
 	catalog.Settle(b.Context())
 	s := peering.NewSearcher(peering.SearcherConfig{Network: publishNetwork, Caller: me.client, Gate: me.gate, Replica: me.replica, Registry: me.registry, Catalog: catalog,
 		Summaries: peering.NewSummaries(publishNetwork, me.replica, log), Log: log})
-	found, asked, answered, n := 0, 0, 0, 0
-	before := cpuTime(b)
-	for b.Loop() {
-		n++
-		list, c := s.Ask(b.Context(), hub.Query{Text: corpus.Query(n)})
-		found += len(list)
-		asked += c.Asked
-		answered += c.Answered
-	}
-	b.ReportMetric(float64(cpuTime(b)-before)/float64(time.Microsecond)/float64(asked), "cpu-µs/portal")
-	b.ReportMetric(float64(found)/float64(answered), "results/portal")
-	b.ReportMetric(float64(answered)/float64(asked), "in-time/portal")
+	return s, all
 }
 
 // cpuTime is the processor time that the process has taken.
