@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"os"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -53,7 +54,9 @@ const (
 )
 
 func TestBodies_AreCapped(t *testing.T) {
-	// Not parallel: it measures this process's memory.
+	// Not parallel: it measures this process's memory, of which no more may be
+	// garbage than usual.
+	defer debug.SetGCPercent(debug.SetGCPercent(100))
 	w := newWorld(t)
 	if err := w.p.Control().AddUser(t.Context(), people["other"]+"x", apptest.Password, false); err != nil {
 		t.Fatal(err)
