@@ -54,7 +54,11 @@ func drawAgent(t *rapid.T, id int) hub.Agent {
 	}
 	if a.Portal != "" {
 		a.Verified = rapid.Bool().Draw(t, "verified")
-		a.Also = rapid.SampledFrom([][]string{nil, {"r.example"}, {"r.example", "s.example"}}).Draw(t, "also")
+		also := [][]string{nil, {"r.example"}, {"r.example", "s.example"}}
+		if a.Portal == "q.example" {
+			also = append(also, []string{"p.example"}) // the first of others
+		}
+		a.Also = rapid.SampledFrom(also).Draw(t, "also")
 		a.Record = rapid.SampledFrom([]string{"", "short", "leRWh7iGgHka1TIkabuBF5cSalszfuvP2-cCZ6I_f5c"}).Draw(t, "record")
 	}
 	for range rapid.IntRange(0, 2).Draw(t, "skills") {
