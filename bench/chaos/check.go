@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 )
@@ -55,6 +56,7 @@ type message struct {
 type stream struct {
 	how   string // sse or websocket
 	after int64
+	began time.Time
 	seen  []seen
 }
 
@@ -264,13 +266,15 @@ func learn(ops []*op, transcript []message) {
 }
 
 // forget takes back what clients and readers learned from the instant of a
-// power cut on: it may be gone.
-func forget(ops []*op, streams []stream, cut time.Time) {
+// power cut on: it may be gone. It returns the streams that began before: where
+// a later one took up may have been learned after the cut.
+func forget(ops []*op, streams []stream, cut time.Time) []stream {
 	for _, o := range ops {
 		if o.outcome == acked && !o.ackedAt.Before(cut) {
 			o.outcome, o.id, o.seq, o.task = unknown, "", 0, ""
 		}
 	}
+	streams = slices.DeleteFunc(streams, func(s stream) bool { return !s.began.Before(cut) })
 	for i := range streams {
 		s := &streams[i]
 		for n, e := range s.seen {
@@ -280,6 +284,7 @@ func forget(ops []*op, streams []stream, cut time.Time) {
 			}
 		}
 	}
+	return streams
 }
 
 var number = regexp.MustCompile(`[0-9](?:[0-9,_'\x{00a0}\x{2009}\x{202f}]*[0-9])?`)

@@ -141,7 +141,12 @@ func TestForget(t *testing.T) {
 	s.ops[0].ackedAt, s.ops[1].ackedAt, s.ops[2].ackedAt = cut.Add(-2), cut.Add(-1), cut
 	s.streams[1].seen[0].at = cut.Add(1)
 	s.streams[0].seen[0].at, s.streams[0].seen[1].at = cut.Add(-1), cut.Add(-1)
-	forget(s.ops, s.streams, cut)
+	s.streams[0].began, s.streams[1].began = cut.Add(-2), cut.Add(-1)
+	late := stream{how: "sse", after: 5, began: cut.Add(2)} // it came back after the cut
+	s.streams = forget(s.ops, append(s.streams, late), cut)
+	if r := (&room{streams: s.streams}); r.position() != 2 {
+		t.Errorf("the last reader got to %d", r.position())
+	}
 	s.transcript = s.transcript[:2]
 	if v := s.check(); len(v) > 0 {
 		t.Error("after the cut all may be gone: ", v)

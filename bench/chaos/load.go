@@ -238,7 +238,7 @@ func (r *room) work(ctx context.Context, who, stranger *account, base, run strin
 // breaks, because the portal was killed, says nothing.
 func (r *room) watch(ctx context.Context, who *account, base, how string, after int64, rng *rand.Rand) {
 	for ctx.Err() == nil {
-		s := stream{how: how, after: after}
+		s := stream{how: how, after: after, began: time.Now()}
 		leave := time.Duration(50+rng.IntN(600)) * time.Millisecond
 		lctx, cancel := context.WithTimeout(ctx, leave)
 		err := who.follow(lctx, base, r.id, how, after, func(m message) bool {

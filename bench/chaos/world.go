@@ -213,7 +213,7 @@ func (r *room) position() int64 {
 // forget takes back what was learned after a power cut.
 func (w *world) forget(cut time.Time) {
 	for _, r := range w.rooms {
-		forget(r.ops, r.streams, cut)
+		r.streams = forget(r.ops, r.streams, cut)
 	}
 	for i := range w.agents {
 		if a := &w.agents[i]; a.outcome == acked && !a.at.Before(cut) {
@@ -277,7 +277,7 @@ func (w *world) checkRoom(ctx context.Context, r *room, who *account, base, how 
 	if err != nil {
 		return err
 	}
-	now, s := before, stream{how: how, after: r.position()}
+	now, s := before, stream{how: how, after: r.position(), began: time.Now()}
 	if int64(len(before)) > s.after || waiting(r.ops, now) > 0 {
 		fctx, cancel := context.WithTimeout(ctx, settleTimeout)
 		err = who.follow(fctx, base, r.id, how, s.after, func(m message) bool {
