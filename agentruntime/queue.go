@@ -18,15 +18,20 @@ var _ task.Runner = (*Queue)(nil)
 // knows what is running in this process. It holds no work: that is in the
 // database.
 type Queue struct {
-	wake chan struct{} // capacity 1
+	wake  chan struct{}  // capacity 1
+	ended chan task.Task // not running here when they were ended
 
 	mu      sync.Mutex // guards running
 	running map[string]context.CancelCauseFunc
 }
 
+// maxEnded is how many ended tasks wait for their agents to be told. The
+// agents of more are not told: nobody may be held up by a portal that is slow.
+const maxEnded = 1024
+
 // NewQueue returns an empty queue.
 func NewQueue() *Queue {
-	return &Queue{wake: make(chan struct{}, 1), running: make(map[string]context.CancelCauseFunc)}
+	return &Queue{wake: make(chan struct{}, 1), ended: make(chan task.Task, maxEnded), running: make(map[string]context.CancelCauseFunc)}
 }
 
 // Wake implements task.Runner.
@@ -52,6 +57,14 @@ func (q *Queue) Stop(taskID string) bool {
 	}
 	cancel(errStopped{})
 	return true
+}
+
+// Ended implements task.Runner.
+func (q *Queue) Ended(t task.Task) {
+	select {
+	case q.ended <- t:
+	default:
+	}
 }
 
 // enter notes a task as running here; it reports false when it is already.

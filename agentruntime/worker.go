@@ -113,6 +113,7 @@ func (w *Worker) Run(ctx context.Context) error {
 		clear(waiting[len(rest):])
 		waiting = rest
 	}
+	wg.Go(func() { w.tell(ctx) })
 	w.queue.Wake() // what the last run left
 	var retry <-chan time.Time
 	for {
@@ -175,6 +176,9 @@ func (w *Worker) run(ctx context.Context, t task.Task) {
 	switch cause := context.Cause(tctx); {
 	case errors.Is(cause, errStopped{}):
 		result = task.Result{State: task.Canceled, Parts: parts, Reason: "Stopped before it was finished."}
+		if !s.begun {
+			w.queue.Ended(t) // the driver did not see it
+		}
 	case ctx.Err() != nil:
 		return // the portal stops: the task stays in the queue
 	case errors.Is(cause, context.DeadlineExceeded):
@@ -236,6 +240,7 @@ func (w *Worker) attempt(ctx context.Context, t task.Task, s *sink) (task.Result
 		err    error
 	}
 	done := make(chan outcome, 1)
+	s.begun = true
 	go func() {
 		var o outcome
 		defer func() {
@@ -391,6 +396,8 @@ type sink struct {
 	w   *Worker
 	t   task.Task
 	ctx context.Context
+	// begun is set when the driver is run.
+	begun bool
 	// elsewhere is set before the driver runs where a call is a contact with
 	// another machine.
 	elsewhere bool

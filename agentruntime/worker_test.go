@@ -88,7 +88,13 @@ func build(t *testing.T) *house {
 // start runs a worker whose agents are all run by f.
 func (h *house) start(f agentFunc) {
 	h.t.Helper()
-	drivers := map[hub.Kind]task.Agent{h.agent.Kind: f}
+	h.startAs(f)
+}
+
+// startAs runs a worker whose agents are all run by a.
+func (h *house) startAs(a task.Agent) {
+	h.t.Helper()
+	drivers := map[hub.Kind]task.Agent{h.agent.Kind: a}
 	w := agentruntime.New(h.queue, h.db, h.chat, h.hub, drivers, slog.New(slog.DiscardHandler))
 	ctx, stop := context.WithCancelCause(context.Background())
 	h.stop, h.ended = stop, make(chan struct{})

@@ -66,6 +66,7 @@ type idle struct{}
 
 func (idle) Wake()            {}
 func (idle) Stop(string) bool { return false }
+func (idle) Ended(task.Task)  {}
 
 // book finds agents and people as the portal does.
 type book struct {

@@ -66,6 +66,17 @@ func (d *A2A) Run(ctx context.Context, call task.Call, out task.Sink) (task.Resu
 	return d.run(ctx, way{rt: d.rt, who: "The agent", inline: attach.MaxInline}, call, out)
 }
 
+// Stop implements task.Stopper.
+func (d *A2A) Stop(ctx context.Context, call task.Call) { d.stop(ctx, d.rt, call) }
+
+func (d *A2A) stop(ctx context.Context, rt http.RoundTripper, call task.Call) {
+	client, _, err := a2aClient(rt, call.Agent.Endpoint, call.Agent.Config, call.Agent.Secret)
+	if err != nil {
+		return // it was asked in another way, which is not known any more
+	}
+	d.stopRemote(ctx, client, readCheckpoint(call.Checkpoint).Task)
+}
+
 func (d *A2A) run(ctx context.Context, w way, call task.Call, out task.Sink) (task.Result, error) {
 	client, cfg, err := a2aClient(w.rt, call.Agent.Endpoint, call.Agent.Config, call.Agent.Secret)
 	if err != nil {

@@ -47,7 +47,10 @@ type Peer struct {
 	cfg PeerConfig
 }
 
-var _ task.Agent = (*Peer)(nil)
+var (
+	_ task.Agent   = (*Peer)(nil)
+	_ task.Stopper = (*Peer)(nil)
+)
 
 // peerLost is how many questions in a row may fail: a portal that is started
 // again goes on with its tasks, so a few minutes are waited.
@@ -64,15 +67,30 @@ func (d *Peer) Close() { d.a2a.Close() }
 
 // Run implements task.Agent.
 func (d *Peer) Run(ctx context.Context, call task.Call, out task.Sink) (task.Result, error) {
-	u, err := url.Parse(call.Agent.Endpoint)
-	if err != nil || u.Host == "" || call.Agent.Portal == "" {
-		return task.Result{}, fault.New(fault.Unavailable, "Nobody knows where %s is asked.", call.Agent.Handle)
+	at, rt, sign, err := d.reach(call)
+	if err != nil {
+		return task.Result{}, err
 	}
-	origin := u.Scheme + "://" + u.Host
-	sign := d.cfg.Transport(call.Agent.Portal, origin)
-	f := &fetcher{rt: sign, files: origin + task.FilePath}
-	return d.a2a.run(ctx, way{rt: introduced{next: sign, who: d.introduce(call), via: call.Via.Field(), budget: call.Budget}, who: u.Host, peer: true,
-		inline: peerInline, local: f.local}, call, out)
+	f := &fetcher{rt: sign, files: at.Scheme + "://" + at.Host + task.FilePath}
+	return d.a2a.run(ctx, way{rt: rt, who: at.Host, peer: true, inline: peerInline, local: f.local}, call, out)
+}
+
+// Stop implements task.Stopper.
+func (d *Peer) Stop(ctx context.Context, call task.Call) {
+	if _, rt, _, err := d.reach(call); err == nil {
+		d.a2a.stop(ctx, rt, call)
+	}
+}
+
+// reach returns where the agent is, what sends requests there that say for
+// whom they are, and what only signs them.
+func (d *Peer) reach(call task.Call) (at *url.URL, rt, sign http.RoundTripper, err error) {
+	at, err = url.Parse(call.Agent.Endpoint)
+	if err != nil || at.Host == "" || call.Agent.Portal == "" {
+		return nil, nil, nil, fault.New(fault.Unavailable, "Nobody knows where %s is asked.", call.Agent.Handle)
+	}
+	sign = d.cfg.Transport(call.Agent.Portal, at.Scheme+"://"+at.Host)
+	return at, introduced{next: sign, who: d.introduce(call), via: call.Via.Field(), budget: call.Budget}, sign, nil
 }
 
 // introduce is what ForField says of a call.

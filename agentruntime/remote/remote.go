@@ -25,10 +25,11 @@ import (
 const maxText = 256 << 10
 
 var (
-	_ task.Agent = (*A2A)(nil)
-	_ task.Agent = (*OpenAI)(nil)
-	_ hub.Prober = (*Prober)(nil)
-	_ hub.Reader = (*Reader)(nil)
+	_ task.Agent   = (*A2A)(nil)
+	_ task.Stopper = (*A2A)(nil)
+	_ task.Agent   = (*OpenAI)(nil)
+	_ hub.Prober   = (*Prober)(nil)
+	_ hub.Reader   = (*Reader)(nil)
 )
 
 // Config is what the drivers need beside a RoundTripper.

@@ -43,6 +43,7 @@ type idle struct{}
 
 func (idle) Wake()            {}
 func (idle) Stop(string) bool { return false }
+func (idle) Ended(task.Task)  {}
 
 // world is conversations over a real store; the test plays the runtime.
 type world struct {

@@ -37,6 +37,7 @@ type idle struct{}
 
 func (idle) Wake()            {}
 func (idle) Stop(string) bool { return false }
+func (idle) Ended(task.Task)  {}
 
 // heard streams the answer to a task that run plays the agent of, and returns
 // the status, the text, and the error in the stream. step is called by run

@@ -183,6 +183,21 @@ func TestCalls_AskingBackAndAnswering(t *testing.T) {
 	s.Heard(agenttest.Echoed("the blue one"))
 }
 
+func TestCalls_StoppingWhatWaitsForAnAnswer(t *testing.T) {
+	t.Parallel()
+	p := meet(t)
+	room := p.ada.Conversation(p.far("echo"))
+	s := p.ada.Events(room)
+	k := p.ada.Say(room, "ask").Tasks[0]
+	s.Answered(k.ID)
+	there := p.b.Running(t)
+	if len(there) != 1 {
+		t.Fatal(there)
+	}
+	p.ada.Must(http.MethodPost, "/api/v1/tasks/"+k.ID+"/cancel", nil, http.StatusOK)
+	p.b.Ended(t, there[0].ID, "canceled")
+}
+
 func TestCalls_EveryFaceReachesThemByHandle(t *testing.T) {
 	t.Parallel()
 	p := meet(t)

@@ -63,7 +63,11 @@ func (s *Service) Finish(ctx context.Context, t task.Task, r task.Result) error 
 
 // EndTask implements task.Ender for tasks that are not running.
 func (s *Service) EndTask(ctx context.Context, t task.Task, r task.Result) error {
-	return s.Finish(ctx, t, r)
+	err := s.Finish(ctx, t, r)
+	if err == nil {
+		s.runner.Ended(t)
+	}
+	return err
 }
 
 // note says below an answer what did not come of it. The answer is stored by

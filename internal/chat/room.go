@@ -139,7 +139,9 @@ func (s *Service) Delete(ctx context.Context, actor ident.Actor, id string) erro
 		active = append(active, task.Task{ID: r.ID, ConversationID: id})
 	}
 	for _, t := range active {
-		s.runner.Stop(t.ID)
+		if !s.runner.Stop(t.ID) {
+			s.runner.Ended(t)
+		}
 		s.forget(t)
 	}
 	s.live.kick(id, "", "")

@@ -30,7 +30,7 @@ func (s *Service) stop(ctx context.Context, t task.Task, reason string) error {
 	if s.runner.Stop(t.ID) {
 		return nil
 	}
-	err := s.Finish(ctx, t, task.Result{State: task.Canceled, Reason: reason})
+	err := s.EndTask(ctx, t, task.Result{State: task.Canceled, Reason: reason})
 	if fault.Is(err, fault.Conflict) || fault.Is(err, fault.NotFound) {
 		return nil // it ended meanwhile
 	}

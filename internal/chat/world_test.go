@@ -74,9 +74,16 @@ type hands struct {
 	mu      sync.Mutex // guards the rest
 	running map[string]func()
 	stopped []string
+	ended   []string
 }
 
 func (h *hands) Wake() {}
+
+func (h *hands) Ended(k task.Task) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.ended = append(h.ended, k.ID)
+}
 
 func (h *hands) Stop(id string) bool {
 	h.mu.Lock()

@@ -26,6 +26,15 @@ type Agent interface {
 	Run(ctx context.Context, call Call, out Sink) (Result, error)
 }
 
+// Stopper is an Agent whose far side keeps a task while nothing runs here: one
+// that waits for input, or that was begun before the portal was started again.
+type Stopper interface {
+	// Stop tells the far side that the task has ended here. It does not wait
+	// for the far side, and of the call only the agent, the caller and the
+	// checkpoint are set.
+	Stop(ctx context.Context, call Call)
+}
+
 // Sink takes what an agent produces before its outcome. Its methods may be
 // called from one goroutine at a time.
 type Sink interface {

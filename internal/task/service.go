@@ -81,6 +81,9 @@ type Runner interface {
 	// Stop asks the running task to end as canceled and reports whether it
 	// was running here.
 	Stop(taskID string) bool
+	// Ended tells that a task that was not running was ended, so that its
+	// agent, if it was asked, hears of it. It never blocks.
+	Ended(t Task)
 }
 
 // Ender ends a task that is not running; implemented by the service that owns
