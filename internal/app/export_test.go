@@ -68,7 +68,7 @@ func (p *Portal) Ended(t testing.TB, id, state string) {
 	t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	for late := time.After(5 * time.Second); ; {
+	for late := time.After(20 * time.Second); ; {
 		k, err := p.db.TaskByID(context.Background(), id)
 		if err != nil {
 			t.Fatal(err)
