@@ -1,12 +1,14 @@
 package handlers
 
 import (
+	"cmp"
 	"net/http"
 	"slices"
 	"strings"
 	"time"
 
 	"agentsite/internal/clock"
+	"agentsite/internal/federation"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
 	"agentsite/templates"
@@ -30,6 +32,10 @@ func (d *Door) showElsewhere(w http.ResponseWriter, r *http.Request, actor ident
 		Banners: statusBanners(a, false), From: fromView(a, source, evidence, now),
 	}
 	v.Provenance.Verified = source.Verified
+	if p, ok := d.peers.Portal(r.Context(), cmp.Or(source.ID, a.Portal)); ok {
+		v.From.Here = networkHref(p)
+		v.Banners = append(v.Banners, portalBanners(p, now)...)
+	}
 	v.Tagline, v.Description = d.describe(a.Description)
 	v.Owner, _, _ = strings.Cut(a.OwnerName, "@")
 	v.OwnerHandle = a.OwnerName
@@ -51,6 +57,18 @@ func (d *Door) showElsewhere(w http.ResponseWriter, r *http.Request, actor ident
 		p.Flash, p.FlashKind = wrong, "error"
 	}
 	return d.render(w, r, code, templates.Agent(p, v))
+}
+
+// portalBanners says that the portal an agent lives on does not answer.
+func portalBanners(p federation.Peer, now time.Time) []templates.Banner {
+	if p.State != federation.Silent && p.State != federation.Stale {
+		return nil
+	}
+	text := cmp.Or(p.Name, p.Host()) + ", the portal it lives on, does not answer now."
+	if !p.LastSeen.IsZero() && now.Sub(p.LastSeen) >= time.Minute {
+		text += " It last did " + agoWords(p.LastSeen, now) + "."
+	}
+	return []templates.Banner{{Kind: "warn", Text: text + " What you write cannot reach the agent until it answers again."}}
 }
 
 // kindElsewhere says how an agent of another portal is reached there.

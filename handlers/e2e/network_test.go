@@ -155,6 +155,14 @@ func TestNetwork(t *testing.T) {
 			op.press("main form button")
 			op.refusesLiar(liar(t), first)
 			op.clean("the operator")
+
+			// Whoever looks at an agent of a portal that is gone is told so.
+			first.kill()
+			bob.open("/network")
+			bob.until("that the first is silent", again(`[...document.querySelectorAll("table.portals tbody tr")].some((r) => r.innerText.includes(`+js(first.host)+`) && r.innerText.includes("silent"))`))
+			bob.open(ref)
+			bob.says("the portal it lives on, does not answer now.")
+			bob.shot("network-gone", true)
 		})
 	}
 }
