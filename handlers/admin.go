@@ -223,7 +223,7 @@ func (d *Door) adminAgents(w http.ResponseWriter, r *http.Request, actor ident.A
 			return false
 		}
 		v.Rows = append(v.Rows, templates.AdminAgentRow{Ref: a.Name, Title: a.Title, Owner: a.OwnerName, Kind: textOf(a.Kind).label, Visibility: string(a.Visibility),
-			Provenance: provenance(a), Withdrawn: a.Status.State == hub.Withdrawn, Builtin: a.Kind == hub.Builtin, Updated: moment(a.UpdatedAt)})
+			Provenance: d.provenance(a), Withdrawn: a.Status.State == hub.Withdrawn, Builtin: a.Kind == hub.Builtin, Updated: moment(a.UpdatedAt)})
 		last = a.ID
 		return r.Context().Err() == nil
 	})

@@ -25,16 +25,19 @@ func (d *Door) showElsewhere(w http.ResponseWriter, r *http.Request, actor ident
 	source := d.hub.Source(a)
 	kind := textOf(a.Kind)
 	v := templates.AgentView{
-		Ref: a.Handle(), Title: a.Title, Handle: a.Handle(), Kind: kind.label, Provenance: provenance(a), KindHelp: kindElsewhere(a.Kind),
+		Ref: a.Handle(), Title: a.Title, Handle: a.Handle(), Kind: kind.label, Provenance: d.provenance(a), KindHelp: kindElsewhere(a.Kind),
 		Tags: a.Tags(), Examples: examples(a, 3), TextGoesTo: d.textGoesTo(a), Limits: d.limitTexts(a), Uses: d.uses(a, ""), TokenHint: d.tokenHint(a),
 		Updated: moment(a.UpdatedAt), Created: moment(a.CreatedAt), Proof: a.Proof.State, ProofText: proofText(a),
 		Languages: languageNames(a.Languages), Takes: modeTexts(a.InputModes), Gives: modeTexts(a.OutputModes), Text: text, Error: wrong,
 		Banners: statusBanners(a, false), From: fromView(a, source, evidence, now),
 	}
 	v.Provenance.Verified = source.Verified
+	silent := source.Silent
 	if p, ok := d.peers.Portal(r.Context(), cmp.Or(source.ID, a.Portal)); ok {
 		v.From.Here = networkHref(p)
-		v.Banners = append(v.Banners, portalBanners(p, now)...)
+		if silent = p.State == federation.Silent || p.State == federation.Stale; silent {
+			v.Banners = append(v.Banners, silentBanner(p, now))
+		}
 	}
 	v.Tagline, v.Description = d.describe(a.Description)
 	v.Owner, _, _ = strings.Cut(a.OwnerName, "@")
@@ -46,6 +49,10 @@ func (d *Door) showElsewhere(w http.ResponseWriter, r *http.Request, actor ident
 	v.Health = templates.Health{Provenance: v.Provenance, Checked: moment(a.Liveness.CheckedAt), CheckedAgo: agoWords(a.Liveness.CheckedAt, now),
 		Latency: latency(a.Liveness.Latency), Line: liveElsewhere(a.Liveness), Reason: a.Liveness.Reason}
 	d.voices(&v, a, now)
+	if silent { // whatever others told, it cannot be reached from here
+		v.Provenance.Live, v.Provenance.LiveReason = string(hub.Unreachable), noAnswer
+		v.Health.Live, v.Health.Line, v.Health.Reason = string(hub.Unreachable), "It cannot be reached now", noAnswer
+	}
 	v.NoTalk, v.LogIn = d.noTalk(actor, a)
 	v.Share = new(d.shareView(a))
 	p := d.frame(r, actor, a.Title)
@@ -59,16 +66,16 @@ func (d *Door) showElsewhere(w http.ResponseWriter, r *http.Request, actor ident
 	return d.render(w, r, code, templates.Agent(p, v))
 }
 
-// portalBanners says that the portal an agent lives on does not answer.
-func portalBanners(p federation.Peer, now time.Time) []templates.Banner {
-	if p.State != federation.Silent && p.State != federation.Stale {
-		return nil
-	}
+// noAnswer is why an agent of a portal that is silent cannot be reached.
+const noAnswer = "Its portal does not answer."
+
+// silentBanner says that the portal an agent lives on does not answer.
+func silentBanner(p federation.Peer, now time.Time) templates.Banner {
 	text := cmp.Or(p.Name, p.Host()) + ", the portal it lives on, does not answer now."
 	if !p.LastSeen.IsZero() && now.Sub(p.LastSeen) >= time.Minute {
 		text += " It last did " + agoWords(p.LastSeen, now) + "."
 	}
-	return []templates.Banner{{Kind: "warn", Text: text + " What you write cannot reach the agent until it answers again."}}
+	return templates.Banner{Kind: "warn", Text: text + " What you write cannot reach the agent until it answers again."}
 }
 
 // kindElsewhere says how an agent of another portal is reached there.

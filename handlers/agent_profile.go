@@ -66,7 +66,7 @@ func (d *Door) showAgent(w http.ResponseWriter, r *http.Request, actor ident.Act
 		return err
 	}
 	v := templates.AgentView{
-		Ref: a.Handle(), Title: a.Title, Handle: d.fullHandle(a.Handle()), Icon: a.Icon, Kind: kind.label, Provenance: provenance(a), KindHelp: kind.help,
+		Ref: a.Handle(), Title: a.Title, Handle: d.fullHandle(a.Handle()), Icon: a.Icon, Kind: kind.label, Provenance: d.provenance(a), KindHelp: kind.help,
 		Tags: a.Tags(), Examples: examples(a, 3), Owner: a.OwnerName, TextGoesTo: d.textGoesTo(a), Limits: d.limitTexts(a), Uses: d.uses(a, server), TokenHint: d.tokenHint(a),
 		Version: whole(int64(a.Version)), VersionsHref: "/agents/" + a.Name + "/versions", Updated: moment(a.UpdatedAt), Created: moment(a.CreatedAt),
 		Visibility: string(a.Visibility), Publisher: a.Publisher, Proof: string(a.Proof.State), ProofText: proofText(a),
@@ -143,7 +143,7 @@ func (d *Door) noTalk(actor ident.Actor, a hub.Agent) (why string, logIn bool) {
 
 // health is what the contacts with an agent showed.
 func (d *Door) health(ctx context.Context, actor ident.Actor, a hub.Agent) (templates.Health, error) {
-	h := templates.Health{Provenance: provenance(a)}
+	h := templates.Health{Provenance: d.provenance(a)}
 	if a.Kind == hub.Builtin {
 		h.Line = "It runs on this portal and is there while the portal is."
 		return h, nil

@@ -43,7 +43,7 @@ func (d *Door) newChat(w http.ResponseWriter, r *http.Request, actor ident.Actor
 	if err != nil {
 		return err
 	}
-	v := templates.AgentView{Ref: a.Handle(), Title: a.Title, Handle: d.fullHandle(a.Handle()), Icon: a.Icon, Provenance: provenance(a), Kind: textOf(a.Kind).label,
+	v := templates.AgentView{Ref: a.Handle(), Title: a.Title, Handle: d.fullHandle(a.Handle()), Icon: a.Icon, Provenance: d.provenance(a), Kind: textOf(a.Kind).label,
 		TextGoesTo: d.textGoesTo(a), Text: handedOver(r), Banners: statusBanners(a, d.hub.MayEdit(actor, a)), Owner: a.OwnerName}
 	v.Tagline, _ = d.describe(a.Description)
 	v.NoTalk, v.LogIn = d.noTalk(actor, a)

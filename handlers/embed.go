@@ -64,7 +64,7 @@ func (d *Door) showEmbed(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	v := templates.EmbedView{Ref: a.Handle(), Title: a.Title, Icon: a.Icon, Provenance: provenance(a), TextGoesTo: d.textGoesTo(a),
+	v := templates.EmbedView{Ref: a.Handle(), Title: a.Title, Icon: a.Icon, Provenance: d.provenance(a), TextGoesTo: d.textGoesTo(a),
 		Examples: examples(a, 3), Portal: d.cfg.Name, Href: d.cfg.URL + "/agents/" + a.Name}
 	v.Tagline, _ = d.describe(a.Description)
 	v.NoTalk, _ = d.noTalk(stranger(r), a)
@@ -252,7 +252,7 @@ var stillQuiet = []byte(":\n\n")
 // conversation is left out: they are not open to whoever reads there.
 func (d *Door) embedMessage(ctx context.Context, actor ident.Actor, a hub.Agent, m chat.Message) (string, error) {
 	who := func(s chat.Sender) templates.Sender {
-		return templates.Sender{Ref: a.Handle(), Title: a.Title, Handle: s.Handle, Kind: s.Kind, Person: s.Kind != "agent", Provenance: provenance(a)}
+		return templates.Sender{Ref: a.Handle(), Title: a.Title, Handle: s.Handle, Kind: s.Kind, Person: s.Kind != "agent", Provenance: d.provenance(a)}
 	}
 	v := d.messageView(m, who)
 	if v.Event != "" {

@@ -33,7 +33,7 @@ func (d *Door) speakers(ctx context.Context, actor ident.Actor) speakers {
 		v := templates.Sender{Ref: s.Handle, Title: s.Handle, Handle: s.Handle, Kind: s.Kind, Provenance: templates.Provenance{Verified: true}}
 		// One that was removed, or is private to somebody else, keeps its handle.
 		if a, err := d.hub.Get(ctx, actor, s.Handle); err == nil && (s.ID == "" || a.ID == s.ID || a.Elsewhere()) {
-			v.Title, v.Provenance = a.Title, provenance(a)
+			v.Title, v.Provenance = a.Title, d.provenance(a)
 		}
 		known[s.Handle] = v
 		return v

@@ -43,8 +43,13 @@ func textOf(k hub.Kind) kindText {
 	return kindText{label: string(k), choice: string(k)}
 }
 
-func provenance(a hub.Agent) templates.Provenance {
-	return templates.Provenance{Portal: a.Portal, Verified: a.Signed(), Live: string(a.Liveness.State), LiveReason: a.Liveness.Reason}
+// provenance is where an agent is from and how it does, as its badges say.
+func (d *Door) provenance(a hub.Agent) templates.Provenance {
+	p := templates.Provenance{Portal: a.Portal, Verified: a.Signed(), Live: string(a.Liveness.State), LiveReason: a.Liveness.Reason}
+	if a.Elsewhere() && d.hub.Source(a).Silent {
+		p.Live, p.LiveReason = string(hub.Unreachable), noAnswer
+	}
+	return p
 }
 
 // fullHandle is a name as the world knows it: name@portal.
@@ -61,7 +66,7 @@ func (d *Door) card(a hub.Agent, matched ...string) templates.AgentCard {
 		state = ""
 	}
 	return templates.AgentCard{Ref: a.Handle(), Title: a.Title, Handle: d.fullHandle(a.Handle()), Description: d.markup.Line(a.Description),
-		Kind: textOf(a.Kind).label, State: state, Icon: a.Icon, Provenance: provenance(a), Tags: a.Tags(), Examples: examples(a, 2), Matched: strings.Join(matched, ", ")}
+		Kind: textOf(a.Kind).label, State: state, Icon: a.Icon, Provenance: d.provenance(a), Tags: a.Tags(), Examples: examples(a, 2), Matched: strings.Join(matched, ", ")}
 }
 
 // examples are the first prompts an agent's skills suggest, at most n.

@@ -31,6 +31,7 @@ type seen struct {
 	shown    bool // its agents are in the index
 	verified bool
 	answers  bool // it answered lately
+	silent   bool // it did, and does not any more
 	partly   bool // too much of it is not held: it is asked, or left out
 	folded   int
 	issued   time.Time // of its head
@@ -54,7 +55,7 @@ func newView(cfg CatalogConfig, peers []federation.Peer, want map[record.PortalI
 		}
 		w, shown := want[p.ID]
 		s := &seen{id: p.ID, host: p.Host(), url: p.URL, name: p.Name, shown: shown, verified: w.verified, issued: p.HeadIssued,
-			answers: p.State == federation.Active}
+			answers: p.State == federation.Active, silent: p.State == federation.Silent || p.State == federation.Stale}
 		switch {
 		case shown:
 			if s.partly = p.Partly(); s.partly {
@@ -136,7 +137,7 @@ func (v *view) portals() []hub.Source {
 }
 
 func (s *seen) source() hub.Source {
-	return hub.Source{Portal: s.host, URL: s.url, Name: s.name, ID: string(s.id), Verified: s.verified, HeadIssued: s.issued}
+	return hub.Source{Portal: s.host, URL: s.url, Name: s.name, ID: string(s.id), Verified: s.verified, HeadIssued: s.issued, Silent: s.silent}
 }
 
 // source says where an agent comes from.

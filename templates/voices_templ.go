@@ -173,7 +173,7 @@ func voices(list []VoiceView) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if v.Called {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 13, ", when somebody asked it ")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 13, "(when somebody asked it) ")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -162,6 +162,9 @@ func TestNetwork(t *testing.T) {
 			bob.until("that the first is silent", again(`[...document.querySelectorAll("table.portals tbody tr")].some((r) => r.innerText.includes(`+js(first.host)+`) && r.innerText.includes("silent"))`))
 			bob.open(ref)
 			bob.says("the portal it lives on, does not answer now.")
+			bob.until("that it cannot be reached", `document.querySelector(".badge").innerText.includes("unreachable")`)
+			bob.open("/agents?q=bedtime+dragon")
+			bob.until("the same where it is found", again(`document.querySelector(`+js(`.agent-card:has(a[href="`+ref+`"]) .badge`)+`).innerText.includes("unreachable")`))
 			bob.shot("network-gone", true)
 		})
 	}

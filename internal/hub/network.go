@@ -43,6 +43,8 @@ type Source struct {
 	// HeadIssued is when the portal last renewed its word for its agents; zero
 	// for this portal.
 	HeadIssued time.Time
+	// Silent is true while the portal does not answer this one.
+	Silent bool
 	// Also are the hosts of other portals that list the very same agent.
 	Also []string
 }
