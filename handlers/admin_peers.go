@@ -141,39 +141,57 @@ func modeText(p federation.Policy) string {
 	return text
 }
 
-// advice is what an operator had better look at, the worst first.
-func (d *Door) advice(r *http.Request, list []federation.Peer) (out []templates.Advice) {
-	say := func(p federation.Peer, text, link string) {
-		if len(out) < 10 {
-			out = append(out, templates.Advice{Text: text, Href: "/admin/peers/" + url.PathEscape(peerRef(p)), Link: link})
+// advice is what an operator had better look at.
+func (d *Door) advice(r *http.Request, list []federation.Peer) []templates.Advice {
+	out := adviceOf(list, d.hub.Coverage(hub.Query{}).Tier == record.TierSummary)
+	if len(list) > tablePage {
+		return out
+	}
+	for _, p := range list {
+		f, err := d.peers.Profile(r.Context(), true, peerRef(p))
+		if err != nil || p.Rule.Stand != "" {
+			continue
+		}
+		for _, w := range f.Words {
+			if by, ok := d.peers.Portal(r.Context(), string(w.By)); ok && by.Rule.Stand == federation.Pin && w.Verdict != record.Vouch {
+				out = advise(out, p, cmp.Or(by.Name, by.Host())+", which you pinned, "+verdictWord(w.Verdict)+" "+cmp.Or(p.Name, p.Host())+".", "Decide")
+			}
 		}
 	}
+	return out
+}
+
+// maxAdvice is how much of it is about single portals.
+const maxAdvice = 10
+
+func advise(out []templates.Advice, p federation.Peer, text, link string) []templates.Advice {
+	if len(out) < maxAdvice {
+		out = append(out, templates.Advice{Text: text, Href: "/admin/peers/" + url.PathEscape(peerRef(p)), Link: link})
+	}
+	return out
+}
+
+// adviceOf is what follows from how portals stand. With summing this portal
+// keeps all agents of none of them, as its operator wants it.
+func adviceOf(list []federation.Peer, summing bool) (out []templates.Advice) {
 	waiting, silent := 0, 0
-	summing := d.hub.Coverage(hub.Query{}).Tier == record.TierSummary // of no portal all agents are kept
 	for _, p := range list {
 		name := cmp.Or(p.Name, p.Host())
 		switch {
 		case p.State == federation.Quarantined:
-			say(p, name+" was proved to lie.", "Look at the proof")
+			out = advise(out, p, name+" was proved to lie.", "Look at the proof")
 		case p.State == federation.Pending:
 			if waiting++; waiting <= 3 {
-				say(p, name+" waits for your word.", "Decide")
+				out = advise(out, p, name+" waits for your word.", "Decide")
 			}
 		case p.State == federation.Stale && p.Rule.Stand != "":
-			say(p, name+" has not renewed its word for its agents; nobody finds them. Ask its operator, or forget it.", "Look")
+			out = advise(out, p, name+" has not renewed its word for its agents; nobody finds them. Ask its operator, or forget it.", "Look")
 		case p.State == federation.Silent:
 			if silent++; p.Rule.Stand == federation.Pin {
-				say(p, name+" is pinned and does not answer.", "Look")
+				out = advise(out, p, name+" is pinned and does not answer.", "Look")
 			}
 		case p.Truncated && !summing:
-			say(p, name+" has more agents than its quota: none are kept here, and each search has to ask it.", "Raise it")
-		}
-		if f, err := d.peers.Profile(r.Context(), true, peerRef(p)); len(list) <= tablePage && err == nil && p.Rule.Stand == "" {
-			for _, w := range f.Words {
-				if by, ok := d.peers.Portal(r.Context(), string(w.By)); ok && by.Rule.Stand == federation.Pin && w.Verdict != record.Vouch {
-					say(p, cmp.Or(by.Name, by.Host())+", which you pinned, "+verdictWord(w.Verdict)+" "+name+".", "Decide")
-				}
-			}
+			out = advise(out, p, name+" has more agents than its quota: none are kept here, and each search has to ask it.", "Raise it")
 		}
 	}
 	if waiting > 3 {
