@@ -91,12 +91,9 @@ func (r *agentRow) with(s *agentSpec) hub.Agent {
 // proof is what holds of a now: what was shown of an origin says nothing of
 // an agent that is reached at another one.
 func (r *agentRow) proof(a *hub.Agent) hub.Proof {
-	switch a.Kind {
-	case hub.Builtin, hub.Prompt, hub.Link:
-		return hub.Proof{State: hub.Hosted}
-	}
-	if r.ProofMethod == "" || r.ProofOrigin != originOf(a.Endpoint) {
-		return hub.Proof{State: hub.Unproven}
+	first := hub.FirstProof(a.Kind)
+	if first.State == hub.Hosted || r.ProofMethod == "" || r.ProofOrigin != originOf(a.Endpoint) {
+		return first
 	}
 	return hub.Proof{State: hub.Proved, Method: r.ProofMethod, Origin: r.ProofOrigin, At: clock.FromMilli(r.ProofAt)}
 }

@@ -1,7 +1,9 @@
 package app
 
 import (
+	"bytes"
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"io"
 	"net/http"
@@ -84,6 +86,23 @@ func (p *Portal) Ended(t testing.TB, id, state string) {
 		case <-late:
 			t.Fatalf("the task is %s", k.State)
 		}
+	}
+}
+
+// Sign signs a request of this portal for somebody, which can be sent then.
+func (p *Portal) Sign(t testing.TB, r *http.Request, who string) {
+	t.Helper()
+	if r.Body != nil {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Content-Digest", httpsig.DigestOf(sha256.Sum256(body)))
+		r.Body = io.NopCloser(bytes.NewReader(body))
+	}
+	r.Header.Set(federation.ForField, who)
+	if err := federation.SignRequest(r, p.federated.self, rand.Text()[:22], time.Now()); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -53,7 +53,7 @@ func readPolicy(t *testing.T) []row {
 			continue
 		}
 		cells := strings.Split(text, "|")
-		if len(cells) != 3 {
+		if len(cells) != 3 && len(cells) != 4 {
 			t.Fatalf("policy.txt:%d has %d columns", n, len(cells))
 		}
 		head, variant, _ := strings.Cut(strings.TrimSpace(cells[0]), " [")
@@ -65,6 +65,10 @@ func readPolicy(t *testing.T) []row {
 		}
 		for i, a := range actors {
 			r.want[a] = answers[i]
+		}
+		r.want["portal"] = r.want["anon"]
+		if len(cells) == 4 {
+			r.want["portal"] = strings.TrimSpace(cells[3])
 		}
 		out = append(out, r)
 	}
@@ -86,6 +90,8 @@ type world struct {
 	private string
 	gone    []*http.Cookie
 	hanging string // one that never answers, on a host of its own
+	peer    *apptest.Portal
+	peerFor string // for whom it says to ask
 
 	quiet sync.Mutex // guards still
 	still *stillRoom
@@ -109,6 +115,11 @@ func newWorld(t *testing.T) *world {
 		}
 	}
 	w.oper, w.spec = w.as["oper"], readSpec(t, w.p)
+	w.peer = apptest.Start(t)
+	if err := w.peer.Greet(t.Context(), w.p.URL()); err != nil {
+		t.Fatal(err)
+	}
+	w.peerFor = fmt.Sprintf("kind=person, id=%q, handle=%q", people["owner"], people["owner"]+"@"+w.p.Host)
 	u, _ := url.Parse(w.p.Base)
 	w.gone = w.as["gone"].HTTP.Jar.Cookies(u)
 	w.as["gone"].Token = w.as["gone"].NewToken().Token
@@ -177,7 +188,9 @@ type cell struct {
 	rest string
 	body func(w *world, o object) any
 	// alone: the actor loses a session by it, so it gets one of its own.
-	alone  bool
+	alone bool
+	// scarce: one address may ask no more often than the columns do.
+	scarce bool
 	accept string
 	// header is sent with the request, where it names an object.
 	header func(o object) (name, value string)
@@ -342,7 +355,7 @@ func cells() map[string]cell {
 			_, secret, _ := strings.Cut(link, "link=")
 			return object{other: secret}
 		}, body: func(_ *world, o object) any { return form("token", o.other, "password", "another good password") }},
-		"POST /reset/mail":                 {body: fixed(form("name", "nobody"))},
+		"POST /reset/mail":                 {scarce: true, body: fixed(form("name", "nobody"))},
 		"GET /account":                     {},
 		"POST /account/tokens":             {body: fixed(form("label", "page", "scopes", "tasks", "expires", "7d"))},
 		"POST /account/tokens/{id}/revoke": {object: token, body: fixed(form())},
@@ -431,7 +444,7 @@ func (r row) path(c cell, o object) string {
 }
 
 // ask sends the row's request about o as c.
-func (r row) ask(c *apptest.Client, w *world, cl cell, o object) apptest.Answer {
+func (r row) ask(c *apptest.Client, w *world, cl cell, o object, edit ...func(*http.Request)) apptest.Answer {
 	var body any
 	if cl.body != nil {
 		body = cl.body(w, o)
@@ -442,6 +455,9 @@ func (r row) ask(c *apptest.Client, w *world, cl cell, o object) apptest.Answer 
 		}
 		if cl.header != nil {
 			req.Header.Set(cl.header(o))
+		}
+		for _, e := range edit {
+			e(req)
 		}
 	})
 }
@@ -548,6 +564,7 @@ func TestPolicy_EveryCell(t *testing.T) {
 }
 
 func (r row) check(t *testing.T, w *world, c cell) {
+	r.checkPortal(t, w, c)
 	wrong, right := w.bearers(t, r)
 	for _, actor := range actors {
 		callers := []*apptest.Client{w.as[actor]}
@@ -605,6 +622,22 @@ func (r row) check(t *testing.T, w *world, c cell) {
 				t.Errorf("policy.txt:%d as %s: no error object: %.200s", r.line, actor, a.Body)
 			}
 		}
+	}
+}
+
+// checkPortal asks as another portal does, in the name of the owner.
+func (r row) checkPortal(t *testing.T, w *world, c cell) {
+	if c.scarce {
+		return
+	}
+	var o object
+	if c.object != nil {
+		o = c.object(t, w, "anon")
+	}
+	a := r.ask(w.p.Guest(t), w, c, o, func(req *http.Request) { w.peer.Sign(t, req, w.peerFor) })
+	want, _ := strings.CutSuffix(r.want["portal"], "~")
+	if !slices.Contains(strings.Split(want, "/"), fmt.Sprint(a.Status)) {
+		t.Errorf("policy.txt:%d as a portal: %d, want %s: %.300s", r.line, a.Status, want, a.Body)
 	}
 }
 

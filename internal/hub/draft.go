@@ -142,6 +142,9 @@ func (d Draft) apply(a *Agent, rules rules) error {
 	if a.Status.State == "" {
 		a.Status.State = Active
 	}
+	if a.Proof.State == "" {
+		a.Proof = FirstProof(a.Kind)
+	}
 	c.Field(utf8.RuneCountInString(a.Title) <= maxTitle, "title", "use at most %d characters", maxTitle)
 	if a.Kind == Prompt && a.Description == "" {
 		a.Description = introduction(d.Config["instructions"])

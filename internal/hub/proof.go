@@ -44,6 +44,16 @@ type Witness interface {
 	SignedCard(ctx context.Context, t Target) (Described, error)
 }
 
+// FirstProof is what holds of an agent of a kind before anything was shown of
+// its address.
+func FirstProof(k Kind) Proof {
+	switch k {
+	case Builtin, Prompt, Link:
+		return Proof{State: Hosted}
+	}
+	return Proof{State: Unproven}
+}
+
 // OwnerToken is what the actor puts at ProofPath of an origin to show that
 // they may list what it serves.
 func (s *Service) OwnerToken(actor ident.Actor) string {

@@ -85,7 +85,7 @@ func (s *Service) sketch(ctx context.Context, actor ident.Actor, name string, d 
 	if err := s.writer(actor); err != nil {
 		return Agent{}, "", err
 	}
-	a := Agent{ID: ident.NewID(), OwnerID: actor.ID, OwnerName: actor.Name, Version: 1, Liveness: Liveness{State: Unknown, Reason: "Not checked yet."}, Proof: Proof{State: Unproven}}
+	a := Agent{ID: ident.NewID(), OwnerID: actor.ID, OwnerName: actor.Name, Version: 1, Liveness: Liveness{State: Unknown, Reason: "Not checked yet."}}
 	secret, before := "", ""
 	var was Agent
 	if name != "" {
