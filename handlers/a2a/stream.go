@@ -227,14 +227,18 @@ func (d *Door) grow(ctx context.Context, g *growing, e face.Event, speakers bool
 	files := d.cfg.Chat.TaskFiles(t2)
 	var out []a2a.Event
 	if t.State.Terminal() {
+		var answer []task.Part
+		if m.Kind == chat.Text {
+			answer = m.Parts
+		}
 		switch {
-		case m.Kind != chat.Text || len(m.Parts) == 0:
+		case len(answer) == 0:
 		case len(m.Parts) == 1 && m.Parts[0].Text != "" && g.begun: // it was sent as it grew
 			out = append(out, piece(task.Artifact{ID: answerID, Name: "Answer", Parts: []task.Part{{}}}, true, true))
 		default:
 			out = append(out, piece(task.Artifact{ID: answerID, Name: "Answer", Parts: reachable(ctx, files, m.Parts)}, false, true))
 		}
-		for _, a := range made(ctx, files, t) {
+		for _, a := range made(ctx, files, t, answer) {
 			out = append(out, piece(a, false, true))
 		}
 	}

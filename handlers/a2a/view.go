@@ -1,7 +1,9 @@
 package a2a
 
 import (
+	"bytes"
 	"context"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -58,10 +60,12 @@ func (d *Door) told(ctx context.Context, t task.Task, said []chat.Message, how d
 	}
 	out.Status.Message = d.statusMessage(ctx, files, t, last, how.speakers)
 	if how.artifacts {
+		var answer []task.Part
 		if last != nil && last.Kind == chat.Text && t.State.Terminal() && len(last.Parts) > 0 {
-			out.Artifacts = append(out.Artifacts, task.Artifact{ID: answerID, Name: "Answer", Parts: reachable(ctx, files, last.Parts)})
+			answer = last.Parts
+			out.Artifacts = append(out.Artifacts, task.Artifact{ID: answerID, Name: "Answer", Parts: reachable(ctx, files, answer)})
 		}
-		out.Artifacts = append(out.Artifacts, made(ctx, files, t)...)
+		out.Artifacts = append(out.Artifacts, made(ctx, files, t, answer)...)
 	}
 	keep := maxHistory
 	if how.history != nil {
@@ -130,13 +134,16 @@ func (d *Door) statusMessage(ctx context.Context, files task.Files, t task.Task,
 	return nil
 }
 
-// made are the artifacts that a task's agent made, each with an id that no
-// other has, the answer's included.
-func made(ctx context.Context, files task.Files, t task.Task) []task.Artifact {
+// made are the artifacts that a task's agent made beside what the answer holds
+// already, each with an id that no other has, the answer's included.
+func made(ctx context.Context, files task.Files, t task.Task, answer []task.Part) []task.Artifact {
 	var out []task.Artifact
 	taken := map[string]bool{"": true, answerID: true}
 	for i, a := range t.Artifacts {
-		if len(a.Parts) == 0 { // its files were not kept
+		a.Parts = slices.DeleteFunc(slices.Clone(a.Parts), func(p task.Part) bool {
+			return slices.ContainsFunc(answer, func(said task.Part) bool { return same(said, p) })
+		})
+		if len(a.Parts) == 0 { // or its files were not kept
 			continue
 		}
 		if taken[a.ID] {
@@ -147,6 +154,11 @@ func made(ctx context.Context, files task.Files, t task.Task) []task.Artifact {
 		out = append(out, a)
 	}
 	return out
+}
+
+// same reports whether two parts are one text, one file or one piece of data.
+func same(a, b task.Part) bool {
+	return a.Text == b.Text && a.URL == b.URL && a.Filename == b.Filename && len(a.Raw)+len(b.Raw) == 0 && bytes.Equal(a.Data, b.Data)
 }
 
 // reachable gives files of this portal an address under which the caller can

@@ -502,6 +502,9 @@ func TestCalls_FilesGoBothWays(t *testing.T) {
 	if !strings.Contains(got.Raw, "got 14 bytes") {
 		t.Error(got.Raw)
 	}
+	if strings.Count(got.Raw, "got 14 bytes") != 1 || !strings.Contains(got.Raw, `"filename":"made.txt"`) {
+		t.Errorf("the answer is said once, with its file: %s", got.Raw)
+	}
 	task := c.Must(http.MethodGet, "/api/v1/tasks/"+said.Tasks[0].ID, nil, http.StatusOK).Body
 	_, rest, ok := strings.Cut(task, `"/files/`)
 	if !ok || strings.Contains(task, p.b.Host+"/files/") {

@@ -180,6 +180,9 @@ func TestFinish_KeepsWhatAgentsSendAsFiles(t *testing.T) {
 	if m.Parts[1].MediaType != "image/png" || m.Parts[1].Raw != nil {
 		t.Errorf("%+v", m.Parts[1])
 	}
+	if len(m.Parts) != 3 || m.Parts[2].Filename != "x.txt" || m.Parts[2].Raw != nil { // whoever reads the answer sees it
+		t.Errorf("%+v", m.Parts)
+	}
 	got := w.task(k.ID)
 	if len(got.Artifacts) != 1 || len(got.Artifacts[0].Parts) != 1 || got.Artifacts[0].Parts[0].Raw != nil {
 		t.Fatalf("%+v", got.Artifacts)

@@ -134,6 +134,7 @@ func (s *Service) produced(ctx context.Context, t task.Task, parts []task.Part, 
 		artifacts = slices.Clone(artifacts)
 		for i, a := range artifacts {
 			artifacts[i].Parts = kept(a.Parts)
+			parts = withFiles(parts, artifacts[i].Parts)
 		}
 	}
 	if len(lost) == 0 {
@@ -144,6 +145,20 @@ func (s *Service) produced(ctx context.Context, t task.Task, parts []task.Part, 
 		names += fmt.Sprintf(" and %d more", len(lost)-5)
 	}
 	return parts, artifacts, files, []string{fmt.Sprintf("Not kept: %s. %s", names, why)}
+}
+
+// withFiles is an answer with the files that came of it, so that whoever reads
+// it sees them.
+func withFiles(answer, made []task.Part) []task.Part {
+	for _, p := range made {
+		if _, ours := fileHash(p.URL); !ours || len(answer) >= MaxParts {
+			continue
+		}
+		if !slices.ContainsFunc(answer, func(have task.Part) bool { return have.URL == p.URL }) {
+			answer = append(slices.Clip(answer), p)
+		}
+	}
+	return answer
 }
 
 // callerOf is the person or guest a task works for, as the actor they are
