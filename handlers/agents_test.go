@@ -33,7 +33,7 @@ func TestAgent_TellsWhereTextGoesAndHowToUseIt(t *testing.T) {
 	ann := s.person("ann")
 	s.agentOf(ann, "echo", hub.Public)
 	p := s.guest().get("/agents/echo").is(http.StatusOK)
-	if !p.says("goes to echo.example, which ann runs") {
+	if !p.says("goes to echo.example, an address that ann registered") {
 		t.Errorf("where text goes: %s", words(p.one("*", "id", "goes-to")))
 	}
 	if !p.says("agentsite chat --portal http://portal.test echo") || !p.says(`{"members":["echo"]}`) {

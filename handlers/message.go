@@ -12,6 +12,7 @@ import (
 	"agentsite/internal/a2a"
 	"agentsite/internal/chat"
 	"agentsite/internal/clock"
+	"agentsite/internal/hub"
 	"agentsite/internal/ident"
 	"agentsite/internal/task"
 	"agentsite/templates"
@@ -31,6 +32,9 @@ func (d *Door) speakers(ctx context.Context, actor ident.Actor) speakers {
 			return v
 		}
 		v := templates.Sender{Ref: s.Handle, Title: s.Handle, Handle: s.Handle, Kind: s.Kind, Provenance: templates.Provenance{Verified: true}}
+		if _, portal, elsewhere := strings.Cut(s.Handle, "@"); elsewhere {
+			v.Provenance = templates.Provenance{Portal: portal, Live: string(hub.Unknown), LiveReason: "This portal shows nothing of it now."}
+		}
 		// One that was removed, or is private to somebody else, keeps its handle.
 		if a, err := d.hub.Get(ctx, actor, s.Handle); err == nil && (s.ID == "" || a.ID == s.ID || a.Elsewhere()) {
 			v.Title, v.Provenance = a.Title, d.provenance(a)

@@ -105,6 +105,8 @@ func (d *Door) textGoesTo(a hub.Agent) string {
 		return fmt.Sprintf("What you write goes to %s, wherever it runs. This portal keeps the conversation.", host)
 	case a.Kind == hub.Prompt && a.Endpoint == "":
 		return fmt.Sprintf("What you write goes to the model this portal uses, at %s. This portal keeps the conversation.", host)
+	case a.OwnerName != "" && a.Proof.State == hub.Unproven:
+		return fmt.Sprintf("What you write goes to %s, an address that %s registered. This portal keeps the conversation.", host, a.OwnerName)
 	case a.OwnerName != "":
 		return fmt.Sprintf("What you write goes to %s, which %s runs. This portal keeps the conversation.", host, a.OwnerName)
 	case a.Publisher != "":

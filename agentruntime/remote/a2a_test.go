@@ -371,3 +371,52 @@ func TestA2A_CredentialStaysAtItsOrigin(t *testing.T) {
 		t.Error("the redirect was followed")
 	}
 }
+
+func TestA2A_StopsWhatItGaveUpBeforeItAsksAgain(t *testing.T) {
+	var back atomic.Bool
+	canceled := make(chan string, 9)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var req struct {
+			Method string
+			Params struct{ ID string }
+		}
+		json.NewDecoder(r.Body).Decode(&req)
+		switch {
+		case req.Method == "SendMessage" && !back.Load():
+			io.WriteString(w, `{"jsonrpc":"2.0","id":"1","result":{"task":{"id":"t1","contextId":"c1","status":{"state":"TASK_STATE_WORKING"}}}}`)
+		case !back.Load():
+			http.Error(w, "gone", http.StatusBadGateway)
+		case req.Method == "CancelTask":
+			canceled <- req.Params.ID
+			io.WriteString(w, `{"jsonrpc":"2.0","id":"1","result":{"id":"t1","contextId":"c1","status":{"state":"TASK_STATE_CANCELED"}}}`)
+		default:
+			io.WriteString(w, `{"jsonrpc":"2.0","id":"1","result":{"task":{"id":"t2","contextId":"c1","status":{"state":"TASK_STATE_COMPLETED"},"artifacts":[{"artifactId":"a","parts":[{"text":"here again"}]}]}}}`)
+		}
+	}))
+	t.Cleanup(s.Close)
+	d := newA2A(t)
+	d.cfg.Lost, d.cfg.PollMin = 1, time.Millisecond
+	res, rec, err := runCall(t, d, rpcCall(s.URL, false))
+	if err != nil || res.State != task.Failed || !strings.Contains(res.Reason, "Contact with the agent was lost") {
+		t.Fatalf("%+v %v", res, err)
+	}
+	if list := rec.Statuses(); len(list) == 0 || !strings.HasPrefix(list[len(list)-1], "No contact with the agent now") {
+		t.Errorf("who waits is told %q", list)
+	}
+	d.Close() // what told the agent to stop has been in vain
+	back.Store(true)
+	d = newA2A(t)
+	next := rpcCall(s.URL, false)
+	next.Previous = rec.LastCheckpoint()
+	if res, _, err = runCall(t, d, next); err != nil || task.PlainText(res.Parts) != "here again" {
+		t.Fatalf("%+v %v", res, err)
+	}
+	select {
+	case id := <-canceled:
+		if id != "t1" {
+			t.Errorf("it stopped %s", id)
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("what was given up goes on there")
+	}
+}

@@ -163,7 +163,11 @@ func (r *run) send(ctx context.Context) error {
 	if r.at.Task != "" { // it waited for input; this is the input
 		m.TaskID, m.ContextID = r.at.Task, r.at.Context
 	} else if m.ContextID = r.at.Context; m.ContextID == "" {
-		m.ContextID = readCheckpoint(r.call.Previous).Context
+		before := readCheckpoint(r.call.Previous)
+		m.ContextID = before.Context
+		if before.Lost { // it was given up here, and would go first there
+			r.d.stopRemote(ctx, r.client, before.Task)
+		}
 	}
 	for {
 		err := r.sendOnce(ctx, m)
@@ -253,7 +257,12 @@ func (r *run) await(ctx context.Context) error {
 		case err != nil:
 			e, ok := errors.AsType[*a2a.Error](err)
 			if lost++; lost > r.d.cfg.Lost || terminalTrouble(err) || ok && e.Fault == a2a.FaultAuth {
+				r.at.Lost = true
+				r.save(context.WithoutCancel(ctx))
 				return &trouble{fmt.Sprintf("Contact with %s was lost while it worked: %s. Whether it finished is unknown.", r.way.lower(), a2a.Reason(err))}
+			}
+			if lost == 1 {
+				r.out.Status("No contact with " + r.way.lower() + " now; it is asked again for a while.")
 			}
 		default:
 			lost = 0
@@ -315,15 +324,8 @@ func (r *run) handle(ctx context.Context, ev a2a.Event) error {
 	if r.at.Context == "" {
 		r.at.Context = contextID
 	}
-	if r.at != r.saved {
-		b, err := json.Marshal(r.at)
-		if err == nil {
-			err = r.out.Checkpoint(ctx, b)
-		}
-		if err != nil {
-			return fault.Wrap(fault.Internal, err, "The portal could not store where the task stands.")
-		}
-		r.saved = r.at
+	if err := r.save(ctx); err != nil {
+		return err
 	}
 	if r.way.local != nil {
 		ev = r.fetched(ctx, ev)
@@ -346,6 +348,22 @@ func (r *run) handle(ctx context.Context, ev a2a.Event) error {
 		}
 	}
 	return err
+}
+
+// save stores where the task stands, if that is not stored.
+func (r *run) save(ctx context.Context) error {
+	if r.at == r.saved {
+		return nil
+	}
+	b, err := json.Marshal(r.at)
+	if err == nil {
+		err = r.out.Checkpoint(ctx, b)
+	}
+	if err != nil {
+		return fault.Wrap(fault.Internal, err, "The portal could not store where the task stands.")
+	}
+	r.saved = r.at
+	return nil
 }
 
 // fetched is an event with the files it refers to, where they can be had.

@@ -111,6 +111,8 @@ func (d *A2A) stopRemote(ctx context.Context, c *a2a.Client, id string) {
 type checkpoint struct {
 	Task    string `json:"task,omitempty"`
 	Context string `json:"context,omitempty"`
+	// Lost is set when contact was lost while the far side worked on it.
+	Lost bool `json:"lost,omitempty"`
 }
 
 func readCheckpoint(b json.RawMessage) checkpoint {
