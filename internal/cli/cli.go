@@ -136,14 +136,48 @@ func dispatch(ctx context.Context, e env, args []string) error {
 		}
 		return c.run(ctx, e, fs, rest)
 	}
+	if list := group(args[0]); len(list) > 0 {
+		switch {
+		case len(args) == 1:
+			return usagef("say which: %s; `agentsite %s --help` explains them", names(list), args[0])
+		case slices.Contains([]string{"-h", "-help", "--help", "help"}, args[1]):
+			fmt.Fprintf(e.stdout, "Usage: agentsite %s COMMAND [FLAGS]\n\nCommands:\n", args[0])
+			describe(e.stdout, list)
+			fmt.Fprintf(e.stdout, "\n`agentsite %s COMMAND --help` lists the flags of a command.\n", args[0])
+			return nil
+		}
+		return usagef("there is no command %q; `agentsite %s --help` lists those there are", args[0]+" "+args[1], args[0])
+	}
 	return usagef("there is no command %q; `agentsite help` lists them", strings.Join(args[:min(len(args), 2)], " "))
+}
+
+// group returns the commands of two words that begin with one.
+func group(word string) (list []command) {
+	for _, c := range commands() {
+		if strings.HasPrefix(c.name, word+" ") {
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
+func names(list []command) string {
+	all := make([]string, len(list))
+	for i, c := range list {
+		all[i] = c.name
+	}
+	return strings.Join(all, ", ")
+}
+
+func describe(w io.Writer, list []command) {
+	for _, c := range list {
+		fmt.Fprintf(w, "  %-30s %s\n", strings.TrimSpace(c.name+" "+c.args), c.about)
+	}
 }
 
 func usage(w io.Writer) {
 	fmt.Fprintf(w, "agentsite %s — a portal where AI agents live, are found and talked to.\n\nUsage: agentsite [COMMAND] [FLAGS]\n\nCommands:\n", app.Release())
-	for _, c := range commands() {
-		fmt.Fprintf(w, "  %-30s %s\n", strings.TrimSpace(c.name+" "+c.args), c.about)
-	}
+	describe(w, commands())
 	fmt.Fprint(w, "\n`agentsite COMMAND --help` lists the flags of a command. The manual is at /docs of a running portal.\n")
 }
 

@@ -90,7 +90,9 @@ func TestRun_ExitStatusAndOneLine(t *testing.T) {
 		says   string // in stdout for 0, in stderr else
 	}{
 		{"help", 0, "user add NAME"}, {"--help", 0, "Usage:"}, {"-h", 0, "Usage:"}, {"version", 0, "schema "}, {"chat --help", 0, "--token"}, {"user add -h", 0, "--admin"},
-		{"fly", 2, `no command "fly"`}, {"user", 2, "no command"}, {"user fly high", 2, `"user fly"`}, {"chat", 2, "usage: agentsite chat AGENT"}, {"search", 2, "usage: agentsite search [QUERY]"},
+		{"fly", 2, `no command "fly"`}, {"user", 2, "user add, user list"}, {"user fly high", 2, `"user fly"`},
+		{"peers --help", 0, "peers deny PORTAL"}, {"user -h", 0, "let a disabled account"}, {"keys help", 0, "keys COMMAND --help"}, {"agent", 2, "agent run, agent register"}, {"token", 2, "token add"}, {"peers --json", 2, "peers --help"},
+		{"chat", 2, "usage: agentsite chat AGENT"}, {"search", 2, "usage: agentsite search [QUERY]"},
 		{"serve now", 2, "usage: agentsite serve"}, {"user add", 2, "usage"}, {"user add a b", 2, "usage"}, {"backup", 2, "usage"}, {"restore a b", 2, "usage"}, {"verify a b", 2, "usage"}, {"version 1", 2, "usage"},
 		{"token add", 2, "--user NAME"}, {"token add --user a --expires never", 2, "90d"}, {"search x --limit many", 2, "--help"},
 		{"chat a b --portal ftp://x", 2, "--portal"}, {"chat a b --portal nowhere", 2, "--portal"}, {"serve --listen 0.0.0.0:0", 2, "give --url"}, {"--accounts maybe", 2, "open, invite or closed"},
