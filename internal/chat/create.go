@@ -60,6 +60,9 @@ func (s *Service) member(ctx context.Context, actor ident.Actor, handle string) 
 			return Member{}, perr
 		}
 	}
+	if h, ok := ident.ParseHandle(handle, s.cfg.Portal); ok && h.Portal != "" {
+		err = fault.New(fault.NotFound, "%s People of other portals cannot be invited.", fault.As(err).Safe)
+	}
 	return Member{}, err
 }
 

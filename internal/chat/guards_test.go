@@ -150,6 +150,11 @@ func TestGuests_HaveOwnConversationsWithPublicAgents(t *testing.T) {
 	kind(t, "an agent that is not public", err, fault.NotFound)
 	_, err = w.Invite(t.Context(), g, room, "bob")
 	kind(t, "a person", err, fault.NotFound)
+	for handle, says := range map[string]bool{"anna@other.example": true, "anna@home.example": false, "anna": false} {
+		if _, err := w.Invite(t.Context(), w.ada, w.room(w.ada, "calc"), handle); strings.Contains(err.Error(), "People of other portals") != says {
+			t.Errorf("%s: %v", handle, err)
+		}
+	}
 	_, err = w.Post(t.Context(), g, room, w.draft(strings.Repeat("x", chat.MaxGuestTextBytes+1)))
 	kind(t, "a long text", err, fault.Invalid)
 	w.answer(w.say(g, room, "hello").Tasks[0], "@keeper @calc and @guide")
