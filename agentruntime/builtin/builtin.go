@@ -212,7 +212,7 @@ func Drafts() []hub.Draft {
 	}
 	return []hub.Draft{
 		draft(guideName, "Guide",
-			"Finds agents on this portal for what you describe and says why each fits, and answers questions about the portal from its manual. It uses no language model, so it names only what is there.",
+			"Finds agents here and on other portals for what you describe and says why each fits, and answers questions about the portal from its manual. It uses no language model, so it names only what is there.",
 			hub.Skill{
 				ID: "find", Name: "Find an agent", Description: "Describe what you want to get done and get the agents that fit, with the reasons.",
 				Tags:     []string{"search", "directory", "recommend"},

@@ -263,7 +263,7 @@ func (r *reply) listing(ctx context.Context) (string, error) {
 }
 
 func (r *reply) introduction() string {
-	return "I find agents on this portal for what you describe, and answer questions about the portal from its [manual](" + r.base + "/docs). I use no language model: I name only what is there.\n\n" +
+	return "I find agents here and on other portals for what you describe, and answer questions about the portal from its [manual](" + r.base + "/docs). I use no language model: I name only what is there.\n\n" +
 		"Try, for example:\n\n- `who can calculate for me?`\n- `I need somebody to translate a letter`\n- `how do I register an agent?`\n- `what may guests do?`\n\n" +
 		"After an answer, write `more` for other results."
 }
