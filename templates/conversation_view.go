@@ -1,6 +1,9 @@
 package templates
 
-import "strconv"
+import (
+	"strconv"
+	"strings"
+)
 
 // ConversationView is one conversation as one of its members sees it.
 type ConversationView struct {
@@ -72,6 +75,15 @@ type DisclosureView struct {
 	Host  string
 	Share string
 	Told  bool // before now
+}
+
+// keeps says who has the conversation: an agent whose handle names a portal has
+// it there too.
+func (x DisclosureView) keeps() string {
+	if strings.Contains(x.Agent, "@") {
+		return "Both portals keep the conversation."
+	}
+	return "This portal keeps the conversation."
 }
 
 // untold are the disclosures that the reader has yet to be shown.
