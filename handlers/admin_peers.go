@@ -92,7 +92,10 @@ func (d *Door) showPeers(w http.ResponseWriter, r *http.Request, actor ident.Act
 }
 
 func (d *Door) peerRow(p federation.Peer) templates.PeerRow {
-	row := templates.PeerRow{PortalRow: d.portalRow(p), Rule: ruleText(p.Rule.Stand), Note: p.Rule.Note, Faults: faultText(p.Faults)}
+	row := templates.PeerRow{PortalRow: d.portalRow(p), Rule: ruleText(p.Rule.Stand), Note: p.Rule.Note, Faults: faultText(p.Faults), Held: cmp.Or(unshown(p), whole(int64(p.Agents)))}
+	if row.Asked {
+		row.Held += " of " + whole(int64(p.Listed))
+	}
 	if p.Rule.Follow != "" {
 		row.Rule = strings.TrimPrefix(row.Rule+", its list is followed", ", ")
 	}

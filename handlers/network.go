@@ -130,16 +130,37 @@ func networkHref(p federation.Peer) string { return "/network/" + url.PathEscape
 // agentsOf is how many agents a portal has: of one whose agents are not all kept
 // here as many as it says.
 func agentsOf(p federation.Peer) int {
-	if p.Partly() {
+	if p.Partly() && unshown(p) == "" {
 		return p.Listed
 	}
 	return p.Agents
 }
 
+// unshown says that the agents of a portal are neither shown nor asked here, and
+// why; it is empty when they are.
+func unshown(p federation.Peer) string {
+	why := ""
+	switch p.State {
+	case federation.Denied:
+		why = "while it is shut out"
+	case federation.Pending:
+		why = "while it waits"
+	case federation.Quarantined:
+		why = "until an operator has looked at the proof"
+	default:
+		return ""
+	}
+	if p.Agents == 0 {
+		return "none is kept, shown or asked here " + why
+	}
+	return whole(int64(p.Agents)) + " kept here, none shown or asked " + why
+}
+
 func (d *Door) portalRow(p federation.Peer) templates.PortalRow {
 	row := templates.PortalRow{ID: string(p.ID), Host: p.Host(), Name: cmp.Or(p.Name, p.Host()), Href: networkHref(p), State: string(p.State), StateText: stateText(p.State), Reason: p.Reason,
 		Agents: whole(int64(agentsOf(p))), RTT: latency(p.RTT), Seen: moment(p.LastSeen), Version: p.Version}
-	row.Asked = p.Partly()
+	row.Unshown = unshown(p)
+	row.Asked = p.Partly() && row.Unshown == ""
 	if p.Lag > 0 {
 		row.Lag = span(p.Lag)
 	}
