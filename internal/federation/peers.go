@@ -73,6 +73,9 @@ type PeersConfig struct {
 	Summing func() bool
 	// Agents counts those of this portal that others are told of.
 	Agents func() int
+	// Elsewhere returns where somebody else signs as this portal; nil when that
+	// is never known.
+	Elsewhere func() (Elsewhere, bool)
 	// Name is what this portal calls itself.
 	Name string
 	Log  *slog.Logger

@@ -81,6 +81,7 @@ type Self struct {
 	card    *record.Card
 	wire    []byte
 	last    record.Version // of all cards that were ever signed, as far as is known
+	foreign *record.Card   // the newest that was signed elsewhere; nil for none
 	changed chan struct{}  // closed with the next card
 	due     string
 	warned  time.Time
@@ -218,7 +219,10 @@ type SelfStanding struct {
 	Due string
 	// Away: the root key is kept elsewhere.
 	Away bool
-	Keys []SelfKey
+	// Elsewhere is where somebody else signs as this portal; nil for nowhere
+	// that is known.
+	Elsewhere *Elsewhere
+	Keys      []SelfKey
 }
 
 // SelfKey is one operational key.
@@ -238,6 +242,9 @@ func (s *Self) Standing() SelfStanding {
 	out := SelfStanding{Network: s.cfg.Network, Portal: s.id, Due: s.due, Away: s.cfg.Root == nil}
 	if s.card != nil {
 		out.Expires = clock.FromMilli(s.card.Expires)
+	}
+	if e, ok := s.elsewhereLocked(); ok {
+		out.Elsewhere = &e
 	}
 	for _, k := range s.cfg.Keys.List() {
 		id := record.KeyIDOf(record.PublicOf(k.Key))
@@ -347,7 +354,7 @@ func (s *Self) Draft(ctx context.Context) (*record.Card, error) {
 
 func (s *Self) draft(now time.Time) *record.Card {
 	s.mu.Lock()
-	last, v := s.card, s.last
+	last, v := s.card, s.newestLocked()
 	s.mu.Unlock()
 	if v.Epoch == 0 {
 		v.Epoch = now.UnixMilli()

@@ -275,6 +275,65 @@ func TestSelf_UsesNoVersionTwice(t *testing.T) {
 	})
 }
 
+// A backup runs elsewhere beside the portal: its card is newer. The next card of
+// the portal is newer again, and is not signed before its operator wants it.
+func TestSelf_NoticesACopyOfItself(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	synctest.Test(t, func(t *testing.T) {
+		var log strings.Builder
+		var keys *ident.Operational
+		start := func() *federation.Self {
+			return p.start(t, func(c *federation.SelfConfig) {
+				keys, c.Log = c.Keys, slog.New(slog.NewTextHandler(&log, nil))
+			})
+		}
+		s := start()
+		own := s.Content()
+		s.Saw(s.Card())
+		s.Saw([]byte("nonsense"))
+		s.Saw(newPlace(t).start(t, nil).Card()) // another portal's
+		if e, ok := s.Elsewhere(); ok || s.Standing().Elsewhere != nil {
+			t.Errorf("it saw %v", e)
+		}
+		time.Sleep(time.Hour)
+		backup, replica := federationtest.Cards{}, new(federationtest.Replica)
+		v, wire, _ := p.cards.LastCard(t.Context(), recordtest.Network)
+		backup.KeepCard(t.Context(), recordtest.Network, v, wire)
+		copied := p.start(t, func(c *federation.SelfConfig) {
+			c.Origin, c.Cards, c.Replica = "https://copy.example", &backup, replica
+			c.Gate, _ = record.NewGate(recordtest.Network, replica)
+		})
+		forged := slices.Clone(copied.Card())
+		forged[len(forged)/2] ^= 1
+		s.Saw(forged)
+		if _, ok := s.Elsewhere(); ok {
+			t.Error("it believes a card that it did not sign")
+		}
+		for range 3 {
+			s.Saw(copied.Card())
+		}
+		if e, ok := s.Elsewhere(); !ok || e.Origin != "https://copy.example" || e.Since.UnixMilli() != copied.Content().Issued || s.Standing().Elsewhere == nil {
+			t.Errorf("%v %v", e, ok)
+		}
+		if n := strings.Count(log.String(), "somewhere else"); n != 1 {
+			t.Errorf("the log says it %d times", n)
+		}
+		if err := s.Renew(t.Context()); err != nil || s.Content() != own {
+			t.Error("it signed a card by itself", err)
+		}
+		if _, err := keys.Rotate(clock.Now()); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Renew(t.Context()); err != nil || s.Content().Version().Compare(copied.Content().Version()) <= 0 {
+			t.Error(s.Content().Version(), err)
+		}
+		if _, ok := s.Elsewhere(); ok || s.Standing().Elsewhere != nil {
+			t.Error("its card is the newest, and it still sees a copy")
+		}
+	})
+}
+
 func TestSelf_AnotherNetworkIsAnotherCount(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
