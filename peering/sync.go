@@ -49,6 +49,9 @@ type SyncConfig struct {
 	// Ahead is told when others hold a newer head of this portal than it has
 	// itself: it was restored from a backup, or runs twice. Optional.
 	Ahead func(head record.Version)
+	// OwnCard is given each card of this portal that others hold, as it came:
+	// nobody has looked at it. Optional.
+	OwnCard func(wire []byte)
 	// Rand chooses whom to ask; nil for a random seed.
 	Rand *rand.Rand
 	Log  *slog.Logger
@@ -181,6 +184,7 @@ func (s *Syncer) Run(ctx context.Context) error {
 	s.start(s.runWatch)
 	s.start(s.runHints)
 	s.start(s.runRounds)
+	s.start(s.runOwn)
 	s.start(s.runTier)
 	s.start(s.runSummaries)
 	s.mu.Lock()

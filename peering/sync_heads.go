@@ -59,6 +59,7 @@ func (s *Syncer) takeOne(ctx context.Context, from record.PortalID, t federation
 	case claim.Type != record.TypeHead:
 		return &record.Refused{Reason: record.NotConsistent, Text: "it is no head"}
 	case portal == s.own:
+		s.ownCard(t.Card)
 		s.ourOwn(ctx, claim)
 		return nil
 	}

@@ -65,6 +65,7 @@ type node struct {
 	tiers     *federation.Tiers
 	summaries *peering.Summaries
 	news      func() <-chan struct{}
+	ownCard   func(wire []byte)
 	stop      context.CancelFunc
 	done      chan struct{}
 	// lie changes what the door answers.
@@ -109,7 +110,14 @@ func (n *node) start(join ...*node) {
 	trees := federation.NewTrees(n.replica)
 	c := peering.SyncConfig{Self: signer{n}, Caller: caller{n}, Replica: n.replica, Registry: n.registry, Trees: trees,
 		Directory: n.directory, Tiers: n.tiers, Summaries: n.summaries, Rand: rand.New(rand.NewPCG(1, uint64(len(w.nodes)))), Log: w.log,
-		News: n.news}
+		News: n.news, OwnCard: func(wire []byte) {
+			w.mu.Lock()
+			f := n.ownCard
+			w.mu.Unlock()
+			if f != nil {
+				f(wire)
+			}
+		}}
 	for _, o := range join {
 		n.registry.Heard(o.origin, "")
 	}

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"agentsite/internal/clock"
 	"agentsite/internal/federation"
 	"agentsite/internal/record"
 )
@@ -14,9 +15,29 @@ const (
 	// one, newestWithin how long they have in all.
 	newestPeers  = 3
 	newestWithin = 5 * time.Second
+	// ownEvery is how often they are asked while it runs. A newer head comes by
+	// itself, when heads are compared; a newer card alone does not.
+	ownEvery = 10 * time.Minute
 )
 
-// Newest asks a few portals for the newest head of this one that they hold. It
+// runOwn asks others now and then what they hold of this portal.
+func (s *Syncer) runOwn(ctx context.Context) {
+	for clock.Sleep(ctx, s.jitter(ownEvery)) {
+		if v := s.Newest(ctx); v != (record.Version{}) && s.Ahead != nil {
+			s.Ahead(v)
+		}
+	}
+}
+
+// ownCard passes a card of this portal on that somebody else holds.
+func (s *Syncer) ownCard(wire []byte) {
+	if len(wire) > 0 && s.OwnCard != nil {
+		s.OwnCard(wire)
+	}
+}
+
+// Newest asks a few portals for the newest head of this one that they hold, and
+// passes on the cards that come with them. It
 // returns its version if it is one that this portal signed and does not know
 // of, zero otherwise, after at most newestWithin.
 func (s *Syncer) Newest(ctx context.Context) record.Version {
@@ -54,6 +75,7 @@ func (s *Syncer) ownAt(ctx context.Context, portal record.PortalID) record.Versi
 	if err != nil {
 		return record.Version{} // it is away, or holds none
 	}
+	s.ownCard(t.Card)
 	claim, err := record.Open(s.Self.Network(), t.Head)
 	if err != nil || claim.Type != record.TypeHead || claim.Portal != s.own || !s.unknownOwn(ctx, claim) {
 		return record.Version{}
