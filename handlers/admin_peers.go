@@ -147,6 +147,10 @@ func modeText(p federation.Policy) string {
 // advice is what an operator had better look at.
 func (d *Door) advice(r *http.Request, list []federation.Peer) []templates.Advice {
 	out := adviceOf(list, d.hub.Coverage(hub.Query{}).Tier == record.TierSummary)
+	if e, ok := d.peers.Elsewhere(); ok {
+		out = slices.Insert(out, 0, templates.Advice{Text: e.String() + " Stop the copy, then run agentsite keys rotate on the one that stays.",
+			Href: "/docs/federation#what-if-a-copy-of-the-portal-runs-elsewhere", Link: "How"})
+	}
 	if len(list) > tablePage {
 		return out
 	}

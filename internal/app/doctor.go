@@ -153,6 +153,7 @@ func (p *Portal) examine(ctx context.Context, q doctor.Question) (doctor.Report,
 		Own:       p.ownAgents,
 		Databases: func(ctx context.Context, r *doctor.Report) { databases(ctx, p.db, p.replica, r) }}
 	if f := p.federated; f != nil {
+		f.syncer.Newest(ctx) // Standing knows then what others hold of this portal
 		s.Network, s.ID, s.Replica, s.Exports, s.Caller = p.set.network, f.id, p.replica, f.peers.Exports, f.client
 		s.Standing, s.Published = f.keyring().Keys, p.publisher.Published
 		s.Known = func(ctx context.Context) ([]federation.Peer, error) { return f.peers.Portals(ctx), nil }

@@ -110,8 +110,9 @@ func (p *Portal) federate(ctx context.Context, keys *ident.Keys, allow []netip.P
 	}
 	// Who is met is asked by f, which is whole when anybody asks.
 	err = p.openPeers(ctx, federation.PeersConfig{Signer: f, Replica: p.replica, Gate: f.gate, Caller: f, Summing: f.summing,
-		Greet: func(ctx context.Context, origin string) (record.PortalID, error) { return f.client.Greet(ctx, origin) },
-		Drop:  func(ctx context.Context, portal record.PortalID) error { return f.syncer.Drop(ctx, portal) }})
+		Elsewhere: func() (federation.Elsewhere, bool) { return f.self.Elsewhere() },
+		Greet:     func(ctx context.Context, origin string) (record.PortalID, error) { return f.client.Greet(ctx, origin) },
+		Drop:      func(ctx context.Context, portal record.PortalID) error { return f.syncer.Drop(ctx, portal) }})
 	if err != nil {
 		return err
 	}

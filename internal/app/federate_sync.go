@@ -13,7 +13,7 @@ func (f *federated) follow() error {
 	trees := federation.NewTrees(f.p.replica)
 	var err error
 	f.syncer, err = peering.NewSyncer(peering.SyncConfig{Self: f.self, Caller: f.client, Replica: f.p.replica, Registry: f.peers, Trees: trees,
-		Directory: f.catalog, News: f.peers.Changed, Tiers: f.tiers, Summaries: f.summaries, Ahead: f.ahead, Log: f.p.log})
+		Directory: f.catalog, News: f.peers.Changed, Tiers: f.tiers, Summaries: f.summaries, Ahead: f.ahead, OwnCard: f.self.Saw, Log: f.p.log})
 	if err != nil {
 		return err
 	}

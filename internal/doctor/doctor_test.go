@@ -93,6 +93,12 @@ func TestExamine_NamesEachFault(t *testing.T) {
 				return federation.SelfStanding{Expires: time.Now().Add(80 * 24 * time.Hour), Away: true}, nil
 			}
 		}},
+		{name: "copy elsewhere", level: doctor.Fault, check: doctor.Keys, says: "Somewhere else somebody signs as this portal (at https://copy.example, since 2026-01-02 03:04 UTC).", change: func(s *doctor.Subject, _ web) {
+			s.Standing = func(context.Context) (federation.SelfStanding, error) {
+				return federation.SelfStanding{Expires: time.Now().Add(80 * 24 * time.Hour), Keys: []federation.SelfKey{{Signs: true}},
+					Elsewhere: &federation.Elsewhere{Origin: "https://copy.example", Since: time.Date(2026, 1, 2, 3, 4, 0, 0, time.UTC)}}, nil
+			}
+		}},
 		{name: "card ends", level: doctor.Fault, check: doctor.Keys, says: "The card must be renewed.", change: func(s *doctor.Subject, _ web) {
 			s.Standing = func(context.Context) (federation.SelfStanding, error) {
 				return federation.SelfStanding{Expires: time.Now().Add(time.Hour), Away: true, Due: "The card must be renewed.", Keys: []federation.SelfKey{{Signs: true}}}, nil

@@ -199,6 +199,13 @@ func (s Subject) keys(ctx context.Context, r *Report) {
 	case st.Due != "":
 		r.Add(Keys, Note, signNow(st.Away), "%s", st.Due)
 	}
+	if st.Elsewhere != nil {
+		do := "Stop the copy. Then run on the one that stays: agentsite keys rotate"
+		if st.Away {
+			do += ", and " + signNow(true)
+		}
+		r.Add(Keys, Fault, do, "%s", st.Elsewhere)
+	}
 	if len(r.Findings) == before {
 		root := "its root key is in the data folder"
 		if st.Away {
