@@ -37,9 +37,9 @@ func (s *Syncer) ownCard(wire []byte) {
 }
 
 // Newest asks a few portals for the newest head of this one that they hold, and
-// passes on the cards that come with them. It
-// returns its version if it is one that this portal signed and does not know
-// of, zero otherwise, after at most newestWithin.
+// passes on the cards that come with them. It returns the head's version if it
+// is one that this portal signed and does not know of, zero otherwise, after at
+// most newestWithin.
 func (s *Syncer) Newest(ctx context.Context) record.Version {
 	ctx, cancel := context.WithTimeout(ctx, newestWithin)
 	defer cancel()
