@@ -126,17 +126,11 @@ func (d *Door) messagePage(w http.ResponseWriter, r *http.Request, actor ident.A
 
 // artifacts are what came of a task beside what its message shows already.
 func (d *Door) artifacts(list []task.Artifact, shown []task.Part) []templates.ArtifactView {
-	seen := make(map[string]bool)
-	for _, p := range shown {
-		seen[p.URL+p.Text+string(p.Data)] = true
-	}
 	var out []templates.ArtifactView
-	for _, a := range list {
+	for _, a := range task.Beside(list, shown) {
 		v := templates.ArtifactView{Name: a.Name, Description: a.Description}
 		for _, p := range a.Parts {
-			if !seen[p.URL+p.Text+string(p.Data)] {
-				d.part(&v.Body, &v.Data, &v.Files, p)
-			}
+			d.part(&v.Body, &v.Data, &v.Files, p)
 		}
 		if v.Body != "" || len(v.Data) > 0 || len(v.Files) > 0 {
 			out = append(out, v)

@@ -1,9 +1,7 @@
 package a2a
 
 import (
-	"bytes"
 	"context"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -139,13 +137,7 @@ func (d *Door) statusMessage(ctx context.Context, files task.Files, t task.Task,
 func made(ctx context.Context, files task.Files, t task.Task, answer []task.Part) []task.Artifact {
 	var out []task.Artifact
 	taken := map[string]bool{"": true, answerID: true}
-	for i, a := range t.Artifacts {
-		a.Parts = slices.DeleteFunc(slices.Clone(a.Parts), func(p task.Part) bool {
-			return slices.ContainsFunc(answer, func(said task.Part) bool { return same(said, p) })
-		})
-		if len(a.Parts) == 0 { // or its files were not kept
-			continue
-		}
+	for i, a := range task.Beside(t.Artifacts, answer) {
 		if taken[a.ID] {
 			a.ID = t.ID + "-" + strconv.Itoa(i+1)
 		}
@@ -154,11 +146,6 @@ func made(ctx context.Context, files task.Files, t task.Task, answer []task.Part
 		out = append(out, a)
 	}
 	return out
-}
-
-// same reports whether two parts are one text, one file or one piece of data.
-func same(a, b task.Part) bool {
-	return a.Text == b.Text && a.URL == b.URL && a.Filename == b.Filename && len(a.Raw)+len(b.Raw) == 0 && bytes.Equal(a.Data, b.Data)
 }
 
 // reachable gives files of this portal an address under which the caller can

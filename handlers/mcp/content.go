@@ -125,6 +125,12 @@ func (d *Door) shown(ctx context.Context, t task.Task, m *chat.Message) endpoint
 			break
 		}
 		v.Artifacts = append(v.Artifacts, j)
+	}
+	var answer []task.Part
+	if m != nil && m.Kind == chat.Text {
+		answer = m.Parts
+	}
+	for _, a := range task.Beside(t.Artifacts[:len(v.Artifacts)], answer) {
 		if a.Name != "" {
 			r.Content = append(r.Content, endpoint.TextContent("Artifact: "+a.Name))
 		}

@@ -208,10 +208,12 @@ func (c *call) extra(end face.End) string {
 			}
 		}
 	}
+	var answer []task.Part
 	if end.Message.Kind == chat.Text {
-		add(end.Message.Parts)
+		answer = end.Message.Parts
 	}
-	for _, a := range end.Task.Artifacts {
+	add(answer)
+	for _, a := range task.Beside(end.Task.Artifacts, answer) {
 		if a.Name != "" {
 			out = append(out, "**"+label(a.Name)+"**")
 		}

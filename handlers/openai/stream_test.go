@@ -166,7 +166,7 @@ func TestStream_ArtifactsStandBelowTheAnswer(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	if !strings.HasPrefix(text, "Here.\n\n**a -x--y-**\n\nthe list\n\n[b.txt](https://home.example/files/") {
+	if !strings.HasPrefix(text, "Here.\n\n") || !strings.HasSuffix(text, "\n\n**a -x--y-**\n\nthe list") || strings.Count(text, "[b.txt](https://home.example/files/") != 1 {
 		t.Errorf("%q", text)
 	}
 }

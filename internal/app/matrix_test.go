@@ -651,6 +651,10 @@ func (w *world) fresh(t *testing.T, actor string, c *apptest.Client) *apptest.Cl
 			n.HTTP.Jar.SetCookies(u, w.gone)
 		}
 		return n
+	case "guest": // from an address of its own: of one only so much is taken
+		n := w.p.Guest(t)
+		n.Name, n.HTTP.Jar = c.Name, c.HTTP.Jar
+		return n.With(t)
 	}
 	return c.With(t)
 }

@@ -9,17 +9,36 @@ import (
 	"agentsite/internal/ident"
 )
 
-// mentioned returns the members that a text names as @name, in its order.
+// mentioned returns the members that a text names as @name, in its order. A
+// name without a portal is that of a member here, else of the only one of that
+// name.
 func mentioned(members []Member, text, portal string) []Member {
 	var out []Member
 	for _, h := range mentions(text, portal) {
-		for _, m := range members {
-			if m.Handle == h && !has(out, m) {
-				out = append(out, m)
-			}
+		i := slices.IndexFunc(members, func(m Member) bool { return m.Handle == h })
+		if i < 0 && !strings.Contains(h, "@") && !strings.Contains(strings.ToLower(text), "@"+h+"@") {
+			i = onlyNamed(members, h)
+		}
+		if i >= 0 && !has(out, members[i]) {
+			out = append(out, members[i])
 		}
 	}
 	return out
+}
+
+// onlyNamed is the place of the one member of that name, -1 for none or more.
+func onlyNamed(members []Member, name string) int {
+	at := -1
+	for i, m := range members {
+		if own, _, _ := strings.Cut(m.Handle, "@"); own != name {
+			continue
+		}
+		if at >= 0 {
+			return -1
+		}
+		at = i
+	}
+	return at
 }
 
 // mentions returns the handles written as @name or @name@portal at the start

@@ -52,6 +52,32 @@ func TestMentions_OnlyInProse(t *testing.T) {
 	}
 }
 
+func TestMentioned_ByNameAlone(t *testing.T) {
+	t.Parallel()
+	members := []Member{{Kind: "agent", ID: "1", Handle: "calc"}, {Kind: "agent", ID: "2", Handle: "calc@far.example"}, {Kind: "agent", ID: "3", Handle: "tortoise@far.example"},
+		{Kind: "agent", ID: "4", Handle: "hare@far.example"}, {Kind: "agent", ID: "5", Handle: "hare@near.example"}, {Kind: "person", ID: "6", Handle: "ann"}}
+	for text, want := range map[string]string{
+		"@calc 1+1":                         "1",
+		"@calc@far.example 1+1":             "2",
+		"@tortoise how far?":                "3",
+		"@Tortoise, and @tortoise again":    "3",
+		"@hare":                             "", // of two nobody knows which
+		"@hare@near.example":                "5",
+		"@tortoise@home.example":            "", // that one is not in it
+		"@ann and @tortoise@far.example":    "6 3",
+		"@nobody":                           "",
+		"@tortoise@other.example or nobody": "",
+	} {
+		var got []string
+		for _, m := range mentioned(members, text, "home.example") {
+			got = append(got, m.ID)
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}
+
 // Whatever stands in a fence, a quotation or a span mentions nobody, and what
 // stands beside it still does.
 func TestMentions_HiddenTextMentionsNobody(t *testing.T) {
