@@ -327,8 +327,7 @@ func TestLies_Heavy(t *testing.T) {
 		}
 		t.Run(l.Name, func(t *testing.T) {
 			t.Parallel()
-			neighbour := start(t)
-			victim := start(t, neighbour.Origin())
+			neighbour, victim := pair(t)
 			if word := one(t, l, victim, neighbour, 1000+n); !l.Want.Held {
 				victim.keeps(t, word)
 			}
