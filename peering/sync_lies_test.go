@@ -78,10 +78,8 @@ func TestSyncer_DetectsWhatALiarLeavesOut(t *testing.T) {
 			}
 			// The newcomer can ask the liar alone until the log is in. Then the
 			// portal is back, and what was left out is there.
-			logs := 0
 			honest.lie = func(rw http.ResponseWriter, r *http.Request, next http.Handler) {
 				if strings.HasSuffix(r.URL.Path, "/log") {
-					logs++
 					rw.WriteHeader(http.StatusServiceUnavailable)
 					return
 				}
@@ -155,10 +153,10 @@ func TestSyncer_TakesAnotherSourceWhenOneDies(t *testing.T) {
 		a.publish()
 		b := w.add(a)
 		w.until(time.Minute, "settled", w.settled)
-		n := 0
+		var n atomic.Int64
 		b.lie = func(rw http.ResponseWriter, r *http.Request, next http.Handler) {
 			if strings.HasSuffix(r.URL.Path, "/log") && strings.Contains(r.URL.Path, string(a.ID)) {
-				if n++; n > 1 {
+				if n.Add(1) > 1 {
 					<-r.Context().Done()
 					return
 				}
@@ -423,10 +421,10 @@ func TestSyncer_HasNothingToDoWithWhomIsDenied(t *testing.T) {
 				t.Errorf("%s answers %d", path, rec.Code)
 			}
 		}
-		asked := 0
+		var asked atomic.Int64
 		bad.lie = func(rw http.ResponseWriter, r *http.Request, next http.Handler) {
 			if r.Context().Value(askedBy{}) == a {
-				asked++
+				asked.Add(1)
 			}
 			next.ServeHTTP(rw, r)
 		}
@@ -434,8 +432,8 @@ func TestSyncer_HasNothingToDoWithWhomIsDenied(t *testing.T) {
 		bad.publish()
 		time.Sleep(5 * time.Minute)
 		synctest.Wait()
-		if n, _, _ := a.replica.Holding(t.Context(), bad.ID); n != 0 || asked != 0 {
-			t.Errorf("%d agents of it are held, it was asked %d times", n, asked)
+		if n, _, _ := a.replica.Holding(t.Context(), bad.ID); n != 0 || asked.Load() != 0 {
+			t.Errorf("%d agents of it are held, it was asked %d times", n, asked.Load())
 		}
 		if !b.holds(bad) {
 			t.Error("others do not hold it any more")
