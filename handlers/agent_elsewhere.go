@@ -35,7 +35,7 @@ func (d *Door) showElsewhere(w http.ResponseWriter, r *http.Request, actor ident
 	silent := source.Silent
 	if p, ok := d.peers.Portal(r.Context(), cmp.Or(source.ID, a.Portal)); ok {
 		v.From.Here = networkHref(p)
-		if silent = p.State == federation.Silent || p.State == federation.Stale; silent {
+		if silent = p.Mute(); silent {
 			v.Banners = append(v.Banners, silentBanner(p, now))
 		}
 	}

@@ -293,7 +293,7 @@ func (s *Syncer) round(ctx context.Context, first bool) {
 		case p.ID == s.own, p.ID == "":
 		case p.State == federation.Active:
 			up = append(up, p.ID)
-		case p.State == federation.Silent || p.State == federation.Stale:
+		case p.Mute():
 			down = append(down, p.ID)
 		}
 	}

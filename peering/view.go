@@ -55,7 +55,7 @@ func newView(cfg CatalogConfig, peers []federation.Peer, want map[record.PortalI
 		}
 		w, shown := want[p.ID]
 		s := &seen{id: p.ID, host: p.Host(), url: p.URL, name: p.Name, shown: shown, verified: w.verified, issued: p.HeadIssued,
-			answers: p.State == federation.Active, silent: p.State == federation.Silent || p.State == federation.Stale}
+			answers: p.State == federation.Active, silent: p.Mute()}
 		switch {
 		case shown:
 			if s.partly = p.Partly(); s.partly {

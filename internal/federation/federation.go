@@ -86,6 +86,9 @@ func (p Peer) Host() string { return HostOf(p.URL) }
 // search it here alone.
 func (p Peer) Partly() bool { return p.Truncated || int64(p.Agents)*10 < int64(p.Listed)*9 }
 
+// Mute reports whether it does not answer, since lately or for long.
+func (p Peer) Mute() bool { return p.State == Silent || p.State == Stale }
+
 // Coverage is how much of the network an answer is made of. The portal itself
 // counts as one that is known, asked and answered.
 type Coverage struct {

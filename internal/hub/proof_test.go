@@ -35,6 +35,22 @@ func (w *witness) SignedCard(_ context.Context, t hub.Target) (hub.Described, er
 	return hub.Described{}, fault.New(fault.Invalid, "The card is not signed.")
 }
 
+// Nobody need wait for a check to be told what is shown of an address.
+func TestPublish_SaysWhatIsProvedAtFirst(t *testing.T) {
+	t.Parallel()
+	w := open(t)
+	kind := hub.Link
+	a, err := w.Publish(t.Context(), w.ada, hub.Draft{Name: ptr("dialer"), Description: ptr("Dials in."), Kind: &kind})
+	if err != nil || a.Proof.State != hub.Hosted {
+		t.Errorf("%+v %v", a.Proof, err)
+	}
+	for kind, want := range map[hub.Kind]string{hub.Builtin: hub.Hosted, hub.Prompt: hub.Hosted, hub.A2A: hub.Unproven, hub.OpenAI: hub.Unproven, hub.MCP: hub.Unproven} {
+		if got := hub.FirstProof(kind).State; got != want {
+			t.Errorf("%s: %s, want %s", kind, got, want)
+		}
+	}
+}
+
 func TestProve_SignedCardProvesOnlyWhatItSays(t *testing.T) {
 	t.Parallel()
 	w := open(t)
