@@ -340,9 +340,17 @@ func (b *tab) leaves(step func()) {
 	eval[bool](b, "window.__old = true")
 	step()
 	if ok, last := b.wait(patience, `!window.__old && document.readyState === "complete"`); !ok {
-		b.fail("no next page (%v); a press was heard: %v", last, eval[string](b, `String(window.__heard)`))
+		b.fail("no next page (%v): %s", last, eval[string](b, stands))
 	}
 }
+
+// stands says how far a page got, and what of it is still awaited.
+const stands = `(() => {
+	const came = new Set(performance.getEntriesByType("resource").map((e) => e.name));
+	const parts = [...document.querySelectorAll("script[src], link[rel=stylesheet], link[rel=icon], img")].map((e) => e.src || e.href);
+	return document.readyState + (window.__old ? ", the old one" : ", the next one") + ", a press was heard: " + window.__heard +
+		", awaited: " + parts.filter((url) => !came.has(url)).join(" ");
+})()`
 
 // click presses the first visible element that the selector finds, with a real
 // mouse or finger. It has to be where somebody could hit it.

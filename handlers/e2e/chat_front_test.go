@@ -58,7 +58,12 @@ type connKey struct{}
 
 func newFront(t testing.TB) *front {
 	f := &front{conns: make(map[net.Conn]string)}
+	// One of its own: every httptest.Server that is closed anywhere in the tests
+	// has the default one close connections, at times one that is just used.
+	way := &http.Transport{}
+	t.Cleanup(way.CloseIdleConnections)
 	proxy := &httputil.ReverseProxy{
+		Transport: way,
 		Rewrite: func(r *httputil.ProxyRequest) {
 			f.mu.Lock()
 			defer f.mu.Unlock()

@@ -42,7 +42,9 @@ func newWiretap(t *testing.T, to map[string]string) *wiretap {
 	t.Helper()
 	w := &wiretap{}
 	w.more = sync.NewCond(&w.mu)
-	proxy := &httputil.ReverseProxy{FlushInterval: -1, Rewrite: func(p *httputil.ProxyRequest) {
+	way := &http.Transport{} // not the default one, whose connections every httptest.Server closes
+	t.Cleanup(way.CloseIdleConnections)
+	proxy := &httputil.ReverseProxy{Transport: way, FlushInterval: -1, Rewrite: func(p *httputil.ProxyRequest) {
 		name, rest, _ := strings.Cut(strings.TrimPrefix(p.In.URL.Path, "/"), "/")
 		u, err := url.Parse(to[name])
 		if err != nil || to[name] == "" {
