@@ -1,0 +1,144 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"agentsite/peering/kademlia"
+)
+
+// Churn is a network whose nodes come and go for hours.
+type Churn struct {
+	Session time.Duration // how long nodes live on average, exponentially
+	For     time.Duration
+	Keys    int           // that each node publishes
+	Probe   time.Duration // between lookups
+}
+
+// Churned is how that went.
+type Churned struct {
+	Looks
+	Worst   float64 // success of the worst hour
+	PerNode float64 // requests a second and node, of all work
+	Stale   float64 // share of contacts in tables whose node is dead
+	Joined  int
+}
+
+func (c Churned) String() string {
+	return fmt.Sprintf("%v; worst hour %.4f, %.3f RPC/s and node, stale %.3f, %d joined", c.Looks, c.Worst, c.PerNode, c.Stale, c.Joined)
+}
+
+// mine are the keys of a node.
+type mine struct {
+	s    *Net
+	id   kademlia.ID
+	keys []kademlia.ID // in order
+}
+
+// Next implements kademlia.Source.
+func (m *mine) Next(from kademlia.ID, n int) []kademlia.Record {
+	i, _ := slices.BinarySearchFunc(m.keys, from, func(a, b kademlia.ID) int { return slices.Compare(a[:], b[:]) })
+	var out []kademlia.Record
+	for _, k := range m.keys[i:min(len(m.keys), i+n)] {
+		out = append(out, kademlia.Record{Key: k, Value: m.s.Value(m.id, m.s.now.UnixMilli(), 36*time.Hour)})
+	}
+	return out
+}
+
+// publishes makes a Source of so many random keys for a node that joins.
+func (s *Net) publishes(id kademlia.ID, keys int) *mine {
+	m := &mine{s: s, id: id, keys: make([]kademlia.ID, keys)}
+	for i := range m.keys {
+		m.keys[i] = s.ID()
+	}
+	slices.SortFunc(m.keys, func(a, b kademlia.ID) int { return slices.Compare(a[:], b[:]) })
+	return m
+}
+
+// Churn lets nodes die and others join in their place, while random ones look
+// for what others publish that are alive.
+func (s *Net) Churn(c Churn) Churned {
+	if s.cfg.Keys == 0 {
+		panic("sim: nothing is published that could be looked for")
+	}
+	var (
+		out    Churned
+		looks  = s.begin()
+		end    = s.now.Add(c.For)
+		hours  []*tally
+		up     float64 // node-seconds
+		before = s.sent()
+	)
+	var live func(i int)
+	live = func(i int) {
+		at := s.now.Add(time.Duration(s.rand.ExpFloat64() * float64(c.Session)))
+		if at.After(end) {
+			return
+		}
+		s.at(at, func() {
+			s.Kill(i)
+			out.Joined++
+			live(s.Add(s.ID(), nil))
+		})
+	}
+	for i, n := range s.nodes {
+		if n.state == alive {
+			live(i)
+			up += c.For.Seconds()
+		}
+	}
+	for at := time.Duration(0); at < c.For; at += c.Probe {
+		hour := int(at / time.Hour)
+		if hour == len(hours) {
+			hours = append(hours, s.begin())
+		}
+		s.After(at, func() {
+			of, by := s.settled(), s.settled()
+			if of < 0 || by < 0 {
+				return
+			}
+			keys := s.nodes[of].mine.keys
+			s.look(by, keys[s.rand.IntN(len(keys))], looks, hours[hour])
+		})
+	}
+	s.Run(c.For)
+	s.RunUntil(func() bool { return looks.open == 0 }, time.Minute)
+	out.Looks, out.Worst = looks.sum(), 1
+	for _, h := range hours {
+		out.Worst = min(out.Worst, h.sum().Success())
+	}
+	out.PerNode = float64(s.sent()-before) / up
+	held, stale := 0, 0
+	for _, n := range s.nodes {
+		if n.state != alive {
+			continue
+		}
+		for _, c := range n.Contacts() {
+			held++
+			if s.nodes[s.index[c.ID]].state != alive {
+				stale++
+			}
+		}
+	}
+	out.Stale = float64(stale) / float64(max(held, 1))
+	return out
+}
+
+// settled returns a random node that has been there for a minute.
+func (s *Net) settled() int {
+	for range 100 {
+		if i := s.Any(); i >= 0 && s.now.Sub(s.nodes[i].since) > time.Minute {
+			return i
+		}
+	}
+	return -1
+}
+
+// sent is how many requests all nodes sent so far.
+func (s *Net) sent() (n int64) {
+	for _, x := range s.nodes {
+		n += x.Tally().Sent
+	}
+	return n
+}

@@ -1,0 +1,395 @@
+// Package sim runs thousands of the product's own kademlia.Nodes in one event
+// loop: a virtual clock, latency, loss, death, silence, liars, churn and
+// partitions, all from one seed, so that each run can be had again byte for
+// byte. It replaces only what a Node does not do itself: to carry its calls.
+package sim
+
+import (
+	"encoding/binary"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"agentsite/peering/kademlia"
+)
+
+// Config is a network. What is zero has the value that its comment names.
+type Config struct {
+	Nodes int
+	Seed  uint64
+	// RTT is the median round trip of two nodes (80 ms), Spread the standard
+	// deviation of its logarithm (0.45). Loss is the share of requests and
+	// of answers that are lost.
+	RTT    time.Duration
+	Spread float64
+	Loss   float64
+	// Node is what the nodes are made with, but for their Rand and Values.
+	Node kademlia.Config
+	// Joining is the time in which they join, one after another (Nodes × 20 ms).
+	Joining time.Duration
+	// Keys is how many keys each node publishes and sees to.
+	Keys int
+}
+
+// Net is a network of nodes. It is not safe for concurrent use.
+type Net struct {
+	cfg    Config
+	rand   *rand.Rand
+	now    time.Time
+	events queue
+	seq    uint64
+	nodes  []*node
+	// liars in order of id.
+	liars []*kademlia.Contact
+	// apart, when set, says which nodes do not reach each other.
+	apart func(a, b int) bool
+	index map[kademlia.ID]int
+
+	// Delivered counts requests that reached a node.
+	Delivered int64
+}
+
+type node struct {
+	*kademlia.Node
+	at    int // in nodes
+	state state
+	group int
+	// wake is when it is polled next, zero for never.
+	wake    time.Time
+	watched []watched
+	since   time.Time
+	mine    *mine
+}
+
+type state uint8
+
+const (
+	alive state = iota
+	dead
+	mute // takes requests and answers none
+	liar // answers with liars only, keeps nothing and says it did
+)
+
+var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// New returns a network whose nodes have joined.
+func New(cfg Config) *Net {
+	if cfg.RTT == 0 {
+		cfg.RTT = 80 * time.Millisecond
+	}
+	if cfg.Spread == 0 {
+		cfg.Spread = 0.45
+	}
+	if cfg.Joining == 0 {
+		cfg.Joining = time.Duration(cfg.Nodes) * 20 * time.Millisecond
+	}
+	s := &Net{cfg: cfg, rand: rand.New(rand.NewPCG(cfg.Seed, 1)), now: start, index: make(map[kademlia.ID]int)}
+	for i := range cfg.Nodes {
+		s.at(start.Add(time.Duration(int64(cfg.Joining)*int64(i)/int64(cfg.Nodes))), func() { s.Add(s.ID(), nil) })
+	}
+	s.Run(cfg.Joining + 2*time.Minute)
+	return s
+}
+
+// ID returns a random id.
+func (s *Net) ID() (id kademlia.ID) {
+	for i := 0; i < len(id); i += 8 {
+		binary.BigEndian.PutUint64(id[i:], s.rand.Uint64())
+	}
+	return id
+}
+
+// Now is the virtual time.
+func (s *Net) Now() time.Time { return s.now }
+
+// Len is how many nodes there ever were.
+func (s *Net) Len() int { return len(s.nodes) }
+
+// Node returns one, to ask it for something; Poke has to follow.
+func (s *Net) Node(i int) *kademlia.Node { return s.nodes[i].Node }
+
+// Add lets one more node join, through a random one that is alive, and returns
+// its number.
+func (s *Net) Add(id kademlia.ID, groups []kademlia.Group) int {
+	cfg := s.cfg.Node
+	cfg.Rand = rand.New(rand.NewPCG(s.rand.Uint64(), s.rand.Uint64()))
+	cfg.Values = values{s}
+	var own *mine
+	if s.cfg.Keys > 0 {
+		own = s.publishes(id, s.cfg.Keys)
+		cfg.Mine = own
+	}
+	self := &kademlia.Contact{ID: id, Groups: groups}
+	n := &node{Node: kademlia.New(self, cfg), at: len(s.nodes), since: s.now, mine: own}
+	through := s.Any()
+	s.nodes = append(s.nodes, n)
+	s.index[id] = n.at
+	if through >= 0 {
+		n.Join([]*kademlia.Contact{s.nodes[through].Self()})
+	}
+	if own != nil {
+		// Once it knows some.
+		s.After(5*time.Second, func() { n.Publish(); s.Poke(n.at) })
+	}
+	s.Poke(n.at)
+	return n.at
+}
+
+// Any returns a random node that is alive and honest, -1 if there is none.
+func (s *Net) Any() int {
+	if len(s.nodes) == 0 {
+		return -1
+	}
+	for range 10_000 {
+		if i := s.rand.IntN(len(s.nodes)); s.nodes[i].state == alive {
+			return i
+		}
+	}
+	return -1
+}
+
+// Kill ends a node without a word, Mute lets it take requests and answer none,
+// and Corrupt makes it lie.
+func (s *Net) Kill(i int) { s.nodes[i].state = dead }
+func (s *Net) Mute(i int) { s.nodes[i].state = mute }
+func (s *Net) Corrupt(i int) {
+	s.nodes[i].state = liar
+	c := s.nodes[i].Self()
+	at, _ := slices.BinarySearchFunc(s.liars, c, byID)
+	s.liars = slices.Insert(s.liars, at, c)
+}
+
+// Each does something to a share of those that are alive, chosen at random.
+func (s *Net) Each(share float64, do func(i int)) {
+	var up []int
+	for i, n := range s.nodes {
+		if n.state == alive {
+			up = append(up, i)
+		}
+	}
+	s.rand.Shuffle(len(up), func(i, j int) { up[i], up[j] = up[j], up[i] })
+	for _, i := range up[:int(share*float64(len(up)))] {
+		do(i)
+	}
+}
+
+// Part keeps nodes from reaching each other; nil heals all.
+func (s *Net) Part(apart func(a, b int) bool) { s.apart = apart }
+
+func byID(a, b *kademlia.Contact) int { return slices.Compare(a.ID[:], b.ID[:]) }
+
+// Run lets time pass.
+func (s *Net) Run(d time.Duration) {
+	end := s.now.Add(d)
+	for len(s.events) > 0 && !s.events[0].at.After(end) {
+		e := s.events.pop()
+		s.now = e.at
+		e.do()
+	}
+	s.now = end
+}
+
+// RunUntil lets time pass until something is so, which is asked after every
+// event, at most for so long.
+func (s *Net) RunUntil(so func() bool, most time.Duration) bool {
+	end := s.now.Add(most)
+	for !so() {
+		if len(s.events) == 0 || s.events[0].at.After(end) {
+			s.now = end
+			return so()
+		}
+		e := s.events.pop()
+		s.now = e.at
+		e.do()
+	}
+	return true
+}
+
+func (s *Net) at(t time.Time, do func()) {
+	s.seq++
+	s.events.push(event{t, s.seq, do})
+}
+
+// After calls do after a while.
+func (s *Net) After(d time.Duration, do func()) { s.at(s.now.Add(d), do) }
+
+// Poke polls a node of which something was asked.
+func (s *Net) Poke(i int) {
+	n := s.nodes[i]
+	if n.state == dead || n.state == mute {
+		return
+	}
+	for _, c := range n.Poll(s.now) {
+		s.carry(n, c)
+	}
+	n.look()
+	w := n.Wake(s.now)
+	if w.Before(s.now) {
+		w = s.now
+	}
+	if !n.wake.IsZero() && !w.Before(n.wake) {
+		return // it is polled before
+	}
+	n.wake = w
+	s.at(w, func() {
+		if n.wake.Equal(w) {
+			n.wake = time.Time{}
+			s.Poke(n.at)
+		}
+	})
+}
+
+// carry takes a request to where it is meant for, and the answer back.
+func (s *Net) carry(from *node, c kademlia.Call) {
+	at, known := s.index[c.To.ID]
+	if !known || s.lost() {
+		return
+	}
+	to := s.nodes[at]
+	if s.apart != nil && s.apart(from.at, to.at) {
+		return
+	}
+	way := s.rtt(from.at, to.at) / 2
+	s.After(way, func() {
+		s.Delivered++
+		var r *kademlia.Response
+		switch to.state {
+		case dead, mute:
+			return
+		case liar:
+			r = s.lie(&c.Request)
+		default:
+			r = to.Serve(from.Self(), &c.Request, s.now)
+			s.Poke(to.at)
+		}
+		if s.lost() {
+			return
+		}
+		s.After(way, func() {
+			if from.state == dead || from.state == mute {
+				return
+			}
+			from.Answer(c.ID, r, nil, s.now)
+			s.Poke(from.at)
+		})
+	})
+}
+
+func (s *Net) lost() bool { return s.cfg.Loss > 0 && s.rand.Float64() < s.cfg.Loss }
+
+// rtt is that of two nodes, always the same.
+func (s *Net) rtt(a, b int) time.Duration {
+	if a > b {
+		a, b = b, a
+	}
+	x := rand.New(rand.NewPCG(s.cfg.Seed^uint64(a)<<32, uint64(b))).NormFloat64()
+	return time.Duration(float64(s.cfg.RTT) * math.Exp(x*s.cfg.Spread))
+}
+
+// lie is what a liar answers: the liars nearest to what is asked for, nothing
+// found, all stored.
+func (s *Net) lie(r *kademlia.Request) *kademlia.Response {
+	out := &kademlia.Response{}
+	if len(r.Targets) > 0 {
+		out.Nodes = s.nearestLiars(r.Targets[0], 20)
+		out.Found = make([][][]byte, len(r.Targets))
+	}
+	for range r.Records {
+		out.Codes = append(out.Codes, kademlia.Stored)
+	}
+	return out
+}
+
+// nearestLiars looks in both directions from where the target would be: those
+// that share most bits with it are among them.
+func (s *Net) nearestLiars(target kademlia.ID, k int) []*kademlia.Contact {
+	i, _ := slices.BinarySearchFunc(s.liars, &kademlia.Contact{ID: target}, byID)
+	near := slices.Clone(s.liars[max(0, i-2*k):min(len(s.liars), i+2*k)])
+	slices.SortFunc(near, func(a, b *kademlia.Contact) int {
+		switch {
+		case kademlia.Nearer(target, a.ID, b.ID):
+			return -1
+		case kademlia.Nearer(target, b.ID, a.ID):
+			return 1
+		}
+		return 0
+	})
+	return near[:min(k, len(near))]
+}
+
+// values says what is genuine in this network: publisher (32 bytes), version
+// and time of expiry in seconds (8 each), then anything.
+type values struct{ s *Net }
+
+// Validate implements kademlia.Validator.
+func (v values) Validate(_ kademlia.ID, b []byte) (kademlia.Entry, error) {
+	if len(b) < 48 {
+		return kademlia.Entry{}, errors.New("it is cut short")
+	}
+	e := kademlia.Entry{
+		Publisher: kademlia.ID(b[:32]),
+		Minor:     int64(binary.BigEndian.Uint64(b[32:])),
+		Expires:   time.Unix(int64(binary.BigEndian.Uint64(b[40:])), 0),
+	}
+	if !e.Expires.After(v.s.now) {
+		return e, errors.New("it is over")
+	}
+	return e, nil
+}
+
+// Value makes a value of a publisher that is genuine for a while.
+func (s *Net) Value(publisher kademlia.ID, version int64, life time.Duration) []byte {
+	b := binary.BigEndian.AppendUint64(slices.Clone(publisher[:]), uint64(version))
+	return binary.BigEndian.AppendUint64(b, uint64(s.now.Add(life).Unix()))
+}
+
+type event struct {
+	at  time.Time
+	seq uint64
+	do  func()
+}
+
+func (e event) before(o event) bool {
+	return e.at.Before(o.at) || e.at.Equal(o.at) && e.seq < o.seq
+}
+
+// queue is a binary heap of events.
+type queue []event
+
+func (q *queue) push(e event) {
+	h := append(*q, e)
+	for i := len(h) - 1; i > 0; {
+		up := (i - 1) / 2
+		if !h[i].before(h[up]) {
+			break
+		}
+		h[i], h[up] = h[up], h[i]
+		i = up
+	}
+	*q = h
+}
+
+func (q *queue) pop() event {
+	h := *q
+	top, n := h[0], len(h)-1
+	h[0] = h[n]
+	h[n] = event{}
+	h = h[:n]
+	for i := 0; ; {
+		least := i
+		for _, c := range [2]int{2*i + 1, 2*i + 2} {
+			if c < n && h[c].before(h[least]) {
+				least = c
+			}
+		}
+		if least == i {
+			break
+		}
+		h[i], h[least] = h[least], h[i]
+		i = least
+	}
+	*q = h
+	return top
+}

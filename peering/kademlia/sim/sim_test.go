@@ -1,0 +1,165 @@
+package sim_test
+
+import (
+	"fmt"
+	"math"
+	"testing"
+	"time"
+
+	"agentsite/internal/raced"
+	"agentsite/peering/kademlia"
+	"agentsite/peering/kademlia/sim"
+)
+
+// The acceptance numbers 1 to 5 of the design, at a size that takes seconds;
+// bench/dht has them for 1,000 to 100,000 nodes.
+const (
+	nodes = 300
+	life  = 36 * time.Hour
+	gap   = 5 * time.Millisecond
+)
+
+func network(t *testing.T, seed uint64) (*sim.Net, []kademlia.ID) {
+	t.Helper()
+	if raced.On {
+		t.Skip("one goroutine")
+	}
+	t.Parallel()
+	s := sim.New(sim.Config{Nodes: nodes, Seed: seed})
+	keys, puts := s.Store(100, 50*time.Millisecond, life)
+	if puts.Fewest < 15 || puts.RPCs > 32 {
+		t.Fatalf("stored: %v", puts)
+	}
+	return s, keys
+}
+
+func TestLook_FindsAllInFewHops(t *testing.T) {
+	s, keys := network(t, 1)
+	got := s.Look(keys, 2000, gap)
+	hops := math.Log2(nodes/20.)/(1+math.Log2(20)) + .5
+	if got.Success() != 1 || got.Hops > hops || got.MaxHops > 4 || got.RPCs > 5 || got.P99 > 400*time.Millisecond {
+		t.Errorf("%v; at most %.2f hops on average", got, hops)
+	}
+}
+
+func TestLook_SurvivesDeathAndLies(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		share   float64
+		do      func(*sim.Net, int)
+		success float64
+		rpcs    float64
+		p99     time.Duration
+	}{
+		{"dead 30", .3, (*sim.Net).Kill, .9999, 6, 700 * time.Millisecond},
+		{"dead 50", .5, (*sim.Net).Kill, .999, 8, 1500 * time.Millisecond},
+		{"mute 30", .3, (*sim.Net).Mute, .9999, 6, 700 * time.Millisecond},
+		{"liars 30", .3, (*sim.Net).Corrupt, .999, 13, time.Second},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s, keys := network(t, 2)
+			s.Each(c.share, func(i int) { c.do(s, i) })
+			got := s.Look(keys, 2000, gap)
+			if got.Success() < c.success || got.RPCs > c.rpcs || got.P99 > c.p99 {
+				t.Error(got)
+			}
+		})
+	}
+}
+
+// TestLook_FindsBesideGroundIDs surrounds a key by ids that somebody ground,
+// from four groups, before it is stored (arXiv 2307.12212).
+func TestLook_FindsBesideGroundIDs(t *testing.T) {
+	for _, count := range []int{20, 100} {
+		t.Run(fmt.Sprint(count), func(t *testing.T) {
+			s, _ := network(t, 3)
+			key := s.ID()
+			var evil []int
+			for i := range count {
+				id := key
+				id[30], id[31] = byte(i+1), byte(i+1)
+				evil = append(evil, s.Add(id, []kademlia.Group{kademlia.Group(1 + i%4)}))
+			}
+			s.Run(3 * time.Minute)
+			for _, i := range evil {
+				s.Corrupt(i)
+			}
+			if puts := s.StoreAt([]kademlia.ID{key}, gap, life); puts.Fewest < 15 {
+				t.Errorf("%v", puts)
+			}
+			if got := s.Look([]kademlia.ID{key}, 500, gap); got.Success() != 1 {
+				t.Error(got)
+			}
+		})
+	}
+}
+
+// TestNet_SmallOnesKnowEverybody is of networks in which one bucket would
+// otherwise be too small.
+func TestNet_SmallOnesKnowEverybody(t *testing.T) {
+	if raced.On {
+		t.Skip("one goroutine")
+	}
+	for _, n := range []int{1, 2, 3, 10, 40} {
+		s := sim.New(sim.Config{Nodes: n, Seed: uint64(n), Keys: 3})
+		s.Run(15 * time.Minute)
+		for i := range n {
+			if got := s.Node(i).Known(); got != n-1 {
+				t.Errorf("of %d nodes, %d knows %d", n, i, got)
+			}
+			if got, want := s.Node(i).Held(), 3*min(n, 20); n > 1 && n <= 20 && got != 3*n {
+				t.Errorf("of %d nodes, %d holds %d of %d", n, i, got, want)
+			}
+		}
+	}
+}
+
+// TestNet_HealsAfterAPartition splits a network for an hour. Each half finds
+// what its own publish, and afterwards all find all.
+func TestNet_HealsAfterAPartition(t *testing.T) {
+	if raced.On {
+		t.Skip("one goroutine")
+	}
+	t.Parallel()
+	s := sim.New(sim.Config{Nodes: 200, Seed: 4, Keys: 2})
+	s.Run(10 * time.Minute)
+	s.Part(func(a, b int) bool { return a%2 != b%2 })
+	s.Run(time.Hour)
+	keys, _ := s.Store(50, 100*time.Millisecond, life)
+	s.Part(nil)
+	s.Run(20 * time.Minute)
+	if got := s.Look(keys, 1000, gap); got.Success() < .999 {
+		t.Error(got)
+	}
+}
+
+// TestNet_LivesThroughChurn is the fifth acceptance number, for some hours.
+func TestNet_LivesThroughChurn(t *testing.T) {
+	if raced.On {
+		t.Skip("one goroutine")
+	}
+	t.Parallel()
+	s := sim.New(sim.Config{Nodes: 200, Seed: 5, Keys: 2})
+	s.Run(10 * time.Minute)
+	got := s.Churn(sim.Churn{Session: 8 * time.Hour, For: 4 * time.Hour, Probe: 5 * time.Second})
+	if got.Success() < .9999 || got.PerNode > .15 {
+		t.Error(got)
+	}
+}
+
+// TestNet_IsTheSameFromItsSeed runs one network twice.
+func TestNet_IsTheSameFromItsSeed(t *testing.T) {
+	if raced.On {
+		t.Skip("one goroutine")
+	}
+	run := func() string {
+		s := sim.New(sim.Config{Nodes: 60, Seed: 9, Keys: 2, Loss: .05})
+		keys, puts := s.Store(20, gap, life)
+		s.Each(.3, s.Kill)
+		churned := s.Churn(sim.Churn{Session: time.Hour, For: time.Hour, Probe: time.Minute})
+		return fmt.Sprint(puts, s.Look(keys, 200, gap), churned, s.Delivered)
+	}
+	if a, b := run(), run(); a != b {
+		t.Errorf("%s\n%s", a, b)
+	}
+}

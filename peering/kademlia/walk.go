@@ -1,0 +1,285 @@
+package kademlia
+
+import (
+	"slices"
+	"time"
+)
+
+// walk asks nodes ever nearer to a target (section 2.3). It is what lookups,
+// puts and upkeep have in common, and is driven by Node.
+//
+// It goes along one path. When that ends without what was looked for, another
+// one begins at other contacts of the table and asks nobody whom the first has
+// asked, as nodes that lie together lead to each other only (S/Kademlia,
+// section 4.4); so a network without liars pays for one path.
+type walk struct {
+	node   *Node
+	target ID
+	want   int     // how many of the nearest nodes have to have answered
+	region float64 // nodes nearer than this share of the space count beside them
+	began  time.Time
+	asked  map[ID]bool
+	paths  []*path
+	calls  int // in flight, soft ones too
+	rpcs   int // ever
+	// refills is how often contacts of the table were added.
+	refills int
+	op      op // whose it is
+	// request says what a node is asked.
+	request func(*cand) Request
+	// satisfied, when set, says that nothing more is needed.
+	satisfied func() bool
+	// again says whether another path is worth it.
+	again func() bool
+	ended bool
+}
+
+type path struct {
+	cands []cand // nearest first
+	// flight is how many requests are in flight that are not soft.
+	flight int
+}
+
+// cand is a node on a path.
+type cand struct {
+	*Contact
+	depth uint8 // 1 for those of the table
+	state state
+}
+
+type state uint8
+
+const (
+	fresh  state = iota
+	asking       // in flight
+	slow         // in flight, and soft
+	answered
+	failed
+)
+
+// maxCands bounds what a path remembers: others are farther than all of them.
+const maxCands = 128
+
+func (n *Node) newWalk(target ID, want int, now time.Time) *walk {
+	w := &walk{node: n, target: target, want: want, began: now, asked: make(map[ID]bool, 2*want)}
+	w.fork()
+	n.table.lookedIn(target, now)
+	return w
+}
+
+// fork begins a path with contacts that were not asked yet, and reports whether
+// there are any.
+func (w *walk) fork() bool {
+	n := w.node
+	p := &path{}
+	for _, c := range n.table.nearest(w.target, n.cfg.K, func(e *entry) bool { return !w.asked[e.ID] }) {
+		p.add(w, c, 1)
+	}
+	if len(p.cands) < n.cfg.Alpha {
+		// Whom it knew before it was started anew, or was told to begin with.
+		for _, c := range n.remembered {
+			if !w.asked[c.ID] {
+				p.add(w, c, 1)
+			}
+		}
+	}
+	if len(p.cands) == 0 {
+		return false
+	}
+	w.paths = append(w.paths, p)
+	return true
+}
+
+// refill adds contacts of the table that were not asked, when fewer than wanted
+// are left of those that were named, and reports whether there are any: a third
+// of what others name may be dead.
+func (w *walk) refill() bool {
+	if w.refills >= maxRefills || len(w.paths) == 0 || len(w.nearest()) >= w.want {
+		return false
+	}
+	w.refills++
+	p, n := w.paths[0], w.node
+	before := len(p.cands)
+	for _, c := range n.table.nearest(w.target, n.cfg.K, func(e *entry) bool { return !w.asked[e.ID] }) {
+		p.add(w, c, 1)
+	}
+	return len(p.cands) > before
+}
+
+// maxRefills bounds how often that is done.
+const maxRefills = 2
+
+// add notes a node that may be asked.
+func (p *path) add(w *walk, c *Contact, depth uint8) {
+	if c.ID == w.node.self.ID || !w.node.cfg.Admits(c) {
+		return
+	}
+	i, found := slices.BinarySearchFunc(p.cands, c.ID, func(have cand, id ID) int { return compare(w.target, have.ID, id) })
+	if found || i >= maxCands {
+		return
+	}
+	p.cands = slices.Insert(p.cands, i, cand{Contact: c, depth: depth})
+	if len(p.cands) > maxCands {
+		p.cands = p.cands[:maxCands]
+	}
+}
+
+// next returns the nearest node of a path that is still to be asked, nil if all
+// that count were: those wanted, and those in the region. Nodes that failed or
+// are slow do not count, nor those asked on another path, which would end this
+// one at once if that one was led astray; nor do more than a few of one group.
+func (p *path) next(w *walk) *cand {
+	live, most := 0, 3*w.node.cfg.K
+	var groups groupCount
+	for i := range p.cands {
+		c := &p.cands[i]
+		if c.state == failed || c.state == slow || c.state == fresh && w.asked[c.ID] {
+			continue
+		}
+		if live >= most || live >= w.want && apart(w.target, c.ID) > w.region {
+			return nil
+		}
+		if !groups.admit(c.Contact, w.node.cfg.GroupAnswer) {
+			continue
+		}
+		if c.state == fresh {
+			return c
+		}
+		live++
+	}
+	return nil
+}
+
+// step sends what may be sent.
+func (w *walk) step(now time.Time) {
+	if w.ended {
+		return
+	}
+	if w.satisfied != nil && w.satisfied() || now.Sub(w.began) >= w.node.cfg.Whole {
+		w.ended = true
+		return
+	}
+	for {
+		idle := true
+		for _, p := range w.paths {
+			for p.flight < w.node.cfg.Alpha {
+				c := p.next(w)
+				if c == nil {
+					break
+				}
+				c.state = asking
+				w.asked[c.ID] = true
+				p.flight++
+				w.calls++
+				w.rpcs++
+				w.node.send(&call{to: c.Contact, walk: w, path: p, depth: c.depth}, w.request(c), now)
+			}
+			idle = idle && p.flight == 0
+		}
+		if !idle {
+			return
+		}
+		if w.refill() {
+			continue
+		}
+		if len(w.paths) < w.node.cfg.Paths && w.again != nil && w.again() && w.fork() {
+			continue
+		}
+		// Slow ones are absent for who only wants the nearest, and the last hope
+		// of who has found nothing.
+		w.ended = w.calls == 0 || w.again == nil || !w.again()
+		return
+	}
+}
+
+// soft notes that an answer is late.
+func (w *walk) soft(c *call) {
+	if x := c.path.of(w, c.to.ID); x != nil && x.state == asking {
+		x.state = slow
+		c.path.flight--
+	}
+}
+
+// over notes that a request ended, and returns where it stands on its path.
+func (w *walk) over(c *call, st state) {
+	w.calls--
+	if x := c.path.of(w, c.to.ID); x != nil {
+		if x.state == asking {
+			c.path.flight--
+		}
+		x.state = st
+	} else if !c.soft {
+		c.path.flight--
+	}
+}
+
+func (p *path) of(w *walk, id ID) *cand {
+	i, found := slices.BinarySearchFunc(p.cands, id, func(have cand, id ID) int { return compare(w.target, have.ID, id) })
+	if !found {
+		return nil
+	}
+	return &p.cands[i]
+}
+
+// answer takes in whom a node named.
+func (w *walk) answer(c *call, nodes []*Contact, now time.Time) {
+	w.over(c, answered)
+	var groups groupCount
+	for i, n := range nodes {
+		if i >= w.node.cfg.K {
+			break
+		}
+		// An honest node names no more of a group.
+		if groups.admit(n, w.node.cfg.GroupAnswer) {
+			c.path.add(w, n, c.depth+1)
+			w.node.Hear(n, now)
+		}
+	}
+}
+
+func (w *walk) fail(c *call) { w.over(c, failed) }
+
+// nearest returns the nearest nodes that answered, on whatever path, nearest
+// first: at least want of them, if so many did, and all of the region.
+func (w *walk) nearest() []*Contact {
+	var all []*Contact
+	for _, p := range w.paths {
+		for i := range p.cands {
+			if c := &p.cands[i]; c.state == answered {
+				all = append(all, c.Contact)
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b *Contact) int { return compare(w.target, a.ID, b.ID) })
+	all = slices.CompactFunc(all, func(a, b *Contact) bool { return a.ID == b.ID })
+	var groups groupCount
+	out, most := all[:0], 3*w.node.cfg.K
+	for _, c := range all {
+		if len(out) >= most || len(out) >= w.want && apart(w.target, c.ID) > w.region {
+			break
+		}
+		if groups.admit(c, w.node.cfg.GroupAnswer) {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// groupCount counts contacts by group.
+type groupCount map[Group]int
+
+// admit counts a contact unless it is of a group that has as many as it may.
+func (g *groupCount) admit(c *Contact, most int) bool {
+	for _, x := range c.Groups {
+		if (*g)[x] >= most {
+			return false
+		}
+	}
+	for _, x := range c.Groups {
+		if *g == nil {
+			*g = make(groupCount)
+		}
+		(*g)[x]++
+	}
+	return true
+}
