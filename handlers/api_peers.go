@@ -225,12 +225,34 @@ func (p Peers) routes(r chi.Router, adapt func(handler) http.HandlerFunc) {
 	r.Get("/peers/policy", adapt(p.policy))
 	r.Patch("/peers/policy", adapt(p.setPolicy))
 	r.Get("/peers/decisions", adapt(p.decisions))
+	r.Get("/peers/dht", adapt(p.dht))
+	r.Get("/peers/dht/lookup", adapt(p.lookup))
 	r.Get("/peers/{peer}", adapt(p.get))
 	r.Patch("/peers/{peer}", adapt(p.set))
 	r.Delete("/peers/{peer}", adapt(p.forget))
 	r.Get("/peers/{peer}/proof", adapt(p.proof))
 	r.Post("/peers/{peer}/release", adapt(p.release))
 	r.Post("/peers/{peer}/attest", adapt(p.attest))
+}
+
+// dht tells how this portal stands in the DHT.
+func (p Peers) dht(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	s, err := p.service.DHTStanding(r.Context(), actor)
+	if err != nil {
+		return err
+	}
+	writeJSON(w, http.StatusOK, s)
+	return nil
+}
+
+// lookup looks for q in the DHT.
+func (p Peers) lookup(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	a, err := p.service.AskDHT(r.Context(), actor, r.URL.Query().Get("q"))
+	if err != nil {
+		return err
+	}
+	writeJSON(w, http.StatusOK, a)
+	return nil
 }
 
 // list lists portals by host: state and q choose among them.

@@ -148,6 +148,7 @@ func parameters() map[string]openapi.Parameter {
 		"conversation":  {Name: "conversation_id", Text: "Only tasks of this conversation.", Schema: id},
 		"task_state":    {Name: "state", Text: "Only tasks in this state.", Schema: openapi.Ref("TaskState")},
 		"peer":          {Text: "The id of a portal, or its host.", Schema: text},
+		"dht_q":         {Name: "q", Text: "The id of a portal (`p1…`), the handle of an agent that is known here or its id in the network (`p1…/…`, `a1…`), else a capability.", Schema: text},
 		"peer_q":        {Name: "q", Text: "Only portals whose name, address, id or operator has this.", Schema: text},
 		"peer_state":    {Name: "state", Text: "Only portals in this state.", Schema: text},
 		"peer_limit":    limit(1000, 100),

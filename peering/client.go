@@ -183,13 +183,21 @@ func (c *Client) ask(ctx context.Context, origin, method, path string, body []by
 		return nil, fault.Wrap(fault.Invalid, err, "%.200q cannot be asked for.", path)
 	}
 	if body != nil {
-		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Content-Type", contentType(body))
 		r.Header.Set("Content-Digest", httpsig.DigestOf(sha256.Sum256(body)))
 	}
 	if err := c.sign(r); err != nil {
 		return nil, err
 	}
 	return c.send(r, limit)
+}
+
+// contentType is that of a body: JSON, or of the DHT.
+func contentType(body []byte) string {
+	if body[0] == '{' || body[0] == '[' {
+		return "application/json"
+	}
+	return "application/octet-stream"
 }
 
 // sign signs a request that is about to be sent.

@@ -73,6 +73,11 @@ func (d *Door) write(w http.ResponseWriter, r *http.Request, v any) error {
 		d.send(w, r, b, false)
 		return nil
 	}
+	if b, ok := v.(Binary); ok {
+		h.Set("Content-Type", "application/octet-stream")
+		d.send(w, r, b, false)
+		return nil
+	}
 	l, ok := v.(Lines)
 	if !ok {
 		b, ok := v.(JSON)

@@ -14,6 +14,7 @@ import (
 	"agentsite/internal/ident"
 	"agentsite/internal/record"
 	"agentsite/peering"
+	"agentsite/peering/overlay"
 )
 
 // federated is what makes the portal one of a network. Its nil is that of a
@@ -40,6 +41,7 @@ type federated struct {
 	// agents elsewhere.
 	searcher *peering.Searcher
 	calls    wentOut
+	overlay  *overlay.Overlay // this portal in the DHT
 	run      []func(ctx context.Context) error
 	// led, when set, is told of each new head of this portal; it must not block.
 	led func(head []byte)
@@ -111,8 +113,14 @@ func (p *Portal) federate(ctx context.Context, keys *ident.Keys, allow []netip.P
 	// Who is met is asked by f, which is whole when anybody asks.
 	err = p.openPeers(ctx, federation.PeersConfig{Signer: f, Replica: p.replica, Gate: f.gate, Caller: f, Summing: f.summing,
 		Elsewhere: func() (federation.Elsewhere, bool) { return f.self.Elsewhere() },
-		Greet:     func(ctx context.Context, origin string) (record.PortalID, error) { return f.client.Greet(ctx, origin) },
-		Drop:      func(ctx context.Context, portal record.PortalID) error { return f.syncer.Drop(ctx, portal) }})
+		DHT: func() federation.DHT {
+			if f.overlay == nil {
+				return nil
+			}
+			return f.overlay
+		},
+		Greet: func(ctx context.Context, origin string) (record.PortalID, error) { return f.client.Greet(ctx, origin) },
+		Drop:  func(ctx context.Context, portal record.PortalID) error { return f.syncer.Drop(ctx, portal) }})
 	if err != nil {
 		return err
 	}
@@ -144,6 +152,9 @@ func (p *Portal) federate(ctx context.Context, keys *ident.Keys, allow []netip.P
 	}
 	f.find()
 	if err := f.follow(); err != nil {
+		return err
+	}
+	if err := f.distribute(allow); err != nil {
 		return err
 	}
 	f.answer()

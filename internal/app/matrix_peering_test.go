@@ -19,7 +19,14 @@ func peeringCells() map[string]cell {
 		"GET /peering/v1/agents/{portal}/{id}": {object: func(*testing.T, *world, string) object { return object{id: "x"} }},
 		"POST /peering/v1/hello":               {body: func(*world, object) any { return map[string]any{"card": map[string]any{}} }},
 		"POST /peering/v1/search":              {body: func(*world, object) any { return map[string]any{"q": "tide"} }},
+		"POST /peering/v1/dht/ping":            {body: nothingOfTheDHT},
+		"POST /peering/v1/dht/find_node":       {body: nothingOfTheDHT},
+		"POST /peering/v1/dht/get":             {body: nothingOfTheDHT},
+		"POST /peering/v1/dht/store":           {body: nothingOfTheDHT},
 		"GET /peering/v1/attests":              {},
 		"POST /peering/v1/attest":              {body: func(*world, object) any { return map[string]any{"records": []any{}} }},
 	}
 }
+
+// nothingOfTheDHT is no message of it: who is let in is told so.
+func nothingOfTheDHT(*world, object) any { return map[string]any{} }

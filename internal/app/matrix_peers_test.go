@@ -30,6 +30,8 @@ func peerCells() map[string]cell {
 		"GET /api/v1/peers/policy":          {},
 		"PATCH /api/v1/peers/policy":        {body: func(*world, object) any { return map[string]any{"note": apptest.Fresh("why")} }},
 		"GET /api/v1/peers/decisions":       {},
+		"GET /api/v1/peers/dht":             {},
+		"GET /api/v1/peers/dht/lookup":      {query: "?q=ferries"},
 		"GET /api/v1/peers/{peer}":          {object: peer},
 		"PATCH /api/v1/peers/{peer}":        {object: peer, body: fixed(map[string]any{"policy": "deny", "note": "spam"})},
 		"DELETE /api/v1/peers/{peer}":       {object: peer},

@@ -110,6 +110,7 @@ func (f *federated) gauges(t *meter.Text, s federation.Stats) {
 	t.One(t.Gauge, "agentsite_clock_behind_seconds", "By how much this clock is behind the median of others; 0 while fewer than three tell.", off.Seconds())
 	t.One(t.Gauge, "agentsite_clock_wrong", "1 when it is off by 10 seconds or more.", whether(wrong))
 
+	f.overlayGauges(t)
 	if f.searcher != nil {
 		n := f.searcher.Tally()
 		t.Each(t.Counter, "agentsite_search_portals_total", "Portals that searches asked, and those that answered in time.", "outcome", map[string]int64{"asked": n.Asked, "answered": n.Answered})
@@ -122,6 +123,20 @@ func (f *federated) gauges(t *meter.Text, s federation.Stats) {
 	out := map[string]int64{"reached": f.calls.reached.Load(), "unreachable": f.calls.missed.Load()}
 	t.Each(t.Counter, "agentsite_calls_out_total", "Calls of agents of other portals, by whether they were reached.", "outcome", out)
 	f.each(t, s.Each)
+}
+
+// overlayGauges writes how the portal stands in the DHT.
+func (f *federated) overlayGauges(t *meter.Text) {
+	d := f.overlay.Standing()
+	t.One(t.Gauge, "agentsite_dht_nodes", "Portals in the table of the DHT.", float64(d.Nodes))
+	t.One(t.Gauge, "agentsite_dht_size", "Portals that take part in the DHT, a guess.", float64(d.Size))
+	t.One(t.Gauge, "agentsite_dht_keys", "Keys of the DHT that this portal sees to.", float64(d.Keys))
+	t.One(t.Gauge, "agentsite_dht_round_seconds", "Time in which all of these are stored anew.", d.RoundS)
+	t.One(t.Gauge, "agentsite_dht_records", "Records of the DHT that are kept for others.", float64(d.Held))
+	t.One(t.Gauge, "agentsite_dht_records_bytes", "Their size.", float64(d.Bytes))
+	t.Each(t.Counter, "agentsite_dht_lookups_total", "Lookups in the DHT by outcome; second_path are those that took another path.", "outcome", map[string]int64{"found": d.Found, "missed": d.Missed, "second_path": d.Second})
+	t.Each(t.Counter, "agentsite_dht_requests_total", "Requests to nodes of the DHT: all, those that nobody answered, and those so late that somebody else was asked too.", "outcome", map[string]int64{"all": d.Sent, "failed": d.Failed, "late": d.Late})
+	t.Each(t.Counter, "agentsite_dht_refused_total", "Records and contacts of the DHT that were refused, by reason.", "reason", d.Refused)
 }
 
 // each writes how some portals are doing, each by its host.

@@ -76,6 +76,8 @@ type PeersConfig struct {
 	// Elsewhere returns where somebody else signs as this portal; nil when that
 	// is never known.
 	Elsewhere func() (Elsewhere, bool)
+	// DHT returns this portal's place in the DHT, nil where it has none.
+	DHT func() DHT
 	// Name is what this portal calls itself.
 	Name string
 	Log  *slog.Logger

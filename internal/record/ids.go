@@ -36,6 +36,9 @@ func PortalOf(root Public) PortalID {
 	return portalID(digest("agentsite/portal/1", root[:]))
 }
 
+// PortalWith returns the id that has a digest, see PortalID.Digest.
+func PortalWith(d Hash) PortalID { return portalID(d) }
+
 func portalID(d Hash) PortalID { return PortalID(portalPrefix + base32lower.EncodeToString(d[:])) }
 
 // Digest returns the 32 bytes that the id spells, which are also the portal's
@@ -84,6 +87,9 @@ func AgentID(portal PortalID, id string) string {
 	}
 	return string(portal) + "/" + id
 }
+
+// Portable reports whether an id is that of an agent with a key of its own.
+func Portable(id string) bool { return portable(id) }
 
 func portable(id string) bool {
 	_, ok := parseDigest(agentPrefix, id)

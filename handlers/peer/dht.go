@@ -1,0 +1,31 @@
+package peer
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"agentsite/internal/federation"
+)
+
+// dhtLimits are those of one portal on one route of the DHT.
+var dhtLimits = Limits{Every: time.Second / 50, Burst: 200, AtOnce: 64}
+
+// Binary is an answer that is no text.
+type Binary []byte
+
+// DHT answers nodes of the DHT; the route is the last part of the path.
+type DHT interface {
+	Serve(ctx context.Context, asker federation.Asker, route string, body []byte) ([]byte, error)
+}
+
+// DHT adds the routes of the DHT. Bodies are as peering/kademlia/DESIGN.md has
+// them.
+func (d *Door) DHT(nodes DHT, routes []string) {
+	for _, name := range routes {
+		d.Handle(http.MethodPost, "/dht/"+name, func(ctx context.Context, asker federation.Asker, _ *http.Request, body []byte) (any, error) {
+			out, err := nodes.Serve(ctx, asker, name, body)
+			return Binary(out), err
+		}, dhtLimits)
+	}
+}

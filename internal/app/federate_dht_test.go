@@ -1,0 +1,112 @@
+package app_test
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"agentsite/agentruntime/agenttest"
+	"agentsite/internal/app/apptest"
+	"agentsite/internal/federation"
+	"agentsite/internal/record"
+)
+
+// lookups asks an operator's portal for something in the DHT until the answer
+// is as wanted.
+func lookups(t *testing.T, by *apptest.Client, what string, good func(federation.DHTAnswer) bool) federation.DHTAnswer {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 40*time.Second)
+	defer cancel()
+	pace := time.NewTicker(200 * time.Millisecond)
+	defer pace.Stop()
+	var a federation.DHTAnswer
+	for {
+		a = federation.DHTAnswer{}
+		by.Get(http.MethodGet, "/api/v1/peers/dht/lookup?q="+url.QueryEscape(what), nil, http.StatusOK, &a)
+		if good(a) {
+			return a
+		}
+		select {
+		case <-pace.C:
+		case <-ctx.Done():
+			t.Fatalf("%s: %+v", what, a)
+		}
+	}
+}
+
+// TestDHT_KnowsWhoHasWhat lets four portals, of which each was told of the
+// first only, find portals, agents and capabilities in the DHT, also when the
+// first is gone; who is shut out is named no more.
+func TestDHT_KnowsWhoHasWhat(t *testing.T) {
+	t.Parallel()
+	agents := agenttest.NewA2AServer(t, "1.0", "JSONRPC")
+	all := make([]*apptest.Portal, 4)
+	ops := make([]*apptest.Client, 4)
+	for i := range all {
+		all[i] = apptest.Start(t)
+		ops[i] = all[i].Operator(t, "olga")
+		if i > 0 {
+			if err := all[i].Greet(t.Context(), all[0].URL()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	last := all[3]
+	bob := last.User(t, "bob")
+	bob.Must(http.MethodPost, "/api/v1/agents", map[string]any{"name": "far-echo", "title": "Zanzibar timetable", "description": "Knows every ferry.", "kind": "a2a", "skills": []map[string]any{{"id": "ferries", "name": "Ferries", "description": "When they sail.", "tags": []string{"ferries"}}},
+		"endpoint": agents.Endpoint(agenttest.Echo), "visibility": "public", "config": map[string]any{"binding": "JSONRPC", "version": "1.0", "streaming": true}}, http.StatusCreated)
+
+	named := func(want ...*apptest.Portal) func(federation.DHTAnswer) bool {
+		return func(a federation.DHTAnswer) bool {
+			var ids []record.PortalID
+			for _, p := range a.Portals {
+				ids = append(ids, p.ID)
+			}
+			for _, w := range want {
+				if !slices.Contains(ids, record.PortalID(w.NetworkID())) {
+					return false
+				}
+			}
+			return len(ids) == len(want)
+		}
+	}
+	a := lookups(t, ops[1], string(record.PortalID(last.NetworkID())), named(last))
+	if p := a.Portals[0]; a.What != "portal" || p.URL != last.URL() || p.Agents < 1 || p.Said == "" {
+		t.Errorf("%+v", a)
+	}
+	// The capability is that of one agent; its id is told by the portal's log.
+	if a := lookups(t, ops[2], "ferries", named(last)); a.What != "capability" || a.Portals[0].Agents != 1 {
+		t.Errorf("%+v", a)
+	}
+	a = lookups(t, ops[3], "far-echo@"+last.Host, named(last))
+	id := a.Name
+	if a.What != "agent" || !strings.HasPrefix(id, last.NetworkID()+"/") {
+		t.Errorf("%+v", a)
+	}
+	lookups(t, ops[1], id, named(last))
+	if a := lookups(t, ops[1], "no-such-thing", named()); a.What != "capability" {
+		t.Errorf("%+v", a)
+	}
+	// What every portal has is found at all of them.
+	var s federation.DHTStanding
+	ops[1].Get(http.MethodGet, "/api/v1/peers/dht", nil, http.StatusOK, &s)
+	if s.Nodes != 3 || s.Size != 4 || s.Keys < 3 || s.Held == 0 || s.Found == 0 {
+		t.Errorf("%+v", s)
+	}
+
+	// The one that all began with ends; the others go on.
+	all[0].Stop()
+	lookups(t, ops[2], id, named(last))
+
+	// It is shut out at the second: nothing of it is kept or named there.
+	ops[1].Must(http.MethodPatch, "/api/v1/peers/"+string(record.PortalID(last.NetworkID())), map[string]any{"policy": "deny"}, http.StatusOK)
+	lookups(t, ops[1], id, named())
+	// The third knows it as before.
+	lookups(t, ops[2], id, named(last))
+
+	ops[1].Must(http.MethodGet, "/api/v1/peers/dht/lookup", nil, http.StatusBadRequest)
+}

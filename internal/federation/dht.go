@@ -1,0 +1,142 @@
+package federation
+
+import (
+	"context"
+	"strings"
+
+	"agentsite/internal/fault"
+	"agentsite/internal/ident"
+	"agentsite/internal/record"
+)
+
+// DHTStore keeps over a restart what this portal knew of the DHT: who takes
+// part, and what it keeps for others. It can be lost, as all of the Replica. It
+// is safe for concurrent use.
+type DHTStore interface {
+	// DHTNodes returns the nodes that were kept, in their order; KeepDHTNodes
+	// replaces them.
+	DHTNodes(ctx context.Context) ([]DHTNode, error)
+	KeepDHTNodes(ctx context.Context, all []DHTNode) error
+	// DHTRecords calls yield with what is kept and not over, until it returns
+	// false; yield may take its time. KeepDHTRecords adds some, each in place of
+	// that of its key and publisher, and lets go of those that are over.
+	DHTRecords(ctx context.Context, yield func(key record.Hash, value []byte) bool) error
+	KeepDHTRecords(ctx context.Context, more []DHTRecord) error
+	// ForgetDHT lets go of all that a publisher said, and of it as a node.
+	ForgetDHT(ctx context.Context, publisher record.Hash) error
+}
+
+// DHTNode is a node of the DHT and what it signed of where it is reached; that
+// is empty where it never did.
+type DHTNode struct {
+	ID   record.Hash
+	Node []byte
+}
+
+// DHTRecord is a value that is kept for others.
+type DHTRecord struct {
+	Key, Publisher record.Hash
+	Expires        int64 // Unix ms
+	Value          []byte
+}
+
+// DHT is this portal's place in the DHT of its network. It is safe for
+// concurrent use.
+type DHT interface {
+	Standing() DHTStanding
+	// Ask looks for a portal by its id (p1…), for who lists an agent by its id in
+	// the network (p1…/…, a1…) or by the handle of one that is known here, or else
+	// for who has a capability. It takes some seconds at most. Where nobody is
+	// named the answer has no Portals.
+	Ask(ctx context.Context, what string) (DHTAnswer, error)
+}
+
+// DHTStanding is how a portal stands in the DHT.
+type DHTStanding struct {
+	// Nodes are those in its table, by how many bits their ids share with its
+	// own in Buckets; Size is how many there are, a guess.
+	Nodes   int   `json:"nodes"`
+	Buckets []int `json:"buckets"`
+	Size    int   `json:"size"`
+	// Keys are those that it sees to itself, stored anew in each RoundS seconds;
+	// Held are records that it keeps for others.
+	Keys   int     `json:"keys"`
+	RoundS float64 `json:"round_s"`
+	Held   int     `json:"held"`
+	Bytes  int64   `json:"held_bytes"`
+	// Found and Missed are lookups since the start by whether they found
+	// something, Second those of them that took a second path. RPCs and Hops
+	// are means.
+	Found  int64   `json:"found"`
+	Missed int64   `json:"missed"`
+	Second int64   `json:"second_path"`
+	RPCs   float64 `json:"rpcs"`
+	Hops   float64 `json:"hops"`
+	// Sent are requests to others, Failed those that nobody answered in time,
+	// Late those that took so long that somebody else was asked too.
+	Sent   int64 `json:"sent"`
+	Failed int64 `json:"failed"`
+	Late   int64 `json:"late"`
+	// Refused are records that were to be kept here, by why they were not, and
+	// what others said of where they are that did not hold.
+	Refused map[string]int64 `json:"refused"`
+}
+
+// DHTAnswer is what a lookup brought.
+type DHTAnswer struct {
+	What    string      `json:"what"` // portal, agent or capability
+	Name    string      `json:"name"`
+	Portals []DHTPortal `json:"portals"`
+	// RPCs, Hops and Paths are what it took, in TookMS milliseconds.
+	RPCs   int     `json:"rpcs"`
+	Hops   int     `json:"hops"`
+	Paths  int     `json:"paths"`
+	TookMS float64 `json:"took_ms"`
+	// Nearest are the portals nearest to the key that answered.
+	Nearest []record.PortalID `json:"nearest"`
+}
+
+// DHTPortal is a portal that a lookup names, by its own signed word.
+type DHTPortal struct {
+	ID     record.PortalID `json:"id"`
+	URL    string          `json:"url"`
+	Name   string          `json:"name"`
+	Agents int64           `json:"agents"` // that it has under the key
+	Said   string          `json:"said_at"`
+}
+
+func noDHT() error {
+	return fault.New(fault.Unavailable, "The DHT can be asked while the portal runs, and is in a network.")
+}
+
+// DHTStanding returns how this portal stands in the DHT, for its operator.
+func (p *Peers) DHTStanding(_ context.Context, actor ident.Actor) (DHTStanding, error) {
+	if err := operator(actor); err != nil {
+		return DHTStanding{}, err
+	}
+	if p.cfg.DHT == nil {
+		return DHTStanding{}, noDHT()
+	}
+	d := p.cfg.DHT()
+	if d == nil {
+		return DHTStanding{}, noDHT()
+	}
+	return d.Standing(), nil
+}
+
+// AskDHT looks for something in the DHT, for the operator.
+func (p *Peers) AskDHT(ctx context.Context, actor ident.Actor, what string) (DHTAnswer, error) {
+	if err := operator(actor); err != nil {
+		return DHTAnswer{}, err
+	}
+	if p.cfg.DHT == nil || p.cfg.DHT() == nil {
+		return DHTAnswer{}, noDHT()
+	}
+	if what = strings.TrimSpace(what); what == "" || len(what) > maxLookedFor {
+		return DHTAnswer{}, &fault.Error{Kind: fault.Invalid, Safe: "q: name a portal or an agent by its id, or a capability", Fields: map[string]string{"q": "name a portal or an agent by its id, or a capability"}}
+	}
+	return p.cfg.DHT().Ask(ctx, what)
+}
+
+// maxLookedFor bounds what is looked for, in bytes.
+const maxLookedFor = 200

@@ -1,0 +1,159 @@
+package overlay
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"agentsite/internal/fault"
+	"agentsite/internal/federation"
+	"agentsite/internal/record"
+	"agentsite/peering/dht"
+	"agentsite/peering/kademlia"
+)
+
+var (
+	errValue = errors.New("it is no value of this network")
+	errKey   = errors.New("it belongs under another key")
+)
+
+// findTimeout bounds a lookup that somebody waits for.
+const findTimeout = 5 * time.Second
+
+// Found is a portal that the DHT names.
+type Found struct {
+	Card *record.Card
+	// Count is how many agents it said to have under the key, and when that was.
+	Count int64
+	Said  time.Time
+}
+
+// Looked is how a lookup went.
+type Looked = dht.Trace
+
+// Portal looks for where a portal is by its id. It is fault.NotFound where the
+// DHT does not know it.
+func (o *Overlay) Portal(ctx context.Context, portal record.PortalID) (Found, Looked, error) {
+	d, ok := portal.Digest()
+	if !ok {
+		return Found{}, Looked{}, fault.New(fault.Invalid, "%.80q is no id of a portal.", portal)
+	}
+	all, how, err := o.look(ctx, d, 3)
+	if err != nil {
+		return Found{}, how, err
+	}
+	if len(all) == 0 {
+		return Found{}, how, fault.New(fault.NotFound, "No portal that was asked knows %s.", portal)
+	}
+	return all[0], how, nil
+}
+
+// Agent looks for the portals that list an agent, by its id as record.AgentID
+// has it.
+func (o *Overlay) Agent(ctx context.Context, id string) ([]Found, Looked, error) {
+	return o.look(ctx, record.AgentKey(id), 3)
+}
+
+// Capability looks for portals that have agents with a capability: a sample, if
+// they are many.
+func (o *Overlay) Capability(ctx context.Context, tag string) ([]Found, Looked, error) {
+	return o.look(ctx, record.CapKeys(tag)[0], 3)
+}
+
+func (o *Overlay) look(ctx context.Context, key record.Hash, holders int) ([]Found, Looked, error) {
+	ctx, cancel := context.WithTimeout(ctx, findTimeout)
+	defer cancel()
+	got, how, err := o.run.Get(ctx, kademlia.ID(key), holders)
+	if err != nil && len(got) == 0 {
+		if errors.Is(err, dht.ErrStopped) {
+			err = fault.Wrap(fault.Unavailable, err, "This portal does not take part in the DHT now.")
+		}
+		return nil, how, err
+	}
+	var out []Found
+	for _, v := range got {
+		w, _, err := o.values.read(ctx, kademlia.ID(key), v.Bytes)
+		if err != nil {
+			continue
+		}
+		f := Found{Card: w.card, Count: 1}
+		if p := w.provider; p != nil {
+			f.Count, f.Said = p.Count, time.UnixMilli(p.Issued)
+		} else if w.head != nil {
+			f.Count, f.Said = w.head.Count, time.UnixMilli(w.head.Issued)
+		}
+		out = append(out, f)
+	}
+	return out, how, nil
+}
+
+// Standing implements federation.DHT.
+func (o *Overlay) Standing() federation.DHTStanding {
+	var s federation.DHTStanding
+	o.run.Look(func(n *kademlia.Node) {
+		t := n.Tally()
+		s = federation.DHTStanding{Nodes: n.Known(), Buckets: n.Buckets(), Size: int(n.Size() + .5), RoundS: n.Period(time.Now()).Seconds(), Held: n.Held(), Bytes: n.HeldBytes(),
+			Found: t.Found, Missed: t.Missed, Second: t.Second, Sent: t.Sent, Failed: t.Failed, Late: t.Soft,
+			Refused: map[string]int64{"invalid": t.Refuse[kademlia.Invalid], "old": t.Refuse[kademlia.Old], "full": t.Refuse[kademlia.Full], "too_far": t.Refuse[kademlia.TooFar]}}
+		if all := t.Found + t.Missed; all > 0 {
+			s.RPCs = float64(t.RPCs) / float64(all)
+		}
+		if t.Found > 0 {
+			s.Hops = float64(t.Hops) / float64(t.Found)
+		}
+	})
+	o.mine.mu.Lock()
+	s.Keys = len(o.mine.keys)
+	o.mine.mu.Unlock()
+	s.Refused["contact"] = o.refused.Load()
+	return s
+}
+
+// Ask implements federation.DHT.
+func (o *Overlay) Ask(ctx context.Context, what string) (federation.DHTAnswer, error) {
+	var (
+		a     = federation.DHTAnswer{Name: what, Portals: []federation.DHTPortal{}, Nearest: []record.PortalID{}}
+		found []Found
+		how   Looked
+		err   error
+	)
+	if strings.Contains(what, "@") {
+		if what, err = o.cfg.IDOf(ctx, strings.TrimPrefix(what, "@")); err != nil {
+			return a, err
+		}
+	}
+	a.Name = what
+	portal, local, _ := strings.Cut(what, "/")
+	_, isPortal := record.PortalID(portal).Digest()
+	switch {
+	case isPortal && local == "":
+		a.What = "portal"
+		var one Found
+		if one, how, err = o.Portal(ctx, record.PortalID(portal)); err == nil {
+			found = []Found{one}
+		} else if fault.Is(err, fault.NotFound) {
+			err = nil
+		}
+	case isPortal || record.Portable(what):
+		a.What = "agent"
+		found, how, err = o.Agent(ctx, what)
+	default:
+		a.What = "capability"
+		found, how, err = o.Capability(ctx, what)
+	}
+	if err != nil {
+		return a, err
+	}
+	for _, f := range found {
+		a.Portals = append(a.Portals, federation.DHTPortal{ID: f.Card.Portal, URL: f.Card.Origin, Name: f.Card.Name, Agents: f.Count, Said: f.Said.UTC().Format(time.RFC3339)})
+	}
+	slices.SortFunc(a.Portals, func(x, y federation.DHTPortal) int { return cmp.Compare(x.ID, y.ID) })
+	a.RPCs, a.Hops, a.Paths, a.TookMS = how.RPCs, how.Hops, how.Paths, float64(how.Took.Microseconds())/1000
+	for _, c := range how.Nearest {
+		a.Nearest = append(a.Nearest, portalOf(c.ID))
+	}
+	return a, nil
+}

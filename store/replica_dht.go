@@ -1,0 +1,117 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+
+	"agentsite/internal/clock"
+	"agentsite/internal/federation"
+	"agentsite/internal/record"
+)
+
+var _ federation.DHTStore = (*Replica)(nil)
+
+// DHTNodes implements federation.DHTStore.
+func (r *Replica) DHTNodes(ctx context.Context) (all []federation.DHTNode, err error) {
+	err = r.each(ctx, func(row *sql.Rows) (bool, error) {
+		var id, node []byte
+		if err := row.Scan(&id, &node); err != nil {
+			return false, err
+		}
+		if len(id) != len(record.Hash{}) {
+			return false, errBadValue
+		}
+		all = append(all, federation.DHTNode{ID: record.Hash(id), Node: node})
+		return true, nil
+	}, `SELECT id, node FROM dht_nodes ORDER BY rank`)
+	return all, err
+}
+
+// KeepDHTNodes implements federation.DHTStore.
+func (r *Replica) KeepDHTNodes(ctx context.Context, all []federation.DHTNode) error {
+	return r.write(ctx, func(t *tx) error {
+		if _, err := t.exec(`DELETE FROM dht_nodes`); err != nil {
+			return err
+		}
+		for i, n := range all {
+			node := n.Node
+			if node == nil {
+				node = []byte{}
+			}
+			if _, err := t.exec(`INSERT INTO dht_nodes (rank, id, node) VALUES (?, ?, ?)`, i, n.ID[:], node); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// pageDHT is how many values DHTRecords has in memory, and KeepDHTRecords
+// writes at once.
+const pageDHT = 256
+
+// DHTRecords implements federation.DHTStore.
+func (r *Replica) DHTRecords(ctx context.Context, yield func(key record.Hash, value []byte) bool) error {
+	now := clock.Now().UnixMilli()
+	lastKey, lastBy := []byte{}, []byte{}
+	for {
+		type row struct{ key, by, value []byte }
+		var page []row
+		err := r.each(ctx, func(rows *sql.Rows) (bool, error) {
+			var x row
+			err := rows.Scan(&x.key, &x.by, &x.value)
+			if err == nil && len(x.key) != len(record.Hash{}) {
+				err = errBadValue
+			}
+			page = append(page, x)
+			return true, err
+		}, `SELECT key, publisher, value FROM dht_records WHERE (key, publisher) > (?, ?) AND expires > ? ORDER BY key, publisher LIMIT ?`, lastKey, lastBy, now, pageDHT)
+		if err != nil || len(page) == 0 {
+			return err
+		}
+		for _, x := range page {
+			if !yield(record.Hash(x.key), x.value) {
+				return nil
+			}
+			lastKey, lastBy = x.key, x.by
+		}
+	}
+}
+
+// KeepDHTRecords implements federation.DHTStore.
+func (r *Replica) KeepDHTRecords(ctx context.Context, more []federation.DHTRecord) error {
+	now := clock.Now().UnixMilli()
+	if err := r.write(ctx, func(t *tx) error {
+		_, err := t.exec(`DELETE FROM dht_records WHERE expires <= ?`, now)
+		return err
+	}); err != nil {
+		return err
+	}
+	for len(more) > 0 {
+		page := more[:min(len(more), pageDHT)]
+		more = more[len(page):]
+		err := r.write(ctx, func(t *tx) error {
+			for _, k := range page {
+				if _, err := t.exec(`INSERT OR REPLACE INTO dht_records (key, publisher, expires, value) VALUES (?, ?, ?, ?)`, k.Key[:], k.Publisher[:], k.Expires, k.Value); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ForgetDHT implements federation.DHTStore.
+func (r *Replica) ForgetDHT(ctx context.Context, publisher record.Hash) error {
+	return r.write(ctx, func(t *tx) error {
+		if _, err := t.exec(`DELETE FROM dht_nodes WHERE id = ?`, publisher[:]); err != nil {
+			return err
+		}
+		_, err := t.exec(`DELETE FROM dht_records WHERE publisher = ?`, publisher[:])
+		return err
+	})
+}
