@@ -81,10 +81,13 @@ func (t *times) add(took time.Duration) {
 	t.last[t.n%len(t.last)] = uint16(min(max(took.Milliseconds(), 0), 1<<16-1))
 	t.n++
 	if t.n%8 == 0 || t.n < 8 {
-		sorted := t.last
+		var sorted [len(t.last)]int
 		s := sorted[:min(t.n, len(t.last))]
+		for i := range s {
+			s[i] = int(t.last[i])
+		}
 		slices.Sort(s)
-		t.p95 = s[(len(s)*95)/100]
+		t.p95 = uint16(s[(len(s)*95)/100])
 	}
 }
 

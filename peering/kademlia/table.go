@@ -205,7 +205,9 @@ func (t *table) remove(id ID) {
 		if e := b.spare[i]; t.spread(b, e.Contact) && t.fits(b) {
 			b.spare = slices.Delete(b.spare, i, i+1)
 			t.place(b, e)
-			slices.SortStableFunc(b.live, func(x, y entry) int { return int(x.seen - y.seen) })
+			for i := len(b.live) - 1; i > 0 && b.live[i].seen < b.live[i-1].seen; i-- {
+				b.live[i], b.live[i-1] = b.live[i-1], b.live[i]
+			}
 			return
 		}
 	}

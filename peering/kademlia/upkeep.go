@@ -5,7 +5,7 @@ import (
 	"cmp"
 	"encoding/binary"
 	"math"
-	"slices"
+	"sort"
 	"time"
 )
 
@@ -315,8 +315,8 @@ func (n *Node) handOver(c *Contact, now time.Time) {
 		}
 	}
 	if len(give) > 0 {
-		slices.SortFunc(give, func(a, b Record) int {
-			return cmp.Or(compare(c.ID, a.Key, b.Key), bytes.Compare(a.Value, b.Value))
+		sort.Slice(give, func(i, j int) bool { // in the same order each time
+			return cmp.Or(compare(c.ID, give[i].Key, give[j].Key), bytes.Compare(give[i].Value, give[j].Value)) < 0
 		})
 		n.give(c, give[:min(len(give), most)], now)
 	}

@@ -1,10 +1,9 @@
 package overlay
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"slices"
+	"sort"
 	"strings"
 	"time"
 
@@ -150,7 +149,7 @@ func (o *Overlay) Ask(ctx context.Context, what string) (federation.DHTAnswer, e
 	for _, f := range found {
 		a.Portals = append(a.Portals, federation.DHTPortal{ID: f.Card.Portal, URL: f.Card.Origin, Name: f.Card.Name, Agents: f.Count, Said: f.Said.UTC().Format(time.RFC3339)})
 	}
-	slices.SortFunc(a.Portals, func(x, y federation.DHTPortal) int { return cmp.Compare(x.ID, y.ID) })
+	sort.Slice(a.Portals, func(i, j int) bool { return a.Portals[i].ID < a.Portals[j].ID })
 	a.RPCs, a.Hops, a.Paths, a.TookMS = how.RPCs, how.Hops, how.Paths, float64(how.Took.Microseconds())/1000
 	for _, c := range how.Nearest {
 		a.Nearest = append(a.Nearest, portalOf(c.ID))

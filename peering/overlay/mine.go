@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"slices"
+	"sort"
 	"sync"
 	"time"
 
@@ -125,7 +126,7 @@ func (m *mine) load(ctx context.Context) (fresh []entry, err error) {
 	for k, n := range caps {
 		keys = append(keys, entry{k, record.ProvidesCap, n})
 	}
-	slices.SortFunc(keys, func(a, b entry) int { return bytes.Compare(a.key[:], b.key[:]) })
+	sort.Slice(keys, func(i, j int) bool { return bytes.Compare(keys[i].key[:], keys[j].key[:]) < 0 })
 
 	m.mu.Lock()
 	defer m.mu.Unlock()
