@@ -44,6 +44,7 @@ const (
 	Clock       = "clock"
 	Peers       = "peers"
 	Replication = "replication"
+	DHT         = "dht"
 	Agents      = "agents"
 	Agent       = "agent" // the one that was asked about
 )
@@ -94,6 +95,9 @@ type Subject struct {
 	// Known are the other portals, as the operator sees them.
 	Known   func(ctx context.Context) ([]federation.Peer, error)
 	Replica federation.Replica
+	// DHT is how the portal stands there; nil where it has none, as one that does
+	// not run.
+	DHT     func() federation.DHTStanding
 	Exports func(tags, languages []string) bool
 	// Web asks others without saying who asks; Caller asks signed, which only a
 	// portal that runs can.
@@ -123,6 +127,7 @@ func Examine(ctx context.Context, s Subject, q Question) Report {
 	s.reach(ctx, &r)
 	s.keys(ctx, &r)
 	s.others(ctx, &r)
+	s.addresses(ctx, &r)
 	s.agents(ctx, &r)
 	r.Judge()
 	return r

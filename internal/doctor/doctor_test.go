@@ -60,6 +60,9 @@ func well(t *testing.T, ahead time.Duration) (doctor.Subject, web) {
 			return nil
 		},
 		Published: func(hub.Agent) federation.Published { return federation.Published{Listed: true} },
+		DHT: func() federation.DHTStanding {
+			return federation.DHTStanding{Nodes: 4, Size: 5, Keys: 3, Sent: 200, Failed: 20}
+		},
 	}, w
 }
 
@@ -117,6 +120,17 @@ func TestExamine_NamesEachFault(t *testing.T) {
 		{name: "it lags", level: doctor.Fault, check: doctor.Replication, says: "A newer state of late.example has been waiting for 1h0m0s: refused since the start: omitted 3, json 1.",
 			change: known(federation.Peer{ID: "p1late", URL: "https://late.example", State: federation.Active, Tier: record.TierLeaf, Lag: time.Hour, Faults: map[string]int{"json": 1, "omitted": 3}})},
 		{name: "over its quota", level: doctor.Note, check: doctor.Replication, says: "Of big.example 9 agents are listed, more than its quota", change: known(federation.Peer{ID: "p1big", URL: "https://big.example", State: federation.Active, Tier: record.TierLeaf, Listed: 9, Truncated: true})},
+		{name: "alone in the DHT", level: doctor.Fault, check: doctor.DHT, says: "none of the other portals", change: func(s *doctor.Subject, _ web) {
+			s.DHT = func() federation.DHTStanding { return federation.DHTStanding{Sent: 9, Failed: 9} }
+		}},
+		{name: "nobody answers it", level: doctor.Fault, check: doctor.DHT, says: "Of 200 requests of the DHT nobody answered 180", change: func(s *doctor.Subject, _ web) {
+			s.DHT = func() federation.DHTStanding {
+				return federation.DHTStanding{Nodes: 4, Size: 5, Keys: 3, Sent: 200, Failed: 180}
+			}
+		}},
+		{name: "nothing in the DHT", level: doctor.Fault, check: doctor.DHT, says: "nothing of it is in the DHT", change: func(s *doctor.Subject, _ web) {
+			s.DHT = func() federation.DHTStanding { return federation.DHTStanding{Nodes: 4, Size: 5, Sent: 200} }
+		}},
 		{name: "dead agent", level: doctor.Fault, check: doctor.Agents, says: "The agent ada cannot be used: timed out", change: func(s *doctor.Subject, _ web) {
 			s.Own = func(_ context.Context, yield func(hub.Agent) bool) error {
 				yield(hub.Agent{Name: "ada", Visibility: hub.Public, Kind: hub.A2A, Liveness: hub.Liveness{State: hub.Unreachable, Reason: "timed out"}})

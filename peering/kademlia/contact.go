@@ -8,6 +8,8 @@ type Contact struct {
 	// Node says where it is reached, signed by itself. It is carried, compared
 	// and handed on here, never looked into.
 	Node []byte
+	// Address is where that is, for who sends the calls; empty where Node is.
+	Address string
 	// Version grows with each Node that it signs.
 	Version int64
 	// Groups are whom it may be run by, as far as can be told without asking it:

@@ -51,7 +51,7 @@ func (o *Overlay) contact(id kademlia.ID, node []byte) (*kademlia.Contact, error
 	if now := clock.Now(); c.Expires <= now.UnixMilli() || c.Issued > now.Add(maxAhead).UnixMilli() {
 		return nil, errOver
 	}
-	return &kademlia.Contact{ID: id, Node: r.Wire, Version: c.Seq, Groups: o.groups(c.Host)}, nil
+	return &kademlia.Contact{ID: id, Node: r.Wire, Address: c.Origin(), Version: c.Seq, Groups: o.groups(c.Host)}, nil
 }
 
 // maxAhead is how far another clock may be ahead, as of all records.
@@ -126,7 +126,7 @@ func (o *Overlay) signWhere() error {
 		return err
 	}
 	o.me = signedContact{r.Wire, body.Seq, now, card.Version(), id}
-	o.run.Renew(&kademlia.Contact{ID: o.id, Node: r.Wire, Version: body.Seq, Groups: o.groups(host)})
+	o.run.Renew(&kademlia.Contact{ID: o.id, Node: r.Wire, Address: o.cfg.Self.Origin(), Version: body.Seq, Groups: o.groups(host)})
 	return nil
 }
 

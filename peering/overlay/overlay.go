@@ -114,15 +114,7 @@ func (o *Overlay) Changed() {
 
 // admits says whether a node is dealt with: asked, kept, named to others.
 func (o *Overlay) admits(c *kademlia.Contact) bool {
-	origin := ""
-	if len(c.Node) > 0 {
-		_, where, err := o.opened(c.Node)
-		if err != nil {
-			return false
-		}
-		origin = where.Origin()
-	}
-	return o.cfg.Registry.Decide(context.Background(), portalOf(c.ID), origin).In
+	return o.cfg.Registry.Decide(context.Background(), portalOf(c.ID), c.Address).In
 }
 
 // seeds are portals that answered here, with which the DHT begins.

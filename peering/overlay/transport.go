@@ -31,15 +31,11 @@ type transport struct{ o *Overlay }
 func (t transport) Call(ctx context.Context, to *kademlia.Contact, r *kademlia.Request) (*kademlia.Response, []kademlia.Group, error) {
 	o := t.o
 	portal := portalOf(to.ID)
-	origin := ""
-	if len(to.Node) > 0 {
-		_, where, err := o.opened(to.Node)
-		if err != nil {
-			return nil, nil, err
+	origin := to.Address
+	if origin == "" {
+		if origin = o.originOf(ctx, portal); origin == "" {
+			return nil, nil, fault.New(fault.NotFound, "It is not known where %s is.", portal)
 		}
-		origin = where.Origin()
-	} else if origin = o.originOf(ctx, portal); origin == "" {
-		return nil, nil, fault.New(fault.NotFound, "It is not known where %s is.", portal)
 	}
 	var near []kademlia.Group
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(c httptrace.GotConnInfo) {

@@ -1,0 +1,40 @@
+package doctor
+
+import (
+	"context"
+
+	"agentsite/internal/federation"
+)
+
+// fewSent is how many requests it takes to say that too few are answered.
+const fewSent = 50
+
+// addresses looks at how the portal stands in the DHT.
+func (s Subject) addresses(ctx context.Context, r *Report) {
+	if s.DHT == nil || s.Known == nil {
+		return
+	}
+	d := s.DHT()
+	list, err := s.Known(ctx)
+	if err != nil {
+		return // others told of it
+	}
+	active := 0
+	for _, p := range list {
+		if p.State == federation.Active {
+			active++
+		}
+	}
+	switch {
+	case d.Nodes == 0 && active == 0:
+		r.Add(DHT, Note, "agentsite peers add https://PORTAL", "The portal is alone in the DHT: it knows no other that answers.")
+	case d.Nodes == 0:
+		r.Add(DHT, Fault, "Wait a minute after a start. Then look whether they are of an older version, and whether they reach this portal: agentsite doctor there.", "Of the %d portals that answer, none of the other portals takes part in the DHT with this one.", active)
+	case d.Sent >= fewSent && d.Failed > d.Sent/2:
+		r.Add(DHT, Fault, "Look whether a firewall or a proxy keeps this portal from calling others; a second portal elsewhere tells whether it is they.", "Of %d requests of the DHT nobody answered %d.", d.Sent, d.Failed)
+	case d.Keys == 0:
+		r.Add(DHT, Fault, "agentsite keys list; a portal that may sign nothing publishes nothing.", "The portal has signed nothing yet, so nothing of it is in the DHT.")
+	default:
+		r.Add(DHT, OK, "", "%d portals in the table of the DHT, about %d take part; %d keys are seen to, %d records kept for others.", d.Nodes, d.Size, d.Keys, d.Held)
+	}
+}

@@ -1,0 +1,88 @@
+package record_test
+
+import (
+	"testing"
+	"time"
+
+	"agentsite/internal/record"
+	"agentsite/internal/record/recordtest"
+)
+
+// TestGate_VouchedNeedsNoAcquaintance is of values of the DHT: a card and what
+// its portal signed, of a portal that nobody here met.
+func TestGate_VouchedNeedsNoAcquaintance(t *testing.T) {
+	met, stranger := recordtest.NewPortal("met"), recordtest.NewPortal("stranger")
+	gate, mem := recordtest.Gate(t, met)
+	now := time.UnixMilli(stranger.Now)
+	provides := func(p *recordtest.Portal) *record.Provider {
+		return &record.Provider{Header: p.Header(time.Hour.Milliseconds()), Kind: record.ProvidesAgent, Key: record.AgentKey("x"), HeadSeq: 1, Count: 1}
+	}
+	card, rec := stranger.Sign(t, stranger.Card()), stranger.Sign(t, provides(stranger))
+	c, r, err := gate.Vouched(t.Context(), card.Wire, rec.Wire, now)
+	if err != nil || c.Portal != stranger.ID || r.Hash != rec.Hash {
+		t.Fatal(c, r, err)
+	}
+	if s, err := mem.Standing(t.Context(), stranger.ID); err != nil || s.Ring != nil {
+		t.Error("its card was taken in", err)
+	}
+	if c, r, err := gate.Vouched(t.Context(), card.Wire, nil, now); err != nil || c == nil || r != nil {
+		t.Error("a card alone:", c, r, err)
+	}
+
+	forged, err := record.Sign(recordtest.Network, provides(stranger), met.Op)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, x := range map[string]struct {
+		card, wire []byte
+		at         time.Time
+		want       record.Reason
+	}{
+		"another's key":        {card.Wire, forged.Wire, now, record.NoKey},
+		"altered":              {card.Wire, recordtest.Bent(rec.Wire), now, record.BadSignature},
+		"altered card":         {recordtest.Bent(card.Wire), rec.Wire, now, record.BadSignature},
+		"another's card":       {met.Sign(t, met.Card()).Wire, rec.Wire, now, record.NotConsistent},
+		"no card":              {rec.Wire, rec.Wire, now, record.NotConsistent},
+		"a card as the record": {card.Wire, card.Wire, now, record.NotConsistent},
+		"over":                 {card.Wire, rec.Wire, now.Add(2 * time.Hour), record.Expired},
+	} {
+		if _, _, err := gate.Vouched(t.Context(), x.card, x.wire, x.at); record.ReasonOf(err) != x.want {
+			t.Errorf("%s: %v, want %s", name, err, x.want)
+		}
+	}
+}
+
+// TestGate_VouchedKnowsTheNewerCard has an old card come that lists a key which
+// the portal has dropped since: what that key signed counts no more.
+func TestGate_VouchedKnowsTheNewerCard(t *testing.T) {
+	p := recordtest.NewPortal("one")
+	old := p.Sign(t, p.Card())
+	stolen := p.Op
+	gate, _ := recordtest.Gate(t, p)
+	now := time.UnixMilli(p.Now)
+	provides := func() *record.Provider {
+		return &record.Provider{Header: p.Header(time.Hour.Milliseconds()), Kind: record.ProvidesAgent, Key: record.AgentKey("x"), HeadSeq: 1, Count: 1}
+	}
+	before := p.Sign(t, provides())
+	p.Op = recordtest.Key("the next")
+	if _, _, err := gate.Admit(t.Context(), p.Sign(t, p.Card()).Wire, now); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := gate.Vouched(t.Context(), old.Wire, before.Wire, now); record.ReasonOf(err) != record.NoKey {
+		t.Error("signed before:", err)
+	}
+	late, err := record.Sign(recordtest.Network, provides(), stolen)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := gate.Vouched(t.Context(), old.Wire, late.Wire, now); record.ReasonOf(err) != record.NoKey {
+		t.Error("signed by whoever has it now:", err)
+	}
+	if _, _, err := gate.Vouched(t.Context(), old.Wire, nil, now); record.ReasonOf(err) != record.Stale {
+		t.Error("the old card alone:", err)
+	}
+	// What the new key signed holds, whichever card came with it.
+	if _, _, err := gate.Vouched(t.Context(), old.Wire, p.Sign(t, provides()).Wire, now); err != nil {
+		t.Error("signed by the new one:", err)
+	}
+}

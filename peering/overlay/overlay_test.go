@@ -1,0 +1,260 @@
+package overlay
+
+import (
+	"context"
+	"crypto/ed25519"
+	"errors"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"agentsite/internal/federation"
+	"agentsite/internal/record"
+	"agentsite/internal/record/recordtest"
+	"agentsite/peering/kademlia"
+	"agentsite/peering/kademlia/wire"
+)
+
+// signer speaks for a portal of the tests.
+type signer struct {
+	p      *recordtest.Portal
+	card   []byte
+	origin string
+}
+
+func (s signer) ID() record.PortalID { return s.p.ID }
+func (s signer) Network() string     { return recordtest.Network }
+func (s signer) Origin() string      { return s.origin }
+func (s signer) Card() []byte        { return s.card }
+func (s signer) Key(now time.Time) (record.KeyID, ed25519.PrivateKey, time.Time, error) {
+	return record.KeyIDOf(record.PublicOf(s.p.Op)), s.p.Op, now.Add(72 * time.Hour), nil
+}
+
+// registry lets everybody in but those named.
+type registry struct {
+	federation.Registry
+	out map[record.PortalID]bool
+}
+
+func (r registry) Decide(_ context.Context, p record.PortalID, _ string) federation.Decision {
+	if r.out[p] {
+		return federation.Decision{State: federation.Denied, Reason: "spam"}
+	}
+	return federation.Decision{State: federation.Active, In: true, Show: true, Take: true}
+}
+
+// caller answers as the test says.
+type caller func(path string, r *wire.Request) (*wire.Response, error)
+
+func (c caller) Do(_ context.Context, _ string, _ record.PortalID, _, path string, body []byte, _ int64) (*federation.Answer, error) {
+	r, err := wire.DecodeRequest(body)
+	if err != nil {
+		return nil, err
+	}
+	out, err := c(path, r)
+	if err != nil {
+		return nil, err
+	}
+	return &federation.Answer{Status: http.StatusOK, Body: wire.AppendResponse(nil, out)}, nil
+}
+
+// store keeps nothing.
+type store struct{ federation.DHTStore }
+
+type bench struct {
+	*Overlay
+	self, other, third *recordtest.Portal
+	out                map[record.PortalID]bool
+	answer             caller
+}
+
+func now(p *recordtest.Portal) *recordtest.Portal {
+	p.Now = time.Now().UnixMilli()
+	return p
+}
+
+func newBench(t *testing.T) *bench {
+	t.Helper()
+	b := &bench{self: now(recordtest.NewPortal("self")), other: now(recordtest.NewPortal("other")), third: now(recordtest.NewPortal("third")), out: make(map[record.PortalID]bool)}
+	gate, _ := recordtest.Gate(t, b.self)
+	var err error
+	b.Overlay, err = New(Config{
+		Self: signer{b.self, b.self.Sign(t, b.self.Card()).Wire, "https://self.example"}, Gate: gate, Registry: registry{out: b.out}, Store: store{},
+		Caller: caller(func(path string, r *wire.Request) (*wire.Response, error) { return b.answer(path, r) }),
+		Known:  func(context.Context) []federation.Peer { return nil },
+		Listed: func(context.Context, func([]byte) bool) error { return nil }, Head: func(context.Context) ([]byte, error) { return nil, nil },
+		Uncounted: func(string) bool { return false }, Log: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func idOf(p *recordtest.Portal) kademlia.ID {
+	d, _ := p.ID.Digest()
+	return kademlia.ID(d)
+}
+
+// contactOf is where a portal says it is.
+func contactOf(t *testing.T, p *recordtest.Portal, host string) []byte {
+	return p.Sign(t, &record.Contact{Header: p.Header(time.Hour.Milliseconds()), CardSeq: 1, Host: host, Port: 443}).Wire
+}
+
+func asker(p *recordtest.Portal) federation.Asker {
+	c := p.Card()
+	return federation.Asker{Portal: p.ID, Card: c}
+}
+
+// TestValues_BelongUnderTheirKey is the check of all that is stored and found.
+func TestValues_BelongUnderTheirKey(t *testing.T) {
+	b := newBench(t)
+	card := b.other.Sign(t, b.other.Card()).Wire
+	key := record.AgentKey("x")
+	provider := b.other.Sign(t, &record.Provider{Header: b.other.Header(time.Hour.Milliseconds()), Kind: record.ProvidesAgent, Key: key, HeadSeq: 1, Count: 1}).Wire
+	head := b.other.Sign(t, b.other.Head(new(record.Tree))).Wire
+	good := join(card, provider)
+	e, err := b.values.Validate(kademlia.ID(key), good)
+	if err != nil || e.Publisher != idOf(b.other) || e.Expires.After(time.Now().Add(valueLife)) {
+		t.Fatal(e, err)
+	}
+	if _, err := b.values.Validate(idOf(b.other), join(card, head)); err != nil {
+		t.Error("the head of a portal under its id:", err)
+	}
+	for name, c := range map[string]struct {
+		key   kademlia.ID
+		value []byte
+	}{
+		"under another key":            {kademlia.ID(record.AgentKey("y")), good},
+		"a head under another's id":    {idOf(b.third), join(card, head)},
+		"a provider under an id":       {idOf(b.other), good},
+		"a head under an agent's key":  {kademlia.ID(key), join(card, head)},
+		"no provider at all":           {kademlia.ID(key), join(card, b.other.Sign(t, b.other.Agent("x")).Wire)},
+		"without a card":               {kademlia.ID(key), provider},
+		"with a forged record":         {kademlia.ID(key), join(card, recordtest.Bent(provider))},
+		"with the card of another one": {kademlia.ID(key), join(b.third.Sign(t, b.third.Card()).Wire, provider)},
+		"nothing":                      {kademlia.ID(key), nil},
+	} {
+		if _, err := b.values.Validate(c.key, c.value); err == nil {
+			t.Errorf("%s: taken", name)
+		}
+	}
+	b.out[b.other.ID] = true
+	if _, err := b.values.Validate(kademlia.ID(key), good); err == nil {
+		t.Error("of who is shut out: taken")
+	}
+}
+
+// TestCall_BelievesNoContactOfAnother is of answers that name portals.
+func TestCall_BelievesNoContactOfAnother(t *testing.T) {
+	b := newBench(t)
+	to, err := b.contact(idOf(b.other), contactOf(t, b.other, "other.example"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	third := contactOf(t, b.third, "third.example")
+	b.answer = func(path string, r *wire.Request) (*wire.Response, error) {
+		if path != Base+"find_node" || r.Kind != wire.FindNode {
+			return nil, errors.New("it asks something else")
+		}
+		return &wire.Response{Self: contactOf(t, b.other, "new.example"), Nodes: []wire.Node{
+			{ID: idOf(b.third), Node: third},
+			{ID: idOf(b.self), Node: third},              // another's
+			{ID: idOf(b.third), Node: []byte("nothing")}, // none
+		}}, nil
+	}
+	resp, _, err := transport{b.Overlay}.Call(t.Context(), to, &kademlia.Request{Kind: kademlia.FindNode, Targets: []kademlia.ID{b.id}})
+	if err != nil || len(resp.Nodes) != 1 || resp.Nodes[0].ID != idOf(b.third) {
+		t.Fatalf("%+v %v", resp, err)
+	}
+	if resp.Self == nil || resp.Self.Version <= to.Version {
+		t.Error("what it says of itself is not heard")
+	}
+	if b.refused.Load() != 2 {
+		t.Errorf("%d contacts were refused, want 2", b.refused.Load())
+	}
+	b.answer = func(string, *wire.Request) (*wire.Response, error) {
+		return &wire.Response{Self: third}, nil
+	}
+	if _, _, err := (transport{b.Overlay}).Call(t.Context(), to, &kademlia.Request{Kind: kademlia.Ping}); err == nil {
+		t.Error("it says that it is another, and is believed")
+	}
+	// Who is known by its id only has to say where it is.
+	b.answer = func(string, *wire.Request) (*wire.Response, error) { return &wire.Response{}, nil }
+	if _, _, err := (transport{b.Overlay}).Call(t.Context(), &kademlia.Contact{ID: idOf(b.other)}, &kademlia.Request{Kind: kademlia.Ping}); err == nil {
+		t.Error("nobody knows where it is, and it was asked")
+	}
+}
+
+// TestServe_HearsOnlyWhoSignedWhereItIs is of requests that bring a contact.
+func TestServe_HearsOnlyWhoSignedWhereItIs(t *testing.T) {
+	b := newBench(t)
+	origin := strings.TrimPrefix(b.other.Card().Origin, "https://")
+	own := contactOf(t, b.other, origin)
+	if c := b.from(asker(b.other), own); c == nil || c.ID != idOf(b.other) {
+		t.Error("its own is not heard")
+	}
+	if c := b.from(asker(b.other), own); c == nil {
+		t.Error("nor again")
+	}
+	for name, sent := range map[string][]byte{
+		"nothing": nil, "another's": contactOf(t, b.third, origin), "elsewhere": contactOf(t, b.other, "victim.example"), "altered": recordtest.Bent(own), "noise": []byte("noise"),
+	} {
+		if b.from(asker(b.other), sent) != nil {
+			t.Errorf("%s: heard", name)
+		}
+	}
+}
+
+// TestServe_RefusesNonsense is of bodies; those of the codec have tests there.
+func TestServe_RefusesNonsense(t *testing.T) {
+	b := newBench(t)
+	ping := wire.AppendRequest(nil, &wire.Request{Kind: wire.Ping})
+	for name, c := range map[string]struct {
+		route string
+		body  []byte
+		want  federation.Reason
+	}{
+		"noise":         {"ping", []byte("noise"), federation.ReasonMalformed},
+		"nothing":       {"ping", nil, federation.ReasonMalformed},
+		"another route": {"get", ping, federation.ReasonMalformed},
+		"not running":   {"ping", ping, federation.ReasonBusy},
+	} {
+		_, err := b.Serve(t.Context(), asker(b.other), c.route, c.body)
+		if r, ok := errors.AsType[*federation.Refusal](err); !ok || r.Reason != c.want {
+			t.Errorf("%s: %v, want %s", name, err, c.want)
+		}
+	}
+	flood := &wire.Request{Kind: wire.Store}
+	for range wire.MaxRecords {
+		flood.Records = append(flood.Records, wire.Record{})
+	}
+	var err error
+	for range storeBurst/wire.MaxRecords + 2 {
+		_, err = b.Serve(t.Context(), asker(b.third), "store", wire.AppendRequest(nil, flood))
+	}
+	if r, ok := errors.AsType[*federation.Refusal](err); !ok || r.Reason != federation.ReasonLimit {
+		t.Errorf("a flood of records: %v", err)
+	}
+}
+
+// TestGroups_AreOfDomainsAndNetworks is what counts as one operator.
+func TestGroups_AreOfDomainsAndNetworks(t *testing.T) {
+	b := newBench(t)
+	b.cfg.Uncounted = func(h string) bool { return h == "127.0.0.1" }
+	same := func(a, c string) bool {
+		x, y := b.groups(a), b.groups(c)
+		return len(x) == 1 && len(y) == 1 && x[0] == y[0]
+	}
+	if !same("a.portals.example", "B.portals.example") || !same("203.0.113.1", "203.0.113.99") || !same("2001:db8:1::1", "2001:db8:1:9::2") {
+		t.Error("what belongs together is not counted so")
+	}
+	if same("one.example", "two.example") || same("203.0.113.1", "203.0.114.1") {
+		t.Error("what does not belong together is")
+	}
+	if b.groups("127.0.0.1") != nil || b.groups("") != nil {
+		t.Error("this machine is counted")
+	}
+}
