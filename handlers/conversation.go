@@ -11,6 +11,7 @@ import (
 	"agentsite/internal/chat"
 	"agentsite/internal/fault"
 	"agentsite/internal/ident"
+	"agentsite/internal/order"
 	"agentsite/internal/task"
 	"agentsite/templates"
 )
@@ -106,7 +107,7 @@ func inTheMaking(running []chat.Running, list []chat.Message, who speakers) []te
 			answered[m.TaskID] = true
 		}
 	}
-	slices.SortFunc(running, func(x, y chat.Running) int { return strings.Compare(x.ID, y.ID) })
+	order.By(running, func(x, y chat.Running) int { return strings.Compare(x.ID, y.ID) })
 	var out []templates.TaskView
 	for _, t := range running {
 		if !answered[t.ID] {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"agentsite/internal/federation"
+	"agentsite/internal/order"
 	"agentsite/internal/record"
 	"agentsite/templates"
 )
@@ -64,7 +65,7 @@ func (d *Door) mapView(net federation.Network, self templates.PortalRow) templat
 	v := templates.NetworkMap{Width: mapWidth, Height: mapHeight, Few: len(net.Portals) <= namedWhole}
 	list := slices.Clone(net.Portals)
 	if len(list) > mapMost {
-		slices.SortStableFunc(list, func(a, b federation.Peer) int {
+		order.By(list, func(a, b federation.Peer) int {
 			return cmp.Or(cmp.Compare(rarity(a.State), rarity(b.State)), cmp.Compare(agentsOf(b), agentsOf(a)))
 		})
 		// What needs a look does not push the others off the map.
@@ -81,7 +82,7 @@ func (d *Door) mapView(net federation.Network, self templates.PortalRow) templat
 		v.Left = len(list) - len(shown)
 		list = shown
 	}
-	slices.SortFunc(list, func(a, b federation.Peer) int {
+	order.By(list, func(a, b federation.Peer) int {
 		return cmp.Or(cmp.Compare(near(a), near(b)), cmp.Compare(a.ID, b.ID))
 	})
 	centre := templates.MapNode{PortalRow: self, X: mapWidth / 2, Y: mapHeight/2 - 8, R: 24, Label: shorten(self.Name, 24)}
@@ -90,7 +91,7 @@ func (d *Door) mapView(net federation.Network, self templates.PortalRow) templat
 	for ring, places := range rings {
 		on := list[:places]
 		list = list[places:]
-		slices.SortFunc(on, func(a, b federation.Peer) int { return cmp.Compare(a.ID, b.ID) })
+		order.By(on, func(a, b federation.Peer) int { return cmp.Compare(a.ID, b.ID) })
 		for i, p := range on {
 			x, y := spot(ring, len(rings), i, places)
 			at[p.ID] = [2]int{x, y}

@@ -9,6 +9,7 @@ import (
 
 	"agentsite/internal/clock"
 	"agentsite/internal/hub"
+	"agentsite/internal/order"
 )
 
 type releaseRow struct {
@@ -51,7 +52,7 @@ func (d *DB) Releases(ctx context.Context, f hub.ReleaseFilter) ([]hub.Release, 
 		return out, mapError(err)
 	}
 	out = append(out, own...)
-	slices.SortFunc(out, func(a, b hub.Release) int {
+	order.By(out, func(a, b hub.Release) int {
 		if c := strings.Compare(a.Name, b.Name); c != 0 {
 			return c
 		}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"agentsite/internal/index/bm25"
+	"agentsite/internal/order"
 )
 
 const (
@@ -107,7 +108,7 @@ func (m *manual) lookup(question []string, most int, without map[string]bool) []
 			}
 		}
 	}
-	slices.SortStableFunc(out, func(a, b passage) int { return cmp.Compare(b.score, a.score) })
+	order.By(out, func(a, b passage) int { return cmp.Compare(b.score, a.score) })
 	return out[:min(len(out), most)]
 }
 

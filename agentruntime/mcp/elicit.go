@@ -11,6 +11,7 @@ import (
 
 	"agentsite/internal/a2a"
 	"agentsite/internal/hub"
+	"agentsite/internal/order"
 	"agentsite/internal/schema"
 	"agentsite/internal/task"
 )
@@ -68,7 +69,7 @@ func (r *run) serverAsks(ctx context.Context, t *offered, params *sdk.CallToolPa
 		}
 		in.Questions = append(in.Questions, question{ID: id, Message: a2a.Text(e.Message, maxQuestion), Schema: raw})
 	}
-	slices.SortFunc(in.Questions, func(a, b question) int { return strings.Compare(a.ID, b.ID) })
+	order.By(in.Questions, func(a, b question) int { return strings.Compare(a.ID, b.ID) })
 	return r.ask(ctx, in, nil, nil)
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"agentsite/internal/fault"
 	"agentsite/internal/ident"
+	"agentsite/internal/order"
 )
 
 // Tokens lists the actor's API tokens, newest first.
@@ -16,7 +17,7 @@ func (s *Service) Tokens(ctx context.Context, actor ident.Actor) ([]Credential, 
 		return nil, err
 	}
 	list, err := s.store.ListCredentials(ctx, actor.ID, TokenCredential)
-	slices.SortFunc(list, func(a, b Credential) int { return b.CreatedAt.Compare(a.CreatedAt) })
+	order.By(list, func(a, b Credential) int { return b.CreatedAt.Compare(a.CreatedAt) })
 	return list, err
 }
 

@@ -14,6 +14,7 @@ import (
 	"agentsite/internal/clock"
 	"agentsite/internal/fault"
 	"agentsite/internal/federation"
+	"agentsite/internal/order"
 	"agentsite/internal/record"
 )
 
@@ -74,7 +75,7 @@ func choose(list []federation.Peer) []federation.Peer {
 			out = append(out, p)
 		}
 	}
-	slices.SortStableFunc(out, func(a, b federation.Peer) int { return cmp.Compare(rank[a.State], rank[b.State]) })
+	order.By(out, func(a, b federation.Peer) int { return cmp.Compare(rank[a.State], rank[b.State]) })
 	return out[:min(len(out), maxAsked)]
 }
 
@@ -324,7 +325,7 @@ func faults(m map[string]int) string {
 	for name := range m {
 		names = append(names, name)
 	}
-	slices.SortFunc(names, func(a, b string) int { return cmp.Or(cmp.Compare(m[b], m[a]), cmp.Compare(a, b)) })
+	order.By(names, func(a, b string) int { return cmp.Or(cmp.Compare(m[b], m[a]), cmp.Compare(a, b)) })
 	for i, name := range names {
 		names[i] = fmt.Sprintf("%s %d", name, m[name])
 	}

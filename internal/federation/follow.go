@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"agentsite/internal/fault"
+	"agentsite/internal/order"
 	"agentsite/internal/plain"
 	"agentsite/internal/record"
 )
@@ -66,7 +67,7 @@ func (p *Peers) said(f *Facts, now time.Time) (out []Said) {
 			out = append(out, Said{Host: e.host(), By: by, Verdict: w.Verdict, Reason: w.Reason, Denies: w.Verdict == record.Block && e.Rule.Follow == FollowBlock})
 		}
 	}
-	slices.SortFunc(out, func(a, b Said) int { return cmp.Or(cmp.Compare(a.Host, b.Host), cmp.Compare(a.By, b.By)) })
+	order.By(out, func(a, b Said) int { return cmp.Or(cmp.Compare(a.Host, b.Host), cmp.Compare(a.By, b.By)) })
 	return out
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"agentsite/internal/clock"
+	"agentsite/internal/order"
 	"agentsite/internal/record"
 )
 
@@ -51,7 +52,7 @@ func (p *Peers) Map(ctx context.Context) Network {
 		}
 	}
 	p.mu.RUnlock()
-	slices.SortFunc(out.Links, func(a, b Link) int { return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To)) })
+	order.By(out.Links, func(a, b Link) int { return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To)) })
 	return out
 }
 
@@ -137,7 +138,7 @@ func (p *Peers) Profile(ctx context.Context, operator bool, name string) (Profil
 		}
 		out.hide()
 	}
-	slices.SortFunc(out.Words, func(a, b Word) int { return cmp.Or(b.Issued.Compare(a.Issued), cmp.Compare(a.By, b.By)) })
+	order.By(out.Words, func(a, b Word) int { return cmp.Or(b.Issued.Compare(a.Issued), cmp.Compare(a.By, b.By)) })
 	out.Words = out.Words[:min(len(out.Words), historyShown)]
 	var err error
 	out.Changes, err = p.store.PeerChanges(ctx, key, historyShown)

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"agentsite/internal/fault"
+	"agentsite/internal/order"
 	"agentsite/internal/record"
 )
 
@@ -167,7 +168,7 @@ func (p Policy) tidy() (Policy, error) {
 			c.Field(n.IsValid(), field, "%s is not a network", n)
 			out = append(out, n.Masked())
 		}
-		slices.SortFunc(out, func(a, b netip.Prefix) int { return strings.Compare(a.String(), b.String()) })
+		order.By(out, func(a, b netip.Prefix) int { return strings.Compare(a.String(), b.String()) })
 		*list = slices.Compact(out)
 	}
 	nets("allow_networks", &p.AllowNets)

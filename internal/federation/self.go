@@ -14,6 +14,7 @@ import (
 	"agentsite/internal/clock"
 	"agentsite/internal/fault"
 	"agentsite/internal/ident"
+	"agentsite/internal/order"
 	"agentsite/internal/plain"
 	"agentsite/internal/record"
 )
@@ -383,7 +384,7 @@ func (s *Self) draft(now time.Time) *record.Card {
 		pub := record.PublicOf(k.Key)
 		c.Keys = append(c.Keys, record.Key{ID: record.KeyIDOf(pub), Pub: pub, From: k.From.UnixMilli(), Until: k.Until.UnixMilli()})
 	}
-	slices.SortFunc(c.Keys, func(a, b record.Key) int { return strings.Compare(string(a.ID), string(b.ID)) })
+	order.By(c.Keys, func(a, b record.Key) int { return strings.Compare(string(a.ID), string(b.ID)) })
 	if last != nil {
 		c.PrevOrigins = slices.Clone(last.PrevOrigins)
 		if last.Origin != c.Origin {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 
+	"agentsite/internal/order"
 	"agentsite/internal/record"
 )
 
@@ -73,7 +74,7 @@ type Vector []Held
 
 // Sort brings the vector into its order.
 func (v Vector) Sort() {
-	slices.SortFunc(v, func(a, b Held) int {
+	order.By(v, func(a, b Held) int {
 		switch {
 		case a.Mark < b.Mark:
 			return -1

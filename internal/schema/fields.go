@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"agentsite/internal/order"
 )
 
 // Type is the form control that fits a field.
@@ -108,7 +110,7 @@ func specsOf(raw json.RawMessage) ([]spec, *object, error) {
 	}
 	if len(out) > maxFields {
 		// What must be filled in comes before what may be.
-		slices.SortStableFunc(out, func(a, b spec) int {
+		order.By(out, func(a, b spec) int {
 			if a.Required == b.Required {
 				return 0
 			}

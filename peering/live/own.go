@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"agentsite/internal/clock"
+	"agentsite/internal/order"
 	"agentsite/internal/record"
 )
 
@@ -288,7 +289,7 @@ func (o *own) due(self record.PortalID, now time.Time) []draft {
 				continue
 			}
 			if len(list) > record.MaxWords {
-				slices.SortFunc(list, func(a, b record.Word) int { return cmp.Compare(a.Ago, b.Ago) })
+				order.By(list, func(a, b record.Word) int { return cmp.Compare(a.Ago, b.Ago) })
 				list = list[:record.MaxWords]
 			}
 			out = append(out, draft{id, name, record.PackWords(list), sub.shards[name].urgent})

@@ -4,6 +4,8 @@ import (
 	"math/big"
 	"slices"
 	"strings"
+
+	"agentsite/internal/order"
 )
 
 // phrase replaces a run of words by the one token it stands for.
@@ -60,7 +62,7 @@ var phrases = func() []phrase {
 	add(tokenWord, "decimals", "decimal places", "decimal place", "decimal digits", "places", "digits", "dp", "decimal")
 	add(tokenWord, "today", "now")
 	add(tokenWord, "", "the")
-	slices.SortStableFunc(list, func(a, b phrase) int { return len(b.words) - len(a.words) })
+	order.By(list, func(a, b phrase) int { return len(b.words) - len(a.words) })
 	return list
 }()
 
