@@ -1,0 +1,149 @@
+// Dht runs the acceptance numbers of the DHT in the simulator, which drives the
+// product's own nodes, and prints them with their bars and the seed:
+//
+//	go run ./bench/dht -nodes 1000,10000
+//
+// 10,000 nodes take some minutes, 100,000 some tens and 3 GB. The same seed
+// prints the same, but for the time it took.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"math"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"agentsite/peering/kademlia"
+	"agentsite/peering/kademlia/sim"
+)
+
+const (
+	life = 36 * time.Hour
+	gap  = 5 * time.Millisecond
+)
+
+type bench struct {
+	seed    uint64
+	lookups int
+	missed  int
+}
+
+func main() {
+	var (
+		b     bench
+		sizes = flag.String("nodes", "1000", "sizes of networks, with commas between")
+		churn = flag.Duration("churn", 12*time.Hour, "how long nodes come and go, 0 for not")
+	)
+	flag.Uint64Var(&b.seed, "seed", 1, "where all chance comes from")
+	flag.IntVar(&b.lookups, "lookups", 10_000, "lookups of each row")
+	flag.Parse()
+	fmt.Printf("seed %d\n", b.seed)
+	for _, s := range strings.Split(*sizes, ",") {
+		n, err := strconv.Atoi(s)
+		if err != nil || n < 100 {
+			fmt.Fprintf(os.Stderr, "dht: -nodes %q: name sizes of 100 or more\n", s)
+			os.Exit(2)
+		}
+		b.size(n)
+	}
+	if *churn > 0 {
+		b.churn(8*time.Hour, *churn, .9999, .15)
+		b.churn(time.Hour, *churn, .998, .3)
+	}
+	if b.missed > 0 {
+		fmt.Printf("dht: %d bars missed\n", b.missed)
+		os.Exit(1)
+	}
+}
+
+// row prints one line, with what of its bars is missed.
+func (b *bench) row(what string, got fmt.Stringer, bars ...string) {
+	var missed []string
+	for _, m := range bars {
+		if m != "" {
+			missed = append(missed, m)
+		}
+	}
+	verdict := "met"
+	if len(missed) > 0 {
+		b.missed++
+		verdict = "MISSED: " + strings.Join(missed, ", ")
+	}
+	fmt.Printf("  %s: %v, %s\n", what, got, verdict)
+}
+
+func atLeast(what string, got, want float64) string {
+	if got < want {
+		return fmt.Sprintf("%s ≥ %.5g", what, want)
+	}
+	return ""
+}
+
+func atMost(what string, got, want float64) string {
+	if got > want {
+		return fmt.Sprintf("%s ≤ %.5g", what, want)
+	}
+	return ""
+}
+
+func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+// network makes one whose keys are stored.
+func (b *bench) network(n int) (*sim.Net, []kademlia.ID, sim.Puts) {
+	s := sim.New(sim.Config{Nodes: n, Seed: b.seed})
+	s.Run(time.Hour) // the size of the network is known by then
+	keys, puts := s.Store(500, 20*time.Millisecond, life)
+	return s, keys, puts
+}
+
+func (b *bench) size(n int) {
+	began := time.Now()
+	s, keys, puts := b.network(n)
+	var known, guess float64
+	for i := range s.Len() {
+		known += float64(s.Node(i).Known()) / float64(n)
+		guess += s.Node(i).Size() / float64(n)
+	}
+	fmt.Printf("%d nodes: joined by %d requests, %.0f contacts each, who guess %.0f (in %v)\n", n, s.Delivered, known, guess, time.Since(began).Round(time.Second))
+	b.row("put", puts, atLeast("copies", float64(puts.Fewest), 15), atMost("RPC", puts.RPCs, 32))
+	hops := math.Log2(float64(n)/20)/(1+math.Log2(20)) + .5
+	most := math.Ceil(math.Log(float64(n))/math.Log(20)) + 1
+	look := s.Look(keys, b.lookups, gap)
+	b.row("all are up", look, atLeast("found", look.Success(), 1), atMost("mean hops", look.Hops, hops), atMost("hops", float64(look.MaxHops), most))
+	for _, c := range []struct {
+		name  string
+		share float64
+		do    func(*sim.Net, int)
+		found float64
+		rpcs  float64
+		p99   time.Duration
+	}{
+		{"30 % die at once", .3, (*sim.Net).Kill, .9999, 6, 700 * time.Millisecond},
+		{"50 % die at once", .5, (*sim.Net).Kill, .999, 0, 0},
+		{"30 % mute", .3, (*sim.Net).Mute, .9999, 6, time.Second},
+		{"30 % lie together", .3, (*sim.Net).Corrupt, .999, 13, 0},
+	} {
+		s, keys, _ := b.network(n)
+		s.Each(c.share, func(i int) { c.do(s, i) })
+		got := s.Look(keys, b.lookups, gap)
+		bars := []string{atLeast("found", got.Success(), c.found)}
+		if c.rpcs > 0 {
+			bars = append(bars, atMost("RPC", got.RPCs, c.rpcs))
+		}
+		if c.p99 > 0 {
+			bars = append(bars, atMost("p99 ms", ms(got.P99), ms(c.p99)))
+		}
+		b.row(c.name, got, bars...)
+	}
+}
+
+// churn is 500 nodes that come and go.
+func (b *bench) churn(session, long time.Duration, found, rpcs float64) {
+	s := sim.New(sim.Config{Nodes: 500, Seed: b.seed, Keys: 2})
+	s.Run(30 * time.Minute)
+	got := s.Churn(sim.Churn{Session: session, For: long, Probe: 3 * time.Second})
+	b.row(fmt.Sprintf("500 nodes that live %v on average, for %v", session, long), got, atLeast("found", got.Success(), found), atMost("RPC/s and node", got.PerNode, rpcs))
+}
