@@ -166,7 +166,7 @@ func ruled(name, rule string) func(context.Context, env, *flags, []string) error
 			return err
 		}
 		in := map[string]any{"policy": rule}
-		if fs.note != "" {
+		if fs.note != "" || rule == "" { // why there was a rule is not why there is none
 			in["note"] = fs.note
 		}
 		return withPeers(ctx, e, fs, func(c *client) error { return toldPeer(ctx, e, fs, c, http.MethodPatch, peerPath(args[0]), in) })

@@ -95,7 +95,7 @@ func New(cfg Config) *Runner {
 // have. What the node knows is kept then.
 func (r *Runner) Run(ctx context.Context) error {
 	if err := r.recall(ctx); err != nil {
-		r.cfg.Log.Warn("what the DHT knew is lost", "error", err)
+		r.cfg.Log.Warn("whom the DHT knew is lost", "error", err)
 	}
 	r.mu.Lock()
 	r.running = ctx

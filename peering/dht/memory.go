@@ -30,7 +30,7 @@ func (r *Runner) seed(ctx context.Context) {
 	}
 }
 
-// recall takes up what was known at the last start.
+// recall takes up whom the node knew at the last start.
 func (r *Runner) recall(ctx context.Context) error {
 	if r.cfg.Memory == nil {
 		return nil
@@ -40,17 +40,29 @@ func (r *Runner) recall(ctx context.Context) error {
 		return err
 	}
 	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.node.Join(known)
-	r.mu.Unlock()
-	return r.cfg.Memory.Records(ctx, func(rec kademlia.Record) bool {
+	return nil
+}
+
+// recallRecords takes up what it kept, while it already answers: each is
+// checked anew, which takes a while.
+func (r *Runner) recallRecords(ctx context.Context) {
+	err := r.cfg.Memory.Records(ctx, func(rec kademlia.Record) bool {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.node.Keep(rec, time.Now())
 		return ctx.Err() == nil
 	})
+	if err != nil && ctx.Err() == nil {
+		r.cfg.Log.Warn("what the DHT kept for others is lost", "error", err)
+	}
 }
 
+// keepOften writes down what is known, again and again until ctx ends and once
+// more then.
 func (r *Runner) keepOften(ctx context.Context) {
+	r.recallRecords(ctx)
 	tick := time.NewTicker(r.cfg.KeepEvery)
 	defer tick.Stop()
 	for {
