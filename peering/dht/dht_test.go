@@ -98,9 +98,9 @@ func TestRunner_RejoinsFromWhatItRemembers(t *testing.T) {
 		})+1]
 		seed.end()
 		back.end()
-		held := len(back.memory.records)
-		if len(back.memory.contacts) < 20 || held == 0 {
-			t.Fatalf("it remembers %d nodes and %d records", len(back.memory.contacts), held)
+		kept, held := back.memory.remembers()
+		if kept < 20 || held == 0 {
+			t.Fatalf("it remembers %d nodes and %d records", kept, held)
 		}
 		m.start(back, []*kademlia.Contact{seed.self})
 		time.Sleep(time.Minute)
@@ -126,7 +126,7 @@ func TestRunner_ForgetsForGood(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(10 * time.Minute)
-		if len(at.memory.records) != 1 {
+		if _, held := at.memory.remembers(); held != 1 {
 			t.Fatal("it is not held")
 		}
 		if err := at.Forget(t.Context(), of.self.ID); err != nil {
@@ -137,7 +137,7 @@ func TestRunner_ForgetsForGood(t *testing.T) {
 				t.Error("it is still held")
 			}
 		})
-		if len(at.memory.records) != 0 {
+		if _, held := at.memory.remembers(); held != 0 {
 			t.Error("it would be back after a restart")
 		}
 	})

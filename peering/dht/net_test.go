@@ -211,3 +211,10 @@ func (m *memory) Forget(_ context.Context, publisher kademlia.ID) error {
 	m.contacts = slices.DeleteFunc(m.contacts, func(c *kademlia.Contact) bool { return c.ID == publisher })
 	return nil
 }
+
+// remembers counts what is kept.
+func (m *memory) remembers() (contacts, records int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.contacts), len(m.records)
+}
