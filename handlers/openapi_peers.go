@@ -32,7 +32,6 @@ func peerOperations() []openapi.Operation {
 // peerFields say of fields what their types cannot.
 func peerFields() map[string]openapi.Schema {
 	time := openapi.Ref("Time")
-	say := func(text string) openapi.Schema { return openapi.Schema{"description": text} }
 	stand := oneOf("What an operator said of it; empty: the policy alone decides.", "", federation.Allow, federation.Pin, federation.Deny)
 	follow := oneOf("What is done with its words about others: block shuts out whom it blocks, warn marks them; empty: nothing.", "", federation.FollowWarn, federation.FollowBlock)
 	state := oneOf("How it is doing, as seen from here.", federation.Joining, federation.Pending, federation.Active, federation.Silent, federation.Stale, federation.Denied, federation.Quarantined)
