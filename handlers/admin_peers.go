@@ -77,6 +77,13 @@ func (d *Door) showPeers(w http.ResponseWriter, r *http.Request, actor ident.Act
 		v.MoreHref = "/admin/peers?" + url.Values{"page": {strconv.Itoa(max(page, 0) + 1)}, "q": {v.Query}, "state": {v.State}}.Encode()
 	}
 	v.Advice = d.advice(r, list)
+	dht, looked, err := d.dhtView(w, r, actor)
+	if err != nil {
+		return err
+	}
+	if v.DHT = dht; code == http.StatusOK {
+		code = looked
+	}
 	before, _ := strconv.ParseInt(q.Get("before"), 10, 64)
 	decisions, err := d.peers.Decisions(r.Context(), actor, before, decisionsShown)
 	if err != nil {

@@ -1,0 +1,120 @@
+package handlers
+
+import (
+	"cmp"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"agentsite/internal/fault"
+	"agentsite/internal/federation"
+	"agentsite/internal/ident"
+	"agentsite/templates"
+)
+
+// dhtView is how this portal stands in the DHT and, where the page was asked to
+// look for something there, what that brought. What was wrong with it is said
+// beside the field, and by the code.
+func (d *Door) dhtView(w http.ResponseWriter, r *http.Request, actor ident.Actor) (v templates.AdminDHT, code int, err error) {
+	code = http.StatusOK
+	s, err := d.peers.DHTStanding(r.Context(), actor)
+	if err != nil {
+		if fault.Is(err, fault.Unavailable) {
+			err = nil
+		}
+		return v, code, err
+	}
+	v.Lines, v.Picture = dhtLines(s), dhtPicture(s.Buckets)
+	q := r.URL.Query()
+	if !q.Has("lookup") {
+		return v, code, nil
+	}
+	v.Typed = q.Get("lookup")
+	a, err := d.peers.AskDHT(r.Context(), actor, v.Typed)
+	if err == nil {
+		v.Answer = d.dhtAnswer(r, a)
+		return v, code, nil
+	}
+	messages, code, ok := d.wrong(w, err)
+	if !ok {
+		return v, code, err
+	}
+	v.Error = cmp.Or(messages["q"], messages[""])
+	return v, code, nil
+}
+
+// dhtLines say how a portal stands in the DHT.
+func dhtLines(s federation.DHTStanding) []string {
+	first := "This portal knows no other that takes part yet."
+	if s.Nodes > 0 {
+		first = countOf(s.Nodes, "portal is", "portals are") + " in its table, of about " + whole(int64(max(s.Size, s.Nodes+1))) + " that take part, this one included."
+	}
+	first += " It sees to " + countOf(s.Keys, "key", "keys")
+	if s.RoundS > 0 {
+		first += ", stored anew every " + ageWords(time.Duration(s.RoundS*float64(time.Second)))
+	}
+	first += ", and keeps " + countOf(s.Held, "record", "records") + " for others"
+	if s.Held > 0 {
+		first += " (" + bytesText(s.Bytes) + ")"
+	}
+	second := "Nothing was looked up since the start"
+	if s.Found+s.Missed > 0 {
+		second = "Since the start " + countOf(int(s.Found), "lookup", "lookups") + " found something and " + whole(s.Missed) + " nothing, " + fmt.Sprintf("by %.1f requests and %.1f hops on average", s.RPCs, s.Hops)
+	}
+	return []string{first + ".", second + "; of " + countOf(int(s.Sent), "request", "requests") + " to others nobody answered " + whole(s.Failed) + "."}
+}
+
+// Sizes of the picture of the table. It has places for as many buckets as a
+// large network fills, so that bars are as wide everywhere.
+const dhtBar, dhtStep, dhtHeight, dhtPlaces = 8, 11, 40, 24
+
+// dhtPicture draws how many portals of the table share how many bits with this
+// one; of one bucket there is nothing to see.
+func dhtPicture(buckets []int) *templates.Picture {
+	if len(buckets) < 2 {
+		return nil
+	}
+	most, said := 1, make([]string, len(buckets))
+	for i, n := range buckets {
+		most, said[i] = max(most, n), strconv.Itoa(n)
+	}
+	p := &templates.Picture{Width: strconv.Itoa(max(dhtPlaces, len(buckets)) * dhtStep), Height: strconv.Itoa(dhtHeight), Desc: "From far to near: " + strings.Join(said, ", ") + "."}
+	for i, n := range buckets {
+		if n > 0 {
+			h := max(2, n*dhtHeight/most)
+			p.Bars = append(p.Bars, templates.Bar{X: strconv.Itoa(i * dhtStep), Y: strconv.Itoa(dhtHeight - h), W: strconv.Itoa(dhtBar), H: strconv.Itoa(h), State: "calls",
+				Title: countOf(n, "portal", "portals") + ", " + countOf(i, "bit", "bits") + " shared"})
+		}
+	}
+	return p
+}
+
+func (d *Door) dhtAnswer(r *http.Request, a federation.DHTAnswer) *templates.DHTAnswer {
+	v := &templates.DHTAnswer{What: a.What, Cost: countOf(a.RPCs, "request", "requests") + ", " + countOf(a.Hops, "hop", "hops")}
+	if t := latency(time.Duration(a.TookMS * float64(time.Millisecond))); t != "" {
+		v.Cost += ", " + t
+	}
+	for _, p := range a.Portals {
+		row := templates.DHTRow{Host: federation.Peer{URL: p.URL}.Host()}
+		row.Name = cmp.Or(p.Name, row.Host)
+		if known, ok := d.peers.Portal(r.Context(), string(p.ID)); ok {
+			row.Href = "/admin/peers/" + url.PathEscape(peerRef(known))
+		} else if row.Host == d.cfg.Host {
+			row.Href = "/about"
+		}
+		if a.What != "agent" {
+			row.Agents = countOf(int(p.Agents), "agent", "agents")
+			if a.What == "capability" {
+				row.Agents += " with it"
+			}
+		}
+		if t, err := time.Parse(time.RFC3339, p.Said); err == nil {
+			row.Signed = moment(t)
+		}
+		v.Portals = append(v.Portals, row)
+	}
+	return v
+}

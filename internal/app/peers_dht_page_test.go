@@ -1,0 +1,111 @@
+package app_test
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"golang.org/x/net/html"
+
+	"agentsite/internal/app"
+	"agentsite/internal/app/apptest"
+	"agentsite/internal/federation"
+	"agentsite/internal/record"
+)
+
+// shownDHT is the section about the DHT on the operator's page.
+type shownDHT struct {
+	text, typed, wrong string // wrong: what is said beside the field
+	form               bool
+	links              map[string]string // of portals, by address
+}
+
+func dhtSection(t *testing.T, page string) shownDHT {
+	t.Helper()
+	doc, err := html.Parse(strings.NewReader(page))
+	if err != nil {
+		t.Fatal(err)
+	}
+	has := func(n *html.Node, key string) (value string) {
+		for _, a := range n.Attr {
+			if a.Key == key {
+				value = a.Val
+			}
+		}
+		return value
+	}
+	text := func(n *html.Node) string {
+		var b strings.Builder
+		for c := range n.Descendants() {
+			if c.Type == html.TextNode {
+				b.WriteString(c.Data + " ")
+			}
+		}
+		return strings.Join(strings.Fields(b.String()), " ")
+	}
+	for n := range doc.Descendants() {
+		if n.Data != "section" || has(n, "id") != "dht" {
+			continue
+		}
+		s := shownDHT{text: text(n), links: map[string]string{}}
+		for c := range n.Descendants() {
+			switch {
+			case c.Data == "form":
+				s.form = has(c, "method") == "get"
+			case c.Data == "input" && has(c, "name") == "lookup":
+				s.typed = has(c, "value")
+			case has(c, "id") == "dht-lookup-error":
+				s.wrong = text(c)
+			case c.Data == "a":
+				s.links[has(c, "href")] = text(c)
+			}
+		}
+		return s
+	}
+	t.Fatalf("no section about the DHT in %.300s", page)
+	return shownDHT{}
+}
+
+// TestAdminPeers_LooksIntoTheDHT has an operator see how a portal stands in the
+// DHT, and look for something there.
+func TestAdminPeers_LooksIntoTheDHT(t *testing.T) {
+	t.Parallel()
+	a, b := apptest.Start(t), apptest.Start(t)
+	op := a.Operator(t, "olga")
+	if err := b.Greet(t.Context(), a.URL()); err != nil {
+		t.Fatal(err)
+	}
+	other := record.PortalID(b.NetworkID())
+	lookups(t, op, string(other), func(a federation.DHTAnswer) bool { return len(a.Portals) == 1 })
+
+	look := func(what string, want int) shownDHT {
+		t.Helper()
+		return dhtSection(t, op.Must(http.MethodGet, "/admin/peers?lookup="+url.QueryEscape(what), nil, want).Body)
+	}
+	s := dhtSection(t, op.Must(http.MethodGet, "/admin/peers", nil, http.StatusOK).Body)
+	if !s.form || s.typed != "" || s.wrong != "" || len(s.links) > 0 || !strings.Contains(s.text, "1 portal is in its table") {
+		t.Errorf("%+v", s)
+	}
+	if s := look(string(other), http.StatusOK); s.typed != string(other) || s.wrong != "" || s.links["/admin/peers/"+string(other)] == "" || !strings.Contains(s.text, "signed") || !strings.Contains(s.text, "request") {
+		t.Errorf("%+v", s)
+	}
+	// Itself is among those that have what every portal has.
+	if s := look(a.NetworkID(), http.StatusOK); s.links["/about"] == "" {
+		t.Errorf("%+v", s)
+	}
+	if s := look("no-such-thing", http.StatusOK); !strings.Contains(s.text, "Nobody signed to have this capability.") || s.wrong != "" || len(s.links) > 0 {
+		t.Errorf("%+v", s)
+	}
+	for what, code := range map[string]int{" ": http.StatusBadRequest, strings.Repeat("x", 201): http.StatusBadRequest, `<b>@nowhere.example`: http.StatusNotFound} {
+		if s := look(what, code); s.typed != what || s.wrong == "" || !strings.Contains(s.text, "in its table") {
+			t.Errorf("%q: %+v", what, s)
+		}
+	}
+
+	alone := apptest.Start(t, func(c *app.Config) { c.Network = "off" }).Operator(t, "otto")
+	s = dhtSection(t, alone.Must(http.MethodGet, "/admin/peers?lookup=ferries", nil, http.StatusOK).Body)
+	if s.form || !strings.Contains(s.text, "takes part in no address book") {
+		t.Errorf("%+v", s)
+	}
+}
