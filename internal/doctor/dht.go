@@ -6,8 +6,13 @@ import (
 	"agentsite/internal/federation"
 )
 
-// fewSent is how many requests it takes to say that too few are answered.
-const fewSent = 50
+const (
+	// fewSent is how many requests it takes to say that too few are answered, or
+	// that nothing was published.
+	fewSent = 50
+	// fewFailed is how many have to fail to say that nobody answers.
+	fewFailed = 3
+)
 
 // addresses looks at how the portal stands in the DHT.
 func (s Subject) addresses(ctx context.Context, r *Report) {
@@ -28,8 +33,10 @@ func (s Subject) addresses(ctx context.Context, r *Report) {
 	switch {
 	case d.Nodes == 0 && active == 0:
 		r.Add(DHT, Note, "agentsite peers add https://PORTAL", "The portal is alone in the DHT: it knows no other that answers.")
+	case d.Nodes == 0 && d.Failed < fewFailed || d.Keys == 0 && d.Sent < fewSent:
+		r.Add(DHT, Note, "Ask again in a minute.", "The portal has just begun to take part in the DHT.")
 	case d.Nodes == 0:
-		r.Add(DHT, Fault, "Wait a minute after a start. Then look whether they are of an older version, and whether they reach this portal: agentsite doctor there.", "Of the %d portals that answer, none of the other portals takes part in the DHT with this one.", active)
+		r.Add(DHT, Fault, "Look whether they are of an older version, and whether they reach this portal: agentsite doctor there.", "Of the %d portals that answer, none of the other portals takes part in the DHT with this one.", active)
 	case d.Sent >= fewSent && d.Failed > d.Sent/2:
 		r.Add(DHT, Fault, "Look whether a firewall or a proxy keeps this portal from calling others; a second portal elsewhere tells whether it is they.", "Of %d requests of the DHT nobody answered %d.", d.Sent, d.Failed)
 	case d.Keys == 0:

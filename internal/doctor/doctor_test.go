@@ -121,7 +121,7 @@ func TestExamine_NamesEachFault(t *testing.T) {
 			change: known(federation.Peer{ID: "p1late", URL: "https://late.example", State: federation.Active, Tier: record.TierLeaf, Lag: time.Hour, Faults: map[string]int{"json": 1, "omitted": 3}})},
 		{name: "over its quota", level: doctor.Note, check: doctor.Replication, says: "Of big.example 9 agents are listed, more than its quota", change: known(federation.Peer{ID: "p1big", URL: "https://big.example", State: federation.Active, Tier: record.TierLeaf, Listed: 9, Truncated: true})},
 		{name: "alone in the DHT", level: doctor.Fault, check: doctor.DHT, says: "none of the other portals", change: func(s *doctor.Subject, _ web) {
-			s.DHT = func() federation.DHTStanding { return federation.DHTStanding{Sent: 9, Failed: 9} }
+			s.DHT = func() federation.DHTStanding { return federation.DHTStanding{Sent: 60, Failed: 60} }
 		}},
 		{name: "nobody answers it", level: doctor.Fault, check: doctor.DHT, says: "Of 200 requests of the DHT nobody answered 180", change: func(s *doctor.Subject, _ web) {
 			s.DHT = func() federation.DHTStanding {
