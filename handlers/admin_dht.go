@@ -20,29 +20,27 @@ import (
 // beside the field, and by the code.
 func (d *Door) dhtView(w http.ResponseWriter, r *http.Request, actor ident.Actor) (v templates.AdminDHT, code int, err error) {
 	code = http.StatusOK
-	s, err := d.peers.DHTStanding(r.Context(), actor)
-	if err != nil {
-		if fault.Is(err, fault.Unavailable) {
-			err = nil
+	if q := r.URL.Query(); q.Has("lookup") {
+		v.Typed = q.Get("lookup")
+		a, err := d.peers.AskDHT(r.Context(), actor, v.Typed)
+		if err == nil {
+			v.Answer = d.dhtAnswer(r, a)
+		} else {
+			messages, as, ok := d.wrong(w, err)
+			if !ok {
+				return v, code, err
+			}
+			v.Error, code = cmp.Or(messages["q"], messages[""]), as
 		}
+	}
+	s, err := d.peers.DHTStanding(r.Context(), actor)
+	switch {
+	case fault.Is(err, fault.Unavailable):
+		return templates.AdminDHT{}, http.StatusOK, nil
+	case err != nil:
 		return v, code, err
 	}
 	v.Lines, v.Picture = dhtLines(s), dhtPicture(s.Buckets)
-	q := r.URL.Query()
-	if !q.Has("lookup") {
-		return v, code, nil
-	}
-	v.Typed = q.Get("lookup")
-	a, err := d.peers.AskDHT(r.Context(), actor, v.Typed)
-	if err == nil {
-		v.Answer = d.dhtAnswer(r, a)
-		return v, code, nil
-	}
-	messages, code, ok := d.wrong(w, err)
-	if !ok {
-		return v, code, err
-	}
-	v.Error = cmp.Or(messages["q"], messages[""])
 	return v, code, nil
 }
 
@@ -64,7 +62,11 @@ func dhtLines(s federation.DHTStanding) []string {
 	if s.Found+s.Missed > 0 {
 		second = "Since the start " + countOf(int(s.Found), "lookup", "lookups") + " found something and " + whole(s.Missed) + " nothing, " + fmt.Sprintf("by %.1f requests and %.1f hops on average", s.RPCs, s.Hops)
 	}
-	return []string{first + ".", second + "; of " + countOf(int(s.Sent), "request", "requests") + " to others nobody answered " + whole(s.Failed) + "."}
+	second += "; " + countOf(int(s.Sent), "request", "requests") + " went to others, "
+	if s.Failed == 0 {
+		return []string{first + ".", second + "and none stayed without an answer."}
+	}
+	return []string{first + ".", second + "and " + whole(s.Failed) + " of them stayed without an answer."}
 }
 
 // Sizes of the picture of the table. It has places for as many buckets as a
@@ -97,13 +99,14 @@ func (d *Door) dhtAnswer(r *http.Request, a federation.DHTAnswer) *templates.DHT
 	if t := latency(time.Duration(a.TookMS * float64(time.Millisecond))); t != "" {
 		v.Cost += ", " + t
 	}
+	self := d.peers.Map(r.Context()).Self.ID
 	for _, p := range a.Portals {
 		row := templates.DHTRow{Host: federation.Peer{URL: p.URL}.Host()}
 		row.Name = cmp.Or(p.Name, row.Host)
-		if known, ok := d.peers.Portal(r.Context(), string(p.ID)); ok {
-			row.Href = "/admin/peers/" + url.PathEscape(peerRef(known))
-		} else if row.Host == d.cfg.Host {
+		if p.ID == self {
 			row.Href = "/about"
+		} else if known, ok := d.peers.Portal(r.Context(), string(p.ID)); ok {
+			row.Href = "/admin/peers/" + url.PathEscape(peerRef(known))
 		}
 		if a.What != "agent" {
 			row.Agents = countOf(int(p.Agents), "agent", "agents")

@@ -40,7 +40,7 @@ func runPeersDHT(ctx context.Context, e env, fs *flags, args []string) error {
 			fmt.Fprintln(e.stdout, "This portal knows no other that takes part in the DHT.")
 			return nil
 		}
-		fmt.Fprintf(e.stdout, "%d portals in the table, about %d take part.\n", d.Nodes, d.Size)
+		fmt.Fprintf(e.stdout, "In the table are %d of about %d portals that take part.\n", d.Nodes, d.Size)
 		fmt.Fprintf(e.stdout, "%d keys are seen to, all of them every %s. %d records (%d KiB) are kept for others.\n", d.Keys, time.Duration(d.Round*float64(time.Second)).Round(time.Minute), d.Held, (d.Bytes+1023)/1024)
 		fmt.Fprintf(e.stdout, "Since the start: %d lookups found something, %d nothing, by %.1f requests each; of %d requests nobody answered %d.\n", d.Found, d.Missed, d.RPCs, d.Sent, d.Failed)
 		return nil

@@ -186,17 +186,14 @@ func (p *Put) covered(near []*Contact) int {
 	// All nodes nearer than the last are known, so all that share more bits with
 	// the target than it does. If these are k, they are nearer to each key that
 	// shares as many than anybody else.
-	for bits := common(p.target, near[len(near)-1].ID) + 1; ; bits++ {
-		n := 0
-		for _, c := range near {
-			if common(p.target, c.ID) >= bits {
-				n++
-			}
+	bits, n := common(p.target, near[len(near)-1].ID)+1, 0
+	for _, c := range near {
+		if common(p.target, c.ID) >= bits {
+			n++
 		}
-		if n >= k {
-			return bits
-		}
-		break
+	}
+	if n >= k {
+		return bits
 	}
 	return 8 * len(ID{}) // the target only
 }

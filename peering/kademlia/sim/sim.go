@@ -55,7 +55,6 @@ type node struct {
 	*kademlia.Node
 	at    int // in nodes
 	state state
-	group int
 	// wake is when it is polled next, zero for never.
 	wake    time.Time
 	watched []watched
