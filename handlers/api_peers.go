@@ -235,26 +235,6 @@ func (p Peers) routes(r chi.Router, adapt func(handler) http.HandlerFunc) {
 	r.Post("/peers/{peer}/attest", adapt(p.attest))
 }
 
-// dht tells how this portal stands in the DHT.
-func (p Peers) dht(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
-	s, err := p.service.DHTStanding(r.Context(), actor)
-	if err != nil {
-		return err
-	}
-	writeJSON(w, http.StatusOK, s)
-	return nil
-}
-
-// lookup looks for q in the DHT.
-func (p Peers) lookup(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
-	a, err := p.service.AskDHT(r.Context(), actor, r.URL.Query().Get("q"))
-	if err != nil {
-		return err
-	}
-	writeJSON(w, http.StatusOK, a)
-	return nil
-}
-
 // list lists portals by host: state and q choose among them.
 func (p Peers) list(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	limit, err := peerLimit(r, 100, 1000)

@@ -8,7 +8,6 @@ import (
 // Lookup looks for the values under a key, or for the nodes nearest to it.
 type Lookup struct {
 	walk
-	key    ID
 	values []Value
 	// holders is how many nodes have to give a value before it ends, 0 for all
 	// that should have one.
@@ -30,7 +29,7 @@ const (
 // genuine one of holders nodes, or when all nodes that should have one were
 // asked. Publishers may have one each; of one publisher the newest is kept.
 func (n *Node) Get(key ID, holders int, now time.Time) *Lookup {
-	l := &Lookup{walk: *n.newWalk(key, n.cfg.K, now), key: key, holders: holders}
+	l := &Lookup{walk: *n.newWalk(key, n.cfg.K, now), holders: holders}
 	l.region = n.region()
 	for _, v := range n.shelf.get(key, now, n.cfg.Rand) {
 		l.take(v)
@@ -46,7 +45,7 @@ func (n *Node) Get(key ID, holders int, now time.Time) *Lookup {
 
 // Find begins to look for the nodes nearest to a target.
 func (n *Node) Find(target ID, now time.Time) *Lookup {
-	l := &Lookup{walk: *n.newWalk(target, n.cfg.K, now), key: target, mode: forNodes}
+	l := &Lookup{walk: *n.newWalk(target, n.cfg.K, now), mode: forNodes}
 	l.request = findNode(target)
 	return n.begin(l)
 }
@@ -63,7 +62,6 @@ func (n *Node) begin(l *Lookup) *Lookup {
 
 // Over reports whether it has ended.
 func (l *Lookup) Over() bool { return l.ended }
-func (l *Lookup) over() bool { return l.ended }
 
 // Values returns what was found so far.
 func (l *Lookup) Values() []Value { return l.values }
@@ -130,7 +128,7 @@ func (l *Lookup) answered(c *call, r *Response, now time.Time) {
 			gave = true
 			continue
 		}
-		e, err := l.node.validate(l.key, b)
+		e, err := l.node.validate(l.target, b)
 		if err != nil || !e.Expires.After(now) {
 			l.node.tally.Refuse[Invalid]++
 			break // who gives one that is not genuine is not believed the rest

@@ -38,7 +38,7 @@ type Node struct {
 type op interface {
 	// step sends what may be sent.
 	step(now time.Time)
-	over() bool
+	Over() bool
 	answered(c *call, r *Response, now time.Time)
 	failed(c *call, now time.Time)
 }
@@ -77,14 +77,12 @@ func New(self *Contact, cfg Config) *Node {
 }
 
 // Self returns the node's own contact, Renew replaces it.
-func (n *Node) Self() *Contact       { return n.self }
-func (n *Node) Renew(self *Contact)  { n.self = self }
-func (n *Node) Tally() Tally         { return n.tally }
-func (n *Node) Held() (records int)  { return n.shelf.count }
-func (n *Node) HeldBytes() int64     { return n.shelf.bytes }
-func (n *Node) Known() (nodes int)   { return n.table.size }
-func (n *Node) Soft() time.Duration  { return n.rtts.soft(&n.cfg) }
-func (n *Node) Working() (calls int) { return len(n.calls) }
+func (n *Node) Self() *Contact      { return n.self }
+func (n *Node) Renew(self *Contact) { n.self = self }
+func (n *Node) Tally() Tally        { return n.tally }
+func (n *Node) Held() (records int) { return n.shelf.count }
+func (n *Node) HeldBytes() int64    { return n.shelf.bytes }
+func (n *Node) Known() (nodes int)  { return n.table.size }
 
 // Size guesses how many nodes there are, this one included.
 func (n *Node) Size() float64 {
@@ -150,7 +148,7 @@ func (n *Node) step(now time.Time) {
 	for i := 0; i < len(n.ops); i++ { // steps may begin others
 		n.ops[i].step(now)
 	}
-	n.ops = slices.DeleteFunc(n.ops, op.over)
+	n.ops = slices.DeleteFunc(n.ops, op.Over)
 }
 
 // Wake returns when Poll has something to do if nothing comes before.
@@ -315,8 +313,6 @@ type Tally struct {
 	// Lookups for values: those that found one, those that did not; how many of
 	// them took a second path; their requests and hops.
 	Found, Missed, Second, RPCs, Hops int64
-	// Records that others refused or took; records that were refused here, by
-	// Code.
-	Given  int64
+	// Records that were refused here, by Code.
 	Refuse [TooFar + 1]int64
 }

@@ -20,9 +20,8 @@ type Put struct {
 	acks    []int
 	given   map[ID]bool // those that were given the record of a single-key Put
 	// left are the stores that wait, in order; nil until the nodes are known.
-	left    []delivery
-	flight  int
-	refused [TooFar + 1]int
+	left   []delivery
+	flight int
 	// more returns what else there is to be stored of what shares some bits with
 	// the first key, for Put of a region.
 	more   func(bits int) []Record
@@ -92,9 +91,6 @@ func (p *Put) Stored() int {
 	return slices.Min(p.acks)
 }
 
-// Refused returns how many did not, and why.
-func (p *Put) Refused(why Code) int { return p.refused[why] }
-
 // RPCs returns how many requests were sent.
 func (p *Put) RPCs() int { return p.rpcs }
 
@@ -104,7 +100,6 @@ func (p *Put) Enough() bool { return p.done || len(p.acks) > 0 && p.Stored() >= 
 
 // Over reports whether it has ended.
 func (p *Put) Over() bool { return p.done }
-func (p *Put) over() bool { return p.done }
 
 func (p *Put) until() time.Time {
 	if p.spread {
@@ -227,13 +222,8 @@ func (p *Put) answered(c *call, r *Response, now time.Time) {
 
 func (p *Put) noted(records []int, codes []Code) {
 	for i, at := range records {
-		switch {
-		case i >= len(codes):
-		case codes[i] == Stored || codes[i] == Old:
+		if i < len(codes) && (codes[i] == Stored || codes[i] == Old) {
 			p.acks[at]++
-			p.node.tally.Given++
-		case int(codes[i]) < len(p.refused):
-			p.refused[codes[i]]++
 		}
 	}
 }

@@ -33,7 +33,6 @@ type upkeep struct {
 	period time.Duration
 	region *Put
 	hurry  bool // it does not wait for the time of each region
-	sized  int  // contacts in the table when the last region was stored
 }
 
 const (
@@ -148,7 +147,7 @@ func (n *Node) refresh(now time.Time) time.Time {
 // in it have answered; it need not be all k.
 func (n *Node) look(bucket int, now time.Time) {
 	target := flip(n.self.ID, n.noise(), bucket)
-	l := &Lookup{walk: *n.newWalk(target, n.cfg.Alpha, now), key: target, mode: forUpkeep}
+	l := &Lookup{walk: *n.newWalk(target, n.cfg.Alpha, now), mode: forUpkeep}
 	l.request = findNode(target)
 	n.begin(l)
 }
@@ -163,10 +162,6 @@ func (n *Node) publish(now time.Time) time.Time {
 	}
 	if u.joining < 2 {
 		return u.selfAt // who knows next to nobody would store at the wrong ones
-	}
-	if n.table.size < 2*n.cfg.K && 2*n.table.size > 3*u.sized {
-		// In a small network the nearest are other ones with each that joins.
-		u.from, u.hurry = ID{}, true
 	}
 	if u.round.IsZero() {
 		// A first round begins somewhere, as if it had gone on for ever.
@@ -191,7 +186,6 @@ func (n *Node) publish(now time.Time) time.Time {
 		return due
 	}
 	first := next[0].Key
-	u.sized = n.table.size
 	u.region = n.putRegion(first, func(bits int) []Record {
 		all := n.cfg.Mine.Next(first, maxRegion)
 		for i := range all {
@@ -283,7 +277,7 @@ func (n *Node) probe(c *Contact, now time.Time) {
 type probes struct{ n *Node }
 
 func (probes) step(time.Time)                               {}
-func (probes) over() bool                                   { return true }
+func (probes) Over() bool                                   { return true }
 func (p probes) answered(c *call, _ *Response, _ time.Time) { delete(p.n.probing, c.to.ID) }
 func (p probes) failed(c *call, _ time.Time)                { delete(p.n.probing, c.to.ID) }
 

@@ -114,6 +114,22 @@ func TestNet_SmallOnesKnowEverybody(t *testing.T) {
 	}
 }
 
+// TestNet_TellsNewcomersWhatTheyShouldHold lets some join minutes after the
+// others have published: they hold what is near them without waiting half a day
+// for its next turn.
+func TestNet_TellsNewcomersWhatTheyShouldHold(t *testing.T) {
+	if raced.On {
+		t.Skip("one goroutine")
+	}
+	s := sim.New(sim.Config{Nodes: 8, Seed: 11, Keys: 3, Joining: 16 * time.Minute})
+	s.Run(5 * time.Minute)
+	for i := range 8 {
+		if got := s.Node(i).Held(); got != 8*3 {
+			t.Errorf("%d holds %d of %d", i, got, 8*3)
+		}
+	}
+}
+
 // TestNet_HealsAfterAPartition splits a network for an hour. Each half finds
 // what its own publish, and afterwards all find all.
 func TestNet_HealsAfterAPartition(t *testing.T) {

@@ -1,0 +1,168 @@
+package kademlia
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+)
+
+// believes says that a value is of whom its first byte names.
+type believes struct{}
+
+func (believes) Validate(_ ID, b []byte) (Entry, error) {
+	return Entry{Publisher: ID{b[0]}, Major: 1, Minor: int64(b[1]), Expires: begun.Add(24 * time.Hour)}, nil
+}
+
+func testNode(cfg Config) *Node {
+	cfg.Rand, cfg.Values = rand.New(rand.NewPCG(1, 1)), believes{}
+	return New(&Contact{ID: ID{}}, cfg)
+}
+
+// meet has a node answer as if it had been asked.
+func (n *Node) meet(c *Contact, now time.Time) { n.met(c, now) }
+
+// asked returns whom a node asks now, by kind.
+func asked(n *Node, now time.Time, k Kind) (to []ID) {
+	for _, c := range n.Poll(now) {
+		if c.Request.Kind == k {
+			to = append(to, c.To.ID)
+		}
+	}
+	return to
+}
+
+func TestNode_AsksWhomItHearsOfOnce(t *testing.T) {
+	n := testNode(Config{})
+	c := &Contact{ID: ID{1}}
+	n.Hear(c, begun)
+	calls := n.Poll(begun)
+	if len(calls) != 1 || calls[0].Request.Kind != Ping || calls[0].To != c || n.Known() != 0 {
+		t.Fatalf("%+v, and it knows %d", calls, n.Known())
+	}
+	n.Fail(calls[0].ID, begun)
+	for _, after := range []struct {
+		d    time.Duration
+		want int
+	}{{time.Second, 0}, {absentFor - time.Second, 0}, {absentFor + time.Second, 1}} {
+		now := begun.Add(after.d)
+		n.Hear(c, now)
+		if got := asked(n, now, Ping); len(got) != after.want {
+			t.Errorf("after %v it is asked %d times, want %d", after.d, len(got), after.want)
+		}
+	}
+}
+
+func TestNode_TakesWhatOneSaysOfItself(t *testing.T) {
+	n := testNode(Config{})
+	n.Hear(&Contact{ID: ID{1}, Version: 1}, begun)
+	call := n.Poll(begun)[0]
+	n.Answer(call.ID, &Response{Self: &Contact{ID: ID{1}, Version: 2}}, nil, begun)
+	if got := n.Contacts(); len(got) != 1 || got[0].Version != 2 {
+		t.Fatalf("%+v", got)
+	}
+	n.Answer(call.ID, &Response{Self: &Contact{ID: ID{1}, Version: 3}}, nil, begun)
+	if n.Contacts()[0].Version != 2 {
+		t.Error("an answer counts twice")
+	}
+}
+
+func TestNode_DealsWithWhomItAdmits(t *testing.T) {
+	n := testNode(Config{Admits: func(c *Contact) bool { return c.ID != ID{1} }})
+	out, in := &Contact{ID: ID{1}}, &Contact{ID: ID{2}}
+	n.meet(out, begun)
+	n.meet(in, begun)
+	n.Hear(out, begun)
+	if got := n.Contacts(); len(got) != 1 || got[0] != in {
+		t.Errorf("%+v are in the table", got)
+	}
+	l := n.Find(ID{1}, begun)
+	for range 3 {
+		for _, c := range n.Poll(begun) {
+			if c.To.ID == out.ID {
+				t.Error("it is asked")
+			}
+			n.Answer(c.ID, &Response{Nodes: []*Contact{out}}, nil, begun)
+		}
+	}
+	if got := l.Nearest(); slices.Contains(got, out) {
+		t.Error("it is found")
+	}
+	if r := n.Serve(nil, &Request{Kind: FindNode, Targets: []ID{{1}}}, begun); slices.Contains(r.Nodes, out) {
+		t.Error("it is named")
+	}
+}
+
+// TestNode_HandsOverToWhoIsNear gives a newcomer what it should hold, once, if
+// this node is the nearest that has it.
+func TestNode_HandsOverToWhoIsNear(t *testing.T) {
+	for _, nearest := range []bool{true, false} {
+		n := testNode(Config{})
+		key := ID{0, 1} // this node is 0
+		if !nearest {
+			n.meet(&Contact{ID: ID{0, 1, 1}}, begun)
+		}
+		if code := n.Serve(nil, &Request{Kind: Store, Records: []Record{{Key: key, Value: []byte{7, 1}}}}, begun).Codes[0]; code != Stored {
+			t.Fatal(code)
+		}
+		n.meet(&Contact{ID: ID{0, 2}}, begun)
+		want := 0
+		if nearest {
+			want = 1
+		}
+		if got := asked(n, begun, Store); len(got) != want {
+			t.Errorf("nearest %v: given to %v", nearest, got)
+		}
+		n.meet(&Contact{ID: ID{0, 2}}, begun)
+		if got := asked(n, begun, Store); len(got) != 0 {
+			t.Errorf("nearest %v: given again to %v", nearest, got)
+		}
+	}
+}
+
+// TestNode_RefusesWhatIsFar is of keys to which many others are nearer.
+func TestNode_RefusesWhatIsFar(t *testing.T) {
+	n := testNode(Config{})
+	for i := range 20 * 256 {
+		n.meet(&Contact{ID: ID{byte(1 << (i % 8)), byte(i), byte(i >> 8)}}, begun)
+	}
+	if n.Known() < 60 {
+		t.Fatalf("it knows %d", n.Known())
+	}
+	codes := n.Serve(nil, &Request{Kind: Store, Records: []Record{{Key: ID{0xff}, Value: []byte{7, 1}}, {Key: ID{0, 1}, Value: []byte{7, 1}}}}, begun).Codes
+	if codes[0] != TooFar || codes[1] != Stored {
+		t.Errorf("codes %v", codes)
+	}
+}
+
+// TestNode_PublishesAsOftenAsNodesDie is the period by how long contacts lived,
+// those counted that live on.
+func TestNode_PublishesAsOftenAsNodesDie(t *testing.T) {
+	n := testNode(Config{})
+	if got := n.Period(begun); got != 12*time.Hour {
+		t.Errorf("before anybody died: %v", got)
+	}
+	lived := 4 * time.Hour
+	for i := range 10 {
+		dead, spare := &Contact{ID: ID{128, byte(i)}}, &Contact{ID: ID{64, byte(i)}}
+		n.meet(dead, begun)
+		n.meet(spare, begun.Add(lived))
+		n.meet(dead, begun.Add(lived))
+		for range 4 * maxFail {
+			n.Hear(dead, begun)
+			n.table.answered(spare, begun.Add(lived))
+			if gone := n.table.failed(dead.ID, begun.Add(lived)); gone != nil {
+				n.lives.ended(gone)
+			}
+		}
+	}
+	now := begun.Add(lived)
+	if got, want := n.Period(now), time.Duration(float64(lived)*math.Ln2/2); (got - want).Abs() > time.Minute {
+		t.Errorf("%v, want %v", got, want)
+	}
+	// Ten that live on for another ten hours: the mean is longer.
+	if got, want := n.Period(now.Add(10*time.Hour)), time.Duration(float64(lived+10*time.Hour)*math.Ln2/2); (got - want).Abs() > time.Minute {
+		t.Errorf("later %v, want %v", got, want)
+	}
+}
