@@ -103,8 +103,17 @@ func TestDHT_KnowsWhoHasWhat(t *testing.T) {
 	lookups(t, ops[2], id, named(last))
 
 	// It is shut out at the second: nothing of it is kept or named there.
+	var held federation.DHTStanding
+	ops[1].Get(http.MethodGet, "/api/v1/peers/dht", nil, http.StatusOK, &held)
 	ops[1].Must(http.MethodPatch, "/api/v1/peers/"+string(record.PortalID(last.NetworkID())), map[string]any{"policy": "deny"}, http.StatusOK)
 	lookups(t, ops[1], id, named())
+	// Neither is what it published kept there.
+	var less federation.DHTStanding
+	lookups(t, ops[1], id, func(federation.DHTAnswer) bool {
+		less = federation.DHTStanding{}
+		ops[1].Get(http.MethodGet, "/api/v1/peers/dht", nil, http.StatusOK, &less)
+		return less.Held <= held.Held-held.Keys && less.Nodes < held.Nodes
+	})
 	// The third knows it as before.
 	lookups(t, ops[2], id, named(last))
 
