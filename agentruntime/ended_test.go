@@ -85,3 +85,38 @@ func TestWorker_TellsTheFarSideOfTasksThatDoNotRun(t *testing.T) {
 	}
 	k.hears(t, `"ask" of ada`)
 }
+
+// A task that waits for input is in the database before it has left the queue:
+// what stops it in between ends it all the same.
+func TestWorker_EndsWhatIsStoppedWhileItIsPutDown(t *testing.T) {
+	h := build(t)
+	k := keeper{told: make(chan string, 1), agentFunc: func(ctx context.Context, c task.Call, out task.Sink) (task.Result, error) {
+		if err := out.Checkpoint(ctx, json.RawMessage(`"`+task.PlainText(c.Parts)+`"`)); err != nil {
+			return task.Result{}, err
+		}
+		return task.Result{State: task.InputRequired, Parts: []task.Part{task.TextPart("Which one?")}}, nil
+	}}
+	var stop func(task.Task)
+	h.finished = func(w task.Task) {
+		if w.State == task.InputRequired {
+			if !h.queue.Stop(w.ID) {
+				t.Error("the task has left the queue")
+			}
+			stop(w)
+		}
+	}
+	stop = func(task.Task) {}
+	h.startAs(k)
+	asks := h.say(h.room(), "stopped")
+	k.hears(t, `"stopped" of ada`)
+	if now, err := h.tasks.Get(t.Context(), h.ada, asks.ID); err != nil || now.State != task.Canceled {
+		t.Fatalf("%+v %v", now, err)
+	}
+	stop = func(w task.Task) {
+		if err := h.db.DeleteRoom(t.Context(), w.ConversationID); err != nil {
+			t.Error(err)
+		}
+	}
+	h.say(h.room(), "gone")
+	k.hears(t, `"gone" of ada`)
+}

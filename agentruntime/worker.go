@@ -156,7 +156,15 @@ func (w *Worker) run(ctx context.Context, t task.Task) {
 	if !w.queue.enter(t.ID, cancel) {
 		return
 	}
-	defer w.queue.leave(t.ID)
+	s := &sink{w: w, t: t}
+	stopped := func() bool { return errors.Is(context.Cause(tctx), errStopped{}) }
+	heard := false // of its being stopped
+	defer func() {
+		w.queue.leave(t.ID)
+		if stopped() && !heard {
+			w.endStopped(ctx, t, s)
+		}
+	}()
 	// Whoever stopped the task before it was entered above ended it in the
 	// store; whoever does from now on cancels tctx.
 	if now, err := w.store.TaskByID(ctx, t.ID); err != nil || now.State.Terminal() {
@@ -166,22 +174,23 @@ func (w *Worker) run(ctx context.Context, t task.Task) {
 	if t.Budget.Bounds() {
 		most = min(most, t.Budget.Until.Sub(clock.Now()))
 	}
-	tctx, stop := context.WithTimeout(tctx, most)
+	rctx, stop := context.WithTimeout(tctx, most)
 	defer stop()
 	w.chat.Working(t)
 	began := time.Now()
-	s := &sink{w: w, t: t, ctx: tctx}
-	result, err := w.attempt(tctx, t, s)
+	s.ctx = rctx
+	result, err := w.attempt(rctx, t, s)
 	parts, artifacts := s.close()
-	switch cause := context.Cause(tctx); {
-	case errors.Is(cause, errStopped{}):
-		result = task.Result{State: task.Canceled, Parts: parts, Reason: "Stopped before it was finished."}
+	switch {
+	case stopped():
+		heard = true
+		result = task.Result{State: task.Canceled, Parts: parts, Reason: stoppedReason}
 		if !s.begun {
 			w.queue.Ended(t) // the driver did not see it
 		}
 	case ctx.Err() != nil:
 		return // the portal stops: the task stays in the queue
-	case errors.Is(cause, context.DeadlineExceeded):
+	case errors.Is(context.Cause(rctx), context.DeadlineExceeded):
 		result = task.Result{State: task.Failed, Parts: parts, Reason: fmt.Sprintf("The agent did not finish within %s.", max(most.Round(time.Second), 0))}
 	case err != nil:
 		f := fault.As(err)
@@ -199,6 +208,28 @@ func (w *Worker) run(ctx context.Context, t task.Task) {
 	t.Artifacts = artifacts
 	w.finish(ctx, t, checkResult(within(t.Budget, result)))
 	w.log.Debug("task done", "task", t.ID, "state", string(result.State), "took", time.Since(began))
+}
+
+const stoppedReason = "Stopped before it was finished."
+
+// endStopped ends a task that was stopped after its agent had let go of it and
+// before it had left the queue: one that now waits for input, or whose
+// conversation went.
+func (w *Worker) endStopped(ctx context.Context, t task.Task, s *sink) {
+	ctx = context.WithoutCancel(ctx)
+	now, err := w.store.TaskByID(ctx, t.ID)
+	switch {
+	case fault.Is(err, fault.NotFound):
+		t.Checkpoint = s.lastCheckpoint()
+		w.queue.Ended(t)
+	case err != nil:
+		w.log.Error("read a stopped task", "task", t.ID, "error", err)
+	case !now.State.Terminal():
+		err := w.chat.EndTask(ctx, now, task.Result{State: task.Canceled, Reason: stoppedReason})
+		if err != nil && !fault.Is(err, fault.Conflict) && !fault.Is(err, fault.NotFound) {
+			w.log.Error("end a stopped task", "task", t.ID, "error", err)
+		}
+	}
 }
 
 // seen tells the directory what the call showed of the agent: an answer of any
@@ -404,10 +435,11 @@ type sink struct {
 	// peer is set then where the agent is one of another portal.
 	peer *contact
 
-	mu        sync.Mutex // guards the rest
-	closed    bool
-	text      []byte
-	artifacts []task.Artifact
+	mu         sync.Mutex // guards the rest
+	closed     bool
+	text       []byte
+	artifacts  []task.Artifact
+	checkpoint json.RawMessage // the last that was stored
 }
 
 // maxArtifacts bounds what one task produces.
@@ -464,7 +496,24 @@ func (s *sink) Artifact(a task.Artifact) {
 
 // Checkpoint implements task.Sink.
 func (s *sink) Checkpoint(ctx context.Context, state json.RawMessage) error {
-	return s.w.store.SaveCheckpoint(ctx, s.t.ID, state)
+	if err := s.w.store.SaveCheckpoint(ctx, s.t.ID, state); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.checkpoint = state
+	return nil
+}
+
+// lastCheckpoint is what the far side keeps the task by, nil when it has not
+// said.
+func (s *sink) lastCheckpoint() json.RawMessage {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.checkpoint != nil {
+		return s.checkpoint
+	}
+	return s.t.Checkpoint
 }
 
 // close ends the sink and returns what was streamed, as parts.

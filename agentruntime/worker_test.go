@@ -46,6 +46,23 @@ type house struct {
 	agent hub.Agent
 	stop  context.CancelCauseFunc
 	ended chan struct{}
+	// finished, if set, is called when an outcome is in the database and its
+	// task has not left the queue.
+	finished func(task.Task)
+}
+
+// chatStore is the database with a look at when an outcome is in it.
+type chatStore struct {
+	*store.DB
+	h *house
+}
+
+func (s chatStore) Finish(ctx context.Context, e chat.Ended) (chat.Posted, error) {
+	done, err := s.DB.Finish(ctx, e)
+	if s.h.finished != nil && err == nil {
+		s.h.finished(e.Task)
+	}
+	return done, err
 }
 
 type sealer struct{}
@@ -76,7 +93,7 @@ func build(t *testing.T) *house {
 	h := &house{t: t, db: storetest.New(t), queue: agentruntime.NewQueue()}
 	log := slog.New(slog.DiscardHandler)
 	h.hub = hub.New(hub.Ports{Store: h.db, Index: index.New(), Sealer: sealer{}}, hub.Config{Portal: "home.example", Kinds: []hub.Kind{hub.A2A}, Log: log, CheckURL: func(string) error { return nil }})
-	h.chat = chat.New(h.db, directory{h.hub}, h.queue, chat.Config{Portal: "home.example", Log: log})
+	h.chat = chat.New(chatStore{h.db, h}, directory{h.hub}, h.queue, chat.Config{Portal: "home.example", Log: log})
 	h.tasks = task.NewService(h.db, h.queue, h.chat)
 	owner := storetest.Account(t, h.db, "ada")
 	h.ada = ident.Actor{Kind: ident.Person, ID: owner.ID, Name: owner.Name}
