@@ -84,6 +84,9 @@ func (d *Door) showPeers(w http.ResponseWriter, r *http.Request, actor ident.Act
 	if v.DHT = dht; code == http.StatusOK {
 		code = looked
 	}
+	if v.Gossip, err = d.gossipView(r, actor); err != nil {
+		return err
+	}
 	before, _ := strconv.ParseInt(q.Get("before"), 10, 64)
 	decisions, err := d.peers.Decisions(r.Context(), actor, before, decisionsShown)
 	if err != nil {

@@ -16,6 +16,16 @@ func (p Peers) dht(w http.ResponseWriter, r *http.Request, actor ident.Actor) er
 	return nil
 }
 
+// gossip tells how this portal stands in the pool that gossips.
+func (p Peers) gossip(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	s, err := p.service.GossipStanding(r.Context(), actor)
+	if err != nil {
+		return err
+	}
+	writeJSON(w, http.StatusOK, s)
+	return nil
+}
+
 // lookup looks for q in the DHT.
 func (p Peers) lookup(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	a, err := p.service.AskDHT(r.Context(), actor, r.URL.Query().Get("q"))

@@ -226,6 +226,7 @@ func (p Peers) routes(r chi.Router, adapt func(handler) http.HandlerFunc) {
 	r.Patch("/peers/policy", adapt(p.setPolicy))
 	r.Get("/peers/decisions", adapt(p.decisions))
 	r.Get("/peers/dht", adapt(p.dht))
+	r.Get("/peers/gossip", adapt(p.gossip))
 	r.Get("/peers/dht/lookup", adapt(p.lookup))
 	r.Get("/peers/{peer}", adapt(p.get))
 	r.Patch("/peers/{peer}", adapt(p.set))

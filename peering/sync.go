@@ -71,6 +71,7 @@ type Syncer struct {
 	compared *slots // of comparing heads
 	sources  *bySource
 	hints    hints
+	rumours  rumours
 	// summaryNews has summaries looked for.
 	summaryNews chan struct{}
 

@@ -58,11 +58,12 @@ type Config struct {
 type Door struct {
 	cfg     Config
 	mounted []func(chi.Router)
+	bodies  map[string]int64 // most bytes of a body by path, where that is not maxAsked
 	zippers zippers
 }
 
 // New returns the door with the routes that every portal has.
-func New(cfg Config) *Door { return &Door{cfg: cfg} }
+func New(cfg Config) *Door { return &Door{cfg: cfg, bodies: make(map[string]int64)} }
 
 // Routes declares the routes.
 func (d *Door) Routes(r chi.Router) {
@@ -94,6 +95,9 @@ type Limits struct {
 	Burst int
 	// AtOnce is how many requests are worked on at once, zero for no bound.
 	AtOnce int
+	// Body bounds the body in bytes, zero for 256 KiB; the route has no
+	// parameters then.
+	Body int64
 }
 
 // tenth are those of a portal that is not proved.
@@ -111,6 +115,9 @@ func (l Limits) tenth() Limits {
 // one of chi, such as "/portals/{id}/head".
 func (d *Door) Handle(method, pattern string, h Handler, l Limits) {
 	enter, few := l.gate(), l.tenth().gate()
+	if l.Body > 0 {
+		d.bodies[Base+pattern] = l.Body
+	}
 	answer := func(w http.ResponseWriter, r *http.Request) error {
 		a, _ := r.Context().Value(askedKey{}).(asked)
 		let := enter
@@ -157,7 +164,7 @@ func AskerOf(r *http.Request) federation.Asker {
 // verified lets requests through that are of portals that are let in.
 func (d *Door) verified(next http.Handler) http.Handler {
 	return d.open(func(w http.ResponseWriter, r *http.Request) error {
-		asker, body, done, err := d.cfg.Guard.Verify(r, face.ClientIP(r), func(federation.Asker) ([]byte, error) { return readBody(w, r) })
+		asker, body, done, err := d.cfg.Guard.Verify(r, face.ClientIP(r), func(federation.Asker) ([]byte, error) { return d.readBody(w, r) })
 		if err != nil {
 			return err
 		}
@@ -190,17 +197,21 @@ func noRoute(http.ResponseWriter, *http.Request) error {
 const bodyTimeout = 15 * time.Second
 
 // readBody reads a bounded body.
-func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+func (d *Door) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	if r.Body == nil || r.Body == http.NoBody {
 		return nil, nil
 	}
-	if r.ContentLength > maxAsked {
-		return nil, tooLong()
+	most := int64(maxAsked)
+	if n, ok := d.bodies[r.URL.Path]; ok {
+		most = n
+	}
+	if r.ContentLength > most {
+		return nil, tooLong(most)
 	}
 	http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTimeout)) // where there are deadlines
-	b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxAsked))
+	b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
 	if _, big := errors.AsType[*http.MaxBytesError](err); big {
-		return nil, tooLong()
+		return nil, tooLong(most)
 	}
 	if err != nil {
 		return nil, federation.Refuse(federation.ReasonMalformed, "The body could not be read: it ended early.")
@@ -208,8 +219,8 @@ func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	return b, nil
 }
 
-func tooLong() error {
-	return federation.Refuse(federation.ReasonSize, "The body has more than %d bytes. Send less at once.", maxAsked)
+func tooLong(most int64) error {
+	return federation.Refuse(federation.ReasonSize, "The body has more than %d bytes. Send less at once.", most)
 }
 
 // gate returns what counts the requests of a route.

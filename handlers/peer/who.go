@@ -74,7 +74,7 @@ func (d *Door) hello(w http.ResponseWriter, r *http.Request) error {
 	if err := d.cfg.Guard.ArriveNew(addr); err != nil {
 		return err
 	}
-	body, err := readBody(w, r)
+	body, err := d.readBody(w, r)
 	if err != nil {
 		return err
 	}

@@ -17,6 +17,7 @@ import (
 	"agentsite/internal/account"
 	"agentsite/internal/hub"
 	"agentsite/internal/record"
+	"agentsite/peering/gossip"
 )
 
 // Config is everything an operator decides. Zero values are the defaults
@@ -45,6 +46,9 @@ type Config struct {
 	// Tier is how much is kept of other portals: TierAuto, record.TierReplica or
 	// record.TierSummary.
 	Tier string
+	// Gossip is how portals tell each other who is there: GossipHTTPS, GossipOff,
+	// or where to use UDP and TCP.
+	Gossip string
 	// found, when set, knows the agents of other portals: tests set it.
 	found hub.Network
 	// Conformance adds what the official test suites ask for.
@@ -58,7 +62,7 @@ type Config struct {
 
 // Defaults returns the settings of a portal nobody configured.
 func Defaults() Config {
-	return Config{Listen: "127.0.0.1:8080", Data: "./data", Guests: "on", Log: "text", LogLevel: "info", Network: DefaultNetwork, Tier: TierAuto}
+	return Config{Listen: "127.0.0.1:8080", Data: "./data", Guests: "on", Log: "text", LogLevel: "info", Network: DefaultNetwork, Tier: TierAuto, Gossip: GossipHTTPS}
 }
 
 // DefaultNetwork is the network of portals nobody configured; NoNetwork keeps a
@@ -66,6 +70,12 @@ func Defaults() Config {
 const (
 	DefaultNetwork = "agentsite-main"
 	NoNetwork      = "off"
+)
+
+// GossipHTTPS gossips by signed requests, GossipOff not at all.
+const (
+	GossipHTTPS = "https"
+	GossipOff   = "off"
 )
 
 // TierAuto lets the portal choose how much it keeps of others, by how many there
@@ -148,6 +158,13 @@ func (c Config) parse() (settings, error) {
 		return s, fmt.Errorf("--tier %s: this version cannot be that yet; use auto, replica or summary", c.Tier)
 	default:
 		return s, fmt.Errorf("--tier %q: use auto, replica or summary", c.Tier)
+	}
+	switch c.Gossip {
+	case GossipHTTPS, GossipOff, "":
+	default:
+		if _, _, err := gossip.ParseListen(c.Gossip); err != nil {
+			return s, fmt.Errorf("--gossip %q: %w; or https, or off", c.Gossip, err)
+		}
 	}
 	if s.network == "" && len(s.join) > 0 {
 		return s, fmt.Errorf("--join names portals and --network is off; leave one of them away")
@@ -274,5 +291,5 @@ func (s settings) redacted() []any {
 	}
 	return []any{"listen", s.Listen, "data", s.Data, "url", s.URL, "accounts", s.Accounts, "guests", s.Guests,
 		"allow_cidr", s.AllowCIDR, "trusted_proxies", s.TrustedProxies, "smtp", smtp,
-		"llm_url", s.LLMURL, "llm_key", key, "llm_model", s.LLMModel, "model_budget", s.ModelBudget, "network", s.network, "join", s.Join, "tier", s.Tier, "metrics_listen", s.MetricsListen, "conformance", s.Conformance}
+		"llm_url", s.LLMURL, "llm_key", key, "llm_model", s.LLMModel, "model_budget", s.ModelBudget, "network", s.network, "join", s.Join, "tier", s.Tier, "gossip", s.Gossip, "metrics_listen", s.MetricsListen, "conformance", s.Conformance}
 }

@@ -42,6 +42,7 @@ type federated struct {
 	searcher *peering.Searcher
 	calls    wentOut
 	overlay  *overlay.Overlay // this portal in the DHT
+	gossip   *gossipPart      // nil with --gossip off
 	run      []func(ctx context.Context) error
 	// led, when set, is told of each new head of this portal; it must not block.
 	led func(head []byte)
@@ -119,6 +120,12 @@ func (p *Portal) federate(ctx context.Context, keys *ident.Keys, allow []netip.P
 			}
 			return f.overlay
 		},
+		Gossip: func() federation.Gossip {
+			if f.gossip == nil {
+				return nil
+			}
+			return f.gossip
+		},
 		Greet: func(ctx context.Context, origin string) (record.PortalID, error) { return f.client.Greet(ctx, origin) },
 		Drop:  func(ctx context.Context, portal record.PortalID) error { return f.syncer.Drop(ctx, portal) }})
 	if err != nil {
@@ -155,6 +162,9 @@ func (p *Portal) federate(ctx context.Context, keys *ident.Keys, allow []netip.P
 		return err
 	}
 	if err := f.distribute(allow); err != nil {
+		return err
+	}
+	if err := f.gossips(); err != nil {
 		return err
 	}
 	f.answer()

@@ -23,6 +23,8 @@ func peeringCells() map[string]cell {
 		"POST /peering/v1/dht/find_node":       {body: nothingOfTheDHT},
 		"POST /peering/v1/dht/get":             {body: nothingOfTheDHT},
 		"POST /peering/v1/dht/store":           {body: nothingOfTheDHT},
+		"POST /peering/v1/gossip":              {body: nothingOfTheDHT},
+		"POST /peering/v1/pushpull":            {body: nothingOfTheDHT},
 		"GET /peering/v1/attests":              {},
 		"POST /peering/v1/attest":              {body: func(*world, object) any { return map[string]any{"records": []any{}} }},
 	}

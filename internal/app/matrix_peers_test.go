@@ -31,6 +31,7 @@ func peerCells() map[string]cell {
 		"PATCH /api/v1/peers/policy":        {body: func(*world, object) any { return map[string]any{"note": apptest.Fresh("why")} }},
 		"GET /api/v1/peers/decisions":       {},
 		"GET /api/v1/peers/dht":             {},
+		"GET /api/v1/peers/gossip":          {},
 		"GET /api/v1/peers/dht/lookup":      {query: "?q=ferries"},
 		"GET /api/v1/peers/{peer}":          {object: peer},
 		"PATCH /api/v1/peers/{peer}":        {object: peer, body: fixed(map[string]any{"policy": "deny", "note": "spam"})},

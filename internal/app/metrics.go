@@ -111,6 +111,9 @@ func (f *federated) gauges(t *meter.Text, s federation.Stats) {
 	t.One(t.Gauge, "agentsite_clock_wrong", "1 when it is off by 10 seconds or more.", whether(wrong))
 
 	f.overlayGauges(t)
+	if f.gossip != nil {
+		poolGauges(t, f.gossip.Standing())
+	}
 	if f.searcher != nil {
 		n := f.searcher.Tally()
 		t.Each(t.Counter, "agentsite_search_portals_total", "Portals that searches asked, and those that answered in time.", "outcome", map[string]int64{"asked": n.Asked, "answered": n.Answered})
@@ -123,6 +126,17 @@ func (f *federated) gauges(t *meter.Text, s federation.Stats) {
 	out := map[string]int64{"reached": f.calls.reached.Load(), "unreachable": f.calls.missed.Load()}
 	t.Each(t.Counter, "agentsite_calls_out_total", "Calls of agents of other portals, by whether they were reached.", "outcome", out)
 	f.each(t, s.Each)
+}
+
+// poolGauges writes how the portal stands in the pool that gossips.
+func poolGauges(t *meter.Text, g federation.GossipStanding) {
+	t.Each(t.Gauge, "agentsite_gossip_members", "Other portals in the pool that gossips, by whether they are there.", "state", map[string]int64{"alive": int64(g.Members), "gone": int64(g.Gone)})
+	t.One(t.Gauge, "agentsite_gossip_queue", "Messages that wait to be handed on.", float64(g.Queued))
+	t.Each(t.Counter, "agentsite_gossip_hints_total", "Hints of new heads.", "way", map[string]int64{"told": g.Told, "heard": g.Heard})
+	t.One(t.Counter, "agentsite_gossip_lost_total", "Members that went, or that others missed.", float64(g.Lost))
+	t.Each(t.Counter, "agentsite_gossip_requests_total", "Requests of gossip: sent, those of them that failed, and those of others.", "outcome", map[string]int64{"sent": g.Sent, "failed": g.Failed, "asked": g.Asked})
+	t.Each(t.Counter, "agentsite_gossip_bytes_total", "Bytes of their bodies.", "way", map[string]int64{"in": g.In, "out": g.Out})
+	t.Each(t.Counter, "agentsite_gossip_messages_refused_total", "Messages that were not taken in: those no honest member sends, and those there was no room for.", "reason", map[string]int64{"unfit": g.Refused, "full": g.Dropped})
 }
 
 // overlayGauges writes how the portal stands in the DHT.

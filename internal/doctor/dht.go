@@ -14,21 +14,30 @@ const (
 	fewFailed = 3
 )
 
+// active is how many other portals are known and answer; ok is false where
+// that cannot be told, which others say.
+func (s Subject) active(ctx context.Context) (n int, ok bool) {
+	list, err := s.Known(ctx)
+	if err != nil {
+		return 0, false
+	}
+	for _, p := range list {
+		if p.State == federation.Active {
+			n++
+		}
+	}
+	return n, true
+}
+
 // addresses looks at how the portal stands in the DHT.
 func (s Subject) addresses(ctx context.Context, r *Report) {
 	if s.DHT == nil || s.Known == nil {
 		return
 	}
 	d := s.DHT()
-	list, err := s.Known(ctx)
-	if err != nil {
-		return // others told of it
-	}
-	active := 0
-	for _, p := range list {
-		if p.State == federation.Active {
-			active++
-		}
+	active, ok := s.active(ctx)
+	if !ok {
+		return
 	}
 	switch {
 	case d.Nodes == 0 && active == 0:

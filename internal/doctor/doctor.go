@@ -45,6 +45,7 @@ const (
 	Peers       = "peers"
 	Replication = "replication"
 	DHT         = "dht"
+	Gossip      = "gossip"
 	Agents      = "agents"
 	Agent       = "agent" // the one that was asked about
 )
@@ -97,7 +98,9 @@ type Subject struct {
 	Replica federation.Replica
 	// DHT is how the portal stands there; nil where it has none, as one that does
 	// not run.
-	DHT     func() federation.DHTStanding
+	DHT func() federation.DHTStanding
+	// Gossip is how it stands in the pool that gossips; nil where it has none.
+	Gossip  func() federation.GossipStanding
 	Exports func(tags, languages []string) bool
 	// Web asks others without saying who asks; Caller asks signed, which only a
 	// portal that runs can.
@@ -128,6 +131,7 @@ func Examine(ctx context.Context, s Subject, q Question) Report {
 	s.keys(ctx, &r)
 	s.others(ctx, &r)
 	s.addresses(ctx, &r)
+	s.pool(ctx, &r)
 	s.agents(ctx, &r)
 	r.Judge()
 	return r

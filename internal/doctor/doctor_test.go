@@ -60,6 +60,9 @@ func well(t *testing.T, ahead time.Duration) (doctor.Subject, web) {
 			return nil
 		},
 		Published: func(hub.Agent) federation.Published { return federation.Published{Listed: true} },
+		Gossip: func() federation.GossipStanding {
+			return federation.GossipStanding{Running: true, By: "https", Members: 3, Gone: 1, Sent: 90, Failed: 9}
+		},
 		DHT: func() federation.DHTStanding {
 			return federation.DHTStanding{Nodes: 4, Size: 5, Keys: 3, Sent: 200, Failed: 20}
 		},
@@ -120,6 +123,19 @@ func TestExamine_NamesEachFault(t *testing.T) {
 		{name: "it lags", level: doctor.Fault, check: doctor.Replication, says: "A newer state of late.example has been waiting for 1h0m0s: refused since the start: omitted 3, json 1.",
 			change: known(federation.Peer{ID: "p1late", URL: "https://late.example", State: federation.Active, Tier: record.TierLeaf, Lag: time.Hour, Faults: map[string]int{"json": 1, "omitted": 3}})},
 		{name: "over its quota", level: doctor.Note, check: doctor.Replication, says: "Of big.example 9 agents are listed, more than its quota", change: known(federation.Peer{ID: "p1big", URL: "https://big.example", State: federation.Active, Tier: record.TierLeaf, Listed: 9, Truncated: true})},
+		{name: "gossip ended", level: doctor.Fault, check: doctor.Gossip, says: "does not run", change: func(s *doctor.Subject, _ web) {
+			s.Gossip = func() federation.GossipStanding { return federation.GossipStanding{By: ":7946", Failures: 3} }
+		}},
+		{name: "nobody gossips", level: doctor.Fault, check: doctor.Gossip, says: "none gossips with this one", change: func(s *doctor.Subject, _ web) {
+			s.Gossip = func() federation.GossipStanding {
+				return federation.GossipStanding{Running: true, By: "https", Sent: 40, Failed: 40}
+			}
+		}},
+		{name: "gossip goes nowhere", level: doctor.Fault, check: doctor.Gossip, says: "Of 40 requests of gossip 30 failed", change: func(s *doctor.Subject, _ web) {
+			s.Gossip = func() federation.GossipStanding {
+				return federation.GossipStanding{Running: true, By: "https", Members: 2, Sent: 40, Failed: 30}
+			}
+		}},
 		{name: "alone in the DHT", level: doctor.Fault, check: doctor.DHT, says: "none of the other portals", change: func(s *doctor.Subject, _ web) {
 			s.DHT = func() federation.DHTStanding { return federation.DHTStanding{Sent: 60, Failed: 60} }
 		}},

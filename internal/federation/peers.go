@@ -78,6 +78,8 @@ type PeersConfig struct {
 	Elsewhere func() (Elsewhere, bool)
 	// DHT returns this portal's place in the DHT, nil where it has none.
 	DHT func() DHT
+	// Gossip returns its place in a pool that gossips, nil where it has none.
+	Gossip func() Gossip
 	// Name is what this portal calls itself.
 	Name string
 	Log  *slog.Logger

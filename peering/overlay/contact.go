@@ -130,8 +130,8 @@ func (o *Overlay) signWhere() error {
 	return nil
 }
 
-// where is what this portal last signed, nil before it did.
-func (o *Overlay) where() []byte {
+// Contact is where this portal is as it last signed it, nil before it did.
+func (o *Overlay) Contact() []byte {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.me.wire

@@ -43,7 +43,7 @@ func (t transport) Call(ctx context.Context, to *kademlia.Contact, r *kademlia.R
 			near = o.groups(a.Addr().Unmap().String())
 		}
 	}})
-	body := wire.AppendRequest(nil, &wire.Request{Kind: r.Kind, From: o.where(), Targets: r.Targets, Records: r.Records})
+	body := wire.AppendRequest(nil, &wire.Request{Kind: r.Kind, From: o.Contact(), Targets: r.Targets, Records: r.Records})
 	a, err := o.cfg.Caller.Do(ctx, origin, portal, http.MethodPost, Base+routes[r.Kind], body, wire.MaxBytes)
 	if err != nil {
 		return nil, nil, err
@@ -108,7 +108,7 @@ func (o *Overlay) Serve(ctx context.Context, asker federation.Asker, route strin
 	if err != nil {
 		return nil, federation.Refuse(federation.ReasonBusy, "This portal does not take part in the DHT now.")
 	}
-	out := &wire.Response{Self: o.where(), Found: resp.Found, Codes: resp.Codes}
+	out := &wire.Response{Self: o.Contact(), Found: resp.Found, Codes: resp.Codes}
 	for _, c := range resp.Nodes {
 		if len(c.Node) > 0 && len(out.Nodes) < wire.MaxNodes {
 			out.Nodes = append(out.Nodes, wire.Node{ID: c.ID, Node: c.Node})

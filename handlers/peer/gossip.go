@@ -1,0 +1,29 @@
+package peer
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"agentsite/internal/federation"
+	"agentsite/internal/record"
+)
+
+// gossipLimits are those of one portal on one route of gossip.
+var gossipLimits = Limits{Every: time.Second / 20, Burst: 60, AtOnce: 8, Body: 1 << 20}
+
+// Gossip answers members of the pool; the route is the last part of the path.
+type Gossip interface {
+	Serve(ctx context.Context, from record.PortalID, route string, body []byte) ([]byte, error)
+}
+
+// Gossip adds the routes of gossip. Bodies are as docs/design/peering.md has
+// them.
+func (d *Door) Gossip(pool Gossip, routes []string) {
+	for _, name := range routes {
+		d.Handle(http.MethodPost, "/"+name, func(ctx context.Context, asker federation.Asker, _ *http.Request, body []byte) (any, error) {
+			out, err := pool.Serve(ctx, asker.Portal, name, body)
+			return Binary(out), err
+		}, gossipLimits)
+	}
+}

@@ -1,0 +1,197 @@
+package app
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"agentsite/internal/clock"
+	"agentsite/internal/fault"
+	"agentsite/internal/federation"
+	"agentsite/internal/record"
+	"agentsite/peering"
+	"agentsite/peering/gossip"
+)
+
+// gossipPart is this portal in its pool.
+type gossipPart struct {
+	*gossip.Gossip
+	f *federated
+	// lost are portals that others miss: they are looked at once.
+	lost chan record.PortalID
+}
+
+// Standing implements federation.Gossip.
+func (g *gossipPart) Standing() federation.GossipStanding {
+	return federation.GossipStanding(g.Gossip.Standing())
+}
+
+// Vanish has the portal tell nobody when it ends, as if it were killed: for
+// drills.
+func (p *Portal) Vanish() {
+	if p.federated != nil && p.federated.gossip != nil {
+		p.federated.gossip.Vanish()
+	}
+}
+
+const (
+	// maxLost bounds the portals that wait to be looked at; lostGap keeps looks
+	// at one apart, lostWithin bounds one.
+	maxLost    = 256
+	lostGap    = time.Minute
+	lostWithin = 10 * time.Second
+)
+
+// gossips has the portal tell others that it is there, and hear them. It comes
+// after distribute, which signs where the portal is.
+func (f *federated) gossips() error {
+	if f.p.set.Gossip == GossipOff {
+		return nil
+	}
+	g := &gossipPart{f: f, lost: make(chan record.PortalID, maxLost)}
+	listen := f.p.set.Gossip
+	if listen == GossipHTTPS {
+		listen = ""
+	}
+	var err error
+	g.Gossip, err = gossip.New(gossip.Config{Network: f.p.set.network, Self: f.id, Contact: f.overlay.Contact, Check: g.check, Post: g.post, Known: g.known,
+		Size: func() int { return f.overlay.Standing().Size },
+		Head: func(h gossip.Hint) { f.syncer.Rumour(federation.Mark(h.Mark), h.Version) },
+		Seen: func(portal record.PortalID, origin string) {
+			if f.peers.Decide(context.Background(), portal, origin).State != federation.Active {
+				f.peers.Heard(origin, portal)
+			}
+		},
+		Lost: func(portal record.PortalID) {
+			select {
+			case g.lost <- portal:
+			default: // found when it is next dealt with
+			}
+		},
+		Listen: listen, Log: f.p.log})
+	if err != nil {
+		return err
+	}
+	f.gossip = g
+	if listen == "" {
+		f.door.Gossip(g, gossip.Routes())
+	}
+	led := f.led
+	f.led = func(head []byte) {
+		led(head)
+		if r, err := record.Open(f.p.set.network, head); err == nil {
+			g.Tell(r.Version())
+		}
+	}
+	f.run = append(f.run, g.Run, g.look, g.meet)
+	return nil
+}
+
+// check implements gossip.Config's Check by the cards that are held.
+func (g *gossipPart) check(ctx context.Context, from record.PortalID, wire []byte) (*record.Contact, error) {
+	f, now := g.f, clock.Now()
+	r, err := record.Open(f.p.set.network, wire)
+	if err != nil {
+		return nil, err
+	}
+	c, ok := r.Body.(*record.Contact)
+	if !ok {
+		return nil, fault.New(fault.Invalid, "It is a %s, not a contact.", r.Type)
+	}
+	if !f.peers.Decide(ctx, c.Portal, c.Origin()).In {
+		return nil, fault.New(fault.Forbidden, "Rules or policy keep %s out.", c.Portal)
+	}
+	held, err := f.p.replica.Card(ctx, c.Portal)
+	if err != nil {
+		return nil, err
+	}
+	if held == nil {
+		f.peers.Heard(c.Origin(), from)
+		return nil, fault.New(fault.NotFound, "The portal %s is not known yet.", c.Portal)
+	}
+	card, err := record.OpenCard(f.p.set.network, held, now)
+	if err != nil {
+		return nil, err
+	}
+	if err := card.Signed(r, now); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// post implements gossip.Config's Post.
+func (g *gossipPart) post(ctx context.Context, to record.PortalID, route string, body []byte, limit int64) ([]byte, error) {
+	p, ok := g.f.peers.Portal(ctx, string(to))
+	if !ok || p.URL == "" {
+		return nil, fault.New(fault.Unavailable, "The portal %s is not known.", to)
+	}
+	a, err := g.f.client.Do(ctx, p.URL, to, http.MethodPost, peering.Base+"/"+route, body, limit)
+	switch {
+	case err != nil:
+		return nil, err
+	case a.Status == http.StatusOK:
+		return a.Body, nil
+	case a.Status == http.StatusNotFound:
+		return nil, fault.New(fault.NotFound, "The portal %s does not gossip.", to)
+	}
+	return nil, fault.New(fault.Unavailable, "The portal %s refused with status %d.", to, a.Status)
+}
+
+// known implements gossip.Config's Known.
+func (g *gossipPart) known(ctx context.Context) (out []record.PortalID) {
+	for _, p := range g.f.peers.Portals(ctx) {
+		if p.ID != "" && p.State == federation.Active {
+			out = append(out, p.ID)
+		}
+	}
+	return out
+}
+
+// meet has portals joined that are met, until ctx ends.
+func (g *gossipPart) meet(ctx context.Context) error {
+	for {
+		changed := g.f.peers.Changed()
+		g.Nudge()
+		select {
+		case <-changed:
+			if !clock.Sleep(ctx, time.Second) { // much may happen at once
+				return nil
+			}
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// look looks once at each portal that others miss, until ctx ends. What comes of
+// that the registry is told, as of every request.
+func (g *gossipPart) look(ctx context.Context) error {
+	last := make(map[record.PortalID]time.Time)
+	for {
+		var portal record.PortalID
+		select {
+		case portal = <-g.lost:
+		case <-ctx.Done():
+			return nil
+		}
+		now := clock.Now()
+		for id, at := range last {
+			if now.Sub(at) >= lostGap {
+				delete(last, id)
+			}
+		}
+		p, ok := g.f.peers.Portal(ctx, string(portal))
+		if _, looked := last[portal]; looked || !ok || p.State != federation.Active {
+			continue
+		}
+		last[portal] = now
+		within, cancel := context.WithTimeout(ctx, lostWithin)
+		if _, err := g.f.client.Do(within, p.URL, portal, http.MethodGet, peering.Base+"/portal", nil, maxLooked); err != nil && ctx.Err() == nil {
+			g.f.p.log.Debug("a portal that others miss does not answer here either", "portal", portal, "error", err)
+		}
+		cancel()
+	}
+}
+
+// maxLooked bounds what a portal says of itself, in bytes.
+const maxLooked = 128 << 10

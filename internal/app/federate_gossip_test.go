@@ -1,0 +1,75 @@
+package app_test
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"agentsite/internal/app"
+	"agentsite/internal/app/apptest"
+	"agentsite/internal/federation"
+)
+
+// gossips asks an operator's portal how it stands in the pool until that is as
+// wanted.
+func gossips(t *testing.T, by *apptest.Client, good func(federation.GossipStanding) bool) (g federation.GossipStanding) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 40*time.Second)
+	defer cancel()
+	pace := time.NewTicker(200 * time.Millisecond)
+	defer pace.Stop()
+	for {
+		g = federation.GossipStanding{}
+		by.Get(http.MethodGet, "/api/v1/peers/gossip", nil, http.StatusOK, &g)
+		if good(g) {
+			return g
+		}
+		select {
+		case <-pace.C:
+		case <-ctx.Done():
+			t.Fatalf("%+v", g)
+		}
+	}
+}
+
+// TestGossip_MeetsThoseThatGossip lets portals that were told of the first only
+// gossip with each other; one that was started without it has nobody, one that
+// leaves is missed, and one that is shut out is in nobody's pool.
+func TestGossip_MeetsThoseThatGossip(t *testing.T) {
+	t.Parallel()
+	all := make([]*apptest.Portal, 5)
+	ops := make([]*apptest.Client, 5)
+	for i := range all {
+		all[i] = apptest.Start(t, func(c *app.Config) {
+			if i == 4 {
+				c.Gossip = app.GossipOff
+			}
+		})
+		ops[i] = all[i].Operator(t, "olga")
+		if i > 0 {
+			if err := all[i].Greet(t.Context(), all[0].URL()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, by := range ops[:4] {
+		g := gossips(t, by, func(g federation.GossipStanding) bool { return g.Members == 3 })
+		if !g.Running || g.By != "https" || g.Zone != "" || g.Sent+g.Asked == 0 || g.Refused > 0 {
+			t.Errorf("%+v", g)
+		}
+	}
+	ops[4].Must(http.MethodGet, "/api/v1/peers/gossip", nil, http.StatusServiceUnavailable)
+	page := ops[0].Must(http.MethodGet, "/admin/peers", nil, http.StatusOK)
+	if !strings.Contains(string(page.Body), "3 portals tell this one who is there") {
+		t.Error("the page does not say who gossips")
+	}
+	// A new agent is told of.
+	ops[1].Must(http.MethodPost, "/api/v1/agents", map[string]any{"name": "tide", "description": "Knows the tides.", "kind": "a2a", "endpoint": "http://127.0.0.1:18089/x", "visibility": "public"}, http.StatusCreated)
+	gossips(t, ops[1], func(g federation.GossipStanding) bool { return g.Told > 0 })
+	gossips(t, ops[3], func(g federation.GossipStanding) bool { return g.Heard > 0 })
+	// One that ends says so.
+	all[2].Stop()
+	gossips(t, ops[3], func(g federation.GossipStanding) bool { return g.Members == 2 && g.Gone == 1 && g.Lost == 1 })
+}

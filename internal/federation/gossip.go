@@ -1,0 +1,59 @@
+package federation
+
+import (
+	"context"
+
+	"agentsite/internal/fault"
+	"agentsite/internal/ident"
+)
+
+// Gossip is this portal's place in a pool of portals that tell each other who
+// is there. It is safe for concurrent use.
+type Gossip interface {
+	Standing() GossipStanding
+}
+
+// GossipStanding is how a portal stands in its pool; counts are since the start.
+type GossipStanding struct {
+	// Running: it takes part now. By is https, or where it uses UDP and TCP.
+	// Failures counts how often it ended and began again.
+	Running  bool   `json:"running"`
+	Failures int64  `json:"failures"`
+	By       string `json:"by"`
+	// Zone is the first bits of the ids of portals in its zone, "" for the whole
+	// network.
+	Zone string `json:"zone"`
+	// Members are those of the zone that are there, this portal not counted;
+	// Gone those that are not and may come back.
+	Members int `json:"members"`
+	Gone    int `json:"gone"`
+	// Told and Heard are hints of new heads; Lost counts members that went.
+	Told  int64 `json:"told"`
+	Heard int64 `json:"heard"`
+	Lost  int64 `json:"lost"`
+	// Sent are requests to others, Failed those that nobody answered, Asked
+	// those of others, In and Out the bytes of all their bodies.
+	Sent   int64 `json:"sent"`
+	Failed int64 `json:"failed"`
+	Asked  int64 `json:"asked"`
+	In     int64 `json:"bytes_in"`
+	Out    int64 `json:"bytes_out"`
+	// Dropped are messages for which there was no room, Refused those that no
+	// honest member sends; Queued are those that wait to be handed on.
+	Dropped int64 `json:"dropped"`
+	Refused int64 `json:"refused"`
+	Queued  int   `json:"queued"`
+}
+
+// GossipStanding returns how this portal stands in its pool, for its operator.
+func (p *Peers) GossipStanding(_ context.Context, actor ident.Actor) (GossipStanding, error) {
+	if err := operator(actor); err != nil {
+		return GossipStanding{}, err
+	}
+	if p.cfg.Gossip != nil {
+		if g := p.cfg.Gossip(); g != nil {
+			return g.Standing(), nil
+		}
+	}
+	return GossipStanding{}, fault.New(fault.Unavailable, "Gossip can be asked while the portal runs, is in a network and not started with --gossip off.")
+}

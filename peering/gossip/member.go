@@ -1,0 +1,73 @@
+package gossip
+
+import (
+	"github.com/hashicorp/serf/serf"
+
+	"agentsite/internal/record"
+)
+
+// Members returns how many members of the zone are there, this portal not
+// counted, and how many are gone that still may come back.
+func (g *Gossip) Members() (up, down int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, is := range g.alive {
+		if is {
+			up++
+		} else {
+			down++
+		}
+	}
+	return up, down
+}
+
+// listenTo takes what serf tells until its pool is over.
+func (g *Gossip) listenTo(p *pool, events <-chan serf.Event) {
+	for {
+		select {
+		case e := <-events:
+			g.take(e)
+		case <-p.serf.ShutdownCh():
+			return
+		}
+	}
+}
+
+func (g *Gossip) take(e serf.Event) {
+	switch e := e.(type) {
+	case serf.MemberEvent:
+		for _, m := range e.Members {
+			g.member(record.PortalID(m.Name), e.EventType())
+		}
+	case serf.UserEvent:
+		if h, ok := readHint(e.Payload); ok && e.Name == headEvent {
+			g.count.heard.Add(1)
+			g.cfg.Head(h)
+		}
+	}
+}
+
+func (g *Gossip) member(id record.PortalID, what serf.EventType) {
+	if id == g.cfg.Self {
+		return
+	}
+	g.mu.Lock()
+	switch what {
+	case serf.EventMemberJoin, serf.EventMemberUpdate:
+		g.alive[id] = true
+	case serf.EventMemberReap:
+		delete(g.alive, id)
+	default:
+		g.alive[id] = false
+	}
+	g.mu.Unlock()
+	switch what {
+	case serf.EventMemberJoin:
+		if c, ok := g.guard.contact(string(id)); ok {
+			g.cfg.Seen(id, c)
+		}
+	case serf.EventMemberFailed, serf.EventMemberLeave:
+		g.count.lost.Add(1)
+		g.cfg.Lost(id)
+	}
+}
