@@ -26,12 +26,19 @@ type Config struct {
 	// Keep is a folder for the data, which stays; it must be empty or not be
 	// there. Without it the data is in a temporary folder, which goes.
 	Keep string
+	// Kill is how many portals die at once, some time after all is ready.
+	Kill int
+	// soon has them die at once: for tests.
+	soon bool
 }
 
 // Validate says what is wrong.
 func (c Config) Validate() error {
 	if c.Portals < 1 || c.Portals > MaxPortals {
 		return fmt.Errorf("--portals %d: use 1 to %d", c.Portals, MaxPortals)
+	}
+	if c.Kill < 0 || c.Kill > 0 && c.Kill >= c.Portals {
+		return fmt.Errorf("--kill %d: fewer than there are portals, %d", c.Kill, c.Portals)
 	}
 	if c.Keep == "" {
 		return nil
@@ -62,8 +69,10 @@ type federation struct {
 	began  time.Time
 
 	portals []*portal // those that started, in the order of their parts
-	wrongs  wrongs
-	traffic *traffic
+	// newcomers joined in the drill, which alone knows of them until it is over.
+	newcomers []*portal
+	wrongs    wrongs
+	traffic   *traffic
 }
 
 // Run starts a federation, prints one line for each portal, what to look at and
@@ -79,7 +88,12 @@ func Run(ctx context.Context, cfg Config, stdout, stderr io.Writer) error {
 	if err == nil {
 		f.traffic = newTraffic(f.portals)
 		f.traffic.start(ctx, f.live)
+		var drill sync.WaitGroup
+		if cfg.Kill > 0 {
+			drill.Go(func() { f.drill(ctx, cfg, stdout) })
+		}
 		err = f.wait(ctx)
+		drill.Wait()
 	}
 	if ctx.Err() != nil {
 		err = nil
@@ -182,6 +196,9 @@ func (f *federation) wait(ctx context.Context) error {
 			case <-ctx.Done():
 				return nil
 			case <-p.done:
+				if p.killed.Load() {
+					return nil
+				}
 				f.report("%s stopped: %v; the others go on", p.name, p.err)
 				return p.err
 			}
@@ -197,7 +214,7 @@ func (f *federation) close() error {
 		f.traffic.close()
 	}
 	var group errgroup.Group
-	for _, p := range f.portals {
+	for _, p := range append(f.portals, f.newcomers...) {
 		group.Go(p.stop)
 	}
 	err := group.Wait()

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"agentsite/internal/app"
@@ -35,6 +36,7 @@ type portal struct {
 	cancel  context.CancelFunc // nil until it runs
 	done    chan struct{}
 	err     error // of Run; read it when done is closed
+	killed  atomic.Bool
 	once    sync.Once
 	stopErr error
 }
