@@ -1,14 +1,13 @@
 package markup
 
 import (
+	"github.com/yuin/goldmark/text"
+	"golang.org/x/net/html"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
-	"time"
-
-	"github.com/alecthomas/chroma/v2"
-	"golang.org/x/net/html"
 
 	"agentsite/internal/raced"
 )
@@ -29,14 +28,6 @@ func textOf(t testing.TB, fragment string) string {
 		visit(n)
 	}
 	return b.String()
-}
-
-func TestLanguages_AllHaveALexer(t *testing.T) {
-	for _, name := range languages {
-		if lexerOf()[name] == nil {
-			t.Errorf("%s has none", name)
-		}
-	}
 }
 
 // sameText fails unless the code is what a reader sees of it.
@@ -63,27 +54,15 @@ func TestColour_LeavesTheTextAsItIs(t *testing.T) {
 		}
 		codes = append(codes, b.String())
 	}
-	for _, lang := range languages {
+	for _, lang := range slices.Sorted(maps.Keys(languages())) {
 		for _, code := range codes {
 			sameText(t, r, lang, code)
 		}
 	}
 }
 
-func FuzzColour(f *testing.F) {
-	f.Add(uint8(0), "func main() { return \"<a>\" }")
-	f.Add(uint8(7), "'''\n\\")
-	r := New()
-	f.Fuzz(func(t *testing.T, lang uint8, code string) {
-		if strings.Contains(code, "```") || len(code) > maxSource-100 {
-			return
-		}
-		sameText(t, r, languages[int(lang)%len(languages)], code)
-	})
-}
-
 func TestColour_IsBounded(t *testing.T) {
-	r := unhurried()
+	r := New()
 	code := strings.Repeat("1,", maxColourSpans) + "\n"
 	h := r.render("```go\n" + code + "```")
 	if strings.Contains(h, "<span") || textOf(t, h) != code+"\n" {
@@ -92,75 +71,12 @@ func TestColour_IsBounded(t *testing.T) {
 	if h := r.render("```go\n" + code[:200] + "\n```"); !strings.Contains(h, "<span") {
 		t.Errorf("few pieces have no colour: %.100s", h)
 	}
-}
-
-// unhurried is a renderer whose lexers have all the time they need, however
-// busy the machine is.
-func unhurried() *Renderer {
-	r := New()
-	r.colourTime = time.Hour
-	return r
-}
-
-// tokens are a lexer's, in order.
-func tokens(list ...string) chroma.Iterator {
-	return func() chroma.Token {
-		if len(list) == 0 {
-			return chroma.EOF
-		}
-		t := chroma.Token{Type: chroma.Keyword, Value: list[0]}
-		list = list[1:]
-		return t
-	}
-}
-
-func TestSpans_AreTheCodeOrNothing(t *testing.T) {
-	for name, c := range map[string]struct {
-		next chroma.Iterator
-		want string
-	}{
-		"the same":   {tokens("a", "b", "", "c"), "abc"},
-		"other text": {tokens("a", "x", "c"), ""},
-		"less":       {tokens("ab"), ""},
-		"more":       {tokens("abc", "d"), ""},
-		"a panic":    {func() chroma.Token { panic("lexer") }, ""},
-	} {
-		list, ok := newPlaces().spans(c.next, "abc", nil)
-		got := ""
-		for _, s := range list {
-			got += s.text
-		}
-		if got != c.want || !ok {
-			t.Errorf("%s: %q %v", name, got, ok)
+	for size, want := range map[int]bool{maxColourBlock: true, maxColourBlock + 1: false} {
+		source := []byte("```go\n" + strings.Repeat("a", size-1) + "\n```")
+		doc := r.message.Parser().Parse(text.NewReader(source))
+		colour(doc, source)
+		if _, got := doc.FirstChild().AttributeString(spansAttribute); got != want {
+			t.Errorf("a block of %d bytes has spans: %v", size, got)
 		}
 	}
-}
-
-func TestSpans_HoldNoPage(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := make(places, 1)
-		goOn, calls := make(chan struct{}), 0
-		slow := func() chroma.Token {
-			calls++
-			<-goOn
-			return chroma.Token{Value: "a"}
-		}
-		began := time.Now()
-		if _, ok := p.spans(slow, strings.Repeat("a", 100), time.After(maxColourTime)); ok || time.Since(began) != maxColourTime {
-			t.Errorf("a lexer that does not answer: %v after %s", ok, time.Since(began))
-		}
-		// It keeps its place until it answers, and others wait as long as they
-		// have time.
-		if _, ok := p.spans(tokens("a"), "a", time.After(maxColourTime)); ok {
-			t.Error("there is a place for more than one")
-		}
-		close(goOn)
-		synctest.Wait()
-		if calls != 1 {
-			t.Errorf("the lexer went on after its time: %d calls", calls)
-		}
-		if list, ok := p.spans(tokens("a"), "a", time.After(maxColourTime)); !ok || len(list) != 1 {
-			t.Error("the place is not given back")
-		}
-	})
 }

@@ -15,7 +15,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"github.com/microcosm-cc/bluemonday"
@@ -45,17 +44,14 @@ type Renderer struct {
 	message goldmark.Markdown
 	manual  goldmark.Markdown
 	policy  *bluemonday.Policy
-	places  places
-	// colourTime is how long lexers may take for one text.
-	colourTime time.Duration
-	texts      *Cache[[sha256.Size]byte]
+	texts   *Cache[[sha256.Size]byte]
 	// Fragments keeps what a door renders once and serves to many.
 	Fragments *Cache[string]
 }
 
 // New returns a renderer with an empty cache.
 func New() *Renderer {
-	return &Renderer{message: newMessage(), manual: newManual(), policy: newPolicy(), places: newPlaces(), colourTime: maxColourTime, texts: NewCache[[sha256.Size]byte](cacheBytes), Fragments: NewCache[string](cacheBytes)}
+	return &Renderer{message: newMessage(), manual: newManual(), policy: newPolicy(), texts: NewCache[[sha256.Size]byte](cacheBytes), Fragments: NewCache[string](cacheBytes)}
 }
 
 // newMessage builds Markdown without raw HTML: the parsers of HTML blocks and
@@ -131,7 +127,7 @@ func (r *Renderer) render(source string) (out string) {
 	if depth(doc) > maxDepth {
 		return plain(source)
 	}
-	r.places.colour(doc, src, r.colourTime)
+	colour(doc, src)
 	raw := limited{max: maxOutput}
 	if err := r.message.Renderer().Render(&raw, src, doc); err != nil {
 		return plain(source)
@@ -223,10 +219,7 @@ func (r *Renderer) Link(address, label string) templates.SafeHTML {
 	return templates.SafeHTML(`<p><a href="` + string(util.EscapeHTML([]byte(href))) + `" rel="` + linkRel + `">` + words + "</a></p>")
 }
 
-var (
-	errTooLong = errors.New("the rendered text is too long")
-	errLexer   = errors.New("the lexer broke off")
-)
+var errTooLong = errors.New("the rendered text is too long")
 
 // limited is a buffer that refuses to grow beyond max.
 type limited struct {

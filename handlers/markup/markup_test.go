@@ -57,7 +57,7 @@ $$
 		{"entities", "&copy; &amp; &#65;", "© &amp; A"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := string(unhurried().Message(c.source)); !strings.Contains(got, c.want) {
+			if got := string(New().Message(c.source)); !strings.Contains(got, c.want) {
 				t.Errorf("%q became\n%s\nwithout\n%s", c.source, got, c.want)
 			}
 		})

@@ -18,7 +18,7 @@ func newPolicy() *bluemonday.Policy {
 	p.AllowAttrs("class").Matching(regexp.MustCompile(`^(language-[A-Za-z0-9+#._-]{1,40}|` + mathClass + `)$`)).OnElements("code")
 	p.AllowAttrs("class").Matching(regexp.MustCompile(`^` + mathClass + `$`)).OnElements("pre")
 	p.AllowAttrs("class").Matching(regexp.MustCompile(`^hl-(keyword|string|number|comment|name)$`)).OnElements("span")
-	p.AllowAttrs("data-lang").Matching(language).OnElements("pre")
+	p.AllowAttrs("data-lang").Matching(languageName).OnElements("pre")
 	p.AllowAttrs("href").Matching(regexp.MustCompile(`^(https?://[^/]|mailto:|/(` + strings.Join(ownPages, "|") + `)([/?#]|$))`)).OnElements("a")
 	p.AllowAttrs("rel").Matching(regexp.MustCompile(`^` + linkRel + `$`)).OnElements("a")
 	p.RequireParseableURLs(true)

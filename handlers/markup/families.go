@@ -1,0 +1,391 @@
+package markup
+
+import "strings"
+
+// differences marks what a diff adds and takes away.
+func (s *scanner) differences() {
+	for heading := false; s.at < len(s.code); {
+		end := s.lineEnd(s.at)
+		class := ""
+		// A line that is taken away may begin with two strokes of its own.
+		header := s.ahead("--- ") && strings.HasPrefix(s.code[min(end+1, len(s.code)):], "+++ ") || heading && s.ahead("+++ ")
+		heading = header && s.ahead("-")
+		switch c := s.code[s.at]; {
+		case header, c == '@', s.ahead("diff "), s.ahead("index "), s.ahead("Index: "), s.ahead("==="):
+			class = hlKeyword
+		case c == '+', c == '>':
+			class = hlString
+		case c == '-', c == '<':
+			class = hlNumber
+		case c == '!':
+			class = hlName
+		case c == '\\':
+			class = hlComment
+		}
+		s.mark(end, class)
+		s.at = min(end+1, len(s.code))
+	}
+}
+
+// tex marks commands, comments and the names of environments.
+func (s *scanner) tex() {
+	for s.at < len(s.code) {
+		switch s.code[s.at] {
+		case '%':
+			s.mark(s.lineEnd(s.at), hlComment)
+		case '\\':
+			from := s.at + 1
+			to := s.skip(from, wordPart)
+			if to == from {
+				s.mark(min(from+1, len(s.code)), hlKeyword)
+				continue
+			}
+			s.mark(to, hlKeyword)
+			if w := s.code[from:to]; (w == "begin" || w == "end") && s.byteAt(to) == '{' {
+				if i := s.skip(to+1, wordPart); i > to+1 {
+					s.at = to + 1
+					s.mark(i, hlName)
+				}
+			}
+		case '$':
+			to := s.at + 1
+			for s.byteAt(to) == '$' {
+				to++
+			}
+			s.mark(to, hlNumber)
+		default:
+			s.at++
+		}
+	}
+}
+
+// elements marks HTML and XML.
+func (s *scanner) elements() {
+	for s.at < len(s.code) && !s.paint.full {
+		n := strings.IndexAny(s.code[s.at:], "<&")
+		if n < 0 {
+			return
+		}
+		s.at += n
+		next := s.peek(1)
+		switch {
+		case s.code[s.at] == '&':
+			s.entity()
+		case s.ahead("<!--"):
+			s.mark(s.after(s.at+4, "-->"), hlComment)
+		case s.ahead("<![CDATA["):
+			s.mark(s.after(s.at, "]]>"), hlString)
+		case next == '!':
+			s.mark(s.after(s.at, ">"), hlKeyword)
+		case letter(next), next == '?', next == '/' && letter(s.peek(2)):
+			s.element()
+		default:
+			s.at++
+		}
+	}
+}
+
+// maxEntity is how long a name of a character may be: HTML's longest has 31
+// letters.
+const maxEntity = 32
+
+func (s *scanner) entity() {
+	rest := s.code[s.at+1 : min(s.at+2+maxEntity, len(s.code))]
+	n := strings.IndexByte(rest, ';')
+	if n < 1 || strings.Trim(strings.ToLower(rest[:n]), "#abcdefghijklmnopqrstuvwxyz0123456789") != "" {
+		s.at++
+		return
+	}
+	s.mark(s.at+n+2, hlNumber)
+}
+
+// element takes a tag with its attributes, and the code of a script or style
+// after it.
+func (s *scanner) element() {
+	from := s.at + 1
+	closes := s.code[from] == '/'
+	to := s.skip(from+1, wordPart)
+	inner := ""
+	if s.with&scripts != 0 && !closes {
+		switch strings.ToLower(s.code[from:min(to, from+maxWord)]) {
+		case "script":
+			inner = "js"
+		case "style":
+			inner = "css"
+		}
+	}
+	s.mark(to, hlKeyword)
+	for s.at < len(s.code) {
+		i := s.at
+		switch c := s.code[i]; c {
+		case ' ', '\t', '\n', '\r', '{', '}', '(', ')':
+			s.at++
+		case '>':
+			s.mark(i+1, hlKeyword)
+			if inner != "" {
+				s.inner(inner, s.code[from:to])
+			}
+			return
+		case '/', '?':
+			s.mark(i+1, hlKeyword)
+			if c == '/' && s.byteAt(i+1) == '>' {
+				inner = ""
+			}
+		case '<':
+			return
+		case '"', '\'':
+			if !s.quoted(i, i, "") {
+				s.at++
+			}
+		case '=':
+			s.at++
+			i = s.blanks(s.at)
+			end := i
+			for end < len(s.code) && strings.IndexByte(" \t\n\r>\"'", s.code[end]) < 0 {
+				end++
+			}
+			s.at = i
+			s.mark(end, hlString)
+		default:
+			end := i + 1
+			for end < len(s.code) && strings.IndexByte(" \t\n\r=>/<\"'{}()", s.code[end]) < 0 {
+				end++
+			}
+			s.mark(end, hlName)
+		}
+	}
+}
+
+// inner takes what stands in an element that holds code, up to its end.
+func (s *scanner) inner(lang, name string) {
+	end := s.at
+	for ; end < len(s.code); end++ {
+		n := strings.Index(s.code[end:], "</")
+		if n < 0 {
+			end = len(s.code)
+			break
+		}
+		end += n
+		if strings.EqualFold(s.code[end+2:min(end+2+len(name), len(s.code))], name) {
+			break
+		}
+	}
+	languages()[lang].scan(s.paint, s.at, end)
+	s.at = end
+}
+
+// sheet marks CSS and what is like it.
+func (s *scanner) sheet() {
+	const selector, property, value = 0, 1, 2
+	state, known := selector, -1 // known is how far it is known what the words are
+	for s.at < len(s.code) && !s.paint.full {
+		c, i := s.code[s.at], s.at
+		if c <= ' ' {
+			s.at++
+			continue
+		}
+		if i > known && c != '}' {
+			state, known = property, s.statement(i)
+			if s.byteAt(known) == '{' {
+				state = selector
+			}
+		}
+		kind := s.bytes[c]
+		switch {
+		case kind&opens != 0 && (s.comment() || s.quoted(i, i, "")):
+		case c == '{' || c == '}' || c == ';':
+			s.at++
+		case c == '#' && state == value && s.bytes[s.peek(1)]&plainPart != 0:
+			s.mark(s.skip(i+1, plainPart), hlNumber)
+		case digit(c), (c == '.' || c == '-' || c == '+') && (digit(s.peek(1)) || c != '.' && s.peek(1) == '.'):
+			end := i + 1
+			for digit(s.byteAt(end)) || s.byteAt(end) == '.' {
+				end++
+			}
+			if end = s.skip(end, wordPart); s.byteAt(end) == '%' {
+				end++
+			}
+			s.mark(end, hlNumber)
+		case c == '@' || c == '$':
+			end := s.skip(i+1, wordPart)
+			class := hlName
+			if c == '@' && s.byteAt(end) != ':' && state != value {
+				class, state = hlKeyword, value // what follows is no selector
+			} else if state == property {
+				state = value
+			}
+			s.mark(max(end, i+1), class)
+		case c == '!':
+			s.mark(s.skip(i+1, wordPart), hlKeyword)
+		case c == ':' && state == selector && s.peek(1) == ':':
+			s.mark(s.skip(i+2, wordPart), hlKeyword)
+		case kind&wordPart != 0 && (c != '-' || s.bytes[s.peek(1)]&wordPart != 0):
+			end := s.skip(i+1, wordPart)
+			class := ""
+			switch {
+			case state == selector:
+				class = hlKeyword
+			case state == property || s.ahead("--") || s.byteAt(end) == '(':
+				class = hlName
+			}
+			s.mark(end, class)
+		case (c == '.' || c == '#' || c == ':') && state == selector && s.bytes[s.peek(1)]&wordPart != 0:
+			s.mark(s.skip(i+1, wordPart), hlKeyword)
+		default:
+			if (c == ':' || c == '(') && state == property {
+				state = value
+			}
+			s.at++
+		}
+	}
+}
+
+// statement is where the first of { } ; stands from i on that ends what is said
+// there: not one of #{a} or url(a;b).
+func (s *scanner) statement(i int) int {
+	within, round := 0, 0
+	for ; i < len(s.code); i++ {
+		switch s.code[i] {
+		case '{':
+			if s.byteAt(i-1) != '#' {
+				return i
+			}
+			within++
+		case '}':
+			if within == 0 {
+				return i
+			}
+			within--
+		case ';':
+			if round == 0 {
+				return i
+			}
+		case '(':
+			round++
+		case ')':
+			round = max(0, round-1)
+		case '\n':
+			round = 0
+		}
+	}
+	return i
+}
+
+// yaml marks YAML.
+func (s *scanner) yaml() {
+	flow, column, block := 0, 0, -1 // block is the column that lines of a long text stand behind
+	for s.at < len(s.code) && !s.paint.full {
+		s.line = s.at
+		begin, end := s.blanks(s.at), s.lineEnd(s.at)
+		if begin < end && block >= 0 && begin-s.line <= block {
+			block = -1
+		}
+		if block >= 0 {
+			s.at = begin
+			s.mark(end, hlString)
+			s.at = min(end+1, len(s.code))
+			continue
+		}
+		column = begin - s.line - 1
+		if s.ahead("%") {
+			s.mark(end, hlKeyword)
+		} else if s.ahead("---") || s.ahead("...") {
+			s.mark(s.at+3, hlKeyword)
+		}
+		for s.at < end {
+			i := s.at
+			apart := s.byteAt(i+1) <= ' '
+			switch c := s.code[i]; {
+			case c == ' ' || c == '\t':
+				s.at++
+			case c == '#' && (i == s.line || s.code[i-1] <= ' '):
+				s.mark(end, hlComment)
+			case (c == '-' || c == '?') && apart:
+				column = i - s.line
+				s.at++
+			case c == ':' && (apart || flow > 0), c == ',' && flow > 0:
+				s.at++
+			case c == '{' || c == '[':
+				flow++
+				s.at++
+			case c == '}' || c == ']':
+				flow = max(0, flow-1)
+				s.at++
+			case c == '"' || c == '\'':
+				here := i - s.line
+				if !s.quoted(i, i, "") {
+					s.at++
+				} else if s.byteAt(s.blanks(s.at)) == ':' {
+					column = here
+				}
+				if s.at > end {
+					end = s.lineEnd(s.at)
+				}
+			case (c == '&' || c == '*') && !apart:
+				s.mark(s.skip(i+1, wordPart), hlName)
+			case c == '!':
+				to := i + 1
+				for to < end && s.code[to] > ' ' && (flow == 0 || strings.IndexByte(",[]{}", s.code[to]) < 0) {
+					to++
+				}
+				s.mark(to, hlKeyword)
+			case (c == '|' || c == '>') && flow == 0 && longText(s.code[i+1:end]):
+				block = column
+				s.at++
+				for s.at < end && s.code[s.at] > ' ' {
+					s.at++
+				}
+			default:
+				to, class := s.scalar(end, flow > 0)
+				if class == hlName {
+					column = i - s.line
+				}
+				s.mark(max(to, i+1), class)
+			}
+		}
+		s.at = min(end+1, len(s.code))
+	}
+}
+
+// longText reports whether only what may follow the mark of a long text
+// follows.
+func longText(rest string) bool {
+	rest = strings.TrimLeft(rest, "+-123456789")
+	bare := strings.TrimLeft(rest, " \t\r")
+	return bare == "" || bare[0] == '#' && len(bare) < len(rest)
+}
+
+// scalar is where a plain value of YAML ends, and its class.
+func (s *scanner) scalar(end int, flow bool) (to int, class string) {
+	from := s.at
+	to = from
+	for ; to < end; to++ {
+		c := s.code[to]
+		if c == ':' && s.byteAt(to+1) <= ' ' {
+			return to, hlName
+		}
+		if c == '#' && to > from && s.code[to-1] == ' ' || flow && strings.IndexByte(",[]{}", c) >= 0 {
+			break
+		}
+	}
+	word := strings.TrimSpace(s.code[from:to])
+	switch {
+	case numeric(word):
+		class = hlNumber
+	default:
+		class = s.classOf(word)
+	}
+	return to, class
+}
+
+// numeric reports whether a plain value is a number or a date.
+func numeric(w string) bool {
+	d := strings.TrimLeft(w, "+-.")
+	if len(w)-len(d) > 2 || d == "" || !digit(d[0]) {
+		return false
+	}
+	if strings.HasPrefix(d, "0x") {
+		return strings.Trim(d[2:], "0123456789abcdefABCDEF_") == ""
+	}
+	return strings.Trim(d, "0123456789.+-_:eETZ") == ""
+}

@@ -1,0 +1,553 @@
+package markup
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// Kinds of pieces of code: few, that the style sheet can tell apart on any
+// ground. Each is a class.
+const (
+	hlKeyword = "hl-keyword"
+	hlString  = "hl-string"
+	hlNumber  = "hl-number"
+	hlComment = "hl-comment"
+	hlName    = "hl-name"
+)
+
+// span is a piece of code of one kind; "" has no colour.
+type span struct{ class, text string }
+
+// highlight cuts code into spans, whose texts together are the code, byte by
+// byte, whatever it consists of. It is nil when there would be more than most.
+//
+// It takes time in proportion to the code. Scanners only go forward. Where one
+// looks ahead it takes what it looked at, or looks at a few bytes, or at blanks
+// that nobody else looks at, or keeps how far it looked, so that it never looks
+// there again.
+func (l *language) highlight(code string, most int) []span {
+	p := &painter{code: code, most: most}
+	l.scan(p, 0, len(code))
+	p.cut(len(code), "")
+	if p.full {
+		return nil
+	}
+	return p.list
+}
+
+// scan marks code[from:to] of the painter's code.
+func (l *language) scan(p *painter, from, to int) {
+	s := scanner{language: l, paint: p, code: p.code[:to], at: from, line: from, fresh: true, begins: true, looked: make([]look, len(l.quotes))}
+	switch l.family {
+	case yamlLike:
+		s.yaml()
+	case markupLike:
+		s.elements()
+	case cssLike:
+		s.sheet()
+	case diffs:
+		s.differences()
+	case texLike:
+		s.tex()
+	default:
+		s.program()
+	}
+}
+
+// painter cuts code into spans from its beginning to its end. What nobody marks
+// has no colour.
+type painter struct {
+	code string
+	at   int // how much is cut
+	list []span
+	most int
+	full bool // there are more than most
+}
+
+// mark gives code[from:to] a class.
+func (p *painter) mark(from, to int, class string) {
+	p.cut(from, "")
+	p.cut(to, class)
+}
+
+// cut gives a class to what is left up to to. Blanks have the class of what
+// stands before them: nobody sees the difference, and spans are fewer.
+func (p *painter) cut(to int, class string) {
+	to = min(to, len(p.code))
+	if to <= p.at || p.full {
+		return
+	}
+	n, text := len(p.list), p.code[p.at:to]
+	switch {
+	case n > 0 && (p.list[n-1].class == class || strings.TrimSpace(text) == ""):
+		p.list[n-1].text = p.code[p.at-len(p.list[n-1].text) : to]
+	case n == p.most:
+		p.full = true
+	default:
+		p.list = append(p.list, span{class, text})
+	}
+	p.at = to
+}
+
+// scanner goes through code of one language. Its own scan is that of programs;
+// other families have theirs, and use parts of it.
+type scanner struct {
+	*language
+	paint *painter
+	code  string // the painter's, up to where this scanner shall go
+	at    int
+	line  int // where the line begins
+
+	fresh    bool // nothing but blanks stands before on the line
+	begins   bool // nothing but blanks stands before in the statement
+	operand  bool // what stands before is a value, so that "/" divides
+	declares bool // a word stands before that is followed by a new name
+
+	frames []frame
+	looked []look // ahead, by quote
+	// noRegexp is how far no pattern between slashes ends.
+	noRegexp int
+}
+
+// mark gives what is ahead up to to a class, and goes there.
+func (s *scanner) mark(to int, class string) {
+	s.paint.mark(s.at, to, class)
+	s.at = to
+}
+
+// peek is the byte n further, or 0.
+func (s *scanner) peek(n int) byte { return s.byteAt(s.at + n) }
+
+func (s *scanner) byteAt(i int) byte {
+	if i < 0 || i >= len(s.code) {
+		return 0
+	}
+	return s.code[i]
+}
+
+// ahead reports whether what is next.
+func (s *scanner) ahead(what string) bool { return strings.HasPrefix(s.code[s.at:], what) }
+
+// lineEnd is where the line ends that i stands on.
+func (s *scanner) lineEnd(i int) int {
+	if i >= len(s.code) {
+		return len(s.code)
+	}
+	if n := strings.IndexByte(s.code[i:], '\n'); n >= 0 {
+		return i + n
+	}
+	return len(s.code)
+}
+
+// after is where the text ends that begins with what is found next from i on,
+// or the end of the code.
+func (s *scanner) after(i int, what string) int {
+	if i >= len(s.code) {
+		return len(s.code)
+	}
+	if n := strings.Index(s.code[i:], what); n >= 0 {
+		return i + n + len(what)
+	}
+	return len(s.code)
+}
+
+// skip is the first place from i on that does not hold a byte of the kind.
+func (s *scanner) skip(i int, kind byteKind) int {
+	for i < len(s.code) && s.bytes[s.code[i]]&kind != 0 {
+		i++
+	}
+	return i
+}
+
+func (s *scanner) blanks(i int) int {
+	for i < len(s.code) && (s.code[i] == ' ' || s.code[i] == '\t') {
+		i++
+	}
+	return i
+}
+
+func digit(c byte) bool    { return c >= '0' && c <= '9' }
+func hexDigit(c byte) bool { return digit(c) || c|0x20 >= 'a' && c|0x20 <= 'f' }
+func letter(c byte) bool   { return c|0x20 >= 'a' && c|0x20 <= 'z' || c == '_' || c >= utf8.RuneSelf }
+
+// program is the scanner of programs, and of whatever is written like them.
+func (s *scanner) program() {
+	if s.with&inPages != 0 {
+		if t := strings.TrimLeft(s.code[s.at:], " \t\n"); strings.HasPrefix(t, "<") && !strings.HasPrefix(t, "<?") {
+			s.page()
+		}
+	}
+	for s.at < len(s.code) && !s.paint.full {
+		switch c := s.code[s.at]; {
+		case c == '\n':
+			s.newline()
+		case c <= ' ':
+			s.at++
+		default:
+			s.token(c)
+			s.fresh = false
+		}
+	}
+}
+
+func (s *scanner) newline() {
+	s.at++
+	s.line, s.fresh, s.begins, s.declares = s.at, true, true, false
+	// Code within a text of one line ends with the line.
+	for n := len(s.frames); n > 0 && !s.frames[n-1].quote.lines; n-- {
+		s.frames = s.frames[:n-1]
+	}
+}
+
+func (s *scanner) token(c byte) {
+	kind := s.bytes[c]
+	switch {
+	case kind&wordStart != 0:
+		s.word()
+		return
+	case digit(c) || c == '.' && digit(s.peek(1)) && s.peek(-1) != '.':
+		s.number()
+		return
+	}
+	declared := s.declares
+	s.declares = false
+	switch {
+	case kind&opens != 0 && (s.attribute() || s.comment() || s.quoted(s.at, s.at, "")):
+	case kind&sigil != 0 && s.variable():
+	case c == ':' && s.with&symbols != 0 && s.symbol():
+	case c == '#' && s.with&hashLines != 0 && s.fresh && s.hashLine():
+	case c == '[' && s.with&sections != 0 && s.at == s.line:
+		end := s.lineEnd(s.at)
+		if n := strings.IndexByte(s.code[s.at:end], ']'); n >= 0 {
+			end = s.at + n + 1
+			for s.byteAt(end) == ']' {
+				end++
+			}
+		}
+		s.mark(end, hlKeyword)
+	case c == '/' && s.with&slashes != 0 && !s.operand && s.regexp():
+	case c == '<' && s.with&tags != 0 && s.tagName():
+	case (c == '%' || c == '~') && s.with&percents != 0 && s.percent(c):
+	case c == '\\' && s.with&lispLike != 0:
+		s.mark(s.skip(min(s.at+2, len(s.code)), wordPart), hlString)
+	case c == '?' && s.with&inPages != 0 && s.ahead("?>"):
+		s.mark(s.at+2, hlKeyword)
+		s.page()
+	case c == '<' && s.with&inPages != 0 && s.ahead("<?"):
+		to := s.skip(s.at+2, plainPart)
+		if s.byteAt(to) == '=' {
+			to++
+		}
+		s.mark(to, hlKeyword)
+	default:
+		// A word that declares is told apart from its name by nothing else
+		// than these.
+		s.declares = declared && (c == '*' || c == '&')
+		s.punctuation(c)
+	}
+}
+
+// punctuation takes a byte that is nothing else.
+func (s *scanner) punctuation(c byte) {
+	s.at++
+	s.operand = c == ')' || c == ']' || c == '}'
+	s.begins = c == ';' || c == '{' || c == '}'
+	n := len(s.frames)
+	if n == 0 {
+		return
+	}
+	switch f := &s.frames[n-1]; {
+	case c == f.open:
+		f.depth++
+	case c == f.close && f.depth > 0:
+		f.depth--
+	case c == f.close:
+		q, raw := f.quote, f.raw
+		s.frames = s.frames[:n-1]
+		s.text(s.at, q, raw, true)
+	}
+}
+
+// word takes a word, and what belongs to it: a text that it is the prefix of.
+func (s *scanner) word() {
+	from := s.at
+	to := s.skip(from+1, wordPart)
+	w, next := s.code[from:to], s.byteAt(to)
+	if s.bytes[next]&opens != 0 && to-from <= 4 && s.prefixes[w] && s.quoted(from, to, w) {
+		return
+	}
+	if s.with&perlOps != 0 && s.perlOp(w, to) {
+		return
+	}
+	before := s.byteAt(from - 1)
+	class := s.classOf(w)
+	if class == hlKeyword && (s.glued(from) && w != "await" || s.softs[w] && !s.leads(to)) {
+		class = ""
+	}
+	declared := s.declares
+	s.declares = class == hlKeyword && declaring[w]
+	switch {
+	case (class != hlKeyword || s.with&keysFirst != 0) && !s.glued(from) && s.key(to):
+		class = hlName
+	case class != "":
+	case declared:
+		class = hlName
+	case s.with&leading != 0 && s.begins:
+		class = hlKeyword
+	case next == '(' && s.with&lispLike == 0, before == '(' && s.with&lispLike != 0 && letter(w[0]):
+		class = hlName
+	case next == '!' && s.with&bangs != 0 && (s.byteAt(to+1) == '(' || s.byteAt(to+1) == '[' || s.byteAt(to+1) == '{'):
+		class = hlName
+	case s.with&capitals != 0 && w[0] >= 'A' && w[0] <= 'Z':
+		class = hlName
+	case (w[0] == '-' || w[0] == '+' || w[0] == '.') && len(w) > 1 && digit(w[1]):
+		class = hlNumber
+	}
+	s.operand, s.begins = class != hlKeyword, false
+	if class == "" {
+		s.at = to
+		return
+	}
+	s.mark(to, class)
+}
+
+// glued reports whether what begins at i is part of a longer word, a path, or
+// something's name. Two points part.
+func (s *scanner) glued(i int) bool {
+	c := s.byteAt(i - 1)
+	return s.bytes[c]&glue != 0 && (c != '.' || s.byteAt(i-2) != '.')
+}
+
+// classOf is the class of a word by itself.
+func (s *scanner) classOf(w string) string {
+	if len(w) > maxWord {
+		return ""
+	}
+	if s.with&folded != 0 {
+		w = strings.ToLower(w)
+	}
+	return s.words[w]
+}
+
+// leads reports whether a word, or a text, follows after a space, as after a
+// keyword that may be a name too.
+func (s *scanner) leads(i int) bool {
+	c := s.byteAt(i + 1)
+	return s.byteAt(i) == ' ' && (letter(c) || digit(c) || strings.IndexByte("\"'`{[*", c) >= 0 && c != 0)
+}
+
+// key reports whether what ends at i names a value.
+func (s *scanner) key(i int) bool {
+	if len(s.keyMarks) == 0 || s.with&keysFirst != 0 && !s.fresh || s.with&recipes != 0 && s.byteAt(s.line) == '\t' {
+		return false
+	}
+	if s.with&tight == 0 {
+		i = s.blanks(i)
+	}
+	for _, m := range s.keyMarks {
+		if strings.HasPrefix(s.code[min(i, len(s.code)):], m) {
+			c := s.byteAt(i + len(m))
+			return c != m[len(m)-1] && c != '>' && c != '~'
+		}
+	}
+	return false
+}
+
+// number takes a number with its unit, and 1.5e-3 as a whole.
+func (s *scanner) number() {
+	s.declares, s.begins = false, false
+	from, i := s.at, s.at
+	hex := s.code[i] == '0' && (s.peek(1)|0x20 == 'x')
+	for i++; i < len(s.code); i++ {
+		c, last := s.code[i], s.code[i-1]|0x20
+		switch {
+		case digit(c), letter(c) && c < utf8.RuneSelf:
+		case c == '.' && digit(s.byteAt(i+1)):
+		case (c == '-' || c == '+') && digit(s.byteAt(i+1)) && (!hex && last == 'e' || hex && last == 'p'):
+		case strings.IndexByte(s.digits, c) >= 0 && hexDigit(s.byteAt(i+1)):
+		default:
+			// A name that begins with digits, as files may have.
+			if to := s.skip(i, wordPart); to > i {
+				s.at, s.operand = to, true
+				return
+			}
+			s.end(from, i)
+			return
+		}
+	}
+	s.end(from, i)
+}
+
+func (s *scanner) end(from, to int) {
+	s.operand = true
+	if s.byteAt(from-1) != '.' && s.glued(from) {
+		s.at = to // of a path or an option
+		return
+	}
+	s.mark(to, hlNumber)
+}
+
+// attribute takes #[derive(Debug)].
+func (s *scanner) attribute() bool {
+	if s.with&attributes == 0 || !s.ahead("#[") && !s.ahead("#![") {
+		return false
+	}
+	i, depth := s.at+1, 0
+	for ; i < len(s.code) && s.code[i] != '\n'; i++ {
+		if s.code[i] == '[' {
+			depth++
+		} else if s.code[i] == ']' {
+			if depth--; depth == 0 {
+				i++
+				break
+			}
+		}
+	}
+	s.mark(i, hlName)
+	return true
+}
+
+// comment takes a comment.
+func (s *scanner) comment() bool {
+	for _, b := range s.blocks {
+		if !s.ahead(b[0]) || b[0][0] == '=' && s.at != s.line {
+			continue
+		}
+		if s.with&nested == 0 {
+			s.mark(s.after(s.at+len(b[0]), b[1]), hlComment)
+			return true
+		}
+		depth, i := 1, s.at+len(b[0])
+		for i < len(s.code) && depth > 0 {
+			switch {
+			case strings.HasPrefix(s.code[i:], b[1]):
+				depth--
+				i += len(b[1])
+			case strings.HasPrefix(s.code[i:], b[0]):
+				depth++
+				i += len(b[0])
+			default:
+				i++
+			}
+		}
+		s.mark(i, hlComment)
+		return true
+	}
+	for _, m := range s.lines {
+		if !s.ahead(m) {
+			continue
+		}
+		switch before := s.byteAt(s.at - 1); {
+		case s.with&commentsFirst != 0 && !s.fresh:
+		case s.with&commentsApart != 0 && before > ' ' && before != ';' && before != '(':
+		default:
+			s.mark(s.lineEnd(s.at), hlComment)
+			return true
+		}
+	}
+	return false
+}
+
+// variable takes $name, ${name}, @name and what else has a mark before it.
+func (s *scanner) variable() bool {
+	c, before := s.code[s.at], s.byteAt(s.at-1)
+	if s.bytes[before]&plainPart != 0 || (c == '%' || c == '&') && s.operand && !s.fresh {
+		return false
+	}
+	i := s.at + 1
+	if s.byteAt(i) == c && c == '@' {
+		i++
+	}
+	next := s.byteAt(i)
+	switch {
+	case letter(next):
+		i = s.skip(i, plainPart)
+		for c == '@' && s.byteAt(i) == '.' && letter(s.byteAt(i+1)) {
+			i = s.skip(i+1, plainPart)
+		}
+	case s.bracket(next) && letter(s.byteAt(i+1)):
+		i = s.skip(i+1, plainPart)
+		if s.byteAt(i) == closing(next) {
+			i++
+		} else if n := len(s.frames); n > 0 && s.frames[n-1].open == next {
+			s.frames[n-1].depth++
+		}
+	case next != 0 && strings.IndexByte(s.special, next) >= 0:
+		i++
+	default:
+		return false
+	}
+	class := hlName
+	if s.words[s.code[s.at:min(i, s.at+maxWord)]] == hlKeyword {
+		class = hlKeyword
+	}
+	s.operand, s.begins, s.declares = class == hlName, false, declaring[s.code[s.at:min(i, s.at+maxWord)]]
+	s.mark(i, class)
+	return true
+}
+
+// symbol takes :name.
+func (s *scanner) symbol() bool {
+	before := s.byteAt(s.at - 1)
+	if !letter(s.peek(1)) || before == ':' || s.bytes[before]&wordPart != 0 {
+		return false
+	}
+	s.operand, s.begins = true, false
+	s.mark(s.skip(s.at+1, wordPart), hlString)
+	return true
+}
+
+// hashLine takes #include <stdio.h>, and of other lines of the preprocessor
+// their word.
+func (s *scanner) hashLine() bool {
+	from := s.blanks(s.at + 1)
+	to := s.skip(from, plainPart)
+	if to == from {
+		return false
+	}
+	w := s.code[from:to]
+	s.mark(to, hlKeyword)
+	s.operand, s.declares = false, w == "define"
+	if w == "include" || w == "import" {
+		if i := s.blanks(to); s.byteAt(i) == '<' {
+			s.at = i
+			end := s.lineEnd(i)
+			if n := strings.IndexByte(s.code[i:end], '>'); n >= 0 {
+				end = i + n + 1
+			}
+			s.mark(end, hlString)
+		}
+	}
+	return true
+}
+
+// tagName takes the name of an element that stands in a program.
+func (s *scanner) tagName() bool {
+	i := s.at + 1
+	if s.byteAt(i) == '/' {
+		i++
+	} else if s.operand && s.peek(-1) > ' ' {
+		return false
+	}
+	to := i
+	for letter(s.byteAt(to)) || to > i && (digit(s.byteAt(to)) || s.byteAt(to) == '.' || s.byteAt(to) == '-') {
+		to++
+	}
+	if to == i && s.peek(1) != '/' {
+		return false
+	}
+	s.at = i
+	s.mark(to, hlKeyword)
+	s.operand = true
+	return true
+}
+
+// page takes the HTML around a program up to where the program goes on.
+func (s *scanner) page() {
+	end := len(s.code)
+	if n := strings.Index(s.code[s.at:], "<?"); n >= 0 {
+		end = s.at + n
+	}
+	languages()["html"].scan(s.paint, s.at, end)
+	s.at, s.line, s.operand = end, end, false
+}

@@ -1,0 +1,307 @@
+package markup
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// frame is code within a text, as in "${a}".
+type frame struct {
+	quote       *quote
+	raw         bool
+	open, close byte
+	depth       int // brackets that are open within
+}
+
+// look is what was seen when looking ahead for the end of a text.
+type look struct {
+	to int // nobody need look before it again
+	ok bool
+}
+
+// quoted takes a text whose mark stands at open, after the prefix that begins
+// at from.
+func (s *scanner) quoted(from, open int, prefix string) bool {
+	for i := range s.quotes {
+		q := &s.quotes[i]
+		if !strings.HasPrefix(s.code[open:], q.open) {
+			continue
+		}
+		if q.apart && open > 0 && (s.bytes[s.code[open-1]]&wordPart != 0 || strings.IndexByte(")]}'.", s.code[open-1]) >= 0) {
+			continue
+		}
+		if q.char {
+			return s.char(open)
+		}
+		raw := s.raws[prefix]
+		within := (len(q.marks) > 0 || q.vars) && !raw && (len(s.formats) == 0 || s.formats[prefix])
+		if n := len(prefix); n > 0 && s.with&delimited != 0 && prefix[n-1] == 'R' {
+			return s.rawText(from, open)
+		}
+		if len(q.close) == 1 && !s.closed(i, open+1, raw) {
+			continue
+		}
+		s.at, s.begins = from, false
+		s.text(open+len(q.open), q, raw, within)
+		return true
+	}
+	return false
+}
+
+// closed reports whether a text that begins at from has an end: a lonely mark
+// is no text, but an apostrophe or part of something unknown.
+func (s *scanner) closed(quote, from int, raw bool) bool {
+	l, q := &s.looked[quote], &s.quotes[quote]
+	if from < l.to {
+		return l.ok
+	}
+	for i := from; i < len(s.code); i++ {
+		switch c := s.code[i]; {
+		case c == q.esc && !raw:
+			i++
+		case c == q.close[0]:
+			*l = look{i, true}
+			return true
+		case c == '\n' && !q.lines:
+			*l = look{i, false}
+			return false
+		}
+	}
+	*l = look{len(s.code), false}
+	return false
+}
+
+// text takes a text, whose inside goes on at i, up to its end or up to code
+// within it.
+func (s *scanner) text(i int, q *quote, raw, within bool) {
+	s.operand = true
+	for i < len(s.code) {
+		c := s.code[i]
+		switch {
+		case within && c == '$' && q.vars && s.named(i) > 0:
+			s.mark(i, hlString)
+			i = s.named(i)
+			s.mark(i, hlName)
+		case within && s.enters(i, q, raw):
+			return
+		case c == q.esc && !raw:
+			i += 2
+			if s.byteAt(i-1) == '\n' {
+				s.line = i
+			}
+		case strings.HasPrefix(s.code[i:], q.close):
+			n := len(q.close)
+			if q.doubled && strings.HasPrefix(s.code[i+n:], q.close) {
+				i += 2 * n
+				continue
+			}
+			class := hlString
+			if s.key(i + n) {
+				class = hlName
+			}
+			s.mark(i+n, class)
+			return
+		case c == '\n' && !q.lines:
+			s.mark(i, hlString)
+			return
+		default:
+			i++
+			if c == '\n' {
+				s.line = i
+			}
+		}
+	}
+	s.mark(len(s.code), hlString)
+}
+
+// named is where $name or ${name} ends that begins at i, or 0.
+func (s *scanner) named(i int) int {
+	switch next := s.byteAt(i + 1); {
+	case letter(next):
+		return s.skip(i+1, plainPart)
+	case (next == '{' || s.bracket(next)) && letter(s.byteAt(i+2)):
+		if end := s.skip(i+2, plainPart); s.byteAt(end) == closing(next) {
+			return end + 1
+		}
+	case next != 0 && strings.IndexByte(s.special, next) >= 0:
+		return i + 2
+	}
+	return 0
+}
+
+// bracket reports whether c may stand before the name of a variable.
+func (s *scanner) bracket(c byte) bool { return c != 0 && strings.IndexByte(s.brackets, c) >= 0 }
+
+// enters goes into code within a text, if it begins at i.
+func (s *scanner) enters(i int, q *quote, raw bool) bool {
+	for _, in := range q.marks {
+		if !strings.HasPrefix(s.code[i:], in) || in == "{" && (s.byteAt(i+1) == '{' || s.byteAt(i-1) == '{') {
+			continue
+		}
+		n, open := len(in), in[len(in)-1]
+		if open == '$' {
+			n, open = 1, in[0] // {$ of PHP, where the variable is code already
+		}
+		s.mark(i, hlString)
+		s.at = i + n
+		s.frames = append(s.frames, frame{quote: q, raw: raw, open: open, close: closing(open)})
+		s.operand, s.declares = false, false
+		return true
+	}
+	return false
+}
+
+// closing is the bracket that closes what open opens; other bytes close what
+// they open.
+func closing(open byte) byte {
+	switch open {
+	case '(':
+		return ')'
+	case '[':
+		return ']'
+	case '{':
+		return '}'
+	case '<':
+		return '>'
+	}
+	return open
+}
+
+// char takes 'a' or '\u{61}'. If it is none, and names a lifetime as in Rust,
+// it takes that.
+func (s *scanner) char(open int) bool {
+	end := 0
+	if s.byteAt(open+1) == '\\' {
+		if n := strings.IndexByte(s.code[open+2:min(open+14, len(s.code))], '\''); n == 0 && s.byteAt(open+3) == '\'' {
+			end = open + 4
+		} else if n > 0 {
+			end = open + 3 + n
+		}
+	} else if _, n := utf8.DecodeRuneInString(s.code[open+1:]); n > 0 && s.byteAt(open+1+n) == '\'' && s.code[open+1] != '\n' {
+		end = open + 2 + n
+	}
+	switch {
+	case end > 0:
+		s.mark(end, hlString)
+	case s.with&lifetimes != 0 && letter(s.byteAt(open+1)):
+		s.mark(s.skip(open+1, plainPart), hlName)
+	default:
+		return false
+	}
+	s.operand = true
+	return true
+}
+
+// maxDelimiter is how long a word around a raw text of C++ may be: by the
+// standard, 16.
+const maxDelimiter = 16
+
+// rawText takes R"x(…)x".
+func (s *scanner) rawText(from, open int) bool {
+	n := strings.IndexByte(s.code[open+1:min(open+2+maxDelimiter, len(s.code))], '(')
+	if n < 0 {
+		return false
+	}
+	s.at, s.operand = from, true
+	s.mark(s.after(open+2+n, ")"+s.code[open+1:open+1+n]+`"`), hlString)
+	return true
+}
+
+// regexp takes /a[/]b/i.
+func (s *scanner) regexp() bool {
+	if s.at < s.noRegexp || s.peek(1) == ' ' {
+		return false
+	}
+	set := false
+	for i := s.at + 1; ; i++ {
+		switch c := s.byteAt(i); {
+		case i >= len(s.code), c == '\n':
+			s.noRegexp = i
+			return false
+		case c == '\\' && s.byteAt(i+1) != '\n':
+			i++
+		case c == '[':
+			set = true
+		case c == ']':
+			set = false
+		case c == '/' && !set:
+			s.mark(s.skip(i+1, plainPart), hlString)
+			s.operand, s.begins = true, false
+			return true
+		}
+	}
+}
+
+// between is where a text ends whose mark stands at i, and which may hold
+// brackets of the same kind; or -1 when the line ends before, for marks that
+// are no brackets. What has no end goes to the end of the code.
+func (s *scanner) between(i int) int {
+	open := s.code[i]
+	end, depth := closing(open), 1
+	for i++; i < len(s.code); i++ {
+		switch c := s.code[i]; {
+		case c == '\\':
+			i++
+		case c == end:
+			if depth--; depth == 0 {
+				return i + 1
+			}
+		case c == open:
+			depth++
+		case c == '\n' && end == open:
+			s.noRegexp = i
+			return -1
+		}
+	}
+	return len(s.code)
+}
+
+// percent takes %w[a b] and ~r/a/.
+func (s *scanner) percent(c byte) bool {
+	kind, i := s.peek(1), s.at+2
+	if s.operand || !letter(kind) || kind >= utf8.RuneSelf || c == '%' && strings.IndexByte("wWiIqQr", kind) < 0 {
+		return false
+	}
+	if mark := s.byteAt(i); mark == 0 || strings.IndexByte("([{</|!\"'", mark) < 0 || s.at < s.noRegexp {
+		return false
+	}
+	end := s.between(i)
+	if end < 0 {
+		return false
+	}
+	s.mark(s.skip(end, plainPart), hlString)
+	s.operand, s.begins = true, false
+	return true
+}
+
+// perlOp takes s/a/b/g and the like; to is where their word ends.
+func (s *scanner) perlOp(w string, to int) bool {
+	parts := 1
+	switch w {
+	case "s", "y", "tr":
+		parts = 2
+	case "m", "q", "qq", "qw", "qr":
+	default:
+		return false
+	}
+	mark, before := s.byteAt(to), s.byteAt(s.at-1)
+	if s.at < s.noRegexp || mark <= ' ' || letter(mark) || digit(mark) || strings.IndexByte(",;)=}>-.", mark) >= 0 || before != 0 && strings.IndexByte("->$@%&", before) >= 0 {
+		return false
+	}
+	i := s.between(to)
+	if i >= 0 && parts == 2 {
+		if closing(mark) == mark {
+			if i = s.between(i - 1); i < 0 {
+				return false
+			}
+		} else if i = s.blanks(i); i < len(s.code) && closing(s.code[i]) != s.code[i] {
+			i = s.between(i)
+		}
+	}
+	if i < 0 {
+		return false
+	}
+	s.mark(s.skip(i, plainPart), hlString)
+	s.operand, s.begins = true, false
+	return true
+}
