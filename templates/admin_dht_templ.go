@@ -18,7 +18,7 @@ type AdminDHT struct {
 
 // DHTAnswer is what a lookup brought.
 type DHTAnswer struct {
-	What    string // portal, agent or capability
+	What    string // portal, host, agent or capability
 	Portals []DHTRow
 	Cost    string
 }

@@ -44,9 +44,9 @@ type DHTRecord struct {
 // concurrent use.
 type DHT interface {
 	Standing() DHTStanding
-	// Ask looks for a portal by its id (p1…), for who lists an agent by its id in
-	// the network (p1…/…, a1…) or by the handle of one that is known here, or else
-	// for who has a capability. It takes some seconds at most. Where nobody is
+	// Ask looks for a portal by its id (p1…) or address (https://…), for who lists
+	// an agent by its id in the network (p1…/…, a1…) or by the handle of one that
+	// is known here, or else for who has a capability. It takes some seconds at most. Where nobody is
 	// named the answer has no Portals.
 	Ask(ctx context.Context, what string) (DHTAnswer, error)
 }
@@ -84,7 +84,7 @@ type DHTStanding struct {
 
 // DHTAnswer is what a lookup brought.
 type DHTAnswer struct {
-	What    string      `json:"what"` // portal, agent or capability
+	What    string      `json:"what"` // portal, host, agent or capability
 	Name    string      `json:"name"`
 	Portals []DHTPortal `json:"portals"`
 	// RPCs, Hops and Paths are what it took, in TookMS milliseconds.
@@ -133,7 +133,7 @@ func (p *Peers) AskDHT(ctx context.Context, actor ident.Actor, what string) (DHT
 		return DHTAnswer{}, noDHT()
 	}
 	if what = strings.TrimSpace(what); what == "" || len(what) > maxLookedFor {
-		return DHTAnswer{}, &fault.Error{Kind: fault.Invalid, Safe: "q: name a portal or an agent by its id, or a capability", Fields: map[string]string{"q": "name a portal or an agent by its id, or a capability"}}
+		return DHTAnswer{}, &fault.Error{Kind: fault.Invalid, Safe: "q: name a portal by its id or address, an agent by its id or handle, or a capability", Fields: map[string]string{"q": "name a portal by its id or address, an agent by its id or handle, or a capability"}}
 	}
 	return p.cfg.DHT().Ask(ctx, what)
 }

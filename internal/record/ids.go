@@ -58,11 +58,17 @@ func KeyIDOf(pub Public) KeyID {
 	return KeyID(base32lower.EncodeToString(d[:keyIDBytes]))
 }
 
-// Keys of the DHT: where portals look for who has an agent or a capability.
+// Keys of the DHT: where portals look for who has an agent or a capability, and
+// for who is at a host.
 
 // AgentKey returns the key of an agent's id as AgentID returns it. It also is
 // the key of the agent's leaf in its portal's tree.
 func AgentKey(id string) Hash { return digest("agentsite/k/agent", []byte(id)) }
+
+// HostKey returns the key of a host, as in handles and in the origins of cards:
+// in lower case, with a port only if it is not the scheme's own. There stands
+// which portals say to be at it.
+func HostKey(host string) Hash { return digest("agentsite/k/host", []byte(strings.ToLower(host))) }
 
 // CapKeys returns the keys of a capability: its own first, then those of each
 // taxonomy that it is in ("a/b/c" is in "a/b" and in "a").

@@ -3,6 +3,7 @@ package overlay
 import (
 	"context"
 	"errors"
+	"slices"
 	"sort"
 	"strings"
 	"time"
@@ -48,6 +49,14 @@ func (o *Overlay) Portal(ctx context.Context, portal record.PortalID) (Found, Lo
 		return Found{}, how, fault.New(fault.NotFound, "No portal that was asked knows %s.", portal)
 	}
 	return all[0], how, nil
+}
+
+// Host looks for portals that say to be at a host, as handles name it. Anybody
+// may say so: only who answers there is who is meant.
+func (o *Overlay) Host(ctx context.Context, host string) ([]Found, Looked, error) {
+	host = strings.ToLower(host)
+	all, how, err := o.look(ctx, record.HostKey(host), 3)
+	return slices.DeleteFunc(all, func(f Found) bool { return federation.HostOf(f.Card.Origin) != host }), how, err
 }
 
 // Agent looks for the portals that list an agent, by its id as record.AgentID
@@ -128,6 +137,9 @@ func (o *Overlay) Ask(ctx context.Context, what string) (federation.DHTAnswer, e
 	portal, local, _ := strings.Cut(what, "/")
 	_, isPortal := record.PortalID(portal).Digest()
 	switch {
+	case record.ValidOrigin(strings.TrimSuffix(what, "/")):
+		a.What = "host"
+		found, how, err = o.Host(ctx, federation.HostOf(what))
 	case isPortal && local == "":
 		a.What = "portal"
 		var one Found

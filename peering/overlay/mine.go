@@ -13,8 +13,8 @@ import (
 	"agentsite/peering/kademlia"
 )
 
-// mine are the keys that this portal sees to: its own id, each agent that it
-// publishes, each capability of these. They are signed when they are stored.
+// mine are the keys that this portal sees to: its own id, its host, each agent
+// that it publishes, each capability of these. They are signed when they are stored.
 type mine struct {
 	o *Overlay
 
@@ -26,7 +26,7 @@ type mine struct {
 // entry is one key.
 type entry struct {
 	key   kademlia.ID
-	kind  string // of record.Provider; empty for the portal's own id
+	kind  string // of record.Provider; empty for the portal's own id and host
 	count int64
 }
 
@@ -118,8 +118,8 @@ func (m *mine) load(ctx context.Context) (fresh []entry, err error) {
 	if err != nil {
 		return nil, err
 	}
-	keys := make([]entry, 0, 1+len(agents)+len(caps))
-	keys = append(keys, entry{key: m.o.id})
+	keys := make([]entry, 0, 2+len(agents)+len(caps))
+	keys = append(keys, entry{key: m.o.id}, entry{key: hostKey(m.o.cfg.Self.Origin())})
 	for k := range agents {
 		keys = append(keys, entry{k, record.ProvidesAgent, 1})
 	}

@@ -123,10 +123,14 @@ func TestValues_BelongUnderTheirKey(t *testing.T) {
 	if _, err := b.values.Validate(idOf(b.other), join(card, head)); err != nil {
 		t.Error("the head of a portal under its id:", err)
 	}
+	if _, err := b.values.Validate(hostKey(b.other.Card().Origin), join(card, head)); err != nil {
+		t.Error("the head of a portal under its host:", err)
+	}
 	for name, c := range map[string]struct {
 		key   kademlia.ID
 		value []byte
 	}{
+		"a head under another's host":  {hostKey("https://elsewhere.example"), join(card, head)},
 		"under another key":            {kademlia.ID(record.AgentKey("y")), good},
 		"a head under another's id":    {idOf(b.third), join(card, head)},
 		"a provider under an id":       {idOf(b.other), good},

@@ -12,7 +12,8 @@ import (
 )
 
 // A value of the DHT is the card of a portal, and on a second line what it
-// signed about the key: its head under its own id, else a provider record. With
+// signed about the key: its head under its own id and under the host that the
+// card names, else a provider record. With
 // the card whoever reads it need not have met the portal, and whoever keeps it
 // can check it: 1 KiB more of disk against a call for each unknown portal.
 type values struct {
@@ -23,7 +24,7 @@ type values struct {
 // valued is what a value says.
 type valued struct {
 	card     *record.Card
-	head     *record.Head     // under a portal's own id
+	head     *record.Head     // under a portal's own id or host
 	provider *record.Provider // else
 }
 
@@ -55,7 +56,7 @@ func (v values) read(ctx context.Context, key kademlia.ID, value []byte) (valued
 	e = kademlia.Entry{Publisher: kademlia.ID(d), Major: r.Epoch, Minor: r.Seq, Expires: time.UnixMilli(min(r.Expires, r.Issued+valueLife.Milliseconds()))}
 	switch b := r.Body.(type) {
 	case *record.Head:
-		if kademlia.ID(d) != key {
+		if kademlia.ID(d) != key && hostKey(c.Origin) != key {
 			return out, e, errKey
 		}
 		out.head = b
@@ -68,6 +69,11 @@ func (v values) read(ctx context.Context, key kademlia.ID, value []byte) (valued
 		return out, e, errValue
 	}
 	return out, e, nil
+}
+
+// hostKey is the key of the host of an origin.
+func hostKey(origin string) kademlia.ID {
+	return kademlia.ID(record.HostKey(federation.HostOf(origin)))
 }
 
 // valueLife is for how long a value is kept: three rounds of its publisher.
