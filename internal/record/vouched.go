@@ -8,8 +8,10 @@ import (
 // Vouched asks of a record all that Admit does, when it came with the card of
 // its portal, which may be one that nobody here ever met: so do values of the
 // DHT. It takes in neither. A card that is held here and newer counts instead of
-// the one that came; head is nil where only a card came. Refusals are Refused
-// errors; other errors are the memory's.
+// the one that came; the record is nil where only a card came. An older head than
+// the newest that was seen passes: it is signed anew each hour, a value only a few
+// times a day, and says no more here than that the portal is there. Refusals are
+// Refused errors; other errors are the memory's.
 func (g *Gate) Vouched(ctx context.Context, card, wire []byte, now time.Time) (*Card, *Record, error) {
 	ms := now.UnixMilli()
 	r, err := Open(g.network, card)
@@ -70,7 +72,7 @@ func (g *Gate) Vouched(ctx context.Context, card, wire []byte, now time.Time) (*
 	if c.seen, err = g.mem.Seen(ctx, c.Slot()); err != nil {
 		return nil, nil, err
 	}
-	if err := g.compare(ctx, &c); err != nil {
+	if err := g.compare(ctx, &c); err != nil && (r.Type != TypeHead || ReasonOf(err) != Stale) {
 		return nil, nil, err
 	}
 	if !c.known {

@@ -86,3 +86,28 @@ func TestGate_VouchedKnowsTheNewerCard(t *testing.T) {
 		t.Error("signed by the new one:", err)
 	}
 }
+
+// TestGate_VouchedTakesAnOlderHead has a head come that is not over, though a
+// newer one was seen: a value of the DHT is stored less often than heads are
+// signed.
+func TestGate_VouchedTakesAnOlderHead(t *testing.T) {
+	p := recordtest.NewPortal("one")
+	gate, _ := recordtest.Gate(t, p)
+	now := time.UnixMilli(p.Now)
+	card := p.Sign(t, p.Card())
+	old := p.Sign(t, p.Head(new(record.Tree)))
+	for _, wire := range [][]byte{card.Wire, p.Sign(t, p.Head(new(record.Tree))).Wire} {
+		if _, _, err := gate.Admit(t.Context(), wire, now); err != nil && record.ReasonOf(err) != record.Stale {
+			t.Fatal(err)
+		}
+	}
+	if _, r, err := gate.Vouched(t.Context(), card.Wire, old.Wire, now); err != nil || r.Hash != old.Hash {
+		t.Error(r, err)
+	}
+	if _, _, err := gate.Vouched(t.Context(), card.Wire, recordtest.Bent(old.Wire), now); record.ReasonOf(err) != record.BadSignature {
+		t.Error("altered:", err)
+	}
+	if _, _, err := gate.Vouched(t.Context(), card.Wire, old.Wire, now.Add(49*time.Hour)); err == nil {
+		t.Error("it is over, and was taken")
+	}
+}
