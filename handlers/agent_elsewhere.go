@@ -116,6 +116,9 @@ func fromView(a hub.Agent, s hub.Source, e hub.Evidence, now time.Time) *templat
 		HeadSeq: whole(e.HeadSeq), HeadHash: e.HeadHash, HeadCount: countOf(int(e.HeadCount), "agent", "agents"), HeadIssued: moment(e.HeadIssued), HeadExpires: moment(e.HeadExpires),
 		RecordHref: "/api/v1/agents/" + a.Handle() + "/record", CardURL: e.CardURL, Terms: e.Terms, Pricing: e.Pricing, Publisher: a.Proof.Publisher, Also: s.Also,
 		ReportHref: s.URL + "/agents/" + a.Name + "/report"}
+	if !s.Sought.IsZero() {
+		v.Sought = agoWords(s.Sought, now)
+	}
 	for _, p := range e.Endpoints {
 		v.Addresses = append(v.Addresses, templates.Fact{Label: strings.ToUpper(p.Protocol), Value: p.URL})
 	}

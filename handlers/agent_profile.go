@@ -22,9 +22,14 @@ var profileDone = map[string]string{
 
 // agent shows the profile of an agent.
 func (d *Door) agent(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
-	a, err := d.hub.Get(r.Context(), actor, pathName(r))
+	name := pathName(r)
+	a, err := d.hub.Anywhere(r.Context(), actor, name)
 	if err != nil {
 		return err
+	}
+	if a.Elsewhere() && !strings.Contains(name, "@") { // its id in the network
+		http.Redirect(w, r, "/agents/"+a.Handle(), http.StatusFound)
+		return nil
 	}
 	if a.Elsewhere() {
 		return d.showElsewhere(w, r, actor, a, http.StatusOK, handedOver(r), "")

@@ -83,9 +83,12 @@ func (d *Door) browse(w http.ResponseWriter, r *http.Request, actor ident.Actor)
 }
 
 // searchFirst searches in what is held here, if that finds something and
-// others are asked later. Where nothing is to be shown meanwhile it waits for
-// them; nobody is asked later then.
+// others are asked later. Where nothing is to be shown meanwhile, or one agent is
+// meant that has to be looked for, it waits for them; nobody is asked later then.
 func (d *Door) searchFirst(ctx context.Context, actor ident.Actor, q hub.Query, asking *int) (hub.Page, error) {
+	if *asking > 0 && d.hub.Seeks(q) {
+		*asking = 0
+	}
 	if *asking > 0 {
 		here := q
 		here.Wide = false

@@ -218,7 +218,7 @@ func (d *Door) apiPublish(w http.ResponseWriter, r *http.Request, actor ident.Ac
 }
 
 func (d *Door) apiAgent(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
-	a, err := d.hub.Get(r.Context(), actor, pathName(r))
+	a, err := d.hub.Anywhere(r.Context(), actor, pathName(r))
 	if err != nil {
 		return err
 	}

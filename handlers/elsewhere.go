@@ -23,6 +23,9 @@ type sourceJSON struct {
 	ID     string   `json:"id,omitempty"`
 	Record string   `json:"record,omitempty"`
 	Also   []string `json:"also,omitempty"`
+	// Sought is when somebody here looked for an agent of the portal, and the DHT
+	// told where it is.
+	Sought string `json:"sought_at,omitempty"`
 }
 
 func (d *Door) source(a *hub.Agent) sourceJSON {
@@ -30,7 +33,7 @@ func (d *Door) source(a *hub.Agent) sourceJSON {
 		return sourceJSON{Portal: d.cfg.Host, URL: d.cfg.URL, Verified: true}
 	}
 	s := d.hub.Source(*a)
-	return sourceJSON{s.Portal, s.URL, s.Verified, int64(s.HeadAge(clock.Now()) / time.Second), s.ID, s.Record, s.Also}
+	return sourceJSON{s.Portal, s.URL, s.Verified, int64(s.HeadAge(clock.Now()) / time.Second), s.ID, s.Record, s.Also, stamp(s.Sought)}
 }
 
 func (s *sourceJSON) append(b []byte) []byte {
@@ -43,6 +46,7 @@ func (s *sourceJSON) append(b []byte) []byte {
 	if len(s.Also) > 0 {
 		b = appendTexts(append(b, `,"also":`...), s.Also)
 	}
+	b = appendSome(b, `,"sought_at":`, s.Sought)
 	return append(b, '}')
 }
 

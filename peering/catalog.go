@@ -66,6 +66,7 @@ type Catalog struct {
 	view     atomic.Pointer[view]     // never nil
 	rules    atomic.Int64             // grows with Reread
 	wider    atomic.Pointer[Searcher] // nil when nobody is asked
+	meets    meets
 
 	mu       sync.Mutex // guards what follows
 	portals  map[record.PortalID]*stand

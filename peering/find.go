@@ -72,7 +72,11 @@ func (c *Catalog) named(name, host string) (hub.Agent, bool) {
 }
 
 // Source implements hub.Network.
-func (c *Catalog) Source(a hub.Agent) hub.Source { return c.view.Load().source(a) }
+func (c *Catalog) Source(a hub.Agent) hub.Source {
+	s := c.view.Load().source(a)
+	s.Sought = c.meets.since(record.PortalID(s.ID))
+	return s
+}
 
 // Portals implements hub.Network.
 func (c *Catalog) Portals() []hub.Source { return c.view.Load().portals() }

@@ -67,7 +67,6 @@ func (o *opened) get(name, host string) (opening, bool) {
 // it is there now. The portal is asked for the agent that an earlier search
 // found, else for one of that name.
 func (s *Searcher) open(ctx context.Context, name, host string) (f found, err error) {
-	none := errors.New("it is not there")
 	var from federation.Peer
 	for _, p := range s.Catalog.partly() {
 		if p.Host() == host && s.Registry.Decide(ctx, p.ID, p.URL).Show {
@@ -76,7 +75,7 @@ func (s *Searcher) open(ctx context.Context, name, host string) (f found, err er
 		}
 	}
 	if from.ID == "" {
-		return f, none
+		return f, errNotThere
 	}
 	ctx, cancel := context.WithCancel(ctx) // see memo.ask
 	defer cancel()
@@ -88,12 +87,12 @@ func (s *Searcher) open(ctx context.Context, name, host string) (f found, err er
 		if now.Before(o.until) {
 			return o.found, nil
 		}
-		f, err = s.fetch(ctx, from, o.record)
+		f, err = s.fetch(ctx, from, o.ID)
 	} else {
 		f, err = s.named(ctx, from, name)
 	}
 	if err == nil && (f.Name != name || f.Portal != host) {
-		err = none
+		err = errNotThere
 	}
 	if err == nil {
 		s.opened.put(f, now.Add(openedFor))
@@ -116,19 +115,21 @@ func (s *Searcher) named(ctx context.Context, p federation.Peer, name string) (f
 			return f, nil
 		}
 	}
-	return found{}, errors.New("it has no agent of that name")
+	return found{}, errNotThere
 }
 
-// fetch asks a portal for the newest record of an agent that was found there.
-func (s *Searcher) fetch(ctx context.Context, p federation.Peer, was *record.Record) (f found, err error) {
-	body, ok := was.Body.(*record.Agent)
-	if !ok {
-		return f, errors.New("it is no agent")
-	}
-	path := fmt.Sprintf("/peering/v1/agents/%s/%s", p.ID, strings.TrimPrefix(body.ID, string(p.ID)+"/"))
+// errNotThere is of an agent that its portal does not list.
+var errNotThere = errors.New("it is not there")
+
+// fetch asks a portal for the newest record of an agent by its id in the network.
+func (s *Searcher) fetch(ctx context.Context, p federation.Peer, id string) (f found, err error) {
+	path := fmt.Sprintf("/peering/v1/agents/%s/%s", p.ID, strings.TrimPrefix(id, string(p.ID)+"/"))
 	a, err := s.Caller.Do(ctx, p.URL, p.ID, http.MethodGet, path, nil, maxAnswer)
 	if err != nil {
 		return f, err
+	}
+	if a.Status == http.StatusNotFound {
+		return f, errNotThere
 	}
 	if a.Status != http.StatusOK {
 		return f, fmt.Errorf("it answers with status %d", a.Status)
@@ -146,7 +147,7 @@ func (s *Searcher) fetch(ctx context.Context, p federation.Peer, was *record.Rec
 	if err != nil {
 		return f, err
 	}
-	if len(list) == 0 || list[0].ID != body.AgentID() {
+	if len(list) == 0 || list[0].ID != id {
 		return f, errors.New("it is not shown here")
 	}
 	return list[0], nil

@@ -265,6 +265,10 @@ func (s *Syncer) report(ctx context.Context, portal record.PortalID) {
 	s.Registry.Synced(portal, row, held, truncated, since)
 }
 
+// Report tells the registry how a portal's log stands here, if it is followed: it
+// may have forgotten the portal since it was told last.
+func (s *Syncer) Report(ctx context.Context, portal record.PortalID) { s.report(ctx, portal) }
+
 // follow returns a portal's state, made when there is none, nil when there are
 // too many; the caller holds mu.
 func (s *Syncer) follow(portal record.PortalID) *followed {

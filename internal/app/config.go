@@ -58,6 +58,9 @@ type Config struct {
 	MetricsListen string
 	// CheapHashes is account.Config.CheapHashes: no setting sets it.
 	CheapHashes bool
+	// MostPeers bounds the portals that are known, 0 for as many as usual: no
+	// setting sets it.
+	MostPeers int
 }
 
 // Defaults returns the settings of a portal nobody configured.

@@ -40,6 +40,8 @@ type federated struct {
 	// searcher asks portals that are not wholly held; calls counts those of
 	// agents elsewhere.
 	searcher *peering.Searcher
+	seeks    *peering.Seeker
+	stranger *peering.Stranger
 	calls    wentOut
 	overlay  *overlay.Overlay // this portal in the DHT
 	gossip   *gossipPart      // nil with --gossip off

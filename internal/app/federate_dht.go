@@ -81,9 +81,10 @@ func (f *federated) watchNodes(ctx context.Context) error {
 	}
 }
 
-// agentID is the id in the network of an agent that is known here by its handle.
+// agentID is the id in the network of an agent by its handle, which may have to
+// be looked for.
 func (f *federated) agentID(ctx context.Context, handle string) (string, error) {
-	a, err := f.p.hub.Get(ctx, ident.Actor{Kind: ident.Guest}, handle)
+	a, err := f.p.hub.Anywhere(ctx, ident.Actor{Kind: ident.Guest}, handle)
 	if err != nil {
 		return "", err
 	}

@@ -37,10 +37,21 @@ func (f *federated) wider() hub.Wider {
 	if f == nil {
 		return nil
 	}
+	f.stranger = &peering.Stranger{Hello: f.client.Hello, Registry: f.peers, Wanted: f.peers.Wanted, Report: f.syncer.Report, Catalog: f.catalog}
 	f.searcher = peering.NewSearcher(peering.SearcherConfig{Network: f.p.set.network, Caller: f.client, Gate: f.gate, Replica: f.p.replica, Registry: f.peers,
 		Catalog: f.catalog, Summaries: f.summaries, Take: f.syncer.Take, Log: f.p.log})
 	f.run = append(f.run, f.searcher.Run)
 	return f.searcher
+}
+
+// seeker finds agents of portals that are not known here; nil for a portal that
+// keeps to itself. It comes after wider.
+func (f *federated) seeker() hub.Seeker {
+	if f == nil {
+		return nil
+	}
+	f.seeks = peering.NewSeeker(peering.SeekerConfig{Host: f.p.url.Host, Book: f.overlay, Searcher: f.searcher, Stranger: f.stranger, Log: f.p.log})
+	return f.seeks
 }
 
 // answer finds agents of this portal for others.

@@ -12,7 +12,7 @@ import (
 // openPeers makes the service that knows other portals. That of a portal in no
 // network has what was known when it was in one.
 func (p *Portal) openPeers(ctx context.Context, cfg federation.PeersConfig) (err error) {
-	cfg.Name, cfg.Agents, cfg.Tell, cfg.Log = p.name, p.published, p.tellOperators, p.log
+	cfg.Name, cfg.Agents, cfg.Tell, cfg.Most, cfg.Log = p.name, p.published, p.tellOperators, p.set.MostPeers, p.log
 	p.peers, err = federation.NewPeers(ctx, p.db, cfg)
 	return err
 }

@@ -151,6 +151,11 @@ func (f *federated) overlayGauges(t *meter.Text) {
 	t.Each(t.Counter, "agentsite_dht_lookups_total", "Lookups in the DHT by outcome; second_path are those that took another path.", "outcome", map[string]int64{"found": d.Found, "missed": d.Missed, "second_path": d.Second})
 	t.Each(t.Counter, "agentsite_dht_requests_total", "Requests to nodes of the DHT: all, those that nobody answered, and those so late that somebody else was asked too.", "outcome", map[string]int64{"all": d.Sent, "failed": d.Failed, "late": d.Late})
 	t.Each(t.Counter, "agentsite_dht_refused_total", "Records and contacts of the DHT that were refused, by reason.", "reason", d.Refused)
+	if f.seeks != nil {
+		n := f.seeks.Tally()
+		t.Each(t.Counter, "agentsite_agents_sought_total", "Agents of unknown portals that were looked for in the DHT, by what came of it; limited are those that were not, because somebody asked for too many.", "outcome",
+			map[string]int64{"found": n.Found, "absent": n.Absent, "failed": n.Failed, "limited": n.Limited})
+	}
 }
 
 // each writes how some portals are doing, each by its host.

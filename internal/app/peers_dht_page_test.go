@@ -91,6 +91,7 @@ func TestAdminPeers_LooksIntoTheDHT(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	// Itself is among those that have what every portal has.
+	lookups(t, op, a.NetworkID(), func(a federation.DHTAnswer) bool { return len(a.Portals) == 1 })
 	if s := look(a.NetworkID(), http.StatusOK); s.links["/about"] == "" {
 		t.Errorf("%+v", s)
 	}

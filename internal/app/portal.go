@@ -214,7 +214,7 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 	p.drivers = p.newDrivers(host, out)
 	byKind := p.drivers.byKind()
 	p.hub = hub.New(hub.Ports{Store: p.db, Index: index.New(), Prober: probers{remote.NewProber(rt), toolserver.NewProber(rt), p.drivers.prompt}, Reader: newReaders(rt),
-		Witness: remote.NewWitness(rt), Trier: trier{agentruntime.NewTrier(byKind)}, Sealer: keys, Network: p.federated.network(p.set.found), Ways: ways{p}, Wider: p.federated.wider()}, hub.Config{
+		Witness: remote.NewWitness(rt), Trier: trier{agentruntime.NewTrier(byKind)}, Sealer: keys, Network: p.federated.network(p.set.found), Ways: ways{p}, Wider: p.federated.wider(), Seeker: p.federated.seeker()}, hub.Config{
 		Portal: host, URL: p.url.String(), Kinds: []hub.Kind{hub.A2A, hub.Prompt, hub.MCP, hub.OpenAI, hub.Link}, Log: p.log, Loopback: loopback, CheckURL: p.checkURL,
 		Told: p.teller.told, Moved: p.drivers.link.Drop, Model: p.set.modelName(), ModelHost: p.set.modelHost(), Contacted: p.contacted, Elsewhere: p.calledElsewhere, Voices: p.voices,
 	})

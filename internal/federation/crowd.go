@@ -2,6 +2,9 @@ package federation
 
 import (
 	"time"
+
+	"agentsite/internal/clock"
+	"agentsite/internal/record"
 )
 
 // maxOfSite bounds the portals and addresses of one site (see SiteOf) that are
@@ -41,7 +44,7 @@ func (p *Peers) crowd(e *entry, now time.Time) bool {
 			}
 		}
 	}
-	if len(p.entries) <= maxPeers {
+	if len(p.entries) <= p.cfg.Most {
 		return true
 	}
 	// Who was not seen where they say they are; then of those who share a site
@@ -58,6 +61,11 @@ func (p *Peers) crowd(e *entry, now time.Time) bool {
 	}
 	if worst == nil {
 		worst = p.worst(now, func(o *entry) bool { return o != e && o.state != Active && o.Agents == 0 })
+	}
+	if worst == nil && p.isWanted(e, now) {
+		if worst = p.worst(now, func(o *entry) bool { return o != e }); worst == nil {
+			worst = p.wantedFirst(e)
+		}
 	}
 	if worst == nil {
 		worst = e // nobody makes place
@@ -79,11 +87,54 @@ func (p *Peers) allowedSite(site string) bool {
 // is away; of those alike, who is away for longest. The caller holds mu.
 func (p *Peers) worst(now time.Time, of func(*entry) bool) (worst *entry) {
 	for _, e := range p.entries {
-		if e.Rule == (Rule{}) && !(e.address() && e.From == "") && of(e) && (worst == nil || worse(e, worst, now)) {
+		if e.Rule == (Rule{}) && !(e.address() && e.From == "") && !p.isWanted(e, now) && of(e) && (worst == nil || worse(e, worst, now)) {
 			worst = e
 		}
 	}
 	return worst
+}
+
+const (
+	// wantedFor is for how long a portal keeps its place that somebody here looked
+	// for.
+	wantedFor = time.Hour
+	maxWanted = 1000
+)
+
+// Wanted tells that somebody here looks for a portal: for a while it does not make
+// place for others when there are too many.
+func (p *Peers) Wanted(portal record.PortalID) {
+	now := clock.Now()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.wanted) >= maxWanted {
+		for id, at := range p.wanted {
+			if now.Sub(at) > wantedFor {
+				delete(p.wanted, id)
+			}
+		}
+	}
+	if len(p.wanted) < maxWanted {
+		p.wanted[portal] = now
+	}
+}
+
+// isWanted reports whether somebody here looked for it lately; the caller holds
+// mu.
+func (p *Peers) isWanted(e *entry, now time.Time) bool {
+	at, ok := p.wanted[e.ID]
+	return ok && e.ID != "" && now.Sub(at) <= wantedFor
+}
+
+// wantedFirst returns of the portals that were looked for, but one, that which was
+// so for longest, nil when operators spoke of all. The caller holds mu.
+func (p *Peers) wantedFirst(but *entry) (first *entry) {
+	for id, at := range p.wanted {
+		if o := p.entries[string(id)]; o != nil && o != but && o.Rule == (Rule{}) && (first == nil || at.Before(p.wanted[first.ID])) {
+			first = o
+		}
+	}
+	return first
 }
 
 func worse(a, b *entry, now time.Time) bool {

@@ -186,3 +186,53 @@ func TestPeers_ManyLiarsAreToldTogether(t *testing.T) {
 		<-done
 	})
 }
+
+// TestPeers_WhoIsLookedForFindsRoom has a full list of portals that are all there,
+// of which none would make place for a newcomer.
+func TestPeers_WhoIsLookedForFindsRoom(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{t: t, store: new(memory)}
+		for i := range 3 {
+			f := sybil(i, fmt.Sprintf("https://p%d.net", i), time.Now(), time.Now())
+			if f.Agents = 5; i == 0 {
+				f.Rule.Stand = federation.Pin
+			}
+			w.store.put(f)
+		}
+		var err error
+		if w.peers, err = federation.NewPeers(t.Context(), w.store, federation.PeersConfig{Signer: me{portalAt("home")}, Most: 3}); err != nil {
+			t.Fatal(err)
+		}
+		comes := func(name string, wanted bool) bool {
+			p := recordtest.NewPortal(name)
+			card := p.Card()
+			card.Origin = "https://" + name + ".net"
+			if wanted {
+				w.peers.Wanted(p.ID)
+			}
+			w.peers.Learned(card, true)
+			_, ok := w.peers.Portal(t.Context(), string(p.ID))
+			return ok
+		}
+		if comes("newcomer", false) {
+			t.Error("a newcomer drove others out")
+		}
+		for _, name := range []string{"one", "two", "three"} {
+			time.Sleep(time.Second)
+			if !comes(name, true) {
+				t.Errorf("%s was looked for and found no room", name)
+			}
+		}
+		// The last two have driven out the first; who was pinned stays.
+		if _, ok := w.peers.Portal(t.Context(), "one.net"); ok {
+			t.Error("who was looked for first is still there")
+		}
+		if _, ok := w.peers.Portal(t.Context(), "p0.net"); !ok || w.known() != 3 {
+			t.Error("known are", w.known())
+		}
+		if comes("another", false) {
+			t.Error("a newcomer drove out who was looked for")
+		}
+	})
+}

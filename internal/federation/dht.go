@@ -45,8 +45,8 @@ type DHTRecord struct {
 type DHT interface {
 	Standing() DHTStanding
 	// Ask looks for a portal by its id (p1…) or address (https://…), for who lists
-	// an agent by its id in the network (p1…/…, a1…) or by the handle of one that
-	// is known here, or else for who has a capability. It takes some seconds at most. Where nobody is
+	// an agent by its id in the network (p1…/…, a1…) or by its handle, or else
+	// for who has a capability. It takes some seconds at most. Where nobody is
 	// named the answer has no Portals.
 	Ask(ctx context.Context, what string) (DHTAnswer, error)
 }

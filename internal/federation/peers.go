@@ -30,6 +30,8 @@ type Peers struct {
 	sites   map[string]int    // how many entries are of a site
 	// words is what portals say of others: by subject, then by who says it.
 	words map[record.PortalID]map[record.PortalID]Word
+	// wanted are portals that somebody here looked for, and when.
+	wanted map[record.PortalID]time.Time
 	// followed are the portals whose lists are followed, at most maxFollowed.
 	followed []record.PortalID
 	wordsTo  int64         // the number up to which the replica was read
@@ -80,6 +82,8 @@ type PeersConfig struct {
 	DHT func() DHT
 	// Gossip returns its place in a pool that gossips, nil where it has none.
 	Gossip func() Gossip
+	// Most bounds the portals that are known; 0 for 20,000.
+	Most int
 	// Name is what this portal calls itself.
 	Name string
 	Log  *slog.Logger
@@ -132,7 +136,10 @@ func NewPeers(ctx context.Context, store PeerStore, cfg PeersConfig) (*Peers, er
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	p := &Peers{store: store, cfg: cfg, policy: DefaultPolicy(), entries: make(map[string]*entry), sites: make(map[string]int), words: make(map[record.PortalID]map[record.PortalID]Word),
+	if cfg.Most == 0 {
+		cfg.Most = maxPeers
+	}
+	p := &Peers{store: store, cfg: cfg, policy: DefaultPolicy(), entries: make(map[string]*entry), sites: make(map[string]int), words: make(map[record.PortalID]map[record.PortalID]Word), wanted: make(map[record.PortalID]time.Time),
 		changed: make(chan struct{}), turn: make(chan struct{}, 1), suspect: make(chan record.PortalID, 256), wake: make(chan struct{}, 1)}
 	pol, ok, err := store.PeerPolicy(ctx)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 // the order of their answers, each agent once and in all no more than fit on a
 // page; and at last with no results. Each of the later pages has nothing but
 // Results, their Total and the Coverage so far, the last one that of all. It
-// returns within a second of the first page. An error of tell ends it and is
-// returned.
+// returns within a second of the first page, or some later when it looks for an
+// agent in the whole network. An error of tell ends it and is returned.
 func (s *Service) SearchEach(ctx context.Context, actor ident.Actor, q Query, tell func(Page) error) error {
 	q.Wide = false
 	page, err := s.Search(ctx, actor, q)
@@ -32,6 +32,10 @@ func (s *Service) SearchEach(ctx context.Context, actor ident.Actor, q Query, te
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	l := late{s: s, q: q, seen: make(map[string]bool), room: q.Limit}
+	var meant func() *Agent
+	if s.Seeks(q) {
+		meant = s.meanwhile(ctx, actor, q)
+	}
 	var failed error
 	asked := s.wider.AskEach(ctx, q, func(list []Agent, asked federation.Coverage) {
 		if failed != nil {
@@ -48,6 +52,15 @@ func (s *Service) SearchEach(ctx context.Context, actor ident.Actor, q Query, te
 	})
 	if failed != nil {
 		return failed
+	}
+	if meant != nil {
+		if a := meant(); a != nil && !l.seen[a.ID] {
+			next := Page{Results: []Result{}, Coverage: withAsked(page.Coverage, asked)}
+			next.first(a, 1)
+			if err := tell(next); err != nil {
+				return err
+			}
+		}
 	}
 	last := Page{Results: []Result{}, Coverage: withAsked(page.Coverage, asked)}
 	last.Coverage.Limited = last.Coverage.Limited || l.cut

@@ -45,6 +45,10 @@ type Source struct {
 	HeadIssued time.Time
 	// Silent is true while the portal does not answer this one.
 	Silent bool
+	// Sought is when somebody here looked for an agent of the portal, which was not
+	// known, and the DHT told where it is; zero where it came to be known in
+	// another way, or before the last start.
+	Sought time.Time
 	// Also are the hosts of other portals that list the very same agent.
 	Also []string
 }

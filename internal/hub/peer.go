@@ -66,6 +66,9 @@ func (s *Service) callableElsewhere(ctx context.Context, actor ident.Actor, h id
 	if fault.Is(err, fault.NotFound) {
 		a, err = s.findMoved(ctx, h, err)
 	}
+	if fault.Is(err, fault.NotFound) {
+		a, err = s.seek(ctx, actor, h.String(), err)
+	}
 	if err != nil {
 		return Agent{}, err
 	}

@@ -46,7 +46,7 @@ func (s *Service) Listed(ctx context.Context, actor ident.Actor, name string) (A
 	if !actor.May(ident.AgentsRead) {
 		return Agent{}, fault.New(fault.Forbidden, "This token lacks the scope %q.", ident.AgentsRead)
 	}
-	a, err := s.Get(ctx, actor, name)
+	a, err := s.Anywhere(ctx, actor, name)
 	if err == nil && !a.Listable() {
 		return Agent{}, errNoAgent(name)
 	}
@@ -54,8 +54,15 @@ func (s *Service) Listed(ctx context.Context, actor ident.Actor, name string) (A
 }
 
 // Callable returns an agent the actor may give work to, of this portal or, by
-// its handle, of another one: see Met for those.
+// its handle or id in the network, of another one: see Met and Anywhere for those.
 func (s *Service) Callable(ctx context.Context, actor ident.Actor, name string) (Agent, error) {
+	if foreignID(name) && !strings.Contains(name, "@") {
+		a, err := s.Anywhere(ctx, actor, name)
+		if err != nil {
+			return Agent{}, err
+		}
+		name = a.Handle()
+	}
 	if h, ok := ident.ParseHandle(name, s.cfg.Portal); ok && h.Portal != "" {
 		return s.callableElsewhere(ctx, actor, h)
 	}
@@ -173,10 +180,20 @@ func (s *Service) Search(ctx context.Context, actor ident.Actor, q Query) (Page,
 	}
 	page, err := s.index.Search(q)
 	page.Coverage = coverage
-	if err != nil || !s.widens(q) {
+	if err != nil {
 		return page, err
 	}
-	return s.widen(ctx, q, page)
+	if !s.widens(q) {
+		q.Wide = false
+		page.first(s.meant(ctx, actor, q), q.Limit)
+		return page, nil
+	}
+	meant := s.meanwhile(ctx, actor, q)
+	if page, err = s.widen(ctx, q, page); err != nil {
+		return page, err
+	}
+	page.first(meant(), q.Limit)
+	return page, nil
 }
 
 // defaultLimit is how many results a page has.

@@ -55,6 +55,7 @@ type Service struct {
 	sealer  Sealer
 	network Network
 	wider   Wider
+	seeker  Seeker
 	ways    Ways
 	cfg     Config
 
@@ -89,13 +90,15 @@ type Ports struct {
 	Ways    Ways
 	// Wider asks portals whose agents are not held here; nil for none.
 	Wider Wider
+	// Seeker finds agents of portals that are not known here; nil for none.
+	Seeker Seeker
 }
 
 // New returns a service over its ports.
 func New(ports Ports, cfg Config) *Service {
 	return &Service{
 		store: ports.Store, index: ports.Index, prober: ports.Prober, reader: ports.Reader, witness: ports.Witness, trier: ports.Trier,
-		sealer: ports.Sealer, network: ports.Network, ways: ports.Ways, wider: ports.Wider, cfg: cfg,
+		sealer: ports.Sealer, network: ports.Network, ways: ports.Ways, wider: ports.Wider, seeker: ports.Seeker, cfg: cfg,
 		reads:     limit.New(2*time.Second, 20, 50_000),
 		looks:     limit.New(200*time.Millisecond, 100, 50_000),
 		trying:    make(chan struct{}, maxTrying),

@@ -32,7 +32,11 @@ func (s *Service) Asks(q Query) int {
 	if q.Wide = true; !s.widens(q) {
 		return 0
 	}
-	return s.wider.Asks(q)
+	n := s.wider.Asks(q)
+	if s.Seeks(q) {
+		n = max(n, 1) // its own, if it has one
+	}
+	return n
 }
 
 // widens reports whether others are asked for a query.

@@ -20,6 +20,7 @@ type Registry struct {
 	peers     map[record.PortalID]federation.Peer
 	decisions map[record.PortalID]federation.Decision
 	heard     []string
+	denied    []string // addresses
 	addrs     map[netip.Addr]string
 	keys      map[record.KeyID]string
 }
@@ -45,6 +46,13 @@ func (g *Registry) Decide(_ context.Context, portal record.PortalID, _ string) f
 		return d
 	}
 	return In
+}
+
+// Deny shuts out whoever is at an address.
+func (g *Registry) Deny(origin string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.denied = append(g.denied, origin)
 }
 
 // DecideAddr implements federation.Gatekeeper.
@@ -168,6 +176,9 @@ func (g *Registry) Portals(context.Context) []federation.Peer {
 		if !slices.ContainsFunc(list, func(p federation.Peer) bool { return p.URL == origin }) {
 			list = append(list, federation.Peer{URL: origin, State: federation.Joining})
 		}
+	}
+	for _, origin := range g.denied {
+		list = append(list, federation.Peer{URL: origin, State: federation.Denied})
 	}
 	slices.SortFunc(list, func(a, b federation.Peer) int { return cmp.Compare(a.URL, b.URL) }) // of one scheme: by host
 	return list

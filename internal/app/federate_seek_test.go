@@ -1,0 +1,157 @@
+package app_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"agentsite/agentruntime/agenttest"
+	"agentsite/internal/app"
+	"agentsite/internal/app/apptest"
+	"agentsite/internal/federation"
+	"agentsite/internal/record"
+)
+
+// TestSeek_FindsAgentsOfPortalsNobodyToldOf has ten portals, of which one holds
+// no more than two others: an agent of a portal that it does not know is found
+// there by its handle and by its id, and answers.
+func TestSeek_FindsAgentsOfPortalsNobodyToldOf(t *testing.T) {
+	t.Parallel()
+	const portals = 10
+	agents := agenttest.NewA2AServer(t, "1.0", "JSONRPC")
+	all := make([]*apptest.Portal, portals)
+	for i := range all {
+		all[i] = apptest.Start(t, func(c *app.Config) {
+			if c.Tier = record.TierSummary; i == portals-1 {
+				c.MostPeers = 2
+			}
+		})
+		if i > 0 && i < portals-1 {
+			if err := all[i].Greet(t.Context(), all[0].URL()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	a, b := all[3], all[portals-1]
+	bob := a.User(t, "bob")
+	bob.Must(http.MethodPost, "/api/v1/agents", map[string]any{"name": "far-echo", "title": "Zanzibar timetable", "description": "Knows every ferry.", "kind": "a2a",
+		"skills":   []map[string]any{{"id": "ferries", "name": "Ferries", "description": "When they sail.", "tags": []string{"ferries"}}},
+		"endpoint": agents.Endpoint(agenttest.Echo), "visibility": "public", "config": map[string]any{"binding": "JSONRPC", "version": "1.0", "streaming": true}}, http.StatusCreated)
+	// The last one knows the first, which it keeps whatever comes, and one more.
+	for _, p := range []*apptest.Portal{all[0], all[1]} {
+		if err := b.Greet(t.Context(), p.URL()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := b.Rule(t.Context(), all[0].NetworkID(), "allow"); err != nil {
+		t.Fatal(err)
+	}
+	olga := b.Operator(t, "olga")
+	lookups(t, olga, a.URL(), func(d federation.DHTAnswer) bool { return len(d.Portals) == 1 })
+	known := func() bool {
+		var list struct{ Peers []struct{ ID string } }
+		olga.Get(http.MethodGet, "/api/v1/peers", nil, http.StatusOK, &list)
+		for _, p := range list.Peers {
+			if p.ID == a.NetworkID() {
+				return true
+			}
+		}
+		return false
+	}
+	if known() {
+		t.Fatal("it is known already, so there is nothing to be sought")
+	}
+	handle := "far-echo@" + a.Host
+	ada := b.User(t, "ada")
+	page := ada.Must(http.MethodGet, "/agents/"+handle, nil, http.StatusOK).Body
+	if !strings.Contains(page, "Zanzibar timetable") || !strings.Contains(page, "through the DHT") {
+		t.Error(page)
+	}
+	if !known() {
+		t.Error("the portal is not known from then on")
+	}
+	var agent struct {
+		Handle string
+		Source struct {
+			Portal, ID, Record string
+			Verified           bool
+			Sought             string `json:"sought_at"`
+		}
+	}
+	ada.Get(http.MethodGet, "/api/v1/agents/"+handle, nil, http.StatusOK, &agent)
+	if s := agent.Source; agent.Handle != handle || s.ID != a.NetworkID() || !s.Verified || s.Record == "" || s.Sought == "" {
+		t.Errorf("%+v", agent)
+	}
+	ada.Must(http.MethodGet, "/api/v1/agents/"+handle+"/record", nil, http.StatusOK)
+	room := ada.Conversation(handle)
+	s := ada.Events(room)
+	defer s.Close()
+	k := ada.Say(room, "hello there").Tasks[0]
+	if got := s.Answered(k.ID); got.Plain() != agenttest.Echoed("hello there") {
+		t.Errorf("%+v", got)
+	}
+
+	var found struct {
+		Results []struct{ Agent struct{ Handle string } }
+	}
+	ada.Get(http.MethodGet, "/api/v1/search?q="+url.QueryEscape(handle), nil, http.StatusOK, &found)
+	if len(found.Results) == 0 || found.Results[0].Agent.Handle != handle {
+		t.Errorf("%+v", found)
+	}
+
+	// What is typed into the search box, called by another protocol or told by its
+	// id is found too.
+	typed := "guide@" + all[4].Host
+	lookups(t, olga, all[4].URL(), func(d federation.DHTAnswer) bool { return len(d.Portals) == 1 })
+	if page := ada.Must(http.MethodGet, "/agents?q="+url.QueryEscape(typed), nil, http.StatusOK).Body; !strings.Contains(page, "/agents/"+typed) {
+		t.Error("the search box does not find", typed)
+	}
+	called := "guide@" + all[5].Host
+	lookups(t, olga, all[5].URL(), func(d federation.DHTAnswer) bool { return len(d.Portals) == 1 })
+	ada.Must(http.MethodPost, "/v1/chat/completions", map[string]any{"model": called, "messages": []map[string]string{{"role": "user", "content": "hello"}}}, http.StatusOK)
+	carl := all[6].Operator(t, "carl")
+	named := "guide@" + all[6].Host
+	id := lookups(t, carl, named, func(d federation.DHTAnswer) bool { return len(d.Portals) == 1 }).Name
+	lookups(t, olga, id, func(d federation.DHTAnswer) bool { return len(d.Portals) == 1 })
+	if to := ada.Must(http.MethodGet, "/agents/"+url.PathEscape(id), nil, http.StatusFound).Header.Get("Location"); to != "/agents/"+named {
+		t.Errorf("its id leads to %q", to)
+	}
+	var byID struct{ Handle string }
+	ada.Get(http.MethodGet, "/api/v1/agents/"+url.PathEscape(id), nil, http.StatusOK, &byID)
+	if byID.Handle != named {
+		t.Errorf("by its id it is %+v", byID)
+	}
+
+	// Whom an operator shut out is not found by way of the DHT.
+	if err := b.Rule(t.Context(), all[6].NetworkID(), "deny"); err != nil {
+		t.Fatal(err)
+	}
+	ada.Must(http.MethodGet, "/agents/"+named, nil, http.StatusNotFound)
+	ada.Must(http.MethodGet, "/api/v1/agents/"+url.PathEscape(id), nil, http.StatusNotFound)
+	ada.Must(http.MethodGet, "/agents/nobody@"+all[8].Host, nil, http.StatusNotFound)
+	ada.Must(http.MethodGet, "/agents/nobody@nowhere.example", nil, http.StatusNotFound)
+	ada.Must(http.MethodGet, "/agents/"+url.PathEscape(id[:54]+"/01none"), nil, http.StatusNotFound)
+	// Who only asks for them does not make the portal ask again.
+	var before, after federation.DHTStanding
+	olga.Get(http.MethodGet, "/api/v1/peers/dht", nil, http.StatusOK, &before)
+	guest := b.Guest(t)
+	for range 20 {
+		guest.Must(http.MethodGet, "/agents/nobody@nowhere.example", nil, http.StatusNotFound)
+	}
+	olga.Get(http.MethodGet, "/api/v1/peers/dht", nil, http.StatusOK, &after)
+	if after.Missed != before.Missed {
+		t.Errorf("%d lookups for what is known not to be there", after.Missed-before.Missed)
+	}
+	// Nor do many that nobody has.
+	limited := 0
+	for i := range 20 {
+		if guest.Do(http.MethodGet, fmt.Sprintf("/agents/nobody-%d@nowhere.example", i), nil).Status == http.StatusTooManyRequests {
+			limited++
+		}
+	}
+	if limited < 10 {
+		t.Errorf("of 20 unknown agents that a visitor asked for, %d were refused", limited)
+	}
+}

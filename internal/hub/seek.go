@@ -1,0 +1,139 @@
+package hub
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"agentsite/internal/fault"
+	"agentsite/internal/ident"
+)
+
+// Seeker looks in the whole network for agents of portals that are not known
+// here.
+type Seeker interface {
+	// Seek looks for an agent by its handle, name@host, or by its id in the
+	// network. A NotFound fault says that nobody has it, a RateLimited one that the
+	// actor looked for too many, an Unavailable one that it is not known yet. It
+	// takes some seconds at most; what comes of it later is there for the next.
+	Seek(ctx context.Context, actor ident.Actor, what string) (Agent, error)
+}
+
+// Anywhere is Get that goes on to look for an agent of another portal in the
+// whole network when it is not known here, which may take some seconds. It takes
+// ids in the network besides handles. It is for who asks for this very agent:
+// what only mentions one uses Get.
+func (s *Service) Anywhere(ctx context.Context, actor ident.Actor, name string) (Agent, error) {
+	if foreignID(name) && !strings.Contains(name, "@") {
+		if !actor.May(ident.AgentsRead) && !actor.May(ident.AgentsWrite) && !actor.May(ident.ChatWrite) {
+			return Agent{}, fault.New(fault.Forbidden, "This token lacks the scope %q.", ident.AgentsRead)
+		}
+		if a, ok := s.Learned(name); ok {
+			return a, nil
+		}
+		return s.seek(ctx, actor, name, errNoAgent(name))
+	}
+	a, err := s.Get(ctx, actor, name)
+	if h, ok := ident.ParseHandle(name, s.cfg.Portal); ok && h.Portal != "" && fault.Is(err, fault.NotFound) {
+		return s.seek(ctx, actor, h.String(), err)
+	}
+	return a, err
+}
+
+// seek looks for what is not known here; absent is why it is not. Who comes from
+// another portal asks there.
+func (s *Service) seek(ctx context.Context, actor ident.Actor, what string, absent error) (Agent, error) {
+	if s.seeker == nil || actor.Kind == ident.Portal {
+		return Agent{}, absent
+	}
+	a, err := s.seeker.Seek(ctx, actor, what)
+	if err == nil && a.Portal == "" {
+		err = absent
+	}
+	return a, err
+}
+
+// meant returns the agent that a text means which is a whole handle or an id in
+// the network, if nothing else is asked: nil if it is none, or not known. Wide
+// queries look for it anywhere.
+func (s *Service) meant(ctx context.Context, actor ident.Actor, q Query) *Agent {
+	text, ok := q.handle()
+	if !ok {
+		return nil
+	}
+	if h, ok := ident.ParseHandle(text, s.cfg.Portal); ok && strings.Contains(text, "@") {
+		if list := s.index.Named(h.Name, h.Portal); len(list) > 0 {
+			return &list[0]
+		}
+	}
+	if a, ok := s.Learned(text); ok {
+		return &a
+	}
+	if !q.Wide {
+		return nil
+	}
+	a, err := s.Anywhere(ctx, actor, text)
+	if err != nil || a.Portal == "" {
+		return nil // of this portal's own the index has those that are found
+	}
+	if a, ok = s.learned(a); !ok {
+		return nil
+	}
+	return &a
+}
+
+// handle returns the text of a query if it is a whole handle, or an id in the
+// network, and nothing else is asked.
+func (q Query) handle() (string, bool) {
+	text := strings.TrimSpace(q.Text)
+	if q.Cursor != "" || q.Same != "" || q.Scope == ScopePortal || len(text) > 300 || strings.ContainsAny(text, " \t\n\"") ||
+		len(q.Kinds)+len(q.Tags)+len(q.Skills)+len(q.Portals)+len(q.Live)+len(q.Languages)+len(q.Modalities)+len(q.Signed)+len(q.Proofs)+len(q.Publishers) > 0 {
+		return "", false
+	}
+	name, host, _ := strings.Cut(strings.TrimPrefix(text, "@"), "@")
+	return text, host != "" && ident.CheckForm(strings.ToLower(name)) == nil || host == "" && foreignID(text)
+}
+
+// meanwhile looks for what a query means, and returns what waits for that.
+func (s *Service) meanwhile(ctx context.Context, actor ident.Actor, q Query) func() *Agent {
+	if !s.Seeks(q) {
+		q.Wide = false
+		return func() *Agent { return s.meant(ctx, actor, q) }
+	}
+	found := make(chan *Agent, 1)
+	go func() { found <- s.meant(ctx, actor, q) }()
+	return func() *Agent { return <-found }
+}
+
+// Seeks reports whether a query means one agent of another portal that is not
+// known here: if it is Wide, it looks for that in the whole network.
+func (s *Service) Seeks(q Query) bool {
+	if s.seeker == nil {
+		return false
+	}
+	text, ok := q.handle()
+	if !ok {
+		return false
+	}
+	here := q
+	here.Wide = false
+	if s.meant(context.Background(), ident.Actor{}, here) != nil {
+		return false
+	}
+	h, ok := ident.ParseHandle(text, s.cfg.Portal)
+	return foreignID(text) || ok && h.Portal != ""
+}
+
+// first puts an agent before all others of a page of so many at most.
+func (p *Page) first(a *Agent, limit int) {
+	if a == nil {
+		return
+	}
+	n := len(p.Results)
+	p.Results = slices.DeleteFunc(p.Results, func(r Result) bool { return r.Agent.ID == a.ID })
+	if len(p.Results) == n {
+		p.Total++
+	}
+	p.Results = append([]Result{{Agent: *a, Matched: []string{"name"}}}, p.Results[:min(len(p.Results), limit-1)]...)
+	p.Suggestions = nil
+}
