@@ -56,6 +56,9 @@ func appendCoverage(b []byte, c *federation.Coverage) []byte {
 	b = appendNumber(b, `,"asked":`, int64(c.Asked))
 	b = appendNumber(b, `,"answered":`, int64(c.Answered))
 	b = appendTexts(append(b, `,"silent":`...), orEmpty(c.Silent))
+	if c.Named != 0 {
+		b = appendNumber(b, `,"named":`, int64(c.Named))
+	}
 	b = appendNumber(b, `,"oldest_head_age":`, c.OldestHead)
 	if c.Folded != 0 {
 		b = appendNumber(b, `,"folded":`, int64(c.Folded))
@@ -78,6 +81,9 @@ func coverageText(c federation.Coverage) string {
 	out := []string{fmt.Sprintf("%s of %s", whole(int64(c.Answered)), countOf(c.Known, "portal", "portals"))}
 	if c.OldestHead > 0 {
 		out[0] += ", oldest statement " + ageWords(time.Duration(c.OldestHead)*time.Second) + " old"
+	}
+	if c.Named > 0 {
+		out = append(out, whole(int64(c.Named))+" of them named by the DHT")
 	}
 	if n := len(c.Silent); n > 0 {
 		names := strings.Join(c.Silent[:min(n, namedSilent)], ", ")

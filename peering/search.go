@@ -48,7 +48,11 @@ type SearcherConfig struct {
 	Summaries *Summaries
 	// Take takes in a head that a portal answered with: Syncer.Take.
 	Take func(ctx context.Context, from record.PortalID, told []federation.Told) ([]federation.Unfit, error)
-	Log  *slog.Logger
+	// Book and Stranger, both or neither, add portals that the DHT names for what
+	// is looked for.
+	Book     Book
+	Stranger *Stranger
+	Log      *slog.Logger
 }
 
 // Searcher asks portals whose agents are not wholly held here for those that a
@@ -64,6 +68,7 @@ type Searcher struct {
 	opened opened
 	memo   memo
 	looked lookedUp
+	names  named
 	// checker remembers signatures: who is found once is found again.
 	checker *record.Checker
 	// alive ends with Run; end ends it.
@@ -114,6 +119,9 @@ func (s *Searcher) Asks(q hub.Query) int {
 			n++
 		}
 	}
+	if n == 0 && len(s.caps(q)) > 0 {
+		n = 1 // perhaps
+	}
 	return min(n, maxAsked)
 }
 
@@ -132,8 +140,9 @@ func (s *Searcher) AskEach(ctx context.Context, q hub.Query, heard func([]hub.Ag
 // collect asks and calls heard, in this goroutine, with what each portal has.
 func (s *Searcher) collect(ctx context.Context, q hub.Query, heard func([]found, federation.Coverage)) federation.Coverage {
 	list, limited := s.choose(ctx, q)
+	caps := s.caps(q)
 	c := federation.Coverage{Silent: []string{}, Limited: limited}
-	if len(list) == 0 {
+	if len(list)+len(caps) == 0 {
 		return c
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -142,30 +151,69 @@ func (s *Searcher) collect(ctx context.Context, q hub.Query, heard func([]found,
 	// down who is only slower than a search may wait.
 	timer := time.AfterFunc(searchFor, cancel)
 	defer timer.Stop()
-	body, err := json.Marshal(federation.SearchQuestion{Text: strings.Join(strings.Fields(q.Text), " "), Kinds: q.Kinds, Tags: q.Tags, Skills: q.Skills, Live: q.Live, Languages: q.Languages, Limit: each(len(list))})
+	var more <-chan federation.Peer // that the DHT names
+	var later []federation.Peer     // whom to ask if it names too few
+	unnamed, most := false, len(list)
+	if len(caps) > 0 {
+		more, most = s.namedBy(ctx, caps, &unnamed), min(len(list)+keptForNamed, maxAsked)
+		if first := maxAsked - keptForNamed; len(list) > first {
+			list, later = list[:first], list[first:]
+		}
+	}
+	body, err := json.Marshal(federation.SearchQuestion{Text: strings.Join(strings.Fields(q.Text), " "), Kinds: q.Kinds, Tags: q.Tags, Skills: q.Skills, Live: q.Live, Languages: q.Languages, Limit: each(most)})
 	if err != nil {
 		return c
 	}
-	answers := make(chan answered, len(list))
-	waiting := make(map[string]bool)
-	for _, p := range list {
+	answers := make(chan answered, maxAsked)
+	waiting, asked := make(map[string]bool), make(map[record.PortalID]bool)
+	start := func(p federation.Peer) {
 		asking, ok := s.memo.ask(s, p, body)
 		if !ok {
 			c.Limited = true
-			continue
+			return
 		}
-		waiting[p.Host()] = true
+		asked[p.ID], waiting[p.Host()] = true, true
+		c.Asked++
 		s.under.Go(func() {
 			a := answered{from: p}
 			a.found, a.err = asking.wait(ctx, p.RTT)
 			answers <- a
 		})
 	}
-	c.Asked = len(waiting)
+	for _, p := range list {
+		start(p)
+	}
+	instead := func() { // of whom the DHT might have named
+		for len(later) > 0 && c.Asked < maxAsked && ctx.Err() == nil {
+			if p := later[0]; !asked[p.ID] {
+				start(p)
+			}
+			later = later[1:]
+		}
+	}
+	patience := time.NewTimer(namedSoon)
+	defer patience.Stop()
 	late := false
 	now := clock.Now()
-	for len(waiting) > 0 {
+	for len(waiting) > 0 || more != nil {
 		select {
+		case p, ok := <-more:
+			switch {
+			case !ok:
+				more = nil
+				c.Limited = c.Limited || unnamed
+				instead()
+			case asked[p.ID]:
+				c.Named++
+			case c.Asked < maxAsked:
+				if start(p); asked[p.ID] {
+					c.Named++
+				}
+			default:
+				c.Limited = true
+			}
+		case <-patience.C:
+			instead()
 		case a := <-answers:
 			if a.err != nil {
 				s.Log.Debug("a portal did not answer a search", "portal", a.from.ID, "error", a.err)
@@ -186,8 +234,10 @@ func (s *Searcher) collect(ctx context.Context, q hub.Query, heard func([]found,
 				c.Silent = append(c.Silent, host)
 			}
 			clear(waiting)
+			more = nil
 		}
 	}
+	c.Limited = c.Limited || len(later) > 0
 	s.tally.note(c, late)
 	slices.Sort(c.Silent)
 	return c

@@ -71,8 +71,8 @@ type Stranger struct {
 var errShut = errors.New("it is not let in")
 
 // meet says hello to a portal, or to whoever is at an origin, and has it known
-// and shown here from then on.
-func (s *Stranger) meet(ctx context.Context, origin string, portal record.PortalID) (*record.Card, error) {
+// and shown here from then on. It finds room if it is wanted.
+func (s *Stranger) meet(ctx context.Context, origin string, portal record.PortalID, wanted bool) (*record.Card, error) {
 	for _, p := range s.Registry.Portals(ctx) {
 		if p.ID == "" && p.URL == origin && p.State == federation.Denied { // whoever is there
 			return nil, errShut
@@ -85,7 +85,7 @@ func (s *Stranger) meet(ctx context.Context, origin string, portal record.Portal
 	if d := s.Registry.Decide(ctx, w.Card.Portal, w.Card.Origin); !d.Show || !d.In {
 		return nil, errShut
 	}
-	if s.Wanted != nil {
+	if wanted && s.Wanted != nil {
 		s.Wanted(w.Card.Portal)
 	}
 	// It is told of again: it may have been forgotten since its domain was proved.
@@ -351,7 +351,7 @@ func (k *Seeker) ask(ctx context.Context, list []overlay.Found, portal record.Po
 			continue
 		}
 		tried[f.Card.Origin] = true
-		card, merr := k.Stranger.meet(ctx, f.Card.Origin, portal)
+		card, merr := k.Stranger.meet(ctx, f.Card.Origin, portal, true)
 		if merr != nil {
 			k.Log.Debug("a portal that the DHT names was not met", "portal", f.Card.Portal, "origin", f.Card.Origin, "error", merr)
 			if !errors.Is(merr, errShut) {

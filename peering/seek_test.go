@@ -26,23 +26,31 @@ import (
 type book struct {
 	hosts, agents, caps map[string][]overlay.Found
 	portals             map[record.PortalID]overlay.Found
-	after               time.Duration
-	err                 error
 
-	mu    sync.Mutex // guards asked
+	mu    sync.Mutex // guards the rest
 	asked int
+	after time.Duration
+	err   error
+}
+
+// be sets how long an answer takes, and what is wrong with it.
+func (b *book) be(after time.Duration, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.after, b.err = after, err
 }
 
 func (b *book) say(ctx context.Context, list []overlay.Found) ([]overlay.Found, overlay.Looked, error) {
 	b.mu.Lock()
 	b.asked++
+	after, err := b.after, b.err
 	b.mu.Unlock()
 	select {
-	case <-time.After(b.after):
+	case <-time.After(after):
 	case <-ctx.Done():
 		return nil, overlay.Looked{}, ctx.Err()
 	}
-	return list, overlay.Looked{}, b.err
+	return list, overlay.Looked{}, err
 }
 
 func (b *book) Host(ctx context.Context, host string) ([]overlay.Found, overlay.Looked, error) {
@@ -103,6 +111,8 @@ func (u *unknown) stranger() *peering.Stranger {
 
 // hello takes in card and head of who is at an origin, as a Client does.
 func (u *unknown) hello(_ context.Context, origin string, portal record.PortalID) (*peering.Welcome, error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
 	u.greets = append(u.greets, origin)
 	f := u.at[origin]
 	switch {
@@ -130,6 +140,7 @@ func (u *unknown) strange(name string, agents ...string) *far {
 	for _, n := range agents {
 		a := f.Agent(n)
 		a.Name, a.Title, a.Description, a.Caps = n, "Title of "+n, "translates words", []string{"ferries"}
+		a.Skills = []record.Skill{{ID: "sail", Name: "Sail", Description: "Says when they sail.", Tags: a.Caps}}
 		r := f.Sign(u, a)
 		f.tree.Set(record.AgentKey(a.AgentID()), r.Hash)
 		f.records = append(f.records, r)
@@ -296,7 +307,7 @@ func TestSeeker_LooksOnceForAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := newUnknown(t)
 		u.strange("far", "one")
-		u.book.after = time.Second
+		u.book.be(time.Second, nil)
 		var wg sync.WaitGroup
 		for range 10 {
 			wg.Go(func() {
@@ -330,7 +341,7 @@ func TestSeeker_WaitsTwoSecondsAndGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := newUnknown(t)
 		u.strange("far", "one")
-		u.book.after = 5 * time.Second
+		u.book.be(5*time.Second, nil)
 		began := time.Now()
 		_, err := u.anywhere("one@far.example")
 		if took := time.Since(began); !fault.Is(err, fault.Unavailable) || fault.As(err).RetryAfter == 0 || took > 2100*time.Millisecond {
@@ -343,7 +354,7 @@ func TestSeeker_WaitsTwoSecondsAndGoesOn(t *testing.T) {
 			t.Error(err, "after", time.Since(began))
 		}
 		// What cannot be said is asked again soon, not at once.
-		u.book.after, u.book.err = 0, errors.New("nobody answers")
+		u.book.be(0, errors.New("nobody answers"))
 		for range 3 {
 			if _, err := u.anywhere("one@other.example"); !fault.Is(err, fault.Unavailable) {
 				t.Error(err)
@@ -352,7 +363,7 @@ func TestSeeker_WaitsTwoSecondsAndGoesOn(t *testing.T) {
 		if u.book.asked != 2 {
 			t.Errorf("asked %d times", u.book.asked)
 		}
-		u.book.err = nil
+		u.book.be(0, nil)
 		u.strange("other", "one").mute = true
 		time.Sleep(5 * time.Second)
 		if _, err := u.anywhere("one@other.example"); !fault.Is(err, fault.Unavailable) {
@@ -396,6 +407,102 @@ func TestSeeker_BoundsWhatOneAndAllMayAsk(t *testing.T) {
 		}
 		if tally := u.seeker.Tally(); tally.Absent != 41 || tally.Limited == 0 {
 			t.Errorf("%+v", tally)
+		}
+	})
+}
+
+// searching has the searches of a directory ask the DHT too.
+func (u *unknown) searching() {
+	gate, err := record.NewGate(recordtest.Network, u.replica)
+	if err != nil {
+		u.Fatal(err)
+	}
+	u.wide.searcher = peering.NewSearcher(peering.SearcherConfig{Network: recordtest.Network, Caller: u.wide, Gate: gate, Replica: u.replica, Registry: u.registry, Catalog: u.Catalog, Summaries: u.summaries,
+		Take: func(context.Context, record.PortalID, []federation.Told) ([]federation.Unfit, error) { return nil, nil },
+		Book: u.book, Stranger: u.stranger(), Log: slog.New(slog.DiscardHandler)})
+	go u.searcher.Run(u.Context())
+	u.hub = hub.New(hub.Ports{Index: u.index, Network: u.Catalog, Wider: u.searcher}, hub.Config{Portal: "self.example", URL: "https://self.example"})
+	u.Attach(u.hub)
+}
+
+// ferries are agents that have the capability, as the DHT names their portals.
+func (u *unknown) ferries(list ...*far) {
+	for _, f := range list {
+		u.book.caps["ferries"] = append(u.book.caps["ferries"], u.cardAt(f, f.Name+".example"))
+	}
+}
+
+func TestSearcher_AsksWhomTheDHTNames(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		u := newUnknown(t)
+		u.searching()
+		q := hub.Query{Tags: []string{"Ferries"}}
+		// All that is known is held here: nobody names anybody.
+		u.ferries(u.strange("far", "one"))
+		if page := u.search(q); len(page.Results) != 0 || u.book.asked != 0 || u.hub.Asks(q) != 0 {
+			t.Error(handlesOf(page), u.book.asked)
+		}
+		// Twenty are known and not held, all slower than one that nobody knows.
+		for i := range 20 {
+			u.beyond(fmt.Sprintf("p%02d", i), fmt.Sprintf("a%02d", i)).after = 300 * time.Millisecond
+		}
+		u.Settle(t.Context())
+		u.book.be(50*time.Millisecond, nil)
+		u.ferries(u.strange("near", "two"), u.strange("mute", "three"))
+		u.at["https://mute.example"].mute = true
+		shut := u.strange("shut", "four")
+		u.ferries(shut)
+		u.registry.Say(shut.ID, federation.Decision{State: federation.Denied})
+		began := time.Now()
+		var got []string
+		err := u.hub.SearchEach(t.Context(), guest, q, func(page hub.Page) error {
+			for _, r := range page.Results {
+				got = append(got, fmt.Sprint(r.Agent.Handle(), time.Since(began).Milliseconds()))
+			}
+			if c := page.Coverage; len(page.Results) == 0 && time.Since(began) > 0 && (c.Asked != 1+20 || c.Named != 2 || !c.Limited) {
+				t.Errorf("%+v", c)
+			}
+			return nil
+		})
+		if err != nil || len(got) < 2 || got[0] != "one@far.example50" && got[0] != "two@near.example50" {
+			t.Errorf("%q, %v", got, err)
+		}
+		if n := len(u.greets); n != 3 {
+			t.Errorf("met were %q", u.greets)
+		}
+		if u.wanted[shut.ID] || len(u.wanted) != 0 {
+			t.Error("a search drives others out")
+		}
+		// The lookup and what was met stand for the next search; who did not answer
+		// is left alone.
+		asked := u.book.asked
+		page := u.search(hub.Query{Tags: []string{"ferries"}, Text: "title"})
+		if u.book.asked != asked || len(u.greets) != 3 || page.Coverage.Named != 2 || page.Coverage.Asked != 21 {
+			t.Errorf("%d lookups, met were %q, %+v", u.book.asked-asked, u.greets, page.Coverage)
+		}
+	})
+}
+
+// TestSearcher_WaitsForTheDHTNoLongerThanForPortals has a lookup that does not end.
+func TestSearcher_WaitsForTheDHTNoLongerThanForPortals(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		u := newUnknown(t)
+		u.searching()
+		for i := range 20 {
+			u.beyond(fmt.Sprintf("p%02d", i), fmt.Sprintf("a%02d", i))
+		}
+		u.Settle(t.Context())
+		u.book.be(time.Hour, nil)
+		began := time.Now()
+		page := u.search(hub.Query{Tags: []string{"ferries"}})
+		if took := time.Since(began); took > 805*time.Millisecond || page.Coverage.Asked != 1+20 || page.Coverage.Named != 0 {
+			t.Errorf("after %s: %+v", took, page.Coverage)
+		}
+		// When it ends in vain, the others are asked instead.
+		u.book.be(10*time.Millisecond, nil)
+		time.Sleep(10 * time.Second)
+		if page := u.search(hub.Query{Tags: []string{"trains"}}); page.Coverage.Asked != 1+20 {
+			t.Errorf("%+v", page.Coverage)
 		}
 	})
 }

@@ -1,11 +1,13 @@
 package app_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"agentsite/agentruntime/agenttest"
 	"agentsite/internal/app"
@@ -153,5 +155,52 @@ func TestSeek_FindsAgentsOfPortalsNobodyToldOf(t *testing.T) {
 	}
 	if limited < 10 {
 		t.Errorf("of 20 unknown agents that a visitor asked for, %d were refused", limited)
+	}
+}
+
+// TestSearch_AsksWhomTheDHTNames has a portal that knows one other search for a
+// capability that only a portal has which it does not know.
+func TestSearch_AsksWhomTheDHTNames(t *testing.T) {
+	t.Parallel()
+	agents := agenttest.NewA2AServer(t, "1.0", "JSONRPC")
+	hub, far := apptest.Start(t), apptest.Start(t)
+	near := apptest.Start(t, func(c *app.Config) { c.Tier, c.MostPeers = record.TierSummary, 1 })
+	for _, p := range []*apptest.Portal{far, near} {
+		if err := p.Greet(t.Context(), hub.URL()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := near.Rule(t.Context(), hub.NetworkID(), "allow"); err != nil {
+		t.Fatal(err)
+	}
+	far.User(t, "bob").Must(http.MethodPost, "/api/v1/agents", map[string]any{"name": "far-echo", "title": "Zanzibar timetable", "description": "Knows every ferry.", "kind": "a2a",
+		"skills":   []map[string]any{{"id": "ferries", "name": "Ferries", "description": "When they sail.", "tags": []string{"Ferries"}}},
+		"endpoint": agents.Endpoint(agenttest.Echo), "visibility": "public", "config": map[string]any{"binding": "JSONRPC", "version": "1.0", "streaming": true}}, http.StatusCreated)
+	olga := near.Operator(t, "olga")
+	lookups(t, olga, "ferries", func(d federation.DHTAnswer) bool { return len(d.Portals) == 1 })
+	ada := near.User(t, "ada")
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	pace := time.NewTicker(300 * time.Millisecond)
+	defer pace.Stop()
+	var page struct {
+		Results []struct{ Agent struct{ Handle string } }
+		Portals federation.Coverage
+	}
+	for len(page.Results) == 0 { // its summary may be known to the other, its agent not yet
+		if ctx.Err() != nil {
+			t.Fatalf("%+v", page)
+		}
+		<-pace.C
+		ada.Get(http.MethodGet, "/api/v1/search?tag=Ferries", nil, http.StatusOK, &page)
+	}
+	if page.Results[0].Agent.Handle != "far-echo@"+far.Host || page.Portals.Named != 1 {
+		t.Errorf("%+v", page)
+	}
+	if state := near.State(t.Context(), far.NetworkID()); state != "" {
+		t.Errorf("it is known, and %s", state)
+	}
+	if text := ada.Must(http.MethodGet, "/agents?tag=Ferries&wait=1", nil, http.StatusOK).Body; !strings.Contains(text, "Zanzibar timetable") || !strings.Contains(text, "1 of them named by the DHT") {
+		t.Error(text)
 	}
 }

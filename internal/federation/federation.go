@@ -99,6 +99,8 @@ type Coverage struct {
 	Asked    int      `json:"asked"`
 	Answered int      `json:"answered"`
 	Silent   []string `json:"silent"`
+	// Named are those of Asked that the DHT named for what is looked for.
+	Named int `json:"named,omitempty"`
 	// OldestHead is the age of the oldest head that the answer rests on, in
 	// seconds.
 	OldestHead int64 `json:"oldest_head_age"`

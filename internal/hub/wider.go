@@ -103,6 +103,7 @@ func (s *Service) beside(few []Agent, q Query) (Page, error) {
 func withAsked(c, asked federation.Coverage) federation.Coverage {
 	c.Asked += asked.Asked
 	c.Answered += asked.Answered
+	c.Named += asked.Named
 	c.Silent = append(slices.Clip(c.Silent), asked.Silent...) // a list, though there are none
 	c.Silent = c.Silent[:min(len(c.Silent), maxSilent)]
 	c.OldestHead, c.Limited = max(c.OldestHead, asked.OldestHead), c.Limited || asked.Limited
