@@ -156,10 +156,10 @@ func (p *Portal) examine(ctx context.Context, q doctor.Question) (doctor.Report,
 		f.syncer.Newest(ctx) // Standing knows then what others hold of this portal
 		s.Network, s.ID, s.Replica, s.Exports, s.Caller = p.set.network, f.id, p.replica, f.peers.Exports, f.client
 		s.Standing, s.Published = f.keyring().Keys, p.publisher.Published
-		s.DHT = f.overlay.Standing
 		if f.gossip != nil {
 			s.Gossip = f.gossip.Standing
 		}
+		s.DHT, s.LookUp = f.overlay.Standing, f.overlay.Ask
 		s.Known = func(ctx context.Context) ([]federation.Peer, error) { return f.peers.Portals(ctx), nil }
 	} else {
 		s.Network = p.outside()

@@ -78,7 +78,7 @@ func TestDHT_KnowsWhoHasWhat(t *testing.T) {
 	if p := a.Portals[0]; a.What != "portal" || p.URL != last.URL() || p.Agents < 1 || p.Said == "" {
 		t.Errorf("%+v", a)
 	}
-	if a := lookups(t, ops[2], last.URL(), named(last)); a.What != "host" || a.Portals[0].URL != last.URL() {
+	if a := lookups(t, ops[2], last.URL(), named(last)); a.What != "host" || a.Portals[0].URL != last.URL() || a.Own {
 		t.Errorf("%+v", a)
 	}
 	// The capability is that of one agent; its id is told by the portal's log.
@@ -92,6 +92,9 @@ func TestDHT_KnowsWhoHasWhat(t *testing.T) {
 	}
 	lookups(t, ops[1], id, named(last))
 	if a := lookups(t, ops[1], "no-such-thing", named()); a.What != "capability" {
+		t.Errorf("%+v", a)
+	}
+	if a := lookups(t, ops[3], id, func(a federation.DHTAnswer) bool { return a.Holders > 0 }); !a.Own {
 		t.Errorf("%+v", a)
 	}
 	// What every portal has is found at all of them.

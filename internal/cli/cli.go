@@ -79,7 +79,7 @@ func commands() []command {
 		{"peers forget", "PORTAL", "forget a portal; it may come back", runPeersForget, peersFlags},
 		{"peers release", "PORTAL", "show why a portal is quarantined, and end it", runPeersRelease, releaseFlags},
 		{"peers gossip", "", "see how the portal stands in the pool of portals that tell each other who is there", runPeersGossip, peersFlags},
-		{"peers dht", "[WHAT]", "see how the portal stands in the DHT, or look there for a portal, an agent or a capability", runPeersDHT, peersFlags},
+		{"peers dht", "[WHAT]", "see how the portal stands in the DHT, or look there for a portal (id or address), an agent or a capability", runPeersDHT, peersFlags},
 		{"peers policy", "[FIELD=VALUE…]", "see or change what holds for all portals", runPeersPolicy, peersFlags},
 		{"keys list", "", "list the keys the portal speaks with in its network", runKeysList, keysFlags},
 		{"keys rotate", "", "take a new operational key", runKeysRotate, keysFlags},

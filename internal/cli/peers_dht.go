@@ -61,6 +61,8 @@ func lookUp(ctx context.Context, e env, fs *flags, c *client, what string) error
 		}
 		RPCs, Hops int
 		Took       float64 `json:"took_ms"`
+		Holders    int
+		Own        bool
 		Nearest    []string
 	}
 	if err := json.Unmarshal(raw, &a); err != nil {
@@ -72,6 +74,9 @@ func lookUp(ctx context.Context, e env, fs *flags, c *client, what string) error
 	if len(a.Portals) == 0 {
 		fmt.Fprintf(e.stdout, "Nobody signed to have this %s.\n", a.What)
 	}
-	fmt.Fprintf(e.stdout, "%d requests, %d hops, %.0f ms; %d portals near it answered.\n", a.RPCs, a.Hops, a.Took, len(a.Nearest))
+	if a.Own {
+		fmt.Fprintln(e.stdout, "This portal publishes it itself.")
+	}
+	fmt.Fprintf(e.stdout, "%d requests, %d hops, %.0f ms; %d portals near it answered, %d gave it.\n", a.RPCs, a.Hops, a.Took, len(a.Nearest), a.Holders)
 	return nil
 }

@@ -100,7 +100,9 @@ type Subject struct {
 	// not run.
 	DHT func() federation.DHTStanding
 	// Gossip is how it stands in the pool that gossips; nil where it has none.
-	Gossip  func() federation.GossipStanding
+	Gossip func() federation.GossipStanding
+	// LookUp looks for something there, as federation.DHT's Ask does.
+	LookUp  func(ctx context.Context, what string) (federation.DHTAnswer, error)
 	Exports func(tags, languages []string) bool
 	// Web asks others without saying who asks; Caller asks signed, which only a
 	// portal that runs can.

@@ -37,11 +37,16 @@ func (s Subject) trace(ctx context.Context, r *Report, q Question) {
 	}
 	head, _ := s.ownHead(ctx)
 	r.Add(Agent, OK, "", "It is published: record %s, covered by the head %s.", version(p.Version), version(head))
+	s.booked(ctx, r, a)
 	if q.Portal == "" {
 		r.Add(Agent, Skipped, "", "Name another portal with --portal to see whether it is found there.")
 		return
 	}
-	if peer, ok := s.there(ctx, r, q.Portal); ok {
+	peer, ok := s.there(ctx, r, q.Portal)
+	if peer.ID != "" {
+		s.takesPart(ctx, r, peer)
+	}
+	if ok {
 		s.found(ctx, r, peer, a, p)
 	}
 }

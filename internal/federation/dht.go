@@ -92,6 +92,10 @@ type DHTAnswer struct {
 	Hops   int     `json:"hops"`
 	Paths  int     `json:"paths"`
 	TookMS float64 `json:"took_ms"`
+	// Holders is how many other portals gave it, of three at most that were needed.
+	// Own is true where this portal sees to the key itself.
+	Holders int  `json:"holders"`
+	Own     bool `json:"own"`
 	// Nearest are the portals nearest to the key that answered.
 	Nearest []record.PortalID `json:"nearest"`
 }

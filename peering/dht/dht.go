@@ -233,6 +233,8 @@ func (r *Runner) until(ctx context.Context, begin func(n *kademlia.Node, now tim
 type Trace struct {
 	Took              time.Duration
 	RPCs, Hops, Paths int
+	// Holders is how many other nodes gave something.
+	Holders int
 	// Nearest are the nodes nearest to what was looked for that answered.
 	Nearest []*kademlia.Contact
 }
@@ -265,7 +267,7 @@ func (r *Runner) look(ctx context.Context, begin func(*kademlia.Node, time.Time)
 	if err != nil {
 		l.Cancel()
 	}
-	return l.Values(), Trace{Took: time.Since(began), RPCs: l.RPCs(), Hops: l.Hops(), Paths: l.Paths(), Nearest: l.Nearest()}, err
+	return l.Values(), Trace{Took: time.Since(began), RPCs: l.RPCs(), Hops: l.Hops(), Paths: l.Paths(), Holders: l.Holders(), Nearest: l.Nearest()}, err
 }
 
 // Put stores a record, and returns at how many nodes once it is at enough of

@@ -13,6 +13,7 @@ type Lookup struct {
 	// that should have one.
 	holders int
 	gave    int
+	others  int // of gave, without this node
 	hops    int // of the first value
 	mode    mode
 }
@@ -76,6 +77,9 @@ func (l *Lookup) Hops() int  { return l.hops }
 func (l *Lookup) RPCs() int  { return l.rpcs }
 func (l *Lookup) Paths() int { return len(l.paths) }
 
+// Holders returns how many other nodes gave a value.
+func (l *Lookup) Holders() int { return l.others }
+
 // Cancel ends it.
 func (l *Lookup) Cancel() { l.ended = true }
 
@@ -137,6 +141,7 @@ func (l *Lookup) answered(c *call, r *Response, now time.Time) {
 		l.take(Value{e, b})
 	}
 	if gave {
+		l.others++
 		if l.gave++; l.hops == 0 {
 			l.hops = int(c.depth)
 		}

@@ -135,13 +135,14 @@ func (o *Overlay) Ask(ctx context.Context, what string) (federation.DHTAnswer, e
 	}
 	a.Name = what
 	portal, local, _ := strings.Cut(what, "/")
-	_, isPortal := record.PortalID(portal).Digest()
+	d, isPortal := record.PortalID(portal).Digest()
+	var key record.Hash
 	switch {
 	case record.ValidOrigin(strings.TrimSuffix(what, "/")):
-		a.What = "host"
+		a.What, key = "host", record.HostKey(federation.HostOf(what))
 		found, how, err = o.Host(ctx, federation.HostOf(what))
 	case isPortal && local == "":
-		a.What = "portal"
+		a.What, key = "portal", d
 		var one Found
 		if one, how, err = o.Portal(ctx, record.PortalID(portal)); err == nil {
 			found = []Found{one}
@@ -149,10 +150,10 @@ func (o *Overlay) Ask(ctx context.Context, what string) (federation.DHTAnswer, e
 			err = nil
 		}
 	case isPortal || record.Portable(what):
-		a.What = "agent"
+		a.What, key = "agent", record.AgentKey(what)
 		found, how, err = o.Agent(ctx, what)
 	default:
-		a.What = "capability"
+		a.What, key = "capability", record.CapKeys(what)[0]
 		found, how, err = o.Capability(ctx, what)
 	}
 	if err != nil {
@@ -163,6 +164,7 @@ func (o *Overlay) Ask(ctx context.Context, what string) (federation.DHTAnswer, e
 	}
 	sort.Slice(a.Portals, func(i, j int) bool { return a.Portals[i].ID < a.Portals[j].ID })
 	a.RPCs, a.Hops, a.Paths, a.TookMS = how.RPCs, how.Hops, how.Paths, float64(how.Took.Microseconds())/1000
+	a.Holders, a.Own = how.Holders, o.mine.has(kademlia.ID(key))
 	for _, c := range how.Nearest {
 		a.Nearest = append(a.Nearest, portalOf(c.ID))
 	}

@@ -139,6 +139,14 @@ func (m *mine) load(ctx context.Context) (fresh []entry, err error) {
 	return fresh, nil
 }
 
+// has reports whether this portal sees to a key.
+func (m *mine) has(key kademlia.ID) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	_, ok := slices.BinarySearchFunc(m.keys, key, byKey)
+	return ok
+}
+
 func byKey(e entry, key kademlia.ID) int { return bytes.Compare(e.key[:], key[:]) }
 
 // Next implements kademlia.Source.

@@ -1,0 +1,84 @@
+package doctor
+
+import (
+	"context"
+	"strings"
+
+	"agentsite/internal/federation"
+	"agentsite/internal/hub"
+)
+
+// booked says whether portals that do not know this one can find it and an agent of
+// it in the DHT: whether it takes part, publishes the keys, and others keep them.
+func (s Subject) booked(ctx context.Context, r *Report, a hub.Agent) {
+	if s.DHT == nil || s.LookUp == nil {
+		r.Add(DHT, Skipped, "", "Whether it is found through the DHT can be asked while the portal runs.")
+		return
+	}
+	d := s.DHT()
+	if d.Nodes == 0 {
+		r.Add(DHT, Note, "agentsite peers add https://PORTAL", "This portal knows no other that takes part in the DHT, so portals that do not know it cannot find it there.")
+		return
+	}
+	var unpublished, lost, kept []string
+	for _, k := range []struct{ name, what string }{{"the portal by its id", string(s.ID)}, {"the portal by its host", s.URL}, {"the agent", s.idOf(a)}} {
+		got, err := s.LookUp(ctx, k.what)
+		switch {
+		case err != nil:
+			r.Add(DHT, Skipped, "Ask again.", "%s was not looked up: %v.", upperFirst(k.name), err)
+		case !got.Own:
+			unpublished = append(unpublished, k.name)
+		case got.Holders == 0 || !names(got, s):
+			lost = append(lost, k.name)
+		default:
+			kept = append(kept, k.name)
+		}
+	}
+	young := d.Sent < fewSent
+	if len(unpublished) > 0 {
+		level, do := Note, "Ask again in a minute. If it stays so, the log says what could not be read."
+		if d.Keys == 0 && !young {
+			level, do = Fault, "agentsite keys list; a portal that may sign nothing publishes nothing."
+		}
+		r.Add(DHT, level, do, "This portal does not publish in the DHT: %s.", strings.Join(unpublished, ", "))
+	}
+	if len(lost) > 0 {
+		level, do := Fault, "Look whether others reach this portal (agentsite doctor there) and whether nodes answer it: agentsite peers dht. It is stored anew in each round."
+		if young {
+			level, do = Note, "Ask again in a minute."
+		}
+		r.Add(DHT, level, do, "It is published, but no other portal gave it when it was looked up in the DHT: %s.", strings.Join(lost, ", "))
+	}
+	if len(kept) > 0 {
+		r.Add(DHT, OK, "", "Others keep in the DHT, and give when asked: %s.", strings.Join(kept, ", "))
+	}
+}
+
+// names reports whether an answer names this portal.
+func names(a federation.DHTAnswer, s Subject) bool {
+	for _, p := range a.Portals {
+		if p.ID == s.ID {
+			return true
+		}
+	}
+	return false
+}
+
+// takesPart says whether another portal is in the DHT: only then it can look there
+// for what it does not know.
+func (s Subject) takesPart(ctx context.Context, r *Report, peer federation.Peer) {
+	if s.DHT == nil || s.LookUp == nil || s.DHT().Nodes == 0 {
+		return
+	}
+	got, err := s.LookUp(ctx, string(peer.ID))
+	switch {
+	case err != nil:
+		r.Add(DHT, Skipped, "Ask again.", "%s was not looked up in the DHT: %v.", peer.Host(), err)
+	case len(got.Portals) == 0:
+		r.Add(DHT, Note, "Let its operator run `agentsite doctor`; an older version, or one that has just started, does not take part.", "The DHT does not name %s: it may not take part, and then finds no portal that it does not know.", peer.Host())
+	default:
+		r.Add(DHT, OK, "", "%s takes part in the DHT, so it can look there for agents of portals that it does not know.", peer.Host())
+	}
+}
+
+func upperFirst(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
