@@ -2,9 +2,12 @@
 // product's own nodes, and prints them with their bars and the seed:
 //
 //	go run ./bench/dht -nodes 1000,10000
+//	go run ./bench/dht -nodes 100000 -settled -lookups 2000
 //
-// 10,000 nodes take some minutes, 100,000 some tens and 3 GB. The same seed
-// prints the same, but for the time it took.
+// 10,000 nodes that join by the protocol take some minutes. With -settled they
+// begin with tables as of nodes that have long been there: 10,000 take seconds,
+// 100,000 a minute or two and 3 GB. The same seed prints the same, but for the
+// time it took.
 package main
 
 import (
@@ -12,6 +15,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"time"
@@ -28,6 +32,7 @@ const (
 type bench struct {
 	seed    uint64
 	lookups int
+	settled bool
 	missed  int
 }
 
@@ -39,7 +44,10 @@ func main() {
 	)
 	flag.Uint64Var(&b.seed, "seed", 1, "where all chance comes from")
 	flag.IntVar(&b.lookups, "lookups", 10_000, "lookups of each row")
+	flag.BoolVar(&b.settled, "settled", false, "nodes begin with tables instead of joining")
+	apart := flag.Duration("apart", time.Hour, "how long a network is parted in halves, 0 for not")
 	flag.Parse()
+	debug.SetGCPercent(200) // a third less time for half as much memory again
 	fmt.Printf("seed %d\n", b.seed)
 	for _, s := range strings.Split(*sizes, ",") {
 		n, err := strconv.Atoi(s)
@@ -52,6 +60,9 @@ func main() {
 	if *churn > 0 {
 		b.churn(8*time.Hour, *churn, .9999, .15)
 		b.churn(time.Hour, *churn, .998, .3)
+	}
+	if *apart > 0 {
+		b.apart(*apart)
 	}
 	if b.missed > 0 {
 		fmt.Printf("dht: %d bars missed\n", b.missed)
@@ -93,8 +104,10 @@ func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond)
 
 // network makes one whose keys are stored.
 func (b *bench) network(n int) (*sim.Net, []kademlia.ID, sim.Puts) {
-	s := sim.New(sim.Config{Nodes: n, Seed: b.seed})
-	s.Run(time.Hour) // the size of the network is known by then
+	s := sim.New(sim.Config{Nodes: n, Seed: b.seed, Settled: b.settled})
+	if !b.settled {
+		s.Run(time.Hour) // the size of the network is known by then
+	}
 	keys, puts := s.Store(500, 20*time.Millisecond, life)
 	return s, keys, puts
 }
@@ -107,7 +120,11 @@ func (b *bench) size(n int) {
 		known += float64(s.Node(i).Known()) / float64(n)
 		guess += s.Node(i).Size() / float64(n)
 	}
-	fmt.Printf("%d nodes: joined by %d requests, %.0f contacts each, who guess %.0f (in %v)\n", n, s.Delivered, known, guess, time.Since(began).Round(time.Second))
+	how := fmt.Sprintf("joined by %d requests", s.Delivered)
+	if b.settled {
+		how = "began with tables"
+	}
+	fmt.Printf("%d nodes: %s, %.0f contacts each, who guess %.0f (in %v)\n", n, how, known, guess, time.Since(began).Round(time.Second))
 	b.row("put", puts, atLeast("copies", float64(puts.Fewest), 15), atMost("RPC", puts.RPCs, 32))
 	hops := math.Log2(float64(n)/20)/(1+math.Log2(20)) + .5
 	most := math.Ceil(math.Log(float64(n))/math.Log(20)) + 1
@@ -146,4 +163,23 @@ func (b *bench) churn(session, long time.Duration, found, rpcs float64) {
 	s.Run(30 * time.Minute)
 	got := s.Churn(sim.Churn{Session: session, For: long, Probe: 3 * time.Second})
 	b.row(fmt.Sprintf("500 nodes that live %v on average, for %v", session, long), got, atLeast("found", got.Success(), found), atMost("RPC/s and node", got.PerNode, rpcs))
+}
+
+// apart is 500 nodes of which halves do not reach each other for a while. In it
+// each half finds what its own publish; after it all find what was stored then.
+func (b *bench) apart(long time.Duration) {
+	const heal = 10 * time.Minute
+	s := sim.New(sim.Config{Nodes: 500, Seed: b.seed, Keys: 2})
+	s.Run(30 * time.Minute)
+	half := func(i int) bool { return i%2 == 0 }
+	s.Part(func(x, y int) bool { return half(x) != half(y) })
+	s.Run(long)
+	keys, puts := s.StoreBy(half, 200, 100*time.Millisecond, life)
+	b.row(fmt.Sprintf("500 nodes, halves apart for %v, one stores", long), puts, atLeast("copies", float64(puts.Fewest), 15))
+	look := s.LookBy(half, keys, b.lookups, gap)
+	b.row("the same half looks", look, atLeast("found", look.Success(), .9999))
+	s.Part(nil)
+	s.Run(heal)
+	look = s.LookBy(func(i int) bool { return !half(i) }, keys, b.lookups, gap)
+	b.row(fmt.Sprintf("%v after it the other looks", heal), look, atLeast("found", look.Success(), .999))
 }

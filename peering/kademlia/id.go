@@ -27,6 +27,10 @@ func compare(target, a, b ID) int {
 	return 0
 }
 
+// lead returns the first bits of an id. Two that differ in them, as random ones
+// do, are compared by them alone: an id is looked at where it lies only else.
+func lead(id ID) uint64 { return binary.BigEndian.Uint64(id[:]) }
+
 // common returns how many leading bits two ids share, 256 for the same.
 func common(a, b ID) int {
 	for i := 0; i < len(a); i += 8 {
@@ -36,6 +40,9 @@ func common(a, b ID) int {
 	}
 	return 8 * len(a)
 }
+
+// differ reports whether two ids differ in the bit after the first n.
+func differ(a, b ID, n int) bool { return (a[n/8]^b[n/8])<<(n%8)&0x80 != 0 }
 
 // apart returns the distance of two ids as a share of the whole space, from 0
 // to 1: of n nodes with even ids, a share of 1/n holds one.

@@ -26,7 +26,7 @@ type Node struct {
 	absent     absent
 
 	ops    []op
-	calls  map[uint64]*call
+	calls  []*call // in the order they were sent
 	lastID uint64
 	out    []Call
 
@@ -70,7 +70,7 @@ type Call struct {
 
 // New returns a node that is self and knows nobody.
 func New(self *Contact, cfg Config) *Node {
-	n := &Node{cfg: cfg.withDefaults(), self: self, calls: make(map[uint64]*call), probing: make(map[ID]bool)}
+	n := &Node{cfg: cfg.withDefaults(), self: self, probing: make(map[ID]bool)}
 	n.table = newTable(self.ID, &n.cfg)
 	n.shelf.cfg = n.cfg.Shelf
 	return n
@@ -109,7 +109,7 @@ func (n *Node) send(c *call, r Request, now time.Time) {
 	} else {
 		c.op = c.walk.op
 	}
-	n.calls[c.id] = c
+	n.calls = append(n.calls, c)
 	n.out = append(n.out, Call{c.id, c.to, r})
 	n.tally.Sent++
 }
@@ -140,7 +140,6 @@ func (n *Node) late(now time.Time) []*call {
 			late = append(late, c)
 		}
 	}
-	slices.SortFunc(late, func(a, b *call) int { return int(a.id) - int(b.id) })
 	return late
 }
 
@@ -171,11 +170,12 @@ func (n *Node) Wake(now time.Time) time.Time {
 // groups that it did not know before. An answer that comes after Fail, or
 // twice, is dropped.
 func (n *Node) Answer(id uint64, r *Response, near []Group, now time.Time) {
-	c := n.calls[id]
-	if c == nil {
+	i := n.call(id)
+	if i < 0 {
 		return
 	}
-	delete(n.calls, id)
+	c := n.calls[i]
+	n.calls = slices.Delete(n.calls, i, i+1)
 	n.rtts.add(now.Sub(c.sent))
 	n.tally.Answered++
 	to := c.to
@@ -196,13 +196,24 @@ func (n *Node) Answer(id uint64, r *Response, near []Group, now time.Time) {
 // Fail tells that a call failed: nobody answered, or what was answered is not
 // what was asked.
 func (n *Node) Fail(id uint64, now time.Time) {
-	if c := n.calls[id]; c != nil {
-		n.lost(c, now)
+	if i := n.call(id); i >= 0 {
+		n.lost(n.calls[i], now)
 	}
 }
 
+// call returns where a call is among those in flight, -1 for nowhere.
+func (n *Node) call(id uint64) int {
+	for i, c := range n.calls {
+		if c.id == id {
+			return i
+		}
+	}
+	return -1
+}
+
 func (n *Node) lost(c *call, now time.Time) {
-	delete(n.calls, c.id)
+	i := n.call(c.id)
+	n.calls = slices.Delete(n.calls, i, i+1)
 	n.tally.Failed++
 	n.absent.add(c.to.ID, now)
 	if gone := n.table.failed(c.to.ID, now); gone != nil {
@@ -227,7 +238,7 @@ func (n *Node) met(c *Contact, now time.Time) {
 // was silent lately.
 func (n *Node) Hear(c *Contact, now time.Time) {
 	const most = 64
-	if len(n.heard) < most && !n.probing[c.ID] && n.table.room(c) && !n.absent.has(c.ID, now) &&
+	if len(n.heard) < most && n.table.room(c) && !n.probing[c.ID] && !n.absent.has(c.ID, now) &&
 		!slices.ContainsFunc(n.heard, func(h *Contact) bool { return h.ID == c.ID }) {
 		n.heard = append(n.heard, c)
 		n.upkeep.next = time.Time{}
@@ -271,6 +282,28 @@ func (n *Node) Join(known []*Contact) {
 		}
 	}
 	n.upkeep.join()
+}
+
+// Settle gives a new node a table at once: each contact is taken in as if it had
+// just answered after the time that took says, by the way that answers take, and
+// upkeep goes on as of one that joined long ago. It is for simulations of
+// networks too large to let everybody join; who is real has to ask: see Join.
+func (n *Node) Settle(known []*Contact, took func(*Contact) time.Duration, now time.Time) {
+	for _, c := range known {
+		n.rtts.add(took(c))
+		n.met(c, now)
+	}
+	u := &n.upkeep
+	u.joining, u.shaken = len(joins)-1, true
+	u.selfAt, u.next = n.phase(n.cfg.Self, now), time.Time{}
+	for i := range n.table.buckets {
+		n.table.buckets[i].looked = n.phase(n.cfg.Refresh, now).Add(-n.cfg.Refresh).UnixMilli()
+	}
+}
+
+// phase returns some time of the next d.
+func (n *Node) phase(d time.Duration, now time.Time) time.Time {
+	return now.Add(time.Duration(n.cfg.Rand.Float64() * float64(d)))
 }
 
 // Forget takes a node out of the table, and what it published off the shelf.

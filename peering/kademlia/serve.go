@@ -47,18 +47,19 @@ func (n *Node) Serve(from *Contact, r *Request, now time.Time) *Response {
 // near returns the nodes nearest to a target for an answer to from: few of one
 // group, as one that names many of its own could fill the table of who asks.
 func (n *Node) near(target ID, from *Contact) []*Contact {
-	var groups groupCount
-	all := n.table.nearest(target, n.cfg.K+spares, func(e *entry) bool { return from == nil || e.ID != from.ID })
-	out := all[:0]
-	for _, c := range all {
-		if len(out) == n.cfg.K {
-			break
+	for most := n.cfg.K; ; most = n.cfg.K + spares {
+		var groups groupCount
+		all := n.table.nearest(target, most, func(e *entry) bool { return from == nil || e.ID != from.ID })
+		out := all[:0]
+		for _, c := range all {
+			if len(out) < n.cfg.K && groups.admit(c, n.cfg.GroupAnswer) {
+				out = append(out, c)
+			}
 		}
-		if groups.admit(c, n.cfg.GroupAnswer) {
-			out = append(out, c)
+		if len(out) == len(all) || most > n.cfg.K {
+			return out
 		}
 	}
-	return out
 }
 
 // keep stores a record that somebody brought.

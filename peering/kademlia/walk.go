@@ -43,7 +43,8 @@ type path struct {
 // cand is a node on a path.
 type cand struct {
 	*Contact
-	depth uint8 // 1 for those of the table
+	far   uint64 // the first bits of its distance from the target
+	depth uint8  // 1 for those of the table
 	state state
 }
 
@@ -114,11 +115,11 @@ func (p *path) add(w *walk, c *Contact, depth uint8) {
 	if c.ID == w.node.self.ID || !w.node.cfg.Admits(c) {
 		return
 	}
-	i, found := slices.BinarySearchFunc(p.cands, c.ID, func(have cand, id ID) int { return compare(w.target, have.ID, id) })
+	i, found := p.search(w, c.ID)
 	if found || i >= maxCands {
 		return
 	}
-	p.cands = slices.Insert(p.cands, i, cand{Contact: c, depth: depth})
+	p.cands = slices.Insert(p.cands, i, cand{Contact: c, far: lead(w.target) ^ lead(c.ID), depth: depth})
 	if len(p.cands) > maxCands {
 		p.cands = p.cands[:maxCands]
 	}
@@ -214,11 +215,26 @@ func (w *walk) over(c *call, st state) {
 }
 
 func (p *path) of(w *walk, id ID) *cand {
-	i, found := slices.BinarySearchFunc(p.cands, id, func(have cand, id ID) int { return compare(w.target, have.ID, id) })
+	i, found := p.search(w, id)
 	if !found {
 		return nil
 	}
 	return &p.cands[i]
+}
+
+// search returns where a node is on a path, or would be.
+func (p *path) search(w *walk, id ID) (at int, found bool) {
+	far := lead(w.target) ^ lead(id)
+	from, to := 0, len(p.cands)
+	for from < to {
+		mid := (from + to) / 2
+		if c := &p.cands[mid]; c.far < far || c.far == far && Nearer(w.target, c.ID, id) {
+			from = mid + 1
+		} else {
+			to = mid
+		}
+	}
+	return from, from < len(p.cands) && p.cands[from].far == far && p.cands[from].ID == id
 }
 
 // answer takes in whom a node named.

@@ -79,9 +79,14 @@ func (s *Net) look(by int, key kademlia.ID, counts ...*tally) {
 // Look lets random nodes look for random ones of the keys, a number of times, at
 // a rate of one each gap, and waits for the last.
 func (s *Net) Look(keys []kademlia.ID, count int, gap time.Duration) Looks {
+	return s.LookBy(nil, keys, count, gap)
+}
+
+// LookBy is Look by some of the nodes only; nil is all.
+func (s *Net) LookBy(some func(i int) bool, keys []kademlia.ID, count int, gap time.Duration) Looks {
 	t := s.begin()
 	for i := range count {
-		s.After(time.Duration(i)*gap, func() { s.look(s.Any(), keys[s.rand.IntN(len(keys))], t) })
+		s.After(time.Duration(i)*gap, func() { s.look(s.anyOf(some), keys[s.rand.IntN(len(keys))], t) })
 	}
 	s.Run(time.Duration(count) * gap)
 	s.RunUntil(func() bool { return t.open == 0 }, time.Minute)
@@ -104,21 +109,30 @@ func (p Puts) String() string {
 // Store puts a number of values from random nodes, one each gap, waits until
 // all are stored, and returns their keys.
 func (s *Net) Store(count int, gap, life time.Duration) ([]kademlia.ID, Puts) {
+	return s.StoreBy(nil, count, gap, life)
+}
+
+// StoreBy is Store by some of the nodes only; nil is all.
+func (s *Net) StoreBy(some func(i int) bool, count int, gap, life time.Duration) ([]kademlia.ID, Puts) {
 	keys := make([]kademlia.ID, count)
 	for i := range keys {
 		keys[i] = s.ID()
 	}
-	return keys, s.StoreAt(keys, gap, life)
+	return keys, s.storeAt(some, keys, gap, life)
 }
 
 // StoreAt is Store with keys that are given.
 func (s *Net) StoreAt(keys []kademlia.ID, gap, life time.Duration) Puts {
+	return s.storeAt(nil, keys, gap, life)
+}
+
+func (s *Net) storeAt(some func(i int) bool, keys []kademlia.ID, gap, life time.Duration) Puts {
 	out := Puts{Count: len(keys), Fewest: 1 << 30}
 	var took []time.Duration
 	open := len(keys)
 	for i, key := range keys {
 		s.After(time.Duration(i)*gap, func() {
-			by, began := s.Any(), s.now
+			by, began := s.anyOf(some), s.now
 			n := s.nodes[by]
 			p := n.Put(kademlia.Record{Key: key, Value: s.Value(n.Self().ID, 1, life)}, s.now)
 			n.watch(p.Enough, func() { took = append(took, s.now.Sub(began)) })

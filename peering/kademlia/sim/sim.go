@@ -10,6 +10,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"sort"
 	"time"
 
 	"agentsite/peering/kademlia"
@@ -29,14 +30,20 @@ type Config struct {
 	Node kademlia.Config
 	// Joining is the time in which they join, one after another (Nodes × 20 ms).
 	Joining time.Duration
+	// Settled has them not join but begin with a table of random nodes for each
+	// bucket, as if they had long been there: 100,000 nodes in a minute.
+	Settled bool
 	// Keys is how many keys each node publishes and sees to.
 	Keys int
 }
 
 // Net is a network of nodes. It is not safe for concurrent use.
 type Net struct {
-	cfg    Config
-	rand   *rand.Rand
+	cfg  Config
+	rand *rand.Rand
+	// pair is seeded by two nodes to say how far they are apart.
+	pair   rand.PCG
+	ofPair *rand.Rand
 	now    time.Time
 	events queue
 	seq    uint64
@@ -85,11 +92,68 @@ func New(cfg Config) *Net {
 		cfg.Joining = time.Duration(cfg.Nodes) * 20 * time.Millisecond
 	}
 	s := &Net{cfg: cfg, rand: rand.New(rand.NewPCG(cfg.Seed, 1)), now: start, index: make(map[kademlia.ID]int)}
+	s.ofPair = rand.New(&s.pair)
+	if cfg.Settled {
+		s.settle()
+		return s
+	}
 	for i := range cfg.Nodes {
 		s.at(start.Add(time.Duration(int64(cfg.Joining)*int64(i)/int64(cfg.Nodes))), func() { s.Add(s.ID(), nil) })
 	}
 	s.Run(cfg.Joining + 2*time.Minute)
 	return s
+}
+
+// settle makes all nodes at once. Of those that share so many bits with a node
+// it is told of 2k at random, or all there are: k for its bucket, some to wait.
+func (s *Net) settle() {
+	for range s.cfg.Nodes {
+		s.make(s.ID(), nil)
+	}
+	sorted := make([]int, len(s.nodes))
+	for i := range sorted {
+		sorted[i] = i
+	}
+	slices.SortFunc(sorted, func(a, b int) int { return byID(s.nodes[a].Self(), s.nodes[b].Self()) })
+	k := s.cfg.Node.K
+	if k == 0 {
+		k = 20
+	}
+	var known []*kademlia.Contact
+	for _, n := range s.nodes {
+		known = known[:0]
+		id := n.Self().ID
+		from, to := 0, len(sorted) // those that share so many bits
+		for bit := 0; to-from > 1; bit++ {
+			mid := from + sort.Search(to-from, func(i int) bool {
+				return s.nodes[sorted[from+i]].Self().ID[bit/8]>>(7-bit%8)&1 == 1
+			})
+			others := sorted[mid:to]
+			if id[bit/8]>>(7-bit%8)&1 == 1 {
+				others = sorted[from:mid]
+				from = mid
+			} else {
+				to = mid
+			}
+			if len(others) <= 2*k {
+				for _, x := range others {
+					known = append(known, s.nodes[x].Self())
+				}
+				continue
+			}
+			had := make(map[int]bool, 2*k)
+			for len(had) < 2*k {
+				x := others[s.rand.IntN(len(others))]
+				if !had[x] {
+					had[x] = true
+					known = append(known, s.nodes[x].Self())
+				}
+			}
+		}
+		s.rand.Shuffle(len(known), func(i, j int) { known[i], known[j] = known[j], known[i] })
+		n.Settle(known, func(c *kademlia.Contact) time.Duration { return s.rtt(n.at, s.index[c.ID]) }, s.now)
+		s.Poke(n.at)
+	}
 }
 
 // ID returns a random id.
@@ -112,6 +176,17 @@ func (s *Net) Node(i int) *kademlia.Node { return s.nodes[i].Node }
 // Add lets one more node join, through a random one that is alive, and returns
 // its number.
 func (s *Net) Add(id kademlia.ID, groups []kademlia.Group) int {
+	through := s.Any()
+	n := s.make(id, groups)
+	if through >= 0 {
+		n.Join([]*kademlia.Contact{s.nodes[through].Self()})
+	}
+	s.Poke(n.at)
+	return n.at
+}
+
+// make adds a node that knows nobody and was not polled yet.
+func (s *Net) make(id kademlia.ID, groups []kademlia.Group) *node {
 	cfg := s.cfg.Node
 	cfg.Rand = rand.New(rand.NewPCG(s.rand.Uint64(), s.rand.Uint64()))
 	cfg.Values = values{s}
@@ -122,27 +197,24 @@ func (s *Net) Add(id kademlia.ID, groups []kademlia.Group) int {
 	}
 	self := &kademlia.Contact{ID: id, Groups: groups}
 	n := &node{Node: kademlia.New(self, cfg), at: len(s.nodes), since: s.now, mine: own}
-	through := s.Any()
 	s.nodes = append(s.nodes, n)
 	s.index[id] = n.at
-	if through >= 0 {
-		n.Join([]*kademlia.Contact{s.nodes[through].Self()})
-	}
 	if own != nil {
 		// Once it knows some.
 		s.After(5*time.Second, func() { n.Publish(); s.Poke(n.at) })
 	}
-	s.Poke(n.at)
-	return n.at
+	return n
 }
 
 // Any returns a random node that is alive and honest, -1 if there is none.
-func (s *Net) Any() int {
+func (s *Net) Any() int { return s.anyOf(nil) }
+
+func (s *Net) anyOf(some func(i int) bool) int {
 	if len(s.nodes) == 0 {
 		return -1
 	}
 	for range 10_000 {
-		if i := s.rand.IntN(len(s.nodes)); s.nodes[i].state == alive {
+		if i := s.rand.IntN(len(s.nodes)); s.nodes[i].state == alive && (some == nil || some(i)) {
 			return i
 		}
 	}
@@ -182,10 +254,8 @@ func byID(a, b *kademlia.Contact) int { return slices.Compare(a.ID[:], b.ID[:]) 
 // Run lets time pass.
 func (s *Net) Run(d time.Duration) {
 	end := s.now.Add(d)
-	for len(s.events) > 0 && !s.events[0].at.After(end) {
-		e := s.events.pop()
-		s.now = e.at
-		e.do()
+	for len(s.events) > 0 && s.events[0].at <= end.Sub(start) {
+		s.next()
 	}
 	s.now = end
 }
@@ -195,20 +265,24 @@ func (s *Net) Run(d time.Duration) {
 func (s *Net) RunUntil(so func() bool, most time.Duration) bool {
 	end := s.now.Add(most)
 	for !so() {
-		if len(s.events) == 0 || s.events[0].at.After(end) {
+		if len(s.events) == 0 || s.events[0].at > end.Sub(start) {
 			s.now = end
 			return so()
 		}
-		e := s.events.pop()
-		s.now = e.at
-		e.do()
+		s.next()
 	}
 	return true
 }
 
+func (s *Net) next() {
+	e := s.events.pop()
+	s.now = start.Add(e.at)
+	e.do()
+}
+
 func (s *Net) at(t time.Time, do func()) {
 	s.seq++
-	s.events.push(event{t, s.seq, do})
+	s.events.push(event{t.Sub(start), s.seq, do})
 }
 
 // After calls do after a while.
@@ -283,8 +357,8 @@ func (s *Net) rtt(a, b int) time.Duration {
 	if a > b {
 		a, b = b, a
 	}
-	x := rand.New(rand.NewPCG(s.cfg.Seed^uint64(a)<<32, uint64(b))).NormFloat64()
-	return time.Duration(float64(s.cfg.RTT) * math.Exp(x*s.cfg.Spread))
+	s.pair.Seed(s.cfg.Seed^uint64(a)<<32, uint64(b))
+	return time.Duration(float64(s.cfg.RTT) * math.Exp(s.ofPair.NormFloat64()*s.cfg.Spread))
 }
 
 // lie is what a liar answers: the liars nearest to what is asked for, nothing
@@ -345,14 +419,12 @@ func (s *Net) Value(publisher kademlia.ID, version int64, life time.Duration) []
 }
 
 type event struct {
-	at  time.Time
+	at  time.Duration // since start
 	seq uint64
 	do  func()
 }
 
-func (e event) before(o event) bool {
-	return e.at.Before(o.at) || e.at.Equal(o.at) && e.seq < o.seq
-}
+func (e *event) before(o *event) bool { return e.at < o.at || e.at == o.at && e.seq < o.seq }
 
 // queue is a binary heap of events.
 type queue []event
@@ -361,7 +433,7 @@ func (q *queue) push(e event) {
 	h := append(*q, e)
 	for i := len(h) - 1; i > 0; {
 		up := (i - 1) / 2
-		if !h[i].before(h[up]) {
+		if !h[i].before(&h[up]) {
 			break
 		}
 		h[i], h[up] = h[up], h[i]
@@ -379,7 +451,7 @@ func (q *queue) pop() event {
 	for i := 0; ; {
 		least := i
 		for _, c := range [2]int{2*i + 1, 2*i + 2} {
-			if c < n && h[c].before(h[least]) {
+			if c < n && h[c].before(&h[least]) {
 				least = c
 			}
 		}
