@@ -25,7 +25,7 @@ type Config struct {
 	Paths int // disjoint paths of a lookup that finds nothing on its first: 2
 	Acks  int // of K, after which a record counts as stored: 15
 
-	// A request is soft once it took twice the 95th percentile of what requests
+	// A request is soft once it took 5/4 of the 95th percentile of what requests
 	// took here, within SoftMin (200 ms) and SoftMax (600 ms): another one is
 	// sent beside it, and its answer still counts. After Hard (2.5 s) it failed.
 	SoftMin, SoftMax, Hard time.Duration

@@ -96,5 +96,5 @@ func (t *times) soft(cfg *Config) time.Duration {
 	if t.n == 0 {
 		return cfg.SoftMax
 	}
-	return min(max(2*time.Duration(t.p95)*time.Millisecond, cfg.SoftMin), cfg.SoftMax)
+	return min(max(5*time.Duration(t.p95)*time.Millisecond/4, cfg.SoftMin), cfg.SoftMax)
 }

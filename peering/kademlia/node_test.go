@@ -166,3 +166,28 @@ func TestNode_PublishesAsOftenAsNodesDie(t *testing.T) {
 		t.Errorf("later %v, want %v", got, want)
 	}
 }
+
+// TestTimes_SayWhenAnAnswerIsLate is the soft timeout: 5/4 of what 95 of 100
+// requests do not exceed, within its bounds.
+func TestTimes_SayWhenAnAnswerIsLate(t *testing.T) {
+	cfg := Config{}.withDefaults()
+	var few times
+	if got := few.soft(&cfg); got != cfg.SoftMax {
+		t.Errorf("%v of who has asked nobody", got)
+	}
+	for _, c := range []struct{ took, want time.Duration }{
+		{10 * time.Millisecond, 200 * time.Millisecond}, {240 * time.Millisecond, 300 * time.Millisecond}, {time.Second, 600 * time.Millisecond},
+	} {
+		var all times
+		for i := range len(all.last) {
+			if i%22 == 0 { // one in twenty is not what to go by
+				all.add(2 * time.Second)
+			} else {
+				all.add(c.took)
+			}
+		}
+		if got := all.soft(&cfg); got != c.want {
+			t.Errorf("requests take %v: late after %v, want %v", c.took, got, c.want)
+		}
+	}
+}

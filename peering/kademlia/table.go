@@ -15,6 +15,9 @@ type table struct {
 	buckets []bucket // by bits shared; as many as there are contacts for
 	size    int
 	groups  map[Group]int
+	// far are the distances of what nearest puts in order; its memory is used
+	// again each time.
+	far []uint64
 }
 
 type bucket struct {
@@ -26,9 +29,10 @@ type bucket struct {
 
 type entry struct {
 	*Contact
-	seen  int64 // when it last answered, in Unix ms
-	since int64 // since when it is known without a break, in Unix ms
-	fails uint8 // requests in a row that it did not answer
+	lead  uint64 // of its id
+	seen  int64  // when it last answered, in Unix ms
+	since int64  // since when it is known without a break, in Unix ms
+	fails uint8  // requests in a row that it did not answer
 }
 
 func newTable(self ID, cfg *Config) *table {
@@ -44,7 +48,13 @@ func (t *table) at(id ID) *bucket {
 }
 
 func find(list []entry, id ID) int {
-	return slices.IndexFunc(list, func(e entry) bool { return e.ID == id })
+	first := lead(id)
+	for i := range list {
+		if list[i].lead == first && list[i].ID == id {
+			return i
+		}
+	}
+	return -1
 }
 
 // get returns what is held of a node, nil if it is not in the table.
@@ -59,14 +69,11 @@ func (t *table) get(id ID) *Contact {
 
 // room reports whether a node that is not in the table would get a place.
 func (t *table) room(c *Contact) bool {
-	if c.ID == t.self || !t.cfg.Admits(c) {
-		return false
-	}
 	b := t.at(c.ID)
-	if b != nil && find(b.live, c.ID) >= 0 {
+	if b != nil && (!t.fits(b) || find(b.live, c.ID) >= 0) { // of most, the first says no
 		return false
 	}
-	return t.spread(b, c) && (b == nil || t.fits(b))
+	return c.ID != t.self && t.cfg.Admits(c) && t.spread(b, c)
 }
 
 // fits reports whether a bucket has a place left. In a network so small that
@@ -81,12 +88,17 @@ func (t *table) spread(b *bucket, c *Contact) bool {
 		if t.groups[g] >= t.cfg.GroupTable {
 			return false
 		}
-		if b == nil {
-			continue
-		}
+	}
+	return b == nil || t.mixed(b.live, c)
+}
+
+// mixed reports whether a list of a bucket has room for one more of a contact's
+// groups.
+func (t *table) mixed(list []entry, c *Contact) bool {
+	for _, g := range c.Groups {
 		n := 0
-		for i := range b.live {
-			if slices.Contains(b.live[i].Groups, g) {
+		for i := range list {
+			if slices.Contains(list[i].Groups, g) {
 				n++
 			}
 		}
@@ -122,16 +134,19 @@ func (t *table) answered(c *Contact, now time.Time) (taken bool) {
 		t.count(e.Contact, -1)
 		t.count(c, 1)
 		copy(b.live[i:], b.live[i+1:])
-		b.live[len(b.live)-1] = entry{c, ms, e.since, 0}
+		b.live[len(b.live)-1] = entry{c, e.lead, ms, e.since, 0}
 		return false
 	}
 	if i := find(b.spare, c.ID); i >= 0 {
 		b.spare = slices.Delete(b.spare, i, i+1)
 	}
-	e := entry{c, ms, ms, 0}
+	e := entry{c, lead(c.ID), ms, ms, 0}
 	if t.spread(b, c) && t.fits(b) {
 		t.place(b, e)
 		return true
+	}
+	if !t.mixed(b.spare, c) {
+		return false // a few hosts would soon be all that wait
 	}
 	if len(b.spare) >= spares {
 		b.spare = slices.Delete(b.spare, 0, 1)
@@ -214,40 +229,47 @@ func (t *table) remove(id ID) {
 }
 
 // nearest returns the n contacts nearest to a target, nearest first, of those
-// that keep lets pass; nil is everybody. Those that fail are not among them.
+// that keep lets pass; nil is everybody. Those that fail are not among them, but
+// those that wait for a place are: they answered last, and are others than the
+// old that are in everybody's table, so a walk has fewer steps.
 func (t *table) nearest(target ID, n int, keep func(*entry) bool) []*Contact {
-	var all []*Contact
-	add := func(b *bucket) {
-		for i := range b.live {
-			if e := &b.live[i]; e.fails < maxFail && (keep == nil || keep(e)) {
-				all = append(all, e.Contact)
+	all := make([]*Contact, 0, n+t.cfg.K)
+	first, far := lead(target), t.far[:0]
+	take := func(from int, list []entry) {
+		for i := range list {
+			e := &list[i]
+			if e.fails >= maxFail || keep != nil && !keep(e) {
+				continue
 			}
+			d := e.lead ^ first
+			all, far = append(all, e.Contact), append(far, d)
+			at := len(all) - 1
+			for ; at > from && (d < far[at-1] || d == far[at-1] && Nearer(target, e.ID, all[at-1].ID)); at-- {
+				all[at], far[at] = all[at-1], far[at-1]
+			}
+			all[at], far[at] = e.Contact, d
 		}
 	}
-	sorted := 0
-	order := func() {
-		slices.SortFunc(all[sorted:], func(x, y *Contact) int { return compare(target, x.ID, y.ID) })
-		sorted = len(all)
+	add := func(b *bucket) {
+		from := len(all)
+		take(from, b.live)
+		take(from, b.spare)
 	}
-	// Nodes that share more bits with the target than this one does are nearest;
-	// then come those that share as many, which are all in deeper buckets; then
-	// those that share fewer.
-	at := common(t.self, target)
-	if at < len(t.buckets) {
-		all = make([]*Contact, 0, 2*n)
-		add(&t.buckets[at])
-		order()
-	}
-	if len(all) < n {
-		for i := at + 1; i < len(t.buckets); i++ {
+	// All of a bucket are nearer to the target than all of another. The id that
+	// shares n bits with this one and differs in the next is near the target if
+	// the target differs there too, the nearer the fewer bits it shares; else it
+	// is far, the farther the fewer.
+	for i := range t.buckets {
+		if len(all) < n && differ(t.self, target, i) {
 			add(&t.buckets[i])
 		}
-		order()
 	}
-	for i := min(at, len(t.buckets)) - 1; i >= 0 && len(all) < n; i-- {
-		add(&t.buckets[i])
-		order()
+	for i := len(t.buckets) - 1; i >= 0 && len(all) < n; i-- {
+		if !differ(t.self, target, i) {
+			add(&t.buckets[i])
+		}
 	}
+	t.far = far
 	return all[:min(n, len(all))]
 }
 

@@ -33,6 +33,11 @@ func TestTable_NearestIsWhatSortingAllGives(t *testing.T) {
 		if len(all) != tab.size {
 			t.Fatalf("%d contacts, %d counted", len(all), tab.size)
 		}
+		for i := range tab.buckets { // those that wait are named too
+			for _, e := range tab.buckets[i].spare {
+				all = append(all, e.Contact)
+			}
+		}
 		for range 50 {
 			target, n := randomID(r), 1+r.IntN(60)
 			if share := r.IntN(64); share > 32 {
@@ -103,9 +108,15 @@ func holds(t *testing.T, tab *table) {
 				mine[g]++
 			}
 		}
-		for g, n := range mine {
-			if n > tab.cfg.GroupBucket {
-				t.Fatalf("%d of group %d are in one bucket", n, g)
+		wait := make(map[Group]int)
+		for _, e := range b.spare {
+			for _, g := range e.Groups {
+				wait[g]++
+			}
+		}
+		for g := range Group(12) {
+			if mine[g] > tab.cfg.GroupBucket || wait[g] > tab.cfg.GroupBucket {
+				t.Fatalf("%d of group %d are in one bucket, %d wait for a place in it", mine[g], g, wait[g])
 			}
 		}
 		if len(b.spare) > spares {

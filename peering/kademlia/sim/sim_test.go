@@ -67,6 +67,53 @@ func TestLook_SurvivesDeathAndLies(t *testing.T) {
 	}
 }
 
+// TestLook_IsQuickBesideTheDead is the second acceptance number where it is
+// hardest, with more steps to go: of 4,000 nodes a third is dead, and each step
+// may meet three of them. Beside it stands what an own table is for: one that is
+// built at once is as good as one that was joined for.
+func TestLook_IsQuickBesideTheDead(t *testing.T) {
+	if raced.On {
+		t.Skip("one goroutine")
+	}
+	t.Parallel()
+	s := sim.New(sim.Config{Nodes: 4000, Seed: 6, Settled: true})
+	keys, puts := s.Store(100, 50*time.Millisecond, life)
+	if puts.Fewest < 15 || puts.RPCs > 32 {
+		t.Errorf("stored: %v", puts)
+	}
+	hops := math.Log2(4000/20.)/(1+math.Log2(20)) + .5
+	if got := s.Look(keys, 2000, gap); got.Success() != 1 || got.Hops > hops || got.MaxHops > 4 || got.RPCs > 5.2 {
+		t.Errorf("all are up: %v; at most %.2f hops on average", got, hops)
+	}
+	s.Each(.3, s.Kill)
+	if got := s.Look(keys, 3000, gap); got.Success() != 1 || got.RPCs > 5.4 || got.P99 > 520*time.Millisecond {
+		t.Error("a third is dead:", got)
+	}
+}
+
+// TestNet_SettlesAsItJoins compares the tables of nodes that joined with those
+// of nodes that began with one.
+func TestNet_SettlesAsItJoins(t *testing.T) {
+	if raced.On {
+		t.Skip("one goroutine")
+	}
+	t.Parallel()
+	known := func(settled bool) (contacts, size float64) {
+		s := sim.New(sim.Config{Nodes: nodes, Seed: 8, Settled: settled})
+		s.Run(5 * time.Minute)
+		for i := range nodes {
+			contacts += float64(s.Node(i).Known()) / nodes
+			size += s.Node(i).Size() / nodes
+		}
+		return contacts, size
+	}
+	joined, guess := known(false)
+	settled, other := known(true)
+	if math.Abs(settled-joined) > joined/20 || math.Abs(other-guess) > guess/5 {
+		t.Errorf("%.1f contacts and a guess of %.0f nodes, want %.1f and %.0f as of those that joined", settled, other, joined, guess)
+	}
+}
+
 // TestLook_FindsBesideGroundIDs surrounds a key by ids that somebody ground,
 // from four groups, before it is stored (arXiv 2307.12212).
 func TestLook_FindsBesideGroundIDs(t *testing.T) {
