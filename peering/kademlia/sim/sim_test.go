@@ -114,33 +114,6 @@ func TestNet_SettlesAsItJoins(t *testing.T) {
 	}
 }
 
-// TestLook_FindsBesideGroundIDs surrounds a key by ids that somebody ground,
-// from four groups, before it is stored (arXiv 2307.12212).
-func TestLook_FindsBesideGroundIDs(t *testing.T) {
-	for _, count := range []int{20, 100} {
-		t.Run(fmt.Sprint(count), func(t *testing.T) {
-			s, _ := network(t, 3)
-			key := s.ID()
-			var evil []int
-			for i := range count {
-				id := key
-				id[30], id[31] = byte(i+1), byte(i+1)
-				evil = append(evil, s.Add(id, []kademlia.Group{kademlia.Group(1 + i%4)}))
-			}
-			s.Run(3 * time.Minute)
-			for _, i := range evil {
-				s.Corrupt(i)
-			}
-			if puts := s.StoreAt([]kademlia.ID{key}, gap, life); puts.Fewest < 15 {
-				t.Errorf("%v", puts)
-			}
-			if got := s.Look([]kademlia.ID{key}, 500, gap); got.Success() != 1 {
-				t.Error(got)
-			}
-		})
-	}
-}
-
 // TestNet_SmallOnesKnowEverybody is of networks in which one bucket would
 // otherwise be too small.
 func TestNet_SmallOnesKnowEverybody(t *testing.T) {

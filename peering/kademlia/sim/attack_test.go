@@ -1,0 +1,91 @@
+package sim_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"agentsite/internal/raced"
+	"agentsite/peering/kademlia"
+	"agentsite/peering/kademlia/sim"
+)
+
+// TestLook_FindsBesideGroundIDs puts ids that somebody ground beside a key,
+// nearer to it than all honest nodes, before a record is stored or when it has
+// been (arXiv 2307.12212). They take what is stored and answer with each other.
+func TestLook_FindsBesideGroundIDs(t *testing.T) {
+	if raced.On {
+		t.Skip("one goroutine")
+	}
+	for _, c := range []struct {
+		ids, operators int
+		before         bool
+	}{
+		{20, 4, true}, {40, 4, true}, {100, 4, true}, {20, 20, true}, {40, 40, true},
+		{20, 4, false}, {40, 4, false}, {20, 20, false}, {40, 40, false},
+	} {
+		when := map[bool]string{true: "before", false: "after"}[c.before]
+		t.Run(fmt.Sprintf("%d of %d operators %s", c.ids, c.operators, when), func(t *testing.T) {
+			t.Parallel()
+			s := sim.New(sim.Config{Nodes: 300, Seed: 3, Settled: true})
+			key := s.ID()
+			store := func() {
+				if puts := s.StoreAt([]kademlia.ID{key}, gap, life); puts.Fewest < 15 {
+					t.Errorf("%v", puts)
+				}
+			}
+			if !c.before {
+				store()
+			}
+			var evil []int
+			for i := range c.ids {
+				id := s.ID()
+				copy(id[:4], key[:4]) // 2³² tries for each
+				evil = append(evil, s.Add(id, []kademlia.Group{kademlia.Group(1 + i%c.operators)}))
+			}
+			s.Run(3 * time.Minute)
+			for _, i := range evil {
+				s.Corrupt(i)
+			}
+			if c.before {
+				store()
+			}
+			if got := s.Look([]kademlia.ID{key}, 500, gap); got.Success() != 1 {
+				t.Error(got)
+			}
+		})
+	}
+}
+
+// TestNet_BoundsAFloodOfFewHosts lets three operators start as many nodes as
+// there are honest ones (Marcus 2018): no table has more than a few of them, and
+// when they begin to lie everything is found.
+func TestNet_BoundsAFloodOfFewHosts(t *testing.T) {
+	if raced.On {
+		t.Skip("one goroutine")
+	}
+	t.Parallel()
+	const honest, hosts = 300, 3
+	s := sim.New(sim.Config{Nodes: honest, Seed: 12, Settled: true})
+	keys, _ := s.Store(100, 50*time.Millisecond, life)
+	for i := range honest {
+		s.After(time.Duration(i)*100*time.Millisecond, func() { s.Add(s.ID(), []kademlia.Group{kademlia.Group(1 + i%hosts)}) })
+	}
+	s.Run(20 * time.Minute)
+	for i := range honest {
+		of := make(map[kademlia.Group]int)
+		for _, c := range s.Node(i).Contacts() {
+			for _, g := range c.Groups {
+				if of[g]++; of[g] > 6 {
+					t.Fatalf("node %d has %d of one operator in its table", i, of[g])
+				}
+			}
+		}
+	}
+	for i := honest; i < s.Len(); i++ {
+		s.Corrupt(i)
+	}
+	if got := s.Look(keys, 2000, gap); got.Success() != 1 || got.RPCs > 8 {
+		t.Error(got)
+	}
+}
