@@ -23,6 +23,7 @@ type Node struct {
 	remembered []*Contact
 	heard      []*Contact // to be asked whether they are there
 	probing    map[ID]bool
+	doubted    []doubt // in order of time
 	absent     absent
 
 	ops    []op
@@ -218,9 +219,27 @@ func (n *Node) lost(c *call, now time.Time) {
 	n.absent.add(c.to.ID, now)
 	if gone := n.table.failed(c.to.ID, now); gone != nil {
 		n.lives.ended(gone)
+	} else if n.table.doubted(c.to.ID) && len(n.doubted) < maxDoubted {
+		// Asked again soon it need not be taken for alive until by chance.
+		again := now.Add(doubtFor)
+		n.doubted = append(n.doubted, doubt{c.to, again})
+		if again.Before(n.upkeep.next) {
+			n.upkeep.next = again
+		}
 	}
 	c.op.failed(c, now)
 }
+
+// doubt is a contact that failed once, and when it is asked again.
+type doubt struct {
+	*Contact
+	at time.Time
+}
+
+const (
+	doubtFor   = 30 * time.Second
+	maxDoubted = 64
+)
 
 // met notes that a node answered.
 func (n *Node) met(c *Contact, now time.Time) {

@@ -161,7 +161,14 @@ func TestNode_PublishesAsOftenAsNodesDie(t *testing.T) {
 	if got, want := n.Period(now), time.Duration(float64(lived)*math.Ln2/2); (got - want).Abs() > time.Minute {
 		t.Errorf("%v, want %v", got, want)
 	}
-	// Ten that live on for another ten hours: the mean is longer.
+	// Ten that live on, as far as anybody knows: nothing else than before. Then
+	// they answer ten hours later, and the mean is longer.
+	if got := n.Period(now.Add(10 * time.Hour)); got != n.Period(now) {
+		t.Errorf("%v by who has not answered", got)
+	}
+	for i := range 10 {
+		n.meet(&Contact{ID: ID{64, byte(i)}}, now.Add(10*time.Hour))
+	}
 	if got, want := n.Period(now.Add(10*time.Hour)), time.Duration(float64(lived+10*time.Hour)*math.Ln2/2); (got - want).Abs() > time.Minute {
 		t.Errorf("later %v, want %v", got, want)
 	}

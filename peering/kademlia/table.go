@@ -200,6 +200,16 @@ func (t *table) failed(id ID, now time.Time) (dropped *entry) {
 	return &gone
 }
 
+// doubted reports whether a contact of the table failed once.
+func (t *table) doubted(id ID) bool {
+	b := t.at(id)
+	if b == nil {
+		return false
+	}
+	i := find(b.live, id)
+	return i >= 0 && b.live[i].fails == 1
+}
+
 // remove takes a node out of the table.
 func (t *table) remove(id ID) {
 	b := t.at(id)

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/binary"
 	"math"
+	"slices"
 	"sort"
 	"time"
 )
@@ -31,6 +32,7 @@ type upkeep struct {
 	from   ID
 	round  time.Time
 	period time.Duration
+	paced  time.Time // when it was last reckoned how long it takes
 	region *Put
 	hurry  bool // it does not wait for the time of each region
 }
@@ -82,9 +84,26 @@ func (n *Node) keepUp(now time.Time) {
 	if len(n.heard) > 0 {
 		sooner(now.Add(100 * time.Millisecond))
 	}
+	for len(n.doubted) > 0 && !n.doubted[0].at.After(now) && len(n.probing) < maxProbes {
+		if c := n.doubted[0].Contact; n.table.doubted(c.ID) {
+			n.probe(c, now)
+		}
+		n.doubted = n.doubted[1:]
+	}
+	if len(n.doubted) > 0 {
+		sooner(later(n.doubted[0].at, now.Add(100*time.Millisecond)))
+	}
 	sooner(n.refresh(now))
 	sooner(n.publish(now))
 	u.next = next
+}
+
+// later returns the later of two times.
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
 // jitter returns a time about d: a fifth less to a fifth more.
@@ -98,7 +117,9 @@ func (n *Node) lookAtSelf(now time.Time) {
 	if u.joining < len(joins)-1 {
 		u.joining++
 		wait = joins[u.joining]
-		u.shaken = false
+		if u.joining == 1 || u.joining == len(joins)-1 {
+			u.shaken = false
+		}
 	}
 	u.selfAt = now.Add(n.jitter(wait))
 	n.Find(n.self.ID, now)
@@ -128,8 +149,10 @@ func (n *Node) refresh(now time.Time) time.Time {
 			n.look(i, now)
 			b.looked = now.Add(n.jitter(n.cfg.Refresh) - n.cfg.Refresh).UnixMilli()
 			due = time.UnixMilli(b.looked).Add(n.cfg.Refresh)
-			if len(b.live) > 0 && now.Sub(time.UnixMilli(b.live[0].seen)) > n.cfg.Refresh {
-				n.probe(b.live[0].Contact, now)
+			// One that does not answer, and that nobody could replace yet, must not
+			// keep the others from being asked.
+			if at := slices.IndexFunc(b.live, func(e entry) bool { return e.fails < maxFail }); at >= 0 && now.Sub(time.UnixMilli(b.live[at].seen)) > n.cfg.Refresh {
+				n.probe(b.live[at].Contact, now)
 			}
 		} else if !due.After(now) {
 			due = now.Add(time.Second)
@@ -163,6 +186,14 @@ func (n *Node) publish(now time.Time) time.Time {
 	if u.joining < 2 {
 		return u.selfAt // who knows next to nobody would store at the wrong ones
 	}
+	if !u.round.IsZero() && now.Sub(u.paced) >= slot {
+		// Who joined lately thought that all live long. What is left of the
+		// round goes at the new pace from here.
+		u.paced = now
+		if p := n.Period(now); !u.hurry && (p < u.period/2 || p > u.period*2) {
+			u.period, u.round = p, now.Add(-share(p, u.from))
+		}
+	}
 	if u.round.IsZero() {
 		// A first round begins somewhere, as if it had gone on for ever.
 		u.period = n.Period(now)
@@ -186,6 +217,14 @@ func (n *Node) publish(now time.Time) time.Time {
 		return due
 	}
 	first := next[0].Key
+	if two := n.cfg.Mine.Next(first, 2); len(two) == 1 || apart(first, two[1].Key) > n.region() {
+		// It is alone in its region: to ask all around it is for many.
+		u.region, u.from = n.Put(next[0], now), after(first)
+		if u.from == (ID{}) {
+			u.from = first
+		}
+		return now.Add(time.Second)
+	}
 	u.region = n.putRegion(first, func(bits int) []Record {
 		all := n.cfg.Mine.Next(first, maxRegion)
 		for i := range all {
@@ -230,7 +269,7 @@ func after(id ID) ID {
 
 // Period is the time in which all of Mine are stored anew: a third of how long
 // nodes live on average, as far as it was seen, within half an hour and
-// Republish. Of a record with k copies all are lost with (1-e^(-R/L))^k.
+// Republish; that until three died. Of a record with k copies all are lost with (1-e^(-R/L))^k.
 func (n *Node) Period(now time.Time) time.Duration {
 	mean, ok := n.lives.mean(n.table, now)
 	if !ok {
@@ -256,11 +295,11 @@ func (l *lives) ended(e *entry) {
 
 // mean is the maximum-likelihood mean of exponential lives of which some go on.
 func (l *lives) mean(t *table, now time.Time) (float64, bool) {
-	if l.deaths < 8 {
+	if l.deaths < 3 {
 		return 0, false
 	}
 	total := l.total
-	t.each(func(e *entry) { total += float64(now.Sub(time.UnixMilli(e.since))) })
+	t.each(func(e *entry) { total += float64(time.Duration(e.seen-e.since) * time.Millisecond) })
 	return total / l.deaths, true
 }
 
