@@ -88,8 +88,9 @@ const (
 	// peerBody bounds an answer, before the smaller bound of whoever asks.
 	peerBody = 8 << 20
 	// peerIdle is how many connections to other portals are kept that nobody
-	// uses now. A warm one saves a handshake, and costs memory at both ends.
-	peerIdle = 16
+	// uses now. A warm one saves a handshake, and costs memory at both ends; so
+	// many are those of the nodes in the DHT's table of a hundred portals.
+	peerIdle = 64
 )
 
 // federate makes the portal one of its network, if it is of one. It comes before

@@ -17,6 +17,35 @@ type call struct {
 	total  *time.Timer
 	ticket *ticket
 	once   sync.Once
+
+	mu    sync.Mutex // guards the rest
+	idle  func()     // what the connection it is on is told when it ended
+	ended bool
+}
+
+// on notes that the call is on a connection, another one perhaps than before;
+// idle is called when it ended.
+func (c *call) on(idle func()) {
+	c.mu.Lock()
+	was := c.idle
+	if c.idle = idle; c.ended {
+		was, c.idle = idle, nil
+	}
+	c.mu.Unlock()
+	if was != nil {
+		was()
+	}
+}
+
+// off is what on is given when the call ended.
+func (c *call) off() {
+	c.mu.Lock()
+	was := c.idle
+	c.idle, c.ended = nil, true
+	c.mu.Unlock()
+	if was != nil {
+		was()
+	}
 }
 
 func newCall(parent context.Context, t *ticket, total time.Duration) *call {
@@ -46,6 +75,7 @@ func (c *call) end(err error) {
 			c.ticket.failed()
 		}
 		c.ticket.leave()
+		c.off()
 	})
 }
 

@@ -50,6 +50,9 @@ func (c *Client) dialTLS(ctx context.Context, network, hostport string) (net.Con
 		}
 		return nil, e
 	}
+	if tc.ConnectionState().NegotiatedProtocol == "h2" {
+		c.open.speaksHTTP2(conn)
+	}
 	return tc, nil
 }
 
@@ -76,7 +79,7 @@ func (c *Client) connect(ctx context.Context, hostport string) (net.Conn, error)
 		}
 		conn, err := dialer.DialContext(one, "tcp", netip.AddrPortFrom(a, uint16(port)).String())
 		cancel()
-		if err == nil && c.cfg.Deny != nil {
+		if err == nil && (c.cfg.Deny != nil || c.cfg.HTTP2) {
 			return c.open.track(conn, a), nil
 		}
 		if err == nil {

@@ -143,6 +143,9 @@ func New(cfg Config) *Client {
 		IdleConnTimeout:        time.Minute,
 		MaxResponseHeaderBytes: maxHeaderBytes,
 		ExpectContinueTimeout:  time.Second,
+		// The tables would fill up with signatures and dates, which never come
+		// again: some 24 KB of both ends for nothing. 1 is as good as none.
+		HTTP2: &http.HTTP2Config{MaxEncoderHeaderTableSize: 1, MaxDecoderHeaderTableSize: 1},
 	}
 	return c
 }
@@ -198,8 +201,9 @@ func (c *Client) roundTrip(req *http.Request, firstByte time.Duration) (*http.Re
 	ctx := httptrace.WithClientTrace(call.ctx, &httptrace.ClientTrace{
 		// Called by the goroutine that runs RoundTrip, so it cannot restart
 		// the timer after RoundTrip has returned.
-		GotConn: func(httptrace.GotConnInfo) {
+		GotConn: func(got httptrace.GotConnInfo) {
 			ticket.connected()
+			call.on(c.open.busy(got.Conn, c.cfg.MaxIdle))
 			first.Reset(firstByte)
 		},
 	})

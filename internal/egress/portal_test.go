@@ -3,6 +3,7 @@ package egress
 import (
 	"compress/gzip"
 	"context"
+	"crypto/tls"
 	"crypto/x509"
 	"io"
 	"net"
@@ -11,6 +12,8 @@ import (
 	"net/netip"
 	"sync/atomic"
 	"testing"
+
+	"golang.org/x/net/http2"
 )
 
 // What only clients of other portals use: HTTP/2, encoded answers, networks
@@ -180,5 +183,133 @@ func TestDo_DialsNoNetworkThatIsShutOut(t *testing.T) {
 	}
 	if len(near.seen) > 0 || len(seen) < 2 {
 		t.Error("it was connected to", len(near.seen), "times, and asked about", seen)
+	}
+}
+
+// TestDo_KeepsFewIdleHTTP2 is of connections to many hosts: those that were not
+// used for longest are closed, those in use never.
+func TestDo_KeepsFewIdleHTTP2(t *testing.T) {
+	const most = 2
+	c := client(t, Config{AllowCIDR: loopback(t), HTTP2: true, MaxIdle: most})
+	c.cfg.RootCAs = x509.NewCertPool()
+	closed := make(chan int, 16)
+	urls := make([]string, 5)
+	hold, held := make(chan struct{}), make(chan struct{})
+	for i := range urls {
+		s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/hold" {
+				close(held)
+				<-hold
+			}
+		}))
+		s.EnableHTTP2 = true
+		s.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+			if state == http.StateClosed {
+				closed <- i
+			}
+		}
+		s.StartTLS()
+		t.Cleanup(s.Close)
+		c.cfg.RootCAs.AddCert(s.Certificate())
+		urls[i] = s.URL
+	}
+	ask := func(url string) {
+		t.Helper()
+		resp, err := get(t, c, url)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		io.Copy(io.Discard, resp.Body)
+		resp.Body.Close()
+	}
+	// Long ago, by the clock that counts here.
+	age := func() {
+		c.open.mu.Lock()
+		defer c.open.mu.Unlock()
+		for o := range c.open.conns {
+			o.since = o.since.Add(-2 * restBefore)
+		}
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		ask(urls[0] + "/hold")
+	}()
+	<-held
+	age()
+	for i := 1; i <= most; i++ {
+		ask(urls[i])
+		age()
+	}
+	select {
+	case i := <-closed:
+		t.Fatalf("%d was closed although there are no more than may be", i)
+	default:
+	}
+	ask(urls[3])
+	if i := <-closed; i != 1 {
+		t.Errorf("%d was closed, want the one that was idle for longest", i)
+	}
+	ask(urls[4]) // just used: one more is kept for a moment
+	select {
+	case i := <-closed:
+		if i == 0 {
+			t.Error("a connection in use was closed")
+		}
+	default:
+	}
+	close(hold)
+	<-done
+	c.open.mu.Lock()
+	defer c.open.mu.Unlock()
+	for o := range c.open.conns {
+		if o.busy != 0 {
+			t.Errorf("%d requests are counted on a connection that has none", o.busy)
+		}
+	}
+}
+
+// TestDo_FillsNoTablesWithHeaders is of signatures and dates, which never come
+// again: neither side shall remember them.
+func TestDo_FillsNoTablesWithHeaders(t *testing.T) {
+	first, size := make(chan byte, 1), make(chan uint32, 1)
+	s := httptest.NewUnstartedServer(nil)
+	s.TLS = &tls.Config{NextProtos: []string{"h2"}}
+	s.Config.TLSNextProto = map[string]func(*http.Server, *tls.Conn, http.Handler){"h2": func(_ *http.Server, conn *tls.Conn, _ http.Handler) {
+		defer conn.Close()
+		io.ReadFull(conn, make([]byte, len(http2.ClientPreface)))
+		f := http2.NewFramer(conn, conn)
+		f.WriteSettings()
+		for {
+			in, err := f.ReadFrame()
+			if err != nil {
+				return
+			}
+			switch in := in.(type) {
+			case *http2.SettingsFrame:
+				if v, ok := in.Value(http2.SettingHeaderTableSize); ok {
+					size <- v
+				}
+			case *http2.HeadersFrame:
+				first <- in.HeaderBlockFragment()[0]
+				return
+			}
+		}
+	}}
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	pool := x509.NewCertPool()
+	pool.AddCert(s.Certificate())
+	c := client(t, Config{AllowCIDR: loopback(t), RootCAs: pool, HTTP2: true})
+	if _, err := get(t, c, s.URL); err == nil {
+		t.Error("answered by nobody")
+	}
+	if got := <-size; got > 1 {
+		t.Errorf("the other side may fill a table of %d bytes here", got)
+	}
+	// RFC 7541, section 6.3: the size of the table is changed to 1 or 0.
+	if got := <-first; got != 0x21 && got != 0x20 {
+		t.Errorf("what is sent begins with %#x, not with the end of the table", got)
 	}
 }
