@@ -98,7 +98,10 @@ func (p *Peers) decide(f *Facts, origin string, now time.Time) Decision {
 		}
 	}
 	allowed := f.Rule.in()
-	for _, o := range []string{f.URL, origin} {
+	for _, o := range [...]string{f.URL, origin} {
+		if len(pol.DenyDomains)+len(pol.AllowDomains) == 0 {
+			break // this is asked of each contact that the DHT names
+		}
 		entry, allows := pol.domain(hostname(o))
 		switch {
 		case entry == "" || f.Rule.in():

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"agentsite/internal/clock"
@@ -41,6 +42,9 @@ var (
 // signature is not looked at: whoever is called there has to prove that it is
 // this portal, and what it then says of itself is signed.
 func (o *Overlay) contact(id kademlia.ID, node []byte) (*kademlia.Contact, error) {
+	if c, ok := o.named.get(id, node); ok {
+		return c, nil
+	}
 	r, c, err := o.opened(node)
 	if err != nil {
 		return nil, err
@@ -51,7 +55,60 @@ func (o *Overlay) contact(id kademlia.ID, node []byte) (*kademlia.Contact, error
 	if now := clock.Now(); c.Expires <= now.UnixMilli() || c.Issued > now.Add(maxAhead).UnixMilli() {
 		return nil, errOver
 	}
-	return &kademlia.Contact{ID: id, Node: r.Wire, Address: c.Origin(), Version: c.Seq, Groups: o.groups(c.Host)}, nil
+	out := &kademlia.Contact{ID: id, Node: r.Wire, Address: c.Origin(), Version: c.Seq, Groups: o.groups(c.Host)}
+	o.named.put(out, c.Expires)
+	return out, nil
+}
+
+// named are contacts that were read last, as they were: each answer names twenty,
+// mostly the same ones. What is kept of one is shared by all who hold it. It is
+// safe for concurrent use.
+type named struct {
+	mu sync.Mutex // guards the rest
+	// Two halves: when the young one is full it takes the place of the old one.
+	young, old map[kademlia.ID]readContact
+}
+
+type readContact struct {
+	*kademlia.Contact
+	expires int64 // Unix ms
+}
+
+// maxNamed bounds the contacts of a half, at some 600 bytes.
+const maxNamed = 1024
+
+// get returns the contact that was read from these very bytes, if it still holds.
+func (n *named) get(id kademlia.ID, node []byte) (*kademlia.Contact, bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	c, ok := n.young[id]
+	if !ok {
+		if c, ok = n.old[id]; !ok {
+			return nil, false
+		}
+	}
+	if string(c.Node) != string(node) || c.expires <= clock.Now().UnixMilli() {
+		return nil, false
+	}
+	n.keep(c)
+	return c.Contact, true
+}
+
+func (n *named) put(c *kademlia.Contact, expires int64) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.keep(readContact{c, expires})
+}
+
+// keep puts a contact among the young ones; the caller holds mu.
+func (n *named) keep(c readContact) {
+	if have, ok := n.young[c.ID]; ok && have.Contact == c.Contact {
+		return
+	}
+	if n.young == nil || len(n.young) >= maxNamed {
+		n.young, n.old = make(map[kademlia.ID]readContact), n.young
+	}
+	n.young[c.ID] = c
 }
 
 // maxAhead is how far another clock may be ahead, as of all records.

@@ -56,6 +56,7 @@ type Overlay struct {
 	values values
 	mine   mine
 	run    *dht.Runner
+	named  named
 	// stores bounds the records that one portal brings.
 	stores *limit.Keyed
 
@@ -102,6 +103,9 @@ func (o *Overlay) Run(ctx context.Context) error {
 	wg.Wait()
 	return err
 }
+
+// Runner is what finds and keeps for the portal, for who measures it.
+func (o *Overlay) Runner() *dht.Runner { return o.run }
 
 // Changed tells that what this portal publishes may have changed. It does not
 // block.

@@ -1,6 +1,7 @@
 package overlay
 
 import (
+	"bytes"
 	"context"
 	"crypto/ed25519"
 	"errors"
@@ -260,5 +261,51 @@ func TestGroups_AreOfDomainsAndNetworks(t *testing.T) {
 	}
 	if b.groups("127.0.0.1") != nil || b.groups("") != nil {
 		t.Error("this machine is counted")
+	}
+}
+
+// TestContact_IsReadOnce is of contacts that come again and again: the very same
+// bytes are read once, for as long as they hold, and other ones each time.
+func TestContact_IsReadOnce(t *testing.T) {
+	b := newBench(t)
+	id, node := idOf(b.other), contactOf(t, b.other, "other.example")
+	first, err := b.contact(id, node)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := b.contact(id, bytes.Clone(node)); err != nil || again != first {
+		t.Error("the same bytes are read anew", err)
+	}
+	if _, err := b.contact(idOf(b.third), node); err == nil {
+		t.Error("another one has the same contact")
+	}
+	if _, err := b.contact(id, append(bytes.Clone(node), 0)); err == nil {
+		t.Error("what is no contact is taken for the one before")
+	}
+	newer, err := b.contact(id, contactOf(t, b.other, "moved.example"))
+	if err != nil || newer == first || newer.Address != "https://moved.example" {
+		t.Errorf("%+v %v", newer, err)
+	}
+	// One that is over does not hold because it once did.
+	b.named.mu.Lock()
+	b.named.young[id] = readContact{newer, time.Now().Add(-time.Second).UnixMilli()}
+	b.named.mu.Unlock()
+	if _, ok := b.named.get(id, newer.Node); ok {
+		t.Error("what is over is remembered")
+	}
+	// However many come, few are kept, and those that come again stay.
+	for i := range 3 * maxNamed {
+		b.named.put(&kademlia.Contact{ID: kademlia.ID{byte(i), byte(i >> 8)}}, time.Now().Add(time.Hour).UnixMilli())
+		if i == maxNamed-2 {
+			b.named.put(first, time.Now().Add(time.Hour).UnixMilli())
+		}
+		if i > maxNamed && i%maxNamed == maxNamed/2 {
+			if _, ok := b.named.get(id, first.Node); !ok {
+				t.Fatalf("after %d others it is forgotten, and was asked for", i)
+			}
+		}
+	}
+	if n := len(b.named.young) + len(b.named.old); n > 2*maxNamed {
+		t.Errorf("%d contacts are kept", n)
 	}
 }
