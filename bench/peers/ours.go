@@ -1,0 +1,470 @@
+package main
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"errors"
+	"fmt"
+	"log"
+	"log/slog"
+	"math/big"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+	"github.com/go-chi/chi/v5/middleware"
+
+	"agentsite/handlers/peer"
+	"agentsite/internal/clock"
+	"agentsite/internal/egress"
+	"agentsite/internal/federation"
+	"agentsite/internal/ident"
+	"agentsite/internal/record"
+	"agentsite/peering"
+	"agentsite/peering/kademlia"
+	"agentsite/peering/overlay"
+	"agentsite/store"
+)
+
+// ours is portals of one network, of the product's own parts. What a portal has
+// besides, such as its directory and its pages, is left out.
+type ours struct {
+	dir string
+	ca  *authority
+	// joining is when the DHT began.
+	joining time.Time
+	nodes   []*portal
+	base    Memory
+	value   atomic.Int64
+	ends    atomic.Int64
+}
+
+const ourNetwork = "bench"
+
+// portal is one of them. It is federation's Signer and Caller before there is
+// a Self and a Client, as the portal's own federated is.
+type portal struct {
+	host, origin string
+	addr         string // as which the others see it
+	id           record.PortalID
+	keys         *ident.Keys
+	op           *ident.Operational
+	db           *store.DB
+	replica      *store.Replica
+	gate         *record.Gate
+	peers        *federation.Peers
+	self         *federation.Self
+	ask          *egress.Client
+	client       *peering.Client
+	overlay      *overlay.Overlay
+	server       *http.Server
+	stop         context.CancelFunc
+	run          func(loop func(context.Context) error)
+	running      sync.WaitGroup
+	mute         atomic.Bool
+	dead         atomic.Bool
+}
+
+var discard = slog.New(slog.DiscardHandler)
+
+func newOurs(ctx context.Context, cfg Config) (network, error) {
+	dir, err := os.MkdirTemp(cfg.Temp, "peers")
+	if err != nil {
+		return nil, err
+	}
+	o := &ours{dir: dir}
+	if o.ca, err = newAuthority(); err != nil {
+		return nil, err
+	}
+	listeners := make([]net.Listener, cfg.Nodes)
+	for i := range cfg.Nodes {
+		p := &portal{host: fmt.Sprintf("p%d.example", i), addr: fmt.Sprintf("198.18.%d.%d", i>>8, i&255)}
+		o.nodes = append(o.nodes, p)
+		if listeners[i], err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
+			return nil, err
+		}
+		_, port, _ := net.SplitHostPort(listeners[i].Addr().String())
+		p.origin = "https://" + p.host + ":" + port
+		if err := p.open(ctx, filepath.Join(dir, p.host)); err != nil {
+			return nil, err
+		}
+	}
+	for i, p := range o.nodes {
+		if err := p.start(ctx, o, listeners[i]); err != nil {
+			return nil, err
+		}
+	}
+	if err := o.meet(ctx); err != nil {
+		return nil, err
+	}
+	// What portals have that know each other, without a DHT.
+	settle(ctx, time.Second)
+	o.base = memory()
+	o.joining = time.Now()
+	for _, p := range o.nodes {
+		p.run(p.overlay.Run)
+	}
+	// One after the other: a network does not start in one moment.
+	for _, p := range o.nodes {
+		p.run(p.watch)
+		for known := 0; known < min(20, len(o.nodes)-1) && ctx.Err() == nil; settle(ctx, 5*time.Millisecond) {
+			p.overlay.Runner().Look(func(n *kademlia.Node) { known = n.Known() })
+		}
+	}
+	o.warmUp(ctx, cfg)
+	return o, ctx.Err()
+}
+
+// meet has each portal know each, with or without a DHT: what is left when all
+// have said hello to all, without the 9,900 times two requests of a hundred.
+func (o *ours) meet(ctx context.Context) error {
+	for _, p := range o.nodes {
+		for _, q := range o.nodes {
+			if p == q {
+				continue
+			}
+			r, _, err := p.gate.Admit(ctx, q.self.Card(), clock.Now())
+			if err != nil {
+				return fmt.Errorf("%s meets %s: %w", p.host, q.host, err)
+			}
+			p.peers.Learned(r.Body.(*record.Card), true)
+		}
+	}
+	return nil
+}
+
+// warmUp looks for random places and each node's own, as is done for all.
+func (o *ours) warmUp(ctx context.Context, cfg Config) {
+	rounds(cfg.Nodes, func(i int, target [32]byte) {
+		o.nodes[i].overlay.Runner().Find(ctx, target)
+	}, func(i int) {
+		d, _ := o.nodes[i].id.Digest()
+		o.nodes[i].overlay.Runner().Find(ctx, kademlia.ID(d))
+	})
+}
+
+// open opens what a portal has on disk.
+func (p *portal) open(ctx context.Context, dir string) (err error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	if p.keys, err = ident.CreateKeys(dir); err != nil {
+		return err
+	}
+	if p.op, err = ident.OpenOperational(dir, p.keys.Public(), clock.Now()); err != nil {
+		return err
+	}
+	if p.db, err = store.Open(ctx, dir, discard); err != nil {
+		return err
+	}
+	p.id = record.PortalOf(record.Public(p.keys.Public()))
+	p.replica, err = store.OpenReplica(ctx, dir, p.id, ourNetwork, discard)
+	return err
+}
+
+// start makes the portal one of its network, as internal/app does.
+func (p *portal) start(ctx context.Context, o *ours, l net.Listener) (err error) {
+	if p.gate, err = record.NewGate(ourNetwork, p.replica); err != nil {
+		return err
+	}
+	p.peers, err = federation.NewPeers(ctx, p.db, federation.PeersConfig{Signer: p, Replica: p.replica, Gate: p.gate, Caller: p,
+		Greet: func(ctx context.Context, origin string) (record.PortalID, error) { return p.client.Greet(ctx, origin) }, Log: discard})
+	if err != nil {
+		return err
+	}
+	p.self, err = federation.NewSelf(ctx, federation.SelfConfig{Network: ourNetwork, Origin: p.origin, Name: p.host, Policy: p.peers.Mode,
+		Root: p.keys.Portal, Public: p.keys.Public(), Keys: p.op, Cards: p.db, Gate: p.gate, Replica: p.replica, Log: discard})
+	if err != nil {
+		return err
+	}
+	p.ask = egress.New(egress.Config{AllowCIDR: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, Deny: p.peers.DecideAddr, Resolver: near{}, RootCAs: o.ca.pool,
+		UserAgent: "agentsite/bench", HTTP2: true, Encoded: true, PerHost: 32, MaxIdle: 64, FirstByte: 20 * time.Second, Total: 3 * time.Minute, MaxBody: 8 << 20})
+	p.client = peering.NewClient(peering.ClientConfig{Self: p.self, Gate: p.gate, Replica: p.replica, Registry: p.peers,
+		RoundTripper: asIf{p.ask.RoundTripper(), p.addr}, Stream: asIf{p.ask.RoundTripper(), p.addr}, Log: discard})
+	started := clock.Now()
+	guard, err := federation.NewGuard(ctx, federation.GuardConfig{Self: p.self, Replica: p.replica, Gate: p.gate, Registry: p.peers, Nonces: p.db, Prover: p.client, Started: started, Log: discard})
+	if err != nil {
+		return err
+	}
+	door := peer.New(peer.Config{Self: p.self, Guard: guard, Replica: p.replica, Version: "bench", Log: discard, Counts: func(context.Context) (int, int) { return p.peers.Counts() }})
+	p.overlay, err = overlay.New(overlay.Config{Self: p.self, Gate: p.gate, Caller: p.client, Registry: p.peers, Known: p.peers.Portals, Store: p.replica,
+		IDOf:      func(context.Context, string) (string, error) { return "", errors.New("there are no agents") },
+		Listed:    func(ctx context.Context, yield func([]byte) bool) error { return p.replica.Agents(ctx, p.id, yield) },
+		Head:      func(ctx context.Context) ([]byte, error) { return p.replica.Head(ctx, p.id) },
+		Uncounted: func(host string) bool { a, err := netip.ParseAddr(host); return err == nil && a.IsLoopback() }, Log: discard})
+	if err != nil {
+		return err
+	}
+	door.DHT(p.overlay, overlay.Routes())
+
+	r := chi.NewRouter()
+	r.Use(middleware.GetHead, middleware.ClientIPFromXFF("127.0.0.0/8"))
+	door.Routes(r)
+	cert, err := o.ca.leaf(p.host)
+	if err != nil {
+		return err
+	}
+	// The limits of web.Serve, which itself leaves TLS to a proxy before it.
+	p.server = &http.Server{Handler: r, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: time.Minute, WriteTimeout: time.Minute, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 32 << 10,
+		ErrorLog: log.New(nothing{}, "", 0), ConnState: func(_ net.Conn, s http.ConnState) {
+			switch s {
+			case http.StateNew:
+				o.ends.Add(2)
+			case http.StateClosed, http.StateHijacked:
+				o.ends.Add(-2)
+			}
+		}}
+	var running context.Context
+	running, p.stop = context.WithCancel(context.Background())
+	tl := tls.NewListener(muteListener{l, &p.mute}, &tls.Config{Certificates: []tls.Certificate{cert}, NextProtos: []string{"h2", "http/1.1"}})
+	p.running.Go(func() { p.server.Serve(tl) })
+	p.run = func(loop func(context.Context) error) { p.running.Go(func() { loop(running) }) }
+	for _, loop := range []func(context.Context) error{p.self.Run, guard.Run, peering.NewGreeter(p.client, p.self, p.peers, started).Run, p.peers.Run} {
+		p.run(loop)
+	}
+	return nil
+}
+
+// watch tells the DHT of portals that are met, as internal/app does.
+func (p *portal) watch(ctx context.Context) error {
+	told := make(map[record.PortalID]bool)
+	for {
+		changed := p.peers.Changed()
+		for _, q := range p.peers.Portals(ctx) {
+			if !told[q.ID] && p.peers.Decide(ctx, q.ID, q.URL).In {
+				p.overlay.Hear(q.ID)
+				told[q.ID] = true
+			}
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// ID, Network, Origin, Card and Key implement federation.Signer, for what is
+// there before Self.
+func (p *portal) ID() record.PortalID { return p.id }
+func (p *portal) Network() string     { return ourNetwork }
+func (p *portal) Origin() string      { return p.origin }
+func (p *portal) Card() []byte        { return p.self.Card() }
+func (p *portal) Key(now time.Time) (record.KeyID, ed25519.PrivateKey, time.Time, error) {
+	return p.self.Key(now)
+}
+
+// Do implements federation.Caller.
+func (p *portal) Do(ctx context.Context, origin string, to record.PortalID, method, path string, body []byte, limit int64) (*federation.Answer, error) {
+	return p.client.Do(ctx, origin, to, method, path, body, limit)
+}
+
+func keyOf(key int) kademlia.ID { return kademlia.ID(record.AgentKey(fmt.Sprintf("agent-%d", key))) }
+
+// sign makes what the portal signs of an agent it has.
+func (p *portal) sign(key int) (kademlia.Record, error) {
+	now := clock.Now()
+	_, private, until, err := p.self.Key(now)
+	if err != nil {
+		return kademlia.Record{}, err
+	}
+	ms, id := now.UnixMilli(), keyOf(key)
+	r, err := record.Sign(ourNetwork, &record.Provider{Kind: record.ProvidesAgent, Key: record.Hash(id), HeadSeq: 1, Count: 1,
+		Header: record.Header{Portal: p.id, Epoch: 1, Seq: ms, Issued: ms, Expires: min(now.Add(36*time.Hour).UnixMilli(), until.UnixMilli())}}, private)
+	if err != nil {
+		return kademlia.Record{}, err
+	}
+	return kademlia.Record{Key: id, Value: slices.Concat(p.self.Card(), []byte{'\n'}, r.Wire)}, nil
+}
+
+func (o *ours) Put(ctx context.Context, node, key int) error {
+	p := o.nodes[node]
+	rec, err := p.sign(key)
+	if err != nil {
+		return err
+	}
+	o.value.Store(int64(len(rec.Value)))
+	n, err := p.overlay.Runner().Put(ctx, rec)
+	if err == nil && n < 15 && n < len(o.nodes)-1 {
+		return fmt.Errorf("it is at %d nodes only", n)
+	}
+	return err
+}
+
+func (o *ours) First(ctx context.Context, node, key int) error { return o.get(ctx, node, key, 1) }
+func (o *ours) Full(ctx context.Context, node, key int) error  { return o.get(ctx, node, key, 0) }
+
+func (o *ours) get(ctx context.Context, node, key, holders int) error {
+	values, _, err := o.nodes[node].overlay.Runner().Get(ctx, keyOf(key), holders)
+	if err == nil && len(values) == 0 {
+		return errNotFound
+	}
+	return err
+}
+
+var errNotFound = errors.New("nobody gives a value")
+
+func (o *ours) Base() Memory       { return o.base }
+func (o *ours) Joining() time.Time { return o.joining }
+func (o *ours) Value() int         { return int(o.value.Load()) }
+func (o *ours) Ends() int          { return int(o.ends.Load()) }
+
+func (o *ours) RPCs() (n int64) {
+	for _, p := range o.nodes {
+		p.overlay.Runner().Look(func(k *kademlia.Node) { n += k.Tally().Sent })
+	}
+	return n
+}
+
+func (o *ours) Table() float64 {
+	n := 0
+	for _, p := range o.nodes {
+		p.overlay.Runner().Look(func(k *kademlia.Node) { n += k.Known() })
+	}
+	return float64(n) / float64(len(o.nodes))
+}
+
+// Kill ends a portal as the end of its process would: its connections break.
+func (o *ours) Kill(node int) {
+	p := o.nodes[node]
+	if p.dead.Swap(true) {
+		return
+	}
+	p.server.Close()
+	p.stop()
+	p.running.Wait()
+	p.ask.CloseIdle()
+}
+
+func (o *ours) Mute(node int) { o.nodes[node].mute.Store(true) }
+
+func (o *ours) CloseIdle() bool {
+	for _, p := range o.nodes {
+		p.ask.CloseIdle()
+	}
+	return true
+}
+
+func (o *ours) Close() {
+	var wg sync.WaitGroup
+	for i := range o.nodes {
+		wg.Go(func() { o.Kill(i) })
+	}
+	wg.Wait()
+	for _, p := range o.nodes {
+		p.replica.Close()
+		p.db.Close()
+	}
+	os.RemoveAll(o.dir)
+}
+
+// asIf says of a request where it is from, as a proxy would: all of this
+// machine's have one address, and addresses have limits.
+type asIf struct {
+	http.RoundTripper
+	addr string
+}
+
+func (a asIf) RoundTrip(r *http.Request) (*http.Response, error) {
+	r.Header.Set("X-Forwarded-For", a.addr)
+	return a.RoundTripper.RoundTrip(r)
+}
+
+// near resolves the names of the portals.
+type near struct{}
+
+func (near) LookupNetIP(_ context.Context, _, host string) ([]netip.Addr, error) {
+	if !strings.HasSuffix(host, ".example") {
+		return nil, fmt.Errorf("%s is none of ours", host)
+	}
+	return []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1})}, nil
+}
+
+type nothing struct{}
+
+func (nothing) Write(b []byte) (int, error) { return len(b), nil }
+
+// muteListener accepts connections on which nothing is answered any more once
+// their node is mute: what it writes goes nowhere, handshakes too.
+type muteListener struct {
+	net.Listener
+	mute *atomic.Bool
+}
+
+func (l muteListener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return muteConn{c, l.mute}, nil
+}
+
+type muteConn struct {
+	net.Conn
+	mute *atomic.Bool
+}
+
+func (c muteConn) Write(b []byte) (int, error) {
+	if c.mute.Load() {
+		return len(b), nil
+	}
+	return c.Conn.Write(b)
+}
+
+// authority signs the certificates of the portals.
+type authority struct {
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+	pool *x509.CertPool
+}
+
+func newAuthority() (*authority, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	tmpl := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "bench"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
+	der, err := x509.CreateCertificate(rand.Reader, tmpl, tmpl, key.Public(), key)
+	if err != nil {
+		return nil, err
+	}
+	a := &authority{key: key, pool: x509.NewCertPool()}
+	if a.cert, err = x509.ParseCertificate(der); err != nil {
+		return nil, err
+	}
+	a.pool.AddCert(a.cert)
+	return a, nil
+}
+
+func (a *authority) leaf(host string) (tls.Certificate, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	serial, err := rand.Int(rand.Reader, big.NewInt(1<<62))
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	tmpl := &x509.Certificate{SerialNumber: serial, Subject: pkix.Name{CommonName: host}, DNSNames: []string{host}, NotBefore: a.cert.NotBefore, NotAfter: a.cert.NotAfter,
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}
+	der, err := x509.CreateCertificate(rand.Reader, tmpl, a.cert, key.Public(), a.key)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, nil
+}
