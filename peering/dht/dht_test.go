@@ -80,7 +80,7 @@ func TestRunner_ManyNodes(t *testing.T) {
 }
 
 // TestRunner_RejoinsFromWhatItRemembers starts a node anew whose seeds are all
-// dead.
+// dead, and of which nobody knows any more.
 func TestRunner_RejoinsFromWhatItRemembers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := grow(t, 30)
@@ -101,6 +101,13 @@ func TestRunner_RejoinsFromWhatItRemembers(t *testing.T) {
 		kept, held := back.memory.remembers()
 		if kept < 20 || held == 0 {
 			t.Fatalf("it remembers %d nodes and %d records", kept, held)
+		}
+		for _, n := range m.order {
+			if n != seed && n != back {
+				if err := n.Forget(t.Context(), back.self.ID); err != nil {
+					t.Fatal(err)
+				}
+			}
 		}
 		m.start(back, []*kademlia.Contact{seed.self})
 		time.Sleep(time.Minute)

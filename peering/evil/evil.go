@@ -107,6 +107,9 @@ func New(network string) (*Portal, error) {
 // Close ends the portal and all requests to it.
 func (p *Portal) Close() { p.srv.Close() }
 
+// Unheard is the id of a portal that nobody started.
+func Unheard() record.PortalID { return record.PortalOf(record.PublicOf(key())) }
+
 func key() ed25519.PrivateKey {
 	_, k, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {

@@ -104,6 +104,18 @@ func contactOf(t *testing.T, p *recordtest.Portal, host string) []byte {
 	return p.Sign(t, &record.Contact{Header: p.Header(time.Hour.Milliseconds()), CardSeq: 1, Host: host, Port: 443}).Wire
 }
 
+// contactAt is one of another time than now.
+func contactAt(t *testing.T, p *recordtest.Portal, issued, expires time.Duration) []byte {
+	t.Helper()
+	h, now := p.Header(0), time.Now()
+	h.Issued, h.Expires = now.Add(issued).UnixMilli(), now.Add(expires).UnixMilli()
+	r, err := record.Sign(recordtest.Network, &record.Contact{Header: h, CardSeq: 1, Host: "third.example", Port: 443}, p.Op)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.Wire
+}
+
 func asker(p *recordtest.Portal) federation.Asker {
 	c := p.Card()
 	return federation.Asker{Portal: p.ID, Card: c}
@@ -146,6 +158,14 @@ func TestValues_BelongUnderTheirKey(t *testing.T) {
 			t.Errorf("%s: taken", name)
 		}
 	}
+	for name, off := range map[string]time.Duration{"by a clock ten minutes ahead": 10 * time.Minute, "that is over": -3 * time.Hour} {
+		h := b.other.Header(time.Hour.Milliseconds())
+		h.Issued, h.Expires = h.Issued+off.Milliseconds(), h.Expires+off.Milliseconds()
+		old := b.other.Sign(t, &record.Provider{Header: h, Kind: record.ProvidesAgent, Key: key, HeadSeq: 1, Count: 1}).Wire
+		if _, err := b.values.Validate(kademlia.ID(key), join(card, old)); err == nil {
+			t.Errorf("a record %s: taken", name)
+		}
+	}
 	b.out[b.other.ID] = true
 	if _, err := b.values.Validate(kademlia.ID(key), good); err == nil {
 		t.Error("of who is shut out: taken")
@@ -166,8 +186,10 @@ func TestCall_BelievesNoContactOfAnother(t *testing.T) {
 		}
 		return &wire.Response{Self: contactOf(t, b.other, "new.example"), Nodes: []wire.Node{
 			{ID: idOf(b.third), Node: third},
-			{ID: idOf(b.self), Node: third},              // another's
-			{ID: idOf(b.third), Node: []byte("nothing")}, // none
+			{ID: idOf(b.self), Node: third},                                               // another's
+			{ID: idOf(b.third), Node: []byte("nothing")},                                  // none
+			{ID: idOf(b.third), Node: contactAt(t, b.third, -2*time.Hour, -time.Hour)},    // over
+			{ID: idOf(b.third), Node: contactAt(t, b.third, 10*time.Minute, 2*time.Hour)}, // by a clock that is ahead
 		}}, nil
 	}
 	resp, _, err := transport{b.Overlay}.Call(t.Context(), to, &kademlia.Request{Kind: kademlia.FindNode, Targets: []kademlia.ID{b.id}})
@@ -177,8 +199,8 @@ func TestCall_BelievesNoContactOfAnother(t *testing.T) {
 	if resp.Self == nil || resp.Self.Version <= to.Version {
 		t.Error("what it says of itself is not heard")
 	}
-	if b.refused.Load() != 2 {
-		t.Errorf("%d contacts were refused, want 2", b.refused.Load())
+	if b.refused.Load() != 4 {
+		t.Errorf("%d contacts were refused, want 4", b.refused.Load())
 	}
 	b.answer = func(string, *wire.Request) (*wire.Response, error) {
 		return &wire.Response{Self: third}, nil

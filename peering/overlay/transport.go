@@ -65,7 +65,7 @@ func (t transport) Call(ctx context.Context, to *kademlia.Contact, r *kademlia.R
 	}
 	for _, n := range in.Nodes {
 		c, err := o.contact(n.ID, n.Node)
-		if err != nil { // of another network, over, or nonsense: the others may be good
+		if err != nil { // over, another's, or nonsense: the others may be good
 			o.refused.Add(1)
 			continue
 		}
