@@ -77,6 +77,7 @@ func run() error {
 	only := flag.String("only", "", "what to measure: "+strings.Join(names(), ",")+" (default all)")
 	one := flag.String("one", "", "measure this one in this process and print JSON (the program calls itself so)")
 	mute := flag.Bool("mute", false, "with -one: the part in which nodes fall silent")
+	gossiping := flag.Bool("gossip", false, "measure gossip alone: a hint at 50 portals with LAN timings, and what -nodes portals cost that do nothing")
 	profile := flag.String("cpuprofile", "", "folder for a processor profile of each")
 	flag.Parse()
 	if cfg.Nodes < 30 || cfg.Keys < 1 || cfg.Gets < 1 || cfg.Clients < 1 || cfg.Seconds < 1 {
@@ -86,6 +87,9 @@ func run() error {
 	defer stop()
 	if *one != "" {
 		return child(ctx, *one, *mute, cfg, *profile)
+	}
+	if *gossiping {
+		return gossipAlone(ctx, cfg)
 	}
 	want := names()
 	if *only != "" {
@@ -114,6 +118,22 @@ func run() error {
 		return fmt.Errorf("%d bars are missed", missed)
 	}
 	return nil
+}
+
+// gossipAlone measures gossip, in this process.
+func gossipAlone(ctx context.Context, cfg Config) error {
+	raiseFiles()
+	few := cfg
+	few.Nodes = min(cfg.Nodes, 50)
+	late, err := hints(ctx, few)
+	if err != nil {
+		return err
+	}
+	dear, err := idle(ctx, cfg)
+	if err == nil && late+dear > 0 {
+		err = fmt.Errorf("%d bars of gossip are missed", late+dear)
+	}
+	return err
 }
 
 // inMemory is a folder in memory if there is one.

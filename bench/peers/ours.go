@@ -45,6 +45,8 @@ import (
 type ours struct {
 	dir string
 	ca  *authority
+	// more adds to each portal before its door opens; nil for nothing.
+	more func(*portal, *peer.Door) error
 	// joining is when the DHT began.
 	joining time.Time
 	nodes   []*portal
@@ -71,6 +73,7 @@ type portal struct {
 	ask          *egress.Client
 	client       *peering.Client
 	overlay      *overlay.Overlay
+	pool         *pool // nil without gossip
 	server       *http.Server
 	stop         context.CancelFunc
 	run          func(loop func(context.Context) error)
@@ -81,12 +84,16 @@ type portal struct {
 
 var discard = slog.New(slog.DiscardHandler)
 
-func newOurs(ctx context.Context, cfg Config) (network, error) {
+func newOurs(ctx context.Context, cfg Config) (network, error) { return buildOurs(ctx, cfg, nil) }
+
+// buildOurs builds the network; more, when set, adds to each portal before its
+// door opens.
+func buildOurs(ctx context.Context, cfg Config, more func(*portal, *peer.Door) error) (*ours, error) {
 	dir, err := os.MkdirTemp(cfg.Temp, "peers")
 	if err != nil {
 		return nil, err
 	}
-	o := &ours{dir: dir}
+	o := &ours{dir: dir, more: more}
 	if o.ca, err = newAuthority(); err != nil {
 		return nil, err
 	}
@@ -210,6 +217,11 @@ func (p *portal) start(ctx context.Context, o *ours, l net.Listener) (err error)
 		return err
 	}
 	door.DHT(p.overlay, overlay.Routes())
+	if o.more != nil {
+		if err := o.more(p, door); err != nil {
+			return err
+		}
+	}
 
 	r := chi.NewRouter()
 	r.Use(middleware.GetHead, middleware.ClientIPFromXFF("127.0.0.0/8"))
