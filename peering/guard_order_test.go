@@ -192,7 +192,7 @@ func TestGuard_StrikesWhoGoesOn(t *testing.T) {
 		var n wires
 		b := newSite(t, &n, "b.example")
 		shun := limit.NewShun()
-		g, err := federation.NewGuard(t.Context(), federation.GuardConfig{Self: b.self, Replica: b.replica, Gate: b.gate, Registry: b.registry, Nonces: b.nonces, Prover: b.client, Shun: shun, Started: clock.Now(), Log: discard})
+		g, err := federation.NewGuard(t.Context(), federation.GuardConfig{Self: b.self, Gate: b.gate, Registry: b.registry, Nonces: b.nonces, Prover: b.client, Shun: shun, Started: clock.Now(), Log: discard})
 		if err != nil {
 			t.Fatal(err)
 		}

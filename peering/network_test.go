@@ -153,7 +153,7 @@ func newSite(t testing.TB, n *wires, host string, change ...func(*federation.Sel
 func (s *site) serve(t testing.TB, n *wires) {
 	t.Helper()
 	var err error
-	s.guard, err = federation.NewGuard(t.Context(), federation.GuardConfig{Self: s.self, Replica: s.replica, Gate: s.gate, Registry: s.registry, Nonces: s.nonces, Prover: s.client, Started: clock.Now(), Log: slog.New(slog.DiscardHandler)})
+	s.guard, err = federation.NewGuard(t.Context(), federation.GuardConfig{Self: s.self, Gate: s.gate, Registry: s.registry, Nonces: s.nonces, Prover: s.client, Started: clock.Now(), Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -77,6 +77,7 @@ type portal struct {
 	server       *http.Server
 	stop         context.CancelFunc
 	run          func(loop func(context.Context) error)
+	loops        []func(context.Context) error // that are to run
 	running      sync.WaitGroup
 	mute         atomic.Bool
 	dead         atomic.Bool
@@ -119,11 +120,12 @@ func buildOurs(ctx context.Context, cfg Config, more func(*portal, *peer.Door) e
 		return nil, err
 	}
 	// What portals have that know each other, without a DHT.
-	settle(ctx, time.Second)
 	o.base = memory()
 	o.joining = time.Now()
 	for _, p := range o.nodes {
-		p.run(p.overlay.Run)
+		for _, loop := range append(p.loops, p.overlay.Run) {
+			p.run(loop)
+		}
 	}
 	// One after the other: a network does not start in one moment.
 	for _, p := range o.nodes {
@@ -203,7 +205,7 @@ func (p *portal) start(ctx context.Context, o *ours, l net.Listener) (err error)
 	p.client = peering.NewClient(peering.ClientConfig{Self: p.self, Gate: p.gate, Replica: p.replica, Registry: p.peers,
 		RoundTripper: asIf{p.ask.RoundTripper(), p.addr}, Stream: asIf{p.ask.RoundTripper(), p.addr}, Log: discard})
 	started := clock.Now()
-	guard, err := federation.NewGuard(ctx, federation.GuardConfig{Self: p.self, Replica: p.replica, Gate: p.gate, Registry: p.peers, Nonces: p.db, Prover: p.client, Started: started, Log: discard})
+	guard, err := federation.NewGuard(ctx, federation.GuardConfig{Self: p.self, Gate: p.gate, Registry: p.peers, Nonces: p.db, Prover: p.client, Started: started, Log: discard})
 	if err != nil {
 		return err
 	}
@@ -245,9 +247,7 @@ func (p *portal) start(ctx context.Context, o *ours, l net.Listener) (err error)
 	tl := tls.NewListener(muteListener{l, &p.mute}, &tls.Config{Certificates: []tls.Certificate{cert}, NextProtos: []string{"h2", "http/1.1"}})
 	p.running.Go(func() { p.server.Serve(tl) })
 	p.run = func(loop func(context.Context) error) { p.running.Go(func() { loop(running) }) }
-	for _, loop := range []func(context.Context) error{p.self.Run, guard.Run, peering.NewGreeter(p.client, p.self, p.peers, started).Run, p.peers.Run} {
-		p.run(loop)
-	}
+	p.loops = []func(context.Context) error{p.self.Run, guard.Run, peering.NewGreeter(p.client, p.self, p.peers, started).Run, p.peers.Run}
 	return nil
 }
 

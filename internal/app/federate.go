@@ -147,7 +147,7 @@ func (p *Portal) federate(ctx context.Context, keys *ident.Keys, allow []netip.P
 	f.stream = egress.New(out)
 	f.client = peering.NewClient(peering.ClientConfig{Self: f.self, Gate: f.gate, Replica: p.replica, Registry: f.peers,
 		RoundTripper: f.ask.RoundTripper(), Stream: f.stream.Patient(modelFirstByte), Greeted: f.welcomed, Log: p.log})
-	f.guard, err = federation.NewGuard(ctx, federation.GuardConfig{Self: f.self, Replica: p.replica, Gate: f.gate, Registry: f.peers, Nonces: p.db,
+	f.guard, err = federation.NewGuard(ctx, federation.GuardConfig{Self: f.self, Gate: f.gate, Registry: f.peers, Nonces: p.db,
 		Prover: f.client, Shun: p.shun, Started: p.started, Log: p.log})
 	if err != nil {
 		return err

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -61,7 +60,6 @@ var ErrImpostor = errors.New("another portal is at the origin that the card name
 // GuardConfig is what a Guard asks.
 type GuardConfig struct {
 	Self     Signer
-	Replica  Replica
 	Gate     *record.Gate
 	Registry Registry
 	Nonces   Nonces
@@ -86,7 +84,7 @@ const (
 	fakeCost = 10
 	// burst is how many seconds' worth a portal may ask at once.
 	burst      = 4
-	maxPortals = 16 << 10 // whose cards and counts are in memory
+	maxPortals = 16 << 10 // whose counts are in memory
 	maxAddrs   = 16 << 10
 )
 
@@ -109,15 +107,6 @@ type Guard struct {
 	target httpsig.Target
 	checks *checks
 	places *places
-
-	mu    sync.Mutex // guards the rest
-	cards map[record.PortalID]carded
-}
-
-// carded is a card that was read, with the ring that the replica had then.
-type carded struct {
-	ring *record.Ring
-	card *record.Card
 }
 
 // NewGuard returns a guard that knows which signatures were used before.
@@ -134,7 +123,7 @@ func NewGuard(ctx context.Context, cfg GuardConfig) (*Guard, error) {
 	}
 	return &Guard{cfg: cfg, started: started, used: u, near: strings.HasPrefix(cfg.Self.Origin(), "http:"),
 		addrs: limit.New(time.Second/addrPerSecond, 2*addrPerSecond, maxAddrs), hellos: limit.New(helloEvery, helloBurst, maxAddrs), portals: limit.New(time.Second, burst, maxPortals), strangers: limit.New(strangerEvery, strangerBurst, 1),
-		target: target(cfg.Self.Origin()), checks: newChecks(), places: newPlaces(), cards: make(map[record.PortalID]carded)}, nil
+		target: target(cfg.Self.Origin()), checks: newChecks(), places: newPlaces()}, nil
 }
 
 // Run keeps what must survive until ctx ends.
@@ -268,7 +257,7 @@ func split(h http.Header) (*httpsig.Signature, record.PortalID, record.KeyID, er
 
 // card returns the current card of a portal.
 func (g *Guard) card(ctx context.Context, id record.PortalID) (*record.Card, error) {
-	s, err := g.cfg.Replica.Standing(ctx, id)
+	c, s, err := g.cfg.Gate.Current(ctx, id)
 	if err != nil {
 		return nil, err
 	}
@@ -278,31 +267,10 @@ func (g *Guard) card(ctx context.Context, id record.PortalID) (*record.Card, err
 	if s.Quarantined { // the registry may not have been told yet, or have forgotten the portal
 		return nil, Refuse(ReasonQuarantined, "It signed two different statements under one number. It stays out until an operator has looked at the proof.")
 	}
-	g.mu.Lock()
-	c := g.cards[id]
-	g.mu.Unlock()
-	if c.ring == s.Ring {
-		return c.card, nil
-	}
-	wire, err := g.cfg.Replica.Card(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	if wire == nil {
+	if c == nil {
 		return nil, Refuse(ReasonUnknown, "No card of %s is known here. Say hello first.", id)
 	}
-	r, err := record.Open(g.cfg.Self.Network(), wire)
-	if err != nil {
-		return nil, err
-	}
-	card := r.Body.(*record.Card)
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if len(g.cards) >= maxPortals {
-		clear(g.cards)
-	}
-	g.cards[id] = carded{s.Ring, card}
-	return card, nil
+	return c, nil
 }
 
 // covered must be in every signature.

@@ -72,6 +72,7 @@ type Gate struct {
 	network string
 	mem     Memory
 	tally   tally
+	current current
 }
 
 // NewGate returns the gate of a network.

@@ -14,29 +14,11 @@ import (
 // Refused errors; other errors are the memory's.
 func (g *Gate) Vouched(ctx context.Context, card, wire []byte, now time.Time) (*Card, *Record, error) {
 	ms := now.UnixMilli()
-	r, err := Open(g.network, card)
+	c, older, err := g.vouching(ctx, card, ms)
 	if err != nil {
 		return nil, nil, err
 	}
-	of, ok := r.Body.(*Card)
-	if !ok {
-		return nil, nil, refuse(NotConsistent, "it begins with a %s, not with a card", r.Type)
-	}
-	c := claim{Record: r}
-	older := false
-	switch err := g.look(ctx, &c, ms); {
-	case ReasonOf(err) == Stale:
-		older = true // what it vouches for may still be signed by a key that counts
-	case err != nil:
-		return nil, nil, err
-	case !c.known:
-		if err := g.verify(&c, ms); err != nil {
-			return nil, nil, err
-		}
-		if c.contradicts() {
-			return nil, nil, refuse(Equivocation, "%s signed two cards of version %d.%d", c.Portal, c.Epoch, c.Seq)
-		}
-	}
+	of := c.Body.(*Card)
 	if c.standing.Quarantined {
 		return nil, nil, refuse(Quarantined, "%s was seen to sign two records of one version", c.Portal)
 	}
@@ -47,7 +29,8 @@ func (g *Gate) Vouched(ctx context.Context, card, wire []byte, now time.Time) (*
 		return of, nil, nil
 	}
 
-	if r, err = Open(g.network, wire); err != nil {
+	r, err := Open(g.network, wire)
+	if err != nil {
 		return nil, nil, err
 	}
 	if r.Portal != of.Portal {

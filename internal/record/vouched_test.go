@@ -111,3 +111,66 @@ func TestGate_VouchedTakesAnOlderHead(t *testing.T) {
 		t.Error("it is over, and was taken")
 	}
 }
+
+// TestGate_CurrentIsTheCardThatIsHeld is of cards that are not read each time: a
+// newer one counts at once, and one that came is no more than what it was before.
+func TestGate_CurrentIsTheCardThatIsHeld(t *testing.T) {
+	p := recordtest.NewPortal("one")
+	gate, mem := recordtest.Gate(t)
+	now := time.UnixMilli(p.Now)
+	if c, s, err := gate.Current(t.Context(), p.ID); c != nil || s.Ring != nil || err != nil {
+		t.Error("of a portal that nobody knows:", c, err)
+	}
+	old := p.Sign(t, p.Card())
+	rec := p.Sign(t, &record.Provider{Header: p.Header(time.Hour.Milliseconds()), Kind: record.ProvidesAgent, Key: record.AgentKey("x"), HeadSeq: 1, Count: 1})
+	vouched := func(card []byte, at time.Time) error {
+		t.Helper()
+		_, _, err := gate.Vouched(t.Context(), card, rec.Wire, at)
+		return err
+	}
+	if err := vouched(old.Wire, now); err != nil {
+		t.Fatal(err)
+	}
+	if c, _, _ := gate.Current(t.Context(), p.ID); c != nil {
+		t.Error("a card that only came along is held")
+	}
+	admit := func(wire []byte) {
+		t.Helper()
+		if _, _, err := gate.Admit(t.Context(), wire, now); err != nil {
+			t.Fatal(err)
+		}
+	}
+	admit(old.Wire)
+	first, _, err := gate.Current(t.Context(), p.ID)
+	if err != nil || first == nil || first.Seq != old.Seq {
+		t.Fatal(first, err)
+	}
+	if again, _, _ := gate.Current(t.Context(), p.ID); again != first {
+		t.Error("it is read each time")
+	}
+	for range 2 { // read, and as it is remembered
+		if err := vouched(old.Wire, now); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := vouched(old.Wire, now.Add(200*24*time.Hour)); record.ReasonOf(err) != record.Expired {
+		t.Errorf("by a card that is over: %v", err)
+	}
+	// The key that signed is thrown away.
+	p.Op = recordtest.Key("the next")
+	next := p.Sign(t, p.Card())
+	admit(next.Wire)
+	if c, _, err := gate.Current(t.Context(), p.ID); err != nil || c.Seq != next.Seq {
+		t.Error("the old card is current", err)
+	}
+	if err := vouched(old.Wire, now); record.ReasonOf(err) != record.NoKey {
+		t.Errorf("by a key that was thrown away: %v", err)
+	}
+	// Nothing of it counts once its portal is quarantined.
+	if err := mem.Quarantine(t.Context(), record.Conflict{Slot: next.Slot(), Version: next.Version(), Lower: next.Wire, Higher: next.Wire}); err != nil {
+		t.Fatal(err)
+	}
+	if err := vouched(next.Wire, now); record.ReasonOf(err) != record.Quarantined {
+		t.Errorf("of a portal in quarantine: %v", err)
+	}
+}
