@@ -32,6 +32,8 @@ const (
 const (
 	// maxAsked bounds the body of a request, in bytes.
 	maxAsked = 256 << 10
+	// maxPromised bounds the room that is made for a body by the length it says.
+	maxPromised = 16 << 10
 	// maxCounted bounds the portals whose requests of one route are counted.
 	maxCounted = 16 << 10
 )
@@ -209,14 +211,16 @@ func (d *Door) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) 
 		return nil, tooLong(most)
 	}
 	http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTimeout)) // where there are deadlines
-	b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
+	var b bytes.Buffer
+	b.Grow(int(min(max(r.ContentLength, 0), maxPromised)) + bytes.MinRead)
+	_, err := b.ReadFrom(http.MaxBytesReader(w, r.Body, most))
 	if _, big := errors.AsType[*http.MaxBytesError](err); big {
 		return nil, tooLong(most)
 	}
 	if err != nil {
 		return nil, federation.Refuse(federation.ReasonMalformed, "The body could not be read: it ended early.")
 	}
-	return b, nil
+	return b.Bytes(), nil
 }
 
 func tooLong(most int64) error {

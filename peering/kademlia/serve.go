@@ -1,6 +1,7 @@
 package kademlia
 
 import (
+	"bytes"
 	"errors"
 	"time"
 
@@ -76,7 +77,8 @@ func (n *Node) keep(r Record, now time.Time) Code {
 	if err != nil {
 		return Invalid
 	}
-	return n.shelf.put(r.Key, Value{e, r.Value}, n.share(), now)
+	// A copy: what came is a part of a message, which would stay as long as it.
+	return n.shelf.put(r.Key, Value{e, bytes.Clone(r.Value)}, n.share(), now)
 }
 
 // tooFar reports whether so many nodes are nearer to a key that nobody will

@@ -89,3 +89,20 @@ func TestShelf_HasBounds(t *testing.T) {
 		t.Errorf("only %d of 50 are ever named", len(seen))
 	}
 }
+
+// TestNode_KeepsValuesNotMessages is of records that came together: one that is
+// kept must not keep the memory of all the others.
+func TestNode_KeepsValuesNotMessages(t *testing.T) {
+	n := testNode(Config{})
+	message := make([]byte, 1000)
+	message[10], message[11] = 7, 1
+	r := &Request{Kind: Store, Records: []Record{{Key: ID{1}, Value: message[10:14]}}}
+	if got := n.Serve(nil, r, begun); got.Codes[0] != Stored {
+		t.Fatalf("%v", got.Codes)
+	}
+	clear(message)
+	got := n.Serve(nil, &Request{Kind: Get, Targets: []ID{{1}}}, begun).Found[0]
+	if len(got) != 1 || string(got[0]) != "\x07\x01\x00\x00" || cap(got[0]) > 64 {
+		t.Errorf("it keeps %v, of %d bytes", got, cap(got[0]))
+	}
+}
