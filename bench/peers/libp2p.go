@@ -87,7 +87,7 @@ func newKadDHT(more ...dht.Option) func(context.Context, Config) (network, error
 			}
 			l.nodes = append(l.nodes, n)
 		}
-		for range 2 {
+		for range 2 { // fills the tables, as look-ups do for the others
 			for _, n := range l.nodes {
 				one, cancel := context.WithTimeout(ctx, opTimeout)
 				select {
@@ -97,11 +97,6 @@ func newKadDHT(more ...dht.Option) func(context.Context, Config) (network, error
 				cancel()
 			}
 		}
-		rounds(cfg.Nodes, func(i int, target [32]byte) {
-			l.nodes[i].dht.GetClosestPeers(ctx, string(target[:]))
-		}, func(i int) {
-			l.nodes[i].dht.GetClosestPeers(ctx, string(l.nodes[i].host.ID()))
-		})
 		return l, ctx.Err()
 	}
 }

@@ -111,7 +111,12 @@ type bench struct {
 }
 
 func load(ctx context.Context, cfg Config, mute bool, profile, name string, make func(context.Context, Config) (network, error)) (*Result, error) {
+	profiled, err := profiles(profile, name+".join")
+	if err != nil {
+		return nil, err
+	}
 	net, err := make(ctx, cfg)
+	profiled()
 	if err != nil {
 		return nil, err
 	}
@@ -120,7 +125,7 @@ func load(ctx context.Context, cfg Config, mute bool, profile, name string, make
 	for i := range cfg.Nodes {
 		b.up = append(b.up, i)
 	}
-	fmt.Fprintf(os.Stderr, "  %s has joined after %v\n", name, time.Since(net.Joining()).Round(time.Second))
+	fmt.Fprintf(os.Stderr, "  %s has joined after %v, %v of processor time with all before\n", name, time.Since(net.Joining()).Round(time.Second), cpu().Round(time.Second))
 	b.r.Joined, b.r.Nodes = time.Since(net.Joining()), cfg.Nodes
 	settle(ctx, 2*time.Second)
 	b.r.Table = net.Table()
@@ -136,37 +141,14 @@ func load(ctx context.Context, cfg Config, mute bool, profile, name string, make
 	b.r.Put = put
 	b.r.First = b.series(ctx, cfg.Gets, net.First, false)
 	b.r.Full = b.series(ctx, cfg.Keys, net.Full, false)
-	stop := func() {}
-	if profile != "" {
-		f, err := os.Create(filepath.Join(profile, name+".get.cpu"))
-		if err != nil {
-			return nil, err
-		}
-		pprof.StartCPUProfile(f)
-		stop = func() { pprof.StopCPUProfile(); f.Close() }
+	if profiled, err = profiles(profile, name+".get"); err != nil {
+		return nil, err
 	}
 	b.r.GetRush = b.rush(ctx, net.First, func() int { return b.rand.IntN(cfg.Keys) })
-	stop()
-	if profile != "" {
-		f, err := os.Create(filepath.Join(profile, name+".put.cpu"))
-		if err != nil {
-			return nil, err
-		}
-		pprof.StartCPUProfile(f)
-		stop = func() { pprof.StopCPUProfile(); f.Close() }
-	}
-	var fresh atomic.Int64
-	b.r.PutRush = b.rush(ctx, net.Put, func() int { return cfg.Keys + int(fresh.Add(1)) })
-	if profile != "" {
-		stop()
-	}
+	profiled()
 	settle(ctx, time.Second)
-	if b.r.Base, b.r.Warm, b.r.WarmEnds = net.Base(), memory(), net.Ends(); profile != "" {
-		if f, err := os.Create(filepath.Join(profile, name+".heap")); err == nil {
-			pprof.WriteHeapProfile(f)
-			f.Close()
-		}
-	}
+	b.r.Base, b.r.Warm, b.r.WarmEnds = net.Base(), memory(), net.Ends()
+	heap(profile, name+".warm")
 	if cfg.Idle > 0 {
 		settle(ctx, 2*time.Second)
 		c, bytes := cpu(), loopback()
@@ -175,21 +157,53 @@ func load(ctx context.Context, cfg Config, mute bool, profile, name string, make
 		b.r.IdleCPU = float64((cpu() - c).Microseconds()) / 1000 / each
 		b.r.IdleBytes = 2 * float64(loopback()-bytes) / each
 	}
+	var fresh atomic.Int64 // keys of the puts
 	if b.r.HasClosed = net.CloseIdle(); b.r.HasClosed {
 		settle(ctx, 2*time.Second)
 		b.r.Closed = memory()
-		if profile != "" {
-			if f, err := os.Create(filepath.Join(profile, name+".closed.heap")); err == nil {
-				pprof.WriteHeapProfile(f)
-				f.Close()
-			}
-		}
+		heap(profile, name+".closed")
 	}
+	// Connections are opened again, as puts ask nearly all.
+	fresh.Store(1 << 20)
+	b.rush(ctx, net.Put, func() int { return b.cfg.Keys + int(fresh.Add(1)) })
+	fresh.Store(0)
+	if profiled, err = profiles(profile, name+".put"); err != nil {
+		return nil, err
+	}
+	b.r.PutRush = b.rush(ctx, net.Put, func() int { return cfg.Keys + int(fresh.Add(1)) })
+	profiled()
 	settle(ctx, time.Second)
 	b.lose(net.Kill)
 	b.r.KillFirst = b.series(ctx, cfg.Gets/2, net.First, false)
 	b.r.KillFull = b.series(ctx, 100, net.Full, false)
 	return &b.r, ctx.Err()
+}
+
+// profiles begins a profile of the processor in a folder, none for "", and
+// returns what ends it.
+func profiles(folder, name string) (stop func(), err error) {
+	if folder == "" {
+		return func() {}, nil
+	}
+	f, err := os.Create(filepath.Join(folder, name+".cpu"))
+	if err != nil {
+		return nil, err
+	}
+	if err := pprof.StartCPUProfile(f); err != nil {
+		return nil, err
+	}
+	return func() { pprof.StopCPUProfile(); f.Close() }, nil
+}
+
+// heap writes a profile of what lives.
+func heap(folder, name string) {
+	if folder == "" {
+		return
+	}
+	if f, err := os.Create(filepath.Join(folder, name+".heap")); err == nil {
+		pprof.WriteHeapProfile(f)
+		f.Close()
+	}
 }
 
 func settle(ctx context.Context, d time.Duration) {

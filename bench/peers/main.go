@@ -78,7 +78,7 @@ func run() error {
 	one := flag.String("one", "", "measure this one in this process and print JSON (the program calls itself so)")
 	mute := flag.Bool("mute", false, "with -one: the part in which nodes fall silent")
 	gossiping := flag.Bool("gossip", false, "measure gossip alone: a hint at 50 portals with LAN timings, and what -nodes portals cost that do nothing")
-	profile := flag.String("cpuprofile", "", "folder for a processor profile of each")
+	profile := flag.String("profile", "", "folder for profiles of each")
 	flag.Parse()
 	if cfg.Nodes < 30 || cfg.Keys < 1 || cfg.Gets < 1 || cfg.Clients < 1 || cfg.Seconds < 1 {
 		return errors.New("-nodes takes 30 or more, -keys, -gets, -clients and -seconds 1 or more")
@@ -101,7 +101,7 @@ func run() error {
 		}
 	}
 	b, _ := os.ReadFile("/proc/loadavg")
-	fmt.Printf("%d nodes, %d keys, %d processors, %s, load average %s", cfg.Nodes, cfg.Keys, runtime.GOMAXPROCS(0), runtime.Version(), b)
+	fmt.Printf("%d nodes, %d keys, %d processors, %s, ed25519 check %.0f µs of processor time, load average %s", cfg.Nodes, cfg.Keys, runtime.GOMAXPROCS(0), runtime.Version(), speed(), b)
 	all := make(map[string]Result)
 	for _, name := range want {
 		var r Result
