@@ -13,18 +13,26 @@ import (
 )
 
 // Answerer finds this portal's own agents for other portals, with what shows
-// each to be listed. It is safe for concurrent use.
+// each to be listed; of an index portal those of others too. It is safe for
+// concurrent use.
 type Answerer struct {
-	// Self is this portal's id, Network the name in everything signed.
+	// Self and Host are this portal's id and host, Network the name in everything
+	// signed.
 	Self    record.PortalID
+	Host    string
 	Network string
 	Replica federation.Replica
 	// Search finds what everybody may find.
 	Search func(ctx context.Context, q hub.Query) (hub.Page, error)
 	// Prove is Publisher.Prove.
 	Prove func(ctx context.Context, portal record.PortalID, key record.Hash) *record.Proof
+	// Tier says whether this is an index portal, which shows by Archive what it
+	// holds of others; nil for no.
+	Tier    func() string
+	Archive Prover
 
-	ready ready
+	ready  ready
+	proved provenHits
 }
 
 // errBetween: a record has changed and the head that covers it is not there
@@ -32,12 +40,15 @@ type Answerer struct {
 var errBetween = errors.New("between two heads")
 
 // Answer looks for agents. Those that are not published are left out.
-func (s *Answerer) Answer(ctx context.Context, q federation.SearchQuestion) (*federation.SearchAnswer, error) {
+func (s *Answerer) Answer(ctx context.Context, asker record.PortalID, q federation.SearchQuestion) (*federation.SearchAnswer, error) {
 	if err := q.Check(); err != nil {
 		return nil, err
 	}
 	if q.Limit == 0 {
 		q.Limit = federation.MaxFound
+	}
+	if q.Of == federation.OfAll && s.Tier != nil && s.Tier() == record.TierIndex {
+		return s.all(ctx, asker, q)
 	}
 	page, err := s.Search(ctx, hub.Query{Text: q.Text, Kinds: q.Kinds, Tags: q.Tags, Skills: q.Skills, Live: q.Live, Languages: q.Languages,
 		Limit: q.Limit, Scope: hub.ScopePortal, Bare: true})
@@ -140,20 +151,28 @@ func (s *Answerer) prove(ctx context.Context, page hub.Page) (*federation.Search
 	out := &federation.SearchAnswer{Head: wire, Total: page.Total, Results: []federation.Hit{}}
 	for i := range page.Results {
 		key := record.AgentKey(record.AgentID(s.Self, translate.LocalID(page.Results[i].Agent.ID)))
-		hit, ok := s.ready.get(head, key)
+		hit, ok, err := s.own(ctx, head, key)
+		if err != nil {
+			return nil, err
+		}
 		if !ok {
-			if hit, ok, err = s.hit(ctx, head, key); err != nil {
-				return nil, err
-			}
-			if !ok {
-				continue
-			}
-			s.ready.put(head, key, hit)
+			continue
 		}
 		hit.Score = page.Results[i].Score
 		out.Results = append(out.Results, hit)
 	}
 	return out, nil
+}
+
+// own is hit, unless it is ready.
+func (s *Answerer) own(ctx context.Context, head *record.Head, key record.Hash) (h federation.Hit, ok bool, err error) {
+	if h, ok := s.ready.get(head, key); ok {
+		return h, true, nil
+	}
+	if h, ok, err = s.hit(ctx, head, key); ok && err == nil {
+		s.ready.put(head, key, h)
+	}
+	return h, ok, err
 }
 
 // hit is the record of an agent with the proof that the head covers it; false

@@ -1,6 +1,7 @@
 package peering_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -30,6 +31,7 @@ type net struct {
 	replica  *federationtest.Replica
 	registry *federationtest.Registry
 	imports  func(*record.Agent) bool
+	tier     string // record.TierReplica if empty
 }
 
 func newNet(t *testing.T) *net {
@@ -39,7 +41,7 @@ func newNet(t *testing.T) *net {
 // newNetOn is newNet that starts with what is kept there.
 func newNetOn(t *testing.T, replica *federationtest.Replica, registry *federationtest.Registry) *net {
 	n := &net{T: t, replica: replica, registry: registry, index: index.New()}
-	n.Catalog = peering.NewCatalog(peering.CatalogConfig{Self: recordtest.NewPortal("self").ID, Host: "self.example",
+	n.Catalog = peering.NewCatalog(peering.CatalogConfig{Self: recordtest.NewPortal("self").ID, Host: "self.example", Tier: func() string { return cmp.Or(n.tier, record.TierReplica) },
 		Network: recordtest.Network, Replica: n.replica, Registry: n.registry, Translate: translate.Agent,
 		Imports: func(a *record.Agent) bool { return n.imports == nil || n.imports(a) }})
 	n.hub = hub.New(hub.Ports{Index: n.index, Network: n.Catalog}, hub.Config{Portal: "self.example", URL: "https://self.example"})

@@ -43,8 +43,8 @@ type Config struct {
 	// none. Join are addresses of portals that it greets first.
 	Network string
 	Join    string
-	// Tier is how much is kept of other portals: TierAuto, record.TierReplica or
-	// record.TierSummary.
+	// Tier is how much is kept of other portals: TierAuto, record.TierReplica,
+	// record.TierSummary or record.TierIndex.
 	Tier string
 	// Gossip is how portals tell each other who is there: GossipHTTPS, GossipOff,
 	// or where to use UDP and TCP.
@@ -155,12 +155,12 @@ func (c Config) parse() (settings, error) {
 	}
 	switch c.Tier {
 	case TierAuto, "":
-	case record.TierReplica, record.TierSummary:
+	case record.TierReplica, record.TierSummary, record.TierIndex:
 		s.tier = c.Tier
-	case record.TierIndex, record.TierLeaf:
-		return s, fmt.Errorf("--tier %s: this version cannot be that yet; use auto, replica or summary", c.Tier)
+	case record.TierLeaf:
+		return s, fmt.Errorf("--tier %s: this version cannot be that yet; use auto, replica, summary or index", c.Tier)
 	default:
-		return s, fmt.Errorf("--tier %q: use auto, replica or summary", c.Tier)
+		return s, fmt.Errorf("--tier %q: use auto, replica, summary or index", c.Tier)
 	}
 	switch c.Gossip {
 	case GossipHTTPS, GossipOff, "":

@@ -37,7 +37,8 @@ func TestConfig_NamesTheSettingThatIsWrong(t *testing.T) {
 
 		{"", func(c *app.Config) { c.Tier = "summary" }},
 		{"--tier leaf: this version cannot be that yet", func(c *app.Config) { c.Tier = "leaf" }},
-		{"--tier \"all\": use auto, replica or summary", func(c *app.Config) { c.Tier = "all" }},
+		{"", func(c *app.Config) { c.Tier = "index" }},
+		{"--tier \"all\": use auto, replica, summary or index", func(c *app.Config) { c.Tier = "all" }},
 		{"--listen \"8080\"", func(c *app.Config) { c.Listen = "8080" }},
 		{"--listen \"\"", func(c *app.Config) { c.Listen = "" }},
 		{"--listen 0.0.0.0:8080 is reached from other machines", func(c *app.Config) { c.Listen = "0.0.0.0:8080" }},

@@ -34,6 +34,7 @@ type federated struct {
 	ask     *egress.Client // for answers that are read whole
 	stream  *egress.Client // for calls of agents
 	tiers   *federation.Tiers
+	archive *federation.Archive
 	// summaries are what portals say of themselves in short.
 	summaries *peering.Summaries
 	live      *livePart

@@ -54,9 +54,9 @@ func (f *federated) seeker() hub.Seeker {
 	return f.seeks
 }
 
-// answer finds agents of this portal for others.
+// answer finds agents for others. It comes after follow.
 func (f *federated) answer() {
-	peer.Search(f.door, &peering.Answerer{Self: f.id, Network: f.p.set.network, Replica: f.p.replica, Prove: f.p.publisher.Prove,
+	peer.Search(f.door, &peering.Answerer{Self: f.id, Host: f.p.url.Host, Network: f.p.set.network, Replica: f.p.replica, Prove: f.p.publisher.Prove, Tier: f.tiers.Tier, Archive: f.archive,
 		Search: func(ctx context.Context, q hub.Query) (hub.Page, error) {
 			return f.p.hub.Search(ctx, ident.Actor{Kind: ident.Guest}, q)
 		}})

@@ -17,8 +17,8 @@ func (f *federated) follow() error {
 	if err != nil {
 		return err
 	}
-	archive := federation.NewArchive(f.p.set.network, f.id, f.p.replica, f.peers, trees)
-	peer.NewRecords(archive, f.syncer).Routes(f.door)
+	f.archive = federation.NewArchive(f.p.set.network, f.id, f.p.replica, f.peers, trees)
+	peer.NewRecords(f.archive, f.syncer).Routes(f.door)
 	f.led = func([]byte) { f.syncer.Published() }
 	f.run = append(f.run, f.syncer.Run)
 	return nil

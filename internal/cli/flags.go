@@ -139,7 +139,7 @@ func serveFlags(fs *flags) {
 	fs.setting(&fs.cfg.Network, "network", "AGENTSITE_NETWORK", "`NAME` of the network of portals this one is part of; off for none")
 	fs.setting(&fs.cfg.Join, "join", "AGENTSITE_JOIN", "`URLS` of portals to meet first, separated by commas")
 	fs.setting(&fs.cfg.Gossip, "gossip", "AGENTSITE_GOSSIP", "how portals tell each other who is there: `https|ADDR|off`; https is by signed requests at the portal's own address, IP:PORT by UDP and TCP there")
-	fs.setting(&fs.cfg.Tier, "tier", "AGENTSITE_TIER", "how much is kept of other portals: `auto|replica|summary`; auto keeps all agents while there are fewer than 2,000,000")
+	fs.setting(&fs.cfg.Tier, "tier", "AGENTSITE_TIER", "how much is kept of other portals: `auto|replica|summary|index`; auto keeps all agents while there are fewer than 2,000,000, index always, and finds them for others")
 	fs.setting(&fs.cfg.MetricsListen, "metrics-listen", "AGENTSITE_METRICS_LISTEN", "`ADDR` where /metrics and /debug/pprof are read without a token; default none")
 	fs.toggle(&fs.cfg.Conformance, "conformance", "AGENTSITE_CONFORMANCE", "add the agent conformance, which behaves as the official test suites ask, for tests only")
 	fs.setting(&fs.cfg.Log, "log", "AGENTSITE_LOG", "form of the log on stderr: `text|json`")

@@ -8,13 +8,16 @@ import (
 	"strconv"
 )
 
-// Append appends the answer as it travels. Records and proofs go along byte by
-// byte.
+// Append appends the answer as it travels. Records, proofs, heads and cards go
+// along byte by byte; each of Heads must have its card.
 func (a *SearchAnswer) Append(b []byte) []byte {
 	const around, each = 64, 64 // what stands between
 	size := len(a.Head) + around
 	for _, h := range a.Results {
 		size += len(h.Record) + len(h.Proof) + each
+	}
+	for _, t := range a.Heads {
+		size += len(t.Card) + len(t.Head) + each
 	}
 	b = slices.Grow(b, size)
 	b = append(b, `{"head":`...)
@@ -37,6 +40,18 @@ func (a *SearchAnswer) Append(b []byte) []byte {
 		b = strconv.AppendFloat(b, h.Score, 'g', -1, 64)
 		b = append(b, '}')
 	}
+	for i, t := range a.Heads {
+		if i == 0 {
+			b = append(b, `],"heads":[`...)
+		} else {
+			b = append(b, ',')
+		}
+		b = append(b, `{"card":`...)
+		b = append(b, t.Card...)
+		b = append(b, `,"head":`...)
+		b = append(b, t.Head...)
+		b = append(b, '}')
+	}
 	return append(b, "]}\n"...)
 }
 
@@ -51,8 +66,8 @@ func ParseSearchAnswer(b []byte) (*SearchAnswer, error) {
 	if err := json.Unmarshal(b, &a); err != nil {
 		return nil, err
 	}
-	if len(a.Results) > MaxFound {
-		return nil, Refuse(ReasonSize, "An answer has at most %d results.", MaxFound)
+	if len(a.Results) > MaxFound || len(a.Heads) > MaxFound {
+		return nil, Refuse(ReasonSize, "An answer has at most %d results, and heads.", MaxFound)
 	}
 	return &a, nil
 }
@@ -69,7 +84,7 @@ func parseAppended(b []byte) (*SearchAnswer, bool) {
 		return nil, false
 	}
 	a.Total = int(total)
-	for open := `{"record":`; !cut(&b, `]}`); open = `,{"record":` {
+	for open := `{"record":`; !cut(&b, `]`); open = `,{"record":` {
 		var h Hit
 		if len(a.Results) == MaxFound {
 			return nil, false
@@ -85,7 +100,22 @@ func parseAppended(b []byte) (*SearchAnswer, bool) {
 		}
 		a.Results = append(a.Results, h)
 	}
-	return a, len(bytes.TrimSpace(b)) == 0
+	if cut(&b, `,"heads":[`) {
+		for open := `{"card":`; !cut(&b, `]`); open = `,{"card":` {
+			var t Told
+			if len(a.Heads) == MaxFound {
+				return nil, false
+			}
+			if t.Card, ok = cutValue(&b, open); !ok {
+				return nil, false
+			}
+			if t.Head, ok = cutValue(&b, `,"head":`); !ok || !cut(&b, `}`) {
+				return nil, false
+			}
+			a.Heads = append(a.Heads, t)
+		}
+	}
+	return a, cut(&b, `}`) && len(bytes.TrimSpace(b)) == 0
 }
 
 func cut(b *[]byte, what string) bool {

@@ -37,8 +37,8 @@ type TiersConfig struct {
 	Log      *slog.Logger
 }
 
-// Tiers is how much this portal keeps of the others: record.TierReplica or
-// record.TierSummary. Create it with NewTiers and keep Run running; it is safe
+// Tiers is how much this portal keeps of the others: record.TierReplica,
+// record.TierSummary or record.TierIndex, which nobody becomes by itself. Create it with NewTiers and keep Run running; it is safe
 // for concurrent use.
 type Tiers struct {
 	cfg TiersConfig

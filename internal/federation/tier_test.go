@@ -79,4 +79,15 @@ func TestTiers_FollowTheNetworkWithoutFlapping(t *testing.T) {
 			t.Errorf("wanted, after %q: %s", was, got.Tier())
 		}
 	}
+	// Only its operator makes a portal an index, which it stays however much there is.
+	agents = 3_000_000
+	cfg.Want, cfg.Was = record.TierIndex, record.TierSummary
+	if got := federation.NewTiers(cfg); got.Look(t.Context()) != nil || got.Tier() != record.TierIndex {
+		t.Errorf("an index: %s", got.Tier())
+	}
+	agents = 0
+	cfg.Want, cfg.Was = "", record.TierIndex
+	if got := federation.NewTiers(cfg); got.Look(t.Context()) != nil || got.Tier() != record.TierReplica {
+		t.Errorf("no index any more: %s", got.Tier())
+	}
 }
