@@ -67,6 +67,9 @@ func appendCoverage(b []byte, c *federation.Coverage) []byte {
 	if c.Limited {
 		b = append(b, `,"limited":true`...)
 	}
+	if c.Indexes != 0 {
+		b = appendNumber(b, `,"indexes":`, int64(c.Indexes))
+	}
 	return append(b, '}')
 }
 
@@ -94,6 +97,9 @@ func coverageText(c federation.Coverage) string {
 	}
 	if c.Limited {
 		out = append(out, "not all of them were asked")
+	}
+	if c.Indexes > 0 {
+		out = append(out, countOf(c.Indexes, "index portal", "index portals")+" answered for others")
 	}
 	return strings.Join(out, "; ")
 }

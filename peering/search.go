@@ -4,13 +4,11 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -98,7 +96,7 @@ func (s *Searcher) Run(ctx context.Context) error {
 
 // answered is what came of asking one portal.
 type answered struct {
-	from  federation.Peer
+	from  inquiry
 	found []found
 	err   error
 }
@@ -120,7 +118,14 @@ func (s *Searcher) Asks(q hub.Query) int {
 		}
 	}
 	if n == 0 && len(s.caps(q)) > 0 {
-		n = 1 // perhaps
+		return 1 // perhaps
+	}
+	if n > 0 {
+		for _, p := range s.indexes(context.Background(), q) {
+			if len(q.Portals) > 0 && !slices.Contains(q.Portals, p.Host()) || !p.Partly() {
+				n++
+			}
+		}
 	}
 	return min(n, maxAsked)
 }
@@ -139,8 +144,11 @@ func (s *Searcher) AskEach(ctx context.Context, q hub.Query, heard func([]hub.Ag
 
 // collect asks and calls heard, in this goroutine, with what each portal has.
 func (s *Searcher) collect(ctx context.Context, q hub.Query, heard func([]found, federation.Coverage)) federation.Coverage {
-	list, limited := s.choose(ctx, q)
-	caps := s.caps(q)
+	caps, kept := s.caps(q), 0
+	if len(caps) > 0 {
+		kept = keptForNamed
+	}
+	list, own, limited := s.wants(ctx, q, kept)
 	c := federation.Coverage{Silent: []string{}, Limited: limited}
 	if len(list)+len(caps) == 0 {
 		return c
@@ -152,28 +160,27 @@ func (s *Searcher) collect(ctx context.Context, q hub.Query, heard func([]found,
 	timer := time.AfterFunc(searchFor, cancel)
 	defer timer.Stop()
 	var more <-chan federation.Peer // that the DHT names
-	var later []federation.Peer     // whom to ask if it names too few
-	unnamed, most := false, len(list)
+	var later []inquiry             // whom to ask if it names too few
+	unnamed := false
 	if len(caps) > 0 {
-		more, most = s.namedBy(ctx, caps, &unnamed), min(len(list)+keptForNamed, maxAsked)
-		if first := maxAsked - keptForNamed; len(list) > first {
+		more = s.namedBy(ctx, caps, &unnamed)
+		if first := maxAsked - kept; len(list) > first {
 			list, later = list[:first], list[first:]
 		}
 	}
-	body, err := json.Marshal(federation.SearchQuestion{Text: strings.Join(strings.Fields(q.Text), " "), Kinds: q.Kinds, Tags: q.Tags, Skills: q.Skills, Live: q.Live, Languages: q.Languages, Limit: each(most)})
-	if err != nil {
-		return c
-	}
-	answers := make(chan answered, maxAsked)
-	waiting, asked := make(map[string]bool), make(map[record.PortalID]bool)
-	start := func(p federation.Peer) {
-		asking, ok := s.memo.ask(s, p, body)
+	answers := make(chan answered, maxAsked+maxIndexes)
+	waiting := make(map[string]bool) // true for those that count
+	asked := make(map[record.PortalID]bool)
+	start := func(p inquiry) {
+		asking, ok := s.memo.ask(s, p)
 		if !ok {
 			c.Limited = true
 			return
 		}
-		asked[p.ID], waiting[p.Host()] = true, true
-		c.Asked++
+		asked[p.ID] = true
+		if waiting[p.Host()] = !p.alone; !p.alone {
+			c.Asked++
+		}
 		s.under.Go(func() {
 			a := answered{from: p}
 			a.found, a.err = asking.wait(ctx, p.RTT)
@@ -206,7 +213,7 @@ func (s *Searcher) collect(ctx context.Context, q hub.Query, heard func([]found,
 			case asked[p.ID]:
 				c.Named++
 			case c.Asked < maxAsked:
-				if start(p); asked[p.ID] {
+				if start(inquiry{Peer: p, body: own}); asked[p.ID] {
 					c.Named++
 				}
 			default:
@@ -215,23 +222,32 @@ func (s *Searcher) collect(ctx context.Context, q hub.Query, heard func([]found,
 		case <-patience.C:
 			instead()
 		case a := <-answers:
+			delete(waiting, a.from.Host())
 			if a.err != nil {
 				s.Log.Debug("a portal did not answer a search", "portal", a.from.ID, "error", a.err)
-			} else {
-				c.Answered++
-				c.OldestHead = max(c.OldestHead, int64(now.Sub(a.from.HeadIssued)/time.Second))
-				delete(waiting, a.from.Host())
-				so := c
-				so.Silent = slices.Clone(c.Silent)
-				heard(a.found, so)
+				if !a.from.alone {
+					c.Silent = append(c.Silent, a.from.Host())
+				}
 				continue
 			}
-			delete(waiting, a.from.Host())
-			c.Silent = append(c.Silent, a.from.Host())
+			if !a.from.alone {
+				c.Answered++
+				c.OldestHead = max(c.OldestHead, int64(now.Sub(a.from.HeadIssued)/time.Second))
+			}
+			if a.from.all {
+				c.Indexes++
+				c.OldestHead = max(c.OldestHead, oldest(a.found, now))
+			}
+			a.found = s.stillShown(ctx, a.found)
+			so := c
+			so.Silent = slices.Clone(c.Silent)
+			heard(a.found, so)
 		case <-ctx.Done():
 			late = true
-			for host := range waiting {
-				c.Silent = append(c.Silent, host)
+			for host, counts := range waiting {
+				if counts {
+					c.Silent = append(c.Silent, host)
+				}
 			}
 			clear(waiting)
 			more = nil
@@ -253,16 +269,19 @@ func (s *Searcher) once(list []found) []hub.Agent {
 			}
 			return 1
 		}
-		return cmp.Or(cmp.Compare(a.record.Portal, b.record.Portal), cmp.Compare(a.ID, b.ID))
+		// Of what several have, the newest.
+		return cmp.Or(cmp.Compare(a.record.Portal, b.record.Portal), cmp.Compare(a.ID, b.ID), b.record.Version().Compare(a.record.Version()))
 	})
 	var out []hub.Agent
 	seen := make(map[string]bool)
 	for _, f := range list {
-		s.opened.note(f)
 		if !seen[f.ID] {
 			seen[f.ID] = true
 			out = append(out, f.Agent)
 		}
+	}
+	for _, f := range slices.Backward(list) { // of one handle the first is what was found
+		s.opened.note(f)
 	}
 	return out
 }
@@ -316,10 +335,10 @@ func trustIn(p federation.Peer, now time.Time) int {
 }
 
 // ask asks one portal. It returns soon after ctx has ended.
-func (s *Searcher) ask(ctx context.Context, p federation.Peer, body []byte) ([]found, error) {
-	a, err := s.Caller.Do(ctx, p.URL, p.ID, http.MethodPost, "/peering/v1/search", body, maxAnswer)
+func (s *Searcher) ask(ctx context.Context, p inquiry) ([]found, error) {
+	a, err := s.Caller.Do(ctx, p.URL, p.ID, http.MethodPost, "/peering/v1/search", p.body, maxAnswer)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w: %w", errSilent, err)
 	}
 	if a.Status != http.StatusOK {
 		return nil, fmt.Errorf("it answers with status %d", a.Status)
@@ -329,11 +348,14 @@ func (s *Searcher) ask(ctx context.Context, p federation.Peer, body []byte) ([]f
 		s.Registry.Fault(p.ID, "malformed")
 		return nil, errors.New("its answer cannot be read")
 	}
-	head, err := s.head(ctx, p.ID, in.Head)
+	if p.all {
+		return s.verify(ctx, p.Peer, s.listers(ctx, p.Peer, in), in.Results)
+	}
+	head, err := s.head(ctx, p.ID, p.ID, federation.Told{Head: in.Head})
 	if err != nil {
 		return nil, err
 	}
-	return s.verify(ctx, p, head, in.Results)
+	return s.verify(ctx, p.Peer, map[record.PortalID]lister{p.ID: {Peer: p.Peer, head: head}}, in.Results)
 }
 
 // blame counts what a portal sent that does not hold, unless it need not know
@@ -347,9 +369,10 @@ func (s *Searcher) blame(portal record.PortalID, err error) {
 	}
 }
 
-// head returns a head that a portal answered with if it is its newest, as far
-// as is known here, and holds.
-func (s *Searcher) head(ctx context.Context, portal record.PortalID, wire []byte) (*record.Record, error) {
+// head returns a portal's head that somebody answered with if it is its newest,
+// as far as is known here, and holds.
+func (s *Searcher) head(ctx context.Context, from, portal record.PortalID, told federation.Told) (*record.Record, error) {
+	wire := []byte(told.Head)
 	if r := s.sameHead(ctx, portal, wire); r != nil {
 		return r, nil
 	}
@@ -358,7 +381,7 @@ func (s *Searcher) head(ctx context.Context, portal record.PortalID, wire []byte
 		return nil, err
 	}
 	if !bytes.Equal(held, wire) {
-		if _, err := s.Take(ctx, portal, []federation.Told{{Head: wire}}); err != nil {
+		if _, err := s.Take(ctx, from, []federation.Told{told}); err != nil {
 			return nil, err
 		}
 		if held, err = s.Replica.Head(ctx, portal); err != nil {
@@ -381,15 +404,16 @@ func (s *Searcher) head(ctx context.Context, portal record.PortalID, wire []byte
 	return r, nil
 }
 
-// verify makes of results what is shown. What is not what it should be is counted
-// against the portal; what is not to be shown here is left out too.
-func (s *Searcher) verify(ctx context.Context, p federation.Peer, head *record.Record, hits []federation.Hit) ([]found, error) {
+// verify makes of the results of one portal, which are agents of some, what is
+// shown. What is not what it should be is counted against who answered; what is
+// not to be shown here is left out too.
+func (s *Searcher) verify(ctx context.Context, by federation.Peer, listers map[record.PortalID]lister, hits []federation.Hit) ([]found, error) {
 	wires, proofs := make([][]byte, 0, len(hits)), make([]*record.Proof, 0, len(hits))
 	raw := make([][]byte, 0, len(hits))
 	for _, h := range hits {
 		branch, err := branchOf(h)
 		if err != nil {
-			s.blame(p.ID, err)
+			s.blame(by.ID, err)
 			continue
 		}
 		wires, proofs, raw = append(wires, h.Record), append(proofs, branch), append(raw, h.Proof)
@@ -398,29 +422,39 @@ func (s *Searcher) verify(ctx context.Context, p federation.Peer, head *record.R
 	if err != nil {
 		return nil, err
 	}
-	card, err := s.card(ctx, p.ID)
-	if err != nil {
-		return nil, err
-	}
 	out := make([]found, 0, len(results))
 	for i, res := range results {
 		r, err := res.Record, res.Err
-		switch {
-		case err != nil:
-		case r.Portal != p.ID:
-			err = &record.Refused{Reason: record.NotConsistent, Text: "a result is of another portal"}
-		case !head.Body.(*record.Head).Covers(r, proofs[i]):
-			err = &record.Refused{Reason: record.NotConsistent, Text: "a result is not covered by the head"}
+		var of lister
+		if err == nil {
+			var ok bool
+			of, ok = listers[r.Portal]
+			switch {
+			case !ok:
+				err = &record.Refused{Reason: record.NotConsistent, Text: "a result is of another portal"}
+			case of.head == nil:
+				continue
+			case !of.head.Body.(*record.Head).Covers(r, proofs[i]):
+				err = &record.Refused{Reason: record.NotConsistent, Text: "a result is not covered by the head"}
+			}
+		} else if record.ReasonOf(err) == record.NoKey {
+			if claim, wrong := record.Open(s.Network, wires[i]); wrong == nil {
+				err = cmp.Or(listers[claim.Portal].fits(claim), err)
+			}
 		}
 		if err != nil {
-			s.blame(p.ID, err)
+			s.blame(by.ID, err)
 			continue
 		}
 		if s.Registry.DecideKey(r.Key) != "" {
 			continue
 		}
-		if a, err := s.Catalog.asShown(card, p, r); err == nil {
-			out = append(out, found{Agent: a, record: r, head: head, proof: bytes.Clone(raw[i])})
+		card, err := s.card(ctx, r.Portal)
+		if err != nil {
+			return nil, err
+		}
+		if a, err := s.Catalog.asShown(card, of.Peer, r); err == nil {
+			out = append(out, found{Agent: a, record: r, head: of.head, proof: bytes.Clone(raw[i])})
 		}
 	}
 	return out, nil

@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"agentsite/internal/federation"
 	"agentsite/internal/record"
 )
 
@@ -57,8 +56,8 @@ type asking struct {
 
 // ask returns the asking of a question, a new one if there is none; false when
 // too many are under way.
-func (m *memo) ask(s *Searcher, p federation.Peer, body []byte) (*asking, bool) {
-	q := question{p.ID, p.Head, s.Catalog.rules.Load(), string(body)}
+func (m *memo) ask(s *Searcher, p inquiry) (*asking, bool) {
+	q := question{p.ID, p.Head, s.Catalog.rules.Load(), string(p.body)}
 	now := time.Now()
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -84,7 +83,7 @@ func (m *memo) ask(s *Searcher, p federation.Peer, body []byte) (*asking, bool) 
 		defer cancel()
 		timer := time.AfterFunc(lateFor, cancel)
 		defer timer.Stop()
-		a.found, a.err = s.ask(ctx, p, body)
+		a.found, a.err = s.ask(ctx, p)
 		m.mu.Lock()
 		if a.until = time.Now().Add(answeredFor); a.err != nil {
 			a.until = time.Now().Add(unansweredFor)

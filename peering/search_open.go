@@ -63,9 +63,13 @@ func (o *opened) get(name, host string) (opening, bool) {
 	return f, ok
 }
 
+// errSilent is of a portal that did not answer at all.
+var errSilent = errors.New("it does not answer")
+
 // open returns an agent of a portal that is not wholly held, by its handle: as
 // it is there now. The portal is asked for the agent that an earlier search
-// found, else for one of that name.
+// found, else for one of that name; where it does not answer, index portals are
+// asked what they hold of it, and first where it did not answer lately.
 func (s *Searcher) open(ctx context.Context, name, host string) (f found, err error) {
 	var from federation.Peer
 	for _, p := range s.Catalog.partly() {
@@ -77,41 +81,69 @@ func (s *Searcher) open(ctx context.Context, name, host string) (f found, err er
 	if from.ID == "" {
 		return f, errNotThere
 	}
-	ctx, cancel := context.WithCancel(ctx) // see memo.ask
-	defer cancel()
-	timer := time.AfterFunc(lateFor, cancel)
-	defer timer.Stop()
 	now := clock.Now()
-	o, known := s.opened.get(name, host)
-	if known && o.record.Portal == from.ID {
+	var id string // of the agent that was found
+	if o, known := s.opened.get(name, host); known && o.record.Portal == from.ID {
 		if now.Before(o.until) {
 			return o.found, nil
 		}
-		f, err = s.fetch(ctx, from, o.ID)
-	} else {
-		f, err = s.named(ctx, from, name)
+		id = o.ID
 	}
-	if err == nil && (f.Name != name || f.Portal != host) {
-		err = errNotThere
+	ask := []federation.Peer{from}
+	for _, p := range s.indexes(ctx, hub.Query{Text: name}) {
+		if p.ID != from.ID {
+			ask = append(ask, p)
+		}
 	}
-	if err == nil {
-		s.opened.put(f, now.Add(openedFor))
+	if from.Mute() {
+		ask = append(ask[1:], from)
 	}
-	return f, err
+	err = errNotThere
+	for _, via := range ask {
+		f, err = s.openBy(ctx, via, from, name, id, lateFor/time.Duration(len(ask)))
+		if err == nil && (f.Name != name || f.Portal != host) {
+			err = errNotThere
+		}
+		if err == nil {
+			s.opened.put(f, now.Add(openedFor))
+			return f, nil
+		}
+		if via.ID == from.ID && !errors.Is(err, errSilent) {
+			break // it knows best
+		}
+	}
+	return found{}, err
+}
+
+// openBy asks one portal for an agent of another, or of its own: for the one that
+// was found, nil for that of a name. It returns soon after so much time.
+func (s *Searcher) openBy(ctx context.Context, via, of federation.Peer, name, id string, most time.Duration) (found, error) {
+	ctx, cancel := context.WithCancel(ctx) // see memo.ask
+	defer cancel()
+	timer := time.AfterFunc(most, cancel)
+	defer timer.Stop()
+	if id != "" {
+		return s.fetch(ctx, via, of, id)
+	}
+	return s.named(ctx, via, of, name)
 }
 
 // named looks for the agent of a name.
-func (s *Searcher) named(ctx context.Context, p federation.Peer, name string) (found, error) {
-	body, err := json.Marshal(federation.SearchQuestion{Text: name, Limit: federation.MaxFound})
+func (s *Searcher) named(ctx context.Context, via, of federation.Peer, name string) (found, error) {
+	q := federation.SearchQuestion{Text: name, Limit: federation.MaxFound}
+	if via.ID != of.ID {
+		q.Of, q.Portals = federation.OfAll, []string{of.Host()}
+	}
+	body, err := json.Marshal(q)
 	if err != nil {
 		return found{}, err
 	}
-	list, err := s.ask(ctx, p, body)
+	list, err := s.ask(ctx, inquiry{Peer: via, body: body, all: via.ID != of.ID})
 	if err != nil {
 		return found{}, err
 	}
 	for _, f := range list {
-		if f.Name == name {
+		if f.Name == name && f.record.Portal == of.ID {
 			return f, nil
 		}
 	}
@@ -121,12 +153,13 @@ func (s *Searcher) named(ctx context.Context, p federation.Peer, name string) (f
 // errNotThere is of an agent that its portal does not list.
 var errNotThere = errors.New("it is not there")
 
-// fetch asks a portal for the newest record of an agent by its id in the network.
-func (s *Searcher) fetch(ctx context.Context, p federation.Peer, id string) (f found, err error) {
-	path := fmt.Sprintf("/peering/v1/agents/%s/%s", p.ID, strings.TrimPrefix(id, string(p.ID)+"/"))
-	a, err := s.Caller.Do(ctx, p.URL, p.ID, http.MethodGet, path, nil, maxAnswer)
+// fetch asks a portal for the newest record of an agent by its id in the network,
+// of its own or another's.
+func (s *Searcher) fetch(ctx context.Context, via, of federation.Peer, id string) (f found, err error) {
+	path := fmt.Sprintf("/peering/v1/agents/%s/%s", of.ID, strings.TrimPrefix(id, string(of.ID)+"/"))
+	a, err := s.Caller.Do(ctx, via.URL, via.ID, http.MethodGet, path, nil, maxAnswer)
 	if err != nil {
-		return f, err
+		return f, fmt.Errorf("%w: %w", errSilent, err)
 	}
 	if a.Status == http.StatusNotFound {
 		return f, errNotThere
@@ -136,14 +169,27 @@ func (s *Searcher) fetch(ctx context.Context, p federation.Peer, id string) (f f
 	}
 	var in federation.Proven
 	if err := json.Unmarshal(a.Body, &in); err != nil {
-		s.Registry.Fault(p.ID, "malformed")
+		s.Registry.Fault(via.ID, "malformed")
 		return f, errors.New("its answer cannot be read")
 	}
-	head, err := s.head(ctx, p.ID, in.Head)
-	if err != nil {
+	l := lister{Peer: of}
+	told := federation.Told{Head: in.Head}
+	if via.ID != of.ID {
+		told.Card = in.Card
+		portal, keys, err := s.claimed(told)
+		if err == nil && portal != of.ID {
+			err = &record.Refused{Reason: record.NotConsistent, Text: "it answers for another portal than it was asked for"}
+		}
+		if err != nil {
+			s.blame(via.ID, err)
+			return f, err
+		}
+		l.keys = keys
+	}
+	if l.head, err = s.head(ctx, via.ID, of.ID, told); err != nil {
 		return f, err
 	}
-	list, err := s.verify(ctx, p, head, []federation.Hit{{Record: in.Record, Proof: in.Proof}})
+	list, err := s.verify(ctx, via, map[record.PortalID]lister{of.ID: l}, []federation.Hit{{Record: in.Record, Proof: in.Proof}})
 	if err != nil {
 		return f, err
 	}

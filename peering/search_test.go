@@ -29,10 +29,16 @@ type far struct {
 	records []*record.Record
 	wire    []byte // of the head
 	// mute: it never answers. bend changes what it answers.
-	mute  bool
-	bend  func(a *federation.SearchAnswer)
-	after time.Duration
-	asked int
+	mute bool
+	bend func(a *federation.SearchAnswer)
+	// bendOne changes what it answers for one agent.
+	bendOne func(p *federation.Proven)
+	after   time.Duration
+	asked   int
+	// holds is what it holds of others as an index portal, askedAll how often it
+	// was asked for all.
+	holds    []*far
+	askedAll int
 }
 
 // wide is a directory that asks portals by a caller.
@@ -53,10 +59,17 @@ func newWide(t testing.TB) *wide {
 	}
 	w.summaries = peering.NewSummaries(recordtest.Network, w.replica, slog.New(slog.DiscardHandler))
 	w.searcher = peering.NewSearcher(peering.SearcherConfig{Network: recordtest.Network, Caller: w, Gate: gate, Replica: w.replica, Registry: w.registry, Catalog: w.Catalog, Summaries: w.summaries,
-		Take: func(ctx context.Context, _ record.PortalID, told []federation.Told) ([]federation.Unfit, error) {
+		Take: func(ctx context.Context, from record.PortalID, told []federation.Told) ([]federation.Unfit, error) {
 			for _, h := range told {
-				if _, _, err := gate.Admit(ctx, h.Head, clock.Now()); err != nil && record.ReasonOf(err) == "" {
-					return nil, err
+				_, _, err := gate.Admit(ctx, h.Head, clock.Now())
+				switch why := record.ReasonOf(err); why { // as Syncer.Take does
+				case "":
+					if err != nil {
+						return nil, err
+					}
+				case record.Stale, record.NoPortal, record.NoKey:
+				default:
+					w.registry.Fault(from, string(why))
 				}
 			}
 			return nil, nil
@@ -69,7 +82,11 @@ func newWide(t testing.TB) *wide {
 
 // beyond makes a portal known whose agents are over the quota.
 func (w *wide) beyond(name string, agents ...string) *far {
-	f := &far{portal: w.join(name, true)}
+	return w.beyondAs(name, true, agents...)
+}
+
+func (w *wide) beyondAs(name string, proved bool, agents ...string) *far {
+	f := &far{portal: w.join(name, proved)}
 	for _, n := range agents {
 		a := f.Agent(n)
 		a.Name, a.Title, a.Description = n, "Title of "+n, "translates words"
@@ -125,19 +142,39 @@ func (w *wide) Do(ctx context.Context, origin string, _ record.PortalID, method,
 		if err := json.Unmarshal(body, &q); err != nil {
 			return nil, err
 		}
+		if q.Of == federation.OfAll {
+			w.mu.Lock()
+			f.askedAll++
+			w.mu.Unlock()
+		}
 		a := &federation.SearchAnswer{Head: f.wire, Total: len(f.records)}
 		for _, r := range f.records {
 			a.Results = append(a.Results, f.hit(w, r))
+		}
+		for _, o := range f.holds {
+			if q.Of != federation.OfAll || len(q.Portals) > 0 && !slices.Contains(q.Portals, o.Name+".example") {
+				continue
+			}
+			a.Heads = append(a.Heads, federation.Told{Card: o.cardWire(w), Head: o.wire})
+			for _, r := range o.records {
+				a.Results = append(a.Results, o.hit(w, r))
+			}
 		}
 		if f.bend != nil {
 			f.bend(a)
 		}
 		out = a
-	case strings.HasPrefix(path, "/peering/v1/agents/"+string(f.ID)+"/"):
-		for _, r := range f.records {
-			if r.Body.(*record.Agent).ID == path[strings.LastIndexByte(path, '/')+1:] {
-				h := f.hit(w, r)
-				out = federation.Proven{Head: f.wire, Record: h.Record, Proof: h.Proof}
+	case strings.HasPrefix(path, "/peering/v1/agents/"):
+		for _, of := range append([]*far{f}, f.holds...) {
+			for _, r := range of.records {
+				if path == "/peering/v1/agents/"+string(of.ID)+"/"+r.Body.(*record.Agent).ID {
+					h := of.hit(w, r)
+					p := federation.Proven{Card: of.cardWire(w), Head: of.wire, Record: h.Record, Proof: h.Proof}
+					if f.bendOne != nil {
+						f.bendOne(&p)
+					}
+					out = p
+				}
 			}
 		}
 	}

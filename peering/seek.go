@@ -409,7 +409,7 @@ func (k *Seeker) byID(ctx context.Context, w goal) (hub.Agent, error) {
 func (k *Seeker) listed(ctx context.Context, card *record.Card, w goal) (hub.Agent, error) {
 	for _, p := range k.catalog.partly() {
 		if p.ID == card.Portal {
-			f, err := k.Searcher.fetch(ctx, p, w.id)
+			f, err := k.Searcher.fetch(ctx, p, p, w.id)
 			if err == nil {
 				k.Searcher.opened.put(f, clock.Now().Add(openedFor))
 				return f.Agent, nil

@@ -20,6 +20,10 @@ type view struct {
 	all    federation.Coverage
 	oldest time.Time         // of the heads behind all; zero for none
 	partly []federation.Peer // shown, and not wholly held
+	// partlyAt are the places of these.
+	partlyAt map[record.PortalID]int
+	// indexes are those shown that answer for others.
+	indexes []federation.Peer
 }
 
 // seen is a portal as answers know it.
@@ -41,7 +45,7 @@ type seen struct {
 const maxSilent = 100
 
 func newView(cfg CatalogConfig, peers []federation.Peer, want map[record.PortalID]shown, now time.Time) *view {
-	v := &view{tier: record.TierReplica, self: cfg.Host, made: now, byHost: make(map[string]*seen)}
+	v := &view{tier: record.TierReplica, self: cfg.Host, made: now, byHost: make(map[string]*seen), partlyAt: make(map[record.PortalID]int)}
 	if cfg.Tier != nil {
 		v.tier = cfg.Tier()
 	}
@@ -59,7 +63,11 @@ func newView(cfg CatalogConfig, peers []federation.Peer, want map[record.PortalI
 		switch {
 		case shown:
 			if s.partly = p.Partly(); s.partly {
+				v.partlyAt[p.ID] = len(v.partly)
 				v.partly = append(v.partly, p)
+			}
+			if p.Tier == record.TierIndex {
+				v.indexes = append(v.indexes, p)
 			}
 		case p.State == federation.Stale || !p.HeadExpires.IsZero() && !p.HeadExpires.After(now):
 			s.folded = p.Agents

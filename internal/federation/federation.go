@@ -109,4 +109,8 @@ type Coverage struct {
 	Tier   string `json:"tier"`
 	// Limited is true when a time or count limit cut the asking short.
 	Limited bool `json:"limited,omitempty"`
+	// Indexes is how many index portals answered for others besides. What these
+	// have is shown by proofs, that it is all is not: nobody counts as answered
+	// for it.
+	Indexes int `json:"indexes,omitempty"`
 }

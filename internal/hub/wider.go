@@ -106,6 +106,7 @@ func withAsked(c, asked federation.Coverage) federation.Coverage {
 	c.Named += asked.Named
 	c.Silent = append(slices.Clip(c.Silent), asked.Silent...) // a list, though there are none
 	c.Silent = c.Silent[:min(len(c.Silent), maxSilent)]
+	c.Indexes += asked.Indexes
 	c.OldestHead, c.Limited = max(c.OldestHead, asked.OldestHead), c.Limited || asked.Limited
 	return c
 }

@@ -144,6 +144,11 @@ func (g *Registry) Seen(portal record.PortalID, took time.Duration) {
 	})
 }
 
+// Rule gives a portal that is known an operator's rule.
+func (g *Registry) Rule(portal record.PortalID, rule federation.Rule) {
+	g.with(portal, func(p *federation.Peer) { p.Rule = rule })
+}
+
 // Failed implements federation.Registry.
 func (g *Registry) Failed(portal record.PortalID, err error) {
 	g.with(portal, func(p *federation.Peer) { p.State, p.Reason = federation.Silent, err.Error() })
