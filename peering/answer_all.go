@@ -95,9 +95,6 @@ func (s *Answerer) all(ctx context.Context, asker record.PortalID, q federation.
 	}
 	a := indexed{&federation.SearchAnswer{Head: wire, Total: page.Total, Results: []federation.Hit{}}, own, len(wire), nil, make(map[record.PortalID]int)}
 	share := max(q.Limit/indexedShare, 1)
-	if len(q.Portals) > 0 {
-		share = q.Limit
-	}
 	var behind []int // there was enough of their portals
 	for i := range page.Results {
 		portal := s.lister(&page.Results[i].Agent)

@@ -89,7 +89,13 @@ func TestAnswerer_AnIndexAnswersForOthers(t *testing.T) {
 	many := a.join("many", true)
 	many.list(names("many-", 30)...)
 	few, denied, asker := a.join("few", true), a.join("denied", true), a.join("asker", true)
-	few.list("few-0", "few-1")
+	for _, name := range []string{"few-0", "few-1"} { // less is found in more words
+		x := few.Agent(name)
+		x.Name, x.Title, x.Description = name, "Title of "+name, "translates words, among much else that nobody looks for and that goes on for a while"
+		few.sign(x)
+	}
+	few.list()
+	few.net.Clear(few.ID)
 	denied.list("denied-0")
 	asker.list(names("asker-", 12)...)
 	is := func(what string, got map[string]int, want string) {
@@ -134,6 +140,11 @@ func TestAnswerer_AnIndexAnswersForOthers(t *testing.T) {
 	a.registry.Say(denied.ID, federation.Decision{State: federation.Denied})
 	got, _ = a.ask(asker.ID, all)
 	is("with one denied", got, "map[few:2]")
+	a.index.Put(hub.Agent{ID: "nothing", Name: "nothing", Title: "Title of nothing", Description: "translates words", Kind: hub.Link, Visibility: hub.Public})
+	all.Portals = []string{"self.example"}
+	got, _ = a.ask(asker.ID, all)
+	is("of its own", got, "map[self:1]")
+	all.Portals = []string{"denied.example", "few.example"}
 	// While what a newer head covers is not here yet, nothing can be shown.
 	few.keep(few.Sign(t, few.Head(&few.tree)))
 	got, answer = a.ask(asker.ID, all)
@@ -147,7 +158,7 @@ func TestAnswerer_AnIndexAnswersForOthers(t *testing.T) {
 	// Only an index answers for others.
 	a.tier = record.TierReplica
 	got, _ = a.ask(asker.ID, federation.SearchQuestion{Text: "translates", Of: federation.OfAll})
-	is("a replica", got, "map[]")
+	is("a replica", got, "map[self:1]")
 	for _, bad := range []federation.SearchQuestion{{Of: "some"}, {Portals: names("p", federation.MaxWanted+1)}} {
 		if _, err := a.Answer(t.Context(), asker.ID, bad); err == nil {
 			t.Errorf("%+v is answered", bad)

@@ -238,7 +238,7 @@ func (s *Searcher) collect(ctx context.Context, q hub.Query, heard func([]found,
 				c.Indexes++
 				c.OldestHead = max(c.OldestHead, oldest(a.found, now))
 			}
-			a.found = s.stillShown(ctx, a.found)
+			a.found = s.stillShown(ctx, a.from.Peer, a.found)
 			so := c
 			so.Silent = slices.Clone(c.Silent)
 			heard(a.found, so)

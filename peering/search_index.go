@@ -127,9 +127,6 @@ func (s *Searcher) listers(ctx context.Context, by federation.Peer, in *federati
 	out := make(map[record.PortalID]lister)
 	take := func(portal record.PortalID, told federation.Told, keys *record.Ring) {
 		out[portal] = lister{keys: keys}
-		if portal == s.Catalog.cfg.Self {
-			return
-		}
 		head, err := s.head(ctx, by.ID, portal, told)
 		if err != nil {
 			s.Log.Debug("a head that an index portal has is passed over", "portal", portal, "index", by.ID, "error", err)
@@ -187,11 +184,16 @@ func (s *Searcher) shows(ctx context.Context, portal record.PortalID) (federatio
 }
 
 // stillShown are those of an answer that may be shown now: it may be some seconds
-// old, and be about others than who gave it, of whom choose knows.
-func (s *Searcher) stillShown(ctx context.Context, list []found) []found {
+// old, and be about others than who gave it, of whom choose knows. Who gave it need
+// not be one of those: the DHT may have named it.
+func (s *Searcher) stillShown(ctx context.Context, by federation.Peer, list []found) []found {
 	var out []found
 	for _, f := range list {
-		if _, ok := s.shows(ctx, f.record.Portal); ok && s.Registry.DecideKey(f.record.Key) == "" {
+		_, ok := s.shows(ctx, f.record.Portal)
+		if f.record.Portal == by.ID {
+			ok = s.Registry.Decide(ctx, by.ID, by.URL).Show
+		}
+		if ok && s.Registry.DecideKey(f.record.Key) == "" {
 			out = append(out, f)
 		}
 	}

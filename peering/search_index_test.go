@@ -51,7 +51,7 @@ func TestSearcher_FindsThroughAnIndexWhatIsSilent(t *testing.T) {
 		w := newSummary(t)
 		down, up := w.beyond("down", "one"), w.beyond("up", "two")
 		down.mute = true
-		w.indexing("index", true, down, up)
+		index := w.indexing("index", true, down, up)
 		page := w.search(hub.Query{Text: "translates"})
 		want := []string{"one@down.example", "own-of-index@index.example", "two@up.example"}
 		if got := handlesOf(page); !slices.Equal(got, want) || page.Total != 3 {
@@ -63,8 +63,8 @@ func TestSearcher_FindsThroughAnIndexWhatIsSilent(t *testing.T) {
 		}
 		// Asked about one portal alone.
 		page = w.search(hub.Query{Text: "translates", Portals: []string{"down.example"}})
-		if got := handlesOf(page); !slices.Equal(got, want[:1]) || page.Coverage.Asked != 1 || page.Coverage.Answered != 0 || page.Coverage.Indexes != 1 {
-			t.Errorf("%v, %+v", got, page.Coverage)
+		if got := handlesOf(page); !slices.Equal(got, want[:1]) || page.Coverage.Asked != 1 || page.Coverage.Answered != 0 || page.Coverage.Indexes != 1 || !slices.Equal(index.question.Portals, []string{"down.example"}) {
+			t.Errorf("%v, %+v, asked %+v", got, page.Coverage, index.question)
 		}
 		// What is said holds whatever was answered some seconds ago.
 		w.registry.Say(down.ID, federation.Decision{State: federation.Denied})
@@ -127,6 +127,11 @@ func TestSearcher_LeavesLiesOfAnIndexOut(t *testing.T) {
 			a.Heads[0].Head = recordtest.Bent(a.Heads[0].Head)
 		}, []string{"one", "two"}, 0}, // it says nothing that is not so
 		"a head without its card": {func(w *wide, f *far, a *federation.SearchAnswer) { a.Heads[0].Card = nil }, []string{"one", "two"}, 1},
+		"a head with a card that only lists its key": {func(w *wide, f *far, a *federation.SearchAnswer) {
+			like := recordtest.NewPortal("like")
+			like.Now, like.Epoch, like.Op = f.Now, f.Epoch, f.Op
+			a.Heads[0].Card = like.Sign(w, like.Card()).Wire
+		}, []string{"one", "two"}, 1},
 		"a head with the card of another": {func(w *wide, f *far, a *federation.SearchAnswer) {
 			a.Heads[0].Card = w.at["https://index.example"].cardWire(w)
 		}, []string{"one", "two"}, 1},
@@ -210,7 +215,6 @@ func TestSearcher_ChoosesIndexes(t *testing.T) {
 				before[name] = f.askedAll
 			}
 			n++
-			w.Settle(t.Context())
 			c := w.search(hub.Query{Text: fmt.Sprint("translates words ", n)}).Coverage
 			time.Sleep(3 * time.Second)
 			var got []string
@@ -230,24 +234,30 @@ func TestSearcher_ChoosesIndexes(t *testing.T) {
 			}
 			return c
 		}
+		w.Settle(t.Context())
 		search("x.op", "second")
 		w.registry.Rule(all["third"].ID, federation.Rule{Stand: federation.Pin})
+		w.Settle(t.Context())
 		search("x.op", "third")
 		w.registry.Failed(all["third"].ID, fmt.Errorf("down"))
+		w.Settle(t.Context())
 		search("x.op", "second")
 		w.registry.Say(all["second"].ID, federation.Decision{State: federation.Denied})
-		search("x.op")
+		search("x.op") // at once
+		w.Settle(t.Context())
 		// One whose own agents are all here counts for nothing else.
 		before := search("x.op")
 		for _, name := range []string{"x.op", "y.op"} {
 			f := all[name]
 			w.registry.Synced(f.ID, federation.HeadRow{Portal: f.ID, Version: record.Version{Epoch: f.Epoch, Seq: f.Seq}, Issued: f.Now, Expires: f.Now + recordtest.Day, Count: 1}, 1, false, time.Time{})
 		}
+		w.Settle(t.Context())
 		if after := search("x.op"); after.Asked != before.Asked || after.Answered != before.Answered || after.Known != before.Known {
 			t.Errorf("%+v, then %+v", before, after)
 		}
 		// Who holds all needs none.
 		w.tier = record.TierReplica
+		w.Settle(t.Context())
 		search()
 	})
 }
@@ -300,6 +310,13 @@ func TestSearcher_OpensThroughAnIndexWhatIsSilent(t *testing.T) {
 				h := down.hit(w, down.records[1])
 				p.Record, p.Proof = h.Record, h.Proof
 			},
+			"signed by a key of its own": func(p *federation.Proven) {
+				r, err := record.Sign(recordtest.Network, down.Agent("one"), index.Op)
+				if err != nil {
+					t.Fatal(err)
+				}
+				p.Record = r.Wire
+			},
 			"another card": func(p *federation.Proven) { p.Card = index.cardWire(w) },
 		} {
 			index.bendOne = bend
@@ -313,12 +330,40 @@ func TestSearcher_OpensThroughAnIndexWhatIsSilent(t *testing.T) {
 		}
 		index.bendOne = nil
 		// Who answers is believed that it has no such agent.
+		held := &far{portal: down.portal, wire: down.wire, records: down.records}
 		down.mute, down.records = false, down.records[1:]
 		w.registry.Seen(down.ID, time.Millisecond)
 		w.Settle(t.Context())
-		index.holds = []*far{{portal: down.portal, wire: down.wire, records: index.holds[0].records}}
+		index.holds = []*far{held}
 		if opens("one@down.example") {
 			t.Error("an index is asked though its portal answers")
+		}
+	})
+}
+
+// TestSearcher_ShowsTheNewestOfSeveral has an index answer with what its portal
+// changes before it answers itself.
+func TestSearcher_ShowsTheNewestOfSeveral(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newSummary(t)
+		f := w.beyond("far", "one")
+		w.indexing("index", true, f)
+		f.after = 100 * time.Millisecond
+		f.bend = func(a *federation.SearchAnswer) {
+			x := f.Agent("one")
+			x.Name, x.Title, x.Description = "one", "Renewed", "translates words"
+			r := f.Sign(w, x)
+			f.tree.Set(record.AgentKey(x.AgentID()), r.Hash)
+			f.renew()
+			f.records, f.bend = []*record.Record{r}, nil
+			a.Head, a.Results = f.wire, []federation.Hit{f.hit(w, r)}
+		}
+		page := w.search(hub.Query{Text: "translates", Portals: []string{"far.example"}})
+		if len(page.Results) != 1 || page.Results[0].Agent.Title != "Renewed" {
+			t.Errorf("%+v", page.Results)
+		}
+		if a, err := w.get("one@far.example"); err != nil || a.Title != "Renewed" {
+			t.Errorf("%+v, %v", a, err)
 		}
 	})
 }

@@ -39,6 +39,7 @@ type far struct {
 	// was asked for all.
 	holds    []*far
 	askedAll int
+	question federation.SearchQuestion // the last one for all
 }
 
 // wide is a directory that asks portals by a caller.
@@ -145,6 +146,7 @@ func (w *wide) Do(ctx context.Context, origin string, _ record.PortalID, method,
 		if q.Of == federation.OfAll {
 			w.mu.Lock()
 			f.askedAll++
+			f.question = q
 			w.mu.Unlock()
 		}
 		a := &federation.SearchAnswer{Head: f.wire, Total: len(f.records)}
