@@ -13,6 +13,7 @@ import (
 	"agentsite/internal/app/apptest"
 	"agentsite/internal/federation"
 	"agentsite/internal/record"
+	"agentsite/peering/evil"
 )
 
 // TestSearch_FindsThroughAnIndexWhatIsDown has a portal that keeps only summaries
@@ -120,5 +121,138 @@ func TestSearch_FindsThroughAnIndexWhatIsDown(t *testing.T) {
 	// Nothing of it was kept.
 	if err := near.Until(ctx, down.NetworkID(), func(p federation.Peer) bool { return p.Agents == 0 }); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestSearch_DropsLiesOfAnIndex has an index portal lie about another portal:
+// nothing of it is shown, and the index is blamed for it alone.
+func TestSearch_DropsLiesOfAnIndex(t *testing.T) {
+	t.Parallel()
+	near := apptest.Start(t, func(c *app.Config) { c.Tier = record.TierSummary })
+	b := apptest.Start(t)
+	b.User(t, "bob").Must(http.MethodPost, "/api/v1/agents", map[string]any{"name": "ferry", "title": "Zanzibar timetable", "description": "Knows every ferry.", "kind": "link", "visibility": "public"}, http.StatusCreated)
+	liar, err := evil.New(app.DefaultNetwork)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer liar.Close()
+	c := liar.Card()
+	c.Tier = record.TierIndex
+	card, err := liar.Sign(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	liar.ShowCard(card)
+	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+	defer cancel()
+	for _, origin := range []string{b.URL(), liar.Origin} {
+		if err := near.Greet(ctx, origin); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, id := range []string{b.NetworkID(), string(liar.ID)} {
+		if err := near.Until(ctx, id, func(p federation.Peer) bool {
+			return p.State == federation.Active && p.Proven(time.Now()) && !p.HeadExpires.IsZero()
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ada, olga := near.User(t, "ada"), near.Operator(t, "olga")
+	type telling struct{ Card, Head json.RawMessage }
+	var of telling
+	b.Guest(t).Get(http.MethodGet, "/.well-known/agentsite", nil, http.StatusOK, &of)
+	// What is invented is an agent of b that only the liar signed, in a tree of
+	// its own.
+	invented := func(word string) (hit federation.Hit, tree record.Tree) {
+		a := liar.Agent(word, word)
+		a.Portal = record.PortalID(b.NetworkID())
+		wire, err := liar.Sign(a)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := record.Open(app.DefaultNetwork, wire)
+		if err != nil {
+			t.Fatal(err)
+		}
+		key := record.AgentKey(a.AgentID())
+		tree.Set(key, r.Hash)
+		proof, err := tree.Prove(key).Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return federation.Hit{Record: wire, Proof: proof, Score: 9}, tree
+	}
+	faults := func(id string) (n int) {
+		var p struct{ Faults map[string]int }
+		olga.Get(http.MethodGet, "/api/v1/peers/"+id, nil, http.StatusOK, &p)
+		for _, c := range p.Faults {
+			n += c
+		}
+		return n
+	}
+	for word, lie := range map[string]func(word string) federation.SearchAnswer{
+		"atlantis": func(word string) federation.SearchAnswer { // under the head that b has
+			hit, _ := invented(word)
+			return federation.SearchAnswer{Results: []federation.Hit{hit}, Heads: []federation.Told{{Card: of.Card, Head: of.Head}}}
+		},
+		"lemuria": func(word string) federation.SearchAnswer { // under one that the liar made
+			hit, tree := invented(word)
+			h := liar.Head(&tree)
+			h.Portal = record.PortalID(b.NetworkID())
+			head, err := liar.Sign(h)
+			if err != nil {
+				t.Error(err)
+			}
+			return federation.SearchAnswer{Results: []federation.Hit{hit}, Heads: []federation.Told{{Card: of.Card, Head: head}}}
+		},
+		"hyperborea": func(word string) federation.SearchAnswer { // with a card that the liar made besides
+			hit, tree := invented(word)
+			h, c := liar.Head(&tree), liar.Card()
+			h.Portal, c.Portal = record.PortalID(b.NetworkID()), record.PortalID(b.NetworkID())
+			head, err := liar.Sign(h)
+			card, err2 := liar.Sign(c)
+			if err != nil || err2 != nil {
+				t.Error(err, err2)
+			}
+			return federation.SearchAnswer{Results: []federation.Hit{hit}, Heads: []federation.Told{{Card: card, Head: head}}}
+		},
+	} {
+		liar.On("/search", func(w http.ResponseWriter, r *http.Request) {
+			a := lie(word)
+			_, a.Head = liar.Current()
+			evil.Say(w, a)
+		})
+		before := faults(string(liar.ID))
+		asked := liar.Asked("/search")
+		var page struct{ Total int }
+		ada.Get(http.MethodGet, "/api/v1/search?q="+word, nil, http.StatusOK, &page)
+		if page.Total != 0 {
+			t.Errorf("%s is found", word)
+		}
+		if err := liar.Wait(ctx, "/search", asked+1); err != nil {
+			t.Error(err)
+		}
+		if got := faults(string(liar.ID)); got <= before {
+			t.Errorf("%s: the index is not blamed: %d faults, then %d", word, before, got)
+		}
+		if ada.Do(http.MethodGet, "/agents/agent-"+word+"@"+b.Host, nil).Status != http.StatusNotFound {
+			t.Errorf("%s can be opened", word)
+		}
+	}
+	if n := faults(b.NetworkID()); n != 0 {
+		t.Errorf("%d faults of the portal that it lied about", n)
+	}
+	if state := b.Guest(t).Must(http.MethodGet, "/agents/ferry", nil, http.StatusOK); !strings.Contains(state.Body, "Zanzibar") {
+		t.Error("it is not as it was")
+	}
+	var page struct{ Total int }
+	pace := time.NewTicker(300 * time.Millisecond)
+	defer pace.Stop()
+	for ctx.Err() == nil && page.Total == 0 { // it may be in a later head of b
+		<-pace.C
+		ada.Get(http.MethodGet, "/api/v1/search?q=zanzibar", nil, http.StatusOK, &page)
+	}
+	if page.Total != 1 {
+		t.Error("what is true is not found any more")
 	}
 }
