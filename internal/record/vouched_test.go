@@ -153,18 +153,18 @@ func TestGate_CurrentIsTheCardThatIsHeld(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if err := vouched(old.Wire, now.Add(200*24*time.Hour)); record.ReasonOf(err) != record.Expired {
+	if _, _, err := gate.Vouched(t.Context(), old.Wire, nil, now.Add(200*24*time.Hour)); record.ReasonOf(err) != record.Expired {
 		t.Errorf("by a card that is over: %v", err)
 	}
 	// The key that signed is thrown away.
 	p.Op = recordtest.Key("the next")
 	next := p.Sign(t, p.Card())
 	admit(next.Wire)
-	if c, _, err := gate.Current(t.Context(), p.ID); err != nil || c.Seq != next.Seq {
-		t.Error("the old card is current", err)
-	}
 	if err := vouched(old.Wire, now); record.ReasonOf(err) != record.NoKey {
 		t.Errorf("by a key that was thrown away: %v", err)
+	}
+	if c, _, err := gate.Current(t.Context(), p.ID); err != nil || c.Seq != next.Seq {
+		t.Error("the old card is current", err)
 	}
 	// Nothing of it counts once its portal is quarantined.
 	if err := mem.Quarantine(t.Context(), record.Conflict{Slot: next.Slot(), Version: next.Version(), Lower: next.Wire, Higher: next.Wire}); err != nil {

@@ -316,7 +316,7 @@ func TestContact_IsReadOnce(t *testing.T) {
 		t.Error("what is over is remembered")
 	}
 	// However many come, few are kept, and those that come again stay.
-	for i := range 3 * maxNamed {
+	for i := range 5 * maxNamed {
 		b.named.put(&kademlia.Contact{ID: kademlia.ID{byte(i), byte(i >> 8)}}, time.Now().Add(time.Hour).UnixMilli())
 		if i == maxNamed-2 {
 			b.named.put(first, time.Now().Add(time.Hour).UnixMilli())
