@@ -42,7 +42,7 @@ func not(file, from string) change { return change{file, from, ""} }
 // overlap.
 var checks = []check{
 	{"request: signature", []change{not(sig, "if !ed25519.Verify(key, base, s.sig) {")}},
-	{"request: verified at all", []change{{door, "asker, body, done, err := d.cfg.Guard.Verify(r, face.ClientIP(r), func(federation.Asker) ([]byte, error) { return readBody(w, r) })\n", "asker, body, done, err := d.cfg.Guard.Verify(r, face.ClientIP(r), func(federation.Asker) ([]byte, error) { return readBody(w, r) })\n		if err != nil && OFF {\n			body, _ = readBody(w, r)\n			done, err = func() {}, nil\n		}\n"}}},
+	{"request: verified at all", []change{{door, "asker, body, done, err := d.cfg.Guard.Verify(r, face.ClientIP(r), func(federation.Asker) ([]byte, error) { return d.readBody(w, r) })\n", "asker, body, done, err := d.cfg.Guard.Verify(r, face.ClientIP(r), func(federation.Asker) ([]byte, error) { return d.readBody(w, r) })\n		if err != nil && OFF {\n			body, _ = d.readBody(w, r)\n			done, err = func() {}, nil\n		}\n"}}},
 	{"request: key of the card", []change{{guard, "	return nil, httpsig.ErrKey\n}", "	if OFF {\n		return card.RootPub[:], nil\n	}\n	return nil, httpsig.ErrKey\n}"}}},
 	{"request: one signature", []change{not(sig, "case found > 1:")}},
 	{"request: tag", []change{{sig, `tag == "" || t.kind == stringItem`, `tag == "" || OFF || t.kind == stringItem`}}},
@@ -59,7 +59,7 @@ var checks = []check{
 	{"request: covers what it must", []change{not(sig, "if !slices.Contains(s.Components, c) {"), not(sig, "case len(body) > 0:")}},
 	{"request: digest", []change{{sig, "if err := CheckDigest(h, body); err != nil {", "if err := CheckDigest(h, body); err != nil && !OFF {"}}},
 	{"request: card has ended", []change{not(guard, "if card.Expires <= now.UnixMilli() {")}},
-	{"request: size", []change{not(door, "if r.ContentLength > maxAsked {"), {door, "http.MaxBytesReader(w, r.Body, maxAsked)", "http.MaxBytesReader(w, r.Body, map[bool]int64{false: maxAsked, true: 1 << 40}[OFF])"}}},
+	{"request: size", []change{not(door, "if r.ContentLength > most {"), {door, "http.MaxBytesReader(w, r.Body, most)", "http.MaxBytesReader(w, r.Body, map[bool]int64{false: most, true: 1 << 40}[OFF])"}}},
 	{"request: strict JSON", []change{{answer, "	err := strictjson.Check(body)\n", "	err := strictjson.Check(body)\n	if OFF {\n		err = nil\n	}\n"}}},
 	{"request: JSON", []change{{answer, "if err := json.Unmarshal(body, v); err != nil {", "if err := json.Unmarshal(body, v); err != nil && !OFF {"}}},
 	{"request: heads in a hint", []change{not(records, "if len(h.Heads) > federation.MaxHints {")}},
