@@ -122,3 +122,11 @@ func raiseFiles() {
 		fmt.Fprintln(os.Stderr, "peers: open files cannot be raised:", err)
 	}
 }
+
+func maxFiles() uint64 {
+	var l syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &l); err != nil {
+		return 1024
+	}
+	return l.Cur
+}

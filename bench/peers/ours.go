@@ -43,8 +43,9 @@ import (
 // ours is portals of one network, of the product's own parts. What a portal has
 // besides, such as its directory and its pages, is left out.
 type ours struct {
-	dir string
-	ca  *authority
+	dir  string
+	idle int // connections that a portal keeps
+	ca   *authority
 	// more adds to each portal before its door opens; nil for nothing.
 	more func(*portal, *peer.Door) error
 	// joining is when the DHT began.
@@ -94,7 +95,7 @@ func buildOurs(ctx context.Context, cfg Config, more func(*portal, *peer.Door) e
 	if err != nil {
 		return nil, err
 	}
-	o := &ours{dir: dir, more: more}
+	o := &ours{dir: dir, idle: idleConnections(cfg.Nodes), more: more}
 	if o.ca, err = newAuthority(); err != nil {
 		return nil, err
 	}
@@ -136,6 +137,20 @@ func buildOurs(ctx context.Context, cfg Config, more func(*portal, *peer.Door) e
 	}
 	o.warmUp(ctx, cfg)
 	return o, ctx.Err()
+}
+
+// idleConnections is how many connections a portal keeps that nobody uses: as
+// internal/app has it, or fewer where the system does not allow so many files.
+func idleConnections(nodes int) int {
+	const (
+		productIdle = 128
+		others      = 25 // files of a node: databases, a listener, handshakes
+	)
+	most := (int(maxFiles())/nodes - others) / 2
+	if most < min(productIdle, nodes-1) {
+		fmt.Fprintf(os.Stderr, "  a portal keeps %d connections and not %d: more files cannot be open\n", most, productIdle)
+	}
+	return min(productIdle, most)
 }
 
 // meet has each portal know each, with or without a DHT: what is left when all
@@ -201,7 +216,7 @@ func (p *portal) start(ctx context.Context, o *ours, l net.Listener) (err error)
 		return err
 	}
 	p.ask = egress.New(egress.Config{AllowCIDR: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, Deny: p.peers.DecideAddr, Resolver: near{}, RootCAs: o.ca.pool,
-		UserAgent: "agentsite/bench", HTTP2: true, Encoded: true, PerHost: 32, MaxIdle: 64, FirstByte: 20 * time.Second, Total: 3 * time.Minute, MaxBody: 8 << 20})
+		UserAgent: "agentsite/bench", HTTP2: true, Encoded: true, PerHost: 32, MaxIdle: o.idle, FirstByte: 20 * time.Second, Total: 3 * time.Minute, MaxBody: 8 << 20})
 	p.client = peering.NewClient(peering.ClientConfig{Self: p.self, Gate: p.gate, Replica: p.replica, Registry: p.peers,
 		RoundTripper: asIf{p.ask.RoundTripper(), p.addr}, Stream: asIf{p.ask.RoundTripper(), p.addr}, Log: discard})
 	started := clock.Now()
@@ -211,6 +226,10 @@ func (p *portal) start(ctx context.Context, o *ours, l net.Listener) (err error)
 	}
 	door := peer.New(peer.Config{Self: p.self, Guard: guard, Replica: p.replica, Version: "bench", Log: discard, Counts: func(context.Context) (int, int) { return p.peers.Counts() }})
 	p.overlay, err = overlay.New(overlay.Config{Self: p.self, Gate: p.gate, Caller: p.client, Registry: p.peers, Known: p.peers.Portals, Store: p.replica,
+		Where: func(ctx context.Context, portal record.PortalID) string {
+			q, _ := p.peers.Portal(ctx, string(portal))
+			return q.URL
+		},
 		IDOf:      func(context.Context, string) (string, error) { return "", errors.New("there are no agents") },
 		Listed:    func(ctx context.Context, yield func([]byte) bool) error { return p.replica.Agents(ctx, p.id, yield) },
 		Head:      func(ctx context.Context) ([]byte, error) { return p.replica.Head(ctx, p.id) },

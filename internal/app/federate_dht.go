@@ -16,6 +16,10 @@ func (f *federated) distribute(allow []netip.Prefix) error {
 	var err error
 	f.overlay, err = overlay.New(overlay.Config{
 		Self: f.self, Gate: f.gate, Caller: f.client, Registry: f.peers, Known: f.peers.Portals, Store: f.p.replica,
+		Where: func(ctx context.Context, portal record.PortalID) string {
+			p, _ := f.peers.Portal(ctx, string(portal))
+			return p.URL
+		},
 		IDOf:      f.agentID,
 		Listed:    func(ctx context.Context, yield func([]byte) bool) error { return f.p.replica.Agents(ctx, f.id, yield) },
 		Head:      func(ctx context.Context) ([]byte, error) { return f.p.replica.Head(ctx, f.id) },

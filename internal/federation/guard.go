@@ -156,6 +156,7 @@ func (g *Guard) Verify(r *http.Request, addr string, read ReadBody) (asker Asker
 	if err != nil {
 		return asker, nil, nil, err
 	}
+	id = card.Portal // the other is a piece of the header, which counters would keep whole
 	d := g.cfg.Registry.Decide(ctx, id, "")
 	if err := g.kept(d); err != nil {
 		return asker, nil, nil, err

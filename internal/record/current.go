@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// maxCurrent bounds the cards that a Gate has in memory, at some 3 KB.
+// maxCurrent bounds the cards that a Gate has in memory, at some 2 KB.
 const maxCurrent = 16 << 10
 
 // current are cards that were read from the Memory, with the ring that it had
@@ -40,8 +40,10 @@ func (c *current) sent(wire []byte) (carded, bool) {
 	return c.of[portal], ok
 }
 
-func (c *current) put(ring *Ring, card *Record) {
-	next := carded{ring, card, sha256.Sum256(card.Wire)}
+func (c *current) put(ring *Ring, r *Record) {
+	// What is asked of it again is not what it came as: that is half of it.
+	card := &Record{Type: r.Type, Header: r.Header, Key: r.Key, Hash: r.Hash, Body: r.Body}
+	next := carded{ring, card, sha256.Sum256(r.Wire)}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.of == nil || len(c.of) >= maxCurrent {

@@ -31,8 +31,10 @@ type Config struct {
 	Gate     *record.Gate
 	Caller   federation.Caller
 	Registry federation.Registry
-	// Known are portals to begin with, beside those remembered.
+	// Known are portals to begin with, beside those remembered; Where is the
+	// origin at which one was last seen, empty for none.
 	Known func(ctx context.Context) []federation.Peer
+	Where func(ctx context.Context, portal record.PortalID) string
 	// Listed calls yield with the agents that this portal publishes, as they are
 	// signed, until it returns false; Head is its newest head, nil before the
 	// first.
@@ -62,7 +64,7 @@ type Overlay struct {
 
 	mu  sync.Mutex // guards the rest
 	me  signedContact
-	met map[record.PortalID]string // the contact that each last sent, which was verified
+	met map[record.PortalID]*kademlia.Contact // that each last sent, which was verified
 
 	changed chan struct{} // something is published or withdrawn
 	refused atomic.Int64  // contacts and values that did not hold
@@ -82,7 +84,7 @@ func New(cfg Config) (*Overlay, error) {
 	if !ok {
 		return nil, fault.New(fault.Internal, "The portal has no id.")
 	}
-	o := &Overlay{cfg: cfg, id: kademlia.ID(d), stores: limit.New(storeEvery, storeBurst, maxMet), met: make(map[record.PortalID]string), changed: make(chan struct{}, 1)}
+	o := &Overlay{cfg: cfg, id: kademlia.ID(d), stores: limit.New(storeEvery, storeBurst, maxMet), met: make(map[record.PortalID]*kademlia.Contact), changed: make(chan struct{}, 1)}
 	o.values = values{cfg.Gate, cfg.Registry}
 	o.mine = mine{o: o}
 	o.run = dht.New(dht.Config{

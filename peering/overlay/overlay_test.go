@@ -85,6 +85,12 @@ func newBench(t *testing.T) *bench {
 		Self: signer{b.self, b.self.Sign(t, b.self.Card()).Wire, "https://self.example"}, Gate: gate, Registry: registry{out: b.out}, Store: store{},
 		Caller: caller(func(path string, r *wire.Request) (*wire.Response, error) { return b.answer(path, r) }),
 		Known:  func(context.Context) []federation.Peer { return nil },
+		Where: func(_ context.Context, p record.PortalID) string {
+			if p == b.other.ID {
+				return "https://other.example"
+			}
+			return ""
+		},
 		Listed: func(context.Context, func([]byte) bool) error { return nil }, Head: func(context.Context) ([]byte, error) { return nil, nil },
 		Uncounted: func(string) bool { return false }, Log: slog.New(slog.DiscardHandler),
 	})
@@ -211,7 +217,18 @@ func TestCall_BelievesNoContactOfAnother(t *testing.T) {
 	// Who is known by its id only has to say where it is.
 	b.answer = func(string, *wire.Request) (*wire.Response, error) { return &wire.Response{}, nil }
 	if _, _, err := (transport{b.Overlay}).Call(t.Context(), &kademlia.Contact{ID: idOf(b.other)}, &kademlia.Request{Kind: kademlia.Ping}); err == nil {
+		t.Error("it does not say where it is, and is believed")
+	}
+	asked := false
+	b.answer = func(string, *wire.Request) (*wire.Response, error) {
+		asked = true
+		return &wire.Response{Self: contactOf(t, b.other, "other.example")}, nil
+	}
+	if _, _, err := (transport{b.Overlay}).Call(t.Context(), &kademlia.Contact{ID: idOf(b.third)}, &kademlia.Request{Kind: kademlia.Ping}); err == nil || asked {
 		t.Error("nobody knows where it is, and it was asked")
+	}
+	if _, _, err := (transport{b.Overlay}).Call(t.Context(), &kademlia.Contact{ID: idOf(b.other)}, &kademlia.Request{Kind: kademlia.Ping}); err != nil || !asked {
+		t.Error("it is where it was seen, and was not asked:", err)
 	}
 }
 

@@ -10,7 +10,6 @@ import (
 	"agentsite/internal/clock"
 	"agentsite/internal/fault"
 	"agentsite/internal/federation"
-	"agentsite/internal/record"
 	"agentsite/peering/kademlia"
 	"agentsite/peering/kademlia/wire"
 )
@@ -33,7 +32,7 @@ func (t transport) Call(ctx context.Context, to *kademlia.Contact, r *kademlia.R
 	portal := portalOf(to.ID)
 	origin := to.Address
 	if origin == "" {
-		if origin = o.originOf(ctx, portal); origin == "" {
+		if origin = o.cfg.Where(ctx, portal); origin == "" {
 			return nil, nil, fault.New(fault.NotFound, "It is not known where %s is.", portal)
 		}
 	}
@@ -75,16 +74,6 @@ func (t transport) Call(ctx context.Context, to *kademlia.Contact, r *kademlia.R
 		return nil, nil, fault.New(fault.Unavailable, "%s does not say where it is.", portal)
 	}
 	return out, near, nil
-}
-
-// originOf is where a portal was last seen.
-func (o *Overlay) originOf(ctx context.Context, portal record.PortalID) string {
-	for _, p := range o.cfg.Known(ctx) {
-		if p.ID == portal {
-			return p.URL
-		}
-	}
-	return ""
 }
 
 // Serve answers a request of another portal at the route of that name. Errors
@@ -129,7 +118,8 @@ func (o *Overlay) from(asker federation.Asker, sent []byte) *kademlia.Contact {
 		return nil
 	}
 	o.mu.Lock()
-	same := o.met[asker.Portal] == string(sent)
+	met := o.met[asker.Portal]
+	same := met != nil && string(met.Node) == string(sent)
 	o.mu.Unlock()
 	if same {
 		return c
@@ -143,7 +133,7 @@ func (o *Overlay) from(asker federation.Asker, sent []byte) *kademlia.Contact {
 	if len(o.met) >= maxMet {
 		clear(o.met)
 	}
-	o.met[asker.Portal] = string(sent)
+	o.met[asker.Portal] = c
 	o.mu.Unlock()
 	return c
 }
