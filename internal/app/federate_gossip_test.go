@@ -35,8 +35,8 @@ func gossips(t *testing.T, by *apptest.Client, good func(federation.GossipStandi
 }
 
 // TestGossip_MeetsThoseThatGossip lets portals that were told of the first only
-// gossip with each other; one that was started without it has nobody, one that
-// leaves is missed, and one that is shut out is in nobody's pool.
+// gossip with each other; one that was started without it has nobody, and one that
+// leaves is missed. Of those that are shut out see package gossip.
 func TestGossip_MeetsThoseThatGossip(t *testing.T) {
 	t.Parallel()
 	all := make([]*apptest.Portal, 5)
