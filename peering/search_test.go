@@ -47,6 +47,7 @@ type wide struct {
 	*net
 	searcher  *peering.Searcher
 	summaries *peering.Summaries
+	answering sync.Mutex // held while an answer is made
 	mu        sync.Mutex // guards asked of the portals
 	at        map[string]*far
 }
@@ -136,6 +137,8 @@ func (w *wide) Do(ctx context.Context, origin string, _ record.PortalID, method,
 			return nil, ctx.Err()
 		}
 	}
+	w.answering.Lock() // a bend changes what others answer with
+	defer w.answering.Unlock()
 	var out any
 	switch {
 	case method == http.MethodPost && path == "/peering/v1/search":
