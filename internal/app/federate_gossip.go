@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"net/http"
+	"net/url"
 	"time"
 
 	"agentsite/internal/clock"
@@ -55,6 +56,14 @@ func (f *federated) gossips() error {
 	}
 	var err error
 	g.Gossip, err = gossip.New(gossip.Config{Network: f.p.set.network, Self: f.id, Contact: f.overlay.Contact, Check: g.check, Post: g.post, Known: g.known,
+		Host: func(ctx context.Context, portal record.PortalID) string {
+			p, _ := f.peers.Portal(ctx, string(portal))
+			u, err := url.Parse(p.URL)
+			if err != nil {
+				return ""
+			}
+			return u.Hostname()
+		},
 		Size: func() int { return f.overlay.Standing().Size },
 		Head: func(h gossip.Hint) { f.syncer.Rumour(federation.Mark(h.Mark), h.Version) },
 		Seen: func(portal record.PortalID, origin string) {

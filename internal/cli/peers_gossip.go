@@ -35,7 +35,7 @@ func runPeersGossip(ctx context.Context, e env, fs *flags, args []string) error 
 			fmt.Fprintln(e.stdout, "Gossip does not run now; the log says why.")
 			return nil
 		}
-		fmt.Fprintf(e.stdout, "By %s with %d portals; %d are gone of late. Zone: %s.\n", g.By, g.Members, g.Gone, cmp.Or(g.Zone, "the whole network"))
+		fmt.Fprintf(e.stdout, "By %s. Other portals that gossip: %d; gone of late: %d. Zone: %s.\n", g.By, g.Members, g.Gone, cmp.Or(g.Zone, "the whole network"))
 		fmt.Fprintf(e.stdout, "Since the start: %d hints of new heads told, %d heard, %d portals missed.\n", g.Told, g.Heard, g.Lost)
 		fmt.Fprintf(e.stdout, "%d requests sent, %d failed, %d answered; %d KiB in, %d KiB out; %d messages refused, %d dropped.\n", g.Sent, g.Failed, g.Asked, (g.In+1023)/1024, (g.Out+1023)/1024, g.Refused, g.Dropped)
 		return nil

@@ -78,6 +78,8 @@ type Config struct {
 	Post func(ctx context.Context, to record.PortalID, route string, body []byte, limit int64) ([]byte, error)
 	// Known returns the portals that are known and answer, in any order.
 	Known func(ctx context.Context) []record.PortalID
+	// Host is the host of a portal that is known, for Listen alone; "" for none.
+	Host func(ctx context.Context, portal record.PortalID) string
 	// Size is a guess of how many portals the network has.
 	Size func() int
 	// Head is told that a portal may have a new head; Seen that one that may

@@ -40,7 +40,6 @@ type guard struct {
 type shown struct {
 	wire   string
 	origin string
-	host   string
 	until  time.Time
 }
 
@@ -54,14 +53,6 @@ func (g *guard) contact(name string) (origin string, ok bool) {
 	defer g.mu.Unlock()
 	s, ok := g.shown[name]
 	return s.origin, ok
-}
-
-// host is the host of a portal by its contact.
-func (g *guard) host(_ context.Context, id record.PortalID) (string, bool) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	s, ok := g.shown[string(id)]
-	return s.host, ok
 }
 
 // known reports whether a contact held before, and still does.
@@ -87,7 +78,7 @@ func (g *guard) check(ctx context.Context, from, name, wire string) bool {
 	if len(g.shown) >= maxShown {
 		g.forgetLocked()
 	}
-	g.shown[name] = shown{wire, c.Origin(), c.Host, time.UnixMilli(c.Expires)}
+	g.shown[name] = shown{wire, c.Origin(), time.UnixMilli(c.Expires)}
 	return true
 }
 

@@ -101,6 +101,6 @@ func (g *Gossip) address(ctx context.Context, id record.PortalID) (string, bool)
 	if g.cfg.Listen == "" {
 		return net.JoinHostPort(addressOf(string(id)).String(), strconv.Itoa(anyPort)), true
 	}
-	host, ok := g.guard.host(ctx, id)
-	return net.JoinHostPort(host, strconv.Itoa(g.port)), ok
+	host := g.cfg.Host(ctx, id)
+	return net.JoinHostPort(host, strconv.Itoa(g.port)), host != ""
 }

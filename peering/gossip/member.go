@@ -40,7 +40,7 @@ func (g *Gossip) take(e serf.Event) {
 			g.member(record.PortalID(m.Name), e.EventType())
 		}
 	case serf.UserEvent:
-		if h, ok := readHint(e.Payload); ok && e.Name == headEvent {
+		if h, ok := readHint(e.Payload); ok && e.Name == headEvent && h.Mark != top(g.cfg.Self) {
 			g.count.heard.Add(1)
 			g.cfg.Head(h)
 		}
