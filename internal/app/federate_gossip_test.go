@@ -65,10 +65,9 @@ func TestGossip_MeetsThoseThatGossip(t *testing.T) {
 	if !strings.Contains(string(page.Body), "3 portals tell this one who is there") {
 		t.Error("the page does not say who gossips")
 	}
-	// A new agent is told of.
-	ops[1].Must(http.MethodPost, "/api/v1/agents", map[string]any{"name": "tide", "description": "Knows the tides.", "kind": "a2a", "endpoint": "http://127.0.0.1:18089/x", "visibility": "public"}, http.StatusCreated)
-	gossips(t, ops[1], func(g federation.GossipStanding) bool { return g.Told > 0 })
-	gossips(t, ops[3], func(g federation.GossipStanding) bool { return g.Heard > 0 })
+	// Who joins tells of its head, once there is somebody to tell.
+	gossips(t, ops[3], func(g federation.GossipStanding) bool { return g.Told > 0 })
+	gossips(t, ops[0], func(g federation.GossipStanding) bool { return g.Heard > 0 })
 	// One that ends says so.
 	all[2].Stop()
 	gossips(t, ops[3], func(g federation.GossipStanding) bool { return g.Members == 2 && g.Gone == 1 && g.Lost == 1 })

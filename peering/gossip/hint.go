@@ -67,8 +67,12 @@ func (g *Gossip) Tell(head record.Version) {
 	g.hints.mu.Lock()
 	g.hints.next = &Hint{top(g.cfg.Self), head}
 	g.hints.mu.Unlock()
+	g.hints.nudge()
+}
+
+func (h *hints) nudge() {
 	select {
-	case g.hints.wake <- struct{}{}:
+	case h.wake <- struct{}{}:
 	default:
 	}
 }
@@ -87,6 +91,13 @@ func (g *Gossip) tell(ctx context.Context, p *pool) {
 		case <-ctx.Done():
 			return
 		case <-g.hints.wake:
+		}
+		if up, _ := g.Members(); up == 0 { // there is nobody to tell yet
+			if !clock.Sleep(ctx, time.Second) {
+				return
+			}
+			g.hints.nudge()
+			continue
 		}
 		next := g.hints.take()
 		if next == nil {
