@@ -203,7 +203,9 @@ func pool(t *testing.T, n int) *world {
 	for _, p := range w.order {
 		p.start()
 	}
-	w.until(2*time.Minute, "all see all", func() bool {
+	// What chance kept from one comes with the next exchange of everything, after
+	// two minutes and a half or later.
+	w.until(10*time.Minute, "all see all", func() bool {
 		for _, p := range w.order {
 			if up, _ := p.g.Members(); up != n-1 {
 				return false
@@ -263,15 +265,15 @@ func TestGossip_TellsWhoIsThereAndWhoseHeadIsNew(t *testing.T) {
 			}
 			return false
 		}
-		// Chance has a part in whom a member tells: one may hear nothing.
-		w.until(5*time.Second, "all but one heard of the head", func() bool {
+		// Chance has a part in whom a member tells: one or two may hear nothing.
+		w.until(5*time.Second, "most heard of the head", func() bool {
 			n := 0
 			for _, o := range w.order[1:] {
 				if heard(o, 99) {
 					n++
 				}
 			}
-			return n >= 10
+			return n >= 9
 		})
 		// The next is told a minute later, and the newest of those meanwhile.
 		w.order[0].g.Tell(record.Version{Epoch: 3, Seq: 100})
@@ -309,14 +311,17 @@ func TestGossip_TellsWhoIsThereAndWhoseHeadIsNew(t *testing.T) {
 			return true
 		})
 		w.order[4].end()
-		w.until(5*time.Second, "the one that left is missed", func() bool {
-			for i, n := range w.order {
-				if i != 3 && i != 4 && !lost(n, w.order[4]) {
-					return false
+		miss := func() (n int) {
+			for i, o := range w.order {
+				if i != 3 && i != 4 && lost(o, w.order[4]) {
+					n++
 				}
 			}
-			return true
-		})
+			return n
+		}
+		// Again chance may keep it from one, which then looks for itself.
+		w.until(5*time.Second, "the one that left is missed", func() bool { return miss() >= 8 })
+		w.until(5*time.Minute, "all miss the one that left", func() bool { return miss() == 10 })
 		w.order[4].stop = nil
 		// Both come back.
 		w.order[3].mu.Lock()
