@@ -42,6 +42,8 @@ type Config struct {
 	Clients int
 	Seconds int // of what runs at once
 	Idle    int // seconds in which nothing is asked
+	Young   time.Duration
+	Long    time.Duration
 	Seed    uint64
 	Temp    string // folder for databases
 }
@@ -74,9 +76,12 @@ func run() error {
 	flag.IntVar(&cfg.Idle, "idle", 20, "how many seconds nothing is asked for the idle rows, 0 for not")
 	flag.Uint64Var(&cfg.Seed, "seed", 1, "where the choice of nodes and keys comes from")
 	flag.StringVar(&cfg.Temp, "temp", inMemory(), "folder for the portals' databases; one in memory, as disks are not what is measured")
+	flag.DurationVar(&cfg.Young, "young", 15*time.Minute, "with -gossip: how long portals are new to each other")
+	flag.DurationVar(&cfg.Long, "long", 30*time.Minute, "with -gossip: how long they are watched after that, in parts of 5m; the upkeep of a table comes round in 30m")
 	only := flag.String("only", "", "what to measure: "+strings.Join(names(), ",")+" (default all)")
 	one := flag.String("one", "", "measure this one in this process and print JSON (the program calls itself so)")
 	mute := flag.Bool("mute", false, "with -one: the part in which nodes fall silent")
+	quiet := flag.Bool("quiet", false, "with -gossip: only what portals cost that do nothing")
 	gossiping := flag.Bool("gossip", false, "measure gossip alone: a hint at 50 portals with LAN timings, and what -nodes portals cost that do nothing")
 	profile := flag.String("profile", "", "folder for profiles of each")
 	flag.Parse()
@@ -89,7 +94,7 @@ func run() error {
 		return child(ctx, *one, *mute, cfg, *profile)
 	}
 	if *gossiping {
-		return gossipAlone(ctx, cfg)
+		return gossipAlone(ctx, cfg, *quiet)
 	}
 	want := names()
 	if *only != "" {
@@ -121,13 +126,21 @@ func run() error {
 }
 
 // gossipAlone measures gossip, in this process.
-func gossipAlone(ctx context.Context, cfg Config) error {
+func gossipAlone(ctx context.Context, cfg Config, quiet bool) error {
+	if os.Getenv(aloneEnv) != "" { // as under unshare --net
+		if err := loopbackUp(); err != nil {
+			return err
+		}
+	}
 	raiseFiles()
-	few := cfg
-	few.Nodes = min(cfg.Nodes, 50)
-	late, err := hints(ctx, few)
-	if err != nil {
-		return err
+	late := 0
+	if !quiet {
+		few := cfg
+		few.Nodes = min(cfg.Nodes, 50)
+		var err error
+		if late, err = hints(ctx, few); err != nil {
+			return err
+		}
 	}
 	dear, err := idle(ctx, cfg)
 	if err == nil && late+dear > 0 {
