@@ -144,7 +144,7 @@ func buildOurs(ctx context.Context, cfg Config, more func(*portal, *peer.Door) e
 func idleConnections(nodes int) int {
 	const (
 		productIdle = 128
-		others      = 25 // files of a node: databases, a listener, handshakes
+		others      = 60 // files of a node: databases, a listener, handshakes
 	)
 	most := (int(maxFiles())/nodes - others) / 2
 	if most < min(productIdle, nodes-1) {
@@ -206,6 +206,12 @@ func (p *portal) start(ctx context.Context, o *ours, l net.Listener) (err error)
 		return err
 	}
 	p.peers, err = federation.NewPeers(ctx, p.db, federation.PeersConfig{Signer: p, Replica: p.replica, Gate: p.gate, Caller: p,
+		Gossip: func() federation.Gossip {
+			if p.pool == nil {
+				return nil
+			}
+			return p.pool
+		},
 		Greet: func(ctx context.Context, origin string) (record.PortalID, error) { return p.client.Greet(ctx, origin) }, Log: discard})
 	if err != nil {
 		return err

@@ -40,6 +40,9 @@ func (c *Client) dialTLS(ctx context.Context, network, hostport string) (net.Con
 		RootCAs:    c.cfg.RootCAs,
 		MinVersion: tls.VersionTLS12,
 		NextProtos: protos,
+		// Who was called before need not show its certificates again: nil caches
+		// nothing.
+		ClientSessionCache: c.sessions,
 	})
 	if err := tc.HandshakeContext(ctx); err != nil {
 		conn.Close()

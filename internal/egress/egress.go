@@ -12,6 +12,7 @@ package egress
 
 import (
 	"context"
+	"crypto/tls"
 	"crypto/x509"
 	"net"
 	"net/http"
@@ -122,13 +123,21 @@ type Client struct {
 	gate      *gate
 	transport *http.Transport
 	open      open
+	sessions  tls.ClientSessionCache // of TLS; nil where hosts are rarely called again
 }
+
+// maxSessions bounds the TLS sessions that are kept to go on with, at some 2 KB
+// each.
+const maxSessions = 256
 
 // New returns a Client with its own connection pool.
 func New(cfg Config) *Client {
 	c := &Client{cfg: cfg.withDefaults()}
 	c.policy = newPolicy(c.cfg.AllowCIDR)
 	c.gate = newGate(c.cfg.PerHost)
+	if c.cfg.HTTP2 {
+		c.sessions = tls.NewLRUClientSessionCache(maxSessions)
+	}
 	c.transport = &http.Transport{
 		Proxy:              nil, // no proxies from the environment
 		DialContext:        c.dial,

@@ -63,6 +63,20 @@ func TestDo_HTTP2WhereItIsAskedFor(t *testing.T) {
 			t.Errorf("%q %v, want %s", b, err, want)
 		}
 	}
+	// Who comes back goes on with the session of TLS it had.
+	resumed := client(t, Config{AllowCIDR: loopback(t), RootCAs: pool, HTTP2: true})
+	for _, want := range []bool{false, true} {
+		resp, err := get(t, resumed, url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		io.Copy(io.Discard, resp.Body) // the ticket comes with the first of it
+		resp.Body.Close()
+		if resp.TLS == nil || resp.TLS.DidResume != want {
+			t.Errorf("the session was resumed: %t, want %t", !want, want)
+		}
+		resumed.CloseIdle()
+	}
 	// Many at once are on one connection, and who gives up takes nobody along.
 	c := client(t, Config{AllowCIDR: loopback(t), RootCAs: pool, HTTP2: true})
 	if resp, err := get(t, c, url); err != nil {

@@ -18,9 +18,13 @@ const (
 	askTimeout = 5 * time.Second
 	// askEvery is how often a portal is asked how it is, when nothing else was
 	// heard of it; askShare spreads that when there are many, so that there are
-	// never more than two requests a second.
-	askEvery = 10 * time.Second
-	askShare = 500 * time.Millisecond
+	// never more than two requests a second. Members of the pool that gossips are
+	// missed by others, and looked at then: memberShare spreads them wider, up to
+	// memberMost.
+	askEvery    = 10 * time.Second
+	askShare    = 500 * time.Millisecond
+	memberShare = 6 * time.Second
+	memberMost  = 30 * time.Minute
 	// watchEvery is the same while somebody looks at the network, of up to
 	// watchMost portals.
 	watchEvery = 3 * time.Second
@@ -61,7 +65,6 @@ func (a *asks) start(ctx context.Context) {
 	now := clock.Now()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	every := max(askEvery, time.Duration(len(p.entries))*askShare)
 	looked := time.Now().Before(p.watched) && len(p.entries) <= watchMost
 	for _, e := range p.entries {
 		due := !e.next.After(now) || looked && !e.address() && now.Sub(e.asked) >= watchEvery
@@ -77,9 +80,20 @@ func (a *asks) start(ctx context.Context) {
 		f := e.Facts
 		a.wg.Go(func() {
 			defer func() { <-a.slots }()
-			p.ask(ctx, e, f, every)
+			p.ask(ctx, e, f)
 		})
 	}
+}
+
+// every is how often a portal is asked how it is. The caller holds mu.
+func (p *Peers) every(e *entry) time.Duration {
+	n := time.Duration(len(p.entries))
+	if p.cfg.Gossip != nil && e.ID != "" && e.Failures == 0 {
+		if g := p.cfg.Gossip(); g != nil && g.Alive(e.ID) {
+			return max(askEvery, min(n*memberShare, memberMost), n*askShare)
+		}
+	}
+	return max(askEvery, n*askShare)
 }
 
 // worthAsking reports whether a portal is asked at all. The caller holds mu.
@@ -92,7 +106,7 @@ func (p *Peers) worthAsking(e *entry, now time.Time) bool {
 }
 
 // ask asks one and notes what came of it.
-func (p *Peers) ask(ctx context.Context, e *entry, f Facts, every time.Duration) {
+func (p *Peers) ask(ctx context.Context, e *entry, f Facts) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	var err error
@@ -109,7 +123,7 @@ func (p *Peers) ask(ctx context.Context, e *entry, f Facts, every time.Duration)
 	defer p.mu.Unlock()
 	e.asking = false
 	if err == nil {
-		e.next = now.Add(every)
+		e.next = now.Add(p.every(e))
 		return
 	}
 	if p.entries[e.Key()] != e {
@@ -118,7 +132,7 @@ func (p *Peers) ask(ctx context.Context, e *entry, f Facts, every time.Duration)
 	if e.fail(err, now); e.Failures >= maxEager || f.address() && e.From != "" && e.Failures > silentAfter {
 		e.next = now.Add(maxBackOff)
 	} else if e.Failures >= silentAfter { // it may only be starting again
-		e.next = now.Add(every)
+		e.next = now.Add(p.every(e))
 	}
 	p.touch(e, now)
 }

@@ -5,12 +5,15 @@ import (
 
 	"agentsite/internal/fault"
 	"agentsite/internal/ident"
+	"agentsite/internal/record"
 )
 
 // Gossip is this portal's place in a pool of portals that tell each other who
 // is there. It is safe for concurrent use.
 type Gossip interface {
 	Standing() GossipStanding
+	// Alive reports whether a portal is a member that nobody misses.
+	Alive(portal record.PortalID) bool
 }
 
 // GossipStanding is how a portal stands in its pool; counts are since the start.

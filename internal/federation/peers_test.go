@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -579,19 +580,18 @@ type down struct {
 	mu    sync.Mutex
 	down  bool
 	asked int
-	id    record.PortalID
 }
 
 func (d *down) set(v bool) { d.mu.Lock(); d.down = v; d.mu.Unlock() }
 
-func (d *down) Do(_ context.Context, origin string, _ record.PortalID, method, path string, _ []byte, _ int64) (*federation.Answer, error) {
+func (d *down) Do(_ context.Context, origin string, to record.PortalID, method, path string, _ []byte, _ int64) (*federation.Answer, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.asked++
 	if d.down {
 		return nil, errors.New("connection refused")
 	}
-	return &federation.Answer{Status: 200, Body: fmt.Appendf(nil, `{"version":"1.2","portal":%q}`, d.id), Took: 5 * time.Millisecond}, nil
+	return &federation.Answer{Status: 200, Body: fmt.Appendf(nil, `{"version":"1.2","portal":%q}`, to), Took: 5 * time.Millisecond}, nil
 }
 
 // A portal that dies and comes back is seen to within seconds, and asking costs
@@ -601,7 +601,6 @@ func TestRun_SeesPortalsDieAndReturn(t *testing.T) {
 		c := new(down)
 		w := newWorld(t, func(cfg *federation.PeersConfig) { cfg.Caller = c })
 		p := w.learn("one")
-		c.id = p.ID
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() { done <- w.peers.Run(ctx) }()
@@ -633,6 +632,48 @@ func TestRun_SeesPortalsDieAndReturn(t *testing.T) {
 		<-done
 		if h, _ := w.store.PeerChanges(t.Context(), string(p.ID), 9); len(h) != 4 || h[0].State != federation.Active || h[1].State != federation.Silent {
 			t.Errorf("history %+v", h)
+		}
+	})
+}
+
+// gossiped is a federation.Gossip of which all others are members, or none is.
+type gossiped struct{ alive atomic.Bool }
+
+func (*gossiped) Standing() federation.GossipStanding { return federation.GossipStanding{} }
+func (g *gossiped) Alive(record.PortalID) bool        { return g.alive.Load() }
+
+// Portals that others would miss are asked seldom, the more so the more they
+// are; those that are missed are asked as often as ever.
+func TestRun_AsksMembersOfThePoolSeldom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, g := new(down), new(gossiped)
+		g.alive.Store(true)
+		w := newWorld(t, func(cfg *federation.PeersConfig) {
+			cfg.Caller, cfg.Gossip = c, func() federation.Gossip { return g }
+		})
+		for i := range 50 {
+			w.learn(fmt.Sprint("p", i))
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- w.peers.Run(ctx) }()
+		defer func() { cancel(); <-done }()
+		asked := func(d time.Duration) int {
+			c.mu.Lock()
+			before := c.asked
+			c.mu.Unlock()
+			time.Sleep(d)
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			return c.asked - before
+		}
+		if n := asked(10 * time.Minute); n < 50 || n > 150 {
+			t.Errorf("50 members were asked %d times in ten minutes", n)
+		}
+		g.alive.Store(false)
+		asked(5 * time.Minute) // the turn of each comes
+		if n := asked(10 * time.Minute); n < 1000 {
+			t.Errorf("50 that others miss were asked %d times in ten minutes", n)
 		}
 	})
 }

@@ -144,7 +144,7 @@ func (p *Peers) Seen(portal record.PortalID, took time.Duration) {
 			return
 		}
 		e.Failures, e.Why = 0, ""
-		e.asked, e.next = now, now.Add(max(askEvery, time.Duration(len(p.entries))*askShare))
+		e.asked, e.next = now, now.Add(p.every(e))
 		if e.RTT == 0 {
 			e.RTT = took
 		}

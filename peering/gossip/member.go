@@ -21,6 +21,14 @@ func (g *Gossip) Members() (up, down int) {
 	return up, down
 }
 
+// Alive reports whether a portal is a member of this portal's zone, and nobody
+// misses it. It is what others say: a hint.
+func (g *Gossip) Alive(id record.PortalID) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.alive[id]
+}
+
 // listenTo takes what serf tells until its pool is over.
 func (g *Gossip) listenTo(p *pool, events <-chan serf.Event) {
 	for {
