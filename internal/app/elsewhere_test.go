@@ -209,8 +209,13 @@ func TestElsewhere_ImportsCountAtOnce(t *testing.T) {
 	p := openNet(t)
 	p.far(t, "harbour", true, tides())
 	ctx, stop := context.WithCancel(t.Context())
-	done := make(chan error)
-	go func() { done <- p.federated.watchPolicy(ctx) }()
+	defer stop()
+	watch, err := p.federated.watchPolicy(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- watch(ctx) }()
 	root := ident.Actor{Kind: ident.Operator, ID: "op", Name: "ada"}
 	look := time.NewTicker(10 * time.Millisecond)
 	defer look.Stop()

@@ -157,7 +157,9 @@ func (p *Portal) federate(ctx context.Context, keys *ident.Keys, allow []netip.P
 	f.door = peer.New(peer.Config{Self: f.self, Guard: f.guard, Replica: p.replica, Version: Version(), Log: p.log, Tier: f.tiers.Tier,
 		Greeted: f.greeted, Counts: func(context.Context) (portals, agents int) { return f.peers.Counts() }})
 	f.run = append(f.run, f.self.Run, f.guard.Run, f.greeter.Run, p.sweepReplica)
-	f.publish()
+	if err := f.publish(ctx); err != nil {
+		return err
+	}
 	for _, origin := range p.set.join {
 		f.peers.Heard(origin, "")
 	}

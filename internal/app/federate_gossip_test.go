@@ -2,6 +2,9 @@ package app_test
 
 import (
 	"context"
+	"fmt"
+	"math/rand/v2"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -71,4 +74,64 @@ func TestGossip_MeetsThoseThatGossip(t *testing.T) {
 	// One that ends says so.
 	all[2].Stop()
 	gossips(t, ops[3], func(g federation.GossipStanding) bool { return g.Members == 2 && g.Gone == 1 && g.Lost == 1 })
+}
+
+// TestGossip_MeetsOverUDP has portals that have an address each gossip by
+// datagrams on one port, as on a network of one owner.
+func TestGossip_MeetsOverUDP(t *testing.T) {
+	t.Parallel()
+	port := freePort(t, "127.0.0.1", "127.0.0.2", "127.0.0.3")
+	all := make([]*apptest.Portal, 3)
+	ops := make([]*apptest.Client, 3)
+	for i := range all {
+		all[i] = apptest.Start(t, func(c *app.Config) {
+			host := fmt.Sprintf("127.0.0.%d", i+1)
+			c.Listen, c.Gossip = host+":0", fmt.Sprintf("%s:%d", host, port)
+		})
+		ops[i] = all[i].Operator(t, "olga")
+		if i > 0 {
+			if err := all[i].Greet(t.Context(), all[0].URL()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for i, by := range ops {
+		g := gossips(t, by, func(g federation.GossipStanding) bool { return g.Members == 2 })
+		if !g.Running || g.By != fmt.Sprintf("127.0.0.%d:%d", i+1, port) || g.Sent+g.Refused > 0 {
+			t.Errorf("%+v", g)
+		}
+	}
+	gossips(t, ops[0], func(g federation.GossipStanding) bool { return g.Heard > 0 })
+	// One that ends says so.
+	all[1].Stop()
+	gossips(t, ops[2], func(g federation.GossipStanding) bool { return g.Members == 1 && g.Gone == 1 })
+}
+
+// freePort is a port that is free for datagrams and connections at all of these
+// addresses, and that no test gets which takes any.
+func freePort(t *testing.T, hosts ...string) int {
+	t.Helper()
+	free := func(port int) bool {
+		for _, h := range hosts {
+			addr := fmt.Sprintf("%s:%d", h, port)
+			u, err := net.ListenPacket("udp", addr)
+			if err != nil {
+				return false
+			}
+			u.Close()
+			c, err := net.Listen("tcp", addr)
+			if err != nil {
+				return false
+			}
+			c.Close()
+		}
+		return true
+	}
+	for range 20 {
+		if port := 12000 + rand.IntN(18000); free(port) {
+			return port
+		}
+	}
+	t.Skipf("this machine has not all of the addresses %v", hosts)
+	return 0
 }

@@ -15,7 +15,7 @@ import (
 
 // publish tells other portals of the agents here, signed by self and let in by
 // the gate over the replica as anybody's are.
-func (f *federated) publish() {
+func (f *federated) publish(ctx context.Context) error {
 	p := f.p
 	p.publisher = peering.NewPublisher(peering.PublisherConfig{
 		Source: p.db, Signer: f.self, Gate: f.gate, Replica: p.replica, Exports: f.peers.Exports, Terms: index.Terms,
@@ -26,37 +26,47 @@ func (f *federated) publish() {
 		},
 		Newest: func(ctx context.Context) record.Version { return f.syncer.Newest(ctx) }, CardChanged: f.self.Changed, Log: p.log,
 	})
-	f.run = append(f.run, p.publisher.Run, f.watchPolicy)
+	watch, err := f.watchPolicy(ctx)
+	f.run = append(f.run, p.publisher.Run, watch)
+	return err
 }
 
-// watchPolicy has done at once what the operator decided anew, until ctx ends:
-// which agents are published, which are shown, which networks are dealt with.
-func (f *federated) watchPolicy(ctx context.Context) error {
-	var was federation.Policy
-	for first := true; ; first = false {
-		changed := f.peers.Changed()
-		now, err := f.peers.Policy(ctx, ident.Actor{Kind: ident.System})
-		if err != nil {
-			return err
-		}
-		if !first && !reflect.DeepEqual(was.Export, now.Export) {
-			f.p.publisher.Recheck()
-		}
-		if !first && !reflect.DeepEqual(was.Import, now.Import) {
-			f.catalog.Reread()
-		}
-		if !first && !(slices.Equal(was.DenyNets, now.DenyNets) && slices.Equal(was.AllowNets, now.AllowNets)) {
-			for _, c := range f.clients() {
-				c.CloseDenied()
-			}
-		}
-		was = now
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return nil
-		}
+// watchPolicy returns what has done at once what the operator decides anew from
+// now on, until its context ends: which agents are published, which are shown,
+// which networks are dealt with.
+func (f *federated) watchPolicy(ctx context.Context) (func(context.Context) error, error) {
+	system := ident.Actor{Kind: ident.System}
+	changed := f.peers.Changed()
+	was, err := f.peers.Policy(ctx, system)
+	if err != nil {
+		return nil, err
 	}
+	return func(ctx context.Context) error {
+		for {
+			select {
+			case <-changed:
+			case <-ctx.Done():
+				return nil
+			}
+			changed = f.peers.Changed()
+			now, err := f.peers.Policy(ctx, system)
+			if err != nil {
+				return err
+			}
+			if !reflect.DeepEqual(was.Export, now.Export) {
+				f.p.publisher.Recheck()
+			}
+			if !reflect.DeepEqual(was.Import, now.Import) {
+				f.catalog.Reread()
+			}
+			if !slices.Equal(was.DenyNets, now.DenyNets) || !slices.Equal(was.AllowNets, now.AllowNets) {
+				for _, c := range f.clients() {
+					c.CloseDenied()
+				}
+			}
+			was = now
+		}
+	}, nil
 }
 
 // publishes says how agents stand in the network; nil in none.

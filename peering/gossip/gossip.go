@@ -137,6 +137,7 @@ func New(cfg Config) (*Gossip, error) {
 		up, down := g.Members()
 		return up+down >= MaxMembers
 	}
+	g.guard.aside = g.Nudge
 	g.hints.init()
 	return g, nil
 }

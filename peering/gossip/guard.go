@@ -26,6 +26,7 @@ type guard struct {
 	cfg   Config
 	count *counters
 	full  func() bool // no more members fit
+	aside func()      // a contact that was checked aside held; nil for nothing
 
 	mu    sync.Mutex // guards the rest
 	shown map[string]shown
@@ -104,7 +105,8 @@ var errNotShown = fault.New(fault.Forbidden, "It shows no contact that its porta
 // NotifyMerge implements serf.MergeDelegate: of each member that somebody says
 // is alive. A list is of a join; an error would end that, and each of the list
 // comes again alone. It must not block, so a contact that was not checked yet
-// is looked at aside, and comes again with the next exchange of states.
+// is looked at aside, and comes again with the next exchange of states, which is
+// soon where there are few members.
 func (g *guard) NotifyMerge(list []*serf.Member) error {
 	if len(list) != 1 {
 		return nil
@@ -144,7 +146,9 @@ func (g *guard) checkAside(name, wire string) {
 		}()
 		ctx, cancel := context.WithTimeout(context.Background(), packetTimeout)
 		defer cancel()
-		g.check(ctx, name, name, wire)
+		if g.check(ctx, name, name, wire) && g.aside != nil {
+			g.aside()
+		}
 	}()
 }
 

@@ -78,7 +78,7 @@ func (g *Gossip) joinOne(ctx context.Context, p *pool) int {
 		g.cfg.Log.Debug("gossip: a portal was not joined", "portal", id, "error", err)
 		g.mu.Lock()
 		if len(g.shy) < 4*MaxMembers {
-			g.shy[id] = now.Add(restAfter(p, id))
+			g.shy[id] = now.Add(restAfter(p, id, up))
 		}
 		g.mu.Unlock()
 	}
@@ -87,10 +87,13 @@ func (g *Gossip) joinOne(ctx context.Context, p *pool) int {
 }
 
 // restAfter is for how long a portal that was not joined is left alone: one
-// that has no such route for long.
-func restAfter(p *pool, id record.PortalID) time.Duration {
-	if p.https != nil && p.https.absent(string(id)) {
+// that has no such route for long, and who has few members cannot be choosy.
+func restAfter(p *pool, id record.PortalID, members int) time.Duration {
+	switch {
+	case p.https != nil && p.https.absent(string(id)):
 		return restFor
+	case members < fewMembers:
+		return 3 * joinSoon
 	}
 	return joinEvery
 }
