@@ -25,10 +25,9 @@ const (
 	askShare    = 500 * time.Millisecond
 	memberShare = 6 * time.Second
 	memberMost  = 30 * time.Minute
-	// watchEvery is the same while somebody looks at the network, of up to
-	// watchMost portals.
+	// watchEvery and watchShare are the same while somebody looks at the network.
 	watchEvery = 3 * time.Second
-	watchMost  = 40
+	watchShare = 150 * time.Millisecond
 	watchFor   = 15 * time.Second
 	// Whoever did not answer so often is asked less often.
 	maxEager   = 30
@@ -65,9 +64,10 @@ func (a *asks) start(ctx context.Context) {
 	now := clock.Now()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	looked := time.Now().Before(p.watched) && len(p.entries) <= watchMost
+	looked := time.Now().Before(p.watched)
+	watch := max(watchEvery, time.Duration(len(p.entries))*watchShare)
 	for _, e := range p.entries {
-		due := !e.next.After(now) || looked && !e.address() && now.Sub(e.asked) >= watchEvery
+		due := !e.next.After(now) || looked && !e.address() && now.Sub(e.asked) >= watch
 		if e.asking || !due || !p.worthAsking(e, now) {
 			continue
 		}

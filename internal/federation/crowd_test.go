@@ -173,7 +173,8 @@ func TestPeers_ManyLiarsAreToldTogether(t *testing.T) {
 		w.mu.Unlock()
 		time.Sleep(time.Hour)
 		w.mu.Lock()
-		if last := w.told[len(w.told)-1]; len(w.told) != 13 || !strings.Contains(last, "28 more portals were proved to lie") || !strings.Contains(last, "farm3.com the last") {
+		// Chance has a part in who is looked at last.
+		if last := w.told[len(w.told)-1]; len(w.told) != 13 || !strings.Contains(last, "28 more portals were proved to lie") || !strings.Contains(last, ".com the last of them") {
 			t.Errorf("operators were told %d times, at last %q", len(w.told), last)
 		}
 		w.mu.Unlock()
