@@ -18,8 +18,6 @@ import (
 type gossipPart struct {
 	*gossip.Gossip
 	f *federated
-	// lost are portals that others miss: they are looked at once.
-	lost chan record.PortalID
 }
 
 // Standing implements federation.Gossip.
@@ -35,21 +33,13 @@ func (p *Portal) Vanish() {
 	}
 }
 
-const (
-	// maxLost bounds the portals that wait to be looked at; lostGap keeps looks
-	// at one apart, lostWithin bounds one.
-	maxLost    = 256
-	lostGap    = time.Minute
-	lostWithin = 10 * time.Second
-)
-
 // gossips has the portal tell others that it is there, and hear them. It comes
 // after distribute, which signs where the portal is.
 func (f *federated) gossips() error {
 	if f.p.set.Gossip == GossipOff {
 		return nil
 	}
-	g := &gossipPart{f: f, lost: make(chan record.PortalID, maxLost)}
+	g := &gossipPart{f: f}
 	listen := f.p.set.Gossip
 	if listen == GossipHTTPS {
 		listen = ""
@@ -71,12 +61,7 @@ func (f *federated) gossips() error {
 				f.peers.Heard(origin, portal)
 			}
 		},
-		Lost: func(portal record.PortalID) {
-			select {
-			case g.lost <- portal:
-			default: // found when it is next dealt with
-			}
-		},
+		Lost:   f.peers.Missed,
 		Listen: listen, Log: f.p.log})
 	if err != nil {
 		return err
@@ -92,7 +77,7 @@ func (f *federated) gossips() error {
 			g.Tell(r.Version())
 		}
 	}
-	f.run = append(f.run, g.Run, g.look, g.meet)
+	f.run = append(f.run, g.Run, g.meet)
 	return nil
 }
 
@@ -171,36 +156,3 @@ func (g *gossipPart) meet(ctx context.Context) error {
 		}
 	}
 }
-
-// look looks once at each portal that others miss, until ctx ends. What comes of
-// that the registry is told, as of every request.
-func (g *gossipPart) look(ctx context.Context) error {
-	last := make(map[record.PortalID]time.Time)
-	for {
-		var portal record.PortalID
-		select {
-		case portal = <-g.lost:
-		case <-ctx.Done():
-			return nil
-		}
-		now := clock.Now()
-		for id, at := range last {
-			if now.Sub(at) >= lostGap {
-				delete(last, id)
-			}
-		}
-		p, ok := g.f.peers.Portal(ctx, string(portal))
-		if _, looked := last[portal]; looked || !ok || p.State != federation.Active {
-			continue
-		}
-		last[portal] = now
-		within, cancel := context.WithTimeout(ctx, lostWithin)
-		if _, err := g.f.client.Do(within, p.URL, portal, http.MethodGet, peering.Base+"/portal", nil, maxLooked); err != nil && ctx.Err() == nil {
-			g.f.p.log.Debug("a portal that others miss does not answer here either", "portal", portal, "error", err)
-		}
-		cancel()
-	}
-}
-
-// maxLooked bounds what a portal says of itself, in bytes.
-const maxLooked = 128 << 10

@@ -87,13 +87,18 @@ func (a *asks) start(ctx context.Context) {
 
 // every is how often a portal is asked how it is. The caller holds mu.
 func (p *Peers) every(e *entry) time.Duration {
-	n := time.Duration(len(p.entries))
 	if p.cfg.Gossip != nil && e.ID != "" && e.Failures == 0 {
 		if g := p.cfg.Gossip(); g != nil && g.Alive(e.ID) {
-			return max(askEvery, min(n*memberShare, memberMost), n*askShare)
+			return max(p.often(), min(time.Duration(len(p.entries))*memberShare, memberMost))
 		}
 	}
-	return max(askEvery, n*askShare)
+	return p.often()
+}
+
+// often is how often those are asked of whom nobody says anything. The caller
+// holds mu.
+func (p *Peers) often() time.Duration {
+	return max(askEvery, time.Duration(len(p.entries))*askShare)
 }
 
 // worthAsking reports whether a portal is asked at all. The caller holds mu.

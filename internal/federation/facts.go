@@ -54,6 +54,7 @@ type entry struct {
 	asking bool
 	state  State // as it was last found, to see changes
 	reason string
+	mute   time.Time // since when it is silent that was there before; zero for not
 	dirty  bool
 }
 

@@ -113,7 +113,7 @@ func (p *Peers) noticeVanished(now time.Time) {
 		switch {
 		case e.state == Active:
 			there++
-		case e.state == Silent && !e.Seen.IsZero() && now.Sub(e.Seen) < vanishedWithin:
+		case !e.mute.IsZero() && now.Sub(e.mute) < vanishedWithin:
 			gone++
 		}
 	}

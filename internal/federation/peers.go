@@ -206,6 +206,9 @@ func (p *Peers) touch(e *entry, now time.Time) {
 	was := e.state
 	e.state, e.reason = state, reason
 	if state != was {
+		if e.mute = (time.Time{}); state == Silent && was == Active {
+			e.mute = now
+		}
 		p.changes = append(p.changes, Change{e.Key(), state, reason, now})
 		if extra := len(p.changes) - maxPeers; extra > 0 { // the store is away: the newest matter
 			p.changes = p.changes[extra:]

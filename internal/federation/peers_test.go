@@ -580,6 +580,7 @@ type down struct {
 	mu    sync.Mutex
 	down  bool
 	asked int
+	last  map[record.PortalID]int // whom, since it was made
 }
 
 func (d *down) set(v bool) { d.mu.Lock(); d.down = v; d.mu.Unlock() }
@@ -588,6 +589,9 @@ func (d *down) Do(_ context.Context, origin string, to record.PortalID, method, 
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.asked++
+	if d.last != nil {
+		d.last[to]++
+	}
 	if d.down {
 		return nil, errors.New("connection refused")
 	}
@@ -670,6 +674,20 @@ func TestRun_AsksMembersOfThePoolSeldom(t *testing.T) {
 		if n := asked(10 * time.Minute); n < 50 || n > 150 {
 			t.Errorf("50 members were asked %d times in ten minutes", n)
 		}
+		// One that others miss is asked, but not each time they say so.
+		id := portalAt("p7").ID
+		c.mu.Lock()
+		c.last = make(map[record.PortalID]int)
+		c.mu.Unlock()
+		for range 20 {
+			w.peers.Missed(id)
+			time.Sleep(time.Second)
+		}
+		c.mu.Lock()
+		if n := c.last[id]; n < 1 || n > 2 {
+			t.Errorf("one that others missed for 20 seconds was asked %d times", n)
+		}
+		c.mu.Unlock()
 		g.alive.Store(false)
 		asked(5 * time.Minute) // the turn of each comes
 		if n := asked(10 * time.Minute); n < 1000 {

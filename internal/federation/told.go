@@ -160,6 +160,17 @@ func (p *Peers) Failed(portal record.PortalID, err error) {
 	p.tell(portal, func(e *entry, now time.Time) { e.fail(err, now) })
 }
 
+// Missed tells that others miss a portal: it is asked how it is, at most as often
+// as those of which nobody says anything.
+func (p *Peers) Missed(portal record.PortalID) {
+	p.tell(portal, func(e *entry, now time.Time) {
+		if soon := maxTime(now, e.asked.Add(p.often())); soon.Before(e.next) {
+			e.next = soon
+			p.nudge()
+		}
+	})
+}
+
 // retryAfter is how soon a portal is asked again that did not answer once.
 const retryAfter = time.Second
 
