@@ -310,6 +310,13 @@ func (r *Replica) Others(ctx context.Context, types []record.Type, after int64, 
 	return all[:min(limit, len(all))], nil
 }
 
+// Convicted implements federation.Replica. It reads the conflicts, which are few.
+func (r *Replica) Convicted(ctx context.Context) ([]record.PortalID, error) {
+	var all []record.PortalID
+	err := r.list(ctx, &all, `SELECT DISTINCT p.portal FROM conflicts c JOIN portals p ON p.id = c.portal WHERE p.quarantined = 1 AND c.released = 0`)
+	return all, r.seeing(err)
+}
+
 // Quarantined implements federation.Replica.
 func (r *Replica) Quarantined(ctx context.Context, portal record.PortalID) (*record.Conflict, error) {
 	var row struct {

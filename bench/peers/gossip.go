@@ -201,7 +201,7 @@ func markOf(d record.Hash) (m uint64) {
 // as long as they are new to each other, for information, and then for as long as
 // their own upkeep takes to come round (Config.Self of kademlia), which is what
 // the bars are for.
-func idle(ctx context.Context, cfg Config) (missed int, err error) {
+func idle(ctx context.Context, cfg Config, profile string) (missed int, err error) {
 	net, err := pooled(ctx, cfg, false)
 	if err != nil {
 		return 0, err
@@ -237,12 +237,17 @@ func idle(ctx context.Context, cfg Config) (missed int, err error) {
 		from = to
 	}
 	began := from
+	profiled, err := profiles(profile, "idle")
+	if err != nil {
+		return 0, err
+	}
 	for range int(cfg.Long / window) {
 		settle(ctx, window)
 		to := look()
 		show("settled", from, to, window)
 		from = to
 	}
+	profiled()
 	if cfg.Long < window || ctx.Err() != nil {
 		return 0, ctx.Err()
 	}

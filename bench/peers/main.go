@@ -94,7 +94,7 @@ func run() error {
 		return child(ctx, *one, *mute, cfg, *profile)
 	}
 	if *gossiping {
-		return gossipAlone(ctx, cfg, *quiet)
+		return gossipAlone(ctx, cfg, *quiet, *profile)
 	}
 	want := names()
 	if *only != "" {
@@ -126,7 +126,7 @@ func run() error {
 }
 
 // gossipAlone measures gossip, in this process.
-func gossipAlone(ctx context.Context, cfg Config, quiet bool) error {
+func gossipAlone(ctx context.Context, cfg Config, quiet bool, profile string) error {
 	if os.Getenv(aloneEnv) != "" { // as under unshare --net
 		if err := loopbackUp(); err != nil {
 			return err
@@ -142,7 +142,7 @@ func gossipAlone(ctx context.Context, cfg Config, quiet bool) error {
 			return err
 		}
 	}
-	dear, err := idle(ctx, cfg)
+	dear, err := idle(ctx, cfg, profile)
 	if err == nil && late+dear > 0 {
 		err = fmt.Errorf("%d bars of gossip are missed", late+dear)
 	}

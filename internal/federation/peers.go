@@ -125,6 +125,10 @@ const (
 	// addressLife is how long one is kept that does not answer.
 	addressLife = 24 * time.Hour
 	saveEvery   = 5 * time.Second
+	// reviewShare spreads how often it is looked whose time has come, such as
+	// that of a head: of up to twenty each second, of more less often.
+	reviewShare = 50 * time.Millisecond
+	maxReview   = 10 * time.Second
 	readEvery   = 10 * time.Second // of what others said since
 	// readAllEvery is for all of it: what a portal said with a key that it
 	// lists no more is gone from the replica, and then from here.
@@ -323,7 +327,7 @@ func (p *Peers) Run(ctx context.Context) error {
 	defer asks.wait()
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
-	var saved, read, wholly, swept time.Time
+	var saved, read, wholly, swept, reviewed time.Time
 	for {
 		select {
 		case <-ctx.Done():
@@ -338,7 +342,10 @@ func (p *Peers) Run(ctx context.Context) error {
 		}
 		now := time.Now()
 		p.mu.Lock()
-		p.review(clock.Now())
+		if pace := time.Duration(len(p.entries)) * reviewShare; now.Sub(reviewed) >= min(pace, maxReview) {
+			reviewed = now
+			p.review(clock.Now())
+		}
 		p.mu.Unlock()
 		p.tellAll(ctx)
 		asks.start(ctx)

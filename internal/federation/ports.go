@@ -86,9 +86,11 @@ type Replica interface {
 	// number; each with its number, which grows for ever.
 	Others(ctx context.Context, types []record.Type, after int64, limit int) ([]Numbered, error)
 	// Quarantined returns the conflict a portal is quarantined for, or nil.
+	// Convicted returns all that are, in any order.
 	// Release ends its quarantine, which only an operator may; from then on
 	// that conflict counts no more, another one does.
 	Quarantined(ctx context.Context, portal record.PortalID) (*record.Conflict, error)
+	Convicted(ctx context.Context) ([]record.PortalID, error)
 	Release(ctx context.Context, portal record.PortalID) error
 	// Sweep forgets what may be forgotten by now.
 	Sweep(ctx context.Context, now time.Time) error

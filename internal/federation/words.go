@@ -115,21 +115,25 @@ func (p *Peers) inspect(ctx context.Context, id record.PortalID) {
 	}
 }
 
-// inspectAtOnce is how many portals are looked at in one go, in turn.
-const inspectAtOnce = 500
-
-// inspectAll looks at the portals that are not known to lie yet, some at a
-// time: what convicted one may have come from another.
+// inspectAll looks at all portals: what convicted one may have come from another.
 func (p *Peers) inspectAll(ctx context.Context) {
-	p.mu.RLock()
-	var ids []record.PortalID
-	for _, e := range p.entries { // in another order each time
-		if e.ID != "" && len(ids) < inspectAtOnce {
-			ids = append(ids, e.ID)
-		}
+	ids, err := p.cfg.Replica.Convicted(ctx)
+	if err != nil {
+		p.cfg.Log.Warn("look which portals are quarantined", "error", err)
+		return
 	}
-	p.mu.RUnlock()
+	convicted := make(map[string]bool, len(ids))
 	for _, id := range ids {
-		p.inspect(ctx, id)
+		convicted[string(id)] = true
+	}
+	now := clock.Now()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for key, e := range p.entries {
+		if e.Quarantined != convicted[key] {
+			e.Quarantined = convicted[key]
+			p.touch(e, now)
+			p.nudge()
+		}
 	}
 }

@@ -138,6 +138,13 @@ func (b *bench) holds(portal record.PortalID, want int) {
 	}
 }
 
+func (b *bench) convicted(want ...record.PortalID) {
+	b.Helper()
+	if got, err := b.m.Convicted(b.Context()); err != nil || !slices.Equal(got, want) {
+		b.Errorf("convicted are %v (%v), want %v", got, err, want)
+	}
+}
+
 func (b *bench) sweep(now int64) {
 	b.Helper()
 	if err := b.m.Sweep(b.Context(), time.UnixMilli(now)); err != nil {
@@ -172,6 +179,7 @@ func checkEmpty(b *bench) {
 	if c, err := b.m.Quarantined(ctx, id); c != nil || err != nil {
 		b.Error(c, err)
 	}
+	b.convicted()
 	if at, err := b.m.Position(ctx, id); err != nil || at != (record.Version{}) {
 		b.Error(at, err)
 	}
@@ -431,6 +439,7 @@ func checkQuarantine(b *bench) {
 	if err != nil || c == nil || c.Slot != lower.Slot() || c.Version != lower.Version() || !bytes.Equal(c.Lower, lower.Wire) || !bytes.Equal(c.Higher, higher.Wire) || c.Proof() == nil {
 		b.Fatalf("%+v, %v", c, err)
 	}
+	b.convicted(id)
 	w, err := b.m.Head(ctx, id)
 	b.is("the head that stays", w, err, lower.Wire)
 	if err := b.m.Drop(ctx, id); err != nil {
@@ -446,6 +455,7 @@ func checkQuarantine(b *bench) {
 	if c, err := b.m.Quarantined(ctx, id); err != nil || c != nil {
 		b.Error(c, err)
 	}
+	b.convicted()
 	b.fresh(x, b.p.Now)
 	// The conflict is settled; the next is not.
 	b.refused(higher, b.p.Now, record.Equivocation)

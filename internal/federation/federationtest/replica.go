@@ -234,6 +234,18 @@ func (m *Replica) Quarantined(_ context.Context, portal record.PortalID) (*recor
 	return nil, nil
 }
 
+// Convicted implements federation.Replica.
+func (m *Replica) Convicted(context.Context) (out []record.PortalID, _ error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for id := range m.conflicts {
+		if m.portals[id].Quarantined {
+			out = append(out, id)
+		}
+	}
+	return out, nil
+}
+
 // Release implements federation.Replica.
 func (m *Replica) Release(_ context.Context, portal record.PortalID) error {
 	m.mu.Lock()
