@@ -24,6 +24,8 @@ const prefix = "agentsite-"
 type spaces struct {
 	hub   string
 	names []string
+
+	restore func() // what was changed for all the machine
 }
 
 // able says what keeps namespaces from being made here, "" if nothing does.
@@ -72,6 +74,24 @@ func remove(name string) {
 // address is that of the i-th namespace.
 func address(i int) string { return fmt.Sprintf("10.77.0.%d", i+1) }
 
+// raiseNeighbours lets the kernel remember all pairs of n namespaces: its tables
+// of neighbours are one for all of them, and what is beyond 1,024 is not
+// connected to. It returns what undoes that.
+func raiseNeighbours(n int) (restore func(), err error) {
+	const file = "/proc/sys/net/ipv4/neigh/default/gc_thresh3"
+	if 2*n*n <= 1024 {
+		return func() {}, nil
+	}
+	was, err := os.ReadFile(file)
+	if err != nil {
+		return func() {}, err
+	}
+	if most, _ := strconv.Atoi(strings.TrimSpace(string(was))); most >= 2*n*n {
+		return func() {}, nil
+	}
+	return func() { os.WriteFile(file, was, 0) }, os.WriteFile(file, []byte(strconv.Itoa(2*n*n)), 0)
+}
+
 // newSpaces makes n namespaces, each with the names of hosts for all. Whoever
 // makes them ends them with close, whatever the error.
 func newSpaces(n int, host func(i int) string) (*spaces, error) {
@@ -100,6 +120,10 @@ func newSpaces(n int, host func(i int) string) (*spaces, error) {
 			[]string{"-n", s.hub, "link", "set", port, "up"},
 			[]string{"-n", name, "addr", "add", address(i) + "/24", "dev", "eth0"},
 			[]string{"-n", name, "link", "set", "eth0", "up"}, []string{"-n", name, "link", "set", "lo", "up"})
+	}
+	var err error
+	if s.restore, err = raiseNeighbours(n); err != nil {
+		return s, err
 	}
 	for _, step := range steps {
 		if err := ip(step...); err != nil {
@@ -138,6 +162,9 @@ func (s *spaces) cut(on bool) error {
 func (s *spaces) close() {
 	for _, name := range append(s.names, s.hub) {
 		remove(name)
+	}
+	if s.restore != nil {
+		s.restore()
 	}
 }
 

@@ -56,7 +56,7 @@ func (w *world) begin(ctx context.Context, _ plan) error {
 	if err := each(w.portals, (*portal).enrol); err != nil {
 		return err
 	}
-	took, err := until(ctx, "all know all", generous, func() error { return equal(w.portals) })
+	took, err := allEqual(ctx, "all know all", w.portals)
 	w.say("          all %d know all after %.1f s", len(w.portals), took.Seconds())
 	return err
 }
@@ -124,7 +124,7 @@ func (w *world) killOne(ctx context.Context, _ plan) error {
 		return err
 	}
 	w.say("          it has what it missed after %.1f s", took[0].Seconds())
-	_, err = until(ctx, "all know all", generous, func() error { return equal(w.portals) })
+	_, err = allEqual(ctx, "all know all", w.portals)
 	return err
 }
 
@@ -246,7 +246,7 @@ func (w *world) rolling(ctx context.Context, _ plan) error {
 	if _, err := allFind(ctx, w.portals, "wheelwright", 1, generous); err != nil {
 		return err
 	}
-	took, err := until(ctx, "all know all", generous, func() error { return equal(w.portals) })
+	took, err := allEqual(ctx, "all know all", w.portals)
 	w.say("          all equal %.1f s after the last", took.Seconds())
 	return err
 }
@@ -331,6 +331,6 @@ func (w *world) lies(ctx context.Context, _ plan) error {
 		return err
 	}
 	w.say("          quarantined after %.2f s, everywhere after %.2f s more", first.Seconds(), took.Seconds())
-	_, err = until(ctx, "the honest know all", generous, func() error { return equal(w.portals) })
+	_, err = allEqual(ctx, "the honest know all", w.portals)
 	return err
 }

@@ -21,8 +21,11 @@ import (
 	"agentsite/internal/federation"
 )
 
-// look is how often something is asked that is waited for.
+// look is how often something is asked that is waited for, of up to ten portals;
+// of more it is less often, as those who ask share the processors with them.
 const look = 25 * time.Millisecond
+
+func pace(portals int) time.Duration { return look * time.Duration(max(portals, 10)) / 10 }
 
 // world is the portals and who looks at them.
 type world struct {
@@ -117,10 +120,15 @@ func each(list []*portal, fn func(p *portal) error) error {
 
 // until asks until fn has no error, and returns how long that took.
 func until(ctx context.Context, what string, within time.Duration, fn func() error) (time.Duration, error) {
+	return paced(ctx, look, what, within, fn)
+}
+
+// paced is until with another pace.
+func paced(ctx context.Context, every time.Duration, what string, within time.Duration, fn func() error) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	began := time.Now()
-	tick := time.NewTicker(look)
+	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
 		err := fn()
@@ -222,11 +230,19 @@ func allFind(ctx context.Context, list []*portal, word string, n int, within tim
 	var all sync.WaitGroup
 	for i, p := range list {
 		all.Go(func() {
-			took[i], errs[i] = until(ctx, fmt.Sprintf("%d by %q", n, word), within, func() error { return p.finds(word, n) })
+			took[i], errs[i] = paced(ctx, pace(len(list)), fmt.Sprintf("%d by %q", n, word), within, func() error { return p.finds(word, n) })
 		})
 	}
 	all.Wait()
 	return took, errors.Join(errs...)
+}
+
+// allEqual waits until equal does not fail.
+func allEqual(ctx context.Context, what string, list []*portal) (time.Duration, error) {
+	// Each look asks all of them twice. All say hello to all at first, which takes
+	// the time of a processor that these share.
+	n := len(list)
+	return paced(ctx, 4*pace(n), what, generous+time.Duration(n*n)*50*time.Millisecond, func() error { return equal(list) })
 }
 
 // equal fails unless every portal of a list has all that each of them has

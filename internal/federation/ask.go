@@ -32,7 +32,9 @@ const (
 	// Whoever did not answer so often is asked less often.
 	maxEager   = 30
 	maxBackOff = 5 * time.Minute
-	maxStatus  = 16 << 10
+	// firstBackOff doubles with each time.
+	firstBackOff = 20 * time.Second
+	maxStatus    = 16 << 10
 )
 
 // Watch notes that somebody looks at the network now.
@@ -134,8 +136,10 @@ func (p *Peers) ask(ctx context.Context, e *entry, f Facts) {
 	if p.entries[e.Key()] != e {
 		return // forgotten meanwhile
 	}
-	if e.fail(err, now); e.Failures >= maxEager || f.address() && e.From != "" && e.Failures > silentAfter {
+	if e.fail(err, now); e.Failures >= maxEager {
 		e.next = now.Add(maxBackOff)
+	} else if f.address() && e.From != "" && e.Failures > silentAfter { // others only said that somebody is there
+		e.next = now.Add(min(firstBackOff<<min(e.Failures-silentAfter-1, 10), maxBackOff))
 	} else if e.Failures >= silentAfter { // it may only be starting again
 		e.next = now.Add(p.every(e))
 	}
