@@ -28,7 +28,8 @@ type session struct {
 	agent  *agent
 	stream task.Stream
 	client string
-	max    int // tasks at once
+	max    int   // tasks at once
+	turn   int64 // of welcomed
 
 	over    bool // it ended, or another one took its place
 	runs    map[string]*run
@@ -111,11 +112,15 @@ func (d *Driver) Attach(ctx context.Context, who task.Attached, stream task.Stre
 	if d.cfg.Portal != "" {
 		welcome.Agent += "@" + d.cfg.Portal
 	}
+	a.mu.Lock()
+	a.welcomed++
+	s.turn = a.welcomed
+	a.mu.Unlock()
 	if err := stream.Send(ctx, linkwire.Response(m.ID, welcome)); err != nil {
 		return err
 	}
-	if !d.enter(s, hello.Resume) {
-		stream.Close(linkwire.ReasonRestart)
+	if why := d.enter(s, hello.Resume); why != "" {
+		stream.Close(why)
 		return task.ErrDetached
 	}
 	defer d.exit(s)
@@ -146,17 +151,21 @@ func (s *session) hello(b []byte) (m linkwire.Message, h linkwire.Hello, err err
 	return m, h, nil
 }
 
-// enter makes s the agent's session.
-func (d *Driver) enter(s *session, held []linkwire.Held) bool {
+// enter makes s the agent's session, or returns why it cannot be.
+func (d *Driver) enter(s *session, held []linkwire.Held) (why string) {
 	d.mu.Lock()
 	if d.closed {
 		d.mu.Unlock()
-		return false
+		return linkwire.ReasonRestart
 	}
 	a := s.agent
 	a.mu.Lock()
 	d.mu.Unlock()
 	old := a.session
+	if old != nil && old.turn > s.turn { // it was welcomed later and came in first
+		a.mu.Unlock()
+		return linkwire.ReasonReplaced
+	}
 	if old != nil {
 		old.end()
 	}
@@ -176,7 +185,7 @@ func (d *Driver) enter(s *session, held []linkwire.Held) bool {
 		wait := max(time.Second, d.cfg.Grace-time.Since(d.started))
 		time.AfterFunc(wait, s.sweep)
 	}
-	return true
+	return ""
 }
 
 // end takes everything that was under way off the session; the caller holds

@@ -195,6 +195,7 @@ type agent struct {
 	// away is since when it has not been connected; seen when it last was.
 	away, seen time.Time
 	known      bool
+	welcomed   int64           // connections since the start
 	runs       map[string]*run // by task
 	queue      []*run          // waiting for a place, first come first
 	changed    chan struct{}   // closed when any of this changes
