@@ -319,6 +319,7 @@ func TestSearcher_OpensThroughAnIndexWhatIsSilent(t *testing.T) {
 			},
 			"another card": func(p *federation.Proven) { p.Card = index.cardWire(w) },
 		} {
+			synctest.Wait() // nobody who was asked before is at it any more
 			index.bendOne = bend
 			before := w.faults(index)
 			if opens("one@down.example") {
@@ -328,6 +329,8 @@ func TestSearcher_OpensThroughAnIndexWhatIsSilent(t *testing.T) {
 				t.Errorf("%s: %d faults", name, got)
 			}
 		}
+		time.Sleep(time.Minute) // who is mute is waited for no more
+		synctest.Wait()
 		index.bendOne = nil
 		// Who answers is believed that it has no such agent.
 		held := &far{portal: down.portal, wire: down.wire, records: down.records}

@@ -178,7 +178,6 @@ func TestTake_NewcomersDoNotCrowdOutOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newNet(t)
 		b, a := w.start("b"), w.start("a")
-		run(t, b)
 		var wires [][]byte
 		for i := range 100 {
 			n := w.start(fmt.Sprint("newcomer", i))
@@ -194,6 +193,7 @@ func TestTake_NewcomersDoNotCrowdOutOthers(t *testing.T) {
 			}
 		}
 		w.mu.Unlock()
+		run(t, b)
 		wait(soon)
 		for _, wire := range wires {
 			b.takes(honest, wire)
