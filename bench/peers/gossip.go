@@ -23,7 +23,7 @@ import (
 const (
 	lateHint = time.Second
 	idleCPU  = 1.0  // CPU-ms/s and portal
-	idleWire = 2000 // bytes/s that a portal sends; as many come in
+	idleWire = 2000 // bytes/s and portal, in and out
 )
 
 // pool is a portal in the pool that gossips.
@@ -224,8 +224,8 @@ func idle(ctx context.Context, cfg Config, profile string) (missed int, err erro
 	show := func(what string, from, to point, long time.Duration) (spent, wire float64) {
 		each := long.Seconds() * float64(len(net.nodes))
 		spent = float64((to.cpu - from.cpu).Microseconds()) / 1000 / each
-		wire = float64(to.wire-from.wire) / each
-		fmt.Printf("%s, %d portals, %v, WAN timings: %.2f CPU-ms/s, %.0f B/s sent, with TLS and headers; %.3f DHT and %.3f gossip requests/s, %.0f B/s of bodies of gossip; %d gossip requests failed or members missed\n",
+		wire = 2 * float64(to.wire-from.wire) / each
+		fmt.Printf("%s, %d portals, %v, WAN timings: %.2f CPU-ms/s, %.0f B/s in and out with TLS and headers; %.3f DHT and %.3f gossip requests/s, %.0f B/s of bodies of gossip; %d gossip requests failed or members missed\n",
 			what, len(net.nodes), long, spent, wire, float64(to.dht-from.dht)/each, float64(to.gossip-from.gossip)/each, float64(to.bytes-from.bytes)/each, to.failed-from.failed)
 		return spent, wire
 	}

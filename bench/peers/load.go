@@ -84,7 +84,7 @@ type Result struct {
 	WarmEnds     int
 	HasClosed    bool
 	IdleCPU      float64 // CPU-ms/s and node
-	IdleBytes    float64 // sent, B/s and node; as many come in
+	IdleBytes    float64 // in and out, B/s and node
 	KillFirst    Series
 	KillFull     Series
 	MuteFirst    Series
@@ -155,7 +155,7 @@ func load(ctx context.Context, cfg Config, mute bool, profile, name string, make
 		settle(ctx, time.Duration(cfg.Idle)*time.Second)
 		each := float64(cfg.Idle * cfg.Nodes)
 		b.r.IdleCPU = float64((cpu() - c).Microseconds()) / 1000 / each
-		b.r.IdleBytes = float64(loopback()-bytes) / each
+		b.r.IdleBytes = 2 * float64(loopback()-bytes) / each
 	}
 	var fresh atomic.Int64 // keys of the puts
 	if b.r.HasClosed = net.CloseIdle(); b.r.HasClosed {

@@ -101,7 +101,7 @@ func rows() []row {
 		}, value: func(r Result) (float64, bool) { return closed(r), r.HasClosed }, bar: "≤ 300", met: func(r Result) bool { return closed(r) <= 300 }},
 		figure("… RSS, warm, all included", "%.0f", func(r Result) float64 { return each(r, r.Warm.RSS) }, "", nil),
 		figure("idle: CPU-ms/s per node", "%.3f", func(r Result) float64 { return r.IdleCPU }, "≤ 1", most(1)),
-		figure("idle: B/s that a node sends", "%.0f", func(r Result) float64 { return r.IdleBytes }, "≤ 2000", most(2000)),
+		figure("idle: B/s per node, in and out", "%.0f", func(r Result) float64 { return r.IdleBytes }, "≤ 2000", most(2000)),
 		of("30 % killed, first: found, RPC, p50 / p99*", func(r Result) Series { return r.KillFirst }, p99, "all", all),
 		of("30 % killed, full: found, RPC, p50* / p99", func(r Result) Series { return r.KillFull }, p50, "all", all),
 		of("30 % mute, first: found, RPC, p50 / p99*", func(r Result) Series { return r.MuteFirst }, p99, "all, p99 ≤ 1 s", func(s Series) bool { return all(s) && s.P99 <= time.Second }),
