@@ -3,6 +3,7 @@ package link
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -48,6 +49,47 @@ func TestRun_AgentThatIsNotThere(t *testing.T) {
 		h := p.task()
 		p.finish(9, linkwire.Done{Task: h.Task, Lease: h.Lease, State: linkwire.Completed, Text: "here I am"})
 		r.want(t, task.Completed, "here I am")
+	})
+}
+
+// slow is a connection whose welcome takes its time on the portal's side.
+type slow struct {
+	*end
+	sent, goOn chan struct{}
+}
+
+func (s slow) Send(ctx context.Context, m []byte) error {
+	err := s.end.Send(ctx, m)
+	close(s.sent)
+	<-s.goOn
+	return err
+}
+
+// TestAttach_WhoWasWelcomedLastStays has a connection come in after one that was
+// welcomed later: it is the older one all the same.
+func TestAttach_WhoWasWelcomedLastStays(t *testing.T) {
+	bubble(t, func(t *testing.T, d *Driver) {
+		portal, older := pair()
+		held := slow{portal, make(chan struct{}), make(chan struct{})}
+		over := make(chan error, 1)
+		go func() {
+			over <- d.Attach(t.Context(), task.Attached{AgentID: "a", Name: "a", Client: "test"}, held)
+		}()
+		if err := older.Send(t.Context(), linkwire.Request(1, linkwire.MethodHello, linkwire.Hello{Protocol: 1, Name: "a"})); err != nil {
+			t.Fatal(err)
+		}
+		<-held.sent
+		newer := dial(t, d, "a")
+		newer.expect("")
+		synctest.Wait() // the newer one is in
+		close(held.goOn)
+		if err := <-over; !errors.Is(err, task.ErrDetached) || *older.reason != linkwire.ReasonReplaced {
+			t.Errorf("the older one ended with %v, %q", err, *older.reason)
+		}
+		r := start(d, ask("a", "hello"), &agenttest.Recorder{})
+		h := newer.task()
+		newer.finish(9, linkwire.Done{Task: h.Task, Lease: h.Lease, State: linkwire.Completed, Text: "still here"})
+		r.want(t, task.Completed, "still here")
 	})
 }
 

@@ -242,7 +242,7 @@ func allEqual(ctx context.Context, what string, list []*portal) (time.Duration, 
 	// Each look asks all of them twice. All say hello to all at first, which takes
 	// the time of a processor that these share.
 	n := len(list)
-	return paced(ctx, 4*pace(n), what, generous+time.Duration(n*n)*50*time.Millisecond, func() error { return equal(list) })
+	return paced(ctx, 4*pace(n), what, max(generous, time.Duration(n*n)*50*time.Millisecond), func() error { return equal(list) })
 }
 
 // equal fails unless every portal of a list has all that each of them has

@@ -231,7 +231,9 @@ func idle(ctx context.Context, cfg Config, profile string) (missed int, err erro
 	}
 	from := look()
 	for range int(cfg.Young / window) {
-		settle(ctx, window)
+		if settle(ctx, window); ctx.Err() != nil {
+			return 0, ctx.Err()
+		}
 		to := look()
 		show("young", from, to, window)
 		from = to
@@ -242,7 +244,9 @@ func idle(ctx context.Context, cfg Config, profile string) (missed int, err erro
 		return 0, err
 	}
 	for range int(cfg.Long / window) {
-		settle(ctx, window)
+		if settle(ctx, window); ctx.Err() != nil {
+			break
+		}
 		to := look()
 		show("settled", from, to, window)
 		from = to

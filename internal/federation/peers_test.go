@@ -688,11 +688,40 @@ func TestRun_AsksMembersOfThePoolSeldom(t *testing.T) {
 			t.Errorf("one that others missed for 20 seconds was asked %d times", n)
 		}
 		c.mu.Unlock()
+		// While somebody looks, all are asked all the time.
+		c.mu.Lock()
+		before := c.asked
+		c.mu.Unlock()
+		for range 60 {
+			w.peers.Watch()
+			time.Sleep(time.Second)
+		}
+		c.mu.Lock()
+		if n := c.asked - before; n < 300 {
+			t.Errorf("50 portals that somebody looked at for a minute were asked %d times", n)
+		}
+		c.mu.Unlock()
 		g.alive.Store(false)
 		asked(5 * time.Minute) // the turn of each comes
 		if n := asked(10 * time.Minute); n < 1000 {
 			t.Errorf("50 that others miss were asked %d times in ten minutes", n)
 		}
+		// That they all go at once is told, however long ago each answered.
+		g.alive.Store(true)
+		asked(time.Minute)
+		w.told = nil
+		time.Sleep(time.Hour)
+		c.set(true)
+		for i := range 50 {
+			id := portalAt(fmt.Sprint("p", i)).ID
+			w.peers.Missed(id)
+		}
+		time.Sleep(2 * time.Minute)
+		w.mu.Lock()
+		if all := strings.Join(w.told, "\n"); strings.Count(all, "of 50 portals stopped answering") != 1 {
+			t.Errorf("told was %q", all)
+		}
+		w.mu.Unlock()
 	})
 }
 
@@ -720,6 +749,39 @@ func TestRun_SaysHelloToAddresses(t *testing.T) {
 		}
 		cancel()
 		<-done
+	})
+}
+
+// An address that another portal named, and where nobody is, is asked less and
+// less often, and not left alone at once.
+func TestRun_AsksLessAndLessWhereOnlyOthersSayThatSomebodyIs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var tries []time.Duration
+		begun := time.Now()
+		w := newWorld(t, func(cfg *federation.PeersConfig) {
+			cfg.Greet = func(context.Context, string) (record.PortalID, error) {
+				tries = append(tries, time.Since(begun))
+				return "", errors.New("connection refused")
+			}
+		})
+		other := w.learn("other")
+		w.peers.Heard("https://one.example", other.ID)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- w.peers.Run(ctx) }()
+		time.Sleep(2 * time.Hour)
+		cancel()
+		<-done
+		if len(tries) < 20 || len(tries) > 35 {
+			t.Fatalf("asked %d times in two hours: %v", len(tries), tries)
+		}
+		if after := tries[3] - tries[2]; after > 30*time.Second {
+			t.Errorf("after three failures it was left alone for %v", after)
+		}
+		last := len(tries) - 1
+		if after := tries[last] - tries[last-1]; after < 5*time.Minute {
+			t.Errorf("after %d failures it was asked again after %v", last, after)
+		}
 	})
 }
 
