@@ -706,22 +706,6 @@ func TestRun_AsksMembersOfThePoolSeldom(t *testing.T) {
 		if n := asked(10 * time.Minute); n < 1000 {
 			t.Errorf("50 that others miss were asked %d times in ten minutes", n)
 		}
-		// That they all go at once is told, however long ago each answered.
-		g.alive.Store(true)
-		asked(time.Minute)
-		w.told = nil
-		time.Sleep(time.Hour)
-		c.set(true)
-		for i := range 50 {
-			id := portalAt(fmt.Sprint("p", i)).ID
-			w.peers.Missed(id)
-		}
-		time.Sleep(2 * time.Minute)
-		w.mu.Lock()
-		if all := strings.Join(w.told, "\n"); strings.Count(all, "of 50 portals stopped answering") != 1 {
-			t.Errorf("told was %q", all)
-		}
-		w.mu.Unlock()
 	})
 }
 
@@ -749,6 +733,68 @@ func TestRun_SaysHelloToAddresses(t *testing.T) {
 		}
 		cancel()
 		<-done
+	})
+}
+
+// That many go at once is told, however long ago each of them answered last.
+func TestRun_TellsThatManyVanishedWhoAreAskedSeldom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, g := new(down), new(gossiped)
+		g.alive.Store(true)
+		w := newWorld(t, func(cfg *federation.PeersConfig) {
+			cfg.Caller, cfg.Gossip = c, func() federation.Gossip { return g }
+		})
+		const many = 200 // each is asked every 20 minutes
+		for i := range many {
+			w.learn(fmt.Sprint("p", i))
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- w.peers.Run(ctx) }()
+		defer func() { cancel(); <-done }()
+		time.Sleep(19 * time.Minute)
+		c.set(true)
+		for i := range many {
+			w.peers.Missed(portalAt(fmt.Sprint("p", i)).ID)
+		}
+		time.Sleep(5 * time.Minute)
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if all := strings.Join(w.told, "\n"); strings.Count(all, "stopped answering within ten minutes") != 1 {
+			t.Errorf("told was %q", all)
+		}
+	})
+}
+
+// Who was convicted by what came from somebody else is quarantined without being
+// told of.
+func TestRun_FindsWhoWasConvicted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, nil)
+		gate, err := record.NewGate(recordtest.Network, w.replica)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- w.peers.Run(ctx) }()
+		defer func() { cancel(); <-done }()
+		liar, honest := w.learn("liar"), w.learn("honest")
+		time.Sleep(15 * time.Second)
+		w.state(liar, federation.Active, "")
+		one := liar.Head(new(record.Tree))
+		two := *one
+		two.Expires -= 1000
+		for _, b := range []record.Body{liar.Card(), one, &two} {
+			gate.Admit(t.Context(), liar.Sign(t, b).Wire, time.Now())
+		}
+		time.Sleep(15 * time.Second)
+		if d := w.decide(liar); d.State != federation.Quarantined {
+			t.Errorf("the liar is %s", d.State)
+		}
+		if d := w.decide(honest); d.State != federation.Active {
+			t.Errorf("the honest one is %s", d.State)
+		}
 	})
 }
 
