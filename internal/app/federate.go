@@ -143,7 +143,11 @@ func (p *Portal) federate(ctx context.Context, keys *ident.Keys, allow []netip.P
 	}
 	out := egress.Config{AllowCIDR: allow, Deny: f.peers.DecideAddr, UserAgent: "agentsite/" + Release(), HTTP2: true, Encoded: true, PerHost: 32, MaxIdle: peerIdle,
 		FirstByte: peerFirstByte, Total: peerTotal, MaxBody: peerBody}
+	// Records, tables and gossip are for everybody to read, and what is searched
+	// for is told to many portals anyway; conversations travel by stream.
+	out.Public = true
 	f.ask = egress.New(out)
+	out.Public = false
 	out.PerHost, out.FirstByte, out.Total, out.MaxBody = callsPerHost, 0, 0, 0
 	f.stream = egress.New(out)
 	f.client = peering.NewClient(peering.ClientConfig{Self: f.self, Gate: f.gate, Replica: p.replica, Registry: f.peers,

@@ -43,6 +43,7 @@ func (c *Client) dialTLS(ctx context.Context, network, hostport string) (net.Con
 		// Who was called before need not show its certificates again: nil caches
 		// nothing.
 		ClientSessionCache: c.sessions,
+		CurvePreferences:   c.curves(),
 	})
 	if err := tc.HandshakeContext(ctx); err != nil {
 		conn.Close()
@@ -57,6 +58,15 @@ func (c *Client) dialTLS(ctx context.Context, network, hostport string) (net.Con
 		c.open.speaksHTTP2(conn)
 	}
 	return tc, nil
+}
+
+// curves are how keys are agreed on; nil for what Go prefers, which is ML-KEM
+// beside X25519.
+func (c *Client) curves() []tls.CurveID {
+	if c.cfg.Public {
+		return []tls.CurveID{tls.X25519, tls.CurveP256, tls.CurveP384}
+	}
+	return nil
 }
 
 func (c *Client) connect(ctx context.Context, hostport string) (net.Conn, error) {

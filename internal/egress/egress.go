@@ -48,6 +48,10 @@ type Config struct {
 	// HTTP2 lets hosts choose HTTP/2, which has many requests on one connection.
 	// It is for callers that know what they call and read whole answers.
 	HTTP2 bool
+	// Public is for hosts that are told nothing that has to stay secret for
+	// decades: keys are agreed on by elliptic curves alone. ML-KEM beside them
+	// makes a short request on a new connection twice as long.
+	Public bool
 	// Encoded hands answers on that are compressed as the request asked for, in
 	// its Accept-Encoding. Who asks bounds what comes of it.
 	Encoded bool

@@ -123,6 +123,20 @@ func TestDo_HTTP2WhereItIsAskedFor(t *testing.T) {
 	}
 }
 
+func TestDo_AgreesOnKeysByWhatIsSaid(t *testing.T) {
+	url, pool, _ := tlsServer(t, func(http.ResponseWriter, *http.Request) {})
+	for public, want := range map[bool]tls.CurveID{false: tls.X25519MLKEM768, true: tls.X25519} {
+		resp, err := get(t, client(t, Config{AllowCIDR: loopback(t), RootCAs: pool, HTTP2: true, Public: public}), url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.TLS == nil || resp.TLS.CurveID != want {
+			t.Errorf("public %t: keys by %v, want %v", public, resp.TLS.CurveID, want)
+		}
+	}
+}
+
 func TestDo_EncodedAsAsked(t *testing.T) {
 	encoding := ""
 	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
