@@ -127,6 +127,8 @@ func (g *gossipPart) post(ctx context.Context, to record.PortalID, route string,
 		return a.Body, nil
 	case a.Status == http.StatusNotFound:
 		return nil, fault.New(fault.NotFound, "The portal %s does not gossip.", to)
+	case a.Status == http.StatusBadRequest:
+		return nil, fault.New(fault.Invalid, "The portal %s does not understand it.", to)
 	}
 	return nil, fault.New(fault.Unavailable, "The portal %s refused with status %d.", to, a.Status)
 }

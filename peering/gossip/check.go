@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"hash/crc32"
-	"io"
 
 	"github.com/hashicorp/go-msgpack/v2/codec"
 	"github.com/hashicorp/memberlist"
@@ -228,98 +227,67 @@ func (g *guard) user(b []byte) bool {
 }
 
 // stream returns what a portal sent on a stream, written anew with what of it is
-// fit: the state of its pool, an answer to a ping, or why it sends nothing.
-func (g *guard) stream(ctx context.Context, from string, b []byte) (out []byte, err error) {
+// fit: the state of its pool, an answer to a ping, or why it sends nothing. Of a
+// state that was written briefly it returns what else it says, nil of others.
+func (g *guard) stream(ctx context.Context, from string, b []byte) (out []byte, says *said, err error) {
 	defer caught(&err)
 	if len(b) < 2 || len(b) > MaxStream {
-		return nil, errUnfit
+		return nil, nil, errUnfit
 	}
+	var s *poolState
 	switch b[0] {
 	case pushPullMsg:
-		return g.state(ctx, from, b[1:])
+		s, err = readState(b[1:])
+	case briefMsg:
+		s, says, err = readBrief(b[1:], g.contactOf)
 	case errMsg, ackMsg:
 		if len(b) > 1024 {
-			return nil, errUnfit
+			return nil, nil, errUnfit
 		}
-		return b, nil
+		return b, nil, nil
+	default:
+		err = errUnfit
 	}
-	return nil, errUnfit
+	if err == nil {
+		err = g.fit(ctx, from, s)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	out, err = s.bytes()
+	return out, says, err
 }
 
-func (g *guard) state(ctx context.Context, from string, b []byte) ([]byte, error) {
-	r := bytes.NewReader(b)
-	handle := &codec.MsgpackHandle{}
-	dec := codec.NewDecoder(r, handle)
-	var head stateHeader
-	if err := dec.Decode(&head); err != nil || head.Nodes < 0 || head.Nodes > maxNodes || head.UserStateLen < 0 || head.UserStateLen > len(b) {
-		return nil, errUnfit
-	}
-	nodes := make([]nodeState, 0, min(head.Nodes, len(b)/32))
-	for range head.Nodes {
-		var n nodeState
-		if err := dec.Decode(&n); err != nil {
-			return nil, errUnfit
-		}
+// fit takes out of a state of a portal what no honest member says. Past events
+// are left out: heads are compared anyway.
+func (g *guard) fit(ctx context.Context, from string, s *poolState) error {
+	nodes := s.Nodes[:0]
+	for _, n := range s.Nodes {
 		if len(n.Vsn) == 6 && g.member(ctx, from, n.Name, n.Addr, n.Port, n.Meta) && g.incarnation(n.Name, n.Incarnation) {
 			nodes = append(nodes, n)
 		} else {
 			g.refuse()
 		}
 	}
-	user := make([]byte, head.UserStateLen)
-	if _, err := io.ReadFull(r, user); err != nil || r.Len() > 0 {
-		return nil, errUnfit
+	s.Nodes = nodes
+	u := s.User
+	if u == nil {
+		return nil
 	}
-	user, err := g.userState(user)
-	if err != nil {
-		return nil, err
+	if len(u.StatusLTimes) > maxNodes || len(u.LeftMembers) > maxNodes || len(u.Events) > maxEvents || !g.lamport(u.LTime) || !g.lamport(u.EventLTime) {
+		return errUnfit
 	}
-	var out bytes.Buffer
-	out.WriteByte(pushPullMsg)
-	enc := codec.NewEncoder(&out, handle)
-	head.Nodes, head.UserStateLen = len(nodes), len(user)
-	if err := enc.Encode(&head); err != nil {
-		return nil, err
-	}
-	for i := range nodes {
-		if err := enc.Encode(&nodes[i]); err != nil {
-			return nil, err
-		}
-	}
-	out.Write(user)
-	return out.Bytes(), nil
-}
-
-// userState is serf's part of a state, with what of it is fit. Past events are
-// left out: heads are compared anyway.
-func (g *guard) userState(b []byte) ([]byte, error) {
-	if len(b) == 0 {
-		return nil, nil
-	}
-	if b[0] != serfPushPull {
-		return nil, errUnfit
-	}
-	var s serfState
-	if err := decode(b[1:], &s); err != nil || len(s.StatusLTimes) > maxNodes || len(s.LeftMembers) > maxNodes || len(s.Events) > maxEvents {
-		return nil, errUnfit
-	}
-	if !g.lamport(s.LTime) || !g.lamport(s.EventLTime) {
-		return nil, errUnfit
-	}
-	for name, t := range s.StatusLTimes {
+	for name, t := range u.StatusLTimes {
 		if !isPortal(name) || !g.lamport(t) {
-			delete(s.StatusLTimes, name)
+			delete(u.StatusLTimes, name)
 		}
 	}
-	left := s.LeftMembers[:0]
-	for _, name := range s.LeftMembers {
-		if _, ok := s.StatusLTimes[name]; ok {
+	left := u.LeftMembers[:0]
+	for _, name := range u.LeftMembers {
+		if _, ok := u.StatusLTimes[name]; ok {
 			left = append(left, name)
 		}
 	}
-	s.LeftMembers, s.Events, s.QueryLTime = left, nil, 0
-	var out bytes.Buffer
-	out.WriteByte(serfPushPull)
-	err := codec.NewEncoder(&out, &codec.MsgpackHandle{}).Encode(&s)
-	return out.Bytes(), err
+	u.LeftMembers, u.Events, u.QueryLTime = left, nil, 0
+	return nil
 }

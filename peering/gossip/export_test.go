@@ -8,6 +8,9 @@ import (
 	"agentsite/internal/record"
 )
 
+// IsBrief reports whether a body is a state that is written briefly.
+func IsBrief(b []byte) bool { return len(b) > 0 && b[0] == briefMsg }
+
 // Lies are bodies of requests by which a portal says of another that it is
 // gone, in all ways that serf knows, as far up as it may and further.
 func Lies(victim, from record.PortalID) [][]byte {

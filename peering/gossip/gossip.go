@@ -190,6 +190,7 @@ func (g *Gossip) runOnce(ctx context.Context) error {
 		contact = g.cfg.Contact()
 	}
 	p := &pool{contact: string(contact)}
+	g.guard.shows(p.contact)
 	events := make(chan serf.Event, 512)
 	conf := g.conf(events, p.contact)
 	if err := g.listen(p, conf); err != nil {
@@ -277,6 +278,7 @@ func (g *Gossip) keep(ctx context.Context, p *pool) error {
 		}
 		if c := g.cfg.Contact(); c != nil && string(c) != p.contact {
 			p.contact = string(c)
+			g.guard.shows(p.contact)
 			if err := p.serf.SetTags(map[string]string{contactTag: p.contact}); err != nil {
 				return err
 			}

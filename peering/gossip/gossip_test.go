@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -26,6 +27,8 @@ type world struct {
 	order []*node
 	size  int
 	posts int
+	// states are the sizes of what was exchanged on streams, question and answer.
+	states []int
 }
 
 // node is a portal that gossips.
@@ -41,6 +44,7 @@ type node struct {
 	mu      sync.Mutex // guards the rest
 	mute    bool
 	absent  bool // has no such route
+	old     bool // knows of no states that are written briefly
 	shunned map[record.PortalID]bool
 	heads   []gossip.Hint
 	lost    []record.PortalID
@@ -169,7 +173,7 @@ func (n *node) post(ctx context.Context, to record.PortalID, route string, body 
 		return nil, fault.New(fault.NotFound, "nobody")
 	}
 	far.mu.Lock()
-	mute, absent, shunned := far.mute, far.absent, far.shunned[n.id]
+	mute, absent, old, shunned := far.mute, far.absent, far.old, far.shunned[n.id]
 	far.mu.Unlock()
 	n.mu.Lock()
 	mute, shunned = mute || n.mute, shunned || n.shunned[to]
@@ -182,11 +186,18 @@ func (n *node) post(ctx context.Context, to record.PortalID, route string, body 
 		return nil, fault.New(fault.NotFound, "no such route")
 	case shunned:
 		return nil, fault.New(fault.Forbidden, "kept out")
+	case old && gossip.IsBrief(body):
+		return nil, fault.New(fault.Invalid, "no state of a pool")
 	}
 	if !clock.Sleep(ctx, rtt) {
 		return nil, ctx.Err()
 	}
 	out, err := far.g.Serve(ctx, n.id, route, body)
+	if route == "pushpull" && err == nil {
+		n.w.mu.Lock()
+		n.w.states = append(n.w.states, len(body), len(out))
+		n.w.mu.Unlock()
+	}
 	if int64(len(out)) > limit {
 		return nil, errors.New("too long")
 	}
@@ -339,6 +350,35 @@ func TestGossip_TellsWhoIsThereAndWhoseHeadIsNew(t *testing.T) {
 		s := w.order[0].g.Standing()
 		if !s.Running || s.By != "https" || s.Members != 11 || s.Told != 2 || s.Sent == 0 || s.In == 0 || s.Zone != "" {
 			t.Errorf("%+v", s)
+		}
+	})
+}
+
+// States that members exchange are short where nothing is new, and whole with
+// who knows no others.
+func TestGossip_ExchangesStatesBriefly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const n = 16
+		w := pool(t, n)
+		defer w.end()
+		time.Sleep(5 * time.Minute) // all have all contacts
+		most := func() (most, count int) {
+			w.mu.Lock()
+			w.states = nil
+			w.mu.Unlock()
+			time.Sleep(10 * time.Minute)
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			return slices.Max(w.states), len(w.states) / 2
+		}
+		if most, count := most(); most > n*70+300 || count < 4*n {
+			t.Errorf("%d exchanges, of up to %d bytes", count, most)
+		}
+		w.order[0].mu.Lock()
+		w.order[0].old = true
+		w.order[0].mu.Unlock()
+		if most, _ := most(); most < n*300 {
+			t.Errorf("who knows no brief states is sent %d bytes", most)
 		}
 	})
 }

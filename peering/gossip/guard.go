@@ -29,6 +29,7 @@ type guard struct {
 	aside func()      // a contact that was checked aside held; nil for nothing
 
 	mu    sync.Mutex // guards the rest
+	own   string     // the contact that this portal shows
 	shown map[string]shown
 	// seen is the highest incarnation of each member, clock the highest of
 	// serf's: what is far beyond is a lie, made so that nobody can go higher.
@@ -54,6 +55,24 @@ func (g *guard) contact(name string) (origin string, ok bool) {
 	defer g.mu.Unlock()
 	s, ok := g.shown[name]
 	return s.origin, ok
+}
+
+// contactOf is the contact that a member has shown here, or that of this
+// portal; "" for none.
+func (g *guard) contactOf(name string) string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if name == string(g.cfg.Self) {
+		return g.own
+	}
+	return g.shown[name].wire
+}
+
+// shows notes what this portal shows.
+func (g *guard) shows(contact string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.own = contact
 }
 
 // known reports whether a contact held before, and still does.

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"hash/crc32"
 	"log/slog"
+	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -180,7 +182,7 @@ func TestGuard_TakesOfAStateWhatIsFit(t *testing.T) {
 	far.Incarnation = 1 << 31
 	in := state([]nodeState{nodeOf(honest, honest), forged, far, nodeOf(me, me)}, &serfState{LTime: 4, StatusLTimes: map[string]uint64{string(honest.ID): 3, "x": 4, string(liar.ID): 1 << 63},
 		LeftMembers: []string{string(honest.ID), "x", string(liar.ID)}, EventLTime: 2, Events: []*pastEvents{{2, []pastEvent{{"deploy", []byte("x")}}}}, QueryLTime: 1 << 63})
-	out, err := g.stream(t.Context(), string(liar.ID), in)
+	out, _, err := g.stream(t.Context(), string(liar.ID), in)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -205,9 +207,88 @@ func TestGuard_TakesOfAStateWhatIsFit(t *testing.T) {
 		"an encrypted one":      append([]byte{10}, make([]byte, 100)...),
 		"too much":              append(state(nil, nil), make([]byte, MaxStream)...),
 	} {
-		if _, err := testGuard().stream(t.Context(), string(liar.ID), b); err == nil {
+		if _, _, err := testGuard().stream(t.Context(), string(liar.ID), b); err == nil {
 			t.Errorf("%s is taken in", name)
 		}
+	}
+}
+
+// parsed is a state in which the order of maps is the same each time.
+func parsed(t *testing.T, b []byte) *poolState {
+	t.Helper()
+	s, err := readState(b[1:])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// On the way a state has a mark for what the other side has shown, and says
+// whose contacts who wrote it has.
+func TestState_IsWrittenBriefly(t *testing.T) {
+	clocks := &serfState{LTime: 4, StatusLTimes: map[string]uint64{string(honest.ID): 3, string(liar.ID): 2}, LeftMembers: []string{string(liar.ID)}, EventLTime: 2}
+	full := state([]nodeState{nodeOf(honest, honest), nodeOf(me, me)}, clocks)
+	short := brief(full, func(string, mark) bool { return true }, nil)
+	if len(short) > 250 { // two members of 60, and one by its name
+		t.Errorf("%d bytes", len(short))
+	}
+	g := testGuard()
+	g.shows("signed by " + string(me.ID))
+	out, says, err := g.stream(t.Context(), string(honest.ID), short)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// honest showed nothing here yet: it is left out, and asked for.
+	if want := state([]nodeState{nodeOf(me, me)}, clocks); !reflect.DeepEqual(parsed(t, out), parsed(t, want)) {
+		t.Errorf("got  %q\nwant %q", out, want)
+	}
+	if len(says.has) != 2 || says.has[string(honest.ID)] != markOf("signed by "+string(honest.ID)) || !slices.Equal(says.unknown, []string{string(honest.ID)}) {
+		t.Errorf("it says %+v", says)
+	}
+	if !g.check(t.Context(), string(honest.ID), string(honest.ID), "signed by "+string(honest.ID)) {
+		t.Fatal("honest is not let in")
+	}
+	if out, _, err := g.stream(t.Context(), string(honest.ID), short); err != nil || !reflect.DeepEqual(parsed(t, out), parsed(t, full)) {
+		t.Errorf("got  %q, %v\nwant %q", out, err, full)
+	}
+	lacking := brief(full, func(string, mark) bool { return true }, says.unknown)
+	if _, says, err := g.stream(t.Context(), string(honest.ID), lacking); err != nil || !slices.Equal(says.lacks, []string{string(honest.ID)}) || says.only {
+		t.Errorf("lacking one: %+v, %v", says, err)
+	}
+	only, err := parsed(t, full).only([]string{string(honest.ID)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	one := state([]nodeState{nodeOf(honest, honest)}, nil)
+	one = bytes.Replace(one, []byte("Join\xc3"), []byte("Join\xc2"), 1)
+	if out, says, err := testGuard().stream(t.Context(), string(honest.ID), only); err != nil || !says.only || !bytes.Equal(out, one) {
+		t.Errorf("that one alone: %q, %+v, %v\nwant %q", out, says, err, one)
+	}
+	// Of another contact than the one that was shown it says nothing.
+	forged := brief(state([]nodeState{nodeOf(honest, liar)}, nil), func(string, mark) bool { return true }, nil)
+	if out, _, err := g.stream(t.Context(), string(liar.ID), forged); err != nil || !bytes.Equal(out, state(nil, nil)) {
+		t.Errorf("a mark of another contact: %q, %v", out, err)
+	}
+	// What the other side lacks goes whole, and what shows more than a contact.
+	more := nodeOf(honest, honest)
+	more.Meta = message(tagsMagic, map[string]string{contactTag: "signed by " + string(honest.ID), "x": "y"})
+	for _, n := range []nodeState{more, nodeOf(honest, honest)} {
+		all := brief(state([]nodeState{n}, nil), func(string, mark) bool { return len(n.Meta) == len(more.Meta) }, nil)
+		if out, _, err := testGuard().stream(t.Context(), string(honest.ID), all); err != nil || !bytes.Equal(out, state([]nodeState{n}, nil)) {
+			t.Errorf("whole: %q, %v", out, err)
+		}
+	}
+	for name, in := range map[string]briefState{
+		"a digest that is none":  {Nodes: []briefNode{{Digest: make([]byte, 31)}}},
+		"more than a pool holds": {Nodes: make([]briefNode, maxNodes+1)},
+		"a clock that is a lie":  {User: true, LTime: 1 << 63},
+	} {
+		if _, _, err := testGuard().stream(t.Context(), string(liar.ID), message(briefMsg, &in)); err == nil {
+			t.Errorf("%s is taken in", name)
+		}
+	}
+	if b := message(errMsg, &struct{ Error string }{"no"}); !bytes.Equal(brief(b, nil, nil), b) {
+		t.Error("what is no state is written anew")
 	}
 }
 
@@ -308,14 +389,17 @@ func FuzzPacket(f *testing.F) {
 func FuzzStream(f *testing.F) {
 	f.Add(state([]nodeState{nodeOf(honest, honest)}, &serfState{LTime: 4, StatusLTimes: map[string]uint64{string(honest.ID): 3}}))
 	f.Add(message(errMsg, &struct{ Error string }{"no"}))
+	known := func(string, mark) bool { return true }
+	f.Add(brief(state([]nodeState{nodeOf(honest, honest), nodeOf(me, me)}, &serfState{LTime: 4, StatusLTimes: map[string]uint64{string(honest.ID): 3}}), known, nil))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		g := testGuard()
-		out, err := g.stream(t.Context(), string(liar.ID), b)
-		if err != nil || b[0] != pushPullMsg {
+		g.check(t.Context(), string(honest.ID), string(honest.ID), "signed by "+string(honest.ID))
+		out, _, err := g.stream(t.Context(), string(liar.ID), b)
+		if err != nil || b[0] != pushPullMsg && b[0] != briefMsg {
 			return
 		}
 		// What was fit is fit as it stands.
-		again, err := g.stream(t.Context(), string(liar.ID), out)
+		again, _, err := g.stream(t.Context(), string(liar.ID), out)
 		if err != nil || len(again) != len(out) {
 			t.Errorf("%v: %d bytes, then %d", err, len(out), len(again))
 		}

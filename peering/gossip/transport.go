@@ -316,7 +316,7 @@ func unframe(b []byte) (list [][]byte, err error) {
 // serveStream hands on what a portal wrote, and answers with what is written
 // back.
 func (t *transport) serveStream(ctx context.Context, from string, body []byte) ([]byte, error) {
-	clean, err := t.g.guard.stream(t.ctx, from, body)
+	clean, says, err := t.g.guard.stream(t.ctx, from, body)
 	if err != nil {
 		t.g.count.refused.Add(1)
 		return nil, fault.New(fault.Invalid, "This is no state of a pool: %v", err)
@@ -333,12 +333,31 @@ func (t *transport) serveStream(ctx context.Context, from string, body []byte) (
 	}
 	select {
 	case <-c.done:
-		return c.out.Bytes(), nil
+		switch {
+		case says == nil:
+			return c.out.Bytes(), nil
+		case says.only:
+			return nil, nil
+		}
+		return brief(c.out.Bytes(), func(name string, m mark) bool { return says.has[name] == m }, says.unknown), nil
 	case <-ctx.Done():
 		return nil, fault.New(fault.Unavailable, "This portal is busy.")
 	case <-t.ctx.Done():
 		return nil, fault.New(fault.Unavailable, "This portal does not gossip now.")
 	}
+}
+
+// brief is what memberlist wrote on a stream, briefly where it is a state.
+func brief(b []byte, has func(name string, m mark) bool, lacks []string) []byte {
+	if len(b) == 0 || b[0] != pushPullMsg {
+		return b
+	}
+	if s, err := readState(b[1:]); err == nil {
+		if short, err := s.brief(has, lacks); err == nil {
+			return short
+		}
+	}
+	return b
 }
 
 // served is the near end of a stream that a portal opened. Only memberlist's
@@ -413,21 +432,39 @@ func (c *dialled) Write(b []byte) (int, error) {
 func (c *dialled) Read(b []byte) (int, error) {
 	if !c.sent {
 		c.sent = true
-		answer, err := c.t.post(c.to, streamRoute, c.out.Bytes(), streamTimeout, MaxStream)
+		self := string(c.t.g.cfg.Self)
+		answer, err := c.t.post(c.to, streamRoute, brief(c.out.Bytes(), func(name string, _ mark) bool { return name != self }, nil), streamTimeout, MaxStream)
+		if fault.Is(err, fault.Invalid) { // it is of an older version
+			answer, err = c.t.post(c.to, streamRoute, c.out.Bytes(), streamTimeout, MaxStream)
+		}
 		if err != nil {
 			return 0, err
 		}
-		clean, err := c.t.g.guard.stream(c.t.ctx, c.to, answer)
+		clean, says, err := c.t.g.guard.stream(c.t.ctx, c.to, answer)
 		if err != nil {
 			c.t.g.count.refused.Add(1)
 			return 0, err
 		}
 		c.in = bytes.NewReader(clean)
+		if says != nil && len(says.lacks) > 0 {
+			c.tell(says.lacks)
+		}
 	}
 	if c.in == nil {
 		return 0, io.EOF
 	}
 	return c.in.Read(b)
+}
+
+// tell tells the other side of members of whom it knows nothing yet.
+func (c *dialled) tell(names []string) {
+	s, err := readState(c.out.Bytes()[1:])
+	if err != nil {
+		return
+	}
+	if body, err := s.only(names); err == nil {
+		c.t.start(func() { c.t.post(c.to, streamRoute, body, streamTimeout, MaxStream) })
+	}
 }
 
 // Close sends what nobody waits for an answer to.
