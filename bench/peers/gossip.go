@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -212,9 +214,11 @@ func idle(ctx context.Context, cfg Config, profile string) (missed int, err erro
 		wire, bytes int64
 		gossip, dht int64
 		failed      int64
+		opened      int64
+		asked       map[string]int64
 	}
 	look := func() point {
-		at := point{cpu: cpu(), wire: loopback(), dht: net.RPCs()}
+		at := point{cpu: cpu(), wire: loopback(), dht: net.RPCs(), opened: net.opened.Load(), asked: net.asked.All()}
 		for _, p := range net.nodes {
 			g := p.pool.Standing()
 			at.gossip, at.bytes, at.failed = at.gossip+g.Sent, at.bytes+g.In+g.Out, at.failed+g.Failed+g.Lost
@@ -227,6 +231,13 @@ func idle(ctx context.Context, cfg Config, profile string) (missed int, err erro
 		wire = 2 * float64(to.wire-from.wire) / each
 		fmt.Printf("%s, %d portals, %v, WAN timings: %.2f CPU-ms/s, %.0f B/s in and out with TLS and headers; %.3f DHT and %.3f gossip requests/s, %.0f B/s of bodies of gossip; %d gossip requests failed or members missed\n",
 			what, len(net.nodes), long, spent, wire, float64(to.dht-from.dht)/each, float64(to.gossip-from.gossip)/each, float64(to.bytes-from.bytes)/each, to.failed-from.failed)
+		fmt.Printf("  %d new connections", to.opened-from.opened)
+		for _, path := range slices.Sorted(maps.Keys(to.asked)) {
+			if n := to.asked[path] - from.asked[path]; n > 0 {
+				fmt.Printf(", %d %s", n, strings.TrimPrefix(path, peering.Base+"/"))
+			}
+		}
+		fmt.Println()
 		return spent, wire
 	}
 	from := look()
