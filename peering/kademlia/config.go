@@ -32,8 +32,10 @@ type Config struct {
 	// Whole bounds a lookup: 8 s.
 	Whole time.Duration
 
-	Refresh time.Duration // of a bucket in which nothing was looked up: 10 min
-	Self    time.Duration // between lookups of the own id: 30 min
+	// Refresh is for how long nothing is looked up in a bucket until something is:
+	// 10 min, but as long as nothing changes in it, up to RefreshMost: 30 min.
+	Refresh, RefreshMost time.Duration
+	Self                 time.Duration // between lookups of the own id: 30 min
 	// Republish is the time in which all of Mine are stored anew: 12 h. It is
 	// shorter if nodes die sooner, see Node.Period.
 	Republish time.Duration
@@ -70,6 +72,7 @@ func (c Config) withDefaults() Config {
 	span(&c.Hard, 2500*time.Millisecond)
 	span(&c.Whole, 8*time.Second)
 	span(&c.Refresh, 10*time.Minute)
+	span(&c.RefreshMost, 30*time.Minute)
 	span(&c.Self, 30*time.Minute)
 	span(&c.Republish, 12*time.Hour)
 	or(&c.GroupBucket, 2)

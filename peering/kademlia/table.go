@@ -23,8 +23,9 @@ type table struct {
 type bucket struct {
 	live  []entry // that which answered longest ago comes first
 	spare []entry // answered too, but there was no place; the latest is last
-	// looked is when something was last looked up in it, in Unix ms.
-	looked int64
+	// looked is when something was last looked up in it, changed when somebody
+	// of it came, went or did not answer; both in Unix ms.
+	looked, changed int64
 }
 
 type entry struct {
@@ -143,6 +144,7 @@ func (t *table) answered(c *Contact, now time.Time) (taken bool) {
 	e := entry{c, lead(c.ID), ms, ms, 0}
 	if t.spread(b, c) && t.fits(b) {
 		t.place(b, e)
+		b.changed = ms
 		return true
 	}
 	if !t.mixed(b.spare, c) {
@@ -188,6 +190,7 @@ func (t *table) failed(id ID, now time.Time) (dropped *entry) {
 	if i < 0 {
 		return nil
 	}
+	b.changed = now.UnixMilli()
 	e := &b.live[i]
 	if e.fails < 255 {
 		e.fails++

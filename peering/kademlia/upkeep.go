@@ -140,15 +140,16 @@ func (n *Node) refresh(now time.Time) time.Time {
 	fresh := !n.upkeep.shaken && n.upkeep.joining > 0 && n.table.size > 0
 	for i := range n.table.buckets {
 		b := &n.table.buckets[i]
-		due := time.UnixMilli(b.looked).Add(n.cfg.Refresh)
+		every := n.every(b)
+		due := time.UnixMilli(b.looked).Add(every)
 		if fresh {
 			due = now
 		}
 		if !due.After(now) && running < maxRefreshes {
 			running++
 			n.look(i, now)
-			b.looked = now.Add(n.jitter(n.cfg.Refresh) - n.cfg.Refresh).UnixMilli()
-			due = time.UnixMilli(b.looked).Add(n.cfg.Refresh)
+			b.looked = now.Add(n.jitter(every) - every).UnixMilli()
+			due = time.UnixMilli(b.looked).Add(every)
 			// One that does not answer, and that nobody could replace yet, must not
 			// keep the others from being asked.
 			if at := slices.IndexFunc(b.live, func(e entry) bool { return e.fails < maxFail }); at >= 0 && now.Sub(time.UnixMilli(b.live[at].seen)) > n.cfg.Refresh {
@@ -156,7 +157,7 @@ func (n *Node) refresh(now time.Time) time.Time {
 			}
 		} else if !due.After(now) {
 			due = now.Add(time.Second)
-			b.looked = min(b.looked, now.Add(-n.cfg.Refresh).UnixMilli())
+			b.looked = min(b.looked, now.Add(-every).UnixMilli())
 		}
 		if due.Before(next) {
 			next = due
@@ -164,6 +165,14 @@ func (n *Node) refresh(now time.Time) time.Time {
 	}
 	n.upkeep.shaken = n.upkeep.shaken || fresh
 	return next
+}
+
+// every is how often a bucket is looked into in which nothing else is looked up:
+// after Refresh, and twice as long each time that nobody of it came, went or did
+// not answer meanwhile, up to RefreshMost.
+func (n *Node) every(b *bucket) time.Duration {
+	same := time.Duration(b.looked-b.changed) * time.Millisecond
+	return min(max(same, n.cfg.Refresh), n.cfg.RefreshMost)
 }
 
 // look begins to look for nodes in a bucket, until those nearest to some place

@@ -140,3 +140,38 @@ func TestNode_AsksThoseBehindTheDead(t *testing.T) {
 		t.Errorf("%v is asked", got)
 	}
 }
+
+// TestNode_LooksLessOftenWhereNothingChanges counts what a table costs in which
+// all stay, and after somebody did not answer.
+func TestNode_LooksLessOftenWhereNothingChanges(t *testing.T) {
+	settled := func(most time.Duration) (n *Node, hour func(from int) int) {
+		n = testNode(Config{Self: 1000 * time.Hour, RefreshMost: most})
+		var all []*Contact
+		for i := range byte(100) {
+			all = append(all, &Contact{ID: ID{i, 1}})
+		}
+		n.Settle(all, func(*Contact) time.Duration { return 50 * time.Millisecond }, begun)
+		return n, func(from int) int {
+			return n.drive(begun.Add(time.Duration(from)*time.Hour), time.Hour-time.Second)[FindNode]
+		}
+	}
+	_, hour := settled(10 * time.Minute)
+	hour(0)
+	always := hour(1)
+	n, hour := settled(0)
+	hour(0)
+	hour(1)
+	later := hour(2)
+	if later == 0 || later*5 > always*2 {
+		t.Errorf("%d questions in an hour, and %d of who looks every ten minutes", later, always)
+	}
+	now := begun.Add(3 * time.Hour)
+	for i := range n.table.buckets {
+		if b := &n.table.buckets[i]; len(b.live) > 0 {
+			n.table.failed(b.live[0].ID, now)
+		}
+	}
+	if again := hour(3); again*4 < later*5 {
+		t.Errorf("%d questions in an hour after somebody was silent, %d before", again, later)
+	}
+}
