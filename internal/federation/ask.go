@@ -18,12 +18,13 @@ const (
 	askTimeout = 5 * time.Second
 	// askEvery is how often a portal is asked how it is, when nothing else was
 	// heard of it; askShare spreads that when there are many, so that there are
-	// never more than two requests a second. Members of the pool that gossips are
-	// missed by others, and looked at then: memberShare spreads them wider, up to
-	// memberMost.
+	// never more than two requests a second. Members of the pool that gossips look
+	// at each other in turn, at one in five seconds, and one that does not answer is
+	// missed and asked then: memberShare is longer than the longest turn, so that a
+	// question beside it is rare, up to memberMost.
 	askEvery    = 10 * time.Second
 	askShare    = 500 * time.Millisecond
-	memberShare = 6 * time.Second
+	memberShare = 12 * time.Second
 	memberMost  = 30 * time.Minute
 	// watchEvery and watchShare are the same while somebody looks at the network.
 	watchEvery = 3 * time.Second
