@@ -61,6 +61,9 @@ type Config struct {
 	// MostPeers bounds the portals that are known, 0 for as many as usual: no
 	// setting sets it.
 	MostPeers int
+	// PeerIdle bounds the connections to other portals that are kept, 0 for as
+	// many as usual: no setting sets it.
+	PeerIdle int
 }
 
 // Defaults returns the settings of a portal nobody configured.

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"crypto/ed25519"
 	"net/netip"
@@ -141,7 +142,7 @@ func (p *Portal) federate(ctx context.Context, keys *ident.Keys, allow []netip.P
 	if err != nil {
 		return err
 	}
-	out := egress.Config{AllowCIDR: allow, Deny: f.peers.DecideAddr, UserAgent: "agentsite/" + Release(), HTTP2: true, Encoded: true, PerHost: 32, MaxIdle: peerIdle,
+	out := egress.Config{AllowCIDR: allow, Deny: f.peers.DecideAddr, UserAgent: "agentsite/" + Release(), HTTP2: true, Encoded: true, PerHost: 32, MaxIdle: cmp.Or(p.set.PeerIdle, peerIdle),
 		FirstByte: peerFirstByte, Total: peerTotal, MaxBody: peerBody}
 	// Records, tables and gossip are for everybody to read, and what is searched
 	// for is told to many portals anyway; conversations travel by stream.

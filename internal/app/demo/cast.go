@@ -12,8 +12,16 @@ var portalNames = strings.Split("Harbour Lab,Nordlicht,Café Babbage,Old Mill Ma
 	"Windmill Park,Cedar Point,Almanac,Hilltop Radio,Print Room,Garden Gate,Sandpiper,Long Table,Marble Arcade,Dockside,"+
 	"Fern Hollow,Night Train,Amber Coast,Weavers' Hall,Tin Roof,Seven Bridges,Upland School,Brick Lane Club,Open Shutters,Last Stop", ",")
 
-// MaxPortals is how many portals have a name.
-const MaxPortals = 50
+// MaxPortals is how many portals have a name: each of the list is had twice.
+const MaxPortals = 100
+
+// portalName is the name of a portal, by when it comes.
+func portalName(i int) string {
+	if i < len(portalNames) {
+		return portalNames[i]
+	}
+	return portalNames[i%len(portalNames)] + " II"
+}
 
 // people have accounts at the portals.
 var people = strings.Fields("ada bela chen dana emil fatou goran hana ines jonas kofi lena mira nils olga pavel quinn rosa sami tilda umar vera wim xenia yusuf zora")
@@ -40,7 +48,7 @@ func roles(n int) []role {
 	next := 0
 	out := make([]role, n)
 	for i := range out {
-		r := role{name: portalNames[i], folder: fmt.Sprintf("portal-%02d", i+1)}
+		r := role{name: portalName(i), folder: fmt.Sprintf("portal-%02d", i+1)}
 		for k := range peopleEach {
 			r.people = append(r.people, people[(i*peopleEach+k)%len(people)])
 		}

@@ -54,6 +54,9 @@ func (c Config) Validate() error {
 const (
 	// startingAtOnce is how many portals start side by side.
 	startingAtOnce = 4
+	// maxIdle is how many connections between the portals are kept, each of which
+	// is two files.
+	maxIdle = 3500
 	// startWait is how long one may take to start.
 	startWait = time.Minute
 )
@@ -64,6 +67,7 @@ type federation struct {
 	keep   bool
 	http   *http.Client
 	stderr io.Writer
+	idle   int        // connections that a portal keeps
 	errs   sync.Mutex // guards stderr and told
 	told   time.Time  // when progress was last told
 	began  time.Time
@@ -123,6 +127,8 @@ func open(cfg Config, stderr io.Writer) (*federation, error) {
 // others have, or when that takes too long.
 func (f *federation) start(ctx context.Context, n int, stdout io.Writer) error {
 	list := roles(n)
+	// The files that one process may have open are for all of them.
+	f.idle = min(maxIdle/n, 128)
 	started := make([]*portal, n)
 	errs := make([]error, n)
 	var group errgroup.Group
@@ -174,7 +180,7 @@ func (f *federation) welcome(w io.Writer, agents int) {
 func (f *federation) one(ctx context.Context, r role) (*portal, error) {
 	starting, cancel := context.WithTimeout(ctx, startWait)
 	defer cancel()
-	p, err := startPortal(starting, r, f.dir, f.http)
+	p, err := startPortal(starting, r, f.dir, f.idle, f.http)
 	if err != nil && ctx.Err() == nil { // else it was told to stop
 		f.report("%s does not start: %v; the others go on", r.name, err)
 	}

@@ -54,10 +54,10 @@ func (p *portal) handle(name string) string {
 
 func (p *portal) count() int { return len(p.agents) + len(p.benches) }
 
-// startPortal starts a portal below dir and registers its agents. It knows of
-// no other yet. What it
-// started is stopped if it fails.
-func startPortal(ctx context.Context, r role, dir string, hc *http.Client) (p *portal, err error) {
+// startPortal starts a portal below dir and registers its agents; it keeps so
+// many idle connections to others, 0 for as many as usual. It knows of no other
+// yet. What it started is stopped if it fails.
+func startPortal(ctx context.Context, r role, dir string, idle int, hc *http.Client) (p *portal, err error) {
 	p = &portal{role: r, done: make(chan struct{})}
 	defer func() {
 		if err != nil {
@@ -77,7 +77,7 @@ func startPortal(ctx context.Context, r role, dir string, hc *http.Client) (p *p
 	}
 	cfg := app.Defaults()
 	cfg.Listen, cfg.Data, cfg.Name, cfg.Network, cfg.LogLevel = "127.0.0.1:0", data, r.name, networkName, "warn"
-	cfg.CheapHashes = true
+	cfg.CheapHashes, cfg.PeerIdle = true, idle
 	if p.app, err = app.Open(ctx, cfg, p.log); err != nil {
 		return p, err
 	}
