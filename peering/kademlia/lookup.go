@@ -32,6 +32,9 @@ const (
 func (n *Node) Get(key ID, holders int, now time.Time) *Lookup {
 	l := &Lookup{walk: *n.newWalk(key, n.cfg.K, now), holders: holders}
 	l.region = n.region()
+	if holders > 0 {
+		l.few = holders + 1
+	}
 	for _, v := range n.shelf.get(key, now, n.cfg.Rand) {
 		l.take(v)
 	}
@@ -120,10 +123,14 @@ func (l *Lookup) answered(c *call, r *Response, now time.Time) {
 		return
 	}
 	l.walk.answer(c, r.Nodes, now)
-	if l.mode != forValues || len(r.Found) == 0 {
+	if l.mode != forValues {
 		return
 	}
 	gave := false
+	defer func() { c.path.trouble = c.path.trouble || !gave && apart(l.target, c.to.ID) <= l.region }()
+	if len(r.Found) == 0 {
+		return
+	}
 	for i, b := range r.Found[0] {
 		if i >= l.node.cfg.Shelf.Answer {
 			break

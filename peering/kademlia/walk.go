@@ -24,7 +24,10 @@ type walk struct {
 	rpcs   int // ever
 	// refills is how often contacts of the table were added.
 	refills int
-	op      op // whose it is
+	// few, when set, is how many are asked at a time of those that are so near
+	// that they have what is looked for, or know all that should.
+	few int
+	op  op // whose it is
 	// request says what a node is asked.
 	request func(*cand) Request
 	// satisfied, when set, says that nothing more is needed.
@@ -38,6 +41,9 @@ type path struct {
 	cands []cand // nearest first
 	// flight is how many requests are in flight that are not soft.
 	flight int
+	// trouble is that one of those that are near was late, or one of the region
+	// had nothing.
+	trouble bool
 }
 
 // cand is a node on a path.
@@ -165,7 +171,7 @@ func (w *walk) step(now time.Time) {
 		for _, p := range w.paths {
 			for p.flight < w.node.cfg.Alpha {
 				c := p.next(w)
-				if c == nil {
+				if c == nil || w.few > 0 && !p.trouble && w.near(c) && p.asking(w) >= w.few {
 					break
 				}
 				c.state = asking
@@ -193,11 +199,31 @@ func (w *walk) step(now time.Time) {
 	}
 }
 
+// nearby is how many regions away a node is near: whom it names is in the region.
+const nearby = 8
+
+func (w *walk) near(c *cand) bool { return apart(w.target, c.ID) <= nearby*w.region }
+
+// asking returns how many of those that are near are asked now and not late.
+func (p *path) asking(w *walk) (n int) {
+	for i := range p.cands {
+		c := &p.cands[i]
+		if !w.near(c) {
+			break
+		}
+		if c.state == asking {
+			n++
+		}
+	}
+	return n
+}
+
 // soft notes that an answer is late.
 func (w *walk) soft(c *call) {
 	if x := c.path.of(w, c.to.ID); x != nil && x.state == asking {
 		x.state = slow
 		c.path.flight--
+		c.path.trouble = c.path.trouble || w.near(x)
 	}
 }
 
