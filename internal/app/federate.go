@@ -93,6 +93,9 @@ const (
 	// uses now. A warm one saves a handshake, of 1.2 ms at both ends together,
 	// and costs 50 KB; the DHT's table of a hundred portals has some 65 nodes.
 	peerIdle = 128
+	// peerKeep is for how long. Portals with nothing to do come to each other again
+	// after minutes; keeping connections alive for so long costs more than a new one.
+	peerKeep = 30 * time.Second
 )
 
 // federate makes the portal one of its network, if it is of one. It comes before
@@ -146,9 +149,9 @@ func (p *Portal) federate(ctx context.Context, keys *ident.Keys, allow []netip.P
 		FirstByte: peerFirstByte, Total: peerTotal, MaxBody: peerBody}
 	// Records, tables and gossip are for everybody to read, and what is searched
 	// for is told to many portals anyway; conversations travel by stream.
-	out.Public = true
+	out.Public, out.KeepIdle = true, peerKeep
 	f.ask = egress.New(out)
-	out.Public = false
+	out.Public, out.KeepIdle = false, 0
 	out.PerHost, out.FirstByte, out.Total, out.MaxBody = callsPerHost, 0, 0, 0
 	f.stream = egress.New(out)
 	f.client = peering.NewClient(peering.ClientConfig{Self: f.self, Gate: f.gate, Replica: p.replica, Registry: f.peers,

@@ -325,3 +325,21 @@ func TestClient_KeepsFewIdleConnections(t *testing.T) {
 		t.Errorf("%d connections are kept, want %d", n, kept)
 	}
 }
+
+func TestClient_KeepsIdleConnectionsNotForLong(t *testing.T) {
+	closed := make(chan struct{})
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	s.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateClosed {
+			close(closed)
+		}
+	}
+	s.Start()
+	t.Cleanup(s.Close)
+	resp, err := get(t, client(t, Config{AllowCIDR: loopback(t), KeepIdle: time.Millisecond}), s.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	<-closed
+}

@@ -61,9 +61,12 @@ type Config struct {
 	// PerHost is how many requests to one host and port may be in flight;
 	// default 8. Others wait for as long as their context lives.
 	PerHost int
-	// Idle connections are kept for a minute, so many at most; default 64. Who
-	// has many hosts and talks little to each keeps few.
+	// Idle connections are kept, so many at most; default 64. Who has many hosts
+	// and talks little to each keeps few, and not for long: while one is open both
+	// ends ask each other now and then whether the other is there.
 	MaxIdle int
+	// KeepIdle is for how long; default a minute.
+	KeepIdle time.Duration
 	// MaxBody is the most bytes read of one response; default 8 MiB.
 	MaxBody int64
 	// ConnectTimeout covers lookup, TCP and TLS; default 10 s.
@@ -101,7 +104,7 @@ func (c Config) withDefaults() Config {
 		def time.Duration
 	}{
 		{&c.ConnectTimeout, 10 * time.Second}, {&c.FirstByte, 30 * time.Second},
-		{&c.Idle, time.Minute}, {&c.Total, 15 * time.Minute},
+		{&c.Idle, time.Minute}, {&c.KeepIdle, time.Minute}, {&c.Total, 15 * time.Minute},
 	} {
 		if *d.v <= 0 {
 			*d.v = d.def
@@ -153,7 +156,7 @@ func New(cfg Config) *Client {
 		MaxIdleConns:           c.cfg.MaxIdle,
 		MaxIdleConnsPerHost:    idlePerHost(c.cfg.HTTP2),
 		ForceAttemptHTTP2:      c.cfg.HTTP2,
-		IdleConnTimeout:        time.Minute,
+		IdleConnTimeout:        c.cfg.KeepIdle,
 		MaxResponseHeaderBytes: maxHeaderBytes,
 		ExpectContinueTimeout:  time.Second,
 		// The tables would fill up with signatures and dates, which never come
