@@ -54,7 +54,7 @@ func TestLook_SurvivesDeathAndLies(t *testing.T) {
 		{"dead 30", .3, (*sim.Net).Kill, .9999, 6, 700 * time.Millisecond},
 		{"dead 50", .5, (*sim.Net).Kill, .999, 8, 1500 * time.Millisecond},
 		{"mute 30", .3, (*sim.Net).Mute, .9999, 6, 700 * time.Millisecond},
-		{"liars 30", .3, (*sim.Net).Corrupt, .999, 13, time.Second},
+		{"liars 30", .3, (*sim.Net).Corrupt, .999, 13, 850 * time.Millisecond},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s, keys := network(t, 2)
