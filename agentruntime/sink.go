@@ -1,0 +1,115 @@
+package agentruntime
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+
+	"agentsite/internal/chat"
+	"agentsite/internal/task"
+)
+
+// sink implements task.Sink for one attempt. After close it takes nothing.
+type sink struct {
+	w   *Worker
+	t   task.Task
+	ctx context.Context
+	// begun is set when the driver is run.
+	begun bool
+	// elsewhere is set before the driver runs where a call is a contact with
+	// another machine.
+	elsewhere bool
+	// peer is set then where the agent is one of another portal.
+	peer *contact
+
+	mu         sync.Mutex // guards the rest
+	closed     bool
+	text       []byte
+	artifacts  []task.Artifact
+	checkpoint json.RawMessage // the last that was stored
+}
+
+// maxArtifacts bounds what one task produces.
+const maxArtifacts = 100
+
+// Text implements task.Sink.
+func (s *sink) Text(delta string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed || len(s.text)+len(delta) > chat.MaxAnswerBytes {
+		return
+	}
+	s.text = append(s.text, delta...)
+	s.w.chat.Stream(s.t.ConversationID, s.t.ID, delta)
+}
+
+// Replace implements task.Sink.
+func (s *sink) Replace(text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed || len(text) > chat.MaxAnswerBytes {
+		return
+	}
+	s.text = append(s.text[:0], text...)
+	s.w.chat.Restream(s.t.ConversationID, s.t.ID, text)
+}
+
+// Status implements task.Sink.
+func (s *sink) Status(text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.closed && len(text) <= 500 {
+		s.w.chat.Status(s.t.ConversationID, s.t.ID, text)
+	}
+}
+
+// Artifact implements task.Sink.
+func (s *sink) Artifact(a task.Artifact) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return
+	}
+	for i := range s.artifacts {
+		if s.artifacts[i].ID == a.ID {
+			s.artifacts[i] = a
+			return
+		}
+	}
+	if len(s.artifacts) < maxArtifacts {
+		s.artifacts = append(s.artifacts, a)
+	}
+}
+
+// Checkpoint implements task.Sink.
+func (s *sink) Checkpoint(ctx context.Context, state json.RawMessage) error {
+	if err := s.w.store.SaveCheckpoint(ctx, s.t.ID, state); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.checkpoint = state
+	return nil
+}
+
+// lastCheckpoint is what the far side keeps the task by, nil when it has not
+// said.
+func (s *sink) lastCheckpoint() json.RawMessage {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.checkpoint != nil {
+		return s.checkpoint
+	}
+	return s.t.Checkpoint
+}
+
+// close ends the sink and returns what was streamed, as parts.
+func (s *sink) close() ([]task.Part, []task.Artifact) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	if len(s.text) == 0 {
+		return nil, s.artifacts
+	}
+	return []task.Part{task.TextPart(string(s.text))}, s.artifacts
+}
