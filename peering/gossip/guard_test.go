@@ -213,6 +213,15 @@ func TestGuard_TakesOfAStateWhatIsFit(t *testing.T) {
 	}
 }
 
+func written(t *testing.T, s *briefState) []byte {
+	t.Helper()
+	b, err := encoded(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
 // parsed is a state in which the order of maps is the same each time.
 func parsed(t *testing.T, b []byte) *poolState {
 	t.Helper()
@@ -283,7 +292,7 @@ func TestState_IsWrittenBriefly(t *testing.T) {
 		"more than a pool holds": {Nodes: make([]briefNode, maxNodes+1)},
 		"a clock that is a lie":  {User: true, LTime: 1 << 63},
 	} {
-		if _, _, err := testGuard().stream(t.Context(), string(liar.ID), message(briefMsg, &in)); err == nil {
+		if _, _, err := testGuard().stream(t.Context(), string(liar.ID), written(t, &in)); err == nil {
 			t.Errorf("%s is taken in", name)
 		}
 	}

@@ -85,7 +85,6 @@ const briefMsg = 128
 // member's name and address follow from the digest of its id.
 type (
 	briefState struct {
-		_struct       bool `codec:",toarray"`
 		Join          bool
 		Only          bool // nobody waits for the state there
 		User          bool
@@ -96,7 +95,6 @@ type (
 		Lacks         [][]byte // digests of whom the marks in a question said nothing
 	}
 	briefNode struct {
-		_struct     bool `codec:",toarray"`
 		Digest      []byte
 		Incarnation uint32
 		State       int
@@ -193,7 +191,9 @@ func (s *poolState) whole() []briefNode {
 
 func encoded(s *briefState) ([]byte, error) {
 	b := bytes.NewBuffer([]byte{briefMsg})
-	err := codec.NewEncoder(b, &codec.MsgpackHandle{}).Encode(s)
+	handle := &codec.MsgpackHandle{}
+	handle.StructToArray = true
+	err := codec.NewEncoder(b, handle).Encode(s)
 	return b.Bytes(), err
 }
 
