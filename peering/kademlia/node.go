@@ -57,6 +57,8 @@ type call struct {
 	walk  *walk
 	path  *path
 	depth uint8
+	// landed is that it no longer holds a place on the path.
+	landed bool
 	// Of records: which of the op's are in it.
 	records []int
 }

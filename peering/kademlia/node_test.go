@@ -198,3 +198,36 @@ func TestTimes_SayWhenAnAnswerIsLate(t *testing.T) {
 		}
 	}
 }
+
+// A request that was crowded out of its path by nearer nodes gives its place
+// free all the same, once: else who answers soonest could keep a lookup from
+// going on.
+func TestWalk_FreesThePlaceOfWhoWasCrowdedOut(t *testing.T) {
+	for _, late := range []bool{false, true} {
+		n := testNode(Config{})
+		n.meet(&Contact{ID: ID{0x80}}, begun)
+		l := n.Get(ID{0xff}, 1, begun)
+		n.Poll(begun)
+		at := slices.IndexFunc(n.calls, func(c *call) bool { return c.walk == &l.walk })
+		if at < 0 {
+			t.Fatal("nobody is asked")
+		}
+		c, p := n.calls[at], l.paths[0]
+		for i := range maxCands {
+			p.add(&l.walk, &Contact{ID: ID{0xff, byte(i), 1}}, 2)
+		}
+		if p.of(&l.walk, c.to.ID) != nil || p.flight != 1 {
+			t.Fatalf("it is there still, %d in flight", p.flight)
+		}
+		if late {
+			l.soft(c)
+			if p.flight != 0 {
+				t.Errorf("late: %d in flight", p.flight)
+			}
+		}
+		l.fail(c)
+		if p.flight != 0 || l.calls != 0 {
+			t.Errorf("failed, late before %t: %d in flight of %d", late, p.flight, l.calls)
+		}
+	}
+}

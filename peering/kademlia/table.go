@@ -123,7 +123,7 @@ func (t *table) answered(c *Contact, now time.Time) (taken bool) {
 			return false
 		}
 		for len(t.buckets) <= n {
-			t.buckets = append(t.buckets, bucket{looked: ms})
+			t.buckets = append(t.buckets, bucket{looked: ms, changed: ms})
 		}
 	}
 	b := &t.buckets[n]

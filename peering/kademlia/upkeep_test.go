@@ -171,7 +171,7 @@ func TestNode_LooksLessOftenWhereNothingChanges(t *testing.T) {
 			n.table.failed(b.live[0].ID, now)
 		}
 	}
-	if again := hour(3); again*4 < later*5 {
+	if again := hour(3); again*20 < later*23 {
 		t.Errorf("%d questions in an hour after somebody was silent, %d before", again, later)
 	}
 }

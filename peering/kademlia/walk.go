@@ -220,22 +220,27 @@ func (p *path) asking(w *walk) (n int) {
 
 // soft notes that an answer is late.
 func (w *walk) soft(c *call) {
+	c.land()
+	c.path.trouble = c.path.trouble || apart(w.target, c.to.ID) <= nearby*w.region
 	if x := c.path.of(w, c.to.ID); x != nil && x.state == asking {
 		x.state = slow
-		c.path.flight--
-		c.path.trouble = c.path.trouble || w.near(x)
 	}
 }
 
-// over notes that a request ended, and returns where it stands on its path.
+// over notes that a request ended, and how.
 func (w *walk) over(c *call, st state) {
 	w.calls--
+	c.land()
 	if x := c.path.of(w, c.to.ID); x != nil {
-		if x.state == asking {
-			c.path.flight--
-		}
 		x.state = st
-	} else if !c.soft {
+	}
+}
+
+// land gives the place of a request on its path free, once: the node may have
+// been crowded out of the path by nearer ones meanwhile.
+func (c *call) land() {
+	if !c.landed {
+		c.landed = true
 		c.path.flight--
 	}
 }
