@@ -79,29 +79,17 @@ type (
 		Payload []byte
 		CC      bool
 	}
-	serfState struct {
+	serfState struct { // without past events, which are passed over
 		LTime        uint64
 		StatusLTimes map[string]uint64
 		LeftMembers  []string
 		EventLTime   uint64
-		Events       []*pastEvents
 		QueryLTime   uint64
-	}
-	pastEvents struct {
-		LTime  uint64
-		Events []pastEvent
-	}
-	pastEvent struct {
-		Name    string
-		Payload []byte
 	}
 )
 
 // Bounds of what a state says.
-const (
-	maxNodes  = 2 * MaxMembers // those that are gone among them
-	maxEvents = 512
-)
+const maxNodes = 2 * MaxMembers // those that are gone among them
 
 var errUnfit = errors.New("it has what no honest member sends")
 
@@ -228,8 +216,9 @@ func (g *guard) user(b []byte) bool {
 
 // stream returns what a portal sent on a stream, written anew with what of it is
 // fit: the state of its pool, an answer to a ping, or why it sends nothing. Of a
-// state that was written briefly it returns what else it says, nil of others.
-func (g *guard) stream(ctx context.Context, from string, b []byte) (out []byte, says *said, err error) {
+// state that was written briefly it returns what else it says, nil of others;
+// contact returns the contact that a mark stands for.
+func (g *guard) stream(ctx context.Context, from string, b []byte, contact func(name string) string) (out []byte, says *said, err error) {
 	defer caught(&err)
 	if len(b) < 2 || len(b) > MaxStream {
 		return nil, nil, errUnfit
@@ -239,7 +228,7 @@ func (g *guard) stream(ctx context.Context, from string, b []byte) (out []byte, 
 	case pushPullMsg:
 		s, err = readState(b[1:])
 	case briefMsg:
-		s, says, err = readBrief(b[1:], g.contactOf)
+		s, says, err = readBrief(b[1:], contact)
 	case errMsg, ackMsg:
 		if len(b) > 1024 {
 			return nil, nil, errUnfit
@@ -274,7 +263,7 @@ func (g *guard) fit(ctx context.Context, from string, s *poolState) error {
 	if u == nil {
 		return nil
 	}
-	if len(u.StatusLTimes) > maxNodes || len(u.LeftMembers) > maxNodes || len(u.Events) > maxEvents || !g.lamport(u.LTime) || !g.lamport(u.EventLTime) {
+	if len(u.StatusLTimes) > maxNodes || len(u.LeftMembers) > maxNodes || !g.lamport(u.LTime) || !g.lamport(u.EventLTime) {
 		return errUnfit
 	}
 	for name, t := range u.StatusLTimes {
@@ -288,6 +277,6 @@ func (g *guard) fit(ctx context.Context, from string, s *poolState) error {
 			left = append(left, name)
 		}
 	}
-	u.LeftMembers, u.Events, u.QueryLTime = left, nil, 0
+	u.LeftMembers, u.QueryLTime = left, 0
 	return nil
 }

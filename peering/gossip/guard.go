@@ -43,6 +43,8 @@ type shown struct {
 	wire   string
 	origin string
 	until  time.Time
+
+	version record.Version
 }
 
 func newGuard(cfg Config) *guard {
@@ -95,10 +97,14 @@ func (g *guard) check(ctx context.Context, from, name, wire string) bool {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	version := c.Version()
+	if s, ok := g.shown[name]; ok && version.Compare(s.version) < 0 && clock.Now().Before(s.until) {
+		return false // what it showed before
+	}
 	if len(g.shown) >= maxShown {
 		g.forgetLocked()
 	}
-	g.shown[name] = shown{wire, c.Origin(), time.UnixMilli(c.Expires)}
+	g.shown[name] = shown{wire, c.Origin(), time.UnixMilli(c.Expires), version}
 	return true
 }
 

@@ -25,6 +25,9 @@ var me, honest, liar = recordtest.NewPortal("me"), recordtest.NewPortal("honest"
 func testGuard() *guard {
 	g := newGuard(Config{Self: me.ID, Log: slog.New(slog.DiscardHandler), Check: func(_ context.Context, _ record.PortalID, wire []byte) (*record.Contact, error) {
 		for _, p := range []*recordtest.Portal{me, honest, liar} {
+			if string(wire) == "signed again by "+string(p.ID) {
+				return &record.Contact{Header: record.Header{Portal: p.ID, Seq: 1, Expires: time.Now().Add(time.Hour).UnixMilli()}, Host: "x.example", Port: 443}, nil
+			}
 			if string(wire) == "signed by "+string(p.ID) {
 				return &record.Contact{Header: record.Header{Portal: p.ID, Expires: time.Now().Add(time.Hour).UnixMilli()}, Host: "x.example", Port: 443}, nil
 			}
@@ -181,8 +184,8 @@ func TestGuard_TakesOfAStateWhatIsFit(t *testing.T) {
 	forged, far := nodeOf(honest, liar), nodeOf(liar, liar)
 	far.Incarnation = 1 << 31
 	in := state([]nodeState{nodeOf(honest, honest), forged, far, nodeOf(me, me)}, &serfState{LTime: 4, StatusLTimes: map[string]uint64{string(honest.ID): 3, "x": 4, string(liar.ID): 1 << 63},
-		LeftMembers: []string{string(honest.ID), "x", string(liar.ID)}, EventLTime: 2, Events: []*pastEvents{{2, []pastEvent{{"deploy", []byte("x")}}}}, QueryLTime: 1 << 63})
-	out, _, err := g.stream(t.Context(), string(liar.ID), in)
+		LeftMembers: []string{string(honest.ID), "x", string(liar.ID)}, EventLTime: 2, QueryLTime: 1 << 63})
+	out, _, err := g.take(t.Context(), string(liar.ID), in)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -207,19 +210,37 @@ func TestGuard_TakesOfAStateWhatIsFit(t *testing.T) {
 		"an encrypted one":      append([]byte{10}, make([]byte, 100)...),
 		"too much":              append(state(nil, nil), make([]byte, MaxStream)...),
 	} {
-		if _, _, err := testGuard().stream(t.Context(), string(liar.ID), b); err == nil {
+		if _, _, err := testGuard().take(t.Context(), string(liar.ID), b); err == nil {
 			t.Errorf("%s is taken in", name)
 		}
 	}
 }
 
-func written(t *testing.T, s *briefState) []byte {
-	t.Helper()
-	b, err := encoded(s)
-	if err != nil {
-		t.Fatal(err)
+// What a member showed last counts, whoever says again what it showed before.
+func TestGuard_KeepsTheNewestContact(t *testing.T) {
+	g, id := testGuard(), string(honest.ID)
+	check := func(wire string) bool { return g.check(t.Context(), string(liar.ID), id, wire) }
+	if !check("signed by "+id) || !check("signed again by "+id) || check("signed by "+id) || g.contactOf(id) != "signed again by "+id {
+		t.Errorf("it shows %q", g.contactOf(id))
 	}
-	return b
+}
+
+// take is what is done with a question on a stream.
+func (g *guard) take(ctx context.Context, from string, b []byte) ([]byte, *said, error) {
+	return g.stream(ctx, from, b, g.contactOf)
+}
+
+// written is a brief state of such parts.
+func written(t *testing.T, head briefHead, parts ...any) []byte {
+	t.Helper()
+	w := newBrief(&head)
+	for _, p := range parts {
+		w.add(p)
+	}
+	if w.err != nil {
+		t.Fatal(w.err)
+	}
+	return w.out.Bytes()
 }
 
 // parsed is a state in which the order of maps is the same each time.
@@ -243,7 +264,7 @@ func TestState_IsWrittenBriefly(t *testing.T) {
 	}
 	g := testGuard()
 	g.shows("signed by " + string(me.ID))
-	out, says, err := g.stream(t.Context(), string(honest.ID), short)
+	out, says, err := g.take(t.Context(), string(honest.ID), short)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -257,11 +278,11 @@ func TestState_IsWrittenBriefly(t *testing.T) {
 	if !g.check(t.Context(), string(honest.ID), string(honest.ID), "signed by "+string(honest.ID)) {
 		t.Fatal("honest is not let in")
 	}
-	if out, _, err := g.stream(t.Context(), string(honest.ID), short); err != nil || !reflect.DeepEqual(parsed(t, out), parsed(t, full)) {
+	if out, _, err := g.take(t.Context(), string(honest.ID), short); err != nil || !reflect.DeepEqual(parsed(t, out), parsed(t, full)) {
 		t.Errorf("got  %q, %v\nwant %q", out, err, full)
 	}
 	lacking := brief(full, func(string, mark) bool { return true }, says.unknown)
-	if _, says, err := g.stream(t.Context(), string(honest.ID), lacking); err != nil || !slices.Equal(says.lacks, []string{string(honest.ID)}) || says.only {
+	if _, says, err := g.take(t.Context(), string(honest.ID), lacking); err != nil || !slices.Equal(says.lacks, []string{string(honest.ID)}) || says.only {
 		t.Errorf("lacking one: %+v, %v", says, err)
 	}
 	only, err := parsed(t, full).only([]string{string(honest.ID)})
@@ -270,12 +291,12 @@ func TestState_IsWrittenBriefly(t *testing.T) {
 	}
 	one := state([]nodeState{nodeOf(honest, honest)}, nil)
 	one = bytes.Replace(one, []byte("Join\xc3"), []byte("Join\xc2"), 1)
-	if out, says, err := testGuard().stream(t.Context(), string(honest.ID), only); err != nil || !says.only || !bytes.Equal(out, one) {
+	if out, says, err := testGuard().take(t.Context(), string(honest.ID), only); err != nil || !says.only || !bytes.Equal(out, one) {
 		t.Errorf("that one alone: %q, %+v, %v\nwant %q", out, says, err, one)
 	}
 	// Of another contact than the one that was shown it says nothing.
 	forged := brief(state([]nodeState{nodeOf(honest, liar)}, nil), func(string, mark) bool { return true }, nil)
-	if out, _, err := g.stream(t.Context(), string(liar.ID), forged); err != nil || !bytes.Equal(out, state(nil, nil)) {
+	if out, _, err := g.take(t.Context(), string(liar.ID), forged); err != nil || !bytes.Equal(out, state(nil, nil)) {
 		t.Errorf("a mark of another contact: %q, %v", out, err)
 	}
 	// What the other side lacks goes whole, and what shows more than a contact.
@@ -283,18 +304,29 @@ func TestState_IsWrittenBriefly(t *testing.T) {
 	more.Meta = message(tagsMagic, map[string]string{contactTag: "signed by " + string(honest.ID), "x": "y"})
 	for _, n := range []nodeState{more, nodeOf(honest, honest)} {
 		all := brief(state([]nodeState{n}, nil), func(string, mark) bool { return len(n.Meta) == len(more.Meta) }, nil)
-		if out, _, err := testGuard().stream(t.Context(), string(honest.ID), all); err != nil || !bytes.Equal(out, state([]nodeState{n}, nil)) {
+		if out, _, err := testGuard().take(t.Context(), string(honest.ID), all); err != nil || !bytes.Equal(out, state([]nodeState{n}, nil)) {
 			t.Errorf("whole: %q, %v", out, err)
 		}
 	}
-	for name, in := range map[string]briefState{
-		"a digest that is none":  {Nodes: []briefNode{{Digest: make([]byte, 31)}}},
-		"more than a pool holds": {Nodes: make([]briefNode, maxNodes+1)},
-		"a clock that is a lie":  {User: true, LTime: 1 << 63},
+	nothing := bytes.Repeat([]byte{0xc0}, MaxStream-100) // nils, a byte each
+	for name, in := range map[string][]byte{
+		"a digest that is none":  written(t, briefHead{Nodes: 1}, &briefNode{Digest: make([]byte, 31)}),
+		"more than a pool holds": written(t, briefHead{Nodes: maxNodes + 1}),
+		"less than none":         written(t, briefHead{Nodes: -1}),
+		"many times":             append(written(t, briefHead{Times: maxNodes + 1}), nothing...),
+		"many that left":         append(written(t, briefHead{Left: 1 << 40}), nothing...),
+		"many that are lacked":   append(written(t, briefHead{Lacks: 1 << 40}), nothing...),
+		"a clock that is a lie":  written(t, briefHead{User: true, LTime: 1 << 63}),
+		"less than it says":      written(t, briefHead{Nodes: 3}),
 	} {
-		if _, _, err := testGuard().stream(t.Context(), string(liar.ID), written(t, &in)); err == nil {
+		if _, _, err := testGuard().take(t.Context(), string(liar.ID), in); err == nil {
 			t.Errorf("%s is taken in", name)
 		}
+	}
+	// A question costs no more memory than what a pool may have.
+	many := append(written(t, briefHead{Nodes: maxNodes}), nothing...)
+	if got := testing.AllocsPerRun(1, func() { testGuard().take(t.Context(), string(liar.ID), many) }); got > 1000 {
+		t.Errorf("%v allocations for nothing", got)
 	}
 	if b := message(errMsg, &struct{ Error string }{"no"}); !bytes.Equal(brief(b, nil, nil), b) {
 		t.Error("what is no state is written anew")
@@ -403,12 +435,12 @@ func FuzzStream(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		g := testGuard()
 		g.check(t.Context(), string(honest.ID), string(honest.ID), "signed by "+string(honest.ID))
-		out, _, err := g.stream(t.Context(), string(liar.ID), b)
+		out, _, err := g.take(t.Context(), string(liar.ID), b)
 		if err != nil || b[0] != pushPullMsg && b[0] != briefMsg {
 			return
 		}
 		// What was fit is fit as it stands.
-		again, _, err := g.stream(t.Context(), string(liar.ID), out)
+		again, _, err := g.take(t.Context(), string(liar.ID), out)
 		if err != nil || len(again) != len(out) {
 			t.Errorf("%v: %d bytes, then %d", err, len(out), len(again))
 		}

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"io"
-	"slices"
+	"maps"
 
 	"github.com/hashicorp/go-msgpack/v2/codec"
 
@@ -81,18 +81,19 @@ func (s *poolState) bytes() ([]byte, error) {
 // briefMsg is the first byte of a brief state; no message of memberlist has it.
 const briefMsg = 128
 
-// A state as it is written briefly: MessagePack, arrays instead of maps. A
-// member's name and address follow from the digest of its id.
+// A state as it is written briefly: MessagePack, arrays instead of maps. Its head
+// says how many of what follow, so that nobody makes room for more than a pool
+// has. A member's name and address follow from the digest of its id.
 type (
-	briefState struct {
+	briefHead struct {
 		Join          bool
 		Only          bool // nobody waits for the state there
 		User          bool
 		LTime, Events uint64
-		Nodes         []briefNode
-		Status        map[string]uint64 // of those that are not in Nodes
-		Left          []string
-		Lacks         [][]byte // digests of whom the marks in a question said nothing
+		Nodes         int // members, briefNode
+		Times         int // of serf's, of those that are no members: briefTime
+		Left          int // names
+		Lacks         int // digests of whom the marks in a question said nothing
 	}
 	briefNode struct {
 		Digest      []byte
@@ -102,6 +103,10 @@ type (
 		LTime       uint64 // of serf's, 0 for none
 		Mark        []byte // of its contact, or
 		Meta        []byte // all that it shows
+	}
+	briefTime struct {
+		Name  string
+		LTime uint64
 	}
 )
 
@@ -151,31 +156,40 @@ func metaOf(contact string) []byte {
 // contact. What serf's clocks say of past events is left out, as heads are
 // compared anyway.
 func (s *poolState) brief(has func(name string, m mark) bool, lacks []string) ([]byte, error) {
-	out := briefState{Join: s.Join}
-	for _, name := range lacks {
-		if d, ok := record.PortalID(name).Digest(); ok {
-			out.Lacks = append(out.Lacks, d[:])
-		}
-	}
+	head := briefHead{Join: s.Join, Nodes: len(s.Nodes), Lacks: len(lacks)}
+	times := make(map[string]uint64)
+	var left []string
 	if s.User != nil {
-		out.User, out.LTime, out.Events, out.Left = true, s.User.LTime, s.User.EventLTime, s.User.LeftMembers
-		out.Status = make(map[string]uint64, len(s.User.StatusLTimes))
-		for name, t := range s.User.StatusLTimes {
-			out.Status[name] = t
-		}
+		head.User, head.LTime, head.Events, left = true, s.User.LTime, s.User.EventLTime, s.User.LeftMembers
+		maps.Copy(times, s.User.StatusLTimes)
 	}
-	out.Nodes = s.whole()
-	for i := range out.Nodes {
-		n, name := &out.Nodes[i], s.Nodes[i].Name
-		n.LTime = out.Status[name]
-		delete(out.Status, name)
+	nodes := s.whole()
+	for i := range nodes {
+		n, name := &nodes[i], s.Nodes[i].Name
+		n.LTime = times[name]
+		delete(times, name)
 		if c := contactOf(n.Meta); c != "" {
 			if m := markOf(c); has(name, m) {
 				n.Mark, n.Meta = m[:], nil
 			}
 		}
 	}
-	return encoded(&out)
+	head.Times, head.Left = len(times), len(left)
+	w := newBrief(&head)
+	for i := range nodes {
+		w.add(&nodes[i])
+	}
+	for name, t := range times {
+		w.add(&briefTime{name, t})
+	}
+	for _, name := range left {
+		w.add(name)
+	}
+	for _, name := range lacks {
+		d, _ := record.PortalID(name).Digest()
+		w.add(d[:])
+	}
+	return w.out.Bytes(), w.err
 }
 
 // whole is the members with all that they show. memberlist has let in nobody with
@@ -189,54 +203,77 @@ func (s *poolState) whole() []briefNode {
 	return out
 }
 
-func encoded(s *briefState) ([]byte, error) {
-	b := bytes.NewBuffer([]byte{briefMsg})
-	handle := &codec.MsgpackHandle{}
-	handle.StructToArray = true
-	err := codec.NewEncoder(b, handle).Encode(s)
-	return b.Bytes(), err
+// briefWriter writes what a brief state has, one after the other.
+type briefWriter struct {
+	out bytes.Buffer
+	enc *codec.Encoder
+	err error
 }
 
-// only is the state of some members alone, for whoever lacks them. Nobody waits
-// for the state there.
+func newBrief(head *briefHead) *briefWriter {
+	w := new(briefWriter)
+	w.out.WriteByte(briefMsg)
+	handle := &codec.MsgpackHandle{}
+	handle.StructToArray = true
+	w.enc = codec.NewEncoder(&w.out, handle)
+	w.add(head)
+	return w
+}
+
+func (w *briefWriter) add(v any) {
+	if w.err == nil {
+		w.err = w.enc.Encode(v)
+	}
+}
+
+// only is the state of some members alone, for whoever lacks them, as many as a
+// stream has room for. Nobody waits for the state there.
 func (s *poolState) only(names []string) ([]byte, error) {
-	some := &poolState{}
-	for _, n := range s.Nodes {
-		if slices.Contains(names, n.Name) {
-			some.Nodes = append(some.Nodes, n)
+	wanted := make(map[string]bool, len(names))
+	for _, name := range names {
+		wanted[name] = true
+	}
+	var nodes []briefNode
+	room := MaxStream / 2
+	for i, n := range s.whole() {
+		if size := len(n.Meta) + 128; wanted[s.Nodes[i].Name] && size <= room {
+			nodes, room = append(nodes, n), room-size
 		}
 	}
-	out := briefState{Only: true, Nodes: some.whole()}
-	return encoded(&out)
+	w := newBrief(&briefHead{Only: true, Nodes: len(nodes)})
+	for i := range nodes {
+		w.add(&nodes[i])
+	}
+	return w.out.Bytes(), w.err
 }
 
 // readBrief reads a brief state, without its first byte. contact returns the
 // contact that a member has shown here, "" for none: a member of whom the mark
 // is of another is left out.
-func readBrief(b []byte, contact func(name string) string) (*poolState, *said, error) {
-	var in briefState
-	if err := decode(b, &in); err != nil || len(in.Nodes) > maxNodes || len(in.Lacks) > maxNodes {
+func readBrief(b []byte, contact func(name string) string) (s *poolState, says *said, err error) {
+	dec := codec.NewDecoder(bytes.NewReader(b), &codec.MsgpackHandle{})
+	var head briefHead
+	if err := dec.Decode(&head); err != nil {
 		return nil, nil, errUnfit
 	}
-	s, says := &poolState{Join: in.Join, Nodes: make([]nodeState, 0, len(in.Nodes))}, &said{has: make(marks, len(in.Nodes)), only: in.Only}
-	if in.User {
-		s.User = &serfState{LTime: in.LTime, EventLTime: in.Events, LeftMembers: in.Left, StatusLTimes: in.Status}
-		if in.Status == nil {
-			s.User.StatusLTimes = make(map[string]uint64, len(in.Nodes))
+	for _, n := range []int{head.Nodes, head.Times, head.Left, head.Lacks} {
+		if n < 0 || n > maxNodes {
+			return nil, nil, errUnfit
 		}
 	}
-	for _, d := range in.Lacks {
-		if name, ok := nameOf(d); ok {
-			says.lacks = append(says.lacks, name)
+	s, says = &poolState{Join: head.Join}, &said{has: make(marks), only: head.Only}
+	times := make(map[string]uint64)
+	for range head.Nodes {
+		var n briefNode
+		if err := dec.Decode(&n); err != nil {
+			return nil, nil, errUnfit
 		}
-	}
-	for _, n := range in.Nodes {
 		name, ok := nameOf(n.Digest)
 		if !ok {
 			return nil, nil, errUnfit
 		}
-		if s.User != nil && n.LTime > 0 {
-			s.User.StatusLTimes[name] = n.LTime
+		if n.LTime > 0 {
+			times[name] = n.LTime
 		}
 		if len(n.Mark) == len(mark{}) {
 			says.has[name] = mark(n.Mark)
@@ -251,6 +288,33 @@ func readBrief(b []byte, contact func(name string) string) (*poolState, *said, e
 		}
 		s.Nodes = append(s.Nodes, nodeState{Name: name, Addr: addressOf(name), Port: anyPort, Meta: n.Meta, Incarnation: n.Incarnation, State: n.State, Vsn: n.Vsn})
 	}
+	for range head.Times {
+		var t briefTime
+		if err := dec.Decode(&t); err != nil {
+			return nil, nil, errUnfit
+		}
+		times[t.Name] = t.LTime
+	}
+	var left []string
+	for range head.Left {
+		var name string
+		if err := dec.Decode(&name); err != nil {
+			return nil, nil, errUnfit
+		}
+		left = append(left, name)
+	}
+	for range head.Lacks {
+		var d []byte
+		if err := dec.Decode(&d); err != nil {
+			return nil, nil, errUnfit
+		}
+		if name, ok := nameOf(d); ok {
+			says.lacks = append(says.lacks, name)
+		}
+	}
+	if head.User {
+		s.User = &serfState{LTime: head.LTime, EventLTime: head.Events, LeftMembers: left, StatusLTimes: times}
+	}
 	return s, says, nil
 }
 
@@ -260,4 +324,13 @@ func nameOf(d []byte) (string, bool) {
 		return "", false
 	}
 	return string(record.PortalWith(record.Hash(d))), true
+}
+
+// contacts are those that the members of a state show, by name.
+func (s *poolState) contacts() map[string]string {
+	out := make(map[string]string, len(s.Nodes))
+	for _, n := range s.Nodes {
+		out[n.Name] = contactOf(n.Meta)
+	}
+	return out
 }

@@ -31,9 +31,11 @@ const (
 	maxPacket  = 16 << 10
 	maxPackets = 64
 	maxBody    = 128 << 10
-	// MaxStream bounds the state of a pool as it travels, in bytes: 2,000
-	// members of some 450.
+	// MaxStream bounds the state of a pool as it travels, in bytes.
 	MaxStream = 1 << 20
+	// maxLocal bounds it as memberlist writes it, which nobody is sent: some 600
+	// bytes a member, and all that serf knows of past events.
+	maxLocal = 16 << 20
 	// maxLines bounds the portals that are sent to at once.
 	maxLines = 256
 	// anyPort is the port of addresses that lead nowhere.
@@ -316,7 +318,7 @@ func unframe(b []byte) (list [][]byte, err error) {
 // serveStream hands on what a portal wrote, and answers with what is written
 // back.
 func (t *transport) serveStream(ctx context.Context, from string, body []byte) ([]byte, error) {
-	clean, says, err := t.g.guard.stream(t.ctx, from, body)
+	clean, says, err := t.g.guard.stream(t.ctx, from, body, t.g.guard.contactOf)
 	if err != nil {
 		t.g.count.refused.Add(1)
 		return nil, fault.New(fault.Invalid, "This is no state of a pool: %v", err)
@@ -374,7 +376,7 @@ type served struct {
 func (c *served) Read(b []byte) (int, error) { return c.in.Read(b) }
 
 func (c *served) Write(b []byte) (int, error) {
-	if c.out.Len()+len(b) > MaxStream {
+	if c.out.Len()+len(b) > maxLocal {
 		return 0, errTooLong
 	}
 	return c.out.Write(b)
@@ -423,7 +425,7 @@ func (c *dialled) Write(b []byte) (int, error) {
 	if c.sent {
 		return 0, os.ErrClosed
 	}
-	if c.out.Len()+len(b) > MaxStream {
+	if c.out.Len()+len(b) > maxLocal {
 		return 0, errTooLong
 	}
 	return c.out.Write(b)
@@ -433,6 +435,12 @@ func (c *dialled) Read(b []byte) (int, error) {
 	if !c.sent {
 		c.sent = true
 		self := string(c.t.g.cfg.Self)
+		var mine map[string]string // what the marks that come back are of
+		if b := c.out.Bytes(); len(b) > 0 && b[0] == pushPullMsg {
+			if s, err := readState(b[1:]); err == nil {
+				mine = s.contacts()
+			}
+		}
 		answer, err := c.t.post(c.to, streamRoute, brief(c.out.Bytes(), func(name string, _ mark) bool { return name != self }, nil), streamTimeout, MaxStream)
 		if fault.Is(err, fault.Invalid) { // it is of an older version
 			answer, err = c.t.post(c.to, streamRoute, c.out.Bytes(), streamTimeout, MaxStream)
@@ -440,7 +448,7 @@ func (c *dialled) Read(b []byte) (int, error) {
 		if err != nil {
 			return 0, err
 		}
-		clean, says, err := c.t.g.guard.stream(c.t.ctx, c.to, answer)
+		clean, says, err := c.t.g.guard.stream(c.t.ctx, c.to, answer, func(name string) string { return mine[name] })
 		if err != nil {
 			c.t.g.count.refused.Add(1)
 			return 0, err
