@@ -285,6 +285,7 @@ func TestDoor_SilentStrangersAreCutOffAndCounted(t *testing.T) {
 		if took := time.Since(began); took > linkwire.HelloWait+linkwire.CloseWait {
 			t.Errorf("cut off after %s", took)
 		}
+		synctest.Wait() // the door's side of them is over too
 		if s, err := w.dial("")(t.Context()); err != nil {
 			t.Error("the places are not free again:", err)
 		} else {
