@@ -243,6 +243,15 @@ func written(t *testing.T, head briefHead, parts ...any) []byte {
 	return w.out.Bytes()
 }
 
+// brief writes a state of memberlist's briefly.
+func brief(b []byte, has func(name string, m mark) bool, lacks []string) []byte {
+	out, err := stateOf(b).brief(has, lacks)
+	if err != nil {
+		panic(err)
+	}
+	return out
+}
+
 // parsed is a state in which the order of maps is the same each time.
 func parsed(t *testing.T, b []byte) *poolState {
 	t.Helper()
@@ -328,8 +337,30 @@ func TestState_IsWrittenBriefly(t *testing.T) {
 	if got := testing.AllocsPerRun(1, func() { testGuard().take(t.Context(), string(liar.ID), many) }); got > 1000 {
 		t.Errorf("%v allocations for nothing", got)
 	}
-	if b := message(errMsg, &struct{ Error string }{"no"}); !bytes.Equal(brief(b, nil, nil), b) {
-		t.Error("what is no state is written anew")
+	if stateOf(message(errMsg, &struct{ Error string }{"no"})) != nil || stateOf(nil) != nil {
+		t.Error("what is no state is one")
+	}
+}
+
+// What serf has to say may be longer here than what is sent to anybody.
+func TestTransport_SendsNoMoreThanItMay(t *testing.T) {
+	g := &Gossip{cfg: Config{Self: me.ID}, guard: testGuard()}
+	tr := newTransport(g)
+	defer tr.Shutdown()
+	for _, c := range []struct {
+		ask  []byte
+		long int
+		fits bool
+	}{{state(nil, nil), MaxStream + 1, false}, {state(nil, nil), MaxStream - 100, true}, {brief(state(nil, nil), nil, nil), MaxStream + 1, false}} {
+		go func() {
+			s := <-tr.streams
+			s.Write(make([]byte, c.long))
+			s.Close()
+		}()
+		out, err := tr.serveStream(t.Context(), string(liar.ID), c.ask)
+		if (err == nil) != c.fits || c.fits && len(out) != c.long || !c.fits && out != nil {
+			t.Errorf("of %d bytes %d are sent, %v", c.long, len(out), err)
+		}
 	}
 }
 

@@ -33,8 +33,8 @@ const (
 	maxBody    = 128 << 10
 	// MaxStream bounds the state of a pool as it travels, in bytes.
 	MaxStream = 1 << 20
-	// maxLocal bounds it as memberlist writes it, which nobody is sent: some 600
-	// bytes a member, and all that serf knows of past events.
+	// maxLocal bounds it as memberlist writes it here: some 600 bytes a member,
+	// and all that serf knows of past events.
 	maxLocal = 16 << 20
 	// maxLines bounds the portals that are sent to at once.
 	maxLines = 256
@@ -335,13 +335,19 @@ func (t *transport) serveStream(ctx context.Context, from string, body []byte) (
 	}
 	select {
 	case <-c.done:
-		switch {
-		case says == nil:
-			return c.out.Bytes(), nil
-		case says.only:
+		out := c.out.Bytes()
+		if says != nil && says.only {
 			return nil, nil
 		}
-		return brief(c.out.Bytes(), func(name string, m mark) bool { return says.has[name] == m }, says.unknown), nil
+		if s := stateOf(out); s != nil && says != nil {
+			if out, err = s.brief(func(name string, m mark) bool { return says.has[name] == m }, says.unknown); err != nil {
+				return nil, err
+			}
+		}
+		if len(out) > MaxStream {
+			return nil, fault.New(fault.Unavailable, "The state of the pool is too long.")
+		}
+		return out, nil
 	case <-ctx.Done():
 		return nil, fault.New(fault.Unavailable, "This portal is busy.")
 	case <-t.ctx.Done():
@@ -349,17 +355,17 @@ func (t *transport) serveStream(ctx context.Context, from string, body []byte) (
 	}
 }
 
-// brief is what memberlist wrote on a stream, briefly where it is a state.
-func brief(b []byte, has func(name string, m mark) bool, lacks []string) []byte {
+// stateOf is the state that memberlist wrote on a stream, nil where it wrote
+// something else.
+func stateOf(b []byte) *poolState {
 	if len(b) == 0 || b[0] != pushPullMsg {
-		return b
+		return nil
 	}
-	if s, err := readState(b[1:]); err == nil {
-		if short, err := s.brief(has, lacks); err == nil {
-			return short
-		}
+	s, err := readState(b[1:])
+	if err != nil {
+		return nil
 	}
-	return b
+	return s
 }
 
 // served is the near end of a stream that a portal opened. Only memberlist's
@@ -434,28 +440,24 @@ func (c *dialled) Write(b []byte) (int, error) {
 func (c *dialled) Read(b []byte) (int, error) {
 	if !c.sent {
 		c.sent = true
-		self := string(c.t.g.cfg.Self)
-		var mine map[string]string // what the marks that come back are of
-		if b := c.out.Bytes(); len(b) > 0 && b[0] == pushPullMsg {
-			if s, err := readState(b[1:]); err == nil {
-				mine = s.contacts()
-			}
-		}
-		answer, err := c.t.post(c.to, streamRoute, brief(c.out.Bytes(), func(name string, _ mark) bool { return name != self }, nil), streamTimeout, MaxStream)
-		if fault.Is(err, fault.Invalid) { // it is of an older version
-			answer, err = c.t.post(c.to, streamRoute, c.out.Bytes(), streamTimeout, MaxStream)
-		}
+		answer, mine, err := c.ask()
 		if err != nil {
 			return 0, err
 		}
-		clean, says, err := c.t.g.guard.stream(c.t.ctx, c.to, answer, func(name string) string { return mine[name] })
+		var shows map[string]string // what the marks that come back are of
+		if mine != nil {
+			shows = mine.contacts()
+		}
+		clean, says, err := c.t.g.guard.stream(c.t.ctx, c.to, answer, func(name string) string { return shows[name] })
 		if err != nil {
 			c.t.g.count.refused.Add(1)
 			return 0, err
 		}
 		c.in = bytes.NewReader(clean)
-		if says != nil && len(says.lacks) > 0 {
-			c.tell(says.lacks)
+		if says != nil && mine != nil && len(says.lacks) > 0 {
+			if body, err := mine.only(says.lacks); err == nil {
+				c.t.start(func() { c.t.post(c.to, streamRoute, body, streamTimeout, MaxStream) })
+			}
 		}
 	}
 	if c.in == nil {
@@ -464,15 +466,25 @@ func (c *dialled) Read(b []byte) (int, error) {
 	return c.in.Read(b)
 }
 
-// tell tells the other side of members of whom it knows nothing yet.
-func (c *dialled) tell(names []string) {
-	s, err := readState(c.out.Bytes()[1:])
-	if err != nil {
-		return
+// ask sends what was written, and returns the answer: a state briefly, which it
+// returns too, and whole to who is of an older version.
+func (c *dialled) ask() (answer []byte, mine *poolState, err error) {
+	whole := c.out.Bytes()
+	if mine = stateOf(whole); mine != nil {
+		self := string(c.t.g.cfg.Self)
+		short, err := mine.brief(func(name string, _ mark) bool { return name != self }, nil)
+		if err != nil {
+			return nil, nil, err
+		}
+		if answer, err = c.t.post(c.to, streamRoute, short, streamTimeout, MaxStream); !fault.Is(err, fault.Invalid) {
+			return answer, mine, err
+		}
 	}
-	if body, err := s.only(names); err == nil {
-		c.t.start(func() { c.t.post(c.to, streamRoute, body, streamTimeout, MaxStream) })
+	if len(whole) > MaxStream {
+		return nil, nil, errTooLong
 	}
+	answer, err = c.t.post(c.to, streamRoute, whole, streamTimeout, MaxStream)
+	return answer, mine, err
 }
 
 // Close sends what nobody waits for an answer to.

@@ -171,7 +171,7 @@ func (w *walk) step(now time.Time) {
 		for _, p := range w.paths {
 			for p.flight < w.node.cfg.Alpha {
 				c := p.next(w)
-				if c == nil || w.few > 0 && !p.trouble && w.near(c) && p.asking(w) >= w.few {
+				if c == nil || w.few > 0 && !p.trouble && w.near(c.ID) && p.asking(w) >= w.few {
 					break
 				}
 				c.state = asking
@@ -202,13 +202,13 @@ func (w *walk) step(now time.Time) {
 // nearby is how many regions away a node is near: whom it names is in the region.
 const nearby = 8
 
-func (w *walk) near(c *cand) bool { return apart(w.target, c.ID) <= nearby*w.region }
+func (w *walk) near(id ID) bool { return apart(w.target, id) <= nearby*w.region }
 
 // asking returns how many of those that are near are asked now and not late.
 func (p *path) asking(w *walk) (n int) {
 	for i := range p.cands {
 		c := &p.cands[i]
-		if !w.near(c) {
+		if !w.near(c.ID) {
 			break
 		}
 		if c.state == asking {
@@ -221,7 +221,7 @@ func (p *path) asking(w *walk) (n int) {
 // soft notes that an answer is late.
 func (w *walk) soft(c *call) {
 	c.land()
-	c.path.trouble = c.path.trouble || apart(w.target, c.to.ID) <= nearby*w.region
+	c.path.trouble = c.path.trouble || w.near(c.to.ID)
 	if x := c.path.of(w, c.to.ID); x != nil && x.state == asking {
 		x.state = slow
 	}
