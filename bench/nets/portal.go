@@ -4,25 +4,17 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
 	"log"
-	"math/big"
 	"net"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -70,7 +62,7 @@ func (p *portal) start() error {
 	p.cmd = exec.Command("ip", args...)
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	p.cmd.Stderr = trouble
-	p.cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "SSL_CERT_FILE=" + p.w.ca.file, "GOMEMLIMIT=200MiB"}
+	p.cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "SSL_CERT_FILE=" + p.w.caFile, "GOMEMLIMIT=200MiB"}
 	out, err := p.cmd.StdoutPipe()
 	if err != nil {
 		return err
@@ -152,7 +144,7 @@ func (p *portal) serve(old bool, handler http.Handler) error {
 	if handler == nil {
 		handler = p.proxy(old)
 	}
-	cert, err := p.w.ca.sign(p.host)
+	cert, err := p.w.ca.Certificate(p.host)
 	if err != nil {
 		return err
 	}
@@ -212,43 +204,6 @@ func (c *counted) Read(b []byte) (int, error) {
 	n, err := c.ReadCloser.Read(b)
 	c.n.Add(int64(n))
 	return n, err
-}
-
-// authority signs certificates that only portals here believe.
-type authority struct {
-	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
-	pool *x509.CertPool
-	file string
-}
-
-func newAuthority(dir string) (*authority, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return nil, err
-	}
-	tmpl := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "bench/nets"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
-	der, err := x509.CreateCertificate(rand.Reader, tmpl, tmpl, key.Public(), key)
-	if err != nil {
-		return nil, err
-	}
-	a := &authority{key: key, pool: x509.NewCertPool(), file: filepath.Join(dir, "ca.pem")}
-	if a.cert, err = x509.ParseCertificate(der); err != nil {
-		return nil, err
-	}
-	a.pool.AddCert(a.cert)
-	return a, os.WriteFile(a.file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o644)
-}
-
-func (a *authority) sign(host string) (tls.Certificate, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return tls.Certificate{}, err
-	}
-	tmpl := &x509.Certificate{SerialNumber: big.NewInt(time.Now().UnixNano()), DNSNames: []string{host}, NotBefore: a.cert.NotBefore, NotAfter: a.cert.NotAfter, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}
-	der, err := x509.CreateCertificate(rand.Reader, tmpl, a.cert, key.Public(), a.key)
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, err
 }
 
 // tail is the end of a log.

@@ -18,6 +18,7 @@ import (
 	"sync"
 	"time"
 
+	"agentsite/bench/authority"
 	"agentsite/internal/federation"
 )
 
@@ -34,7 +35,8 @@ type world struct {
 	spaces             *spaces
 	portals            []*portal
 	evil               *portal // its namespace and proxy alone
-	ca                 *authority
+	ca                 *authority.Authority
+	caFile             string
 	client             *http.Client
 }
 
@@ -44,7 +46,11 @@ func newWorld(dir, binary, level string, n int, out io.Writer) (*world, error) {
 	w := &world{dir: dir, binary: binary, level: level, out: out}
 	host := func(i int) string { return fmt.Sprintf("p%d.nets.example", i) }
 	var err error
-	if w.ca, err = newAuthority(dir); err != nil {
+	if w.ca, err = authority.New(); err != nil {
+		return w, err
+	}
+	w.caFile = filepath.Join(dir, "ca.pem")
+	if err := os.WriteFile(w.caFile, w.ca.PEM(), 0o644); err != nil {
 		return w, err
 	}
 	if w.spaces, err = newSpaces(n+1, host); err != nil {
@@ -66,7 +72,7 @@ func newWorld(dir, binary, level string, n int, out io.Writer) (*world, error) {
 }
 
 func (w *world) clientBy(dial func(ctx context.Context, host string) (net.Conn, error)) *http.Client {
-	return &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{RootCAs: w.ca.pool},
+	return &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{RootCAs: w.ca.Pool()},
 		DialContext: func(ctx context.Context, _, addr string) (net.Conn, error) {
 			host, _, _ := net.SplitHostPort(addr)
 			return dial(ctx, host)

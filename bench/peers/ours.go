@@ -21,6 +21,7 @@ import (
 	"github.com/go-chi/chi/v5"
 	"github.com/go-chi/chi/v5/middleware"
 
+	"agentsite/bench/authority"
 	"agentsite/handlers/peer"
 	"agentsite/internal/clock"
 	"agentsite/internal/egress"
@@ -39,7 +40,7 @@ import (
 type ours struct {
 	dir  string
 	idle int // connections that a portal keeps
-	ca   *authority
+	ca   *authority.Authority
 	// more adds to each portal before its door opens; nil for nothing.
 	more func(*portal, *peer.Door) error
 	// joining is when the DHT began.
@@ -92,7 +93,7 @@ func buildOurs(ctx context.Context, cfg Config, more func(*portal, *peer.Door) e
 		return nil, err
 	}
 	o := &ours{dir: dir, idle: idleConnections(cfg.Nodes), more: more}
-	if o.ca, err = newAuthority(); err != nil {
+	if o.ca, err = authority.New(); err != nil {
 		return nil, err
 	}
 	listeners := make([]net.Listener, cfg.Nodes)
@@ -217,7 +218,7 @@ func (p *portal) start(ctx context.Context, o *ours, l net.Listener) (err error)
 	if err != nil {
 		return err
 	}
-	p.ask = egress.New(egress.Config{AllowCIDR: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, Deny: p.peers.DecideAddr, Resolver: near{}, RootCAs: o.ca.pool,
+	p.ask = egress.New(egress.Config{AllowCIDR: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, Deny: p.peers.DecideAddr, Resolver: near{}, RootCAs: o.ca.Pool(),
 		UserAgent: "agentsite/bench", HTTP2: true, Public: true, Encoded: true, PerHost: 32, MaxIdle: o.idle, KeepIdle: 30 * time.Second, FirstByte: 20 * time.Second, Total: 3 * time.Minute, MaxBody: 8 << 20})
 	p.client = peering.NewClient(peering.ClientConfig{Self: p.self, Gate: p.gate, Replica: p.replica, Registry: p.peers,
 		RoundTripper: asIf{p.ask.RoundTripper(), p.addr}, Stream: asIf{p.ask.RoundTripper(), p.addr}, Log: discard})
@@ -254,7 +255,7 @@ func (p *portal) start(ctx context.Context, o *ours, l net.Listener) (err error)
 		})
 	})
 	door.Routes(r)
-	cert, err := o.ca.leaf(p.host)
+	cert, err := o.ca.Certificate(p.host)
 	if err != nil {
 		return err
 	}

@@ -1,7 +1,6 @@
 package federation_test
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -115,17 +114,14 @@ func TestPeers_OneDomainIsBounded(t *testing.T) {
 		if n := w.known(); n != 100 {
 			t.Errorf("%d portals after some moved there", n)
 		}
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan error, 1)
-		go func() { done <- w.peers.Run(ctx) }()
+		stop := w.runs()
 		time.Sleep(61 * time.Minute)
 		w.mu.Lock()
 		if len(w.told) != 2 || !strings.Contains(w.told[0], "farm.com") || !strings.Contains(w.told[1], "249 more") && !strings.Contains(w.told[1], "248 more") {
 			t.Errorf("operators were told %q", w.told)
 		}
 		w.mu.Unlock()
-		cancel()
-		<-done
+		stop()
 		// An operator may mean them to be there.
 		w.set(func(p *federation.Policy) { p.AllowDomains = []string{"farm.com"} })
 		before := w.known()
@@ -144,9 +140,7 @@ func TestPeers_ManyLiarsAreToldTogether(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan error, 1)
-		go func() { done <- w.peers.Run(ctx) }()
+		w.runs()
 		synctest.Wait() // it has looked at all there are: from now on it goes by what it is told
 		var liars []*recordtest.Portal
 		for i := range 40 {
@@ -183,8 +177,6 @@ func TestPeers_ManyLiarsAreToldTogether(t *testing.T) {
 				t.Errorf("%s is %s", p.Name, d.State)
 			}
 		}
-		cancel()
-		<-done
 	})
 }
 

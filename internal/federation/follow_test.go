@@ -1,7 +1,6 @@
 package federation_test
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"testing"
@@ -41,15 +40,13 @@ func TestFollow_ShutsOutWhomTheListBlocks(t *testing.T) {
 		}
 		w.says(list, odd.ID, record.Warn, "odd")
 		w.says(list, portalAt("home").ID, record.Block, "")
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan error, 1)
-		go func() { done <- w.peers.Run(ctx) }()
+		stop := w.runs()
 		time.Sleep(time.Minute)
 		w.state(spam, federation.Active, "") // nobody is followed unasked
 
 		w.rule(list, following(federation.FollowWarn))
 		w.state(spam, federation.Active, "")
-		if p, _ := w.peers.Portal(ctx, string(spam.ID)); len(p.Said) != 1 || p.Said[0] != (federation.Said{Host: "list.example", By: list.ID, Verdict: record.Block, Reason: "sends spam"}) {
+		if p, _ := w.peers.Portal(t.Context(), string(spam.ID)); len(p.Said) != 1 || p.Said[0] != (federation.Said{Host: "list.example", By: list.ID, Verdict: record.Block, Reason: "sends spam"}) {
 			t.Errorf("%+v", p.Said)
 		}
 
@@ -63,10 +60,10 @@ func TestFollow_ShutsOutWhomTheListBlocks(t *testing.T) {
 		if d := w.decide(portalAt("home")); !d.In || !d.Show {
 			t.Error("it shuts this portal out of itself")
 		}
-		if p, err := w.peers.Profile(ctx, false, string(odd.ID)); err != nil || p.Said != nil {
+		if p, err := w.peers.Profile(t.Context(), false, string(odd.ID)); err != nil || p.Said != nil {
 			t.Errorf("everybody reads what lists say: %v %+v", err, p.Said)
 		}
-		if m := w.peers.Map(ctx); slices.ContainsFunc(m.Portals, func(p federation.Peer) bool { return p.ID == spam.ID }) {
+		if m := w.peers.Map(t.Context()); slices.ContainsFunc(m.Portals, func(p federation.Peer) bool { return p.ID == spam.ID }) {
 			t.Error("it is on the map")
 		}
 
@@ -92,13 +89,10 @@ func TestFollow_ShutsOutWhomTheListBlocks(t *testing.T) {
 		w.rule(list, following(federation.FollowBlock))
 		w.state(spam, federation.Denied, "list.example")
 		time.Sleep(25 * time.Hour) // the word has ended
-		if p, _ := w.peers.Portal(ctx, string(spam.ID)); p.State == federation.Denied || p.Said != nil {
+		if p, _ := w.peers.Portal(t.Context(), string(spam.ID)); p.State == federation.Denied || p.Said != nil {
 			t.Errorf("a word that has ended counts: %s", p.Reason)
 		}
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
+		stop()
 		var acts []string
 		for _, d := range w.store.decided {
 			acts = append(acts, d.Act)

@@ -154,6 +154,21 @@ func (w *world) open(change func(*federation.PeersConfig)) {
 	}
 }
 
+// runs runs the registry until stop is called, or else to the end of the test.
+func (w *world) runs() (stop func()) {
+	ctx, cancel := context.WithCancel(w.t.Context())
+	done := make(chan error, 1)
+	go func() { done <- w.peers.Run(ctx) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil {
+			w.t.Error(err)
+		}
+	})
+	w.t.Cleanup(stop)
+	return stop
+}
+
 // portalAt returns a portal that signs now.
 func portalAt(name string) *recordtest.Portal {
 	p := recordtest.NewPortal(name)
@@ -353,9 +368,7 @@ func TestDecide_Vouched(t *testing.T) {
 				}
 			}
 		}
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan error, 1)
-		go func() { done <- w.peers.Run(ctx) }()
+		w.runs()
 		say(a, record.Vouch)
 		say(c, record.Vouch)
 		time.Sleep(time.Minute)
@@ -371,10 +384,6 @@ func TestDecide_Vouched(t *testing.T) {
 		w.state(p, federation.Active, "")
 		time.Sleep(25 * time.Hour)
 		w.state(p, federation.Pending, "0 portals do")
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
 	})
 }
 
@@ -383,9 +392,7 @@ func TestPeers_QuarantineEndsOnlyWithItsProof(t *testing.T) {
 		w := newWorld(t, nil)
 		p := w.learn("liar")
 		gate, _ := record.NewGate(recordtest.Network, w.replica)
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan error, 1)
-		go func() { done <- w.peers.Run(ctx) }()
+		w.runs()
 		card := p.Sign(t, p.Card())
 		h1 := p.Head(new(record.Tree))
 		h2 := *h1
@@ -424,8 +431,6 @@ func TestPeers_QuarantineEndsOnlyWithItsProof(t *testing.T) {
 		if d := w.store.decided[len(w.store.decided)-1]; d.Act != "peer.release" || !strings.Contains(d.Why, proof.Mark) {
 			t.Errorf("the log has %+v", d)
 		}
-		cancel()
-		<-done
 	})
 }
 
@@ -541,9 +546,7 @@ func TestPeers_TellsOfWhatPinnedPortalsMustNotDo(t *testing.T) {
 		w := newWorld(t, nil)
 		p := w.learn("one")
 		w.rule(p, stand(federation.Pin))
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan error, 1)
-		go func() { done <- w.peers.Run(ctx) }()
+		w.runs()
 		c := p.Card()
 		c.Keys[0].ID = "aaaaaaaaaaaaaaaa"
 		w.peers.Learned(c, true)
@@ -570,8 +573,6 @@ func TestPeers_TellsOfWhatPinnedPortalsMustNotDo(t *testing.T) {
 				t.Errorf("%q is not told once in:\n%s", want, all)
 			}
 		}
-		cancel()
-		<-done
 	})
 }
 
@@ -605,9 +606,7 @@ func TestRun_SeesPortalsDieAndReturn(t *testing.T) {
 		c := new(down)
 		w := newWorld(t, func(cfg *federation.PeersConfig) { cfg.Caller = c })
 		p := w.learn("one")
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan error, 1)
-		go func() { done <- w.peers.Run(ctx) }()
+		stop := w.runs()
 		time.Sleep(10*time.Minute + time.Second/2)
 		c.mu.Lock()
 		if c.asked < 40 || c.asked > 61 {
@@ -632,8 +631,7 @@ func TestRun_SeesPortalsDieAndReturn(t *testing.T) {
 		default:
 			t.Error("nobody was told")
 		}
-		cancel()
-		<-done
+		stop()
 		if h, _ := w.store.PeerChanges(t.Context(), string(p.ID), 9); len(h) != 4 || h[0].State != federation.Active || h[1].State != federation.Silent {
 			t.Errorf("history %+v", h)
 		}
@@ -658,10 +656,7 @@ func TestRun_AsksMembersOfThePoolSeldom(t *testing.T) {
 		for i := range 50 {
 			w.learn(fmt.Sprint("p", i))
 		}
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan error, 1)
-		go func() { done <- w.peers.Run(ctx) }()
-		defer func() { cancel(); <-done }()
+		w.runs()
 		asked := func(d time.Duration) int {
 			c.mu.Lock()
 			before := c.asked
@@ -725,15 +720,11 @@ func TestRun_SaysHelloToAddresses(t *testing.T) {
 			}
 		})
 		w.peers.Heard("https://one.example", "")
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan error, 1)
-		go func() { done <- w.peers.Run(ctx) }()
+		w.runs()
 		time.Sleep(time.Minute)
 		if got, ok := w.peers.Portal(t.Context(), "one.example"); !ok || got.State != federation.Active || tries != 4 || len(w.peers.Portals(t.Context())) != 1 {
 			t.Errorf("after %d tries: %+v", tries, got)
 		}
-		cancel()
-		<-done
 	})
 }
 
@@ -749,10 +740,7 @@ func TestRun_TellsThatManyVanishedWhoAreAskedSeldom(t *testing.T) {
 		for i := range many {
 			w.learn(fmt.Sprint("p", i))
 		}
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan error, 1)
-		go func() { done <- w.peers.Run(ctx) }()
-		defer func() { cancel(); <-done }()
+		w.runs()
 		time.Sleep(19 * time.Minute)
 		c.set(true)
 		for i := range many {
@@ -776,10 +764,7 @@ func TestRun_FindsWhoWasConvicted(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan error, 1)
-		go func() { done <- w.peers.Run(ctx) }()
-		defer func() { cancel(); <-done }()
+		w.runs()
 		liar, honest := w.learn("liar"), w.learn("honest")
 		time.Sleep(15 * time.Second)
 		w.state(liar, federation.Active, "")
@@ -813,12 +798,9 @@ func TestRun_AsksLessAndLessWhereOnlyOthersSayThatSomebodyIs(t *testing.T) {
 		})
 		other := w.learn("other")
 		w.peers.Heard("https://one.example", other.ID)
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan error, 1)
-		go func() { done <- w.peers.Run(ctx) }()
+		stop := w.runs()
 		time.Sleep(2 * time.Hour)
-		cancel()
-		<-done
+		stop()
 		if len(tries) < 20 || len(tries) > 35 {
 			t.Fatalf("asked %d times in two hours: %v", len(tries), tries)
 		}
