@@ -219,7 +219,7 @@ func (p *portal) start(ctx context.Context, o *ours, l net.Listener) (err error)
 		return err
 	}
 	p.ask = egress.New(egress.Config{AllowCIDR: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, Deny: p.peers.DecideAddr, Resolver: near{}, RootCAs: o.ca.Pool(),
-		UserAgent: "agentsite/bench", HTTP2: true, Public: true, Encoded: true, PerHost: 32, MaxIdle: o.idle, KeepIdle: 30 * time.Second, FirstByte: 20 * time.Second, Total: 3 * time.Minute, MaxBody: 8 << 20})
+		UserAgent: "agentsite/bench", HTTP2: true, Public: true, Encoded: true, PerHost: 32, MaxIdle: o.idle, KeepIdle: 14 * time.Second, FirstByte: 20 * time.Second, Total: 3 * time.Minute, MaxBody: 8 << 20})
 	p.client = peering.NewClient(peering.ClientConfig{Self: p.self, Gate: p.gate, Replica: p.replica, Registry: p.peers,
 		RoundTripper: asIf{p.ask.RoundTripper(), p.addr}, Stream: asIf{p.ask.RoundTripper(), p.addr}, Log: discard})
 	started := clock.Now()

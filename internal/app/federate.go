@@ -95,7 +95,8 @@ const (
 	peerIdle = 128
 	// peerKeep is for how long. Portals with nothing to do come to each other again
 	// after minutes; keeping connections alive for so long costs more than a new one.
-	peerKeep = 30 * time.Second
+	// After 15 s both ends would ask each other whether they are there.
+	peerKeep = 14 * time.Second
 )
 
 // federate makes the portal one of its network, if it is of one. It comes before

@@ -55,7 +55,8 @@ type entry struct {
 	state  State // as it was last found, to see changes
 	reason string
 	mute   time.Time // since when it is silent that was there before; zero for not
-	dirty  bool
+	dirty  bool      // it is to be saved
+	later  bool      // it is to be saved when there is time: it was seen, and nothing else
 }
 
 const (

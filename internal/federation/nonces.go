@@ -31,7 +31,7 @@ const (
 	// keepEvery is how long used nonces wait for others to be written with. A
 	// portal that dies meanwhile loses them, and then refuses what was signed
 	// before it starts again.
-	keepEvery = 500 * time.Millisecond
+	keepEvery = 5 * time.Second
 	maxUnkept = 4096
 	// NoncesKept is how much longer than its time a nonce is remembered, here and
 	// on disk: a clock that was ahead is set back, and then what was signed counts

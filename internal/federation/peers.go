@@ -125,6 +125,9 @@ const (
 	// addressLife is how long one is kept that does not answer.
 	addressLife = 24 * time.Hour
 	saveEvery   = 5 * time.Second
+	// saveSeenEvery is for portals that were seen, and nothing else: one that is
+	// killed begins with when it saw them a minute before.
+	saveSeenEvery = time.Minute
 	// reviewShare spreads how often it is looked whose time has come, such as
 	// that of a head: of up to twenty each second, of more less often.
 	reviewShare = 50 * time.Millisecond
@@ -203,12 +206,18 @@ func (p *Peers) stateOf(e *entry, now time.Time) (State, string) {
 // touch notes that an entry changed; the caller holds mu.
 func (p *Peers) touch(e *entry, now time.Time) {
 	e.dirty = true
+	p.restate(e, now)
+}
+
+// restate finds the state of a portal anew, and tells when it is another. The
+// caller holds mu.
+func (p *Peers) restate(e *entry, now time.Time) {
 	state, reason := p.stateOf(e, now)
 	if state == e.state && reason == e.reason {
 		return
 	}
 	was := e.state
-	e.state, e.reason = state, reason
+	e.state, e.reason, e.dirty = state, reason, true
 	if state != was {
 		if e.mute = (time.Time{}); state == Silent && was == Active {
 			e.mute = now
@@ -327,13 +336,13 @@ func (p *Peers) Run(ctx context.Context) error {
 	defer asks.wait()
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
-	var saved, read, wholly, swept, reviewed time.Time
+	var saved, savedAll, read, wholly, swept, reviewed time.Time
 	for {
 		select {
 		case <-ctx.Done():
 			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveEvery)
 			defer cancel()
-			return p.save(last)
+			return p.save(last, true)
 		case id := <-p.suspect:
 			p.inspect(ctx, id)
 			continue
@@ -361,7 +370,11 @@ func (p *Peers) Run(ctx context.Context) error {
 		}
 		if now.Sub(saved) >= saveEvery {
 			saved = now
-			errs = append(errs, p.save(ctx))
+			all := now.Sub(savedAll) >= saveSeenEvery
+			if all {
+				savedAll = now
+			}
+			errs = append(errs, p.save(ctx, all))
 		}
 		if now.Sub(swept) >= time.Minute {
 			swept = now
@@ -412,8 +425,8 @@ func (p *Peers) relearn(ctx context.Context) error {
 	return nil
 }
 
-// save stores what changed.
-func (p *Peers) save(ctx context.Context) error {
+// save stores what changed, with those that were only seen when that is due.
+func (p *Peers) save(ctx context.Context, all bool) error {
 	select {
 	case p.turn <- struct{}{}:
 		defer func() { <-p.turn }()
@@ -424,8 +437,8 @@ func (p *Peers) save(ctx context.Context) error {
 	var list []*entry
 	var rows []Facts
 	for _, e := range p.entries {
-		if e.dirty {
-			e.dirty = false
+		if e.dirty || all && e.later {
+			e.dirty, e.later = false, false
 			list, rows = append(list, e), append(rows, e.Facts)
 		}
 	}

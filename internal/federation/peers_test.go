@@ -30,6 +30,7 @@ type memory struct {
 	policy  *federation.Policy
 	decided []federation.Decided
 	broken  error
+	saves   int // of portals
 }
 
 func (m *memory) Peers(context.Context) (out []federation.Facts, _ error) {
@@ -52,6 +53,7 @@ func (m *memory) SavePeers(_ context.Context, save []federation.Facts, forget []
 	}
 	for _, f := range save {
 		m.put(f)
+		m.saves++
 	}
 	m.changes = append(m.changes, changes...)
 	return nil
@@ -503,6 +505,45 @@ func TestPeers_SurvivesARestart(t *testing.T) {
 		w.open(nil)
 		if _, ok := w.peers.Portal(t.Context(), string(p.ID)); ok {
 			t.Error("what was forgotten came back")
+		}
+	})
+}
+
+// A portal that is seen with each of its requests is not written for each.
+func TestPeers_SavesWhoWasOnlySeenOnceAMinute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, nil)
+		p := w.learn("one")
+		stop := w.runs()
+		time.Sleep(2 * time.Minute)
+		saved := func() (n int, f federation.Facts) {
+			w.store.mu.Lock()
+			defer w.store.mu.Unlock()
+			return w.store.saves, w.store.peers[string(p.ID)]
+		}
+		before, _ := saved()
+		for range 120 {
+			w.peers.Seen(p.ID, time.Millisecond)
+			time.Sleep(time.Second)
+		}
+		if n, _ := saved(); n-before < 1 || n-before > 2 {
+			t.Errorf("it was saved %d times in two minutes", n-before)
+		}
+		w.peers.Failed(p.ID, errors.New("refused"))
+		time.Sleep(6 * time.Second)
+		if _, f := saved(); f.Failures != 1 {
+			t.Errorf("what went wrong was not saved soon: %+v", f)
+		}
+		w.peers.Seen(p.ID, time.Millisecond)
+		time.Sleep(6 * time.Second)
+		if _, f := saved(); f.Failures != 0 {
+			t.Errorf("that it is well again was not saved soon: %+v", f)
+		}
+		w.peers.Seen(p.ID, 0)
+		now := time.Now()
+		stop()
+		if _, f := saved(); !f.Seen.Equal(now) {
+			t.Errorf("at its end it was seen at %v, not %v", f.Seen, now)
 		}
 	})
 }

@@ -134,22 +134,28 @@ func minTime(a, b time.Time) time.Time {
 
 // Seen implements Registry.
 func (p *Peers) Seen(portal record.PortalID, took time.Duration) {
-	p.tell(portal, func(e *entry, now time.Time) {
-		e.Seen = now
-		if took <= 0 {
-			if e.Failures > 0 { // it is back, or nearly: ask at once
-				e.next = now
-				p.nudge()
-			}
-			return
-		}
+	now := clock.Now()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	e := p.entries[string(portal)]
+	if e == nil || portal == "" {
+		return
+	}
+	e.Seen, e.later = now, true
+	switch {
+	case took > 0:
+		e.dirty = e.dirty || e.Failures > 0
 		e.Failures, e.Why = 0, ""
 		e.asked, e.next = now, now.Add(p.every(e))
 		if e.RTT == 0 {
 			e.RTT = took
 		}
 		e.RTT += (took - e.RTT) / rttWeight
-	})
+	case e.Failures > 0: // it is back, or nearly: ask at once
+		e.next = now
+		p.nudge()
+	}
+	p.restate(e, now)
 }
 
 // maxWhy bounds what is kept of an error, in bytes.
