@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"runtime"
 	"slices"
 	"strconv"
 	"testing"
@@ -30,6 +31,14 @@ func grow(t *testing.T, nodes int) *memnet {
 
 func (m *memnet) value() []byte { id := m.id(); return id[:] }
 
+// live is what lives on the heap and on stacks, in bytes.
+func live() int64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc + m.StackInuse)
+}
+
 // TestRunner_ManyNodes is the real code, with goroutines and timers, on a
 // network and a clock of its own: all is found, also when a third of all nodes
 // refuse or are mute. AGENTSITE_DHT_NODES has it with more of them.
@@ -42,8 +51,10 @@ func TestRunner_ManyNodes(t *testing.T) {
 		nodes = n
 	}
 	synctest.Test(t, func(t *testing.T) {
+		before := live()
 		m := grow(t, nodes)
 		defer m.close()
+		t.Logf("%d nodes take %.1f KiB each, with %d goroutines in all", nodes, float64(live()-before)/1024/float64(nodes), runtime.NumGoroutine())
 		keys := make([]kademlia.ID, 50)
 		for i := range keys {
 			keys[i] = m.id()
@@ -53,12 +64,17 @@ func TestRunner_ManyNodes(t *testing.T) {
 			}
 		}
 		find := func(when string, most time.Duration) {
+			var took []time.Duration
+			rpcs := 0
 			for range 200 {
 				got, trace, err := m.any().Get(t.Context(), keys[m.rand.IntN(len(keys))], 1)
 				if err != nil || len(got) != 1 || trace.Took > most {
 					t.Errorf("%s: %d values in %v by %d requests: %v", when, len(got), trace.Took, trace.RPCs, err)
 				}
+				took, rpcs = append(took, trace.Took), rpcs+trace.RPCs
 			}
+			slices.Sort(took)
+			t.Logf("%d nodes, %s: p50 %v, p99 %v, %.1f requests", nodes, when, took[100], took[197], float64(rpcs)/200)
 		}
 		find("all are up", time.Second)
 		for i, n := range m.order {

@@ -153,15 +153,25 @@ func (t *table) answered(c *Contact, now time.Time) (taken bool) {
 	if len(b.spare) >= spares {
 		b.spare = slices.Delete(b.spare, 0, 1)
 	}
-	b.spare = append(b.spare, e)
+	b.spare = append(room(b.spare, spares), e)
 	return false
 }
 
-func (t *table) place(b *bucket, e entry) {
-	if b.live == nil {
-		b.live = make([]entry, 0, 4)
+// room returns the list with room for one more. It doubles, but not beyond what
+// it mostly holds at most: a table is some twenty lists, most of them full.
+func room(list []entry, most int) []entry {
+	if len(list) < cap(list) {
+		return list
 	}
-	b.live = append(b.live, e)
+	n := max(4, 2*len(list))
+	if len(list) < most {
+		n = min(n, most)
+	}
+	return append(make([]entry, 0, n), list...)
+}
+
+func (t *table) place(b *bucket, e entry) {
+	b.live = append(room(b.live, t.cfg.K), e)
 	t.count(e.Contact, 1)
 	t.size++
 }
