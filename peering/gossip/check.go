@@ -176,7 +176,7 @@ func (g *guard) message(ctx context.Context, from string, b []byte) bool {
 		var a aliveBody
 		return decode(body, &a) == nil && g.member(ctx, from, a.Node, a.Addr, a.Port, a.Meta) && g.incarnation(a.Node, a.Incarnation)
 	case userMsg:
-		return g.user(body)
+		return g.user(from, body)
 	}
 	return false
 }
@@ -195,7 +195,7 @@ func (g *guard) member(ctx context.Context, from, name string, ip []byte, port u
 
 // user reports whether a message of serf's is fit: somebody joins, somebody
 // leaves, a head is new. Queries, keys and relays are not for strangers.
-func (g *guard) user(b []byte) bool {
+func (g *guard) user(from string, b []byte) bool {
 	if len(b) < 2 {
 		return false
 	}
@@ -209,7 +209,7 @@ func (g *guard) user(b []byte) bool {
 			return false
 		}
 		_, ok := readHint(e.Payload)
-		return ok
+		return ok && g.heard.admit(from, &e, g.members())
 	}
 	return false
 }

@@ -469,7 +469,7 @@ func TestGossip_OutlivesLies(t *testing.T) {
 			}
 			time.Sleep(5 * time.Second)
 		}
-		w.until(10*time.Minute, "all see the one that was lied about", func() bool {
+		w.until(10*time.Second, "all see the one that was lied about", func() bool {
 			for _, n := range w.order {
 				if up, _ := n.g.Members(); up != 7 {
 					return false

@@ -26,7 +26,8 @@ type guard struct {
 	cfg   Config
 	count *counters
 	full  func() bool // no more members fit
-	aside func()      // a contact that was checked aside held; nil for nothing
+	heard *heard
+	aside func() // a contact that was checked aside held; nil for nothing
 
 	mu    sync.Mutex // guards the rest
 	own   string     // the contact that this portal shows
@@ -48,7 +49,7 @@ type shown struct {
 }
 
 func newGuard(cfg Config) *guard {
-	return &guard{cfg: cfg, shown: make(map[string]shown), seen: make(map[string]uint32)}
+	return &guard{cfg: cfg, heard: newHeard(), shown: make(map[string]shown), seen: make(map[string]uint32)}
 }
 
 // contact returns the origin of a member by the contact it showed.
@@ -106,6 +107,13 @@ func (g *guard) check(ctx context.Context, from, name, wire string) bool {
 	}
 	g.shown[name] = shown{wire, c.Origin(), time.UnixMilli(c.Expires), version}
 	return true
+}
+
+// members is how many have shown a contact that held.
+func (g *guard) members() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return len(g.shown)
 }
 
 func (g *guard) isShown(name string) bool {

@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/hashicorp/go-msgpack/v2/codec"
@@ -72,6 +73,43 @@ func compound(list ...[]byte) []byte {
 
 func withCRC(b []byte) []byte {
 	return append(binary.BigEndian.AppendUint32([]byte{crcMsg}, crc32.ChecksumIEEE(b)), b...)
+}
+
+// TestGuard_BoundsTheHintsOfOneMember has a liar make hints up, each another.
+func TestGuard_BoundsTheHintsOfOneMember(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := testGuard()
+		hint := func(mark uint64, seq int64) []byte {
+			return user(serfEvent, &eventBody{LTime: 7, Name: headEvent, Payload: Hint{mark, record.Version{Epoch: 1, Seq: seq}}.bytes()})
+		}
+		passes := func(from *recordtest.Portal, mark uint64, seq int64) bool {
+			return len(g.packet(t.Context(), string(from.ID), hint(mark, seq))) == 1
+		}
+		lies := func(from int) (passed int) {
+			for i := range 10_000 {
+				if passes(liar, 1, int64(from+i)) {
+					passed++
+				}
+			}
+			return passed
+		}
+		if n := lies(0); n != hintBurst {
+			t.Errorf("%d hints of a liar are handed on", n)
+		}
+		if !passes(liar, 1, 0) {
+			t.Error("what is known already is refused, which others would bring too")
+		}
+		if !passes(honest, 2, 1) || !passes(honest, 1, 9_999) {
+			t.Error("another member is kept from telling")
+		}
+		if !passes(liar, 2, 1) {
+			t.Error("what an honest one told is refused when a liar brings it too")
+		}
+		time.Sleep(tellGap)
+		if n := lies(20_000); n != 2*hintsOf {
+			t.Errorf("%d more hints of a liar are handed on after a minute", n)
+		}
+	})
 }
 
 func TestGuard_LetsInOnlyWhatAnHonestMemberSays(t *testing.T) {
