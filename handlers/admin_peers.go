@@ -81,6 +81,13 @@ func (d *Door) showPeers(w http.ResponseWriter, r *http.Request, actor ident.Act
 	if v.DHT = dht; code == http.StatusOK {
 		code = looked
 	}
+	trace, followed, err := d.traceView(r)
+	if err != nil {
+		return err
+	}
+	if v.Trace = trace; code == http.StatusOK {
+		code = followed
+	}
 	if v.Gossip, err = d.gossipView(r, actor); err != nil {
 		return err
 	}

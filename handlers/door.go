@@ -21,6 +21,7 @@ import (
 	"agentsite/handlers/markup"
 	"agentsite/internal/account"
 	"agentsite/internal/chat"
+	"agentsite/internal/doctor"
 	"agentsite/internal/fault"
 	"agentsite/internal/federation"
 	"agentsite/internal/hub"
@@ -47,7 +48,9 @@ type Config struct {
 	// where there is none.
 	Published func(a hub.Agent) federation.Published
 	Peers     *federation.Peers
-	Log       *slog.Logger
+	// Examine looks for the answer to a question of the operator's.
+	Examine func(ctx context.Context, q doctor.Question) (doctor.Report, error)
+	Log     *slog.Logger
 }
 
 // Stats counts what is stored, for the operator.

@@ -160,6 +160,9 @@ func unshown(p federation.Peer) string {
 func (d *Door) portalRow(p federation.Peer) templates.PortalRow {
 	row := templates.PortalRow{ID: string(p.ID), Host: p.Host(), Name: cmp.Or(p.Name, p.Host()), Href: networkHref(p), State: string(p.State), StateText: stateText(p.State), Reason: p.Reason,
 		Agents: whole(int64(agentsOf(p))), RTT: latency(p.RTT), Seen: moment(p.LastSeen), Version: p.Version}
+	if p.State == federation.Silent || p.State == federation.Stale {
+		row.RTT = "" // what it was says nothing now
+	}
 	row.Unshown = unshown(p)
 	row.Asked = p.Partly() && row.Unshown == ""
 	if p.Lag > 0 {

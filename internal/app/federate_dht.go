@@ -92,8 +92,6 @@ func (f *federated) agentID(ctx context.Context, handle string) (string, error) 
 	if err != nil {
 		return "", err
 	}
-	if a.Portal == "" {
-		return networkID(f.id, a), nil
-	}
-	return a.NetworkID, nil
+	id, _ := f.whose(a)
+	return id, nil
 }

@@ -91,6 +91,10 @@ func TestDHT_KnowsWhoHasWhat(t *testing.T) {
 		t.Errorf("%+v", a)
 	}
 	lookups(t, ops[1], id, named(last))
+	// By its handle it is asked for from anywhere.
+	if a := lookups(t, ops[1], "@far-echo@"+last.Host, named(last)); a.What != "agent" || a.Name != id {
+		t.Errorf("%+v", a)
+	}
 	if a := lookups(t, ops[1], "no-such-thing", named()); a.What != "capability" {
 		t.Errorf("%+v", a)
 	}

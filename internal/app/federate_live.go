@@ -105,18 +105,23 @@ func believed(v federation.Verdict) hub.Liveness {
 	return l
 }
 
+// whose returns an agent's id in the network, and the portal that it is of.
+func (f *federated) whose(a hub.Agent) (id string, portal record.PortalID) {
+	switch {
+	case a.Portal == "":
+		return networkID(f.id, a), f.id
+	case a.NetworkID != "": // it works here, though its record is not held
+		return a.NetworkID, record.PortalID(a.PortalID)
+	}
+	return a.ID, portalOf(a.ID)
+}
+
 // voices is what is believed of an agent, and who says what.
 func (p *Portal) voices(a hub.Agent) (hub.Liveness, []hub.Voice) {
 	if p.federated == nil {
 		return a.Liveness, nil
 	}
-	id, portal := a.ID, portalOf(a.ID)
-	switch {
-	case a.Portal == "":
-		id, portal = networkID(p.federated.id, a), p.federated.id
-	case a.NetworkID != "":
-		id, portal = a.NetworkID, record.PortalID(a.PortalID)
-	}
+	id, portal := p.federated.whose(a)
 	v := p.federated.live.Verdict(portal, id)
 	var list []hub.Voice
 	for _, s := range v.Voices {

@@ -110,3 +110,53 @@ func TestAdminPeers_LooksIntoTheDHT(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 }
+
+// TestAdminPeers_FollowsAnAgent has an operator ask why an agent is not found at
+// another portal: where it is, where that portal is shut out, and of none.
+func TestAdminPeers_FollowsAnAgent(t *testing.T) {
+	t.Parallel()
+	a, b := apptest.Start(t), apptest.Start(t)
+	op := a.Operator(t, "olga")
+	if err := b.Greet(t.Context(), a.URL()); err != nil {
+		t.Fatal(err)
+	}
+	lookups(t, op, b.NetworkID(), func(a federation.DHTAnswer) bool { return len(a.Portals) == 1 })
+	steps := func(agent, at string, want int) string {
+		t.Helper()
+		page := op.Must(http.MethodGet, "/admin/peers?"+url.Values{"agent": {agent}, "at": {at}}.Encode(), nil, want).Body
+		doc, err := html.Parse(strings.NewReader(page))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for n := range doc.Descendants() {
+			for _, at := range n.Attr {
+				if at.Key == "id" && at.Val == "trace" {
+					var b strings.Builder
+					for c := range n.Descendants() {
+						if c.Type == html.TextNode {
+							b.WriteString(c.Data + " ")
+						}
+					}
+					return strings.Join(strings.Fields(b.String()), " ")
+				}
+			}
+		}
+		t.Fatal("the page has no such section")
+		return ""
+	}
+	has := func(text string, want ...string) {
+		t.Helper()
+		for _, w := range want {
+			if !strings.Contains(text, w) {
+				t.Errorf("%q is not in: %s", w, text)
+			}
+		}
+	}
+	has(steps("guide", b.URL(), http.StatusOK), "ok: The agent guide is registered here", "ok: It is published")
+	has(steps("@guide", "", http.StatusOK), "Name another portal")
+	has(steps("nobody", b.Host, http.StatusOK), "fault: There is no agent \"nobody\"", "Check the spelling")
+	has(steps("guide", "elsewhere.example", http.StatusOK), `fault: The portal "elsewhere.example" is not known here`, "agentsite peers add https://elsewhere.example")
+	has(steps(" ", b.Host, http.StatusBadRequest), "Write the name of an agent of this portal.")
+	op.Must(http.MethodPatch, "/api/v1/peers/"+b.NetworkID(), map[string]any{"policy": "deny", "note": "spam"}, http.StatusOK)
+	has(steps("guide", b.Host, http.StatusOK), "fault: "+b.Host+" is denied here")
+}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/signal"
 	"syscall"
@@ -11,7 +12,7 @@ import (
 
 func demoFlags(fs *flags) {
 	fs.demo.Portals = 3
-	fs.IntVar(&fs.demo.Portals, "portals", 3, "how many portals, `N` of at most 50")
+	fs.IntVar(&fs.demo.Portals, "portals", 3, fmt.Sprintf("how many portals, `N` of at most %d", demo.MaxPortals))
 	fs.IntVar(&fs.demo.Kill, "kill", 0, "how many portals, `N`, die all at once when all have met; newcomers join, and it is said when everything that is left is found again")
 	fs.StringVar(&fs.demo.Keep, "keep", "", "an empty folder `DIR` for the data, which stays; without it the data goes when the demo ends")
 }

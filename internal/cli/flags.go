@@ -82,6 +82,12 @@ func (fs *flags) toggle(p *bool, name, variable, about string) {
 	fs.BoolVar(p, name, *p, about+" ["+variable+"]")
 }
 
+// given reports whether a flag stood on the command line.
+func (fs *flags) given(name string) (found bool) {
+	fs.Visit(func(f *flag.Flag) { found = found || f.Name == name })
+	return found
+}
+
 // secret keeps a flag's default out of the usage.
 func (fs *flags) secret(name string) {
 	if f := fs.Lookup(name); f.DefValue != "" {

@@ -32,8 +32,15 @@ type peer struct {
 }
 
 // withPeers runs f with the API about portals: of the portal that --portal
-// names, else of the data folder, running or not.
+// names, else of the data folder, running or not. A folder that was named counts
+// more than a portal of the environment.
 func withPeers(ctx context.Context, e env, fs *flags, f func(*client) error) error {
+	switch folder, portal := fs.given("data"), fs.given("portal"); {
+	case folder && portal:
+		return usagef("--data and --portal may name two portals: use one of them")
+	case folder:
+		fs.portal = ""
+	}
 	if fs.portal != "" {
 		c, err := newClient(fs)
 		if err != nil {

@@ -20,3 +20,20 @@ func TestCalm_SaysTheSameAndSteersNothing(t *testing.T) {
 		t.Errorf("%q, %v", p.Name, err)
 	}
 }
+
+// A folder that the line names is not exchanged for a portal of the environment:
+// decisions would be made at another portal.
+func TestPeers_NamedFolderCountsMoreThanTheEnvironment(t *testing.T) {
+	t.Parallel()
+	vars := map[string]string{"AGENTSITE_PORTAL": "http://127.0.0.1:1", "AGENTSITE_TOKEN": "ags_env"}
+	folder := t.TempDir()
+	if _, _, stderr := run(t, vars, "", "peers", "list", "--data", folder); !strings.Contains(stderr, folder) {
+		t.Errorf("not of the folder: %s", stderr)
+	}
+	if _, _, stderr := run(t, vars, "", "peers", "list"); !strings.Contains(stderr, "127.0.0.1:1") {
+		t.Errorf("not of the portal: %s", stderr)
+	}
+	if status, _, stderr := run(t, nil, "", "peers", "list", "--data", folder, "--portal", "http://127.0.0.1:1"); status != exitUsage || !strings.Contains(stderr, "use one of them") {
+		t.Errorf("%d %s", status, stderr)
+	}
+}

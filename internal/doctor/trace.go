@@ -39,11 +39,11 @@ func (s Subject) trace(ctx context.Context, r *Report, q Question) {
 	r.Add(Agent, OK, "", "It is published: record %s, covered by the head %s.", version(p.Version), version(head))
 	s.booked(ctx, r, a)
 	if q.Portal == "" {
-		r.Add(Agent, Skipped, "", "Name another portal with --portal to see whether it is found there.")
+		r.Add(Agent, Skipped, "", "Name another portal to see whether the agent is found there.")
 		return
 	}
 	peer, ok := s.there(ctx, r, q.Portal)
-	if peer.ID != "" {
+	if peer.ID != "" && peer.State != federation.Silent {
 		s.takesPart(ctx, r, peer)
 	}
 	if ok {
@@ -106,6 +106,8 @@ func (s Subject) there(ctx context.Context, r *Report, name string) (federation.
 		return peer, false
 	case peer.State == federation.Pending:
 		r.Add(Agent, Note, "agentsite peers allow "+peer.Host(), "%s waits here for a word: %s It may take this portal's agents all the same.", peer.Host(), peer.Reason)
+	case peer.State == federation.Silent:
+		r.Add(Agent, Note, "", "%s is silent, as seen from here.", peer.Host())
 	default:
 		r.Add(Agent, OK, "", "%s is %s, as seen from here.", peer.Host(), peer.State)
 	}
