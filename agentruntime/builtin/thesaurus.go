@@ -265,6 +265,10 @@ delete account disable
 pay price cost tokens
 curl prove test works
 unsubscribe leave
+setup first initial
+results list page next
+json settings setting switch
+right rights operator another
 archive old past history
 pause resume continue
 `
