@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"time"
 
 	"agentsite/internal/clock"
 	"agentsite/internal/fault"
@@ -19,6 +20,14 @@ type Welcome struct {
 	// State is federation.Active, or Pending while it decides.
 	State federation.State
 }
+
+const (
+	// maxHelloWait is how long somebody who is busy is waited for, and
+	// maxHelloWaits how often: of two portals that meet each has much to ask at
+	// once, and who is not proved yet is let in a few requests at a time.
+	maxHelloWait  = 2 * time.Second
+	maxHelloWaits = 3
+)
 
 // Hello tells the portal at an origin who this one is. The portal, when not
 // empty, is who must be there.
@@ -49,17 +58,26 @@ func (c *Client) Hello(ctx context.Context, origin string, portal record.PortalI
 		return nil, err
 	}
 	var a *federation.Answer
-	for try := 0; ; try++ {
+	for mended, waited := false, 0; ; {
 		if a, err = c.ask(ctx, origin, http.MethodPost, Base+"/hello", body, maxWhole); err != nil {
 			c.failed(ctx, who, err)
 			return nil, err
 		}
-		if why := ReasonOf(a); try > 0 || a.Status != http.StatusUnauthorized || why != federation.ReasonClock {
-			break
+		switch why, wait := ReasonOf(a), refusedBy(a).after; {
+		case a.Status == http.StatusUnauthorized && why == federation.ReasonClock && !mended:
+			mended = true
+			if again, err := c.mend(ctx, origin, who, federation.ReasonClock, a.Header); err == nil && again {
+				continue
+			}
+		case (why == federation.ReasonLimit || why == federation.ReasonBusy) && 0 < wait && wait <= maxHelloWait && waited < maxHelloWaits:
+			waited++
+			select {
+			case <-time.After(wait):
+				continue
+			case <-ctx.Done():
+			}
 		}
-		if again, err := c.mend(ctx, origin, who, federation.ReasonClock, a.Header); err != nil || !again {
-			break
-		}
+		break
 	}
 	c.clockOf(who, a)
 	if a.Status != http.StatusOK {

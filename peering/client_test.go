@@ -219,6 +219,46 @@ func TestClient_AsksAgainEachDayWhoIsThere(t *testing.T) {
 	})
 }
 
+// TestClient_HelloWaitsForWhoIsBusy has two portals meet of which one has too
+// much to do for some seconds.
+func TestClient_HelloWaitsForWhoIsBusy(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name   string
+		busy   int // how often
+		wait   time.Duration
+		answer bool
+		asked  int
+	}{
+		{"two seconds", 2, time.Second, true, 3},
+		{"too often", 9, time.Second, false, 4},
+		{"too long", 1, time.Minute, false, 1},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var n wires
+			a, b := newSite(t, &n, "a.example"), newSite(t, &n, "b.example")
+			open, hellos := n.hosts["b.example"], 0
+			n.set("b.example", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path == peering.Base+"/hello" {
+					if hellos++; hellos <= c.busy {
+						b.door.Fail(w, r, federation.RefuseFor(federation.ReasonLimit, c.wait, "Wait."))
+						return
+					}
+				}
+				open.ServeHTTP(w, r)
+			}))
+			began := clock.Now()
+			id, err := a.client.Greet(t.Context(), b.origin)
+			if (err == nil) != c.answer || c.answer && id != b.self.ID() || hellos != c.asked {
+				t.Errorf("%s: %q, %v after %d", c.name, id, err, hellos)
+			}
+			if waited := clock.Now().Sub(began); waited != time.Duration(hellos-1)*c.wait {
+				t.Errorf("%s: it waited %s", c.name, waited)
+			}
+		})
+	}
+}
+
 func TestTransport_SignsWhatPasses(t *testing.T) {
 	t.Parallel()
 	var n wires

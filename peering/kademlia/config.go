@@ -48,7 +48,7 @@ type Config struct {
 }
 
 const (
-	spares  = 10 // contacts of a bucket that wait for a place
+	spares  = 20 // contacts of a bucket that wait for a place
 	maxFail = 2  // requests in a row after which a contact loses its place
 )
 

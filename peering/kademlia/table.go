@@ -30,11 +30,22 @@ type bucket struct {
 
 type entry struct {
 	*Contact
-	lead  uint64 // of its id
-	seen  int64  // when it last answered, in Unix ms
-	since int64  // since when it is known without a break, in Unix ms
-	fails uint8  // requests in a row that it did not answer
+	lead uint64 // of its id
+	// seen is when it last answered, since from when on it is known without a
+	// break; both in Unix seconds, which is half as long as in ms: a table has a
+	// hundred of these and more.
+	seen, since uint32
+	fails       uint8 // requests in a row that it did not answer
 }
+
+// second is a time as entries have it.
+func second(t time.Time) uint32 { return uint32(t.Unix()) }
+
+// answeredAt is when it last answered.
+func (e *entry) answeredAt() time.Time { return time.Unix(int64(e.seen), 0) }
+
+// known is for how long it is known, until it last answered.
+func (e *entry) known() time.Duration { return time.Duration(e.seen-e.since) * time.Second }
 
 func newTable(self ID, cfg *Config) *table {
 	return &table{self: self, cfg: cfg, groups: make(map[Group]int)}
@@ -135,13 +146,13 @@ func (t *table) answered(c *Contact, now time.Time) (taken bool) {
 		t.count(e.Contact, -1)
 		t.count(c, 1)
 		copy(b.live[i:], b.live[i+1:])
-		b.live[len(b.live)-1] = entry{c, e.lead, ms, e.since, 0}
+		b.live[len(b.live)-1] = entry{c, e.lead, second(now), e.since, 0}
 		return false
 	}
 	if i := find(b.spare, c.ID); i >= 0 {
 		b.spare = slices.Delete(b.spare, i, i+1)
 	}
-	e := entry{c, lead(c.ID), ms, ms, 0}
+	e := entry{c, lead(c.ID), second(now), second(now), 0}
 	if t.spread(b, c) && t.fits(b) {
 		t.place(b, e)
 		b.changed = ms

@@ -152,7 +152,7 @@ func (n *Node) refresh(now time.Time) time.Time {
 			due = time.UnixMilli(b.looked).Add(every)
 			// One that does not answer, and that nobody could replace yet, must not
 			// keep the others from being asked.
-			if at := slices.IndexFunc(b.live, func(e entry) bool { return e.fails < maxFail }); at >= 0 && now.Sub(time.UnixMilli(b.live[at].seen)) > n.cfg.Refresh {
+			if at := slices.IndexFunc(b.live, func(e entry) bool { return e.fails < maxFail }); at >= 0 && now.Sub(b.live[at].answeredAt()) > n.cfg.Refresh {
 				n.probe(b.live[at].Contact, now)
 			}
 		} else if !due.After(now) {
@@ -298,7 +298,7 @@ func (l *lives) ended(e *entry) {
 	if l.deaths >= 64 {
 		l.total, l.deaths = l.total/2, l.deaths/2
 	}
-	l.total += float64(time.Duration(e.seen-e.since) * time.Millisecond)
+	l.total += float64(e.known())
 	l.deaths++
 }
 
@@ -308,7 +308,7 @@ func (l *lives) mean(t *table, now time.Time) (float64, bool) {
 		return 0, false
 	}
 	total := l.total
-	t.each(func(e *entry) { total += float64(time.Duration(e.seen-e.since) * time.Millisecond) })
+	t.each(func(e *entry) { total += float64(e.known()) })
 	return total / l.deaths, true
 }
 

@@ -56,7 +56,7 @@ func TestNode_PublishesAtThePaceOfNow(t *testing.T) {
 		t.Fatalf("%d are stored again in two hours, though nobody died", kinds[Store])
 	}
 	for range 400 { // of an hour each
-		n.lives.ended(&entry{since: 0, seen: time.Hour.Milliseconds()})
+		n.lives.ended(&entry{seen: 3600})
 	}
 	if p := n.Period(begun.Add(2 * time.Hour)); p > 3*time.Hour {
 		t.Fatalf("a period of %v", p)
