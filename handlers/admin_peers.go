@@ -113,8 +113,24 @@ func (d *Door) peerRow(p federation.Peer) templates.PeerRow {
 	if p.Rule.Follow != "" {
 		row.Rule = strings.TrimPrefix(row.Rule+", its list is followed", ", ")
 	}
-	row.Href = "/admin/peers/" + url.PathEscape(peerRef(p))
+	row.Href, row.Bars = "/admin/peers/"+url.PathEscape(peerRef(p)), barsText(p)
 	return row
+}
+
+// barsText says how a portal refuses this one, in its words.
+func barsText(p federation.Peer) string {
+	text := map[federation.Reason]string{
+		federation.ReasonDenied:      "It shuts this portal out",
+		federation.ReasonPending:     "It has yet to let this portal in",
+		federation.ReasonQuarantined: "It holds this portal for a liar",
+	}[p.Bars]
+	switch {
+	case text == "":
+		return ""
+	case p.BarsWhy == "":
+		return text + "."
+	}
+	return text + ": “" + p.BarsWhy + "”"
 }
 
 func ruleText(stand string) string {
@@ -195,9 +211,14 @@ func advise(out []templates.Advice, p federation.Peer, text, link string) []temp
 // adviceOf is what follows from how portals stand. With summing this portal
 // keeps all agents of none of them, as its operator wants it.
 func adviceOf(list []federation.Peer, summing bool) (out []templates.Advice) {
-	waiting, silent := 0, 0
+	waiting, silent, barring := 0, 0, 0
 	for _, p := range list {
 		name := cmp.Or(p.Name, p.Host())
+		if text := barsText(p); text != "" && p.State != federation.Denied {
+			if barring++; barring <= 3 {
+				out = advise(out, p, name+strings.TrimPrefix(text, "It"), "Look")
+			}
+		}
 		switch {
 		case p.State == federation.Quarantined:
 			out = advise(out, p, name+" was proved to lie.", "Look at the proof")
@@ -217,6 +238,9 @@ func adviceOf(list []federation.Peer, summing bool) (out []templates.Advice) {
 	}
 	if waiting > 3 {
 		out = append(out, templates.Advice{Text: fmt.Sprintf("%d portals wait for your word.", waiting), Href: "/admin/peers?state=pending", Link: "See them"})
+	}
+	if barring > 3 {
+		out = append(out, templates.Advice{Text: fmt.Sprintf("%d portals refuse this one. If that is new, look at what this portal did: agentsite doctor.", barring)})
 	}
 	if silent >= 3 && silent*2 >= len(list) {
 		out = append(out, templates.Advice{Text: "Half of all portals or more are silent. Look at this portal's own connection and clock first."})

@@ -24,6 +24,13 @@ func TestAdvice(t *testing.T) {
 	full.Truncated = true
 	pinned, gone := peer(1, federation.Silent), peer(1, federation.Stale)
 	pinned.Rule.Stand, gone.Rule.Stand = federation.Pin, federation.Allow
+	bars := func(n int, why federation.Reason) federation.Peer {
+		p := peer(n, federation.Active)
+		p.Bars, p.BarsWhy = why, "Advertising."
+		return p
+	}
+	both := bars(1, federation.ReasonDenied)
+	both.State = federation.Denied
 	for _, c := range []struct {
 		name    string
 		list    []federation.Peer
@@ -41,6 +48,11 @@ func TestAdvice(t *testing.T) {
 		{"three wait", list(3, federation.Pending), false, []string{"p0.example waits", "p1.example waits", "p2.example waits"}},
 		{"more wait", list(4, federation.Pending), false, []string{"p0.example waits", "p1.example waits", "p2.example waits", "4 portals wait"}},
 		{"half is silent", append(list(3, federation.Silent), list(3, federation.Active)...), false, []string{"Half of all portals"}},
+		{"it refuses this one", []federation.Peer{bars(1, federation.ReasonDenied), bars(2, federation.ReasonPending), bars(3, federation.ReasonQuarantined)}, false,
+			[]string{"p1.example shuts this portal out: “Advertising.”", "p2.example has yet to let this portal in: “", "p3.example holds this portal for a liar: “"}},
+		{"many do", []federation.Peer{bars(1, federation.ReasonDenied), bars(2, federation.ReasonDenied), bars(3, federation.ReasonDenied), bars(4, federation.ReasonDenied)}, false,
+			[]string{"p1.example shuts", "p2.example shuts", "p3.example shuts", "4 portals refuse this one."}},
+		{"both refuse each other", []federation.Peer{both}, false, nil},
 		{"less than half is silent", append(list(3, federation.Silent), list(4, federation.Active)...), false, nil},
 	} {
 		got := adviceOf(c.list, c.summing)

@@ -46,6 +46,10 @@ type peerJSON struct {
 	MaxAgents  int              `json:"max_agents"`
 	MaxBytes   int64            `json:"max_bytes"`
 	Faults     map[string]int   `json:"faults"`
+	// Refuses is why it refuses whatever this portal asks: denied, pending or
+	// quarantined; RefusesWhy are its words.
+	Refuses    federation.Reason `json:"refuses,omitempty"`
+	RefusesWhy string            `json:"refuses_why,omitempty"`
 	// Follow is what is done with its words about others, Said what followed
 	// lists say of it.
 	Follow string         `json:"follow,omitempty"`
@@ -63,7 +67,7 @@ func newPeerJSON(p federation.Peer) peerJSON {
 	j := peerJSON{ID: peerRef(p), URL: p.URL, Name: p.Name, Operator: p.Operator, Contact: p.Contact, State: p.State, Reason: p.Reason, Version: p.Version, Tier: p.Tier,
 		RTTMS: float64(p.RTT.Microseconds()) / 1000, Agents: p.Agents, Listed: p.Listed, Truncated: p.Truncated, KnownAt: stamp(p.Known), ProvedAt: stamp(p.Proved),
 		LastSeen: stamp(p.LastSeen), Lag: float64(p.Lag.Milliseconds()) / 1000, HeadAt: stamp(p.HeadIssued), HeadEndsAt: stamp(p.HeadExpires),
-		Policy: p.Rule.Stand, Note: p.Rule.Note, MaxAgents: p.Rule.MaxAgents, MaxBytes: p.Rule.MaxBytes, Faults: p.Faults, Follow: p.Rule.Follow}
+		Policy: p.Rule.Stand, Note: p.Rule.Note, MaxAgents: p.Rule.MaxAgents, MaxBytes: p.Rule.MaxBytes, Faults: p.Faults, Refuses: p.Bars, RefusesWhy: p.BarsWhy, Follow: p.Rule.Follow}
 	for _, s := range p.Said {
 		j.Said = append(j.Said, listSaidJSON{s.Host, s.Verdict, s.Reason, s.Denies})
 	}

@@ -110,6 +110,7 @@ func (c *Client) Do(ctx context.Context, origin string, portal record.PortalID, 
 			return nil, err
 		}
 		c.cfg.Registry.Seen(who, a.Took)
+		c.barred(who, a)
 		c.clockOf(who, a)
 		if try > 0 || a.Status != http.StatusUnauthorized {
 			return a, nil
@@ -158,6 +159,19 @@ func (c *Client) mend(ctx context.Context, origin string, who record.PortalID, w
 		}
 	}
 	return false, nil
+}
+
+// barred tells whether a portal lets this one in, as far as an answer says.
+func (c *Client) barred(who record.PortalID, a *federation.Answer) {
+	switch a.Status {
+	case http.StatusOK:
+		c.cfg.Registry.Barred(who, "", "")
+	case http.StatusForbidden:
+		switch why, words := reasonIn(a.Body); why {
+		case federation.ReasonDenied, federation.ReasonPending, federation.ReasonQuarantined:
+			c.cfg.Registry.Barred(who, why, words)
+		}
+	}
 }
 
 // failed tells that a portal did not answer, unless it was the caller who gave

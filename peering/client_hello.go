@@ -81,6 +81,7 @@ func (c *Client) Hello(ctx context.Context, origin string, portal record.PortalI
 	}
 	c.clockOf(who, a)
 	if a.Status != http.StatusOK {
+		c.barred(who, a)
 		return nil, RefusedBy(origin, a)
 	}
 	c.cfg.Registry.Seen(who, a.Took)
@@ -98,6 +99,7 @@ func (c *Client) Hello(ctx context.Context, origin string, portal record.PortalI
 	out := &Welcome{Card: theirs, Head: w.Head, State: federation.Pending}
 	if w.State == string(federation.Active) {
 		out.State = federation.Active
+		c.cfg.Registry.Barred(theirs.Portal, "", "")
 	}
 	if r, err := record.Open(c.cfg.Self.Network(), card); err == nil {
 		c.Told(origin, r.Version())

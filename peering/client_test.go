@@ -13,6 +13,7 @@ import (
 
 	"agentsite/internal/clock"
 	"agentsite/internal/federation"
+	"agentsite/internal/federation/federationtest"
 	"agentsite/internal/record"
 	"agentsite/peering"
 )
@@ -187,6 +188,55 @@ func TestClient_TellsWhoDoesNotAnswer(t *testing.T) {
 	a.client.Do(ctx, b.origin, b.self.ID(), http.MethodGet, "/x", nil, 1)
 	if list := a.registry.Portals(t.Context()); list[0].State != federation.Active {
 		t.Errorf("%+v", list)
+	}
+}
+
+// TestClient_TellsWhoRefusesIt has a portal shut out by another one, for some
+// time.
+func TestClient_TellsWhoRefusesIt(t *testing.T) {
+	t.Parallel()
+	var n wires
+	a, b := newSite(t, &n, "a.example"), newSite(t, &n, "b.example")
+	bars := func() (federation.Reason, string) {
+		list := a.registry.Portals(t.Context())
+		return list[0].Bars, list[0].BarsWhy
+	}
+	ask := func() {
+		t.Helper()
+		if _, _, err := a.do(t, b, http.MethodGet, "/peering/v1/echo/x", ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, s := range []federation.State{federation.Denied, federation.Pending, federation.Quarantined} {
+		if ask(); len(a.registry.Portals(t.Context())) != 1 {
+			t.Fatal("it is not known")
+		}
+		if why, words := bars(); why != "" || words != "" {
+			t.Errorf("it is let in, and told %q, %q", why, words)
+		}
+		b.registry.Say(a.self.ID(), federation.Decision{State: s, Reason: "Go away."})
+		ask()
+		if why, words := bars(); why != federation.Reason(s) || words != "Go away." {
+			t.Errorf("%s: %q, %q", s, why, words)
+		}
+		b.registry.Say(a.self.ID(), federationtest.In)
+		if s != federation.Pending {
+			continue
+		}
+		if _, err := a.client.Greet(t.Context(), b.origin); err != nil {
+			t.Fatal(err)
+		}
+		if why, _ := bars(); why != "" {
+			t.Errorf("after hello: %q", why)
+		}
+		b.registry.Say(a.self.ID(), federation.Decision{State: federation.Denied, Reason: "No."})
+		if _, err := a.client.Greet(t.Context(), b.origin); err == nil {
+			t.Error("it is greeted")
+		}
+		if why, words := bars(); why != federation.ReasonDenied || words != "No." {
+			t.Errorf("hello: %q, %q", why, words)
+		}
+		b.registry.Say(a.self.ID(), federationtest.In)
 	}
 }
 

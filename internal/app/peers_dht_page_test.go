@@ -160,3 +160,52 @@ func TestAdminPeers_FollowsAnAgent(t *testing.T) {
 	op.Must(http.MethodPatch, "/api/v1/peers/"+b.NetworkID(), map[string]any{"policy": "deny", "note": "spam"}, http.StatusOK)
 	has(steps("guide", b.Host, http.StatusOK), "fault: "+b.Host+" is denied here")
 }
+
+// TestAdminPeers_SaysWhoRefusesThePortal has another portal shut this one out,
+// and let it in again: its operator reads it in the list, on the portal's page
+// and in the API.
+func TestAdminPeers_SaysWhoRefusesThePortal(t *testing.T) {
+	t.Parallel()
+	a, b := apptest.Start(t), apptest.Start(t)
+	op := a.Operator(t, "olga")
+	if err := a.Greet(t.Context(), b.URL()); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Rule(t.Context(), a.NetworkID(), federation.Deny); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Greet(t.Context(), b.URL()); err == nil {
+		t.Fatal("it is let in")
+	}
+	type row struct {
+		Refuses string `json:"refuses"`
+		Why     string `json:"refuses_why"`
+	}
+	said := func() (r row) {
+		op.Get(http.MethodGet, "/api/v1/peers/"+b.NetworkID(), nil, http.StatusOK, &r)
+		return r
+	}
+	if r := said(); r.Refuses != "denied" || !strings.Contains(r.Why, "An operator of this portal shut it out.") {
+		t.Errorf("%+v", r)
+	}
+	pages := []string{"/admin/peers", "/admin/peers/" + b.NetworkID()}
+	for _, path := range pages {
+		if page := op.Must(http.MethodGet, path, nil, http.StatusOK).Body; !strings.Contains(page, "shuts this portal out: “An operator of this portal shut it out.”") {
+			t.Errorf("%s does not say it", path)
+		}
+	}
+	if err := b.Rule(t.Context(), a.NetworkID(), ""); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Greet(t.Context(), b.URL()); err != nil {
+		t.Fatal(err)
+	}
+	if r := said(); r != (row{}) {
+		t.Errorf("it is let in again: %+v", r)
+	}
+	for _, path := range pages {
+		if page := op.Must(http.MethodGet, path, nil, http.StatusOK).Body; strings.Contains(page, "shuts this portal out") {
+			t.Errorf("%s still says it", path)
+		}
+	}
+}

@@ -89,6 +89,9 @@ func runChat(ctx context.Context, e env, fs *flags, args []string) error {
 	if text, err = t.piped(ctx, text); err != nil {
 		return err
 	}
+	if text == "" && len(t.parts) == 0 {
+		return usagef("there is nothing to say: write it behind the name of the agent, or pipe it in")
+	}
 	t.shows(false)
 	return t.say(ctx, text)
 }

@@ -124,3 +124,25 @@ func TestChat_StopsTheAnswerUpstream(t *testing.T) {
 		}
 	}
 }
+
+// TestChat_HasNothingToSay is not told from one that was: scripts would go on.
+func TestChat_HasNothingToSay(t *testing.T) {
+	t.Parallel()
+	p := script(t, done("ok"))
+	code, out, errs := run(t, nil, " \n", "chat", "--portal", p.URL, "guide")
+	if code != exitUsage || out != "" || !strings.Contains(errs, "there is nothing to say") || len(p.said) != 0 {
+		t.Errorf("%d %q %q, said %q", code, out, errs, p.said)
+	}
+}
+
+func TestIsTerminal_IsNotWhateverIsADevice(t *testing.T) {
+	t.Parallel()
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer null.Close()
+	if isTerminal(null) {
+		t.Error("the empty device is taken for a person")
+	}
+}

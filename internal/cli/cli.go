@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/mattn/go-isatty"
+
 	"agentsite/internal/app"
 	"agentsite/internal/fault"
 	"agentsite/internal/plain"
@@ -201,6 +203,5 @@ func isTerminal(v any) bool {
 	if !ok {
 		return false
 	}
-	st, err := f.Stat()
-	return err == nil && st.Mode()&os.ModeCharDevice != 0
+	return isatty.IsTerminal(f.Fd()) // not whatever is a character device: /dev/null is one
 }

@@ -29,6 +29,17 @@ type peer struct {
 	Note   string         `json:"note"`
 	Faults map[string]int `json:"faults"`
 	Follow string         `json:"follow"`
+	Bars   string         `json:"refuses"`
+	Words  string         `json:"refuses_why"`
+}
+
+// why says what keeps the two portals apart, if anything does.
+func (p peer) why() string {
+	out := plain.Line(p.Reason)
+	if p.Bars != "" {
+		out = strings.TrimSpace(out + " It refuses this portal (" + plain.Line(p.Bars) + "): " + plain.Line(p.Words))
+	}
+	return out
 }
 
 // withPeers runs f with the API about portals: of the portal that --portal
@@ -118,7 +129,7 @@ func runPeersList(ctx context.Context, e env, fs *flags, args []string) error {
 					return err
 				}
 				if !printed(e, fs, raw) {
-					fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s\t%s\n", hostOf(p.URL), dash(plain.Line(p.Name)), p.State, p.Agents, rtt(p.RTT), dash(p.Policy), plain.Line(p.Reason))
+					fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s\t%s\n", hostOf(p.URL), dash(plain.Line(p.Name)), p.State, p.Agents, rtt(p.RTT), dash(p.Policy), p.why())
 				}
 			}
 			if cursor = page.Next; cursor == "" {

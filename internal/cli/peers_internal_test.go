@@ -37,3 +37,20 @@ func TestPeers_NamedFolderCountsMoreThanTheEnvironment(t *testing.T) {
 		t.Errorf("%d %s", status, stderr)
 	}
 }
+
+func TestPeer_SaysWhatKeepsThePortalsApart(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		peer peer
+		want string
+	}{
+		{peer{}, ""},
+		{peer{Reason: "It does not\nanswer."}, "It does not answer."},
+		{peer{Bars: "denied", Words: "Go\x1b away."}, "It refuses this portal (denied): Go away."},
+		{peer{Reason: "Silent.", Bars: "pending", Words: "Wait."}, "Silent. It refuses this portal (pending): Wait."},
+	} {
+		if got := c.peer.why(); got != c.want {
+			t.Errorf("%+v: %q, want %q", c.peer, got, c.want)
+		}
+	}
+}

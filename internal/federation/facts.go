@@ -29,6 +29,10 @@ type Facts struct {
 	RefusedUntil                 time.Time
 	RefusedWhy                   string
 	Quarantined                  bool
+	// Bars is why it refuses whatever this portal asks, empty when it does not;
+	// BarsWhy are its words.
+	Bars    Reason `json:",omitempty"`
+	BarsWhy string `json:",omitempty"`
 }
 
 // Key is what facts are stored under: who it is, else where it may be.

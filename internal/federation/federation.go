@@ -75,6 +75,11 @@ type Peer struct {
 	Lag                     time.Duration
 	// Refused is until when it is refused for what it sent; zero for never.
 	Refused time.Time
+	// Bars is why it refuses whatever this portal asks: ReasonDenied,
+	// ReasonPending or ReasonQuarantined, empty when it does not as far as is
+	// known. BarsWhy are its words, in one line.
+	Bars    Reason
+	BarsWhy string
 	// Faults counts what it sent that was refused, by reason, since the start.
 	Faults map[string]int
 }

@@ -262,7 +262,7 @@ func (p *Peers) peer(e *entry, now time.Time) Peer {
 	f := &e.Facts
 	out := Peer{ID: f.ID, URL: f.URL, Name: f.Name, Operator: f.Operator, Contact: f.Contact, Version: f.Version, Tier: f.Tier, Rule: f.Rule,
 		Proved: f.Proved, Known: f.Known, LastSeen: f.Seen, RTT: f.RTT, Agents: f.Agents, Listed: f.Listed, Truncated: f.Truncated,
-		Head: f.Head, HeadIssued: f.HeadIssued, HeadExpires: f.HeadExpires, Refused: f.RefusedUntil, Faults: maps.Clone(e.faults)}
+		Head: f.Head, HeadIssued: f.HeadIssued, HeadExpires: f.HeadExpires, Refused: f.RefusedUntil, Bars: f.Bars, BarsWhy: f.BarsWhy, Faults: maps.Clone(e.faults)}
 	out.State, out.Reason = p.stateOf(e, now)
 	if len(p.followed) > 0 {
 		out.Said = p.said(f, now)

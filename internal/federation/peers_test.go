@@ -548,6 +548,34 @@ func TestPeers_SavesWhoWasOnlySeenOnceAMinute(t *testing.T) {
 	})
 }
 
+// TestPeers_KeepsWhoRefusesThisPortal, in its words but without what steers
+// a terminal, over a restart too.
+func TestPeers_KeepsWhoRefusesThisPortal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, nil)
+		p := w.learn("one")
+		stop := w.runs()
+		w.peers.Barred(p.ID, federation.ReasonDenied, "Go\n\x1b[31maway. "+strings.Repeat("x", 1000))
+		got, _ := w.peers.Portal(t.Context(), string(p.ID))
+		if got.Bars != federation.ReasonDenied || !strings.HasPrefix(got.BarsWhy, "Go ") || strings.ContainsAny(got.BarsWhy, "\n\x1b") || len(got.BarsWhy) > 200 {
+			t.Errorf("%q, %q", got.Bars, got.BarsWhy)
+		}
+		time.Sleep(6 * time.Second)
+		w.store.mu.Lock()
+		saved := w.store.peers[string(p.ID)]
+		w.store.mu.Unlock()
+		if saved.Bars != got.Bars || saved.BarsWhy != got.BarsWhy {
+			t.Errorf("saved: %+v", saved)
+		}
+		w.peers.Barred(p.ID, "", "")
+		if got, _ := w.peers.Portal(t.Context(), string(p.ID)); got.Bars != "" || got.BarsWhy != "" {
+			t.Errorf("%q, %q", got.Bars, got.BarsWhy)
+		}
+		w.peers.Barred("nobody", federation.ReasonDenied, "x")
+		stop()
+	})
+}
+
 func TestPeers_DecisionsThatCannotBeStoredAreNotMade(t *testing.T) {
 	w := newWorld(t, nil)
 	p := w.learn("one")

@@ -213,6 +213,9 @@ type Registry interface {
 	// Seen tells that a portal answered, or asked with a signature that holds
 	// (took 0).
 	Seen(portal record.PortalID, took time.Duration)
+	// Barred tells that a portal refuses whatever this one asks, why and in which
+	// words; without a reason that it does not.
+	Barred(portal record.PortalID, why Reason, words string)
 	// Failed tells that a portal did not answer, and why.
 	Failed(portal record.PortalID, err error)
 	// Fault tells that a portal sent what had to be refused; the reason is one

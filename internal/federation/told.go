@@ -158,6 +158,19 @@ func (p *Peers) Seen(portal record.PortalID, took time.Duration) {
 	p.restate(e, now)
 }
 
+// Barred implements Registry.
+func (p *Peers) Barred(portal record.PortalID, why Reason, words string) {
+	words = plain.Cut(plain.Line(words), maxWhy)
+	p.mu.RLock()
+	e := p.entries[string(portal)]
+	same := e == nil || portal == "" || e.Bars == why && e.BarsWhy == words
+	p.mu.RUnlock()
+	if same {
+		return
+	}
+	p.tell(portal, func(e *entry, _ time.Time) { e.Bars, e.BarsWhy = why, words })
+}
+
 // maxWhy bounds what is kept of an error, in bytes.
 const maxWhy = 200
 

@@ -149,6 +149,11 @@ func (g *Registry) Rule(portal record.PortalID, rule federation.Rule) {
 	g.with(portal, func(p *federation.Peer) { p.Rule = rule })
 }
 
+// Barred implements federation.Registry.
+func (g *Registry) Barred(portal record.PortalID, why federation.Reason, words string) {
+	g.with(portal, func(p *federation.Peer) { p.Bars, p.BarsWhy = why, words })
+}
+
 // Failed implements federation.Registry.
 func (g *Registry) Failed(portal record.PortalID, err error) {
 	g.with(portal, func(p *federation.Peer) { p.State, p.Reason = federation.Silent, err.Error() })
