@@ -156,7 +156,7 @@ func (k *Seeker) Tally() SeekTally {
 // Seek implements hub.Seeker. All who look for the same wait for one search, at
 // most seekFor.
 func (k *Seeker) Seek(ctx context.Context, actor ident.Actor, what string) (hub.Agent, error) {
-	w, err := k.goal(ctx, what)
+	w, err := k.goal(ctx, actor, what)
 	if err != nil {
 		return hub.Agent{}, err
 	}
@@ -274,7 +274,7 @@ func (w goal) none(why string) error {
 
 // goal reads what is looked for, if it is worth a search: nothing that this
 // portal itself must know, and of nobody who is shut out.
-func (k *Seeker) goal(ctx context.Context, what string) (w goal, err error) {
+func (k *Seeker) goal(ctx context.Context, actor ident.Actor, what string) (w goal, err error) {
 	name, host, handle := strings.Cut(what, "@")
 	if !handle {
 		portal, local, ok := strings.Cut(what, "/")
@@ -288,7 +288,7 @@ func (k *Seeker) goal(ctx context.Context, what string) (w goal, err error) {
 			return w, fault.New(fault.NotFound, "%.80q is neither a handle, such as name@portal.example, nor the id of an agent.", what)
 		}
 		if d := k.Stranger.Registry.Decide(ctx, w.portal, ""); shutOut(d) {
-			return w, w.none("Check the id.")
+			return w, w.none(keptOut(actor, d, "Check the id."))
 		}
 		return w, nil
 	}
@@ -299,10 +299,22 @@ func (k *Seeker) goal(ctx context.Context, what string) (w goal, err error) {
 	if s := k.catalog.view.Load().byHost[w.host]; s != nil && s.shown {
 		return w, w.none("Its portal is, but nothing of that name was found there. Check the spelling.")
 	}
-	if d := k.Stranger.Registry.Decide(ctx, "", originOf(w.host)); shutOut(d) {
-		return w, w.none("Check the spelling.")
+	if d := k.decide(ctx, w.host); shutOut(d) {
+		return w, w.none(keptOut(actor, d, "Check the spelling."))
 	}
 	return w, nil
+}
+
+// decide says what holds for whoever is at a host: for the portal that was seen
+// to be there, if one was. That another one says so of itself shuts nobody out.
+func (k *Seeker) decide(ctx context.Context, host string) federation.Decision {
+	reg := k.Stranger.Registry
+	for _, p := range reg.Portals(ctx) {
+		if p.ID != "" && !p.Proved.IsZero() && p.Host() == host {
+			return reg.Decide(ctx, p.ID, p.URL)
+		}
+	}
+	return reg.Decide(ctx, "", originOf(host))
 }
 
 // maxLocal bounds an agent's id at its portal.
@@ -312,6 +324,19 @@ const maxLocal = 128
 // may be let in by what is found.
 func shutOut(d federation.Decision) bool {
 	return d.State == federation.Denied || d.State == federation.Quarantined || d.State == federation.Active && !d.Take
+}
+
+// keptOut says to an operator that it is a decision of this portal that nothing is
+// looked for; to anybody else what is said of what is not there.
+func keptOut(actor ident.Actor, d federation.Decision, others string) string {
+	if !actor.IsOperator() || !actor.May(ident.Admin) {
+		return others
+	}
+	why := d.Reason
+	if why == "" {
+		why = "The policy takes nothing in."
+	}
+	return "Its portal is not let in here: " + why + " Only operators read this."
 }
 
 // originOf is where the portal of a handle's host is, "" where none can be.

@@ -275,6 +275,25 @@ func TestSeeker_MeetsNobodyWhoIsShutOut(t *testing.T) {
 			t.Error(err)
 		}
 	}
+	if u.book.asked != asked {
+		t.Errorf("the DHT was asked %d times", u.book.asked-asked)
+	}
+	// Nor when the portal that was seen there is shut out; when it only says to be
+	// there, others may be.
+	u.registry.Say("", federation.Decision{State: federation.Active, In: true, Show: true, Take: true})
+	for i, proved := range []bool{true, false} {
+		g := u.strange(fmt.Sprintf("gone%d", i), "one")
+		card := g.Card()
+		card.Origin = fmt.Sprintf("https://gone%d.example", i)
+		u.registry.Learned(card, proved)
+		u.registry.Say(g.ID, federation.Decision{State: federation.Denied, Reason: "Spam."})
+		before := u.book.asked
+		_, err := u.hub.Anywhere(t.Context(), ident.Actor{Kind: ident.Operator, ID: "olga"}, "one@"+federation.HostOf(card.Origin))
+		if told := strings.Contains(fault.As(err).Safe, "is not let in here: Spam."); told != proved || (u.book.asked > before) == proved {
+			t.Errorf("proved %v: %v, asked %d times", proved, err, u.book.asked-before)
+		}
+	}
+	asked = u.book.asked
 	// Nor for who comes from another portal, nor for what cannot be.
 	u.registry.Say("", federation.Decision{State: federation.Active, In: true, Show: true, Take: true})
 	if _, err := u.hub.Anywhere(t.Context(), ident.Actor{Kind: ident.Portal, ID: "x"}, "one@third.example"); !fault.Is(err, fault.NotFound) {

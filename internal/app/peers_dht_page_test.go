@@ -159,6 +159,12 @@ func TestAdminPeers_FollowsAnAgent(t *testing.T) {
 	has(steps(" ", b.Host, http.StatusBadRequest), "Write the name of an agent of this portal.")
 	op.Must(http.MethodPatch, "/api/v1/peers/"+b.NetworkID(), map[string]any{"policy": "deny", "note": "spam"}, http.StatusOK)
 	has(steps("guide", b.Host, http.StatusOK), "fault: "+b.Host+" is denied here")
+	// Its agents are not looked for; only an operator is told that it is not a
+	// matter of spelling.
+	has(op.Must(http.MethodGet, "/agents/guide@"+b.Host, nil, http.StatusNotFound).Body, "Its portal is not let in here: An operator of this portal shut it out.")
+	if page := a.User(t, "ada").Must(http.MethodGet, "/agents/guide@"+b.Host, nil, http.StatusNotFound).Body; strings.Contains(page, "let in") || !strings.Contains(page, "is not known here") {
+		t.Error("a person is told too that it is shut out")
+	}
 }
 
 // TestAdminPeers_SaysWhoRefusesThePortal has another portal shut this one out,
