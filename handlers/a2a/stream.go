@@ -31,10 +31,14 @@ func (q *request) stream(ctx context.Context, actor ident.Actor, t task.Task, ho
 		return err
 	}
 	defer f.close()
-	// Read after following has begun, so that nothing falls in between.
-	t, err := d.cfg.Chat.Task(ctx, actor, t.ID)
-	if err != nil {
+	// Read after following has begun, so that nothing falls in between. Work that
+	// was asked for just now and is done already is told from its beginning: what
+	// is followed has all of it.
+	switch now, err := d.cfg.Chat.Task(ctx, actor, t.ID); {
+	case err != nil:
 		return err
+	case q.method != a2a.StreamMessage || !t.State.Active() || now.State.Active():
+		t = now
 	}
 	first, err := d.view(ctx, actor, t, how)
 	if err != nil {
