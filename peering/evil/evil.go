@@ -46,8 +46,6 @@ type Portal struct {
 	mu      sync.Mutex // guards the rest
 	epoch   int64
 	seq     int64
-	card    []byte
-	head    []byte
 	log     []entry
 	tree    record.Tree
 	shown   shown
@@ -56,11 +54,13 @@ type Portal struct {
 	rung    chan struct{} // closed at the next request
 }
 
-// shown is what others see of the log and the tree, as they were when a head was
-// shown last: who looks while a lie is made up meets only what was before.
+// shown is what others see: card and head, and the log and the tree as they were
+// when that head was shown. Who looks while a lie is made up meets only what was
+// before. What it points to does not change.
 type shown struct {
-	log    []entry
-	leaves []leaf
+	card, head []byte
+	log        []entry
+	leaves     []leaf
 }
 
 type leaf struct{ key, hash record.Hash }
@@ -93,7 +93,7 @@ func New(network string) (*Portal, error) {
 	}
 	p := &Portal{ID: record.PortalOf(record.PublicOf(root)), Root: root, Op: op, Network: network, Origin: "http://" + l.Addr().String(),
 		epoch: now() - 20*day, answers: make(map[string]http.HandlerFunc), asked: make(map[string]int), rung: make(chan struct{})}
-	if p.card, err = p.Sign(p.Card()); err != nil {
+	if p.shown.card, err = p.Sign(p.Card()); err != nil {
 		return nil, err
 	}
 	if err := p.Publish(); err != nil {
@@ -269,7 +269,7 @@ func (p *Portal) Publish() error {
 func (p *Portal) Show(head []byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.head, p.shown = head, shown{log: slices.Clip(p.log)}
+	p.shown = shown{card: p.shown.card, head: head, log: slices.Clip(p.log)}
 	for key, hash := range p.tree.Leaves(record.Hash{}) {
 		p.shown.leaves = append(p.shown.leaves, leaf{key, hash})
 	}
@@ -279,12 +279,18 @@ func (p *Portal) Show(head []byte) {
 func (p *Portal) ShowCard(card []byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.card = card
+	p.shown.card = card
 }
 
 // Current returns its card and head as it shows them.
 func (p *Portal) Current() (card, head []byte) {
+	v := p.view()
+	return v.card, v.head
+}
+
+// view returns what it shows now.
+func (p *Portal) view() shown {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.card, p.head
+	return p.shown
 }

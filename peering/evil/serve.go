@@ -64,10 +64,10 @@ func (p *Portal) serve(w http.ResponseWriter, r *http.Request) {
 			h, longest = f, len(end)
 		}
 	}
-	p.mu.Unlock()
-	if h == nil {
-		h = p.honest
+	if v := p.shown; h == nil { // not what is shown by the time it answers: On may come first
+		h = func(w http.ResponseWriter, r *http.Request) { p.answer(w, r, v) }
 	}
+	p.mu.Unlock()
 	defer func() {
 		p.mu.Lock()
 		p.asked[r.URL.Path]++
@@ -79,9 +79,11 @@ func (p *Portal) serve(w http.ResponseWriter, r *http.Request) {
 }
 
 // honest answers as a portal should.
-func (p *Portal) honest(w http.ResponseWriter, r *http.Request) {
+func (p *Portal) honest(w http.ResponseWriter, r *http.Request) { p.answer(w, r, p.view()) }
+
+// answer answers with what is in a view.
+func (p *Portal) answer(w http.ResponseWriter, r *http.Request, v shown) {
 	io.Copy(io.Discard, io.LimitReader(r.Body, 1<<20))
-	card, head := p.Current()
 	type told struct {
 		Card json.RawMessage `json:"card,omitempty"`
 		Head json.RawMessage `json:"head,omitempty"`
@@ -89,21 +91,21 @@ func (p *Portal) honest(w http.ResponseWriter, r *http.Request) {
 	path := r.URL.Path
 	switch {
 	case path == "/.well-known/agentsite", strings.HasSuffix(path, "/peering/v1/portal"):
-		Say(w, map[string]any{"network": p.Network, "portal": p.ID, "origin": p.Origin, "card": json.RawMessage(card), "head": json.RawMessage(head)})
+		Say(w, map[string]any{"network": p.Network, "portal": p.ID, "origin": p.Origin, "card": json.RawMessage(v.card), "head": json.RawMessage(v.head)})
 	case strings.HasSuffix(path, "/hello"):
-		Say(w, map[string]any{"card": json.RawMessage(card), "head": json.RawMessage(head), "state": "active"})
+		Say(w, map[string]any{"card": json.RawMessage(v.card), "head": json.RawMessage(v.head), "state": "active"})
 	case strings.HasSuffix(path, "/heads/diff"):
-		Say(w, map[string]any{"heads": []told{{card, head}}, "behind": []string{}, "more": false})
+		Say(w, map[string]any{"heads": []told{{v.card, v.head}}, "behind": []string{}, "more": false})
 	case strings.HasSuffix(path, "/heads/hint"), strings.HasSuffix(path, "/attest"):
 		Say(w, map[string]any{"refused": []any{}})
 	case strings.HasSuffix(path, "/head"):
-		Say(w, told{card, head})
+		Say(w, told{v.card, v.head})
 	case strings.HasSuffix(path, "/log"):
-		Lines(w, false, p.Log(r)...)
+		Lines(w, false, v.after(r)...)
 	case strings.HasSuffix(path, "/leaves"):
-		Lines(w, false, p.leaves(r)...)
+		Lines(w, false, v.from(r)...)
 	case strings.HasSuffix(path, "/agents"):
-		Lines(w, false, p.agents(r)...)
+		Lines(w, false, v.agents(r)...)
 	case strings.HasSuffix(path, "/attests"):
 		Lines(w, false)
 	case strings.HasSuffix(path, "/status"):
@@ -115,12 +117,12 @@ func (p *Portal) honest(w http.ResponseWriter, r *http.Request) {
 }
 
 // Log returns the lines that a request for the log is answered with.
-func (p *Portal) Log(r *http.Request) [][]byte {
+func (p *Portal) Log(r *http.Request) [][]byte { return p.view().after(r) }
+
+func (v shown) after(r *http.Request) [][]byte {
 	after, _ := strconv.ParseInt(r.URL.Query().Get("after"), 10, 64)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	list := [][]byte{p.head}
-	for _, e := range p.shown.log {
+	list := [][]byte{v.head}
+	for _, e := range v.log {
 		if e.seq > after {
 			list = append(list, e.wire)
 		}
@@ -128,13 +130,11 @@ func (p *Portal) Log(r *http.Request) [][]byte {
 	return list
 }
 
-func (p *Portal) leaves(r *http.Request) [][]byte {
+func (v shown) from(r *http.Request) [][]byte {
 	var from record.Hash
 	from.UnmarshalText([]byte(r.URL.Query().Get("from"))) // all of them otherwise
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	list := [][]byte{p.head}
-	for _, l := range p.shown.leaves {
+	list := [][]byte{v.head}
+	for _, l := range v.leaves {
 		if bytes.Compare(l.key[:], from[:]) >= 0 {
 			list = append(list, fmt.Appendf(nil, `["%s","%s"]`, l.key, l.hash))
 		}
@@ -142,12 +142,10 @@ func (p *Portal) leaves(r *http.Request) [][]byte {
 	return list
 }
 
-func (p *Portal) agents(r *http.Request) [][]byte {
+func (v shown) agents(r *http.Request) [][]byte {
 	keys := r.URL.Query()["key"]
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	list := [][]byte{p.head}
-	for _, e := range p.shown.log {
+	list := [][]byte{v.head}
+	for _, e := range v.log {
 		if slices.Contains(keys, e.key.String()) {
 			list = append(list, e.wire)
 		}
