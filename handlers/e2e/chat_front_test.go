@@ -74,6 +74,10 @@ func newFront(t testing.TB) *front {
 		ErrorHandler:  func(w http.ResponseWriter, _ *http.Request, _ error) { hangUp(w) },
 	}
 	f.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		// Without it the body is closed with the first byte of an answer. Who is
+		// quick answers a form before the proxy has seen its end, which breaks
+		// the connection off then, and the page with it.
+		http.NewResponseController(w).EnableFullDuplex()
 		f.mu.Lock()
 		cookies := r.Header.Get("Cookie")
 		if c, ok := r.Context().Value(connKey{}).(net.Conn); ok {
