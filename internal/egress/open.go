@@ -73,6 +73,9 @@ func (o *open) rest(t *tracked, most int) (old *tracked) {
 	now, idle := time.Now(), 0
 	t.busy--
 	t.since = now
+	if len(o.conns) <= most {
+		return nil
+	}
 	for t := range o.conns {
 		if !t.http2 || t.busy > 0 {
 			continue

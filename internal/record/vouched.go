@@ -52,8 +52,12 @@ func (g *Gate) Vouched(ctx context.Context, card, wire []byte, now time.Time) (*
 	if c.key, err = ring.Key(r, ms); err != nil {
 		return nil, nil, err
 	}
-	if c.seen, err = g.mem.Seen(ctx, c.Slot()); err != nil {
-		return nil, nil, err
+	// Nobody takes a provider record in: the shelf of the DHT itself has the
+	// newest of each publisher.
+	if r.Type != TypeProvider {
+		if c.seen, err = g.mem.Seen(ctx, c.Slot()); err != nil {
+			return nil, nil, err
+		}
 	}
 	if err := g.compare(ctx, &c); err != nil && (r.Type != TypeHead || ReasonOf(err) != Stale) {
 		return nil, nil, err

@@ -118,11 +118,11 @@ const maxRefills = 2
 
 // add notes a node that may be asked.
 func (p *path) add(w *walk, c *Contact, depth uint8) {
-	if c.ID == w.node.self.ID || !w.node.cfg.Admits(c) {
+	if c.ID == w.node.self.ID {
 		return
 	}
-	i, found := p.search(w, c.ID)
-	if found || i >= maxCands {
+	i, found := p.search(w, c.ID) // first, as most were named before
+	if found || i >= maxCands || !w.node.cfg.Admits(c) {
 		return
 	}
 	p.cands = slices.Insert(p.cands, i, cand{Contact: c, far: lead(w.target) ^ lead(c.ID), depth: depth})
@@ -312,21 +312,26 @@ func (w *walk) nearest() []*Contact {
 	return out
 }
 
-// groupCount counts contacts by group.
-type groupCount map[Group]int
+// groupCount counts contacts by group: all groups of those that were admitted,
+// in a list, as they are few.
+type groupCount []Group
 
 // admit counts a contact unless it is of a group that has as many as it may.
 func (g *groupCount) admit(c *Contact, most int) bool {
 	for _, x := range c.Groups {
-		if (*g)[x] >= most {
+		n := 0
+		for _, have := range *g {
+			if have == x {
+				n++
+			}
+		}
+		if n >= most {
 			return false
 		}
 	}
-	for _, x := range c.Groups {
-		if *g == nil {
-			*g = make(groupCount)
-		}
-		(*g)[x]++
+	if *g == nil && len(c.Groups) > 0 {
+		*g = make(groupCount, 0, 32) // of one answer, mostly
 	}
+	*g = append(*g, c.Groups...)
 	return true
 }

@@ -62,6 +62,7 @@ func (t transport) Call(ctx context.Context, to *kademlia.Contact, r *kademlia.R
 			return nil, nil, err
 		}
 	}
+	out.Nodes = make([]*kademlia.Contact, 0, len(in.Nodes))
 	for _, n := range in.Nodes {
 		c, err := o.contact(n.ID, n.Node)
 		if err != nil { // over, another's, or nonsense: the others may be good
@@ -97,7 +98,7 @@ func (o *Overlay) Serve(ctx context.Context, asker federation.Asker, route strin
 	if err != nil {
 		return nil, federation.Refuse(federation.ReasonBusy, "This portal does not take part in the DHT now.")
 	}
-	out := &wire.Response{Self: o.Contact(), Found: resp.Found, Codes: resp.Codes}
+	out := &wire.Response{Self: o.Contact(), Nodes: make([]wire.Node, 0, min(len(resp.Nodes), wire.MaxNodes)), Found: resp.Found, Codes: resp.Codes}
 	for _, c := range resp.Nodes {
 		if len(c.Node) > 0 && len(out.Nodes) < wire.MaxNodes {
 			out.Nodes = append(out.Nodes, wire.Node{ID: c.ID, Node: c.Node})

@@ -8,6 +8,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // ID is the name of a node or a key.
@@ -95,7 +96,11 @@ type Response struct {
 // AppendRequest appends a request. It panics for one that is out of bounds:
 // nobody builds such a one.
 func AppendRequest(b []byte, r *Request) []byte {
-	start := len(b)
+	start, size := len(b), 6+len(r.From)+len(r.Targets)*len(ID{})
+	for _, rec := range r.Records {
+		size += len(ID{}) + 2 + len(rec.Value)
+	}
+	b = slices.Grow(b, size)
 	b = text(append(b, version, byte(r.Kind)), r.From, MaxNodeBytes)
 	b = count(b, len(r.Targets), MaxTargets)
 	for i := range r.Targets {
@@ -110,7 +115,17 @@ func AppendRequest(b []byte, r *Request) []byte {
 
 // AppendResponse appends a response, and panics like AppendRequest.
 func AppendResponse(b []byte, r *Response) []byte {
-	start := len(b)
+	start, size := len(b), 6+len(r.Self)+len(r.Codes)
+	for _, n := range r.Nodes {
+		size += len(ID{}) + 2 + len(n.Node)
+	}
+	for _, values := range r.Found {
+		size++
+		for _, v := range values {
+			size += 2 + len(v)
+		}
+	}
+	b = slices.Grow(b, size)
 	b = text(append(b, version), r.Self, MaxNodeBytes)
 	b = count(b, len(r.Nodes), MaxNodes)
 	for _, n := range r.Nodes {
