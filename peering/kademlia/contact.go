@@ -44,6 +44,9 @@ type Request struct {
 	Targets []ID
 	// Records are those of Store, at most wire.MaxRecords.
 	Records []Record
+	// Known are contacts near the first target that the asking node has already,
+	// nearest first, at most wire.MaxHave: an answer need not spell them out.
+	Known []*Contact
 }
 
 // Response is what it answers.

@@ -3,6 +3,8 @@ package kademlia
 import (
 	"slices"
 	"time"
+
+	"agentsite/peering/kademlia/wire"
 )
 
 // walk asks nodes ever nearer to a target (section 2.3). It is what lookups,
@@ -131,6 +133,15 @@ func (p *path) add(w *walk, c *Contact, depth uint8) {
 	}
 }
 
+// known returns the nearest nodes of a path.
+func (p *path) known() []*Contact {
+	out := make([]*Contact, min(len(p.cands), wire.MaxHave))
+	for i := range out {
+		out[i] = p.cands[i].Contact
+	}
+	return out
+}
+
 // next returns the nearest node of a path that is still to be asked, nil if all
 // that count were: those wanted, and those in the region. Nodes that failed or
 // are slow do not count, nor those asked on another path, which would end this
@@ -179,7 +190,9 @@ func (w *walk) step(now time.Time) {
 				p.flight++
 				w.calls++
 				w.rpcs++
-				w.node.send(&call{to: c.Contact, walk: w, path: p, depth: c.depth}, w.request(c), now)
+				r := w.request(c)
+				r.Known = p.known()
+				w.node.send(&call{to: c.Contact, walk: w, path: p, depth: c.depth}, r, now)
 			}
 			idle = idle && p.flight == 0
 		}

@@ -189,9 +189,15 @@ func (o *Overlay) signWhere() error {
 
 // Contact is where this portal is as it last signed it, nil before it did.
 func (o *Overlay) Contact() []byte {
+	wire, _ := o.signed()
+	return wire
+}
+
+// signed is Contact, with its seq.
+func (o *Overlay) signed() (wire []byte, seq int64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.me.wire
+	return o.me.wire, o.me.seq
 }
 
 // hostPort parts an origin.

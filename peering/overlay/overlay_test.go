@@ -7,6 +7,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -175,6 +176,67 @@ func TestValues_BelongUnderTheirKey(t *testing.T) {
 	b.out[b.other.ID] = true
 	if _, err := b.values.Validate(kademlia.ID(key), good); err == nil {
 		t.Error("of who is shut out: taken")
+	}
+}
+
+// TestMarks_SpareWhatIsKnown is of contacts that who asks has already: the answer
+// has their ids alone, and they are what they were.
+func TestMarks_SpareWhatIsKnown(t *testing.T) {
+	b := newBench(t)
+	read := func(p *recordtest.Portal, node []byte) *kademlia.Contact {
+		t.Helper()
+		c, err := b.contact(idOf(p), node)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	other, third := read(b.other, contactOf(t, b.other, "other.example")), read(b.third, contactOf(t, b.third, "third.example"))
+	bare := &kademlia.Contact{ID: idOf(b.self)} // told to begin with: nothing else is known of it
+	var asked *wire.Request
+	b.answer = func(_ string, r *wire.Request) (*wire.Response, error) {
+		asked = r
+		return &wire.Response{Nodes: []wire.Node{{ID: third.ID}, {ID: bare.ID}, {ID: kademlia.ID{9}}}}, nil
+	}
+	resp, _, err := transport{b.Overlay}.Call(t.Context(), other, &kademlia.Request{Kind: kademlia.FindNode, Targets: []kademlia.ID{b.id}, Known: []*kademlia.Contact{other, third, bare}})
+	if err != nil || resp.Self != nil || len(resp.Nodes) != 2 || resp.Nodes[0] != third || resp.Nodes[1] != bare {
+		t.Fatalf("%+v %v, want those that were known and no other", resp, err)
+	}
+	if want := marks([]*kademlia.Contact{other, third}); !slices.Equal(asked.Have, want) {
+		t.Errorf("marks %x, want %x", asked.Have, want)
+	}
+
+	// The other side: a portal that names two to one who has one of them, of
+	// another version or the same, or what the portal says of itself.
+	if err := b.signWhere(); err != nil {
+		t.Fatal(err)
+	}
+	me := read(b.self, b.Contact())
+	older := *third
+	older.Version--
+	for name, c := range map[string]struct {
+		have       []*kademlia.Contact
+		self       bool
+		spelledOut int
+	}{
+		"nothing":                      {nil, true, 2},
+		"one":                          {[]*kademlia.Contact{third}, true, 1},
+		"one of an older version":      {[]*kademlia.Contact{&older}, true, 2},
+		"all, and who is asked itself": {[]*kademlia.Contact{me, other, third}, false, 0},
+	} {
+		out, err := wire.DecodeResponse(b.write(&kademlia.Response{Nodes: []*kademlia.Contact{other, third, bare}}, marks(c.have)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := 0
+		for _, node := range out.Nodes {
+			if len(node.Node) > 0 {
+				n++
+			}
+		}
+		if len(out.Nodes) != 2 || n != c.spelledOut || (len(out.Self) > 0) != c.self {
+			t.Errorf("who has %s: %d nodes, %d spelled out, itself %t", name, len(out.Nodes), n, len(out.Self) > 0)
+		}
 	}
 }
 

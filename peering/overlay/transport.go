@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"net/netip"
+	"slices"
 
 	"agentsite/internal/clock"
 	"agentsite/internal/fault"
@@ -42,7 +43,7 @@ func (t transport) Call(ctx context.Context, to *kademlia.Contact, r *kademlia.R
 			near = o.groups(a.Addr().Unmap().String())
 		}
 	}})
-	body := wire.AppendRequest(nil, &wire.Request{Kind: r.Kind, From: o.Contact(), Targets: r.Targets, Records: r.Records})
+	body := wire.AppendRequest(nil, &wire.Request{Kind: r.Kind, From: o.Contact(), Targets: r.Targets, Records: r.Records, Have: marks(r.Known)})
 	a, err := o.cfg.Caller.Do(ctx, origin, portal, http.MethodPost, Base+routes[r.Kind], body, wire.MaxBytes)
 	if err != nil {
 		return nil, nil, err
@@ -64,6 +65,12 @@ func (t transport) Call(ctx context.Context, to *kademlia.Contact, r *kademlia.R
 	}
 	out.Nodes = make([]*kademlia.Contact, 0, len(in.Nodes))
 	for _, n := range in.Nodes {
+		if len(n.Node) == 0 { // it was said to be known
+			if i := slices.IndexFunc(r.Known, func(c *kademlia.Contact) bool { return c.ID == n.ID }); i >= 0 {
+				out.Nodes = append(out.Nodes, r.Known[i])
+			}
+			continue
+		}
 		c, err := o.contact(n.ID, n.Node)
 		if err != nil { // over, another's, or nonsense: the others may be good
 			o.refused.Add(1)
@@ -98,13 +105,39 @@ func (o *Overlay) Serve(ctx context.Context, asker federation.Asker, route strin
 	if err != nil {
 		return nil, federation.Refuse(federation.ReasonBusy, "This portal does not take part in the DHT now.")
 	}
-	out := &wire.Response{Self: o.Contact(), Nodes: make([]wire.Node, 0, min(len(resp.Nodes), wire.MaxNodes)), Found: resp.Found, Codes: resp.Codes}
+	return o.write(resp, in.Have), nil
+}
+
+// write writes an answer to who has the contacts with those marks.
+func (o *Overlay) write(resp *kademlia.Response, have []uint32) []byte {
+	has := func(id kademlia.ID, version int64) bool { return slices.Contains(have, wire.Mark(id, version)) }
+	out := &wire.Response{Nodes: make([]wire.Node, 0, min(len(resp.Nodes), wire.MaxNodes)), Found: resp.Found, Codes: resp.Codes}
+	if self, seq := o.signed(); !has(o.id, seq) {
+		out.Self = self
+	}
 	for _, c := range resp.Nodes {
-		if len(c.Node) > 0 && len(out.Nodes) < wire.MaxNodes {
-			out.Nodes = append(out.Nodes, wire.Node{ID: c.ID, Node: c.Node})
+		if len(c.Node) == 0 || len(out.Nodes) == wire.MaxNodes {
+			continue
+		}
+		n := wire.Node{ID: c.ID}
+		if !has(c.ID, c.Version) {
+			n.Node = c.Node
+		}
+		out.Nodes = append(out.Nodes, n)
+	}
+	return wire.AppendResponse(nil, out)
+}
+
+// marks say which contacts are known. One that was only told to begin with, of
+// which nothing is known but its id, is not.
+func marks(known []*kademlia.Contact) []uint32 {
+	out := make([]uint32, 0, len(known))
+	for _, c := range known {
+		if len(c.Node) > 0 {
+			out = append(out, wire.Mark(c.ID, c.Version))
 		}
 	}
-	return wire.AppendResponse(nil, out), nil
+	return out
 }
 
 // from is the contact of who asks, nil unless it sent one that it signed.

@@ -52,12 +52,18 @@ const (
 	MaxValueBytes = 16 << 10
 	// MaxValues bounds the values of one key in a response.
 	MaxValues = 64
+	// MaxHave is how many contacts a request says that its asker has.
+	MaxHave = 64
 	// MaxBytes bounds a message.
 	MaxBytes = 256 << 10
 )
 
-// version is the first byte of every message.
-const version = 1
+// The first byte of a message is its version. Requests with marks are of the
+// second.
+const (
+	version      = 1
+	versionMarks = 2
+)
 
 // ErrMalformed is of every message that cannot be read. The error says where.
 var ErrMalformed = errors.New("malformed message of the DHT")
@@ -76,11 +82,21 @@ type Request struct {
 	From    []byte
 	Targets []ID
 	Records []Record
+	// Have are marks of contacts that who asks has already: an answer may name
+	// these by their ids alone.
+	Have []uint32
+}
+
+// Mark is how a request says that its asker has a contact of that id and version.
+// That two have the same mark costs no more than one contact of an answer.
+func Mark(id ID, version int64) uint32 {
+	return binary.BigEndian.Uint32(id[len(id)-4:]) ^ uint32(version) ^ uint32(version>>32)
 }
 
 // Node is a contact as it travels.
 type Node struct {
-	ID   ID
+	ID ID
+	// Node is what it says of itself, empty where who asked has it.
 	Node []byte
 }
 
@@ -96,12 +112,15 @@ type Response struct {
 // AppendRequest appends a request. It panics for one that is out of bounds:
 // nobody builds such a one.
 func AppendRequest(b []byte, r *Request) []byte {
-	start, size := len(b), 6+len(r.From)+len(r.Targets)*len(ID{})
+	start, size, v := len(b), 7+len(r.From)+len(r.Targets)*len(ID{})+4*len(r.Have), byte(version)
+	if len(r.Have) > 0 {
+		v = versionMarks
+	}
 	for _, rec := range r.Records {
 		size += len(ID{}) + 2 + len(rec.Value)
 	}
 	b = slices.Grow(b, size)
-	b = text(append(b, version, byte(r.Kind)), r.From, MaxNodeBytes)
+	b = text(append(b, v, byte(r.Kind)), r.From, MaxNodeBytes)
 	b = count(b, len(r.Targets), MaxTargets)
 	for i := range r.Targets {
 		b = append(b, r.Targets[i][:]...)
@@ -109,6 +128,12 @@ func AppendRequest(b []byte, r *Request) []byte {
 	b = count(b, len(r.Records), MaxRecords)
 	for _, rec := range r.Records {
 		b = text(append(b, rec.Key[:]...), rec.Value, MaxValueBytes)
+	}
+	if v == versionMarks {
+		b = count(b, len(r.Have), MaxHave)
+		for _, m := range r.Have {
+			b = binary.BigEndian.AppendUint32(b, m)
+		}
 	}
 	return whole(b, start)
 }
@@ -169,7 +194,7 @@ func whole(b []byte, start int) []byte {
 // DecodeRequest reads a request that is the whole of b, whose bytes it keeps.
 // Errors are ErrMalformed.
 func DecodeRequest(b []byte) (*Request, error) {
-	d := open(b)
+	d, v := open(b, versionMarks)
 	r := &Request{Kind: Kind(d.byte("kind"))}
 	if r.Kind < Ping || r.Kind > Store {
 		d.wrong("kind %d is not known", r.Kind)
@@ -188,6 +213,16 @@ func DecodeRequest(b []byte) (*Request, error) {
 			r.Records[i].Value = d.text("value", MaxValueBytes)
 		}
 	}
+	if v == versionMarks {
+		n := d.count("marks", MaxHave, 4)
+		d.must(n > 0, "it has no marks, which is the first version")
+		for i := range n {
+			if i == 0 {
+				r.Have = make([]uint32, n)
+			}
+			r.Have[i] = d.mark()
+		}
+	}
 	switch targets, records := len(r.Targets), len(r.Records); r.Kind {
 	case Ping:
 		d.must(targets == 0 && records == 0, "a ping asks for nothing else")
@@ -204,13 +239,13 @@ func DecodeRequest(b []byte) (*Request, error) {
 // DecodeResponse reads a response that is the whole of b, whose bytes it keeps.
 // Errors are ErrMalformed.
 func DecodeResponse(b []byte) (*Response, error) {
-	d := open(b)
+	d, _ := open(b, version)
 	r := &Response{Self: d.node("self")}
 	if n := d.count("nodes", MaxNodes, len(ID{})+2); n > 0 {
 		r.Nodes = make([]Node, n)
 		for i := range r.Nodes {
 			d.id(&r.Nodes[i].ID)
-			r.Nodes[i].Node = d.text("node", MaxNodeBytes)
+			r.Nodes[i].Node = d.node("node")
 		}
 	}
 	if n := d.count("found", MaxTargets, 1); n > 0 {
@@ -241,15 +276,16 @@ type decoder struct {
 	err  error
 }
 
-func open(b []byte) *decoder {
-	d := &decoder{rest: b}
+// open reads the version, which is at most that.
+func open(b []byte, most byte) (d *decoder, v byte) {
+	d = &decoder{rest: b}
 	if len(b) > MaxBytes {
 		d.wrong("it has %d bytes, at most %d are read", len(b), MaxBytes)
 	}
-	if v := d.byte("version"); d.err == nil && v != version {
+	if v = d.byte("version"); d.err == nil && (v < version || v > most) {
 		d.wrong("version %d is not known", v)
 	}
-	return d
+	return d, v
 }
 
 func (d *decoder) wrong(format string, args ...any) {
@@ -295,6 +331,17 @@ func (d *decoder) id(id *ID) {
 		return
 	}
 	d.rest = d.rest[copy(id[:], d.rest):]
+}
+
+// mark reads one of those that count has seen.
+func (d *decoder) mark() uint32 {
+	if len(d.rest) < 4 {
+		d.wrong("it ends within a mark")
+		return 0
+	}
+	m := binary.BigEndian.Uint32(d.rest)
+	d.rest = d.rest[4:]
+	return m
 }
 
 func (d *decoder) text(what string, most int) []byte {

@@ -35,11 +35,13 @@ func messages() []vector {
 	return []vector{
 		{Name: "ping", Request: &wire.Request{Kind: wire.Ping}},
 		{Name: "find_node", Request: &wire.Request{Kind: wire.FindNode, From: []byte("signed"), Targets: []wire.ID{id(1)}}},
+		{Name: "find_node of one who has three", Request: &wire.Request{Kind: wire.FindNode, From: []byte("signed"), Targets: []wire.ID{id(1)}, Have: []uint32{wire.Mark(id(5), 7), wire.Mark(id(6), 1), wire.Mark(id(7), 1<<40|1)}}},
 		{Name: "get of two keys", Request: &wire.Request{Kind: wire.Get, Targets: []wire.ID{id(1), id(2)}}},
 		{Name: "store", Request: &wire.Request{Kind: wire.Store, Records: []wire.Record{{Key: id(3), Value: []byte("one")}, {Key: id(4), Value: []byte{}}}}},
 		{Name: "store that asks for nodes", Request: &wire.Request{Kind: wire.Store, Targets: []wire.ID{id(3)}, Records: []wire.Record{{Key: id(3), Value: []byte("one")}}}},
 		{Name: "pong", Response: &wire.Response{}},
 		{Name: "nodes", Response: &wire.Response{Self: []byte("me"), Nodes: []wire.Node{{ID: id(5), Node: []byte("signed")}, {ID: id(6), Node: []byte("too")}}}},
+		{Name: "nodes of which one is known", Response: &wire.Response{Nodes: []wire.Node{{ID: id(5)}, {ID: id(6), Node: []byte("signed")}}}},
 		{Name: "values", Response: &wire.Response{Nodes: []wire.Node{{ID: id(5), Node: []byte("signed")}}, Found: [][][]byte{{[]byte("a"), []byte("b")}, nil}}},
 		{Name: "codes", Response: &wire.Response{Codes: []wire.Code{wire.Stored, wire.Invalid, wire.Old, wire.Full, wire.TooFar}}},
 	}
@@ -122,7 +124,11 @@ func TestDecode_SaysWhatIsWrong(t *testing.T) {
 	}{
 		{"nothing", nil, "version"},
 		{"a long contact", []byte{1, byte(wire.Ping), 2, 0}, "at most 350"},
-		{"another version", []byte{2, 1, 0, 0}, "version 2"},
+		{"another version", []byte{3, 1, 0, 0}, "version 3"},
+		{"version zero", []byte{0, 1, 0, 0}, "version 0"},
+		{"the version with marks, and none", []byte{2, byte(wire.Ping), 0, 0, 0, 0, 0}, "no marks"},
+		{"too many marks", append([]byte{2, byte(wire.Ping), 0, 0, 0, 0, 65}, make([]byte, 65*4)...), "at most 64"},
+		{"marks that are not there", []byte{2, byte(wire.Ping), 0, 0, 0, 0, 2, 1, 2, 3, 4}, "ends within its marks"},
 		{"an unknown kind", []byte{1, 9, 0, 0}, "kind 9"},
 		{"a ping for a key", append([]byte{1, 1, 0, 0, 1}, make([]byte, 33)...), "ping"},
 		{"find_node without a target", []byte{1, byte(wire.FindNode), 0, 0, 0, 0}, "one target"},
@@ -140,6 +146,9 @@ func TestDecode_SaysWhatIsWrong(t *testing.T) {
 	}
 	if _, err := wire.DecodeResponse([]byte{1, 0, 0, 0, 0, 1, 99}); !errors.Is(err, wire.ErrMalformed) {
 		t.Errorf("an unknown code: %v", err)
+	}
+	if _, err := wire.DecodeResponse([]byte{2, 0, 0, 0, 0, 0}); !errors.Is(err, wire.ErrMalformed) || !strings.Contains(err.Error(), "version 2") {
+		t.Errorf("a response of the version of requests: %v", err)
 	}
 }
 
