@@ -1,6 +1,7 @@
 package kademlia
 
 import (
+	"bytes"
 	"encoding/binary"
 	"slices"
 	"sort"
@@ -169,6 +170,10 @@ func (n *Node) Wake(now time.Time) time.Time {
 	return at
 }
 
+// maxGroups bounds the groups of a contact: who is seen at ever other addresses
+// would have ever more.
+const maxGroups = 8
+
 // Answer takes in the answer to a call, of which the sender saw near whom it is:
 // groups that it did not know before. An answer that comes after Fail, or
 // twice, is dropped.
@@ -182,10 +187,12 @@ func (n *Node) Answer(id uint64, r *Response, near []Group, now time.Time) {
 	n.rtts.add(now.Sub(c.sent))
 	n.tally.Answered++
 	to := c.to
-	if r.Self != nil && r.Self.ID == to.ID && r.Self.Version > to.Version {
+	// What it says of itself counts more than what others said, whose version
+	// may be made up.
+	if r.Self != nil && r.Self.ID == to.ID && (r.Self.Version != to.Version || !bytes.Equal(r.Self.Node, to.Node)) {
 		to = r.Self
 	}
-	if len(near) > 0 {
+	if len(near) > 0 && len(to.Groups) < maxGroups {
 		with := *to
 		with.Groups = slices.Concat(to.Groups, near)
 		slices.Sort(with.Groups)

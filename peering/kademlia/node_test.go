@@ -68,6 +68,34 @@ func TestNode_TakesWhatOneSaysOfItself(t *testing.T) {
 	}
 }
 
+// What others say of a node, of whatever version, is no more once it speaks for
+// itself: a liar who names it with the highest of all versions keeps it there
+// otherwise, for all whom this node tells.
+func TestNode_BelievesTheNodeItselfNotTheHighestVersion(t *testing.T) {
+	n := testNode(Config{})
+	n.Hear(&Contact{ID: ID{1}, Version: math.MaxInt64, Node: []byte("made up")}, begun)
+	call := n.Poll(begun)[0]
+	n.Answer(call.ID, &Response{Self: &Contact{ID: ID{1}, Version: 2, Node: []byte("true")}}, nil, begun)
+	if got := n.Contacts(); len(got) != 1 || string(got[0].Node) != "true" {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestNode_BoundsTheGroupsOfOne(t *testing.T) {
+	n := testNode(Config{})
+	n.meet(&Contact{ID: ID{1}, Groups: []Group{1}}, begun)
+	for i := range Group(100) { // it is seen at ever other addresses
+		now := begun.Add(time.Duration(i) * time.Hour)
+		n.Find(ID{1}, now)
+		for _, c := range n.Poll(now) {
+			n.Answer(c.ID, &Response{}, []Group{100 + i}, now)
+		}
+	}
+	if got := n.Contacts()[0].Groups; len(got) < 2 || len(got) > maxGroups || !slices.Contains(got, 1) {
+		t.Errorf("groups %v, want its first and at most %d", got, maxGroups)
+	}
+}
+
 func TestNode_DealsWithWhomItAdmits(t *testing.T) {
 	n := testNode(Config{Admits: func(c *Contact) bool { return c.ID != ID{1} }})
 	out, in := &Contact{ID: ID{1}}, &Contact{ID: ID{2}}

@@ -52,7 +52,7 @@ func (o *Overlay) contact(id kademlia.ID, node []byte) (*kademlia.Contact, error
 	if d, _ := c.Portal.Digest(); kademlia.ID(d) != id {
 		return nil, errAnother
 	}
-	if now := clock.Now(); c.Expires <= now.UnixMilli() || c.Issued > now.Add(maxAhead).UnixMilli() {
+	if now := clock.Now(); c.Expires <= now.UnixMilli() || c.Issued > now.Add(maxAhead).UnixMilli() || c.Expires-c.Issued > contactLife.Milliseconds() {
 		return nil, errOver
 	}
 	out := &kademlia.Contact{ID: id, Node: r.Wire, Address: c.Origin(), Version: c.Seq, Groups: o.groups(c.Host)}
@@ -189,15 +189,9 @@ func (o *Overlay) signWhere() error {
 
 // Contact is where this portal is as it last signed it, nil before it did.
 func (o *Overlay) Contact() []byte {
-	wire, _ := o.signed()
-	return wire
-}
-
-// signed is Contact, with its seq.
-func (o *Overlay) signed() (wire []byte, seq int64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.me.wire, o.me.seq
+	return o.me.wire
 }
 
 // hostPort parts an origin.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/ed25519"
+	"encoding/binary"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -193,38 +194,52 @@ func TestMarks_SpareWhatIsKnown(t *testing.T) {
 	}
 	other, third := read(b.other, contactOf(t, b.other, "other.example")), read(b.third, contactOf(t, b.third, "third.example"))
 	bare := &kademlia.Contact{ID: idOf(b.self)} // told to begin with: nothing else is known of it
-	var asked *wire.Request
+	gone := &kademlia.Contact{ID: kademlia.ID{8}, Node: contactAt(t, b.third, -2*time.Hour, -time.Hour)}
+	var asked []*wire.Request
 	b.answer = func(_ string, r *wire.Request) (*wire.Response, error) {
-		asked = r
+		asked = append(asked, r)
 		return &wire.Response{Nodes: []wire.Node{{ID: third.ID}, {ID: bare.ID}, {ID: kademlia.ID{9}}}}, nil
 	}
-	resp, _, err := transport{b.Overlay}.Call(t.Context(), other, &kademlia.Request{Kind: kademlia.FindNode, Targets: []kademlia.ID{b.id}, Known: []*kademlia.Contact{other, third, bare}})
-	if err != nil || resp.Self != nil || len(resp.Nodes) != 2 || resp.Nodes[0] != third || resp.Nodes[1] != bare {
-		t.Fatalf("%+v %v, want those that were known and no other", resp, err)
+	for range 2 {
+		resp, _, err := transport{b.Overlay}.Call(t.Context(), other, &kademlia.Request{Kind: kademlia.FindNode, Targets: []kademlia.ID{b.id}, Known: []*kademlia.Contact{other, third, bare, gone}})
+		if err != nil || resp.Self != nil || len(resp.Nodes) != 2 || resp.Nodes[0] != third || resp.Nodes[1] != bare {
+			t.Fatalf("%+v %v, want those that were known and no other", resp, err)
+		}
 	}
-	if want := marks([]*kademlia.Contact{other, third}); !slices.Equal(asked.Have, want) {
-		t.Errorf("marks %x, want %x", asked.Have, want)
+	if n := b.refused.Load(); n != 2 {
+		t.Errorf("%d nodes by an id that nobody knows were refused, want 2", n)
+	}
+	for _, r := range asked {
+		if want := []uint32{r.Salt.Mark(other.Node), r.Salt.Mark(third.Node)}; !slices.Equal(r.Have, want) {
+			t.Errorf("marks %x, want %x", r.Have, want)
+		}
+	}
+	if asked[0].Salt == asked[1].Salt {
+		t.Error("two requests have one salt: whoever sees it makes up what has a mark")
 	}
 
-	// The other side: a portal that names two to one who has one of them, of
-	// another version or the same, or what the portal says of itself.
+	// The other side: a portal that names two to one who has one of them, or
+	// another one of the same id and version, or what the portal says of itself.
 	if err := b.signWhere(); err != nil {
 		t.Fatal(err)
 	}
-	me := read(b.self, b.Contact())
-	older := *third
-	older.Version--
+	forged := *third
+	forged.Node = bytes.Replace(third.Node, []byte("third.example"), []byte("thief.example"), 1)
 	for name, c := range map[string]struct {
-		have       []*kademlia.Contact
+		have       [][]byte
 		self       bool
 		spelledOut int
 	}{
 		"nothing":                      {nil, true, 2},
-		"one":                          {[]*kademlia.Contact{third}, true, 1},
-		"one of an older version":      {[]*kademlia.Contact{&older}, true, 2},
-		"all, and who is asked itself": {[]*kademlia.Contact{me, other, third}, false, 0},
+		"one":                          {[][]byte{third.Node}, true, 1},
+		"one who says something else":  {[][]byte{forged.Node}, true, 2},
+		"all, and who is asked itself": {[][]byte{b.Contact(), other.Node, third.Node}, false, 0},
 	} {
-		out, err := wire.DecodeResponse(b.write(&kademlia.Response{Nodes: []*kademlia.Contact{other, third, bare}}, marks(c.have)))
+		in := &wire.Request{Kind: wire.FindNode, Targets: []wire.ID{b.id}, Salt: wire.Salt{1}}
+		for _, node := range c.have {
+			in.Have = append(in.Have, in.Salt.Mark(node))
+		}
+		out, err := wire.DecodeResponse(b.write(&kademlia.Response{Nodes: []*kademlia.Contact{other, third, bare}}, in))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -240,6 +255,30 @@ func TestMarks_SpareWhatIsKnown(t *testing.T) {
 	}
 }
 
+// older is a portal of a version that knows no marks.
+type older struct{ federation.Caller }
+
+func (o older) Do(ctx context.Context, origin string, portal record.PortalID, method, path string, body []byte, limit int64) (*federation.Answer, error) {
+	if body[0] != 1 {
+		return &federation.Answer{Status: http.StatusBadRequest}, nil
+	}
+	return o.Caller.Do(ctx, origin, portal, method, path, body, limit)
+}
+
+// TestMarks_AreLeftAwayForOlderVersions is of portals that do not know them.
+func TestMarks_AreLeftAwayForOlderVersions(t *testing.T) {
+	b := newBench(t)
+	b.cfg.Caller = older{b.cfg.Caller}
+	to, err := b.contact(idOf(b.other), contactOf(t, b.other, "other.example"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.answer = func(_ string, r *wire.Request) (*wire.Response, error) { return &wire.Response{}, nil }
+	if _, _, err := (transport{b.Overlay}).Call(t.Context(), to, &kademlia.Request{Kind: kademlia.FindNode, Targets: []kademlia.ID{b.id}, Known: []*kademlia.Contact{to}}); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestCall_BelievesNoContactOfAnother is of answers that name portals.
 func TestCall_BelievesNoContactOfAnother(t *testing.T) {
 	b := newBench(t)
@@ -248,6 +287,10 @@ func TestCall_BelievesNoContactOfAnother(t *testing.T) {
 		t.Fatal(err)
 	}
 	third := contactOf(t, b.third, "third.example")
+	// Nobody signed this one, as nobody would: of what others say that is not
+	// looked at.
+	long := bytes.Clone(third)
+	binary.BigEndian.PutUint64(long[1+32+10+24:], 1<<52)
 	b.answer = func(path string, r *wire.Request) (*wire.Response, error) {
 		if path != Base+"find_node" || r.Kind != wire.FindNode {
 			return nil, errors.New("it asks something else")
@@ -258,6 +301,7 @@ func TestCall_BelievesNoContactOfAnother(t *testing.T) {
 			{ID: idOf(b.third), Node: []byte("nothing")},                                  // none
 			{ID: idOf(b.third), Node: contactAt(t, b.third, -2*time.Hour, -time.Hour)},    // over
 			{ID: idOf(b.third), Node: contactAt(t, b.third, 10*time.Minute, 2*time.Hour)}, // by a clock that is ahead
+			{ID: idOf(b.third), Node: long},                                               // lives for longer than any
 		}}, nil
 	}
 	resp, _, err := transport{b.Overlay}.Call(t.Context(), to, &kademlia.Request{Kind: kademlia.FindNode, Targets: []kademlia.ID{b.id}})
@@ -267,8 +311,8 @@ func TestCall_BelievesNoContactOfAnother(t *testing.T) {
 	if resp.Self == nil || resp.Self.Version <= to.Version {
 		t.Error("what it says of itself is not heard")
 	}
-	if b.refused.Load() != 4 {
-		t.Errorf("%d contacts were refused, want 4", b.refused.Load())
+	if b.refused.Load() != 5 {
+		t.Errorf("%d contacts were refused, want 5", b.refused.Load())
 	}
 	b.answer = func(string, *wire.Request) (*wire.Response, error) {
 		return &wire.Response{Self: third}, nil

@@ -2,6 +2,7 @@ package overlay
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"net/http"
 	"net/http/httptrace"
@@ -43,8 +44,16 @@ func (t transport) Call(ctx context.Context, to *kademlia.Contact, r *kademlia.R
 			near = o.groups(a.Addr().Unmap().String())
 		}
 	}})
-	body := wire.AppendRequest(nil, &wire.Request{Kind: r.Kind, From: o.Contact(), Targets: r.Targets, Records: r.Records, Have: marks(r.Known)})
-	a, err := o.cfg.Caller.Do(ctx, origin, portal, http.MethodPost, Base+routes[r.Kind], body, wire.MaxBytes)
+	ask := &wire.Request{Kind: r.Kind, From: o.Contact(), Targets: r.Targets, Records: r.Records}
+	do := func() (*federation.Answer, error) {
+		return o.cfg.Caller.Do(ctx, origin, portal, http.MethodPost, Base+routes[r.Kind], wire.AppendRequest(nil, ask), wire.MaxBytes)
+	}
+	o.mark(ask, r.Known)
+	a, err := do()
+	if err == nil && a.Status == http.StatusBadRequest && len(ask.Have) > 0 { // of a version without marks
+		ask.Have = nil
+		a, err = do()
+	}
 	if err != nil {
 		return nil, nil, err
 	}
@@ -68,6 +77,8 @@ func (t transport) Call(ctx context.Context, to *kademlia.Contact, r *kademlia.R
 		if len(n.Node) == 0 { // it was said to be known
 			if i := slices.IndexFunc(r.Known, func(c *kademlia.Contact) bool { return c.ID == n.ID }); i >= 0 {
 				out.Nodes = append(out.Nodes, r.Known[i])
+			} else {
+				o.refused.Add(1)
 			}
 			continue
 		}
@@ -105,14 +116,14 @@ func (o *Overlay) Serve(ctx context.Context, asker federation.Asker, route strin
 	if err != nil {
 		return nil, federation.Refuse(federation.ReasonBusy, "This portal does not take part in the DHT now.")
 	}
-	return o.write(resp, in.Have), nil
+	return o.write(resp, in), nil
 }
 
-// write writes an answer to who has the contacts with those marks.
-func (o *Overlay) write(resp *kademlia.Response, have []uint32) []byte {
-	has := func(id kademlia.ID, version int64) bool { return slices.Contains(have, wire.Mark(id, version)) }
+// write writes an answer to a request, whose asker may have some of its contacts.
+func (o *Overlay) write(resp *kademlia.Response, in *wire.Request) []byte {
+	has := func(node []byte) bool { return len(in.Have) > 0 && slices.Contains(in.Have, in.Salt.Mark(node)) }
 	out := &wire.Response{Nodes: make([]wire.Node, 0, min(len(resp.Nodes), wire.MaxNodes)), Found: resp.Found, Codes: resp.Codes}
-	if self, seq := o.signed(); !has(o.id, seq) {
+	if self := o.Contact(); !has(self) {
 		out.Self = self
 	}
 	for _, c := range resp.Nodes {
@@ -120,7 +131,7 @@ func (o *Overlay) write(resp *kademlia.Response, have []uint32) []byte {
 			continue
 		}
 		n := wire.Node{ID: c.ID}
-		if !has(c.ID, c.Version) {
+		if !has(c.Node) {
 			n.Node = c.Node
 		}
 		out.Nodes = append(out.Nodes, n)
@@ -128,16 +139,15 @@ func (o *Overlay) write(resp *kademlia.Response, have []uint32) []byte {
 	return wire.AppendResponse(nil, out)
 }
 
-// marks say which contacts are known. One that was only told to begin with, of
-// which nothing is known but its id, is not.
-func marks(known []*kademlia.Contact) []uint32 {
-	out := make([]uint32, 0, len(known))
+// mark says in a request which contacts are known. One that is over is not, nor
+// one of which nothing is known but its id.
+func (o *Overlay) mark(r *wire.Request, known []*kademlia.Contact) {
+	rand.Read(r.Salt[:])
 	for _, c := range known {
-		if len(c.Node) > 0 {
-			out = append(out, wire.Mark(c.ID, c.Version))
+		if _, ok := o.named.get(c.ID, c.Node); ok {
+			r.Have = append(r.Have, r.Salt.Mark(c.Node))
 		}
 	}
-	return out
 }
 
 // from is the contact of who asks, nil unless it sent one that it signed.

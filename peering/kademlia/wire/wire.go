@@ -5,6 +5,7 @@
 package wire
 
 import (
+	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -53,7 +54,7 @@ const (
 	// MaxValues bounds the values of one key in a response.
 	MaxValues = 64
 	// MaxHave is how many contacts a request says that its asker has.
-	MaxHave = 64
+	MaxHave = 32
 	// MaxBytes bounds a message.
 	MaxBytes = 256 << 10
 )
@@ -83,14 +84,24 @@ type Request struct {
 	Targets []ID
 	Records []Record
 	// Have are marks of contacts that who asks has already: an answer may name
-	// these by their ids alone.
+	// these by their ids alone. Salt is of this request alone, and zero without
+	// marks.
+	Salt Salt
 	Have []uint32
 }
 
-// Mark is how a request says that its asker has a contact of that id and version.
-// That two have the same mark costs no more than one contact of an answer.
-func Mark(id ID, version int64) uint32 {
-	return binary.BigEndian.Uint32(id[len(id)-4:]) ^ uint32(version) ^ uint32(version>>32)
+// Salt is by chance, so that nobody makes up a contact beforehand whose mark is
+// that of another one, which would then be left out of answers.
+type Salt [8]byte
+
+// Mark is how a request says that its asker has a contact, by what that says of
+// itself.
+func (s Salt) Mark(node []byte) uint32 {
+	var b [len(s) + MaxNodeBytes]byte
+	n := copy(b[:], s[:])
+	n += copy(b[n:], node)
+	sum := sha256.Sum256(b[:n])
+	return binary.BigEndian.Uint32(sum[:])
 }
 
 // Node is a contact as it travels.
@@ -112,7 +123,7 @@ type Response struct {
 // AppendRequest appends a request. It panics for one that is out of bounds:
 // nobody builds such a one.
 func AppendRequest(b []byte, r *Request) []byte {
-	start, size, v := len(b), 7+len(r.From)+len(r.Targets)*len(ID{})+4*len(r.Have), byte(version)
+	start, size, v := len(b), 7+len(r.From)+len(r.Targets)*len(ID{})+len(r.Salt)+4*len(r.Have), byte(version)
 	if len(r.Have) > 0 {
 		v = versionMarks
 	}
@@ -130,7 +141,7 @@ func AppendRequest(b []byte, r *Request) []byte {
 		b = text(append(b, rec.Key[:]...), rec.Value, MaxValueBytes)
 	}
 	if v == versionMarks {
-		b = count(b, len(r.Have), MaxHave)
+		b = count(append(b, r.Salt[:]...), len(r.Have), MaxHave)
 		for _, m := range r.Have {
 			b = binary.BigEndian.AppendUint32(b, m)
 		}
@@ -214,6 +225,7 @@ func DecodeRequest(b []byte) (*Request, error) {
 		}
 	}
 	if v == versionMarks {
+		d.salt(&r.Salt)
 		n := d.count("marks", MaxHave, 4)
 		d.must(n > 0, "it has no marks, which is the first version")
 		for i := range n {
@@ -331,6 +343,14 @@ func (d *decoder) id(id *ID) {
 		return
 	}
 	d.rest = d.rest[copy(id[:], d.rest):]
+}
+
+func (d *decoder) salt(s *Salt) {
+	if len(d.rest) < len(s) {
+		d.wrong("it ends within its salt")
+		return
+	}
+	d.rest = d.rest[copy(s[:], d.rest):]
 }
 
 // mark reads one of those that count has seen.

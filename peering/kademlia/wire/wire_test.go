@@ -23,6 +23,13 @@ func id(b byte) (id wire.ID) {
 	return id
 }
 
+func marks(s wire.Salt, nodes ...string) (out []uint32) {
+	for _, n := range nodes {
+		out = append(out, s.Mark([]byte(n)))
+	}
+	return out
+}
+
 // vector is a message in testdata, for those who write another codec.
 type vector struct {
 	Name     string         `json:"name"`
@@ -35,7 +42,7 @@ func messages() []vector {
 	return []vector{
 		{Name: "ping", Request: &wire.Request{Kind: wire.Ping}},
 		{Name: "find_node", Request: &wire.Request{Kind: wire.FindNode, From: []byte("signed"), Targets: []wire.ID{id(1)}}},
-		{Name: "find_node of one who has three", Request: &wire.Request{Kind: wire.FindNode, From: []byte("signed"), Targets: []wire.ID{id(1)}, Have: []uint32{wire.Mark(id(5), 7), wire.Mark(id(6), 1), wire.Mark(id(7), 1<<40|1)}}},
+		{Name: "find_node of one who has three", Request: &wire.Request{Kind: wire.FindNode, From: []byte("signed"), Targets: []wire.ID{id(1)}, Salt: wire.Salt{1, 2, 3, 4, 5, 6, 7, 8}, Have: marks(wire.Salt{1, 2, 3, 4, 5, 6, 7, 8}, "signed", "too", "")}},
 		{Name: "get of two keys", Request: &wire.Request{Kind: wire.Get, Targets: []wire.ID{id(1), id(2)}}},
 		{Name: "store", Request: &wire.Request{Kind: wire.Store, Records: []wire.Record{{Key: id(3), Value: []byte("one")}, {Key: id(4), Value: []byte{}}}}},
 		{Name: "store that asks for nodes", Request: &wire.Request{Kind: wire.Store, Targets: []wire.ID{id(3)}, Records: []wire.Record{{Key: id(3), Value: []byte("one")}}}},
@@ -126,9 +133,10 @@ func TestDecode_SaysWhatIsWrong(t *testing.T) {
 		{"a long contact", []byte{1, byte(wire.Ping), 2, 0}, "at most 350"},
 		{"another version", []byte{3, 1, 0, 0}, "version 3"},
 		{"version zero", []byte{0, 1, 0, 0}, "version 0"},
-		{"the version with marks, and none", []byte{2, byte(wire.Ping), 0, 0, 0, 0, 0}, "no marks"},
-		{"too many marks", append([]byte{2, byte(wire.Ping), 0, 0, 0, 0, 65}, make([]byte, 65*4)...), "at most 64"},
-		{"marks that are not there", []byte{2, byte(wire.Ping), 0, 0, 0, 0, 2, 1, 2, 3, 4}, "ends within its marks"},
+		{"the version with marks, and none", append([]byte{2, byte(wire.Ping), 0, 0, 0, 0}, make([]byte, 9)...), "no marks"},
+		{"half a salt", []byte{2, byte(wire.Ping), 0, 0, 0, 0, 1, 2, 3}, "ends within its salt"},
+		{"too many marks", append([]byte{2, byte(wire.Ping), 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 33}, make([]byte, 33*4)...), "at most 32"},
+		{"marks that are not there", []byte{2, byte(wire.Ping), 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 2, 1, 2, 3, 4}, "ends within its marks"},
 		{"an unknown kind", []byte{1, 9, 0, 0}, "kind 9"},
 		{"a ping for a key", append([]byte{1, 1, 0, 0, 1}, make([]byte, 33)...), "ping"},
 		{"find_node without a target", []byte{1, byte(wire.FindNode), 0, 0, 0, 0}, "one target"},
