@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -213,5 +214,233 @@ func TestLayering_Refuses(t *testing.T) {
 		if got := allowed(c.from, c.to); got != c.want {
 			t.Errorf("allowed(%s, %s) = %v, want %v", c.from, c.to, got, c.want)
 		}
+	}
+}
+
+// clockExceptions are the test files that may look at the wall clock, each with
+// the reason.
+var clockExceptions = map[string]string{}
+
+// TestClock refuses tests that measure time, because the result depends on the
+// speed of the machine. Complexity is shown by counting, waiting is done by
+// events, and timeouts run under testing/synctest, whose clock is virtual; speed
+// is measured by benchmarks.
+func TestClock(t *testing.T) {
+	used, files := make(map[string]bool), 0
+	err := filepath.WalkDir(".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			hidden := name != "." && strings.HasPrefix(d.Name(), ".")
+			if hidden || d.Name() == "testdata" || d.Name() == "node_modules" || name == "data" {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		if !strings.HasSuffix(name, "_test.go") {
+			return nil
+		}
+		files++
+		fset := token.NewFileSet()
+		f, err := parser.ParseFile(fset, name, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		found := clockUses(fset, f)
+		name = filepath.ToSlash(name)
+		if clockExceptions[name] != "" {
+			used[name] = len(found) > 0
+			return nil
+		}
+		for _, use := range found {
+			t.Errorf("%s: a test must not depend on the speed of the machine (see TestClock)", use)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name := range clockExceptions {
+		if !used[name] {
+			t.Errorf("%s needs no exception", name)
+		}
+	}
+	if files < 100 {
+		t.Errorf("only %d test files seen: the walk is broken", files)
+	}
+}
+
+// clockUses returns the places where a test file reads the wall clock to measure
+// or to wait, each as position and name. A file that imports testing/synctest
+// has none, because its clock is virtual; benchmarks may measure.
+func clockUses(fset *token.FileSet, f *ast.File) []string {
+	clock := ""
+	for _, imp := range f.Imports {
+		switch imp.Path.Value {
+		case `"testing/synctest"`:
+			return nil
+		case `"time"`:
+			clock = "time"
+			if imp.Name != nil {
+				clock = imp.Name.Name
+			}
+		}
+	}
+	if clock == "" {
+		return nil
+	}
+	var found []string
+	for _, d := range f.Decls {
+		if fn, ok := d.(*ast.FuncDecl); ok && isBenchmark(fn) {
+			continue
+		}
+		c := clockReader{clock: clock, now: make(map[string]bool)}
+		ast.Inspect(d, c.assign)
+		ast.Inspect(d, func(n ast.Node) bool {
+			if use := c.use(n); use != "" {
+				found = append(found, fmt.Sprintf("%s: %s", fset.Position(n.Pos()), use))
+			}
+			return true
+		})
+	}
+	return found
+}
+
+// isBenchmark reports whether fn is a benchmark or one of its helpers.
+func isBenchmark(fn *ast.FuncDecl) bool {
+	for _, p := range fn.Type.Params.List {
+		star, ok := p.Type.(*ast.StarExpr)
+		if !ok {
+			continue
+		}
+		if sel, ok := star.X.(*ast.SelectorExpr); ok && sel.Sel.Name == "B" {
+			return true
+		}
+	}
+	return false
+}
+
+// clockReader finds the uses of the wall clock in one declaration.
+type clockReader struct {
+	clock string          // the name under which the file imports package time
+	now   map[string]bool // the variables that were assigned from time.Now
+}
+
+// assign notes the variables that n assigns from time.Now.
+func (c clockReader) assign(n ast.Node) bool {
+	var to, from []ast.Expr
+	switch n := n.(type) {
+	case *ast.AssignStmt:
+		to, from = n.Lhs, n.Rhs
+	case *ast.ValueSpec:
+		for _, name := range n.Names {
+			to = append(to, name)
+		}
+		from = n.Values
+	}
+	if len(to) != len(from) {
+		return true
+	}
+	for i, e := range from {
+		if id, ok := to[i].(*ast.Ident); ok && c.isNow(e) {
+			c.now[id.Name] = true
+		}
+	}
+	return true
+}
+
+// isNow reports whether e is time.Now(), a variable assigned from it, or one of
+// them moved or rounded: time.Now().Add(d).
+func (c clockReader) isNow(e ast.Expr) bool {
+	switch e := e.(type) {
+	case *ast.ParenExpr:
+		return c.isNow(e.X)
+	case *ast.Ident:
+		return c.now[e.Name]
+	case *ast.CallExpr:
+		sel, ok := e.Fun.(*ast.SelectorExpr)
+		if !ok {
+			return false
+		}
+		if c.isTime(sel) {
+			return sel.Sel.Name == "Now"
+		}
+		switch sel.Sel.Name {
+		case "Add", "AddDate", "UTC", "Local", "In", "Truncate", "Round", "Unix", "UnixMilli", "UnixMicro", "UnixNano":
+			return c.isNow(sel.X)
+		}
+	}
+	return false
+}
+
+func (c clockReader) isTime(sel *ast.SelectorExpr) bool {
+	id, ok := sel.X.(*ast.Ident)
+	return ok && id.Name == c.clock
+}
+
+// use returns the use of the clock that n is, or "".
+func (c clockReader) use(n ast.Node) string {
+	switch n := n.(type) {
+	case *ast.SelectorExpr:
+		if c.isTime(n) && slices.Contains([]string{"Since", "Until", "Sleep"}, n.Sel.Name) {
+			return "time." + n.Sel.Name
+		}
+	case *ast.BinaryExpr:
+		switch n.Op {
+		case token.LSS, token.GTR, token.LEQ, token.GEQ, token.SUB:
+			if c.isNow(n.X) || c.isNow(n.Y) {
+				return "time.Now compared by " + n.Op.String()
+			}
+		}
+	case *ast.CallExpr:
+		sel, ok := n.Fun.(*ast.SelectorExpr)
+		if !ok || len(n.Args) != 1 || !slices.Contains([]string{"Sub", "Before", "After", "Compare"}, sel.Sel.Name) {
+			return ""
+		}
+		if !c.isTime(sel) && (c.isNow(sel.X) || c.isNow(n.Args[0])) {
+			return "time.Now compared by " + sel.Sel.Name
+		}
+	}
+	return ""
+}
+
+// TestClock_Refuses shows that the check of the clock can say no.
+func TestClock_Refuses(t *testing.T) {
+	for _, c := range []struct {
+		imports, body string
+		want          int
+	}{
+		{"", "time.Sleep(time.Second)", 1},
+		{"", "began := time.Now(); work(); if time.Since(began) > time.Second { t.Fail() }", 1},
+		{"", "if time.Until(deadline) < 0 { t.Fail() }", 1},
+		{"", "began := time.Now(); if d := time.Now().Sub(began); d > time.Second { t.Fail() }", 1},
+		{"", "var began = time.Now().UTC(); end := time.Now(); if end.Sub(began) > time.Second { t.Fail() }", 1},
+		{"", "end := time.Now().Add(time.Second); for time.Now().Before(end) { work() }", 1},
+		{"", "end := time.Now().Add(time.Second); for !end.Before(time.Now()) { work() }", 1},
+		{"", "if at.After(time.Now()) { t.Fail() }", 1},
+		{"", "began := time.Now().UnixMilli(); work(); if time.Now().UnixMilli()-began > 100 { t.Fail() }", 1},
+		{"", "pause := time.Sleep; pause(time.Second)", 1},
+		{"", "go func() { began := time.Now(); work(); took <- time.Since(began) }()", 1},
+		{"", "store(time.Now()); at := time.Now().Add(time.Hour); store(at)", 0},
+		{"", "select { case <-done: case <-time.After(time.Minute): t.Fatal() }", 0},
+		{"", "if first.At.Before(second.At) { t.Fail() }", 0},
+		{`import "testing/synctest"`, "began := time.Now(); if time.Since(began) > time.Second { t.Fail() }", 0},
+	} {
+		src := fmt.Sprintf("package a\nimport \"time\"\n%s\nfunc TestA(t *testing.T) { %s }", c.imports, c.body)
+		fset := token.NewFileSet()
+		f, err := parser.ParseFile(fset, "a_test.go", src, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatalf("%s: %v", c.body, err)
+		}
+		if got := clockUses(fset, f); len(got) != c.want {
+			t.Errorf("%s: %v, want %d", c.body, got, c.want)
+		}
+	}
+	fset := token.NewFileSet()
+	src := `package a; import "time"; func BenchmarkA(b *testing.B) { began := time.Now(); report(time.Since(began)) }`
+	f, err := parser.ParseFile(fset, "a_test.go", src, parser.SkipObjectResolution)
+	if got := clockUses(fset, f); err != nil || len(got) != 0 {
+		t.Errorf("a benchmark may measure: %v %v", got, err)
 	}
 }
