@@ -64,8 +64,10 @@ func (s *scanner) elements() {
 	for s.at < len(s.code) && !s.paint.full {
 		n := strings.IndexAny(s.code[s.at:], "<&")
 		if n < 0 {
+			s.paint.steps += len(s.code) - s.at
 			return
 		}
+		s.paint.steps += n + 1
 		s.at += n
 		next := s.peek(1)
 		switch {
@@ -142,6 +144,7 @@ func (s *scanner) element() {
 			i = s.blanks(s.at)
 			end := i
 			for end < len(s.code) && strings.IndexByte(" \t\n\r>\"'", s.code[end]) < 0 {
+				s.paint.steps++
 				end++
 			}
 			s.at = i
@@ -149,6 +152,7 @@ func (s *scanner) element() {
 		default:
 			end := i + 1
 			for end < len(s.code) && strings.IndexByte(" \t\n\r=>/<\"'{}()", s.code[end]) < 0 {
+				s.paint.steps++
 				end++
 			}
 			s.mark(end, hlName)
@@ -162,10 +166,12 @@ func (s *scanner) inner(lang, name string) {
 	for ; end < len(s.code); end++ {
 		n := strings.Index(s.code[end:], "</")
 		if n < 0 {
+			s.paint.steps += len(s.code) - end
 			end = len(s.code)
 			break
 		}
 		end += n
+		s.paint.steps += n + len(name)
 		if strings.EqualFold(s.code[end+2:min(end+2+len(name), len(s.code))], name) {
 			break
 		}
@@ -245,6 +251,7 @@ func (s *scanner) sheet() {
 func (s *scanner) statement(i int) int {
 	within, round := 0, 0
 	for ; i < len(s.code); i++ {
+		s.paint.steps++
 		switch s.code[i] {
 		case '{':
 			if s.byteAt(i-1) != '#' {
@@ -326,6 +333,7 @@ func (s *scanner) yaml() {
 			case c == '!':
 				to := i + 1
 				for to < end && s.code[to] > ' ' && (flow == 0 || strings.IndexByte(",[]{}", s.code[to]) < 0) {
+					s.paint.steps++
 					to++
 				}
 				s.mark(to, hlKeyword)
@@ -360,6 +368,7 @@ func (s *scanner) scalar(end int, flow bool) (to int, class string) {
 	from := s.at
 	to = from
 	for ; to < end; to++ {
+		s.paint.steps++
 		c := s.code[to]
 		if c == ':' && s.byteAt(to+1) <= ' ' {
 			return to, hlName

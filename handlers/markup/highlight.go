@@ -26,9 +26,12 @@ type span struct{ class, text string }
 // that nobody else looks at, or keeps how far it looked, so that it never looks
 // there again.
 func (l *language) highlight(code string, most int) []span {
-	p := &painter{code: code, most: most}
-	l.scan(p, 0, len(code))
-	p.cut(len(code), "")
+	return l.paint(&painter{code: code, most: most})
+}
+
+func (l *language) paint(p *painter) []span {
+	l.scan(p, 0, len(p.code))
+	p.cut(len(p.code), "")
 	if p.full {
 		return nil
 	}
@@ -62,6 +65,9 @@ type painter struct {
 	list []span
 	most int
 	full bool // there are more than most
+	// steps counts the bytes that scanners looked at, each as often as it was.
+	// A test bounds it.
+	steps int
 }
 
 // mark gives code[from:to] a class.
@@ -119,6 +125,7 @@ func (s *scanner) mark(to int, class string) {
 func (s *scanner) peek(n int) byte { return s.byteAt(s.at + n) }
 
 func (s *scanner) byteAt(i int) byte {
+	s.paint.steps++
 	if i < 0 || i >= len(s.code) {
 		return 0
 	}
@@ -133,10 +140,12 @@ func (s *scanner) lineEnd(i int) int {
 	if i >= len(s.code) {
 		return len(s.code)
 	}
+	end := len(s.code)
 	if n := strings.IndexByte(s.code[i:], '\n'); n >= 0 {
-		return i + n
+		end = i + n
 	}
-	return len(s.code)
+	s.paint.steps += end - i
+	return end
 }
 
 // after is where the text ends that begins with what is found next from i on,
@@ -145,15 +154,18 @@ func (s *scanner) after(i int, what string) int {
 	if i >= len(s.code) {
 		return len(s.code)
 	}
+	end := len(s.code)
 	if n := strings.Index(s.code[i:], what); n >= 0 {
-		return i + n + len(what)
+		end = i + n + len(what)
 	}
-	return len(s.code)
+	s.paint.steps += end - i
+	return end
 }
 
 // skip is the first place from i on that does not hold a byte of the kind.
 func (s *scanner) skip(i int, kind byteKind) int {
 	for i < len(s.code) && s.bytes[s.code[i]]&kind != 0 {
+		s.paint.steps++
 		i++
 	}
 	return i
@@ -161,6 +173,7 @@ func (s *scanner) skip(i int, kind byteKind) int {
 
 func (s *scanner) blanks(i int) int {
 	for i < len(s.code) && (s.code[i] == ' ' || s.code[i] == '\t') {
+		s.paint.steps++
 		i++
 	}
 	return i
@@ -359,6 +372,7 @@ func (s *scanner) number() {
 	from, i := s.at, s.at
 	hex := s.code[i] == '0' && (s.peek(1)|0x20 == 'x')
 	for i++; i < len(s.code); i++ {
+		s.paint.steps++
 		c, last := s.code[i], s.code[i-1]|0x20
 		switch {
 		case digit(c), letter(c) && c < utf8.RuneSelf:
@@ -394,6 +408,7 @@ func (s *scanner) attribute() bool {
 	}
 	i, depth := s.at+1, 0
 	for ; i < len(s.code) && s.code[i] != '\n'; i++ {
+		s.paint.steps++
 		if s.code[i] == '[' {
 			depth++
 		} else if s.code[i] == ']' {
@@ -419,6 +434,7 @@ func (s *scanner) comment() bool {
 		}
 		depth, i := 1, s.at+len(b[0])
 		for i < len(s.code) && depth > 0 {
+			s.paint.steps++
 			switch {
 			case strings.HasPrefix(s.code[i:], b[1]):
 				depth--
@@ -548,6 +564,7 @@ func (s *scanner) page() {
 	if n := strings.Index(s.code[s.at:], "<?"); n >= 0 {
 		end = s.at + n
 	}
+	s.paint.steps += end - s.at
 	languages()["html"].scan(s.paint, s.at, end)
 	s.at, s.line, s.operand = end, end, false
 }

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
@@ -118,30 +117,27 @@ func pieces(g *grammar) []string {
 		"'\\", "é", "\xff", "\x00", "a: |\n ", "@", "--- ", "\\", "\\begin{", "R\"x(", ";", "!", "a{", "a(;")
 }
 
-// TestHighlight_TakesTimeInProportion has texts that would take a scanner that
-// goes back, or looks ahead again and again, several times as long as what is
-// allowed here; as it is they take it a millisecond.
-func TestHighlight_TakesTimeInProportion(t *testing.T) {
+// TestHighlight_TakesStepsInProportion has texts that a scanner which goes back,
+// or looks ahead again and again, would look at hundreds of times.
+func TestHighlight_TakesStepsInProportion(t *testing.T) {
 	raced.Skip(t)
-	const most = 50 * time.Millisecond
+	const most = 8 // looks at each byte
+	worst := 0
 	for i := range grammars {
 		g := &grammars[i]
 		l := languages()[strings.Fields(g.names)[0]]
 		list := pieces(g)
 		slices.Sort(list)
 		for _, p := range slices.Compact(list) {
-			code := strings.Repeat(p, 24<<10/len(p)) + "\n" + strings.Repeat(" ", 8<<10)
-			best := time.Hour
-			for tries := 0; tries < 5 && best > most; tries++ {
-				began := time.Now()
-				l.highlight(code, math.MaxInt)
-				best = min(best, time.Since(began))
-			}
-			if best > most {
-				t.Fatalf("%s: %q repeated takes %v", g.names, p, best)
+			paint := &painter{code: strings.Repeat(p, 3<<10/len(p)) + "\n" + strings.Repeat(" ", 1<<10), most: math.MaxInt}
+			l.paint(paint)
+			worst = max(worst, paint.steps/len(paint.code))
+			if paint.steps > most*len(paint.code) {
+				t.Errorf("%s: %q repeated takes %d steps for %d bytes", g.names, p, paint.steps, len(paint.code))
 			}
 		}
 	}
+	t.Logf("at most %d looks at each byte", worst)
 }
 
 // whole fails unless the spans are the code and of known classes.

@@ -1,10 +1,16 @@
 package markup
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"agentsite/docs"
 	"agentsite/internal/raced"
@@ -118,36 +124,79 @@ var hostile = map[string]string{
 	"code": "```go\na\n```\n", "open code": "```js\n", "opening strings": "```python\n\"\"\"",
 }
 
-func TestMessage_TimeGrowsNoFasterThanTheText(t *testing.T) {
-	raced.Skip(t)
-	r := New()
-	took := func(s string) time.Duration {
-		best := time.Hour
-		for range 5 {
-			start := time.Now()
-			r.render(s)
-			best = min(best, time.Since(start))
+// quadratic are those that goldmark takes so long for that they must be refused.
+var quadratic = strings.Split("quotes,quotes with space,numbers,bullets,links,links to nowhere,links cut,"+
+	"emphasis,emphasis across,open brackets,images,opening lines,references,strikes", ",")
+
+// repeated returns the hostile text of a name at one size.
+func repeated(name string, size int) string {
+	unit := hostile[name]
+	return strings.Repeat(unit, size/len(unit)+1)[:size]
+}
+
+func TestMessage_RefusesQuadraticTexts(t *testing.T) {
+	for _, name := range quadratic {
+		if bounded(repeated(name, maxSource)) {
+			t.Errorf("%s: %d bytes are parsed", name, maxSource)
 		}
-		return best
 	}
-	for name, unit := range hostile {
-		var times []time.Duration
-		// Quadratic growth would be 16-fold, each time it is looked at; below
-		// a few milliseconds, or once in a while, it is the machine that is
-		// measured and not the text.
-		grows := true
-		for range 8 {
-			times = times[:0]
-			for _, n := range []int{maxSource / 4, maxSource / 2, maxSource, 4 * maxSource} {
-				times = append(times, took(strings.Repeat(unit, n/len(unit)+1)[:n]))
-			}
-			if times[2] <= max(25*time.Millisecond, 8*times[0]) {
-				grows = false
-				break
-			}
+	for name := range hostile {
+		if bounded(repeated(name, maxSource+1)) {
+			t.Errorf("%s: more than %d bytes are parsed", name, maxSource)
 		}
-		if grows {
-			t.Errorf("%s: n %v, 2n %v, 4n %v, 16n %v", name, times[0], times[1], times[2], times[3])
+	}
+}
+
+// stepsOf names the hostile text that a child process of
+// TestMessage_StepsOfHostileTexts renders.
+const stepsOf = "AGENTSITE_TEST_MARKUP_STEPS"
+
+// TestMessage_StepsOfHostileTexts bounds the work of rendering hostile texts,
+// most of which is done by goldmark. Steps are the statements that are executed,
+// as the coverage tool counts them: their number does not depend on the machine.
+func TestMessage_StepsOfHostileTexts(t *testing.T) {
+	if name := os.Getenv(stepsOf); name != "" {
+		r := New()
+		for _, size := range []int{maxSource / 4, maxSource / 2, maxSource, 4 * maxSource} {
+			r.render(repeated(name, size))
+		}
+		return
+	}
+	if os.Getenv("AGENTSITE_TEST_FULL") == "" {
+		t.Skip("set AGENTSITE_TEST_FULL=1 to count the statements that goldmark executes")
+	}
+	raced.Skip(t)
+	bars := map[string]int{"link paragraphs": 80_000_000}
+	dir := t.TempDir()
+	counting, profile := filepath.Join(dir, "counting.test"), filepath.Join(dir, "profile")
+	packages := "agentsite/handlers/markup,github.com/yuin/goldmark/...,github.com/microcosm-cc/bluemonday/..."
+	build := exec.Command("go", "test", "-c", "-covermode=count", "-coverpkg="+packages, "-o", counting, ".")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	for _, name := range slices.Sorted(maps.Keys(hostile)) {
+		child := exec.Command(counting, "-test.run=^TestMessage_StepsOfHostileTexts$", "-test.coverprofile="+profile)
+		child.Env = append(os.Environ(), stepsOf+"="+name)
+		if out, err := child.CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v: %s", name, err, out)
+		}
+		b, err := os.ReadFile(profile)
+		if err != nil {
+			t.Fatal(err)
+		}
+		steps := 0
+		for line := range strings.Lines(string(b)) {
+			// A line ends with the statements of a block and the times it was executed.
+			var statements, times int
+			if f := strings.Fields(line); len(f) == 3 {
+				statements, _ = strconv.Atoi(f[1])
+				times, _ = strconv.Atoi(f[2])
+			}
+			steps += statements * times
+		}
+		t.Logf("%s: %d steps", name, steps)
+		if bar := cmp.Or(bars[name], 20_000_000); steps == 0 || steps > bar {
+			t.Errorf("%s takes %d steps, want at most %d", name, steps, bar)
 		}
 	}
 }

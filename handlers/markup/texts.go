@@ -56,6 +56,7 @@ func (s *scanner) closed(quote, from int, raw bool) bool {
 		return l.ok
 	}
 	for i := from; i < len(s.code); i++ {
+		s.paint.steps++
 		switch c := s.code[i]; {
 		case c == q.esc && !raw:
 			i++
@@ -76,6 +77,7 @@ func (s *scanner) closed(quote, from int, raw bool) bool {
 func (s *scanner) text(i int, q *quote, raw, within bool) {
 	s.operand = true
 	for i < len(s.code) {
+		s.paint.steps++
 		c := s.code[i]
 		switch {
 		case within && c == '$' && q.vars && s.named(i) > 0:
@@ -239,6 +241,7 @@ func (s *scanner) between(i int) int {
 	open := s.code[i]
 	end, depth := closing(open), 1
 	for i++; i < len(s.code); i++ {
+		s.paint.steps++
 		switch c := s.code[i]; {
 		case c == '\\':
 			i++
