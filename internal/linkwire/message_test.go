@@ -2,9 +2,9 @@ package linkwire
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
-	"time"
 	"unicode/utf8"
 )
 
@@ -99,29 +99,37 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// Reading takes time in proportion to size, whatever is in it.
-func TestDecode_IsLinear(t *testing.T) {
-	for name, unit := range map[string]string{"quotes": `\"`, "braces": `{`, "numbers": "1,"} {
-		took := func(n int) time.Duration {
-			in := []byte(`{"jsonrpc":"2.0","method":"a","params":["` + strings.Repeat(unit, n/len(unit)) + `"]}`)
-			best := time.Hour
-			for range 5 {
-				began := time.Now()
-				Decode(in)
-				best = min(best, time.Since(began))
-			}
-			return best
+// units are texts whose repetition makes a reader slow that goes back, or that
+// keeps a piece of memory for each.
+var units = map[string]string{"quotes": `\"`, "braces": `{`, "numbers": "1,"}
+
+func repeated(unit string, n int) []byte {
+	return []byte(`{"jsonrpc":"2.0","method":"a","params":["` + strings.Repeat(unit, n/len(unit)) + `"]}`)
+}
+
+func TestDecode_AllocationsDoNotGrow(t *testing.T) {
+	for name, unit := range units {
+		allocs := func(n int) float64 {
+			in := repeated(unit, n)
+			return testing.AllocsPerRun(3, func() { Decode(in) })
 		}
-		// Quadratic time would be 61 times as long, each time it is looked at;
-		// once in a while it is the machine that is measured.
-		var small, large time.Duration
-		for range 8 {
-			if small, large = took(128<<10), took(1000<<10); large <= 40*small+5*time.Millisecond {
-				break
-			}
+		if small, large := allocs(1<<10), allocs(1000<<10); large > small+5 {
+			t.Errorf("%s: %.0f allocations, then %.0f", name, small, large)
 		}
-		if large > 40*small+5*time.Millisecond {
-			t.Errorf("%s: %s, then %s", name, small, large)
+	}
+}
+
+// BenchmarkDecode has the same rate for every size, as reading is linear.
+func BenchmarkDecode(b *testing.B) {
+	for name, unit := range units {
+		for _, n := range []int{128 << 10, 1000 << 10} {
+			b.Run(fmt.Sprintf("%s/%dKiB", name, n>>10), func(b *testing.B) {
+				in := repeated(unit, n)
+				b.SetBytes(int64(len(in)))
+				for b.Loop() {
+					Decode(in)
+				}
+			})
 		}
 	}
 }
