@@ -36,7 +36,12 @@ type A2AServer struct {
 // NewA2AServer starts an agent that speaks version "1.0" or "0.3" over
 // "JSONRPC" or "HTTP+JSON"; it ends with t.
 func NewA2AServer(t testing.TB, version, binding string) *A2AServer {
-	return NewA2AServerWith(t, version, binding, func(h a2asrv.RequestHandler) http.Handler {
+	return (*Network)(nil).A2AServer(t, version, binding)
+}
+
+// A2AServer is NewA2AServer on the network.
+func (n *Network) A2AServer(t testing.TB, version, binding string) *A2AServer {
+	return n.a2aServer(t, version, binding, func(h a2asrv.RequestHandler) http.Handler {
 		switch {
 		case version == "1.0" && binding == "JSONRPC":
 			return a2asrv.NewJSONRPCHandler(h)
@@ -49,10 +54,14 @@ func NewA2AServer(t testing.TB, version, binding string) *A2AServer {
 
 // NewA2AServerWith is NewA2AServer with another door in front of the agent.
 func NewA2AServerWith(t testing.TB, version, binding string, door func(a2asrv.RequestHandler) http.Handler) *A2AServer {
+	return (*Network)(nil).a2aServer(t, version, binding, door)
+}
+
+func (n *Network) a2aServer(t testing.TB, version, binding string, door func(a2asrv.RequestHandler) http.Handler) *A2AServer {
 	s := &A2AServer{Version: version, Binding: binding, ended: make(chan struct{}),
 		Started: make(chan struct{}, 100), Stopped: make(chan struct{}, 100)}
 	s.door = door(a2asrv.NewHandler(echoer{s}, a2asrv.WithLogger(slog.New(slog.DiscardHandler))))
-	s.Server = httptest.NewServer(http.HandlerFunc(s.serve))
+	s.Server = n.Serve(http.HandlerFunc(s.serve))
 	t.Cleanup(func() { close(s.ended); s.Close() })
 	return s
 }

@@ -40,11 +40,18 @@ const EchoSchema = `{"type":"object","properties":{"text":{"type":"string","desc
 
 // NewMCPServer starts a server with the one tool echo; it ends with t.
 func NewMCPServer(t testing.TB, modern bool) *MCPServer {
-	return NewMCPServerWith(t, modern, nil)
+	return (*Network)(nil).MCPServer(t, modern)
 }
+
+// MCPServer is NewMCPServer on the network.
+func (n *Network) MCPServer(t testing.TB, modern bool) *MCPServer { return n.mcpServer(t, modern, nil) }
 
 // NewMCPServerWith is NewMCPServer with the tools that add brings.
 func NewMCPServerWith(t testing.TB, modern bool, add func(*sdk.Server)) *MCPServer {
+	return (*Network)(nil).mcpServer(t, modern, add)
+}
+
+func (n *Network) mcpServer(t testing.TB, modern bool, add func(*sdk.Server)) *MCPServer {
 	s := &MCPServer{Modern: modern, ended: make(chan struct{}), Started: make(chan struct{}, 100), Stopped: make(chan struct{}, 100)}
 	server := sdk.NewServer(&sdk.Implementation{Name: "echo-tools", Title: "Echo Tools", Version: "1.2"}, &sdk.ServerOptions{
 		Instructions: "Says things again.", PageSize: 10,
@@ -58,7 +65,7 @@ func NewMCPServerWith(t testing.TB, modern bool, add func(*sdk.Server)) *MCPServ
 	s.door = sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return server }, &sdk.StreamableHTTPOptions{
 		Stateless: modern, SessionTimeout: time.Minute,
 	})
-	s.Server = httptest.NewServer(http.HandlerFunc(s.serve))
+	s.Server = n.Serve(http.HandlerFunc(s.serve))
 	t.Cleanup(func() {
 		close(s.ended)
 		for session := range server.Sessions() {

@@ -28,9 +28,12 @@ type OpenAIServer struct {
 }
 
 // NewOpenAIServer starts the server; it ends with t.
-func NewOpenAIServer(t testing.TB) *OpenAIServer {
+func NewOpenAIServer(t testing.TB) *OpenAIServer { return (*Network)(nil).OpenAIServer(t) }
+
+// OpenAIServer starts the server on the network; it ends with t.
+func (n *Network) OpenAIServer(t testing.TB) *OpenAIServer {
 	s := &OpenAIServer{Started: make(chan struct{}, 100), Stopped: make(chan struct{}, 100)}
-	s.Server = httptest.NewServer(http.HandlerFunc(s.serve))
+	s.Server = n.Serve(http.HandlerFunc(s.serve))
 	t.Cleanup(s.Close)
 	return s
 }

@@ -44,8 +44,11 @@ func TestDriver_Conforms(t *testing.T) {
 		for how, config := range map[string]json.RawMessage{"read": echoConfig(modern), "unread": nil} {
 			t.Run(name+"_"+how, func(t *testing.T) {
 				agenttest.Run(t, func(t *testing.T) (task.Agent, agenttest.Script) {
-					s := agenttest.NewMCPServer(t, modern)
-					return newDriver(t), agenttest.Script{
+					network := agenttest.NewNetwork()
+					s := network.MCPServer(t, modern)
+					d := New(network.Transport(t), Config{})
+					t.Cleanup(d.Close)
+					return d, agenttest.Script{
 						Started: s.Started, Stopped: s.Stopped,
 						Call: func(m agenttest.Mode, text string) (task.Call, bool) {
 							return textCall(s.Endpoint(m), config, text), true

@@ -22,8 +22,8 @@ func TestDriver_Conforms(t *testing.T) {
 	for _, portal := range []bool{false, true} {
 		t.Run(fmt.Sprintf("portal=%v", portal), func(t *testing.T) {
 			agenttest.Run(t, func(t *testing.T) (task.Agent, agenttest.Script) {
-				s := agenttest.NewOpenAIServer(t)
-				rt := transport(t)
+				network := agenttest.NewNetwork()
+				s, rt := network.OpenAIServer(t), network.Transport(t)
 				drivers := &agentOf{}
 				return drivers, agenttest.Script{
 					Started: s.Started, Stopped: s.Stopped, Streams: true,

@@ -13,8 +13,9 @@ import (
 
 func TestOpenAI_Conforms(t *testing.T) {
 	agenttest.Run(t, func(t *testing.T) (task.Agent, agenttest.Script) {
-		s := agenttest.NewOpenAIServer(t)
-		return NewOpenAI(transport(t), Config{}), agenttest.Script{
+		network := agenttest.NewNetwork()
+		s := network.OpenAIServer(t)
+		return NewOpenAI(network.Transport(t), Config{}), agenttest.Script{
 			Started: s.Started, Stopped: s.Stopped, Streams: true,
 			Call: func(m agenttest.Mode, text string) (task.Call, bool) { return openaiCall(s, m, text), true },
 		}
@@ -52,8 +53,11 @@ func TestA2A_Conforms(t *testing.T) {
 	for _, c := range combinations {
 		t.Run(c.String(), func(t *testing.T) {
 			agenttest.Run(t, func(t *testing.T) (task.Agent, agenttest.Script) {
-				s := agenttest.NewA2AServer(t, c.version, c.binding)
-				return newA2A(t), agenttest.Script{
+				network := agenttest.NewNetwork()
+				s := network.A2AServer(t, c.version, c.binding)
+				d := NewA2A(network.Transport(t), Config{Portal: "home.example"})
+				t.Cleanup(d.Close)
+				return d, agenttest.Script{
 					Started: s.Started, Stopped: s.Stopped, Streams: c.streaming,
 					Call: func(m agenttest.Mode, text string) (task.Call, bool) {
 						// What misbehaves does so alike in most combinations.

@@ -82,7 +82,11 @@ func (c *Client) connect(ctx context.Context, hostport string) (net.Conn, error)
 	if err != nil {
 		return nil, err
 	}
-	dialer := net.Dialer{Control: c.control, KeepAlive: 30 * time.Second}
+	dial := c.cfg.Dial
+	if dial == nil {
+		dialer := net.Dialer{Control: c.control, KeepAlive: 30 * time.Second}
+		dial = dialer.DialContext
+	}
 	var first error
 	for i, a := range addrs {
 		// A dead address must leave time for the ones after it.
@@ -90,7 +94,7 @@ func (c *Client) connect(ctx context.Context, hostport string) (net.Conn, error)
 		if deadline, ok := ctx.Deadline(); ok && i < len(addrs)-1 {
 			one, cancel = context.WithTimeout(ctx, time.Until(deadline)/time.Duration(len(addrs)-i))
 		}
-		conn, err := dialer.DialContext(one, "tcp", netip.AddrPortFrom(a, uint16(port)).String())
+		conn, err := dial(one, "tcp", netip.AddrPortFrom(a, uint16(port)).String())
 		cancel()
 		if err == nil && (c.cfg.Deny != nil || c.cfg.HTTP2) {
 			return c.open.track(conn, a), nil

@@ -58,6 +58,10 @@ type Config struct {
 	// Deny, when set, says why an address may not be dialled although it is
 	// globally routable; "" when it may. It must not block.
 	Deny func(netip.Addr) string
+	// Dial connects to an address that was looked up and is permitted; default
+	// a net.Dialer, which checks the address again as the kernel connects. Tests
+	// give networks in memory.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// PerHost is how many requests to one host and port may be in flight;
 	// default 8. Others wait for as long as their context lives.
 	PerHost int
