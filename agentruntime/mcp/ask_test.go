@@ -5,6 +5,7 @@ import (
 	"maps"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 	"unicode/utf8"
 
@@ -113,19 +114,23 @@ func FuzzUnderstand(f *testing.F) {
 func TestRun_EndsInTime(t *testing.T) {
 	for name, modern := range map[string]bool{"modern": true, "legacy": false} {
 		t.Run(name, func(t *testing.T) {
-			s := agenttest.NewMCPServer(t, modern)
-			d := New(transport(t), Config{CallTime: 300 * time.Millisecond})
-			t.Cleanup(d.Close)
-			res, rec := do(t, d, textCall(s.Endpoint(agenttest.Wait), echoConfig(modern), "x"))
-			if res.State != task.Failed || !strings.HasPrefix(res.Reason, "The server did not finish within 300ms and was told to stop.") {
-				t.Errorf("%+v", res)
-			}
-			if len(s.Calls()) > 0 {
+			synctest.Test(t, func(t *testing.T) {
+				network := agenttest.NewNetwork()
+				s := network.MCPServer(t, modern)
+				d := New(network.Transport(t), Config{CallTime: 30 * time.Second})
+				t.Cleanup(d.Close)
+				res, rec := do(t, d, textCall(s.Endpoint(agenttest.Wait), echoConfig(modern), "x"))
+				if res.State != task.Failed || !strings.HasPrefix(res.Reason, "The server did not finish within 30s and was told to stop.") {
+					t.Errorf("%+v", res)
+				}
+				if len(s.Calls()) != 1 {
+					t.Errorf("%d calls", len(s.Calls()))
+				}
 				<-s.Stopped
 				if st := rec.Statuses(); len(st) > 2 || len(st) == 2 && st[1] != "working on it" {
 					t.Errorf("%q", st)
 				}
-			}
+			})
 		})
 	}
 }

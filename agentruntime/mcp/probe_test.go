@@ -6,12 +6,15 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"agentsite/agentruntime/agenttest"
+	"agentsite/internal/egress"
 	"agentsite/internal/hub"
 )
 
@@ -37,7 +40,12 @@ type rpc struct {
 // speaking is a server made by hand.
 func speaking(t testing.TB, fn func(w http.ResponseWriter, r rpc)) string {
 	t.Helper()
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return speakingOn(t, nil, fn)
+}
+
+func speakingOn(t testing.TB, n *agenttest.Network, fn func(w http.ResponseWriter, r rpc)) string {
+	t.Helper()
+	s := n.Serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		msg := rpc{Method: r.Method, Path: r.URL.Path, ctx: r.Context()}
 		if r.Method == http.MethodPost {
 			msg.Method = ""
@@ -73,6 +81,60 @@ func reply(w http.ResponseWriter) io.Writer {
 	return w
 }
 
+// TestProbe_SilentServers probes servers that answer nothing at all, or nothing
+// after the session has begun.
+func TestProbe_SilentServers(t *testing.T) {
+	for name, begins := range map[string]bool{"at once": false, "after begin": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				network := agenttest.NewNetwork()
+				url := speakingOn(t, network, func(w http.ResponseWriter, r rpc) {
+					if !begins || r.Method == "ping" || !begun(w, r) {
+						<-r.ctx.Done()
+					}
+				})
+				impatient := egress.New(egress.Config{
+					AllowCIDR: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
+					FirstByte: 5 * time.Second, Dial: network.Dial,
+				})
+				t.Cleanup(impatient.CloseIdle)
+				for want, rt := range map[string]http.RoundTripper{
+					"Timed out after 5s waiting for an answer.": impatient.RoundTripper(),
+					"The server did not answer in time.":        network.Transport(t),
+				} {
+					live := NewProber(rt).Probe(t.Context(), hub.Target{Kind: hub.MCP, Endpoint: url})
+					if live.State != hub.Unreachable || live.Reason != want {
+						t.Errorf("%+v, want %s", live, want)
+					}
+				}
+			})
+		})
+	}
+}
+
+// TestProbe_ReturnsInTime asks a server that begins, then hangs in whatever
+// it is asked, the end of the session included.
+func TestProbe_ReturnsInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		network := agenttest.NewNetwork()
+		url := speakingOn(t, network, func(w http.ResponseWriter, r rpc) {
+			if r.Method == "initialize" {
+				w.Header().Set("Mcp-Session-Id", "abc")
+			}
+			if r.Method == "ping" || r.Method == "DELETE" || r.Method == "notifications/cancelled" || !begun(w, r) {
+				<-r.ctx.Done()
+			}
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		start := time.Now()
+		live := NewProber(network.Transport(t)).Probe(ctx, hub.Target{Kind: hub.MCP, Endpoint: url})
+		if took := time.Since(start); live.State != hub.Unreachable || took > 12*time.Second {
+			t.Errorf("%+v after %v", live, took)
+		}
+	})
+}
+
 func TestProbe_Verdicts(t *testing.T) {
 	gone := "http://" + agenttest.Refusing(t)
 	// ended begins as it should, then does something else.
@@ -103,15 +165,14 @@ func TestProbe_Verdicts(t *testing.T) {
 		"no ping": {ended(func(w http.ResponseWriter, r rpc) {
 			fmt.Fprintf(reply(w), `{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"ping?"}}`, r.ID)
 		}), ``, "", hub.Alive, ""},
-		"dies after begin":  {ended(func(w http.ResponseWriter, r rpc) { w.WriteHeader(503) }), ``, "", hub.Unreachable, "It answered with HTTP 503 and nothing."},
-		"hangs after begin": {ended(func(w http.ResponseWriter, r rpc) { <-r.ctx.Done() }) + "/hang", ``, "", hub.Unreachable, "Timed out after 400ms waiting for an answer."},
-		"web page":          {answering(t, 200, "text/html", "<html>hi</html>"), ``, "", hub.WrongProtocol, "This is not an MCP server: it answered with a web page."},
-		"not found":         {answering(t, 404, "text/html", "<html>hi</html>"), ``, "", hub.WrongProtocol, "This is not an MCP server: it answered with HTTP 404 and a web page."},
-		"no POST":           {answering(t, 405, "text/plain", "no"), ``, "", hub.WrongProtocol, "This is not an MCP server: it answered with HTTP 405 and something that is not MCP."},
-		"other JSON":        {answering(t, 200, "application/json", `{"hello":1}`), ``, "", hub.WrongProtocol, "This is not an MCP server: it answered with JSON that is not MCP."},
-		"nothing":           {answering(t, 200, "application/json", ``), ``, "", hub.WrongProtocol, "This is not an MCP server: it answered with nothing."},
-		"a2a":               {answering(t, 200, "application/json", `{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"<b>x</b>"}}`), ``, "", hub.WrongProtocol, "This is not an MCP server: it speaks JSON-RPC but does not know MCP."},
-		"garbage":           {answering(t, 200, "text/event-stream", "data: \x00\xff{{{\n\n"), ``, "", hub.WrongProtocol, "This is not an MCP server: it answered with something that is not MCP."},
+		"dies after begin": {ended(func(w http.ResponseWriter, r rpc) { w.WriteHeader(503) }), ``, "", hub.Unreachable, "It answered with HTTP 503 and nothing."},
+		"web page":         {answering(t, 200, "text/html", "<html>hi</html>"), ``, "", hub.WrongProtocol, "This is not an MCP server: it answered with a web page."},
+		"not found":        {answering(t, 404, "text/html", "<html>hi</html>"), ``, "", hub.WrongProtocol, "This is not an MCP server: it answered with HTTP 404 and a web page."},
+		"no POST":          {answering(t, 405, "text/plain", "no"), ``, "", hub.WrongProtocol, "This is not an MCP server: it answered with HTTP 405 and something that is not MCP."},
+		"other JSON":       {answering(t, 200, "application/json", `{"hello":1}`), ``, "", hub.WrongProtocol, "This is not an MCP server: it answered with JSON that is not MCP."},
+		"nothing":          {answering(t, 200, "application/json", ``), ``, "", hub.WrongProtocol, "This is not an MCP server: it answered with nothing."},
+		"a2a":              {answering(t, 200, "application/json", `{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"<b>x</b>"}}`), ``, "", hub.WrongProtocol, "This is not an MCP server: it speaks JSON-RPC but does not know MCP."},
+		"garbage":          {answering(t, 200, "text/event-stream", "data: \x00\xff{{{\n\n"), ``, "", hub.WrongProtocol, "This is not an MCP server: it answered with something that is not MCP."},
 		"old version": {speaking(t, func(w http.ResponseWriter, r rpc) {
 			fmt.Fprintf(reply(w), `{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"1999-01-01","capabilities":{}}}`, r.ID)
 		}), ``, "", hub.WrongProtocol, "This is not an MCP server: it speaks a version of MCP that this portal does not."},
@@ -122,7 +183,6 @@ func TestProbe_Verdicts(t *testing.T) {
 		"broken":    {answering(t, 503, "text/html", "<html>"), ``, "", hub.Unreachable, "It answered with HTTP 503 and a web page."},
 		"limited":   {answering(t, 429, "text/plain", "slow down"), ``, "", hub.Unreachable, "It answered with HTTP 429 and something that is not MCP."},
 		"too large": {answering(t, 200, "application/json", `{"jsonrpc":"2.0","id":1,"result":{"x":"`+strings.Repeat("x", 9<<20)+`"}}`), ``, "", hub.WrongProtocol, "This is not an MCP server: the answer is larger than 8 MiB."},
-		"hangs":     {speaking(t, func(w http.ResponseWriter, r rpc) { <-r.ctx.Done() }) + "/hang", ``, "", hub.Unreachable, "Timed out after 400ms waiting for an answer."},
 		"gone":      {gone, ``, "", hub.Unreachable, "Connection refused."},
 		"private":   {"http://169.254.169.254/mcp", ``, "", hub.Unreachable, "Refused to connect to a private address."},
 		"no URL":    {"nonsense", ``, "", hub.WrongProtocol, ""},

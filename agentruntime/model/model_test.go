@@ -6,16 +6,16 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
-	"net/netip"
 	"reflect"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
 
+	"agentsite/agentruntime/agenttest"
 	"agentsite/internal/egress"
 	"agentsite/internal/fault"
 	"agentsite/internal/openai"
@@ -26,14 +26,10 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // server answers with h and returns a client of it.
 func server(t *testing.T, key string, h http.HandlerFunc) *Client {
 	t.Helper()
-	s := httptest.NewServer(h)
+	network := agenttest.NewNetwork()
+	s := network.Serve(h)
 	t.Cleanup(s.Close)
-	e := egress.New(egress.Config{
-		AllowCIDR: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
-		FirstByte: 300 * time.Millisecond, Idle: 300 * time.Millisecond,
-	})
-	t.Cleanup(e.CloseIdle)
-	c, err := New(e.RoundTripper(), s.URL+"/v1", key)
+	c, err := New(network.Transport(t), s.URL+"/v1", key)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -211,15 +207,17 @@ func TestChat_EndsEndlessAnswers(t *testing.T) {
 }
 
 func TestChat_StopsWithTheContext(t *testing.T) {
-	c := server(t, "", func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Retry-After", "10")
-		w.WriteHeader(429)
+	synctest.Test(t, func(t *testing.T) {
+		c := server(t, "", func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Retry-After", "10")
+			w.WriteHeader(429)
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		if _, err := c.Chat(ctx, question, nil); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%v", err)
+		}
 	})
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	if _, err := c.Chat(ctx, question, nil); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("%v", err)
-	}
 }
 
 func TestModels(t *testing.T) {
