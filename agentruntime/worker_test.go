@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
@@ -240,42 +241,44 @@ func TestWorker_OutcomesOfBadAgents(t *testing.T) {
 func TestWorker_StopEndsWithinTheGraceAndKeepsTheText(t *testing.T) {
 	for _, deaf := range []bool{false, true} {
 		t.Run(fmt.Sprintf("deaf=%v", deaf), func(t *testing.T) {
-			h := build(t)
-			release := make(chan struct{})
-			t.Cleanup(func() { close(release) })
-			h.start(func(ctx context.Context, _ task.Call, s task.Sink) (task.Result, error) {
-				s.Text("beginning")
-				if deaf {
-					<-release
-					s.Text(" and a late word")
-					return task.Done("too late"), nil
-				}
-				<-ctx.Done()
-				return task.Result{}, ctx.Err()
-			})
-			room := h.room()
-			k := h.say(room, "go")
-			sub, err := h.chat.Subscribe(t.Context(), h.ada, room, 0)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer sub.Close()
-			for {
-				u, err := sub.Next(t.Context())
+			synctest.Test(t, func(t *testing.T) {
+				h := build(t)
+				release := make(chan struct{})
+				t.Cleanup(func() { close(release) })
+				h.start(func(ctx context.Context, _ task.Call, s task.Sink) (task.Result, error) {
+					s.Text("beginning")
+					if deaf {
+						<-release
+						s.Text(" and a late word")
+						return task.Done("too late"), nil
+					}
+					<-ctx.Done()
+					return task.Result{}, ctx.Err()
+				})
+				room := h.room()
+				k := h.say(room, "go")
+				sub, err := h.chat.Subscribe(t.Context(), h.ada, room, 0)
 				if err != nil {
 					t.Fatal(err)
 				}
-				if u.Delta != nil {
-					break
+				defer sub.Close()
+				for {
+					u, err := sub.Next(t.Context())
+					if err != nil {
+						t.Fatal(err)
+					}
+					if u.Delta != nil {
+						break
+					}
 				}
-			}
-			if _, err := h.tasks.Cancel(t.Context(), h.ada, k.ID); err != nil {
-				t.Fatal(err)
-			}
-			got := h.answers(room, 1)[0]
-			if got.TaskState != task.Canceled || text(got) != "beginning" {
-				t.Errorf("state %s, text %q", got.TaskState, text(got))
-			}
+				if _, err := h.tasks.Cancel(t.Context(), h.ada, k.ID); err != nil {
+					t.Fatal(err)
+				}
+				got := h.answers(room, 1)[0]
+				if got.TaskState != task.Canceled || text(got) != "beginning" {
+					t.Errorf("state %s, text %q", got.TaskState, text(got))
+				}
+			})
 		})
 	}
 }
