@@ -26,7 +26,7 @@ func (k keeper) hears(t *testing.T, want string) {
 		if got != want {
 			t.Errorf("the far side was told of %s, want %s", got, want)
 		}
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("the far side was not told")
 	}
 }

@@ -82,7 +82,7 @@ type ear struct {
 }
 
 func (s *liveSite) dial(b *browser, path string) (*ear, error) {
-	ctx, cancel := context.WithTimeout(s.t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
 	defer cancel()
 	conn, _, err := websocket.Dial(ctx, s.url+path, &websocket.DialOptions{HTTPHeader: http.Header{"Cookie": {"agentsite-test=" + b.cookie}}})
 	if err != nil {
@@ -103,7 +103,7 @@ func (s *liveSite) listen(b *browser, path string) *ear {
 }
 
 func (e *ear) read() (ev event, err error) {
-	ctx, cancel := context.WithTimeout(e.t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(e.t.Context(), time.Minute)
 	defer cancel()
 	_, b, err := e.conn.Read(ctx)
 	if err != nil {
@@ -277,7 +277,7 @@ func TestLive_FloodsEndTheirSocket(t *testing.T) {
 		if err != nil || res.StatusCode != http.StatusSwitchingProtocols {
 			t.Fatal(res, err)
 		}
-		conn.SetDeadline(time.Now().Add(10 * time.Second))
+		conn.SetDeadline(time.Now().Add(time.Minute))
 		done := make(chan error, 1)
 		go func() {
 			for { // what it sends must be read, or it could go on for ever

@@ -23,7 +23,7 @@ import (
 func runCall(t *testing.T, d task.Agent, call task.Call) (task.Result, *agenttest.Recorder, error) {
 	t.Helper()
 	rec := &agenttest.Recorder{}
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	res, err := d.Run(ctx, call, rec)
 	rec.Over()
@@ -200,7 +200,7 @@ func TestA2A_CheckpointThatCannotBeStoredStopsTheAgent(t *testing.T) {
 	}
 	select {
 	case <-s.Stopped:
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Error("the agent goes on")
 	}
 }
@@ -416,7 +416,7 @@ func TestA2A_StopsWhatItGaveUpBeforeItAsksAgain(t *testing.T) {
 		if id != "t1" {
 			t.Errorf("it stopped %s", id)
 		}
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		t.Error("what was given up goes on there")
 	}
 }

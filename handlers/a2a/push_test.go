@@ -56,7 +56,7 @@ func until(t *testing.T, got <-chan told, state string) (list []told) {
 			if list = append(list, r); r.state() == state {
 				return list
 			}
-		case <-time.After(20 * time.Second):
+		case <-time.After(time.Minute):
 			t.Fatalf("nothing more comes after %+v", list)
 		}
 	}

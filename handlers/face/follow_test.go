@@ -98,7 +98,7 @@ type reader struct {
 
 // next reads one event.
 func (r *reader) next(t interface{ Fatal(...any) }) (more bool) {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	e, err := r.Next(ctx)
 	if errors.Is(err, io.EOF) && r.end != nil {

@@ -243,7 +243,7 @@ func (w *world) start() {
 
 // stop ends the portal as it ends itself: connections first.
 func (w *world) stop() {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	if err := w.srv.Shutdown(ctx); err != nil {
 		w.t.Error("stop:", err)

@@ -99,8 +99,9 @@ func TestClaim_RegistersOrAttachesOrRefuses(t *testing.T) {
 	}
 }
 
-// within is how long a right may outlive its end.
-const within = time.Second
+// within is how long a slow machine may take to end a connection whose right
+// ended. It is less than the minute after which rights are looked at anew.
+const within = 30 * time.Second
 
 func TestRights_EndTheConnection(t *testing.T) {
 	t.Parallel()
@@ -164,7 +165,7 @@ func upgrade(t *testing.T, p *apptest.Portal, headers, after string) (status str
 	}
 	t.Cleanup(func() { conn.Close() })
 	fmt.Fprintf(conn, "GET /link HTTP/1.1\r\nHost: %s\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: MDEyMzQ1Njc4OWFiY2RlZg==\r\n%s\r\n%s", p.Host, headers, after)
-	conn.SetReadDeadline(time.Now().Add(20 * time.Second))
+	conn.SetReadDeadline(time.Now().Add(time.Minute))
 	in = bufio.NewReader(conn)
 	status, err = in.ReadString('\n')
 	if err != nil {

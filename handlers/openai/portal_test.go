@@ -73,7 +73,7 @@ func stream(t *testing.T, c *apptest.Client, ctx context.Context, body map[strin
 // streamed reads a stream to its end.
 func streamed(t *testing.T, c *apptest.Client, body map[string]any, edit ...func(*http.Request)) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	resp, r := stream(t, c, ctx, body, edit...)
 	if resp.StatusCode != http.StatusOK || resp.Header.Get("X-Conversation-Id") == "" {
@@ -416,7 +416,7 @@ func TestComplete_ClosedConnectionStopsTheWork(t *testing.T) {
 		t.Helper()
 		select {
 		case <-far.Stopped:
-		case <-time.After(20 * time.Second):
+		case <-time.After(time.Minute):
 			t.Fatalf("%s: the agent works on", how)
 		}
 	}
@@ -479,7 +479,7 @@ func TestComplete_RevokedTokenEndsTheStream(t *testing.T) {
 	}
 	select {
 	case <-far.Stopped:
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("the agent works on")
 	}
 }

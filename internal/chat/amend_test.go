@@ -3,6 +3,7 @@ package chat_test
 import (
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"agentsite/internal/chat"
@@ -172,30 +173,32 @@ func TestAgain_ReplacesTheAnswer(t *testing.T) {
 
 func TestAgain_StopsWhatIsStillAtIt(t *testing.T) {
 	t.Parallel()
-	w := open(t)
-	room := w.room(w.ada, "calc")
-	asked := w.say(w.ada, room, "1+1")
-	w.answer(asked.Tasks[0], "3")
-	first := w.last(room)
-	running, err := w.Again(t.Context(), w.ada, room, first.Seq, "api")
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.hands.running[running.ID] = func() { // ends a moment later, as drivers do
-		go func() {
-			<-time.After(30 * time.Millisecond)
-			if err := w.Finish(t.Context(), running, task.Result{State: task.Canceled, Parts: text("half an ans"), Reason: "Stopped."}); err != nil {
-				t.Error(err)
-			}
-		}()
-	}
-	k, err := w.Again(t.Context(), w.ada, room, first.Seq, "api")
-	if err != nil || w.task(running.ID).State != task.Canceled || k.Replaces != first.Seq {
-		t.Errorf("%+v %v; the other is %s", k, err, w.task(running.ID).State)
-	}
-	if n := w.active(room); len(n) != 1 || n[0].ID != k.ID {
-		t.Errorf("%d are at it", len(n))
-	}
+	synctest.Test(t, func(t *testing.T) {
+		w := open(t)
+		room := w.room(w.ada, "calc")
+		asked := w.say(w.ada, room, "1+1")
+		w.answer(asked.Tasks[0], "3")
+		first := w.last(room)
+		running, err := w.Again(t.Context(), w.ada, room, first.Seq, "api")
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.hands.running[running.ID] = func() { // ends a moment later, as drivers do
+			go func() {
+				time.Sleep(300 * time.Millisecond)
+				if err := w.Finish(t.Context(), running, task.Result{State: task.Canceled, Parts: text("half an ans"), Reason: "Stopped."}); err != nil {
+					t.Error(err)
+				}
+			}()
+		}
+		k, err := w.Again(t.Context(), w.ada, room, first.Seq, "api")
+		if err != nil || w.task(running.ID).State != task.Canceled || k.Replaces != first.Seq {
+			t.Errorf("%+v %v; the other is %s", k, err, w.task(running.ID).State)
+		}
+		if n := w.active(room); len(n) != 1 || n[0].ID != k.ID {
+			t.Errorf("%d are at it", len(n))
+		}
+	})
 }
 
 func TestBranch_IsAPrivateCopyOfWhatOneSees(t *testing.T) {

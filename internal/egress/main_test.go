@@ -48,7 +48,7 @@ func client(t *testing.T, cfg Config) *Client {
 
 func get(t *testing.T, c *Client, url string) (*http.Response, error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	t.Cleanup(cancel)
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
@@ -56,6 +56,44 @@ func get(t *testing.T, c *Client, url string) (*http.Response, error) {
 	}
 	return c.Do(ctx, req)
 }
+
+// pipes is a listener in memory, for tests under testing/synctest. Its server
+// is reached at any address.
+type pipes struct {
+	net.Listener
+	incoming chan net.Conn
+	closed   chan struct{}
+}
+
+func serveInMemory(t *testing.T, h http.HandlerFunc) *pipes {
+	p := &pipes{incoming: make(chan net.Conn), closed: make(chan struct{})}
+	s, done := &http.Server{Handler: h}, make(chan struct{})
+	go func() {
+		defer close(done)
+		s.Serve(p)
+	}()
+	t.Cleanup(func() { s.Close(); <-done })
+	return p
+}
+
+func (p *pipes) dial(context.Context, string, string) (net.Conn, error) {
+	near, far := net.Pipe()
+	p.incoming <- far
+	return near, nil
+}
+
+// Accept implements net.Listener.
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.incoming:
+		return c, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+// Close implements net.Listener.
+func (p *pipes) Close() error { close(p.closed); return nil }
 
 // wire is a listener that counts who connects and hands connections to serve.
 type wire struct {
