@@ -172,6 +172,17 @@ func TestLeak(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { go func() { <-make(chan int) }() })
 }
 `
+	race = `package race
+import ("os"; "sync"; "testing")
+func TestRace(t *testing.T) {
+	if _, err := os.Stat("seen"); err == nil { return }
+	os.WriteFile("seen", nil, 0o644)
+	var n int
+	var wg sync.WaitGroup
+	for range 2 { wg.Go(func() { n++ }) }
+	wg.Wait()
+}
+`
 	broken = `package broken
 import "testing"
 func TestBroken(t *testing.T) { undefined() }
@@ -182,6 +193,7 @@ func TestGate(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		files    map[string]string
+		flags    []string
 		fails    bool
 		want     []string // lines or parts of lines, in order
 		wantLast string
@@ -215,6 +227,15 @@ func TestGate(t *testing.T) {
 			wantLast: "FAIL",
 		},
 		{
+			// Only whole, as it compiles the standard library for the race detector.
+			name:     "a race is not run again, though it would pass",
+			files:    map[string]string{"race/x_test.go": race},
+			flags:    []string{"-race"},
+			fails:    true,
+			want:     []string{"not run again: small/race.TestRace: data race", "FAIL\tsmall/race\t"},
+			wantLast: "FAIL",
+		},
+		{
 			name:     "a package does not build",
 			files:    map[string]string{"broken/x_test.go": broken},
 			fails:    true,
@@ -223,10 +244,13 @@ func TestGate(t *testing.T) {
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			if c.flags != nil && os.Getenv("AGENTSITE_TEST_FULL") == "" {
+				t.Skip("AGENTSITE_TEST_FULL is not set")
+			}
 			dir := module(t, c.files)
 			var out bytes.Buffer
 			g := gate{dir: dir, flakyFile: filepath.Join(dir, "flaky"), out: &out, errout: io.Discard}
-			err := g.run(t.Context(), []string{"-shuffle=on", "./..."})
+			err := g.run(t.Context(), append(c.flags, "-shuffle=on", "./..."))
 			if (err != nil) != c.fails {
 				t.Errorf("error %v, want one: %v", err, c.fails)
 			}
