@@ -268,7 +268,7 @@ func floods() []Lie {
 		many("flood/hints", 30, time.Second/5, func(*Stage) Request { return Request{Path: "/peering/v1/heads/hint", Body: []byte(`{"heads":[]}`)} }),
 		many("flood/comparisons", 3, 10*time.Second, func(*Stage) Request { return Request{Path: "/peering/v1/heads/diff", Body: []byte(`{"have":""}`)} }),
 		many("flood/attestations", 50, time.Second/5, func(*Stage) Request { return Request{Path: "/peering/v1/attest", Body: []byte(`{"records":[]}`)} }),
-		{Name: "flood/portals that are not there", Class: "flood", Goal: crowded, Tell: func(ctx context.Context, s *Stage) (Result, error) {
+		{Name: "flood/portals that are not there", Class: "flood", Goal: crowded, Heavy: true, Tell: func(ctx context.Context, s *Stage) (Result, error) {
 			for range 4 {
 				if err := s.names(ctx, s.Evil, false); err != nil {
 					return Result{}, err
@@ -276,7 +276,7 @@ func floods() []Lie {
 			}
 			return Result{}, nil
 		}},
-		{Name: "flood/portals of one site, by many", Class: "flood", Goal: crowded, Tell: func(ctx context.Context, s *Stage) (Result, error) {
+		{Name: "flood/portals of one site, by many", Class: "flood", Goal: crowded, Heavy: true, Tell: func(ctx context.Context, s *Stage) (Result, error) {
 			for range 4 {
 				o := s.More()
 				if a, err := o.Hello(ctx, s.Victim.Origin()); err != nil || a.Status != http.StatusOK {

@@ -10,6 +10,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"io"
 	"net"
@@ -17,6 +18,8 @@ import (
 	"net/http/cookiejar"
 	"net/url"
 	"os"
+	"runtime/debug"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -107,6 +110,24 @@ func (l *line) Write(b []byte) (int, error) {
 // Password is that of every account made here.
 const Password = "correct horse battery"
 
+// parallel is the number of tests that run at once. Tests of portals wait for
+// disks and for each other most of the time, so it exceeds the processors.
+const parallel = 12
+
+// gcPercent spares a fifth of the processor time of tests that run many portals:
+// memory is collected less often.
+const gcPercent = 400
+
+// Main is for TestMain: it runs the tests, so many at once if the command line
+// does not set -parallel.
+func Main(m *testing.M) int {
+	debug.SetGCPercent(gcPercent)
+	if err := flag.Set("test.parallel", strconv.Itoa(parallel)); err != nil {
+		panic(err)
+	}
+	return m.Run()
+}
+
 // RealHashes is for Start: passwords are hashed as on a real portal.
 func RealHashes(c *app.Config) { c.CheapHashes = false }
 
@@ -142,7 +163,7 @@ func Start(t testing.TB, edit ...func(*app.Config)) *Portal {
 	case err := <-done:
 		cancel()
 		t.Fatalf("the portal ended at its start: %v\n%s", err, p.Log())
-	case <-time.After(20 * time.Second):
+	case <-time.After(WaitTime):
 		cancel()
 		t.Fatalf("the portal is not ready\n%s", p.Log())
 	}
@@ -161,7 +182,7 @@ func Start(t testing.TB, edit ...func(*app.Config)) *Portal {
 			if err != nil {
 				t.Errorf("the portal ended with: %v", err)
 			}
-		case <-time.After(20 * time.Second):
+		case <-time.After(WaitTime):
 			t.Error("the portal does not stop")
 		}
 	})
@@ -219,7 +240,7 @@ func (p *Portal) Guest(t testing.TB) *Client {
 		t.Fatal(err)
 	}
 	d := &net.Dialer{LocalAddr: &net.TCPAddr{IP: addr}}
-	tr := &http.Transport{DialContext: d.DialContext, MaxIdleConnsPerHost: 4, DisableCompression: true, ExpectContinueTimeout: requestTime}
+	tr := &http.Transport{DialContext: d.DialContext, MaxIdleConnsPerHost: 4, DisableCompression: true, ExpectContinueTimeout: WaitTime}
 	p.t.Cleanup(tr.CloseIdleConnections)
 	return &Client{p: p, t: t, Addr: addr.String(), HTTP: &http.Client{Jar: jar, Transport: tr,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
@@ -338,9 +359,6 @@ func (c *Client) Request(ctx context.Context, method, path string, body any) *ht
 	return req
 }
 
-// requestTime bounds one exchange that is no stream.
-const requestTime = 30 * time.Second
-
 // Do makes one exchange; edit changes the request before.
 func (c *Client) Do(method, path string, body any, edit ...func(*http.Request)) Answer {
 	c.t.Helper()
@@ -354,7 +372,7 @@ func (c *Client) Do(method, path string, body any, edit ...func(*http.Request)) 
 // Try is Do that returns what went wrong on the way.
 func (c *Client) Try(method, path string, body any, edit ...func(*http.Request)) (Answer, error) {
 	c.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), requestTime)
+	ctx, cancel := context.WithTimeout(context.Background(), WaitTime)
 	defer cancel()
 	req := c.Request(ctx, method, path, body)
 	for _, e := range edit {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -137,31 +138,40 @@ func (s *Stream) All() []Event {
 	return append([]Event(nil), s.all...)
 }
 
-// streamTime bounds a wait for an event.
-const streamTime = 20 * time.Second
+// WaitTime bounds a wait for an event. It is long, because a busy machine must not
+// fail a test.
+const WaitTime = 2 * time.Minute
 
 // Wait waits for an event that ok takes; one goroutine at a time may.
 func (s *Stream) Wait(what string, ok func(Event) bool) Event {
 	s.t.Helper()
-	over := time.NewTimer(streamTime)
+	over := time.NewTimer(WaitTime)
 	defer over.Stop()
+	seen := 0
+	next := func() (Event, bool) {
+		s.mu.Lock()
+		fresh := s.all[seen:]
+		seen = len(s.all)
+		s.mu.Unlock()
+		i := slices.IndexFunc(fresh, ok)
+		if i < 0 {
+			return Event{}, false
+		}
+		return fresh[i], true
+	}
 	for {
-		for _, e := range s.All() {
-			if ok(e) {
-				return e
-			}
+		if e, found := next(); found {
+			return e
 		}
 		select {
 		case <-s.wake:
 		case <-s.Ended:
-			for _, e := range s.All() {
-				if ok(e) {
-					return e
-				}
+			if e, found := next(); found {
+				return e
 			}
 			s.t.Fatalf("the stream ended before %s", what)
 		case <-over.C:
-			s.t.Fatalf("no %s within %s; had %d events", what, streamTime, len(s.All()))
+			s.t.Fatalf("no %s within %s; had %d events", what, WaitTime, len(s.All()))
 		}
 	}
 }
