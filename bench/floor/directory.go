@@ -203,7 +203,7 @@ func (d *directory) load(w http.ResponseWriter, r *http.Request) {
 func (d *directory) search(w http.ResponseWriter, r *http.Request) {
 	list, total := d.words.best(r.URL.Query().Get("q"), 20)
 	answer(w, http.StatusOK, struct {
-		Results []hit `json:"results"`
+		Results []found `json:"results"`
 		Total   int   `json:"total"`
 	}{list, total})
 }

@@ -1,20 +1,16 @@
-// Command floor is the least that our own stack (chi, templ, sqlx, modernc,
-// coder/websocket) can do for a portal's jobs: no accounts, no rights, no
-// checks, no limits, nothing kept beyond what the job needs. bench/load
-// compares the portal with it in one interleaved run. It is frozen: to make
-// it slower is to cheat, to make it faster is welcome.
+// Command floor is the cheapest program of our own stack (chi, templ, sqlx,
+// modernc, coder/websocket) that does the portal's jobs: without accounts,
+// rights, checks and limits, and with no data beyond what the job needs.
+// bench/load and bench/rooms compare the portal with it. It is frozen: a slower
+// floor would be a cheat, a faster one is welcome.
 //
-//	GET  /plain                     a page of 20 results, 4.6 kB, as PERFORMANCE.md measured it
-//	GET  /agents                    the portal's own page of 20 cards, from views made before
-//	GET  /browse?q=                 the same for somebody signed in, with what narrows it; of 20 that a word finds
-//	GET  /profile/{name}            the portal's page of an agent, from a view made before
+//	GET  /agents                    the portal's page of 20 agents, from values prepared before
+//	GET  /browse                    the same for a signed-in user, with facets
 //	GET  /search?q=                 20 results as JSON, from a plain index in the process
 //	POST /agents                    two rows, group commit, FULL, and their words in the plain index
 //	POST /import                    the same for an agent a line, a thousand in a transaction
 //	POST /rooms/{id}/messages       one row and the head of its room, group commit, FULL
-//	GET  /rooms/{id}/messages       50 messages by key
-//	GET  /rooms/{id}                50 messages by key, as a plain page
-//	GET  /rooms/{id}/chat           the same as the portal's page of a conversation, each message rendered once
+//	GET  /rooms/{id}/chat           the portal's page of a conversation, each message rendered once
 //	GET  /rooms/{id}/live           a WebSocket that is sent every message
 package main
 
@@ -35,7 +31,6 @@ import (
 	"agentsite/bench/corpus"
 	"agentsite/internal/hub"
 	"agentsite/internal/index"
-	"agentsite/templates"
 )
 
 func main() {
@@ -57,13 +52,11 @@ func run() error {
 	}
 	defer s.close()
 	x, plain := index.New(), newWords()
-	cards, views := make([]templates.AgentCard, 0, pages), make(map[string]templates.AgentView, pages)
 	for i := range *agents {
 		a := corpus.Agent(i)
 		plain.put(&a)
-		if i < pages {
+		if i < listed {
 			x.Put(a)
-			cards, views[a.Name] = append(cards, cardOf(&a)), profileOf(&a)
 		}
 	}
 	first, err := x.Search(hub.Query{Limit: 20})
@@ -76,16 +69,12 @@ func run() error {
 	}
 	defer d.close()
 	r := chi.NewRouter()
-	r.Get("/plain", plainPage(first.Results))
 	r.Get("/agents", agentsPage(first))
-	r.Get("/browse", browsePage(first, plain, cards))
-	r.Get("/profile/{name}", profiles(views))
+	r.Get("/browse", browsePage(first))
 	r.Get("/search", d.search)
 	r.Post("/agents", d.register)
 	r.Post("/import", d.load)
 	r.Post("/rooms/{id}/messages", s.post)
-	r.Get("/rooms/{id}/messages", s.page)
-	r.Get("/rooms/{id}", s.talk)
 	r.Get("/rooms/{id}/chat", s.chatPage())
 	r.Get("/rooms/{id}/live", s.live)
 	l, err := net.Listen("tcp", *listen)
@@ -103,10 +92,11 @@ func run() error {
 	return nil
 }
 
-// pages is of how many agents there are pages; the others are only found.
-const pages = 10_000
+// listed is the number of agents that the first page is made of; the others are
+// only found by a search.
+const listed = 10_000
 
-// found is one result, as short as it is of use.
+// found is one result, with the fields that a list of results shows.
 type found struct {
 	Name        string   `json:"name"`
 	Title       string   `json:"title"`

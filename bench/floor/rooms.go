@@ -180,15 +180,6 @@ func (s *rooms) before(r *http.Request, room string) ([]message, error) {
 	return list, s.newest.SelectContext(r.Context(), &list, room, before)
 }
 
-func (s *rooms) page(w http.ResponseWriter, r *http.Request) {
-	list, err := s.before(r, chi.URLParam(r, "id"))
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusInternalServerError)
-		return
-	}
-	answer(w, http.StatusOK, list)
-}
-
 func (s *rooms) live(w http.ResponseWriter, r *http.Request) {
 	conn, err := websocket.Accept(w, r, nil)
 	if err != nil {

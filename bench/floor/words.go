@@ -11,9 +11,9 @@ import (
 	"agentsite/internal/hub"
 )
 
-// words is the plain index in the process: for each word the agents that have
-// it, with what it counts there; a search adds that up and keeps the best. It
-// knows whole words only, and neither facets nor typing errors nor why.
+// words is the plain index in the process: for each word its agents and their
+// weights. A search adds the weights up and keeps the best. It has whole words
+// only: no facets, no correction of typing errors, no explanation.
 type words struct {
 	mu     sync.RWMutex // guards what follows
 	lists  map[string][]posting
@@ -27,7 +27,7 @@ type posting struct {
 	weight float32 // BM25 without the rarity of the word
 }
 
-// sums is the memory of a search.
+// sums is the working memory of a search.
 type sums struct {
 	score []float32
 	hit   []uint32
@@ -71,14 +71,8 @@ func (x *words) put(a *hub.Agent) {
 	}
 }
 
-// hit is one agent that was found.
-type hit struct {
-	found
-	agent uint32
-}
-
-// best is the n agents that fit the words best, and how many fit any.
-func (x *words) best(text string, n int) (list []hit, total int) {
+// best returns the n agents that fit the words best and the number that fit any.
+func (x *words) best(text string, n int) (list []found, total int) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	s, _ := x.sums.Get().(*sums)
@@ -123,18 +117,18 @@ func (x *words) best(text string, n int) (list []hit, total int) {
 		s.hit = s.hit[:0]
 	}
 	slices.SortFunc(top.list, func(a, b posting) int { return cmp.Compare(b.weight, a.weight) })
-	list = make([]hit, len(top.list))
+	list = make([]found, len(top.list))
 	for i, p := range top.list {
-		list[i] = hit{x.agents[p.agent], p.agent}
+		list[i] = x.agents[p.agent]
 		list[i].Score = float64(p.weight)
 	}
 	return list, total
 }
 
-// top keeps the n best that it is given.
+// top keeps the n best postings.
 type top struct {
 	n     int
-	least float32 // of those kept, once there are n
+	least float32 // lowest weight in list, once it has n
 	list  []posting
 }
 

@@ -3,22 +3,18 @@ package main
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net"
-	"net/http"
 	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/coder/websocket"
 )
 
-// conn is a keep-alive connection that costs this side little: the machine is
-// shared with the server under load.
+// conn is a keep-alive connection with a cheap client, because the client shares
+// the machine with the server under load.
 type conn struct {
 	net.Conn
 	r *bufio.Reader
@@ -32,8 +28,8 @@ func dial(addr string) (*conn, error) {
 	return &conn{c, bufio.NewReaderSize(c, 64<<10)}, nil
 }
 
-// do sends a request and reads the answer to its end. Every answer that is
-// measured has a Content-Length.
+// do sends a request and reads the whole answer, which must have a
+// Content-Length.
 func (c *conn) do(req []byte) (status, size int, err error) {
 	if _, err := c.Write(req); err != nil {
 		return 0, 0, err
@@ -65,7 +61,7 @@ func (c *conn) do(req []byte) (status, size int, err error) {
 	}
 }
 
-// request writes one out. A body makes it a POST.
+// request is the bytes of a request; with a body it is a POST.
 func request(addr, path, token, body string) []byte {
 	var b bytes.Buffer
 	method := "GET"
@@ -84,7 +80,7 @@ func request(addr, path, token, body string) []byte {
 	return b.Bytes()
 }
 
-// visit writes out a browser's request for a page; cookie may be empty.
+// visit is the bytes of a browser's request for a page; cookie may be empty.
 func visit(addr, path, cookie string) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "GET %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: bench\r\nAccept: text/html\r\n", path, addr)
@@ -95,17 +91,18 @@ func visit(addr, path, cookie string) []byte {
 	return b.Bytes()
 }
 
-// load is what is asked of a server by a number of connections, each asking
-// again as soon as it has the answer.
+// load is a number of connections to a server, each of which sends its next
+// request when it has the answer to the last.
 type load struct {
 	workers int
 	each    int           // requests of each worker; 0: until during is over
 	during  time.Duration // when each is 0
 	status  int           // that every answer must have
 	request func(addr string, worker, i int) []byte
+	after   func() error // checks the result at once, before the server rests
 }
 
-// outcome is what a load showed.
+// outcome is the result of a load.
 type outcome struct {
 	ops   int
 	size  int // of the last answer
@@ -116,8 +113,9 @@ type outcome struct {
 
 func (o outcome) perOp() float64 { return float64(o.cpu.Nanoseconds()) / 1e3 / float64(o.ops) }
 
-// settle, when given, waits for what the load causes beyond its answers.
-func (s *server) under(l load, settle func() error) (outcome, error) {
+// under puts a load on the server. With rest, work that the server puts off is
+// part of its processor time.
+func (s *server) under(l load, rest bool) (outcome, error) {
 	conns := make([]*conn, l.workers)
 	for i := range conns {
 		c, err := dial(s.Addr)
@@ -126,7 +124,7 @@ func (s *server) under(l load, settle func() error) (outcome, error) {
 		}
 		defer c.Close()
 		conns[i] = c
-		// The connection's beginning is not measured.
+		// The first request of a connection is not measured.
 		if _, _, err := c.do(request(s.Addr, "/robots.txt", "", "")); err != nil {
 			return outcome{}, err
 		}
@@ -168,77 +166,17 @@ func (s *server) under(l load, settle func() error) (outcome, error) {
 	if err := errors.Join(fails...); err != nil {
 		return o, err
 	}
-	if settle != nil {
-		if err := settle(); err != nil {
-			return o, err
-		}
-	}
 	after, err := s.CPU()
+	if err == nil && l.after != nil {
+		err = l.after()
+	}
+	if err == nil && rest {
+		after, err = s.Rest()
+	}
 	o.cpu = after - before
 	for _, t := range times {
 		o.times = append(o.times, t...)
 	}
 	o.ops = len(o.times)
 	return o, err
-}
-
-// reader follows a conversation by WebSocket and hands on every frame that
-// holds a message.
-type reader struct {
-	conn *websocket.Conn
-	got  atomic.Int64
-	done chan struct{}
-}
-
-func follow(addr, path, token string, each func([]byte)) (*reader, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
-	opts := &websocket.DialOptions{}
-	if token != "" {
-		opts.HTTPHeader = http.Header{"Authorization": {"Bearer " + token}}
-	}
-	c, _, err := websocket.Dial(ctx, "ws://"+addr+path, opts)
-	if err != nil {
-		return nil, err
-	}
-	c.SetReadLimit(1 << 20)
-	r := &reader{conn: c, done: make(chan struct{})}
-	go func() {
-		defer close(r.done)
-		for {
-			_, b, err := c.Read(context.Background())
-			if err != nil {
-				return
-			}
-			if !bytes.Contains(b, []byte(`"text":"`)) {
-				continue
-			}
-			if each != nil {
-				each(b)
-			}
-			r.got.Add(1)
-		}
-	}()
-	return r, nil
-}
-
-func (r *reader) close() {
-	r.conn.CloseNow()
-	<-r.done
-}
-
-// await waits until all readers together have seen n messages.
-func await(list []*reader, n int64) error {
-	for until := time.Now().Add(15 * time.Second); ; time.Sleep(2 * time.Millisecond) {
-		var got int64
-		for _, r := range list {
-			got += r.got.Load()
-		}
-		if got >= n {
-			return nil
-		}
-		if time.Now().After(until) {
-			return fmt.Errorf("readers saw %d messages of %d", got, n)
-		}
-	}
 }

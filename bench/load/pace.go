@@ -6,22 +6,20 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"agentsite/bench/report"
 )
 
-// pace is a load that does not wait for answers: requests at a rate, each
-// timed from when it should have been sent.
+// pace is an open loop: requests at a rate, each timed from the moment at which
+// it was due.
 type pace struct {
 	rate    int // a second
 	status  int
 	request func(addr string, i int) []byte
 }
 
-// paceWorkers is how many requests may be under way at once.
+// paceWorkers is the number of requests that may be under way at once.
 const paceWorkers = 32
 
-// at sends requests for a time and returns how long each took.
+// at sends requests for a time and returns the time that each took.
 func (s *server) at(p pace, during time.Duration) ([]time.Duration, error) {
 	n := int(during.Seconds() * float64(p.rate))
 	times, fails := make([]time.Duration, n), make([]error, paceWorkers)
@@ -63,49 +61,13 @@ func (s *server) at(p pace, during time.Duration) ([]time.Duration, error) {
 	return times, errors.Join(fails...)
 }
 
-// turn is what came of some paces at once.
-type turn struct {
-	cpu   time.Duration
-	times [][]time.Duration // of each pace
-}
-
-func (s *server) turn(during time.Duration, list ...pace) (t turn, err error) {
-	before, err := s.CPU()
-	if err != nil {
-		return t, err
-	}
-	t.times = make([][]time.Duration, len(list))
-	fails := make([]error, len(list))
+// together runs several paces at once and returns the times of each.
+func (s *server) together(during time.Duration, list ...pace) ([][]time.Duration, error) {
+	times, fails := make([][]time.Duration, len(list)), make([]error, len(list))
 	var wg sync.WaitGroup
 	for i, p := range list {
-		wg.Go(func() { t.times[i], fails[i] = s.at(p, during) })
+		wg.Go(func() { times[i], fails[i] = s.at(p, during) })
 	}
 	wg.Wait()
-	after, err := s.CPU()
-	t.cpu = after - before
-	return t, errors.Join(append(fails, err)...)
-}
-
-// paced is what a pace showed over its turns.
-type paced struct {
-	cpu   []float64 // µs of one operation, by turn
-	p99   []float64 // ns, by turn
-	times []time.Duration
-}
-
-func (p *paced) add(t turn) {
-	p.cpu = append(p.cpu, us(t.cpu)/float64(len(t.times[0])))
-	p.p99 = append(p.p99, float64(report.Percentile(t.times[0], 0.99)))
-	p.times = append(p.times, t.times[0]...)
-}
-
-func (p *paced) worst() time.Duration { return time.Duration(report.Median(p.p99)) }
-
-// quotients are a to b, turn by turn.
-func quotients(a, b []float64) []float64 {
-	out := make([]float64, len(a))
-	for i := range a {
-		out[i] = a[i] / b[i]
-	}
-	return out
+	return times, errors.Join(fails...)
 }

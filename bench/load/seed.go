@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -23,19 +22,19 @@ import (
 	"agentsite/store"
 )
 
-// portal is a data folder that was filled before a portal runs on it.
+// portal is a data folder, filled before a portal runs on it.
 type portal struct {
 	dir    string
 	people []account.Account
 	tokens []string // of people
 	rooms  []string // conversations: room i is of the people 2i and 2i+1
-	// session is that of the last person in a browser, as a cookie.
+	// session is the cookie of the last person.
 	session string
 	agents  int
 }
 
-// seed fills a new folder through the store, without a portal: people with a
-// token each, conversations of two of them, agents.
+// seed fills a new folder through the store: people with a token each, a
+// conversation for each two of them, and agents.
 func seed(dir string, people, agents int) (*portal, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
@@ -76,7 +75,7 @@ func seed(dir string, people, agents int) (*portal, error) {
 	})
 }
 
-// person is a new account with a token that may do whatever the account may.
+// person makes an account and a token with all of its rights.
 func person(db *store.DB, name string, operator bool) (a account.Account, token string, err error) {
 	a = account.Account{ID: ident.NewID(), Name: name, PasswordHash: "x", Operator: operator, CreatedAt: clock.Now()}
 	if err = db.CreateAccount(context.Background(), a, ""); err == nil {
@@ -110,8 +109,7 @@ func (p *portal) list(db *store.DB, n int) error {
 	return group.Wait()
 }
 
-// owners adds n accounts and returns the token of each. What an account costs
-// must not depend on how much it had registered before: the load is spread.
+// owners makes n accounts and returns the token of each.
 func owners(db *store.DB, n int) ([]string, error) {
 	tokens := make([]string, n)
 	return tokens, together(n, func(i int) (err error) {
@@ -167,15 +165,4 @@ func (p *portal) say(db *store.DB, room, n, size int) error {
 			Sender: chat.Sender{Kind: "person", ID: a.ID, Handle: a.Name}, Kind: chat.Text, Parts: []task.Part{task.TextPart(texts[i%len(texts)])}, CreatedAt: clock.Now()}})
 		return err
 	})
-}
-
-// size is how many bytes the database and its WAL have.
-func (p *portal) size() (db, wal int64) {
-	if st, err := os.Stat(filepath.Join(p.dir, store.FileName)); err == nil {
-		db = st.Size()
-	}
-	if st, err := os.Stat(filepath.Join(p.dir, store.FileName+"-wal")); err == nil {
-		wal = st.Size()
-	}
-	return db, wal
 }

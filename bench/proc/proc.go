@@ -1,5 +1,7 @@
-// Package proc runs the programs that benchmarks measure, as processes of
-// their own, and reads from the kernel what they use.
+// Package proc is the frame of the benchmarks: it runs the programs under load
+// as processes of their own, reads their use of processor and memory from the
+// kernel, repeats rounds that other programs disturbed, and calibrates the
+// machine.
 package proc
 
 import (
@@ -16,7 +18,7 @@ import (
 )
 
 const (
-	// readyTimeout is long, because a start that takes too long is a figure.
+	// readyTimeout is long: a slow start is a figure, not an error.
 	readyTimeout = time.Minute
 	stopTimeout  = 15 * time.Second
 )
@@ -32,8 +34,8 @@ type Process struct {
 	exited chan struct{}
 }
 
-// Build makes a stripped binary of a package of this module, as it is given
-// away. The working directory must be the module's.
+// Build makes a stripped binary of a package of this module, as releases are.
+// The working directory must be the module's.
 func Build(out, pkg string) error {
 	cmd := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", out, pkg)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
@@ -43,9 +45,8 @@ func Build(out, pkg string) error {
 	return nil
 }
 
-// Start runs a program until it prints "ready http://ADDR". It gets none of
-// our settings by the environment. Whoever starts it ends it with Stop or
-// Kill.
+// Start runs a program until it prints "ready http://ADDR". Settings of the
+// portal in the environment are removed. The caller ends it with Stop or Kill.
 func Start(name, program string, args ...string) (*Process, error) {
 	p := &Process{Name: name, cmd: exec.Command(program, args...), exited: make(chan struct{})}
 	for _, e := range os.Environ() {
@@ -63,6 +64,7 @@ func Start(name, program string, args ...string) (*Process, error) {
 	if err := p.cmd.Start(); err != nil {
 		return nil, err
 	}
+	setLive(p, true)
 	ready := make(chan string, 1)
 	go func() {
 		in := bufio.NewScanner(stdout)
@@ -73,6 +75,7 @@ func Start(name, program string, args ...string) (*Process, error) {
 			}
 		}
 		p.cmd.Wait()
+		setLive(p, false)
 		close(p.exited)
 	}()
 	select {

@@ -6,11 +6,6 @@
 // portal's index beside that of SQLite's FTS5 with bm25.
 //
 //	go run ./bench/relevance
-//	go run ./bench/relevance -index 1000000
-//
-// The second form measures an index of that many agents instead: how fast it
-// is filled while searches answer, its memory, and how long searches take,
-// quiet, under writes and after them.
 package main
 
 import (
@@ -28,14 +23,9 @@ const (
 )
 
 func main() {
-	size := flag.Int("index", 0, "measure an index of so many agents instead")
 	verbose := flag.Bool("v", false, "show the queries the portal does worst on, of the tuning set")
 	flag.Parse()
-	run := func() error { return report(os.Stdout, *verbose) }
-	if *size > 0 {
-		run = func() error { return measure(os.Stdout, *size) }
-	}
-	if err := run(); err != nil {
+	if err := report(os.Stdout, *verbose); err != nil {
 		fmt.Fprintln(os.Stderr, "relevance:", err)
 		os.Exit(1)
 	}

@@ -1,6 +1,5 @@
-// Package report is the table that the benchmarks end with: what was measured
-// of a floor and of the portal beside it, and which bars were met. It measures
-// nothing itself.
+// Package report is the table that the benchmarks print: the figures of a floor
+// and of the portal, and the verdict on each bar. It measures nothing itself.
 package report
 
 import (
@@ -9,40 +8,60 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 )
 
-// Line is one figure of a report, its parts as they are to be read; what was
-// not measured is empty.
+// Line is one row of a table. Its parts are written as they are to be read; a
+// part that was not measured is empty.
 type Line struct {
 	What string
-	// Floor is of what the portal is compared with.
+	// Floor is the figure that the portal is compared with.
 	Floor, Portal string
 	Ratio         string
-	// P50 and P99 are of both, the floor first.
+	// P50 and P99 hold both figures, that of the floor first.
 	P50, P99 string
-	// Others is the share of the machine that neither used.
+	// Others is the share of the machine that other programs used.
 	Others string
 	Bar    string
-	// Gated says that the bar decides, Met that it was reached.
-	Gated, Met bool
+	// Judged: the run fails if the bar is missed. A bar that is not judged is
+	// printed with its result.
+	Judged bool
+	Met    bool
+	// Absolute: the bar is a time or a speed, which holds only on a machine as
+	// fast as the one it was set on.
+	Absolute bool
+	// Doubt is the reason why this row cannot be judged, such as other programs
+	// that used the machine.
+	Doubt string
 }
 
-func (l Line) verdict() string {
-	switch {
-	case !l.Gated:
-		return ""
-	case l.Met:
-		return "met"
-	}
-	return "MISSED"
-}
-
-// Table collects lines and tells of each as it comes. One goroutine uses it.
+// Table collects lines. One goroutine uses it.
 type Table struct {
-	Out   io.Writer
+	Out io.Writer
+	// Slow is the reason why no absolute bar can be judged, empty if they can.
+	// It is set before Print.
+	Slow  string
 	lines []Line
+}
+
+func (t *Table) verdict(l Line) string {
+	result := "met"
+	if !l.Met {
+		result = "missed"
+	}
+	switch {
+	case l.Bar == "":
+		return ""
+	case !l.Judged:
+		return result + ", not judged here"
+	case l.Doubt != "":
+		return result + ", not judged: " + l.Doubt
+	case l.Absolute && t.Slow != "":
+		return result + ", not judged: " + t.Slow
+	case !l.Met:
+		return "MISSED"
+	}
+	return result
 }
 
 type column struct {
@@ -50,7 +69,7 @@ type column struct {
 	of   func(Line) string
 }
 
-// columns are what a line may have; those that no line has are left out.
+// columns are the possible columns; one that no line fills is left out.
 var columns = []column{
 	{"floor", func(l Line) string { return l.Floor }},
 	{"portal", func(l Line) string { return l.Portal }},
@@ -61,7 +80,7 @@ var columns = []column{
 	{"bar", func(l Line) string { return l.Bar }},
 }
 
-// Add adds a line.
+// Add adds a line and prints it.
 func (t *Table) Add(l Line) {
 	t.lines = append(t.lines, l)
 	var b strings.Builder
@@ -71,41 +90,45 @@ func (t *Table) Add(l Line) {
 			fmt.Fprintf(&b, " %s %s,", c.name, s)
 		}
 	}
-	fmt.Fprintln(t.Out, strings.TrimSuffix(b.String(), ","), l.verdict())
+	fmt.Fprintln(t.Out, strings.TrimSuffix(b.String(), ","))
 }
 
-// Print writes the table and returns how many bars were missed.
+// Print writes all lines as a Markdown table and returns how many bars were
+// missed.
 func (t *Table) Print() (missed int) {
-	w := tabwriter.NewWriter(t.Out, 0, 0, 1, ' ', tabwriter.Debug)
 	show := slices.DeleteFunc(slices.Clone(columns), func(c column) bool {
 		return !slices.ContainsFunc(t.lines, func(l Line) bool { return c.of(l) != "" })
 	})
-	fmt.Fprint(w, "\n| what\t ")
+	head, rule := "| row |", "|---|"
 	for _, c := range show {
-		fmt.Fprintf(w, "%s\t ", c.name)
+		head, rule = head+" "+c.name+" |", rule+"---|"
 	}
-	fmt.Fprintln(w, "\t")
+	fmt.Fprintf(t.Out, "\n%s result |\n%s---|\n", head, rule)
+	unjudged := 0
 	for _, l := range t.lines {
-		fmt.Fprintf(w, "| %s\t ", l.What)
+		fmt.Fprintf(t.Out, "| %s |", l.What)
 		for _, c := range show {
-			fmt.Fprintf(w, "%s\t ", Dash(c.of(l)))
+			fmt.Fprintf(t.Out, " %s |", cmp.Or(c.of(l), "–"))
 		}
-		fmt.Fprintf(w, "%s\t\n", l.verdict())
-		if l.Gated && !l.Met {
+		verdict := t.verdict(l)
+		fmt.Fprintf(t.Out, " %s |\n", verdict)
+		switch {
+		case verdict == "MISSED":
 			missed++
+		case strings.Contains(verdict, "not judged:"):
+			unjudged++
 		}
 	}
-	w.Flush()
+	if unjudged > 0 {
+		fmt.Fprintf(t.Out, "\n%d bars could not be judged in this run\n", unjudged)
+	}
 	return missed
 }
-
-// Dash writes a dash for nothing.
-func Dash(s string) string { return cmp.Or(s, "–") }
 
 // Join writes several figures of one kind.
 func Join(list ...string) string { return strings.Join(list, " / ") }
 
-// Median is the one in the middle, 0 of none.
+// Median is the middle value, 0 of an empty list.
 func Median[T ~int64 | ~float64](list []T) T {
 	if len(list) == 0 {
 		return 0
@@ -117,7 +140,7 @@ func Median[T ~int64 | ~float64](list []T) T {
 	return s[len(s)/2]
 }
 
-// Percentile is the time that a share of all were within, 0 of none.
+// Percentile is the time within which a share of all ended, 0 of an empty list.
 func Percentile(times []time.Duration, share float64) time.Duration {
 	if len(times) == 0 {
 		return 0
@@ -126,7 +149,7 @@ func Percentile(times []time.Duration, share float64) time.Duration {
 	return s[min(len(s)-1, int(share*float64(len(s))))]
 }
 
-// Spread writes the median of ratios with the range of its rounds.
+// Spread writes the median of ratios and their range.
 func Spread(list []float64) string {
 	if len(list) == 0 {
 		return ""
@@ -134,7 +157,7 @@ func Spread(list []float64) string {
 	return fmt.Sprintf("%.2f (%.2f–%.2f)", Median(list), slices.Min(list), slices.Max(list))
 }
 
-// Ratios are those of a to b, round by round; both have as many.
+// Ratios divides a by b, round by round; both have the same length.
 func Ratios[T ~int64 | ~float64](a, b []T) []float64 {
 	out := make([]float64, len(a))
 	for i := range a {
@@ -145,3 +168,11 @@ func Ratios[T ~int64 | ~float64](a, b []T) []float64 {
 
 // Millis writes a time in milliseconds.
 func Millis(d time.Duration) string { return fmt.Sprintf("%.2f ms", float64(d.Microseconds())/1e3) }
+
+// Micros writes a time that is given in microseconds.
+func Micros(us float64) string {
+	if us < 10 {
+		return fmt.Sprintf("%.2f µs", us)
+	}
+	return fmt.Sprintf("%.0f µs", us)
+}

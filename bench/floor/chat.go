@@ -15,20 +15,9 @@ import (
 	"agentsite/templates"
 )
 
-// talk is a room's newest 50 messages, or those before one, as a page.
-func (s *rooms) talk(w http.ResponseWriter, r *http.Request) {
-	room := chi.URLParam(r, "id")
-	list, err := s.before(r, room)
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusInternalServerError)
-		return
-	}
-	slices.Reverse(list)
-	render(w, r, talk(room, list))
-}
-
-// chatPage is that as the portal's page, with its look: what is around the
-// messages is there before, and each is rendered once.
+// chatPage is the portal's page of a room's newest 50 messages, or of the 50
+// before one. All but the messages is prepared before, and each message is
+// rendered once.
 func (s *rooms) chatPage() http.HandlerFunc {
 	var rendered sync.Map // templates.SafeHTML by room and seq
 	p := frame

@@ -1,0 +1,144 @@
+package proc
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// maxOthers is the share of the machine that other programs may use in a round
+// that counts.
+const maxOthers = 0.2
+
+// Rounds is the result of Measure.
+type Rounds[T any] struct {
+	List []T
+	// Others is the median share of the machine that other programs used.
+	Others float64
+	// Doubt is the reason why these rounds cannot be judged, empty if they can.
+	Doubt string
+}
+
+// Measure repeats a round until n of them count. The first one warms up and
+// never counts; a round in which other programs used more than maxOthers is
+// repeated, at most n times in all. If too few remain, all are returned, with
+// the reason for doubt.
+func Measure[T any](n int, round func() (T, error)) (Rounds[T], error) {
+	if _, err := round(); err != nil {
+		return Rounds[T]{}, err
+	}
+	return measure(n, usage, round)
+}
+
+func measure[T any](n int, usage func() (busy, own, all time.Duration), round func() (T, error)) (r Rounds[T], err error) {
+	var disturbed []T
+	var quiet, loud []float64
+	for len(r.List) < n && len(disturbed) <= n {
+		busy0, own0, all0 := usage()
+		v, err := round()
+		if err != nil {
+			return r, err
+		}
+		busy1, own1, all1 := usage()
+		others := max(0, float64((busy1-busy0)-(own1-own0))/float64(max(1, all1-all0)))
+		if others > maxOthers {
+			disturbed, loud = append(disturbed, v), append(loud, others)
+		} else {
+			r.List, quiet = append(r.List, v), append(quiet, others)
+		}
+	}
+	if len(r.List) < n {
+		r.List, quiet = append(r.List, disturbed...), append(quiet, loud...)
+		r.Doubt = fmt.Sprintf("other programs used more than %.0f %% of the machine", maxOthers*100)
+	}
+	slices.Sort(quiet)
+	r.Others = quiet[len(quiet)/2]
+	return r, nil
+}
+
+// Share writes Others.
+func (r Rounds[T]) Share() string { return fmt.Sprintf("%.0f %%", r.Others*100) }
+
+// live are the processes that were started and have not ended.
+var (
+	liveMu sync.Mutex // guards live
+	live   = make(map[*Process]bool)
+)
+
+func setLive(p *Process, running bool) {
+	liveMu.Lock()
+	defer liveMu.Unlock()
+	if running {
+		live[p] = true
+	} else {
+		delete(live, p)
+	}
+}
+
+// usage is the processor time so far: of the machine, of this process and those
+// it started, and the time of all processors, used or not. Time that the host
+// took from this machine counts as busy.
+func usage() (busy, own, all time.Duration) {
+	const jiffy = 10 * time.Millisecond
+	b, _ := os.ReadFile("/proc/stat")
+	line, _, _ := strings.Cut(string(b), "\n")
+	const idle, iowait, guest = 3, 4, 8
+	for i, f := range strings.Fields(line)[1:] {
+		var n int64
+		fmt.Sscan(f, &n)
+		if i >= guest {
+			break // is part of user time
+		}
+		all += time.Duration(n) * jiffy
+		if i != idle && i != iowait {
+			busy += time.Duration(n) * jiffy
+		}
+	}
+	for _, self := range []int{syscall.RUSAGE_SELF, syscall.RUSAGE_CHILDREN} {
+		var u syscall.Rusage
+		if syscall.Getrusage(self, &u) == nil {
+			own += time.Duration(u.Utime.Nano() + u.Stime.Nano())
+		}
+	}
+	liveMu.Lock()
+	defer liveMu.Unlock()
+	for p := range live {
+		if t, err := p.CPU(); err == nil {
+			own += t
+		}
+	}
+	return busy, own, all
+}
+
+const (
+	// restEvery and restBelow define rest: less than a hundredth of a processor.
+	restEvery = 100 * time.Millisecond
+	restBelow = restEvery / 100
+	// restCalm is the number of intervals in a row, because the portal may put
+	// work off by two seconds.
+	restCalm = 25
+	// restMost bounds the wait.
+	restMost = 20 * time.Second
+)
+
+// Rest waits until the process rests, so that work it puts off is counted as
+// part of its round, and returns the processor time it has used by then.
+func (p *Process) Rest() (time.Duration, error) {
+	var calm int
+	last, err := p.CPU()
+	for until := time.Now().Add(restMost); err == nil && calm < restCalm && time.Now().Before(until); {
+		time.Sleep(restEvery)
+		var now time.Duration
+		if now, err = p.CPU(); now-last < restBelow {
+			calm++
+		} else {
+			calm = 0
+		}
+		last = now
+	}
+	return last, err
+}
