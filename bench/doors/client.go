@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -14,43 +15,47 @@ import (
 	"agentsite/bench/report"
 )
 
-// call is one way of asking a server.
+// call is one kind of request.
 type call struct {
 	path   string
 	header http.Header
 	body   func(worker, i int) string
-	// each, when set, gives a session headers of its own.
+	// each, if set, adds headers of one session.
 	each func(session int) (http.Header, error)
-	// says is what every good answer holds.
+	// says is a part of every good answer.
 	says string
 }
 
-// side is a server and what it is asked, with what came out of each round.
+// side is a server and a kind of call.
 type side struct {
 	*proc.Process
 	call
 	client *http.Client
-
-	cpu   []float64 // µs a request
-	speed []float64 // requests a second
-	times []time.Duration
-	next  int // so that no request is ever sent twice
+	rest   bool // work that the server puts off is part of its processor time
+	turns  int  // so that no request is sent twice
 }
 
-// sessions is how many there are on a side, and the most connections that ask
-// at once.
+// turn is the result of one turn.
+type turn struct {
+	cpu   float64 // µs a request
+	speed float64 // requests a second
+	times []time.Duration
+}
+
+// sessions is the number of sessions on a side, and the most connections at
+// once.
 const sessions = 64
 
-// newSide is a server under the name of who is asked; the caller kills it.
+// newSide makes a side of a running server; the caller kills the server.
 func newSide(p *proc.Process, c call) *side {
 	return &side{Process: p, call: c, client: &http.Client{Timeout: time.Minute,
 		Transport: &http.Transport{MaxIdleConns: 0, MaxIdleConnsPerHost: sessions, DisableCompression: true}}}
 }
 
-// maxAnswer bounds what is read of one answer.
+// maxAnswer bounds the bytes read of one answer.
 const maxAnswer = 1 << 20
 
-// ask sends one request and returns the head and text of the answer.
+// ask sends one request and returns the headers and body of the answer.
 func (s *side) ask(h http.Header, body string) (http.Header, []byte, error) {
 	req, err := http.NewRequest(http.MethodPost, "http://"+s.Addr+s.path, strings.NewReader(body))
 	if err != nil {
@@ -69,7 +74,7 @@ func (s *side) ask(h http.Header, body string) (http.Header, []byte, error) {
 	return res.Header, b, err
 }
 
-// headers are what a session sends.
+// headers are the headers of a session.
 func (s *side) headers(session int) (http.Header, error) {
 	h := s.header.Clone()
 	if s.each != nil {
@@ -84,23 +89,23 @@ func (s *side) headers(session int) (http.Header, error) {
 	return h, nil
 }
 
-// turn lets so many connections ask, each again once it has the answer, for a
-// while, in all sessions in turn.
-func (s *side) turn(atOnce int, during time.Duration) error {
+// turn has connections call for a while, each again when it has the answer, in
+// all sessions in turn.
+func (s *side) turn(atOnce int, during time.Duration) (t turn, err error) {
 	heads := make([]http.Header, sessions)
 	for i := range heads {
 		h, err := s.headers(i)
 		if err != nil {
-			return err
+			return t, err
 		}
 		heads[i] = h
 	}
-	s.next++
+	s.turns++
 	var wg sync.WaitGroup
 	times, fails := make([][]time.Duration, atOnce), make([]error, atOnce)
 	before, err := s.CPU()
 	if err != nil {
-		return err
+		return t, err
 	}
 	began := time.Now()
 	for w := range atOnce {
@@ -110,7 +115,7 @@ func (s *side) turn(atOnce int, during time.Duration) error {
 				if at.Sub(began) > during {
 					return
 				}
-				_, b, err := s.ask(heads[(w+i*atOnce)%sessions], s.body(w, s.next<<24|i))
+				_, b, err := s.ask(heads[(w+i*atOnce)%sessions], s.body(w, s.turns<<24|i))
 				if err == nil && !bytes.Contains(b, []byte(s.says)) {
 					err = fmt.Errorf("answered without %q: %.300s", s.says, b)
 				}
@@ -124,78 +129,58 @@ func (s *side) turn(atOnce int, during time.Duration) error {
 	}
 	wg.Wait()
 	took := time.Since(began)
-	after, err := s.settled()
-	for _, fail := range append(fails, err) { // one is enough to read
+	after, err := s.CPU()
+	if s.rest {
+		after, err = s.Rest()
+	}
+	for _, fail := range append(fails, err) { // the first is enough to read
 		if fail != nil {
-			return fail
+			return t, fail
 		}
 	}
-	n := 0
-	for _, t := range times {
-		n += len(t)
-		s.times = append(s.times, t...)
-	}
-	s.cpu = append(s.cpu, float64((after-before).Nanoseconds())/1e3/float64(n))
-	s.speed = append(s.speed, float64(n)/took.Seconds())
-	return nil
+	t.times = slices.Concat(times...)
+	t.cpu = float64((after - before).Nanoseconds()) / 1e3 / float64(len(t.times))
+	t.speed = float64(len(t.times)) / took.Seconds()
+	return t, nil
 }
 
-const (
-	// settleEvery and settleBelow say when a server has done what it put off:
-	// it used less than a hundredth of a processor for so long.
-	settleEvery = 100 * time.Millisecond
-	settleBelow = settleEvery / 100
-	// settleCalm is how often in a row: work may wait for two seconds.
-	settleCalm = 25
-	// settleMost bounds the wait; what comes later is some other work.
-	settleMost = 30 * time.Second
-)
-
-// settled waits until a server rests, so that what it puts off is counted as
-// its own and takes nothing from the other's turn, and returns the processor
-// time it has used by then.
-func (s *side) settled() (time.Duration, error) {
-	var calm int
-	last, err := s.CPU()
-	for until := time.Now().Add(settleMost); err == nil && calm < settleCalm && time.Now().Before(until); {
-		time.Sleep(settleEvery)
-		var now time.Duration
-		if now, err = s.CPU(); now-last < settleBelow {
-			calm++
-		} else {
-			calm = 0
-		}
-		last = now
-	}
-	return last, err
+// compared is the result of sample and portal in turns.
+type compared struct {
+	cpu, speed [2][]float64 // sample, portal
+	times      [2][]time.Duration
+	others     string
+	doubt      string
 }
 
-// compare lets both sides take turns, after one of each that does not count.
-func (b *bench) compare(atOnce int, sample, portal *side) error {
-	for i := range b.rounds + 1 {
-		for _, s := range []*side{sample, portal} {
-			if i == 1 {
-				s.cpu, s.speed, s.times = nil, nil, nil
-			}
-			if err := s.turn(atOnce, b.round); err != nil {
-				return err
+// compare gives the sample and the portal turns.
+func (b *bench) compare(atOnce int, sample, portal *side) (c compared, err error) {
+	portal.rest = true
+	rounds, err := proc.Measure(b.Rounds, func() (list [2]turn, err error) {
+		for i, s := range []*side{sample, portal} {
+			if list[i], err = s.turn(atOnce, b.Round); err != nil {
+				return list, err
 			}
 		}
+		return list, nil
+	})
+	for _, r := range rounds.List {
+		for i, t := range r {
+			c.cpu[i], c.speed[i], c.times[i] = append(c.cpu[i], t.cpu), append(c.speed[i], t.speed), append(c.times[i], t.times...)
+		}
 	}
-	return nil
+	c.others, c.doubt = rounds.Share(), rounds.Doubt
+	return c, err
 }
 
-// figure writes what one side showed.
-func (s *side) figure() string {
-	return fmt.Sprintf("%.0f µs, %.0f/s", report.Median(s.cpu), report.Median(s.speed))
-}
-
-// line is the report of a comparison, without its bar.
-func line(what string, sample, portal *side, ratio []float64) report.Line {
+// line is the row of a comparison, without its ratio and bar.
+func (c compared) line(name string) report.Line {
+	figure := func(i int) string {
+		return fmt.Sprintf("%s, %.0f/s", report.Micros(report.Median(c.cpu[i])), report.Median(c.speed[i]))
+	}
 	both := func(share float64) string {
-		return report.Join(report.Millis(report.Percentile(sample.times, share)), report.Millis(report.Percentile(portal.times, share)))
+		return report.Join(report.Millis(report.Percentile(c.times[0], share)), report.Millis(report.Percentile(c.times[1], share)))
 	}
-	return report.Line{What: what, Floor: sample.figure(), Portal: portal.figure(), Ratio: report.Spread(ratio), P50: both(0.5), P99: both(0.99)}
+	return report.Line{What: name, Floor: figure(0), Portal: figure(1), P50: both(0.5), P99: both(0.99), Others: c.others, Doubt: c.doubt, Judged: true}
 }
 
 // sample starts this program as a sample server.

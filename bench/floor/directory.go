@@ -204,6 +204,6 @@ func (d *directory) search(w http.ResponseWriter, r *http.Request) {
 	list, total := d.words.best(r.URL.Query().Get("q"), 20)
 	answer(w, http.StatusOK, struct {
 		Results []found `json:"results"`
-		Total   int   `json:"total"`
+		Total   int     `json:"total"`
 	}{list, total})
 }

@@ -204,10 +204,11 @@ func (b *bench) reportAgents() error {
 // registers compares registrations that are checked, signed, on disk, and found
 // by the next search. Work that the portal puts off is part of their cost.
 func (b *bench) registers() error {
-	if err := b.register(16, b.Pick(25, 100)); err != nil {
+	// A round is long enough that work put off until after it is small beside it.
+	if err := b.register(16, b.Pick(25, 125)); err != nil {
 		return err
 	}
-	return b.register(1, b.Pick(60, 300))
+	return b.register(1, b.Pick(60, 1000))
 }
 
 func (b *bench) register(workers, each int) error {

@@ -118,7 +118,7 @@ func (b *bench) idle() error {
 	}
 	percent := func(v float64) string { return fmt.Sprintf("%.3f %% of a processor", v) }
 	b.Add(report.Line{What: fmt.Sprintf("idle, 100 agents, for %s, %s or more after load", during, during), Portal: percent(share[1]),
-		Bar: "≤ 0.1 %", Judged: true, Met: share[1] <= bar})
+		Bar: "≤ 0.1 %", Judged: !b.Quick, Met: share[1] <= bar})
 	b.Add(report.Line{What: "idle, empty portal", Portal: percent(share[0])})
 	b.Add(report.Line{What: "memory of the empty portal, RSS", Portal: mib(rss[0]), Bar: "≤ 45 MiB", Met: rss[0] <= 45<<20})
 	return nil

@@ -134,7 +134,6 @@ func (p *poster) close() { p.client.CloseIdleConnections() }
 type outcome struct {
 	cpu      time.Duration
 	messages int
-	f        *flight
 }
 
 // load keeps so many messages under way for a while: each is sent once the
@@ -168,5 +167,5 @@ func (s *server) load(f *flight, under int, during time.Duration, readers int, s
 		return outcome{}, err
 	}
 	after, err := s.CPU()
-	return outcome{after - before, int(f.next.Load() - first), f}, err
+	return outcome{after - before, int(f.next.Load() - first)}, err
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"crypto/ed25519"
+	"crypto/sha256"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -27,7 +28,6 @@ import (
 	"agentsite/internal/egress"
 	"agentsite/internal/federation"
 	"agentsite/internal/ident"
-	"agentsite/internal/meter"
 	"agentsite/internal/record"
 	"agentsite/peering"
 	"agentsite/peering/kademlia"
@@ -35,31 +35,23 @@ import (
 	"agentsite/store"
 )
 
-// ours is portals of one network, of the product's own parts. What a portal has
-// besides, such as its directory and its pages, is left out.
-type ours struct {
-	dir  string
-	idle int // connections that a portal keeps
-	ca   *authority.Authority
-	// more adds to each portal before its door opens; nil for nothing.
-	more func(*portal, *peer.Door) error
-	// joining is when the DHT began.
-	joining time.Time
-	nodes   []*portal
-	base    Memory
-	value   atomic.Int64
-	ends    atomic.Int64
-	opened  atomic.Int64 // connections, ever
-	asked   meter.Kinds  // requests by path
+// network is portals of one network, made of the product's own parts, without
+// directory and pages.
+type network struct {
+	dir    string
+	idle   int // connections that a portal keeps open
+	ca     *authority.Authority
+	nodes  []*portal
+	opened atomic.Int64 // connections so far
 }
 
-const ourNetwork = "bench"
+const networkName = "bench"
 
-// portal is one of them. It is federation's Signer and Caller before there is
-// a Self and a Client, as the portal's own federated is.
+// portal is a node. It is federation's Signer and Caller before there is a Self
+// and a Client.
 type portal struct {
 	host, origin string
-	addr         string // as which the others see it
+	addr         string // the address that the others see
 	id           record.PortalID
 	keys         *ident.Keys
 	op           *ident.Operational
@@ -78,26 +70,31 @@ type portal struct {
 	loops        []func(context.Context) error // that are to run
 	running      sync.WaitGroup
 	mute         atomic.Bool
-	dead         atomic.Bool
 }
 
 var discard = slog.New(slog.DiscardHandler)
 
-func newOurs(ctx context.Context, cfg Config) (network, error) { return buildOurs(ctx, cfg, nil) }
-
-// buildOurs builds the network; more, when set, adds to each portal before its
-// door opens.
-func buildOurs(ctx context.Context, cfg Config, more func(*portal, *peer.Door) error) (*ours, error) {
-	dir, err := os.MkdirTemp(cfg.Temp, "peers")
-	if err != nil {
+// build makes the network and lets all nodes join. more, if any, adds to each
+// portal before it serves.
+func (b *bench) build(ctx context.Context, more func(*portal, *peer.Door) error) (_ *network, err error) {
+	dir := "/dev/shm" // the disk is not what is measured
+	if s, err := os.Stat(dir); err != nil || !s.IsDir() {
+		dir = b.Dir
+	}
+	if dir, err = os.MkdirTemp(dir, "dht-"); err != nil {
 		return nil, err
 	}
-	o := &ours{dir: dir, idle: idleConnections(cfg.Nodes), more: more}
+	o := &network{dir: dir, idle: b.idleConnections()}
+	defer func() {
+		if err != nil {
+			o.Close()
+		}
+	}()
 	if o.ca, err = authority.New(); err != nil {
 		return nil, err
 	}
-	listeners := make([]net.Listener, cfg.Nodes)
-	for i := range cfg.Nodes {
+	listeners := make([]net.Listener, b.portals)
+	for i := range b.portals {
 		p := &portal{host: fmt.Sprintf("p%d.example", i), addr: fmt.Sprintf("198.18.%d.%d", i>>8, i&255)}
 		o.nodes = append(o.nodes, p)
 		if listeners[i], err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
@@ -110,16 +107,13 @@ func buildOurs(ctx context.Context, cfg Config, more func(*portal, *peer.Door) e
 		}
 	}
 	for i, p := range o.nodes {
-		if err := p.start(ctx, o, listeners[i]); err != nil {
+		if err := p.start(ctx, o, listeners[i], more); err != nil {
 			return nil, err
 		}
 	}
 	if err := o.meet(ctx); err != nil {
 		return nil, err
 	}
-	// What portals have that know each other, without a DHT.
-	o.base = memory()
-	o.joining = time.Now()
 	for _, p := range o.nodes {
 		for _, loop := range append(p.loops, p.overlay.Run) {
 			p.run(loop)
@@ -128,31 +122,31 @@ func buildOurs(ctx context.Context, cfg Config, more func(*portal, *peer.Door) e
 	// One after the other: a network does not start in one moment.
 	for _, p := range o.nodes {
 		p.run(p.watch)
-		for known := 0; known < min(20, len(o.nodes)-1) && ctx.Err() == nil; settle(ctx, 5*time.Millisecond) {
+		for known := 0; known < min(20, len(o.nodes)-1) && ctx.Err() == nil; sleep(ctx, 5*time.Millisecond) {
 			p.overlay.Runner().Look(func(n *kademlia.Node) { known = n.Known() })
 		}
 	}
-	o.warmUp(ctx, cfg)
+	o.warmUp(ctx)
 	return o, ctx.Err()
 }
 
-// idleConnections is how many connections a portal keeps that nobody uses: as
-// internal/app has it, or fewer where the system does not allow so many files.
-func idleConnections(nodes int) int {
+// idleConnections is the number of connections that a portal keeps open: that
+// of internal/app, or fewer where the system does not allow as many files.
+func (b *bench) idleConnections() int {
 	const (
 		productIdle = 128
 		others      = 60 // files of a node: databases, a listener, handshakes
 	)
-	most := (int(maxFiles())/nodes - others) / 2
-	if most < min(productIdle, nodes-1) {
+	most := (int(b.files)/b.portals - others) / 2
+	if most < min(productIdle, b.portals-1) {
 		fmt.Fprintf(os.Stderr, "  a portal keeps %d connections and not %d: more files cannot be open\n", most, productIdle)
 	}
 	return min(productIdle, most)
 }
 
-// meet has each portal know each, with or without a DHT: what is left when all
-// have said hello to all, without the 9,900 times two requests of a hundred.
-func (o *ours) meet(ctx context.Context) error {
+// meet makes each portal known to each, as after all handshakes, without the two
+// requests for each of 9,900 pairs.
+func (o *network) meet(ctx context.Context) error {
 	for _, p := range o.nodes {
 		for _, q := range o.nodes {
 			if p == q {
@@ -168,17 +162,29 @@ func (o *ours) meet(ctx context.Context) error {
 	return nil
 }
 
-// warmUp looks for random places and each node's own, as is done for all.
-func (o *ours) warmUp(ctx context.Context, cfg Config) {
-	rounds(cfg.Nodes, func(i int, target [32]byte) {
-		o.nodes[i].overlay.Runner().Find(ctx, target)
-	}, func(i int) {
-		d, _ := o.nodes[i].id.Digest()
-		o.nodes[i].overlay.Runner().Find(ctx, kademlia.ID(d))
-	})
+// warmUp fills the tables: each node looks for 12 random places and four times
+// for its own.
+func (o *network) warmUp(ctx context.Context) {
+	slots := make(chan struct{}, 8)
+	var wg sync.WaitGroup
+	for round := range 16 {
+		for _, p := range o.nodes {
+			target := kademlia.ID(sha256.Sum256(fmt.Appendf(nil, "%s %d", p.host, round)))
+			if round%4 == 0 {
+				d, _ := p.id.Digest()
+				target = kademlia.ID(d)
+			}
+			slots <- struct{}{}
+			wg.Go(func() {
+				defer func() { <-slots }()
+				p.overlay.Runner().Find(ctx, target)
+			})
+		}
+		wg.Wait()
+	}
 }
 
-// open opens what a portal has on disk.
+// open opens the files of a portal.
 func (p *portal) open(ctx context.Context, dir string) (err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
@@ -193,13 +199,13 @@ func (p *portal) open(ctx context.Context, dir string) (err error) {
 		return err
 	}
 	p.id = record.PortalOf(record.Public(p.keys.Public()))
-	p.replica, err = store.OpenReplica(ctx, dir, p.id, ourNetwork, discard)
+	p.replica, err = store.OpenReplica(ctx, dir, p.id, networkName, discard)
 	return err
 }
 
-// start makes the portal one of its network, as internal/app does.
-func (p *portal) start(ctx context.Context, o *ours, l net.Listener) (err error) {
-	if p.gate, err = record.NewGate(ourNetwork, p.replica); err != nil {
+// start makes the portal a node of its network, as internal/app does.
+func (p *portal) start(ctx context.Context, o *network, l net.Listener, more func(*portal, *peer.Door) error) (err error) {
+	if p.gate, err = record.NewGate(networkName, p.replica); err != nil {
 		return err
 	}
 	p.peers, err = federation.NewPeers(ctx, p.db, federation.PeersConfig{Signer: p, Replica: p.replica, Gate: p.gate, Caller: p,
@@ -213,7 +219,7 @@ func (p *portal) start(ctx context.Context, o *ours, l net.Listener) (err error)
 	if err != nil {
 		return err
 	}
-	p.self, err = federation.NewSelf(ctx, federation.SelfConfig{Network: ourNetwork, Origin: p.origin, Name: p.host, Policy: p.peers.Mode,
+	p.self, err = federation.NewSelf(ctx, federation.SelfConfig{Network: networkName, Origin: p.origin, Name: p.host, Policy: p.peers.Mode,
 		Root: p.keys.Portal, Public: p.keys.Public(), Keys: p.op, Cards: p.db, Gate: p.gate, Replica: p.replica, Log: discard})
 	if err != nil {
 		return err
@@ -241,19 +247,14 @@ func (p *portal) start(ctx context.Context, o *ours, l net.Listener) (err error)
 		return err
 	}
 	door.DHT(p.overlay, overlay.Routes())
-	if o.more != nil {
-		if err := o.more(p, door); err != nil {
+	if more != nil {
+		if err := more(p, door); err != nil {
 			return err
 		}
 	}
 
 	r := chi.NewRouter()
-	r.Use(middleware.GetHead, middleware.ClientIPFromXFF("127.0.0.0/8"), func(next http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			o.asked.Add(r.URL.Path, 1)
-			next.ServeHTTP(w, r)
-		})
-	})
+	r.Use(middleware.GetHead, middleware.ClientIPFromXFF("127.0.0.0/8"))
 	door.Routes(r)
 	cert, err := o.ca.Certificate(p.host)
 	if err != nil {
@@ -262,12 +263,8 @@ func (p *portal) start(ctx context.Context, o *ours, l net.Listener) (err error)
 	// The limits of web.Serve, which itself leaves TLS to a proxy before it.
 	p.server = &http.Server{Handler: r, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: time.Minute, WriteTimeout: time.Minute, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 32 << 10,
 		ErrorLog: log.New(nothing{}, "", 0), ConnState: func(_ net.Conn, s http.ConnState) {
-			switch s {
-			case http.StateNew:
-				o.ends.Add(2)
+			if s == http.StateNew {
 				o.opened.Add(1)
-			case http.StateClosed, http.StateHijacked:
-				o.ends.Add(-2)
 			}
 		}}
 	var running context.Context
@@ -279,15 +276,15 @@ func (p *portal) start(ctx context.Context, o *ours, l net.Listener) (err error)
 	return nil
 }
 
-// watch tells the DHT of portals that are met, as internal/app does.
+// watch makes portals known to the DHT once they are let in.
 func (p *portal) watch(ctx context.Context) error {
-	told := make(map[record.PortalID]bool)
+	heard := make(map[record.PortalID]bool)
 	for {
 		changed := p.peers.Changed()
 		for _, q := range p.peers.Portals(ctx) {
-			if !told[q.ID] && p.peers.Decide(ctx, q.ID, q.URL).In {
+			if !heard[q.ID] && p.peers.Decide(ctx, q.ID, q.URL).In {
 				p.overlay.Hear(q.ID)
-				told[q.ID] = true
+				heard[q.ID] = true
 			}
 		}
 		select {
@@ -298,10 +295,9 @@ func (p *portal) watch(ctx context.Context) error {
 	}
 }
 
-// ID, Network, Origin, Card and Key implement federation.Signer, for what is
-// there before Self.
+// ID, Network, Origin, Card and Key implement federation.Signer.
 func (p *portal) ID() record.PortalID { return p.id }
-func (p *portal) Network() string     { return ourNetwork }
+func (p *portal) Network() string     { return networkName }
 func (p *portal) Origin() string      { return p.origin }
 func (p *portal) Card() []byte        { return p.self.Card() }
 func (p *portal) Key(now time.Time) (record.KeyID, ed25519.PrivateKey, time.Time, error) {
@@ -315,7 +311,7 @@ func (p *portal) Do(ctx context.Context, origin string, to record.PortalID, meth
 
 func keyOf(key int) kademlia.ID { return kademlia.ID(record.AgentKey(fmt.Sprintf("agent-%d", key))) }
 
-// sign makes what the portal signs of an agent it has.
+// sign makes the signed record of an agent of the portal.
 func (p *portal) sign(key int) (kademlia.Record, error) {
 	now := clock.Now()
 	_, private, until, err := p.self.Key(now)
@@ -323,7 +319,7 @@ func (p *portal) sign(key int) (kademlia.Record, error) {
 		return kademlia.Record{}, err
 	}
 	ms, id := now.UnixMilli(), keyOf(key)
-	r, err := record.Sign(ourNetwork, &record.Provider{Kind: record.ProvidesAgent, Key: record.Hash(id), HeadSeq: 1, Count: 1,
+	r, err := record.Sign(networkName, &record.Provider{Kind: record.ProvidesAgent, Key: record.Hash(id), HeadSeq: 1, Count: 1,
 		Header: record.Header{Portal: p.id, Epoch: 1, Seq: ms, Issued: ms, Expires: min(now.Add(36*time.Hour).UnixMilli(), until.UnixMilli())}}, private)
 	if err != nil {
 		return kademlia.Record{}, err
@@ -331,13 +327,12 @@ func (p *portal) sign(key int) (kademlia.Record, error) {
 	return kademlia.Record{Key: id, Value: slices.Concat(p.self.Card(), []byte{'\n'}, r.Wire)}, nil
 }
 
-func (o *ours) Put(ctx context.Context, node, key int) error {
+func (o *network) Put(ctx context.Context, node, key int) error {
 	p := o.nodes[node]
 	rec, err := p.sign(key)
 	if err != nil {
 		return err
 	}
-	o.value.Store(int64(len(rec.Value)))
 	n, err := p.overlay.Runner().Put(ctx, rec)
 	if err == nil && n < 15 && n < len(o.nodes)-1 {
 		return fmt.Errorf("it is at %d nodes only", n)
@@ -345,69 +340,46 @@ func (o *ours) Put(ctx context.Context, node, key int) error {
 	return err
 }
 
-func (o *ours) First(ctx context.Context, node, key int) error { return o.get(ctx, node, key, 1) }
-func (o *ours) Full(ctx context.Context, node, key int) error  { return o.get(ctx, node, key, 0) }
-
-func (o *ours) get(ctx context.Context, node, key, holders int) error {
+// Get looks for values of a key, for the first one or, with holders 0, for all.
+func (o *network) Get(ctx context.Context, node, key, holders int) error {
 	values, _, err := o.nodes[node].overlay.Runner().Get(ctx, keyOf(key), holders)
 	if err == nil && len(values) == 0 {
-		return errNotFound
+		return errors.New("no node gives a value")
 	}
 	return err
 }
 
-var errNotFound = errors.New("nobody gives a value")
-
-func (o *ours) Base() Memory       { return o.base }
-func (o *ours) Joining() time.Time { return o.joining }
-func (o *ours) Value() int         { return int(o.value.Load()) }
-func (o *ours) Ends() int          { return int(o.ends.Load()) }
-
-func (o *ours) RPCs() (n int64) {
+// Sent is the number of requests of the DHT so far.
+func (o *network) Sent() (n int64) {
 	for _, p := range o.nodes {
 		p.overlay.Runner().Look(func(k *kademlia.Node) { n += k.Tally().Sent })
 	}
 	return n
 }
 
-func (o *ours) Table() float64 {
-	n := 0
+// Close ends all portals and removes their files.
+func (o *network) Close() {
+	var wg sync.WaitGroup
 	for _, p := range o.nodes {
-		p.overlay.Runner().Look(func(k *kademlia.Node) { n += k.Known() })
+		if p.stop != nil {
+			wg.Go(p.end)
+		}
 	}
-	return float64(n) / float64(len(o.nodes))
+	wg.Wait()
+	for _, p := range o.nodes {
+		if p.replica != nil {
+			p.replica.Close()
+		}
+		if p.db != nil {
+			p.db.Close()
+		}
+	}
+	os.RemoveAll(o.dir)
 }
 
-// Kill ends a portal as the end of its process would: its connections break.
-func (o *ours) Kill(node int) {
-	p := o.nodes[node]
-	if p.dead.Swap(true) {
-		return
-	}
+func (p *portal) end() {
 	p.server.Close()
 	p.stop()
 	p.running.Wait()
 	p.ask.CloseIdle()
-}
-
-func (o *ours) Mute(node int) { o.nodes[node].mute.Store(true) }
-
-func (o *ours) CloseIdle() bool {
-	for _, p := range o.nodes {
-		p.ask.CloseIdle()
-	}
-	return true
-}
-
-func (o *ours) Close() {
-	var wg sync.WaitGroup
-	for i := range o.nodes {
-		wg.Go(func() { o.Kill(i) })
-	}
-	wg.Wait()
-	for _, p := range o.nodes {
-		p.replica.Close()
-		p.db.Close()
-	}
-	os.RemoveAll(o.dir)
 }

@@ -10,8 +10,8 @@ import (
 	"sync/atomic"
 )
 
-// asIf says of a request where it is from, as a proxy would: all of this
-// machine's have one address, and addresses have limits.
+// asIf adds the address of the sender to a request, as a proxy would. All nodes
+// are on one machine, and the portal limits requests by address.
 type asIf struct {
 	http.RoundTripper
 	addr string
@@ -27,7 +27,7 @@ type near struct{}
 
 func (near) LookupNetIP(_ context.Context, _, host string) ([]netip.Addr, error) {
 	if !strings.HasSuffix(host, ".example") {
-		return nil, fmt.Errorf("%s is none of ours", host)
+		return nil, fmt.Errorf("%s is no host of this bench", host)
 	}
 	return []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1})}, nil
 }
@@ -36,8 +36,8 @@ type nothing struct{}
 
 func (nothing) Write(b []byte) (int, error) { return len(b), nil }
 
-// muteListener accepts connections on which nothing is answered any more once
-// their node is mute: what it writes goes nowhere, handshakes too.
+// muteListener accepts connections. Once its node is mute, bytes written to them
+// are dropped, those of handshakes too.
 type muteListener struct {
 	net.Listener
 	mute *atomic.Bool
