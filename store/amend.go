@@ -152,16 +152,23 @@ func (t *tx) unsay(r messageRow, seq, at int64) error {
 	if err := t.list(&seqs, `SELECT seq FROM messages WHERE conversation_id = ? AND target = ? AND kind = 'edit'`, r.ConversationID, r.Seq); err != nil {
 		return err
 	}
+	var titles []string
 	for _, s := range append(seqs, r.Seq) {
 		var body string
 		if err := t.get(&body, `SELECT body FROM messages WHERE conversation_id = ? AND seq = ?`, r.ConversationID, s); err != nil {
 			return err
+		}
+		if parts, err := partsOf(body); err == nil {
+			titles = append(titles, chat.TitleOf(parts))
 		}
 		sum := sha256.Sum256([]byte(body))
 		if _, err := t.exec(`UPDATE messages SET body = '', body_hash = ?, gone_seq = ?, reacted = 0 WHERE conversation_id = ? AND seq = ?`,
 			sum[:], seq, r.ConversationID, s); err != nil {
 			return err
 		}
+	}
+	if err := t.dropTitle(r.ConversationID, titles); err != nil {
+		return err
 	}
 	if _, err := t.exec(`DELETE FROM reactions WHERE conversation_id = ? AND seq = ?`, r.ConversationID, r.Seq); err != nil {
 		return err
@@ -184,4 +191,21 @@ func (t *tx) unsay(r messageRow, seq, at int64) error {
 		}
 	}
 	return t.unword(r.ConversationID, r.Seq)
+}
+
+// dropTitle takes its title from a conversation that is called by a deleted
+// message: titles are those its forms give. The next message names it anew. A
+// title that a person chose stays.
+func (t *tx) dropTitle(conversationID string, titles []string) error {
+	var title string
+	if err := t.get(&title, `SELECT title FROM conversations WHERE id = ?`, conversationID); err != nil {
+		return err
+	}
+	for _, s := range titles {
+		if chat.NamedAfter(title, s) {
+			_, err := t.exec(`UPDATE conversations SET title = '' WHERE id = ?`, conversationID)
+			return err
+		}
+	}
+	return nil
 }

@@ -99,6 +99,9 @@ func (d *DB) snapshot(ctx context.Context, dir string) (Manifest, error) {
 	if err != nil {
 		d.log.Warn("the backup holds nothing of the replica: its proofs and versions are not saved; run `agentsite verify`", "error", err)
 	}
+	if err := d.PurgeWords(ctx); err != nil {
+		d.log.Warn("the backup holds words of deleted messages", "error", err)
+	}
 	if err := d.copyTo(ctx, filepath.Join(dir, FileName)); err != nil {
 		return m, fmt.Errorf("copy the database: %w", err)
 	}

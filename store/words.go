@@ -264,6 +264,42 @@ func (t *tx) reword(conversationID string, seq int64, text string) error {
 	return t.word(conversationID, seq, c.CreatedAt, text)
 }
 
+// deletedWords finds whether the index holds words of deleted texts. FTS5 only
+// marks a deleted row, on pages of its own with the highest ids ("tombstones").
+const deletedWords = `SELECT EXISTS (SELECT 1 FROM said_words_data WHERE id >= 1 << 53)`
+
+// purgePages bounds the pages of the index that one transaction rewrites.
+const purgePages = 256
+
+// PurgeWords removes the words of deleted texts from the index, which is
+// rewritten for it, a part in each transaction. It reads one row when no text
+// was deleted since the last call.
+func (d *DB) PurgeWords(ctx context.Context) error {
+	var marked bool
+	if err := d.get(ctx, &marked, deletedWords); err != nil || !marked {
+		return mapError(err)
+	}
+	pages := -purgePages // begins a merge of all parts; later steps continue it
+	for more := true; more; pages = purgePages {
+		err := d.writeWords(ctx, func(t *tx) error {
+			var before, after int64
+			if err := t.get(&before, `SELECT total_changes()`); err != nil {
+				return err
+			}
+			if _, err := t.exec(`INSERT INTO said_words (said_words, rank) VALUES ('merge', ?)`, pages); err != nil {
+				return err
+			}
+			err := t.get(&after, `SELECT total_changes()`)
+			more = after-before >= 2 // as the documentation of FTS5 has it
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // writeWords is write for what may touch the index of words. One that is
 // damaged is emptied, and filled again from the messages by and by.
 func (d *DB) writeWords(ctx context.Context, fn func(*tx) error) error {

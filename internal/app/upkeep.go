@@ -14,7 +14,8 @@ const (
 	wordsEvery = 2 * time.Second
 	// wordsRest is how many times as long as it reads it then rests.
 	wordsRest = 3
-	// sweepEvery is how often files are looked for that nobody needs.
+	// sweepEvery is how often files without use and the words of deleted
+	// messages are removed.
 	sweepEvery = time.Hour
 	sweepBatch = 200
 )
@@ -54,8 +55,8 @@ func (p *Portal) words(ctx context.Context) error {
 	}
 }
 
-// sweep removes files that no message holds and nobody sent of late, until ctx
-// ends.
+// sweep removes files that no message holds and nobody sent of late, and the
+// words of deleted messages from the index of the search, until ctx ends.
 func (p *Portal) sweep(ctx context.Context) error {
 	wait := time.NewTimer(time.Minute)
 	defer wait.Stop()
@@ -69,6 +70,9 @@ func (p *Portal) sweep(ctx context.Context) error {
 			p.log.Error("remove files nobody needs", "error", err)
 		} else if n > 0 {
 			p.log.Info("removed files nobody needs", "files", n)
+		}
+		if err := p.db.PurgeWords(ctx); err != nil && ctx.Err() == nil {
+			p.log.Error("remove the words of deleted messages", "error", err)
 		}
 		wait.Reset(sweepEvery)
 	}

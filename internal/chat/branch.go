@@ -35,9 +35,17 @@ func (s *Service) Branch(ctx context.Context, actor ident.Actor, id string, seq 
 	if err := s.allowRoom(actor); err != nil {
 		return Conversation{}, err
 	}
+	said, err := s.copied(ctx, id, me.FromSeq, seq)
+	if err != nil {
+		return Conversation{}, err
+	}
+	named, err := s.namedBefore(ctx, from, said)
+	if err != nil {
+		return Conversation{}, err
+	}
 	title := ""
-	if from.Title != "" {
-		title = snippet("Branch of "+from.Title, MaxTitleRunes)
+	if from.Title != "" && !named {
+		title = snippet(branchPrefix+from.Title, MaxTitleRunes)
 	}
 	room := emptyRoom(actor, title)
 	room.BranchedFrom, room.BranchedSeq, room.Settings = id, seq, from.Settings
@@ -54,16 +62,43 @@ func (s *Service) Branch(ctx context.Context, actor ident.Actor, id string, seq 
 	if _, ok := find(room.Members, "agent", room.Settings.SpeakerID); !ok && room.Settings.SpeakerID != "" {
 		room.Settings.Speaks, room.Settings.SpeakerID = SpeaksAlone, ""
 	}
-	said, err := s.copied(ctx, id, me.FromSeq, seq)
-	if err != nil {
-		return Conversation{}, err
-	}
 	by := sender(actor)
 	events := []Message{event(by, "%s began this conversation with a copy of what was said in another", by.Handle)}
 	if err := s.store.CreateConversation(ctx, room, said, events); err != nil {
 		return Conversation{}, err
 	}
 	return s.shown(ctx, actor, room.ID)
+}
+
+// namedBefore reports whether a conversation is called by a message before
+// those of the copy. The copy could never lose that text. The message is looked
+// for among the first ones.
+func (s *Service) namedBefore(ctx context.Context, c Conversation, copied []Message) (bool, error) {
+	end := c.LastSeq + 1
+	if len(copied) > 0 {
+		end = copied[0].Seq
+	}
+	list, err := s.store.Messages(ctx, c.ID, 0, min(end, 50), 50, false)
+	if err != nil {
+		return false, err
+	}
+	for _, m := range list {
+		if m.Kind != Text {
+			continue
+		}
+		forms := []Message{m}
+		if m.Now.EditSeq > 0 {
+			if forms, err = s.store.Edits(ctx, c.ID, m.Seq); err != nil {
+				return false, err
+			}
+		}
+		for _, f := range forms {
+			if NamedAfter(c.Title, TitleOf(f.Parts)) {
+				return true, nil
+			}
+		}
+	}
+	return false, nil
 }
 
 // copied is what was said after from and up to upTo, as it reads now, for a

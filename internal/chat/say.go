@@ -155,7 +155,7 @@ func (s *Service) compose(ctx context.Context, actor ident.Actor, me Member, mem
 	}
 	now := clock.Now()
 	p := Post{
-		MustBeMember: true, Title: snippet(titleOf(parts), 60), Spoke: to.turn, Files: files, Resumes: d.Resumes,
+		MustBeMember: true, Title: TitleOf(parts), Spoke: to.turn, Files: files, Resumes: d.Resumes,
 		Message: Message{ConversationID: id, ID: ident.NewID(), ClientID: d.ClientID, Sender: sender(actor),
 			Kind: Text, Parts: parts, Target: d.Quotes, CreatedAt: now},
 	}

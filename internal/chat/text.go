@@ -9,9 +9,33 @@ import (
 	"agentsite/internal/task"
 )
 
-// titleOf is what a conversation is called after its first message: its words,
-// without data that only programs read.
-func titleOf(parts []task.Part) string {
+// TitleOf returns the title that a message gives a conversation without one.
+func TitleOf(parts []task.Part) string { return snippet(titleText(parts), 60) }
+
+// branchPrefix begins the title of a branch; the title of its origin follows.
+const branchPrefix = "Branch of "
+
+// NamedAfter reports whether title is one that TitleOf returned, or that of a
+// branch of such a conversation.
+func NamedAfter(title, titleOf string) bool {
+	for titleOf != "" {
+		if title == titleOf {
+			return true
+		}
+		if !strings.HasPrefix(title, branchPrefix) {
+			return false
+		}
+		next := snippet(branchPrefix+titleOf, MaxTitleRunes)
+		if next == titleOf { // cut to the same at every further branch
+			return false
+		}
+		titleOf = next
+	}
+	return false
+}
+
+// titleText is the text of a message without data that only programs read.
+func titleText(parts []task.Part) string {
 	var words []string
 	for _, p := range parts {
 		if p.Text != "" {

@@ -1,0 +1,80 @@
+package storetest
+
+import (
+	"database/sql"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	_ "modernc.org/sqlite" // the driver
+
+	"agentsite/store"
+)
+
+// TablesHolding returns the tables and columns of the database in a folder in
+// which a text stands, as "table.column". Tables of full-text indexes are among
+// them. Letters are compared without their case.
+func TablesHolding(t testing.TB, dir, text string) []string {
+	t.Helper()
+	u := url.URL{Scheme: "file", Opaque: filepath.Join(dir, store.FileName), RawQuery: "mode=ro"}
+	db, err := sql.Open("sqlite", u.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	text = strings.ToLower(text)
+	var found []string
+	for _, table := range column(t, db, `SELECT name FROM sqlite_schema WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%'`) {
+		rows, err := db.QueryContext(t.Context(), `SELECT * FROM "`+table+`"`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		names, err := rows.Columns()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for rows.Next() {
+			values, into := make([]sql.RawBytes, len(names)), make([]any, len(names))
+			for i := range values {
+				into[i] = &values[i]
+			}
+			if err := rows.Scan(into...); err != nil {
+				t.Fatal(err)
+			}
+			for i, v := range values {
+				if strings.Contains(strings.ToLower(string(v)), text) {
+					found = append(found, table+"."+names[i])
+				}
+			}
+		}
+		if err := rows.Err(); err != nil {
+			t.Fatal(err)
+		}
+		rows.Close()
+	}
+	slices.Sort(found)
+	return slices.Compact(found)
+}
+
+func column(t testing.TB, db *sql.DB, query string) []string {
+	t.Helper()
+	rows, err := db.QueryContext(t.Context(), query)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	var out []string
+	for rows.Next() {
+		var s string
+		if err := rows.Scan(&s); err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, s)
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
