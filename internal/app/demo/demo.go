@@ -68,9 +68,12 @@ type federation struct {
 	http   *http.Client
 	stderr io.Writer
 	idle   int        // connections that a portal keeps
-	errs   sync.Mutex // guards stderr and told
-	told   time.Time  // when progress was last told
-	began  time.Time
+	errs   sync.Mutex // guards stderr, told and working
+	told   time.Time  // when progress was last reported
+	// working is true after a line of progress, until finished.
+	working bool
+	every   time.Duration // between lines of progress
+	began   time.Time
 
 	portals []*portal // those that started, in the order of their parts
 	// newcomers joined in the drill, which alone knows of them until it is over.
@@ -110,7 +113,7 @@ func open(cfg Config, stderr io.Writer) (*federation, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	f := &federation{began: time.Now(), told: time.Now(), dir: cfg.Keep, keep: cfg.Keep != "", stderr: stderr, http: &http.Client{Timeout: time.Minute, Transport: &http.Transport{MaxIdleConnsPerHost: 2, IdleConnTimeout: 10 * time.Second}}}
+	f := &federation{began: time.Now(), every: tellEvery, told: time.Now(), dir: cfg.Keep, keep: cfg.Keep != "", stderr: stderr, http: &http.Client{Timeout: time.Minute, Transport: &http.Transport{MaxIdleConnsPerHost: 2, IdleConnTimeout: 10 * time.Second}}}
 	var err error
 	if f.keep {
 		err = os.MkdirAll(f.dir, 0o700)
@@ -157,13 +160,16 @@ func (f *federation) start(ctx context.Context, n int, stdout io.Writer) error {
 	}
 	if err != nil {
 		f.report("%v", err)
+	} else {
+		f.finished("each portal finds all %s", plural(agents, "agent"))
 	}
-	f.welcome(stdout, agents)
+	f.welcome(stdout, agents, err == nil)
 	return nil
 }
 
-// welcome says where everything is, and what to look at first.
-func (f *federation) welcome(w io.Writer, agents int) {
+// welcome says where everything is, and what to look at first. complete is
+// whether each portal finds all agents; without it nothing is called ready.
+func (f *federation) welcome(w io.Writer, agents int, complete bool) {
 	for _, p := range f.portals {
 		fmt.Fprintf(w, "%-20s %s  sign in as %s: %s\n", p.name, p.url(), p.people[0], p.link)
 	}
@@ -173,7 +179,13 @@ func (f *federation) welcome(w io.Writer, agents int) {
 		fmt.Fprintf(w, "%s goes down now, and %s lies: after half a minute the map shows both. Sign in by the first link above and open %s/admin/peers for what an operator sees.\n",
 			f.wrongs.down.name, f.wrongs.liar.name, at)
 	}
-	fmt.Fprintf(w, "ready: %s, %s, after %.1f s; data in %s; stop with Ctrl-C\n", plural(len(f.portals), "portal"), plural(agents, "agent"), time.Since(f.began).Seconds(), f.dir)
+	portals, all, took := plural(len(f.portals), "portal"), plural(agents, "agent"), time.Since(f.began).Seconds()
+	if complete {
+		fmt.Fprintf(w, "ready: %s, %s, after %.1f s; data in %s; stop with Ctrl-C\n", portals, all, took, f.dir)
+		return
+	}
+	fmt.Fprintf(w, "started: %s, after %.1f s; the portals can be used, but some do not find all %s yet and go on looking; data in %s; stop with Ctrl-C\n",
+		portals, took, all, f.dir)
 }
 
 // one starts a portal, and says so if it cannot.

@@ -31,6 +31,7 @@ func started(t *testing.T, n int) (f *federation, stdout, stderr *bytes.Buffer) 
 	if err != nil {
 		t.Fatal(err)
 	}
+	f.every = 0 // each line of progress
 	t.Cleanup(func() {
 		if err := f.close(); err != nil {
 			t.Error(err)
@@ -79,6 +80,22 @@ func (c client) answer(t *testing.T, agent, text string) string {
 	}
 }
 
+// checkProgress fails unless lines of progress read as work that goes on, and
+// the last line says that it is done.
+func checkProgress(t *testing.T, stderr string) {
+	t.Helper()
+	lines := strings.Split(strings.TrimSpace(stderr), "\n")
+	last := len(lines) - 1
+	for _, line := range lines[:last] {
+		if !strings.HasPrefix(line, "please wait: ") {
+			t.Errorf("a line of progress reads %q", line)
+		}
+	}
+	if lines[last] != "done: each portal finds all 22 agents" {
+		t.Errorf("progress ends with %q", lines[last])
+	}
+}
+
 func TestDemo_AgentsOfTheThirdPortalAnswerAtTheFirst(t *testing.T) {
 	f, stdout, stderr := started(t, 3)
 	if len(f.portals) != 3 {
@@ -89,6 +106,13 @@ func TestDemo_AgentsOfTheThirdPortalAnswerAtTheFirst(t *testing.T) {
 	// and one of the liar.
 	if len(lines) != 7 || !strings.HasPrefix(lines[6], "ready: 3 portals, 22 agents") {
 		t.Errorf("it prints:\n%s", stdout)
+	}
+	checkProgress(t, stderr.String())
+	// A demo whose portals do not find all agents in time is not called ready.
+	var late strings.Builder
+	f.welcome(&late, 22, false)
+	if s := late.String(); strings.Contains(s, "ready") || !strings.Contains(s, "\nstarted: 3 portals, ") {
+		t.Errorf("before all is found it prints:\n%s", s)
 	}
 	first, third := f.portals[0], f.portals[2]
 	for _, p := range f.portals {

@@ -64,6 +64,7 @@ func (f *federation) drill(ctx context.Context, cfg Config, stdout io.Writer) {
 		f.report("%v", err)
 		return
 	}
+	f.finished("each portal finds the agents of all others")
 	fmt.Fprintf(stdout, "all is found: at each of %d portals every agent of every one, %d times asked, %.1f s after the others died\n", len(left), n, time.Since(began).Seconds())
 }
 
@@ -86,7 +87,7 @@ func (f *federation) findEach(ctx context.Context, all []*portal) (asked int, er
 				if err == nil && n == has[i] {
 					break
 				}
-				f.tell("%s of %s find all; %s finds %d of %d agents of %s", plural(at, "portal"), plural(len(all), "portal"), p.name, n, has[i], other.name)
+				f.tell("%d of %s checked; %s finds %d of %d agents of %s so far", at, plural(len(all), "portal"), p.name, n, has[i], other.name)
 				if pause(ctx, foundPoll) != nil {
 					return asked, fmt.Errorf("%s finds %d of %d agents of %s: %v", p.name, n, has[i], other.name, err)
 				}

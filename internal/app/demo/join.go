@@ -116,7 +116,7 @@ func (f *federation) settle(ctx context.Context) (agents int, err error) {
 		if left = behind; len(left) == 0 {
 			return agents, nil
 		}
-		f.tell("%d of %s find all %d agents, the last one %d", len(f.portals)-len(left), plural(len(f.portals), "portal"), agents, fewest)
+		f.tell("the portals hear of each other's agents, %d of %d so far", fewest, agents)
 		if err := pause(ctx, foundPoll+time.Duration(len(left))*5*time.Millisecond); err != nil {
 			return agents, fmt.Errorf("%s not find all agents yet, and go on looking", plural(len(left), "portal")+" do")
 		}
@@ -130,13 +130,23 @@ func (p *portal) finds(ctx context.Context, scope string) (int, error) {
 	return page.Total, err
 }
 
-// tell says how far it is, now and then.
+// tell reports progress now and then, as work that goes on.
 func (f *federation) tell(format string, args ...any) {
 	f.errs.Lock()
 	defer f.errs.Unlock()
-	if now := time.Now(); now.Sub(f.told) >= tellEvery {
-		f.told = now
-		fmt.Fprintf(f.stderr, format+"\n", args...)
+	if now := time.Now(); now.Sub(f.told) >= f.every {
+		f.told, f.working = now, true
+		fmt.Fprintf(f.stderr, "please wait: "+format+"\n", args...)
+	}
+}
+
+// finished ends lines of progress, if there were any, with what was reached.
+func (f *federation) finished(format string, args ...any) {
+	f.errs.Lock()
+	defer f.errs.Unlock()
+	if f.working {
+		f.working = false
+		fmt.Fprintf(f.stderr, "done: "+format+"\n", args...)
 	}
 }
 
