@@ -97,10 +97,6 @@ type shown struct {
 	rules    int64 // of Imports
 }
 
-// provedFor is how long a domain counts as proved after it was seen to serve
-// the portal's card: it is asked every 24 hours, and may miss a day.
-const provedFor = 50 * time.Hour
-
 // Everything is looked at every settleEvery, because heads end, and when there
 // is news, but not more often than once in settlePause.
 const (
@@ -201,7 +197,7 @@ func (c *Catalog) wanted(ctx context.Context, peers []federation.Peer, now time.
 		if d := c.cfg.Registry.Decide(ctx, p.ID, p.URL); !d.Show {
 			continue
 		}
-		w := shown{p.Host(), !p.Proved.IsZero() && now.Sub(p.Proved) < provedFor, rules}
+		w := shown{p.Host(), p.Proven(now), rules}
 		want[p.ID] = w
 		proved[w.host] = proved[w.host] || w.verified
 	}

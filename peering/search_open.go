@@ -208,6 +208,5 @@ func (c *Catalog) asShown(card *record.Card, p federation.Peer, r *record.Record
 	if !ok || c.cfg.Imports != nil && !c.cfg.Imports(body) {
 		return hub.Agent{}, errors.New("it is not shown here")
 	}
-	now := clock.Now()
-	return c.agent(card, r, body, shown{host: p.Host(), verified: !p.Proved.IsZero() && now.Sub(p.Proved) < provedFor})
+	return c.agent(card, r, body, shown{host: p.Host(), verified: p.Proven(clock.Now())})
 }

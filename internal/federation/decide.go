@@ -140,16 +140,17 @@ func (p *Peers) decide(f *Facts, origin string, now time.Time) Decision {
 	return d
 }
 
-// provedFor is how long a domain counts as proved: it is asked every day.
-const provedFor = 48 * time.Hour
+// provedFor is how long a domain counts as proved after it was seen to serve
+// the portal's card. It is asked every 24 hours, and may miss one day. A limit
+// is needed because domains change hands.
+const provedFor = 50 * time.Hour
 
-// proved reports whether the portal was seen at its origin lately: a domain
-// goes to somebody else, and with it what is said of it.
-func (f *Facts) proved(now time.Time) bool { return now.Sub(f.Proved) <= provedFor }
+// proved reports whether the domain of the portal counts as proved.
+func (f *Facts) proved(now time.Time) bool { return now.Sub(f.Proved) < provedFor }
 
-// Proven reports whether the portal was seen at its URL lately enough to be
-// called by its host.
-func (p Peer) Proven(now time.Time) bool { return now.Sub(p.Proved) <= provedFor }
+// Proven reports whether the domain of the portal counts as proved, so that
+// the portal may be called by its host.
+func (p Peer) Proven(now time.Time) bool { return now.Sub(p.Proved) < provedFor }
 
 // hostname is the name in an origin, without the port.
 func hostname(origin string) string {

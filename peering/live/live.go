@@ -183,10 +183,6 @@ type peer struct {
 	epoch                int64 // of its head
 }
 
-// provedFor is how long a domain counts as proved after it was last seen to
-// serve the portal's card: it is asked every 24 hours, and may miss a day.
-const provedFor = 50 * time.Hour
-
 // look reads how portals are doing.
 func (s *Service) look(ctx context.Context) {
 	now := clock.Now()
@@ -198,7 +194,7 @@ func (s *Service) look(ctx context.Context) {
 		d := s.cfg.Registry.Decide(ctx, p.ID, p.URL)
 		out[p.ID] = peer{host: p.Host(), origin: p.URL, show: d.Show, in: d.In && d.Take, here: p.State == federation.Active, caught: p.State == federation.Quarantined,
 			pinned: p.Rule.Stand == federation.Pin,
-			proved: !p.Proved.IsZero() && now.Sub(p.Proved) < provedFor, epoch: p.Head.Epoch}
+			proved: p.Proven(now), epoch: p.Head.Epoch}
 	}
 	s.peers.Store(&out)
 }
