@@ -3,6 +3,7 @@ package demo
 import (
 	"bytes"
 	"context"
+	"flag"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -17,14 +18,24 @@ import (
 	"agentsite/internal/raced"
 )
 
+// parallel is the number of tests that run at once. They wait for portals to find
+// each other most of the time, so it exceeds the processors.
+const parallel = "8"
+
+// waitTime bounds a wait. It is long, because a busy machine must not fail a test.
+const waitTime = 3 * time.Minute
+
 // A look at a member that is under way when gossip ends goes on for some seconds.
 func TestMain(m *testing.M) {
+	if err := flag.Set("test.parallel", parallel); err != nil {
+		panic(err)
+	}
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/hashicorp/memberlist.(*Memberlist).probeNode"),
 		goleak.IgnoreAnyFunction("github.com/hashicorp/memberlist.(*Memberlist).handleIndirectPing.func2"))
 }
 
 // started is a federation that runs until the test ends.
-func started(t *testing.T, n int) (f *federation, stdout, stderr *bytes.Buffer) {
+func started(t testing.TB, n int) (f *federation, stdout, stderr *bytes.Buffer) {
 	t.Helper()
 	stdout, stderr = new(bytes.Buffer), new(bytes.Buffer)
 	f, err := open(Config{Portals: n}, stderr)
@@ -49,7 +60,7 @@ func started(t *testing.T, n int) (f *federation, stdout, stderr *bytes.Buffer) 
 // answer asks an agent and waits for what it says.
 func (c client) answer(t *testing.T, agent, text string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), foundWait)
+	ctx, cancel := context.WithTimeout(t.Context(), waitTime)
 	defer cancel()
 	m := &person{client: c}
 	k := talk{agent: agent, title: "A test", asks: []string{text}}
@@ -97,6 +108,7 @@ func checkProgress(t *testing.T, stderr string) {
 }
 
 func TestDemo_AgentsOfTheThirdPortalAnswerAtTheFirst(t *testing.T) {
+	t.Parallel()
 	f, stdout, stderr := started(t, 3)
 	if len(f.portals) != 3 {
 		t.Fatalf("%d portals started: %s", len(f.portals), stderr)
@@ -138,7 +150,7 @@ func TestDemo_AgentsOfTheThirdPortalAnswerAtTheFirst(t *testing.T) {
 	}
 	// The operator sees the liar, and nobody finds its agent any more.
 	f.live(t.Context())
-	ctx, cancel := context.WithTimeout(t.Context(), foundWait)
+	ctx, cancel := context.WithTimeout(t.Context(), waitTime)
 	defer cancel()
 	for {
 		var list struct {
@@ -173,6 +185,7 @@ func TestDemo_AgentsOfTheThirdPortalAnswerAtTheFirst(t *testing.T) {
 }
 
 func TestDemo_OnePortalThatFailsLeavesTheOthers(t *testing.T) {
+	t.Parallel()
 	f, err := open(Config{Portals: 3}, new(bytes.Buffer))
 	if err != nil {
 		t.Fatal(err)
@@ -219,7 +232,7 @@ func TestRun_EndsWithItsContextAndLeavesNothing(t *testing.T) {
 		if err != nil || strings.Contains(errs.String(), "agentsite: ") {
 			t.Errorf("it ends with %v, and says %q", err, errs)
 		}
-	case <-time.After(30 * time.Second):
+	case <-time.After(waitTime):
 		t.Fatal("it does not end")
 	}
 	if left, err := os.ReadDir(tmp); err != nil || len(left) > 0 {
@@ -230,18 +243,18 @@ func TestRun_EndsWithItsContextAndLeavesNothing(t *testing.T) {
 // Portals die, others come: what is left is found everywhere.
 func TestDrill(t *testing.T) {
 	raced.Skip(t)
+	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	t.Setenv("TMPDIR", t.TempDir())
 	out := &said{what: []byte("all is found: at each of 4 portals"), heard: make(chan struct{})}
 	errs := new(bytes.Buffer)
 	done := make(chan error, 1)
-	go func() { done <- Run(ctx, Config{Portals: 6, Kill: 3, soon: true}, out, errs) }()
+	go func() { done <- Run(ctx, Config{Portals: 6, Kill: 3, Keep: t.TempDir(), soon: true}, out, errs) }()
 	select {
 	case <-out.heard:
 	case err := <-done:
 		t.Fatalf("it ended: %v %s", err, errs)
-	case <-time.After(2 * time.Minute):
+	case <-time.After(waitTime):
 		cancel()
 		<-done
 		t.Fatalf("not all is found: %s", errs)
