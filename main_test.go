@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -20,8 +21,15 @@ import (
 	"agentsite/internal/cli"
 )
 
+// parallel is the number of scripts that run at once. They wait for processes
+// most of the time, so it exceeds the processors.
+const parallel = "8"
+
 // TestMain makes this test binary act as agentsite inside scripts.
 func TestMain(m *testing.M) {
+	if err := flag.Set("test.parallel", parallel); err != nil {
+		panic(err)
+	}
 	testscript.Main(m, map[string]func(){
 		"agentsite": func() {
 			os.Exit(cli.Run(context.Background(), os.Args[1:], os.Getenv, os.Stdin, os.Stdout, os.Stderr))
@@ -37,6 +45,9 @@ func TestMain(m *testing.M) {
 //	portal-stop NAME      SIGTERM, wait until it has drained
 //	portal-kill NAME      SIGKILL
 //	retry CMD [ARG…]      exec, again and again until it succeeds
+//
+// and the condition [full], which holds when AGENTSITE_TEST_FULL is set: for
+// commands that wait for a timeout of the product.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
@@ -44,6 +55,12 @@ func TestScripts(t *testing.T) {
 			e.Vars = append(e.Vars, "HOME="+e.WorkDir)
 			e.Values["portals"] = map[string]*exec.Cmd{}
 			return nil
+		},
+		Condition: func(name string) (bool, error) {
+			if name != "full" {
+				return false, fmt.Errorf("there is no condition %s", name)
+			}
+			return os.Getenv("AGENTSITE_TEST_FULL") != "", nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"portal":      startPortal,
@@ -55,7 +72,7 @@ func TestScripts(t *testing.T) {
 }
 
 // readyWait is generous: a loaded machine under the race detector is slow.
-const readyWait = 60 * time.Second
+const readyWait = 3 * time.Minute
 
 func startPortal(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) == 0 {
