@@ -123,9 +123,6 @@ func (b *bench) pooled(ctx context.Context) (*network, error) {
 // idle measures portals without work. The bytes are those of the whole loopback,
 // so other programs must not use it: see the package comment.
 func (b *bench) idle(ctx context.Context) error {
-	if err := loopbackUp(); err != nil {
-		return err
-	}
 	o, err := b.pooled(ctx)
 	if err != nil {
 		return err

@@ -62,7 +62,6 @@ func (b *bench) simulate(row string, n int) {
 		do    func(*sim.Net, int)
 		found float64
 	}{
-		"die":  {"30 % die at once", .3, (*sim.Net).Kill, .9999},
 		"half": {"50 % die at once", .5, (*sim.Net).Kill, .999},
 		"mute": {"30 % are mute", .3, (*sim.Net).Mute, 1},
 		"lie":  {"30 % lie together", .3, (*sim.Net).Corrupt, .999},
