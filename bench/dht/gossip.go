@@ -150,9 +150,9 @@ func (b *bench) idle(ctx context.Context) error {
 	ms := (spent1 - spent0).Seconds() * 1e3 / each
 	bytes := 2 * float64(wire1-wire0) / each // sent by one, received by another
 	b.Add(report.Line{What: fmt.Sprintf("%d portals without work for %s, after %s: gossip and tables, CPU of each", len(o.nodes), long, young),
-		Portal: fmt.Sprintf("%.2f ms/s", ms), Bar: fmt.Sprintf("≤ %.0f ms/s", idleCPU), Judged: true, Absolute: true, Met: ms <= idleCPU})
+		Portal: fmt.Sprintf("%.2f ms/s", ms), Bar: fmt.Sprintf("≤ %.0f ms/s", idleCPU), Judged: !b.Quick, Absolute: true, Met: ms <= idleCPU})
 	b.Add(report.Line{What: "the same: bytes of each, in and out, with TLS and headers", Portal: fmt.Sprintf("%.2f kB/s", bytes/1000),
-		Bar: fmt.Sprintf("≤ %.0f kB/s", idleWire/1000.), Judged: true, Met: bytes <= idleWire})
+		Bar: fmt.Sprintf("≤ %.0f kB/s", idleWire/1000.), Judged: !b.Quick, Met: bytes <= idleWire})
 	b.Add(report.Line{What: "the same: requests of each", Portal: fmt.Sprintf("%.3f DHT/s, %.3f gossip/s, %d members called dead", float64(dht1-dht0)/each, float64(gossip1-gossip0)/each, lost1-lost0)})
 	return nil
 }
