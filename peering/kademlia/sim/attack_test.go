@@ -27,7 +27,7 @@ func TestLook_FindsBesideGroundIDs(t *testing.T) {
 		when := map[bool]string{true: "before", false: "after"}[c.before]
 		t.Run(fmt.Sprintf("%d of %d operators %s", c.ids, c.operators, when), func(t *testing.T) {
 			t.Parallel()
-			s := sim.New(sim.Config{Nodes: 300, Seed: 3, Settled: true})
+			s := sim.New(sim.Config{Nodes: nodes, Seed: 3, Settled: true})
 			key := s.ID()
 			store := func() {
 				if puts := s.StoreAt([]kademlia.ID{key}, gap, life); puts.Fewest < 15 {
@@ -50,7 +50,7 @@ func TestLook_FindsBesideGroundIDs(t *testing.T) {
 			if c.before {
 				store()
 			}
-			if got := s.Look([]kademlia.ID{key}, 500, gap); got.Success() != 1 {
+			if got := s.Look([]kademlia.ID{key}, pick(500, 200), gap); got.Success() != 1 {
 				t.Error(got)
 			}
 		})
@@ -66,7 +66,7 @@ func TestNet_BoundsAFloodOfFewHosts(t *testing.T) {
 		t.Skip("one goroutine")
 	}
 	t.Parallel()
-	const honest, hosts, newcomers = 300, 3, 30
+	honest, hosts, newcomers := pick(300, 100), 3, pick(30, 10)
 	s := sim.New(sim.Config{Nodes: honest, Seed: 12, Settled: true})
 	keys, _ := s.Store(100, 50*time.Millisecond, life)
 	for i := range honest {

@@ -3,6 +3,7 @@ package sim_test
 import (
 	"fmt"
 	"math"
+	"os"
 	"testing"
 	"time"
 
@@ -14,10 +15,20 @@ import (
 // The acceptance numbers 1 to 5 of the design, at a size that takes seconds;
 // bench/dht has them for 1,000 to 100,000 nodes.
 const (
-	nodes = 300
-	life  = 36 * time.Hour
-	gap   = 5 * time.Millisecond
+	life = 36 * time.Hour
+	gap  = 5 * time.Millisecond
 )
+
+var nodes = pick(300, 150)
+
+// pick returns the size of a simulation: the whole one where
+// AGENTSITE_TEST_FULL is set, and one that takes a second elsewhere.
+func pick[N int | time.Duration](whole, reduced N) N {
+	if os.Getenv("AGENTSITE_TEST_FULL") != "" {
+		return whole
+	}
+	return reduced
+}
 
 func network(t *testing.T, seed uint64) (*sim.Net, []kademlia.ID) {
 	t.Helper()
@@ -35,8 +46,8 @@ func network(t *testing.T, seed uint64) (*sim.Net, []kademlia.ID) {
 
 func TestLook_FindsAllInFewHops(t *testing.T) {
 	s, keys := network(t, 1)
-	got := s.Look(keys, 2000, gap)
-	hops := math.Log2(nodes/20.)/(1+math.Log2(20)) + .5
+	got := s.Look(keys, pick(2000, 1000), gap)
+	hops := math.Log2(float64(nodes)/20)/(1+math.Log2(20)) + .5
 	if got.Success() != 1 || got.Hops > hops || got.MaxHops > 4 || got.RPCs > 5 || got.P99 > 400*time.Millisecond {
 		t.Errorf("%v; at most %.2f hops on average", got, hops)
 	}
@@ -59,7 +70,7 @@ func TestLook_SurvivesDeathAndLies(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			s, keys := network(t, 2)
 			s.Each(c.share, func(i int) { c.do(s, i) })
-			got := s.Look(keys, 2000, gap)
+			got := s.Look(keys, pick(2000, 1000), gap)
 			if got.Success() < c.success || got.RPCs > c.rpcs || got.P99 > c.p99 {
 				t.Error(got)
 			}
@@ -68,25 +79,26 @@ func TestLook_SurvivesDeathAndLies(t *testing.T) {
 }
 
 // TestLook_IsQuickBesideTheDead is the second acceptance number where it is
-// hardest, with more steps to go: of 4,000 nodes a third is dead, and each step
-// may meet three of them. Beside it stands what an own table is for: one that is
+// hardest, with more steps to go: of 4,000 nodes (800 in the reduced form) a
+// third is dead, and each step may meet three of them. Beside it stands what an own table is for: one that is
 // built at once is as good as one that was joined for.
 func TestLook_IsQuickBesideTheDead(t *testing.T) {
 	if raced.On {
 		t.Skip("one goroutine")
 	}
 	t.Parallel()
-	s := sim.New(sim.Config{Nodes: 4000, Seed: 6, Settled: true})
+	many, looks := pick(4000, 800), pick(3000, 1000)
+	s := sim.New(sim.Config{Nodes: many, Seed: 6, Settled: true})
 	keys, puts := s.Store(100, 50*time.Millisecond, life)
 	if puts.Fewest < 15 || puts.RPCs > 32 {
 		t.Errorf("stored: %v", puts)
 	}
-	hops := math.Log2(4000/20.)/(1+math.Log2(20)) + .5
-	if got := s.Look(keys, 2000, gap); got.Success() != 1 || got.Hops > hops || got.MaxHops > 4 || got.RPCs > 3.7 {
+	hops := math.Log2(float64(many)/20)/(1+math.Log2(20)) + .5
+	if got := s.Look(keys, looks, gap); got.Success() != 1 || got.Hops > hops || got.MaxHops > 4 || got.RPCs > 3.7 {
 		t.Errorf("all are up: %v; at most %.2f hops on average", got, hops)
 	}
 	s.Each(.3, s.Kill)
-	if got := s.Look(keys, 3000, gap); got.Success() != 1 || got.RPCs > 4.1 || got.P99 > 520*time.Millisecond {
+	if got := s.Look(keys, looks, gap); got.Success() != 1 || got.RPCs > 4.1 || got.P99 > 520*time.Millisecond {
 		t.Error("a third is dead:", got)
 	}
 }
@@ -102,8 +114,8 @@ func TestNet_SettlesAsItJoins(t *testing.T) {
 		s := sim.New(sim.Config{Nodes: nodes, Seed: 8, Settled: settled})
 		s.Run(5 * time.Minute)
 		for i := range nodes {
-			contacts += float64(s.Node(i).Known()) / nodes
-			size += s.Node(i).Size() / nodes
+			contacts += float64(s.Node(i).Known()) / float64(nodes)
+			size += s.Node(i).Size() / float64(nodes)
 		}
 		return contacts, size
 	}
@@ -157,7 +169,7 @@ func TestNet_HealsAfterAPartition(t *testing.T) {
 		t.Skip("one goroutine")
 	}
 	t.Parallel()
-	s := sim.New(sim.Config{Nodes: 200, Seed: 4, Keys: 2})
+	s := sim.New(sim.Config{Nodes: pick(200, 60), Seed: 4, Keys: 2})
 	s.Run(10 * time.Minute)
 	s.Part(func(a, b int) bool { return a%2 != b%2 })
 	s.Run(time.Hour)
@@ -178,8 +190,11 @@ func TestNet_LivesThroughChurn(t *testing.T) {
 	for _, c := range []struct {
 		session, long time.Duration
 		found, rpcs   float64
-	}{{8 * time.Hour, 4 * time.Hour, .9999, .15}, {time.Hour, 3 * time.Hour, .9995, .3}} {
-		s := sim.New(sim.Config{Nodes: 200, Seed: 5, Keys: 2})
+	}{
+		{8 * time.Hour, pick(4*time.Hour, time.Hour), .9999, .15},
+		{time.Hour, pick(3*time.Hour, time.Hour), .9995, .3},
+	} {
+		s := sim.New(sim.Config{Nodes: pick(200, 60), Seed: 5, Keys: 2})
 		s.Run(10 * time.Minute)
 		got := s.Churn(sim.Churn{Session: c.session, For: c.long, Probe: 5 * time.Second})
 		if got.Success() < c.found || got.PerNode > c.rpcs {
@@ -194,10 +209,10 @@ func TestNet_IsTheSameFromItsSeed(t *testing.T) {
 		t.Skip("one goroutine")
 	}
 	run := func() string {
-		s := sim.New(sim.Config{Nodes: 60, Seed: 9, Keys: 2, Loss: .05})
+		s := sim.New(sim.Config{Nodes: pick(60, 30), Seed: 9, Keys: 2, Loss: .05})
 		keys, puts := s.Store(20, gap, life)
 		s.Each(.3, s.Kill)
-		churned := s.Churn(sim.Churn{Session: time.Hour, For: time.Hour, Probe: time.Minute})
+		churned := s.Churn(sim.Churn{Session: time.Hour, For: pick(time.Hour, 20*time.Minute), Probe: time.Minute})
 		return fmt.Sprint(puts, s.Look(keys, 200, gap), churned, s.Delivered)
 	}
 	if a, b := run(), run(); a != b {
