@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -76,6 +77,15 @@ func seed(t *testing.T, d *DB) {
 // in a sentence.
 func TestVerify_Finds(t *testing.T) {
 	t.Parallel()
+	whole := t.TempDir()
+	d := openTest(t, whole)
+	seed(t, d)
+	if r, err := d.Verify(t.Context()); err != nil || !r.OK() || r.Messages != 5 || r.Tasks != 3 || r.Conversations != 2 {
+		t.Fatalf("before: %+v %v", r, err)
+	}
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
 	for _, tt := range []struct{ sql, says string }{
 		{`UPDATE messages SET body = '[{"text":"I never said that"}]' WHERE seq = 2`, `Conversation c1 ("The first"): message 2 is not what was said there`},
 		{`UPDATE messages SET sender_id = 'p2' WHERE seq = 2`, `message 2 is not what was said`},
@@ -143,11 +153,10 @@ func TestVerify_Finds(t *testing.T) {
 		t.Run(tt.sql, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
-			d := openTest(t, dir)
-			seed(t, d)
-			if r, err := d.Verify(t.Context()); err != nil || !r.OK() || r.Messages != 5 || r.Tasks != 3 || r.Conversations != 2 {
-				t.Fatalf("before: %+v %v", r, err)
+			if err := os.CopyFS(dir, os.DirFS(whole)); err != nil {
+				t.Fatal(err)
 			}
+			d := openTest(t, dir)
 			for _, q := range []string{`PRAGMA foreign_keys = 0`, tt.sql} {
 				if _, err := d.wconn.ExecContext(t.Context(), q); err != nil {
 					t.Fatalf("%s: %v", q, err)

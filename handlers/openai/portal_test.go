@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"strings"
 	"testing"
@@ -544,19 +545,34 @@ func TestComplete_RepeatThatIsGivenUpLeavesTheFirstAlone(t *testing.T) {
 	events := c.Socket(room)
 	events.Wait("the work", func(e apptest.Event) bool { return e.Task.State == "working" })
 	ctx, cancel := context.WithCancel(t.Context())
+	sent := make(chan struct{})
+	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) { close(sent) }})
 	body := say(agent, "hello")
 	body["stream"] = true
-	r := c.Request(ctx, http.MethodPost, completions, body)
+	r := c.Request(traced, http.MethodPost, completions, body)
 	again(r)
-	resp, err := c.HTTP.Do(r) // its header comes once it waits
-	if err != nil {
-		t.Fatal(err)
+	given := make(chan error)
+	go func() {
+		resp, err := c.HTTP.Do(r)
+		if err == nil {
+			resp.Body.Close()
+		}
+		given <- err
+	}()
+	// The portal shows neither that a repeat waits nor that it was given up. The
+	// requests in between leave it the time to come so far.
+	others := func() {
+		for range 50 {
+			c.Must(http.MethodGet, "/v1/models", nil, http.StatusOK)
+		}
 	}
+	<-sent
+	others()
 	cancel()
-	resp.Body.Close()
-	for range 50 { // meanwhile the portal has noticed
-		c.Must(http.MethodGet, "/v1/models", nil, http.StatusOK)
+	if err := <-given; !errors.Is(err, context.Canceled) {
+		t.Error("the repeat was answered:", err)
 	}
+	others()
 	close(release)
 	if a := <-first; a.Status != http.StatusOK || !strings.Contains(a.Body, "at last") {
 		t.Error(a.Status, a.Body)
