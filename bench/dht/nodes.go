@@ -239,8 +239,10 @@ func (p *portal) start(ctx context.Context, o *network, l net.Listener, more fun
 			q, _ := p.peers.Portal(ctx, string(portal))
 			return q.URL
 		},
-		IDOf:      func(context.Context, string) (string, error) { return "", errors.New("there are no agents") },
-		Listed:    func(ctx context.Context, yield func([]byte) bool) error { return p.replica.Agents(ctx, p.id, yield) },
+		IDOf: func(context.Context, string) (string, error) { return "", errors.New("there are no agents") },
+		Entries: func(ctx context.Context, after int64) ([][]byte, error) {
+			return p.replica.Log(ctx, p.id, after, 1024, 4<<20)
+		},
 		Head:      func(ctx context.Context) ([]byte, error) { return p.replica.Head(ctx, p.id) },
 		Uncounted: func(host string) bool { a, err := netip.ParseAddr(host); return err == nil && a.IsLoopback() }, Log: discard})
 	if err != nil {

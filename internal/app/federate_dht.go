@@ -10,6 +10,12 @@ import (
 	"agentsite/peering/overlay"
 )
 
+// ownLogPage and ownLogBytes bound how much of the own log is read at once.
+const (
+	ownLogPage  = 1024
+	ownLogBytes = 4 << 20
+)
+
 // distribute makes the portal a node of the DHT. It comes after follow, which
 // tells of this portal's heads.
 func (f *federated) distribute(allow []netip.Prefix) error {
@@ -20,8 +26,10 @@ func (f *federated) distribute(allow []netip.Prefix) error {
 			p, _ := f.peers.Portal(ctx, string(portal))
 			return p.URL
 		},
-		IDOf:      f.agentID,
-		Listed:    func(ctx context.Context, yield func([]byte) bool) error { return f.p.replica.Agents(ctx, f.id, yield) },
+		IDOf: f.agentID,
+		Entries: func(ctx context.Context, after int64) ([][]byte, error) {
+			return f.p.replica.Log(ctx, f.id, after, ownLogPage, ownLogBytes)
+		},
 		Head:      func(ctx context.Context) ([]byte, error) { return f.p.replica.Head(ctx, f.id) },
 		Uncounted: func(host string) bool { return uncounted(host, allow) }, Log: f.p.log,
 	})

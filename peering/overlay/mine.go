@@ -3,8 +3,9 @@ package overlay
 import (
 	"bytes"
 	"context"
+	"fmt"
+	"maps"
 	"slices"
-	"sort"
 	"sync"
 	"time"
 
@@ -13,10 +14,17 @@ import (
 	"agentsite/peering/kademlia"
 )
 
-// mine are the keys that this portal sees to: its own id, its host, each agent
-// that it publishes, each capability of these. They are signed when they are stored.
+// mine are the keys that this portal publishes: its own id, its host, each agent
+// that it lists, each capability of these. They are signed when they are stored.
 type mine struct {
 	o *Overlay
+
+	// The following are used by load alone. The own log is read up to seq.
+	epoch, seq int64
+	agents     map[kademlia.ID][]uint32 // the numbers of the agent's capabilities in caps
+	caps       []entry
+	capNumber  map[kademlia.ID]uint32
+	changed    map[kademlia.ID]entry // keys that differ from keys; a count of 0 removes one
 
 	mu   sync.Mutex // guards the rest
 	keys []entry    // in order of key
@@ -81,8 +89,8 @@ func (o *Overlay) store(ctx context.Context, fresh []entry) {
 	}
 }
 
-// load reads what is published, and returns the keys that were not among it
-// before.
+// load reads the entries of the own log that are new, and returns the keys that
+// were not among keys before. After the first time it reads only what changed.
 func (m *mine) load(ctx context.Context) (fresh []entry, err error) {
 	wire, err := m.o.cfg.Head(ctx)
 	if err != nil || wire == nil {
@@ -93,50 +101,114 @@ func (m *mine) load(ctx context.Context) (fresh []entry, err error) {
 	if err != nil {
 		return nil, err
 	}
-	agents, caps := make(map[kademlia.ID]bool), make(map[kademlia.ID]int64)
-	err = m.o.cfg.Listed(ctx, func(wire []byte) bool {
-		r, err := record.Open(network, wire)
+	body, ok := head.Body.(*record.Head)
+	if !ok {
+		return nil, fmt.Errorf("a %s is in the place of the head", head.Type)
+	}
+	// A tombstone older than LogStart may be missing from the log.
+	if head.Epoch != m.epoch || body.LogStart > m.seq+1 {
+		m.reset(head.Epoch)
+	}
+	for {
+		page, err := m.o.cfg.Entries(ctx, m.seq)
 		if err != nil {
-			return true
+			return nil, err
 		}
-		a, ok := r.Body.(*record.Agent)
-		if !ok || a.Deleted {
-			return true
+		if len(page) == 0 {
+			break
 		}
-		agents[kademlia.ID(record.AgentKey(record.AgentID(a.Portal, a.ID)))] = true
-		mine := make(map[record.Hash]bool)
-		for _, c := range a.Caps {
-			for _, k := range record.CapKeys(c) {
-				mine[k] = true
+		for _, wire := range page {
+			r, err := record.Open(network, wire)
+			if err != nil {
+				return nil, err
 			}
+			a, ok := r.Body.(*record.Agent)
+			if !ok || r.Epoch != m.epoch || r.Seq < m.seq {
+				return nil, fmt.Errorf("entry %d.%d of the own log is out of order", r.Epoch, r.Seq)
+			}
+			m.apply(a)
+			m.seq = r.Seq
 		}
-		for k := range mine {
-			caps[kademlia.ID(k)]++
-		}
-		return ctx.Err() == nil
-	})
-	if err != nil {
-		return nil, err
 	}
-	keys := make([]entry, 0, 2+len(agents)+len(caps))
-	keys = append(keys, entry{key: m.o.id}, entry{key: hostKey(m.o.cfg.Self.Origin())})
-	for k := range agents {
-		keys = append(keys, entry{k, record.ProvidesAgent, 1})
-	}
-	for k, n := range caps {
-		keys = append(keys, entry{k, record.ProvidesCap, n})
-	}
-	sort.Slice(keys, func(i, j int) bool { return bytes.Compare(keys[i].key[:], keys[j].key[:]) < 0 })
-
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, e := range keys {
-		if _, had := slices.BinarySearchFunc(m.keys, e.key, byKey); !had {
-			fresh = append(fresh, e)
+	m.keys, fresh = merge(m.keys, m.changed)
+	m.changed, m.head = make(map[kademlia.ID]entry), head
+	return fresh, nil
+}
+
+// reset begins with the empty log of an epoch.
+func (m *mine) reset(epoch int64) {
+	m.epoch, m.seq = epoch, 0
+	m.agents, m.caps, m.capNumber = make(map[kademlia.ID][]uint32), nil, make(map[kademlia.ID]uint32)
+	m.changed = make(map[kademlia.ID]entry)
+	m.set(entry{key: m.o.id, count: 1})
+	m.set(entry{key: hostKey(m.o.cfg.Self.Origin()), count: 1})
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, e := range m.keys {
+		if _, stays := m.changed[e.key]; !stays {
+			e.count = 0
+			m.set(e)
 		}
 	}
-	m.keys, m.head = keys, head
-	return fresh, nil
+}
+
+func (m *mine) set(e entry) { m.changed[e.key] = e }
+
+// apply changes the keys as an entry of the log says.
+func (m *mine) apply(a *record.Agent) {
+	key := kademlia.ID(record.AgentKey(record.AgentID(a.Portal, a.ID)))
+	for _, n := range m.agents[key] {
+		m.caps[n].count--
+		m.set(m.caps[n])
+	}
+	if a.Deleted {
+		delete(m.agents, key)
+		m.set(entry{key, record.ProvidesAgent, 0})
+		return
+	}
+	var caps []uint32
+	for _, c := range a.Caps {
+		for _, k := range record.CapKeys(c) {
+			n, known := m.capNumber[kademlia.ID(k)]
+			if !known {
+				n = uint32(len(m.caps))
+				m.capNumber[kademlia.ID(k)] = n
+				m.caps = append(m.caps, entry{kademlia.ID(k), record.ProvidesCap, 0})
+			}
+			if !slices.Contains(caps, n) {
+				caps = append(caps, n)
+				m.caps[n].count++
+				m.set(m.caps[n])
+			}
+		}
+	}
+	m.agents[key] = slices.Clip(caps)
+	m.set(entry{key, record.ProvidesAgent, 1})
+}
+
+// merge returns keys, which are in order, with what changed, and those that are
+// new.
+func merge(keys []entry, changed map[kademlia.ID]entry) (all, fresh []entry) {
+	order := func(a, b entry) int { return bytes.Compare(a.key[:], b.key[:]) }
+	news := slices.SortedFunc(maps.Values(changed), order)
+	all = make([]entry, 0, len(keys)+len(news))
+	for _, e := range news {
+		i, had := slices.BinarySearchFunc(keys, e.key, byKey)
+		all = append(all, keys[:i]...)
+		keys = keys[i:]
+		if had {
+			keys = keys[1:]
+		}
+		if e.count > 0 {
+			all = append(all, e)
+			if !had {
+				fresh = append(fresh, e)
+			}
+		}
+	}
+	return append(all, keys...), fresh
 }
 
 // has reports whether this portal sees to a key.
@@ -153,7 +225,7 @@ func byKey(e entry, key kademlia.ID) int { return bytes.Compare(e.key[:], key[:]
 func (m *mine) Next(from kademlia.ID, n int) []kademlia.Record {
 	m.mu.Lock()
 	i, _ := slices.BinarySearchFunc(m.keys, from, byKey)
-	list := m.keys[i:min(len(m.keys), i+n)]
+	list := m.keys[i:min(len(m.keys), i+n)] // keys are replaced, not changed
 	m.mu.Unlock()
 	out := make([]kademlia.Record, 0, len(list))
 	for _, e := range list {

@@ -35,12 +35,12 @@ type Config struct {
 	// origin at which one was last seen, empty for none.
 	Known func(ctx context.Context) []federation.Peer
 	Where func(ctx context.Context, portal record.PortalID) string
-	// Listed calls yield with the agents that this portal publishes, as they are
-	// signed, until it returns false; Head is its newest head, nil before the
-	// first.
-	Listed func(ctx context.Context, yield func(wire []byte) bool) error
-	Head   func(ctx context.Context) ([]byte, error)
-	Store  federation.DHTStore
+	// Entries returns entries of this portal's log behind the number after, in order,
+	// as they are signed; none at the end. Head is its newest head, nil before
+	// the first.
+	Entries func(ctx context.Context, after int64) ([][]byte, error)
+	Head    func(ctx context.Context) ([]byte, error)
+	Store   federation.DHTStore
 	// IDOf returns the id in the network of an agent that is known here by its
 	// handle.
 	IDOf func(ctx context.Context, handle string) (string, error)

@@ -93,7 +93,7 @@ func newBench(t *testing.T) *bench {
 			}
 			return ""
 		},
-		Listed: func(context.Context, func([]byte) bool) error { return nil }, Head: func(context.Context) ([]byte, error) { return nil, nil },
+		Entries: func(context.Context, int64) ([][]byte, error) { return nil, nil }, Head: func(context.Context) ([]byte, error) { return nil, nil },
 		Uncounted: func(string) bool { return false }, Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
