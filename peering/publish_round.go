@@ -63,18 +63,8 @@ func (p *Publisher) update(ctx context.Context, now, began time.Time) error {
 	if err := p.readCard(); err != nil {
 		return err
 	}
-	if p.unsure {
-		if err := p.compare(ctx, now); err != nil {
-			return err
-		}
-	}
-	for len(p.todo) > 0 {
-		n := min(len(p.todo), publishBatch)
-		if err := p.publish(ctx, p.todo[:n], false); err != nil {
-			return err
-		}
-		p.todo = p.todo[n:]
-	}
+	// The outbox comes first, so that what is in it is not found by compare, and
+	// published, once more.
 	for time.Since(began) < maxDrain {
 		numbers, ids, err := p.cfg.Source.Unpublished(ctx, publishBatch)
 		if err != nil {
@@ -89,6 +79,18 @@ func (p *Publisher) update(ctx context.Context, now, began time.Time) error {
 		if err := p.cfg.Source.Published(ctx, numbers); err != nil {
 			return fmt.Errorf("note what is published: %w", err)
 		}
+	}
+	if p.unsure {
+		if err := p.compare(ctx, now); err != nil {
+			return err
+		}
+	}
+	for len(p.todo) > 0 {
+		n := min(len(p.todo), publishBatch)
+		if err := p.publish(ctx, p.todo[:n], false); err != nil {
+			return err
+		}
+		p.todo = p.todo[n:]
 	}
 	if err := p.renew(ctx, now); err != nil {
 		return err
@@ -295,18 +297,19 @@ func (p *Publisher) refuse(local, why string) {
 	p.refused[local] = why
 }
 
-// keep stores records through the gate, as those of others are. What it
+// keep stores records through the gate, which asks the same of them as of those
+// of others, but for the signatures that were made a moment before. What it
 // refuses is left out; when it refuses all of them something is wrong with
 // them all, and that is an error.
 func (p *Publisher) keep(ctx context.Context, steps []step) error {
 	if len(steps) == 0 {
 		return nil
 	}
-	wires := make([][]byte, len(steps))
+	list := make([]*record.Record, len(steps))
 	for i, s := range steps {
-		wires[i] = s.record.Wire
+		list[i] = s.record
 	}
-	results, err := p.cfg.Gate.AdmitAll(ctx, wires, clock.Now())
+	results, err := p.cfg.Gate.AdmitSigned(ctx, list, clock.Now())
 	if err != nil {
 		p.loaded = false
 		return err

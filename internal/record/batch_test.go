@@ -219,3 +219,34 @@ func TestAdmitAll_ManyOfOneKey(t *testing.T) {
 		}
 	}
 }
+
+// A record that this process signed is trusted for its signature alone.
+func TestAdmitSigned_AsksAllButTheSignature(t *testing.T) {
+	t.Parallel()
+	p := recordtest.NewPortal("one")
+	g, mem := recordtest.Gate(t, p)
+	older := p.Sign(t, p.Agent("a"))
+	newer, other := p.Sign(t, p.Agent("a")), p.Sign(t, p.Agent("b"))
+	unlisted := *p
+	unlisted.Op = recordtest.Key("not on the card")
+	strange := unlisted.Sign(t, unlisted.Agent("c"))
+	want := []record.Reason{"", "", record.Stale, record.NoKey}
+	got, err := g.AdmitSigned(t.Context(), []*record.Record{newer, other, older, strange}, time.UnixMilli(p.Now))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, r := range got {
+		if why := record.ReasonOf(r.Err); why != want[i] || r.Fresh != (why == "") {
+			t.Errorf("record %d: fresh %v, %v, want %q", i, r.Fresh, r.Err, want[i])
+		}
+	}
+	if seen, err := mem.Seen(t.Context(), newer.Slot()); err != nil || seen.Hash != newer.Hash {
+		t.Errorf("%+v is kept, %v", seen, err)
+	}
+	if _, err := g.AdmitSigned(t.Context(), []*record.Record{p.Sign(t, p.Card())}, time.UnixMilli(p.Now)); err == nil {
+		t.Error("a card was let in without a look at its signature")
+	}
+	if _, err := g.AdmitSigned(t.Context(), make([]*record.Record, record.MaxBatch+1), time.UnixMilli(p.Now)); err == nil {
+		t.Error("a batch without bound was taken")
+	}
+}

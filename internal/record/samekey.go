@@ -9,7 +9,7 @@ func (g *Gate) verifyAll(claims []claim, now int64) {
 	var alone []*claim
 	byKey := make(map[Public][]*claim)
 	for i := range claims {
-		if c := &claims[i]; c.err == nil && !c.known {
+		if c := &claims[i]; c.err == nil && !c.known && !c.own {
 			byKey[c.key] = append(byKey[c.key], c)
 		}
 	}
