@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -231,16 +232,11 @@ func startBusy(n int) (end func(), err error) {
 
 // spin keeps a processor busy until in ends.
 func spin(in io.Reader) {
-	ended := make(chan struct{})
+	var ended atomic.Bool
 	go func() {
 		_, _ = io.Copy(io.Discard, in)
-		close(ended)
+		ended.Store(true)
 	}()
-	for {
-		select {
-		case <-ended:
-			return
-		default:
-		}
+	for !ended.Load() {
 	}
 }
