@@ -22,6 +22,7 @@ func count(what string, a, b int) (out []string) {
 // again and again while others write: every message is there once, in order.
 func TestChat_ResumesAfterCuts(t *testing.T) {
 	root := needBrowser(t)
+	t.Parallel()
 	for name, sockets := range map[string]bool{"WebSocket": true, "server-sent events": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

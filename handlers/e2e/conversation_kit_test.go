@@ -59,14 +59,6 @@ func row(text string) string {
 	return `[...document.querySelectorAll("[data-messages] > article")].find((el) => el.textContent.includes(` + js(text) + `))`
 }
 
-// pressed notes when the tab's visitor pressed something last.
-func (b *tab) pressed() time.Time {
-	b.t.Helper()
-	return time.UnixMilli(eval[int64](b, "window.__pressed"))
-}
-
-const notesPresses = `addEventListener("click", () => { window.__pressed = Date.now(); }, true)`
-
 // linked is an agent that connects to a portal by itself and says what a test
 // tells it to, piece by piece.
 type linked struct {

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"os"
 	"testing"
 
 	"agentsite/internal/raced"
@@ -15,11 +16,24 @@ func onlyDrawn(t *testing.T) {
 	raced.Skip(t)
 }
 
-// walked are the screens that people walk through the portal on. To the portal,
-// whose races are looked for, a desk asks for what a phone does.
-func walked() map[string]screen {
-	if raced.On {
-		return map[string]screen{"phone": screens["phone"], "desk without scripts": screens["desk without scripts"]}
+// full reports whether the tests run in their whole form: every walk on all of
+// its screens, every page at all sizes and in both color schemes. Otherwise
+// each walk takes one screen and each page its two extreme sizes.
+func full() bool { return os.Getenv("AGENTSITE_TEST_FULL") == "1" }
+
+// walked returns the screens of a walk through the portal: those in names, or
+// all of them if the tests run in their whole form. The race detector looks
+// for races in the portal, to which a desk sends the same requests as a phone.
+func walked(names ...string) map[string]screen {
+	switch {
+	case full() && !raced.On:
+		return screens
+	case raced.On && len(names) == 1:
+		names = []string{"phone", "desk without scripts"}
 	}
-	return screens
+	chosen := make(map[string]screen, len(names))
+	for _, name := range names {
+		chosen[name] = screens[name]
+	}
+	return chosen
 }

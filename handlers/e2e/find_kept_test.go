@@ -17,7 +17,8 @@ import (
 // looks, and forgets it.
 func TestFind_IsToldOfNewAgents(t *testing.T) {
 	root := needBrowser(t)
-	for name, s := range walked() {
+	t.Parallel()
+	for name, s := range walked("desk without scripts") {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := apptest.Start(t)
@@ -104,7 +105,8 @@ func readFeed(t *testing.T, address string) (titles []string) {
 // offer.
 func TestFind_NoticesAndOffers(t *testing.T) {
 	root := needBrowser(t)
-	for name, s := range walked() {
+	t.Parallel()
+	for name, s := range walked("phone") {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := apptest.Start(t)
@@ -151,7 +153,8 @@ func TestFind_NoticesAndOffers(t *testing.T) {
 // TestFind_ProvesADomain follows the steps on the account page.
 func TestFind_ProvesADomain(t *testing.T) {
 	root := needBrowser(t)
-	for name, s := range walked() {
+	t.Parallel()
+	for name, s := range walked("phone without scripts") {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := apptest.Start(t)

@@ -23,6 +23,7 @@ func (b *tab) listed() []string {
 // turns pages, and is helped on when nothing fits.
 func TestFind_AsPeopleSearch(t *testing.T) {
 	root := needBrowser(t)
+	t.Parallel()
 	far := newModel(t)
 	p := apptest.Start(t)
 	ada := p.User(t, "ada")
@@ -33,7 +34,7 @@ func TestFind_AsPeopleSearch(t *testing.T) {
 		ada.Must(http.MethodPost, "/api/v1/agents", map[string]any{"name": fmt.Sprintf("clerk-%02d", i), "title": fmt.Sprintf("Clerk %02d", i), "kind": "openai", "endpoint": far.base(),
 			"description": "Copies ledgers.", "visibility": "public", "config": map[string]string{"model": "story-1"}}, http.StatusCreated)
 	}
-	for name, s := range walked() {
+	for name, s := range walked("phone without scripts") {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := visit(t, root, p, s)
@@ -105,6 +106,7 @@ func TestFind_AsPeopleSearch(t *testing.T) {
 // a screen reader is told of them, and with a finger.
 func TestFind_SuggestsWhileTyping(t *testing.T) {
 	root := needBrowser(t)
+	t.Parallel()
 	far := newModel(t)
 	p := apptest.Start(t)
 	ada := p.User(t, "ada")

@@ -22,7 +22,8 @@ var screens = map[string]screen{
 // and somebody else finds them and talks to them.
 func TestFirstParagraph(t *testing.T) {
 	root := needBrowser(t)
-	for name, s := range walked() {
+	t.Parallel()
+	for name, s := range walked("desk") {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			walk(t, root, s)

@@ -131,9 +131,8 @@ const audit = `(() => {
 	const wide = document.documentElement.clientWidth;
 	if (document.documentElement.scrollWidth > wide) wrong.push("the page is " + document.documentElement.scrollWidth + " wide");
 	out: for (const el of document.querySelectorAll("body *")) {
-		if (!visible(el)) continue;
 		const r = el.getBoundingClientRect();
-		if (r.right <= wide + 1 && r.left >= -1 || r.width <= 1) continue;
+		if (r.right <= wide + 1 && r.left >= -1 || r.width <= 1 || !visible(el)) continue;
 		for (let up = el.parentElement; up && up !== document.body; up = up.parentElement) if (getComputedStyle(up).overflowX !== "visible") continue out;
 		if (getComputedStyle(el).transform !== "none") continue;
 		wrong.push("sticks out to " + Math.round(r.right) + ": " + name(el));
@@ -168,25 +167,24 @@ const contrast = `(() => {
 		const [r, g, b] = c.map((v) => (v /= 255) <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
 		return 0.2126 * r + 0.7152 * g + 0.0722 * b;
 	};
-	const ground = (el) => {
-		const layers = [];
-		for (; el; el = el.parentElement) {
-			const c = rgba(getComputedStyle(el).backgroundColor);
-			if (c[3]) layers.push(c);
-			if (c[3] === 255) break;
-		}
-		return layers.reverse().reduce((under, top) => over(top, under), [255, 255, 255, 255]);
+	const once = (f, known = new Map()) => (el) => {
+		if (!known.has(el)) known.set(el, f(el));
+		return known.get(el);
 	};
+	const ground = once((el) => {
+		if (!el) return [255, 255, 255, 255];
+		const c = rgba(getComputedStyle(el).backgroundColor);
+		return c[3] === 255 ? c : c[3] ? over(c, ground(el.parentElement)) : ground(el.parentElement);
+	});
+	const opacity = once((el) => el ? Number(getComputedStyle(el).opacity) * opacity(el.parentElement) : 1);
 	const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
 	for (let n = walk.nextNode(); n; n = walk.nextNode()) {
 		const el = n.parentElement;
 		if (!n.data.trim() || !el.checkVisibility() || el.closest(".visually-hidden, svg, script, style, template, :disabled, .skip")) continue;
 		const style = getComputedStyle(el);
-		let opacity = 1;
-		for (let up = el; up; up = up.parentElement) opacity *= Number(getComputedStyle(up).opacity);
 		const under = ground(el);
 		const c = rgba(style.color);
-		const ink = over([c[0], c[1], c[2], c[3] * opacity], under);
+		const ink = over([c[0], c[1], c[2], c[3] * opacity(el)], under);
 		const [a, b] = [light(ink), light(under)].sort((x, y) => y - x);
 		const ratio = (a + 0.05) / (b + 0.05);
 		const size = parseFloat(style.fontSize);
@@ -198,15 +196,25 @@ const contrast = `(() => {
 
 var sizes = []screen{{width: 1280, height: 900}, {width: 390, height: 844, phone: true}, {width: 360, height: 720, phone: true}}
 
-// look checks the page a tab is on at every size, light and dark.
+// look checks the contrast of the page a tab is on, in both color schemes, and
+// its layout at every size. In the reduced form the narrower of the two phones
+// stands for both. Pictures are taken of every size in both schemes.
 func (b *tab) look(name string) {
 	b.t.Helper()
+	pictures := os.Getenv("E2E_SHOTS") != ""
 	for _, s := range sizes {
+		wide := s.width == desk.width
+		if s.width == 390 && !full() && !pictures {
+			continue
+		}
 		b.resize(s)
 		for _, scheme := range []string{"light", "dark"} {
+			if !wide && !pictures {
+				continue // the layout is the same in both
+			}
 			b.scheme(scheme)
 			where := fmt.Sprintf("%s-%d-%s", name, s.width, scheme)
-			if s.width == 1280 {
+			if wide {
 				for _, w := range eval[[]string](b, contrast) {
 					b.t.Errorf("%s: contrast %s", where, w)
 				}
@@ -351,6 +359,7 @@ func TestPictures(t *testing.T) {
 		t.Skip("E2E_SHOTS names no folder")
 	}
 	root := needBrowser(t)
+	t.Parallel()
 	p := apptest.Start(t, func(c *app.Config) { c.Name = "Agora" })
 	ada, far := p.User(t, "ada"), newModel(t)
 	for _, r := range agents(far.base()) {

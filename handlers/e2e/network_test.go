@@ -121,8 +121,10 @@ func liar(t testing.TB) *federationtest.Liar {
 // fourth portal that lies is refused, and the operator sees why.
 func TestNetwork(t *testing.T) {
 	root := needBrowser(t)
-	for name, s := range walked() {
+	t.Parallel()
+	for name, s := range walked("phone") {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			second := joins(t)
 			first, third := joins(t, second.at), joins(t, second.at)
 			far := newModel(t)

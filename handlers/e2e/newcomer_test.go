@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 	"unicode/utf8"
 
 	"agentsite/agentruntime/agenttest"
@@ -22,20 +21,12 @@ const (
 	// newcomerSteps is how many clicks and fields may lie between the home page
 	// and the first answer of an agent that was just registered.
 	newcomerSteps = 12
-	// newcomerTime is how long that may take a person: see aPerson.
-	newcomerTime = time.Minute
+	// newcomerKeys is how many keys may be typed in these steps. By the
+	// keystroke-level model of Card, Moran and Newell a person needs 2.65 s for
+	// a step and 0.28 s for a key: 12 steps and 40 keys are 43 s. The rest of a
+	// minute is for the portal.
+	newcomerKeys = 40
 )
-
-// aPerson is how long somebody takes for what the browser did in took: to make
-// up their mind, to point and to press, for every step; and to type. By the
-// keystroke-level model of Card, Moran and Newell, for an average typist.
-func aPerson(steps, keys int, took time.Duration) time.Duration {
-	const (
-		mind, point, press = 1350 * time.Millisecond, 1100 * time.Millisecond, 200 * time.Millisecond
-		key                = 280 * time.Millisecond
-	)
-	return time.Duration(steps)*(mind+point+press) + time.Duration(keys)*key + took
-}
 
 // harbour is an A2A agent on a computer of its own that can be switched off
 // and on again: then nothing listens at its address.
@@ -107,18 +98,19 @@ func (b *tab) stage(name string) {
 }
 
 // TestNewcomer follows one agent through its life: somebody who has never been
-// here registers it in under a minute, talks to it, finds it by a misspelt
+// here registers it in a dozen steps, talks to it, finds it by a misspelt
 // word, sees why it fell silent, changes it, takes the change back, and gives
 // it to somebody else.
 func TestNewcomer(t *testing.T) {
 	root := needBrowser(t)
-	for name, s := range walked() {
+	t.Parallel()
+	for name, s := range walked("phone without scripts") {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := apptest.Start(t, func(c *app.Config) { c.Name = "Agora" })
 			h := newHarbour(t)
 			ann, bea := visit(t, root, p, s), visit(t, root, p, s)
-			ann.registersInAMinute(h)
+			ann.registersInADozenSteps(h)
 			ann.findsItMisspelt()
 			ann.seesItFallSilent(h)
 			ann.changesItAndGoesBack()
@@ -128,13 +120,12 @@ func TestNewcomer(t *testing.T) {
 	}
 }
 
-// registersInAMinute goes from the home page to the agent's first answer.
-func (b *tab) registersInAMinute(h *harbour) {
+// registersInADozenSteps goes from the home page to the agent's first answer.
+func (b *tab) registersInADozenSteps(h *harbour) {
 	b.t.Helper()
 	const example = "When is high water in Bergen?"
 	b.open("/")
 	b.stage("home")
-	begun := time.Now()
 	n, keys := &newcomer{tab: b}, 0
 	types := func(selector, text string) {
 		n.fill(selector, text)
@@ -149,9 +140,7 @@ func (b *tab) registersInAMinute(h *harbour) {
 	n.press(".fetch button")
 	n.says("Found “Harbour pilot”")
 	n.until("the button without scrolling", `document.querySelector('button[name="save"]').getBoundingClientRect().bottom <= innerHeight`)
-	looked := time.Now()
 	n.stage("found")
-	begun = begun.Add(time.Since(looked))
 	n.press(`button[name="save"]`)
 	n.says("It is registered. What next?")
 	if got := b.path(); got != "/agents/harbour-pilot" {
@@ -159,14 +148,8 @@ func (b *tab) registersInAMinute(h *harbour) {
 	}
 	n.press(`.next .ask`)
 	n.answered(agenttest.Echoed(example))
-	took := time.Since(begun)
-	person := aPerson(n.steps, keys, took)
-	b.t.Logf("%d steps, %d keys, %.1f s in the browser, about %.0f s for a person", n.steps, keys, took.Seconds(), person.Seconds())
-	if n.steps > newcomerSteps {
-		b.t.Errorf("it took %d steps, more than %d", n.steps, newcomerSteps)
-	}
-	if person > newcomerTime {
-		b.t.Errorf("it takes a person %v, more than %v", person, newcomerTime)
+	if n.steps > newcomerSteps || keys > newcomerKeys {
+		b.t.Errorf("it took %d steps and %d keys, more than %d and %d", n.steps, keys, newcomerSteps, newcomerKeys)
 	}
 	b.stage("answer")
 	if messages, _ := h.Messages(); len(messages) != 1 || messages[0].Parts[0].Text() != example {

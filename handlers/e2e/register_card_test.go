@@ -12,7 +12,8 @@ import (
 // pasted, whichever of the two kinds of card it is, and names what is none.
 func TestRegister_FromACardFile(t *testing.T) {
 	root := needBrowser(t)
-	for _, name := range []string{"desk", "phone without scripts"} {
+	t.Parallel()
+	for name := range walked("phone without scripts") {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := apptest.Start(t, ownModel(parrotModel(t)))
@@ -65,6 +66,7 @@ func TestRegister_FromACardFile(t *testing.T) {
 // card, the form, its preview and a try.
 func TestRegister_ShowsAHostileCardHarmlessly(t *testing.T) {
 	root := needBrowser(t)
+	t.Parallel()
 	list := payloads()
 	p := apptest.Start(t, ownModel(newModel(t).answers(func(string) []string { return []string{strings.Join(list, "\n\n")} })))
 	b := visit(t, root, p, desk).as(p.User(t, "ann"))

@@ -48,7 +48,8 @@ func (n *newcomer) start(kind string) {
 // takes a minute for so few steps.
 func TestRegister_EveryKindWithinAMinute(t *testing.T) {
 	root := needBrowser(t)
-	for name, s := range walked() {
+	t.Parallel()
+	for name, s := range walked("desk without scripts") {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			mine, far := parrotModel(t), parrotModel(t)
@@ -115,6 +116,7 @@ func TestRegister_EveryKindWithinAMinute(t *testing.T) {
 // it stands, and talks to the program behind it.
 func TestRegister_ShownCommandConnects(t *testing.T) {
 	root := needBrowser(t)
+	t.Parallel()
 	p := apptest.Start(t)
 	b := visit(t, root, p, desk).as(p.User(t, "ann"))
 	b.form("link")

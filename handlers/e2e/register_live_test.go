@@ -27,6 +27,7 @@ func (b *tab) form(kind string) {
 // without the form being sent.
 func TestRegister_NamesMistakesWhileTyping(t *testing.T) {
 	root := needBrowser(t)
+	t.Parallel()
 	p := apptest.Start(t, ownModel(parrotModel(t)))
 	b := visit(t, root, p, desk).as(p.User(t, "ann"))
 	b.form("openai")
@@ -80,7 +81,8 @@ func TestRegister_NamesMistakesWhileTyping(t *testing.T) {
 // typed stays, and nothing is registered.
 func TestRegister_IsTriedBeforeItIsThere(t *testing.T) {
 	root := needBrowser(t)
-	for name, s := range walked() {
+	t.Parallel()
+	for name, s := range walked("desk") {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := apptest.Start(t, ownModel(parrotModel(t)))
@@ -130,7 +132,8 @@ func TestRegister_IsTriedBeforeItIsThere(t *testing.T) {
 // and publishes it.
 func TestRegister_DraftPreviewPublish(t *testing.T) {
 	root := needBrowser(t)
-	for name, s := range walked() {
+	t.Parallel()
+	for name, s := range walked("phone") {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := apptest.Start(t, ownModel(parrotModel(t)))
@@ -198,7 +201,8 @@ func plainPicture(t testing.TB, c color.Color) []byte {
 // refuses what is none and removes it.
 func TestRegister_TakesAPicture(t *testing.T) {
 	root := needBrowser(t)
-	for _, name := range []string{"desk", "phone without scripts"} {
+	t.Parallel()
+	for name := range walked("phone without scripts") {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := apptest.Start(t, ownModel(parrotModel(t)))

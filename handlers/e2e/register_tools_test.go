@@ -14,7 +14,8 @@ import (
 // more, and gives the tools to an agent of instructions.
 func TestRegister_ReadsToolsAgain(t *testing.T) {
 	root := needBrowser(t)
-	for _, name := range []string{"desk", "phone without scripts"} {
+	t.Parallel()
+	for name := range walked("phone without scripts") {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var server *sdk.Server

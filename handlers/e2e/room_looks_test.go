@@ -18,9 +18,6 @@ import (
 	"agentsite/internal/app/apptest"
 )
 
-// roomSizes are what a conversation is looked at on.
-var roomSizes = []screen{{width: 1280, height: 900}, {width: 390, height: 844, phone: true}, {width: 360, height: 720, phone: true}}
-
 // posts sends the composer's form as a browser without scripts does.
 func posts(t *testing.T, c *apptest.Client, path string, fields url.Values, files map[string][]byte) apptest.Answer {
 	t.Helper()
@@ -56,30 +53,6 @@ func gradient(t *testing.T) []byte {
 		t.Fatal(err)
 	}
 	return b.Bytes()
-}
-
-// lookRoom is look for pages of a conversation.
-func (b *tab) lookRoom(name string) {
-	b.t.Helper()
-	for _, s := range roomSizes {
-		b.resize(s)
-		for _, scheme := range []string{"light", "dark"} {
-			b.scheme(scheme)
-			where := fmt.Sprintf("%s-%d-%s", name, s.width, scheme)
-			if s.width == 1280 {
-				for _, w := range eval[[]string](b, contrast) {
-					b.t.Errorf("%s: contrast %s", where, w)
-				}
-			}
-			b.shot(where, !eval[bool](b, `document.body.classList.contains("page-chat")`))
-		}
-		for _, w := range eval[[]string](b, audit) {
-			b.t.Errorf("%s at %d: %s", name, s.width, w)
-		}
-	}
-	b.clean(name)
-	b.resize(desk)
-	b.scheme("light")
 }
 
 // TestRoomLooks fills a room with all there is and looks at it, with a script
@@ -171,44 +144,44 @@ func TestRoomLooks(t *testing.T) {
 	a := visit(t, root, p, desk).as(ada)
 	a.allow("404 (Not Found)")
 	a.open(path)
-	a.lookRoom("room-end")
+	a.look("room-end")
 	eval[bool](a, `document.getElementById("m`+over+`").scrollIntoView({ block: "start" }), true`)
-	a.lookRoom("room-report")
+	a.look("room-report")
 	eval[bool](a, `document.querySelector("[data-transcript]").scrollTop = -1e6, true`)
-	a.lookRoom("room-files")
+	a.look("room-files")
 	a.open(path)
 	eval[bool](a, `[...document.querySelectorAll("[data-actions]")].at(-1).open = true`)
-	a.lookRoom("room-menu")
+	a.look("room-menu")
 	a.open(path + "?reply=" + tides)
-	a.lookRoom("room-reply")
+	a.look("room-reply")
 	a.open(path)
 	command(a, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Media: "print"})
 	a.shot("room-print", true)
 	command(a, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{})
 	a.open(path + "?at=" + second)
 	eval[bool](a, `document.querySelector("[data-earlier-answer]").open = true`)
-	a.lookRoom("room-middle")
+	a.look("room-middle")
 	a.open(path)
 	eval[bool](a, `document.querySelector("[data-side]").open = true`)
-	a.lookRoom("room-side")
+	a.look("room-side")
 	a.open(path + "/settings")
-	a.lookRoom("room-settings")
+	a.look("room-settings")
 	a.open(path + "/m/" + there)
-	a.lookRoom("room-message")
+	a.look("room-message")
 	c := visit(t, root, p, screen{width: 390, height: 844, phone: true, scripts: false}).as(cyd)
 	c.allow("404 (Not Found)")
 	c.open(path)
-	c.lookRoom("room-reader-plain")
+	c.look("room-reader-plain")
 	fresh := ada.Conversation("tide-tables")
 	sea.answers(nil)
 	b := visit(t, root, p, screen{width: 390, height: 844, phone: true, scripts: false}).as(ada)
 	b.open("/chat/" + fresh)
-	b.lookRoom("room-new-plain")
+	b.look("room-new-plain")
 	goes(form(ada, "/chat/"+fresh, append(told, "text", "When is low water?", "client_id", "f1")...))
 	sea.pieces <- "Low water "
 	b.open("/chat/" + fresh)
 	b.fill("#text", "half a thou")
-	b.lookRoom("room-working-plain")
+	b.look("room-working-plain")
 	b.press(`button[name="look"]`)
 	b.holds("#text", "half a thou")
 	sea.pieces <- ""

@@ -17,7 +17,8 @@ import (
 // another agent.
 func TestTools_YesAndNoWithAFinger(t *testing.T) {
 	root := needBrowser(t)
-	for name, s := range walked() {
+	t.Parallel()
+	for name, s := range walked("phone") {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			brain := agenttest.NewOpenAIServer(t)

@@ -39,7 +39,8 @@ func (b *tab) choose(selector, value string) {
 // profile by filling in a form, with a mistake on the way.
 func TestTools_AFormForEveryField(t *testing.T) {
 	root := needBrowser(t)
-	for name, s := range walked() {
+	t.Parallel()
+	for name, s := range walked("desk") {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := apptest.Start(t)
@@ -139,6 +140,7 @@ func (b *tab) reaches(selector string) {
 // TestTools_FormLeavesRoomToWrite looks at small screens with a long form.
 func TestTools_FormLeavesRoomToWrite(t *testing.T) {
 	root := needBrowser(t)
+	t.Parallel()
 	p := apptest.Start(t)
 	ada := p.User(t, "ada")
 	registerTools(ada, "workshop", workshop(t))
@@ -162,6 +164,7 @@ func TestTools_FormLeavesRoomToWrite(t *testing.T) {
 // middle of a call by filling in a form, and refuses to.
 func TestTools_QuestionsOfAServerAreForms(t *testing.T) {
 	root := needBrowser(t)
+	t.Parallel()
 	server := agenttest.NewMCPServerWith(t, true, func(s *sdk.Server) {
 		s.AddTool(&sdk.Tool{Name: "reserve", InputSchema: json.RawMessage(`{"type":"object","properties":{"show":{"type":"string"}},"required":["show"]}`)},
 			func(_ context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
@@ -176,7 +179,7 @@ func TestTools_QuestionsOfAServerAreForms(t *testing.T) {
 				return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: fmt.Sprintf("reserved %v, box %v", a.Content["seats"], a.Content["vip"])}}}, nil
 			})
 	})
-	for name, s := range walked() {
+	for name, s := range walked("desk without scripts") {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := apptest.Start(t)
