@@ -140,12 +140,14 @@ func retry(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	tick := time.NewTicker(retryEvery)
 	defer tick.Stop()
-	for end := time.Now().Add(readyWait); ; <-tick.C {
+	for late := time.After(readyWait); ; {
 		err := ts.Exec(args[0], args[1:]...)
 		if err == nil && says.MatchString(ts.ReadFile("stdout")) {
 			return
 		}
-		if time.Now().After(end) {
+		select {
+		case <-tick.C:
+		case <-late:
 			ts.Fatalf("%s did not succeed or print %q in %s: %v", args[0], says, readyWait, err)
 		}
 	}
