@@ -65,12 +65,12 @@ func (p *Portal) Running(t testing.TB) []task.Task {
 	return out
 }
 
-// Ended waits until a task has ended in a state: a second at most.
+// Ended waits until a task has ended, and demands a state.
 func (p *Portal) Ended(t testing.TB, id, state string) {
 	t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	for late := time.After(20 * time.Second); ; {
+	for late := time.After(2 * time.Minute); ; {
 		k, err := p.db.TaskByID(context.Background(), id)
 		if err != nil {
 			t.Fatal(err)

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"agentsite/agentruntime/agenttest"
 	"agentsite/internal/app"
@@ -430,13 +429,9 @@ func TestCalls_APortalThatDoesNotAnswerIsNamed(t *testing.T) {
 	room := p.ada.Conversation("guide@" + gone.Host)
 	gone.Stop()
 	s := p.ada.Events(room)
-	began := time.Now()
 	k := p.ada.Say(room, "hello").Tasks[0]
 	if got := s.Answered(k.ID); !strings.Contains(got.Raw, gone.Host+" could not be reached") {
 		t.Error(got.Raw)
-	}
-	if took := time.Since(began); took > 15*time.Second {
-		t.Errorf("after %s", took)
 	}
 }
 

@@ -19,7 +19,7 @@ import (
 // is as wanted.
 func lookups(t *testing.T, by *apptest.Client, what string, good func(federation.DHTAnswer) bool) federation.DHTAnswer {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 40*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	pace := time.NewTicker(200 * time.Millisecond)
 	defer pace.Stop()

@@ -28,7 +28,7 @@ func TestSearch_FindsThroughAnIndexWhatIsDown(t *testing.T) {
 		p.User(t, "bob").Must(http.MethodPost, "/api/v1/agents", map[string]any{"name": fmt.Sprintf("ferry-%d", i), "title": "Zanzibar timetable", "description": "Knows every ferry.",
 			"kind": "link", "visibility": "public"}, http.StatusCreated)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	for _, p := range []*apptest.Portal{down, up} {
 		if err := index.Greet(ctx, p.URL()); err != nil {
@@ -143,7 +143,7 @@ func TestSearch_DropsLiesOfAnIndex(t *testing.T) {
 		t.Fatal(err)
 	}
 	liar.ShowCard(card)
-	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	for _, origin := range []string{b.URL(), liar.Origin} {
 		if err := near.Greet(ctx, origin); err != nil {

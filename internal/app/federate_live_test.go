@@ -67,7 +67,7 @@ func TestFederated_WordsAboutLivenessReachOthers(t *testing.T) {
 		t.Fatal(ours.ID, err)
 	}
 	id := networkID(one.federated.id, ours)
-	wait, stop := context.WithTimeout(t.Context(), 90*time.Second)
+	wait, stop := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer stop()
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()

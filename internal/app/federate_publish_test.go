@@ -113,7 +113,7 @@ func (p *publishing) run() (pub *peering.Publisher, stop func()) {
 // until waits for a head of so many agents and returns it.
 func (p *publishing) until(count int64) *record.Record {
 	p.Helper()
-	wait := time.After(time.Minute)
+	wait := time.After(2 * time.Minute)
 	for {
 		select {
 		case h := <-p.heads:
@@ -132,13 +132,18 @@ func (p *publishing) drained() {
 	p.Helper()
 	look := time.NewTicker(10 * time.Millisecond)
 	defer look.Stop()
-	for end := time.Now().Add(time.Minute); ; <-look.C {
+	for late := time.After(2 * time.Minute); ; {
 		numbers, _, err := p.db.Unpublished(p.Context(), 10)
 		if err == nil && len(numbers) == 0 {
 			return
 		}
-		if err != nil || time.Now().After(end) {
-			p.Fatalf("%d changes wait, %v", len(numbers), err)
+		if err != nil {
+			p.Fatal(err)
+		}
+		select {
+		case <-look.C:
+		case <-late:
+			p.Fatalf("%d changes wait", len(numbers))
 		}
 	}
 }

@@ -49,7 +49,7 @@ func findsElsewhere(t *testing.T, a *apptest.Portal, tier string, stands func(fe
 	if err := a.Greet(t.Context(), b.URL()); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	if err := a.Until(ctx, b.NetworkID(), stands); err != nil {
 		t.Fatal("its agents are held:", err, a.Log())

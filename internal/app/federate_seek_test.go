@@ -173,7 +173,7 @@ func TestSearch_AsksWhomTheDHTNames(t *testing.T) {
 	olga := near.Operator(t, "olga")
 	lookups(t, olga, "ferries", func(d federation.DHTAnswer) bool { return len(d.Portals) == 1 })
 	ada := near.User(t, "ada")
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	pace := time.NewTicker(300 * time.Millisecond)
 	defer pace.Stop()

@@ -66,7 +66,7 @@ func next(t *testing.T, got <-chan delivery) delivery {
 	select {
 	case d := <-got:
 		return d
-	case <-time.After(20 * time.Second):
+	case <-time.After(2 * time.Minute):
 		t.Fatal("nothing comes")
 		return delivery{}
 	}

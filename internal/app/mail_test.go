@@ -65,6 +65,7 @@ func TestMail_SendsOneReadableMail(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	began := time.Now().Truncate(time.Second)
 	if err := m.Send(t.Context(), "ada@mail.example", "Set a new passwörd", "Hello Ädä,\n.\n..dots\nhttps://x/reset?link=agsl_1\n"); err != nil {
 		t.Fatal(err)
 	}
@@ -83,8 +84,8 @@ func TestMail_SendsOneReadableMail(t *testing.T) {
 	if err != nil || len(from) != 1 || from[0].Name != "Ägent Site" || from[0].Address != "noreply@portal.example" {
 		t.Errorf("%v %v", from, err)
 	}
-	if d, err := msg.Header.Date(); err != nil || time.Since(d) > time.Hour {
-		t.Error(err)
+	if d, err := msg.Header.Date(); err != nil || d.Before(began) {
+		t.Error(d, err)
 	}
 	if !strings.Contains(body, "\n..\n...dots\n") || !strings.Contains(msg.Header.Get("Subject"), "=?utf-8?q?") {
 		t.Errorf("%s", body)
@@ -157,7 +158,7 @@ func TestMail_LetsGoOfAServerThatHangs(t *testing.T) {
 	if err := <-done; !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
-	conn.SetReadDeadline(time.Now().Add(10 * time.Second))
+	conn.SetReadDeadline(time.Now().Add(2 * time.Minute))
 	if _, err := conn.Read(make([]byte, 1)); err == nil {
 		t.Error("something was said")
 	} else if e, ok := errors.AsType[net.Error](err); ok && e.Timeout() {

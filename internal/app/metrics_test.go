@@ -23,7 +23,7 @@ func TestMetrics_TellOfTheFederation(t *testing.T) {
 	if err := a.Greet(t.Context(), b.URL()); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	if err := a.Until(ctx, b.NetworkID(), func(p federation.Peer) bool { return p.Listed > 0 && p.Agents == p.Listed }); err != nil {
 		t.Fatal(err, a.Log())

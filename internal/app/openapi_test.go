@@ -117,7 +117,9 @@ func (s *spec) resolve(schema json.RawMessage) (*jsonschema.Resolved, error) {
 	if r, ok := s.resolved[string(schema)]; ok {
 		return r, nil
 	}
-	b, err := json.Marshal(map[string]any{"$schema": "https://json-schema.org/draft/2020-12/schema", "$defs": s.defs, "allOf": []any{strict(schema)}})
+	root, defs := strict(schema), make(map[string]any)
+	s.addReferred(defs, root)
+	b, err := json.Marshal(map[string]any{"$schema": "https://json-schema.org/draft/2020-12/schema", "$defs": defs, "allOf": []any{root}})
 	if err != nil {
 		return nil, err
 	}
@@ -130,6 +132,28 @@ func (s *spec) resolve(schema json.RawMessage) (*jsonschema.Resolved, error) {
 		s.resolved[string(schema)] = r
 	}
 	return r, err
+}
+
+// addReferred adds the schemas that v refers to, directly or through others, to
+// defs. The rest of the document would take most of the time of resolve.
+func (s *spec) addReferred(defs map[string]any, v any) {
+	switch v := v.(type) {
+	case map[string]any:
+		if ref, ok := v["$ref"].(string); ok {
+			name := strings.TrimPrefix(ref, "#/$defs/")
+			if _, have := defs[name]; !have && s.defs[name] != nil {
+				defs[name] = s.defs[name]
+				s.addReferred(defs, s.defs[name])
+			}
+		}
+		for _, x := range v {
+			s.addReferred(defs, x)
+		}
+	case []any:
+		for _, x := range v {
+			s.addReferred(defs, x)
+		}
+	}
 }
 
 // path is that of a route in the document.

@@ -26,7 +26,7 @@ import (
 )
 
 // requestTime bounds one command.
-const requestTime = 60 * time.Second
+const requestTime = 2 * time.Minute
 
 // shownUse is a command as an agent's page shows it.
 type shownUse struct{ use, label, code string }
