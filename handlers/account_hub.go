@@ -143,7 +143,7 @@ type readNoticesBody struct {
 // apiReadNotices marks notices up to one as read: {up_to}.
 func (d *Door) apiReadNotices(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	var in readNoticesBody
-	if err := decodeKnown(w, r, &in); err != nil {
+	if err := decode(w, r, &in); err != nil {
 		return err
 	}
 	if err := d.hub.ReadNotices(r.Context(), actor, in.UpTo); err != nil {
@@ -189,7 +189,7 @@ type proveDomainBody struct {
 // apiProveDomain looks for the token at a domain: {domain}.
 func (d *Door) apiProveDomain(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	var in proveDomainBody
-	if err := decodeKnown(w, r, &in); err != nil {
+	if err := decode(w, r, &in); err != nil {
 		return err
 	}
 	if err := d.hub.ProveDomain(r.Context(), actor, in.Domain); err != nil {

@@ -233,7 +233,7 @@ type saveSearchBody struct {
 // /search has it.
 func (d *Door) apiSaveSearch(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	var in saveSearchBody
-	if err := decodeKnown(w, r, &in); err != nil {
+	if err := decode(w, r, &in); err != nil {
 		return err
 	}
 	s, err := d.saveQuery(r, actor, in.Title, in.Query)

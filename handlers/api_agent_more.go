@@ -60,7 +60,7 @@ type rollbackBody struct {
 
 func (d *Door) apiRollback(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	var in rollbackBody
-	if err := decodeKnown(w, r, &in); err != nil {
+	if err := decode(w, r, &in); err != nil {
 		return err
 	}
 	a, err := d.hub.Rollback(r.Context(), actor, pathName(r), in.Version, in.Base)
@@ -159,7 +159,7 @@ type reportBody struct {
 // apiReport tells the operator of something wrong with an agent.
 func (d *Door) apiReport(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	var in reportBody
-	if err := decodeKnown(w, r, &in); err != nil {
+	if err := decode(w, r, &in); err != nil {
 		return err
 	}
 	if err := d.hub.Report(r.Context(), actor, pathName(r), in.Reason, in.Text); err != nil {
@@ -178,7 +178,7 @@ type tryBody struct {
 // is stored nowhere.
 func (d *Door) apiTry(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	var in tryBody
-	if err := decodeKnown(w, r, &in); err != nil {
+	if err := decode(w, r, &in); err != nil {
 		return err
 	}
 	draft, err := in.draft()

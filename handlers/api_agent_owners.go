@@ -44,7 +44,7 @@ type addOwnerBody struct {
 
 func (d *Door) apiAddOwner(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	var in addOwnerBody
-	if err := decodeKnown(w, r, &in); err != nil {
+	if err := decode(w, r, &in); err != nil {
 		return err
 	}
 	if err := d.hub.AddCoOwner(r.Context(), actor, pathName(r), in.Name); err != nil {
@@ -68,7 +68,7 @@ type offerBody struct {
 // apiOffer offers an agent to an account; "" takes the offer back.
 func (d *Door) apiOffer(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	var in offerBody
-	if err := decodeKnown(w, r, &in); err != nil {
+	if err := decode(w, r, &in); err != nil {
 		return err
 	}
 	if in.To == nil {
@@ -119,7 +119,7 @@ type answerBody struct {
 
 func (d *Door) apiAnswerOffer(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	var in answerBody
-	if err := decodeKnown(w, r, &in); err != nil {
+	if err := decode(w, r, &in); err != nil {
 		return err
 	}
 	if in.Accept == nil {

@@ -223,7 +223,7 @@ type roomBody struct {
 // not named stays as it is.
 func (d *Door) apiSetConversation(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	var in roomBody
-	if err := decodeKnown(w, r, &in); err != nil {
+	if err := decode(w, r, &in); err != nil {
 		return err
 	}
 	c, err := d.chat.Set(r.Context(), actor, chi.URLParam(r, "id"), chat.Change{Title: in.Title, Speaks: in.Speaks, Speaker: in.Speaker, Past: in.Past,

@@ -66,7 +66,7 @@ type linkBody struct {
 
 func (d *Door) apiNewLink(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	var in linkBody
-	if err := decodeKnown(w, r, &in); err != nil {
+	if err := decode(w, r, &in); err != nil {
 		return err
 	}
 	draft := chat.LinkDraft{Kind: in.Kind, Role: in.Role, MaxUses: in.MaxUses}

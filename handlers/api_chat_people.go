@@ -173,7 +173,7 @@ func (d *Door) apiPrefs(w http.ResponseWriter, r *http.Request, actor ident.Acto
 
 func (d *Door) apiSetPrefs(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	var in prefsJSON
-	if err := decodeKnown(w, r, &in); err != nil {
+	if err := decode(w, r, &in); err != nil {
 		return err
 	}
 	p, err := in.prefs()

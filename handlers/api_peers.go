@@ -304,7 +304,7 @@ func (p Peers) get(w http.ResponseWriter, r *http.Request, actor ident.Actor) er
 // add looks at once who is at an address: {url}.
 func (p Peers) add(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	var in addPeerBody
-	if err := decodeKnown(w, r, &in); err != nil {
+	if err := decode(w, r, &in); err != nil {
 		return err
 	}
 	peer, found, err := p.service.Add(r.Context(), actor, in.URL)
@@ -318,7 +318,7 @@ func (p Peers) add(w http.ResponseWriter, r *http.Request, actor ident.Actor) er
 
 func (p Peers) set(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	var in peerBody
-	if err := decodeKnown(w, r, &in); err != nil {
+	if err := decode(w, r, &in); err != nil {
 		return err
 	}
 	peer, err := p.service.SetRule(r.Context(), actor, peerName(r), in.change())
@@ -349,7 +349,7 @@ func (p Peers) proof(w http.ResponseWriter, r *http.Request, actor ident.Actor) 
 
 func (p Peers) release(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	var in releaseBody
-	if err := decodeKnown(w, r, &in); err != nil {
+	if err := decode(w, r, &in); err != nil {
 		return err
 	}
 	peer, err := p.service.Release(r.Context(), actor, peerName(r), in.Proof, in.Note)
@@ -362,7 +362,7 @@ func (p Peers) release(w http.ResponseWriter, r *http.Request, actor ident.Actor
 
 func (p Peers) attest(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	var in attestBody
-	if err := decodeKnown(w, r, &in); err != nil {
+	if err := decode(w, r, &in); err != nil {
 		return err
 	}
 	if err := p.service.Attest(r.Context(), actor, peerName(r), in.Verdict, in.Reason); err != nil {
@@ -383,7 +383,7 @@ func (p Peers) policy(w http.ResponseWriter, r *http.Request, actor ident.Actor)
 
 func (p Peers) setPolicy(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	var in policyBody
-	if err := decodeKnown(w, r, &in); err != nil {
+	if err := decode(w, r, &in); err != nil {
 		return err
 	}
 	pol, err := p.service.Policy(r.Context(), actor)

@@ -77,7 +77,7 @@ func (d *Door) apiWebhooks(w http.ResponseWriter, r *http.Request, actor ident.A
 // apiAddWebhook makes a webhook: {url, events, label?, active?}.
 func (d *Door) apiAddWebhook(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	var in webhookBody
-	if err := decodeKnown(w, r, &in); err != nil {
+	if err := decode(w, r, &in); err != nil {
 		return err
 	}
 	h, secret, err := d.cfg.Hooks.AddWebhook(r.Context(), actor, in.draft())
@@ -100,7 +100,7 @@ func (d *Door) apiWebhook(w http.ResponseWriter, r *http.Request, actor ident.Ac
 
 func (d *Door) apiSetWebhook(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	var in webhookBody
-	if err := decodeKnown(w, r, &in); err != nil {
+	if err := decode(w, r, &in); err != nil {
 		return err
 	}
 	h, err := d.cfg.Hooks.SetWebhook(r.Context(), actor, chi.URLParam(r, "id"), in.draft())

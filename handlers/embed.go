@@ -120,7 +120,7 @@ type embedSaidJSON struct {
 // within the limits of their address.
 func (d *Door) embedSay(w http.ResponseWriter, r *http.Request, a hub.Agent) error {
 	var in embedSayBody
-	if err := decodeKnown(w, r, &in); err != nil {
+	if err := decode(w, r, &in); err != nil {
 		return err
 	}
 	actor, err := d.frameVisitor(r)
@@ -148,7 +148,7 @@ type embedStopBody struct {
 // embedStop stops an answer.
 func (d *Door) embedStop(w http.ResponseWriter, r *http.Request, _ hub.Agent) error {
 	var in embedStopBody
-	if err := decodeKnown(w, r, &in); err != nil {
+	if err := decode(w, r, &in); err != nil {
 		return err
 	}
 	actor, err := d.frameVisitor(r)

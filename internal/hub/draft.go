@@ -1,9 +1,12 @@
 package hub
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"unicode"
@@ -265,8 +268,14 @@ func headerName(s string) bool {
 }
 
 // config merges the draft's settings over the stored ones, into the kind's
-// own type, and stores them without what the type does not know.
+// own type, and stores them without what the type does not know. A name in the draft that the type does not know is refused: it is misspelt, or
+// of another kind. Stored settings may hold such names, of an earlier release.
 func (a *Agent) config(c *fault.Check, with map[string]json.RawMessage, into any) {
+	allowed := settingNames(into)
+	for _, k := range slices.Sorted(maps.Keys(with)) {
+		c.Field(slices.Contains(allowed, k), fmt.Sprintf("config.%.80s", k), "is no setting of an agent of kind %s; it has %s",
+			a.Kind, strings.Join(slices.Concat(allowed, secretName(a.Kind)), ", "))
+	}
 	merged := make(map[string]json.RawMessage)
 	if len(a.Config) > 0 {
 		_ = json.Unmarshal(a.Config, &merged) // our own JSON
@@ -278,14 +287,62 @@ func (a *Agent) config(c *fault.Check, with map[string]json.RawMessage, into any
 	if err == nil {
 		err = json.Unmarshal(b, into)
 	}
+	if err == nil {
+		err = unknownInside(with, into)
+	}
 	if err != nil {
 		name := "config"
+		if unknown, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
+			c.Field(false, name, "%.80s in it is no setting; is it misspelt?", unknown)
+			return
+		}
 		if t, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && t.Field != "" {
 			name += "." + t.Field
 		}
 		c.Field(false, name, "this is not the type of value that belongs here")
 	}
 	a.setConfig(c, into)
+}
+
+// settingNames returns the names of the JSON fields of a kind's settings.
+func settingNames(conf any) []string {
+	t := reflect.TypeOf(conf).Elem()
+	var names []string
+	for i := range t.NumField() {
+		name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
+		names = append(names, name)
+	}
+	return names
+}
+
+// secretName is the name under which requests hold the credential of an agent,
+// beside its settings.
+func secretName(k Kind) []string {
+	switch k {
+	case A2A, MCP:
+		return []string{"token"}
+	case OpenAI, Prompt:
+		return []string{"key"}
+	}
+	return nil
+}
+
+// unknownInside returns an error when the value of a known setting holds a
+// field that its type does not know.
+func unknownInside(with map[string]json.RawMessage, into any) error {
+	known := make(map[string]json.RawMessage)
+	for _, k := range settingNames(into) {
+		if v, ok := with[k]; ok {
+			known[k] = v
+		}
+	}
+	b, err := json.Marshal(known)
+	if err != nil {
+		return err
+	}
+	dec := json.NewDecoder(bytes.NewReader(b))
+	dec.DisallowUnknownFields()
+	return dec.Decode(reflect.New(reflect.TypeOf(into).Elem()).Interface())
 }
 
 // setConfig stores settings; what was cleaned in them is stored by it again.

@@ -2,6 +2,7 @@ package hub_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -185,12 +186,57 @@ func TestPublish_CleansTextAndKeepsMarkup(t *testing.T) {
 	}
 }
 
-func TestPublish_KeepsOnlyKnownSettings(t *testing.T) {
+// A setting that no agent of the kind has is refused by name, and the answer
+// says which there are.
+func TestPublish_RefusesUnknownSettings(t *testing.T) {
 	t.Parallel()
 	w := open(t)
-	a := w.publish(w.ada, draft("helper", with(map[string][]byte{"colour": []byte(`"red"`), "api_key": []byte(`"sk-1"`)})))
-	if string(a.Config) != `{"model":"m-1"}` {
-		t.Errorf("%s", a.Config)
+	one := func(k, v string) map[string]json.RawMessage {
+		return map[string]json.RawMessage{k: json.RawMessage(v)}
+	}
+	for k, has := range map[hub.Kind]string{
+		hub.A2A:    "card_url, binding, version, tenant, streaming, auth_header, token",
+		hub.OpenAI: "model, instructions, key",
+		hub.MCP:    "version, server, instructions, tools, auth_header, token",
+		hub.Prompt: "instructions, model, examples, tools, unasked, temperature, max_tokens, key",
+		hub.Link:   "client",
+	} {
+		d := draft("helper-" + string(k))
+		d.Kind, d.Config = &k, one("memory", "true")
+		_, err := w.Publish(t.Context(), w.ada, d)
+		f, ok := errors.AsType[*fault.Error](err)
+		if want := "is no setting of an agent of kind " + string(k) + "; it has " + has; !ok || f.Kind != fault.Invalid || f.Fields["config.memory"] != want {
+			t.Errorf("%s: %v, want %q", k, err, want)
+		}
+	}
+	w.publish(w.ada, draft("helper"))
+	for name, config := range map[string]map[string]json.RawMessage{
+		"config.tools": one("tools", `["calc"]`), "config.Model": one("Model", `"m-2"`), "config.colour": one("colour", "null"),
+	} {
+		_, err := w.Update(t.Context(), w.ada, "helper", hub.Draft{Config: config})
+		if f, ok := errors.AsType[*fault.Error](err); !ok || f.Kind != fault.Invalid || f.Fields[name] == "" {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	prompt := draft("poet")
+	k := hub.Prompt
+	prompt.Kind, prompt.Config = &k, map[string]json.RawMessage{"instructions": json.RawMessage(`"Rhyme."`), "model": json.RawMessage(`"m-1"`),
+		"examples": json.RawMessage(`[{"user":"u","agnet":"a"}]`)}
+	_, err := w.Publish(t.Context(), w.ada, prompt)
+	if f, ok := errors.AsType[*fault.Error](err); !ok || !strings.Contains(f.Fields["config"], `"agnet"`) {
+		t.Errorf("inside an example: %v", err)
+	}
+}
+
+// What an earlier release stored is edited without what is no setting.
+func TestUpdate_DropsUnknownSettingsThatAreStored(t *testing.T) {
+	t.Parallel()
+	w := open(t)
+	a := w.publish(w.ada, draft("helper"))
+	base := a.Version
+	a.Config, a.Version = json.RawMessage(`{"model":"m-1","colour":"red"}`), base+1
+	if err := w.db.UpdateAgent(t.Context(), a, base, nil, w.ada); err != nil {
+		t.Fatal(err)
 	}
 	a, err := w.Update(t.Context(), w.ada, "helper", hub.Draft{Config: map[string]json.RawMessage{"instructions": json.RawMessage(`"Be brief."`)}})
 	if err != nil || string(a.Config) != `{"model":"m-1","instructions":"Be brief."}` {
