@@ -320,6 +320,22 @@ func (b *tab) wait(d time.Duration, condition string) (ok bool, last error) {
 	}
 }
 
+// poll asks for a condition until it holds, for at most patience, and returns
+// whether it did.
+func poll(holds func() bool) bool {
+	end := time.After(patience)
+	look := time.NewTicker(15 * time.Millisecond)
+	defer look.Stop()
+	for !holds() {
+		select {
+		case <-end:
+			return false
+		case <-look.C:
+		}
+	}
+	return true
+}
+
 // js is a Go string as one of JavaScript.
 func js(s string) string {
 	q, _ := json.Marshal(s)

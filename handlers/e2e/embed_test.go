@@ -6,10 +6,10 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/runtime"
@@ -104,12 +104,8 @@ func (f *frame) is(expression string) bool {
 // until waits for a condition in the frame.
 func (f *frame) until(what, condition string) {
 	f.b.t.Helper()
-	look := time.NewTicker(15 * time.Millisecond)
-	defer look.Stop()
-	for end := time.Now().Add(patience); !f.is(condition); <-look.C {
-		if time.Now().After(end) {
-			f.b.fail("never saw %s in the frame: %s", what, condition)
-		}
+	if !poll(func() bool { return f.is(condition) }) {
+		f.b.fail("never saw %s in the frame: %s", what, condition)
 	}
 }
 
@@ -202,14 +198,11 @@ func TestEmbed_SitesThatAreNotNamedShowNothing(t *testing.T) {
 		b.open("/")
 		// The console tells that the browser refused, or that there is no such page.
 		b.until("the frame has ended loading", `document.readyState === "complete"`)
-		refused := false
-		look := time.NewTicker(15 * time.Millisecond)
-		for end := time.Now().Add(patience); !refused && time.Now().Before(end); <-look.C {
-			for _, problem := range b.happened() {
-				refused = refused || strings.Contains(problem, "frame-ancestors") || strings.Contains(problem, "404")
-			}
-		}
-		look.Stop()
+		refused := poll(func() bool {
+			return slices.ContainsFunc(b.happened(), func(problem string) bool {
+				return strings.Contains(problem, "frame-ancestors") || strings.Contains(problem, "404")
+			})
+		})
 		if !refused {
 			t.Errorf("%s: the browser refuses nothing", what)
 		}

@@ -5,7 +5,6 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"agentsite/internal/app"
 	"agentsite/internal/app/apptest"
@@ -28,12 +27,13 @@ func TestLate(t *testing.T) {
 	far.Guest(t).Get(http.MethodGet, "/.well-known/agentsite", nil, http.StatusOK, &who)
 	host := strings.TrimPrefix(far.URL(), "http://")
 	// From when it has the summary it asks.
-	guest, look := near.Guest(t), time.NewTicker(15*time.Millisecond)
-	defer look.Stop()
-	for end := time.Now().Add(patience); !strings.Contains(guest.Must(http.MethodGet, "/api/v1/search?q=bedtime+dragon", nil, http.StatusOK).Body, "storyteller"); <-look.C {
-		if time.Now().After(end) {
-			t.Fatal("the other portal is not asked")
-		}
+	guest := near.Guest(t)
+	asked := func() bool {
+		found := guest.Must(http.MethodGet, "/api/v1/search?q=bedtime+dragon", nil, http.StatusOK)
+		return strings.Contains(found.Body, "storyteller")
+	}
+	if !poll(asked) {
+		t.Fatal("the other portal is not asked")
 	}
 	ref := `a[href="/agents/storyteller@` + host + `"]`
 	for name, s := range walked("phone", "desk without scripts") {

@@ -99,8 +99,21 @@ func TestHostileEndpoints_HurtOnlyTheirOwn(t *testing.T) {
 	p.Canary(caller.Token)
 	register := func(kind, endpoint string) string {
 		name := apptest.Fresh("bad")
-		caller.Must(http.MethodPost, "/api/v1/agents", map[string]any{"name": name, "description": "Bad.", "kind": kind, "endpoint": endpoint, "visibility": "public",
-			"config": map[string]any{"model": "echo-1", "key": key, "streaming": true, "binding": "JSONRPC", "version": "1.0"}}, http.StatusCreated)
+		config := map[string]any{"key": key}
+		switch kind {
+		case "openai":
+			config["model"] = "echo-1"
+		case "a2a":
+			config["streaming"], config["binding"], config["version"] = true, "JSONRPC", "1.0"
+		}
+		caller.Must(http.MethodPost, "/api/v1/agents", map[string]any{
+			"name":        name,
+			"description": "Bad.",
+			"kind":        kind,
+			"endpoint":    endpoint,
+			"visibility":  "public",
+			"config":      config,
+		}, http.StatusCreated)
 		return name
 	}
 

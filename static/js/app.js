@@ -164,6 +164,13 @@
       clearTimeout(timer);
       if (!event.isComposing) timer = setTimeout(run, 180);
     });
+    // The next page ends a search that runs: its failure is none.
+    const cancel = () => {
+      clearTimeout(timer);
+      if (running) running.abort();
+    };
+    form.addEventListener("submit", cancel);
+    addEventListener("pagehide", cancel);
   }
 
   // ---- folds and menus ----
