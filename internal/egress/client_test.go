@@ -143,7 +143,11 @@ func timesOut(t *testing.T) {
 			http.NewResponseController(w).Flush()
 		case "/drip":
 			for {
-				time.Sleep(time.Second)
+				select {
+				case <-time.After(time.Second):
+				case <-r.Context().Done():
+					return
+				}
 				if _, err := io.WriteString(w, "x"); err != nil {
 					return
 				}

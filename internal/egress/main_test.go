@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"sync"
 	"testing"
 	"time"
 
@@ -67,12 +68,15 @@ type pipes struct {
 
 func serveInMemory(t *testing.T, h http.HandlerFunc) *pipes {
 	p := &pipes{incoming: make(chan net.Conn), closed: make(chan struct{})}
-	s, done := &http.Server{Handler: h}, make(chan struct{})
-	go func() {
-		defer close(done)
-		s.Serve(p)
-	}()
-	t.Cleanup(func() { s.Close(); <-done })
+	var running sync.WaitGroup
+	s := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		running.Add(1)
+		defer running.Done()
+		h(w, r)
+	})}
+	running.Go(func() { s.Serve(p) })
+	// Closing a server does not wait for its handlers; a bubble must.
+	t.Cleanup(func() { s.Close(); running.Wait() })
 	return p
 }
 
