@@ -73,7 +73,7 @@ build_foreign() {
     cd "$tools/$1"
     printf 'module tools\n\ngo 1.26\n' >go.mod
     export GOFLAGS=-mod=mod
-    go get "$2"
+    go get "$2" 2>get.log || { cat get.log; exit 1; }
     go build -o "$1" "${2%@*}"
   )
 }
