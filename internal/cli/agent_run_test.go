@@ -181,40 +181,43 @@ func gone(t *testing.T, path string) {
 }
 
 func TestAgentRun_StopReachesAllThatTheCommandStarted(t *testing.T) {
-	t.Parallel()
-	l := newLinked(t)
-	pipe := filepath.Join(t.TempDir(), "pipe")
-	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
-		t.Skip(err)
-	}
-	stop := l.serve(t, "--", "sh", "-c", fmt.Sprintf("exec 3>%s; sleep 600 & echo begun; trap '' TERM; wait; sleep 600; wait", pipe))
 	for _, end := range []string{"the task", "the program"} {
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		rec := &talking{said: make(chan string, 100)}
-		done := make(chan task.Result, 1)
-		reader := make(chan struct{})
-		go func() { defer close(reader); gone(t, pipe) }()
-		go func() {
-			res, err := l.Run(ctx, question("go"), rec)
-			if err != nil && !errors.Is(err, context.Canceled) {
-				t.Error(err)
+		t.Run(end, func(t *testing.T) {
+			t.Parallel()
+			l := newLinked(t)
+			pipe := filepath.Join(t.TempDir(), "pipe")
+			if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+				t.Skip(err)
 			}
-			done <- res
-		}()
-		<-rec.said
-		if end == "the task" {
-			cancel()
-			<-done
-		} else {
-			if status := stop(); status != 0 {
-				t.Errorf("exit status %d", status)
+			script := fmt.Sprintf("exec 3>%s; sleep 600 & echo begun; trap '' TERM; wait; sleep 600; wait", pipe)
+			stop := l.serve(t, "--", "sh", "-c", script)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			rec := &talking{said: make(chan string, 100)}
+			done := make(chan task.Result, 1)
+			reader := make(chan struct{})
+			go func() { defer close(reader); gone(t, pipe) }()
+			go func() {
+				res, err := l.Run(ctx, question("go"), rec)
+				if err != nil && !errors.Is(err, context.Canceled) {
+					t.Error(err)
+				}
+				done <- res
+			}()
+			<-rec.said
+			if end == "the task" {
+				cancel()
+				<-done
+			} else {
+				if status := stop(); status != 0 {
+					t.Errorf("exit status %d", status)
+				}
+				if res := <-done; res.State != task.Failed || !strings.Contains(res.Reason, "stopped by its owner") {
+					t.Errorf("%+v", res)
+				}
 			}
-			if res := <-done; res.State != task.Failed || !strings.Contains(res.Reason, "stopped by its owner") {
-				t.Errorf("%+v", res)
-			}
-		}
-		<-reader
+			<-reader
+		})
 	}
 }
 
