@@ -16,8 +16,8 @@
 // of its own or on a machine without other programs.
 //
 // The other rows run the portal's nodes in the simulator, by a virtual clock:
-// all are up, half die, 30 % are mute or lie, nodes come and go for twelve hours,
-// two halves of the network do not reach each other for an hour.
+// all are up, half die, 30 % are mute or lie, nodes come and go for hours, two
+// halves of the network do not reach each other for an hour.
 // With -settled, nodes begin with full tables instead of joining; 100,000 nodes
 // take some minutes and 5 GB then. The same seed gives the same result.
 package main
@@ -51,10 +51,11 @@ type bench struct {
 	seed    uint64
 	portals int // of rows get and idle
 	// Of the simulator:
-	sizes   string
-	nodes   []int
-	lookups int
-	settled bool
+	sizes    string
+	nodes    []int
+	lookups  int
+	churnFor time.Duration
+	settled  bool
 
 	files uint64 // that may be open
 }
@@ -70,6 +71,7 @@ func run(ctx context.Context, args []string) error {
 	b.Flags.IntVar(&b.portals, "portals", 100, "nodes of rows get and idle")
 	b.Flags.StringVar(&b.sizes, "nodes", "1000", "sizes of simulated networks, separated by commas")
 	b.Flags.IntVar(&b.lookups, "lookups", 10_000, "lookups of each simulated row")
+	b.Flags.DurationVar(&b.churnFor, "churn", 4*time.Hour, "how long nodes come and go in row churn")
 	b.Flags.BoolVar(&b.settled, "settled", false, "simulated nodes begin with full tables")
 	return b.Run(args, b.prepare, func(name string) error {
 		switch name {
@@ -103,7 +105,7 @@ func (b *bench) prepare() (err error) {
 		return errors.New("-portals: use 30 or more")
 	}
 	if b.Quick {
-		b.portals, b.lookups = 30, min(b.lookups, 1000)
+		b.portals, b.lookups, b.churnFor = 30, min(b.lookups, 1000), min(b.churnFor, time.Hour)
 	}
 	// 100 nodes have some 20,000 ends of connections.
 	b.files, err = proc.OpenFiles(1 << 17)

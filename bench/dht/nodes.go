@@ -162,12 +162,12 @@ func (o *network) meet(ctx context.Context) error {
 	return nil
 }
 
-// warmUp fills the tables: each node looks for 12 random places and four times
+// warmUp fills the tables: each node looks for six random places and twice
 // for its own.
 func (o *network) warmUp(ctx context.Context) {
 	slots := make(chan struct{}, 8)
 	var wg sync.WaitGroup
-	for round := range 16 {
+	for round := range 8 {
 		for _, p := range o.nodes {
 			target := kademlia.ID(sha256.Sum256(fmt.Appendf(nil, "%s %d", p.host, round)))
 			if round%4 == 0 {

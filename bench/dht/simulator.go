@@ -72,11 +72,10 @@ func (b *bench) simulate(row string, n int) {
 
 // churn has 500 nodes that come and go.
 func (b *bench) churn(session time.Duration, found float64) {
-	long := time.Duration(b.Pick(1, 12)) * time.Hour
 	s := sim.New(sim.Config{Nodes: 500, Seed: b.seed, Keys: 2})
 	s.Run(30 * time.Minute)
-	got := s.Churn(sim.Churn{Session: session, For: long, Probe: 3 * time.Second})
-	b.Add(report.Line{What: fmt.Sprintf("500 nodes that live %v on average, for %v", session, long), Portal: got.String(),
+	got := s.Churn(sim.Churn{Session: session, For: b.churnFor, Probe: 3 * time.Second})
+	b.Add(report.Line{What: fmt.Sprintf("500 nodes that live %v on average, for %v", session, b.churnFor), Portal: got.String(),
 		Bar: atLeastFound(found), Judged: true, Met: got.Success() >= found})
 }
 
