@@ -91,11 +91,11 @@ func create(ctx context.Context, dir string, log *slog.Logger) error {
 		return fmt.Errorf("create database: %w", err)
 	}
 	defer f.Close()
-	d, err := openFile(ctx, f.Name(), log)
+	w, err := openWriter(ctx, f.Name(), portalFile(), log)
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(d.Close(), f.Sync()); err != nil {
+	if err := errors.Join(w.closeWriter(), f.Sync()); err != nil {
 		return fmt.Errorf("create database: %w", err)
 	}
 	// Link fails when the name exists: a database is never replaced.
@@ -119,7 +119,7 @@ func openFile(ctx context.Context, path string, log *slog.Logger) (*DB, error) {
 
 // portalFile is what a portal's database is.
 func portalFile() kind {
-	return kind{id: applicationID, steps: migrations.SQLite(), write: writeDSN, copied: true}
+	return kind{id: applicationID, steps: migrations.SQLite(), schema: migrations.Schema("sqlite"), write: writeDSN, copied: true}
 }
 
 // SchemaVersion is the newest migration this binary knows.

@@ -35,22 +35,32 @@ const (
 
 // kind is what one of our databases is.
 type kind struct {
-	id    int64 // marks the file
-	steps fs.FS // its migrations
+	id     int64  // marks the file
+	steps  fs.FS  // its migrations
+	schema string // the outcome of steps in an empty database
 	// write returns where its writer connects to.
 	write func(path string) string
 	// copied has a copy made before an upgrade.
 	copied bool
 }
 
-// newest is the last migration this binary knows.
-func (k kind) newest() int64 {
+// versions are the migrations this binary knows, in order.
+func (k kind) versions() []int64 {
 	p, err := goose.NewProvider(goose.DialectSQLite3, new(sql.DB), k.steps)
 	if err != nil {
-		return 0
+		return []int64{0}
 	}
-	sources := p.ListSources()
-	return sources[len(sources)-1].Version
+	var list []int64
+	for _, s := range p.ListSources() {
+		list = append(list, s.Version)
+	}
+	return list
+}
+
+// newest is the last migration this binary knows.
+func (k kind) newest() int64 {
+	list := k.versions()
+	return list[len(list)-1]
 }
 
 // file is one SQLite database with its one writer and those who read. What is
@@ -90,6 +100,24 @@ type file struct {
 // openSQLite opens a database and brings it up to date. The caller sets what is
 // called by the writer and starts it.
 func openSQLite(ctx context.Context, path string, k kind, log *slog.Logger) (*file, error) {
+	f, err := openWriter(ctx, path, k, log)
+	if err != nil {
+		return nil, err
+	}
+	if f.read, err = connect(path, readDSN(path), readConns); err == nil {
+		if err = checkReaders(ctx, f.read); err != nil {
+			f.read.Close()
+		}
+	}
+	if err != nil {
+		f.closeWriter()
+		return nil, err
+	}
+	return f, nil
+}
+
+// openWriter opens a database for writing alone and brings it up to date.
+func openWriter(ctx context.Context, path string, k kind, log *slog.Logger) (*file, error) {
 	f := &file{
 		path: path, kind: k, log: log,
 		wstmt: make(map[string]wstmt),
@@ -105,22 +133,13 @@ func openSQLite(ctx context.Context, path string, k kind, log *slog.Logger) (*fi
 		return nil, fmt.Errorf("open database %s: %w", path, err)
 	}
 	if err := f.prepare(ctx); err != nil {
-		f.wconn.Close()
-		f.wpool.Close()
-		return nil, err
-	}
-	if f.read, err = connect(path, readDSN(path), readConns); err == nil {
-		if err = checkReaders(ctx, f.read); err != nil {
-			f.read.Close()
-		}
-	}
-	if err != nil {
-		f.wconn.Close()
-		f.wpool.Close()
+		f.closeWriter()
 		return nil, err
 	}
 	return f, nil
 }
+
+func (f *file) closeWriter() error { return errors.Join(f.wconn.Close(), f.wpool.Close()) }
 
 // Close stops accepting writes, waits for the queued ones and closes the
 // database. It is safe to call twice.
@@ -137,7 +156,7 @@ func (f *file) Close() error {
 	for _, s := range f.wstmt {
 		errs = append(errs, s.Close())
 	}
-	return errors.Join(append(errs, f.wconn.Close(), f.wpool.Close())...)
+	return errors.Join(append(errs, f.closeWriter())...)
 }
 
 // Fatal is closed when the database had an error after which writing must
@@ -246,6 +265,13 @@ func (f *file) migrate(ctx context.Context, mark bool) error {
 	if have == target {
 		return nil
 	}
+	var objects int64
+	if err := f.wconn.GetContext(ctx, &objects, "SELECT COUNT(*) FROM sqlite_master"); err != nil {
+		return fmt.Errorf("read database %s: %w", f.path, err)
+	}
+	if objects == 0 {
+		return f.createSchema(ctx)
+	}
 	if have > 0 && f.kind.copied {
 		copyPath := fmt.Sprintf("%s.before-%d", f.path, target)
 		if err := os.Remove(copyPath); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -278,6 +304,29 @@ func (f *file) migrate(ctx context.Context, mark bool) error {
 	f.wconn = c
 	// The pool may have opened another connection meanwhile.
 	return checkPragmas(ctx, f.wconn, writerPragmas())
+}
+
+// createSchema gives an empty database in one transaction what the migrations
+// would.
+func (f *file) createSchema(ctx context.Context) error {
+	tx, err := f.wconn.BeginTxx(ctx, nil)
+	if err != nil {
+		return fmt.Errorf("create the schema: %w", err)
+	}
+	defer tx.Rollback()
+	_, err = tx.ExecContext(ctx, fmt.Sprintf("PRAGMA application_id = %d;\n%s", f.kind.id, f.kind.schema))
+	for _, version := range append([]int64{0}, f.kind.versions()...) { // as goose notes them
+		if err == nil {
+			_, err = tx.ExecContext(ctx, "INSERT INTO goose_db_version (version_id, is_applied) VALUES (?, 1)", version)
+		}
+	}
+	if err == nil {
+		err = tx.Commit()
+	}
+	if err != nil {
+		return fmt.Errorf("create the schema: %w", err)
+	}
+	return nil
 }
 
 // reader returns the prepared form of query on the reading pool.

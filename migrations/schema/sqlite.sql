@@ -1,0 +1,587 @@
+CREATE TABLE goose_db_version (
+		id INTEGER PRIMARY KEY AUTOINCREMENT,
+		version_id INTEGER NOT NULL,
+		is_applied INTEGER NOT NULL,
+		tstamp TIMESTAMP DEFAULT (datetime('now'))
+	);
+
+CREATE TABLE portal (
+  id         INTEGER PRIMARY KEY CHECK (id = 1),
+  public_key BLOB NOT NULL,
+  url        TEXT NOT NULL DEFAULT '' CHECK (length(url) <= 500),
+  created_at INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE names (
+  name       TEXT PRIMARY KEY CHECK (length(name) BETWEEN 2 AND 40),
+  kind       TEXT NOT NULL CHECK (kind IN ('account', 'agent')),
+  ref        TEXT NOT NULL,
+  created_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE accounts (
+  id            TEXT PRIMARY KEY,
+  name          TEXT NOT NULL UNIQUE REFERENCES names (name),
+  password_hash TEXT NOT NULL CHECK (length(password_hash) <= 300),
+  email         TEXT NOT NULL DEFAULT '' CHECK (length(email) <= 254),
+  operator      INTEGER NOT NULL DEFAULT 0,
+  disabled_at   INTEGER NOT NULL DEFAULT 0,
+  created_at    INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE credentials (
+  id         TEXT PRIMARY KEY,
+  hash       TEXT NOT NULL UNIQUE,
+  kind       TEXT NOT NULL CHECK (kind IN ('session', 'guest', 'token', 'reset', 'invite', 'setup')),
+  account_id TEXT REFERENCES accounts (id),
+  label      TEXT NOT NULL DEFAULT '' CHECK (length(label) <= 200),
+  scopes     TEXT NOT NULL DEFAULT '' CHECK (length(scopes) <= 500),
+  created_at INTEGER NOT NULL,
+  used_at    INTEGER NOT NULL DEFAULT 0,
+  expires_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX credentials_account ON credentials (account_id, kind);
+
+CREATE INDEX credentials_expiry ON credentials (expires_at);
+
+CREATE TABLE agents (
+  id             TEXT PRIMARY KEY,
+  name           TEXT NOT NULL UNIQUE REFERENCES names (name),
+  kind           TEXT NOT NULL CHECK (length(kind) <= 20),
+  owner_id       TEXT REFERENCES accounts (id),
+  version        INTEGER NOT NULL,
+  title          TEXT NOT NULL CHECK (length(title) <= 200),
+  visibility     TEXT NOT NULL CHECK (visibility IN ('public', 'unlisted', 'private')),
+  -- spec is the JSON of what a version says: description, endpoint, skills, …
+  spec           TEXT NOT NULL CHECK (length(spec) <= 1048576),
+  secret         BLOB CHECK (length(secret) <= 8192),
+  status         TEXT NOT NULL DEFAULT 'active',
+  status_message TEXT NOT NULL DEFAULT '' CHECK (length(status_message) <= 500),
+  live_state     TEXT NOT NULL DEFAULT 'unknown',
+  live_reason    TEXT NOT NULL DEFAULT '' CHECK (length(live_reason) <= 500),
+  live_latency   INTEGER NOT NULL DEFAULT 0,
+  live_at        INTEGER NOT NULL DEFAULT 0,
+  created_at     INTEGER NOT NULL,
+  updated_at     INTEGER NOT NULL,
+  deleted_at     INTEGER NOT NULL DEFAULT 0
+, held INTEGER NOT NULL DEFAULT 0, proof_method TEXT NOT NULL DEFAULT '', proof_origin TEXT NOT NULL DEFAULT '' CHECK (length(proof_origin) <= 500), proof_at INTEGER NOT NULL DEFAULT 0, check_at INTEGER NOT NULL DEFAULT 0, failures INTEGER NOT NULL DEFAULT 0) STRICT;
+
+CREATE TABLE agent_versions (
+  agent_id   TEXT NOT NULL REFERENCES agents (id),
+  version    INTEGER NOT NULL,
+  title      TEXT NOT NULL,
+  visibility TEXT NOT NULL,
+  spec       TEXT NOT NULL CHECK (length(spec) <= 1048576),
+  author_id  TEXT NOT NULL DEFAULT '',
+  created_at INTEGER NOT NULL, kind TEXT NOT NULL DEFAULT '', note TEXT NOT NULL DEFAULT '' CHECK (length(note) <= 1000), status TEXT NOT NULL DEFAULT 'active', icon TEXT NOT NULL DEFAULT '' CHECK (length(icon) <= 100),
+  PRIMARY KEY (agent_id, version)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE conversations (
+  id         TEXT PRIMARY KEY,
+  title      TEXT NOT NULL CHECK (length(title) <= 500),
+  last_seq   INTEGER NOT NULL DEFAULT 0,
+  head_hash  BLOB,
+  created_at INTEGER NOT NULL,
+  updated_at INTEGER NOT NULL
+, speaks TEXT NOT NULL DEFAULT 'alone' CHECK (speaks IN ('alone', 'nobody', 'agent', 'turns')), speaker_id TEXT NOT NULL DEFAULT '', spoke_id TEXT NOT NULL DEFAULT '', past TEXT NOT NULL DEFAULT 'all' CHECK (past IN ('all', 'nothing')), hops INTEGER NOT NULL DEFAULT 3, turns INTEGER NOT NULL DEFAULT 8, budget INTEGER NOT NULL DEFAULT 262144, branched_from TEXT NOT NULL DEFAULT '', branched_seq INTEGER NOT NULL DEFAULT 0, words_seq INTEGER NOT NULL DEFAULT 0) STRICT, WITHOUT ROWID;
+
+CREATE TABLE members (
+  conversation_id TEXT NOT NULL REFERENCES conversations (id),
+  kind            TEXT NOT NULL CHECK (kind IN ('person', 'guest', 'agent')),
+  member_id       TEXT NOT NULL,
+  handle          TEXT NOT NULL CHECK (length(handle) <= 300),
+  role            TEXT NOT NULL DEFAULT 'member',
+  read_seq        INTEGER NOT NULL DEFAULT 0,
+  joined_at       INTEGER NOT NULL,
+  left_at         INTEGER NOT NULL DEFAULT 0, from_seq INTEGER NOT NULL DEFAULT 0, pinned_at INTEGER NOT NULL DEFAULT 0, archived_at INTEGER NOT NULL DEFAULT 0, notify TEXT NOT NULL DEFAULT '' CHECK (notify IN ('', 'mentions', 'nothing')),
+  PRIMARY KEY (conversation_id, kind, member_id)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX members_of ON members (member_id, kind, conversation_id) WHERE left_at = 0;
+
+CREATE TABLE messages (
+  conversation_id TEXT NOT NULL REFERENCES conversations (id),
+  seq             INTEGER NOT NULL CHECK (seq > 0),
+  id              TEXT NOT NULL,
+  sender_kind     TEXT NOT NULL,
+  sender_id       TEXT NOT NULL,
+  sender_handle   TEXT NOT NULL CHECK (length(sender_handle) <= 300),
+  kind            TEXT NOT NULL,
+  body            TEXT NOT NULL CHECK (length(body) <= 4194304),
+  task_id         TEXT NOT NULL DEFAULT '',
+  task_state      TEXT NOT NULL DEFAULT '',
+  reason          TEXT NOT NULL DEFAULT '' CHECK (length(reason) <= 1000),
+  created_at      INTEGER NOT NULL,
+  hash            BLOB NOT NULL, target INTEGER NOT NULL DEFAULT 0, edit_seq INTEGER NOT NULL DEFAULT 0, gone_seq INTEGER NOT NULL DEFAULT 0, newer_seq INTEGER NOT NULL DEFAULT 0, reacted INTEGER NOT NULL DEFAULT 0, body_hash BLOB,
+  PRIMARY KEY (conversation_id, seq)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE client_ids (
+  conversation_id TEXT NOT NULL,
+  sender_id       TEXT NOT NULL,
+  client_id       TEXT NOT NULL CHECK (length(client_id) <= 300),
+  seq             INTEGER NOT NULL,
+  PRIMARY KEY (conversation_id, sender_id, client_id)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE tasks (
+  id              TEXT PRIMARY KEY,
+  conversation_id TEXT NOT NULL REFERENCES conversations (id),
+  agent_id        TEXT NOT NULL REFERENCES agents (id),
+  agent_handle    TEXT NOT NULL,
+  caller_kind     TEXT NOT NULL,
+  caller_id       TEXT NOT NULL,
+  caller_handle   TEXT NOT NULL,
+  message_seq     INTEGER NOT NULL,
+  answer_seq      INTEGER NOT NULL DEFAULT 0,
+  state           TEXT NOT NULL,
+  reason          TEXT NOT NULL DEFAULT '' CHECK (length(reason) <= 1000),
+  artifacts       TEXT NOT NULL DEFAULT '' CHECK (length(artifacts) <= 4194304),
+  attempt         INTEGER NOT NULL DEFAULT 0,
+  checkpoint      TEXT NOT NULL DEFAULT '' CHECK (length(checkpoint) <= 65536),
+  face            TEXT NOT NULL DEFAULT '',
+  created_at      INTEGER NOT NULL,
+  updated_at      INTEGER NOT NULL
+, long_checkpoint TEXT NOT NULL DEFAULT '' CHECK (length(long_checkpoint) <= 4194304), root_seq INTEGER NOT NULL DEFAULT 0, hop INTEGER NOT NULL DEFAULT 0, replaces INTEGER NOT NULL DEFAULT 0, share TEXT NOT NULL DEFAULT '', pushed INTEGER NOT NULL DEFAULT 0, direct INTEGER NOT NULL DEFAULT 0, via TEXT NOT NULL DEFAULT '' CHECK (length(via) <= 16384), budget TEXT NOT NULL DEFAULT '' CHECK (length(budget) <= 100)) STRICT, WITHOUT ROWID;
+
+CREATE INDEX tasks_caller ON tasks (caller_id, caller_kind, id);
+
+CREATE INDEX tasks_conversation ON tasks (conversation_id, agent_id, id);
+
+CREATE TABLE outbox (
+  id         INTEGER PRIMARY KEY AUTOINCREMENT,
+  topic      TEXT NOT NULL,
+  ref        TEXT NOT NULL,
+  fence      INTEGER NOT NULL DEFAULT 0,
+  created_at INTEGER NOT NULL
+) STRICT;
+
+CREATE INDEX outbox_topic ON outbox (topic, id);
+
+CREATE UNIQUE INDEX outbox_ref ON outbox (topic, ref);
+
+CREATE TABLE audit (
+  id         INTEGER PRIMARY KEY AUTOINCREMENT,
+  actor_kind TEXT NOT NULL,
+  actor_id   TEXT NOT NULL,
+  act        TEXT NOT NULL,
+  subject    TEXT NOT NULL CHECK (length(subject) <= 500),
+  created_at INTEGER NOT NULL
+, why TEXT NOT NULL DEFAULT '' CHECK (length(why) <= 500), hash BLOB NOT NULL DEFAULT x'') STRICT;
+
+CREATE INDEX agents_owner ON agents (owner_id);
+
+CREATE INDEX agents_check ON agents (check_at)
+  WHERE deleted_at = 0 AND kind NOT IN ('builtin', 'link') AND status IN ('active', 'deprecated', 'draft');
+
+CREATE INDEX agent_versions_icon ON agent_versions (icon) WHERE icon <> '';
+
+CREATE TABLE agent_owners (
+  agent_id   TEXT NOT NULL REFERENCES agents (id),
+  account_id TEXT NOT NULL REFERENCES accounts (id),
+  added_at   INTEGER NOT NULL,
+  PRIMARY KEY (agent_id, account_id)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX agent_owners_account ON agent_owners (account_id);
+
+CREATE TABLE agent_offers (
+  agent_id   TEXT PRIMARY KEY REFERENCES agents (id),
+  account_id TEXT NOT NULL REFERENCES accounts (id),
+  created_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX agent_offers_account ON agent_offers (account_id);
+
+CREATE TABLE account_domains (
+  account_id TEXT NOT NULL REFERENCES accounts (id),
+  domain     TEXT NOT NULL CHECK (length(domain) <= 260),
+  proved_at  INTEGER NOT NULL,
+  checked_at INTEGER NOT NULL,
+  failures   INTEGER NOT NULL DEFAULT 0,
+  PRIMARY KEY (account_id, domain)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX account_domains_checked ON account_domains (checked_at);
+
+CREATE TABLE icons (
+  hash       TEXT PRIMARY KEY CHECK (length(hash) <= 100),
+  created_at INTEGER NOT NULL,
+  data       BLOB NOT NULL CHECK (length(data) <= 131072)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE agent_health (
+  agent_id TEXT PRIMARY KEY REFERENCES agents (id),
+  history  BLOB NOT NULL CHECK (length(history) <= 4096)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE agent_days (
+  agent_id  TEXT NOT NULL REFERENCES agents (id),
+  day       INTEGER NOT NULL,
+  calls     INTEGER NOT NULL DEFAULT 0,
+  completed INTEGER NOT NULL DEFAULT 0,
+  failed    INTEGER NOT NULL DEFAULT 0,
+  canceled  INTEGER NOT NULL DEFAULT 0,
+  guests    INTEGER NOT NULL DEFAULT 0,
+  ms        INTEGER NOT NULL DEFAULT 0,
+  PRIMARY KEY (agent_id, day)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX tasks_agent ON tasks (agent_id, created_at);
+
+CREATE INDEX tasks_waiting ON tasks (conversation_id, agent_id, caller_id) WHERE state IN ('input_required', 'auth_required');
+
+CREATE TABLE agent_traces (
+  agent_id TEXT NOT NULL REFERENCES agents (id),
+  task_id  TEXT NOT NULL,
+  n        INTEGER NOT NULL,
+  at       INTEGER NOT NULL,
+  sent     INTEGER NOT NULL,
+  head     TEXT NOT NULL CHECK (length(head) <= 8192),
+  body     TEXT NOT NULL CHECK (length(body) <= 8192),
+  size     INTEGER NOT NULL,
+  PRIMARY KEY (agent_id, task_id, n)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE reports (
+  id              TEXT PRIMARY KEY,
+  agent_id        TEXT NOT NULL REFERENCES agents (id),
+  reporter_kind   TEXT NOT NULL,
+  reporter_id     TEXT NOT NULL,
+  reporter_handle TEXT NOT NULL CHECK (length(reporter_handle) <= 300),
+  reason          TEXT NOT NULL CHECK (length(reason) <= 40),
+  text            TEXT NOT NULL CHECK (length(text) <= 4000),
+  created_at      INTEGER NOT NULL,
+  closed_at       INTEGER NOT NULL DEFAULT 0,
+  closed_by       TEXT NOT NULL DEFAULT '',
+  outcome         TEXT NOT NULL DEFAULT '' CHECK (length(outcome) <= 1000)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX reports_open ON reports (closed_at, id);
+
+CREATE INDEX reports_agent ON reports (agent_id, closed_at, id);
+
+CREATE TABLE notices (
+  id         TEXT PRIMARY KEY,
+  account_id TEXT NOT NULL REFERENCES accounts (id),
+  kind       TEXT NOT NULL CHECK (length(kind) <= 40),
+  subject    TEXT NOT NULL CHECK (length(subject) <= 200),
+  text       TEXT NOT NULL CHECK (length(text) <= 1000),
+  href       TEXT NOT NULL CHECK (length(href) <= 500),
+  created_at INTEGER NOT NULL,
+  read_at    INTEGER NOT NULL DEFAULT 0
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX notices_account ON notices (account_id, id);
+
+CREATE INDEX notices_unread ON notices (account_id, id) WHERE read_at = 0;
+
+CREATE TABLE searches (
+  id         TEXT PRIMARY KEY,
+  account_id TEXT NOT NULL REFERENCES accounts (id),
+  title      TEXT NOT NULL CHECK (length(title) <= 500),
+  query      TEXT NOT NULL CHECK (length(query) <= 2000),
+  seen_at    INTEGER NOT NULL,
+  created_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX searches_account ON searches (account_id, id);
+
+CREATE TABLE model_days (
+  day    TEXT NOT NULL CHECK (length(day) = 10),
+  who    TEXT NOT NULL CHECK (length(who) <= 100),
+  tokens INTEGER NOT NULL,
+  PRIMARY KEY (day, who)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX messages_edits ON messages (conversation_id, target) WHERE kind = 'edit';
+
+CREATE TABLE reactions (
+  conversation_id TEXT NOT NULL,
+  seq             INTEGER NOT NULL,
+  emoji           TEXT NOT NULL CHECK (length(emoji) <= 64),
+  member_kind     TEXT NOT NULL,
+  member_id       TEXT NOT NULL,
+  handle          TEXT NOT NULL CHECK (length(handle) <= 300),
+  set_seq         INTEGER NOT NULL,
+  PRIMARY KEY (conversation_id, seq, emoji, member_kind, member_id)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX tasks_root ON tasks (conversation_id, root_seq) WHERE root_seq > 0;
+
+CREATE INDEX tasks_active ON tasks (conversation_id, id) WHERE state IN ('submitted', 'working', 'input_required', 'auth_required');
+
+CREATE TABLE room_links (
+  id              TEXT PRIMARY KEY,
+  hash            TEXT NOT NULL UNIQUE,
+  conversation_id TEXT NOT NULL REFERENCES conversations (id),
+  kind            TEXT NOT NULL CHECK (kind IN ('join', 'read')),
+  role            TEXT NOT NULL DEFAULT 'member',
+  up_to_seq       INTEGER NOT NULL DEFAULT 0,
+  from_seq        INTEGER NOT NULL DEFAULT 0,
+  creator_kind    TEXT NOT NULL,
+  creator_id      TEXT NOT NULL,
+  creator_handle  TEXT NOT NULL CHECK (length(creator_handle) <= 300),
+  uses            INTEGER NOT NULL DEFAULT 0,
+  max_uses        INTEGER NOT NULL DEFAULT 0,
+  created_at      INTEGER NOT NULL,
+  expires_at      INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX room_links_conversation ON room_links (conversation_id, id);
+
+CREATE INDEX room_links_expiry ON room_links (expires_at);
+
+CREATE TABLE disclosures (
+  member_kind TEXT NOT NULL,
+  member_id   TEXT NOT NULL,
+  agent_id    TEXT NOT NULL REFERENCES agents (id),
+  host        TEXT NOT NULL CHECK (length(host) <= 300),
+  share       TEXT NOT NULL CHECK (share IN ('all', 'own', 'nothing')),
+  told_at     INTEGER NOT NULL,
+  PRIMARY KEY (member_kind, member_id, agent_id)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE files (
+  hash       TEXT PRIMARY KEY CHECK (length(hash) = 64),
+  size       INTEGER NOT NULL,
+  media_type TEXT NOT NULL CHECK (length(media_type) <= 200),
+  created_at INTEGER NOT NULL,
+  loose_at   INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX files_loose ON files (loose_at) WHERE loose_at > 0;
+
+CREATE TABLE uploads (
+  owner_kind TEXT NOT NULL,
+  owner_id   TEXT NOT NULL,
+  hash       TEXT NOT NULL REFERENCES files (hash),
+  created_at INTEGER NOT NULL,
+  PRIMARY KEY (owner_kind, owner_id, hash)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX uploads_hash ON uploads (hash);
+
+CREATE TABLE file_uses (
+  hash            TEXT NOT NULL REFERENCES files (hash),
+  conversation_id TEXT NOT NULL,
+  seq             INTEGER NOT NULL,
+  PRIMARY KEY (hash, conversation_id, seq)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX file_uses_message ON file_uses (conversation_id, seq);
+
+CREATE TABLE chat_prefs (
+  account_id TEXT PRIMARY KEY REFERENCES accounts (id),
+  notify     TEXT NOT NULL DEFAULT '' CHECK (notify IN ('', 'mentions', 'nothing')),
+  quiet_from INTEGER NOT NULL DEFAULT 0 CHECK (quiet_from BETWEEN 0 AND 1439),
+  quiet_to   INTEGER NOT NULL DEFAULT 0 CHECK (quiet_to BETWEEN 0 AND 1439),
+  zone       TEXT NOT NULL DEFAULT '' CHECK (length(zone) <= 64)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE said (
+  id              INTEGER PRIMARY KEY,
+  conversation_id TEXT NOT NULL,
+  seq             INTEGER NOT NULL,
+  UNIQUE (conversation_id, seq)
+) STRICT;
+
+CREATE VIRTUAL TABLE said_words USING fts5 (room, words, content='', contentless_delete=1, tokenize='unicode61 remove_diacritics 2');
+
+CREATE TABLE hooks (
+  id            TEXT PRIMARY KEY,
+  kind          TEXT NOT NULL CHECK (kind IN ('webhook', 'push')),
+  owner_kind    TEXT NOT NULL,
+  owner_id      TEXT NOT NULL,
+  -- task_id, name and version are of push: name is the client's id for it.
+  task_id       TEXT NOT NULL DEFAULT '',
+  name          TEXT NOT NULL DEFAULT '' CHECK (length(name) <= 200),
+  version       TEXT NOT NULL DEFAULT '',
+  label         TEXT NOT NULL DEFAULT '' CHECK (length(label) <= 200),
+  url           TEXT NOT NULL CHECK (length(url) <= 2048),
+  host          TEXT NOT NULL CHECK (length(host) <= 300),
+  events        TEXT NOT NULL DEFAULT '' CHECK (length(events) <= 500),
+  scheme        TEXT NOT NULL DEFAULT '' CHECK (length(scheme) <= 40),
+  secret        BLOB NOT NULL CHECK (length(secret) <= 16384),
+  state         TEXT NOT NULL DEFAULT 'active' CHECK (state IN ('active', 'paused', 'failed')),
+  reason        TEXT NOT NULL DEFAULT '' CHECK (length(reason) <= 500),
+  -- How many events wait, and how many were not kept because too many did.
+  waiting       INTEGER NOT NULL DEFAULT 0,
+  missed        INTEGER NOT NULL DEFAULT 0,
+  -- Attempts in a row that failed, since when, and when the next is due.
+  failures      INTEGER NOT NULL DEFAULT 0,
+  failing_since INTEGER NOT NULL DEFAULT 0,
+  next_at       INTEGER NOT NULL DEFAULT 0,
+  created_at    INTEGER NOT NULL,
+  updated_at    INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX hooks_owner ON hooks (owner_id, id) WHERE kind = 'webhook';
+
+CREATE UNIQUE INDEX hooks_task ON hooks (task_id, name) WHERE kind = 'push';
+
+CREATE INDEX hooks_due ON hooks (next_at) WHERE waiting > 0 AND state = 'active';
+
+CREATE TABLE hook_events (
+  id         INTEGER PRIMARY KEY AUTOINCREMENT,
+  hook_id    TEXT NOT NULL REFERENCES hooks (id),
+  event_id   TEXT NOT NULL,
+  type       TEXT NOT NULL CHECK (length(type) <= 40),
+  facts      TEXT NOT NULL CHECK (length(facts) <= 8192),
+  created_at INTEGER NOT NULL
+) STRICT;
+
+CREATE INDEX hook_events_hook ON hook_events (hook_id, id);
+
+CREATE TABLE hook_attempts (
+  id       INTEGER PRIMARY KEY AUTOINCREMENT,
+  hook_id  TEXT NOT NULL REFERENCES hooks (id),
+  event_id TEXT NOT NULL,
+  type     TEXT NOT NULL,
+  at       INTEGER NOT NULL,
+  status   INTEGER NOT NULL,
+  took     INTEGER NOT NULL,
+  error    TEXT NOT NULL CHECK (length(error) <= 500)
+) STRICT;
+
+CREATE INDEX hook_attempts_hook ON hook_attempts (hook_id, id);
+
+CREATE TABLE servers (
+  name       TEXT PRIMARY KEY CHECK (length(name) <= 200),
+  agent_id   TEXT UNIQUE REFERENCES agents (id),
+  site       TEXT NOT NULL CHECK (length(site) <= 300),
+  held       INTEGER NOT NULL DEFAULT 0,
+  revision   INTEGER NOT NULL,
+  created_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX servers_site ON servers (site);
+
+CREATE TABLE releases (
+  id             INTEGER PRIMARY KEY,
+  name           TEXT NOT NULL REFERENCES servers (name),
+  version        TEXT NOT NULL CHECK (length(version) BETWEEN 1 AND 255),
+  status         TEXT NOT NULL CHECK (status IN ('active', 'deprecated', 'deleted')),
+  status_message TEXT NOT NULL DEFAULT '' CHECK (length(status_message) <= 500),
+  latest         INTEGER NOT NULL,
+  published_at   INTEGER NOT NULL,
+  status_at      INTEGER NOT NULL,
+  updated_at     INTEGER NOT NULL,
+  size           INTEGER NOT NULL,
+  title          TEXT NOT NULL CHECK (length(title) <= 200),
+  description    TEXT NOT NULL CHECK (length(description) <= 1000),
+  endpoint       TEXT NOT NULL CHECK (length(endpoint) <= 2048),
+  document       TEXT NOT NULL CHECK (length(document) <= 32768)
+) STRICT;
+
+CREATE UNIQUE INDEX releases_order ON releases (name, version);
+
+CREATE INDEX releases_updated ON releases (updated_at);
+
+CREATE TABLE release_remotes (
+  url        TEXT NOT NULL CHECK (length(url) <= 2048),
+  release_id INTEGER NOT NULL REFERENCES releases (id),
+  PRIMARY KEY (url, release_id)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX release_remotes_release ON release_remotes (release_id);
+
+CREATE INDEX agents_mcp ON agents (name) WHERE kind = 'mcp';
+
+CREATE INDEX agents_mcp_updated ON agents (updated_at) WHERE kind = 'mcp';
+
+CREATE TABLE first_asks (
+  caller_id       TEXT NOT NULL,
+  agent_id        TEXT NOT NULL,
+  client_id       TEXT NOT NULL CHECK (length(client_id) <= 300),
+  conversation_id TEXT NOT NULL,
+  PRIMARY KEY (caller_id, agent_id, client_id)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX first_asks_rooms ON first_asks (conversation_id);
+
+CREATE TABLE own_cards (
+  network TEXT NOT NULL CHECK (length(network) BETWEEN 1 AND 32),
+  epoch   INTEGER NOT NULL,
+  seq     INTEGER NOT NULL,
+  wire    BLOB NOT NULL CHECK (length(wire) BETWEEN 1 AND 49152),
+  PRIMARY KEY (network, epoch, seq)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE peer_nonces (
+  nonce BLOB NOT NULL PRIMARY KEY CHECK (length(nonce) = 16),
+  until INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX peer_nonces_until ON peer_nonces (until);
+
+CREATE TRIGGER agents_publish_new AFTER INSERT ON agents WHEN NEW.visibility = 'public'
+BEGIN
+  INSERT OR REPLACE INTO outbox (topic, ref, created_at) VALUES ('publish', NEW.id, NEW.updated_at);
+END;
+
+CREATE TRIGGER agents_publish_change
+AFTER UPDATE OF name, kind, owner_id, title, visibility, spec, status, status_message, held, proof_method, proof_origin, proof_at, deleted_at ON agents
+WHEN OLD.visibility = 'public' OR NEW.visibility = 'public'
+BEGIN
+  INSERT OR REPLACE INTO outbox (topic, ref, created_at) VALUES ('publish', NEW.id, NEW.updated_at);
+END;
+
+CREATE TRIGGER agents_publish_removed AFTER DELETE ON agents WHEN OLD.visibility = 'public'
+BEGIN
+  INSERT OR REPLACE INTO outbox (topic, ref, created_at) VALUES ('publish', OLD.id, OLD.updated_at);
+END;
+
+CREATE TRIGGER accounts_publish AFTER UPDATE OF disabled_at ON accounts WHEN OLD.disabled_at <> NEW.disabled_at
+BEGIN
+  INSERT OR REPLACE INTO outbox (topic, ref, created_at)
+    SELECT 'publish', id, NEW.disabled_at FROM agents WHERE owner_id = NEW.id AND visibility = 'public' AND deleted_at = 0;
+END;
+
+CREATE TABLE elsewhere (
+  agent_id   TEXT PRIMARY KEY REFERENCES agents (id),
+  network_id TEXT NOT NULL CHECK (length(network_id) BETWEEN 1 AND 100),
+  portal_id  TEXT NOT NULL CHECK (length(portal_id) BETWEEN 1 AND 60),
+  -- name@host was its handle when it was asked last.
+  name       TEXT NOT NULL CHECK (length(name) BETWEEN 2 AND 40),
+  host       TEXT NOT NULL CHECK (length(host) BETWEEN 1 AND 255),
+  title      TEXT NOT NULL CHECK (length(title) <= 400),
+  updated_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX elsewhere_handle ON elsewhere (name, host);
+
+CREATE INDEX tasks_portals ON tasks (caller_id) WHERE caller_kind = 'portal' AND state IN ('submitted', 'working', 'input_required', 'auth_required');
+
+CREATE TABLE peers (
+  key      TEXT PRIMARY KEY CHECK (length(key) BETWEEN 1 AND 300),
+  facts    TEXT NOT NULL CHECK (json_valid(facts) AND length(facts) <= 16384),
+  known_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE peer_changes (
+  id     INTEGER PRIMARY KEY AUTOINCREMENT,
+  peer   TEXT NOT NULL,
+  state  TEXT NOT NULL,
+  reason TEXT NOT NULL CHECK (length(reason) <= 1000),
+  at     INTEGER NOT NULL
+) STRICT;
+
+CREATE INDEX peer_changes_peer ON peer_changes (peer, id);
+
+CREATE TABLE peer_policy (
+  one    INTEGER PRIMARY KEY CHECK (one = 1),
+  policy TEXT NOT NULL CHECK (json_valid(policy))
+) STRICT;
+
+CREATE INDEX audit_act ON audit (act, id);
+
+CREATE TRIGGER audit_stays BEFORE UPDATE ON audit BEGIN
+  SELECT RAISE(ABORT, 'the log of decisions is only added to');
+END;
+
+CREATE TRIGGER audit_remains BEFORE DELETE ON audit BEGIN
+  SELECT RAISE(ABORT, 'the log of decisions is only added to');
+END;
