@@ -15,8 +15,14 @@ func (p *Publisher) Published(a hub.Agent) federation.Published {
 	if why := p.hidden(a); why != "" {
 		return federation.Published{Why: why}
 	}
-	local := translate.LocalID(a.ID)
-	_, cut := translate.Record(a, p.cfg.Signer.Origin(), clock.Now())
+	s := p.entryState(translate.LocalID(a.ID))
+	if s.Why == "" {
+		_, s.Cut = translate.Record(a, p.cfg.Signer.Origin(), clock.Now())
+	}
+	return s
+}
+
+func (p *Publisher) entryState(local string) federation.Published {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if why := p.refused[local]; why != "" {
@@ -26,7 +32,7 @@ func (p *Publisher) Published(a hub.Agent) federation.Published {
 	if e == nil || e.deleted {
 		return federation.Published{Why: "It is about to be published."}
 	}
-	return federation.Published{Version: e.version, At: clock.FromMilli(e.issued), Hash: e.hash, Cut: cut,
+	return federation.Published{Version: e.version, At: clock.FromMilli(e.issued), Hash: e.hash,
 		Listed: p.head != nil && p.head.Epoch == e.version.Epoch && p.head.Seq > e.version.Seq}
 }
 

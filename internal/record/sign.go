@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/gowebpki/jcs"
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // Sign makes a record of body: the root key signs a *Card, an operational key
@@ -48,5 +48,7 @@ func marshal(body Body) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return jcs.Transform(b)
+	v := jsontext.Value(b)
+	err = v.Canonicalize() // as RFC 8785 says
+	return v, err
 }
