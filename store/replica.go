@@ -147,7 +147,9 @@ func createReplica(ctx context.Context, path string) error {
 }
 
 // replicaFile is what a replica's database is.
-func replicaFile() kind { return kind{id: replicaID, steps: migrations.Replica(), schema: migrations.Schema("replica"), write: replicaDSN} }
+func replicaFile() kind {
+	return kind{id: replicaID, steps: migrations.Replica(), schema: migrations.Schema("replica"), write: replicaDSN}
+}
 
 func replicaDSN(path string) string {
 	return fmt.Sprintf("file:%s?_busy_timeout=5000&_journal_mode=WAL&_synchronous=%s&_foreign_keys=1&_txlock=immediate&_dqs=0&_pragma=cache_size(-%d)&_pragma=wal_autocheckpoint(%d)",
