@@ -181,8 +181,12 @@ func TestAllowedHost_LeadsNowhereElse(t *testing.T) {
 	for _, code := range []int{301, 302, 303, 307, 308} {
 		for _, kind := range []string{"openai", "a2a"} {
 			name := apptest.Fresh("redirect")
+			config := map[string]any{"model": "m", "key": key}
+			if kind == "a2a" {
+				config = map[string]any{"token": key}
+			}
 			a := c.Must(http.MethodPost, "/api/v1/agents", map[string]any{"name": name, "description": "X.", "kind": kind, "endpoint": fmt.Sprintf("%s/r%d", far.URL, code),
-				"visibility": "public", "config": map[string]any{"model": "m", "key": key}}, http.StatusCreated)
+				"visibility": "public", "config": config}, http.StatusCreated)
 			if strings.Contains(a.Body, `"alive"`) {
 				t.Errorf("%s: a redirect is alive", kind)
 			}

@@ -99,12 +99,9 @@ func TestHostileEndpoints_HurtOnlyTheirOwn(t *testing.T) {
 	p.Canary(caller.Token)
 	register := func(kind, endpoint string) string {
 		name := apptest.Fresh("bad")
-		config := map[string]any{"key": key}
-		switch kind {
-		case "openai":
-			config["model"] = "echo-1"
-		case "a2a":
-			config["streaming"], config["binding"], config["version"] = true, "JSONRPC", "1.0"
+		config := map[string]any{"model": "echo-1", "key": key}
+		if kind == "a2a" {
+			config = map[string]any{"streaming": true, "binding": "JSONRPC", "version": "1.0", "token": key}
 		}
 		caller.Must(http.MethodPost, "/api/v1/agents", map[string]any{
 			"name":        name,
