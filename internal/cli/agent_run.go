@@ -52,7 +52,8 @@ func runAgentRun(ctx context.Context, e env, fs *flags, args []string) error {
 	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
 		return usagef("--portal %q: write the portal's address, for example https://portal.example", fs.portal)
 	case fs.token == "":
-		return usagef("--token: give an API token of the account that owns the agent; the portal makes one at /account, or `agentsite token add`")
+		return usagef("--token: an agent needs an API token of the account that owns it; make one at %s/account, "+
+			"or on the portal's machine by `agentsite token add --scope agents:write`, and put it into AGENTSITE_TOKEN", u)
 	case fs.run.maxTasks < 1 || fs.run.maxTasks > linkwire.MaxTasks:
 		return usagef("--max-tasks: use 1 to %d", linkwire.MaxTasks)
 	}

@@ -94,7 +94,7 @@ func TestRun_ExitStatusAndOneLine(t *testing.T) {
 		{"peers --help", 0, "peers deny PORTAL"}, {"user -h", 0, "let a disabled account"}, {"keys help", 0, "keys COMMAND --help"}, {"agent", 2, "agent run, agent register"}, {"token", 2, "token add"}, {"peers --json", 2, "peers --help"},
 		{"chat", 2, "usage: agentsite chat AGENT"}, {"search", 2, "usage: agentsite search [QUERY]"},
 		{"serve now", 2, "usage: agentsite serve"}, {"user add", 2, "usage"}, {"user add a b", 2, "usage"}, {"backup", 2, "usage"}, {"restore a b", 2, "usage"}, {"verify a b", 2, "usage"}, {"version 1", 2, "usage"},
-		{"token add", 2, "--user NAME"}, {"token add --user a --expires never", 2, "90d"}, {"search x --limit many", 2, "--help"},
+		{"token add", 1, "there is no portal in"}, {"token add --user a --expires never", 2, "90d"}, {"search x --limit many", 2, "--help"},
 		{"chat a b --portal ftp://x", 2, "--portal"}, {"chat a b --portal nowhere", 2, "--portal"}, {"serve --listen 0.0.0.0:0", 2, "give --url"}, {"--accounts maybe", 2, "open, invite or closed"},
 		{"user list", 1, "there is no portal in"}, {"verify", 1, "there is no portal in"}, {"token add --user ada", 1, "there is no portal"}, {"search x --portal http://127.0.0.1:1", 1, "does not answer"},
 		{"restore nothing.tar", 1, "nothing.tar"}, {"verify nothing.tar", 1, "nothing.tar"},

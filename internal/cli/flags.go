@@ -177,7 +177,7 @@ func resetFlags(fs *flags) {
 
 func tokenFlags(fs *flags) {
 	dataFlags(fs)
-	fs.StringVar(&fs.user, "user", "", "`NAME` of the account the token acts for")
+	fs.StringVar(&fs.user, "user", "", "`NAME` of the account the token acts for; without it the operator's, if there is one only")
 	fs.StringVar(&fs.label, "label", "made on the command line", "a `NOTE` to know the token by")
 	fs.Var(&fs.scopes, "scope", "narrow the token to a `SCOPE`; may be repeated; without it the token may do all its user may")
 	fs.expires = 90

@@ -150,10 +150,13 @@ func runUserReset(ctx context.Context, e env, fs *flags, args []string) error {
 func runTokenAdd(ctx context.Context, e env, fs *flags, args []string) error {
 	// `--scope a b` means both.
 	fs.scopes = append(fs.scopes, args...)
-	if fs.user == "" {
-		return usagef("name the account with --user NAME")
-	}
 	return withControl(ctx, e, fs, false, func(c app.Control) error {
+		if fs.user == "" {
+			var err error
+			if fs.user, err = onlyOperator(ctx, c); err != nil {
+				return err
+			}
+		}
 		token, err := c.AddToken(ctx, fs.user, fs.label, fs.scopes, fs.expires.duration())
 		if err != nil {
 			return err
@@ -161,6 +164,27 @@ func runTokenAdd(ctx context.Context, e env, fs *flags, args []string) error {
 		fmt.Fprintln(e.stdout, token)
 		return nil
 	})
+}
+
+// onlyOperator returns the name of the operator's account, if there is one only.
+func onlyOperator(ctx context.Context, c app.Control) (string, error) {
+	users, err := c.Users(ctx)
+	if err != nil {
+		return "", err
+	}
+	var names []string
+	for _, u := range users {
+		if u.Operator && !u.Disabled {
+			names = append(names, u.Name)
+		}
+	}
+	switch len(names) {
+	case 0:
+		return "", usagef("this portal has no operator yet: open the link that it printed at its start, or name an account with --user NAME")
+	case 1:
+		return names[0], nil
+	}
+	return "", usagef("name the account with --user NAME; operators are %s", strings.Join(names, ", "))
 }
 
 // passphraseOf reads the passphrase, if a file was named.
