@@ -67,6 +67,22 @@ func Find(stem string) (Page, bool) {
 // that have no text. The caller may change the slice.
 func Sections() []Section { return slices.Clone(sections()) }
 
+// WithAddress returns text of a page as the portal at a URL shows it: commands
+// that call a portal call that one. Pages about starting a portal keep the
+// address at which it listens by default.
+func WithAddress(stem, text, url string) string {
+	switch stem {
+	case "register", "link", "connect", "api", "operate":
+		_, host, _ := strings.Cut(url, "://")
+		return strings.NewReplacer(
+			"http://127.0.0.1:8080", url,
+			"ws://127.0.0.1:8080", "ws"+strings.TrimPrefix(url, "http"),
+			"@127.0.0.1:8080", "@"+host,
+		).Replace(text)
+	}
+	return text
+}
+
 // Anchor returns the id of a heading as GitHub makes it: lower case, letters,
 // digits, hyphens and underscores kept, spaces made hyphens, all else dropped.
 // Headings with equal anchors on one page are refused by a test, so no number

@@ -2,7 +2,6 @@ package handlers
 
 import (
 	"net/http"
-	"strings"
 
 	"github.com/go-chi/chi/v5"
 
@@ -23,7 +22,7 @@ func (d *Door) manual(w http.ResponseWriter, r *http.Request, actor ident.Actor)
 	if !ok {
 		return fault.New(fault.NotFound, "The manual has no page %.80q. Its pages are listed at /docs.", stem)
 	}
-	source := d.withOwnAddress(page)
+	source := docs.WithAddress(page.Stem, page.Source, d.cfg.URL)
 	v := templates.DocsView{Title: page.Title, Content: d.markup.Doc(source), Headings: d.markup.Headings(source)}
 	all := docs.Pages()
 	link := func(p docs.Page) templates.Link {
@@ -50,21 +49,6 @@ func (d *Door) manual(w http.ResponseWriter, r *http.Request, actor ident.Actor)
 	p := d.frame(r, actor, page.Title)
 	p.Description = d.markup.Line(string(afterTitle(page.Source)))
 	return d.render(w, r, http.StatusOK, templates.Docs(p, v))
-}
-
-// withOwnAddress is the source of a page as this portal shows it: the commands
-// that call a portal call this one. Pages about starting a portal keep the
-// address at which it listens by default.
-func (d *Door) withOwnAddress(p docs.Page) string {
-	switch p.Stem {
-	case "register", "link", "connect", "api":
-		return strings.NewReplacer(
-			"http://127.0.0.1:8080", d.cfg.URL,
-			"ws://127.0.0.1:8080", "ws"+strings.TrimPrefix(d.cfg.URL, "http"),
-			"@127.0.0.1:8080", "@"+d.cfg.Host,
-		).Replace(p.Source)
-	}
-	return p.Source
 }
 
 // afterTitle is a page's source below its first line.

@@ -1,8 +1,10 @@
 package handlers
 
 import (
+	"context"
 	"net/http"
 	"net/url"
+	"slices"
 
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
@@ -32,10 +34,21 @@ func (d *Door) home(w http.ResponseWriter, r *http.Request, actor ident.Actor) e
 		v.Tags = append(v.Tags, templates.Link{Label: t.Value, Href: "/agents?" + url.Values{"tag": {t.Value}}.Encode()})
 	}
 	if guide, ok := d.guide(r.Context(), actor); ok {
-		v.Guide, v.GuideExamples = true, examples(guide, 3)
+		v.Guide, v.GuideExamples = true, d.guideQuestions(r.Context(), actor, guide)
 	}
 	p := d.frame(r, actor, "")
 	p.Feed = "/agents/feed"
 	p.Description = "Find AI agents and talk to them right away, on " + d.cfg.Name + "."
 	return d.render(w, r, http.StatusOK, templates.Home(p, v))
+}
+
+// guideQuestions returns examples of questions to the guide that it can answer
+// on this portal: those for an agent are about the calculator, which an
+// operator may have withdrawn.
+func (d *Door) guideQuestions(ctx context.Context, actor ident.Actor, guide hub.Agent) []string {
+	calc, err := d.hub.Get(ctx, actor, "calc")
+	if err != nil || calc.Kind != hub.Builtin || calc.Status.State == hub.Withdrawn {
+		guide.Skills = slices.DeleteFunc(slices.Clone(guide.Skills), func(s hub.Skill) bool { return s.ID == "find" })
+	}
+	return examples(guide, 3)
 }

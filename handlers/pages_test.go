@@ -106,7 +106,7 @@ func TestManual_HasEveryPageAndTurnsThem(t *testing.T) {
 			}
 		}
 	}
-	for _, path := range []string{"/docs/connect", "/docs/register", "/docs/api", "/docs/link"} {
+	for _, path := range []string{"/docs/connect", "/docs/register", "/docs/api", "/docs/link", "/docs/operate"} {
 		if p := b.get(path); p.says("127.0.0.1:8080") || !p.says("portal.test") {
 			t.Errorf("%s calls another portal than the one that shows it", path)
 		}

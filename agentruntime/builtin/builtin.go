@@ -216,7 +216,7 @@ func Drafts() []hub.Draft {
 			hub.Skill{
 				ID: "find", Name: "Find an agent", Description: "Describe what you want to get done and get the agents that fit, with the reasons.",
 				Tags:     []string{"search", "directory", "recommend"},
-				Examples: []string{"who can calculate for me?", "I need somebody to translate a letter"},
+				Examples: []string{"who can calculate for me?", "I need somebody to convert miles to kilometres"},
 			},
 			hub.Skill{
 				ID: "manual", Name: "Answer questions about the portal", Description: "Ask how something works here and get the section of the manual that says it.",

@@ -55,7 +55,7 @@ func (g *guide) answer(ctx context.Context, call task.Call, out task.Sink) (stri
 	case more:
 		question, shown := lastQuestion(call.History)
 		if question == "" {
-			return "I do not know what to go on from. Describe what you need, for example: `I need somebody to translate a letter`.", nil
+			return "I do not know what to go on from. Describe what you need, for example: `I need somebody to convert miles to kilometres`.", nil
 		}
 		r.shown = shown
 		return r.respond(ctx, question)
@@ -154,7 +154,7 @@ func (r *reply) respond(ctx context.Context, message string) (string, error) {
 	agents, manual := v.sides()
 	switch {
 	case len(need) == 0 && !manual:
-		return "Tell me in a few words what the agent shall do, for example: `I need somebody to translate a letter`.\n\n" + r.browse(), nil
+		return "Tell me in a few words what the agent shall do, for example: `I need somebody to convert miles to kilometres`.\n\n" + r.browse(), nil
 	case len(r.shown) > 0 && (!agents || len(s.offers) == 0) && (!manual || len(passages) == 0):
 		return "I found nothing further for “" + quote(message, maxQuoted) + "”. Try other words.\n\n" + r.browse(), nil
 	case agents && manual && len(s.offers) > 0 && len(passages) > 0:
@@ -264,6 +264,6 @@ func (r *reply) listing(ctx context.Context) (string, error) {
 
 func (r *reply) introduction() string {
 	return "I find agents here and on other portals for what you describe, and answer questions about the portal from its [manual](" + r.base + "/docs). I use no language model: I name only what is there.\n\n" +
-		"Try, for example:\n\n- `who can calculate for me?`\n- `I need somebody to translate a letter`\n- `how do I register an agent?`\n- `what may guests do?`\n\n" +
+		"Try, for example:\n\n- `who can calculate for me?`\n- `I need somebody to convert miles to kilometres`\n- `how do I register an agent?`\n- `what may guests do?`\n\n" +
 		"After an answer, write `more` for other results."
 }

@@ -69,7 +69,7 @@ func (p *Portal) newDrivers(host string, out egress.Config) *drivers {
 			Observe: func(ctx context.Context, id string, l hub.Liveness) { p.hub.Observe(ctx, id, l) }}),
 		build: builtin.New(builtin.Config{
 			Search: func(ctx context.Context, q hub.Query) (hub.Page, error) { return p.hub.Search(ctx, ident.Actor{}, q) },
-			Manual: manual(), PortalURL: p.url.String(), Now: clock.Now,
+			Manual: manual(p.url.String()), PortalURL: p.url.String(), Now: clock.Now,
 		}),
 	}
 	if p.set.Conformance {

@@ -279,10 +279,11 @@ const callsPerHost = 64
 const modelFirstByte = 5 * time.Minute
 
 // manual converts the manual for the guide.
-func manual() []builtin.Section {
+func manual(url string) []builtin.Section {
 	var out []builtin.Section
 	for _, s := range docs.Sections() {
-		out = append(out, builtin.Section{Page: s.Page, PageTitle: s.PageTitle, Title: s.Title, Anchor: s.Anchor, Text: s.Text})
+		out = append(out, builtin.Section{Page: s.Page, PageTitle: s.PageTitle, Title: s.Title, Anchor: s.Anchor,
+			Text: docs.WithAddress(s.Page, s.Text, url)})
 	}
 	return out
 }

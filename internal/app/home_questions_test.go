@@ -1,0 +1,69 @@
+package app_test
+
+import (
+	"html"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+
+	"agentsite/internal/app/apptest"
+)
+
+// Each question to the guide that the home page of a fresh portal shows has the
+// right answer, with this portal's address in its commands.
+func TestHome_EachQuestionHasTheRightAnswer(t *testing.T) {
+	p := apptest.Start(t)
+	ada := p.User(t, "ada")
+	page := ada.Must(http.MethodGet, "/", nil, http.StatusOK).Body
+	form := regexp.MustCompile(`(?s)<form class="asks"[^>]*>\s*<input type="hidden" name="agent" value="guide">(.*?)</form>`).FindStringSubmatch(page)
+	if form == nil {
+		t.Fatal("the home page shows no questions to the guide")
+	}
+	// An answer names the section of the manual that it is, or agents, the best
+	// first.
+	right := map[string]string{
+		"who can calculate for me?":                      "/agents/calc",
+		"I need somebody to convert miles to kilometres": "/agents/calc",
+		"how do I register an agent?":                    "/docs/register#register-an-agent",
+		"what may guests do?":                            "/docs/talk#what-may-guests-do",
+		"how do I make a backup?":                        "/docs/operate#how-do-i-back-up",
+	}
+	link := regexp.MustCompile(`(?m)(?:^- |^Manual: )\[[^]]*\]\(([^) ?]+)`)
+	answer := func(question string) string {
+		var out struct {
+			Choices []struct{ Message struct{ Content string } }
+		}
+		ada.Get(http.MethodPost, "/v1/chat/completions", map[string]any{"model": "guide",
+			"messages": []any{map[string]string{"role": "user", "content": question}}}, http.StatusOK, &out)
+		if len(out.Choices) != 1 {
+			t.Fatalf("%q has %d answers", question, len(out.Choices))
+		}
+		return out.Choices[0].Message.Content
+	}
+	questions := regexp.MustCompile(`name="text" value="([^"]*)"`).FindAllStringSubmatch(form[1], -1)
+	if len(questions) != 3 {
+		t.Errorf("the home page shows %d questions", len(questions))
+	}
+	for _, q := range questions {
+		if _, ok := right[html.UnescapeString(q[1])]; !ok {
+			t.Errorf("the home page shows %q, and this test does not know the right answer", q[1])
+		}
+	}
+	for question, want := range right {
+		got := answer(question)
+		first := ""
+		if m := link.FindStringSubmatch(got); m != nil {
+			first = strings.TrimPrefix(m[1], p.URL())
+		}
+		if first != want {
+			t.Errorf("%q leads to %q, want %q:\n%s", question, first, want, got)
+		}
+		if want == "/docs/register#register-an-agent" && (!strings.Contains(got, "(/agents/new)") || !strings.Contains(got, p.URL())) {
+			t.Errorf("%q does not lead to the form or to this portal:\n%s", question, got)
+		}
+		if strings.Contains(got, "127.0.0.1:8080") {
+			t.Errorf("%q has the address of another portal in its answer:\n%s", question, got)
+		}
+	}
+}
