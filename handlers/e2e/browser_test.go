@@ -164,9 +164,13 @@ func command[P, R any](b *tab, cmd cdp.Command[P, R], params P) R {
 	return out
 }
 
-// leftEarly is in the message of a browser whose page was left before its
-// stream was open. Tests do so all the time.
-const leftEarly = "WebSocket is closed before the connection is established"
+// Messages of a page that is left before its stream is open or a request has
+// its answer. A request that fails while its page stays is also reported by the
+// browser itself, as net::ERR_…, which is a problem.
+const (
+	leftStream  = "WebSocket is closed before the connection is established"
+	leftRequest = "TypeError: Failed to fetch"
+)
 
 // hear notes what a page must never cause. It runs in the loop that reads the
 // browser, so it must not wait.
@@ -180,10 +184,13 @@ func (b *tab) hear(ev any, host string) {
 	case *runtime.EventConsoleAPICalled:
 		if ev.Type == runtime.ConsoleAPICalledTypeError || ev.Type == runtime.ConsoleAPICalledTypeWarning {
 			text, _ := json.Marshal(ev.Args)
+			if strings.Contains(string(text), leftRequest) {
+				return
+			}
 			b.note(fmt.Sprintf("console.%s: %.300s", ev.Type, text))
 		}
 	case *log.EventEntryAdded:
-		if strings.Contains(ev.Entry.Text, leftEarly) {
+		if strings.Contains(ev.Entry.Text, leftStream) {
 			return
 		}
 		if ev.Entry.Level == log.EntryLevelError || ev.Entry.Level == log.EntryLevelWarning {
@@ -320,15 +327,16 @@ func (b *tab) wait(d time.Duration, condition string) (ok bool, last error) {
 	}
 }
 
-// poll asks for a condition until it holds, for at most patience, and returns
-// whether it did.
-func poll(holds func() bool) bool {
-	end := time.After(patience)
+// eventually waits until a condition is true. It returns false if patience ends
+// before.
+func eventually(condition func() bool) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
 	look := time.NewTicker(15 * time.Millisecond)
 	defer look.Stop()
-	for !holds() {
+	for !condition() {
 		select {
-		case <-end:
+		case <-ctx.Done():
 			return false
 		case <-look.C:
 		}
@@ -409,12 +417,11 @@ func (b *tab) press(selector string) {
 	b.t.Helper()
 	b.leaves(func() {
 		eval[bool](b, `window.__heard = false, addEventListener("click", (e) => { window.__heard ||= e.isTrusted && !!e.target.closest("a, button, summary, label, input"); }, true), true`)
-		for range 3 {
-			b.click(selector)
-			if b.within(3*time.Second, `window.__heard !== false`) {
-				return
-			}
+		b.click(selector)
+		if b.within(patience, `window.__heard !== false`) {
+			return
 		}
+		b.click(selector)
 	})
 }
 

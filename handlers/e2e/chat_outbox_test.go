@@ -39,6 +39,7 @@ func TestChat_QueueGoesOutOnce(t *testing.T) {
 	}
 	f.loses(posts)
 	f.mend()
+	online(one, two)
 	one.connected()
 	two.connected()
 	// The portal has the first message now, but nobody was told.
@@ -53,6 +54,7 @@ func TestChat_QueueGoesOutOnce(t *testing.T) {
 	one.until("what waits", `document.querySelectorAll("[data-pending] > *").length === 1`)
 	one.do(chromedp.Navigate("about:blank"))
 	f.mend()
+	online(two)
 	two.saidThere(count("queued", 1, 4)...)
 	one.enterRoom(id)
 	one.saidThere(count("queued", 1, 4)...)

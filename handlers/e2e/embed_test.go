@@ -104,7 +104,7 @@ func (f *frame) is(expression string) bool {
 // until waits for a condition in the frame.
 func (f *frame) until(what, condition string) {
 	f.b.t.Helper()
-	if !poll(func() bool { return f.is(condition) }) {
+	if !eventually(func() bool { return f.is(condition) }) {
 		f.b.fail("never saw %s in the frame: %s", what, condition)
 	}
 }
@@ -198,7 +198,7 @@ func TestEmbed_SitesThatAreNotNamedShowNothing(t *testing.T) {
 		b.open("/")
 		// The console tells that the browser refused, or that there is no such page.
 		b.until("the frame has ended loading", `document.readyState === "complete"`)
-		refused := poll(func() bool {
+		refused := eventually(func() bool {
 			return slices.ContainsFunc(b.happened(), func(problem string) bool {
 				return strings.Contains(problem, "frame-ancestors") || strings.Contains(problem, "404")
 			})

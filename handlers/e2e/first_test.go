@@ -45,7 +45,7 @@ func (b *tab) looksUntil(condition string) {
 	if b.screen.scripts {
 		return
 	}
-	poll(func() bool {
+	eventually(func() bool {
 		if eval[bool](b, condition) || !eval[bool](b, `Boolean(document.querySelector('button[name="look"]'))`) {
 			return true
 		}
@@ -230,7 +230,7 @@ func walk(t *testing.T, root context.Context, s screen) {
 	bob.says("It began")
 	bob.clean("a streamed conversation")
 	bob.open("/chat")
-	bob.until("nothing unread of what was on the screen", `document.querySelector(".chat-row") && (!document.querySelector(".chat-row .unread") || (document.readyState === "complete" && location.reload()))`)
+	bob.until("nothing unread of what was on the screen", again(`document.querySelector(".chat-row") && !document.querySelector(".chat-row .unread")`))
 
 	bob.open("/agents?q=parrot")
 	bob.press(`.results a[href="/agents/parrot"]`)
@@ -288,7 +288,7 @@ func walk(t *testing.T, root context.Context, s screen) {
 // alive reloads an agent's page until it says that the agent answers.
 func (b *tab) alive(path string) {
 	b.t.Helper()
-	b.until("life in "+path, `document.querySelector(".profile-badge .live-alive") || (document.readyState === "complete" && location.pathname === `+js(path)+` && location.reload())`)
+	b.until("life in "+path, again(`document.querySelector(".profile-badge .live-alive") && location.pathname === `+js(path)))
 }
 
 // searches types into the search and sees the list follow.

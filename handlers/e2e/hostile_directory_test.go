@@ -27,7 +27,7 @@ func TestHostileDirectory(t *testing.T) {
 	m, o := visit(t, root, p, desk).as(mal), visit(t, root, p, desk).as(op)
 	m.allow("400 (Bad Request)")
 
-	var names []string
+	var names, paths, forms []string
 	for group := range slices.Chunk(list, 24) {
 		at := func(i int) string { return group[i%len(group)] }
 		name := fmt.Sprintf("tools-%d", len(names))
@@ -45,18 +45,19 @@ func TestHostileDirectory(t *testing.T) {
 		mal.Must(http.MethodPatch, "/api/v1/agents/"+name, map[string]any{"title": cut(at(12), 100), "description": cut(strings.Join(group[len(group)/2:], "\n\n"), 4000), "note": cut(at(13), 300),
 			"status": map[string]any{"state": "deprecated", "message": cut(at(14), 300)}, "limits": map[string]any{"callers": "listed", "listed": []string{"mal"}}}, http.StatusOK)
 		p.User(t, fmt.Sprintf("reader-%d", len(names))).Must(http.MethodPost, "/api/v1/agents/"+name+"/report", map[string]any{"reason": "other", "text": cut(strings.Join(group, " "), 1000)}, http.StatusNoContent)
-		for _, path := range []string{"/agents/" + name, "/agents/" + name + "/edit", "/agents/" + name + "/owner", "/agents/" + name + "/report", "/agents/" + name + "/versions",
-			"/agents/" + name + "/versions/1", "/agents/" + name + "/versions/2"} {
-			m.open(path)
-			m.safe(path)
+		for _, end := range []string{"", "/edit", "/owner", "/report", "/versions", "/versions/1", "/versions/2"} {
+			paths = append(paths, "/agents/"+name+end)
 		}
 		talk := mal.Conversation(name)
 		path := "/chat/" + talk + "?" + url.Values{"agent": {name}, "tool": {"erase"}}.Encode()
-		m.open(path)
-		m.has(`form[action$="/tool"]`)
-		m.safe("the form of a tool")
+		if page := gets(t, p, mal, path); !strings.Contains(page, `/tool"`) {
+			t.Errorf("%s has no form of a tool", path)
+		}
+		forms = append(forms, path)
 		mal.Must(http.MethodPost, "/api/v1/searches", map[string]any{"title": cut(at(15), 100), "query": url.Values{"q": {cut(at(16), 100)}, "tag": {at(17)}}.Encode()}, http.StatusCreated)
 	}
+	m.opensSafely(p, mal, 5, paths...) // 7 pages of each agent: all kinds in turn
+	m.opensSafely(p, mal, 3, forms...)
 	// What a registration in a file says stands in the form.
 	for group := range slices.Chunk(list, 30) {
 		text, err := json.Marshal(map[string]any{"name": group[0], "title": group[1], "description": strings.Join(group, " "), "kind": "openai", "endpoint": group[2], "languages": group[3:5], "publisher": group[5],
@@ -71,14 +72,8 @@ func TestHostileDirectory(t *testing.T) {
 		m.says("Check what it says below")
 		m.safe("a registration in a file")
 	}
-	for _, path := range []string{"/account", "/notices", "/agents?q=tools", "/"} {
-		m.open(path)
-		m.safe(path)
-	}
-	for _, path := range []string{"/admin/reports", "/admin/agents", "/notices"} {
-		o.open(path)
-		o.safe(path)
-	}
+	m.opensSafely(p, mal, 1, "/account", "/notices", "/agents?q=tools", "/")
+	o.opensSafely(p, op, 1, "/admin/reports", "/admin/agents", "/notices")
 	// Suggestions come by script.
 	m.open("/agents")
 	m.fill("#q", "script")

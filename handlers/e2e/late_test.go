@@ -29,10 +29,10 @@ func TestLate(t *testing.T) {
 	// From when it has the summary it asks.
 	guest := near.Guest(t)
 	asked := func() bool {
-		found := guest.Must(http.MethodGet, "/api/v1/search?q=bedtime+dragon", nil, http.StatusOK)
-		return strings.Contains(found.Body, "storyteller")
+		found := guest.Must(http.MethodGet, "/api/v1/search?q=bedtime+dragon", nil, http.StatusOK).Body
+		return strings.Contains(found, "storyteller")
 	}
-	if !poll(asked) {
+	if !eventually(asked) {
 		t.Fatal("the other portal is not asked")
 	}
 	ref := `a[href="/agents/storyteller@` + host + `"]`

@@ -91,9 +91,9 @@ func (p *joined) kill() {
 }
 
 // again is a condition that holds once this one does; until then the page is
-// loaded anew.
+// loaded anew, a few times a second.
 func again(condition string) string {
-	return `(` + condition + `) || (document.readyState === "complete" && (location.reload(), false))`
+	return `(` + condition + `) || (document.readyState === "complete" && performance.now() > 250 && (location.reload(), false))`
 }
 
 // liar is a portal that can lie, on a port of its own.

@@ -71,8 +71,12 @@ func TestRegister_ShowsAHostileCardHarmlessly(t *testing.T) {
 	p := apptest.Start(t, ownModel(newModel(t).answers(func(string) []string { return []string{strings.Join(list, "\n\n")} })))
 	b := visit(t, root, p, desk).as(p.User(t, "ann"))
 	b.allow("400 (Bad Request)")
-	for i := 0; i < len(list); i += 16 {
-		group := list[i:min(i+16, len(list))]
+	size := 32 // the most skills of an agent
+	if full() {
+		size = 16
+	}
+	for i := 0; i < len(list); i += size {
+		group := list[i:min(i+size, len(list))]
 		var skills []any
 		for _, x := range group {
 			skills = append(skills, map[string]any{"name": cut(x, 100), "description": x, "tags": []string{cut(x, 30)}, "examples": []string{cut(x, 300)}})

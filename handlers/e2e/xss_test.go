@@ -3,6 +3,7 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -114,11 +115,18 @@ func TestXSS_WouldSee(t *testing.T) {
 	root := needBrowser(t)
 	t.Parallel()
 	csp := ""
+	page := func(payload string) string {
+		return "<!DOCTYPE html><title>x</title><link rel=icon href=data:,><body><main><h1>x</h1>" + payload + "</main>"
+	}
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Security-Policy", csp)
-		fmt.Fprintf(w, "<!DOCTYPE html><title>x</title><link rel=icon href=data:,><main><h1>x</h1>%s</main>", r.URL.Query().Get("x"))
+		io.WriteString(w, page(r.URL.Query().Get("x")))
 	}))
 	defer s.Close()
+	at, err := url.Parse(s.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
 	b := visitAt(t, root, s.URL, desk)
 	for _, c := range []struct{ policy, payload, want string }{
 		{"", `<script>xss()</script>`, "xss()"},
@@ -134,14 +142,16 @@ func TestXSS_WouldSee(t *testing.T) {
 		if got := strings.Join(b.happened(), "; "); !strings.Contains(got, c.want) {
 			t.Errorf("%s under %q: noticed %q, want %q", c.payload, c.policy, got, c.want)
 		}
-		if len(eval[[]string](b, intact)) == 0 {
+		if len(eval[[]string](b, intact)) == 0 || len(intactHTML(page(c.payload), at)) == 0 {
 			t.Errorf("%s is taken for intact", c.payload)
 		}
 	}
 }
 
 // TestXSS puts every payload everywhere an outsider may put text, and looks at
-// every page that shows it.
+// every page that shows it. In the reduced form a page has more payloads, the
+// answers come in larger pieces, and the browser opens some of the pages of a
+// kind: all others are checked as they are sent.
 func TestXSS(t *testing.T) {
 	onlyDrawn(t)
 	root := needBrowser(t)
@@ -151,11 +161,18 @@ func TestXSS(t *testing.T) {
 		t.Fatalf("only %d payloads", len(list))
 	}
 	p := apptest.Start(t, func(c *app.Config) { c.Name = `Agora <script>xss()</script>` })
-	mal, op := p.User(t, "mal"), p.Operator(t, "op")
-	// The model says again what it is told, in the smallest pieces.
-	model := newModel(t).answers(func(m string) []string { return strings.Split(m, "") })
-	m := visit(t, root, p, desk).as(mal)
-	m.allow("400 (Bad Request)", "409 (Conflict)")
+	mal := p.User(t, "mal")
+	group, piece := 24, 16
+	if full() {
+		group, piece = 8, 1
+	}
+	// The model says again what it is told, in pieces.
+	model := newModel(t).answers(func(m string) (pieces []string) {
+		for part := range slices.Chunk([]rune(m), piece) {
+			pieces = append(pieces, string(part))
+		}
+		return pieces
+	})
 
 	// What is registered. No payload is a name.
 	for i, x := range list {
@@ -165,9 +182,9 @@ func TestXSS(t *testing.T) {
 		one.Name = x
 		mal.Must(http.MethodPost, "/api/v1/agents", withKind(one), http.StatusBadRequest)
 	}
-	// On a page of their own: eight payloads an agent, in every field.
+	// On a page of their own: several payloads an agent, in every field.
 	var names []string
-	for group := range slices.Chunk(list, 8) {
+	for group := range slices.Chunk(list, group) {
 		r := registration{Name: fmt.Sprintf("agent-%d", len(names)), Title: cut(group[0], 100), Description: cut(strings.Join(group, "\n\n"), 4000), Endpoint: model.base()}
 		for i, x := range group {
 			r.Skills = append(r.Skills, skill{ID: fmt.Sprintf("s%d", i), Name: cut(x, 100), Description: cut(x, 1000), Tags: []string{cut(strings.ReplaceAll(x, ",", ""), 32)}, Examples: []string{cut(x, 300)}})
@@ -178,147 +195,193 @@ func TestXSS(t *testing.T) {
 		}
 		names = append(names, r.Name)
 	}
-	for _, name := range names {
-		for _, path := range []string{"/agents/" + name, "/agents/" + name + "/edit"} {
-			m.open(path)
-			m.safe(path)
+	each := func(name string, do func(t *testing.T, m *tab, mal *apptest.Client)) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := visit(t, root, p, desk).as(mal)
+			m.allow("400 (Bad Request)", "409 (Conflict)")
+			do(t, m, mal.With(t))
+		})
+	}
+
+	each("profiles", func(t *testing.T, m *tab, mal *apptest.Client) {
+		var paths []string
+		for i := range list {
+			gets(t, p, mal, fmt.Sprintf("/agents/one-%d", i))
 		}
-	}
-	for _, path := range []string{"/", "/account", "/agents/" + names[0] + "/versions", "/agents/" + names[0] + "?text=" + url.QueryEscape(strings.Join(list, "\n")), "/chat/new?agent=" + names[0] + "&text=" + url.QueryEscape(strings.Join(list, "\n"))} {
-		m.open(path)
-		m.safe(path)
-	}
-	for next := "/agents"; next != ""; {
-		m.open(next)
-		m.safe(next)
-		next = eval[string](m, `(document.querySelector(".pager a[rel=next]")?.getAttribute("href") || "")`)
-	}
-	o := visit(t, root, p, desk).as(op)
-	o.open("/admin/agents")
-	o.safe("/admin/agents")
+		for _, name := range names {
+			paths = append(paths, "/agents/"+name, "/agents/"+name+"/edit")
+		}
+		m.opensSafely(p, mal, 3, paths...)
+		all := url.QueryEscape(strings.Join(list, "\n"))
+		m.opensSafely(p, mal, 1, "/", "/account", "/agents/"+names[0]+"/versions", "/agents/"+names[0]+"?text="+all, "/chat/new?agent="+names[0]+"&text="+all)
+		paths = nil
+		for next := "/agents"; next != "" && len(paths) < 100; {
+			paths = append(paths, next)
+			next = linkOn(mal.Must(http.MethodGet, next, nil, http.StatusOK).Body, nextPage)
+		}
+		if len(paths) < 5 {
+			t.Errorf("%d agents are on %d pages", len(list)+len(names), len(paths))
+		}
+		m.opensSafely(p, mal, 3, paths...)
+		op := p.Operator(t, "op")
+		o := visit(t, root, p, desk).as(op)
+		o.opensSafely(p, op, 1, "/admin/agents")
+	})
 
 	// What is typed and shown again: searches, forms with errors.
-	for i, group := range slices.Collect(slices.Chunk(list, 12)) {
-		q := url.QueryEscape(strings.Join(group, " "))
-		path := "/agents?q=" + q + "&tag=" + q + "&kind=" + q
-		if i%2 == 1 {
-			path = "/chat?agent=" + q
+	each("typed", func(t *testing.T, m *tab, mal *apptest.Client) {
+		var searches, chats []string
+		for i, group := range slices.Collect(slices.Chunk(list, 12)) {
+			q := url.QueryEscape(strings.Join(group, " "))
+			if i%2 == 1 {
+				chats = append(chats, "/chat?agent="+q)
+			} else {
+				searches = append(searches, "/agents?q="+q+"&tag="+q+"&kind="+q)
+			}
 		}
-		m.open(path)
-		m.safe(path)
-	}
-	m.open("/agents")
-	m.fill("#q", list[0]+list[9]+list[18]) // the list follows by script
-	m.until("the search", `location.search.includes("script")`)
-	m.safe("search while typing")
-	m.open("/agents/new")
-	m.click(`label[for="kind-openai"]`)
-	m.fill("#name", "calc")
-	m.fill("#title", cut(strings.Join(list[9:14], ""), 100))
-	m.fill("#description", strings.Join(list[:40], "\n"))
-	m.fill("#endpoint", "https://evil.example/?"+url.QueryEscape(list[0]))
-	m.fill("#notes", strings.Join(list[40:], "\n"))
-	m.press(`button[name="save"]`)
-	m.wrong("model")
-	m.safe("a form with errors")
+		m.opensSafely(p, mal, 4, searches...)
+		m.opensSafely(p, mal, 4, chats...)
+		m.open("/agents")
+		m.fill("#q", list[0]+list[9]+list[18]) // the list follows by script
+		m.until("the search", `location.search.includes("script")`)
+		m.safe("search while typing")
+		m.open("/agents/new")
+		m.click(`label[for="kind-openai"]`)
+		m.fill("#name", "calc")
+		m.fill("#title", cut(strings.Join(list[9:14], ""), 100))
+		m.fill("#description", strings.Join(list[:40], "\n"))
+		m.fill("#endpoint", "https://evil.example/?"+url.QueryEscape(list[0]))
+		m.fill("#notes", strings.Join(list[40:], "\n"))
+		m.press(`button[name="save"]`)
+		m.wrong("model")
+		m.safe("a form with errors")
 
-	// A card that is fetched.
-	card := httptest.NewServer(nil)
-	defer card.Close()
-	for group := range slices.Chunk(list, 30) {
-		var skills []map[string]any
-		for i, x := range group {
-			skills = append(skills, map[string]any{"id": fmt.Sprintf("s%d", i), "name": cut(x, 100), "description": x, "tags": []string{cut(x, 30)}, "examples": []string{x}})
-		}
-		body, err := json.Marshal(map[string]any{"name": cut(group[0]+group[9], 100), "description": strings.Join(group, " "), "version": group[1], "documentationUrl": "javascript:xss()", "iconUrl": "https:" + far + "/i.png",
-			"provider": map[string]any{"organization": group[2], "url": "javascript:xss()"}, "capabilities": map[string]any{"streaming": true}, "defaultInputModes": []string{group[3]}, "defaultOutputModes": []string{"text/plain"},
-			"supportedInterfaces": []any{map[string]any{"url": card.URL, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}}, "skills": skills})
-		if err != nil {
-			t.Fatal(err)
+		// A card that is fetched.
+		card := httptest.NewServer(nil)
+		defer card.Close()
+		for group := range slices.Chunk(list, 30) {
+			var skills []map[string]any
+			for i, x := range group {
+				skills = append(skills, map[string]any{"id": fmt.Sprintf("s%d", i), "name": cut(x, 100), "description": x, "tags": []string{cut(x, 30)}, "examples": []string{x}})
+			}
+			body, err := json.Marshal(map[string]any{"name": cut(group[0]+group[9], 100), "description": strings.Join(group, " "), "version": group[1], "documentationUrl": "javascript:xss()", "iconUrl": "https:" + far + "/i.png",
+				"provider": map[string]any{"organization": group[2], "url": "javascript:xss()"}, "capabilities": map[string]any{"streaming": true}, "defaultInputModes": []string{group[3]}, "defaultOutputModes": []string{"text/plain"},
+				"supportedInterfaces": []any{map[string]any{"url": card.URL, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}}, "skills": skills})
+			if err != nil {
+				t.Fatal(err)
+			}
+			card.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", "application/json")
+				w.Write(body)
+			})
+			m.open("/agents/new")
+			m.fill("#url", card.URL)
+			m.press(".fetch button")
+			m.says("Found “")
+			m.safe("a fetched card")
 		}
 		card.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
-			w.Write(body)
+			json.NewEncoder(w).Encode(map[string]any{"error": map[string]any{"message": list[0]}, "name": list[0]})
 		})
 		m.open("/agents/new")
 		m.fill("#url", card.URL)
 		m.press(".fetch button")
-		m.says("Found “")
-		m.safe("a fetched card")
-	}
-	card.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		json.NewEncoder(w).Encode(map[string]any{"error": map[string]any{"message": list[0]}, "name": list[0]})
+		m.safe("an address that lies")
 	})
-	m.open("/agents/new")
-	m.fill("#url", card.URL)
-	m.press(".fetch button")
-	m.safe("an address that lies")
 
 	// What is said and answered: over the socket as it comes, then as a page.
-	talk := mal.Conversation(names[0])
-	m.open("/chat/" + talk)
-	m.until("the socket", `document.querySelector("[data-state]").hidden`)
-	groups := slices.Collect(slices.Chunk(list, 10))
-	for i, group := range groups {
-		for _, x := range group {
-			mal.Say(talk, x)
+	each("said", func(t *testing.T, m *tab, mal *apptest.Client) {
+		talk := mal.Conversation(names[0])
+		live := list
+		if !full() { // one payload a message is said where no browser looks on
+			live = nil
+			for some := range slices.Chunk(list, 4) {
+				live = append(live, strings.Join(some, "\n\n"))
+			}
+			alone := mal.Conversation(names[0])
+			stream := mal.Socket(alone)
+			defer stream.Close()
+			for _, x := range list {
+				stream.Answered(mal.Say(alone, x).Tasks[0].ID)
+			}
+			m.opensSafely(p, mal, 3, pagesOf(mal, alone)...)
 		}
-		m.until("the answers", fmt.Sprintf(`document.querySelectorAll("[data-messages] .message:not(.message-mine)").length >= %d && !document.querySelector("[data-working] [data-task]")`, (i*10+len(group))))
-	}
-	m.safe("a live conversation")
-	for _, x := range []string{list[0], list[9], list[18]} {
-		m.fill("#text", x) // the script shows it before the server has it
-		m.enter()
-	}
-	m.until("what was typed", fmt.Sprintf(`document.querySelectorAll("[data-messages] .message").length >= %d && !document.querySelector("[data-working] [data-task]")`, 2*(len(list)+3)))
-	m.safe("typed messages")
-	for next := "/chat/" + talk; next != ""; {
-		m.open(next)
-		m.safe(next)
-		next = eval[string](m, `(document.querySelector("[data-earlier] a")?.getAttribute("href") || "").replace(/^\?/, location.pathname + "?")`)
-	}
+		m.enterRoom(talk)
+		for i, x := range live {
+			mal.Say(talk, x)
+			if n := i + 1; n%10 == 0 || n == len(live) {
+				m.until("the answers", fmt.Sprintf(`document.querySelectorAll("[data-messages] .message:not(.message-mine)").length >= %d && !document.querySelector("[data-working] [data-task]")`, n))
+			}
+		}
+		m.safe("a live conversation")
+		for _, x := range []string{list[0], list[9], list[18]} {
+			m.fill("#text", x) // the script shows it before the server has it
+			m.enter()
+		}
+		m.until("what was typed", fmt.Sprintf(`document.querySelectorAll("[data-messages] .message").length >= %d && !document.querySelector("[data-working] [data-task]")`, 2*(len(live)+3)))
+		m.safe("typed messages")
+		m.opensSafely(p, mal, 3, pagesOf(mal, talk)...)
 
-	// Deltas that never become a message whole: the page while it streams.
-	model.answers(nil)
-	for _, x := range []string{list[0], list[9], strings.Join(list, "\n")} {
-		mal.Say(talk, "go")
-		model.pieces <- x
-		m.until("the stream", `document.querySelector("[data-working] [data-streamed]")?.textContent.includes(`+js(strings.SplitN(x, "\n", 2)[0])+`)`)
-		m.safe("a stream")
-		m.open("/chat/" + talk)
-		m.until("the stream again", `document.querySelector("[data-working] [data-streamed]")?.textContent.includes(`+js(strings.SplitN(x, "\n", 2)[0])+`)`)
-		m.safe("a stream after a reload")
-		mal.Must(http.MethodPost, "/api/v1/conversations/"+talk+"/stop", map[string]any{}, http.StatusOK)
-		<-model.stopped
-		m.until("the end", `!document.querySelector("[data-working] [data-task]")`)
-	}
+		// Deltas that never become a message whole: the page while it streams.
+		model.answers(nil)
+		for _, x := range []string{list[0], list[9], strings.Join(list, "\n")} {
+			mal.Say(talk, "go")
+			model.pieces <- x
+			m.until("the stream", `document.querySelector("[data-working] [data-streamed]")?.textContent.includes(`+js(strings.SplitN(x, "\n", 2)[0])+`)`)
+			m.safe("a stream")
+			m.open("/chat/" + talk)
+			m.until("the stream again", `document.querySelector("[data-working] [data-streamed]")?.textContent.includes(`+js(strings.SplitN(x, "\n", 2)[0])+`)`)
+			m.safe("a stream after a reload")
+			mal.Must(http.MethodPost, "/api/v1/conversations/"+talk+"/stop", map[string]any{}, http.StatusOK)
+			<-model.stopped
+			m.until("the end", `!document.querySelector("[data-working] [data-task]")`)
+		}
+	})
 
 	// Titles of conversations: nobody opens more than a few at once.
-	for group := range slices.Chunk(list, 28) {
-		who := p.User(t, apptest.Fresh("who"))
-		var id string
-		for _, x := range group {
-			var c struct{ ID string }
-			who.Get(http.MethodPost, "/api/v1/conversations", map[string]any{"title": cut(x, 120), "members": []string{names[0]}}, http.StatusCreated, &c)
-			id = c.ID
+	each("titles", func(t *testing.T, m *tab, mal *apptest.Client) {
+		for i, group := range slices.Collect(slices.Chunk(list, 28)) {
+			c := p.User(t, apptest.Fresh("who"))
+			var id string
+			for _, x := range group {
+				var room struct{ ID string }
+				c.Get(http.MethodPost, "/api/v1/conversations", map[string]any{"title": cut(x, 120), "members": []string{names[0]}}, http.StatusCreated, &room)
+				id = room.ID
+			}
+			paths := []string{"/chat", "/chat/" + id}
+			if full() || i%3 == 0 {
+				visit(t, root, p, desk).as(c).opensSafely(p, c, 1, paths...)
+				continue
+			}
+			for _, path := range paths {
+				gets(t, p, c, path)
+			}
 		}
-		w := visit(t, root, p, desk).as(who)
-		for _, path := range []string{"/chat", "/chat/" + id} {
-			w.open(path)
-			w.safe("titles on " + path)
+
+		// The guide quotes agents.
+		found := mal.Conversation("guide")
+		m.open("/chat/" + found)
+		mal.Say(found, "who can script alert onerror")
+		mal.Say(found, strings.Join(list[:6], " "))
+		m.until("the guide", `document.querySelectorAll("[data-messages] .message:not(.message-mine)").length === 2`)
+		m.safe("the guide")
+		m.open("/chat/" + found)
+		m.safe("the guide's page")
+	})
+}
+
+// pagesOf are the addresses of all pages of a conversation, the last first.
+func pagesOf(c *apptest.Client, id string) (paths []string) {
+	for next := "/chat/" + id; next != "" && len(paths) < 100; {
+		paths = append(paths, next)
+		next = linkOn(c.Must(http.MethodGet, next, nil, http.StatusOK).Body, earlierPage)
+		if strings.HasPrefix(next, "?") {
+			next = "/chat/" + id + next
 		}
 	}
-
-	// The guide quotes agents.
-	found := mal.Conversation("guide")
-	m.open("/chat/" + found)
-	mal.Say(found, "who can script alert onerror")
-	mal.Say(found, strings.Join(list[:6], " "))
-	m.until("the guide", `document.querySelectorAll("[data-messages] .message:not(.message-mine)").length === 2`)
-	m.safe("the guide")
-	m.open("/chat/" + found)
-	m.safe("the guide's page")
+	return paths
 }
 
 // withKind is a registration as it is sent.

@@ -194,7 +194,11 @@ func TestSearch_AsksWhomTheDHTNames(t *testing.T) {
 	if state := near.State(t.Context(), far.NetworkID()); state != "" {
 		t.Errorf("it is known, and %s", state)
 	}
-	if text := ada.Must(http.MethodGet, "/agents?tag=Ferries&wait=1", nil, http.StatusOK).Body; !strings.Contains(text, "Zanzibar timetable") || !strings.Contains(text, "1 of them named by the DHT") {
-		t.Error(text)
+	// A portal that answers too late for one page may be in the next.
+	for text := ""; !strings.Contains(text, "Zanzibar timetable") || !strings.Contains(text, "1 of them named by the DHT"); {
+		if ctx.Err() != nil {
+			t.Fatal(text)
+		}
+		text = ada.Must(http.MethodGet, "/agents?tag=Ferries&wait=1", nil, http.StatusOK).Body
 	}
 }
