@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -55,8 +56,11 @@ type PublisherConfig struct {
 
 // When heads are made.
 const (
-	// gather is how long changes after a quiet time are collected.
-	gather = 200 * time.Millisecond
+	// A round begins gather after the last change, so that an import does not
+	// share the processor with its own publication, and at most maxGather after
+	// the first.
+	gather    = 200 * time.Millisecond
+	maxGather = 2 * time.Second
 	// A head follows another after minSpacing at the earliest; the longer the
 	// changes go on the rarer heads get: of the time they have taken so far one
 	// part in calmFactor, at most maxSpacing.
@@ -238,8 +242,8 @@ func (p *Publisher) due(now time.Time) time.Time {
 	if p.renewAt.Before(at) {
 		at = p.renewAt
 	}
-	if soon := p.wanted.Add(gather); !p.wanted.IsZero() && soon.Before(at) {
-		at = soon
+	if !p.wanted.IsZero() {
+		at = earliest(at, p.changed.Add(gather), p.wanted.Add(maxGather))
 	}
 	return latest(at, p.headAt.Add(p.spacing()))
 }
@@ -250,6 +254,8 @@ func (p *Publisher) cardNews() bool {
 	id, _, _, err := p.cfg.Signer.Key(clock.Now())
 	return err == nil && id != p.head.Key || !bytes.Equal(p.card, p.cfg.Signer.Card())
 }
+
+func earliest(list ...time.Time) time.Time { return slices.MinFunc(list, time.Time.Compare) }
 
 func latest(a, b time.Time) time.Time {
 	if a.After(b) {

@@ -481,6 +481,36 @@ func TestPublisher_MakesHeadsSoonThenSeldom(t *testing.T) {
 	})
 }
 
+// TestPublisher_GathersChanges counts heads while agents are imported: none
+// until the import ends, or 2 s after its first change.
+func TestPublisher_GathersChanges(t *testing.T) {
+	bubble(t, func(w *desk) {
+		w.start()
+		change := func(times int) {
+			for i := range times {
+				w.source.put(i%20, func(a *hub.Agent) { a.Title += "!" })
+				w.after(100 * time.Millisecond)
+			}
+		}
+		w.after(time.Minute)
+		n := w.count()
+		change(15)
+		if got := w.count() - n; got != 0 {
+			w.t.Errorf("%d heads during 1.5 s of changes, want none", got)
+		}
+		w.after(200 * time.Millisecond)
+		if got := w.count() - n; got != 1 {
+			w.t.Errorf("%d heads after the changes, want one", got)
+		}
+		w.after(5 * time.Minute)
+		n = w.count()
+		change(21)
+		if got := w.count() - n; got != 1 {
+			w.t.Errorf("%d heads in 2.1 s of changes, want one", got)
+		}
+	})
+}
+
 func TestPublisher_RenewsTheLease(t *testing.T) {
 	bubble(t, func(w *desk) {
 		w.source.put(1, nil)
