@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"runtime"
 	"runtime/debug"
 	"time"
 
@@ -318,9 +319,13 @@ func (p *Portal) Run(ctx context.Context, stdout, stderr io.Writer) error {
 	workers.Go(func() error {
 		err := p.hub.Load(work)
 		close(p.loaded)
-		// As much again as the index was needed to fill it. Without this the
-		// portal kept that for good: it never needs so much at once again.
-		debug.FreeOSMemory()
+		// Filling the index takes twice its memory. Without this call the portal
+		// would keep all of it. A small heap is not worth the collection, which
+		// would share the processor with the rest of the start.
+		var heap runtime.MemStats
+		if runtime.ReadMemStats(&heap); heap.HeapAlloc > 32<<20 {
+			debug.FreeOSMemory()
+		}
 		return err
 	})
 	workers.Go(func() error { return p.control.run(work) })
