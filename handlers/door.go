@@ -222,13 +222,13 @@ func sendJSON(w http.ResponseWriter, code int, buf *bytes.Buffer) {
 // maxJSON bounds the body of an API request.
 const maxJSON = 1 << 20
 
-// decode reads a JSON body into v and says in words what is wrong with it. An
+// decode reads a JSON body into v. Its error describes the fault in plain words. An
 // unknown field is an error, because a misspelt one would silently be lost.
 func decode(w http.ResponseWriter, r *http.Request, v any) error {
 	return face.DecodeFields(w, r, maxJSON, v, true)
 }
 
-// decodeAgent is decode for what an agent is made from, which may hold a
+// decodeAgent is decode for the fields of an agent, which may hold a
 // picture if it is by somebody who may have agents.
 func decodeAgent(w http.ResponseWriter, r *http.Request, actor ident.Actor, v *draftJSON) error {
 	most := int64(maxJSON)

@@ -63,8 +63,8 @@ func (p *Publisher) update(ctx context.Context, now, began time.Time) error {
 	if err := p.readCard(); err != nil {
 		return err
 	}
-	// The outbox comes first, so that what is in it is not found by compare, and
-	// published, once more.
+	// The outbox comes first: its agents would be found by compare, too, and
+	// published twice.
 	for time.Since(began) < maxDrain {
 		numbers, ids, err := p.cfg.Source.Unpublished(ctx, publishBatch)
 		if err != nil {

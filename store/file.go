@@ -306,8 +306,8 @@ func (f *file) migrate(ctx context.Context, mark bool) error {
 	return checkPragmas(ctx, f.wconn, writerPragmas())
 }
 
-// createSchema gives an empty database in one transaction what the migrations
-// would.
+// createSchema gives an empty database, in one transaction, the schema that the
+// migrations make.
 func (f *file) createSchema(ctx context.Context) error {
 	tx, err := f.wconn.BeginTxx(ctx, nil)
 	if err != nil {

@@ -29,8 +29,8 @@ func schemaText(t *testing.T, db sqlx.QueryerContext) string {
 	return strings.Join(list, ";\n\n") + ";\n"
 }
 
-// An empty database gets its schema in one step; it has to be what the
-// migrations make, with the same versions noted.
+// An empty database gets its schema in one step. The schema and the recorded
+// versions must equal those that the migrations make.
 func TestSchema_IsWhatTheMigrationsMake(t *testing.T) {
 	t.Parallel()
 	for name, k := range map[string]kind{"sqlite": portalFile(), "replica": replicaFile()} {

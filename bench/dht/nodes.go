@@ -77,7 +77,7 @@ var discard = slog.New(slog.DiscardHandler)
 // build makes the network and lets all nodes join. more, if any, adds to each
 // portal before it serves.
 func (b *bench) build(ctx context.Context, more func(*portal, *peer.Door) error) (_ *network, err error) {
-	dir := "/dev/shm" // the disk is not what is measured
+	dir := "/dev/shm" // the disk is not measured
 	if s, err := os.Stat(dir); err != nil || !s.IsDir() {
 		dir = b.Dir
 	}

@@ -63,7 +63,7 @@ func (b *tab) rowCount() int {
 
 // TestChat_LongTranscript walks through 700 messages, in the whole form through
 // 2,000: the page holds a part of them, and nothing that is fetched, dropped or
-// said moves what is read.
+// said scrolls to a message.
 func TestChat_LongTranscript(t *testing.T) {
 	onlyDrawn(t)
 	root := needBrowser(t)

@@ -194,7 +194,7 @@ const contrast = `(() => {
 	return [...wrong.values()];
 })()`
 
-// sizes end with the desk, which is what tests go on with.
+// sizes end with the desk, the screen that tests continue with.
 var sizes = []screen{{width: 390, height: 844, phone: true}, {width: 360, height: 720, phone: true}, {width: 1280, height: 900}}
 
 // look checks the contrast of the page a tab is on, in both color schemes, and

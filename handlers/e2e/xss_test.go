@@ -166,7 +166,7 @@ func TestXSS(t *testing.T) {
 	if full() {
 		group, piece = 8, 1
 	}
-	// The model says again what it is told, in pieces.
+	// The model repeats each message, in pieces.
 	model := newModel(t).answers(func(m string) (pieces []string) {
 		for part := range slices.Chunk([]rune(m), piece) {
 			pieces = append(pieces, string(part))
@@ -229,7 +229,7 @@ func TestXSS(t *testing.T) {
 		o.opensSafely(p, op, 1, "/admin/agents")
 	})
 
-	// What is typed and shown again: searches, forms with errors.
+	// Text that is typed and shown again: searches, forms with errors.
 	each("typed", func(t *testing.T, m *tab, mal *apptest.Client) {
 		var searches, chats []string
 		for i, group := range slices.Collect(slices.Chunk(list, 12)) {

@@ -99,8 +99,8 @@ func TestClaim_RegistersOrAttachesOrRefuses(t *testing.T) {
 	}
 }
 
-// within is how long a slow machine may take to end a connection whose right
-// ended. It is less than the minute after which rights are looked at anew.
+// within bounds the time to end a connection after its right was revoked. It is
+// less than the minute after which all rights are checked again.
 const within = 30 * time.Second
 
 func TestRights_EndTheConnection(t *testing.T) {

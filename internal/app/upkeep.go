@@ -55,7 +55,7 @@ func (p *Portal) words(ctx context.Context) error {
 	}
 }
 
-// sweep removes files that no message holds and nobody sent of late, and the
+// sweep removes files that no message holds and no recent upload added, and the
 // words of deleted messages from the index of the search, until ctx ends.
 func (p *Portal) sweep(ctx context.Context) error {
 	wait := time.NewTimer(time.Minute)

@@ -123,8 +123,7 @@ func TestUnsay_KeepsTheNameThatAPersonGave(t *testing.T) {
 	}
 }
 
-// A branch is called by what stands in it, and not any more when that is
-// deleted from it.
+// The title of a branch is a text in it, and goes when that text is deleted.
 func TestUnsay_InABranch(t *testing.T) {
 	t.Parallel()
 	w := open(t)
@@ -135,7 +134,7 @@ func TestUnsay_InABranch(t *testing.T) {
 		t.Fatal(err)
 	}
 	last := w.say(w.ada, room, "harmless").Message
-	// The copy of a member who does not see the message is not called by it.
+	// A member that may not read the message gets a branch without its text as title.
 	if late, err := w.Branch(t.Context(), w.bob, room, last.Seq); err != nil || late.Title != "" {
 		t.Errorf("%q %v", late.Title, err)
 	}

@@ -267,9 +267,10 @@ func headerName(s string) bool {
 	return len(s) <= 100
 }
 
-// config merges the draft's settings over the stored ones, into the kind's
-// own type, and stores them without what the type does not know. A name in the draft that the type does not know is refused: it is misspelt, or
-// of another kind. Stored settings may hold such names, of an earlier release.
+// config merges the draft's settings over the stored ones and stores those that
+// the kind knows. An unknown name in the draft is refused: it is misspelt, or a
+// setting of another kind. Stored settings may hold unknown names, because an
+// earlier release accepted them.
 func (a *Agent) config(c *fault.Check, with map[string]json.RawMessage, into any) {
 	allowed := settingNames(into)
 	for _, k := range slices.Sorted(maps.Keys(with)) {

@@ -228,7 +228,7 @@ func TestPublish_RefusesUnknownSettings(t *testing.T) {
 	}
 }
 
-// What an earlier release stored is edited without what is no setting.
+// Unknown settings that an earlier release stored are dropped by an edit.
 func TestUpdate_DropsUnknownSettingsThatAreStored(t *testing.T) {
 	t.Parallel()
 	w := open(t)

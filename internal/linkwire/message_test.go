@@ -99,8 +99,8 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// units are texts whose repetition makes a reader slow that goes back, or that
-// keeps a piece of memory for each.
+// units are texts to repeat: each makes a reader slow that backtracks, or that
+// allocates memory for every repetition.
 var units = map[string]string{"quotes": `\"`, "braces": `{`, "numbers": "1,"}
 
 func repeated(unit string, n int) []byte {

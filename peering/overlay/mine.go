@@ -90,7 +90,7 @@ func (o *Overlay) store(ctx context.Context, fresh []entry) {
 }
 
 // load reads the entries of the own log that are new, and returns the keys that
-// were not among keys before. After the first time it reads only what changed.
+// were not among keys before. After the first call it reads only new entries.
 func (m *mine) load(ctx context.Context) (fresh []entry, err error) {
 	wire, err := m.o.cfg.Head(ctx)
 	if err != nil || wire == nil {
@@ -188,8 +188,8 @@ func (m *mine) apply(a *record.Agent) {
 	m.set(entry{key, record.ProvidesAgent, 1})
 }
 
-// merge returns keys, which are in order, with what changed, and those that are
-// new.
+// merge applies changes to keys, which are in order. It returns the result and
+// the keys that are new.
 func merge(keys []entry, changed map[kademlia.ID]entry) (all, fresh []entry) {
 	order := func(a, b entry) int { return bytes.Compare(a.key[:], b.key[:]) }
 	news := slices.SortedFunc(maps.Values(changed), order)

@@ -58,7 +58,7 @@ func (l *ownLog) overlay() *Overlay {
 	return o
 }
 
-// want compares what mine has with agents and counts of capabilities.
+// want compares the keys of mine with agents and counts of capabilities.
 func (l *ownLog) want(m *mine, agents []string, caps map[string]int64) {
 	l.t.Helper()
 	want := map[kademlia.ID]int64{m.o.id: 1, hostKey("https://self.example"): 1}

@@ -167,8 +167,8 @@ func (f *federation) start(ctx context.Context, n int, stdout io.Writer) error {
 	return nil
 }
 
-// welcome says where everything is, and what to look at first. complete is
-// whether each portal finds all agents; without it nothing is called ready.
+// welcome prints the addresses and first steps. If complete is false, a portal
+// does not find all agents yet, and the demo is not called ready.
 func (f *federation) welcome(w io.Writer, agents int, complete bool) {
 	for _, p := range f.portals {
 		fmt.Fprintf(w, "%-20s %s  sign in as %s: %s\n", p.name, p.url(), p.people[0], p.link)

@@ -130,7 +130,7 @@ func (p *portal) finds(ctx context.Context, scope string) (int, error) {
 	return page.Total, err
 }
 
-// tell reports progress now and then, as work that goes on.
+// tell prints progress from time to time, worded as work that goes on.
 func (f *federation) tell(format string, args ...any) {
 	f.errs.Lock()
 	defer f.errs.Unlock()
@@ -140,7 +140,7 @@ func (f *federation) tell(format string, args ...any) {
 	}
 }
 
-// finished ends lines of progress, if there were any, with what was reached.
+// finished prints the result, if progress was printed before.
 func (f *federation) finished(format string, args ...any) {
 	f.errs.Lock()
 	defer f.errs.Unlock()
