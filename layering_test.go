@@ -53,14 +53,10 @@ var may = map[string][]string{
 	"docs":             {},
 	"internal/account": leaves,
 	"internal/record":  leaves,
-	// Tests of others sign records too.
-	"internal/record/recordtest": with(leaves, "internal/record"),
 	// A search says how much of the network it looked through.
 	"internal/hub": with(leaves, "internal/federation"),
 	// Who asks is told by a signature.
 	"internal/federation": with(leaves, "internal/record", "internal/ident/httpsig"),
-	// Tests of others need portals that are known, too.
-	"internal/federation/federationtest": with(leaves, "internal/record", "internal/record/recordtest", "internal/federation"),
 	// It looks at what the services know, and is one of none.
 	"internal/doctor": with(leaves, "internal/hub", "internal/record", "internal/federation"),
 	"internal/task":   leaves,
@@ -78,12 +74,10 @@ var may = map[string][]string{
 	"internal/index/bm25": {},
 	"templates":           {"static"},
 	"store":               with(inner, "migrations"),
-	// Test helpers open what they help to test.
-	"store/storetest": with(inner, "store"),
-	"agentruntime":    inner,
-	"peering":         inner,
+	"agentruntime":        inner,
+	"peering":             inner,
 	// serf is for it alone, and it knows no services.
-	"peering/gossip": with(leaves, "internal/record", "internal/record/recordtest"),
+	"peering/gossip": with(leaves, "internal/record"),
 	// Operators ask in the browser what doctor would say.
 	"handlers":     with(inner, "internal/doctor", "templates", "static", "docs"),
 	"web":          with(leaves, "handlers"),
@@ -93,7 +87,9 @@ var may = map[string][]string{
 	"internal/app/demo": with(leaves, "internal/app", "internal/federation", "internal/record"),
 	"internal/cli":      with(leaves, "internal/app", "internal/app/demo", "internal/linkwire"),
 	"bench":             {"*"},
-	".":                 {"internal/cli"},
+	// Helpers of tests build portals, stores and agents of every package. Only tests and bench import them.
+	"internal/testing": {"*"},
+	".":                {"internal/cli"},
 }
 
 func with(list []string, more ...string) []string { return append(slices.Clone(list), more...) }
@@ -168,8 +164,12 @@ func TestLayering(t *testing.T) {
 			if !ours {
 				continue
 			}
-			// Tests may look at what they check from outside, the product
-			// may not; an import that would be a cycle does not compile.
+			// Tests may import packages that the product may not; an import
+			// that would be a cycle does not compile.
+			if !test && strings.HasPrefix(to, "internal/testing/") && !strings.HasPrefix(dir, "internal/testing/") &&
+				dir != "bench" && !strings.HasPrefix(dir, "bench/") {
+				t.Errorf("%s imports %s: only tests and bench may", name, to)
+			}
 			if !test && !allowed(dir, to) {
 				t.Errorf("%s imports %s: not in the import table (layering_test.go)", name, to)
 			}

@@ -13,7 +13,7 @@ import (
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
 	"agentsite/internal/task"
-	"agentsite/store/storetest"
+	"agentsite/internal/testing/storetest"
 )
 
 func TestInstant_AnswersOrLeavesItToTheQueue(t *testing.T) {

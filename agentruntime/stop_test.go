@@ -7,13 +7,13 @@ import (
 	"testing/synctest"
 	"time"
 
-	"agentsite/agentruntime/agenttest"
 	"agentsite/agentruntime/remote"
 	"agentsite/internal/chat"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
 	"agentsite/internal/task"
-	"agentsite/store/storetest"
+	"agentsite/internal/testing/agenttest"
+	"agentsite/internal/testing/storetest"
 )
 
 // TestWorker_StopsTheFarSideAtOnce checks that each event which ends an answer

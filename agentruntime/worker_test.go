@@ -22,8 +22,8 @@ import (
 	"agentsite/internal/ident"
 	"agentsite/internal/index"
 	"agentsite/internal/task"
+	"agentsite/internal/testing/storetest"
 	"agentsite/store"
-	"agentsite/store/storetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -10,7 +10,7 @@ import (
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
 	"agentsite/internal/record"
-	"agentsite/internal/record/recordtest"
+	"agentsite/internal/testing/recordtest"
 	"agentsite/peering"
 )
 

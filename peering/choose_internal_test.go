@@ -10,7 +10,7 @@ import (
 	"agentsite/internal/hub"
 	"agentsite/internal/index/bm25"
 	"agentsite/internal/record"
-	"agentsite/internal/record/recordtest"
+	"agentsite/internal/testing/recordtest"
 )
 
 // crowd is simulated portals, each with a summary of some words that many have.

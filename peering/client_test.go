@@ -13,8 +13,8 @@ import (
 
 	"agentsite/internal/clock"
 	"agentsite/internal/federation"
-	"agentsite/internal/federation/federationtest"
 	"agentsite/internal/record"
+	"agentsite/internal/testing/federationtest"
 	"agentsite/peering"
 )
 

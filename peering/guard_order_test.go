@@ -23,7 +23,7 @@ import (
 	"agentsite/internal/federation"
 	"agentsite/internal/ident/httpsig"
 	"agentsite/internal/limit"
-	"agentsite/internal/record/recordtest"
+	"agentsite/internal/testing/recordtest"
 )
 
 // TestGuard_ReadsNothingOfWhoMayNotAsk: the body is read when all else holds.

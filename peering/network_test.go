@@ -17,10 +17,10 @@ import (
 	"agentsite/handlers/peer"
 	"agentsite/internal/clock"
 	"agentsite/internal/federation"
-	"agentsite/internal/federation/federationtest"
 	"agentsite/internal/ident"
 	"agentsite/internal/record"
-	"agentsite/internal/record/recordtest"
+	"agentsite/internal/testing/federationtest"
+	"agentsite/internal/testing/recordtest"
 	"agentsite/peering"
 )
 

@@ -15,11 +15,11 @@ import (
 	"time"
 
 	"agentsite/internal/clock"
-	"agentsite/internal/federation/federationtest"
 	"agentsite/internal/hub"
 	"agentsite/internal/raced"
 	"agentsite/internal/record"
-	"agentsite/internal/record/recordtest"
+	"agentsite/internal/testing/federationtest"
+	"agentsite/internal/testing/recordtest"
 	"agentsite/peering"
 )
 

@@ -17,7 +17,7 @@ import (
 	"agentsite/internal/federation"
 	"agentsite/internal/ident/httpsig"
 	"agentsite/internal/record"
-	"agentsite/internal/record/recordtest"
+	"agentsite/internal/testing/recordtest"
 )
 
 // request is one from a to b, signed as change has it.

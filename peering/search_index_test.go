@@ -12,7 +12,7 @@ import (
 	"agentsite/internal/federation"
 	"agentsite/internal/hub"
 	"agentsite/internal/record"
-	"agentsite/internal/record/recordtest"
+	"agentsite/internal/testing/recordtest"
 )
 
 func (f *far) cardWire(t testing.TB) []byte {

@@ -17,7 +17,7 @@ import (
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
 	"agentsite/internal/record"
-	"agentsite/internal/record/recordtest"
+	"agentsite/internal/testing/recordtest"
 	"agentsite/peering"
 	"agentsite/peering/overlay"
 )

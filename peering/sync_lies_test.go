@@ -15,9 +15,9 @@ import (
 	"time"
 
 	"agentsite/internal/federation"
-	"agentsite/internal/federation/federationtest"
 	"agentsite/internal/record"
-	"agentsite/internal/record/recordtest"
+	"agentsite/internal/testing/federationtest"
+	"agentsite/internal/testing/recordtest"
 )
 
 // altered lets next answer, and changes the lines of what is asked about path.

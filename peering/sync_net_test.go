@@ -25,9 +25,9 @@ import (
 	"agentsite/handlers/peer"
 	"agentsite/internal/clock"
 	"agentsite/internal/federation"
-	"agentsite/internal/federation/federationtest"
 	"agentsite/internal/record"
-	"agentsite/internal/record/recordtest"
+	"agentsite/internal/testing/federationtest"
+	"agentsite/internal/testing/recordtest"
 	"agentsite/peering"
 )
 

@@ -11,7 +11,7 @@ import (
 
 	"agentsite/internal/raced"
 	"agentsite/internal/record"
-	"agentsite/internal/record/recordtest"
+	"agentsite/internal/testing/recordtest"
 )
 
 func TestSyncer_ThreePortalsHoldWhatEachLists(t *testing.T) {

@@ -14,9 +14,9 @@ import (
 
 	"agentsite/internal/clock"
 	"agentsite/internal/federation"
-	"agentsite/internal/federation/federationtest"
 	"agentsite/internal/record"
-	"agentsite/internal/record/recordtest"
+	"agentsite/internal/testing/federationtest"
+	"agentsite/internal/testing/recordtest"
 )
 
 // restartAs starts a portal again whose tier follows from a number of agents.

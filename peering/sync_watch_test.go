@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"agentsite/internal/federation"
-	"agentsite/internal/federation/federationtest"
+	"agentsite/internal/testing/federationtest"
 )
 
 // hears has a node told of what is decided, as by the registry of a portal.

@@ -12,8 +12,8 @@ import (
 	"agentsite/internal/clock"
 	"agentsite/internal/fault"
 	"agentsite/internal/ident"
+	"agentsite/internal/testing/storetest"
 	"agentsite/store"
-	"agentsite/store/storetest"
 )
 
 func TestNames_NeverGivenAgain(t *testing.T) {

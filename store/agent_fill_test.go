@@ -11,7 +11,7 @@ import (
 	"agentsite/internal/clock"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
-	"agentsite/store/storetest"
+	"agentsite/internal/testing/storetest"
 )
 
 // AllAgents reads as AgentByID does, but for the settings, and leaves out what

@@ -9,7 +9,7 @@ import (
 	"agentsite/internal/fault"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
-	"agentsite/store/storetest"
+	"agentsite/internal/testing/storetest"
 )
 
 func TestSetLiveness_KeepsTheLast(t *testing.T) {

@@ -15,8 +15,8 @@ import (
 	"agentsite/internal/ident"
 	"agentsite/internal/raced"
 	"agentsite/internal/task"
+	"agentsite/internal/testing/storetest"
 	"agentsite/store"
-	"agentsite/store/storetest"
 )
 
 // by is a message of the account about another one.

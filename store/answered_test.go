@@ -17,7 +17,7 @@ import (
 	"agentsite/internal/ident"
 	"agentsite/internal/notify"
 	"agentsite/internal/task"
-	"agentsite/store/storetest"
+	"agentsite/internal/testing/storetest"
 )
 
 // asking is a conversation that begins with a question to an agent.

@@ -15,8 +15,8 @@ import (
 	"agentsite/internal/chat"
 	"agentsite/internal/clock"
 	"agentsite/internal/fault"
+	"agentsite/internal/testing/storetest"
 	"agentsite/store"
-	"agentsite/store/storetest"
 )
 
 // A backup holds every file that the messages in it hold, whatever is sent and

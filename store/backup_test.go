@@ -19,8 +19,8 @@ import (
 	"agentsite/internal/ident"
 	"agentsite/internal/raced"
 	"agentsite/internal/task"
+	"agentsite/internal/testing/storetest"
 	"agentsite/store"
-	"agentsite/store/storetest"
 )
 
 // filled returns a database with something of everything in it.

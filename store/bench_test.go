@@ -11,7 +11,7 @@ import (
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
 	"agentsite/internal/task"
-	"agentsite/store/storetest"
+	"agentsite/internal/testing/storetest"
 )
 
 // BenchmarkImport registers agents durably, a thousand a call: one call after

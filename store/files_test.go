@@ -17,8 +17,8 @@ import (
 	"agentsite/internal/fault"
 	"agentsite/internal/ident"
 	"agentsite/internal/task"
+	"agentsite/internal/testing/storetest"
 	"agentsite/store"
-	"agentsite/store/storetest"
 )
 
 // send stores a file of the account and returns its hash.

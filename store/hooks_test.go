@@ -15,8 +15,8 @@ import (
 	"agentsite/internal/ident"
 	"agentsite/internal/notify"
 	"agentsite/internal/task"
+	"agentsite/internal/testing/storetest"
 	"agentsite/store"
-	"agentsite/store/storetest"
 )
 
 func webhook(t *testing.T, db *store.DB, who account.Account, types ...notify.Type) notify.Hook {

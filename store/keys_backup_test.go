@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"agentsite/internal/ident"
+	"agentsite/internal/testing/storetest"
 	"agentsite/store"
-	"agentsite/store/storetest"
 )
 
 // A portal whose root key is elsewhere is backed up with the keys that it has.

@@ -16,8 +16,8 @@ import (
 	"agentsite/internal/ident"
 	"agentsite/internal/raced"
 	"agentsite/internal/task"
+	"agentsite/internal/testing/storetest"
 	"agentsite/store"
-	"agentsite/store/storetest"
 )
 
 // dense fails unless the transcript is 1, 2, 3 … without a gap.

@@ -11,7 +11,7 @@ import (
 	"agentsite/internal/fault"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
-	"agentsite/store/storetest"
+	"agentsite/internal/testing/storetest"
 )
 
 func TestReports(t *testing.T) {

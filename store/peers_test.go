@@ -9,7 +9,7 @@ import (
 	"agentsite/internal/federation"
 	"agentsite/internal/ident"
 	"agentsite/internal/record"
-	"agentsite/store/storetest"
+	"agentsite/internal/testing/storetest"
 )
 
 func TestPeers_ComeBackAsTheyWere(t *testing.T) {

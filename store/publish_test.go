@@ -9,8 +9,8 @@ import (
 	"agentsite/internal/clock"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
+	"agentsite/internal/testing/storetest"
 	"agentsite/store"
-	"agentsite/store/storetest"
 )
 
 // unpublished takes all changes that wait and returns whose they are.

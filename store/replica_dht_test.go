@@ -8,8 +8,8 @@ import (
 	"agentsite/internal/clock"
 	"agentsite/internal/federation"
 	"agentsite/internal/record"
-	"agentsite/internal/record/recordtest"
-	"agentsite/store/storetest"
+	"agentsite/internal/testing/recordtest"
+	"agentsite/internal/testing/storetest"
 )
 
 func TestReplica_KeepsTheDHT(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 
 	"agentsite/internal/ident"
 	"agentsite/internal/record"
-	"agentsite/internal/record/recordtest"
+	"agentsite/internal/testing/recordtest"
 )
 
 func openOwn(t *testing.T, dir string) *Replica {

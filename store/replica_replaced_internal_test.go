@@ -7,7 +7,7 @@ import (
 
 	"agentsite/internal/federation"
 	"agentsite/internal/record"
-	"agentsite/internal/record/recordtest"
+	"agentsite/internal/testing/recordtest"
 )
 
 // What a head covers is shown until the next head is whole: also after a

@@ -4,9 +4,9 @@ import (
 	"testing"
 
 	"agentsite/internal/federation"
-	"agentsite/internal/federation/federationtest"
-	"agentsite/internal/record/recordtest"
-	"agentsite/store/storetest"
+	"agentsite/internal/testing/federationtest"
+	"agentsite/internal/testing/recordtest"
+	"agentsite/internal/testing/storetest"
 )
 
 func TestReplica_DoesWhatAReplicaMust(t *testing.T) {

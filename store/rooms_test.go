@@ -14,8 +14,8 @@ import (
 	"agentsite/internal/fault"
 	"agentsite/internal/ident"
 	"agentsite/internal/task"
+	"agentsite/internal/testing/storetest"
 	"agentsite/store"
-	"agentsite/store/storetest"
 )
 
 func roomsOf(t testing.TB, db *store.DB, who account.Account, f chat.RoomFilter) []chat.Conversation {

@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"agentsite/internal/raced"
+	"agentsite/internal/testing/storetest"
 	"agentsite/store"
-	"agentsite/store/storetest"
 )
 
 // transcripts is what the hash chains answer for: everything but the handle a

@@ -13,8 +13,8 @@ import (
 	"agentsite/internal/clock"
 	"agentsite/internal/ident"
 	"agentsite/internal/task"
+	"agentsite/internal/testing/storetest"
 	"agentsite/store"
-	"agentsite/store/storetest"
 )
 
 // finds are the texts a search of the account finds, newest first.

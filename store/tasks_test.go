@@ -14,8 +14,8 @@ import (
 	"agentsite/internal/fault"
 	"agentsite/internal/hub"
 	"agentsite/internal/task"
+	"agentsite/internal/testing/storetest"
 	"agentsite/store"
-	"agentsite/store/storetest"
 )
 
 func asked(t *testing.T) (*store.DB, account.Account, hub.Agent, chat.Conversation, task.Task) {

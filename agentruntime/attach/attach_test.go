@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"agentsite/agentruntime/agenttest"
 	"agentsite/internal/task"
+	"agentsite/internal/testing/agenttest"
 )
 
 func put(s agenttest.Shelf, kind string, body []byte) task.Part {

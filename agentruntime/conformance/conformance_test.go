@@ -9,9 +9,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"agentsite/agentruntime/agenttest"
 	"agentsite/agentruntime/conformance"
 	"agentsite/internal/task"
+	"agentsite/internal/testing/agenttest"
 )
 
 // others answers for every other agent.

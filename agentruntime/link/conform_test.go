@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"agentsite/agentruntime/agenttest"
 	"agentsite/internal/linkwire"
 	"agentsite/internal/task"
+	"agentsite/internal/testing/agenttest"
 )
 
 func TestLink_Conforms(t *testing.T) {

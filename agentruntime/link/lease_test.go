@@ -11,9 +11,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"agentsite/agentruntime/agenttest"
 	"agentsite/internal/linkwire"
 	"agentsite/internal/task"
+	"agentsite/internal/testing/agenttest"
 )
 
 // bubble runs a test in time of its own, with a driver.

@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"agentsite/agentruntime/agenttest"
 	"agentsite/internal/linkwire"
 	"agentsite/internal/task"
+	"agentsite/internal/testing/agenttest"
 )
 
 // What each said stands in fields of its own, whatever it looks like; files go

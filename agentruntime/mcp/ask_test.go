@@ -9,10 +9,10 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"agentsite/agentruntime/agenttest"
 	"agentsite/internal/hub"
 	"agentsite/internal/schema"
 	"agentsite/internal/task"
+	"agentsite/internal/testing/agenttest"
 )
 
 const searchSchema = `{"type":"object","properties":{"query":{"type":"string"},"limit":{"type":"integer"},"tags":{"type":"array","items":{"type":"string"}},"in":{"type":"object","properties":{"path":{"type":"string"}}}},"required":["query"]}`

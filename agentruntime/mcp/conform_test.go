@@ -4,10 +4,10 @@ import (
 	"encoding/json"
 	"testing"
 
-	"agentsite/agentruntime/agenttest"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
 	"agentsite/internal/task"
+	"agentsite/internal/testing/agenttest"
 )
 
 // newDriver returns a driver that is closed before the far side is.

@@ -13,9 +13,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"agentsite/agentruntime/agenttest"
 	"agentsite/internal/egress"
 	"agentsite/internal/hub"
+	"agentsite/internal/testing/agenttest"
 )
 
 // answering always gives the same answer.

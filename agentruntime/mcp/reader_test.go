@@ -12,9 +12,9 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"agentsite/agentruntime/agenttest"
 	"agentsite/internal/fault"
 	"agentsite/internal/hub"
+	"agentsite/internal/testing/agenttest"
 )
 
 func TestReader_Describes(t *testing.T) {

@@ -6,10 +6,10 @@ import (
 	"strings"
 	"testing"
 
-	"agentsite/agentruntime/agenttest"
 	"agentsite/internal/fault"
 	"agentsite/internal/hub"
 	"agentsite/internal/task"
+	"agentsite/internal/testing/agenttest"
 )
 
 func do(t *testing.T, d *Driver, call task.Call) (task.Result, *agenttest.Recorder) {

@@ -4,9 +4,9 @@ import (
 	"strings"
 	"testing"
 
-	"agentsite/agentruntime/agenttest"
 	"agentsite/internal/hub"
 	"agentsite/internal/task"
+	"agentsite/internal/testing/agenttest"
 )
 
 func TestSaidTo(t *testing.T) {

@@ -9,9 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"agentsite/agentruntime/agenttest"
 	"agentsite/internal/fault"
 	"agentsite/internal/hub"
+	"agentsite/internal/testing/agenttest"
 )
 
 func TestToolbox(t *testing.T) {

@@ -9,8 +9,8 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"agentsite/agentruntime/agenttest"
 	"agentsite/internal/hub"
+	"agentsite/internal/testing/agenttest"
 )
 
 // workshop is a real server with tools of every sort.

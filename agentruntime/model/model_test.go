@@ -15,10 +15,10 @@ import (
 
 	"go.uber.org/goleak"
 
-	"agentsite/agentruntime/agenttest"
 	"agentsite/internal/egress"
 	"agentsite/internal/fault"
 	"agentsite/internal/openai"
+	"agentsite/internal/testing/agenttest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -7,10 +7,10 @@ import (
 	"strings"
 	"testing"
 
-	"agentsite/agentruntime/agenttest"
 	"agentsite/internal/fault"
 	"agentsite/internal/openai"
 	"agentsite/internal/task"
+	"agentsite/internal/testing/agenttest"
 )
 
 func del(id string) agenttest.Turn {

@@ -10,12 +10,12 @@ import (
 	"sync"
 	"testing"
 
-	"agentsite/agentruntime/agenttest"
 	"agentsite/internal/fault"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
 	"agentsite/internal/openai"
 	"agentsite/internal/task"
+	"agentsite/internal/testing/agenttest"
 )
 
 func TestDriver_Conforms(t *testing.T) {

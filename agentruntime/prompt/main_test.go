@@ -13,11 +13,11 @@ import (
 
 	"go.uber.org/goleak"
 
-	"agentsite/agentruntime/agenttest"
 	"agentsite/internal/egress"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
 	"agentsite/internal/task"
+	"agentsite/internal/testing/agenttest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -6,11 +6,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"agentsite/agentruntime/agenttest"
 	"agentsite/agentruntime/speech"
 	"agentsite/internal/hub"
 	"agentsite/internal/openai"
 	"agentsite/internal/task"
+	"agentsite/internal/testing/agenttest"
 )
 
 func said(mine bool, who, text string) task.Turn {

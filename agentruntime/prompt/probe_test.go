@@ -12,10 +12,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"agentsite/agentruntime/agenttest"
 	"agentsite/internal/fault"
 	"agentsite/internal/hub"
 	"agentsite/internal/task"
+	"agentsite/internal/testing/agenttest"
 )
 
 func target(endpoint, secret, model string) hub.Target {

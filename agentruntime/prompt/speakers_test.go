@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"agentsite/agentruntime/agenttest"
 	"agentsite/internal/task"
+	"agentsite/internal/testing/agenttest"
 )
 
 func TestRun_NobodySpeaksForAnother(t *testing.T) {

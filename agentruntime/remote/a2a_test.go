@@ -13,10 +13,10 @@ import (
 	"testing"
 	"time"
 
-	"agentsite/agentruntime/agenttest"
 	"agentsite/internal/fault"
 	"agentsite/internal/hub"
 	"agentsite/internal/task"
+	"agentsite/internal/testing/agenttest"
 )
 
 // run makes one call and checks that the sink was used properly.

@@ -5,10 +5,10 @@ import (
 	"testing"
 	"time"
 
-	"agentsite/agentruntime/agenttest"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
 	"agentsite/internal/task"
+	"agentsite/internal/testing/agenttest"
 )
 
 func TestOpenAI_Conforms(t *testing.T) {

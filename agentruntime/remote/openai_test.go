@@ -9,10 +9,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"agentsite/agentruntime/agenttest"
 	"agentsite/internal/hub"
 	"agentsite/internal/openai"
 	"agentsite/internal/task"
+	"agentsite/internal/testing/agenttest"
 )
 
 func TestOpenAI_SendsHistoryAsMessages(t *testing.T) {

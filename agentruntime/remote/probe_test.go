@@ -11,9 +11,9 @@ import (
 	"strings"
 	"testing"
 
-	"agentsite/agentruntime/agenttest"
 	"agentsite/internal/fault"
 	"agentsite/internal/hub"
+	"agentsite/internal/testing/agenttest"
 )
 
 func answering(t *testing.T, status int, contentType, body string) string {

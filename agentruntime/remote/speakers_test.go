@@ -9,10 +9,10 @@ import (
 	"strings"
 	"testing"
 
-	"agentsite/agentruntime/agenttest"
 	"agentsite/internal/a2a"
 	"agentsite/internal/openai"
 	"agentsite/internal/task"
+	"agentsite/internal/testing/agenttest"
 )
 
 // room is what was said in a room of several, with somebody who writes as the

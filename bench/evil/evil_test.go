@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"agentsite/peering/evil"
+	"agentsite/internal/testing/evil"
 )
 
 // TestChecks demands that every check is where it should be, that without them

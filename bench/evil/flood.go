@@ -20,7 +20,7 @@ import (
 	"time"
 
 	"agentsite/internal/app"
-	"agentsite/peering/evil"
+	"agentsite/internal/testing/evil"
 )
 
 // What a flood is made of. It is made by a process of its own, at a pace that it

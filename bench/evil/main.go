@@ -1,4 +1,4 @@
-// Command evil shows that the lies of peering/evil are stopped by the checks
+// Command evil shows that the lies of internal/testing/evil are stopped by the checks
 // that are meant to stop them. It tells all of them to the product, which must
 // refuse them, and then each of them to a product that misses just the checks
 // that the lie names: its goal must be seen reached then. A check that misses
@@ -26,7 +26,7 @@ import (
 	"strings"
 	"time"
 
-	"agentsite/peering/evil"
+	"agentsite/internal/testing/evil"
 )
 
 func main() {
@@ -175,7 +175,7 @@ func build(ctx context.Context, dir string, without []check, always bool) (strin
 		args = append(args, "-overlay", at)
 	}
 	began := time.Now()
-	out, err := exec.CommandContext(ctx, "go", append(args, "./peering/evil")...).CombinedOutput()
+	out, err := exec.CommandContext(ctx, "go", append(args, "./internal/testing/evil")...).CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("build: %w\n%s", err, out)
 	}
@@ -188,7 +188,7 @@ func execute(ctx context.Context, bin, match string, lies []string, env ...strin
 	ctx, cancel := context.WithTimeout(ctx, 15*time.Minute)
 	defer cancel()
 	c := exec.CommandContext(ctx, bin, "-test.run", match, "-test.parallel", "8")
-	c.Dir = "peering/evil"
+	c.Dir = "internal/testing/evil"
 	c.Env = append(append(os.Environ(), "EVIL="+strings.Join(lies, "|")), env...)
 	out, err := c.CombinedOutput()
 	if ctx.Err() != nil {

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"agentsite/peering/evil"
+	"agentsite/internal/testing/evil"
 )
 
 // table is what became of the lies, by their names.

@@ -71,7 +71,7 @@ func TestRules(t *testing.T) {
 		{"runtime", "a", "TestOne", "fatal error: concurrent map writes", "panic"},
 		{"rows", "agentsite/store", "TestOne", "    x.go:1: 3 rows", "lost or doubled rows"},
 		{"rows by name", "a", "TestFinish_ExactlyOnce", "    x.go:1: 3", "lost or doubled rows"},
-		{"lie", "agentsite/peering/evil", "TestLies", "    x.go:1: SUCCEEDED", "accepted lie"},
+		{"lie", "agentsite/internal/testing/evil", "TestLies", "    x.go:1: SUCCEEDED", "accepted lie"},
 		{"no test", "a", "", "exit status 3", "no test that failed explains it"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -49,7 +49,7 @@ var rules = []rule{
 	},
 	{
 		reason:   "accepted lie",
-		packages: []string{"agentsite/peering/evil", "agentsite/bench/evil"},
+		packages: []string{"agentsite/internal/testing/evil", "agentsite/bench/evil"},
 	},
 }
 

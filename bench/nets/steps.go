@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"agentsite/internal/federation/federationtest"
+	"agentsite/internal/testing/federationtest"
 )
 
 const (

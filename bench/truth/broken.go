@@ -11,8 +11,8 @@ import (
 	"strings"
 	"time"
 
-	"agentsite/agentruntime/agenttest"
 	"agentsite/internal/hub"
+	"agentsite/internal/testing/agenttest"
 )
 
 // broken are the agents that do not work, each in a way of its own.

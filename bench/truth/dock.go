@@ -21,7 +21,7 @@ import (
 	"testing"
 	"time"
 
-	"agentsite/agentruntime/agenttest"
+	"agentsite/internal/testing/agenttest"
 )
 
 // dock starts the agents.

@@ -11,8 +11,8 @@ import (
 	"github.com/a2aproject/a2a-go/v2/a2asrv"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"agentsite/agentruntime/agenttest"
 	"agentsite/internal/hub"
+	"agentsite/internal/testing/agenttest"
 )
 
 var quiet = log.New(io.Discard, "", 0)

@@ -17,7 +17,7 @@ import (
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
 	"agentsite/internal/index"
-	"agentsite/store/storetest"
+	"agentsite/internal/testing/storetest"
 )
 
 // suspect is an agent on trial.

@@ -10,12 +10,12 @@ import (
 	"github.com/go-jose/go-jose/v4"
 	"github.com/gowebpki/jcs"
 
-	"agentsite/agentruntime/agenttest"
 	"agentsite/agentruntime/remote"
 	"agentsite/internal/a2a"
 	"agentsite/internal/app"
-	"agentsite/internal/app/apptest"
 	"agentsite/internal/hub"
+	"agentsite/internal/testing/agenttest"
+	"agentsite/internal/testing/apptest"
 )
 
 func TestCard_IsReadByBothVersions(t *testing.T) {

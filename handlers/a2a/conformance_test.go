@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"agentsite/internal/app"
-	"agentsite/internal/app/apptest"
+	"agentsite/internal/testing/apptest"
 )
 
 // What the official kit of A2A 1.0 looks at and the other tests do not, asked

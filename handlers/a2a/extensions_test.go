@@ -8,9 +8,9 @@ import (
 	"sync"
 	"testing"
 
-	"agentsite/agentruntime/agenttest"
 	"agentsite/internal/a2a"
-	"agentsite/internal/app/apptest"
+	"agentsite/internal/testing/agenttest"
+	"agentsite/internal/testing/apptest"
 )
 
 // with asks for an extension.

@@ -12,8 +12,8 @@ import (
 
 	sdk "github.com/a2aproject/a2a-go/v2/a2a"
 
-	"agentsite/agentruntime/agenttest"
-	"agentsite/internal/app/apptest"
+	"agentsite/internal/testing/agenttest"
+	"agentsite/internal/testing/apptest"
 )
 
 // told is one request to a receiver.

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"agentsite/internal/app/apptest"
+	"agentsite/internal/testing/apptest"
 )
 
 // TestSend_CountsTheRightAtItsTime ends an account while the body of its

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"agentsite/agentruntime/agenttest"
-	"agentsite/internal/app/apptest"
 	"agentsite/internal/ident"
+	"agentsite/internal/testing/agenttest"
+	"agentsite/internal/testing/apptest"
 )
 
 const calc = "/agents/calc/a2a"

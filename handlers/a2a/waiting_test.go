@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"agentsite/agentruntime/agenttest"
-	"agentsite/internal/app/apptest"
+	"agentsite/internal/testing/agenttest"
+	"agentsite/internal/testing/apptest"
 )
 
 // TestSend_IsNotHeardWhereNobodyMayWait fills the places of one address, at

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"agentsite/agentruntime/agenttest"
-	"agentsite/internal/app/apptest"
+	"agentsite/internal/testing/agenttest"
+	"agentsite/internal/testing/apptest"
 )
 
 type entry struct {

@@ -13,8 +13,8 @@ import (
 	"sync"
 	"testing"
 
-	"agentsite/agentruntime/agenttest"
 	"agentsite/internal/openai"
+	"agentsite/internal/testing/agenttest"
 )
 
 // model is a server of the OpenAI API that says what a test tells it to, piece

@@ -11,7 +11,7 @@ import (
 	"github.com/chromedp/cdproto/page"
 
 	"agentsite/internal/app"
-	"agentsite/internal/app/apptest"
+	"agentsite/internal/testing/apptest"
 )
 
 // needAxe is the source of axe-core, a checker of accessibility, which

@@ -3,7 +3,7 @@ package e2e
 import (
 	"testing"
 
-	"agentsite/internal/app/apptest"
+	"agentsite/internal/testing/apptest"
 )
 
 // TestChat_AmendsInPlace edits, reacts, takes away and asks again, and sees it

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"agentsite/internal/app"
-	"agentsite/internal/app/apptest"
+	"agentsite/internal/testing/apptest"
 )
 
 // TestAroundLooks opens the pages around a conversation: the list with much on

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"agentsite/internal/app/apptest"
+	"agentsite/internal/testing/apptest"
 )
 
 // TestChat_SendsFiles chooses, drops and pastes files, sees how far they are,

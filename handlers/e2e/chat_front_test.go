@@ -22,8 +22,8 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"agentsite/internal/app"
-	"agentsite/internal/app/apptest"
 	"agentsite/internal/cli"
+	"agentsite/internal/testing/apptest"
 )
 
 // actsAsPortal makes this test binary a portal of its own process, which can

@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"agentsite/internal/app/apptest"
+	"agentsite/internal/testing/apptest"
 )
 
 // fillRoom says many things in a conversation, in no order.

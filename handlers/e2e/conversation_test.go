@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"agentsite/internal/app/apptest"
+	"agentsite/internal/testing/apptest"
 )
 
 // code is what somebody shows the others.

@@ -16,7 +16,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"agentsite/internal/app"
-	"agentsite/internal/app/apptest"
+	"agentsite/internal/testing/apptest"
 )
 
 // foreignSite is a page of somebody else that shows an address in a frame. It

@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"agentsite/internal/app/apptest"
+	"agentsite/internal/testing/apptest"
 )
 
 // TestFind_IsToldOfNewAgents saves a search, hears of what it finds since,

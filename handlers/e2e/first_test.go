@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"agentsite/internal/app"
-	"agentsite/internal/app/apptest"
+	"agentsite/internal/testing/apptest"
 )
 
 var screens = map[string]screen{

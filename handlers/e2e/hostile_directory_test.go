@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"agentsite/agentruntime/agenttest"
-	"agentsite/internal/app/apptest"
+	"agentsite/internal/testing/agenttest"
+	"agentsite/internal/testing/apptest"
 )
 
 // TestHostileDirectory puts payloads into what only the directory shows: tools

@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/net/html"
 
-	"agentsite/internal/app/apptest"
+	"agentsite/internal/testing/apptest"
 )
 
 // Elements that no page of the portal has, and attributes that hold addresses.

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"agentsite/internal/app"
-	"agentsite/internal/app/apptest"
 	"agentsite/internal/record"
+	"agentsite/internal/testing/apptest"
 )
 
 // TestLate is a portal that keeps summaries of another one alone: what that one

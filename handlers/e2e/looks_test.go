@@ -12,7 +12,7 @@ import (
 	"github.com/chromedp/cdproto/network"
 
 	"agentsite/internal/app"
-	"agentsite/internal/app/apptest"
+	"agentsite/internal/testing/apptest"
 )
 
 // as gives the tab the session of somebody.

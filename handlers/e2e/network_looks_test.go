@@ -15,12 +15,12 @@ import (
 	"time"
 
 	"agentsite/internal/app"
-	"agentsite/internal/app/apptest"
 	"agentsite/internal/clock"
 	"agentsite/internal/federation"
 	"agentsite/internal/ident"
 	"agentsite/internal/record"
-	"agentsite/internal/record/recordtest"
+	"agentsite/internal/testing/apptest"
+	"agentsite/internal/testing/recordtest"
 	"agentsite/store"
 )
 

@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"agentsite/internal/app/apptest"
-	"agentsite/internal/federation/federationtest"
+	"agentsite/internal/testing/apptest"
+	"agentsite/internal/testing/federationtest"
 )
 
 // joined is a portal in a process of its own, started as its manual says.

@@ -12,7 +12,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"agentsite/internal/app/apptest"
+	"agentsite/internal/testing/apptest"
 )
 
 // pngOf is a small PNG of one colour.

@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"agentsite/internal/app/apptest"
+	"agentsite/internal/testing/apptest"
 )
 
 // moody is a model that can be told to refuse everybody.

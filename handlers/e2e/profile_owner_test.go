@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"agentsite/internal/app/apptest"
+	"agentsite/internal/testing/apptest"
 )
 
 // TestOwner_ShareAndGiveAway shares an agent with one person and gives it to

@@ -5,7 +5,7 @@ import (
 	"net/url"
 	"testing"
 
-	"agentsite/internal/app/apptest"
+	"agentsite/internal/testing/apptest"
 )
 
 // TestReport_OperatorWithdraws has a visitor report an agent and the operator

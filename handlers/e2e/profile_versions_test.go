@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"testing"
 
-	"agentsite/internal/app/apptest"
+	"agentsite/internal/testing/apptest"
 )
 
 // TestVersions_DiffAndBack edits an agent, reads what that changed and goes

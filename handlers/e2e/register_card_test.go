@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"agentsite/internal/app/apptest"
+	"agentsite/internal/testing/apptest"
 )
 
 // TestRegister_FromACardFile fills the form from a file or from what is

@@ -13,7 +13,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
-	"agentsite/internal/app/apptest"
+	"agentsite/internal/testing/apptest"
 )
 
 // form opens the form for a kind.

@@ -15,7 +15,7 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 
 	"agentsite/internal/app"
-	"agentsite/internal/app/apptest"
+	"agentsite/internal/testing/apptest"
 )
 
 // posts sends the composer's form as a browser without scripts does.

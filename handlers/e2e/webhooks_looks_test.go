@@ -5,7 +5,7 @@ import (
 	"net/http/httptest"
 	"testing"
 
-	"agentsite/internal/app/apptest"
+	"agentsite/internal/testing/apptest"
 )
 
 // TestLooks_Webhooks opens the page with nothing on it, and with one that is

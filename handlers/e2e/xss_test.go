@@ -13,7 +13,7 @@ import (
 	"unicode/utf8"
 
 	"agentsite/internal/app"
-	"agentsite/internal/app/apptest"
+	"agentsite/internal/testing/apptest"
 )
 
 // far is where payloads call home to. Nothing may ever ask it.

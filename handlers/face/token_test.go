@@ -12,7 +12,7 @@ import (
 	"agentsite/internal/account"
 	"agentsite/internal/fault"
 	"agentsite/internal/ident"
-	"agentsite/store/storetest"
+	"agentsite/internal/testing/storetest"
 )
 
 func TestCallers_TokensCountByThePrefixOfTheirAddress(t *testing.T) {

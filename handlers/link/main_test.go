@@ -13,7 +13,6 @@ import (
 
 	"go.uber.org/goleak"
 
-	"agentsite/agentruntime/agenttest"
 	driver "agentsite/agentruntime/link"
 	door "agentsite/handlers/link"
 	"agentsite/internal/fault"
@@ -21,6 +20,7 @@ import (
 	"agentsite/internal/ident"
 	"agentsite/internal/linkwire"
 	"agentsite/internal/task"
+	"agentsite/internal/testing/agenttest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"agentsite/internal/app/apptest"
 	"agentsite/internal/linkwire"
+	"agentsite/internal/testing/apptest"
 )
 
 // knock connects to a real portal and says hello; it returns the connection

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"agentsite/internal/app/apptest"
+	"agentsite/internal/testing/apptest"
 )
 
 // set is an edit that sets headers, or removes those that are "".

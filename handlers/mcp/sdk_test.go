@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"agentsite/internal/app/apptest"
+	"agentsite/internal/testing/apptest"
 )
 
 // TestSDK_AsksInEachEra is what the protocol's own client does at both

@@ -9,8 +9,8 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"agentsite/agentruntime/agenttest"
-	"agentsite/internal/app/apptest"
+	"agentsite/internal/testing/agenttest"
+	"agentsite/internal/testing/apptest"
 )
 
 // far is a portal with an agent elsewhere, which lives longer than it.

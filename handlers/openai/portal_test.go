@@ -12,10 +12,10 @@ import (
 	"testing"
 	"time"
 
-	"agentsite/agentruntime/agenttest"
 	"agentsite/internal/app"
-	"agentsite/internal/app/apptest"
 	wire "agentsite/internal/openai"
+	"agentsite/internal/testing/agenttest"
+	"agentsite/internal/testing/apptest"
 )
 
 const completions = "/v1/chat/completions"

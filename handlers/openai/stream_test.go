@@ -16,7 +16,7 @@ import (
 	"agentsite/internal/ident"
 	wire "agentsite/internal/openai"
 	"agentsite/internal/task"
-	"agentsite/store/storetest"
+	"agentsite/internal/testing/storetest"
 )
 
 // book knows one agent.

@@ -9,9 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"agentsite/agentruntime/agenttest"
 	"agentsite/internal/app"
-	"agentsite/internal/app/apptest"
+	"agentsite/internal/testing/agenttest"
+	"agentsite/internal/testing/apptest"
 )
 
 // own is the namespace of portals in tests.

@@ -13,8 +13,8 @@ import (
 	"sync"
 	"testing"
 
-	"agentsite/agentruntime/agenttest"
-	"agentsite/internal/app/apptest"
+	"agentsite/internal/testing/agenttest"
+	"agentsite/internal/testing/apptest"
 )
 
 // publisher is the official client, unmodified, with a home of its own.

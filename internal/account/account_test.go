@@ -11,8 +11,8 @@ import (
 	"agentsite/internal/account"
 	"agentsite/internal/fault"
 	"agentsite/internal/ident"
+	"agentsite/internal/testing/storetest"
 	"agentsite/store"
-	"agentsite/store/storetest"
 )
 
 const password = "correct horse battery"

@@ -19,7 +19,7 @@ import (
 	"time"
 
 	"agentsite/handlers/peer"
-	"agentsite/internal/app/apptest"
+	"agentsite/internal/testing/apptest"
 )
 
 // flood is an endless-looking body that counts what was taken of it.

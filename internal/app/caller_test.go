@@ -16,9 +16,9 @@ import (
 	"testing"
 	"time"
 
-	"agentsite/agentruntime/agenttest"
-	"agentsite/internal/app/apptest"
 	"agentsite/internal/ident/httpsig"
+	"agentsite/internal/testing/agenttest"
+	"agentsite/internal/testing/apptest"
 )
 
 // wiretap stands before servers of agents and keeps what reaches them.

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"agentsite/internal/app"
-	"agentsite/internal/app/apptest"
+	"agentsite/internal/testing/apptest"
 )
 
 func TestConfig_NamesTheSettingThatIsWrong(t *testing.T) {

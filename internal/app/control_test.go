@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"agentsite/internal/app"
-	"agentsite/internal/app/apptest"
 	"agentsite/internal/fault"
+	"agentsite/internal/testing/apptest"
 )
 
 // told is what a session of commands says, secrets and times masked; it makes

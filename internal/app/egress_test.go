@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"agentsite/internal/app"
-	"agentsite/internal/app/apptest"
+	"agentsite/internal/testing/apptest"
 )
 
 // trap counts connections to a port of every loopback address.

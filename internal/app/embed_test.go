@@ -9,9 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"agentsite/agentruntime/agenttest"
 	"agentsite/internal/app"
-	"agentsite/internal/app/apptest"
+	"agentsite/internal/testing/agenttest"
+	"agentsite/internal/testing/apptest"
 )
 
 // framed is somebody who talks to an agent in a frame on another site.

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"agentsite/internal/app"
-	"agentsite/internal/app/apptest"
+	"agentsite/internal/testing/apptest"
 )
 
 // cpu is the processor time that this process has used, of users and system.

@@ -13,12 +13,12 @@ import (
 	"sync"
 	"testing"
 
-	"agentsite/agentruntime/agenttest"
 	"agentsite/internal/app"
-	"agentsite/internal/app/apptest"
 	"agentsite/internal/fault"
 	"agentsite/internal/federation"
 	"agentsite/internal/hub"
+	"agentsite/internal/testing/agenttest"
+	"agentsite/internal/testing/apptest"
 )
 
 // yellow is what a portal knows of the agents of others.

@@ -11,7 +11,7 @@ import (
 
 	"agentsite/internal/clock"
 	"agentsite/internal/federation"
-	"agentsite/internal/record/recordtest"
+	"agentsite/internal/testing/recordtest"
 )
 
 // lets is a guard that believes everybody, and what is known of one portal.

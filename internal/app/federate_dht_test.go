@@ -9,10 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"agentsite/agentruntime/agenttest"
-	"agentsite/internal/app/apptest"
 	"agentsite/internal/federation"
 	"agentsite/internal/record"
+	"agentsite/internal/testing/agenttest"
+	"agentsite/internal/testing/apptest"
 )
 
 // lookups asks an operator's portal for something in the DHT until the answer

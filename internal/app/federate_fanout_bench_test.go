@@ -21,11 +21,11 @@ import (
 	"agentsite/internal/clock"
 	"agentsite/internal/egress"
 	"agentsite/internal/federation"
-	"agentsite/internal/federation/federationtest"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
 	"agentsite/internal/index"
 	"agentsite/internal/record"
+	"agentsite/internal/testing/federationtest"
 	"agentsite/peering"
 	"agentsite/peering/translate"
 )

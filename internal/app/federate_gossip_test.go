@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"agentsite/internal/app"
-	"agentsite/internal/app/apptest"
 	"agentsite/internal/federation"
+	"agentsite/internal/testing/apptest"
 )
 
 // gossips asks an operator's portal how it stands in the pool until that is as

@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"agentsite/internal/app"
-	"agentsite/internal/app/apptest"
 	"agentsite/internal/federation"
 	"agentsite/internal/record"
-	"agentsite/peering/evil"
+	"agentsite/internal/testing/apptest"
+	"agentsite/internal/testing/evil"
 )
 
 // TestSearch_FindsThroughAnIndexWhatIsDown has a portal that keeps only summaries

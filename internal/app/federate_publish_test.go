@@ -16,9 +16,9 @@ import (
 	"agentsite/internal/ident"
 	"agentsite/internal/index"
 	"agentsite/internal/record"
+	"agentsite/internal/testing/storetest"
 	"agentsite/peering"
 	"agentsite/store"
-	"agentsite/store/storetest"
 )
 
 const publishNetwork = "agentsite-test"

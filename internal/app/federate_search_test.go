@@ -8,11 +8,11 @@ import (
 	"testing"
 	"time"
 
-	"agentsite/agentruntime/agenttest"
 	"agentsite/internal/app"
-	"agentsite/internal/app/apptest"
 	"agentsite/internal/federation"
 	"agentsite/internal/record"
+	"agentsite/internal/testing/agenttest"
+	"agentsite/internal/testing/apptest"
 )
 
 // TestSearch_AsksPortalsOverTheirQuota has a portal that keeps next to nothing

@@ -9,11 +9,11 @@ import (
 	"testing"
 	"time"
 
-	"agentsite/agentruntime/agenttest"
 	"agentsite/internal/app"
-	"agentsite/internal/app/apptest"
 	"agentsite/internal/federation"
 	"agentsite/internal/record"
+	"agentsite/internal/testing/agenttest"
+	"agentsite/internal/testing/apptest"
 )
 
 // TestSeek_FindsAgentsOfPortalsNobodyToldOf has ten portals, of which one holds

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"agentsite/internal/app/apptest"
+	"agentsite/internal/testing/apptest"
 )
 
 // Each question to the guide that the home page of a fresh portal shows has the

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"agentsite/internal/app"
-	"agentsite/internal/app/apptest"
+	"agentsite/internal/testing/apptest"
 )
 
 // delivery is one request to a receiver, whose signature was looked at.

@@ -17,10 +17,10 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"agentsite/agentruntime/agenttest"
-	"agentsite/internal/app/apptest"
 	"agentsite/internal/cli"
 	"agentsite/internal/linkwire"
+	"agentsite/internal/testing/agenttest"
+	"agentsite/internal/testing/apptest"
 )
 
 // hiddenText is what no reader sees and a terminal, a browser or a model may

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"agentsite/internal/app/apptest"
 	"agentsite/internal/hub"
 	"agentsite/internal/raced"
+	"agentsite/internal/testing/apptest"
 )
 
 // put is base with one field, written as a path, set to raw JSON.

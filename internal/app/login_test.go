@@ -12,8 +12,8 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"agentsite/agentruntime/agenttest"
-	"agentsite/internal/app/apptest"
+	"agentsite/internal/testing/agenttest"
+	"agentsite/internal/testing/apptest"
 )
 
 // hashBytes is the memory of one computation of a password's hash.

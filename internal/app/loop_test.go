@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"agentsite/internal/app/apptest"
+	"agentsite/internal/testing/apptest"
 )
 
 // circle registers agents of which each has the next one's face here as its

@@ -4,7 +4,7 @@ import (
 	"os"
 	"testing"
 
-	"agentsite/internal/app/apptest"
+	"agentsite/internal/testing/apptest"
 )
 
 func TestMain(m *testing.M) { os.Exit(apptest.Main(m)) }

@@ -4,8 +4,8 @@ import (
 	"net/http"
 	"testing"
 
-	"agentsite/agentruntime/agenttest"
-	"agentsite/internal/app/apptest"
+	"agentsite/internal/testing/agenttest"
+	"agentsite/internal/testing/apptest"
 )
 
 // a2aCells ask as clients of the A2A protocol do. Sessions do not count there:

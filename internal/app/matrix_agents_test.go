@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"agentsite/internal/app/apptest"
+	"agentsite/internal/testing/apptest"
 )
 
 // agentCells ask of one agent: its versions, its owners, how it is used, and

@@ -4,9 +4,9 @@ import (
 	"net/http"
 	"testing"
 
-	"agentsite/agentruntime/agenttest"
-	"agentsite/internal/app/apptest"
 	"agentsite/internal/ident"
+	"agentsite/internal/testing/agenttest"
+	"agentsite/internal/testing/apptest"
 )
 
 // directoryCells say what the routes of finding and being told are asked.

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"testing"
 
-	"agentsite/agentruntime/agenttest"
+	"agentsite/internal/testing/agenttest"
 )
 
 // embedCells say what the routes of a chat on other sites are asked, and those

@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"agentsite/internal/app/apptest"
+	"agentsite/internal/testing/apptest"
 )
 
 // peerCells ask about other portals: each about an address of its own, where

@@ -6,8 +6,8 @@ import (
 	"sync"
 	"testing"
 
-	"agentsite/agentruntime/agenttest"
-	"agentsite/internal/app/apptest"
+	"agentsite/internal/testing/agenttest"
+	"agentsite/internal/testing/apptest"
 )
 
 // registryCells ask as clients of the MCP registry do.

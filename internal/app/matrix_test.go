@@ -15,11 +15,11 @@ import (
 	"sync"
 	"testing"
 
-	"agentsite/agentruntime/agenttest"
 	"agentsite/internal/app"
-	"agentsite/internal/app/apptest"
 	"agentsite/internal/ident"
 	"agentsite/internal/raced"
+	"agentsite/internal/testing/agenttest"
+	"agentsite/internal/testing/apptest"
 	"agentsite/static"
 )
 

@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"testing"
 
-	"agentsite/internal/app/apptest"
+	"agentsite/internal/testing/apptest"
 )
 
 // webhookCells ask for webhooks.

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"agentsite/internal/app"
-	"agentsite/internal/app/apptest"
 	"agentsite/internal/federation"
+	"agentsite/internal/testing/apptest"
 )
 
 // TestMetrics_TellOfTheFederation has two portals meet, and reads what both

@@ -13,9 +13,9 @@ import (
 
 	"github.com/google/jsonschema-go/jsonschema"
 
-	"agentsite/agentruntime/agenttest"
-	"agentsite/internal/app/apptest"
 	"agentsite/internal/raced"
+	"agentsite/internal/testing/agenttest"
+	"agentsite/internal/testing/apptest"
 )
 
 // spec is the portal's OpenAPI document, as far as the tests ask it.

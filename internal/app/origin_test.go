@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"agentsite/internal/app"
-	"agentsite/internal/app/apptest"
 	"agentsite/internal/ident"
+	"agentsite/internal/testing/apptest"
 )
 
 func setHeader(name, value string) func(*http.Request) {

@@ -9,9 +9,9 @@ import (
 	"golang.org/x/net/html"
 
 	"agentsite/internal/app"
-	"agentsite/internal/app/apptest"
 	"agentsite/internal/federation"
 	"agentsite/internal/record"
+	"agentsite/internal/testing/apptest"
 )
 
 // shownDHT is the section about the DHT on the operator's page.

@@ -7,7 +7,7 @@ import (
 
 	"agentsite/internal/clock"
 	"agentsite/internal/record"
-	"agentsite/internal/record/recordtest"
+	"agentsite/internal/testing/recordtest"
 )
 
 // Lied makes a portal known that was proved to lie, and returns its id.

@@ -4,8 +4,8 @@ import (
 	"net/http"
 	"testing"
 
-	"agentsite/agentruntime/agenttest"
-	"agentsite/internal/app/apptest"
+	"agentsite/internal/testing/agenttest"
+	"agentsite/internal/testing/apptest"
 )
 
 // A message sent again is owed its first answer, whatever the limits of the

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"agentsite/agentruntime/agenttest"
-	"agentsite/internal/app/apptest"
+	"agentsite/internal/testing/agenttest"
+	"agentsite/internal/testing/apptest"
 )
 
 func TestStreams_EndWithTheRight(t *testing.T) {

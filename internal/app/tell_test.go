@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"agentsite/internal/hub"
-	"agentsite/store/storetest"
+	"agentsite/internal/testing/storetest"
 )
 
 type post struct{ to, subject, text string }

@@ -10,7 +10,7 @@ import (
 	"agentsite/internal/fault"
 	"agentsite/internal/ident"
 	"agentsite/internal/task"
-	"agentsite/store/storetest"
+	"agentsite/internal/testing/storetest"
 )
 
 func TestEdit_OwnTextsOnlyAndWithTrace(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	"agentsite/internal/fault"
 	"agentsite/internal/ident"
 	"agentsite/internal/task"
-	"agentsite/store/storetest"
+	"agentsite/internal/testing/storetest"
 )
 
 func TestFinish_AnAnswerAsksTheAgentsItMentions(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"agentsite/internal/fault"
 	"agentsite/internal/ident"
 	"agentsite/internal/task"
-	"agentsite/store/storetest"
+	"agentsite/internal/testing/storetest"
 )
 
 // TestDelete_LeavesWhileOthersAreThereAndRemovesTheRoomWithTheLast also shows

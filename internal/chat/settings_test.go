@@ -8,7 +8,7 @@ import (
 	"agentsite/internal/fault"
 	"agentsite/internal/ident"
 	"agentsite/internal/task"
-	"agentsite/store/storetest"
+	"agentsite/internal/testing/storetest"
 )
 
 func TestSet_AllOrNothing(t *testing.T) {

@@ -9,8 +9,8 @@ import (
 
 	"agentsite/internal/chat"
 	"agentsite/internal/task"
+	"agentsite/internal/testing/storetest"
 	"agentsite/store"
-	"agentsite/store/storetest"
 )
 
 // secret is a word that stands in nothing but the message that is deleted.

@@ -12,7 +12,7 @@ import (
 	"agentsite/internal/fault"
 	"agentsite/internal/federation"
 	"agentsite/internal/record"
-	"agentsite/internal/record/recordtest"
+	"agentsite/internal/testing/recordtest"
 )
 
 // An operator pins an address where nobody answers yet. A card that names it

@@ -9,7 +9,7 @@ import (
 
 	"agentsite/internal/federation"
 	"agentsite/internal/record"
-	"agentsite/internal/record/recordtest"
+	"agentsite/internal/testing/recordtest"
 )
 
 // sybil is the facts of one of many portals.

@@ -10,7 +10,7 @@ import (
 	"agentsite/internal/fault"
 	"agentsite/internal/federation"
 	"agentsite/internal/record"
-	"agentsite/internal/record/recordtest"
+	"agentsite/internal/testing/recordtest"
 )
 
 func following(how string) federation.RuleChange { return federation.RuleChange{Follow: &how} }

@@ -11,10 +11,10 @@ import (
 
 	"agentsite/internal/clock"
 	"agentsite/internal/federation"
-	"agentsite/internal/federation/federationtest"
 	"agentsite/internal/ident"
 	"agentsite/internal/record"
-	"agentsite/internal/record/recordtest"
+	"agentsite/internal/testing/federationtest"
+	"agentsite/internal/testing/recordtest"
 )
 
 const day = 24 * time.Hour

@@ -10,7 +10,7 @@ import (
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
 	"agentsite/internal/index"
-	"agentsite/store/storetest"
+	"agentsite/internal/testing/storetest"
 )
 
 // BenchmarkImport is the import of agents as a portal does it, without HTTP:

@@ -11,7 +11,7 @@ import (
 	"agentsite/internal/fault"
 	"agentsite/internal/hub"
 	"agentsite/internal/raced"
-	"agentsite/store/storetest"
+	"agentsite/internal/testing/storetest"
 )
 
 func TestOwners_AreToldOnceAndWhenItIsBack(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
 	"agentsite/internal/index"
-	"agentsite/store/storetest"
+	"agentsite/internal/testing/storetest"
 )
 
 // distant is a network of agents by handle and of portals by id.

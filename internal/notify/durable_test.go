@@ -12,8 +12,8 @@ import (
 	"agentsite/internal/ident"
 	"agentsite/internal/notify"
 	"agentsite/internal/task"
+	"agentsite/internal/testing/storetest"
 	"agentsite/store"
-	"agentsite/store/storetest"
 )
 
 // over is a service over a real database.

@@ -11,7 +11,7 @@ import (
 
 	"agentsite/internal/fault"
 	"agentsite/internal/record"
-	"agentsite/internal/record/recordtest"
+	"agentsite/internal/testing/recordtest"
 )
 
 func TestGate_ManyWaysAtOnceAdmitOnce(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"agentsite/internal/record"
-	"agentsite/internal/record/recordtest"
+	"agentsite/internal/testing/recordtest"
 )
 
 // typical returns n agents of the size that FEDERATION.md measured with: three

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"agentsite/internal/record"
-	"agentsite/internal/record/recordtest"
+	"agentsite/internal/testing/recordtest"
 )
 
 func TestOpenCard_ChecksWhatNeedsNoMemory(t *testing.T) {

@@ -4,9 +4,9 @@ import (
 	"testing"
 	"time"
 
-	"agentsite/internal/federation/federationtest"
 	"agentsite/internal/record"
-	"agentsite/internal/record/recordtest"
+	"agentsite/internal/testing/federationtest"
+	"agentsite/internal/testing/recordtest"
 )
 
 func TestChecker_RemembersWhatNeverChanges(t *testing.T) {

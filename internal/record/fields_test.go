@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"agentsite/internal/record"
-	"agentsite/internal/record/recordtest"
+	"agentsite/internal/testing/recordtest"
 )
 
 func TestValidOrigin(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"agentsite/internal/record"
-	"agentsite/internal/record/recordtest"
+	"agentsite/internal/testing/recordtest"
 )
 
 // FuzzOpen reads anything as a record. What is one reads the same again, and

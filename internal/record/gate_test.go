@@ -8,7 +8,7 @@ import (
 
 	"agentsite/internal/fault"
 	"agentsite/internal/record"
-	"agentsite/internal/record/recordtest"
+	"agentsite/internal/testing/recordtest"
 )
 
 const (

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"agentsite/internal/record"
-	"agentsite/internal/record/recordtest"
+	"agentsite/internal/testing/recordtest"
 )
 
 func TestGate_CardWithoutAKeyVoidsWhatItSigned(t *testing.T) {

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"agentsite/internal/record"
-	"agentsite/internal/record/recordtest"
+	"agentsite/internal/testing/recordtest"
 )
 
 func TestHead_CoversWhatItsTreeHas(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"agentsite/internal/record"
-	"agentsite/internal/record/recordtest"
+	"agentsite/internal/testing/recordtest"
 )
 
 func TestWords_ComeBackAsTheyWentIn(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"agentsite/internal/record"
-	"agentsite/internal/record/recordtest"
+	"agentsite/internal/testing/recordtest"
 )
 
 func TestGate_CheckTakesNothingIn(t *testing.T) {

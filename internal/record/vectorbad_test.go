@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"agentsite/internal/record"
-	"agentsite/internal/record/recordtest"
+	"agentsite/internal/testing/recordtest"
 )
 
 func (f *forge) wire(good string) string {

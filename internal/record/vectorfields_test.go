@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"agentsite/internal/record"
-	"agentsite/internal/record/recordtest"
+	"agentsite/internal/testing/recordtest"
 )
 
 func (f *forge) makeBadFields() {

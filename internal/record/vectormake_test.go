@@ -12,7 +12,7 @@ import (
 	"github.com/gowebpki/jcs"
 
 	"agentsite/internal/record"
-	"agentsite/internal/record/recordtest"
+	"agentsite/internal/testing/recordtest"
 )
 
 var b64 = base64.RawURLEncoding

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"agentsite/internal/record"
-	"agentsite/internal/record/recordtest"
+	"agentsite/internal/testing/recordtest"
 )
 
 var update = flag.Bool("update", false, "write testdata/vectors.json anew")

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"agentsite/internal/record"
-	"agentsite/internal/record/recordtest"
+	"agentsite/internal/testing/recordtest"
 )
 
 // TestGate_VouchedNeedsNoAcquaintance is of values of the DHT: a card and what

@@ -13,7 +13,7 @@ var ErrShutdown = errors.New("the portal stops")
 
 // Agent runs tasks: every kind of agent is reached or executed through this
 // one interface, and every implementation passes the conformance kit in
-// agentruntime/agenttest.
+// internal/testing/agenttest.
 //
 // Run does the work of one call and returns its outcome exactly once. While it
 // runs it may use out; after it has returned it must not. When ctx ends Run

@@ -15,8 +15,8 @@ import (
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
 	"agentsite/internal/task"
+	"agentsite/internal/testing/storetest"
 	"agentsite/store"
-	"agentsite/store/storetest"
 )
 
 // hands is a runner and an ender in one: what runs is stopped by stop, what

@@ -17,7 +17,7 @@ import (
 	"github.com/hashicorp/serf/serf"
 
 	"agentsite/internal/record"
-	"agentsite/internal/record/recordtest"
+	"agentsite/internal/testing/recordtest"
 )
 
 // Portals of the tests; what they show is their contact where holds has it.

@@ -16,9 +16,9 @@ import (
 	"time"
 
 	"agentsite/internal/federation"
-	"agentsite/internal/federation/federationtest"
 	"agentsite/internal/record"
-	"agentsite/internal/record/recordtest"
+	"agentsite/internal/testing/federationtest"
+	"agentsite/internal/testing/recordtest"
 	"agentsite/peering/live"
 )
 

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"agentsite/internal/record"
-	"agentsite/internal/record/recordtest"
+	"agentsite/internal/testing/recordtest"
 	"agentsite/peering/kademlia"
 )
 

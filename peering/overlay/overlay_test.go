@@ -15,7 +15,7 @@ import (
 
 	"agentsite/internal/federation"
 	"agentsite/internal/record"
-	"agentsite/internal/record/recordtest"
+	"agentsite/internal/testing/recordtest"
 	"agentsite/peering/kademlia"
 	"agentsite/peering/kademlia/wire"
 )

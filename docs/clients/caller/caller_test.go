@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"agentsite/internal/app/apptest"
+	"agentsite/internal/testing/apptest"
 )
 
 func TestMain(m *testing.M) {

@@ -15,7 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"agentsite/agentruntime/agenttest"
 	driver "agentsite/agentruntime/link"
 	door "agentsite/handlers/link"
 	"agentsite/internal/fault"
@@ -23,6 +22,7 @@ import (
 	"agentsite/internal/ident"
 	"agentsite/internal/linkwire"
 	"agentsite/internal/task"
+	"agentsite/internal/testing/agenttest"
 )
 
 // waitTime bounds a wait. It is long, because a busy machine must not fail a test.

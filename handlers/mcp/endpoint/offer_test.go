@@ -15,7 +15,7 @@ import (
 	"agentsite/handlers/face"
 	"agentsite/internal/account"
 	"agentsite/internal/ident"
-	"agentsite/store/storetest"
+	"agentsite/internal/testing/storetest"
 )
 
 const anyInput = `{"type":"object"}`

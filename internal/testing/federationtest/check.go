@@ -12,7 +12,7 @@ import (
 
 	"agentsite/internal/federation"
 	"agentsite/internal/record"
-	"agentsite/internal/record/recordtest"
+	"agentsite/internal/testing/recordtest"
 )
 
 // Check runs all tests there are of a federation.Replica, each with a new one

@@ -27,7 +27,7 @@ import (
 	"time"
 
 	"agentsite/internal/app"
-	"agentsite/store/storetest"
+	"agentsite/internal/testing/storetest"
 )
 
 // Portal is a portal that runs until the test ends.

@@ -17,7 +17,7 @@ import (
 	"agentsite/internal/federation"
 	"agentsite/internal/ident/httpsig"
 	"agentsite/internal/record"
-	"agentsite/peering/evil"
+	"agentsite/internal/testing/evil"
 	"agentsite/peering/kademlia"
 	"agentsite/peering/kademlia/wire"
 )

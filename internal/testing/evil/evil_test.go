@@ -20,9 +20,9 @@ import (
 	_ "modernc.org/sqlite"
 
 	"agentsite/internal/app"
-	"agentsite/internal/app/apptest"
 	"agentsite/internal/record"
-	"agentsite/peering/evil"
+	"agentsite/internal/testing/apptest"
+	"agentsite/internal/testing/evil"
 )
 
 // TestMain runs many tests at once: most of a lie is waiting for its consequence.

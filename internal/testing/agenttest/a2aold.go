@@ -16,7 +16,7 @@ import (
 
 // old is a door of A2A 0.3 in front of the SDK's handler. The SDK's own
 // (a2acompat/a2av0) brings gRPC into go.mod; how to run the drivers against
-// that one stands in ../remote/testdata/a2acompat_test.go.txt.
+// that one stands in agentruntime/remote/testdata/a2acompat_test.go.txt.
 type old struct {
 	handler a2asrv.RequestHandler
 	binding string

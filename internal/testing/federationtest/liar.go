@@ -18,7 +18,7 @@ import (
 
 	"agentsite/internal/federation"
 	"agentsite/internal/record"
-	"agentsite/internal/record/recordtest"
+	"agentsite/internal/testing/recordtest"
 )
 
 // Liar is a portal that behaves, until it is told to lie. It answers and asks
