@@ -18,10 +18,10 @@ import (
 const module = "agentsite"
 
 // leaves import nothing of ours, except that egress may use fault.
-var leaves = []string{"internal/ident", "internal/fault", "internal/clock", "internal/limit", "internal/meter", "internal/egress", "internal/picture", "internal/strictjson", "internal/plain", "internal/order", "migrations", "static", "docs"}
+var leaves = []string{"internal/ident", "internal/fault", "internal/clock", "internal/limit", "internal/meter", "internal/egress", "internal/picture", "internal/strictjson", "internal/plain", "migrations", "static", "docs"}
 
 // inner is everything in internal/ that adapters may use.
-var inner = []string{"internal/ident", "internal/ident/httpsig", "internal/fault", "internal/clock", "internal/limit", "internal/meter", "internal/egress", "internal/picture", "internal/strictjson", "internal/plain", "internal/order", "internal/account", "internal/hub",
+var inner = []string{"internal/ident", "internal/ident/httpsig", "internal/fault", "internal/clock", "internal/limit", "internal/meter", "internal/egress", "internal/picture", "internal/strictjson", "internal/plain", "internal/account", "internal/hub",
 	"internal/chat", "internal/task", "internal/a2a", "internal/openai", "internal/linkwire", "internal/schema", "internal/index", "internal/index/bm25", "internal/notify", "internal/record", "internal/federation"}
 
 // may is the import table: what each package may import of ours. A package
@@ -44,10 +44,8 @@ var may = map[string][]string{
 	// What every decoder of outside JSON asks first.
 	"internal/strictjson": {},
 	// What every door shows of a stranger's text.
-	"internal/plain": {},
-	"internal/raced": {},
-	// Sorting that all may do, once in the binary.
-	"internal/order":   {},
+	"internal/plain":   {},
+	"internal/raced":   {},
 	"migrations":       {},
 	"static":           {},
 	"docs":             {},

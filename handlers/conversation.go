@@ -11,7 +11,6 @@ import (
 	"agentsite/internal/chat"
 	"agentsite/internal/fault"
 	"agentsite/internal/ident"
-	"agentsite/internal/order"
 	"agentsite/internal/task"
 	"agentsite/templates"
 )
@@ -107,7 +106,7 @@ func inTheMaking(running []chat.Running, list []chat.Message, who speakers) []te
 			answered[m.TaskID] = true
 		}
 	}
-	order.By(running, func(x, y chat.Running) int { return strings.Compare(x.ID, y.ID) })
+	slices.SortStableFunc(running, func(x, y chat.Running) int { return strings.Compare(x.ID, y.ID) })
 	var out []templates.TaskView
 	for _, t := range running {
 		if !answered[t.ID] {

@@ -15,7 +15,6 @@ import (
 	"agentsite/internal/federation"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
-	"agentsite/internal/order"
 	"agentsite/internal/record"
 	"agentsite/templates"
 )
@@ -86,7 +85,7 @@ func (d *Door) networkPage(net federation.Network, q url.Values) templates.Netwo
 
 // sortPeers orders portals for the table; by host is how they come.
 func sortPeers(list []federation.Peer, by string) {
-	order.By(list, func(a, b federation.Peer) int {
+	slices.SortStableFunc(list, func(a, b federation.Peer) int {
 		switch by {
 		case "agents":
 			return cmp.Compare(agentsOf(b), agentsOf(a))

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"agentsite/internal/federation"
-	"agentsite/internal/order"
 	"agentsite/internal/record"
 	"agentsite/templates"
 )
@@ -65,7 +64,7 @@ func (d *Door) mapView(net federation.Network, self templates.PortalRow) templat
 	v := templates.NetworkMap{Width: mapWidth, Height: mapHeight, Few: len(net.Portals) <= namedWhole}
 	list := slices.Clone(net.Portals)
 	if len(list) > mapMost {
-		order.By(list, func(a, b federation.Peer) int {
+		slices.SortStableFunc(list, func(a, b federation.Peer) int {
 			return cmp.Or(cmp.Compare(rarity(a.State), rarity(b.State)), cmp.Compare(agentsOf(b), agentsOf(a)))
 		})
 		// What needs a look does not push the others off the map.
@@ -82,7 +81,7 @@ func (d *Door) mapView(net federation.Network, self templates.PortalRow) templat
 		v.Left = len(list) - len(shown)
 		list = shown
 	}
-	order.By(list, func(a, b federation.Peer) int {
+	slices.SortStableFunc(list, func(a, b federation.Peer) int {
 		return cmp.Or(cmp.Compare(near(a), near(b)), cmp.Compare(a.ID, b.ID))
 	})
 	centre := templates.MapNode{PortalRow: self, X: mapWidth / 2, Y: mapHeight/2 - 8, R: 24, Label: shorten(self.Name, 24)}
@@ -91,7 +90,7 @@ func (d *Door) mapView(net federation.Network, self templates.PortalRow) templat
 	for ring, places := range rings {
 		on := list[:places]
 		list = list[places:]
-		order.By(on, func(a, b federation.Peer) int { return cmp.Compare(a.ID, b.ID) })
+		slices.SortStableFunc(on, func(a, b federation.Peer) int { return cmp.Compare(a.ID, b.ID) })
 		for i, p := range on {
 			x, y := spot(ring, len(rings), i, places)
 			at[p.ID] = [2]int{x, y}

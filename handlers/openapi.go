@@ -174,27 +174,20 @@ func oneOf[T ~string](text string, list ...T) openapi.Schema {
 	return s
 }
 
-// list is a page of a list. It, ok, made and nothingSaid are not inlined, as say
-// is not.
-//
-//go:noinline
+// list is a page of a list.
 func list(name string, of any) openapi.Object {
 	return openapi.Object{name: of, "next_cursor": openapi.Ref("Cursor")}
 }
 
-//go:noinline
 func ok(text string, v any) map[int]openapi.Answer {
 	return map[int]openapi.Answer{http.StatusOK: {Text: text, JSON: v}}
 }
 
-//go:noinline
 func made(text string, v any) map[int]openapi.Answer {
 	return map[int]openapi.Answer{http.StatusCreated: {Text: text, JSON: v, Location: true}}
 }
 
 // nothingSaid is the answer of what has nothing to say.
-//
-//go:noinline
 func nothingSaid() map[int]openapi.Answer {
 	return map[int]openapi.Answer{http.StatusNoContent: {Text: "Done."}}
 }

@@ -48,15 +48,10 @@ var requiredFields = map[string][]string{
 	"ReadMarkInput": {"seq"}, "ReadNoticesInput": {"up_to"}, "SavedSearchInput": {"query"}, "DomainInput": {"domain"}, "NewPeerInput": {"url"}, "Attestation": {"verdict"},
 }
 
-// say describes a field. Neither it nor bound is inlined: there are some hundred
-// calls, each of which would be a map made on the spot.
-//
-//go:noinline
+// say describes a field.
 func say(text string) openapi.Schema { return openapi.Schema{"description": text} }
 
 // bound describes a field and says the most of it.
-//
-//go:noinline
 func bound(text, word string, most int) openapi.Schema {
 	return openapi.Schema{"description": text, word: most}
 }

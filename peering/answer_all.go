@@ -9,7 +9,6 @@ import (
 	"agentsite/internal/fault"
 	"agentsite/internal/federation"
 	"agentsite/internal/hub"
-	"agentsite/internal/order"
 	"agentsite/internal/record"
 	"agentsite/peering/translate"
 )
@@ -209,7 +208,7 @@ func (a *indexed) rank() {
 	for i := range at {
 		at[i] = i
 	}
-	order.By(at, func(i, j int) int { return a.places[i] - a.places[j] })
+	slices.SortStableFunc(at, func(i, j int) int { return a.places[i] - a.places[j] })
 	list := make([]federation.Hit, len(at))
 	for to, from := range at {
 		list[to] = a.Results[from]

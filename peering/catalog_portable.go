@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"agentsite/internal/hub"
-	"agentsite/internal/order"
 	"agentsite/internal/record"
 )
 
@@ -56,7 +55,7 @@ func (c *Catalog) show(ctx context.Context, id string, list []listing) {
 	for _, l := range c.portable[id] {
 		delete(c.handles, l.name+"@"+l.as.host)
 	}
-	order.By(list, func(a, b listing) int {
+	slices.SortStableFunc(list, func(a, b listing) int {
 		if a.as.verified != b.as.verified {
 			if a.as.verified {
 				return -1

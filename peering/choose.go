@@ -9,7 +9,6 @@ import (
 
 	"agentsite/internal/hub"
 	"agentsite/internal/index/bm25"
-	"agentsite/internal/order"
 	"agentsite/internal/record"
 	"agentsite/peering/translate"
 )
@@ -92,7 +91,7 @@ func choose(list []askable, w sought, n int) []int {
 		}
 		out[i] = c
 	}
-	order.By(out, func(a, b choice) int {
+	slices.SortStableFunc(out, func(a, b choice) int {
 		return cmp.Or(cmp.Compare(a.group, b.group), cmp.Compare(b.score, a.score), cmp.Compare(list[b.at].trust, list[a.at].trust),
 			cmp.Compare(a.pace, b.pace), cmp.Compare(a.turn, b.turn), cmp.Compare(list[a.at].id, list[b.at].id))
 	})

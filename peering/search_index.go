@@ -11,7 +11,6 @@ import (
 	"agentsite/internal/clock"
 	"agentsite/internal/federation"
 	"agentsite/internal/hub"
-	"agentsite/internal/order"
 	"agentsite/internal/record"
 )
 
@@ -86,7 +85,7 @@ func (s *Searcher) indexes(ctx context.Context, q hub.Query) []federation.Peer {
 		}
 	}
 	seed := soughtOf(q).seed
-	order.By(list, func(a, b federation.Peer) int {
+	slices.SortStableFunc(list, func(a, b federation.Peer) int {
 		return cmp.Or(cmp.Compare(trustIn(b, now), trustIn(a, now)), cmp.Compare(pace(a.RTT), pace(b.RTT)), cmp.Compare(turnOf(seed, a.ID), turnOf(seed, b.ID)))
 	})
 	sites := make(map[string]bool)

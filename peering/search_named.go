@@ -11,7 +11,6 @@ import (
 	"agentsite/internal/federation"
 	"agentsite/internal/hub"
 	"agentsite/internal/limit"
-	"agentsite/internal/order"
 	"agentsite/internal/record"
 	"agentsite/peering/overlay"
 	"agentsite/peering/translate"
@@ -109,7 +108,7 @@ func (s *Searcher) lookUp(tag string) *naming {
 			s.Log.Debug("a capability was not looked up", "tag", tag, "error", err)
 		}
 		// Who has most agents with it first.
-		order.By(found, func(a, b overlay.Found) int {
+		slices.SortStableFunc(found, func(a, b overlay.Found) int {
 			return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Card.Portal, b.Card.Portal))
 		})
 		a.found = found

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"agentsite/internal/clock"
@@ -13,7 +14,6 @@ import (
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
 	"agentsite/internal/notify"
-	"agentsite/internal/order"
 )
 
 var _ hub.Store = (*DB)(nil)
@@ -99,7 +99,7 @@ func (d *DB) CreateAgents(ctx context.Context, list []hub.Agent) error {
 		return takenNames(list, twice)
 	}
 	// In the order of the tree, so that neighbours share its pages.
-	order.By(names, func(a, b []any) int { return strings.Compare(a[0].(string), b[0].(string)) })
+	slices.SortStableFunc(names, func(a, b []any) int { return strings.Compare(a[0].(string), b[0].(string)) })
 	return d.write(ctx, func(t *tx) error {
 		for _, n := range names {
 			_, err := t.exec(nameInsert, n...)

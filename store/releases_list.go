@@ -9,7 +9,6 @@ import (
 
 	"agentsite/internal/clock"
 	"agentsite/internal/hub"
-	"agentsite/internal/order"
 )
 
 type releaseRow struct {
@@ -52,7 +51,7 @@ func (d *DB) Releases(ctx context.Context, f hub.ReleaseFilter) ([]hub.Release, 
 		return out, mapError(err)
 	}
 	out = append(out, own...)
-	order.By(out, func(a, b hub.Release) int {
+	slices.SortStableFunc(out, func(a, b hub.Release) int {
 		if c := strings.Compare(a.Name, b.Name); c != 0 {
 			return c
 		}

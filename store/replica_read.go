@@ -6,9 +6,9 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 
 	"agentsite/internal/federation"
-	"agentsite/internal/order"
 	"agentsite/internal/record"
 )
 
@@ -306,7 +306,7 @@ func (r *Replica) Others(ctx context.Context, types []record.Type, after int64, 
 		}
 		all = append(all, rows...)
 	}
-	order.By(all, func(a, b federation.Numbered) int { return int(a.Number - b.Number) })
+	slices.SortStableFunc(all, func(a, b federation.Numbered) int { return int(a.Number - b.Number) })
 	return all[:min(limit, len(all))], nil
 }
 

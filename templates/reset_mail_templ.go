@@ -15,7 +15,6 @@ type ResetMailView struct {
 	Errors FieldErrors // "", name
 }
 
-//go:noinline
 func ResetMail(p Page, v ResetMailView) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -12,7 +12,6 @@ import (
 
 	"agentsite/internal/hub"
 	"agentsite/internal/index/bm25"
-	"agentsite/internal/order"
 )
 
 // Bounds of one search for agents.
@@ -193,7 +192,7 @@ func (s *search) rank(candidates []hub.Agent, related map[string][]string) {
 		offers[i].score *= 0.4 + 0.6*offers[i].coverage
 	}
 	offers = slices.DeleteFunc(offers, func(o offer) bool { return o.score == 0 })
-	order.By(offers, func(a, b offer) int {
+	slices.SortStableFunc(offers, func(a, b offer) int {
 		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.agent.Handle(), b.agent.Handle()))
 	})
 	for i, o := range offers {
@@ -203,7 +202,7 @@ func (s *search) rank(candidates []hub.Agent, related map[string][]string) {
 		}
 	}
 	// As in every list of agents, those that are not alive sink.
-	order.By(offers, func(a, b offer) int { return sunk(a.agent) - sunk(b.agent) })
+	slices.SortStableFunc(offers, func(a, b offer) int { return sunk(a.agent) - sunk(b.agent) })
 	s.offers = offers
 }
 
@@ -312,7 +311,7 @@ func (s *search) reasons(o offer) []string {
 			list[i].words = append(list[i].words, said)
 		}
 	}
-	order.By(list, func(a, b reason) int { return cmp.Compare(b.worth, a.worth) })
+	slices.SortStableFunc(list, func(a, b reason) int { return cmp.Compare(b.worth, a.worth) })
 	var out []string
 	for _, r := range list[:min(len(list), maxReasons)] {
 		p := s.pieces[r.piece]

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"agentsite/internal/index/bm25"
-	"agentsite/internal/order"
 )
 
 const (
@@ -108,7 +107,7 @@ func (m *manual) lookup(question []string, most int, without map[string]bool) []
 			}
 		}
 	}
-	order.By(out, func(a, b passage) int { return cmp.Compare(b.score, a.score) })
+	slices.SortStableFunc(out, func(a, b passage) int { return cmp.Compare(b.score, a.score) })
 	return out[:min(len(out), most)]
 }
 

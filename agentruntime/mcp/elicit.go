@@ -11,7 +11,6 @@ import (
 
 	"agentsite/internal/a2a"
 	"agentsite/internal/hub"
-	"agentsite/internal/order"
 	"agentsite/internal/schema"
 	"agentsite/internal/task"
 )
@@ -69,7 +68,7 @@ func (r *run) serverAsks(ctx context.Context, t *offered, params *sdk.CallToolPa
 		}
 		in.Questions = append(in.Questions, question{ID: id, Message: a2a.Text(e.Message, maxQuestion), Schema: raw})
 	}
-	order.By(in.Questions, func(a, b question) int { return strings.Compare(a.ID, b.ID) })
+	slices.SortStableFunc(in.Questions, func(a, b question) int { return strings.Compare(a.ID, b.ID) })
 	return r.ask(ctx, in, nil, nil)
 }
 

@@ -10,7 +10,6 @@ import (
 
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
-	"agentsite/internal/order"
 )
 
 // A search with federation auto, the default, answers with agents of all
@@ -93,7 +92,7 @@ func (d *Door) search(w http.ResponseWriter, r *http.Request, actor ident.Actor)
 	}
 	// The hub shows agents that do not answer below the others of a page. ARD
 	// ranks by relevance alone; metadata.liveness tells the rest.
-	order.By(page.Results, func(a, b hub.Result) int { return cmp.Compare(b.Score, a.Score) })
+	slices.SortStableFunc(page.Results, func(a, b hub.Result) int { return cmp.Compare(b.Score, a.Score) })
 	out := searchJSON{Results: make([]resultJSON, len(page.Results))}
 	for i := range page.Results {
 		e := d.entryOf(&page.Results[i].Agent, s.card)

@@ -8,7 +8,6 @@ import (
 
 	"agentsite/internal/fault"
 	"agentsite/internal/ident"
-	"agentsite/internal/order"
 )
 
 // Tokens lists the actor's API tokens, newest first.
@@ -17,7 +16,7 @@ func (s *Service) Tokens(ctx context.Context, actor ident.Actor) ([]Credential, 
 		return nil, err
 	}
 	list, err := s.store.ListCredentials(ctx, actor.ID, TokenCredential)
-	order.By(list, func(a, b Credential) int { return b.CreatedAt.Compare(a.CreatedAt) })
+	slices.SortStableFunc(list, func(a, b Credential) int { return b.CreatedAt.Compare(a.CreatedAt) })
 	return list, err
 }
 

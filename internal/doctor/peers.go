@@ -14,7 +14,6 @@ import (
 	"agentsite/internal/clock"
 	"agentsite/internal/fault"
 	"agentsite/internal/federation"
-	"agentsite/internal/order"
 	"agentsite/internal/record"
 )
 
@@ -75,7 +74,7 @@ func choose(list []federation.Peer) []federation.Peer {
 			out = append(out, p)
 		}
 	}
-	order.By(out, func(a, b federation.Peer) int { return cmp.Compare(rank[a.State], rank[b.State]) })
+	slices.SortStableFunc(out, func(a, b federation.Peer) int { return cmp.Compare(rank[a.State], rank[b.State]) })
 	return out[:min(len(out), maxAsked)]
 }
 
@@ -325,7 +324,7 @@ func faults(m map[string]int) string {
 	for name := range m {
 		names = append(names, name)
 	}
-	order.By(names, func(a, b string) int { return cmp.Or(cmp.Compare(m[b], m[a]), cmp.Compare(a, b)) })
+	slices.SortStableFunc(names, func(a, b string) int { return cmp.Or(cmp.Compare(m[b], m[a]), cmp.Compare(a, b)) })
 	for i, name := range names {
 		names[i] = fmt.Sprintf("%s %d", name, m[name])
 	}

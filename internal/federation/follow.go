@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"agentsite/internal/fault"
-	"agentsite/internal/order"
 	"agentsite/internal/plain"
 	"agentsite/internal/record"
 )
@@ -67,7 +66,7 @@ func (p *Peers) said(f *Facts, now time.Time) (out []Said) {
 			out = append(out, Said{Host: e.host(), By: by, Verdict: w.Verdict, Reason: w.Reason, Denies: w.Verdict == record.Block && e.Rule.Follow == FollowBlock})
 		}
 	}
-	order.By(out, func(a, b Said) int { return cmp.Or(cmp.Compare(a.Host, b.Host), cmp.Compare(a.By, b.By)) })
+	slices.SortStableFunc(out, func(a, b Said) int { return cmp.Or(cmp.Compare(a.Host, b.Host), cmp.Compare(a.By, b.By)) })
 	return out
 }
 

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"agentsite/internal/clock"
-	"agentsite/internal/order"
 	"agentsite/internal/record"
 )
 
@@ -52,7 +51,7 @@ func (p *Peers) Map(ctx context.Context) Network {
 		}
 	}
 	p.mu.RUnlock()
-	order.By(out.Links, func(a, b Link) int { return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To)) })
+	slices.SortStableFunc(out.Links, func(a, b Link) int { return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To)) })
 	return out
 }
 
@@ -138,7 +137,7 @@ func (p *Peers) Profile(ctx context.Context, operator bool, name string) (Profil
 		}
 		out.hide()
 	}
-	order.By(out.Words, func(a, b Word) int { return cmp.Or(b.Issued.Compare(a.Issued), cmp.Compare(a.By, b.By)) })
+	slices.SortStableFunc(out.Words, func(a, b Word) int { return cmp.Or(b.Issued.Compare(a.Issued), cmp.Compare(a.By, b.By)) })
 	out.Words = out.Words[:min(len(out.Words), historyShown)]
 	var err error
 	out.Changes, err = p.store.PeerChanges(ctx, key, historyShown)

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"agentsite/internal/fault"
-	"agentsite/internal/order"
 	"agentsite/internal/record"
 )
 
@@ -168,7 +167,7 @@ func (p Policy) tidy() (Policy, error) {
 			c.Field(n.IsValid(), field, "%s is not a network", n)
 			out = append(out, n.Masked())
 		}
-		order.By(out, func(a, b netip.Prefix) int { return strings.Compare(a.String(), b.String()) })
+		slices.SortStableFunc(out, func(a, b netip.Prefix) int { return strings.Compare(a.String(), b.String()) })
 		*list = slices.Compact(out)
 	}
 	nets("allow_networks", &p.AllowNets)

@@ -14,7 +14,6 @@ import (
 	"agentsite/internal/clock"
 	"agentsite/internal/fault"
 	"agentsite/internal/ident"
-	"agentsite/internal/order"
 	"agentsite/internal/plain"
 	"agentsite/internal/record"
 )
@@ -384,7 +383,7 @@ func (s *Self) draft(now time.Time) *record.Card {
 		pub := record.PublicOf(k.Key)
 		c.Keys = append(c.Keys, record.Key{ID: record.KeyIDOf(pub), Pub: pub, From: k.From.UnixMilli(), Until: k.Until.UnixMilli()})
 	}
-	order.By(c.Keys, func(a, b record.Key) int { return strings.Compare(string(a.ID), string(b.ID)) })
+	slices.SortStableFunc(c.Keys, func(a, b record.Key) int { return strings.Compare(string(a.ID), string(b.ID)) })
 	if last != nil {
 		c.PrevOrigins = slices.Clone(last.PrevOrigins)
 		if last.Origin != c.Origin {

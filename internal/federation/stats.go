@@ -3,11 +3,11 @@ package federation
 import (
 	"cmp"
 	"context"
+	"slices"
 	"time"
 
 	"agentsite/internal/clock"
 	"agentsite/internal/ident"
-	"agentsite/internal/order"
 )
 
 // Stats are the portals in numbers, for operators.
@@ -77,7 +77,7 @@ func (p *Peers) Stats(_ context.Context, actor ident.Actor) (Stats, error) {
 			out.OldestHead = max(out.OldestHead, now.Sub(e.HeadIssued))
 		}
 	}
-	order.By(each, func(a, b *entry) int {
+	slices.SortStableFunc(each, func(a, b *entry) int {
 		return cmp.Or(cmp.Compare(unruled(a), unruled(b)), a.Known.Compare(b.Known), cmp.Compare(a.Key(), b.Key()))
 	})
 	hosts := make(map[string]bool) // several may say to be at one

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"slices"
 
-	"agentsite/internal/order"
 	"agentsite/internal/record"
 )
 
@@ -74,7 +73,7 @@ type Vector []Held
 
 // Sort brings the vector into its order.
 func (v Vector) Sort() {
-	order.By(v, func(a, b Held) int {
+	slices.SortStableFunc(v, func(a, b Held) int {
 		switch {
 		case a.Mark < b.Mark:
 			return -1

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"agentsite/internal/order"
 	"agentsite/internal/record"
 )
 
@@ -113,9 +112,9 @@ func clean(voices []Voice, now time.Time) []Voice {
 			list[i].At = now
 		}
 	}
-	order.By(list, func(a, b Voice) int { return cmp.Or(cmp.Compare(a.Portal, b.Portal), newer(a, b)) })
+	slices.SortStableFunc(list, func(a, b Voice) int { return cmp.Or(cmp.Compare(a.Portal, b.Portal), newer(a, b)) })
 	list = slices.CompactFunc(list, func(a, b Voice) bool { return a.Portal == b.Portal })
-	order.By(list, func(a, b Voice) int { return cmp.Or(cmp.Compare(rank(a), rank(b)), newer(a, b)) })
+	slices.SortStableFunc(list, func(a, b Voice) int { return cmp.Or(cmp.Compare(rank(a), rank(b)), newer(a, b)) })
 	return list
 }
 
@@ -148,7 +147,7 @@ func homeSite(home *Voice) string {
 
 // perSite leaves one voice of a site, the newest, and none of except.
 func perSite(group []Voice, except string) []Voice {
-	order.By(group, newer)
+	slices.SortStableFunc(group, newer)
 	seen := map[string]bool{except: except != ""}
 	return slices.DeleteFunc(group, func(v Voice) bool {
 		site := SiteOf(v.Host)
@@ -165,7 +164,7 @@ func fresh(group []Voice, now time.Time) []Voice {
 // median returns the newest word of the median state; group is not empty.
 func median(group []Voice) Voice {
 	group = slices.Clone(group)
-	order.By(group, func(a, b Voice) int { return cmp.Or(cmp.Compare(a.Reach, b.Reach), newer(a, b)) })
+	slices.SortStableFunc(group, func(a, b Voice) int { return cmp.Or(cmp.Compare(a.Reach, b.Reach), newer(a, b)) })
 	state := group[(len(group)-1)/2].Reach
 	return group[slices.IndexFunc(group, func(v Voice) bool { return v.Reach == state })]
 }

@@ -5,8 +5,6 @@ import (
 	"encoding/binary"
 	"slices"
 	"time"
-
-	"agentsite/internal/order"
 )
 
 // Bounds of a Live.
@@ -108,7 +106,7 @@ type Word struct {
 // stays. What does not fit the form is cut to it.
 func PackWords(list []Word) Words {
 	list = slices.Clone(list)
-	order.By(list, func(a, b Word) int { return bytes.Compare(a.Agent[:], b.Agent[:]) })
+	slices.SortStableFunc(list, func(a, b Word) int { return bytes.Compare(a.Agent[:], b.Agent[:]) })
 	out := make(Words, 0, len(list)*wordLen)
 	for i, w := range list {
 		if i+1 < len(list) && list[i+1].Agent == w.Agent {

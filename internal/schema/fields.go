@@ -5,8 +5,6 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
-
-	"agentsite/internal/order"
 )
 
 // Type is the form control that fits a field.
@@ -110,7 +108,7 @@ func specsOf(raw json.RawMessage) ([]spec, *object, error) {
 	}
 	if len(out) > maxFields {
 		// What must be filled in comes before what may be.
-		order.By(out, func(a, b spec) int {
+		slices.SortStableFunc(out, func(a, b spec) int {
 			if a.Required == b.Required {
 				return 0
 			}

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"agentsite/internal/clock"
-	"agentsite/internal/order"
 	"agentsite/internal/record"
 )
 
@@ -289,7 +288,7 @@ func (o *own) due(self record.PortalID, now time.Time) []draft {
 				continue
 			}
 			if len(list) > record.MaxWords {
-				order.By(list, func(a, b record.Word) int { return cmp.Compare(a.Ago, b.Ago) })
+				slices.SortStableFunc(list, func(a, b record.Word) int { return cmp.Compare(a.Ago, b.Ago) })
 				list = list[:record.MaxWords]
 			}
 			out = append(out, draft{id, name, record.PackWords(list), sub.shards[name].urgent})

@@ -4,8 +4,6 @@ import (
 	"math/big"
 	"slices"
 	"strings"
-
-	"agentsite/internal/order"
 )
 
 // phrase replaces a run of words by the one token it stands for.
@@ -62,7 +60,7 @@ var phrases = func() []phrase {
 	add(tokenWord, "decimals", "decimal places", "decimal place", "decimal digits", "places", "digits", "dp", "decimal")
 	add(tokenWord, "today", "now")
 	add(tokenWord, "", "the")
-	order.By(list, func(a, b phrase) int { return len(b.words) - len(a.words) })
+	slices.SortStableFunc(list, func(a, b phrase) int { return len(b.words) - len(a.words) })
 	return list
 }()
 
