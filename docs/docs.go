@@ -19,7 +19,7 @@ var files embed.FS
 // comes after them, by its stem.
 var order = [...]string{
 	"index", "start", "talk", "register", "link", "connect", "builtin", "accounts", "api", "cli",
-	"operate", "federation", "security", "house", "performance", "changes",
+	"operate", "federation", "security", "house", "glossary", "performance", "changes",
 }
 
 // Page is one file of the manual.
