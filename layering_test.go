@@ -74,6 +74,7 @@ var may = map[string][]string{
 	"store":               with(inner, "migrations"),
 	"agentruntime":        inner,
 	"peering":             inner,
+	"peering/publish":     with(leaves, "internal/hub", "internal/record", "internal/federation"),
 	// serf is for it alone, and it knows no services.
 	"peering/gossip": with(leaves, "internal/record"),
 	// Operators ask in the browser what doctor would say.

@@ -10,14 +10,14 @@ import (
 	"agentsite/internal/ident"
 	"agentsite/internal/index"
 	"agentsite/internal/record"
-	"agentsite/peering"
+	"agentsite/peering/publish"
 )
 
 // publish tells other portals of the agents here, signed by self and let in by
 // the gate over the replica as anybody's are.
 func (f *federated) publish(ctx context.Context) error {
 	p := f.p
-	p.publisher = peering.NewPublisher(peering.PublisherConfig{
+	p.publisher = publish.New(publish.Config{
 		Source: p.db, Signer: f.self, Gate: f.gate, Replica: p.replica, Exports: f.peers.Exports, Terms: index.Terms,
 		Published: func(head []byte) {
 			if f.led != nil {

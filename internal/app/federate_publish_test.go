@@ -17,7 +17,7 @@ import (
 	"agentsite/internal/index"
 	"agentsite/internal/record"
 	"agentsite/internal/testing/storetest"
-	"agentsite/peering"
+	"agentsite/peering/publish"
 	"agentsite/store"
 )
 
@@ -89,8 +89,8 @@ func (p *publishing) agents(from, n int) {
 }
 
 // run publishes until stop is called.
-func (p *publishing) run() (pub *peering.Publisher, stop func()) {
-	pub = peering.NewPublisher(peering.PublisherConfig{Source: p.db, Signer: p.self, Gate: p.gate, Replica: p.replica, Terms: index.Terms, CardChanged: p.self.Changed, Log: slog.Default(),
+func (p *publishing) run() (pub *publish.Publisher, stop func()) {
+	pub = publish.New(publish.Config{Source: p.db, Signer: p.self, Gate: p.gate, Replica: p.replica, Terms: index.Terms, CardChanged: p.self.Changed, Log: slog.Default(),
 		Published: func(head []byte) {
 			r, err := record.Open(publishNetwork, head)
 			if err != nil {

@@ -43,7 +43,7 @@ import (
 	"agentsite/internal/limit"
 	"agentsite/internal/notify"
 	"agentsite/internal/task"
-	"agentsite/peering"
+	"agentsite/peering/publish"
 	"agentsite/store"
 	"agentsite/web"
 )
@@ -63,7 +63,7 @@ type Portal struct {
 	log         *slog.Logger
 	db          *store.DB
 	replica     *store.Replica     // nil in no network
-	publisher   *peering.Publisher // nil in no network
+	publisher   *publish.Publisher // nil in no network
 	accounts    *account.Service
 	hub         *hub.Service
 	peers       *federation.Peers

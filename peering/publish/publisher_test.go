@@ -1,4 +1,4 @@
-package peering_test
+package publish_test
 
 import (
 	"bytes"
@@ -20,7 +20,7 @@ import (
 	"agentsite/internal/record"
 	"agentsite/internal/testing/federationtest"
 	"agentsite/internal/testing/recordtest"
-	"agentsite/peering"
+	"agentsite/peering/publish"
 )
 
 // source is a directory in memory with its outbox.
@@ -156,7 +156,7 @@ type desk struct {
 	signer  *keyed
 	replica *federationtest.Replica
 	gate    *record.Gate
-	pub     *peering.Publisher
+	pub     *publish.Publisher
 	exports func(tags, languages []string) bool
 	newest  func(context.Context) record.Version
 	logged  logged
@@ -202,7 +202,7 @@ func (w *desk) issueCard(keys ...ed25519.PrivateKey) {
 }
 
 func (w *desk) start() {
-	w.pub = peering.NewPublisher(peering.PublisherConfig{Source: w.source, Signer: w.signer, Gate: w.gate, Replica: w.replica,
+	w.pub = publish.New(publish.Config{Source: w.source, Signer: w.signer, Gate: w.gate, Replica: w.replica,
 		Exports: w.exports, Terms: func(a hub.Agent, yield func(string)) {
 			for _, word := range strings.FieldsFunc(strings.ToLower(a.Title+" "+a.Description), func(r rune) bool { return r == ' ' || r == '.' }) {
 				yield(word)

@@ -1,4 +1,6 @@
-package peering
+// Package publish signs this portal's agents as records, keeps them in the
+// Replica with a head that covers them, and a summary for searches.
+package publish
 
 import (
 	"bytes"
@@ -30,8 +32,8 @@ type Source interface {
 	AllAgents(ctx context.Context, yield func(hub.Agent) bool) error
 }
 
-// PublisherConfig is what a Publisher works with.
-type PublisherConfig struct {
+// Config is what a Publisher works with.
+type Config struct {
 	Source  Source
 	Signer  federation.Signer
 	Gate    *record.Gate // over Replica
@@ -79,10 +81,10 @@ const (
 // Publisher makes signed records of this portal's agents and keeps them in the
 // Replica like anybody's: the log, the head that covers it, and the summary.
 // What it signs is on disk before anybody sees it, and no version is ever used
-// twice, whatever was restored or lost. Create it with NewPublisher and keep
+// twice, whatever was restored or lost. Create it with New and keep
 // Run running; its other methods are safe for concurrent use.
 type Publisher struct {
-	cfg     PublisherConfig
+	cfg     Config
 	recheck chan struct{}
 
 	// Owned by Run.
@@ -130,8 +132,8 @@ type entry struct {
 	until   int64 // of a tombstone: until when it must live
 }
 
-// NewPublisher returns a publisher that has not begun.
-func NewPublisher(cfg PublisherConfig) *Publisher {
+// New returns a publisher that has not begun.
+func New(cfg Config) *Publisher {
 	return &Publisher{cfg: cfg, recheck: make(chan struct{}, 1)}
 }
 
