@@ -63,7 +63,7 @@ func (c *Client) Hello(ctx context.Context, origin string, portal record.PortalI
 			c.failed(ctx, who, err)
 			return nil, err
 		}
-		switch why, wait := ReasonOf(a), refusedBy(a).after; {
+		switch why, wait := ReasonOf(a), a.RetryAfter(); {
 		case a.Status == http.StatusUnauthorized && why == federation.ReasonClock && !mended:
 			mended = true
 			if again, err := c.mend(ctx, origin, who, federation.ReasonClock, a.Header); err == nil && again {

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strconv"
 	"time"
 
 	"agentsite/internal/clock"
@@ -106,7 +105,7 @@ func (s *Syncer) Met(portal record.PortalID) {
 
 // refusedBy reads an answer that is an error.
 func refusedBy(a *federation.Answer) *refusedError {
-	e := &refusedError{status: a.Status}
+	e := &refusedError{status: a.Status, after: a.RetryAfter()}
 	var v struct {
 		Error struct {
 			Reason string `json:"reason"`
@@ -114,9 +113,6 @@ func refusedBy(a *federation.Answer) *refusedError {
 	}
 	if len(a.Body) <= maxShort && json.Unmarshal(a.Body, &v) == nil && len(v.Error.Reason) <= 40 {
 		e.reason = v.Error.Reason
-	}
-	if n, err := strconv.Atoi(a.Header.Get("Retry-After")); err == nil && n > 0 {
-		e.after = min(time.Duration(n)*time.Second, 10*time.Minute)
 	}
 	return e
 }

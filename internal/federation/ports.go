@@ -5,6 +5,7 @@ import (
 	"crypto/ed25519"
 	"net/http"
 	"net/netip"
+	"strconv"
 	"time"
 
 	"agentsite/internal/record"
@@ -148,6 +149,19 @@ type Answer struct {
 	Header http.Header
 	Body   []byte // decompressed
 	Took   time.Duration
+}
+
+// maxRetryAfter bounds the wait that another portal may ask for.
+const maxRetryAfter = 10 * time.Minute
+
+// RetryAfter returns how long the portal asks to be left alone, 0 when it does
+// not say.
+func (a *Answer) RetryAfter() time.Duration {
+	n, err := strconv.Atoi(a.Header.Get("Retry-After"))
+	if err != nil || n <= 0 {
+		return 0
+	}
+	return min(time.Duration(n)*time.Second, maxRetryAfter)
 }
 
 // Gatekeeper decides who is let in. Every way in and out asks it: requests,
