@@ -417,3 +417,36 @@ func TestCatalog_AnAgentStaysWhileANewerOneIsOnItsWay(t *testing.T) {
 		t.Error(a.Title, err)
 	}
 }
+
+// Two portals say to be at one host: what is said of one is not done to the
+// agents of the other, and what shows an agent is of who lists it.
+func TestCatalog_EachAgentIsOfWhoListsIt(t *testing.T) {
+	n := newNet(t)
+	one, two := n.join("one", false), n.join("two", false)
+	for _, p := range []*portal{one, two} {
+		p.card("https://shop.example", false)
+		p.list("clerk-" + p.Name)
+	}
+	for _, p := range []*portal{one, two} {
+		a, err := n.get("clerk-" + p.Name + "@shop.example")
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, err := n.Record(t.Context(), a, false)
+		if err != nil {
+			t.Fatalf("%s: %v", p.Name, err)
+		}
+		if r, err := record.Open(recordtest.Network, e.Card); err != nil || r.Portal != p.ID {
+			t.Errorf("what shows the agent of %s is another's", p.Name)
+		}
+	}
+	for _, p := range []*portal{one, two} { // before anything is settled
+		n.registry.Say(p.ID, federation.Decision{State: federation.Denied})
+		for _, q := range []*portal{one, two} {
+			if _, err := n.get("clerk-" + q.Name + "@shop.example"); (err == nil) != (p != q) {
+				t.Errorf("%s is denied; the agent of %s: %v", p.Name, q.Name, err)
+			}
+		}
+		n.registry.Say(p.ID, federationtest.In)
+	}
+}

@@ -1,7 +1,6 @@
 package peering_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -15,7 +14,6 @@ import (
 	"agentsite/internal/clock"
 	"agentsite/internal/federation"
 	"agentsite/internal/record"
-	"agentsite/internal/testing/federationtest"
 	"agentsite/internal/testing/recordtest"
 )
 
@@ -53,37 +51,6 @@ func TestClient_KeepsNoCardOfAnother(t *testing.T) {
 	}
 }
 
-// A hint that brings a stranger's card where that of a known portal should be
-// has nothing of it kept: its origin was not asked.
-func TestSyncer_KeepsNoCardOfAnother(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		defer w.end()
-		a := w.add()
-		a.register("x")
-		a.publish()
-		b := w.add(a)
-		w.until(time.Minute, "settled", w.settled)
-		stranger := recordtest.NewPortal("stranger")
-		stranger.Now = clock.Now().UnixMilli()
-		stranger.Epoch = stranger.Now
-		head, _ := a.replica.Head(t.Context(), a.ID)
-		for _, r := range []*record.Record{stranger.Sign(t, stranger.Card()), a.Sign(t, a.Agent("hidden"))} {
-			refused, err := b.syncer.Take(t.Context(), a.ID, []federation.Told{{Card: r.Wire, Head: head}})
-			if err != nil || len(refused) != 1 {
-				t.Errorf("a %s in place of a card: %v %v", r.Type, refused, err)
-			}
-		}
-		if card, _ := b.replica.Card(context.Background(), stranger.ID); card != nil {
-			t.Error("the card of a stranger is kept")
-		}
-		if wire, _ := b.replica.Agent(context.Background(), a.ID, record.AgentKey(a.id("hidden"))); wire != nil {
-			t.Error("an agent came in past the log and its quota")
-		}
-	})
-}
-
 // Rules about addresses hold for the whole address, limits count networks.
 func TestGuard_RulesAreAboutWholeAddresses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -110,39 +77,6 @@ func TestGuard_RulesAreAboutWholeAddresses(t *testing.T) {
 			t.Errorf("%d of 300 of one network were refused", refused)
 		}
 	})
-}
-
-// Two portals say to be at one host: what is said of one is not done to the
-// agents of the other, and what shows an agent is of who lists it.
-func TestCatalog_EachAgentIsOfWhoListsIt(t *testing.T) {
-	n := newNet(t)
-	one, two := n.join("one", false), n.join("two", false)
-	for _, p := range []*portal{one, two} {
-		p.card("https://shop.example", false)
-		p.list("clerk-" + p.Name)
-	}
-	for _, p := range []*portal{one, two} {
-		a, err := n.get("clerk-" + p.Name + "@shop.example")
-		if err != nil {
-			t.Fatal(err)
-		}
-		e, err := n.Record(t.Context(), a, false)
-		if err != nil {
-			t.Fatalf("%s: %v", p.Name, err)
-		}
-		if r, err := record.Open(recordtest.Network, e.Card); err != nil || r.Portal != p.ID {
-			t.Errorf("what shows the agent of %s is another's", p.Name)
-		}
-	}
-	for _, p := range []*portal{one, two} { // before anything is settled
-		n.registry.Say(p.ID, federation.Decision{State: federation.Denied})
-		for _, q := range []*portal{one, two} {
-			if _, err := n.get("clerk-" + q.Name + "@shop.example"); (err == nil) != (p != q) {
-				t.Errorf("%s is denied; the agent of %s: %v", p.Name, q.Name, err)
-			}
-		}
-		n.registry.Say(p.ID, federationtest.In)
-	}
 }
 
 // Signatures are remembered for all portals together, so one that asks too

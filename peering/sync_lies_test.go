@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"agentsite/internal/clock"
 	"agentsite/internal/federation"
 	"agentsite/internal/record"
 	"agentsite/internal/testing/federationtest"
@@ -556,5 +557,36 @@ func TestSyncer_OneBadRecordIsSkipped(t *testing.T) {
 		}
 		a.lie = nil
 		w.until(2*time.Hour, "mended", func() bool { return b.holds(a) && b.directory.size() == 11 })
+	})
+}
+
+// A hint that brings a stranger's card where that of a known portal should be
+// has nothing of it kept: its origin was not asked.
+func TestSyncer_KeepsNoCardOfAnother(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		defer w.end()
+		a := w.add()
+		a.register("x")
+		a.publish()
+		b := w.add(a)
+		w.until(time.Minute, "settled", w.settled)
+		stranger := recordtest.NewPortal("stranger")
+		stranger.Now = clock.Now().UnixMilli()
+		stranger.Epoch = stranger.Now
+		head, _ := a.replica.Head(t.Context(), a.ID)
+		for _, r := range []*record.Record{stranger.Sign(t, stranger.Card()), a.Sign(t, a.Agent("hidden"))} {
+			refused, err := b.syncer.Take(t.Context(), a.ID, []federation.Told{{Card: r.Wire, Head: head}})
+			if err != nil || len(refused) != 1 {
+				t.Errorf("a %s in place of a card: %v %v", r.Type, refused, err)
+			}
+		}
+		if card, _ := b.replica.Card(context.Background(), stranger.ID); card != nil {
+			t.Error("the card of a stranger is kept")
+		}
+		if wire, _ := b.replica.Agent(context.Background(), a.ID, record.AgentKey(a.id("hidden"))); wire != nil {
+			t.Error("an agent came in past the log and its quota")
+		}
 	})
 }
