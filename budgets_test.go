@@ -32,10 +32,10 @@ const (
 
 // shares are the figures that may only fall. Lower them when the code is better.
 var shares = map[string]float64{
-	"lines over 120 columns, percent":              2.12,
-	"callback fields per 10,000 lines":             12.5,
-	"return nil, nil per 10,000 lines":             3.9,
-	"function names of one word, percent":          63.1,
+	"lines over 120 columns, percent":          2.12,
+	"callback fields per 10,000 lines":         12.5,
+	"return nil, nil per 10,000 lines":         3.9,
+	"function names of one word, percent":      63.1,
 	"dialect words per 1,000 words of comment": 29.1,
 }
 
@@ -44,17 +44,17 @@ var shares = map[string]float64{
 // commit; an entry that is no longer needed fails the test.
 var (
 	largePackages = map[string]int{
-		"agentruntime/builtin/calc": 4018,
-		"handlers":                  15466,
+		"agentruntime/builtin/calc": 4016,
+		"handlers":                  15451,
 		"internal/app":              4454,
 		"internal/chat":             6308,
-		"internal/federation":       6935,
+		"internal/federation":       6943,
 		"internal/hub":              7819,
 		"internal/index":            4434,
 		"internal/index/bm25":       4403,
 		"internal/record":           4181,
-		"peering":                   8959,
-		"store":                     12321,
+		"peering":                   7837,
+		"store":                     12320,
 	}
 	largeTypes = map[string]int{
 		"handlers.Door":             387,
@@ -159,10 +159,10 @@ func loadAll() { // `+strings.Repeat("a", maxColumns)+`
 		t.Errorf("%+v", m)
 	}
 	for name, want := range map[string]float64{
-		"lines over 120 columns, percent":              10,
-		"callback fields per 10,000 lines":             2000,
-		"return nil, nil per 10,000 lines":             1000,
-		"function names of one word, percent":          50,
+		"lines over 120 columns, percent":          10,
+		"callback fields per 10,000 lines":         2000,
+		"return nil, nil per 10,000 lines":         1000,
+		"function names of one word, percent":      50,
 		"dialect words per 1,000 words of comment": 1000 * 2. / 11,
 	} {
 		if got := m.shares()[name]; got != want {
@@ -188,10 +188,10 @@ func newMeasures() *measures {
 func (m *measures) shares() map[string]float64 {
 	share := func(n, of int) float64 { return float64(n) / float64(max(of, 1)) }
 	return map[string]float64{
-		"lines over 120 columns, percent":              100 * share(m.wide, m.lines),
-		"callback fields per 10,000 lines":             perTenThousand * share(m.callbacks, m.lines),
-		"return nil, nil per 10,000 lines":             perTenThousand * share(m.nilNil, m.lines),
-		"function names of one word, percent":          100 * share(m.short, m.names),
+		"lines over 120 columns, percent":          100 * share(m.wide, m.lines),
+		"callback fields per 10,000 lines":         perTenThousand * share(m.callbacks, m.lines),
+		"return nil, nil per 10,000 lines":         perTenThousand * share(m.nilNil, m.lines),
+		"function names of one word, percent":      100 * share(m.short, m.names),
 		"dialect words per 1,000 words of comment": perThousandWords * share(m.dialect, m.words),
 	}
 }
