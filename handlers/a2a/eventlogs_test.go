@@ -124,8 +124,8 @@ func TestUnnamed_TellsNobodyWhoDidNotAsk(t *testing.T) {
 	t.Parallel()
 	said := a2a.Status{State: task.InputRequired, Message: &a2a.Message{Speaker: &a2a.Speaker{Handle: "ada"}}}
 	for name, e := range map[string]a2a.Event{"task": {Task: &a2a.Task{Status: said}}, "status": {Status: &a2a.StatusUpdate{Status: said}}} {
-		asks := &request{extensions: []string{a2a.ExtEvents, a2a.ExtSpeaker}}
-		for _, q := range []*request{{extensions: []string{a2a.ExtEvents}}, asks} { // the log's own stays as it is
+		asks := &methodCall{extensions: []string{a2a.ExtEvents, a2a.ExtSpeaker}}
+		for _, q := range []*methodCall{{extensions: []string{a2a.ExtEvents}}, asks} { // the log's own stays as it is
 			u := q.unnamed(e)
 			s := said
 			if u.Task != nil {

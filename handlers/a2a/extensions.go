@@ -15,7 +15,7 @@ import (
 
 // activate notes which extensions the caller asks for, and tells which of
 // them this request follows (§4.6.2).
-func (q *request) activate() {
+func (q *methodCall) activate() {
 	for _, uri := range a2a.ReadExtensions(q.r.Header.Values(a2a.ExtensionsHeader)) {
 		if slices.Contains(q.extensions, uri) {
 			continue
@@ -36,17 +36,17 @@ func (q *request) activate() {
 	}
 }
 
-func (q *request) follows(extension string) bool { return slices.Contains(q.extensions, extension) }
+func (q *methodCall) follows(extension string) bool { return slices.Contains(q.extensions, extension) }
 
 // lastEvent is the place a reader has come to, as EventSource has it.
-func (q *request) lastEvent() string { return q.r.Header.Get("Last-Event-ID") }
+func (q *methodCall) lastEvent() string { return q.r.Header.Get("Last-Event-ID") }
 
 // numbered answers with the events of a task under ExtEvents: first the task,
 // with the number up to which it holds, then each event with its own. A reader
 // who names the place they came to gets what they missed and, before it, the
 // task without what they have; where it is not kept, the task as it is and the
 // word that there is a gap.
-func (q *request) numbered(ctx context.Context, actor ident.Actor, t task.Task) error {
+func (q *methodCall) numbered(ctx context.Context, actor ident.Actor, t task.Task) error {
 	logs := &q.door.logs
 	l, err := logs.open(ctx, q.door, actor, t)
 	if err != nil {
@@ -101,17 +101,17 @@ func (q *request) numbered(ctx context.Context, actor ident.Actor, t task.Task) 
 
 // over reports whether a stream ends with a state: who asked is answered where
 // the task waits for them, who subscribed stays until it has ended.
-func (q *request) over(s task.State) bool {
+func (q *methodCall) over(s task.State) bool {
 	return s.Terminal() || q.method != a2a.SubscribeTask && !s.Active()
 }
 
 // placed writes an event with its place as the id of the server-sent event.
-func (q *request) placed(l *eventLog, n int64, e a2a.Event) []byte {
+func (q *methodCall) placed(l *eventLog, n int64, e a2a.Event) []byte {
 	return append([]byte("id: "+l.place(n)+"\n"), q.event(q.unnamed(e))...)
 }
 
 // unnamed leaves out who spoke, which logs know, for who did not ask for it.
-func (q *request) unnamed(e a2a.Event) a2a.Event {
+func (q *methodCall) unnamed(e a2a.Event) a2a.Event {
 	without := func(s *a2a.Status) {
 		if s.Message != nil {
 			m := *s.Message
@@ -134,7 +134,7 @@ func (q *request) unnamed(e a2a.Event) a2a.Event {
 
 // replays reports whether a task that has ended can still be read from where
 // the caller came to.
-func (q *request) replays(t task.Task) bool {
+func (q *methodCall) replays(t task.Task) bool {
 	if !q.follows(a2a.ExtEvents) || q.lastEvent() == "" {
 		return false
 	}

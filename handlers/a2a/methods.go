@@ -23,8 +23,8 @@ import (
 	"agentsite/internal/task"
 )
 
-// request is one call of a method, of whatever binding.
-type request struct {
+// methodCall is one call of a method, of whatever binding.
+type methodCall struct {
 	w      http.ResponseWriter
 	r      *http.Request
 	door   *Door
@@ -51,7 +51,7 @@ const maxWait = 10 * time.Minute
 
 // answer finds the agent and does what is asked. It returns what the binding
 // is to write.
-func (q *request) answer(tenant string) (any, error) {
+func (q *methodCall) answer(tenant string) (any, error) {
 	name := agentName(q.r)
 	if tenant != "" {
 		// At the portal's base the tenant is the agent that is meant.
@@ -93,7 +93,7 @@ func errNoTask() error {
 }
 
 // send asks the agent, or gives a task of the caller the input it waits for.
-func (q *request) send() (any, error) {
+func (q *methodCall) send() (any, error) {
 	in, f := a2a.ReadSend(q.params, q.write.Version)
 	if f != nil {
 		return nil, f
@@ -216,7 +216,7 @@ func noSuch(m a2a.Message, err error) error {
 }
 
 // shown is a task as SendMessage answers it.
-func (q *request) shown(actor ident.Actor, t task.Task, how detail) (any, error) {
+func (q *methodCall) shown(actor ident.Actor, t task.Task, how detail) (any, error) {
 	if t.Direct {
 		m, err := q.door.reply(q.r.Context(), actor, t, q.follows(a2a.ExtSpeaker))
 		if err != nil || m != nil {
@@ -231,7 +231,7 @@ func (q *request) shown(actor ident.Actor, t task.Task, how detail) (any, error)
 }
 
 // task is a task of the actor's with this agent.
-func (q *request) task(actor ident.Actor, id string) (task.Task, error) {
+func (q *methodCall) task(actor ident.Actor, id string) (task.Task, error) {
 	t, err := q.door.cfg.Chat.OwnTask(q.r.Context(), actor, id)
 	if fault.Is(err, fault.NotFound) || err == nil && t.AgentID != q.agent.ID {
 		return task.Task{}, errNoTask()
@@ -240,7 +240,7 @@ func (q *request) task(actor ident.Actor, id string) (task.Task, error) {
 }
 
 // named reads which task is meant, and finds it and who asks.
-func (q *request) named() (in a2a.TaskRequest, actor ident.Actor, t task.Task, err error) {
+func (q *methodCall) named() (in a2a.TaskRequest, actor ident.Actor, t task.Task, err error) {
 	in, f := a2a.ReadTask(q.params)
 	if f != nil {
 		return in, actor, t, f
@@ -255,7 +255,7 @@ func (q *request) named() (in a2a.TaskRequest, actor ident.Actor, t task.Task, e
 	return in, asker.Actor, t, err
 }
 
-func (q *request) get() (any, error) {
+func (q *methodCall) get() (any, error) {
 	in, actor, t, err := q.named()
 	if err != nil {
 		return nil, err
@@ -266,7 +266,7 @@ func (q *request) get() (any, error) {
 
 // list shows a page of the caller's tasks with this agent. Who has shown no
 // credential and names no context of theirs has none.
-func (q *request) list() (any, error) {
+func (q *methodCall) list() (any, error) {
 	in, f := a2a.ReadList(q.params)
 	if f != nil {
 		return nil, f
@@ -353,7 +353,7 @@ func readToken(s string) (task.Point, bool) {
 // within 500 ms.
 const cancelWait = 2 * time.Second
 
-func (q *request) cancel() (any, error) {
+func (q *methodCall) cancel() (any, error) {
 	_, actor, t, err := q.named()
 	if err != nil {
 		return nil, err
@@ -391,7 +391,7 @@ func (q *request) cancel() (any, error) {
 	return q.write.Task(v), err
 }
 
-func (q *request) subscribe() (any, error) {
+func (q *methodCall) subscribe() (any, error) {
 	_, actor, t, err := q.named()
 	if err != nil {
 		return nil, err
@@ -409,7 +409,7 @@ func (q *request) subscribe() (any, error) {
 
 // wait follows a task until it ends or asks for something; ctx is of
 // face.Callers.Attend.
-func (q *request) wait(ctx context.Context, actor ident.Actor, t task.Task) (task.Task, error) {
+func (q *methodCall) wait(ctx context.Context, actor ident.Actor, t task.Task) (task.Task, error) {
 	ctx, cancel := context.WithTimeout(ctx, maxWait)
 	defer cancel()
 	answer := face.Unhurried(q.w)

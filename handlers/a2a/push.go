@@ -12,7 +12,7 @@ import (
 )
 
 // pushDraft is a config as the service takes it.
-func (q *request) pushDraft(c a2a.PushConfig) notify.PushDraft {
+func (q *methodCall) pushDraft(c a2a.PushConfig) notify.PushDraft {
 	return notify.PushDraft{TaskID: c.TaskID, Name: c.ID, Version: q.write.Version, URL: c.URL, Token: c.Token, Scheme: c.Scheme, Credentials: c.Credentials}
 }
 
@@ -21,7 +21,7 @@ func pushConfig(h notify.Hook) a2a.PushConfig {
 }
 
 // ofTask finds who asks, and whether the task is theirs with this agent.
-func (q *request) ofTask(id string) (ident.Actor, error) {
+func (q *methodCall) ofTask(id string) (ident.Actor, error) {
 	asker, err := q.door.cfg.Callers.Asker(q.r, q.proven, id)
 	if fault.Is(err, fault.NotFound) {
 		err = errNoTask()
@@ -33,7 +33,7 @@ func (q *request) ofTask(id string) (ident.Actor, error) {
 }
 
 // createPush stores a config (§3.1.7).
-func (q *request) createPush() (any, error) {
+func (q *methodCall) createPush() (any, error) {
 	c, f := a2a.ReadPush(q.params, q.write.Version)
 	if f != nil {
 		return nil, f
@@ -59,7 +59,7 @@ func errNoConfig() error {
 }
 
 // readPush answers with one config or all of a task (§3.1.8, §3.1.9).
-func (q *request) readPush() (any, error) {
+func (q *methodCall) readPush() (any, error) {
 	in, f := a2a.ReadPushRequest(q.params, q.method, q.write.Version)
 	if f != nil {
 		return nil, f
@@ -89,7 +89,7 @@ func (q *request) readPush() (any, error) {
 
 // deletePush ends a config; ending one that is not there is no error
 // (§3.1.10).
-func (q *request) deletePush() (any, error) {
+func (q *methodCall) deletePush() (any, error) {
 	in, f := a2a.ReadPushRequest(q.params, q.method, q.write.Version)
 	if f != nil {
 		return nil, f

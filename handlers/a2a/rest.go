@@ -74,7 +74,7 @@ func (d *Door) rest(w http.ResponseWriter, r *http.Request) {
 		if err != nil {
 			return nil, err
 		}
-		q := request{w: w, r: r, door: d, proven: actor, method: route.Method, write: a2a.Writer{Version: a2a.Version10}, params: params,
+		q := methodCall{w: w, r: r, door: d, proven: actor, method: route.Method, write: a2a.Writer{Version: a2a.Version10}, params: params,
 			events: func(v any) any { return v },
 			broken: func(f *a2a.Failure) any { return f.REST() }}
 		return q.answer(route.Tenant)

@@ -50,7 +50,7 @@ func (d *Door) rpc(w http.ResponseWriter, r *http.Request) {
 		if f != nil {
 			return nil, f
 		}
-		q := request{w: w, r: r, door: d, proven: actor, method: method, write: a2a.Writer{Version: version}, params: c.Params,
+		q := methodCall{w: w, r: r, door: d, proven: actor, method: method, write: a2a.Writer{Version: version}, params: c.Params,
 			events: func(v any) any { return envelope{Version: "2.0", ID: c.ID, Result: v} },
 			broken: func(f *a2a.Failure) any { return envelope{Version: "2.0", ID: c.ID, Error: f.RPC()} }}
 		return q.answer(tenant)

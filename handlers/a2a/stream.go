@@ -21,7 +21,7 @@ import (
 // happens to it until it ends or asks for something. It returns errStreamed
 // once it has begun to answer. The task goes on without its reader.
 // ctx is of face.Callers.Attend.
-func (q *request) stream(ctx context.Context, actor ident.Actor, t task.Task, how detail) error {
+func (q *methodCall) stream(ctx context.Context, actor ident.Actor, t task.Task, how detail) error {
 	if q.follows(a2a.ExtEvents) {
 		return q.numbered(ctx, actor, t)
 	}
@@ -172,10 +172,10 @@ func (f *follower) opening(ctx context.Context, t task.Task) (*a2a.Message, []a2
 }
 
 // event writes one event of the stream.
-func (q *request) event(e a2a.Event) []byte { return frame(q.events(q.write.Event(e))) }
+func (q *methodCall) event(e a2a.Event) []byte { return frame(q.events(q.write.Event(e))) }
 
 // lost writes the event of a stream that cannot go on.
-func (q *request) lost(err error) []byte {
+func (q *methodCall) lost(err error) []byte {
 	f := q.door.failure(q.r, err)
 	return frame(q.broken(f))
 }

@@ -28,7 +28,7 @@ type detail struct {
 	speakers  bool
 }
 
-func (q *request) detail(history *int, artifacts bool) detail {
+func (q *methodCall) detail(history *int, artifacts bool) detail {
 	return detail{history, artifacts, q.follows(a2a.ExtSpeaker)}
 }
 

@@ -26,7 +26,7 @@ const (
 
 // before is what was said before the question, "" when nothing was: the
 // instructions first, then the newest of the rest that fits.
-func (in *request) before(actor ident.Actor) string {
+func (in *completionRequest) before(actor ident.Actor) string {
 	room := beforeGuest
 	if actor.IsPerson() {
 		room = beforePerson

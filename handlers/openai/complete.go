@@ -34,7 +34,7 @@ const stopTimeout = 10 * time.Second
 // call is one request on its way.
 type call struct {
 	*door
-	in    request
+	in    completionRequest
 	actor ident.Actor
 	asked chat.Asked
 	id    string

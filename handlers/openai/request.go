@@ -17,10 +17,10 @@ import (
 // before.
 const maxBody = 6 << 20
 
-// request is the body of POST /chat/completions as far as it matters here.
+// completionRequest is the body of POST /chat/completions as far as it matters here.
 // Parameters of models, such as temperature, are the agent's own business and
 // ignored.
-type request struct {
+type completionRequest struct {
 	Model          string              `json:"model"`
 	Messages       []message           `json:"messages"`
 	Stream         bool                `json:"stream"`
@@ -43,7 +43,7 @@ type message struct {
 var roles = []string{wire.System, "developer", wire.User, wire.Assistant, wire.ToolRole, "function"}
 
 // check says what of the request an agent cannot do.
-func (in *request) check() error {
+func (in *completionRequest) check() error {
 	switch {
 	case in.Model == "":
 		return wrong("model", "Name an agent as the model. GET /v1/models lists them.")
@@ -72,7 +72,7 @@ func (in *request) check() error {
 }
 
 // question is the last message as the parts of one of ours.
-func (in *request) question() ([]task.Part, error) {
+func (in *completionRequest) question() ([]task.Part, error) {
 	at := len(in.Messages) - 1
 	var out []task.Part
 	for i, p := range in.Messages[at].Content {

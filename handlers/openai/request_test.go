@@ -12,7 +12,7 @@ import (
 	"agentsite/internal/ident"
 )
 
-func read(s string) (in request, err error) {
+func read(s string) (in completionRequest, err error) {
 	if err = json.Unmarshal([]byte(s), &in); err == nil {
 		err = in.check()
 	}
