@@ -56,6 +56,10 @@ func (p *Peers) Imports(a *record.Agent) bool {
 	return p.policy.imports(a)
 }
 
+// unprovedShare is the part of a limit, as a divisor, that is left for portals
+// that did not prove their address.
+const unprovedShare = 10
+
 // decide is Decide for a portal that f tells of; the origin is where somebody
 // says it is besides. The order is the meaning: what an operator said of all
 // portals for now, of this one, what it did, what the policy says. The caller
@@ -71,7 +75,7 @@ func (p *Peers) decide(f *Facts, origin string, now time.Time) Decision {
 		d.MaxBytes = f.Rule.MaxBytes
 	}
 	if d.Unproved = !f.proved(now); d.Unproved {
-		d.PerSecond = max(d.PerSecond/tenth, 1)
+		d.PerSecond = max(d.PerSecond/unprovedShare, 1)
 	}
 	kept := func(s State, reason string) Decision {
 		d.State, d.Reason = s, reason
