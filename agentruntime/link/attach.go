@@ -138,7 +138,8 @@ func (s *session) hello(b []byte) (m linkwire.Message, h linkwire.Hello, err err
 	if m, err = linkwire.Decode(b); err != nil {
 		return m, h, errProtocol{err.Error()}
 	}
-	if m.Method != linkwire.MethodHello || m.ID == nil || json.Unmarshal(m.Params, &h) != nil || h.Protocol != linkwire.Version {
+	if m.Method != linkwire.MethodHello || m.ID == nil || json.Unmarshal(m.Params, &h) != nil ||
+		h.Protocol != linkwire.Version {
 		return m, h, errProtocol{"the first message must be a hello request of protocol 1"}
 	}
 	if s.max = h.MaxTasks; s.max <= 0 {
@@ -226,7 +227,8 @@ func (s *session) sweep() {
 			continue // it is about to
 		}
 		delete(s.offered, id)
-		out = append(out, linkwire.Notification(linkwire.MethodCancel, linkwire.Cancel{Task: id, Lease: lease, Reason: "The task has ended here."}))
+		out = append(out, linkwire.Notification(linkwire.MethodCancel,
+			linkwire.Cancel{Task: id, Lease: lease, Reason: "The task has ended here."}))
 	}
 	if len(out) > 0 {
 		a.notify()
@@ -277,7 +279,8 @@ func (s *session) take(m linkwire.Message, b []byte) ([]byte, error) {
 		if m.ID == nil {
 			return nil, nil
 		}
-		return linkwire.Failure(m.ID, &linkwire.Error{Code: linkwire.ErrParams, Message: m.Method + ": the params are not as they should be"}), nil
+		return linkwire.Failure(m.ID, &linkwire.Error{Code: linkwire.ErrParams,
+			Message: m.Method + ": the params are not as they should be"}), nil
 	}
 	switch m.Method {
 	case "":
@@ -319,7 +322,8 @@ func (s *session) take(m linkwire.Message, b []byte) ([]byte, error) {
 		return s.done(m, p, b), nil
 	default:
 		if m.ID != nil {
-			return linkwire.Failure(m.ID, &linkwire.Error{Code: linkwire.ErrMethod, Message: "there is no method " + strconv.Quote(linkwire.Line(m.Method, 40))}), nil
+			return linkwire.Failure(m.ID, &linkwire.Error{Code: linkwire.ErrMethod,
+				Message: "there is no method " + strconv.Quote(linkwire.Line(m.Method, 40))}), nil
 		}
 	}
 	return nil, nil
@@ -339,9 +343,11 @@ func (s *session) done(m linkwire.Message, p linkwire.Done, b []byte) []byte {
 	r := s.active(p.Task, p.Lease)
 	switch {
 	case r == nil && s.offered[p.Task] == p.Lease && p.Lease != 0:
-		return linkwire.Failure(m.ID, &linkwire.Error{Code: linkwire.ErrNotNow, Message: "The task was not resumed on this connection. Wait for resume."})
+		return linkwire.Failure(m.ID, &linkwire.Error{Code: linkwire.ErrNotNow,
+			Message: "The task was not resumed on this connection. Wait for resume."})
 	case r == nil:
-		return linkwire.Failure(m.ID, &linkwire.Error{Code: linkwire.ErrLease, Message: "The lease on this task is not held any more. Forget it."})
+		return linkwire.Failure(m.ID, &linkwire.Error{Code: linkwire.ErrLease,
+			Message: "The lease on this task is not held any more. Forget it."})
 	case r.done != nil:
 		r.doneID = m.ID // said again before it was answered
 		return nil

@@ -139,7 +139,8 @@ func (d *Driver) Connected(agentID string) bool { return d.Liveness(agentID).Sta
 // Liveness is what is known of an agent without asking it: its connection is
 // the exchange that liveness rests on.
 func (d *Driver) Liveness(agentID string) hub.Liveness {
-	l := hub.Liveness{State: hub.Unreachable, CheckedAt: clock.Now(), Reason: "Not connected yet. Its program has to be started where it runs."}
+	l := hub.Liveness{State: hub.Unreachable, CheckedAt: clock.Now(),
+		Reason: "Not connected yet. Its program has to be started where it runs."}
 	d.mu.Lock()
 	a := d.agents[agentID]
 	d.mu.Unlock()
@@ -155,7 +156,8 @@ func (d *Driver) Liveness(agentID string) hub.Liveness {
 			l.Reason = "Connected with " + linkwire.Sentence(a.session.client, 80)
 		}
 	case !a.seen.IsZero():
-		l.Reason = fmt.Sprintf("Not connected. It was last here on %s.", a.seen.UTC().Format("2 January 2006 at 15:04:05 UTC"))
+		l.Reason = fmt.Sprintf("Not connected. It was last here on %s.",
+			a.seen.UTC().Format("2 January 2006 at 15:04:05 UTC"))
 	case a.known:
 		l.Reason = "Not connected since the portal was started."
 	}

@@ -180,9 +180,11 @@ func (r *run) artifact(in linkwire.Artifact) {
 	case r.produced > 2*linkwire.MaxArtifacts:
 		r.broken = fmt.Sprintf("%s sent more than %d artifacts and was stopped.", r.name(), 2*linkwire.MaxArtifacts)
 	case r.bulk > linkwire.MaxArtifactBytes:
-		r.broken = fmt.Sprintf("%s sent artifacts of more than %d KiB and was stopped.", r.name(), linkwire.MaxArtifactBytes>>10)
+		r.broken = fmt.Sprintf("%s sent artifacts of more than %d KiB and was stopped.", r.name(),
+			linkwire.MaxArtifactBytes>>10)
 	default:
-		r.artifacts = append(r.artifacts, task.Artifact{ID: linkwire.Line(in.ID, 100), Name: linkwire.Line(in.Name, 200), Description: linkwire.Line(in.Description, 1000), Parts: parts})
+		r.artifacts = append(r.artifacts, task.Artifact{ID: linkwire.Line(in.ID, 100),
+			Name: linkwire.Line(in.Name, 200), Description: linkwire.Line(in.Description, 1000), Parts: parts})
 	}
 }
 
@@ -200,7 +202,8 @@ func (r *run) emit() news {
 	a.mu.Lock()
 	text, status, artifacts := string(r.pending), r.status, r.artifacts
 	r.pending, r.status, r.artifacts = r.pending[:0], "", nil
-	n := news{some: text != "" || status != "" || len(artifacts) > 0, accepted: r.accepted, lost: r.s == nil, refused: r.refused, done: r.done, broken: r.broken}
+	n := news{some: text != "" || status != "" || len(artifacts) > 0, accepted: r.accepted, lost: r.s == nil,
+		refused: r.refused, done: r.done, broken: r.broken}
 	a.mu.Unlock()
 	if status != "" {
 		r.out.Status(status)
@@ -245,7 +248,8 @@ func (r *run) finish(ctx context.Context, d linkwire.Done) (task.Result, error) 
 		}
 	}
 	if why != "" {
-		res = task.Result{State: task.Failed, Parts: r.parts(), Reason: fmt.Sprintf("%s sent an answer that is not as it should be: %s.", r.name(), why)}
+		res = task.Result{State: task.Failed, Parts: r.parts(),
+			Reason: fmt.Sprintf("%s sent an answer that is not as it should be: %s.", r.name(), why)}
 	} else if text := task.PlainText(res.Parts); text != r.shown.String() {
 		if more, ok := strings.CutPrefix(text, r.shown.String()); ok {
 			r.show(more)
@@ -327,7 +331,8 @@ func checkParts(in []linkwire.Part) (out []task.Part, size int, why string) {
 			return nil, 0, "a part must have exactly one of text, raw, url and data"
 		}
 		if p.URL != "" {
-			if u, err := url.Parse(p.URL); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || len(p.URL) > 2000 {
+			if u, err := url.Parse(p.URL); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" ||
+				len(p.URL) > 2000 {
 				return nil, 0, "the url of a part is no web address"
 			}
 		}

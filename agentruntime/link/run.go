@@ -54,7 +54,8 @@ func (d *Driver) Run(ctx context.Context, call task.Call, out task.Sink) (task.R
 	if len(call.Checkpoint) > 0 && json.Unmarshal(call.Checkpoint, &at) != nil {
 		at = checkpoint{}
 	}
-	r := &run{d: d, call: call, agent: d.agent(call.Agent.ID), out: out, trace: task.Trace(ctx), wake: make(chan struct{}, 1)}
+	r := &run{d: d, call: call, agent: d.agent(call.Agent.ID), out: out, trace: task.Trace(ctx),
+		wake: make(chan struct{}, 1)}
 	switch {
 	case at.Message != call.MessageID: // another question of the task
 		r.continued = at.Done != nil
@@ -242,9 +243,11 @@ func (r *run) attend(ctx context.Context, s *session, resume bool) (linkwire.Don
 		case <-r.wake:
 		case <-patience.C:
 			if !accepted {
-				return linkwire.Done{}, &trouble{fmt.Sprintf("%s is connected but did not take the task within %s.", r.name(), r.d.cfg.AcceptWait)}
+				return linkwire.Done{}, &trouble{fmt.Sprintf("%s is connected but did not take the task within %s.",
+					r.name(), r.d.cfg.AcceptWait)}
 			}
-			return linkwire.Done{}, &trouble{fmt.Sprintf("%s said nothing about this task for %s.", r.name(), r.d.cfg.Idle)}
+			return linkwire.Done{}, &trouble{fmt.Sprintf("%s said nothing about this task for %s.", r.name(),
+				r.d.cfg.Idle)}
 		case <-ctx.Done():
 			r.emit() // what came in is shown and kept
 			return linkwire.Done{}, ctx.Err()
@@ -327,15 +330,18 @@ func (r *run) message(ctx context.Context, lease int64, attempt int) (linkwire.T
 	if c.Said().Kind == "agent" {
 		by = linkwire.Caller{Kind: "agent", Handle: c.Said().Handle}
 	}
-	t := linkwire.Task{Task: c.TaskID, Lease: lease, Text: task.PlainText(c.Parts), Parts: wireParts(parts), History: []linkwire.Turn{},
-		Caller: by, Conversation: c.ConversationID, Attempt: attempt, Continued: r.continued}
+	t := linkwire.Task{Task: c.TaskID, Lease: lease, Text: task.PlainText(c.Parts), Parts: wireParts(parts),
+		History: []linkwire.Turn{},
+		Caller:  by, Conversation: c.ConversationID, Attempt: attempt, Continued: r.continued}
 	b, err := json.Marshal(t)
 	room := linkwire.MaxMessage - len(b) - 4<<10
 	if err != nil || room < 0 {
-		return t, &trouble{fmt.Sprintf("This is too large to be sent to %s: at most %d KiB with everything attached.", r.name(), linkwire.MaxMessage>>10)}
+		return t, &trouble{fmt.Sprintf("This is too large to be sent to %s: at most %d KiB with everything attached.",
+			r.name(), linkwire.MaxMessage>>10)}
 	}
 	for _, h := range slices.Backward(c.History) {
-		turn := linkwire.Turn{Speaker: h.Speaker, Mine: h.Mine, Parts: wireParts(attach.Elsewhere(ctx, c.Files, h.Parts, 0))}
+		turn := linkwire.Turn{Speaker: h.Speaker, Mine: h.Mine,
+			Parts: wireParts(attach.Elsewhere(ctx, c.Files, h.Parts, 0))}
 		b, err := json.Marshal(turn)
 		if room -= len(b) + 1; err != nil || room < 0 {
 			break

@@ -188,7 +188,8 @@ func stream(in io.Reader, tools bool, onDelta func(string)) (Reply, error) {
 			break
 		}
 		if ch.Error != nil {
-			err = fault.Wrap(fault.Unavailable, ErrInterrupted, "The answer was interrupted: the model's server said %q.", line(ch.Error.Message))
+			err = fault.Wrap(fault.Unavailable, ErrInterrupted,
+				"The answer was interrupted: the model's server said %q.", line(ch.Error.Message))
 			break
 		}
 		if ch.Usage != nil {

@@ -31,7 +31,8 @@ func (c *Client) refusal(resp *http.Response, model string, tools bool) error {
 	cause := errors.New(resp.Status + ": " + said)
 	switch code := resp.StatusCode; {
 	case tools && toolless(code, said):
-		return fault.Wrap(fault.Invalid, errors.Join(ErrNoTools, cause), "The model %q cannot use tools: its server said %q.", line(model), said)
+		return fault.Wrap(fault.Invalid, errors.Join(ErrNoTools, cause),
+			"The model %q cannot use tools: its server said %q.", line(model), said)
 	case code == http.StatusUnauthorized, code == http.StatusForbidden:
 		text := "The endpoint refused the key."
 		if c.key == "" {
@@ -41,13 +42,15 @@ func (c *Client) refusal(resp *http.Response, model string, tools bool) error {
 	case code == http.StatusNotFound && model != "" && strings.Contains(strings.ToLower(said), "model"):
 		return fault.Wrap(fault.NotFound, cause, "The model %q is unknown to the endpoint.", line(model))
 	case code == http.StatusNotFound, code == http.StatusMethodNotAllowed:
-		return fault.Wrap(fault.NotFound, errors.Join(ErrProtocol, cause), "There is no OpenAI-compatible API at that address (HTTP %d).", code)
+		return fault.Wrap(fault.NotFound, errors.Join(ErrProtocol, cause),
+			"There is no OpenAI-compatible API at that address (HTTP %d).", code)
 	case code == http.StatusTooManyRequests:
 		f := fault.Limited(max(retryAfter(resp.Header), 0), "The model's server is asked too often. Try again later.")
 		f.Err = cause
 		return f
 	case code >= 300 && code < 400:
-		return fault.Wrap(fault.Unavailable, errors.Join(ErrProtocol, cause), "The endpoint redirects elsewhere (HTTP %d); use its final address.", code)
+		return fault.Wrap(fault.Unavailable, errors.Join(ErrProtocol, cause),
+			"The endpoint redirects elsewhere (HTTP %d); use its final address.", code)
 	case code >= 400 && code < 500 && said != "":
 		return fault.Wrap(fault.Invalid, cause, "The endpoint refused the question: %s", said)
 	}
@@ -64,7 +67,8 @@ func Unseeing(err error) bool {
 		return false
 	}
 	said := strings.ToLower(err.Error())
-	return fault.Is(err, fault.Invalid) || strings.Contains(said, "image") || strings.Contains(said, "vision") || strings.Contains(said, "multimodal")
+	return fault.Is(err, fault.Invalid) || strings.Contains(said, "image") || strings.Contains(said, "vision") ||
+		strings.Contains(said, "multimodal")
 }
 
 // message finds the sentence in an error's body, in the forms servers use.
@@ -98,7 +102,8 @@ func strange(b []byte, resp *http.Response) error {
 	case json.Valid(trimmed):
 		what = "other JSON"
 	}
-	return fault.Wrap(fault.Unavailable, ErrProtocol, "The endpoint does not speak the OpenAI API: it answered with %s.", what)
+	return fault.Wrap(fault.Unavailable, ErrProtocol,
+		"The endpoint does not speak the OpenAI API: it answered with %s.", what)
 }
 
 // retryAfter reads the header in both forms; 0 means that it is not there.

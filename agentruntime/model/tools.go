@@ -46,7 +46,8 @@ func (c *calls) add(p openai.ToolCall, whole bool) error {
 	at := c.find(p)
 	if at == nil || whole {
 		if len(c.list) >= MaxCalls {
-			return fault.Wrap(fault.Unavailable, ErrCalls, "The model asked for more than %d tools at once and was stopped.", MaxCalls)
+			return fault.Wrap(fault.Unavailable, ErrCalls,
+				"The model asked for more than %d tools at once and was stopped.", MaxCalls)
 		}
 		at = &pending{index: -1}
 		if p.Index != nil {
@@ -60,12 +61,14 @@ func (c *calls) add(p openai.ToolCall, whole bool) error {
 	if len(at.Extra) == 0 && len(p.Extra) <= maxExtra {
 		at.Extra = p.Extra
 	}
-	if name := p.Function.Name; name != at.Function.Name && at.args.Len() == 0 && len(at.Function.Name)+len(name) <= maxName {
+	if name := p.Function.Name; name != at.Function.Name && at.args.Len() == 0 &&
+		len(at.Function.Name)+len(name) <= maxName {
 		at.Function.Name += name
 	}
 	at.args.WriteString(string(p.Function.Arguments))
 	if at.args.Len() > MaxArguments {
-		return fault.Wrap(fault.Unavailable, ErrCalls, "The model gave a tool arguments of more than %d KiB and was stopped.", MaxArguments>>10)
+		return fault.Wrap(fault.Unavailable, ErrCalls,
+			"The model gave a tool arguments of more than %d KiB and was stopped.", MaxArguments>>10)
 	}
 	return nil
 }
@@ -131,14 +134,16 @@ func (c *calls) done() ([]openai.ToolCall, string) {
 // toolless reports whether a refusal says that tools are the trouble, in the
 // words of the servers there are.
 func toolless(status int, said string) bool {
-	if status < 400 || status == http.StatusUnauthorized || status == http.StatusForbidden || status == http.StatusTooManyRequests {
+	if status < 400 || status == http.StatusUnauthorized || status == http.StatusForbidden ||
+		status == http.StatusTooManyRequests {
 		return false
 	}
 	s := strings.ToLower(said)
 	if !strings.Contains(s, "tool") && !strings.Contains(s, "function call") || strings.Contains(s, "schema") {
 		return false
 	}
-	for _, w := range []string{"support", "requires", "not allowed", "unknown", "unrecognized", "unexpected", "extra", "not permitted", "not enabled"} {
+	for _, w := range []string{"support", "requires", "not allowed", "unknown", "unrecognized", "unexpected", "extra",
+		"not permitted", "not enabled"} {
 		if strings.Contains(s, w) {
 			return true
 		}

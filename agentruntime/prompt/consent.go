@@ -43,7 +43,8 @@ func visible(s string) string {
 	var b strings.Builder
 	for _, r := range s {
 		switch {
-		case r == '\n' || r == '\t' || r == ' ' || unicode.IsGraphic(r) && !unicode.IsSpace(r) && !unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r):
+		case r == '\n' || r == '\t' || r == ' ' || unicode.IsGraphic(r) && !unicode.IsSpace(r) &&
+			!unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r):
 			b.WriteRune(r)
 		case r > 0xFFFF:
 			r -= 0x10000
@@ -67,8 +68,9 @@ var (
 	yesWords = strings.Fields(`yes y yeah yep yup yess sure ok okay k fine agreed approved confirm confirmed proceed
 		ja jo jawohl jap klar gerne okey einverstanden oui ouais daccord si sí sì vale claro sim da да ага ano tak evet
 		hai はい ええ 是 是的 好 好的 可以 네 예 हाँ نعم כן ναι kyllä joo igen ya 👍 ✅`)
-	yesPhrases = []string{"go ahead", "go on", "do it", "please do", "of course", "mach es", "mach das", "nur zu", "d accord", "por favor si", "vas y"}
-	fillers    = strings.Fields(`please pls bitte gern thanks thank you thx danke merci gracias por favor s il te vous plaît plait go on ahead do it that this
+	yesPhrases = []string{"go ahead", "go on", "do it", "please do", "of course", "mach es", "mach das", "nur zu",
+		"d accord", "por favor si", "vas y"}
+	fillers = strings.Fields(`please pls bitte gern thanks thank you thx danke merci gracias por favor s il te vous plaît plait go on ahead do it that this
 		so mach machs das es weiter the of course faites le sure ok okay yes ja oui`)
 	noWords = strings.Fields(`no n nope nah never stop cancel don t dont not nein nee nö non no нет 不 不要 いいえ nie não nei ne`)
 )
@@ -78,11 +80,13 @@ var (
 func words(text string, self ...string) []string {
 	var out []string
 	for _, w := range strings.Fields(strings.ToLower(text)) {
-		if at, ok := strings.CutPrefix(strings.TrimRight(w, ",.:;!"), "@"); ok && at != "" && slices.Contains(self, at) {
+		if at, ok := strings.CutPrefix(strings.TrimRight(w, ",.:;!"), "@"); ok && at != "" &&
+			slices.Contains(self, at) {
 			continue
 		}
 		out = append(out, strings.FieldsFunc(w, func(r rune) bool {
-			return strings.ContainsRune(".,;:!…\"'’`*_()-", r) || unicode.Is(unicode.Cf, r) || r == 0xFE0F || r >= 0x1F3FB && r <= 0x1F3FF
+			return strings.ContainsRune(".,;:!…\"'’`*_()-", r) || unicode.Is(unicode.Cf, r) || r == 0xFE0F ||
+				r >= 0x1F3FB && r <= 0x1F3FF
 		})...)
 	}
 	return out

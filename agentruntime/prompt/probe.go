@@ -166,12 +166,14 @@ func (l *listing) get(ctx context.Context, ask func(context.Context) ([]string, 
 		select {
 		case <-busy:
 		case <-ctx.Done():
-			return nil, fault.Wrap(fault.Unavailable, ctx.Err(), "The model could not be reached: %s.", egress.Reason(ctx.Err()))
+			return nil, fault.Wrap(fault.Unavailable, ctx.Err(), "The model could not be reached: %s.",
+				egress.Reason(ctx.Err()))
 		}
 	}
 }
 
-func (l *listing) fill(ctx context.Context, busy chan struct{}, ask func(context.Context) ([]string, error)) (ids []string, err error) {
+func (l *listing) fill(ctx context.Context, busy chan struct{},
+	ask func(context.Context) ([]string, error)) (ids []string, err error) {
 	keep := false
 	defer func() {
 		l.mu.Lock()

@@ -97,7 +97,8 @@ func New(cfg Config) *Driver {
 	}
 	d := &Driver{cfg: cfg}
 	if cfg.Portal == nil {
-		d.broken = fault.New(fault.Unavailable, "This portal has no model of its own; the agent's owner should give the address of one.")
+		d.broken = fault.New(fault.Unavailable,
+			"This portal has no model of its own; the agent's owner should give the address of one.")
 		return d
 	}
 	if d.portal, d.broken = model.New(cfg.PortalRT, cfg.Portal.URL, cfg.Portal.Key); d.broken != nil {

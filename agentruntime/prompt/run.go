@@ -49,7 +49,8 @@ type run struct {
 func (d *Driver) Run(ctx context.Context, call task.Call, out task.Sink) (task.Result, error) {
 	cfg, err := settings(call.Agent.Config)
 	if err != nil {
-		return task.Result{}, fault.Wrap(fault.Unavailable, err, "The agent is not set up in a way this portal can use. Its owner should register it again.")
+		return task.Result{}, fault.Wrap(fault.Unavailable, err,
+			"The agent is not set up in a way this portal can use. Its owner should register it again.")
 	}
 	r := &run{d: d, call: call, cfg: cfg, out: out}
 	if r.ask, err = d.model(call.Agent.Endpoint, call.Agent.Secret, cfg); err != nil {
@@ -101,7 +102,8 @@ func (r *run) begin(ctx context.Context) (*state, error) {
 	if len(c.Checkpoint) > 0 {
 		st = &state{}
 		if err := json.Unmarshal(c.Checkpoint, st); err != nil {
-			return nil, fault.Wrap(fault.Unavailable, err, "The portal cannot read where this was interrupted. Ask again.")
+			return nil, fault.Wrap(fault.Unavailable, err,
+				"The portal cannot read where this was interrupted. Ask again.")
 		}
 	}
 	st.lose()
@@ -134,7 +136,8 @@ func (r *run) answered(st *state) {
 	case declines(text, self...):
 		st.result(w.ID, "Not called: the portal asked the person, who did not agree.")
 	default:
-		st.result(w.ID, "Not called: the portal asked the person, who did not agree but said:\n"+clip(text, maxQuestion))
+		st.result(w.ID, "Not called: the portal asked the person, who did not agree but said:\n"+clip(text,
+			maxQuestion))
 	}
 }
 
@@ -156,7 +159,8 @@ func (r *run) settle(ctx context.Context) (*task.Result, error) {
 func (r *run) one(ctx context.Context, c openai.ToolCall) (*task.Result, error) {
 	t, ok := r.offer.tools[c.Function.Name]
 	if !ok {
-		r.st.result(c.ID, fmt.Sprintf("There is no tool %q. There are: %s.", plain(c.Function.Name), strings.Join(r.offer.names, ", ")))
+		r.st.result(c.ID, fmt.Sprintf("There is no tool %q. There are: %s.", plain(c.Function.Name),
+			strings.Join(r.offer.names, ", ")))
 		return nil, nil
 	}
 	args, err := arguments(c)
@@ -238,7 +242,8 @@ func (r *run) round(ctx context.Context) (*task.Result, error) {
 		return r.ended(reply)
 	}
 	rounds, before := r.st.rounds()
-	turn := openai.Message{Role: openai.Assistant, Content: openai.Content(clip(reply.Text, maxAside)), Reasoning: openai.Content(reply.Reasoning)}
+	turn := openai.Message{Role: openai.Assistant, Content: openai.Content(clip(reply.Text, maxAside)),
+		Reasoning: openai.Content(reply.Reasoning)}
 	unusable := make(map[string]string)
 	for _, c := range reply.Calls {
 		c, err := echoed(unique(c, before, turn.ToolCalls))
@@ -253,12 +258,14 @@ func (r *run) round(ctx context.Context) (*task.Result, error) {
 		size += len(c.Function.Arguments)
 		key := c.Function.Name + "\x00" + string(c.Function.Arguments)
 		if same[key]++; same[key] >= maxSame {
-			return r.failed("The model asked %d times for the same call of %s and was stopped.", maxSame, plain(c.Function.Name))
+			return r.failed("The model asked %d times for the same call of %s and was stopped.", maxSame,
+				plain(c.Function.Name))
 		}
 	}
 	switch {
 	case rounds >= maxRounds:
-		return r.failed("The model used tools %d times in a row without coming to an answer and was stopped.", maxRounds)
+		return r.failed("The model used tools %d times in a row without coming to an answer and was stopped.",
+			maxRounds)
 	case len(all) > maxCalls:
 		return r.failed("The model asked for more than %d calls of tools and was stopped.", maxCalls)
 	case size > maxAsked:
@@ -295,7 +302,8 @@ func (r *run) ended(reply model.Reply) (*task.Result, error) {
 	case len(parts) == 0:
 		return r.failed("The model answered with nothing.")
 	case reply.Finish == openai.FinishLength:
-		return &task.Result{State: task.Completed, Parts: parts, Reason: "The answer ends at the model's length limit."}, nil
+		return &task.Result{State: task.Completed, Parts: parts,
+			Reason: "The answer ends at the model's length limit."}, nil
 	}
 	return &task.Result{State: task.Completed, Parts: parts}, nil
 }
@@ -332,7 +340,8 @@ func (r *run) parts() []task.Part {
 
 // chat puts the conversation to the model, within the budget.
 func (r *run) chat(ctx context.Context) (model.Reply, *task.Result, error) {
-	req := openai.ChatRequest{Model: r.ask.name, Temperature: r.cfg.Temperature, MaxTokens: r.ask.max, Tools: r.offer.listed}
+	req := openai.ChatRequest{Model: r.ask.name, Temperature: r.cfg.Temperature, MaxTokens: r.ask.max,
+		Tools: r.offer.listed}
 	req.Messages = append(req.Messages, system(r.call, speech.Marked(r.st.Mark), r.cfg, len(r.offer.listed) > 0))
 	req.Messages = append(req.Messages, examples(r.cfg)...)
 	req.Messages = append(req.Messages, r.st.Base...)
@@ -391,7 +400,8 @@ func spent(ctx context.Context, reply model.Reply, err error, in int) int {
 	if n := max(u.TotalTokens, u.PromptTokens+u.CompletionTokens); n > 0 {
 		return n
 	}
-	worked := err == nil || ctx.Err() != nil || reply.Text != "" || errors.Is(err, model.ErrInterrupted) || errors.Is(err, model.ErrTooLong) || errors.Is(err, model.ErrCalls)
+	worked := err == nil || ctx.Err() != nil || reply.Text != "" || errors.Is(err, model.ErrInterrupted) ||
+		errors.Is(err, model.ErrTooLong) || errors.Is(err, model.ErrCalls)
 	if !worked {
 		return 0
 	}

@@ -71,13 +71,15 @@ func (w Writer) Event(e Event) any {
 		name, o = "message", w.message(*e.Message)
 	case e.Status != nil:
 		u := e.Status
-		name, o = "statusUpdate", w.kind(object{"taskId": u.TaskID, "contextId": u.ContextID, "status": w.status(u.Status)}, "status-update")
+		name, o = "statusUpdate", w.kind(object{"taskId": u.TaskID, "contextId": u.ContextID,
+			"status": w.status(u.Status)}, "status-update")
 		if w.Version == Version03 {
 			o["final"] = !u.Status.State.Active()
 		}
 	case e.Artifact != nil:
 		u := e.Artifact
-		name, o = "artifactUpdate", w.kind(object{"taskId": u.TaskID, "contextId": u.ContextID, "artifact": w.artifact(u.Artifact), "append": u.Append, "lastChunk": u.Last}, "artifact-update")
+		name, o = "artifactUpdate", w.kind(object{"taskId": u.TaskID, "contextId": u.ContextID,
+			"artifact": w.artifact(u.Artifact), "append": u.Append, "lastChunk": u.Last}, "artifact-update")
 	}
 	if len(e.Metadata) > 0 {
 		o["metadata"] = e.Metadata

@@ -159,7 +159,8 @@ func interfaces(w wireCard) []Interface {
 			Tenant  str `json:"tenant"`
 		}
 		if json.Unmarshal(b, &i) == nil && len(i.Tenant) <= maxID {
-			out = append(out, Interface{string(i.URL), binding(string(i.Binding)), version(string(i.Version), Version10), string(i.Tenant)})
+			out = append(out, Interface{string(i.URL), binding(string(i.Binding)),
+				version(string(i.Version), Version10), string(i.Tenant)})
 		}
 	}
 	v := version(string(w.ProtocolVersion), Version03)

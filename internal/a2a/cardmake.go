@@ -125,8 +125,9 @@ func MakeCard(a hub.Agent, f Face) AgentCard {
 			{f.Base, BindingREST, Version10},
 			{f.Base, BindingRPC, Version03},
 		},
-		Capabilities: CardCapabilities{Streaming: true, Push: true, Extended: true, Extensions: slices.Clone(extensions)},
-		InputModes:   a.InputModes, OutputModes: a.OutputModes,
+		Capabilities: CardCapabilities{Streaming: true, Push: true, Extended: true,
+			Extensions: slices.Clone(extensions)},
+		InputModes: a.InputModes, OutputModes: a.OutputModes,
 	}
 	c.Description = cmp.Or(a.Description, c.Name)
 	bearer := HTTPAuth{"An API token of an account of this portal, with the scope chat:write.", "Bearer"}

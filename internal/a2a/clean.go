@@ -29,7 +29,8 @@ func visible(s string) string {
 			return ' '
 		case r == '\u200c', r == '\u200d':
 			return r
-		case unicode.Is(unicode.Cc, r), unicode.Is(unicode.Cf, r), unicode.Is(unicode.Co, r), unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r):
+		case unicode.Is(unicode.Cc, r), unicode.Is(unicode.Cf, r), unicode.Is(unicode.Co, r),
+			unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r):
 			return -1
 		}
 		return r

@@ -92,5 +92,6 @@ func (f *Failure) details() []object {
 	if meta == nil {
 		meta = map[string]string{}
 	}
-	return []object{{"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": reason, "domain": "a2a-protocol.org", "metadata": meta}}
+	return []object{{"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": reason,
+		"domain": "a2a-protocol.org", "metadata": meta}}
 }

@@ -9,7 +9,8 @@ import (
 // and who stands in between. by is this portal's host. Others it leaves alone.
 func Relayed(a hub.Agent, by string) hub.Agent {
 	if a.Elsewhere() {
-		a.Description += "\n\nThis is an agent of " + a.Portal + ". The address here is a relay of " + by + ", which passes on what is said."
+		a.Description += "\n\nThis is an agent of " + a.Portal + ". The address here is a relay of " + by +
+			", which passes on what is said."
 	}
 	return a
 }

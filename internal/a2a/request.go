@@ -129,7 +129,8 @@ func strict(b []byte, v any) *Failure {
 
 // wrong is the failure of a field.
 func wrong(field, what string) *Failure {
-	return &Failure{Code: CodeInvalidParams, Text: field + ": " + what + ".", Metadata: map[string]string{"field": field}}
+	return &Failure{Code: CodeInvalidParams, Text: field + ": " + what + ".",
+		Metadata: map[string]string{"field": field}}
 }
 
 type wireSent struct {
@@ -177,7 +178,8 @@ func ReadSend(b []byte, version string) (SendRequest, *Failure) {
 	}
 	m, role := w.Message, "ROLE_USER"
 	if m != nil {
-		m.MessageID, m.ContextID, m.TaskID = cmp.Or(m.MessageID, m.MessageIDP), cmp.Or(m.ContextID, m.ContextIDP), cmp.Or(m.TaskID, m.TaskIDP)
+		m.MessageID, m.ContextID, m.TaskID = cmp.Or(m.MessageID, m.MessageIDP), cmp.Or(m.ContextID, m.ContextIDP),
+			cmp.Or(m.TaskID, m.TaskIDP)
 	}
 	c := &w.Configuration
 	c.HistoryLength, c.Immediately = either(c.HistoryLength, c.HistoryLengthP), c.Immediately || c.ImmediatelyP
@@ -188,7 +190,8 @@ func ReadSend(b []byte, version string) (SendRequest, *Failure) {
 	case m == nil:
 		return SendRequest{}, wrong("message", "is missing")
 	case m.MessageID == "":
-		return SendRequest{}, wrong("message.messageId", "is missing; give every message an id of your own, so that sending it again is harmless")
+		return SendRequest{}, wrong("message.messageId",
+			"is missing; give every message an id of your own, so that sending it again is harmless")
 	case len(m.MessageID) > maxID || len(m.ContextID) > maxID || len(m.TaskID) > maxID:
 		return SendRequest{}, wrong("message", fmt.Sprintf("has an id of more than %d bytes", maxID))
 	case strings.ContainsRune(m.MessageID, 0):
@@ -258,7 +261,8 @@ func readPart(b []byte, version string) (p task.Part, problem string) {
 		w.Raw, w.URL, w.MediaType, w.Filename = w.File.Bytes, w.File.URI, w.File.MimeType, w.File.Name
 	}
 	set := 0
-	for _, there := range []bool{w.Text != nil, w.Raw != nil, w.URL != nil, len(w.Data) > 0 && string(w.Data) != "null"} {
+	for _, there := range []bool{w.Text != nil, w.Raw != nil, w.URL != nil, len(w.Data) > 0 &&
+		string(w.Data) != "null"} {
 		if there {
 			set++
 		}
@@ -277,7 +281,8 @@ func readPart(b []byte, version string) (p task.Part, problem string) {
 			return p, "has a file that is empty or not base64"
 		}
 	case w.URL != nil:
-		if p.URL = *w.URL; !strings.HasPrefix(p.URL, "https://") && !strings.HasPrefix(p.URL, "http://") || len(p.URL) > 2000 {
+		if p.URL = *w.URL; !strings.HasPrefix(p.URL, "https://") && !strings.HasPrefix(p.URL, "http://") ||
+			len(p.URL) > 2000 {
 			return p, "has a url that does not begin with https:// or http://, or is too long"
 		}
 	default:
@@ -352,9 +357,12 @@ func ReadList(b []byte) (ListRequest, *Failure) {
 	if f := strict(b, &w); f != nil {
 		return ListRequest{}, f
 	}
-	w.ContextID, w.PageToken, w.Artifacts = cmp.Or(w.ContextID, w.ContextIDP), cmp.Or(w.PageToken, w.PageTokenP), w.Artifacts || w.ArtifactsP
-	w.PageSize, w.HistoryLength, w.After = either(w.PageSize, w.PageSizeP), either(w.HistoryLength, w.HistoryLengthP), either(w.After, w.AfterP)
-	out := ListRequest{ContextID: w.ContextID, PageSize: defaultPage, PageToken: w.PageToken, HistoryLength: w.HistoryLength, Artifacts: w.Artifacts}
+	w.ContextID, w.PageToken, w.Artifacts = cmp.Or(w.ContextID, w.ContextIDP), cmp.Or(w.PageToken, w.PageTokenP),
+		w.Artifacts || w.ArtifactsP
+	w.PageSize, w.HistoryLength, w.After = either(w.PageSize, w.PageSizeP), either(w.HistoryLength, w.HistoryLengthP),
+		either(w.After, w.AfterP)
+	out := ListRequest{ContextID: w.ContextID, PageSize: defaultPage, PageToken: w.PageToken,
+		HistoryLength: w.HistoryLength, Artifacts: w.Artifacts}
 	if w.PageSize != nil {
 		out.PageSize = *w.PageSize
 	}

@@ -49,7 +49,8 @@ func NewSigner(secret []byte, jku string) (*Signer, error) {
 	}
 	public.KeyID = base64.RawURLEncoding.EncodeToString(print)
 	s.keys = []jose.JSONWebKey{public}
-	head, err := json.Marshal(map[string]string{"alg": string(jose.ES256), "typ": "JOSE", "kid": public.KeyID, "jku": jku})
+	head, err := json.Marshal(map[string]string{"alg": string(jose.ES256), "typ": "JOSE", "kid": public.KeyID,
+		"jku": jku})
 	s.protected = base64.RawURLEncoding.EncodeToString(head)
 	return s, err
 }
@@ -124,7 +125,8 @@ func (s *Signer) detached(b []byte) (CardSignature, error) {
 // strip03 leaves of a card what 1.0 knows, without the values that its
 // protobuf takes for absent (§8.4.1).
 func strip03(card map[string]any) {
-	for _, name := range []string{"url", "preferredTransport", "protocolVersion", "security", "supportsAuthenticatedExtendedCard"} {
+	for _, name := range []string{"url", "preferredTransport", "protocolVersion", "security",
+		"supportsAuthenticatedExtendedCard"} {
 		delete(card, name)
 	}
 	schemes, _ := card["securitySchemes"].(map[string]any)

@@ -156,7 +156,8 @@ func (s *Service) MailReset(ctx context.Context, actor ident.Actor, name string)
 	}
 	// Sent by Run, so that the time of the answer does not tell whether the
 	// account exists.
-	m := letter{a.ID, a.Email, "Somebody asked to set a new password for " + a.Name + " on " + s.cfg.URL + ".\n\n" + link +
+	m := letter{a.ID, a.Email, "Somebody asked to set a new password for " + a.Name + " on " + s.cfg.URL + ".\n\n" +
+		link +
 		"\n\nThe link works once, for 24 hours. If it was not you, do nothing.\n"}
 	select {
 	case s.letters <- m:
@@ -216,7 +217,8 @@ func (s *Service) Invitation(ctx context.Context, actor ident.Actor, label strin
 		return "", fault.New(fault.Conflict, "This portal takes no new accounts (--accounts closed), so an invitation would be of no use. Add people with `agentsite user add`.")
 	}
 	if len(label) > 100 {
-		return "", &fault.Error{Kind: fault.Invalid, Safe: "The note is too long.", Fields: map[string]string{"label": "use at most 100 characters"}}
+		return "", &fault.Error{Kind: fault.Invalid, Safe: "The note is too long.",
+			Fields: map[string]string{"label": "use at most 100 characters"}}
 	}
 	return s.issue(ctx, Credential{Kind: InviteCredential, Label: label}, ident.InvitePrefix, inviteLife)
 }

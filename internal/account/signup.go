@@ -33,7 +33,9 @@ func (s *Service) SignUp(ctx context.Context, actor ident.Actor, in SignUp) (Acc
 	if in.Invite != "" {
 		c, _, err := s.store.CredentialByHash(ctx, ident.HashSecret(in.Invite))
 		if fault.Is(err, fault.NotFound) || err == nil && c.Kind != InviteCredential && c.Kind != SetupCredential {
-			return Account{}, &fault.Error{Kind: fault.Invalid, Safe: "This invitation is unknown, used or expired. Ask for a new one.", Fields: map[string]string{"invite": "unknown, used or expired"}}
+			return Account{}, &fault.Error{Kind: fault.Invalid,
+				Safe:   "This invitation is unknown, used or expired. Ask for a new one.",
+				Fields: map[string]string{"invite": "unknown, used or expired"}}
 		}
 		if err != nil {
 			return Account{}, err
@@ -48,7 +50,8 @@ func (s *Service) SignUp(ctx context.Context, actor ident.Actor, in SignUp) (Acc
 			if n, err := s.store.CountOperators(ctx); err != nil {
 				return Account{}, err
 			} else if n > 0 {
-				return Account{}, &fault.Error{Kind: fault.Invalid, Safe: "This portal has an operator already.", Fields: map[string]string{"invite": "unknown, used or expired"}}
+				return Account{}, &fault.Error{Kind: fault.Invalid, Safe: "This portal has an operator already.",
+					Fields: map[string]string{"invite": "unknown, used or expired"}}
 			}
 		}
 		spend = []CredentialKind{c.Kind}
@@ -57,7 +60,9 @@ func (s *Service) SignUp(ctx context.Context, actor ident.Actor, in SignUp) (Acc
 		case Closed:
 			return Account{}, fault.New(fault.Forbidden, "This portal takes no new accounts.")
 		case Invite:
-			return Account{}, &fault.Error{Kind: fault.Forbidden, Safe: "You need an invitation to sign up here. Ask the operator for one.", Fields: map[string]string{"invite": "needed on this portal"}}
+			return Account{}, &fault.Error{Kind: fault.Forbidden,
+				Safe:   "You need an invitation to sign up here. Ask the operator for one.",
+				Fields: map[string]string{"invite": "needed on this portal"}}
 		}
 	}
 	if err := s.check(in.Name, in.Password, in.Email); err != nil {
@@ -80,7 +85,8 @@ func (s *Service) SignUp(ctx context.Context, actor ident.Actor, in SignUp) (Acc
 
 func nameTaken(err error) error {
 	if fault.Is(err, fault.Conflict) {
-		return &fault.Error{Kind: fault.Conflict, Safe: "This name is taken. Choose another.", Fields: map[string]string{"name": "taken; choose another"}, Err: err}
+		return &fault.Error{Kind: fault.Conflict, Safe: "This name is taken. Choose another.",
+			Fields: map[string]string{"name": "taken; choose another"}, Err: err}
 	}
 	return err
 }
@@ -103,7 +109,8 @@ func checkEmail(c *fault.Check, email string) {
 		return
 	}
 	addr, err := mail.ParseAddress(email)
-	c.Field(err == nil && addr.Address == email && len(email) <= 254, "email", "this is not an address like you@example.org")
+	c.Field(err == nil && addr.Address == email && len(email) <= 254, "email",
+		"this is not an address like you@example.org")
 }
 
 // Add creates an account on the operator's word, from the command line; runs
@@ -120,7 +127,8 @@ func (s *Service) Add(ctx context.Context, actor ident.Actor, in SignUp, runs bo
 	if err != nil {
 		return Account{}, err
 	}
-	a := Account{ID: ident.NewID(), Name: in.Name, Email: in.Email, PasswordHash: hash, Operator: runs, CreatedAt: clock.Now()}
+	a := Account{ID: ident.NewID(), Name: in.Name, Email: in.Email, PasswordHash: hash, Operator: runs,
+		CreatedAt: clock.Now()}
 	if err := s.store.CreateAccount(ctx, a, ""); err != nil {
 		return Account{}, nameTaken(err)
 	}

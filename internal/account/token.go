@@ -74,7 +74,8 @@ func (s *Service) createToken(ctx context.Context, accountID string, in NewToken
 	c.Field(len(in.Label) <= 100, "label", "use at most 100 characters")
 	c.Field(in.Life > 0 && in.Life <= maxToken, "expires", "choose a time of at most 366 days")
 	for _, sc := range in.Scopes {
-		c.Field(slices.Contains(ident.Scopes(), sc), "scopes", "%.80q is no scope; the scopes are %v", sc, ident.Scopes())
+		c.Field(slices.Contains(ident.Scopes(), sc), "scopes", "%.80q is no scope; the scopes are %v", sc,
+			ident.Scopes())
 	}
 	if err := c.Err(); err != nil {
 		return "", err
@@ -87,7 +88,8 @@ func (s *Service) createToken(ctx context.Context, accountID string, in NewToken
 	if len(have) >= maxTokens {
 		return "", fault.New(fault.Conflict, "This account has %d tokens already. Revoke one first.", maxTokens)
 	}
-	return s.issue(ctx, Credential{Kind: TokenCredential, AccountID: accountID, Label: in.Label, Scopes: in.Scopes}, ident.TokenPrefix, in.Life)
+	return s.issue(ctx, Credential{Kind: TokenCredential, AccountID: accountID, Label: in.Label, Scopes: in.Scopes},
+		ident.TokenPrefix, in.Life)
 }
 
 // RevokeToken ends one of the actor's tokens and every stream opened with it.

@@ -86,9 +86,11 @@ func (s *Service) data(ctx context.Context, actor ident.Actor, e Event) (any, er
 		if !actor.IsOperator() {
 			return nil, fault.New(fault.NotFound, "Only operators are told of reports.")
 		}
-		return map[string]any{"agent": f.Agent, "report_id": f.ReportID, "reason": f.Reason, "url": s.cfg.URL + "/admin/reports"}, nil
+		return map[string]any{"agent": f.Agent, "report_id": f.ReportID, "reason": f.Reason,
+			"url": s.cfg.URL + "/admin/reports"}, nil
 	case AgentLiveness:
-		return map[string]any{"agent": f.Agent, "state": f.Live, "was": f.Was, "reason": f.Reason, "url": s.agentURL(f.Agent)}, nil
+		return map[string]any{"agent": f.Agent, "state": f.Live, "was": f.Was, "reason": f.Reason,
+			"url": s.agentURL(f.Agent)}, nil
 	case AgentRemoved:
 		return map[string]any{"agent": f.Agent}, nil
 	case AgentRegistered, AgentChanged:
@@ -106,7 +108,8 @@ func (s *Service) taskData(ctx context.Context, actor ident.Actor, f Facts) (any
 	if err != nil {
 		return nil, err
 	}
-	out := map[string]any{"task_id": t.ID, "conversation_id": t.ConversationID, "agent": t.AgentHandle, "state": f.State, "reason": f.Reason,
+	out := map[string]any{"task_id": t.ID, "conversation_id": t.ConversationID, "agent": t.AgentHandle,
+		"state": f.State, "reason": f.Reason,
 		"url": s.cfg.URL + "/api/v1/tasks/" + t.ID}
 	m, err := s.Chat.Message(ctx, actor, t.ConversationID, f.Seq)
 	switch {
@@ -127,8 +130,9 @@ func (s *Service) saidData(ctx context.Context, actor ident.Actor, f Facts) (any
 	if !m.Now.UnsaidAt.IsZero() {
 		return nil, fault.New(fault.NotFound, "The message was taken away.")
 	}
-	out := map[string]any{"conversation_id": f.ConversationID, "seq": m.Seq, "message_id": m.ID, "sender": map[string]any{"kind": senderKind(m.Sender.Kind), "handle": m.Sender.Handle},
-		"url": fmt.Sprintf("%s/chat/%s#m%d", s.cfg.URL, f.ConversationID, m.Seq)}
+	out := map[string]any{"conversation_id": f.ConversationID, "seq": m.Seq, "message_id": m.ID,
+		"sender": map[string]any{"kind": senderKind(m.Sender.Kind), "handle": m.Sender.Handle},
+		"url":    fmt.Sprintf("%s/chat/%s#m%d", s.cfg.URL, f.ConversationID, m.Seq)}
 	put(out, m)
 	return out, nil
 }

@@ -56,7 +56,8 @@ const (
 )
 
 // Types are those that a webhook may choose, in the order forms show them.
-var Types = []Type{TaskEnded, TaskAsks, MessageSaid, AgentRegistered, AgentChanged, AgentRemoved, AgentLiveness, AgentReported}
+var Types = []Type{TaskEnded, TaskAsks, MessageSaid, AgentRegistered, AgentChanged, AgentRemoved, AgentLiveness,
+	AgentReported}
 
 // Hook is an address that is told of events.
 type Hook struct {

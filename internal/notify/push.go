@@ -40,9 +40,12 @@ func (d PushDraft) check(s *Service) error {
 		c.Field(err == nil, "url", "%v", err)
 	}
 	c.Field(len(d.Name) <= 200 && printable(d.Name), "id", "use at most 200 printable characters")
-	c.Field(len(d.Token) <= maxCredential && printable(d.Token), "token", "use at most %d printable characters", maxCredential)
-	c.Field(len(d.Credentials) <= maxCredential && printable(d.Credentials), "authentication.credentials", "use at most %d printable characters", maxCredential)
-	c.Field(d.Credentials == "" || d.Scheme != "", "authentication.scheme", "name the scheme of the credentials, such as Bearer")
+	c.Field(len(d.Token) <= maxCredential && printable(d.Token), "token", "use at most %d printable characters",
+		maxCredential)
+	c.Field(len(d.Credentials) <= maxCredential && printable(d.Credentials), "authentication.credentials",
+		"use at most %d printable characters", maxCredential)
+	c.Field(d.Credentials == "" || d.Scheme != "", "authentication.scheme",
+		"name the scheme of the credentials, such as Bearer")
 	c.Field(len(d.Scheme) <= 40 && strings.IndexFunc(d.Scheme, func(r rune) bool {
 		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-')
 	}) < 0, "authentication.scheme", "is not the name of a scheme of HTTP, such as Bearer")
@@ -75,8 +78,9 @@ func (s *Service) SetPush(ctx context.Context, actor ident.Actor, d PushDraft) (
 		return Hook{}, fault.Limited(wait, "You asked to be told of very many tasks in a short time. Wait a moment.")
 	}
 	now := clock.Now()
-	h := Hook{ID: ident.NewID(), Kind: Push, OwnerKind: t.CallerKind, OwnerID: t.CallerID, TaskID: t.ID, Name: d.Name, Version: d.Version,
-		URL: d.URL, Host: hostOf(d.URL), Scheme: d.Scheme, State: Active, CreatedAt: now, UpdatedAt: now}
+	h := Hook{ID: ident.NewID(), Kind: Push, OwnerKind: t.CallerKind, OwnerID: t.CallerID, TaskID: t.ID, Name: d.Name,
+		Version: d.Version,
+		URL:     d.URL, Host: hostOf(d.URL), Scheme: d.Scheme, State: Active, CreatedAt: now, UpdatedAt: now}
 	if h.Name == "" {
 		h.Name = h.ID
 	}

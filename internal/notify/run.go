@@ -42,7 +42,8 @@ type flight struct {
 
 // busy is for whom there is no room.
 func (f *flight) busy() Busy {
-	return Busy{IDs: slices.Collect(maps.Keys(f.hooks)), Hosts: full(f.hosts, maxPerHost), Owners: full(f.owners, maxPerOwner), Trying: f.trying >= maxTrying}
+	return Busy{IDs: slices.Collect(maps.Keys(f.hooks)), Hosts: full(f.hosts, maxPerHost),
+		Owners: full(f.owners, maxPerOwner), Trying: f.trying >= maxTrying}
 }
 
 // full are those that have their most.
@@ -58,7 +59,8 @@ func full(counts map[string]int, most int) (out []string) {
 // takes reports whether there is room for a hook beside those at its host,
 // those of its owner and those that failed before.
 func (f *flight) takes(h Hook) bool {
-	return f.hosts[h.Host] < maxPerHost && f.owners[h.OwnerID] < maxPerOwner && (h.Failures == 0 || f.trying < maxTrying)
+	return f.hosts[h.Host] < maxPerHost && f.owners[h.OwnerID] < maxPerOwner &&
+		(h.Failures == 0 || f.trying < maxTrying)
 }
 
 func (f *flight) begin(h Hook) {
@@ -162,7 +164,8 @@ func (s *Service) tell(ctx context.Context, h Hook) {
 		}
 		if err != nil {
 			s.cfg.Log.Error("send an event", "hook", h.ID, "event", e.ID, "error", err)
-			o = s.failed(now, e, reply{Attempt: Attempt{EventID: e.ID, Type: e.Type, At: clock.Now(), Error: "this portal had trouble"}})
+			o = s.failed(now, e, reply{Attempt: Attempt{EventID: e.ID, Type: e.Type, At: clock.Now(),
+				Error: "this portal had trouble"}})
 		}
 		o.HookID, o.Of = h.ID, now.UpdatedAt
 		if err := s.Store.Settle(ctx, o); err != nil {
@@ -201,7 +204,8 @@ func (s *Service) once(ctx context.Context, h Hook, e Event) (o Outcome, err err
 	}()
 	bodies, err := s.bodies(ctx, h, e)
 	if fault.Is(err, fault.NotFound) || fault.Is(err, fault.Forbidden) || fault.Is(err, fault.Unauthenticated) {
-		return Outcome{Seq: e.Seq, Gone: true, Failures: h.Failures, FailingSince: h.FailingSince, NextAt: h.NextAt, Reason: h.Reason}, nil
+		return Outcome{Seq: e.Seq, Gone: true, Failures: h.Failures, FailingSince: h.FailingSince, NextAt: h.NextAt,
+			Reason: h.Reason}, nil
 	}
 	if err != nil {
 		return Outcome{}, err
@@ -220,7 +224,8 @@ func (s *Service) once(ctx context.Context, h Hook, e Event) (o Outcome, err err
 // failed is the outcome of an attempt that was not taken.
 func (s *Service) failed(h Hook, e Event, r reply) Outcome {
 	now := clock.Now()
-	o := Outcome{HookID: h.ID, Seq: e.Seq, Attempt: &r.Attempt, Failures: h.Failures + 1, FailingSince: h.FailingSince, Reason: r.Error}
+	o := Outcome{HookID: h.ID, Seq: e.Seq, Attempt: &r.Attempt, Failures: h.Failures + 1, FailingSince: h.FailingSince,
+		Reason: r.Error}
 	if o.FailingSince.IsZero() {
 		o.FailingSince = now
 	}

@@ -88,7 +88,8 @@ func (s *Service) apply(h *Hook, d Draft, actor ident.Actor) error {
 	}
 	if d.Label != nil {
 		h.Label = strings.Join(strings.Fields(*d.Label), " ")
-		c.Field(utf8.RuneCountInString(h.Label) <= maxLabel && strings.IndexFunc(h.Label, unicode.IsControl) < 0 && utf8.ValidString(h.Label), "label", "use at most %d characters", maxLabel)
+		c.Field(utf8.RuneCountInString(h.Label) <= maxLabel && strings.IndexFunc(h.Label, unicode.IsControl) < 0 &&
+			utf8.ValidString(h.Label), "label", "use at most %d characters", maxLabel)
 	}
 	if d.Events != nil {
 		h.Events = nil
@@ -98,7 +99,8 @@ func (s *Service) apply(h *Hook, d Draft, actor ident.Actor) error {
 			}
 		}
 		for _, t := range *d.Events {
-			c.Field(slices.Contains(Types, t), "events", "%.40q is no event; choose from %s", t, strings.TrimSpace(JoinTypes(Types)))
+			c.Field(slices.Contains(Types, t), "events", "%.40q is no event; choose from %s", t,
+				strings.TrimSpace(JoinTypes(Types)))
 			c.Field(t != AgentReported || actor.IsOperator(), "events", "only operators are told of reports")
 		}
 		c.Field(len(h.Events) > 0, "events", "choose at least one event")
@@ -119,7 +121,8 @@ func (s *Service) AddWebhook(ctx context.Context, actor ident.Actor, d Draft) (H
 		return Hook{}, "", err
 	}
 	now := clock.Now()
-	h := Hook{ID: ident.NewID(), Kind: Webhook, OwnerKind: string(ident.Person), OwnerID: actor.ID, State: Active, CreatedAt: now, UpdatedAt: now}
+	h := Hook{ID: ident.NewID(), Kind: Webhook, OwnerKind: string(ident.Person), OwnerID: actor.ID, State: Active,
+		CreatedAt: now, UpdatedAt: now}
 	if d.URL == nil {
 		d.URL = new("")
 	}

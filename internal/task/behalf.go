@@ -50,5 +50,6 @@ func (c Call) Behalf() Behalf {
 // Calls is on whose behalf another agent works that the agent, which is self
 // in a chain, calls by itself.
 func (b Behalf) Calls(agentID string, self Hop) Behalf {
-	return Behalf{AgentID: agentID, Kind: "agent", CallerID: b.CallerID, Via: b.Via.With(self), Budget: b.Budget.Less(0)}
+	return Behalf{AgentID: agentID, Kind: "agent", CallerID: b.CallerID, Via: b.Via.With(self),
+		Budget: b.Budget.Less(0)}
 }

@@ -23,5 +23,6 @@ func Beside(list []Artifact, answer []Part) []Artifact {
 
 // same reports whether two parts are one text, one file or one piece of data.
 func same(a, b Part) bool {
-	return a.Text == b.Text && a.URL == b.URL && a.Filename == b.Filename && len(a.Raw)+len(b.Raw) == 0 && bytes.Equal(a.Data, b.Data)
+	return a.Text == b.Text && a.URL == b.URL && a.Filename == b.Filename && len(a.Raw)+len(b.Raw) == 0 &&
+		bytes.Equal(a.Data, b.Data)
 }

@@ -85,7 +85,8 @@ func ParseBudgetField(lines []string, now time.Time) (Budget, error) {
 	got := map[string]int64{}
 	for item := range strings.SplitSeq(in, ",") {
 		name, value, ok := strings.Cut(strings.Trim(item, " \t"), "=")
-		most, known := map[string]int64{"calls": MaxBudgetCalls, "seconds": MaxBudgetSeconds, "bytes": MaxBudgetBytes}[name]
+		most, known := map[string]int64{"calls": MaxBudgetCalls, "seconds": MaxBudgetSeconds,
+			"bytes": MaxBudgetBytes}[name]
 		if !known {
 			continue
 		}
@@ -98,7 +99,8 @@ func ParseBudgetField(lines []string, now time.Time) (Budget, error) {
 	if len(got) < 3 {
 		return Budget{}, bad
 	}
-	return Budget{Calls: int(got["calls"]), Until: now.Add(time.Duration(got["seconds"]) * time.Second), Bytes: got["bytes"]}, nil
+	return Budget{Calls: int(got["calls"]), Until: now.Add(time.Duration(got["seconds"]) * time.Second),
+		Bytes: got["bytes"]}, nil
 }
 
 // String is the budget as it is stored, and as ParseBudget reads it.
@@ -116,7 +118,8 @@ func ParseBudget(s string) (Budget, error) {
 	}
 	var b Budget
 	var until int64
-	if n, err := fmt.Sscanf(s, "%d %d %d", &b.Calls, &until, &b.Bytes); err != nil || n != 3 || b.Calls < 0 || b.Bytes < 0 || until <= 0 {
+	if n, err := fmt.Sscanf(s, "%d %d %d", &b.Calls, &until, &b.Bytes); err != nil || n != 3 || b.Calls < 0 ||
+		b.Bytes < 0 || until <= 0 {
 		return Budget{}, errors.New("no budget")
 	}
 	b.Until = time.UnixMilli(until).UTC()

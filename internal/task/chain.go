@@ -44,9 +44,12 @@ var ErrLoop = errors.New("agents call each other in a circle")
 func (c Chain) Enter(agent Hop, handle string) error {
 	switch {
 	case slices.Contains(c, agent):
-		return fault.Wrap(fault.Invalid, ErrLoop, "%s was not asked: it waits for this very answer, so agents call each other in a circle here.", handle)
+		return fault.Wrap(fault.Invalid, ErrLoop,
+			"%s was not asked: it waits for this very answer, so agents call each other in a circle here.", handle)
 	case len(c) >= MaxChain:
-		return fault.Wrap(fault.Invalid, ErrLoop, "%s was not asked: %d agents have asked each other for this already, which is the most there may be.", handle, len(c))
+		return fault.Wrap(fault.Invalid, ErrLoop,
+			"%s was not asked: %d agents have asked each other for this already, which is the most there may be.",
+			handle, len(c))
 	}
 	return nil
 }
@@ -85,9 +88,10 @@ func ParseChain(s string) (Chain, error) {
 // valid reports whether h can be written in a list of quoted strings.
 func (h Hop) valid() bool {
 	host, mark, ok := strings.Cut(string(h), "/")
-	return ok && host != "" && mark != "" && len(h) <= maxHopBytes && !strings.ContainsFunc(string(h), func(r rune) bool {
-		return r <= ' ' || r > '~' || strings.ContainsRune(`"\,`, r)
-	})
+	return ok && host != "" && mark != "" && len(h) <= maxHopBytes &&
+		!strings.ContainsFunc(string(h), func(r rune) bool {
+			return r <= ' ' || r > '~' || strings.ContainsRune(`"\,`, r)
+		})
 }
 
 // Field is the chain as the value of a header field, a list of strings (RFC

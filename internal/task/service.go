@@ -132,7 +132,8 @@ func (s *Service) Get(ctx context.Context, actor ident.Actor, id string) (Task, 
 
 // List returns the actor's own tasks, newest first, and the cursor of the
 // next page, empty at the end.
-func (s *Service) List(ctx context.Context, actor ident.Actor, conversationID string, state State, cursor string, limit int) ([]Task, string, error) {
+func (s *Service) List(ctx context.Context, actor ident.Actor, conversationID string, state State, cursor string,
+	limit int) ([]Task, string, error) {
 	if err := allowed(actor); err != nil {
 		return nil, "", err
 	}
@@ -146,7 +147,8 @@ func (s *Service) List(ctx context.Context, actor ident.Actor, conversationID st
 	if err := c.Err(); err != nil {
 		return nil, "", err
 	}
-	list, err := s.store.ListTasks(ctx, Filter{CallerKind: string(actor.Kind), CallerID: actor.ID, ConversationID: conversationID, State: state, Before: cursor, Limit: limit + 1})
+	list, err := s.store.ListTasks(ctx, Filter{CallerKind: string(actor.Kind), CallerID: actor.ID,
+		ConversationID: conversationID, State: state, Before: cursor, Limit: limit + 1})
 	if err != nil {
 		return nil, "", err
 	}
