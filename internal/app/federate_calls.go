@@ -89,14 +89,12 @@ func (c *crossing) Asks(r *http.Request) bool {
 }
 
 const (
-	// maxPeerBody bounds a message of another portal, maxStrangerBody that of
-	// one that was not seen at its origin.
+	// The largest message of a portal, and of one that was not seen at its origin.
 	maxPeerBody     = 4 << 20
 	maxStrangerBody = 256 << 10
 )
 
-// Asking implements face.Portals. Nothing of the body is read before it is known
-// who asks for whom, and that they may.
+// Asking implements face.Portals. The body is read after the caller is authorized.
 func (c *crossing) Asking(w http.ResponseWriter, r *http.Request) (actor ident.Actor, err error) {
 	defer func() { c.came.note(err) }()
 	addr := face.ClientIP(r)
@@ -120,8 +118,7 @@ func (c *crossing) Asking(w http.ResponseWriter, r *http.Request) (actor ident.A
 		return ident.Actor{}, err
 	}
 	done() // agents take their time; those who wait for them are counted apart
-	// Who is not known to be at its address, now, is called by what it is: owners
-	// let people in by what their handles end in.
+	// Owners let people in by the host of a handle, so only a proved portal is named by its host.
 	host := string(asker.Portal)
 	if peer, ok := c.peers.Portal(r.Context(), host); ok && peer.Proven(clock.Now()) && peer.URL == asker.Card.Origin {
 		host = peer.Host()
