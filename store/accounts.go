@@ -70,6 +70,7 @@ func (t *tx) spend(hash, accountID string, kinds ...account.CredentialKind) erro
 	if err != nil || !slices.Contains(kinds, account.CredentialKind(kind)) {
 		return fault.New(fault.NotFound, "This link is unknown, used or expired. Ask for a new one.")
 	}
+	t.d.credentials.invalidate(t)
 	_, err = t.exec(`DELETE FROM credentials WHERE hash = ?`, hash)
 	return err
 }
@@ -102,6 +103,8 @@ func (d *DB) ListAccounts(ctx context.Context, after string, limit int) ([]accou
 // SetDisabled implements account.Accounts.
 func (d *DB) SetDisabled(ctx context.Context, id string, at time.Time, by ident.Actor) error {
 	return d.write(ctx, func(t *tx) error {
+		d.credentials.invalidate(t)
+		d.agentsChanged(t) // those of a disabled account are hidden
 		if _, err := t.exec(`UPDATE accounts SET disabled_at = ? WHERE id = ?`, clock.Milli(at), id); err != nil {
 			return err
 		}
@@ -126,6 +129,7 @@ func (d *DB) CountOperators(ctx context.Context) (int, error) {
 // SetPassword implements account.Passwords.
 func (d *DB) SetPassword(ctx context.Context, id, hash, keep, spend string) error {
 	return d.write(ctx, func(t *tx) error {
+		d.credentials.invalidate(t)
 		if spend != "" {
 			if err := t.spend(spend, id, account.ResetCredential); err != nil {
 				return err
@@ -210,12 +214,12 @@ func (r credentialRow) owner() account.Account {
 	return account.Account{ID: r.AccountID, Name: r.Name, PasswordHash: r.PasswordHash, Operator: r.Operator, DisabledAt: clock.FromMilli(r.DisabledAt)}
 }
 
-// CredentialByHash implements account.Credentials. It is remembered, because
+// CredentialByHash implements account.Credentials. It is cached, because
 // every request with a session or token begins with it.
 func (d *DB) CredentialByHash(ctx context.Context, hash string) (account.Credential, account.Account, error) {
 	now := clock.Milli(clock.Now())
 	use, touched := d.touches.of(hash)
-	r, age, ok := d.credentials.get(hash)
+	r, generation, ok := d.credentials.get(hash)
 	if r := r.with(use, touched); ok && r.ExpiresAt > now {
 		return r.credential(), r.owner(), nil
 	}
@@ -230,7 +234,7 @@ func (d *DB) CredentialByHash(ctx context.Context, hash string) (account.Credent
 	if err != nil {
 		return account.Credential{}, account.Account{}, mapError(err)
 	}
-	d.credentials.put(hash, r, age)
+	d.credentials.put(hash, r, generation)
 	if r = r.with(use, touched); r.ExpiresAt <= now {
 		return account.Credential{}, account.Account{}, mapError(sql.ErrNoRows)
 	}
@@ -266,6 +270,7 @@ func (d *DB) DeleteCredentials(ctx context.Context, accountID, id string, kind a
 	var gone []string
 	err := d.write(ctx, func(t *tx) error {
 		gone = nil
+		d.credentials.invalidate(t)
 		if err := t.list(&gone, `SELECT id FROM credentials WHERE account_id IS ? AND kind = ? AND (? = '' OR id = ?)`,
 			nullable(accountID), string(kind), id, id); err != nil {
 			return err

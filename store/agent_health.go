@@ -70,6 +70,7 @@ func unpackHistory(b []byte) []hub.Contact {
 // SetLiveness implements hub.Health. A verdict without a time is no contact.
 func (d *DB) SetLiveness(ctx context.Context, agentID string, l hub.Liveness, next time.Time, failures int) error {
 	return d.write(ctx, func(t *tx) error {
+		d.agents.invalidate(t)
 		if err := t.tellLive(agentID, l); err != nil {
 			return err
 		}

@@ -43,6 +43,7 @@ func (d *DB) AddCoOwner(ctx context.Context, agentID, accountID string) error {
 }
 
 func (t *tx) addCoOwner(agentID, accountID string) error {
+	t.d.agents.invalidate(t)
 	_, err := t.exec(`INSERT INTO agent_owners (agent_id, account_id, added_at) VALUES (?, ?, ?) ON CONFLICT (agent_id, account_id) DO NOTHING`,
 		agentID, accountID, clock.Milli(clock.Now()))
 	return err
@@ -51,6 +52,7 @@ func (t *tx) addCoOwner(agentID, accountID string) error {
 // RemoveCoOwner implements hub.Owners; NotFound when it is none.
 func (d *DB) RemoveCoOwner(ctx context.Context, agentID, accountID string) error {
 	return d.write(ctx, func(t *tx) error {
+		d.agents.invalidate(t)
 		return gone(t.exec(`DELETE FROM agent_owners WHERE agent_id = ? AND account_id = ?`, agentID, accountID))
 	})
 }
@@ -139,6 +141,8 @@ func (d *DB) Transfer(ctx context.Context, agentID, accountID string, keep bool,
 		if has >= max {
 			return fault.New(fault.Conflict, "You have %d agents already; remove one first.", has)
 		}
+		d.agentsChanged(t)
+		d.owned.invalidate(t)
 		// The token at the address is the former owner's, and so is the
 		// credential that was stored.
 		if _, err := t.exec(`UPDATE agents SET owner_id = ?, secret = NULL, proof_method = CASE proof_method WHEN ? THEN '' ELSE proof_method END WHERE id = ?`,

@@ -16,6 +16,7 @@ func (d *DB) SetProof(ctx context.Context, agentID, ownerID string, p hub.Proof)
 		p, origin = hub.Proof{}, ""
 	}
 	return d.write(ctx, func(t *tx) error {
+		d.agentsChanged(t)
 		return gone(t.exec(`UPDATE agents SET proof_method = ?, proof_origin = ?, proof_at = ? WHERE id = ? AND owner_id = ? AND deleted_at = 0`, p.Method, origin, clock.Milli(p.At), agentID, ownerID))
 	})
 }

@@ -136,18 +136,18 @@ var listQuery = strings.Replace(agentQuery, agentColumns, listColumns, 1)
 const maxShared = 500
 
 const (
-	// maxRememberedSpec is up to where an agent is remembered, and
-	// maxRememberedAgents how many are: about 10 MiB at the most. Every call
-	// of an agent looks it up several times.
-	maxRememberedSpec   = 8 << 10
-	maxRememberedAgents = 1024
+	// maxCachedSpec is the longest spec of a cached agent, maxCachedAgents
+	// how many are cached: about 10 MiB at the most. Every call of an agent
+	// reads it several times.
+	maxCachedSpec   = 8 << 10
+	maxCachedAgents = 1024
 )
 
-// agent returns one agent, which is remembered under key. One with a
-// credential is not: whoever reads both compares the agent before and after,
-// and what is remembered is forgotten a moment after the commit.
+// agent returns one agent, which is cached under key. An agent with a
+// credential is not cached: a reader of both compares the agent before and
+// after, and the cache is invalidated a moment after the commit.
 func (d *DB) agent(ctx context.Context, key, where, arg string) (hub.Agent, error) {
-	a, age, ok := d.agents.get(key)
+	a, generation, ok := d.agents.get(key)
 	if ok {
 		return ownCopy(a), nil
 	}
@@ -159,8 +159,8 @@ func (d *DB) agent(ctx context.Context, key, where, arg string) (hub.Agent, erro
 	if err == nil && a.Kind == hub.Peer {
 		err = d.elsewhere(ctx, &a)
 	}
-	if err == nil && !a.HasSecret && len(r.Spec) <= maxRememberedSpec {
-		d.agents.put(key, ownCopy(a), age)
+	if err == nil && !a.HasSecret && len(r.Spec) <= maxCachedSpec {
+		d.agents.put(key, ownCopy(a), generation)
 	}
 	return a, err
 }

@@ -38,7 +38,7 @@ func (t *tx) createAgent(a hub.Agent, spec string, sealed []byte) error {
 	if _, err := t.exec(agentInsert, agentValues(a, spec, sealed)...); err != nil {
 		return err
 	}
-	t.owns(a.OwnerID)
+	t.d.agentAdded(t, a.OwnerID)
 	if err := t.tellRegistered(a); err != nil {
 		return err
 	}
@@ -52,6 +52,20 @@ func agentValues(a hub.Agent, spec string, sealed []byte) []any {
 	at, checked := clock.Milli(a.CreatedAt), clock.Milli(a.Liveness.CheckedAt)
 	return []any{a.ID, a.Name, string(a.Kind), nullable(a.OwnerID), a.Version, a.Title, string(a.Visibility), spec, secretValue(sealed),
 		a.Status.State, a.Status.Message, a.Status.Held, string(a.Liveness.State), a.Liveness.Reason, checked, checked, at, at}
+}
+
+// agentAdded notes that the transaction stored an agent. No cached agent
+// becomes untrue by it.
+func (d *DB) agentAdded(t *tx, ownerID string) {
+	d.publishing.raise(t)
+	d.owned.change(t, ownerID, func(n int) int { return n + 1 })
+}
+
+// agentsChanged notes that the transaction changes what agents say or who sees
+// them.
+func (d *DB) agentsChanged(t *tx) {
+	d.agents.invalidate(t)
+	d.publishing.raise(t)
 }
 
 // version stores what an agent says now as one of its versions.
@@ -114,7 +128,7 @@ func (d *DB) CreateAgents(ctx context.Context, list []hub.Agent) error {
 			if _, err := t.exec(agentInsert, rows[i]...); err != nil {
 				return err
 			}
-			t.owns(a.OwnerID)
+			d.agentAdded(t, a.OwnerID)
 			if _, err := t.exec(versionInsert, versions[i]...); err != nil {
 				return err
 			}
@@ -195,6 +209,7 @@ func (t *tx) updateAgent(a hub.Agent, spec string, base int, sealed []byte, auth
 	if len(before) == 0 {
 		return fault.New(fault.Conflict, "The agent was changed or removed meanwhile. Load it again.")
 	}
+	t.d.agentsChanged(t)
 	if _, err := t.exec(`UPDATE agents SET kind = ?, version = ?, title = ?, visibility = ?, spec = ?, status = ?, status_message = ?, held = ?, updated_at = ? WHERE id = ?`,
 		string(a.Kind), a.Version, a.Title, string(a.Visibility), spec, a.Status.State, a.Status.Message, a.Status.Held, clock.Milli(a.UpdatedAt), a.ID); err != nil {
 		return err
@@ -223,6 +238,7 @@ func (t *tx) updateAgent(a hub.Agent, spec string, base int, sealed []byte, auth
 // unproved makes an agent that is reached at another address due for a check
 // and ends what was shown of the one before.
 func (t *tx) unproved(agentID string) error {
+	t.d.agentsChanged(t)
 	_, err := t.exec(`UPDATE agents SET check_at = 0, failures = 0, proof_method = '', proof_origin = '', proof_at = 0 WHERE id = ?`, agentID)
 	return err
 }
@@ -253,6 +269,8 @@ func (d *DB) DeleteAgent(ctx context.Context, id string) error {
 				return err
 			}
 		}
+		d.agentsChanged(t)
+		d.owned.invalidate(t)
 		if _, err := t.exec(`UPDATE agents SET deleted_at = ?, updated_at = ?, secret = NULL WHERE id = ?`, now, now, id); err != nil {
 			return err
 		}
@@ -295,17 +313,17 @@ func (d *DB) aboutAgent(ctx context.Context, agentID string, change func(t *tx, 
 	})
 }
 
-// CountAgents implements hub.Lists. It is remembered, because every
-// registration asks for it and to count takes a look at each.
+// CountAgents implements hub.Lists. It is cached, because every
+// registration asks for it and counting reads each of the agents.
 func (d *DB) CountAgents(ctx context.Context, ownerID string) (int, error) {
-	n, age, ok := d.owned.get(ownerID)
+	n, generation, ok := d.owned.get(ownerID)
 	if ok {
 		return n, nil
 	}
 	if err := d.get(ctx, &n, `SELECT COUNT(*) FROM agents WHERE owner_id = ? AND deleted_at = 0`, ownerID); err != nil {
 		return 0, mapError(err)
 	}
-	d.owned.put(ownerID, n, age)
+	d.owned.put(ownerID, n, generation)
 	return n, nil
 }
 

@@ -75,8 +75,8 @@ func (d *DB) CreateAnswered(ctx context.Context, a chat.Answered) ([]chat.Messag
 	return said, nil
 }
 
-// roomInsert and newMembers store a conversation, of which nobody remembers
-// anything yet.
+// roomInsert and newMembers store a new conversation, of which nothing is
+// cached.
 const (
 	roomInsert = `INSERT INTO conversations (id, title, created_at, updated_at, last_seq, head_hash, speaks, speaker_id, past, hops, turns, budget, branched_from, branched_seq)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`

@@ -189,6 +189,7 @@ func (t *tx) extend(h head, m chat.Message, body, title, spoke string) (chat.Mes
 	case m.Kind.Amends(): // the room does not go to the top of a list for it
 		_, err = t.exec(`UPDATE conversations SET last_seq = ?, head_hash = ? WHERE id = ?`, m.Seq, m.Hash, m.ConversationID)
 	case spoke != "":
+		t.d.settings.invalidate(t)
 		_, err = t.exec(`UPDATE conversations SET last_seq = ?, head_hash = ?, updated_at = ?, title = CASE WHEN title = '' THEN ? ELSE title END, spoke_id = ? WHERE id = ?`,
 			m.Seq, m.Hash, at, title, spoke, m.ConversationID)
 	default:

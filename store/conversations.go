@@ -146,6 +146,7 @@ func (d *DB) Rename(ctx context.Context, id, title string, event chat.Message) (
 // SetRoom implements chat.Rooms.
 func (d *DB) SetRoom(ctx context.Context, id string, s chat.Settings, event chat.Message) (chat.Message, error) {
 	return d.roomEvent(ctx, id, event, func(t *tx) error {
+		d.settings.invalidate(t)
 		res, err := t.exec(`UPDATE conversations SET speaks = ?, speaker_id = ?, past = ?, hops = ?, turns = ?, budget = ? WHERE id = ?`,
 			string(s.Speaks), s.SpeakerID, string(s.Past), s.Hops, s.Turns, s.Budget, id)
 		if err != nil {
@@ -165,6 +166,8 @@ const deleteTraces = `DELETE FROM agent_traces WHERE (agent_id, task_id) IN (SEL
 func (d *DB) DeleteRoom(ctx context.Context, id string) error {
 	now := clock.Milli(clock.Now())
 	return d.writeWords(ctx, func(t *tx) error {
+		d.members.invalidate(t)
+		d.settings.invalidate(t)
 		if err := t.dropUses(id, 0, now); err != nil {
 			return err
 		}

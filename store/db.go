@@ -32,22 +32,22 @@ const applicationID = 0x41475354
 type DB struct {
 	*file
 
-	credentials remembered[credentialRow]
-	members     remembered[[]chat.Member]         // by conversation
-	settings    remembered[settingsRow]           // by conversation
-	agents      remembered[hub.Agent]             // by id and by name, each behind its mark
-	listeners   remembered[map[string][]listener] // under one key: see tx.listeners
+	credentials cache[credentialRow]         // by hash
+	members     cache[[]chat.Member]         // by conversation
+	settings    cache[settingsRow]           // by conversation
+	agents      cache[hub.Agent]             // by id and by name, each after a prefix
+	listeners   cache[map[string][]listener] // under one key: see tx.listeners
 	wordless    rooms
 
 	// blobs is held to put a blob in its place or to take one away; keep by a
 	// backup, which needs every blob its copy names.
 	blobs   sync.Mutex
 	keep    sync.RWMutex
-	owned   remembered[int] // agents that are there, by owner
+	owned   cache[int] // how many agents an owner has
 	touches touches
-	hooked  chan struct{} // tells that hooks have something to send
-	// publishing tells that an agent may have to be published.
-	publishing chan struct{}
+	// hooked is raised when an event waits for a hook, publishing when an agent
+	// may have to be published.
+	hooked, publishing *signal
 }
 
 // Open opens or creates the database in the folder dir, migrates it to this
@@ -110,9 +110,9 @@ func openFile(ctx context.Context, path string, log *slog.Logger) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &DB{file: f, agents: remembered[hub.Agent]{most: maxRememberedAgents}, hooked: make(chan struct{}, 1), publishing: make(chan struct{}, 1)}
+	d := &DB{file: f, agents: cache[hub.Agent]{max: maxCachedAgents}, hooked: newSignal(), publishing: newSignal()}
 	f.begin = func() *tx { return &tx{f: f, d: d} }
-	f.first, f.settled = d.writeTouches, d.settle
+	f.first = d.writeTouches
 	go f.writer()
 	return d, nil
 }

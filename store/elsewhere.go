@@ -37,6 +37,7 @@ func (d *DB) KeepElsewhere(ctx context.Context, a hub.Agent) error {
 			if err := t.takeName(row.Name, "agent", a.ID, now); err != nil {
 				return err
 			}
+			d.publishing.raise(t)
 			if _, err := t.exec(agentInsert, agentValues(row, peerSpec, nil)...); err != nil {
 				return err
 			}
@@ -44,6 +45,7 @@ func (d *DB) KeepElsewhere(ctx context.Context, a hub.Agent) error {
 				return err
 			}
 		}
+		d.agents.invalidate(t)
 		_, err := t.exec(`INSERT INTO elsewhere (agent_id, network_id, portal_id, name, host, title, updated_at) VALUES (?, ?, ?, ?, ?, ?, ?)
 			ON CONFLICT (agent_id) DO UPDATE SET name = excluded.name, host = excluded.host, title = excluded.title, updated_at = excluded.updated_at`,
 			a.ID, a.NetworkID, a.PortalID, a.Name, a.Portal, a.Title, now)

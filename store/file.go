@@ -71,7 +71,7 @@ type file struct {
 	log   *slog.Logger
 	wpool *sqlx.DB
 	wconn *sqlx.Conn
-	wstmt map[string]wstmt // owned by the writer goroutine
+	wstmt map[string]*sqlx.Stmt // owned by the writer goroutine
 	read  *sqlx.DB
 	rstmt sync.Map // query → *sqlx.Stmt
 
@@ -87,12 +87,10 @@ type file struct {
 	fatal  chan struct{}
 
 	// The following are set before the writer starts, and called by it. begin
-	// makes a transaction, settled ends one whatever came of it, before anybody
-	// is told; first, nil for nothing, returns a write to begin a batch with
-	// and what follows it.
-	begin   func() *tx
-	settled func(*tx, error)
-	first   func() (o *op, done func())
+	// makes a transaction; first, nil for nothing, returns a write to begin a
+	// batch with and what follows it.
+	begin func() *tx
+	first func() (o *op, done func())
 	// damaged, nil for nothing, is told that the file is.
 	damaged func(error)
 }
@@ -120,7 +118,7 @@ func openSQLite(ctx context.Context, path string, k kind, log *slog.Logger) (*fi
 func openWriter(ctx context.Context, path string, k kind, log *slog.Logger) (*file, error) {
 	f := &file{
 		path: path, kind: k, log: log,
-		wstmt: make(map[string]wstmt),
+		wstmt: make(map[string]*sqlx.Stmt),
 		ops:   make(chan *op, maxQueuedWrites), flush: make(chan struct{}, 1),
 		stop: make(chan struct{}), done: make(chan struct{}), fatal: make(chan struct{}),
 	}

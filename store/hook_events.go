@@ -25,13 +25,12 @@ func (l listener) wants(t notify.Type) bool { return strings.Contains(l.Events, 
 // listenersQuery reads webhooks alone: there may be very many push hooks.
 const listenersQuery = `SELECT id, owner_id, events FROM hooks WHERE kind = 'webhook' AND state = 'active'`
 
-// listeners are all webhooks that are told something, by account. They are
-// remembered as a whole: where nobody has one, a change costs a look at an
-// empty map.
+// listeners are all active webhooks, by account. They are cached as a whole:
+// without webhooks a change costs a look at an empty map.
 func (t *tx) listeners() (map[string][]listener, error) {
-	fresh := t.changes&changesHooks != 0 // in this very transaction
-	all, age, ok := t.d.listeners.get("")
-	if ok && !fresh {
+	changed := t.d.listeners.invalidated() // by this transaction
+	all, generation, ok := t.d.listeners.get("")
+	if ok && !changed {
 		return all, nil
 	}
 	var rows []listener
@@ -42,8 +41,8 @@ func (t *tx) listeners() (map[string][]listener, error) {
 	for _, l := range rows {
 		all[l.OwnerID] = append(all[l.OwnerID], l)
 	}
-	if !fresh {
-		t.d.listeners.put("", all, age)
+	if !changed {
+		t.d.listeners.put("", all, generation)
 	}
 	return all, nil
 }
@@ -67,7 +66,7 @@ func (t *tx) queueEvent(hookID string, typ notify.Type, f notify.Facts, at int64
 		}
 		return err
 	}
-	t.hooked = true
+	t.d.hooked.raise(t)
 	_, err = t.exec(`INSERT INTO hook_events (hook_id, event_id, type, facts, created_at) VALUES (?, ?, ?, ?, ?)`, hookID, "evt_"+ident.NewID(), string(typ), string(b), at)
 	return err
 }

@@ -97,6 +97,7 @@ func (d *DB) Settle(ctx context.Context, o notify.Outcome) error {
 		if !o.Failed || !same {
 			return nil
 		}
+		d.listeners.invalidate(t)
 		if _, err := t.exec(`UPDATE hooks SET state = 'failed' WHERE id = ? AND state = 'active'`, o.HookID); err != nil {
 			return err
 		}
@@ -158,4 +159,4 @@ func (d *DB) Attempts(ctx context.Context, hookID string, limit int) ([]notify.A
 
 // Hooked signals that there is something for hooks. A signal may stand for
 // many, and for what was taken out since.
-func (d *DB) Hooked() <-chan struct{} { return d.hooked }
+func (d *DB) Hooked() <-chan struct{} { return d.hooked.c }

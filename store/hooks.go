@@ -57,9 +57,6 @@ func hooksOf(rows []hookRow) []notify.Hook {
 const hookInsert = `INSERT INTO hooks (id, kind, owner_kind, owner_id, task_id, name, version, label, url, host, events, scheme, secret, state, created_at, updated_at)
 	VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 
-// pushInsert is apart from hookInsert because it changes nobody's webhooks.
-const pushInsert = hookInsert + ` RETURNING id`
-
 func hookValues(h notify.Hook) []any {
 	return []any{h.ID, string(h.Kind), h.OwnerKind, h.OwnerID, h.TaskID, h.Name, h.Version, h.Label, h.URL, h.Host, notify.JoinTypes(h.Events), h.Scheme, h.Sealed, string(h.State),
 		clock.Milli(h.CreatedAt), clock.Milli(h.UpdatedAt)}
@@ -75,6 +72,7 @@ func (d *DB) AddWebhook(ctx context.Context, h notify.Hook, max int) error {
 		if n >= max {
 			return fault.New(fault.Conflict, "You have %d webhooks, which is as many as there may be. Delete one first.", n)
 		}
+		d.listeners.invalidate(t)
 		_, err := t.exec(hookInsert, hookValues(h)...)
 		return err
 	})
@@ -104,6 +102,7 @@ func (d *DB) SetWebhook(ctx context.Context, h notify.Hook) error {
 		if err := t.get(&was, `SELECT state, url FROM hooks WHERE kind = 'webhook' AND owner_id = ? AND id = ?`, h.OwnerID, h.ID); err != nil {
 			return err
 		}
+		d.listeners.invalidate(t)
 		if _, err := t.exec(`UPDATE hooks SET label = ?, url = ?, host = ?, events = ?, state = ?, reason = ?, updated_at = ? WHERE id = ?`,
 			h.Label, h.URL, h.Host, notify.JoinTypes(h.Events), string(h.State), h.Reason, clock.Milli(h.UpdatedAt), h.ID); err != nil {
 			return err
@@ -118,7 +117,7 @@ func (d *DB) SetWebhook(ctx context.Context, h notify.Hook) error {
 			if _, err := t.exec(`UPDATE hooks SET failures = 0, failing_since = 0, next_at = ?, reason = '' WHERE id = ?`, clock.Milli(h.UpdatedAt), h.ID); err != nil {
 				return err
 			}
-			t.hooked = true
+			d.hooked.raise(t)
 		}
 		return nil
 	})
@@ -140,6 +139,7 @@ func (d *DB) DropWebhook(ctx context.Context, accountID, id string) error {
 		if err := t.get(&have, `SELECT id FROM hooks WHERE kind = 'webhook' AND owner_id = ? AND id = ?`, accountID, id); err != nil {
 			return err
 		}
+		d.listeners.invalidate(t)
 		for _, q := range []string{`DELETE FROM hook_events WHERE hook_id = ?`, `DELETE FROM hook_attempts WHERE hook_id = ?`, `DELETE FROM hooks WHERE id = ?`} {
 			if _, err := t.exec(q, id); err != nil {
 				return err
@@ -184,7 +184,8 @@ func (d *DB) PutPush(ctx context.Context, h notify.Hook, max int) (notify.Hook, 
 				continue
 			}
 			// What waits is sent to the new address, at once.
-			out.ID, t.hooked = o.ID, true
+			d.hooked.raise(t)
+			out.ID = o.ID
 			if _, err := t.exec(pushUpdate, h.Version, h.URL, h.Host, h.Scheme, h.Sealed, clock.Milli(h.UpdatedAt), o.ID); err != nil {
 				return err
 			}
@@ -196,8 +197,7 @@ func (d *DB) PutPush(ctx context.Context, h notify.Hook, max int) (notify.Hook, 
 		if len(have) >= max {
 			return fault.New(fault.Conflict, "The task has %d push notification configs, which is as many as there may be. Delete one first.", len(have))
 		}
-		var id string
-		if err := t.get(&id, pushInsert, hookValues(h)...); err != nil {
+		if _, err := t.exec(hookInsert, hookValues(h)...); err != nil {
 			return err
 		}
 		if _, err := t.exec(`UPDATE tasks SET pushed = 1 WHERE id = ? AND pushed = 0`, h.TaskID); err != nil {
@@ -231,8 +231,7 @@ func (d *DB) DropPush(ctx context.Context, taskID, name string) error {
 	})
 }
 
-// Deletes of all push hooks of a conversation's tasks, which are apart because
-// they change nobody's webhooks.
+// These delete the push hooks of a conversation's tasks with their events.
 const (
 	roomEventsDelete = `DELETE FROM hook_events WHERE hook_id IN (SELECT h.id FROM tasks k JOIN hooks h ON h.kind = 'push' AND h.task_id = k.id WHERE k.conversation_id = ?)`
 	roomPushesDelete = `DELETE FROM hooks WHERE kind = 'push' AND task_id IN (SELECT id FROM tasks WHERE conversation_id = ?)`

@@ -42,10 +42,10 @@ func (r memberRow) member() chat.Member {
 	return m
 }
 
-// Members implements chat.Rooms. They are remembered, because every message
+// Members implements chat.Rooms. They are cached, because every message
 // begins with them.
 func (d *DB) Members(ctx context.Context, id string) ([]chat.Member, error) {
-	list, age, ok := d.members.get(id)
+	list, generation, ok := d.members.get(id)
 	if ok {
 		return list, nil
 	}
@@ -59,7 +59,7 @@ func (d *DB) Members(ctx context.Context, id string) ([]chat.Member, error) {
 		list = append(list, r.member())
 	}
 	if len(list) > 0 { // what is not there takes no room
-		d.members.put(id, list, age)
+		d.members.put(id, list, generation)
 	}
 	return list, nil
 }
@@ -67,6 +67,7 @@ func (d *DB) Members(ctx context.Context, id string) ([]chat.Member, error) {
 // join adds a member, or lets one who left come back. Who is in already keeps
 // their role and what they see.
 func (t *tx) join(id string, m chat.Member, at int64) error {
+	t.d.members.invalidate(t)
 	_, err := t.exec(`INSERT INTO members (conversation_id, kind, member_id, handle, role, joined_at, from_seq)
 			VALUES (?1, ?2, ?3, ?4, ?5, ?6, CASE WHEN ?7 < 0 THEN (SELECT last_seq FROM conversations WHERE id = ?1) ELSE ?7 END)
 		ON CONFLICT (conversation_id, kind, member_id) DO UPDATE SET left_at = 0, handle = excluded.handle,
@@ -132,6 +133,7 @@ func (d *DB) Leave(ctx context.Context, id, memberKind, memberID string, at time
 		left = -left
 	}
 	return d.roomEvent(ctx, id, event, func(t *tx) error {
+		d.members.invalidate(t)
 		if err := t.changeMember(`UPDATE members SET left_at = ?, role = CASE role WHEN 'reader' THEN role ELSE 'member' END WHERE conversation_id = ? AND kind = ? AND member_id = ? AND left_at = 0`,
 			left, id, memberKind, memberID); err != nil {
 			return err
@@ -148,6 +150,7 @@ func (d *DB) Leave(ctx context.Context, id, memberKind, memberID string, at time
 // SetRole implements chat.Rooms.
 func (d *DB) SetRole(ctx context.Context, id, memberKind, memberID, role string, event chat.Message) (chat.Message, error) {
 	return d.roomEvent(ctx, id, event, func(t *tx) error {
+		d.members.invalidate(t)
 		if err := t.changeMember(`UPDATE members SET role = ? WHERE conversation_id = ? AND kind = ? AND member_id = ? AND left_at = 0`,
 			role, id, memberKind, memberID); err != nil {
 			return err

@@ -45,13 +45,13 @@ type Replica struct {
 	own     record.PortalID
 	network string
 	// known is the standing of portals, true to the disk.
-	known remembered[known]
+	known cache[known]
 	next  int64 // of wires; owned by the writer goroutine
 }
 
 var _ federation.Replica = (*Replica)(nil)
 
-// known is what is remembered of a portal.
+// known is the cached part of what is stored of a portal.
 type known struct {
 	id       int64
 	standing record.Standing
@@ -168,9 +168,8 @@ func openReplica(ctx context.Context, path string, log *slog.Logger) (*Replica, 
 	if err != nil {
 		return nil, err
 	}
-	r := &Replica{file: f, known: remembered[known]{most: maxKnown}}
+	r := &Replica{file: f, known: cache[known]{max: maxKnown}}
 	f.begin = func() *tx { return &tx{f: f, r: r, portals: make(map[record.PortalID]*portalRow)} }
-	f.settled = r.settle
 	f.damaged = func(error) {
 		if err := os.WriteFile(path+damagedSuffix, nil, 0o600); err != nil {
 			log.Error("mark the replica as damaged", "error", err)
@@ -224,28 +223,10 @@ func (r *Replica) number(ctx context.Context) error {
 	})
 }
 
-// settle makes what is remembered true to a transaction that has ended.
-func (r *Replica) settle(t *tx, _ error) {
-	changed := false
-	for _, p := range t.portals {
-		changed = changed || p.turned
-	}
-	if !changed {
-		return
-	}
-	r.known.change(func(rows map[string]known) {
-		for id, p := range t.portals {
-			if p.turned {
-				delete(rows, string(id))
-			}
-		}
-	})
-}
-
-// look returns what is remembered or stored of a portal; ok is false when
+// look returns what is cached or stored of a portal; ok is false when
 // nothing is known of it.
 func (r *Replica) look(ctx context.Context, id record.PortalID) (known, bool, error) {
-	k, age, ok := r.known.get(string(id))
+	k, generation, ok := r.known.get(string(id))
 	if ok {
 		return k, true, nil
 	}
@@ -255,13 +236,13 @@ func (r *Replica) look(ctx context.Context, id record.PortalID) (known, bool, er
 	}
 	err := r.get(ctx, &row, `SELECT `+portalColumns+`, (SELECT wire FROM said WHERE portal = portals.id AND type = 'portal/1' AND about = '') AS card FROM portals WHERE portal = ?`, id)
 	if errors.Is(err, sql.ErrNoRows) {
-		return known{}, false, nil // not remembered: anybody can name portals
+		return known{}, false, nil // not cached: a request can name any portal
 	}
 	if err != nil {
 		return known{}, false, r.seeing(err)
 	}
 	k = known{id: row.ID, standing: row.standing(ringOf(r.network, row.Card)), fresh: row.Slots == 0}
-	r.known.put(string(id), k, age)
+	r.known.put(string(id), k, generation)
 	return k, true, nil
 }
 

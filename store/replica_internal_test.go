@@ -292,7 +292,7 @@ func TestReplica_StaysTrueUnderEverythingAtOnce(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.known.forget()
+		r.known.set(func(rows map[string]known) { clear(rows) })
 		stored, err := r.Standing(t.Context(), id)
 		if err != nil || cached.Head != stored.Head || cached.Quarantined != stored.Quarantined || fmt.Sprint(cached.Ring) != fmt.Sprint(stored.Ring) {
 			t.Error("what is remembered is not what is stored", err)
@@ -338,7 +338,7 @@ func TestReplica_VerifyMendsWhatIsDamaged(t *testing.T) {
 			if err := r.write(t.Context(), func(t *tx) error { _, err := t.exec(c.query, c.args...); return err }); err != nil {
 				t.Fatal(err)
 			}
-			r.known.forget()
+			r.known.set(func(rows map[string]known) { clear(rows) })
 			if err := r.Close(); err != nil {
 				t.Fatal(err)
 			}

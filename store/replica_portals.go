@@ -29,7 +29,7 @@ type portalRow struct {
 
 	ring    *record.Ring
 	changed bool // is to be stored
-	turned  bool // is not what is remembered of it any more
+	turned  bool // its standing changed in this transaction
 }
 
 const portalColumns = `id, quarantined, head_epoch, head_seq, head_issued, head_expires, head_count, agents, slots, bytes, at_epoch, at_seq, whole_epoch, whole_seq, whole_hash, turn`
@@ -82,8 +82,8 @@ func (t *tx) portal(id record.PortalID, create bool) (*portalRow, error) {
 	return p, nil
 }
 
-// ring returns the keys of a portal: what is remembered is what was committed
-// last, because only this goroutine commits.
+// ring returns the keys of a portal: the cached ones are those committed last,
+// because only this goroutine commits.
 func (t *tx) ring(id record.PortalID, row int64) (*record.Ring, error) {
 	if k, _, ok := t.r.known.get(string(id)); ok {
 		return k.standing.Ring, nil
@@ -101,9 +101,12 @@ func (t *tx) ring(id record.PortalID, row int64) (*record.Ring, error) {
 
 // storePortals stores the rows that were changed.
 func (t *tx) storePortals() error {
-	for _, p := range t.portals {
+	for id, p := range t.portals {
 		if !p.changed {
 			continue
+		}
+		if p.turned {
+			t.r.known.invalidateKey(t, string(id))
 		}
 		_, err := t.exec(`UPDATE portals SET quarantined = ?, head_epoch = ?, head_seq = ?, head_issued = ?, head_expires = ?, head_count = ?,
 			agents = ?, slots = ?, bytes = ?, at_epoch = ?, at_seq = ?, whole_epoch = ?, whole_seq = ?, whole_hash = ?, turn = ? WHERE id = ?`,

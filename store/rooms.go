@@ -92,15 +92,15 @@ func (d *DB) withMembers(ctx context.Context, r roomRow) (chat.Conversation, err
 	return c, nil
 }
 
-// SettingsOf implements chat.Rooms. They are remembered, because every message
-// asks for them.
+// SettingsOf implements chat.Rooms. They are cached, because every message
+// reads them.
 func (d *DB) SettingsOf(ctx context.Context, id string) (s chat.Settings, spokeID string, err error) {
-	r, age, ok := d.settings.get(id)
+	r, generation, ok := d.settings.get(id)
 	if !ok {
 		if err := d.get(ctx, &r, `SELECT `+settingColumns+` FROM conversations c WHERE c.id = ?`, id); err != nil {
 			return s, "", mapError(err)
 		}
-		d.settings.put(id, r, age)
+		d.settings.put(id, r, generation)
 	}
 	return r.settings(), r.SpokeID, nil
 }

@@ -116,7 +116,7 @@ func (d *DB) touched(o *op, list map[string]touch) {
 	if o.err != nil {
 		d.log.Warn("note uses of credentials", "error", o.err)
 	} else {
-		d.credentials.change(func(rows map[string]credentialRow) {
+		d.credentials.set(func(rows map[string]credentialRow) {
 			for hash, t := range list {
 				if r, ok := rows[hash]; ok {
 					rows[hash] = r.with(t, true)

@@ -148,13 +148,16 @@ func TestTouch_IsKnownAtOnce(t *testing.T) {
 			}
 		})
 	}
-	others.Go(func() { // each makes every remembered credential forgotten
+	others.Go(func() { // each deletion empties the cache
 		for {
 			select {
 			case <-stop:
 				return
 			default:
-				addCredential(t, d, time.Hour)
+				c := addCredential(t, d, time.Hour)
+				if _, err := d.DeleteCredentials(t.Context(), "", c.ID, c.Kind); err != nil {
+					t.Error(err)
+				}
 			}
 		}
 	})

@@ -46,16 +46,27 @@ type tx struct {
 	d       *DB      // nil in a replica
 	r       *Replica // nil in a portal's database
 	writes  int
-	changes changes
-	owned   map[string]int                 // agents it has stored, by their owner
-	hooked  bool                           // it has stored something to send
 	portals map[record.PortalID]*portalRow // of a replica, as the transaction has them
+	ends    map[ender]struct{}
 }
 
-// wstmt is a prepared statement of the writer.
-type wstmt struct {
-	*sqlx.Stmt
-	changes changes
+// ender acts on the end of a transaction that it has something to do with. The
+// writer calls it before any caller is answered, also for a batch that is
+// rolled back and tried again without a failed write.
+type ender interface{ ended(committed bool) }
+
+// atEnd has e called once when the transaction has ended.
+func (t *tx) atEnd(e ender) {
+	if t.ends == nil {
+		t.ends = make(map[ender]struct{})
+	}
+	t.ends[e] = struct{}{}
+}
+
+func (t *tx) end(committed bool) {
+	for e := range t.ends {
+		e.ended(committed)
+	}
 }
 
 func (t *tx) stmt(query string) (*sqlx.Stmt, error) {
@@ -65,11 +76,10 @@ func (t *tx) stmt(query string) (*sqlx.Stmt, error) {
 		if err != nil {
 			return nil, err
 		}
-		s = wstmt{prepared, changesOf(query)}
+		s = prepared
 		t.f.wstmt[query] = s
 	}
-	t.changes |= s.changes
-	return s.Stmt, nil
+	return s, nil
 }
 
 // exec runs a statement that writes.
@@ -279,13 +289,14 @@ func (f *file) attempt(ops []*op) (bad int, err error) {
 		// what came after it would be committed on its own.
 		broke := code(o.err) != 0 && code(o.err)&0xff != sqliteConstraint
 		if o.err != nil && (t.writes > before || broke) {
+			t.end(false)
 			f.rollback(ctx)
 			f.judge(o.err)
 			return i, nil
 		}
 	}
 	_, err = t.exec("COMMIT")
-	f.settled(t, err) // whatever came of it, and before anybody is told
+	t.end(err == nil)
 	if err != nil {
 		f.rollback(ctx)
 		f.judge(err)
