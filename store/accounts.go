@@ -34,7 +34,7 @@ func (r accountRow) account() account.Account {
 const accountColumns = "id, name, password_hash, email, operator, disabled_at, created_at"
 
 // takeName reserves a name for ever; a Conflict fault when it is taken.
-func (t *tx) takeName(name, kind, ref string, at int64) error {
+func takeName(t *tx, name, kind, ref string, at int64) error {
 	_, err := t.exec(nameInsert, name, kind, ref, at)
 	return mapError(err)
 }
@@ -45,12 +45,12 @@ const nameInsert = `INSERT INTO names (name, kind, ref, created_at) VALUES (?, ?
 func (d *DB) CreateAccount(ctx context.Context, a account.Account, spend string, kinds ...account.CredentialKind) error {
 	return d.write(ctx, func(t *tx) error {
 		if spend != "" {
-			if err := t.spend(spend, "", kinds...); err != nil {
+			if err := d.spendCredential(t, spend, "", kinds...); err != nil {
 				return err
 			}
 		}
 		at := clock.Milli(a.CreatedAt)
-		if err := t.takeName(a.Name, "account", a.ID, at); err != nil {
+		if err := takeName(t, a.Name, "account", a.ID, at); err != nil {
 			return err
 		}
 		_, err := t.exec(`INSERT INTO accounts (id, name, password_hash, email, operator, created_at) VALUES (?, ?, ?, ?, ?, ?)`,
@@ -59,8 +59,8 @@ func (d *DB) CreateAccount(ctx context.Context, a account.Account, spend string,
 	})
 }
 
-// spend uses up a credential; NotFound when it is not there any more.
-func (t *tx) spend(hash, accountID string, kinds ...account.CredentialKind) error {
+// spendCredential uses up a credential; NotFound when it is not there any more.
+func (d *DB) spendCredential(t *tx, hash, accountID string, kinds ...account.CredentialKind) error {
 	var kind string
 	err := t.get(&kind, `SELECT kind FROM credentials WHERE hash = ? AND expires_at > ? AND COALESCE(account_id, '') = ?`,
 		hash, clock.Milli(clock.Now()), accountID)
@@ -70,7 +70,7 @@ func (t *tx) spend(hash, accountID string, kinds ...account.CredentialKind) erro
 	if err != nil || !slices.Contains(kinds, account.CredentialKind(kind)) {
 		return fault.New(fault.NotFound, "This link is unknown, used or expired. Ask for a new one.")
 	}
-	t.d.credentials.invalidate(t)
+	d.credentials.invalidate(t)
 	_, err = t.exec(`DELETE FROM credentials WHERE hash = ?`, hash)
 	return err
 }
@@ -115,7 +115,7 @@ func (d *DB) SetDisabled(ctx context.Context, id string, at time.Time, by ident.
 				return err
 			}
 		}
-		return t.audit(by, act, id, "")
+		return appendAudit(t, by, act, id, "")
 	})
 }
 
@@ -131,7 +131,7 @@ func (d *DB) SetPassword(ctx context.Context, id, hash, keep, spend string) erro
 	return d.write(ctx, func(t *tx) error {
 		d.credentials.invalidate(t)
 		if spend != "" {
-			if err := t.spend(spend, id, account.ResetCredential); err != nil {
+			if err := d.spendCredential(t, spend, id, account.ResetCredential); err != nil {
 				return err
 			}
 		}

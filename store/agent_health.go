@@ -71,7 +71,7 @@ func unpackHistory(b []byte) []hub.Contact {
 func (d *DB) SetLiveness(ctx context.Context, agentID string, l hub.Liveness, next time.Time, failures int) error {
 	return d.write(ctx, func(t *tx) error {
 		d.agents.invalidate(t)
-		if err := t.tellLive(agentID, l); err != nil {
+		if err := d.notifyLiveness(t, agentID, l); err != nil {
 			return err
 		}
 		res, err := t.exec(`UPDATE agents SET live_state = ?, live_reason = ?, live_latency = ?, live_at = ?, check_at = ?, failures = ? WHERE id = ? AND deleted_at = 0`,

@@ -17,9 +17,9 @@ func (d *DB) CoOwners(ctx context.Context, agentID string) ([]hub.Owner, error) 
 	return out, mapError(err)
 }
 
-// usable checks that an account can be given something: it is there and not
+// checkAccount checks that an account can be given something: it is there and not
 // disabled.
-func (t *tx) usable(accountID string) error {
+func checkAccount(t *tx, accountID string) error {
 	var name string
 	err := t.get(&name, `SELECT name FROM accounts WHERE id = ? AND disabled_at = 0`, accountID)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -35,15 +35,15 @@ func (d *DB) AddCoOwner(ctx context.Context, agentID, accountID string) error {
 		if ownerID == accountID {
 			return fault.New(fault.Conflict, "The owner needs no second right.")
 		}
-		if err := t.usable(accountID); err != nil {
+		if err := checkAccount(t, accountID); err != nil {
 			return err
 		}
-		return t.addCoOwner(agentID, accountID)
+		return d.insertCoOwner(t, agentID, accountID)
 	})
 }
 
-func (t *tx) addCoOwner(agentID, accountID string) error {
-	t.d.agents.invalidate(t)
+func (d *DB) insertCoOwner(t *tx, agentID, accountID string) error {
+	d.agents.invalidate(t)
 	_, err := t.exec(`INSERT INTO agent_owners (agent_id, account_id, added_at) VALUES (?, ?, ?) ON CONFLICT (agent_id, account_id) DO NOTHING`,
 		agentID, accountID, clock.Milli(clock.Now()))
 	return err
@@ -78,7 +78,7 @@ func (d *DB) SetOffer(ctx context.Context, agentID, accountID string) error {
 		if ownerID == accountID {
 			return fault.New(fault.Conflict, "The agent belongs to that account already.")
 		}
-		if err := t.usable(accountID); err != nil {
+		if err := checkAccount(t, accountID); err != nil {
 			return err
 		}
 		_, err := t.exec(`INSERT INTO agent_offers (agent_id, account_id, created_at) VALUES (?, ?, ?)
@@ -132,7 +132,7 @@ func (d *DB) Transfer(ctx context.Context, agentID, accountID string, keep bool,
 		if offers == 0 {
 			return fault.New(fault.Conflict, "The agent is not offered to you any more.")
 		}
-		if err := t.usable(accountID); err != nil {
+		if err := checkAccount(t, accountID); err != nil {
 			return err
 		}
 		if err := t.get(&has, `SELECT COUNT(*) FROM agents WHERE owner_id = ? AND deleted_at = 0`, accountID); err != nil {
@@ -158,7 +158,7 @@ func (d *DB) Transfer(ctx context.Context, agentID, accountID string, keep bool,
 		if !keep || ownerID == "" {
 			return nil
 		}
-		return t.addCoOwner(agentID, ownerID)
+		return d.insertCoOwner(t, agentID, ownerID)
 	})
 }
 

@@ -29,8 +29,8 @@ func dayOf(at int64) int64 {
 	return day
 }
 
-// called counts a task that was submitted.
-func (t *tx) called(k task.Task) error {
+// countCall counts a task that was submitted.
+func countCall(t *tx, k task.Task) error {
 	guests := 0
 	if k.CallerKind == "guest" || k.CallerKind == "portal" {
 		guests = 1
@@ -53,9 +53,9 @@ func (t *tx) called(k task.Task) error {
 	return err
 }
 
-// ended counts the end of a task, on the day it was submitted. It adds no
+// countEnd counts the end of a task, on the day it was submitted. It adds no
 // row, so that no day has more ends than calls.
-func (t *tx) ended(agentID string, created int64, state task.State, at time.Time) error {
+func countEnd(t *tx, agentID string, created int64, state task.State, at time.Time) error {
 	var completed, failed, canceled int
 	switch state {
 	case task.Completed:

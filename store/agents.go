@@ -25,24 +25,24 @@ func (d *DB) CreateAgent(ctx context.Context, a hub.Agent, sealed []byte) error 
 		return err
 	}
 	return d.write(ctx, func(t *tx) error {
-		if err := t.takeName(a.Name, "agent", a.ID, clock.Milli(a.CreatedAt)); err != nil {
+		if err := takeName(t, a.Name, "agent", a.ID, clock.Milli(a.CreatedAt)); err != nil {
 			return err
 		}
-		return t.createAgent(a, spec, sealed)
+		return d.insertAgent(t, a, spec, sealed)
 	})
 }
 
-// createAgent stores an agent whose name was taken for it. It is due for a
+// insertAgent stores an agent whose name was taken for it. It is due for a
 // check at once, or at the time of the verdict it comes with.
-func (t *tx) createAgent(a hub.Agent, spec string, sealed []byte) error {
+func (d *DB) insertAgent(t *tx, a hub.Agent, spec string, sealed []byte) error {
 	if _, err := t.exec(agentInsert, agentValues(a, spec, sealed)...); err != nil {
 		return err
 	}
-	t.d.agentAdded(t, a.OwnerID)
-	if err := t.tellRegistered(a); err != nil {
+	d.agentAdded(t, a.OwnerID)
+	if err := d.notifyRegistration(t, a); err != nil {
 		return err
 	}
-	return t.version(a, spec, a.OwnerID)
+	return insertVersion(t, a, spec, a.OwnerID)
 }
 
 const agentInsert = `INSERT INTO agents (id, name, kind, owner_id, version, title, visibility, spec, secret, status, status_message, held,
@@ -68,8 +68,8 @@ func (d *DB) agentsChanged(t *tx) {
 	d.publishing.raise(t)
 }
 
-// version stores what an agent says now as one of its versions.
-func (t *tx) version(a hub.Agent, spec, author string) error {
+// insertVersion stores what an agent says now as one of its versions.
+func insertVersion(t *tx, a hub.Agent, spec, author string) error {
 	_, err := t.exec(versionInsert, versionValues(a, spec, author)...)
 	return err
 }
@@ -118,7 +118,7 @@ func (d *DB) CreateAgents(ctx context.Context, list []hub.Agent) error {
 		for _, n := range names {
 			_, err := t.exec(nameInsert, n...)
 			if duplicate(err) {
-				return t.takenOf(list, at)
+				return findTaken(t, list, at)
 			}
 			if err != nil {
 				return err
@@ -132,7 +132,7 @@ func (d *DB) CreateAgents(ctx context.Context, list []hub.Agent) error {
 			if _, err := t.exec(versionInsert, versions[i]...); err != nil {
 				return err
 			}
-			if err := t.tellRegistered(a); err != nil {
+			if err := d.notifyRegistration(t, a); err != nil {
 				return err
 			}
 		}
@@ -140,9 +140,9 @@ func (d *DB) CreateAgents(ctx context.Context, list []hub.Agent) error {
 	})
 }
 
-// takenOf is the Conflict fault about a list of which some names are taken,
+// findTaken is the Conflict fault about a list of which some names are taken,
 // in a transaction that has given out some of the others.
-func (t *tx) takenOf(list []hub.Agent, at map[string]int) error {
+func findTaken(t *tx, list []hub.Agent, at map[string]int) error {
 	which := make(map[int]bool)
 	for name, i := range at {
 		var ref string
@@ -191,10 +191,10 @@ func (d *DB) UpdateAgent(ctx context.Context, a hub.Agent, base int, sealed []by
 	if err != nil {
 		return err
 	}
-	return d.write(ctx, func(t *tx) error { return t.updateAgent(a, spec, base, sealed, author) })
+	return d.write(ctx, func(t *tx) error { return d.replaceAgent(t, a, spec, base, sealed, author) })
 }
 
-func (t *tx) updateAgent(a hub.Agent, spec string, base int, sealed []byte, author ident.Actor) error {
+func (d *DB) replaceAgent(t *tx, a hub.Agent, spec string, base int, sealed []byte, author ident.Actor) error {
 	var before []struct {
 		Kind       string `db:"kind"`
 		Spec       string `db:"spec"`
@@ -209,7 +209,7 @@ func (t *tx) updateAgent(a hub.Agent, spec string, base int, sealed []byte, auth
 	if len(before) == 0 {
 		return fault.New(fault.Conflict, "The agent was changed or removed meanwhile. Load it again.")
 	}
-	t.d.agentsChanged(t)
+	d.agentsChanged(t)
 	if _, err := t.exec(`UPDATE agents SET kind = ?, version = ?, title = ?, visibility = ?, spec = ?, status = ?, status_message = ?, held = ?, updated_at = ? WHERE id = ?`,
 		string(a.Kind), a.Version, a.Title, string(a.Visibility), spec, a.Status.State, a.Status.Message, a.Status.Held, clock.Milli(a.UpdatedAt), a.ID); err != nil {
 		return err
@@ -220,25 +220,25 @@ func (t *tx) updateAgent(a hub.Agent, spec string, base int, sealed []byte, auth
 		}
 	}
 	if hub.Kind(before[0].Kind) != a.Kind || endpointOf(before[0].Spec) != a.Endpoint {
-		if err := t.unproved(a.ID); err != nil {
+		if err := d.resetProof(t, a.ID); err != nil {
 			return err
 		}
 	}
 	if before[0].Status != a.Status.State || before[0].Visibility != string(a.Visibility) {
-		if err := t.touchReleases(a.ID, clock.Milli(a.UpdatedAt)); err != nil {
+		if err := touchReleases(t, a.ID, clock.Milli(a.UpdatedAt)); err != nil {
 			return err
 		}
 	}
-	if err := t.tellOwners(a.ID, before[0].OwnerID, notify.AgentChanged, notify.Facts{Agent: before[0].Name, Version: a.Version}, clock.Milli(a.UpdatedAt)); err != nil {
+	if err := d.notifyOwners(t, a.ID, before[0].OwnerID, notify.AgentChanged, notify.Facts{Agent: before[0].Name, Version: a.Version}, clock.Milli(a.UpdatedAt)); err != nil {
 		return err
 	}
-	return t.version(a, spec, author.ID)
+	return insertVersion(t, a, spec, author.ID)
 }
 
-// unproved makes an agent that is reached at another address due for a check
+// resetProof makes an agent that is reached at another address due for a check
 // and ends what was shown of the one before.
-func (t *tx) unproved(agentID string) error {
-	t.d.agentsChanged(t)
+func (d *DB) resetProof(t *tx, agentID string) error {
+	d.agentsChanged(t)
 	_, err := t.exec(`UPDATE agents SET check_at = 0, failures = 0, proof_method = '', proof_origin = '', proof_at = 0 WHERE id = ?`, agentID)
 	return err
 }
@@ -265,7 +265,7 @@ func (d *DB) DeleteAgent(ctx context.Context, id string) error {
 			return err
 		}
 		if len(was) > 0 {
-			if err := t.tellOwners(id, was[0].OwnerID, notify.AgentRemoved, notify.Facts{Agent: was[0].Name}, now); err != nil {
+			if err := d.notifyOwners(t, id, was[0].OwnerID, notify.AgentRemoved, notify.Facts{Agent: was[0].Name}, now); err != nil {
 				return err
 			}
 		}
@@ -274,7 +274,7 @@ func (d *DB) DeleteAgent(ctx context.Context, id string) error {
 		if _, err := t.exec(`UPDATE agents SET deleted_at = ?, updated_at = ?, secret = NULL WHERE id = ?`, now, now, id); err != nil {
 			return err
 		}
-		if err := t.touchReleases(id, now); err != nil {
+		if err := touchReleases(t, id, now); err != nil {
 			return err
 		}
 		for _, q := range []string{

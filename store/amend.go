@@ -28,23 +28,23 @@ func (d *DB) Amend(ctx context.Context, m chat.Message, on bool) (chat.Message, 
 	var out chat.Message
 	err = d.writeWords(ctx, func(t *tx) error {
 		out = chat.Message{}
-		h, err := t.head(m)
+		h, err := loadHead(t, m)
 		if errors.Is(err, sql.ErrNoRows) {
 			return errNoRoom()
 		}
 		if err != nil {
 			return err
 		}
-		r, err := t.target(m, h)
+		r, err := loadTarget(t, m, h)
 		if err != nil {
 			return err
 		}
 		if m.Kind == chat.React {
-			if changed, err := t.react(m, h.LastSeq+1, on); err != nil || !changed {
+			if changed, err := setReaction(t, m, h.LastSeq+1, on); err != nil || !changed {
 				return err
 			}
 		}
-		if out, err = t.extend(h, m, string(body), "", ""); err != nil {
+		if out, err = d.extendTranscript(t, h, m, string(body), "", ""); err != nil {
 			return err
 		}
 		switch m.Kind {
@@ -52,18 +52,18 @@ func (d *DB) Amend(ctx context.Context, m chat.Message, on bool) (chat.Message, 
 			_, err = t.exec(`UPDATE messages SET reacted = EXISTS (SELECT 1 FROM reactions x WHERE x.conversation_id = ?1 AND x.seq = ?2) WHERE conversation_id = ?1 AND seq = ?2`,
 				m.ConversationID, m.Target)
 		case chat.Edit:
-			err = t.edit(r, m, out.Seq)
+			err = applyEdit(t, r, m, out.Seq)
 		case chat.Unsaid:
-			err = t.unsay(r, out.Seq, clock.Milli(m.CreatedAt))
+			err = deleteMessage(t, r, out.Seq, clock.Milli(m.CreatedAt))
 		}
 		return err
 	})
 	return out, err
 }
 
-// target reads the message that m amends, if its sender is in the room, sees
+// loadTarget reads the message that m amends, if its sender is in the room, sees
 // that message and it can be amended.
-func (t *tx) target(m chat.Message, h head) (r messageRow, err error) {
+func loadTarget(t *tx, m chat.Message, h head) (r messageRow, err error) {
 	if m.Sender.Kind == "person" || m.Sender.Kind == "guest" {
 		if h.Role == "" {
 			return r, errNoRoom()
@@ -72,7 +72,7 @@ func (t *tx) target(m chat.Message, h head) (r messageRow, err error) {
 			return r, errReader()
 		}
 	}
-	r, err = t.row(m.ConversationID, m.Target)
+	r, err = loadMessage(t, m.ConversationID, m.Target)
 	if errors.Is(err, sql.ErrNoRows) {
 		return r, errNoMessage()
 	}
@@ -90,9 +90,9 @@ func (t *tx) target(m chat.Message, h head) (r messageRow, err error) {
 	return r, nil
 }
 
-// react sets or takes back a reaction and reports whether that changed
+// setReaction sets or takes back a reaction and reports whether that changed
 // anything.
-func (t *tx) react(m chat.Message, seq int64, on bool) (changed bool, err error) {
+func setReaction(t *tx, m chat.Message, seq int64, on bool) (changed bool, err error) {
 	if len(m.Parts) == 0 || m.Parts[0].Text == "" {
 		return false, fault.New(fault.Invalid, "Choose an emoji.")
 	}
@@ -119,9 +119,9 @@ func (t *tx) react(m chat.Message, seq int64, on bool) (changed bool, err error)
 	return n > 0, err
 }
 
-// edit gives r the parts of m, which is message seq. Whoever may read the
+// applyEdit gives r the parts of m, which is message seq. Whoever may read the
 // message may read its earlier forms, so it keeps the files of these.
-func (t *tx) edit(r messageRow, m chat.Message, seq int64) error {
+func applyEdit(t *tx, r messageRow, m chat.Message, seq int64) error {
 	if _, err := t.exec(`UPDATE messages SET edit_seq = ? WHERE conversation_id = ? AND seq = ?`, seq, r.ConversationID, r.Seq); err != nil {
 		return err
 	}
@@ -139,15 +139,15 @@ func (t *tx) edit(r messageRow, m chat.Message, seq int64) error {
 			added = append(added, hash)
 		}
 	}
-	if err := t.useFiles(added, r.ConversationID, r.Seq, &m.Sender); err != nil {
+	if err := useFiles(t, added, r.ConversationID, r.Seq, &m.Sender); err != nil {
 		return err
 	}
-	return t.reword(r.ConversationID, r.Seq, task.PlainText(m.Parts))
+	return replaceWord(t, r.ConversationID, r.Seq, task.PlainText(m.Parts))
 }
 
-// unsay takes r away with its edits: what the chain needs of their bodies is
+// deleteMessage takes r away with its edits: what the chain needs of their bodies is
 // kept, and nothing else of them.
-func (t *tx) unsay(r messageRow, seq, at int64) error {
+func deleteMessage(t *tx, r messageRow, seq, at int64) error {
 	var seqs []int64
 	if err := t.list(&seqs, `SELECT seq FROM messages WHERE conversation_id = ? AND target = ? AND kind = 'edit'`, r.ConversationID, r.Seq); err != nil {
 		return err
@@ -167,13 +167,13 @@ func (t *tx) unsay(r messageRow, seq, at int64) error {
 			return err
 		}
 	}
-	if err := t.dropTitle(r.ConversationID, titles); err != nil {
+	if err := dropTitle(t, r.ConversationID, titles); err != nil {
 		return err
 	}
 	if _, err := t.exec(`DELETE FROM reactions WHERE conversation_id = ? AND seq = ?`, r.ConversationID, r.Seq); err != nil {
 		return err
 	}
-	if err := t.dropUses(r.ConversationID, r.Seq, at); err != nil {
+	if err := dropFileUses(t, r.ConversationID, r.Seq, at); err != nil {
 		return err
 	}
 	// What was traced of the work it asked for tells it, too.
@@ -190,13 +190,13 @@ func (t *tx) unsay(r messageRow, seq, at int64) error {
 			return err
 		}
 	}
-	return t.unword(r.ConversationID, r.Seq)
+	return deleteWords(t, r.ConversationID, r.Seq)
 }
 
 // dropTitle takes its title from a conversation that is called by a deleted
 // message: titles are those its forms give. The next message names it anew. A
 // title that a person chose stays.
-func (t *tx) dropTitle(conversationID string, titles []string) error {
+func dropTitle(t *tx, conversationID string, titles []string) error {
 	var title string
 	if err := t.get(&title, `SELECT title FROM conversations WHERE id = ?`, conversationID); err != nil {
 		return err

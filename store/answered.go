@@ -35,10 +35,10 @@ func (d *DB) CreateAnswered(ctx context.Context, a chat.Answered) ([]chat.Messag
 	ended := clock.Milli(k.UpdatedAt)
 	var before *chat.AskedBefore
 	err := d.write(ctx, func(t *tx) (err error) {
-		if before, err = t.keepFirst(a.First); before != nil || err != nil {
+		if before, err = claimFirstAsk(t, a.First); before != nil || err != nil {
 			return err
 		}
-		if err := t.createRoom(c, at, ended, answer.Seq, head); err != nil {
+		if err := insertRoom(t, c, at, ended, answer.Seq, head); err != nil {
 			return err
 		}
 		if _, err := t.exec(`INSERT INTO client_ids (conversation_id, sender_id, client_id, seq) VALUES (?, ?, ?, 1), (?, ?, ?, 2)`,
@@ -55,15 +55,15 @@ func (d *DB) CreateAnswered(ctx context.Context, a chat.Answered) ([]chat.Messag
 			string(k.State), k.Reason, k.Face, clock.Milli(k.CreatedAt), ended, k.Share, k.Via.String(), k.Budget.String(), k.Direct); err != nil {
 			return err
 		}
-		if err := t.called(k); err != nil {
+		if err := countCall(t, k); err != nil {
 			return err
 		}
 		for _, m := range said {
-			if err := t.tellSaid(m); err != nil {
+			if err := d.notifyMessage(t, m); err != nil {
 				return err
 			}
 		}
-		return t.tellTask(k, answer, false)
+		return d.notifyTask(t, k, answer, false)
 	})
 	if err != nil {
 		return nil, err
@@ -83,9 +83,9 @@ const (
 	newMembers = `INSERT INTO members (conversation_id, kind, member_id, handle, role, joined_at, from_seq) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`
 )
 
-// createRoom stores a conversation with its settings and members, which may
+// insertRoom stores a conversation with its settings and members, which may
 // all see it from its beginning or from a message that is named.
-func (t *tx) createRoom(c chat.Conversation, at, updated, lastSeq int64, head []byte) error {
+func insertRoom(t *tx, c chat.Conversation, at, updated, lastSeq int64, head []byte) error {
 	s := c.Settings
 	if s == (chat.Settings{}) {
 		s = chat.DefaultSettings

@@ -26,7 +26,7 @@ func (d *DB) Append(ctx context.Context, p chat.Post) (chat.Posted, error) {
 		return out, fmt.Errorf("encode message: %w", err)
 	}
 	err = d.write(ctx, func(t *tx) (err error) {
-		out, err = t.post(p, string(body))
+		out, err = d.postMessage(t, p, string(body))
 		return err
 	})
 	switch {
@@ -39,10 +39,10 @@ func (d *DB) Append(ctx context.Context, p chat.Post) (chat.Posted, error) {
 	return out, err
 }
 
-// post appends a message with the work it asks for. Of a repeated one only the
+// postMessage appends a message with the work it asks for. Of a repeated one only the
 // seq is returned.
-func (t *tx) post(p chat.Post, body string) (out chat.Posted, err error) {
-	h, err := t.head(p.Message)
+func (d *DB) postMessage(t *tx, p chat.Post, body string) (out chat.Posted, err error) {
+	h, err := loadHead(t, p.Message)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return out, err
 	}
@@ -53,43 +53,43 @@ func (t *tx) post(p chat.Post, body string) (out chat.Posted, err error) {
 		return out, errReader()
 	}
 	if p.Message.Target > 0 {
-		if err := t.quotable(p, h); err != nil {
+		if err := checkQuoted(t, p, h); err != nil {
 			return out, err
 		}
 	}
 	if p.Message.ClientID != "" {
-		fresh, err := t.claim(p.Message, h.LastSeq+1)
+		fresh, err := claimClientID(t, p.Message, h.LastSeq+1)
 		if err != nil {
 			return out, err
 		}
 		if !fresh {
 			out.Repeat = true
-			out.Message.Seq, err = t.seqOf(p.Message)
+			out.Message.Seq, err = findSeq(t, p.Message)
 			return out, err
 		}
 	}
-	if out.Message, err = t.extend(h, p.Message, body, p.Title, p.Spoke); err != nil {
+	if out.Message, err = d.extendTranscript(t, h, p.Message, body, p.Title, p.Spoke); err != nil {
 		return out, err
 	}
-	if err := t.useFiles(p.Files, out.Message.ConversationID, out.Message.Seq, &p.Message.Sender); err != nil {
+	if err := useFiles(t, p.Files, out.Message.ConversationID, out.Message.Seq, &p.Message.Sender); err != nil {
 		return out, err
 	}
 	for _, k := range p.Ask {
-		k, err := t.ask(k, out.Message.Seq, p.Resumes)
+		k, err := askAgent(t, k, out.Message.Seq, p.Resumes)
 		if err != nil {
 			return out, err
 		}
 		out.Tasks = append(out.Tasks, k)
 	}
-	return out, t.tellSaid(out.Message)
+	return out, d.notifyMessage(t, out.Message)
 }
 
 func errReader() error {
 	return fault.New(fault.Forbidden, "You may read this conversation, not write in it.")
 }
 
-// quotable fails unless the message that p quotes is one its sender sees.
-func (t *tx) quotable(p chat.Post, h head) error {
+// checkQuoted fails unless the message that p quotes is one its sender sees.
+func checkQuoted(t *tx, p chat.Post, h head) error {
 	var kind string
 	err := t.get(&kind, `SELECT kind FROM messages WHERE conversation_id = ? AND seq = ?`, p.Message.ConversationID, p.Message.Target)
 	if errors.Is(err, sql.ErrNoRows) || err == nil && (chat.Kind(kind).Amends() || p.MustBeMember && p.Message.Target <= h.FromSeq) {
@@ -109,21 +109,21 @@ func (d *DB) Said(ctx context.Context, conversationID, senderID, clientID string
 
 const seqQuery = `SELECT seq FROM client_ids WHERE conversation_id = ? AND sender_id = ? AND client_id = ?`
 
-// seqOf finds the message the same sender said with the same client id.
-func (t *tx) seqOf(m chat.Message) (seq int64, err error) {
+// findSeq finds the message the same sender said with the same client id.
+func findSeq(t *tx, m chat.Message) (seq int64, err error) {
 	err = t.get(&seq, seqQuery, m.ConversationID, m.Sender.ID, m.ClientID)
 	return seq, err
 }
 
-// row reads one message; sql.ErrNoRows when it is absent.
-func (t *tx) row(conversationID string, seq int64) (r messageRow, err error) {
+// loadMessage reads one message; sql.ErrNoRows when it is absent.
+func loadMessage(t *tx, conversationID string, seq int64) (r messageRow, err error) {
 	err = t.get(&r, `SELECT `+messageColumns+` FROM messages WHERE conversation_id = ? AND seq = ?`, conversationID, seq)
 	return r, err
 }
 
-// claim takes a client id for the message that gets seq, and reports whether
+// claimClientID takes a client id for the message that gets seq, and reports whether
 // the sender had not used it in this conversation.
-func (t *tx) claim(m chat.Message, seq int64) (fresh bool, err error) {
+func claimClientID(t *tx, m chat.Message, seq int64) (fresh bool, err error) {
 	res, err := t.exec(`INSERT INTO client_ids (conversation_id, sender_id, client_id, seq) VALUES (?, ?, ?, ?)
 		ON CONFLICT (conversation_id, sender_id, client_id) DO NOTHING`, m.ConversationID, m.Sender.ID, m.ClientID, seq)
 	if err != nil {
@@ -149,17 +149,17 @@ func memberKind(senderKind string) string {
 	return "person"
 }
 
-// head reads the end of m's conversation, sql.ErrNoRows when there is none.
-func (t *tx) head(m chat.Message) (h head, err error) {
+// loadHead reads the end of m's conversation, sql.ErrNoRows when there is none.
+func loadHead(t *tx, m chat.Message) (h head, err error) {
 	err = t.get(&h, `SELECT c.last_seq, c.head_hash, COALESCE(m.role, '') AS role, COALESCE(m.from_seq, 0) AS from_seq
 		FROM conversations c LEFT JOIN members m ON m.conversation_id = c.id AND m.kind = ? AND m.member_id = ? AND m.left_at = 0
 		WHERE c.id = ?`, memberKind(m.Sender.Kind), m.Sender.ID, m.ConversationID)
 	return h, err
 }
 
-// append gives m the next seq of its conversation and extends the hash chain.
-func (t *tx) append(m chat.Message, body string) (chat.Message, error) {
-	h, err := t.head(m)
+// appendMessage gives m the next seq of its conversation and extends the hash chain.
+func (d *DB) appendMessage(t *tx, m chat.Message, body string) (chat.Message, error) {
+	h, err := loadHead(t, m)
 	if err != nil {
 		return m, err
 	}
@@ -168,13 +168,13 @@ func (t *tx) append(m chat.Message, body string) (chat.Message, error) {
 			return m, err
 		}
 	}
-	return t.extend(h, m, body, "", "")
+	return d.extendTranscript(t, h, m, body, "", "")
 }
 
-// extend is append for a head that was read in this transaction and a client
+// extendTranscript is append for a head that was read in this transaction and a client
 // id that was claimed in it. title names a conversation that has no name,
 // spoke is the agent whose turn it was.
-func (t *tx) extend(h head, m chat.Message, body, title, spoke string) (chat.Message, error) {
+func (d *DB) extendTranscript(t *tx, h head, m chat.Message, body, title, spoke string) (chat.Message, error) {
 	m.Seq = h.LastSeq + 1
 	at := clock.Milli(m.CreatedAt)
 	row := messageRow{Seq: m.Seq, ID: m.ID, SenderKind: m.Sender.Kind, SenderID: m.Sender.ID, SenderHandle: m.Sender.Handle, Kind: string(m.Kind),
@@ -189,7 +189,7 @@ func (t *tx) extend(h head, m chat.Message, body, title, spoke string) (chat.Mes
 	case m.Kind.Amends(): // the room does not go to the top of a list for it
 		_, err = t.exec(`UPDATE conversations SET last_seq = ?, head_hash = ? WHERE id = ?`, m.Seq, m.Hash, m.ConversationID)
 	case spoke != "":
-		t.d.settings.invalidate(t)
+		d.settings.invalidate(t)
 		_, err = t.exec(`UPDATE conversations SET last_seq = ?, head_hash = ?, updated_at = ?, title = CASE WHEN title = '' THEN ? ELSE title END, spoke_id = ? WHERE id = ?`,
 			m.Seq, m.Hash, at, title, spoke, m.ConversationID)
 	default:

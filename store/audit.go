@@ -43,8 +43,8 @@ func (r *auditRow) chained(before []byte) []byte {
 	return h.Sum(nil)
 }
 
-// audit notes a decision in the operators' log.
-func (t *tx) audit(by ident.Actor, act, subject, why string) error {
+// appendAudit notes a decision in the operators' log.
+func appendAudit(t *tx, by ident.Actor, act, subject, why string) error {
 	r := auditRow{ActorKind: string(by.Kind), ActorID: by.ID, Act: act, Subject: subject, Why: why, CreatedAt: clock.Milli(clock.Now())}
 	var last []byte
 	if err := t.get(&last, `SELECT hash FROM audit ORDER BY id DESC LIMIT 1`); err != nil && !errors.Is(err, sql.ErrNoRows) {

@@ -13,11 +13,11 @@ import (
 // CreateConversation implements chat.Rooms.
 func (d *DB) CreateConversation(ctx context.Context, c chat.Conversation, said, events []chat.Message) error {
 	err := d.write(ctx, func(t *tx) error {
-		if err := t.begin(c, said); err != nil {
+		if err := d.beginRoom(t, c, said); err != nil {
 			return err
 		}
 		for _, e := range events {
-			if _, err := t.event(c.ID, e); err != nil {
+			if _, err := d.appendEvent(t, c.ID, e); err != nil {
 				return err
 			}
 		}
@@ -43,13 +43,13 @@ func (d *DB) CreateAsking(ctx context.Context, c chat.Conversation, said []chat.
 	}
 	var before *chat.AskedBefore
 	err = d.write(ctx, func(t *tx) (err error) {
-		if before, err = t.keepFirst(first); before != nil || err != nil {
+		if before, err = claimFirstAsk(t, first); before != nil || err != nil {
 			return err
 		}
-		if err := t.begin(c, said); err != nil {
+		if err := d.beginRoom(t, c, said); err != nil {
 			return err
 		}
-		out, err = t.post(p, string(body))
+		out, err = d.postMessage(t, p, string(body))
 		return err
 	})
 	if err == nil && before != nil {
@@ -61,19 +61,19 @@ func (d *DB) CreateAsking(ctx context.Context, c chat.Conversation, said []chat.
 	return out, err
 }
 
-// begin stores a conversation with what was said in it.
-func (t *tx) begin(c chat.Conversation, said []chat.Message) error {
+// beginRoom stores a conversation with what was said in it.
+func (d *DB) beginRoom(t *tx, c chat.Conversation, said []chat.Message) error {
 	at := clock.Milli(c.CreatedAt)
-	if err := t.createRoom(c, at, at, 0, nil); err != nil {
+	if err := insertRoom(t, c, at, at, 0, nil); err != nil {
 		return err
 	}
-	return t.copySaid(c, said)
+	return d.copyMessages(t, c, said)
 }
 
-// copySaid gives a branch what was said in the conversation it comes from, as
+// copyMessages gives a branch what was said in the conversation it comes from, as
 // it is now: without what was taken away, and without the tasks, which stay
 // there. What quotes another message of the copy still does.
-func (t *tx) copySaid(c chat.Conversation, said []chat.Message) error {
+func (d *DB) copyMessages(t *tx, c chat.Conversation, said []chat.Message) error {
 	type copied struct {
 		seq   int64
 		agent bool
@@ -92,12 +92,12 @@ func (t *tx) copySaid(c chat.Conversation, said []chat.Message) error {
 		if err != nil {
 			return err
 		}
-		if m, err = t.extend(h, m, string(body), "", ""); err != nil {
+		if m, err = d.extendTranscript(t, h, m, string(body), "", ""); err != nil {
 			return err
 		}
 		h = head{LastSeq: m.Seq, Hash: m.Hash}
 		if m.Target > 0 && m.Sender.Kind == "agent" {
-			if err := t.replaced(c.ID, m.Target, m.Seq); err != nil {
+			if err := markReplaced(t, c.ID, m.Target, m.Seq); err != nil {
 				return err
 			}
 		}
@@ -112,13 +112,13 @@ func (t *tx) copySaid(c chat.Conversation, said []chat.Message) error {
 	return nil
 }
 
-func (t *tx) event(id string, e chat.Message) (chat.Message, error) {
+func (d *DB) appendEvent(t *tx, id string, e chat.Message) (chat.Message, error) {
 	body, err := json.Marshal(e.Parts)
 	if err != nil {
 		return e, err
 	}
 	e.ConversationID = id
-	return t.append(e, string(body))
+	return d.appendMessage(t, e, string(body))
 }
 
 // roomEvent changes a room and tells of it in its transcript.
@@ -129,7 +129,7 @@ func (d *DB) roomEvent(ctx context.Context, id string, e chat.Message, change fu
 			return err
 		}
 		var err error
-		out, err = t.event(id, e)
+		out, err = d.appendEvent(t, id, e)
 		return err
 	})
 	return out, err
@@ -168,7 +168,7 @@ func (d *DB) DeleteRoom(ctx context.Context, id string) error {
 	return d.writeWords(ctx, func(t *tx) error {
 		d.members.invalidate(t)
 		d.settings.invalidate(t)
-		if err := t.dropUses(id, 0, now); err != nil {
+		if err := dropFileUses(t, id, 0, now); err != nil {
 			return err
 		}
 		for _, q := range []string{

@@ -110,11 +110,7 @@ func openFile(ctx context.Context, path string, log *slog.Logger) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &DB{file: f, agents: cache[hub.Agent]{max: maxCachedAgents}, hooked: newSignal(), publishing: newSignal()}
-	f.begin = func() *tx { return &tx{f: f, d: d} }
-	f.first = d.writeTouches
-	go f.writer()
-	return d, nil
+	return &DB{file: f, agents: cache[hub.Agent]{max: maxCachedAgents}, hooked: newSignal(), publishing: newSignal()}, nil
 }
 
 // portalFile is what a portal's database is.

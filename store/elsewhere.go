@@ -34,14 +34,14 @@ func (d *DB) KeepElsewhere(ctx context.Context, a hub.Agent) error {
 		if n == 0 {
 			row := hub.Agent{ID: a.ID, Name: peerName(a.ID), Kind: hub.Peer, Version: 1, Visibility: hub.Public,
 				Status: hub.Status{State: elsewhereStatus}, Liveness: hub.Liveness{State: hub.Unknown}, CreatedAt: clock.FromMilli(now), UpdatedAt: clock.FromMilli(now)}
-			if err := t.takeName(row.Name, "agent", a.ID, now); err != nil {
+			if err := takeName(t, row.Name, "agent", a.ID, now); err != nil {
 				return err
 			}
 			d.publishing.raise(t)
 			if _, err := t.exec(agentInsert, agentValues(row, peerSpec, nil)...); err != nil {
 				return err
 			}
-			if err := t.version(row, peerSpec, ""); err != nil {
+			if err := insertVersion(t, row, peerSpec, ""); err != nil {
 				return err
 			}
 		}

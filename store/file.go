@@ -42,6 +42,8 @@ type kind struct {
 	write func(path string) string
 	// copied has a copy made before an upgrade.
 	copied bool
+	// damaged notes beside a file that it is damaged; nil to note nothing.
+	damaged func(path string) error
 }
 
 // versions are the migrations this binary knows, in order.
@@ -76,7 +78,7 @@ type file struct {
 	rstmt sync.Map // query → *sqlx.Stmt
 
 	ops    chan *op
-	flush  chan struct{} // tells the writer that what goes first has waited long enough
+	flush  chan struct{} // wakes the writer for the writes in soon
 	stop   chan struct{}
 	done   chan struct{}
 	closed atomic.Bool
@@ -86,17 +88,11 @@ type file struct {
 	broken atomic.Pointer[error]
 	fatal  chan struct{}
 
-	// The following are set before the writer starts, and called by it. begin
-	// makes a transaction; first, nil for nothing, returns a write to begin a
-	// batch with and what follows it.
-	begin func() *tx
-	first func() (o *op, done func())
-	// damaged, nil for nothing, is told that the file is.
-	damaged func(error)
+	soonMu sync.Mutex // guards soon
+	soon   []*op      // writes that the next transaction begins with
 }
 
-// openSQLite opens a database and brings it up to date. The caller sets what is
-// called by the writer and starts it.
+// openSQLite opens a database, brings it up to date and starts its writer.
 func openSQLite(ctx context.Context, path string, k kind, log *slog.Logger) (*file, error) {
 	f, err := openWriter(ctx, path, k, log)
 	if err != nil {
@@ -111,6 +107,7 @@ func openSQLite(ctx context.Context, path string, k kind, log *slog.Logger) (*fi
 		f.closeWriter()
 		return nil, err
 	}
+	go f.writer()
 	return f, nil
 }
 

@@ -87,7 +87,7 @@ func (d *DB) SharedFile(ctx context.Context, hash, conversationID string, from, 
 // useFiles notes that the message holds the files, which its sender must have
 // sent or be able to read. Of a message of an agent (by is nil), which this
 // portal stored the files of, those that are gone are left away.
-func (t *tx) useFiles(hashes []string, conversationID string, seq int64, by *chat.Sender) error {
+func useFiles(t *tx, hashes []string, conversationID string, seq int64, by *chat.Sender) error {
 	hashes = slices.Compact(slices.Sorted(slices.Values(hashes)))
 	for _, hash := range hashes {
 		var r fileRow
@@ -116,8 +116,8 @@ func (t *tx) useFiles(hashes []string, conversationID string, seq int64, by *cha
 	return nil
 }
 
-// dropUses forgets the files of one message, or with seq 0 of a whole room.
-func (t *tx) dropUses(conversationID string, seq, at int64) error {
+// dropFileUses forgets the files of one message, or with seq 0 of a whole room.
+func dropFileUses(t *tx, conversationID string, seq, at int64) error {
 	from, to := seq, seq
 	if seq == 0 {
 		to = 1<<63 - 1

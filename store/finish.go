@@ -72,17 +72,17 @@ func (d *DB) Finish(ctx context.Context, e chat.Ended) (chat.Posted, error) {
 		if replaces {
 			m.Target = have.Replaces
 		}
-		m, err := t.append(m, string(body))
+		m, err := d.appendMessage(t, m, string(body))
 		if err != nil {
 			return err
 		}
 		out.Message = m
 		if replaces {
-			if err := t.replaced(m.ConversationID, have.Replaces, m.Seq); err != nil {
+			if err := markReplaced(t, m.ConversationID, have.Replaces, m.Seq); err != nil {
 				return err
 			}
 		}
-		if err := t.useFiles(e.Files, m.ConversationID, m.Seq, nil); err != nil {
+		if err := useFiles(t, e.Files, m.ConversationID, m.Seq, nil); err != nil {
 			return err
 		}
 		if _, err := t.exec(`UPDATE tasks SET state = ?, reason = ?, answer_seq = ?, artifacts = ?, updated_at = ?, direct = ? WHERE id = ?`,
@@ -90,27 +90,27 @@ func (d *DB) Finish(ctx context.Context, e chat.Ended) (chat.Posted, error) {
 			return err
 		}
 		if k.State.Terminal() {
-			if err := t.dropCheckpoint(k.ID); err != nil {
+			if err := dropCheckpoint(t, k.ID); err != nil {
 				return err
 			}
 		}
-		if err := t.ended(have.AgentID, have.CreatedAt, k.State, k.UpdatedAt); err != nil {
+		if err := countEnd(t, have.AgentID, have.CreatedAt, k.State, k.UpdatedAt); err != nil {
 			return err
 		}
 		if len(e.Ask) > 0 {
-			if out.Tasks, out.Held, err = t.goOn(e, have, m.Seq); err != nil {
+			if out.Tasks, out.Held, err = askFurther(t, e, have, m.Seq); err != nil {
 				return err
 			}
 		}
-		if err := t.tellSaid(m); err != nil {
+		if err := d.notifyMessage(t, m); err != nil {
 			return err
 		}
 		told := k
 		told.CallerKind, told.CallerID = have.CallerKind, have.CallerID
-		if err := t.tellTask(told, m, have.Pushed); err != nil {
+		if err := d.notifyTask(t, told, m, have.Pushed); err != nil {
 			return err
 		}
-		return t.dequeue(topicTask, k.ID)
+		return dequeueWork(t, topicTask, k.ID)
 	})
 	if err == nil {
 		d.wordless.add(out.Message.ConversationID)
@@ -121,15 +121,15 @@ func (d *DB) Finish(ctx context.Context, e chat.Ended) (chat.Posted, error) {
 // dropCheckpoint forgets where the work on a task that ended stood: it may hold
 // the conversation, of which messages can be taken away. Of agents elsewhere
 // what leads to the same context again stays.
-func (t *tx) dropCheckpoint(taskID string) error {
+func dropCheckpoint(t *tx, taskID string) error {
 	_, err := t.exec(`UPDATE tasks SET long_checkpoint = '',
 			checkpoint = CASE WHEN EXISTS (SELECT 1 FROM agents a WHERE a.id = tasks.agent_id AND a.kind IN ('a2a', 'peer')) THEN checkpoint ELSE '' END
 		WHERE id = ? AND (checkpoint <> '' OR long_checkpoint <> '')`, taskID)
 	return err
 }
 
-// replaced notes that the answer seq was given anew.
-func (t *tx) replaced(conversationID string, seq, newer int64) error {
+// markReplaced notes that the answer seq was given anew.
+func markReplaced(t *tx, conversationID string, seq, newer int64) error {
 	_, err := t.exec(`UPDATE messages SET newer_seq = ? WHERE conversation_id = ? AND seq = ? AND sender_kind = 'agent'`, newer, conversationID, seq)
 	return err
 }
@@ -139,9 +139,9 @@ const rootQuery = `SELECT COUNT(*) AS turns, COALESCE(SUM(octet_length(m.body)),
 	FROM tasks t LEFT JOIN messages m ON m.conversation_id = t.conversation_id AND m.seq = t.answer_seq
 	WHERE t.conversation_id = ? AND t.root_seq = ? AND t.root_seq > 0`
 
-// goOn submits the tasks that an answer calls for, as far as its root's bounds
+// askFurther submits the tasks that an answer calls for, as far as its root's bounds
 // allow, and counts the others.
-func (t *tx) goOn(e chat.Ended, have finishing, seq int64) (tasks []task.Task, held int, err error) {
+func askFurther(t *tx, e chat.Ended, have finishing, seq int64) (tasks []task.Task, held int, err error) {
 	var spent struct {
 		Turns int `db:"turns"`
 		Bytes int `db:"bytes"`
@@ -155,7 +155,7 @@ func (t *tx) goOn(e chat.Ended, have finishing, seq int64) (tasks []task.Task, h
 			continue
 		}
 		k.RootSeq, k.Hop = have.root(), have.Hop+1
-		if k, err = t.ask(k, seq, ""); err != nil {
+		if k, err = askAgent(t, k, seq, ""); err != nil {
 			return nil, 0, err
 		}
 		tasks = append(tasks, k)
@@ -168,7 +168,7 @@ func (t *tx) goOn(e chat.Ended, have finishing, seq int64) (tasks []task.Task, h
 func (d *DB) Ask(ctx context.Context, k task.Task) (task.Task, error) {
 	var out task.Task
 	err := d.write(ctx, func(t *tx) error {
-		r, err := t.row(k.ConversationID, k.MessageSeq)
+		r, err := loadMessage(t, k.ConversationID, k.MessageSeq)
 		if errors.Is(err, sql.ErrNoRows) || err == nil && r.Kind != string(chat.Text) {
 			return errNoMessage()
 		}
@@ -186,7 +186,7 @@ func (d *DB) Ask(ctx context.Context, k task.Task) (task.Task, error) {
 		if busy > 0 {
 			return fault.New(fault.Conflict, "%s still works on that message.", k.AgentHandle)
 		}
-		out, err = t.submit(k, k.MessageSeq)
+		out, err = submitTask(t, k, k.MessageSeq)
 		return err
 	})
 	return out, err

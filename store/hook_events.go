@@ -25,11 +25,11 @@ func (l listener) wants(t notify.Type) bool { return strings.Contains(l.Events, 
 // listenersQuery reads webhooks alone: there may be very many push hooks.
 const listenersQuery = `SELECT id, owner_id, events FROM hooks WHERE kind = 'webhook' AND state = 'active'`
 
-// listeners are all active webhooks, by account. They are cached as a whole:
+// loadWebhooks are all active webhooks, by account. They are cached as a whole:
 // without webhooks a change costs a look at an empty map.
-func (t *tx) listeners() (map[string][]listener, error) {
-	changed := t.d.listeners.invalidated() // by this transaction
-	all, generation, ok := t.d.listeners.get("")
+func (d *DB) loadWebhooks(t *tx) (map[string][]listener, error) {
+	changed := d.listeners.invalidated() // by this transaction
+	all, generation, ok := d.listeners.get("")
 	if ok && !changed {
 		return all, nil
 	}
@@ -42,14 +42,14 @@ func (t *tx) listeners() (map[string][]listener, error) {
 		all[l.OwnerID] = append(all[l.OwnerID], l)
 	}
 	if !changed {
-		t.d.listeners.put("", all, generation)
+		d.listeners.put("", all, generation)
 	}
 	return all, nil
 }
 
 // queueEvent lets a hook be told of something. One for which too much waits
 // misses it.
-func (t *tx) queueEvent(hookID string, typ notify.Type, f notify.Facts, at int64) error {
+func (d *DB) queueEvent(t *tx, hookID string, typ notify.Type, f notify.Facts, at int64) error {
 	b, err := json.Marshal(f)
 	if err != nil {
 		return fmt.Errorf("encode an event: %w", err)
@@ -66,16 +66,16 @@ func (t *tx) queueEvent(hookID string, typ notify.Type, f notify.Facts, at int64
 		}
 		return err
 	}
-	t.d.hooked.raise(t)
+	d.hooked.raise(t)
 	_, err = t.exec(`INSERT INTO hook_events (hook_id, event_id, type, facts, created_at) VALUES (?, ?, ?, ?, ?)`, hookID, "evt_"+ident.NewID(), string(typ), string(b), at)
 	return err
 }
 
-// tellAccount tells the webhooks of an account that want it.
-func (t *tx) tellAccount(all map[string][]listener, accountID string, typ notify.Type, f notify.Facts, at int64) error {
+// notifyAccount tells the webhooks of an account that want it.
+func (d *DB) notifyAccount(t *tx, all map[string][]listener, accountID string, typ notify.Type, f notify.Facts, at int64) error {
 	for _, l := range all[accountID] {
 		if l.wants(typ) {
-			if err := t.queueEvent(l.ID, typ, f, at); err != nil {
+			if err := d.queueEvent(t, l.ID, typ, f, at); err != nil {
 				return err
 			}
 		}
@@ -83,26 +83,26 @@ func (t *tx) tellAccount(all map[string][]listener, accountID string, typ notify
 	return nil
 }
 
-// tellPushes tells whoever asked to be told of a task what its state is now.
-func (t *tx) tellPushes(f notify.Facts, at int64) error {
+// notifyPushes tells whoever asked to be told of a task what its state is now.
+func (d *DB) notifyPushes(t *tx, f notify.Facts, at int64) error {
 	var ids []string
 	if err := t.list(&ids, `SELECT id FROM hooks WHERE kind = 'push' AND task_id = ? ORDER BY id`, f.TaskID); err != nil {
 		return err
 	}
 	for _, id := range ids {
-		if err := t.queueEvent(id, notify.TaskState, f, at); err != nil {
+		if err := d.queueEvent(t, id, notify.TaskState, f, at); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// tellSaid tells the other people of a conversation of a text.
-func (t *tx) tellSaid(m chat.Message) error {
+// notifyMessage tells the other people of a conversation of a text.
+func (d *DB) notifyMessage(t *tx, m chat.Message) error {
 	if m.Kind != chat.Text {
 		return nil
 	}
-	all, err := t.listeners()
+	all, err := d.loadWebhooks(t)
 	if err != nil || len(all) == 0 {
 		return err
 	}
@@ -114,24 +114,24 @@ func (t *tx) tellSaid(m chat.Message) error {
 		if id == m.Sender.ID {
 			continue
 		}
-		if err := t.tellAccount(all, id, notify.MessageSaid, notify.Facts{ConversationID: m.ConversationID, Seq: m.Seq}, clock.Milli(m.CreatedAt)); err != nil {
+		if err := d.notifyAccount(t, all, id, notify.MessageSaid, notify.Facts{ConversationID: m.ConversationID, Seq: m.Seq}, clock.Milli(m.CreatedAt)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// tellTask tells the caller of a task how it ended or that it waits for them,
+// notifyTask tells the caller of a task how it ended or that it waits for them,
 // by its message.
-func (t *tx) tellTask(k task.Task, m chat.Message, pushed bool) error {
+func (d *DB) notifyTask(t *tx, k task.Task, m chat.Message, pushed bool) error {
 	at := clock.Milli(k.UpdatedAt)
 	f := notify.Facts{TaskID: k.ID, State: k.State, Reason: k.Reason, Seq: m.Seq}
 	if pushed {
-		if err := t.tellPushes(f, at); err != nil {
+		if err := d.notifyPushes(t, f, at); err != nil {
 			return err
 		}
 	}
-	all, err := t.listeners()
+	all, err := d.loadWebhooks(t)
 	if err != nil || len(all) == 0 || k.CallerKind == string(ident.Guest) || k.CallerKind == string(ident.Portal) {
 		return err
 	}
@@ -139,21 +139,21 @@ func (t *tx) tellTask(k task.Task, m chat.Message, pushed bool) error {
 	if k.State.Terminal() {
 		typ = notify.TaskEnded
 	}
-	return t.tellAccount(all, k.CallerID, typ, f, at)
+	return d.notifyAccount(t, all, k.CallerID, typ, f, at)
 }
 
-// tellRegistered tells the owner of a new agent, which has no others yet.
-func (t *tx) tellRegistered(a hub.Agent) error {
-	all, err := t.listeners()
+// notifyRegistration tells the owner of a new agent, which has no others yet.
+func (d *DB) notifyRegistration(t *tx, a hub.Agent) error {
+	all, err := d.loadWebhooks(t)
 	if err != nil || len(all) == 0 {
 		return err
 	}
-	return t.tellAccount(all, a.OwnerID, notify.AgentRegistered, notify.Facts{Agent: a.Name, Version: a.Version}, clock.Milli(a.CreatedAt))
+	return d.notifyAccount(t, all, a.OwnerID, notify.AgentRegistered, notify.Facts{Agent: a.Name, Version: a.Version}, clock.Milli(a.CreatedAt))
 }
 
-// tellOwners tells the owner and co-owners of an agent.
-func (t *tx) tellOwners(agentID, ownerID string, typ notify.Type, f notify.Facts, at int64) error {
-	all, err := t.listeners()
+// notifyOwners tells the owner and co-owners of an agent.
+func (d *DB) notifyOwners(t *tx, agentID, ownerID string, typ notify.Type, f notify.Facts, at int64) error {
+	all, err := d.loadWebhooks(t)
 	if err != nil || len(all) == 0 {
 		return err
 	}
@@ -162,17 +162,17 @@ func (t *tx) tellOwners(agentID, ownerID string, typ notify.Type, f notify.Facts
 		return err
 	}
 	for _, id := range append(others, ownerID) {
-		if err := t.tellAccount(all, id, typ, f, at); err != nil {
+		if err := d.notifyAccount(t, all, id, typ, f, at); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// tellLive tells the owners of an agent that a verdict is another than before,
+// notifyLiveness tells the owners of an agent that a verdict is another than before,
 // which it still is in the table.
-func (t *tx) tellLive(agentID string, l hub.Liveness) error {
-	all, err := t.listeners()
+func (d *DB) notifyLiveness(t *tx, agentID string, l hub.Liveness) error {
+	all, err := d.loadWebhooks(t)
 	if err != nil || len(all) == 0 {
 		return err
 	}
@@ -187,12 +187,12 @@ func (t *tx) tellLive(agentID string, l hub.Liveness) error {
 	if was.State == string(l.State) {
 		return nil
 	}
-	return t.tellOwners(agentID, was.OwnerID, notify.AgentLiveness, notify.Facts{Agent: was.Name, Live: string(l.State), Was: was.State, Reason: l.Reason}, clock.Milli(clock.Now()))
+	return d.notifyOwners(t, agentID, was.OwnerID, notify.AgentLiveness, notify.Facts{Agent: was.Name, Live: string(l.State), Was: was.State, Reason: l.Reason}, clock.Milli(clock.Now()))
 }
 
-// tellReport tells the operators of a report.
-func (t *tx) tellReport(r hub.Report) error {
-	all, err := t.listeners()
+// notifyReport tells the operators of a report.
+func (d *DB) notifyReport(t *tx, r hub.Report) error {
+	all, err := d.loadWebhooks(t)
 	if err != nil || len(all) == 0 {
 		return err
 	}
@@ -201,7 +201,7 @@ func (t *tx) tellReport(r hub.Report) error {
 		return err
 	}
 	for _, id := range operators {
-		if err := t.tellAccount(all, id, notify.AgentReported, notify.Facts{Agent: r.AgentName, ReportID: r.ID, Reason: r.Reason}, clock.Milli(r.CreatedAt)); err != nil {
+		if err := d.notifyAccount(t, all, id, notify.AgentReported, notify.Facts{Agent: r.AgentName, ReportID: r.ID, Reason: r.Reason}, clock.Milli(r.CreatedAt)); err != nil {
 			return err
 		}
 	}

@@ -90,7 +90,7 @@ func (d *DB) Settle(ctx context.Context, o notify.Outcome) error {
 			}
 		}
 		if o.Attempt != nil {
-			if err := t.attempted(o.HookID, *o.Attempt); err != nil {
+			if err := insertAttempt(t, o.HookID, *o.Attempt); err != nil {
 				return err
 			}
 		}
@@ -101,7 +101,7 @@ func (d *DB) Settle(ctx context.Context, o notify.Outcome) error {
 		if _, err := t.exec(`UPDATE hooks SET state = 'failed' WHERE id = ? AND state = 'active'`, o.HookID); err != nil {
 			return err
 		}
-		if err := t.forgetEvents(o.HookID); err != nil {
+		if err := deleteEvents(t, o.HookID); err != nil {
 			return err
 		}
 		if o.Notice.Kind == "" {
@@ -112,15 +112,15 @@ func (d *DB) Settle(ctx context.Context, o notify.Outcome) error {
 		if err := t.get(&n.AccountID, `SELECT owner_id FROM hooks WHERE id = ?`, o.HookID); err != nil {
 			return err
 		}
-		return t.addNotice(n)
+		return insertNotice(t, n)
 	})
 }
 
 const attemptInsert = `INSERT INTO hook_attempts (hook_id, event_id, type, at, status, took, error) SELECT id, ?, ?, ?, ?, ?, ? FROM hooks WHERE id = ? AND kind = 'webhook'`
 
-// attempted notes an attempt and forgets those that are too many. Of push hooks
+// insertAttempt notes an attempt and forgets those that are too many. Of push hooks
 // nobody is shown any.
-func (t *tx) attempted(hookID string, a notify.Attempt) error {
+func insertAttempt(t *tx, hookID string, a notify.Attempt) error {
 	res, err := t.exec(attemptInsert, a.EventID, string(a.Type), clock.Milli(a.At), a.Status, a.Took.Milliseconds(), a.Error, hookID)
 	if err != nil {
 		return err
@@ -134,7 +134,7 @@ func (t *tx) attempted(hookID string, a notify.Attempt) error {
 
 // AddAttempt implements notify.Queue.
 func (d *DB) AddAttempt(ctx context.Context, hookID string, a notify.Attempt) error {
-	return d.write(ctx, func(t *tx) error { return t.attempted(hookID, a) })
+	return d.write(ctx, func(t *tx) error { return insertAttempt(t, hookID, a) })
 }
 
 // Attempts implements notify.Queue.

@@ -109,7 +109,7 @@ func (d *DB) SetWebhook(ctx context.Context, h notify.Hook) error {
 		}
 		switch {
 		case h.State != notify.Active:
-			return t.forgetEvents(h.ID)
+			return deleteEvents(t, h.ID)
 		case was.State != string(notify.Active):
 			_, err := t.exec(`UPDATE hooks SET failures = 0, failing_since = 0, next_at = 0, missed = 0 WHERE id = ?`, h.ID)
 			return err
@@ -123,8 +123,8 @@ func (d *DB) SetWebhook(ctx context.Context, h notify.Hook) error {
 	})
 }
 
-// forgetEvents takes out what waits for a hook.
-func (t *tx) forgetEvents(hookID string) error {
+// deleteEvents takes out what waits for a hook.
+func deleteEvents(t *tx, hookID string) error {
 	if _, err := t.exec(`DELETE FROM hook_events WHERE hook_id = ?`, hookID); err != nil {
 		return err
 	}
@@ -169,7 +169,7 @@ func (d *DB) PutPush(ctx context.Context, h notify.Hook, max int) (notify.Hook, 
 			if s == task.Submitted {
 				return nil
 			}
-			return t.queueEvent(hookID, notify.TaskState, notify.Facts{TaskID: h.TaskID, State: s, Reason: k.Reason, Seq: k.AnswerSeq}, k.UpdatedAt)
+			return d.queueEvent(t, hookID, notify.TaskState, notify.Facts{TaskID: h.TaskID, State: s, Reason: k.Reason, Seq: k.AnswerSeq}, k.UpdatedAt)
 		}
 		var have []struct {
 			ID    string `db:"id"`

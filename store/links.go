@@ -86,8 +86,8 @@ func (d *DB) DropLink(ctx context.Context, conversationID, id string) error {
 	})
 }
 
-// useLink counts a use of a link that lets somebody in.
-func (t *tx) useLink(conversationID, id string) error {
+// countLinkUse counts a use of a link that lets somebody in.
+func countLinkUse(t *tx, conversationID, id string) error {
 	res, err := t.exec(`UPDATE room_links SET uses = uses + 1 WHERE id = ? AND conversation_id = ? AND kind = 'join'`+openLink, id, conversationID, clock.Milli(clock.Now()))
 	if err != nil {
 		return err

@@ -64,10 +64,10 @@ func (d *DB) Members(ctx context.Context, id string) ([]chat.Member, error) {
 	return list, nil
 }
 
-// join adds a member, or lets one who left come back. Who is in already keeps
+// insertMember adds a member, or lets one who left come back. Who is in already keeps
 // their role and what they see.
-func (t *tx) join(id string, m chat.Member, at int64) error {
-	t.d.members.invalidate(t)
+func (d *DB) insertMember(t *tx, id string, m chat.Member, at int64) error {
+	d.members.invalidate(t)
 	_, err := t.exec(`INSERT INTO members (conversation_id, kind, member_id, handle, role, joined_at, from_seq)
 			VALUES (?1, ?2, ?3, ?4, ?5, ?6, CASE WHEN ?7 < 0 THEN (SELECT last_seq FROM conversations WHERE id = ?1) ELSE ?7 END)
 		ON CONFLICT (conversation_id, kind, member_id) DO UPDATE SET left_at = 0, handle = excluded.handle,
@@ -83,14 +83,14 @@ func (t *tx) join(id string, m chat.Member, at int64) error {
 func (d *DB) Join(ctx context.Context, id string, m chat.Member, linkID string, event chat.Message) (chat.Message, error) {
 	return d.roomEvent(ctx, id, event, func(t *tx) error {
 		if linkID != "" {
-			if err := t.useLink(id, linkID); err != nil {
+			if err := countLinkUse(t, id, linkID); err != nil {
 				return err
 			}
-			if err := t.mayReturn(id, &m); err != nil {
+			if err := checkReturn(t, id, &m); err != nil {
 				return err
 			}
 		}
-		if err := t.join(id, m, clock.Milli(event.CreatedAt)); err != nil {
+		if err := d.insertMember(t, id, m, clock.Milli(event.CreatedAt)); err != nil {
 			return err
 		}
 		var n int
@@ -104,9 +104,9 @@ func (d *DB) Join(ctx context.Context, id string, m chat.Member, linkID string, 
 	})
 }
 
-// mayReturn checks who was in the room before and comes by a link: whoever was
+// checkReturn checks who was in the room before and comes by a link: whoever was
 // removed has to be invited, and a reader stays one.
-func (t *tx) mayReturn(id string, m *chat.Member) error {
+func checkReturn(t *tx, id string, m *chat.Member) error {
 	var was struct {
 		LeftAt int64  `db:"left_at"`
 		Role   string `db:"role"`
@@ -134,7 +134,7 @@ func (d *DB) Leave(ctx context.Context, id, memberKind, memberID string, at time
 	}
 	return d.roomEvent(ctx, id, event, func(t *tx) error {
 		d.members.invalidate(t)
-		if err := t.changeMember(`UPDATE members SET left_at = ?, role = CASE role WHEN 'reader' THEN role ELSE 'member' END WHERE conversation_id = ? AND kind = ? AND member_id = ? AND left_at = 0`,
+		if err := changeMember(t, `UPDATE members SET left_at = ?, role = CASE role WHEN 'reader' THEN role ELSE 'member' END WHERE conversation_id = ? AND kind = ? AND member_id = ? AND left_at = 0`,
 			left, id, memberKind, memberID); err != nil {
 			return err
 		}
@@ -151,7 +151,7 @@ func (d *DB) Leave(ctx context.Context, id, memberKind, memberID string, at time
 func (d *DB) SetRole(ctx context.Context, id, memberKind, memberID, role string, event chat.Message) (chat.Message, error) {
 	return d.roomEvent(ctx, id, event, func(t *tx) error {
 		d.members.invalidate(t)
-		if err := t.changeMember(`UPDATE members SET role = ? WHERE conversation_id = ? AND kind = ? AND member_id = ? AND left_at = 0`,
+		if err := changeMember(t, `UPDATE members SET role = ? WHERE conversation_id = ? AND kind = ? AND member_id = ? AND left_at = 0`,
 			role, id, memberKind, memberID); err != nil {
 			return err
 		}
@@ -170,13 +170,13 @@ func (d *DB) SetRole(ctx context.Context, id, memberKind, memberID, role string,
 func (d *DB) SetMine(ctx context.Context, id, memberKind, memberID string, m chat.Mine) error {
 	now := clock.Milli(clock.Now())
 	return d.write(ctx, func(t *tx) error {
-		return t.changeMember(`UPDATE members SET pinned_at = CASE WHEN ? THEN ? ELSE 0 END, archived_at = CASE WHEN ? THEN ? ELSE 0 END, notify = ?
+		return changeMember(t, `UPDATE members SET pinned_at = CASE WHEN ? THEN ? ELSE 0 END, archived_at = CASE WHEN ? THEN ? ELSE 0 END, notify = ?
 			WHERE conversation_id = ? AND kind = ? AND member_id = ? AND left_at = 0`, m.Pinned, now, m.Archived, now, string(m.Notify), id, memberKind, memberID)
 	})
 }
 
 // changeMember runs an update of one present member.
-func (t *tx) changeMember(query string, args ...any) error {
+func changeMember(t *tx, query string, args ...any) error {
 	res, err := t.exec(query, args...)
 	if err != nil {
 		return err

@@ -12,10 +12,10 @@ const maxNotices = 200
 
 // AddNotice implements hub.Notices.
 func (d *DB) AddNotice(ctx context.Context, n hub.Notice) error {
-	return d.write(ctx, func(t *tx) error { return t.addNotice(n) })
+	return d.write(ctx, func(t *tx) error { return insertNotice(t, n) })
 }
 
-func (t *tx) addNotice(n hub.Notice) error {
+func insertNotice(t *tx, n hub.Notice) error {
 	if _, err := t.exec(`INSERT INTO notices (id, account_id, kind, subject, text, href, created_at, read_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
 		n.ID, n.AccountID, n.Kind, n.Subject, n.Text, n.Href, clock.Milli(n.CreatedAt), clock.Milli(n.ReadAt)); err != nil {
 		return err

@@ -272,7 +272,7 @@ func TestOpen_AfterCrash(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	d := openTest(t, dir)
-	if err := d.write(t.Context(), func(tx *tx) error { return tx.takeName("ada", "agent", "x", 1) }); err != nil {
+	if err := d.write(t.Context(), func(tx *tx) error { return takeName(tx, "ada", "agent", "x", 1) }); err != nil {
 		t.Fatal(err)
 	}
 	copied := crashCopy(t, dir)

@@ -5,16 +5,16 @@ import "agentsite/internal/clock"
 // topicTask is the outbox of the runtime: its refs are task ids.
 const topicTask = "task"
 
-// enqueue notes in the outbox that something has to be acted on, in the same
+// enqueueWork notes in the outbox that something has to be acted on, in the same
 // transaction as the change itself.
-func (t *tx) enqueue(topic, ref string) error {
+func enqueueWork(t *tx, topic, ref string) error {
 	_, err := t.exec(`INSERT INTO outbox (topic, ref, created_at) VALUES (?, ?, ?)
 		ON CONFLICT (topic, ref) DO UPDATE SET fence = 0, created_at = excluded.created_at`, topic, ref, clock.Milli(clock.Now()))
 	return err
 }
 
-// dequeue takes a row out: what it asked for is done.
-func (t *tx) dequeue(topic, ref string) error {
+// dequeueWork takes a row out: what it asked for is done.
+func dequeueWork(t *tx, topic, ref string) error {
 	_, err := t.exec(`DELETE FROM outbox WHERE topic = ? AND ref = ?`, topic, ref)
 	return err
 }

@@ -39,12 +39,12 @@ func (d *DB) Peers(ctx context.Context) ([]federation.Facts, error) {
 func (d *DB) SavePeers(ctx context.Context, save []federation.Facts, forget []string, changes []federation.Change) error {
 	return d.write(ctx, func(t *tx) error {
 		for _, key := range forget {
-			if err := t.forgetPeer(key); err != nil {
+			if err := deletePeer(t, key); err != nil {
 				return err
 			}
 		}
 		for i := range save {
-			if err := t.savePeer(&save[i]); err != nil {
+			if err := savePeer(t, &save[i]); err != nil {
 				return err
 			}
 		}
@@ -60,7 +60,7 @@ func (d *DB) SavePeers(ctx context.Context, save []federation.Facts, forget []st
 	})
 }
 
-func (t *tx) savePeer(f *federation.Facts) error {
+func savePeer(t *tx, f *federation.Facts) error {
 	b, err := json.Marshal(f)
 	if err != nil {
 		return err
@@ -70,7 +70,7 @@ func (t *tx) savePeer(f *federation.Facts) error {
 	return err
 }
 
-func (t *tx) forgetPeer(key string) error {
+func deletePeer(t *tx, key string) error {
 	if _, err := t.exec(`DELETE FROM peers WHERE key = ?`, key); err != nil {
 		return err
 	}
@@ -117,12 +117,12 @@ func (d *DB) PeerPolicy(ctx context.Context) (federation.Policy, bool, error) {
 func (d *DB) DecidePeers(ctx context.Context, in federation.Decided) error {
 	return d.write(ctx, func(t *tx) error {
 		if in.Forget != "" {
-			if err := t.forgetPeer(in.Forget); err != nil {
+			if err := deletePeer(t, in.Forget); err != nil {
 				return err
 			}
 		}
 		if in.Save != nil {
-			if err := t.savePeer(in.Save); err != nil {
+			if err := savePeer(t, in.Save); err != nil {
 				return err
 			}
 		}
@@ -135,6 +135,6 @@ func (d *DB) DecidePeers(ctx context.Context, in federation.Decided) error {
 				return err
 			}
 		}
-		return t.audit(in.By, in.Act, in.Subject, in.Why)
+		return appendAudit(t, in.By, in.Act, in.Subject, in.Why)
 	})
 }

@@ -37,9 +37,9 @@ func (d *DB) FirstAsked(ctx context.Context, a chat.FirstAsk) (string, error) {
 	return id, mapError(err)
 }
 
-// keepFirst notes which conversation a message opened. Where that was another
+// claimFirstAsk notes which conversation a message opened. Where that was another
 // it is returned, which readers see once this transaction is through.
-func (t *tx) keepFirst(a *chat.FirstAsk) (*chat.AskedBefore, error) {
+func claimFirstAsk(t *tx, a *chat.FirstAsk) (*chat.AskedBefore, error) {
 	if a == nil {
 		return nil, nil
 	}

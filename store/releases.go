@@ -41,16 +41,16 @@ func (d *DB) SaveRelease(ctx context.Context, c hub.ReleaseChange) error {
 	}
 	return d.write(ctx, func(t *tx) error {
 		if c.Agent != nil {
-			if err := t.followAgent(c, spec); err != nil {
+			if err := d.saveAgent(t, c, spec); err != nil {
 				return err
 			}
 		}
-		if err := t.saveServer(c); err != nil {
+		if err := saveServer(t, c); err != nil {
 			return err
 		}
 		at := clock.Milli(c.At)
 		if c.Add != nil {
-			if err := t.addRelease(c.Server.Name, *c.Add); err != nil {
+			if err := insertRelease(t, c.Server.Name, *c.Add); err != nil {
 				return err
 			}
 		}
@@ -62,7 +62,7 @@ func (d *DB) SaveRelease(ctx context.Context, c hub.ReleaseChange) error {
 		}
 		if c.Add == nil && c.Status != hub.ReleaseDeleted {
 			// What was deleted gave its addresses free.
-			if err := t.remotesFree(c.Server.Name, c.Set); err != nil {
+			if err := checkRemotes(t, c.Server.Name, c.Set); err != nil {
 				return err
 			}
 		}
@@ -72,15 +72,15 @@ func (d *DB) SaveRelease(ctx context.Context, c hub.ReleaseChange) error {
 	})
 }
 
-// followAgent stores what a change makes of the server's agent.
-func (t *tx) followAgent(c hub.ReleaseChange, spec string) error {
+// saveAgent stores what a change makes of the server's agent.
+func (d *DB) saveAgent(t *tx, c hub.ReleaseChange, spec string) error {
 	err := error(nil)
 	if c.Base == 0 {
-		if err = t.takeName(c.Agent.Name, "agent", c.Agent.ID, clock.Milli(c.At)); err == nil {
-			return t.createAgent(*c.Agent, spec, c.Sealed)
+		if err = takeName(t, c.Agent.Name, "agent", c.Agent.ID, clock.Milli(c.At)); err == nil {
+			return d.insertAgent(t, *c.Agent, spec, c.Sealed)
 		}
 	} else {
-		err = t.updateAgent(*c.Agent, spec, c.Base, c.Sealed, c.Author)
+		err = d.replaceAgent(t, *c.Agent, spec, c.Base, c.Sealed, c.Author)
 	}
 	if fault.Is(err, fault.Conflict) {
 		return hub.ErrStale
@@ -88,7 +88,7 @@ func (t *tx) followAgent(c hub.ReleaseChange, spec string) error {
 	return err
 }
 
-func (t *tx) saveServer(c hub.ReleaseChange) error {
+func saveServer(t *tx, c hub.ReleaseChange) error {
 	s := c.Server
 	if s.Revision == 0 {
 		_, err := t.exec(`INSERT INTO servers (name, agent_id, site, revision, created_at) VALUES (?, ?, ?, 1, ?)`, s.Name, nullable(s.AgentID), s.Site, clock.Milli(c.At))
@@ -104,9 +104,9 @@ func (t *tx) saveServer(c hub.ReleaseChange) error {
 	return err
 }
 
-func (t *tx) addRelease(name string, r hub.Release) error {
+func insertRelease(t *tx, name string, r hub.Release) error {
 	for _, u := range r.Remotes {
-		if err := t.remoteFree(name, u); err != nil {
+		if err := checkRemote(t, name, u); err != nil {
 			return err
 		}
 	}
@@ -128,9 +128,9 @@ func (t *tx) addRelease(name string, r hub.Release) error {
 	return nil
 }
 
-// remoteFree checks that no other server names an address in a version that
+// checkRemote checks that no other server names an address in a version that
 // is not deleted.
-func (t *tx) remoteFree(name, address string) error {
+func checkRemote(t *tx, name, address string) error {
 	var other string
 	err := t.get(&other, `SELECT r.name FROM release_remotes m JOIN releases r ON r.id = m.release_id
 		JOIN servers s ON s.name = r.name LEFT JOIN agents a ON a.id = s.agent_id
@@ -144,15 +144,15 @@ func (t *tx) remoteFree(name, address string) error {
 	return err
 }
 
-// remotesFree is remoteFree for the addresses of versions that come back.
-func (t *tx) remotesFree(name string, versions []string) error {
+// checkRemotes is remoteFree for the addresses of versions that come back.
+func checkRemotes(t *tx, name string, versions []string) error {
 	for _, v := range versions {
 		var urls []string
 		if err := t.list(&urls, `SELECT m.url FROM release_remotes m JOIN releases r ON r.id = m.release_id WHERE r.name = ? AND r.version = ?`, name, v); err != nil {
 			return err
 		}
 		for _, u := range urls {
-			if err := t.remoteFree(name, u); err != nil {
+			if err := checkRemote(t, name, u); err != nil {
 				return err
 			}
 		}
@@ -162,7 +162,7 @@ func (t *tx) remotesFree(name string, versions []string) error {
 
 // touchReleases tells mirrors that what an agent's releases say of their
 // status may be something else now.
-func (t *tx) touchReleases(agentID string, at int64) error {
+func touchReleases(t *tx, agentID string, at int64) error {
 	_, err := t.exec(`UPDATE releases SET updated_at = ? WHERE name = (SELECT name FROM servers WHERE agent_id = ?)`, at, agentID)
 	return err
 }

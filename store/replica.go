@@ -47,6 +47,7 @@ type Replica struct {
 	// known is the standing of portals, true to the disk.
 	known cache[known]
 	next  int64 // of wires; owned by the writer goroutine
+	open  openPortals
 }
 
 var _ federation.Replica = (*Replica)(nil)
@@ -148,8 +149,11 @@ func createReplica(ctx context.Context, path string) error {
 
 // replicaFile is what a replica's database is.
 func replicaFile() kind {
-	return kind{id: replicaID, steps: migrations.Replica(), schema: migrations.Schema("replica"), write: replicaDSN}
+	return kind{id: replicaID, steps: migrations.Replica(), schema: migrations.Schema("replica"), write: replicaDSN, damaged: markReplica}
 }
+
+// markReplica has the next start begin a new replica.
+func markReplica(path string) error { return os.WriteFile(path+damagedSuffix, nil, 0o600) }
 
 func replicaDSN(path string) string {
 	return fmt.Sprintf("file:%s?_busy_timeout=5000&_journal_mode=WAL&_synchronous=%s&_foreign_keys=1&_txlock=immediate&_dqs=0&_pragma=cache_size(-%d)&_pragma=wal_autocheckpoint(%d)",
@@ -168,14 +172,7 @@ func openReplica(ctx context.Context, path string, log *slog.Logger) (*Replica, 
 	if err != nil {
 		return nil, err
 	}
-	r := &Replica{file: f, known: cache[known]{max: maxKnown}}
-	f.begin = func() *tx { return &tx{f: f, r: r, portals: make(map[record.PortalID]*portalRow)} }
-	f.damaged = func(error) {
-		if err := os.WriteFile(path+damagedSuffix, nil, 0o600); err != nil {
-			log.Error("mark the replica as damaged", "error", err)
-		}
-	}
-	go f.writer()
+	r := &Replica{file: f, known: cache[known]{max: maxKnown}, open: openPortals{make(map[record.PortalID]*portalRow)}}
 	if err := r.get(ctx, &r.next, `SELECT COALESCE(MAX(n), 0) FROM wires`); err != nil {
 		return nil, errors.Join(err, r.Close())
 	}

@@ -69,8 +69,8 @@ func stepOf(n int) int {
 	return 1
 }
 
-// agents returns the rows of some agents of a portal.
-func (t *tx) agents(p *portalRow, keys []record.Hash) (map[record.Hash]slotRow, error) {
+// loadAgents returns the rows of some agents of a portal.
+func loadAgents(t *tx, p *portalRow, keys []record.Hash) (map[record.Hash]slotRow, error) {
 	if p.Slots == 0 {
 		return nil, nil // as in the most of a first sync
 	}
@@ -78,8 +78,8 @@ func (t *tx) agents(p *portalRow, keys []record.Hash) (map[record.Hash]slotRow, 
 }
 
 // keepAgents keeps agents of one portal, in order.
-func (t *tx) keepAgents(list []record.Keeping, kept []bool) error {
-	p, err := t.portal(list[0].Record.Portal, false)
+func (r *Replica) keepAgents(t *tx, list []record.Keeping, kept []bool) error {
+	p, err := r.loadPortal(t, list[0].Record.Portal, false)
 	if err != nil || p == nil {
 		return err
 	}
@@ -87,7 +87,7 @@ func (t *tx) keepAgents(list []record.Keeping, kept []bool) error {
 	for i, k := range list {
 		keys[i] = agentKey(k.Record.Slot())
 	}
-	is, err := t.agents(p, keys)
+	is, err := loadAgents(t, p, keys)
 	if err != nil {
 		return err
 	}
@@ -113,8 +113,8 @@ func (t *tx) keepAgents(list []record.Keeping, kept []bool) error {
 		kept[i], waits[keys[i]] = true, true
 		n := row.N
 		if n == nil {
-			t.r.next++ // never used again, also when this is taken back
-			next := t.r.next
+			r.next++ // never used again, also when this is taken back
+			next := r.next
 			n = &next
 		}
 		wait = append(wait, placed{k, keys[i], *n})
@@ -123,12 +123,12 @@ func (t *tx) keepAgents(list []record.Keeping, kept []bool) error {
 			aside = append(aside, keys[i])
 		}
 	}
-	if err := t.setAside(p, aside); err != nil {
+	if err := setAside(t, p, aside); err != nil {
 		return err
 	}
 	for len(wait) > 0 {
 		n := stepOf(len(wait))
-		if err := t.place(p, wait[:n]); err != nil {
+		if err := placeAgents(t, p, wait[:n]); err != nil {
 			return err
 		}
 		wait = wait[n:]
@@ -165,8 +165,8 @@ const (
 	agentReplace = `INSERT OR REPLACE INTO agents (portal, akey, epoch, seq, hash, until, expires, signer, gone, size, n, turn) VALUES `
 )
 
-// place stores records, as many as a step.
-func (t *tx) place(p *portalRow, list []placed) error {
+// placeAgents stores records, as many as a step.
+func placeAgents(t *tx, p *portalRow, list []placed) error {
 	wires := make([]any, 0, 3*len(list))
 	rows := make([]any, 0, 12*len(list))
 	for i := range list {

@@ -10,7 +10,7 @@ import (
 
 // voidAgents lets the records go of agents that are held and for which where
 // says so, and returns how many; their versions are remembered.
-func (t *tx) voidAgents(p *portalRow, where string, args ...any) (int64, error) {
+func voidAgents(t *tx, p *portalRow, where string, args ...any) (int64, error) {
 	if p.Slots == 0 {
 		return 0, nil
 	}
@@ -32,8 +32,8 @@ func (t *tx) voidAgents(p *portalRow, where string, args ...any) (int64, error) 
 	return sum.Rows, nil
 }
 
-// forgetAgents forgets the versions of agents that are not held.
-func (t *tx) forgetAgents(p *portalRow, where string, args ...any) error {
+// deleteAgents forgets the versions of agents that are not held.
+func deleteAgents(t *tx, p *portalRow, where string, args ...any) error {
 	res, err := t.exec(`DELETE FROM agents WHERE portal = ? AND n IS NULL AND `+where, append([]any{p.ID}, args...)...)
 	if err != nil {
 		return err
@@ -48,7 +48,7 @@ func (t *tx) forgetAgents(p *portalRow, where string, args ...any) error {
 }
 
 // voidSaid lets go of what else a portal said and where is true of.
-func (t *tx) voidSaid(p *portalRow, where string, args ...any) error {
+func voidSaid(t *tx, p *portalRow, where string, args ...any) error {
 	where = ` WHERE portal = ? AND wire IS NOT NULL AND ` + where
 	args = append([]any{p.ID}, args...)
 	var sum struct{ Rows, Heads, Bytes int64 }
@@ -69,18 +69,18 @@ func (t *tx) voidSaid(p *portalRow, where string, args ...any) error {
 // Drop implements federation.Replica.
 func (r *Replica) Drop(ctx context.Context, portal record.PortalID) error {
 	return r.change(ctx, func(t *tx) error {
-		p, err := t.portal(portal, false)
+		p, err := r.loadPortal(t, portal, false)
 		if err != nil || p == nil {
 			return err
 		}
-		if _, err := t.forgetReplaced(p, `1`); err != nil {
+		if _, err := deleteReplaced(t, p, `1`); err != nil {
 			return err
 		}
-		if _, err := t.voidAgents(p, `1`); err != nil {
+		if _, err := voidAgents(t, p, `1`); err != nil {
 			return err
 		}
 		p.notWhole()
-		return t.voidSaid(p, `type NOT IN ('portal/1', 'head/1')`)
+		return voidSaid(t, p, `type NOT IN ('portal/1', 'head/1')`)
 	})
 }
 
@@ -88,16 +88,16 @@ func (r *Replica) Drop(ctx context.Context, portal record.PortalID) error {
 func (r *Replica) LetGo(ctx context.Context, portal record.PortalID, most int) (done bool, err error) {
 	err = r.change(ctx, func(t *tx) error {
 		done = true
-		p, err := t.portal(portal, false)
+		p, err := r.loadPortal(t, portal, false)
 		if err != nil || p == nil {
 			return err
 		}
 		p.notWhole()
-		aside, err := t.forgetReplaced(p, `n IN (SELECT n FROM replaced WHERE portal = ? LIMIT ?)`, p.ID, most)
+		aside, err := deleteReplaced(t, p, `n IN (SELECT n FROM replaced WHERE portal = ? LIMIT ?)`, p.ID, most)
 		if err != nil {
 			return err
 		}
-		n, err := t.voidAgents(p, `akey IN (SELECT akey FROM agents WHERE portal = ? AND n IS NOT NULL ORDER BY akey LIMIT ?)`, p.ID, most)
+		n, err := voidAgents(t, p, `akey IN (SELECT akey FROM agents WHERE portal = ? AND n IS NOT NULL ORDER BY akey LIMIT ?)`, p.ID, most)
 		done = n < int64(most) && aside < int64(most)
 		return err
 	})
@@ -107,11 +107,11 @@ func (r *Replica) LetGo(ctx context.Context, portal record.PortalID, most int) (
 // Omit implements federation.Replica.
 func (r *Replica) Omit(ctx context.Context, portal record.PortalID, keys []record.Hash) error {
 	return r.inSteps(ctx, portal, keys, func(t *tx, p *portalRow, key record.Hash) error {
-		if _, err := t.forgetReplaced(p, `akey = ?`, key[:]); err != nil {
+		if _, err := deleteReplaced(t, p, `akey = ?`, key[:]); err != nil {
 			return err
 		}
 		was := *p
-		_, err := t.voidAgents(p, `akey = ?`, key[:])
+		_, err := voidAgents(t, p, `akey = ?`, key[:])
 		p.stay(&was) // it is not before it any more
 		return err
 	})
@@ -130,7 +130,7 @@ func (r *Replica) inSteps(ctx context.Context, portal record.PortalID, keys []re
 	for len(keys) > 0 {
 		step := keys[:min(sweepStep, len(keys))]
 		err := r.change(ctx, func(t *tx) error {
-			p, err := t.portal(portal, false)
+			p, err := r.loadPortal(t, portal, false)
 			if err != nil || p == nil {
 				return err
 			}
@@ -152,7 +152,7 @@ func (r *Replica) inSteps(ctx context.Context, portal record.PortalID, keys []re
 // Release implements federation.Replica.
 func (r *Replica) Release(ctx context.Context, portal record.PortalID) error {
 	return r.change(ctx, func(t *tx) error {
-		p, err := t.portal(portal, false)
+		p, err := r.loadPortal(t, portal, false)
 		if err != nil || p == nil || !p.Quarantined {
 			return err
 		}
@@ -215,11 +215,11 @@ func (r *Replica) sweepAgents(ctx context.Context, id int64, portal record.Porta
 		}
 		err = r.inSteps(ctx, portal, due, func(t *tx, p *portalRow, key record.Hash) error {
 			was := *p
-			if _, err := t.voidAgents(p, `akey = ? AND expires <= ?`, key[:], now); err != nil {
+			if _, err := voidAgents(t, p, `akey = ? AND expires <= ?`, key[:], now); err != nil {
 				return err
 			}
 			p.stay(&was) // nobody sends it again
-			return t.forgetAgents(p, `akey = ? AND until <= ?`, key[:], now)
+			return deleteAgents(t, p, `akey = ? AND until <= ?`, key[:], now)
 		})
 		if err != nil || n < sweepPage {
 			return err
@@ -237,12 +237,12 @@ func (r *Replica) sweepSaid(ctx context.Context, id int64, portal record.PortalI
 			return r.seeing(err)
 		}
 		err := r.change(ctx, func(t *tx) error {
-			p, err := t.portal(portal, false)
+			p, err := r.loadPortal(t, portal, false)
 			if err != nil || p == nil {
 				return err
 			}
 			for _, n := range numbers {
-				if err := t.voidSaid(p, `number = ? AND `+due, n, now, now); err != nil {
+				if err := voidSaid(t, p, `number = ? AND `+due, n, now, now); err != nil {
 					return err
 				}
 				res, err := t.exec(`DELETE FROM said WHERE number = ? AND until > 0 AND until <= ?`, n, now)

@@ -29,9 +29,9 @@ func (r *Replica) KeepAll(ctx context.Context, list []record.Keeping) (kept []bo
 			}
 			var err error
 			if to > from {
-				err = t.keepAgents(list[from:to], kept[from:to])
+				err = r.keepAgents(t, list[from:to], kept[from:to])
 			} else {
-				kept[from], err = t.keepSaid(list[from])
+				kept[from], err = r.keepSaid(t, list[from])
 				to++
 			}
 			if err != nil {
@@ -53,7 +53,7 @@ func (r *Replica) change(ctx context.Context, fn func(*tx) error) error {
 	return r.write(ctx, func(t *tx) error {
 		err := fn(t)
 		if err == nil {
-			err = t.storePortals()
+			err = r.storePortals(t)
 		}
 		if err != nil {
 			t.writes++
@@ -96,9 +96,9 @@ func seenOf(epoch, seq, until int64, hash []byte, held bool) record.Seen {
 const saidBySlot = `SELECT number, epoch, seq, until, hash, wire IS NOT NULL AS held, COALESCE(length(wire), 0) AS size FROM said WHERE portal = ? AND type = ? AND about = ?`
 
 // keepSaid keeps a record that is no agent's.
-func (t *tx) keepSaid(k record.Keeping) (bool, error) {
+func (r *Replica) keepSaid(t *tx, k record.Keeping) (bool, error) {
 	rec, slot := k.Record, k.Record.Slot()
-	p, err := t.portal(rec.Portal, rec.Type == record.TypeCard)
+	p, err := r.loadPortal(t, rec.Portal, rec.Type == record.TypeCard)
 	if err != nil || p == nil || !p.admits(rec) {
 		return false, err
 	}
@@ -128,15 +128,15 @@ func (t *tx) keepSaid(k record.Keeping) (bool, error) {
 	p.changed = true
 	switch body := rec.Body.(type) {
 	case *record.Card:
-		return true, t.newCard(p, body)
+		return true, applyCard(t, p, body)
 	case *record.Head:
-		return true, t.newHead(p, body)
+		return true, applyHead(t, p, body)
 	}
 	return true, nil
 }
 
-// newCard lets go what keys signed that the card does not list.
-func (t *tx) newCard(p *portalRow, card *record.Card) error {
+// applyCard lets go what keys signed that the card does not list.
+func applyCard(t *tx, p *portalRow, card *record.Card) error {
 	p.ring = card.Ring()
 	p.turn()
 	args := make([]any, record.MaxKeys) // empty ones are nobody's
@@ -146,18 +146,18 @@ func (t *tx) newCard(p *portalRow, card *record.Card) error {
 			args[i] = card.Keys[i].ID
 		}
 	}
-	if _, err := t.forgetReplaced(p, `signer NOT IN (?, ?, ?, ?)`, args...); err != nil {
+	if _, err := deleteReplaced(t, p, `signer NOT IN (?, ?, ?, ?)`, args...); err != nil {
 		return err
 	}
-	if _, err := t.voidAgents(p, `signer NOT IN (?, ?, ?, ?)`, args...); err != nil {
+	if _, err := voidAgents(t, p, `signer NOT IN (?, ?, ?, ?)`, args...); err != nil {
 		return err
 	}
-	return t.voidSaid(p, `type != 'portal/1' AND signer NOT IN (?, ?, ?, ?)`, args...)
+	return voidSaid(t, p, `type != 'portal/1' AND signer NOT IN (?, ?, ?, ?)`, args...)
 }
 
-// newHead notes a head, and forgets agents of an epoch that is over: no head
+// applyHead notes a head, and forgets agents of an epoch that is over: no head
 // will cover them, and the head's own version keeps them out.
-func (t *tx) newHead(p *portalRow, head *record.Head) error {
+func applyHead(t *tx, p *portalRow, head *record.Head) error {
 	over := head.Epoch > p.HeadEpoch
 	if head.Version() == (record.Version{Epoch: p.HeadEpoch, Seq: p.HeadSeq}) {
 		p.notWhole() // of two heads of one version it is not known to which it adds up
@@ -169,13 +169,13 @@ func (t *tx) newHead(p *portalRow, head *record.Head) error {
 		return nil
 	}
 	p.notWhole()
-	if _, err := t.forgetReplaced(p, `epoch < ?`, head.Epoch); err != nil {
+	if _, err := deleteReplaced(t, p, `epoch < ?`, head.Epoch); err != nil {
 		return err
 	}
-	if _, err := t.voidAgents(p, `epoch < ?`, head.Epoch); err != nil {
+	if _, err := voidAgents(t, p, `epoch < ?`, head.Epoch); err != nil {
 		return err
 	}
-	return t.forgetAgents(p, `epoch < ?`, head.Epoch)
+	return deleteAgents(t, p, `epoch < ?`, head.Epoch)
 }
 
 // Quarantine implements record.Memory. Of the conflicts of a portal that is
@@ -183,7 +183,7 @@ func (t *tx) newHead(p *portalRow, head *record.Head) error {
 // others and the new one does.
 func (r *Replica) Quarantine(ctx context.Context, c record.Conflict) error {
 	return r.change(ctx, func(t *tx) error {
-		p, err := t.portal(c.Slot.Portal, true)
+		p, err := r.loadPortal(t, c.Slot.Portal, true)
 		if err != nil {
 			return err
 		}

@@ -32,6 +32,15 @@ type portalRow struct {
 	turned  bool // its standing changed in this transaction
 }
 
+// openPortals are the rows that the open transaction read or changed. They
+// belong to the writer.
+type openPortals struct {
+	rows map[record.PortalID]*portalRow
+}
+
+// ended forgets the rows, because the next transaction reads its own.
+func (o *openPortals) ended(bool) { clear(o.rows) }
+
 const portalColumns = `id, quarantined, head_epoch, head_seq, head_issued, head_expires, head_count, agents, slots, bytes, at_epoch, at_seq, whole_epoch, whole_seq, whole_hash, turn`
 
 // slotBytes is what a slot takes besides its record, for quotas.
@@ -52,10 +61,10 @@ func (p *portalRow) notWhole() {
 	p.changed = true
 }
 
-// portal returns the row of a portal, nil when there is none and create is
+// loadPortal returns the row of a portal, nil when there is none and create is
 // false.
-func (t *tx) portal(id record.PortalID, create bool) (*portalRow, error) {
-	if p, ok := t.portals[id]; ok {
+func (r *Replica) loadPortal(t *tx, id record.PortalID, create bool) (*portalRow, error) {
+	if p, ok := r.open.rows[id]; ok {
 		return p, nil
 	}
 	p := new(portalRow)
@@ -74,18 +83,19 @@ func (t *tx) portal(id record.PortalID, create bool) (*portalRow, error) {
 	case err != nil:
 		return nil, err
 	default:
-		if p.ring, err = t.ring(id, p.ID); err != nil {
+		if p.ring, err = r.loadRing(t, id, p.ID); err != nil {
 			return nil, err
 		}
 	}
-	t.portals[id] = p
+	r.open.rows[id] = p
+	t.atEnd(&r.open)
 	return p, nil
 }
 
-// ring returns the keys of a portal: the cached ones are those committed last,
+// loadRing returns the keys of a portal: the cached ones are those committed last,
 // because only this goroutine commits.
-func (t *tx) ring(id record.PortalID, row int64) (*record.Ring, error) {
-	if k, _, ok := t.r.known.get(string(id)); ok {
+func (r *Replica) loadRing(t *tx, id record.PortalID, row int64) (*record.Ring, error) {
+	if k, _, ok := r.known.get(string(id)); ok {
 		return k.standing.Ring, nil
 	}
 	var card []byte
@@ -96,17 +106,17 @@ func (t *tx) ring(id record.PortalID, row int64) (*record.Ring, error) {
 	if err != nil {
 		return nil, err
 	}
-	return ringOf(t.r.network, card), nil
+	return ringOf(r.network, card), nil
 }
 
 // storePortals stores the rows that were changed.
-func (t *tx) storePortals() error {
-	for id, p := range t.portals {
+func (r *Replica) storePortals(t *tx) error {
+	for id, p := range r.open.rows {
 		if !p.changed {
 			continue
 		}
 		if p.turned {
-			t.r.known.invalidateKey(t, string(id))
+			r.known.invalidateKey(t, string(id))
 		}
 		_, err := t.exec(`UPDATE portals SET quarantined = ?, head_epoch = ?, head_seq = ?, head_issued = ?, head_expires = ?, head_count = ?,
 			agents = ?, slots = ?, bytes = ?, at_epoch = ?, at_seq = ?, whole_epoch = ?, whole_seq = ?, whole_hash = ?, turn = ? WHERE id = ?`,

@@ -280,7 +280,7 @@ func (r *Replica) Position(ctx context.Context, portal record.PortalID) (record.
 // of it keeps nothing.
 func (r *Replica) SetPosition(ctx context.Context, portal record.PortalID, at record.Version) error {
 	return r.change(ctx, func(t *tx) error {
-		p, err := t.portal(portal, false)
+		p, err := r.loadPortal(t, portal, false)
 		if err != nil || p == nil {
 			return err
 		}

@@ -16,7 +16,7 @@ const replacedInsert = `INSERT OR REPLACE INTO replaced (portal, akey, turn, kep
 	WHERE a.portal = ? AND a.akey IN (`
 
 // setAside keeps what is covered of some agents, which are about to be replaced.
-func (t *tx) setAside(p *portalRow, keys []record.Hash) error {
+func setAside(t *tx, p *portalRow, keys []record.Hash) error {
 	for len(keys) > 0 {
 		n := stepOf(len(keys))
 		args := make([]any, 0, n+2)
@@ -32,8 +32,8 @@ func (t *tx) setAside(p *portalRow, keys []record.Hash) error {
 	return nil
 }
 
-// forgetReplaced forgets what was set aside of a portal where where says so.
-func (t *tx) forgetReplaced(p *portalRow, where string, args ...any) (int64, error) {
+// deleteReplaced forgets what was set aside of a portal where where says so.
+func deleteReplaced(t *tx, p *portalRow, where string, args ...any) (int64, error) {
 	res, err := t.exec(`DELETE FROM replaced WHERE portal = ? AND `+where, append([]any{p.ID}, args...)...)
 	if err != nil {
 		return 0, err
@@ -47,12 +47,12 @@ func (r *Replica) sweepReplaced(ctx context.Context, portal record.PortalID, now
 	for {
 		var n int64
 		err := r.change(ctx, func(t *tx) error {
-			p, err := t.portal(portal, false)
+			p, err := r.loadPortal(t, portal, false)
 			if err != nil || p == nil {
 				n = 0
 				return err
 			}
-			n, err = t.forgetReplaced(p, `n IN (SELECT n FROM replaced WHERE portal = ? AND (turn < ? OR expires <= ?) LIMIT ?)`, p.ID, p.Turn, now, sweepStep)
+			n, err = deleteReplaced(t, p, `n IN (SELECT n FROM replaced WHERE portal = ? AND (turn < ? OR expires <= ?) LIMIT ?)`, p.ID, p.Turn, now, sweepStep)
 			return err
 		})
 		if err != nil || n < sweepStep {

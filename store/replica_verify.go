@@ -51,7 +51,7 @@ func VerifyReplica(ctx context.Context, dir string, log *slog.Logger) (ReplicaRe
 		return report, err
 	}
 	report.mended("The replica of other portals' agents cannot be used (%v): the next start moves it aside and begins a new one.", err)
-	return report, os.WriteFile(path+damagedSuffix, nil, 0o600)
+	return report, markReplica(path)
 }
 
 // Verify checks that every record is what was signed: that its hash, version,
@@ -67,9 +67,7 @@ func (r *Replica) Verify(ctx context.Context) (ReplicaReport, error) {
 		if ctx.Err() != nil {
 			return report, ctx.Err()
 		}
-		if r.damaged != nil {
-			r.damaged(err)
-		}
+		r.markDamaged()
 		report.mended("The file of the replica is damaged (%s%v): the next start moves it aside and begins a new one.", sound, errText(err))
 		return report, nil
 	}
@@ -157,19 +155,19 @@ func (r *Replica) verifyAgents(ctx context.Context, id int64, portal record.Port
 func (r *Replica) letGo(ctx context.Context, portal record.PortalID, key []byte, n, seq int64, report *ReplicaReport) error {
 	var gone int64
 	err := r.change(ctx, func(t *tx) error {
-		p, err := t.portal(portal, false)
+		p, err := r.loadPortal(t, portal, false)
 		if err != nil || p == nil {
 			return err
 		}
-		if gone, err = t.voidAgents(p, `akey = ? AND n = ? AND seq = ?`, key, n, seq); err != nil || gone == 0 {
+		if gone, err = voidAgents(t, p, `akey = ? AND n = ? AND seq = ?`, key, n, seq); err != nil || gone == 0 {
 			return err
 		}
 		if portal == r.own {
-			if err := t.voidSaid(p, `type = 'head/1'`); err != nil {
+			if err := voidSaid(t, p, `type = 'head/1'`); err != nil {
 				return err
 			}
 		}
-		return t.forgetAgents(p, `akey = ?`, key)
+		return deleteAgents(t, p, `akey = ?`, key)
 	})
 	if gone > 0 {
 		report.mended("The record %d of an agent of %s was damaged; it was let go.", seq, portal)
@@ -210,11 +208,11 @@ func (r *Replica) verifySaid(ctx context.Context, id int64, portal record.Portal
 // letGoSaid forgets a damaged record, with its version unless that must stay.
 func (r *Replica) letGoSaid(ctx context.Context, portal record.PortalID, number, seq int64, typ record.Type, report *ReplicaReport) error {
 	err := r.change(ctx, func(t *tx) error {
-		p, err := t.portal(portal, false)
+		p, err := r.loadPortal(t, portal, false)
 		if err != nil || p == nil {
 			return err
 		}
-		if err := t.voidSaid(p, `number = ?`, number); err != nil {
+		if err := voidSaid(t, p, `number = ?`, number); err != nil {
 			return err
 		}
 		if typ == record.TypeCard {
@@ -239,7 +237,7 @@ func (r *Replica) letGoSaid(ctx context.Context, portal record.PortalID, number,
 func (r *Replica) recount(ctx context.Context, portal record.PortalID, report *ReplicaReport) error {
 	wrong := false
 	err := r.change(ctx, func(t *tx) error {
-		p, err := t.portal(portal, false)
+		p, err := r.loadPortal(t, portal, false)
 		if err != nil || p == nil {
 			return err
 		}

@@ -16,7 +16,7 @@ import (
 func (r *Replica) Complete(ctx context.Context, portal record.PortalID, was, at record.Version, head federation.Whole) (turn int64, ok bool, err error) {
 	err = r.change(ctx, func(t *tx) error {
 		turn, ok = 0, false
-		p, err := t.portal(portal, false)
+		p, err := r.loadPortal(t, portal, false)
 		if err != nil || p == nil || p.Quarantined || was != (record.Version{Epoch: p.AtEpoch, Seq: p.AtSeq}) {
 			return err
 		}
@@ -39,7 +39,7 @@ func (r *Replica) Complete(ctx context.Context, portal record.PortalID, was, at 
 		p.AtEpoch, p.AtSeq = at.Epoch, at.Seq
 		p.WholeEpoch, p.WholeSeq, p.WholeHash = head.Epoch, head.Seq, head.Hash[:]
 		p.changed = true
-		_, err = t.forgetReplaced(p, `n IN (SELECT n FROM replaced WHERE portal = ? AND turn < ? LIMIT ?)`, p.ID, p.Turn, sweepStep)
+		_, err = deleteReplaced(t, p, `n IN (SELECT n FROM replaced WHERE portal = ? AND turn < ? LIMIT ?)`, p.ID, p.Turn, sweepStep)
 		return err
 	})
 	return turn, ok, err

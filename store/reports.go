@@ -49,7 +49,7 @@ func (d *DB) AddReport(ctx context.Context, r hub.Report) error {
 			r.ID, r.AgentID, r.ReporterKind, r.ReporterID, r.ReporterHandle, r.Reason, r.Text, clock.Milli(r.CreatedAt)); err != nil {
 			return err
 		}
-		return t.tellReport(r)
+		return d.notifyReport(t, r)
 	})
 }
 

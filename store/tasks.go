@@ -195,7 +195,7 @@ func (d *DB) Claim(ctx context.Context, fence int64, limit int) ([]task.Task, er
 				return err
 			}
 			if n, _ := res.RowsAffected(); n == 0 {
-				if err := t.dequeue(topicTask, id); err != nil {
+				if err := dequeueWork(t, topicTask, id); err != nil {
 					return err
 				}
 				continue
@@ -208,7 +208,7 @@ func (d *DB) Claim(ctx context.Context, fence int64, limit int) ([]task.Task, er
 				return err
 			}
 			if r.Pushed && r.Attempt == 1 { // later ones go on with what was told
-				if err := t.tellPushes(notify.Facts{TaskID: id, State: task.Working}, now); err != nil {
+				if err := d.notifyPushes(t, notify.Facts{TaskID: id, State: task.Working}, now); err != nil {
 					return err
 				}
 			}
@@ -273,13 +273,13 @@ func (d *DB) LastCheckpoint(ctx context.Context, conversationID, agentID, caller
 const waitingQuery = `SELECT ` + taskColumns + ` FROM tasks WHERE conversation_id = ?1 AND agent_id = ?2 AND caller_id = ?3
 	AND state IN ('input_required', 'auth_required') AND (?4 = '' OR id = ?4) ORDER BY id DESC LIMIT 1`
 
-// ask gives an addressed agent its task: the one in this conversation that
+// askAgent gives an addressed agent its task: the one in this conversation that
 // waits for input of the caller goes on, else a new one is submitted. What one
 // agent says never answers what another one asked the caller. resumes, when
 // set, is the one that must be waiting.
-func (t *tx) ask(k task.Task, seq int64, resumes string) (task.Task, error) {
+func askAgent(t *tx, k task.Task, seq int64, resumes string) (task.Task, error) {
 	if k.Hop > 0 {
-		return t.submit(k, seq)
+		return submitTask(t, k, seq)
 	}
 	now := clock.Milli(clock.Now())
 	var waiting []taskRow
@@ -290,7 +290,7 @@ func (t *tx) ask(k task.Task, seq int64, resumes string) (task.Task, error) {
 		return k, fault.New(fault.Conflict, "The task does not wait for input any more.")
 	}
 	if len(waiting) == 0 {
-		return t.submit(k, seq)
+		return submitTask(t, k, seq)
 	}
 	w, err := waiting[0].task()
 	if err != nil {
@@ -305,11 +305,11 @@ func (t *tx) ask(k task.Task, seq int64, resumes string) (task.Task, error) {
 		seq, root, w.Share, w.Via.String(), w.Budget.String(), now, w.ID); err != nil {
 		return k, err
 	}
-	return w, t.enqueue(topicTask, w.ID)
+	return w, enqueueWork(t, topicTask, w.ID)
 }
 
-// submit stores a new task for the message seq and queues it.
-func (t *tx) submit(k task.Task, seq int64) (task.Task, error) {
+// submitTask stores a new task for the message seq and queues it.
+func submitTask(t *tx, k task.Task, seq int64) (task.Task, error) {
 	k.MessageSeq = seq
 	root := k.RootSeq
 	if k.Hop == 0 {
@@ -321,8 +321,8 @@ func (t *tx) submit(k task.Task, seq int64) (task.Task, error) {
 		seq, string(task.Submitted), k.Face, clock.Milli(k.CreatedAt), clock.Milli(k.UpdatedAt), root, k.Hop, k.Replaces, k.Share, k.Via.String(), k.Budget.String()); err != nil {
 		return k, err
 	}
-	if err := t.called(k); err != nil {
+	if err := countCall(t, k); err != nil {
 		return k, err
 	}
-	return k, t.enqueue(topicTask, k.ID)
+	return k, enqueueWork(t, topicTask, k.ID)
 }

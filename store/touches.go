@@ -75,46 +75,32 @@ func (d *DB) Touch(_ context.Context, hash string, used, expires time.Time) erro
 		return err
 	}
 	if d.touches.note(hash, touch{clock.Milli(used), clock.Milli(expires)}) {
-		d.flushLater()
+		d.writeTouches()
 	}
 	return nil
 }
 
-// flushLater makes the writer write what waits then.
-func (d *DB) flushLater() {
-	time.AfterFunc(touchDelay, func() {
-		select {
-		case d.flush <- struct{}{}:
-		default: // it is told already
-		}
-	})
-}
-
-// writeTouches is the write of what waits, for a batch to begin with: what is
-// asked for after a use must find it. It is nil if nothing waits.
-func (d *DB) writeTouches() (o *op, done func()) {
-	list := d.touches.waiting()
-	if list == nil {
-		return nil, nil
-	}
-	o = &op{done: make(chan struct{}), fn: func(t *tx) error {
+// writeTouches has the waiting uses written soon, before the writes that come
+// after them: those must find them.
+func (d *DB) writeTouches() {
+	var list map[string]touch
+	d.writeSoon(touchDelay, func(t *tx) error {
+		list = d.touches.waiting()
 		for hash, u := range list {
-			if _, err := t.exec(touchUpdate, u.used, u.expires, hash); err != nil {
+			if _, err := t.exec(`UPDATE credentials SET used_at = ?, expires_at = ? WHERE hash = ?`, u.used, u.expires, hash); err != nil {
 				return err
 			}
 		}
 		return nil
-	}}
-	return o, func() { d.touched(o, list) }
+	}, func(err error) { d.touched(list, err) })
 }
 
-const touchUpdate = `UPDATE credentials SET used_at = ?, expires_at = ? WHERE hash = ?`
-
-// touched follows the write of touches. One that failed is not tried again:
+// touched follows the write of touches. A failed write is not tried again:
 // the next use is noted in its turn.
-func (d *DB) touched(o *op, list map[string]touch) {
-	if o.err != nil {
-		d.log.Warn("note uses of credentials", "error", o.err)
+func (d *DB) touched(list map[string]touch, err error) {
+	if err != nil {
+		list = d.touches.waiting() // it may have failed before it read them
+		d.log.Warn("note uses of credentials", "error", err)
 	} else {
 		d.credentials.set(func(rows map[string]credentialRow) {
 			for hash, t := range list {
@@ -125,6 +111,6 @@ func (d *DB) touched(o *op, list map[string]touch) {
 		})
 	}
 	if d.touches.drop(list) {
-		d.flushLater()
+		d.writeTouches()
 	}
 }

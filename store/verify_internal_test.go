@@ -270,7 +270,7 @@ func TestClaim_LeavesTheEndedAlone(t *testing.T) {
 	d := openTest(t, t.TempDir())
 	seed(t, d)
 	if err := d.write(t.Context(), func(t *tx) error {
-		return errors.Join(t.enqueue(topicTask, "t1"), t.enqueue(topicTask, "t9"))
+		return errors.Join(enqueueWork(t, topicTask, "t1"), enqueueWork(t, topicTask, "t9"))
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -341,7 +341,7 @@ func TestBackup_HasEveryTable(t *testing.T) {
 	seed(t, d)
 	seedRooms(t, d)
 	if err := d.write(t.Context(), func(t *tx) error {
-		_, err := t.keepFirst(&chat.FirstAsk{CallerID: "p1", AgentID: "g1", ClientID: "m", ConversationID: "c1"})
+		_, err := claimFirstAsk(t, &chat.FirstAsk{CallerID: "p1", AgentID: "g1", ClientID: "m", ConversationID: "c1"})
 		return err
 	}); err != nil {
 		t.Fatal(err)

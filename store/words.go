@@ -145,7 +145,7 @@ func (d *DB) readWords(ctx context.Context, ids ...string) (rest []string, err e
 				rest = append(rest, ids[i:]...)
 				break
 			}
-			more, err := t.readWords(id, &page)
+			more, err := d.indexPage(t, id, &page)
 			if err != nil {
 				return err
 			}
@@ -161,9 +161,9 @@ func (d *DB) readWords(ctx context.Context, ids ...string) (rest []string, err e
 // wordsLeft is what a transaction may still read.
 type wordsLeft struct{ messages, bytes int }
 
-// readWords reads the words of a room as far as the page lasts, of at least
+// indexPage reads the words of a room as far as the page lasts, of at least
 // one message, and reports whether there are more.
-func (t *tx) readWords(conversationID string, page *wordsLeft) (more bool, err error) {
+func (d *DB) indexPage(t *tx, conversationID string, page *wordsLeft) (more bool, err error) {
 	var c struct {
 		WordsSeq int64 `db:"words_seq"`
 		LastSeq  int64 `db:"last_seq"`
@@ -196,10 +196,10 @@ func (t *tx) readWords(conversationID string, page *wordsLeft) (more bool, err e
 		}
 		parts, err := partsOf(r.Body)
 		if err != nil {
-			t.d.log.Error("skip the words of a damaged message", "conversation", conversationID, "seq", r.Seq, "error", err)
+			d.log.Error("skip the words of a damaged message", "conversation", conversationID, "seq", r.Seq, "error", err)
 			continue
 		}
-		if err := t.word(conversationID, r.Seq, r.CreatedAt, task.PlainText(parts)); err != nil {
+		if err := insertWord(t, conversationID, r.Seq, r.CreatedAt, task.PlainText(parts)); err != nil {
 			return false, err
 		}
 	}
@@ -207,8 +207,8 @@ func (t *tx) readWords(conversationID string, page *wordsLeft) (more bool, err e
 	return more, err
 }
 
-// word makes a text findable.
-func (t *tx) word(conversationID string, seq, at int64, text string) error {
+// insertWord makes a text findable.
+func insertWord(t *tx, conversationID string, seq, at int64, text string) error {
 	words := searchable(clip(text, maxWordBytes))
 	if words == "" {
 		return nil
@@ -229,8 +229,8 @@ func (t *tx) word(conversationID string, seq, at int64, text string) error {
 	return err
 }
 
-// unword makes a text that is gone not findable.
-func (t *tx) unword(conversationID string, seq int64) error {
+// deleteWords makes a text that is gone not findable.
+func deleteWords(t *tx, conversationID string, seq int64) error {
 	var id int64
 	err := t.get(&id, `SELECT id FROM said WHERE conversation_id = ? AND seq = ?`, conversationID, seq)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -246,8 +246,8 @@ func (t *tx) unword(conversationID string, seq int64) error {
 	return err
 }
 
-// reword makes a text findable by other words, if its words were read.
-func (t *tx) reword(conversationID string, seq int64, text string) error {
+// replaceWord makes a text findable by other words, if its words were read.
+func replaceWord(t *tx, conversationID string, seq int64, text string) error {
 	var c struct {
 		WordsSeq  int64 `db:"words_seq"`
 		CreatedAt int64 `db:"created_at"`
@@ -258,10 +258,10 @@ func (t *tx) reword(conversationID string, seq int64, text string) error {
 	if c.WordsSeq < seq {
 		return nil
 	}
-	if err := t.unword(conversationID, seq); err != nil {
+	if err := deleteWords(t, conversationID, seq); err != nil {
 		return err
 	}
-	return t.word(conversationID, seq, c.CreatedAt, text)
+	return insertWord(t, conversationID, seq, c.CreatedAt, text)
 }
 
 // deletedWords finds whether the index holds words of deleted texts. FTS5 only

@@ -15,7 +15,6 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"agentsite/internal/fault"
-	"agentsite/internal/record"
 )
 
 const (
@@ -36,18 +35,16 @@ type op struct {
 	fn      func(*tx) error
 	err     error
 	done    chan struct{}
+	after   func(error) // of a write by writeSoon: follows its end
 	claimed atomic.Bool
 }
 
 // tx is the writer's transaction as one op sees it. It counts writes, so that
 // an op that failed before it wrote anything needs no rollback.
 type tx struct {
-	f       *file
-	d       *DB      // nil in a replica
-	r       *Replica // nil in a portal's database
-	writes  int
-	portals map[record.PortalID]*portalRow // of a replica, as the transaction has them
-	ends    map[ender]struct{}
+	f      *file
+	writes int
+	ends   map[ender]struct{}
 }
 
 // ender acts on the end of a transaction that it has something to do with. The
@@ -167,6 +164,29 @@ func (f *file) write(ctx context.Context, fn func(*tx) error) error {
 	return mapError(o.err)
 }
 
+// writeSoon has fn run at the beginning of the next transaction, at the latest
+// after delay, and after called with its outcome: one commit is enough for a
+// small write and the one that follows it. fn is bound by the rules of write.
+func (f *file) writeSoon(delay time.Duration, fn func(*tx) error, after func(error)) {
+	f.soonMu.Lock()
+	f.soon = append(f.soon, &op{fn: fn, done: make(chan struct{}), after: after})
+	f.soonMu.Unlock()
+	time.AfterFunc(delay, func() {
+		select {
+		case f.flush <- struct{}{}:
+		default: // the writer is woken already
+		}
+	})
+}
+
+func (f *file) takeSoon() []*op {
+	f.soonMu.Lock()
+	defer f.soonMu.Unlock()
+	soon := f.soon
+	f.soon = nil
+	return soon
+}
+
 // writable says why nothing can be written any more.
 func (f *file) writable() error {
 	if err := f.Err(); err != nil {
@@ -234,11 +254,13 @@ func (f *file) gather(batch []*op) []*op {
 // is told with the rest: what it failed by may be among them, and whoever is
 // told looks for it.
 func (f *file) commit(batch []*op) {
-	if f.first != nil {
-		if o, done := f.first(); o != nil {
-			batch = slices.Insert(batch, 0, o)
-			defer done()
-		}
+	if soon := f.takeSoon(); len(soon) > 0 {
+		batch = slices.Insert(batch, 0, soon...)
+		defer func() {
+			for _, o := range soon {
+				o.after(o.err)
+			}
+		}()
 	}
 	live := batch[:0]
 	for _, o := range batch {
@@ -277,7 +299,7 @@ func (f *file) attempt(ops []*op) (bad int, err error) {
 		return -1, fault.Wrap(fault.Unavailable, err, "This portal cannot write to its disk and has to be restarted.")
 	}
 	ctx := context.Background()
-	t := f.begin()
+	t := &tx{f: f}
 	if _, err := t.exec("BEGIN IMMEDIATE"); err != nil {
 		f.judge(err)
 		return -1, fmt.Errorf("begin: %w", err)
@@ -332,8 +354,18 @@ func (f *file) judge(err error) {
 	if c == sqliteIOErr || c == sqliteCorrupt || c == sqliteNotADB {
 		f.fail(err)
 	}
-	if f.damaged != nil && (c == sqliteCorrupt || c == sqliteNotADB) {
-		f.damaged(err)
+	if c == sqliteCorrupt || c == sqliteNotADB {
+		f.markDamaged()
+	}
+}
+
+// markDamaged notes beside the file that it is damaged, if its kind wants that.
+func (f *file) markDamaged() {
+	if f.kind.damaged == nil {
+		return
+	}
+	if err := f.kind.damaged(f.path); err != nil {
+		f.log.Error("mark the database as damaged", "file", f.path, "error", err)
 	}
 }
 

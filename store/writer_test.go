@@ -15,10 +15,10 @@ import (
 )
 
 func note(d *DB, ctx context.Context, subject string) error {
-	return d.write(ctx, func(t *tx) error { return t.put(subject) })
+	return d.write(ctx, func(t *tx) error { return putSubject(t, subject) })
 }
 
-func (t *tx) put(subject string) error {
+func putSubject(t *tx, subject string) error {
 	_, err := t.exec(`INSERT INTO audit (actor_kind, actor_id, act, subject, created_at) VALUES ('', '', '', ?, 0)`, subject)
 	return err
 }
@@ -115,16 +115,16 @@ func TestWrite_FailureCostsOnlyItself(t *testing.T) {
 	d := openTest(t, t.TempDir())
 	refused := errors.New("refused")
 	errs := together(t, d,
-		func(t *tx) error { return t.put("first") },
+		func(t *tx) error { return putSubject(t, "first") },
 		func(t *tx) error { return refused },
-		func(t *tx) error { return errors.Join(t.put("taken back"), refused) },
+		func(t *tx) error { return errors.Join(putSubject(t, "taken back"), refused) },
 		func(t *tx) error { panic("planted") },
-		func(t *tx) error { t.put("taken back too"); panic("planted") },
-		func(t *tx) error { return t.takeName("ada", "agent", "x", 1) },
-		func(t *tx) error { return t.takeName("ada", "agent", "y", 1) }, // taken
-		func(t *tx) error { return errors.Join(t.put("and back"), t.takeName("ada", "agent", "y", 1)) },
+		func(t *tx) error { putSubject(t, "taken back too"); panic("planted") },
+		func(t *tx) error { return takeName(t, "ada", "agent", "x", 1) },
+		func(t *tx) error { return takeName(t, "ada", "agent", "y", 1) }, // taken
+		func(t *tx) error { return errors.Join(putSubject(t, "and back"), takeName(t, "ada", "agent", "y", 1)) },
 		func(t *tx) error { _, err := t.exec(`INSERT INTO nowhere VALUES (1)`); return err },
-		func(t *tx) error { return t.put("last") },
+		func(t *tx) error { return putSubject(t, "last") },
 	)
 	for i, fails := range []bool{false, true, true, true, true, false, true, true, true, false} {
 		if (errs[i] != nil) != fails {
@@ -149,7 +149,7 @@ func TestWrite_DuplicatesAreCheap(t *testing.T) {
 	runs := 0 // the writer's alone
 	ops := make([]func(*tx) error, 100)
 	for i := range ops {
-		ops[i] = func(t *tx) error { runs++; return t.takeName("ada", "agent", fmt.Sprint(i), 1) }
+		ops[i] = func(t *tx) error { runs++; return takeName(t, "ada", "agent", fmt.Sprint(i), 1) }
 	}
 	failed := 0
 	for _, err := range together(t, d, ops...) {
@@ -185,7 +185,7 @@ func TestWrite_BegunIsNotWithdrawn(t *testing.T) {
 	t.Parallel()
 	d := openTest(t, t.TempDir())
 	ctx, cancel := context.WithCancel(t.Context())
-	if err := d.write(ctx, func(t *tx) error { cancel(); return t.put("begun") }); err != nil {
+	if err := d.write(ctx, func(t *tx) error { cancel(); return putSubject(t, "begun") }); err != nil {
 		t.Error(err)
 	}
 	if got := subjects(t, d); len(got) != 1 {
@@ -296,7 +296,7 @@ func TestWrite_DiskFull(t *testing.T) {
 		t.Helper()
 		var now int
 		if err := d.write(t.Context(), func(t *tx) error {
-			return t.d.wconn.GetContext(context.Background(), &now, fmt.Sprintf("PRAGMA max_page_count = %d", n))
+			return d.wconn.GetContext(context.Background(), &now, fmt.Sprintf("PRAGMA max_page_count = %d", n))
 		}); err != nil {
 			t.Fatal(err)
 		}
@@ -304,13 +304,13 @@ func TestWrite_DiskFull(t *testing.T) {
 	pages(1) // SQLite makes it the present size
 	big := func(t *tx) error {
 		for range 200 {
-			if err := t.put(fmt.Sprintf("%0500d", 0)); err != nil {
+			if err := putSubject(t, fmt.Sprintf("%0500d", 0)); err != nil {
 				return err
 			}
 		}
 		return nil
 	}
-	errs := together(t, d, func(t *tx) error { return t.put("small") }, big, func(t *tx) error { return t.put("small too") })
+	errs := together(t, d, func(t *tx) error { return putSubject(t, "small") }, big, func(t *tx) error { return putSubject(t, "small too") })
 	if errs[0] != nil || !fault.Is(errs[1], fault.Unavailable) || errs[2] != nil {
 		t.Error(errs)
 	}
