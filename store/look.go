@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 )
@@ -44,41 +43,4 @@ func LookAt(ctx context.Context, dir string) (Look, error) {
 		out.ReplicaFaults = append(out.ReplicaFaults, err.Error())
 	}
 	return out, ctx.Err()
-}
-
-// quickCheck checks the pages of a database that nobody writes.
-func quickCheck(ctx context.Context, path string) ([]string, error) {
-	pool, err := connectQuiet(path)
-	if err != nil {
-		return nil, err
-	}
-	defer pool.Close()
-	var lines []string
-	err = pool.SelectContext(ctx, &lines, quickCheckQuery)
-	return damage(lines, err)
-}
-
-const quickCheckQuery = `PRAGMA quick_check(5)`
-
-// QuickCheck checks the pages of the database while it is in use and returns
-// what is damaged, nothing when nothing is. It reads all of the file in one go:
-// bound it by ctx.
-func (f *file) QuickCheck(ctx context.Context) ([]string, error) {
-	var lines []string
-	err := f.list(ctx, &lines, quickCheckQuery)
-	return damage(lines, err)
-}
-
-// damage is what a check said, without its "ok". A file that is too damaged to be
-// checked is damaged.
-func damage(lines []string, err error) ([]string, error) {
-	switch {
-	case err == nil && len(lines) == 1 && lines[0] == "ok":
-		return nil, nil
-	case err == nil:
-		return lines, nil
-	case unreadable(err):
-		return []string{err.Error()}, nil
-	}
-	return nil, fmt.Errorf("check the database: %w", err)
 }

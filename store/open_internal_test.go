@@ -3,58 +3,28 @@ package store
 import (
 	"context"
 	"crypto/sha256"
-	"errors"
-	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 
 	"agentsite/internal/ident"
 )
 
-// openTest opens the database of a folder. Where there is none it begins with a
-// copy of an empty one: running all migrations takes most of the time of a test.
-func openTest(t *testing.T, dir string) *DB {
+// openTestFile opens the database of a folder, which begins as an empty one.
+func openTestFile(t *testing.T, dir string) *file {
 	t.Helper()
 	if _, err := ident.CreateKeys(dir); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := os.Stat(filepath.Join(dir, FileName)); errors.Is(err, fs.ErrNotExist) {
-		b, err := emptyFile()
-		if err == nil {
-			err = os.WriteFile(filepath.Join(dir, FileName), b, 0o600)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	d, err := Open(context.Background(), dir, slog.New(slog.DiscardHandler))
+	f, err := openPortal(context.Background(), dir, quiet())
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { d.Close() })
-	return d
+	t.Cleanup(func() { f.Close() })
+	return f
 }
-
-// emptyFile is the file of a database as the first start of a portal makes it.
-var emptyFile = sync.OnceValues(func() ([]byte, error) {
-	dir, err := os.MkdirTemp("", "agentsite-empty-")
-	if err != nil {
-		return nil, err
-	}
-	defer os.RemoveAll(dir)
-	d, err := Open(context.Background(), dir, quiet())
-	if err != nil {
-		return nil, err
-	}
-	if err := d.Close(); err != nil {
-		return nil, err
-	}
-	return os.ReadFile(filepath.Join(dir, FileName))
-})
 
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
@@ -98,7 +68,7 @@ func TestCheckPragmas_RefusesWrongSettings(t *testing.T) {
 
 func TestOpen_ChecksItsOwnSettings(t *testing.T) {
 	t.Parallel()
-	d := openTest(t, t.TempDir())
+	d := openTestFile(t, t.TempDir())
 	if err := checkPragmas(t.Context(), d.wconn, writerPragmas()); err != nil {
 		t.Error(err)
 	}
@@ -143,7 +113,7 @@ func TestOpen_RefusesOtherFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 		before := hashOf(t, path)
-		if _, err := Open(t.Context(), dir, quiet()); err == nil || !strings.Contains(err.Error(), tt.says) {
+		if _, err := openPortal(t.Context(), dir, quiet()); err == nil || !strings.Contains(err.Error(), tt.says) {
 			t.Errorf("%s: %v", tt.name, err)
 		}
 		if hashOf(t, path) != before {
@@ -162,7 +132,7 @@ func TestOpen_RefusesNewerSchemaUntouched(t *testing.T) {
 	t.Parallel()
 	for _, crashed := range []bool{false, true} {
 		dir := t.TempDir()
-		d := openTest(t, dir)
+		d := openTestFile(t, dir)
 		if err := d.write(t.Context(), func(tx *tx) error {
 			_, err := tx.exec(`INSERT INTO goose_db_version (version_id, is_applied) VALUES (?, 1)`, SchemaVersion()+1)
 			return err
@@ -176,7 +146,7 @@ func TestOpen_RefusesNewerSchemaUntouched(t *testing.T) {
 		}
 		path := filepath.Join(dir, FileName)
 		before := hashOf(t, path)
-		if _, err := Open(t.Context(), dir, quiet()); err == nil || !strings.Contains(err.Error(), "run the newer agentsite") {
+		if _, err := openPortal(t.Context(), dir, quiet()); err == nil || !strings.Contains(err.Error(), "run the newer agentsite") {
 			t.Error(err)
 		}
 		if _, err := Verify(t.Context(), dir); err == nil || !strings.Contains(err.Error(), "run the newer agentsite") {
@@ -210,11 +180,11 @@ func TestOpen_AgainChangesNothing(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(dir, scratch+"left by a crash"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := openTest(t, dir).Close(); err != nil {
+	if err := openTestFile(t, dir).Close(); err != nil {
 		t.Fatal(err)
 	}
 	before := hashOf(t, filepath.Join(dir, FileName))
-	d := openTest(t, dir)
+	d := openTestFile(t, dir)
 	if have, err := schemaOf(t.Context(), d.wconn); err != nil || have != SchemaVersion() {
 		t.Error(have, err)
 	}
@@ -235,13 +205,15 @@ func TestOpen_AgainChangesNothing(t *testing.T) {
 func TestOpen_RefusesLostDatabase(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	seed(t, openTest(t, dir))
+	if err := note(openTestFile(t, dir), t.Context(), "only in the WAL"); err != nil {
+		t.Fatal(err)
+	}
 	dir = crashCopy(t, dir)
 	if err := os.Remove(filepath.Join(dir, FileName)); err != nil {
 		t.Fatal(err)
 	}
 	wal := hashOf(t, filepath.Join(dir, FileName+"-wal"))
-	if _, err := Open(t.Context(), dir, quiet()); err == nil || !strings.Contains(err.Error(), "without its database") {
+	if _, err := openPortal(t.Context(), dir, quiet()); err == nil || !strings.Contains(err.Error(), "without its database") {
 		t.Error(err)
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 3 || hashOf(t, filepath.Join(dir, FileName+"-wal")) != wal {
@@ -253,10 +225,12 @@ func TestOpen_RefusesLostDatabase(t *testing.T) {
 func TestClose_LeavesNoWAL(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	d := openTest(t, dir)
-	seed(t, d)
-	if _, err := d.Messages(t.Context(), "c1", 0, 0, 10, false); err != nil {
+	d := openTestFile(t, dir)
+	if err := note(d, t.Context(), "in the WAL"); err != nil {
 		t.Fatal(err)
+	}
+	if got := subjects(t, d); len(got) != 1 {
+		t.Fatal(got)
 	}
 	if err := d.Close(); err != nil {
 		t.Fatal(err)
@@ -271,23 +245,13 @@ func TestClose_LeavesNoWAL(t *testing.T) {
 func TestOpen_AfterCrash(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	d := openTest(t, dir)
-	if err := d.write(t.Context(), func(tx *tx) error { return takeName(tx, "ada", "agent", "x", 1) }); err != nil {
+	d := openTestFile(t, dir)
+	if err := note(d, t.Context(), "ada"); err != nil {
 		t.Fatal(err)
 	}
-	copied := crashCopy(t, dir)
-	before := hashOf(t, filepath.Join(copied, FileName))
-	r, err := Verify(t.Context(), copied)
-	if err != nil || len(r.Faults) != 1 || !strings.Contains(r.Faults[0], `"ada"`) { // it sees what only the WAL has
-		t.Error(r, err)
-	}
-	if hashOf(t, filepath.Join(copied, FileName)) != before {
-		t.Error("verifying changed the database")
-	}
-	again := openTest(t, copied)
-	var n int
-	if err := again.get(t.Context(), &n, `SELECT COUNT(*) FROM names`); err != nil || n != 1 {
-		t.Error(n, err)
+	again := openTestFile(t, crashCopy(t, dir))
+	if got := subjects(t, again); got["ada"] != 1 {
+		t.Error(got)
 	}
 }
 
@@ -297,13 +261,13 @@ func TestOpen_InFolderWithOddName(t *testing.T) {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := openTest(t, dir).Close(); err != nil {
+	if err := openTestFile(t, dir).Close(); err != nil {
 		t.Fatal(err)
 	}
 	if st, err := os.Stat(filepath.Join(dir, FileName)); err != nil || st.Size() < 4096 {
 		t.Error("the database is not where it should be")
 	}
-	if r, err := Verify(t.Context(), dir); err != nil || !r.OK() {
-		t.Error(r, err)
+	if faults, err := quickCheck(t.Context(), filepath.Join(dir, FileName)); err != nil || len(faults) > 0 {
+		t.Error(faults, err)
 	}
 }

@@ -149,16 +149,6 @@ func verifyPool(ctx context.Context, pool *sqlx.DB, data string, r *Report) ([]b
 	return v.public, nil
 }
 
-// unreadable reports whether err is damage of the file rather than a failure
-// to look at it.
-func unreadable(err error) bool {
-	c := code(err) & 0xff
-	return c == sqliteCorrupt || c == sqliteNotADB || c == sqliteIOErr || errors.Is(err, errBadValue)
-}
-
-// errBadValue is a column whose value cannot be what we wrote.
-var errBadValue = errors.New("a value has the wrong type")
-
 // verifier runs one check after another on its connection.
 type verifier struct {
 	c      *sqlx.Conn
@@ -166,23 +156,6 @@ type verifier struct {
 	data   string // the folder that blobs are below
 	first  bool   // the messages have none of the columns of schema 3
 	public []byte // the portal's key, as the database knows it
-}
-
-// each calls fn with every row of a query, one at a time.
-func each[T any](ctx context.Context, q sqlx.QueryerContext, fn func(T), query string, args ...any) error {
-	rows, err := q.QueryxContext(ctx, query, args...)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var row T
-		if err := rows.StructScan(&row); err != nil {
-			return fmt.Errorf("%w: %w", errBadValue, err)
-		}
-		fn(row)
-	}
-	return rows.Err()
 }
 
 func (v *verifier) pages(ctx context.Context) error {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -377,5 +378,35 @@ func TestBackup_HasEveryTable(t *testing.T) {
 		if before != after || before == 0 && !slices.Contains(empty, name) {
 			t.Errorf("table %s has %d rows, restored %d", name, before, after)
 		}
+	}
+}
+
+// A verification sees what only the WAL holds, changes nothing, and works in a
+// folder whose name an SQLite URI would read as its own syntax.
+func TestVerify_SeesTheWAL(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	d := openTest(t, dir)
+	if err := d.write(t.Context(), func(t *tx) error { return takeName(t, "ada", "agent", "x", 1) }); err != nil {
+		t.Fatal(err)
+	}
+	copied := crashCopy(t, dir)
+	before := hashOf(t, filepath.Join(copied, FileName))
+	r, err := Verify(t.Context(), copied)
+	if err != nil || len(r.Faults) != 1 || !strings.Contains(r.Faults[0], `"ada"`) {
+		t.Error(r, err)
+	}
+	if hashOf(t, filepath.Join(copied, FileName)) != before {
+		t.Error("verifying changed the database")
+	}
+	odd := filepath.Join(t.TempDir(), "a b?mode=memory&[x]*#%41")
+	if err := os.Mkdir(odd, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := openTest(t, odd).Close(); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := Verify(t.Context(), odd); err != nil || !r.OK() {
+		t.Error(r, err)
 	}
 }

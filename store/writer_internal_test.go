@@ -11,7 +11,7 @@ import (
 // read.
 func TestWrite_FailsWhenItsBatchIsOnDisk(t *testing.T) {
 	t.Parallel()
-	d := openTest(t, t.TempDir())
+	d := openTestFile(t, t.TempDir())
 	const insert = `INSERT INTO first_asks (caller_id, agent_id, client_id, conversation_id) VALUES (?, 'a', 'm', 'c')`
 	begun, free := make(chan struct{}), make(chan struct{})
 	var wg sync.WaitGroup

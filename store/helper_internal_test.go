@@ -1,0 +1,54 @@
+package store
+
+import (
+	"agentsite/internal/ident"
+	"context"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+)
+
+// openTest opens the database of a folder. Where there is none it begins with a
+// copy of an empty one: running all migrations takes most of the time of a test.
+func openTest(t *testing.T, dir string) *DB {
+	t.Helper()
+	if _, err := ident.CreateKeys(dir); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, FileName)); errors.Is(err, fs.ErrNotExist) {
+		b, err := emptyFile()
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, FileName), b, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	d, err := Open(context.Background(), dir, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { d.Close() })
+	return d
+}
+
+// emptyFile is the file of a database as the first start of a portal makes it.
+var emptyFile = sync.OnceValues(func() ([]byte, error) {
+	dir, err := os.MkdirTemp("", "agentsite-empty-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	d, err := Open(context.Background(), dir, quiet())
+	if err != nil {
+		return nil, err
+	}
+	if err := d.Close(); err != nil {
+		return nil, err
+	}
+	return os.ReadFile(filepath.Join(dir, FileName))
+})
