@@ -74,6 +74,7 @@ var may = map[string][]string{
 	"store":               with(inner, "migrations"),
 	"agentruntime":        inner,
 	"peering":             inner,
+	"peering/client":      with(leaves, "internal/ident/httpsig", "internal/record", "internal/federation"),
 	"peering/publish":     with(leaves, "internal/hub", "internal/record", "internal/federation"),
 	// serf is for it alone, and it knows no services.
 	"peering/gossip": with(leaves, "internal/record"),

@@ -16,6 +16,7 @@ import (
 	"agentsite/internal/ident"
 	"agentsite/internal/limit"
 	"agentsite/internal/record"
+	"agentsite/peering/client"
 	"agentsite/peering/overlay"
 )
 
@@ -54,10 +55,10 @@ type Book interface {
 
 // Stranger meets portals that the DHT names and nobody here knows.
 type Stranger struct {
-	// Hello says hello at an origin to a portal, or to whoever is there: it
-	// proves the domain, and takes in card and head. See Client.Hello.
-	Hello    func(ctx context.Context, origin string, portal record.PortalID) (*Welcome, error)
-	Registry federation.Registry
+	// Handshake says hello at an origin to a portal, or to whoever is there: it
+	// proves the domain, and takes in card and head. See client.Client.Handshake.
+	Handshake func(ctx context.Context, origin string, portal record.PortalID) (*client.Handshake, error)
+	Registry  federation.Registry
 	// Wanted is told of a portal that somebody here looks for, before it is told
 	// of with Learned: it is to be kept, though there are many. Nil for nothing.
 	Wanted func(portal record.PortalID)
@@ -78,7 +79,7 @@ func (s *Stranger) meet(ctx context.Context, origin string, portal record.Portal
 			return nil, errShut
 		}
 	}
-	w, err := s.Hello(ctx, origin, portal)
+	w, err := s.Handshake(ctx, origin, portal)
 	if err != nil {
 		return nil, err
 	}

@@ -19,6 +19,7 @@ import (
 	"agentsite/internal/record"
 	"agentsite/internal/testing/recordtest"
 	"agentsite/peering"
+	"agentsite/peering/client"
 	"agentsite/peering/overlay"
 )
 
@@ -96,7 +97,7 @@ func newUnknown(t *testing.T) *unknown {
 }
 
 func (u *unknown) stranger() *peering.Stranger {
-	return &peering.Stranger{Hello: u.hello, Registry: u.registry, Catalog: u.Catalog,
+	return &peering.Stranger{Handshake: u.hello, Registry: u.registry, Catalog: u.Catalog,
 		Wanted: func(p record.PortalID) { u.wanted[p] = true },
 		Report: func(ctx context.Context, portal record.PortalID) {
 			for _, f := range u.at {
@@ -110,7 +111,7 @@ func (u *unknown) stranger() *peering.Stranger {
 }
 
 // hello takes in card and head of who is at an origin, as a Client does.
-func (u *unknown) hello(_ context.Context, origin string, portal record.PortalID) (*peering.Welcome, error) {
+func (u *unknown) hello(_ context.Context, origin string, portal record.PortalID) (*client.Handshake, error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.greets = append(u.greets, origin)
@@ -129,7 +130,7 @@ func (u *unknown) hello(_ context.Context, origin string, portal record.PortalID
 		return nil, err
 	}
 	f.keep(head)
-	return &peering.Welcome{Card: card, Head: f.wire, State: federation.Active}, nil
+	return &client.Handshake{Card: card, Head: f.wire, State: federation.Active}, nil
 }
 
 // strange makes a portal that is in the DHT alone.

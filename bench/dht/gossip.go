@@ -13,7 +13,7 @@ import (
 	"agentsite/internal/clock"
 	"agentsite/internal/federation"
 	"agentsite/internal/record"
-	"agentsite/peering"
+	"agentsite/peering/client"
 	"agentsite/peering/gossip"
 )
 
@@ -67,7 +67,7 @@ func (p *portal) gossips() (err error) {
 			if !ok {
 				return nil, errors.New("not known")
 			}
-			a, err := p.client.Do(ctx, q.URL, to, http.MethodPost, peering.Base+"/"+route, body, limit)
+			a, err := p.client.Do(ctx, q.URL, to, http.MethodPost, client.Base+"/"+route, body, limit)
 			if err == nil && a.Status != http.StatusOK {
 				err = fmt.Errorf("status %d", a.Status)
 			}

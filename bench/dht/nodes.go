@@ -29,7 +29,7 @@ import (
 	"agentsite/internal/federation"
 	"agentsite/internal/ident"
 	"agentsite/internal/record"
-	"agentsite/peering"
+	"agentsite/peering/client"
 	"agentsite/peering/kademlia"
 	"agentsite/peering/overlay"
 	"agentsite/store"
@@ -61,7 +61,7 @@ type portal struct {
 	peers        *federation.Peers
 	self         *federation.Self
 	ask          *egress.Client
-	client       *peering.Client
+	client       *client.Client
 	overlay      *overlay.Overlay
 	pool         *pool // nil without gossip
 	server       *http.Server
@@ -226,7 +226,7 @@ func (p *portal) start(ctx context.Context, o *network, l net.Listener, more fun
 	}
 	p.ask = egress.New(egress.Config{AllowCIDR: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, Deny: p.peers.DecideAddr, Resolver: near{}, RootCAs: o.ca.Pool(),
 		UserAgent: "agentsite/bench", HTTP2: true, Public: true, Encoded: true, PerHost: 32, MaxIdle: o.idle, KeepIdle: 14 * time.Second, FirstByte: 20 * time.Second, Total: 3 * time.Minute, MaxBody: 8 << 20})
-	p.client = peering.NewClient(peering.ClientConfig{Self: p.self, Gate: p.gate, Replica: p.replica, Registry: p.peers,
+	p.client = client.New(client.Config{Self: p.self, Gate: p.gate, Replica: p.replica, Registry: p.peers,
 		RoundTripper: asIf{p.ask.RoundTripper(), p.addr}, Stream: asIf{p.ask.RoundTripper(), p.addr}, Log: discard})
 	started := clock.Now()
 	guard, err := federation.NewGuard(ctx, federation.GuardConfig{Self: p.self, Gate: p.gate, Registry: p.peers, Nonces: p.db, Prover: p.client, Started: started, Log: discard})
@@ -274,7 +274,7 @@ func (p *portal) start(ctx context.Context, o *network, l net.Listener, more fun
 	tl := tls.NewListener(muteListener{l, &p.mute}, &tls.Config{Certificates: []tls.Certificate{cert}, NextProtos: []string{"h2", "http/1.1"}})
 	p.running.Go(func() { p.server.Serve(tl) })
 	p.run = func(loop func(context.Context) error) { p.running.Go(func() { loop(running) }) }
-	p.loops = []func(context.Context) error{p.self.Run, guard.Run, peering.NewGreeter(p.client, p.self, p.peers, started).Run, p.peers.Run}
+	p.loops = []func(context.Context) error{p.self.Run, guard.Run, client.NewHandshaker(p.client, p.self, p.peers, started).Run, p.peers.Run}
 	return nil
 }
 

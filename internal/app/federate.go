@@ -15,6 +15,7 @@ import (
 	"agentsite/internal/ident"
 	"agentsite/internal/record"
 	"agentsite/peering"
+	"agentsite/peering/client"
 	"agentsite/peering/overlay"
 )
 
@@ -26,9 +27,9 @@ type federated struct {
 	gate    *record.Gate
 	peers   *federation.Peers
 	self    *federation.Self
-	client  *peering.Client
+	client  *client.Client
 	guard   *federation.Guard
-	greeter *peering.Greeter
+	greeter *client.Handshaker
 	door    *peer.Door
 	catalog *peering.Catalog // of other portals' agents
 	syncer  *peering.Syncer
@@ -155,14 +156,14 @@ func (p *Portal) federate(ctx context.Context, keys *ident.Keys, allow []netip.P
 	out.Public, out.KeepIdle = false, 0
 	out.PerHost, out.FirstByte, out.Total, out.MaxBody = callsPerHost, 0, 0, 0
 	f.stream = egress.New(out)
-	f.client = peering.NewClient(peering.ClientConfig{Self: f.self, Gate: f.gate, Replica: p.replica, Registry: f.peers,
-		RoundTripper: f.ask.RoundTripper(), Stream: f.stream.Patient(modelFirstByte), Greeted: f.welcomed, Log: p.log})
+	f.client = client.New(client.Config{Self: f.self, Gate: f.gate, Replica: p.replica, Registry: f.peers,
+		RoundTripper: f.ask.RoundTripper(), Stream: f.stream.Patient(modelFirstByte), OnHandshake: f.welcomed, Log: p.log})
 	f.guard, err = federation.NewGuard(ctx, federation.GuardConfig{Self: f.self, Gate: f.gate, Registry: f.peers, Nonces: p.db,
 		Prover: f.client, Shun: p.shun, Started: p.started, Log: p.log})
 	if err != nil {
 		return err
 	}
-	f.greeter = peering.NewGreeter(f.client, f.self, f.peers, p.started)
+	f.greeter = client.NewHandshaker(f.client, f.self, f.peers, p.started)
 	f.door = peer.New(peer.Config{Self: f.self, Guard: f.guard, Replica: p.replica, Version: Version(), Log: p.log, Tier: f.tiers.Tier,
 		Greeted: f.greeted, Counts: func(context.Context) (portals, agents int) { return f.peers.Counts() }})
 	f.run = append(f.run, f.self.Run, f.guard.Run, f.greeter.Run, p.sweepReplica)

@@ -27,6 +27,7 @@ import (
 	"agentsite/internal/record"
 	"agentsite/internal/testing/federationtest"
 	"agentsite/peering"
+	"agentsite/peering/client"
 	"agentsite/peering/translate"
 )
 
@@ -34,7 +35,7 @@ import (
 type fanning struct {
 	*publishing
 	registry *federationtest.Registry
-	client   *peering.Client
+	client   *client.Client
 	hub      *hub.Service
 	index    *index.Index
 	mute     atomic.Bool // it takes requests and answers none
@@ -49,7 +50,7 @@ func newFanning(b *testing.B, agents int) *fanning {
 	f := &fanning{publishing: newPublishingAt(b, "http://"+l.Addr().String()), registry: new(federationtest.Registry), index: index.New()}
 	log := slog.New(slog.DiscardHandler)
 	out := egress.New(egress.Config{AllowCIDR: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, HTTP2: true, Encoded: true, PerHost: 32, FirstByte: time.Minute, Total: time.Minute, MaxBody: 8 << 20})
-	f.client = peering.NewClient(peering.ClientConfig{Self: f.self, Gate: f.gate, Replica: f.replica, Registry: f.registry, RoundTripper: out.RoundTripper(), Stream: out.RoundTripper(), Log: log})
+	f.client = client.New(client.Config{Self: f.self, Gate: f.gate, Replica: f.replica, Registry: f.registry, RoundTripper: out.RoundTripper(), Stream: out.RoundTripper(), Log: log})
 	guard, err := federation.NewGuard(b.Context(), federation.GuardConfig{Self: f.self, Gate: f.gate, Registry: f.registry, Nonces: f.db, Prover: f.client,
 		Started: clock.Now().Add(-time.Minute), Log: log})
 	if err != nil {
@@ -156,7 +157,7 @@ func fanOut(b *testing.B, portals int) (*peering.Searcher, []*fanning) {
 		f := newFanning(b, 300)
 		all = append(all, f)
 		f.registry.Say(me.self.ID(), federation.Decision{In: true, Show: true, State: federation.Active, PerSecond: 1_000_000})
-		w, err := me.client.Hello(b.Context(), f.self.Origin(), "")
+		w, err := me.client.Handshake(b.Context(), f.self.Origin(), "")
 		if err != nil {
 			b.Fatal(err)
 		}

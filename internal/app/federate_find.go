@@ -37,7 +37,7 @@ func (f *federated) wider() hub.Wider {
 	if f == nil {
 		return nil
 	}
-	f.stranger = &peering.Stranger{Hello: f.client.Hello, Registry: f.peers, Wanted: f.peers.Wanted, Report: f.syncer.Report, Catalog: f.catalog}
+	f.stranger = &peering.Stranger{Handshake: f.client.Handshake, Registry: f.peers, Wanted: f.peers.Wanted, Report: f.syncer.Report, Catalog: f.catalog}
 	f.searcher = peering.NewSearcher(peering.SearcherConfig{Network: f.p.set.network, Caller: f.client, Gate: f.gate, Replica: f.p.replica, Registry: f.peers,
 		Catalog: f.catalog, Summaries: f.summaries, Take: f.syncer.Take, Book: f.overlay, Stranger: f.stranger, Log: f.p.log})
 	f.run = append(f.run, f.searcher.Run)

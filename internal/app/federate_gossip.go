@@ -10,7 +10,7 @@ import (
 	"agentsite/internal/fault"
 	"agentsite/internal/federation"
 	"agentsite/internal/record"
-	"agentsite/peering"
+	"agentsite/peering/client"
 	"agentsite/peering/gossip"
 )
 
@@ -119,7 +119,7 @@ func (g *gossipPart) post(ctx context.Context, to record.PortalID, route string,
 	if !ok || p.URL == "" {
 		return nil, fault.New(fault.Unavailable, "The portal %s is not known.", to)
 	}
-	a, err := g.f.client.Do(ctx, p.URL, to, http.MethodPost, peering.Base+"/"+route, body, limit)
+	a, err := g.f.client.Do(ctx, p.URL, to, http.MethodPost, client.Base+"/"+route, body, limit)
 	switch {
 	case err != nil:
 		return nil, err

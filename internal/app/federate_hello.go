@@ -5,20 +5,20 @@ import (
 
 	"agentsite/internal/federation"
 	"agentsite/internal/record"
-	"agentsite/peering"
+	"agentsite/peering/client"
 )
 
 // greeted deals with a portal that said hello: it has this one's card as the
 // answer, so that it need not be greeted too, and brought its head.
 func (f *federated) greeted(ctx context.Context, asker federation.Asker, head []byte) {
 	if card := f.self.Content(); card != nil && asker.Card != nil {
-		f.client.Told(asker.Card.Origin, card.Version())
+		f.client.MarkCardKnown(asker.Card.Origin, card.Version())
 	}
 	f.heard(ctx, asker.Card.Portal, head)
 }
 
 // welcomed takes in the head of a portal that answered hello.
-func (f *federated) welcomed(ctx context.Context, w *peering.Welcome) {
+func (f *federated) welcomed(ctx context.Context, w *client.Handshake) {
 	f.heard(ctx, w.Card.Portal, w.Head)
 }
 

@@ -1,4 +1,4 @@
-package peering
+package client
 
 import (
 	"context"
@@ -12,8 +12,8 @@ import (
 	"agentsite/internal/record"
 )
 
-// Welcome is what a portal answered to hello.
-type Welcome struct {
+// Handshake is what a portal answered to hello.
+type Handshake struct {
 	Card *record.Card
 	// Head is its head as it came, to be admitted; nil without one.
 	Head []byte
@@ -29,9 +29,9 @@ const (
 	maxHelloWaits = 3
 )
 
-// Hello tells the portal at an origin who this one is. The portal, when not
+// Handshake tells the portal at an origin who this one is. The portal, when not
 // empty, is who must be there.
-func (c *Client) Hello(ctx context.Context, origin string, portal record.PortalID) (*Welcome, error) {
+func (c *Client) Handshake(ctx context.Context, origin string, portal record.PortalID) (*Handshake, error) {
 	if err := c.may(ctx, portal, origin); err != nil {
 		return nil, err
 	}
@@ -96,32 +96,32 @@ func (c *Client) Hello(ctx context.Context, origin string, portal record.PortalI
 	if err != nil {
 		return nil, err
 	}
-	out := &Welcome{Card: theirs, Head: w.Head, State: federation.Pending}
+	out := &Handshake{Card: theirs, Head: w.Head, State: federation.Pending}
 	if w.State == string(federation.Active) {
 		out.State = federation.Active
 		c.cfg.Registry.Barred(theirs.Portal, "", "")
 	}
 	if r, err := record.Open(c.cfg.Self.Network(), card); err == nil {
-		c.Told(origin, r.Version())
+		c.MarkCardKnown(origin, r.Version())
 	}
-	if c.cfg.Greeted != nil {
-		c.cfg.Greeted(ctx, out)
+	if c.cfg.OnHandshake != nil {
+		c.cfg.OnHandshake(ctx, out)
 	}
 	return out, nil
 }
 
-// Told notes that the portal at an origin knows our card of that version: it was
+// MarkCardKnown notes that the portal at an origin knows our card of that version: it was
 // told, or it said hello and has it as the answer.
-func (c *Client) Told(origin string, v record.Version) {
+func (c *Client) MarkCardKnown(origin string, v record.Version) {
 	p := c.place(origin)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	p.met = v
 }
 
-// Met reports whether the portal at an origin was told the card of that version
+// KnowsCard reports whether the portal at an origin was told the card of that version
 // since the start.
-func (c *Client) Met(origin string, v record.Version) bool {
+func (c *Client) KnowsCard(origin string, v record.Version) bool {
 	p := c.place(origin)
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -1,4 +1,4 @@
-package peering
+package client
 
 import (
 	"net/http"
@@ -6,8 +6,8 @@ import (
 	"agentsite/internal/egress"
 )
 
-// ClientTally is what came of asking other portals since the start.
-type ClientTally struct {
+// Tally is what came of asking other portals since the start.
+type Tally struct {
 	// Asked is by outcome: ok, refused, limited, error of the other side, or how
 	// the way there failed.
 	Asked map[string]int64
@@ -16,7 +16,7 @@ type ClientTally struct {
 }
 
 // Tally returns what came of asking. Streams of calls are not in it.
-func (c *Client) Tally() ClientTally { return ClientTally{c.asked.All(), c.received.Load()} }
+func (c *Client) Tally() Tally { return Tally{c.asked.All(), c.received.Load()} }
 
 func outcomeOf(err error) string {
 	if code := egress.CodeOf(err); code != "" {

@@ -1,4 +1,4 @@
-package peering_test
+package client_test
 
 import (
 	"net/http"
@@ -27,7 +27,7 @@ func BenchmarkVerify(b *testing.B) {
 	var n wires
 	x, y := newSite(b, &n, "a.example"), newSite(b, &n, "b.example")
 	y.registry.Say(x.self.ID(), federation.Decision{In: true, Show: true, State: federation.Active, PerSecond: 100_000})
-	if _, err := x.client.Hello(b.Context(), y.origin, ""); err != nil {
+	if _, err := x.client.Handshake(b.Context(), y.origin, ""); err != nil {
 		b.Fatal(err)
 	}
 	for b.Loop() {

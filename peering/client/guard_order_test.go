@@ -1,4 +1,4 @@
-package peering_test
+package client_test
 
 import (
 	"context"
@@ -31,7 +31,7 @@ func TestGuard_ReadsNothingOfWhoMayNotAsk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var n wires
 		a, b := newSite(t, &n, "a.example"), newSite(t, &n, "b.example")
-		if _, err := a.client.Hello(t.Context(), b.origin, ""); err != nil {
+		if _, err := a.client.Handshake(t.Context(), b.origin, ""); err != nil {
 			t.Fatal(err)
 		}
 		few := federation.Decision{In: true, State: federation.Active, PerSecond: 1}
@@ -107,7 +107,7 @@ func TestGuard_ForgedSignaturesCostTheirAddress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var n wires
 		a, b := newSite(t, &n, "a.example"), newSite(t, &n, "b.example")
-		if _, err := a.client.Hello(t.Context(), b.origin, ""); err != nil {
+		if _, err := a.client.Handshake(t.Context(), b.origin, ""); err != nil {
 			t.Fatal(err)
 		}
 		b.registry.Say(a.self.ID(), federation.Decision{In: true, State: federation.Active, PerSecond: 1})
@@ -154,7 +154,7 @@ func TestDoor_ATenthForWhoIsNotProved(t *testing.T) {
 		n.set("b.example", r)
 		for host, want := range map[string]int{"proved.example": 20, "not.example": 2} {
 			a := newSite(t, &n, host)
-			if _, err := a.client.Hello(t.Context(), b.origin, ""); err != nil {
+			if _, err := a.client.Handshake(t.Context(), b.origin, ""); err != nil {
 				t.Fatal(err)
 			}
 			b.registry.Say(a.self.ID(), federation.Decision{In: true, State: federation.Active, PerSecond: 1000, Unproved: want == 2})
@@ -211,7 +211,7 @@ func TestGuard_StrikesWhoGoesOn(t *testing.T) {
 // TestGuard_TakesWhatAnotherImplementationSigned has the vectors of
 // ident/httpsig.
 func TestGuard_TakesWhatAnotherImplementationSigned(t *testing.T) {
-	b, err := os.ReadFile("../internal/ident/httpsig/testdata/peer.json")
+	b, err := os.ReadFile("../../internal/ident/httpsig/testdata/peer.json")
 	if err != nil {
 		t.Fatal(err)
 	}

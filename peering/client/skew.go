@@ -1,4 +1,4 @@
-package peering
+package client
 
 import (
 	"net/http"

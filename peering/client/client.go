@@ -1,4 +1,6 @@
-package peering
+// Package client asks other portals by signed requests: it performs the
+// handshake, proves which portal answers at an origin, and signs calls of agents.
+package client
 
 import (
 	"bytes"
@@ -48,8 +50,8 @@ const (
 	maxOrigins = 16 << 10
 )
 
-// ClientConfig is what a Client needs.
-type ClientConfig struct {
+// Config is what a Client needs.
+type Config struct {
 	Self     federation.Signer
 	Gate     *record.Gate
 	Replica  federation.Replica
@@ -58,16 +60,16 @@ type ClientConfig struct {
 	// of Transport. They are guarded, follow no redirects and may hand on
 	// answers that are compressed as asked for.
 	RoundTripper, Stream http.RoundTripper
-	// Greeted, when set, is told of each answer to hello, whose head may be
+	// OnHandshake, when set, is called with each answer to a handshake, whose head may be
 	// news.
-	Greeted func(ctx context.Context, w *Welcome)
-	Log     *slog.Logger
+	OnHandshake func(ctx context.Context, w *Handshake)
+	Log         *slog.Logger
 }
 
 // Client asks other portals, by requests that are signed. It implements
 // federation.Caller and federation.Prover and is safe for concurrent use.
 type Client struct {
-	cfg      ClientConfig
+	cfg      Config
 	received atomic.Int64
 	asked    meter.Kinds
 
@@ -85,8 +87,8 @@ type place struct {
 	met    record.Version // of our card when it was last told; guarded by Client.mu
 }
 
-// NewClient returns a Client.
-func NewClient(cfg ClientConfig) *Client {
+// New returns a Client.
+func New(cfg Config) *Client {
 	return &Client{cfg: cfg, origins: make(map[string]*place), skew: make(map[record.PortalID]time.Duration)}
 }
 
@@ -140,7 +142,7 @@ func (c *Client) may(ctx context.Context, portal record.PortalID, origin string)
 func (c *Client) mend(ctx context.Context, origin string, who record.PortalID, why federation.Reason, h http.Header) (again bool, err error) {
 	switch why {
 	case federation.ReasonUnknown:
-		if _, err := c.Hello(ctx, origin, who); err != nil {
+		if _, err := c.Handshake(ctx, origin, who); err != nil {
 			return false, err
 		}
 		return true, nil

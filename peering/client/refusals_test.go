@@ -1,4 +1,4 @@
-package peering_test
+package client_test
 
 import (
 	"crypto/ed25519"
@@ -175,7 +175,7 @@ func TestGuard_Refuses(t *testing.T) {
 		} {
 			var n wires
 			a, b := newSite(t, &n, "a.example"), newSite(t, &n, "b.example")
-			if _, err := a.client.Hello(t.Context(), b.origin, ""); err != nil {
+			if _, err := a.client.Handshake(t.Context(), b.origin, ""); err != nil {
 				t.Fatal(err)
 			}
 			r := newRequest(t, a, b, `{"a":1}`)
@@ -206,7 +206,7 @@ func TestGuard_NoRequestCountsTwice(t *testing.T) {
 		var n wires
 		a, b := newSite(t, &n, "a.example"), newSite(t, &n, "b.example")
 		ctx := t.Context()
-		if _, err := a.client.Hello(ctx, b.origin, ""); err != nil {
+		if _, err := a.client.Handshake(ctx, b.origin, ""); err != nil {
 			t.Fatal(err)
 		}
 		past, ahead := newRequest(t, a, b, "{}"), newRequest(t, a, b, "{}")
@@ -248,7 +248,7 @@ func TestGuard_RemembersOverAnEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var n wires
 		a, b := newSite(t, &n, "a.example"), newSite(t, &n, "b.example")
-		if _, err := a.client.Hello(t.Context(), b.origin, ""); err != nil {
+		if _, err := a.client.Handshake(t.Context(), b.origin, ""); err != nil {
 			t.Fatal(err)
 		}
 		ended, fresh := newRequest(t, a, b, "{}"), newRequest(t, a, b, "{}")
@@ -395,7 +395,7 @@ func TestHello_WithoutAnAnswerProvesNothing(t *testing.T) {
 		var n wires
 		a, b := newSite(t, &n, "a.example"), newSite(t, &n, "b.example")
 		n.set("a.example", nil)
-		w, err := a.client.Hello(t.Context(), b.origin, "")
+		w, err := a.client.Handshake(t.Context(), b.origin, "")
 		if err != nil || w.State != federation.Active {
 			t.Fatal(w, err)
 		}

@@ -1,4 +1,4 @@
-package peering_test
+package client_test
 
 import (
 	"compress/gzip"
@@ -15,7 +15,7 @@ import (
 	"agentsite/internal/federation"
 	"agentsite/internal/record"
 	"agentsite/internal/testing/federationtest"
-	"agentsite/peering"
+	"agentsite/peering/client"
 )
 
 func TestClient_StrangersMeet(t *testing.T) {
@@ -50,7 +50,7 @@ func TestClient_NewKeyIsToldWhenItIsAskedFor(t *testing.T) {
 	var n wires
 	a, b := newSite(t, &n, "a.example"), newSite(t, &n, "b.example")
 	ctx := t.Context()
-	if _, err := a.client.Hello(ctx, b.origin, ""); err != nil {
+	if _, err := a.client.Handshake(ctx, b.origin, ""); err != nil {
 		t.Fatal(err)
 	}
 	old := a.op.List()[0]
@@ -106,7 +106,7 @@ func TestClient_AnotherNetworkIsNotMet(t *testing.T) {
 	t.Parallel()
 	var n wires
 	a, b := newSite(t, &n, "a.example"), newSite(t, &n, "b.example", func(c *federation.SelfConfig) { c.Network = "elsewhere" })
-	if _, err := a.client.Hello(t.Context(), b.origin, ""); federation.RefusalOf(err).Reason != federation.ReasonNetwork {
+	if _, err := a.client.Handshake(t.Context(), b.origin, ""); federation.RefusalOf(err).Reason != federation.ReasonNetwork {
 		t.Error(err)
 	}
 }
@@ -129,14 +129,14 @@ func TestClient_BoundsAnswers(t *testing.T) {
 		io.CopyN(z, zeros{}, 64<<20)
 		z.Close()
 	}
-	if _, err := ask(zipped, 1<<20); !errors.Is(err, peering.ErrTooLong) {
+	if _, err := ask(zipped, 1<<20); !errors.Is(err, client.ErrTooLong) {
 		t.Error("a bomb was unpacked", err)
 	}
 	exact := func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, strings.Repeat("x", 100)) }
 	if got, err := ask(exact, 100); err != nil || len(got.Body) != 100 {
 		t.Error(err)
 	}
-	if _, err := ask(exact, 99); !errors.Is(err, peering.ErrTooLong) {
+	if _, err := ask(exact, 99); !errors.Is(err, client.ErrTooLong) {
 		t.Error(err)
 	}
 	if _, err := ask(func(w http.ResponseWriter, _ *http.Request) {
@@ -289,7 +289,7 @@ func TestClient_HelloWaitsForWhoIsBusy(t *testing.T) {
 			a, b := newSite(t, &n, "a.example"), newSite(t, &n, "b.example")
 			open, hellos := n.hosts["b.example"], 0
 			n.set("b.example", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				if r.URL.Path == peering.Base+"/hello" {
+				if r.URL.Path == client.Base+"/hello" {
 					if hellos++; hellos <= c.busy {
 						b.door.Fail(w, r, federation.RefuseFor(federation.ReasonLimit, c.wait, "Wait."))
 						return
@@ -348,7 +348,7 @@ func TestGreeter_TellsOfTheNewAddress(t *testing.T) {
 	t.Parallel()
 	var n wires
 	a, b := newSite(t, &n, "a.example"), newSite(t, &n, "b.example")
-	if _, err := a.client.Hello(t.Context(), b.origin, ""); err != nil {
+	if _, err := a.client.Handshake(t.Context(), b.origin, ""); err != nil {
 		t.Fatal(err)
 	}
 	// The same portal elsewhere.
@@ -359,10 +359,10 @@ func TestGreeter_TellsOfTheNewAddress(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	moved.client = peering.NewClient(peering.ClientConfig{Self: moved.self, Gate: a.gate, Replica: a.replica, Registry: a.registry, RoundTripper: &n, Stream: &n, Log: discard})
+	moved.client = client.New(client.Config{Self: moved.self, Gate: a.gate, Replica: a.replica, Registry: a.registry, RoundTripper: &n, Stream: &n, Log: discard})
 	n.set("a.example", nil)
 	moved.serve(t, &n)
-	g := peering.NewGreeter(moved.client, moved.self, a.registry, started)
+	g := client.NewHandshaker(moved.client, moved.self, a.registry, started)
 	g.Round(t.Context())
 	list := b.registry.Portals(t.Context())
 	if len(list) != 1 || list[0].ID != a.self.ID() || list[0].URL != "https://new.example" || list[0].Proved.IsZero() {
@@ -384,7 +384,7 @@ func TestGreeter_LeavesTheSilentAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var n wires
 		a, b := newSite(t, &n, "a.example"), newSite(t, &n, "b.example")
-		g := peering.NewGreeter(a.client, a.self, a.registry, clock.Now())
+		g := client.NewHandshaker(a.client, a.self, a.registry, clock.Now())
 		if err := a.client.Prove(t.Context(), b.origin, b.self.ID()); err != nil {
 			t.Fatal(err)
 		}
@@ -446,22 +446,22 @@ func TestGreeter_DoesNotGreetWhoSaidHello(t *testing.T) {
 	var heads []string
 	b.greeted = func(_ context.Context, asker federation.Asker, head []byte) {
 		heads = append(heads, string(head))
-		b.client.Told(asker.Card.Origin, b.self.Content().Version())
+		b.client.MarkCardKnown(asker.Card.Origin, b.self.Content().Version())
 	}
 	b.serve(t, &n)
-	if _, err := a.client.Hello(t.Context(), b.origin, ""); err != nil {
+	if _, err := a.client.Handshake(t.Context(), b.origin, ""); err != nil {
 		t.Fatal(err)
 	}
 	if len(heads) != 1 || heads[0] != "" {
 		t.Errorf("it brought the heads %q", heads)
 	}
-	peering.NewGreeter(b.client, b.self, b.registry, started).Round(t.Context())
+	client.NewHandshaker(b.client, b.self, b.registry, started).Round(t.Context())
 	if got := n.asked("POST https://a.example/peering/v1/hello"); got != 0 {
 		t.Errorf("%d hellos to who has the card as an answer", got)
 	}
 	// Who does not remember is greeted.
-	b.client.Told(a.origin, record.Version{})
-	peering.NewGreeter(b.client, b.self, b.registry, started).Round(t.Context())
+	b.client.MarkCardKnown(a.origin, record.Version{})
+	client.NewHandshaker(b.client, b.self, b.registry, started).Round(t.Context())
 	if got := n.asked("POST https://a.example/peering/v1/hello"); got != 1 {
 		t.Errorf("%d hellos to who was not told", got)
 	}

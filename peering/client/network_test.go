@@ -1,4 +1,4 @@
-package peering_test
+package client_test
 
 import (
 	"context"
@@ -21,7 +21,7 @@ import (
 	"agentsite/internal/record"
 	"agentsite/internal/testing/federationtest"
 	"agentsite/internal/testing/recordtest"
-	"agentsite/peering"
+	"agentsite/peering/client"
 )
 
 // wires is a network in memory: handlers by host.
@@ -107,7 +107,7 @@ type site struct {
 	nonces   *federationtest.Nonces
 	gate     *record.Gate
 	self     *federation.Self
-	client   *peering.Client
+	client   *client.Client
 	guard    *federation.Guard
 	door     *peer.Door
 	greeted  func(context.Context, federation.Asker, []byte) // of serve
@@ -144,7 +144,7 @@ func newSite(t testing.TB, n *wires, host string, change ...func(*federation.Sel
 	if s.self, err = federation.NewSelf(t.Context(), cfg); err != nil {
 		t.Fatal(err)
 	}
-	s.client = peering.NewClient(peering.ClientConfig{Self: s.self, Gate: s.gate, Replica: s.replica, Registry: s.registry, RoundTripper: n, Stream: n, Log: cfg.Log})
+	s.client = client.New(client.Config{Self: s.self, Gate: s.gate, Replica: s.replica, Registry: s.registry, RoundTripper: n, Stream: n, Log: cfg.Log})
 	s.serve(t, n)
 	return s
 }

@@ -1,4 +1,4 @@
-package peering
+package client
 
 import (
 	"context"
@@ -28,16 +28,16 @@ const (
 // Greet says hello to whoever is at an origin and returns who that is. It is
 // federation.PeersConfig's Greet.
 func (c *Client) Greet(ctx context.Context, origin string) (record.PortalID, error) {
-	w, err := c.Hello(ctx, origin, "")
+	w, err := c.Handshake(ctx, origin, "")
 	if err != nil {
 		return "", err
 	}
 	return w.Card.Portal, nil
 }
 
-// Greeter sees to it that portals know the card of this one, and that their
-// domains are theirs. Create it with NewGreeter, and Run it.
-type Greeter struct {
+// Handshaker sees to it that portals know the card of this one, and that their
+// domains are theirs. Create it with NewHandshaker, and Run it.
+type Handshaker struct {
 	client   *Client
 	self     *federation.Self
 	registry federation.Registry
@@ -53,14 +53,14 @@ type wait struct {
 	last  time.Duration
 }
 
-// NewGreeter returns a Greeter of a portal that was started then: cards that
+// NewHandshaker returns a Handshaker of a portal that was started then: cards that
 // are made from then on are told to all.
-func NewGreeter(c *Client, self *federation.Self, registry federation.Registry, started time.Time) *Greeter {
-	return &Greeter{client: c, self: self, registry: registry, started: started, waits: make(map[record.PortalID]wait)}
+func NewHandshaker(c *Client, self *federation.Self, registry federation.Registry, started time.Time) *Handshaker {
+	return &Handshaker{client: c, self: self, registry: registry, started: started, waits: make(map[record.PortalID]wait)}
 }
 
 // Run greets until ctx ends.
-func (g *Greeter) Run(ctx context.Context) error {
+func (g *Handshaker) Run(ctx context.Context) error {
 	tick := time.NewTicker(greetEvery)
 	defer tick.Stop()
 	for {
@@ -76,7 +76,7 @@ func (g *Greeter) Run(ctx context.Context) error {
 }
 
 // Round greets those whose turn it is, and returns when all have answered.
-func (g *Greeter) Round(ctx context.Context) {
+func (g *Handshaker) Round(ctx context.Context) {
 	card := g.self.Content()
 	if card == nil {
 		return
@@ -113,15 +113,15 @@ func (g *Greeter) Round(ctx context.Context) {
 }
 
 // due is what has to be said to a portal, nil for nothing.
-func (g *Greeter) due(ctx context.Context, p federation.Peer, card *record.Card, now time.Time) func(context.Context) error {
+func (g *Handshaker) due(ctx context.Context, p federation.Peer, card *record.Card, now time.Time) func(context.Context) error {
 	if d := g.registry.Decide(ctx, p.ID, p.URL); !d.In && !d.Show && d.State != federation.Pending {
 		return nil
 	}
 	// A card that is older than the start was told then, or is asked for when
 	// it is needed.
-	if fresh := card.Issued >= g.started.UnixMilli(); fresh && !g.client.Met(p.URL, card.Version()) {
+	if fresh := card.Issued >= g.started.UnixMilli(); fresh && !g.client.KnowsCard(p.URL, card.Version()) {
 		return func(ctx context.Context) error {
-			_, err := g.client.Hello(ctx, p.URL, p.ID)
+			_, err := g.client.Handshake(ctx, p.URL, p.ID)
 			return err
 		}
 	}
@@ -131,14 +131,14 @@ func (g *Greeter) due(ctx context.Context, p federation.Peer, card *record.Card,
 	return nil
 }
 
-func (g *Greeter) turn(id record.PortalID, now time.Time) bool {
+func (g *Handshaker) turn(id record.PortalID, now time.Time) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return !now.Before(g.waits[id].until)
 }
 
 // rest notes whether a portal answered.
-func (g *Greeter) rest(ctx context.Context, id record.PortalID, err error) {
+func (g *Handshaker) rest(ctx context.Context, id record.PortalID, err error) {
 	if ctx.Err() != nil {
 		return
 	}

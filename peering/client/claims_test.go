@@ -1,4 +1,4 @@
-package peering_test
+package client_test
 
 import (
 	"errors"
@@ -34,19 +34,19 @@ func TestClient_KeepsNoCardOfAnother(t *testing.T) {
 	if err := a.client.Prove(ctx, "https://evil.example", b.self.ID()); !errors.Is(err, federation.ErrImpostor) || held(c) {
 		t.Errorf("%v; the card of another is kept: %v", err, held(c))
 	}
-	if _, err := a.client.Hello(ctx, "https://evil.example", ""); err == nil || held(c) {
+	if _, err := a.client.Handshake(ctx, "https://evil.example", ""); err == nil || held(c) {
 		t.Errorf("%v; a card of elsewhere is kept: %v", err, held(c))
 	}
 	// Who is shut out does not get in by another address, nor is it told anything.
 	a.registry.Say(c.self.ID(), federation.Decision{State: federation.Denied, Reason: "No."})
-	if _, err := a.client.Hello(ctx, c.origin, ""); err == nil || federation.RefusalOf(err).Reason != federation.ReasonDenied || held(c) {
+	if _, err := a.client.Handshake(ctx, c.origin, ""); err == nil || federation.RefusalOf(err).Reason != federation.ReasonDenied || held(c) {
 		t.Errorf("%v; the card of a denied portal is kept: %v", err, held(c))
 	}
 	if n.asked("POST https://c.example/peering/v1/hello") != 0 {
 		t.Error("it was greeted")
 	}
 	a.registry.Say(c.self.ID(), federation.Decision{State: federation.Active, In: true, Show: true})
-	if _, err := a.client.Hello(ctx, c.origin, ""); err != nil || !held(c) {
+	if _, err := a.client.Handshake(ctx, c.origin, ""); err != nil || !held(c) {
 		t.Error(err)
 	}
 }
@@ -85,7 +85,7 @@ func TestGuard_RemembersNothingOfWhoAsksTooOften(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var n wires
 		a, b := newSite(t, &n, "a.example"), newSite(t, &n, "b.example")
-		if _, err := a.client.Hello(t.Context(), b.origin, ""); err != nil {
+		if _, err := a.client.Handshake(t.Context(), b.origin, ""); err != nil {
 			t.Fatal(err)
 		}
 		b.registry.Say(a.self.ID(), federation.Decision{State: federation.Active, In: true, PerSecond: 1})
