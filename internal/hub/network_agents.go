@@ -39,48 +39,61 @@ func (s *Service) find(ctx context.Context, h ident.Handle) (Agent, error) {
 	return a, err
 }
 
+// RemoteAgents are the agents of other portals that stand in an index beside
+// those of this one. Whoever holds the records of other portals fills it; the
+// Service over the same index finds what is there. It needs no Service, so that
+// what fills it can be built before one.
+type RemoteAgents struct {
+	index  Index
+	portal string // the host of this portal
+}
+
+// NewRemoteAgents returns the agents of other portals in an index of the portal
+// at a host.
+func NewRemoteAgents(index Index, portal string) RemoteAgents { return RemoteAgents{index, portal} }
+
 // Learned returns an agent of another portal by its id in the network, as it
 // is found now.
-func (s *Service) Learned(id string) (Agent, bool) {
+func (r RemoteAgents) Learned(id string) (Agent, bool) {
 	if !foreignID(id) {
 		return Agent{}, false
 	}
-	a, ok := s.index.Get(id)
+	a, ok := r.index.Get(id)
 	return a, ok && a.Portal != ""
 }
 
 // LearnedAs returns the agents that are found under a handle of another
 // portal. There are several when portals claim the same host, or one lists two
 // agents of one name.
-func (s *Service) LearnedAs(name, portal string) []Agent {
+func (r RemoteAgents) LearnedAs(name, portal string) []Agent {
 	if portal == "" {
 		return nil
 	}
-	return s.index.Named(name, portal)
+	return r.index.Named(name, portal)
 }
 
 // LearnedFrom returns the ids of all agents of another portal that are found.
-func (s *Service) LearnedFrom(portal string) []string {
+func (r RemoteAgents) LearnedFrom(portal string) []string {
 	if portal == "" {
 		return nil
 	}
-	return s.index.Of(portal)
+	return r.index.Of(portal)
 }
 
 // Learn puts agents of other portals, or their new forms, into the index beside
 // those of this one. What is not one is left out: nothing that came from
 // elsewhere passes for an agent of this portal.
-func (s *Service) Learn(list []Agent) {
+func (r RemoteAgents) Learn(list []Agent) {
 	if len(list) <= fewLearned {
 		for _, a := range list {
-			if a, ok := s.learned(a); ok {
-				s.index.Put(a)
+			if a, ok := r.learned(a); ok {
+				r.index.Put(a)
 			}
 		}
 		return
 	}
 	n := 0
-	s.LearnAll(func() (Agent, bool) {
+	r.LearnAll(func() (Agent, bool) {
 		if n == len(list) {
 			return Agent{}, false
 		}
@@ -93,14 +106,14 @@ func (s *Service) Learn(list []Agent) {
 const fewLearned = 64
 
 // LearnAll is Learn for all agents that next returns until it returns false.
-func (s *Service) LearnAll(next func() (Agent, bool)) {
-	s.index.Load(func() (Agent, bool) {
+func (r RemoteAgents) LearnAll(next func() (Agent, bool)) {
+	r.index.Load(func() (Agent, bool) {
 		for {
 			a, more := next()
 			if !more {
 				return Agent{}, false
 			}
-			if a, ok := s.learned(a); ok {
+			if a, ok := r.learned(a); ok {
 				return a, true
 			}
 		}
@@ -109,18 +122,18 @@ func (s *Service) LearnAll(next func() (Agent, bool)) {
 
 // Unlearn takes agents of other portals out of the index, by their ids in the
 // network.
-func (s *Service) Unlearn(ids []string) {
+func (r RemoteAgents) Unlearn(ids []string) {
 	for _, id := range ids {
 		if foreignID(id) {
-			s.index.Remove(id)
+			r.index.Remove(id)
 		}
 	}
 }
 
 // learned is an agent of another portal as the directory shows it, see
 // Elsewhere, with what is known of its liveness.
-func (s *Service) learned(a Agent) (Agent, bool) {
-	if a.Portal == "" || strings.EqualFold(a.Portal, s.cfg.Portal) || !foreignID(a.ID) {
+func (r RemoteAgents) learned(a Agent) (Agent, bool) {
+	if a.Portal == "" || strings.EqualFold(a.Portal, r.portal) || !foreignID(a.ID) {
 		return Agent{}, false
 	}
 	live := a.Liveness

@@ -46,6 +46,7 @@ type Config struct {
 // Service is the directory of one portal. Create it with New, fill the index
 // with Load, and keep Run running for liveness.
 type Service struct {
+	RemoteAgents
 	store   Store
 	index   Index
 	prober  Prober
@@ -97,7 +98,8 @@ type Ports struct {
 // New returns a service over its ports.
 func New(ports Ports, cfg Config) *Service {
 	return &Service{
-		store: ports.Store, index: ports.Index, prober: ports.Prober, reader: ports.Reader, witness: ports.Witness, trier: ports.Trier,
+		RemoteAgents: NewRemoteAgents(ports.Index, cfg.Portal),
+		store:        ports.Store, index: ports.Index, prober: ports.Prober, reader: ports.Reader, witness: ports.Witness, trier: ports.Trier,
 		sealer: ports.Sealer, network: ports.Network, ways: ports.Ways, wider: ports.Wider, seeker: ports.Seeker, cfg: cfg,
 		reads:     limit.New(2*time.Second, 20, 50_000),
 		looks:     limit.New(200*time.Millisecond, 100, 50_000),
