@@ -37,14 +37,13 @@ type CatalogConfig struct {
 	Network  string
 	Replica  federation.Replica
 	Registry federation.Registry
+	// Shelf is where the agents are shown.
+	Shelf Shelf
 	// Translate makes of an agent's record, with the card of its portal, the
 	// agent that is shown; an error means that it is not.
 	Translate func(*record.Card, *record.Agent) (hub.Agent, error)
 	// Imports says which agents are shown at all; nil for all.
 	Imports func(*record.Agent) bool
-	// Prove returns the proof of an agent's key in the newest log of a portal
-	// that is kept as a tree; nil, or an answer of nil, to build one.
-	Prove func(ctx context.Context, portal record.PortalID, key record.Hash) *record.Proof
 	// News returns a channel that is closed when anything about portals
 	// changes; nil to look every two seconds only.
 	News func() <-chan struct{}
@@ -55,18 +54,16 @@ type CatalogConfig struct {
 }
 
 // Catalog shows agents of other portals in the directory: of portals that are
-// let in and whose head holds. It implements Directory and hub.Network. Make
-// one with NewCatalog, give it its Shelf with Attach, and keep Run running.
+// let in and whose head holds. It implements Directory. Make one with
+// NewCatalog and keep Run running.
 type Catalog struct {
-	cfg   CatalogConfig
-	shelf Shelf // set by Attach before anything else is called
+	cfg CatalogConfig
 
 	settling sync.Mutex // held by whoever settles: one at a time
 	wake     chan struct{}
-	view     atomic.Pointer[view]     // never nil
-	rules    atomic.Int64             // grows with Reread
-	wider    atomic.Pointer[Searcher] // nil when nobody is asked
-	meets    meets
+	view     atomic.Pointer[view] // never nil
+	rules    atomic.Int64         // grows with Reread
+	sought   soughtPortals
 
 	mu       sync.Mutex // guards what follows
 	portals  map[record.PortalID]*stand
@@ -74,10 +71,7 @@ type Catalog struct {
 	handles  map[string]string    // of their other listings, to id
 }
 
-var (
-	_ Directory   = (*Catalog)(nil)
-	_ hub.Network = (*Catalog)(nil)
-)
+var _ Directory = (*Catalog)(nil)
 
 // stand is how the agents of one portal stand in the directory.
 type stand struct {
@@ -115,10 +109,7 @@ func NewCatalog(cfg CatalogConfig) *Catalog {
 	return c
 }
 
-// Attach sets where agents are shown. It must be called before all else.
-func (c *Catalog) Attach(s Shelf) { c.shelf = s }
-
-// Load implements hub.Network.
+// Load shows all agents that are held, once, at the start. See hub.Network.
 func (c *Catalog) Load(ctx context.Context) error {
 	c.Settle(ctx)
 	return ctx.Err()
@@ -258,11 +249,11 @@ func (c *Catalog) fold(ctx context.Context, s *stand, want shown) {
 	if s.shown.host == "" || s.shown.host == want.host {
 		return
 	}
-	ids := c.shelf.LearnedFrom(s.shown.host)
+	ids := c.cfg.Shelf.LearnedFrom(s.shown.host)
 	own := string(s.id) + "/"
 	ids = slices.DeleteFunc(ids, func(id string) bool { return !strings.HasPrefix(id, own) })
 	s.shown = shown{}
-	c.shelf.Unlearn(ids)
+	c.cfg.Shelf.Unlearn(ids)
 	c.unlist(ctx, s.id)
 }
 
@@ -369,8 +360,8 @@ func (c *Catalog) put(ctx context.Context, s *stand, list []*record.Record) {
 			in = append(in, a)
 		}
 	}
-	c.shelf.Unlearn(out)
-	c.shelf.Learn(in)
+	c.cfg.Shelf.Unlearn(out)
+	c.cfg.Shelf.Learn(in)
 }
 
 // agent is a record as it is shown.
@@ -401,7 +392,7 @@ func (c *Catalog) Remove(portal record.PortalID, ids []string) {
 			c.listed(context.Background(), s, id, "", true)
 		}
 	}
-	c.shelf.Unlearn(out)
+	c.cfg.Shelf.Unlearn(out)
 }
 
 // Again shows agents anew, by their ids in the network: what is known of their

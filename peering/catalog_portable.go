@@ -71,13 +71,13 @@ func (c *Catalog) show(ctx context.Context, id string, list []listing) {
 				c.handles[l.name+"@"+l.as.host] = id
 			}
 			c.portable[id] = list
-			c.shelf.Learn([]hub.Agent{a})
+			c.cfg.Shelf.Learn([]hub.Agent{a})
 			return
 		}
 		list = list[1:]
 	}
 	delete(c.portable, id)
-	c.shelf.Unlearn([]string{id})
+	c.cfg.Shelf.Unlearn([]string{id})
 }
 
 // listedAs is a portable agent as a portal lists it.

@@ -25,7 +25,7 @@ import (
 // net is a directory and what it knows of other portals.
 type net struct {
 	*testing.T
-	*peering.Catalog
+	*peering.Network
 	hub      *hub.Service
 	index    *index.Index
 	replica  *federationtest.Replica
@@ -41,12 +41,17 @@ func newNet(t *testing.T) *net {
 // newNetOn is newNet that starts with what is kept there.
 func newNetOn(t *testing.T, replica *federationtest.Replica, registry *federationtest.Registry) *net {
 	n := &net{T: t, replica: replica, registry: registry, index: index.New()}
-	n.Catalog = peering.NewCatalog(peering.CatalogConfig{Self: recordtest.NewPortal("self").ID, Host: "self.example", Tier: func() string { return cmp.Or(n.tier, record.TierReplica) },
-		Network: recordtest.Network, Replica: n.replica, Registry: n.registry, Translate: translate.Agent,
+	catalog := peering.NewCatalog(peering.CatalogConfig{Self: recordtest.NewPortal("self").ID, Host: "self.example", Tier: func() string { return cmp.Or(n.tier, record.TierReplica) },
+		Network: recordtest.Network, Replica: n.replica, Registry: n.registry, Shelf: hub.NewRemoteAgents(n.index, "self.example"), Translate: translate.Agent,
 		Imports: func(a *record.Agent) bool { return n.imports == nil || n.imports(a) }})
-	n.hub = hub.New(hub.Ports{Index: n.index, Network: n.Catalog}, hub.Config{Portal: "self.example", URL: "https://self.example"})
-	n.Attach(n.hub)
+	n.answer(catalog, nil)
+	n.hub = hub.New(hub.Ports{Index: n.index, Network: n.Network}, hub.Config{Portal: "self.example", URL: "https://self.example"})
 	return n
+}
+
+// answer has the directory answer from a catalog, and by a searcher if there is one.
+func (n *net) answer(catalog *peering.Catalog, searcher *peering.Searcher) {
+	n.Network = peering.NewNetwork(peering.NetworkConfig{Self: recordtest.NewPortal("self").ID, Name: recordtest.Network, Replica: n.replica, Registry: n.registry, Catalog: catalog, Searcher: searcher})
 }
 
 // portal is one that lists agents.

@@ -12,22 +12,22 @@ import (
 
 // Record implements hub.Network. It reads what the Replica keeps, of this
 // portal's own agents too.
-func (c *Catalog) Record(ctx context.Context, a hub.Agent, prove bool) (hub.Evidence, error) {
+func (n *Network) Record(ctx context.Context, a hub.Agent, prove bool) (hub.Evidence, error) {
 	none := fault.New(fault.NotFound, "No signed record of %s is here.", a.Handle())
-	portal, id, read := c.cfg.Self, record.AgentID(c.cfg.Self, translate.LocalID(a.ID)), c.cfg.Replica.Agent
+	portal, id, read := n.cfg.Self, record.AgentID(n.cfg.Self, translate.LocalID(a.ID)), n.cfg.Replica.Agent
 	if a.Elsewhere() {
-		of, url := c.owner(a)
-		if s := c.view.Load().byHost[a.Portal]; s == nil || !s.shown || !c.cfg.Registry.Decide(ctx, of, url).Show {
+		of, url := n.Owner(a)
+		if !n.ShowsHost(a.Portal) || !n.cfg.Registry.Decide(ctx, of, url).Show {
 			return hub.Evidence{}, none
 		}
-		portal, id, read = of, a.ID, c.cfg.Replica.CoveredAgent
+		portal, id, read = of, a.ID, n.cfg.Replica.CoveredAgent
 	}
 	var e hub.Evidence
 	var err error
-	if e.Card, err = c.cfg.Replica.Card(ctx, portal); err != nil {
+	if e.Card, err = n.cfg.Replica.Card(ctx, portal); err != nil {
 		return hub.Evidence{}, err
 	}
-	if e.Head, err = c.cfg.Replica.Head(ctx, portal); err != nil {
+	if e.Head, err = n.cfg.Replica.Head(ctx, portal); err != nil {
 		return hub.Evidence{}, err
 	}
 	key := record.AgentKey(id)
@@ -35,19 +35,19 @@ func (c *Catalog) Record(ctx context.Context, a hub.Agent, prove bool) (hub.Evid
 		return hub.Evidence{}, err
 	}
 	var proof []byte
-	if w := c.wider.Load(); e.Record == nil && w != nil && a.Elsewhere() {
-		if f, err := w.open(ctx, a.Name, a.Portal); err == nil && f.ID == a.ID {
+	if n.cfg.Searcher != nil && e.Record == nil && a.Elsewhere() {
+		if f, err := n.cfg.Searcher.open(ctx, a.Name, a.Portal); err == nil && f.ID == a.ID {
 			e.Head, e.Record, proof = f.head.Wire, f.record.Wire, f.proof
 		}
 	}
 	if e.Card == nil || e.Head == nil || e.Record == nil {
 		return hub.Evidence{}, none
 	}
-	r, err := record.Open(c.cfg.Network, e.Record)
+	r, err := record.Open(n.cfg.Name, e.Record)
 	if err != nil {
 		return hub.Evidence{}, none
 	}
-	h, err := record.Open(c.cfg.Network, e.Head)
+	h, err := record.Open(n.cfg.Name, e.Head)
 	if err != nil {
 		return hub.Evidence{}, none
 	}
@@ -62,7 +62,7 @@ func (c *Catalog) Record(ctx context.Context, a hub.Agent, prove bool) (hub.Evid
 	if prove && proof != nil {
 		e.Proof = proof
 	} else if prove {
-		e.Proof, err = c.prove(ctx, portal, head, r, key)
+		e.Proof, err = n.prove(ctx, portal, head, r, key)
 	}
 	return e, err
 }
@@ -73,26 +73,22 @@ const maxProved = 100_000
 
 // prove returns the proof that a head covers a record, nil when the log is not
 // whole here, or so long that it would take too long.
-func (c *Catalog) prove(ctx context.Context, portal record.PortalID, head *record.Head, r *record.Record, key record.Hash) ([]byte, error) {
-	var p *record.Proof
-	if c.cfg.Prove != nil {
-		p = c.cfg.Prove(ctx, portal, key)
-	}
-	if p == nil && head.Count <= maxProved {
-		tree := new(record.Tree)
-		err := c.cfg.Replica.Leaves(ctx, portal, func(key, hash record.Hash) bool {
-			tree.Set(key, hash)
-			return ctx.Err() == nil
-		})
-		if err != nil {
-			return nil, err
-		}
-		p = tree.Prove(key)
-	}
-	if p == nil || !head.Covers(r, p) {
+func (n *Network) prove(ctx context.Context, portal record.PortalID, head *record.Head, r *record.Record, key record.Hash) ([]byte, error) {
+	if head.Count > maxProved {
 		return nil, nil
 	}
-	return p.Encode()
+	tree := new(record.Tree)
+	err := n.cfg.Replica.Leaves(ctx, portal, func(key, hash record.Hash) bool {
+		tree.Set(key, hash)
+		return ctx.Err() == nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if p := tree.Prove(key); p != nil && head.Covers(r, p) {
+		return p.Encode()
+	}
+	return nil, nil
 }
 
 // describe fills in what a record says that the directory does not show.

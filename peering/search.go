@@ -77,12 +77,10 @@ type Searcher struct {
 
 var _ hub.Wider = (*Searcher)(nil)
 
-// NewSearcher returns the Searcher of a Catalog, which opens by it what it does
-// not hold.
+// NewSearcher returns the Searcher of a Catalog.
 func NewSearcher(cfg SearcherConfig) *Searcher {
 	s := &Searcher{SearcherConfig: cfg, places: make(chan struct{}, maxAsks), checker: record.NewChecker(cfg.Gate)}
 	s.alive, s.end = context.WithCancel(context.Background())
-	cfg.Catalog.wider.Store(s)
 	return s
 }
 
@@ -112,7 +110,7 @@ type found struct {
 // Asks implements hub.Wider.
 func (s *Searcher) Asks(q hub.Query) int {
 	n := 0
-	for _, p := range s.Catalog.partly() {
+	for _, p := range s.Catalog.Partial() {
 		if len(q.Portals) == 0 || slices.Contains(q.Portals, p.Host()) {
 			n++
 		}
@@ -291,7 +289,7 @@ func (s *Searcher) choose(ctx context.Context, q hub.Query) (list []federation.P
 	now := clock.Now()
 	var peers []federation.Peer
 	var all []askable
-	for _, p := range s.Catalog.partly() {
+	for _, p := range s.Catalog.Partial() {
 		if len(q.Portals) > 0 && !slices.Contains(q.Portals, p.Host()) {
 			continue
 		}
@@ -453,7 +451,7 @@ func (s *Searcher) verify(ctx context.Context, by federation.Peer, listers map[r
 		if err != nil {
 			return nil, err
 		}
-		if a, err := s.Catalog.asShown(card, of.Peer, r); err == nil {
+		if a, err := s.Catalog.Present(card, of.Peer, r); err == nil {
 			out = append(out, found{Agent: a, record: r, head: of.head, proof: bytes.Clone(raw[i])})
 		}
 	}

@@ -50,7 +50,7 @@ func (s *Searcher) wants(ctx context.Context, q hub.Query, more int) (out []inqu
 	if err != nil {
 		return nil, nil, true
 	}
-	partly := s.Catalog.partly()
+	partly := s.Catalog.Partial()
 	question.Limit, question.Of = federation.MaxFound, federation.OfAll
 	for _, host := range q.Portals {
 		if slices.ContainsFunc(partly, func(p federation.Peer) bool { return p.Host() == host }) && len(question.Portals) < federation.MaxWanted {
@@ -74,12 +74,12 @@ func (s *Searcher) wants(ctx context.Context, q hub.Query, more int) (out []inqu
 // indexes are the index portals that are asked for a query: of different sites,
 // that an operator allowed or that were seen at their address, and that answer.
 func (s *Searcher) indexes(ctx context.Context, q hub.Query) []federation.Peer {
-	v, now := s.Catalog.view.Load(), clock.Now()
-	if v.tier != record.TierSummary {
+	if !s.Catalog.SummaryOnly() {
 		return nil
 	}
+	now := clock.Now()
 	var list []federation.Peer
-	for _, p := range v.indexes {
+	for _, p := range s.Catalog.Indexes() {
 		if p.State == federation.Active && trustIn(p, now) > 0 && s.Registry.Decide(ctx, p.ID, p.URL).Show {
 			list = append(list, p)
 		}
@@ -173,13 +173,8 @@ func (s *Searcher) claimed(t federation.Told) (record.PortalID, *record.Ring, er
 
 // shows returns a portal that is not wholly held and may be shown.
 func (s *Searcher) shows(ctx context.Context, portal record.PortalID) (federation.Peer, bool) {
-	v := s.Catalog.view.Load()
-	at, ok := v.partlyAt[portal]
-	if !ok {
-		return federation.Peer{}, false
-	}
-	p := v.partly[at]
-	return p, s.Registry.Decide(ctx, p.ID, p.URL).Show
+	p, ok := s.Catalog.PartialPortal(portal)
+	return p, ok && s.Registry.Decide(ctx, p.ID, p.URL).Show
 }
 
 // stillShown are those of an answer that may be shown now: it may be some seconds

@@ -57,7 +57,7 @@ type asking struct {
 // ask returns the asking of a question, a new one if there is none; false when
 // too many are under way.
 func (m *memo) ask(s *Searcher, p inquiry) (*asking, bool) {
-	q := question{p.ID, p.Head, s.Catalog.rules.Load(), string(p.body)}
+	q := question{p.ID, p.Head, s.Catalog.PolicyVersion(), string(p.body)}
 	now := time.Now()
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -60,7 +60,7 @@ func (s *Searcher) caps(q hub.Query) []string {
 	if s.Book == nil || s.Stranger == nil || len(q.Portals) > 0 {
 		return nil
 	}
-	if v := s.Catalog.view.Load(); v.tier != record.TierSummary && len(v.partly) == 0 {
+	if !s.Catalog.SummaryOnly() && len(s.Catalog.Partial()) == 0 {
 		return nil
 	}
 	var out []string
@@ -157,7 +157,7 @@ func (s *Searcher) namedBy(ctx context.Context, caps []string, limited *bool) <-
 					continue
 				}
 				sent[id] = true
-				switch p, known, held := s.standing(id); {
+				switch p, known, held := s.Catalog.Standing(id); {
 				case held:
 				case known:
 					send(p)
@@ -173,23 +173,6 @@ func (s *Searcher) namedBy(ctx context.Context, caps []string, limited *bool) <-
 		}
 	})
 	return out
-}
-
-// standing says whether a portal is known and asked in searches, and whether all of
-// it is held here.
-func (s *Searcher) standing(id record.PortalID) (p federation.Peer, known, held bool) {
-	v := s.Catalog.view.Load()
-	for _, p := range v.partly {
-		if p.ID == id {
-			return p, true, false
-		}
-	}
-	for _, o := range v.list {
-		if o.id == id {
-			return p, false, o.shown
-		}
-	}
-	return p, false, id == s.Catalog.cfg.Self
 }
 
 // worthMeeting reports whether a portal that is not known may be met.
@@ -219,7 +202,7 @@ func (s *Searcher) met(ctx context.Context, c *record.Card) (federation.Peer, bo
 			s.leave(c.Origin)
 			return
 		}
-		p, known, held := s.standing(card.Portal)
+		p, known, held := s.Catalog.Standing(card.Portal)
 		if !known && !held { // there is no room for it, so it is asked this once
 			p, known = s.passing(ctx, card)
 		}

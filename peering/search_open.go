@@ -72,7 +72,7 @@ var errSilent = errors.New("it does not answer")
 // asked what they hold of it, and first where it did not answer lately.
 func (s *Searcher) open(ctx context.Context, name, host string) (f found, err error) {
 	var from federation.Peer
-	for _, p := range s.Catalog.partly() {
+	for _, p := range s.Catalog.Partial() {
 		if p.Host() == host && s.Registry.Decide(ctx, p.ID, p.URL).Show {
 			from = p
 			break
@@ -197,16 +197,4 @@ func (s *Searcher) fetch(ctx context.Context, via, of federation.Peer, id string
 		return f, errors.New("it is not shown here")
 	}
 	return list[0], nil
-}
-
-// partly are the portals that may be shown and whose agents are not all held.
-func (c *Catalog) partly() []federation.Peer { return c.view.Load().partly }
-
-// asShown is an agent that is not held as it is shown.
-func (c *Catalog) asShown(card *record.Card, p federation.Peer, r *record.Record) (hub.Agent, error) {
-	body, ok := r.Body.(*record.Agent)
-	if !ok || c.cfg.Imports != nil && !c.cfg.Imports(body) {
-		return hub.Agent{}, errors.New("it is not shown here")
-	}
-	return c.agent(card, r, body, shown{host: p.Host(), verified: p.Proven(clock.Now())})
 }

@@ -77,8 +77,8 @@ func newWide(t testing.TB) *wide {
 			return nil, nil
 		}, Log: slog.New(slog.DiscardHandler)})
 	go w.searcher.Run(t.Context())
-	w.hub = hub.New(hub.Ports{Index: w.index, Network: w.Catalog, Wider: w.searcher}, hub.Config{Portal: "self.example", URL: "https://self.example"})
-	w.Attach(w.hub)
+	w.answer(w.Catalog, w.searcher)
+	w.hub = hub.New(hub.Ports{Index: w.index, Network: w.Network, Wider: w.searcher}, hub.Config{Portal: "self.example", URL: "https://self.example"})
 	return w
 }
 
@@ -241,7 +241,7 @@ func TestSearcher_TellsOfEachAnswerAsItComes(t *testing.T) {
 			c := page.Coverage
 			got = append(got, fmt.Sprint(time.Since(began).Milliseconds(), handlesOf(page), c.Asked, c.Answered, c.Silent))
 			for _, r := range page.Results { // what is told of can be opened
-				if _, err := w.Catalog.Find(t.Context(), r.Agent.Name, r.Agent.Portal); err != nil {
+				if _, err := w.Find(t.Context(), r.Agent.Name, r.Agent.Portal); err != nil {
 					t.Error(err)
 				}
 			}

@@ -92,7 +92,7 @@ func (s *Stranger) meet(ctx context.Context, origin string, portal record.Portal
 	// It is told of again: it may have been forgotten since its domain was proved.
 	s.Registry.Learned(w.Card, w.Card.Origin == origin)
 	s.Report(ctx, w.Card.Portal)
-	s.Catalog.meets.note(w.Card.Portal)
+	s.Catalog.NoteSought(w.Card.Portal)
 	s.Catalog.Settle(ctx)
 	return w.Card, nil
 }
@@ -297,7 +297,7 @@ func (k *Seeker) goal(ctx context.Context, actor ident.Actor, what string) (w go
 	if ident.CheckForm(name) != nil || originOf(w.host) == "" || w.host == k.Host {
 		return w, w.none("Check the spelling.")
 	}
-	if s := k.catalog.view.Load().byHost[w.host]; s != nil && s.shown {
+	if k.catalog.ShowsHost(w.host) {
 		return w, w.none("Its portal is, but nothing of that name was found there. Check the spelling.")
 	}
 	if d := k.decide(ctx, w.host); shutOut(d) {
@@ -398,8 +398,8 @@ func (k *Seeker) open(ctx context.Context, w goal) (hub.Agent, error) {
 	if err == nil {
 		return f.Agent, nil
 	}
-	if a, ok := k.catalog.named(w.name, w.host); ok { // its log was quicker
-		if id, url := k.catalog.owner(a); k.Stranger.Registry.Decide(ctx, id, url).Show {
+	if a, ok := k.catalog.Named(w.name, w.host); ok { // its log was quicker
+		if id, url := k.catalog.Owner(a); k.Stranger.Registry.Decide(ctx, id, url).Show {
 			return a, nil
 		}
 	}
@@ -433,20 +433,20 @@ func (k *Seeker) byID(ctx context.Context, w goal) (hub.Agent, error) {
 
 // listed returns an agent as a portal lists it that was met just now.
 func (k *Seeker) listed(ctx context.Context, card *record.Card, w goal) (hub.Agent, error) {
-	for _, p := range k.catalog.partly() {
+	for _, p := range k.catalog.Partial() {
 		if p.ID == card.Portal {
 			f, err := k.Searcher.fetch(ctx, p, p, w.id)
 			if err == nil {
 				k.Searcher.opened.put(f, clock.Now().Add(openedFor))
 				return f.Agent, nil
 			}
-			if a, ok := k.catalog.shelf.Learned(w.id); ok {
+			if a, ok := k.catalog.Learned(w.id); ok {
 				return a, nil
 			}
 			return hub.Agent{}, err
 		}
 	}
-	if a, ok := k.catalog.shelf.Learned(w.id); ok {
+	if a, ok := k.catalog.Learned(w.id); ok {
 		return a, nil
 	}
 	return hub.Agent{}, errNotThere
@@ -464,38 +464,4 @@ func (k *Seeker) failed(w goal, err error) error {
 	}
 	k.Log.Debug("an agent was looked for in vain", "agent", w.text(), "error", err)
 	return fault.Wrap(fault.Unavailable, err, "%s is not known here, and its portal could not be asked. Try again later.", w.text())
-}
-
-// meets are the portals that came to be known because somebody here looked for
-// an agent of theirs. The zero value is ready. It is safe for concurrent use.
-type meets struct {
-	mu   sync.Mutex // guards list
-	list map[record.PortalID]time.Time
-}
-
-// maxMeets bounds them; it is forgotten of any then how it came to be known.
-const maxMeets = 4096
-
-func (m *meets) note(portal record.PortalID) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.list == nil {
-		m.list = make(map[record.PortalID]time.Time)
-	}
-	if _, ok := m.list[portal]; ok {
-		return
-	}
-	for other := range m.list {
-		if len(m.list) < maxMeets {
-			break
-		}
-		delete(m.list, other)
-	}
-	m.list[portal] = clock.Now()
-}
-
-func (m *meets) since(portal record.PortalID) time.Time {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.list[portal]
 }

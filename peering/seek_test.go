@@ -91,8 +91,7 @@ func newUnknown(t *testing.T) *unknown {
 	u := &unknown{wide: newWide(t), wanted: make(map[record.PortalID]bool),
 		book: &book{hosts: make(map[string][]overlay.Found), agents: make(map[string][]overlay.Found), caps: make(map[string][]overlay.Found), portals: make(map[record.PortalID]overlay.Found)}}
 	u.seeker = peering.NewSeeker(peering.SeekerConfig{Host: "self.example", Book: u.book, Searcher: u.searcher, Stranger: u.stranger(), Log: slog.New(slog.DiscardHandler)})
-	u.hub = hub.New(hub.Ports{Index: u.index, Network: u.Catalog, Wider: u.searcher, Seeker: u.seeker}, hub.Config{Portal: "self.example", URL: "https://self.example"})
-	u.Attach(u.hub)
+	u.hub = hub.New(hub.Ports{Index: u.index, Network: u.Network, Wider: u.searcher, Seeker: u.seeker}, hub.Config{Portal: "self.example", URL: "https://self.example"})
 	return u
 }
 
@@ -441,8 +440,8 @@ func (u *unknown) searching() {
 		Take: func(context.Context, record.PortalID, []federation.Told) ([]federation.Unfit, error) { return nil, nil },
 		Book: u.book, Stranger: u.stranger(), Log: slog.New(slog.DiscardHandler)})
 	go u.searcher.Run(u.Context())
-	u.hub = hub.New(hub.Ports{Index: u.index, Network: u.Catalog, Wider: u.searcher}, hub.Config{Portal: "self.example", URL: "https://self.example"})
-	u.Attach(u.hub)
+	u.answer(u.Catalog, u.searcher)
+	u.hub = hub.New(hub.Ports{Index: u.index, Network: u.Network, Wider: u.searcher}, hub.Config{Portal: "self.example", URL: "https://self.example"})
 }
 
 // ferries are agents that have the capability, as the DHT names their portals.

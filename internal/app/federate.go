@@ -44,6 +44,7 @@ type federated struct {
 	// agents elsewhere.
 	searcher *peering.Searcher
 	seeks    *peering.Seeker
+	answers  *peering.Network
 	stranger *peering.Stranger
 	calls    wentOut
 	overlay  *overlay.Overlay // this portal in the DHT
@@ -102,7 +103,7 @@ const (
 
 // federate makes the portal one of its network, if it is of one. It comes before
 // the hub, which shows agents of others.
-func (p *Portal) federate(ctx context.Context, keys *ident.Keys, allow []netip.Prefix) error {
+func (p *Portal) federate(ctx context.Context, keys *ident.Keys, allow []netip.Prefix, shelf peering.Shelf) error {
 	if p.set.network == "" {
 		return p.openPeers(ctx, federation.PeersConfig{})
 	}
@@ -173,7 +174,7 @@ func (p *Portal) federate(ctx context.Context, keys *ident.Keys, allow []netip.P
 	for _, origin := range p.set.join {
 		f.peers.Heard(origin, "")
 	}
-	f.find()
+	f.find(shelf)
 	if err := f.follow(); err != nil {
 		return err
 	}
@@ -183,6 +184,7 @@ func (p *Portal) federate(ctx context.Context, keys *ident.Keys, allow []netip.P
 	if err := f.gossips(); err != nil {
 		return err
 	}
+	f.search()
 	f.answer()
 	f.telling()
 	p.federated = f

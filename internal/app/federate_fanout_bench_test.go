@@ -170,8 +170,7 @@ func fanOut(b *testing.B, portals int) (*peering.Searcher, []*fanning) {
 		me.registry.Synced(h.Portal, federation.HeadRow{Portal: h.Portal, Version: h.Version(), Issued: h.Issued, Expires: h.Expires, Count: h.Count}, 0, true, time.Time{})
 	}
 	log := slog.New(slog.DiscardHandler)
-	catalog := peering.NewCatalog(peering.CatalogConfig{Self: me.self.ID(), Host: "here.example", Network: publishNetwork, Replica: me.replica, Registry: me.registry, Translate: translate.Agent})
-	catalog.Attach(me.hub)
+	catalog := peering.NewCatalog(peering.CatalogConfig{Self: me.self.ID(), Host: "here.example", Network: publishNetwork, Replica: me.replica, Registry: me.registry, Shelf: me.hub, Translate: translate.Agent})
 	catalog.Settle(b.Context())
 	s := peering.NewSearcher(peering.SearcherConfig{Network: publishNetwork, Caller: me.client, Gate: me.gate, Replica: me.replica, Registry: me.registry, Catalog: catalog,
 		Summaries: peering.NewSummaries(publishNetwork, me.replica, log), Log: log})

@@ -10,13 +10,13 @@ import (
 	"agentsite/peering/translate"
 )
 
-// find makes the directory of other portals' agents. It comes before the hub,
-// which asks it; findIn before both are used.
-func (f *federated) find() {
+// find makes the directory of other portals' agents, which are shown in an
+// index. It comes before the hub, which asks it.
+func (f *federated) find(shelf peering.Shelf) {
 	f.catalog = peering.NewCatalog(peering.CatalogConfig{Self: f.id, Host: f.p.url.Host, Tier: f.tiers.Tier, Network: f.p.set.network, Replica: f.p.replica,
-		Registry: f.peers, Translate: translate.Agent, Imports: f.peers.Imports, News: f.peers.Changed, Liveness: f.p.livenessOf, Log: f.p.log})
+		Registry: f.peers, Shelf: shelf, Translate: translate.Agent, Imports: f.peers.Imports, News: f.peers.Changed, Liveness: f.p.livenessOf, Log: f.p.log})
 	f.summaries = peering.NewSummaries(f.p.set.network, f.p.replica, f.p.log)
-	f.run = append(f.run, f.summaries.Run)
+	f.run = append(f.run, f.catalog.Run, f.summaries.Run)
 }
 
 // network is what the hub asks for agents of other portals; nil for a portal
@@ -28,29 +28,35 @@ func (f *federated) network(instead hub.Network) hub.Network {
 	if f == nil {
 		return nil
 	}
-	return f.catalog
+	return f.answers
 }
 
-// wider is whom the hub has ask portals that are not wholly held; nil for a
-// portal that keeps to itself.
+// search makes what asks other portals for their agents. It comes after follow
+// and distribute, by which it takes heads in and finds portals.
+func (f *federated) search() {
+	f.stranger = &peering.Stranger{Handshake: f.client.Handshake, Registry: f.peers, Wanted: f.peers.Wanted, Report: f.syncer.Report, Catalog: f.catalog}
+	f.searcher = peering.NewSearcher(peering.SearcherConfig{Network: f.p.set.network, Caller: f.client, Gate: f.gate, Replica: f.p.replica, Registry: f.peers,
+		Catalog: f.catalog, Summaries: f.summaries, Take: f.syncer.Take, Book: f.overlay, Stranger: f.stranger, Log: f.p.log})
+	f.seeks = peering.NewSeeker(peering.SeekerConfig{Host: f.p.url.Host, Book: f.overlay, Searcher: f.searcher, Stranger: f.stranger, Log: f.p.log})
+	f.answers = peering.NewNetwork(peering.NetworkConfig{Self: f.id, Name: f.p.set.network, Replica: f.p.replica, Registry: f.peers, Catalog: f.catalog, Searcher: f.searcher})
+	f.run = append(f.run, f.searcher.Run)
+}
+
+// wider asks portals that are not wholly held; nil for a portal that keeps to
+// itself.
 func (f *federated) wider() hub.Wider {
 	if f == nil {
 		return nil
 	}
-	f.stranger = &peering.Stranger{Handshake: f.client.Handshake, Registry: f.peers, Wanted: f.peers.Wanted, Report: f.syncer.Report, Catalog: f.catalog}
-	f.searcher = peering.NewSearcher(peering.SearcherConfig{Network: f.p.set.network, Caller: f.client, Gate: f.gate, Replica: f.p.replica, Registry: f.peers,
-		Catalog: f.catalog, Summaries: f.summaries, Take: f.syncer.Take, Book: f.overlay, Stranger: f.stranger, Log: f.p.log})
-	f.run = append(f.run, f.searcher.Run)
 	return f.searcher
 }
 
 // seeker finds agents of portals that are not known here; nil for a portal that
-// keeps to itself. It comes after wider.
+// keeps to itself.
 func (f *federated) seeker() hub.Seeker {
 	if f == nil {
 		return nil
 	}
-	f.seeks = peering.NewSeeker(peering.SeekerConfig{Host: f.p.url.Host, Book: f.overlay, Searcher: f.searcher, Stranger: f.stranger, Log: f.p.log})
 	return f.seeks
 }
 
@@ -60,13 +66,4 @@ func (f *federated) answer() {
 		Search: func(ctx context.Context, q hub.Query) (hub.Page, error) {
 			return f.p.hub.Search(ctx, ident.Actor{Kind: ident.Guest}, q)
 		}})
-}
-
-// findIn shows the agents of other portals in the directory.
-func (f *federated) findIn(h *hub.Service) {
-	if f == nil {
-		return
-	}
-	f.catalog.Attach(h)
-	f.run = append(f.run, f.catalog.Run)
 }

@@ -208,18 +208,18 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 	}
 	p.accounts = account.New(p.db, acfg)
 	p.teller = newTeller(acfg.Mailer, p.db, p.url.String(), p.log)
-	if err := p.federate(ctx, keys, allow); err != nil {
+	words := index.New()
+	if err := p.federate(ctx, keys, allow, hub.NewRemoteAgents(words, host)); err != nil {
 		return err
 	}
 	queue := agentruntime.NewQueue()
 	p.drivers = p.newDrivers(host, out)
 	byKind := p.drivers.byKind()
-	p.hub = hub.New(hub.Ports{Store: p.db, Index: index.New(), Prober: probers{remote.NewProber(rt), toolserver.NewProber(rt), p.drivers.prompt}, Reader: newReaders(rt),
+	p.hub = hub.New(hub.Ports{Store: p.db, Index: words, Prober: probers{remote.NewProber(rt), toolserver.NewProber(rt), p.drivers.prompt}, Reader: newReaders(rt),
 		Witness: remote.NewWitness(rt), Trier: trier{agentruntime.NewTrier(byKind)}, Sealer: keys, Network: p.federated.network(p.set.found), Ways: ways{p}, Wider: p.federated.wider(), Seeker: p.federated.seeker()}, hub.Config{
 		Portal: host, URL: p.url.String(), Kinds: []hub.Kind{hub.A2A, hub.Prompt, hub.MCP, hub.OpenAI, hub.Link}, Log: p.log, Loopback: loopback, CheckURL: p.checkURL,
 		Told: p.teller.told, Moved: p.drivers.link.Drop, Model: p.set.modelName(), ModelHost: p.set.modelHost(), Contacted: p.contacted, Elsewhere: p.calledElsewhere, Voices: p.voices,
 	})
-	p.federated.findIn(p.hub)
 	instant := agentruntime.NewInstant(p.hub, map[hub.Kind]task.Agent{hub.Builtin: p.drivers.build}, p.log)
 	chats := chat.New(p.db, directory{p.hub, p.db, instant}, queue, chat.Config{Portal: host, Instant: instant, Hop: p.hop, URL: p.url.String(), FileKey: []byte(keys.Mark("files", "agentsite/file/1")), Log: p.log})
 	p.chats = chats
