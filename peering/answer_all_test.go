@@ -87,7 +87,7 @@ func (a *answering) ask(asker record.PortalID, q federation.SearchQuestion) (map
 func TestAnswerer_AnIndexAnswersForOthers(t *testing.T) {
 	a := newAnswering(t)
 	many := a.join("many", true)
-	many.list(names("many-", 30)...)
+	many.list(numbered("many-", 30)...)
 	few, denied, asker := a.join("few", true), a.join("denied", true), a.join("asker", true)
 	for _, name := range []string{"few-0", "few-1"} { // less is found in more words
 		x := few.Agent(name)
@@ -97,7 +97,7 @@ func TestAnswerer_AnIndexAnswersForOthers(t *testing.T) {
 	few.list()
 	few.net.Clear(few.ID)
 	denied.list("denied-0")
-	asker.list(names("asker-", 12)...)
+	asker.list(numbered("asker-", 12)...)
 	is := func(what string, got map[string]int, want string) {
 		t.Helper()
 		if fmt.Sprint(got) != want {
@@ -118,7 +118,7 @@ func TestAnswerer_AnIndexAnswersForOthers(t *testing.T) {
 	}
 	// Of many that have something, each gets its share.
 	for i := range 6 {
-		a.join(fmt.Sprintf("p%d", i), true).list(names(fmt.Sprintf("p%d-", i), 6)...)
+		a.join(fmt.Sprintf("p%d", i), true).list(numbered(fmt.Sprintf("p%d-", i), 6)...)
 	}
 	got, _ = a.ask(asker.ID, all)
 	total := 0
@@ -159,7 +159,7 @@ func TestAnswerer_AnIndexAnswersForOthers(t *testing.T) {
 	a.tier = record.TierReplica
 	got, _ = a.ask(asker.ID, federation.SearchQuestion{Text: "translates", Of: federation.OfAll})
 	is("a replica", got, "map[self:1]")
-	for _, bad := range []federation.SearchQuestion{{Of: "some"}, {Portals: names("p", federation.MaxWanted+1)}} {
+	for _, bad := range []federation.SearchQuestion{{Of: "some"}, {Portals: numbered("p", federation.MaxWanted+1)}} {
 		if _, err := a.Answer(t.Context(), asker.ID, bad); err == nil {
 			t.Errorf("%+v is answered", bad)
 		}
@@ -171,7 +171,7 @@ func TestAnswerer_AnIndexAnswersForOthers(t *testing.T) {
 func TestAnswerer_AnIndexKeepsWithinTheSize(t *testing.T) {
 	a := newAnswering(t)
 	p := a.join("long", true)
-	for _, name := range names("long-", 20) {
+	for _, name := range numbered("long-", 20) {
 		x := p.Agent(name)
 		x.Name, x.Title, x.Description = name, "Title of "+name, "translates words"
 		x.Skills = []record.Skill{{ID: "x", Name: "Skill"}}
@@ -188,4 +188,13 @@ func TestAnswerer_AnIndexKeepsWithinTheSize(t *testing.T) {
 	if n := len(answer.Append(nil)); n > federation.MaxIndexed+4096 || n < federation.MaxIndexed*9/10 || answer.Total < len(answer.Results)+2 {
 		t.Errorf("%d results of %d in %d bytes", len(answer.Results), answer.Total, n)
 	}
+}
+
+// numbered returns n names that begin with a prefix.
+func numbered(prefix string, n int) []string {
+	list := make([]string, n)
+	for i := range list {
+		list[i] = fmt.Sprintf("%s%d", prefix, i)
+	}
+	return list
 }

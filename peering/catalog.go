@@ -71,8 +71,6 @@ type Catalog struct {
 	handles  map[string]string    // of their other listings, to id
 }
 
-var _ Directory = (*Catalog)(nil)
-
 // stand is how the agents of one portal stand in the directory.
 type stand struct {
 	id record.PortalID

@@ -21,6 +21,8 @@ const (
 	// maxChanged bounds the entries of a pull that wait in memory to be told
 	// to the directory; more are read again from the Replica.
 	maxChanged = 2048
+	// showBatch is how many records are given to the directory at once.
+	showBatch = 1024
 	// truncatedFor is for how long a portal whose records are too many bytes is
 	// not tried again; to know it they have to be read.
 	truncatedFor = time.Hour
@@ -450,7 +452,7 @@ func (s *Syncer) show(ctx context.Context, portal record.PortalID, since int64) 
 		if r, err := record.Open(s.Self.Network(), wire); err == nil {
 			list = append(list, r)
 		}
-		if len(list) == batch {
+		if len(list) == showBatch {
 			s.Directory.Put(portal, list)
 			list = nil
 		}
