@@ -79,9 +79,11 @@ var may = map[string][]string{
 	// serf is for it alone, and it knows no services.
 	"peering/gossip": with(leaves, "internal/record"),
 	// Operators ask in the browser what doctor would say.
-	"handlers":     with(inner, "internal/doctor", "templates", "static", "docs"),
-	"web":          with(leaves, "handlers"),
-	"internal/app": {"*"},
+	"handlers":         with(inner, "internal/doctor", "templates", "static", "docs"),
+	"handlers/request": with(leaves, "internal/account", "internal/task"),
+	"handlers/respond": with(leaves, "internal/chat", "internal/task"),
+	"web":              with(leaves, "handlers"),
+	"internal/app":     {"*"},
 	// The demo builds portals with app, so app cannot have it.
 	// What goes wrong in it, a portal that lies, is signed by hand.
 	"internal/app/demo": with(leaves, "internal/app", "internal/federation", "internal/record"),

@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"time"
 
-	"agentsite/handlers/face"
+	"agentsite/handlers/request"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
 	"agentsite/templates"
@@ -199,7 +199,7 @@ func (d *Door) apiProveDomain(w http.ResponseWriter, r *http.Request, actor iden
 }
 
 func (d *Door) apiRemoveDomain(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
-	if err := d.hub.RemoveDomain(r.Context(), actor, face.PathParam(r, "domain")); err != nil {
+	if err := d.hub.RemoveDomain(r.Context(), actor, request.PathParam(r, "domain")); err != nil {
 		return err
 	}
 	w.WriteHeader(http.StatusNoContent)

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"agentsite/handlers/face"
 	"agentsite/handlers/qr"
+	"agentsite/handlers/request"
 	"agentsite/internal/fault"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
@@ -106,7 +106,7 @@ func (d *Door) agentQR(w http.ResponseWriter, r *http.Request, actor ident.Actor
 	}
 	drawer := actor.ID
 	if actor.Kind == ident.Guest {
-		drawer = face.ClientAddr(r)
+		drawer = request.ClientAddr(r)
 	}
 	if wait, ok := d.codes.Allow(drawer); !ok {
 		return fault.Limited(wait, "You had many codes drawn in a short time. Wait a moment.")

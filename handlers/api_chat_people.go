@@ -8,7 +8,7 @@ import (
 
 	"github.com/go-chi/chi/v5"
 
-	"agentsite/handlers/face"
+	"agentsite/handlers/request"
 	"agentsite/internal/chat"
 	"agentsite/internal/fault"
 	"agentsite/internal/ident"
@@ -53,7 +53,7 @@ func memberHandles(w http.ResponseWriter, r *http.Request) ([]string, error) {
 }
 
 func (d *Door) apiRemoveMember(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
-	handles := []string{face.PathParam(r, "handle")}
+	handles := []string{request.PathParam(r, "handle")}
 	if handles[0] == "" {
 		handles[0] = r.URL.Query().Get("handle")
 	}
@@ -80,7 +80,7 @@ func (d *Door) apiSetRole(w http.ResponseWriter, r *http.Request, actor ident.Ac
 	if err := decode(w, r, &in); err != nil {
 		return err
 	}
-	return d.nothing(w, d.chat.SetRole(r.Context(), actor, chi.URLParam(r, "id"), face.PathParam(r, "handle"), in.Role))
+	return d.nothing(w, d.chat.SetRole(r.Context(), actor, chi.URLParam(r, "id"), request.PathParam(r, "handle"), in.Role))
 }
 
 type disclosureJSON struct {

@@ -6,7 +6,7 @@ import (
 
 	"github.com/go-chi/chi/v5"
 
-	"agentsite/handlers/face"
+	"agentsite/handlers/request"
 	"agentsite/internal/chat"
 	"agentsite/internal/ident"
 	"agentsite/internal/task"
@@ -240,7 +240,7 @@ func (d *Door) apiReact(w http.ResponseWriter, r *http.Request, actor ident.Acto
 	if err != nil {
 		return err
 	}
-	m, err := d.chat.React(r.Context(), actor, chi.URLParam(r, "id"), seq, face.PathParam(r, "emoji"), r.Method == http.MethodPut)
+	m, err := d.chat.React(r.Context(), actor, chi.URLParam(r, "id"), seq, request.PathParam(r, "emoji"), r.Method == http.MethodPut)
 	return shownMessage(w, m, err)
 }
 

@@ -13,7 +13,7 @@ import (
 
 	"github.com/go-chi/chi/v5"
 
-	"agentsite/handlers/face"
+	"agentsite/handlers/request"
 	"agentsite/internal/fault"
 	"agentsite/internal/federation"
 	"agentsite/internal/ident"
@@ -290,7 +290,7 @@ func fitsPeer(p federation.Peer, q url.Values) bool {
 	return text == "" || strings.Contains(strings.ToLower(p.Name+" "+p.URL+" "+string(p.ID)+" "+p.Operator), text)
 }
 
-func peerName(r *http.Request) string { return face.PathParam(r, "peer") }
+func peerName(r *http.Request) string { return request.PathParam(r, "peer") }
 
 func (p Peers) get(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	peer, err := p.service.Get(r.Context(), actor, peerName(r))

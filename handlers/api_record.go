@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 
-	"agentsite/handlers/face"
+	"agentsite/handlers/request"
 	"agentsite/internal/fault"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
@@ -31,7 +31,7 @@ func (d *Door) apiRecord(w http.ResponseWriter, r *http.Request, actor ident.Act
 	}
 	who := actor.ID
 	if who == "" {
-		who = face.ClientAddr(r)
+		who = request.ClientAddr(r)
 	}
 	if wait, ok := d.proofs.Allow(who); !ok {
 		return fault.Limited(wait, "You asked for many proofs in a short time. Wait a moment.")

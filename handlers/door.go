@@ -17,8 +17,9 @@ import (
 
 	"github.com/go-chi/chi/v5/middleware"
 
-	"agentsite/handlers/face"
 	"agentsite/handlers/markup"
+	"agentsite/handlers/request"
+	"agentsite/handlers/respond"
 	"agentsite/internal/account"
 	"agentsite/internal/chat"
 	"agentsite/internal/doctor"
@@ -117,7 +118,7 @@ func (d *Door) api(h handler) http.HandlerFunc {
 // guest without an id. A cookie that has ended is the same as none, and so is
 // one that holds an API token: tokens are for the API alone.
 func (d *Door) visitor(r *http.Request) (ident.Actor, error) {
-	addr := face.ClientAddr(r)
+	addr := request.ClientAddr(r)
 	c, err := r.Cookie(d.cfg.CookieName)
 	// Only a session's secret counts here: an API token in a cookie would
 	// open pages, which tokens must not.
@@ -139,7 +140,7 @@ func (d *Door) caller(r *http.Request) (ident.Actor, error) {
 		if !strings.HasPrefix(token, ident.TokenPrefix) {
 			token = "" // a session's secret is for cookies only
 		}
-		return d.accounts.Authenticate(r.Context(), token, face.ClientAddr(r))
+		return d.accounts.Authenticate(r.Context(), token, request.ClientAddr(r))
 	}
 	return d.visitor(r)
 }
@@ -181,11 +182,11 @@ type errorBody struct {
 }
 
 func (d *Door) apiError(w http.ResponseWriter, r *http.Request, err error) {
-	f, code := face.Tell(w, r, d.cfg.Log, err)
+	f, code := respond.PrepareError(w, r, d.cfg.Log, err)
 	var b errorBody
 	b.Error.Kind, b.Error.Message, b.Error.Fields = f.Kind, f.Safe, f.Fields
 	b.Error.RequestID = middleware.GetReqID(r.Context())
-	face.Challenge(w, f)
+	respond.SetChallenge(w, f)
 	writeJSON(w, code, b)
 }
 
@@ -225,7 +226,7 @@ const maxJSON = 1 << 20
 // decode reads a JSON body into v. Its error describes the fault in plain words. An
 // unknown field is an error, because a misspelt one would silently be lost.
 func decode(w http.ResponseWriter, r *http.Request, v any) error {
-	return face.DecodeFields(w, r, maxJSON, v, true)
+	return request.DecodeFields(w, r, maxJSON, v, true)
 }
 
 // decodeAgent is decode for the fields of an agent, which may hold a
@@ -235,7 +236,7 @@ func decodeAgent(w http.ResponseWriter, r *http.Request, actor ident.Actor, v *d
 	if actor.IsPerson() {
 		most += (hub.MaxIconBytes + 2) / 3 * 4
 	}
-	return face.DecodeFields(w, r, most, v, true)
+	return request.DecodeFields(w, r, most, v, true)
 }
 
 // stampLayout is how the API writes times.

@@ -11,7 +11,8 @@ import (
 	"github.com/go-chi/chi/v5"
 	"github.com/go-chi/chi/v5/middleware"
 
-	"agentsite/handlers/face"
+	"agentsite/handlers/request"
+	"agentsite/handlers/respond"
 	"agentsite/internal/chat"
 	"agentsite/internal/fault"
 	"agentsite/internal/hub"
@@ -41,7 +42,7 @@ func (d *Door) embedPages(r chi.Router) {
 
 // stranger is everybody whom the routes of the frame know nothing of.
 func stranger(r *http.Request) ident.Actor {
-	return ident.Actor{Kind: ident.Guest, Addr: face.ClientAddr(r)}
+	return ident.Actor{Kind: ident.Guest, Addr: request.ClientAddr(r)}
 }
 
 // embedPolicy is the policy of the page in the frame: that of all pages, but
@@ -91,7 +92,7 @@ func (d *Door) embedded(h func(w http.ResponseWriter, r *http.Request, a hub.Age
 			err = h(w, r, a)
 		}
 		if err != nil {
-			f, code := face.Tell(w, r, d.cfg.Log, err)
+			f, code := respond.PrepareError(w, r, d.cfg.Log, err)
 			var b errorBody
 			b.Error.Kind, b.Error.Message, b.Error.Fields = f.Kind, f.Safe, f.Fields
 			b.Error.RequestID = middleware.GetReqID(r.Context())
@@ -102,7 +103,7 @@ func (d *Door) embedded(h func(w http.ResponseWriter, r *http.Request, a hub.Age
 
 // frameVisitor is who talks in the frame.
 func (d *Door) frameVisitor(r *http.Request) (ident.Actor, error) {
-	return d.accounts.Visitor(r.Context(), r.Header.Get(visitorHeader), face.ClientAddr(r))
+	return d.accounts.Visitor(r.Context(), r.Header.Get(visitorHeader), request.ClientAddr(r))
 }
 
 type embedSayBody struct {
@@ -183,7 +184,7 @@ func (d *Door) embedLive(w http.ResponseWriter, r *http.Request, a hub.Agent) er
 		return err
 	}
 	defer sub.Close()
-	events, err := face.OpenEvents(w)
+	events, err := respond.OpenEvents(w)
 	if err != nil {
 		return nil // the reader went away
 	}

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"agentsite/handlers/face"
+	"agentsite/handlers/respond"
 	"agentsite/internal/fault"
 	"agentsite/internal/ident"
 )
@@ -29,7 +29,7 @@ func (d *Door) Foreign(w http.ResponseWriter, r *http.Request) {
 }
 
 func (d *Door) foreign(w http.ResponseWriter, r *http.Request, err error, body any) {
-	_, code := face.Tell(w, r, d.cfg.Log, err)
+	_, code := respond.PrepareError(w, r, d.cfg.Log, err)
 	writeJSON(w, code, body)
 }
 

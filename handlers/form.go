@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"agentsite/handlers/face"
+	"agentsite/handlers/respond"
 	"agentsite/internal/fault"
 	"agentsite/templates"
 )
@@ -58,7 +58,7 @@ func errorsOf(err error) (messages templates.FieldErrors, code int, ok bool) {
 	if len(messages) == 0 {
 		messages[""] = f.Safe
 	}
-	return messages, face.Status(f.Kind), true
+	return messages, respond.Status(f.Kind), true
 }
 
 // wrong is errorsOf for a form that is about to be shown again: it also tells

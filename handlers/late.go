@@ -7,7 +7,7 @@ import (
 	"net/url"
 	"strings"
 
-	"agentsite/handlers/face"
+	"agentsite/handlers/respond"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
 	"agentsite/templates"
@@ -26,11 +26,11 @@ func wantsEvents(r *http.Request) bool {
 // apiSearchEach answers with a page of what is held here, what comes late, and
 // at last how many answered.
 func (d *Door) apiSearchEach(w http.ResponseWriter, r *http.Request, actor ident.Actor, q hub.Query) error {
-	var e *face.Events
+	var e *respond.Events
 	name := "page"
 	err := d.hub.SearchEach(r.Context(), actor, q, func(page hub.Page) (err error) {
 		if e == nil {
-			if e, err = face.OpenEvents(w); err != nil {
+			if e, err = respond.OpenEvents(w); err != nil {
 				return err
 			}
 		}
@@ -49,7 +49,7 @@ func (d *Door) apiSearchEach(w http.ResponseWriter, r *http.Request, actor ident
 
 // ignoreGone is err unless the answer has begun: who reads it went away, or
 // finds that it ends.
-func ignoreGone(e *face.Events, err error) error {
+func ignoreGone(e *respond.Events, err error) error {
 	if e != nil {
 		return nil
 	}
@@ -67,12 +67,12 @@ type lateJSON struct {
 
 // browseEach sends a page the cards of what other portals have.
 func (d *Door) browseEach(w http.ResponseWriter, r *http.Request, actor ident.Actor, q hub.Query) error {
-	var e *face.Events
+	var e *respond.Events
 	first, n := true, 0
 	err := d.hub.SearchEach(r.Context(), actor, q, func(page hub.Page) (err error) {
 		if first { // the page has it
 			first = false
-			e, err = face.OpenEvents(w)
+			e, err = respond.OpenEvents(w)
 			return err
 		}
 		var event string

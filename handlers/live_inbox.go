@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 
-	"agentsite/handlers/face"
+	"agentsite/handlers/respond"
 	"agentsite/internal/chat"
 	"agentsite/internal/ident"
 )
@@ -34,7 +34,7 @@ func (d *Door) liveInbox(w http.ResponseWriter, r *http.Request, actor ident.Act
 	end := func() { inbox.Close(); stop() }
 	if sse {
 		defer end()
-		e, err := face.OpenEvents(w)
+		e, err := respond.OpenEvents(w)
 		if err != nil {
 			return nil
 		}

@@ -4,7 +4,7 @@ import (
 	"context"
 	"net/http"
 
-	"agentsite/handlers/face"
+	"agentsite/handlers/respond"
 	"agentsite/internal/chat"
 )
 
@@ -13,7 +13,7 @@ func (d *Door) liveSSE(ctx context.Context, w http.ResponseWriter, sub *chat.Sub
 	if html {
 		form = htmlEvent
 	}
-	e, err := face.OpenEvents(w)
+	e, err := respond.OpenEvents(w)
 	if err != nil {
 		return nil
 	}

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"agentsite/handlers/face"
+	"agentsite/handlers/request"
 	"agentsite/internal/clock"
 	"agentsite/internal/federation"
 	"agentsite/internal/hub"
@@ -184,7 +184,7 @@ func shorten(s string, n int) string {
 // portalPage is about one portal.
 func (d *Door) portalPage(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	d.peers.Watch()
-	f, err := d.peers.Profile(r.Context(), actor.IsOperator(), face.PathParam(r, "peer"))
+	f, err := d.peers.Profile(r.Context(), actor.IsOperator(), request.PathParam(r, "peer"))
 	if err != nil {
 		return err
 	}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/go-chi/chi/v5"
 
-	"agentsite/handlers/face"
+	"agentsite/handlers/request"
 	"agentsite/internal/fault"
 	"agentsite/internal/ident"
 	"agentsite/static"
@@ -130,7 +130,7 @@ func (d *Door) noPage(http.ResponseWriter, *http.Request, ident.Actor) error {
 }
 
 // pathName is an agent's or person's name from the path.
-func pathName(r *http.Request) string { return face.PathParam(r, "name") }
+func pathName(r *http.Request) string { return request.PathParam(r, "name") }
 
 // robots keeps crawlers out of what is personal or endless, and tells those
 // that look for agents where the catalog is.

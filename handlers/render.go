@@ -11,7 +11,7 @@ import (
 	"github.com/a-h/templ"
 	"github.com/go-chi/chi/v5/middleware"
 
-	"agentsite/handlers/face"
+	"agentsite/handlers/respond"
 	"agentsite/internal/clock"
 	"agentsite/internal/fault"
 	"agentsite/internal/ident"
@@ -77,13 +77,13 @@ func freeBuffer(buf *bytes.Buffer) {
 
 // pageError shows what went wrong as a page of its own.
 func (d *Door) pageError(w http.ResponseWriter, r *http.Request, actor ident.Actor, err error) {
-	f, _ := face.Tell(w, r, d.cfg.Log, err)
+	f, _ := respond.PrepareError(w, r, d.cfg.Log, err)
 	id := middleware.GetReqID(r.Context())
 	if f.Kind == fault.Unauthenticated && r.Method == http.MethodGet && !actor.IsPerson() {
 		http.Redirect(w, r, "/login?next="+queryEscape(r.URL.RequestURI()), http.StatusSeeOther)
 		return
 	}
-	code := face.Status(f.Kind)
+	code := respond.Status(f.Kind)
 	// When the request was given up, nobody waits for a page and none can be
 	// rendered.
 	if r.Context().Err() == nil {

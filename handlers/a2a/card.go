@@ -11,7 +11,7 @@ import (
 	"net/url"
 	"time"
 
-	"agentsite/handlers/face"
+	"agentsite/handlers/request"
 	"agentsite/internal/a2a"
 	"agentsite/internal/fault"
 	"agentsite/internal/hub"
@@ -58,9 +58,9 @@ func (d *Door) card(w http.ResponseWriter, r *http.Request) {
 // described is the agent whose card is asked for. A card that anybody may read
 // is for those too whose credential has ended: it says where to get one.
 func (d *Door) described(r *http.Request) (hub.Agent, error) {
-	actor, err := d.cfg.Callers.Proven(r)
+	actor, err := d.cfg.Callers.Authenticate(r)
 	if fault.Is(err, fault.Unauthenticated) {
-		visitor := ident.Actor{Kind: ident.Guest, Addr: face.ClientAddr(r)}
+		visitor := ident.Actor{Kind: ident.Guest, Addr: request.ClientAddr(r)}
 		if a, verr := d.cfg.Hub.Get(r.Context(), visitor, agentName(r)); verr == nil && a.Visibility == hub.Public {
 			return a, nil
 		}

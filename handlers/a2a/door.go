@@ -21,7 +21,7 @@ import (
 	"github.com/go-chi/chi/v5"
 	"github.com/go-chi/chi/v5/middleware"
 
-	"agentsite/handlers/face"
+	"agentsite/handlers/request"
 	"agentsite/internal/a2a"
 	"agentsite/internal/chat"
 	"agentsite/internal/fault"
@@ -36,7 +36,7 @@ import (
 // Config is what the door needs; everything is required.
 type Config struct {
 	// Callers are the portal's, so that visitors are the same at each face.
-	Callers *face.Callers
+	Callers *request.Callers
 	Hub     *hub.Service
 	Chat    *chat.Service
 	Tasks   *task.Service

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"agentsite/handlers/face"
+	"agentsite/handlers/respond"
 	"agentsite/internal/a2a"
 	"agentsite/internal/ident"
 	"agentsite/internal/task"
@@ -53,7 +53,7 @@ func (q *methodCall) numbered(ctx context.Context, actor ident.Actor, t task.Tas
 		return err
 	}
 	defer logs.leave(l)
-	out, err := face.OpenEvents(q.w)
+	out, err := respond.OpenEvents(q.w)
 	if err != nil {
 		return errStreamed
 	}

@@ -13,7 +13,8 @@ import (
 
 	"github.com/go-chi/chi/v5"
 
-	"agentsite/handlers/face"
+	"agentsite/handlers/request"
+	"agentsite/handlers/respond"
 	"agentsite/internal/a2a"
 	"agentsite/internal/chat"
 	"agentsite/internal/clock"
@@ -107,15 +108,15 @@ func (q *methodCall) send() (any, error) {
 		}
 	}
 	ctx, d, m := q.r.Context(), q.door, in.Message
-	asker, err := d.cfg.Callers.Asker(q.r, q.proven, m.TaskID, m.ContextID)
+	asker, err := d.cfg.Callers.Identify(q.r, q.proven, m.TaskID, m.ContextID)
 	if err != nil {
 		return nil, noSuch(m, err)
 	}
-	via, err := face.Chain(q.r)
+	via, err := request.ReadChain(q.r)
 	if err != nil {
 		return nil, err
 	}
-	budget, err := face.Budget(q.r, q.proven)
+	budget, err := request.ReadBudget(q.r, q.proven)
 	if err != nil {
 		return nil, spent(err)
 	}
@@ -132,11 +133,11 @@ func (q *methodCall) send() (any, error) {
 	}
 	if waits := q.method == a2a.StreamMessage || !in.Immediate; waits {
 		var leave func()
-		if ctx, leave, err = d.cfg.Callers.Attend(q.r, asker.Actor); err != nil {
+		if ctx, leave, err = d.cfg.Callers.BeginWait(q.r, asker.Actor); err != nil {
 			return nil, err
 		}
 		defer leave()
-	} else if _, err := d.cfg.Callers.Proven(q.r); err != nil { // the body may have come slowly
+	} else if _, err := d.cfg.Callers.Authenticate(q.r); err != nil { // the body may have come slowly
 		return nil, err
 	}
 	asked, err := d.cfg.Chat.Ask(ctx, asker.Actor, chat.Ask{Agent: q.agent.Handle(), Context: m.ContextID, ClientID: m.ID, Parts: m.Parts, TaskID: m.TaskID, Face: doorName,
@@ -153,8 +154,8 @@ func (q *methodCall) send() (any, error) {
 	if err != nil {
 		return nil, noSuch(m, err)
 	}
-	d.cfg.Callers.Keep(asker, asked.ConversationID)
-	d.cfg.Callers.Keep(asker, asked.Task.ID)
+	d.cfg.Callers.Remember(asker, asked.ConversationID)
+	d.cfg.Callers.Remember(asker, asked.Task.ID)
 	if asked.Task.AgentID != q.agent.ID || m.TaskID != "" && m.TaskID != asked.Task.ID { // the message was another's, said before
 		return nil, errNoTask()
 	}
@@ -245,7 +246,7 @@ func (q *methodCall) named() (in a2a.TaskRequest, actor ident.Actor, t task.Task
 	if f != nil {
 		return in, actor, t, f
 	}
-	asker, err := q.door.cfg.Callers.Asker(q.r, q.proven, in.ID)
+	asker, err := q.door.cfg.Callers.Identify(q.r, q.proven, in.ID)
 	if fault.Is(err, fault.NotFound) {
 		err = errNoTask()
 	}
@@ -277,7 +278,7 @@ func (q *methodCall) list() (any, error) {
 	}
 	actor := q.proven
 	if actor.ID == "" && in.ContextID != "" {
-		asker, err := q.door.cfg.Callers.Asker(q.r, actor, in.ContextID)
+		asker, err := q.door.cfg.Callers.Identify(q.r, actor, in.ContextID)
 		if err != nil && !fault.Is(err, fault.NotFound) {
 			return nil, err
 		}
@@ -363,7 +364,7 @@ func (q *methodCall) cancel() (any, error) {
 		return nil, ended
 	}
 	ctx, d := q.r.Context(), q.door
-	s, err := face.Follow(ctx, d.cfg.Chat, actor, t)
+	s, err := respond.Follow(ctx, d.cfg.Chat, actor, t)
 	if err != nil {
 		return nil, err
 	}
@@ -399,7 +400,7 @@ func (q *methodCall) subscribe() (any, error) {
 	if t.State.Terminal() && !q.replays(t) {
 		return nil, a2a.Fail(a2a.CodeUnsupported, "The task has ended, so nothing more comes. Ask for it with GetTask.")
 	}
-	ctx, leave, err := q.door.cfg.Callers.Attend(q.r, actor)
+	ctx, leave, err := q.door.cfg.Callers.BeginWait(q.r, actor)
 	if err != nil {
 		return nil, err
 	}
@@ -408,13 +409,13 @@ func (q *methodCall) subscribe() (any, error) {
 }
 
 // wait follows a task until it ends or asks for something; ctx is of
-// face.Callers.Attend.
+// request.Callers.BeginWait.
 func (q *methodCall) wait(ctx context.Context, actor ident.Actor, t task.Task) (task.Task, error) {
 	ctx, cancel := context.WithTimeout(ctx, maxWait)
 	defer cancel()
-	answer := face.Unhurried(q.w)
+	answer := respond.LiftDeadlines(q.w)
 	defer answer()
-	s, err := face.Follow(ctx, q.door.cfg.Chat, actor, t)
+	s, err := respond.Follow(ctx, q.door.cfg.Chat, actor, t)
 	if err != nil {
 		return t, err
 	}

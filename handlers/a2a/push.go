@@ -22,7 +22,7 @@ func pushConfig(h notify.Hook) a2a.PushConfig {
 
 // ofTask finds who asks, and whether the task is theirs with this agent.
 func (q *methodCall) ofTask(id string) (ident.Actor, error) {
-	asker, err := q.door.cfg.Callers.Asker(q.r, q.proven, id)
+	asker, err := q.door.cfg.Callers.Identify(q.r, q.proven, id)
 	if fault.Is(err, fault.NotFound) {
 		err = errNoTask()
 	}

@@ -66,7 +66,7 @@ func (d *Door) rest(w http.ResponseWriter, r *http.Request) {
 		if _, f := spoken(r, ""); f != nil {
 			return nil, f
 		}
-		actor, err := d.cfg.Callers.Proven(r)
+		actor, err := d.cfg.Callers.Authenticate(r)
 		if err != nil {
 			return nil, err
 		}

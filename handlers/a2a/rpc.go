@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"strings"
 
-	"agentsite/handlers/face"
+	"agentsite/handlers/respond"
 	"agentsite/internal/a2a"
 )
 
@@ -23,7 +23,7 @@ type envelope struct {
 func (d *Door) rpc(w http.ResponseWriter, r *http.Request) {
 	c := a2a.Call{ID: []byte("null")}
 	result, err := func() (any, error) {
-		actor, err := d.cfg.Callers.Proven(r)
+		actor, err := d.cfg.Callers.Authenticate(r)
 		if err != nil {
 			return nil, err
 		}
@@ -67,7 +67,7 @@ func (d *Door) rpc(w http.ResponseWriter, r *http.Request) {
 			code = f.HTTP()
 		}
 		if code == http.StatusOK && onlyEvents(r) {
-			if e, err := face.OpenEvents(w); err == nil {
+			if e, err := respond.OpenEvents(w); err == nil {
 				e.Write(frame(out))
 			}
 			return

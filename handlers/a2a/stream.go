@@ -7,7 +7,7 @@ import (
 	"io"
 	"time"
 
-	"agentsite/handlers/face"
+	"agentsite/handlers/respond"
 	"agentsite/internal/a2a"
 	"agentsite/internal/chat"
 	"agentsite/internal/clock"
@@ -20,7 +20,7 @@ import (
 // stream answers with the events of a task: first the task itself, then what
 // happens to it until it ends or asks for something. It returns errStreamed
 // once it has begun to answer. The task goes on without its reader.
-// ctx is of face.Callers.Attend.
+// ctx is of request.Callers.BeginWait.
 func (q *methodCall) stream(ctx context.Context, actor ident.Actor, t task.Task, how detail) error {
 	if q.follows(a2a.ExtEvents) {
 		return q.numbered(ctx, actor, t)
@@ -51,13 +51,13 @@ func (q *methodCall) stream(ctx context.Context, actor ident.Actor, t task.Task,
 			return err
 		}
 		if early = events; m != nil {
-			if out, err := face.OpenEvents(q.w); err == nil {
+			if out, err := respond.OpenEvents(q.w); err == nil {
 				out.Write(q.event(a2a.Event{Message: m}))
 			}
 			return errStreamed
 		}
 	}
-	out, err := face.OpenEvents(q.w)
+	out, err := respond.OpenEvents(q.w)
 	if err != nil {
 		return errStreamed
 	}
@@ -98,7 +98,7 @@ type follower struct {
 	// on goes on where the task waits for something, until it ends.
 	on       bool
 	speakers bool
-	s        *face.Stream
+	s        *respond.Stream
 	g        growing
 }
 
@@ -108,7 +108,7 @@ func (f *follower) begin(ctx context.Context, t task.Task) error {
 	if f.on && !t.State.Active() { // what it asked is known
 		from.MessageSeq = max(t.MessageSeq, t.AnswerSeq)
 	}
-	s, err := face.Follow(ctx, f.door.cfg.Chat, f.actor, from)
+	s, err := respond.Follow(ctx, f.door.cfg.Chat, f.actor, from)
 	if err != nil {
 		return err
 	}
@@ -200,7 +200,7 @@ type growing struct {
 }
 
 // grow makes events of the protocol out of what happened to a task.
-func (d *Door) grow(ctx context.Context, g *growing, e face.Event, speakers bool) []a2a.Event {
+func (d *Door) grow(ctx context.Context, g *growing, e respond.Event, speakers bool) []a2a.Event {
 	id, room := g.task.ID, g.task.ConversationID
 	piece := func(a task.Artifact, more, last bool) a2a.Event {
 		return a2a.Event{Artifact: &a2a.ArtifactUpdate{TaskID: id, ContextID: room, Artifact: a, Append: more, Last: last}}

@@ -20,7 +20,8 @@ import (
 
 	"github.com/go-chi/chi/v5/middleware"
 
-	"agentsite/handlers/face"
+	"agentsite/handlers/request"
+	"agentsite/handlers/respond"
 	"agentsite/internal/fault"
 	"agentsite/internal/ident"
 	"agentsite/internal/linkwire"
@@ -141,7 +142,7 @@ func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	} else {
-		c.addr = face.ClientAddr(r)
+		c.addr = request.ClientAddr(r)
 		if !d.enter(d.strange, c.addr, d.cfg.PerAddress) {
 			d.refuse(w, r, 0, fault.Limited(5*time.Second, "Too many connections from your address have not said who they are. Wait a moment."))
 			return
@@ -224,13 +225,13 @@ func (d *door) tell(r *http.Request, err error) *fault.Error {
 func (d *door) refuse(w http.ResponseWriter, r *http.Request, code int, err error) {
 	f := d.tell(r, err)
 	if code == 0 {
-		code = face.Status(f.Kind)
+		code = respond.Status(f.Kind)
 	}
 	h := w.Header()
 	if f.RetryAfter > 0 {
 		h.Set("Retry-After", strconv.Itoa(int((f.RetryAfter+time.Second-1)/time.Second)))
 	}
-	face.Challenge(w, f)
+	respond.SetChallenge(w, f)
 	h.Set("Content-Type", "application/json; charset=utf-8")
 	h.Set("Cache-Control", "no-store")
 	w.WriteHeader(code)

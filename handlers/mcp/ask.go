@@ -8,8 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"agentsite/handlers/face"
 	"agentsite/handlers/mcp/endpoint"
+	"agentsite/handlers/request"
+	"agentsite/handlers/respond"
 	"agentsite/internal/a2a"
 	"agentsite/internal/chat"
 	"agentsite/internal/fault"
@@ -54,11 +55,11 @@ func (d *Door) ask(ctx context.Context, c *endpoint.Call, q question) (endpoint.
 	if c.State != "" {
 		return d.again(ctx, c)
 	}
-	asker, err := d.cfg.Callers.Asker(c.HTTP, c.Actor, q.context)
+	asker, err := d.cfg.Callers.Identify(c.HTTP, c.Actor, q.context)
 	if err != nil {
 		return readable(err)
 	}
-	ctx, leave, err := d.cfg.Callers.Attend(c.HTTP.WithContext(ctx), asker.Actor)
+	ctx, leave, err := d.cfg.Callers.BeginWait(c.HTTP.WithContext(ctx), asker.Actor)
 	if err != nil {
 		return endpoint.Result{}, err
 	}
@@ -67,25 +68,25 @@ func (d *Door) ask(ctx context.Context, c *endpoint.Call, q question) (endpoint.
 	if err != nil {
 		return readable(err)
 	}
-	if end, ok := face.Ended(asked); ok {
+	if end, ok := respond.Ended(asked); ok {
 		return d.outcome(ctx, c, end.Task, &end), nil
 	}
 	return d.follow(ctx, c, asker.Actor, asked.Task)
 }
 
 // put asks, and keeps what visitors asked.
-func (d *Door) put(ctx context.Context, c *endpoint.Call, asker face.Asker, a chat.Ask) (asked chat.Asked, err error) {
+func (d *Door) put(ctx context.Context, c *endpoint.Call, asker request.Caller, a chat.Ask) (asked chat.Asked, err error) {
 	a.Face = doorName
-	if a.Via, err = face.Chain(c.HTTP); err != nil {
+	if a.Via, err = request.ReadChain(c.HTTP); err != nil {
 		return asked, err
 	}
-	if a.Budget, err = face.Budget(c.HTTP, asker.Actor); err != nil {
+	if a.Budget, err = request.ReadBudget(c.HTTP, asker.Actor); err != nil {
 		return asked, err
 	}
 	asked, err = d.cfg.Chat.Ask(ctx, asker.Actor, a)
 	if err == nil {
-		d.cfg.Callers.Keep(asker, asked.ConversationID)
-		d.cfg.Callers.Keep(asker, asked.Task.ID)
+		d.cfg.Callers.Remember(asker, asked.ConversationID)
+		d.cfg.Callers.Remember(asker, asked.Task.ID)
 	}
 	return asked, err
 }
@@ -111,14 +112,14 @@ func (d *Door) follow(ctx context.Context, c *endpoint.Call, actor ident.Actor, 
 // watch follows a task and tells of its progress. It returns nil for the end
 // and the task as it is when waiting is over before the task is: soon, for
 // who takes tasks, else after maxWait.
-func (d *Door) watch(ctx context.Context, c *endpoint.Call, actor ident.Actor, t task.Task, soon bool, tell func(string)) (*face.End, task.Task, error) {
+func (d *Door) watch(ctx context.Context, c *endpoint.Call, actor ident.Actor, t task.Task, soon bool, tell func(string)) (*respond.End, task.Task, error) {
 	limit := maxWait
 	if soon {
 		limit = taskAfter
 	}
 	wctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	s, err := face.Follow(wctx, d.cfg.Chat, actor, t)
+	s, err := respond.Follow(wctx, d.cfg.Chat, actor, t)
 	if err != nil {
 		return nil, t, err
 	}
@@ -151,7 +152,7 @@ type growing struct {
 	told   time.Time
 }
 
-func (g *growing) take(e face.Event) {
+func (g *growing) take(e respond.Event) {
 	if g.quiet {
 		return
 	}
@@ -195,7 +196,7 @@ func (d *Door) stop(ctx context.Context, actor ident.Actor, id string) {
 
 // outcome is what a call is told of a task that has ended, that asks for
 // something, or, without an end, that goes on.
-func (d *Door) outcome(ctx context.Context, c *endpoint.Call, t task.Task, end *face.End) endpoint.Result {
+func (d *Door) outcome(ctx context.Context, c *endpoint.Call, t task.Task, end *respond.End) endpoint.Result {
 	if end == nil {
 		return d.shown(ctx, t, nil)
 	}

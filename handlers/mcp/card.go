@@ -10,8 +10,9 @@ import (
 	"strconv"
 
 	"agentsite/handlers/ard"
-	"agentsite/handlers/face"
 	"agentsite/handlers/mcp/endpoint"
+	"agentsite/handlers/request"
+	"agentsite/handlers/respond"
 	"agentsite/internal/a2a"
 	"agentsite/internal/fault"
 	"agentsite/internal/hub"
@@ -77,10 +78,10 @@ func (d *Door) portalCard(w http.ResponseWriter, r *http.Request) {
 // agentCard answers with the card of an agent that everybody may see, and of
 // others to whom they show themselves to.
 func (d *Door) agentCard(w http.ResponseWriter, r *http.Request) {
-	actor, err := d.cfg.Callers.Proven(r)
+	actor, err := d.cfg.Callers.Authenticate(r)
 	var a hub.Agent
 	if err == nil {
-		a, err = d.cfg.Hub.Get(r.Context(), actor, face.PathParam(r, "name"))
+		a, err = d.cfg.Hub.Get(r.Context(), actor, request.PathParam(r, "name"))
 	}
 	if err != nil {
 		d.refuse(w, r, err)
@@ -114,7 +115,7 @@ func written(v any) []byte {
 
 // catalog names the servers here, as an AI Catalog: the portal first.
 func (d *Door) catalog(w http.ResponseWriter, r *http.Request) {
-	page, err := d.cfg.Hub.Search(r.Context(), ident.Actor{Kind: ident.Guest, Addr: face.ClientAddr(r)}, hub.Query{Scope: hub.ScopePortal, Sort: hub.SortName, Limit: maxCatalog})
+	page, err := d.cfg.Hub.Search(r.Context(), ident.Actor{Kind: ident.Guest, Addr: request.ClientAddr(r)}, hub.Query{Scope: hub.ScopePortal, Sort: hub.SortName, Limit: maxCatalog})
 	if err != nil {
 		d.refuse(w, r, err)
 		return
@@ -167,11 +168,11 @@ func (d *Door) sendCard(w http.ResponseWriter, r *http.Request, mediaType string
 
 // refuse answers with an error where no protocol has a shape for it.
 func (d *Door) refuse(w http.ResponseWriter, r *http.Request, err error) {
-	f, code := face.Tell(w, r, d.cfg.Log, err)
+	f, code := respond.PrepareError(w, r, d.cfg.Log, err)
 	if f.Kind == fault.Unauthenticated {
 		w.Header().Set("WWW-Authenticate", `Bearer realm="agentsite"`)
 	}
-	if err := face.WriteJSON(w, code, map[string]any{"error": map[string]string{"kind": string(f.Kind), "message": f.Safe}}); err != nil {
+	if err := respond.WriteJSON(w, code, map[string]any{"error": map[string]string{"kind": string(f.Kind), "message": f.Safe}}); err != nil {
 		d.cfg.Log.Error("encode an error", "error", err)
 	}
 }

@@ -14,8 +14,8 @@ import (
 
 	"github.com/go-chi/chi/v5"
 
-	"agentsite/handlers/face"
 	"agentsite/handlers/mcp/endpoint"
+	"agentsite/handlers/request"
 	"agentsite/internal/chat"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
@@ -24,7 +24,7 @@ import (
 // Config is what the door needs; everything is required but Servers.
 type Config struct {
 	// Callers are the portal's, so that visitors are the same at each face.
-	Callers *face.Callers
+	Callers *request.Callers
 	Hub     *hub.Service
 	Chat    *chat.Service
 	// Name and URL are the portal's; URL has no slash at its end.
@@ -90,7 +90,7 @@ func (d *Door) findPortal(context.Context, *http.Request, ident.Actor) (*endpoin
 }
 
 func (d *Door) findAgent(ctx context.Context, r *http.Request, actor ident.Actor) (*endpoint.Server, error) {
-	a, err := d.cfg.Hub.Addressed(ctx, actor, face.PathParam(r, "name"))
+	a, err := d.cfg.Hub.Addressed(ctx, actor, request.PathParam(r, "name"))
 	if err != nil {
 		return nil, err
 	}

@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"strings"
 
-	"agentsite/handlers/face"
 	"agentsite/handlers/mcp/endpoint"
+	"agentsite/handlers/request"
 	"agentsite/internal/a2a"
 	"agentsite/internal/chat"
 	"agentsite/internal/fault"
@@ -138,11 +138,11 @@ func (d *Door) again(ctx context.Context, c *endpoint.Call) (endpoint.Result, er
 	if err != nil {
 		return endpoint.Result{}, err // the mark was ours
 	}
-	asker, err := d.cfg.Callers.Asker(c.HTTP, c.Actor, id)
+	asker, err := d.cfg.Callers.Identify(c.HTTP, c.Actor, id)
 	if err != nil {
 		return readable(err)
 	}
-	ctx, leave, err := d.cfg.Callers.Attend(c.HTTP.WithContext(ctx), asker.Actor)
+	ctx, leave, err := d.cfg.Callers.BeginWait(c.HTTP.WithContext(ctx), asker.Actor)
 	if err != nil {
 		return endpoint.Result{}, err
 	}
@@ -180,11 +180,11 @@ func (d *Door) give(ctx context.Context, c *endpoint.Call, actor ident.Actor, t 
 		t.MessageSeq = seq // what comes of it is said after the question
 		return t, d.cfg.Chat.StopTask(ctx, actor, t.ID, "Who was asked gave no answer.")
 	}
-	via, err := face.Chain(c.HTTP)
+	via, err := request.ReadChain(c.HTTP)
 	if err != nil {
 		return t, err
 	}
-	budget, err := face.Budget(c.HTTP, actor)
+	budget, err := request.ReadBudget(c.HTTP, actor)
 	if err != nil {
 		return t, err
 	}

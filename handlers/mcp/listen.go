@@ -7,8 +7,8 @@ import (
 	"strings"
 	"sync"
 
-	"agentsite/handlers/face"
 	"agentsite/handlers/mcp/endpoint"
+	"agentsite/handlers/request"
 	"agentsite/internal/chat"
 	"agentsite/internal/fault"
 	"agentsite/internal/ident"
@@ -31,7 +31,7 @@ func (d *Door) listen(own tasks) func(context.Context, *endpoint.Call, endpoint.
 		for _, r := range f.rooms {
 			actor = r.actor
 		}
-		ctx, leave, err := d.cfg.Callers.Attend(c.HTTP.WithContext(ctx), actor)
+		ctx, leave, err := d.cfg.Callers.BeginWait(c.HTTP.WithContext(ctx), actor)
 		if err != nil {
 			return endpoint.Feed{}, err
 		}
@@ -74,7 +74,7 @@ type watched struct {
 // find looks up what is to be watched. What is not the caller's is not agreed
 // to, whether it is there or not.
 func (f *feed) find(ctx context.Context, own tasks, w endpoint.Watch) (agreed endpoint.Watch, err error) {
-	room := func(id string, asker face.Asker) *watched {
+	room := func(id string, asker request.Caller) *watched {
 		if f.rooms[id] == nil && len(f.rooms) < maxFeeds {
 			f.rooms[id] = &watched{actor: asker.Actor, tasks: make(map[string]endpoint.Task)}
 		}
@@ -102,7 +102,7 @@ func (f *feed) find(ctx context.Context, own tasks, w endpoint.Watch) (agreed en
 		if !ok {
 			continue
 		}
-		asker, err := f.d.cfg.Callers.Asker(f.c.HTTP, f.c.Actor, id)
+		asker, err := f.d.cfg.Callers.Identify(f.c.HTTP, f.c.Actor, id)
 		var c chat.Conversation
 		if err == nil {
 			c, err = f.d.cfg.Chat.Get(ctx, asker.Actor, id)

@@ -7,8 +7,9 @@ import (
 	"strings"
 	"sync"
 
-	"agentsite/handlers/face"
 	"agentsite/handlers/mcp/endpoint"
+	"agentsite/handlers/request"
+	"agentsite/handlers/respond"
 	"agentsite/internal/a2a"
 	"agentsite/internal/chat"
 	"agentsite/internal/fault"
@@ -55,11 +56,11 @@ func (d *Door) askAgents(ctx context.Context, c *endpoint.Call) (endpoint.Result
 	if bad := in.done(); bad != nil {
 		return *bad, nil
 	}
-	asker, err := d.cfg.Callers.Asker(c.HTTP, c.Actor)
+	asker, err := d.cfg.Callers.Identify(c.HTTP, c.Actor)
 	if err != nil {
 		return readable(err)
 	}
-	ctx, leave, err := d.cfg.Callers.Attend(c.HTTP.WithContext(ctx), asker.Actor)
+	ctx, leave, err := d.cfg.Callers.BeginWait(c.HTTP.WithContext(ctx), asker.Actor)
 	if err != nil {
 		return endpoint.Result{}, err
 	}
@@ -98,12 +99,12 @@ func (d *Door) stopAll(ctx context.Context, actor ident.Actor, list []oneOf) {
 	wg.Wait()
 }
 
-func (d *Door) askOne(ctx context.Context, c *endpoint.Call, asker face.Asker, name, text string) oneOf {
+func (d *Door) askOne(ctx context.Context, c *endpoint.Call, asker request.Caller, name, text string) oneOf {
 	o := oneOf{answerJSON: answerJSON{Agent: a2a.Line(name, maxHandle)}}
 	asked, err := d.put(ctx, c, asker, chat.Ask{Agent: name, ClientID: ident.NewID(), Parts: []task.Part{task.TextPart(text)}})
 	if err == nil {
 		o.task = asked.Task
-		var end *face.End
+		var end *respond.End
 		if end, o.task, err = d.watch(ctx, c, asker.Actor, asked.Task, false, func(string) {}); err == nil {
 			var m *chat.Message
 			if end != nil {

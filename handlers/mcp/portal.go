@@ -83,7 +83,7 @@ func (d *Door) getTask(ctx context.Context, c *endpoint.Call) (endpoint.Result, 
 	if bad := in.done(); bad != nil {
 		return *bad, nil
 	}
-	asker, err := d.cfg.Callers.Asker(c.HTTP, c.Actor, id)
+	asker, err := d.cfg.Callers.Identify(c.HTTP, c.Actor, id)
 	if err != nil {
 		return readable(err)
 	}
@@ -109,11 +109,11 @@ func (d *Door) followTask(ctx context.Context, c *endpoint.Call) (endpoint.Resul
 	if c.State != "" {
 		return d.again(ctx, c)
 	}
-	asker, err := d.cfg.Callers.Asker(c.HTTP, c.Actor, id)
+	asker, err := d.cfg.Callers.Identify(c.HTTP, c.Actor, id)
 	if err != nil {
 		return readable(err)
 	}
-	ctx, leave, err := d.cfg.Callers.Attend(c.HTTP.WithContext(ctx), asker.Actor)
+	ctx, leave, err := d.cfg.Callers.BeginWait(c.HTTP.WithContext(ctx), asker.Actor)
 	if err != nil {
 		return endpoint.Result{}, err
 	}

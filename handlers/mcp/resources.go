@@ -137,7 +137,7 @@ func (d *Door) open(a hub.Agent) bool {
 
 // transcript is what was said in a conversation of the caller's, the latest.
 func (d *Door) transcript(ctx context.Context, c *endpoint.Call, uri, id string) (endpoint.ReadResult, error) {
-	asker, err := d.cfg.Callers.Asker(c.HTTP, c.Actor, id)
+	asker, err := d.cfg.Callers.Identify(c.HTTP, c.Actor, id)
 	if err != nil {
 		return endpoint.ReadResult{}, err
 	}

@@ -6,8 +6,8 @@ import (
 	"encoding/json"
 	"time"
 
-	"agentsite/handlers/face"
 	"agentsite/handlers/mcp/endpoint"
+	"agentsite/handlers/request"
 	"agentsite/internal/chat"
 	"agentsite/internal/fault"
 	"agentsite/internal/ident"
@@ -25,8 +25,8 @@ type tasks struct {
 }
 
 // find returns a task of the caller's and who they are.
-func (k tasks) find(ctx context.Context, c *endpoint.Call, id string) (face.Asker, task.Task, error) {
-	asker, err := k.d.cfg.Callers.Asker(c.HTTP, c.Actor, id)
+func (k tasks) find(ctx context.Context, c *endpoint.Call, id string) (request.Caller, task.Task, error) {
+	asker, err := k.d.cfg.Callers.Identify(c.HTTP, c.Actor, id)
 	var t task.Task
 	if err == nil {
 		t, err = k.d.cfg.Chat.OwnTask(ctx, asker.Actor, id)

@@ -8,7 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"agentsite/handlers/face"
+	"agentsite/handlers/request"
+	"agentsite/handlers/respond"
 	"agentsite/internal/chat"
 	"agentsite/internal/clock"
 	"agentsite/internal/fault"
@@ -47,7 +48,7 @@ type call struct {
 // complete answers POST /chat/completions.
 func (d *door) complete(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	c := call{door: d, since: clock.Now().Unix()}
-	if err := face.Decode(w, r, maxBody, &c.in, false); err != nil {
+	if err := request.DecodeJSON(w, r, maxBody, &c.in, false); err != nil {
 		return err
 	}
 	if err := c.in.check(); err != nil {
@@ -57,21 +58,21 @@ func (d *door) complete(w http.ResponseWriter, r *http.Request, actor ident.Acto
 	if err != nil {
 		return err
 	}
-	via, err := face.Chain(r)
+	via, err := request.ReadChain(r)
 	if err != nil {
 		return err
 	}
-	budget, err := face.Budget(r, actor)
+	budget, err := request.ReadBudget(r, actor)
 	if err != nil {
 		return noRoom(err, "")
 	}
 	room := r.Header.Get(ConversationHeader)
-	asker, err := d.Callers.Asker(r, actor, room)
+	asker, err := d.Callers.Identify(r, actor, room)
 	if err != nil {
 		return noRoom(err, room)
 	}
 	c.actor = asker.Actor
-	ctx, leave, err := d.Callers.Attend(r, c.actor)
+	ctx, leave, err := d.Callers.BeginWait(r, c.actor)
 	if err != nil {
 		return err
 	}
@@ -85,7 +86,7 @@ func (d *door) complete(w http.ResponseWriter, r *http.Request, actor ident.Acto
 		return noRoom(err, room)
 	}
 	c.id = "chatcmpl-" + c.asked.Task.ID
-	d.Callers.Keep(asker, c.asked.ConversationID)
+	d.Callers.Remember(asker, c.asked.ConversationID)
 	w.Header().Set(ConversationHeader, c.asked.ConversationID)
 	return c.answer(ctx, w, r)
 }
@@ -118,7 +119,7 @@ func (c *call) answer(ctx context.Context, w http.ResponseWriter, r *http.Reques
 	ctx, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()
 	last := c.waiting.enter(c.asked.Task.ID)
-	s, err := face.FollowAsked(ctx, c.Chat, c.actor, c.asked)
+	s, err := respond.FollowAsked(ctx, c.Chat, c.actor, c.asked)
 	if err == nil {
 		defer s.Close()
 		if c.in.Stream {
@@ -162,7 +163,7 @@ func (c *call) ended(ctx context.Context, r *http.Request, err error) error {
 
 // failed is how a task ended that has no answer, nil for one that has. A
 // question back to the caller is an answer here.
-func failed(end face.End) error {
+func failed(end respond.End) error {
 	p := &problem{once: true, body: wire.Error{Type: serverError, Message: cmp.Or(end.Task.Reason, "The agent gave no answer.")}}
 	switch end.Task.State {
 	case task.Failed:
@@ -181,8 +182,8 @@ func failed(end face.End) error {
 }
 
 // whole answers with one object when the task has ended.
-func (c *call) whole(ctx context.Context, w http.ResponseWriter, r *http.Request, s *face.Stream) error {
-	ready := face.Unhurried(w)
+func (c *call) whole(ctx context.Context, w http.ResponseWriter, r *http.Request, s *respond.Stream) error {
+	ready := respond.LiftDeadlines(w)
 	end, err := s.Wait(ctx)
 	ready()
 	if err != nil {
@@ -193,13 +194,13 @@ func (c *call) whole(ctx context.Context, w http.ResponseWriter, r *http.Request
 		return err
 	}
 	text := end.Text + c.extra(end)
-	return face.WriteJSON(w, http.StatusOK, wire.ChatResponse{ID: c.id, Object: "chat.completion", Created: c.since, Model: c.asked.Task.AgentHandle, Usage: c.usage(text),
+	return respond.WriteJSON(w, http.StatusOK, wire.ChatResponse{ID: c.id, Object: "chat.completion", Created: c.since, Model: c.asked.Task.AgentHandle, Usage: c.usage(text),
 		Choices: []wire.Choice{{Message: wire.Message{Role: wire.Assistant, Content: wire.Content(text)}, FinishReason: wire.FinishStop}}})
 }
 
 // extra is what an answer has beside its text, as text: artifacts, and where
 // its files are: at the address that a browser opens for those who may.
-func (c *call) extra(end face.End) string {
+func (c *call) extra(end respond.End) string {
 	var out []string
 	add := func(parts []task.Part) {
 		for _, p := range parts {

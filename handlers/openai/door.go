@@ -11,7 +11,8 @@ import (
 
 	"github.com/go-chi/chi/v5"
 
-	"agentsite/handlers/face"
+	"agentsite/handlers/request"
+	"agentsite/handlers/respond"
 	"agentsite/internal/chat"
 	"agentsite/internal/fault"
 	"agentsite/internal/hub"
@@ -21,7 +22,7 @@ import (
 
 // Config is what the door needs.
 type Config struct {
-	Callers *face.Callers
+	Callers *request.Callers
 	Hub     *hub.Service
 	Chat    *chat.Service
 	// URL and Host are of the portal; URL has no trailing slash.
@@ -53,7 +54,7 @@ func New(cfg Config) chi.Router {
 // handle adapts a route: it answers, or returns the error to be shown.
 func (d *door) handle(h func(http.ResponseWriter, *http.Request, ident.Actor) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		actor, err := d.Callers.Proven(r)
+		actor, err := d.Callers.Authenticate(r)
 		if err == nil {
 			err = h(w, r, actor)
 		}
@@ -61,7 +62,7 @@ func (d *door) handle(h func(http.ResponseWriter, *http.Request, ident.Actor) er
 			return
 		}
 		p := d.problem(w, r, err)
-		if err := face.WriteJSON(w, p.status, wire.ErrorBody{Error: p.body}); err != nil {
+		if err := respond.WriteJSON(w, p.status, wire.ErrorBody{Error: p.body}); err != nil {
 			d.Log.Error("encode an error", "error", err)
 		}
 	}
@@ -93,8 +94,8 @@ func wrong(param, message string) error {
 func (d *door) problem(w http.ResponseWriter, r *http.Request, err error) *problem {
 	p, ok := err.(*problem)
 	if !ok {
-		f, code := face.Tell(w, r, d.Log, err)
-		face.Challenge(w, f)
+		f, code := respond.PrepareError(w, r, d.Log, err)
+		respond.SetChallenge(w, f)
 		p = &problem{status: code, body: wire.Error{Message: f.Safe, Type: invalidRequest}}
 		for field := range f.Fields {
 			if p.body.Param == nil || field < p.body.Param.(string) {

@@ -5,7 +5,8 @@ import (
 	"net/http"
 	"strings"
 
-	"agentsite/handlers/face"
+	"agentsite/handlers/request"
+	"agentsite/handlers/respond"
 	"agentsite/internal/fault"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
@@ -24,15 +25,15 @@ func (d *door) models(w http.ResponseWriter, r *http.Request, actor ident.Actor)
 	for i, a := range agents {
 		list.Data[i] = d.modelOf(a)
 	}
-	return face.WriteJSON(w, http.StatusOK, list)
+	return respond.WriteJSON(w, http.StatusOK, list)
 }
 
 func (d *door) model(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
-	a, err := d.Hub.Talkable(r.Context(), actor, agentName(face.PathParam(r, "id")))
+	a, err := d.Hub.Talkable(r.Context(), actor, agentName(request.PathParam(r, "id")))
 	if err != nil {
 		return noModel(err)
 	}
-	return face.WriteJSON(w, http.StatusOK, d.modelOf(a))
+	return respond.WriteJSON(w, http.StatusOK, d.modelOf(a))
 }
 
 func (d *door) modelOf(a hub.Agent) wire.Model {

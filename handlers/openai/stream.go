@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"agentsite/handlers/face"
+	"agentsite/handlers/respond"
 	wire "agentsite/internal/openai"
 )
 
@@ -20,13 +20,13 @@ const stillAfter = 15 * time.Second
 type writer struct {
 	*call
 	w    http.ResponseWriter
-	open *face.Events // once the answer has begun
+	open *respond.Events // once the answer has begun
 	sent strings.Builder
 }
 
 // stream answers with chunks as the text grows.
-func (c *call) stream(ctx context.Context, w http.ResponseWriter, r *http.Request, s *face.Stream) error {
-	ready := face.Unhurried(w)
+func (c *call) stream(ctx context.Context, w http.ResponseWriter, r *http.Request, s *respond.Stream) error {
+	ready := respond.LiftDeadlines(w)
 	out := &writer{call: c, w: w}
 	anew := false // what was sent is void, and cannot be taken back
 	for {
@@ -36,7 +36,7 @@ func (c *call) stream(ctx context.Context, w http.ResponseWriter, r *http.Reques
 		switch {
 		case err != nil && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded):
 			if err = out.begin(); err == nil {
-				err = out.open.StillHere()
+				err = out.open.KeepAlive()
 			}
 		case err != nil:
 			ready()
@@ -77,7 +77,7 @@ func (o *writer) begin() (err error) {
 	if o.open != nil {
 		return nil
 	}
-	if o.open, err = face.OpenEvents(o.w); err != nil {
+	if o.open, err = respond.OpenEvents(o.w); err != nil {
 		return err
 	}
 	return o.chunk(wire.ChunkChoice{Delta: wire.Delta{Role: wire.Assistant}}, nil)

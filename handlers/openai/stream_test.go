@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"agentsite/handlers/face"
+	"agentsite/handlers/respond"
 	"agentsite/internal/chat"
 	"agentsite/internal/fault"
 	"agentsite/internal/ident"
@@ -53,7 +53,7 @@ func heard(t *testing.T, run func(c *chat.Service, k task.Task, step func())) (s
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := face.Follow(t.Context(), chats, actor, asked.Task)
+	s, err := respond.Follow(t.Context(), chats, actor, asked.Task)
 	if err != nil {
 		t.Fatal(err)
 	}

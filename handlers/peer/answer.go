@@ -14,7 +14,7 @@ import (
 
 	"github.com/go-chi/chi/v5/middleware"
 
-	"agentsite/handlers/face"
+	"agentsite/handlers/request"
 	"agentsite/internal/fault"
 	"agentsite/internal/federation"
 	"agentsite/internal/strictjson"
@@ -175,7 +175,7 @@ func (d *Door) Fail(w http.ResponseWriter, r *http.Request, err error) {
 		err = federation.Refuse(federation.ReasonBusy, "The request was given up.")
 	}
 	refused := federation.RefusalOf(err)
-	d.cfg.Guard.Strike(face.ClientIP(r), refused.Reason)
+	d.cfg.Guard.Strike(request.ClientIP(r), refused.Reason)
 	f := fault.As(refused)
 	if f.Kind == fault.Internal {
 		d.cfg.Log.Error("request failed", "method", r.Method, "path", r.URL.Path, "request_id", middleware.GetReqID(r.Context()), "error", err)

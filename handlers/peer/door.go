@@ -17,7 +17,7 @@ import (
 
 	"github.com/go-chi/chi/v5"
 
-	"agentsite/handlers/face"
+	"agentsite/handlers/request"
 	"agentsite/internal/federation"
 	"agentsite/internal/limit"
 )
@@ -166,7 +166,7 @@ func AskerOf(r *http.Request) federation.Asker {
 // verified lets requests through that are of portals that are let in.
 func (d *Door) verified(next http.Handler) http.Handler {
 	return d.open(func(w http.ResponseWriter, r *http.Request) error {
-		asker, body, done, err := d.cfg.Guard.Verify(r, face.ClientIP(r), func(federation.Asker) ([]byte, error) { return d.readBody(w, r) })
+		asker, body, done, err := d.cfg.Guard.Verify(r, request.ClientIP(r), func(federation.Asker) ([]byte, error) { return d.readBody(w, r) })
 		if err != nil {
 			return err
 		}
@@ -181,7 +181,7 @@ func (d *Door) verified(next http.Handler) http.Handler {
 // open adapts a handler: addresses that ask too much are not looked at.
 func (d *Door) open(h func(w http.ResponseWriter, r *http.Request) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		err := d.cfg.Guard.Arrive(face.ClientIP(r))
+		err := d.cfg.Guard.Arrive(request.ClientIP(r))
 		if err == nil {
 			err = h(w, r)
 		}

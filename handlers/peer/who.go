@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"time"
 
-	"agentsite/handlers/face"
+	"agentsite/handlers/request"
 	"agentsite/internal/clock"
 	"agentsite/internal/federation"
 	"agentsite/internal/record"
@@ -70,7 +70,7 @@ type helloJSON struct {
 
 // hello takes in the card of a portal and tells it who this one is.
 func (d *Door) hello(w http.ResponseWriter, r *http.Request) error {
-	addr := face.ClientAddr(r)
+	addr := request.ClientAddr(r)
 	if err := d.cfg.Guard.ArriveNew(addr); err != nil {
 		return err
 	}

@@ -17,7 +17,7 @@ import (
 
 	"github.com/go-chi/chi/v5"
 
-	"agentsite/handlers/face"
+	"agentsite/handlers/respond"
 	"agentsite/internal/fault"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
@@ -132,13 +132,13 @@ func (d *Door) noRoute(http.ResponseWriter, *http.Request) error {
 }
 
 func (d *Door) ping(w http.ResponseWriter, _ *http.Request) error {
-	return face.WriteJSON(w, http.StatusOK, struct {
+	return respond.WriteJSON(w, http.StatusOK, struct {
 		Pong bool `json:"pong"`
 	}{true})
 }
 
 func (d *Door) softwareVersion(w http.ResponseWriter, _ *http.Request) error {
-	return face.WriteJSON(w, http.StatusOK, struct {
+	return respond.WriteJSON(w, http.StatusOK, struct {
 		Version   string `json:"version"`
 		GitCommit string `json:"git_commit"`
 		BuildTime string `json:"build_time"`
@@ -146,7 +146,7 @@ func (d *Door) softwareVersion(w http.ResponseWriter, _ *http.Request) error {
 }
 
 func (d *Door) health(w http.ResponseWriter, _ *http.Request) error {
-	return face.WriteJSON(w, http.StatusOK, struct {
+	return respond.WriteJSON(w, http.StatusOK, struct {
 		Status string `json:"status"`
 	}{"ok"})
 }

@@ -7,7 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"agentsite/handlers/face"
+	"agentsite/handlers/request"
+	"agentsite/handlers/respond"
 	"agentsite/internal/fault"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
@@ -63,7 +64,7 @@ func (d *Door) list(w http.ResponseWriter, r *http.Request, actor ident.Actor) e
 		last := found[len(found)-1]
 		out.Metadata.NextCursor = last.Name + ":" + last.Version
 	}
-	return face.WriteJSON(w, http.StatusOK, out)
+	return respond.WriteJSON(w, http.StatusOK, out)
 }
 
 func (d *Door) decodeList(r *http.Request) (hub.ReleaseFilter, error) {
@@ -126,11 +127,11 @@ func (d *Door) versions(w http.ResponseWriter, r *http.Request, actor ident.Acto
 	if err != nil {
 		return err
 	}
-	found, err := d.Directory.ReleasesOf(r.Context(), actor, face.PathParam(r, "name"), deleted)
+	found, err := d.Directory.ReleasesOf(r.Context(), actor, request.PathParam(r, "name"), deleted)
 	if err != nil {
 		return err
 	}
-	return face.WriteJSON(w, http.StatusOK, listJSON{d.releasesJSON(found), metadataJSON{Count: len(found)}})
+	return respond.WriteJSON(w, http.StatusOK, listJSON{d.releasesJSON(found), metadataJSON{Count: len(found)}})
 }
 
 // version answers with one version of a server, the latest for "latest".
@@ -139,11 +140,11 @@ func (d *Door) version(w http.ResponseWriter, r *http.Request, actor ident.Actor
 	if err != nil {
 		return err
 	}
-	found, err := d.Directory.Release(r.Context(), actor, face.PathParam(r, "name"), face.PathParam(r, "version"), deleted)
+	found, err := d.Directory.Release(r.Context(), actor, request.PathParam(r, "name"), request.PathParam(r, "version"), deleted)
 	if err != nil {
 		return err
 	}
-	return face.WriteJSON(w, http.StatusOK, d.releaseJSON(found))
+	return respond.WriteJSON(w, http.StatusOK, d.releaseJSON(found))
 }
 
 func (d *Door) releasesJSON(list []hub.Release) []releaseJSON {

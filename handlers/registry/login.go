@@ -8,7 +8,8 @@ import (
 	"sync"
 	"time"
 
-	"agentsite/handlers/face"
+	"agentsite/handlers/request"
+	"agentsite/handlers/respond"
 	"agentsite/internal/clock"
 	"agentsite/internal/fault"
 	"agentsite/internal/hub"
@@ -50,7 +51,7 @@ func (d *Door) loginNone(w http.ResponseWriter, r *http.Request) error {
 
 // mayLogIn bounds how often somebody makes this portal look at a domain.
 func (d *Door) mayLogIn(r *http.Request) error {
-	if wait, ok := d.logins.Allow(face.ClientAddr(r)); !ok {
+	if wait, ok := d.logins.Allow(request.ClientAddr(r)); !ok {
 		return fault.Limited(wait, "You logged in often in a short time. Wait a moment.")
 	}
 	return nil
@@ -64,7 +65,7 @@ func (d *Door) login(w http.ResponseWriter, r *http.Request, failed string, keys
 		return err
 	}
 	var in loginJSON
-	if err := face.Decode(w, r, 16<<10, &in, true); err != nil {
+	if err := request.DecodeJSON(w, r, 16<<10, &in, true); err != nil {
 		return err
 	}
 	if !d.Open {
@@ -113,7 +114,7 @@ func (d *Door) loggedIn(w http.ResponseWriter, domain string, below bool) error 
 	}
 	d.Log.Info("domain proved to the MCP registry", "domain", domain, "below", below)
 	w.Header().Set("Cache-Control", "no-store")
-	return face.WriteJSON(w, http.StatusOK, loggedInJSON{token, ends.Unix()})
+	return respond.WriteJSON(w, http.StatusOK, loggedInJSON{token, ends.Unix()})
 }
 
 // admits reports whether a token for a domain still counts: the portal may

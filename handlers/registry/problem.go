@@ -7,7 +7,7 @@ import (
 	"net/http"
 	"slices"
 
-	"agentsite/handlers/face"
+	"agentsite/handlers/respond"
 	"agentsite/internal/fault"
 )
 
@@ -61,7 +61,7 @@ func parts(f *fault.Error, at string) []problemPart {
 
 // fail answers with an error and logs what only the operator may read.
 func (d *Door) fail(w http.ResponseWriter, r *http.Request, err error) {
-	f, status := face.Tell(w, r, d.Log, err)
+	f, status := respond.PrepareError(w, r, d.Log, err)
 	p := problemJSON{Detail: f.Safe}
 	if e, ok := errors.AsType[*refusal](err); ok {
 		status, p.Detail, p.Errors = e.status, e.detail, e.parts
@@ -72,7 +72,7 @@ func (d *Door) fail(w http.ResponseWriter, r *http.Request, err error) {
 		}
 		status, p.Detail, p.Errors = http.StatusUnprocessableEntity, "validation failed", parts(f, at)
 	}
-	face.Challenge(w, f)
+	respond.SetChallenge(w, f)
 	p.Status, p.Title = status, http.StatusText(status)
 	b, err := json.Marshal(p)
 	if err != nil {

@@ -6,7 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"agentsite/handlers/face"
+	"agentsite/handlers/request"
+	"agentsite/handlers/respond"
 	"agentsite/internal/fault"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
@@ -43,7 +44,7 @@ func (d *Door) publish(w http.ResponseWriter, r *http.Request, actor ident.Actor
 	if err != nil {
 		return err
 	}
-	return face.WriteJSON(w, http.StatusOK, d.releaseJSON(published))
+	return respond.WriteJSON(w, http.StatusOK, d.releaseJSON(published))
 }
 
 // refused is the error of a server.json that is not valid.
@@ -67,14 +68,14 @@ type statusJSON struct {
 
 // status changes what is said of one version.
 func (d *Door) status(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
-	list, err := d.setStatus(w, r, actor, face.PathParam(r, "version"))
+	list, err := d.setStatus(w, r, actor, request.PathParam(r, "version"))
 	if err != nil {
 		return err
 	}
 	if len(list) == 0 {
 		return fault.New(fault.NotFound, "Server version not found")
 	}
-	return face.WriteJSON(w, http.StatusOK, d.releaseJSON(list[0]))
+	return respond.WriteJSON(w, http.StatusOK, d.releaseJSON(list[0]))
 }
 
 // statusOfAll changes what is said of every version.
@@ -83,7 +84,7 @@ func (d *Door) statusOfAll(w http.ResponseWriter, r *http.Request, actor ident.A
 	if err != nil {
 		return err
 	}
-	return face.WriteJSON(w, http.StatusOK, struct {
+	return respond.WriteJSON(w, http.StatusOK, struct {
 		Updated int           `json:"updatedCount"`
 		Servers []releaseJSON `json:"servers"`
 	}{len(list), d.releasesJSON(list)})
@@ -91,8 +92,8 @@ func (d *Door) statusOfAll(w http.ResponseWriter, r *http.Request, actor ident.A
 
 func (d *Door) setStatus(w http.ResponseWriter, r *http.Request, actor ident.Actor, version string) ([]hub.Release, error) {
 	var in statusJSON
-	if err := face.Decode(w, r, 16<<10, &in, true); err != nil {
+	if err := request.DecodeJSON(w, r, 16<<10, &in, true); err != nil {
 		return nil, err
 	}
-	return d.Directory.SetReleaseStatus(r.Context(), actor, face.PathParam(r, "name"), version, in.Status, in.Message)
+	return d.Directory.SetReleaseStatus(r.Context(), actor, request.PathParam(r, "name"), version, in.Status, in.Message)
 }

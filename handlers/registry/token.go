@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"agentsite/handlers/face"
+	"agentsite/handlers/request"
 	"agentsite/internal/clock"
 	"agentsite/internal/fault"
 	"agentsite/internal/ident"
@@ -64,5 +64,5 @@ func (d *Door) caller(r *http.Request) (ident.Actor, error) {
 	if c.Ends <= clock.Now().Unix() || !d.admits(c.Domain) {
 		return ident.Actor{}, bad
 	}
-	return ident.Actor{Kind: ident.Publisher, Name: c.Domain, Below: c.Below, Addr: face.ClientAddr(r)}, nil
+	return ident.Actor{Kind: ident.Publisher, Name: c.Domain, Below: c.Below, Addr: request.ClientAddr(r)}, nil
 }

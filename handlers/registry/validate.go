@@ -11,7 +11,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"agentsite/handlers/face"
+	"agentsite/handlers/request"
+	"agentsite/handlers/respond"
 	"agentsite/internal/fault"
 )
 
@@ -79,7 +80,7 @@ var (
 
 // validate answers with what is wrong with a server.json; nothing is kept.
 func (d *Door) validate(w http.ResponseWriter, r *http.Request) error {
-	if wait, ok := d.checks.Allow(face.ClientAddr(r)); !ok {
+	if wait, ok := d.checks.Allow(request.ClientAddr(r)); !ok {
 		return fault.Limited(wait, "You checked often in a short time. Wait a moment.")
 	}
 	raw, err := readDocument(w, r)
@@ -90,7 +91,7 @@ func (d *Door) validate(w http.ResponseWriter, r *http.Request) error {
 	if err := decode(raw, &s); err != nil {
 		return err
 	}
-	return face.WriteJSON(w, http.StatusOK, d.check(&s))
+	return respond.WriteJSON(w, http.StatusOK, d.check(&s))
 }
 
 // check looks for all that is wrong with a server.json.

@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"time"
 
-	"agentsite/handlers/face"
+	"agentsite/handlers/request"
 	"agentsite/internal/account"
 	"agentsite/internal/clock"
 	"agentsite/internal/fault"
@@ -51,8 +51,8 @@ type crossing struct {
 }
 
 var (
-	_ face.Portals = (*crossing)(nil)
-	_ hub.Ways     = ways{}
+	_ request.Portals = (*crossing)(nil)
+	_ hub.Ways        = ways{}
 )
 
 // ways leads the directory to other portals, once they are there.
@@ -82,7 +82,7 @@ func (c *crossing) way(ctx context.Context, portalID string) (string, error) {
 	return peer.URL, nil
 }
 
-// Asks implements face.Portals.
+// Asks implements request.Portals.
 func (c *crossing) Asks(r *http.Request) bool {
 	_, err := httpsig.Read(r.Header, federation.SignatureTag)
 	return !errors.Is(err, httpsig.ErrNone)
@@ -94,10 +94,10 @@ const (
 	maxStrangerBody = 256 << 10
 )
 
-// Asking implements face.Portals. The body is read after the caller is authorized.
+// Asking implements request.Portals. The body is read after the caller is authorized.
 func (c *crossing) Asking(w http.ResponseWriter, r *http.Request) (actor ident.Actor, err error) {
 	defer func() { c.came.note(err) }()
-	addr := face.ClientIP(r)
+	addr := request.ClientIP(r)
 	if err := c.guard.Arrive(addr); err != nil {
 		return ident.Actor{}, err
 	}
@@ -162,7 +162,7 @@ func refusedCall(d federation.Decision) error {
 	return federation.Refuse(why, "%s", reason)
 }
 
-// May implements face.Portals.
+// May implements request.Portals.
 func (c *crossing) May(ctx context.Context, portal string) error {
 	if d := c.peers.Decide(ctx, record.PortalID(portal), ""); !d.Call {
 		return refusedCall(d)
@@ -170,10 +170,10 @@ func (c *crossing) May(ctx context.Context, portal string) error {
 	return nil
 }
 
-// Refuse implements face.Portals; see docs/design/peering.md, "Errors".
+// Refuse implements request.Portals; see docs/design/peering.md, "Errors".
 func (c *crossing) Refuse(w http.ResponseWriter, r *http.Request, err error) {
 	why := federation.RefusalOf(err)
-	c.guard.Strike(face.ClientIP(r), why.Reason)
+	c.guard.Strike(request.ClientIP(r), why.Reason)
 	f := fault.As(why)
 	b, merr := json.Marshal(map[string]any{"error": map[string]any{"kind": string(f.Kind), "reason": string(why.Reason), "message": f.Safe}})
 	if merr != nil { // texts can be written

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"agentsite/handlers/face"
+	"agentsite/handlers/respond"
 	"agentsite/internal/federation"
 	"agentsite/internal/ident"
 	"agentsite/internal/meter"
@@ -25,13 +25,13 @@ const metricsPath = "/metrics"
 
 // metrics answers scrapers on the portal's own address: operators, by a token.
 func (p *Portal) metrics(w http.ResponseWriter, r *http.Request) {
-	actor, err := p.callers.Proven(r)
+	actor, err := p.callers.Authenticate(r)
 	if err == nil {
 		err = p.measure(w, r, actor)
 	}
 	if err != nil {
-		f, code := face.Tell(w, r, p.log, err)
-		face.Challenge(w, f)
+		f, code := respond.PrepareError(w, r, p.log, err)
+		respond.SetChallenge(w, f)
 		http.Error(w, f.Safe, code)
 	}
 }

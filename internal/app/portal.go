@@ -27,10 +27,10 @@ import (
 	"agentsite/docs"
 	"agentsite/handlers"
 	"agentsite/handlers/a2a"
-	"agentsite/handlers/face"
 	"agentsite/handlers/mcp"
 	"agentsite/handlers/mcp/endpoint"
 	"agentsite/handlers/mcp/fixtures"
+	"agentsite/handlers/request"
 	wire "agentsite/internal/a2a"
 	"agentsite/internal/account"
 	"agentsite/internal/chat"
@@ -76,7 +76,7 @@ type Portal struct {
 	told        *egress.Client // for hooks
 	model       *egress.Client // for the portal's own model
 	chats       *chat.Service
-	callers     *face.Callers
+	callers     *request.Callers
 	hooks       *notify.Service
 	door        *handlers.Door
 	a2a         *a2a.Door
@@ -224,7 +224,7 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 	chats := chat.New(p.db, directory{p.hub, p.db, instant}, queue, chat.Config{Portal: host, Instant: instant, Hop: p.hop, URL: p.url.String(), FileKey: []byte(keys.Mark("files", "agentsite/file/1")), Log: p.log})
 	p.chats = chats
 	p.tasks = task.NewService(p.db, queue, chats)
-	p.callers = face.NewCallers(p.accounts)
+	p.callers = request.NewCallers(p.accounts)
 	p.calling()
 	p.told = egress.New(egress.Config{AllowCIDR: allow, UserAgent: "agentsite/" + Release()})
 	p.hooks = notify.New(notify.Ports{Store: p.db, Chat: chats, Accounts: p.db, Sealer: keys, Transport: p.told.RoundTripper(), Wake: p.db.Hooked(),

@@ -20,7 +20,7 @@ import (
 // router is what the portal answers with.
 func (p *Portal) router() http.Handler {
 	dir := link.Directory{Hub: p.hub}
-	agents := link.New(link.Config{Authenticate: p.callers.ByToken, Guard: p.accounts.Guard, Claim: dir.Claim, Holds: dir.Holds, Attach: p.drivers.link, Log: p.log})
+	agents := link.New(link.Config{Authenticate: p.callers.AuthenticateToken, Guard: p.accounts.Guard, Claim: dir.Claim, Holds: dir.Holds, Attach: p.drivers.link, Log: p.log})
 	document := func(a hub.Agent, mediaType string) ([]byte, error) {
 		switch mediaType {
 		case a2a.CardType:
@@ -30,9 +30,9 @@ func (p *Portal) router() http.Handler {
 		}
 		return nil, nil
 	}
-	directory := ard.New(ard.Config{Document: document, Sign: p.signer.Detached, Started: p.started, Directory: p.hub, Caller: p.callers.Proven, Name: p.name, URL: p.URL(), Host: p.url.Host, Publisher: ard.Domain(p.url.Hostname()),
+	directory := ard.New(ard.Config{Document: document, Sign: p.signer.Detached, Started: p.started, Directory: p.hub, Caller: p.callers.Authenticate, Name: p.name, URL: p.URL(), Host: p.url.Host, Publisher: ard.Domain(p.url.Hostname()),
 		Version: Release(), PublicKey: p.publicKey, OpenAccounts: p.accounts.Policy() == account.Open, Usage: (&usage{p: p}).count, Log: p.log})
-	servers := registry.New(registry.Config{Directory: p.hub, Caller: p.callers.Proven, Sealer: p.keys, Fetch: p.egress.RoundTripper(), Resolver: &net.Resolver{PreferGo: true},
+	servers := registry.New(registry.Config{Directory: p.hub, Caller: p.callers.Authenticate, Sealer: p.keys, Fetch: p.egress.RoundTripper(), Resolver: &net.Resolver{PreferGo: true},
 		CheckURL: p.checkURL, Open: p.accounts.Policy() == account.Open, Loopback: loopbackHost(p.url.Hostname()), URL: p.URL(), Version: Release(), Revision: Revision(),
 		Started: p.started, Log: p.log})
 	models := openai.New(openai.Config{Callers: p.callers, Hub: p.hub, Chat: p.chats, URL: p.url.String(), Host: p.url.Host, Log: p.log})

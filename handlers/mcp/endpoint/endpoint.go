@@ -16,13 +16,13 @@ import (
 	"net/http"
 	"strings"
 
-	"agentsite/handlers/face"
+	"agentsite/handlers/request"
 	"agentsite/internal/ident"
 )
 
 // Config is what an endpoint needs; everything is required.
 type Config struct {
-	Callers *face.Callers
+	Callers *request.Callers
 	// Key is the secret that states and session ids are marked with.
 	Key []byte
 	// Metadata is the address that says what credentials an address takes
@@ -46,7 +46,7 @@ type Find func(ctx context.Context, r *http.Request, actor ident.Actor) (*Server
 // Post serves the messages of clients.
 func (e *Endpoint) Post(find Find) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		actor, err := e.cfg.Callers.Proven(r)
+		actor, err := e.cfg.Callers.Authenticate(r)
 		if err != nil {
 			e.fail(w, r, nil, err)
 			return

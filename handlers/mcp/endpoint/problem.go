@@ -10,7 +10,7 @@ import (
 
 	"github.com/go-chi/chi/v5/middleware"
 
-	"agentsite/handlers/face"
+	"agentsite/handlers/respond"
 	"agentsite/internal/fault"
 )
 
@@ -87,7 +87,7 @@ func (e *Endpoint) problem(r *http.Request, err error) *Problem {
 		err = fault.New(fault.Unavailable, "The request was given up.")
 	}
 	f := fault.As(err)
-	p := &Problem{Code: CodeRefused, Message: f.Safe, Status: face.Status(f.Kind), RetryAfter: f.RetryAfter}
+	p := &Problem{Code: CodeRefused, Message: f.Safe, Status: respond.Status(f.Kind), RetryAfter: f.RetryAfter}
 	if len(f.Fields) > 0 {
 		p.Data = map[string]any{"fields": f.Fields}
 	}

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"agentsite/handlers/face"
+	"agentsite/handlers/respond"
 )
 
 // stillAfter is how long an answer may be silent. Until then, or until there
@@ -23,7 +23,7 @@ type reply struct {
 	json, events bool // what the client takes
 
 	mu    sync.Mutex // guards the rest
-	open  *face.Events
+	open  *respond.Events
 	over  bool
 	timer *time.Timer
 	// hurry puts a deadline on the writing of the answer again; nil where the
@@ -59,7 +59,7 @@ func newReply(w http.ResponseWriter, r *http.Request) (p *reply, ok bool) {
 func (p *reply) wait() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.hurry = face.Unhurried(p.w)
+	p.hurry = respond.LiftDeadlines(p.w)
 	if !p.events {
 		return
 	}
@@ -69,7 +69,7 @@ func (p *reply) wait() {
 func (p *reply) stillHere() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.over || p.begin() != nil || p.open.StillHere() != nil {
+	if p.over || p.begin() != nil || p.open.KeepAlive() != nil {
 		return
 	}
 	p.timer.Reset(stillAfter)
@@ -78,7 +78,7 @@ func (p *reply) stillHere() {
 // begin opens the stream; the caller holds mu.
 func (p *reply) begin() (err error) {
 	if p.open == nil {
-		p.open, err = face.OpenEvents(p.w)
+		p.open, err = respond.OpenEvents(p.w)
 	}
 	return err
 }

@@ -1,4 +1,4 @@
-package face
+package request
 
 import (
 	"context"
@@ -28,7 +28,7 @@ type portalKey struct{}
 // LetIn makes other portals known. Call it before anything is served.
 func (c *Callers) LetIn(portals Portals) { c.portals = portals }
 
-// FromPortals lets other portals ask at the routes below: for Proven they are
+// FromPortals lets other portals ask at the routes below: for Authenticate they are
 // whom they ask for. A request that is signed badly gets no further; one that
 // no portal signed is anybody's.
 func (c *Callers) FromPortals(next http.Handler) http.Handler {

@@ -1,4 +1,4 @@
-package face
+package respond
 
 import (
 	"context"
@@ -45,8 +45,8 @@ func (e *Events) Write(b []byte) error {
 	return e.rc.Flush()
 }
 
-// StillHere writes a sign of life.
-func (e *Events) StillHere() error { return e.Write(stillHere) }
+// KeepAlive writes a sign of life.
+func (e *Events) KeepAlive() error { return e.Write(stillHere) }
 
 // Run writes what next returns until either ends; next gets as long as a
 // stream may be silent.
@@ -69,9 +69,9 @@ func (e *Events) Run(ctx context.Context, next func(context.Context) ([]byte, er
 	}
 }
 
-// Unhurried lifts the server's deadlines from a request whose one answer may
+// LiftDeadlines lifts the server's deadlines from a request whose one answer may
 // take minutes. The returned function puts one on the writing of the answer.
-func Unhurried(w http.ResponseWriter) (answer func()) {
+func LiftDeadlines(w http.ResponseWriter) (answer func()) {
 	rc := http.NewResponseController(w)
 	rc.SetReadDeadline(time.Time{}) // else it would end the request's context
 	rc.SetWriteDeadline(time.Time{})

@@ -1,4 +1,4 @@
-package face
+package request
 
 import (
 	"context"
@@ -17,12 +17,12 @@ const (
 	mostPortalAttending = 64 // of one portal, for whomever it asks
 )
 
-// Attend is for a request that is about to wait for an agent. Call it before
+// BeginWait is for a request that is about to wait for an agent. Call it before
 // anything is asked: who may not wait shall not have asked either. It counts
 // the request among those its caller has waiting, and returns a context that
 // ends with the request and with the caller's credential, which may have ended
 // since it was looked at: bodies come slowly. The caller must call leave.
-func (c *Callers) Attend(r *http.Request, actor ident.Actor) (ctx context.Context, leave func(), err error) {
+func (c *Callers) BeginWait(r *http.Request, actor ident.Actor) (ctx context.Context, leave func(), err error) {
 	key, most := actor.ID, mostAttending
 	if actor.Kind == ident.Guest {
 		key, most = "addr "+actor.Addr, mostGuestAttending
@@ -52,7 +52,7 @@ func (c *Callers) Attend(r *http.Request, actor ident.Actor) (ctx context.Contex
 		return ctx, leave, nil
 	}
 	// Proved again now that the guard watches.
-	if _, err := c.Proven(r); err != nil {
+	if _, err := c.Authenticate(r); err != nil {
 		leave()
 		return nil, nil, err
 	}

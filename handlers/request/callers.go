@@ -1,4 +1,4 @@
-package face
+package request
 
 import (
 	"container/list"
@@ -48,15 +48,15 @@ func NewCallers(accounts *account.Service) *Callers {
 	return &Callers{accounts: accounts, kept: make(map[string]*list.Element), order: list.New(), attending: make(map[string]int)}
 }
 
-// Asker is who asks.
-type Asker struct {
+// Caller is who asks.
+type Caller struct {
 	ident.Actor
 	secret string // of a guest
 }
 
-// Proven is the actor of an API token, else a visitor without an id. A bad
+// Authenticate is the actor of an API token, else a visitor without an id. A bad
 // token is an error: falling back to a visitor would be worse than telling.
-func (c *Callers) Proven(r *http.Request) (ident.Actor, error) {
+func (c *Callers) Authenticate(r *http.Request) (ident.Actor, error) {
 	if actor, ok := r.Context().Value(portalKey{}).(ident.Actor); ok {
 		return actor, c.portals.May(r.Context(), ident.PortalOf(actor.ID))
 	}
@@ -64,24 +64,24 @@ func (c *Callers) Proven(r *http.Request) (ident.Actor, error) {
 	if h == "" {
 		return ident.Actor{Kind: ident.Guest, Addr: ClientAddr(r)}, nil
 	}
-	return c.ByToken(r, ident.BearerToken(h))
+	return c.AuthenticateToken(r, ident.BearerToken(h))
 }
 
-// ByToken is the actor of an API token, wherever in the request it stands.
-func (c *Callers) ByToken(r *http.Request, token string) (ident.Actor, error) {
+// AuthenticateToken is the actor of an API token, wherever in the request it stands.
+func (c *Callers) AuthenticateToken(r *http.Request, token string) (ident.Actor, error) {
 	if !strings.HasPrefix(token, ident.TokenPrefix) {
 		token = "" // a session's secret is for cookies only
 	}
 	return c.accounts.Authenticate(r.Context(), token, ClientAddr(r))
 }
 
-// Asker makes of who Proven returned somebody who may ask. A visitor is the
+// Identify makes of the actor of Authenticate one who may ask. A visitor is the
 // guest of the first id, of a conversation or a task, that is not empty;
 // without any id they get to be a new guest, within the limits of their
 // address. An id that is not theirs is a NotFound fault.
-func (c *Callers) Asker(r *http.Request, actor ident.Actor, ids ...string) (Asker, error) {
+func (c *Callers) Identify(r *http.Request, actor ident.Actor, ids ...string) (Caller, error) {
 	if actor.ID != "" {
-		return Asker{Actor: actor}, nil
+		return Caller{Actor: actor}, nil
 	}
 	for _, id := range ids {
 		if id == "" {
@@ -89,20 +89,20 @@ func (c *Callers) Asker(r *http.Request, actor ident.Actor, ids ...string) (Aske
 		}
 		if secret := c.secret(actor.Addr, id); secret != "" {
 			if known, err := c.accounts.Authenticate(r.Context(), secret, actor.Addr); err == nil {
-				return Asker{known, secret}, nil
+				return Caller{known, secret}, nil
 			} else if !fault.Is(err, fault.Unauthenticated) {
-				return Asker{}, err
+				return Caller{}, err
 			}
 		}
-		return Asker{}, fault.New(fault.NotFound, "There is no such conversation or task, or it is not yours. Visitors keep theirs for a day; sign up to keep them for good.")
+		return Caller{}, fault.New(fault.NotFound, "There is no such conversation or task, or it is not yours. Visitors keep theirs for a day; sign up to keep them for good.")
 	}
 	secret, actor, err := c.accounts.StartGuest(r.Context(), actor)
-	return Asker{actor, secret}, err
+	return Caller{actor, secret}, err
 }
 
-// Keep remembers that a conversation or task is of a guest; of others it does
+// Remember remembers that a conversation or task is of a guest; of others it does
 // nothing.
-func (c *Callers) Keep(a Asker, id string) {
+func (c *Callers) Remember(a Caller, id string) {
 	if a.secret == "" {
 		return
 	}

@@ -1,4 +1,4 @@
-package face_test
+package respond_test
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"agentsite/handlers/face"
+	"agentsite/handlers/respond"
 	"agentsite/internal/chat"
 	"agentsite/internal/fault"
 	"agentsite/internal/ident"
@@ -71,9 +71,9 @@ func (w *world) ask(a chat.Ask) chat.Asked {
 	return done
 }
 
-func (w *world) follow(k task.Task) *face.Stream {
+func (w *world) follow(k task.Task) *respond.Stream {
 	w.t.Helper()
-	s, err := face.Follow(context.Background(), w.Service, w.ada, k)
+	s, err := respond.Follow(context.Background(), w.Service, w.ada, k)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -89,11 +89,11 @@ func (w *world) finish(k task.Task, r task.Result) {
 
 // reader is what somebody who follows a stream has of it.
 type reader struct {
-	*face.Stream
+	*respond.Stream
 	text      string
 	states    []task.State
 	artifacts []string
-	end       *face.End
+	end       *respond.End
 }
 
 // next reads one event.
@@ -123,7 +123,7 @@ func (r *reader) next(t interface{ Fatal(...any) }) (more bool) {
 }
 
 // all reads a stream to its end.
-func all(t interface{ Fatal(...any) }, s *face.Stream) *reader {
+func all(t interface{ Fatal(...any) }, s *respond.Stream) *reader {
 	r := &reader{Stream: s}
 	for r.next(t) {
 	}
@@ -211,7 +211,7 @@ func TestFollow_WaitsNoLongerThanAllowed(t *testing.T) {
 	if err := w.Delete(t.Context(), w.ada, k.ConversationID); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := face.Follow(t.Context(), w.Service, w.ada, k); !fault.Is(err, fault.NotFound) {
+	if _, err := respond.Follow(t.Context(), w.Service, w.ada, k); !fault.Is(err, fault.NotFound) {
 		t.Errorf("a conversation that is gone: %v", err)
 	}
 }
@@ -278,7 +278,7 @@ func TestFollowAsked_KnowsWhatWasAnsweredAtOnce(t *testing.T) {
 	t.Parallel()
 	answer := chat.Message{Seq: 2, Kind: chat.Text, Parts: []task.Part{task.TextPart("4")}, TaskState: task.Completed}
 	asked := chat.Asked{Task: task.Task{ID: ident.NewID(), State: task.Completed, AnswerSeq: 2}, Said: []chat.Message{{Seq: 1}, answer}}
-	s, err := face.FollowAsked(t.Context(), nil, ident.Actor{}, asked) // nothing is read
+	s, err := respond.FollowAsked(t.Context(), nil, ident.Actor{}, asked) // nothing is read
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -301,7 +301,7 @@ func TestFollowAsked_KnowsWhatWasAnsweredAtOnce(t *testing.T) {
 	if _, err := s.Next(t.Context()); !errors.Is(err, io.EOF) {
 		t.Errorf("after the end: %v", err)
 	}
-	if _, ok := face.Ended(chat.Asked{Task: asked.Task}); ok {
+	if _, ok := respond.Ended(chat.Asked{Task: asked.Task}); ok {
 		t.Error("an end of which nothing is known")
 	}
 }

@@ -1,4 +1,4 @@
-package face_test
+package request_test
 
 import (
 	"context"
@@ -8,7 +8,7 @@ import (
 
 	"github.com/go-chi/chi/v5/middleware"
 
-	"agentsite/handlers/face"
+	"agentsite/handlers/request"
 	"agentsite/internal/account"
 	"agentsite/internal/fault"
 	"agentsite/internal/ident"
@@ -24,13 +24,13 @@ func TestCallers_TokensCountByThePrefixOfTheirAddress(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := face.NewCallers(accounts)
+	c := request.NewCallers(accounts)
 	for addr, want := range map[string]string{"[2001:db8::1:2]:99": "2001:db8::/64", "192.0.2.1:99": "192.0.2.1"} {
 		middleware.ClientIPFromRemoteAddr(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-			if a, err := c.ByToken(r, token); err != nil || a.ID != ada.ID || a.Addr != want {
+			if a, err := c.AuthenticateToken(r, token); err != nil || a.ID != ada.ID || a.Addr != want {
 				t.Errorf("%s: %+v %v", addr, a, err)
 			}
-			if _, err := c.ByToken(r, "agss_"+token[len(ident.TokenPrefix):]); !fault.Is(err, fault.Unauthenticated) {
+			if _, err := c.AuthenticateToken(r, "agss_"+token[len(ident.TokenPrefix):]); !fault.Is(err, fault.Unauthenticated) {
 				t.Errorf("a session's secret: %v", err)
 			}
 		})).ServeHTTP(httptest.NewRecorder(), func() *http.Request {

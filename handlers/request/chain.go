@@ -1,4 +1,4 @@
-package face
+package request
 
 import (
 	"net/http"
@@ -9,9 +9,9 @@ import (
 	"agentsite/internal/task"
 )
 
-// Chain is the agents whose work led to a request, as it says itself: for
+// ReadChain is the agents whose work led to a request, as it says itself: for
 // chat.Ask. Who leaves some out gets no further than the portal's other bounds.
-func Chain(r *http.Request) (task.Chain, error) {
+func ReadChain(r *http.Request) (task.Chain, error) {
 	lines := r.Header.Values(task.HopsField)
 	if len(lines) == 0 {
 		return nil, nil
@@ -23,10 +23,10 @@ func Chain(r *http.Request) (task.Chain, error) {
 	return c, nil
 }
 
-// Budget is what a request may lead to, as it says itself: for chat.Ask. A
+// ReadBudget is what a request may lead to, as it says itself: for chat.Ask. A
 // portal says what is left for the very call; everybody else sends on what an
 // agent was given, of which the call is one.
-func Budget(r *http.Request, actor ident.Actor) (task.Budget, error) {
+func ReadBudget(r *http.Request, actor ident.Actor) (task.Budget, error) {
 	b, err := task.ParseBudgetField(r.Header.Values(task.BudgetField), clock.Now())
 	if err != nil {
 		return task.Budget{}, fault.New(fault.Invalid, "%s: %s, or leave it out.", task.BudgetField, err)

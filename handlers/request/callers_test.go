@@ -1,4 +1,4 @@
-package face
+package request
 
 import (
 	"fmt"
@@ -12,8 +12,8 @@ import (
 func TestCallers_GuestsAreKeptForAWhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := NewCallers(nil)
-		c.Keep(Asker{Actor: ident.Actor{Addr: "192.0.2.1"}, secret: "s1"}, "room")
-		c.Keep(Asker{Actor: ident.Actor{Addr: "192.0.2.1", ID: "somebody"}}, "theirs") // no guest
+		c.Remember(Caller{Actor: ident.Actor{Addr: "192.0.2.1"}, secret: "s1"}, "room")
+		c.Remember(Caller{Actor: ident.Actor{Addr: "192.0.2.1", ID: "somebody"}}, "theirs") // no guest
 		for range 3 {
 			time.Sleep(keepFor - time.Minute)
 			if got := c.secret("192.0.2.1", "room"); got != "s1" {
@@ -37,7 +37,7 @@ func TestCallers_KeepsNoMoreThanItsBound(t *testing.T) {
 	t.Parallel()
 	c := NewCallers(nil)
 	for i := range maxKept + 100 {
-		c.Keep(Asker{Actor: ident.Actor{Addr: "a"}, secret: "s"}, fmt.Sprint(i))
+		c.Remember(Caller{Actor: ident.Actor{Addr: "a"}, secret: "s"}, fmt.Sprint(i))
 	}
 	if len(c.kept) != maxKept || c.order.Len() != maxKept || c.secret("a", "99") != "" || c.secret("a", "100") != "s" {
 		t.Errorf("%d kept", len(c.kept))

@@ -1,0 +1,48 @@
+// Package request reads requests: the address and the actor of a caller, bodies,
+// parameters, and the chain and budget of calls between agents. It knows no
+// protocol; each protocol has a package beside it.
+package request
+
+import (
+	"net"
+	"net/http"
+	"net/url"
+
+	"github.com/go-chi/chi/v5"
+	"github.com/go-chi/chi/v5/middleware"
+)
+
+// ClientAddr is the address that limits count, from the router's middleware,
+// which knows the trusted proxies. An IPv6 client is its /64.
+func ClientAddr(r *http.Request) string {
+	ip := net.ParseIP(middleware.GetClientIP(r.Context()))
+	switch {
+	case ip == nil:
+		return "unknown"
+	case ip.To4() != nil:
+		return ip.String()
+	}
+	return ip.Mask(net.CIDRMask(64, 128)).String() + "/64"
+}
+
+// ClientIP is the whole address of a client, as ClientAddr knows it, for rules
+// about networks of any size.
+func ClientIP(r *http.Request) string {
+	if ip := net.ParseIP(middleware.GetClientIP(r.Context())); ip != nil {
+		return ip.String()
+	}
+	return "unknown"
+}
+
+// PathParam is a part of the path, decoded once. The router hands it on as it
+// was written only where that says more than the decoded path.
+func PathParam(r *http.Request, key string) string {
+	raw := chi.URLParam(r, key)
+	if r.URL.RawPath == "" {
+		return raw
+	}
+	if decoded, err := url.PathUnescape(raw); err == nil {
+		return decoded
+	}
+	return raw
+}
