@@ -1,21 +1,15 @@
-// Package calc is the pure engine of the built-in agent calc: it answers
-// arithmetic, percentage, unit and calendar questions typed in plain words,
-// with exact results and without a model.
+// Package calc is the engine of the built-in agent calc: it answers questions
+// about arithmetic, percentages, units and dates, without a model.
 //
-// It refuses to know who asks, how the question travelled and what time it
-// is: the caller passes the question and the moment, and gets Markdown or a
-// fault.Invalid error. Nothing here does I/O, starts goroutines or changes
-// package state, so every function is safe for concurrent use.
+// It does not know who asks or what time it is: the caller passes the question
+// and the moment, and gets Markdown or a fault.Invalid error. Nothing here does
+// I/O or changes package state, so every function is safe for concurrent use.
 //
-// A question passes through these steps, one file each: lexer.go makes
-// tokens, words.go turns English into the symbols it stands for, sentence.go
-// recognises whole-question forms, expr.go builds the expression tree,
-// eval.go computes it (number.go, functions.go, units.go and dates.go hold
-// the knowledge), and format.go writes the answer.
-//
-// Numbers are math/big rationals. A result is exact unless it is marked "≈",
-// which happens only after an irrational function or constant, or where an
-// exact fraction is also shown as a decimal.
+// lexer.go makes tokens, words.go replaces English words by the symbols they
+// stand for, question.go recognises whole questions, parser.go is a Pratt
+// parser that computes while it reads, and value.go, units.go and dates.go hold
+// the rules. Numbers are math/big rationals: a result is exact unless it is
+// marked "≈".
 package calc
 
 import (
@@ -26,56 +20,54 @@ import (
 )
 
 const (
-	// maxQuestionBytes holds any sentence a person types, and keeps the cost
-	// of one question small whatever it says.
+	// maxQuestionBytes holds any sentence that a person types.
 	maxQuestionBytes = 2000
-	// maxNesting bounds recursion, counting parentheses, signs, powers and
-	// function calls alike.
+	// maxNesting bounds the recursion of the parser.
 	maxNesting = 64
-	// maxResultDigits is what still makes sense to read as a chat message.
-	maxResultDigits = 5000
-	// maxResultBits is 5,000 decimal digits in binary, the unit the checks
-	// use since counting decimal digits costs a conversion.
-	maxResultBits = 16610
+	// maxDigits is the longest result that is still readable in a chat.
+	maxDigits = 5000
+	// maxBits is maxDigits in binary: counting decimal digits costs a conversion.
+	maxBits = 16610
 )
 
-// Answer evaluates one question. now is the only source of "today", taken in
-// its own location. The result is Markdown: the answer in bold first, then, if
-// it helps, one line that shows how the question was read.
+// Answer computes one question. "today" is the day of now in its location. The
+// result is Markdown: the answer in bold, then a line of notes if there are any.
 //
-// Every error is a *fault.Error of kind fault.Invalid whose message says what
-// was not understood, at which character, and gives a question that works.
+// Every error is a *fault.Error of kind fault.Invalid. Its message says what is
+// not understood or not possible, and gives a question that works.
 func Answer(question string, now time.Time) (string, error) {
 	if len(question) > maxQuestionBytes {
-		return "", fault.New(fault.Invalid, "The question has %d bytes; at most %d are read. Ask one calculation at a time, for example: %s",
-			len(question), maxQuestionBytes, exampleNumber)
+		return "", refuse(
+			exampleNumber,
+			"The question has %d bytes; at most %d are read.",
+			len(question),
+			maxQuestionBytes,
+		)
 	}
 	if !utf8.ValidString(question) {
-		return "", fault.New(fault.Invalid, "The question is not valid UTF-8 text. Type it again, for example: %s", exampleNumber)
+		return "", refuse(exampleNumber, "The question is not valid UTF-8 text.")
 	}
-	tokens, err := lex(question)
+	tokens, err := scanTokens(question)
 	if err != nil {
 		return "", err
 	}
-	tokens, howMany := stripFraming(foldNumberWords(foldPhrases(tokens)))
-	today := civil(now)
-	tree, err := newParser(tokens, today).question(howMany)
+	v, err := answerQuestion(replaceNumberWords(replacePhrases(tokens)), calendarDay(now))
 	if err != nil {
 		return "", err
 	}
-	v, err := eval(tree, today)
-	if err != nil {
-		return "", err
-	}
-	return answerText(tree, v), nil
+	return formatAnswer(v), nil
 }
 
-// The examples that errors give, one for each kind of question.
+// refuse returns the error for a question, with one that works.
+func refuse(example, format string, args ...any) error {
+	return fault.New(fault.Invalid, format+" Try: %q", append(args, example)...)
+}
+
+// The examples of errors, one for each kind of question.
 const (
-	exampleNumber  = `"15% of 80"`
-	exampleUnit    = `"5 km in miles"`
-	exampleDate    = `"90 days from 2026-11-20"`
-	exampleBetween = `"days between 2026-01-01 and 2026-12-25"`
+	exampleNumber = "15% of 80"
+	exampleUnit   = "5 km in miles"
+	exampleDate   = "2026-11-20 + 45 days"
 )
 
 // Examples returns questions that work, for the agent card and the help
