@@ -123,7 +123,7 @@ func (b *bench) build(ctx context.Context, more func(*portal, *peer.Door) error)
 	for _, p := range o.nodes {
 		p.run(p.watch)
 		for known := 0; known < min(20, len(o.nodes)-1) && ctx.Err() == nil; sleep(ctx, 5*time.Millisecond) {
-			p.overlay.Runner().Look(func(n *kademlia.Node) { known = n.Known() })
+			p.overlay.Runner().ViewNode(func(n *kademlia.Node) { known = n.Known() })
 		}
 	}
 	o.warmUp(ctx)
@@ -177,7 +177,7 @@ func (o *network) warmUp(ctx context.Context) {
 			slots <- struct{}{}
 			wg.Go(func() {
 				defer func() { <-slots }()
-				p.overlay.Runner().Find(ctx, target)
+				p.overlay.Runner().FindNodes(ctx, target)
 			})
 		}
 		wg.Wait()
@@ -354,7 +354,7 @@ func (o *network) Get(ctx context.Context, node, key, holders int) error {
 // Sent is the number of requests of the DHT so far.
 func (o *network) Sent() (n int64) {
 	for _, p := range o.nodes {
-		p.overlay.Runner().Look(func(k *kademlia.Node) { n += k.Tally().Sent })
+		p.overlay.Runner().ViewNode(func(k *kademlia.Node) { n += k.Tally().Sent })
 	}
 	return n
 }

@@ -1,6 +1,6 @@
-// Package dht runs a kademlia.Node: it owns its time, its lock and its
-// requests, which it sends through a Transport, and keeps over a restart what
-// the node knew. What stands in records it does not know either.
+// Package dht runs a kademlia.Node: it owns the clock, the lock and the requests of the node, sends
+// the requests through a Transport, and saves the node's contacts and records over a restart. It
+// does not read the contents of records.
 package dht
 
 import (
@@ -13,77 +13,74 @@ import (
 	"agentsite/peering/kademlia"
 )
 
-// Transport asks other nodes. It is safe for concurrent use.
+// Transport sends requests to other nodes. It is safe for concurrent use.
 type Transport interface {
-	// Call sends a request and returns the answer, and near whom the other one
-	// was seen to be: groups that its contact does not tell of. It ends with ctx.
-	// An error means that nobody answered, or something else than was asked.
+	// Call sends a request and returns the answer, and the groups of the other node that the
+	// connection showed and its contact does not list. It ends with ctx. An error means that no
+	// answer came, or one that does not fit the request.
 	Call(ctx context.Context, to *kademlia.Contact, r *kademlia.Request) (*kademlia.Response, []kademlia.Group, error)
 }
 
-// Memory keeps what a node should know after a restart. It is safe for
-// concurrent use.
+// Memory stores the contacts and records of a node over a restart. It is safe for concurrent use.
 type Memory interface {
-	// Contacts returns those that were kept, the best first; KeepContacts
-	// replaces them.
+	// Contacts returns the stored contacts, the best first; KeepContacts replaces them.
 	Contacts(ctx context.Context) ([]*kademlia.Contact, error)
 	KeepContacts(ctx context.Context, all []*kademlia.Contact) error
-	// Records calls yield with the records that were kept, until it returns
-	// false. KeepRecords adds some, in place of those of the same key and
-	// publisher, and lets go of those that are over.
+	// Records calls yield with the stored records until it returns false. KeepRecords adds records,
+	// replaces those of the same key and publisher, and removes expired ones.
 	Records(ctx context.Context, yield func(kademlia.Record) bool) error
 	KeepRecords(ctx context.Context, more []kademlia.Kept) error
-	// Forget lets go of what a publisher said, and of its contact.
+	// Forget removes the records of a publisher, and its contact.
 	Forget(ctx context.Context, publisher kademlia.ID) error
 }
 
-// Config is what a Runner needs.
+// Config holds the parts and settings of a Runner.
 type Config struct {
 	Node      *kademlia.Node
 	Transport Transport
-	Memory    Memory // nil to begin anew with each start
-	// Seeds are asked for nodes to begin with whenever the node knows nobody,
-	// beside those that were kept. It may take its time.
+	Memory    Memory // nil to start empty
+	// Seeds returns contacts to start from, in addition to the stored ones. It is called as long as
+	// the node has no contacts, and may take long.
 	Seeds func(ctx context.Context) []*kademlia.Contact
 	Log   *slog.Logger
-	// KeepEvery is how often Memory is written: 5 min. It is at the end, too.
+	// KeepEvery is the time between writes to Memory: 5 min. Memory is written at the end, too.
 	KeepEvery time.Duration
 }
 
 const (
-	// maxCalls bounds the requests that are sent at the same time; others wait.
+	// maxCalls bounds the requests in flight; others wait.
 	maxCalls = 128
-	// callTimeout is longer than a node waits for any.
+	// callTimeout is longer than the node waits for any call.
 	callTimeout = 5 * time.Second
-	// seedEvery is how often Seeds is asked while nobody is known.
+	// seedEvery is the time between calls of Seeds while the node has no contacts.
 	seedEvery = 15 * time.Second
 )
 
 // Runner drives one node. It is safe for concurrent use.
 type Runner struct {
 	cfg  Config
-	poke chan struct{} // the loop is to look at the node again
+	poke chan struct{} // wakes the loop
 
-	mu      sync.Mutex // guards the rest, the node included
+	mu      sync.Mutex // guards the rest, including the node
 	node    *kademlia.Node
 	waiting []waiting
-	queue   []kademlia.Call // that wait for others to end
-	calls   int             // that are being sent
-	next    time.Time       // when the loop looks at the node
-	running context.Context // of Run, nil before and after
+	queue   []kademlia.Call // calls that wait for a free place
+	calls   int             // calls in flight
+	next    time.Time       // time of the loop's next step
+	running context.Context // context of Run, nil before and after
 	senders sync.WaitGroup
 }
 
-// waiting is somebody who waits for the node to get somewhere.
+// waiting is a caller that waits until the node reaches a state.
 type waiting struct {
 	so   func() bool
 	done chan struct{}
 }
 
-// ErrStopped is of what is asked of a Runner that does not run.
-var ErrStopped = errors.New("the DHT does not run")
+// ErrStopped is the error of calls to a Runner that does not run.
+var ErrStopped = errors.New("the DHT is not running")
 
-// New returns a Runner; the node is its own from now on.
+// New returns a Runner. It owns the node from now on.
 func New(cfg Config) *Runner {
 	if cfg.KeepEvery == 0 {
 		cfg.KeepEvery = 5 * time.Minute
@@ -91,19 +88,19 @@ func New(cfg Config) *Runner {
 	return &Runner{cfg: cfg, node: cfg.Node, poke: make(chan struct{}, 1)}
 }
 
-// Run drives the node until ctx ends, and returns when all of its requests
-// have. What the node knows is kept then.
+// Run drives the node until ctx ends. It returns after the last request has ended and Memory was
+// written.
 func (r *Runner) Run(ctx context.Context) error {
-	if err := r.recall(ctx); err != nil {
-		r.cfg.Log.Warn("whom the DHT knew is lost", "error", err)
+	if err := r.loadContacts(ctx); err != nil {
+		r.cfg.Log.Warn("load the stored contacts of the DHT", "error", err)
 	}
 	r.mu.Lock()
 	r.running = ctx
 	r.mu.Unlock()
 	var others sync.WaitGroup
-	others.Go(func() { r.seed(ctx) })
+	others.Go(func() { r.seedNode(ctx) })
 	if r.cfg.Memory != nil {
-		others.Go(func() { r.keepOften(ctx) })
+		others.Go(func() { r.saveRegularly(ctx) })
 	}
 
 	timer := time.NewTimer(0)
@@ -117,7 +114,7 @@ func (r *Runner) Run(ctx context.Context) error {
 		}
 		r.mu.Lock()
 		now := time.Now()
-		r.next = r.turn(now)
+		r.next = r.stepNode(now)
 		wait := r.next.Sub(now)
 		r.mu.Unlock()
 		timer.Reset(max(wait, time.Millisecond))
@@ -135,9 +132,9 @@ func (r *Runner) Run(ctx context.Context) error {
 	return nil
 }
 
-// with does something to the node and lets it go on. It reports false if the
-// Runner does not run, and nothing was done.
-func (r *Runner) with(do func(n *kademlia.Node, now time.Time)) bool {
+// updateNode calls do with the node and lets the node continue. It returns false, without calling
+// do, if the Runner does not run.
+func (r *Runner) updateNode(do func(n *kademlia.Node, now time.Time)) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.running == nil {
@@ -145,7 +142,7 @@ func (r *Runner) with(do func(n *kademlia.Node, now time.Time)) bool {
 	}
 	now := time.Now()
 	do(r.node, now)
-	if r.turn(now).Before(r.next) {
+	if r.stepNode(now).Before(r.next) {
 		select {
 		case r.poke <- struct{}{}:
 		default:
@@ -154,9 +151,9 @@ func (r *Runner) with(do func(n *kademlia.Node, now time.Time)) bool {
 	return true
 }
 
-// turn lets the node do what it can, and returns when it wants to be asked
-// again. The caller holds mu.
-func (r *Runner) turn(now time.Time) time.Time {
+// stepNode lets the node do its due work, starts the calls, and returns the time of the next step.
+// The caller holds mu.
+func (r *Runner) stepNode(now time.Time) time.Time {
 	r.queue = append(r.queue, r.node.Poll(now)...)
 	for len(r.queue) > 0 && r.calls < maxCalls {
 		c := r.queue[0]
@@ -164,7 +161,7 @@ func (r *Runner) turn(now time.Time) time.Time {
 		r.queue = r.queue[1:]
 		r.calls++
 		ctx := r.running
-		r.senders.Go(func() { r.send(ctx, c) })
+		r.senders.Go(func() { r.sendCall(ctx, c) })
 	}
 	still := r.waiting[:0]
 	for _, w := range r.waiting {
@@ -179,13 +176,13 @@ func (r *Runner) turn(now time.Time) time.Time {
 	return r.node.Wake(now)
 }
 
-// send makes one call. The node gives it up by its own clock; this one only
-// keeps what hangs from staying for ever.
-func (r *Runner) send(ctx context.Context, c kademlia.Call) {
+// sendCall makes one call. The node ends slow calls by its own clock; the timeout here only ends
+// those that hang.
+func (r *Runner) sendCall(ctx context.Context, c kademlia.Call) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	resp, near, err := r.cfg.Transport.Call(ctx, c.To, &c.Request)
-	if !r.with(func(n *kademlia.Node, now time.Time) {
+	if !r.updateNode(func(n *kademlia.Node, now time.Time) {
 		r.calls--
 		if err != nil {
 			n.Fail(c.ID, now)
@@ -199,11 +196,11 @@ func (r *Runner) send(ctx context.Context, c kademlia.Call) {
 	}
 }
 
-// until waits for the node to get somewhere. Begin starts it and returns what
-// is asked after each turn; it is called under the lock, as is what it returns.
-func (r *Runner) until(ctx context.Context, begin func(n *kademlia.Node, now time.Time) func() bool) error {
+// waitUntil waits for the node to reach a state. begin starts the operation and returns a condition
+// that is checked after each step. Both are called with the lock held.
+func (r *Runner) waitUntil(ctx context.Context, begin func(n *kademlia.Node, now time.Time) func() bool) error {
 	done := make(chan struct{})
-	if !r.with(func(n *kademlia.Node, now time.Time) {
+	if !r.updateNode(func(n *kademlia.Node, now time.Time) {
 		r.waiting = append(r.waiting, waiting{begin(n, now), done})
 	}) {
 		return ErrStopped
@@ -229,33 +226,33 @@ func (r *Runner) until(ctx context.Context, begin func(n *kademlia.Node, now tim
 	}
 }
 
-// Trace is how a lookup went.
+// Trace holds the figures of a lookup.
 type Trace struct {
 	Took              time.Duration
 	RPCs, Hops, Paths int
-	// Holders is how many other nodes gave something.
+	// Holders is the number of other nodes that gave a value.
 	Holders int
-	// Nearest are the nodes nearest to what was looked for that answered.
+	// Nearest are the nodes nearest to the target that answered.
 	Nearest []*kademlia.Contact
 }
 
-// Get returns the values under a key: what the first of holders nodes gave that
-// have any, or what all gave that should, for 0. None is no error; one means
-// that the lookup did not come to its end.
+// Get returns the values under a key. With holders > 0 the lookup ends when that many nodes gave
+// values, with 0 when all nodes that should have one were asked. No value is not an error; an error
+// means that the lookup did not end.
 func (r *Runner) Get(ctx context.Context, key kademlia.ID, holders int) (values []kademlia.Value, t Trace, err error) {
-	return r.look(ctx, func(n *kademlia.Node, now time.Time) *kademlia.Lookup { return n.Get(key, holders, now) })
+	return r.runLookup(ctx, func(n *kademlia.Node, now time.Time) *kademlia.Lookup { return n.Get(key, holders, now) })
 }
 
-// Find returns the nodes nearest to a target, nearest first.
-func (r *Runner) Find(ctx context.Context, target kademlia.ID) (Trace, error) {
-	_, t, err := r.look(ctx, func(n *kademlia.Node, now time.Time) *kademlia.Lookup { return n.Find(target, now) })
+// FindNodes returns the nodes nearest to a target, nearest first.
+func (r *Runner) FindNodes(ctx context.Context, target kademlia.ID) (Trace, error) {
+	_, t, err := r.runLookup(ctx, func(n *kademlia.Node, now time.Time) *kademlia.Lookup { return n.Find(target, now) })
 	return t, err
 }
 
-func (r *Runner) look(ctx context.Context, begin func(*kademlia.Node, time.Time) *kademlia.Lookup) (values []kademlia.Value, t Trace, err error) {
+func (r *Runner) runLookup(ctx context.Context, begin func(*kademlia.Node, time.Time) *kademlia.Lookup) (values []kademlia.Value, t Trace, err error) {
 	var l *kademlia.Lookup
 	began := time.Now()
-	err = r.until(ctx, func(n *kademlia.Node, now time.Time) func() bool {
+	err = r.waitUntil(ctx, func(n *kademlia.Node, now time.Time) func() bool {
 		l = begin(n, now)
 		return l.Over
 	})
@@ -270,11 +267,11 @@ func (r *Runner) look(ctx context.Context, begin func(*kademlia.Node, time.Time)
 	return l.Values(), Trace{Took: time.Since(began), RPCs: l.RPCs(), Hops: l.Hops(), Paths: l.Paths(), Holders: l.Holders(), Nearest: l.Nearest()}, err
 }
 
-// Put stores a record, and returns at how many nodes once it is at enough of
-// them; it goes on to those that are left.
+// Put stores a record at the nodes nearest to its key. It returns the number of nodes as soon as
+// enough have stored it; the rest continues in the background.
 func (r *Runner) Put(ctx context.Context, rec kademlia.Record) (stored int, err error) {
 	var p *kademlia.Put
-	err = r.until(ctx, func(n *kademlia.Node, now time.Time) func() bool {
+	err = r.waitUntil(ctx, func(n *kademlia.Node, now time.Time) func() bool {
 		p = n.Put(rec, now)
 		return p.Enough
 	})
@@ -286,47 +283,46 @@ func (r *Runner) Put(ctx context.Context, rec kademlia.Record) (stored int, err 
 	return p.Stored(), err
 }
 
-// Publish stores all records of the node's Source anew, beginning now, or with
-// Run.
+// Publish stores all records of the node's Source again, starting now, or when Run starts.
 func (r *Runner) Publish() {
-	if !r.with(func(n *kademlia.Node, _ time.Time) { n.Publish() }) {
+	if !r.updateNode(func(n *kademlia.Node, _ time.Time) { n.Publish() }) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.node.Publish()
 	}
 }
 
-// Serve answers a request of another node, nil if it is not known who that is.
+// Serve answers a request of another node; from is nil if the sender is unknown.
 func (r *Runner) Serve(from *kademlia.Contact, req *kademlia.Request) (resp *kademlia.Response, err error) {
-	if !r.with(func(n *kademlia.Node, now time.Time) { resp = n.Serve(from, req, now) }) {
+	if !r.updateNode(func(n *kademlia.Node, now time.Time) { resp = n.Serve(from, req, now) }) {
 		return nil, ErrStopped
 	}
 	return resp, nil
 }
 
-// Hear tells of a node that may be there.
-func (r *Runner) Hear(c *kademlia.Contact) {
-	r.with(func(n *kademlia.Node, now time.Time) { n.Hear(c, now) })
+// NoteNode notes a node that may exist.
+func (r *Runner) NoteNode(c *kademlia.Contact) {
+	r.updateNode(func(n *kademlia.Node, now time.Time) { n.Hear(c, now) })
 }
 
-// Forget takes a node out of the table, and what it published off the shelf.
+// Forget removes a node from the table, and the records that it published from the store.
 func (r *Runner) Forget(ctx context.Context, id kademlia.ID) error {
-	r.with(func(n *kademlia.Node, _ time.Time) { n.Forget(id) })
+	r.updateNode(func(n *kademlia.Node, _ time.Time) { n.Forget(id) })
 	if r.cfg.Memory == nil {
 		return nil
 	}
 	return r.cfg.Memory.Forget(ctx, id)
 }
 
-// Renew replaces what the node says of itself.
-func (r *Runner) Renew(self *kademlia.Contact) {
+// SetContact replaces the node's own contact.
+func (r *Runner) SetContact(self *kademlia.Contact) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.node.Renew(self)
 }
 
-// Look calls see with the node, which must not be changed or kept.
-func (r *Runner) Look(see func(*kademlia.Node)) {
+// ViewNode calls see with the node, which see must not change or keep.
+func (r *Runner) ViewNode(see func(*kademlia.Node)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	see(r.node)

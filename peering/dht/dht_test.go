@@ -88,7 +88,7 @@ func TestRunner_ManyNodes(t *testing.T) {
 		find("a third is down", 3*time.Second)
 		// A full lookup does not wait for those who do not answer.
 		for range 20 {
-			if trace, err := m.any().Find(t.Context(), m.id()); err != nil || len(trace.Nearest) < 20 || trace.Took > 3*time.Second {
+			if trace, err := m.any().FindNodes(t.Context(), m.id()); err != nil || len(trace.Nearest) < 20 || trace.Took > 3*time.Second {
 				t.Errorf("%d nodes in %v: %v", len(trace.Nearest), trace.Took, err)
 			}
 		}
@@ -109,7 +109,7 @@ func TestRunner_RejoinsFromWhatItRemembers(t *testing.T) {
 		seed := m.order[0]
 		back := m.order[slices.IndexFunc(m.order[1:], func(n *memnode) bool {
 			held := 0
-			n.Look(func(n *kademlia.Node) { held = n.Held() })
+			n.ViewNode(func(n *kademlia.Node) { held = n.Held() })
 			return held == 1
 		})+1]
 		seed.end()
@@ -129,7 +129,7 @@ func TestRunner_RejoinsFromWhatItRemembers(t *testing.T) {
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		known, holds := 0, 0
-		back.Look(func(n *kademlia.Node) { known, holds = n.Known(), n.Held() })
+		back.ViewNode(func(n *kademlia.Node) { known, holds = n.Known(), n.Held() })
 		if known < 28 || holds != held {
 			t.Errorf("it knows %d nodes and holds %d of %d records", known, holds, held)
 		}
@@ -159,7 +159,7 @@ func TestRunner_ForgetsForGood(t *testing.T) {
 		if err := at.Forget(t.Context(), of.self.ID); err != nil {
 			t.Fatal(err)
 		}
-		at.Look(func(n *kademlia.Node) {
+		at.ViewNode(func(n *kademlia.Node) {
 			if n.Held() != 0 || slices.ContainsFunc(n.Contacts(), func(c *kademlia.Contact) bool { return c.ID == of.self.ID }) {
 				t.Error("it is still held")
 			}

@@ -7,8 +7,8 @@ import (
 	"agentsite/peering/kademlia"
 )
 
-// seed looks for nodes to begin with while nobody is known.
-func (r *Runner) seed(ctx context.Context) {
+// seedNode adds seeds as long as the node has no contacts.
+func (r *Runner) seedNode(ctx context.Context) {
 	if r.cfg.Seeds == nil {
 		return
 	}
@@ -16,10 +16,10 @@ func (r *Runner) seed(ctx context.Context) {
 	defer tick.Stop()
 	for {
 		known := 0
-		r.Look(func(n *kademlia.Node) { known = n.Known() })
+		r.ViewNode(func(n *kademlia.Node) { known = n.Known() })
 		if known == 0 {
 			if all := r.cfg.Seeds(ctx); len(all) > 0 {
-				r.with(func(n *kademlia.Node, _ time.Time) { n.Join(all) })
+				r.updateNode(func(n *kademlia.Node, _ time.Time) { n.Join(all) })
 			}
 		}
 		select {
@@ -30,8 +30,8 @@ func (r *Runner) seed(ctx context.Context) {
 	}
 }
 
-// recall takes up whom the node knew at the last start.
-func (r *Runner) recall(ctx context.Context) error {
+// loadContacts adds the contacts of the last run to the node.
+func (r *Runner) loadContacts(ctx context.Context) error {
 	if r.cfg.Memory == nil {
 		return nil
 	}
@@ -45,9 +45,9 @@ func (r *Runner) recall(ctx context.Context) error {
 	return nil
 }
 
-// recallRecords takes up what it kept, while it already answers: each is
-// checked anew, which takes a while.
-func (r *Runner) recallRecords(ctx context.Context) {
+// loadRecords adds the stored records while the node already answers: the check of each takes a
+// while.
+func (r *Runner) loadRecords(ctx context.Context) {
 	err := r.cfg.Memory.Records(ctx, func(rec kademlia.Record) bool {
 		r.mu.Lock()
 		defer r.mu.Unlock()
@@ -55,14 +55,13 @@ func (r *Runner) recallRecords(ctx context.Context) {
 		return ctx.Err() == nil
 	})
 	if err != nil && ctx.Err() == nil {
-		r.cfg.Log.Warn("what the DHT kept for others is lost", "error", err)
+		r.cfg.Log.Warn("load the stored records of the DHT", "error", err)
 	}
 }
 
-// keepOften writes down what is known, again and again until ctx ends and once
-// more then.
-func (r *Runner) keepOften(ctx context.Context) {
-	r.recallRecords(ctx)
+// saveRegularly saves the contacts and records at intervals, and once more when ctx ends.
+func (r *Runner) saveRegularly(ctx context.Context) {
+	r.loadRecords(ctx)
 	tick := time.NewTicker(r.cfg.KeepEvery)
 	defer tick.Stop()
 	for {
@@ -72,15 +71,15 @@ func (r *Runner) keepOften(ctx context.Context) {
 			last = true
 		case <-tick.C:
 		}
-		r.keep(context.WithoutCancel(ctx))
+		r.saveState(context.WithoutCancel(ctx))
 		if last {
 			return
 		}
 	}
 }
 
-// keep writes down what is known.
-func (r *Runner) keep(ctx context.Context) {
+// saveState saves the contacts and records.
+func (r *Runner) saveState(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	var (
@@ -91,13 +90,13 @@ func (r *Runner) keep(ctx context.Context) {
 	r.mu.Lock()
 	contacts, records = r.node.Contacts(), r.node.Changed()
 	r.mu.Unlock()
-	if len(contacts) > 0 { // if nobody answered, what was known before is worth more
+	if len(contacts) > 0 { // if no node answered, the contacts saved before are worth more
 		err = r.cfg.Memory.KeepContacts(ctx, contacts)
 	}
 	if err == nil {
 		err = r.cfg.Memory.KeepRecords(ctx, records)
 	}
 	if err != nil {
-		r.cfg.Log.Warn("what the DHT knows was not kept", "error", err)
+		r.cfg.Log.Warn("save the state of the DHT", "error", err)
 	}
 }

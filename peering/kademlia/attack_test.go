@@ -77,11 +77,11 @@ func TestNode_NamesFewOfOneOperator(t *testing.T) {
 // TestNode_BoundsAFloodOfRecords is of one publisher that brings more than its
 // share to one node; others still have room there.
 func TestNode_BoundsAFloodOfRecords(t *testing.T) {
-	n := testNode(Config{Shelf: ShelfConfig{Agents: 1000, Publisher: 10}})
+	n := testNode(Config{Store: StoreConfig{Agents: 1000, Publisher: 10}})
 	for i := range byte(200) {
 		n.meet(&Contact{ID: ID{i, 1}}, begun)
 	}
-	share := int(4*1000*n.region()) + 10
+	share := int(4*1000*n.regionShare()) + 10
 	if share < 100 || share > 1500 {
 		t.Fatalf("a share of %d", share)
 	}

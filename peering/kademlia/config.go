@@ -5,19 +5,18 @@ import (
 	"time"
 )
 
-// Config is what a Node is made with. What is zero has the value that its
-// comment names; New does not change it.
+// Config holds the settings of a Node. A zero field means the default that its comment names; New
+// works on a copy and leaves the caller's value unchanged.
 type Config struct {
-	// Rand is where all chance comes from. It is required, and the Node's own
-	// from then on.
+	// Rand is the only source of randomness. It is required, and after New only the Node uses it.
 	Rand *rand.Rand
-	// Values says what may be stored. Without it nothing is.
+	// Values decides which values may be stored. If it is nil, nothing is stored.
 	Values Validator
-	// Mine are the records that this node sees to: they are stored at others
-	// again and again. nil for none.
+	// Mine are the records of this node itself: it stores them at other nodes again and again. nil
+	// means none.
 	Mine Source
-	// Admits says whom this node deals with: others are not asked, not kept and
-	// not named to anybody. nil for everybody.
+	// Admits reports whether this node deals with a contact: one that is not admitted is not asked,
+	// not kept and not named to other nodes. nil admits all.
 	Admits func(*Contact) bool
 
 	K     int // how many nodes keep a key, how many a bucket holds: 20
@@ -25,31 +24,31 @@ type Config struct {
 	Paths int // disjoint paths of a lookup that finds nothing on its first: 2
 	Acks  int // of K, after which a record counts as stored: 15
 
-	// A request is soft once it took 5/4 of the 95th percentile of what requests
-	// took here, within SoftMin (200 ms) and SoftMax (600 ms): another one is
-	// sent beside it, and its answer still counts. After Hard (2.5 s) it failed.
+	// A request is soft once it took 5/4 of the 95th percentile of the recent requests of this
+	// node, within SoftMin (200 ms) and SoftMax (600 ms): another request is sent beside it, and
+	// its answer still counts. After Hard (2.5 s) it failed.
 	SoftMin, SoftMax, Hard time.Duration
-	// Whole bounds a lookup: 8 s.
+	// Whole bounds the duration of a lookup: 8 s.
 	Whole time.Duration
 
-	// Refresh is for how long nothing is looked up in a bucket until something is:
-	// 10 min, but as long as nothing changes in it, up to RefreshMost: 30 min.
+	// Refresh is the time after which a bucket without lookups is refreshed by one: 10 min. It
+	// grows while the contacts of the bucket stay the same, up to RefreshMost: 30 min.
 	Refresh, RefreshMost time.Duration
-	Self                 time.Duration // between lookups of the own id: 30 min
-	// Republish is the time in which all of Mine are stored anew: 12 h. It is
-	// shorter if nodes die sooner, see Node.Period.
+	Self                 time.Duration // between lookups of this node's own id: 30 min
+	// Republish is the period in which all records of Mine are stored again: 12 h. It is shorter if
+	// nodes die sooner, see Node.Period.
 	Republish time.Duration
 
 	// Contacts of one Group: in a bucket (2), in the table (6), among the nodes
 	// of an answer and of those that a lookup counts as the nearest (3).
 	GroupBucket, GroupTable, GroupAnswer int
 
-	Shelf ShelfConfig
+	Store StoreConfig
 }
 
 const (
-	spares  = 20 // contacts of a bucket that wait for a place
-	maxFail = 2  // requests in a row after which a contact loses its place
+	spares  = 20 // answering contacts of a bucket that wait for a free place
+	maxFail = 2  // failed requests in a row after which a contact loses its place
 )
 
 func (c Config) withDefaults() Config {
@@ -81,6 +80,6 @@ func (c Config) withDefaults() Config {
 	if c.Admits == nil {
 		c.Admits = func(*Contact) bool { return true }
 	}
-	c.Shelf = c.Shelf.withDefaults()
+	c.Store = c.Store.withDefaults()
 	return c
 }

@@ -2,30 +2,31 @@ package kademlia
 
 import "agentsite/peering/kademlia/wire"
 
-// Contact is another node. It is immutable; whoever holds one may keep it.
+// Contact is another node. It is immutable, so that it can be kept and shared.
 type Contact struct {
 	ID ID
-	// Node says where it is reached, signed by itself. It is carried, compared
-	// and handed on here, never looked into.
+	// Node is the node's address, signed by the node itself. This package carries, compares and
+	// passes it on, but never parses it.
 	Node []byte
-	// Address is where that is, for who sends the calls; empty where Node is.
+	// Address is the network address for the transport that sends the calls; empty if Node holds
+	// the address.
 	Address string
-	// Version grows with each Node that it signs.
+	// Version grows with each Node value that the node signs.
 	Version int64
-	// Groups are whom it may be run by, as far as can be told without asking it:
-	// nodes of one group count as few. None is for those that are not counted,
-	// such as all of one machine.
+	// Groups are the operators that may run the node, as far as its address shows: nodes of one
+	// group count only up to a limit. Nodes without groups are not limited, such as all nodes of
+	// one machine.
 	Groups []Group
 }
 
-// Group is a hash of what nodes of one operator share: a registrable domain, a
+// Group is the hash of a property that nodes of one operator share: a registrable domain or a
 // network of addresses.
 type Group uint64
 
 // Record is a value under a key.
 type Record = wire.Record
 
-// Kind is what a Request asks.
+// Kind is the kind of a Request.
 type Kind = wire.Kind
 
 // Kinds of Request.
@@ -36,40 +37,40 @@ const (
 	Store    = wire.Store
 )
 
-// Request is what one node asks of another.
+// Request is a request of one node to another.
 type Request struct {
 	Kind Kind
-	// Targets are the keys of Get, at most wire.MaxTargets. The first of them,
-	// of Store too if there is one, is what the nearest nodes are wanted of.
+	// Targets are the keys of Get, at most wire.MaxTargets. The answer names the nodes nearest to
+	// the first target; Store may have one target for this.
 	Targets []ID
 	// Records are those of Store, at most wire.MaxRecords.
 	Records []Record
-	// Known are contacts near the first target that the asking node has already,
-	// nearest first, at most wire.MaxHave: an answer need not spell them out.
+	// Known are contacts near the first target that the asking node has already, nearest first, at
+	// most wire.MaxHave: the answer names these by id alone, which is shorter.
 	Known []*Contact
 }
 
-// Response is what it answers.
+// Response is the answer to a Request.
 type Response struct {
-	// Self is what the node says of itself by now, nil for nothing new.
+	// Self is the current contact of the answering node, nil if it has not changed.
 	Self *Contact
-	// Nodes are the nearest to the first target that the other node knows, at
-	// most k, in any order.
+	// Nodes are the nodes nearest to the first target that the answering node knows, at most k, in
+	// any order.
 	Nodes []*Contact
-	// Found has the values under each target of Get, in their order.
+	// Found holds the values under each target of Get, in the order of the targets.
 	Found [][][]byte
-	// Codes says of each record of Store what became of it.
+	// Codes holds the result for each record of Store, in the order of the records.
 	Codes []Code
 }
 
-// Code is what became of a record that was to be stored.
+// Code is the result of storing a record.
 type Code = wire.Code
 
 // Codes of Store.
 const (
-	Stored  = wire.Stored  // or held already, just as it is
-	Invalid = wire.Invalid // it is not what it has to be under that key
-	Old     = wire.Old     // a newer one is held
-	Full    = wire.Full    // its publisher, its key or this node has no room left
-	TooFar  = wire.TooFar  // many others are nearer to the key
+	Stored  = wire.Stored  // or held already, unchanged
+	Invalid = wire.Invalid // the value is not valid under that key
+	Old     = wire.Old     // a newer version is held
+	Full    = wire.Full    // no room left for its publisher, for its key or in this node
+	TooFar  = wire.TooFar  // too many other nodes are nearer to the key
 )

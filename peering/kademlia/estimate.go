@@ -5,11 +5,10 @@ import (
 	"time"
 )
 
-// estimate guesses how many nodes there are by how near the nearest ones to a
-// random place are: of n nodes with even ids the i-th is expected at a distance
-// of i/(n+1) of the space. Each finished lookup of nodes gives one guess, by
-// least squares over its k; the median of the last ones bears some that
-// somebody ground ids for.
+// estimate guesses the number of nodes from the distances of the nodes nearest to a random target:
+// with n nodes and even ids the i-th nearest is expected at a distance of i/(n+1) of the space.
+// Each finished lookup of nodes gives one guess, by least squares over its k nodes. The median of
+// the last guesses tolerates some targets around which an attacker ground ids.
 type estimate struct {
 	last []guessed
 	at   int
@@ -22,17 +21,18 @@ type guessed struct {
 
 const (
 	guesses = 15
-	// guessLife is for how long a guess counts while there are younger ones.
+	// guessLife is the age up to which a guess counts while there are younger ones.
 	guessLife = time.Hour
 )
 
-// guess returns n by the nearest nodes to a target, nearest first.
-func guess(target ID, nearest []*Contact) float64 {
+// guessSize returns the number of nodes n that the nodes nearest to a target suggest. They are
+// given nearest first.
+func guessSize(target ID, nearest []*Contact) float64 {
 	var squares, sum float64
 	for i, c := range nearest {
 		rank := float64(i + 1)
 		squares += rank * rank
-		sum += rank * apart(target, c.ID)
+		sum += rank * distanceShare(target, c.ID)
 	}
 	if sum == 0 {
 		return float64(len(nearest))
@@ -40,7 +40,7 @@ func guess(target ID, nearest []*Contact) float64 {
 	return squares/sum - 1
 }
 
-func (e *estimate) add(n float64, now time.Time) {
+func (e *estimate) addGuess(n float64, now time.Time) {
 	g := guessed{n, now.UnixMilli()}
 	if len(e.last) < guesses {
 		e.last = append(e.last, g)
@@ -50,8 +50,8 @@ func (e *estimate) add(n float64, now time.Time) {
 	e.at = (e.at + 1) % guesses
 }
 
-// nodes returns the median guess, ok false before the first.
-func (e *estimate) nodes() (n float64, ok bool) {
+// medianGuess returns the median guess. ok is false before the first guess.
+func (e *estimate) medianGuess() (n float64, ok bool) {
 	if len(e.last) == 0 {
 		return 0, false
 	}
@@ -70,14 +70,14 @@ func (e *estimate) nodes() (n float64, ok bool) {
 	return s[len(s)/2], true
 }
 
-// times remembers how long the last requests took.
+// times holds the durations of the last requests.
 type times struct {
 	last [64]uint16 // in ms
-	n    int        // ever
+	n    int        // number of requests so far
 	p95  uint16
 }
 
-func (t *times) add(took time.Duration) {
+func (t *times) addDuration(took time.Duration) {
 	t.last[t.n%len(t.last)] = uint16(min(max(took.Milliseconds(), 0), 1<<16-1))
 	t.n++
 	if t.n%8 == 0 || t.n < 8 {
@@ -91,8 +91,8 @@ func (t *times) add(took time.Duration) {
 	}
 }
 
-// soft is how long to wait for an answer before somebody else is asked too.
-func (t *times) soft(cfg *Config) time.Duration {
+// softLimit returns the time to wait for an answer before another node is asked as well.
+func (t *times) softLimit(cfg *Config) time.Duration {
 	if t.n == 0 {
 		return cfg.SoftMax
 	}

@@ -28,10 +28,10 @@ func TestCompare_OrdersByExclusiveOr(t *testing.T) {
 		target, a, b := randomID(r), randomID(r), randomID(r)
 		n := r.IntN(len(a) + 1)
 		copy(b[:n], a[:n]) // near each other, the same at times
-		if got, want := compare(target, a, b), distance(target, a).Cmp(distance(target, b)); got != want {
+		if got, want := compareDistance(target, a, b), distance(target, a).Cmp(distance(target, b)); got != want {
 			t.Fatalf("%x: %x and %x: %d, want %d", target, a, b, got, want)
 		}
-		if got, want := common(a, b), 256-distance(a, b).BitLen(); got != want {
+		if got, want := commonBits(a, b), 256-distance(a, b).BitLen(); got != want {
 			t.Fatalf("%x and %x share %d bits, want %d", a, b, got, want)
 		}
 	}
@@ -41,7 +41,7 @@ func TestFlip_SharesJustSoManyBits(t *testing.T) {
 	r := rand.New(rand.NewPCG(2, 2))
 	for n := range 256 {
 		id := randomID(r)
-		if got := common(id, flip(id, randomID(r), n)); got != n {
+		if got := commonBits(id, flipBit(id, randomID(r), n)); got != n {
 			t.Errorf("%d bits, want %d", got, n)
 		}
 	}
@@ -52,14 +52,14 @@ func TestAfter_FollowsInOrder(t *testing.T) {
 	for i := range last {
 		last[i] = 255
 	}
-	if after(last) != (ID{}) {
+	if nextID(last) != (ID{}) {
 		t.Error("zero does not follow the last")
 	}
 	r := rand.New(rand.NewPCG(3, 3))
 	for range 100 {
 		id := randomID(r)
 		id[31], id[30] = 255, byte(r.IntN(2)*255)
-		if next := after(id); slices.Compare(id[:], next[:]) >= 0 || distance(ID{}, next).Cmp(new(big.Int).Add(distance(ID{}, id), big.NewInt(1))) != 0 {
+		if next := nextID(id); slices.Compare(id[:], next[:]) >= 0 || distance(ID{}, next).Cmp(new(big.Int).Add(distance(ID{}, id), big.NewInt(1))) != 0 {
 			t.Errorf("%x follows %x", next, id)
 		}
 	}

@@ -5,16 +5,16 @@ import (
 	"time"
 )
 
-// Lookup looks for the values under a key, or for the nodes nearest to it.
+// Lookup searches the values under a key, or the nodes nearest to it.
 type Lookup struct {
 	walk
 	values []Value
-	// holders is how many nodes have to give a value before it ends, 0 for all
-	// that should have one.
+	// holders is the number of nodes that have to give a value before the lookup ends; 0 means all
+	// nodes that should have one.
 	holders int
 	gave    int
-	others  int // of gave, without this node
-	hops    int // of the first value
+	others  int // the part of gave that came from other nodes
+	hops    int // to the node that gave the first value
 	mode    mode
 }
 
@@ -26,17 +26,17 @@ const (
 	forUpkeep
 )
 
-// Get begins to look for the values under a key. It ends with the first
-// genuine one of holders nodes, or when all nodes that should have one were
-// asked. Publishers may have one each; of one publisher the newest is kept.
+// Get starts a lookup of the values under a key. It ends when as many nodes as holders gave a
+// genuine value, or when all nodes that should have one were asked. Each publisher may have one
+// value; the newest of each is kept.
 func (n *Node) Get(key ID, holders int, now time.Time) *Lookup {
 	l := &Lookup{walk: *n.newWalk(key, n.cfg.K, now), holders: holders}
-	l.region = n.region()
+	l.region = n.regionShare()
 	if holders > 0 {
 		l.few = holders + 1
 	}
-	for _, v := range n.shelf.get(key, now, n.cfg.Rand) {
-		l.take(v)
+	for _, v := range n.store.getValues(key, now, n.cfg.Rand) {
+		l.keepNewest(v)
 	}
 	if len(l.values) > 0 {
 		l.gave++
@@ -44,38 +44,37 @@ func (n *Node) Get(key ID, holders int, now time.Time) *Lookup {
 	l.satisfied = func() bool { return l.holders > 0 && l.gave >= l.holders }
 	l.again = func() bool { return l.gave == 0 }
 	l.request = func(*cand) Request { return Request{Kind: Get, Targets: []ID{key}} }
-	return n.begin(l)
+	return n.beginLookup(l)
 }
 
-// Find begins to look for the nodes nearest to a target.
+// Find starts a lookup of the nodes nearest to a target.
 func (n *Node) Find(target ID, now time.Time) *Lookup {
 	l := &Lookup{walk: *n.newWalk(target, n.cfg.K, now), mode: forNodes}
 	l.request = findNode(target)
-	return n.begin(l)
+	return n.beginLookup(l)
 }
 
 func findNode(target ID) func(*cand) Request {
 	return func(*cand) Request { return Request{Kind: FindNode, Targets: []ID{target}} }
 }
 
-func (n *Node) begin(l *Lookup) *Lookup {
+func (n *Node) beginLookup(l *Lookup) *Lookup {
 	l.op = l
 	n.ops = append(n.ops, l)
 	return l
 }
 
-// Over reports whether it has ended.
+// Over reports whether the lookup has ended.
 func (l *Lookup) Over() bool { return l.ended }
 
-// Values returns what was found so far.
+// Values returns the values found so far.
 func (l *Lookup) Values() []Value { return l.values }
 
 // Nearest returns the nearest nodes that answered so far, nearest first.
-func (l *Lookup) Nearest() []*Contact { return l.nearest() }
+func (l *Lookup) Nearest() []*Contact { return l.nearestAnswered() }
 
-// Hops returns how many nodes stood between this one and the first value, that
-// which gave it included; RPCs how many requests were sent, Paths along how
-// many paths.
+// Hops returns the number of steps to the node that gave the first value, that node included. RPCs
+// returns the number of requests sent, Paths the number of paths used.
 func (l *Lookup) Hops() int  { return l.hops }
 func (l *Lookup) RPCs() int  { return l.rpcs }
 func (l *Lookup) Paths() int { return len(l.paths) }
@@ -83,12 +82,12 @@ func (l *Lookup) Paths() int { return len(l.paths) }
 // Holders returns how many other nodes gave a value.
 func (l *Lookup) Holders() int { return l.others }
 
-// Cancel ends it.
+// Cancel ends the lookup.
 func (l *Lookup) Cancel() { l.ended = true }
 
-func (l *Lookup) step(now time.Time) {
+func (l *Lookup) sendReady(now time.Time) {
 	was := l.ended
-	l.walk.step(now)
+	l.walk.stepWalk(now)
 	if was || !l.ended {
 		return
 	}
@@ -106,46 +105,45 @@ func (l *Lookup) step(now time.Time) {
 		n.tally.RPCs += int64(l.rpcs)
 		n.tally.Hops += int64(l.hops)
 	case forNodes:
-		n.learn(&l.walk, now)
+		n.addSizeGuess(&l.walk, now)
 	}
 }
 
-// learn takes a guess at the size of the network from a walk that found the
-// nearest nodes.
-func (n *Node) learn(w *walk, now time.Time) {
-	if near := w.nearest(); len(near) >= n.cfg.K {
-		n.size.add(guess(w.target, near[:n.cfg.K]), now)
+// addSizeGuess adds a guess of the size of the network from a walk that found the nearest nodes.
+func (n *Node) addSizeGuess(w *walk, now time.Time) {
+	if near := w.nearestAnswered(); len(near) >= n.cfg.K {
+		n.size.addGuess(guessSize(w.target, near[:n.cfg.K]), now)
 	}
 }
 
-func (l *Lookup) answered(c *call, r *Response, now time.Time) {
+func (l *Lookup) handleAnswer(c *call, r *Response, now time.Time) {
 	if l.ended {
 		return
 	}
-	l.walk.answer(c, r.Nodes, now)
+	l.walk.takeAnswer(c, r.Nodes, now)
 	if l.mode != forValues {
 		return
 	}
 	gave := false
-	defer func() { c.path.trouble = c.path.trouble || !gave && apart(l.target, c.to.ID) <= l.region }()
+	defer func() { c.path.trouble = c.path.trouble || !gave && distanceShare(l.target, c.to.ID) <= l.region }()
 	if len(r.Found) == 0 {
 		return
 	}
 	for i, b := range r.Found[0] {
-		if i >= l.node.cfg.Shelf.Answer {
+		if i >= l.node.cfg.Store.Answer {
 			break
 		}
 		if i := slices.IndexFunc(l.values, func(v Value) bool { return string(v.Bytes) == string(b) }); i >= 0 {
 			gave = true
 			continue
 		}
-		e, err := l.node.validate(l.target, b)
+		e, err := l.node.validateValue(l.target, b)
 		if err != nil || !e.Expires.After(now) {
 			l.node.tally.Refuse[Invalid]++
-			break // who gives one that is not genuine is not believed the rest
+			break // a node that gave one forged value is not trusted for the rest
 		}
 		gave = true
-		l.take(Value{e, b})
+		l.keepNewest(Value{e, b})
 	}
 	if gave {
 		l.others++
@@ -155,26 +153,26 @@ func (l *Lookup) answered(c *call, r *Response, now time.Time) {
 	}
 }
 
-// take keeps a value unless a newer one of its publisher is there.
-func (l *Lookup) take(v Value) {
+// keepNewest keeps a value unless a newer one of the same publisher is there.
+func (l *Lookup) keepNewest(v Value) {
 	i := slices.IndexFunc(l.values, func(h Value) bool { return h.Publisher == v.Publisher })
 	switch {
 	case i < 0:
 		l.values = append(l.values, v)
-	case v.newer(l.values[i].Entry):
+	case v.isNewer(l.values[i].Entry):
 		l.values[i] = v
 	}
 }
 
-func (l *Lookup) failed(c *call, _ time.Time) {
+func (l *Lookup) handleFailure(c *call, _ time.Time) {
 	if !l.ended {
-		l.fail(c)
+		l.takeFailure(c)
 	}
 }
 
 func (l *Lookup) until() time.Time { return l.began.Add(l.node.cfg.Whole) }
 
-func (n *Node) validate(key ID, value []byte) (Entry, error) {
+func (n *Node) validateValue(key ID, value []byte) (Entry, error) {
 	if n.cfg.Values == nil {
 		return Entry{}, errNothing
 	}

@@ -14,15 +14,15 @@ type Node struct {
 	cfg   Config
 	self  *Contact
 	table *table
-	shelf shelf
+	store valueStore
 	size  estimate
 	rtts  times
 	lives lives
 
-	// remembered are contacts that have not answered since the start, to begin
-	// with while the table is small.
+	// remembered are contacts of an earlier run that have not answered yet. Lookups start at them
+	// while the table is small.
 	remembered []*Contact
-	heard      []*Contact // to be asked whether they are there
+	heard      []*Contact // to be pinged
 	probing    map[ID]bool
 	doubted    []doubt // in order of time
 	absent     absent
@@ -36,13 +36,13 @@ type Node struct {
 	tally  Tally
 }
 
-// op is something that takes several requests.
+// op is an operation of several requests: a lookup, a Put or pings.
 type op interface {
-	// step sends what may be sent.
-	step(now time.Time)
+	// sendReady sends the requests that may be sent now.
+	sendReady(now time.Time)
 	Over() bool
-	answered(c *call, r *Response, now time.Time)
-	failed(c *call, now time.Time)
+	handleAnswer(c *call, r *Response, now time.Time)
+	handleFailure(c *call, now time.Time)
 }
 
 // call is a request in flight.
@@ -51,32 +51,32 @@ type call struct {
 	to    *Contact
 	op    op
 	sent  time.Time
-	limit time.Time // when it becomes soft; then, when it failed
+	limit time.Time // when it becomes soft; after that, when it fails
 	soft  bool
 
-	// Of a walk:
+	// Of a walk.
 	walk  *walk
 	path  *path
 	depth uint8
-	// landed is that it no longer holds a place on the path.
+	// landed is set when the call no longer holds a place on the path.
 	landed bool
-	// Of records: which of the op's are in it.
+	// Of a delivery: indexes of the records in this request.
 	records []int
 }
 
 // Call is a request to send.
 type Call struct {
-	// ID is what Answer and Fail want back.
+	// ID is the argument for Answer and Fail.
 	ID      uint64
 	To      *Contact
 	Request Request
 }
 
-// New returns a node that is self and knows nobody.
+// New returns a node with the contact self and an empty table.
 func New(self *Contact, cfg Config) *Node {
 	n := &Node{cfg: cfg.withDefaults(), self: self, probing: make(map[ID]bool)}
 	n.table = newTable(self.ID, &n.cfg)
-	n.shelf.cfg = n.cfg.Shelf
+	n.store.cfg = n.cfg.Store
 	return n
 }
 
@@ -84,8 +84,8 @@ func New(self *Contact, cfg Config) *Node {
 func (n *Node) Self() *Contact      { return n.self }
 func (n *Node) Renew(self *Contact) { n.self = self }
 func (n *Node) Tally() Tally        { return n.tally }
-func (n *Node) Held() (records int) { return n.shelf.count }
-func (n *Node) HeldBytes() int64    { return n.shelf.bytes }
+func (n *Node) Held() (records int) { return n.store.count }
+func (n *Node) HeldBytes() int64    { return n.store.bytes }
 func (n *Node) Known() (nodes int)  { return n.table.size }
 
 // Size guesses how many nodes there are, this one included.
@@ -93,22 +93,21 @@ func (n *Node) Size() float64 {
 	if n.table.size < n.cfg.K {
 		return float64(n.table.size + 1)
 	}
-	if guess, ok := n.size.nodes(); ok {
+	if guess, ok := n.size.medianGuess(); ok {
 		return max(guess, float64(n.cfg.K))
 	}
-	return max(guess(n.self.ID, n.table.nearest(n.self.ID, n.cfg.K, nil)), float64(n.cfg.K))
+	return max(guessSize(n.self.ID, n.table.nearestContacts(n.self.ID, n.cfg.K, nil)), float64(n.cfg.K))
 }
 
-// region is the share of the space that is expected to hold k nodes around any
-// place of it.
-func (n *Node) region() float64 { return min(1, float64(n.cfg.K)/n.Size()) }
+// regionShare is the share of the space that is expected to hold k nodes around any point.
+func (n *Node) regionShare() float64 { return min(1, float64(n.cfg.K)/n.Size()) }
 
-// send queues a request.
-func (n *Node) send(c *call, r Request, now time.Time) {
+// sendRequest queues a request.
+func (n *Node) sendRequest(c *call, r Request, now time.Time) {
 	n.lastID++
-	c.id, c.sent, c.limit = n.lastID, now, now.Add(n.rtts.soft(&n.cfg))
+	c.id, c.sent, c.limit = n.lastID, now, now.Add(n.rtts.softLimit(&n.cfg))
 	if c.walk == nil {
-		// Nobody waits for it beside others.
+		// No other request is waiting for this one, so it has only the hard limit.
 		c.soft, c.limit = true, now.Add(n.cfg.Hard)
 	} else {
 		c.op = c.walk.op
@@ -118,26 +117,26 @@ func (n *Node) send(c *call, r Request, now time.Time) {
 	n.tally.Sent++
 }
 
-// Poll returns what is to be sent now; it is the caller's.
+// Poll returns the requests to send now. The caller owns the slice.
 func (n *Node) Poll(now time.Time) []Call {
-	for _, c := range n.late(now) {
+	for _, c := range n.lateCalls(now) {
 		if c.soft {
-			n.lost(c, now)
+			n.failCall(c, now)
 			continue
 		}
 		c.soft, c.limit = true, c.sent.Add(n.cfg.Hard)
 		n.tally.Soft++
-		c.walk.soft(c)
+		c.walk.markSlow(c)
 	}
 	n.keepUp(now)
-	n.step(now)
+	n.stepOperations(now)
 	out := n.out
 	n.out = nil
 	return out
 }
 
-// late returns the calls whose limit has passed, in the order they were sent.
-func (n *Node) late(now time.Time) []*call {
+// lateCalls returns the calls past their limit, in the order they were sent.
+func (n *Node) lateCalls(now time.Time) []*call {
 	var late []*call
 	for _, c := range n.calls {
 		if !c.limit.After(now) {
@@ -147,14 +146,14 @@ func (n *Node) late(now time.Time) []*call {
 	return late
 }
 
-func (n *Node) step(now time.Time) {
-	for i := 0; i < len(n.ops); i++ { // steps may begin others
-		n.ops[i].step(now)
+func (n *Node) stepOperations(now time.Time) {
+	for i := 0; i < len(n.ops); i++ { // an operation may start others
+		n.ops[i].sendReady(now)
 	}
 	n.ops = slices.DeleteFunc(n.ops, op.Over)
 }
 
-// Wake returns when Poll has something to do if nothing comes before.
+// Wake returns the time of the next Poll if no answer and no new operation comes before.
 func (n *Node) Wake(now time.Time) time.Time {
 	at := n.upkeep.next
 	for _, c := range n.calls {
@@ -170,25 +169,23 @@ func (n *Node) Wake(now time.Time) time.Time {
 	return at
 }
 
-// maxGroups bounds the groups of a contact: who is seen at ever other addresses
-// would have ever more.
+// maxGroups bounds the groups of a contact: a node that appears at ever new addresses would
+// otherwise collect groups without end.
 const maxGroups = 8
 
-// Answer takes in the answer to a call, of which the sender saw near whom it is:
-// groups that it did not know before. An answer that comes after Fail, or
-// twice, is dropped.
+// Answer takes the answer to a call. near are groups of the node that the sender saw during the
+// exchange and the contact did not list yet. An answer after Fail, or a second one, is dropped.
 func (n *Node) Answer(id uint64, r *Response, near []Group, now time.Time) {
-	i := n.call(id)
+	i := n.callIndex(id)
 	if i < 0 {
 		return
 	}
 	c := n.calls[i]
 	n.calls = slices.Delete(n.calls, i, i+1)
-	n.rtts.add(now.Sub(c.sent))
+	n.rtts.addDuration(now.Sub(c.sent))
 	n.tally.Answered++
 	to := c.to
-	// What it says of itself counts more than what others said, whose version
-	// may be made up.
+	// The node's own contact replaces the one that others passed on: its version may be made up.
 	if r.Self != nil && r.Self.ID == to.ID && (r.Self.Version != to.Version || !bytes.Equal(r.Self.Node, to.Node)) {
 		to = r.Self
 	}
@@ -199,20 +196,19 @@ func (n *Node) Answer(id uint64, r *Response, near []Group, now time.Time) {
 		with.Groups = slices.Compact(with.Groups)
 		to = &with
 	}
-	n.met(to, now)
-	c.op.answered(c, r, now)
+	n.noteAnswer(to, now)
+	c.op.handleAnswer(c, r, now)
 }
 
-// Fail tells that a call failed: nobody answered, or what was answered is not
-// what was asked.
+// Fail ends a call without a usable answer: the node did not answer, or answered something else.
 func (n *Node) Fail(id uint64, now time.Time) {
-	if i := n.call(id); i >= 0 {
-		n.lost(n.calls[i], now)
+	if i := n.callIndex(id); i >= 0 {
+		n.failCall(n.calls[i], now)
 	}
 }
 
-// call returns where a call is among those in flight, -1 for nowhere.
-func (n *Node) call(id uint64) int {
+// callIndex returns the index of a call among those in flight, -1 if it is not there.
+func (n *Node) callIndex(id uint64) int {
 	for i, c := range n.calls {
 		if c.id == id {
 			return i
@@ -221,25 +217,26 @@ func (n *Node) call(id uint64) int {
 	return -1
 }
 
-func (n *Node) lost(c *call, now time.Time) {
-	i := n.call(c.id)
+func (n *Node) failCall(c *call, now time.Time) {
+	i := n.callIndex(c.id)
 	n.calls = slices.Delete(n.calls, i, i+1)
 	n.tally.Failed++
-	n.absent.add(c.to.ID, now)
-	if gone := n.table.failed(c.to.ID, now); gone != nil {
-		n.lives.ended(gone)
-	} else if n.table.doubted(c.to.ID) && len(n.doubted) < maxDoubted {
-		// Asked again soon it need not be taken for alive until by chance.
+	n.absent.addNode(c.to.ID, now)
+	if gone := n.table.noteFailure(c.to.ID, now); gone != nil {
+		n.lives.addDeath(gone)
+	} else if n.table.failedOnce(c.to.ID) && len(n.doubted) < maxDoubted {
+		// A second request soon decides whether the contact is gone; waiting for the next lookup
+		// would leave it in the table as if alive.
 		again := now.Add(doubtFor)
 		n.doubted = append(n.doubted, doubt{c.to, again})
 		if again.Before(n.upkeep.next) {
 			n.upkeep.next = again
 		}
 	}
-	c.op.failed(c, now)
+	c.op.handleFailure(c, now)
 }
 
-// doubt is a contact that failed once, and when it is asked again.
+// doubt is a contact that failed once and the time at which it is asked again.
 type doubt struct {
 	*Contact
 	at time.Time
@@ -250,9 +247,9 @@ const (
 	maxDoubted = 64
 )
 
-// met notes that a node answered.
-func (n *Node) met(c *Contact, now time.Time) {
-	if n.table.answered(c, now) {
+// noteAnswer records that a node answered.
+func (n *Node) noteAnswer(c *Contact, now time.Time) {
+	if n.table.noteAnswer(c, now) {
 		if n.table.size < 2*n.cfg.K {
 			n.upkeep.next = time.Time{}
 		}
@@ -261,23 +258,22 @@ func (n *Node) met(c *Contact, now time.Time) {
 	}
 }
 
-// Hear tells of a node that may be there: it sent a request, another one or
-// gossip names it. It is asked once there is time and a place for it, unless it
-// was silent lately.
+// Hear notes a node that may exist: it sent a request, or another node or gossip names it. It is
+// pinged once there is time and a place in the table, unless it failed to answer recently.
 func (n *Node) Hear(c *Contact, now time.Time) {
 	const most = 64
-	if len(n.heard) < most && n.table.room(c) && !n.probing[c.ID] && !n.absent.has(c.ID, now) &&
+	if len(n.heard) < most && n.table.hasRoom(c) && !n.probing[c.ID] && !n.absent.hasNode(c.ID, now) &&
 		!slices.ContainsFunc(n.heard, func(h *Contact) bool { return h.ID == c.ID }) {
 		n.heard = append(n.heard, c)
 		n.upkeep.next = time.Time{}
 	}
 }
 
-// absent remembers who did not answer lately, so that what others go on to say
-// of them is not looked into again and again.
+// absent holds the nodes that did not answer recently, so that they are not pinged each time other
+// nodes name them.
 type absent struct {
 	last [64]struct {
-		id   uint64 // its first bytes
+		id   uint64 // the first 8 bytes
 		when int64  // Unix ms
 	}
 	at int
@@ -285,12 +281,12 @@ type absent struct {
 
 const absentFor = 5 * time.Minute
 
-func (a *absent) add(id ID, now time.Time) {
+func (a *absent) addNode(id ID, now time.Time) {
 	a.last[a.at].id, a.last[a.at].when = binary.BigEndian.Uint64(id[:]), now.UnixMilli()
 	a.at = (a.at + 1) % len(a.last)
 }
 
-func (a *absent) has(id ID, now time.Time) bool {
+func (a *absent) hasNode(id ID, now time.Time) bool {
 	first := binary.BigEndian.Uint64(id[:])
 	for i := range a.last {
 		if a.last[i].id == first && now.UnixMilli()-a.last[i].when < absentFor.Milliseconds() {
@@ -300,52 +296,51 @@ func (a *absent) has(id ID, now time.Time) bool {
 	return false
 }
 
-// Join tells of nodes to begin with: those that were known at the last start,
-// and those that the operator names. The node looks itself up, and then what is
-// far from it.
+// Join adds the nodes to start from: those known at the last start and those that the operator
+// names. The node looks up its own id, and then the distant buckets.
 func (n *Node) Join(known []*Contact) {
 	for _, c := range known {
 		if c.ID != n.self.ID && !slices.ContainsFunc(n.remembered, func(r *Contact) bool { return r.ID == c.ID }) {
 			n.remembered = append(n.remembered, c)
 		}
 	}
-	n.upkeep.join()
+	n.upkeep.startJoin()
 }
 
-// Settle gives a new node a table at once: each contact is taken in as if it had
-// just answered after the time that took says, by the way that answers take, and
-// upkeep goes on as of one that joined long ago. It is for simulations of
-// networks too large to let everybody join; who is real has to ask: see Join.
+// Settle fills the table of a new node at once: each contact counts as if it had just answered
+// after the time that took returns, by the same code path as answers, and upkeep continues as for a
+// node that joined long ago. It is for simulations of networks that are too large to let each node
+// join. A real node has to ask: see Join.
 func (n *Node) Settle(known []*Contact, took func(*Contact) time.Duration, now time.Time) {
 	for _, c := range known {
-		n.rtts.add(took(c))
-		n.met(c, now)
+		n.rtts.addDuration(took(c))
+		n.noteAnswer(c, now)
 	}
 	u := &n.upkeep
 	u.joining, u.shaken = len(joins)-1, true
-	u.selfAt, u.next = n.phase(n.cfg.Self, now), time.Time{}
+	u.selfAt, u.next = n.randomPhase(n.cfg.Self, now), time.Time{}
 	for i := range n.table.buckets {
-		n.table.buckets[i].looked = n.phase(n.cfg.Refresh, now).Add(-n.cfg.Refresh).UnixMilli()
+		n.table.buckets[i].looked = n.randomPhase(n.cfg.Refresh, now).Add(-n.cfg.Refresh).UnixMilli()
 	}
 }
 
-// phase returns some time of the next d.
-func (n *Node) phase(d time.Duration, now time.Time) time.Time {
+// randomPhase returns a random time within the next d.
+func (n *Node) randomPhase(d time.Duration, now time.Time) time.Time {
 	return now.Add(time.Duration(n.cfg.Rand.Float64() * float64(d)))
 }
 
-// Forget takes a node out of the table, and what it published off the shelf.
+// Forget removes a node from the table, and the values that it published from the store.
 func (n *Node) Forget(id ID) {
-	n.table.remove(id)
+	n.table.removeNode(id)
 	n.remembered = slices.DeleteFunc(n.remembered, func(c *Contact) bool { return c.ID == id })
-	n.shelf.forget(id)
+	n.store.dropPublisher(id)
 }
 
-// Contacts returns all of the table, those that answered last at first. It is
-// what is worth to be kept on disk for Join.
+// Contacts returns all contacts of the table, those that answered last first. Saved to disk they
+// are the argument of Join after a restart.
 func (n *Node) Contacts() []*Contact {
 	var all []entry
-	n.table.each(func(e *entry) { all = append(all, *e) })
+	n.table.eachContact(func(e *entry) { all = append(all, *e) })
 	sort.Slice(all, func(i, j int) bool { // not slices.SortFunc: one more of these is 9 kB
 		if all[i].seen != all[j].seen {
 			return all[i].seen > all[j].seen
@@ -359,7 +354,7 @@ func (n *Node) Contacts() []*Contact {
 	return out
 }
 
-// Buckets returns how many contacts share 0, 1, 2… bits with this node.
+// Buckets returns the number of contacts that share 0, 1, 2… leading bits with this node.
 func (n *Node) Buckets() []int {
 	out := make([]int, len(n.table.buckets))
 	for i := range out {
@@ -368,12 +363,12 @@ func (n *Node) Buckets() []int {
 	return out
 }
 
-// Tally counts what a node did since it began.
+// Tally counts the events of a node since its start.
 type Tally struct {
 	Sent, Answered, Failed, Soft int64
-	// Lookups for values: those that found one, those that did not; how many of
-	// them took a second path; their requests and hops.
+	// Lookups for values: how many found one, how many did not, how many of both took a second
+	// path; their requests and hops.
 	Found, Missed, Second, RPCs, Hops int64
-	// Records that were refused here, by Code.
+	// Records that this node refused, by Code.
 	Refuse [TooFar + 1]int64
 }

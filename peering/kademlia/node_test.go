@@ -21,7 +21,7 @@ func testNode(cfg Config) *Node {
 }
 
 // meet has a node answer as if it had been asked.
-func (n *Node) meet(c *Contact, now time.Time) { n.met(c, now) }
+func (n *Node) meet(c *Contact, now time.Time) { n.noteAnswer(c, now) }
 
 // asked returns whom a node asks now, by kind.
 func asked(n *Node, now time.Time, k Kind) (to []ID) {
@@ -179,9 +179,9 @@ func TestNode_PublishesAsOftenAsNodesDie(t *testing.T) {
 		n.meet(dead, begun.Add(lived))
 		for range 4 * maxFail {
 			n.Hear(dead, begun)
-			n.table.answered(spare, begun.Add(lived))
-			if gone := n.table.failed(dead.ID, begun.Add(lived)); gone != nil {
-				n.lives.ended(gone)
+			n.table.noteAnswer(spare, begun.Add(lived))
+			if gone := n.table.noteFailure(dead.ID, begun.Add(lived)); gone != nil {
+				n.lives.addDeath(gone)
 			}
 		}
 	}
@@ -207,7 +207,7 @@ func TestNode_PublishesAsOftenAsNodesDie(t *testing.T) {
 func TestTimes_SayWhenAnAnswerIsLate(t *testing.T) {
 	cfg := Config{}.withDefaults()
 	var few times
-	if got := few.soft(&cfg); got != cfg.SoftMax {
+	if got := few.softLimit(&cfg); got != cfg.SoftMax {
 		t.Errorf("%v of who has asked nobody", got)
 	}
 	for _, c := range []struct{ took, want time.Duration }{
@@ -216,12 +216,12 @@ func TestTimes_SayWhenAnAnswerIsLate(t *testing.T) {
 		var all times
 		for i := range len(all.last) {
 			if i%22 == 0 { // one in twenty is not what to go by
-				all.add(2 * time.Second)
+				all.addDuration(2 * time.Second)
 			} else {
-				all.add(c.took)
+				all.addDuration(c.took)
 			}
 		}
-		if got := all.soft(&cfg); got != c.want {
+		if got := all.softLimit(&cfg); got != c.want {
 			t.Errorf("requests take %v: late after %v, want %v", c.took, got, c.want)
 		}
 	}
@@ -242,18 +242,18 @@ func TestWalk_FreesThePlaceOfWhoWasCrowdedOut(t *testing.T) {
 		}
 		c, p := n.calls[at], l.paths[0]
 		for i := range maxCands {
-			p.add(&l.walk, &Contact{ID: ID{0xff, byte(i), 1}}, 2)
+			p.addCandidate(&l.walk, &Contact{ID: ID{0xff, byte(i), 1}}, 2)
 		}
-		if p.of(&l.walk, c.to.ID) != nil || p.flight != 1 {
+		if p.candidateOf(&l.walk, c.to.ID) != nil || p.flight != 1 {
 			t.Fatalf("it is there still, %d in flight", p.flight)
 		}
 		if late {
-			l.soft(c)
+			l.markSlow(c)
 			if p.flight != 0 {
 				t.Errorf("late: %d in flight", p.flight)
 			}
 		}
-		l.fail(c)
+		l.takeFailure(c)
 		if p.flight != 0 || l.calls != 0 {
 			t.Errorf("failed, late before %t: %d in flight of %d", late, p.flight, l.calls)
 		}

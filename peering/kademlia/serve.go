@@ -10,23 +10,23 @@ import (
 
 var errNothing = errors.New("nothing is stored here")
 
-// Serve answers a request of another node, nil if it is not known who that is.
-// What it asks for is bounded by the codec; how often it may ask, by the caller.
+// Serve answers a request of another node; from is nil if the sender is unknown. The codec bounds
+// the size of a request, the caller its rate.
 func (n *Node) Serve(from *Contact, r *Request, now time.Time) *Response {
 	out := &Response{}
 	if from != nil {
 		n.Hear(from, now)
 	}
 	if len(r.Targets) > 0 {
-		out.Nodes = n.near(r.Targets[0], from)
+		out.Nodes = n.answerNodes(r.Targets[0], from)
 	}
 	switch r.Kind {
 	case Get:
-		// What is left of a message once its nodes are in it.
+		// The room that is left in a message after its nodes.
 		room := wire.MaxBytes - wire.MaxNodes*(len(ID{})+2+wire.MaxNodeBytes) - len(r.Targets)*(wire.MaxValues*2+1) - 8
 		out.Found = make([][][]byte, len(r.Targets))
 		for i, key := range r.Targets {
-			for _, v := range n.shelf.get(key, now, n.cfg.Rand) {
+			for _, v := range n.store.getValues(key, now, n.cfg.Rand) {
 				if room -= len(v.Bytes); room < 0 {
 					return out
 				}
@@ -36,7 +36,7 @@ func (n *Node) Serve(from *Contact, r *Request, now time.Time) *Response {
 	case Store:
 		out.Codes = make([]Code, len(r.Records))
 		for i, rec := range r.Records {
-			out.Codes[i] = n.keep(rec, now)
+			out.Codes[i] = n.storeRecord(rec, now)
 			if out.Codes[i] != Stored {
 				n.tally.Refuse[out.Codes[i]]++
 			}
@@ -45,15 +45,15 @@ func (n *Node) Serve(from *Contact, r *Request, now time.Time) *Response {
 	return out
 }
 
-// near returns the nodes nearest to a target for an answer to from: few of one
-// group, as one that names many of its own could fill the table of who asks.
-func (n *Node) near(target ID, from *Contact) []*Contact {
+// answerNodes returns the nodes nearest to a target for an answer to from. Only few of one group
+// are named, because a node that names many of its own could fill the table of the asking node.
+func (n *Node) answerNodes(target ID, from *Contact) []*Contact {
 	for most := n.cfg.K; ; most = n.cfg.K + spares {
 		var groups groupCount
-		all := n.table.nearest(target, most, func(e *entry) bool { return from == nil || e.ID != from.ID })
+		all := n.table.nearestContacts(target, most, func(e *entry) bool { return from == nil || e.ID != from.ID })
 		out := all[:0]
 		for _, c := range all {
-			if len(out) < n.cfg.K && groups.admit(c, n.cfg.GroupAnswer) {
+			if len(out) < n.cfg.K && groups.admitContact(c, n.cfg.GroupAnswer) {
 				out = append(out, c)
 			}
 		}
@@ -63,59 +63,57 @@ func (n *Node) near(target ID, from *Contact) []*Contact {
 	}
 }
 
-// keep stores a record that somebody brought.
-func (n *Node) keep(r Record, now time.Time) Code {
-	for _, have := range n.shelf.keys[r.Key] {
+// storeRecord stores a record that another node sent.
+func (n *Node) storeRecord(r Record, now time.Time) Code {
+	for _, have := range n.store.keys[r.Key] {
 		if string(have.Bytes) == string(r.Value) && have.Expires.After(now) {
-			return Stored // the very same, which costs no signature
+			return Stored // the same bytes, so that no signature has to be checked
 		}
 	}
 	if n.tooFar(r.Key) {
 		return TooFar
 	}
-	e, err := n.validate(r.Key, r.Value)
+	e, err := n.validateValue(r.Key, r.Value)
 	if err != nil {
 		return Invalid
 	}
-	// A copy: what came is a part of a message, which would stay as long as it.
-	return n.shelf.put(r.Key, Value{e, bytes.Clone(r.Value)}, n.share(), now)
+	// A copy, because the value is part of a message that it would keep in memory.
+	return n.store.putValue(r.Key, Value{e, bytes.Clone(r.Value)}, n.publisherShare(), now)
 }
 
-// tooFar reports whether so many nodes are nearer to a key that nobody will
-// look for it here.
+// tooFar reports whether so many nodes are nearer to a key that no lookup of it comes here.
 func (n *Node) tooFar(key ID) bool {
-	limit := n.cfg.Shelf.Rank * n.cfg.K
+	limit := n.cfg.Store.Rank * n.cfg.K
 	if n.table.size < limit {
 		return false
 	}
-	near := n.table.nearest(key, limit, nil)
+	near := n.table.nearestContacts(key, limit, nil)
 	return len(near) == limit && Nearer(key, near[limit-1].ID, n.self.ID)
 }
 
-// share is how many records one publisher may have here: four times what falls
-// to this node of as many as a publisher may have, and some.
-func (n *Node) share() int {
-	return int(4*float64(n.cfg.Shelf.Agents)*n.region()) + n.cfg.Shelf.Publisher
+// publisherShare returns the number of records that one publisher may have here: four times the
+// share of this node in the records of a publisher with as many keys as allowed, plus a constant.
+func (n *Node) publisherShare() int {
+	return int(4*float64(n.cfg.Store.Agents)*n.regionShare()) + n.cfg.Store.Publisher
 }
 
-// Keep puts a record on the shelf that was kept over a restart.
-func (n *Node) Keep(r Record, now time.Time) Code { return n.keep(r, now) }
+// Keep stores a record that was saved before a restart.
+func (n *Node) Keep(r Record, now time.Time) Code { return n.storeRecord(r, now) }
 
-// Kept is a record on the shelf.
+// Kept is a stored record.
 type Kept struct {
 	Record
 	Entry
 }
 
-// Changed returns what is new on the shelf since it was last called, in no
-// order.
+// Changed returns the records stored since the last call, in no order.
 func (n *Node) Changed() []Kept {
 	var out []Kept
-	for key := range n.shelf.dirty {
-		for _, v := range n.shelf.keys[key] {
+	for key := range n.store.dirty {
+		for _, v := range n.store.keys[key] {
 			out = append(out, Kept{Record{Key: key, Value: v.Bytes}, v.Entry})
 		}
 	}
-	clear(n.shelf.dirty)
+	clear(n.store.dirty)
 	return out
 }

@@ -6,55 +6,53 @@ import (
 	"time"
 )
 
-// Validator knows what values mean.
+// Validator knows the meaning of values.
 type Validator interface {
-	// Validate returns what a value is that was given for a key, or an error if
-	// it is not genuine, does not belong there, or is over.
+	// Validate returns the properties of a value that was given for a key, or an error if it is not
+	// genuine, does not belong there, or has expired.
 	Validate(key ID, value []byte) (Entry, error)
 }
 
-// Entry is what a Node has to know of a value. Of one publisher a key has one
-// value, that with the highest version.
+// Entry holds the properties of a value that a Node needs. A key has one value of each publisher,
+// the one with the highest version.
 type Entry struct {
 	Publisher ID
-	// Major and Minor are its version: Minor counts where Major is equal.
+	// Major and Minor are the version: Minor counts if Major is equal.
 	Major, Minor int64
 	Expires      time.Time
 }
 
-// newer reports whether e replaces o.
-func (e Entry) newer(o Entry) bool {
+// isNewer reports whether e replaces o.
+func (e Entry) isNewer(o Entry) bool {
 	if e.Major != o.Major {
 		return e.Major > o.Major
 	}
 	return e.Minor > o.Minor
 }
 
-// Value is a value with what it is.
+// Value is a value with its properties.
 type Value struct {
 	Entry
 	Bytes []byte
 }
 
-// ShelfConfig bounds what a node keeps for others. What is zero has the value
-// that its comment names.
-type ShelfConfig struct {
+// StoreConfig bounds the values that a node keeps for others. A zero field means the default that
+// its comment names.
+type StoreConfig struct {
 	Records   int   // 1,000,000
 	Bytes     int64 // 512 MiB
 	PerKey    int   // publishers of one key: 256
-	Publisher int   // records of one publisher, beside its fair share: 512
-	// Agents is how many keys of its own a publisher is expected to have at
-	// most: of n nodes that keep k copies each keeps k/n of them. The share is
-	// four times that: 50,000.
+	Publisher int   // records of one publisher, in addition to its share
+	// Agents is the largest number of keys that a publisher is expected to have: of n nodes that
+	// keep k copies each keeps k/n of them. The share of a publisher is four times that: 50,000.
 	Agents int
-	// Answer is how many values of a key are in an answer, at random: 64.
+	// Answer bounds the values of a key in an answer, chosen at random: 64.
 	Answer int
-	// Rank is how many times k nodes may be nearer to a key than this one by its
-	// table, before it refuses the key: 3.
+	// Rank: the node refuses a key if, by its table, Rank times k nodes are nearer to the key: 3.
 	Rank int
 }
 
-func (c ShelfConfig) withDefaults() ShelfConfig {
+func (c StoreConfig) withDefaults() StoreConfig {
 	or := func(v *int, d int) {
 		if *v == 0 {
 			*v = d
@@ -72,30 +70,30 @@ func (c ShelfConfig) withDefaults() ShelfConfig {
 	return c
 }
 
-// shelf keeps values for others until they expire.
-type shelf struct {
-	cfg   ShelfConfig
+// valueStore keeps values for others until they expire.
+type valueStore struct {
+	cfg   StoreConfig
 	keys  map[ID][]Value
-	of    map[ID]int // records by publisher
+	of    map[ID]int // number of records by publisher
 	count int
 	bytes int64
-	// ends has keys by the slot of time in which something under them expires.
+	// ends holds the keys by the time slot in which a value under them expires.
 	ends map[int64]map[ID]struct{}
-	// dirty are keys under which something is new since it was last asked.
+	// dirty are the keys with new values since the last Changed.
 	dirty map[ID]struct{}
-	// swept is the slot up to which all that expired was let go.
+	// swept is the last slot whose expired values were removed.
 	swept int64
 }
 
-// slot is how exactly it is noticed that something expired; what is given out
-// is checked to the second.
+// slot is the precision with which expired values are removed. Values in answers are checked to the
+// second.
 const slot = 5 * time.Minute
 
 func slotOf(t time.Time) int64 { return t.UnixMilli() / slot.Milliseconds() }
 
-// put keeps a value, which was validated. share is how many records its
-// publisher may have here.
-func (s *shelf) put(key ID, v Value, share int, now time.Time) Code {
+// putValue keeps a validated value. share is the number of records that its publisher may have
+// here.
+func (s *valueStore) putValue(key ID, v Value, share int, now time.Time) Code {
 	if !v.Expires.After(now) {
 		return Invalid
 	}
@@ -107,12 +105,12 @@ func (s *shelf) put(key ID, v Value, share int, now time.Time) Code {
 	list := s.keys[key]
 	if i := slices.IndexFunc(list, func(h Value) bool { return h.Publisher == v.Publisher }); i >= 0 {
 		have := &list[i]
-		if have.newer(v.Entry) {
+		if have.isNewer(v.Entry) {
 			return Old
 		}
-		if !v.newer(have.Entry) {
-			// Of one version the first is kept: a publisher that signs two is
-			// noticed by who sees both.
+		if !v.isNewer(have.Entry) {
+			// Of one version the first value is kept. A node that sees both can prove that the
+			// publisher signed two.
 			return Stored
 		}
 		if s.bytes+int64(len(v.Bytes)-len(have.Bytes)) > s.cfg.Bytes {
@@ -120,7 +118,7 @@ func (s *shelf) put(key ID, v Value, share int, now time.Time) Code {
 		}
 		s.bytes += int64(len(v.Bytes) - len(have.Bytes))
 		*have = v
-		s.fresh(key, v)
+		s.markFresh(key, v)
 		return Stored
 	}
 	if s.count >= s.cfg.Records || s.bytes+int64(len(v.Bytes)) > s.cfg.Bytes || len(list) >= s.cfg.PerKey || s.of[v.Publisher] >= share {
@@ -130,12 +128,12 @@ func (s *shelf) put(key ID, v Value, share int, now time.Time) Code {
 	s.of[v.Publisher]++
 	s.count++
 	s.bytes += int64(len(v.Bytes))
-	s.fresh(key, v)
+	s.markFresh(key, v)
 	return Stored
 }
 
-// fresh notes that a value is new under a key.
-func (s *shelf) fresh(key ID, v Value) {
+// markFresh notes that a value is new under a key.
+func (s *valueStore) markFresh(key ID, v Value) {
 	s.dirty[key] = struct{}{}
 	at := slotOf(v.Expires) + 1
 	if s.ends[at] == nil {
@@ -144,9 +142,8 @@ func (s *shelf) fresh(key ID, v Value) {
 	s.ends[at][key] = struct{}{}
 }
 
-// get returns values under a key that have not expired, at most Answer of them,
-// chosen at random.
-func (s *shelf) get(key ID, now time.Time, rand *rand.Rand) []Value {
+// getValues returns unexpired values under a key, at most Answer of them, chosen at random.
+func (s *valueStore) getValues(key ID, now time.Time, rand *rand.Rand) []Value {
 	list := s.keys[key]
 	if len(list) <= s.cfg.Answer && !slices.ContainsFunc(list, func(v Value) bool { return !v.Expires.After(now) }) {
 		return list
@@ -159,28 +156,28 @@ func (s *shelf) get(key ID, now time.Time, rand *rand.Rand) []Value {
 	return out
 }
 
-// sweep lets go of what expired.
-func (s *shelf) sweep(now time.Time) {
+// sweepExpired removes expired values.
+func (s *valueStore) sweepExpired(now time.Time) {
 	for upTo := slotOf(now); s.ends != nil && s.swept < upTo; {
 		s.swept++
 		for key := range s.ends[s.swept] {
-			s.drop(key, func(v Value) bool { return !v.Expires.After(now) })
+			s.dropValues(key, func(v Value) bool { return !v.Expires.After(now) })
 		}
 		delete(s.ends, s.swept)
 	}
 }
 
-// forget lets go of all of a publisher.
-func (s *shelf) forget(publisher ID) {
+// dropPublisher removes all values of a publisher.
+func (s *valueStore) dropPublisher(publisher ID) {
 	if s.of[publisher] == 0 {
 		return
 	}
 	for key := range s.keys {
-		s.drop(key, func(v Value) bool { return v.Publisher == publisher })
+		s.dropValues(key, func(v Value) bool { return v.Publisher == publisher })
 	}
 }
 
-func (s *shelf) drop(key ID, gone func(Value) bool) {
+func (s *valueStore) dropValues(key ID, gone func(Value) bool) {
 	list := s.keys[key]
 	kept := make([]Value, 0, len(list))
 	for _, v := range list {

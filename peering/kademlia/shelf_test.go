@@ -10,8 +10,8 @@ func value(publisher byte, minor int64, life time.Duration) Value {
 	return Value{Entry{Publisher: ID{publisher}, Major: 1, Minor: minor, Expires: begun.Add(life)}, []byte{publisher, byte(minor)}}
 }
 
-func TestShelf_KeepsTheNewestOfEachPublisher(t *testing.T) {
-	s := shelf{cfg: ShelfConfig{}.withDefaults()}
+func TestStore_KeepsTheNewestOfEachPublisher(t *testing.T) {
+	s := valueStore{cfg: StoreConfig{}.withDefaults()}
 	for i, c := range []struct {
 		v    Value
 		want Code
@@ -19,41 +19,41 @@ func TestShelf_KeepsTheNewestOfEachPublisher(t *testing.T) {
 		{value(1, 2, time.Hour), Stored}, {value(1, 1, time.Hour), Old}, {value(1, 2, time.Hour), Stored}, {value(1, 3, 2*time.Hour), Stored},
 		{value(2, 1, time.Hour), Stored}, {value(3, 1, -time.Second), Invalid},
 	} {
-		if got := s.put(ID{9}, c.v, 100, begun); got != c.want {
+		if got := s.putValue(ID{9}, c.v, 100, begun); got != c.want {
 			t.Errorf("%d: code %d, want %d", i, got, c.want)
 		}
 	}
-	if got := s.get(ID{9}, begun, nil); len(got) != 2 || got[0].Minor != 3 || s.count != 2 || s.bytes != 4 {
+	if got := s.getValues(ID{9}, begun, nil); len(got) != 2 || got[0].Minor != 3 || s.count != 2 || s.bytes != 4 {
 		t.Errorf("%d values, %d records of %d bytes", len(got), s.count, s.bytes)
 	}
 	// Of one version the first stays.
 	other := value(1, 3, time.Hour)
 	other.Bytes = []byte("another")
-	if s.put(ID{9}, other, 100, begun); string(s.get(ID{9}, begun, nil)[0].Bytes) == "another" {
+	if s.putValue(ID{9}, other, 100, begun); string(s.getValues(ID{9}, begun, nil)[0].Bytes) == "another" {
 		t.Error("the second of one version replaced the first")
 	}
 }
 
-func TestShelf_LetsGoOfWhatIsOver(t *testing.T) {
-	s := shelf{cfg: ShelfConfig{}.withDefaults()}
-	s.put(ID{9}, value(1, 1, time.Hour), 100, begun)
-	s.put(ID{9}, value(2, 1, 3*time.Hour), 100, begun)
-	if got := s.get(ID{9}, begun.Add(2*time.Hour), nil); len(got) != 1 || got[0].Publisher != (ID{2}) {
+func TestStore_LetsGoOfWhatIsOver(t *testing.T) {
+	s := valueStore{cfg: StoreConfig{}.withDefaults()}
+	s.putValue(ID{9}, value(1, 1, time.Hour), 100, begun)
+	s.putValue(ID{9}, value(2, 1, 3*time.Hour), 100, begun)
+	if got := s.getValues(ID{9}, begun.Add(2*time.Hour), nil); len(got) != 1 || got[0].Publisher != (ID{2}) {
 		t.Errorf("%d values are given after an hour", len(got))
 	}
-	if s.sweep(begun.Add(2 * time.Hour)); s.count != 1 || s.of[ID{1}] != 0 {
+	if s.sweepExpired(begun.Add(2 * time.Hour)); s.count != 1 || s.of[ID{1}] != 0 {
 		t.Errorf("%d records are held after two hours", s.count)
 	}
-	if s.sweep(begun.Add(4 * time.Hour)); s.count != 0 || s.bytes != 0 || len(s.keys)+len(s.of)+len(s.ends) != 0 {
+	if s.sweepExpired(begun.Add(4 * time.Hour)); s.count != 0 || s.bytes != 0 || len(s.keys)+len(s.of)+len(s.ends) != 0 {
 		t.Errorf("%d records of %d bytes are held after four hours", s.count, s.bytes)
 	}
 }
 
-func TestShelf_HasBounds(t *testing.T) {
-	fill := func(cfg ShelfConfig, share int, of func(i int) (ID, Value)) int {
-		s := shelf{cfg: cfg.withDefaults()}
+func TestStore_HasBounds(t *testing.T) {
+	fill := func(cfg StoreConfig, share int, of func(i int) (ID, Value)) int {
+		s := valueStore{cfg: cfg.withDefaults()}
 		for i := range 50 {
-			if key, v := of(i); s.put(key, v, share, begun) == Full {
+			if key, v := of(i); s.putValue(key, v, share, begun) == Full {
 				return i
 			}
 		}
@@ -63,21 +63,21 @@ func TestShelf_HasBounds(t *testing.T) {
 	oneKey := func(i int) (ID, Value) { return ID{9}, value(byte(i), 1, time.Hour) }
 	oneBy := func(i int) (ID, Value) { return ID{byte(i)}, value(1, 1, time.Hour) }
 	for name, got := range map[string]int{
-		"records": fill(ShelfConfig{Records: 7}, 100, spread), "bytes": fill(ShelfConfig{Bytes: 15}, 100, spread),
-		"a key": fill(ShelfConfig{PerKey: 7}, 100, oneKey), "a publisher": fill(ShelfConfig{}, 7, oneBy),
+		"records": fill(StoreConfig{Records: 7}, 100, spread), "bytes": fill(StoreConfig{Bytes: 15}, 100, spread),
+		"a key": fill(StoreConfig{PerKey: 7}, 100, oneKey), "a publisher": fill(StoreConfig{}, 7, oneBy),
 	} {
 		if got != 7 {
 			t.Errorf("%s: full at %d, want 7", name, got)
 		}
 	}
 	// An answer has some of them, each time others.
-	s := shelf{cfg: ShelfConfig{Answer: 10}.withDefaults()}
+	s := valueStore{cfg: StoreConfig{Answer: 10}.withDefaults()}
 	for i := range 50 {
-		s.put(ID{9}, value(byte(i), 1, time.Hour), 100, begun)
+		s.putValue(ID{9}, value(byte(i), 1, time.Hour), 100, begun)
 	}
 	r, seen := rand.New(rand.NewPCG(1, 1)), make(map[ID]bool)
 	for range 100 {
-		got := s.get(ID{9}, begun, r)
+		got := s.getValues(ID{9}, begun, r)
 		if len(got) != 10 {
 			t.Fatalf("%d values in an answer", len(got))
 		}

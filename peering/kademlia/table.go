@@ -5,62 +5,61 @@ import (
 	"time"
 )
 
-// table holds contacts by how many leading bits their id shares with the own
-// (section 2.4). Only those are in it that answered a request of this node: who
-// merely sent something, or was named by others, is not. All is ordered so that
-// the old stay: who has answered for long will answer tomorrow (section 4.1).
+// table holds contacts by the number of leading bits that their id shares with the own id (section
+// 2.4). A contact gets in only by answering a request of this node; sending a request or being
+// named by others is not enough. Old contacts keep their places, because a node that has answered
+// for long will probably answer tomorrow (section 4.1).
 type table struct {
 	self    ID
 	cfg     *Config
-	buckets []bucket // by bits shared; as many as there are contacts for
+	buckets []bucket // by shared bits; as many as there are contacts for
 	size    int
 	groups  map[Group]int
-	// far are the distances of what nearest puts in order; its memory is used
-	// again each time.
+	// far is the memory for the distances that nearestContacts sorts, reused by each call.
 	far []uint64
 }
 
 type bucket struct {
-	live  []entry // that which answered longest ago comes first
-	spare []entry // answered too, but there was no place; the latest is last
-	// looked is when something was last looked up in it, changed when somebody
-	// of it came, went or did not answer; both in Unix ms.
+	live  []entry // the contact that answered longest ago comes first
+	spare []entry // contacts that answered but found no place; the latest is last
+	// looked is the time of the last lookup in the bucket, changed the time when a contact of it
+	// last came, left or did not answer; both in Unix ms.
 	looked, changed int64
 }
 
 type entry struct {
 	*Contact
-	lead uint64 // of its id
-	// seen is when it last answered, since from when on it is known without a
-	// break; both in Unix seconds, which is half as long as in ms: a table has a
-	// hundred of these and more.
+	lead uint64 // the first bits of the id
+	// seen is the time of the last answer, since the start of the unbroken time in which it is
+	// known. Both are in Unix seconds, half the size of milliseconds: a table has a hundred entries
+	// and more.
 	seen, since uint32
-	fails       uint8 // requests in a row that it did not answer
+	fails       uint8 // requests in a row without an answer
 }
 
-// second is a time as entries have it.
-func second(t time.Time) uint32 { return uint32(t.Unix()) }
+// unixSeconds converts a time to the form that entries use.
+func unixSeconds(t time.Time) uint32 { return uint32(t.Unix()) }
 
-// answeredAt is when it last answered.
+// answeredAt returns the time of the last answer.
 func (e *entry) answeredAt() time.Time { return time.Unix(int64(e.seen), 0) }
 
-// known is for how long it is known, until it last answered.
-func (e *entry) known() time.Duration { return time.Duration(e.seen-e.since) * time.Second }
+// knownFor returns how long the contact is known, up to its last answer.
+func (e *entry) knownFor() time.Duration { return time.Duration(e.seen-e.since) * time.Second }
 
 func newTable(self ID, cfg *Config) *table {
 	return &table{self: self, cfg: cfg, groups: make(map[Group]int)}
 }
 
-// at returns the bucket of an id, nil if there is none.
-func (t *table) at(id ID) *bucket {
-	if n := common(t.self, id); n < len(t.buckets) {
+// bucketOf returns the bucket of an id, nil if there is none.
+func (t *table) bucketOf(id ID) *bucket {
+	if n := commonBits(t.self, id); n < len(t.buckets) {
 		return &t.buckets[n]
 	}
 	return nil
 }
 
-func find(list []entry, id ID) int {
-	first := lead(id)
+func findEntry(list []entry, id ID) int {
+	first := leadingBits(id)
 	for i := range list {
 		if list[i].lead == first && list[i].ID == id {
 			return i
@@ -69,44 +68,43 @@ func find(list []entry, id ID) int {
 	return -1
 }
 
-// get returns what is held of a node, nil if it is not in the table.
-func (t *table) get(id ID) *Contact {
-	if b := t.at(id); b != nil {
-		if i := find(b.live, id); i >= 0 {
+// getContact returns the contact of a node, nil if it is not in the table.
+func (t *table) getContact(id ID) *Contact {
+	if b := t.bucketOf(id); b != nil {
+		if i := findEntry(b.live, id); i >= 0 {
 			return b.live[i].Contact
 		}
 	}
 	return nil
 }
 
-// room reports whether a node that is not in the table would get a place.
-func (t *table) room(c *Contact) bool {
-	b := t.at(c.ID)
-	if b != nil && (!t.fits(b) || find(b.live, c.ID) >= 0) { // of most, the first says no
+// hasRoom reports whether a node that is not in the table would get a place.
+func (t *table) hasRoom(c *Contact) bool {
+	b := t.bucketOf(c.ID)
+	if b != nil && (!t.hasPlace(b) || findEntry(b.live, c.ID) >= 0) { // the first condition decides most calls
 		return false
 	}
-	return c.ID != t.self && t.cfg.Admits(c) && t.spread(b, c)
+	return c.ID != t.self && t.cfg.Admits(c) && t.groupsAllow(b, c)
 }
 
-// fits reports whether a bucket has a place left. In a network so small that
-// two buckets would hold it all, each table does (section 2.4 splits a bucket
-// for this; a table that is never larger than that needs no split).
-func (t *table) fits(b *bucket) bool { return len(b.live) < t.cfg.K || t.size < 2*t.cfg.K }
+// hasPlace reports whether a bucket has a free place. If two buckets could hold the whole network,
+// the table takes all of it (section 2.4 splits a bucket for this; a table that is never larger
+// needs no split).
+func (t *table) hasPlace(b *bucket) bool { return len(b.live) < t.cfg.K || t.size < 2*t.cfg.K }
 
-// spread reports whether groups leave room for a contact, in the bucket and in
+// groupsAllow reports whether the limits of groups leave room for a contact, in the bucket and in
 // the table.
-func (t *table) spread(b *bucket, c *Contact) bool {
+func (t *table) groupsAllow(b *bucket, c *Contact) bool {
 	for _, g := range c.Groups {
 		if t.groups[g] >= t.cfg.GroupTable {
 			return false
 		}
 	}
-	return b == nil || t.mixed(b.live, c)
+	return b == nil || t.bucketAllows(b.live, c)
 }
 
-// mixed reports whether a list of a bucket has room for one more of a contact's
-// groups.
-func (t *table) mixed(list []entry, c *Contact) bool {
+// bucketAllows reports whether a list of a bucket has room for one more contact of the same groups.
+func (t *table) bucketAllows(list []entry, c *Contact) bool {
 	for _, g := range c.Groups {
 		n := 0
 		for i := range list {
@@ -121,16 +119,16 @@ func (t *table) mixed(list []entry, c *Contact) bool {
 	return true
 }
 
-// answered notes that a node answered, and takes it in if there is a place for
-// it. It reports whether it is new in the table.
-func (t *table) answered(c *Contact, now time.Time) (taken bool) {
+// noteAnswer records that a node answered, and takes it in if there is a place. It reports whether
+// the node is new in the table.
+func (t *table) noteAnswer(c *Contact, now time.Time) (taken bool) {
 	ms := now.UnixMilli()
 	if c.ID == t.self || !t.cfg.Admits(c) {
 		return false
 	}
-	n := common(t.self, c.ID)
+	n := commonBits(t.self, c.ID)
 	if n >= len(t.buckets) {
-		if !t.spread(nil, c) {
+		if !t.groupsAllow(nil, c) {
 			return false
 		}
 		for len(t.buckets) <= n {
@@ -138,39 +136,39 @@ func (t *table) answered(c *Contact, now time.Time) (taken bool) {
 		}
 	}
 	b := &t.buckets[n]
-	if i := find(b.live, c.ID); i >= 0 {
+	if i := findEntry(b.live, c.ID); i >= 0 {
 		e := b.live[i]
 		if c.Version < e.Version {
 			c = e.Contact
 		}
-		t.count(e.Contact, -1)
-		t.count(c, 1)
+		t.countGroups(e.Contact, -1)
+		t.countGroups(c, 1)
 		copy(b.live[i:], b.live[i+1:])
-		b.live[len(b.live)-1] = entry{c, e.lead, second(now), e.since, 0}
+		b.live[len(b.live)-1] = entry{c, e.lead, unixSeconds(now), e.since, 0}
 		return false
 	}
-	if i := find(b.spare, c.ID); i >= 0 {
+	if i := findEntry(b.spare, c.ID); i >= 0 {
 		b.spare = slices.Delete(b.spare, i, i+1)
 	}
-	e := entry{c, lead(c.ID), second(now), second(now), 0}
-	if t.spread(b, c) && t.fits(b) {
-		t.place(b, e)
+	e := entry{c, leadingBits(c.ID), unixSeconds(now), unixSeconds(now), 0}
+	if t.groupsAllow(b, c) && t.hasPlace(b) {
+		t.addEntry(b, e)
 		b.changed = ms
 		return true
 	}
-	if !t.mixed(b.spare, c) {
-		return false // a few hosts would soon be all that wait
+	if !t.bucketAllows(b.spare, c) {
+		return false // otherwise a few hosts would soon fill the waiting list
 	}
 	if len(b.spare) >= spares {
 		b.spare = slices.Delete(b.spare, 0, 1)
 	}
-	b.spare = append(room(b.spare, spares), e)
+	b.spare = append(growEntries(b.spare, spares), e)
 	return false
 }
 
-// room returns the list with room for one more. It doubles, but not beyond what
-// it mostly holds at most: a table is some twenty lists, most of them full.
-func room(list []entry, most int) []entry {
+// growEntries returns the list with room for one more entry. It doubles, but not beyond the usual
+// size of a list: a table has some twenty lists, most of them full.
+func growEntries(list []entry, most int) []entry {
 	if len(list) < cap(list) {
 		return list
 	}
@@ -181,13 +179,13 @@ func room(list []entry, most int) []entry {
 	return append(make([]entry, 0, n), list...)
 }
 
-func (t *table) place(b *bucket, e entry) {
-	b.live = append(room(b.live, t.cfg.K), e)
-	t.count(e.Contact, 1)
+func (t *table) addEntry(b *bucket, e entry) {
+	b.live = append(growEntries(b.live, t.cfg.K), e)
+	t.countGroups(e.Contact, 1)
 	t.size++
 }
 
-func (t *table) count(c *Contact, by int) {
+func (t *table) countGroups(c *Contact, by int) {
 	for _, g := range c.Groups {
 		if t.groups[g] += by; t.groups[g] == 0 {
 			delete(t.groups, g)
@@ -195,19 +193,19 @@ func (t *table) count(c *Contact, by int) {
 	}
 }
 
-// failed notes that a node did not answer. One that failed too often loses its
-// place to the spare that answered last; without a spare it keeps it for some
-// tries more, as a network that was cut off would lose all of its table
-// otherwise, but is named to nobody.
-func (t *table) failed(id ID, now time.Time) (dropped *entry) {
-	b := t.at(id)
+// noteFailure records that a node did not answer. A contact that failed too often loses its place
+// to the spare that answered last. Without a spare it keeps the place for some more tries, because
+// a portal that is offline for a while would lose its whole table otherwise; it is not named in
+// answers meanwhile.
+func (t *table) noteFailure(id ID, now time.Time) (dropped *entry) {
+	b := t.bucketOf(id)
 	if b == nil {
 		return nil
 	}
-	if i := find(b.spare, id); i >= 0 {
+	if i := findEntry(b.spare, id); i >= 0 {
 		b.spare = slices.Delete(b.spare, i, i+1)
 	}
-	i := find(b.live, id)
+	i := findEntry(b.live, id)
 	if i < 0 {
 		return nil
 	}
@@ -220,40 +218,40 @@ func (t *table) failed(id ID, now time.Time) (dropped *entry) {
 		return nil
 	}
 	gone := *e
-	t.remove(id)
+	t.removeNode(id)
 	return &gone
 }
 
-// doubted reports whether a contact of the table failed once.
-func (t *table) doubted(id ID) bool {
-	b := t.at(id)
+// failedOnce reports whether a contact of the table failed exactly once.
+func (t *table) failedOnce(id ID) bool {
+	b := t.bucketOf(id)
 	if b == nil {
 		return false
 	}
-	i := find(b.live, id)
+	i := findEntry(b.live, id)
 	return i >= 0 && b.live[i].fails == 1
 }
 
-// remove takes a node out of the table.
-func (t *table) remove(id ID) {
-	b := t.at(id)
+// removeNode removes a node from the table.
+func (t *table) removeNode(id ID) {
+	b := t.bucketOf(id)
 	if b == nil {
 		return
 	}
-	if i := find(b.spare, id); i >= 0 {
+	if i := findEntry(b.spare, id); i >= 0 {
 		b.spare = slices.Delete(b.spare, i, i+1)
 	}
-	i := find(b.live, id)
+	i := findEntry(b.live, id)
 	if i < 0 {
 		return
 	}
-	t.count(b.live[i].Contact, -1)
+	t.countGroups(b.live[i].Contact, -1)
 	t.size--
 	b.live = slices.Delete(b.live, i, i+1)
 	for i := len(b.spare) - 1; i >= 0; i-- {
-		if e := b.spare[i]; t.spread(b, e.Contact) && t.fits(b) {
+		if e := b.spare[i]; t.groupsAllow(b, e.Contact) && t.hasPlace(b) {
 			b.spare = slices.Delete(b.spare, i, i+1)
-			t.place(b, e)
+			t.addEntry(b, e)
 			for i := len(b.live) - 1; i > 0 && b.live[i].seen < b.live[i-1].seen; i-- {
 				b.live[i], b.live[i-1] = b.live[i-1], b.live[i]
 			}
@@ -262,13 +260,12 @@ func (t *table) remove(id ID) {
 	}
 }
 
-// nearest returns the n contacts nearest to a target, nearest first, of those
-// that keep lets pass; nil is everybody. Those that fail are not among them, but
-// those that wait for a place are: they answered last, and are others than the
-// old that are in everybody's table, so a walk has fewer steps.
-func (t *table) nearest(target ID, n int, keep func(*entry) bool) []*Contact {
+// nearestContacts returns the n contacts nearest to a target, nearest first, of those that pass
+// keep (nil: all). Failing contacts are left out. Waiting contacts are included: they answered last
+// and differ from the old contacts that are in most tables, so a walk has fewer steps.
+func (t *table) nearestContacts(target ID, n int, keep func(*entry) bool) []*Contact {
 	all := make([]*Contact, 0, n+t.cfg.K)
-	first, far := lead(target), t.far[:0]
+	first, far := leadingBits(target), t.far[:0]
 	take := func(from int, list []entry) {
 		for i := range list {
 			e := &list[i]
@@ -289,17 +286,17 @@ func (t *table) nearest(target ID, n int, keep func(*entry) bool) []*Contact {
 		take(from, b.live)
 		take(from, b.spare)
 	}
-	// All of a bucket are nearer to the target than all of another. The id that
-	// shares n bits with this one and differs in the next is near the target if
-	// the target differs there too, the nearer the fewer bits it shares; else it
-	// is far, the farther the fewer.
+	// All contacts of one bucket are nearer to the target than all of another. A contact that
+	// shares n bits with this node and differs in the next one is near the target if the target
+	// differs there too, and nearer the fewer bits it shares; otherwise it is far, and farther the
+	// fewer bits it shares.
 	for i := range t.buckets {
-		if len(all) < n && differ(t.self, target, i) {
+		if len(all) < n && differAfter(t.self, target, i) {
 			add(&t.buckets[i])
 		}
 	}
 	for i := len(t.buckets) - 1; i >= 0 && len(all) < n; i-- {
-		if !differ(t.self, target, i) {
+		if !differAfter(t.self, target, i) {
 			add(&t.buckets[i])
 		}
 	}
@@ -307,8 +304,8 @@ func (t *table) nearest(target ID, n int, keep func(*entry) bool) []*Contact {
 	return all[:min(n, len(all))]
 }
 
-// each calls yield with every contact of the table.
-func (t *table) each(yield func(*entry)) {
+// eachContact calls yield with each contact of the table.
+func (t *table) eachContact(yield func(*entry)) {
 	for i := range t.buckets {
 		for j := range t.buckets[i].live {
 			yield(&t.buckets[i].live[j])
@@ -316,9 +313,9 @@ func (t *table) each(yield func(*entry)) {
 	}
 }
 
-// lookedIn notes that something is looked up near a target.
+// lookedIn notes a lookup near a target.
 func (t *table) lookedIn(target ID, now time.Time) {
 	if len(t.buckets) > 0 {
-		t.buckets[min(common(t.self, target), len(t.buckets)-1)].looked = now.UnixMilli()
+		t.buckets[min(commonBits(t.self, target), len(t.buckets)-1)].looked = now.UnixMilli()
 	}
 }

@@ -26,10 +26,10 @@ func TestTable_NearestIsWhatSortingAllGives(t *testing.T) {
 			if n := r.IntN(40); n > 20 { // some are near the own id
 				copy(id[:], tab.self[:n-20])
 			}
-			tab.answered(&Contact{ID: id}, begun)
+			tab.noteAnswer(&Contact{ID: id}, begun)
 		}
 		var all []*Contact
-		tab.each(func(e *entry) { all = append(all, e.Contact) })
+		tab.eachContact(func(e *entry) { all = append(all, e.Contact) })
 		if len(all) != tab.size {
 			t.Fatalf("%d contacts, %d counted", len(all), tab.size)
 		}
@@ -46,7 +46,7 @@ func TestTable_NearestIsWhatSortingAllGives(t *testing.T) {
 			want := slices.Clone(all)
 			slices.SortFunc(want, func(a, b *Contact) int { return distance(target, a.ID).Cmp(distance(target, b.ID)) })
 			want = want[:min(n, len(want))]
-			if got := tab.nearest(target, n, nil); !slices.Equal(got, want) {
+			if got := tab.nearestContacts(target, n, nil); !slices.Equal(got, want) {
 				t.Fatalf("seed %d: the %d nearest of %d are not what sorting gives", seed, n, len(all))
 			}
 		}
@@ -74,13 +74,13 @@ func TestTable_HoldsItsRules(t *testing.T) {
 			}
 			switch r.IntN(4) {
 			case 0:
-				tab.failed(c.ID, now)
+				tab.noteFailure(c.ID, now)
 			case 1:
 				if r.IntN(10) == 0 {
-					tab.remove(c.ID)
+					tab.removeNode(c.ID)
 				}
 			default:
-				tab.answered(c, now)
+				tab.noteAnswer(c, now)
 			}
 			holds(t, tab)
 		}
@@ -94,13 +94,13 @@ func holds(t *testing.T, tab *table) {
 		mine := make(map[Group]int)
 		for j, e := range b.live {
 			size++
-			if common(tab.self, e.ID) != i {
-				t.Fatalf("a contact with %d bits is in bucket %d", common(tab.self, e.ID), i)
+			if commonBits(tab.self, e.ID) != i {
+				t.Fatalf("a contact with %d bits is in bucket %d", commonBits(tab.self, e.ID), i)
 			}
 			if j > 0 && b.live[j-1].seen > e.seen {
 				t.Fatal("a bucket is not in the order in which its contacts answered")
 			}
-			if find(b.live[j+1:], e.ID) >= 0 || find(b.spare, e.ID) >= 0 {
+			if findEntry(b.live[j+1:], e.ID) >= 0 || findEntry(b.spare, e.ID) >= 0 {
 				t.Fatal("a contact is there twice")
 			}
 			for _, g := range e.Groups {
@@ -142,27 +142,27 @@ func holds(t *testing.T, tab *table) {
 func TestTable_KeepsTheOld(t *testing.T) {
 	tab, r := testTable(1, Config{})
 	for range 500 {
-		tab.answered(&Contact{ID: randomID(r)}, begun)
+		tab.noteAnswer(&Contact{ID: randomID(r)}, begun)
 	}
 	var old []*Contact
-	tab.each(func(e *entry) { old = append(old, e.Contact) })
+	tab.eachContact(func(e *entry) { old = append(old, e.Contact) })
 	for i := range 5000 {
-		tab.answered(&Contact{ID: randomID(r)}, begun.Add(time.Duration(i)*time.Second))
+		tab.noteAnswer(&Contact{ID: randomID(r)}, begun.Add(time.Duration(i)*time.Second))
 	}
 	for _, c := range old {
-		if tab.get(c.ID) == nil {
+		if tab.getContact(c.ID) == nil {
 			t.Fatal("an old contact lost its place to a new one")
 		}
 	}
 	// Until it is silent, twice.
 	first := tab.buckets[0].live[0].Contact
-	if tab.failed(first.ID, begun); tab.get(first.ID) == nil {
+	if tab.noteFailure(first.ID, begun); tab.getContact(first.ID) == nil {
 		t.Error("one failure costs the place")
 	}
-	if slices.ContainsFunc(tab.nearest(first.ID, 20, nil), func(c *Contact) bool { return c == first }) != true {
+	if slices.ContainsFunc(tab.nearestContacts(first.ID, 20, nil), func(c *Contact) bool { return c == first }) != true {
 		t.Error("one failure keeps it from being named")
 	}
-	if gone := tab.failed(first.ID, begun); gone == nil || tab.get(first.ID) != nil {
+	if gone := tab.noteFailure(first.ID, begun); gone == nil || tab.getContact(first.ID) != nil {
 		t.Error("two failures do not cost the place")
 	}
 	if len(tab.buckets[0].live) != tab.cfg.K {
@@ -175,18 +175,18 @@ func TestTable_KeepsTheOld(t *testing.T) {
 func TestTable_KeepsThoseItCannotReplace(t *testing.T) {
 	tab, r := testTable(1, Config{})
 	c := &Contact{ID: randomID(r)}
-	tab.answered(c, begun)
+	tab.noteAnswer(c, begun)
 	for range 2 * maxFail {
-		tab.failed(c.ID, begun)
+		tab.noteFailure(c.ID, begun)
 	}
-	if tab.get(c.ID) == nil {
+	if tab.getContact(c.ID) == nil {
 		t.Error("it is gone")
 	}
-	if len(tab.nearest(c.ID, 1, nil)) != 0 {
+	if len(tab.nearestContacts(c.ID, 1, nil)) != 0 {
 		t.Error("it is still named")
 	}
-	tab.answered(c, begun)
-	if len(tab.nearest(c.ID, 1, nil)) != 1 {
+	tab.noteAnswer(c, begun)
+	if len(tab.nearestContacts(c.ID, 1, nil)) != 1 {
 		t.Error("it answered, and is not named")
 	}
 }
@@ -195,9 +195,9 @@ func TestTable_TakesTheNewerContact(t *testing.T) {
 	tab, r := testTable(1, Config{})
 	id := randomID(r)
 	for _, v := range []int64{2, 3, 1} {
-		tab.answered(&Contact{ID: id, Version: v}, begun)
+		tab.noteAnswer(&Contact{ID: id, Version: v}, begun)
 	}
-	if got := tab.get(id).Version; got != 3 {
+	if got := tab.getContact(id).Version; got != 3 {
 		t.Errorf("version %d is held", got)
 	}
 }

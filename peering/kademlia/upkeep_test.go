@@ -56,7 +56,7 @@ func TestNode_PublishesAtThePaceOfNow(t *testing.T) {
 		t.Fatalf("%d are stored again in two hours, though nobody died", kinds[Store])
 	}
 	for range 400 { // of an hour each
-		n.lives.ended(&entry{seen: 3600})
+		n.lives.addDeath(&entry{seen: 3600})
 	}
 	if p := n.Period(begun.Add(2 * time.Hour)); p > 3*time.Hour {
 		t.Fatalf("a period of %v", p)
@@ -108,7 +108,7 @@ func TestNode_AsksAgainWhoFailedOnce(t *testing.T) {
 	gone := ID{0x80, 1}
 	n.meet(&Contact{ID: gone}, begun)
 	n.upkeep.joining, n.upkeep.shaken, n.upkeep.selfAt = len(joins)-1, true, begun.Add(24*time.Hour)
-	n.probe(n.table.get(gone), begun)
+	n.probeNode(n.table.getContact(gone), begun)
 	for _, c := range n.Poll(begun) {
 		if c.Request.Kind == Ping {
 			n.Fail(c.ID, begun)
@@ -130,7 +130,7 @@ func TestNode_AsksThoseBehindTheDead(t *testing.T) {
 	n.meet(&Contact{ID: gone}, begun)
 	n.meet(&Contact{ID: stays}, begun.Add(time.Second))
 	for range maxFail {
-		n.table.failed(gone, begun)
+		n.table.noteFailure(gone, begun)
 	}
 	for i := range n.table.buckets { // due now, and nothing else is
 		n.table.buckets[i].looked = 0
@@ -168,7 +168,7 @@ func TestNode_LooksLessOftenWhereNothingChanges(t *testing.T) {
 	now := begun.Add(3 * time.Hour)
 	for i := range n.table.buckets {
 		if b := &n.table.buckets[i]; len(b.live) > 0 {
-			n.table.failed(b.live[0].ID, now)
+			n.table.noteFailure(b.live[0].ID, now)
 		}
 	}
 	if again := hour(3); again*20 < later*23 {

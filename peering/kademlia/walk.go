@@ -7,44 +7,42 @@ import (
 	"agentsite/peering/kademlia/wire"
 )
 
-// walk asks nodes ever nearer to a target (section 2.3). It is what lookups,
-// puts and upkeep have in common, and is driven by Node.
+// walk asks nodes ever nearer to a target (section 2.3). It is the common part of lookups, puts and
+// upkeep, and Node drives it.
 //
-// It goes along one path. When that ends without what was looked for, another
-// one begins at other contacts of the table and asks nobody whom the first has
-// asked, as nodes that lie together lead to each other only (S/Kademlia,
-// section 4.4); so a network without liars pays for one path.
+// It follows one path. If the path ends without a result, another one starts at other contacts of
+// the table and avoids all nodes of the first, because colluding nodes name only each other
+// (S/Kademlia, section 4.4). So a network without liars pays for one path only.
 type walk struct {
 	node   *Node
 	target ID
-	want   int     // how many of the nearest nodes have to have answered
-	region float64 // nodes nearer than this share of the space count beside them
+	want   int     // number of nearest nodes that have to answer
+	region float64 // nodes within this share of the space have to answer too
 	began  time.Time
 	asked  map[ID]bool
 	paths  []*path
-	calls  int // in flight, soft ones too
-	rpcs   int // ever
-	// refills is how often contacts of the table were added.
+	calls  int // in flight, including soft ones
+	rpcs   int // requests so far
+	// refills is the number of times that contacts of the table were added.
 	refills int
-	// few, when set, is how many are asked at a time of those that are so near
-	// that they have what is looked for, or know all that should.
+	// few, if set, bounds the requests in flight to nodes so near that they should have the value
+	// or know the nodes that do.
 	few int
-	op  op // whose it is
-	// request says what a node is asked.
+	op  op // operation that the walk belongs to
+	// request returns the request for a node.
 	request func(*cand) Request
-	// satisfied, when set, says that nothing more is needed.
+	// satisfied, if set, reports that the walk may end.
 	satisfied func() bool
-	// again says whether another path is worth it.
+	// again reports whether another path is worth its cost.
 	again func() bool
 	ended bool
 }
 
 type path struct {
 	cands []cand // nearest first
-	// flight is how many requests are in flight that are not soft.
+	// flight is the number of requests in flight that are not soft.
 	flight int
-	// trouble is that one of those that are near was late, or one of the region
-	// had nothing.
+	// trouble is set if a near node was late, or a node of the region had no value.
 	trouble bool
 }
 
@@ -52,7 +50,7 @@ type path struct {
 type cand struct {
 	*Contact
 	far   uint64 // the first bits of its distance from the target
-	depth uint8  // 1 for those of the table
+	depth uint8  // 1 for contacts of the table
 	state state
 }
 
@@ -66,29 +64,28 @@ const (
 	failed
 )
 
-// maxCands bounds what a path remembers: others are farther than all of them.
+// maxCands bounds the candidates of a path; those beyond are farther than all others.
 const maxCands = 128
 
 func (n *Node) newWalk(target ID, want int, now time.Time) *walk {
 	w := &walk{node: n, target: target, want: want, began: now, asked: make(map[ID]bool, 2*want)}
-	w.fork()
+	w.forkPath()
 	n.table.lookedIn(target, now)
 	return w
 }
 
-// fork begins a path with contacts that were not asked yet, and reports whether
-// there are any.
-func (w *walk) fork() bool {
+// forkPath starts a path at contacts that were not asked yet, and reports whether there are any.
+func (w *walk) forkPath() bool {
 	n := w.node
 	p := &path{}
-	for _, c := range n.table.nearest(w.target, n.cfg.K, func(e *entry) bool { return !w.asked[e.ID] }) {
-		p.add(w, c, 1)
+	for _, c := range n.table.nearestContacts(w.target, n.cfg.K, func(e *entry) bool { return !w.asked[e.ID] }) {
+		p.addCandidate(w, c, 1)
 	}
 	if len(p.cands) < n.cfg.Alpha {
-		// Whom it knew before it was started anew, or was told to begin with.
+		// Contacts of an earlier run, or those given to Join.
 		for _, c := range n.remembered {
 			if !w.asked[c.ID] {
-				p.add(w, c, 1)
+				p.addCandidate(w, c, 1)
 			}
 		}
 	}
@@ -99,42 +96,41 @@ func (w *walk) fork() bool {
 	return true
 }
 
-// refill adds contacts of the table that were not asked, when fewer than wanted
-// are left of those that were named, and reports whether there are any: a third
-// of what others name may be dead.
-func (w *walk) refill() bool {
-	if w.refills >= maxRefills || len(w.paths) == 0 || len(w.nearest()) >= w.want {
+// refillPath adds contacts of the table that were not asked, if fewer candidates are left than
+// needed, and reports whether there are any: a third of the nodes that others name may be dead.
+func (w *walk) refillPath() bool {
+	if w.refills >= maxRefills || len(w.paths) == 0 || len(w.nearestAnswered()) >= w.want {
 		return false
 	}
 	w.refills++
 	p, n := w.paths[0], w.node
 	before := len(p.cands)
-	for _, c := range n.table.nearest(w.target, n.cfg.K, func(e *entry) bool { return !w.asked[e.ID] }) {
-		p.add(w, c, 1)
+	for _, c := range n.table.nearestContacts(w.target, n.cfg.K, func(e *entry) bool { return !w.asked[e.ID] }) {
+		p.addCandidate(w, c, 1)
 	}
 	return len(p.cands) > before
 }
 
-// maxRefills bounds how often that is done.
+// maxRefills bounds the refills of a walk.
 const maxRefills = 2
 
-// add notes a node that may be asked.
-func (p *path) add(w *walk, c *Contact, depth uint8) {
+// addCandidate adds a node that may be asked.
+func (p *path) addCandidate(w *walk, c *Contact, depth uint8) {
 	if c.ID == w.node.self.ID {
 		return
 	}
-	i, found := p.search(w, c.ID) // first, as most were named before
+	i, found := p.searchCandidate(w, c.ID) // first, because most nodes were named before
 	if found || i >= maxCands || !w.node.cfg.Admits(c) {
 		return
 	}
-	p.cands = slices.Insert(p.cands, i, cand{Contact: c, far: lead(w.target) ^ lead(c.ID), depth: depth})
+	p.cands = slices.Insert(p.cands, i, cand{Contact: c, far: leadingBits(w.target) ^ leadingBits(c.ID), depth: depth})
 	if len(p.cands) > maxCands {
 		p.cands = p.cands[:maxCands]
 	}
 }
 
-// known returns the nearest nodes of a path.
-func (p *path) known() []*Contact {
+// knownContacts returns the nearest nodes of a path.
+func (p *path) knownContacts() []*Contact {
 	out := make([]*Contact, min(len(p.cands), wire.MaxHave))
 	for i := range out {
 		out[i] = p.cands[i].Contact
@@ -142,11 +138,11 @@ func (p *path) known() []*Contact {
 	return out
 }
 
-// next returns the nearest node of a path that is still to be asked, nil if all
-// that count were: those wanted, and those in the region. Nodes that failed or
-// are slow do not count, nor those asked on another path, which would end this
-// one at once if that one was led astray; nor do more than a few of one group.
-func (p *path) next(w *walk) *cand {
+// nextCandidate returns the nearest node of a path that is still to be asked, nil if all that count
+// were asked: the wanted number, and those in the region. Failed and slow nodes do not count. Nodes
+// asked on another path do not count either, because a path that was led astray would end this one
+// at once. Only few nodes of one group count.
+func (p *path) nextCandidate(w *walk) *cand {
 	live, most := 0, 3*w.node.cfg.K
 	var groups groupCount
 	for i := range p.cands {
@@ -154,10 +150,10 @@ func (p *path) next(w *walk) *cand {
 		if c.state == failed || c.state == slow || c.state == fresh && w.asked[c.ID] {
 			continue
 		}
-		if live >= most || live >= w.want && apart(w.target, c.ID) > w.region {
+		if live >= most || live >= w.want && distanceShare(w.target, c.ID) > w.region {
 			return nil
 		}
-		if !groups.admit(c.Contact, w.node.cfg.GroupAnswer) {
+		if !groups.admitContact(c.Contact, w.node.cfg.GroupAnswer) {
 			continue
 		}
 		if c.state == fresh {
@@ -168,8 +164,8 @@ func (p *path) next(w *walk) *cand {
 	return nil
 }
 
-// step sends what may be sent.
-func (w *walk) step(now time.Time) {
+// stepWalk sends the requests that may be sent now.
+func (w *walk) stepWalk(now time.Time) {
 	if w.ended {
 		return
 	}
@@ -181,8 +177,8 @@ func (w *walk) step(now time.Time) {
 		idle := true
 		for _, p := range w.paths {
 			for p.flight < w.node.cfg.Alpha {
-				c := p.next(w)
-				if c == nil || w.few > 0 && !p.trouble && w.near(c.ID) && p.asking(w) >= w.few {
+				c := p.nextCandidate(w)
+				if c == nil || w.few > 0 && !p.trouble && w.isNear(c.ID) && p.countAsked(w) >= w.few {
 					break
 				}
 				c.state = asking
@@ -191,37 +187,38 @@ func (w *walk) step(now time.Time) {
 				w.calls++
 				w.rpcs++
 				r := w.request(c)
-				r.Known = p.known()
-				w.node.send(&call{to: c.Contact, walk: w, path: p, depth: c.depth}, r, now)
+				r.Known = p.knownContacts()
+				w.node.sendRequest(&call{to: c.Contact, walk: w, path: p, depth: c.depth}, r, now)
 			}
 			idle = idle && p.flight == 0
 		}
 		if !idle {
 			return
 		}
-		if w.refill() {
+		if w.refillPath() {
 			continue
 		}
-		if len(w.paths) < w.node.cfg.Paths && w.again != nil && w.again() && w.fork() {
+		if len(w.paths) < w.node.cfg.Paths && w.again != nil && w.again() && w.forkPath() {
 			continue
 		}
-		// Slow ones are absent for who only wants the nearest, and the last hope
-		// of who has found nothing.
+		// For the nearest nodes slow ones count as absent; a walk that has found nothing still
+		// waits for them.
 		w.ended = w.calls == 0 || w.again == nil || !w.again()
 		return
 	}
 }
 
-// nearby is how many regions away a node is near: whom it names is in the region.
+// nearby is the number of region sizes within which a node counts as near: the nodes that it names
+// are in the region.
 const nearby = 8
 
-func (w *walk) near(id ID) bool { return apart(w.target, id) <= nearby*w.region }
+func (w *walk) isNear(id ID) bool { return distanceShare(w.target, id) <= nearby*w.region }
 
-// asking returns how many of those that are near are asked now and not late.
-func (p *path) asking(w *walk) (n int) {
+// countAsked returns the number of near nodes with a request in flight that is not late.
+func (p *path) countAsked(w *walk) (n int) {
 	for i := range p.cands {
 		c := &p.cands[i]
-		if !w.near(c.ID) {
+		if !w.isNear(c.ID) {
 			break
 		}
 		if c.state == asking {
@@ -231,44 +228,44 @@ func (p *path) asking(w *walk) (n int) {
 	return n
 }
 
-// soft notes that an answer is late.
-func (w *walk) soft(c *call) {
-	c.land()
-	c.path.trouble = c.path.trouble || w.near(c.to.ID)
-	if x := c.path.of(w, c.to.ID); x != nil && x.state == asking {
+// markSlow notes that an answer is late.
+func (w *walk) markSlow(c *call) {
+	c.freePlace()
+	c.path.trouble = c.path.trouble || w.isNear(c.to.ID)
+	if x := c.path.candidateOf(w, c.to.ID); x != nil && x.state == asking {
 		x.state = slow
 	}
 }
 
-// over notes that a request ended, and how.
-func (w *walk) over(c *call, st state) {
+// endRequest notes the result of a request.
+func (w *walk) endRequest(c *call, st state) {
 	w.calls--
-	c.land()
-	if x := c.path.of(w, c.to.ID); x != nil {
+	c.freePlace()
+	if x := c.path.candidateOf(w, c.to.ID); x != nil {
 		x.state = st
 	}
 }
 
-// land gives the place of a request on its path free, once: the node may have
-// been crowded out of the path by nearer ones meanwhile.
-func (c *call) land() {
+// freePlace frees the place of a request on its path, once: nearer nodes may have pushed the node
+// itself out of the path.
+func (c *call) freePlace() {
 	if !c.landed {
 		c.landed = true
 		c.path.flight--
 	}
 }
 
-func (p *path) of(w *walk, id ID) *cand {
-	i, found := p.search(w, id)
+func (p *path) candidateOf(w *walk, id ID) *cand {
+	i, found := p.searchCandidate(w, id)
 	if !found {
 		return nil
 	}
 	return &p.cands[i]
 }
 
-// search returns where a node is on a path, or would be.
-func (p *path) search(w *walk, id ID) (at int, found bool) {
-	far := lead(w.target) ^ lead(id)
+// searchCandidate returns the index of a node on a path, or the index where it would be inserted.
+func (p *path) searchCandidate(w *walk, id ID) (at int, found bool) {
+	far := leadingBits(w.target) ^ leadingBits(id)
 	from, to := 0, len(p.cands)
 	for from < to {
 		mid := (from + to) / 2
@@ -281,27 +278,27 @@ func (p *path) search(w *walk, id ID) (at int, found bool) {
 	return from, from < len(p.cands) && p.cands[from].far == far && p.cands[from].ID == id
 }
 
-// answer takes in whom a node named.
-func (w *walk) answer(c *call, nodes []*Contact, now time.Time) {
-	w.over(c, answered)
+// takeAnswer adds the nodes that another node named.
+func (w *walk) takeAnswer(c *call, nodes []*Contact, now time.Time) {
+	w.endRequest(c, answered)
 	var groups groupCount
 	for i, n := range nodes {
 		if i >= w.node.cfg.K {
 			break
 		}
-		// An honest node names no more of a group.
-		if groups.admit(n, w.node.cfg.GroupAnswer) {
-			c.path.add(w, n, c.depth+1)
+		// An honest node does not name more of one group.
+		if groups.admitContact(n, w.node.cfg.GroupAnswer) {
+			c.path.addCandidate(w, n, c.depth+1)
 			w.node.Hear(n, now)
 		}
 	}
 }
 
-func (w *walk) fail(c *call) { w.over(c, failed) }
+func (w *walk) takeFailure(c *call) { w.endRequest(c, failed) }
 
-// nearest returns the nearest nodes that answered, on whatever path, nearest
-// first: at least want of them, if so many did, and all of the region.
-func (w *walk) nearest() []*Contact {
+// nearestAnswered returns the nearest nodes that answered on any path, nearest first: at least the
+// wanted number, if so many answered, and all of the region.
+func (w *walk) nearestAnswered() []*Contact {
 	var all []*Contact
 	for _, p := range w.paths {
 		for i := range p.cands {
@@ -310,27 +307,27 @@ func (w *walk) nearest() []*Contact {
 			}
 		}
 	}
-	slices.SortFunc(all, func(a, b *Contact) int { return compare(w.target, a.ID, b.ID) })
+	slices.SortFunc(all, func(a, b *Contact) int { return compareDistance(w.target, a.ID, b.ID) })
 	all = slices.CompactFunc(all, func(a, b *Contact) bool { return a.ID == b.ID })
 	var groups groupCount
 	out, most := all[:0], 3*w.node.cfg.K
 	for _, c := range all {
-		if len(out) >= most || len(out) >= w.want && apart(w.target, c.ID) > w.region {
+		if len(out) >= most || len(out) >= w.want && distanceShare(w.target, c.ID) > w.region {
 			break
 		}
-		if groups.admit(c, w.node.cfg.GroupAnswer) {
+		if groups.admitContact(c, w.node.cfg.GroupAnswer) {
 			out = append(out, c)
 		}
 	}
 	return out
 }
 
-// groupCount counts contacts by group: all groups of those that were admitted,
-// in a list, as they are few.
+// groupCount counts contacts by group. It lists all groups of the admitted contacts, because they
+// are few.
 type groupCount []Group
 
-// admit counts a contact unless it is of a group that has as many as it may.
-func (g *groupCount) admit(c *Contact, most int) bool {
+// admitContact counts a contact, unless one of its groups has reached the limit.
+func (g *groupCount) admitContact(c *Contact, most int) bool {
 	for _, x := range c.Groups {
 		n := 0
 		for _, have := range *g {
@@ -343,7 +340,7 @@ func (g *groupCount) admit(c *Contact, most int) bool {
 		}
 	}
 	if *g == nil && len(c.Groups) > 0 {
-		*g = make(groupCount, 0, 32) // of one answer, mostly
+		*g = make(groupCount, 0, 32) // mostly enough for one answer
 	}
 	*g = append(*g, c.Groups...)
 	return true

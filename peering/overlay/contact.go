@@ -16,11 +16,11 @@ import (
 	"agentsite/peering/kademlia"
 )
 
-// portalOf is the portal of a node.
+// portalOf returns the id of the portal that runs a node.
 func portalOf(id kademlia.ID) record.PortalID { return record.PortalWith(record.Hash(id)) }
 
-// opened is what a contact says of itself.
-func (o *Overlay) opened(node []byte) (*record.Record, *record.Contact, error) {
+// openContact decodes a signed contact.
+func (o *Overlay) openContact(node []byte) (*record.Record, *record.Contact, error) {
 	r, err := record.Open(o.cfg.Self.Network(), node)
 	if err != nil {
 		return nil, nil, err
@@ -33,19 +33,19 @@ func (o *Overlay) opened(node []byte) (*record.Record, *record.Contact, error) {
 }
 
 var (
-	errNoContact = errors.New("it is no contact")
-	errAnother   = errors.New("it is the contact of another portal")
-	errOver      = errors.New("the contact is over")
+	errNoContact = errors.New("the record is not a contact")
+	errAnother   = errors.New("the contact is of another portal")
+	errOver      = errors.New("the contact has expired")
 )
 
-// contact reads what a node says of itself, or what others say it does. Its
-// signature is not looked at: whoever is called there has to prove that it is
-// this portal, and what it then says of itself is signed.
-func (o *Overlay) contact(id kademlia.ID, node []byte) (*kademlia.Contact, error) {
-	if c, ok := o.named.get(id, node); ok {
+// readContact decodes a contact that the node or another one sent. It does not check the signature:
+// a portal that is called there has to prove its identity, and the contact that it then sends is
+// signed.
+func (o *Overlay) readContact(id kademlia.ID, node []byte) (*kademlia.Contact, error) {
+	if c, ok := o.contacts.lookUp(id, node); ok {
 		return c, nil
 	}
-	r, c, err := o.opened(node)
+	r, c, err := o.openContact(node)
 	if err != nil {
 		return nil, err
 	}
@@ -55,30 +55,29 @@ func (o *Overlay) contact(id kademlia.ID, node []byte) (*kademlia.Contact, error
 	if now := clock.Now(); c.Expires <= now.UnixMilli() || c.Issued > now.Add(maxAhead).UnixMilli() || c.Expires-c.Issued > contactLife.Milliseconds() {
 		return nil, errOver
 	}
-	out := &kademlia.Contact{ID: id, Node: r.Wire, Address: c.Origin(), Version: c.Seq, Groups: o.groups(c.Host)}
-	o.named.put(out, c.Expires)
+	out := &kademlia.Contact{ID: id, Node: r.Wire, Address: c.Origin(), Version: c.Seq, Groups: o.hostGroups(c.Host)}
+	o.contacts.addContact(out, c.Expires)
 	return out, nil
 }
 
-// named are contacts that were read last, as they were: each answer names twenty,
-// mostly the same ones. What is kept of one is shared by all who hold it. It is
-// safe for concurrent use.
-type named struct {
+// contactCache holds the contacts decoded last, by their bytes: each answer names twenty contacts,
+// mostly the same. Callers share the cached contact. It is safe for concurrent use.
+type contactCache struct {
 	mu sync.Mutex // guards the rest
 	// Two halves: when the young one is full it takes the place of the old one.
-	young, old map[kademlia.ID]readContact
+	young, old map[kademlia.ID]cachedContact
 }
 
-type readContact struct {
+type cachedContact struct {
 	*kademlia.Contact
 	expires int64 // Unix ms
 }
 
-// maxNamed bounds the contacts of a half, at some 600 bytes.
-const maxNamed = 1024
+// maxCached bounds the contacts of a half, at some 600 bytes.
+const maxCached = 1024
 
-// get returns the contact that was read from these very bytes, if it still holds.
-func (n *named) get(id kademlia.ID, node []byte) (*kademlia.Contact, bool) {
+// lookUp returns the contact that was decoded from the same bytes, unless it has expired.
+func (n *contactCache) lookUp(id kademlia.ID, node []byte) (*kademlia.Contact, bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	c, ok := n.young[id]
@@ -90,33 +89,33 @@ func (n *named) get(id kademlia.ID, node []byte) (*kademlia.Contact, bool) {
 	if string(c.Node) != string(node) || c.expires <= clock.Now().UnixMilli() {
 		return nil, false
 	}
-	n.keep(c)
+	n.addYoung(c)
 	return c.Contact, true
 }
 
-func (n *named) put(c *kademlia.Contact, expires int64) {
+func (n *contactCache) addContact(c *kademlia.Contact, expires int64) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.keep(readContact{c, expires})
+	n.addYoung(cachedContact{c, expires})
 }
 
-// keep puts a contact among the young ones; the caller holds mu.
-func (n *named) keep(c readContact) {
+// addYoung adds a contact to the young half. The caller holds mu.
+func (n *contactCache) addYoung(c cachedContact) {
 	if have, ok := n.young[c.ID]; ok && have.Contact == c.Contact {
 		return
 	}
-	if n.young == nil || len(n.young) >= maxNamed {
-		n.young, n.old = make(map[kademlia.ID]readContact), n.young
+	if n.young == nil || len(n.young) >= maxCached {
+		n.young, n.old = make(map[kademlia.ID]cachedContact), n.young
 	}
 	n.young[c.ID] = c
 }
 
-// maxAhead is how far another clock may be ahead, as of all records.
+// maxAhead is the tolerance for clocks that run ahead, the same as for all records.
 const maxAhead = 5 * time.Minute
 
-// groups are those of a host: nodes of one registrable domain, or of one
-// network of addresses, count as few.
-func (o *Overlay) groups(host string) []kademlia.Group {
+// hostGroups returns the groups of a host: nodes of one registrable domain, or of one network of
+// addresses, count only up to a limit.
+func (o *Overlay) hostGroups(host string) []kademlia.Group {
 	host = strings.ToLower(host)
 	if host == "" || o.cfg.Uncounted(host) {
 		return nil
@@ -126,7 +125,7 @@ func (o *Overlay) groups(host string) []kademlia.Group {
 	return []kademlia.Group{kademlia.Group(h.Sum64())}
 }
 
-// signedContact is what this portal says of where it is.
+// signedContact is this portal's own contact as last signed.
 type signedContact struct {
 	wire   []byte
 	seq    int64
@@ -140,13 +139,13 @@ const (
 	renewAfter  = 24 * time.Hour
 )
 
-// sayWhere signs where this portal is, again when that is due.
-func (o *Overlay) sayWhere(ctx context.Context) {
+// renewContact signs the contact of this portal, and again when it is due.
+func (o *Overlay) renewContact(ctx context.Context) {
 	tick := time.NewTicker(time.Minute)
 	defer tick.Stop()
 	for {
-		if err := o.signWhere(); err != nil {
-			o.cfg.Log.Debug("where the portal is was not signed", "error", err)
+		if err := o.signContact(); err != nil {
+			o.cfg.Log.Debug("sign the contact of the portal", "error", err)
 		}
 		select {
 		case <-ctx.Done():
@@ -156,7 +155,7 @@ func (o *Overlay) sayWhere(ctx context.Context) {
 	}
 }
 
-func (o *Overlay) signWhere() error {
+func (o *Overlay) signContact() error {
 	now := clock.Now()
 	card, err := record.Open(o.cfg.Self.Network(), o.cfg.Self.Card())
 	if err != nil {
@@ -171,7 +170,7 @@ func (o *Overlay) signWhere() error {
 	if m := &o.me; m.wire != nil && m.card == card.Version() && m.key == id && now.Sub(m.signed) < renewAfter {
 		return nil
 	}
-	host, port, err := hostPort(o.cfg.Self.Origin())
+	host, port, err := splitOrigin(o.cfg.Self.Origin())
 	if err != nil {
 		return err
 	}
@@ -183,19 +182,19 @@ func (o *Overlay) signWhere() error {
 		return err
 	}
 	o.me = signedContact{r.Wire, body.Seq, now, card.Version(), id}
-	o.run.Renew(&kademlia.Contact{ID: o.id, Node: r.Wire, Address: o.cfg.Self.Origin(), Version: body.Seq, Groups: o.groups(host)})
+	o.run.SetContact(&kademlia.Contact{ID: o.id, Node: r.Wire, Address: o.cfg.Self.Origin(), Version: body.Seq, Groups: o.hostGroups(host)})
 	return nil
 }
 
-// Contact is where this portal is as it last signed it, nil before it did.
+// Contact returns the contact of this portal as last signed, nil before the first.
 func (o *Overlay) Contact() []byte {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.me.wire
 }
 
-// hostPort parts an origin.
-func hostPort(origin string) (host string, port uint16, err error) {
+// splitOrigin returns the host and port of an origin.
+func splitOrigin(origin string) (host string, port uint16, err error) {
 	u, err := url.Parse(origin)
 	if err != nil {
 		return "", 0, err

@@ -16,62 +16,60 @@ import (
 )
 
 var (
-	errValue = errors.New("it is no value of this network")
-	errKey   = errors.New("it belongs under another key")
+	errValue = errors.New("it is not a value of this network")
+	errKey   = errors.New("the value belongs under another key")
 )
 
-// findTimeout bounds a lookup that somebody waits for.
+// findTimeout bounds a lookup for which a caller waits.
 const findTimeout = 5 * time.Second
 
-// Found is a portal that the DHT names.
+// Found is a portal found in the DHT.
 type Found struct {
 	Card *record.Card
-	// Count is how many agents it said to have under the key, and when that was.
+	// Count is the number of agents that the portal claims under the key, Said the time of the
+	// claim.
 	Count int64
 	Said  time.Time
 }
 
-// Looked is how a lookup went.
+// Looked holds the figures of a lookup.
 type Looked = dht.Trace
 
-// Portal looks for where a portal is by its id. It is fault.NotFound where the
-// DHT does not know it.
+// Portal finds a portal by its id. It returns fault.NotFound if the DHT has no card of it.
 func (o *Overlay) Portal(ctx context.Context, portal record.PortalID) (Found, Looked, error) {
 	d, ok := portal.Digest()
 	if !ok {
-		return Found{}, Looked{}, fault.New(fault.Invalid, "%.80q is no id of a portal.", portal)
+		return Found{}, Looked{}, fault.New(fault.Invalid, "%.80q is not the id of a portal.", portal)
 	}
-	all, how, err := o.look(ctx, d, 3)
+	all, how, err := o.lookUpKey(ctx, d, 3)
 	if err != nil {
 		return Found{}, how, err
 	}
 	if len(all) == 0 {
-		return Found{}, how, fault.New(fault.NotFound, "No portal that was asked knows %s.", portal)
+		return Found{}, how, fault.New(fault.NotFound, "None of the portals that were asked knows %s.", portal)
 	}
 	return all[0], how, nil
 }
 
-// Host looks for portals that say to be at a host, as handles name it. Anybody
-// may say so: only who answers there is who is meant.
+// Host finds the portals that claim a host, as handles name it. Any portal may claim it: the one
+// that answers there is the right one.
 func (o *Overlay) Host(ctx context.Context, host string) ([]Found, Looked, error) {
 	host = strings.ToLower(host)
-	all, how, err := o.look(ctx, record.HostKey(host), 3)
+	all, how, err := o.lookUpKey(ctx, record.HostKey(host), 3)
 	return slices.DeleteFunc(all, func(f Found) bool { return federation.HostOf(f.Card.Origin) != host }), how, err
 }
 
-// Agent looks for the portals that list an agent, by its id as record.AgentID
-// has it.
+// Agent finds the portals that list an agent, by its id in the form of record.AgentID.
 func (o *Overlay) Agent(ctx context.Context, id string) ([]Found, Looked, error) {
-	return o.look(ctx, record.AgentKey(id), 3)
+	return o.lookUpKey(ctx, record.AgentKey(id), 3)
 }
 
-// Capability looks for portals that have agents with a capability: a sample, if
-// they are many.
+// Capability finds portals that have agents with a capability: a sample, if there are many.
 func (o *Overlay) Capability(ctx context.Context, tag string) ([]Found, Looked, error) {
-	return o.look(ctx, record.CapKeys(tag)[0], 3)
+	return o.lookUpKey(ctx, record.CapKeys(tag)[0], 3)
 }
 
-func (o *Overlay) look(ctx context.Context, key record.Hash, holders int) ([]Found, Looked, error) {
+func (o *Overlay) lookUpKey(ctx context.Context, key record.Hash, holders int) ([]Found, Looked, error) {
 	ctx, cancel := context.WithTimeout(ctx, findTimeout)
 	defer cancel()
 	got, how, err := o.run.Get(ctx, kademlia.ID(key), holders)
@@ -83,7 +81,7 @@ func (o *Overlay) look(ctx context.Context, key record.Hash, holders int) ([]Fou
 	}
 	var out []Found
 	for _, v := range got {
-		w, _, err := o.values.read(ctx, kademlia.ID(key), v.Bytes)
+		w, _, err := o.values.readValue(ctx, kademlia.ID(key), v.Bytes)
 		if err != nil {
 			continue
 		}
@@ -101,7 +99,7 @@ func (o *Overlay) look(ctx context.Context, key record.Hash, holders int) ([]Fou
 // Standing implements federation.DHT.
 func (o *Overlay) Standing() federation.DHTStanding {
 	var s federation.DHTStanding
-	o.run.Look(func(n *kademlia.Node) {
+	o.run.ViewNode(func(n *kademlia.Node) {
 		t := n.Tally()
 		s = federation.DHTStanding{Nodes: n.Known(), Buckets: n.Buckets(), Size: int(n.Size() + .5), RoundS: n.Period(time.Now()).Seconds(), Held: n.Held(), Bytes: n.HeldBytes(),
 			Found: t.Found, Missed: t.Missed, Second: t.Second, Sent: t.Sent, Failed: t.Failed, Late: t.Soft,
@@ -121,26 +119,26 @@ func (o *Overlay) Standing() federation.DHTStanding {
 }
 
 // Ask implements federation.DHT.
-func (o *Overlay) Ask(ctx context.Context, what string) (federation.DHTAnswer, error) {
+func (o *Overlay) Ask(ctx context.Context, query string) (federation.DHTAnswer, error) {
 	var (
-		a     = federation.DHTAnswer{Name: what, Portals: []federation.DHTPortal{}, Nearest: []record.PortalID{}}
+		a     = federation.DHTAnswer{Name: query, Portals: []federation.DHTPortal{}, Nearest: []record.PortalID{}}
 		found []Found
 		how   Looked
 		err   error
 	)
-	if strings.Contains(what, "@") {
-		if what, err = o.cfg.IDOf(ctx, strings.TrimPrefix(what, "@")); err != nil {
+	if strings.Contains(query, "@") {
+		if query, err = o.cfg.IDOf(ctx, strings.TrimPrefix(query, "@")); err != nil {
 			return a, err
 		}
 	}
-	a.Name = what
-	portal, local, _ := strings.Cut(what, "/")
+	a.Name = query
+	portal, local, _ := strings.Cut(query, "/")
 	d, isPortal := record.PortalID(portal).Digest()
 	var key record.Hash
 	switch {
-	case record.ValidOrigin(strings.TrimSuffix(what, "/")):
-		a.What, key = "host", record.HostKey(federation.HostOf(what))
-		found, how, err = o.Host(ctx, federation.HostOf(what))
+	case record.ValidOrigin(strings.TrimSuffix(query, "/")):
+		a.What, key = "host", record.HostKey(federation.HostOf(query))
+		found, how, err = o.Host(ctx, federation.HostOf(query))
 	case isPortal && local == "":
 		a.What, key = "portal", d
 		var one Found
@@ -149,12 +147,12 @@ func (o *Overlay) Ask(ctx context.Context, what string) (federation.DHTAnswer, e
 		} else if fault.Is(err, fault.NotFound) {
 			err = nil
 		}
-	case isPortal || record.Portable(what):
-		a.What, key = "agent", record.AgentKey(what)
-		found, how, err = o.Agent(ctx, what)
+	case isPortal || record.Portable(query):
+		a.What, key = "agent", record.AgentKey(query)
+		found, how, err = o.Agent(ctx, query)
 	default:
-		a.What, key = "capability", record.CapKeys(what)[0]
-		found, how, err = o.Capability(ctx, what)
+		a.What, key = "capability", record.CapKeys(query)[0]
+		found, how, err = o.Capability(ctx, query)
 	}
 	if err != nil {
 		return a, err
@@ -164,7 +162,7 @@ func (o *Overlay) Ask(ctx context.Context, what string) (federation.DHTAnswer, e
 	}
 	sort.Slice(a.Portals, func(i, j int) bool { return a.Portals[i].ID < a.Portals[j].ID })
 	a.RPCs, a.Hops, a.Paths, a.TookMS = how.RPCs, how.Hops, how.Paths, float64(how.Took.Microseconds())/1000
-	a.Holders, a.Own = how.Holders, o.mine.has(kademlia.ID(key))
+	a.Holders, a.Own = how.Holders, o.mine.hasKey(kademlia.ID(key))
 	for _, c := range how.Nearest {
 		a.Nearest = append(a.Nearest, portalOf(c.ID))
 	}

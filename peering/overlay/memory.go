@@ -8,7 +8,7 @@ import (
 	"agentsite/peering/kademlia"
 )
 
-// memory keeps what the node knew in the replica's database.
+// memory stores the state of the node in the database of the replica.
 type memory struct{ o *Overlay }
 
 // Contacts implements dht.Memory.
@@ -20,9 +20,9 @@ func (m memory) Contacts(ctx context.Context) ([]*kademlia.Contact, error) {
 	var out []*kademlia.Contact
 	for _, n := range nodes {
 		c := &kademlia.Contact{ID: kademlia.ID(n.ID)}
-		if known, err := m.o.contact(c.ID, n.Node); err == nil {
+		if known, err := m.o.readContact(c.ID, n.Node); err == nil {
 			c = known
-		} // else it may still be where it was last met
+		} // without a contact the node may still be at its last known address
 		out = append(out, c)
 	}
 	return out, nil

@@ -14,47 +14,46 @@ import (
 	"agentsite/peering/kademlia"
 )
 
-// mine are the keys that this portal publishes: its own id, its host, each agent
-// that it lists, each capability of these. They are signed when they are stored.
+// mine holds the keys that this portal publishes: its own id, its host, each agent that it lists,
+// each capability of these. Records are signed when they are stored.
 type mine struct {
 	o *Overlay
 
-	// The following are used by load alone. The own log is read up to seq.
+	// Only loadLog uses the following fields. The own log is read up to seq.
 	epoch, seq int64
-	agents     map[kademlia.ID][]uint32 // the numbers of the agent's capabilities in caps
+	agents     map[kademlia.ID][]uint32 // indexes of the agent's capabilities in caps
 	caps       []entry
 	capNumber  map[kademlia.ID]uint32
-	changed    map[kademlia.ID]entry // keys that differ from keys; a count of 0 removes one
+	changed    map[kademlia.ID]entry // entries that differ from keys; a count of 0 removes one
 
 	mu   sync.Mutex // guards the rest
 	keys []entry    // in order of key
 	head *record.Record
 }
 
-// entry is one key.
+// entry is one published key.
 type entry struct {
 	key   kademlia.ID
 	kind  string // of record.Provider; empty for the portal's own id and host
 	count int64
 }
 
-// settle is how long nothing has to change before it is looked at what did.
+// settle is the time without changes after which the log is read.
 const settle = 2 * time.Second
 
-// publish keeps the keys as what the portal publishes is, and has stored at
-// once what is new.
-func (o *Overlay) publish(ctx context.Context) {
+// publishKeys keeps the keys equal to the published agents, and stores new keys at once.
+func (o *Overlay) publishKeys(ctx context.Context) {
 	first := true
 	for {
-		fresh, err := o.mine.load(ctx)
+		fresh, err := o.mine.loadLog(ctx)
 		switch {
 		case err != nil:
-			o.cfg.Log.Warn("what this portal publishes could not be read for the DHT", "error", err)
+			o.cfg.Log.Warn("read the published agents for the DHT", "error", err)
 		case first && len(fresh) > 0:
 			o.run.Publish()
 			first = false
 		default:
-			o.store(ctx, fresh)
+			o.storeKeys(ctx, fresh)
 		}
 		select {
 		case <-ctx.Done():
@@ -71,17 +70,17 @@ func (o *Overlay) publish(ctx context.Context) {
 	}
 }
 
-// maxFresh is how many new keys are stored one by one; more are left to a round
-// through all.
+// maxFresh bounds the new keys that are stored one by one; more are stored by a round through all
+// keys.
 const maxFresh = 64
 
-func (o *Overlay) store(ctx context.Context, fresh []entry) {
+func (o *Overlay) storeKeys(ctx context.Context, fresh []entry) {
 	if len(fresh) > maxFresh {
 		o.run.Publish()
 		return
 	}
 	for _, e := range fresh {
-		if rec, ok := o.mine.sign(e); ok {
+		if rec, ok := o.mine.signRecord(e); ok {
 			if _, err := o.run.Put(ctx, rec); err != nil {
 				return
 			}
@@ -89,9 +88,9 @@ func (o *Overlay) store(ctx context.Context, fresh []entry) {
 	}
 }
 
-// load reads the entries of the own log that are new, and returns the keys that
-// were not among keys before. After the first call it reads only new entries.
-func (m *mine) load(ctx context.Context) (fresh []entry, err error) {
+// loadLog reads the new entries of the own log, and returns the keys that are new. Only the first
+// call reads the whole log.
+func (m *mine) loadLog(ctx context.Context) (fresh []entry, err error) {
 	wire, err := m.o.cfg.Head(ctx)
 	if err != nil || wire == nil {
 		return nil, err
@@ -103,11 +102,11 @@ func (m *mine) load(ctx context.Context) (fresh []entry, err error) {
 	}
 	body, ok := head.Body.(*record.Head)
 	if !ok {
-		return nil, fmt.Errorf("a %s is in the place of the head", head.Type)
+		return nil, fmt.Errorf("the head is a record of the type %s", head.Type)
 	}
-	// A tombstone older than LogStart may be missing from the log.
+	// The log may have dropped a tombstone older than LogStart.
 	if head.Epoch != m.epoch || body.LogStart > m.seq+1 {
-		m.reset(head.Epoch)
+		m.resetKeys(head.Epoch)
 	}
 	for {
 		page, err := m.o.cfg.Entries(ctx, m.seq)
@@ -126,46 +125,46 @@ func (m *mine) load(ctx context.Context) (fresh []entry, err error) {
 			if !ok || r.Epoch != m.epoch || r.Seq < m.seq {
 				return nil, fmt.Errorf("entry %d.%d of the own log is out of order", r.Epoch, r.Seq)
 			}
-			m.apply(a)
+			m.applyEntry(a)
 			m.seq = r.Seq
 		}
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.keys, fresh = merge(m.keys, m.changed)
+	m.keys, fresh = mergeKeys(m.keys, m.changed)
 	m.changed, m.head = make(map[kademlia.ID]entry), head
 	return fresh, nil
 }
 
-// reset begins with the empty log of an epoch.
-func (m *mine) reset(epoch int64) {
+// resetKeys starts with the empty log of an epoch.
+func (m *mine) resetKeys(epoch int64) {
 	m.epoch, m.seq = epoch, 0
 	m.agents, m.caps, m.capNumber = make(map[kademlia.ID][]uint32), nil, make(map[kademlia.ID]uint32)
 	m.changed = make(map[kademlia.ID]entry)
-	m.set(entry{key: m.o.id, count: 1})
-	m.set(entry{key: hostKey(m.o.cfg.Self.Origin()), count: 1})
+	m.setEntry(entry{key: m.o.id, count: 1})
+	m.setEntry(entry{key: hostKey(m.o.cfg.Self.Origin()), count: 1})
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, e := range m.keys {
 		if _, stays := m.changed[e.key]; !stays {
 			e.count = 0
-			m.set(e)
+			m.setEntry(e)
 		}
 	}
 }
 
-func (m *mine) set(e entry) { m.changed[e.key] = e }
+func (m *mine) setEntry(e entry) { m.changed[e.key] = e }
 
-// apply changes the keys as an entry of the log says.
-func (m *mine) apply(a *record.Agent) {
+// applyEntry changes the keys by one entry of the log.
+func (m *mine) applyEntry(a *record.Agent) {
 	key := kademlia.ID(record.AgentKey(record.AgentID(a.Portal, a.ID)))
 	for _, n := range m.agents[key] {
 		m.caps[n].count--
-		m.set(m.caps[n])
+		m.setEntry(m.caps[n])
 	}
 	if a.Deleted {
 		delete(m.agents, key)
-		m.set(entry{key, record.ProvidesAgent, 0})
+		m.setEntry(entry{key, record.ProvidesAgent, 0})
 		return
 	}
 	var caps []uint32
@@ -180,17 +179,16 @@ func (m *mine) apply(a *record.Agent) {
 			if !slices.Contains(caps, n) {
 				caps = append(caps, n)
 				m.caps[n].count++
-				m.set(m.caps[n])
+				m.setEntry(m.caps[n])
 			}
 		}
 	}
 	m.agents[key] = slices.Clip(caps)
-	m.set(entry{key, record.ProvidesAgent, 1})
+	m.setEntry(entry{key, record.ProvidesAgent, 1})
 }
 
-// merge applies changes to keys, which are in order. It returns the result and
-// the keys that are new.
-func merge(keys []entry, changed map[kademlia.ID]entry) (all, fresh []entry) {
+// mergeKeys applies changes to keys, which are sorted. It returns the result and the new keys.
+func mergeKeys(keys []entry, changed map[kademlia.ID]entry) (all, fresh []entry) {
 	order := func(a, b entry) int { return bytes.Compare(a.key[:], b.key[:]) }
 	news := slices.SortedFunc(maps.Values(changed), order)
 	all = make([]entry, 0, len(keys)+len(news))
@@ -211,8 +209,8 @@ func merge(keys []entry, changed map[kademlia.ID]entry) (all, fresh []entry) {
 	return append(all, keys...), fresh
 }
 
-// has reports whether this portal sees to a key.
-func (m *mine) has(key kademlia.ID) bool {
+// hasKey reports whether this portal publishes a key.
+func (m *mine) hasKey(key kademlia.ID) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	_, ok := slices.BinarySearchFunc(m.keys, key, byKey)
@@ -225,19 +223,19 @@ func byKey(e entry, key kademlia.ID) int { return bytes.Compare(e.key[:], key[:]
 func (m *mine) Next(from kademlia.ID, n int) []kademlia.Record {
 	m.mu.Lock()
 	i, _ := slices.BinarySearchFunc(m.keys, from, byKey)
-	list := m.keys[i:min(len(m.keys), i+n)] // keys are replaced, not changed
+	list := m.keys[i:min(len(m.keys), i+n)] // keys is replaced as a whole, never changed
 	m.mu.Unlock()
 	out := make([]kademlia.Record, 0, len(list))
 	for _, e := range list {
-		if r, ok := m.sign(e); ok {
+		if r, ok := m.signRecord(e); ok {
 			out = append(out, r)
 		}
 	}
 	return out
 }
 
-// sign makes the record of a key. ok is false while the portal can sign nothing.
-func (m *mine) sign(e entry) (kademlia.Record, bool) {
+// signRecord makes the record of a key. ok is false as long as the portal cannot sign.
+func (m *mine) signRecord(e entry) (kademlia.Record, bool) {
 	m.mu.Lock()
 	head := m.head
 	m.mu.Unlock()
@@ -246,7 +244,7 @@ func (m *mine) sign(e entry) (kademlia.Record, bool) {
 		return kademlia.Record{}, false
 	}
 	if e.kind == "" {
-		return kademlia.Record{Key: e.key, Value: join(card, head.Wire)}, true
+		return kademlia.Record{Key: e.key, Value: joinLines(card, head.Wire)}, true
 	}
 	now := clock.Now()
 	_, key, until, err := m.o.cfg.Self.Key(now)
@@ -257,8 +255,8 @@ func (m *mine) sign(e entry) (kademlia.Record, bool) {
 	r, err := record.Sign(m.o.cfg.Self.Network(), &record.Provider{Kind: e.kind, Key: record.Hash(e.key), HeadSeq: head.Seq, Count: e.count,
 		Header: record.Header{Portal: m.o.cfg.Self.ID(), Epoch: head.Epoch, Seq: ms, Issued: ms, Expires: min(now.Add(valueLife).UnixMilli(), until.UnixMilli())}}, key)
 	if err != nil {
-		m.o.cfg.Log.Warn("a record for the DHT was not signed", "error", err)
+		m.o.cfg.Log.Warn("sign a record for the DHT", "error", err)
 		return kademlia.Record{}, false
 	}
-	return kademlia.Record{Key: e.key, Value: join(card, r.Wire)}, true
+	return kademlia.Record{Key: e.key, Value: joinLines(card, r.Wire)}, true
 }

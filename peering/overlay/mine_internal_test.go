@@ -83,7 +83,7 @@ func (l *ownLog) want(m *mine, agents []string, caps map[string]int64) {
 func (l *ownLog) load(m *mine) (fresh []entry, read int) {
 	l.t.Helper()
 	l.read = 0
-	fresh, err := m.load(l.t.Context())
+	fresh, err := m.loadLog(l.t.Context())
 	if err != nil {
 		l.t.Fatal(err)
 	}

@@ -1,11 +1,10 @@
-// Package overlay is this portal's place in the DHT of its network: what a node
-// says of where it is reached, how others are asked, what values are and which
-// this portal sees to, and what is looked for. The DHT itself knows ids and
-// bytes only, and federation who may take part.
+// Package overlay connects this portal to the DHT of its network: it signs the contact of the node,
+// sends requests to other nodes, checks values, publishes the keys of this portal and finds portals
+// and agents. The packages below know only ids and bytes, and federation decides which portals take
+// part.
 //
-// All that comes is signed by who it is about, and what is found leads to at
-// most one call at the origin that a card names: a node can withhold, but not
-// invent.
+// Every value is signed by the portal that it describes, and a lookup leads to at most one call to
+// the origin of a card: a node can withhold values, but cannot forge them.
 package overlay
 
 import (
@@ -25,60 +24,58 @@ import (
 	"agentsite/peering/kademlia"
 )
 
-// Config is what an Overlay needs.
+// Config holds the parts that an Overlay needs.
 type Config struct {
 	Self     federation.Signer
 	Gate     *record.Gate
 	Caller   federation.Caller
 	Registry federation.Registry
-	// Known are portals to begin with, beside those remembered; Where is the
-	// origin at which one was last seen, empty for none.
+	// Known returns portals to start from, in addition to the stored contacts. Where returns the
+	// origin at which a portal was last reached, empty for none.
 	Known func(ctx context.Context) []federation.Peer
 	Where func(ctx context.Context, portal record.PortalID) string
-	// Entries returns entries of this portal's log behind the number after, in order,
-	// as they are signed; none at the end. Head is its newest head, nil before
-	// the first.
+	// Entries returns the signed entries of this portal's log after a number, in order; none at the
+	// end. Head returns the newest head, nil before the first.
 	Entries func(ctx context.Context, after int64) ([][]byte, error)
 	Head    func(ctx context.Context) ([]byte, error)
 	Store   federation.DHTStore
-	// IDOf returns the id in the network of an agent that is known here by its
-	// handle.
+	// IDOf returns the network id of an agent that is known here by its handle.
 	IDOf func(ctx context.Context, handle string) (string, error)
-	// Uncounted says of an address, a name or an IP, that nodes there are not
-	// counted together: loopback, and networks that the operator allowed.
+	// Uncounted reports whether nodes at an address (a name or an IP) are exempt from the group
+	// limits: loopback, and networks that the operator allowed.
 	Uncounted func(host string) bool
 	Log       *slog.Logger
 }
 
-// Overlay is this portal in the DHT. It is safe for concurrent use. Create it
-// with New, and Run it.
+// Overlay is this portal in the DHT. It is safe for concurrent use. Create it with New, then call
+// Run.
 type Overlay struct {
-	cfg    Config
-	id     kademlia.ID
-	values values
-	mine   mine
-	run    *dht.Runner
-	named  named
-	// stores bounds the records that one portal brings.
+	cfg      Config
+	id       kademlia.ID
+	values   values
+	mine     mine
+	run      *dht.Runner
+	contacts contactCache
+	// stores bounds the rate of records that one portal may store.
 	stores *limit.Keyed
 
 	mu  sync.Mutex // guards the rest
 	me  signedContact
-	met map[record.PortalID]*kademlia.Contact // that each last sent, which was verified
+	met map[record.PortalID]*kademlia.Contact // the last verified contact that each portal sent
 
-	changed chan struct{} // something is published or withdrawn
-	refused atomic.Int64  // contacts and values that did not hold
+	changed chan struct{} // an entry was published or withdrawn
+	refused atomic.Int64  // invalid contacts and values
 }
 
 const (
-	// storeEvery is how often one portal may bring a record, on average, and
-	// storeBurst how many at once: a sweep brings many.
+	// storeEvery is the average interval at which one portal may store a record, and storeBurst the
+	// number allowed at once: a sweep brings many.
 	storeEvery = time.Minute / 200
 	storeBurst = 2000
 	maxMet     = 16 << 10
 )
 
-// New returns the portal's place in the DHT.
+// New returns an Overlay.
 func New(cfg Config) (*Overlay, error) {
 	d, ok := cfg.Self.ID().Digest()
 	if !ok {
@@ -89,28 +86,27 @@ func New(cfg Config) (*Overlay, error) {
 	o.mine = mine{o: o}
 	o.run = dht.New(dht.Config{
 		Node: kademlia.New(&kademlia.Contact{ID: o.id}, kademlia.Config{
-			Rand: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())), Values: o.values, Mine: &o.mine, Admits: o.admits,
+			Rand: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())), Values: o.values, Mine: &o.mine, Admits: o.admitsNode,
 		}),
-		Transport: transport{o}, Memory: memory{o}, Seeds: o.seeds, Log: cfg.Log,
+		Transport: transport{o}, Memory: memory{o}, Seeds: o.loadSeeds, Log: cfg.Log,
 	})
 	return o, nil
 }
 
-// Run takes part until ctx ends.
+// Run takes part in the DHT until ctx ends.
 func (o *Overlay) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
-	wg.Go(func() { o.publish(ctx) })
-	wg.Go(func() { o.sayWhere(ctx) })
+	wg.Go(func() { o.publishKeys(ctx) })
+	wg.Go(func() { o.renewContact(ctx) })
 	err := o.run.Run(ctx)
 	wg.Wait()
 	return err
 }
 
-// Runner is what finds and keeps for the portal, for who measures it.
+// Runner returns the runner of the node, for measurements.
 func (o *Overlay) Runner() *dht.Runner { return o.run }
 
-// Changed tells that what this portal publishes may have changed. It does not
-// block.
+// Changed notes that the published agents may have changed. It does not block.
 func (o *Overlay) Changed() {
 	select {
 	case o.changed <- struct{}{}:
@@ -118,13 +114,13 @@ func (o *Overlay) Changed() {
 	}
 }
 
-// admits says whether a node is dealt with: asked, kept, named to others.
-func (o *Overlay) admits(c *kademlia.Contact) bool {
+// admitsNode reports whether the policy allows a node: only then it is asked, kept and named to others.
+func (o *Overlay) admitsNode(c *kademlia.Contact) bool {
 	return o.cfg.Registry.Decide(context.Background(), portalOf(c.ID), c.Address).In
 }
 
-// seeds are portals that answered here, with which the DHT begins.
-func (o *Overlay) seeds(ctx context.Context) []*kademlia.Contact {
+// loadSeeds returns verified portals from which the DHT starts.
+func (o *Overlay) loadSeeds(ctx context.Context) []*kademlia.Contact {
 	now := clock.Now()
 	var out []*kademlia.Contact
 	for _, p := range o.cfg.Known(ctx) {
@@ -135,14 +131,14 @@ func (o *Overlay) seeds(ctx context.Context) []*kademlia.Contact {
 	return out
 }
 
-// Hear tells of a portal that may take part.
+// Hear notes a portal that may take part.
 func (o *Overlay) Hear(portal record.PortalID) {
 	if d, ok := portal.Digest(); ok {
-		o.run.Hear(&kademlia.Contact{ID: kademlia.ID(d)})
+		o.run.NoteNode(&kademlia.Contact{ID: kademlia.ID(d)})
 	}
 }
 
-// Forget lets go of all that a portal said, and of where it is.
+// Forget removes the records and the contact of a portal.
 func (o *Overlay) Forget(ctx context.Context, portal record.PortalID) error {
 	d, ok := portal.Digest()
 	if !ok {

@@ -137,30 +137,30 @@ func TestValues_BelongUnderTheirKey(t *testing.T) {
 	h := b.other.Header(time.Hour.Milliseconds())
 	provider := b.other.Sign(t, &record.Provider{Header: h, Kind: record.ProvidesAgent, Key: key, HeadSeq: 1, Count: 1}).Wire
 	head := b.other.Sign(t, b.other.Head(new(record.Tree))).Wire
-	good := join(card, provider)
+	good := joinLines(card, provider)
 	e, err := b.values.Validate(kademlia.ID(key), good)
 	if err != nil || e.Publisher != idOf(b.other) || e.Expires.UnixMilli() > h.Issued+valueLife.Milliseconds() {
 		t.Fatal(e, err)
 	}
-	if _, err := b.values.Validate(idOf(b.other), join(card, head)); err != nil {
+	if _, err := b.values.Validate(idOf(b.other), joinLines(card, head)); err != nil {
 		t.Error("the head of a portal under its id:", err)
 	}
-	if _, err := b.values.Validate(hostKey(b.other.Card().Origin), join(card, head)); err != nil {
+	if _, err := b.values.Validate(hostKey(b.other.Card().Origin), joinLines(card, head)); err != nil {
 		t.Error("the head of a portal under its host:", err)
 	}
 	for name, c := range map[string]struct {
 		key   kademlia.ID
 		value []byte
 	}{
-		"a head under another's host":  {hostKey("https://elsewhere.example"), join(card, head)},
+		"a head under another's host":  {hostKey("https://elsewhere.example"), joinLines(card, head)},
 		"under another key":            {kademlia.ID(record.AgentKey("y")), good},
-		"a head under another's id":    {idOf(b.third), join(card, head)},
+		"a head under another's id":    {idOf(b.third), joinLines(card, head)},
 		"a provider under an id":       {idOf(b.other), good},
-		"a head under an agent's key":  {kademlia.ID(key), join(card, head)},
-		"no provider at all":           {kademlia.ID(key), join(card, b.other.Sign(t, b.other.Agent("x")).Wire)},
+		"a head under an agent's key":  {kademlia.ID(key), joinLines(card, head)},
+		"no provider at all":           {kademlia.ID(key), joinLines(card, b.other.Sign(t, b.other.Agent("x")).Wire)},
 		"without a card":               {kademlia.ID(key), provider},
-		"with a forged record":         {kademlia.ID(key), join(card, recordtest.Bent(provider))},
-		"with the card of another one": {kademlia.ID(key), join(b.third.Sign(t, b.third.Card()).Wire, provider)},
+		"with a forged record":         {kademlia.ID(key), joinLines(card, recordtest.Bent(provider))},
+		"with the card of another one": {kademlia.ID(key), joinLines(b.third.Sign(t, b.third.Card()).Wire, provider)},
 		"nothing":                      {kademlia.ID(key), nil},
 	} {
 		if _, err := b.values.Validate(c.key, c.value); err == nil {
@@ -171,7 +171,7 @@ func TestValues_BelongUnderTheirKey(t *testing.T) {
 		h := b.other.Header(time.Hour.Milliseconds())
 		h.Issued, h.Expires = h.Issued+off.Milliseconds(), h.Expires+off.Milliseconds()
 		old := b.other.Sign(t, &record.Provider{Header: h, Kind: record.ProvidesAgent, Key: key, HeadSeq: 1, Count: 1}).Wire
-		if _, err := b.values.Validate(kademlia.ID(key), join(card, old)); err == nil {
+		if _, err := b.values.Validate(kademlia.ID(key), joinLines(card, old)); err == nil {
 			t.Errorf("a record %s: taken", name)
 		}
 	}
@@ -187,7 +187,7 @@ func TestMarks_SpareWhatIsKnown(t *testing.T) {
 	b := newBench(t)
 	read := func(p *recordtest.Portal, node []byte) *kademlia.Contact {
 		t.Helper()
-		c, err := b.contact(idOf(p), node)
+		c, err := b.readContact(idOf(p), node)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -221,7 +221,7 @@ func TestMarks_SpareWhatIsKnown(t *testing.T) {
 
 	// The other side: a portal that names two to one who has one of them, or
 	// another one of the same id and version, or what the portal says of itself.
-	if err := b.signWhere(); err != nil {
+	if err := b.signContact(); err != nil {
 		t.Fatal(err)
 	}
 	forged := *third
@@ -240,7 +240,7 @@ func TestMarks_SpareWhatIsKnown(t *testing.T) {
 		for _, node := range c.have {
 			in.Have = append(in.Have, in.Salt.Mark(node))
 		}
-		out, err := wire.DecodeResponse(b.write(&kademlia.Response{Nodes: []*kademlia.Contact{other, third, bare}}, in))
+		out, err := wire.DecodeResponse(b.writeResponse(&kademlia.Response{Nodes: []*kademlia.Contact{other, third, bare}}, in))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -270,7 +270,7 @@ func (o older) Do(ctx context.Context, origin string, portal record.PortalID, me
 func TestMarks_AreLeftAwayForOlderVersions(t *testing.T) {
 	b := newBench(t)
 	b.cfg.Caller = older{b.cfg.Caller}
-	to, err := b.contact(idOf(b.other), contactOf(t, b.other, "other.example"))
+	to, err := b.readContact(idOf(b.other), contactOf(t, b.other, "other.example"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -283,7 +283,7 @@ func TestMarks_AreLeftAwayForOlderVersions(t *testing.T) {
 // TestCall_BelievesNoContactOfAnother is of answers that name portals.
 func TestCall_BelievesNoContactOfAnother(t *testing.T) {
 	b := newBench(t)
-	to, err := b.contact(idOf(b.other), contactOf(t, b.other, "other.example"))
+	to, err := b.readContact(idOf(b.other), contactOf(t, b.other, "other.example"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -344,16 +344,16 @@ func TestServe_HearsOnlyWhoSignedWhereItIs(t *testing.T) {
 	b := newBench(t)
 	origin := strings.TrimPrefix(b.other.Card().Origin, "https://")
 	own := contactOf(t, b.other, origin)
-	if c := b.from(asker(b.other), own); c == nil || c.ID != idOf(b.other) {
+	if c := b.senderContact(asker(b.other), own); c == nil || c.ID != idOf(b.other) {
 		t.Error("its own is not heard")
 	}
-	if c := b.from(asker(b.other), own); c == nil {
+	if c := b.senderContact(asker(b.other), own); c == nil {
 		t.Error("nor again")
 	}
 	for name, sent := range map[string][]byte{
 		"nothing": nil, "another's": contactOf(t, b.third, origin), "elsewhere": contactOf(t, b.other, "victim.example"), "altered": recordtest.Bent(own), "noise": []byte("noise"),
 	} {
-		if b.from(asker(b.other), sent) != nil {
+		if b.senderContact(asker(b.other), sent) != nil {
 			t.Errorf("%s: heard", name)
 		}
 	}
@@ -396,7 +396,7 @@ func TestGroups_AreOfDomainsAndNetworks(t *testing.T) {
 	b := newBench(t)
 	b.cfg.Uncounted = func(h string) bool { return h == "127.0.0.1" }
 	same := func(a, c string) bool {
-		x, y := b.groups(a), b.groups(c)
+		x, y := b.hostGroups(a), b.hostGroups(c)
 		return len(x) == 1 && len(y) == 1 && x[0] == y[0]
 	}
 	if !same("a.portals.example", "B.portals.example") || !same("203.0.113.1", "203.0.113.99") || !same("2001:db8:1::1", "2001:db8:1:9::2") {
@@ -405,7 +405,7 @@ func TestGroups_AreOfDomainsAndNetworks(t *testing.T) {
 	if same("one.example", "two.example") || same("203.0.113.1", "203.0.114.1") {
 		t.Error("what does not belong together is")
 	}
-	if b.groups("127.0.0.1") != nil || b.groups("") != nil {
+	if b.hostGroups("127.0.0.1") != nil || b.hostGroups("") != nil {
 		t.Error("this machine is counted")
 	}
 }
@@ -415,43 +415,43 @@ func TestGroups_AreOfDomainsAndNetworks(t *testing.T) {
 func TestContact_IsReadOnce(t *testing.T) {
 	b := newBench(t)
 	id, node := idOf(b.other), contactOf(t, b.other, "other.example")
-	first, err := b.contact(id, node)
+	first, err := b.readContact(id, node)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if again, err := b.contact(id, bytes.Clone(node)); err != nil || again != first {
+	if again, err := b.readContact(id, bytes.Clone(node)); err != nil || again != first {
 		t.Error("the same bytes are read anew", err)
 	}
-	if _, err := b.contact(idOf(b.third), node); err == nil {
+	if _, err := b.readContact(idOf(b.third), node); err == nil {
 		t.Error("another one has the same contact")
 	}
-	if _, err := b.contact(id, append(bytes.Clone(node), 0)); err == nil {
+	if _, err := b.readContact(id, append(bytes.Clone(node), 0)); err == nil {
 		t.Error("what is no contact is taken for the one before")
 	}
-	newer, err := b.contact(id, contactOf(t, b.other, "moved.example"))
+	newer, err := b.readContact(id, contactOf(t, b.other, "moved.example"))
 	if err != nil || newer == first || newer.Address != "https://moved.example" {
 		t.Errorf("%+v %v", newer, err)
 	}
 	// One that is over does not hold because it once did.
-	b.named.mu.Lock()
-	b.named.young[id] = readContact{newer, time.Now().Add(-time.Second).UnixMilli()}
-	b.named.mu.Unlock()
-	if _, ok := b.named.get(id, newer.Node); ok {
+	b.contacts.mu.Lock()
+	b.contacts.young[id] = cachedContact{newer, time.Now().Add(-time.Second).UnixMilli()}
+	b.contacts.mu.Unlock()
+	if _, ok := b.contacts.lookUp(id, newer.Node); ok {
 		t.Error("what is over is remembered")
 	}
 	// However many come, few are kept, and those that come again stay.
-	for i := range 5 * maxNamed {
-		b.named.put(&kademlia.Contact{ID: kademlia.ID{byte(i), byte(i >> 8)}}, time.Now().Add(time.Hour).UnixMilli())
-		if i == maxNamed-2 {
-			b.named.put(first, time.Now().Add(time.Hour).UnixMilli())
+	for i := range 5 * maxCached {
+		b.contacts.addContact(&kademlia.Contact{ID: kademlia.ID{byte(i), byte(i >> 8)}}, time.Now().Add(time.Hour).UnixMilli())
+		if i == maxCached-2 {
+			b.contacts.addContact(first, time.Now().Add(time.Hour).UnixMilli())
 		}
-		if i > maxNamed && i%maxNamed == maxNamed/2 {
-			if _, ok := b.named.get(id, first.Node); !ok {
+		if i > maxCached && i%maxCached == maxCached/2 {
+			if _, ok := b.contacts.lookUp(id, first.Node); !ok {
 				t.Fatalf("after %d others it is forgotten, and was asked for", i)
 			}
 		}
 	}
-	if n := len(b.named.young) + len(b.named.old); n > 2*maxNamed {
+	if n := len(b.contacts.young) + len(b.contacts.old); n > 2*maxCached {
 		t.Errorf("%d contacts are kept", n)
 	}
 }

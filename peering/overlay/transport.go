@@ -16,16 +16,16 @@ import (
 	"agentsite/peering/kademlia/wire"
 )
 
-// Base is what the routes of the DHT are below.
+// Base is the path above the routes of the DHT.
 const Base = "/peering/v1/dht/"
 
-// routes are the last parts of the paths by what they ask.
+// routes maps the kinds of requests to the last part of their path.
 var routes = map[kademlia.Kind]string{kademlia.Ping: "ping", kademlia.FindNode: "find_node", kademlia.Get: "get", kademlia.Store: "store"}
 
-// Routes are the names below Base.
+// Routes returns the names below Base.
 func Routes() []string { return []string{"ping", "find_node", "get", "store"} }
 
-// transport asks other nodes over signed HTTPS.
+// transport sends requests to other nodes over signed HTTPS.
 type transport struct{ o *Overlay }
 
 // Call implements dht.Transport.
@@ -35,22 +35,22 @@ func (t transport) Call(ctx context.Context, to *kademlia.Contact, r *kademlia.R
 	origin := to.Address
 	if origin == "" {
 		if origin = o.cfg.Where(ctx, portal); origin == "" {
-			return nil, nil, fault.New(fault.NotFound, "It is not known where %s is.", portal)
+			return nil, nil, fault.New(fault.NotFound, "The address of %s is not known.", portal)
 		}
 	}
 	var near []kademlia.Group
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(c httptrace.GotConnInfo) {
 		if a, err := netip.ParseAddrPort(c.Conn.RemoteAddr().String()); err == nil {
-			near = o.groups(a.Addr().Unmap().String())
+			near = o.hostGroups(a.Addr().Unmap().String())
 		}
 	}})
 	ask := &wire.Request{Kind: r.Kind, From: o.Contact(), Targets: r.Targets, Records: r.Records}
 	do := func() (*federation.Answer, error) {
 		return o.cfg.Caller.Do(ctx, origin, portal, http.MethodPost, Base+routes[r.Kind], wire.AppendRequest(nil, ask), wire.MaxBytes)
 	}
-	o.mark(ask, r.Known)
+	o.markKnown(ask, r.Known)
 	a, err := do()
-	if err == nil && a.Status == http.StatusBadRequest && len(ask.Have) > 0 { // of a version without marks
+	if err == nil && a.Status == http.StatusBadRequest && len(ask.Have) > 0 { // a version without marks
 		ask.Have = nil
 		a, err = do()
 	}
@@ -67,14 +67,14 @@ func (t transport) Call(ctx context.Context, to *kademlia.Contact, r *kademlia.R
 	}
 	out := &kademlia.Response{Found: in.Found, Codes: in.Codes}
 	if len(in.Self) > 0 {
-		if out.Self, err = o.contact(to.ID, in.Self); err != nil {
+		if out.Self, err = o.readContact(to.ID, in.Self); err != nil {
 			o.refused.Add(1)
 			return nil, nil, err
 		}
 	}
 	out.Nodes = make([]*kademlia.Contact, 0, len(in.Nodes))
 	for _, n := range in.Nodes {
-		if len(n.Node) == 0 { // it was said to be known
+		if len(n.Node) == 0 { // the request said that it is known
 			if i := slices.IndexFunc(r.Known, func(c *kademlia.Contact) bool { return c.ID == n.ID }); i >= 0 {
 				out.Nodes = append(out.Nodes, r.Known[i])
 			} else {
@@ -82,28 +82,28 @@ func (t transport) Call(ctx context.Context, to *kademlia.Contact, r *kademlia.R
 			}
 			continue
 		}
-		c, err := o.contact(n.ID, n.Node)
-		if err != nil { // over, another's, or nonsense: the others may be good
+		c, err := o.readContact(n.ID, n.Node)
+		if err != nil { // expired, of another portal, or malformed: the other contacts may be good
 			o.refused.Add(1)
 			continue
 		}
 		out.Nodes = append(out.Nodes, c)
 	}
 	if to.Node == nil && out.Self == nil {
-		return nil, nil, fault.New(fault.Unavailable, "%s does not say where it is.", portal)
+		return nil, nil, fault.New(fault.Unavailable, "%s did not send its contact.", portal)
 	}
 	return out, near, nil
 }
 
-// Serve answers a request of another portal at the route of that name. Errors
-// are refusals that may be told.
+// Serve answers a request of another portal at the named route. Its errors are refusals that the
+// portal may see.
 func (o *Overlay) Serve(ctx context.Context, asker federation.Asker, route string, body []byte) ([]byte, error) {
 	in, err := wire.DecodeRequest(body)
 	if err != nil {
 		return nil, federation.Refuse(federation.ReasonMalformed, "%s", err)
 	}
 	if routes[in.Kind] != route {
-		return nil, federation.Refuse(federation.ReasonMalformed, "That is not what this route is asked.")
+		return nil, federation.Refuse(federation.ReasonMalformed, "This route is for another kind of request.")
 	}
 	if in.Kind == kademlia.Store {
 		for range in.Records {
@@ -112,15 +112,15 @@ func (o *Overlay) Serve(ctx context.Context, asker federation.Asker, route strin
 			}
 		}
 	}
-	resp, err := o.run.Serve(o.from(asker, in.From), &kademlia.Request{Kind: in.Kind, Targets: in.Targets, Records: in.Records})
+	resp, err := o.run.Serve(o.senderContact(asker, in.From), &kademlia.Request{Kind: in.Kind, Targets: in.Targets, Records: in.Records})
 	if err != nil {
 		return nil, federation.Refuse(federation.ReasonBusy, "This portal does not take part in the DHT now.")
 	}
-	return o.write(resp, in), nil
+	return o.writeResponse(resp, in), nil
 }
 
-// write writes an answer to a request, whose asker may have some of its contacts.
-func (o *Overlay) write(resp *kademlia.Response, in *wire.Request) []byte {
+// writeResponse encodes an answer. It leaves out the contacts that the request has marked as known.
+func (o *Overlay) writeResponse(resp *kademlia.Response, in *wire.Request) []byte {
 	has := func(node []byte) bool { return len(in.Have) > 0 && slices.Contains(in.Have, in.Salt.Mark(node)) }
 	out := &wire.Response{Nodes: make([]wire.Node, 0, min(len(resp.Nodes), wire.MaxNodes)), Found: resp.Found, Codes: resp.Codes}
 	if self := o.Contact(); !has(self) {
@@ -139,24 +139,25 @@ func (o *Overlay) write(resp *kademlia.Response, in *wire.Request) []byte {
 	return wire.AppendResponse(nil, out)
 }
 
-// mark says in a request which contacts are known. One that is over is not, nor
-// one of which nothing is known but its id.
-func (o *Overlay) mark(r *wire.Request, known []*kademlia.Contact) {
+// markKnown adds marks of the known contacts to a request, except expired ones and those of which
+// only the id is known.
+func (o *Overlay) markKnown(r *wire.Request, known []*kademlia.Contact) {
 	rand.Read(r.Salt[:])
 	for _, c := range known {
-		if _, ok := o.named.get(c.ID, c.Node); ok {
+		if _, ok := o.contacts.lookUp(c.ID, c.Node); ok {
 			r.Have = append(r.Have, r.Salt.Mark(c.Node))
 		}
 	}
 }
 
-// from is the contact of who asks, nil unless it sent one that it signed.
-func (o *Overlay) from(asker federation.Asker, sent []byte) *kademlia.Contact {
+// senderContact returns the contact of the asking portal, nil unless the request carries one that
+// the portal signed.
+func (o *Overlay) senderContact(asker federation.Asker, sent []byte) *kademlia.Contact {
 	d, ok := asker.Portal.Digest()
 	if !ok || len(sent) == 0 {
 		return nil
 	}
-	c, err := o.contact(kademlia.ID(d), sent)
+	c, err := o.readContact(kademlia.ID(d), sent)
 	if err != nil {
 		o.refused.Add(1)
 		return nil
@@ -168,7 +169,7 @@ func (o *Overlay) from(asker federation.Asker, sent []byte) *kademlia.Contact {
 	if same {
 		return c
 	}
-	r, where, err := o.opened(sent)
+	r, where, err := o.openContact(sent)
 	if err != nil || asker.Card == nil || where.Origin() != asker.Card.Origin || asker.Card.Signed(r, clock.Now()) != nil {
 		o.refused.Add(1)
 		return nil

@@ -11,33 +11,31 @@ import (
 	"agentsite/peering/kademlia"
 )
 
-// A value of the DHT is the card of a portal, and on a second line what it
-// signed about the key: its head under its own id and under the host that the
-// card names, else a provider record. With
-// the card whoever reads it need not have met the portal, and whoever keeps it
-// can check it: 1 KiB more of disk against a call for each unknown portal.
+// A value of the DHT has two lines: the card of a portal, and a signed record. Under the portal's
+// own id and under the host of the card the record is the portal's head, under other keys a
+// provider record. With the card, a reader need not know the portal and a storing node can check
+// the value: 1 KiB more of disk instead of a call for each unknown portal.
 type values struct {
 	gate     *record.Gate
 	registry federation.Gatekeeper
 }
 
-// valued is what a value says.
-type valued struct {
+// decodedValue is the content of a value.
+type decodedValue struct {
 	card     *record.Card
-	head     *record.Head     // under a portal's own id or host
-	provider *record.Provider // else
+	head     *record.Head     // under the portal's own id or host
+	provider *record.Provider // under other keys
 }
 
-func join(card, wire []byte) []byte {
+func joinLines(card, wire []byte) []byte {
 	b := make([]byte, 0, len(card)+1+len(wire))
 	return append(append(append(b, card...), '\n'), wire...)
 }
 
-// read checks a value that was given for a key. Refusals are record.Refused
-// errors.
-func (v values) read(ctx context.Context, key kademlia.ID, value []byte) (valued, kademlia.Entry, error) {
+// readValue checks a value that was given for a key. Refusals are record.Refused errors.
+func (v values) readValue(ctx context.Context, key kademlia.ID, value []byte) (decodedValue, kademlia.Entry, error) {
 	var (
-		out valued
+		out decodedValue
 		e   kademlia.Entry
 	)
 	card, wire, ok := bytes.Cut(value, []byte{'\n'})
@@ -71,16 +69,16 @@ func (v values) read(ctx context.Context, key kademlia.ID, value []byte) (valued
 	return out, e, nil
 }
 
-// hostKey is the key of the host of an origin.
+// hostKey returns the key of the host of an origin.
 func hostKey(origin string) kademlia.ID {
 	return kademlia.ID(record.HostKey(federation.HostOf(origin)))
 }
 
-// valueLife is for how long a value is kept: three rounds of its publisher.
+// valueLife is the lifetime of a value: three rounds of its publisher.
 const valueLife = 36 * time.Hour
 
 // Validate implements kademlia.Validator.
 func (v values) Validate(key kademlia.ID, value []byte) (kademlia.Entry, error) {
-	_, e, err := v.read(context.Background(), key, value)
+	_, e, err := v.readValue(context.Background(), key, value)
 	return e, err
 }

@@ -8,20 +8,20 @@ import (
 	"agentsite/peering/kademlia"
 )
 
-// Churn is a network whose nodes come and go for hours.
+// Churn describes a run in which nodes leave and join for hours.
 type Churn struct {
-	Session time.Duration // how long nodes live on average, exponentially
+	Session time.Duration // average life of a node, exponentially distributed
 	For     time.Duration
-	Keys    int           // that each node publishes
+	Keys    int           // published by each node
 	Probe   time.Duration // between lookups
 }
 
-// Churned is how that went.
+// Churned holds the results of a Churn.
 type Churned struct {
 	Looks
-	Worst   float64 // success of the worst hour
-	PerNode float64 // requests a second and node, of all work
-	Stale   float64 // share of contacts in tables whose node is dead
+	Worst   float64 // success rate of the worst hour
+	PerNode float64 // requests a second and node, for all purposes
+	Stale   float64 // share of table contacts with a dead node
 	Joined  int
 }
 
@@ -46,7 +46,7 @@ func (m *mine) Next(from kademlia.ID, n int) []kademlia.Record {
 	return out
 }
 
-// publishes makes a Source of so many random keys for a node that joins.
+// publishes returns a Source of random keys for a node that joins.
 func (s *Net) publishes(id kademlia.ID, keys int) *mine {
 	m := &mine{s: s, id: id, keys: make([]kademlia.ID, keys)}
 	for i := range m.keys {
@@ -56,8 +56,8 @@ func (s *Net) publishes(id kademlia.ID, keys int) *mine {
 	return m
 }
 
-// Churn lets nodes die and others join in their place, while random ones look
-// for what others publish that are alive.
+// Churn lets nodes die and others join instead, while random nodes look up keys that living nodes
+// publish.
 func (s *Net) Churn(c Churn) Churned {
 	if s.cfg.Keys == 0 {
 		panic("sim: nothing is published that could be looked for")
@@ -125,7 +125,7 @@ func (s *Net) Churn(c Churn) Churned {
 	return out
 }
 
-// settled returns a random node that has been there for a minute.
+// settled returns a random node that joined at least a minute ago.
 func (s *Net) settled() int {
 	for range 100 {
 		if i := s.Any(); i >= 0 && s.now.Sub(s.nodes[i].since) > time.Minute {
@@ -135,7 +135,7 @@ func (s *Net) settled() int {
 	return -1
 }
 
-// sent is how many requests all nodes sent so far.
+// sent returns the number of requests of all nodes so far.
 func (s *Net) sent() (n int64) {
 	for _, x := range s.nodes {
 		n += x.Tally().Sent

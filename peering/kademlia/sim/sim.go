@@ -1,7 +1,7 @@
-// Package sim runs thousands of the product's own kademlia.Nodes in one event
-// loop: a virtual clock, latency, loss, death, silence, liars, churn and
-// partitions, all from one seed, so that each run can be had again byte for
-// byte. It replaces only what a Node does not do itself: to carry its calls.
+// Package sim runs thousands of the product's own kademlia.Nodes in one event loop with a virtual
+// clock, latency, loss, dead and silent nodes, liars, churn and partitions. All chance comes from
+// one seed, so that each run can be repeated byte for byte. It replaces only the part that a Node
+// leaves to its caller: carrying the calls.
 package sim
 
 import (
@@ -16,7 +16,7 @@ import (
 	"agentsite/peering/kademlia"
 )
 
-// Config is a network. What is zero has the value that its comment names.
+// Config describes a network. A zero field means the default that its comment names.
 type Config struct {
 	Nodes int
 	Seed  uint64
@@ -26,14 +26,14 @@ type Config struct {
 	RTT    time.Duration
 	Spread float64
 	Loss   float64
-	// Node is what the nodes are made with, but for their Rand and Values.
+	// Node is the configuration of the nodes, except Rand and Values.
 	Node kademlia.Config
-	// Joining is the time in which they join, one after another (Nodes × 20 ms).
+	// Joining is the time in which the nodes join, one after another (Nodes × 20 ms).
 	Joining time.Duration
-	// Settled has them not join but begin with a table of random nodes for each
-	// bucket, as if they had long been there: 100,000 nodes in a minute.
+	// Settled starts the nodes with a table of random nodes for each bucket, as if they had joined
+	// long ago, instead of a join: 100,000 nodes in a minute.
 	Settled bool
-	// Keys is how many keys each node publishes and sees to.
+	// Keys is the number of keys that each node publishes.
 	Keys int
 }
 
@@ -41,7 +41,7 @@ type Config struct {
 type Net struct {
 	cfg  Config
 	rand *rand.Rand
-	// pair is seeded by two nodes to say how far they are apart.
+	// pair is seeded by two nodes to derive their round trip time.
 	pair   rand.PCG
 	ofPair *rand.Rand
 	now    time.Time
@@ -50,7 +50,7 @@ type Net struct {
 	nodes  []*node
 	// liars in order of id.
 	liars []*kademlia.Contact
-	// apart, when set, says which nodes do not reach each other.
+	// apart, if set, reports whether two nodes cannot reach each other.
 	apart func(a, b int) bool
 	index map[kademlia.ID]int
 
@@ -62,7 +62,7 @@ type node struct {
 	*kademlia.Node
 	at    int // in nodes
 	state state
-	// wake is when it is polled next, zero for never.
+	// wake is the time of the next Poll, zero for never.
 	wake    time.Time
 	watched []watched
 	since   time.Time
@@ -74,13 +74,13 @@ type state uint8
 const (
 	alive state = iota
 	dead
-	mute // takes requests and answers none
-	liar // answers with liars only, keeps nothing and says it did
+	mute // takes requests and does not answer
+	liar // names only liars, stores nothing and claims to store it
 )
 
 var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// New returns a network whose nodes have joined.
+// New returns a network of nodes that have joined.
 func New(cfg Config) *Net {
 	if cfg.RTT == 0 {
 		cfg.RTT = 80 * time.Millisecond
@@ -104,8 +104,8 @@ func New(cfg Config) *Net {
 	return s
 }
 
-// settle makes all nodes at once. Of those that share so many bits with a node
-// it is told of 2k at random, or all there are: k for its bucket, some to wait.
+// settle creates all nodes at once. Each node gets 2k random contacts for each bucket, or all that
+// exist: k for the bucket, some to wait.
 func (s *Net) settle() {
 	for range s.cfg.Nodes {
 		s.make(s.ID(), nil)
@@ -123,7 +123,7 @@ func (s *Net) settle() {
 	for _, n := range s.nodes {
 		known = known[:0]
 		id := n.Self().ID
-		from, to := 0, len(sorted) // those that share so many bits
+		from, to := 0, len(sorted) // nodes that share so many bits
 		for bit := 0; to-from > 1; bit++ {
 			mid := from + sort.Search(to-from, func(i int) bool {
 				return s.nodes[sorted[from+i]].Self().ID[bit/8]>>(7-bit%8)&1 == 1
@@ -164,17 +164,16 @@ func (s *Net) ID() (id kademlia.ID) {
 	return id
 }
 
-// Now is the virtual time.
+// Now returns the virtual time.
 func (s *Net) Now() time.Time { return s.now }
 
-// Len is how many nodes there ever were.
+// Len returns the number of nodes ever created.
 func (s *Net) Len() int { return len(s.nodes) }
 
-// Node returns one, to ask it for something; Poke has to follow.
+// Node returns a node, to start an operation; call Poke afterwards.
 func (s *Net) Node(i int) *kademlia.Node { return s.nodes[i].Node }
 
-// Add lets one more node join, through a random one that is alive, and returns
-// its number.
+// Add lets one more node join through a random living one, and returns its number.
 func (s *Net) Add(id kademlia.ID, groups []kademlia.Group) int {
 	through := s.Any()
 	n := s.make(id, groups)
@@ -185,7 +184,7 @@ func (s *Net) Add(id kademlia.ID, groups []kademlia.Group) int {
 	return n.at
 }
 
-// make adds a node that knows nobody and was not polled yet.
+// make adds a node without contacts that was not polled yet.
 func (s *Net) make(id kademlia.ID, groups []kademlia.Group) *node {
 	cfg := s.cfg.Node
 	cfg.Rand = rand.New(rand.NewPCG(s.rand.Uint64(), s.rand.Uint64()))
@@ -200,7 +199,7 @@ func (s *Net) make(id kademlia.ID, groups []kademlia.Group) *node {
 	s.nodes = append(s.nodes, n)
 	s.index[id] = n.at
 	if own != nil {
-		// Once it knows some.
+		// Once it has contacts.
 		s.After(5*time.Second, func() { n.Publish(); s.Poke(n.at) })
 	}
 	return n
@@ -221,8 +220,8 @@ func (s *Net) anyOf(some func(i int) bool) int {
 	return -1
 }
 
-// Kill ends a node without a word, Mute lets it take requests and answer none,
-// and Corrupt makes it lie.
+// Kill ends a node without notice, Mute lets it take requests and answer none, and Corrupt makes it
+// lie.
 func (s *Net) Kill(i int) { s.nodes[i].state = dead }
 func (s *Net) Mute(i int) { s.nodes[i].state = mute }
 func (s *Net) Corrupt(i int) {
@@ -232,7 +231,7 @@ func (s *Net) Corrupt(i int) {
 	s.liars = slices.Insert(s.liars, at, c)
 }
 
-// Each does something to a share of those that are alive, chosen at random.
+// Each calls do for a random share of the living nodes.
 func (s *Net) Each(share float64, do func(i int)) {
 	var up []int
 	for i, n := range s.nodes {
@@ -246,12 +245,12 @@ func (s *Net) Each(share float64, do func(i int)) {
 	}
 }
 
-// Part keeps nodes from reaching each other; nil heals all.
+// Part separates nodes from each other; nil connects all again.
 func (s *Net) Part(apart func(a, b int) bool) { s.apart = apart }
 
 func byID(a, b *kademlia.Contact) int { return slices.Compare(a.ID[:], b.ID[:]) }
 
-// Run lets time pass.
+// Run advances the time by d.
 func (s *Net) Run(d time.Duration) {
 	end := s.now.Add(d)
 	for len(s.events) > 0 && s.events[0].at <= end.Sub(start) {
@@ -260,8 +259,7 @@ func (s *Net) Run(d time.Duration) {
 	s.now = end
 }
 
-// RunUntil lets time pass until something is so, which is asked after every
-// event, at most for so long.
+// RunUntil advances the time until so holds, at most by most. so is checked after each event.
 func (s *Net) RunUntil(so func() bool, most time.Duration) bool {
 	end := s.now.Add(most)
 	for !so() {
@@ -285,10 +283,10 @@ func (s *Net) at(t time.Time, do func()) {
 	s.events.push(event{t.Sub(start), s.seq, do})
 }
 
-// After calls do after a while.
+// After calls do after d.
 func (s *Net) After(d time.Duration, do func()) { s.at(s.now.Add(d), do) }
 
-// Poke polls a node of which something was asked.
+// Poke polls a node after an operation was started.
 func (s *Net) Poke(i int) {
 	n := s.nodes[i]
 	if n.state == dead || n.state == mute {
@@ -303,7 +301,7 @@ func (s *Net) Poke(i int) {
 		w = s.now
 	}
 	if !n.wake.IsZero() && !w.Before(n.wake) {
-		return // it is polled before
+		return // an earlier poll is planned
 	}
 	n.wake = w
 	s.at(w, func() {
@@ -314,7 +312,7 @@ func (s *Net) Poke(i int) {
 	})
 }
 
-// carry takes a request to where it is meant for, and the answer back.
+// carry delivers a request to its node, and the answer back.
 func (s *Net) carry(from *node, c kademlia.Call) {
 	at, known := s.index[c.To.ID]
 	if !known || s.lost() {
@@ -352,7 +350,7 @@ func (s *Net) carry(from *node, c kademlia.Call) {
 
 func (s *Net) lost() bool { return s.cfg.Loss > 0 && s.rand.Float64() < s.cfg.Loss }
 
-// rtt is that of two nodes, always the same.
+// rtt returns the round trip time of two nodes, which is constant.
 func (s *Net) rtt(a, b int) time.Duration {
 	if a > b {
 		a, b = b, a
@@ -361,8 +359,7 @@ func (s *Net) rtt(a, b int) time.Duration {
 	return time.Duration(float64(s.cfg.RTT) * math.Exp(s.ofPair.NormFloat64()*s.cfg.Spread))
 }
 
-// lie is what a liar answers: the liars nearest to what is asked for, nothing
-// found, all stored.
+// lie returns a liar's answer: the liars nearest to the target, no value found, all records stored.
 func (s *Net) lie(r *kademlia.Request) *kademlia.Response {
 	out := &kademlia.Response{}
 	if len(r.Targets) > 0 {
@@ -375,8 +372,8 @@ func (s *Net) lie(r *kademlia.Request) *kademlia.Response {
 	return out
 }
 
-// nearestLiars looks in both directions from where the target would be: those
-// that share most bits with it are among them.
+// nearestLiars searches in both directions from the target's place: the liars that share most bits
+// with it are there.
 func (s *Net) nearestLiars(target kademlia.ID, k int) []*kademlia.Contact {
 	i, _ := slices.BinarySearchFunc(s.liars, &kademlia.Contact{ID: target}, byID)
 	near := slices.Clone(s.liars[max(0, i-2*k):min(len(s.liars), i+2*k)])
@@ -392,8 +389,8 @@ func (s *Net) nearestLiars(target kademlia.ID, k int) []*kademlia.Contact {
 	return near[:min(k, len(near))]
 }
 
-// values says what is genuine in this network: publisher (32 bytes), version
-// and time of expiry in seconds (8 each), then anything.
+// values defines the genuine values of this network: publisher (32 bytes), version and expiry in
+// Unix seconds (8 bytes each), then any bytes.
 type values struct{ s *Net }
 
 // Validate implements kademlia.Validator.
@@ -412,7 +409,7 @@ func (v values) Validate(_ kademlia.ID, b []byte) (kademlia.Entry, error) {
 	return e, nil
 }
 
-// Value makes a value of a publisher that is genuine for a while.
+// Value returns a genuine value of a publisher that expires after life.
 func (s *Net) Value(publisher kademlia.ID, version int64, life time.Duration) []byte {
 	b := binary.BigEndian.AppendUint64(slices.Clone(publisher[:]), uint64(version))
 	return binary.BigEndian.AppendUint64(b, uint64(s.now.Add(life).Unix()))

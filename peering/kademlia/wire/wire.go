@@ -1,7 +1,6 @@
-// Package wire is how nodes of the DHT write requests and responses: a small
-// binary form with a bound on everything, decoded without believing a length.
-// It has no sockets and knows nothing of what the bytes mean. See
-// ../DESIGN.md for the layout and testdata for vectors.
+// Package wire encodes the requests and responses of DHT nodes: a small binary form in which every
+// length is bounded and checked before use. It has no sockets and does not know the meaning of the
+// bytes. See ../DESIGN.md for the layout and testdata for vectors.
 package wire
 
 import (
@@ -15,7 +14,7 @@ import (
 // ID is the name of a node or a key.
 type ID [32]byte
 
-// Kind is what a request asks.
+// Kind is the kind of a request.
 type Kind uint8
 
 // Kinds of requests.
@@ -26,7 +25,7 @@ const (
 	Store
 )
 
-// Code is what became of a record that was to be stored.
+// Code is the result of storing a record.
 type Code uint8
 
 // Codes of Store.
@@ -41,32 +40,32 @@ const (
 
 // Bounds of a message.
 const (
-	// MaxTargets is how many keys one Get asks for.
+	// MaxTargets bounds the keys of one Get.
 	MaxTargets = 64
-	// MaxRecords is how many records one Store brings.
+	// MaxRecords bounds the records of one Store.
 	MaxRecords = 64
-	// MaxNodes is how many contacts a response names.
+	// MaxNodes bounds the contacts of a response.
 	MaxNodes = 32
-	// MaxNodeBytes bounds what a contact says of itself.
+	// MaxNodeBytes bounds the signed address of a contact.
 	MaxNodeBytes = 350
 	// MaxValueBytes bounds a value.
 	MaxValueBytes = 16 << 10
 	// MaxValues bounds the values of one key in a response.
 	MaxValues = 64
-	// MaxHave is how many contacts a request says that its asker has.
+	// MaxHave bounds the marks of a request.
 	MaxHave = 32
 	// MaxBytes bounds a message.
 	MaxBytes = 256 << 10
 )
 
-// The first byte of a message is its version. Requests with marks are of the
-// second.
+// The first byte of a message is its version. Requests with marks have the second version.
 const (
 	version      = 1
 	versionMarks = 2
 )
 
-// ErrMalformed is of every message that cannot be read. The error says where.
+// ErrMalformed is the error of every message that cannot be decoded. The wrapping error names the
+// field.
 var ErrMalformed = errors.New("malformed message of the DHT")
 
 // Record is a value under a key.
@@ -75,27 +74,25 @@ type Record struct {
 	Value []byte
 }
 
-// Request is what one node asks of another.
+// Request is a request of one node to another.
 type Request struct {
 	Kind Kind
-	// From is what the asking node says of where it is reached, empty if it is
-	// not to be asked itself.
+	// From is the signed address of the asking node, empty if it must not be asked itself.
 	From    []byte
 	Targets []ID
 	Records []Record
-	// Have are marks of contacts that who asks has already: an answer may name
-	// these by their ids alone. Salt is of this request alone, and zero without
-	// marks.
+	// Have are marks of contacts that the asking node has already: an answer may name these by
+	// their ids alone. Salt is random for each request, and zero without marks.
 	Salt Salt
 	Have []uint32
 }
 
-// Salt is by chance, so that nobody makes up a contact beforehand whose mark is
-// that of another one, which would then be left out of answers.
+// Salt is random, so that an attacker cannot prepare a contact that has the mark of another one,
+// which would then be left out of answers.
 type Salt [8]byte
 
-// Mark is how a request says that its asker has a contact, by what that says of
-// itself.
+// Mark returns the short hash by which a request lists a contact that the asking node has already.
+// node is the contact's signed address.
 func (s Salt) Mark(node []byte) uint32 {
 	var b [len(s) + MaxNodeBytes]byte
 	n := copy(b[:], s[:])
@@ -104,24 +101,24 @@ func (s Salt) Mark(node []byte) uint32 {
 	return binary.BigEndian.Uint32(sum[:])
 }
 
-// Node is a contact as it travels.
+// Node is the encoded form of a contact.
 type Node struct {
 	ID ID
-	// Node is what it says of itself, empty where who asked has it.
+	// Node is the contact's signed address, empty if the asking node has it.
 	Node []byte
 }
 
-// Response is what it answers.
+// Response is the answer to a Request.
 type Response struct {
-	// Self is what the answering node says of where it is reached.
+	// Self is the signed address of the answering node.
 	Self  []byte
 	Nodes []Node
 	Found [][][]byte
 	Codes []Code
 }
 
-// AppendRequest appends a request. It panics for one that is out of bounds:
-// nobody builds such a one.
+// AppendRequest appends a request. It panics if the request is out of bounds, which is a bug of the
+// caller.
 func AppendRequest(b []byte, r *Request) []byte {
 	start, size, v := len(b), 7+len(r.From)+len(r.Targets)*len(ID{})+len(r.Salt)+4*len(r.Have), byte(version)
 	if len(r.Have) > 0 {
@@ -131,22 +128,22 @@ func AppendRequest(b []byte, r *Request) []byte {
 		size += len(ID{}) + 2 + len(rec.Value)
 	}
 	b = slices.Grow(b, size)
-	b = text(append(b, v, byte(r.Kind)), r.From, MaxNodeBytes)
-	b = count(b, len(r.Targets), MaxTargets)
+	b = appendText(append(b, v, byte(r.Kind)), r.From, MaxNodeBytes)
+	b = appendCount(b, len(r.Targets), MaxTargets)
 	for i := range r.Targets {
 		b = append(b, r.Targets[i][:]...)
 	}
-	b = count(b, len(r.Records), MaxRecords)
+	b = appendCount(b, len(r.Records), MaxRecords)
 	for _, rec := range r.Records {
-		b = text(append(b, rec.Key[:]...), rec.Value, MaxValueBytes)
+		b = appendText(append(b, rec.Key[:]...), rec.Value, MaxValueBytes)
 	}
 	if v == versionMarks {
-		b = count(append(b, r.Salt[:]...), len(r.Have), MaxHave)
+		b = appendCount(append(b, r.Salt[:]...), len(r.Have), MaxHave)
 		for _, m := range r.Have {
 			b = binary.BigEndian.AppendUint32(b, m)
 		}
 	}
-	return whole(b, start)
+	return checkSize(b, start)
 }
 
 // AppendResponse appends a response, and panics like AppendRequest.
@@ -162,160 +159,159 @@ func AppendResponse(b []byte, r *Response) []byte {
 		}
 	}
 	b = slices.Grow(b, size)
-	b = text(append(b, version), r.Self, MaxNodeBytes)
-	b = count(b, len(r.Nodes), MaxNodes)
+	b = appendText(append(b, version), r.Self, MaxNodeBytes)
+	b = appendCount(b, len(r.Nodes), MaxNodes)
 	for _, n := range r.Nodes {
-		b = text(append(b, n.ID[:]...), n.Node, MaxNodeBytes)
+		b = appendText(append(b, n.ID[:]...), n.Node, MaxNodeBytes)
 	}
-	b = count(b, len(r.Found), MaxTargets)
+	b = appendCount(b, len(r.Found), MaxTargets)
 	for _, values := range r.Found {
-		b = count(b, len(values), MaxValues)
+		b = appendCount(b, len(values), MaxValues)
 		for _, v := range values {
-			b = text(b, v, MaxValueBytes)
+			b = appendText(b, v, MaxValueBytes)
 		}
 	}
-	b = count(b, len(r.Codes), MaxRecords)
+	b = appendCount(b, len(r.Codes), MaxRecords)
 	for _, c := range r.Codes {
 		b = append(b, byte(c))
 	}
-	return whole(b, start)
+	return checkSize(b, start)
 }
 
-func count(b []byte, n, most int) []byte {
+func appendCount(b []byte, n, most int) []byte {
 	if n > most {
 		panic(fmt.Sprintf("wire: %d of something, at most %d fit", n, most))
 	}
 	return append(b, byte(n))
 }
 
-func text(b, s []byte, most int) []byte {
+func appendText(b, s []byte, most int) []byte {
 	if len(s) > most {
 		panic(fmt.Sprintf("wire: %d bytes, at most %d fit", len(s), most))
 	}
 	return append(binary.BigEndian.AppendUint16(b, uint16(len(s))), s...)
 }
 
-func whole(b []byte, start int) []byte {
+func checkSize(b []byte, start int) []byte {
 	if len(b)-start > MaxBytes {
 		panic(fmt.Sprintf("wire: a message of %d bytes, at most %d fit", len(b)-start, MaxBytes))
 	}
 	return b
 }
 
-// DecodeRequest reads a request that is the whole of b, whose bytes it keeps.
-// Errors are ErrMalformed.
+// DecodeRequest decodes b as one whole request, which keeps the bytes of b. Errors are
+// ErrMalformed.
 func DecodeRequest(b []byte) (*Request, error) {
-	d, v := open(b, versionMarks)
-	r := &Request{Kind: Kind(d.byte("kind"))}
+	d, v := openMessage(b, versionMarks)
+	r := &Request{Kind: Kind(d.readByte("kind"))}
 	if r.Kind < Ping || r.Kind > Store {
-		d.wrong("kind %d is not known", r.Kind)
+		d.setError("kind %d is not known", r.Kind)
 	}
-	r.From = d.node("from")
-	if n := d.count("targets", MaxTargets, len(ID{})); n > 0 {
+	r.From = d.readNode("from")
+	if n := d.readCount("targets", MaxTargets, len(ID{})); n > 0 {
 		r.Targets = make([]ID, n)
 		for i := range r.Targets {
-			d.id(&r.Targets[i])
+			d.readID(&r.Targets[i])
 		}
 	}
-	if n := d.count("records", MaxRecords, len(ID{})+2); n > 0 {
+	if n := d.readCount("records", MaxRecords, len(ID{})+2); n > 0 {
 		r.Records = make([]Record, n)
 		for i := range r.Records {
-			d.id(&r.Records[i].Key)
-			r.Records[i].Value = d.text("value", MaxValueBytes)
+			d.readID(&r.Records[i].Key)
+			r.Records[i].Value = d.readText("value", MaxValueBytes)
 		}
 	}
 	if v == versionMarks {
-		d.salt(&r.Salt)
-		n := d.count("marks", MaxHave, 4)
-		d.must(n > 0, "it has no marks, which is the first version")
+		d.readSalt(&r.Salt)
+		n := d.readCount("marks", MaxHave, 4)
+		d.failUnless(n > 0, "it has no marks, which is the first version")
 		for i := range n {
 			if i == 0 {
 				r.Have = make([]uint32, n)
 			}
-			r.Have[i] = d.mark()
+			r.Have[i] = d.readMark()
 		}
 	}
 	switch targets, records := len(r.Targets), len(r.Records); r.Kind {
 	case Ping:
-		d.must(targets == 0 && records == 0, "a ping asks for nothing else")
+		d.failUnless(targets == 0 && records == 0, "a ping asks for nothing else")
 	case FindNode:
-		d.must(targets == 1 && records == 0, "nodes are found near one target")
+		d.failUnless(targets == 1 && records == 0, "nodes are found near one target")
 	case Get:
-		d.must(targets >= 1 && records == 0, "values are got by one target or more")
+		d.failUnless(targets >= 1 && records == 0, "values are got by one target or more")
 	case Store:
-		d.must(targets <= 1 && records >= 1, "one record or more are stored, with at most one target")
+		d.failUnless(targets <= 1 && records >= 1, "one record or more are stored, with at most one target")
 	}
-	return r, d.end()
+	return r, d.checkEnd()
 }
 
-// DecodeResponse reads a response that is the whole of b, whose bytes it keeps.
-// Errors are ErrMalformed.
+// DecodeResponse decodes b as one whole response, which keeps the bytes of b. Errors are
+// ErrMalformed.
 func DecodeResponse(b []byte) (*Response, error) {
-	d, _ := open(b, version)
-	r := &Response{Self: d.node("self")}
-	if n := d.count("nodes", MaxNodes, len(ID{})+2); n > 0 {
+	d, _ := openMessage(b, version)
+	r := &Response{Self: d.readNode("self")}
+	if n := d.readCount("nodes", MaxNodes, len(ID{})+2); n > 0 {
 		r.Nodes = make([]Node, n)
 		for i := range r.Nodes {
-			d.id(&r.Nodes[i].ID)
-			r.Nodes[i].Node = d.node("node")
+			d.readID(&r.Nodes[i].ID)
+			r.Nodes[i].Node = d.readNode("node")
 		}
 	}
-	if n := d.count("found", MaxTargets, 1); n > 0 {
+	if n := d.readCount("found", MaxTargets, 1); n > 0 {
 		r.Found = make([][][]byte, n)
 		for i := range r.Found {
-			if n := d.count("values", MaxValues, 2); n > 0 {
+			if n := d.readCount("values", MaxValues, 2); n > 0 {
 				r.Found[i] = make([][]byte, n)
 				for j := range r.Found[i] {
-					r.Found[i][j] = d.text("value", MaxValueBytes)
+					r.Found[i][j] = d.readText("value", MaxValueBytes)
 				}
 			}
 		}
 	}
-	if n := d.count("codes", MaxRecords, 1); n > 0 {
+	if n := d.readCount("codes", MaxRecords, 1); n > 0 {
 		r.Codes = make([]Code, n)
 		for i := range r.Codes {
-			r.Codes[i] = Code(d.byte("code"))
-			d.must(r.Codes[i] >= Stored && r.Codes[i] <= lastCode, "a code is not known")
+			r.Codes[i] = Code(d.readByte("code"))
+			d.failUnless(r.Codes[i] >= Stored && r.Codes[i] <= lastCode, "a code is not known")
 		}
 	}
-	return r, d.end()
+	return r, d.checkEnd()
 }
 
-// decoder reads from the front of rest until the first error, after which all
-// that it returns is zero.
+// decoder reads from the front of rest until the first error. After it all results are zero.
 type decoder struct {
 	rest []byte
 	err  error
 }
 
-// open reads the version, which is at most that.
-func open(b []byte, most byte) (d *decoder, v byte) {
+// openMessage reads the version, which may be at most most.
+func openMessage(b []byte, most byte) (d *decoder, v byte) {
 	d = &decoder{rest: b}
 	if len(b) > MaxBytes {
-		d.wrong("it has %d bytes, at most %d are read", len(b), MaxBytes)
+		d.setError("it has %d bytes, at most %d are read", len(b), MaxBytes)
 	}
-	if v = d.byte("version"); d.err == nil && (v < version || v > most) {
-		d.wrong("version %d is not known", v)
+	if v = d.readByte("version"); d.err == nil && (v < version || v > most) {
+		d.setError("version %d is not known", v)
 	}
 	return d, v
 }
 
-func (d *decoder) wrong(format string, args ...any) {
+func (d *decoder) setError(format string, args ...any) {
 	if d.err == nil {
 		d.err = fmt.Errorf("%w: %s", ErrMalformed, fmt.Sprintf(format, args...))
 	}
 	d.rest = nil
 }
 
-func (d *decoder) must(ok bool, why string) {
+func (d *decoder) failUnless(ok bool, why string) {
 	if !ok {
-		d.wrong("%s", why)
+		d.setError("%s", why)
 	}
 }
 
-func (d *decoder) byte(what string) byte {
+func (d *decoder) readByte(field string) byte {
 	if len(d.rest) == 0 {
-		d.wrong("it ends before its %s", what)
+		d.setError("it ends before its %s", field)
 		return 0
 	}
 	b := d.rest[0]
@@ -323,13 +319,13 @@ func (d *decoder) byte(what string) byte {
 	return b
 }
 
-// count reads how many follow, of which each takes least bytes.
-func (d *decoder) count(what string, most, least int) int {
-	n := int(d.byte(what))
+// readCount reads the number of the elements that follow, each of which takes at least least bytes.
+func (d *decoder) readCount(field string, most, least int) int {
+	n := int(d.readByte(field))
 	if n > most {
-		d.wrong("it has %d %s, at most %d are read", n, what, most)
+		d.setError("it has %d %s, at most %d are read", n, field, most)
 	} else if n*least > len(d.rest) {
-		d.wrong("it ends within its %s", what)
+		d.setError("it ends within its %s", field)
 	}
 	if d.err != nil {
 		return 0
@@ -337,26 +333,26 @@ func (d *decoder) count(what string, most, least int) int {
 	return n
 }
 
-func (d *decoder) id(id *ID) {
+func (d *decoder) readID(id *ID) {
 	if len(d.rest) < len(id) {
-		d.wrong("it ends within an id")
+		d.setError("it ends within an id")
 		return
 	}
 	d.rest = d.rest[copy(id[:], d.rest):]
 }
 
-func (d *decoder) salt(s *Salt) {
+func (d *decoder) readSalt(s *Salt) {
 	if len(d.rest) < len(s) {
-		d.wrong("it ends within its salt")
+		d.setError("it ends within its salt")
 		return
 	}
 	d.rest = d.rest[copy(s[:], d.rest):]
 }
 
-// mark reads one of those that count has seen.
-func (d *decoder) mark() uint32 {
+// readMark reads one mark.
+func (d *decoder) readMark() uint32 {
 	if len(d.rest) < 4 {
-		d.wrong("it ends within a mark")
+		d.setError("it ends within a mark")
 		return 0
 	}
 	m := binary.BigEndian.Uint32(d.rest)
@@ -364,18 +360,18 @@ func (d *decoder) mark() uint32 {
 	return m
 }
 
-func (d *decoder) text(what string, most int) []byte {
+func (d *decoder) readText(field string, most int) []byte {
 	if len(d.rest) < 2 {
-		d.wrong("it ends before a %s", what)
+		d.setError("it ends before a %s", field)
 		return nil
 	}
 	n := int(binary.BigEndian.Uint16(d.rest))
 	if n > most {
-		d.wrong("a %s has %d bytes, at most %d are read", what, n, most)
+		d.setError("a %s has %d bytes, at most %d are read", field, n, most)
 		return nil
 	}
 	if len(d.rest)-2 < n {
-		d.wrong("it ends within a %s", what)
+		d.setError("it ends within a %s", field)
 		return nil
 	}
 	s := d.rest[2 : 2+n : 2+n]
@@ -383,17 +379,17 @@ func (d *decoder) text(what string, most int) []byte {
 	return s
 }
 
-// node is what a node says of itself, nil if it is empty.
-func (d *decoder) node(what string) []byte {
-	if b := d.text(what, MaxNodeBytes); len(b) > 0 {
+// readNode reads the signed address of a node, nil if it is empty.
+func (d *decoder) readNode(field string) []byte {
+	if b := d.readText(field, MaxNodeBytes); len(b) > 0 {
 		return b
 	}
 	return nil
 }
 
-func (d *decoder) end() error {
+func (d *decoder) checkEnd() error {
 	if len(d.rest) > 0 {
-		d.wrong("%d bytes follow its end", len(d.rest))
+		d.setError("%d bytes follow its end", len(d.rest))
 	}
 	return d.err
 }
