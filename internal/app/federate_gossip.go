@@ -74,7 +74,7 @@ func (f *federated) gossips() error {
 	f.led = func(head []byte) {
 		led(head)
 		if r, err := record.Open(f.p.set.network, head); err == nil {
-			g.Tell(r.Version())
+			g.AdvertiseHead(r.Version())
 		}
 	}
 	f.run = append(f.run, g.Run, g.meet)

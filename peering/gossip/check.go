@@ -11,7 +11,7 @@ import (
 	"github.com/hashicorp/memberlist"
 )
 
-// The messages of memberlist and of serf, as their first byte has them.
+// The messages of memberlist and of serf, by their first byte.
 const (
 	pingMsg         = 0
 	indirectPingMsg = 1
@@ -34,8 +34,8 @@ const (
 	tagsMagic = 255
 )
 
-// Their bodies in msgpack, with what is looked at here. Names are as both
-// write them.
+// The bodies in msgpack, reduced to the fields that are checked here. memberlist and serf fix the
+// names.
 type (
 	pingBody struct {
 		SeqNo      uint32
@@ -79,7 +79,7 @@ type (
 		Payload []byte
 		CC      bool
 	}
-	serfState struct { // without past events, which are passed over
+	serfState struct { // without past events, which are skipped
 		LTime        uint64
 		StatusLTimes map[string]uint64
 		LeftMembers  []string
@@ -88,59 +88,59 @@ type (
 	}
 )
 
-// Bounds of what a state says.
-const maxNodes = 2 * MaxMembers // those that are gone among them
+// maxNodes bounds the members of a state.
+const maxNodes = 2 * MaxMembers // including those that are gone
 
-var errUnfit = errors.New("it has what no honest member sends")
+var errUnfit = errors.New("an honest member does not send this")
 
 func decode(b []byte, out any) (err error) {
 	defer caught(&err)
 	return codec.NewDecoder(bytes.NewReader(b), &codec.MsgpackHandle{}).Decode(out)
 }
 
-// caught makes an error of a decoder's panic.
+// caught turns a panic of the decoder into an error.
 func caught(err *error) {
 	if recover() != nil {
 		*err = errUnfit
 	}
 }
 
-// packet parts a packet of a portal into its messages and returns those that
-// are fit to be handed on; the others are counted.
-func (g *guard) packet(ctx context.Context, from string, b []byte) (fit [][]byte) {
+// splitPacket splits a packet of a portal into its messages and returns the valid ones; the others
+// are counted.
+func (g *guard) splitPacket(ctx context.Context, from string, b []byte) (fit [][]byte) {
 	if len(b) > 5 && b[0] == crcMsg {
 		if crc32.ChecksumIEEE(b[5:]) != binary.BigEndian.Uint32(b[1:5]) {
-			g.refuse()
+			g.countRefused()
 			return nil
 		}
 		b = b[5:]
 	}
 	list := [][]byte{b}
 	if len(b) > 1 && b[0] == compoundMsg {
-		list = parts(b[1:])
+		list = splitCompound(b[1:])
 		if list == nil {
-			g.refuse()
+			g.countRefused()
 		}
 	}
 	for _, m := range list {
-		if g.message(ctx, from, m) {
+		if g.checkMessage(ctx, from, m) {
 			fit = append(fit, m)
 		} else {
-			g.refuse()
+			g.countRefused()
 		}
 	}
 	return fit
 }
 
-func (g *guard) refuse() {
+func (g *guard) countRefused() {
 	if g.count != nil {
 		g.count.refused.Add(1)
 	}
 }
 
-// parts are the messages of a compound one: their count in a byte, their
-// lengths in two each, then they.
-func parts(b []byte) (out [][]byte) {
+// splitCompound returns the messages of a compound one: their count in one byte, their lengths in
+// two bytes each, then the messages.
+func splitCompound(b []byte) (out [][]byte) {
 	n := int(b[0])
 	if b = b[1:]; len(b) < 2*n {
 		return nil
@@ -156,69 +156,68 @@ func parts(b []byte) (out [][]byte) {
 	return out
 }
 
-// message reports whether a message of a portal is fit to be handed on.
-func (g *guard) message(ctx context.Context, from string, b []byte) bool {
+// checkMessage reports whether a message of a portal is valid.
+func (g *guard) checkMessage(ctx context.Context, from string, b []byte) bool {
 	if len(b) < 2 {
 		return false
 	}
 	kind, body := b[0], b[1:]
 	switch kind {
 	case pingMsg, indirectPingMsg:
-		// The answer goes to who asks, and nobody else.
+		// The answer goes to the asking portal only.
 		var p pingBody
-		return decode(body, &p) == nil && p.SourceNode == from && (kind == pingMsg && (p.Node == "" || p.Node == string(g.cfg.Self)) || isPortal(p.Node) && place(p.Node, p.Target, p.Port))
+		return decode(body, &p) == nil && p.SourceNode == from && (kind == pingMsg && (p.Node == "" || p.Node == string(g.cfg.Self)) || isPortal(p.Node) && isPlace(p.Node, p.Target, p.Port))
 	case ackMsg, nackMsg:
 		return len(body) <= 256
 	case suspectMsg, deadMsg:
 		var d goneBody
-		return decode(body, &d) == nil && isPortal(d.Node) && isPortal(d.From) && g.incarnation(d.Node, d.Incarnation)
+		return decode(body, &d) == nil && isPortal(d.Node) && isPortal(d.From) && g.checkIncarnation(d.Node, d.Incarnation)
 	case aliveMsg:
 		var a aliveBody
-		return decode(body, &a) == nil && g.member(ctx, from, a.Node, a.Addr, a.Port, a.Meta) && g.incarnation(a.Node, a.Incarnation)
+		return decode(body, &a) == nil && g.checkMember(ctx, from, a.Node, a.Addr, a.Port, a.Meta) && g.checkIncarnation(a.Node, a.Incarnation)
 	case userMsg:
-		return g.user(from, body)
+		return g.checkUser(from, body)
 	}
 	return false
 }
 
-// member reports whether what is said of a member is what its portal signed.
-func (g *guard) member(ctx context.Context, from, name string, ip []byte, port uint16, meta []byte) bool {
-	if !isPortal(name) || !place(name, ip, port) || len(meta) < 2 || len(meta) > memberlist.MetaMaxSize || meta[0] != tagsMagic {
+// checkMember reports whether a statement about a member equals the contact that its portal signed.
+func (g *guard) checkMember(ctx context.Context, from, name string, ip []byte, port uint16, meta []byte) bool {
+	if !isPortal(name) || !isPlace(name, ip, port) || len(meta) < 2 || len(meta) > memberlist.MetaMaxSize || meta[0] != tagsMagic {
 		return false
 	}
 	if name == string(g.cfg.Self) {
-		return true // serf itself knows better
+		return true // serf itself knows this portal's state better
 	}
 	tags := make(map[string]string)
-	return decode(meta[1:], &tags) == nil && g.check(ctx, from, name, tags[contactTag])
+	return decode(meta[1:], &tags) == nil && g.checkContact(ctx, from, name, tags[contactTag])
 }
 
-// user reports whether a message of serf's is fit: somebody joins, somebody
-// leaves, a head is new. Queries, keys and relays are not for strangers.
-func (g *guard) user(from string, b []byte) bool {
+// checkUser reports whether a message of serf is valid: a member joins, a member leaves, a head is
+// new. Queries, keys and relays are not for portals of other operators.
+func (g *guard) checkUser(from string, b []byte) bool {
 	if len(b) < 2 {
 		return false
 	}
 	switch body := b[1:]; b[0] {
 	case serfLeave, serfJoin:
 		var i intentBody
-		return decode(body, &i) == nil && isPortal(i.Node) && !i.Prune && g.lamport(i.LTime)
+		return decode(body, &i) == nil && isPortal(i.Node) && !i.Prune && g.checkTime(i.LTime)
 	case serfEvent:
 		var e eventBody
-		if decode(body, &e) != nil || e.Name != headEvent || e.CC || !g.lamport(e.LTime) {
+		if decode(body, &e) != nil || e.Name != headEvent || e.CC || !g.checkTime(e.LTime) {
 			return false
 		}
 		_, ok := readHint(e.Payload)
-		return ok && g.heard.admit(from, &e, g.members())
+		return ok && g.heard.admitHint(from, &e, g.countMembers())
 	}
 	return false
 }
 
-// stream returns what a portal sent on a stream, written anew with what of it is
-// fit: the state of its pool, an answer to a ping, or why it sends nothing. Of a
-// state that was written briefly it returns what else it says, nil of others;
-// contact returns the contact that a mark stands for.
-func (g *guard) stream(ctx context.Context, from string, b []byte, contact func(name string) string) (out []byte, says *said, err error) {
+// checkStream returns the valid part of a stream from a portal, encoded again: the state of its
+// pool, an answer to a ping, or an error. For a brief state it also returns the extra fields,
+// otherwise nil. contact returns the contact that a mark stands for.
+func (g *guard) checkStream(ctx context.Context, from string, b []byte, contact func(name string) string) (out []byte, says *briefExtras, err error) {
 	defer caught(&err)
 	if len(b) < 2 || len(b) > MaxStream {
 		return nil, nil, errUnfit
@@ -238,24 +237,24 @@ func (g *guard) stream(ctx context.Context, from string, b []byte, contact func(
 		err = errUnfit
 	}
 	if err == nil {
-		err = g.fit(ctx, from, s)
+		err = g.filterState(ctx, from, s)
 	}
 	if err != nil {
 		return nil, nil, err
 	}
-	out, err = s.bytes()
+	out, err = s.encodeState()
 	return out, says, err
 }
 
-// fit takes out of a state of a portal what no honest member says. Past events
-// are left out: heads are compared anyway.
-func (g *guard) fit(ctx context.Context, from string, s *poolState) error {
+// filterState removes from a state everything that an honest member does not send. Past events are
+// removed, too: heads are compared anyway.
+func (g *guard) filterState(ctx context.Context, from string, s *poolState) error {
 	nodes := s.Nodes[:0]
 	for _, n := range s.Nodes {
-		if len(n.Vsn) == 6 && g.member(ctx, from, n.Name, n.Addr, n.Port, n.Meta) && g.incarnation(n.Name, n.Incarnation) {
+		if len(n.Vsn) == 6 && g.checkMember(ctx, from, n.Name, n.Addr, n.Port, n.Meta) && g.checkIncarnation(n.Name, n.Incarnation) {
 			nodes = append(nodes, n)
 		} else {
-			g.refuse()
+			g.countRefused()
 		}
 	}
 	s.Nodes = nodes
@@ -263,11 +262,11 @@ func (g *guard) fit(ctx context.Context, from string, s *poolState) error {
 	if u == nil {
 		return nil
 	}
-	if len(u.StatusLTimes) > maxNodes || len(u.LeftMembers) > maxNodes || !g.lamport(u.LTime) || !g.lamport(u.EventLTime) {
+	if len(u.StatusLTimes) > maxNodes || len(u.LeftMembers) > maxNodes || !g.checkTime(u.LTime) || !g.checkTime(u.EventLTime) {
 		return errUnfit
 	}
 	for name, t := range u.StatusLTimes {
-		if !isPortal(name) || !g.lamport(t) {
+		if !isPortal(name) || !g.checkTime(t) {
 			delete(u.StatusLTimes, name)
 		}
 	}

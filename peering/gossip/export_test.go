@@ -31,5 +31,5 @@ func Lies(victim, from record.PortalID) [][]byte {
 		packets = append(packets, append([]byte{userMsg}, say(serfLeave, &intentBody{LTime: at, Node: string(victim)})...),
 			append([]byte{userMsg}, say(serfLeave, &intentBody{LTime: at, Node: string(victim), Prune: true})...))
 	}
-	return [][]byte{frames(packets)}
+	return [][]byte{joinFrames(packets)}
 }

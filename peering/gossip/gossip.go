@@ -1,13 +1,11 @@
-// Package gossip is this portal's place in a pool of portals that tell each
-// other who is there and whose head is new, by hashicorp/serf (SWIM with
-// Lifeguard, Das 2002 and Dadgar 2018). Its messages travel inside the signed
-// requests of all portals, so that it needs no port and no shared key.
+// Package gossip connects this portal to a pool of portals that exchange membership and hints of
+// new heads, by hashicorp/serf (SWIM with Lifeguard, Das 2002 and Dadgar 2018). Its messages travel
+// inside the signed requests between portals, so that it needs no port and no shared key.
 //
-// What members say of others cannot be signed in SWIM, so all of it is a hint:
-// nothing is granted, deleted or believed on it. Who is a member shows a
-// signed contact, which is checked; that one is gone leads to one look of our
-// own; that a head is new leads to one request for it. See
-// docs/design/peering.md.
+// SWIM cannot sign the statements of a member about others, so every statement is only a hint: it
+// grants, deletes and proves nothing. A member shows a signed contact, which is checked. A report
+// that a member is gone leads to one probe by this portal, a hint of a new head to one request for
+// the head. See docs/design/peering.md.
 package gossip
 
 import (
@@ -34,64 +32,61 @@ const (
 	streamRoute = "pushpull"
 )
 
-// Routes are those that Serve answers.
+// Routes returns the routes that Serve answers.
 func Routes() []string { return []string{packetRoute, streamRoute} }
 
 const (
-	// MaxMembers bounds a pool: a zone of the network.
+	// MaxMembers bounds a pool, which is a zone of the network.
 	MaxMembers = 2000
-	// zoneFrom is how many portals a zone has at most before it is parted in
-	// two, and half of a zone is joined to its other half below zoneTo: they
-	// are far enough apart that a guess of the size does not go to and fro.
+	// A zone with more than zoneFrom portals is split in two; two halves below zoneTo are joined.
+	// The limits are so far apart that an inexact size does not cause a split and a join in turn.
 	zoneFrom, zoneTo = 1500, 500
-	// maxZoneBits bounds how often the network is parted.
+	// maxZoneBits bounds the splits of the network.
 	maxZoneBits = 16
 
-	// joinEvery is how often somebody is joined who is known and no member:
-	// soon as long as there are few members, else to mend a pool in two halves.
+	// Joins of a known portal that is not a member: every joinSoon as long as there are few
+	// members, otherwise every joinEvery, which mends a pool that fell in two halves.
 	joinSoon, joinEvery = 5 * time.Second, 2 * time.Minute
 	fewMembers          = 3
-	// restFor is how long a portal that would not be joined is left alone.
+	// restFor is the pause after a portal refused to be joined.
 	restFor = 30 * time.Minute
-	// zoneEvery is how often it is looked whether the zone is another, and
-	// whether the contact was signed anew.
+	// zoneEvery is the interval of the checks for a new zone and for a newly signed contact.
 	zoneEvery = time.Minute
-	// leaveTime is what telling others that this portal goes may take.
+	// leaveTime bounds the time to notify others that this portal leaves.
 	leaveTime = 250 * time.Millisecond
-	// forgetAfter is how long members that are gone are remembered.
+	// forgetAfter is the time for which members that are gone are remembered.
 	forgetAfter = time.Hour
 )
 
-// Config is what a Gossip needs. Every field is required but those that say
-// otherwise. The functions are called by several goroutines at once.
+// Config holds the parts of a Gossip. All fields are required unless their comment says otherwise.
+// The functions are called by several goroutines at once.
 type Config struct {
 	Network string
 	Self    record.PortalID
-	// Contact is the contact that this portal last signed, nil before it did.
+	// Contact returns the contact that this portal last signed, nil before the first.
 	Contact func() []byte
-	// Check says whether a contact that came from a portal is signed by the one
-	// that it names, and that let in. It may read from disk, and note where a
-	// portal that is not known yet may be.
+	// Check verifies a contact that came from a portal: the portal that it names has signed it, and
+	// that portal is allowed. It may read from disk, and note the address of a portal that is not
+	// known yet.
 	Check func(ctx context.Context, from record.PortalID, wire []byte) (*record.Contact, error)
-	// Post sends a request to a portal, signed, and returns at most limit bytes
-	// of its answer; a fault.NotFound means that it has no such route.
+	// Post sends a signed request to a portal, and returns at most limit bytes of the answer;
+	// fault.NotFound means that the portal has no such route.
 	Post func(ctx context.Context, to record.PortalID, route string, body []byte, limit int64) ([]byte, error)
-	// Known returns the portals that are known and answer, in any order.
+	// Known returns the known portals that answer, in any order.
 	Known func(ctx context.Context) []record.PortalID
-	// Host is the host of a portal that is known, for Listen alone; "" for none.
+	// Host returns the host of a known portal, "" for none. Only Listen needs it.
 	Host func(ctx context.Context, portal record.PortalID) string
-	// Size is a guess of how many portals the network has.
+	// Size returns the estimated number of portals in the network.
 	Size func() int
-	// Head is told that a portal may have a new head; Seen that one that may
-	// not be known is a member, Lost that a member does not answer others. They
-	// must not block.
+	// Head is called when a portal may have a new head, Seen when a portal that may be unknown is a
+	// member, Lost when a member does not answer others. They must not block.
 	Head func(Hint)
 	Seen func(portal record.PortalID, origin string)
 	Lost func(portal record.PortalID)
-	// Listen is where to use UDP and TCP; empty for signed requests.
+	// Listen is the address for UDP and TCP; empty to use signed requests.
 	Listen string
-	// LAN uses serf's timings for one network of machines, for tests: between
-	// operators a slow machine is no dead one. Optional.
+	// LAN uses serf's timings for one local network, for tests. Between operators a slow machine
+	// must not count as dead. Optional.
 	LAN bool
 	Log *slog.Logger
 }
@@ -105,16 +100,16 @@ type Gossip struct {
 	hints hints
 	guard *guard
 	nudge chan struct{} // capacity 1
-	quiet atomic.Bool   // nobody is told when it ends
+	quiet atomic.Bool   // leave without notifying others
 
 	mu    sync.Mutex // guards the rest
-	pool  *pool      // nil while there is none
+	pool  *pool      // nil while not in a pool
 	zone  int        // bits of the id
 	shy   map[record.PortalID]time.Time
-	alive map[record.PortalID]bool // members but this portal; false for those that are gone
+	alive map[record.PortalID]bool // members except this portal; false for those that are gone
 }
 
-// pool is one life of serf: another zone is another pool.
+// pool is one run of serf: each zone is a pool of its own.
 type pool struct {
 	serf      *serf.Serf
 	transport memberlist.NodeAwareTransport
@@ -142,8 +137,8 @@ func New(cfg Config) (*Gossip, error) {
 	return g, nil
 }
 
-// ParseListen parts an address to listen at: an IP address, or nothing for all
-// of this machine, and a port.
+// ParseListen splits an address to listen at: an IP address, or nothing for all of this machine,
+// and a port.
 func ParseListen(addr string) (host string, port int, err error) {
 	host, p, err := net.SplitHostPort(addr)
 	if err == nil {
@@ -158,8 +153,8 @@ func ParseListen(addr string) (host string, port int, err error) {
 	return host, port, nil
 }
 
-// Run takes part until ctx ends, and then tells others that this portal goes. It
-// begins again when it has to.
+// Run takes part until ctx ends, and then notifies others that this portal leaves. It restarts the
+// pool after a failure or a change of the zone.
 func (g *Gossip) Run(ctx context.Context) error {
 	for wait := time.Second; ; wait = min(2*wait, time.Minute) {
 		began := time.Now()
@@ -169,7 +164,7 @@ func (g *Gossip) Run(ctx context.Context) error {
 		}
 		if err != nil {
 			g.count.failures.Add(1)
-			g.cfg.Log.Warn("gossip ended and begins again", "error", err, "in", wait)
+			g.cfg.Log.Warn("gossip ended and starts again", "error", err, "in", wait)
 			if !clock.Sleep(ctx, wait) {
 				return nil
 			}
@@ -180,20 +175,20 @@ func (g *Gossip) Run(ctx context.Context) error {
 	}
 }
 
-// runOnce is one pool, until ctx ends or the zone is another.
+// runOnce runs one pool, until ctx ends or the zone changes.
 func (g *Gossip) runOnce(ctx context.Context) error {
 	contact := g.cfg.Contact()
-	for contact == nil { // a portal that may sign nothing has nothing to show
+	for contact == nil { // a portal that cannot sign has no contact to show
 		if !clock.Sleep(ctx, time.Second) {
 			return nil
 		}
 		contact = g.cfg.Contact()
 	}
 	p := &pool{contact: string(contact)}
-	g.guard.shows(p.contact)
+	g.guard.setOwn(p.contact)
 	events := make(chan serf.Event, 512)
-	conf := g.conf(events, p.contact)
-	if err := g.listen(p, conf); err != nil {
+	conf := g.serfConfig(events, p.contact)
+	if err := g.openTransport(p, conf); err != nil {
 		return err
 	}
 	var err error
@@ -201,24 +196,24 @@ func (g *Gossip) runOnce(ctx context.Context) error {
 		p.transport.Shutdown()
 		return err
 	}
-	g.enter(p)
+	g.enterPool(p)
 	inner, cancel := context.WithCancel(ctx)
 	var all sync.WaitGroup
-	all.Go(func() { g.listenTo(p, events) })
-	all.Go(func() { g.join(inner, p) })
-	all.Go(func() { g.tell(inner, p) })
-	err = g.keep(ctx, p)
+	all.Go(func() { g.handleEvents(p, events) })
+	all.Go(func() { g.joinRegularly(inner, p) })
+	all.Go(func() { g.announceHeads(inner, p) })
+	err = g.watchPool(ctx, p)
 	cancel()
-	g.leave(p, ctx.Err() != nil)
+	g.leavePool(p, ctx.Err() != nil)
 	all.Wait()
 	return err
 }
 
-// Vanish has nobody told when this portal goes, as if it were killed.
+// Vanish makes this portal leave without notifying others, as if it were killed.
 func (g *Gossip) Vanish() { g.quiet.Store(true) }
 
-// listen makes the transport of a pool.
-func (g *Gossip) listen(p *pool, conf *serf.Config) error {
+// openTransport creates the transport of a pool.
+func (g *Gossip) openTransport(p *pool, conf *serf.Config) error {
 	m := conf.MemberlistConfig
 	if g.cfg.Listen == "" {
 		p.https = newTransport(g)
@@ -236,16 +231,16 @@ func (g *Gossip) listen(p *pool, conf *serf.Config) error {
 	return nil
 }
 
-func (g *Gossip) enter(p *pool) {
+func (g *Gossip) enterPool(p *pool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.pool = p
 	clear(g.alive)
 }
 
-// leave ends a pool. Others are told when this portal goes; when it only changes
-// its zone they see it themselves.
-func (g *Gossip) leave(p *pool, tell bool) {
+// leavePool ends a pool. notify makes it notify the other members, which is not needed for a change
+// of the zone: they see it themselves.
+func (g *Gossip) leavePool(p *pool, tell bool) {
 	g.mu.Lock()
 	g.pool = nil
 	alone := true
@@ -256,7 +251,7 @@ func (g *Gossip) leave(p *pool, tell bool) {
 	g.mu.Unlock()
 	if tell && !alone && !g.quiet.Load() && p.serf.State() == serf.SerfAlive {
 		if err := p.serf.Leave(); err != nil {
-			g.cfg.Log.Debug("gossip: others were not told that this portal goes", "error", err)
+			g.cfg.Log.Debug("gossip: notify the members that this portal leaves", "error", err)
 		}
 	}
 	if err := p.serf.Shutdown(); err != nil {
@@ -264,8 +259,8 @@ func (g *Gossip) leave(p *pool, tell bool) {
 	}
 }
 
-// keep looks after a pool until it is over: nil for another zone.
-func (g *Gossip) keep(ctx context.Context, p *pool) error {
+// watchPool checks a pool regularly until it ends; nil for another zone.
+func (g *Gossip) watchPool(ctx context.Context, p *pool) error {
 	tick := time.NewTicker(zoneEvery)
 	defer tick.Stop()
 	for {
@@ -278,20 +273,20 @@ func (g *Gossip) keep(ctx context.Context, p *pool) error {
 		}
 		if c := g.cfg.Contact(); c != nil && string(c) != p.contact {
 			p.contact = string(c)
-			g.guard.shows(p.contact)
+			g.guard.setOwn(p.contact)
 			if err := p.serf.SetTags(map[string]string{contactTag: p.contact}); err != nil {
 				return err
 			}
 		}
-		if g.rezone() {
+		if g.updateZone() {
 			return nil
 		}
 	}
 }
 
-// conf is how serf is used: WAN timings, no queries, no keys, no conflicts of
-// names, nothing compressed.
-func (g *Gossip) conf(events chan serf.Event, contact string) *serf.Config {
+// serfConfig returns the configuration of serf: WAN timings, no queries, no keys, no conflicts of
+// names, no compression.
+func (g *Gossip) serfConfig(events chan serf.Event, contact string) *serf.Config {
 	c := serf.DefaultConfig()
 	c.NodeName = string(g.cfg.Self)
 	c.Tags = map[string]string{contactTag: contact}
@@ -303,7 +298,7 @@ func (g *Gossip) conf(events chan serf.Event, contact string) *serf.Config {
 	c.ReconnectTimeout, c.TombstoneTimeout = forgetAfter, forgetAfter
 	c.MaxQueueDepth = 1024
 	c.QueueDepthWarning = 512
-	c.LogOutput, c.Logger = nil, logger(g.cfg.Log)
+	c.LogOutput, c.Logger = nil, newLogger(g.cfg.Log)
 	m := memberlist.DefaultWANConfig()
 	if g.cfg.LAN {
 		m = memberlist.DefaultLANConfig()
@@ -315,7 +310,7 @@ func (g *Gossip) conf(events chan serf.Event, contact string) *serf.Config {
 	m.EnableCompression = false
 	if g.cfg.Listen == "" {
 		m.RequireNodeNames = true
-		m.DisableTcpPings = true // the same request once more
+		m.DisableTcpPings = true // it would be the same request once more
 		m.UDPBufferSize = maxPacket
 	}
 	c.MemberlistConfig = m
@@ -343,9 +338,9 @@ func (g *Gossip) Serve(ctx context.Context, from record.PortalID, route string, 
 	return out, err
 }
 
-// logger hands what serf and memberlist log on, for those who look for it: most
-// is what others did, and they must not fill a disk.
-func logger(log *slog.Logger) *stdLogger { return slog.NewLogLogger(log.Handler(), slog.LevelDebug) }
+// newLogger passes the log of serf and memberlist on at debug level: most lines describe the acts
+// of others, which must not fill the disk.
+func newLogger(log *slog.Logger) *stdLogger { return slog.NewLogLogger(log.Handler(), slog.LevelDebug) }
 
-// serveTimeout bounds how long a request is worked on.
+// serveTimeout bounds the work on one request.
 const serveTimeout = 10 * time.Second

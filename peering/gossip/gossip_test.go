@@ -276,7 +276,7 @@ func TestGossip_TellsWhoIsThereAndWhoseHeadIsNew(t *testing.T) {
 			}
 		}
 		// A head of one is heard of by all others, within seconds.
-		w.order[0].g.Tell(record.Version{Epoch: 3, Seq: 99})
+		w.order[0].g.AdvertiseHead(record.Version{Epoch: 3, Seq: 99})
 		heard := func(n *node, seq int64) bool {
 			n.mu.Lock()
 			defer n.mu.Unlock()
@@ -298,8 +298,8 @@ func TestGossip_TellsWhoIsThereAndWhoseHeadIsNew(t *testing.T) {
 			return n >= 10
 		})
 		// The next is told a minute later, and the newest of those meanwhile.
-		w.order[0].g.Tell(record.Version{Epoch: 3, Seq: 100})
-		w.order[0].g.Tell(record.Version{Epoch: 3, Seq: 101})
+		w.order[0].g.AdvertiseHead(record.Version{Epoch: 3, Seq: 100})
+		w.order[0].g.AdvertiseHead(record.Version{Epoch: 3, Seq: 101})
 		time.Sleep(30 * time.Second)
 		if heard(w.order[1], 100) || heard(w.order[1], 101) {
 			t.Error("a portal told of two heads within a minute")
@@ -496,7 +496,7 @@ func TestGossip_OutlivesLies(t *testing.T) {
 			t.Error("no lie was refused")
 		}
 		// What it tells is heard as before.
-		victim.g.Tell(record.Version{Epoch: 9, Seq: 9})
+		victim.g.AdvertiseHead(record.Version{Epoch: 9, Seq: 9})
 		w.until(time.Minute, "its head is heard of", func() bool {
 			heard := 0
 			for _, n := range w.order[1:] {

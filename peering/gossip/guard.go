@@ -13,33 +13,33 @@ import (
 	"agentsite/internal/record"
 )
 
-// contactTag is the tag with a portal's signed contact.
+// contactTag is the tag that holds a portal's signed contact.
 const contactTag = "r"
 
-// maxShown bounds the contacts that are remembered.
+// maxShown bounds the cached contacts.
 const maxShown = 2 * MaxMembers
 
-// guard lets in only what an honest member may say: who is a member shows a
-// contact that its portal signed, and its address is that of its id. What is
-// left, that somebody is gone or may be, is a hint.
+// guard admits only statements that an honest member can make: a member shows a contact that its
+// portal signed, and its address follows from its id. The other statements, such as that a member
+// is gone, are hints.
 type guard struct {
 	cfg   Config
 	count *counters
-	full  func() bool // no more members fit
+	full  func() bool // the pool has no room for more members
 	heard *heard
-	aside func() // a contact that was checked aside held; nil for nothing
+	aside func() // called after a contact was verified in the background; nil for nothing
 
 	mu    sync.Mutex // guards the rest
 	own   string     // the contact that this portal shows
 	shown map[string]shown
-	// seen is the highest incarnation of each member, clock the highest of
-	// serf's: what is far beyond is a lie, made so that nobody can go higher.
+	// seen is the highest incarnation of each member, clock the highest time of serf. A value far
+	// above is a lie, sent so that the member cannot go higher.
 	seen  map[string]uint32
 	clock uint64
-	busy  int // contacts being checked aside
+	busy  int // contacts being verified in the background
 }
 
-// shown is a contact that held.
+// shown is a verified contact.
 type shown struct {
 	wire   string
 	origin string
@@ -52,16 +52,16 @@ func newGuard(cfg Config) *guard {
 	return &guard{cfg: cfg, heard: newHeard(), shown: make(map[string]shown), seen: make(map[string]uint32)}
 }
 
-// contact returns the origin of a member by the contact it showed.
-func (g *guard) contact(name string) (origin string, ok bool) {
+// originOf returns the origin of a member from the contact that it showed.
+func (g *guard) originOf(name string) (origin string, ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	s, ok := g.shown[name]
 	return s.origin, ok
 }
 
-// contactOf is the contact that a member has shown here, or that of this
-// portal; "" for none.
+// contactOf returns the contact that a member has shown here, or the own one for this portal; ""
+// for none.
 func (g *guard) contactOf(name string) string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -71,25 +71,25 @@ func (g *guard) contactOf(name string) string {
 	return g.shown[name].wire
 }
 
-// shows notes what this portal shows.
-func (g *guard) shows(contact string) {
+// setOwn sets the contact that this portal shows.
+func (g *guard) setOwn(contact string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.own = contact
 }
 
-// known reports whether a contact held before, and still does.
-func (g *guard) known(name, wire string) bool {
+// isVerified reports whether a contact was verified before and has not expired.
+func (g *guard) isVerified(name, wire string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	s, ok := g.shown[name]
 	return ok && s.wire == wire && clock.Now().Before(s.until)
 }
 
-// check reports whether a member's contact is signed by its portal, and that
-// let in. It may read from disk.
-func (g *guard) check(ctx context.Context, from, name, wire string) bool {
-	if g.known(name, wire) {
+// checkContact reports whether a member's contact is signed by its portal, and the portal is
+// allowed. It may read from disk.
+func (g *guard) checkContact(ctx context.Context, from, name, wire string) bool {
+	if g.isVerified(name, wire) {
 		return true
 	}
 	c, err := g.cfg.Check(ctx, record.PortalID(from), []byte(wire))
@@ -100,7 +100,7 @@ func (g *guard) check(ctx context.Context, from, name, wire string) bool {
 	defer g.mu.Unlock()
 	version := c.Version()
 	if s, ok := g.shown[name]; ok && version.Compare(s.version) < 0 && clock.Now().Before(s.until) {
-		return false // what it showed before
+		return false // older than the contact that it has shown already
 	}
 	if len(g.shown) >= maxShown {
 		g.forgetLocked()
@@ -109,20 +109,20 @@ func (g *guard) check(ctx context.Context, from, name, wire string) bool {
 	return true
 }
 
-// members is how many have shown a contact that held.
-func (g *guard) members() int {
+// countMembers returns the number of verified contacts.
+func (g *guard) countMembers() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return len(g.shown)
 }
 
 func (g *guard) isShown(name string) bool {
-	_, ok := g.contact(name)
+	_, ok := g.originOf(name)
 	return ok
 }
 
-// forgetLocked makes room; the caller holds mu. What is forgotten is checked
-// again when it comes again.
+// forgetLocked makes room in the cache. The caller holds mu. A removed contact is verified again
+// when it comes again.
 func (g *guard) forgetLocked() {
 	n := maxShown / 8
 	for name := range g.shown {
@@ -133,13 +133,12 @@ func (g *guard) forgetLocked() {
 	}
 }
 
-var errNotShown = fault.New(fault.Forbidden, "It shows no contact that its portal signed.")
+var errNotShown = fault.New(fault.Forbidden, "The member shows no contact that its portal signed.")
 
-// NotifyMerge implements serf.MergeDelegate: of each member that somebody says
-// is alive. A list is of a join; an error would end that, and each of the list
-// comes again alone. It must not block, so a contact that was not checked yet
-// is looked at aside, and comes again with the next exchange of states, which is
-// soon where there are few members.
+// NotifyMerge implements serf.MergeDelegate: serf calls it for each member that another one reports
+// as alive. A list with several members is from a join: an error would end the join, and each of
+// them comes again alone. It must not block, so an unknown contact is verified in the background
+// and comes again with the next exchange of states, which is soon while there are few members.
 func (g *guard) NotifyMerge(list []*serf.Member) error {
 	if len(list) != 1 {
 		return nil
@@ -152,7 +151,7 @@ func (g *guard) NotifyMerge(list []*serf.Member) error {
 		return errNotShown
 	}
 	wire := m.Tags[contactTag]
-	if g.known(m.Name, wire) {
+	if g.isVerified(m.Name, wire) {
 		return nil
 	}
 	if g.cfg.Listen != "" && len(wire) > 0 {
@@ -161,7 +160,7 @@ func (g *guard) NotifyMerge(list []*serf.Member) error {
 	return errNotShown
 }
 
-// maxAside bounds the contacts that are checked aside at once.
+// maxAside bounds the contacts that are verified in the background at once.
 const maxAside = 8
 
 func (g *guard) checkAside(name, wire string) {
@@ -179,24 +178,24 @@ func (g *guard) checkAside(name, wire string) {
 		}()
 		ctx, cancel := context.WithTimeout(context.Background(), packetTimeout)
 		defer cancel()
-		if g.check(ctx, name, name, wire) && g.aside != nil {
+		if g.checkContact(ctx, name, name, wire) && g.aside != nil {
 			g.aside()
 		}
 	}()
 }
 
 const (
-	// Numbers go up by one each time a member denies to be gone, and by one
-	// with each event. Nobody who is honest comes near these.
+	// An incarnation grows by one each time that a member denies to be gone, serf's clock by one
+	// with each event. An honest member stays far below these bounds.
 	maxIncarnation  = 1 << 24
 	maxIncarnations = 1_000_000 // in one step
 	maxLamport      = 1 << 40
 	maxLamports     = 1_000_000
 )
 
-// incarnation reports whether a member's incarnation may be true, and remembers
-// it. The caller has made sure that name is one of a portal.
-func (g *guard) incarnation(name string, n uint32) bool {
+// checkIncarnation reports whether a member's incarnation is plausible, and remembers it. The
+// caller has checked that name is the id of a portal.
+func (g *guard) checkIncarnation(name string, n uint32) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	was, ok := g.seen[name]
@@ -213,8 +212,8 @@ func (g *guard) incarnation(name string, n uint32) bool {
 	return true
 }
 
-// lamport reports whether a time of serf's clocks may be true.
-func (g *guard) lamport(t uint64) bool {
+// checkTime reports whether a time of serf's clocks is plausible.
+func (g *guard) checkTime(t uint64) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if t > maxLamport || g.clock > 0 && t > g.clock+maxLamports {
@@ -224,8 +223,8 @@ func (g *guard) lamport(t uint64) bool {
 	return true
 }
 
-// place reports whether an address and port are those of a member.
-func place(name string, ip []byte, port uint16) bool {
+// isPlace reports whether an address and port are those of the named member.
+func isPlace(name string, ip []byte, port uint16) bool {
 	return net.IP(ip).Equal(addressOf(name)) && port == anyPort
 }
 

@@ -80,10 +80,10 @@ func TestGuard_BoundsTheHintsOfOneMember(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := testGuard()
 		hint := func(mark uint64, seq int64) []byte {
-			return user(serfEvent, &eventBody{LTime: 7, Name: headEvent, Payload: Hint{mark, record.Version{Epoch: 1, Seq: seq}}.bytes()})
+			return user(serfEvent, &eventBody{LTime: 7, Name: headEvent, Payload: Hint{mark, record.Version{Epoch: 1, Seq: seq}}.encodeHint()})
 		}
 		passes := func(from *recordtest.Portal, mark uint64, seq int64) bool {
-			return len(g.packet(t.Context(), string(from.ID), hint(mark, seq))) == 1
+			return len(g.splitPacket(t.Context(), string(from.ID), hint(mark, seq))) == 1
 		}
 		lies := func(from int) (passed int) {
 			for i := range 10_000 {
@@ -105,7 +105,7 @@ func TestGuard_BoundsTheHintsOfOneMember(t *testing.T) {
 		if !passes(liar, 2, 1) {
 			t.Error("what an honest one told is refused when a liar brings it too")
 		}
-		time.Sleep(tellGap)
+		time.Sleep(hintGap)
 		if n := lies(20_000); n != 2*hintsOf {
 			t.Errorf("%d more hints of a liar are handed on after a minute", n)
 		}
@@ -113,7 +113,7 @@ func TestGuard_BoundsTheHintsOfOneMember(t *testing.T) {
 }
 
 func TestGuard_LetsInOnlyWhatAnHonestMemberSays(t *testing.T) {
-	hint := Hint{1, record.Version{Epoch: 1, Seq: 2}}.bytes()
+	hint := Hint{1, record.Version{Epoch: 1, Seq: 2}}.encodeHint()
 	ping := func(from, to string) []byte {
 		return message(pingMsg, &pingBody{SeqNo: 1, Node: to, SourceNode: from})
 	}
@@ -167,7 +167,7 @@ func TestGuard_LetsInOnlyWhatAnHonestMemberSays(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := testGuard()
-			if got := g.packet(t.Context(), string(liar.ID), c.packet); len(got) != c.fit {
+			if got := g.splitPacket(t.Context(), string(liar.ID), c.packet); len(got) != c.fit {
 				t.Errorf("%d are fit, want %d", len(got), c.fit)
 			}
 			if refused := g.count.refused.Load(); (refused == 0) != (c.fit > 0 && name != "several of which one is bad") {
@@ -181,10 +181,10 @@ func TestGuard_NumbersGoUpInSteps(t *testing.T) {
 	g := testGuard()
 	from := string(liar.ID)
 	say := func(n uint32) bool {
-		return len(g.packet(t.Context(), from, message(suspectMsg, &goneBody{n, string(honest.ID), from}))) == 1
+		return len(g.splitPacket(t.Context(), from, message(suspectMsg, &goneBody{n, string(honest.ID), from}))) == 1
 	}
 	at := func(n uint64) bool {
-		return len(g.packet(t.Context(), from, user(serfJoin, &intentBody{LTime: n, Node: from}))) == 1
+		return len(g.splitPacket(t.Context(), from, user(serfJoin, &intentBody{LTime: n, Node: from}))) == 1
 	}
 	if !say(3) || say(3+maxIncarnations+1) || !say(3+maxIncarnations) || say(maxIncarnation+1) {
 		t.Error("a member's number may be anything")
@@ -257,15 +257,15 @@ func TestGuard_TakesOfAStateWhatIsFit(t *testing.T) {
 // What a member showed last counts, whoever says again what it showed before.
 func TestGuard_KeepsTheNewestContact(t *testing.T) {
 	g, id := testGuard(), string(honest.ID)
-	check := func(wire string) bool { return g.check(t.Context(), string(liar.ID), id, wire) }
+	check := func(wire string) bool { return g.checkContact(t.Context(), string(liar.ID), id, wire) }
 	if !check("signed by "+id) || !check("signed again by "+id) || check("signed by "+id) || g.contactOf(id) != "signed again by "+id {
 		t.Errorf("it shows %q", g.contactOf(id))
 	}
 }
 
 // take is what is done with a question on a stream.
-func (g *guard) take(ctx context.Context, from string, b []byte) ([]byte, *said, error) {
-	return g.stream(ctx, from, b, g.contactOf)
+func (g *guard) take(ctx context.Context, from string, b []byte) ([]byte, *briefExtras, error) {
+	return g.checkStream(ctx, from, b, g.contactOf)
 }
 
 // written is a brief state of such parts.
@@ -273,7 +273,7 @@ func written(t *testing.T, head briefHead, parts ...any) []byte {
 	t.Helper()
 	w := newBrief(&head)
 	for _, p := range parts {
-		w.add(p)
+		w.addPart(p)
 	}
 	if w.err != nil {
 		t.Fatal(w.err)
@@ -283,7 +283,7 @@ func written(t *testing.T, head briefHead, parts ...any) []byte {
 
 // brief writes a state of memberlist's briefly.
 func brief(b []byte, has func(name string, m mark) bool, lacks []string) []byte {
-	out, err := stateOf(b).brief(has, lacks)
+	out, err := stateOf(b).encodeBrief(has, lacks)
 	if err != nil {
 		panic(err)
 	}
@@ -310,7 +310,7 @@ func TestState_IsWrittenBriefly(t *testing.T) {
 		t.Errorf("%d bytes", len(short))
 	}
 	g := testGuard()
-	g.shows("signed by " + string(me.ID))
+	g.setOwn("signed by " + string(me.ID))
 	out, says, err := g.take(t.Context(), string(honest.ID), short)
 	if err != nil {
 		t.Fatal(err)
@@ -322,7 +322,7 @@ func TestState_IsWrittenBriefly(t *testing.T) {
 	if len(says.has) != 2 || says.has[string(honest.ID)] != markOf("signed by "+string(honest.ID)) || !slices.Equal(says.unknown, []string{string(honest.ID)}) {
 		t.Errorf("it says %+v", says)
 	}
-	if !g.check(t.Context(), string(honest.ID), string(honest.ID), "signed by "+string(honest.ID)) {
+	if !g.checkContact(t.Context(), string(honest.ID), string(honest.ID), "signed by "+string(honest.ID)) {
 		t.Fatal("honest is not let in")
 	}
 	if out, _, err := g.take(t.Context(), string(honest.ID), short); err != nil || !reflect.DeepEqual(parsed(t, out), parsed(t, full)) {
@@ -332,7 +332,7 @@ func TestState_IsWrittenBriefly(t *testing.T) {
 	if _, says, err := g.take(t.Context(), string(honest.ID), lacking); err != nil || !slices.Equal(says.lacks, []string{string(honest.ID)}) || says.only {
 		t.Errorf("lacking one: %+v, %v", says, err)
 	}
-	only, err := parsed(t, full).only([]string{string(honest.ID)})
+	only, err := parsed(t, full).encodeOnly([]string{string(honest.ID)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -409,7 +409,7 @@ func TestGuard_NotifyMerge(t *testing.T) {
 	if g.NotifyMerge([]*serf.Member{m}) == nil {
 		t.Error("who showed nothing is let in")
 	}
-	g.packet(t.Context(), string(honest.ID), alive(honest, honest, nil))
+	g.splitPacket(t.Context(), string(honest.ID), alive(honest, honest, nil))
 	if err := g.NotifyMerge([]*serf.Member{m}); err != nil {
 		t.Error(err)
 	}
@@ -427,7 +427,7 @@ func TestGuard_NotifyMerge(t *testing.T) {
 	}
 	// A full pool takes nobody more, and keeps those it has.
 	g.full = func() bool { return true }
-	if len(g.packet(t.Context(), string(honest.ID), alive(honest, honest, nil))) != 1 || len(g.packet(t.Context(), string(liar.ID), alive(liar, liar, nil))) != 0 {
+	if len(g.splitPacket(t.Context(), string(honest.ID), alive(honest, honest, nil))) != 1 || len(g.splitPacket(t.Context(), string(liar.ID), alive(liar, liar, nil))) != 0 {
 		t.Error("a full pool")
 	}
 	// A contact that is over counts no more.
@@ -443,12 +443,12 @@ func TestGuard_NotifyMerge(t *testing.T) {
 
 func TestFrames(t *testing.T) {
 	list := [][]byte{{1}, {2, 3}, bytes.Repeat([]byte{4}, maxPacket)}
-	got, err := unframe(frames(list))
+	got, err := splitFrames(joinFrames(list))
 	if err != nil || len(got) != 3 || !bytes.Equal(got[2], list[2]) {
 		t.Fatal(err)
 	}
 	for name, b := range map[string][]byte{"one byte": {1}, "cut": {0, 2, 1}, "empty": {0, 0}, "a long one": append([]byte{0xff, 0xff}, make([]byte, 0xffff)...), "many": bytes.Repeat([]byte{0, 1, 7}, maxPackets+1), "much": make([]byte, maxBody+1)} {
-		if _, err := unframe(b); err == nil {
+		if _, err := splitFrames(b); err == nil {
 			t.Errorf("%s is taken in", name)
 		}
 	}
@@ -456,10 +456,10 @@ func TestFrames(t *testing.T) {
 
 func TestReadHint(t *testing.T) {
 	h := Hint{1 << 63, record.Version{Epoch: 1<<53 - 1, Seq: 7}}
-	if got, ok := readHint(h.bytes()); !ok || got != h {
+	if got, ok := readHint(h.encodeHint()); !ok || got != h {
 		t.Errorf("%+v", got)
 	}
-	for name, b := range map[string][]byte{"nothing": nil, "short": make([]byte, 9), "more": append(h.bytes(), 1), "a number too large": Hint{1, record.Version{Epoch: 1 << 53, Seq: 1}}.bytes()} {
+	for name, b := range map[string][]byte{"nothing": nil, "short": make([]byte, 9), "more": append(h.encodeHint(), 1), "a number too large": Hint{1, record.Version{Epoch: 1 << 53, Seq: 1}}.encodeHint()} {
 		if _, ok := readHint(b); ok {
 			t.Errorf("%s is a hint", name)
 		}
@@ -477,16 +477,16 @@ func TestZone(t *testing.T) {
 	for sameZone(a, b, bits) {
 		bits++
 	}
-	if bits == 0 || (top(a)^top(b))>>(64-bits) != 1 {
+	if bits == 0 || (leadingBits(a)^leadingBits(b))>>(64-bits) != 1 {
 		t.Errorf("%s and %s part at bit %d", a, b, bits)
 	}
 }
 
 func FuzzPacket(f *testing.F) {
-	f.Add(withCRC(compound(alive(honest, honest, nil), user(serfEvent, &eventBody{LTime: 5, Name: headEvent, Payload: Hint{}.bytes()}))))
+	f.Add(withCRC(compound(alive(honest, honest, nil), user(serfEvent, &eventBody{LTime: 5, Name: headEvent, Payload: Hint{}.encodeHint()}))))
 	f.Add(message(indirectPingMsg, &pingBody{Node: string(honest.ID), SourceNode: string(liar.ID)}))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		for _, m := range testGuard().packet(t.Context(), string(liar.ID), b) {
+		for _, m := range testGuard().splitPacket(t.Context(), string(liar.ID), b) {
 			switch m[0] {
 			case pingMsg, indirectPingMsg, ackMsg, nackMsg, suspectMsg, aliveMsg, deadMsg, userMsg:
 			default:
@@ -503,7 +503,7 @@ func FuzzStream(f *testing.F) {
 	f.Add(brief(state([]nodeState{nodeOf(honest, honest), nodeOf(me, me)}, &serfState{LTime: 4, StatusLTimes: map[string]uint64{string(honest.ID): 3}}), known, nil))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		g := testGuard()
-		g.check(t.Context(), string(honest.ID), string(honest.ID), "signed by "+string(honest.ID))
+		g.checkContact(t.Context(), string(honest.ID), string(honest.ID), "signed by "+string(honest.ID))
 		out, _, err := g.take(t.Context(), string(liar.ID), b)
 		if err != nil || b[0] != pushPullMsg && b[0] != briefMsg {
 			return

@@ -10,20 +10,19 @@ import (
 )
 
 const (
-	// hintBurst is how many new hints one member may bring at once: of a pool that
-	// was parted, or of very many portals that change together.
+	// hintBurst bounds the new hints that one member may bring at once: after two halves of a pool
+	// joined again, or when many portals change together.
 	hintBurst = 512
-	// hintsOf is the least number of portals whose hints, twice as many as they
-	// may tell, one member may bring in tellGap.
+	// hintsOf is the smallest number of portals of which one member may bring hints in hintGap, at
+	// twice the rate at which these may send them.
 	hintsOf  = 32
 	maxHeard = 8192
 )
 
-// heard bounds the hints that are new here by who brings them. serf keeps each
-// that differs for as long as its clock stays near, and hands it on: without a
-// bound one member that makes some up would fill the memory and the lines of
-// all. Hints that are not known yet are counted, as honest members bring each
-// some times. It is safe for concurrent use.
+// heard bounds the new hints by the member that brings them. serf keeps each different hint while
+// its clock stays near, and passes it on: without a bound one member that invents hints would fill
+// the memory and the bandwidth of all. Only hints that are new here are counted, because honest
+// members pass on each one several times. It is safe for concurrent use.
 type heard struct {
 	bring *limit.Keyed
 	seed  maphash.Seed
@@ -34,12 +33,12 @@ type heard struct {
 }
 
 func newHeard() *heard {
-	return &heard{bring: limit.New(tellGap, hintBurst, maxShown), seed: maphash.MakeSeed()}
+	return &heard{bring: limit.New(hintGap, hintBurst, maxShown), seed: maphash.MakeSeed()}
 }
 
-// admit reports whether a hint that a member brings may be handed on. members is
-// how many there are.
-func (h *heard) admit(from string, e *eventBody, members int) bool {
+// admitHint reports whether a hint from a member may be passed on. members is the number of
+// members.
+func (h *heard) admitHint(from string, e *eventBody, members int) bool {
 	b := binary.AppendUvarint(make([]byte, 0, maxHint+binary.MaxVarintLen64), e.LTime)
 	sum := maphash.Bytes(h.seed, append(b, e.Payload...))
 	h.mu.Lock()
@@ -48,7 +47,7 @@ func (h *heard) admit(from string, e *eventBody, members int) bool {
 		return true
 	}
 	if _, ok := h.old[sum]; !ok {
-		if _, ok := h.bring.AllowRate(from, tellGap/time.Duration(2*max(members, hintsOf)), hintBurst); !ok {
+		if _, ok := h.bring.AllowRate(from, hintGap/time.Duration(2*max(members, hintsOf)), hintBurst); !ok {
 			return false
 		}
 	}

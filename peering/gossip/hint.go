@@ -14,19 +14,19 @@ const (
 	// headEvent is the name of the only event.
 	headEvent = "h"
 	maxHint   = 8 + 2*binary.MaxVarintLen64
-	// tellGap keeps what one portal tells of its heads apart. What a pool can
-	// carry is little: at 1,000 portals some six events a second.
-	tellGap = time.Minute
+	// hintGap is the time between two hints of one portal. A pool can carry little: at 1,000
+	// portals some six events a second.
+	hintGap = time.Minute
 )
 
-// Hint says that a portal, by the first eight bytes of its id, may have a head
-// of that version. It is signed by nobody.
+// Hint is an unsigned notice that a portal may have a head of that version. Mark is the first eight
+// bytes of the portal's id.
 type Hint struct {
 	Mark uint64
 	record.Version
 }
 
-func (h Hint) bytes() []byte {
+func (h Hint) encodeHint() []byte {
 	b := binary.BigEndian.AppendUint64(nil, h.Mark)
 	b = binary.AppendUvarint(b, uint64(h.Epoch))
 	return binary.AppendUvarint(b, uint64(h.Seq))
@@ -49,10 +49,10 @@ func readHint(b []byte) (h Hint, ok bool) {
 	return h, true
 }
 
-// maxCount bounds numbers of records, as they are in JSON.
+// maxCount bounds sequence numbers, as in JSON.
 const maxCount = 1 << 53
 
-// hints is the head that is to be told next: a later one takes its place.
+// hints holds the head to announce next: a later one replaces it.
 type hints struct {
 	mu   sync.Mutex // guards next
 	next *Hint
@@ -61,11 +61,10 @@ type hints struct {
 
 func (h *hints) init() { h.wake = make(chan struct{}, 1) }
 
-// Tell has the pool told of a new head of this portal: at once, or when tellGap
-// after the last is over.
-func (g *Gossip) Tell(head record.Version) {
+// AdvertiseHead announces a new head of this portal to the pool: at once, or hintGap after the last one.
+func (g *Gossip) AdvertiseHead(head record.Version) {
 	g.hints.mu.Lock()
-	g.hints.next = &Hint{top(g.cfg.Self), head}
+	g.hints.next = &Hint{leadingBits(g.cfg.Self), head}
 	g.hints.mu.Unlock()
 	g.hints.nudge()
 }
@@ -77,7 +76,7 @@ func (h *hints) nudge() {
 	}
 }
 
-func (h *hints) take() *Hint {
+func (h *hints) takeNext() *Hint {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	next := h.next
@@ -85,29 +84,29 @@ func (h *hints) take() *Hint {
 	return next
 }
 
-func (g *Gossip) tell(ctx context.Context, p *pool) {
+func (g *Gossip) announceHeads(ctx context.Context, p *pool) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-g.hints.wake:
 		}
-		if up, _ := g.Members(); up == 0 { // there is nobody to tell yet
+		if up, _ := g.Members(); up == 0 { // no member would receive it yet
 			if !clock.Sleep(ctx, time.Second) {
 				return
 			}
 			g.hints.nudge()
 			continue
 		}
-		next := g.hints.take()
+		next := g.hints.takeNext()
 		if next == nil {
 			continue
 		}
 		g.count.told.Add(1)
-		if err := p.serf.UserEvent(headEvent, next.bytes(), false); err != nil {
-			g.cfg.Log.Debug("gossip: a head was not told", "error", err)
+		if err := p.serf.UserEvent(headEvent, next.encodeHint(), false); err != nil {
+			g.cfg.Log.Debug("gossip: announce a head", "error", err)
 		}
-		if !clock.Sleep(ctx, tellGap) {
+		if !clock.Sleep(ctx, hintGap) {
 			return
 		}
 	}

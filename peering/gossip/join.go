@@ -11,9 +11,9 @@ import (
 	"agentsite/internal/record"
 )
 
-// join joins portals that are known and no members: at once and often while
-// there are few, now and then to mend what fell apart.
-func (g *Gossip) join(ctx context.Context, p *pool) {
+// joinRegularly joins known portals that are not members: at once and often while there are few
+// members, at intervals later, which mends a pool that fell apart.
+func (g *Gossip) joinRegularly(ctx context.Context, p *pool) {
 	for {
 		next := joinEvery
 		if g.joinOne(ctx, p) < fewMembers {
@@ -34,7 +34,7 @@ func (g *Gossip) join(ctx context.Context, p *pool) {
 	}
 }
 
-// Nudge has portals that are known by now joined, if there are few members.
+// Nudge starts a join of the portals known by now, if there are few members.
 func (g *Gossip) Nudge() {
 	if up, _ := g.Members(); up >= fewMembers {
 		return
@@ -45,18 +45,17 @@ func (g *Gossip) Nudge() {
 	}
 }
 
-// joinOne joins one portal, if there is one to join, and returns how many members
-// there are, or fewMembers where there is nobody to join.
+// joinOne joins one portal, if there is one to join, and returns the number of members.
 func (g *Gossip) joinOne(ctx context.Context, p *pool) int {
 	now := clock.Now()
-	var who []record.PortalID
+	var candidates []record.PortalID
 	known := g.cfg.Known(ctx)
 	g.mu.Lock()
 	for _, id := range known {
 		if id == g.cfg.Self || g.alive[id] || now.Before(g.shy[id]) || !sameZone(id, g.cfg.Self, g.zone) {
 			continue
 		}
-		who = append(who, id)
+		candidates = append(candidates, id)
 	}
 	for id, until := range g.shy {
 		if !now.Before(until) {
@@ -65,17 +64,17 @@ func (g *Gossip) joinOne(ctx context.Context, p *pool) int {
 	}
 	g.mu.Unlock()
 	up, _ := g.Members()
-	if len(who) == 0 {
+	if len(candidates) == 0 {
 		return up
 	}
-	id := who[rand.IntN(len(who))]
-	where, ok := g.address(ctx, id)
+	id := candidates[rand.IntN(len(candidates))]
+	where, ok := g.serfAddress(ctx, id)
 	if !ok {
 		return up
 	}
 	g.count.joins.Add(1)
 	if _, err := p.serf.Join([]string{string(id) + "/" + where}, true); err != nil && ctx.Err() == nil {
-		g.cfg.Log.Debug("gossip: a portal was not joined", "portal", id, "error", err)
+		g.cfg.Log.Debug("gossip: join a portal", "portal", id, "error", err)
 		g.mu.Lock()
 		if len(g.shy) < 4*MaxMembers {
 			g.shy[id] = now.Add(restAfter(p, id, up))
@@ -86,11 +85,11 @@ func (g *Gossip) joinOne(ctx context.Context, p *pool) int {
 	return up
 }
 
-// restAfter is for how long a portal that was not joined is left alone: one
-// that has no such route for long, and who has few members cannot be choosy.
+// restAfter returns the pause after a portal was not joined: long for one without the route, short
+// as long as there are few members to choose from.
 func restAfter(p *pool, id record.PortalID, members int) time.Duration {
 	switch {
-	case p.https != nil && p.https.absent(string(id)):
+	case p.https != nil && p.https.lacksRoute(string(id)):
 		return restFor
 	case members < fewMembers:
 		return 3 * joinSoon
@@ -98,9 +97,9 @@ func restAfter(p *pool, id record.PortalID, members int) time.Duration {
 	return joinEvery
 }
 
-// address is where serf finds a portal: by signed requests the name alone says
-// it, else its host with the port that this one has.
-func (g *Gossip) address(ctx context.Context, id record.PortalID) (string, bool) {
+// serfAddress returns the address of a portal for serf: with signed requests it follows from the
+// id, otherwise it is the portal's host with the port of this portal.
+func (g *Gossip) serfAddress(ctx context.Context, id record.PortalID) (string, bool) {
 	if g.cfg.Listen == "" {
 		return net.JoinHostPort(addressOf(string(id)).String(), strconv.Itoa(anyPort)), true
 	}

@@ -6,8 +6,8 @@ import (
 	"agentsite/internal/record"
 )
 
-// Members returns how many members of the zone are there, this portal not
-// counted, and how many are gone that still may come back.
+// Members returns the number of members of the zone that are up, without this portal, and of those
+// that are gone and may come back.
 func (g *Gossip) Members() (up, down int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -21,41 +21,41 @@ func (g *Gossip) Members() (up, down int) {
 	return up, down
 }
 
-// Alive reports whether a portal is a member of this portal's zone, and nobody
-// misses it. It is what others say: a hint.
+// Alive reports whether a portal is a member of this portal's zone and no member reports it as
+// gone. It is a hint, because it rests on the statements of others.
 func (g *Gossip) Alive(id record.PortalID) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.alive[id]
 }
 
-// listenTo takes what serf tells until its pool is over.
-func (g *Gossip) listenTo(p *pool, events <-chan serf.Event) {
+// handleEvents handles the events of serf until its pool ends.
+func (g *Gossip) handleEvents(p *pool, events <-chan serf.Event) {
 	for {
 		select {
 		case e := <-events:
-			g.take(e)
+			g.handleEvent(e)
 		case <-p.serf.ShutdownCh():
 			return
 		}
 	}
 }
 
-func (g *Gossip) take(e serf.Event) {
+func (g *Gossip) handleEvent(e serf.Event) {
 	switch e := e.(type) {
 	case serf.MemberEvent:
 		for _, m := range e.Members {
-			g.member(record.PortalID(m.Name), e.EventType())
+			g.handleMember(record.PortalID(m.Name), e.EventType())
 		}
 	case serf.UserEvent:
-		if h, ok := readHint(e.Payload); ok && e.Name == headEvent && h.Mark != top(g.cfg.Self) {
+		if h, ok := readHint(e.Payload); ok && e.Name == headEvent && h.Mark != leadingBits(g.cfg.Self) {
 			g.count.heard.Add(1)
 			g.cfg.Head(h)
 		}
 	}
 }
 
-func (g *Gossip) member(id record.PortalID, what serf.EventType) {
+func (g *Gossip) handleMember(id record.PortalID, what serf.EventType) {
 	if id == g.cfg.Self {
 		return
 	}
@@ -71,7 +71,7 @@ func (g *Gossip) member(id record.PortalID, what serf.EventType) {
 	g.mu.Unlock()
 	switch what {
 	case serf.EventMemberJoin:
-		if c, ok := g.guard.contact(string(id)); ok {
+		if c, ok := g.guard.originOf(string(id)); ok {
 			g.cfg.Seen(id, c)
 		}
 	case serf.EventMemberFailed, serf.EventMemberLeave:

@@ -8,16 +8,16 @@ import (
 
 type stdLogger = log.Logger
 
-// counters are since the start.
+// counters count events since the start.
 type counters struct {
-	sent, failed, asked, in, out atomic.Int64 // requests, and bytes of bodies both ways
+	sent, failed, asked, in, out atomic.Int64 // requests, and bytes of bodies in both directions
 	dropped, refused             atomic.Int64 // packets, and messages
 	joins, lost, told, heard     atomic.Int64
 	failures                     atomic.Int64 // of pools
 }
 
-// Standing is how this portal stands in the pool: federation.GossipStanding,
-// without what that has for the API.
+// Standing is the state of this portal in the pool: federation.GossipStanding without the fields
+// that only the API has.
 type Standing struct {
 	Running                      bool
 	Failures                     int64
@@ -29,7 +29,7 @@ type Standing struct {
 	Queued                       int
 }
 
-// Standing returns how this portal stands in the pool.
+// Standing returns the state of this portal in the pool.
 func (g *Gossip) Standing() Standing {
 	c := &g.count
 	s := Standing{By: "https", Failures: c.failures.Load(), Zone: g.zoneName(), Told: c.told.Load(), Heard: c.heard.Load(), Lost: c.lost.Load(),

@@ -11,19 +11,18 @@ import (
 	"agentsite/internal/record"
 )
 
-// poolState is what two members exchange now and then, so that who missed a
-// message learns it after all: who is there, with what each shows, and serf's
-// clocks. As memberlist and serf write it, it has some 560 bytes for a member,
-// nearly all of which the other side has. On the way it is written briefly: a
-// contact that the other side has shown or said that it has is a mark of eight
-// bytes.
+// poolState is the state that two members exchange at intervals, so that a member that missed a
+// message still gets its content: the members, the contact of each, and serf's clocks. In the
+// encoding of memberlist and serf a member takes some 560 bytes, nearly all of which the other side
+// has already. So it travels in a brief form, in which a contact that the other side has is
+// replaced by a mark of eight bytes.
 type poolState struct {
 	Join  bool
 	Nodes []nodeState
-	User  *serfState // nil where there is none
+	User  *serfState // nil if the state has none
 }
 
-// readState reads a state as memberlist writes it, without its first byte.
+// readState decodes a state in the encoding of memberlist, without its first byte.
 func readState(b []byte) (*poolState, error) {
 	r := bytes.NewReader(b)
 	dec := codec.NewDecoder(r, &codec.MsgpackHandle{})
@@ -53,8 +52,8 @@ func readState(b []byte) (*poolState, error) {
 	return s, nil
 }
 
-// bytes is the state as memberlist reads it, with its first byte.
-func (s *poolState) bytes() ([]byte, error) {
+// encode returns the state in the encoding of memberlist, with its first byte.
+func (s *poolState) encodeState() ([]byte, error) {
 	var user bytes.Buffer
 	handle := &codec.MsgpackHandle{}
 	if s.User != nil {
@@ -78,31 +77,31 @@ func (s *poolState) bytes() ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// briefMsg is the first byte of a brief state; no message of memberlist has it.
+// briefMsg is the first byte of a brief state; memberlist does not use it.
 const briefMsg = 128
 
-// A state as it is written briefly: MessagePack, arrays instead of maps. Its head
-// says how many of what follow, so that nobody makes room for more than a pool
-// has. A member's name and address follow from the digest of its id.
+// The brief form of a state: MessagePack, arrays instead of maps. Its head holds the numbers of the
+// parts that follow, so that a reader reserves no more than a pool can have. A member's name and
+// address follow from the digest of its id.
 type (
 	briefHead struct {
 		Join          bool
-		Only          bool // nobody waits for the state there
+		Only          bool // the sender does not wait for a state in return
 		User          bool
 		LTime, Events uint64
 		Nodes         int // members, briefNode
-		Times         int // of serf's, of those that are no members: briefTime
+		Times         int // serf times of portals that are not members: briefTime
 		Left          int // names
-		Lacks         int // digests of whom the marks in a question said nothing
+		Lacks         int // digests of members with a mark in the request that is unknown here
 	}
 	briefNode struct {
 		Digest      []byte
 		Incarnation uint32
 		State       int
 		Vsn         []uint8
-		LTime       uint64 // of serf's, 0 for none
+		LTime       uint64 // of serf, 0 for none
 		Mark        []byte // of its contact, or
-		Meta        []byte // all that it shows
+		Meta        []byte // everything that it shows
 	}
 	briefTime struct {
 		Name  string
@@ -110,15 +109,15 @@ type (
 	}
 )
 
-// said is what a brief state says besides the state.
-type said struct {
-	has     marks    // the contacts that who wrote it has
-	unknown []string // members of whom the mark says nothing here
-	lacks   []string // members of whom it said nothing there
-	only    bool     // no answer is waited for
+// briefExtras holds the fields of a brief state that are not part of the state.
+type briefExtras struct {
+	has     marks    // contacts that the sender has
+	unknown []string // members with a mark that is unknown here
+	lacks   []string // members with a mark that was unknown to the sender
+	only    bool     // the sender does not wait for an answer
 }
 
-// mark stands for a contact.
+// mark is the short hash of a contact.
 type mark [8]byte
 
 func markOf(contact string) (m mark) {
@@ -127,12 +126,11 @@ func markOf(contact string) (m mark) {
 	return m
 }
 
-// marks are the contacts that a member has, by name.
+// marks are the marks of the contacts that a member has, by name.
 type marks map[string]mark
 
-// contactOf is the contact in what a member shows, "" unless that is all it
-// shows.
-func contactOf(meta []byte) string {
+// contactIn returns the contact in the tags of a member, "" if there are other tags or none.
+func contactIn(meta []byte) string {
 	if len(meta) < 2 || meta[0] != tagsMagic {
 		return ""
 	}
@@ -143,7 +141,7 @@ func contactOf(meta []byte) string {
 	return tags[contactTag]
 }
 
-// metaOf is what a member shows that shows a contact, as serf writes it.
+// metaOf returns the tags of a member that shows only a contact, in serf's encoding.
 func metaOf(contact string) []byte {
 	out := bytes.NewBuffer([]byte{tagsMagic})
 	if err := codec.NewEncoder(out, &codec.MsgpackHandle{}).Encode(map[string]string{contactTag: contact}); err != nil {
@@ -152,10 +150,9 @@ func metaOf(contact string) []byte {
 	return out.Bytes()
 }
 
-// brief writes a state briefly: has says of which members the other side has the
-// contact. What serf's clocks say of past events is left out, as heads are
-// compared anyway.
-func (s *poolState) brief(has func(name string, m mark) bool, lacks []string) ([]byte, error) {
+// encodeBrief encodes a state in the brief form. has reports whether the other side has the contact
+// of a member. Serf's clocks of past events are left out, because heads are compared anyway.
+func (s *poolState) encodeBrief(has func(name string, m mark) bool, lacks []string) ([]byte, error) {
 	head := briefHead{Join: s.Join, Nodes: len(s.Nodes), Lacks: len(lacks)}
 	times := make(map[string]uint64)
 	var left []string
@@ -163,12 +160,12 @@ func (s *poolState) brief(has func(name string, m mark) bool, lacks []string) ([
 		head.User, head.LTime, head.Events, left = true, s.User.LTime, s.User.EventLTime, s.User.LeftMembers
 		maps.Copy(times, s.User.StatusLTimes)
 	}
-	nodes := s.whole()
+	nodes := s.briefNodes()
 	for i := range nodes {
 		n, name := &nodes[i], s.Nodes[i].Name
 		n.LTime = times[name]
 		delete(times, name)
-		if c := contactOf(n.Meta); c != "" {
+		if c := contactIn(n.Meta); c != "" {
 			if m := markOf(c); has(name, m) {
 				n.Mark, n.Meta = m[:], nil
 			}
@@ -177,24 +174,24 @@ func (s *poolState) brief(has func(name string, m mark) bool, lacks []string) ([
 	head.Times, head.Left = len(times), len(left)
 	w := newBrief(&head)
 	for i := range nodes {
-		w.add(&nodes[i])
+		w.addPart(&nodes[i])
 	}
 	for name, t := range times {
-		w.add(&briefTime{name, t})
+		w.addPart(&briefTime{name, t})
 	}
 	for _, name := range left {
-		w.add(name)
+		w.addPart(name)
 	}
 	for _, name := range lacks {
 		d, _ := record.PortalID(name).Digest()
-		w.add(d[:])
+		w.addPart(d[:])
 	}
 	return w.out.Bytes(), w.err
 }
 
-// whole is the members with all that they show. memberlist has let in nobody with
-// another name, address or port than a portal has.
-func (s *poolState) whole() []briefNode {
+// briefNodes returns the members with all their tags. guard admits only members with the name,
+// address and port of a portal, so that the digest is enough.
+func (s *poolState) briefNodes() []briefNode {
 	out := make([]briefNode, len(s.Nodes))
 	for i, n := range s.Nodes {
 		d, _ := record.PortalID(n.Name).Digest()
@@ -203,7 +200,7 @@ func (s *poolState) whole() []briefNode {
 	return out
 }
 
-// briefWriter writes what a brief state has, one after the other.
+// briefWriter encodes the parts of a brief state in order.
 type briefWriter struct {
 	out bytes.Buffer
 	enc *codec.Encoder
@@ -216,41 +213,40 @@ func newBrief(head *briefHead) *briefWriter {
 	handle := &codec.MsgpackHandle{}
 	handle.StructToArray = true
 	w.enc = codec.NewEncoder(&w.out, handle)
-	w.add(head)
+	w.addPart(head)
 	return w
 }
 
-func (w *briefWriter) add(v any) {
+func (w *briefWriter) addPart(v any) {
 	if w.err == nil {
 		w.err = w.enc.Encode(v)
 	}
 }
 
-// only is the state of some members alone, for whoever lacks them, as many as a
-// stream has room for. Nobody waits for the state there.
-func (s *poolState) only(names []string) ([]byte, error) {
+// encodeOnly encodes the state of the named members for a portal that lacks them, as many as fit
+// into a stream. The answer is not awaited.
+func (s *poolState) encodeOnly(names []string) ([]byte, error) {
 	wanted := make(map[string]bool, len(names))
 	for _, name := range names {
 		wanted[name] = true
 	}
 	var nodes []briefNode
 	room := MaxStream / 2
-	for i, n := range s.whole() {
+	for i, n := range s.briefNodes() {
 		if size := len(n.Meta) + 128; wanted[s.Nodes[i].Name] && size <= room {
 			nodes, room = append(nodes, n), room-size
 		}
 	}
 	w := newBrief(&briefHead{Only: true, Nodes: len(nodes)})
 	for i := range nodes {
-		w.add(&nodes[i])
+		w.addPart(&nodes[i])
 	}
 	return w.out.Bytes(), w.err
 }
 
-// readBrief reads a brief state, without its first byte. contact returns the
-// contact that a member has shown here, "" for none: a member of whom the mark
-// is of another is left out.
-func readBrief(b []byte, contact func(name string) string) (s *poolState, says *said, err error) {
+// readBrief decodes a brief state, without its first byte. contact returns the contact that a
+// member has shown here, "" for none: a member with the mark of another contact is left out.
+func readBrief(b []byte, contact func(name string) string) (s *poolState, says *briefExtras, err error) {
 	dec := codec.NewDecoder(bytes.NewReader(b), &codec.MsgpackHandle{})
 	var head briefHead
 	if err := dec.Decode(&head); err != nil {
@@ -261,7 +257,7 @@ func readBrief(b []byte, contact func(name string) string) (s *poolState, says *
 			return nil, nil, errUnfit
 		}
 	}
-	s, says = &poolState{Join: head.Join}, &said{has: make(marks), only: head.Only}
+	s, says = &poolState{Join: head.Join}, &briefExtras{has: make(marks), only: head.Only}
 	times := make(map[string]uint64)
 	for range head.Nodes {
 		var n briefNode
@@ -283,7 +279,7 @@ func readBrief(b []byte, contact func(name string) string) (s *poolState, says *
 				continue
 			}
 			n.Meta = metaOf(c)
-		} else if c := contactOf(n.Meta); c != "" {
+		} else if c := contactIn(n.Meta); c != "" {
 			says.has[name] = markOf(c)
 		}
 		s.Nodes = append(s.Nodes, nodeState{Name: name, Addr: addressOf(name), Port: anyPort, Meta: n.Meta, Incarnation: n.Incarnation, State: n.State, Vsn: n.Vsn})
@@ -318,7 +314,7 @@ func readBrief(b []byte, contact func(name string) string) (s *poolState, says *
 	return s, says, nil
 }
 
-// nameOf is the name of a member with a digest.
+// nameOf returns the name of the member with a digest.
 func nameOf(d []byte) (string, bool) {
 	if len(d) != len(record.Hash{}) {
 		return "", false
@@ -326,11 +322,11 @@ func nameOf(d []byte) (string, bool) {
 	return string(record.PortalWith(record.Hash(d))), true
 }
 
-// contacts are those that the members of a state show, by name.
+// contacts returns the contacts of the members of a state, by name.
 func (s *poolState) contacts() map[string]string {
 	out := make(map[string]string, len(s.Nodes))
 	for _, n := range s.Nodes {
-		out[n.Name] = contactOf(n.Meta)
+		out[n.Name] = contactIn(n.Meta)
 	}
 	return out
 }

@@ -18,33 +18,32 @@ import (
 )
 
 const (
-	// coalesce is how long packets to one portal are gathered for a request.
+	// coalesce is the time for which packets to one portal are collected into one request.
 	coalesce = 5 * time.Millisecond
-	// replyWait is how long a request with a ping waits for its answer, which
-	// goes back with the response; where it comes later it is a request of its
-	// own.
+	// replyWait is the time for which the response to a ping waits for the answer, which then
+	// travels with the response. A later answer is a request of its own.
 	replyWait = 20 * time.Millisecond
-	// packetTimeout ends a request with packets, streamTimeout one with state.
+	// packetTimeout bounds a request with packets, streamTimeout one with a state.
 	packetTimeout = 5 * time.Second
 	streamTimeout = 15 * time.Second
-	// maxPacket bounds a packet, maxPackets and maxBody those of a request.
+	// maxPacket bounds a packet, maxPackets and maxBody the packets of a request.
 	maxPacket  = 16 << 10
 	maxPackets = 64
 	maxBody    = 128 << 10
-	// MaxStream bounds the state of a pool as it travels, in bytes.
+	// MaxStream bounds the brief form of a state, in bytes.
 	MaxStream = 1 << 20
-	// maxLocal bounds it as memberlist writes it here: some 600 bytes a member,
-	// and all that serf knows of past events.
+	// maxLocal bounds the form that memberlist writes here: some 600 bytes a member, and all past
+	// events of serf.
 	maxLocal = 16 << 20
-	// maxLines bounds the portals that are sent to at once.
+	// maxLines bounds the portals with a request in flight.
 	maxLines = 256
-	// anyPort is the port of addresses that lead nowhere.
+	// anyPort is the port of addresses that are never connected to.
 	anyPort = 1
 )
 
-// addressOf is the address that members have by signed requests. It is made of
-// the id, so that nobody can give a member another: a local IPv6 address (RFC
-// 4193) that no packet is ever sent to. Requests go where the portal's origin is.
+// addressOf returns the address of a member when signed requests are used. It is derived from the
+// id, so that a member's address cannot be changed by others: a local IPv6 address (RFC 4193) to
+// which no packet is ever sent. Requests go to the portal's origin.
 func addressOf(id string) net.IP {
 	ip := make(net.IP, net.IPv6len)
 	ip[0] = 0xfd
@@ -59,10 +58,9 @@ type addr string
 func (addr) Network() string  { return "agentsite" }
 func (a addr) String() string { return net.JoinHostPort(addressOf(string(a)).String(), "1") }
 
-// transport carries memberlist's packets and streams in signed requests. Packets
-// to one portal go together; what answers them at once goes back with the
-// response. All that memberlist does with a stream is to write once and then to
-// read, so one is a request and its response.
+// transport carries memberlist's packets and streams in signed requests. Packets to one portal
+// travel together; packets that answer them at once travel with the response. memberlist uses a
+// stream to write once and then to read, so that one request and its response replace it.
 type transport struct {
 	g       *Gossip
 	packets chan *memberlist.Packet
@@ -75,23 +73,23 @@ type transport struct {
 	over    bool
 	lines   map[string]*line
 	replies map[string]*reply
-	without map[string]bool // had no such route when last asked
+	without map[string]bool // portals without the route when last asked
 }
 
-// line is what waits to be sent to one portal.
+// line holds the packets that wait to be sent to one portal.
 type line struct {
 	packets [][]byte
 	size    int
 }
 
-// reply is the response to a request that is being worked on.
+// reply is the response to a request that is being handled.
 type reply struct {
 	line
 	came chan struct{} // capacity 1
 }
 
-// add puts a packet to the rest, if there is room.
-func (l *line) add(b []byte) bool {
+// addPacket appends a packet, if there is room.
+func (l *line) addPacket(b []byte) bool {
 	if len(l.packets) >= maxPackets || l.size+2+len(b) > maxBody || len(b) > maxPacket {
 		return false
 	}
@@ -119,8 +117,7 @@ func (t *transport) PacketCh() <-chan *memberlist.Packet { return t.packets }
 // StreamCh implements memberlist.Transport.
 func (t *transport) StreamCh() <-chan net.Conn { return t.streams }
 
-// Shutdown implements memberlist.Transport. It returns when no request is under
-// way.
+// Shutdown implements memberlist.Transport. It returns after the last request has ended.
 func (t *transport) Shutdown() error {
 	t.mu.Lock()
 	t.over = true
@@ -130,7 +127,7 @@ func (t *transport) Shutdown() error {
 	return nil
 }
 
-// start runs f unless the pool is over.
+// start runs f in a goroutine unless the pool has ended.
 func (t *transport) start(f func()) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -158,7 +155,7 @@ func (t *transport) WriteToAddress(b []byte, a memberlist.Address) (time.Time, e
 	now := time.Now()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if r := t.replies[a.Name]; r != nil && r.add(b) {
+	if r := t.replies[a.Name]; r != nil && r.addPacket(b) {
 		select {
 		case r.came <- struct{}{}:
 		default:
@@ -172,19 +169,19 @@ func (t *transport) WriteToAddress(b []byte, a memberlist.Address) (time.Time, e
 			return now, nil
 		}
 		l = new(line)
-		if !t.startLocked(func() { t.send(a.Name, l) }) {
+		if !t.startLocked(func() { t.sendLine(a.Name, l) }) {
 			return now, nil
 		}
 		t.lines[a.Name] = l
 	}
-	if !l.add(b) {
+	if !l.addPacket(b) {
 		t.g.count.dropped.Add(1)
 	}
 	return now, nil
 }
 
-// send sends what gathers in a line until nothing does any more.
-func (t *transport) send(name string, l *line) {
+// sendLine sends the packets collected in a line until no more come.
+func (t *transport) sendLine(name string, l *line) {
 	for {
 		wait := time.NewTimer(coalesce)
 		select {
@@ -202,20 +199,20 @@ func (t *transport) send(name string, l *line) {
 			return
 		}
 		t.mu.Unlock()
-		answer, err := t.post(name, packetRoute, frames(batch), packetTimeout, maxBody)
+		answer, err := t.postRequest(name, packetRoute, joinFrames(batch), packetTimeout, maxBody)
 		if err != nil {
 			continue // packets may be lost
 		}
-		if list, err := unframe(answer); err == nil {
-			t.deliver(name, list)
+		if list, err := splitFrames(answer); err == nil {
+			t.deliverPackets(name, list)
 		} else {
 			t.g.count.refused.Add(1)
 		}
 	}
 }
 
-// post asks a portal.
-func (t *transport) post(name, route string, body []byte, most time.Duration, limit int64) ([]byte, error) {
+// postRequest sends a request to a portal.
+func (t *transport) postRequest(name, route string, body []byte, most time.Duration, limit int64) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(t.ctx, most)
 	defer cancel()
 	c := &t.g.count
@@ -236,18 +233,18 @@ func (t *transport) post(name, route string, body []byte, most time.Duration, li
 	return b, err
 }
 
-// absent reports whether a portal had no such route when it was last asked.
-func (t *transport) absent(name string) bool {
+// lacksRoute reports whether a portal had no such route when last asked.
+func (t *transport) lacksRoute(name string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.without[name]
 }
 
-// deliver hands on the packets of a portal that are fit. It reports whether
-// some ask for an answer.
-func (t *transport) deliver(from string, list [][]byte) (asks bool) {
+// deliverPackets passes on the valid packets of a portal. It reports whether some ask for an
+// answer.
+func (t *transport) deliverPackets(from string, list [][]byte) (asks bool) {
 	for _, b := range list {
-		for _, m := range t.g.guard.packet(t.ctx, from, b) {
+		for _, m := range t.g.guard.splitPacket(t.ctx, from, b) {
 			asks = asks || m[0] == pingMsg
 			select {
 			case t.packets <- &memberlist.Packet{Buf: m, From: addr(from), Timestamp: time.Now()}:
@@ -259,9 +256,9 @@ func (t *transport) deliver(from string, list [][]byte) (asks bool) {
 	return asks
 }
 
-// servePackets takes packets in, and answers with those that go back at once.
+// servePackets takes packets, and answers with those that memberlist sends back at once.
 func (t *transport) servePackets(ctx context.Context, from string, body []byte) ([]byte, error) {
-	list, err := unframe(body)
+	list, err := splitFrames(body)
 	if err != nil {
 		return nil, err
 	}
@@ -271,7 +268,7 @@ func (t *transport) servePackets(ctx context.Context, from string, body []byte) 
 		t.replies[from] = r
 	}
 	t.mu.Unlock()
-	if t.deliver(from, list) {
+	if t.deliverPackets(from, list) {
 		wait := time.NewTimer(replyWait)
 		select {
 		case <-r.came:
@@ -286,11 +283,11 @@ func (t *transport) servePackets(ctx context.Context, from string, body []byte) 
 	if t.replies[from] == r {
 		delete(t.replies, from)
 	}
-	return frames(r.packets), nil
+	return joinFrames(r.packets), nil
 }
 
-// frames is packets, each behind its length in two bytes.
-func frames(list [][]byte) []byte {
+// joinFrames encodes packets, each after its length in two bytes.
+func joinFrames(list [][]byte) []byte {
 	var out []byte
 	for _, b := range list {
 		out = append(binary.BigEndian.AppendUint16(out, uint16(len(b))), b...)
@@ -298,30 +295,29 @@ func frames(list [][]byte) []byte {
 	return out
 }
 
-func unframe(b []byte) (list [][]byte, err error) {
+func splitFrames(b []byte) (list [][]byte, err error) {
 	if len(b) > maxBody {
 		return nil, fault.New(fault.Invalid, "The body has more than %d bytes.", maxBody)
 	}
 	for len(b) > 0 {
 		if len(b) < 2 || len(list) == maxPackets {
-			return nil, fault.New(fault.Invalid, "The body is no packets: at most %d, each behind its length in two bytes.", maxPackets)
+			return nil, fault.New(fault.Invalid, "The body is not a list of packets: at most %d, each after its length in two bytes.", maxPackets)
 		}
 		n := int(binary.BigEndian.Uint16(b))
 		if n == 0 || n > maxPacket || len(b) < 2+n {
-			return nil, fault.New(fault.Invalid, "A packet has 1 to %d bytes and is there whole.", maxPacket)
+			return nil, fault.New(fault.Invalid, "A packet must have 1 to %d bytes and be complete.", maxPacket)
 		}
 		list, b = append(list, b[2:2+n]), b[2+n:]
 	}
 	return list, nil
 }
 
-// serveStream hands on what a portal wrote, and answers with what is written
-// back.
+// serveStream passes the stream of a portal to memberlist, and answers with its output.
 func (t *transport) serveStream(ctx context.Context, from string, body []byte) ([]byte, error) {
-	clean, says, err := t.g.guard.stream(t.ctx, from, body, t.g.guard.contactOf)
+	clean, says, err := t.g.guard.checkStream(t.ctx, from, body, t.g.guard.contactOf)
 	if err != nil {
 		t.g.count.refused.Add(1)
-		return nil, fault.New(fault.Invalid, "This is no state of a pool: %v", err)
+		return nil, fault.New(fault.Invalid, "This is not the state of a pool: %v", err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, serveTimeout)
 	defer cancel()
@@ -340,7 +336,7 @@ func (t *transport) serveStream(ctx context.Context, from string, body []byte) (
 			return nil, nil
 		}
 		if s := stateOf(out); s != nil && says != nil {
-			if out, err = s.brief(func(name string, m mark) bool { return says.has[name] == m }, says.unknown); err != nil {
+			if out, err = s.encodeBrief(func(name string, m mark) bool { return says.has[name] == m }, says.unknown); err != nil {
 				return nil, err
 			}
 		}
@@ -355,8 +351,7 @@ func (t *transport) serveStream(ctx context.Context, from string, body []byte) (
 	}
 }
 
-// stateOf is the state that memberlist wrote on a stream, nil where it wrote
-// something else.
+// stateOf decodes the state that memberlist wrote on a stream; nil if it wrote something else.
 func stateOf(b []byte) *poolState {
 	if len(b) == 0 || b[0] != pushPullMsg {
 		return nil
@@ -368,8 +363,8 @@ func stateOf(b []byte) *poolState {
 	return s
 }
 
-// served is the near end of a stream that a portal opened. Only memberlist's
-// goroutine touches it until it is closed.
+// served is the near end of a stream that a portal opened. Only memberlist's goroutine uses it
+// until it is closed.
 type served struct {
 	noDeadlines
 	from string
@@ -398,7 +393,7 @@ func (c *served) RemoteAddr() net.Addr { return addr(c.from) }
 
 var errTooLong = errors.New("gossip: the state of the pool is too long")
 
-// noDeadlines is for what ends by itself.
+// noDeadlines ignores deadlines, for streams that end by other means.
 type noDeadlines struct{}
 
 func (noDeadlines) SetDeadline(time.Time) error      { return nil }
@@ -416,8 +411,8 @@ func (t *transport) DialAddressTimeout(a memberlist.Address, _ time.Duration) (n
 	return &dialled{t: t, to: a.Name}, nil
 }
 
-// dialled is the far end of a stream to a portal: what is written is sent when
-// it is first read, or closed.
+// dialled is the far end of a stream to a portal. The written bytes are sent at the first read, or
+// at Close.
 type dialled struct {
 	noDeadlines
 	t    *transport
@@ -440,23 +435,23 @@ func (c *dialled) Write(b []byte) (int, error) {
 func (c *dialled) Read(b []byte) (int, error) {
 	if !c.sent {
 		c.sent = true
-		answer, mine, err := c.ask()
+		answer, mine, err := c.exchangeState()
 		if err != nil {
 			return 0, err
 		}
-		var shows map[string]string // what the marks that come back are of
+		var shows map[string]string // the contacts that the marks of the answer stand for
 		if mine != nil {
 			shows = mine.contacts()
 		}
-		clean, says, err := c.t.g.guard.stream(c.t.ctx, c.to, answer, func(name string) string { return shows[name] })
+		clean, says, err := c.t.g.guard.checkStream(c.t.ctx, c.to, answer, func(name string) string { return shows[name] })
 		if err != nil {
 			c.t.g.count.refused.Add(1)
 			return 0, err
 		}
 		c.in = bytes.NewReader(clean)
 		if says != nil && mine != nil && len(says.lacks) > 0 {
-			if body, err := mine.only(says.lacks); err == nil {
-				c.t.start(func() { c.t.post(c.to, streamRoute, body, streamTimeout, MaxStream) })
+			if body, err := mine.encodeOnly(says.lacks); err == nil {
+				c.t.start(func() { c.t.postRequest(c.to, streamRoute, body, streamTimeout, MaxStream) })
 			}
 		}
 	}
@@ -466,33 +461,33 @@ func (c *dialled) Read(b []byte) (int, error) {
 	return c.in.Read(b)
 }
 
-// ask sends what was written, and returns the answer: a state briefly, which it
-// returns too, and whole to who is of an older version.
-func (c *dialled) ask() (answer []byte, mine *poolState, err error) {
+// exchange sends the written bytes, and returns the answer. A state travels in the brief form and
+// is returned, too; a portal of an older version gets the full form.
+func (c *dialled) exchangeState() (answer []byte, mine *poolState, err error) {
 	whole := c.out.Bytes()
 	if mine = stateOf(whole); mine != nil {
 		self := string(c.t.g.cfg.Self)
-		short, err := mine.brief(func(name string, _ mark) bool { return name != self }, nil)
+		short, err := mine.encodeBrief(func(name string, _ mark) bool { return name != self }, nil)
 		if err != nil {
 			return nil, nil, err
 		}
-		if answer, err = c.t.post(c.to, streamRoute, short, streamTimeout, MaxStream); !fault.Is(err, fault.Invalid) {
+		if answer, err = c.t.postRequest(c.to, streamRoute, short, streamTimeout, MaxStream); !fault.Is(err, fault.Invalid) {
 			return answer, mine, err
 		}
 	}
 	if len(whole) > MaxStream {
 		return nil, nil, errTooLong
 	}
-	answer, err = c.t.post(c.to, streamRoute, whole, streamTimeout, MaxStream)
+	answer, err = c.t.postRequest(c.to, streamRoute, whole, streamTimeout, MaxStream)
 	return answer, mine, err
 }
 
-// Close sends what nobody waits for an answer to.
+// Close sends bytes to which no answer was read.
 func (c *dialled) Close() error {
 	if !c.sent && c.out.Len() > 0 {
 		c.sent = true
 		body := bytes.Clone(c.out.Bytes())
-		c.t.start(func() { c.t.post(c.to, streamRoute, body, streamTimeout, MaxStream) })
+		c.t.start(func() { c.t.postRequest(c.to, streamRoute, body, streamTimeout, MaxStream) })
 	}
 	return nil
 }

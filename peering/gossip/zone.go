@@ -7,23 +7,23 @@ import (
 	"agentsite/internal/record"
 )
 
-// A network that is larger than a pool may be is parted into zones by the first
-// bits of the portals' ids, which are hashes of their keys and so spread evenly.
-// How many bits, each portal works out from its own guess of the size. Two that
-// guess differently still meet: the smaller zone is part of the larger one.
+// A network larger than the limit of a pool is split into zones by the first bits of the portals'
+// ids. Ids are hashes of keys and so spread evenly. Each portal derives the number of bits from its
+// own estimate of the size. Two portals with different estimates still meet, because the smaller
+// zone is part of the larger one.
 
-// top is the first bits of a portal's id.
-func top(id record.PortalID) uint64 {
+// leadingBits returns the first 64 bits of a portal's id.
+func leadingBits(id record.PortalID) uint64 {
 	d, _ := id.Digest()
 	return binary.BigEndian.Uint64(d[:8])
 }
 
 func sameZone(a, b record.PortalID, bits int) bool {
-	return (top(a)^top(b))>>(64-bits) == 0
+	return (leadingBits(a)^leadingBits(b))>>(64-bits) == 0
 }
 
-// zoneBits is how many bits a zone has, by how many portals there are and how
-// many bits it has now.
+// zoneBits returns the number of bits of a zone, from the number of portals and the present number
+// of bits.
 func zoneBits(size, now int) int {
 	for now < maxZoneBits && size>>now > zoneFrom {
 		now++
@@ -34,9 +34,9 @@ func zoneBits(size, now int) int {
 	return now
 }
 
-// rezone works out the zone again and reports whether it is another.
-func (g *Gossip) rezone() bool {
-	bits := zoneBits(g.cfg.Size(), g.bits())
+// updateZone computes the zone again and reports whether it has changed.
+func (g *Gossip) updateZone() bool {
+	bits := zoneBits(g.cfg.Size(), g.currentBits())
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if bits == g.zone {
@@ -46,19 +46,18 @@ func (g *Gossip) rezone() bool {
 	return true
 }
 
-func (g *Gossip) bits() int {
+func (g *Gossip) currentBits() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.zone
 }
 
-// zoneName is the zone as people read it: "" for the whole network, else its
-// bits.
+// zoneName returns the zone for display: "" for the whole network, otherwise its bits.
 func (g *Gossip) zoneName() string {
-	bits := g.bits()
+	bits := g.currentBits()
 	if bits == 0 {
 		return ""
 	}
-	s := strconv.FormatUint(1<<bits|top(g.cfg.Self)>>(64-bits), 2)
+	s := strconv.FormatUint(1<<bits|leadingBits(g.cfg.Self)>>(64-bits), 2)
 	return s[1:]
 }
