@@ -1,12 +1,10 @@
-// Package live is what portals tell each other of whether agents can be
-// reached. It signs what this portal's own exchanges showed, takes in and hands
-// on what others' showed, and says what all of it comes to. Whose word counts
-// is decided by federation.Weigh; how words travel is written down in
-// docs/design/peering.md, what they are in docs/design/records.md.
+// Package live exchanges liveness reports between portals: signed statements whether agents can be
+// reached. It signs reports from this portal's own exchanges, stores and passes on those of others,
+// and computes a verdict of all. federation.Weigh decides which reports count.
+// docs/design/peering.md describes the exchange, docs/design/records.md the records.
 //
-// Fork proofs and what portals say of others travel the same way, so they are
-// moved here too; what they mean is decided by record.Gate and
-// federation.Registry.
+// Fork proofs and attestations of other portals travel the same way, so this package moves them,
+// too. record.Gate and federation.Registry decide their effect.
 package live
 
 import (
@@ -22,60 +20,59 @@ import (
 	"agentsite/internal/record"
 )
 
-// Seen is what an exchange of this portal with an agent showed.
+// Seen is the result of an exchange of this portal with an agent.
 type Seen struct {
 	Subject record.PortalID // the agent's portal, this one or another
-	Agent   string          // its id in the network
+	Agent   string          // the agent's network id
 	Reach   record.Reach
 	At      time.Time
-	Called  bool          // it was work for somebody, not a probe
-	Took    time.Duration // 0 when that says nothing
+	Called  bool          // a call for an account, not a probe
+	Took    time.Duration // 0 if the duration means nothing
 }
 
-// Config is what a Service works with. Only Changed and Log may be nil.
+// Config holds the parts of a Service. Only Changed and Log may be nil.
 type Config struct {
 	Signer   federation.Signer
 	Gate     *record.Gate
 	Replica  federation.Replica
 	Registry federation.Registry
 	Caller   federation.Caller
-	// Own calls yield for each agent of this portal that others are told of,
-	// with what was last seen of it, until yield returns false.
+	// Own calls yield for each published agent of this portal with the result of its last exchange,
+	// until yield returns false.
 	Own func(ctx context.Context, yield func(Seen) bool) error
-	// Changed is told of agents of which something else may be believed now. A
-	// list of nil means that any of the portal's may be meant. It is called by
-	// one goroutine, and at most once in 10 seconds about a portal.
+	// Changed is called when the verdict on agents may have changed. A nil map means that any agent
+	// of the portal may be affected. It is called by one goroutine, and for one portal at most once
+	// in 10 seconds.
 	Changed func(ctx context.Context, portal record.PortalID, agents map[record.AgentTag]bool)
 	Log     *slog.Logger
 }
 
-// The types of records that are moved here.
+// The types of records that this package moves.
 var types = []record.Type{record.TypeAttest, record.TypeFork, record.TypeLive}
 
 const (
-	// stepEvery is how often everything is looked at: what is to be signed,
-	// told, asked for.
+	// stepEvery is the interval of the steps of Run: sign, send and pull.
 	stepEvery = 10 * time.Second
-	// listEvery is how often all of this portal's agents are read.
+	// listEvery is the interval at which all of this portal's agents are read.
 	listEvery = 10 * time.Minute
-	// sweepEvery is how often what expired is dropped.
+	// sweepEvery is the interval at which expired reports are dropped.
 	sweepEvery = 10 * time.Minute
 )
 
-// Service is the words about liveness of one portal. Create it with New and
-// keep Run running. It is safe for concurrent use.
+// Service holds the liveness reports that one portal knows. Create it with New and keep Run
+// running. It is safe for concurrent use.
 type Service struct {
 	cfg    Config
 	voices federation.Voices
 	own    own
 	peers  atomic.Pointer[map[record.PortalID]peer]
 	counts counts
-	nudge  chan struct{} // something arrived
+	nudge  chan struct{} // a record arrived
 
-	// Of Run's goroutine alone.
-	tail     int64 // the number up to which the Replica was read
+	// Used by Run's goroutine only.
+	tail     int64 // number of the last record read from the Replica
 	changed  map[record.PortalID]map[record.AgentTag]bool
-	round    []record.PortalID // whose turn it is to be looked at anew
+	round    []record.PortalID // portals still to be announced in this round
 	accused  map[record.PortalID]bool
 	outbox   []parcel
 	ready    bool // the Replica was read once
@@ -85,7 +82,7 @@ type Service struct {
 	cursors map[record.PortalID]cursor
 }
 
-// New returns a Service that has heard nothing yet.
+// New returns a Service without reports.
 func New(cfg Config) *Service {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
@@ -99,8 +96,7 @@ func New(cfg Config) *Service {
 	return s
 }
 
-// Run signs, tells and asks until ctx ends. It returns when all of its
-// goroutines have.
+// Run signs, sends and pulls until ctx ends. It returns after its goroutines have ended.
 func (s *Service) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -110,24 +106,24 @@ func (s *Service) Run(ctx context.Context) error {
 	tick := time.NewTicker(stepEvery)
 	defer tick.Stop()
 	for {
-		s.look(ctx)
-		s.follow(ctx)
+		s.loadPeers(ctx)
+		s.readRecords(ctx)
 		now := time.Now()
 		if s.ready && now.Sub(listed) >= listEvery {
 			listed = now
-			s.list(ctx)
+			s.listAgents(ctx)
 		}
 		if s.ready {
-			s.speak(ctx)
-			s.accuse(ctx)
-			s.follow(ctx) // what was just said
+			s.signReports(ctx)
+			s.signProofs(ctx)
+			s.readRecords(ctx) // reads the records just signed
 		}
 		if now.Sub(swept) >= sweepEvery {
 			swept = now
 			s.voices.Sweep(clock.Now())
 		}
-		s.announce(ctx)
-		moves.start(ctx, &wg)
+		s.announceChanges(ctx)
+		moves.startMoves(ctx, &wg)
 	wait:
 		for {
 			select {
@@ -136,23 +132,23 @@ func (s *Service) Run(ctx context.Context) error {
 			case <-tick.C:
 				break wait
 			case <-s.nudge:
-				s.follow(ctx)
-				moves.start(ctx, &wg) // a proof does not wait
+				s.readRecords(ctx)
+				moves.startMoves(ctx, &wg) // a fork proof is sent at once
 			}
 		}
 	}
 }
 
-// wake has Run read what was taken in; it never waits.
-func (s *Service) wake() {
+// wakeRun makes Run read the new records; it never blocks.
+func (s *Service) wakeRun() {
 	select {
 	case s.nudge <- struct{}{}:
 	default:
 	}
 }
 
-// Verdict says what is believed of an agent, by its id in the network, and who
-// says what. The portal may be left out for agents with their own key.
+// Verdict returns the verdict on an agent, by its network id, with the reports behind it. portal
+// may be empty for an agent with its own key.
 func (s *Service) Verdict(portal record.PortalID, agentID string) federation.Verdict {
 	now, tag := clock.Now(), record.TagOf(agentID)
 	if portal == "" {
@@ -162,29 +158,29 @@ func (s *Service) Verdict(portal record.PortalID, agentID string) federation.Ver
 	self := s.cfg.Signer.ID()
 	voices := s.voices.Of(portal, tag, now, func(v *federation.Voice) bool {
 		if v.Portal == self {
-			return false // what it saw since it last spoke is below
+			return false // the own exchanges are added below, newer than the signed report
 		}
 		p, known := peers[v.Portal]
 		v.Host, v.Home, v.Pinned, v.Proved = p.host, v.Portal == portal, p.pinned, p.proved
 		return known && p.show
 	})
-	if w, ok := s.own.of(portal, tag); ok {
+	if w, ok := s.own.reportOf(portal, tag); ok {
 		voices = append(voices, federation.Voice{Portal: self, Host: federation.HostOf(s.cfg.Signer.Origin()), Reach: w.reach, At: w.at, Called: w.called, Own: true, Home: portal == self})
 	}
 	return federation.Weigh(voices, now)
 }
 
-// peer is what matters here of a portal.
+// peer holds the properties of a portal that count here.
 type peer struct {
 	host, origin         string
 	show, in             bool
 	pinned, proved, here bool
 	caught               bool
-	epoch                int64 // of its head
+	epoch                int64 // of the portal's head
 }
 
-// look reads how portals are doing.
-func (s *Service) look(ctx context.Context) {
+// loadPeers reads the state of all portals.
+func (s *Service) loadPeers(ctx context.Context) {
 	now := clock.Now()
 	out := make(map[record.PortalID]peer)
 	for _, p := range s.cfg.Registry.Portals(ctx) {
@@ -199,14 +195,14 @@ func (s *Service) look(ctx context.Context) {
 	s.peers.Store(&out)
 }
 
-// follow reads what the Replica holds since the last time, whatever brought it.
-func (s *Service) follow(ctx context.Context) {
+// readRecords reads the records that are new in the Replica, of any source.
+func (s *Service) readRecords(ctx context.Context) {
 	const page = 500
 	for ctx.Err() == nil {
 		list, err := s.cfg.Replica.Others(ctx, types, s.tail, page)
 		if err != nil {
 			if ctx.Err() == nil {
-				s.cfg.Log.Warn("read what portals say", "error", err)
+				s.cfg.Log.Warn("read the records of portals", "error", err)
 			}
 			return
 		}
@@ -216,7 +212,7 @@ func (s *Service) follow(ctx context.Context) {
 			if err != nil || r.Expires <= clock.Now().UnixMilli() {
 				continue
 			}
-			s.heard(r)
+			s.handleRecord(r)
 		}
 		if len(list) < page {
 			s.ready = true
@@ -225,46 +221,46 @@ func (s *Service) follow(ctx context.Context) {
 	}
 }
 
-// heard takes note of a record that the Replica holds.
-func (s *Service) heard(r *record.Record) {
+// handleRecord processes a record of the Replica.
+func (s *Service) handleRecord(r *record.Record) {
 	self := s.cfg.Signer.ID()
-	s.counts.add(r)
+	s.counts.addRecord(r)
 	switch b := r.Body.(type) {
 	case *record.Live:
 		changed := s.voices.Put(b)
 		if r.Portal == self {
-			s.own.restore(b)
+			s.own.restoreReports(b)
 			return
 		}
 		for _, tag := range changed {
-			s.mark(b.Subject, tag)
+			s.markChanged(b.Subject, tag)
 		}
 	case *record.Fork:
 		if s.accused[b.Subject] {
 			return
 		}
 		s.accused[b.Subject] = true
-		if s.ready { // it is news
+		if s.ready { // new since the start
 			to := fewPeers
 			if r.Portal == self {
 				to = allPeers
 			}
-			s.send(r.Wire, to)
+			s.queueRecord(r.Wire, to)
 		}
 	case *record.Attest:
 		if s.ready && r.Portal == self {
-			s.send(r.Wire, allPeers)
+			s.queueRecord(r.Wire, allPeers)
 		}
 	}
 }
 
-// maxMarked bounds the agents of one portal that are named as changed.
+// maxMarked bounds the agents of one portal that are listed as changed.
 const maxMarked = 50_000
 
-func (s *Service) mark(portal record.PortalID, tag record.AgentTag) {
+func (s *Service) markChanged(portal record.PortalID, tag record.AgentTag) {
 	m, ok := s.changed[portal]
 	if ok && m == nil {
-		return // all of them already
+		return // all are marked already
 	}
 	if m == nil {
 		m = make(map[record.AgentTag]bool)
@@ -275,12 +271,12 @@ func (s *Service) mark(portal record.PortalID, tag record.AgentTag) {
 	s.changed[portal] = m
 }
 
-// announce tells of what changed, and of one portal more: words grow old
-// without anybody saying anything.
-func (s *Service) announce(ctx context.Context) {
+// announceChanges calls Changed for the agents with new reports, and for all agents of one more
+// portal in each step, because reports lose weight with age.
+func (s *Service) announceChanges(ctx context.Context) {
 	for subject, tags := range s.own.takeChanged() {
 		for tag := range tags {
-			s.mark(subject, tag)
+			s.markChanged(subject, tag)
 		}
 	}
 	if len(s.round) == 0 {

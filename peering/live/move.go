@@ -17,46 +17,47 @@ import (
 )
 
 const (
-	// pullEvery is how often one portal, by chance, is asked for what is new.
-	// Those that were never asked come first.
+	// pullEvery is the interval at which one random portal is asked for new records. Portals that
+	// were never asked come first.
 	pullEvery = time.Minute
-	// pullPages bounds what is taken of one portal in one go.
+	// pullPages bounds the pages of one pull.
 	pullPages = 16
 	pageLimit = 1000
 	maxPage   = 4 << 20 // bytes
 	// moveTimeout bounds one request.
 	moveTimeout = 15 * time.Second
 	movesAtOnce = 8
-	pullsAtOnce = 4 // of those that were never asked; else 1
-	// maxOutbox bounds what waits to be sent; the oldest is dropped, others
-	// then pull it.
+	pullsAtOnce = 4 // of portals that were never asked; 1 for others
+	// maxOutbox bounds the records that wait to be sent. The oldest is dropped; other portals pull
+	// it later.
 	maxOutbox = 512
-	// How many portals are told at once: all of what only this one knows and
-	// all must know; some of what others show; few of what was heard.
+	// The number of portals that get a record at once: all for one that only this portal has and
+	// all need, some for a report that others may have, too, few for a record that came from
+	// others.
 	allPeers  = 1 << 20
 	somePeers = 32
 	fewPeers  = 8
 )
 
-// parcel is a record on its way to so many portals.
+// parcel is a record to send and the number of portals that get it.
 type parcel struct {
 	wire []byte
 	to   int
 }
 
-// send has a record sent with the next step.
-func (s *Service) send(wire []byte, to int) {
+// queueRecord queues a record for the next step.
+func (s *Service) queueRecord(wire []byte, to int) {
 	s.outbox = append(s.outbox, parcel{wire, to})
 	if extra := len(s.outbox) - maxOutbox; extra > 0 {
 		s.outbox = slices.Delete(s.outbox, 0, extra)
 	}
 }
 
-// cursor is how far the words of a portal were read. Its numbers begin anew
-// when it loses its Replica, and then its log begins a new epoch.
+// cursor is the position up to which the records of a portal were read. The numbers start again
+// when the portal loses its Replica, and then its log starts a new epoch.
 type cursor struct{ epoch, after int64 }
 
-// moves are the requests under way.
+// moves are the requests in flight.
 type moves struct {
 	s     *Service
 	slots chan struct{}
@@ -67,8 +68,8 @@ func newMoves(s *Service) *moves {
 	return &moves{s, make(chan struct{}, movesAtOnce), make(chan struct{}, pullsAtOnce)}
 }
 
-// start sends what waits, and asks a portal when it is time.
-func (m *moves) start(ctx context.Context, wg *sync.WaitGroup) {
+// startMoves sends the queued records, and pulls from a portal when it is time.
+func (m *moves) startMoves(ctx context.Context, wg *sync.WaitGroup) {
 	s := m.s
 	var there []record.PortalID
 	peers := *s.peers.Load()
@@ -77,7 +78,7 @@ func (m *moves) start(ctx context.Context, wg *sync.WaitGroup) {
 			there = append(there, id)
 		}
 	}
-	m.push(ctx, wg, peers, there)
+	m.pushParcels(ctx, wg, peers, there)
 	pull := func(id record.PortalID) bool {
 		select {
 		case m.pulls <- struct{}{}:
@@ -86,18 +87,18 @@ func (m *moves) start(ctx context.Context, wg *sync.WaitGroup) {
 		}
 		wg.Go(func() {
 			defer func() { <-m.pulls }()
-			s.pull(ctx, id, peers[id])
+			s.pullRecords(ctx, id, peers[id])
 		})
 		return true
 	}
 	for _, id := range there {
-		if s.asked(id) {
+		if s.wasAsked(id) {
 			continue
 		}
 		if !pull(id) {
 			return
 		}
-		s.remember(id, cursor{})
+		s.setCursor(id, cursor{})
 	}
 	if len(there) > 0 && len(m.pulls) == 0 && !time.Now().Before(s.pullNext) {
 		s.pullNext = time.Now().Add(pullEvery/2 + rand.N(pullEvery))
@@ -105,16 +106,16 @@ func (m *moves) start(ctx context.Context, wg *sync.WaitGroup) {
 	}
 }
 
-// asked reports whether a portal was asked before.
-func (s *Service) asked(id record.PortalID) bool {
+// wasAsked reports whether a portal was asked before.
+func (s *Service) wasAsked(id record.PortalID) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	_, ok := s.cursors[id]
 	return ok
 }
 
-// remember notes how far the words of a portal were read.
-func (s *Service) remember(id record.PortalID, c cursor) {
+// setCursor notes the position up to which the records of a portal were read.
+func (s *Service) setCursor(id record.PortalID, c cursor) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if old, ok := s.cursors[id]; ok && old.epoch == c.epoch && old.after > c.after {
@@ -126,11 +127,11 @@ func (s *Service) remember(id record.PortalID, c cursor) {
 	s.cursors[id] = c
 }
 
-// push sends all that waits, in batches, to portals chosen anew each time.
-func (m *moves) push(ctx context.Context, wg *sync.WaitGroup, peers map[record.PortalID]peer, there []record.PortalID) {
+// pushParcels sends all queued records in batches, each record to portals chosen at random.
+func (m *moves) pushParcels(ctx context.Context, wg *sync.WaitGroup, peers map[record.PortalID]peer, there []record.PortalID) {
 	s := m.s
 	if len(there) == 0 || len(s.outbox) == 0 {
-		return // it stays for when there is somebody
+		return // the records wait until a portal is active
 	}
 	parcels := make(map[record.PortalID][][]byte)
 	for _, p := range s.outbox {
@@ -148,10 +149,10 @@ func (m *moves) push(ctx context.Context, wg *sync.WaitGroup, peers map[record.P
 				return
 			}
 			defer func() { <-m.slots }()
-			for part := range batches(wires) {
-				if err := s.post(ctx, id, peers[id], part); err != nil {
+			for part := range splitBatches(wires) {
+				if err := s.postRecords(ctx, id, peers[id], part); err != nil {
 					if ctx.Err() == nil {
-						s.cfg.Log.Debug("tell a portal", "portal", id, "error", err)
+						s.cfg.Log.Debug("send records to a portal", "portal", id, "error", err)
 						s.cfg.Registry.Failed(id, err)
 					}
 					return
@@ -161,11 +162,11 @@ func (m *moves) push(ctx context.Context, wg *sync.WaitGroup, peers map[record.P
 	}
 }
 
-// maxBody bounds a request, in bytes: what a portal reads.
+// maxBody is the size of a request that portals accept, in bytes.
 const maxBody = 256 << 10
 
-// batches parts records into requests.
-func batches(wires [][]byte) func(yield func([][]byte) bool) {
+// splitBatches splits records into requests.
+func splitBatches(wires [][]byte) func(yield func([][]byte) bool) {
 	return func(yield func([][]byte) bool) {
 		for from := 0; from < len(wires); {
 			to, size := from, 100
@@ -181,7 +182,7 @@ func batches(wires [][]byte) func(yield func([][]byte) bool) {
 	}
 }
 
-func (s *Service) post(ctx context.Context, id record.PortalID, p peer, wires [][]byte) error {
+func (s *Service) postRecords(ctx context.Context, id record.PortalID, p peer, wires [][]byte) error {
 	ctx, cancel := context.WithTimeout(ctx, moveTimeout)
 	defer cancel()
 	body := struct {
@@ -201,11 +202,11 @@ func (s *Service) post(ctx context.Context, id record.PortalID, p peer, wires []
 	if a.Status == http.StatusOK {
 		s.cfg.Registry.Seen(id, a.Took)
 	}
-	return nil // it is there; why it does not want them is its affair
+	return nil // the portal answered; it may refuse records for its own reasons
 }
 
-// pull asks a portal for what it heard since the last time.
-func (s *Service) pull(ctx context.Context, id record.PortalID, p peer) {
+// pullRecords asks a portal for its records since the last pull.
+func (s *Service) pullRecords(ctx context.Context, id record.PortalID, p peer) {
 	s.mu.Lock()
 	c := s.cursors[id]
 	s.mu.Unlock()
@@ -213,10 +214,10 @@ func (s *Service) pull(ctx context.Context, id record.PortalID, p peer) {
 		c = cursor{epoch: p.epoch}
 	}
 	for range pullPages {
-		after, more, err := s.page(ctx, id, p, c.after)
+		after, more, err := s.pullPage(ctx, id, p, c.after)
 		if err != nil {
 			if ctx.Err() == nil {
-				s.cfg.Log.Debug("ask a portal what it heard", "portal", id, "error", err)
+				s.cfg.Log.Debug("pull records from a portal", "portal", id, "error", err)
 			}
 			break
 		}
@@ -225,14 +226,14 @@ func (s *Service) pull(ctx context.Context, id record.PortalID, p peer) {
 			break
 		}
 	}
-	s.remember(id, c)
+	s.setCursor(id, c)
 }
 
-// maxCursors bounds the portals whose place is remembered.
+// maxCursors bounds the remembered cursors.
 const maxCursors = 20_000
 
-// page takes in one answer.
-func (s *Service) page(ctx context.Context, id record.PortalID, p peer, after int64) (next int64, more bool, err error) {
+// pullPage requests and processes one page.
+func (s *Service) pullPage(ctx context.Context, id record.PortalID, p peer, after int64) (next int64, more bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, moveTimeout)
 	defer cancel()
 	path := "/peering/v1/attests?after=" + strconv.FormatInt(after, 10) + "&limit=" + strconv.Itoa(pageLimit)
@@ -264,13 +265,13 @@ type line struct {
 	Record json.RawMessage `json:"record"`
 }
 
-// readPage reads an answer: lines with growing numbers above after.
+// readPage decodes an answer: lines with growing numbers above after.
 func readPage(body []byte, after int64) (next int64, wires [][]byte, err error) {
 	next = after
 	for l := range eachLine(body) {
 		var x line
 		if err := json.Unmarshal(l, &x); err != nil || len(x.Record) == 0 || x.N <= next || len(wires) >= pageLimit {
-			return after, nil, fmt.Errorf("line %d is none of records with growing numbers", len(wires)+1)
+			return after, nil, fmt.Errorf("line %d is not a record with a larger number than the line before", len(wires)+1)
 		}
 		next = x.N
 		wires = append(wires, x.Record)
@@ -295,9 +296,8 @@ func eachLine(body []byte) func(yield func([]byte) bool) {
 	}
 }
 
-// After writes to out what is handed on to a portal: records that arrived after
-// a number, at most limit and 4 MiB, as lines of docs/design/peering.md. What is
-// not shown here is left out.
+// After returns the records that arrived after a number, for another portal: at most limit and 4
+// MiB, as lines of docs/design/peering.md. Records of portals that are hidden here are left out.
 func (s *Service) After(ctx context.Context, after int64, limit int) (out []byte, more bool, err error) {
 	limit = min(max(limit, 1), pageLimit)
 	now := clock.Now().UnixMilli()
@@ -311,8 +311,8 @@ func (s *Service) After(ctx context.Context, after int64, limit int) (out []byte
 		}
 		return ok
 	}
-	// What is left out must not make the answer empty: the last number tells
-	// where to go on.
+	// Left-out records must not end the answer: the last number is the place where the next request
+	// starts.
 	for lines := 0; lines < limit; {
 		list, err := s.cfg.Replica.Others(ctx, types, after, limit)
 		if err != nil || len(list) == 0 {
@@ -323,7 +323,7 @@ func (s *Service) After(ctx context.Context, after int64, limit int) (out []byte
 				return out, true, nil
 			}
 			after = n.Number
-			if r, err := record.Open(s.cfg.Signer.Network(), n.Wire); err != nil || r.Expires <= now || !handsOn(r, show) {
+			if r, err := record.Open(s.cfg.Signer.Network(), n.Wire); err != nil || r.Expires <= now || !passesOn(r, show) {
 				continue
 			}
 			out = fmt.Appendf(out, "{\"n\":%d,\"record\":%s}\n", n.Number, n.Wire)
@@ -336,9 +336,9 @@ func (s *Service) After(ctx context.Context, after int64, limit int) (out []byte
 	return out, true, nil
 }
 
-// handsOn reports whether others are told of a record: of portals that are
-// shown, about portals that are, except what warns of one.
-func handsOn(r *record.Record, show func(record.PortalID) bool) bool {
+// passesOn reports whether a record is passed on: the policy shows the portal that signed it and the
+// portal that it is about. A fork proof is passed on whatever portal it warns of.
+func passesOn(r *record.Record, show func(record.PortalID) bool) bool {
 	if !show(r.Portal) {
 		return false
 	}

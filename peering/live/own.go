@@ -12,55 +12,53 @@ import (
 )
 
 const (
-	// speakEvery is how often a shard is said anew when something in it
-	// changed, renewEvery when nothing did: it lives for 48 hours.
-	speakEvery = 10 * time.Minute
+	// signEvery is the interval at which a changed shard is signed again, renewEvery the interval
+	// for an unchanged one. A report lives for 48 hours.
+	signEvery  = 10 * time.Minute
 	renewEvery = 12 * time.Hour
-	wordLife   = 48 * time.Hour
-	// maxHurried is how often within speakEvery a shard is said at once,
-	// because an agent of this portal turned up or away.
+	reportLife = 48 * time.Hour
+	// maxHurried bounds how often within signEvery a shard is signed at once, because an agent of
+	// this portal became reachable or unreachable.
 	maxHurried = 3
-	// roomy is how many agents a shard has at most, on average, when shards are
-	// made: some grow.
+	// roomy is the average number of agents of a shard when shards are made: some grow.
 	roomy = 300
-	// maxElsewhere bounds the agents of others that something is said of, and
-	// maxSubjects their portals: what others take of one.
+	// maxElsewhere bounds the agents of other portals in the reports, and maxSubjects their
+	// portals: the limits that other portals accept from one.
 	maxElsewhere = 20_000
 	maxSubjects  = 500
 )
 
-// own is what this portal's own exchanges showed. The zero value is empty.
+// own holds the results of this portal's own exchanges. The zero value is empty.
 type own struct {
 	mu       sync.Mutex // guards the rest
 	subjects map[record.PortalID]*subject
-	count    int // of words about others' agents
+	count    int // number of reports about agents of others
 	changed  map[record.PortalID]map[record.AgentTag]bool
 }
 
-// subject is what was seen of the agents of one portal.
+// subject holds the results for the agents of one portal.
 type subject struct {
-	words  map[record.AgentTag]word
-	digits int // of its shards
-	shards map[string]*shard
+	reports map[record.AgentTag]report
+	digits  int // length of the names of its shards
+	shards  map[string]*shard
 }
 
-type word struct {
+type report struct {
 	reach  record.Reach
 	at     time.Time
 	called bool
 	took   time.Duration
 }
 
-// shard is a part of them as it was last said.
+// shard is a part of a subject as it was last signed.
 type shard struct {
 	said          record.Words
 	issued        time.Time
-	hurried       []time.Time // within speakEvery
+	hurried       []time.Time // within signEvery
 	dirty, urgent bool
 }
 
-// Observe takes note of an exchange of this portal. It costs little and never
-// blocks.
+// Observe records the result of an exchange of this portal. It is cheap and never blocks.
 func (s *Service) Observe(seen Seen) {
 	if seen.Reach < record.Alive || seen.Reach > record.Unreachable {
 		return
@@ -68,30 +66,30 @@ func (s *Service) Observe(seen Seen) {
 	if seen.At.IsZero() {
 		seen.At = clock.Now()
 	}
-	s.own.put(seen, s.cfg.Signer.ID())
+	s.own.putReport(seen, s.cfg.Signer.ID())
 }
 
-func (o *own) put(seen Seen, self record.PortalID) {
+func (o *own) putReport(seen Seen, self record.PortalID) {
 	tag := record.TagOf(seen.Agent)
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	sub := o.subject(seen.Subject)
-	old, had := sub.words[tag]
+	sub := o.subjectOf(seen.Subject)
+	old, had := sub.reports[tag]
 	if had && old.at.After(seen.At) {
 		return
 	}
 	if !had && seen.Subject != self {
-		if o.count >= maxElsewhere || len(o.subjects) > maxSubjects && len(sub.words) == 0 {
-			o.drop(seen.Subject)
-			return // until older ones are forgotten
+		if o.count >= maxElsewhere || len(o.subjects) > maxSubjects && len(sub.reports) == 0 {
+			o.dropEmpty(seen.Subject)
+			return // until older reports are dropped
 		}
 		o.count++
 	}
-	sub.words[tag] = word{seen.Reach, seen.At, seen.Called, seen.Took}
-	sh := sub.shard(tag)
+	sub.reports[tag] = report{seen.Reach, seen.At, seen.Called, seen.Took}
+	sh := sub.shardOf(tag)
 	if said, ok := sh.said.Of(tag); !ok || said.Reach != seen.Reach {
 		sh.dirty = true
-		// Others show this portal's word about its own agents.
+		// Other portals show this portal's reports about its own agents.
 		sh.urgent = sh.urgent || seen.Subject == self && (!ok || (said.Reach == record.Alive) != (seen.Reach == record.Alive))
 	}
 	if seen.Subject != self {
@@ -105,27 +103,27 @@ func (o *own) put(seen Seen, self record.PortalID) {
 	}
 }
 
-// subject returns the words about a portal; the caller holds mu.
-func (o *own) subject(id record.PortalID) *subject {
+// subjectOf returns the reports about a portal. The caller holds mu.
+func (o *own) subjectOf(id record.PortalID) *subject {
 	if o.subjects == nil {
 		o.subjects = make(map[record.PortalID]*subject)
 	}
 	sub := o.subjects[id]
 	if sub == nil {
-		sub = &subject{words: make(map[record.AgentTag]word), shards: make(map[string]*shard)}
+		sub = &subject{reports: make(map[record.AgentTag]report), shards: make(map[string]*shard)}
 		o.subjects[id] = sub
 	}
 	return sub
 }
 
-// drop forgets a subject that nothing is known of; the caller holds mu.
-func (o *own) drop(id record.PortalID) {
-	if sub := o.subjects[id]; sub != nil && len(sub.words) == 0 {
+// dropEmpty removes a subject without reports. The caller holds mu.
+func (o *own) dropEmpty(id record.PortalID) {
+	if sub := o.subjects[id]; sub != nil && len(sub.reports) == 0 {
 		delete(o.subjects, id)
 	}
 }
 
-func (s *subject) shard(tag record.AgentTag) *shard {
+func (s *subject) shardOf(tag record.AgentTag) *shard {
 	name := tag.Shard(s.digits)
 	sh := s.shards[name]
 	if sh == nil {
@@ -135,19 +133,19 @@ func (s *subject) shard(tag record.AgentTag) *shard {
 	return sh
 }
 
-// of returns what was seen of an agent.
-func (o *own) of(portal record.PortalID, tag record.AgentTag) (word, bool) {
+// reportOf returns the last result for an agent.
+func (o *own) reportOf(portal record.PortalID, tag record.AgentTag) (report, bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	sub := o.subjects[portal]
 	if sub == nil {
-		return word{}, false
+		return report{}, false
 	}
-	w, ok := sub.words[tag]
+	w, ok := sub.reports[tag]
 	return w, ok
 }
 
-// takeChanged returns the agents elsewhere that were seen since the last time.
+// takeChanged returns the agents of other portals with new results since the last call.
 func (o *own) takeChanged() map[record.PortalID]map[record.AgentTag]bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -156,13 +154,13 @@ func (o *own) takeChanged() map[record.PortalID]map[record.AgentTag]bool {
 	return out
 }
 
-// restore takes note of what this portal said: before a restart, or just now.
-func (o *own) restore(l *record.Live) {
+// restoreReports adds the reports that this portal has signed: before a restart, or just now.
+func (o *own) restoreReports(l *record.Live) {
 	issued := time.UnixMilli(l.Issued)
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	sub := o.subject(l.Subject)
-	if len(sub.words) == 0 { // the shards were larger or smaller before
+	sub := o.subjectOf(l.Subject)
+	if len(sub.reports) == 0 { // the shards may have had another size before
 		sub.digits = max(sub.digits, len(l.Shard))
 	}
 	if len(l.Shard) == sub.digits {
@@ -174,19 +172,19 @@ func (o *own) restore(l *record.Live) {
 		sh.said, sh.issued = l.Words, issued
 	}
 	if l.Subject == l.Portal {
-		return // the directory knows its own
+		return // the directory has the results for this portal's own agents
 	}
 	for i := range l.Words.Len() {
 		w := l.Words.At(i)
-		if _, ok := sub.words[w.Agent]; !ok && o.count < maxElsewhere {
-			sub.words[w.Agent] = word{w.Reach, issued.Add(-w.Ago), w.Called, w.Within}
+		if _, ok := sub.reports[w.Agent]; !ok && o.count < maxElsewhere {
+			sub.reports[w.Agent] = report{w.Reach, issued.Add(-w.Ago), w.Called, w.Within}
 			o.count++
 		}
 	}
 }
 
-// list reads all agents of this portal.
-func (s *Service) list(ctx context.Context) {
+// listAgents reads all agents of this portal.
+func (s *Service) listAgents(ctx context.Context) {
 	self := s.cfg.Signer.ID()
 	var all []Seen
 	err := s.cfg.Own(ctx, func(seen Seen) bool {
@@ -196,30 +194,30 @@ func (s *Service) list(ctx context.Context) {
 	})
 	if err != nil {
 		if ctx.Err() == nil {
-			s.cfg.Log.Warn("list what was seen of agents", "error", err)
+			s.cfg.Log.Warn("list the results of exchanges with agents", "error", err)
 		}
 		return
 	}
-	s.own.replace(self, all)
+	s.own.replaceAgents(self, all)
 }
 
-// replace sets what is known of this portal's own agents: those that are not
-// in the list are gone, or nobody is told of them any more.
-func (o *own) replace(self record.PortalID, all []Seen) {
+// replaceAgents sets the results for this portal's own agents. Agents that are not in the list are
+// gone, or no longer published.
+func (o *own) replaceAgents(self record.PortalID, all []Seen) {
 	here := make(map[record.AgentTag]bool, len(all))
 	for _, seen := range all {
 		here[record.TagOf(seen.Agent)] = true
 	}
 	o.mu.Lock()
-	sub := o.subject(self)
+	sub := o.subjectOf(self)
 	digits := sub.digits
 	for n := len(all); digits < record.MaxShard && n>>(4*digits) > roomy; {
 		digits++
 	}
-	sub.resize(digits)
-	for tag := range sub.words {
+	sub.resizeShards(digits)
+	for tag := range sub.reports {
 		if !here[tag] {
-			delete(sub.words, tag)
+			delete(sub.reports, tag)
 		}
 	}
 	for _, sh := range sub.shards {
@@ -230,23 +228,23 @@ func (o *own) replace(self record.PortalID, all []Seen) {
 	o.mu.Unlock()
 	for _, seen := range all {
 		if seen.Reach >= record.Alive && seen.Reach <= record.Unreachable {
-			o.put(seen, self)
+			o.putReport(seen, self)
 		}
 	}
 }
 
-// resize parts the words into shards of so many digits.
-func (s *subject) resize(digits int) {
+// resizeShards splits the reports into shards with names of that length.
+func (s *subject) resizeShards(digits int) {
 	if digits == s.digits {
 		return
 	}
 	s.digits, s.shards = digits, make(map[string]*shard)
-	for tag := range s.words {
-		s.shard(tag).dirty = true
+	for tag := range s.reports {
+		s.shardOf(tag).dirty = true
 	}
 }
 
-// draft is a shard that is to be said.
+// draft is a shard to sign.
 type draft struct {
 	subject record.PortalID
 	shard   string
@@ -254,8 +252,8 @@ type draft struct {
 	urgent  bool
 }
 
-// due returns the shards that are to be said at now.
-func (o *own) due(self record.PortalID, now time.Time) []draft {
+// dueShards returns the shards to sign now.
+func (o *own) dueShards(self record.PortalID, now time.Time) []draft {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	var out []draft
@@ -263,12 +261,12 @@ func (o *own) due(self record.PortalID, now time.Time) []draft {
 		if !sub.isDue(now) {
 			continue
 		}
-		sub.expire(now, func() {
+		sub.expireReports(now, func() {
 			if id != self {
 				o.count--
 			}
 		})
-		sub.fit()
+		sub.fitShards()
 		by := make(map[string][]record.Word)
 		for name, sh := range sub.shards {
 			if sh.isDue(now) {
@@ -276,14 +274,14 @@ func (o *own) due(self record.PortalID, now time.Time) []draft {
 			}
 		}
 		if len(by) > 0 {
-			for tag, w := range sub.words {
+			for tag, w := range sub.reports {
 				if list, ok := by[tag.Shard(sub.digits)]; ok {
 					by[tag.Shard(sub.digits)] = append(list, record.Word{Agent: tag, Reach: w.reach, Ago: now.Sub(w.at), Called: w.called, Within: w.took})
 				}
 			}
 		}
 		for name, list := range by {
-			if len(list) == 0 { // what was said expires
+			if len(list) == 0 { // the signed reports expire
 				delete(sub.shards, name)
 				continue
 			}
@@ -293,7 +291,7 @@ func (o *own) due(self record.PortalID, now time.Time) []draft {
 			}
 			out = append(out, draft{id, name, record.PackWords(list), sub.shards[name].urgent})
 		}
-		if id != self && len(sub.words) == 0 {
+		if id != self && len(sub.reports) == 0 {
 			delete(o.subjects, id)
 		}
 	}
@@ -309,29 +307,29 @@ func (s *subject) isDue(now time.Time) bool {
 	return false
 }
 
-// isDue reports whether a shard is to be said now.
+// isDue reports whether a shard must be signed now.
 func (sh *shard) isDue(now time.Time) bool {
-	sh.hurried = slices.DeleteFunc(sh.hurried, func(t time.Time) bool { return now.Sub(t) >= speakEvery })
+	sh.hurried = slices.DeleteFunc(sh.hurried, func(t time.Time) bool { return now.Sub(t) >= signEvery })
 	age := now.Sub(sh.issued)
-	return age >= renewEvery || sh.dirty && (age >= speakEvery || sh.urgent && len(sh.hurried) < maxHurried)
+	return age >= renewEvery || sh.dirty && (age >= signEvery || sh.urgent && len(sh.hurried) < maxHurried)
 }
 
-// expire forgets what was seen too long ago to be told.
-func (s *subject) expire(now time.Time, gone func()) {
-	for tag, w := range s.words {
+// expireReports drops results that are too old to be signed.
+func (s *subject) expireReports(now time.Time, gone func()) {
+	for tag, w := range s.reports {
 		if now.Sub(w.at) > record.MaxAgo {
-			delete(s.words, tag)
+			delete(s.reports, tag)
 			gone()
 		}
 	}
 }
 
-// fit makes the shards smaller while one has more than a record holds.
-func (s *subject) fit() {
+// fitShards makes the shards smaller as long as one has more reports than a record can hold.
+func (s *subject) fitShards() {
 	for s.digits < record.MaxShard {
 		most := 0
 		n := make(map[string]int)
-		for tag := range s.words {
+		for tag := range s.reports {
 			name := tag.Shard(s.digits)
 			n[name]++
 			most = max(most, n[name])
@@ -339,12 +337,12 @@ func (s *subject) fit() {
 		if most <= record.MaxWords {
 			return
 		}
-		s.resize(s.digits + 1)
+		s.resizeShards(s.digits + 1)
 	}
 }
 
-// said takes note that a draft was signed and kept.
-func (o *own) said(d draft, now time.Time) {
+// noteSigned records that a draft was signed and stored.
+func (o *own) noteSigned(d draft, now time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	sub := o.subjects[d.subject]
@@ -356,7 +354,7 @@ func (o *own) said(d draft, now time.Time) {
 		sh.hurried = append(sh.hurried, now)
 	}
 	sh.said, sh.issued, sh.dirty, sh.urgent = d.words, now, false, false
-	for tag, w := range sub.words { // what was seen while it was signed
+	for tag, w := range sub.reports { // results that arrived while it was signed
 		if tag.Shard(sub.digits) == d.shard {
 			if was, ok := d.words.Of(tag); !ok || was.Reach != w.reach {
 				sh.dirty = true

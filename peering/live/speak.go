@@ -10,32 +10,32 @@ import (
 	"agentsite/internal/record"
 )
 
-// speak signs what is due, and sends what is urgent.
-func (s *Service) speak(ctx context.Context) {
+// signReports signs the due shards, and sends the urgent ones.
+func (s *Service) signReports(ctx context.Context) {
 	now := clock.Now()
-	for _, d := range s.own.due(s.cfg.Signer.ID(), now) {
+	for _, d := range s.own.dueShards(s.cfg.Signer.ID(), now) {
 		if ctx.Err() != nil {
 			return
 		}
-		r, err := s.sign(ctx, now, wordLife, &record.Live{Subject: d.subject, Shard: d.shard, Words: d.words})
+		r, err := s.signRecord(ctx, now, reportLife, &record.Live{Subject: d.subject, Shard: d.shard, Words: d.words})
 		if err != nil {
 			if ctx.Err() == nil {
-				s.cfg.Log.Warn("sign what was seen of agents", "subject", d.subject, "shard", d.shard, "error", err)
+				s.cfg.Log.Warn("sign a liveness report", "subject", d.subject, "shard", d.shard, "error", err)
 			}
 			continue // the next step tries again
 		}
-		s.own.said(d, now)
+		s.own.noteSigned(d, now)
 		if d.urgent {
-			s.send(r.Wire, somePeers)
+			s.queueRecord(r.Wire, somePeers)
 		}
 	}
 }
 
-// sign fills in the header of a body, signs it and keeps it, so that the
-// version is on disk before anybody sees it. Each record begins an epoch, that
-// of the time: a Replica that was lost, or came back from a backup, does not
-// know of the versions that were used since, and one used twice is a lie.
-func (s *Service) sign(ctx context.Context, now time.Time, life time.Duration, body record.Body) (*record.Record, error) {
+// signRecord fills in the header of a body, signs it and stores it, so that the version is on disk
+// before any portal sees it. Each record starts a new epoch, the current time: a Replica that was
+// lost, or restored from a backup, does not know the versions used since, and a version signed
+// twice counts as a lie.
+func (s *Service) signRecord(ctx context.Context, now time.Time, life time.Duration, body record.Body) (*record.Record, error) {
 	_, key, until, err := s.cfg.Signer.Key(now)
 	if err != nil {
 		return nil, err
@@ -49,13 +49,14 @@ func (s *Service) sign(ctx context.Context, now time.Time, life time.Duration, b
 	case *record.Fork:
 		slot.Type, slot.About = record.TypeFork, string(b.Subject)
 	default:
-		return nil, fmt.Errorf("nothing that is said here: %T", body)
+		return nil, fmt.Errorf("a body of the type %T is not signed here", body)
 	}
 	seen, err := s.cfg.Replica.Seen(ctx, slot)
 	if err != nil {
 		return nil, err
 	}
-	if seen.Version.Compare(record.Version{Epoch: h.Epoch, Seq: h.Seq}) >= 0 { // twice in a millisecond, or the clock went back
+	// twice in a millisecond, or the clock went back
+	if seen.Version.Compare(record.Version{Epoch: h.Epoch, Seq: h.Seq}) >= 0 {
 		h.Epoch, h.Seq = seen.Epoch, seen.Seq+1
 	}
 	switch b := body.(type) {
@@ -70,16 +71,16 @@ func (s *Service) sign(ctx context.Context, now time.Time, life time.Duration, b
 	}
 	_, fresh, err := s.cfg.Gate.Admit(ctx, r.Wire, now)
 	if err == nil && !fresh {
-		err = errors.New("the same was said before")
+		err = errors.New("the same record was signed before")
 	}
 	return r, err
 }
 
-// forkLife is how long a proof is told: longer than anybody forgets a head.
+// forkLife is the lifetime of a fork proof: longer than portals remember a head.
 const forkLife = 365 * 24 * time.Hour
 
-// accuse makes the proof against portals that were caught here, for others.
-func (s *Service) accuse(ctx context.Context) {
+// signProofs makes proofs for other portals against the equivocators that were caught here.
+func (s *Service) signProofs(ctx context.Context) {
 	for id, p := range *s.peers.Load() {
 		if !p.caught || s.accused[id] || ctx.Err() != nil {
 			continue
@@ -91,13 +92,13 @@ func (s *Service) accuse(ctx context.Context) {
 		f := c.Proof()
 		s.accused[id] = true
 		if f == nil {
-			continue // what it signed twice proves nothing elsewhere
+			continue // the records signed twice are no heads, so they prove nothing to others
 		}
-		r, err := s.sign(ctx, clock.Now(), forkLife, f)
+		r, err := s.signRecord(ctx, clock.Now(), forkLife, f)
 		if err != nil {
-			s.cfg.Log.Warn("prove that a portal lied", "portal", id, "error", err)
+			s.cfg.Log.Warn("sign a fork proof", "portal", id, "error", err)
 			continue
 		}
-		s.send(r.Wire, allPeers)
+		s.queueRecord(r.Wire, allPeers)
 	}
 }

@@ -9,12 +9,12 @@ import (
 	"agentsite/internal/record"
 )
 
-// MaxRecords is how many records one request may bring.
+// MaxRecords bounds the records of one request.
 const MaxRecords = 64
 
-// Take takes in records that a portal sent, of whomever. What is refused is
-// counted against it where it should have known; the rest stays. The error is
-// the Replica's.
+// Take stores the records that a portal sent; any portal may have signed them. A refused record
+// counts against the sender if the sender should have noticed the fault; the other records stay.
+// The error is the one of the Replica.
 func (s *Service) Take(ctx context.Context, from record.PortalID, wires [][]byte) ([]federation.Unfit, error) {
 	refused := []federation.Unfit{}
 	refuse := func(n int, reason string, fault bool) {
@@ -32,10 +32,10 @@ func (s *Service) Take(ctx context.Context, from record.PortalID, wires [][]byte
 			refuse(n, string(why), why != record.Unknown)
 			continue
 		}
-		switch reason := s.welcome(ctx, r); reason {
+		switch reason := s.refusalReason(ctx, r); reason {
 		case "":
 			in, place = append(in, wire), append(place, n)
-		case known: // nobody needs to send it again
+		case known: // a duplicate is not an error
 		default:
 			refuse(n, reason, false)
 		}
@@ -48,7 +48,7 @@ func (s *Service) Take(ctx context.Context, from record.PortalID, wires [][]byte
 	for i, res := range results {
 		if res.Err == nil {
 			fresh = fresh || res.Fresh
-			s.admitted(res)
+			s.handleAdmitted(res)
 			continue
 		}
 		why := record.ReasonOf(res.Err)
@@ -57,36 +57,37 @@ func (s *Service) Take(ctx context.Context, from record.PortalID, wires [][]byte
 		}
 		if why == record.Equivocation {
 			if r, err := record.Open(s.cfg.Signer.Network(), in[i]); err == nil {
-				s.cfg.Registry.Fault(r.Portal, string(why)) // who signed both, not who shows it
+				// the fault is of the portal that signed both, not of the sender
+				s.cfg.Registry.Fault(r.Portal, string(why))
 			}
 		}
-		refuse(place[i], string(why), blames(why))
+		refuse(place[i], string(why), blamesSender(why))
 	}
 	if fresh {
-		s.wake()
+		s.wakeRun()
 	}
 	return refused, nil
 }
 
-// blames reports whether who hands on a record that is refused so should have
-// known: it is wrong for everybody, always.
-func blames(why record.Reason) bool {
+// blamesSender reports whether the sender of a record should have noticed the reason for which it
+// was refused: the reason holds for every portal at any time.
+func blamesSender(why record.Reason) bool {
 	switch why {
 	case record.BadSignature, record.BadEvidence, record.TooLong:
 		return true
 	}
-	return false // others depend on the time, and on what who takes it has seen
+	return false // others depend on the time and on the state of this portal
 }
 
-// known is what welcome says of what would change nothing.
+// known is the refusal reason of a record that would change nothing.
 const known = "known"
 
-// welcome says why a well-formed record is not wanted, before its signature is
-// looked at: "" when it is.
-func (s *Service) welcome(ctx context.Context, r *record.Record) string {
+// refusalReason returns the reason to refuse a well-formed record, before its signature is checked;
+// "" to accept it.
+func (s *Service) refusalReason(ctx context.Context, r *record.Record) string {
 	self := s.cfg.Signer.ID()
 	if r.Portal == self {
-		return known // nobody tells this portal what it said
+		return known // this portal has its own records
 	}
 	peers := *s.peers.Load()
 	p := peers[r.Portal]
@@ -116,7 +117,7 @@ func (s *Service) welcome(ctx context.Context, r *record.Record) string {
 	default:
 		return string(record.Unknown)
 	}
-	if !s.counts.room(r, p.proved || p.pinned) {
+	if !s.counts.hasRoom(r, p.proved || p.pinned) {
 		return "limit"
 	}
 	return ""
@@ -129,25 +130,25 @@ func stateReason(d federation.Decision) string {
 	return string(d.State)
 }
 
-// admitted acts on a record that was let in.
-func (s *Service) admitted(res record.Result) {
+// handleAdmitted acts on an accepted record.
+func (s *Service) handleAdmitted(res record.Result) {
 	if f, ok := res.Record.Body.(*record.Fork); ok && res.Fresh {
 		s.cfg.Registry.Fault(f.Subject, string(record.Equivocation))
 	}
 }
 
-// counts bounds the attestations and fork proofs of each portal, which live for
-// long. The zero value is empty.
+// counts bounds the attestations and fork proofs of each portal, because they live long. The zero
+// value is empty.
 type counts struct {
 	mu   sync.Mutex // guards held
 	held map[record.PortalID]map[record.Slot]bool
 }
 
-// maxStatements is how many attestations and fork proofs are held of one
-// portal; of one that is not proved a tenth.
+// maxStatements bounds the attestations and fork proofs of one portal; a portal that is not
+// verified may have a tenth.
 const maxStatements = 500
 
-func (c *counts) add(r *record.Record) {
+func (c *counts) addRecord(r *record.Record) {
 	if r.Type == record.TypeLive {
 		return
 	}
@@ -162,7 +163,7 @@ func (c *counts) add(r *record.Record) {
 	c.held[r.Portal][r.Slot()] = true
 }
 
-func (c *counts) room(r *record.Record, proved bool) bool {
+func (c *counts) hasRoom(r *record.Record, proved bool) bool {
 	most := maxStatements
 	if !proved {
 		most /= 10
