@@ -11,22 +11,20 @@ import (
 	"agentsite/internal/record"
 )
 
-// Agent reads the record of an agent of another portal, which a record.Gate
-// admitted, as an agent of the directory. The card is its portal's current
-// one. A signature says who speaks, not that it is true, so everything comes
-// out within the bounds of agents registered here:
+// Agent converts the record of an agent of another portal, which a record.Gate admitted, to an
+// agent of the directory. The card is the current one of its portal. A signature proves the author,
+// not the content, so every field is limited to the bounds of agents registered here:
 //
-//   - ID is the agent's id in the network, Portal the host of the card's
+//   - ID is the agent's network id, Portal the host of the card's
 //     origin, whatever the record says;
-//   - Endpoint is the agent's A2A door at that origin when the record lists
-//     it, else empty: nobody makes this portal call elsewhere;
+//   - Endpoint is the agent's A2A endpoint at that origin if the record lists
+//     it, otherwise empty: a record cannot make this portal call another host;
 //   - OwnerName is a handle, name@host; Proof.State is hub.Claimed at best, and
-//     a publisher is in Proof.Publisher, where nobody takes it for proved;
+//     a publisher is in Proof.Publisher, which counts as unproved;
 //   - Version is the record's seq: it changes with each record;
 //   - Liveness is unknown.
 //
-// A tombstone, or a record of another portal than the card's, is an Invalid
-// fault.
+// A tombstone, or a record of another portal than the card's, is an Invalid fault.
 func Agent(card *record.Card, r *record.Agent) (hub.Agent, error) {
 	switch {
 	case r.Deleted:
@@ -36,11 +34,11 @@ func Agent(card *record.Card, r *record.Agent) (hub.Agent, error) {
 	}
 	host := federation.HostOf(card.Origin)
 	a := hub.Agent{
-		ID: r.AgentID(), Name: r.Name, Portal: host, Title: r.Title, Description: r.Description, Kind: kind(r.Kind), Version: int(r.Seq),
+		ID: r.AgentID(), Name: r.Name, Portal: host, Title: r.Title, Description: r.Description, Kind: agentKind(r.Kind), Version: int(r.Seq),
 		InputModes: r.Inputs, OutputModes: r.Outputs, Languages: r.Languages,
 		Status:    hub.Status{State: hub.Active},
 		Proof:     hub.Proof{State: hub.Unproven, Publisher: r.Publisher},
-		CreatedAt: within(r.Created, r.Issued), UpdatedAt: within(r.Updated, r.Issued),
+		CreatedAt: boundedTime(r.Created, r.Issued), UpdatedAt: boundedTime(r.Updated, r.Issued),
 	}
 	if r.Status == record.StatusDeprecated {
 		a.Status = hub.Status{State: hub.Deprecated, Message: r.StatusNote}
@@ -51,7 +49,7 @@ func Agent(card *record.Card, r *record.Agent) (hub.Agent, error) {
 	if p := r.Proof; p != nil && (p.Way == wayHosted || p.Way == hub.ProofToken || p.Way == hub.ProofCard) {
 		a.Proof.State, a.Proof.Method, a.Proof.Origin = hub.Claimed, p.Way, p.Origin
 		if p.At > 0 {
-			a.Proof.At = within(p.At, r.Issued)
+			a.Proof.At = boundedTime(p.At, r.Issued)
 		}
 	}
 	for _, e := range r.Endpoints {
@@ -65,9 +63,9 @@ func Agent(card *record.Card, r *record.Agent) (hub.Agent, error) {
 	return hub.Elsewhere(a)
 }
 
-// kind is how an agent is reached at its portal, as its portal says it. What
-// is not known here is an agent like any other: it is asked by A2A.
-func kind(s string) hub.Kind {
+// agentKind returns the kind that the agent's portal states. An unknown kind becomes hub.A2A,
+// because each agent of another portal can be called by A2A.
+func agentKind(s string) hub.Kind {
 	switch k := hub.Kind(s); k {
 	case hub.Builtin, hub.A2A, hub.MCP, hub.OpenAI, hub.Prompt, hub.Link:
 		return k
@@ -75,19 +73,20 @@ func kind(s string) hub.Kind {
 	return hub.A2A
 }
 
-// earliest is before any agent: what is older counts as not said.
+// earliest is before any agent: an older time counts as missing.
 var earliest = time.Date(2020, time.January, 1, 0, 0, 0, 0, time.UTC)
 
-// within is a time that a record says, or when it was issued.
-func within(at, issued int64) time.Time {
+// boundedTime returns a time of a record, or the time when the record was issued if the first is
+// not plausible.
+func boundedTime(at, issued int64) time.Time {
 	if t := clock.FromMilli(at); !t.Before(earliest) && at <= issued {
 		return t
 	}
 	return clock.FromMilli(issued)
 }
 
-// Local returns the id at its portal from an agent's id in the network, and
-// that portal; empty for an agent with a key of its own.
+// Local splits a network id into the portal and the agent's id there; both are empty for an agent
+// with its own key.
 func Local(networkID string) (portal record.PortalID, local string) {
 	p, id, ok := strings.Cut(networkID, "/")
 	if !ok {

@@ -10,8 +10,8 @@ import (
 	"agentsite/internal/record"
 )
 
-// Caps are the capabilities of an agent: the tags of its skills as records
-// write them, those of the first skills when there are too many.
+// Caps returns the capabilities of an agent: the tags of its skills in the form of records. If
+// there are too many, the first skills count.
 func Caps(a hub.Agent) []string {
 	var out []string
 	for _, t := range a.Tags() {
@@ -19,12 +19,11 @@ func Caps(a hub.Agent) []string {
 			out = append(out, c)
 		}
 	}
-	return ordered(out, record.MaxCaps)
+	return sortUnique(out, record.MaxCaps)
 }
 
-// Cap returns a tag that somebody typed as the tag of a capability: in lower
-// case, accents dropped, white space as "-". A tag with anything in it that
-// the tag of a capability cannot have makes none: c# is not c.
+// Cap converts a typed tag to the form of a capability: in lower case, accents dropped, white space
+// as "-". ok is false for a tag with any character that a capability cannot have: c# is not c.
 func Cap(typed string) (string, bool) {
 	var b strings.Builder
 	space := false

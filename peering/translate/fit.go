@@ -14,28 +14,30 @@ import (
 	"agentsite/internal/record"
 )
 
-// fit cuts what an agent says to what its record holds.
+// fit cuts the fields of an agent to the limits of a record.
 type fit struct {
 	agent hub.Agent
-	cut   []string // what was, in words
+	cut   []string // descriptions of the cuts, for people
 }
 
-func (f *fit) line(what, s string, max int) string { return f.short(what, plain.Line(s), max) }
+func (f *fit) cutLine(field, s string, max int) string { return f.cutTo(field, plain.Line(s), max) }
 
-func (f *fit) text(what, s string, max int) string { return f.short(what, plain.Text(s), max) }
+func (f *fit) cutText(field, s string, max int) string { return f.cutTo(field, plain.Text(s), max) }
 
-func (f *fit) short(what, s string, max int) string {
+func (f *fit) cutTo(field, s string, max int) string {
 	if len(s) > max {
-		f.note("the %s is cut to %d bytes", what, max)
+		f.addNote("the %s is cut to %d bytes", field, max)
 	}
 	return shorten(s, max)
 }
 
-func (f *fit) note(format string, args ...any) { f.cut = append(f.cut, fmt.Sprintf(format, args...)) }
+func (f *fit) addNote(format string, args ...any) {
+	f.cut = append(f.cut, fmt.Sprintf(format, args...))
+}
 
-// share is how much a record says of an agent's skills.
+// share is the room for each part of an agent's skills.
 type share struct {
-	skills   int // how many
+	skills   int // number of skills
 	text     int // bytes of each description
 	name     int // bytes of each name
 	tags     int // of each
@@ -44,7 +46,7 @@ type share struct {
 
 var whole = share{record.MaxSkills, record.MaxDescription, record.MaxTitle, record.MaxCaps, record.MaxExamples}
 
-// Bounds of what is left of an agent that says very much.
+// Bounds for an agent with more content than a record holds.
 const (
 	fewMedia  = 8
 	fewCaps   = 16
@@ -52,90 +54,91 @@ const (
 	fewNote   = 300
 	fewName   = 100
 	fewTags   = 3
-	leastText = 80 // a shorter description of a skill says nothing
+	leastText = 80 // a shorter description of a skill is useless
 )
 
-// shrink puts the skills into the record: all that is said of them when that
-// fits, else what people miss least is left out first. What is left of
-// descriptions is shared evenly.
-func (f *fit) shrink(r *record.Agent) {
+// fitSkills puts the skills into the record: complete if they fit, otherwise the least important
+// parts are left out first. The room for descriptions is shared evenly.
+func (f *fit) fitSkills(r *record.Agent) {
 	s := whole
-	if f.put(r, s) {
+	if f.putSkills(r, s) {
 		return
 	}
-	if f.says(func(s hub.Skill) bool { return len(s.Examples) > 0 }) {
-		f.note("examples of its skills are left out")
+	if f.anySkill(func(s hub.Skill) bool { return len(s.Examples) > 0 }) {
+		f.addNote("examples of its skills are left out")
 	}
 	for s.examples = 1; s.examples >= 0; s.examples-- {
-		if f.put(r, s) {
+		if f.putSkills(r, s) {
 			return
 		}
 	}
 	s.examples = 0
-	if f.most(r, &s, &s.text, record.MaxDescription) >= leastText {
-		f.note("descriptions of its skills are cut to %d bytes", s.text)
+	if f.largestPart(r, &s, &s.text, record.MaxDescription) >= leastText {
+		f.addNote("descriptions of its skills are cut to %d bytes", s.text)
 		return
 	}
-	if f.says(func(s hub.Skill) bool { return s.Description != "" }) {
-		f.note("descriptions of its skills are left out")
+	if f.anySkill(func(s hub.Skill) bool { return s.Description != "" }) {
+		f.addNote("descriptions of its skills are left out")
 	}
 	s.text, s.tags, s.name = 0, fewTags, fewName
-	f.few(r)
-	if !f.put(r, s) {
-		f.most(r, &s, &s.skills, record.MaxSkills)
-		f.note("only %d of its %d skills are named", s.skills, len(f.agent.Skills))
+	f.cutOthers(r)
+	if !f.putSkills(r, s) {
+		f.largestPart(r, &s, &s.skills, record.MaxSkills)
+		f.addNote("only %d of its %d skills are named", s.skills, len(f.agent.Skills))
 		return
 	}
-	f.note("names and tags of its skills are cut")
+	f.addNote("names and tags of its skills are cut")
 }
 
-// says reports whether something holds for one of the skills.
-func (f *fit) says(what func(hub.Skill) bool) bool { return slices.ContainsFunc(f.agent.Skills, what) }
+// anySkill reports whether a condition holds for one of the skills.
+func (f *fit) anySkill(holds func(hub.Skill) bool) bool {
+	return slices.ContainsFunc(f.agent.Skills, holds)
+}
 
-// few cuts all but the skills.
-func (f *fit) few(r *record.Agent) {
+// cutOthers cuts all fields except the skills.
+func (f *fit) cutOthers(r *record.Agent) {
 	for _, list := range []*[]string{&r.Inputs, &r.Outputs} {
 		if len(*list) > fewMedia {
-			f.note("media types are left out")
+			f.addNote("media types are left out")
 			*list = (*list)[:fewMedia]
 		}
 	}
 	r.Skills = nil
-	if size(r) <= record.MaxAgent {
+	if payloadSize(r) <= record.MaxAgent {
 		return
 	}
 	r.Caps = r.Caps[:min(len(r.Caps), fewCaps)]
-	r.Description, r.StatusNote = f.short("description", r.Description, fewText), f.short("note of its status", r.StatusNote, fewNote)
+	r.Description, r.StatusNote = f.cutTo("description", r.Description, fewText), f.cutTo("note of its status", r.StatusNote, fewNote)
 }
 
-// most returns the largest number, at most max, with which the record fits
-// as a part of s; 0 when none does. It leaves that in s and in the record.
-func (f *fit) most(r *record.Agent, s *share, part *int, max int) int {
+// largestPart returns the largest number, at most max, with which the record fits as the given part
+// of s; 0 if none fits. It leaves the number in s and in the record.
+func (f *fit) largestPart(r *record.Agent, s *share, part *int, max int) int {
 	*part = sort.Search(max, func(n int) bool {
 		*part = n + 1
-		return !f.put(r, *s)
+		return !f.putSkills(r, *s)
 	})
-	f.put(r, *s)
+	f.putSkills(r, *s)
 	return *part
 }
 
-// put puts the skills into the record as far as s says, and reports whether
-// the record fits.
-func (f *fit) put(r *record.Agent, s share) bool {
+// putSkills puts the skills into the record within the limits of s, and reports whether the record
+// fits.
+func (f *fit) putSkills(r *record.Agent, s share) bool {
 	r.Skills = nil
 	for _, skill := range f.agent.Skills[:min(len(f.agent.Skills), s.skills)] {
 		out := record.Skill{ID: skillID(skill), Name: shorten(plain.Line(skill.Name), s.name), Description: shorten(plain.Text(skill.Description), s.text)}
 		if out.Name == "" {
 			out.Name = out.ID
 		}
-		out.Tags, out.Examples = lines(skill.Tags, s.tags, record.MaxSkillID), lines(skill.Examples, s.examples, record.MaxExample)
+		out.Tags, out.Examples = shortLines(skill.Tags, s.tags, record.MaxSkillID), shortLines(skill.Examples, s.examples, record.MaxExample)
 		r.Skills = append(r.Skills, out)
 	}
-	return size(r) <= record.MaxAgent
+	return payloadSize(r) <= record.MaxAgent
 }
 
-// skillID is a skill's id in a record. One that is too long ends in a hash of
-// the whole, so that two stay two.
+// skillID returns a skill's id in a record. An id that is too long is cut and ends in a hash of the
+// whole, so that two ids stay different.
 func skillID(s hub.Skill) string {
 	id := plain.Line(s.ID)
 	if id == "" {
@@ -146,11 +149,11 @@ func skillID(s hub.Skill) string {
 	}
 	sum := sha256.Sum256([]byte(id))
 	mark := "-" + base64.RawURLEncoding.EncodeToString(sum[:9])
-	return id[:apart(id, record.MaxSkillID-len(mark))] + mark
+	return id[:cutPoint(id, record.MaxSkillID-len(mark))] + mark
 }
 
-// lines are the first of list that are lines of at most max bytes, at most n.
-func lines(list []string, n, max int) []string {
+// shortLines returns the first n of list that are single lines of at most max bytes.
+func shortLines(list []string, n, max int) []string {
 	var out []string
 	for _, s := range list {
 		if s = plain.Line(s); s != "" && len(s) <= max && len(out) < n && !slices.Contains(out, s) {
@@ -160,16 +163,16 @@ func lines(list []string, n, max int) []string {
 	return out
 }
 
-// size is how long the payload is with the longest header there is, in bytes:
-// the canonical form differs from this in the order of members only.
-func size(r *record.Agent) int {
+// payloadSize returns the size of the payload with the longest possible header, in bytes: the
+// canonical form differs from this JSON only in the order of the members.
+func payloadSize(r *record.Agent) int {
 	full := *r
 	const longest = 1<<53 - 1
 	full.Header = record.Header{Portal: record.PortalOf(record.Public{}), Epoch: longest, Seq: longest, Issued: longest, Expires: longest}
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	if err := e.Encode(&full); err != nil { // nothing in it can fail
+	if err := e.Encode(&full); err != nil { // cannot fail
 		return record.MaxAgent + 1
 	}
 	return b.Len() - 1

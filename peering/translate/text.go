@@ -8,9 +8,8 @@ import (
 
 const ellipsis = "…"
 
-// shorten is s, or as much of its beginning as fits into max bytes with an
-// ellipsis: whole words where there are any, never a part of a character.
-// Less room than an ellipsis takes leaves nothing.
+// shorten returns s, or as much of its beginning as fits into max bytes with an ellipsis: whole
+// words if possible, never a part of a character. If max is less than an ellipsis, it returns "".
 func shorten(s string, max int) string {
 	if len(s) <= max {
 		return s
@@ -19,10 +18,10 @@ func shorten(s string, max int) string {
 	if n <= 0 {
 		return ""
 	}
-	n = apart(s, n)
+	n = cutPoint(s, n)
 	cut := s[:n]
 	if r, _ := utf8.DecodeRuneInString(s[n:]); !unicode.IsSpace(r) {
-		// A word that is longer than a third of all is cut in the middle.
+		// A word that is longer than a third of the text is cut in the middle.
 		if i := strings.LastIndexFunc(cut, unicode.IsSpace); i > n*2/3 {
 			cut = cut[:i]
 		}
@@ -34,12 +33,12 @@ func shorten(s string, max int) string {
 	return cut + ellipsis
 }
 
-// apart is the last place up to the byte n of s, and not far before it, at
-// which no character is torn.
-func apart(s string, n int) int {
-	const far = 64 // no character has more bytes, but hostile ones do
+// cutPoint returns the last position up to byte n of s, and not far before it, that does not split
+// a character.
+func cutPoint(s string, n int) int {
+	const far = 64 // no real character has more bytes, but hostile text can
 	for i := n; i > max(n-far, 0); i-- {
-		if !joined(s, i) {
+		if !isJoined(s, i) {
 			return i
 		}
 	}
@@ -49,9 +48,9 @@ func apart(s string, n int) int {
 	return n
 }
 
-// joined reports whether what is before and after the byte n of s is one
-// character on the screen, as far as that is known without tables.
-func joined(s string, n int) bool {
+// isJoined reports whether the text before and after byte n of s is one character on the screen, as
+// far as this can be decided without tables.
+func isJoined(s string, n int) bool {
 	if !utf8.RuneStart(s[n]) {
 		return true
 	}
@@ -59,7 +58,7 @@ func joined(s string, n int) bool {
 	before, _ := utf8.DecodeLastRuneInString(s[:n])
 	after, _ := utf8.DecodeRuneInString(s[n:])
 	return before == joiner || after == joiner || unicode.In(after, unicode.M, unicode.Variation_Selector) ||
-		after >= 0x1F3FB && after <= 0x1F3FF || flag(before) && flag(after)
+		after >= 0x1F3FB && after <= 0x1F3FF || isFlag(before) && isFlag(after)
 }
 
-func flag(r rune) bool { return r >= 0x1F1E6 && r <= 0x1F1FF }
+func isFlag(r rune) bool { return r >= 0x1F1E6 && r <= 0x1F1FF }

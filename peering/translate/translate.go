@@ -1,8 +1,7 @@
-// Package translate says of agents of this portal what their signed records
-// say, and reads records of agents of other portals as agents of the directory.
-// It decides what leaves the portal and how it is cut to fit, and what is
-// believed of what comes in: nothing that is not within the bounds of agents
-// registered here. It signs nothing, stores nothing and asks nobody.
+// Package translate converts agents of this portal to their signed records, and records of agents
+// of other portals to agents of the directory. It decides which fields leave the portal and how
+// they are cut to fit, and limits incoming fields to the bounds of agents registered here. It does
+// not sign, store or send anything.
 //
 //	rec, cut := translate.Record(agent, "https://a.example", now)
 //	agent, err := translate.Agent(card, rec)
@@ -19,62 +18,59 @@ import (
 	"agentsite/internal/record"
 )
 
-// The protocols of Endpoint.Protocol: the portal's own doors to an agent.
+// The values of Endpoint.Protocol: the portal's own endpoints for an agent.
 const (
 	ProtocolA2A    = "a2a"
 	ProtocolMCP    = "mcp"
 	ProtocolOpenAI = "openai"
 )
 
-// wayHosted is the Way of a proof that the portal needs not look for.
+// wayHosted is the Way of a proof that needs no check: the portal runs the agent itself.
 const wayHosted = "hosted"
 
-// Exportable reports whether an agent may be published at all: it is of this
-// portal and everybody may find it. That its owner's account is there is for
-// the caller to know.
+// Exportable reports whether an agent may be published: it is of this portal and visible to all.
+// The caller checks that the owner's account is active.
 func Exportable(a hub.Agent) bool {
 	return a.Portal == "" && a.Kind != hub.Peer && a.Listable() && !a.Status.Held
 }
 
-// LocalID returns the id in records of an agent of this portal.
+// LocalID returns the id of an agent of this portal in records.
 func LocalID(agentID string) string { return strings.ToLower(agentID) }
 
-// Record returns what the record of an agent of this portal says, without the
-// header, and in words what had to be left out or cut so that it fits. The
-// same agent gives the same record, whoever asks and whenever: now only bounds
-// its times. Where the portal itself reaches the agent, its settings and
-// credentials, and whose it is beyond the name that visitors see, are not in
-// it.
+// Record returns the record of an agent of this portal without the header, and descriptions of the
+// cuts that were needed to make it fit. The same agent always gives the same record: now only
+// bounds its times. The record has neither the agent's own address, settings and credentials, nor
+// anything about its owner beyond the public name.
 func Record(a hub.Agent, origin string, now time.Time) (*record.Agent, []string) {
 	f := fit{agent: a}
 	issued := clock.Milli(now)
 	r := &record.Agent{
 		ID: LocalID(a.ID), Name: a.Name, Kind: string(a.Kind),
-		Title: f.line("title", a.Title, record.MaxTitle),
-		// Two spaces or none, the record says what the page does.
-		Description: f.text("description", a.Description, record.MaxDescription),
-		Caps:        Caps(a), Languages: languages(a.Languages),
-		Inputs: media(a.InputModes), Outputs: media(a.OutputModes),
+		Title: f.cutLine("title", a.Title, record.MaxTitle),
+		// Spaces are normalized, so that the record equals the text on the page.
+		Description: f.cutText("description", a.Description, record.MaxDescription),
+		Caps:        Caps(a), Languages: recordLanguages(a.Languages),
+		Inputs: recordMedia(a.InputModes), Outputs: recordMedia(a.OutputModes),
 		Created: min(clock.Milli(a.CreatedAt), issued), Updated: min(clock.Milli(a.UpdatedAt), issued),
-		Owner: a.OwnerName, Proof: proof(a.Proof, issued),
+		Owner: a.OwnerName, Proof: agentProof(a.Proof, issued),
 	}
 	if record.ValidOrigin("https://" + a.Publisher) {
 		r.Publisher = a.Publisher
 	}
 	if a.Status.State == hub.Deprecated {
-		r.Status, r.StatusNote = record.StatusDeprecated, f.text("note of its status", a.Status.Message, record.MaxStatusNote)
+		r.Status, r.StatusNote = record.StatusDeprecated, f.cutText("note of its status", a.Status.Message, record.MaxStatusNote)
 	}
 	if record.ValidOrigin(origin) {
 		at := origin + "/agents/" + a.Name
 		r.Endpoints = []record.Endpoint{{URL: at + "/a2a", Protocol: ProtocolA2A}, {URL: at + "/mcp", Protocol: ProtocolMCP}, {URL: origin + "/v1", Protocol: ProtocolOpenAI}}
 		r.CardURL = origin + a2a.CardPath(a.Name)
 	}
-	f.shrink(r)
+	f.fitSkills(r)
 	return r, f.cut
 }
 
-// proof is what this portal may say it saw.
-func proof(p hub.Proof, issued int64) *record.AgentProof {
+// agentProof returns the proof that this portal has verified itself.
+func agentProof(p hub.Proof, issued int64) *record.AgentProof {
 	switch p.State {
 	case hub.Hosted:
 		return &record.AgentProof{Way: wayHosted}
@@ -88,29 +84,29 @@ func proof(p hub.Proof, issued int64) *record.AgentProof {
 	return nil
 }
 
-// languages are tags as records have them.
-func languages(in []string) []string {
+// recordLanguages returns language tags in the form of records.
+func recordLanguages(in []string) []string {
 	out := make([]string, 0, len(in))
 	for _, l := range in {
 		if l = strings.ToLower(l); record.ValidTag(l, record.MaxLanguage) {
 			out = append(out, l)
 		}
 	}
-	return ordered(out, record.MaxLanguages)
+	return sortUnique(out, record.MaxLanguages)
 }
 
-func media(in []string) []string {
+func recordMedia(in []string) []string {
 	out := make([]string, 0, len(in))
 	for _, m := range in {
 		if m = strings.ToLower(m); record.ValidMediaType(m) {
 			out = append(out, m)
 		}
 	}
-	return ordered(out, record.MaxMedia)
+	return sortUnique(out, record.MaxMedia)
 }
 
-// ordered sorts the first of list, at most most, each once; nil for none.
-func ordered(list []string, most int) []string {
+// sortUnique returns the first distinct entries of list, at most most, sorted; nil for none.
+func sortUnique(list []string, most int) []string {
 	if len(list) == 0 {
 		return nil
 	}
