@@ -34,7 +34,7 @@ const (
 var shares = map[string]float64{
 	"lines over 120 columns, percent":          2.12,
 	"callback fields per 10,000 lines":         12.5,
-	"return nil, nil per 10,000 lines":         3.9,
+	"return nil, nil per 10,000 lines":         3.92,
 	"function names of one word, percent":      63.1,
 	"dialect words per 1,000 words of comment": 29.1,
 }
@@ -44,33 +44,31 @@ var shares = map[string]float64{
 // commit; an entry that is no longer needed fails the test.
 var (
 	largePackages = map[string]int{
-		"agentruntime/builtin/calc": 4016,
-		"handlers":                  15451,
-		"internal/app":              4454,
-		"internal/chat":             6308,
-		"internal/federation":       6943,
-		"internal/hub":              7819,
-		"internal/index":            4434,
-		"internal/index/bm25":       4403,
-		"internal/record":           4181,
-		"peering":                   7837,
-		"store":                     12320,
+		"handlers":            15453,
+		"internal/app":        4451,
+		"internal/chat":       6308,
+		"internal/federation": 6947,
+		"internal/hub":        7834,
+		"internal/index":      4434,
+		"internal/index/bm25": 4403,
+		"internal/record":     4181,
+		"peering":             6920,
+		"store":               12357,
 	}
 	largeTypes = map[string]int{
 		"handlers.Door":             387,
 		"internal/chat.Service":     112,
 		"internal/federation.Peers": 92,
-		"internal/hub.Service":      174,
+		"internal/hub.Service":      167,
 		"peering.Syncer":            104,
-		"store.DB":                  194,
-		"store.tx":                  88,
+		"store.DB":                  217,
+		"store.Replica":             62,
 	}
 	longFunctions = map[string]int{
-		"agentruntime/builtin/calc/format.go write": 103,
-		"handlers/pages.go Pages":                   110,
-		"internal/app/portal.go wire":               107,
-		"internal/hub/draft.go apply":               149,
-		"peering/search.go collect":                 115,
+		"handlers/pages.go Pages":     110,
+		"internal/app/portal.go wire": 107,
+		"internal/hub/draft.go apply": 149,
+		"peering/search.go collect":   115,
 	}
 )
 
