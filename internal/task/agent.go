@@ -7,43 +7,40 @@ import (
 	"io"
 )
 
-// ErrShutdown is the cause of a call's context when the portal stops: the task
-// goes on after the next start, so the far side is not told to stop.
+// ErrShutdown is the cause of a call's context when the portal stops. The task resumes after the next
+// start, so a driver does not cancel it at the remote agent.
 var ErrShutdown = errors.New("the portal stops")
 
-// Agent runs tasks: every kind of agent is reached or executed through this
-// one interface, and every implementation passes the conformance kit in
-// internal/testing/agenttest.
+// Agent runs tasks. Every kind of agent is reached or executed through this interface, and every
+// implementation passes the conformance kit in internal/testing/agenttest.
 //
-// Run does the work of one call and returns its outcome exactly once. While it
-// runs it may use out; after it has returned it must not. When ctx ends Run
-// must return within 500 ms, having told the far side to stop where the
-// protocol can; the outcome is then ignored, the text streamed so far is kept.
-// An error is a failed task: a *fault.Error's safe sentence is shown to the
-// caller, any other error is logged and shown as a generic sentence. Run must
-// not panic, and must bound what it reads; it is called concurrently.
+// Run does the work of one call and returns its outcome exactly once. It may use out until it returns
+// and not afterwards. When ctx ends, Run must return within 500 ms, after it canceled the work at the
+// remote agent if the protocol has a way to do so. The outcome is then ignored; the text streamed so
+// far is kept. An error is a failed task: the safe sentence of a *fault.Error is shown to the caller,
+// any other error is logged and shown as a generic sentence. Run must not panic and must bound the data
+// it reads. It is called concurrently.
 type Agent interface {
 	Run(ctx context.Context, call Call, out Sink) (Result, error)
 }
 
-// Stopper is an Agent whose far side keeps a task while nothing runs here: one
-// that waits for input, or that was begun before the portal was started again.
+// Stopper is an Agent whose remote side keeps a task while nothing runs here: a task that waits for
+// input, or one that began before the portal was restarted.
 type Stopper interface {
-	// Stop tells the far side that the task has ended here. It does not wait
-	// for the far side, and of the call only the agent, the caller and the
-	// checkpoint are set.
+	// Stop notifies the remote side that the task has ended here. It does not wait for the remote side.
+	// Of the call only the agent, the caller and the checkpoint are set.
 	Stop(ctx context.Context, call Call)
 }
 
-// Sink takes what an agent produces before its outcome. Its methods may be
-// called from one goroutine at a time.
+// Sink takes the output of an agent that comes before its outcome. Its methods may be called from one
+// goroutine at a time.
 type Sink interface {
-	// Text appends to the answer that readers see growing. It is live, not
-	// durable: the Result's parts are what stays.
+	// Text appends to the growing answer that readers see. It is live and not durable: only the
+	// Result's parts are stored.
 	Text(delta string)
 	// Replace discards the text so far and starts again with text.
 	Replace(text string)
-	// Status tells readers in a few words what the agent is doing.
+	// Status shows readers a few words about the current step of the agent.
 	Status(text string)
 	// Artifact adds an artifact, or replaces the one with the same id.
 	Artifact(a Artifact)
@@ -53,47 +50,45 @@ type Sink interface {
 	Checkpoint(ctx context.Context, state json.RawMessage) error
 }
 
-// Call is one task as its agent is asked to do it.
+// Call is one task as it is given to its agent.
 type Call struct {
 	TaskID         string
 	ConversationID string
-	// MessageID is the id of the asking message: the idempotency key towards
-	// agents that know such a thing.
+	// MessageID is the id of the message that asks for the task. Drivers use it as idempotency key
+	// where the protocol has one.
 	MessageID string
-	// ClientID reads the id that the caller gave the asking message, "" for
-	// none. It is nil where nobody kept it.
+	// ClientID reads the id that the caller's program gave the message, "" for none. It is nil where no
+	// such id is stored.
 	ClientID func(ctx context.Context) (string, error)
 	Agent    Target
 	Caller   Caller
-	// Caller is the person behind the call. Speaker is who said Parts: an
-	// agent, where one calls another for that person; zero for the caller.
+	// Caller is the account or guest for whom the call is made. Speaker is the author of Parts: an
+	// agent, where one agent calls another for that person; zero when the caller wrote them.
 	Speaker Speaker
-	// Parts is what is asked now; History what was said before, oldest first,
-	// already cut to what may go along.
+	// Parts is the content of the message to answer. History is the earlier messages, oldest first,
+	// already cut to the part of the conversation that may be sent.
 	Parts   []Part
 	History []Turn
-	// Via is the agents whose work led to this call, without the agent itself.
+	// Via is the chain of agents whose work led to this call, without the agent itself.
 	Via Chain
-	// Budget is what the call may lead to, itself left out.
+	// Budget bounds the work that the call may cause, without the call itself.
 	Budget Budget
-	// Files opens the files of this portal that parts refer to; nil where
-	// there can be none.
+	// Files opens the files of this portal that parts refer to; nil where there can be none.
 	Files Files
-	// Attempt is 1 the first time. Checkpoint is nil unless stored earlier.
+	// Attempt is 1 the first time. Checkpoint is nil unless an earlier attempt stored one.
 	Attempt    int
 	Checkpoint json.RawMessage
-	// Previous is the last checkpoint of this agent's earlier task in the same
-	// conversation, nil when there is none: a driver finds the far side's
-	// context there. Attempt 1 with a Checkpoint is a task that waited for
-	// input and now got it: Parts is that input.
+	// Previous is the last checkpoint of this agent's earlier task in the same conversation, nil when
+	// there is none. A driver finds the remote side's context there. Attempt 1 with a Checkpoint is a
+	// task that waited for input and now got it: Parts is that input.
 	Previous json.RawMessage
 }
 
-// Target is the agent as its driver needs it. Secret is opened only for the
-// call and must go nowhere but to the agent's own origin.
+// Target describes an agent for its driver. Secret is decrypted only for the call and must be sent
+// nowhere but to the agent's own origin.
 type Target struct {
 	ID string
-	// Portal is the id of the agent's portal in the network; empty: this one.
+	// Portal is the id of the agent's portal in the network; empty for this portal.
 	Portal   string
 	Name     string
 	Handle   string
@@ -103,15 +98,15 @@ type Target struct {
 	Secret   string
 }
 
-// Caller is who asks, as far as an agent may know.
+// Caller is the identity of the caller as it may be shown to an agent.
 type Caller struct {
-	Kind   string // guest, person, operator, portal (somebody of another one)
+	Kind   string // guest, person, operator, portal (a person of another portal)
 	Handle string
 	ID     string
 }
 
-// Turn is one earlier message of the conversation. Mine is true for what this
-// same agent said, Asker for what the caller did.
+// Turn is one earlier message of the conversation. Mine marks the messages of the called agent, Asker
+// those of the caller.
 type Turn struct {
 	Mine    bool
 	Asker   bool
@@ -120,7 +115,7 @@ type Turn struct {
 	Parts   []Part
 }
 
-// Said is who said what is asked now.
+// AskedBy returns the author of the message to answer.
 func (c Call) Said() Speaker {
 	if c.Speaker != (Speaker{}) {
 		return c.Speaker
@@ -134,8 +129,8 @@ type Result struct {
 	State  State
 	Parts  []Part
 	Reason string
-	// Direct is of a Completed result that is a plain message and no work: a
-	// protocol that tells the two apart (A2A §3.1.1) answers with the message.
+	// Direct marks a Completed result that is a plain message and no work. A protocol that
+	// distinguishes the two (A2A §3.1.1) answers with the message.
 	Direct bool
 }
 
@@ -144,27 +139,26 @@ func Done(text string) Result {
 	return Result{State: Completed, Parts: []Part{TextPart(text)}}
 }
 
-// Files opens the files of this portal that parts of a call refer to: those
-// whose URL begins with FilePath.
+// Files opens the files of this portal that parts of a call refer to: those whose URL begins with
+// FilePath.
 type Files interface {
-	// Open returns what a file holds; the caller closes it.
+	// Open returns the content of a file; the caller closes it.
 	Open(ctx context.Context, url string) (File, io.ReadCloser, error)
-	// Address returns an absolute URL under which anybody who has it can fetch
-	// the file for a while.
+	// Address returns an absolute URL that grants access to the file for a limited time. It needs no
+	// login, so that a remote agent can fetch it.
 	Address(ctx context.Context, url string) (string, error)
 }
 
-// FilePath is how the URL of a part begins that refers to a file of this
-// portal; a hash follows.
+// FilePath is the prefix of the URL of a part that refers to a file of this portal; a hash follows.
 const FilePath = "/files/"
 
-// File is what is known of a file without reading it.
+// File is the stored metadata of a file.
 type File struct {
 	MediaType string
 	Size      int64
 }
 
-// Speaker is who said a message, as far as an agent may know.
+// Speaker is the author of a message as it may be shown to an agent.
 type Speaker struct {
 	Kind   string // person, guest, agent
 	Handle string

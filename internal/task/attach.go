@@ -5,32 +5,30 @@ import (
 	"errors"
 )
 
-// ErrDetached is what a Stream returns after its other side has gone.
+// ErrDetached is returned by a Stream whose remote side has disconnected.
 var ErrDetached = errors.New("the agent has gone")
 
-// Stream is the connection of an agent that dialled in, one JSON text a
-// message. Receive is called by one goroutine, Send by several. Both return
-// ErrDetached, or an error that wraps it, when the other side is gone; Close
-// ends both with a reason the other side is told.
+// Stream is the connection of an agent that connected to this portal, one JSON text per message.
+// Receive is called by one goroutine, Send by several. Both return ErrDetached, or an error that wraps
+// it, when the remote side has disconnected. Close ends both and sends the reason to the remote side.
 type Stream interface {
 	Send(ctx context.Context, message []byte) error
 	Receive(ctx context.Context) ([]byte, error)
 	Close(reason string)
 }
 
-// Attached is the agent a stream speaks for, as the door that authenticated
-// it found out.
+// Attached describes the agent of a stream, as the link endpoint authenticated it.
 type Attached struct {
 	AgentID string
 	Name    string
 	OwnerID string
-	// Client is what the program calls itself.
+	// Client is the name that the program gives itself.
 	Client string
 }
 
-// Attacher takes the streams of agents that dial in. Attach returns when the
-// stream or ctx ends, or when another stream of the same agent took its place;
-// whoever calls it then closes the connection.
+// Attacher takes the streams of agents that connect to this portal. Attach returns when the stream or
+// ctx ends, or when another stream of the same agent replaced it. The caller then closes the
+// connection.
 type Attacher interface {
 	Attach(ctx context.Context, agent Attached, s Stream) error
 }

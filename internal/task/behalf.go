@@ -2,38 +2,38 @@ package task
 
 import "context"
 
-// Behalf is on whose behalf a driver calls out, for who introduces its
-// requests. It goes with the context like a trace: drivers hand it on without
-// knowing.
+// Behalf names the person and the agents for whom a driver makes a request. The code that signs
+// requests to other portals reads it. It travels in the context, like a trace, so that drivers need no
+// parameter for it.
 type Behalf struct {
 	// AgentID is the agent that is called.
 	AgentID string
-	// Kind is what asks: person, guest, agent (one that another agent called),
-	// or probe when nobody does.
+	// Kind is the kind of the asking side: person, guest, agent (called by another agent), or probe for
+	// a request without a caller.
 	Kind string
-	// CallerID is the person or guest behind the call; "" for a probe.
+	// CallerID is the person or guest for whom the call is made; "" for a probe.
 	CallerID string
-	// Via is what led to the call, without the agent itself.
+	// Via is the chain of agents that led to the call, without the agent itself.
 	Via Chain
-	// Budget is what the agent's work may lead to.
+	// Budget bounds the work that the agent may cause.
 	Budget Budget
 }
 
 type behalfKey struct{}
 
-// WithBehalf returns a context in which drivers call out on somebody's behalf.
+// WithBehalf returns a context whose requests carry b.
 func WithBehalf(ctx context.Context, b Behalf) context.Context {
 	return context.WithValue(ctx, behalfKey{}, b)
 }
 
-// BehalfOf reports on whose behalf requests in ctx are made; ok is false for
-// requests that nobody introduces.
+// BehalfOf returns the Behalf of the requests in ctx; ok is false if ctx has none, and such requests
+// are sent unsigned.
 func BehalfOf(ctx context.Context) (b Behalf, ok bool) {
 	b, ok = ctx.Value(behalfKey{}).(Behalf)
 	return b, ok
 }
 
-// Behalf is on whose behalf the agent of a call works.
+// OnBehalfOf returns the Behalf of the requests that the call's agent causes.
 func (c Call) Behalf() Behalf {
 	b := Behalf{AgentID: c.Agent.ID, Kind: c.Caller.Kind, CallerID: c.Caller.ID, Via: c.Via, Budget: c.Budget}
 	switch {
@@ -41,14 +41,14 @@ func (c Call) Behalf() Behalf {
 		b.Kind = "agent"
 	case b.Kind == "operator":
 		b.Kind = "person"
-	case b.Kind == "portal": // a visitor, wherever from
+	case b.Kind == "portal": // A visitor of any portal counts as guest.
 		b.Kind = "guest"
 	}
 	return b
 }
 
-// Calls is on whose behalf another agent works that the agent, which is self
-// in a chain, calls by itself.
+// ForCall returns the Behalf of another agent that the current agent calls. self is the current agent's
+// hop in the chain.
 func (b Behalf) Calls(agentID string, self Hop) Behalf {
 	return Behalf{AgentID: agentID, Kind: "agent", CallerID: b.CallerID, Via: b.Via.With(self),
 		Budget: b.Budget.Less(0)}

@@ -5,14 +5,14 @@ import (
 	"slices"
 )
 
-// Beside are artifacts without what an answer holds already, which is told
-// where the answer is. Those of which nothing is left, or was kept, are left out;
-// the given ones stay as they are.
+// WithoutAnswer returns the artifacts without the parts that the answer already holds, so that a client
+// does not get them twice. Artifacts without remaining parts are left out. The given slice stays
+// unchanged.
 func Beside(list []Artifact, answer []Part) []Artifact {
 	var out []Artifact
 	for _, a := range list {
 		a.Parts = slices.DeleteFunc(slices.Clone(a.Parts), func(p Part) bool {
-			return slices.ContainsFunc(answer, func(said Part) bool { return same(said, p) })
+			return slices.ContainsFunc(answer, func(said Part) bool { return equalParts(said, p) })
 		})
 		if len(a.Parts) > 0 {
 			out = append(out, a)
@@ -21,8 +21,7 @@ func Beside(list []Artifact, answer []Part) []Artifact {
 	return out
 }
 
-// same reports whether two parts are one text, one file or one piece of data.
-func same(a, b Part) bool {
-	return a.Text == b.Text && a.URL == b.URL && a.Filename == b.Filename && len(a.Raw)+len(b.Raw) == 0 &&
-		bytes.Equal(a.Data, b.Data)
+// equalParts reports whether two parts hold the same text, file or data.
+func equalParts(a, b Part) bool {
+	return a.Text == b.Text && a.URL == b.URL && a.Filename == b.Filename && len(a.Raw)+len(b.Raw) == 0 && bytes.Equal(a.Data, b.Data)
 }

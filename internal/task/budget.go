@@ -8,38 +8,37 @@ import (
 	"time"
 )
 
-// Budget is what some work may lead to in all. It goes along with what agents
-// ask for, from portal to portal, and only shrinks. The zero Budget bounds
-// nothing: then the bounds of the portal hold alone.
+// Budget bounds the total work that one request may cause. It is passed on with every request that
+// agents make, from portal to portal, and only shrinks. The zero Budget sets no bounds: then only the
+// bounds of the portal apply.
 type Budget struct {
-	// Calls is how many further calls of agents the work may lead to.
+	// Calls is the number of further agent calls that the work may cause.
 	Calls int
-	// Until is when all of it must have ended.
+	// Until is the time by which all of the work must have ended.
 	Until time.Time
-	// Bytes is how much may be said in all, by who asks and who answers.
+	// Bytes bounds the total size of all requests and answers.
 	Bytes int64
 }
 
-// BudgetField is the header field that holds a budget. An endpoint that asks
-// this or another portal for something in the course of an answer sends it
-// along as it came.
+// BudgetField is the header field that holds a budget. An endpoint that makes requests to this or
+// another portal while it answers copies the field from the request that it answers.
 const BudgetField = "Agentsite-Budget"
 
-// The most that a budget gives: more is read as that much.
+// The upper bounds of a budget: larger values are read as these.
 const (
 	MaxBudgetCalls   = 1000
 	MaxBudgetSeconds = 24 * 60 * 60
 	MaxBudgetBytes   = 1 << 30
 )
 
-// ErrBudget is in the chain of the faults that say that a budget is used up.
+// ErrBudget is wrapped by the faults for a used-up budget.
 var ErrBudget = errors.New("the budget is used up")
 
-// Bounds reports whether there is a budget at all.
+// IsSet reports whether b sets bounds.
 func (b Budget) Bounds() bool { return !b.Until.IsZero() }
 
-// Less is what is left after one further call, in which size bytes were said.
-// It is for who passes work on; of no budget it is none.
+// SpendCall returns the budget that is left after one further call whose message has size bytes. It is
+// used where work is passed on. A budget without bounds stays as it is.
 func (b Budget) Less(size int) Budget {
 	if !b.Bounds() {
 		return b
@@ -48,7 +47,7 @@ func (b Budget) Less(size int) Budget {
 	return b
 }
 
-// Within is the tighter of two budgets in everything.
+// CombineWith returns the budget with the tighter bound of the two in each field.
 func (b Budget) Within(o Budget) Budget {
 	switch {
 	case !b.Bounds():
@@ -62,7 +61,7 @@ func (b Budget) Within(o Budget) Budget {
 	return Budget{Calls: min(b.Calls, o.Calls), Until: b.Until, Bytes: min(b.Bytes, o.Bytes)}
 }
 
-// Field is the budget as the value of the header field, at a time; "" for none.
+// Field formats the budget as the value of the header field, relative to now; "" for none.
 func (b Budget) Field(now time.Time) string {
 	if !b.Bounds() {
 		return ""
@@ -70,9 +69,8 @@ func (b Budget) Field(now time.Time) string {
 	return fmt.Sprintf("calls=%d, seconds=%d, bytes=%d", b.Calls, max(int64(b.Until.Sub(now)/time.Second), 0), b.Bytes)
 }
 
-// ParseBudgetField is the inverse of Field, for the lines of a header field: a
-// dictionary (RFC 9651) of which all three members have to be there. Others
-// are ignored.
+// ParseBudgetField is the inverse of Field. It reads the lines of a header field as a dictionary (RFC
+// 9651) that must have all three members; other members are ignored.
 func ParseBudgetField(lines []string, now time.Time) (Budget, error) {
 	if len(lines) == 0 {
 		return Budget{}, nil
@@ -103,7 +101,7 @@ func ParseBudgetField(lines []string, now time.Time) (Budget, error) {
 		Bytes: got["bytes"]}, nil
 }
 
-// String is the budget as it is stored, and as ParseBudget reads it.
+// String formats the budget for storage; ParseBudget reads it.
 func (b Budget) String() string {
 	if !b.Bounds() {
 		return ""

@@ -8,39 +8,35 @@ import (
 	"agentsite/internal/fault"
 )
 
-// Hop names an agent that asked for work in the course of other work: the host
-// of its portal, a slash, and a mark that only that portal can tie to the
-// agent.
+// Hop names an agent that asked for work in the course of other work. It consists of the host of its
+// portal, a slash, and a mark that only that portal can map to the agent.
 type Hop string
 
-// Chain is the agents whose work led to some work, the first of them first. It
-// goes along with what they ask for, from portal to portal, so that agents that
-// call each other in a circle are stopped.
+// Chain lists the agents whose work led to some work, first one first. It is passed on with every
+// request that agents make, from portal to portal, so that agents that call each other in a circle are
+// stopped.
 type Chain []Hop
 
-// HopsField is the header field that holds a chain. An endpoint that asks this
-// or another portal for something in the course of an answer sends it along as
-// it came.
+// HopsField is the header field that holds a chain. An endpoint that makes requests to this or another
+// portal while it answers copies the field from the request that it answers.
 const HopsField = "Agentsite-Hops"
 
-// MaxChain is the most agents that work which comes in through a door may have
-// passed.
+// MaxChain is the maximum length of the chain of a request that comes in through a protocol endpoint.
 const MaxChain = 8
 
-// Bounds of a chain that is read. Rooms let agents call each other a few times
-// more often than doors do.
+// Bounds of a chain that is read. In conversations agents may call each other a few times more often
+// than through protocol endpoints.
 const (
 	maxHops     = 32
 	maxHopBytes = 320 // a host name and port, and the mark
 )
 
-// ErrLoop is in the chain of the faults that Enter returns: doors say it in
-// their protocol's words.
+// ErrLoop is wrapped by the faults of CheckEntry, so that each protocol endpoint can answer with its
+// own error.
 var ErrLoop = errors.New("agents call each other in a circle")
 
-// Enter checks that an agent may be asked by who has come along the chain: it
-// is not one of them, and they are not too many. The error is a fault with
-// ErrLoop.
+// CheckEntry checks that an agent may be called at the end of the chain: it must not be in the chain,
+// and the chain must not be too long. The error is a fault that wraps ErrLoop.
 func (c Chain) Enter(agent Hop, handle string) error {
 	switch {
 	case slices.Contains(c, agent):
@@ -54,10 +50,10 @@ func (c Chain) Enter(agent Hop, handle string) error {
 	return nil
 }
 
-// With is the chain of what agent asks for in the course of its work.
+// AppendHop returns the chain for the requests that agent makes in the course of its work.
 func (c Chain) With(agent Hop) Chain { return append(slices.Clip(c), agent) }
 
-// String is the chain as it is stored, and as ParseChain reads it.
+// String formats the chain for storage; ParseChain reads it.
 func (c Chain) String() string {
 	var b strings.Builder
 	for i, h := range c {
@@ -77,7 +73,7 @@ func ParseChain(s string) (Chain, error) {
 			return nil, errors.New("a chain of too many agents")
 		}
 		h := Hop(f)
-		if !h.valid() {
+		if !h.isValid() {
 			return nil, errors.New("a chain with something that is no agent in it")
 		}
 		out = append(out, h)
@@ -85,8 +81,8 @@ func ParseChain(s string) (Chain, error) {
 	return out, nil
 }
 
-// valid reports whether h can be written in a list of quoted strings.
-func (h Hop) valid() bool {
+// isValid reports whether h can be written in a list of quoted strings.
+func (h Hop) isValid() bool {
 	host, mark, ok := strings.Cut(string(h), "/")
 	return ok && host != "" && mark != "" && len(h) <= maxHopBytes &&
 		!strings.ContainsFunc(string(h), func(r rune) bool {
@@ -94,8 +90,7 @@ func (h Hop) valid() bool {
 		})
 }
 
-// Field is the chain as the value of a header field, a list of strings (RFC
-// 9651); "" for none.
+// Field formats the chain as the value of a header field, a list of strings (RFC 9651); "" for none.
 func (c Chain) Field() string {
 	if len(c) == 0 {
 		return ""
@@ -114,7 +109,7 @@ func ParseField(lines []string) (Chain, error) {
 		}
 		h, opened := strings.CutPrefix(item, `"`)
 		h, closed := strings.CutSuffix(h, `"`)
-		if !opened || !closed || !Hop(h).valid() {
+		if !opened || !closed || !Hop(h).isValid() {
 			return nil, bad
 		}
 		if len(out) == maxHops {

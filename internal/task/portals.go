@@ -5,24 +5,23 @@ import (
 	"errors"
 )
 
-// Portals finds the work between this portal and others that is going on.
+// Portals finds the active work between this portal and others.
 type Portals interface {
-	// ActivePortals returns the ids of the portals for whose people something is
-	// worked on or waits here, and of those whose agents work for people here.
+	// ActivePortals returns two lists of portal ids: the portals whose people have active or waiting
+	// tasks here, and the portals whose agents have tasks of people here.
 	ActivePortals(ctx context.Context) (asking, asked []string, err error)
-	// TasksFor returns work for the people of a portal, TasksAt work of its
-	// agents for people here; at most MaxStopped.
+	// TasksFor returns tasks of a portal's people, TasksAt tasks of people here at that portal's
+	// agents; at most MaxStopped each.
 	TasksFor(ctx context.Context, portalID string) ([]Task, error)
 	TasksAt(ctx context.Context, portalID string) ([]Task, error)
 }
 
-// MaxStopped is how many tasks of one portal are stopped at once.
+// MaxStopped is the maximum number of tasks of one portal that are stopped in one go.
 const MaxStopped = 1000
 
-// StopPortals ends at once the work between this portal and others that may
-// not be: calls and out say of a portal whether its people may use agents here,
-// and people here agents there. It returns how many tasks it stopped; with
-// MaxStopped or more there may be others.
+// StopPortals ends the work between this portal and others that the policy no longer allows. calls
+// reports whether a portal's people may use agents here, out whether people here may use agents there.
+// It returns the number of stopped tasks; with MaxStopped or more there may be others left.
 func (s *Service) StopPortals(ctx context.Context, all Portals, calls, out func(portalID string) bool) (int, error) {
 	asking, asked, err := all.ActivePortals(ctx)
 	if err != nil {
@@ -33,7 +32,7 @@ func (s *Service) StopPortals(ctx context.Context, all Portals, calls, out func(
 	stop := func(list []Task, err error, reason string) {
 		errs = append(errs, err)
 		for _, t := range list {
-			if err := s.stop(ctx, t, reason); err != nil {
+			if err := s.stopTask(ctx, t, reason); err != nil {
 				errs = append(errs, err)
 				continue
 			}

@@ -25,20 +25,20 @@ type Filter struct {
 	Limit  int
 }
 
-// Query selects tasks of one caller that one agent was asked for.
+// Query selects the tasks of one caller at one agent.
 type Query struct {
 	AgentID string
-	// ConversationID, State and After narrow the list when set; After is the
-	// time since which a task got its state.
+	// ConversationID, State and After narrow the list when set. After selects tasks whose state changed
+	// since that time.
 	ConversationID string
 	State          State
 	After          time.Time
-	// From is where the next page starts: the last task of the one before.
+	// From is the start of the next page: the last task of the previous one.
 	From  Point
 	Limit int
 }
 
-// Point is a place in a list ordered by the time of the last change and id.
+// Point is a position in a list ordered by the time of the last change and id.
 type Point struct {
 	At time.Time
 	ID string
@@ -48,51 +48,48 @@ type Point struct {
 type Reads interface {
 	TaskByID(ctx context.Context, id string) (Task, error)
 	ListTasks(ctx context.Context, f Filter) ([]Task, error)
-	// FindTasks returns a page of a caller's tasks, last changed first, and
-	// how many there are on all pages.
+	// FindTasks returns a page of a caller's tasks, last changed first, and the number of tasks on all
+	// pages.
 	FindTasks(ctx context.Context, callerID string, q Query) ([]Task, int, error)
-	// ActiveTasks returns tasks that have not ended, of a conversation or of
-	// a caller; the empty string selects nothing by that side.
+	// ActiveTasks returns tasks that have not ended, of a conversation or of a caller. An empty string
+	// selects nothing on that side.
 	ActiveTasks(ctx context.Context, conversationID, callerID string) ([]Task, error)
 }
 
 // Queue is the durable work list of the runtime.
 type Queue interface {
-	// Claim hands over up to limit submitted tasks that wait in the outbox,
-	// oldest first, as working, each with one attempt more and a fence.
+	// Claim takes up to limit submitted tasks from the outbox, oldest first. It marks them as working,
+	// counts one more attempt and sets their fence, so that no other process takes them.
 	Claim(ctx context.Context, fence int64, limit int) ([]Task, error)
-	// Release puts back into the queue what another process had claimed and
-	// not finished: whatever has a fence other than the given one.
+	// Release puts the tasks that another process claimed and did not finish back into the queue: all
+	// claimed tasks with a fence other than the given one.
 	Release(ctx context.Context, fence int64) (int, error)
 	// SaveCheckpoint stores a driver's state; a Conflict fault when the task
 	// has ended.
 	SaveCheckpoint(ctx context.Context, id string, state json.RawMessage) error
-	// LastCheckpoint is the newest checkpoint of the agent in that
-	// conversation, before the given task; nil when there is none. With a
-	// caller it is of a task of theirs.
+	// LastCheckpoint returns the newest checkpoint of the agent in the conversation from before the
+	// given task; nil when there is none. With a callerID it considers only tasks of that caller.
 	LastCheckpoint(ctx context.Context, conversationID, agentID, callerID, before string) (json.RawMessage, error)
 }
 
-// Runner is the runtime as services see it: told that work waits, and asked
-// to stop work.
+// Runner is the port through which services notify the runtime of waiting tasks and stop running ones.
 type Runner interface {
-	// Wake tells that tasks wait in the queue. It never blocks.
+	// Wake notifies the runtime that tasks wait in the queue. It never blocks.
 	Wake()
-	// Stop asks the running task to end as canceled and reports whether it
-	// was running here.
+	// Stop asks the running task to end as canceled and reports whether it was running here.
 	Stop(taskID string) bool
-	// Ended tells that a task that was not running was ended, so that its
-	// agent, if it was asked, hears of it. It never blocks.
+	// Ended notifies the runtime that a task which was not running has ended, so that its agent is
+	// notified if it had been asked. It never blocks.
 	Ended(t Task)
 }
 
-// Ender ends a task that is not running; implemented by the service that owns
-// transcripts, because every end is a message.
+// Ender ends a task that is not running. The service that owns transcripts implements it, because every
+// end is a message.
 type Ender interface {
 	EndTask(ctx context.Context, t Task, r Result) error
 }
 
-// Service is who may see and stop tasks. Create it with NewService.
+// Service checks access to tasks, and lists and stops them. Create it with NewService.
 type Service struct {
 	store  Reads
 	runner Runner
@@ -104,7 +101,7 @@ func NewService(store Reads, runner Runner, ender Ender) *Service {
 	return &Service{store, runner, ender}
 }
 
-func allowed(actor ident.Actor) error {
+func checkAccess(actor ident.Actor) error {
 	if actor.ID == "" {
 		return fault.New(fault.Unauthenticated, "Sign in to see tasks.")
 	}
@@ -116,7 +113,7 @@ func allowed(actor ident.Actor) error {
 
 // Get returns one of the actor's own tasks.
 func (s *Service) Get(ctx context.Context, actor ident.Actor, id string) (Task, error) {
-	if err := allowed(actor); err != nil {
+	if err := checkAccess(actor); err != nil {
 		return Task{}, err
 	}
 	none := fault.New(fault.NotFound, "You have no task %.80q.", id)
@@ -132,9 +129,8 @@ func (s *Service) Get(ctx context.Context, actor ident.Actor, id string) (Task, 
 
 // List returns the actor's own tasks, newest first, and the cursor of the
 // next page, empty at the end.
-func (s *Service) List(ctx context.Context, actor ident.Actor, conversationID string, state State, cursor string,
-	limit int) ([]Task, string, error) {
-	if err := allowed(actor); err != nil {
+func (s *Service) List(ctx context.Context, actor ident.Actor, conversationID string, state State, cursor string, limit int) ([]Task, string, error) {
+	if err := checkAccess(actor); err != nil {
 		return nil, "", err
 	}
 	if limit == 0 {
@@ -160,9 +156,9 @@ func (s *Service) List(ctx context.Context, actor ident.Actor, conversationID st
 	return list, next, nil
 }
 
-// Find returns a page of the actor's own tasks with one agent, last changed
-// first, and how many there are in all. It is for those who ask that agent:
-// a token must be one for conversations.
+// Find returns a page of the actor's own tasks with one agent, last changed first, and the total
+// number. It serves callers of the agent, therefore a token needs the scope for conversations and not
+// the one for tasks.
 func (s *Service) Find(ctx context.Context, actor ident.Actor, q Query) ([]Task, int, error) {
 	if actor.ID == "" {
 		return nil, 0, fault.New(fault.Unauthenticated, "Sign in to see tasks.")
@@ -178,8 +174,7 @@ func (s *Service) Find(ctx context.Context, actor ident.Actor, q Query) ([]Task,
 	return s.store.FindTasks(ctx, actor.ID, q)
 }
 
-// Cancel stops one of the actor's own tasks. A task that has ended is a
-// Conflict fault.
+// Cancel stops one of the actor's own tasks. It returns a Conflict fault if the task has ended.
 func (s *Service) Cancel(ctx context.Context, actor ident.Actor, id string) (Task, error) {
 	t, err := s.Get(ctx, actor, id)
 	if err != nil {
@@ -188,19 +183,19 @@ func (s *Service) Cancel(ctx context.Context, actor ident.Actor, id string) (Tas
 	if t.State.Terminal() {
 		return t, fault.New(fault.Conflict, "The task has ended already: %s.", t.State)
 	}
-	if err := s.stop(ctx, t, "Stopped by "+who(actor)+"."); err != nil {
+	if err := s.stopTask(ctx, t, "Stopped by "+actorName(actor)+"."); err != nil {
 		return Task{}, err
 	}
-	return s.settled(ctx, id)
+	return s.waitForEnd(ctx, id)
 }
 
-// settleWait is how long a cancel waits for a running agent to let go; agents
-// must within 500 ms.
-const settleWait = 2 * time.Second
+// endWait is the maximum time that Cancel waits for a running agent to return. Agents must do so within
+// 500 ms.
+const endWait = 2 * time.Second
 
-// settled waits a moment for the task to reach its end.
-func (s *Service) settled(ctx context.Context, id string) (Task, error) {
-	ctx, cancel := context.WithTimeout(ctx, settleWait)
+// waitForEnd returns the task once it has ended, or its current state after endWait.
+func (s *Service) waitForEnd(ctx context.Context, id string) (Task, error) {
+	ctx, cancel := context.WithTimeout(ctx, endWait)
 	defer cancel()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -217,31 +212,31 @@ func (s *Service) settled(ctx context.Context, id string) (Task, error) {
 	}
 }
 
-func who(actor ident.Actor) string {
+func actorName(actor ident.Actor) string {
 	if actor.Name != "" {
 		return actor.Name
 	}
 	return "the visitor"
 }
 
-func (s *Service) stop(ctx context.Context, t Task, reason string) error {
+func (s *Service) stopTask(ctx context.Context, t Task, reason string) error {
 	if s.runner.Stop(t.ID) {
 		return nil
 	}
 	err := s.ender.EndTask(ctx, t, Result{State: Canceled, Reason: reason})
 	if fault.Is(err, fault.Conflict) {
-		return nil // it ended meanwhile
+		return nil // it ended in the meantime
 	}
 	return err
 }
 
-// StopConversation stops whatever is working in a conversation. The caller
-// has checked that the actor is a member of it.
+// StopConversation stops all active tasks of a conversation. The caller has checked that the actor is a
+// member of it.
 func (s *Service) StopConversation(ctx context.Context, actor ident.Actor, conversationID string) (int, error) {
-	return s.stopAll(ctx, conversationID, "", "Stopped by "+who(actor)+".")
+	return s.stopAll(ctx, conversationID, "", "Stopped by "+actorName(actor)+".")
 }
 
-// StopCaller stops all work an account asked for, when the account ends.
+// StopCaller stops all tasks of an account, when the account ends.
 func (s *Service) StopCaller(ctx context.Context, callerID string) (int, error) {
 	return s.stopAll(ctx, "", callerID, "The account that asked for this was disabled.")
 }
@@ -254,8 +249,8 @@ func (s *Service) stopAll(ctx context.Context, conversationID, callerID, reason 
 	stopped := 0
 	var errs []error
 	for _, t := range list {
-		if err := s.stop(ctx, t, reason); err != nil {
-			errs = append(errs, err) // one that resists must not keep the others going
+		if err := s.stopTask(ctx, t, reason); err != nil {
+			errs = append(errs, err) // a failure must not keep the other tasks running
 			continue
 		}
 		stopped++

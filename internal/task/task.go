@@ -1,9 +1,8 @@
-// Package task is the durable core that every answer runs through: a task is
-// one piece of work one agent was asked for, in the vocabulary of A2A 1.0. It
-// is submitted durably, dispatched, and ends in exactly one terminal state. The
-// package holds the types, the rules of who may see and stop a task, and the
-// ports that storage and the runtime fill; it knows nothing of SQL, HTTP or
-// how any kind of agent is reached.
+// Package task is the durable core of every answer. A task is one piece of work that one agent was
+// asked for, in the vocabulary of A2A 1.0. It is submitted durably, dispatched, and ends in exactly one
+// terminal state. The package holds the types, the access rules for reading and stopping a task, and
+// the ports that storage and the runtime implement. It does not depend on SQL, HTTP or the way any kind
+// of agent is reached.
 package task
 
 import (
@@ -12,7 +11,7 @@ import (
 	"time"
 )
 
-// State is where a task is, as in A2A 1.0 (§4.1.3), in lower case.
+// State is the state of a task, as in A2A 1.0 (§4.1.3), in lower case.
 type State string
 
 // The states. Completed, Failed, Canceled and Rejected are terminal;
@@ -33,12 +32,12 @@ func States() []State {
 	return []State{Submitted, Working, InputRequired, AuthRequired, Completed, Failed, Canceled, Rejected}
 }
 
-// Terminal reports whether nothing can follow s.
+// Terminal reports whether s is final.
 func (s State) Terminal() bool {
 	return s == Completed || s == Failed || s == Canceled || s == Rejected
 }
 
-// Active reports whether the runtime still has something to do.
+// Active reports whether the runtime still has to work on the task.
 func (s State) Active() bool { return s == Submitted || s == Working }
 
 // A2A returns the state's name in A2A 1.0 JSON, for example
@@ -68,8 +67,8 @@ type Part struct {
 // TextPart returns a part that holds plain text or Markdown.
 func TextPart(s string) Part { return Part{Text: s} }
 
-// PlainText joins the text of parts, one paragraph each; other parts are
-// named in brackets so that a reader of text knows of them.
+// PlainText joins the text of parts, one paragraph each. Other parts are named in brackets, so that a
+// reader of plain text sees that they exist.
 func PlainText(parts []Part) string {
 	var b []byte
 	for _, p := range parts {
@@ -107,41 +106,40 @@ type Task struct {
 	ConversationID string
 	AgentID        string
 	AgentHandle    string
-	// CallerKind and CallerID are who asked; only they, and members of the
-	// conversation, see the task.
+	// CallerKind and CallerID identify the caller. Only the caller and members of the conversation may
+	// read the task.
 	CallerKind   string
 	CallerID     string
 	CallerHandle string
-	// MessageSeq is the message in the conversation that asks for this work.
+	// MessageSeq is the seq of the message that asks for this task.
 	MessageSeq int64
 	State      State
-	// Reason says in plain words why a task failed, was rejected or waits.
+	// Reason is a plain sentence for people: the reason why a task failed, was rejected or waits.
 	Reason    string
 	Artifacts []Artifact
-	// Attempt counts how often the task was handed to its agent, from 1.
+	// Attempt counts how often the task was given to its agent, from 1.
 	Attempt int
-	// Checkpoint is what the driver stored to go on after a restart.
+	// Checkpoint is the state that the driver stored to continue after a restart.
 	Checkpoint json.RawMessage
 	CreatedAt  time.Time
 	UpdatedAt  time.Time
-	// AnswerSeq is the message that holds the final answer, 0 while none.
+	// AnswerSeq is the seq of the message that holds the final answer, 0 while there is none.
 	AnswerSeq int64
-	// Face says through which door the work was asked for: page, api, a2a …
+	// Face names the interface through which the task was requested: page, api, a2a …
 	Face string
-	// RootSeq is the message of a person that the work goes back to, and Hop
-	// how many agents called each other in between; both 0 when a person asked.
+	// RootSeq is the seq of the person's message that started the work, and Hop the number of
+	// agent-to-agent calls since then. Both are 0 when a person asked directly.
 	RootSeq int64
 	Hop     int
-	// Via is the agents that the work has passed: those of other doors and
-	// portals first, then those between here.
+	// Via is the chain of agents that the work has passed: those of other endpoints and portals first,
+	// then those of this conversation.
 	Via Chain
-	// Budget is what came along with what was asked from outside; it holds for
-	// all that the work leads to.
+	// Budget is the budget that an outside request carried. It bounds all work that the task causes.
 	Budget Budget
-	// Replaces is the answer that is given again, 0 for none.
+	// Replaces is the seq of the answer that this task regenerates, 0 for none.
 	Replaces int64
-	// Share says what of the conversation goes along beside the message; ""
-	// is everything. See chat.Share.
+	// Share selects the part of the conversation that is sent along with the message; "" is everything.
+	// See chat.Share.
 	Share string
 	// Direct is Result.Direct of a task that has ended.
 	Direct bool

@@ -5,21 +5,21 @@ import (
 	"time"
 )
 
-// Traced is one thing sent to or received from an agent while it worked, for
-// its owner to look at. Secrets are taken out before it gets here.
+// Traced is one message sent to or received from an agent during a task, shown to the agent's owner for
+// debugging. Secrets are removed before it is created.
 type Traced struct {
 	At time.Time
-	// Out is true for what the portal sent.
+	// Out is true for messages that the portal sent.
 	Out bool
-	// Head is the request or status line with headers, or the name of a
-	// message; Body what followed, both cut to MaxTraced bytes.
+	// Head is the request or status line with headers, or the name of a message. Body is the rest. Both
+	// are cut to MaxTraced bytes.
 	Head string
 	Body string
-	// Size is how long Body was before it was cut, in bytes.
+	// Size is the length of Body in bytes before it was cut.
 	Size int64
 }
 
-// MaxTraced bounds a Head and a Body, MaxTraces the entries of one call.
+// MaxTraced bounds a Head and a Body in bytes, MaxTraces the entries of one call.
 const (
 	MaxTraced = 8 << 10
 	MaxTraces = 40
@@ -33,8 +33,8 @@ func WithTrace(ctx context.Context, fn func(Traced)) context.Context {
 	return context.WithValue(ctx, traceKey{}, fn)
 }
 
-// Trace returns what takes the traces of the call, or nil when nobody asked
-// for them: then a driver needs to prepare nothing.
+// Trace returns the function that takes the traces of the call, or nil when the call is not traced:
+// then a driver need not prepare anything.
 func Trace(ctx context.Context) func(Traced) {
 	fn, _ := ctx.Value(traceKey{}).(func(Traced))
 	return fn
