@@ -68,7 +68,7 @@ func (s *Service) preview(ctx context.Context, f File, r io.Reader) ([]byte, err
 	if err != nil {
 		return nil, err
 	}
-	b, err := picture.Fit(raw, previewSide)
+	b, err := picture.ScaleToFit(raw, previewSide)
 	if err != nil {
 		p.put(f.Hash, nil) // so it stays
 		return nil, none

@@ -1,6 +1,5 @@
-// Package clock tells the wall-clock time where it matters (signatures,
-// expiry, rows): code that only waits uses package time, which
-// testing/synctest controls. Built with the tag clockoffset it adds the
+// Package clock gives the wall-clock time where it matters (signatures, expiry, rows). Code that only
+// waits uses package time, which testing/synctest controls. Built with the tag clockoffset it adds the
 // environment's AGENTSITE_CLOCK_OFFSET, so that fault tests can move it.
 package clock
 
@@ -12,7 +11,7 @@ import (
 // Now returns the current UTC time, truncated to milliseconds, the precision
 // of everything that is stored or signed.
 func Now() time.Time {
-	return time.Now().Add(offset()).UTC().Truncate(time.Millisecond)
+	return time.Now().Add(readOffset()).UTC().Truncate(time.Millisecond)
 }
 
 // Milli returns t as milliseconds since the epoch, as stored in the database;
@@ -32,7 +31,7 @@ func FromMilli(ms int64) time.Time {
 	return time.UnixMilli(ms).UTC()
 }
 
-// Sleep waits and reports whether ctx has not ended meanwhile.
+// Sleep waits for d. It returns false if ctx ended before.
 func Sleep(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

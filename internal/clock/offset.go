@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// offset is read on every call so that a test can change it while running.
+// readOffset reads the environment on every call, so that a test can change it while running.
 func offset() time.Duration {
 	d, err := time.ParseDuration(os.Getenv("AGENTSITE_CLOCK_OFFSET"))
 	if err != nil {

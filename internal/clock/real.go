@@ -4,4 +4,4 @@ package clock
 
 import "time"
 
-func offset() time.Duration { return 0 }
+func readOffset() time.Duration { return 0 }

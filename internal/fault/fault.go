@@ -1,7 +1,7 @@
-// Package fault is the product's vocabulary of errors: what kind an error is
-// and what a user may read of it. It knows nothing of HTTP, JSON or storage;
-// each door maps a Kind to its own status in one place. An error without a
-// Kind is internal: users read a generic sentence, the operator reads the log.
+// Package fault is the product's vocabulary of errors: the kind of an error and the sentence that users
+// may read. It does not depend on HTTP, JSON or storage; each protocol endpoint maps a Kind to its own
+// status in one place. An error without a Kind is internal: users read a generic sentence, the operator
+// reads the log.
 package fault
 
 import (
@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// Kind classifies an error for whoever has to answer it.
+// Kind classifies an error, so that each endpoint can choose its status.
 type Kind string
 
 // The kinds of the HTTP API's error object.
@@ -28,14 +28,14 @@ const (
 	Internal        Kind = "internal"
 )
 
-// Error carries a kind and a sentence that is safe to show to the user: what
-// is wrong and what to do. Err, when set, is for the operator's log only.
+// Error carries a kind and a sentence that is safe to show to the user: the problem and the action that
+// solves it. Err, when set, is for the operator's log only.
 type Error struct {
 	Kind Kind
 	Safe string
-	// Fields maps the name of an input field to what is wrong with it.
+	// Fields maps the name of an input field to the problem with it.
 	Fields map[string]string
-	// RetryAfter is how long the caller should wait; zero says nothing.
+	// RetryAfter is the time that the caller should wait; zero gives no advice.
 	RetryAfter time.Duration
 	Err        error
 }
@@ -51,7 +51,7 @@ func Wrap(kind Kind, err error, format string, args ...any) *Error {
 	return &Error{Kind: kind, Safe: fmt.Sprintf(format, args...), Err: err}
 }
 
-// Limited returns a RateLimited error that tells the caller when to come back.
+// Limited returns a RateLimited error with the time after which the caller may try again.
 func Limited(retryAfter time.Duration, format string, args ...any) *Error {
 	return &Error{Kind: RateLimited, Safe: fmt.Sprintf(format, args...), RetryAfter: retryAfter}
 }
@@ -94,12 +94,11 @@ func Is(err error, kind Kind) bool {
 	return ok && e.Kind == kind
 }
 
-// Check collects what is wrong with the fields of one input, so that a form
-// can show every fault at once. The zero value is ready.
+// Check collects the problems with the fields of one input, so that a form can show all of them at
+// once. The zero value is ready.
 type Check struct{ fields map[string]string }
 
-// Field notes a fault of the named field unless ok; the first fault of a
-// field wins.
+// Field records a problem of the named field unless ok; the first problem of a field wins.
 func (c *Check) Field(ok bool, name, format string, args ...any) {
 	if ok {
 		return

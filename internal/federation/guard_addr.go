@@ -59,5 +59,5 @@ func (g *Guard) unlimited(addr string) bool {
 // fake counts a signature that does not hold against where it came from.
 func (g *Guard) fake(addr string) {
 	a, _ := netip.ParseAddr(addr)
-	g.addrs.Charge(counted(a.Unmap().WithZone(""), addr), fakeCost)
+	g.addrs.ChargeUpTo(counted(a.Unmap().WithZone(""), addr), fakeCost)
 }

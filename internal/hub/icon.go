@@ -61,11 +61,11 @@ func (s *Service) PutIcon(ctx context.Context, actor ident.Actor, file io.Reader
 // drawIcon makes the stored form of a picture: cut to a square around its
 // middle and scaled.
 func drawIcon(b []byte) ([]byte, error) {
-	small, err := picture.Square(b, iconSide)
+	small, err := picture.CropSquare(b, iconSide)
 	switch {
 	case errors.Is(err, picture.ErrSize):
 		return nil, errIcon("use a picture of at most 4 million pixels")
-	case picture.Faulty(err):
+	case picture.IsFaulty(err):
 		return nil, errIcon(err.Error())
 	}
 	return small, err

@@ -1,7 +1,6 @@
-// Package limit counts how often somebody does something. It holds one token
-// bucket a key in bounded memory; keys are whatever the caller can tell
-// people apart by (an account, an address). It knows nothing of what is
-// limited.
+// Package limit counts how often one client does something. It holds one token bucket per key in
+// bounded memory. A key is any string that identifies a client (an account, an address). The package
+// does not know the limited operation.
 package limit
 
 import (
@@ -11,8 +10,8 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Keyed is a set of token buckets, one a key, each refilled at the same rate.
-// It is safe for concurrent use.
+// Keyed is a set of token buckets, one per key, each refilled at the same rate. It is safe for
+// concurrent use.
 type Keyed struct {
 	every time.Duration
 	burst int
@@ -22,9 +21,9 @@ type Keyed struct {
 	buckets map[string]*rate.Limiter
 }
 
-// New allows burst at once and then one per every, for each key. At most max
-// keys are remembered: when there are more, the full buckets, which say
-// nothing, are dropped first, and if none is full all are.
+// New allows burst at once and then one per every, for each key. At most max keys are kept. When there
+// are more, the full buckets are dropped first because a new bucket is full too; if none is full, all
+// are dropped.
 func New(every time.Duration, burst, max int) *Keyed {
 	return &Keyed{every: every, burst: burst, max: max, buckets: make(map[string]*rate.Limiter)}
 }
@@ -35,19 +34,18 @@ func (k *Keyed) Allow(key string) (wait time.Duration, ok bool) {
 	return k.AllowRate(key, k.every, k.burst)
 }
 
-// AllowN is Allow for n tokens at once; more than the burst are never there.
+// AllowN is Allow for n tokens at once. It always refuses n larger than the burst.
 func (k *Keyed) AllowN(key string, n int) (wait time.Duration, ok bool) {
-	return k.allow(key, k.every, k.burst, n)
+	return k.takeTokens(key, k.every, k.burst, n)
 }
 
-// AllowRate is Allow for a key with a rate of its own; a changed rate holds
-// from the next token on.
+// AllowRate is Allow for a key with a rate of its own. A changed rate applies from the next token on.
 func (k *Keyed) AllowRate(key string, every time.Duration, burst int) (wait time.Duration, ok bool) {
-	return k.allow(key, every, burst, 1)
+	return k.takeTokens(key, every, burst, 1)
 }
 
-// Wait is how long until a key with a rate of its own has a token again, 0 when
-// it has one. It takes none.
+// Wait returns the time until a key with a rate of its own has a token again, 0 when it has one. It
+// takes no token.
 func (k *Keyed) Wait(key string, every time.Duration) time.Duration {
 	now := time.Now()
 	k.mu.Lock()
@@ -62,8 +60,8 @@ func (k *Keyed) Wait(key string, every time.Duration) time.Duration {
 	return 0
 }
 
-// Charge takes up to n tokens of a key, as many as there are.
-func (k *Keyed) Charge(key string, n int) {
+// ChargeUpTo takes up to n tokens of a key, as many as there are.
+func (k *Keyed) ChargeUpTo(key string, n int) {
 	now := time.Now()
 	k.mu.Lock()
 	b := k.buckets[key]
@@ -73,13 +71,13 @@ func (k *Keyed) Charge(key string, n int) {
 	}
 }
 
-func (k *Keyed) allow(key string, every time.Duration, burst, n int) (wait time.Duration, ok bool) {
+func (k *Keyed) takeTokens(key string, every time.Duration, burst, n int) (wait time.Duration, ok bool) {
 	now := time.Now()
 	k.mu.Lock()
 	b := k.buckets[key]
 	if b == nil {
 		if len(k.buckets) >= k.max {
-			k.shrink(now)
+			k.makeRoom(now)
 		}
 		b = rate.NewLimiter(rate.Every(every), burst)
 		k.buckets[key] = b
@@ -89,8 +87,8 @@ func (k *Keyed) allow(key string, every time.Duration, burst, n int) (wait time.
 		b.SetLimitAt(now, rate.Every(every))
 		b.SetBurstAt(now, burst)
 	}
-	// Not a reservation given back: of several at once, only the last would
-	// be restored, and being refused would cost tokens.
+	// A reservation that is canceled would not do: of several at once, only the last would be restored,
+	// and a refused caller would lose tokens.
 	if b.AllowN(now, n) {
 		return 0, true
 	}
@@ -98,8 +96,8 @@ func (k *Keyed) allow(key string, every time.Duration, burst, n int) (wait time.
 	return max(time.Duration(missing*float64(every)), time.Nanosecond), false
 }
 
-// shrink makes room; the caller holds mu.
-func (k *Keyed) shrink(now time.Time) {
+// makeRoom makes room; the caller holds mu.
+func (k *Keyed) makeRoom(now time.Time) {
 	for key, b := range k.buckets {
 		if b.TokensAt(now) >= float64(b.Burst()) {
 			delete(k.buckets, key)

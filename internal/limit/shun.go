@@ -7,19 +7,18 @@ import (
 )
 
 const (
-	// strikeEvery is how often an address may be refused on average, beyond
-	// maxStrikes: whoever is told to wait and does is far below.
+	// strikeEvery is the average interval at which an address may be refused, beyond maxStrikes. A
+	// client that waits as long as the refusal asks stays far below.
 	strikeEvery = 200 * time.Millisecond
 	maxStrikes  = 30
-	// shunFor is how long an address is shunned.
+	// shunFor is how long an address stays in the penalty box.
 	shunFor     = 10 * time.Second
 	maxShunned  = 16 << 10
 	maxStriking = 16 << 10
 )
 
-// Shun remembers addresses that go on although they were refused again and
-// again, so that they can be sent away before anything of what they say is
-// read. An IPv6 client counts as its /64. It is safe for concurrent use.
+// PenaltyBox holds the addresses that continue after repeated refusals, so that their requests can be
+// refused before any content is read. An IPv6 client counts as its /64. It is safe for concurrent use.
 type Shun struct {
 	strikes *Keyed
 
@@ -27,14 +26,14 @@ type Shun struct {
 	until map[netip.Prefix]time.Time
 }
 
-// NewShun returns a Shun that shuns nobody.
+// NewPenaltyBox returns an empty PenaltyBox.
 func NewShun() *Shun {
 	return &Shun{strikes: New(strikeEvery, maxStrikes, maxStriking), until: make(map[netip.Prefix]time.Time)}
 }
 
-// client is what an address is counted as, and whether it is of one client:
-// there may be a proxy in between on this machine and in private networks.
-func client(a netip.Addr) (netip.Prefix, bool) {
+// clientPrefix returns the prefix that an address is counted as. ok is false for loopback and private
+// addresses, because a proxy for many clients may use them.
+func clientPrefix(a netip.Addr) (netip.Prefix, bool) {
 	a = a.Unmap().WithZone("")
 	if !a.IsValid() || a.IsPrivate() || a == netip.AddrFrom4([4]byte{127, 0, 0, 1}) || a == netip.IPv6Loopback() {
 		return netip.Prefix{}, false
@@ -47,10 +46,10 @@ func client(a netip.Addr) (netip.Prefix, bool) {
 	return p, err == nil
 }
 
-// Strike notes that a request from an address was refused for what its sender
-// could have known.
+// Penalize counts a refused request of an address. Use it only for refusals that the sender could have
+// avoided.
 func (s *Shun) Strike(a netip.Addr) {
-	p, ok := client(a)
+	p, ok := clientPrefix(a)
 	if !ok {
 		return
 	}
@@ -73,13 +72,13 @@ func (s *Shun) Strike(a netip.Addr) {
 	s.until[p] = now.Add(shunFor)
 }
 
-// Has reports whether an address is shunned now. It is cheap.
+// Contains reports whether an address is in the penalty box now. It is cheap.
 func (s *Shun) Has(a netip.Addr) bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if len(s.until) == 0 {
 		return false
 	}
-	p, ok := client(a)
+	p, ok := clientPrefix(a)
 	return ok && s.until[p].After(time.Now())
 }

@@ -1,6 +1,5 @@
-// Package picture draws pictures anew, smaller, so that nothing else of the
-// file they came in survives: no place, no camera, no trailing data. It bounds
-// what it decodes. It knows nothing of who sends or sees them.
+// Package picture re-encodes pictures at a smaller size, so that no other data of the original file
+// survives: no place, no camera, no trailing data. It bounds the pixels that it decodes.
 package picture
 
 import (
@@ -15,19 +14,18 @@ import (
 	_ "golang.org/x/image/webp"
 )
 
-// Pixels is how much may be decoded of an icon, and PhotoPixels of what
-// cameras take: a small file may unfold to much.
+// Pixels bounds the decoded pixels of an icon, PhotoPixels those of a camera picture. The bounds are
+// needed because a small file may decode to a large image.
 const (
 	Pixels      = 4 << 20
 	PhotoPixels = 16 << 20
 )
 
-// maxScans bounds how often a JPEG goes over all its pixels: each scan costs
-// some bytes of the file and milliseconds of the decoder. Cameras and editors
-// write at most a dozen.
+// maxScans bounds how often a JPEG goes over all its pixels: each scan costs some bytes of the file and
+// milliseconds of the decoder. Cameras and editors write at most a dozen.
 const maxScans = 32
 
-// What may be wrong with a picture.
+// Problems of a picture, as sentences for its sender.
 var (
 	ErrFormat  = errors.New("use a PNG, JPEG, GIF or WebP picture")
 	ErrSize    = errors.New("the picture has too many pixels")
@@ -36,8 +34,8 @@ var (
 	ErrEmpty   = errors.New("this picture is empty")
 )
 
-// Faulty reports whether err says that something is wrong with the picture.
-func Faulty(err error) bool {
+// IsFaulty reports whether err is a problem of the picture itself.
+func IsFaulty(err error) bool {
 	for _, e := range []error{ErrFormat, ErrSize, ErrScans, ErrDamaged, ErrEmpty} {
 		if errors.Is(err, e) {
 			return true
@@ -46,8 +44,8 @@ func Faulty(err error) bool {
 	return false
 }
 
-// decode reads a picture of at most so many pixels.
-func decode(b []byte, pixels int) (image.Image, error) {
+// decodeImage decodes a picture of at most the given number of pixels.
+func decodeImage(b []byte, pixels int) (image.Image, error) {
 	conf, format, err := image.DecodeConfig(bytes.NewReader(b))
 	if err != nil {
 		return nil, ErrFormat
@@ -58,7 +56,7 @@ func decode(b []byte, pixels int) (image.Image, error) {
 		if scans > maxScans {
 			return nil, ErrScans
 		}
-		if scans > 2 { // one more may be a small picture beside it
+		if scans > 2 { // one more may be an embedded thumbnail
 			pixels = min(pixels, Pixels) // all of it is held until the last scan
 		}
 	}
@@ -75,23 +73,21 @@ func decode(b []byte, pixels int) (image.Image, error) {
 	return src, nil
 }
 
-// Square returns the square around the middle of a picture, scaled to side
-// pixels, as a PNG.
-func Square(b []byte, side int) ([]byte, error) {
-	src, err := decode(b, Pixels)
+// CropSquare returns the square around the middle of a picture, scaled to side pixels, as a PNG.
+func CropSquare(b []byte, side int) ([]byte, error) {
+	src, err := decodeImage(b, Pixels)
 	if err != nil {
 		return nil, err
 	}
 	r := src.Bounds()
 	n := min(r.Dx(), r.Dy())
 	at := image.Pt(r.Min.X+(r.Dx()-n)/2, r.Min.Y+(r.Dy()-n)/2)
-	return scaled(src, image.Rectangle{at, at.Add(image.Pt(n, n))}, side, side)
+	return scaleToPNG(src, image.Rectangle{at, at.Add(image.Pt(n, n))}, side, side)
 }
 
-// Fit returns a whole picture whose longer side has at most side pixels, as a
-// PNG.
-func Fit(b []byte, side int) ([]byte, error) {
-	src, err := decode(b, PhotoPixels)
+// ScaleToFit returns a whole picture whose longer side has at most side pixels, as a PNG.
+func ScaleToFit(b []byte, side int) ([]byte, error) {
+	src, err := decodeImage(b, PhotoPixels)
 	if err != nil {
 		return nil, err
 	}
@@ -100,10 +96,10 @@ func Fit(b []byte, side int) ([]byte, error) {
 	if long := max(w, h); long > side {
 		w, h = max(1, w*side/long), max(1, h*side/long)
 	}
-	return scaled(src, r, w, h)
+	return scaleToPNG(src, r, w, h)
 }
 
-func scaled(src image.Image, from image.Rectangle, w, h int) ([]byte, error) {
+func scaleToPNG(src image.Image, from image.Rectangle, w, h int) ([]byte, error) {
 	dst := image.NewNRGBA(image.Rect(0, 0, w, h))
 	draw.CatmullRom.Scale(dst, dst.Bounds(), src, from, draw.Src, nil)
 	var out bytes.Buffer

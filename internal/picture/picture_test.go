@@ -37,7 +37,7 @@ func TestFit_KeepsTheShape(t *testing.T) {
 	for _, c := range []struct{ w, h, side, wantW, wantH int }{
 		{100, 50, 640, 100, 50}, {1280, 320, 640, 640, 160}, {320, 1280, 640, 160, 640}, {2000, 1, 640, 640, 1}, {1, 1, 640, 1, 1}, {641, 641, 640, 640, 640},
 	} {
-		b, err := Fit(pngOf(t, c.w, c.h), c.side)
+		b, err := ScaleToFit(pngOf(t, c.w, c.h), c.side)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -45,7 +45,7 @@ func TestFit_KeepsTheShape(t *testing.T) {
 			t.Errorf("%d×%d became %d×%d", c.w, c.h, w, h)
 		}
 	}
-	b, err := Square(pngOf(t, 300, 20), 128)
+	b, err := CropSquare(pngOf(t, 300, 20), 128)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +57,7 @@ func TestFit_KeepsTheShape(t *testing.T) {
 func TestFit_NothingElseOfTheFileSurvives(t *testing.T) {
 	t.Parallel()
 	secret := []byte("GPS 48.1 11.5")
-	b, err := Fit(append(pngOf(t, 10, 10), secret...), 640)
+	b, err := ScaleToFit(append(pngOf(t, 10, 10), secret...), 640)
 	if err != nil || bytes.Contains(b, secret) {
 		t.Error(err)
 	}
@@ -81,21 +81,21 @@ func TestDecode_Refuses(t *testing.T) {
 		"half":       {pngOf(t, 100, 100)[:80], ErrDamaged},
 		"many scans": {append(j.Bytes(), bytes.Repeat([]byte{0xFF, 0xDA}, maxScans)...), ErrScans},
 	} {
-		if _, err := Fit(c.b, 640); !errors.Is(err, c.want) || !Faulty(err) {
+		if _, err := ScaleToFit(c.b, 640); !errors.Is(err, c.want) || !IsFaulty(err) {
 			t.Errorf("%s: %v, want %v", what, err, c.want)
 		}
 	}
-	if _, err := Fit(bomb, 640); !Faulty(err) {
+	if _, err := ScaleToFit(bomb, 640); !IsFaulty(err) {
 		t.Errorf("a bomb: %v", err)
 	}
 	large := pngOf(t, 3000, 2000) // 6 million pixels
-	if _, err := Square(large, 128); !errors.Is(err, ErrSize) {
+	if _, err := CropSquare(large, 128); !errors.Is(err, ErrSize) {
 		t.Errorf("an icon: %v", err)
 	}
-	if _, err := Fit(large, 640); err != nil {
+	if _, err := ScaleToFit(large, 640); err != nil {
 		t.Errorf("a photo: %v", err)
 	}
-	if Faulty(errors.New("x")) || Faulty(nil) {
+	if IsFaulty(errors.New("x")) || IsFaulty(nil) {
 		t.Error("other errors are no faults of the picture")
 	}
 }
