@@ -20,13 +20,12 @@ type message struct {
 	Data      any    `json:"data"`
 }
 
-// maxSaid is how many bytes of a message's text go along; who wants all of it
-// reads it with the API.
-const maxSaid = 8 << 10
+// maxTextBytes bounds the text of a message in a notification. The API has the whole text.
+const maxTextBytes = 8 << 10
 
-// actor is whoever a hook tells, as they are now; a NotFound fault when they
-// may be told nothing any more.
-func (s *Service) actor(ctx context.Context, h Hook) (ident.Actor, error) {
+// loadOwner returns the current actor of a hook's owner. It returns a NotFound fault if the account no
+// longer exists or is disabled, because then nothing may be sent.
+func (s *Service) loadOwner(ctx context.Context, h Hook) (ident.Actor, error) {
 	a := ident.Actor{Kind: ident.ActorKind(h.OwnerKind), ID: h.OwnerID, Addr: h.OwnerID}
 	if a.Kind == ident.Guest {
 		return a, nil
@@ -49,10 +48,10 @@ func actorOf(p account.Account) ident.Actor {
 	return a
 }
 
-// bodies writes what a hook is told of an event, one request each. A NotFound
-// fault says that it concerns its owner no more.
-func (s *Service) bodies(ctx context.Context, h Hook, e Event) ([]any, error) {
-	actor, err := s.actor(ctx, h)
+// buildBodies returns the bodies of the requests for an event, one each. A NotFound fault means that
+// the owner may no longer read the event.
+func (s *Service) buildBodies(ctx context.Context, h Hook, e Event) ([]any, error) {
+	actor, err := s.loadOwner(ctx, h)
 	if err != nil {
 		return nil, err
 	}
@@ -67,15 +66,15 @@ func (s *Service) bodies(ctx context.Context, h Hook, e Event) ([]any, error) {
 		}
 		return s.Push(ctx, actor, t, h.Version)
 	}
-	data, err := s.data(ctx, actor, e)
+	data, err := s.buildData(ctx, actor, e)
 	if err != nil {
 		return nil, err
 	}
-	return []any{message{e.Type, stamp(e.At), data}}, nil
+	return []any{message{e.Type, formatTime(e.At), data}}, nil
 }
 
-// data is what a webhook is told of an event.
-func (s *Service) data(ctx context.Context, actor ident.Actor, e Event) (any, error) {
+// buildData returns the data field of a webhook's body for an event.
+func (s *Service) buildData(ctx context.Context, actor ident.Actor, e Event) (any, error) {
 	f := e.Facts
 	switch e.Type {
 	case TaskEnded, TaskAsks:
@@ -113,11 +112,11 @@ func (s *Service) taskData(ctx context.Context, actor ident.Actor, f Facts) (any
 		"url": s.cfg.URL + "/api/v1/tasks/" + t.ID}
 	m, err := s.Chat.Message(ctx, actor, t.ConversationID, f.Seq)
 	switch {
-	case fault.Is(err, fault.NotFound): // who left the conversation still learns that it ended
+	case fault.Is(err, fault.NotFound): // a former member is still notified of the task's end
 	case err != nil:
 		return nil, err
 	case m.Kind == chat.Text:
-		put(out, m)
+		putText(out, m)
 	}
 	return out, nil
 }
@@ -130,14 +129,13 @@ func (s *Service) saidData(ctx context.Context, actor ident.Actor, f Facts) (any
 	if !m.Now.UnsaidAt.IsZero() {
 		return nil, fault.New(fault.NotFound, "The message was taken away.")
 	}
-	out := map[string]any{"conversation_id": f.ConversationID, "seq": m.Seq, "message_id": m.ID,
-		"sender": map[string]any{"kind": senderKind(m.Sender.Kind), "handle": m.Sender.Handle},
-		"url":    fmt.Sprintf("%s/chat/%s#m%d", s.cfg.URL, f.ConversationID, m.Seq)}
-	put(out, m)
+	out := map[string]any{"conversation_id": f.ConversationID, "seq": m.Seq, "message_id": m.ID, "sender": map[string]any{"kind": senderKind(m.Sender.Kind), "handle": m.Sender.Handle},
+		"url": fmt.Sprintf("%s/chat/%s#m%d", s.cfg.URL, f.ConversationID, m.Seq)}
+	putText(out, m)
 	return out, nil
 }
 
-// senderKind tells nobody who runs the portal.
+// senderKind maps operator to person, because receivers need not know the operator of the portal.
 func senderKind(kind string) string {
 	if kind == string(ident.Operator) {
 		return string(ident.Person)
@@ -145,11 +143,11 @@ func senderKind(kind string) string {
 	return kind
 }
 
-// put adds the text of a message, cut to maxSaid.
-func put(out map[string]any, m chat.Message) {
+// putText adds the text of a message, cut to maxTextBytes.
+func putText(out map[string]any, m chat.Message) {
 	text := task.PlainText(m.Parts)
-	if len(text) > maxSaid {
-		text = text[:maxSaid]
+	if len(text) > maxTextBytes {
+		text = text[:maxTextBytes]
 		for !utf8.ValidString(text) {
 			text = text[:len(text)-1]
 		}

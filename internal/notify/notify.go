@@ -1,14 +1,11 @@
-// Package notify tells addresses outside of what happens here: webhooks of
-// accounts, signed as Standard Webhooks has it, and the push notifications of
-// A2A that the caller of a task asked for. Services do not know it. What is to
-// be told is written by the store as rows in the transaction of the change
-// itself; Run reads these rows, so a crash loses nothing, and a wake-up that
-// is lost costs nothing but a moment. One process owns the database, so a row
-// needs no lease: what was being sent when it died is sent again.
+// Package notify sends events to outside addresses: webhooks of accounts, signed as in Standard
+// Webhooks, and the push notifications of A2A that the caller of a task asked for. Services do not
+// depend on it: the store writes events as rows in the transaction of the change itself and Run reads
+// these rows. A crash therefore loses nothing, and a lost wake-up only delays. One process owns the
+// database, so a row needs no lease: a send that the process did not finish is repeated.
 //
-// Rows hold ids and states. Texts are read when they are sent, with the rights
-// that whoever is told has by then. The package knows neither SQL nor how a
-// protocol writes a task.
+// Rows hold ids and states. Texts are read when they are sent, with the rights that the owner of the
+// hook has at that time. The package depends neither on SQL nor on the way a protocol writes a task.
 package notify
 
 import (
@@ -18,7 +15,7 @@ import (
 	"agentsite/internal/task"
 )
 
-// Kind says what a hook is.
+// Kind is the kind of a hook.
 type Kind string
 
 // A Webhook belongs to an account, a Push to the caller of one task.
@@ -27,21 +24,21 @@ const (
 	Push    Kind = "push"
 )
 
-// State says whether a hook is told of events.
+// State is the state of a hook.
 type State string
 
-// An Active hook is told; a Paused one was stopped by its owner, a Failed one
-// by the portal, because its address did not answer for long.
+// Events are sent to an Active hook. A Paused one was stopped by its owner, a Failed one by the portal,
+// because its address did not answer for long.
 const (
 	Active State = "active"
 	Paused State = "paused"
 	Failed State = "failed"
 )
 
-// Type is what happened. They are part of the API.
+// Type is the type of an event. The values are part of the API.
 type Type string
 
-// The events of webhooks, and TaskState, which only push hooks are told.
+// The events of webhooks, and TaskState, which only push hooks get.
 const (
 	TaskEnded       Type = "task.ended"
 	TaskAsks        Type = "task.input_required"
@@ -55,58 +52,55 @@ const (
 	TaskState       Type = "task.state"
 )
 
-// Types are those that a webhook may choose, in the order forms show them.
-var Types = []Type{TaskEnded, TaskAsks, MessageSaid, AgentRegistered, AgentChanged, AgentRemoved, AgentLiveness,
-	AgentReported}
+// Types are the events that a webhook may choose, in the order of forms.
+var Types = []Type{TaskEnded, TaskAsks, MessageSaid, AgentRegistered, AgentChanged, AgentRemoved, AgentLiveness, AgentReported}
 
-// Hook is an address that is told of events.
+// Hook is an address to which events are sent.
 type Hook struct {
 	ID   string
 	Kind Kind
-	// OwnerKind and OwnerID are who is told: an account or, of a push hook,
-	// the caller of the task.
+	// OwnerKind and OwnerID identify the owner: an account or, for a push hook, the caller of the task.
 	OwnerKind, OwnerID string
-	// TaskID is the task of a push hook, Name what its client calls it and
-	// Version the form of A2A that it is told in.
+	// TaskID is the task of a push hook, Name the client's name for the hook and Version the version of
+	// A2A for its bodies.
 	TaskID, Name, Version string
 	Label                 string
 	URL                   string
-	Host                  string // the site, without a port: what bounds are counted by
+	Host                  string // the site, without a port; limits count by it
 	Events                []Type // of a webhook
-	Scheme                string // of the Authorization that a push hook wants
+	Scheme                string // of the Authorization header of a push hook
 	Sealed                []byte
 	State                 State
 	Reason                string // why it failed, or fails now
-	// Waiting events are to be sent; Missed ones were not kept, because
-	// MaxWaiting did already.
+	// Waiting is the number of events to be sent, Missed the number of events dropped because
+	// MaxWaiting were waiting.
 	Waiting, Missed      int
-	Failures             int // attempts in a row
+	Failures             int // failed attempts in a row
 	FailingSince         time.Time
 	NextAt               time.Time
 	CreatedAt, UpdatedAt time.Time
 }
 
-// Bounds of what is kept.
+// Bounds of the stored data.
 const (
-	MaxWebhooks = 20   // of an account
-	MaxPushes   = 10   // of a task
-	MaxWaiting  = 1000 // events of one hook
-	MaxAttempts = 50   // that are shown of a webhook
+	MaxWebhooks = 20   // per account
+	MaxPushes   = 10   // per task
+	MaxWaiting  = 1000 // events per hook
+	MaxAttempts = 50   // shown per webhook
 	maxLabel    = 60   // characters
 	maxReason   = 300  // bytes
 )
 
-// Event is something that a hook is to be told.
+// Event is one event for one hook.
 type Event struct {
-	Seq   int64  // its place among the hook's
-	ID    string // the same each time it is sent
+	Seq   int64  // its position among the hook's events
+	ID    string // the same in each attempt
 	Type  Type
 	At    time.Time
 	Facts Facts
 }
 
-// Facts are what the store knows of an event when it happens. They are kept as
-// JSON.
+// Facts are the data that the store has when an event happens. They are stored as JSON.
 type Facts struct {
 	TaskID         string     `json:"task_id,omitempty"`
 	State          task.State `json:"state,omitempty"`
@@ -120,14 +114,14 @@ type Facts struct {
 	ReportID       string     `json:"report_id,omitempty"`
 }
 
-// Attempt is one try to tell a hook something.
+// Attempt is one try to send an event.
 type Attempt struct {
 	EventID string
 	Type    Type
 	At      time.Time
-	Status  int // of HTTP, 0 without an answer
+	Status  int // HTTP status, 0 without an answer
 	Took    time.Duration
-	Error   string // "" if it was taken
+	Error   string // "" if the receiver accepted it
 }
 
 // JoinTypes writes types as they are stored, with a space around each.

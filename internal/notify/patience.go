@@ -5,23 +5,22 @@ import (
 	"time"
 )
 
-// How long an address that does not take what it is told is tried again. The
-// pauses grow from firstPause to longestPause.
+// Retries for an address that does not accept events. The pauses grow from firstPause to longestPause.
 const (
 	firstPause   = 5 * time.Second
 	longestPause = time.Hour
 	growth       = 3
-	// keepEvents is how old an event may get before the next one is tried.
+	// keepEvents is the age at which an event is dropped and the next one tried.
 	keepEvents = 24 * time.Hour
-	// A webhook that took nothing for so long is stopped, and its owner told.
+	// A webhook that accepted nothing for this long is stopped and its owner notified.
 	webhookPatience = 3 * 24 * time.Hour
-	// Who asked for one task waits less.
+	// A push hook is given up earlier, because its caller asked for one task only.
 	pushPatience = 6 * time.Hour
 )
 
-// pause is how long to wait after a number of failures in a row, a fifth more
-// or less so that many do not come back at once. at is in [0, 1).
-func pause(failures int, at float64) time.Duration {
+// retryPause returns the pause after a number of failures in a row. It varies by a fifth so that many
+// hooks do not retry at the same time. at is in [0, 1).
+func retryPause(failures int, at float64) time.Duration {
 	d := firstPause
 	for range min(failures, 12) - 1 {
 		d = min(d*growth, longestPause)
@@ -29,14 +28,14 @@ func pause(failures int, at float64) time.Duration {
 	return time.Duration(float64(d) * (0.8 + 0.4*at))
 }
 
-// next is when a hook is tried again; the far side may ask for a longer pause,
-// up to the longest.
-func next(now time.Time, failures int, asked time.Duration) time.Time {
-	return now.Add(max(pause(failures, rand.Float64()), min(asked, longestPause)))
+// nextAttempt returns the time of the next attempt. The receiver may ask for a longer pause, up to
+// longestPause.
+func nextAttempt(now time.Time, failures int, asked time.Duration) time.Time {
+	return now.Add(max(retryPause(failures, rand.Float64()), min(asked, longestPause)))
 }
 
-// patience is how long a hook may take nothing.
-func (h Hook) patience() time.Duration {
+// maxFailingTime returns how long a hook may accept nothing before it is stopped.
+func (h Hook) maxFailingTime() time.Duration {
 	if h.Kind == Push {
 		return pushPatience
 	}

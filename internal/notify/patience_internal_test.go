@@ -10,20 +10,20 @@ func TestPause_GrowsToAnHour(t *testing.T) {
 	t.Parallel()
 	var got []time.Duration
 	for n := range 10 {
-		got = append(got, pause(n+1, 0.5))
+		got = append(got, retryPause(n+1, 0.5))
 	}
 	want := []time.Duration{5 * time.Second, 15 * time.Second, 45 * time.Second, 135 * time.Second, 405 * time.Second, 1215 * time.Second, time.Hour, time.Hour, time.Hour, time.Hour}
 	if !slices.Equal(got, want) {
 		t.Errorf("%v", got)
 	}
-	if a, b := pause(1, 0), pause(1, 1); a != 4*time.Second || b != 6*time.Second {
+	if a, b := retryPause(1, 0), retryPause(1, 1); a != 4*time.Second || b != 6*time.Second {
 		t.Errorf("%v %v", a, b)
 	}
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
-	if got := next(now, 1, 10*time.Minute).Sub(now); got != 10*time.Minute {
+	if got := nextAttempt(now, 1, 10*time.Minute).Sub(now); got != 10*time.Minute {
 		t.Errorf("asked for 10 minutes, got %v", got)
 	}
-	if got := next(now, 1, 10*time.Hour).Sub(now); got != time.Hour {
+	if got := nextAttempt(now, 1, 10*time.Hour).Sub(now); got != time.Hour {
 		t.Errorf("asked for 10 hours, got %v", got)
 	}
 }
@@ -31,12 +31,12 @@ func TestPause_GrowsToAnHour(t *testing.T) {
 // The vector is that of the specification's own libraries.
 func TestSign_IsStandardWebhooks(t *testing.T) {
 	t.Parallel()
-	got, err := sign("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "msg_p5jXN8AQM9LWM0D4loKWxJek", time.Unix(1614265330, 0), []byte(`{"test": 2432232314}`))
+	got, err := signBody("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "msg_p5jXN8AQM9LWM0D4loKWxJek", time.Unix(1614265330, 0), []byte(`{"test": 2432232314}`))
 	if err != nil || got != "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=" {
 		t.Errorf("%q %v", got, err)
 	}
 	for _, bad := range []string{"", "whsec_", "whsec_*"} {
-		if _, err := sign(bad, "id", time.Now(), nil); err == nil {
+		if _, err := signBody(bad, "id", time.Now(), nil); err == nil {
 			t.Errorf("%q signs", bad)
 		}
 	}

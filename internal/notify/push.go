@@ -11,19 +11,19 @@ import (
 	"agentsite/internal/ident"
 )
 
-// PushDraft is where and how the caller of a task wants to be told of it. A
-// draft with the Name of an earlier one takes its place.
+// PushDraft is the caller's request for push notifications of a task. A draft with the Name of an
+// earlier one replaces it.
 type PushDraft struct {
 	TaskID  string
-	Name    string // made up if it is empty
-	Version string // of A2A, in whose form it is told
+	Name    string // generated if empty
+	Version string // of A2A, for the bodies
 	URL     string
-	// Token comes back in a header of its own. Scheme and Credentials make the
-	// Authorization header, if Credentials are not empty.
+	// Token is sent back in a header of its own. Scheme and Credentials make the Authorization header,
+	// if Credentials are not empty.
 	Token, Scheme, Credentials string
 }
 
-// pushSecret is what is sealed of a push hook.
+// pushSecret is the sealed part of a push hook.
 type pushSecret struct {
 	Token       string `json:"token,omitempty"`
 	Credentials string `json:"credentials,omitempty"`
@@ -32,42 +32,39 @@ type pushSecret struct {
 // maxCredential bounds a token and credentials, in bytes.
 const maxCredential = 4096
 
-func (d PushDraft) check(s *Service) error {
+func (d PushDraft) checkDraft(s *Service) error {
 	var c fault.Check
 	c.Field(d.URL != "", "url", "give the address that is to be told")
 	if d.URL != "" {
 		err := s.cfg.CheckURL(d.URL)
 		c.Field(err == nil, "url", "%v", err)
 	}
-	c.Field(len(d.Name) <= 200 && printable(d.Name), "id", "use at most 200 printable characters")
-	c.Field(len(d.Token) <= maxCredential && printable(d.Token), "token", "use at most %d printable characters",
-		maxCredential)
-	c.Field(len(d.Credentials) <= maxCredential && printable(d.Credentials), "authentication.credentials",
-		"use at most %d printable characters", maxCredential)
-	c.Field(d.Credentials == "" || d.Scheme != "", "authentication.scheme",
-		"name the scheme of the credentials, such as Bearer")
+	c.Field(len(d.Name) <= 200 && isPrintable(d.Name), "id", "use at most 200 printable characters")
+	c.Field(len(d.Token) <= maxCredential && isPrintable(d.Token), "token", "use at most %d printable characters", maxCredential)
+	c.Field(len(d.Credentials) <= maxCredential && isPrintable(d.Credentials), "authentication.credentials", "use at most %d printable characters", maxCredential)
+	c.Field(d.Credentials == "" || d.Scheme != "", "authentication.scheme", "name the scheme of the credentials, such as Bearer")
 	c.Field(len(d.Scheme) <= 40 && strings.IndexFunc(d.Scheme, func(r rune) bool {
 		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-')
 	}) < 0, "authentication.scheme", "is not the name of a scheme of HTTP, such as Bearer")
 	return c.Err()
 }
 
-// printable reports whether s may stand in a header.
-func printable(s string) bool {
+// isPrintable reports whether s may be the value of a header.
+func isPrintable(s string) bool {
 	return strings.IndexFunc(s, func(r rune) bool { return r < ' ' || r > '~' }) < 0
 }
 
-// SetPush makes the caller of a task be told of it. A task that is not the
-// actor's is a NotFound fault.
+// SetPush stores a push hook for a task of the actor. It returns a NotFound fault if the task is not
+// the actor's.
 func (s *Service) SetPush(ctx context.Context, actor ident.Actor, d PushDraft) (Hook, error) {
-	if actor.Kind == ident.Portal { // it is asked anew whether it may, each time
+	if actor.Kind == ident.Portal { // the portal's permission is checked with each request
 		return Hook{}, fault.New(fault.Forbidden, "Portals are not told of tasks; they follow them.")
 	}
 	t, err := s.Chat.OwnTask(ctx, actor, d.TaskID)
 	if err != nil {
 		return Hook{}, err
 	}
-	if err := d.check(s); err != nil {
+	if err := d.checkDraft(s); err != nil {
 		return Hook{}, err
 	}
 	key := actor.ID
@@ -88,14 +85,14 @@ func (s *Service) SetPush(ctx context.Context, actor ident.Actor, d PushDraft) (
 	if err != nil {
 		return Hook{}, fmt.Errorf("encode the secrets of a push hook: %w", err)
 	}
-	h.Sealed = s.Sealer.Seal(string(plain), h.bound())
+	h.Sealed = s.Sealer.Seal(string(plain), h.sealContext())
 	return s.Store.PutPush(ctx, h, MaxPushes)
 }
 
-// CheckPush says what is wrong with a draft whose task is not there yet.
-func (s *Service) CheckPush(d PushDraft) error { return d.check(s) }
+// CheckPush checks a draft before its task exists.
+func (s *Service) CheckPush(d PushDraft) error { return d.checkDraft(s) }
 
-// Pushes lists who is told of a task of the actor's, by name.
+// Pushes lists the push hooks of one of the actor's tasks, by name.
 func (s *Service) Pushes(ctx context.Context, actor ident.Actor, taskID string) ([]Hook, error) {
 	if _, err := s.Chat.Task(ctx, actor, taskID); err != nil {
 		return nil, err
@@ -103,7 +100,7 @@ func (s *Service) Pushes(ctx context.Context, actor ident.Actor, taskID string) 
 	return s.Store.Pushes(ctx, taskID)
 }
 
-// DropPush ends telling. Ending what has ended is no error.
+// DropPush deletes a push hook. It is no error if the hook does not exist.
 func (s *Service) DropPush(ctx context.Context, actor ident.Actor, taskID, name string) error {
 	if _, err := s.Chat.OwnTask(ctx, actor, taskID); err != nil {
 		return err
@@ -111,9 +108,9 @@ func (s *Service) DropPush(ctx context.Context, actor ident.Actor, taskID, name 
 	return s.Store.DropPush(ctx, taskID, name)
 }
 
-// secret opens what is sealed of a push hook.
-func (s *Service) secret(h Hook) (out pushSecret, err error) {
-	plain, err := s.Sealer.Open(h.Sealed, h.bound())
+// openSecret decrypts the sealed part of a push hook.
+func (s *Service) openSecret(h Hook) (out pushSecret, err error) {
+	plain, err := s.Sealer.Open(h.Sealed, h.sealContext())
 	if err != nil {
 		return out, err
 	}

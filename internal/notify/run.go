@@ -16,38 +16,35 @@ import (
 )
 
 const (
-	// maxFlying bounds how many hooks are told something at a time, maxPerHost
-	// how many of them are at one host, maxPerOwner how many are one owner's,
-	// and maxTrying how many did not take the last event: neither one host that
-	// is slow nor many that are keep the others waiting.
-	maxFlying   = 32
+	// maxInFlight bounds the hooks that are served at a time, maxPerHost those at one host, maxPerOwner
+	// those of one owner, and maxRetrying those whose last attempt failed. With these bounds neither
+	// one slow host nor many of them delay the others.
+	maxInFlight = 32
 	maxPerHost  = 3
 	maxPerOwner = 8
-	maxTrying   = 16
-	// burst is how many events one hook is told, and turn how long, before
-	// others have theirs.
-	burst = 20
-	turn  = 10 * time.Second
-	// troubleWait is how long the worker waits when the database has trouble.
+	maxRetrying = 16
+	// maxEventsPerTurn and turnTime bound the work for one hook before others have their turn.
+	maxEventsPerTurn = 20
+	turnTime         = 10 * time.Second
+	// troubleWait is how long the worker waits after an error of the database.
 	troubleWait = 5 * time.Second
 )
 
-// flight is who is being told something now.
+// flight holds the hooks that are being served now.
 type flight struct {
-	hooks  map[string]Hook // by id
-	hosts  map[string]int
-	owners map[string]int
-	trying int // those that failed before
+	hooks    map[string]Hook // by id
+	hosts    map[string]int
+	owners   map[string]int
+	retrying int // those whose last attempt failed
 }
 
-// busy is for whom there is no room.
-func (f *flight) busy() Busy {
-	return Busy{IDs: slices.Collect(maps.Keys(f.hooks)), Hosts: full(f.hosts, maxPerHost),
-		Owners: full(f.owners, maxPerOwner), Trying: f.trying >= maxTrying}
+// listBusy returns the hooks, hosts and owners for which there is no room.
+func (f *flight) listBusy() Busy {
+	return Busy{IDs: slices.Collect(maps.Keys(f.hooks)), Hosts: fullKeys(f.hosts, maxPerHost), Owners: fullKeys(f.owners, maxPerOwner), Trying: f.retrying >= maxRetrying}
 }
 
-// full are those that have their most.
-func full(counts map[string]int, most int) (out []string) {
+// fullKeys returns the keys whose count has reached most.
+func fullKeys(counts map[string]int, most int) (out []string) {
 	for k, n := range counts {
 		if n >= most {
 			out = append(out, k)
@@ -56,23 +53,22 @@ func full(counts map[string]int, most int) (out []string) {
 	return out
 }
 
-// takes reports whether there is room for a hook beside those at its host,
-// those of its owner and those that failed before.
-func (f *flight) takes(h Hook) bool {
-	return f.hosts[h.Host] < maxPerHost && f.owners[h.OwnerID] < maxPerOwner &&
-		(h.Failures == 0 || f.trying < maxTrying)
+// hasRoom reports whether a hook fits in beside those at its host, those of its owner and those that
+// failed before.
+func (f *flight) hasRoom(h Hook) bool {
+	return f.hosts[h.Host] < maxPerHost && f.owners[h.OwnerID] < maxPerOwner && (h.Failures == 0 || f.retrying < maxRetrying)
 }
 
-func (f *flight) begin(h Hook) {
+func (f *flight) addHook(h Hook) {
 	f.hooks[h.ID] = h
 	f.hosts[h.Host]++
 	f.owners[h.OwnerID]++
 	if h.Failures > 0 {
-		f.trying++
+		f.retrying++
 	}
 }
 
-func (f *flight) end(id string) {
+func (f *flight) removeHook(id string) {
 	h := f.hooks[id]
 	delete(f.hooks, id)
 	if f.hosts[h.Host]--; f.hosts[h.Host] == 0 {
@@ -82,32 +78,31 @@ func (f *flight) end(id string) {
 		delete(f.owners, h.OwnerID)
 	}
 	if h.Failures > 0 {
-		f.trying--
+		f.retrying--
 	}
 }
 
-// Run sends what waits until ctx ends. What is under way then is sent again at
-// the next start.
+// Run sends waiting events until ctx ends. A send that ctx interrupts is repeated at the next start.
 func (s *Service) Run(ctx context.Context) error {
 	var workers sync.WaitGroup
 	defer workers.Wait()
 	flying := &flight{hooks: make(map[string]Hook), hosts: make(map[string]int), owners: make(map[string]int)}
-	landed := make(chan string, maxFlying) // never full: each is one of maxFlying
+	landed := make(chan string, maxInFlight) // never full: at most maxInFlight hooks are served
 	alarm := time.NewTimer(0)
 	defer alarm.Stop()
 	for {
 		select {
 		case <-s.Wake:
 		case id := <-landed:
-			flying.end(id)
+			flying.removeHook(id)
 		case <-alarm.C:
 		case <-ctx.Done():
 			return nil
 		}
-		later := s.launch(ctx, flying, func(h Hook) {
+		later := s.startDue(ctx, flying, func(h Hook) {
 			workers.Go(func() {
 				defer func() { landed <- h.ID }()
-				s.tell(ctx, h)
+				s.deliverEvents(ctx, h)
 			})
 		})
 		alarm.Stop()
@@ -117,12 +112,12 @@ func (s *Service) Run(ctx context.Context) error {
 	}
 }
 
-// launch begins to tell hooks that are due, as many as there is room for, and
-// returns when to look again.
-func (s *Service) launch(ctx context.Context, flying *flight, begin func(Hook)) (later time.Time) {
-	room := maxFlying - len(flying.hooks)
+// startDue starts serving due hooks, as many as there is room for. later is the time at which the next
+// hook is due.
+func (s *Service) startDue(ctx context.Context, flying *flight, begin func(Hook)) (later time.Time) {
+	room := maxInFlight - len(flying.hooks)
 	for room > 0 {
-		due, next, err := s.Store.DueHooks(ctx, clock.Now(), flying.busy(), room)
+		due, next, err := s.Store.DueHooks(ctx, clock.Now(), flying.listBusy(), room)
 		if err != nil {
 			if ctx.Err() == nil {
 				s.cfg.Log.Error("look for events to send", "error", err)
@@ -132,8 +127,8 @@ func (s *Service) launch(ctx context.Context, flying *flight, begin func(Hook)) 
 		later = next
 		begun := 0
 		for _, h := range due {
-			if flying.takes(h) {
-				flying.begin(h)
+			if flying.hasRoom(h) {
+				flying.addHook(h)
 				begin(h)
 				begun++
 			}
@@ -141,35 +136,34 @@ func (s *Service) launch(ctx context.Context, flying *flight, begin func(Hook)) 
 		if room -= begun; begun == len(due) {
 			return later
 		}
-		// There is no room for the others now: look for some of another kind.
+		// There is no room for the rest of these: look for hooks at other hosts or of other owners.
 	}
 	return later
 }
 
-// tell sends a hook what waits for it, in order, until something is not taken.
-func (s *Service) tell(ctx context.Context, h Hook) {
+// deliverEvents sends the waiting events of a hook in order, until one is not accepted.
+func (s *Service) deliverEvents(ctx context.Context, h Hook) {
 	begun := time.Now()
-	for n := 0; n < burst && time.Since(begun) < turn; n++ {
+	for n := 0; n < maxEventsPerTurn && time.Since(begun) < turnTime; n++ {
 		now, e, err := s.Store.NextEvent(ctx, h.ID)
 		if fault.Is(err, fault.NotFound) {
 			return
 		}
 		if err != nil {
-			s.troubled(ctx, "look for an event to send", "hook", h.ID, "error", err)
+			s.logTrouble(ctx, "look for an event to send", "hook", h.ID, "error", err)
 			return
 		}
-		o, err := s.once(ctx, now, e)
+		o, err := s.attemptEvent(ctx, now, e)
 		if ctx.Err() != nil {
-			return // not its fault: sent at the next start
+			return // not the hook's fault: sent again at the next start
 		}
 		if err != nil {
 			s.cfg.Log.Error("send an event", "hook", h.ID, "event", e.ID, "error", err)
-			o = s.failed(now, e, reply{Attempt: Attempt{EventID: e.ID, Type: e.Type, At: clock.Now(),
-				Error: "this portal had trouble"}})
+			o = s.failureOutcome(now, e, reply{Attempt: Attempt{EventID: e.ID, Type: e.Type, At: clock.Now(), Error: "this portal had trouble"}})
 		}
 		o.HookID, o.Of = h.ID, now.UpdatedAt
 		if err := s.Store.Settle(ctx, o); err != nil {
-			s.troubled(ctx, "note what came of an event", "hook", h.ID, "event", e.ID, "error", err)
+			s.logTrouble(ctx, "note what came of an event", "hook", h.ID, "event", e.ID, "error", err)
 			return
 		}
 		if o.Failed && o.Notice.Kind != "" && s.cfg.Told != nil {
@@ -181,9 +175,9 @@ func (s *Service) tell(ctx context.Context, h Hook) {
 	}
 }
 
-// troubled logs what is wrong with the database and waits, or the same would
-// be tried again at once.
-func (s *Service) troubled(ctx context.Context, what string, args ...any) {
+// logTrouble logs an error of the database and waits, because otherwise the same statement would be
+// tried again at once.
+func (s *Service) logTrouble(ctx context.Context, what string, args ...any) {
 	if ctx.Err() != nil {
 		return
 	}
@@ -194,15 +188,14 @@ func (s *Service) troubled(ctx context.Context, what string, args ...any) {
 	}
 }
 
-// once tries to send one event. A panic over it is an error of that event
-// alone.
-func (s *Service) once(ctx context.Context, h Hook, e Event) (o Outcome, err error) {
+// attemptEvent tries to send one event. It turns a panic into an error, so that other events are sent.
+func (s *Service) attemptEvent(ctx context.Context, h Hook, e Event) (o Outcome, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
 		}
 	}()
-	bodies, err := s.bodies(ctx, h, e)
+	bodies, err := s.buildBodies(ctx, h, e)
 	if fault.Is(err, fault.NotFound) || fault.Is(err, fault.Forbidden) || fault.Is(err, fault.Unauthenticated) {
 		return Outcome{Seq: e.Seq, Gone: true, Failures: h.Failures, FailingSince: h.FailingSince, NextAt: h.NextAt,
 			Reason: h.Reason}, nil
@@ -210,30 +203,30 @@ func (s *Service) once(ctx context.Context, h Hook, e Event) (o Outcome, err err
 	if err != nil {
 		return Outcome{}, err
 	}
-	r, err := s.try(ctx, h, e, bodies)
+	r, err := s.sendBodies(ctx, h, e, bodies)
 	if err != nil {
 		return Outcome{}, err
 	}
 	if r.Error != "" {
-		return s.failed(h, e, r), nil
+		return s.failureOutcome(h, e, r), nil
 	}
-	// What still waits has its turn after those that wait already.
+	// A hook with more events is served after those that are due already.
 	return Outcome{Seq: e.Seq, Gone: true, Attempt: &r.Attempt, NextAt: clock.Now()}, nil
 }
 
-// failed is the outcome of an attempt that was not taken.
-func (s *Service) failed(h Hook, e Event, r reply) Outcome {
+// failureOutcome returns the outcome of an attempt that was not accepted.
+func (s *Service) failureOutcome(h Hook, e Event, r reply) Outcome {
 	now := clock.Now()
 	o := Outcome{HookID: h.ID, Seq: e.Seq, Attempt: &r.Attempt, Failures: h.Failures + 1, FailingSince: h.FailingSince,
 		Reason: r.Error}
 	if o.FailingSince.IsZero() {
 		o.FailingSince = now
 	}
-	o.NextAt = next(now, o.Failures, r.after)
+	o.NextAt = nextAttempt(now, o.Failures, r.after)
 	if h.Kind == Webhook && now.Sub(e.At) >= keepEvents {
-		o.Gone = true // the next one may be taken
+		o.Gone = true // the next one may be accepted
 	}
-	long := now.Sub(o.FailingSince) >= h.patience()
+	long := now.Sub(o.FailingSince) >= h.maxFailingTime()
 	if !r.gone && !long {
 		return o
 	}
@@ -241,7 +234,7 @@ func (s *Service) failed(h Hook, e Event, r reply) Outcome {
 	if r.gone {
 		o.Reason = "it answered that it is gone for good (status 410)"
 	} else {
-		o.Reason = clip(fmt.Sprintf("it took nothing for %s; last: %s", roughly(h.patience()), r.Error))
+		o.Reason = clipReason(fmt.Sprintf("it took nothing for %s; last: %s", formatPatience(h.maxFailingTime()), r.Error))
 	}
 	if h.Kind == Webhook {
 		where := h.URL
@@ -249,13 +242,13 @@ func (s *Service) failed(h Hook, e Event, r reply) Outcome {
 			where = u.Host
 		}
 		o.Notice = hub.Notice{Kind: hub.NoticeWebhook, Subject: where, Href: "/account/webhooks", CreatedAt: now,
-			Text: clip("Your webhook at " + where + " was stopped: " + o.Reason + ".")}
+			Text: clipReason("Your webhook at " + where + " was stopped: " + o.Reason + ".")}
 	}
 	return o
 }
 
-// roughly says a patience in words.
-func roughly(d time.Duration) string {
+// formatPatience formats a duration in days or hours.
+func formatPatience(d time.Duration) string {
 	if d >= 48*time.Hour {
 		return fmt.Sprintf("%d days", d/(24*time.Hour))
 	}

@@ -16,24 +16,23 @@ import (
 )
 
 const (
-	// sendTimeout is within the 10 to 30 s that A2A names (§4.3.3).
+	// sendTimeout is within the 10 to 30 s of A2A (§4.3.3).
 	sendTimeout = 20 * time.Second
-	// maxAnswer is how much of an answer is read, so that the connection can be
-	// used again. None of it is looked at.
+	// maxAnswer bounds the part of an answer that is read, so that the connection can be used again.
+	// The content is ignored.
 	maxAnswer = 16 << 10
 )
 
-// reply is what came of telling a hook something.
+// reply is the result of an attempt to send an event.
 type reply struct {
 	Attempt
-	gone  bool          // the address says that it is no more
-	after time.Duration // how long it asks to be left alone
+	gone  bool          // the receiver answered 410 Gone
+	after time.Duration // the pause that the receiver asks for
 }
 
-// try tells a hook something: each body in a request of its own, until one is
-// not taken. It returns an error only when nothing could be sent because of
-// this portal, or because ctx ended.
-func (s *Service) try(ctx context.Context, h Hook, e Event, bodies []any) (reply, error) {
+// sendBodies sends each body in a request of its own, until one is not accepted. It returns an error
+// only when nothing could be sent because of this portal, or because ctx ended.
+func (s *Service) sendBodies(ctx context.Context, h Hook, e Event, bodies []any) (reply, error) {
 	begun := time.Now()
 	r := reply{Attempt: Attempt{EventID: e.ID, Type: e.Type, At: clock.Now()}}
 	for i, v := range bodies {
@@ -41,15 +40,15 @@ func (s *Service) try(ctx context.Context, h Hook, e Event, bodies []any) (reply
 		if i > 0 {
 			id += "/" + strconv.Itoa(i+1)
 		}
-		b, err := encode(v)
+		b, err := encodeJSON(v)
 		if err != nil {
 			return r, err
 		}
-		req, err := s.request(h, id, b)
+		req, err := s.newRequest(h, id, b)
 		if err != nil {
 			return r, err
 		}
-		if err := s.send(ctx, req, &r); err != nil {
+		if err := s.doRequest(ctx, req, &r); err != nil {
 			return r, err
 		}
 		if r.Error != "" {
@@ -60,7 +59,7 @@ func (s *Service) try(ctx context.Context, h Hook, e Event, bodies []any) (reply
 	return r, nil
 }
 
-func encode(v any) ([]byte, error) {
+func encodeJSON(v any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
@@ -70,8 +69,8 @@ func encode(v any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
-// request is one request to a hook, with what shows who sends it.
-func (s *Service) request(h Hook, id string, body []byte) (*http.Request, error) {
+// newRequest builds one request to a hook, with the headers that authenticate this portal.
+func (s *Service) newRequest(h Hook, id string, body []byte) (*http.Request, error) {
 	req, err := http.NewRequest(http.MethodPost, h.URL, bytes.NewReader(body))
 	if err != nil {
 		return nil, fault.Wrap(fault.Invalid, err, "The address is not one that can be called.")
@@ -80,12 +79,12 @@ func (s *Service) request(h Hook, id string, body []byte) (*http.Request, error)
 	if h.Kind == Push {
 		return req, s.pushHeaders(h, req.Header)
 	}
-	secret, err := s.Sealer.Open(h.Sealed, h.bound())
+	secret, err := s.Sealer.Open(h.Sealed, h.sealContext())
 	if err != nil {
 		return nil, fmt.Errorf("open the secret of webhook %s: %w", h.ID, err)
 	}
 	now := clock.Now()
-	signature, err := sign(secret, id, now, body)
+	signature, err := signBody(secret, id, now, body)
 	if err != nil {
 		return nil, err
 	}
@@ -95,16 +94,15 @@ func (s *Service) request(h Hook, id string, body []byte) (*http.Request, error)
 	return req, nil
 }
 
-// pushHeaders are those that A2A's push notifications have (§4.3.3). The token
-// has two names: the specification's, and the one that receivers made with the
-// Go SDK read.
+// pushHeaders sets the headers of A2A's push notifications (§4.3.3). The token has two names: that of
+// the specification, and the one that receivers made with the Go SDK read.
 func (s *Service) pushHeaders(h Hook, out http.Header) error {
-	secret, err := s.secret(h)
+	secret, err := s.openSecret(h)
 	if err != nil {
 		return fmt.Errorf("open the secrets of push hook %s: %w", h.ID, err)
 	}
 	out.Set("Content-Type", "application/a2a+json")
-	if h.Version != "1.0" { // the older one has no media type of its own
+	if h.Version != "1.0" { // older versions have no media type of their own
 		out.Set("Content-Type", "application/json")
 	}
 	out.Set("A2A-Version", h.Version)
@@ -118,8 +116,8 @@ func (s *Service) pushHeaders(h Hook, out http.Header) error {
 	return nil
 }
 
-// send makes one request and notes in r what came of it.
-func (s *Service) send(ctx context.Context, req *http.Request, r *reply) error {
+// doRequest makes one request and records the result in r.
+func (s *Service) doRequest(ctx context.Context, req *http.Request, r *reply) error {
 	sctx, cancel := context.WithTimeout(ctx, sendTimeout)
 	defer cancel()
 	resp, err := s.Transport.RoundTrip(req.WithContext(sctx))
@@ -127,11 +125,11 @@ func (s *Service) send(ctx context.Context, req *http.Request, r *reply) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		r.Status, r.Error = 0, clip(egress.Reason(err))
+		r.Status, r.Error = 0, clipReason(egress.Reason(err))
 		return nil
 	}
 	defer resp.Body.Close()
-	io.Copy(io.Discard, io.LimitReader(resp.Body, maxAnswer)) // taken or not, the status says it
+	io.Copy(io.Discard, io.LimitReader(resp.Body, maxAnswer)) // ignored: the status gives the result
 	r.Status = resp.StatusCode
 	if resp.StatusCode >= 200 && resp.StatusCode < 300 {
 		return nil
@@ -142,8 +140,8 @@ func (s *Service) send(ctx context.Context, req *http.Request, r *reply) error {
 	return nil
 }
 
-// retryAfter is how long a far side asks to be left alone, in seconds or until
-// a date (RFC 9110 §10.2.3); 0 where it does not ask.
+// retryAfter parses the pause that a receiver asks for, in seconds or as a date (RFC 9110 §10.2.3); 0
+// if there is none.
 func retryAfter(s string, now time.Time) time.Duration {
 	if n, err := strconv.Atoi(s); err == nil {
 		return time.Duration(min(max(n, 0), int(longestPause/time.Second))) * time.Second
@@ -154,8 +152,8 @@ func retryAfter(s string, now time.Time) time.Duration {
 	return 0
 }
 
-// clip cuts a reason to what is stored.
-func clip(s string) string {
+// clipReason cuts a reason to the stored length.
+func clipReason(s string) string {
 	if len(s) > maxReason {
 		s = s[:maxReason]
 	}

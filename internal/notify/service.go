@@ -9,40 +9,38 @@ import (
 	"agentsite/internal/limit"
 )
 
-// Ports is what the service needs of others.
+// Ports are the dependencies of the service.
 type Ports struct {
 	Store    Store
 	Chat     Conversations
 	Accounts Accounts
 	Sealer   Sealer
-	// Transport sends; it must refuse addresses that may not be dialled, and
-	// redirects.
+	// Transport sends requests. It must refuse redirects and addresses that this portal may not connect
+	// to.
 	Transport http.RoundTripper
 	Push      Pusher
-	// Wake tells that there is something to send. A signal may be lost.
+	// Wake signals that events are waiting. A signal may be lost.
 	Wake <-chan struct{}
 }
 
-// Config is what a portal decides about hooks.
+// Config holds the portal's settings for hooks.
 type Config struct {
-	// URL is the portal's, without a slash at its end.
+	// URL is the portal's address, without a slash at its end.
 	URL string
-	// CheckURL says, in words for a form, why an address may not be told
-	// anything, without looking it up.
+	// CheckURL returns an error, worded for a form, if events may not be sent to an address. It does
+	// not resolve the host name.
 	CheckURL func(string) error
-	// Told, when set, is called after an account was left a notice. It must not
-	// block.
+	// Notified, when set, is called after a notice was stored for accounts. It must not block.
 	Told func(n hub.Notice, accounts []string)
 	Log  *slog.Logger
 }
 
-// Service is who may be told what, and who tells them. Create it with New and
-// keep Run running.
+// Service manages hooks and sends events with the rights of their owners. Create it with New and keep
+// Run running.
 type Service struct {
 	Ports
 	cfg Config
-	// tests and pushes bound how often somebody has an address called, or
-	// names one.
+	// tests limits the test requests per account, pushes the new push hooks per caller.
 	tests, pushes *limit.Keyed
 }
 

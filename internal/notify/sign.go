@@ -11,8 +11,7 @@ import (
 	"time"
 )
 
-// secretPrefix is how secrets of Standard Webhooks begin; base64 of the key
-// follows.
+// secretPrefix is the prefix of a secret of Standard Webhooks; base64 of the key follows.
 const secretPrefix = "whsec_"
 
 // newSecret returns a key of 256 bits.
@@ -22,9 +21,9 @@ func newSecret() string {
 	return secretPrefix + base64.StdEncoding.EncodeToString(b[:])
 }
 
-// sign is the signature of a body that is sent at a time, as Standard Webhooks
-// has it: the HMAC-SHA256 of id, time and body.
-func sign(secret, id string, at time.Time, body []byte) (string, error) {
+// signBody returns the signature of a body that is sent at a time, as in Standard Webhooks: the
+// HMAC-SHA256 of id, time and body.
+func signBody(secret, id string, at time.Time, body []byte) (string, error) {
 	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, secretPrefix))
 	if err != nil || len(key) == 0 {
 		return "", fmt.Errorf("sign a webhook: its secret is damaged")

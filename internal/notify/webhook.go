@@ -17,17 +17,16 @@ import (
 	"agentsite/internal/ident"
 )
 
-// Draft is what somebody wants a webhook to be. Of a change, nil leaves a
-// field as it is.
+// Draft holds the requested fields of a webhook. In a change, nil leaves a field as it is.
 type Draft struct {
 	URL, Label *string
 	Events     *[]Type
-	// Active false pauses it; true lets it go on, also when it had failed.
+	// Active false pauses the webhook; true continues it, also after a failure.
 	Active *bool
 }
 
-// owner demands a person who may manage their account.
-func owner(actor ident.Actor) error {
+// checkOwner demands a person who may manage their account.
+func checkOwner(actor ident.Actor) error {
 	if !actor.IsPerson() {
 		return fault.New(fault.Unauthenticated, "Log in to manage webhooks.")
 	}
@@ -39,17 +38,17 @@ func owner(actor ident.Actor) error {
 
 func errNoWebhook() error { return fault.New(fault.NotFound, "You have no such webhook.") }
 
-// bound is what a hook's secret is sealed with. That of a push hook is a
+// sealContext returns the context that a hook's secret is sealed with. The secret of a push hook is a
 // credential: it opens for no other origin than the one it was given for.
-func (h Hook) bound() string {
+func (h Hook) sealContext() string {
 	if h.Kind == Push {
-		return "push/" + h.TaskID + "/" + h.Name + " " + origin(h.URL)
+		return "push/" + h.TaskID + "/" + h.Name + " " + originOf(h.URL)
 	}
 	return "webhook/" + h.ID
 }
 
-// origin is scheme and host of an address.
-func origin(address string) string {
+// originOf returns scheme and host of an address.
+func originOf(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {
 		return ""
@@ -57,8 +56,8 @@ func origin(address string) string {
 	return strings.ToLower(u.Scheme + "://" + u.Host)
 }
 
-// hostOf is the site that an address is called at: all names below one that can
-// be registered are one, because whoever has it makes as many as they like.
+// hostOf returns the site of an address. All names below one registrable domain count as one site,
+// because its holder can create any number of names.
 func hostOf(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -74,8 +73,8 @@ func hostOf(address string) string {
 	return host
 }
 
-// apply puts a draft onto a hook.
-func (s *Service) apply(h *Hook, d Draft, actor ident.Actor) error {
+// applyDraft validates a draft and writes its fields to a hook.
+func (s *Service) applyDraft(h *Hook, d Draft, actor ident.Actor) error {
 	var c fault.Check
 	if d.URL != nil {
 		h.URL = strings.TrimSpace(*d.URL)
@@ -93,7 +92,7 @@ func (s *Service) apply(h *Hook, d Draft, actor ident.Actor) error {
 	}
 	if d.Events != nil {
 		h.Events = nil
-		for _, t := range Types { // once each, in our order
+		for _, t := range Types { // once each, in the order of Types
 			if slices.Contains(*d.Events, t) {
 				h.Events = append(h.Events, t)
 			}
@@ -114,10 +113,9 @@ func (s *Service) apply(h *Hook, d Draft, actor ident.Actor) error {
 	return c.Err()
 }
 
-// AddWebhook makes a webhook of the actor's and returns its secret, which is
-// not shown again.
+// AddWebhook creates a webhook for the actor and returns its secret, which is not shown again.
 func (s *Service) AddWebhook(ctx context.Context, actor ident.Actor, d Draft) (Hook, string, error) {
-	if err := owner(actor); err != nil {
+	if err := checkOwner(actor); err != nil {
 		return Hook{}, "", err
 	}
 	now := clock.Now()
@@ -129,28 +127,28 @@ func (s *Service) AddWebhook(ctx context.Context, actor ident.Actor, d Draft) (H
 	if d.Events == nil {
 		d.Events = &[]Type{}
 	}
-	if err := s.apply(&h, d, actor); err != nil {
+	if err := s.applyDraft(&h, d, actor); err != nil {
 		return Hook{}, "", err
 	}
 	secret := newSecret()
-	h.Sealed = s.Sealer.Seal(secret, h.bound())
+	h.Sealed = s.Sealer.Seal(secret, h.sealContext())
 	if err := s.Store.AddWebhook(ctx, h, MaxWebhooks); err != nil {
 		return Hook{}, "", err
 	}
 	return h, secret, nil
 }
 
-// Webhooks lists the actor's, oldest first.
+// Webhooks lists the actor's webhooks, oldest first.
 func (s *Service) Webhooks(ctx context.Context, actor ident.Actor) ([]Hook, error) {
-	if err := owner(actor); err != nil {
+	if err := checkOwner(actor); err != nil {
 		return nil, err
 	}
 	return s.Store.Webhooks(ctx, actor.ID)
 }
 
-// Webhook returns one of the actor's.
+// Webhook returns one of the actor's webhooks.
 func (s *Service) Webhook(ctx context.Context, actor ident.Actor, id string) (Hook, error) {
-	if err := owner(actor); err != nil {
+	if err := checkOwner(actor); err != nil {
 		return Hook{}, err
 	}
 	h, err := s.Store.Webhook(ctx, actor.ID, id)
@@ -160,13 +158,13 @@ func (s *Service) Webhook(ctx context.Context, actor ident.Actor, id string) (Ho
 	return h, err
 }
 
-// SetWebhook changes one of the actor's.
+// SetWebhook changes one of the actor's webhooks.
 func (s *Service) SetWebhook(ctx context.Context, actor ident.Actor, id string, d Draft) (Hook, error) {
 	h, err := s.Webhook(ctx, actor, id)
 	if err != nil {
 		return Hook{}, err
 	}
-	if err := s.apply(&h, d, actor); err != nil {
+	if err := s.applyDraft(&h, d, actor); err != nil {
 		return Hook{}, err
 	}
 	h.UpdatedAt = clock.Now()
@@ -176,9 +174,9 @@ func (s *Service) SetWebhook(ctx context.Context, actor ident.Actor, id string, 
 	return s.Webhook(ctx, actor, id)
 }
 
-// DropWebhook deletes one of the actor's with what waits for it.
+// DropWebhook deletes one of the actor's webhooks with its waiting events.
 func (s *Service) DropWebhook(ctx context.Context, actor ident.Actor, id string) error {
-	if err := owner(actor); err != nil {
+	if err := checkOwner(actor); err != nil {
 		return err
 	}
 	err := s.Store.DropWebhook(ctx, actor.ID, id)
@@ -188,8 +186,7 @@ func (s *Service) DropWebhook(ctx context.Context, actor ident.Actor, id string)
 	return err
 }
 
-// Deliveries returns the last attempts to tell a webhook of the actor's, newest
-// first.
+// Deliveries returns the last attempts to send events to one of the actor's webhooks, newest first.
 func (s *Service) Deliveries(ctx context.Context, actor ident.Actor, id string, limit int) ([]Attempt, error) {
 	var c fault.Check
 	c.Field(limit >= 1 && limit <= MaxAttempts, "limit", "use 1 to %d", MaxAttempts)
@@ -203,8 +200,8 @@ func (s *Service) Deliveries(ctx context.Context, actor ident.Actor, id string, 
 	return s.Store.Attempts(ctx, h.ID, limit)
 }
 
-// Test tells a webhook of the actor's something at once, whatever its state,
-// and returns what came of it.
+// SendTest sends a test event to one of the actor's webhooks at once, whatever its state, and returns
+// the result.
 func (s *Service) Test(ctx context.Context, actor ident.Actor, id string) (Attempt, error) {
 	h, err := s.Webhook(ctx, actor, id)
 	if err != nil {
@@ -214,20 +211,20 @@ func (s *Service) Test(ctx context.Context, actor ident.Actor, id string) (Attem
 		return Attempt{}, fault.Limited(wait, "You tested much in a short time. Wait a moment.")
 	}
 	e := Event{ID: newEventID(), Type: Tested, At: clock.Now()}
-	r, err := s.try(ctx, h, e, tested(h))
+	r, err := s.sendBodies(ctx, h, e, testBody(h))
 	if err != nil {
 		return Attempt{}, err
 	}
 	return r.Attempt, s.Store.AddAttempt(context.WithoutCancel(ctx), h.ID, r.Attempt)
 }
 
-// tested is the body of a test.
-func tested(h Hook) []any {
-	return []any{message{Tested, stamp(clock.Now()), map[string]any{"webhook_id": h.ID, "text": "This is a test."}}}
+// testBody returns the body of a test event.
+func testBody(h Hook) []any {
+	return []any{message{Tested, formatTime(clock.Now()), map[string]any{"webhook_id": h.ID, "text": "This is a test."}}}
 }
 
 // newEventID names an event for its receivers.
 func newEventID() string { return "evt_" + ident.NewID() }
 
-// stamp formats a time as the API does.
-func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
+// formatTime formats a time as the API does.
+func formatTime(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
