@@ -1,15 +1,12 @@
-// Package a2a speaks the A2A protocol, versions 1.0 and 0.3, over JSON-RPC and
-// over HTTP+JSON: it reads agent cards and calls agents, and it has the forms
-// in which agents of this portal are described, asked and answer. What the
-// far side sends is untrusted: every size and number is bounded, unknown or
-// malformed optional parts are skipped, and what is used is checked. It knows
-// nothing of addresses that may be dialled (the RoundTripper's matter), of
-// storage, or of what an answer is used for.
+// Package a2a implements the A2A protocol, versions 1.0 and 0.3, over JSON-RPC and over HTTP+JSON. It
+// reads agent cards, calls agents, and has the request, answer and card formats for agents of this
+// portal. Data of remote agents is untrusted: every size and number is bounded, unknown or malformed
+// optional parts are skipped, and the rest is checked before use. The package does not restrict
+// addresses (the RoundTripper does), and it does not depend on storage.
 //
-// The wire shapes are our own rather than a2a-go's: its client reads bodies
-// without a bound, takes 10 MiB per event, fails a whole event for one
-// malformed part or timestamp, and its 0.3 support brings gRPC into the
-// binary. a2a-go's servers are the far side in the tests.
+// The wire types are our own and not those of a2a-go: its client reads bodies without a bound, takes 10
+// MiB per event, fails a whole event for one malformed part or timestamp, and its 0.3 support brings
+// gRPC into the binary. The tests run against a2a-go's servers.
 package a2a
 
 import (
@@ -18,7 +15,7 @@ import (
 	"agentsite/internal/task"
 )
 
-// Versions and bindings of the protocol as they stand on agent cards.
+// Versions and bindings of the protocol, spelled as on agent cards.
 const (
 	Version10   = "1.0"
 	Version03   = "0.3"
@@ -26,7 +23,7 @@ const (
 	BindingREST = "HTTP+JSON"
 )
 
-// Bounds of what one call may bring.
+// Bounds of the data of one call.
 const (
 	maxEvents    = 10_000
 	maxTotal     = 8 << 20 // bytes of one answer or stream
@@ -36,7 +33,7 @@ const (
 	maxID        = 256     // bytes of a foreign id
 )
 
-// MaxArtifacts is how many artifacts one task may have.
+// MaxArtifacts is the maximum number of artifacts of one task.
 const MaxArtifacts = maxArtifacts
 
 // Message is one message of a conversation with an agent.
@@ -46,20 +43,19 @@ type Message struct {
 	TaskID    string
 	FromAgent bool
 	Parts     []task.Part
-	// Speaker is who spoke, nil where that is not told.
+	// Speaker is the author of the message, nil if unknown.
 	Speaker *Speaker
 }
 
-// Status is where a foreign task is. State is empty when the agent named none
-// that we know.
+// Status is the state of a remote task. State is empty when the agent gave none that we know.
 type Status struct {
 	State   task.State
 	Message *Message
-	// At is when it became so; only of tasks of this portal.
+	// At is the time of the last change; set only for tasks of this portal.
 	At time.Time
 }
 
-// Task is a foreign task.
+// Task is a task of a remote agent.
 type Task struct {
 	ID        string
 	ContextID string
@@ -69,7 +65,7 @@ type Task struct {
 	History []Message
 }
 
-// StatusUpdate tells of a task's new status.
+// StatusUpdate reports a task's new status.
 type StatusUpdate struct {
 	TaskID    string
 	ContextID string
@@ -85,18 +81,17 @@ type ArtifactUpdate struct {
 	Last      bool
 }
 
-// Event is one thing an agent says; exactly one field of the first four is
-// set.
+// Event is one event of an agent. Exactly one of the first four fields is set.
 type Event struct {
 	Task     *Task
 	Message  *Message
 	Status   *StatusUpdate
 	Artifact *ArtifactUpdate
-	// Metadata is the event's own; only of what is sent.
+	// Metadata is the metadata of the event itself. It is written and never read.
 	Metadata map[string]any
 }
 
-// IDs returns the task and context the event belongs to, as far as it says.
+// IDs returns the ids of the task and context of the event; either may be "".
 func (e Event) IDs() (taskID, contextID string) {
 	switch {
 	case e.Task != nil:

@@ -7,46 +7,45 @@ import (
 	"agentsite/internal/task"
 )
 
-// Writer writes what an agent of this portal answers, in the form of a version:
-// 1.0, which is the same in both bindings, or 0.3 over JSON-RPC.
+// Writer writes the answers of this portal's agents in the format of a version: 1.0, which is the same
+// in both bindings, or 0.3 over JSON-RPC.
 type Writer struct{ Version string }
 
 // timeLayout is RFC 3339 in UTC with milliseconds (§5.6.1).
 const timeLayout = "2006-01-02T15:04:05.000Z"
 
 // Task writes a task.
-func (w Writer) Task(t Task) any { return w.task(t) }
+func (w Writer) Task(t Task) any { return w.writeTask(t) }
 
-func (w Writer) task(t Task) object {
-	o := object{"id": t.ID, "contextId": t.ContextID, "status": w.status(t.Status)}
+func (w Writer) writeTask(t Task) object {
+	o := object{"id": t.ID, "contextId": t.ContextID, "status": w.writeStatus(t.Status)}
 	if len(t.Artifacts) > 0 {
 		list := make([]object, len(t.Artifacts))
 		for i, a := range t.Artifacts {
-			list[i] = w.artifact(a)
+			list[i] = w.writeArtifact(a)
 		}
 		o["artifacts"] = list
 	}
 	if len(t.History) > 0 {
 		list := make([]object, len(t.History))
 		for i, m := range t.History {
-			list[i] = w.message(m)
+			list[i] = w.writeMessage(m)
 		}
 		o["history"] = list
 	}
-	return w.kind(o, "task")
+	return w.addKind(o, "task")
 }
 
-// Tasks writes the answer of ListTasks, whose four fields are always there.
+// Tasks writes the answer of ListTasks, whose four fields are always present.
 func (w Writer) Tasks(list []Task, next string, size, total int) any {
 	out := make([]object, len(list))
 	for i, t := range list {
-		out[i] = w.task(t)
+		out[i] = w.writeTask(t)
 	}
 	return object{"tasks": out, "nextPageToken": next, "pageSize": size, "totalSize": total}
 }
 
-// Nothing writes the answer of what has nothing to say: an empty object, which
-// 0.3 has null for.
+// WriteEmpty returns the result of methods without one: {} in A2A 1.0, null in 0.3.
 func (w Writer) Nothing() any {
 	if w.Version == Version03 {
 		return Null{}
@@ -54,32 +53,30 @@ func (w Writer) Nothing() any {
 	return object{}
 }
 
-// Null is written as null, also where nothing at all would be left out.
+// Null is encoded as null, also in places where a nil value would be omitted.
 type Null struct{}
 
 // MarshalJSON implements json.Marshaler.
 func (Null) MarshalJSON() ([]byte, error) { return []byte("null"), nil }
 
-// Event writes a StreamResponse of 1.0, which is also what SendMessage
-// answers, or the bare object that 0.3 has in its place.
+// Event writes a StreamResponse of 1.0, which is also the result of SendMessage, or the corresponding
+// bare object of 0.3.
 func (w Writer) Event(e Event) any {
 	name, o := "", object(nil)
 	switch {
 	case e.Task != nil:
-		name, o = "task", w.task(*e.Task)
+		name, o = "task", w.writeTask(*e.Task)
 	case e.Message != nil:
-		name, o = "message", w.message(*e.Message)
+		name, o = "message", w.writeMessage(*e.Message)
 	case e.Status != nil:
 		u := e.Status
-		name, o = "statusUpdate", w.kind(object{"taskId": u.TaskID, "contextId": u.ContextID,
-			"status": w.status(u.Status)}, "status-update")
+		name, o = "statusUpdate", w.addKind(object{"taskId": u.TaskID, "contextId": u.ContextID, "status": w.writeStatus(u.Status)}, "status-update")
 		if w.Version == Version03 {
 			o["final"] = !u.Status.State.Active()
 		}
 	case e.Artifact != nil:
 		u := e.Artifact
-		name, o = "artifactUpdate", w.kind(object{"taskId": u.TaskID, "contextId": u.ContextID,
-			"artifact": w.artifact(u.Artifact), "append": u.Append, "lastChunk": u.Last}, "artifact-update")
+		name, o = "artifactUpdate", w.addKind(object{"taskId": u.TaskID, "contextId": u.ContextID, "artifact": w.writeArtifact(u.Artifact), "append": u.Append, "lastChunk": u.Last}, "artifact-update")
 	}
 	if len(e.Metadata) > 0 {
 		o["metadata"] = e.Metadata
@@ -90,21 +87,21 @@ func (w Writer) Event(e Event) any {
 	return object{name: o}
 }
 
-// kind adds the word that 0.3 tells objects apart by.
-func (w Writer) kind(o object, kind string) object {
+// addKind adds the field by which 0.3 distinguishes objects.
+func (w Writer) addKind(o object, kind string) object {
 	if w.Version == Version03 {
 		o["kind"] = kind
 	}
 	return o
 }
 
-func (w Writer) status(s Status) object {
+func (w Writer) writeStatus(s Status) object {
 	o := object{"state": s.State.A2A()}
 	if w.Version == Version03 {
 		o["state"] = strings.ReplaceAll(string(s.State), "_", "-")
 	}
 	if s.Message != nil {
-		o["message"] = w.message(*s.Message)
+		o["message"] = w.writeMessage(*s.Message)
 	}
 	if !s.At.IsZero() {
 		o["timestamp"] = s.At.UTC().Format(timeLayout)
@@ -112,8 +109,8 @@ func (w Writer) status(s Status) object {
 	return o
 }
 
-func (w Writer) message(m Message) object {
-	o := object{"messageId": m.ID, "role": "ROLE_USER", "parts": w.parts(m.Parts)}
+func (w Writer) writeMessage(m Message) object {
+	o := object{"messageId": m.ID, "role": "ROLE_USER", "parts": w.writeParts(m.Parts)}
 	switch {
 	case w.Version == Version03 && m.FromAgent:
 		o["role"] = "agent"
@@ -131,11 +128,11 @@ func (w Writer) message(m Message) object {
 	if m.Speaker != nil {
 		o["metadata"], o["extensions"] = object{ExtSpeaker: m.Speaker}, []string{ExtSpeaker}
 	}
-	return w.kind(o, "message")
+	return w.addKind(o, "message")
 }
 
-func (w Writer) artifact(a task.Artifact) object {
-	o := object{"artifactId": a.ID, "parts": w.parts(a.Parts)}
+func (w Writer) writeArtifact(a task.Artifact) object {
+	o := object{"artifactId": a.ID, "parts": w.writeParts(a.Parts)}
 	if a.Name != "" {
 		o["name"] = a.Name
 	}
@@ -145,14 +142,14 @@ func (w Writer) artifact(a task.Artifact) object {
 	return o
 }
 
-func (w Writer) parts(list []task.Part) []object {
+func (w Writer) writeParts(list []task.Part) []object {
 	if w.Version == Version03 {
-		return parts03(list, partRPC03)
+		return mapParts(list, writePartRPC03)
 	}
-	return parts03(list, part10)
+	return mapParts(list, writePart10)
 }
 
-func part10(p task.Part) object {
+func writePart10(p task.Part) object {
 	o := object{}
 	switch {
 	case p.URL != "":
@@ -162,7 +159,7 @@ func part10(p task.Part) object {
 	case len(p.Data) > 0:
 		o["data"] = p.Data
 	default:
-		o["text"] = p.Text // also the empty one that ends a stream
+		o["text"] = p.Text // also the empty text that ends a stream
 	}
 	if p.MediaType != "" {
 		o["mediaType"] = p.MediaType
@@ -173,7 +170,7 @@ func part10(p task.Part) object {
 	return withMeta(o, p.Metadata)
 }
 
-// ParseTime reads a time as clients write it.
+// ParseTime reads a time in the formats of clients.
 func ParseTime(s string) (time.Time, bool) {
 	t, err := time.Parse(time.RFC3339Nano, s)
 	return t, err == nil

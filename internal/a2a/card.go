@@ -10,7 +10,7 @@ import (
 	"agentsite/internal/hub"
 )
 
-// Bounds of what is taken from a card.
+// Bounds of the data taken from a card.
 const (
 	maxTitle       = 100
 	maxDescription = 4000
@@ -24,7 +24,7 @@ const (
 	maxInterfaces  = 16
 )
 
-// Interface is one way an agent can be spoken to.
+// Interface is one address and protocol binding of an agent.
 type Interface struct {
 	URL     string
 	Binding string
@@ -32,26 +32,25 @@ type Interface struct {
 	Tenant  string
 }
 
-// Card is what an agent says of how it is called.
+// Card is the part of an agent card that is needed to call the agent.
 type Card struct {
-	// URL is where the card was read.
+	// URL is the address that the card was read from.
 	URL string
-	// Interface is the best of those this portal speaks: 1.0 before 0.3,
-	// JSON-RPC before HTTP+JSON.
+	// Interface is the best one that this portal implements: 1.0 before 0.3, JSON-RPC before HTTP+JSON.
 	Interface Interface
 	Streaming bool
-	// NeedsAuth is true when the card names security requirements;
-	// AuthHeader is the header of an API key when that is the only way.
+	// NeedsAuth is true when the card names security requirements. AuthHeader is the header of an API
+	// key when that is the only scheme.
 	NeedsAuth  bool
 	AuthHeader string
 	Version    string // the agent's own
 	Provider   string
-	// Raw is the card as it came, at most 256 KiB, for checking signatures.
+	// Raw is the card as received, at most 256 KiB, for checking signatures.
 	Raw json.RawMessage
 }
 
-// wireCard holds the fields of both versions' cards; whatever may be malformed
-// without harm is tolerated.
+// wireCard holds the fields of both versions' cards. Its field types tolerate malformed values that do
+// no harm.
 type wireCard struct {
 	Name        str               `json:"name"`
 	Description str               `json:"description"`
@@ -78,8 +77,8 @@ type wireCard struct {
 	Security           []json.RawMessage `json:"security"`
 }
 
-// parseCard reads a card that was found at address. The error says in plain
-// words why it cannot be used; ok is false when b is no card at all.
+// parseCard reads a card that was found at address. The error gives, in plain words, the reason why the
+// card cannot be used. ok is false when b is no card at all.
 func parseCard(b []byte, address string) (c Card, d hub.Described, ok bool, err error) {
 	var w wireCard
 	if !isObject(b) || json.Unmarshal(b, &w) != nil {
@@ -94,7 +93,7 @@ func parseCard(b []byte, address string) (c Card, d hub.Described, ok bool, err 
 		NeedsAuth: len(w.Requirements)+len(w.Security) > 0,
 	}
 	c.AuthHeader = keyHeader(w.Schemes)
-	if c.Interface, err = choose(w, address); err != nil {
+	if c.Interface, err = chooseInterface(w, address); err != nil {
 		return c, d, true, err
 	}
 	d = hub.Described{
@@ -102,9 +101,9 @@ func parseCard(b []byte, address string) (c Card, d hub.Described, ok bool, err 
 		Description: Text(string(w.Description), maxDescription),
 		Kind:        hub.A2A,
 		Endpoint:    c.Interface.URL,
-		InputModes:  modes(w.InputModes),
-		OutputModes: modes(w.OutputModes),
-		Skills:      skills(w.Skills),
+		InputModes:  filterModes(w.InputModes),
+		OutputModes: filterModes(w.OutputModes),
+		Skills:      readSkills(w.Skills),
 	}
 	d.Name = ProposeName(d.Title, address)
 	if d.Title == "" {
@@ -117,11 +116,11 @@ func parseCard(b []byte, address string) (c Card, d hub.Described, ok bool, err 
 	return c, d, true, err
 }
 
-// choose picks the best interface that may be used.
-func choose(w wireCard, address string) (Interface, error) {
+// chooseInterface picks the best interface that may be used.
+func chooseInterface(w wireCard, address string) (Interface, error) {
 	best, rank := Interface{}, len(ranking)
 	why := "its card names no interface"
-	for _, i := range interfaces(w) {
+	for _, i := range listInterfaces(w) {
 		r, speaks := ranking[i.Version+" "+i.Binding]
 		if !speaks {
 			why = "it speaks only " + Line(i.Binding+" "+i.Version, 60) + ", which this portal does not"
@@ -148,8 +147,8 @@ var ranking = map[string]int{
 	Version03 + " " + BindingRPC: 2, Version03 + " " + BindingREST: 3,
 }
 
-// interfaces lists what the card offers, in both versions' forms.
-func interfaces(w wireCard) []Interface {
+// listInterfaces lists the interfaces of the card, in both versions' formats.
+func listInterfaces(w wireCard) []Interface {
 	var out []Interface
 	for _, b := range w.Interfaces[:min(len(w.Interfaces), maxInterfaces)] {
 		var i struct {
@@ -159,17 +158,16 @@ func interfaces(w wireCard) []Interface {
 			Tenant  str `json:"tenant"`
 		}
 		if json.Unmarshal(b, &i) == nil && len(i.Tenant) <= maxID {
-			out = append(out, Interface{string(i.URL), binding(string(i.Binding)),
-				version(string(i.Version), Version10), string(i.Tenant)})
+			out = append(out, Interface{string(i.URL), parseBinding(string(i.Binding)), parseVersion(string(i.Version), Version10), string(i.Tenant)})
 		}
 	}
-	v := version(string(w.ProtocolVersion), Version03)
+	v := parseVersion(string(w.ProtocolVersion), Version03)
 	if w.URL != "" {
 		t := string(w.PreferredTransport)
 		if t == "" {
 			t = BindingRPC
 		}
-		out = append(out, Interface{URL: string(w.URL), Binding: binding(t), Version: v})
+		out = append(out, Interface{URL: string(w.URL), Binding: parseBinding(t), Version: v})
 	}
 	for _, b := range w.Additional[:min(len(w.Additional), maxInterfaces)] {
 		var i struct {
@@ -177,13 +175,13 @@ func interfaces(w wireCard) []Interface {
 			Transport str `json:"transport"`
 		}
 		if json.Unmarshal(b, &i) == nil {
-			out = append(out, Interface{URL: string(i.URL), Binding: binding(string(i.Transport)), Version: v})
+			out = append(out, Interface{URL: string(i.URL), Binding: parseBinding(string(i.Transport)), Version: v})
 		}
 	}
 	return out
 }
 
-func binding(s string) string {
+func parseBinding(s string) string {
 	switch u := strings.ToUpper(s); u {
 	case "JSONRPC", "JSON-RPC", "JSON_RPC":
 		return BindingRPC
@@ -193,8 +191,8 @@ func binding(s string) string {
 	return s
 }
 
-// version cuts a version to the ones we know; def is what silence means.
-func version(s, def string) string {
+// parseVersion maps a version to one that we implement; def stands for an empty one.
+func parseVersion(s, def string) string {
 	s = strings.TrimPrefix(s, "v")
 	switch {
 	case s == "":
@@ -207,11 +205,10 @@ func version(s, def string) string {
 	return s
 }
 
-// sameAgent judges an interface's URL by the card's: a card speaks for its own
-// host. Another host is believed only when both are https, so that nobody on
-// the way could have written it. A card that names itself by a loopback name
-// ("localhost", "0.0.0.0") means the host it was read from, if that is
-// loopback too. It returns the URL to use, or the problem.
+// sameAgent checks an interface's URL against the card's URL, because a card may only describe its own
+// host. Another host is accepted only when both are https, so that nobody on the way could have changed
+// the card. A card that names itself by a loopback name ("localhost", "0.0.0.0") means the host that it
+// was read from, if that is loopback too. It returns the URL to use, or the problem.
 func sameAgent(target, card string) (string, string) {
 	t, err := url.Parse(target)
 	if err != nil || len(target) > 2048 || t.Host == "" || t.User != nil || t.Scheme != "http" && t.Scheme != "https" {
@@ -286,7 +283,7 @@ func keyHeader(b json.RawMessage) string {
 		if k == nil || k.Location+k.In != "header" || !usableHeader(string(k.Name)) {
 			continue
 		}
-		// Of several the first by name, so that the choice does not vary.
+		// The first of several by name, so that the choice does not vary.
 		if header == "" || string(k.Name) < header {
 			header = string(k.Name)
 		}
@@ -297,7 +294,7 @@ func keyHeader(b json.RawMessage) string {
 	return header
 }
 
-func skills(list []json.RawMessage) []hub.Skill {
+func readSkills(list []json.RawMessage) []hub.Skill {
 	var out []hub.Skill
 	for _, b := range list {
 		var w struct {
@@ -316,10 +313,10 @@ func skills(list []json.RawMessage) []hub.Skill {
 		s := hub.Skill{
 			ID: Line(string(w.ID), 64), Name: Line(string(w.Name), maxTitle),
 			Description: Text(string(w.Description), maxSkillText),
-			Tags:        lines(w.Tags, maxTags, maxTag), Examples: lines(w.Examples, maxExamples, maxExample),
+			Tags:        cleanLines(w.Tags, maxTags, maxTag), Examples: cleanLines(w.Examples, maxExamples, maxExample),
 		}
 		if s.ID == "" {
-			s.ID = slug(s.Name)
+			s.ID = makeSlug(s.Name)
 		}
 		if s.Name == "" {
 			s.Name = s.ID
@@ -331,7 +328,7 @@ func skills(list []json.RawMessage) []hub.Skill {
 	return out
 }
 
-func lines(in []string, n, max int) []string {
+func cleanLines(in []string, n, max int) []string {
 	out := []string{}
 	seen := make(map[string]bool)
 	for _, s := range in {
@@ -343,10 +340,10 @@ func lines(in []string, n, max int) []string {
 	return out
 }
 
-// modes keeps what has the form of a media type.
-func modes(in []string) []string {
+// filterModes keeps the strings that have the form of a media type.
+func filterModes(in []string) []string {
 	var out []string
-	for _, s := range lines(in, maxModes, 100) {
+	for _, s := range cleanLines(in, maxModes, 100) {
 		if s == "text" {
 			s = "text/plain"
 		}
@@ -357,7 +354,7 @@ func modes(in []string) []string {
 	return out
 }
 
-// strs takes a JSON array and keeps its strings; anything else is empty.
+// strs decodes a JSON array and keeps its strings; any other value is empty.
 type strs []string
 
 // UnmarshalJSON implements json.Unmarshaler.

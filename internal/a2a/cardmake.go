@@ -8,22 +8,22 @@ import (
 	"agentsite/internal/hub"
 )
 
-// Face is where and how an agent of this portal can be spoken to.
+// Face holds the addresses on the card of an agent of this portal.
 type Face struct {
 	// Base is the URL of both bindings, without a slash at its end.
 	Base string
-	// Provider and Home are the portal's name and URL, Page where people read
-	// of the agent, Icon its picture or "".
+	// Provider and Home are the portal's name and URL, Page the agent's page for people, Icon its
+	// picture or "".
 	Provider, Home, Page, Icon string
-	// Open is true where callers without a credential are served.
+	// Open is true if callers need no credential.
 	Open bool
-	// Only10 leaves out what clients of 0.3 need: 1.0's own test suite takes
-	// no field that 1.0 does not have.
+	// Only10 omits the fields for clients of 0.3: the test suite of 1.0 rejects fields that 1.0 does
+	// not have.
 	Only10 bool
 }
 
-// AgentCard is an agent card of A2A 1.0 (§4.4) as this portal writes it, with
-// the fields that clients of 0.3 need beside them.
+// AgentCard is an agent card of A2A 1.0 (§4.4) as this portal writes it, with additional fields for
+// clients of 0.3.
 type AgentCard struct {
 	Name          string                    `json:"name"`
 	Description   string                    `json:"description"`
@@ -40,7 +40,7 @@ type AgentCard struct {
 	Skills        []CardSkill               `json:"skills"`
 	Signatures    []CardSignature           `json:"signatures,omitempty"`
 
-	// What clients of 0.3 read instead.
+	// The fields that clients of 0.3 read instead.
 	URL03          string                `json:"url,omitempty"`
 	Transport03    string                `json:"preferredTransport,omitempty"`
 	Version03      string                `json:"protocolVersion,omitempty"`
@@ -48,20 +48,20 @@ type AgentCard struct {
 	ExtendedCard03 bool                  `json:"supportsAuthenticatedExtendedCard,omitempty"`
 }
 
-// CardInterface is one way to speak to the agent.
+// CardInterface is one address and binding of the agent.
 type CardInterface struct {
 	URL     string `json:"url"`
 	Binding string `json:"protocolBinding"`
 	Version string `json:"protocolVersion"`
 }
 
-// CardProvider is who answers at the agent's address.
+// CardProvider is the organization that runs the agent's address.
 type CardProvider struct {
 	Organization string `json:"organization"`
 	URL          string `json:"url"`
 }
 
-// CardCapabilities is what of the protocol's optional parts is served.
+// CardCapabilities lists the optional parts of the protocol that are supported.
 type CardCapabilities struct {
 	Streaming  bool            `json:"streaming"`
 	Push       bool            `json:"pushNotifications"`
@@ -69,7 +69,7 @@ type CardCapabilities struct {
 	Extensions []CardExtension `json:"extensions,omitempty"`
 }
 
-// CardExtension is something beyond the protocol.
+// CardExtension is an extension of the protocol.
 type CardExtension struct {
 	URI         string         `json:"uri"`
 	Description string         `json:"description"`
@@ -110,12 +110,11 @@ type CardSkill struct {
 	Examples    []string `json:"examples,omitempty"`
 }
 
-// schemeName is how the card calls the portal's API tokens.
+// schemeName is the name of the portal's API tokens on the card.
 const schemeName = "bearer"
 
-// MakeCard writes the card of an agent of this portal. Lists that the protocol
-// requires hold at least one element (§5.7), whatever the agent's owner left
-// out.
+// MakeCard builds the card of an agent of this portal. Lists that the protocol requires hold at least
+// one element (§5.7), even if the agent's owner left them empty.
 func MakeCard(a hub.Agent, f Face) AgentCard {
 	c := AgentCard{
 		Name: cmp.Or(a.Title, a.Name), Version: strconv.Itoa(max(a.Version, 1)),

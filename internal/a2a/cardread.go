@@ -17,43 +17,39 @@ import (
 // maxCardBytes bounds a card.
 const maxCardBytes = 256 << 10
 
-// WellKnown is where a card is, below the address of its agent (A2A 1.0 §8.2
-// and late 0.3).
+// WellKnown is the path of a card below the address of its agent (A2A 1.0 §8.2 and late 0.3).
 const WellKnown = "/.well-known/agent-card.json"
 
-// wellKnown are the names of a card, that of early 0.3 last.
+// wellKnown lists the paths of a card, that of early 0.3 last.
 var wellKnown = []string{WellKnown, "/.well-known/agent.json"}
 
-// CardPath is the path of the card of an agent of this portal.
+// CardPath returns the path of the card of an agent of this portal.
 func CardPath(name string) string { return "/agents/" + url.PathEscape(name) + WellKnown }
 
-// ErrNoCard is in the chain of ReadCard's error when the host answered but
-// showed no agent card: something else may live there.
+// ErrNoCard is wrapped by ReadCard's error when the host answered without an agent card: another
+// service may run there.
 var ErrNoCard = errors.New("no agent card")
 
-// ReadCard reads the agent card at or below an address: the address itself
-// when it names a JSON file, else the well-known names below it, then the
-// address itself, then the well-known names of each folder above, the host's
-// root last. What it returns is cut to our bounds; the proposed name passes
+// ReadCard reads the agent card at or below an address: the address itself when it names a JSON file,
+// else the well-known names below it, then the address itself, then the well-known names of each folder
+// above, the host's root last. The result is cut to our bounds; the proposed name passes
 // ident.CheckName.
 //
-// A card may name an interface on another host only when card and interface
-// are both https.
+// A card may name an interface on another host only when card and interface are both https.
 //
-// Errors are Invalid faults that say what was found instead.
+// Errors are Invalid faults that describe the answer that was found instead.
 func ReadCard(ctx context.Context, rt http.RoundTripper, address string) (Card, hub.Described, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return Card{}, hub.Described{}, invalid(err, "That is not an address like https://example.com/agent.")
+		return Card{}, hub.Described{}, invalidCard(err, "That is not an address like https://example.com/agent.")
 	}
 	client := &http.Client{Transport: rt}
-	var first error // what the most specific address said
-	for _, candidate := range candidates(u) {
+	var first error // the result at the most specific address
+	for _, candidate := range cardCandidates(u) {
 		b, err := fetchCard(ctx, client, candidate)
 		if err != nil {
 			if e, ok := errors.AsType[*Error](err); !ok || e.Fault == FaultAuth {
-				return Card{}, hub.Described{},
-					invalid(err, "The agent card at %s could not be read: %s.", u.Host, Reason(err))
+				return Card{}, hub.Described{}, invalidCard(err, "The agent card at %s could not be read: %s.", u.Host, Reason(err))
 			}
 			if first == nil {
 				first = err
@@ -62,8 +58,7 @@ func ReadCard(ctx context.Context, rt http.RoundTripper, address string) (Card, 
 		}
 		c, d, ok, err := parseCard(b, candidate)
 		if ok && err != nil {
-			return Card{}, hub.Described{}, invalid(err, "There is an agent card, but %s.",
-				strings.TrimPrefix(Reason(err), "the agent "))
+			return Card{}, hub.Described{}, invalidCard(err, "There is an agent card, but %s.", strings.TrimPrefix(Reason(err), "the agent "))
 		}
 		if ok {
 			return c, d, nil
@@ -72,18 +67,17 @@ func ReadCard(ctx context.Context, rt http.RoundTripper, address string) (Card, 
 			first = shapeError(http.StatusOK, "it answered with JSON that is not an agent card")
 		}
 	}
-	return Card{}, hub.Described{}, invalid(errors.Join(ErrNoCard, first), "No agent card was found at %s: %s.", u.Host,
-		Reason(first))
+	return Card{}, hub.Described{}, invalidCard(errors.Join(ErrNoCard, first), "No agent card was found at %s: %s.", u.Host, Reason(first))
 }
 
-func invalid(err error, format string, args ...any) error {
+func invalidCard(err error, format string, args ...any) error {
 	f := fault.Wrap(fault.Invalid, err, format, args...)
 	f.Fields = map[string]string{"endpoint": f.Safe}
 	return f
 }
 
-// candidates lists where a card may be, most likely first, at most eight.
-func candidates(u *url.URL) []string {
+// cardCandidates lists the possible addresses of a card, most likely first, at most eight.
+func cardCandidates(u *url.URL) []string {
 	base := *u
 	base.Fragment, base.RawFragment = "", ""
 	self := base.String()
@@ -140,21 +134,20 @@ func fetchCard(ctx context.Context, client *http.Client, address string) ([]byte
 		return nil, limitError("it is larger than %d KiB", maxCardBytes>>10)
 	}
 	if !isObject(b) {
-		return nil, strange(b, resp.StatusCode)
+		return nil, notA2AError(b, resp.StatusCode)
 	}
 	return b, nil
 }
 
-// ParseCard reads a card that was fetched from an address before, cut to our
-// bounds as ReadCard does. Errors are Invalid faults.
+// ParseCard reads a card that was fetched from an address earlier, cut to our bounds as in ReadCard.
+// Errors are Invalid faults.
 func ParseCard(b []byte, address string) (hub.Described, error) {
 	_, d, ok, err := parseCard(b, address)
 	switch {
 	case !ok:
-		return hub.Described{}, invalid(ErrNoCard, "This is not an agent card.")
+		return hub.Described{}, invalidCard(ErrNoCard, "This is not an agent card.")
 	case err != nil:
-		return hub.Described{}, invalid(err, "This is an agent card, but %s.",
-			strings.TrimPrefix(Reason(err), "the agent "))
+		return hub.Described{}, invalidCard(err, "This is an agent card, but %s.", strings.TrimPrefix(Reason(err), "the agent "))
 	}
 	return d, nil
 }

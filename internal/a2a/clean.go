@@ -6,21 +6,21 @@ import (
 	"unicode/utf8"
 )
 
-// Line makes foreign text fit for one line of ours: at most max runes, without
-// control, bidirectional or invisible characters, white space collapsed.
+// Line cleans text of remote agents for display on one line: at most max runes, without control,
+// bidirectional or invisible characters, white space collapsed.
 func Line(s string, max int) string {
-	return cut(strings.Join(strings.Fields(visible(s)), " "), max)
+	return cutRunes(strings.Join(strings.Fields(dropInvisible(s)), " "), max)
 }
 
 // Text is Line for text that keeps its line breaks.
 func Text(s string, max int) string {
 	s = strings.ReplaceAll(s, "\r\n", "\n")
-	return cut(strings.TrimSpace(visible(s)), max)
+	return cutRunes(strings.TrimSpace(dropInvisible(s)), max)
 }
 
-// visible drops what does not show but changes how the rest is read. Joiners
-// stay: scripts and emoji need them.
-func visible(s string) string {
+// dropInvisible removes characters that are invisible but change the display of the others. Joiners
+// stay, because scripts and emoji need them.
+func dropInvisible(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
 		case r == '\n' || r == '\t':
@@ -37,7 +37,7 @@ func visible(s string) string {
 	}, s)
 }
 
-func cut(s string, max int) string {
+func cutRunes(s string, max int) string {
 	if len(s) <= max {
 		return s
 	}

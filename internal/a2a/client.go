@@ -14,21 +14,19 @@ import (
 	"agentsite/internal/task"
 )
 
-// Endpoint is one interface of an agent and how it is spoken to.
+// Endpoint is one interface of an agent with the credential for it.
 type Endpoint struct {
 	URL     string
 	Binding string // BindingRPC when empty
 	Version string // Version10 when empty
 	Tenant  string
-	// AuthHeader is the header Secret goes into; empty means Authorization
-	// with the Bearer scheme, unless the secret names a scheme itself. The
-	// secret is sent to the URL's own origin only.
+	// AuthHeader is the header of the Secret. Empty means Authorization with the Bearer scheme, unless
+	// the secret names a scheme itself. The secret is sent to the URL's own origin only.
 	AuthHeader string
 	Secret     string
 }
 
-// Client calls one agent. It is safe for concurrent use and holds nothing that
-// must be closed.
+// Client calls one agent. It is safe for concurrent use and holds nothing that must be closed.
 type Client struct {
 	ep   Endpoint
 	base *url.URL
@@ -36,8 +34,8 @@ type Client struct {
 	dec  decoder
 }
 
-// New returns a client of the agent at ep over rt, which must bound time; the
-// client bounds sizes. It fails when ep cannot be used at all.
+// New returns a client of the agent at ep over rt. rt must bound time; the client bounds sizes. It
+// fails when ep cannot be used at all.
 func New(rt http.RoundTripper, ep Endpoint) (*Client, error) {
 	if ep.Binding == "" {
 		ep.Binding = BindingRPC
@@ -68,30 +66,29 @@ func New(rt http.RoundTripper, ep Endpoint) (*Client, error) {
 	}, nil
 }
 
-// Send sends m and returns the agent's task or message. With wait the agent
-// answers when it is done or needs something; else with its task at once, if
-// it supports that.
+// Send sends m and returns the agent's task or message. With wait, the agent answers when it is done or
+// needs something; otherwise at once with its task, if it supports that.
 func (c *Client) Send(ctx context.Context, m Message, wait bool) (Event, error) {
-	b, err := c.call(ctx, opSend, "", c.sendParams(m, wait))
+	b, err := c.callOnce(ctx, opSend, "", c.sendParams(m, wait))
 	if err != nil {
 		return Event{}, err
 	}
-	ev, err := c.dec.event(b)
+	ev, err := c.dec.decodeEvent(b)
 	if err == nil && ev.Task == nil && ev.Message == nil {
 		err = shapeError(0, "the agent answered with an update instead of a task or message")
 	}
 	return ev, err
 }
 
-// Stream sends m and yields what the agent says until it closes the stream. An
-// error is yielded last. Breaking the loop closes the connection.
+// Stream sends m and yields the agent's events until the agent closes the stream. An error is yielded
+// last. Breaking the loop closes the connection.
 func (c *Client) Stream(ctx context.Context, m Message) iter.Seq2[Event, error] {
-	return c.events(ctx, opStream, "", c.sendParams(m, true))
+	return c.streamEvents(ctx, opStream, "", c.sendParams(m, true))
 }
 
-// Subscribe yields what happens to a task from now on, beginning with the task.
+// Subscribe yields the events of a task from now on, beginning with the task.
 func (c *Client) Subscribe(ctx context.Context, id string) iter.Seq2[Event, error] {
-	return c.events(ctx, opSubscribe, id, c.taskParams(id, 0))
+	return c.streamEvents(ctx, opSubscribe, id, c.taskParams(id, 0))
 }
 
 // GetTask returns the task with its last messages.
@@ -105,7 +102,7 @@ func (c *Client) Cancel(ctx context.Context, id string) (*Task, error) {
 }
 
 func (c *Client) taskCall(ctx context.Context, op operation, id string, params any) (*Task, error) {
-	b, err := c.call(ctx, op, id, params)
+	b, err := c.callOnce(ctx, op, id, params)
 	if err != nil {
 		return nil, err
 	}
@@ -116,12 +113,12 @@ func (c *Client) taskCall(ctx context.Context, op operation, id string, params a
 	if json.Unmarshal(b, &wrap) == nil && isObject(wrap.Task) {
 		b = wrap.Task
 	}
-	return c.dec.task(b)
+	return c.dec.decodeTask(b)
 }
 
-// ProbeUnknownTask asks for a task that cannot exist, which makes no agent
-// work. It returns nil when the agent answered in A2A, whatever it said of the
-// task: TaskNotFound, or another error of a method it knows.
+// ProbeUnknownTask requests a task that cannot exist, so that the agent has no work to do. It returns
+// nil when the agent answered in A2A, with any result: TaskNotFound, or another error of a method that
+// it knows.
 func (c *Client) ProbeUnknownTask(ctx context.Context) error {
 	_, err := c.GetTask(ctx, randomUUID())
 	e, ok := errors.AsType[*Error](err)
@@ -137,13 +134,13 @@ func (c *Client) ProbeUnknownTask(ctx context.Context) error {
 	case e.Code == CodeMethodNotFound:
 		return shapeError(e.Status, "it speaks JSON-RPC but does not know A2A %s", c.ep.Version)
 	case e.Code <= -32001 && e.Code >= -32009, e.Code == CodeInvalidParams, e.Code == CodeInternal:
-		// Strict agents refuse an id that is not theirs in form.
+		// Strict agents refuse an id that does not have the form of theirs.
 		return nil
 	}
 	return shapeError(e.Status, "it answered a question about a task with error %d", e.Code)
 }
 
-// randomUUID returns a version 4 UUID: agents may check the form.
+// randomUUID returns a version 4 UUID, because agents may check the form.
 func randomUUID() string {
 	const hex = "0123456789abcdef"
 	id := []byte("xxxxxxxx-xxxx-4xxx-8xxx-xxxxxxxxxxxx")
@@ -157,10 +154,10 @@ func randomUUID() string {
 	return string(id)
 }
 
-// UserMessage builds a message of ours.
+// UserMessage builds a message from this portal.
 func UserMessage(id string, parts []task.Part) Message { return Message{ID: id, Parts: parts} }
 
-// usableHeader says whether a credential may travel in the header name.
+// usableHeader reports whether a credential may be sent in the header name.
 func usableHeader(name string) bool {
 	if len(name) > 64 {
 		return false
@@ -179,8 +176,8 @@ func usableHeader(name string) bool {
 	return true
 }
 
-// authorize puts the credential where the agent wants it.
-func (c *Client) authorize(h http.Header) {
+// setCredential sets the credential in the header that the agent expects.
+func (c *Client) setCredential(h http.Header) {
 	secret := c.ep.Secret
 	if secret == "" {
 		return

@@ -9,9 +9,8 @@ import (
 	"agentsite/internal/task"
 )
 
-// decoder reads the union of what 1.0 and 0.3 agents send in either binding:
-// the forms differ in names but never contradict each other, except where the
-// 0.3 HTTP+JSON binding wraps values once more.
+// decoder reads the union of the formats of 1.0 and 0.3 agents in either binding. The formats differ in
+// names but never contradict each other, except that the 0.3 HTTP+JSON binding wraps values once more.
 type decoder struct{ wrapped bool }
 
 type wireTask struct {
@@ -52,15 +51,15 @@ type wireUpdate struct {
 	LastChunk flag            `json:"lastChunk"`
 }
 
-// event reads one StreamResponse or SendMessage result.
-func (d decoder) event(b []byte) (Event, error) {
+// decodeEvent reads one StreamResponse or SendMessage result.
+func (d decoder) decodeEvent(b []byte) (Event, error) {
 	var u struct {
 		Kind           str             `json:"kind"`
 		Task           json.RawMessage `json:"task"`
 		Message        json.RawMessage `json:"message"`
 		StatusUpdate   json.RawMessage `json:"statusUpdate"`
 		ArtifactUpdate json.RawMessage `json:"artifactUpdate"`
-		// What tells a bare object of agents that forget the kind.
+		// Fields that identify a bare object of agents that forget the kind.
 		ID     str             `json:"id"`
 		Status json.RawMessage `json:"status"`
 		Parts  json.RawMessage `json:"parts"`
@@ -94,11 +93,11 @@ func (d decoder) event(b []byte) (Event, error) {
 }
 
 func (d decoder) taskEvent(b []byte) (Event, error) {
-	t, err := d.task(b)
+	t, err := d.decodeTask(b)
 	return Event{Task: t}, err
 }
 
-func (d decoder) task(b []byte) (*Task, error) {
+func (d decoder) decodeTask(b []byte) (*Task, error) {
 	var w wireTask
 	if err := json.Unmarshal(b, &w); err != nil {
 		return nil, shapeError(0, "the agent sent a malformed task")
@@ -109,14 +108,14 @@ func (d decoder) task(b []byte) (*Task, error) {
 	if len(w.Artifacts) > maxArtifacts {
 		return nil, limitError("the agent sent more than %d artifacts", maxArtifacts)
 	}
-	t := &Task{ID: string(w.ID), ContextID: string(w.ContextID), Status: d.status(w.Status)}
+	t := &Task{ID: string(w.ID), ContextID: string(w.ContextID), Status: d.decodeStatus(w.Status)}
 	for _, a := range w.Artifacts {
-		if art, ok := d.artifact(a); ok {
+		if art, ok := d.decodeArtifact(a); ok {
 			t.Artifacts = append(t.Artifacts, art)
 		}
 	}
 	for _, m := range w.History[max(0, len(w.History)-maxHistory):] {
-		if msg, ok := d.message(m); ok {
+		if msg, ok := d.decodeMessage(m); ok {
 			t.History = append(t.History, *msg)
 		}
 	}
@@ -124,7 +123,7 @@ func (d decoder) task(b []byte) (*Task, error) {
 }
 
 func (d decoder) messageEvent(b []byte) (Event, error) {
-	m, ok := d.message(b)
+	m, ok := d.decodeMessage(b)
 	if !ok {
 		return Event{}, shapeError(0, "the agent sent a malformed message")
 	}
@@ -132,20 +131,19 @@ func (d decoder) messageEvent(b []byte) (Event, error) {
 }
 
 func (d decoder) statusEvent(b []byte) (Event, error) {
-	w, err := update(b)
+	w, err := decodeUpdate(b)
 	if err != nil {
 		return Event{}, err
 	}
-	return Event{Status: &StatusUpdate{TaskID: string(w.TaskID), ContextID: string(w.ContextID),
-		Status: d.status(w.Status)}}, nil
+	return Event{Status: &StatusUpdate{TaskID: string(w.TaskID), ContextID: string(w.ContextID), Status: d.decodeStatus(w.Status)}}, nil
 }
 
 func (d decoder) artifactEvent(b []byte) (Event, error) {
-	w, err := update(b)
+	w, err := decodeUpdate(b)
 	if err != nil {
 		return Event{}, err
 	}
-	a, ok := d.artifact(w.Artifact)
+	a, ok := d.decodeArtifact(w.Artifact)
 	if !ok {
 		return Event{}, shapeError(0, "the agent sent a malformed artifact")
 	}
@@ -155,7 +153,7 @@ func (d decoder) artifactEvent(b []byte) (Event, error) {
 	}}, nil
 }
 
-func update(b []byte) (wireUpdate, error) {
+func decodeUpdate(b []byte) (wireUpdate, error) {
 	var w wireUpdate
 	if json.Unmarshal(b, &w) != nil || len(w.TaskID) > maxID || len(w.ContextID) > maxID {
 		return w, shapeError(0, "the agent sent a malformed update")
@@ -163,16 +161,16 @@ func update(b []byte) (wireUpdate, error) {
 	return w, nil
 }
 
-func (d decoder) status(w wireStatus) Status {
-	s := Status{State: state(string(w.State))}
-	if m, ok := d.message(w.Message); ok {
+func (d decoder) decodeStatus(w wireStatus) Status {
+	s := Status{State: parseState(string(w.State))}
+	if m, ok := d.decodeMessage(w.Message); ok {
 		s.Message = m
 	}
 	return s
 }
 
-// state reads every spelling of a state there is; unknown ones are "".
-func state(s string) task.State {
+// parseState reads every spelling of a state; unknown ones are "".
+func parseState(s string) task.State {
 	s = strings.TrimPrefix(strings.ToLower(s), "task_state_")
 	s = strings.ReplaceAll(s, "-", "_")
 	if s == "cancelled" {
@@ -186,7 +184,7 @@ func state(s string) task.State {
 	return ""
 }
 
-func (d decoder) message(b []byte) (*Message, bool) {
+func (d decoder) decodeMessage(b []byte) (*Message, bool) {
 	var w wireMessage
 	if !isObject(b) || json.Unmarshal(b, &w) != nil || len(w.TaskID) > maxID || len(w.ContextID) > maxID {
 		return nil, false
@@ -199,38 +197,38 @@ func (d decoder) message(b []byte) (*Message, bool) {
 	return &Message{
 		ID: cutBytes(string(w.MessageID), maxID), ContextID: string(w.ContextID), TaskID: string(w.TaskID),
 		FromAgent: role == "agent" || role == "role_agent",
-		Parts:     d.parts(parts),
+		Parts:     d.decodeParts(parts),
 	}, true
 }
 
-func (d decoder) artifact(b []byte) (task.Artifact, bool) {
+func (d decoder) decodeArtifact(b []byte) (task.Artifact, bool) {
 	var w wireArtifact
 	if !isObject(b) || json.Unmarshal(b, &w) != nil || len(w.ID) > maxID {
 		return task.Artifact{}, false
 	}
 	return task.Artifact{
 		ID: string(w.ID), Name: Line(string(w.Name), 200), Description: Text(string(w.Description), 2000),
-		Parts: d.parts(w.Parts),
+		Parts: d.decodeParts(w.Parts),
 	}, true
 }
 
-// parts reads what it can and skips the rest: one part of a kind we do not
-// know must not cost the whole answer.
-func (d decoder) parts(b json.RawMessage) []task.Part {
+// decodeParts skips malformed parts and parts of unknown kinds, because one of them must not lose the
+// whole answer.
+func (d decoder) decodeParts(b json.RawMessage) []task.Part {
 	var raw []json.RawMessage
 	if json.Unmarshal(b, &raw) != nil {
 		return nil
 	}
 	var out []task.Part
 	for _, r := range raw[:min(len(raw), maxParts)] {
-		if p, ok := d.part(r); ok {
+		if p, ok := d.decodePart(r); ok {
 			out = append(out, p)
 		}
 	}
 	return out
 }
 
-func (d decoder) part(b []byte) (task.Part, bool) {
+func (d decoder) decodePart(b []byte) (task.Part, bool) {
 	var w struct {
 		Text      *string         `json:"text"`
 		Raw       str             `json:"raw"`
@@ -257,8 +255,8 @@ func (d decoder) part(b []byte) (task.Part, bool) {
 		w.Raw = f.Bytes
 		if f.WithBytes != "" {
 			// Some 0.3 agents encode these bytes twice.
-			p.Raw = unbase64(string(f.WithBytes))
-			if twice := unbase64(string(p.Raw)); twice != nil && d.wrapped {
+			p.Raw = decodeBase64(string(f.WithBytes))
+			if twice := decodeBase64(string(p.Raw)); twice != nil && d.wrapped {
 				p.Raw = twice
 			}
 			return p, len(p.Raw) > 0
@@ -269,7 +267,7 @@ func (d decoder) part(b []byte) (task.Part, bool) {
 		p.Text = strings.ReplaceAll(*w.Text, "\x00", "")
 		return p, p.Text != ""
 	case w.Raw != "":
-		p.Raw = unbase64(string(w.Raw))
+		p.Raw = decodeBase64(string(w.Raw))
 		return p, len(p.Raw) > 0
 	case w.URL != "":
 		p.URL = Line(string(w.URL), 2048)
@@ -287,8 +285,8 @@ func (d decoder) part(b []byte) (task.Part, bool) {
 	return task.Part{}, false
 }
 
-// unbase64 reads either alphabet, padded or not; nil means it is neither.
-func unbase64(s string) []byte {
+// decodeBase64 reads either alphabet, padded or not; nil means neither.
+func decodeBase64(s string) []byte {
 	s = strings.TrimRight(s, "=")
 	enc := base64.RawStdEncoding
 	if strings.ContainsAny(s, "-_") {
@@ -313,7 +311,7 @@ func cutBytes(s string, max int) string {
 	return s
 }
 
-// str takes a JSON string and treats anything else as absent.
+// str decodes a JSON string; any other value counts as absent.
 type str string
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -325,7 +323,7 @@ func (s *str) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// flag takes a JSON boolean and treats anything else as false.
+// flag decodes a JSON boolean; any other value counts as false.
 type flag bool
 
 // UnmarshalJSON implements json.Unmarshaler.

@@ -7,13 +7,13 @@ import (
 	"agentsite/internal/task"
 )
 
-// The shapes of what is sent, by version and binding: 1.0 in both bindings;
-// 0.3 over JSON-RPC with "kind"; 0.3 over HTTP+JSON as its protobuf JSON.
+// The format of requests, by version and binding: 1.0 in both bindings; 0.3 over JSON-RPC with "kind";
+// 0.3 over HTTP+JSON as its protobuf JSON.
 
 type object map[string]any
 
-// sendParams builds the parameters of SendMessage. With wait false the agent
-// is asked to answer with its task at once.
+// sendParams builds the parameters of SendMessage. With wait false it asks the agent to answer with its
+// task at once.
 func (c *Client) sendParams(m Message, wait bool) any {
 	msg := object{"messageId": m.ID}
 	if m.ContextID != "" {
@@ -36,11 +36,11 @@ func (c *Client) sendParams(m Message, wait bool) any {
 	case c.ep.Binding == BindingRPC:
 		msg["kind"] = "message"
 		msg["role"] = "user"
-		msg["parts"] = parts03(m.Parts, partRPC03)
+		msg["parts"] = mapParts(m.Parts, writePartRPC03)
 		config["blocking"] = wait
 	default:
 		msg["role"] = "ROLE_USER"
-		msg["content"] = parts03(m.Parts, partREST03)
+		msg["content"] = mapParts(m.Parts, writePartREST03)
 		config["blocking"] = wait
 	}
 	params := object{"message": msg}
@@ -65,7 +65,7 @@ func (c *Client) taskParams(id string, history int) object {
 	return params
 }
 
-func parts03(parts []task.Part, one func(task.Part) object) []object {
+func mapParts(parts []task.Part, one func(task.Part) object) []object {
 	out := make([]object, len(parts))
 	for i, p := range parts {
 		out[i] = one(p)
@@ -73,7 +73,7 @@ func parts03(parts []task.Part, one func(task.Part) object) []object {
 	return out
 }
 
-func partRPC03(p task.Part) object {
+func writePartRPC03(p task.Part) object {
 	o := object{}
 	switch {
 	case p.URL != "" || len(p.Raw) > 0:
@@ -81,7 +81,7 @@ func partRPC03(p task.Part) object {
 		if len(p.Raw) > 0 {
 			f["bytes"] = base64.StdEncoding.EncodeToString(p.Raw)
 		}
-		o["kind"], o["file"] = "file", compact(f)
+		o["kind"], o["file"] = "file", dropEmpty(f)
 	case len(p.Data) > 0:
 		o["kind"], o["data"] = "data", p.Data
 	default:
@@ -90,18 +90,18 @@ func partRPC03(p task.Part) object {
 	return withMeta(o, p.Metadata)
 }
 
-func partREST03(p task.Part) object {
+func writePartREST03(p task.Part) object {
 	o := object{}
 	switch {
 	case p.URL != "" || len(p.Raw) > 0:
 		f := object{"mimeType": p.MediaType, "name": p.Filename, "fileWithUri": p.URL}
 		if len(p.Raw) > 0 {
-			// Encoded twice, as the 0.3 SDKs have it: the field is bytes in
-			// the protobuf and holds a base64 string.
+			// Encoded twice, as in the 0.3 SDKs: the field is bytes in the protobuf and holds a base64
+			// string.
 			once := base64.StdEncoding.EncodeToString(p.Raw)
 			f["fileWithBytes"] = base64.StdEncoding.EncodeToString([]byte(once))
 		}
-		o["file"] = compact(f)
+		o["file"] = dropEmpty(f)
 	case len(p.Data) > 0:
 		o["data"] = object{"data": p.Data}
 	default:
@@ -110,8 +110,8 @@ func partREST03(p task.Part) object {
 	return withMeta(o, p.Metadata)
 }
 
-// compact drops empty strings.
-func compact(o object) object {
+// dropEmpty removes empty strings.
+func dropEmpty(o object) object {
 	for k, v := range o {
 		if v == "" {
 			delete(o, k)

@@ -7,20 +7,20 @@ import (
 	"agentsite/internal/egress"
 )
 
-// Fault classifies what an agent answered instead of what was asked for.
+// Fault classifies an answer that is not the expected one.
 type Fault string
 
 // The faults of an answer.
 const (
-	// FaultAuth: the agent wants other credentials, or any.
+	// FaultAuth: the agent requires credentials, or other ones.
 	FaultAuth Fault = "auth"
-	// FaultRefused: a proper A2A error; Code says which.
+	// FaultRefused: a proper A2A error; Code has its code.
 	FaultRefused Fault = "refused"
 	// FaultShape: the answer is not A2A.
 	FaultShape Fault = "shape"
-	// FaultStatus: an HTTP status that says the server is in trouble.
+	// FaultStatus: an HTTP status for a problem of the server.
 	FaultStatus Fault = "status"
-	// FaultLimit: more than we take.
+	// FaultLimit: the answer exceeds our bounds.
 	FaultLimit Fault = "limit"
 )
 
@@ -37,8 +37,8 @@ const (
 	CodeInternal            = -32603
 )
 
-// Error is an answer that is not the one asked for. Text is ours or, for
-// FaultRefused, the agent's own words, cut and cleaned; users may read it.
+// Error is an answer that is not the expected one. Text is written by us or, for FaultRefused, by the
+// agent, then cut and cleaned. Users may read it.
 type Error struct {
 	Fault  Fault
 	Code   int // of FaultRefused
@@ -60,7 +60,7 @@ func IsCode(err error, code int) bool {
 	return ok && e.Fault == FaultRefused && e.Code == code
 }
 
-// Reason says in plain words what went wrong with a call.
+// Reason returns a plain sentence with the reason why a call failed.
 func Reason(err error) string {
 	e, ok := errors.AsType[*Error](err)
 	if !ok {

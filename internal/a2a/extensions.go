@@ -2,32 +2,31 @@ package a2a
 
 import "strings"
 
-// The extensions that agents of this portal have (§4.6), as documented in the
-// manual (docs/connect.md). Each is a URI, by which a caller asks for it.
+// The extensions of this portal's agents (§4.6), documented in the manual (docs/connect.md). A caller
+// asks for one by its URI.
 const (
-	// ExtEvents numbers the events of a stream and gives a reader who comes
-	// back what they missed.
+	// ExtEvents numbers the events of a stream, so that a reader who reconnects gets the missed ones.
 	ExtEvents = "https://agentsite.dev/ext/events/v1"
-	// ExtOnce makes sending a message again harmless where it has no context.
+	// ExtOnce makes it harmless to repeat a message that has no context.
 	ExtOnce = "https://agentsite.dev/ext/once/v1"
-	// ExtSpeaker says who spoke, where several do.
+	// ExtSpeaker names the author of each message in conversations with several members.
 	ExtSpeaker = "https://agentsite.dev/ext/speaker/v1"
-	// ExtListing is what the portal knows of an agent, on its extended card.
+	// ExtListing adds the portal's directory data of an agent to its extended card.
 	ExtListing = "https://agentsite.dev/ext/listing/v1"
 )
 
-// extensions are those that every card offers.
+// extensions are the extensions on every card.
 var extensions = []CardExtension{
 	{URI: ExtEvents, Description: "Events of streams have dense numbers; who subscribes again with Last-Event-ID gets what was missed, or is told of a gap."},
 	{URI: ExtOnce, Description: "A message without contextId that is sent again, with the same messageId by the same account, is answered with the first task."},
 	{URI: ExtSpeaker, Description: "Messages say in their metadata who spoke."},
 }
 
-// ExtensionsHeader names the extensions that a request asks for, and an answer
-// those it follows.
+// ExtensionsHeader lists, in a request, the extensions that it asks for and, in an answer, those that
+// it follows.
 const ExtensionsHeader = "A2A-Extensions"
 
-// ReadExtensions are the URIs of the header's values, at most maxListed.
+// ReadExtensions returns the URIs of the header's values, at most maxListed.
 func ReadExtensions(values []string) []string {
 	var out []string
 	for _, v := range values {
@@ -40,19 +39,19 @@ func ReadExtensions(values []string) []string {
 	return out
 }
 
-// Speaker is who spoke, in the metadata of a message under ExtSpeaker.
+// Speaker is the author of a message, in the message's metadata under ExtSpeaker.
 type Speaker struct {
 	// Kind is person, guest or agent.
 	Kind   string `json:"kind"`
 	Handle string `json:"handle"`
-	// Portal is the host that the speaker has an account or a record at.
+	// Portal is the host of the portal where the speaker has an account or a record.
 	Portal string `json:"portal"`
-	// Verified is whether the portal that sends this knows it to be true.
+	// Verified is true if the portal that sends this has verified it.
 	Verified bool `json:"verified"`
 }
 
-// NewSpeaker is who spoke with a handle on the portal at host own, or with
-// name@host elsewhere.
+// NewSpeaker returns the Speaker for a handle: a name on the portal at host own, or name@host of
+// another portal.
 func NewSpeaker(kind, handle, own string) Speaker {
 	s := Speaker{Kind: kind, Handle: handle, Portal: own, Verified: kind != "guest"}
 	if _, host, elsewhere := strings.Cut(handle, "@"); elsewhere {

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Codes beside those of errors.go that a server answers with. The protocol
-// leaves failed authentication to HTTP; the first two codes are those of the
-// Go SDK, the third is JSON-RPC's for what is the server's own matter.
+// Codes of a server in addition to those of errors.go. The protocol leaves failed authentication to
+// HTTP. The first two codes are those of the Go SDK, the third is JSON-RPC's code for other errors of a
+// server.
 const (
 	CodeUnauthenticated  = -31401
 	CodeForbidden        = -31403
@@ -18,18 +18,18 @@ const (
 	CodeParse            = -32700
 )
 
-// Failure is an error as a server of the protocol answers it (§3.3.2, §9.5,
-// §11.6). Text says what is wrong and what to do.
+// Failure is an error in the answer of a server (§3.3.2, §9.5, §11.6). Text names the problem and the
+// action that solves it.
 type Failure struct {
 	Code int
 	Text string
 	// Metadata goes into the error's details, for programs.
 	Metadata map[string]string
-	// Status is the HTTP status, and Reason the word for programs, where the
-	// code alone does not say it.
+	// Status is the HTTP status, and Reason the reason for programs, if the code alone does not
+	// determine them.
 	Status int
 	Reason string
-	// RetryAfter is how long the caller should wait; zero says nothing.
+	// RetryAfter is the time that the caller should wait; zero gives no advice.
 	RetryAfter time.Duration
 }
 
@@ -39,7 +39,7 @@ func (f *Failure) Error() string { return f.Text }
 // Fail returns a failure of a code.
 func Fail(code int, text string) *Failure { return &Failure{Code: code, Text: text} }
 
-// kinds says of each code its reason, its google.rpc code and its HTTP status.
+// kinds maps each code to its reason, its google.rpc code and its HTTP status.
 var kinds = map[int]struct {
 	reason, status string
 	http           int
@@ -61,7 +61,7 @@ var kinds = map[int]struct {
 	CodeInternal:            {"INTERNAL_ERROR", "INTERNAL", http.StatusInternalServerError},
 }
 
-// HTTP is the status of the failure in the HTTP+JSON binding.
+// HTTP returns the status of the failure in the HTTP+JSON binding.
 func (f *Failure) HTTP() int {
 	if f.Status != 0 {
 		return f.Status
@@ -69,12 +69,12 @@ func (f *Failure) HTTP() int {
 	return kinds[f.Code].http
 }
 
-// RPC is the error object of the JSON-RPC binding, whose data is an array.
+// RPC returns the error object of the JSON-RPC binding, whose data is an array.
 func (f *Failure) RPC() any {
-	return object{"code": f.Code, "message": f.Text, "data": f.details()}
+	return object{"code": f.Code, "message": f.Text, "data": f.errorDetails()}
 }
 
-// REST is the body of an error of the HTTP+JSON binding.
+// REST returns the body of an error of the HTTP+JSON binding.
 func (f *Failure) REST() any {
 	status := kinds[f.Code].status
 	switch f.Status {
@@ -83,11 +83,11 @@ func (f *Failure) REST() any {
 	case http.StatusNotFound:
 		status = "NOT_FOUND"
 	}
-	return object{"error": object{"code": f.HTTP(), "status": status, "message": f.Text, "details": f.details()}}
+	return object{"error": object{"code": f.HTTP(), "status": status, "message": f.Text, "details": f.errorDetails()}}
 }
 
-// details holds the ErrorInfo that both bindings must have.
-func (f *Failure) details() []object {
+// errorDetails returns the ErrorInfo that both bindings require.
+func (f *Failure) errorDetails() []object {
 	meta, reason := f.Metadata, cmp.Or(f.Reason, kinds[f.Code].reason)
 	if meta == nil {
 		meta = map[string]string{}

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Method is one thing an agent can be asked for.
+// Method is one method of the protocol.
 type Method int
 
 // The methods of A2A 1.0 (§9.4).
@@ -48,7 +48,7 @@ func RPCMethod(name, version string) Method {
 	return methods10[name]
 }
 
-// Route is what a path of the HTTP+JSON binding asks for.
+// Route is the meaning of a path of the HTTP+JSON binding.
 type Route struct {
 	Method Method
 	Tenant string
@@ -56,14 +56,13 @@ type Route struct {
 	Config string // of a push notification
 }
 
-// RESTRoute finds what an HTTP method and a path below the base mean (§11.3).
-// The path is escaped and begins without a slash; a tenant may come first. ok
-// is true when there is such a path, whatever the HTTP method: Method is then
-// NoMethod if it is another one that it takes.
+// RESTRoute parses an HTTP method and a path below the base (§11.3). The path is escaped and begins
+// without a slash; a tenant may come first. ok is true when the path exists, even with another HTTP
+// method: Method is NoMethod if the path does not take the given one.
 func RESTRoute(method, path string) (r Route, ok bool) {
 	seg := strings.Split(path, "/")
 	if len(seg) > 1 && seg[0] != "tasks" || len(seg) > 1 && seg[0] == "tasks" && seg[1] == "tasks" {
-		if r.Tenant, ok = unescape(seg[0]); !ok {
+		if r.Tenant, ok = unescapeSegment(seg[0]); !ok {
 			return r, false
 		}
 		seg = seg[1:]
@@ -84,7 +83,7 @@ func RESTRoute(method, path string) (r Route, ok bool) {
 		is("GET", ListTasks)
 	case len(seg) == 2 && seg[0] == "tasks":
 		id, verb, colon := strings.Cut(seg[1], ":")
-		if r.Task, ok = unescape(id); !ok || colon && verb == "" {
+		if r.Task, ok = unescapeSegment(id); !ok || colon && verb == "" {
 			return r, false
 		}
 		switch verb {
@@ -99,14 +98,14 @@ func RESTRoute(method, path string) (r Route, ok bool) {
 			return r, false
 		}
 	case len(seg) >= 3 && len(seg) <= 4 && seg[0] == "tasks" && seg[2] == "pushNotificationConfigs":
-		if r.Task, ok = unescape(seg[1]); !ok {
+		if r.Task, ok = unescapeSegment(seg[1]); !ok {
 			return r, false
 		}
 		if len(seg) == 3 {
 			is("POST", CreatePush)
 			is("GET", ListPush)
 		} else {
-			if r.Config, ok = unescape(seg[3]); !ok {
+			if r.Config, ok = unescapeSegment(seg[3]); !ok {
 				return r, false
 			}
 			is("GET", GetPush)
@@ -118,7 +117,7 @@ func RESTRoute(method, path string) (r Route, ok bool) {
 	return r, true
 }
 
-func unescape(s string) (string, bool) {
+func unescapeSegment(s string) (string, bool) {
 	t, err := url.PathUnescape(s)
 	return t, err == nil && t != "" && len(t) <= maxID
 }

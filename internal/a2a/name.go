@@ -7,14 +7,14 @@ import (
 	"agentsite/internal/ident"
 )
 
-// ProposeName makes a name that ident.CheckName accepts from a title, or where
-// that has no usable letters from the host of address.
+// ProposeName makes a name that ident.CheckName accepts from a title or, if the title has no usable
+// letters, from the host of address.
 func ProposeName(title, address string) string {
 	host := ""
 	if u, err := url.Parse(address); err == nil {
 		host = u.Hostname()
 	}
-	for _, s := range []string{slug(title), slug(host), "remote-agent"} {
+	for _, s := range []string{makeSlug(title), makeSlug(host), "remote-agent"} {
 		if s == "" {
 			continue
 		}
@@ -28,8 +28,8 @@ func ProposeName(title, address string) string {
 	return "remote-agent"
 }
 
-// slug keeps a–z and 0–9 and puts one hyphen between what is left.
-func slug(s string) string {
+// makeSlug keeps a–z and 0–9 and puts one hyphen in each gap.
+func makeSlug(s string) string {
 	var b strings.Builder
 	gap := false
 	for _, r := range strings.ToLower(s) {

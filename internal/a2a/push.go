@@ -6,25 +6,24 @@ import (
 	"strings"
 )
 
-// PushConfig is a TaskPushNotificationConfig (§4.3.1): where the caller of a
-// task is to be told of it.
+// PushConfig is a TaskPushNotificationConfig (§4.3.1): the address to which the caller of a task wants
+// its events sent.
 type PushConfig struct {
 	TaskID string
-	ID     string // "" where we are to choose
+	ID     string // "" lets us choose
 	URL    string
 	Token  string
-	// Scheme and Credentials make the Authorization of what is sent.
+	// Scheme and Credentials make the Authorization header of the notifications.
 	Scheme, Credentials string
 }
 
-// PushRequest names a config, or with an empty ID all of a task.
+// PushRequest names a config of a task, or all of them with an empty ID.
 type PushRequest struct {
 	TaskID string
 	ID     string
 }
 
-// wirePush has the fields of both versions; in 0.3 they are inside of
-// pushNotificationConfig.
+// wirePush has the fields of both versions; in 0.3 they are inside of pushNotificationConfig.
 type wirePush struct {
 	ID             string `json:"id"`
 	URL            string `json:"url"`
@@ -36,15 +35,14 @@ type wirePush struct {
 	} `json:"authentication"`
 }
 
-// taskName is how a request of either version names its task. Protobuf's own
-// reader of JSON also takes the name with an underscore, which some clients
-// send.
+// taskName holds the name of a task in a request of either version. Protobuf's own JSON reader also
+// accepts the name with an underscore, which some clients send.
 type taskName struct {
 	TaskID  string `json:"taskId"`
 	TaskID2 string `json:"task_id"`
 }
 
-func (n taskName) id() string {
+func (n taskName) taskID() string {
 	if n.TaskID == "" {
 		return n.TaskID2
 	}
@@ -57,13 +55,13 @@ func ReadPush(b []byte, version string) (PushConfig, *Failure) {
 		taskName
 		Config json.RawMessage `json:"pushNotificationConfig"` // 0.3
 	}
-	if f := strict(b, &n); f != nil {
+	if f := decodeStrict(b, &n); f != nil {
 		return PushConfig{}, f
 	}
 	inside := ""
 	if version == Version03 {
 		if inside = "pushNotificationConfig."; !isObject(n.Config) {
-			return PushConfig{}, wrong("pushNotificationConfig", "is missing")
+			return PushConfig{}, fieldFailure("pushNotificationConfig", "is missing")
 		}
 		b = n.Config
 	}
@@ -71,16 +69,16 @@ func ReadPush(b []byte, version string) (PushConfig, *Failure) {
 	if f != nil {
 		return c, f
 	}
-	if c.TaskID = n.id(); c.TaskID == "" || len(c.TaskID) > maxID {
-		return c, wrong("taskId", fmt.Sprintf("is missing or has more than %d bytes", maxID))
+	if c.TaskID = n.taskID(); c.TaskID == "" || len(c.TaskID) > maxID {
+		return c, fieldFailure("taskId", fmt.Sprintf("is missing or has more than %d bytes", maxID))
 	}
 	return c, nil
 }
 
-// readPush reads all but the task; field names begin with inside.
+// readPush reads all fields but the task. Field names in errors begin with inside.
 func readPush(b []byte, inside string) (c PushConfig, _ *Failure) {
 	var w wirePush
-	if f := strict(b, &w); f != nil {
+	if f := decodeStrict(b, &w); f != nil {
 		return c, f
 	}
 	c = PushConfig{ID: w.ID, URL: strings.TrimSpace(w.URL), Token: w.Token}
@@ -92,41 +90,41 @@ func readPush(b []byte, inside string) (c PushConfig, _ *Failure) {
 	}
 	switch {
 	case c.URL == "":
-		return c, wrong(inside+"url", "is missing; it is the address that is to be told")
+		return c, fieldFailure(inside+"url", "is missing; it is the address that is to be told")
 	case len(c.ID) > maxID:
-		return c, wrong(inside+"id", fmt.Sprintf("has more than %d bytes", maxID))
+		return c, fieldFailure(inside+"id", fmt.Sprintf("has more than %d bytes", maxID))
 	}
 	return c, nil
 }
 
 // ReadPushRequest reads the parameters of GetTaskPushNotificationConfig,
-// DeleteTaskPushNotificationConfig and ListTaskPushNotificationConfigs. In 0.3
-// a get without an id means the first one.
+// DeleteTaskPushNotificationConfig and ListTaskPushNotificationConfigs. In 0.3 a get without an id
+// means the first one.
 func ReadPushRequest(b []byte, m Method, version string) (PushRequest, *Failure) {
 	var w struct {
 		taskName
 		ID     string `json:"id"`
 		Config string `json:"pushNotificationConfigId"` // 0.3
 	}
-	if f := strict(b, &w); f != nil {
+	if f := decodeStrict(b, &w); f != nil {
 		return PushRequest{}, f
 	}
-	out, task := PushRequest{w.id(), w.ID}, "taskId"
+	out, task := PushRequest{w.taskID(), w.ID}, "taskId"
 	if version == Version03 {
 		out, task = PushRequest{w.ID, w.Config}, "id"
 	}
 	switch {
 	case out.TaskID == "" || len(out.TaskID) > maxID:
-		return out, wrong(task, fmt.Sprintf("is missing or has more than %d bytes; it is the task's", maxID))
+		return out, fieldFailure(task, fmt.Sprintf("is missing or has more than %d bytes; it is the task's", maxID))
 	case m != ListPush && out.ID == "" && !(version == Version03 && m == GetPush):
-		return out, wrong("id", "is missing; it is the config's")
+		return out, fieldFailure("id", "is missing; it is the config's")
 	case len(out.ID) > maxID:
-		return out, wrong("id", fmt.Sprintf("has more than %d bytes", maxID))
+		return out, fieldFailure("id", fmt.Sprintf("has more than %d bytes", maxID))
 	}
 	return out, nil
 }
 
-// Push writes a config. Its token and credentials stay here.
+// Push writes a config without its token and credentials, which are secret.
 func (w Writer) Push(c PushConfig) any {
 	o := object{"id": c.ID, "url": c.URL}
 	if w.Version == Version03 {
@@ -142,7 +140,7 @@ func (w Writer) Push(c PushConfig) any {
 	return o
 }
 
-// Pushes writes all of a task: 1.0 has them on a page, of which there is one.
+// Pushes writes all configs of a task. 1.0 has pages; we write one.
 func (w Writer) Pushes(list []PushConfig) any {
 	out := make([]any, len(list))
 	for i, c := range list {

@@ -4,9 +4,9 @@ import (
 	"agentsite/internal/hub"
 )
 
-// Relayed is an agent of another portal as the card says it that this portal
-// gives of it: in the agent's own words, and with those that say whose it is
-// and who stands in between. by is this portal's host. Others it leaves alone.
+// DescribeRelay returns an agent for the card that this portal serves of it. The description of an
+// agent of another portal gets a sentence that names its portal and this relay; by is this portal's
+// host. An agent of this portal stays unchanged.
 func Relayed(a hub.Agent, by string) hub.Agent {
 	if a.Elsewhere() {
 		a.Description += "\n\nThis is an agent of " + a.Portal + ". The address here is a relay of " + by +

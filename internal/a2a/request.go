@@ -14,30 +14,27 @@ import (
 	"agentsite/internal/task"
 )
 
-// What others ask of agents of ours. A request is read strictly, unlike an
-// answer: whoever sends something malformed is told what, by the field's name.
-// Fields that nobody knows are passed over (§3.2.6), so that newer clients are
-// served.
+// Requests to agents of this portal. They are read strictly, unlike answers: the error for a malformed
+// request names the field. Unknown fields are ignored (§3.2.6), so that newer clients work.
 
-// maxSentParts bounds the parts of one message that is sent to us, and
-// maxListed the other lists in it.
+// maxRequestParts bounds the parts of one message in a request, and maxListed the other lists in it.
 const (
-	maxSentParts = 32
-	maxListed    = 50
+	maxRequestParts = 32
+	maxListed       = 50
 )
 
 // SendRequest is SendMessageRequest (§3.2.1).
 type SendRequest struct {
 	Message Message
-	// HistoryLength is nil where the caller leaves it to us.
+	// HistoryLength is nil if the caller gave none.
 	HistoryLength *int
 	// Immediate asks for an answer before the task is done.
 	Immediate bool
-	// Push is where the caller asks to be told of the task, nil for nowhere.
+	// Push is the config for push notifications of the task, nil for none.
 	Push *PushConfig
 }
 
-// TaskRequest names a task: of GetTask, CancelTask and SubscribeToTask.
+// TaskRequest names a task, for GetTask, CancelTask and SubscribeToTask.
 type TaskRequest struct {
 	ID            string
 	HistoryLength *int
@@ -61,8 +58,8 @@ type Call struct {
 	Params json.RawMessage
 }
 
-// ReadCall reads the envelope of a JSON-RPC request. The call's ID is set as
-// far as it could be read, for the answer.
+// ReadCall reads the envelope of a JSON-RPC request. The call's ID is set if it could be read, because
+// the error answer needs it.
 func ReadCall(b []byte) (Call, *Failure) {
 	null := json.RawMessage("null")
 	if !json.Valid(b) || !utf8.Valid(b) {
@@ -99,8 +96,8 @@ func ReadCall(b []byte) (Call, *Failure) {
 	return c, nil
 }
 
-// strict reads JSON into v and names the field that has the wrong type.
-func strict(b []byte, v any) *Failure {
+// decodeStrict reads JSON into v; its error names the field that has the wrong type.
+func decodeStrict(b []byte, v any) *Failure {
 	if len(bytes.TrimSpace(b)) == 0 {
 		b = []byte("{}")
 	}
@@ -119,7 +116,7 @@ func strict(b []byte, v any) *Failure {
 		if t.Field == "" {
 			return Fail(CodeInvalidParams, "The request is not an object but a "+t.Value+".")
 		}
-		return wrong(t.Field, "is a "+t.Value+", which it cannot be")
+		return fieldFailure(t.Field, "is a "+t.Value+", which it cannot be")
 	}
 	if _, ok := errors.AsType[*time.ParseError](err); ok {
 		return Fail(CodeInvalidParams, "A time is not written as in RFC 3339.")
@@ -127,10 +124,9 @@ func strict(b []byte, v any) *Failure {
 	return Fail(CodeParse, "The body is not JSON.")
 }
 
-// wrong is the failure of a field.
-func wrong(field, what string) *Failure {
-	return &Failure{Code: CodeInvalidParams, Text: field + ": " + what + ".",
-		Metadata: map[string]string{"field": field}}
+// fieldFailure returns the failure of a field.
+func fieldFailure(field, what string) *Failure {
+	return &Failure{Code: CodeInvalidParams, Text: field + ": " + what + ".", Metadata: map[string]string{"field": field}}
 }
 
 type wireSent struct {
@@ -142,7 +138,7 @@ type wireSent struct {
 		Parts      []json.RawMessage `json:"parts"`
 		Extensions []string          `json:"extensions"`
 		References []string          `json:"referenceTaskIds"`
-		// The names of the protobuf, which its JSON may have as well.
+		// The protobuf names, which its JSON may have as well.
 		MessageIDP string `json:"message_id"`
 		ContextIDP string `json:"context_id"`
 		TaskIDP    string `json:"task_id"`
@@ -161,19 +157,18 @@ type wireSent struct {
 	} `json:"configuration"`
 }
 
-// either is what a field has under one of its two names.
-func either[T any](a, b *T) *T {
+// firstOf returns the value of a field that has two names.
+func firstOf[T any](a, b *T) *T {
 	if a != nil {
 		return a
 	}
 	return b
 }
 
-// ReadSend reads the parameters of SendMessage and SendStreamingMessage in the
-// form of a version.
+// ReadSend reads the parameters of SendMessage and SendStreamingMessage in the format of a version.
 func ReadSend(b []byte, version string) (SendRequest, *Failure) {
 	var w wireSent
-	if f := strict(b, &w); f != nil {
+	if f := decodeStrict(b, &w); f != nil {
 		return SendRequest{}, f
 	}
 	m, role := w.Message, "ROLE_USER"
@@ -182,30 +177,29 @@ func ReadSend(b []byte, version string) (SendRequest, *Failure) {
 			cmp.Or(m.TaskID, m.TaskIDP)
 	}
 	c := &w.Configuration
-	c.HistoryLength, c.Immediately = either(c.HistoryLength, c.HistoryLengthP), c.Immediately || c.ImmediatelyP
+	c.HistoryLength, c.Immediately = firstOf(c.HistoryLength, c.HistoryLengthP), c.Immediately || c.ImmediatelyP
 	if version == Version03 {
 		role = "user"
 	}
 	switch {
 	case m == nil:
-		return SendRequest{}, wrong("message", "is missing")
+		return SendRequest{}, fieldFailure("message", "is missing")
 	case m.MessageID == "":
-		return SendRequest{}, wrong("message.messageId",
-			"is missing; give every message an id of your own, so that sending it again is harmless")
+		return SendRequest{}, fieldFailure("message.messageId", "is missing; give every message an id of your own, so that sending it again is harmless")
 	case len(m.MessageID) > maxID || len(m.ContextID) > maxID || len(m.TaskID) > maxID:
-		return SendRequest{}, wrong("message", fmt.Sprintf("has an id of more than %d bytes", maxID))
+		return SendRequest{}, fieldFailure("message", fmt.Sprintf("has an id of more than %d bytes", maxID))
 	case strings.ContainsRune(m.MessageID, 0):
-		return SendRequest{}, wrong("message.messageId", "holds a NUL")
+		return SendRequest{}, fieldFailure("message.messageId", "holds a NUL")
 	case m.Role != role:
-		return SendRequest{}, wrong("message.role", "is not "+role)
+		return SendRequest{}, fieldFailure("message.role", "is not "+role)
 	case len(m.Parts) == 0:
-		return SendRequest{}, wrong("message.parts", "is empty; say something")
-	case len(m.Parts) > maxSentParts:
-		return SendRequest{}, wrong("message.parts", fmt.Sprintf("has more than %d parts", maxSentParts))
+		return SendRequest{}, fieldFailure("message.parts", "is empty; say something")
+	case len(m.Parts) > maxRequestParts:
+		return SendRequest{}, fieldFailure("message.parts", fmt.Sprintf("has more than %d parts", maxRequestParts))
 	case len(m.Extensions) > maxListed || len(m.References) > maxListed || len(w.Configuration.Modes) > maxListed:
-		return SendRequest{}, wrong("message", fmt.Sprintf("has a list of more than %d entries", maxListed))
+		return SendRequest{}, fieldFailure("message", fmt.Sprintf("has a list of more than %d entries", maxListed))
 	case w.Configuration.HistoryLength != nil && *w.Configuration.HistoryLength < 0:
-		return SendRequest{}, wrong("configuration.historyLength", "is negative")
+		return SendRequest{}, fieldFailure("configuration.historyLength", "is negative")
 	}
 	out := SendRequest{HistoryLength: w.Configuration.HistoryLength, Immediate: w.Configuration.Immediately,
 		Message: Message{ID: m.MessageID, ContextID: m.ContextID, TaskID: m.TaskID}}
@@ -226,14 +220,14 @@ func ReadSend(b []byte, version string) (SendRequest, *Failure) {
 	for i, raw := range m.Parts {
 		p, problem := readPart(raw, version)
 		if problem != "" {
-			return SendRequest{}, wrong(fmt.Sprintf("message.parts[%d]", i), problem)
+			return SendRequest{}, fieldFailure(fmt.Sprintf("message.parts[%d]", i), problem)
 		}
 		out.Message.Parts = append(out.Message.Parts, p)
 	}
 	return out, nil
 }
 
-// readPart reads one part, or says what is wrong with it.
+// readPart reads one part, or returns the problem with it.
 func readPart(b []byte, version string) (p task.Part, problem string) {
 	var w struct {
 		Text      *string         `json:"text"`
@@ -254,7 +248,7 @@ func readPart(b []byte, version string) (p task.Part, problem string) {
 	if !isObject(b) {
 		return p, "is not an object"
 	}
-	if f := strict(b, &w); f != nil {
+	if f := decodeStrict(b, &w); f != nil {
 		return p, f.Text
 	}
 	if version == Version03 && w.File != nil {
@@ -277,7 +271,7 @@ func readPart(b []byte, version string) (p task.Part, problem string) {
 			return p, "has a text that is empty or holds a NUL"
 		}
 	case w.Raw != nil:
-		if p.Raw = unbase64(*w.Raw); len(p.Raw) == 0 {
+		if p.Raw = decodeBase64(*w.Raw); len(p.Raw) == 0 {
 			return p, "has a file that is empty or not base64"
 		}
 	case w.URL != nil:
@@ -298,17 +292,17 @@ func ReadTask(b []byte) (TaskRequest, *Failure) {
 		HistoryLength  *int   `json:"historyLength"`
 		HistoryLengthP *int   `json:"history_length"`
 	}
-	if f := strict(b, &w); f != nil {
+	if f := decodeStrict(b, &w); f != nil {
 		return TaskRequest{}, f
 	}
-	w.HistoryLength = either(w.HistoryLength, w.HistoryLengthP)
+	w.HistoryLength = firstOf(w.HistoryLength, w.HistoryLengthP)
 	switch {
 	case w.ID == "":
-		return TaskRequest{}, wrong("id", "is missing; it is the task's")
+		return TaskRequest{}, fieldFailure("id", "is missing; it is the task's")
 	case len(w.ID) > maxID:
-		return TaskRequest{}, wrong("id", fmt.Sprintf("has more than %d bytes", maxID))
+		return TaskRequest{}, fieldFailure("id", fmt.Sprintf("has more than %d bytes", maxID))
 	case w.HistoryLength != nil && *w.HistoryLength < 0:
-		return TaskRequest{}, wrong("historyLength", "is negative")
+		return TaskRequest{}, fieldFailure("historyLength", "is negative")
 	}
 	return TaskRequest{w.ID, w.HistoryLength}, nil
 }
@@ -321,11 +315,11 @@ func ReadTenant(b []byte) (string, *Failure) {
 	if len(b) == 0 {
 		return "", nil
 	}
-	if f := strict(b, &w); f != nil {
+	if f := decodeStrict(b, &w); f != nil {
 		return "", f
 	}
 	if len(w.Tenant) > maxID {
-		return "", wrong("tenant", fmt.Sprintf("has more than %d bytes", maxID))
+		return "", fieldFailure("tenant", fmt.Sprintf("has more than %d bytes", maxID))
 	}
 	return w.Tenant, nil
 }
@@ -354,15 +348,12 @@ func ReadList(b []byte) (ListRequest, *Failure) {
 		AfterP         *time.Time `json:"status_timestamp_after"`
 		ArtifactsP     bool       `json:"include_artifacts"`
 	}
-	if f := strict(b, &w); f != nil {
+	if f := decodeStrict(b, &w); f != nil {
 		return ListRequest{}, f
 	}
-	w.ContextID, w.PageToken, w.Artifacts = cmp.Or(w.ContextID, w.ContextIDP), cmp.Or(w.PageToken, w.PageTokenP),
-		w.Artifacts || w.ArtifactsP
-	w.PageSize, w.HistoryLength, w.After = either(w.PageSize, w.PageSizeP), either(w.HistoryLength, w.HistoryLengthP),
-		either(w.After, w.AfterP)
-	out := ListRequest{ContextID: w.ContextID, PageSize: defaultPage, PageToken: w.PageToken,
-		HistoryLength: w.HistoryLength, Artifacts: w.Artifacts}
+	w.ContextID, w.PageToken, w.Artifacts = cmp.Or(w.ContextID, w.ContextIDP), cmp.Or(w.PageToken, w.PageTokenP), w.Artifacts || w.ArtifactsP
+	w.PageSize, w.HistoryLength, w.After = firstOf(w.PageSize, w.PageSizeP), firstOf(w.HistoryLength, w.HistoryLengthP), firstOf(w.After, w.AfterP)
+	out := ListRequest{ContextID: w.ContextID, PageSize: defaultPage, PageToken: w.PageToken, HistoryLength: w.HistoryLength, Artifacts: w.Artifacts}
 	if w.PageSize != nil {
 		out.PageSize = *w.PageSize
 	}
@@ -371,16 +362,16 @@ func ReadList(b []byte) (ListRequest, *Failure) {
 	}
 	switch {
 	case len(w.ContextID) > maxID || len(w.PageToken) > maxID:
-		return ListRequest{}, wrong("contextId", fmt.Sprintf("has more than %d bytes, or another id has", maxID))
+		return ListRequest{}, fieldFailure("contextId", fmt.Sprintf("has more than %d bytes, or another id has", maxID))
 	case out.PageSize < 1 || out.PageSize > maxPage:
-		return ListRequest{}, wrong("pageSize", fmt.Sprintf("is not between 1 and %d", maxPage))
+		return ListRequest{}, fieldFailure("pageSize", fmt.Sprintf("is not between 1 and %d", maxPage))
 	case w.HistoryLength != nil && *w.HistoryLength < 0:
-		return ListRequest{}, wrong("historyLength", "is negative")
+		return ListRequest{}, fieldFailure("historyLength", "is negative")
 	}
 	if w.Status != "" && w.Status != "TASK_STATE_UNSPECIFIED" {
-		out.State = state(w.Status)
+		out.State = parseState(w.Status)
 		if out.State == "" || out.State.A2A() != w.Status {
-			return ListRequest{}, wrong("status", "is no state of a task, like TASK_STATE_WORKING")
+			return ListRequest{}, fieldFailure("status", "is no state of a task, like TASK_STATE_WORKING")
 		}
 	}
 	return out, nil

@@ -83,7 +83,7 @@ func TestWriter_IsReadByTheSDKAndByUs(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			ev, err := decoder{}.event(b)
+			ev, err := decoder{}.decodeEvent(b)
 			if err != nil {
 				t.Errorf("%s: %v in %s", v, err, b)
 				continue
@@ -170,7 +170,7 @@ func FuzzRequests(f *testing.F) {
 			r, fail := ReadSend(params, v)
 			fine(t, fail)
 			if fail == nil {
-				if r.Message.ID == "" || len(r.Message.ID) > maxID || len(r.Message.Parts) == 0 || len(r.Message.Parts) > maxSentParts {
+				if r.Message.ID == "" || len(r.Message.ID) > maxID || len(r.Message.Parts) == 0 || len(r.Message.Parts) > maxRequestParts {
 					t.Errorf("%+v", r)
 				}
 				if _, err := json.Marshal(Writer{v}.Event(Event{Message: &r.Message})); err != nil {

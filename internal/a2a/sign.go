@@ -29,12 +29,12 @@ type Signer struct {
 	keys      []jose.JSONWebKey
 }
 
-// NewSigner returns the signer whose key follows from secret, which must hold
-// 32 bytes of entropy or more: the same secret is the same key, so that nothing
-// needs to be stored. jku is the URL at which the portal serves Keys.
+// NewSigner returns a signer whose key is derived from secret, which must hold 32 bytes of entropy or
+// more. The same secret gives the same key, so that nothing needs to be stored. jku is the URL at which
+// the portal serves Keys.
 func NewSigner(secret []byte, jku string) (*Signer, error) {
 	s := &Signer{}
-	for i := byte(0); s.key == nil; i++ { // all but one in 2³² digests are a key
+	for i := byte(0); s.key == nil; i++ { // all but one in 2³² digests are a valid key
 		d := sha256.Sum256(append([]byte{i}, secret...))
 		key, err := ecdsa.ParseRawPrivateKey(elliptic.P256(), d[:])
 		if err != nil && i == 255 {
@@ -55,7 +55,7 @@ func NewSigner(secret []byte, jku string) (*Signer, error) {
 	return s, err
 }
 
-// Keys are the public keys, as JSON Web Keys.
+// Keys returns the public keys, as JSON Web Keys.
 func (s *Signer) Keys() []any {
 	var out []any
 	for _, k := range s.keys {
@@ -64,9 +64,9 @@ func (s *Signer) Keys() []any {
 	return out
 }
 
-// Sign returns the card with its signatures. There are two: one covers the card
-// as it is written, and one what a reader sees who knows 1.0 only and takes
-// the fields of 0.3 for nothing. Who checks accepts either.
+// Sign returns the card with its signatures. There are two, and a verifier accepts either: one covers
+// the card as it is written, and one the card that remains for a reader of 1.0 that drops the fields of
+// 0.3.
 func (s *Signer) Sign(c AgentCard) (AgentCard, error) {
 	c.Signatures = nil
 	b, err := json.Marshal(c)
@@ -77,13 +77,13 @@ func (s *Signer) Sign(c AgentCard) (AgentCard, error) {
 	if err := json.Unmarshal(b, &plain); err != nil {
 		return c, err
 	}
-	strip03(plain)
+	stripFields03(plain)
 	p, err := json.Marshal(plain)
 	if err != nil {
 		return c, err
 	}
 	for _, form := range [][]byte{p, b} {
-		one, err := s.detached(form)
+		one, err := s.signDetached(form)
 		if err != nil {
 			return c, err
 		}
@@ -92,17 +92,16 @@ func (s *Signer) Sign(c AgentCard) (AgentCard, error) {
 	return c, nil
 }
 
-// Detached is the signature of a JSON text as a detached JWS in compact form
-// (RFC 7515, appendix F), over the text's canonical form.
+// SignDetached returns the signature of a JSON text as a detached JWS in compact form (RFC 7515,
+// appendix F), over the text's canonical form.
 func (s *Signer) Detached(text []byte) (string, error) {
-	one, err := s.detached(text)
+	one, err := s.signDetached(text)
 	return one.Protected + ".." + one.Signature, err
 }
 
-// detached signs the canonical form (RFC 8785) of a JSON text. The signature
-// is the same each time (RFC 6979), so that a card that did not change has the
-// same bytes.
-func (s *Signer) detached(b []byte) (CardSignature, error) {
+// signDetached signs the canonical form (RFC 8785) of a JSON text. The signature is deterministic (RFC
+// 6979), so that a card that did not change has the same bytes.
+func (s *Signer) signDetached(b []byte) (CardSignature, error) {
 	payload, err := jcs.Transform(b)
 	if err != nil {
 		return CardSignature{}, fmt.Errorf("canonicalize a card: %w", err)
@@ -122,11 +121,10 @@ func (s *Signer) detached(b []byte) (CardSignature, error) {
 	return CardSignature{s.protected, base64.RawURLEncoding.EncodeToString(raw)}, nil
 }
 
-// strip03 leaves of a card what 1.0 knows, without the values that its
-// protobuf takes for absent (§8.4.1).
-func strip03(card map[string]any) {
-	for _, name := range []string{"url", "preferredTransport", "protocolVersion", "security",
-		"supportsAuthenticatedExtendedCard"} {
+// stripFields03 removes the fields that 1.0 does not know and the values that its protobuf treats as
+// absent (§8.4.1).
+func stripFields03(card map[string]any) {
+	for _, name := range []string{"url", "preferredTransport", "protocolVersion", "security", "supportsAuthenticatedExtendedCard"} {
 		delete(card, name)
 	}
 	schemes, _ := card["securitySchemes"].(map[string]any)

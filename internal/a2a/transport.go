@@ -29,38 +29,38 @@ var (
 	opStream = operation{"SendStreamingMessage", "message/stream", http.MethodPost, "/message:stream", true}
 	opGet    = operation{"GetTask", "tasks/get", http.MethodGet, "/tasks/{id}", false}
 	opCancel = operation{"CancelTask", "tasks/cancel", http.MethodPost, "/tasks/{id}:cancel", false}
-	// The spec's text says POST, its protobuf GET; SDK servers take POST in
-	// 1.0, and 0.3 has only GET.
+	// The text of the specification has POST, its protobuf GET. SDK servers take POST in 1.0, and 0.3
+	// has only GET.
 	opSubscribe = operation{"SubscribeToTask", "tasks/resubscribe", http.MethodPost, "/tasks/{id}:subscribe", true}
 )
 
-// call makes one exchange and returns the result's JSON.
-func (c *Client) call(ctx context.Context, op operation, id string, params any) (json.RawMessage, error) {
-	resp, err := c.send(ctx, op, id, params)
+// callOnce makes one exchange and returns the result's JSON.
+func (c *Client) callOnce(ctx context.Context, op operation, id string, params any) (json.RawMessage, error) {
+	resp, err := c.doRequest(ctx, op, id, params)
 	if err != nil {
 		return nil, err
 	}
 	defer resp.Body.Close()
-	return c.whole(resp)
+	return c.readWhole(resp)
 }
 
-// events makes one exchange whose answer is a stream, or a single JSON answer
-// of an agent that does not stream after all.
-func (c *Client) events(ctx context.Context, op operation, id string, params any) iter.Seq2[Event, error] {
+// streamEvents makes one exchange whose answer is a stream, or a single JSON answer of an agent that
+// does not stream after all.
+func (c *Client) streamEvents(ctx context.Context, op operation, id string, params any) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
-		resp, err := c.send(ctx, op, id, params)
+		resp, err := c.doRequest(ctx, op, id, params)
 		if err != nil {
 			yield(Event{}, err)
 			return
 		}
 		defer resp.Body.Close()
 		if mediaType(resp) != "text/event-stream" {
-			b, err := c.whole(resp)
+			b, err := c.readWhole(resp)
 			if err != nil {
 				yield(Event{}, err)
 				return
 			}
-			yield(c.dec.event(b))
+			yield(c.dec.decodeEvent(b))
 			return
 		}
 		in := egress.NewEventReader(&capped{r: resp.Body, left: maxTotal})
@@ -93,17 +93,17 @@ func (c *Client) oneEvent(data []byte) (Event, error) {
 		if err != nil {
 			return Event{}, err
 		}
-		return c.dec.event(result)
+		return c.dec.decodeEvent(result)
 	}
 	if err := restError(data, 0); err != nil {
 		return Event{}, err
 	}
-	return c.dec.event(data)
+	return c.dec.decodeEvent(data)
 }
 
-// send makes the request and judges the status, not the body.
-func (c *Client) send(ctx context.Context, op operation, id string, params any) (*http.Response, error) {
-	req, err := c.request(ctx, op, id, params)
+// doRequest makes the request and checks the status, not the body.
+func (c *Client) doRequest(ctx context.Context, op operation, id string, params any) (*http.Response, error) {
+	req, err := c.newRequest(ctx, op, id, params)
 	if err != nil {
 		return nil, err
 	}
@@ -122,7 +122,7 @@ func (c *Client) send(ctx context.Context, op operation, id string, params any) 
 	return resp, nil
 }
 
-func (c *Client) request(ctx context.Context, op operation, id string, params any) (*http.Request, error) {
+func (c *Client) newRequest(ctx context.Context, op operation, id string, params any) (*http.Request, error) {
 	target, method := *c.base, http.MethodPost
 	var body []byte
 	var err error
@@ -167,7 +167,7 @@ func (c *Client) request(ctx context.Context, op operation, id string, params an
 	if c.ep.Version == Version10 {
 		req.Header.Set("A2A-Version", Version10)
 	}
-	c.authorize(req.Header)
+	c.setCredential(req.Header)
 	return req, nil
 }
 
@@ -187,8 +187,8 @@ func (c *Client) restURL(op operation, id string) *url.URL {
 	return &u
 }
 
-// whole reads a single JSON answer.
-func (c *Client) whole(resp *http.Response) (json.RawMessage, error) {
+// readWhole reads a single JSON answer.
+func (c *Client) readWhole(resp *http.Response) (json.RawMessage, error) {
 	b, err := io.ReadAll(&capped{r: resp.Body, left: maxTotal})
 	if err != nil {
 		return nil, err
@@ -202,7 +202,7 @@ func (c *Client) whole(resp *http.Response) (json.RawMessage, error) {
 	return b, nil
 }
 
-// rpcResult takes the result out of a JSON-RPC answer.
+// rpcResult extracts the result of a JSON-RPC answer.
 func rpcResult(b []byte, status int) (json.RawMessage, error) {
 	var w struct {
 		Version str             `json:"jsonrpc"`
@@ -213,16 +213,16 @@ func rpcResult(b []byte, status int) (json.RawMessage, error) {
 		} `json:"error"`
 	}
 	if !isObject(b) || json.Unmarshal(b, &w) != nil || w.Version != "2.0" || w.Error == nil && len(w.Result) == 0 {
-		return nil, strange(b, status)
+		return nil, notA2AError(b, status)
 	}
 	if w.Error != nil {
 		code, _ := strconv.Atoi(w.Error.Code.String())
-		return nil, refused(code, status, string(w.Error.Message))
+		return nil, refusedError(code, status, string(w.Error.Message))
 	}
 	return w.Result, nil
 }
 
-// restError returns what an HTTP+JSON answer says went wrong, or nil.
+// restError returns the error in an HTTP+JSON answer, or nil.
 func restError(b []byte, status int) error {
 	var w struct {
 		Error *struct {
@@ -230,7 +230,7 @@ func restError(b []byte, status int) error {
 			Message str               `json:"message"`
 			Details []json.RawMessage `json:"details"`
 		} `json:"error"`
-		// What 0.3 agents send.
+		// The fields of 0.3 agents.
 		Message str `json:"message"`
 		Code    int `json:"code"`
 	}
@@ -244,16 +244,16 @@ func restError(b []byte, status int) error {
 		}
 	}
 	if !object || json.Unmarshal(b, &w) != nil && w.Error == nil {
-		return strange(b, status)
+		return notA2AError(b, status)
 	}
 	if w.Error == nil {
 		if status == http.StatusNotFound && strings.Contains(strings.ToLower(string(w.Message)), "task") {
-			return refused(CodeTaskNotFound, status, string(w.Message))
+			return refusedError(CodeTaskNotFound, status, string(w.Message))
 		}
 		if w.Code < 0 {
-			return refused(w.Code, status, string(w.Message))
+			return refusedError(w.Code, status, string(w.Message))
 		}
-		return strange(b, status)
+		return notA2AError(b, status)
 	}
 	code := 0
 	for _, d := range w.Error.Details {
@@ -277,20 +277,20 @@ func restError(b []byte, status int) error {
 	case w.Error.Status == "UNAUTHENTICATED", w.Error.Status == "PERMISSION_DENIED":
 		return &Error{Fault: FaultAuth, Status: status, Text: "the agent refused the credentials"}
 	default:
-		return strange(b, status)
+		return notA2AError(b, status)
 	}
-	return refused(code, status, string(w.Error.Message))
+	return refusedError(code, status, string(w.Error.Message))
 }
 
-func refused(code, status int, message string) *Error {
+func refusedError(code, status int, message string) *Error {
 	if code == -31401 || code == -31403 { // a2a-go's own codes
 		return &Error{Fault: FaultAuth, Status: status, Text: "the agent refused the credentials"}
 	}
 	return &Error{Fault: FaultRefused, Code: code, Status: status, Text: Line(message, 300)}
 }
 
-// strange says what an answer is that is not A2A.
-func strange(b []byte, status int) *Error {
+// notA2AError describes an answer that is not A2A.
+func notA2AError(b []byte, status int) *Error {
 	what := "something that is not JSON"
 	trimmed := bytes.TrimSpace(b)
 	switch {
@@ -316,7 +316,7 @@ func mediaType(resp *http.Response) string {
 	return t
 }
 
-// capped bounds what is read of one answer.
+// capped bounds the size of one answer.
 type capped struct {
 	r    io.Reader
 	left int64

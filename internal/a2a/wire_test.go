@@ -101,7 +101,7 @@ func TestDecode_ReadsWhatTheSDKWrites(t *testing.T) {
 		b []byte
 		d decoder
 	}{"1.0": {new10, decoder{}}, "0.3 HTTP+JSON": {old, decoder{wrapped: true}}} {
-		ev, err := in.d.event(in.b)
+		ev, err := in.d.decodeEvent(in.b)
 		if err != nil || ev.Task == nil {
 			t.Fatalf("%s: %v", name, err)
 		}
@@ -122,7 +122,7 @@ func TestDecode_ToleratesAndRefuses(t *testing.T) {
 		`{"parts":[{"type":"text","text":"x"}],"role":"agent"}`:                                "message 1",
 		`{"message":{"role":"ROLE_AGENT","parts":[{"text":"x"},{"text":7},[],{"raw":"***"}]}}`: "message 1",
 	} {
-		ev, err := decoder{}.event([]byte(in))
+		ev, err := decoder{}.decodeEvent([]byte(in))
 		got := ""
 		switch {
 		case ev.Task != nil:
@@ -141,7 +141,7 @@ func TestDecode_ToleratesAndRefuses(t *testing.T) {
 	many := `{"kind":"task","id":"t","status":{},"artifacts":[` + strings.Repeat(`{"artifactId":"a"},`, 200) + `{}]}`
 	for _, in := range []string{``, `null`, `[]`, `7`, `"x"`, `{}`, `{"task":7}`, `{"task":{"id":""}}`, `{"task":{"id":".."}}`,
 		`{"task":{"id":"` + strings.Repeat("x", 300) + `"}}`, `{"artifactUpdate":{"taskId":"t"}}`, `{"kind":"message"`, many} {
-		if ev, err := (decoder{}).event([]byte(in)); err == nil {
+		if ev, err := (decoder{}).decodeEvent([]byte(in)); err == nil {
 			t.Errorf("%.60s: %+v", in, ev)
 		} else if _, ok := errors.AsType[*Error](err); !ok || Reason(err) == "" {
 			t.Errorf("%.60s: %v", in, err)
@@ -164,7 +164,7 @@ func TestRequest_GoesToTheRightPlace(t *testing.T) {
 		{Endpoint{Binding: BindingREST, Version: Version03, URL: "http://a.example/v1/"}, opCancel, "POST http://a.example/v1/tasks/a%2Fb%3Fc:cancel"},
 	} {
 		c := dial(t, tt.ep)
-		req, err := c.request(t.Context(), tt.op, "a/b?c", c.taskParams("a/b?c", 0))
+		req, err := c.newRequest(t.Context(), tt.op, "a/b?c", c.taskParams("a/b?c", 0))
 		if err != nil || req.Method+" "+req.URL.String() != tt.want {
 			t.Errorf("%+v: %s %s %v", tt.ep, req.Method, req.URL, err)
 		}
@@ -177,7 +177,7 @@ func TestRequest_CarriesTheCredential(t *testing.T) {
 		{"X-Key", "abc", "X-Key", "abc"}, {"authorization", "abc", "Authorization", "Bearer abc"}, {"", "", "Authorization", ""},
 	} {
 		c := dial(t, Endpoint{AuthHeader: tt.header, Secret: tt.secret})
-		req, _ := c.request(t.Context(), opGet, "t", nil)
+		req, _ := c.newRequest(t.Context(), opGet, "t", nil)
 		if got := req.Header.Get(tt.name); got != tt.want {
 			t.Errorf("%+v: %q", tt, got)
 		}
@@ -251,7 +251,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add(`{"kind":"artifact-update","taskId":"t","artifact":{"parts":[{"kind":"file","file":{"bytes":"aGk="}}]}}`, false)
 	f.Add(`{"message":{"content":[{"file":{"fileWithBytes":"YUdrPQ=="}},{"data":{"data":{}}}]}}`, true)
 	f.Fuzz(func(t *testing.T, s string, wrapped bool) {
-		ev, err := decoder{wrapped}.event([]byte(s))
+		ev, err := decoder{wrapped}.decodeEvent([]byte(s))
 		if err != nil {
 			return
 		}

@@ -1,7 +1,6 @@
-// Package openai holds the JSON of the OpenAI chat API, as far as this portal
-// speaks it: to the servers that its agents and models are, and at its own
-// /v1. It has no sockets and no opinion; decoding takes every form that
-// clients and servers are known to send, encoding gives the plainest.
+// Package openai holds the JSON of the OpenAI chat API in the extent that this portal uses: towards the
+// servers of its agents and models, and at its own /v1. It opens no connections. Decoding accepts every
+// form that clients and servers are known to send, encoding writes the plainest.
 package openai
 
 import (
@@ -24,7 +23,7 @@ type ChatRequest struct {
 	Stream        bool           `json:"stream,omitempty"`
 	StreamOptions *StreamOptions `json:"stream_options,omitempty"`
 	MaxTokens     int            `json:"max_tokens,omitempty"`
-	// MaxCompletionTokens is what some models take instead of MaxTokens.
+	// MaxCompletionTokens replaces MaxTokens for some models.
 	MaxCompletionTokens int      `json:"max_completion_tokens,omitempty"`
 	Temperature         *float64 `json:"temperature,omitempty"`
 	User                string   `json:"user,omitempty"`
@@ -41,23 +40,23 @@ type Message struct {
 	Role    string  `json:"role"`
 	Content Content `json:"content"`
 	Name    string  `json:"name,omitempty"`
-	// ToolCalls are what an assistant asks for; ToolCallID says which of them
-	// a message of ToolRole answers.
+	// ToolCalls are the calls that an assistant asks for. ToolCallID names the call that a message of
+	// ToolRole answers.
 	ToolCalls  []ToolCall `json:"tool_calls,omitempty"`
 	ToolCallID string     `json:"tool_call_id,omitempty"`
-	// Reasoning is what some models think aloud beside the answer, and want
-	// back with their calls of tools.
+	// Reasoning is the text that some models produce while they think. They expect it back with the
+	// results of their tool calls.
 	Reasoning Content `json:"reasoning_content,omitempty"`
-	// Pictures are shown with the text, as data URLs. They are only sent.
+	// Pictures are sent with the text, as data URLs. They are never received.
 	Pictures []string `json:"-"`
 }
 
-// Content is text that arrives as a string, as null, or as an array of parts
-// of which the text parts count. It is sent as a string.
+// Content is text that arrives as a string, as null, or as an array of parts of which the text parts
+// count. It is sent as a string.
 type Content string
 
-// UnmarshalJSON implements json.Unmarshaler. Parts that are not text are
-// skipped; what is neither string, null nor array is an error.
+// UnmarshalJSON implements json.Unmarshaler. Parts that are not text are skipped; a value that is
+// neither string, null nor array is an error.
 func (c *Content) UnmarshalJSON(b []byte) error {
 	*c = ""
 	if string(b) == "null" {
@@ -133,7 +132,7 @@ type ChunkChoice struct {
 	FinishReason *string `json:"finish_reason"`
 }
 
-// Delta is what a chunk adds.
+// Delta holds the additions of a chunk.
 type Delta struct {
 	Role      string     `json:"role,omitempty"`
 	Content   Content    `json:"content,omitempty"`
@@ -155,12 +154,12 @@ const (
 	FinishFilter = "content_filter"
 )
 
-// ErrorBody is what comes with a status of 400 and above.
+// ErrorBody is the body of an answer with a status of 400 and above.
 type ErrorBody struct {
 	Error Error `json:"error"`
 }
 
-// Error says what is wrong with a request. Code and Param are often absent.
+// Error describes the problem of a request. Code and Param are often absent.
 type Error struct {
 	Message string `json:"message"`
 	Type    string `json:"type"`
@@ -186,13 +185,13 @@ type ModelList struct {
 	Data   []Model `json:"data"`
 }
 
-// Model is one model that may be asked.
+// Model is one model that is offered.
 type Model struct {
 	ID      string `json:"id"`
 	Object  string `json:"object"`
 	Created int64  `json:"created"`
 	OwnedBy string `json:"owned_by"`
-	// Name and Description are not of the API; some programs show them.
+	// Name and Description are not part of the API; some programs show them.
 	Name        string `json:"name,omitempty"`
 	Description string `json:"description,omitempty"`
 }

@@ -6,8 +6,8 @@ import (
 	"agentsite/internal/fault"
 )
 
-// Pieces is the content of a message as a server reads it: a string, null, or
-// an array of parts, none of which is skipped.
+// Pieces is the content of a message as a server reads it: a string, null, or an array of parts, none
+// of which is skipped.
 type Pieces []Piece
 
 // Piece is one part of a message. Text is of the type "text", Image of
@@ -18,8 +18,8 @@ type Piece struct {
 	Image string // a URL
 }
 
-// UnmarshalJSON implements json.Unmarshaler. What is neither string, null nor
-// an array of objects with a type is an Invalid fault.
+// UnmarshalJSON implements json.Unmarshaler. A value that is neither string, null nor an array of
+// objects with a type is an Invalid fault.
 func (p *Pieces) UnmarshalJSON(b []byte) error {
 	*p = nil
 	var s string

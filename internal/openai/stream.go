@@ -10,11 +10,11 @@ import (
 	"agentsite/internal/egress"
 )
 
-// ErrGarbage is in the chain of a Reader's error when an event is not a chunk.
+// ErrGarbage is wrapped by a Reader's error when an event is not a chunk.
 var ErrGarbage = errors.New("the stream holds something that is not a chat chunk")
 
-// Reader reads the chunks of a streamed answer. Lines and events are bounded
-// to 1 MiB; the whole stream must be bounded by whoever opened it.
+// Reader reads the chunks of a streamed answer. Lines and events are bounded to 1 MiB; the caller must
+// bound the whole stream.
 type Reader struct {
 	events *egress.EventReader
 	done   bool

@@ -8,7 +8,7 @@ import (
 // ToolRole is the role of a message that holds the result of a call.
 const ToolRole = "tool"
 
-// FinishTools is the reason of an answer that asks for tools.
+// FinishTools is the finish reason of an answer that asks for tools.
 const FinishTools = "tool_calls"
 
 // Tool is a function the model may ask for.
@@ -24,14 +24,14 @@ type Function struct {
 	Parameters  json.RawMessage `json:"parameters,omitempty"`
 }
 
-// ToolCall is the model's wish to have a function called. In a stream it comes
-// in pieces that belong together by Index.
+// ToolCall is the model's request to call a function. In a stream it comes in pieces that belong
+// together by Index.
 type ToolCall struct {
 	Index    *int         `json:"index,omitempty"`
 	ID       string       `json:"id,omitempty"`
 	Type     string       `json:"type,omitempty"`
 	Function FunctionCall `json:"function"`
-	// Extra is what some servers want back unchanged with the call.
+	// Extra is data that some servers expect back unchanged with the call.
 	Extra json.RawMessage `json:"extra_content,omitempty"`
 }
 
@@ -62,16 +62,15 @@ func (a *Arguments) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// MarshalJSON implements json.Marshaler: a message that only asks for tools
-// has the content null, since some servers refuse an empty text, and one with
-// pictures a list of parts.
+// MarshalJSON implements json.Marshaler. A message that only asks for tools has the content null,
+// because some servers refuse an empty text; one with pictures has a list of parts.
 func (m Message) MarshalJSON() ([]byte, error) {
 	type plain Message
 	if len(m.Pictures) > 0 {
 		return json.Marshal(struct {
 			Content []contentPart `json:"content"`
 			plain
-		}{m.parts(), plain(m)})
+		}{m.contentParts(), plain(m)})
 	}
 	if m.Content != "" || len(m.ToolCalls) == 0 {
 		return json.Marshal(plain(m))
@@ -93,8 +92,8 @@ type imageURL struct {
 	URL string `json:"url"`
 }
 
-// parts is the text of a message and its pictures.
-func (m Message) parts() []contentPart {
+// contentParts returns the text of a message and its pictures.
+func (m Message) contentParts() []contentPart {
 	out := []contentPart{{Type: "text", Text: string(m.Content)}}
 	for _, p := range m.Pictures {
 		out = append(out, contentPart{Type: "image_url", Image: &imageURL{p}})
