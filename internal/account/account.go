@@ -1,7 +1,6 @@
-// Package account is people: sign-up by policy, passwords, sessions, API
-// tokens, invitations and reset links, and what ends when an account is
-// disabled. It turns a secret somebody presents into an ident.Actor. It knows
-// nothing of cookies, headers or SQL.
+// Package account manages people: sign-up by policy, passwords, sessions, API tokens, invitations and
+// reset links, and the cleanup when an account is disabled. It maps a presented secret to an
+// ident.Actor. It does not depend on cookies, headers or SQL.
 package account
 
 import (
@@ -11,11 +10,11 @@ import (
 	"agentsite/internal/ident"
 )
 
-// Policy says who may sign up.
+// Policy decides which visitors may sign up.
 type Policy string
 
-// Open lets everybody sign up, Invite whoever holds an invitation, Closed
-// nobody. The operator's one-time link works under each.
+// Open lets all visitors sign up, Invite only holders of an invitation, Closed none. The operator's
+// one-time link works under each.
 const (
 	Open   Policy = "open"
 	Invite Policy = "invite"
@@ -33,10 +32,10 @@ type Account struct {
 	CreatedAt    time.Time
 }
 
-// Disabled reports whether the account may do nothing any more.
+// Disabled reports whether the account is disabled: it cannot sign in or act.
 func (a Account) Disabled() bool { return !a.DisabledAt.IsZero() }
 
-// CredentialKind says what a secret is good for.
+// CredentialKind is the purpose of a secret.
 type CredentialKind string
 
 // The kinds of credentials. A guest session belongs to no account.
@@ -49,7 +48,7 @@ const (
 	SetupCredential   CredentialKind = "setup"
 )
 
-// Credential is a stored secret: only its hash is kept.
+// Credential is a stored secret. Only its hash is stored.
 type Credential struct {
 	ID        string
 	Hash      string
@@ -62,8 +61,8 @@ type Credential struct {
 	ExpiresAt time.Time
 }
 
-// Lifetimes of credentials. A session's is counted from its last use, with
-// the precision of touchAfter.
+// Lifetimes of credentials. A session's lifetime counts from its last use, with the precision of
+// touchAfter.
 const (
 	sessionLife  = 30 * 24 * time.Hour
 	guestLife    = 30 * 24 * time.Hour
@@ -75,12 +74,10 @@ const (
 	touchAfter   = 15 * time.Minute
 )
 
-// Accounts stores people. Absent rows are NotFound faults, taken names
-// Conflict faults.
+// Accounts stores people. Absent rows are NotFound faults, taken names Conflict faults.
 type Accounts interface {
-	// CreateAccount stores the account and takes its name; when spend is not
-	// empty, the credential with that hash is used up in the same
-	// transaction and must exist unexpired.
+	// CreateAccount stores the account and takes its name. When spend is not empty, the credential with
+	// that hash must exist unexpired and is used up in the same transaction.
 	CreateAccount(ctx context.Context, a Account, spend string, kinds ...CredentialKind) error
 	AccountByName(ctx context.Context, name string) (Account, error)
 	AccountByID(ctx context.Context, id string) (Account, error)
@@ -91,14 +88,14 @@ type Accounts interface {
 	SetDisabled(ctx context.Context, id string, at time.Time, by ident.Actor) error
 }
 
-// Passwords changes what proves an account.
+// Passwords changes the password of an account.
 type Passwords interface {
-	// SetPassword stores the hash and deletes the account's sessions, except
-	// the credential keep; with spend, the reset link of that hash is used up.
+	// SetPassword stores the hash and deletes the account's sessions, except the credential keep. With
+	// spend, the reset link with that hash is used up.
 	SetPassword(ctx context.Context, id, hash, keep, spend string) error
 }
 
-// Emails stores where reset links may be sent.
+// Emails stores the mail addresses for reset links.
 type Emails interface {
 	SetEmail(ctx context.Context, id, email string) error
 }
@@ -109,27 +106,27 @@ type Credentials interface {
 	// CredentialByHash returns an unexpired credential and its account, which
 	// is zero for guests, invitations and the setup link.
 	CredentialByHash(ctx context.Context, hash string) (Credential, Account, error)
-	// ListCredentials returns those of the account ("" for none) and kind.
+	// ListCredentials returns the credentials of an account ("" for those without one) and kind.
 	ListCredentials(ctx context.Context, accountID string, kind CredentialKind) ([]Credential, error)
-	// DeleteCredentials deletes by id, scoped by account; an empty id deletes
-	// every one of that kind. It returns the ids it deleted.
+	// DeleteCredentials deletes by id, scoped by account; an empty id deletes every one of that kind.
+	// It returns the ids that it deleted.
 	DeleteCredentials(ctx context.Context, accountID, id string, kind CredentialKind) ([]string, error)
-	// Touch notes a use and moves the expiry. Whoever asks knows of it at
-	// once; the disk does a moment later, and a crash may forget it.
+	// Touch records a use and moves the expiry. Readers see the change at once. It is written to disk a
+	// moment later, and a crash may lose it.
 	Touch(ctx context.Context, hash string, used, expires time.Time) error
 }
 
-// Store is all that the service keeps.
+// Store holds all data of the service.
 type Store interface {
 	Accounts
 	Passwords
 	Emails
 	Credentials
-	// CountOperators counts accounts that run the portal and are not disabled.
+	// CountOperators counts operator accounts that are not disabled.
 	CountOperators(ctx context.Context) (int, error)
 }
 
-// Mailer sends mail; nil where the operator configured none.
+// Mailer sends mail; nil if the operator configured none.
 type Mailer interface {
 	Send(ctx context.Context, to, subject, text string) error
 }

@@ -10,17 +10,16 @@ import (
 	"agentsite/internal/ident"
 )
 
-// operator demands the operator, or the system (the command line on the data
-// folder).
-func operator(actor ident.Actor) error {
+// requireOperator demands the operator, or the system (the command line on the data folder).
+func requireOperator(actor ident.Actor) error {
 	if actor.Kind == ident.System || actor.IsOperator() && actor.May(ident.Admin) {
 		return nil
 	}
 	return errNotOperator()
 }
 
-// Setup returns the one-time secret that makes its bearer the operator, or ""
-// when the portal has one already. Every call makes the earlier secret void.
+// Setup returns the one-time secret that makes its bearer the operator, or "" when the portal has an
+// operator already. Every call makes the earlier secret void.
 func (s *Service) Setup(ctx context.Context) (string, error) {
 	n, err := s.store.CountOperators(ctx)
 	if err != nil || n > 0 {
@@ -29,19 +28,19 @@ func (s *Service) Setup(ctx context.Context) (string, error) {
 	if _, err := s.store.DeleteCredentials(ctx, "", "", SetupCredential); err != nil {
 		return "", err
 	}
-	return s.issue(ctx, Credential{Kind: SetupCredential}, ident.LinkPrefix, setupLife)
+	return s.issueCredential(ctx, Credential{Kind: SetupCredential}, ident.LinkPrefix, setupLife)
 }
 
 // List returns accounts by name, after the given one; at most 100.
 func (s *Service) List(ctx context.Context, actor ident.Actor, after string) ([]Account, error) {
-	if err := operator(actor); err != nil {
+	if err := requireOperator(actor); err != nil {
 		return nil, err
 	}
 	return s.store.ListAccounts(ctx, after, 100)
 }
 
-// Disable ends everything of the account: credentials, open streams, running
-// work. It stays on record and can be enabled again.
+// Disable ends the account's credentials, open streams and running work. The account stays in the
+// database and can be enabled again.
 func (s *Service) Disable(ctx context.Context, actor ident.Actor, name string) error {
 	return s.setDisabled(ctx, actor, name, clock.Now())
 }
@@ -52,7 +51,7 @@ func (s *Service) Enable(ctx context.Context, actor ident.Actor, name string) er
 }
 
 func (s *Service) setDisabled(ctx context.Context, actor ident.Actor, name string, at time.Time) error {
-	if err := operator(actor); err != nil {
+	if err := requireOperator(actor); err != nil {
 		return err
 	}
 	a, err := s.store.AccountByName(ctx, strings.ToLower(strings.TrimSpace(name)))
@@ -65,8 +64,8 @@ func (s *Service) setDisabled(ctx context.Context, actor ident.Actor, name strin
 	if a.ID == actor.ID && !at.IsZero() {
 		return fault.New(fault.Conflict, "You cannot disable yourself. Let another operator do it.")
 	}
-	// On the machine itself the last operator may go: the next start prints a
-	// new one-time link.
+	// The command line may disable the last operator, because the next start prints a new one-time
+	// link.
 	if a.Operator && !at.IsZero() && !a.Disabled() && actor.Kind != ident.System {
 		n, err := s.store.CountOperators(ctx)
 		if err != nil {
@@ -81,7 +80,7 @@ func (s *Service) setDisabled(ctx context.Context, actor ident.Actor, name strin
 	}
 	s.cfg.Log.Info("account disabled or enabled", "account", a.ID, "disabled", !at.IsZero(), "by", actor.ID)
 	if !at.IsZero() {
-		s.watch.end(a.ID)
+		s.watch.endStreams(a.ID)
 	}
 	select {
 	case s.ended <- a.ID:
@@ -93,7 +92,7 @@ func (s *Service) setDisabled(ctx context.Context, actor ident.Actor, name strin
 // ResetLink makes a link that lets its bearer set the account's password, and
 // voids earlier ones.
 func (s *Service) ResetLink(ctx context.Context, actor ident.Actor, name string) (string, error) {
-	if err := operator(actor); err != nil {
+	if err := requireOperator(actor); err != nil {
 		return "", err
 	}
 	a, err := s.store.AccountByName(ctx, strings.ToLower(strings.TrimSpace(name)))
@@ -106,8 +105,8 @@ func (s *Service) ResetLink(ctx context.Context, actor ident.Actor, name string)
 	return s.resetLink(ctx, a)
 }
 
-// Invited says what a secret from an invitation or from the operator's
-// one-time link is still good for; a NotFound fault when nothing.
+// InvitationKind returns the kind of an open invitation or of the operator's one-time link. It returns
+// a NotFound fault for any other secret.
 func (s *Service) Invited(ctx context.Context, secret string) (CredentialKind, error) {
 	c, _, err := s.store.CredentialByHash(ctx, ident.HashSecret(strings.TrimSpace(secret)))
 	if err == nil && c.Kind != InviteCredential && c.Kind != SetupCredential {
@@ -123,15 +122,15 @@ func (s *Service) resetLink(ctx context.Context, a Account) (string, error) {
 	if _, err := s.store.DeleteCredentials(ctx, a.ID, "", ResetCredential); err != nil {
 		return "", err
 	}
-	secret, err := s.issue(ctx, Credential{Kind: ResetCredential, AccountID: a.ID}, ident.LinkPrefix, resetLife)
+	secret, err := s.issueCredential(ctx, Credential{Kind: ResetCredential, AccountID: a.ID}, ident.LinkPrefix, resetLife)
 	if err != nil {
 		return "", err
 	}
 	return s.cfg.URL + "/reset?link=" + secret, nil
 }
 
-// MailReset sends a reset link to the account's mail address, where the
-// portal can mail. The answer is the same whether the account exists.
+// MailReset sends a reset link to the account's mail address, if the portal can send mail. The answer
+// does not reveal whether the account exists.
 func (s *Service) MailReset(ctx context.Context, actor ident.Actor, name string) error {
 	if s.cfg.Mailer == nil {
 		return fault.New(fault.Unavailable, "This portal sends no mail. Ask its operator for a reset link.")
@@ -154,27 +153,25 @@ func (s *Service) MailReset(ctx context.Context, actor ident.Actor, name string)
 	if err != nil {
 		return err
 	}
-	// Sent by Run, so that the time of the answer does not tell whether the
-	// account exists.
-	m := letter{a.ID, a.Email, "Somebody asked to set a new password for " + a.Name + " on " + s.cfg.URL + ".\n\n" +
-		link +
+	// Run sends the mail, so that the time of the answer does not reveal whether the account exists.
+	m := resetMail{a.ID, a.Email, "Somebody asked to set a new password for " + a.Name + " on " + s.cfg.URL + ".\n\n" + link +
 		"\n\nThe link works once, for 24 hours. If it was not you, do nothing.\n"}
 	select {
-	case s.letters <- m:
+	case s.resetMails <- m:
 	default:
 		s.cfg.Log.Error("reset link not mailed: too many wait", "account", a.ID)
 	}
 	return nil
 }
 
-// letter is a mail with a reset link that waits to be sent.
-type letter struct{ account, to, text string }
+// resetMail is a mail with a reset link that waits to be sent.
+type resetMail struct{ account, to, text string }
 
-// Run sends the mails that wait until ctx ends.
+// Run sends the waiting mails until ctx ends.
 func (s *Service) Run(ctx context.Context) error {
 	for {
 		select {
-		case m := <-s.letters:
+		case m := <-s.resetMails:
 			if err := s.cfg.Mailer.Send(ctx, m.to, "Set a new password", m.text); err != nil {
 				s.cfg.Log.Error("mail a reset link", "account", m.account, "error", err)
 			}
@@ -184,8 +181,7 @@ func (s *Service) Run(ctx context.Context) error {
 	}
 }
 
-// Reset sets a new password by a reset link, ends all sessions, and returns
-// the account.
+// Reset sets a new password with a reset link, ends all sessions, and returns the account.
 func (s *Service) Reset(ctx context.Context, actor ident.Actor, secret, password string) (Account, error) {
 	if wait, ok := s.loginsByAddr.Allow(actor.Addr); !ok {
 		return Account{}, fault.Limited(wait, "Too many attempts from your address. Wait a moment and try again.")
@@ -208,9 +204,9 @@ func (s *Service) Reset(ctx context.Context, actor ident.Actor, secret, password
 	return a, s.setPassword(ctx, a.ID, password, "", hash)
 }
 
-// Invitation makes an invitation and returns its secret.
+// Invitation creates an invitation and returns its secret.
 func (s *Service) Invitation(ctx context.Context, actor ident.Actor, label string) (string, error) {
-	if err := operator(actor); err != nil {
+	if err := requireOperator(actor); err != nil {
 		return "", err
 	}
 	if s.cfg.Policy == Closed {
@@ -220,12 +216,12 @@ func (s *Service) Invitation(ctx context.Context, actor ident.Actor, label strin
 		return "", &fault.Error{Kind: fault.Invalid, Safe: "The note is too long.",
 			Fields: map[string]string{"label": "use at most 100 characters"}}
 	}
-	return s.issue(ctx, Credential{Kind: InviteCredential, Label: label}, ident.InvitePrefix, inviteLife)
+	return s.issueCredential(ctx, Credential{Kind: InviteCredential, Label: label}, ident.InvitePrefix, inviteLife)
 }
 
 // Invitations lists the open invitations.
 func (s *Service) Invitations(ctx context.Context, actor ident.Actor) ([]Credential, error) {
-	if err := operator(actor); err != nil {
+	if err := requireOperator(actor); err != nil {
 		return nil, err
 	}
 	return s.store.ListCredentials(ctx, "", InviteCredential)
@@ -233,12 +229,12 @@ func (s *Service) Invitations(ctx context.Context, actor ident.Actor) ([]Credent
 
 // RevokeInvitation makes an open invitation void.
 func (s *Service) RevokeInvitation(ctx context.Context, actor ident.Actor, id string) error {
-	if err := operator(actor); err != nil {
+	if err := requireOperator(actor); err != nil {
 		return err
 	}
 	var ids []string
 	var err error
-	if id != "" { // the store takes that as every invitation
+	if id != "" { // the store treats an empty id as every invitation
 		ids, err = s.store.DeleteCredentials(ctx, "", id, InviteCredential)
 	}
 	if err == nil && len(ids) == 0 {

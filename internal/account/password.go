@@ -16,24 +16,24 @@ const (
 	maxPasswordBytes = 1024
 )
 
-// MinPassword is the fewest characters a password has, for forms to say.
+// MinPassword is the minimum length of a password in characters, for forms.
 const MinPassword = minPassword
 
 // hashParams are OWASP's minimum for argon2id: 19 MiB, two passes, one
 // thread. They are fixed so that the cost does not depend on the machine.
 var hashParams = argon2id.Params{Memory: 19 * 1024, Iterations: 2, Parallelism: 1, SaltLength: 16, KeyLength: 32}
 
-// cheapParams are those of Config.CheapHashes.
+// cheapParams are the parameters for Config.CheapHashes.
 var cheapParams = argon2id.Params{Memory: 64, Iterations: 1, Parallelism: 1, SaltLength: 16, KeyLength: 32}
 
-// hashesAtOnce bounds the memory and CPU that sign-ins can take.
+// hashesAtOnce bounds the memory and CPU use of concurrent sign-ins.
 const hashesAtOnce = 2
 
 // hasher runs argon2id for at most hashesAtOnce callers at a time.
 type hasher struct {
 	params argon2id.Params
 	slots  chan struct{}
-	// decoy is compared for unknown names, so that they take as long.
+	// decoy is compared for unknown names, so that the answer takes as long.
 	decoy func() string
 }
 
@@ -55,7 +55,7 @@ func newHasher(cheap bool) *hasher {
 	}
 }
 
-func (h *hasher) enter(ctx context.Context) error {
+func (h *hasher) acquireSlot(ctx context.Context) error {
 	select {
 	case h.slots <- struct{}{}:
 		return nil
@@ -64,26 +64,25 @@ func (h *hasher) enter(ctx context.Context) error {
 	}
 }
 
-func (h *hasher) leave() { <-h.slots }
+func (h *hasher) releaseSlot() { <-h.slots }
 
-func (h *hasher) hash(ctx context.Context, password string) (string, error) {
-	if err := h.enter(ctx); err != nil {
+func (h *hasher) hashPassword(ctx context.Context, password string) (string, error) {
+	if err := h.acquireSlot(ctx); err != nil {
 		return "", err
 	}
-	defer h.leave()
+	defer h.releaseSlot()
 	return argon2id.CreateHash(password, &h.params)
 }
 
-// matches compares password with hash; an empty hash takes as long and never
-// matches.
-func (h *hasher) matches(ctx context.Context, password, hash string) (bool, error) {
+// matchesHash compares password with hash. An empty hash takes as long and never matches.
+func (h *hasher) matchesHash(ctx context.Context, password, hash string) (bool, error) {
 	if len(password) > maxPasswordBytes {
 		return false, nil
 	}
-	if err := h.enter(ctx); err != nil {
+	if err := h.acquireSlot(ctx); err != nil {
 		return false, err
 	}
-	defer h.leave()
+	defer h.releaseSlot()
 	if hash == "" {
 		_, err := argon2id.ComparePasswordAndHash(password, h.decoy())
 		return false, err
@@ -91,7 +90,7 @@ func (h *hasher) matches(ctx context.Context, password, hash string) (bool, erro
 	return argon2id.ComparePasswordAndHash(password, hash)
 }
 
-// CheckPassword says what is wrong with a new password, or nil.
+// CheckPassword returns the problem with a new password, or nil.
 func CheckPassword(password, name string) error {
 	switch n := utf8.RuneCountInString(password); {
 	case n < minPassword || n > maxPassword || len(password) > maxPasswordBytes:

@@ -11,7 +11,7 @@ import (
 	"agentsite/internal/limit"
 )
 
-// Config is what the operator decides about accounts.
+// Config holds the operator's settings for accounts.
 type Config struct {
 	Policy Policy
 	Guests bool
@@ -19,21 +19,21 @@ type Config struct {
 	URL    string
 	Mailer Mailer
 	Log    *slog.Logger
-	// CheapHashes stores new passwords so that they are quickly made and quickly
-	// guessed: only for tests of other things, which sign many people up.
+	// CheapHashes stores new passwords so that hashes are quick to make and to guess. It is only for
+	// tests of other features that sign many people up.
 	CheapHashes bool
 }
 
-// Service is the door-independent logic of accounts. Create it with New.
+// Service implements the rules of accounts for all interfaces. Create it with New.
 type Service struct {
 	store  Store
 	cfg    Config
 	hasher *hasher
-	// logins bounds guesses per name and per address; signups per address.
+	// logins bounds guesses per name and per address, signups per address.
 	loginsByName, loginsByAddr, signups, guests *limit.Keyed
 	watch                                       *watchers
 	ended                                       chan string
-	letters                                     chan letter // for Run
+	resetMails                                  chan resetMail // for Run
 }
 
 // New returns a service on store.
@@ -46,27 +46,26 @@ func New(store Store, cfg Config) *Service {
 		guests:       limit.New(time.Minute, 30, 50_000),
 		watch:        newWatchers(),
 		ended:        make(chan string, 64),
-		letters:      make(chan letter, 64),
+		resetMails:   make(chan resetMail, 64),
 	}
 }
 
-// Policy tells who may sign up.
+// Policy returns the policy for sign-up.
 func (s *Service) Policy() Policy { return s.cfg.Policy }
 
-// Guests tells whether visitors without an account may talk to agents.
+// Guests reports whether visitors without an account may talk to agents.
 func (s *Service) Guests() bool { return s.cfg.Guests }
 
-// CanMail tells whether reset links can be sent by mail.
+// CanMail reports whether reset links can be sent by mail.
 func (s *Service) CanMail() bool { return s.cfg.Mailer != nil }
 
-// Ended delivers the ids of accounts that were disabled while running, for
-// whoever has to stop their work. Ids are dropped when nobody reads: stopping
-// work also looks at the present state.
+// Ended delivers the ids of accounts that were disabled, so that the reader stops their work. Ids are
+// dropped when nothing reads the channel, because work that starts later checks the account anyway.
 func (s *Service) Ended() <-chan string { return s.ended }
 
-// SetEmail sets where the actor's reset links may be sent; "" removes it.
+// SetEmail sets the mail address for the actor's reset links; "" removes it.
 func (s *Service) SetEmail(ctx context.Context, actor ident.Actor, email string) error {
-	if err := person(actor); err != nil {
+	if err := requirePerson(actor); err != nil {
 		return err
 	}
 	email = strings.TrimSpace(email)
@@ -78,8 +77,8 @@ func (s *Service) SetEmail(ctx context.Context, actor ident.Actor, email string)
 	return s.store.SetEmail(ctx, actor.ID, email)
 }
 
-// person demands an account, and a credential that covers account matters.
-func person(actor ident.Actor) error {
+// requirePerson demands an account, and a credential that covers account matters.
+func requirePerson(actor ident.Actor) error {
 	if !actor.IsPerson() {
 		return fault.New(fault.Unauthenticated, "Sign in first.")
 	}
@@ -91,14 +90,13 @@ func person(actor ident.Actor) error {
 
 // Me returns the actor's own account.
 func (s *Service) Me(ctx context.Context, actor ident.Actor) (Account, error) {
-	if err := person(actor); err != nil {
+	if err := requirePerson(actor); err != nil {
 		return Account{}, err
 	}
 	return s.store.AccountByID(ctx, actor.ID)
 }
 
-// ChangePassword sets a new password after the old one was shown, and ends
-// the account's other sessions.
+// ChangePassword sets a new password after checking the old one, and ends the account's other sessions.
 func (s *Service) ChangePassword(ctx context.Context, actor ident.Actor, old, password string) error {
 	a, err := s.Me(ctx, actor)
 	if err != nil {
@@ -107,7 +105,7 @@ func (s *Service) ChangePassword(ctx context.Context, actor ident.Actor, old, pa
 	if wait, ok := s.loginsByName.Allow(guessKey(a.Name, actor.Addr)); !ok {
 		return fault.Limited(wait, "Too many attempts. Wait a moment and try again.")
 	}
-	ok, err := s.hasher.matches(ctx, old, a.PasswordHash)
+	ok, err := s.hasher.matchesHash(ctx, old, a.PasswordHash)
 	if err != nil {
 		return err
 	}
@@ -123,7 +121,7 @@ func (s *Service) ChangePassword(ctx context.Context, actor ident.Actor, old, pa
 }
 
 func (s *Service) setPassword(ctx context.Context, id, password, keep, spend string) error {
-	hash, err := s.hasher.hash(ctx, password)
+	hash, err := s.hasher.hashPassword(ctx, password)
 	if err != nil {
 		return err
 	}
@@ -136,7 +134,7 @@ func (s *Service) setPassword(ctx context.Context, id, password, keep, spend str
 	}
 	for _, c := range sessions {
 		if c.ID != keep {
-			s.watch.end(c.ID)
+			s.watch.endStreams(c.ID)
 		}
 	}
 	return nil

@@ -11,9 +11,8 @@ import (
 	"agentsite/internal/ident"
 )
 
-// LogIn checks a password and starts a session; it returns its secret. Unknown
-// names, disabled accounts and wrong passwords get the same answer in the same
-// time.
+// LogIn checks a password, starts a session and returns its secret. Unknown names, disabled accounts
+// and wrong passwords get the same answer in the same time.
 func (s *Service) LogIn(ctx context.Context, actor ident.Actor, name, password string) (secret string, err error) {
 	name = strings.ToLower(strings.TrimSpace(name))
 	if wait, ok := s.loginsByAddr.Allow(actor.Addr); !ok {
@@ -30,7 +29,7 @@ func (s *Service) LogIn(ctx context.Context, actor ident.Actor, name, password s
 	if a.Disabled() {
 		hash = ""
 	}
-	ok, err := s.hasher.matches(ctx, password, hash)
+	ok, err := s.hasher.matchesHash(ctx, password, hash)
 	if err != nil {
 		return "", err
 	}
@@ -40,11 +39,11 @@ func (s *Service) LogIn(ctx context.Context, actor ident.Actor, name, password s
 	if secret, err = s.StartSession(ctx, a); err != nil {
 		return "", err
 	}
-	// A password that was changed while this one was compared opens nothing.
+	// If the password was changed while this one was compared, the session is revoked.
 	if now, err := s.store.AccountByID(ctx, a.ID); err != nil {
 		return "", err
 	} else if now.PasswordHash != a.PasswordHash {
-		if err := s.withdraw(ctx, secret); err != nil {
+		if err := s.revokeSecret(ctx, secret); err != nil {
 			return "", err
 		}
 		return "", errWrongPassword()
@@ -56,16 +55,16 @@ func errWrongPassword() error {
 	return fault.New(fault.Unauthenticated, "Name or password is wrong. Try again, or ask the operator for a reset link.")
 }
 
-// guessKey is what guesses at one account from one address are counted by.
-// No account has a longer name, so that what is remembered of it is cut.
+// guessKey returns the key by which guesses at one account from one address are counted. Account names
+// are never longer than maxGuessKey, so cutting the name bounds memory without mixing accounts.
 func guessKey(name, addr string) string {
 	return name[:min(len(name), maxGuessKey)] + "|" + addr
 }
 
 const maxGuessKey = 64
 
-// withdraw deletes a credential that was just issued.
-func (s *Service) withdraw(ctx context.Context, secret string) error {
+// revokeSecret deletes a credential that was just issued.
+func (s *Service) revokeSecret(ctx context.Context, secret string) error {
 	c, _, err := s.store.CredentialByHash(ctx, ident.HashSecret(secret))
 	if fault.Is(err, fault.NotFound) {
 		return nil
@@ -76,13 +75,13 @@ func (s *Service) withdraw(ctx context.Context, secret string) error {
 	return err
 }
 
-// StartSession gives the account a new session and returns its secret.
+// StartSession starts a new session of the account and returns its secret.
 func (s *Service) StartSession(ctx context.Context, a Account) (string, error) {
-	return s.issue(ctx, Credential{Kind: SessionCredential, AccountID: a.ID}, ident.SessionPrefix, sessionLife)
+	return s.issueCredential(ctx, Credential{Kind: SessionCredential, AccountID: a.ID}, ident.SessionPrefix, sessionLife)
 }
 
-// StartGuest gives a visitor a session, so that their conversations stay
-// theirs, and returns its secret.
+// StartGuest starts a session of a visitor, so that their conversations stay theirs, and returns its
+// secret.
 func (s *Service) StartGuest(ctx context.Context, actor ident.Actor) (string, ident.Actor, error) {
 	if !s.cfg.Guests {
 		return "", actor, fault.New(fault.Unauthenticated, "Sign in to talk to agents on this portal.")
@@ -90,7 +89,7 @@ func (s *Service) StartGuest(ctx context.Context, actor ident.Actor) (string, id
 	if wait, ok := s.guests.Allow(actor.Addr); !ok {
 		return "", actor, fault.Limited(wait, "Too many new visitors from your address. Wait a moment, or sign up.")
 	}
-	secret, err := s.issue(ctx, Credential{Kind: GuestCredential}, ident.SessionPrefix, guestLife)
+	secret, err := s.issueCredential(ctx, Credential{Kind: GuestCredential}, ident.SessionPrefix, guestLife)
 	if err != nil {
 		return "", actor, err
 	}
@@ -98,7 +97,7 @@ func (s *Service) StartGuest(ctx context.Context, actor ident.Actor) (string, id
 	return secret, a, err
 }
 
-func (s *Service) issue(ctx context.Context, c Credential, prefix string, life time.Duration) (string, error) {
+func (s *Service) issueCredential(ctx context.Context, c Credential, prefix string, life time.Duration) (string, error) {
 	secret := ident.NewSecret(prefix)
 	now := clock.Now()
 	c.ID, c.Hash, c.CreatedAt = ident.NewID(), ident.HashSecret(secret), now
@@ -109,8 +108,8 @@ func (s *Service) issue(ctx context.Context, c Credential, prefix string, life t
 	if c.AccountID == "" {
 		return secret, nil
 	}
-	// Looked at after the credential is there: an account that was disabled
-	// meanwhile must not find it when it is enabled again.
+	// The account is read after the credential is stored: an account that was disabled in between must
+	// not have the credential when it is enabled again.
 	a, err := s.store.AccountByID(ctx, c.AccountID)
 	if err == nil && a.Disabled() {
 		err = fault.New(fault.Conflict, "The account %s is disabled. Enable it first.", a.Name)
@@ -122,8 +121,8 @@ func (s *Service) issue(ctx context.Context, c Credential, prefix string, life t
 	return secret, nil
 }
 
-// Authenticate turns a presented secret (session, guest session or API token)
-// into an Actor, from present state. Anything else is Unauthenticated.
+// Authenticate maps a presented secret (session, guest session or API token) to an Actor with its
+// present rights. Any other secret is Unauthenticated.
 func (s *Service) Authenticate(ctx context.Context, secret, addr string) (ident.Actor, error) {
 	none := fault.New(fault.Unauthenticated, "Your session or token is unknown or has ended. Sign in again, or make a new token.")
 	if secret == "" {
@@ -139,7 +138,7 @@ func (s *Service) Authenticate(ctx context.Context, secret, addr string) (ident.
 	actor := ident.Actor{Credential: c.ID, Addr: addr}
 	switch c.Kind {
 	case GuestCredential:
-		if !s.cfg.Guests { // it stems from a time when there were guests
+		if !s.cfg.Guests { // it was issued when guests were allowed
 			return ident.Actor{}, none
 		}
 		actor.Kind, actor.ID = ident.Guest, c.ID
@@ -171,7 +170,7 @@ func (s *Service) Authenticate(ctx context.Context, secret, addr string) (ident.
 	return actor, nil
 }
 
-// LogOut ends the session or guest session the actor came with.
+// LogOut ends the session or guest session that the actor presented.
 func (s *Service) LogOut(ctx context.Context, actor ident.Actor) error {
 	if actor.Credential == "" {
 		return nil
@@ -185,35 +184,34 @@ func (s *Service) LogOut(ctx context.Context, actor ident.Actor) error {
 			return err
 		}
 	}
-	s.watch.end(actor.Credential)
+	s.watch.endStreams(actor.Credential)
 	return nil
 }
 
 // LogOutEverywhere ends every session of the actor's account.
 func (s *Service) LogOutEverywhere(ctx context.Context, actor ident.Actor) error {
-	if err := person(actor); err != nil {
+	if err := requirePerson(actor); err != nil {
 		return err
 	}
 	ids, err := s.store.DeleteCredentials(ctx, actor.ID, "", SessionCredential)
 	if err != nil {
 		return err
 	}
-	s.watch.end(ids...)
+	s.watch.endStreams(ids...)
 	return nil
 }
 
 // Sessions counts the actor's sessions.
 func (s *Service) Sessions(ctx context.Context, actor ident.Actor) (int, error) {
-	if err := person(actor); err != nil {
+	if err := requirePerson(actor); err != nil {
 		return 0, err
 	}
 	list, err := s.store.ListCredentials(ctx, actor.ID, SessionCredential)
 	return len(list), err
 }
 
-// Visitor is the guest whose session a secret proves. Somebody with an account
-// is none, whatever proves them: where only visitors are meant, nobody acts as
-// themselves by accident.
+// AuthenticateGuest returns the guest of a guest session. A secret of an account is refused, so that a
+// person does not act under their account by accident where only guests are expected.
 func (s *Service) Visitor(ctx context.Context, secret, addr string) (ident.Actor, error) {
 	if !strings.HasPrefix(secret, ident.SessionPrefix) {
 		secret = ""

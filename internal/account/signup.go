@@ -10,7 +10,7 @@ import (
 	"agentsite/internal/ident"
 )
 
-// SignUp is what somebody fills in to get an account.
+// SignUp holds the fields of the form for a new account.
 type SignUp struct {
 	Name     string
 	Password string
@@ -45,8 +45,8 @@ func (s *Service) SignUp(ctx context.Context, actor ident.Actor, in SignUp) (Acc
 		}
 		a.Operator = c.Kind == SetupCredential
 		if a.Operator {
-			// The link is for a portal without an operator: one that was made
-			// on the command line meanwhile makes it void.
+			// The link is for a portal without an operator: an operator account that was created on the
+			// command line in the meantime makes it void.
 			if n, err := s.store.CountOperators(ctx); err != nil {
 				return Account{}, err
 			} else if n > 0 {
@@ -65,11 +65,11 @@ func (s *Service) SignUp(ctx context.Context, actor ident.Actor, in SignUp) (Acc
 				Fields: map[string]string{"invite": "needed on this portal"}}
 		}
 	}
-	if err := s.check(in.Name, in.Password, in.Email); err != nil {
+	if err := s.checkDraft(in.Name, in.Password, in.Email); err != nil {
 		return Account{}, err
 	}
 	var err error
-	if a.PasswordHash, err = s.hasher.hash(ctx, in.Password); err != nil {
+	if a.PasswordHash, err = s.hasher.hashPassword(ctx, in.Password); err != nil {
 		return Account{}, err
 	}
 	hash := ""
@@ -91,7 +91,7 @@ func nameTaken(err error) error {
 	return err
 }
 
-func (s *Service) check(name, password, email string) error {
+func (s *Service) checkDraft(name, password, email string) error {
 	var c fault.Check
 	if err := ident.CheckName(name); err != nil {
 		c.Field(false, "name", "%s", err)
@@ -113,17 +113,17 @@ func checkEmail(c *fault.Check, email string) {
 		"this is not an address like you@example.org")
 }
 
-// Add creates an account on the operator's word, from the command line; runs
-// makes it an operator's. The actor must be the operator or the system.
+// Add creates an account for the operator, from the command line; runs makes it an operator account.
+// The actor must be the operator or the system.
 func (s *Service) Add(ctx context.Context, actor ident.Actor, in SignUp, runs bool) (Account, error) {
-	if err := operator(actor); err != nil {
+	if err := requireOperator(actor); err != nil {
 		return Account{}, err
 	}
 	in.Name = strings.ToLower(strings.TrimSpace(in.Name))
-	if err := s.check(in.Name, in.Password, in.Email); err != nil {
+	if err := s.checkDraft(in.Name, in.Password, in.Email); err != nil {
 		return Account{}, err
 	}
-	hash, err := s.hasher.hash(ctx, in.Password)
+	hash, err := s.hasher.hashPassword(ctx, in.Password)
 	if err != nil {
 		return Account{}, err
 	}

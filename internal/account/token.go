@@ -12,7 +12,7 @@ import (
 
 // Tokens lists the actor's API tokens, newest first.
 func (s *Service) Tokens(ctx context.Context, actor ident.Actor) ([]Credential, error) {
-	if err := person(actor); err != nil {
+	if err := requirePerson(actor); err != nil {
 		return nil, err
 	}
 	list, err := s.store.ListCredentials(ctx, actor.ID, TokenCredential)
@@ -20,7 +20,7 @@ func (s *Service) Tokens(ctx context.Context, actor ident.Actor) ([]Credential, 
 	return list, err
 }
 
-// NewToken is what a new API token shall be.
+// NewToken describes a new API token.
 type NewToken struct {
 	Label  string
 	Scopes []ident.Scope
@@ -28,12 +28,12 @@ type NewToken struct {
 	Life time.Duration
 }
 
-// maxTokens bounds how many API tokens an account holds.
+// maxTokens bounds the API tokens of an account.
 const maxTokens = 100
 
-// CreateToken makes an API token and returns its secret, which is not kept.
+// CreateToken creates an API token and returns its secret, which is not stored.
 func (s *Service) CreateToken(ctx context.Context, actor ident.Actor, in NewToken) (string, error) {
-	if err := person(actor); err != nil {
+	if err := requirePerson(actor); err != nil {
 		return "", err
 	}
 	for _, sc := range in.Scopes {
@@ -47,9 +47,9 @@ func (s *Service) CreateToken(ctx context.Context, actor ident.Actor, in NewToke
 	return s.createToken(ctx, actor.ID, in)
 }
 
-// CreateTokenFor is CreateToken on the operator's word, from the command line.
+// CreateTokenFor is CreateToken for the operator, from the command line.
 func (s *Service) CreateTokenFor(ctx context.Context, actor ident.Actor, name string, in NewToken) (string, error) {
-	if err := operator(actor); err != nil {
+	if err := requireOperator(actor); err != nil {
 		return "", err
 	}
 	a, err := s.store.AccountByName(ctx, strings.ToLower(strings.TrimSpace(name)))
@@ -88,17 +88,16 @@ func (s *Service) createToken(ctx context.Context, accountID string, in NewToken
 	if len(have) >= maxTokens {
 		return "", fault.New(fault.Conflict, "This account has %d tokens already. Revoke one first.", maxTokens)
 	}
-	return s.issue(ctx, Credential{Kind: TokenCredential, AccountID: accountID, Label: in.Label, Scopes: in.Scopes},
-		ident.TokenPrefix, in.Life)
+	return s.issueCredential(ctx, Credential{Kind: TokenCredential, AccountID: accountID, Label: in.Label, Scopes: in.Scopes}, ident.TokenPrefix, in.Life)
 }
 
 // RevokeToken ends one of the actor's tokens and every stream opened with it.
 func (s *Service) RevokeToken(ctx context.Context, actor ident.Actor, id string) error {
-	if err := person(actor); err != nil {
+	if err := requirePerson(actor); err != nil {
 		return err
 	}
 	var ids []string
-	if id != "" { // the store takes that as every token
+	if id != "" { // the store treats an empty id as every token
 		var err error
 		if ids, err = s.store.DeleteCredentials(ctx, actor.ID, id, TokenCredential); err != nil {
 			return err
@@ -107,6 +106,6 @@ func (s *Service) RevokeToken(ctx context.Context, actor ident.Actor, id string)
 	if len(ids) == 0 {
 		return fault.New(fault.NotFound, "There is no such token.")
 	}
-	s.watch.end(ids...)
+	s.watch.endStreams(ids...)
 	return nil
 }

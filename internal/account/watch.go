@@ -7,7 +7,7 @@ import (
 	"agentsite/internal/ident"
 )
 
-// watchers ends long-lived streams when the right they were opened with ends.
+// watchers cancels long-lived streams when the right that they were opened with ends.
 type watchers struct {
 	mu   sync.Mutex // guards keys
 	keys map[string]map[*watcher]struct{}
@@ -19,8 +19,8 @@ func newWatchers() *watchers {
 	return &watchers{keys: make(map[string]map[*watcher]struct{})}
 }
 
-// end cancels everything opened with one of the account or credential ids.
-func (w *watchers) end(ids ...string) {
+// endStreams cancels all streams opened with one of the account or credential ids.
+func (w *watchers) endStreams(ids ...string) {
 	var cancels []context.CancelFunc
 	w.mu.Lock()
 	for _, id := range ids {
@@ -34,9 +34,9 @@ func (w *watchers) end(ids ...string) {
 	}
 }
 
-// EndStreams ends at once everything that is guarded for a credential which
-// others than accounts have given up: see ident.Actor.
-func (s *Service) EndStreams(credential string) { s.watch.end(credential) }
+// EndStreams ends at once all streams of a credential that does not belong to an account: see
+// ident.Actor.
+func (s *Service) EndStreams(credential string) { s.watch.endStreams(credential) }
 
 // Guard returns a context that ends at once when the actor's account is
 // disabled or the credential it came with is revoked. The caller must call

@@ -2,7 +2,7 @@ package ident
 
 import "slices"
 
-// ActorKind says what somebody acting is.
+// ActorKind is the kind of an actor.
 type ActorKind string
 
 // The kinds of actors. Operator is a person who also runs the portal.
@@ -13,8 +13,7 @@ const (
 	Portal   ActorKind = "portal"
 	Operator ActorKind = "operator"
 	System   ActorKind = "system"
-	// Publisher is whoever proved a domain to the MCP registry; it has no
-	// account.
+	// Publisher is a client that proved a domain to the MCP registry; it has no account.
 	Publisher ActorKind = "publisher"
 )
 
@@ -33,27 +32,25 @@ const (
 	Admin       Scope = "admin"
 )
 
-// Scopes lists every scope there is, in the order forms show them.
+// Scopes lists all scopes, in the order of forms.
 func Scopes() []Scope {
 	return []Scope{AgentsRead, AgentsWrite, ChatRead, ChatWrite, Tasks, AccountAll, Admin}
 }
 
-// Actor is who makes a service call. Doors build it from credentials that
-// were checked for this very request; services never keep one. The zero Actor
-// may do nothing.
+// Actor is the identity that makes a service call. Endpoints build it from credentials that were
+// checked for this very request; services never keep one. The zero Actor may do nothing.
 type Actor struct {
 	Kind ActorKind
 	// ID is the account's, agent's or guest session's id.
 	ID string
-	// Name is the account's or agent's name, a publisher's domain, the handle of
-	// somebody of another portal; empty for guests.
+	// Name is the account's or agent's name, a publisher's domain, or the handle of a person of another
+	// portal; empty for guests.
 	Name string
-	// Below is true when a publisher proved the domains below its own, too.
+	// Below is true when a publisher also proved the domains below its own.
 	Below bool
 	// Credential is the id of the session or token that was presented.
 	Credential string
-	// Narrowed is true when a scoped token was presented; then Scopes is all
-	// the actor may use.
+	// Narrowed is true when a scoped token was presented; then the actor may use only Scopes.
 	Narrowed bool
 	Scopes   []Scope
 	// Addr is the client's address without port, for limits; it is a key, not
@@ -69,8 +66,8 @@ func (a Actor) May(scope Scope) bool {
 // IsPerson reports whether the actor has an account here.
 func (a Actor) IsPerson() bool { return a.Kind == Person || a.Kind == Operator }
 
-// IsVisitor reports whether the actor is somebody without an account here: a
-// guest, or somebody for whom another portal asks.
+// IsVisitor reports whether the actor has no account here: a guest, or a person for whom another portal
+// calls.
 func (a Actor) IsVisitor() bool { return a.Kind == Guest || a.Kind == Portal }
 
 // IsOperator reports whether the actor runs the portal.

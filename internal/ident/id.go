@@ -1,7 +1,6 @@
-// Package ident is who and what: ids, names and handles, keys, secrets and
-// the Actor that every service call is made by. It knows no service, no
-// storage and no protocol; doors build Actors from credentials, services
-// decide what an Actor may do.
+// Package ident defines identities: ids, names and handles, keys, secrets and the Actor of every
+// service call. It does not depend on services, storage or protocols. Endpoints build Actors from
+// credentials; services decide about their rights.
 package ident
 
 import (
@@ -17,24 +16,22 @@ import (
 	"github.com/oklog/ulid/v2"
 )
 
-// NewID returns a new ULID: 26 characters, unique, sorting roughly by time.
-// Order that matters is by seq, never by id. Nobody can tell an id from others
-// they have seen: to visitors without a cookie, that of their conversation is
-// what shows that it is theirs.
+// NewID returns a new ULID: 26 characters, unique, sorting roughly by time. Order that matters is by
+// seq, never by id. An id cannot be guessed from other ids, because for visitors without a cookie the
+// id of their conversation is the proof that it is theirs.
 func NewID() string {
 	ms := ulid.Now()
 	ids.Lock()
 	id, err := ulid.New(ms, ids.next)
 	ids.Unlock()
-	if err != nil { // no room above the last one of this millisecond
+	if err != nil { // no room above the last id of this millisecond
 		id = ulid.MustNew(ms, rand.Reader)
 	}
 	return id.String()
 }
 
-// idStep bounds the random step from an id to the next of the same
-// millisecond. What the library does by itself is a generator that is seeded
-// with the time, and steps of 32 bits.
+// idStep bounds the random step from an id to the next of the same millisecond. The library's default
+// is a generator seeded with the time and steps of 32 bits, which can be guessed.
 const idStep = 1 << 62
 
 var ids = struct {
@@ -42,14 +39,13 @@ var ids = struct {
 	next       io.Reader
 }{next: ulid.Monotonic(rand.Reader, idStep)}
 
-// ValidID reports whether s has the form of an id. It says nothing about
-// whether such a thing exists.
+// ValidID reports whether s has the form of an id. The id need not exist.
 func ValidID(s string) bool {
 	_, err := ulid.ParseStrict(s)
 	return err == nil && len(s) == ulid.EncodedSize
 }
 
-// secretBytes is the entropy of every secret we hand out: 256 bit.
+// secretBytes is the entropy of every secret that we issue: 256 bit.
 const secretBytes = 32
 
 // NewSecret returns prefix followed by 43 characters of fresh randomness. The
@@ -73,8 +69,7 @@ func EqualSecret(a, b string) bool {
 	return a != "" && b != "" && subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1
 }
 
-// Prefixes of the secrets we hand out, so that a leaked one can be recognised
-// by people and by scanners.
+// Prefixes of the secrets that we issue, so that people and scanners recognise a leaked one.
 const (
 	TokenPrefix   = "ags_"
 	SessionPrefix = "agss_"

@@ -11,8 +11,8 @@ const (
 	maxName = 40
 )
 
-// reserved are names nobody can take: words of our routes and words that
-// would let somebody speak as the portal.
+// reserved lists names that no account or agent can take: words of our routes and words that would let
+// an account pose as the portal.
 var reserved = func() map[string]bool {
 	words := strings.Fields(`
 		about account accounts admin administrator agents api app ard assets
@@ -30,8 +30,8 @@ var reserved = func() map[string]bool {
 	return m
 }()
 
-// CheckName says what is wrong with a name that a person or an agent wants to
-// have, or nil. People and agents of a portal share one namespace.
+// CheckName returns the problem with a new name of a person or an agent, or nil. People and agents of a
+// portal share one namespace.
 func CheckName(name string) error {
 	if err := CheckForm(name); err != nil {
 		return err
@@ -42,8 +42,7 @@ func CheckName(name string) error {
 	return nil
 }
 
-// CheckForm is CheckName for names that the portal gives its own agents: its
-// words are among them.
+// CheckForm is CheckName for names that the portal gives its own agents: these may be reserved words.
 func CheckForm(name string) error {
 	if len(name) < minName || len(name) > maxName {
 		return fmt.Errorf("use %d to %d characters", minName, maxName)
@@ -60,16 +59,14 @@ func CheckForm(name string) error {
 	return nil
 }
 
-// Handle is how people write down an agent or person: name@portal, or just
-// the name on its own portal. The key decides who it is; the handle is for
-// reading.
+// Handle is the address of an agent or person for people: name@portal, or just the name on its own
+// portal. The key is the identity; the handle is for reading.
 type Handle struct {
 	Name   string
 	Portal string // host, with port if not the default; empty: this portal
 }
 
-// ParseHandle reads "name", "@name", "name@host" or "@name@host". Portal is
-// made empty when it is own.
+// ParseHandle reads "name", "@name", "name@host" or "@name@host". Portal is set to "" when it is own.
 func ParseHandle(s, own string) (Handle, bool) {
 	s = strings.TrimPrefix(strings.TrimSpace(s), "@")
 	name, portal, _ := strings.Cut(s, "@")

@@ -15,37 +15,36 @@ import (
 	"time"
 )
 
-// OperationalKeysFile has the keys that a portal signs with.
+// OperationalKeysFile is the file of the keys that a portal signs with.
 const OperationalKeysFile = "operational.keys"
 
 const operationalKind = "AGENTSITE OPERATIONAL KEY"
 
-// What holds for operational keys; the bounds are those of record.Card.
+// Rules of operational keys; the bounds are those of record.Card.
 const (
 	maxOperational  = 4
 	operationalLife = 90 * 24 * time.Hour
-	// renewOperational is the age at which a new key is taken: what the old one
-	// signs until then lives 37 days at most, and the old one stays for it.
+	// renewOperational is the age of the newest key at which another one is made. Signatures of the old
+	// key are valid for 37 days at most, and the old key stays for that time.
 	renewOperational = 45 * 24 * time.Hour
-	// settleOperational is how long a new key waits before it signs when there
-	// is another: others may hold a directory of keys for an hour.
+	// settleOperational is how long a new key waits before it signs when there is another one, because
+	// other portals may cache a key directory for an hour.
 	settleOperational = 2 * time.Hour
-	// backdate lets a new key sign for others whose clocks are behind.
+	// backdate makes a new key valid for portals whose clocks are behind.
 	backdate = 10 * time.Minute
 )
 
-// OperationalKey is a key that signs what the portal says and asks, between two
-// times, at most 90 days apart.
+// OperationalKey is a key for the portal's signatures, valid between two times, at most 90 days apart.
 type OperationalKey struct {
 	Key         ed25519.PrivateKey
 	From, Until time.Time
 }
 
-// Public is the public half of the key.
+// Public returns the public half of the key.
 func (k OperationalKey) Public() ed25519.PublicKey { return k.Key.Public().(ed25519.PublicKey) }
 
-// Operational are a portal's operational keys, in one file of its data folder.
-// It is safe for concurrent use, by one process.
+// Operational holds a portal's operational keys, in one file of its data folder. It is safe for
+// concurrent use, by one process.
 type Operational struct {
 	path string
 	root ed25519.PublicKey
@@ -54,14 +53,14 @@ type Operational struct {
 	keys []OperationalKey // oldest first; the slice is never changed
 }
 
-// ErrTooManyKeys: a card lists 4 keys at most.
+// ErrTooManyKeys is returned because a card lists 4 keys at most.
 var ErrTooManyKeys = errors.New("there are 4 operational keys already; revoke one, or wait until the oldest has ended")
 
-// ErrNoSuchKey: nothing is known of a key.
+// ErrNoSuchKey is returned for an unknown key.
 var ErrNoSuchKey = errors.New("there is no such operational key")
 
-// OpenOperational reads the operational keys in dir of the portal with that
-// root key. A folder without any gets the first one.
+// OpenOperational reads the operational keys in dir for the portal with that root key. It creates the
+// first key if there is none.
 func OpenOperational(dir string, root ed25519.PublicKey, now time.Time) (*Operational, error) {
 	o := &Operational{path: filepath.Join(dir, OperationalKeysFile), root: root}
 	b, err := os.ReadFile(o.path)
@@ -80,8 +79,8 @@ func OpenOperational(dir string, root ed25519.PublicKey, now time.Time) (*Operat
 	return o, nil
 }
 
-// CheckOperational says what is wrong with a file of operational keys of the
-// portal with that root key, or nil.
+// CheckOperational returns the problem with a file of operational keys of the portal with that root
+// key, or nil.
 func CheckOperational(file []byte, root ed25519.PublicKey) error {
 	_, err := parseOperational(file, root)
 	return err
@@ -111,21 +110,20 @@ func parseOperational(b []byte, root ed25519.PublicKey) ([]OperationalKey, error
 
 func portalHeader(root ed25519.PublicKey) string { return base64.RawURLEncoding.EncodeToString(root) }
 
-// List returns the keys that have not been revoked and had not ended when they
-// were last looked at, oldest first.
+// List returns the keys that are neither revoked nor removed by Renew, oldest first.
 func (o *Operational) List() []OperationalKey {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return slices.Clone(o.keys)
 }
 
-// Current returns the keys that speak for the portal now, oldest first.
+// Current returns the keys that are valid now, oldest first.
 func (o *Operational) Current(now time.Time) []OperationalKey {
 	return slices.DeleteFunc(o.List(), func(k OperationalKey) bool { return now.Before(k.From) || !now.Before(k.Until) })
 }
 
-// Signing returns the key to sign with now, and whether there is one: the
-// newest that others may know by now, of those that ok, when set, accepts.
+// Signing returns the key to sign with now, and whether there is one. It is the newest key that other
+// portals can know by now, among those that ok, when set, accepts.
 func (o *Operational) Signing(now time.Time, ok func(OperationalKey) bool) (OperationalKey, bool) {
 	list := o.Current(now)
 	if ok != nil {
@@ -142,8 +140,8 @@ func (o *Operational) Signing(now time.Time, ok func(OperationalKey) bool) (Oper
 	return list[0], true
 }
 
-// Renew forgets keys that have ended and takes a new one where the newest is
-// half through its life or none is good now. It reports whether anything changed.
+// Renew removes expired keys and makes a new one if the newest has reached half of its life or none is
+// valid. It reports whether anything changed.
 func (o *Operational) Renew(now time.Time) (changed bool, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -156,10 +154,10 @@ func (o *Operational) Renew(now time.Time) (changed bool, err error) {
 	if !changed {
 		return false, nil
 	}
-	return true, o.save(keys)
+	return true, o.saveKeys(keys)
 }
 
-// Rotate takes a new key now. The others stay until they end.
+// Rotate makes a new key now. The others stay until they expire.
 func (o *Operational) Rotate(now time.Time) (OperationalKey, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -168,12 +166,11 @@ func (o *Operational) Rotate(now time.Time) (OperationalKey, error) {
 		return OperationalKey{}, ErrTooManyKeys
 	}
 	k := newOperational(now)
-	return k, o.save(append(keys, k))
+	return k, o.saveKeys(append(keys, k))
 }
 
-// Revoke throws a key away for good: once the portal's next card is out it
-// speaks for nobody, and nothing that it signed counts. A new key takes its
-// place if it was the only one.
+// Revoke deletes a key for good: once the portal's next card is published, the key and all its
+// signatures are invalid. A new key replaces it if it was the only one.
 func (o *Operational) Revoke(now time.Time, public ed25519.PublicKey) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -184,7 +181,7 @@ func (o *Operational) Revoke(now time.Time, public ed25519.PublicKey) error {
 	if !slices.ContainsFunc(keys, func(k OperationalKey) bool { return now.Before(k.Until) }) {
 		keys = append(keys, newOperational(now))
 	}
-	return o.save(keys)
+	return o.saveKeys(keys)
 }
 
 func newOperational(now time.Time) OperationalKey {
@@ -196,8 +193,8 @@ func newOperational(now time.Time) OperationalKey {
 	return OperationalKey{key, from, from.Add(operationalLife)}
 }
 
-// save puts keys into the file and into use; the caller holds mu.
-func (o *Operational) save(keys []OperationalKey) error {
+// saveKeys writes keys to the file and then uses them; the caller holds mu.
+func (o *Operational) saveKeys(keys []OperationalKey) error {
 	var blocks []*pem.Block
 	for _, k := range keys {
 		blocks = append(blocks, &pem.Block{Type: operationalKind, Bytes: k.Key.Seed(), Headers: map[string]string{

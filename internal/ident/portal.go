@@ -6,11 +6,10 @@ import (
 	"strings"
 )
 
-// OfPortal is somebody for whom another portal asks: portal is its id in the
-// network, which was proved, host what its handles end in, and mark and name
-// what it calls them there. The same two are the same actor for ever; another
-// portal cannot be them, whatever it says. An empty mark is the portal itself.
-// A name that nobody could have is not repeated.
+// PortalActor returns the actor for a person of another portal. portal is the verified network id of
+// that portal, host the end of its handles, mark and name the other portal's id and name for the
+// person. The same portal and mark always give the same actor, and another portal cannot produce it. An
+// empty mark is the portal itself. An invalid name is replaced.
 func OfPortal(portal, host, mark, name string) Actor {
 	id, handle := portal+"/", host
 	if mark != "" {
@@ -24,11 +23,11 @@ func OfPortal(portal, host, mark, name string) Actor {
 	return Actor{Kind: Portal, ID: id, Name: handle, Credential: PortalCredential(portal), Addr: PortalCredential(portal)}
 }
 
-// PortalCredential names the right of a portal to ask, as Actor.Credential and
-// as what limits count of all for whom it asks.
+// PortalCredential returns the credential of a portal. Actor.Credential holds it, and limits count all
+// people of the portal under it.
 func PortalCredential(portal string) string { return "portal " + portal }
 
-// PortalOf is the portal that asks for an actor of kind Portal, by their id.
+// PortalOf returns the portal that calls for an actor of kind Portal, from the actor's id.
 func PortalOf(actorID string) string {
 	portal, _, _ := strings.Cut(actorID, "/")
 	return portal

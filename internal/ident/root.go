@@ -23,10 +23,9 @@ func ReadRoot(path string) (ed25519.PrivateKey, error) {
 	return ed25519.NewKeyFromSeed(block.Bytes), nil
 }
 
-// Detach takes the root key out of the data folder: it is written to path,
-// where nothing may be, and removed. A root key that is at path already is the
-// one that was moved there by hand. From then on LoadKeys returns Keys without
-// it.
+// DetachRoot moves the root key out of the data folder: it writes the key to path, where no file may
+// exist, and removes the original. If the key was moved to path by hand before, that is accepted.
+// LoadKeys then returns Keys without the root key.
 func Detach(dir, path string) error {
 	home := filepath.Join(dir, PortalKeyFile)
 	root, err := ReadRoot(home)
@@ -43,7 +42,7 @@ func Detach(dir, path string) error {
 	} else if err != nil {
 		return err
 	}
-	// What is read back is what counts, on a stick as well.
+	// The copy is read back and compared, because path may be on a removable drive that loses writes.
 	if there, err := ReadRoot(path); err != nil || !bytes.Equal(there, root) {
 		return errors.Join(fmt.Errorf("%s does not hold what was written to it", path), err)
 	}
@@ -59,10 +58,10 @@ func Detach(dir, path string) error {
 	if err := os.Remove(home); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("take the root key away: %w", err)
 	}
-	return flush(dir)
+	return syncFolder(dir)
 }
 
-// readPublic reads what stands in for a root key that was taken away.
+// readPublic reads the public key that remains after DetachRoot.
 func readPublic(dir string) (ed25519.PublicKey, error) {
 	path := filepath.Join(dir, PublicKeyFile)
 	b, err := os.ReadFile(path)

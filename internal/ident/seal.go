@@ -16,12 +16,12 @@ import (
 	"path/filepath"
 )
 
-// Keys are a portal's own secrets, kept in files of its data folder that only
-// its user may read: the Ed25519 root key that is its identity and the key that
-// seals stored credentials. Those it signs with are Operational.
+// Keys holds a portal's own secrets, kept in files of its data folder that only its user may read: the
+// Ed25519 root key that is its identity and the key that seals stored credentials. The signing keys are
+// in Operational.
 type Keys struct {
-	// Portal is the root key, which signs the portal's card and nothing else;
-	// nil when it is kept elsewhere, see Detach.
+	// Portal is the root key, which signs only the portal's card; nil when it is kept elsewhere, see
+	// DetachRoot.
 	Portal ed25519.PrivateKey
 	public ed25519.PublicKey
 	seal   cipher.AEAD
@@ -32,21 +32,21 @@ type Keys struct {
 const (
 	PortalKeyFile = "portal.key"
 	SealKeyFile   = "seal.key"
-	// PublicKeyFile stands in for a root key that was taken away.
+	// PublicKeyFile remains after DetachRoot.
 	PublicKeyFile = "portal.pub"
 )
 
 const rootKeyKind, publicKeyKind = "AGENTSITE PORTAL KEY", "AGENTSITE PORTAL PUBLIC KEY"
 
-// CreateKeys makes the keys of a new portal in dir, leaving those that are
-// there: a start that was cut short goes on where it was.
-func CreateKeys(dir string) (*Keys, error) { return keys(dir, true) }
+// CreateKeys creates the keys of a new portal in dir and keeps those that exist, so that an interrupted
+// start can continue.
+func CreateKeys(dir string) (*Keys, error) { return openKeys(dir, true) }
 
-// LoadKeys reads the keys in dir. A missing key is an error: a new one could
-// not open what was sealed, nor speak for the same portal.
-func LoadKeys(dir string) (*Keys, error) { return keys(dir, false) }
+// LoadKeys reads the keys in dir. A missing key is an error: with a new one, sealed data could not be
+// opened and the portal would have another identity.
+func LoadKeys(dir string) (*Keys, error) { return openKeys(dir, false) }
 
-func keys(dir string, create bool) (*Keys, error) {
+func openKeys(dir string, create bool) (*Keys, error) {
 	k := &Keys{}
 	seed, err := loadKey(filepath.Join(dir, PortalKeyFile), rootKeyKind, ed25519.SeedSize, false)
 	if errors.Is(err, os.ErrNotExist) {
@@ -105,7 +105,7 @@ func loadKey(path, kind string, size int, create bool) ([]byte, error) {
 	return block.Bytes, nil
 }
 
-// missingError says which key file is not there; it is an os.ErrNotExist.
+// missingError names a missing key file; it is an os.ErrNotExist.
 type missingError struct{ path string }
 
 func (e *missingError) Error() string {
@@ -123,19 +123,19 @@ func createKey(path, kind string, size int) ([]byte, error) {
 	rand.Read(key)
 	err := newFile(path, &pem.Block{Type: kind, Bytes: key})
 	if errors.Is(err, os.ErrExist) {
-		return loadKey(path, kind, size, false) // somebody was quicker
+		return loadKey(path, kind, size, false) // another process was quicker
 	}
 	return key, err
 }
 
-// newFile writes a key file that is not there yet; an error that is
-// os.ErrExist when it is: a key is never replaced.
+// newFile writes a key file that must not exist yet. It returns os.ErrExist if it does, because a key
+// is never replaced.
 func newFile(path string, blocks ...*pem.Block) error {
 	return writeKeys(path, os.Link, blocks)
 }
 
-// writeKeys writes to a temporary file first, which put then gives its name: a
-// crash leaves a whole file or none.
+// writeKeys writes to a temporary file, and put then gives it its name, so that a crash leaves a whole
+// file or none.
 func writeKeys(path string, put func(from, to string) error, blocks []*pem.Block) error {
 	f, err := os.CreateTemp(filepath.Dir(path), ".key-*") // mode 0600
 	if err != nil {
@@ -151,11 +151,11 @@ func writeKeys(path string, put func(from, to string) error, blocks []*pem.Block
 	if err := put(f.Name(), path); err != nil {
 		return fmt.Errorf("keep key: %w", err)
 	}
-	// The name has to reach the disk as well as the bytes.
-	return flush(filepath.Dir(path))
+	// Sync the folder too, because the name must reach the disk as well as the bytes.
+	return syncFolder(filepath.Dir(path))
 }
 
-func flush(dir string) error {
+func syncFolder(dir string) error {
 	folder, err := os.Open(dir)
 	if err != nil {
 		return fmt.Errorf("keep key: %w", err)
@@ -166,23 +166,23 @@ func flush(dir string) error {
 	return nil
 }
 
-// Public is the public half of the root key, which the portal's id is made of.
+// Public returns the public half of the root key, from which the portal's id is made.
 func (k *Keys) Public() ed25519.PublicKey { return k.public }
 
-// ID is the portal's identity in short: 16 characters of its public key.
+// ID returns the portal's identity in short: 16 characters of its public key.
 func (k *Keys) ID() string {
 	return base64.RawURLEncoding.EncodeToString(k.public)[:16]
 }
 
-// Mark is a text that only this portal can make, the same for the same
-// purpose and subject: 160 bits in 27 characters.
+// Mark returns a text that only this portal can compute, always the same for a purpose and subject: 160
+// bits in 27 characters.
 func (k *Keys) Mark(purpose, subject string) string {
 	h := hmac.New(sha256.New, k.mark)
 	fmt.Fprintf(h, "%d:%s%s", len(purpose), purpose, subject)
 	return base64.RawURLEncoding.EncodeToString(h.Sum(nil)[:20])
 }
 
-// Seal encrypts plain; only Open with the same bound reads it.
+// Seal encrypts plain. Open needs the same bound to decrypt it.
 func (k *Keys) Seal(plain, bound string) []byte {
 	return k.seal.Seal(nil, nil, []byte(plain), []byte(bound))
 }

@@ -9,14 +9,13 @@ import (
 	"strings"
 )
 
-// DigestOf is the value of Content-Digest for a body (RFC 9530 §2), given its
-// SHA-256.
+// DigestOf returns the value of Content-Digest for a body (RFC 9530 §2), given its SHA-256.
 func DigestOf(sum [sha256.Size]byte) string {
 	return "sha-256=:" + base64.StdEncoding.EncodeToString(sum[:]) + ":"
 }
 
-// CheckDigest compares a body with the Content-Digest it came with, which must
-// have a SHA-256; digests of other kinds beside it are ignored.
+// CheckDigest compares a body with its Content-Digest, which must have a SHA-256; digests of other
+// kinds are ignored.
 func CheckDigest(h http.Header, body []byte) error {
 	list, err := parseDictionary(strings.Join(h.Values("Content-Digest"), ", "))
 	if err != nil {

@@ -1,9 +1,8 @@
-// Package httpsig signs HTTP requests and checks their signatures: HTTP Message
-// Signatures (RFC 9421) with Ed25519, and Content-Digest (RFC 9530) with
-// SHA-256. It is the part of the two that portals use towards each other and
-// towards the endpoints of agents, and it is strict: what it does not know it
-// refuses. It knows no keys and no peers; a Policy says which key an id stands
-// for and what a signature must cover.
+// Package httpsig signs HTTP requests and checks their signatures: HTTP Message Signatures (RFC 9421)
+// with Ed25519, and Content-Digest (RFC 9530) with SHA-256. It implements the part of the two that
+// portals use towards each other and towards the endpoints of agents. It is strict: unknown features
+// are refused. It does not know keys or peers; a Policy maps ids to keys and lists the components that
+// a signature must cover.
 package httpsig
 
 import (
@@ -19,28 +18,28 @@ import (
 
 // Errors of Verify that callers branch on.
 var (
-	// ErrNone: there is no signature, or none with the tag that is asked for.
+	// ErrNone: there is no signature, or none with the required tag.
 	ErrNone = errors.New("the request is not signed")
-	// ErrMalformed: the headers are not what RFC 9421 and this package allow.
+	// ErrMalformed: the headers violate RFC 9421 or the limits of this package.
 	ErrMalformed = errors.New("the signature cannot be read")
-	// ErrCoverage: the signature leaves out what it must cover.
+	// ErrCoverage: the signature does not cover a required component.
 	ErrCoverage = errors.New("the signature does not cover enough")
-	// ErrTime: it is too old, expired or of the future.
+	// ErrTime: it is too old, expired or from the future.
 	ErrTime = errors.New("the signature is not valid now")
-	// ErrKey: nobody knows the key.
+	// ErrKey: the key is unknown.
 	ErrKey = errors.New("the signature is by an unknown key")
-	// ErrSignature: it does not fit the request.
+	// ErrSignature: it does not match the request.
 	ErrSignature = errors.New("the signature does not fit the request")
-	// ErrReplayed: its nonce was seen before.
+	// ErrReplayed: its nonce was used before.
 	ErrReplayed = errors.New("the signature was used before")
 )
 
-// Component is a part of a request that a signature covers: a derived one such
-// as @method (RFC 9421 §2.2), or a header field by its name in lower case. Key,
-// when set, is the one member of a dictionary field that is covered (§2.1.2).
+// Component is a part of a request that a signature covers: a derived one such as @method (RFC 9421
+// §2.2), or a header field by its name in lower case. Key, when set, is the one member of a dictionary
+// field that is covered (§2.1.2).
 type Component struct{ Name, Key string }
 
-// Components is the list of components without keys.
+// Components returns the list of components without keys.
 func Components(names ...string) []Component {
 	out := make([]Component, len(names))
 	for i, n := range names {
@@ -49,8 +48,8 @@ func Components(names ...string) []Component {
 	return out
 }
 
-// Params are what a signature covers and says of itself (RFC 9421 §2.3). Empty
-// values are left out; times count in whole seconds.
+// Params are the covered components and the parameters of a signature (RFC 9421 §2.3). Empty values are
+// left out; times count in whole seconds.
 type Params struct {
 	Components       []Component
 	Created, Expires time.Time
@@ -59,8 +58,8 @@ type Params struct {
 	Tag              string
 }
 
-// Target is where a request is addressed to, for those who do not read it off
-// the request: servers behind a proxy. Empty parts are read off the request.
+// Target is the address of a request for servers behind a proxy, which cannot read it from the request.
+// Empty parts are read from the request.
 type Target struct {
 	// Scheme is http or https.
 	Scheme string
@@ -68,9 +67,8 @@ type Target struct {
 	Authority string
 }
 
-// Sign signs a request that is about to be sent, replacing what signatures it
-// has. The fields that the signature covers must be there; label names it among
-// others.
+// Sign signs a request that is about to be sent, replacing its signatures. The fields that the
+// signature covers must be set; label names the signature.
 func Sign(r *http.Request, label string, p Params, key ed25519.PrivateKey) error {
 	if !validKey(label) {
 		return fmt.Errorf("label %q is no key of a dictionary", label)
@@ -88,32 +86,29 @@ func Sign(r *http.Request, label string, p Params, key ed25519.PrivateKey) error
 	return nil
 }
 
-// Policy is what a signature must be like to count.
+// Policy holds the requirements for a signature.
 type Policy struct {
-	// Key returns the public key that an id stands for; an error, or none, is
-	// ErrKey.
+	// Key returns the public key for an id; an error, or nil, is ErrKey.
 	Key func(id string) (ed25519.PublicKey, error)
-	// Require must all be covered. A request with a body must have its
+	// Require lists components that must all be covered. A request with a body must have its
 	// content-digest covered as well.
 	Require []Component
-	// Tag picks the signature that is meant; "" is for requests that have
-	// only one.
+	// Tag selects the signature; "" is for requests that have only one.
 	Tag string
 	// Now is the time; required.
 	Now time.Time
-	// Skew is how far clocks may be apart, MaxAge how old a signature may be
-	// whatever it says; both default to 60 s.
+	// Skew is the tolerated difference between clocks, MaxAge the maximum age of a signature regardless
+	// of its expiry; both default to 60 s.
 	Skew, MaxAge time.Duration
-	// Fresh, when set, reports whether a nonce of a key is seen for the first
-	// time, and remembers it until that time. It is called only for signatures
-	// that hold, and makes a nonce necessary.
+	// Fresh, when set, reports whether a nonce of a key is new, and stores it until the given time. It
+	// is called only for valid signatures, and makes a nonce mandatory.
 	Fresh func(keyID, nonce string, until time.Time) bool
-	// Target is what the request was addressed to.
+	// Target is the address of the request.
 	Target Target
 }
 
-// Verify checks the signature of a received request whose body is body, and
-// returns what it says. The errors are those above, wrapped.
+// Verify checks the signature of a received request whose body is body, and returns its parameters. The
+// errors are those above, wrapped.
 func Verify(r *http.Request, body []byte, p Policy) (Params, error) {
 	s, err := Read(r.Header, p.Tag)
 	if err != nil {
@@ -135,17 +130,17 @@ func Verify(r *http.Request, body []byte, p Policy) (Params, error) {
 	return s.Params, err
 }
 
-// Signature is one of a received request, read and not verified.
+// Signature is the signature of a received request, parsed and not verified.
 type Signature struct {
 	Params
 	list innerList
 	sig  []byte
 }
 
-// Read returns the signature of a request with a tag, "" for requests that
-// have only one. The errors are ErrNone and ErrMalformed, wrapped.
+// Read returns the signature of a request with a tag, "" for requests that have only one. The errors
+// are ErrNone and ErrMalformed, wrapped.
 func Read(h http.Header, tag string) (*Signature, error) {
-	label, in, sig, err := pick(h, tag)
+	label, in, sig, err := pickSignature(h, tag)
 	if err != nil {
 		return nil, err
 	}
@@ -156,17 +151,16 @@ func Read(h http.Header, tag string) (*Signature, error) {
 	return &Signature{p, in, sig}, nil
 }
 
-// Check compares what the signature says of itself with a policy, whose Tag,
-// Fresh and Target do not matter, and returns the key that it has to hold by and
-// until when it can be sent again. It costs next to nothing. The errors are
-// ErrCoverage, ErrTime and ErrKey, wrapped.
+// Check compares the parameters of the signature with a policy, whose Tag, Fresh and Target do not
+// matter. It returns the key to verify with and the time until when the signature could be replayed. It
+// is cheap. The errors are ErrCoverage, ErrTime and ErrKey, wrapped.
 func (s *Signature) Check(p Policy) (key ed25519.PublicKey, until time.Time, err error) {
 	for _, c := range p.Require {
 		if !slices.Contains(s.Components, c) {
 			return nil, until, fmt.Errorf("%w: %s is left out", ErrCoverage, c)
 		}
 	}
-	if until, err = p.inTime(s.Params); err != nil {
+	if until, err = p.checkTime(s.Params); err != nil {
 		return nil, until, err
 	}
 	if s.KeyID == "" {
@@ -179,9 +173,8 @@ func (s *Signature) Check(p Policy) (key ed25519.PublicKey, until time.Time, err
 	return key, until, nil
 }
 
-// Verify verifies the signature of a request that was addressed to a target. It
-// does not need the body, which VerifyBody is for. The errors are ErrCoverage
-// and ErrSignature, wrapped.
+// Verify verifies the signature of a request that was addressed to a target. It does not need the body,
+// which VerifyBody is for. The errors are ErrCoverage and ErrSignature, wrapped.
 func (s *Signature) Verify(r *http.Request, to Target, key ed25519.PublicKey) error {
 	base, err := s.list.base(r, to, s.Components)
 	if err != nil {
@@ -193,11 +186,11 @@ func (s *Signature) Verify(r *http.Request, to Target, key ed25519.PublicKey) er
 	return nil
 }
 
-// digestComponent is what covers a body.
+// digestComponent is the component that covers a body.
 var digestComponent = Component{Name: "content-digest"}
 
-// VerifyBody verifies the body of a request whose signature holds, by the
-// digest that it covers. The errors are ErrCoverage and ErrSignature, wrapped.
+// VerifyBody verifies the body of a request whose signature is valid, by the digest that it covers. The
+// errors are ErrCoverage and ErrSignature, wrapped.
 func (s *Signature) VerifyBody(h http.Header, body []byte) error {
 	switch {
 	case slices.Contains(s.Components, digestComponent):
@@ -210,9 +203,8 @@ func (s *Signature) VerifyBody(h http.Header, body []byte) error {
 	return nil
 }
 
-// inTime checks when a signature was made, and returns until when it can be
-// sent again.
-func (p Policy) inTime(s Params) (until time.Time, err error) {
+// checkTime checks the times of a signature, and returns the time until when it could be replayed.
+func (p Policy) checkTime(s Params) (until time.Time, err error) {
 	skew, age := p.Skew, p.MaxAge
 	if skew <= 0 {
 		skew = time.Minute
@@ -236,8 +228,8 @@ func (p Policy) inTime(s Params) (until time.Time, err error) {
 	return until, nil
 }
 
-// pick finds the signature that is meant.
-func pick(h http.Header, tag string) (label string, in innerList, sig []byte, err error) {
+// pickSignature finds the signature with the required tag.
+func pickSignature(h http.Header, tag string) (label string, in innerList, sig []byte, err error) {
 	if len(h["Signature-Input"]) == 0 || len(h["Signature"]) == 0 {
 		return "", in, nil, ErrNone
 	}

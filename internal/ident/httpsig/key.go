@@ -16,9 +16,9 @@ type JWK struct {
 	Use string `json:"use,omitempty"`
 }
 
-// KeyOf is a public key as a JWK. Its id is its thumbprint (RFC 7638), so that
-// nobody can give one key the id of another. It names no algorithm: JOSE and
-// directories of signature keys call this one by different names.
+// KeyOf returns a public key as a JWK. Its id is its thumbprint (RFC 7638), so that a key cannot have
+// the id of another. It names no algorithm, because JOSE and directories of signature keys use
+// different names for this one.
 func KeyOf(public ed25519.PublicKey) JWK {
 	k := JWK{Kty: "OKP", Crv: "Ed25519", X: base64.RawURLEncoding.EncodeToString(public), Use: "sig"}
 	k.Kid = k.thumbprint()
@@ -30,8 +30,7 @@ func (k JWK) thumbprint() string {
 	return base64.RawURLEncoding.EncodeToString(sum[:])
 }
 
-// Public is the key, if it is one of Ed25519 and its id, where it has one, is
-// its thumbprint.
+// Public returns the key, if it is one of Ed25519 and its id, if set, is its thumbprint.
 func (k JWK) Public() (ed25519.PublicKey, error) {
 	b, err := base64.RawURLEncoding.Strict().DecodeString(k.X)
 	switch {
