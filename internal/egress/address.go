@@ -2,7 +2,7 @@ package egress
 
 import "net/netip"
 
-func prefixes(list ...string) []netip.Prefix {
+func parsePrefixes(list ...string) []netip.Prefix {
 	out := make([]netip.Prefix, len(list))
 	for i, s := range list {
 		out[i] = netip.MustParsePrefix(s)
@@ -11,29 +11,28 @@ func prefixes(list ...string) []netip.Prefix {
 }
 
 var (
-	// notGlobal4 is what IANA's registry of special IPv4 addresses holds as
-	// not globally reachable, and what else is nobody's public host.
-	notGlobal4 = prefixes(
+	// notGlobal4 holds the ranges of IANA's registry of special IPv4 addresses that are not globally
+	// reachable, and other ranges without public hosts.
+	notGlobal4 = parsePrefixes(
 		"0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8",
 		"169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24", "192.0.2.0/24",
 		"192.88.99.0/24", "192.168.0.0/16", "198.18.0.0/15",
 		"198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4",
 		"168.63.129.16/32", // Azure's wire server: public by number only
 	)
-	// global6 is the only part of IPv6 that is handed out; loopback, mapped
-	// and compatible forms, ULA, link-local, site-local and multicast are all
-	// outside it.
+	// global6 is the only allocated part of IPv6. Loopback, mapped and compatible forms, ULA,
+	// link-local, site-local and multicast are all outside it.
 	global6    = netip.MustParsePrefix("2000::/3")
-	notGlobal6 = prefixes(
+	notGlobal6 = parsePrefixes(
 		"2001::/23", // protocol assignments: Teredo, ORCHID, benchmarking
 		"2001:db8::/32", "3fff::/20",
 	)
-	// embedding are IPv6 forms that lead to an IPv4 address of the sender's
-	// choice through some gateway; AllowCIDR does not open them.
-	embedding = prefixes("64:ff9b::/96", "64:ff9b:1::/48", "2002::/16", "2001::/32")
+	// embedding are IPv6 forms that lead to an IPv4 address of the sender's choice through some
+	// gateway. AllowCIDR does not allow them.
+	embedding = parsePrefixes("64:ff9b::/96", "64:ff9b:1::/48", "2002::/16", "2001::/32")
 )
 
-// policy says which addresses may be dialled.
+// policy decides which addresses the client may connect to.
 type policy struct{ allow []netip.Prefix }
 
 func newPolicy(allow []netip.Prefix) policy {
@@ -49,26 +48,26 @@ func newPolicy(allow []netip.Prefix) policy {
 	return p
 }
 
-// permits reports whether a may be dialled. Mapped addresses count as IPv4;
-// an address with a zone is never permitted.
-func (p policy) permits(a netip.Addr) bool {
+// allowsAddr reports whether the client may connect to a. Mapped addresses count as IPv4; an address
+// with a zone is never allowed.
+func (p policy) allowsAddr(a netip.Addr) bool {
 	if !a.IsValid() || a.Zone() != "" {
 		return false
 	}
 	a = a.Unmap()
-	if within(embedding, a) {
+	if containsAddr(embedding, a) {
 		return false
 	}
-	if within(p.allow, a) {
+	if containsAddr(p.allow, a) {
 		return true
 	}
 	if a.Is4() {
-		return !within(notGlobal4, a)
+		return !containsAddr(notGlobal4, a)
 	}
-	return global6.Contains(a) && !within(notGlobal6, a)
+	return global6.Contains(a) && !containsAddr(notGlobal6, a)
 }
 
-func within(list []netip.Prefix, a netip.Addr) bool {
+func containsAddr(list []netip.Prefix, a netip.Addr) bool {
 	for _, n := range list {
 		if n.Contains(a) {
 			return true

@@ -49,7 +49,7 @@ func TestClient_NeverConnectsToPrivateForms(t *testing.T) {
 			}
 			// The same by hand, past the URL parser.
 			host := strings.Trim(f, "[]")
-			if conn, err := c.dial(t.Context(), "tcp", net.JoinHostPort(host, v4.port())); err == nil {
+			if conn, err := c.dialPlain(t.Context(), "tcp", net.JoinHostPort(host, v4.port())); err == nil {
 				conn.Close()
 				t.Errorf("dialled %q", f)
 			}
@@ -106,7 +106,7 @@ func TestClient_MixedAnswersDialOnlyThePermitted(t *testing.T) {
 	good := listen(t, "127.0.0.2:0", hello)
 	bad := listen(t, "127.0.0.1:"+good.port(), hello)
 	c := client(t, Config{
-		AllowCIDR: prefixes("127.0.0.2/32"),
+		AllowCIDR: parsePrefixes("127.0.0.2/32"),
 		Resolver:  &fakeDNS{answers: [][]netip.Addr{addrs("127.0.0.1", "127.0.0.2"), addrs("127.0.0.1")}},
 	})
 	resp, err := get(t, c, "http://agent.example:"+good.port()+"/")
@@ -126,28 +126,28 @@ func TestClient_MixedAnswersDialOnlyThePermitted(t *testing.T) {
 func TestClient_ControlChecksWhatIsDialled(t *testing.T) {
 	c := client(t, Config{})
 	for _, a := range []string{"127.0.0.1:80", "[::1]:80", "[fe80::1%lo]:80", "[::ffff:10.0.0.1]:80", "nonsense"} {
-		if c.control("tcp", a, nil) == nil {
+		if c.checkControl("tcp", a, nil) == nil {
 			t.Errorf("%s passed", a)
 		}
 	}
-	if err := c.control("tcp", "8.8.8.8:443", nil); err != nil {
+	if err := c.checkControl("tcp", "8.8.8.8:443", nil); err != nil {
 		t.Errorf("8.8.8.8: %v", err)
 	}
 }
 
 func TestPolicy_AllowOpensExactlyThat(t *testing.T) {
-	p := newPolicy(prefixes("10.1.0.0/16", "::1/128", "::ffff:192.168.7.0/120", "2002::/16", "64:ff9b::/96", "fd00::/8"))
+	p := newPolicy(parsePrefixes("10.1.0.0/16", "::1/128", "::ffff:192.168.7.0/120", "2002::/16", "64:ff9b::/96", "fd00::/8"))
 	for addr, want := range map[string]bool{
 		"10.1.2.3": true, "10.2.0.1": false, "::1": true, "127.0.0.1": false, "::ffff:10.1.2.3": true,
 		"192.168.7.9": true, "192.168.8.9": false, "2002:a01:203::": false, "64:ff9b::a01:203": false,
 		"fd12::1": true, "fc12::1": false, "fe80::1": false, "fd12::1%eth0": false,
 		"8.8.8.8": true, "2606:4700::1111": true, "2001:4860:4860::8888": true, "168.63.129.16": false,
 	} {
-		if got := p.permits(netip.MustParseAddr(addr)); got != want {
+		if got := p.allowsAddr(netip.MustParseAddr(addr)); got != want {
 			t.Errorf("%s: permitted %v", addr, got)
 		}
 	}
-	if p.permits(netip.Addr{}) {
+	if p.allowsAddr(netip.Addr{}) {
 		t.Error("the zero address is permitted")
 	}
 }

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// call is one request from its place in the gate to the end of its body. It
-// ends exactly once, by whichever comes first: an error, the end of the body,
-// Close, or the total timeout of a body nobody closed.
+// call is one request from its slot in the gate to the end of its body. It ends exactly once, by the
+// first of these: an error, the end of the body, Close, or the total timeout of a body that was not
+// closed.
 type call struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
@@ -19,13 +19,13 @@ type call struct {
 	once   sync.Once
 
 	mu    sync.Mutex // guards the rest
-	idle  func()     // what the connection it is on is told when it ended
+	idle  func()     // called when the call ends, to mark its connection as idle
 	ended bool
 }
 
-// on notes that the call is on a connection, another one perhaps than before;
-// idle is called when it ended.
-func (c *call) on(idle func()) {
+// setConnection records that the call uses a connection, possibly another one than before. idle is
+// called when the call no longer uses it.
+func (c *call) setConnection(idle func()) {
 	c.mu.Lock()
 	was := c.idle
 	if c.idle = idle; c.ended {
@@ -37,8 +37,8 @@ func (c *call) on(idle func()) {
 	}
 }
 
-// off is what on is given when the call ended.
-func (c *call) off() {
+// releaseConnection calls the function given to setConnection; the call has ended.
+func (c *call) releaseConnection() {
 	c.mu.Lock()
 	was := c.idle
 	c.idle, c.ended = nil, true
@@ -51,37 +51,36 @@ func (c *call) off() {
 func newCall(parent context.Context, t *ticket, total time.Duration) *call {
 	c := &call{ticket: t}
 	c.ctx, c.cancel = context.WithCancelCause(parent)
-	// The timer's own function must not touch c.total: it may fire before the
-	// assignment.
-	c.total = time.AfterFunc(total, func() { c.end(timedOut("", total, "in all")) })
+	// The timer's own function must not touch c.total: it may fire before the assignment.
+	c.total = time.AfterFunc(total, func() { c.endOnce(timedOut("", total, "in all")) })
 	return c
 }
 
-// timer returns a running timer that ends the call when it fires.
-func (c *call) timer(d time.Duration, doing string) *time.Timer {
+// startTimer returns a running timer that cancels the call when it fires.
+func (c *call) startTimer(d time.Duration, doing string) *time.Timer {
 	return time.AfterFunc(d, func() { c.cancel(timedOut("", d, doing)) })
 }
 
-// finish frees everything the call holds.
-func (c *call) finish(err error) {
+// finishCall frees everything that the call holds.
+func (c *call) finishCall(err error) {
 	c.total.Stop()
-	c.end(err)
+	c.endOnce(err)
 }
 
-func (c *call) end(err error) {
+func (c *call) endOnce(err error) {
 	c.once.Do(func() {
 		c.cancel(err)
 		if e, ok := errors.AsType[*Error](err); ok && e.connecting {
-			c.ticket.failed()
+			c.ticket.markFailed()
 		}
-		c.ticket.leave()
-		c.off()
+		c.ticket.freeSlot()
+		c.releaseConnection()
 	})
 }
 
-// explain prefers the reason the call was ended for over what the transport
-// made of it.
-func (c *call) explain(err error, host string) error {
+// explainError prefers the reason why the call was canceled over the error that the transport made of
+// it.
+func (c *call) explainError(err error, host string) error {
 	if c.ctx.Err() != nil {
 		if cause, ok := errors.AsType[*Error](context.Cause(c.ctx)); ok {
 			e := *cause
@@ -89,13 +88,13 @@ func (c *call) explain(err error, host string) error {
 			return &e
 		}
 	}
-	return classify(err, host)
+	return classifyError(err, host)
 }
 
-// wrap bounds the body in size and silence and lets its end finish the call.
-func (c *call) wrap(rc io.ReadCloser, limit int64, idle time.Duration) io.ReadCloser {
+// wrapBody bounds the size of the body and its pauses, and finishes the call at its end.
+func (c *call) wrapBody(rc io.ReadCloser, limit int64, idle time.Duration) io.ReadCloser {
 	b := &body{rc: rc, call: c, limit: limit, left: limit, idle: idle}
-	b.timer = c.timer(idle, "of silence")
+	b.timer = c.startTimer(idle, "of silence")
 	b.timer.Stop()
 	return b
 }
@@ -118,7 +117,7 @@ func (b *body) Read(p []byte) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
 	}
-	// One byte more than allowed tells a full body from one that goes on.
+	// One byte more than allowed distinguishes a full body from one that continues.
 	if int64(len(p)) > b.left+1 {
 		p = p[:b.left+1]
 	}
@@ -132,11 +131,11 @@ func (b *body) Read(p []byte) (int, error) {
 	b.left -= int64(n)
 	if err != nil {
 		if err != io.EOF {
-			err = b.call.explain(err, "")
+			err = b.call.explainError(err, "")
 		}
 		b.err = err
 		b.rc.Close()
-		b.call.finish(nil)
+		b.call.finishCall(nil)
 	}
 	return n, err
 }
@@ -146,6 +145,6 @@ func (b *body) Close() error {
 	b.timer.Stop()
 	b.call.cancel(context.Canceled) // do not wait for the rest of the body
 	err := b.rc.Close()
-	b.call.finish(nil)
+	b.call.finishCall(nil)
 	return err
 }

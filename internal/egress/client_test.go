@@ -62,7 +62,7 @@ func TestDo_FollowsNoRedirect(t *testing.T) {
 
 func TestDo_AllowCIDROpensExactlyThat(t *testing.T) {
 	url := serve(t, func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, r.UserAgent()) })
-	c := client(t, Config{AllowCIDR: prefixes("127.0.0.1/32"), UserAgent: "kit"})
+	c := client(t, Config{AllowCIDR: parsePrefixes("127.0.0.1/32"), UserAgent: "kit"})
 	resp, err := get(t, c, url)
 	if err != nil {
 		t.Fatal(err)
@@ -72,7 +72,7 @@ func TestDo_AllowCIDROpensExactlyThat(t *testing.T) {
 	if err != nil || string(b) != "kit" {
 		t.Errorf("%q %v", b, err)
 	}
-	if _, err := get(t, client(t, Config{AllowCIDR: prefixes("127.0.0.2/32")}), url); CodeOf(err) != Private {
+	if _, err := get(t, client(t, Config{AllowCIDR: parsePrefixes("127.0.0.2/32")}), url); CodeOf(err) != Private {
 		t.Errorf("neighbour: %v", err)
 	}
 }
@@ -269,7 +269,7 @@ func TestReason_SaysWhatHappened(t *testing.T) {
 	}
 	pool := x509.NewCertPool()
 	pool.AddCert(tlsServer.Certificate())
-	c2 := client(t, Config{AllowCIDR: prefixes("127.0.0.0/8"), RootCAs: pool})
+	c2 := client(t, Config{AllowCIDR: parsePrefixes("127.0.0.0/8"), RootCAs: pool})
 	resp, err := get(t, c2, tlsServer.URL)
 	if err != nil {
 		t.Fatalf("trusted: %v", err)

@@ -11,22 +11,21 @@ import (
 	"time"
 )
 
-// maxAddresses is how many addresses of one name are tried.
+// maxAddresses is the maximum number of addresses of one name that are tried.
 const maxAddresses = 6
 
-// dial looks the host up, drops the addresses that are not permitted and tries
-// the others in order. The address that is connected to is the one checked:
-// nothing is looked up twice.
-func (c *Client) dial(ctx context.Context, network, hostport string) (net.Conn, error) {
+// dialPlain looks the host up, drops the addresses that are not allowed and tries the others in order.
+// It connects to the very address that was checked: no name is looked up twice.
+func (c *Client) dialPlain(ctx context.Context, network, hostport string) (net.Conn, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.cfg.ConnectTimeout, timedOut("", c.cfg.ConnectTimeout, "connecting"))
 	defer cancel()
-	return c.connect(ctx, hostport)
+	return c.dialHost(ctx, hostport)
 }
 
 func (c *Client) dialTLS(ctx context.Context, network, hostport string) (net.Conn, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.cfg.ConnectTimeout, timedOut("", c.cfg.ConnectTimeout, "connecting"))
 	defer cancel()
-	conn, err := c.connect(ctx, hostport)
+	conn, err := c.dialHost(ctx, hostport)
 	if err != nil {
 		return nil, err
 	}
@@ -40,10 +39,9 @@ func (c *Client) dialTLS(ctx context.Context, network, hostport string) (net.Con
 		RootCAs:    c.cfg.RootCAs,
 		MinVersion: tls.VersionTLS12,
 		NextProtos: protos,
-		// Who was called before need not show its certificates again: nil caches
-		// nothing.
+		// A host that was called before need not send its certificates again. nil caches nothing.
 		ClientSessionCache: c.sessions,
-		CurvePreferences:   c.curves(),
+		CurvePreferences:   c.keyCurves(),
 	})
 	if err := tc.HandshakeContext(ctx); err != nil {
 		conn.Close()
@@ -60,16 +58,15 @@ func (c *Client) dialTLS(ctx context.Context, network, hostport string) (net.Con
 	return tc, nil
 }
 
-// curves are how keys are agreed on; nil for what Go prefers, which is ML-KEM
-// beside X25519.
-func (c *Client) curves() []tls.CurveID {
+// keyCurves returns the key exchange methods; nil for Go's defaults, which include ML-KEM with X25519.
+func (c *Client) keyCurves() []tls.CurveID {
 	if c.cfg.Public {
 		return []tls.CurveID{tls.X25519, tls.CurveP256, tls.CurveP384}
 	}
 	return nil
 }
 
-func (c *Client) connect(ctx context.Context, hostport string) (net.Conn, error) {
+func (c *Client) dialHost(ctx context.Context, hostport string) (net.Conn, error) {
 	host, portText, err := net.SplitHostPort(hostport)
 	if err != nil {
 		return nil, newError(BadURL, "", err, "the address names no host")
@@ -78,18 +75,18 @@ func (c *Client) connect(ctx context.Context, hostport string) (net.Conn, error)
 	if err != nil {
 		return nil, newError(BadURL, host, err, "the address has no valid port")
 	}
-	addrs, err := c.lookup(ctx, host)
+	addrs, err := c.lookupHost(ctx, host)
 	if err != nil {
 		return nil, err
 	}
 	dial := c.cfg.Dial
 	if dial == nil {
-		dialer := net.Dialer{Control: c.control, KeepAlive: 30 * time.Second}
+		dialer := net.Dialer{Control: c.checkControl, KeepAlive: 30 * time.Second}
 		dial = dialer.DialContext
 	}
 	var first error
 	for i, a := range addrs {
-		// A dead address must leave time for the ones after it.
+		// An unreachable address must leave time for the ones after it.
 		one, cancel := ctx, context.CancelFunc(func() {})
 		if deadline, ok := ctx.Deadline(); ok && i < len(addrs)-1 {
 			one, cancel = context.WithTimeout(ctx, time.Until(deadline)/time.Duration(len(addrs)-i))
@@ -97,7 +94,7 @@ func (c *Client) connect(ctx context.Context, hostport string) (net.Conn, error)
 		conn, err := dial(one, "tcp", netip.AddrPortFrom(a, uint16(port)).String())
 		cancel()
 		if err == nil && (c.cfg.Deny != nil || c.cfg.HTTP2) {
-			return c.open.track(conn, a), nil
+			return c.open.trackConn(conn, a), nil
 		}
 		if err == nil {
 			return conn, nil
@@ -112,8 +109,8 @@ func (c *Client) connect(ctx context.Context, hostport string) (net.Conn, error)
 	return nil, connectError(ctx, first, host)
 }
 
-// lookup returns the permitted addresses of host, at least one.
-func (c *Client) lookup(ctx context.Context, host string) ([]netip.Addr, error) {
+// lookupHost returns the allowed addresses of host, at least one.
+func (c *Client) lookupHost(ctx context.Context, host string) ([]netip.Addr, error) {
 	addr, literal, err := parseHost(host)
 	if err != nil {
 		return nil, err
@@ -131,25 +128,24 @@ func (c *Client) lookup(ctx context.Context, host string) ([]netip.Addr, error) 
 	}
 	var permitted []netip.Addr
 	for _, a := range found {
-		if a = a.Unmap(); c.policy.permits(a) && len(permitted) < maxAddresses {
+		if a = a.Unmap(); c.policy.allowsAddr(a) && len(permitted) < maxAddresses {
 			permitted = append(permitted, a)
 		}
 	}
 	if len(permitted) == 0 {
-		return nil, refusal(host, found[0])
+		return nil, refusalError(host, found[0])
 	}
 	return permitted, nil
 }
 
-// control is the check that counts: it sees the very address the kernel is
-// about to connect to.
-func (c *Client) control(network, address string, _ syscall.RawConn) error {
+// checkControl is the decisive check: it sees the very address that the kernel is about to connect to.
+func (c *Client) checkControl(network, address string, _ syscall.RawConn) error {
 	ap, err := netip.ParseAddrPort(address)
 	if err != nil {
 		return newError(BadURL, "", err, "the address cannot be read")
 	}
-	if !c.policy.permits(ap.Addr()) {
-		return refusal("", ap.Addr())
+	if !c.policy.allowsAddr(ap.Addr()) {
+		return refusalError("", ap.Addr())
 	}
 	if c.cfg.Deny != nil {
 		if why := c.cfg.Deny(ap.Addr().Unmap()); why != "" {
@@ -159,14 +155,14 @@ func (c *Client) control(network, address string, _ syscall.RawConn) error {
 	return nil
 }
 
-// connectError classifies an error of lookup, TCP or TLS and marks it as one
-// for the circuit breaker, unless it was the caller who gave up.
+// connectError classifies an error of lookup, TCP or TLS and marks it for the circuit breaker, unless
+// the caller canceled.
 func connectError(ctx context.Context, err error, host string) *Error {
 	var e Error
 	if cause, ok := errors.AsType[*Error](context.Cause(ctx)); ok {
 		e = *cause
 	} else {
-		e = *classify(err, host)
+		e = *classifyError(err, host)
 	}
 	e.Host = host
 	if e.Code == Cut || e.Code == Protocol {

@@ -1,13 +1,12 @@
-// Package egress is the only HTTP client that may dial an address somebody
-// else named: an agent's endpoint, a card, a webhook, another portal. It
-// refuses whatever is not globally routable unless the operator allowed it,
-// follows no redirects, believes no proxy variables, keeps no cookies, and
-// bounds every size, wait and number. It knows nothing of agents, protocols or
-// credentials; callers hand its RoundTripper to whatever speaks a protocol.
+// Package egress is the only HTTP client that may connect to an address from outside: an agent's
+// endpoint, a card, a webhook, another portal. It refuses addresses that are not globally routable
+// unless the operator allowed them, follows no redirects, ignores proxy variables, keeps no cookies,
+// and bounds every size, wait and number. It does not depend on agents, protocols or credentials;
+// protocol code uses its RoundTripper.
 //
-// The address is checked where it counts, in Dialer.Control, after every name
-// was looked up and just before the kernel connects; checks made earlier exist
-// to give a better sentence, not to be relied on.
+// The decisive check of the address is in Dialer.Control, after every name was looked up and just
+// before the kernel connects. Earlier checks only give better error messages; security does not rely on
+// them.
 package egress
 
 import (
@@ -30,46 +29,44 @@ type Resolver interface {
 // Config sets the bounds of a Client; the zero value gives the defaults named
 // at each field.
 type Config struct {
-	// AllowCIDR are networks that may be dialled although they are not
-	// globally routable. Addresses that embed another one (NAT64, 6to4,
-	// Teredo) stay refused: what they lead to cannot be checked.
+	// AllowCIDR are networks that the client may connect to although they are not globally routable.
+	// Addresses that embed another one (NAT64, 6to4, Teredo) stay refused, because their target cannot
+	// be checked.
 	AllowCIDR []netip.Prefix
-	// Resolver defaults to Go's own: the C library's reads "127.1" and
-	// "0x7f000001" as addresses.
+	// Resolver defaults to Go's own, because that of the C library reads "127.1" and "0x7f000001" as
+	// addresses.
 	Resolver Resolver
 	// UserAgent is sent when the request has none; default "agentsite".
 	UserAgent string
 	// RootCAs are trusted instead of the system's when set.
 	RootCAs *x509.CertPool
-	// Before, when set, is called with each request just before it is sent, its
-	// wait for a place over: it may set headers, and replace the body by one of
-	// the same bytes. An error ends the request unsent. It must not block.
+	// Before, when set, is called with each request just before it is sent, after the wait for a slot.
+	// It may set headers, and replace the body by one of the same bytes. An error cancels the request.
+	// It must not block.
 	Before func(*http.Request) error
-	// HTTP2 lets hosts choose HTTP/2, which has many requests on one connection.
-	// It is for callers that know what they call and read whole answers.
+	// HTTP2 lets hosts choose HTTP/2, which has many requests on one connection. It is for callers that
+	// know the called service and read whole answers.
 	HTTP2 bool
-	// Public is for hosts that are told nothing that has to stay secret for
-	// decades: keys are agreed on by elliptic curves alone. ML-KEM beside them
-	// makes a short request on a new connection twice as long.
+	// Public is for traffic that needs no secrecy for decades: keys are agreed on by elliptic curves
+	// alone. ML-KEM doubles the size of a short request on a new connection.
 	Public bool
-	// Encoded hands answers on that are compressed as the request asked for, in
-	// its Accept-Encoding. Who asks bounds what comes of it.
+	// Encoded returns compressed answers as they are if the request asked for them in its
+	// Accept-Encoding. The caller must bound the decompressed size.
 	Encoded bool
-	// Deny, when set, says why an address may not be dialled although it is
-	// globally routable; "" when it may. It must not block.
+	// Deny, when set, returns the reason why the client may not connect to a globally routable address,
+	// "" when it may. It must not block.
 	Deny func(netip.Addr) string
-	// Dial connects to an address that was looked up and is permitted; default
-	// a net.Dialer, which checks the address again as the kernel connects. Tests
-	// give networks in memory.
+	// Dial connects to an address that was looked up and is allowed. The default is a net.Dialer, which
+	// checks the address again as the kernel connects. Tests use networks in memory.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
-	// PerHost is how many requests to one host and port may be in flight;
-	// default 8. Others wait for as long as their context lives.
+	// PerHost is the maximum number of concurrent requests to one host and port; default 8. Others wait
+	// for as long as their context lives.
 	PerHost int
-	// Idle connections are kept, so many at most; default 64. Who has many hosts
-	// and talks little to each keeps few, and not for long: while one is open both
-	// ends ask each other now and then whether the other is there.
+	// MaxIdle is the maximum number of idle connections; default 64. A caller with many hosts and
+	// little traffic should keep few, and for a short time, because both ends of an open connection
+	// send keep-alive probes.
 	MaxIdle int
-	// KeepIdle is for how long; default a minute.
+	// KeepIdle is the time that idle connections are kept; default a minute.
 	KeepIdle time.Duration
 	// MaxBody is the most bytes read of one response; default 8 MiB.
 	MaxBody int64
@@ -117,8 +114,8 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// idlePerHost is how many connections are kept: of those who may have many
-// requests at once on one, and of those who ask the same host often.
+// idlePerHost is the number of idle connections that are kept per host. It is higher for clients that
+// call the same host often.
 func idlePerHost(often bool) int {
 	if often {
 		return 8
@@ -133,12 +130,11 @@ type Client struct {
 	policy    policy
 	gate      *gate
 	transport *http.Transport
-	open      open
-	sessions  tls.ClientSessionCache // of TLS; nil where hosts are rarely called again
+	open      connSet
+	sessions  tls.ClientSessionCache // nil if hosts are rarely called again
 }
 
-// maxSessions bounds the TLS sessions that are kept to go on with, at some 2 KB
-// each.
+// maxSessions bounds the TLS sessions that are kept for resumption, at some 2 KB each.
 const maxSessions = 256
 
 // New returns a Client with its own connection pool.
@@ -151,27 +147,26 @@ func New(cfg Config) *Client {
 	}
 	c.transport = &http.Transport{
 		Proxy:              nil, // no proxies from the environment
-		DialContext:        c.dial,
+		DialContext:        c.dialPlain,
 		DialTLSContext:     c.dialTLS,
 		DisableCompression: true, // a small answer must not become a large one
-		// HTTP/1.1 only unless it is asked for, by giving DialTLSContext:
-		// cancelling closes the connection at once, and one connection serves
-		// one request.
+		// HTTP/1.1 only unless asked for, because DialTLSContext is set: canceling closes the
+		// connection at once, and one connection serves one request at a time.
 		MaxIdleConns:           c.cfg.MaxIdle,
 		MaxIdleConnsPerHost:    idlePerHost(c.cfg.HTTP2),
 		ForceAttemptHTTP2:      c.cfg.HTTP2,
 		IdleConnTimeout:        c.cfg.KeepIdle,
 		MaxResponseHeaderBytes: maxHeaderBytes,
 		ExpectContinueTimeout:  time.Second,
-		// The tables would fill up with signatures and dates, which never come
-		// again: some 24 KB of both ends for nothing. 1 is as good as none.
+		// The header tables would fill up with signatures and dates, which never repeat: some 24 KB at
+		// both ends without use. 1 is as good as none.
 		HTTP2: &http.HTTP2Config{MaxEncoderHeaderTableSize: 1, MaxDecoderHeaderTableSize: 1},
 	}
 	return c
 }
 
-// Do sends req under ctx. Errors are *Error, possibly wrapped; Reason makes a
-// sentence of them. The caller closes the response body.
+// Do sends req under ctx. Errors are *Error, possibly wrapped; Reason makes a sentence of them. The
+// caller closes the response body.
 func (c *Client) Do(ctx context.Context, req *http.Request) (*http.Response, error) {
 	return c.roundTrip(req.WithContext(ctx), c.cfg.FirstByte)
 }
@@ -180,13 +175,13 @@ func (c *Client) Do(ctx context.Context, req *http.Request) (*http.Response, err
 // A redirect is an error of the RoundTripper itself, so no library follows one.
 func (c *Client) RoundTripper() http.RoundTripper { return tripper{c, c.cfg.FirstByte} }
 
-// Patient is RoundTripper with another wait for the first byte, for callers
-// whose far side thinks before it answers; never more than Config.Total.
+// Patient is RoundTripper with another wait for the first byte, for calls that take long to answer;
+// never more than Config.Total.
 func (c *Client) Patient(firstByte time.Duration) http.RoundTripper {
 	return tripper{c, min(firstByte, c.cfg.Total)}
 }
 
-// CloseIdle closes the connections nobody uses.
+// CloseIdle closes the idle connections.
 func (c *Client) CloseIdle() { c.transport.CloseIdleConnections() }
 
 type tripper struct {
@@ -209,21 +204,21 @@ func (c *Client) roundTrip(req *http.Request, firstByte time.Duration) (*http.Re
 		closeBody()
 		return nil, err
 	}
-	ticket, err := c.gate.enter(req.Context(), key)
+	ticket, err := c.gate.enterHost(req.Context(), key)
 	if err != nil {
 		closeBody()
 		return nil, err
 	}
 
 	call := newCall(req.Context(), ticket, c.cfg.Total)
-	first := call.timer(firstByte, "waiting for an answer")
+	first := call.startTimer(firstByte, "waiting for an answer")
 	first.Stop()
 	ctx := httptrace.WithClientTrace(call.ctx, &httptrace.ClientTrace{
-		// Called by the goroutine that runs RoundTrip, so it cannot restart
-		// the timer after RoundTrip has returned.
+		// The goroutine that runs RoundTrip calls it, so it cannot restart the timer after RoundTrip
+		// has returned.
 		GotConn: func(got httptrace.GotConnInfo) {
-			ticket.connected()
-			call.on(c.open.busy(got.Conn, c.cfg.MaxIdle))
+			ticket.markConnected()
+			call.setConnection(c.open.markBusy(got.Conn, c.cfg.MaxIdle))
 			first.Reset(firstByte)
 		},
 	})
@@ -239,33 +234,33 @@ func (c *Client) roundTrip(req *http.Request, firstByte time.Duration) (*http.Re
 		if err := c.cfg.Before(out); err != nil {
 			closeBody()
 			err = newError(Unprepared, req.URL.Hostname(), err, "the request could not be prepared")
-			call.finish(err)
+			call.finishCall(err)
 			return nil, err
 		}
 	}
 	resp, err := c.transport.RoundTrip(out)
 	first.Stop()
 	if err != nil {
-		err = call.explain(err, req.URL.Hostname())
-		call.finish(err)
+		err = call.explainError(err, req.URL.Hostname())
+		call.finishCall(err)
 		return nil, err
 	}
-	if err := c.acceptable(resp); err != nil {
+	if err := c.checkResponse(resp); err != nil {
 		resp.Body.Close()
-		call.finish(err)
+		call.finishCall(err)
 		return nil, err
 	}
 	resp.Request = req
 	if resp.Body == http.NoBody {
-		call.finish(nil)
+		call.finishCall(nil)
 		return resp, nil
 	}
-	resp.Body = call.wrap(resp.Body, c.cfg.MaxBody, c.cfg.Idle)
+	resp.Body = call.wrapBody(resp.Body, c.cfg.MaxBody, c.cfg.Idle)
 	return resp, nil
 }
 
-// acceptable refuses answers that this client must not hand on.
-func (c *Client) acceptable(resp *http.Response) error {
+// checkResponse refuses answers that this client must not return.
+func (c *Client) checkResponse(resp *http.Response) error {
 	host := resp.Request.URL.Hostname()
 	switch resp.StatusCode {
 	case http.StatusSwitchingProtocols:
@@ -274,13 +269,12 @@ func (c *Client) acceptable(resp *http.Response) error {
 		http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
 		target := "another address"
 		if loc, err := resp.Location(); err == nil && loc.Host != "" {
-			target = printable(loc.Host)
+			target = makePrintable(loc.Host)
 		}
 		return newError(Redirect, host, nil, "the answer redirects to %s; redirects are not followed, use the final address", target)
 	}
-	// Nothing was asked to be compressed; expanding it here could make 8 MiB
-	// of many gigabytes.
-	if enc := resp.Header.Get("Content-Encoding"); enc != "" && !strings.EqualFold(enc, "identity") && !(c.cfg.Encoded && asked(resp.Request, enc)) {
+	// The request did not ask for compression. Expanding it here could turn 8 MiB into many gigabytes.
+	if enc := resp.Header.Get("Content-Encoding"); enc != "" && !strings.EqualFold(enc, "identity") && !(c.cfg.Encoded && acceptsEncoding(resp.Request, enc)) {
 		return newError(Encoded, host, nil, "the answer is compressed although that was not asked for")
 	}
 	if resp.ContentLength > c.cfg.MaxBody {
@@ -289,8 +283,8 @@ func (c *Client) acceptable(resp *http.Response) error {
 	return nil
 }
 
-// asked reports whether a request names an encoding among those it takes.
-func asked(r *http.Request, encoding string) bool {
+// acceptsEncoding reports whether a request lists an encoding in its Accept-Encoding.
+func acceptsEncoding(r *http.Request, encoding string) bool {
 	for _, e := range strings.Split(r.Header.Get("Accept-Encoding"), ",") {
 		if strings.EqualFold(strings.TrimSpace(e), encoding) {
 			return true

@@ -15,11 +15,11 @@ import (
 	"unicode"
 )
 
-// Code classifies why a request did not bring an answer.
+// Code classifies the reason why a request got no answer.
 type Code string
 
-// The codes. Private, Denied, BadURL and Unprepared are refusals of ours; the others are what
-// happened on the way.
+// The codes. Private, Denied, BadURL and Unprepared are refusals of this client; the others are network
+// errors.
 const (
 	BadURL     Code = "bad_url"
 	Private    Code = "private_address"
@@ -31,7 +31,7 @@ const (
 	Redirect   Code = "redirect"
 	TooLarge   Code = "too_large"
 	Encoded    Code = "encoded"
-	Busy       Code = "busy" // too many wait for this host
+	Busy       Code = "busy" // too many requests wait for this host
 	Resting    Code = "resting"
 	Cut        Code = "cut" // the connection ended before the answer did
 	Canceled   Code = "canceled"
@@ -39,14 +39,14 @@ const (
 	Unprepared Code = "unprepared"
 )
 
-// Error is what went wrong with a request. Text is a plain sentence part that
-// users may read: it never holds a looked-up address.
+// Error is the error of a request. Text is a plain part of a sentence that users may read: it never
+// holds a looked-up address.
 type Error struct {
 	Code Code
 	Host string
 	Text string
 	Err  error
-	// connecting is true when no connection came about.
+	// connecting is true when no connection was made.
 	connecting bool
 }
 
@@ -85,9 +85,9 @@ func CodeOf(err error) Code {
 	return ""
 }
 
-// Reason says in plain words why a request failed: "connection refused", "no
-// such host", "refused to connect to a private address". It never returns an
-// empty text and never shows internals; nil gives "".
+// Reason returns a plain text for the reason why a request failed: "connection refused", "no such
+// host", "refused to connect to a private address". It never returns an empty text and never shows
+// internals; nil gives "".
 func Reason(err error) string {
 	if err == nil {
 		return ""
@@ -95,11 +95,11 @@ func Reason(err error) string {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Text
 	}
-	return classify(err, "").Text
+	return classifyError(err, "").Text
 }
 
-// classify makes an *Error of what the standard library says.
-func classify(err error, host string) *Error {
+// classifyError makes an *Error of an error of the standard library.
+func classifyError(err error, host string) *Error {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e
 	}
@@ -144,7 +144,7 @@ func classify(err error, host string) *Error {
 
 func classifyTLS(err error, host string) *Error {
 	if e, ok := errors.AsType[x509.HostnameError](err); ok {
-		return newError(TLS, host, err, "TLS certificate is not valid for %s", printable(e.Host))
+		return newError(TLS, host, err, "TLS certificate is not valid for %s", makePrintable(e.Host))
 	}
 	if e, ok := errors.AsType[x509.CertificateInvalidError](err); ok && e.Reason == x509.Expired {
 		return newError(TLS, host, err, "TLS certificate has expired or is not yet valid")
@@ -153,7 +153,7 @@ func classifyTLS(err error, host string) *Error {
 		return newError(TLS, host, err, "TLS certificate is signed by an unknown authority")
 	}
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
-		return newError(TLS, host, err, "TLS certificate is not valid for %s", printable(host))
+		return newError(TLS, host, err, "TLS certificate is not valid for %s", makePrintable(host))
 	}
 	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok {
 		return newError(TLS, host, err, "the host does not speak TLS on that port")
@@ -164,8 +164,8 @@ func classifyTLS(err error, host string) *Error {
 	return nil
 }
 
-// printable keeps a foreign host name readable in a sentence.
-func printable(s string) string {
+// makePrintable keeps a host name from outside readable in a sentence.
+func makePrintable(s string) string {
 	s = strings.Map(func(r rune) rune {
 		if r > unicode.MaxASCII || !unicode.IsPrint(r) {
 			return '?'
@@ -178,13 +178,13 @@ func printable(s string) string {
 	return s
 }
 
-// NeverSent reports whether err says that the request cannot have reached the
-// far side, so that asking again repeats nothing.
+// NeverSent reports whether err proves that the request did not reach the host, so that a retry repeats
+// nothing.
 func NeverSent(err error) bool {
 	if err == nil {
 		return false
 	}
-	switch classify(err, "").Code {
+	switch classifyError(err, "").Code {
 	case BadURL, Private, Unprepared, NoSuchHost, Connect, TLS, Busy, Resting:
 		return true
 	}

@@ -7,12 +7,11 @@ import (
 	"io"
 )
 
-// MaxEvent is the most bytes one server-sent event may have.
+// MaxEvent is the maximum size of one server-sent event in bytes.
 const MaxEvent = 1 << 20
 
-// EventReader reads the data of server-sent events (the WHATWG format) from a
-// stream somebody else controls: lines and events are bounded, comments, ids
-// and retry fields are skipped. The zero value is not usable.
+// EventReader reads the data of server-sent events (the WHATWG format) from an untrusted stream: lines
+// and events are bounded; comments, ids and retry fields are skipped. The zero value is not usable.
 type EventReader struct {
 	r     *bufio.Reader
 	event []byte
@@ -23,15 +22,15 @@ func NewEventReader(r io.Reader) *EventReader {
 	return &EventReader{r: bufio.NewReaderSize(r, 16<<10)}
 }
 
-// Next returns the data of the next event that has any; the bytes are valid
-// until the next call. It returns io.EOF at the end of the stream; data that
-// the stream ended in without a blank line is returned as an event, because
-// many servers forget it. An event larger than MaxEvent is a TooLarge Error.
+// Next returns the data of the next event that has any; the bytes are valid until the next call. It
+// returns io.EOF at the end of the stream. Data at the end of the stream without a blank line is
+// returned as an event, because many servers forget it. An event larger than MaxEvent is a TooLarge
+// Error.
 func (e *EventReader) Next() ([]byte, error) {
 	e.event = e.event[:0]
 	seen := false
 	for {
-		line, err := e.line()
+		line, err := e.readLine()
 		if err != nil && !(errors.Is(err, io.EOF) && len(line) > 0) {
 			if errors.Is(err, io.EOF) && seen {
 				return e.event, nil
@@ -65,8 +64,8 @@ func (e *EventReader) Next() ([]byte, error) {
 	}
 }
 
-// line returns one line without its end. With io.EOF it may hold the last one.
-func (e *EventReader) line() ([]byte, error) {
+// readLine returns one line without its end. With io.EOF it may return the last one.
+func (e *EventReader) readLine() ([]byte, error) {
 	part, err := e.r.ReadSlice('\n')
 	if err == nil || errors.Is(err, io.EOF) {
 		return trimEnd(part), err

@@ -7,19 +7,17 @@ import (
 )
 
 const (
-	// breakAfter consecutive connections that fail make the gate rest a host
-	// for restFor; then a single request tries again. HTTP statuses never
-	// count: a host that answers is there.
+	// breakAfter consecutive failed connections make the gate refuse a host for restFor; then a single
+	// request tries again. HTTP statuses never count, because a host that answers is reachable.
 	breakAfter = 5
 	restFor    = 30 * time.Second
 	// maxWaiting bounds the requests that queue for one host.
 	maxWaiting = 256
-	// maxHosts bounds what is remembered of hosts somebody else named.
+	// maxHosts bounds the stored hosts, because outsiders can name any number of them.
 	maxHosts = 4096
 )
 
-// gate limits how many requests go to one host at a time and rests hosts that
-// cannot be connected to.
+// gate limits the concurrent requests per host and pauses hosts that cannot be connected to.
 type gate struct {
 	perHost int
 
@@ -32,14 +30,14 @@ type host struct {
 	users     int // in flight and waiting
 	failures  int // consecutive
 	restUntil time.Time
-	probing   bool // one request is trying a host that rested
+	probing   bool // one request is trying a host that was paused
 }
 
 func newGate(perHost int) *gate {
 	return &gate{perHost: perHost, hosts: make(map[string]*host)}
 }
 
-// ticket is one request's place at a host. leave is called exactly once.
+// ticket is one request's slot at a host. freeSlot is called exactly once.
 type ticket struct {
 	g     *gate
 	key   string
@@ -47,10 +45,10 @@ type ticket struct {
 	probe bool
 }
 
-// enter waits for a free slot at the host. It fails when the host rests, when
-// too many wait already, or when ctx ends.
-func (g *gate) enter(ctx context.Context, key string) (*ticket, error) {
-	t, err := g.admit(key)
+// enterHost waits for a free slot at the host. It fails when the host is paused, when too many requests
+// wait already, or when ctx ends.
+func (g *gate) enterHost(ctx context.Context, key string) (*ticket, error) {
+	t, err := g.admitRequest(key)
 	if err != nil {
 		return nil, err
 	}
@@ -63,17 +61,17 @@ func (g *gate) enter(ctx context.Context, key string) (*ticket, error) {
 	case t.h.slots <- struct{}{}:
 		return t, nil
 	case <-ctx.Done():
-		t.forget()
+		t.removeUser()
 		return nil, newError(Canceled, key, ctx.Err(), "gave up waiting for a free connection")
 	}
 }
 
-func (g *gate) admit(key string) (*ticket, error) {
+func (g *gate) admitRequest(key string) (*ticket, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	h := g.hosts[key]
 	if h == nil {
-		if len(g.hosts) >= maxHosts && !g.prune() {
+		if len(g.hosts) >= maxHosts && !g.pruneHosts() {
 			return nil, newError(Busy, key, nil, "too many different hosts are being called; try again later")
 		}
 		h = &host{slots: make(chan struct{}, g.perHost)}
@@ -93,9 +91,9 @@ func (g *gate) admit(key string) (*ticket, error) {
 	return t, nil
 }
 
-// prune forgets hosts that nobody uses and that do not rest. It reports
-// whether there is room. The caller holds mu.
-func (g *gate) prune() bool {
+// pruneHosts removes unused hosts that are not paused. It reports whether there is room. The caller
+// holds mu.
+func (g *gate) pruneHosts() bool {
 	now := time.Now()
 	for k, h := range g.hosts {
 		if h.users == 0 && !now.Before(h.restUntil) {
@@ -105,15 +103,15 @@ func (g *gate) prune() bool {
 	return len(g.hosts) < maxHosts
 }
 
-// connected notes that the host took a connection.
-func (t *ticket) connected() {
+// markConnected records that the host took a connection.
+func (t *ticket) markConnected() {
 	t.g.mu.Lock()
 	defer t.g.mu.Unlock()
 	t.h.failures, t.h.restUntil = 0, time.Time{}
 }
 
-// failed notes that no connection came about.
-func (t *ticket) failed() {
+// markFailed records that no connection was made.
+func (t *ticket) markFailed() {
 	t.g.mu.Lock()
 	defer t.g.mu.Unlock()
 	t.h.failures++
@@ -122,13 +120,13 @@ func (t *ticket) failed() {
 	}
 }
 
-// leave frees the slot.
-func (t *ticket) leave() {
+// freeSlot releases the slot.
+func (t *ticket) freeSlot() {
 	<-t.h.slots
-	t.forget()
+	t.removeUser()
 }
 
-func (t *ticket) forget() {
+func (t *ticket) removeUser() {
 	t.g.mu.Lock()
 	defer t.g.mu.Unlock()
 	t.h.users--

@@ -11,7 +11,7 @@ import (
 
 func mustEnter(t *testing.T, g *gate, key string) *ticket {
 	t.Helper()
-	k, err := g.enter(t.Context(), key)
+	k, err := g.enterHost(t.Context(), key)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -24,20 +24,20 @@ func TestGate_LimitsInFlightAndWaits(t *testing.T) {
 		a, b := mustEnter(t, g, "h:80"), mustEnter(t, g, "h:80")
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if _, err := g.enter(ctx, "h:80"); !errors.Is(err, context.DeadlineExceeded) || CodeOf(err) != Canceled {
+		if _, err := g.enterHost(ctx, "h:80"); !errors.Is(err, context.DeadlineExceeded) || CodeOf(err) != Canceled {
 			t.Errorf("third: %v", err)
 		}
 		got := make(chan *ticket)
 		go func() {
-			k, _ := g.enter(t.Context(), "h:80")
+			k, _ := g.enterHost(t.Context(), "h:80")
 			got <- k
 		}()
 		synctest.Wait()
-		mustEnter(t, g, "other:80").leave()
-		a.leave()
+		mustEnter(t, g, "other:80").freeSlot()
+		a.freeSlot()
 		c := <-got
-		b.leave()
-		c.leave()
+		b.freeSlot()
+		c.freeSlot()
 		if len(g.hosts) != 0 {
 			t.Errorf("%d hosts stay", len(g.hosts))
 		}
@@ -49,31 +49,31 @@ func TestGate_RestsAfterFailuresAndTriesOne(t *testing.T) {
 		g := newGate(8)
 		fail := func() {
 			k := mustEnter(t, g, "h:80")
-			k.failed()
-			k.leave()
+			k.markFailed()
+			k.freeSlot()
 		}
 		for range breakAfter {
 			fail()
 		}
-		if _, err := g.enter(t.Context(), "h:80"); CodeOf(err) != Resting {
+		if _, err := g.enterHost(t.Context(), "h:80"); CodeOf(err) != Resting {
 			t.Fatalf("open: %v", err)
 		}
-		mustEnter(t, g, "h:81").leave()
+		mustEnter(t, g, "h:81").freeSlot()
 		time.Sleep(restFor)
 		probe := mustEnter(t, g, "h:80")
-		if _, err := g.enter(t.Context(), "h:80"); CodeOf(err) != Resting {
+		if _, err := g.enterHost(t.Context(), "h:80"); CodeOf(err) != Resting {
 			t.Errorf("second during the probe: %v", err)
 		}
-		probe.failed()
-		probe.leave()
-		if _, err := g.enter(t.Context(), "h:80"); CodeOf(err) != Resting {
+		probe.markFailed()
+		probe.freeSlot()
+		if _, err := g.enterHost(t.Context(), "h:80"); CodeOf(err) != Resting {
 			t.Errorf("after a failed probe: %v", err)
 		}
 		time.Sleep(restFor)
 		probe = mustEnter(t, g, "h:80")
-		probe.connected()
-		mustEnter(t, g, "h:80").leave()
-		probe.leave()
+		probe.markConnected()
+		mustEnter(t, g, "h:80").freeSlot()
+		probe.freeSlot()
 		if len(g.hosts) != 0 {
 			t.Errorf("%d hosts stay", len(g.hosts))
 		}
@@ -85,10 +85,10 @@ func TestGate_RemembersBoundedly(t *testing.T) {
 		g := newGate(1)
 		for i := range maxHosts {
 			k := mustEnter(t, g, fmt.Sprintf("h%d:80", i))
-			k.failed()
-			k.leave()
+			k.markFailed()
+			k.freeSlot()
 		}
-		mustEnter(t, g, "one more:80").leave()
+		mustEnter(t, g, "one more:80").freeSlot()
 		if len(g.hosts) > maxHosts {
 			t.Errorf("%d hosts", len(g.hosts))
 		}

@@ -36,7 +36,7 @@ func addrs(list ...string) []netip.Addr {
 
 func loopback(t *testing.T) []netip.Prefix {
 	t.Helper()
-	return prefixes("127.0.0.0/8", "::1/128")
+	return parsePrefixes("127.0.0.0/8", "::1/128")
 }
 
 // client returns a Client that is closed with the test.

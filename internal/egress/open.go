@@ -8,32 +8,30 @@ import (
 	"time"
 )
 
-// open are the connections there are, of a Client with Deny or HTTP/2. What is
-// denied later is not dialled again, and must not go on either; and net/http
-// itself keeps any number of idle connections of HTTP/2, as what bounds them is
-// for HTTP/1.1 alone.
-type open struct {
-	mu    sync.Mutex // guards conns, and what is in them
+// connSet holds the open connections of a Client with Deny or HTTP/2. It has two uses: a connection to
+// an address that is denied later must be closed, and net/http keeps any number of idle connections of
+// HTTP/2 because its bound is for HTTP/1.1 alone.
+type connSet struct {
+	mu    sync.Mutex // guards conns and their fields
 	conns map[*tracked]netip.Addr
 }
 
-// tracked is a connection that is among the open ones until it is closed.
+// tracked is a connection that stays in the set until it is closed.
 type tracked struct {
 	net.Conn
-	of *open
-	// Of one of HTTP/2: how many requests are on it, and since when none.
+	of *connSet
+	// For HTTP/2: the number of requests on it, and the time since when there are none.
 	http2 bool
 	busy  int
 	since time.Time
 }
 
-// restBefore is how long a connection has to be idle before it is closed because
-// there are too many: nobody is about to send on it, as those go that are idle
-// for longest.
+// restBefore is the minimum idle time before a connection is closed because there are too many. The
+// longest idle one is closed, and after this time no request is about to use it.
 const restBefore = time.Second
 
-// speaksHTTP2 notes that a connection, over TLS, is of HTTP/2.
-func (o *open) speaksHTTP2(conn net.Conn) {
+// speaksHTTP2 marks a TLS connection as HTTP/2.
+func (o *connSet) speaksHTTP2(conn net.Conn) {
 	if t, ok := conn.(*tracked); ok {
 		o.mu.Lock()
 		defer o.mu.Unlock()
@@ -41,9 +39,9 @@ func (o *open) speaksHTTP2(conn net.Conn) {
 	}
 }
 
-// busy notes that a request is on a connection, of HTTP/2 or not. It returns
-// what is to be called when that ended.
-func (o *open) busy(conn net.Conn, most int) (idle func()) {
+// markBusy records that a request uses a connection, of HTTP/2 or not. The caller calls idle when the
+// request has ended.
+func (o *connSet) markBusy(conn net.Conn, most int) (idle func()) {
 	s, ok := conn.(*tls.Conn)
 	if !ok {
 		return func() {}
@@ -59,15 +57,15 @@ func (o *open) busy(conn net.Conn, most int) (idle func()) {
 	}
 	t.busy++
 	return func() {
-		if old := o.rest(t, most); old != nil {
+		if old := o.markIdle(t, most); old != nil {
 			old.Close()
 		}
 	}
 }
 
-// rest notes that a request on a connection ended, and returns the one that is
-// idle for longest if there are too many.
-func (o *open) rest(t *tracked, most int) (old *tracked) {
+// markIdle records that a request on a connection ended. It returns the connection that is idle for
+// longest if there are too many.
+func (o *connSet) markIdle(t *tracked, most int) (old *tracked) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	now, idle := time.Now(), 0
@@ -90,7 +88,7 @@ func (o *open) rest(t *tracked, most int) (old *tracked) {
 	return old
 }
 
-func (o *open) track(conn net.Conn, a netip.Addr) net.Conn {
+func (o *connSet) trackConn(conn net.Conn, a netip.Addr) net.Conn {
 	t := &tracked{Conn: conn, of: o}
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -109,8 +107,8 @@ func (t *tracked) Close() error {
 	return t.Conn.Close()
 }
 
-// CloseDenied closes the connections to addresses that Config.Deny is against by
-// now, with the requests on them.
+// CloseDenied closes the connections to addresses that Config.Deny has denied since, with the requests
+// on them.
 func (c *Client) CloseDenied() {
 	if c.cfg.Deny == nil {
 		return

@@ -9,13 +9,12 @@ import (
 	"strings"
 )
 
-// maxURL bounds a URL somebody registers.
+// maxURL bounds the length of a URL in bytes.
 const maxURL = 2048
 
-// CheckURL parses and judges the form of a URL without looking its host up, so
-// that a form can say at once what is wrong. It returns the URL with lower-case
-// scheme and host, without fragment and default port. Whether the address may
-// be dialled depends on a Client's configuration: see Client.CheckURL.
+// CheckURL parses and checks the form of a URL without looking its host up, so that a form can show
+// problems at once. It returns the URL with lower-case scheme and host, without fragment and default
+// port. Client.CheckURL also checks the configuration of a client.
 func CheckURL(s string) (*url.URL, error) {
 	if len(s) > maxURL {
 		return nil, newError(BadURL, "", nil, "the address is longer than %d characters", maxURL)
@@ -48,9 +47,8 @@ func CheckURL(s string) (*url.URL, error) {
 	return u, nil
 }
 
-// CheckURL is the package's CheckURL and refuses literal addresses that this
-// client would not dial. A URL that passes may still be refused when its name
-// turns out to lead to a private address.
+// CheckURL is the package's CheckURL and refuses literal addresses that this client may not connect to.
+// A URL that passes may still be refused when its name leads to a private address.
 func (c *Client) CheckURL(s string) (*url.URL, error) {
 	u, err := CheckURL(s)
 	if err != nil {
@@ -62,8 +60,7 @@ func (c *Client) CheckURL(s string) (*url.URL, error) {
 	return u, nil
 }
 
-// checkRequest judges a request about to be sent and returns its host and
-// port as the key of limits.
+// checkRequest checks a request before it is sent and returns its host and port as the key of limits.
 func (c *Client) checkRequest(req *http.Request) (string, error) {
 	if req.URL == nil {
 		return "", newError(BadURL, "", nil, "the request has no address")
@@ -79,13 +76,13 @@ func (c *Client) checkRequest(req *http.Request) (string, error) {
 
 func (c *Client) checkURL(u *url.URL) error {
 	addr, literal, err := checkForm(u)
-	if err == nil && literal && !c.policy.permits(addr) {
-		return refusal(u.Hostname(), addr)
+	if err == nil && literal && !c.policy.allowsAddr(addr) {
+		return refusalError(u.Hostname(), addr)
 	}
 	return err
 }
 
-// checkForm judges all but the policy; literal is true when the host is addr.
+// checkForm checks all but the policy; literal is true when the host is addr.
 func checkForm(u *url.URL) (addr netip.Addr, literal bool, err error) {
 	bad := func(host, format string, args ...any) (netip.Addr, bool, error) {
 		return netip.Addr{}, false, newError(BadURL, host, nil, format, args...)
@@ -95,7 +92,7 @@ func checkForm(u *url.URL) (addr netip.Addr, literal bool, err error) {
 	case "":
 		return bad("", "the address must begin with http:// or https://")
 	default:
-		return bad("", "only http and https addresses are called, not %s", printable(u.Scheme))
+		return bad("", "only http and https addresses are called, not %s", makePrintable(u.Scheme))
 	}
 	if u.Opaque != "" || u.Host == "" || u.Hostname() == "" {
 		return bad("", "the address names no host")
@@ -126,9 +123,9 @@ func portOf(u *url.URL) string {
 	return "80"
 }
 
-// parseHost accepts plain names and addresses in their one canonical form.
-// Whatever ends in a number must be a dotted IPv4 address, as browsers have it:
-// "127.1", "0x7f.1" and "2130706433" are refused before any resolver sees them.
+// parseHost accepts plain names and addresses in their one canonical form. A name that ends in a number
+// must be a dotted IPv4 address, as in browsers: "127.1", "0x7f.1" and "2130706433" are refused before
+// any resolver sees them.
 func parseHost(h string) (addr netip.Addr, literal bool, err error) {
 	bad := func(why string) (netip.Addr, bool, error) {
 		return netip.Addr{}, false, newError(BadURL, "", nil, "the host %s", why)
@@ -160,7 +157,7 @@ func parseHost(h string) (addr netip.Addr, literal bool, err error) {
 			}
 		}
 	}
-	if !numeric(labels[len(labels)-1]) {
+	if !isNumeric(labels[len(labels)-1]) {
 		return netip.Addr{}, false, nil
 	}
 	a, err := netip.ParseAddr(h)
@@ -170,8 +167,8 @@ func parseHost(h string) (addr netip.Addr, literal bool, err error) {
 	return a, true, nil
 }
 
-// numeric reports whether some resolver could read label as a number.
-func numeric(label string) bool {
+// isNumeric reports whether some resolver could read label as a number.
+func isNumeric(label string) bool {
 	l := strings.ToLower(label)
 	if hex, ok := strings.CutPrefix(l, "0x"); ok {
 		return strings.Trim(hex, "0123456789abcdef") == ""
@@ -179,13 +176,12 @@ func numeric(label string) bool {
 	return strings.Trim(l, "0123456789") == ""
 }
 
-func refusal(host string, addr netip.Addr) *Error {
+func refusalError(host string, addr netip.Addr) *Error {
 	cause := &net.AddrError{Err: "not globally routable and not in --allow-cidr", Addr: addr.String()}
 	return newError(Private, host, cause, "refused to connect to a private address")
 }
 
-// notHTTP are ports whose services can be talked into something by an HTTP
-// request, or that no HTTP server uses.
+// notHTTP are ports whose services can be tricked by an HTTP request, or that no HTTP server uses.
 var notHTTP = func() map[uint16]bool {
 	m := make(map[uint16]bool)
 	for _, p := range []uint16{
