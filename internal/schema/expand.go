@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// The keywords by what they hold. Others are dropped, so that the validator
-// never meets a reference, an anchor or a keyword of another draft.
+// The keywords by the kind of their value. Others are dropped, so that the validator never meets a
+// reference, an anchor or a keyword of another draft.
 var (
 	schemaKeywords = []string{"items", "contains", "additionalProperties", "propertyNames", "not", "if", "then", "else"}
 	listKeywords   = []string{"prefixItems", "allOf", "anyOf", "oneOf"}
@@ -28,18 +28,18 @@ const (
 	maxCount   = 1 << 30
 )
 
-// expander writes a schema anew without references: a tree of keywords we
-// know, bounded in nodes. What it must leave out accepts everything.
+// expander rewrites a schema without references: a tree of known keywords, bounded in nodes. A part
+// that it must leave out accepts every value.
 type expander struct {
 	root  *object
 	nodes int
 	open  []*object // the targets of references being followed
 }
 
-// schema returns the schema at v and whether it says all that v did. Leaving
-// a keyword out makes a schema accept more; where that would make another one
-// accept less (not, oneOf, if), the caller leaves that one out too.
-func (e *expander) schema(v any, depth int) (any, bool) {
+// expandSchema returns the schema at v and whether it is equivalent to v. Leaving a keyword out makes a
+// schema accept more. Where that would make another one accept less (not, oneOf, if), the caller leaves
+// that one out too.
+func (e *expander) expandSchema(v any, depth int) (any, bool) {
 	e.nodes++
 	if b, ok := v.(bool); ok {
 		return b, true
@@ -50,12 +50,12 @@ func (e *expander) schema(v any, depth int) (any, bool) {
 	}
 	out, exact := newObject(), true
 	if ref, ok := in.get("$ref").(string); ok {
-		target := e.lookup(ref)
+		target := e.lookupRef(ref)
 		if target == nil || slices.Contains(e.open, target) || len(e.open) >= maxRefs {
 			exact = false
 		} else {
 			e.open = append(e.open, target)
-			to, ok := e.schema(target, depth+1)
+			to, ok := e.expandSchema(target, depth+1)
 			e.open = e.open[:len(e.open)-1]
 			exact = ok
 			if t, isObject := to.(*object); isObject {
@@ -69,13 +69,13 @@ func (e *expander) schema(v any, depth int) (any, bool) {
 		if k == "$ref" {
 			continue
 		}
-		val, keep, ok := e.keyword(k, in.m[k], in, depth)
+		val, keep, ok := e.expandKeyword(k, in.m[k], in, depth)
 		exact = exact && ok
 		if !keep {
 			continue
 		}
 		if _, dup := out.m[k]; dup && !slices.Contains(textKeywords, k) && k != "default" && k != "examples" {
-			// Beside a reference both hold.
+			// A keyword of the schema and of its reference: both apply.
 			both := newObject()
 			both.put(k, val)
 			out.put("allOf", append(slices.Clone(out.list("allOf")), both))
@@ -83,7 +83,7 @@ func (e *expander) schema(v any, depth int) (any, bool) {
 		}
 		out.put(k, val)
 	}
-	// Of items as a list (draft 7), prefixItems was made.
+	// Items as a list (draft 7) became prefixItems.
 	if list, ok := out.get("items").([]any); ok {
 		out.put("prefixItems", list)
 		delete(out.m, "items")
@@ -92,22 +92,22 @@ func (e *expander) schema(v any, depth int) (any, bool) {
 	return out, exact
 }
 
-// keyword returns what becomes of one keyword: its value, whether it stays,
-// and whether nothing was lost.
-func (e *expander) keyword(k string, v any, in *object, depth int) (val any, keep, exact bool) {
+// expandKeyword returns the new value of one keyword, whether the keyword stays, and whether no
+// constraint was lost.
+func (e *expander) expandKeyword(k string, v any, in *object, depth int) (val any, keep, exact bool) {
 	switch {
 	case k == "items" && isList(v):
-		l, ok := e.list(v.([]any), depth)
+		l, ok := e.expandList(v.([]any), depth)
 		return l, true, ok
 	case k == "additionalProperties" && lostPattern(in.object("patternProperties")):
-		// What the lost pattern admits would count as additional.
+		// Properties of the lost pattern would count as additional.
 		return nil, false, false
 	case slices.Contains(schemaKeywords, k):
-		s, ok := e.schema(v, depth+1)
+		s, ok := e.expandSchema(v, depth+1)
 		if !ok && (k == "not" || k == "if" || k == "then" || k == "else" || k == "contains") {
 			return nil, false, false
 		}
-		if (k == "then" || k == "else") && !e.whole(in.get("if"), depth) {
+		if (k == "then" || k == "else") && !e.isExact(in.get("if"), depth) {
 			return nil, false, false
 		}
 		return s, true, ok
@@ -116,7 +116,7 @@ func (e *expander) keyword(k string, v any, in *object, depth int) (val any, kee
 		if !isL || len(list) == 0 {
 			return nil, false, false
 		}
-		l, ok := e.list(list, depth)
+		l, ok := e.expandList(list, depth)
 		return l, ok || k != "oneOf", ok
 	case k == "$defs" || k == "definitions":
 		return nil, false, true
@@ -127,21 +127,21 @@ func (e *expander) keyword(k string, v any, in *object, depth int) (val any, kee
 		}
 		out, exact := newObject(), true
 		for _, name := range m.keys {
-			if k == "patternProperties" && !usable(name) {
+			if k == "patternProperties" && !usablePattern(name) {
 				exact = false
 				continue
 			}
-			s, ok := e.schema(m.m[name], depth+1)
+			s, ok := e.expandSchema(m.m[name], depth+1)
 			out.put(name, s)
 			exact = exact && ok
 		}
 		return out, true, exact
 	}
-	return e.plain(k, v)
+	return e.keepPlain(k, v)
 }
 
-// plain takes the keywords that hold no schema.
-func (e *expander) plain(k string, v any) (val any, keep, exact bool) {
+// keepPlain takes the keywords that hold no schema.
+func (e *expander) keepPlain(k string, v any) (val any, keep, exact bool) {
 	switch {
 	case slices.Contains(textKeywords, k):
 		s, ok := v.(string)
@@ -161,7 +161,7 @@ func (e *expander) plain(k string, v any) (val any, keep, exact bool) {
 	case slices.Contains(numberKeywords, k):
 		n, ok := v.(json.Number)
 		f, err := n.Float64()
-		// Of 0.3 and 0.1 floating point says that the one is no multiple.
+		// In floating point, 0.3 is no multiple of 0.1.
 		ok = ok && err == nil && (k != "multipleOf" || f >= 1 && f == math.Trunc(f))
 		return n, ok, ok
 	case k == "uniqueItems":
@@ -169,7 +169,7 @@ func (e *expander) plain(k string, v any) (val any, keep, exact bool) {
 		return b, ok, ok
 	case k == "pattern":
 		s, ok := v.(string)
-		ok = ok && usable(s)
+		ok = ok && usablePattern(s)
 		return s, ok, ok
 	case k == "type":
 		if s, ok := v.(string); ok {
@@ -210,19 +210,19 @@ func (e *expander) plain(k string, v any) (val any, keep, exact bool) {
 	return nil, false, true // annotations
 }
 
-// whole reports whether v loses nothing, at the price of looking at it again.
-func (e *expander) whole(v any, depth int) bool {
+// isExact reports whether v can be expanded without loss. It expands v a second time.
+func (e *expander) isExact(v any, depth int) bool {
 	if v == nil {
 		return true
 	}
-	_, ok := e.schema(v, depth+1)
+	_, ok := e.expandSchema(v, depth+1)
 	return ok
 }
 
-func (e *expander) list(list []any, depth int) ([]any, bool) {
+func (e *expander) expandList(list []any, depth int) ([]any, bool) {
 	out, exact := make([]any, 0, len(list)), true
 	for _, v := range list {
-		s, ok := e.schema(v, depth+1)
+		s, ok := e.expandSchema(v, depth+1)
 		out = append(out, s)
 		exact = exact && ok
 	}
@@ -230,14 +230,14 @@ func (e *expander) list(list []any, depth int) ([]any, bool) {
 }
 
 func lostPattern(patterns *object) bool {
-	return patterns != nil && slices.ContainsFunc(patterns.keys, func(p string) bool { return !usable(p) })
+	return patterns != nil && slices.ContainsFunc(patterns.keys, func(p string) bool { return !usablePattern(p) })
 }
 
 func isList(v any) bool { _, ok := v.([]any); return ok }
 
-// usable reports whether a pattern is one that Go's linear-time regular
-// expressions understand. Look-around and back references are not.
-func usable(pattern string) bool {
+// usablePattern reports whether a pattern compiles as one of Go's linear-time regular expressions,
+// which have no look-around and no back references.
+func usablePattern(pattern string) bool {
 	if len(pattern) > maxPattern {
 		return false
 	}
@@ -245,8 +245,8 @@ func usable(pattern string) bool {
 	return err == nil
 }
 
-// lookup finds what a reference inside the schema means, or nil.
-func (e *expander) lookup(ref string) *object {
+// lookupRef finds the target of a reference inside the schema, or nil.
+func (e *expander) lookupRef(ref string) *object {
 	if ref == "#" {
 		return e.root
 	}

@@ -22,8 +22,8 @@ const (
 	JSON     Type = "json"   // a text area that takes JSON
 )
 
-// Field is one argument as a form shows it. Default and Options are what is
-// typed: FromForm turns them back into values.
+// Field is one argument as a form shows it. Default and Options are texts as people type them: FromForm
+// turns them back into values.
 type Field struct {
 	Name        string // the argument's own name
 	Path        string // Name, or object.Name inside an object
@@ -33,7 +33,7 @@ type Field struct {
 	Required    bool
 	Default     string
 	Options     []string
-	// Labels are what people read for Options, of the same length, or nil.
+	// Labels are the visible texts for Options, of the same length, or nil.
 	Labels   []string
 	Min, Max string // of a number, "" for none
 	// MaxLength bounds a text in characters, 0 for none.
@@ -51,19 +51,18 @@ const (
 	maxDefault  = 4000
 )
 
-// spec is a field with what its value is made by.
+// spec is a field with the data that its value is made from.
 type spec struct {
 	Field
 	schema *object
-	keys   []string // where it goes in the arguments
+	keys   []string // its path in the arguments
 	kind   string   // the JSON type it holds; "" for any
-	values []any    // of Options
-	of     string   // of the items of a List
+	values []any    // the values of Options
+	of     string   // the type of the items of a List
 }
 
-// Fields returns the fields of the form for arguments of the schema raw, in
-// its order, at most 64; what is beyond is optional to the form and left out.
-// The error is an Invalid fault about the schema.
+// Fields returns the fields of the form for arguments of the schema raw, in its order, at most 64.
+// Further ones are left out; they are optional. The error is an Invalid fault about the schema.
 func Fields(raw json.RawMessage) ([]Field, error) {
 	specs, _, err := specsOf(raw)
 	if err != nil {
@@ -77,7 +76,7 @@ func Fields(raw json.RawMessage) ([]Field, error) {
 }
 
 func specsOf(raw json.RawMessage) ([]spec, *object, error) {
-	root, err := load(raw)
+	root, err := loadSchema(raw)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -92,12 +91,12 @@ func specsOf(raw json.RawMessage) ([]spec, *object, error) {
 			continue
 		}
 		need := slices.Contains(required, any(name))
-		s := describe(name, props.m[name])
+		s := describeField(name, props.m[name])
 		s.Path, s.keys, s.Required = name, []string{name}, need
-		if inner := s.flat(props); inner != nil {
+		if inner := s.flatProperties(props); inner != nil {
 			subRequired := s.schema.list("required")
 			for _, sub := range inner.keys {
-				f := describe(sub, inner.m[sub])
+				f := describeField(sub, inner.m[sub])
 				f.Path, f.keys = name+"."+sub, []string{name, sub}
 				f.Required = need && slices.Contains(subRequired, any(sub))
 				out = append(out, f)
@@ -107,7 +106,7 @@ func specsOf(raw json.RawMessage) ([]spec, *object, error) {
 		out = append(out, s)
 	}
 	if len(out) > maxFields {
-		// What must be filled in comes before what may be.
+		// Required fields come before optional ones.
 		slices.SortStableFunc(out, func(a, b spec) int {
 			if a.Required == b.Required {
 				return 0
@@ -122,9 +121,9 @@ func specsOf(raw json.RawMessage) ([]spec, *object, error) {
 	return out, root, nil
 }
 
-// flat returns the properties of an object that is shown field by field: it
-// has few, and none of them is an object with fields of its own.
-func (s *spec) flat(siblings *object) *object {
+// flatProperties returns the properties of an object that is shown field by field, or nil: it must have
+// few properties, and none of them may be an object with fields of its own.
+func (s *spec) flatProperties(siblings *object) *object {
 	if s.kind != "object" {
 		return nil
 	}
@@ -140,8 +139,8 @@ func (s *spec) flat(siblings *object) *object {
 	return inner
 }
 
-// plainly takes apart what only says that a value may also be null.
-func plainly(s *object) *object {
+// dropNull unwraps schemas that only add that a value may also be null.
+func dropNull(s *object) *object {
 	for range 4 {
 		var next *object
 		for _, k := range []string{"anyOf", "oneOf", "allOf"} {
@@ -191,39 +190,39 @@ func typeOf(s *object) string {
 	return kind
 }
 
-// describe makes a field of a property.
-func describe(name string, v any) spec {
+// describeField makes the field of a property.
+func describeField(name string, v any) spec {
 	s, ok := v.(*object)
 	if !ok {
 		s = newObject()
 	}
-	s = plainly(s)
+	s = dropNull(s)
 	f := spec{schema: s, kind: typeOf(s), Field: Field{
-		Name: name, Type: JSON, Title: short(s.text("title"), maxShown), Description: short(s.text("description"), maxText), Format: short(s.text("format"), 40),
+		Name: name, Type: JSON, Title: cutRunes(s.text("title"), maxShown), Description: cutRunes(s.text("description"), maxText), Format: cutRunes(s.text("format"), 40),
 	}}
-	if values, labels := options(s); len(values) > 0 {
+	if values, labels := enumOptions(s); len(values) > 0 {
 		f.Type, f.values = Choice, values
 		for _, v := range values {
-			f.Options = append(f.Options, typed(v))
+			f.Options = append(f.Options, typedText(v))
 		}
 		if labels != nil {
 			f.Labels = labels
 		}
 	} else {
-		f.control(s)
+		f.setControl(s)
 	}
 	if d := s.get("default"); d != nil {
-		f.Default = f.shown(d)
+		f.Default = f.formText(d)
 	}
 	for _, e := range s.list("examples") {
-		if t := f.shown(e); t != "" && utf8.RuneCountInString(t) <= maxShown && len(f.Examples) < maxExamples {
+		if t := f.formText(e); t != "" && utf8.RuneCountInString(t) <= maxShown && len(f.Examples) < maxExamples {
 			f.Examples = append(f.Examples, t)
 		}
 	}
 	return f
 }
 
-func (f *spec) control(s *object) {
+func (f *spec) setControl(s *object) {
 	switch f.kind {
 	case "string":
 		f.Type = Text
@@ -240,14 +239,14 @@ func (f *spec) control(s *object) {
 		if f.kind == "integer" {
 			f.Type = Integer
 		}
-		f.Min, f.Max = bound(s, "minimum"), bound(s, "maximum")
-		// An input knows no open bound; of integers it is the next one.
+		f.Min, f.Max = boundText(s, "minimum"), boundText(s, "maximum")
+		// An input has no open bounds. For integers the next integer is the bound.
 		if f.kind == "integer" {
 			if n, ok := s.get("exclusiveMinimum").(json.Number); ok && f.Min == "" {
-				f.Min = beside(n, 1)
+				f.Min = nextInteger(n, 1)
 			}
 			if n, ok := s.get("exclusiveMaximum").(json.Number); ok && f.Max == "" {
-				f.Max = beside(n, -1)
+				f.Max = nextInteger(n, -1)
 			}
 		}
 	case "boolean":
@@ -257,26 +256,26 @@ func (f *spec) control(s *object) {
 		if !ok || s.get("prefixItems") != nil {
 			return
 		}
-		items = plainly(items)
+		items = dropNull(items)
 		switch of := typeOf(items); of {
 		case "string", "number", "integer":
 			f.Type, f.of = List, of
-			if values, labels := options(items); len(values) > 0 {
+			if values, labels := enumOptions(items); len(values) > 0 {
 				f.values, f.Labels = values, labels
 				for _, v := range values {
-					f.Options = append(f.Options, typed(v))
+					f.Options = append(f.Options, typedText(v))
 				}
 			}
 		}
 	}
 }
 
-func bound(s *object, k string) string {
+func boundText(s *object, k string) string {
 	n, _ := s.get(k).(json.Number)
-	return short(n.String(), 30)
+	return cutRunes(n.String(), 30)
 }
 
-func beside(n json.Number, step int64) string {
+func nextInteger(n json.Number, step int64) string {
 	i, err := n.Int64()
 	if err != nil || i > 1<<53 || i < -1<<53 {
 		return ""
@@ -285,8 +284,8 @@ func beside(n json.Number, step int64) string {
 	return string(b)
 }
 
-// options returns the values of an enumeration, with labels where it has some.
-func options(s *object) (values []any, labels []string) {
+// enumOptions returns the values of an enumeration, with labels if it has any.
+func enumOptions(s *object) (values []any, labels []string) {
 	switch {
 	case s.get("enum") != nil:
 		for _, v := range s.list("enum") {
@@ -309,9 +308,9 @@ func options(s *object) (values []any, labels []string) {
 			values = append(values, o.m["const"])
 			label := o.text("title")
 			if label == "" {
-				label = typed(o.m["const"])
+				label = typedText(o.m["const"])
 			}
-			labels = append(labels, short(label, maxShown))
+			labels = append(labels, cutRunes(label, maxShown))
 		}
 	}
 	if len(values) > maxOptions {
@@ -319,7 +318,7 @@ func options(s *object) (values []any, labels []string) {
 	}
 	seen := make(map[string]bool)
 	for _, v := range values {
-		t := typed(v)
+		t := typedText(v)
 		if utf8.RuneCountInString(t) > maxShown || seen[t] || strings.ContainsAny(t, "\r\n") {
 			return nil, nil
 		}
@@ -328,15 +327,15 @@ func options(s *object) (values []any, labels []string) {
 	return values, labels
 }
 
-// shown is a value as it is typed into the field; "" where it does not fit.
-func (f *spec) shown(v any) string {
+// formText returns a value as text of the field; "" if it does not fit.
+func (f *spec) formText(v any) string {
 	var t string
 	switch {
 	case f.Type == List:
 		var lines []string
 		list, ok := v.([]any)
 		for _, e := range list {
-			line := typed(e)
+			line := typedText(e)
 			ok = ok && !strings.ContainsAny(line, "\r\n")
 			lines = append(lines, line)
 		}
@@ -351,7 +350,7 @@ func (f *spec) shown(v any) string {
 		}
 		t = string(b)
 	default:
-		t = typed(v)
+		t = typedText(v)
 		if f.Type == Choice && !slices.Contains(f.Options, t) {
 			return ""
 		}
@@ -362,8 +361,8 @@ func (f *spec) shown(v any) string {
 	return t
 }
 
-// typed is a single value as people type it: a text as it is, else its JSON.
-func typed(v any) string {
+// typedText returns a single value as people type it: a text as it is, else its JSON.
+func typedText(v any) string {
 	if s, ok := v.(string); ok {
 		return s
 	}
@@ -374,7 +373,7 @@ func typed(v any) string {
 	return string(b)
 }
 
-func short(s string, runes int) string {
+func cutRunes(s string, runes int) string {
 	s = strings.ToValidUTF8(strings.TrimSpace(s), "")
 	if utf8.RuneCountInString(s) <= runes {
 		return s

@@ -13,12 +13,11 @@ import (
 // number matches a JSON number.
 var number = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$`)
 
-// FromForm makes the arguments of what was typed into the fields of the
-// schema raw. get returns what the form holds at a path, and false where the
-// form has nothing, as it is for a box that is not ticked. What is empty is
-// left out, unless it is required. The map says by path what is wrong; it is
-// nil when everything fits, and only then the arguments are to be used. The
-// error is an Invalid fault about the schema.
+// FromForm makes the arguments from the texts in the fields of the schema raw. get returns the text
+// that the form holds at a path, and false if the form has none, as for a box that is not ticked. Empty
+// texts are left out, unless the field is required. The map holds the problems by path. It is nil when
+// everything fits, and only then the arguments may be used. The error is an Invalid fault about the
+// schema.
 func FromForm(raw json.RawMessage, get func(path string) (string, bool)) (json.RawMessage, map[string]string, error) {
 	specs, root, err := specsOf(raw)
 	if err != nil {
@@ -34,7 +33,7 @@ func FromForm(raw json.RawMessage, get func(path string) (string, bool)) (json.R
 			wrong[f.Path] = fmt.Sprintf("use at most %d KiB in all", maxValueBytes>>10)
 			break
 		}
-		v, there, problem := f.value(text, given)
+		v, there, problem := f.parseValue(text, given)
 		if problem != "" {
 			wrong[f.Path] = problem
 			continue
@@ -51,7 +50,7 @@ func FromForm(raw json.RawMessage, get func(path string) (string, bool)) (json.R
 		}
 		at.put(f.keys[len(f.keys)-1], v)
 	}
-	// A required object none of whose fields was filled in is an empty one.
+	// A required object whose fields are all empty is an empty object.
 	for _, f := range specs {
 		if len(f.keys) > 1 && args.get(f.keys[0]) == nil && slices.Contains(root.list("required"), any(f.keys[0])) {
 			args.put(f.keys[0], newObject())
@@ -61,9 +60,9 @@ func FromForm(raw json.RawMessage, get func(path string) (string, bool)) (json.R
 	if err != nil {
 		wrong[""] = "this cannot be written as JSON"
 	}
-	for path, problem := range check(root, args) {
-		// An object's own fault is shown at its field that is missing.
-		if _, dup := wrong[path]; !dup && !below(wrong, path) {
+	for path, problem := range checkArguments(root, args) {
+		// An object's own problem is shown at its missing field.
+		if _, dup := wrong[path]; !dup && !hasBelow(wrong, path) {
 			wrong[path] = problem
 		}
 	}
@@ -73,7 +72,7 @@ func FromForm(raw json.RawMessage, get func(path string) (string, bool)) (json.R
 	return out, wrong, nil
 }
 
-func below(wrong map[string]string, path string) bool {
+func hasBelow(wrong map[string]string, path string) bool {
 	for p := range wrong {
 		if path == "" || strings.HasPrefix(p, path+".") {
 			return true
@@ -82,15 +81,15 @@ func below(wrong map[string]string, path string) bool {
 	return false
 }
 
-// value turns what was typed into a JSON value. there is false for nothing.
-func (f *spec) value(text string, given bool) (v any, there bool, problem string) {
+// parseValue turns the text of a field into a JSON value. there is false if there is no value.
+func (f *spec) parseValue(text string, given bool) (v any, there bool, problem string) {
 	text = strings.ReplaceAll(text, "\r\n", "\n")
 	if !utf8.ValidString(text) {
 		return nil, false, "this is not text in UTF-8"
 	}
 	trimmed := strings.TrimSpace(text)
 	if f.Type == Boolean {
-		return f.boolean(trimmed, given)
+		return f.parseBoolean(trimmed, given)
 	}
 	if trimmed == "" {
 		switch {
@@ -112,7 +111,7 @@ func (f *spec) value(text string, given bool) (v any, there bool, problem string
 		}
 		return f.values[i], true, ""
 	case Number, Integer:
-		return numeric(f.kind, trimmed)
+		return parseNumber(f.kind, trimmed)
 	case List:
 		list := []any{}
 		for i, line := range strings.Split(text, "\n") {
@@ -120,7 +119,7 @@ func (f *spec) value(text string, given bool) (v any, there bool, problem string
 			if line == "" {
 				continue
 			}
-			item, problem := f.item(line)
+			item, problem := f.parseItem(line)
 			if problem != "" {
 				return nil, false, fmt.Sprintf("line %d: %s", i+1, problem)
 			}
@@ -128,13 +127,13 @@ func (f *spec) value(text string, given bool) (v any, there bool, problem string
 		}
 		return list, true, ""
 	case JSON:
-		v, err := decode([]byte(trimmed))
+		v, err := decodeJSON([]byte(trimmed))
 		if err != nil {
-			// A field that also takes text takes what is no JSON as text.
+			// A field that also takes text takes a text that is no JSON.
 			if f.kind == "" && !strings.ContainsAny(trimmed[:1], `{["`) {
 				return text, true, ""
 			}
-			return nil, false, "write this as JSON, for example " + sample(f.kind)
+			return nil, false, "write this as JSON, for example " + sampleJSON(f.kind)
 		}
 		return v, true, ""
 	}
@@ -144,7 +143,7 @@ func (f *spec) value(text string, given bool) (v any, there bool, problem string
 	return text, true, ""
 }
 
-func (f *spec) item(line string) (any, string) {
+func (f *spec) parseItem(line string) (any, string) {
 	if len(f.values) > 0 {
 		i := slices.Index(f.Options, line)
 		if i < 0 {
@@ -155,24 +154,24 @@ func (f *spec) item(line string) (any, string) {
 	if f.of == "string" {
 		return line, ""
 	}
-	v, _, problem := numeric(f.of, line)
+	v, _, problem := parseNumber(f.of, line)
 	return v, problem
 }
 
-func (f *spec) boolean(text string, given bool) (any, bool, string) {
+func (f *spec) parseBoolean(text string, given bool) (any, bool, string) {
 	switch strings.ToLower(text) {
 	case "on", "true", "1", "yes":
 		return true, true, ""
 	case "off", "false", "0", "no":
 		return false, true, ""
 	case "":
-		// No tick says no where the schema would take silence for yes.
+		// An unticked box is sent as false if the schema's default is true.
 		return false, f.Required || f.Default == "true" && !given, ""
 	}
 	return nil, false, "say yes or no"
 }
 
-func numeric(kind, text string) (any, bool, string) {
+func parseNumber(kind, text string) (any, bool, string) {
 	if len(text) > 100 || !number.MatchString(text) {
 		if kind == "integer" {
 			return nil, false, "write a whole number"
@@ -182,7 +181,7 @@ func numeric(kind, text string) (any, bool, string) {
 	return json.Number(text), true, ""
 }
 
-func sample(kind string) string {
+func sampleJSON(kind string) string {
 	switch kind {
 	case "array":
 		return `["a", "b"]`
@@ -198,7 +197,7 @@ func someOf(options []string) string {
 	list := options[:min(len(options), most)]
 	out := make([]string, len(list))
 	for i, o := range list {
-		out[i] = short(o, 40)
+		out[i] = cutRunes(o, 40)
 	}
 	s := strings.Join(out, ", ")
 	if len(options) > most {
@@ -207,8 +206,8 @@ func someOf(options []string) string {
 	return s
 }
 
-// ToForm is FromForm's way back: what to show in the fields for arguments
-// that were given before. Arguments without a field are left out.
+// ToForm is the inverse of FromForm: it returns the texts of the fields for given arguments. Arguments
+// without a field are left out.
 func ToForm(raw, args json.RawMessage) (map[string]string, error) {
 	specs, _, err := specsOf(raw)
 	if err != nil {
@@ -218,7 +217,7 @@ func ToForm(raw, args json.RawMessage) (map[string]string, error) {
 	if len(args) > maxValueBytes || len(bytes.TrimSpace(args)) == 0 {
 		return out, nil
 	}
-	v, _ := decode(args)
+	v, _ := decodeJSON(args)
 	for _, f := range specs {
 		at := v
 		for _, k := range f.keys {
@@ -226,7 +225,7 @@ func ToForm(raw, args json.RawMessage) (map[string]string, error) {
 			at = o.get(k)
 		}
 		if at != nil {
-			out[f.Path] = f.shown(at)
+			out[f.Path] = f.formText(at)
 		}
 	}
 	return out, nil

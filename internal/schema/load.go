@@ -1,10 +1,8 @@
-// Package schema turns JSON Schema (2020-12, as far as tools use it) into form
-// fields and what was typed into a form back into JSON, and says in sentences
-// where a value does not fit. Schemas come from strangers: they are bounded in
-// size, depth and work before anything looks at them, references are followed
-// inside the schema only, and what cannot be understood is let through, since
-// whoever made the schema checks the value again. The package knows nothing of
-// HTTP, HTML or whose schema it is.
+// Package schema turns JSON Schema (2020-12, in the extent that tools use it) into form fields and the
+// texts of a form back into JSON, and describes in sentences where a value does not fit. Schemas are
+// untrusted: they are bounded in size, depth and work before use, and references are followed inside
+// the schema only. A constraint that is not understood accepts every value, because the author of the
+// schema checks the value again. The package does not depend on HTTP or HTML.
 package schema
 
 import (
@@ -18,17 +16,16 @@ import (
 )
 
 const (
-	// MaxBytes bounds a schema, maxDepth how deep its JSON nests.
+	// MaxBytes bounds a schema in bytes, maxDepth the nesting of its JSON.
 	MaxBytes = 64 << 10
 	maxDepth = 32
-	// maxNodes bounds a schema after its references were put in place.
+	// maxNodes bounds a schema after its references were resolved.
 	maxNodes = 1500
 	// maxValueBytes bounds a value that is built or checked.
 	maxValueBytes = 256 << 10
 )
 
-// object is a JSON object that remembers the order of its keys, the order in
-// which a form shows its fields.
+// object is a JSON object that keeps the order of its keys, because forms show fields in that order.
 type object struct {
 	keys []string
 	m    map[string]any // *object, []any, string, json.Number, bool, nil
@@ -91,8 +88,8 @@ func (o *object) MarshalJSON() ([]byte, error) {
 
 var errDeep = errors.New("nested too deep")
 
-// decode reads one JSON value, refusing what nests too deep.
-func decode(raw []byte) (any, error) {
+// decodeJSON reads one JSON value and refuses deep nesting.
+func decodeJSON(raw []byte) (any, error) {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
 	v, err := decodeValue(d, 0)
@@ -144,16 +141,16 @@ func decodeValue(d *json.Decoder, depth int) (any, error) {
 	return t, nil
 }
 
-// load reads a schema of an object and puts its references in place. A schema
-// of nothing takes any object.
-func load(raw json.RawMessage) (*object, error) {
+// loadSchema reads a schema of an object and resolves its references. An empty schema accepts any
+// object.
+func loadSchema(raw json.RawMessage) (*object, error) {
 	if len(bytes.TrimSpace(raw)) == 0 {
 		return newObject(), nil
 	}
 	if len(raw) > MaxBytes {
 		return nil, fault.New(fault.Invalid, "The schema is larger than %d KiB.", MaxBytes>>10)
 	}
-	v, err := decode(raw)
+	v, err := decodeJSON(raw)
 	if errors.Is(err, errDeep) {
 		return nil, fault.New(fault.Invalid, "The schema is nested more than %d levels deep.", maxDepth)
 	}
@@ -174,7 +171,7 @@ func load(raw json.RawMessage) (*object, error) {
 		return nil, fault.New(fault.Invalid, "The schema must be of type object: arguments have names.")
 	}
 	e := &expander{root: root}
-	out, _ := e.schema(root, 0)
+	out, _ := e.expandSchema(root, 0)
 	expanded, ok := out.(*object)
 	if !ok {
 		expanded = newObject()
@@ -182,17 +179,16 @@ func load(raw json.RawMessage) (*object, error) {
 	return expanded, nil
 }
 
-// Check reports whether raw can serve as the schema of a tool's arguments: an
-// object schema within the bounds that refers to nothing outside of itself.
-// Its error is an Invalid fault.
+// Check reports whether raw can serve as the schema of a tool's arguments: an object schema within the
+// bounds, without references to other documents. Its error is an Invalid fault.
 func Check(raw json.RawMessage) error {
-	if _, err := load(raw); err != nil {
+	if _, err := loadSchema(raw); err != nil {
 		return err
 	}
 	if len(bytes.TrimSpace(raw)) == 0 {
 		return nil
 	}
-	v, err := decode(raw)
+	v, err := decodeJSON(raw)
 	if err != nil {
 		return fault.Wrap(fault.Invalid, err, "The schema is not a JSON object.")
 	}
@@ -202,8 +198,8 @@ func Check(raw json.RawMessage) error {
 	return nil
 }
 
-// remoteRef finds a $ref that leads out of the schema. Under properties and
-// the like, $ref is a name and no keyword.
+// remoteRef finds a $ref that leads out of the schema. Under properties and the like, $ref is a name
+// and no keyword.
 func remoteRef(v any, names bool) string {
 	switch v := v.(type) {
 	case *object:

@@ -15,15 +15,15 @@ import (
 
 const missing = "fill this in"
 
-// maxWork bounds the schema's nodes times the value's: beyond it a value is
-// not judged, for whoever made the schema judges it again.
+// maxWork bounds the product of the nodes of the schema and the value. Beyond it a value is accepted,
+// because the author of the schema checks it again.
 const maxWork = 1 << 19
 
-// Validate says where args, a JSON object, does not fit the schema raw: a
-// sentence by field path, "" being the whole. It returns nil when everything
-// fits, and also when the schema cannot be used at all: see Check.
+// Validate checks args, a JSON object, against the schema raw. It returns a sentence per field path,
+// with "" for the whole. It returns nil when everything fits, and also when the schema cannot be used
+// at all: see Check.
 func Validate(raw, args json.RawMessage) map[string]string {
-	root, err := load(raw)
+	root, err := loadSchema(raw)
 	if err != nil {
 		return nil
 	}
@@ -33,22 +33,22 @@ func Validate(raw, args json.RawMessage) map[string]string {
 	if len(bytes.TrimSpace(args)) == 0 {
 		args = []byte("{}")
 	}
-	v, err := decode(args)
+	v, err := decodeJSON(args)
 	o, ok := v.(*object)
 	if err != nil || !ok {
 		return map[string]string{"": "the arguments must be one JSON object, nested at most 32 levels deep"}
 	}
-	return check(root, o)
+	return checkArguments(root, o)
 }
 
-// check judges arguments by an expanded schema.
-func check(root, args *object) map[string]string {
-	if count(root)*count(args) > maxWork {
+// checkArguments checks arguments against an expanded schema.
+func checkArguments(root, args *object) map[string]string {
+	if countNodes(root)*countNodes(args) > maxWork {
 		return nil
 	}
 	wrong := make(map[string]string)
-	blame(root, args, "", 0, wrong)
-	if len(wrong) == 0 && !fits(root, args) {
+	collectProblems(root, args, "", 0, wrong)
+	if len(wrong) == 0 && !fitsSchema(root, args) {
 		wrong[""] = "the arguments do not fit together as the tool describes them"
 	}
 	if len(wrong) == 0 {
@@ -57,8 +57,8 @@ func check(root, args *object) map[string]string {
 	return wrong
 }
 
-// blame finds the fields of o that are missing, unknown or do not fit.
-func blame(s, o *object, at string, depth int, wrong map[string]string) {
+// collectProblems finds the fields of o that are missing, unknown or do not fit.
+func collectProblems(s, o *object, at string, depth int, wrong map[string]string) {
 	props := s.object("properties")
 	for _, r := range s.list("required") {
 		name, _ := r.(string)
@@ -70,16 +70,16 @@ func blame(s, o *object, at string, depth int, wrong map[string]string) {
 		p, known := props.get(name), props != nil && slices.Contains(props.keys, name)
 		switch {
 		case !known && s.get("additionalProperties") == false && s.get("patternProperties") == nil:
-			wrong[at+short(name, 100)] = "there is no such argument"
-		case !known || fits(p, o.m[name]):
+			wrong[at+cutRunes(name, 100)] = "there is no such argument"
+		case !known || fitsSchema(p, o.m[name]):
 		default:
-			sub, inner := plainly(asObject(p)), asValue(o.m[name])
+			sub, inner := dropNull(asObject(p)), asValue(o.m[name])
 			before := len(wrong)
 			if inner != nil && typeOf(sub) == "object" && depth < 4 {
-				blame(sub, inner, at+name+".", depth+1, wrong)
+				collectProblems(sub, inner, at+name+".", depth+1, wrong)
 			}
 			if len(wrong) == before {
-				wrong[at+name] = complaint(sub, o.m[name])
+				wrong[at+name] = explainMismatch(sub, o.m[name])
 			}
 		}
 	}
@@ -94,12 +94,12 @@ func asObject(v any) *object {
 
 func asValue(v any) *object { o, _ := v.(*object); return o }
 
-// fits asks the validator. A schema that it does not take fits everything.
-func fits(schema, value any) bool {
+// fitsSchema asks the validator. A schema that the validator rejects accepts every value.
+func fitsSchema(schema, value any) bool {
 	if schema == true || schema == nil {
 		return true
 	}
-	b, err := json.Marshal(bare(schema, 0))
+	b, err := json.Marshal(withoutTexts(schema, 0))
 	if err != nil {
 		return true
 	}
@@ -111,12 +111,12 @@ func fits(schema, value any) bool {
 	if err != nil {
 		return true
 	}
-	return r.Validate(native(value)) == nil
+	return r.Validate(nativeValue(value)) == nil
 }
 
-// bare is a schema without what says nothing about validity: texts in it may
-// be long, defaults need not fit.
-func bare(v any, depth int) any {
+// withoutTexts returns a schema without the keywords that do not affect validity: their texts may be
+// long, and defaults need not fit.
+func withoutTexts(v any, depth int) any {
 	switch v := v.(type) {
 	case *object:
 		out := make(map[string]any, len(v.m))
@@ -126,16 +126,16 @@ func bare(v any, depth int) any {
 			case slices.Contains(mapKeywords, k):
 				m := make(map[string]any)
 				for name, s := range asObject(e).m {
-					m[name] = bare(s, depth+1)
+					m[name] = withoutTexts(s, depth+1)
 				}
 				out[k] = m
 			case slices.Contains(schemaKeywords, k):
-				out[k] = bare(e, depth+1)
+				out[k] = withoutTexts(e, depth+1)
 			case slices.Contains(listKeywords, k):
 				list, _ := e.([]any)
 				to := make([]any, len(list))
 				for i, s := range list {
-					to[i] = bare(s, depth+1)
+					to[i] = withoutTexts(s, depth+1)
 				}
 				out[k] = to
 			default:
@@ -147,20 +147,20 @@ func bare(v any, depth int) any {
 	return v
 }
 
-// native is a value as the validator takes it. A number beyond float64 stays
-// one that no bound admits.
-func native(v any) any {
+// nativeValue converts a value to the types of the validator. A number beyond float64 becomes one that
+// fits no bound.
+func nativeValue(v any) any {
 	switch v := v.(type) {
 	case *object:
 		m := make(map[string]any, len(v.m))
 		for k, e := range v.m {
-			m[k] = native(e)
+			m[k] = nativeValue(e)
 		}
 		return m
 	case []any:
 		list := make([]any, len(v))
 		for i, e := range v {
-			list[i] = native(e)
+			list[i] = nativeValue(e)
 		}
 		return list
 	case json.Number:
@@ -173,19 +173,19 @@ func native(v any) any {
 	return v
 }
 
-func count(v any) int {
+func countNodes(v any) int {
 	n := 1
 	switch v := v.(type) {
 	case *object:
 		for _, e := range v.m {
-			n += count(e)
+			n += countNodes(e)
 		}
 	case []any:
 		for _, e := range v {
-			n += count(e)
+			n += countNodes(e)
 		}
 	case string:
-		// Patterns and messages cost by the length.
+		// Patterns and messages cost by their length.
 		n += len(v) / 64
 	}
 	return n
@@ -218,14 +218,14 @@ func kindOf(v any) string {
 	return ""
 }
 
-// complaint says what about v does not fit s, which the validator refused.
-func complaint(s *object, v any) string {
-	if values, _ := options(s); len(values) > 0 {
+// explainMismatch describes why v, which the validator refused, does not fit s.
+func explainMismatch(s *object, v any) string {
+	if values, _ := enumOptions(s); len(values) > 0 {
 		names := make([]string, len(values))
 		for i, o := range values {
-			names[i] = typed(o)
+			names[i] = typedText(o)
 		}
-		if !slices.Contains(names, typed(v)) {
+		if !slices.Contains(names, typedText(v)) {
 			return "choose one of " + someOf(names)
 		}
 	}
@@ -236,14 +236,14 @@ func complaint(s *object, v any) string {
 	switch v := v.(type) {
 	case string:
 		n := utf8.RuneCountInString(v)
-		if m, ok := limit(s, "maxLength"); ok && float64(n) > m {
+		if m, ok := numberAt(s, "maxLength"); ok && float64(n) > m {
 			return fmt.Sprintf("use at most %v characters", m)
 		}
-		if m, ok := limit(s, "minLength"); ok && float64(n) < m {
+		if m, ok := numberAt(s, "minLength"); ok && float64(n) < m {
 			return fmt.Sprintf("use at least %v characters", m)
 		}
-		if p := s.text("pattern"); p != "" && !matches(p, v) {
-			return "this must match the pattern " + short(p, 100)
+		if p := s.text("pattern"); p != "" && !matchesPattern(p, v) {
+			return "this must match the pattern " + cutRunes(p, 100)
 		}
 	case json.Number:
 		f, _ := v.Float64()
@@ -256,7 +256,7 @@ func complaint(s *object, v any) string {
 			{"exclusiveMinimum", "use more than %s", func(m float64) bool { return f <= m }},
 			{"exclusiveMaximum", "use less than %s", func(m float64) bool { return f >= m }},
 		} {
-			if m, ok := limit(s, b.key); ok && b.bad(m) {
+			if m, ok := numberAt(s, b.key); ok && b.bad(m) {
 				return fmt.Sprintf(b.say, s.get(b.key))
 			}
 		}
@@ -264,15 +264,15 @@ func complaint(s *object, v any) string {
 			return "use a multiple of " + n.String()
 		}
 	case []any:
-		if m, ok := limit(s, "minItems"); ok && float64(len(v)) < m {
+		if m, ok := numberAt(s, "minItems"); ok && float64(len(v)) < m {
 			return fmt.Sprintf("give at least %v", m)
 		}
-		if m, ok := limit(s, "maxItems"); ok && float64(len(v)) > m {
+		if m, ok := numberAt(s, "maxItems"); ok && float64(len(v)) > m {
 			return fmt.Sprintf("give at most %v", m)
 		}
 		for i, e := range v {
-			if items, ok := s.get("items").(*object); ok && s.get("prefixItems") == nil && !fits(items, e) {
-				return fmt.Sprintf("item %d: %s", i+1, complaint(plainly(items), e))
+			if items, ok := s.get("items").(*object); ok && s.get("prefixItems") == nil && !fitsSchema(items, e) {
+				return fmt.Sprintf("item %d: %s", i+1, explainMismatch(dropNull(items), e))
 			}
 			if i >= 20 {
 				break
@@ -285,7 +285,7 @@ func complaint(s *object, v any) string {
 	return "this value does not fit what the tool describes"
 }
 
-func limit(s *object, k string) (float64, bool) {
+func numberAt(s *object, k string) (float64, bool) {
 	n, ok := s.get(k).(json.Number)
 	if !ok {
 		return 0, false
@@ -294,13 +294,13 @@ func limit(s *object, k string) (float64, bool) {
 	return f, err == nil
 }
 
-func matches(pattern, s string) bool {
+func matchesPattern(pattern, s string) bool {
 	re, err := regexp.Compile(pattern)
 	return err != nil || re.MatchString(s)
 }
 
-// Sentence makes one line of what Validate or FromForm found, for places that
-// show no form: at most three fields, in order.
+// Sentence makes one line of the result of Validate or FromForm, for places that show no form: at most
+// three fields, in order.
 func Sentence(wrong map[string]string) string {
 	names := make([]string, 0, len(wrong))
 	for n := range wrong {
