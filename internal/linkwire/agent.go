@@ -13,18 +13,16 @@ import (
 	"time"
 )
 
-// Agent is the agent's side of the protocol: it dials, says hello, works on
-// what it is handed, comes back after breaks and resumes. Fill the fields,
-// then call Run once.
+// Agent is the agent's side of the protocol: it connects, sends hello, works on the tasks that it gets,
+// reconnects after breaks and resumes. Fill the fields, then call Run once.
 type Agent struct {
 	Hello Hello
 	Dial  func(ctx context.Context) (*Socket, error)
-	// Work does one task, in a goroutine of its own; State, Text, Parts and
-	// Reason of what it returns are sent. Its ctx ends when the task is
-	// canceled or the agent stops.
+	// Work does one task, in a goroutine of its own. State, Text, Parts and Reason of its result are
+	// sent. Its ctx ends when the task is canceled or the agent stops.
 	Work func(ctx context.Context, t Task, out *Answer) Done
-	// Connected and Lost, when set, are told of each connection and of each
-	// break or failed try, with the time until the next.
+	// Connected, when set, is called for each connection. Lost, when set, is called for each break or
+	// failed attempt, with the time until the next attempt.
 	Connected func(Welcome)
 	Lost      func(err error, wait time.Duration)
 
@@ -39,19 +37,19 @@ type Agent struct {
 const (
 	retryMin = 250 * time.Millisecond
 	retryMax = 15 * time.Second
-	// steady is how long a connection must live to count as a success.
-	steady = 5 * time.Second
-	// gather lets small pieces of text become one message.
-	gather = 40 * time.Millisecond
+	// steadyTime is how long a connection must live to count as a success.
+	steadyTime = 5 * time.Second
+	// gatherTime is the pause between two rounds of sending, so that small pieces of text become one
+	// message.
+	gatherTime = 40 * time.Millisecond
 	// maxPiece bounds the text of one delta.
 	maxPiece = 64 << 10
-	// farewell is how long a stop waits for its last words to be heard.
-	farewell = 5 * time.Second
+	// farewellWait is how long a stop waits until the portal has confirmed the ends of the tasks.
+	farewellWait = 5 * time.Second
 )
 
-// Run works until ctx ends, then ends its tasks, says so, and returns nil. It
-// returns an error when the portal refuses the agent for good, or another
-// connection took its place.
+// Run works until ctx ends, then ends its tasks, reports them to the portal and returns nil. It returns
+// an error when the portal refuses the agent for good, or another connection replaced this one.
 func (a *Agent) Run(ctx context.Context) error {
 	a.mu.Lock()
 	a.jobs, a.wake, a.nextID = make(map[string]*job), make(chan struct{}, 1), 1
@@ -60,19 +58,19 @@ func (a *Agent) Run(ctx context.Context) error {
 	defer a.dropAll()
 	for tries := 0; ; tries++ {
 		began := time.Now()
-		err := a.connection(ctx)
+		err := a.runConnection(ctx)
 		if ctx.Err() != nil {
 			return nil
 		}
-		if final(err) {
+		if isFinal(err) {
 			return err
 		}
-		if time.Since(began) >= steady {
+		if time.Since(began) >= steadyTime {
 			tries = 0
 		}
 		wait := min(retryMin<<min(tries, 10), retryMax)
 		wait = wait/2 + rand.N(wait/2)
-		if code, _ := Closed(err); code == 1012 { // so do all the others
+		if code, _ := Closed(err); code == 1012 { // the portal restarts: spread the reconnects of all its agents
 			wait = rand.N(time.Second)
 		}
 		wait = max(wait, retryAfter(err))
@@ -87,8 +85,8 @@ func (a *Agent) Run(ctx context.Context) error {
 	}
 }
 
-// final reports whether trying again is of no use.
-func final(err error) bool {
+// isFinal reports whether another attempt would fail in the same way.
+func isFinal(err error) bool {
 	if code, _ := Closed(err); code == CodeReplaced {
 		return true
 	}
@@ -110,8 +108,8 @@ func retryAfter(err error) time.Duration {
 	return 0
 }
 
-// connection dials once and serves until that connection ends.
-func (a *Agent) connection(ctx context.Context) error {
+// runConnection connects once and serves until that connection ends.
+func (a *Agent) runConnection(ctx context.Context) error {
 	dctx, cancel := context.WithTimeout(ctx, 3*SendWait)
 	s, err := a.Dial(dctx)
 	cancel()
@@ -124,7 +122,7 @@ func (a *Agent) connection(ctx context.Context) error {
 	defer cut()
 	hello := a.Hello
 	hello.Protocol = Version
-	hello.Resume = a.held()
+	hello.Resume = a.listHeld()
 	if err := s.Send(ctx, Request(1, MethodHello, hello)); err != nil {
 		return err
 	}
@@ -145,12 +143,12 @@ func (a *Agent) connection(ctx context.Context) error {
 	if a.Connected != nil {
 		a.Connected(w)
 	}
-	return a.serve(ctx, s, cut)
+	return a.serveConnection(ctx, s, cut)
 }
 
-// held lists the tasks that are not over, none of which may be spoken of until
-// the portal resumes it.
-func (a *Agent) held() []Held {
+// listHeld lists the tasks that are not over. No message about one of them may be sent until the portal
+// resumes it.
+func (a *Agent) listHeld() []Held {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	list := []Held{}
@@ -161,15 +159,15 @@ func (a *Agent) held() []Held {
 	return list
 }
 
-// serve handles one connection after hello.
-func (a *Agent) serve(ctx context.Context, s *Socket, cut func() bool) error {
+// serveConnection handles one connection after hello.
+func (a *Agent) serveConnection(ctx context.Context, s *Socket, cut func() bool) error {
 	over, end := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer end()
-	wg.Go(func() { a.pump(over, s) })
-	if cut() { // from now on a stop lets the tasks say that they end
-		stop := context.AfterFunc(ctx, func() { a.leave(over, s) })
+	wg.Go(func() { a.pumpMessages(over, s) })
+	if cut() { // from now on a stop lets the tasks report their end
+		stop := context.AfterFunc(ctx, func() { a.stopAndClose(over, s) })
 		defer stop()
 	}
 	for {
@@ -181,7 +179,7 @@ func (a *Agent) serve(ctx context.Context, s *Socket, cut func() bool) error {
 		if err != nil {
 			return fmt.Errorf("the portal sent %w", err)
 		}
-		if answer := a.take(ctx, m); answer != nil {
+		if answer := a.handleMessage(ctx, m); answer != nil {
 			if err := s.Send(over, answer); err != nil {
 				return err
 			}
@@ -189,17 +187,17 @@ func (a *Agent) serve(ctx context.Context, s *Socket, cut func() bool) error {
 	}
 }
 
-// leave ends all tasks and closes the connection once the portal knows.
-func (a *Agent) leave(over context.Context, s *Socket) {
+// stopAndClose ends all tasks and closes the connection once the portal has confirmed.
+func (a *Agent) stopAndClose(over context.Context, s *Socket) {
 	a.mu.Lock()
 	a.stopping = true
 	for _, j := range a.jobs {
 		j.cancel()
 	}
 	a.mu.Unlock()
-	end := time.NewTimer(farewell)
+	end := time.NewTimer(farewellWait)
 	defer end.Stop()
-	tick := time.NewTicker(gather)
+	tick := time.NewTicker(gatherTime)
 	defer tick.Stop()
 	for left := true; left; {
 		a.mu.Lock()
@@ -216,8 +214,8 @@ func (a *Agent) leave(over context.Context, s *Socket) {
 	s.Close("bye: the agent stops")
 }
 
-// take handles one message and returns what to answer, or nil.
-func (a *Agent) take(ctx context.Context, m Message) []byte {
+// handleMessage handles one message and returns the answer, or nil.
+func (a *Agent) handleMessage(ctx context.Context, m Message) []byte {
 	refuse := func(code int, text string) []byte {
 		if m.ID == nil {
 			return nil
@@ -235,7 +233,7 @@ func (a *Agent) take(ctx context.Context, m Message) []byte {
 			if m.Error != nil && m.Error.Code == ErrNotNow {
 				j.doneID, j.active = 0, false
 			} else {
-				a.drop(j)
+				a.dropJob(j)
 			}
 			break
 		}
@@ -249,12 +247,12 @@ func (a *Agent) take(ctx context.Context, m Message) []byte {
 			if old.task.Lease == t.Lease {
 				return Response(m.ID, Accepted{true})
 			}
-			a.drop(old) // its lease was lost
+			a.dropJob(old) // its lease was lost
 		}
 		if a.stopping || len(a.jobs) >= MaxTasks {
 			return refuse(ErrBusy, "The agent takes no more tasks now.")
 		}
-		a.start(ctx, t)
+		a.startJob(ctx, t)
 		return Response(m.ID, Accepted{true})
 	case MethodResume:
 		var h Held
@@ -262,16 +260,16 @@ func (a *Agent) take(ctx context.Context, m Message) []byte {
 			return refuse(ErrParams, "resume: the params name no task")
 		}
 		j := a.jobs[h.Task]
-		if j == nil || j.task.Lease != h.Lease || !j.from(h.Offset) {
+		if j == nil || j.task.Lease != h.Lease || !j.resumeFrom(h.Offset) {
 			return refuse(ErrForgotten, "The agent does not have this task.")
 		}
-		a.poke()
+		a.wakePump()
 		return Response(m.ID, Accepted{true})
 	case MethodCancel:
 		var c Cancel
 		if json.Unmarshal(m.Params, &c) == nil {
 			if j := a.jobs[c.Task]; j != nil && j.task.Lease == c.Lease {
-				a.drop(j)
+				a.dropJob(j)
 			}
 		}
 		return nil
@@ -279,8 +277,8 @@ func (a *Agent) take(ctx context.Context, m Message) []byte {
 	return refuse(ErrMethod, fmt.Sprintf("There is no method %.40q.", m.Method))
 }
 
-// start begins a task; the caller holds mu.
-func (a *Agent) start(ctx context.Context, t Task) {
+// startJob begins a task; the caller holds mu.
+func (a *Agent) startJob(ctx context.Context, t Task) {
 	ctx, cancel := context.WithCancel(ctx)
 	j := &job{task: t, cancel: cancel, active: true}
 	a.jobs[t.Task] = j
@@ -291,12 +289,12 @@ func (a *Agent) start(ctx context.Context, t Task) {
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		j.done = &d
-		a.poke()
+		a.wakePump()
 	})
 }
 
-// drop forgets a task; the caller holds mu.
-func (a *Agent) drop(j *job) {
+// dropJob cancels and removes a task; the caller holds mu.
+func (a *Agent) dropJob(j *job) {
 	j.cancel()
 	if a.jobs[j.task.Task] == j {
 		delete(a.jobs, j.task.Task)
@@ -307,12 +305,12 @@ func (a *Agent) dropAll() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, j := range a.jobs {
-		a.drop(j)
+		a.dropJob(j)
 	}
 }
 
-// poke wakes the pump.
-func (a *Agent) poke() {
+// wakePump wakes pumpMessages.
+func (a *Agent) wakePump() {
 	select {
 	case a.wake <- struct{}{}:
 	default:

@@ -9,12 +9,11 @@ import (
 	"unicode/utf8"
 )
 
-// job is one task at the agent, until the portal has taken its end. Agent.mu
-// guards it.
+// job is one task at the agent, until the portal has accepted its end. Agent.mu guards it.
 type job struct {
 	task   Task
 	cancel context.CancelFunc
-	// active is true when the present connection may speak of it.
+	// active is true when messages about it may be sent on the present connection.
 	active    bool
 	text      []byte
 	sent      int // bytes of text
@@ -25,8 +24,8 @@ type job struct {
 	doneID    int64 // of the request on this connection, 0 when not sent
 }
 
-// from makes the job go on at an offset of its text, if there is such a place.
-func (j *job) from(offset int) bool {
+// resumeFrom continues the job at an offset of its text; false if the text has no such offset.
+func (j *job) resumeFrom(offset int) bool {
 	if offset < 0 || offset > len(j.text) || offset < len(j.text) && !utf8.RuneStart(j.text[offset]) {
 		return false
 	}
@@ -34,16 +33,16 @@ func (j *job) from(offset int) bool {
 	return true
 }
 
-// Answer takes what Work produces. Its methods may be called concurrently.
+// Answer takes the output of Work. Its methods may be called concurrently.
 type Answer struct {
 	a *Agent
 	j *job
 }
 
-// ErrFull is what Text returns when the answer has reached MaxText.
+// ErrFull is returned by Text when the answer has reached MaxText.
 var ErrFull = errors.New("the answer is full")
 
-// Text appends to the answer. What is no UTF-8 is replaced.
+// Text appends to the answer. Invalid UTF-8 is replaced.
 func (o *Answer) Text(s string) error {
 	s = strings.ToValidUTF8(s, "\uFFFD")
 	o.a.mu.Lock()
@@ -52,16 +51,16 @@ func (o *Answer) Text(s string) error {
 		return ErrFull
 	}
 	o.j.text = append(o.j.text, s...)
-	o.a.poke()
+	o.a.wakePump()
 	return nil
 }
 
-// Status says in a few words what is being done.
+// Status shows readers a few words about the current step.
 func (o *Answer) Status(s string) {
 	o.a.mu.Lock()
 	defer o.a.mu.Unlock()
 	o.j.status = Line(s, MaxStatus)
-	o.a.poke()
+	o.a.wakePump()
 }
 
 // Artifact adds an artifact, or replaces the one with the same id.
@@ -70,34 +69,34 @@ func (o *Answer) Artifact(art Artifact) {
 	defer o.a.mu.Unlock()
 	if len(o.j.artifacts) < MaxArtifacts {
 		o.j.artifacts = append(o.j.artifacts, art)
-		o.a.poke()
+		o.a.wakePump()
 	}
 }
 
-// pump sends what the jobs have to say until ctx or the connection ends.
-func (a *Agent) pump(ctx context.Context, s *Socket) {
-	a.poke() // what waited for this connection
+// pumpMessages sends the output of the jobs until ctx or the connection ends.
+func (a *Agent) pumpMessages(ctx context.Context, s *Socket) {
+	a.wakePump() // output that waited for this connection
 	for {
 		select {
 		case <-a.wake:
 		case <-ctx.Done():
 			return
 		}
-		for _, b := range a.outgoing() {
+		for _, b := range a.takeOutgoing() {
 			if s.Send(ctx, b) != nil {
 				return // the reader notices too
 			}
 		}
 		select {
-		case <-time.After(gather):
+		case <-time.After(gatherTime):
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-// outgoing takes the next messages of all jobs.
-func (a *Agent) outgoing() (out [][]byte) {
+// takeOutgoing takes the next messages of all jobs.
+func (a *Agent) takeOutgoing() (out [][]byte) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, j := range a.jobs {
@@ -109,7 +108,7 @@ func (a *Agent) outgoing() (out [][]byte) {
 			out = append(out, Notification(MethodStatus, Status{id, lease, j.status}))
 			j.status = ""
 		}
-		if n := j.sent + piece(j.text[j.sent:]); n > j.sent {
+		if n := j.sent + pieceLen(j.text[j.sent:]); n > j.sent {
 			out = append(out, Notification(MethodDelta, Delta{id, lease, j.sent, string(j.text[j.sent:n])}))
 			j.sent = n
 		}
@@ -119,7 +118,7 @@ func (a *Agent) outgoing() (out [][]byte) {
 		}
 		switch {
 		case j.sent < len(j.text):
-			a.poke() // more in the next round
+			a.wakePump() // more in the next round
 		case j.done != nil && j.doneID == 0:
 			a.nextID++
 			j.doneID = a.nextID
@@ -129,8 +128,8 @@ func (a *Agent) outgoing() (out [][]byte) {
 	return out
 }
 
-// piece is how much of b goes into one delta.
-func piece(b []byte) int {
+// pieceLen returns the number of bytes of b that fit into one delta.
+func pieceLen(b []byte) int {
 	n := min(len(b), maxPiece)
 	for n > 0 && n < len(b) && !utf8.RuneStart(b[n]) {
 		n--

@@ -12,7 +12,7 @@ func TestCode_OfEveryReason(t *testing.T) {
 		ReasonReplaced: CodeReplaced, ReasonRevoked: CodeRevoked,
 		ReasonRestart: websocket.StatusServiceRestart, ReasonProve: websocket.StatusServiceRestart,
 	} {
-		if got := code(reason); got != want {
+		if got := closeCode(reason); got != want {
 			t.Errorf("%q closes with %d, want %d", reason, got, want)
 		}
 	}

@@ -27,7 +27,7 @@ type Error struct {
 	Data    *ErrorData `json:"data,omitempty"`
 }
 
-// ErrorData says what kind of error it is, in the API's words.
+// ErrorData holds the kind of the error, as in the API.
 type ErrorData struct {
 	Kind   string            `json:"kind"`
 	Fields map[string]string `json:"fields,omitempty"`
@@ -36,11 +36,11 @@ type ErrorData struct {
 // Error implements error.
 func (e *Error) Error() string { return e.Message }
 
-// maxID bounds what a request calls itself.
+// maxID bounds the id of a request in bytes.
 const maxID = 64
 
-// Decode reads one message and refuses what no honest side sends. Fields it
-// does not know are left alone: later versions may add some.
+// Decode reads one message and refuses malformed ones. Unknown fields are ignored, because later
+// versions may add some.
 func Decode(b []byte) (Message, error) {
 	var m Message
 	switch {
@@ -71,7 +71,7 @@ func Decode(b []byte) (Message, error) {
 	return m, nil
 }
 
-// depth is how deep arrays and objects are nested.
+// depth returns how deep arrays and objects are nested.
 func depth(b []byte) int {
 	deepest, level, text := 0, 0, false
 	for i := 0; i < len(b); i++ {
@@ -91,43 +91,43 @@ func depth(b []byte) int {
 	return deepest
 }
 
-// Request encodes a request.
+// EncodeRequest encodes a request.
 func Request(id int64, method string, params any) []byte {
-	return encode(map[string]any{"jsonrpc": "2.0", "id": id, "method": method, "params": params})
+	return encodeJSON(map[string]any{"jsonrpc": "2.0", "id": id, "method": method, "params": params})
 }
 
-// Notification encodes a notification.
+// EncodeNotification encodes a notification.
 func Notification(method string, params any) []byte {
-	return encode(map[string]any{"jsonrpc": "2.0", "method": method, "params": params})
+	return encodeJSON(map[string]any{"jsonrpc": "2.0", "method": method, "params": params})
 }
 
-// Response encodes the answer to the request called id.
+// EncodeResponse encodes the answer to the request with an id.
 func Response(id json.RawMessage, result any) []byte {
-	return encode(map[string]any{"jsonrpc": "2.0", "id": id, "result": result})
+	return encodeJSON(map[string]any{"jsonrpc": "2.0", "id": id, "result": result})
 }
 
-// Failure encodes the error answer to the request called id; a nil id is one
-// that could not be read.
+// EncodeFailure encodes the error answer to the request with an id; a nil id is one that could not be
+// read.
 func Failure(id json.RawMessage, e *Error) []byte {
 	if id == nil {
 		id = json.RawMessage("null")
 	}
-	return encode(map[string]any{"jsonrpc": "2.0", "id": id, "error": e})
+	return encodeJSON(map[string]any{"jsonrpc": "2.0", "id": id, "error": e})
 }
 
-// encode keeps <, > and & as they are: they would triple in size.
-func encode(v any) []byte {
+// encodeJSON keeps <, > and & as they are, because escaping would make them six times as long.
+func encodeJSON(v any) []byte {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(v); err != nil {
-		// Only a RawMessage that is no JSON fails, and those come from Decode.
+		// Only a RawMessage with invalid JSON fails, and those come from Decode.
 		return []byte(`{"jsonrpc":"2.0","id":null,"error":{"code":-32603,"message":"the message could not be encoded"}}`)
 	}
 	return bytes.TrimRight(buf.Bytes(), "\n")
 }
 
-// Line makes one line of s that shows what it says, of at most max bytes.
+// Line makes one line of s without invisible characters, of at most max bytes.
 func Line(s string, max int) string {
 	s = strings.Map(func(r rune) rune {
 		switch {

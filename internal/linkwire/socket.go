@@ -18,12 +18,12 @@ import (
 	"github.com/coder/websocket"
 )
 
-// ErrGone is what a Socket returns once its other side is gone.
+// ErrGone is returned by a Socket once its remote side has disconnected.
 var ErrGone = errors.New("the connection has ended")
 
-// Socket is a WebSocket that carries one JSON text a message, pings by itself
-// and ends when nothing was heard for Silence. Receive is for one goroutine,
-// Send for several. Whoever has one calls Close and then Wait.
+// Socket is a WebSocket that carries one JSON text per message, sends pings and ends when no byte
+// arrived for Silence. Receive is for one goroutine, Send for several. The owner calls Close and then
+// Wait.
 type Socket struct {
 	conn *websocket.Conn
 	raw  *watched
@@ -34,15 +34,15 @@ type Socket struct {
 	wg      sync.WaitGroup
 }
 
-// watched notes when a byte came in last: an agent that sends a long message
-// over a slow line is not silent.
+// watched records when the last byte arrived: an agent that sends a long message over a slow line is
+// not silent.
 type watched struct {
 	net.Conn
 	since time.Time
 	last  atomic.Int64 // after since
 }
 
-func watch(c net.Conn) *watched { return &watched{Conn: c, since: time.Now()} }
+func watchConn(c net.Conn) *watched { return &watched{Conn: c, since: time.Now()} }
 
 // Read implements net.Conn.
 func (w *watched) Read(p []byte) (int, error) {
@@ -53,10 +53,12 @@ func (w *watched) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func (w *watched) quiet() time.Duration { return time.Since(w.since) - time.Duration(w.last.Load()) }
+func (w *watched) quietTime() time.Duration {
+	return time.Since(w.since) - time.Duration(w.last.Load())
+}
 
-// hijacked keeps the connection that a WebSocket takes over, so that it can be
-// watched, and closed whatever its reader does.
+// hijacked keeps the connection that a WebSocket takes over, so that it can be watched, and closed
+// whatever its reader does.
 type hijacked struct {
 	http.ResponseWriter
 	conn *watched
@@ -70,9 +72,9 @@ func (h *hijacked) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	}
 	// The server's deadlines are for requests that end.
 	c.SetDeadline(time.Time{})
-	h.conn = watch(c)
-	// Buffers of our own: the server's are eight times as large, and an idle
-	// connection has no use for that. What has come in already goes along.
+	h.conn = watchConn(c)
+	// Own buffers, because the server's are eight times as large without use for an idle connection.
+	// Bytes that have arrived already are passed on.
 	early, _ := rw.Reader.Peek(rw.Reader.Buffered())
 	in := bufio.NewReaderSize(io.MultiReader(bytes.NewReader(bytes.Clone(early)), h.conn), max(connBuffer, len(early)))
 	if len(early) > 0 {
@@ -81,12 +83,11 @@ func (h *hijacked) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return h.conn, bufio.NewReadWriter(in, bufio.NewWriterSize(h.conn, connBuffer)), nil
 }
 
-// connBuffer is the size of a connection's buffers. Long messages pass them by.
+// connBuffer is the size of a connection's buffers in bytes. Long messages bypass them.
 const connBuffer = 512
 
-// Accept takes over a request as a WebSocket; when it fails it has answered.
-// Requests of other origins' pages are refused. Messages are bounded by
-// MaxHello until Trust is called.
+// Accept takes over a request as a WebSocket; when it fails it has answered. Requests of other origins'
+// pages are refused. Messages are bounded by MaxHello until LiftLimit is called.
 func Accept(w http.ResponseWriter, r *http.Request) (*Socket, error) {
 	h := &hijacked{ResponseWriter: w}
 	conn, err := websocket.Accept(h, r, &websocket.AcceptOptions{Subprotocols: []string{Subprotocol}})
@@ -97,7 +98,7 @@ func Accept(w http.ResponseWriter, r *http.Request) (*Socket, error) {
 	return newSocket(conn, h.conn), nil
 }
 
-// Refused is what a portal answers to a handshake it does not want.
+// Refused is the portal's answer to a handshake that it refuses.
 type Refused struct {
 	Status int
 	Header http.Header
@@ -110,9 +111,8 @@ func (e *Refused) Error() string { return fmt.Sprintf("answered %d", e.Status) }
 // DialFunc opens a TCP connection, as net.Dialer's DialContext does.
 type DialFunc func(ctx context.Context, network, address string) (net.Conn, error)
 
-// Dial opens a WebSocket to the portal at an address like
-// https://portal.example, presenting token; dial may be nil. It returns a
-// *Refused when the portal answered something else.
+// Dial opens a WebSocket to the portal at an address like https://portal.example and sends token; dial
+// may be nil. It returns a *Refused when the portal answered with another status.
 func Dial(ctx context.Context, portal, token string, dial DialFunc) (*Socket, error) {
 	u, err := url.Parse(strings.TrimRight(portal, "/") + Path)
 	if err != nil {
@@ -128,7 +128,7 @@ func Dial(ctx context.Context, portal, token string, dial DialFunc) (*Socket, er
 			if err != nil {
 				return nil, err
 			}
-			raw = watch(c)
+			raw = watchConn(c)
 			return raw, nil
 		}}
 	defer t.CloseIdleConnections()
@@ -159,20 +159,20 @@ func newSocket(conn *websocket.Conn, raw *watched) *Socket {
 	s := &Socket{conn: conn, raw: raw}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.timer = time.AfterFunc(PingEvery, s.tick)
+	s.timer = time.AfterFunc(PingEvery, s.pingOrEnd)
 	return s
 }
 
-// Protocol is the subprotocol that was agreed on.
+// Protocol returns the negotiated subprotocol.
 func (s *Socket) Protocol() string { return s.conn.Subprotocol() }
 
-// Trust lets messages grow to MaxMessage.
+// LiftLimit lets messages grow to MaxMessage. It is called once the other side has authenticated.
 func (s *Socket) Trust() { s.conn.SetReadLimit(MaxMessage) }
 
-// tick pings, or ends the connection when it has been silent. A timer calls
-// it: an idle connection has no goroutine of its own for this.
-func (s *Socket) tick() {
-	quiet := s.raw.quiet()
+// pingOrEnd sends a ping, or ends the connection when it has been silent. A timer calls it, so that an
+// idle connection needs no goroutine for this.
+func (s *Socket) pingOrEnd() {
+	quiet := s.raw.quietTime()
 	if quiet >= Silence {
 		s.Close(ReasonSilent)
 		return
@@ -188,12 +188,11 @@ func (s *Socket) tick() {
 	defer s.wg.Done()
 	ctx, cancel := context.WithTimeout(context.Background(), PingEvery)
 	defer cancel()
-	s.conn.Ping(ctx) // what came back is seen by watched
+	s.conn.Ping(ctx) // watched sees the answer
 }
 
-// Send writes one message. It fails with an error that wraps ErrGone, within
-// SendWait; it does not listen to ctx, because a message that is cut short
-// ends the connection.
+// Send writes one message. It fails with an error that wraps ErrGone, within SendWait. It ignores ctx,
+// because a message that is cut short ends the connection.
 func (s *Socket) Send(_ context.Context, message []byte) error {
 	ctx, cancel := context.WithTimeout(context.Background(), SendWait)
 	defer cancel()
@@ -203,8 +202,8 @@ func (s *Socket) Send(_ context.Context, message []byte) error {
 	return nil
 }
 
-// Receive reads one message. It ends by Close, or with the connection, and
-// then fails with an error that wraps ErrGone.
+// Receive reads one message. It ends by Close, or with the connection, and then fails with an error
+// that wraps ErrGone.
 func (s *Socket) Receive(context.Context) ([]byte, error) {
 	kind, b, err := s.conn.Read(context.Background())
 	if err == nil && kind != websocket.MessageText {
@@ -217,8 +216,8 @@ func (s *Socket) Receive(context.Context) ([]byte, error) {
 	return b, nil
 }
 
-// Close ends the connection, telling the other side the reason. It returns at
-// once; only the first call counts.
+// Close ends the connection and sends the reason to the other side. It returns at once; only the first
+// call counts.
 func (s *Socket) Close(reason string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -230,18 +229,18 @@ func (s *Socket) Close(reason string) {
 	s.wg.Go(func() {
 		if reason != ReasonSilent {
 			s.raw.SetDeadline(time.Now().Add(CloseWait))
-			s.conn.Close(code(reason), Line(reason, 120))
+			s.conn.Close(closeCode(reason), Line(reason, 120))
 		}
 		s.raw.Close()
 		s.conn.CloseNow()
 	})
 }
 
-// Wait returns when everything of a closed Socket has ended.
+// Wait returns when all goroutines of a closed Socket have ended.
 func (s *Socket) Wait() { s.wg.Wait() }
 
-// code is the close code that belongs to a reason, by its first word.
-func code(reason string) websocket.StatusCode {
+// closeCode returns the close code for a reason, by its first word.
+func closeCode(reason string) websocket.StatusCode {
 	switch word, _, _ := strings.Cut(reason, ":"); word {
 	case "replaced":
 		return CodeReplaced
@@ -259,8 +258,7 @@ func code(reason string) websocket.StatusCode {
 	return websocket.StatusPolicyViolation
 }
 
-// Closed tells with which code and reason the other side closed; 0 when it did
-// not say.
+// CloseReason returns the code and reason with which the other side closed; 0 when it sent none.
 func Closed(err error) (code int, reason string) {
 	if e, ok := errors.AsType[websocket.CloseError](err); ok {
 		return int(e.Code), e.Reason

@@ -1,7 +1,7 @@
-// Package linkwire is the protocol of agents that dial in, as docs/link.md
-// describes it: its messages and bounds, the WebSocket they travel over, and
-// the agent's side of it. The portal's driver, the door and the command line
-// share it. It knows nothing of accounts, the directory or storage.
+// Package linkwire is the link protocol of agents that connect to the portal, described in
+// docs/link.md: its messages and bounds, the WebSocket, and the agent's side of it. The portal's
+// driver, the link endpoint and the command line share it. It does not depend on accounts, the
+// directory or storage.
 package linkwire
 
 import (
@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Version is the version of the protocol, Subprotocol its name in the
-// WebSocket handshake, Path where a portal takes it.
+// Version is the version of the protocol, Subprotocol its name in the WebSocket handshake, Path its
+// path on a portal.
 const (
 	Version     = 1
 	Subprotocol = "agentsite.link.v1"
@@ -19,18 +19,18 @@ const (
 
 // Bounds of both sides.
 const (
-	// MaxMessage bounds one message, MaxHello the first one: it may come from
-	// somebody who has not proved anything yet.
+	// MaxMessage bounds one message in bytes, MaxHello the first one, whose sender has not
+	// authenticated yet.
 	MaxMessage = 1 << 20
 	MaxHello   = 128 << 10
 	// MaxText bounds the text of one answer, MaxParts its parts.
 	MaxText  = 256 << 10
 	MaxParts = 32
-	// MaxArtifacts and MaxArtifactBytes bound what one task produces.
+	// MaxArtifacts and MaxArtifactBytes bound the artifacts of one task.
 	MaxArtifacts     = 100
 	MaxArtifactBytes = 2 << 20
-	// MaxTasks is the most an agent may work on at once; DefaultTasks is what
-	// it gets when it does not say.
+	// MaxTasks is the maximum number of concurrent tasks of an agent; DefaultTasks is the number for an
+	// agent that gives none.
 	MaxTasks     = 64
 	DefaultTasks = 8
 	MaxStatus    = 200
@@ -40,10 +40,10 @@ const (
 
 // Times of both sides.
 const (
-	// HelloWait is how long a new connection may take to say hello.
+	// HelloWait is the time within which a new connection must send hello.
 	HelloWait = 10 * time.Second
-	// PingEvery is how often each side pings; after Silence without a byte
-	// the other side is gone.
+	// PingEvery is the interval of each side's pings. After Silence without a byte the other side
+	// counts as disconnected.
 	PingEvery = 5 * time.Second
 	Silence   = 10 * time.Second
 	// SendWait bounds the sending of one message.
@@ -52,13 +52,13 @@ const (
 	CloseWait = 2 * time.Second
 )
 
-// Close codes of the WebSocket beside those of RFC 6455.
+// Close codes of the WebSocket in addition to those of RFC 6455.
 const (
-	CodeReplaced = 4001 // another connection of the same agent took over
-	CodeRevoked  = 4003 // the token or account ended, or the agent is not yours any more
+	CodeReplaced = 4001 // another connection of the same agent replaced this one
+	CodeRevoked  = 4003 // the token or account ended, or the agent has another owner
 )
 
-// What Close gets as a reason; they choose the close code.
+// Reasons for Close; their first word determines the close code.
 const (
 	ReasonReplaced = "replaced: this agent has connected elsewhere"
 	ReasonRevoked  = "revoked: the token, the account or the right to this agent has ended"
@@ -81,18 +81,18 @@ const (
 	MethodCancel   = "cancel"
 )
 
-// Codes of errors, beside those of JSON-RPC 2.0.
+// Codes of errors, in addition to those of JSON-RPC 2.0.
 const (
 	ErrParse     = -32700
 	ErrRequest   = -32600
 	ErrMethod    = -32601
 	ErrParams    = -32602
-	ErrRefused   = -32001 // hello was refused; data.kind says why
+	ErrRefused   = -32001 // hello was refused; data.kind has the reason
 	ErrLease     = -32002 // the lease is not held any more: forget the task
 	ErrNotNow    = -32003 // not resumed on this connection: wait for resume
 	ErrBusy      = -32004 // the agent takes no more tasks now
 	ErrDeclined  = -32005 // the agent does not want this task
-	ErrForgotten = -32006 // the agent does not know the task it should resume
+	ErrForgotten = -32006 // the agent does not have the task that it should resume
 )
 
 // Hello is the first message of the agent.
@@ -100,8 +100,8 @@ type Hello struct {
 	Protocol int    `json:"protocol"`
 	Name     string `json:"name"`
 	Client   string `json:"client,omitempty"`
-	// Title, Description and Skills are used when the agent is created, and
-	// leave a registered one as it is.
+	// Title, Description and Skills are used when the agent is created. They do not change a registered
+	// agent.
 	Title       string  `json:"title,omitempty"`
 	Description string  `json:"description,omitempty"`
 	Skills      []Skill `json:"skills,omitempty"`
@@ -121,8 +121,7 @@ type Skill struct {
 	Examples    []string `json:"examples,omitempty"`
 }
 
-// Held is a task with its lease; Offset is how many bytes of its text there
-// are, at the side that says it.
+// Held is a task with its lease. Offset is the length of its text in bytes at the sending side.
 type Held struct {
 	Task   string `json:"task"`
 	Lease  int64  `json:"lease"`
@@ -151,9 +150,9 @@ type Task struct {
 	History      []Turn `json:"history"`
 	Caller       Caller `json:"caller"`
 	Conversation string `json:"conversation"`
-	// Attempt counts how often this task was handed to an agent, from 1.
+	// Attempt counts how often this task was given to an agent, from 1.
 	Attempt int `json:"attempt"`
-	// Continued is true when the agent asked for input and this is it.
+	// Continued is true when the agent asked for input and the message is the answer.
 	Continued bool `json:"continued,omitempty"`
 }
 
@@ -164,7 +163,7 @@ type Turn struct {
 	Parts   []Part `json:"parts"`
 }
 
-// Caller is who asks, as far as an agent may know.
+// Caller is the identity of the caller as it may be shown to an agent.
 type Caller struct {
 	Kind   string `json:"kind"`
 	Handle string `json:"handle"`
@@ -182,7 +181,7 @@ type Part struct {
 	Metadata  json.RawMessage `json:"metadata,omitempty"`
 }
 
-// Delta is more of an answer: Text stands at byte Offset of it.
+// Delta is the next part of an answer: Text starts at byte Offset of it.
 type Delta struct {
 	Task   string `json:"task"`
 	Lease  int64  `json:"lease"`
@@ -190,7 +189,7 @@ type Delta struct {
 	Text   string `json:"text"`
 }
 
-// Status says in a few words what the agent is doing.
+// Status shows readers a few words about the current step of the agent.
 type Status struct {
 	Task  string `json:"task"`
 	Lease int64  `json:"lease"`
@@ -212,8 +211,7 @@ type Artifact struct {
 	Parts       []Part `json:"parts"`
 }
 
-// Done ends a task. Without Text and Parts the text of the deltas is the
-// answer.
+// Done ends a task. Without Text and Parts the text of the deltas is the answer.
 type Done struct {
 	Task   string `json:"task"`
 	Lease  int64  `json:"lease"`
@@ -231,7 +229,7 @@ const (
 	Rejected      = "rejected"
 )
 
-// Cancel tells the agent to stop and forget a task.
+// Cancel asks the agent to stop and drop a task.
 type Cancel struct {
 	Task   string `json:"task"`
 	Lease  int64  `json:"lease"`
