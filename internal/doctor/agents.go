@@ -8,15 +8,15 @@ import (
 	"agentsite/internal/record"
 )
 
-// agents looks at the portal's own agents: who does not answer, and whom others
-// are not told of.
-func (s Subject) agents(ctx context.Context, r *Report) {
+// checkAgents checks the portal's own agents: it reports those that do not answer and those that are
+// not published to other portals.
+func (s Subject) checkAgents(ctx context.Context, r *Report) {
 	if s.Own == nil {
 		return
 	}
-	dead := few{r: r, check: Agents, level: Fault, do: "Tell its owner; its page says more, and checks it again"}
-	away := few{r: r, check: Agents, level: Note, do: "It comes back when its program connects: agentsite agent run"}
-	untold := few{r: r, check: Agents, level: Note, do: "Nothing, if that is meant. agentsite doctor --agent NAME says more"}
+	dead := cappedFindings{r: r, check: Agents, level: Fault, do: "Tell its owner; its page says more, and checks it again"}
+	away := cappedFindings{r: r, check: Agents, level: Note, do: "It comes back when its program connects: agentsite agent run"}
+	untold := cappedFindings{r: r, check: Agents, level: Note, do: "Nothing, if that is meant. agentsite doctor --agent NAME says more"}
 	public, told := 0, 0
 	err := s.Own(ctx, func(a hub.Agent) bool {
 		if a.Portal != "" || !a.Listable() {
@@ -26,17 +26,17 @@ func (s Subject) agents(ctx context.Context, r *Report) {
 		switch {
 		case a.Liveness.State != hub.Unreachable && a.Liveness.State != hub.WrongProtocol:
 		case a.Kind == hub.Link:
-			away.add("The agent %s is not connected.", a.Name)
+			away.addOne("The agent %s is not connected.", a.Name)
 		default:
-			dead.add("The agent %s cannot be used: %s", a.Name, why(a))
+			dead.addOne("The agent %s cannot be used: %s", a.Name, deadReason(a))
 		}
 		if s.Network == "" {
 			return ctx.Err() == nil
 		}
-		if p := s.published(ctx, a); p.Why == "" {
+		if p := s.publishedState(ctx, a); p.Why == "" {
 			told++
 		} else {
-			untold.add("Others are not told of the agent %s: %s", a.Name, p.Why)
+			untold.addOne("Others are not told of the agent %s: %s", a.Name, p.Why)
 		}
 		return ctx.Err() == nil
 	})
@@ -44,8 +44,8 @@ func (s Subject) agents(ctx context.Context, r *Report) {
 		r.Add(Agents, Fault, "agentsite verify", "The portal's agents cannot be read: %v.", err)
 		return
 	}
-	for _, f := range []*few{&dead, &away, &untold} {
-		f.done()
+	for _, f := range []*cappedFindings{&dead, &away, &untold} {
+		f.addRest()
 	}
 	switch {
 	case public == 0:
@@ -57,16 +57,16 @@ func (s Subject) agents(ctx context.Context, r *Report) {
 	}
 }
 
-func why(a hub.Agent) string {
+func deadReason(a hub.Agent) string {
 	if a.Liveness.Reason != "" {
 		return a.Liveness.Reason
 	}
 	return "it is " + string(a.Liveness.State) + "."
 }
 
-// published is how an agent stands in the network: as the portal says while it
-// runs, else as its folder shows.
-func (s Subject) published(ctx context.Context, a hub.Agent) federation.Published {
+// publishedState returns the publication state of an agent: from the running portal, or else from its
+// data folder.
+func (s Subject) publishedState(ctx context.Context, a hub.Agent) federation.Published {
 	if s.Published != nil {
 		return s.Published(a)
 	}
@@ -81,14 +81,14 @@ func (s Subject) published(ctx context.Context, a hub.Agent) federation.Publishe
 	}
 	wire, err := s.Replica.Agent(ctx, s.ID, record.AgentKey(s.idOf(a)))
 	if err != nil {
-		return none("What was published cannot be read: " + plain(err))
+		return none("What was published cannot be read: " + plainError(err))
 	}
 	if wire == nil {
 		return none("It is published when the portal runs.")
 	}
 	rec, err := record.Open(s.Network, wire)
 	if err != nil {
-		return none("What was published cannot be read: " + plain(err))
+		return none("What was published cannot be read: " + plainError(err))
 	}
 	if b, ok := rec.Body.(*record.Agent); !ok || b.Deleted {
 		return none("It is published when the portal runs.")

@@ -7,16 +7,16 @@ import (
 )
 
 const (
-	// fewSent is how many requests it takes to say that too few are answered, or
+	// fewSent is the minimum number of requests before the doctor reports that too few are answered, or
 	// that nothing was published.
 	fewSent = 50
-	// fewFailed is how many have to fail to say that nobody answers.
+	// fewFailed is the minimum number of failures before the doctor reports that no portal answers.
 	fewFailed = 3
 )
 
-// active is how many other portals are known and answer; ok is false where
-// that cannot be told, which others say.
-func (s Subject) active(ctx context.Context) (n int, ok bool) {
+// countActive counts the other known portals that answer. ok is false if they cannot be read, which
+// another check reports.
+func (s Subject) countActive(ctx context.Context) (n int, ok bool) {
 	list, err := s.Known(ctx)
 	if err != nil {
 		return 0, false
@@ -29,13 +29,13 @@ func (s Subject) active(ctx context.Context) (n int, ok bool) {
 	return n, true
 }
 
-// addresses looks at how the portal stands in the DHT.
-func (s Subject) addresses(ctx context.Context, r *Report) {
+// checkDHT checks the portal's participation in the DHT.
+func (s Subject) checkDHT(ctx context.Context, r *Report) {
 	if s.DHT == nil || s.Known == nil {
 		return
 	}
 	d := s.DHT()
-	active, ok := s.active(ctx)
+	active, ok := s.countActive(ctx)
 	if !ok {
 		return
 	}

@@ -1,8 +1,7 @@
-// Package doctor looks a portal over for its operator: data, settings, whether it
-// can be reached, keys, clock, other portals, what is held of them, and its own
-// agents. It names each fault and what to do. It changes nothing, and opens
-// nothing itself: a Subject is what there is to look at, of a portal that runs or
-// of a folder alone.
+// Package doctor examines a portal for its operator: data, settings, reachability, keys, clock, other
+// portals, their replicated records, and the portal's own agents. It names each fault and the action
+// that solves it. It changes nothing and opens nothing itself: a Subject holds the parts to examine, of
+// a running portal or of a data folder alone.
 package doctor
 
 import (
@@ -15,19 +14,19 @@ import (
 	"agentsite/internal/record"
 )
 
-// Level is how bad a Finding is.
+// Level is the severity of a Finding.
 type Level string
 
-// The levels. Only faults make a portal ill.
+// The levels. Only faults make a portal unhealthy.
 const (
 	OK      Level = "ok"
-	Note    Level = "note"    // worth knowing; the portal is well with it
+	Note    Level = "note"    // worth knowing; the portal works
 	Fault   Level = "fault"   // something does not work
-	Skipped Level = "skipped" // could not be looked at; the text says why
+	Skipped Level = "skipped" // could not be checked; the text has the reason
 )
 
-// Finding is one thing that was seen, in sentences for the operator. What came
-// from other portals is in it as they wrote it: whoever shows it makes it safe.
+// Finding is one result, in sentences for the operator. Texts of other portals are included as they
+// are: the code that displays a finding must escape them.
 type Finding struct {
 	Check string `json:"check"` // one of the Checks
 	Level Level  `json:"level"`
@@ -35,7 +34,7 @@ type Finding struct {
 	Do    string `json:"do,omitempty"`
 }
 
-// The parts of a portal, in the order in which they are looked at.
+// The parts of a portal, in the order of the checks.
 const (
 	Data        = "data"
 	Settings    = "settings"
@@ -47,18 +46,17 @@ const (
 	DHT         = "dht"
 	Gossip      = "gossip"
 	Agents      = "agents"
-	Agent       = "agent" // the one that was asked about
+	Agent       = "agent" // the agent of the Question
 )
 
-// Report is what was seen.
+// Report is the result of an examination.
 type Report struct {
 	Healthy  bool      `json:"healthy"`
 	Running  bool      `json:"running"`
 	Findings []Finding `json:"findings"`
 }
 
-// maxEach bounds the findings of one sort: thousands of dead agents are one
-// thing to know.
+// maxEach bounds the findings of one kind: thousands of unreachable agents are one fact.
 const maxEach = 10
 
 // Add adds a finding.
@@ -66,7 +64,7 @@ func (r *Report) Add(check string, level Level, do, format string, args ...any) 
 	r.Findings = append(r.Findings, Finding{check, level, fmt.Sprintf(format, args...), do})
 }
 
-// Judge says whether anything is at fault.
+// Judge sets Healthy: true if there is no fault.
 func (r *Report) Judge() {
 	r.Healthy = true
 	for _, f := range r.Findings {
@@ -74,74 +72,72 @@ func (r *Report) Judge() {
 	}
 }
 
-// Question narrows what is looked at to whether an agent of this portal is found
-// at another. The zero Question looks at everything.
+// Question narrows the examination to one agent of this portal, and whether another portal can find it.
+// The zero Question examines everything.
 type Question struct {
 	Agent  string // its name
-	Portal string // the other portal's id, host or address; empty looks at this one alone
+	Portal string // the other portal's id, host or address; empty examines this one alone
 }
 
-// Subject is a portal to look at. What is nil is not there to be looked at.
+// Subject is the portal to examine. A nil field is not available and its check is skipped.
 type Subject struct {
 	Dir     string // its data folder
 	Running bool
-	// URL is how others reach it, Listen where it listens; Proxies whether
-	// forwarding headers of anybody are believed.
+	// URL is the address for others, Listen the address that the portal listens on. Proxies is true if
+	// the portal trusts the forwarding headers of any proxy.
 	URL, Listen string
 	Proxies     bool
 	Network     string // empty: none
 	ID          record.PortalID
-	// Standing is how it is with keys and card.
+	// Standing returns the state of keys and card.
 	Standing func(ctx context.Context) (federation.SelfStanding, error)
-	// Known are the other portals, as the operator sees them.
+	// Known returns the other portals, as the operator sees them.
 	Known   func(ctx context.Context) ([]federation.Peer, error)
 	Replica federation.Replica
-	// DHT is how the portal stands there; nil where it has none, as one that does
-	// not run.
+	// DHT returns the portal's state in the DHT; nil if it does not take part or does not run.
 	DHT func() federation.DHTStanding
-	// Gossip is how it stands in the pool that gossips; nil where it has none.
+	// Gossip returns the portal's state in the gossip pool; nil if it does not take part.
 	Gossip func() federation.GossipStanding
-	// LookUp looks for something there, as federation.DHT's Ask does.
+	// LookUp looks a key up in the DHT, like federation.DHT's Ask.
 	LookUp  func(ctx context.Context, what string) (federation.DHTAnswer, error)
 	Exports func(tags, languages []string) bool
-	// Web asks others without saying who asks; Caller asks signed, which only a
-	// portal that runs can.
+	// Web makes unsigned requests to other portals; Caller makes signed ones, which only a running
+	// portal can.
 	Web    http.RoundTripper
 	Caller federation.Caller
 	// Own calls yield with each agent of the portal.
 	Own func(ctx context.Context, yield func(hub.Agent) bool) error
-	// Published says how an agent stands in the network.
+	// Published returns the publication state of an agent in the network.
 	Published func(a hub.Agent) federation.Published
-	// Databases looks at the files of the databases and adds what it sees.
+	// Databases checks the database files and adds its findings.
 	Databases func(ctx context.Context, r *Report)
 }
 
-// Examine looks at a portal, or for the answer to a question.
+// Examine examines a portal, or answers a question.
 func Examine(ctx context.Context, s Subject, q Question) Report {
 	r := Report{Running: s.Running, Findings: []Finding{}}
 	if q.Agent != "" {
-		s.trace(ctx, &r, q)
+		s.traceAgent(ctx, &r, q)
 		r.Judge()
 		return r
 	}
-	s.folder(&r)
+	s.checkFolder(&r)
 	if s.Databases != nil {
 		s.Databases(ctx, &r)
 	}
-	s.settings(&r)
-	s.reach(ctx, &r)
-	s.keys(ctx, &r)
-	s.others(ctx, &r)
-	s.addresses(ctx, &r)
-	s.pool(ctx, &r)
-	s.agents(ctx, &r)
+	s.checkSettings(&r)
+	s.checkReach(ctx, &r)
+	s.checkKeys(ctx, &r)
+	s.checkPeers(ctx, &r)
+	s.checkDHT(ctx, &r)
+	s.checkGossip(ctx, &r)
+	s.checkAgents(ctx, &r)
 	r.Judge()
 	return r
 }
 
-// few adds at most maxEach findings of one sort, and says how many others there
-// are.
-type few struct {
+// cappedFindings adds at most maxEach findings of one kind, and then the number of further ones.
+type cappedFindings struct {
 	r     *Report
 	check string
 	level Level
@@ -149,13 +145,13 @@ type few struct {
 	n     int
 }
 
-func (f *few) add(format string, args ...any) {
+func (f *cappedFindings) addOne(format string, args ...any) {
 	if f.n++; f.n <= maxEach {
 		f.r.Add(f.check, f.level, f.do, format, args...)
 	}
 }
 
-func (f *few) done() {
+func (f *cappedFindings) addRest() {
 	if more := f.n - maxEach; more > 0 {
 		f.r.Add(f.check, f.level, f.do, "… and %d more like these.", more)
 	}

@@ -10,24 +10,23 @@ import (
 	"time"
 )
 
-// Free disk that is little, and so little that writes will fail soon: a backup
-// or an upgrade needs as much as the database has.
+// Thresholds of free disk space: little, and so little that writes will fail soon. A backup or an
+// upgrade needs as much space as the database has.
 const (
 	littleDisk = 1 << 30
 	noDisk     = 128 << 20
 )
 
-// FolderOf looks at a data folder by itself, before anything in it is opened.
+// FolderOf checks a data folder by itself, before any file in it is opened.
 func FolderOf(dir string) Report {
 	var r Report
-	Subject{Dir: dir}.folder(&r)
+	Subject{Dir: dir}.checkFolder(&r)
 	r.Judge()
 	return r
 }
 
-// folder looks at the data folder: who may read it, whether it can be written,
-// how much room there is.
-func (s Subject) folder(r *Report) {
+// checkFolder checks the data folder: its permissions, whether it can be written, and its free space.
+func (s Subject) checkFolder(r *Report) {
 	st, err := os.Stat(s.Dir)
 	if err != nil {
 		r.Add(Data, Fault, "Name the folder of a portal with --data.", "The data folder cannot be read: %v.", err)
@@ -37,31 +36,31 @@ func (s Subject) folder(r *Report) {
 	if st.Mode().Perm()&0o077 != 0 {
 		r.Add(Data, Fault, "chmod 700 "+s.Dir, "Others on this machine can look into the data folder %s (%s). It holds keys and what people wrote.", s.Dir, st.Mode().Perm())
 	}
-	s.secrets(r)
+	s.checkSecrets(r)
 	if f, err := os.CreateTemp(s.Dir, ".doctor-*"); err != nil {
 		r.Add(Data, Fault, "Give the folder to the user that the portal runs as, or mount its disk for writing.", "Nothing can be written into %s: %v.", s.Dir, err)
 	} else {
 		f.Close()
 		os.Remove(f.Name())
 	}
-	free, ok := room(s.Dir)
+	free, ok := freeSpace(s.Dir)
 	switch {
 	case !ok:
 	case free < noDisk:
-		r.Add(Data, Fault, "Make room on the disk of "+s.Dir+".", "The disk is all but full: %s are free. What people say will not be kept when nothing is.", size(free))
+		r.Add(Data, Fault, "Make room on the disk of "+s.Dir+".", "The disk is all but full: %s are free. What people say will not be kept when nothing is.", formatSize(free))
 	case free < littleDisk:
-		r.Add(Data, Note, "Make room before the next backup or upgrade.", "There are %s of disk left.", size(free))
+		r.Add(Data, Note, "Make room before the next backup or upgrade.", "There are %s of disk left.", formatSize(free))
 	}
-	s.leftovers(r)
+	s.checkLeftovers(r)
 	if len(r.Findings) == before {
-		r.Add(Data, OK, "", "The data folder %s is private and can be written; %s are free.", s.Dir, size(free))
+		r.Add(Data, OK, "", "The data folder %s is private and can be written; %s are free.", s.Dir, formatSize(free))
 	}
 }
 
-// secrets looks who may read what must be secret.
-func (s Subject) secrets(r *Report) {
-	list := few{r: r, check: Data, level: Fault, do: "chmod 600 " + filepath.Join(s.Dir, "*.key") + " " + filepath.Join(s.Dir, "*.db*")}
-	defer list.done()
+// checkSecrets checks the permissions of secret files.
+func (s Subject) checkSecrets(r *Report) {
+	list := cappedFindings{r: r, check: Data, level: Fault, do: "chmod 600 " + filepath.Join(s.Dir, "*.key") + " " + filepath.Join(s.Dir, "*.db*")}
+	defer list.addRest()
 	entries, err := os.ReadDir(s.Dir)
 	if err != nil {
 		r.Add(Data, Fault, "Run this as the user that the portal runs as.", "The data folder cannot be listed: %v.", err)
@@ -72,13 +71,13 @@ func (s Subject) secrets(r *Report) {
 			continue
 		}
 		if st, err := e.Info(); err == nil && st.Mode().Perm()&0o077 != 0 {
-			list.add("Others on this machine may read %s (%s).", e.Name(), st.Mode().Perm())
+			list.addOne("Others on this machine may read %s (%s).", e.Name(), st.Mode().Perm())
 		}
 	}
 }
 
-// leftovers tells of what an earlier start put aside.
-func (s Subject) leftovers(r *Report) {
+// checkLeftovers reports files that an earlier start moved aside.
+func (s Subject) checkLeftovers(r *Report) {
 	replica := filepath.Join(s.Dir, "replica.db")
 	if _, err := os.Stat(replica + ".damaged"); err == nil {
 		r.Add(Data, Fault, "Start the portal again: it begins a new replica, which is filled from the other portals.", "The replica of other portals' agents was seen to be damaged.")
@@ -91,8 +90,8 @@ func (s Subject) leftovers(r *Report) {
 	}
 }
 
-// room is how many bytes the portal's user may still write on a disk.
-func room(dir string) (free uint64, ok bool) {
+// freeSpace returns the number of bytes that the portal's user may still write on a disk.
+func freeSpace(dir string) (free uint64, ok bool) {
 	var st syscall.Statfs_t
 	if err := syscall.Statfs(dir, &st); err != nil {
 		return 0, false

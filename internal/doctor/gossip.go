@@ -2,16 +2,16 @@ package doctor
 
 import "context"
 
-// fewPooled is how many requests it takes to say that gossip does not work.
+// fewPooled is the minimum number of requests before the doctor reports that gossip does not work.
 const fewPooled = 20
 
-// pool looks at how the portal stands in the pool that gossips.
-func (s Subject) pool(ctx context.Context, r *Report) {
+// checkGossip checks the portal's participation in the gossip pool.
+func (s Subject) checkGossip(ctx context.Context, r *Report) {
 	if s.Gossip == nil || s.Known == nil {
 		return
 	}
 	g := s.Gossip()
-	active, ok := s.active(ctx)
+	active, ok := s.countActive(ctx)
 	if !ok {
 		return
 	}

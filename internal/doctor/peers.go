@@ -18,34 +18,33 @@ import (
 )
 
 const (
-	// maxAsked is how many portals are asked: enough to tell one that is down
-	// from a connection that is.
+	// maxAsked is the number of portals that are asked: enough to distinguish one unreachable portal
+	// from a broken connection of this machine.
 	maxAsked = 16
-	// minClocks is how many have to say the same before this clock is in
-	// doubt, clockOff how far it must be off to matter: signatures hold for a
-	// minute.
+	// minClocks is the number of portals that must agree before this clock is in doubt, clockOff the
+	// difference that matters: signatures are valid for a minute.
 	minClocks = 3
 	clockOff  = 10 * time.Second
-	// lagging is for how long a newer state of a portal may wait.
+	// lagging is how long a newer state of a portal may wait.
 	lagging = 10 * time.Minute
 )
 
-// asked is what came of asking one portal.
-type asked struct {
+// peerAnswer is the result of asking one portal.
+type peerAnswer struct {
 	peer  federation.Peer
 	err   error         // it did not answer
-	id    string        // who did
+	id    string        // the id of the portal that answered
 	off   time.Duration // its clock is ahead by this
 	clock bool          // off is known
-	// refused says why it does not let this portal in; held is the version of
-	// this portal's head there, when known.
+	// refused is the reason why it refuses this portal; held is the version of this portal's head
+	// there, when known.
 	refused string
 	known   bool
 	held    record.Version
 }
 
-// others looks at the other portals and at what is held of them.
-func (s Subject) others(ctx context.Context, r *Report) {
+// checkPeers checks the other portals and their replicated records.
+func (s Subject) checkPeers(ctx context.Context, r *Report) {
 	if s.Known == nil || s.Network == "" {
 		return
 	}
@@ -58,15 +57,15 @@ func (s Subject) others(ctx context.Context, r *Report) {
 		r.Add(Peers, Note, "agentsite peers add https://PORTAL, or start with --join https://PORTAL", "No other portal is known.")
 		return
 	}
-	answers := s.askAll(ctx, choose(list))
-	s.clocks(r, answers)
-	s.doors(ctx, r, answers)
-	standing(r, list)
-	replication(r, list)
+	answers := s.askAll(ctx, choosePeers(list))
+	s.compareClocks(r, answers)
+	s.reportPeers(ctx, r, answers)
+	reportStates(r, list)
+	reportReplication(r, list)
 }
 
-// choose takes those worth asking: those that are let in, the healthy first.
-func choose(list []federation.Peer) []federation.Peer {
+// choosePeers selects the portals to ask: those that are allowed, the healthy ones first.
+func choosePeers(list []federation.Peer) []federation.Peer {
 	rank := map[federation.State]int{federation.Active: 1, federation.Silent: 2, federation.Stale: 3, federation.Pending: 4, federation.Joining: 5}
 	var out []federation.Peer
 	for _, p := range list {
@@ -78,12 +77,12 @@ func choose(list []federation.Peer) []federation.Peer {
 	return out[:min(len(out), maxAsked)]
 }
 
-// askAll asks portals at once.
-func (s Subject) askAll(ctx context.Context, list []federation.Peer) []asked {
+// askAll asks several portals concurrently.
+func (s Subject) askAll(ctx context.Context, list []federation.Peer) []peerAnswer {
 	if s.Web == nil {
 		return nil
 	}
-	out := make([]asked, len(list))
+	out := make([]peerAnswer, len(list))
 	var wg sync.WaitGroup
 	for i, p := range list {
 		wg.Go(func() { out[i] = s.askOne(ctx, p) })
@@ -92,9 +91,9 @@ func (s Subject) askAll(ctx context.Context, list []federation.Peer) []asked {
 	return out
 }
 
-func (s Subject) askOne(ctx context.Context, p federation.Peer) asked {
-	out := asked{peer: p}
-	a, err := s.get(ctx, p.URL+"/peering/v1/status")
+func (s Subject) askOne(ctx context.Context, p federation.Peer) peerAnswer {
+	out := peerAnswer{peer: p}
+	a, err := s.getURL(ctx, p.URL+"/peering/v1/status")
 	if err == nil && a.status != http.StatusOK {
 		err = fmt.Errorf("it answers %d", a.status)
 	}
@@ -110,7 +109,7 @@ func (s Subject) askOne(ctx context.Context, p federation.Peer) asked {
 	}
 	out.id = said.Portal
 	if t, err := http.ParseTime(a.header.Get("Date")); err == nil {
-		// The header has whole seconds, of somewhere between question and answer.
+		// The header has whole seconds, from some time between request and answer.
 		out.off, out.clock = t.Add(time.Second/2).Sub(clock.Now().Add(-a.took/2)), true
 	}
 	if s.Caller != nil && p.ID != "" && p.State != federation.Pending && string(p.ID) == out.id {
@@ -119,8 +118,8 @@ func (s Subject) askOne(ctx context.Context, p federation.Peer) asked {
 	return out
 }
 
-// headAt asks a portal which head of this one it holds, or why it refuses to
-// answer. known is false when neither is to be had.
+// headAt asks a portal for its version of this portal's head, or the reason why it refuses to answer.
+// known is false when neither is available.
 func (s Subject) headAt(ctx context.Context, p federation.Peer) (refused string, held record.Version, known bool) {
 	ctx, cancel := context.WithTimeout(ctx, askFor)
 	defer cancel()
@@ -129,7 +128,7 @@ func (s Subject) headAt(ctx context.Context, p federation.Peer) (refused string,
 	case err != nil:
 		return "", held, false
 	case a.Status == http.StatusForbidden || a.Status == http.StatusUnauthorized:
-		return refusal(a), held, false
+		return refusalText(a), held, false
 	case a.Status == http.StatusNotFound:
 		return "", held, true
 	case a.Status != http.StatusOK:
@@ -141,7 +140,7 @@ func (s Subject) headAt(ctx context.Context, p federation.Peer) (refused string,
 	if json.Unmarshal(a.Body, &in) != nil {
 		return "", held, false
 	}
-	// Only shown: what it says of this portal is not taken in.
+	// The answer is only shown: the claim about this portal is not stored.
 	h, err := record.Open(s.Network, in.Head)
 	if err != nil || h.Portal != s.ID || h.Type != record.TypeHead {
 		return "", held, false
@@ -149,8 +148,8 @@ func (s Subject) headAt(ctx context.Context, p federation.Peer) (refused string,
 	return "", h.Version(), true
 }
 
-// refusal is why a portal refused, as it says.
-func refusal(a *federation.Answer) string {
+// refusalText returns the reason in a portal's refusal.
+func refusalText(a *federation.Answer) string {
 	var in struct {
 		Error struct {
 			Reason, Message string
@@ -162,8 +161,8 @@ func refusal(a *federation.Answer) string {
 	return fmt.Sprintf("%.40s: %.300s", in.Error.Reason, in.Error.Message)
 }
 
-// clocks compares this machine's clock with those of others.
-func (s Subject) clocks(r *Report, answers []asked) {
+// compareClocks compares this machine's clock with those of other portals.
+func (s Subject) compareClocks(r *Report, answers []peerAnswer) {
 	var off []time.Duration
 	for _, a := range answers {
 		if a.clock {
@@ -185,43 +184,44 @@ func (s Subject) clocks(r *Report, answers []asked) {
 	}
 }
 
-// doors says who answers, who lets this portal in, and who has its newest head.
-func (s Subject) doors(ctx context.Context, r *Report, answers []asked) {
+// reportPeers reports which portals answer, allow this portal, and have its newest head.
+func (s Subject) reportPeers(ctx context.Context, r *Report, answers []peerAnswer) {
 	if len(answers) == 0 {
 		return
 	}
-	silent := few{r: r, check: Peers, level: Note, do: "Nothing: it is asked again by itself. If it is gone for good: agentsite peers forget PORTAL"}
-	other := few{r: r, check: Peers, level: Fault, do: "Ask its operator. If the portal began anew: agentsite peers forget PORTAL, and add it again"}
-	shut := few{r: r, check: Peers, level: Fault, do: "Ask its operator to let this portal in: agentsite peers allow " + string(s.ID)}
-	behind := few{r: r, check: Peers, level: Note, do: "Nothing, if this was just now. Else let its operator run `agentsite doctor` there"}
-	// Its word alone, so no fault: who lies must not make this portal ill.
-	ahead := few{r: r, check: Peers, level: Note, do: "Stop the other one if this portal runs twice. Else start it again: it begins a new count"}
+	silent := cappedFindings{r: r, check: Peers, level: Note, do: "Nothing: it is asked again by itself. If it is gone for good: agentsite peers forget PORTAL"}
+	other := cappedFindings{r: r, check: Peers, level: Fault, do: "Ask its operator. If the portal began anew: agentsite peers forget PORTAL, and add it again"}
+	shut := cappedFindings{r: r, check: Peers, level: Fault, do: "Ask its operator to let this portal in: agentsite peers allow " + string(s.ID)}
+	behind := cappedFindings{r: r, check: Peers, level: Note, do: "Nothing, if this was just now. Else let its operator run `agentsite doctor` there"}
+	// A note and no fault, because it is an unverified claim: a lying portal must not make this one
+	// unhealthy.
+	ahead := cappedFindings{r: r, check: Peers, level: Note, do: "Stop the other one if this portal runs twice. Else start it again: it begins a new count"}
 	own, _ := s.ownHead(ctx)
 	there := 0
 	for _, a := range answers {
 		host := a.peer.Host()
 		switch {
 		case a.err != nil:
-			silent.add("%s does not answer: %v.", host, a.err)
+			silent.addOne("%s does not answer: %v.", host, a.err)
 			continue
 		case a.peer.ID != "" && a.id != string(a.peer.ID):
-			other.add("At %s answers another portal (%.60s) than the one that is known there (%s).", host, a.id, a.peer.ID)
+			other.addOne("At %s answers another portal (%.60s) than the one that is known there (%s).", host, a.id, a.peer.ID)
 			continue
 		}
 		there++
 		switch {
 		case a.refused != "":
-			shut.add("%s refuses this portal. It says %s", host, a.refused)
+			shut.addOne("%s refuses this portal. It says %s", host, a.refused)
 		case a.known && a.held == record.Version{}:
-			behind.add("%s answers and holds no agents of this portal yet.", host)
+			behind.addOne("%s answers and holds no agents of this portal yet.", host)
 		case a.known && a.held.Compare(own) < 0:
-			behind.add("%s holds an older state of this portal (%s, here %s).", host, version(a.held), version(own))
-		case a.known && a.held.Compare(own) > 0 && s.newer(ctx, a.held):
-			ahead.add("%s says that it holds a newer state of this portal (%s) than it has itself: its folder is a copy of an older state, or it runs twice.", host, version(a.held))
+			behind.addOne("%s holds an older state of this portal (%s, here %s).", host, formatVersion(a.held), formatVersion(own))
+		case a.known && a.held.Compare(own) > 0 && s.isNewer(ctx, a.held):
+			ahead.addOne("%s says that it holds a newer state of this portal (%s) than it has itself: its folder is a copy of an older state, or it runs twice.", host, formatVersion(a.held))
 		}
 	}
-	for _, f := range []*few{&silent, &other, &shut, &behind, &ahead} {
-		f.done()
+	for _, f := range []*cappedFindings{&silent, &other, &shut, &behind, &ahead} {
+		f.addRest()
 	}
 	if there == 0 {
 		r.Add(Peers, Fault, "Look at this machine's connection, DNS and firewall first.", "None of the %d portals that were asked answers.", len(answers))
@@ -230,14 +230,14 @@ func (s Subject) doors(ctx context.Context, r *Report, answers []asked) {
 	r.Add(Peers, OK, "", "%d of %d portals that were asked answer.", there, len(answers))
 }
 
-// newer reports whether a version is still newer than the own head, which may
-// have grown since it was read.
-func (s Subject) newer(ctx context.Context, v record.Version) bool {
+// isNewer reports whether a version is still newer than the own head, which may have grown since it was
+// read.
+func (s Subject) isNewer(ctx context.Context, v record.Version) bool {
 	own, ok := s.ownHead(ctx)
 	return ok && v.Compare(own) > 0
 }
 
-// ownHead is the version of this portal's newest head.
+// ownHead returns the version of this portal's newest head.
 func (s Subject) ownHead(ctx context.Context) (v record.Version, ok bool) {
 	if s.Replica == nil {
 		return v, false
@@ -253,14 +253,14 @@ func (s Subject) ownHead(ctx context.Context) (v record.Version, ok bool) {
 	return h.Version(), true
 }
 
-func version(v record.Version) string { return fmt.Sprintf("%d.%d", v.Epoch, v.Seq) }
+func formatVersion(v record.Version) string { return fmt.Sprintf("%d.%d", v.Epoch, v.Seq) }
 
-// standing says whom an operator has to look at.
-func standing(r *Report, list []federation.Peer) {
-	lied := few{r: r, check: Peers, level: Fault, do: "Look at the proof: agentsite peers release PORTAL"}
-	waits := few{r: r, check: Peers, level: Note, do: "agentsite peers allow PORTAL, or deny it"}
-	forged := few{r: r, check: Peers, level: Note, do: "Nothing: it is let in again by itself. agentsite peers list --json shows what it sent"}
-	stale := few{r: r, check: Peers, level: Note, do: "If it is gone for good: agentsite peers forget PORTAL"}
+// reportStates reports the portals that need a decision of the operator.
+func reportStates(r *Report, list []federation.Peer) {
+	lied := cappedFindings{r: r, check: Peers, level: Fault, do: "Look at the proof: agentsite peers release PORTAL"}
+	waits := cappedFindings{r: r, check: Peers, level: Note, do: "agentsite peers allow PORTAL, or deny it"}
+	forged := cappedFindings{r: r, check: Peers, level: Note, do: "Nothing: it is let in again by itself. agentsite peers list --json shows what it sent"}
+	stale := cappedFindings{r: r, check: Peers, level: Note, do: "If it is gone for good: agentsite peers forget PORTAL"}
 	now := clock.Now()
 	for _, p := range list {
 		name := p.Host()
@@ -269,25 +269,25 @@ func standing(r *Report, list []federation.Peer) {
 		}
 		switch {
 		case p.State == federation.Quarantined:
-			lied.add("%s is quarantined: %s", name, p.Reason)
+			lied.addOne("%s is quarantined: %s", name, p.Reason)
 		case p.Refused.After(now):
-			forged.add("%s: %s", name, p.Reason)
+			forged.addOne("%s: %s", name, p.Reason)
 		case p.State == federation.Pending:
-			waits.add("%s waits: %s", name, p.Reason)
+			waits.addOne("%s waits: %s", name, p.Reason)
 		case p.State == federation.Stale:
-			stale.add("%s: %s", name, p.Reason)
+			stale.addOne("%s: %s", name, p.Reason)
 		}
 	}
-	for _, f := range []*few{&lied, &waits, &forged, &stale} {
-		f.done()
+	for _, f := range []*cappedFindings{&lied, &waits, &forged, &stale} {
+		f.addRest()
 	}
 }
 
-// replication says how whole the copy of the others' agents is.
-func replication(r *Report, list []federation.Peer) {
-	late := few{r: r, check: Replication, level: Fault, do: "Let its operator look at it; it is asked again by itself. `agentsite verify` looks at the copy here"}
-	cut := few{r: r, check: Replication, level: Note, do: "Raise its quota on /admin/peers if you want them all; searches ask it meanwhile"}
-	partly := few{r: r, check: Replication, level: Note, do: "Nothing: the rest is fetched by itself"}
+// reportReplication reports how complete the replica of the other portals' agents is.
+func reportReplication(r *Report, list []federation.Peer) {
+	late := cappedFindings{r: r, check: Replication, level: Fault, do: "Let its operator look at it; it is asked again by itself. `agentsite verify` looks at the copy here"}
+	cut := cappedFindings{r: r, check: Replication, level: Note, do: "Raise its quota on /admin/peers if you want them all; searches ask it meanwhile"}
+	partly := cappedFindings{r: r, check: Replication, level: Note, do: "Nothing: the rest is fetched by itself"}
 	now := clock.Now()
 	portals, held, listed, oldest := 0, 0, 0, time.Duration(0)
 	for _, p := range list {
@@ -300,23 +300,23 @@ func replication(r *Report, list []federation.Peer) {
 		}
 		switch {
 		case p.Truncated:
-			cut.add("Of %s %d agents are listed, more than its quota: they are not held here.", p.Host(), p.Listed)
+			cut.addOne("Of %s %d agents are listed, more than its quota: they are not held here.", p.Host(), p.Listed)
 		case p.Lag > lagging:
-			late.add("A newer state of %s has been waiting for %s: %s", p.Host(), p.Lag.Round(time.Minute), faults(p.Faults))
+			late.addOne("A newer state of %s has been waiting for %s: %s", p.Host(), p.Lag.Round(time.Minute), formatFaults(p.Faults))
 		case p.Agents < p.Listed:
-			partly.add("Of %s %d of %d agents are held.", p.Host(), p.Agents, p.Listed)
+			partly.addOne("Of %s %d of %d agents are held.", p.Host(), p.Agents, p.Listed)
 		}
 	}
-	for _, f := range []*few{&late, &cut, &partly} {
-		f.done()
+	for _, f := range []*cappedFindings{&late, &cut, &partly} {
+		f.addRest()
 	}
 	if portals > 0 {
 		r.Add(Replication, OK, "", "%d of %d agents of %d other portals are held; the oldest of their heads is %s old.", held, listed, portals, oldest.Round(time.Second))
 	}
 }
 
-// faults writes what a portal sent that was refused, the most frequent first.
-func faults(m map[string]int) string {
+// formatFaults lists the refused records of a portal by reason, the most frequent first.
+func formatFaults(m map[string]int) string {
 	if len(m) == 0 {
 		return "nothing of it was refused."
 	}
@@ -331,8 +331,8 @@ func faults(m map[string]int) string {
 	return "refused since the start: " + strings.Join(names[:min(len(names), 5)], ", ") + "."
 }
 
-// plain is the sentence of an error that may be shown.
-func plain(err error) string {
+// plainError returns the text of an error that may be shown.
+func plainError(err error) string {
 	if f := fault.As(err); f.Kind != fault.Internal {
 		return f.Safe
 	}

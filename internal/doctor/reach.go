@@ -20,14 +20,13 @@ import (
 )
 
 const (
-	// askFor is how long one portal is waited for, answers how much is read of
-	// what it says.
+	// askFor is the time limit for one portal's answer, maxAnswer the size limit in bytes.
 	askFor    = 5 * time.Second
 	maxAnswer = 256 << 10
 )
 
-// size writes bytes for people.
-func size(n uint64) string {
+// formatSize formats a number of bytes for people.
+func formatSize(n uint64) string {
 	switch {
 	case n >= 1<<30:
 		return fmt.Sprintf("%.1f GiB", float64(n)/(1<<30))
@@ -37,16 +36,16 @@ func size(n uint64) string {
 	return fmt.Sprintf("%d KiB", n>>10)
 }
 
-// settings looks whether address, listening and proxies fit each other; how a
-// portal that does not run would be started nobody knows.
-func (s Subject) settings(r *Report) {
+// checkSettings checks whether address, listen address and proxies fit together. The settings of a
+// portal that does not run are unknown.
+func (s Subject) checkSettings(r *Report) {
 	u, err := url.Parse(s.URL)
 	if err != nil || u.Host == "" {
 		r.Add(Settings, Fault, "Give the portal's address with --url.", "The portal's address %q cannot be read.", s.URL)
 		return
 	}
 	host, _, _ := net.SplitHostPort(s.Listen)
-	here := loopback(u.Hostname())
+	here := isLoopback(u.Hostname())
 	before := len(r.Findings)
 	switch {
 	case s.Network == "":
@@ -55,7 +54,7 @@ func (s Subject) settings(r *Report) {
 	case here:
 		r.Add(Settings, Note, "Start it with --url https://… when others shall reach it.", "The address %s means this machine: only portals on this machine reach it.", s.URL)
 	}
-	if s.Running && here && !loopback(host) {
+	if s.Running && here && !isLoopback(host) {
 		r.Add(Settings, Fault, "Say with --url how others reach it, or listen on 127.0.0.1.", "It listens on %s, which other machines reach, and its address is %s: they are answered 421.", s.Listen, s.URL)
 	}
 	if s.Running && u.Scheme == "https" && !s.Proxies {
@@ -70,7 +69,7 @@ func (s Subject) settings(r *Report) {
 	}
 }
 
-func loopback(host string) bool {
+func isLoopback(host string) bool {
 	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
 		return true
 	}
@@ -78,7 +77,7 @@ func loopback(host string) bool {
 	return err == nil && ip.IsLoopback()
 }
 
-// answer is what somebody answered.
+// answer is the answer to a request.
 type answer struct {
 	status int
 	header http.Header
@@ -86,8 +85,8 @@ type answer struct {
 	took   time.Duration
 }
 
-// get asks without a signature.
-func (s Subject) get(ctx context.Context, address string) (*answer, error) {
+// getURL makes an unsigned request.
+func (s Subject) getURL(ctx context.Context, address string) (*answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, askFor)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
@@ -112,19 +111,19 @@ func (s Subject) get(ctx context.Context, address string) (*answer, error) {
 	return &answer{resp.StatusCode, resp.Header, b, took}, nil
 }
 
-// who is what a portal says of itself at its well-known address.
-type who struct {
+// wellKnownCard is a portal's answer at its well-known address.
+type wellKnownCard struct {
 	Network string          `json:"network"`
 	Portal  record.PortalID `json:"portal"`
 	Origin  string          `json:"origin"`
 	Card    json.RawMessage `json:"card"`
 }
 
-// wellKnown is where every portal says who it is.
+// wellKnown is the path at which every portal describes itself.
 const wellKnown = "/.well-known/agentsite"
 
-// reach asks the portal's own address from here, as others would.
-func (s Subject) reach(ctx context.Context, r *Report) {
+// checkReach requests the portal's own address from here, as other portals would.
+func (s Subject) checkReach(ctx context.Context, r *Report) {
 	switch {
 	case s.Network == "" || !record.ValidOrigin(s.URL):
 		return
@@ -135,7 +134,7 @@ func (s Subject) reach(ctx context.Context, r *Report) {
 		return
 	}
 	at := s.URL + wellKnown
-	a, err := s.get(ctx, at)
+	a, err := s.getURL(ctx, at)
 	if err != nil {
 		do := "Look at DNS, firewall and proxy: others ask this very address. `curl -v " + at + "` from another machine says more."
 		switch egress.CodeOf(err) {
@@ -150,7 +149,7 @@ func (s Subject) reach(ctx context.Context, r *Report) {
 		r.Add(Reach, Fault, do, "The portal cannot be reached at its own address %s: %v.", s.URL, err)
 		return
 	}
-	var w who
+	var w wellKnownCard
 	err = json.Unmarshal(a.body, &w)
 	switch {
 	case a.status != http.StatusOK:
@@ -168,11 +167,11 @@ func (s Subject) reach(ctx context.Context, r *Report) {
 	}
 }
 
-// Cards and keys that end sooner than this are worth a word.
+// keysSoon is the remaining lifetime of cards and keys below which the doctor reports them.
 const keysSoon = 14 * 24 * time.Hour
 
-// keys looks at the card and the keys that sign.
-func (s Subject) keys(ctx context.Context, r *Report) {
+// checkKeys checks the card and the signing keys.
+func (s Subject) checkKeys(ctx context.Context, r *Report) {
 	if s.Standing == nil {
 		return
 	}
@@ -193,7 +192,7 @@ func (s Subject) keys(ctx context.Context, r *Report) {
 	case st.Expires.IsZero():
 		r.Add(Keys, Fault, signNow(st.Away), "The portal has no card: others cannot know it.")
 	case left <= 0:
-		r.Add(Keys, Fault, signNow(st.Away), "The portal's card ended at %s: others refuse what it signs.", at(st.Expires))
+		r.Add(Keys, Fault, signNow(st.Away), "The portal's card ended at %s: others refuse what it signs.", formatTime(st.Expires))
 	case st.Due != "" && left < keysSoon:
 		r.Add(Keys, Fault, signNow(st.Away), "%s", st.Due)
 	case st.Due != "":
@@ -211,7 +210,7 @@ func (s Subject) keys(ctx context.Context, r *Report) {
 		if st.Away {
 			root = "its root key is kept elsewhere"
 		}
-		r.Add(Keys, OK, "", "The card is good until %s; %s.", at(st.Expires), root)
+		r.Add(Keys, OK, "", "The card is good until %s; %s.", formatTime(st.Expires), root)
 	}
 }
 
@@ -222,5 +221,5 @@ func signNow(away bool) string {
 	return "agentsite keys rotate"
 }
 
-// at writes a time for people, in UTC.
-func at(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") }
+// formatTime formats a time for people, in UTC.
+func formatTime(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") }

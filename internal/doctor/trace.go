@@ -12,13 +12,12 @@ import (
 	"agentsite/internal/record"
 )
 
-// idOf is an own agent's id in the network.
+// idOf returns an own agent's id in the network.
 func (s Subject) idOf(a hub.Agent) string { return record.AgentID(s.ID, strings.ToLower(a.ID)) }
 
-// trace follows an agent from here to another portal, step by step, up to the
-// one where it gets lost.
-func (s Subject) trace(ctx context.Context, r *Report, q Question) {
-	a, ok := s.named(ctx, r, q.Agent)
+// traceAgent follows an agent from here to another portal, step by step, up to the step that fails.
+func (s Subject) traceAgent(ctx context.Context, r *Report, q Question) {
+	a, ok := s.findOwn(ctx, r, q.Agent)
 	if !ok {
 		return
 	}
@@ -26,33 +25,33 @@ func (s Subject) trace(ctx context.Context, r *Report, q Question) {
 		r.Add(Agent, Fault, "Start the portal in a network: --network NAME", "This portal is in no network, so no other knows its agents.")
 		return
 	}
-	p := s.published(ctx, a)
+	p := s.publishedState(ctx, a)
 	switch {
 	case p.Why != "":
 		r.Add(Agent, Fault, "Make it public, and look at `agentsite peers policy` and its tags (local-only keeps it here)", "It is not published: %s", p.Why)
 		return
 	case !p.Listed:
-		r.Add(Agent, Fault, "Wait some seconds and ask again; the portal's log says if it cannot be done", "Its record %s is signed, but the portal's newest head does not cover it yet.", version(p.Version))
+		r.Add(Agent, Fault, "Wait some seconds and ask again; the portal's log says if it cannot be done", "Its record %s is signed, but the portal's newest head does not cover it yet.", formatVersion(p.Version))
 		return
 	}
 	head, _ := s.ownHead(ctx)
-	r.Add(Agent, OK, "", "It is published: record %s, covered by the head %s.", version(p.Version), version(head))
-	s.booked(ctx, r, a)
+	r.Add(Agent, OK, "", "It is published: record %s, covered by the head %s.", formatVersion(p.Version), formatVersion(head))
+	s.checkEntries(ctx, r, a)
 	if q.Portal == "" {
 		r.Add(Agent, Skipped, "", "Name another portal to see whether the agent is found there.")
 		return
 	}
-	peer, ok := s.there(ctx, r, q.Portal)
+	peer, ok := s.checkOther(ctx, r, q.Portal)
 	if peer.ID != "" && peer.State != federation.Silent {
 		s.takesPart(ctx, r, peer)
 	}
 	if ok {
-		s.found(ctx, r, peer, a, p)
+		s.checkRecord(ctx, r, peer, a, p)
 	}
 }
 
-// named looks an own agent up.
-func (s Subject) named(ctx context.Context, r *Report, name string) (found hub.Agent, ok bool) {
+// findOwn finds an own agent by name.
+func (s Subject) findOwn(ctx context.Context, r *Report, name string) (found hub.Agent, ok bool) {
 	u, err := url.Parse(s.URL)
 	if err == nil {
 		name = strings.TrimSuffix(name, "@"+u.Host)
@@ -77,8 +76,8 @@ func (s Subject) named(ctx context.Context, r *Report, name string) (found hub.A
 	return found, ok && err == nil
 }
 
-// there finds the other portal, and says whether the two deal with each other.
-func (s Subject) there(ctx context.Context, r *Report, name string) (federation.Peer, bool) {
+// checkOther finds the other portal and checks whether the two portals exchange records.
+func (s Subject) checkOther(ctx context.Context, r *Report, name string) (federation.Peer, bool) {
 	host := name
 	if u, err := url.Parse(name); err == nil && u.Host != "" {
 		host = u.Host
@@ -135,16 +134,15 @@ func (s Subject) there(ctx context.Context, r *Report, name string) (federation.
 		r.Add(Agent, Fault, "Wait a minute. If it stays so: let its operator run `agentsite doctor`", "%s holds no state of this portal.", peer.Host())
 		return peer, false
 	case got.held.Compare(own) < 0:
-		r.Add(Agent, Note, "Nothing, if this was just now", "%s holds the older head %s of this portal.", peer.Host(), version(got.held))
+		r.Add(Agent, Note, "Nothing, if this was just now", "%s holds the older head %s of this portal.", peer.Host(), formatVersion(got.held))
 	default:
-		r.Add(Agent, OK, "", "%s holds the head %s of this portal.", peer.Host(), version(got.held))
+		r.Add(Agent, OK, "", "%s holds the head %s of this portal.", peer.Host(), formatVersion(got.held))
 	}
 	return peer, true
 }
 
-// found asks the other portal for the record, and whether its search finds the
-// agent.
-func (s Subject) found(ctx context.Context, r *Report, peer federation.Peer, agent hub.Agent, p federation.Published) {
+// checkRecord asks the other portal for the agent's record, and whether its search finds the agent.
+func (s Subject) checkRecord(ctx context.Context, r *Report, peer federation.Peer, agent hub.Agent, p federation.Published) {
 	if s.Caller != nil && peer.ID != "" {
 		ask, cancel := context.WithTimeout(ctx, askFor)
 		got, err := s.Caller.Do(ask, peer.URL, peer.ID, http.MethodGet, "/peering/v1/agents/"+string(s.ID)+"/"+url.PathEscape(strings.ToLower(agent.ID)), nil, maxAnswer)
@@ -157,7 +155,7 @@ func (s Subject) found(ctx context.Context, r *Report, peer federation.Peer, age
 			r.Add(Agent, Fault, "Wait a minute. If it stays so, a quota there is in the way: its operator sees that on /admin/peers", "%s does not hold the agent's record.", peer.Host())
 			return
 		case got.Status != http.StatusOK:
-			r.Add(Agent, Fault, "Ask again.", "Asked for the agent's record, %s says %s", peer.Host(), refusal(got))
+			r.Add(Agent, Fault, "Ask again.", "Asked for the agent's record, %s says %s", peer.Host(), refusalText(got))
 			return
 		}
 		var in struct {
@@ -170,7 +168,7 @@ func (s Subject) found(ctx context.Context, r *Report, peer federation.Peer, age
 				r.Add(Agent, Fault, "Let its operator run `agentsite verify`", "What %s has as the agent's record is none of this portal.", peer.Host())
 				return
 			case rec.Version().Compare(p.Version) < 0:
-				r.Add(Agent, Note, "Nothing, if this was just now", "%s holds an older record of the agent, %s.", peer.Host(), version(rec.Version()))
+				r.Add(Agent, Note, "Nothing, if this was just now", "%s holds an older record of the agent, %s.", peer.Host(), formatVersion(rec.Version()))
 			default:
 				r.Add(Agent, OK, "", "%s holds the agent's record.", peer.Host())
 			}
@@ -181,7 +179,7 @@ func (s Subject) found(ctx context.Context, r *Report, peer federation.Peer, age
 		return
 	}
 	handle := agent.Name + "@" + u.Host
-	got, err := s.get(ctx, peer.URL+"/api/v1/search?"+url.Values{"q": {strings.ReplaceAll(agent.Name, "-", " ")}, "portal": {u.Host}, "limit": {"50"}}.Encode())
+	got, err := s.getURL(ctx, peer.URL+"/api/v1/search?"+url.Values{"q": {strings.ReplaceAll(agent.Name, "-", " ")}, "portal": {u.Host}, "limit": {"50"}}.Encode())
 	switch {
 	case err != nil:
 		r.Add(Agent, Fault, "Ask again.", "The search of %s does not answer: %v.", peer.Host(), err)
@@ -210,8 +208,8 @@ func (s Subject) found(ctx context.Context, r *Report, peer federation.Peer, age
 			return
 		}
 	}
-	// What it is called need not be among its words.
-	if got, err := s.get(ctx, peer.URL+"/api/v1/agents/"+url.PathEscape(handle)); err == nil && got.status == http.StatusOK {
+	// The agent's name need not be among its indexed words.
+	if got, err := s.getURL(ctx, peer.URL+"/api/v1/agents/"+url.PathEscape(handle)); err == nil && got.status == http.StatusOK {
 		r.Add(Agent, Note, "Search for words of its description.", "%s has %s, but a search for its name does not bring it.", peer.Host(), handle)
 		return
 	}

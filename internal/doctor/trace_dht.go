@@ -8,9 +8,9 @@ import (
 	"agentsite/internal/hub"
 )
 
-// booked says whether portals that do not know this one can find it and an agent of
-// it in the DHT: whether it takes part, publishes the keys, and others keep them.
-func (s Subject) booked(ctx context.Context, r *Report, a hub.Agent) {
+// checkEntries checks whether portals that do not know this one can find it and its agent in the DHT:
+// whether this portal takes part, publishes the entries, and other portals store them.
+func (s Subject) checkEntries(ctx context.Context, r *Report, a hub.Agent) {
 	if s.DHT == nil || s.LookUp == nil {
 		r.Add(DHT, Skipped, "", "Whether it is found through the DHT can be asked while the portal runs.")
 		return
@@ -28,7 +28,7 @@ func (s Subject) booked(ctx context.Context, r *Report, a hub.Agent) {
 			r.Add(DHT, Skipped, "Ask again.", "%s was not looked up: %v.", upperFirst(k.name), err)
 		case !got.Own:
 			unpublished = append(unpublished, k.name)
-		case got.Holders == 0 || !names(got, s):
+		case got.Holders == 0 || !namesPortal(got, s):
 			lost = append(lost, k.name)
 		default:
 			kept = append(kept, k.name)
@@ -54,8 +54,8 @@ func (s Subject) booked(ctx context.Context, r *Report, a hub.Agent) {
 	}
 }
 
-// names reports whether an answer names this portal.
-func names(a federation.DHTAnswer, s Subject) bool {
+// namesPortal reports whether an answer names this portal.
+func namesPortal(a federation.DHTAnswer, s Subject) bool {
 	for _, p := range a.Portals {
 		if p.ID == s.ID {
 			return true
@@ -64,8 +64,8 @@ func names(a federation.DHTAnswer, s Subject) bool {
 	return false
 }
 
-// takesPart says whether another portal is in the DHT: only then it can look there
-// for what it does not know.
+// takesPart reports whether another portal is in the DHT. Only then can it look up unknown agents
+// there.
 func (s Subject) takesPart(ctx context.Context, r *Report, peer federation.Peer) {
 	if s.DHT == nil || s.LookUp == nil || s.DHT().Nodes == 0 {
 		return
