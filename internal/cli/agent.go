@@ -13,10 +13,10 @@ import (
 	"strings"
 )
 
-// maxAgentFile bounds the file of an agent.
+// maxAgentFile bounds the size of an agent's file in bytes.
 const maxAgentFile = 1 << 20
 
-// registered is what a portal says of an agent after it was registered.
+// registered is the part of the API's agent that is printed after a registration.
 type registered struct {
 	Handle   string `json:"handle"`
 	Name     string `json:"name"`
@@ -28,10 +28,10 @@ type registered struct {
 	} `json:"liveness"`
 }
 
-// runAgentRegister registers the agent that a file describes, or brings it to
-// what the file says: doing it again changes nothing.
+// runAgentRegister registers the agent that a file describes, or updates it to match the file. It is
+// idempotent.
 func runAgentRegister(ctx context.Context, e env, fs *flags, args []string) error {
-	if err := need("agent register", args, 1, 1); err != nil {
+	if err := checkArgs("agent register", args, 1, 1); err != nil {
 		return err
 	}
 	c, err := newClient(fs)
@@ -50,12 +50,12 @@ func runAgentRegister(ctx context.Context, e env, fs *flags, args []string) erro
 	if name == "" {
 		return fmt.Errorf("%s names no agent; add \"name\", or give --name", args[0])
 	}
-	// What was there before tells apart what this does.
+	// The version before shows whether this call created, changed or kept the agent.
 	var before registered
-	if err := c.call(ctx, http.MethodGet, "/api/v1/agents/"+url.PathEscape(name), nil, &before); err != nil {
+	if err := c.callJSON(ctx, http.MethodGet, "/api/v1/agents/"+url.PathEscape(name), nil, &before); err != nil {
 		before.Version = 0
 	}
-	resp, err := c.request(ctx, http.MethodPut, "/api/v1/agents/"+url.PathEscape(name), draft)
+	resp, err := c.sendJSON(ctx, http.MethodPut, "/api/v1/agents/"+url.PathEscape(name), draft)
 	if err != nil {
 		return err
 	}
@@ -72,11 +72,11 @@ func runAgentRegister(ctx context.Context, e env, fs *flags, args []string) erro
 		done = "unchanged"
 	}
 	line := fmt.Sprintf("%s@%s %s, version %d, %s %s", a.Name, a.Portal, done, a.Version, a.Liveness.State, a.Liveness.Reason)
-	fmt.Fprintln(e.stdout, strings.TrimSpace(visible(line)))
+	fmt.Fprintln(e.stdout, strings.TrimSpace(cleanText(line)))
 	return nil
 }
 
-// readFile reads a small file, or stdin where it is called "-".
+// readFile reads a small file, or stdin if the name is "-".
 func readFile(e env, name string, most int64) ([]byte, error) {
 	r := e.stdin
 	if name != "-" {
@@ -94,10 +94,10 @@ func readFile(e env, name string, most int64) ([]byte, error) {
 	return b, err
 }
 
-// agentDraft reads a file as the API takes an agent, or as an A2A agent card.
-// "icon_file" is a picture beside or below the file; a credential written as
-// "env:NAME" is read from the environment, if NAME is one of envs: whoever
-// wrote the file does not decide what of this machine is sent elsewhere.
+// agentDraft reads a file in the API's format for agents, or an A2A agent card. "icon_file" is a
+// picture beside or below the file. A credential written as "env:NAME" is read from the environment,
+// but only if NAME is one of envs: the author of the file must not choose which data of this machine is
+// sent elsewhere.
 func agentDraft(e env, b []byte, name, dir string, envs []string) (map[string]any, error) {
 	var in map[string]any
 	if err := json.Unmarshal(b, &in); err != nil {
@@ -140,10 +140,10 @@ func agentDraft(e env, b []byte, name, dir string, envs []string) (map[string]an
 	return in, nil
 }
 
-// cardDraft makes of an agent card what the API takes.
+// cardDraft converts an agent card to the API's format.
 func cardDraft(card map[string]any) map[string]any {
 	text := func(m map[string]any, key string) string { s, _ := m[key].(string); return s }
-	out := map[string]any{"kind": "a2a", "name": slug(text(card, "name")), "title": text(card, "name"), "description": text(card, "description"),
+	out := map[string]any{"kind": "a2a", "name": makeSlug(text(card, "name")), "title": text(card, "name"), "description": text(card, "description"),
 		"endpoint": text(card, "url")}
 	if list, ok := card["supportedInterfaces"].([]any); ok && len(list) > 0 {
 		if first, ok := list[0].(map[string]any); ok {
@@ -155,7 +155,7 @@ func cardDraft(card map[string]any) map[string]any {
 		var modes []string
 		for _, v := range list {
 			mode, _ := v.(string)
-			if mode == "text" { // as early agents write it
+			if mode == "text" { // as in early agents' cards
 				mode = "text/plain"
 			}
 			if strings.Contains(mode, "/") {
@@ -187,8 +187,8 @@ func cardDraft(card map[string]any) map[string]any {
 	return out
 }
 
-// slug makes a name of a title, or of as much of it as fits.
-func slug(s string) string {
+// makeSlug makes a name from a title, cut to the maximum length.
+func makeSlug(s string) string {
 	s = strings.Map(func(r rune) rune {
 		switch {
 		case r >= 'a' && r <= 'z', r >= '0' && r <= '9':
@@ -202,10 +202,9 @@ func slug(s string) string {
 	return strings.TrimRight(s[:min(len(s), 40)], "-")
 }
 
-// runAgentImport registers the agents of a file, one JSON object a line, in
-// the operator's name.
+// runAgentImport registers the agents of a file, one JSON object per line, for the operator.
 func runAgentImport(ctx context.Context, e env, fs *flags, args []string) error {
-	if err := need("agent import", args, 1, 1); err != nil {
+	if err := checkArgs("agent import", args, 1, 1); err != nil {
 		return err
 	}
 	c, err := newClient(fs)
@@ -229,7 +228,7 @@ func runAgentImport(ctx context.Context, e env, fs *flags, args []string) error 
 	if c.token != "" {
 		req.Header.Set("Authorization", "Bearer "+c.token)
 	}
-	resp, err := c.do(req)
+	resp, err := c.doRequest(req)
 	if err != nil {
 		return err
 	}
@@ -242,7 +241,7 @@ func runAgentImport(ctx context.Context, e env, fs *flags, args []string) error 
 		return fmt.Errorf("read the answer of %s: %w", c.base, err)
 	}
 	for _, line := range done.Errors {
-		fmt.Fprintln(e.stderr, "skipped line", visible(line))
+		fmt.Fprintln(e.stderr, "skipped line", cleanText(line))
 	}
 	fmt.Fprintf(e.stdout, "%d registered, %d skipped\n", done.Registered, done.Skipped)
 	if done.Skipped > 0 {
@@ -266,25 +265,25 @@ func runAgentList(ctx context.Context, e env, fs *flags, _ []string) error {
 			} `json:"status"`
 		} `json:"agents"`
 	}
-	if err := c.call(ctx, http.MethodGet, "/api/v1/agents?owner=me", nil, &list); err != nil {
+	if err := c.callJSON(ctx, http.MethodGet, "/api/v1/agents?owner=me", nil, &list); err != nil {
 		return err
 	}
 	for _, a := range list.Agents {
-		fmt.Fprintf(e.stdout, "%-24s %-8s %-10s %-14s version %d\n", visible(a.Name), visible(a.Kind), visible(a.Status.State), visible(a.Liveness.State), a.Version)
+		fmt.Fprintf(e.stdout, "%-24s %-8s %-10s %-14s version %d\n", cleanText(a.Name), cleanText(a.Kind), cleanText(a.Status.State), cleanText(a.Liveness.State), a.Version)
 	}
 	return nil
 }
 
-// runAgentRemove removes one of them for ever.
+// runAgentRemove removes one of the account's agents permanently.
 func runAgentRemove(ctx context.Context, e env, fs *flags, args []string) error {
-	if err := need("agent remove", args, 1, 1); err != nil {
+	if err := checkArgs("agent remove", args, 1, 1); err != nil {
 		return err
 	}
 	c, err := newClient(fs)
 	if err != nil {
 		return err
 	}
-	if err := c.call(ctx, http.MethodDelete, "/api/v1/agents/"+url.PathEscape(args[0]), nil, nil); err != nil {
+	if err := c.callJSON(ctx, http.MethodDelete, "/api/v1/agents/"+url.PathEscape(args[0]), nil, nil); err != nil {
 		return err
 	}
 	fmt.Fprintf(e.stdout, "removed %s\n", args[0])

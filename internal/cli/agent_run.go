@@ -24,7 +24,7 @@ import (
 	"agentsite/internal/plain"
 )
 
-// agentRun is what `agent run` is told by flags.
+// agentRun holds the flags of `agent run`.
 type agentRun struct {
 	name, title, description string
 	maxTasks                 int
@@ -32,9 +32,9 @@ type agentRun struct {
 
 func agentRunFlags(fs *flags) {
 	fs.portal = "http://127.0.0.1:8080"
-	fs.setting(&fs.portal, "portal", "AGENTSITE_PORTAL", "`URL` of the portal to connect to")
-	fs.setting(&fs.token, "token", "AGENTSITE_TOKEN", "API `TOKEN` of the account that owns the agent, with the scope agents:write")
-	fs.secret("token")
+	fs.addSetting(&fs.portal, "portal", "AGENTSITE_PORTAL", "`URL` of the portal to connect to")
+	fs.addSetting(&fs.token, "token", "AGENTSITE_TOKEN", "API `TOKEN` of the account that owns the agent, with the scope agents:write")
+	fs.hideDefault("token")
 	fs.StringVar(&fs.run.name, "name", "", "`NAME` of the agent; it is registered if there is none")
 	fs.StringVar(&fs.run.title, "title", "", "its `TITLE`, when it is registered")
 	fs.StringVar(&fs.run.description, "description", "", "what it `DOES`, when it is registered")
@@ -42,8 +42,8 @@ func agentRunFlags(fs *flags) {
 	fs.BoolVar(&fs.json, "json", false, "give the command the whole task on stdin, as JSON: text, parts, history, caller")
 }
 
-// runAgentRun connects a command to a portal as an agent: each task runs it
-// once. It comes back after every break until it is stopped or refused.
+// runAgentRun connects a command to a portal as an agent: each task runs it once. It reconnects after
+// every break until it is stopped or refused.
 func runAgentRun(ctx context.Context, e env, fs *flags, args []string) error {
 	u, err := url.Parse(strings.TrimRight(fs.portal, "/"))
 	switch {
@@ -73,13 +73,13 @@ func runAgentRun(ctx context.Context, e env, fs *flags, args []string) error {
 		Dial: func(ctx context.Context) (*linkwire.Socket, error) {
 			return linkwire.Dial(ctx, u.String(), fs.token, nil)
 		},
-		Work: (&worker{args: args, json: fs.json, stderr: out, env: childEnv(os.Environ())}).work,
+		Work: (&worker{args: args, json: fs.json, stderr: out, env: childEnv(os.Environ())}).runTask,
 		Connected: func(w linkwire.Welcome) {
 			connected, troubled = true, false
 			fmt.Fprintf(out, "%s is connected. Ctrl-C stops it.\n", plain.Line(w.Agent))
 		},
 		Lost: func(err error, wait time.Duration) {
-			if !troubled { // the tries that follow are not worth a line each
+			if !troubled { // one line for a series of failed attempts
 				fmt.Fprintf(out, "agentsite: no connection to %s (%s); trying again until it is there\n", u, plain.Line(linkTrouble(err, fs.run.name).Error()))
 			}
 			troubled = true
@@ -94,7 +94,7 @@ func runAgentRun(ctx context.Context, e env, fs *flags, args []string) error {
 	return nil
 }
 
-// linkTrouble says in words why there is no connection.
+// linkTrouble returns a sentence with the reason why there is no connection.
 func linkTrouble(err error, name string) error {
 	if code, reason := linkwire.Closed(err); code != 0 {
 		switch code {
@@ -129,8 +129,8 @@ func linkTrouble(err error, name string) error {
 	return err
 }
 
-// childEnv is the environment of the command: the token, and on a portal's own
-// machine its settings, are none of its business.
+// childEnv returns the environment of the command, without the token and, on a portal's own machine,
+// without the portal's settings, because the command must not have them.
 func childEnv(all []string) []string {
 	var out []string
 	for _, v := range all {
@@ -141,7 +141,7 @@ func childEnv(all []string) []string {
 	return out
 }
 
-// shared is a stream that several goroutines write.
+// shared is a writer for several goroutines.
 type shared struct {
 	mu sync.Mutex // guards w
 	w  io.Writer
@@ -154,7 +154,7 @@ func (s *shared) Write(p []byte) (int, error) {
 	return s.w.Write(p)
 }
 
-// worker does tasks by running a command.
+// worker runs a command for each task.
 type worker struct {
 	args   []string
 	json   bool
@@ -162,11 +162,11 @@ type worker struct {
 	env    []string
 }
 
-// killWait is how long a command that was told to stop may take before it is
-// killed; it also bounds what others hold its output open after its end.
+// killWait is the time between the signal that stops a command and its kill. It also bounds the time
+// for which child processes may hold the command's output open after its end.
 const killWait = 3 * time.Second
 
-func (w *worker) work(ctx context.Context, t linkwire.Task, out *linkwire.Answer) linkwire.Done {
+func (w *worker) runTask(ctx context.Context, t linkwire.Task, out *linkwire.Answer) linkwire.Done {
 	cmd := exec.CommandContext(ctx, w.args[0], w.args[1:]...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.WaitDelay = killWait
@@ -192,7 +192,7 @@ func (w *worker) work(ctx context.Context, t linkwire.Task, out *linkwire.Answer
 			full = true
 			syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 		}
-		return nil // what is left is thrown away
+		return nil // the rest is dropped
 	}}
 	last := &lastLine{w: w.stderr}
 	cmd.Stdout, cmd.Stderr = text, last
@@ -200,12 +200,12 @@ func (w *worker) work(ctx context.Context, t linkwire.Task, out *linkwire.Answer
 	if err == nil {
 		err = cmd.Wait()
 		if ctx.Err() != nil || full {
-			syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // what it left behind
+			syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // child processes that it left behind
 		}
 	}
-	text.end()
+	text.flushRest()
 	if errors.Is(err, exec.ErrWaitDelay) {
-		err = nil // it ended well, but something it started holds its output
+		err = nil // the command ended well, but a child process holds its output
 	}
 	switch {
 	case full:
@@ -213,13 +213,13 @@ func (w *worker) work(ctx context.Context, t linkwire.Task, out *linkwire.Answer
 	case ctx.Err() != nil:
 		return linkwire.Done{State: linkwire.Failed, Reason: "The agent's program was stopped by its owner."}
 	case err != nil:
-		return linkwire.Done{State: linkwire.Failed, Reason: cmp.Or(last.line(), fmt.Sprintf("The agent's program ended with %s.", err))}
+		return linkwire.Done{State: linkwire.Failed, Reason: cmp.Or(last.lastText(), fmt.Sprintf("The agent's program ended with %s.", err))}
 	}
 	return linkwire.Done{State: linkwire.Completed}
 }
 
-// textWriter makes text of bytes as they come: a character that is cut in two
-// waits for its rest, and so do line breaks, of which the last are dropped.
+// textWriter turns bytes into text as they arrive. A character that is cut in two waits for its rest.
+// Line breaks wait too, because those at the end are dropped.
 type textWriter struct {
 	put  func(string) error
 	wait []byte
@@ -251,8 +251,8 @@ func (w *textWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// end puts what waited, without the line breaks at the end.
-func (w *textWriter) end() {
+// flushRest writes the waiting text, without the line breaks at the end.
+func (w *textWriter) flushRest() {
 	if s := strings.TrimRight(string(w.wait), "\r\n"); s != "" {
 		w.put(s)
 	}
@@ -281,7 +281,7 @@ func (l *lastLine) Write(p []byte) (int, error) {
 	return l.w.Write(p)
 }
 
-func (l *lastLine) line() string {
+func (l *lastLine) lastText() string {
 	if len(bytes.TrimSpace(l.now)) > 0 {
 		return linkwire.Line(string(l.now), linkwire.MaxReason)
 	}

@@ -6,57 +6,57 @@ import (
 	"strings"
 )
 
-// answer prints a growing text once, although its pieces may overlap, come
-// again after a break, or be replaced.
+// answer prints a growing text once, although its pieces may overlap, be repeated after a break, or be
+// replaced.
 type answer struct {
 	w     io.Writer // nil shows nothing
-	text  string    // as far as it is known
-	shown string    // what stands on the terminal
+	text  string    // the text received so far
+	shown string    // the text on the terminal
 }
 
-// delta takes text that stands at byte offset of the answer; at 0 the answer
-// begins anew. What comes after a gap waits for that.
-func (a *answer) delta(offset int, text string) {
+// addDelta takes text at byte offset of the answer; offset 0 restarts the answer. Text after a gap is
+// dropped, because the stream repeats it.
+func (a *answer) addDelta(offset int, text string) {
 	switch {
 	case offset == 0:
-		a.show(text)
+		a.showText(text)
 	case offset > 0 && offset <= len(a.text) && offset+len(text) > len(a.text):
-		a.show(a.text[:offset] + text)
+		a.showText(a.text[:offset] + text)
 	}
 }
 
-// show brings the terminal to the text: its rest where it goes on with what
-// stands there, else all of it below.
-func (a *answer) show(text string) {
+// showText updates the terminal: it prints the rest if the text continues the printed one, or else the
+// whole text below.
+func (a *answer) showText(text string) {
 	if a.w == nil {
 		return
 	}
 	a.text = text
 	switch {
 	case strings.HasPrefix(a.shown, text):
-		return // it comes again, and is not as far yet
+		return // a repetition that has not caught up yet
 	case !strings.HasPrefix(text, a.shown):
-		a.end()
+		a.endLine()
 		a.shown = ""
 	}
-	fmt.Fprint(a.w, visible(text[len(a.shown):]))
+	fmt.Fprint(a.w, cleanText(text[len(a.shown):]))
 	a.shown = text
 }
 
-// finish shows the answer as it stays.
-func (a *answer) finish(text string) {
+// finishText shows the final answer.
+func (a *answer) finishText(text string) {
 	if strings.TrimSpace(text) != strings.TrimSpace(a.shown) {
 		if !strings.HasPrefix(text, a.shown) {
-			a.end()
+			a.endLine()
 			a.shown = ""
 		}
-		a.show(text)
+		a.showText(text)
 	}
-	a.end()
+	a.endLine()
 }
 
-// end ends the line that stands on the terminal.
-func (a *answer) end() {
+// endLine ends an unfinished line on the terminal.
+func (a *answer) endLine() {
 	if a.shown != "" && !strings.HasSuffix(a.shown, "\n") {
 		fmt.Fprintln(a.w)
 		a.shown += "\n"

@@ -24,13 +24,13 @@ type talk struct {
 	e    env
 	json bool
 	room room
-	// told are agents whose host was shown to the person.
-	told []string
-	// parts go along with the next message.
+	// knownRemote lists agents whose host was shown to the person.
+	knownRemote []string
+	// parts are sent with the next message.
 	parts []part
 }
 
-// room is what the API says of a conversation.
+// room is the part of the API's conversation that the terminal needs.
 type room struct {
 	ID      string `json:"id"`
 	Title   string `json:"title"`
@@ -49,7 +49,7 @@ type part struct {
 	MediaType string `json:"mediaType,omitempty"`
 }
 
-// How much of stdin is said; what is longer goes as a file.
+// Bounds of stdin that is sent as text; longer input is sent as a file.
 const (
 	maxPiped      = 60 << 10
 	maxGuestPiped = 15 << 10
@@ -60,7 +60,7 @@ func runChat(ctx context.Context, e env, fs *flags, args []string) error {
 	if fs.conversation != "" {
 		least = 0
 	}
-	if err := need("chat", args, least, 1<<10); err != nil {
+	if err := checkArgs("chat", args, least, 1<<10); err != nil {
 		return err
 	}
 	c, err := newClient(fs)
@@ -68,42 +68,42 @@ func runChat(ctx context.Context, e env, fs *flags, args []string) error {
 		return err
 	}
 	t := &talk{c: c, e: e, json: fs.json}
-	text, err := t.open(ctx, fs.conversation, args)
+	text, err := t.openRoom(ctx, fs.conversation, args)
 	if err != nil {
 		return err
 	}
 	for _, path := range fs.files {
-		if err := t.attach(ctx, path); err != nil {
+		if err := t.attachFile(ctx, path); err != nil {
 			return err
 		}
 	}
 	if isTerminal(e.stdin) {
 		if text != "" || len(t.parts) > 0 {
-			if !t.shows(true) {
+			if !t.confirmRemote(true) {
 				return errSilent
 			}
-			return t.say(ctx, text)
+			return t.sendMessage(ctx, text)
 		}
-		return t.interact(ctx, fs.conversation != "")
+		return t.readMessages(ctx, fs.conversation != "")
 	}
-	if text, err = t.piped(ctx, text); err != nil {
+	if text, err = t.addPiped(ctx, text); err != nil {
 		return err
 	}
 	if text == "" && len(t.parts) == 0 {
 		return usagef("there is nothing to say: write it behind the name of the agent, or pipe it in")
 	}
-	t.shows(false)
-	return t.say(ctx, text)
+	t.confirmRemote(false)
+	return t.sendMessage(ctx, text)
 }
 
-// open finds or makes the conversation, and returns what the arguments say. In
-// one that goes on, the first of them may name who shall answer.
-func (t *talk) open(ctx context.Context, id string, args []string) (text string, err error) {
+// openRoom finds or creates the conversation and returns the text of the arguments. In an existing
+// conversation the first argument may name the agent to answer.
+func (t *talk) openRoom(ctx context.Context, id string, args []string) (text string, err error) {
 	if id == "" {
-		err = t.c.call(ctx, http.MethodPost, "/api/v1/conversations", map[string]any{"members": args[:1]}, &t.room)
+		err = t.c.callJSON(ctx, http.MethodPost, "/api/v1/conversations", map[string]any{"members": args[:1]}, &t.room)
 		args = args[1:]
 	} else {
-		err = t.c.call(ctx, http.MethodGet, "/api/v1/conversations/"+url.PathEscape(id), nil, &t.room)
+		err = t.c.callJSON(ctx, http.MethodGet, "/api/v1/conversations/"+url.PathEscape(id), nil, &t.room)
 	}
 	if err != nil {
 		return "", err
@@ -129,16 +129,16 @@ func (t *talk) open(ctx context.Context, id string, args []string) (text string,
 	return strings.Join(args, " "), nil
 }
 
-// shows tells where text goes that leaves the portal, and reports whether it
-// may. Who brings a token is a program and is not asked.
-func (t *talk) shows(ask bool) bool {
+// confirmRemote shows where text is sent that leaves the portal, and reports whether it may be sent. It
+// does not ask if there is a token, because then the caller is a program.
+func (t *talk) confirmRemote(ask bool) bool {
 	for _, m := range t.room.Members {
 		if m.Remote != "" && t.c.token == "" {
-			fmt.Fprintf(t.e.stderr, "%s sends what you write to %s.\n", visible(m.Handle), visible(m.Remote))
-			t.told = append(t.told, m.Handle)
+			fmt.Fprintf(t.e.stderr, "%s sends what you write to %s.\n", cleanText(m.Handle), cleanText(m.Remote))
+			t.knownRemote = append(t.knownRemote, m.Handle)
 		}
 	}
-	if len(t.told) == 0 || !ask {
+	if len(t.knownRemote) == 0 || !ask {
 		return true
 	}
 	fmt.Fprint(t.e.stderr, "Send it? [y/N] ")
@@ -147,9 +147,8 @@ func (t *talk) shows(ask bool) bool {
 	return answer == "y" || answer == "yes"
 }
 
-// piped puts what comes through stdin after the text; as a file if it is long
-// or no text.
-func (t *talk) piped(ctx context.Context, text string) (string, error) {
+// addPiped appends stdin to the text, or attaches it as a file if it is long or not text.
+func (t *talk) addPiped(ctx context.Context, text string) (string, error) {
 	room := maxPiped
 	if t.c.token == "" {
 		room = maxGuestPiped
@@ -167,11 +166,11 @@ func (t *talk) piped(ctx context.Context, text string) (string, error) {
 		}
 		return text, nil
 	}
-	return text, t.upload(ctx, "stdin.txt", io.MultiReader(bytes.NewReader(head), t.e.stdin), -1)
+	return text, t.uploadFile(ctx, "stdin.txt", io.MultiReader(bytes.NewReader(head), t.e.stdin), -1)
 }
 
-// attach sends a file to go along with the next message.
-func (t *talk) attach(ctx context.Context, path string) error {
+// attachFile uploads a file for the next message.
+func (t *talk) attachFile(ctx context.Context, path string) error {
 	f, err := os.Open(path)
 	if err != nil {
 		return err
@@ -185,11 +184,11 @@ func (t *talk) attach(ctx context.Context, path string) error {
 	if !st.Mode().IsRegular() {
 		size = -1
 	}
-	return t.upload(ctx, filepath.Base(path), f, size)
+	return t.uploadFile(ctx, filepath.Base(path), f, size)
 }
 
-// upload streams a file to the portal; size is -1 when it is not known.
-func (t *talk) upload(ctx context.Context, name string, r io.Reader, size int64) error {
+// uploadFile streams a file to the portal; size is -1 when it is not known.
+func (t *talk) uploadFile(ctx context.Context, name string, r io.Reader, size int64) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, t.c.base+"/api/v1/files?name="+url.QueryEscape(name), io.NopCloser(r))
 	if err != nil {
 		return err
@@ -199,7 +198,7 @@ func (t *talk) upload(ctx context.Context, name string, r io.Reader, size int64)
 	if t.c.token != "" {
 		req.Header.Set("Authorization", "Bearer "+t.c.token)
 	}
-	resp, err := t.c.do(req)
+	resp, err := t.c.doRequest(req)
 	if err != nil {
 		return fmt.Errorf("send %s: %w", name, err)
 	}
@@ -216,14 +215,14 @@ func (t *talk) upload(ctx context.Context, name string, r io.Reader, size int64)
 	return nil
 }
 
-// earlier is how many messages a conversation that goes on shows first.
+// earlier is the number of messages that are shown first when a conversation is continued.
 const earlier = 20
 
-// interact reads messages from the keyboard until Ctrl-D. What was said before
-// in the conversation stands above.
-func (t *talk) interact(ctx context.Context, goesOn bool) error {
+// readMessages reads messages from the keyboard until Ctrl-D. It first prints earlier messages of a
+// continued conversation.
+func (t *talk) readMessages(ctx context.Context, goesOn bool) error {
 	if goesOn {
-		if err := t.history(ctx); err != nil {
+		if err := t.printHistory(ctx); err != nil {
 			return err
 		}
 	}
@@ -233,8 +232,8 @@ func (t *talk) interact(ctx context.Context, goesOn bool) error {
 			who = append(who, m.Handle)
 		}
 	}
-	fmt.Fprintf(t.e.stderr, "Talking to %s. Type a message; Ctrl-C stops an answer, Ctrl-D ends.\n", visible(strings.Join(who, ", ")))
-	t.shows(false)
+	fmt.Fprintf(t.e.stderr, "Talking to %s. Type a message; Ctrl-C stops an answer, Ctrl-D ends.\n", cleanText(strings.Join(who, ", ")))
+	t.confirmRemote(false)
 	lines := bufio.NewScanner(t.e.stdin)
 	lines.Buffer(nil, 1<<20)
 	for {
@@ -250,7 +249,7 @@ func (t *talk) interact(ctx context.Context, goesOn bool) error {
 		if text == "" {
 			continue
 		}
-		if err := t.say(ctx, text); err != nil && err != errSilent {
+		if err := t.sendMessage(ctx, text); err != nil && err != errSilent {
 			if _, ours := err.(apiError); !ours {
 				return err
 			}
@@ -259,17 +258,17 @@ func (t *talk) interact(ctx context.Context, goesOn bool) error {
 	}
 }
 
-// history prints the last messages.
-func (t *talk) history(ctx context.Context) error {
+// printHistory prints the last messages.
+func (t *talk) printHistory(ctx context.Context) error {
 	var list struct {
 		Messages []update `json:"messages"`
 	}
-	if err := t.c.call(ctx, http.MethodGet, fmt.Sprintf("/api/v1/conversations/%s/messages?order=newest&limit=%d", t.room.ID, earlier), nil, &list); err != nil {
+	if err := t.c.callJSON(ctx, http.MethodGet, fmt.Sprintf("/api/v1/conversations/%s/messages?order=newest&limit=%d", t.room.ID, earlier), nil, &list); err != nil {
 		return err
 	}
 	for _, m := range list.Messages {
 		if m.Kind == "text" && len(m.Unsaid) == 0 {
-			fmt.Fprintf(t.e.stderr, "%s: %s\n", visible(m.Sender.Handle), visible(m.plain()))
+			fmt.Fprintf(t.e.stderr, "%s: %s\n", cleanText(m.Sender.Handle), cleanText(m.plainText()))
 		}
 	}
 	return nil

@@ -18,7 +18,7 @@ import (
 // stopWait is how long a stopped answer may take to end.
 const stopWait = 5 * time.Second
 
-// asked is a task that a message asked for.
+// asked is a task that a message started.
 type asked struct {
 	ID    string `json:"id"`
 	Agent string `json:"agent"`
@@ -28,9 +28,9 @@ type asked struct {
 	failed string
 }
 
-// say sends one message and prints the answer as it comes. It fails when the
-// answer did. The first Ctrl-C stops the answer, the second one the program.
-func (t *talk) say(ctx context.Context, text string) error {
+// sendMessage sends one message and prints the answer as it arrives. It fails when the answer did. The
+// first Ctrl-C stops the answer, the second one the program.
+func (t *talk) sendMessage(ctx context.Context, text string) error {
 	work, giveUp := context.WithCancel(context.WithoutCancel(ctx))
 	defer giveUp()
 	var s stopper
@@ -38,7 +38,7 @@ func (t *talk) say(ctx context.Context, text string) error {
 	defer release()
 	defer context.AfterFunc(pressed, func() {
 		release() // the next one ends the program
-		s.stop(work, t.c, giveUp)
+		s.stopTasks(work, t.c, giveUp)
 	})()
 	body := map[string]any{"client_id": ident.NewID()}
 	if parts := t.parts; len(parts) == 0 {
@@ -49,21 +49,21 @@ func (t *talk) say(ctx context.Context, text string) error {
 		}
 		body["parts"], t.parts = parts, nil
 	}
-	if len(t.told) > 0 {
-		body["told"] = t.told
+	if len(t.knownRemote) > 0 {
+		body["told"] = t.knownRemote
 	}
 	var sent struct {
 		Seq   int64   `json:"seq"`
 		Tasks []asked `json:"tasks"`
 	}
-	if err := t.c.call(work, http.MethodPost, "/api/v1/conversations/"+t.room.ID+"/messages", body, &sent); err != nil {
+	if err := t.c.callJSON(work, http.MethodPost, "/api/v1/conversations/"+t.room.ID+"/messages", body, &sent); err != nil {
 		return stoppedOr(pressed, err)
 	}
 	if len(sent.Tasks) == 0 {
 		return errors.New("nobody was asked")
 	}
-	s.begin(t.room.ID, sent.Tasks)
-	err := t.answers(work, sent.Seq, sent.Tasks)
+	s.trackTasks(t.room.ID, sent.Tasks)
+	err := t.printAnswers(work, sent.Seq, sent.Tasks)
 	if err != nil {
 		return stoppedOr(pressed, err)
 	}
@@ -80,7 +80,7 @@ func (t *talk) say(ctx context.Context, text string) error {
 	return err
 }
 
-// stoppedOr says that the person stopped it, if they did.
+// stoppedOr returns "stopped" in place of err if the person pressed Ctrl-C.
 func stoppedOr(pressed context.Context, err error) error {
 	if pressed.Err() != nil && errors.Is(err, context.Canceled) {
 		return errors.New("stopped")
@@ -88,35 +88,35 @@ func stoppedOr(pressed context.Context, err error) error {
 	return err
 }
 
-// answers prints the answers to a message in the order in which they were
-// asked for, the first one as it comes.
-func (t *talk) answers(ctx context.Context, seq int64, tasks []asked) error {
+// printAnswers prints the answers to a message in the order of their tasks, the first one as it
+// arrives.
+func (t *talk) printAnswers(ctx context.Context, seq int64, tasks []asked) error {
 	at, a := 0, answer{w: t.e.stdout}
 	if t.json {
 		a.w = nil
 	}
 	head := func() {
 		if len(tasks) > 1 && !t.json {
-			fmt.Fprintf(t.e.stderr, "%s:\n", visible(tasks[at].Agent))
+			fmt.Fprintf(t.e.stderr, "%s:\n", cleanText(tasks[at].Agent))
 		}
 	}
 	head()
-	err := t.c.follow(ctx, t.room.ID, seq, func(u update) bool {
+	err := t.c.followEvents(ctx, t.room.ID, seq, func(u update) bool {
 		if t.json {
 			fmt.Fprintln(t.e.stdout, u.raw)
 		}
 		switch u.Type {
 		case "delta":
 			if u.TaskID == tasks[at].ID {
-				a.delta(u.Offset, u.Text)
+				a.addDelta(u.Offset, u.Text)
 			}
 		case "message":
-			note(tasks, u)
+			markEnded(tasks, u)
 			for tasks[at].ended {
 				if tasks[at].text != "" {
-					a.finish(tasks[at].text)
+					a.finishText(tasks[at].text)
 				} else {
-					a.end()
+					a.endLine()
 				}
 				if at++; at == len(tasks) {
 					return false
@@ -128,13 +128,13 @@ func (t *talk) answers(ctx context.Context, seq int64, tasks []asked) error {
 		return true
 	})
 	if err != nil {
-		a.end()
+		a.endLine()
 	}
 	return err
 }
 
-// note marks the task that a message ends.
-func note(tasks []asked, u update) {
+// markEnded marks the task that a message ends.
+func markEnded(tasks []asked, u update) {
 	var ref struct{ ID, State, Reason string }
 	if json.Unmarshal(u.Task, &ref) != nil || u.Sender.Kind == "person" || u.Sender.Kind == "guest" {
 		return
@@ -143,7 +143,7 @@ func note(tasks []asked, u update) {
 		if x := &tasks[i]; x.ID == ref.ID && !x.ended {
 			x.ended = true
 			if u.Kind == "text" {
-				x.text = u.plain()
+				x.text = u.plainText()
 			}
 			if ref.State != "completed" && ref.State != "input_required" {
 				x.failed = ref.State
@@ -155,14 +155,14 @@ func note(tasks []asked, u update) {
 	}
 }
 
-// stopper stops what a message asked for.
+// stopper stops the tasks of a message.
 type stopper struct {
 	mu    sync.Mutex // guards all below
 	room  string
 	tasks []asked
 }
 
-func (s *stopper) begin(room string, tasks []asked) {
+func (s *stopper) trackTasks(room string, tasks []asked) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.room = room
@@ -171,8 +171,8 @@ func (s *stopper) begin(room string, tasks []asked) {
 	}
 }
 
-// stop tells the portal, and gives up when the answer does not end soon.
-func (s *stopper) stop(ctx context.Context, c *client, giveUp context.CancelFunc) {
+// stopTasks cancels the tasks at the portal, and gives up when the answer does not end soon.
+func (s *stopper) stopTasks(ctx context.Context, c *client, giveUp context.CancelFunc) {
 	s.mu.Lock()
 	room, tasks := s.room, s.tasks
 	s.mu.Unlock()
@@ -183,9 +183,9 @@ func (s *stopper) stop(ctx context.Context, c *client, giveUp context.CancelFunc
 	late := time.AfterFunc(stopWait, giveUp)
 	context.AfterFunc(ctx, func() { late.Stop() })
 	for _, t := range tasks {
-		err := c.call(ctx, http.MethodPost, "/api/v1/tasks/"+t.ID+"/cancel", nil, nil)
-		if e, ok := errors.AsType[apiError](err); ok && e.Kind == "forbidden" { // the token is for talking only
-			err = c.call(ctx, http.MethodPost, "/api/v1/conversations/"+room+"/stop", nil, nil)
+		err := c.callJSON(ctx, http.MethodPost, "/api/v1/tasks/"+t.ID+"/cancel", nil, nil)
+		if e, ok := errors.AsType[apiError](err); ok && e.Kind == "forbidden" { // the token lacks the scope for tasks
+			err = c.callJSON(ctx, http.MethodPost, "/api/v1/conversations/"+room+"/stop", nil, nil)
 		}
 		if e, ok := errors.AsType[apiError](err); err != nil && (!ok || e.Kind != "conflict") {
 			giveUp()

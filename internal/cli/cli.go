@@ -1,6 +1,6 @@
-// Package cli is the command line: commands, flags and their environment
-// variables, exit status. It reads and prints; what a command does is done by
-// internal/app on a data folder, or by a portal over its API.
+// Package cli is the command line: commands, flags and their environment variables, exit status. It
+// reads and prints. The commands themselves are implemented by internal/app on a data folder, or by a
+// portal's API.
 package cli
 
 import (
@@ -27,21 +27,21 @@ const (
 	exitUsage  = 2
 )
 
-// env is what a command gets from its surroundings.
+// env holds the environment and streams of a command.
 type env struct {
 	getenv         func(string) string
 	stdin          io.Reader
 	stdout, stderr io.Writer
 }
 
-// errUsage marks what the user typed wrong; the command exits with status 2.
+// errUsage is a mistake in the command line; the command exits with status 2.
 type errUsage struct{ text string }
 
 func (e errUsage) Error() string { return e.text }
 
 func usagef(format string, args ...any) error { return errUsage{fmt.Sprintf(format, args...)} }
 
-// errSilent fails without another line: what went wrong was printed.
+// errSilent makes a command fail without another line, because the error was printed already.
 var errSilent = errors.New("")
 
 // command is one entry of the table below.
@@ -72,10 +72,10 @@ func commands() []command {
 		{"chat", "AGENT [MESSAGE]", "talk to an agent", runChat, chatFlags},
 		{"peers list", "", "list the portals that are known, and how they are", runPeersList, peersFlags},
 		{"peers add", "URL", "add a portal by its address", runPeersAdd, peersFlags},
-		{"peers allow", "PORTAL", "let a portal in whatever the policy is", ruled("peers allow", "allow"), peersFlags},
-		{"peers pin", "PORTAL", "allow a portal and believe what it vouches for", ruled("peers pin", "pin"), peersFlags},
-		{"peers deny", "PORTAL", "shut a portal out and drop what is held of it", ruled("peers deny", "deny"), peersFlags},
-		{"peers clear", "PORTAL", "let the policy decide about a portal again", ruled("peers clear", ""), peersFlags},
+		{"peers allow", "PORTAL", "let a portal in whatever the policy is", ruleCommand("peers allow", "allow"), peersFlags},
+		{"peers pin", "PORTAL", "allow a portal and believe what it vouches for", ruleCommand("peers pin", "pin"), peersFlags},
+		{"peers deny", "PORTAL", "shut a portal out and drop what is held of it", ruleCommand("peers deny", "deny"), peersFlags},
+		{"peers clear", "PORTAL", "let the policy decide about a portal again", ruleCommand("peers clear", ""), peersFlags},
 		{"peers subscribe", "PORTAL", "follow the list of whom a portal warns of and blocks", runPeersSubscribe, subscribeFlags},
 		{"peers unsubscribe", "PORTAL", "end that", runPeersUnsubscribe, peersFlags},
 		{"peers forget", "PORTAL", "forget a portal; it may come back", runPeersForget, peersFlags},
@@ -96,11 +96,10 @@ func commands() []command {
 	}
 }
 
-// Run executes one command line and returns its exit status. It owns none of
-// the streams.
+// Run executes one command line and returns its exit status. It does not close the streams.
 func Run(ctx context.Context, args []string, getenv func(string) string, stdin io.Reader, stdout, stderr io.Writer) int {
 	e := env{getenv, stdin, stdout, stderr}
-	err := dispatch(ctx, e, args)
+	err := dispatchCommand(ctx, e, args)
 	switch {
 	case err == nil, errors.Is(err, flag.ErrHelp):
 		return exitDone
@@ -119,12 +118,12 @@ func Run(ctx context.Context, args []string, getenv func(string) string, stdin i
 	return exitFailed
 }
 
-func dispatch(ctx context.Context, e env, args []string) error {
+func dispatchCommand(ctx context.Context, e env, args []string) error {
 	if len(args) == 0 || strings.HasPrefix(args[0], "-") && !slices.Contains([]string{"-h", "-help", "--help"}, args[0]) {
 		args = append([]string{"serve"}, args...)
 	}
 	if slices.Contains([]string{"-h", "-help", "--help", "help"}, args[0]) {
-		usage(e.stdout)
+		writeUsage(e.stdout)
 		return nil
 	}
 	for _, c := range commands() {
@@ -134,19 +133,19 @@ func dispatch(ctx context.Context, e env, args []string) error {
 		}
 		fs := newFlags(e, c)
 		c.flags(fs)
-		rest, err := fs.parse(args[len(words):])
+		rest, err := fs.parseArgs(args[len(words):])
 		if err != nil {
 			return err
 		}
 		return c.run(ctx, e, fs, rest)
 	}
-	if list := group(args[0]); len(list) > 0 {
+	if list := commandGroup(args[0]); len(list) > 0 {
 		switch {
 		case len(args) == 1:
-			return usagef("say which: %s; `agentsite %s --help` explains them", names(list), args[0])
+			return usagef("say which: %s; `agentsite %s --help` explains them", commandNames(list), args[0])
 		case slices.Contains([]string{"-h", "-help", "--help", "help"}, args[1]):
 			fmt.Fprintf(e.stdout, "Usage: agentsite %s COMMAND [FLAGS]\n\nCommands:\n", args[0])
-			describe(e.stdout, list)
+			writeCommands(e.stdout, list)
 			fmt.Fprintf(e.stdout, "\n`agentsite %s COMMAND --help` lists the flags of a command.\n", args[0])
 			return nil
 		}
@@ -155,8 +154,8 @@ func dispatch(ctx context.Context, e env, args []string) error {
 	return usagef("there is no command %q; `agentsite help` lists them", strings.Join(args[:min(len(args), 2)], " "))
 }
 
-// group returns the commands of two words that begin with one.
-func group(word string) (list []command) {
+// commandGroup returns the commands of two words that begin with the given one.
+func commandGroup(word string) (list []command) {
 	for _, c := range commands() {
 		if strings.HasPrefix(c.name, word+" ") {
 			list = append(list, c)
@@ -165,7 +164,7 @@ func group(word string) (list []command) {
 	return list
 }
 
-func names(list []command) string {
+func commandNames(list []command) string {
 	all := make([]string, len(list))
 	for i, c := range list {
 		all[i] = c.name
@@ -173,20 +172,20 @@ func names(list []command) string {
 	return strings.Join(all, ", ")
 }
 
-func describe(w io.Writer, list []command) {
+func writeCommands(w io.Writer, list []command) {
 	for _, c := range list {
 		fmt.Fprintf(w, "  %-30s %s\n", strings.TrimSpace(c.name+" "+c.args), c.about)
 	}
 }
 
-func usage(w io.Writer) {
+func writeUsage(w io.Writer) {
 	fmt.Fprintf(w, "agentsite %s — a portal where AI agents live, are found and talked to.\n\nUsage: agentsite [COMMAND] [FLAGS]\n\nCommands:\n", app.Release())
-	describe(w, commands())
+	writeCommands(w, commands())
 	fmt.Fprint(w, "\n`agentsite COMMAND --help` lists the flags of a command. The manual is at /docs of a running portal.\n")
 }
 
-// need checks the number of arguments of a command.
-func need(c string, args []string, least, most int) error {
+// checkArgs checks the number of arguments of a command.
+func checkArgs(c string, args []string, least, most int) error {
 	if len(args) < least || len(args) > most {
 		for _, k := range commands() {
 			if k.name == c {
@@ -203,5 +202,5 @@ func isTerminal(v any) bool {
 	if !ok {
 		return false
 	}
-	return isatty.IsTerminal(f.Fd()) // not whatever is a character device: /dev/null is one
+	return isatty.IsTerminal(f.Fd()) // not every character device is one: /dev/null
 }

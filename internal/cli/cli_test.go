@@ -29,7 +29,7 @@ func parsed(t *testing.T, vars map[string]string, declare func(*flags), args ...
 	t.Helper()
 	fs := newFlags(env{getenv: func(k string) string { return vars[k] }, stdin: strings.NewReader(""), stdout: io.Discard, stderr: io.Discard}, command{name: "x"})
 	declare(fs)
-	rest, err := fs.parse(args)
+	rest, err := fs.parseArgs(args)
 	return fs, rest, err
 }
 
@@ -190,17 +190,17 @@ func TestExpires(t *testing.T) {
 	for in, want := range map[string]time.Duration{"90d": 90 * 24 * time.Hour, "12h": 12 * time.Hour, "0.5d": 12 * time.Hour, "366d": 366 * 24 * time.Hour, "8784h": 366 * 24 * time.Hour,
 		"1h30m": 90 * time.Minute, "1s": time.Second} {
 		fs, _, err := parsed(t, nil, tokenFlags, "--expires", in)
-		if got := fs.expires.duration(); err != nil || got.Round(time.Microsecond) != want {
+		if got := fs.expires.toDuration(); err != nil || got.Round(time.Microsecond) != want {
 			t.Errorf("%s: %v %v", in, got, err)
 		}
 	}
 	for _, in := range []string{"", "0", "0d", "-1d", "-5h", "367d", "8785h", "90", "NaNd", "Infd", "-Infd", "1e300d", "1e-9d", "1ns", "d", "90 d", "1y"} {
 		if fs, _, err := parsed(t, nil, tokenFlags, "--expires", in); err == nil {
-			t.Errorf("%q is %v", in, fs.expires.duration())
+			t.Errorf("%q is %v", in, fs.expires.toDuration())
 		}
 	}
 	fs, _, err := parsed(t, nil, tokenFlags)
-	if err != nil || fs.expires.duration() != 90*24*time.Hour || fs.expires.String() != "90d" {
+	if err != nil || fs.expires.toDuration() != 90*24*time.Hour || fs.expires.String() != "90d" {
 		t.Error(fs.expires, err)
 	}
 }
@@ -211,11 +211,11 @@ func TestVisible_StripsWhatSteersATerminal(t *testing.T) {
 		"plain\n\ttext": "plain\n\ttext", "\x1b[31mred\x1b[0m": "[31mred[0m", "\x1b]0;title\a": "]0;title", "a\rb": "ab", "a\bb": "ab", "\u009b31m": "31m", "\x7f": "",
 		"\u202eevil\u202c\u2066x\u2069": "evilx", "a\u200eb\u200f\u061c": "ab", "é 翻 👩\u200d💻": "é 翻 👩\u200d💻", "\x00": "",
 	} {
-		if got := visible(in); got != want {
+		if got := cleanText(in); got != want {
 			t.Errorf("%q: %q", in, got)
 		}
 	}
-	if got := visible("\xff\x9b31m"); (strings.Contains(got, "\x9b") || strings.Contains(got, "\xff")) && !strings.Contains(got, "\ufffd") {
+	if got := cleanText("\xff\x9b31m"); (strings.Contains(got, "\x9b") || strings.Contains(got, "\xff")) && !strings.Contains(got, "\ufffd") {
 		t.Errorf("%q", got)
 	}
 }

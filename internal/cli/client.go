@@ -15,8 +15,7 @@ import (
 	"time"
 )
 
-// client speaks the API of one portal. Without a token it is a guest, whose
-// session lives in the cookies.
+// client calls the API of one portal. Without a token it is a guest, whose session is in the cookies.
 type client struct {
 	base  string
 	token string
@@ -44,10 +43,10 @@ type apiError struct {
 
 func (e apiError) Error() string { return e.Message }
 
-// maxAnswer bounds what one answer may hold.
+// maxAnswer bounds the size of one answer in bytes.
 const maxAnswer = 16 << 20
 
-func (c *client) request(ctx context.Context, method, path string, body any) (*http.Response, error) {
+func (c *client) sendJSON(ctx context.Context, method, path string, body any) (*http.Response, error) {
 	var r io.Reader
 	if body != nil {
 		b, err := json.Marshal(body)
@@ -66,11 +65,11 @@ func (c *client) request(ctx context.Context, method, path string, body any) (*h
 	if c.token != "" {
 		req.Header.Set("Authorization", "Bearer "+c.token)
 	}
-	return c.do(req)
+	return c.doRequest(req)
 }
 
-// do sends the request and turns an error answer into an error.
-func (c *client) do(req *http.Request) (*http.Response, error) {
+// doRequest sends the request and turns an error answer into an error.
+func (c *client) doRequest(req *http.Request) (*http.Response, error) {
 	resp, err := c.http.Do(req)
 	if err != nil {
 		if u, ok := errors.AsType[*url.Error](err); ok {
@@ -91,9 +90,9 @@ func (c *client) do(req *http.Request) (*http.Response, error) {
 	return nil, e.Error
 }
 
-// call sends a JSON request and reads the JSON answer into out.
-func (c *client) call(ctx context.Context, method, path string, body, out any) error {
-	resp, err := c.request(ctx, method, path, body)
+// callJSON sends a JSON request and reads the JSON answer into out.
+func (c *client) callJSON(ctx context.Context, method, path string, body, out any) error {
+	resp, err := c.sendJSON(ctx, method, path, body)
 	if err != nil {
 		return err
 	}
@@ -107,8 +106,7 @@ func (c *client) call(ctx context.Context, method, path string, body, out any) e
 	return nil
 }
 
-// update is one event of a conversation's live stream, as far as a terminal
-// shows it.
+// update is one event of a conversation's live stream, with the fields that a terminal shows.
 type update struct {
 	Type   string `json:"type"`
 	Seq    int64  `json:"seq"`
@@ -129,10 +127,10 @@ type update struct {
 	Text   string          `json:"text"`
 	Task   json.RawMessage `json:"task"`
 
-	raw string // the event as it came
+	raw string // the event as received
 }
 
-func (u update) plain() string {
+func (u update) plainText() string {
 	var parts []string
 	for _, p := range u.Parts {
 		switch {
@@ -147,12 +145,12 @@ func (u update) plain() string {
 	return strings.Join(parts, "\n\n")
 }
 
-// follow calls each with the events of a conversation after seq, coming back
-// after breaks without gap or repetition, until each returns false.
-func (c *client) follow(ctx context.Context, id string, after int64, each func(update) bool) error {
+// followEvents calls each with the events of a conversation after seq until each returns false. It
+// reconnects after breaks without gap or repetition.
+func (c *client) followEvents(ctx context.Context, id string, after int64, each func(update) bool) error {
 	wait := 200 * time.Millisecond
 	for tries := 0; ; tries++ {
-		done, progress, err := c.stream(ctx, id, &after, each)
+		done, progress, err := c.readStream(ctx, id, &after, each)
 		switch {
 		case done:
 			return nil
@@ -177,7 +175,7 @@ func (c *client) follow(ctx context.Context, id string, after int64, each func(u
 	}
 }
 
-func (c *client) stream(ctx context.Context, id string, after *int64, each func(update) bool) (done, progress bool, err error) {
+func (c *client) readStream(ctx context.Context, id string, after *int64, each func(update) bool) (done, progress bool, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("%s/api/v1/conversations/%s/live?after=%d", c.base, id, *after), nil)
 	if err != nil {
 		return false, false, err
@@ -186,7 +184,7 @@ func (c *client) stream(ctx context.Context, id string, after *int64, each func(
 	if c.token != "" {
 		req.Header.Set("Authorization", "Bearer "+c.token)
 	}
-	resp, err := c.do(req)
+	resp, err := c.doRequest(req)
 	if err != nil {
 		return false, false, err
 	}

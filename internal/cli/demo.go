@@ -17,10 +17,10 @@ func demoFlags(fs *flags) {
 	fs.StringVar(&fs.demo.Keep, "keep", "", "an empty folder `DIR` for the data, which stays; without it the data goes when the demo ends")
 }
 
-// runDemo runs a federation until it is told to stop. The first SIGINT or
-// SIGTERM stops it in order; the second ends the process.
+// runDemo runs a federation until a signal. The first SIGINT or SIGTERM stops it in order; the second
+// ends the process.
 func runDemo(ctx context.Context, e env, fs *flags, args []string) error {
-	if err := need("demo", args, 0, 0); err != nil {
+	if err := checkArgs("demo", args, 0, 0); err != nil {
 		return err
 	}
 	if err := fs.demo.Validate(); err != nil {

@@ -12,16 +12,16 @@ import (
 
 func doctorFlags(fs *flags) {
 	keysFlags(fs)
-	fs.setting(&fs.cfg.URL, "url", "AGENTSITE_URL", "the portal's `URL`, when it does not run and remembers none")
-	fs.setting(&fs.cfg.AllowCIDR, "allow-cidr", "AGENTSITE_ALLOW_CIDR", "private address `RANGES` that may be asked, when it does not run")
+	fs.addSetting(&fs.cfg.URL, "url", "AGENTSITE_URL", "the portal's `URL`, when it does not run and remembers none")
+	fs.addSetting(&fs.cfg.AllowCIDR, "allow-cidr", "AGENTSITE_ALLOW_CIDR", "private address `RANGES` that may be asked, when it does not run")
 	fs.StringVar(&fs.agentName, "agent", "", "follow the agent with this `NAME` to another portal, step by step")
 	fs.StringVar(&fs.portal, "portal", "", "the other portal: its `URL`, host or id; with --agent")
 	fs.BoolVar(&fs.json, "json", false, "print what was seen as one JSON object")
 }
 
-// runDoctor exits with 1 when anything is at fault.
+// runDoctor exits with 1 when there is a fault.
 func runDoctor(ctx context.Context, e env, fs *flags, args []string) error {
-	if err := need("doctor", args, 0, 0); err != nil {
+	if err := checkArgs("doctor", args, 0, 0); err != nil {
 		return err
 	}
 	if fs.portal != "" && fs.agentName == "" {
@@ -44,7 +44,7 @@ func runDoctor(ctx context.Context, e env, fs *flags, args []string) error {
 	return nil
 }
 
-// writeDiagnosis writes a line for each finding, and below it what to do.
+// writeDiagnosis writes a line for each finding, and below it the action to take.
 func writeDiagnosis(w io.Writer, r app.Diagnosis) {
 	faults := 0
 	for _, f := range r.Findings {

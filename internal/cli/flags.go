@@ -13,8 +13,8 @@ import (
 	"agentsite/internal/app/demo"
 )
 
-// flags is a command's flag set, whose defaults come from the environment,
-// and the values that several commands share.
+// flags is a command's flag set, whose defaults come from the environment, and the values that several
+// commands share.
 type flags struct {
 	*flag.FlagSet
 	e    env
@@ -31,7 +31,7 @@ type flags struct {
 	passphrase    string
 	root          string // file of a root key
 	agentName     string
-	envs          list // variables that a file of an agent may name
+	envs          list // variables that an agent's file may name
 	run           agentRun
 	limit         int
 	here          bool             // search no other portals
@@ -41,13 +41,13 @@ type flags struct {
 	conversation  string
 	files         paths
 	demo          demo.Config
-	bad           error // an environment variable that cannot be read
+	bad           error // an environment variable that cannot be parsed
 }
 
 func newFlags(e env, c command) *flags {
 	fs := &flags{FlagSet: flag.NewFlagSet(c.name, flag.ContinueOnError), e: e, cfg: app.Defaults()}
 	fs.SetOutput(io.Discard)
-	fs.Usage = func() {} // or package flag prints it after every mistake
+	fs.Usage = func() {} // package flag prints it after every mistake otherwise
 	fs.help = func() {
 		fmt.Fprintf(e.stdout, "Usage: agentsite %s\n\n%s\n", strings.TrimSpace(c.name+" [FLAGS] "+c.args), c.about)
 		fs.VisitAll(func(f *flag.Flag) {
@@ -62,16 +62,16 @@ func newFlags(e env, c command) *flags {
 	return fs
 }
 
-// setting declares a text flag whose default may come from the environment.
-func (fs *flags) setting(p *string, name, variable, about string) {
+// addSetting declares a text flag whose default may come from the environment.
+func (fs *flags) addSetting(p *string, name, variable, about string) {
 	if v := fs.e.getenv(variable); v != "" {
 		*p = v
 	}
 	fs.StringVar(p, name, *p, about+" ["+variable+"]")
 }
 
-// toggle declares a switch whose default may come from the environment.
-func (fs *flags) toggle(p *bool, name, variable, about string) {
+// addSwitch declares a boolean flag whose default may come from the environment.
+func (fs *flags) addSwitch(p *bool, name, variable, about string) {
 	switch v := fs.e.getenv(variable); v {
 	case "", "off", "0", "false":
 	case "on", "1", "true":
@@ -82,22 +82,21 @@ func (fs *flags) toggle(p *bool, name, variable, about string) {
 	fs.BoolVar(p, name, *p, about+" ["+variable+"]")
 }
 
-// given reports whether a flag stood on the command line.
-func (fs *flags) given(name string) (found bool) {
+// isGiven reports whether a flag was set on the command line.
+func (fs *flags) isGiven(name string) (found bool) {
 	fs.Visit(func(f *flag.Flag) { found = found || f.Name == name })
 	return found
 }
 
-// secret keeps a flag's default out of the usage.
-func (fs *flags) secret(name string) {
+// hideDefault keeps a flag's default out of the usage.
+func (fs *flags) hideDefault(name string) {
 	if f := fs.Lookup(name); f.DefValue != "" {
 		f.DefValue = "set"
 	}
 }
 
-// parse accepts flags before, between and after arguments; what follows -- is
-// arguments only.
-func (fs *flags) parse(args []string) ([]string, error) {
+// parseArgs accepts flags before, between and after arguments. After -- there are only arguments.
+func (fs *flags) parseArgs(args []string) ([]string, error) {
 	var rest []string
 	for {
 		err := fs.Parse(args)
@@ -122,41 +121,41 @@ func (fs *flags) parse(args []string) ([]string, error) {
 }
 
 func dataFlags(fs *flags) {
-	fs.setting(&fs.cfg.Data, "data", "AGENTSITE_DATA", "the portal's data `DIR`")
+	fs.addSetting(&fs.cfg.Data, "data", "AGENTSITE_DATA", "the portal's data `DIR`")
 }
 
 func serveFlags(fs *flags) {
 	dataFlags(fs)
-	fs.setting(&fs.cfg.Listen, "listen", "AGENTSITE_LISTEN", "`ADDR` to listen on; port 0 picks a free one")
-	fs.setting(&fs.cfg.URL, "url", "AGENTSITE_URL", "`URL` under which others reach this portal; remembered; default http:// and the listening address")
-	fs.setting(&fs.cfg.Name, "name", "AGENTSITE_NAME", "what the portal is `CALLED` on its pages; default its host")
-	fs.setting(&fs.cfg.Accounts, "accounts", "AGENTSITE_ACCOUNTS", "who may sign up: `open|invite|closed`; default open on a loopback URL, else invite")
-	fs.setting(&fs.cfg.Guests, "guests", "AGENTSITE_GUESTS", "whether visitors may talk to public agents within limits: `on|off`")
-	fs.setting(&fs.cfg.AllowCIDR, "allow-cidr", "AGENTSITE_ALLOW_CIDR", "private address `RANGES` that outgoing calls may reach, separated by commas")
-	fs.setting(&fs.cfg.TrustedProxies, "trusted-proxies", "AGENTSITE_TRUSTED_PROXIES", "address `RANGES` of proxies whose forwarding headers are believed")
-	fs.setting(&fs.cfg.LLMURL, "llm-url", "AGENTSITE_LLM_URL", "`URL` of the portal's own model, an OpenAI-compatible base ending in /v1")
-	fs.setting(&fs.cfg.LLMKey, "llm-key", "AGENTSITE_LLM_KEY", "its `KEY`, if it wants one")
-	fs.secret("llm-key")
-	fs.setting(&fs.cfg.LLMModel, "llm-model", "AGENTSITE_LLM_MODEL", "its `NAME`, for example llama3.2")
-	fs.setting(&fs.cfg.ModelBudget, "model-budget", "AGENTSITE_MODEL_BUDGET", "tokens a day, UTC, that the portal's own model may use, for example 2M; default no ceiling for accounts")
-	fs.setting(&fs.cfg.SMTP, "smtp", "AGENTSITE_SMTP", "mail `SERVER` for password resets, as smtp://user:password@host:587")
-	fs.secret("smtp")
-	fs.setting(&fs.cfg.MailFrom, "mail-from", "AGENTSITE_MAIL_FROM", "`ADDRESS` that mails come from")
-	fs.setting(&fs.cfg.Network, "network", "AGENTSITE_NETWORK", "`NAME` of the network of portals this one is part of; off for none")
-	fs.setting(&fs.cfg.Join, "join", "AGENTSITE_JOIN", "`URLS` of portals to meet first, separated by commas")
-	fs.setting(&fs.cfg.Gossip, "gossip", "AGENTSITE_GOSSIP", "how portals tell each other who is there: `https|ADDR|off`; https is by signed requests at the portal's own address, IP:PORT by UDP and TCP there")
-	fs.setting(&fs.cfg.Tier, "tier", "AGENTSITE_TIER", "how much is kept of other portals: `auto|replica|summary|index`; auto keeps all agents while there are fewer than 2,000,000, index always, and finds them for others")
-	fs.setting(&fs.cfg.MetricsListen, "metrics-listen", "AGENTSITE_METRICS_LISTEN", "`ADDR` where /metrics and /debug/pprof are read without a token; default none")
-	fs.toggle(&fs.cfg.Conformance, "conformance", "AGENTSITE_CONFORMANCE", "add the agent conformance, which behaves as the official test suites ask, for tests only")
-	fs.setting(&fs.cfg.Log, "log", "AGENTSITE_LOG", "form of the log on stderr: `text|json`")
-	fs.setting(&fs.cfg.LogLevel, "log-level", "AGENTSITE_LOG_LEVEL", "least `LEVEL` that is logged: debug, info, warn, error")
+	fs.addSetting(&fs.cfg.Listen, "listen", "AGENTSITE_LISTEN", "`ADDR` to listen on; port 0 picks a free one")
+	fs.addSetting(&fs.cfg.URL, "url", "AGENTSITE_URL", "`URL` under which others reach this portal; remembered; default http:// and the listening address")
+	fs.addSetting(&fs.cfg.Name, "name", "AGENTSITE_NAME", "what the portal is `CALLED` on its pages; default its host")
+	fs.addSetting(&fs.cfg.Accounts, "accounts", "AGENTSITE_ACCOUNTS", "who may sign up: `open|invite|closed`; default open on a loopback URL, else invite")
+	fs.addSetting(&fs.cfg.Guests, "guests", "AGENTSITE_GUESTS", "whether visitors may talk to public agents within limits: `on|off`")
+	fs.addSetting(&fs.cfg.AllowCIDR, "allow-cidr", "AGENTSITE_ALLOW_CIDR", "private address `RANGES` that outgoing calls may reach, separated by commas")
+	fs.addSetting(&fs.cfg.TrustedProxies, "trusted-proxies", "AGENTSITE_TRUSTED_PROXIES", "address `RANGES` of proxies whose forwarding headers are believed")
+	fs.addSetting(&fs.cfg.LLMURL, "llm-url", "AGENTSITE_LLM_URL", "`URL` of the portal's own model, an OpenAI-compatible base ending in /v1")
+	fs.addSetting(&fs.cfg.LLMKey, "llm-key", "AGENTSITE_LLM_KEY", "its `KEY`, if it wants one")
+	fs.hideDefault("llm-key")
+	fs.addSetting(&fs.cfg.LLMModel, "llm-model", "AGENTSITE_LLM_MODEL", "its `NAME`, for example llama3.2")
+	fs.addSetting(&fs.cfg.ModelBudget, "model-budget", "AGENTSITE_MODEL_BUDGET", "tokens a day, UTC, that the portal's own model may use, for example 2M; default no ceiling for accounts")
+	fs.addSetting(&fs.cfg.SMTP, "smtp", "AGENTSITE_SMTP", "mail `SERVER` for password resets, as smtp://user:password@host:587")
+	fs.hideDefault("smtp")
+	fs.addSetting(&fs.cfg.MailFrom, "mail-from", "AGENTSITE_MAIL_FROM", "`ADDRESS` that mails come from")
+	fs.addSetting(&fs.cfg.Network, "network", "AGENTSITE_NETWORK", "`NAME` of the network of portals this one is part of; off for none")
+	fs.addSetting(&fs.cfg.Join, "join", "AGENTSITE_JOIN", "`URLS` of portals to meet first, separated by commas")
+	fs.addSetting(&fs.cfg.Gossip, "gossip", "AGENTSITE_GOSSIP", "how portals tell each other who is there: `https|ADDR|off`; https is by signed requests at the portal's own address, IP:PORT by UDP and TCP there")
+	fs.addSetting(&fs.cfg.Tier, "tier", "AGENTSITE_TIER", "how much is kept of other portals: `auto|replica|summary|index`; auto keeps all agents while there are fewer than 2,000,000, index always, and finds them for others")
+	fs.addSetting(&fs.cfg.MetricsListen, "metrics-listen", "AGENTSITE_METRICS_LISTEN", "`ADDR` where /metrics and /debug/pprof are read without a token; default none")
+	fs.addSwitch(&fs.cfg.Conformance, "conformance", "AGENTSITE_CONFORMANCE", "add the agent conformance, which behaves as the official test suites ask, for tests only")
+	fs.addSetting(&fs.cfg.Log, "log", "AGENTSITE_LOG", "form of the log on stderr: `text|json`")
+	fs.addSetting(&fs.cfg.LogLevel, "log-level", "AGENTSITE_LOG_LEVEL", "least `LEVEL` that is logged: debug, info, warn, error")
 }
 
-// keysFlags are those that a card of a portal that does not run depends on.
+// keysFlags declares the settings that the card of a stopped portal depends on.
 func keysFlags(fs *flags) {
 	dataFlags(fs)
-	fs.setting(&fs.cfg.Network, "network", "AGENTSITE_NETWORK", "`NAME` of the portal's network, when it does not run")
-	fs.setting(&fs.cfg.Name, "name", "AGENTSITE_NAME", "what the portal is `CALLED`, when it does not run")
+	fs.addSetting(&fs.cfg.Network, "network", "AGENTSITE_NETWORK", "`NAME` of the portal's network, when it does not run")
+	fs.addSetting(&fs.cfg.Name, "name", "AGENTSITE_NAME", "what the portal is `CALLED`, when it does not run")
 }
 
 func keysSignFlags(fs *flags) {
@@ -172,7 +171,7 @@ func userAddFlags(fs *flags) {
 
 func resetFlags(fs *flags) {
 	dataFlags(fs)
-	fs.setting(&fs.cfg.URL, "url", "AGENTSITE_URL", "the portal's `URL`, for the link, when it does not run")
+	fs.addSetting(&fs.cfg.URL, "url", "AGENTSITE_URL", "the portal's `URL`, for the link, when it does not run")
 }
 
 func tokenFlags(fs *flags) {
@@ -186,16 +185,16 @@ func tokenFlags(fs *flags) {
 
 func portalFlags(fs *flags) {
 	fs.portal = "http://127.0.0.1:8080"
-	fs.setting(&fs.portal, "portal", "AGENTSITE_PORTAL", "`URL` of the portal to talk to")
-	fs.setting(&fs.token, "token", "AGENTSITE_TOKEN", "API `TOKEN`; without one you are a guest")
-	fs.secret("token")
+	fs.addSetting(&fs.portal, "portal", "AGENTSITE_PORTAL", "`URL` of the portal to talk to")
+	fs.addSetting(&fs.token, "token", "AGENTSITE_TOKEN", "API `TOKEN`; without one you are a guest")
+	fs.hideDefault("token")
 }
 
 func peersFlags(fs *flags) {
 	dataFlags(fs)
-	fs.setting(&fs.portal, "portal", "AGENTSITE_PORTAL", "`URL` of a running portal, instead of a data folder")
-	fs.setting(&fs.token, "token", "AGENTSITE_TOKEN", "API `TOKEN` of an operator, for --portal")
-	fs.secret("token")
+	fs.addSetting(&fs.portal, "portal", "AGENTSITE_PORTAL", "`URL` of a running portal, instead of a data folder")
+	fs.addSetting(&fs.token, "token", "AGENTSITE_TOKEN", "API `TOKEN` of an operator, for --portal")
+	fs.hideDefault("token")
 	fs.StringVar(&fs.note, "note", "", "`WHY`, for the log of decisions")
 	fs.BoolVar(&fs.json, "json", false, "print the API's answer as it is, one JSON object a line")
 }
@@ -232,13 +231,13 @@ func searchFlags(fs *flags) {
 	}
 	fs.filters["same"] = new(list)
 	fs.Var(fs.filters["same"], "same", "only agents equal to the built-in one with this `HANDLE`")
-	fs.filters["portal"] = new(list) // --portal is who is asked
+	fs.filters["portal"] = new(list) // --portal is the portal that answers
 	fs.Var(fs.filters["portal"], "on", "only agents of the portal with this `HOST`")
 }
 
 func backupFlags(fs *flags) {
 	dataFlags(fs)
-	fs.setting(&fs.passphrase, "passphrase-file", "AGENTSITE_PASSPHRASE_FILE", "`FILE` whose first line encrypts and opens the backup")
+	fs.addSetting(&fs.passphrase, "passphrase-file", "AGENTSITE_PASSPHRASE_FILE", "`FILE` whose first line encrypts and opens the backup")
 }
 
 // list is a flag that may be given several times, or once with commas.
@@ -268,8 +267,7 @@ func (p *paths) Set(s string) error {
 // days is a time in days, as in 90d; hours and smaller units work too.
 type days float64
 
-// leastExpiry keeps a short time from being rounded to none, which would mean
-// the default.
+// leastExpiry keeps a short time from being rounded to zero, which would mean the default.
 const leastExpiry = time.Second
 
 func (d *days) String() string { return strconv.FormatFloat(float64(*d), 'f', -1, 64) + "d" }
@@ -277,7 +275,7 @@ func (d *days) String() string { return strconv.FormatFloat(float64(*d), 'f', -1
 func (d *days) Set(s string) error {
 	if n, ok := strings.CutSuffix(s, "d"); ok {
 		v, err := strconv.ParseFloat(n, 64)
-		if err != nil || !(v <= 366) || days(v).duration() < leastExpiry { // NaN is no time
+		if err != nil || !(v <= 366) || days(v).toDuration() < leastExpiry { // also refuses NaN
 			return fmt.Errorf("write a time like 90d, at most 366d")
 		}
 		*d = days(v)
@@ -291,4 +289,4 @@ func (d *days) Set(s string) error {
 	return nil
 }
 
-func (d days) duration() time.Duration { return time.Duration(float64(d) * 24 * float64(time.Hour)) }
+func (d days) toDuration() time.Duration { return time.Duration(float64(d) * 24 * float64(time.Hour)) }

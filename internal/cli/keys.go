@@ -11,7 +11,7 @@ import (
 )
 
 func runKeysList(ctx context.Context, e env, fs *flags, args []string) error {
-	if err := need("keys list", args, 0, 0); err != nil {
+	if err := checkArgs("keys list", args, 0, 0); err != nil {
 		return err
 	}
 	return withControl(ctx, e, fs, false, func(c app.Control) error {
@@ -50,7 +50,7 @@ func runKeysList(ctx context.Context, e env, fs *flags, args []string) error {
 }
 
 func runKeysRotate(ctx context.Context, e env, fs *flags, args []string) error {
-	if err := need("keys rotate", args, 0, 0); err != nil {
+	if err := checkArgs("keys rotate", args, 0, 0); err != nil {
 		return err
 	}
 	return withControl(ctx, e, fs, false, func(c app.Control) error {
@@ -59,12 +59,12 @@ func runKeysRotate(ctx context.Context, e env, fs *flags, args []string) error {
 			return err
 		}
 		fmt.Fprintf(e.stdout, "took the key %s\n", id)
-		return remind(ctx, e, c)
+		return remindSigning(ctx, e, c)
 	})
 }
 
 func runKeysRevoke(ctx context.Context, e env, fs *flags, args []string) error {
-	if err := need("keys revoke", args, 1, 1); err != nil {
+	if err := checkArgs("keys revoke", args, 1, 1); err != nil {
 		return err
 	}
 	return withControl(ctx, e, fs, false, func(c app.Control) error {
@@ -72,12 +72,13 @@ func runKeysRevoke(ctx context.Context, e env, fs *flags, args []string) error {
 			return err
 		}
 		fmt.Fprintf(e.stdout, "revoked %s\n", args[0])
-		return remind(ctx, e, c)
+		return remindSigning(ctx, e, c)
 	})
 }
 
-// remind says when the root key is needed for what was done to count.
-func remind(ctx context.Context, e env, c app.Control) error {
+// remindSigning prints that a new card must be signed with the root key, if the change needs it to take
+// effect.
+func remindSigning(ctx context.Context, e env, c app.Control) error {
 	s, err := c.Keys(ctx)
 	if err == nil && s.Due != "" {
 		fmt.Fprintf(e.stdout, "%s It counts once a new card is signed: agentsite keys sign --root FILE\n", s.Due)
@@ -86,7 +87,7 @@ func remind(ctx context.Context, e env, c app.Control) error {
 }
 
 func runKeysDetach(ctx context.Context, e env, fs *flags, args []string) error {
-	if err := need("keys detach", args, 1, 1); err != nil {
+	if err := checkArgs("keys detach", args, 1, 1); err != nil {
 		return err
 	}
 	path, err := filepath.Abs(args[0])
@@ -103,7 +104,7 @@ func runKeysDetach(ctx context.Context, e env, fs *flags, args []string) error {
 }
 
 func runKeysSign(ctx context.Context, e env, fs *flags, args []string) error {
-	if err := need("keys sign", args, 0, 0); err != nil {
+	if err := checkArgs("keys sign", args, 0, 0); err != nil {
 		return err
 	}
 	if fs.root == "" {

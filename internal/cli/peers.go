@@ -16,7 +16,7 @@ import (
 	"agentsite/internal/plain"
 )
 
-// peer is a portal as the API tells of it.
+// peer is a portal in the API's format.
 type peer struct {
 	ID     string         `json:"id"`
 	URL    string         `json:"url"`
@@ -33,8 +33,8 @@ type peer struct {
 	Words  string         `json:"refuses_why"`
 }
 
-// why says what keeps the two portals apart, if anything does.
-func (p peer) why() string {
+// refusalReason returns the reason why the two portals do not exchange records, "" if there is none.
+func (p peer) refusalReason() string {
 	out := plain.Line(p.Reason)
 	if p.Bars != "" {
 		out = strings.TrimSpace(out + " It refuses this portal (" + plain.Line(p.Bars) + "): " + plain.Line(p.Words))
@@ -42,11 +42,10 @@ func (p peer) why() string {
 	return out
 }
 
-// withPeers runs f with the API about portals: of the portal that --portal
-// names, else of the data folder, running or not. A folder that was named counts
-// more than a portal of the environment.
+// withPeers runs f with an API client: for the portal of --portal, or else for the data folder, whether
+// its portal runs or not. A folder in the arguments has precedence over a portal of the environment.
 func withPeers(ctx context.Context, e env, fs *flags, f func(*client) error) error {
-	switch folder, portal := fs.given("data"), fs.given("portal"); {
+	switch folder, portal := fs.isGiven("data"), fs.isGiven("portal"); {
 	case folder && portal:
 		return usagef("--data and --portal may name two portals: use one of them")
 	case folder:
@@ -70,7 +69,7 @@ func withPeers(ctx context.Context, e env, fs *flags, f func(*client) error) err
 
 func peerPath(name string) string { return "/api/v1/peers/" + url.PathEscape(hostOf(name)) }
 
-// hostOf lets people name a portal by its address.
+// hostOf returns the host of an address, so that people can name a portal by its address.
 func hostOf(name string) string {
 	if u, err := url.Parse(name); err == nil && u.Host != "" {
 		return u.Host
@@ -78,17 +77,17 @@ func hostOf(name string) string {
 	return name
 }
 
-// printed writes an answer as it is, if that is wanted.
-func printed(e env, fs *flags, raw json.RawMessage) bool {
+// printRaw prints an answer unchanged if the flags ask for it.
+func printRaw(e env, fs *flags, raw json.RawMessage) bool {
 	if fs.json {
-		fmt.Fprintln(e.stdout, strings.TrimSpace(calm(string(raw))))
+		fmt.Fprintln(e.stdout, strings.TrimSpace(escapeControls(string(raw))))
 	}
 	return fs.json
 }
 
-// calm is JSON that says the same and does not steer the terminal: strings of
-// strangers may hold what would, and JSON need not escape all of it.
-func calm(s string) string {
+// escapeControls returns equivalent JSON without raw terminal control characters. Strings from other
+// portals may contain them, and JSON need not escape all of them.
+func escapeControls(s string) string {
 	steers := func(r rune) bool {
 		return unicode.IsControl(r) && !unicode.IsSpace(r) || r == 0x85 || unicode.Is(unicode.Bidi_Control, r)
 	}
@@ -97,7 +96,7 @@ func calm(s string) string {
 	}
 	var b strings.Builder
 	for _, r := range s {
-		if steers(r) { // none needs more than four digits
+		if steers(r) { // all have at most four hex digits
 			fmt.Fprintf(&b, `\u%04x`, r)
 		} else {
 			b.WriteRune(r)
@@ -107,7 +106,7 @@ func calm(s string) string {
 }
 
 func runPeersList(ctx context.Context, e env, fs *flags, args []string) error {
-	if err := need("peers list", args, 0, 0); err != nil {
+	if err := checkArgs("peers list", args, 0, 0); err != nil {
 		return err
 	}
 	return withPeers(ctx, e, fs, func(c *client) error {
@@ -120,7 +119,7 @@ func runPeersList(ctx context.Context, e env, fs *flags, args []string) error {
 				Peers []json.RawMessage `json:"peers"`
 				Next  string            `json:"next_cursor"`
 			}
-			if err := c.call(ctx, http.MethodGet, "/api/v1/peers?limit=1000&cursor="+url.QueryEscape(cursor), nil, &page); err != nil {
+			if err := c.callJSON(ctx, http.MethodGet, "/api/v1/peers?limit=1000&cursor="+url.QueryEscape(cursor), nil, &page); err != nil {
 				return err
 			}
 			for _, raw := range page.Peers {
@@ -128,8 +127,8 @@ func runPeersList(ctx context.Context, e env, fs *flags, args []string) error {
 				if err := json.Unmarshal(raw, &p); err != nil {
 					return err
 				}
-				if !printed(e, fs, raw) {
-					fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s\t%s\n", hostOf(p.URL), dash(plain.Line(p.Name)), p.State, p.Agents, rtt(p.RTT), dash(p.Policy), p.why())
+				if !printRaw(e, fs, raw) {
+					fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s\t%s\n", hostOf(p.URL), orDash(plain.Line(p.Name)), p.State, p.Agents, formatRTT(p.RTT), orDash(p.Policy), p.refusalReason())
 				}
 			}
 			if cursor = page.Next; cursor == "" {
@@ -139,14 +138,14 @@ func runPeersList(ctx context.Context, e env, fs *flags, args []string) error {
 	})
 }
 
-func dash(s string) string {
+func orDash(s string) string {
 	if s == "" {
 		return "-"
 	}
 	return s
 }
 
-func rtt(ms float64) string {
+func formatRTT(ms float64) string {
 	if ms == 0 {
 		return "-"
 	}
@@ -154,19 +153,19 @@ func rtt(ms float64) string {
 }
 
 func runPeersAdd(ctx context.Context, e env, fs *flags, args []string) error {
-	if err := need("peers add", args, 1, 1); err != nil {
+	if err := checkArgs("peers add", args, 1, 1); err != nil {
 		return err
 	}
 	return withPeers(ctx, e, fs, func(c *client) error {
 		var raw json.RawMessage
-		if err := c.call(ctx, http.MethodPost, "/api/v1/peers", map[string]string{"url": args[0]}, &raw); err != nil {
+		if err := c.callJSON(ctx, http.MethodPost, "/api/v1/peers", map[string]string{"url": args[0]}, &raw); err != nil {
 			return err
 		}
 		var out struct {
 			Peer  peer   `json:"peer"`
 			Found string `json:"found"`
 		}
-		if printed(e, fs, raw) {
+		if printRaw(e, fs, raw) {
 			return nil
 		}
 		if err := json.Unmarshal(raw, &out); err != nil {
@@ -177,50 +176,50 @@ func runPeersAdd(ctx context.Context, e env, fs *flags, args []string) error {
 	})
 }
 
-// ruled returns the command that gives a portal a rule.
-func ruled(name, rule string) func(context.Context, env, *flags, []string) error {
+// ruleCommand returns the command that sets a rule for a portal.
+func ruleCommand(name, rule string) func(context.Context, env, *flags, []string) error {
 	return func(ctx context.Context, e env, fs *flags, args []string) error {
-		if err := need(name, args, 1, 1); err != nil {
+		if err := checkArgs(name, args, 1, 1); err != nil {
 			return err
 		}
 		in := map[string]any{"policy": rule}
-		if fs.note != "" || rule == "" { // why there was a rule is not why there is none
+		if fs.note != "" || rule == "" { // the note of a rule does not apply to its removal
 			in["note"] = fs.note
 		}
-		return withPeers(ctx, e, fs, func(c *client) error { return toldPeer(ctx, e, fs, c, http.MethodPatch, peerPath(args[0]), in) })
+		return withPeers(ctx, e, fs, func(c *client) error { return printPeer(ctx, e, fs, c, http.MethodPatch, peerPath(args[0]), in) })
 	}
 }
 
 func runPeersSubscribe(ctx context.Context, e env, fs *flags, args []string) error {
-	if err := need("peers subscribe", args, 1, 1); err != nil {
+	if err := checkArgs("peers subscribe", args, 1, 1); err != nil {
 		return err
 	}
 	if fs.apply != "block" && fs.apply != "warn" {
 		return usagef("peers subscribe: --apply %q: use block or warn", fs.apply)
 	}
-	return follow(ctx, e, fs, args[0], fs.apply)
+	return setFollow(ctx, e, fs, args[0], fs.apply)
 }
 
 func runPeersUnsubscribe(ctx context.Context, e env, fs *flags, args []string) error {
-	if err := need("peers unsubscribe", args, 1, 1); err != nil {
+	if err := checkArgs("peers unsubscribe", args, 1, 1); err != nil {
 		return err
 	}
-	return follow(ctx, e, fs, args[0], "")
+	return setFollow(ctx, e, fs, args[0], "")
 }
 
-// follow says what is done with the words of a portal.
-func follow(ctx context.Context, e env, fs *flags, name, apply string) error {
+// setFollow subscribes to the block list of a portal, or ends that.
+func setFollow(ctx context.Context, e env, fs *flags, name, apply string) error {
 	in := map[string]any{"follow": apply}
 	if fs.note != "" {
 		in["note"] = fs.note
 	}
-	return withPeers(ctx, e, fs, func(c *client) error { return toldPeer(ctx, e, fs, c, http.MethodPatch, peerPath(name), in) })
+	return withPeers(ctx, e, fs, func(c *client) error { return printPeer(ctx, e, fs, c, http.MethodPatch, peerPath(name), in) })
 }
 
-// toldPeer asks for something that answers with a portal, and says how it is.
-func toldPeer(ctx context.Context, e env, fs *flags, c *client, method, path string, in any) error {
+// printPeer calls a route that answers with a portal, and prints the portal's state.
+func printPeer(ctx context.Context, e env, fs *flags, c *client, method, path string, in any) error {
 	var raw json.RawMessage
-	if err := c.call(ctx, method, path, in, &raw); err != nil || printed(e, fs, raw) {
+	if err := c.callJSON(ctx, method, path, in, &raw); err != nil || printRaw(e, fs, raw) {
 		return err
 	}
 	var p peer
@@ -239,11 +238,11 @@ func toldPeer(ctx context.Context, e env, fs *flags, c *client, method, path str
 }
 
 func runPeersForget(ctx context.Context, e env, fs *flags, args []string) error {
-	if err := need("peers forget", args, 1, 1); err != nil {
+	if err := checkArgs("peers forget", args, 1, 1); err != nil {
 		return err
 	}
 	return withPeers(ctx, e, fs, func(c *client) error {
-		if err := c.call(ctx, http.MethodDelete, peerPath(args[0])+"?note="+url.QueryEscape(fs.note), nil, nil); err != nil {
+		if err := c.callJSON(ctx, http.MethodDelete, peerPath(args[0])+"?note="+url.QueryEscape(fs.note), nil, nil); err != nil {
 			return err
 		}
 		fmt.Fprintf(e.stdout, "forgot %s\n", hostOf(args[0]))
@@ -251,9 +250,9 @@ func runPeersForget(ctx context.Context, e env, fs *flags, args []string) error 
 	})
 }
 
-// runPeersRelease shows the proof, and releases who is named with it.
+// runPeersRelease shows the proof, and releases a portal when the proof is named.
 func runPeersRelease(ctx context.Context, e env, fs *flags, args []string) error {
-	if err := need("peers release", args, 1, 1); err != nil {
+	if err := checkArgs("peers release", args, 1, 1); err != nil {
 		return err
 	}
 	return withPeers(ctx, e, fs, func(c *client) error {
@@ -266,10 +265,10 @@ func runPeersRelease(ctx context.Context, e env, fs *flags, args []string) error
 					Says string `json:"says"`
 				} `json:"records"`
 			}
-			err := c.call(ctx, http.MethodGet, peerPath(args[0])+"/proof", nil, &proof)
+			err := c.callJSON(ctx, http.MethodGet, peerPath(args[0])+"/proof", nil, &proof)
 			if err == nil {
 				for i, r := range proof.Records {
-					fmt.Fprintf(e.stdout, "%s number %d, statement %d of %d:\n%s\n", proof.Type, proof.Seq, i+1, len(proof.Records), visible(r.Says))
+					fmt.Fprintf(e.stdout, "%s number %d, statement %d of %d:\n%s\n", proof.Type, proof.Seq, i+1, len(proof.Records), cleanText(r.Says))
 				}
 				return fmt.Errorf("it signed both; if you know why, release it with --proof %s", proof.Mark)
 			}
@@ -277,12 +276,11 @@ func runPeersRelease(ctx context.Context, e env, fs *flags, args []string) error
 				return err
 			}
 		}
-		return toldPeer(ctx, e, fs, c, http.MethodPost, peerPath(args[0])+"/release", map[string]string{"proof": fs.proof, "note": fs.note})
+		return printPeer(ctx, e, fs, c, http.MethodPost, peerPath(args[0])+"/release", map[string]string{"proof": fs.proof, "note": fs.note})
 	})
 }
 
-// runPeersPolicy shows what holds for all portals, after changing what is
-// given as FIELD=VALUE.
+// runPeersPolicy shows the policy for all portals, after changing the fields given as FIELD=VALUE.
 func runPeersPolicy(ctx context.Context, e env, fs *flags, args []string) error {
 	in := map[string]any{}
 	for _, a := range args {
@@ -320,7 +318,7 @@ func runPeersPolicy(ctx context.Context, e env, fs *flags, args []string) error 
 			method, body = http.MethodPatch, in
 		}
 		var raw json.RawMessage
-		if err := c.call(ctx, method, "/api/v1/peers/policy", body, &raw); err != nil || printed(e, fs, raw) {
+		if err := c.callJSON(ctx, method, "/api/v1/peers/policy", body, &raw); err != nil || printRaw(e, fs, raw) {
 			return err
 		}
 		return writePolicy(e.stdout, raw)
@@ -342,7 +340,7 @@ func writePolicy(w io.Writer, raw json.RawMessage) error {
 		if err := dec.Decode(&v); err != nil {
 			return err
 		}
-		fmt.Fprintf(t, "%v\t%s\n", name, strings.Trim(calm(string(v)), `"`))
+		fmt.Fprintf(t, "%v\t%s\n", name, strings.Trim(escapeControls(string(v)), `"`))
 	}
 	return t.Flush()
 }

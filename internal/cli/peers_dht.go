@@ -11,10 +11,9 @@ import (
 	"agentsite/internal/plain"
 )
 
-// runPeersDHT tells how the portal stands in the DHT, or looks for something
-// there.
+// runPeersDHT prints the portal's state in the DHT, or looks a key up there.
 func runPeersDHT(ctx context.Context, e env, fs *flags, args []string) error {
-	if err := need("peers dht", args, 0, 1); err != nil {
+	if err := checkArgs("peers dht", args, 0, 1); err != nil {
 		return err
 	}
 	return withPeers(ctx, e, fs, func(c *client) error {
@@ -22,7 +21,7 @@ func runPeersDHT(ctx context.Context, e env, fs *flags, args []string) error {
 			return lookUp(ctx, e, fs, c, args[0])
 		}
 		var raw json.RawMessage
-		if err := c.call(ctx, http.MethodGet, "/api/v1/peers/dht", nil, &raw); err != nil || printed(e, fs, raw) {
+		if err := c.callJSON(ctx, http.MethodGet, "/api/v1/peers/dht", nil, &raw); err != nil || printRaw(e, fs, raw) {
 			return err
 		}
 		var d struct {
@@ -49,7 +48,7 @@ func runPeersDHT(ctx context.Context, e env, fs *flags, args []string) error {
 
 func lookUp(ctx context.Context, e env, fs *flags, c *client, what string) error {
 	var raw json.RawMessage
-	if err := c.call(ctx, http.MethodGet, "/api/v1/peers/dht/lookup?q="+url.QueryEscape(what), nil, &raw); err != nil || printed(e, fs, raw) {
+	if err := c.callJSON(ctx, http.MethodGet, "/api/v1/peers/dht/lookup?q="+url.QueryEscape(what), nil, &raw); err != nil || printRaw(e, fs, raw) {
 		return err
 	}
 	var a struct {

@@ -8,14 +8,14 @@ import (
 	"net/http"
 )
 
-// runPeersGossip tells how the portal stands in the pool that gossips.
+// runPeersGossip prints the portal's state in the gossip pool.
 func runPeersGossip(ctx context.Context, e env, fs *flags, args []string) error {
-	if err := need("peers gossip", args, 0, 0); err != nil {
+	if err := checkArgs("peers gossip", args, 0, 0); err != nil {
 		return err
 	}
 	return withPeers(ctx, e, fs, func(c *client) error {
 		var raw json.RawMessage
-		if err := c.call(ctx, http.MethodGet, "/api/v1/peers/gossip", nil, &raw); err != nil || printed(e, fs, raw) {
+		if err := c.callJSON(ctx, http.MethodGet, "/api/v1/peers/gossip", nil, &raw); err != nil || printRaw(e, fs, raw) {
 			return err
 		}
 		var g struct {

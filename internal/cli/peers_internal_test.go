@@ -11,7 +11,7 @@ func TestCalm_SaysTheSameAndSteersNothing(t *testing.T) {
 	t.Parallel()
 	const name = "a\u009b31mb\u0085c\u007fd\u202ee\u2066 é"
 	raw := `{"name":"` + name + "\"}\n"
-	out := calm(raw)
+	out := escapeControls(raw)
 	if strings.ContainsFunc(out, func(r rune) bool { return r != '\n' && unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) }) {
 		t.Errorf("%q", out)
 	}
@@ -49,7 +49,7 @@ func TestPeer_SaysWhatKeepsThePortalsApart(t *testing.T) {
 		{peer{Bars: "denied", Words: "Go\x1b away."}, "It refuses this portal (denied): Go away."},
 		{peer{Reason: "Silent.", Bars: "pending", Words: "Wait."}, "Silent. It refuses this portal (pending): Wait."},
 	} {
-		if got := c.peer.why(); got != c.want {
+		if got := c.peer.refusalReason(); got != c.want {
 			t.Errorf("%+v: %q, want %q", c.peer, got, c.want)
 		}
 	}

@@ -18,10 +18,10 @@ import (
 	"agentsite/internal/app"
 )
 
-// runServe runs the portal until it is told to stop. The first SIGINT or
-// SIGTERM drains; the second ends the process.
+// runServe runs the portal until a signal. The first SIGINT or SIGTERM drains; the second ends the
+// process.
 func runServe(ctx context.Context, e env, fs *flags, args []string) error {
-	if err := need("serve", args, 0, 0); err != nil {
+	if err := checkArgs("serve", args, 0, 0); err != nil {
 		return err
 	}
 	if err := fs.cfg.Validate(); err != nil {
@@ -29,7 +29,7 @@ func runServe(ctx context.Context, e env, fs *flags, args []string) error {
 	}
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	// After the first signal the default is back: the second one exits.
+	// Restore the default after the first signal, so that the second one exits.
 	context.AfterFunc(ctx, stop)
 	p, err := app.Open(ctx, fs.cfg, e.stderr)
 	if err != nil {
@@ -38,7 +38,7 @@ func runServe(ctx context.Context, e env, fs *flags, args []string) error {
 	return p.Run(ctx, e.stdout, e.stderr)
 }
 
-// withControl runs f on the portal's data, running or not.
+// withControl runs f on the portal's data, whether the portal runs or not.
 func withControl(ctx context.Context, e env, fs *flags, create bool, f func(app.Control) error) error {
 	c, err := app.OpenControl(ctx, fs.cfg, create, e.stderr)
 	if err != nil {
@@ -48,13 +48,13 @@ func withControl(ctx context.Context, e env, fs *flags, create bool, f func(app.
 }
 
 func runUserAdd(ctx context.Context, e env, fs *flags, args []string) error {
-	if err := need("user add", args, 1, 1); err != nil {
+	if err := checkArgs("user add", args, 1, 1); err != nil {
 		return err
 	}
 	if !fs.stdin && isTerminal(e.stdin) {
 		return usagef("give the password on stdin, one line, with --password-stdin")
 	}
-	password, err := line(e.stdin)
+	password, err := readLine(e.stdin)
 	if err != nil {
 		return fmt.Errorf("read the password from stdin: %w", err)
 	}
@@ -67,8 +67,8 @@ func runUserAdd(ctx context.Context, e env, fs *flags, args []string) error {
 	})
 }
 
-// line reads the first line of a stream.
-func line(r io.Reader) (string, error) {
+// readLine reads the first line of a stream.
+func readLine(r io.Reader) (string, error) {
 	s, err := bufio.NewReader(io.LimitReader(r, 4096)).ReadString('\n')
 	if err != nil && !errors.Is(err, io.EOF) {
 		return "", err
@@ -77,7 +77,7 @@ func line(r io.Reader) (string, error) {
 }
 
 func runUserList(ctx context.Context, e env, fs *flags, args []string) error {
-	if err := need("user list", args, 0, 0); err != nil {
+	if err := checkArgs("user list", args, 0, 0); err != nil {
 		return err
 	}
 	return withControl(ctx, e, fs, false, func(c app.Control) error {
@@ -110,7 +110,7 @@ func runUserEnable(ctx context.Context, e env, fs *flags, args []string) error {
 }
 
 func setDisabled(ctx context.Context, e env, fs *flags, name string, args []string, disabled bool) error {
-	if err := need(name, args, 1, 1); err != nil {
+	if err := checkArgs(name, args, 1, 1); err != nil {
 		return err
 	}
 	return withControl(ctx, e, fs, false, func(c app.Control) error {
@@ -134,7 +134,7 @@ func setDisabled(ctx context.Context, e env, fs *flags, name string, args []stri
 }
 
 func runUserReset(ctx context.Context, e env, fs *flags, args []string) error {
-	if err := need("user reset", args, 1, 1); err != nil {
+	if err := checkArgs("user reset", args, 1, 1); err != nil {
 		return err
 	}
 	return withControl(ctx, e, fs, false, func(c app.Control) error {
@@ -157,7 +157,7 @@ func runTokenAdd(ctx context.Context, e env, fs *flags, args []string) error {
 				return err
 			}
 		}
-		token, err := c.AddToken(ctx, fs.user, fs.label, fs.scopes, fs.expires.duration())
+		token, err := c.AddToken(ctx, fs.user, fs.label, fs.scopes, fs.expires.toDuration())
 		if err != nil {
 			return err
 		}
@@ -166,7 +166,7 @@ func runTokenAdd(ctx context.Context, e env, fs *flags, args []string) error {
 	})
 }
 
-// onlyOperator returns the name of the operator's account, if there is one only.
+// onlyOperator returns the name of the operator's account, if there is exactly one.
 func onlyOperator(ctx context.Context, c app.Control) (string, error) {
 	users, err := c.Users(ctx)
 	if err != nil {
@@ -187,7 +187,7 @@ func onlyOperator(ctx context.Context, c app.Control) (string, error) {
 	return "", usagef("name the account with --user NAME; operators are %s", strings.Join(names, ", "))
 }
 
-// passphraseOf reads the passphrase, if a file was named.
+// passphraseOf reads the passphrase, if a file was given.
 func passphraseOf(fs *flags) (string, error) {
 	if fs.passphrase == "" {
 		return "", nil
@@ -197,7 +197,7 @@ func passphraseOf(fs *flags) (string, error) {
 		return "", fmt.Errorf("read the passphrase: %w", err)
 	}
 	defer f.Close()
-	s, err := line(f)
+	s, err := readLine(f)
 	if err == nil && s == "" {
 		err = errors.New("its first line is empty")
 	}
@@ -207,10 +207,10 @@ func passphraseOf(fs *flags) (string, error) {
 	return s, nil
 }
 
-// runBackup writes to a file beside the target first: a backup that did not
-// finish never looks like one.
+// runBackup writes to a temporary file beside the target first, so that an unfinished backup cannot be
+// mistaken for a whole one.
 func runBackup(ctx context.Context, e env, fs *flags, args []string) error {
-	if err := need("backup", args, 1, 1); err != nil {
+	if err := checkArgs("backup", args, 1, 1); err != nil {
 		return err
 	}
 	passphrase, err := passphraseOf(fs)
@@ -239,7 +239,7 @@ func runBackup(ctx context.Context, e env, fs *flags, args []string) error {
 }
 
 func runRestore(ctx context.Context, e env, fs *flags, args []string) error {
-	if err := need("restore", args, 1, 1); err != nil {
+	if err := checkArgs("restore", args, 1, 1); err != nil {
 		return err
 	}
 	passphrase, err := passphraseOf(fs)
@@ -260,7 +260,7 @@ func runRestore(ctx context.Context, e env, fs *flags, args []string) error {
 }
 
 func runVerify(ctx context.Context, e env, fs *flags, args []string) error {
-	if err := need("verify", args, 0, 1); err != nil {
+	if err := checkArgs("verify", args, 0, 1); err != nil {
 		return err
 	}
 	var what string
@@ -304,7 +304,7 @@ func runVerify(ctx context.Context, e env, fs *flags, args []string) error {
 }
 
 func runVersion(_ context.Context, e env, _ *flags, args []string) error {
-	if err := need("version", args, 0, 0); err != nil {
+	if err := checkArgs("version", args, 0, 0); err != nil {
 		return err
 	}
 	revision := app.Revision()

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// found is what a portal answers to a search: all of it, or a part that comes
-// when another portal has answered.
+// found is a portal's answer to a search: the whole answer, or a part that arrives when another portal
+// has answered.
 type found struct {
 	Results []struct {
 		Agent struct {
@@ -45,8 +45,8 @@ type found struct {
 	Suggestions []string `json:"suggestions"`
 }
 
-// searchEach prints what the portal holds as soon as it says so, then what
-// others add, and at last how many of them answered.
+// searchEach prints the results of the portal at once, then the results of other portals as they
+// arrive, and finally how many portals answered.
 func searchEach(ctx context.Context, e env, c *client, path string) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+path, nil)
 	if err != nil {
@@ -56,7 +56,7 @@ func searchEach(ctx context.Context, e env, c *client, path string) error {
 	if c.token != "" {
 		req.Header.Set("Authorization", "Bearer "+c.token)
 	}
-	resp, err := c.do(req)
+	resp, err := c.doRequest(req)
 	if err != nil {
 		return err
 	}
@@ -66,7 +66,7 @@ func searchEach(ctx context.Context, e env, c *client, path string) error {
 	var first, last found
 	shown := 0
 	if kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); kind != "text/event-stream" {
-		if err := json.NewDecoder(body).Decode(&first); err != nil { // a portal that waits for all
+		if err := json.NewDecoder(body).Decode(&first); err != nil { // an older portal that sends one answer
 			return unread(err)
 		}
 		last, shown = first, len(first.Results)
@@ -101,7 +101,7 @@ func searchEach(ctx context.Context, e env, c *client, path string) error {
 	if shown == 0 {
 		fmt.Fprintln(e.stdout, "nothing found")
 		if len(first.Suggestions) > 0 {
-			fmt.Fprintf(e.stdout, "did you mean: %s\n", visible(strings.Join(first.Suggestions, ", ")))
+			fmt.Fprintf(e.stdout, "did you mean: %s\n", cleanText(strings.Join(first.Suggestions, ", ")))
 		}
 	} else if first.Total > len(first.Results) {
 		fmt.Fprintf(e.stdout, "%d of %d; more with --limit\n", len(first.Results), first.Total)
@@ -109,7 +109,7 @@ func searchEach(ctx context.Context, e env, c *client, path string) error {
 	if p := last.Portals; p.Known > 1 {
 		line := fmt.Sprintf("%d of %d portals, oldest statement %s old", p.Answered, p.Known, time.Duration(p.OldestHead)*time.Second)
 		if len(p.Silent) > 0 {
-			line += "; silent: " + visible(strings.Join(p.Silent, ", "))
+			line += "; silent: " + cleanText(strings.Join(p.Silent, ", "))
 		}
 		if p.Limited {
 			line += "; not all of them were asked"
@@ -126,16 +126,16 @@ func printFound(w io.Writer, page found) {
 		if !r.Verified && strings.Contains(r.Agent.Handle, "@") {
 			proved = ", portal not proved"
 		}
-		fmt.Fprintf(w, "%s  %s  [%s, %s%s]\n    %s\n", visible(r.Agent.Handle), visible(r.Agent.Title), visible(r.Agent.Kind), visible(r.Liveness.State), proved, visible(about))
+		fmt.Fprintf(w, "%s  %s  [%s, %s%s]\n    %s\n", cleanText(r.Agent.Handle), cleanText(r.Agent.Title), cleanText(r.Agent.Kind), cleanText(r.Liveness.State), proved, cleanText(about))
 		switch n := r.Copies.Portals; {
 		case n == 1:
 			fmt.Fprintln(w, "    also at 1 other portal")
 		case n > 1:
-			fmt.Fprintf(w, "    also at %d other portals; --same %s lists them\n", n, visible(r.Agent.Handle))
+			fmt.Fprintf(w, "    also at %d other portals; --same %s lists them\n", n, cleanText(r.Agent.Handle))
 		}
 		for _, y := range r.Why {
-			if y.How == "typo" || y.How == "form" { // what is not plain to see
-				fmt.Fprintf(w, "    %q read as %q, in its %s\n", visible(y.Word), visible(y.Found), visible(y.Field))
+			if y.How == "typo" || y.How == "form" { // matches that are not obvious
+				fmt.Fprintf(w, "    %q read as %q, in its %s\n", cleanText(y.Word), cleanText(y.Found), cleanText(y.Field))
 			}
 		}
 	}

@@ -33,7 +33,7 @@ func runSearch(ctx context.Context, e env, fs *flags, args []string) error {
 		return usagef("usage: agentsite search [QUERY]; say what to search for, or narrow the list with flags: `agentsite search --help`")
 	}
 	if fs.json {
-		resp, err := c.request(ctx, http.MethodGet, "/api/v1/search?"+v.Encode(), nil)
+		resp, err := c.sendJSON(ctx, http.MethodGet, "/api/v1/search?"+v.Encode(), nil)
 		if err != nil {
 			return err
 		}
@@ -44,8 +44,8 @@ func runSearch(ctx context.Context, e env, fs *flags, args []string) error {
 	return searchEach(ctx, e, c, "/api/v1/search?"+v.Encode())
 }
 
-// visible keeps text of strangers from steering the terminal.
-func visible(s string) string {
+// cleanText removes control characters, so that text from other people cannot control the terminal.
+func cleanText(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '\n' || r == '\t' {
 			return r
