@@ -8,21 +8,19 @@ import (
 	"agentsite/internal/task"
 )
 
-// contact is what a call of an agent elsewhere showed of whether anybody is
-// there. A call that was refused or went wrong did reach its portal; one that
-// was given up before anything was sent shows nothing.
+// contact records whether a call of an agent on another portal reached that portal. A call that was
+// refused or failed did reach it. A call that was given up before a request was sent proves nothing.
 type contact struct{ tried, answered atomic.Bool }
 
-// watch has c follow what is sent under the context it returns.
-func (c *contact) watch(ctx context.Context) context.Context {
+// traceRequests returns a context whose requests are recorded in c.
+func (c *contact) traceRequests(ctx context.Context) context.Context {
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		GetConn:              func(string) { c.tried.Store(true) },
 		GotFirstResponseByte: func() { c.answered.Store(true) },
 	})
 }
 
-// seenElsewhere tells the directory what a call showed of an agent of another
-// portal.
+// seenElsewhere reports the result of a call to the directory, for an agent of another portal.
 func (w *Worker) seenElsewhere(ctx context.Context, t task.Task, r task.Result, c *contact) {
 	switch {
 	case r.State == task.Canceled:

@@ -7,26 +7,26 @@ import (
 	"agentsite/internal/task"
 )
 
-// tell tells agents, until ctx ends, of tasks of theirs that were ended while
-// nothing of them ran here.
-func (w *Worker) tell(ctx context.Context) {
+// notifyEnded notifies agents, until ctx ends, of their tasks that ended while nothing ran here for
+// them.
+func (w *Worker) notifyEnded(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case t := <-w.queue.ended:
-			w.tellOne(ctx, t)
+			w.notifyAgent(ctx, t)
 		}
 	}
 }
 
-func (w *Worker) tellOne(ctx context.Context, t task.Task) {
-	// Whoever ended it may have read it before its agent was asked.
+func (w *Worker) notifyAgent(ctx context.Context, t task.Task) {
+	// The given task may have been read before its agent was called: read it again.
 	now, err := w.store.TaskByID(ctx, t.ID)
 	switch {
 	case err == nil:
 		t = now
-	case !fault.Is(err, fault.NotFound): // its conversation is gone
+	case !fault.Is(err, fault.NotFound): // NotFound: its conversation was deleted
 		w.log.Warn("read an ended task", "task", t.ID, "error", err)
 	}
 	if len(t.Checkpoint) == 0 {
@@ -34,10 +34,10 @@ func (w *Worker) tellOne(ctx context.Context, t task.Task) {
 	}
 	a, secret, err := w.hub.Open(ctx, t.AgentID)
 	if err != nil {
-		return // there is nobody to tell
+		return // the agent no longer exists
 	}
 	if s, ok := w.drivers[a.Kind].(task.Stopper); ok {
-		s.Stop(ctx, task.Call{TaskID: t.ID, ConversationID: t.ConversationID, Agent: target(a, secret),
+		s.Stop(ctx, task.Call{TaskID: t.ID, ConversationID: t.ConversationID, Agent: agentTarget(a, secret),
 			Caller: task.Caller{Kind: t.CallerKind, Handle: t.CallerHandle, ID: t.CallerID}, Checkpoint: t.Checkpoint})
 	}
 }

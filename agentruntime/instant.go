@@ -14,8 +14,8 @@ import (
 	"agentsite/internal/task"
 )
 
-// Instant answers for agents of kinds that need nothing but the question. It
-// implements chat.Instant. Create it with NewInstant.
+// Instant answers at once for agents of kinds that need only the question. It implements chat.Instant.
+// Create it with NewInstant.
 type Instant struct {
 	hub     *hub.Service
 	drivers map[hub.Kind]task.Agent
@@ -24,20 +24,19 @@ type Instant struct {
 }
 
 const (
-	// maxInstant is how many answer at once; others take the queue.
+	// maxInstant bounds the concurrent instant answers; further ones take the queue.
 	maxInstant = 32
-	// instantTimeout is far more than such an answer takes, and less than
-	// anybody notices.
+	// instantTimeout is far longer than such an answer takes, and too short for people to notice.
 	instantTimeout = 200 * time.Millisecond
 )
 
-// NewInstant returns an Instant over the drivers of kinds that have neither
-// state nor effects: a call that took too long is made again by the worker.
+// NewInstant returns an Instant over the drivers of kinds that have neither state nor effects. That is
+// a condition, because the worker repeats a call that took too long.
 func NewInstant(agents *hub.Service, drivers map[hub.Kind]task.Agent, log *slog.Logger) *Instant {
 	return &Instant{hub: agents, drivers: drivers, log: log, slots: make(chan struct{}, maxInstant)}
 }
 
-// Kind reports whether agents of a kind may be answered for.
+// Kind reports whether agents of a kind can be answered at once.
 func (i *Instant) Kind(k hub.Kind) bool { return i.drivers[k] != nil }
 
 // AnswerNow implements chat.Instant.
@@ -52,7 +51,7 @@ func (i *Instant) AnswerNow(ctx context.Context, t task.Task, m chat.Message) (t
 	default:
 		return task.Result{}, false
 	}
-	call := task.Call{TaskID: t.ID, ConversationID: t.ConversationID, MessageID: m.ID, Attempt: t.Attempt, Agent: target(a, secret),
+	call := task.Call{TaskID: t.ID, ConversationID: t.ConversationID, MessageID: m.ID, Attempt: t.Attempt, Agent: agentTarget(a, secret),
 		Caller:  task.Caller{Kind: t.CallerKind, Handle: t.CallerHandle, ID: t.CallerID},
 		Speaker: task.Speaker{Kind: m.Sender.Kind, Handle: m.Sender.Handle}, Parts: m.Parts, Via: t.Via,
 		ClientID: func(context.Context) (string, error) { return m.ClientID, nil }}
@@ -60,7 +59,7 @@ func (i *Instant) AnswerNow(ctx context.Context, t task.Task, m chat.Message) (t
 	defer cancel()
 	done := make(chan task.Result, 1)
 	sink := &instantSink{}
-	// A driver that does not let go holds its slot, and nobody else.
+	// A driver that does not return blocks only its slot.
 	go func() {
 		defer func() { <-i.slots }()
 		r, err := func() (r task.Result, err error) {
@@ -85,7 +84,7 @@ func (i *Instant) AnswerNow(ctx context.Context, t task.Task, m chat.Message) (t
 	}
 }
 
-// instantSink notes whether an answer was more than its result.
+// instantSink records whether an answer had more than its result.
 type instantSink struct {
 	trySink
 	more atomic.Bool

@@ -17,33 +17,32 @@ import (
 	"agentsite/internal/task"
 )
 
-// Header fields that tell the endpoint of an agent who asks.
+// Header fields that name the caller to an agent's endpoint.
 const (
 	// PortalField holds the portal's URL.
 	PortalField = "Agentsite-Portal"
-	// CallerField holds what asks and, for all but probes, who; task.HopsField
-	// the agents in between.
+	// CallerField holds the kind of the caller and, except for probes, an id. task.HopsField lists the
+	// agents in between.
 	CallerField = "Agentsite-Caller"
-	// agentField names the portal as Web Bot Auth does, whose verifiers find
-	// the key by it (draft-ietf-webbotauth-httpsig-protocol §4).
+	// agentField names the portal as in Web Bot Auth, whose verifiers use it to find the key
+	// (draft-ietf-webbotauth-httpsig-protocol §4).
 	agentField = "Signature-Agent"
 )
 
 const (
-	// signatureLabel is also the member of Signature-Agent that it covers.
+	// signatureLabel is also the member of Signature-Agent that the signature covers.
 	signatureLabel = "sig1"
 	signatureTag   = "web-bot-auth"
-	// signatureLife is how long a signature counts: a request that is signed
-	// is sent at once, but clocks differ.
+	// signatureLife is how long a signature is valid. A request is sent at once after signing, but
+	// clocks differ.
 	signatureLife = time.Minute
-	// maxIntroduced bounds a body that has to be read to be signed.
+	// maxIntroduced bounds a body that must be read to be signed, in bytes.
 	maxIntroduced = 32 << 20
 )
 
-// Introducer signs the requests that drivers make on somebody's behalf
-// (task.WithBehalf), so that the owner of an endpoint can learn which portal
-// asks for what kind of caller. Other requests it leaves alone. Create it with
-// NewIntroducer; it is safe for concurrent use.
+// Introducer signs the requests that drivers make on behalf of a caller (task.WithBehalf), so that the
+// owner of an endpoint can verify the portal and the kind of caller. Other requests stay unchanged.
+// Create it with NewIntroducer; it is safe for concurrent use.
 type Introducer struct {
 	url  string
 	key  func() (ed25519.PrivateKey, error)
@@ -51,15 +50,14 @@ type Introducer struct {
 	hop  func(agentID string) task.Hop
 }
 
-// NewIntroducer returns the Introducer of the portal at url; key is the one it
-// signs with now, which its directory of keys has. mark is a text that only this portal can make of a purpose and a
-// subject, hop an agent's name in chains.
+// NewIntroducer returns the Introducer of the portal at url. key returns the current signing key, which
+// is in the portal's key directory. mark computes a text from a purpose and a subject that only this
+// portal can compute. hop returns an agent's name in chains.
 func NewIntroducer(url string, key func() (ed25519.PrivateKey, error), mark func(purpose, subject string) string, hop func(agentID string) task.Hop) *Introducer {
 	return &Introducer{url: url, key: key, mark: mark, hop: hop}
 }
 
-// Introduce signs a request that is about to be sent. It is egress.Config's
-// Before.
+// SignRequest signs a request that is about to be sent. It is egress.Config's Before.
 func (i *Introducer) Introduce(r *http.Request) error {
 	for _, name := range []string{PortalField, CallerField, task.HopsField, task.BudgetField, agentField, "Signature", "Signature-Input"} {
 		r.Header.Del(name)
@@ -70,7 +68,7 @@ func (i *Introducer) Introduce(r *http.Request) error {
 	}
 	h := r.Header
 	h.Set(PortalField, i.url)
-	h.Set(CallerField, i.caller(b))
+	h.Set(CallerField, i.callerValue(b))
 	h.Set(agentField, fmt.Sprintf("%s=%q", signatureLabel, i.url))
 	covered := httpsig.Components("@method", "@authority", "@path", "@query", "agentsite-portal", "agentsite-caller")
 	if b.AgentID != "" {
@@ -82,7 +80,7 @@ func (i *Introducer) Introduce(r *http.Request) error {
 		}
 	}
 	covered = append(covered, httpsig.Component{Name: "signature-agent", Key: signatureLabel})
-	sum, there, err := digest(r)
+	sum, there, err := bodyDigest(r)
 	if err != nil {
 		return err
 	}
@@ -101,10 +99,9 @@ func (i *Introducer) Introduce(r *http.Request) error {
 		Nonce: base64.RawURLEncoding.EncodeToString(nonce[:]), KeyID: httpsig.KeyOf(key.Public().(ed25519.PublicKey)).Kid, Tag: signatureTag}, key)
 }
 
-// caller is what an endpoint learns of who asks. The id is the same for the
-// same person and agent, and no two agents see the same of a person: owners
-// can tell callers apart, not find out who they are.
-func (i *Introducer) caller(b task.Behalf) string {
+// callerValue returns the value of CallerField. The id is the same for the same person and agent, and
+// differs between agents. Owners can thereby distinguish callers, but cannot identify them.
+func (i *Introducer) callerValue(b task.Behalf) string {
 	s := "kind=" + b.Kind
 	if b.CallerID != "" {
 		s += fmt.Sprintf(", id=%q", i.mark("agentsite/caller/1", b.AgentID+"/"+b.CallerID))
@@ -112,9 +109,8 @@ func (i *Introducer) caller(b task.Behalf) string {
 	return s
 }
 
-// digest is the SHA-256 of a request's body, if it has one, which stays to be
-// sent.
-func digest(r *http.Request) (sum [sha256.Size]byte, there bool, err error) {
+// bodyDigest returns the SHA-256 of a request's body, if it has one. The body can still be sent.
+func bodyDigest(r *http.Request) (sum [sha256.Size]byte, there bool, err error) {
 	if r.Body == nil || r.Body == http.NoBody {
 		return sum, false, nil
 	}

@@ -1,8 +1,7 @@
-// Package agentruntime runs agents: it takes submitted tasks from their
-// durable queue, hands each to the driver of its agent's kind, and records
-// exactly one outcome. Queue is made before the services, because they wake
-// it; Worker after them, because it calls them. It knows nothing of HTTP or
-// pages; how an agent of some kind is reached is in the subpackages.
+// Package agentruntime runs agents: it takes submitted tasks from their durable queue, passes each to
+// the driver of its agent's kind, and records exactly one outcome. Queue is created before the
+// services, because they wake it; Worker after them, because it calls them. It does not depend on HTTP
+// or pages. The drivers of the kinds are in the subpackages.
 package agentruntime
 
 import (
@@ -14,19 +13,18 @@ import (
 
 var _ task.Runner = (*Queue)(nil)
 
-// Queue is where services and the worker meet: it is told that work waits and
-// knows what is running in this process. It holds no work: that is in the
-// database.
+// Queue connects the services and the worker: services signal that tasks wait, and it holds the tasks
+// that run in this process. The waiting tasks themselves are in the database.
 type Queue struct {
 	wake  chan struct{}  // capacity 1
-	ended chan task.Task // not running here when they were ended
+	ended chan task.Task // tasks that were not running here when they ended
 
 	mu      sync.Mutex // guards running
 	running map[string]context.CancelCauseFunc
 }
 
-// maxEnded is how many ended tasks wait for their agents to be told. The
-// agents of more are not told: nobody may be held up by a portal that is slow.
+// maxEnded bounds the ended tasks whose agents wait for a notification. Further agents are not
+// notified, because a slow portal must not delay the others.
 const maxEnded = 1024
 
 // NewQueue returns an empty queue.
@@ -42,7 +40,7 @@ func (q *Queue) Wake() {
 	}
 }
 
-// errStopped is the cause of a task's context when somebody stopped it.
+// errStopped is the cause of a task's context when the task was stopped.
 type errStopped struct{}
 
 func (errStopped) Error() string { return "stopped" }
@@ -67,8 +65,8 @@ func (q *Queue) Ended(t task.Task) {
 	}
 }
 
-// enter notes a task as running here; it reports false when it is already.
-func (q *Queue) enter(id string, cancel context.CancelCauseFunc) bool {
+// addRunning records a task as running here; false if it is running already.
+func (q *Queue) addRunning(id string, cancel context.CancelCauseFunc) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.running[id] != nil {
@@ -78,7 +76,7 @@ func (q *Queue) enter(id string, cancel context.CancelCauseFunc) bool {
 	return true
 }
 
-func (q *Queue) leave(id string) {
+func (q *Queue) removeRunning(id string) {
 	q.mu.Lock()
 	delete(q.running, id)
 	q.mu.Unlock()

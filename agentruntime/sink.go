@@ -9,27 +9,26 @@ import (
 	"agentsite/internal/task"
 )
 
-// sink implements task.Sink for one attempt. After close it takes nothing.
+// sink implements task.Sink for one attempt. After closeSink it ignores further output.
 type sink struct {
 	w   *Worker
 	t   task.Task
 	ctx context.Context
-	// begun is set when the driver is run.
+	// begun is set when the driver is called.
 	begun bool
-	// elsewhere is set before the driver runs where a call is a contact with
-	// another machine.
+	// elsewhere is set before the driver runs if the call contacts another machine.
 	elsewhere bool
-	// peer is set then where the agent is one of another portal.
+	// peer is set before the driver runs if the agent belongs to another portal.
 	peer *contact
 
 	mu         sync.Mutex // guards the rest
 	closed     bool
 	text       []byte
 	artifacts  []task.Artifact
-	checkpoint json.RawMessage // the last that was stored
+	checkpoint json.RawMessage // the last one that was stored
 }
 
-// maxArtifacts bounds what one task produces.
+// maxArtifacts bounds the artifacts of one task.
 const maxArtifacts = 100
 
 // Text implements task.Sink.
@@ -92,8 +91,7 @@ func (s *sink) Checkpoint(ctx context.Context, state json.RawMessage) error {
 	return nil
 }
 
-// lastCheckpoint is what the far side keeps the task by, nil when it has not
-// said.
+// lastCheckpoint returns the state by which the remote side identifies the task, nil if it gave none.
 func (s *sink) lastCheckpoint() json.RawMessage {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -103,8 +101,8 @@ func (s *sink) lastCheckpoint() json.RawMessage {
 	return s.t.Checkpoint
 }
 
-// close ends the sink and returns what was streamed, as parts.
-func (s *sink) close() ([]task.Part, []task.Artifact) {
+// closeSink ends the sink and returns the streamed text, as parts.
+func (s *sink) closeSink() ([]task.Part, []task.Artifact) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closed = true

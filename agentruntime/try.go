@@ -28,7 +28,7 @@ func (t Trier) Try(ctx context.Context, actor ident.Actor, a hub.Agent, secret, 
 		return out, fault.New(fault.Unavailable, "This portal cannot run agents of kind %q.", a.Kind)
 	}
 	call := task.Call{TaskID: ident.NewID(), ConversationID: ident.NewID(), MessageID: ident.NewID(), Attempt: 1,
-		Agent:  target(a, secret),
+		Agent:  agentTarget(a, secret),
 		Caller: task.Caller{Kind: string(actor.Kind), Handle: actor.Name, ID: actor.ID},
 		Parts:  []task.Part{task.TextPart(text)}}
 	s := &trySink{}
@@ -41,34 +41,34 @@ func (t Trier) Try(ctx context.Context, actor ident.Actor, a hub.Agent, secret, 
 		return driver.Run(task.WithBehalf(ctx, call.Behalf()), call, s)
 	}()
 	if ctx.Err() != nil {
-		return hub.Tried{State: string(task.Failed), Text: s.shown(), Reason: "It did not finish in time for a try."}, nil
+		return hub.Tried{State: string(task.Failed), Text: s.textSoFar(), Reason: "It did not finish in time for a try."}, nil
 	}
 	if err != nil {
 		if f := fault.As(err); f.Kind != fault.Internal {
-			return hub.Tried{State: string(task.Failed), Text: s.shown(), Reason: f.Safe}, nil
+			return hub.Tried{State: string(task.Failed), Text: s.textSoFar(), Reason: f.Safe}, nil
 		}
 		return out, err
 	}
 	result = checkResult(result)
 	out = hub.Tried{State: string(result.State), Text: task.PlainText(result.Parts), Reason: result.Reason}
 	if out.Text == "" {
-		out.Text = s.shown()
+		out.Text = s.textSoFar()
 	}
 	return out, nil
 }
 
-// target is an agent as its driver needs it.
-func target(a hub.Agent, secret string) task.Target {
+// agentTarget returns the description of an agent for its driver.
+func agentTarget(a hub.Agent, secret string) task.Target {
 	return task.Target{ID: a.ID, Portal: a.PortalID, Name: a.Name, Handle: a.Handle(), Kind: string(a.Kind), Endpoint: a.Endpoint, Config: a.Config, Secret: secret}
 }
 
-// trySink keeps what an answer looks like before it ends.
+// trySink keeps the text of an answer that has not ended.
 type trySink struct {
 	mu   sync.Mutex // guards text
 	text []byte
 }
 
-func (s *trySink) shown() string {
+func (s *trySink) textSoFar() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return string(s.text)
@@ -95,10 +95,10 @@ func (s *trySink) Replace(text string) {
 // Status implements task.Sink.
 func (s *trySink) Status(string) {}
 
-// Artifact implements task.Sink: a try shows text.
+// Artifact implements task.Sink. A try shows only text.
 func (s *trySink) Artifact(a task.Artifact) {
 	s.Text("\n\n" + task.PlainText(a.Parts))
 }
 
-// Checkpoint implements task.Sink: a try is never taken up again.
+// Checkpoint implements task.Sink. A try is never resumed.
 func (s *trySink) Checkpoint(context.Context, json.RawMessage) error { return nil }

@@ -15,9 +15,8 @@ import (
 	"agentsite/internal/task"
 )
 
-// Wiretap is a RoundTripper that reports the exchanges of traced calls
-// (task.WithTrace) and passes on all others untouched. Headers that carry
-// credentials are shown without their values.
+// Wiretap is a RoundTripper that reports the exchanges of traced calls (task.WithTrace) and passes on
+// all others untouched. The values of headers that carry credentials are hidden.
 type Wiretap struct{ Next http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.
@@ -26,9 +25,9 @@ func (w Wiretap) RoundTrip(r *http.Request) (*http.Response, error) {
 	if trace == nil {
 		return w.Next.RoundTrip(r)
 	}
-	sent := &tap{trace: trace, out: true, head: head(fmt.Sprintf("%s %s", r.Method, r.URL.Redacted()), r.Header)}
+	sent := &tap{trace: trace, out: true, head: formatHead(fmt.Sprintf("%s %s", r.Method, r.URL.Redacted()), r.Header)}
 	if r.Body == nil || r.Body == http.NoBody {
-		sent.report()
+		sent.reportBody()
 	} else {
 		r = r.Clone(r.Context())
 		sent.body, r.Body = r.Body, sent
@@ -38,12 +37,12 @@ func (w Wiretap) RoundTrip(r *http.Request) (*http.Response, error) {
 		trace(task.Traced{At: time.Now(), Head: "No answer: " + err.Error()})
 		return resp, err
 	}
-	resp.Body = &tap{trace: trace, head: head(resp.Proto+" "+resp.Status, resp.Header), body: resp.Body}
+	resp.Body = &tap{trace: trace, head: formatHead(resp.Proto+" "+resp.Status, resp.Header), body: resp.Body}
 	return resp, nil
 }
 
-// head is a first line with headers, in their usual order.
-func head(first string, h http.Header) string {
+// formatHead formats a first line with headers, in their usual order.
+func formatHead(first string, h http.Header) string {
 	var b strings.Builder
 	b.WriteString(first)
 	names := make([]string, 0, len(h))
@@ -59,17 +58,17 @@ func head(first string, h http.Header) string {
 			fmt.Fprintf(&b, "\n%s: %s", name, v)
 		}
 	}
-	return clip(b.String())
+	return clipText(b.String())
 }
 
-// ordinary are the headers whose values are shown: an agent may ask for its
-// credential in a header of any other name.
+// ordinary lists the headers whose values are shown. An agent may ask for its credential in a header of
+// any other name.
 var ordinary = []string{"Accept", "Accept-Encoding", "Cache-Control", "Connection", "Content-Length", "Content-Type", "Date", "Etag", "Keep-Alive", "Last-Modified",
 	"A2a-Version", "A2a-Extensions", "Mcp-Protocol-Version", "Mcp-Method", "Mcp-Name", "Retry-After", "Server", "Transfer-Encoding", "User-Agent", "Vary", "Www-Authenticate", "X-Request-Id"}
 
 func secretHeader(name string) bool { return !slices.Contains(ordinary, name) }
 
-func clip(s string) string {
+func clipText(s string) string {
 	s = strings.ToValidUTF8(s, "\uFFFD")
 	if len(s) <= task.MaxTraced {
 		return s
@@ -104,7 +103,7 @@ func (t *tap) Read(p []byte) (int, error) {
 	}
 	t.mu.Unlock()
 	if err != nil {
-		t.report()
+		t.reportBody()
 	}
 	return n, err
 }
@@ -112,18 +111,18 @@ func (t *tap) Read(p []byte) (int, error) {
 // Close implements io.Closer.
 func (t *tap) Close() error {
 	err := t.body.Close()
-	t.report()
+	t.reportBody()
 	return err
 }
 
-func (t *tap) report() {
+func (t *tap) reportBody() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.done {
 		return
 	}
 	t.done = true
-	t.trace(task.Traced{At: time.Now(), Out: t.out, Head: t.head, Body: clip(t.kept.String()), Size: t.size})
+	t.trace(task.Traced{At: time.Now(), Out: t.out, Head: t.head, Body: clipText(t.kept.String()), Size: t.size})
 }
 
 // tracer collects the traces of one call.
@@ -134,8 +133,8 @@ type tracer struct {
 	list []hub.Trace
 }
 
-// add takes one entry, the stored credential removed wherever it stands.
-func (t *tracer) add(e task.Traced) {
+// addTrace adds one entry and removes the stored credential from it.
+func (t *tracer) addTrace(e task.Traced) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.list) >= task.MaxTraces {
@@ -145,12 +144,12 @@ func (t *tracer) add(e task.Traced) {
 		if len(t.secret) >= 4 {
 			s = strings.ReplaceAll(s, t.secret, "[removed]")
 		}
-		return clip(s)
+		return clipText(s)
 	}
 	t.list = append(t.list, hub.Trace{At: e.At, Sent: e.Out, Head: hide(e.Head), Body: hide(e.Body), Size: e.Size})
 }
 
-func (t *tracer) all() []hub.Trace {
+func (t *tracer) allTraces() []hub.Trace {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return slices.Clone(t.list)

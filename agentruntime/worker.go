@@ -18,24 +18,21 @@ import (
 	"agentsite/internal/task"
 )
 
-// Limits of what runs at once. Work beyond them waits in the database, in
-// order of submission; one conversation never has two answers of one agent in
-// the making.
+// Limits of concurrent work. Work beyond them waits in the database, in order of submission. In one
+// conversation an agent never writes two answers at a time.
 const (
 	maxRunning  = 512
 	maxPerAgent = 32
 	// maxRun bounds one attempt.
 	maxRun = 15 * time.Minute
-	// maxAttempts is how often a task is begun before it fails: a restart of
-	// the portal may interrupt the first, a task that takes the process down
-	// must not do so for ever.
+	// maxAttempts is how often a task is started before it fails. A restart of the portal may interrupt
+	// the first attempt, but a task that crashes the process must not do so for ever.
 	maxAttempts = 3
-	// stopGrace is how long a stopped driver may take to let go before its
-	// task is ended without it.
+	// stopGrace is how long a stopped driver may take to return before its task is ended without it.
 	stopGrace = 500 * time.Millisecond
 )
 
-// Store is what the worker needs of the database.
+// Store is the worker's port to the database.
 type Store interface {
 	task.Queue
 	TaskByID(ctx context.Context, id string) (task.Task, error)
@@ -54,23 +51,22 @@ type Worker struct {
 	finished chan string // ids of ended runs, for the dispatch loop
 }
 
-// New returns a worker that runs agents of the kinds drivers has.
+// New returns a worker that runs agents of the kinds in drivers.
 func New(queue *Queue, store Store, chats *chat.Service, agents *hub.Service, drivers map[hub.Kind]task.Agent, log *slog.Logger) *Worker {
 	return &Worker{queue: queue, store: store, chat: chats, hub: agents, drivers: drivers, log: log,
-		// Unique per start: rows claimed under another fence belong to a
-		// process that is gone, because one process owns the data folder.
+		// Unique per start: rows claimed under another fence belong to a process that has ended,
+		// because one process owns the data folder.
 		fence: time.Now().UnixNano(), finished: make(chan string, maxRunning)}
 }
 
-// mailbox is what waits for one agent in one conversation.
+// mailbox identifies one agent in one conversation.
 type mailbox struct{ conversation, agent string }
 
-// Run dispatches until ctx ends, then stops what runs, lets it record its
-// state, and returns when all of it has. Work interrupted by the end of ctx
-// stays in the queue for the next start.
+// Run dispatches until ctx ends, then stops the running tasks, lets them record their state, and
+// returns when all have. Work interrupted by the end of ctx stays in the queue for the next start.
 func (w *Worker) Run(ctx context.Context) error {
 	if n, err := w.store.Release(ctx, w.fence); ctx.Err() != nil {
-		return nil // it stops before it began
+		return nil // it stopped before it started
 	} else if err != nil {
 		return fmt.Errorf("take over unfinished tasks: %w", err)
 	} else if n > 0 {
@@ -90,7 +86,7 @@ func (w *Worker) Run(ctx context.Context) error {
 		perAgent[t.AgentID]++
 		boxes[t.ID] = t
 		wg.Go(func() {
-			w.run(ctx, t)
+			w.runTask(ctx, t)
 			select {
 			case w.finished <- t.ID:
 			case <-ctx.Done():
@@ -112,8 +108,8 @@ func (w *Worker) Run(ctx context.Context) error {
 		clear(waiting[len(rest):])
 		waiting = rest
 	}
-	wg.Go(func() { w.tell(ctx) })
-	w.queue.Wake() // what the last run left
+	wg.Go(func() { w.notifyEnded(ctx) })
+	w.queue.Wake() // tasks that the last run left
 	var retry <-chan time.Time
 	for {
 		select {
@@ -130,8 +126,7 @@ func (w *Worker) Run(ctx context.Context) error {
 			}
 		}
 		retry = nil
-		// Claimed tasks wait in memory only up to the bound; the rest stays
-		// in the database.
+		// Claimed tasks wait in memory only up to the bound; the rest stays in the database.
 		if room := maxRunning - len(waiting) - len(boxes); room > 0 {
 			claimed, err := w.store.Claim(ctx, w.fence, room)
 			switch {
@@ -148,24 +143,23 @@ func (w *Worker) Run(ctx context.Context) error {
 	}
 }
 
-// run takes one task to its outcome.
-func (w *Worker) run(ctx context.Context, t task.Task) {
+// runTask runs one task to its outcome.
+func (w *Worker) runTask(ctx context.Context, t task.Task) {
 	tctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	if !w.queue.enter(t.ID, cancel) {
+	if !w.queue.addRunning(t.ID, cancel) {
 		return
 	}
 	s := &sink{w: w, t: t}
 	stopped := func() bool { return errors.Is(context.Cause(tctx), errStopped{}) }
-	heard := false // of its being stopped
+	heard := false // the stop was handled
 	defer func() {
-		w.queue.leave(t.ID)
+		w.queue.removeRunning(t.ID)
 		if stopped() && !heard {
 			w.endStopped(ctx, t, s)
 		}
 	}()
-	// Whoever stopped the task before it was entered above ended it in the
-	// store; whoever does from now on cancels tctx.
+	// A task that was stopped before addRunning has ended in the store; later stops cancel tctx.
 	if now, err := w.store.TaskByID(ctx, t.ID); err != nil || now.State.Terminal() {
 		return
 	}
@@ -178,14 +172,14 @@ func (w *Worker) run(ctx context.Context, t task.Task) {
 	w.chat.Working(t)
 	began := time.Now()
 	s.ctx = rctx
-	result, err := w.attempt(rctx, t, s)
-	parts, artifacts := s.close()
+	result, err := w.runAttempt(rctx, t, s)
+	parts, artifacts := s.closeSink()
 	switch {
 	case stopped():
 		heard = true
 		result = task.Result{State: task.Canceled, Parts: parts, Reason: stoppedReason}
 		if !s.begun {
-			w.queue.Ended(t) // the driver did not see it
+			w.queue.Ended(t) // the driver was not called
 		}
 	case ctx.Err() != nil:
 		return // the portal stops: the task stays in the queue
@@ -199,21 +193,20 @@ func (w *Worker) run(ctx context.Context, t task.Task) {
 		}
 	}
 	if s.elsewhere {
-		w.seen(ctx, t, result, time.Since(began))
+		w.reportCall(ctx, t, result, time.Since(began))
 	}
 	if s.peer != nil {
 		w.seenElsewhere(ctx, t, result, s.peer)
 	}
 	t.Artifacts = artifacts
-	w.finish(ctx, t, checkResult(within(t.Budget, result)))
+	w.finishTask(ctx, t, checkResult(cutToBudget(t.Budget, result)))
 	w.log.Debug("task done", "task", t.ID, "state", string(result.State), "took", time.Since(began))
 }
 
 const stoppedReason = "Stopped before it was finished."
 
-// endStopped ends a task that was stopped after its agent had let go of it and
-// before it had left the queue: one that now waits for input, or whose
-// conversation went.
+// endStopped ends a task that was stopped after its agent returned and before it left the queue: a task
+// that now waits for input, or whose conversation was deleted.
 func (w *Worker) endStopped(ctx context.Context, t task.Task, s *sink) {
 	ctx = context.WithoutCancel(ctx)
 	now, err := w.store.TaskByID(ctx, t.ID)
@@ -231,9 +224,9 @@ func (w *Worker) endStopped(ctx context.Context, t task.Task, s *sink) {
 	}
 }
 
-// seen tells the directory what the call showed of the agent: an answer of any
-// kind is a sign of life, anything else a reason to look.
-func (w *Worker) seen(ctx context.Context, t task.Task, r task.Result, took time.Duration) {
+// reportCall reports the result of the call to the directory: an answer of any kind proves that the
+// agent is alive, any other result is a reason to probe it.
+func (w *Worker) reportCall(ctx context.Context, t task.Task, r task.Result, took time.Duration) {
 	switch r.State {
 	case task.Canceled:
 	case task.Failed:
@@ -243,27 +236,27 @@ func (w *Worker) seen(ctx context.Context, t task.Task, r task.Result, took time
 	}
 }
 
-// attempt asks the driver, in a goroutine of its own so that a driver that
-// does not let go cannot hold the task.
-func (w *Worker) attempt(ctx context.Context, t task.Task, s *sink) (task.Result, error) {
+// runAttempt calls the driver in a goroutine of its own, so that a driver that does not return cannot
+// block the task.
+func (w *Worker) runAttempt(ctx context.Context, t task.Task, s *sink) (task.Result, error) {
 	if t.Attempt > maxAttempts {
 		return task.Result{State: task.Failed, Reason: "The portal was restarted several times while this was worked on. Ask again."}, nil
 	}
-	call, driver, own, err := w.call(ctx, t)
+	call, driver, own, err := w.buildCall(ctx, t)
 	if err != nil {
 		return task.Result{}, err
 	}
-	// Agents of other portals are looked after there.
+	// Agents of other portals are probed there.
 	s.elsewhere = call.Agent.Kind != string(hub.Builtin) && call.Agent.Kind != string(hub.Link) && call.Agent.Kind != string(hub.Peer)
 	if own {
 		traces := &tracer{secret: call.Agent.Secret}
-		defer func() { w.hub.AddTraces(context.WithoutCancel(ctx), t.AgentID, t.ID, traces.all()) }()
-		ctx = task.WithTrace(ctx, traces.add)
+		defer func() { w.hub.AddTraces(context.WithoutCancel(ctx), t.AgentID, t.ID, traces.allTraces()) }()
+		ctx = task.WithTrace(ctx, traces.addTrace)
 	}
 	ctx = task.WithBehalf(ctx, call.Behalf())
 	if call.Agent.Kind == string(hub.Peer) {
 		s.peer = new(contact)
-		ctx = s.peer.watch(ctx)
+		ctx = s.peer.traceRequests(ctx)
 	}
 	type outcome struct {
 		result task.Result
@@ -296,9 +289,8 @@ func (w *Worker) attempt(ctx context.Context, t task.Task, s *sink) (task.Result
 	return task.Result{}, ctx.Err()
 }
 
-// call gathers what the driver may see. mine is true when the agent's owner
-// asks.
-func (w *Worker) call(ctx context.Context, t task.Task) (call task.Call, driver task.Agent, mine bool, err error) {
+// buildCall collects the data that the driver may see. mine is true when the caller owns the agent.
+func (w *Worker) buildCall(ctx context.Context, t task.Task) (call task.Call, driver task.Agent, mine bool, err error) {
 	a, secret, err := w.hub.Open(ctx, t.AgentID)
 	if fault.Is(err, fault.NotFound) {
 		return call, nil, false, fault.New(fault.NotFound, "%s is not here any more.", t.AgentHandle)
@@ -316,7 +308,7 @@ func (w *Worker) call(ctx context.Context, t task.Task) (call task.Call, driver 
 	}
 	call = task.Call{
 		TaskID: t.ID, ConversationID: t.ConversationID, MessageID: h.Ask.ID, Attempt: t.Attempt, Checkpoint: t.Checkpoint,
-		Agent:   target(a, secret),
+		Agent:   agentTarget(a, secret),
 		Caller:  task.Caller{Kind: t.CallerKind, Handle: t.CallerHandle, ID: t.CallerID},
 		Speaker: task.Speaker{Kind: h.Ask.Sender.Kind, Handle: h.Ask.Sender.Handle},
 		Parts:   h.Ask.Parts,
@@ -326,7 +318,7 @@ func (w *Worker) call(ctx context.Context, t task.Task) (call task.Call, driver 
 	if h.Ask.Sender.Kind != "agent" {
 		call.ClientID = func(ctx context.Context) (string, error) { return w.chat.AskedAs(ctx, t) }
 	}
-	if t.Replaces > 0 { // a message of its own towards agents that know one by its id
+	if t.Replaces > 0 { // a new id, because some agents identify messages by it
 		call.MessageID = t.ID
 	}
 	if a.Kind == hub.Peer {
@@ -339,27 +331,26 @@ func (w *Worker) call(ctx context.Context, t task.Task) (call task.Call, driver 
 		call.History = append(call.History, task.Turn{Mine: agent && m.Sender.ID == a.ID, Asker: !agent && m.Sender.ID == t.CallerID,
 			Speaker: m.Sender.Handle, Kind: m.Sender.Kind, Parts: m.Parts})
 	}
-	// Where the agent left off leads to what it remembers.
+	// The previous checkpoint gives access to the agent's memory.
 	whose := ""
 	if h.Asker.FromSeq > 0 {
-		whose = t.CallerID // of what others said it may tell too much
+		whose = t.CallerID // it may contain messages of others that the caller may not see
 	}
 	if chat.Share(t.Share) == chat.ShareNothing {
-		return call, driver, own(a, t), nil
+		return call, driver, callerOwns(a, t), nil
 	}
 	if call.Previous, err = w.store.LastCheckpoint(ctx, t.ConversationID, t.AgentID, whose, t.ID); err != nil {
 		return call, nil, false, err
 	}
-	return call, driver, own(a, t), nil
+	return call, driver, callerOwns(a, t), nil
 }
 
-// own reports whether an owner of the agent asks.
-func own(a hub.Agent, t task.Task) bool {
+// callerOwns reports whether the caller owns the agent.
+func callerOwns(a hub.Agent, t task.Task) bool {
 	return t.CallerID != "" && (t.CallerID == a.OwnerID || slices.Contains(a.CoOwnerIDs, t.CallerID))
 }
 
-// checkResult makes of whatever a driver returned something that can be
-// stored.
+// checkResult makes any result of a driver valid for storage.
 func checkResult(r task.Result) task.Result {
 	switch r.State {
 	case task.Completed, task.Failed, task.Rejected, task.InputRequired, task.AuthRequired, task.Canceled:
@@ -378,8 +369,8 @@ func checkResult(r task.Result) task.Result {
 	return r
 }
 
-// within cuts an answer to what whoever asked for it allows.
-func within(b task.Budget, r task.Result) task.Result {
+// cutToBudget cuts an answer to the bytes that the budget allows.
+func cutToBudget(b task.Budget, r task.Result) task.Result {
 	if !b.Bounds() {
 		return r
 	}
@@ -397,9 +388,9 @@ func within(b task.Budget, r task.Result) task.Result {
 	return r
 }
 
-// finish records the outcome, trying again while the store is busy: an
-// outcome that is known must not be lost to a moment's trouble.
-func (w *Worker) finish(ctx context.Context, t task.Task, r task.Result) {
+// finishTask records the outcome. It retries while the store is busy, because a known outcome must not
+// be lost to a short problem.
+func (w *Worker) finishTask(ctx context.Context, t task.Task, r task.Result) {
 	ctx = context.WithoutCancel(ctx)
 	for wait := 50 * time.Millisecond; ; wait *= 2 {
 		err := w.chat.Finish(ctx, t, r)
@@ -407,7 +398,7 @@ func (w *Worker) finish(ctx context.Context, t task.Task, r task.Result) {
 		case err == nil:
 			return
 		case fault.Is(err, fault.Conflict), fault.Is(err, fault.NotFound):
-			return // it ended otherwise, or the conversation is gone
+			return // it ended otherwise, or its conversation was deleted
 		case fault.Is(err, fault.Invalid):
 			// The store refuses the content: end the task without it.
 			r = task.Result{State: task.Failed, Reason: "The answer could not be stored: it is too large."}

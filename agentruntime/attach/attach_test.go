@@ -72,11 +72,11 @@ func TestElsewhere(t *testing.T) {
 	s := agenttest.Shelf{}
 	small, large := put(s, "text/plain", []byte("small")), put(s, "image/png", make([]byte, 100))
 	parts := []task.Part{task.TextPart("hi"), small, large, {URL: "https://example.org"}, {URL: task.FilePath + "gone", Filename: "g"}}
-	got := Elsewhere(t.Context(), s, parts, 50)
+	got := ForRemote(t.Context(), s, parts, 50)
 	if string(got[1].Raw) != "small" || got[1].URL != "" || got[2].Raw != nil || !strings.HasPrefix(got[2].URL, "https://home.example/files/1?key=") || got[3].URL != "https://example.org" || !strings.HasPrefix(got[4].Text, "[file g") {
 		t.Errorf("%+v", got)
 	}
-	for _, p := range append(Elsewhere(t.Context(), s, parts, 0), Elsewhere(t.Context(), nil, parts, 50)...) {
+	for _, p := range append(ForRemote(t.Context(), s, parts, 0), ForRemote(t.Context(), nil, parts, 50)...) {
 		if strings.HasPrefix(p.URL, "/") || p.Raw != nil {
 			t.Errorf("%+v", p)
 		}
@@ -86,13 +86,13 @@ func TestElsewhere(t *testing.T) {
 		parts = append(parts, put(s, "text/plain", make([]byte, 40)))
 	}
 	raw := 0
-	for _, p := range Elsewhere(t.Context(), s, parts, 50) {
+	for _, p := range ForRemote(t.Context(), s, parts, 50) {
 		raw += len(p.Raw)
 	}
 	if raw > 200 {
 		t.Errorf("%d bytes as they are", raw)
 	}
-	if plain := []task.Part{task.TextPart("x")}; &Elsewhere(t.Context(), s, plain, 50)[0] != &plain[0] {
+	if plain := []task.Part{task.TextPart("x")}; &ForRemote(t.Context(), s, plain, 50)[0] != &plain[0] {
 		t.Error("parts without files are changed")
 	}
 }

@@ -1,12 +1,10 @@
-// Package builtin answers for the agents that every portal has without a key,
-// a model or a network: guide, which finds agents for what somebody describes
-// and answers questions about the portal from its manual, and calc, which
-// calculates. Both work by words and rules alone; what they say comes from the
-// directory, the manual and the arithmetic, never from anywhere else.
+// Package builtin answers for the agents that every portal has without a key, a model or a network:
+// guide, which finds agents for a described need and answers questions about the portal from its
+// manual, and calc, which calculates. Both work by words and rules alone; their answers come only from
+// the directory, the manual and the arithmetic.
 //
-// The package does not know where agents are stored, how the manual is
-// embedded, or who may see what: the app passes a search that sees what
-// everybody may see, and the manual's sections.
+// The package does not depend on the storage of agents, the embedding of the manual, or access rights:
+// the app passes a search limited to public agents, and the manual's sections.
 //
 //	d := builtin.New(builtin.Config{Search: public, Manual: sections})
 //	result, err := d.Run(ctx, call, sink)
@@ -34,10 +32,10 @@ const (
 )
 
 const (
-	// maxQuestionBytes is what is read of a message: longer than anybody
-	// describes a need, short enough to cost nothing.
+	// maxQuestionBytes bounds the part of a message that is read: longer than any description of a
+	// need, short enough to be cheap.
 	maxQuestionBytes = 4000
-	// chunkBytes is about how much text is handed to readers at once.
+	// chunkBytes is the approximate size of one piece of a streamed answer.
 	chunkBytes = 240
 )
 
@@ -51,15 +49,14 @@ type Section struct {
 	Text      string // Markdown, without the heading
 }
 
-// Config is what the built-in agents need of the portal.
+// Config holds the dependencies of the built-in agents.
 type Config struct {
-	// Search finds agents as somebody without any rights does: whatever it
-	// returns may be shown to whoever asks. Nil finds nothing.
+	// Search finds agents with the rights of a guest, so that every caller may see the results. Nil
+	// finds nothing.
 	Search func(ctx context.Context, q hub.Query) (hub.Page, error)
-	// Manual is what guide answers from, in reading order.
+	// Manual holds the sections that guide answers from, in reading order.
 	Manual []Section
-	// PortalURL is put before the links given to callers that are no
-	// browsers; may be empty.
+	// PortalURL is put before links for callers that are no browsers; may be empty.
 	PortalURL string
 	// Now is the time; nil means the portal's clock.
 	Now func() time.Time
@@ -76,8 +73,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Driver runs the built-in agents. It keeps nothing between calls and is safe
-// for concurrent use.
+// Driver runs the built-in agents. It stores nothing between calls and is safe for concurrent use.
 type Driver struct {
 	cfg   Config
 	guide func() *guide // indexed at the first question, not at start
@@ -91,9 +87,8 @@ func New(cfg Config) *Driver {
 	return &Driver{cfg: cfg, guide: sync.OnceValue(func() *guide { return newGuide(cfg) })}
 }
 
-// Run implements task.Agent: it answers as the agent named in the call. A
-// name that is none of the built-in agents is a failed task. The error is the
-// context's when that ended, or what the search reported.
+// Run implements task.Agent: it answers as the agent named in the call. The name of no built-in agent
+// is a failed task. The error is the context's when that ended, or the search's.
 func (d *Driver) Run(ctx context.Context, call task.Call, out task.Sink) (task.Result, error) {
 	if err := ctx.Err(); err != nil {
 		return task.Result{}, err
@@ -102,14 +97,14 @@ func (d *Driver) Run(ctx context.Context, call task.Call, out task.Sink) (task.R
 	var err error
 	switch call.Agent.Name {
 	case guideName:
-		answer, err = d.guide().answer(ctx, call, out)
+		answer, err = d.guide().writeAnswer(ctx, call, out)
 	case calcName:
-		answer = calculate(call, d.cfg.Now())
+		answer = answerQuestion(call, d.cfg.Now())
 	default:
-		return task.Result{State: task.Failed, Reason: fmt.Sprintf("This portal has no built-in agent %q.", bounded(call.Agent.Name, maxQuoted))}, nil
+		return task.Result{State: task.Failed, Reason: fmt.Sprintf("This portal has no built-in agent %q.", boundLine(call.Agent.Name, maxQuoted))}, nil
 	}
 	if err == nil {
-		err = stream(ctx, answer, out)
+		err = streamText(ctx, answer, out)
 	}
 	if err != nil {
 		return task.Result{}, err
@@ -117,9 +112,8 @@ func (d *Driver) Run(ctx context.Context, call task.Call, out task.Sink) (task.R
 	return task.Done(answer), nil
 }
 
-// stream hands the answer out in pieces that end where a line does, or where
-// a long line has a space.
-func stream(ctx context.Context, answer string, out task.Sink) error {
+// streamText sends the answer in pieces that end at a line break, or at a space in a long line.
+func streamText(ctx context.Context, answer string, out task.Sink) error {
 	for answer != "" {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -142,11 +136,10 @@ func stream(ctx context.Context, answer string, out task.Sink) error {
 	return nil
 }
 
-// asked is what the call says in text, bounded, without a mention of the
-// agent itself at its start, as it is written in rooms. Of another agent, which
-// says more than what it asks for, it is the rest of the line behind the
-// mention.
-func asked(call task.Call, self string) string {
+// questionText returns the text of the call, bounded, without a mention of the agent at its start. For
+// a message of another agent, which may contain more than the request, it returns the rest of the line
+// after the mention.
+func questionText(call task.Call, self string) string {
 	var texts []string
 	for _, p := range call.Parts {
 		if p.Text != "" {
@@ -157,7 +150,7 @@ func asked(call task.Call, self string) string {
 	if by := call.Said(); by.Kind == "agent" && call.Caller.Kind != "agent" {
 		for line := range strings.Lines(text) {
 			for at := range len(line) {
-				// The name is looked for first: a line may be long.
+				// Compare the name first, because a line may be long.
 				name := at + 1 + len(self)
 				if line[at] != '@' || name > len(line) || !strings.EqualFold(line[at+1:name], self) {
 					continue
@@ -172,8 +165,7 @@ func asked(call task.Call, self string) string {
 	return withoutMention(text, self)
 }
 
-// withoutMention bounds s and takes "@self", "@self@portal" and what
-// punctuation follows off its start.
+// withoutMention bounds s and removes "@self", "@self@portal" and following punctuation from its start.
 func withoutMention(s, self string) string {
 	s = strings.TrimSpace(cutBytes(strings.ToValidUTF8(s, "\uFFFD"), maxQuestionBytes))
 	if len(s) > len(self) && s[0] == '@' && strings.EqualFold(s[1:1+len(self)], self) {
@@ -199,8 +191,7 @@ func cutBytes(s string, most int) string {
 	return s[:most]
 }
 
-// Drafts are the registrations of the built-in agents, for
-// hub.Service.EnsureBuiltin.
+// Drafts returns the registrations of the built-in agents, for hub.Service.EnsureBuiltin.
 func Drafts() []hub.Draft {
 	draft := func(name, title, description string, skills ...hub.Skill) hub.Draft {
 		kind, visibility := hub.Builtin, hub.Public
@@ -244,8 +235,8 @@ func Drafts() []hub.Draft {
 	}
 }
 
-// calcExamples returns those of the questions that calc itself offers, so
-// that a card never promises what the engine has dropped.
+// calcExamples returns those of the questions that calc itself offers, so that a card never promises a
+// removed feature.
 func calcExamples(want ...string) []string {
 	var list []string
 	for _, e := range calc.Examples() {

@@ -379,9 +379,9 @@ func TestGuide_GivesProgramsWholeAddresses(t *testing.T) {
 func TestGuide_BoundsWhatItShows(t *testing.T) {
 	d := driver(t)
 	for _, s := range theManual() {
-		text, _ := excerpt(s.Text, maxExcerpt)
+		text, _ := cutExcerpt(s.Text, maxExcerpt)
 		if text == "" || len([]rune(text)) > maxExcerpt+4 || strings.Count(text, "```")%2 != 0 {
-			t.Errorf("%s: %d characters, code not closed or empty", s.path(), len([]rune(text)))
+			t.Errorf("%s: %d characters, code not closed or empty", s.urlPath(), len([]rune(text)))
 		}
 	}
 	for _, text := range []string{strings.Repeat("find translate backup ", 5000), strings.Repeat("\"", 3000), "-a -b \"", "\xff\xfe", strings.Repeat("é", 9000), "???", "@guide@x"} {

@@ -11,38 +11,38 @@ import (
 	"agentsite/internal/task"
 )
 
-// maxLookBack is how many of its own answers calc looks back for the result
-// that a question refers to.
+// maxLookBack is the number of its own answers in which calc searches for the result that a question
+// refers to.
 const maxLookBack = 3
 
-// calculate answers one question. What calc does not understand is an answer
-// too: it says what, and shows what works.
-func calculate(call task.Call, now time.Time) string {
-	question := asked(call, calcName)
+// answerQuestion answers one question. For a question that calc does not understand the answer names
+// the part and gives examples.
+func answerQuestion(call task.Call, now time.Time) string {
+	question := questionText(call, calcName)
 	if question == "" {
 		if len(call.Parts) > 0 && strings.TrimSpace(call.Parts[0].Text) == "" {
 			return "I read only text. " + calcHelp()
 		}
 		return calcHelp()
 	}
-	if help[strings.Join(words(question), " ")] {
+	if help[strings.Join(splitWords(question), " ")] {
 		return calcHelp()
 	}
 	before, known := lastResult(call.History)
 	if expanded, ok := followUp(question, before); known && ok {
 		answer, err := calc.Answer(expanded, now)
 		if err == nil {
-			return fmt.Sprintf("%s\n\nI took %s from before.", answer, quote(before, maxQuoted))
+			return fmt.Sprintf("%s\n\nI took %s from before.", answer, quoteText(before, maxQuoted))
 		}
-		return notUnderstood(err, fmt.Sprintf("I took %s from before and read: %s\n\n", quote(before, maxQuoted), quote(expanded, maxQuoted)))
+		return notUnderstood(err, fmt.Sprintf("I took %s from before and read: %s\n\n", quoteText(before, maxQuoted), quoteText(expanded, maxQuoted)))
 	}
 	answer, err := calc.Answer(question, now)
 	if err == nil {
 		return answer
 	}
-	if expanded, ok := pronoun(question, before); known && ok {
+	if expanded, ok := replacePronoun(question, before); known && ok {
 		if answer, err := calc.Answer(expanded, now); err == nil {
-			return fmt.Sprintf("%s\n\nI took %s from before.", answer, quote(before, maxQuoted))
+			return fmt.Sprintf("%s\n\nI took %s from before.", answer, quoteText(before, maxQuoted))
 		}
 	}
 	return notUnderstood(err, "")
@@ -51,7 +51,7 @@ func calculate(call task.Call, now time.Time) string {
 var help = map[string]bool{"help": true, "hi": true, "hello": true, "hey": true, "what can you do": true, "examples": true, "?": true}
 
 func notUnderstood(err error, prefix string) string {
-	return prefix + quote(fault.As(err).Safe, 600) + "\n\n" + examplesThatWork()
+	return prefix + quoteText(fault.As(err).Safe, 600) + "\n\n" + examplesThatWork()
 }
 
 func calcHelp() string {
@@ -74,8 +74,8 @@ var (
 	exactly   = regexp.MustCompile(`(?:^|; |\n)exactly ([^;.\n]+)`)
 )
 
-// lastResult returns the result of the last own answer that had one, exact
-// where the answer told the exact fraction too.
+// lastResult returns the result of calc's last answer that had one, as an exact fraction if the answer
+// has it.
 func lastResult(history []task.Turn) (string, bool) {
 	seen := 0
 	for i := len(history) - 1; i >= 0 && seen < maxLookBack; i-- {
@@ -98,16 +98,14 @@ func lastResult(history []task.Turn) (string, bool) {
 
 var (
 	leadIn = regexp.MustCompile(`(?i)^(?:(?:and|now|then|so|ok|okay|what about|how about)[\s,]+)+`)
-	// A minus sign counts only with a space behind it: "-3 + 5" stands by
-	// itself.
+	// A minus sign counts only with a space after it, because "-3 + 5" is a question of its own.
 	operatorFirst = regexp.MustCompile(`(?i)^(?:[+*/×÷^]|[-−–]\s|(?:plus|minus|times|multiplied by|divided by|over|squared|cubed|to the power of|mod)\b)`)
 	// "in 3 weeks" is a question of its own, "in km" is not.
 	conversion = regexp.MustCompile(`(?i)^(?:(?:in|to|into|as)\s+(?:an?\s+)?[\pL°µ%][^\d]*[²³23]?)\??$`)
 	reference  = regexp.MustCompile(`(?i)\b(?:that|it|the (?:last |previous )?(?:result|answer|number|total|sum)|ans)\b`)
 )
 
-// followUp reads a question that is only the end of one, such as "plus 10%"
-// or "and in km?", as going on from the result before.
+// followUp completes a partial question, such as "plus 10%" or "and in km?", with the previous result.
 func followUp(question, before string) (string, bool) {
 	rest := leadIn.ReplaceAllString(strings.TrimSpace(question), "")
 	if operatorFirst.MatchString(rest) || conversion.MatchString(rest) {
@@ -116,8 +114,8 @@ func followUp(question, before string) (string, bool) {
 	return "", false
 }
 
-// pronoun puts the result before in place of "that", "it" or "the result".
-func pronoun(question, before string) (string, bool) {
+// replacePronoun replaces "that", "it" or "the result" by the previous result.
+func replacePronoun(question, before string) (string, bool) {
 	rest := leadIn.ReplaceAllString(strings.TrimSpace(question), "")
 	if loc := reference.FindStringIndex(rest); loc != nil {
 		return rest[:loc[0]] + "(" + before + ")" + rest[loc[1]:], true

@@ -24,19 +24,18 @@ const (
 	maxNeedWords   = 8   // further words describe rather than name
 	maxQueryBytes  = 480 // the directory takes 500
 	maxPiecesAgent = 200
-	// keepShare is the least part of the best score that is still offered.
+	// keepShare is the minimum score of an offer, as a share of the best score.
 	keepShare = 0.35
 )
 
-// What a word found in a part of an agent is worth.
+// The weight of a word by the part of an agent that contains it.
 var pieceWeights = [...]float64{name: 3, title: 3, skillName: 3, tag: 2.5, example: 1.5, skillText: 1.5, description: 1.5}
 
-// How far a word found in a part of an agent shows that the agent is meant: a
-// word of its description may be there by chance.
+// The trust in a word by the part of an agent that contains it: a description may contain the word by
+// chance.
 var pieceTrust = [...]float64{name: 1, title: 1, skillName: 1, tag: 1, example: 0.8, skillText: 0.85, description: 0.7}
 
-// What a word is worth that was found as it is, through a related word, or
-// through a near spelling.
+// The weight of a match: of the word itself, of a related word, or of a similar spelling.
 const (
 	worthExact   = 1.0
 	worthRelated = 0.55
@@ -55,8 +54,7 @@ const (
 	description
 )
 
-// piece is one text of one candidate. Skill is the name of the skill it
-// belongs to, if any.
+// piece is one text of one candidate. Skill is the name of its skill, if any.
 type piece struct {
 	agent int
 	kind  pieceKind
@@ -64,10 +62,10 @@ type piece struct {
 	skill string
 }
 
-// found is one word of the need and where a candidate has it.
+// found is one word of the need and its place in a candidate.
 type found struct {
-	word  string // as asked
-	as    string // as looked for: the word or a related one
+	word  string // the word of the question
+	as    string // the matched word: the same or a related one
 	worth float64
 	piece int
 }
@@ -76,32 +74,31 @@ type found struct {
 type offer struct {
 	agent    hub.Agent
 	score    float64
-	coverage float64 // share of the need's words it has
-	trust    float64 // coverage, less where words may be there by chance
+	coverage float64 // share of the need's words that it has
+	trust    float64 // coverage, reduced for words that may be there by chance
 	found    []found // by word
 }
 
-// search is one look for agents.
+// search is one search for agents.
 type search struct {
-	asked       string   // in whose words; handed over with a link
+	asked       string   // the user's words, passed on with a link
 	words       []string // of the need, essential ones only
 	offers      []offer
 	pieces      []piece
-	suggestions []string // other spellings, or words that agents here use
+	suggestions []string // similar spellings, or words that agents here use
 }
 
-// best is the greatest coverage and trust among the offers.
-func (s *search) best() (coverage, trust float64) {
+// bestScores returns the greatest coverage and trust among the offers.
+func (s *search) bestScores() (coverage, trust float64) {
 	for _, o := range s.offers {
 		coverage, trust = max(coverage, o.coverage), max(trust, o.trust)
 	}
 	return coverage, trust
 }
 
-// find collects candidates from the directory, widening step by step, and
-// ranks them by how many words of the need they have and where. Agents in
-// without (by handle) are left out, and so is guide itself.
-func (g *guide) find(ctx context.Context, need []string, without map[string]bool) (*search, error) {
+// findAgents collects candidates from the directory with wider and wider queries, and ranks them by the
+// words of the need that they contain. The agents in without (by handle) and guide itself are left out.
+func (g *guide) findAgents(ctx context.Context, need []string, without map[string]bool) (*search, error) {
 	s := &search{words: need[:min(len(need), maxNeedWords)]}
 	if len(s.words) == 0 {
 		return s, nil
@@ -109,12 +106,12 @@ func (g *guide) find(ctx context.Context, need []string, without map[string]bool
 	related := make(map[string][]string, len(s.words))
 	var wide []string
 	for _, w := range s.words {
-		related[w] = g.work.others(w)
+		related[w] = g.work.relatedWords(w)
 		wide = append(append(wide, w), related[w]...)
 	}
 	queries := []string{strings.Join(s.words, " ")}
 	if len(wide) > len(s.words) {
-		// The index reads a bounded number of words: related ones in pieces.
+		// A query is bounded in words, so related ones are split over several queries.
 		for part := range slices.Chunk(wide, 14) {
 			queries = append(queries, strings.Join(part, " "))
 		}
@@ -142,14 +139,14 @@ func (g *guide) find(ctx context.Context, need []string, without map[string]bool
 			}
 		}
 	}
-	s.rank(candidates, related)
+	s.rankCandidates(candidates, related)
 	return s, ctx.Err()
 }
 
 func isGuide(a hub.Agent) bool { return a.Portal == "" && a.Name == guideName }
 
-// rank scores the candidates and keeps those worth offering.
-func (s *search) rank(candidates []hub.Agent, related map[string][]string) {
+// rankCandidates scores the candidates and keeps those worth offering.
+func (s *search) rankCandidates(candidates []hub.Agent, related map[string][]string) {
 	x := bm25.New(bm25.Field{Name: "text", Weight: 1, Length: 10})
 	for i, a := range candidates {
 		for _, p := range piecesOf(i, a) {
@@ -168,7 +165,7 @@ func (s *search) rank(candidates []hub.Agent, related map[string][]string) {
 			weight = 0.4
 		}
 		total += weight
-		hits := s.where(x, w, related[w], len(candidates))
+		hits := s.findWord(x, w, related[w], len(candidates))
 		df := 0
 		for _, h := range hits {
 			if h.worth > 0 {
@@ -201,38 +198,38 @@ func (s *search) rank(candidates []hub.Agent, related map[string][]string) {
 			break
 		}
 	}
-	// As in every list of agents, those that are not alive sink.
-	slices.SortStableFunc(offers, func(a, b offer) int { return sunk(a.agent) - sunk(b.agent) })
+	// As in every list of agents, those that are not alive come last.
+	slices.SortStableFunc(offers, func(a, b offer) int { return notAlive(a.agent) - notAlive(b.agent) })
 	s.offers = offers
 }
 
-// missing are the words of the need that no offered agent has.
-func (s *search) missing() []string {
+// missingWords returns the words of the need that no offered agent has.
+func (s *search) missingWords() []string {
 	var out []string
 	for _, w := range s.words {
 		if !plainWork[w] && !slices.ContainsFunc(s.offers, func(o offer) bool {
 			return slices.ContainsFunc(o.found, func(f found) bool { return f.word == w })
 		}) {
-			out = append(out, "“"+quote(w, 40)+"”")
+			out = append(out, "“"+quoteText(w, 40)+"”")
 		}
 	}
 	return out
 }
 
-func sunk(a hub.Agent) int {
+func notAlive(a hub.Agent) int {
 	if a.Liveness.State == hub.Alive {
 		return 0
 	}
 	return 1
 }
 
-// plainWork are words that many agents have and few needs turn on.
-var plainWork = set(`write read make create do get give take text document file files data question questions answer answers something idea ideas
+// plainWork are words that many agents have and that rarely decide.
+var plainWork = wordSet(`write read make create do get give take text document file files data question questions answer answers something idea ideas
 	new old short long quick quickly fast simple easy daily every day today tomorrow week weekend keep turn put change check work online free automatically
 	plan information explain describe understand two three big small before after next last between home people kind nice proper properly`)
 
-// where returns, by candidate, the best place of a word; worth 0 is nowhere.
-func (s *search) where(x *bm25.Index, w string, related []string, candidates int) []found {
+// findWord returns, by candidate, the best place of a word; worth 0 means none.
+func (s *search) findWord(x *bm25.Index, w string, related []string, candidates int) []found {
 	hits := make([]found, candidates)
 	sums := make([]float64, candidates)
 	look := func(query, as string, worth float64) bool {
@@ -259,9 +256,9 @@ func (s *search) where(x *bm25.Index, w string, related []string, candidates int
 		}
 		return len(place) > 0
 	}
-	known := look(exact(w), w, worthExact)
+	known := look(exactQuery(w), w, worthExact)
 	for _, r := range related {
-		known = look(exact(r), r, worthRelated) || known
+		known = look(exactQuery(r), r, worthRelated) || known
 	}
 	if !known {
 		look(w+" "+noWord, w, worthNear)
@@ -287,9 +284,9 @@ func piecesOf(i int, a hub.Agent) []piece {
 	return list[:min(len(list), maxPiecesAgent)]
 }
 
-// reasons says in words why an agent was offered: which of its parts have
-// which words.
-func (s *search) reasons(o offer) []string {
+// offerReasons returns phrases for the reasons of an offer: the parts of the agent with the words they
+// contain.
+func (s *search) offerReasons(o offer) []string {
 	type reason struct {
 		piece int
 		words []string
@@ -297,7 +294,7 @@ func (s *search) reasons(o offer) []string {
 	}
 	var list []reason
 	for _, f := range o.found {
-		said := s.literal(f)
+		said := s.quoteMatch(f)
 		i := slices.IndexFunc(list, func(r reason) bool {
 			a, b := s.pieces[r.piece], s.pieces[f.piece]
 			return r.piece == f.piece || a.kind != tag && b.kind != tag && a.skill != "" && a.skill == b.skill && a.kind != example && b.kind != example
@@ -322,11 +319,11 @@ func (s *search) reasons(o offer) []string {
 		case title:
 			out = append(out, "its title says "+said)
 		case skillName, skillText:
-			out = append(out, "its skill “"+quote(p.skill, 60)+"” mentions "+said)
+			out = append(out, "its skill “"+quoteText(p.skill, 60)+"” mentions "+said)
 		case tag:
-			out = append(out, "it is tagged “"+quote(p.text, 32)+"”")
+			out = append(out, "it is tagged “"+quoteText(p.text, 32)+"”")
 		case example:
-			out = append(out, "one of its examples is “"+quote(p.text, 80)+"”")
+			out = append(out, "one of its examples is “"+quoteText(p.text, 80)+"”")
 		case description:
 			out = append(out, "its description mentions "+said)
 		}
@@ -334,28 +331,28 @@ func (s *search) reasons(o offer) []string {
 	return out
 }
 
-// literal quotes the word of the piece that was found, as it stands there,
-// and what it was found for if that is another word.
-func (s *search) literal(f found) string {
+// quoteMatch quotes the matched word as it is written in the piece and, if it differs, the word of the
+// question.
+func (s *search) quoteMatch(f found) string {
 	x := bm25.New(bm25.Field{Name: "w", Weight: 1, Length: 1})
 	x.Put(0, "", x.Analyze([]string{f.as}))
 	said := f.as
 	for _, w := range strings.FieldsFunc(strings.ToLower(s.pieces[f.piece].text), notLetter) {
-		if has(x, w, 0) {
+		if hasWord(x, w, 0) {
 			said = w
 			break
 		}
 	}
-	out := "“" + quote(said, 40) + "”"
+	out := "“" + quoteText(said, 40) + "”"
 	if f.as != f.word {
-		out += " (for “" + quote(f.word, 40) + "”)"
+		out += " (for “" + quoteText(f.word, 40) + "”)"
 	}
 	return out
 }
 
-// live says the state of an agent in words.
-func live(a hub.Agent, now time.Time) string {
-	when := ago(a.Liveness.CheckedAt, now)
+// livenessText describes the liveness of an agent.
+func livenessText(a hub.Agent, now time.Time) string {
+	when := formatAgo(a.Liveness.CheckedAt, now)
 	switch a.Liveness.State {
 	case hub.Alive:
 		if a.Kind == hub.Builtin && a.Portal == "" {
@@ -375,7 +372,7 @@ func live(a hub.Agent, now time.Time) string {
 	return "Nobody has checked yet whether it is alive."
 }
 
-func ago(t, now time.Time) string {
+func formatAgo(t, now time.Time) string {
 	d := now.Sub(t)
 	switch {
 	case t.IsZero() || d < 0:
@@ -390,16 +387,16 @@ func ago(t, now time.Time) string {
 	return fmt.Sprintf(" when checked %d days ago", int(d.Hours()/24))
 }
 
-// talkAnchor is where an agent's page has the form to write to it.
+// talkAnchor is the anchor of the message form on an agent's page.
 const talkAnchor = "#talk-title"
 
-// maxHandedOver bounds the text that a link carries to an agent's page: what is
-// longer stays out, because half a message misleads.
-const maxHandedOver = 1000
+// maxLinkText bounds the text that a link carries to an agent's page. A longer text is left out,
+// because half a message misleads.
+const maxLinkText = 1000
 
-// talkPath leads to the form of an agent's page, filled with what was asked.
+// talkPath returns the path of the form on an agent's page, filled with the question.
 func talkPath(a hub.Agent, asked string) string {
-	if asked == "" || len(asked) > maxHandedOver {
+	if asked == "" || len(asked) > maxLinkText {
 		return agentPath(a) + talkAnchor
 	}
 	return agentPath(a) + "?text=" + url.QueryEscape(asked) + talkAnchor
@@ -407,29 +404,29 @@ func talkPath(a hub.Agent, asked string) string {
 
 func agentPath(a hub.Agent) string { return "/agents/" + pathEscape(a.Handle()) }
 
-// pathEscape also escapes what would end a Markdown link.
+// pathEscape also escapes characters that would end a Markdown link.
 func pathEscape(s string) string {
 	return strings.NewReplacer("(", "%28", ")", "%29", "*", "%2A", "_", "%5F", "~", "%7E").Replace(url.PathEscape(s))
 }
 
-// describe writes one offer as an item of a list.
-func (s *search) describe(o offer, base string, now time.Time) string {
+// describeOffer writes one offer as an item of a list.
+func (s *search) describeOffer(o offer, base string, now time.Time) string {
 	var b strings.Builder
 	a := o.agent
 	path := base + agentPath(a)
-	fmt.Fprintf(&b, "[%s](%s)", quote(cmp.Or(a.Title, a.Name), 80), path)
+	fmt.Fprintf(&b, "[%s](%s)", quoteText(cmp.Or(a.Title, a.Name), 80), path)
 	if d := firstSentence(a.Description); d != "" {
-		b.WriteString(": " + quote(d, maxQuoted))
+		b.WriteString(": " + quoteText(d, maxQuoted))
 	}
-	if r := s.reasons(o); len(r) > 0 {
-		b.WriteString("\n  It fits because " + enumerate(r) + ".")
+	if r := s.offerReasons(o); len(r) > 0 {
+		b.WriteString("\n  It fits because " + joinPhrases(r) + ".")
 	}
-	fmt.Fprintf(&b, "\n  %s [Talk to %s](%s)", live(a, now), quote(a.Handle(), 80), base+talkPath(a, s.asked))
+	fmt.Fprintf(&b, "\n  %s [Talk to %s](%s)", livenessText(a, now), quoteText(a.Handle(), 80), base+talkPath(a, s.asked))
 	return b.String()
 }
 
-// enumerate joins phrases as a sentence does.
-func enumerate(phrases []string) string {
+// joinPhrases joins phrases with commas and "and".
+func joinPhrases(phrases []string) string {
 	switch n := len(phrases); n {
 	case 0:
 		return ""
@@ -440,7 +437,7 @@ func enumerate(phrases []string) string {
 	}
 }
 
-func unescape(s string) string {
+func unescapePath(s string) string {
 	if u, err := url.PathUnescape(s); err == nil {
 		return u
 	}

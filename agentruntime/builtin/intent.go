@@ -7,14 +7,14 @@ import (
 	"agentsite/internal/task"
 )
 
-// intent is what a message to guide is.
+// intent is the kind of a message to guide.
 type intent int
 
 const (
-	unsure    intent = iota // agents and manual are both looked at
-	seek                    // somebody is looked for
-	ask                     // something about the portal is asked
-	more                    // the last search shall go on
+	unsure    intent = iota // search agents and manual
+	seek                    // a request for an agent
+	ask                     // a question about the portal
+	more                    // a request for further results
 	greet                   // hello
 	thank                   // thanks, bye
 	introduce               // what can you do
@@ -22,53 +22,53 @@ const (
 )
 
 var (
-	// Somebody asks for somebody.
+	// A request for an agent.
 	seekCue = regexp.MustCompile(`\b(?:(?:an?|any|some|the|which|what|best|good) (?:\w+ ){0,2}?(?:agent|bot|assistant|expert)s? (?:that|which|who|to|for|can|could|able|with)\b|` +
 		`(?:need|want|find|finds?|recommend|suggest|looking for|search for|show me|give me|is there|are there|get me|know) (?:me )?(?:an? |any |some |the )?(?:\w+ ){0,2}?(?:agent|bot|assistant|expert)s?\b|` +
 		`(?:someone|somebody|anyone|anybody) (?:that |who |to |can |here )|who (?:can|could|would|will|here|knows|speaks|is able|helps|does|offers)\b|` +
 		`(?:find|recommend|suggest|get) me\b|looking for\b|(?:can|could) (?:any|some|an)(?:one|body|y agent)\b|(?:an )?agents? (?:that|to|for) )`)
-	// Somebody asks how something is.
+	// A question about the portal.
 	askCue = regexp.MustCompile(`^(?:and |but |so |ok |okay )*(?:how|what|whats|why|where|wheres|when|which|whose|is|are|does|do|did|can|may|could|should|must|will|has|have|am)\b|\b(?:how (?:do|can|to|does|should|many|much|long|often)|what (?:does|is|are|happens|if|do)|where (?:do|is|are|can)|why (?:is|does|do|am|are|can|did))\b`)
-	// "Who can" asks for somebody, unless it is about a thing of the portal.
+	// "Can" with a person asks for an agent, unless the sentence is about a thing of the portal.
 	whoMay        = regexp.MustCompile(`^(?:and |but |so )?who (?:can|could|will|would)\b`)
-	portalMatters = set(`account accounts conversation conversations token tokens password passwords portal backup backups key keys message messages guest guests
+	portalMatters = wordSet(`account accounts conversation conversations token tokens password passwords portal backup backups key keys message messages guest guests
 		chat chats profile session sessions operator admin log logs database room rooms invite link`)
-	greeting   = set("hi hello hey hallo hola moin yo greetings good morning afternoon evening day there guide dear again nice to meet you all everybody how are doing is it going whats up")
-	greetFirst = set("hi hello hey hallo hola moin yo greetings good morning how whats")
-	thanks     = set("thanks thank you thx ty cheers great cool perfect nice super wonderful awesome bye goodbye ciao ok okay good very much so a lot many that was is helpful works it guide all for now your help have day see later danke done got")
-	thanksCore = set("thanks thank thx ty cheers great cool perfect nice super wonderful awesome bye goodbye ciao ok okay danke helpful")
-	moreWords  = set(`another one ones more something anything someone somebody anyone else other others different next any agent agents result results option options
+	greeting   = wordSet("hi hello hey hallo hola moin yo greetings good morning afternoon evening day there guide dear again nice to meet you all everybody how are doing is it going whats up")
+	greetFirst = wordSet("hi hello hey hallo hola moin yo greetings good morning how whats")
+	thanks     = wordSet("thanks thank you thx ty cheers great cool perfect nice super wonderful awesome bye goodbye ciao ok okay good very much so a lot many that was is helpful works it guide all for now your help have day see later danke done got")
+	thanksCore = wordSet("thanks thank thx ty cheers great cool perfect nice super wonderful awesome bye goodbye ciao ok okay danke helpful")
+	moreWords  = wordSet(`another one ones more something anything someone somebody anyone else other others different next any agent agents result results option options
 		show me give find please are there is what about the a some not that no i want do you have alternative alternatives suggestion suggestions try again and of them list these those`)
-	moreCore = set("another more else other others different next alternative alternatives")
+	moreCore = wordSet("another more else other others different next alternative alternatives")
 	aboutMe  = regexp.MustCompile(`^(?:what (?:can|do|could) you do.*|who are you|what are you|what is this|help(?: me)?(?: please)?|please help(?: me)?|i need help|how (?:can|do) you (?:help|work).*|what can i (?:ask|do)(?: you| here)?|what (?:is|does) (?:the )?guide(?: do)?|commands|menu|start|info)$`)
 	allOf    = regexp.MustCompile(`^(?:show|list|give|tell|find|see|get)?(?: me)? ?(?:all|every|which|what|the|any|some|an)? ?(?:of )?(?:the )?(?:available )?agents?(?: (?:are|is|do you have|exist|can i talk to|available|there|here|on this portal|please))*$`)
 )
 
-// plainLine is a message in small letters with single spaces and no signs.
+// plainLine returns a message in small letters with single spaces and no punctuation.
 func plainLine(s string) string {
 	return strings.Join(strings.FieldsFunc(strings.ToLower(noApostrophes.Replace(s)), notLetter), " ")
 }
 
-// rough tells what a message is by its form alone.
-func rough(message string) intent {
+// classifyMessage returns the intent of a message by its form alone.
+func classifyMessage(message string) intent {
 	line := plainLine(message)
 	ws := strings.Fields(line)
 	switch {
 	case aboutMe.MatchString(line):
 		return introduce
-	case len(ws) <= 8 && only(ws, moreWords) && some(ws, moreCore):
+	case len(ws) <= 8 && containsOnly(ws, moreWords) && containsSome(ws, moreCore):
 		return more
-	case len(ws) <= 6 && only(ws, greeting) && greetFirst[ws[0]]:
+	case len(ws) <= 6 && containsOnly(ws, greeting) && greetFirst[ws[0]]:
 		return greet
-	case len(ws) <= 8 && only(ws, thanks) && some(ws, thanksCore):
+	case len(ws) <= 8 && containsOnly(ws, thanks) && containsSome(ws, thanksCore):
 		return thank
 	case allOf.MatchString(line):
 		return listing
 	}
 	seeks, asks := seekCue.MatchString(line), askCue.MatchString(line)
 	switch {
-	case seeks && whoMay.MatchString(line) && some(ws, portalMatters):
-		return ask // who can read my conversation
+	case seeks && whoMay.MatchString(line) && containsSome(ws, portalMatters):
+		return ask // for example: can others read my conversation
 	case seeks:
 		return seek
 	case asks:
@@ -77,7 +77,7 @@ func rough(message string) intent {
 	return unsure
 }
 
-func only(ws []string, of map[string]bool) bool {
+func containsOnly(ws []string, of map[string]bool) bool {
 	for _, w := range ws {
 		if !of[w] {
 			return false
@@ -86,7 +86,7 @@ func only(ws []string, of map[string]bool) bool {
 	return len(ws) > 0
 }
 
-func some(ws []string, of map[string]bool) bool {
+func containsSome(ws []string, of map[string]bool) bool {
 	for _, w := range ws {
 		if of[w] {
 			return true
@@ -95,9 +95,8 @@ func some(ws []string, of map[string]bool) bool {
 	return false
 }
 
-// lastQuestion returns the question that the conversation's last own answers
-// are about, passing over requests for more, and the addresses that those
-// answers already gave.
+// lastQuestion returns the question that guide's last answers refer to, skipping requests for more, and
+// the addresses in those answers.
 func lastQuestion(history []task.Turn) (question string, shown map[string]bool) {
 	shown = make(map[string]bool)
 	for i := len(history) - 1; i >= 0; i-- {
@@ -109,10 +108,10 @@ func lastQuestion(history []task.Turn) (question string, shown map[string]bool) 
 			continue
 		}
 		if i+1 == len(history) || !history[i+1].Mine {
-			continue // nobody answered, or another agent did
+			continue // it has no answer, or one of another agent
 		}
 		text = withoutMention(text, guideName)
-		switch rough(text) {
+		switch classifyMessage(text) {
 		case more, greet, thank, introduce:
 			continue
 		}
@@ -121,5 +120,5 @@ func lastQuestion(history []task.Turn) (question string, shown map[string]bool) 
 	return "", shown
 }
 
-// linkTarget finds the addresses of agents and sections in an own answer.
+// linkTarget finds the addresses of agents and sections in guide's answers.
 var linkTarget = regexp.MustCompile(`\]\((?:https?://[^/\s)]+)?(/(?:agents|docs)/[^)\s]+)\)`)

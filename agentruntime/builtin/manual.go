@@ -9,33 +9,32 @@ import (
 )
 
 const (
-	// maxExcerpt is how much of a section an answer shows, in characters.
+	// maxExcerpt is the maximum length of a section in an answer, in characters.
 	maxExcerpt = 1200
-	// briefExcerpt is the same where agents are offered beside it.
+	// briefExcerpt is the same for an answer that also offers agents.
 	briefExcerpt = 500
-	// maxLinks is to how many sections an answer leads.
+	// maxLinks is the maximum number of sections in an answer.
 	maxLinks = 3
 )
 
-// manual finds the sections that answer a question. Besides its own words a
-// section is found, for less, by words that mean much the same.
+// manual finds the sections that answer a question. It also finds sections by related words, with a
+// smaller weight.
 type manual struct {
-	answers *shelf // sections that answer a question
-	refs    *shelf // references
+	answers *sectionIndex // sections that answer a question
+	refs    *sectionIndex // references
 }
 
-// shelf holds sections of one sort: how rare a word is in one says nothing of
-// the other.
-type shelf struct {
+// sectionIndex holds sections of one kind. The kinds are separate because the rarity of a word differs
+// between them.
+type sectionIndex struct {
 	sections []Section
-	all      *bm25.Index // everything, to rank by
-	headings *bm25.Index // headings and their related words, to judge by
+	all      *bm25.Index // all fields, for ranking
+	headings *bm25.Index // headings and their related words, for the coverage
 }
 
-func newShelf() *shelf {
-	return &shelf{
-		// Weights from a search on testdata/dev_questions.tsv; the outcome
-		// hardly changes around them.
+func newSectionIndex() *sectionIndex {
+	return &sectionIndex{
+		// Weights from a search on testdata/dev_questions.tsv. Small changes hardly affect the result.
 		all: bm25.New(
 			bm25.Field{Name: "title", Weight: 9, Length: 6, Norm: 0.4},
 			bm25.Field{Name: "page", Weight: 4, Length: 4, Norm: 0.2},
@@ -51,58 +50,58 @@ func newShelf() *shelf {
 }
 
 func newManual(sections []Section, t *thesaurus) *manual {
-	m := &manual{newShelf(), newShelf()}
+	m := &manual{newSectionIndex(), newSectionIndex()}
 	known := make(map[string][]string)
 	for _, s := range sections {
-		// Joined expressions stand beside the words as they are written.
+		// Joined expressions are indexed in addition to the words as written.
 		title, text := plainWords(s.Title), plainWords(s.Text)
-		like, page := t.also(s.Title, known), plainWords(s.PageTitle)
+		like, page := t.relatedText(s.Title, known), plainWords(s.PageTitle)
 		if s.Title == s.PageTitle {
-			page = "" // an introduction says its title once
+			page = "" // count the title of an introduction once
 		}
 		x := m.answers
-		if s.reference() {
+		if s.isReference() {
 			x = m.refs
 		}
 		i := len(x.sections)
 		x.sections = append(x.sections, s)
-		x.all.Put(i, sectionKey(i), x.all.Analyze([]string{title}, []string{page}, []string{text}, []string{like}, []string{t.also(s.Text, known)}))
+		x.all.Put(i, sectionKey(i), x.all.Analyze([]string{title}, []string{page}, []string{text}, []string{like}, []string{t.relatedText(s.Text, known)}))
 		x.headings.Put(i, sectionKey(i), x.headings.Analyze([]string{title}, []string{like}))
 	}
 	return m
 }
 
-// sectionKey orders sections of one score as the manual does.
+// sectionKey orders sections of one score as in the manual.
 func sectionKey(i int) string { return string([]byte{byte(i >> 8), byte(i)}) }
 
-// plainWords is the text as words() sees it: what a question is made of.
-func plainWords(s string) string { return strings.Join(words(s), " ") }
+// plainWords returns the text as splitWords sees it, because questions are split in the same way.
+func plainWords(s string) string { return strings.Join(splitWords(s), " ") }
 
 // passage is a section found for a question.
 type passage struct {
 	Section
-	shelf *shelf
-	id    int // on it
-	score float64
+	source *sectionIndex
+	id     int // in source
+	score  float64
 }
 
-// lookup returns the best sections for the words of a question, best first,
-// without those to be left out (by their address).
-func (m *manual) lookup(question []string, most int, without map[string]bool) []passage {
+// findSections returns the best sections for the words of a question, best first, without those in
+// without (by their address).
+func (m *manual) findSections(question []string, most int, without map[string]bool) []passage {
 	if len(question) == 0 {
 		return nil
 	}
 	var out []passage
-	for _, x := range []*shelf{m.answers, m.refs} {
+	for _, x := range []*sectionIndex{m.answers, m.refs} {
 		for _, h := range x.all.Query(strings.Join(question, " ")+" "+noWord, 2*most+len(without)) {
 			p := passage{x.sections[h.ID], x, h.ID, h.Score}
-			if slices.Equal(content(p.Title), question) {
+			if slices.Equal(contentWords(p.Title), question) {
 				p.score *= exactWorth
 			}
 			if x == m.refs {
 				p.score *= referenceWorth
 			}
-			if !without[p.path()] {
+			if !without[p.urlPath()] {
 				out = append(out, p)
 			}
 		}
@@ -111,24 +110,24 @@ func (m *manual) lookup(question []string, most int, without map[string]bool) []
 	return out[:min(len(out), most)]
 }
 
-// exactWorth is what a section counts whose heading is the question itself.
+// exactWorth is the weight of a section whose heading is the question itself.
 const exactWorth = 4
 
-// referenceWorth is what a hit in a reference counts beside one in a section
-// that answers a question: it holds many words, and few are asked about.
+// referenceWorth is the weight of a hit in a reference relative to a section that answers a question,
+// because references contain many words that are rarely asked about.
 const referenceWorth = 0.3
 
-// reference reports whether a section is for those who implement something.
-func (s Section) reference() bool {
+// isReference reports whether a section is for implementers.
+func (s Section) isReference() bool {
 	return strings.HasPrefix(s.Title, "Protocol: ") || s.Page == "connect" || s.Page == "performance"
 }
 
-// path is where the section is read.
-func (s Section) path() string { return "/docs/" + s.Page + "#" + s.Anchor }
+// urlPath returns the address of the section.
+func (s Section) urlPath() string { return "/docs/" + s.Page + "#" + s.Anchor }
 
-// coverage tells how much of the question a section speaks of: the share of
-// its words found anywhere, and in or like the heading.
-func (p passage) coverage(question []string) (anywhere, heading float64) {
+// coverageOf returns the share of the question's words that the section contains: anywhere, and in or
+// like the heading.
+func (p passage) coverageOf(question []string) (anywhere, heading float64) {
 	total := 0.0
 	for _, w := range question {
 		weight := 1.0
@@ -136,23 +135,22 @@ func (p passage) coverage(question []string) (anywhere, heading float64) {
 			weight = 0.3
 		}
 		total += weight
-		if has(p.shelf.all, w, p.id) {
+		if hasWord(p.source.all, w, p.id) {
 			anywhere += weight
 		}
-		if has(p.shelf.headings, w, p.id) {
+		if hasWord(p.source.headings, w, p.id) {
 			heading += weight
 		}
 	}
 	return anywhere / max(total, 1e-9), heading / max(total, 1e-9)
 }
 
-// vague words say little about which section is meant.
-var vague = set("agent agents portal work works working way help find see page thing")
+// vague words hardly identify a section.
+var vague = wordSet("agent agents portal work works working way help find see page thing")
 
-// has reports whether document id has the word, or when no document has,
-// one spelled nearly so.
-func has(x *bm25.Index, w string, id int) bool {
-	for _, q := range []string{exact(w), w + " " + noWord} {
+// hasWord reports whether document id has the word or, if no document has it, one of similar spelling.
+func hasWord(x *bm25.Index, w string, id int) bool {
+	for _, q := range []string{exactQuery(w), w + " " + noWord} {
 		m := x.Match(q)
 		any, found := !m.Any && m.Bits.Count() > 0, !m.Any && m.Bits.Has(id)
 		m.Close()
@@ -163,15 +161,14 @@ func has(x *bm25.Index, w string, id int) bool {
 	return false
 }
 
-// noWord behind a word keeps it from being the last one, which the
-// index would complete.
+// noWord after a word keeps it from being the last one, which the index would complete.
 const noWord = "zzqx"
 
-// leads writes the manual's answer: the beginning of the best section, then
-// where to read on. base is put before the addresses.
-func leads(list []passage, most int, base string) string {
+// excerptAnswer writes the manual's answer: the beginning of the best section, then links to read on.
+// base is put before the addresses.
+func excerptAnswer(list []passage, most int, base string) string {
 	best := list[0]
-	text, whole := excerpt(best.Text, most)
+	text, whole := cutExcerpt(best.Text, most)
 	more := ""
 	if !whole {
 		more = " (there is more)"
@@ -179,7 +176,7 @@ func leads(list []passage, most int, base string) string {
 	return localLinks(text, best.Page, base) + "\n\n" + readOn(list, more, base)
 }
 
-// readOn links to the sections, noting something of the first.
+// readOn links to the sections, with a note after the first.
 func readOn(list []passage, note, base string) string {
 	var b strings.Builder
 	b.WriteString("Manual: " + sectionLink(list[0].Section, base) + note)
@@ -195,10 +192,10 @@ func readOn(list []passage, note, base string) string {
 }
 
 func sectionLink(s Section, base string) string {
-	return "[" + linkText(s.Title) + "](" + base + s.path() + ")"
+	return "[" + linkText(s.Title) + "](" + base + s.urlPath() + ")"
 }
 
-// linkText keeps a trusted title from ending its link.
+// linkText escapes a trusted title for use in a link.
 func linkText(s string) string {
 	return strings.NewReplacer("[", `\[`, "]", `\]`, "`", "").Replace(s)
 }
@@ -212,10 +209,10 @@ func localLinks(text, page, base string) string {
 	return text
 }
 
-// worth reports how well the best of the sections speaks to a question.
-func worth(question []string, list []passage) (anywhere, heading float64) {
+// bestCoverage returns the coverage of the best section.
+func bestCoverage(question []string, list []passage) (anywhere, heading float64) {
 	if len(list) == 0 {
 		return 0, 0
 	}
-	return list[0].coverage(question)
+	return list[0].coverageOf(question)
 }

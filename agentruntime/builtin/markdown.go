@@ -6,14 +6,14 @@ import (
 	"unicode/utf8"
 )
 
-// maxQuoted is how many characters are quoted of a text that others wrote.
+// maxQuoted is the maximum length of a quoted text of others, in characters.
 const maxQuoted = 160
 
-// quote makes what others wrote safe to stand inside of a Markdown line: one
-// line, bounded, every sign with a meaning escaped, and nothing a renderer
-// would turn into a link or a room into a mention.
-func quote(s string, most int) string {
-	s = bounded(s, most)
+// quoteText makes text of others safe within a Markdown line: one line, bounded, every special
+// character escaped, and nothing that a renderer would turn into a link or a conversation into a
+// mention.
+func quoteText(s string, most int) string {
+	s = boundLine(s, most)
 	var b strings.Builder
 	for i, r := range s {
 		switch r {
@@ -33,10 +33,10 @@ func quote(s string, most int) string {
 	return b.String()
 }
 
-// bounded returns s on one line, without marks that are invisible or reorder
-// text, cut after a word at most characters.
-func bounded(s string, most int) string {
-	s = cutBytes(s, most*8) // bounds the work whatever comes
+// boundLine returns s on one line, without invisible or reordering characters, cut after a word at most
+// characters.
+func boundLine(s string, most int) string {
+	s = cutBytes(s, most*8) // bounds the work for any input
 	s = strings.Map(func(r rune) rune {
 		switch {
 		case unicode.IsSpace(r):
@@ -57,8 +57,8 @@ func bounded(s string, most int) string {
 	return strings.TrimRight(cut, " ,;:.") + "…"
 }
 
-// firstSentence is the start of a description up to its first full stop or
-// line, or all of it.
+// firstSentence returns the start of a description up to its first full stop or line break, or all of
+// it.
 func firstSentence(s string) string {
 	s = strings.TrimSpace(cutBytes(s, 2000))
 	if i := strings.IndexByte(s, '\n'); i > 0 {
@@ -72,11 +72,10 @@ func firstSentence(s string) string {
 	return s
 }
 
-// excerpt returns the first blocks of a Markdown text, at most most
-// characters of them, and whether that is all. Code blocks and tables stay
-// whole or are cut between lines, with the fence closed.
-func excerpt(text string, most int) (string, bool) {
-	list := blocks(text)
+// cutExcerpt returns the first blocks of a Markdown text, at most most characters of them, and whether
+// that is all. Code blocks and tables stay whole or are cut between lines, with the fence closed.
+func cutExcerpt(text string, most int) (string, bool) {
+	list := splitBlocks(text)
 	var out []string
 	left := most
 	for i, b := range list {
@@ -91,7 +90,7 @@ func excerpt(text string, most int) (string, bool) {
 				out = append(out, part)
 			}
 		}
-		// A sentence that announces what is missing would be left hanging.
+		// Drop a sentence that announces a missing block.
 		if n := len(out); n > 1 && strings.HasSuffix(out[n-1], ":") {
 			out = out[:n-1]
 		}
@@ -124,13 +123,13 @@ func cutBlock(block string, most int) string {
 	case fence != "" && len(out) < len(lines):
 		out = append(out, fence)
 	case len(out) == 0:
-		return bounded(block, max(most, 2))
+		return boundLine(block, max(most, 2))
 	}
 	return strings.Join(out, "\n")
 }
 
-// blocks splits Markdown at blank lines outside of fenced code.
-func blocks(text string) []string {
+// splitBlocks splits Markdown at blank lines outside of fenced code.
+func splitBlocks(text string) []string {
 	var list []string
 	var open []string
 	fence := ""

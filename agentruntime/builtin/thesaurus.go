@@ -6,9 +6,8 @@ import (
 	"agentsite/internal/index/bm25"
 )
 
-// thesaurus knows which words are used for much the same thing. It is a
-// small index whose documents are groups of words, so that every form of a
-// word finds its group.
+// thesaurus maps words to related words. It is a small index whose documents are groups of words, so
+// that every form of a word finds its group.
 type thesaurus struct {
 	index  *bm25.Index
 	groups [][]string
@@ -27,10 +26,10 @@ func newThesaurus(texts ...string) *thesaurus {
 	return t
 }
 
-// others returns the words that w, in whatever form, may stand for.
-func (t *thesaurus) others(w string) []string {
+// relatedWords returns the words that w, in any form, may stand for.
+func (t *thesaurus) relatedWords(w string) []string {
 	var out []string
-	m := t.index.Match(exact(w))
+	m := t.index.Match(exactQuery(w))
 	defer m.Close()
 	if m.Any {
 		return nil
@@ -46,18 +45,17 @@ func (t *thesaurus) others(w string) []string {
 	return out
 }
 
-// also returns the related words of all words of a text, each once for each
-// word that calls for it, at most four times.
-func (t *thesaurus) also(text string, known map[string][]string) string {
+// relatedText returns the related words of all words of a text, each at most four times.
+func (t *thesaurus) relatedText(text string, known map[string][]string) string {
 	var b strings.Builder
 	times := make(map[string]int)
-	for _, w := range words(text) {
+	for _, w := range splitWords(text) {
 		if stopWords[w] {
 			continue
 		}
 		list, ok := known[w]
 		if !ok {
-			list = t.others(w)
+			list = t.relatedWords(w)
 			known[w] = list
 		}
 		for _, o := range list {
@@ -70,12 +68,11 @@ func (t *thesaurus) also(text string, known map[string][]string) string {
 	return b.String()
 }
 
-// exact makes a query that finds a word in all its forms, but no other
-// spelling and no longer word.
-func exact(w string) string { return `"` + w + `"` }
+// exactQuery makes a query that finds a word in all its forms, but no other spelling and no longer
+// word.
+func exactQuery(w string) string { return `"` + w + `"` }
 
-// portalWords are groups of words that people use for the same thing when
-// they ask how a portal works.
+// portalWords are groups of words that people use for the same thing when they ask about the portal.
 const portalWords = `
 password pw pwd passwd passphrase passcode credential pin
 login signin logon authenticate session

@@ -5,14 +5,14 @@ import (
 	"unicode"
 )
 
-// maxWords is how many words of a question are looked at.
+// maxWords is the number of words of a question that are used.
 const maxWords = 60
 
 var noApostrophes = strings.NewReplacer("'", "", "’", "")
 
-// words splits text into lower-case words; apostrophes are dropped and
-// expressions of several words that mean one thing become that one word.
-func words(s string) []string {
+// splitWords splits text into lower-case words. Apostrophes are dropped, and an expression of several
+// words with one meaning becomes one word.
+func splitWords(s string) []string {
 	list := strings.FieldsFunc(strings.ToLower(s), func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '\'' && r != '’' && !unicode.Is(unicode.Mn, r)
 	})
@@ -25,7 +25,7 @@ func words(s string) []string {
 	return joinExpressions(out)
 }
 
-// expression is several words that people write for one.
+// expression is a sequence of words that stands for one word.
 type expression struct {
 	words []string
 	means string
@@ -93,7 +93,7 @@ next:
 	for i := 0; i < len(list); {
 		best := expression{}
 		for _, e := range expressions[list[i]] {
-			if len(e.words) > len(best.words) && i+len(e.words) <= len(list) && equal(e.words, list[i:i+len(e.words)]) {
+			if len(e.words) > len(best.words) && i+len(e.words) <= len(list) && equalWords(e.words, list[i:i+len(e.words)]) {
 				best = e
 			}
 		}
@@ -108,7 +108,7 @@ next:
 	return out
 }
 
-func equal(a, b []string) bool {
+func equalWords(a, b []string) bool {
 	for i := range a {
 		if a[i] != b[i] {
 			return false
@@ -117,8 +117,8 @@ func equal(a, b []string) bool {
 	return true
 }
 
-// set makes a set of the words of a text.
-func set(text string) map[string]bool {
+// wordSet makes a set of the words of a text.
+func wordSet(text string) map[string]bool {
 	m := make(map[string]bool)
 	for _, w := range strings.Fields(text) {
 		m[w] = true
@@ -127,8 +127,8 @@ func set(text string) map[string]bool {
 }
 
 var (
-	// Words of grammar and of asking, which say nothing of the matter.
-	stopWords = set(`a an the this that these those i im ive id me my mine myself we us our you your yours youre it its they them their he she his her
+	// Words of grammar and of asking, which do not identify the subject.
+	stopWords = wordSet(`a an the this that these those i im ive id me my mine myself we us our you your yours youre it its they them their he she his her
 		is am are was were be been being do does did doing done dont doesnt didnt have has had having can cant could couldnt may might must shall should will would wont
 		of to in on at by for from with without into onto about as than then over under up out off
 		and or but if so because while when where what whats which who whom whose why how
@@ -139,19 +139,19 @@ var (
 		exactly actually currently somehow between difference own instead more says tips everything lot bit enter put
 		am pm eg ie etc
 		ich und der die das ein eine für`)
-	// Words of looking for somebody, which say nothing of the work.
-	seekWords = set(`agent agents bot bots assistant assistants ai find finding finds show recommend suggest looking look search seek seeking somebody someone anybody anyone
+	// Words of looking for an agent, which do not identify the work.
+	seekWords = wordSet(`agent agents bot bots assistant assistants ai find finding finds show recommend suggest looking look search seek seeking somebody someone anybody anyone
 		person people expert specialist help helps helping helper good great best nice better skilled capable suitable right able who which that tool tools service
 		give gives available portal offer offers offering list task job work locate pick choose`)
 )
 
-// content returns the distinct words of s that say something, without the
-// given sets of others; at most maxWords.
-func content(s string, without ...map[string]bool) []string {
+// contentWords returns the distinct words of s that identify its subject, without those of the given
+// sets; at most maxWords.
+func contentWords(s string, without ...map[string]bool) []string {
 	var out []string
 	seen := make(map[string]bool)
 next:
-	for _, w := range words(s) {
+	for _, w := range splitWords(s) {
 		if seen[w] || stopWords[w] || len(out) == maxWords {
 			continue
 		}

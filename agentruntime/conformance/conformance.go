@@ -1,9 +1,8 @@
-// Package conformance is the agent that the official test suites of A2A ask a
-// server for: what it does with a message is told by how the message's id
-// begins (the technology compatibility kit) or its text (the conformance test
-// specification, ACTS). It is there only where a portal is started with
-// --conformance, and passes every other agent's calls on. It reaches nothing
-// and keeps nothing but the checkpoint that a task waits with.
+// Package conformance is the agent that the official test suites of A2A require of a server. The prefix
+// of the message's id (the technology compatibility kit) or of its text (the conformance test
+// specification, ACTS) selects its behaviour. It exists only on a portal that was started with
+// --conformance, and passes the calls of all other agents on. It makes no requests and stores nothing
+// but the checkpoint of a waiting task.
 package conformance
 
 import (
@@ -18,15 +17,14 @@ import (
 	"agentsite/internal/task"
 )
 
-// Name is the agent's.
+// Name is the name of the agent.
 const Name = "conformance"
 
-// longRun is how long the long-running behaviour takes: a suite must be able
-// to ask for the task, cancel it and subscribe to it meanwhile.
+// longRun is the duration of the long-running behaviour, long enough for a suite to get the task,
+// cancel it and subscribe to it.
 const longRun = 5 * time.Second
 
-// Driver answers for the agent, and has others answer for the rest. It is safe
-// for concurrent use.
+// Driver answers for the conformance agent and passes other calls on. It is safe for concurrent use.
 type Driver struct{ next task.Agent }
 
 var _ task.Agent = (*Driver)(nil)
@@ -42,42 +40,42 @@ func (d *Driver) Run(ctx context.Context, call task.Call, out task.Sink) (task.R
 	if err := ctx.Err(); err != nil {
 		return task.Result{}, err
 	}
-	do, err := behaviour(ctx, call)
+	do, err := chooseBehaviour(ctx, call)
 	if err != nil {
 		return task.Result{}, err
 	}
 	return do(ctx, call, out)
 }
 
-// doing is what the agent does with a message.
-type doing func(ctx context.Context, call task.Call, out task.Sink) (task.Result, error)
+// behaviour is the agent's reaction to a message.
+type behaviour func(ctx context.Context, call task.Call, out task.Sink) (task.Result, error)
 
-// behaviours are what prefixes stand for, and prefixes those, the longest
-// first: one may be how another begins.
-var behaviours = map[string]doing{
-	"tck-complete-task":           says("Hello from TCK"),
-	"tck-message-response":        replies("Direct message response"),
-	"tck-artifact-text":           makes(task.TextPart("Generated text content")),
-	"tck-artifact-file":           makes(task.Part{Raw: []byte("Generated file content\n"), Filename: "output.txt", MediaType: "text/plain"}),
-	"tck-artifact-file-url":       makes(task.Part{URL: "https://example.com/output.txt", Filename: "output.txt", MediaType: "text/plain"}),
-	"tck-artifact-data":           makes(task.Part{Data: json.RawMessage(`{"key":"value","count":42}`)}),
-	"tck-input-required":          asks(task.InputRequired, "More input is required.", ""),
-	"tck-multi-turn":              asks(task.InputRequired, sayMore, "done"),
-	"tck-auth-required":           asks(task.AuthRequired, "Authorization is required.", ""),
-	"tck-reject-task":             ends(task.Rejected, "rejected"),
-	"tck-task-failure":            ends(task.Failed, "The task failed, as it was asked to."),
-	"tck-long-running":            works(longRun),
-	"test-resubscribe-message-id": works(longRun),
-	"tck-cancel":                  works(time.Hour),
-	"tck-stream-001":              says("Stream hello from TCK"),
-	"tck-stream-002":              ends(task.Completed, ""),
-	"tck-stream-003":              says("Stream task lifecycle"),
-	"tck-stream-ordering-001":     says("Ordered output"),
-	"tck-stream-basic":            says("Streamed content"),
-	"tck-stream-chunked":          says("chunk-1 ", "chunk-2"),
-	"tck-stream-artifact-text":    says("Streamed text content"),
-	"tck-stream-artifact-chunked": says("chunk-1 ", "chunk-2"),
-	"tck-stream-artifact-file":    makes(task.Part{Raw: []byte("Streamed file content\n"), Filename: "output.txt", MediaType: "text/plain"}),
+// behaviours maps prefixes to behaviours. prefixes lists them, longest first, because one may be the
+// prefix of another.
+var behaviours = map[string]behaviour{
+	"tck-complete-task":           answerText("Hello from TCK"),
+	"tck-message-response":        answerMessage("Direct message response"),
+	"tck-artifact-text":           makeArtifact(task.TextPart("Generated text content")),
+	"tck-artifact-file":           makeArtifact(task.Part{Raw: []byte("Generated file content\n"), Filename: "output.txt", MediaType: "text/plain"}),
+	"tck-artifact-file-url":       makeArtifact(task.Part{URL: "https://example.com/output.txt", Filename: "output.txt", MediaType: "text/plain"}),
+	"tck-artifact-data":           makeArtifact(task.Part{Data: json.RawMessage(`{"key":"value","count":42}`)}),
+	"tck-input-required":          askInput(task.InputRequired, "More input is required.", ""),
+	"tck-multi-turn":              askInput(task.InputRequired, sayMore, "done"),
+	"tck-auth-required":           askInput(task.AuthRequired, "Authorization is required.", ""),
+	"tck-reject-task":             endTask(task.Rejected, "rejected"),
+	"tck-task-failure":            endTask(task.Failed, "The task failed, as it was asked to."),
+	"tck-long-running":            workFor(longRun),
+	"test-resubscribe-message-id": workFor(longRun),
+	"tck-cancel":                  workFor(time.Hour),
+	"tck-stream-001":              answerText("Stream hello from TCK"),
+	"tck-stream-002":              endTask(task.Completed, ""),
+	"tck-stream-003":              answerText("Stream task lifecycle"),
+	"tck-stream-ordering-001":     answerText("Ordered output"),
+	"tck-stream-basic":            answerText("Streamed content"),
+	"tck-stream-chunked":          answerText("chunk-1 ", "chunk-2"),
+	"tck-stream-artifact-text":    answerText("Streamed text content"),
+	"tck-stream-artifact-chunked": answerText("chunk-1 ", "chunk-2"),
+	"tck-stream-artifact-file":    makeArtifact(task.Part{Raw: []byte("Streamed file content\n"), Filename: "output.txt", MediaType: "text/plain"}),
 }
 
 var prefixes = func() []string {
@@ -89,9 +87,9 @@ var prefixes = func() []string {
 	return list
 }()
 
-// behaviour is what the message's id says, or its first text. Without either,
-// a task that waited goes on, and any other is completed.
-func behaviour(ctx context.Context, call task.Call) (doing, error) {
+// chooseBehaviour selects the behaviour by the message's id or its first text. Without a match, a
+// waiting task continues and any other is completed.
+func chooseBehaviour(ctx context.Context, call task.Call) (behaviour, error) {
 	var keys []string
 	if call.ClientID != nil {
 		id, err := call.ClientID(ctx)
@@ -111,13 +109,13 @@ func behaviour(ctx context.Context, call task.Call) (doing, error) {
 		}
 	}
 	if len(call.Checkpoint) > 0 {
-		return goesOn, nil
+		return continueTask, nil
 	}
 	return behaviours["tck-complete-task"], nil
 }
 
-// says answers with text, which streams piece by piece.
-func says(pieces ...string) doing {
+// answerText answers with text, which streams piece by piece.
+func answerText(pieces ...string) behaviour {
 	return func(_ context.Context, _ task.Call, out task.Sink) (task.Result, error) {
 		for _, p := range pieces {
 			out.Text(p)
@@ -126,8 +124,8 @@ func says(pieces ...string) doing {
 	}
 }
 
-// replies answers with a message and no task.
-func replies(text string) doing {
+// answerMessage answers with a message and no task.
+func answerMessage(text string) behaviour {
 	return func(context.Context, task.Call, task.Sink) (task.Result, error) {
 		r := task.Done(text)
 		r.Direct = true
@@ -135,25 +133,24 @@ func replies(text string) doing {
 	}
 }
 
-// makes leaves an artifact of one part.
-func makes(part task.Part) doing {
+// makeArtifact produces an artifact of one part.
+func makeArtifact(part task.Part) behaviour {
 	return func(_ context.Context, _ task.Call, out task.Sink) (task.Result, error) {
 		out.Artifact(task.Artifact{ID: "output", Name: "Output", Parts: []task.Part{part}})
 		return task.Result{State: task.Completed}, nil
 	}
 }
 
-// waiting is what a task that asked for input is kept with: the text that ends
-// it, "" for any.
+// waiting is the checkpoint of a task that asked for input: the text that ends it, "" for any.
 type waiting struct {
 	Until string `json:"until"`
 }
 
-// sayMore is what a conversation of several turns asks.
+// sayMore is the question of a conversation with several turns.
 const sayMore = "Please say more, or done."
 
-// asks waits for what the caller says next, until that begins with a text.
-func asks(state task.State, text, until string) doing {
+// askInput waits for the caller's next messages, until one begins with the given text.
+func askInput(state task.State, text, until string) behaviour {
 	return func(ctx context.Context, _ task.Call, out task.Sink) (task.Result, error) {
 		b, err := json.Marshal(waiting{until})
 		if err == nil {
@@ -166,8 +163,8 @@ func asks(state task.State, text, until string) doing {
 	}
 }
 
-// goesOn is what a task that waited does with its input.
-func goesOn(_ context.Context, call task.Call, _ task.Sink) (task.Result, error) {
+// continueTask continues a waiting task with its input.
+func continueTask(_ context.Context, call task.Call, _ task.Sink) (task.Result, error) {
 	var w waiting
 	if err := json.Unmarshal(call.Checkpoint, &w); err != nil {
 		return task.Result{}, fmt.Errorf("read what was waited for: %w", err)
@@ -179,29 +176,29 @@ func goesOn(_ context.Context, call task.Call, _ task.Sink) (task.Result, error)
 	return task.Done("Input received: " + said), nil
 }
 
-// ends is over at once, without an answer.
-func ends(state task.State, reason string) doing {
+// endTask ends the task at once, without an answer.
+func endTask(state task.State, reason string) behaviour {
 	return func(context.Context, task.Call, task.Sink) (task.Result, error) {
 		return task.Result{State: state, Reason: reason}, nil
 	}
 }
 
-// works takes its time, unless it is stopped.
-func works(long time.Duration) doing {
+// workFor works for a duration, unless it is stopped.
+func workFor(long time.Duration) behaviour {
 	return func(ctx context.Context, _ task.Call, out task.Sink) (task.Result, error) {
 		out.Status("Working")
 		timer := time.NewTimer(long)
 		defer timer.Stop()
 		select {
 		case <-timer.C:
-			return says("Long-running work is done")(ctx, task.Call{}, out)
+			return answerText("Long-running work is done")(ctx, task.Call{}, out)
 		case <-ctx.Done():
 			return task.Result{}, ctx.Err()
 		}
 	}
 }
 
-// Draft is the agent's registration, for hub.Service.EnsureBuiltin.
+// Draft returns the agent's registration, for hub.Service.EnsureBuiltin.
 func Draft() hub.Draft {
 	name, title, kind, visibility := Name, "Conformance", hub.Builtin, hub.Public
 	description := "Behaves as the official A2A test suites ask, by how a message's id or text begins. For tests only."

@@ -14,8 +14,8 @@ import (
 	"agentsite/internal/task"
 )
 
-// What an agent may send in a while: beyond it its messages wait, and so does
-// their sender. Every message counts as one of leastCost bytes at least.
+// Limits of the data that an agent may send. Beyond them its messages wait, and so does their sender.
+// Every message counts as leastCost bytes at least.
 const (
 	bytesPerSecond = 4 << 20
 	burstBytes     = 2 * linkwire.MaxMessage
@@ -28,26 +28,25 @@ type session struct {
 	agent  *agent
 	stream task.Stream
 	client string
-	max    int   // tasks at once
-	turn   int64 // of welcomed
+	max    int   // concurrent tasks
+	turn   int64 // order of connections, from agent.welcomed
 
-	over    bool // it ended, or another one took its place
+	over    bool // it ended, or another one replaced it
 	runs    map[string]*run
-	offered map[string]int64 // leases the agent holds that nobody took up yet
+	offered map[string]int64 // leases that the agent holds and no run has resumed yet
 	calls   map[int64]*run   // our requests without an answer
 	nextID  int64
 
 	outMu   sync.Mutex // guards out and sending; agent.mu is never taken under it
-	out     [][]byte   // messages on their way, oldest first
+	out     [][]byte   // messages to be sent, oldest first
 	sending bool
 }
 
-// maxOut is how many messages may be on their way to an agent that is slow to
-// take them.
+// maxOut bounds the messages that wait for an agent that reads slowly.
 const maxOut = 256
 
-// tell sends a message after those before it, without waiting for it.
-func (s *session) tell(message []byte) {
+// sendMessage queues a message after earlier ones, without waiting until it is sent.
+func (s *session) sendMessage(message []byte) {
 	s.outMu.Lock()
 	defer s.outMu.Unlock()
 	if len(s.out) >= maxOut {
@@ -56,12 +55,12 @@ func (s *session) tell(message []byte) {
 	}
 	s.out = append(s.out, message)
 	if !s.sending {
-		s.sending = s.d.background(s.drain)
+		s.sending = s.d.runBackground(s.drainOut)
 	}
 }
 
-// drain sends what is on its way. If a message is lost so is the connection.
-func (s *session) drain() {
+// drainOut sends the queued messages. If one is lost, so is the connection.
+func (s *session) drainOut() {
 	for {
 		s.outMu.Lock()
 		if len(s.out) == 0 {
@@ -76,7 +75,7 @@ func (s *session) drain() {
 	}
 }
 
-// errProtocol ends a connection whose agent does not keep to the protocol.
+// errProtocol ends a connection whose agent violates the protocol.
 type errProtocol struct{ text string }
 
 func (e errProtocol) Error() string { return e.text }
@@ -92,14 +91,14 @@ func (d *Driver) Attach(ctx context.Context, who task.Attached, stream task.Stre
 	d.wg.Add(1)
 	d.mu.Unlock()
 	defer d.wg.Done()
-	a := d.agent(who.AgentID)
+	a := d.agentState(who.AgentID)
 	s := &session{d: d, agent: a, stream: stream, client: linkwire.Line(who.Client, 80),
 		runs: make(map[string]*run), offered: make(map[string]int64), calls: make(map[int64]*run)}
 	b, err := stream.Receive(ctx)
 	if err != nil {
 		return err
 	}
-	m, hello, err := s.hello(b)
+	m, hello, err := s.readHello(b)
 	if err != nil {
 		stream.Close("protocol: " + err.Error())
 		return err
@@ -119,13 +118,13 @@ func (d *Driver) Attach(ctx context.Context, who task.Attached, stream task.Stre
 	if err := stream.Send(ctx, linkwire.Response(m.ID, welcome)); err != nil {
 		return err
 	}
-	if why := d.enter(s, hello.Resume); why != "" {
+	if why := d.addSession(s, hello.Resume); why != "" {
 		stream.Close(why)
 		return task.ErrDetached
 	}
-	defer d.exit(s)
+	defer d.removeSession(s)
 	d.cfg.Log.Debug("agent connected", "agent", who.AgentID, "resumes", len(hello.Resume))
-	err = s.read(ctx)
+	err = s.readMessages(ctx)
 	if p, ok := errors.AsType[errProtocol](err); ok {
 		d.cfg.Log.Info("connection of an agent ended", "agent", who.AgentID, "reason", p.text)
 		stream.Close("protocol: " + p.text)
@@ -133,8 +132,8 @@ func (d *Driver) Attach(ctx context.Context, who task.Attached, stream task.Stre
 	return err
 }
 
-// hello reads the first message.
-func (s *session) hello(b []byte) (m linkwire.Message, h linkwire.Hello, err error) {
+// readHello reads the first message.
+func (s *session) readHello(b []byte) (m linkwire.Message, h linkwire.Hello, err error) {
 	if m, err = linkwire.Decode(b); err != nil {
 		return m, h, errProtocol{err.Error()}
 	}
@@ -152,8 +151,8 @@ func (s *session) hello(b []byte) (m linkwire.Message, h linkwire.Hello, err err
 	return m, h, nil
 }
 
-// enter makes s the agent's session, or returns why it cannot be.
-func (d *Driver) enter(s *session, held []linkwire.Held) (why string) {
+// addSession makes s the agent's session, or returns the reason why it cannot be.
+func (d *Driver) addSession(s *session, held []linkwire.Held) (why string) {
 	d.mu.Lock()
 	if d.closed {
 		d.mu.Unlock()
@@ -163,84 +162,83 @@ func (d *Driver) enter(s *session, held []linkwire.Held) (why string) {
 	a.mu.Lock()
 	d.mu.Unlock()
 	old := a.session
-	if old != nil && old.turn > s.turn { // it was welcomed later and came in first
+	if old != nil && old.turn > s.turn { // the other connection is newer, but was added first
 		a.mu.Unlock()
 		return linkwire.ReasonReplaced
 	}
 	if old != nil {
-		old.end()
+		old.endRuns()
 	}
 	a.session, a.seen = s, time.Now()
 	for _, h := range held {
 		s.offered[h.Task] = h.Lease
 	}
-	a.notify()
+	a.notifyChange()
 	a.mu.Unlock()
 	if old != nil {
 		old.stream.Close(linkwire.ReasonReplaced)
 	}
-	d.watch.soon(a.id)
-	// What nobody takes up is told to stop; after a start of the portal its
-	// tasks come back one by one.
+	d.watch.reportSoon(a.id)
+	// Leases that no run resumes are canceled. After a start of the portal its tasks resume one by one,
+	// so wait for them.
 	if len(held) > 0 {
 		wait := max(time.Second, d.cfg.Grace-time.Since(d.started))
-		time.AfterFunc(wait, s.sweep)
+		time.AfterFunc(wait, s.cancelUnclaimed)
 	}
 	return ""
 }
 
-// end takes everything that was under way off the session; the caller holds
-// agent.mu.
-func (s *session) end() {
+// endRuns removes all active runs from the session; the caller holds agent.mu.
+func (s *session) endRuns() {
 	s.over = true
 	for _, r := range s.runs {
-		r.lose()
+		r.loseSession()
 	}
 	clear(s.runs)
 	clear(s.calls)
 	clear(s.offered)
 }
 
-// exit takes the session off its agent.
-func (d *Driver) exit(s *session) {
+// removeSession removes the session from its agent.
+func (d *Driver) removeSession(s *session) {
 	a := s.agent
 	a.mu.Lock()
 	current := a.session == s
 	if current {
-		s.end()
+		s.endRuns()
 		a.session, a.away, a.seen = nil, time.Now(), time.Now()
-		a.notify()
+		a.notifyChange()
 	}
 	a.mu.Unlock()
 	if current {
-		d.watch.later(a.id, d.cfg.Settle)
+		d.watch.reportLater(a.id, d.cfg.Settle)
 	}
 }
 
-// sweep tells the agent to forget tasks that nobody took up.
-func (s *session) sweep() {
+// cancelUnclaimed sends a cancel for the tasks that no run resumed.
+func (s *session) cancelUnclaimed() {
 	a := s.agent
 	a.mu.Lock()
 	var out [][]byte
 	for id, lease := range s.offered {
 		if r := a.runs[id]; r != nil && r.held && r.at.Lease == lease {
-			continue // it is about to
+			continue // it is about to resume
 		}
 		delete(s.offered, id)
 		out = append(out, linkwire.Notification(linkwire.MethodCancel,
 			linkwire.Cancel{Task: id, Lease: lease, Reason: "The task has ended here."}))
 	}
 	if len(out) > 0 {
-		a.notify()
+		a.notifyChange()
 	}
 	a.mu.Unlock()
 	for _, b := range out {
-		s.tell(b)
+		s.sendMessage(b)
 	}
 }
 
-// read handles what the agent sends until the connection ends.
-func (s *session) read(ctx context.Context) error {
+// readMessages handles the agent's messages until the connection ends.
+func (s *session) readMessages(ctx context.Context) error {
 	pace := rate.NewLimiter(bytesPerSecond, burstBytes)
 	for {
 		b, err := s.stream.Receive(ctx)
@@ -254,7 +252,7 @@ func (s *session) read(ctx context.Context) error {
 		if err := pace.WaitN(ctx, max(len(b), leastCost)); err != nil {
 			return err
 		}
-		answer, err := s.take(m, b)
+		answer, err := s.handleMessage(m, b)
 		if err != nil {
 			return err
 		}
@@ -266,13 +264,13 @@ func (s *session) read(ctx context.Context) error {
 	}
 }
 
-// take handles one message and returns what to answer at once, or nil.
-func (s *session) take(m linkwire.Message, b []byte) ([]byte, error) {
+// handleMessage handles one message and returns the immediate answer, or nil.
+func (s *session) handleMessage(m linkwire.Message, b []byte) ([]byte, error) {
 	a := s.agent
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if s.over {
-		return nil, nil // another session speaks for the agent
+		return nil, nil // another session has replaced this one
 	}
 	a.seen = time.Now()
 	bad := func() ([]byte, error) {
@@ -284,42 +282,42 @@ func (s *session) take(m linkwire.Message, b []byte) ([]byte, error) {
 	}
 	switch m.Method {
 	case "":
-		s.answered(m, b)
+		s.takeAnswer(m, b)
 		return nil, nil
 	case linkwire.MethodDelta:
 		var p linkwire.Delta
 		if json.Unmarshal(m.Params, &p) != nil {
 			return bad()
 		}
-		if r := s.active(p.Task, p.Lease); r != nil {
-			r.traced(false, m.Method, b)
-			r.delta(p)
+		if r := s.activeRun(p.Task, p.Lease); r != nil {
+			r.traceMessage(false, m.Method, b)
+			r.takeDelta(p)
 		}
 	case linkwire.MethodStatus:
 		var p linkwire.Status
 		if json.Unmarshal(m.Params, &p) != nil {
 			return bad()
 		}
-		if r := s.active(p.Task, p.Lease); r != nil {
-			r.traced(false, m.Method, b)
+		if r := s.activeRun(p.Task, p.Lease); r != nil {
+			r.traceMessage(false, m.Method, b)
 			r.status = linkwire.Line(p.Text, linkwire.MaxStatus)
-			r.poke()
+			r.wakeRun()
 		}
 	case linkwire.MethodArtifact:
 		var p linkwire.Produced
 		if json.Unmarshal(m.Params, &p) != nil {
 			return bad()
 		}
-		if r := s.active(p.Task, p.Lease); r != nil {
-			r.traced(false, m.Method, b)
-			r.artifact(p.Artifact)
+		if r := s.activeRun(p.Task, p.Lease); r != nil {
+			r.traceMessage(false, m.Method, b)
+			r.takeArtifact(p.Artifact)
 		}
 	case linkwire.MethodDone:
 		var p linkwire.Done
 		if m.ID == nil || json.Unmarshal(m.Params, &p) != nil {
 			return bad()
 		}
-		return s.done(m, p, b), nil
+		return s.takeDone(m, p, b), nil
 	default:
 		if m.ID != nil {
 			return linkwire.Failure(m.ID, &linkwire.Error{Code: linkwire.ErrMethod,
@@ -329,18 +327,18 @@ func (s *session) take(m linkwire.Message, b []byte) ([]byte, error) {
 	return nil, nil
 }
 
-// active is the run that the agent may speak of on this session; the caller
-// holds agent.mu. What is said of others is late or foreign and left alone.
-func (s *session) active(id string, lease int64) *run {
+// activeRun returns the run of a task on this session; the caller holds agent.mu. Messages about other
+// tasks are late or invalid and ignored.
+func (s *session) activeRun(id string, lease int64) *run {
 	if r := s.runs[id]; r != nil && r.at.Lease == lease && r.asked {
 		return r
 	}
 	return nil
 }
 
-// done takes the end of a task; its run answers when it is stored.
-func (s *session) done(m linkwire.Message, p linkwire.Done, b []byte) []byte {
-	r := s.active(p.Task, p.Lease)
+// takeDone takes the end of a task. Its run answers once the end is stored.
+func (s *session) takeDone(m linkwire.Message, p linkwire.Done, b []byte) []byte {
+	r := s.activeRun(p.Task, p.Lease)
 	switch {
 	case r == nil && s.offered[p.Task] == p.Lease && p.Lease != 0:
 		return linkwire.Failure(m.ID, &linkwire.Error{Code: linkwire.ErrNotNow,
@@ -349,17 +347,17 @@ func (s *session) done(m linkwire.Message, p linkwire.Done, b []byte) []byte {
 		return linkwire.Failure(m.ID, &linkwire.Error{Code: linkwire.ErrLease,
 			Message: "The lease on this task is not held any more. Forget it."})
 	case r.done != nil:
-		r.doneID = m.ID // said again before it was answered
+		r.doneID = m.ID // repeated before it was answered
 		return nil
 	}
-	r.traced(false, m.Method, b)
+	r.traceMessage(false, m.Method, b)
 	r.done, r.doneID = &p, m.ID
-	r.poke()
+	r.wakeRun()
 	return nil
 }
 
-// answered takes the answer to a request of ours.
-func (s *session) answered(m linkwire.Message, b []byte) {
+// takeAnswer takes the answer to a request of ours.
+func (s *session) takeAnswer(m linkwire.Message, b []byte) {
 	id, err := strconv.ParseInt(string(m.ID), 10, 64)
 	r := s.calls[id]
 	if err != nil || r == nil {
@@ -369,7 +367,7 @@ func (s *session) answered(m linkwire.Message, b []byte) {
 	if s.runs[r.call.TaskID] != r {
 		return
 	}
-	r.traced(false, "answer", b)
+	r.traceMessage(false, "answer", b)
 	var ok linkwire.Accepted
 	switch {
 	case m.Error != nil:
@@ -379,5 +377,5 @@ func (s *session) answered(m linkwire.Message, b []byte) {
 	default:
 		r.accepted = true
 	}
-	r.poke()
+	r.wakeRun()
 }

@@ -1,9 +1,7 @@
-// Package link runs tasks at programs that dialled in: it holds their
-// connections, hands out tasks with leases, follows the answers, and takes
-// tasks up again after a break of the connection or a restart of the portal.
-// The protocol is that of docs/link.md. It believes nothing an agent says
-// about its size or whose task it is, and knows nothing of WebSockets,
-// accounts or storage.
+// Package link runs tasks at programs that connect to the portal: it holds their connections, gives out
+// tasks with leases, follows the answers, and resumes tasks after a break of the connection or a
+// restart of the portal. The protocol is that of docs/link.md. Data of an agent is untrusted in size
+// and in the tasks that it names. The package does not depend on WebSockets, accounts or storage.
 package link
 
 import (
@@ -19,26 +17,26 @@ import (
 	"agentsite/internal/task"
 )
 
-// Config is what the driver needs; zero values mean the defaults named.
+// Config holds the dependencies of the driver; zero values mean the defaults named.
 type Config struct {
 	// Portal is the portal's part of handles.
 	Portal string
-	// Observe is told when an agent has come or gone; calls for one agent come
-	// one after the other. It may block.
+	// Observe is called when an agent has connected or disconnected; calls for one agent never overlap.
+	// It may block.
 	Observe func(ctx context.Context, agentID string, l hub.Liveness)
 	Log     *slog.Logger
-	// Grace is how long a lease outlives the connection it was held on. 60 s.
+	// Grace is how long a lease outlives its connection. 60 s.
 	Grace time.Duration
-	// ConnectWait is how long a new task waits for an agent that is not
-	// connected, 10 s; StartWait is the same after the driver's start for one
-	// that has not been there since: it may still be on its way back. 30 s.
+	// ConnectWait is how long a new task waits for an agent that is not connected, 10 s. StartWait is
+	// the same for an agent that has not connected since the driver's start, because it may be about to
+	// reconnect. 30 s.
 	ConnectWait, StartWait time.Duration
 	// AcceptWait is how long an agent may take to accept a task, 20 s.
 	AcceptWait time.Duration
-	// Idle is how long it may say nothing about a task it accepted, 10 min.
+	// Idle is how long it may send nothing about a task that it accepted, 10 min.
 	Idle time.Duration
-	// Settle is how long an agent must be gone to be called unreachable, so
-	// that a connection made anew is no news. 3 s.
+	// Settle is how long an agent must be disconnected before it counts as unreachable, so that a quick
+	// reconnect changes nothing. 3 s.
 	Settle time.Duration
 }
 
@@ -63,8 +61,8 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Driver is the driver of kind link, and takes the connections of its agents.
-// Create it with New; the caller closes it.
+// Driver is the driver of kind link, and takes the connections of its agents. Create it with New; the
+// caller closes it.
 type Driver struct {
 	cfg     Config
 	started time.Time
@@ -88,9 +86,8 @@ func New(cfg Config) *Driver {
 	return d
 }
 
-// Close ends all connections, telling their agents to come back, and returns
-// when everything of the driver has ended. Tasks still running are their
-// callers' to end.
+// Close ends all connections with a reason that makes agents reconnect, and returns when all goroutines
+// of the driver have ended. It does not end running tasks; their callers do.
 func (d *Driver) Close() {
 	d.mu.Lock()
 	d.closed = true
@@ -102,22 +99,21 @@ func (d *Driver) Close() {
 		a.mu.Unlock()
 	}
 	d.mu.Unlock()
-	d.watch.close()
+	d.watch.closeWatch()
 	d.wg.Wait()
 }
 
-// Expect tells the driver which agents there are, at the start of the portal:
-// those that have not come by the time new tasks would give up on them are
-// observed as unreachable.
+// ExpectAgents lists the agents at the start of the portal. Those that have not connected when new
+// tasks would stop waiting for them are observed as unreachable.
 func (d *Driver) Expect(agentIDs ...string) {
 	for _, id := range agentIDs {
-		d.agent(id)
-		d.watch.later(id, d.cfg.ConnectWait)
+		d.agentState(id)
+		d.watch.reportLater(id, d.cfg.ConnectWait)
 	}
 }
 
-// Drop ends the connection of an agent whose right to it may have ended. Its
-// program comes back and proves that it may, or is refused; its tasks wait.
+// Drop ends the connection of an agent whose right to it may have ended. Its program reconnects and
+// authenticates, or is refused. Its tasks wait.
 func (d *Driver) Drop(agentID string) {
 	d.mu.Lock()
 	a := d.agents[agentID]
@@ -136,8 +132,7 @@ func (d *Driver) Drop(agentID string) {
 // Connected reports whether the agent is connected now.
 func (d *Driver) Connected(agentID string) bool { return d.Liveness(agentID).State == hub.Alive }
 
-// Liveness is what is known of an agent without asking it: its connection is
-// the exchange that liveness rests on.
+// Liveness returns the liveness of an agent without a request, from the state of its connection.
 func (d *Driver) Liveness(agentID string) hub.Liveness {
 	l := hub.Liveness{State: hub.Unreachable, CheckedAt: clock.Now(),
 		Reason: "Not connected yet. Its program has to be started where it runs."}
@@ -164,9 +159,9 @@ func (d *Driver) Liveness(agentID string) hub.Liveness {
 	return l
 }
 
-// agent returns what is kept of an agent. Entries stay: there are as many as
-// agents of this kind are registered, and an idle one is small.
-func (d *Driver) agent(id string) *agent {
+// agentState returns the state of an agent. Entries are never removed: there is one per registered
+// agent of this kind, and an idle one is small.
+func (d *Driver) agentState(id string) *agent {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	a := d.agents[id]
@@ -177,8 +172,8 @@ func (d *Driver) agent(id string) *agent {
 	return a
 }
 
-// background runs f unless the driver is closed; Close waits for it.
-func (d *Driver) background(f func()) bool {
+// runBackground runs f unless the driver is closed; Close waits for it.
+func (d *Driver) runBackground(f func()) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.closed {
@@ -188,23 +183,23 @@ func (d *Driver) background(f func()) bool {
 	return true
 }
 
-// agent is one agent and everything that is under way for it.
+// agent is one agent with its connection and its tasks.
 type agent struct {
 	id string
 
 	mu      sync.Mutex // guards the rest, and the fields of sessions and runs that say so
 	session *session   // nil while it is not connected
-	// away is since when it has not been connected; seen when it last was.
+	// away is the time since when it has not been connected, seen the last time it was.
 	away, seen time.Time
 	known      bool
 	welcomed   int64           // connections since the start
 	runs       map[string]*run // by task
-	queue      []*run          // waiting for a place, first come first
-	changed    chan struct{}   // closed when any of this changes
+	queue      []*run          // waiting for a slot, first in first out
+	changed    chan struct{}   // closed when any of these changes
 }
 
-// notify wakes whoever waits for a change; the caller holds mu.
-func (a *agent) notify() {
+// notifyChange wakes all waiters for a change; the caller holds mu.
+func (a *agent) notifyChange() {
 	close(a.changed)
 	a.changed = make(chan struct{})
 }

@@ -15,9 +15,8 @@ import (
 	"agentsite/internal/task"
 )
 
-// run is one call of Run. What the agent sends is put into it by the session's
-// reader, bounded, and taken out by the goroutine of Run, so that one slow
-// reader of answers holds up nobody else.
+// run is one call of Run. The session's reader stores the agent's messages in it, bounded, and the
+// goroutine of Run takes them out, so that one slow sink does not delay other tasks.
 type run struct {
 	d         *Driver
 	call      task.Call
@@ -27,19 +26,19 @@ type run struct {
 	traces    atomic.Int32
 	wake      chan struct{} // capacity 1: something below changed
 	continued bool
-	first     int64 // the lease before this run's first
+	first     int64 // the last lease before this run
 	lostAt    time.Time
-	shown     strings.Builder // what the sink was given
+	shown     strings.Builder // the text given to the sink
 
-	// Guarded by agent.mu. at is changed by Run's goroutine only.
+	// Guarded by agent.mu. Only Run's goroutine changes at.
 	at        checkpoint
 	held      bool     // the agent may still hold lease at.Lease
-	s         *session // where it is handed out now
-	asked     bool     // on s
+	s         *session // the session it runs on now
+	asked     bool     // requested on s
 	accepted  bool
 	refused   *linkwire.Error
 	have      int // bytes of text received under this lease
-	total     int // of them, kept
+	total     int // the stored part of these bytes
 	pending   []byte
 	status    string
 	artifacts []task.Artifact
@@ -47,25 +46,25 @@ type run struct {
 	bulk      int // bytes of artifacts
 	done      *linkwire.Done
 	doneID    json.RawMessage
-	broken    string // why the agent is not listened to any more
+	broken    string // the reason why further messages are ignored
 }
 
-// name is the agent's, for sentences.
-func (r *run) name() string {
+// agentName returns the agent's name for sentences.
+func (r *run) agentName() string {
 	if r.call.Agent.Name != "" {
 		return r.call.Agent.Name
 	}
 	return "The agent"
 }
 
-func (r *run) poke() {
+func (r *run) wakeRun() {
 	select {
 	case r.wake <- struct{}{}:
 	default:
 	}
 }
 
-func (r *run) enter() bool {
+func (r *run) addRun() bool {
 	a := r.agent
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -76,32 +75,31 @@ func (r *run) enter() bool {
 	return true
 }
 
-// leave takes the run off everything, which may make place for others. With a
-// reason the agent is told to stop, unless its answer was taken: now where it
-// is connected, else when it comes back.
-func (r *run) leave(reason string) {
+// leaveAgent removes the run from its agent, which may make room for others. With a reason the agent
+// gets a cancel, unless its answer was accepted: now if it is connected, else when it reconnects.
+func (r *run) leaveAgent(reason string) {
 	a := r.agent
 	a.mu.Lock()
 	id, lease, s := r.call.TaskID, r.at.Lease, r.s
 	stop := s != nil && r.asked && reason != ended
-	r.off()
+	r.leaveSession()
 	if now := a.session; now != nil && now.offered[id] == lease && lease > 0 && reason != "" {
 		delete(now.offered, id)
 		s, stop = now, true
 	}
 	delete(a.runs, id)
 	a.queue = slices.DeleteFunc(a.queue, func(q *run) bool { return q == r })
-	a.notify()
+	a.notifyChange()
 	a.mu.Unlock()
 	if stop && reason != "" {
 		b := linkwire.Notification(linkwire.MethodCancel, linkwire.Cancel{Task: id, Lease: lease, Reason: reason})
-		r.traced(true, linkwire.MethodCancel, b)
-		s.tell(b)
+		r.traceMessage(true, linkwire.MethodCancel, b)
+		s.sendMessage(b)
 	}
 }
 
-// off takes the run off its session; the caller holds agent.mu.
-func (r *run) off() {
+// leaveSession removes the run from its session; the caller holds agent.mu.
+func (r *run) leaveSession() {
 	if s := r.s; s != nil {
 		delete(s.runs, r.call.TaskID)
 		for id, x := range s.calls {
@@ -113,44 +111,44 @@ func (r *run) off() {
 	r.s, r.asked = nil, false
 }
 
-// lose is called when the session ends under the run; the caller holds
-// agent.mu. A hand-out that was never answered does not count.
-func (r *run) lose() {
+// loseSession records that the run's session ended; the caller holds agent.mu. A request that was never
+// answered does not count as an attempt.
+func (r *run) loseSession() {
 	if !r.accepted && r.have == 0 && r.at.Hands > 0 {
 		r.at.Hands--
 	}
 	r.held = r.held || r.asked
 	r.s, r.asked = nil, false
-	r.poke()
+	r.wakeRun()
 }
 
-// release gives a lease up that the agent does not hold any more.
-func (r *run) release() {
+// releaseLease gives up a lease that the agent no longer holds.
+func (r *run) releaseLease() {
 	a := r.agent
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	r.off()
+	r.leaveSession()
 	r.held = false
-	a.notify()
+	a.notifyChange()
 }
 
-// delta takes more text; the caller holds agent.mu.
-func (r *run) delta(p linkwire.Delta) {
+// takeDelta takes more text; the caller holds agent.mu.
+func (r *run) takeDelta(p linkwire.Delta) {
 	if r.done != nil || r.broken != "" {
 		return
 	}
-	defer r.poke()
+	defer r.wakeRun()
 	text := p.Text
 	switch end := p.Offset + len(text); {
 	case p.Offset < 0 || p.Offset > r.have:
-		r.broken = fmt.Sprintf("%s left out a part of its answer.", r.name())
+		r.broken = fmt.Sprintf("%s left out a part of its answer.", r.agentName())
 		return
 	case end <= r.have:
-		return // it was there already
+		return // it was received already
 	default:
 		text = text[r.have-p.Offset:]
 		if !utf8.RuneStart(text[0]) {
-			r.broken = fmt.Sprintf("%s continued its answer in the middle of a character.", r.name())
+			r.broken = fmt.Sprintf("%s continued its answer in the middle of a character.", r.agentName())
 			return
 		}
 		r.have = end
@@ -163,32 +161,31 @@ func (r *run) delta(p linkwire.Delta) {
 	r.pending = append(r.pending, text...)
 }
 
-// artifact takes an artifact; the caller holds agent.mu.
-func (r *run) artifact(in linkwire.Artifact) {
+// takeArtifact takes an artifact; the caller holds agent.mu.
+func (r *run) takeArtifact(in linkwire.Artifact) {
 	if r.done != nil || r.broken != "" {
 		return
 	}
-	defer r.poke()
+	defer r.wakeRun()
 	parts, size, why := checkParts(in.Parts)
 	r.produced++
 	r.bulk += size
 	switch {
 	case why != "":
-		r.broken = fmt.Sprintf("%s sent an artifact that is not as it should be: %s.", r.name(), why)
+		r.broken = fmt.Sprintf("%s sent an artifact that is not as it should be: %s.", r.agentName(), why)
 	case in.ID == "" || len(in.ID) > 100:
-		r.broken = fmt.Sprintf("%s sent an artifact without an id of at most 100 bytes.", r.name())
+		r.broken = fmt.Sprintf("%s sent an artifact without an id of at most 100 bytes.", r.agentName())
 	case r.produced > 2*linkwire.MaxArtifacts:
-		r.broken = fmt.Sprintf("%s sent more than %d artifacts and was stopped.", r.name(), 2*linkwire.MaxArtifacts)
+		r.broken = fmt.Sprintf("%s sent more than %d artifacts and was stopped.", r.agentName(), 2*linkwire.MaxArtifacts)
 	case r.bulk > linkwire.MaxArtifactBytes:
-		r.broken = fmt.Sprintf("%s sent artifacts of more than %d KiB and was stopped.", r.name(),
-			linkwire.MaxArtifactBytes>>10)
+		r.broken = fmt.Sprintf("%s sent artifacts of more than %d KiB and was stopped.", r.agentName(), linkwire.MaxArtifactBytes>>10)
 	default:
 		r.artifacts = append(r.artifacts, task.Artifact{ID: linkwire.Line(in.ID, 100),
 			Name: linkwire.Line(in.Name, 200), Description: linkwire.Line(in.Description, 1000), Parts: parts})
 	}
 }
 
-// news is what changed since the last look.
+// news holds the changes since the last call of emitNews.
 type news struct {
 	some, accepted, lost bool
 	refused              *linkwire.Error
@@ -196,8 +193,8 @@ type news struct {
 	broken               string
 }
 
-// emit gives the sink what came in, and tells what else did.
-func (r *run) emit() news {
+// emitNews gives the sink the received output and returns all changes.
+func (r *run) emitNews() news {
 	a := r.agent
 	a.mu.Lock()
 	text, status, artifacts := string(r.pending), r.status, r.artifacts
@@ -208,51 +205,50 @@ func (r *run) emit() news {
 	if status != "" {
 		r.out.Status(status)
 	}
-	r.show(text)
+	r.showText(text)
 	for _, art := range artifacts {
 		r.out.Artifact(art)
 	}
 	return n
 }
 
-func (r *run) show(text string) {
+func (r *run) showText(text string) {
 	if text != "" {
 		r.shown.WriteString(text)
 		r.out.Text(text)
 	}
 }
 
-// parts is what was shown so far.
-func (r *run) parts() []task.Part {
+// shownParts returns the text shown so far.
+func (r *run) shownParts() []task.Part {
 	if r.shown.Len() == 0 {
 		return nil
 	}
 	return []task.Part{task.TextPart(r.shown.String())}
 }
 
-// finish makes the outcome of what the agent said last, stores it, and then
-// tells the agent that it was taken.
-func (r *run) finish(ctx context.Context, d linkwire.Done) (task.Result, error) {
+// finishTask builds the outcome of the agent's final message, stores it, and then confirms it to the
+// agent.
+func (r *run) finishTask(ctx context.Context, d linkwire.Done) (task.Result, error) {
 	res := task.Result{State: task.State(d.State), Reason: linkwire.Sentence(d.Reason, linkwire.MaxReason)}
 	var why string
-	if res.Parts, why = r.answer(d); why == "" {
+	if res.Parts, why = r.answerParts(d); why == "" {
 		switch d.State {
 		case linkwire.Completed:
 		case linkwire.InputRequired, linkwire.Rejected:
 		case linkwire.Failed:
 			if res.Reason == "" {
-				res.Reason = fmt.Sprintf("%s failed and did not say why.", r.name())
+				res.Reason = fmt.Sprintf("%s failed and did not say why.", r.agentName())
 			}
 		default:
 			why = "it ended in a state that does not exist"
 		}
 	}
 	if why != "" {
-		res = task.Result{State: task.Failed, Parts: r.parts(),
-			Reason: fmt.Sprintf("%s sent an answer that is not as it should be: %s.", r.name(), why)}
+		res = task.Result{State: task.Failed, Parts: r.shownParts(), Reason: fmt.Sprintf("%s sent an answer that is not as it should be: %s.", r.agentName(), why)}
 	} else if text := task.PlainText(res.Parts); text != r.shown.String() {
 		if more, ok := strings.CutPrefix(text, r.shown.String()); ok {
-			r.show(more)
+			r.showText(more)
 		} else {
 			r.shown.Reset()
 			r.shown.WriteString(text)
@@ -264,7 +260,7 @@ func (r *run) finish(ctx context.Context, d linkwire.Done) (task.Result, error) 
 	at := r.at
 	a.mu.Unlock()
 	at.Done = &outcome{res.State, res.Parts, res.Reason}
-	if err := r.save(ctx, at); err != nil {
+	if err := r.saveCheckpoint(ctx, at); err != nil {
 		return task.Result{}, err
 	}
 	a.mu.Lock()
@@ -272,18 +268,18 @@ func (r *run) finish(ctx context.Context, d linkwire.Done) (task.Result, error) 
 	a.mu.Unlock()
 	if s != nil && id != nil {
 		b := linkwire.Response(id, linkwire.Accepted{Accepted: true})
-		r.traced(true, "answer", b)
-		s.tell(b)
+		r.traceMessage(true, "answer", b)
+		s.sendMessage(b)
 	}
 	return res, nil
 }
 
-// answer is the parts of the final answer. Files that come as bytes go to the
-// sink as an artifact, which is stored by content.
-func (r *run) answer(d linkwire.Done) (parts []task.Part, why string) {
+// answerParts returns the parts of the final answer. Files that arrive as bytes go to the sink as an
+// artifact, which is stored by content.
+func (r *run) answerParts(d linkwire.Done) (parts []task.Part, why string) {
 	if len(d.Parts) == 0 {
 		if d.Text == "" {
-			return r.parts(), ""
+			return r.shownParts(), ""
 		}
 		d.Parts = []linkwire.Part{{Text: d.Text}}
 	}
@@ -315,7 +311,7 @@ func (r *run) answer(d linkwire.Done) (parts []task.Part, why string) {
 	return parts, ""
 }
 
-// checkParts takes parts as they came, or says what is wrong with them.
+// checkParts converts received parts, or returns the problem with them.
 func checkParts(in []linkwire.Part) (out []task.Part, size int, why string) {
 	if len(in) > linkwire.MaxParts {
 		return nil, 0, fmt.Sprintf("it has more than %d parts", linkwire.MaxParts)
@@ -355,9 +351,9 @@ func wireParts(in []task.Part) []linkwire.Part {
 	return out
 }
 
-// traced reports one message to whoever watches the call. The bearer token is
-// in none of them: it is not sent after hello.
-func (r *run) traced(out bool, head string, body []byte) {
+// traceMessage reports one message if the call is traced. No message contains the bearer token, because
+// it is not sent after hello.
+func (r *run) traceMessage(out bool, head string, body []byte) {
 	if r.trace == nil || r.traces.Add(1) > task.MaxTraces {
 		return
 	}

@@ -15,18 +15,17 @@ import (
 )
 
 const (
-	// maxHands is how often a task is handed to an agent that takes it: once
-	// more after a lease was lost.
+	// maxHands is how often a task is given to an agent that accepts it: once more after a lease was
+	// lost.
 	maxHands = 2
-	// maxTries bounds hand-outs that were never answered, too.
+	// maxTries also bounds attempts that were never answered.
 	maxTries = 6
-	// gather is how long small pieces of text wait for each other.
-	gather = 30 * time.Millisecond
+	// gatherTime is the pause that collects small pieces of text.
+	gatherTime = 30 * time.Millisecond
 )
 
-// checkpoint is what the driver stores of a task: under which lease it was
-// handed out for which question, and its outcome before the agent is told that
-// it was taken.
+// checkpoint is the stored state of a task: its lease, the message it was given out for, and its
+// outcome, stored before it is confirmed to the agent.
 type checkpoint struct {
 	Lease   int64    `json:"lease"`
 	Hands   int      `json:"hands"`
@@ -40,12 +39,12 @@ type outcome struct {
 	Reason string      `json:"reason,omitempty"`
 }
 
-// trouble is a failure with its own sentence.
+// trouble is a failure whose text is a sentence for users.
 type trouble struct{ text string }
 
 func (t *trouble) Error() string { return t.text }
 
-// errLost says that the connection ended under a lease.
+// errLost means that the connection ended during a lease.
 var errLost = errors.New("the connection was lost")
 
 // Run implements task.Agent.
@@ -54,47 +53,46 @@ func (d *Driver) Run(ctx context.Context, call task.Call, out task.Sink) (task.R
 	if len(call.Checkpoint) > 0 && json.Unmarshal(call.Checkpoint, &at) != nil {
 		at = checkpoint{}
 	}
-	r := &run{d: d, call: call, agent: d.agent(call.Agent.ID), out: out, trace: task.Trace(ctx),
-		wake: make(chan struct{}, 1)}
+	r := &run{d: d, call: call, agent: d.agentState(call.Agent.ID), out: out, trace: task.Trace(ctx), wake: make(chan struct{}, 1)}
 	switch {
-	case at.Message != call.MessageID: // another question of the task
+	case at.Message != call.MessageID: // another message of the task
 		r.continued = at.Done != nil
 		at = checkpoint{Lease: at.Lease, Message: call.MessageID}
-	case at.Done != nil: // the portal ended between taking the answer and storing it
+	case at.Done != nil: // the portal stopped after storing the outcome and before returning it
 		return task.Result{State: at.Done.State, Parts: at.Done.Parts, Reason: at.Done.Reason}, nil
 	}
 	r.at, r.held, r.first = at, at.Hands > 0, at.Lease
-	if !r.enter() {
+	if !r.addRun() {
 		return task.Result{}, fmt.Errorf("task %s runs twice", call.TaskID)
 	}
-	result, err := r.follow(ctx)
+	result, err := r.followTask(ctx)
 	t, wrong := errors.AsType[*trouble](err)
 	switch {
 	case errors.Is(context.Cause(ctx), task.ErrShutdown):
-		r.leave("") // the agent works on and comes back
+		r.leaveAgent("") // the agent works on and reconnects
 		return task.Result{}, context.Cause(ctx)
 	case ctx.Err() != nil:
-		r.leave("The task was stopped.")
+		r.leaveAgent("The task was stopped.")
 		return task.Result{}, context.Cause(ctx)
 	case wrong:
-		r.leave(t.text)
-		return task.Result{State: task.Failed, Parts: r.parts(), Reason: t.text}, nil
+		r.leaveAgent(t.text)
+		return task.Result{State: task.Failed, Parts: r.shownParts(), Reason: t.text}, nil
 	case err != nil:
-		r.leave("The portal could not go on with the task.")
+		r.leaveAgent("The portal could not go on with the task.")
 	default:
-		r.leave(ended)
+		r.leaveAgent(ended)
 	}
 	return result, err
 }
 
-// ended is what an agent hears of a task that it holds and that is over.
+// ended is the reason in the cancel of a task that is over.
 const ended = "The task has ended here."
 
-// follow takes the task to its outcome, over as many connections as it needs.
-func (r *run) follow(ctx context.Context) (task.Result, error) {
+// followTask takes the task to its outcome, over as many connections as it needs.
+func (r *run) followTask(ctx context.Context) (task.Result, error) {
 	r.lostAt = time.Now()
 	for {
-		s, resume, err := r.place(ctx)
+		s, resume, err := r.waitForTurn(ctx)
 		if err != nil {
 			return task.Result{}, err
 		}
@@ -103,10 +101,10 @@ func (r *run) follow(ctx context.Context) (task.Result, error) {
 				return task.Result{}, err
 			}
 		}
-		done, err := r.attend(ctx, s, resume)
+		done, err := r.attendTask(ctx, s, resume)
 		switch {
 		case err == nil:
-			return r.finish(ctx, done)
+			return r.finishTask(ctx, done)
 		case !errors.Is(err, errLost):
 			return task.Result{}, err
 		}
@@ -114,9 +112,9 @@ func (r *run) follow(ctx context.Context) (task.Result, error) {
 	}
 }
 
-// place waits until the agent is there to take the task: again, when it holds
-// the lease, else when its turn has come.
-func (r *run) place(ctx context.Context) (s *session, resume bool, err error) {
+// waitForTurn waits until the agent can take the task: until it reconnects if it holds the lease, or
+// else until there is a slot.
+func (r *run) waitForTurn(ctx context.Context) (s *session, resume bool, err error) {
 	d, a, began := r.d, r.agent, time.Now()
 	told := false
 	for {
@@ -133,17 +131,17 @@ func (r *run) place(ctx context.Context) (s *session, resume bool, err error) {
 					a.mu.Unlock()
 					return s, true, nil
 				}
-				r.held = false // it came back without
+				r.held = false // it reconnected without the lease
 			} else if !time.Now().Before(deadline) {
 				a.mu.Unlock()
-				return nil, false, &trouble{fmt.Sprintf("%s lost its connection while it worked on this and did not come back.", r.name())}
+				return nil, false, &trouble{fmt.Sprintf("%s lost its connection while it worked on this and did not come back.", r.agentName())}
 			}
 		}
 		full := false
 		if !r.held {
 			if r.at.Hands >= maxHands || r.at.Lease-r.first >= maxTries {
 				a.mu.Unlock()
-				return nil, false, &trouble{fmt.Sprintf("%s lost its connection while it worked on this, twice, and did not go on with it. Ask again, or later.", r.name())}
+				return nil, false, &trouble{fmt.Sprintf("%s lost its connection while it worked on this, twice, and did not go on with it. Ask again, or later.", r.agentName())}
 			}
 			if !slices.Contains(a.queue, r) {
 				a.queue = append(a.queue, r)
@@ -152,7 +150,7 @@ func (r *run) place(ctx context.Context) (s *session, resume bool, err error) {
 			case s != nil && a.queue[0] == r && len(s.runs)+len(s.offered) < s.max:
 				a.queue = slices.Delete(a.queue, 0, 1)
 				s.runs[r.call.TaskID], r.s = r, s
-				a.notify()
+				a.notifyChange()
 				a.mu.Unlock()
 				return s, false, nil
 			case s != nil:
@@ -171,21 +169,21 @@ func (r *run) place(ctx context.Context) (s *session, resume bool, err error) {
 		changed := a.changed
 		a.mu.Unlock()
 		if s == nil && !time.Now().Before(deadline) {
-			return nil, false, &trouble{fmt.Sprintf("%s is not connected just now; its owner runs it elsewhere. Try again later.", r.name())}
+			return nil, false, &trouble{fmt.Sprintf("%s is not connected just now; its owner runs it elsewhere. Try again later.", r.agentName())}
 		}
 		if full && !told {
 			told = true
-			r.out.Status("Waiting for " + r.name() + " to finish other work.")
+			r.out.Status("Waiting for " + r.agentName() + " to finish other work.")
 		}
-		if err := wait(ctx, changed, s == nil, deadline); err != nil {
+		if err := waitForChange(ctx, changed, s == nil, deadline); err != nil {
 			return nil, false, err
 		}
 	}
 }
 
-// wait returns when changed is closed, when the deadline counts and has come,
-// or with the error of ctx.
-func wait(ctx context.Context, changed <-chan struct{}, counts bool, deadline time.Time) error {
+// waitForChange returns when changed is closed, at the deadline if counts is set, or with the error of
+// ctx.
+func waitForChange(ctx context.Context, changed <-chan struct{}, counts bool, deadline time.Time) error {
 	var due <-chan time.Time
 	if counts {
 		t := time.NewTimer(time.Until(deadline))
@@ -201,7 +199,7 @@ func wait(ctx context.Context, changed <-chan struct{}, counts bool, deadline ti
 	return nil
 }
 
-// handOut begins a new lease: it is stored before the agent hears of it.
+// handOut starts a new lease, which is stored before the agent gets the task.
 func (r *run) handOut(ctx context.Context) error {
 	a := r.agent
 	a.mu.Lock()
@@ -215,10 +213,10 @@ func (r *run) handOut(ctx context.Context) error {
 		r.shown.Reset()
 		r.out.Replace("")
 	}
-	return r.save(ctx, at)
+	return r.saveCheckpoint(ctx, at)
 }
 
-func (r *run) save(ctx context.Context, at checkpoint) error {
+func (r *run) saveCheckpoint(ctx context.Context, at checkpoint) error {
 	b, err := json.Marshal(at)
 	if err == nil {
 		err = r.out.Checkpoint(ctx, b)
@@ -229,10 +227,10 @@ func (r *run) save(ctx context.Context, at checkpoint) error {
 	return ctx.Err()
 }
 
-// attend asks the agent to begin or resume and follows what it says, until it
-// says that it is done or the connection ends.
-func (r *run) attend(ctx context.Context, s *session, resume bool) (linkwire.Done, error) {
-	if err := r.ask(ctx, s, resume); err != nil {
+// attendTask asks the agent to start or resume the task and follows its messages, until it is done or
+// the connection ends.
+func (r *run) attendTask(ctx context.Context, s *session, resume bool) (linkwire.Done, error) {
+	if err := r.sendRequest(ctx, s, resume); err != nil {
 		return linkwire.Done{}, err
 	}
 	patience := time.NewTimer(r.d.cfg.AcceptWait)
@@ -243,28 +241,26 @@ func (r *run) attend(ctx context.Context, s *session, resume bool) (linkwire.Don
 		case <-r.wake:
 		case <-patience.C:
 			if !accepted {
-				return linkwire.Done{}, &trouble{fmt.Sprintf("%s is connected but did not take the task within %s.",
-					r.name(), r.d.cfg.AcceptWait)}
+				return linkwire.Done{}, &trouble{fmt.Sprintf("%s is connected but did not take the task within %s.", r.agentName(), r.d.cfg.AcceptWait)}
 			}
-			return linkwire.Done{}, &trouble{fmt.Sprintf("%s said nothing about this task for %s.", r.name(),
-				r.d.cfg.Idle)}
+			return linkwire.Done{}, &trouble{fmt.Sprintf("%s said nothing about this task for %s.", r.agentName(), r.d.cfg.Idle)}
 		case <-ctx.Done():
-			r.emit() // what came in is shown and kept
+			r.emitNews() // received output is shown and kept
 			return linkwire.Done{}, ctx.Err()
 		}
-		got := r.emit()
+		got := r.emitNews()
 		switch {
 		case got.broken != "":
 			return linkwire.Done{}, &trouble{got.broken}
 		case got.done != nil:
 			return *got.done, nil
 		case got.refused != nil && resume:
-			r.release() // it has forgotten: the lease is lost
+			r.releaseLease() // the agent dropped the task: the lease is lost
 			return linkwire.Done{}, errLost
 		case got.refused != nil:
 			why := linkwire.Sentence(got.refused.Message, linkwire.MaxReason)
 			if why == "" {
-				why = r.name() + " does not take this task."
+				why = r.agentName() + " does not take this task."
 			}
 			return linkwire.Done{State: linkwire.Rejected, Reason: why}, nil
 		case got.lost:
@@ -273,31 +269,31 @@ func (r *run) attend(ctx context.Context, s *session, resume bool) (linkwire.Don
 		if accepted = accepted || got.accepted; accepted {
 			patience.Reset(r.d.cfg.Idle)
 		}
-		if got.some { // more comes soon
+		if got.some { // more arrives soon
 			select {
-			case <-time.After(gather):
+			case <-time.After(gatherTime):
 			case <-ctx.Done():
 			}
 		}
 	}
 }
 
-// ask sends the request to begin or to resume.
-func (r *run) ask(ctx context.Context, s *session, resume bool) error {
+// sendRequest sends the request to start or to resume.
+func (r *run) sendRequest(ctx context.Context, s *session, resume bool) error {
 	a := r.agent
 	method, params := linkwire.MethodResume, any(nil)
 	if !resume {
 		a.mu.Lock()
 		lease, attempt := r.at.Lease, r.at.Hands
 		a.mu.Unlock()
-		t, err := r.message(ctx, lease, attempt)
+		t, err := r.buildTask(ctx, lease, attempt)
 		if err != nil {
 			return err
 		}
 		method, params = linkwire.MethodTask, t
 	}
 	a.mu.Lock()
-	if r.s != s { // it ended meanwhile
+	if r.s != s { // it ended in the meantime
 		a.mu.Unlock()
 		return errLost
 	}
@@ -311,21 +307,19 @@ func (r *run) ask(ctx context.Context, s *session, resume bool) error {
 	s.calls[id] = r
 	a.mu.Unlock()
 	b := linkwire.Request(id, method, params)
-	r.traced(true, method, b)
-	s.tell(b)
+	r.traceMessage(true, method, b)
+	s.sendMessage(b)
 	return nil
 }
 
-// maxInline is the largest file that goes along as it is: a message holds a
-// few of them.
+// maxInline is the largest file in bytes that is sent inline, because a message holds a few of them.
 const maxInline = 128 << 10
 
-// message is the task as the agent gets it, without the oldest of what was
-// said before where all of it would be too much. Who said what stands in
-// fields of its own.
-func (r *run) message(ctx context.Context, lease int64, attempt int) (linkwire.Task, error) {
+// buildTask builds the task for the agent. It leaves out the oldest messages of the history if the
+// message would be too large. Speakers are in fields of their own.
+func (r *run) buildTask(ctx context.Context, lease int64, attempt int) (linkwire.Task, error) {
 	c := r.call
-	parts := attach.Elsewhere(ctx, c.Files, c.Parts, maxInline)
+	parts := attach.ForRemote(ctx, c.Files, c.Parts, maxInline)
 	by := linkwire.Caller{Kind: c.Caller.Kind, Handle: c.Caller.Handle}
 	if c.Said().Kind == "agent" {
 		by = linkwire.Caller{Kind: "agent", Handle: c.Said().Handle}
@@ -336,12 +330,10 @@ func (r *run) message(ctx context.Context, lease int64, attempt int) (linkwire.T
 	b, err := json.Marshal(t)
 	room := linkwire.MaxMessage - len(b) - 4<<10
 	if err != nil || room < 0 {
-		return t, &trouble{fmt.Sprintf("This is too large to be sent to %s: at most %d KiB with everything attached.",
-			r.name(), linkwire.MaxMessage>>10)}
+		return t, &trouble{fmt.Sprintf("This is too large to be sent to %s: at most %d KiB with everything attached.", r.agentName(), linkwire.MaxMessage>>10)}
 	}
 	for _, h := range slices.Backward(c.History) {
-		turn := linkwire.Turn{Speaker: h.Speaker, Mine: h.Mine,
-			Parts: wireParts(attach.Elsewhere(ctx, c.Files, h.Parts, 0))}
+		turn := linkwire.Turn{Speaker: h.Speaker, Mine: h.Mine, Parts: wireParts(attach.ForRemote(ctx, c.Files, h.Parts, 0))}
 		b, err := json.Marshal(turn)
 		if room -= len(b) + 1; err != nil || room < 0 {
 			break

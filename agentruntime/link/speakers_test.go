@@ -21,7 +21,7 @@ func TestTask_SaysWhoSaidWhatAndCarriesFiles(t *testing.T) {
 	call.Parts = append(call.Parts, shelf.Put("small.txt", "text/plain", []byte("small")), shelf.Put("large.bin", "application/zip", make([]byte, 1<<20)))
 	call.History = []task.Turn{{Speaker: "mallory", Kind: "person", Parts: []task.Part{task.TextPart(forged), shelf.Put("old.txt", "text/plain", []byte("old"))}}}
 	r := &run{call: call}
-	got, err := r.message(t.Context(), 1, 1)
+	got, err := r.buildTask(t.Context(), 1, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

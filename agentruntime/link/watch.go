@@ -8,9 +8,9 @@ import (
 	"agentsite/internal/hub"
 )
 
-// watch tells of agents that have come or gone. It only keeps which agents
-// changed: what is told is how they stand when their turn comes, so that the
-// last word is true. Several are told at once, one agent never twice at once.
+// watch reports agents that have connected or disconnected. It stores only the changed agents and reads
+// their state when it reports them, so that the last report is correct. It reports several agents
+// concurrently, but never one agent twice at a time.
 type watch struct {
 	observe func(context.Context, string, hub.Liveness)
 	now     func(string) hub.Liveness
@@ -25,18 +25,18 @@ type watch struct {
 	closed bool
 }
 
-// atOnce is how many agents are told of at the same time: they share commits.
+// atOnce is the number of concurrent reports, because they share commits.
 const atOnce = 16
 
 func newWatch(observe func(context.Context, string, hub.Liveness), now func(string) hub.Liveness) *watch {
 	w := &watch{observe: observe, now: now, done: make(chan struct{}), wake: make(chan struct{}, 1),
 		dirty: make(map[string]bool), timers: make(map[string]*time.Timer)}
 	w.ctx, w.stop = context.WithCancel(context.Background())
-	go w.run()
+	go w.runReports()
 	return w
 }
 
-func (w *watch) close() {
+func (w *watch) closeWatch() {
 	w.mu.Lock()
 	w.closed = true
 	for _, t := range w.timers {
@@ -47,8 +47,8 @@ func (w *watch) close() {
 	<-w.done
 }
 
-// soon has the agent told of now, and not again later.
-func (w *watch) soon(id string) {
+// reportSoon reports the agent now, and cancels a later report.
+func (w *watch) reportSoon(id string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.closed {
@@ -65,8 +65,8 @@ func (w *watch) soon(id string) {
 	}
 }
 
-// later has the agent told of after a while.
-func (w *watch) later(id string, wait time.Duration) {
+// reportLater reports the agent after a while.
+func (w *watch) reportLater(id string, wait time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.closed {
@@ -75,10 +75,10 @@ func (w *watch) later(id string, wait time.Duration) {
 	if t := w.timers[id]; t != nil {
 		t.Stop()
 	}
-	w.timers[id] = time.AfterFunc(wait, func() { w.soon(id) })
+	w.timers[id] = time.AfterFunc(wait, func() { w.reportSoon(id) })
 }
 
-func (w *watch) run() {
+func (w *watch) runReports() {
 	defer close(w.done)
 	for {
 		select {

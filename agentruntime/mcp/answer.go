@@ -16,23 +16,23 @@ import (
 )
 
 const (
-	// maxText bounds the text of one answer, data included.
+	// maxText bounds the text of one answer in bytes, data included.
 	maxText  = 256 << 10
 	maxFile  = 4 << 20
 	maxParts = 100
-	// maxToolResult bounds what another agent is given of an answer.
+	// maxToolResult bounds an answer for another agent in bytes.
 	maxToolResult = 64 << 10
 )
 
-// answer is a tool's result in our words.
+// answer is the converted result of a tool.
 type answer struct {
 	parts []task.Part // texts, data and links
 	files []task.Part
-	// note says what was left out; "" for nothing.
+	// note describes left-out content; "" for none.
 	note string
 }
 
-// answerOf takes a result apart, within our bounds.
+// answerOf converts a result within our bounds.
 func answerOf(res *sdk.CallToolResult) answer {
 	var a answer
 	room := maxText
@@ -43,29 +43,29 @@ func answerOf(res *sdk.CallToolResult) answer {
 		}
 		switch c := c.(type) {
 		case *sdk.TextContent:
-			room = a.text(c.Text, room)
+			room = a.addText(c.Text, room)
 		case *sdk.ImageContent:
-			a.file(c.Data, c.MIMEType, "")
+			a.addFile(c.Data, c.MIMEType, "")
 		case *sdk.AudioContent:
-			a.file(c.Data, c.MIMEType, "")
+			a.addFile(c.Data, c.MIMEType, "")
 		case *sdk.ResourceLink:
-			room = a.link(c, room)
+			room = a.addLink(c, room)
 		case *sdk.EmbeddedResource:
 			if c.Resource == nil {
 				continue
 			}
 			if len(c.Resource.Blob) > 0 {
-				a.file(c.Resource.Blob, c.Resource.MIMEType, path.Base(c.Resource.URI))
+				a.addFile(c.Resource.Blob, c.Resource.MIMEType, path.Base(c.Resource.URI))
 			} else {
-				room = a.text(c.Resource.Text, room)
+				room = a.addText(c.Resource.Text, room)
 			}
 		}
 	}
-	a.data(res.StructuredContent, room)
+	a.addData(res.StructuredContent, room)
 	return a
 }
 
-func (a *answer) text(s string, room int) int {
+func (a *answer) addText(s string, room int) int {
 	s = strings.ToValidUTF8(s, "\uFFFD")
 	if strings.TrimSpace(s) == "" {
 		return room
@@ -80,9 +80,9 @@ func (a *answer) text(s string, room int) int {
 	return room - len(s)
 }
 
-// data adds the structured content. A text that only repeats it as JSON, as
-// servers write for older clients, is left out.
-func (a *answer) data(v any, room int) {
+// addData adds the structured content. A text that only repeats it as JSON, which servers send for
+// older clients, is left out.
+func (a *answer) addData(v any, room int) {
 	if v == nil {
 		return
 	}
@@ -113,13 +113,13 @@ func sameJSON(text []byte, v any) bool {
 	if json.Unmarshal(text, &other) != nil {
 		return false
 	}
-	// Both are written again: keys in order, numbers as float64.
+	// Both are encoded in the same way: keys in order, numbers as float64.
 	x, err1 := json.Marshal(other)
 	y, err2 := json.Marshal(v)
 	return err1 == nil && err2 == nil && bytes.Equal(x, y)
 }
 
-func (a *answer) file(b []byte, media, name string) {
+func (a *answer) addFile(b []byte, media, name string) {
 	total := len(b)
 	for _, f := range a.files {
 		total += len(f.Raw)
@@ -137,14 +137,14 @@ func (a *answer) file(b []byte, media, name string) {
 	}
 	name = a2a.Line(name, 100)
 	if name == "" || name == "." || name == "/" {
-		name = "file" + extension(kind)
+		name = "file" + fileExtension(kind)
 	}
 	a.files = append(a.files, task.Part{Raw: b, MediaType: mime.FormatMediaType(kind, params), Filename: name})
 }
 
-// extension of the media types that tools answer with; the system's own table
-// differs from machine to machine.
-func extension(kind string) string {
+// fileExtension returns the extension for the media types of tools' answers. The system's own table
+// differs between machines.
+func fileExtension(kind string) string {
 	switch kind {
 	case "image/png":
 		return ".png"
@@ -168,8 +168,8 @@ func extension(kind string) string {
 	return ""
 }
 
-// link keeps links of the web as such and names others.
-func (a *answer) link(c *sdk.ResourceLink, room int) int {
+// addLink keeps web links and adds others as text.
+func (a *answer) addLink(c *sdk.ResourceLink, room int) int {
 	u, err := url.Parse(c.URI)
 	if err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Host != "" && len(c.URI) <= 2048 && len(c.URI) <= room {
 		a.parts = append(a.parts, task.Part{URL: c.URI, MediaType: a2a.Line(c.MIMEType, 100), Filename: a2a.Line(c.Name, 100)})
@@ -179,11 +179,11 @@ func (a *answer) link(c *sdk.ResourceLink, room int) int {
 	if name == "" {
 		name = c.Name
 	}
-	return a.text(strings.TrimSpace(a2a.Line(name, 100)+" ("+a2a.Line(c.URI, 300)+")"), room)
+	return a.addText(strings.TrimSpace(a2a.Line(name, 100)+" ("+a2a.Line(c.URI, 300)+")"), room)
 }
 
-// shown is the answer's parts; of files alone, their names.
-func (a *answer) shown() []task.Part {
+// shownParts returns the answer's parts. For an answer of files alone it returns their names.
+func (a *answer) shownParts() []task.Part {
 	if len(a.parts) > 0 || len(a.files) == 0 {
 		return a.parts
 	}

@@ -13,22 +13,21 @@ import (
 	"agentsite/internal/task"
 )
 
-// request is a tool call as somebody asked for it.
+// request is a requested tool call.
 type request struct {
 	tool *offered
 	args json.RawMessage
-	// wrong says by field what keeps the call from being made.
+	// wrong holds, by field, the problems that prevent the call.
 	wrong map[string]string
-	// form is true for what came from a form or a program: a mistake there is
-	// not asked back.
+	// form is true for a request from a form or a program: a mistake in it fails the call instead of
+	// causing a question.
 	form bool
-	// unknown is the tool that was named but is not offered.
+	// unknown is a named tool that is not offered.
 	unknown string
 }
 
-// understand finds out which tool is to be called with what. It returns nil
-// when the parts ask for none.
-func understand(parts []task.Part, tools []offered) *request {
+// parseRequest finds the requested tool and its arguments. It returns nil when the parts request none.
+func parseRequest(parts []task.Part, tools []offered) *request {
 	for _, p := range parts {
 		if len(p.Data) > 0 {
 			if r := fromData(p.Data, tools); r != nil {
@@ -49,8 +48,8 @@ func textOf(parts []task.Part) string {
 	return strings.TrimSpace(strings.Join(said, "\n\n"))
 }
 
-// fromData reads {"tool": name, "arguments": {…}}; of a server with one tool
-// the arguments alone will do.
+// fromData reads {"tool": name, "arguments": {…}}. For a server with one tool the arguments alone
+// suffice.
 func fromData(data json.RawMessage, tools []offered) *request {
 	var d struct {
 		Tool      *string         `json:"tool"`
@@ -62,7 +61,7 @@ func fromData(data json.RawMessage, tools []offered) *request {
 	r := &request{args: d.Arguments, form: true}
 	switch {
 	case d.Tool != nil:
-		r.tool = find(tools, *d.Tool)
+		r.tool = findTool(tools, *d.Tool)
 		if r.tool == nil {
 			r.unknown = a2a.Line(*d.Tool, 60)
 		}
@@ -80,8 +79,8 @@ func fromData(data json.RawMessage, tools []offered) *request {
 	return r
 }
 
-// fromText reads "tool {json}", "tool key=value …" and, where there is one
-// thing that a text can be meant for, the text itself.
+// fromText reads "tool {json}" or "tool key=value …". If a tool takes a single text, any text is its
+// argument.
 func fromText(text string, tools []offered) *request {
 	if text == "" {
 		return nil
@@ -90,29 +89,29 @@ func fromText(text string, tools []offered) *request {
 	if i := strings.IndexFunc(text, func(r rune) bool { return unicode.IsSpace(r) || r == '{' }); i >= 0 {
 		head, rest = text[:i], strings.TrimSpace(text[i:])
 	}
-	if t := find(tools, strings.TrimPrefix(head, "/")); t != nil {
-		return arguments(t, rest)
+	if t := findTool(tools, strings.TrimPrefix(head, "/")); t != nil {
+		return parseArguments(t, rest)
 	}
 	if len(tools) != 1 {
 		return nil
 	}
 	t := &tools[0]
 	if strings.HasPrefix(text, "{") && json.Valid([]byte(text)) {
-		return arguments(t, text)
+		return parseArguments(t, text)
 	}
 	if f, ok := onlyText(t); ok {
-		return &request{tool: t, args: single(f.Path, text)}
+		return &request{tool: t, args: oneArgument(f.Path, text)}
 	}
-	if _, ok := pairs(t, text); ok {
-		return arguments(t, text)
+	if _, ok := parsePairs(t, text); ok {
+		return parseArguments(t, text)
 	}
 	return nil
 }
 
-// arguments reads what stands behind a tool's name.
-func arguments(t *offered, rest string) *request {
+// parseArguments reads the text after a tool's name.
+func parseArguments(t *offered, rest string) *request {
 	r := &request{tool: t, args: json.RawMessage("{}")}
-	switch given, ok := pairs(t, rest); {
+	switch given, ok := parsePairs(t, rest); {
 	case rest == "":
 	case rest[0] == '{':
 		if !json.Valid([]byte(rest)) {
@@ -131,13 +130,13 @@ func arguments(t *offered, rest string) *request {
 			r.wrong = map[string]string{"": "write the arguments as name=value or as JSON"}
 			return r
 		}
-		r.args = single(f.Path, rest)
+		r.args = oneArgument(f.Path, rest)
 	}
 	return r
 }
 
-// onlyText returns the one argument that a plain text can be meant for: the
-// only required one, or the only one at all.
+// onlyText returns the one argument that a plain text can stand for: the only required one, or the only
+// one at all.
 func onlyText(t *offered) (schema.Field, bool) {
 	fields, err := schema.Fields(t.InputSchema)
 	if err != nil {
@@ -158,7 +157,7 @@ func onlyText(t *offered) (schema.Field, bool) {
 	return schema.Field{}, false
 }
 
-func single(name, value string) json.RawMessage {
+func oneArgument(name, value string) json.RawMessage {
 	b, err := json.Marshal(map[string]string{name: value})
 	if err != nil {
 		return json.RawMessage("{}")
@@ -166,10 +165,9 @@ func single(name, value string) json.RawMessage {
 	return b
 }
 
-// pairs reads name=value pairs, with quotes around values that hold spaces.
-// ok is false when the text is anything else, or names what the tool does not
-// know.
-func pairs(t *offered, text string) (map[string]string, bool) {
+// parsePairs reads name=value pairs, with quotes around values that contain spaces. ok is false when
+// the text is anything else, or names an unknown argument.
+func parsePairs(t *offered, text string) (map[string]string, bool) {
 	fields, err := schema.Fields(t.InputSchema)
 	if err != nil {
 		return nil, false
@@ -183,7 +181,7 @@ func pairs(t *offered, text string) (map[string]string, bool) {
 		}
 		var value string
 		if rest != "" && (rest[0] == '"' || rest[0] == '\'') {
-			value, text, ok = unquoted(rest)
+			value, text, ok = cutQuoted(rest)
 			if !ok {
 				return nil, false
 			}
@@ -200,8 +198,8 @@ func pairs(t *offered, text string) (map[string]string, bool) {
 	return out, len(out) > 0
 }
 
-// unquoted takes a quoted value off the front of s.
-func unquoted(s string) (value, rest string, ok bool) {
+// cutQuoted cuts a quoted value off the front of s.
+func cutQuoted(s string) (value, rest string, ok bool) {
 	var b strings.Builder
 	quote := s[0]
 	for i := 1; i < len(s); i++ {
@@ -218,8 +216,8 @@ func unquoted(s string) (value, rest string, ok bool) {
 	return "", "", false
 }
 
-// quoted is a value as pairs reads it.
-func quoted(v string) string {
+// quoteValue formats a value for parsePairs.
+func quoteValue(v string) string {
 	v = strings.ReplaceAll(v, "\n", ",")
 	if v != "" && !strings.ContainsFunc(v, func(r rune) bool { return unicode.IsSpace(r) || r == '"' || r == '\'' }) {
 		return v
@@ -227,9 +225,9 @@ func quoted(v string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(v) + `"`
 }
 
-// complete adds what is said now to what was asked for before: data, pairs,
-// or a text that can be meant for one missing argument.
-func complete(t *offered, before json.RawMessage, parts []task.Part) *request {
+// completeRequest adds the present message to the earlier arguments: data, pairs, or a text that can
+// stand for one missing argument.
+func completeRequest(t *offered, before json.RawMessage, parts []task.Part) *request {
 	added := map[string]json.RawMessage{}
 	r := &request{tool: t}
 	text := textOf(parts)
@@ -241,8 +239,8 @@ func complete(t *offered, before json.RawMessage, parts []task.Part) *request {
 			added, r.form = d.Arguments, true
 		}
 	}
-	if given, ok := pairs(t, text); ok && !r.form {
-		// Only what was given is looked at: the rest is there already.
+	if given, ok := parsePairs(t, text); ok && !r.form {
+		// Check only the given fields; the others are there already.
 		args, wrong, err := schema.FromForm(t.InputSchema, func(p string) (string, bool) { return given[p], true })
 		if err == nil {
 			json.Unmarshal(args, &added)
@@ -276,12 +274,12 @@ func complete(t *offered, before json.RawMessage, parts []task.Part) *request {
 			}
 		}
 	}
-	r.args = merged(before, added)
+	r.args = mergeArguments(before, added)
 	return r
 }
 
-// merged puts the fields of added over those of before, one level deep.
-func merged(before json.RawMessage, added map[string]json.RawMessage) json.RawMessage {
+// mergeArguments overwrites the fields of before by those of added, one level deep.
+func mergeArguments(before json.RawMessage, added map[string]json.RawMessage) json.RawMessage {
 	all := make(map[string]json.RawMessage)
 	if len(before) > 0 && json.Unmarshal(before, &all) != nil {
 		return before
@@ -289,7 +287,7 @@ func merged(before json.RawMessage, added map[string]json.RawMessage) json.RawMe
 	for k, v := range added {
 		old, now := map[string]json.RawMessage{}, map[string]json.RawMessage{}
 		if json.Unmarshal(all[k], &old) == nil && json.Unmarshal(v, &now) == nil && bytes.HasPrefix(v, []byte("{")) {
-			v = merged(all[k], now)
+			v = mergeArguments(all[k], now)
 		}
 		all[k] = v
 	}
@@ -303,8 +301,8 @@ func merged(before json.RawMessage, added map[string]json.RawMessage) json.RawMe
 // maxHelp bounds the list of tools, in bytes.
 const maxHelp = 12 << 10
 
-// help lists the tools and how they are called, as Markdown.
-func help(tools []offered) string {
+// helpText lists the tools and the way to call them, as Markdown.
+func helpText(tools []offered) string {
 	if len(tools) == 0 {
 		return "This server offers no tools at the moment."
 	}
@@ -320,9 +318,9 @@ func help(tools []offered) string {
 		if about, _, _ := strings.Cut(t.Description, "\n"); about != "" {
 			b.WriteString(": " + a2a.Line(about, 160))
 		}
-		b.WriteString(needs(t.InputSchema))
+		b.WriteString(requiredText(t.InputSchema))
 		b.WriteByte('\n')
-		if e := example(t.Tool); sample == "" && strings.Contains(e, " ") && len(e) < 200 {
+		if e := exampleCall(t.Tool); sample == "" && strings.Contains(e, " ") && len(e) < 200 {
 			sample = e
 		}
 	}
@@ -332,8 +330,8 @@ func help(tools []offered) string {
 	return b.String()
 }
 
-// needs lists the required arguments of a tool.
-func needs(raw json.RawMessage) string {
+// requiredText lists the required arguments of a tool.
+func requiredText(raw json.RawMessage) string {
 	fields, err := schema.Fields(raw)
 	if err != nil {
 		return ""

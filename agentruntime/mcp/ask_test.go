@@ -36,7 +36,7 @@ func TestPairs(t *testing.T) {
 		`is 1+1=2 true`:                   nil,
 		`query="no end`:                   nil,
 	} {
-		got, ok := pairs(search(), text)
+		got, ok := parsePairs(search(), text)
 		if ok != (want != nil) || ok && !maps.Equal(got, want) {
 			t.Errorf("%s: %q %v", text, got, ok)
 		}
@@ -46,9 +46,9 @@ func TestPairs(t *testing.T) {
 // TestPairs_TakesWhatIsShown reads examples back as they were written.
 func TestPairs_TakesWhatIsShown(t *testing.T) {
 	for _, v := range []string{"x", "two words", `qu"ote`, `back\slash`, `it's`, `end\`, "", "ü 世界", `\"`, "a=b"} {
-		got, ok := pairs(search(), "query="+quoted(v)+" limit=1")
+		got, ok := parsePairs(search(), "query="+quoteValue(v)+" limit=1")
 		if !ok || got["query"] != v || got["limit"] != "1" {
-			t.Errorf("%q as %s: %q %v", v, quoted(v), got, ok)
+			t.Errorf("%q as %s: %q %v", v, quoteValue(v), got, ok)
 		}
 	}
 }
@@ -87,7 +87,7 @@ func FuzzUnderstand(f *testing.F) {
 			parts = append(parts, task.Part{Data: json.RawMessage(text)})
 		}
 		for _, tools := range [][]offered{{o}, {o, {Tool: hub.Tool{Name: "other"}}}, nil} {
-			r := understand(parts, tools)
+			r := parseRequest(parts, tools)
 			if r == nil {
 				continue
 			}
@@ -95,15 +95,15 @@ func FuzzUnderstand(f *testing.F) {
 				t.Fatalf("%q: %+v", text, r)
 			}
 		}
-		if h := help([]offered{o}); !utf8.ValidString(h) && utf8.ValidString(raw) || len(h) > maxHelp+2000 {
+		if h := helpText([]offered{o}); !utf8.ValidString(h) && utf8.ValidString(raw) || len(h) > maxHelp+2000 {
 			t.Fatalf("%q", h)
 		}
 		if json.Valid([]byte(before)) {
-			if r := complete(&o, json.RawMessage(before), parts); !json.Valid(r.args) {
+			if r := completeRequest(&o, json.RawMessage(before), parts); !json.Valid(r.args) {
 				t.Fatalf("%q and %q: %s", before, text, r.args)
 			}
 			q := question{Schema: json.RawMessage(raw)}
-			if a, _ := q.read(parts); a.Action == "" || len(a.Content) > 0 && !json.Valid(a.Content) {
+			if a, _ := q.readAnswer(parts); a.Action == "" || len(a.Content) > 0 && !json.Valid(a.Content) {
 				t.Fatalf("%q: %+v", text, a)
 			}
 		}

@@ -17,13 +17,12 @@ import (
 
 const (
 	maxQuestions = 8
-	maxState     = 64 << 10 // bytes the server wants back
+	maxState     = 64 << 10 // bytes of state for the server's next call
 	maxQuestion  = 2000     // runes
 )
 
-// input is a tool call that waits for answers to what the server asked. Since
-// 2026-07-28 a server asks by answering, and is called again with what it
-// wants to know, so nothing is held open meanwhile.
+// input is a tool call that waits for answers to the server's questions. Since 2026-07-28 a server asks
+// by answering the call, and is called again with the answers, so no connection stays open in between.
 type input struct {
 	Tool      string              `json:"tool"`
 	Again     bool                `json:"again,omitempty"`
@@ -44,36 +43,36 @@ type answerTo struct {
 	Content json.RawMessage `json:"content,omitempty"`
 }
 
-// serverAsks turns the server's questions into ours.
+// serverAsks converts the server's questions.
 func (r *run) serverAsks(ctx context.Context, t *offered, params *sdk.CallToolParams, res *sdk.CallToolResult) (task.Result, error) {
 	args, _ := params.Arguments.(json.RawMessage)
 	in := &input{Tool: t.Name, Again: t.Again, Args: args, State: res.RequestState}
 	if len(res.InputRequests) == 0 {
-		return failed(nil, "The server is too busy for the call. Ask again in a while."), nil
+		return failedResult(nil, "The server is too busy for the call. Ask again in a while."), nil
 	}
 	if len(res.InputRequests) > maxQuestions || len(in.State) > maxState {
-		return failed(nil, "The server asks for more than this portal passes on."), nil
+		return failedResult(nil, "The server asks for more than this portal passes on."), nil
 	}
 	for id, q := range res.InputRequests {
 		e, ok := q.(*sdk.ElicitParams)
 		if !ok || e.Mode == "url" || e.URL != "" {
-			return failed(nil, "To go on the server asks for something that this portal does not offer to servers, such as the use of a model or of files."), nil
+			return failedResult(nil, "To go on the server asks for something that this portal does not offer to servers, such as the use of a model or of files."), nil
 		}
 		raw, err := json.Marshal(e.RequestedSchema)
 		if e.RequestedSchema == nil {
 			raw = json.RawMessage(anySchema)
 		}
 		if err != nil || len(raw) > maxSchema || schema.Check(raw) != nil || len(id) > 200 {
-			return failed(nil, "The server asks for something in a form that this portal cannot show."), nil
+			return failedResult(nil, "The server asks for something in a form that this portal cannot show."), nil
 		}
 		in.Questions = append(in.Questions, question{ID: id, Message: a2a.Text(e.Message, maxQuestion), Schema: raw})
 	}
 	slices.SortStableFunc(in.Questions, func(a, b question) int { return strings.Compare(a.ID, b.ID) })
-	return r.ask(ctx, in, nil, nil)
+	return r.askQuestion(ctx, in, nil, nil)
 }
 
-// next is the first question without an answer, or nil.
-func (in *input) next() *question {
+// nextQuestion returns the first question without an answer, or nil.
+func (in *input) nextQuestion() *question {
 	for i := range in.Questions {
 		if _, ok := in.Answers[in.Questions[i].ID]; !ok {
 			return &in.Questions[i]
@@ -82,10 +81,10 @@ func (in *input) next() *question {
 	return nil
 }
 
-// ask puts the next question to the caller.
-func (r *run) ask(ctx context.Context, in *input, args json.RawMessage, wrong map[string]string) (task.Result, error) {
-	q := in.next()
-	if err := r.save(ctx, checkpoint{Input: in}); err != nil {
+// askQuestion asks the caller the next question.
+func (r *run) askQuestion(ctx context.Context, in *input, args json.RawMessage, wrong map[string]string) (task.Result, error) {
+	q := in.nextQuestion()
+	if err := r.saveCheckpoint(ctx, checkpoint{Input: in}); err != nil {
 		return task.Result{}, err
 	}
 	var b strings.Builder
@@ -95,7 +94,7 @@ func (r *run) ask(ctx context.Context, in *input, args json.RawMessage, wrong ma
 	}
 	b.WriteString("\n\n")
 	if len(wrong) > 0 {
-		b.WriteString(list(wrong))
+		b.WriteString(listProblems(wrong))
 	} else if fields, err := schema.Fields(q.Schema); err == nil {
 		for _, f := range fields {
 			fmt.Fprintf(&b, "- `%s`", strings.ReplaceAll(a2a.Line(f.Path, 60), "`", "'"))
@@ -116,26 +115,26 @@ func (r *run) ask(ctx context.Context, in *input, args json.RawMessage, wrong ma
 	return task.Result{
 		State:  task.InputRequired,
 		Parts:  []task.Part{task.TextPart(b.String()), asForm(in.Tool, q.ID, q.Schema, args, wrong)},
-		Reason: reason + ended(reason),
+		Reason: reason + missingStop(reason),
 	}, nil
 }
 
-// replied goes on with a call whose question was answered.
-func (r *run) replied(ctx context.Context) (task.Result, error) {
+// continueInput continues a call after an answer to its question.
+func (r *run) continueInput(ctx context.Context) (task.Result, error) {
 	in := r.at.Input
-	q := in.next()
-	// After a restart the answers are all there: the call was sent with them.
+	q := in.nextQuestion()
+	// After a restart all answers may be present: the call was sent with them.
 	if q != nil {
-		a, wrong := q.read(r.call.Parts)
+		a, wrong := q.readAnswer(r.call.Parts)
 		if len(wrong) > 0 {
-			return r.ask(ctx, in, a.Content, wrong)
+			return r.askQuestion(ctx, in, a.Content, wrong)
 		}
 		if in.Answers == nil {
 			in.Answers = make(map[string]answerTo)
 		}
 		in.Answers[q.ID] = a
-		if in.next() != nil {
-			return r.ask(ctx, in, nil, nil)
+		if in.nextQuestion() != nil {
+			return r.askQuestion(ctx, in, nil, nil)
 		}
 	}
 	responses := make(sdk.InputResponseMap)
@@ -146,16 +145,16 @@ func (r *run) replied(ctx context.Context) (task.Result, error) {
 		}
 		responses[id] = res
 	}
-	t := find(r.tools, in.Tool)
+	t := findTool(r.tools, in.Tool)
 	if t == nil {
 		t = &offered{Tool: hub.Tool{Name: in.Tool}, Again: in.Again}
 	}
-	return r.use(ctx, t, &sdk.CallToolParams{Name: in.Tool, Arguments: in.Args, InputResponses: responses, RequestState: in.State}, in)
+	return r.useTool(ctx, t, &sdk.CallToolParams{Name: in.Tool, Arguments: in.Args, InputResponses: responses, RequestState: in.State}, in)
 }
 
-// read takes an answer out of what was said: a form's data, pairs, a no, or
-// a text where one thing was asked for.
-func (q *question) read(parts []task.Part) (answerTo, map[string]string) {
+// readAnswer reads an answer from the message: a form's data, pairs, a no, or a text if one value was
+// asked for.
+func (q *question) readAnswer(parts []task.Part) (answerTo, map[string]string) {
 	for _, p := range parts {
 		var d struct {
 			Action    string          `json:"action"`
@@ -177,7 +176,7 @@ func (q *question) read(parts []task.Part) (answerTo, map[string]string) {
 	if err != nil {
 		return answerTo{Action: "cancel"}, nil
 	}
-	given, ok := pairs(t, text)
+	given, ok := parsePairs(t, text)
 	lone := len(fields) == 1
 	if !ok && lone {
 		given, ok = map[string]string{fields[0].Path: text}, text != ""
@@ -185,8 +184,8 @@ func (q *question) read(parts []task.Part) (answerTo, map[string]string) {
 	if !ok && strings.HasPrefix(text, "{") && json.Valid([]byte(text)) {
 		return answerTo{Action: "accept", Content: json.RawMessage(text)}, schema.Validate(q.Schema, json.RawMessage(text))
 	}
-	// No is an answer to a question of yes or no, and else a refusal.
-	if no := declined(text); no && !(lone && (fields[0].Type == schema.Boolean || slices.Contains(fields[0].Options, text))) {
+	// A no answers a yes-or-no question, and declines any other.
+	if no := isRefusal(text); no && !(lone && (fields[0].Type == schema.Boolean || slices.Contains(fields[0].Options, text))) {
 		return answerTo{Action: "decline"}, nil
 	}
 	if len(fields) == 0 {
@@ -205,7 +204,7 @@ func (q *question) read(parts []task.Part) (answerTo, map[string]string) {
 	return answerTo{Action: "accept", Content: args}, wrong
 }
 
-func declined(text string) bool {
+func isRefusal(text string) bool {
 	switch strings.ToLower(strings.Trim(text, " .!")) {
 	case "no", "decline", "cancel", "no thanks", "stop":
 		return true

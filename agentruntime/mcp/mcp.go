@@ -1,11 +1,9 @@
-// Package mcp reaches servers of tools that speak MCP over Streamable HTTP, in
-// today's version and the ones before it: the driver of kind mcp, whose tasks
-// are tool calls, the Prober and the Reader of such servers, and their tools
-// for other agents. The protocol is spoken by the Go SDK of MCP; what the SDK
-// leaves open is bounded here, at the wire: bytes, requests, messages and time
-// of a session, and where the credential goes. The package believes nothing a
-// server says about sizes or schemas, and knows nothing of storage or
-// scheduling.
+// Package mcp calls tool servers that implement MCP over Streamable HTTP, in the present version and
+// earlier ones. It has the driver of kind mcp, whose tasks are tool calls, the Prober and the Reader of
+// such servers, and makes their tools available to other agents. The Go SDK of MCP implements the
+// protocol. This package adds bounds on the wire: bytes, requests, messages and time of a session, and
+// the destination of the credential. Sizes and schemas of a server are untrusted. The package does not
+// depend on storage or scheduling.
 package mcp
 
 import (
@@ -28,7 +26,7 @@ var (
 	_ hub.Reader = (*Reader)(nil)
 )
 
-// Config is what the driver needs beside a RoundTripper.
+// Config holds the driver's settings besides a RoundTripper.
 type Config struct {
 	// Log defaults to a logger that discards.
 	Log *slog.Logger
@@ -46,9 +44,9 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Driver runs tasks at MCP servers: each is a call of one tool. A tool call is
-// not idempotent, so one that was sent is not sent again unless the server
-// says that the tool may be called twice. It is safe for concurrent use.
+// Driver runs tasks at MCP servers. Each task is a call of one tool. A tool call is not idempotent, so
+// it is never repeated unless the server declares that the tool may be called twice. It is safe for
+// concurrent use.
 type Driver struct {
 	rt  http.RoundTripper
 	cfg Config
@@ -58,15 +56,14 @@ type Driver struct {
 	wg     sync.WaitGroup
 }
 
-// New returns the driver of kind mcp over rt, which must bound time and guard
-// addresses. The caller closes it.
+// New returns the driver of kind mcp over rt, which must bound time and restrict addresses. The caller
+// closes it.
 func New(rt http.RoundTripper, cfg Config) *Driver {
 	return &Driver{rt: rt, cfg: cfg.withDefaults()}
 }
 
-// Close waits until servers that were told to stop have heard it and the
-// sessions are over, some seconds at most. Calls still running are their
-// callers' to end.
+// Close waits until the pending cancellations have reached their servers and the sessions are over,
+// some seconds at most. It does not end running calls; their callers do.
 func (d *Driver) Close() {
 	d.mu.Lock()
 	d.closed = true
@@ -74,37 +71,36 @@ func (d *Driver) Close() {
 	d.wg.Wait()
 }
 
-// background runs fn so that Close waits for it; after Close it runs alone.
-func (d *Driver) background(fn func()) {
+// runBackground runs fn so that Close waits for it; after Close it runs alone.
+func (d *Driver) runBackground(fn func()) {
 	d.mu.Lock()
 	if d.closed {
 		d.mu.Unlock()
-		go fn() // bounded in time by itself
+		go fn() // fn bounds its own time
 		return
 	}
 	d.wg.Go(fn)
 	d.mu.Unlock()
 }
 
-// leave ends a session in the background: who waits for an answer has no time
-// to wait for goodbyes.
-func (d *Driver) leave(s *session) { d.background(s.close) }
+// closeInBackground ends a session in the background, because callers that wait for an answer must not
+// wait for its end.
+func (d *Driver) closeInBackground(s *session) { d.runBackground(s.endSession) }
 
-// open is open for callers that must not wait longer than ctx, whatever the
-// SDK waits for.
-func (d *Driver) open(ctx context.Context, t hub.Target, cfg hub.MCPConfig) (*session, error) {
+// openWithin is openSession for callers that must not wait longer than ctx, however long the SDK waits.
+func (d *Driver) openWithin(ctx context.Context, t hub.Target, cfg hub.MCPConfig) (*session, error) {
 	type opened struct {
 		s   *session
 		err error
 	}
 	got := make(chan opened)
-	d.background(func() {
-		s, err := open(ctx, d.rt, t, cfg)
+	d.runBackground(func() {
+		s, err := openSession(ctx, d.rt, t, cfg)
 		select {
 		case got <- opened{s, err}:
 		case <-ctx.Done():
 			if s != nil {
-				s.close()
+				s.endSession()
 			}
 		}
 	})
@@ -127,34 +123,34 @@ func readConfig(b json.RawMessage) (hub.MCPConfig, error) {
 	return cfg, nil
 }
 
-// hubTarget is a task's target as probes and readers name it.
+// hubTarget converts a task's target to the type of probes and readers.
 func hubTarget(t task.Target) hub.Target {
 	return hub.Target{Kind: hub.Kind(t.Kind), Endpoint: t.Endpoint, Config: t.Config, Secret: t.Secret}
 }
 
-// redacted takes the stored credential out of what the server said: those who
-// read it are not its owner.
-func redacted(text, secret string) string {
+// redactSecret removes the stored credential from a text of the server, because its readers are not the
+// owner of the credential.
+func redactSecret(text, secret string) string {
 	if secret == "" {
 		return text
 	}
 	return strings.ReplaceAll(text, secret, "[key]")
 }
 
-// failed is a task that ended without an answer, or with part of one.
-func failed(parts []task.Part, reason string) task.Result {
+// failedResult is the result of a task that ended without an answer, or with part of one.
+func failedResult(parts []task.Part, reason string) task.Result {
 	return task.Result{State: task.Failed, Parts: parts, Reason: reason}
 }
 
-// capital makes a sentence of a reason.
-func capital(s string) string {
+// toSentence makes a sentence of a reason.
+func toSentence(s string) string {
 	if s == "" {
 		return ""
 	}
 	return strings.ToUpper(s[:1]) + s[1:] + "."
 }
 
-// canceled is what Run returns once its context has ended.
-func canceled(ctx context.Context) (task.Result, error) {
+// canceledResult is the result of Run once its context has ended.
+func canceledResult(ctx context.Context) (task.Result, error) {
 	return task.Result{}, context.Cause(ctx)
 }

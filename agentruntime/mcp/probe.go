@@ -10,7 +10,7 @@ import (
 	"agentsite/internal/hub"
 )
 
-// probeTime is a probe's own deadline.
+// probeTime is the deadline of a probe.
 const probeTime = 15 * time.Second
 
 // Prober implements hub.Prober for the kind mcp.
@@ -19,25 +19,24 @@ type Prober struct{ rt http.RoundTripper }
 // NewProber returns a Prober over rt.
 func NewProber(rt http.RoundTripper) *Prober { return &Prober{rt: rt} }
 
-// Probe implements hub.Prober: it begins a session, and no more. No tool is
-// called and none is listed.
+// Probe implements hub.Prober. It only opens a session; no tool is called or listed.
 func (p *Prober) Probe(ctx context.Context, t hub.Target) hub.Liveness {
 	ctx, cancel := context.WithTimeout(ctx, probeTime)
 	defer cancel()
 	start := time.Now()
 	live := hub.Liveness{CheckedAt: clock.Now()}
 	var s *session
-	s, live.State, live.Reason = p.begin(ctx, t)
-	live.Reason = redacted(live.Reason, t.Secret)
+	s, live.State, live.Reason = p.beginSession(ctx, t)
+	live.Reason = redactSecret(live.Reason, t.Secret)
 	live.Latency = time.Since(start)
 	if s != nil {
-		s.leave(ctx)
+		s.closeBefore(ctx)
 	}
 	return live
 }
 
-// begin opens a session, which may be there although the state is not Alive.
-func (p *Prober) begin(ctx context.Context, t hub.Target) (*session, hub.Live, string) {
+// beginSession opens a session, which may exist although the state is not Alive.
+func (p *Prober) beginSession(ctx context.Context, t hub.Target) (*session, hub.Live, string) {
 	if t.Kind != hub.MCP {
 		return nil, hub.Unknown, "Agents of this kind are not probed."
 	}
@@ -45,12 +44,12 @@ func (p *Prober) begin(ctx context.Context, t hub.Target) (*session, hub.Live, s
 	if err != nil {
 		return nil, hub.Unknown, "The agent's settings cannot be read."
 	}
-	s, err := open(ctx, p.rt, t, cfg)
-	// Before 2026-07-28 a server that began may still be stuck.
-	if err == nil && !s.modern() {
-		err = s.during(func(ctx context.Context) error { return s.Ping(ctx, nil) })
+	s, err := openSession(ctx, p.rt, t, cfg)
+	// Before 2026-07-28 a server that initialized may still hang.
+	if err == nil && !s.isModern() {
+		err = s.runRequest(func(ctx context.Context) error { return s.Ping(ctx, nil) })
 		if err != nil {
-			err = s.problem(ctx, err)
+			err = s.explainError(ctx, err)
 		}
 	}
 	pr, ok := errors.AsType[*problem](err)
@@ -60,9 +59,9 @@ func (p *Prober) begin(ctx context.Context, t hub.Target) (*session, hub.Live, s
 	case !ok:
 		return s, hub.Unreachable, "The server did not answer in time."
 	case pr.kind == troubleRefused && s != nil:
-		// Some servers do not know ping; they began as they should.
+		// Some servers do not know ping; they initialized properly.
 		return s, hub.Alive, ""
 	}
-	state, reason := pr.live()
+	state, reason := pr.asLiveness()
 	return s, state, reason
 }

@@ -13,18 +13,18 @@ import (
 	"agentsite/internal/hub"
 )
 
-// trouble classifies why a server did not do as asked.
+// trouble classifies the reason why a server did not serve a request.
 type trouble string
 
 const (
 	troubleAuth    trouble = "auth"    // it asks for credentials, or refuses them
-	troubleAway    trouble = "away"    // it cannot be reached, or is not well
-	troubleShape   trouble = "shape"   // what answers is no MCP server
-	troubleRefused trouble = "refused" // it answered, and said no
-	troubleLimit   trouble = "limit"   // it broke a bound of ours
+	troubleAway    trouble = "away"    // it cannot be reached, or it failed
+	troubleShape   trouble = "shape"   // the answer is not from an MCP server
+	troubleRefused trouble = "refused" // it answered with an error
+	troubleLimit   trouble = "limit"   // it exceeded a bound of ours
 )
 
-// problem is what went wrong with a request. Text is part of a sentence.
+// problem is the error of a request. Text is part of a sentence.
 type problem struct {
 	kind trouble
 	text string
@@ -40,9 +40,9 @@ func (p *problem) Error() string { return p.text }
 // Unwrap returns the cause.
 func (p *problem) Unwrap() error { return p.err }
 
-// problem makes a sentence of an error of the SDK, from what happened on the
-// wire rather than from the error's text.
-func (w *wire) problem(err error) *problem {
+// explainError makes a problem of an error of the SDK. It uses the recorded exchange rather than the
+// error's text.
+func (w *wire) explainError(err error) *problem {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	p := &problem{err: err, sent: true, kind: troubleShape}
@@ -58,14 +58,14 @@ func (w *wire) problem(err error) *problem {
 	if x.refusal != nil {
 		rpc, isRPC, x.err = x.refusal, true, nil
 	}
-	// The SDK's own mark of requests that got nowhere is of the same type.
+	// The SDK's own mark of requests that were not sent has the same type.
 	isRPC = isRPC && rpc.Message != rejected
 	strange, isStrange := errors.AsType[*errShape](x.err)
 	switch {
 	case isStrange:
 		p.text = strange.text
 	case x.err != nil:
-		p.away(x.err)
+		p.setNetworkError(x.err)
 	case x.status == http.StatusUnauthorized || x.status == http.StatusForbidden:
 		p.kind, p.text = troubleAuth, "the server asks for credentials"
 		if w.value != "" {
@@ -82,17 +82,17 @@ func (w *wire) problem(err error) *problem {
 	case isRPC:
 		p.text = "it refused to begin: " + a2a.Line(rpc.Message, 200)
 	case x.status >= 500 || x.status == http.StatusTooManyRequests:
-		p.kind, p.text = troubleAway, fmt.Sprintf("it answered with HTTP %d and %s", x.status, x.looks())
+		p.kind, p.text = troubleAway, fmt.Sprintf("it answered with HTTP %d and %s", x.status, x.describeHead())
 	case x.status >= 300:
-		p.text = fmt.Sprintf("it answered with HTTP %d and %s", x.status, x.looks())
+		p.text = fmt.Sprintf("it answered with HTTP %d and %s", x.status, x.describeHead())
 	case x.status != 0 && isVersion(err):
 		p.text = "it speaks a version of MCP that this portal does not"
 	case x.status != 0:
-		p.text = "it answered with " + x.looks()
+		p.text = "it answered with " + x.describeHead()
 	case errors.Is(err, context.DeadlineExceeded):
 		p.kind, p.text = troubleAway, "timed out"
 	default:
-		p.away(err)
+		p.setNetworkError(err)
 	}
 	return p
 }
@@ -100,8 +100,8 @@ func (w *wire) problem(err error) *problem {
 // rejected is the message of the SDK's mark.
 const rejected = "rejected by transport"
 
-// away sets what a failed request says.
-func (p *problem) away(err error) {
+// setNetworkError sets the problem of a request without an answer.
+func (p *problem) setNetworkError(err error) {
 	if e, ok := errors.AsType[*errLimit](err); ok {
 		p.kind, p.text = troubleLimit, e.text
 		return
@@ -115,8 +115,7 @@ func (p *problem) away(err error) {
 	}
 }
 
-// isVersion recognizes the SDK's complaint about the version that a server
-// chose, which has no type.
+// isVersion recognizes the SDK's error about the version that a server chose, which has no type.
 func isVersion(err error) bool {
 	for e := err; e != nil; e = errors.Unwrap(e) {
 		if len(e.Error()) < 200 && len(e.Error()) > 29 && e.Error()[:29] == "unsupported protocol version:" {
@@ -126,37 +125,37 @@ func isVersion(err error) bool {
 	return false
 }
 
-// live is a problem as a probe reports it.
-func (p *problem) live() (hub.Live, string) {
+// asLiveness returns a problem as the result of a probe.
+func (p *problem) asLiveness() (hub.Live, string) {
 	switch p.kind {
 	case troubleAuth:
-		return hub.NeedsAuth, capital(p.text)
+		return hub.NeedsAuth, toSentence(p.text)
 	case troubleAway:
-		return hub.Unreachable, capital(p.text)
+		return hub.Unreachable, toSentence(p.text)
 	case troubleShape:
 		if egress.CodeOf(p.err) != "" {
-			return hub.WrongProtocol, capital(p.text)
+			return hub.WrongProtocol, toSentence(p.text)
 		}
 	}
 	return hub.WrongProtocol, "This is not an MCP server: " + p.text + "."
 }
 
-// sentence is a problem as whoever asked reads it. Who asked cannot mend a
-// key, the owner can.
-func (p *problem) sentence() string {
+// userSentence returns a problem for the caller. It refers to the owner, because the caller cannot
+// change the key.
+func (p *problem) userSentence() string {
 	switch {
 	case p.kind == troubleAuth:
-		return capital(p.text) + " The agent's owner should give or renew them."
+		return toSentence(p.text) + " The agent's owner should give or renew them."
 	case p.kind == troubleRefused:
-		return "The server refused: " + p.text + ended(p.text)
+		return "The server refused: " + p.text + missingStop(p.text)
 	case p.kind == troubleAway && !p.sent:
 		return "The server could not be reached: " + p.text + "."
 	}
 	return "The server did not answer as it should: " + p.text + "."
 }
 
-// ended is what a foreign sentence lacks at its end.
-func ended(s string) string {
+// missingStop returns the full stop that a server's sentence lacks.
+func missingStop(s string) string {
 	if s != "" && (s[len(s)-1] == '.' || s[len(s)-1] == '!' || s[len(s)-1] == '?') {
 		return ""
 	}

@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// readTime bounds reading what a server says of itself.
+	// readTime bounds reading a server's description.
 	readTime  = 30 * time.Second
 	maxSkills = 32
 	// The directory's bounds of a skill.
@@ -25,8 +25,8 @@ const (
 	maxExample = 300
 )
 
-// ErrNoServer is wrapped by Read's errors when the address answers, but not
-// in MCP: it may be an agent of another kind.
+// ErrNoServer is wrapped by Read's errors when the address answers, but not in MCP: an agent of another
+// kind may run there.
 var ErrNoServer = errors.New("no MCP server")
 
 // Reader implements hub.Reader for MCP servers.
@@ -35,36 +35,36 @@ type Reader struct{ rt http.RoundTripper }
 // NewReader returns a Reader over rt.
 func NewReader(rt http.RoundTripper) *Reader { return &Reader{rt: rt} }
 
-// Read implements hub.Reader: it connects to the server at the address, or
-// below it at /mcp, and lists its tools. It calls none.
+// Read implements hub.Reader: it connects to the server at the address, or below it at /mcp, and lists
+// its tools. It calls none.
 func (r *Reader) Read(ctx context.Context, address string) (hub.Described, error) {
 	return r.ReadAs(ctx, hub.Target{Kind: hub.MCP, Endpoint: address})
 }
 
-// ReadAs is Read with the credential and settings of t, for servers that show
-// nothing without, and to read the tools of a registered server again.
+// ReadAs is Read with the credential and settings of t, for servers that require them and for reading
+// the tools of a registered server again.
 func (r *Reader) ReadAs(ctx context.Context, t hub.Target) (hub.Described, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTime)
 	defer cancel()
 	u, err := egress.CheckURL(strings.TrimSpace(t.Endpoint))
 	if err != nil {
-		return hub.Described{}, invalid(err, "%s", capital(egress.Reason(err)))
+		return hub.Described{}, invalidFault(err, "%s", toSentence(egress.Reason(err)))
 	}
 	cfg, err := readConfig(t.Config)
 	if err != nil {
 		return hub.Described{}, err
 	}
 	t.Endpoint = u.String()
-	d, err := r.describe(ctx, t, cfg)
+	d, err := r.describeServer(ctx, t, cfg)
 	p, ok := errors.AsType[*problem](err)
 	if ok && p.kind == troubleShape && p.sent && !strings.HasSuffix(u.Path, "/mcp") {
 		below := t
 		at := *u
 		at.Path, at.RawPath = strings.TrimRight(u.Path, "/")+"/mcp", ""
 		below.Endpoint = at.String()
-		d2, err2 := r.describe(ctx, below, cfg)
+		d2, err2 := r.describeServer(ctx, below, cfg)
 		p2, ok2 := errors.AsType[*problem](err2)
-		// What asks for credentials there is the better answer.
+		// A server that asks for credentials is more likely the right one.
 		if err2 == nil || ok2 && p2.kind == troubleAuth {
 			d, err, p, ok = d2, err2, p2, ok2
 		}
@@ -73,36 +73,36 @@ func (r *Reader) ReadAs(ctx context.Context, t hub.Target) (hub.Described, error
 	case err == nil:
 		return d, nil
 	case !ok:
-		return hub.Described{}, invalid(err, "Reading %s took too long or was stopped.", u.Host)
+		return hub.Described{}, invalidFault(err, "Reading %s took too long or was stopped.", u.Host)
 	case p.kind == troubleAuth && t.Secret == "":
-		return hub.Described{}, invalid(err, "The server at %s asks for a key. Choose the kind MCP and give its address and the key.", u.Host)
+		return hub.Described{}, invalidFault(err, "The server at %s asks for a key. Choose the kind MCP and give its address and the key.", u.Host)
 	case p.kind == troubleShape:
-		return hub.Described{}, invalid(fmt.Errorf("%w: %w", ErrNoServer, err), "There is no MCP server at %s: %s.", u.Host, redacted(p.text, t.Secret))
+		return hub.Described{}, invalidFault(fmt.Errorf("%w: %w", ErrNoServer, err), "There is no MCP server at %s: %s.", u.Host, redactSecret(p.text, t.Secret))
 	}
-	return hub.Described{}, invalid(err, "The MCP server at %s could not be read: %s.", u.Host, redacted(p.text, t.Secret))
+	return hub.Described{}, invalidFault(err, "The MCP server at %s could not be read: %s.", u.Host, redactSecret(p.text, t.Secret))
 }
 
-func invalid(err error, format string, args ...any) error {
+func invalidFault(err error, format string, args ...any) error {
 	f := fault.Wrap(fault.Invalid, err, format, args...)
 	f.Fields = map[string]string{"endpoint": f.Safe}
 	return f
 }
 
-func (r *Reader) describe(ctx context.Context, t hub.Target, cfg hub.MCPConfig) (hub.Described, error) {
-	s, err := open(ctx, r.rt, t, cfg)
+func (r *Reader) describeServer(ctx context.Context, t hub.Target, cfg hub.MCPConfig) (hub.Described, error) {
+	s, err := openSession(ctx, r.rt, t, cfg)
 	if err != nil {
 		return hub.Described{}, err
 	}
-	defer s.leave(ctx)
-	tools, more, err := s.tools(ctx)
+	defer s.closeBefore(ctx)
+	tools, more, err := s.listTools(ctx)
 	if err != nil {
 		return hub.Described{}, err
 	}
-	return s.described(t.Endpoint, cfg, tools, more)
+	return s.describeSelf(t.Endpoint, cfg, tools, more)
 }
 
-// described puts together what the server said of itself.
-func (s *session) described(endpoint string, cfg hub.MCPConfig, tools []offered, more int) (hub.Described, error) {
+// describeSelf builds the description from the server's own data.
+func (s *session) describeSelf(endpoint string, cfg hub.MCPConfig, tools []offered, more int) (hub.Described, error) {
 	res := s.InitializeResult()
 	name, title, host := "", "", s.wire.endpoint.Host
 	if i := res.ServerInfo; i != nil {
@@ -125,7 +125,7 @@ func (s *session) described(endpoint string, cfg hub.MCPConfig, tools []offered,
 	d := hub.Described{
 		Name:        a2a.ProposeName(name, endpoint),
 		Title:       title,
-		Description: description(cfg, host, more),
+		Description: describeTools(cfg, host, more),
 		Kind:        hub.MCP,
 		Endpoint:    endpoint,
 		Config:      config,
@@ -137,13 +137,13 @@ func (s *session) described(endpoint string, cfg hub.MCPConfig, tools []offered,
 			break
 		}
 		if len(t.Name) <= maxSkillID {
-			d.Skills = append(d.Skills, skill(t.Tool))
+			d.Skills = append(d.Skills, toolSkill(t.Tool))
 		}
 	}
 	return d, nil
 }
 
-func description(cfg hub.MCPConfig, host string, more int) string {
+func describeTools(cfg hub.MCPConfig, host string, more int) string {
 	var b strings.Builder
 	if cfg.Instructions != "" {
 		b.WriteString(a2a.Text(cfg.Instructions, 1500))
@@ -169,8 +169,8 @@ func description(cfg hub.MCPConfig, host string, more int) string {
 	return b.String()
 }
 
-// skill shows a tool as one thing that the agent can do.
-func skill(t hub.Tool) hub.Skill {
+// toolSkill describes a tool as a skill of the agent.
+func toolSkill(t hub.Tool) hub.Skill {
 	s := hub.Skill{ID: t.Name, Name: t.Title, Description: t.Description, Tags: []string{"tool"}}
 	if s.Name == "" {
 		s.Name = t.Name
@@ -181,15 +181,15 @@ func skill(t hub.Tool) hub.Skill {
 	if t.ReadOnly {
 		s.Tags = append(s.Tags, "read-only")
 	}
-	if e := example(t); e != "" && len(e) <= maxExample {
+	if e := exampleCall(t); e != "" && len(e) <= maxExample {
 		s.Examples = []string{e}
 	}
 	return s
 }
 
-// example is a call of the tool as it is typed, with the values that its
-// schema gives as examples; "" where those leave out what is required.
-func example(t hub.Tool) string {
+// exampleCall returns a call of the tool as a user types it, with the examples of its schema; "" if
+// they lack a required argument.
+func exampleCall(t hub.Tool) string {
 	fields, err := schema.Fields(t.InputSchema)
 	if err != nil {
 		return ""
@@ -206,7 +206,7 @@ func example(t hub.Tool) string {
 			return ""
 		}
 		if len(f.Examples) > 0 || f.Required {
-			out += " " + f.Path + "=" + quoted(v)
+			out += " " + f.Path + "=" + quoteValue(v)
 		}
 	}
 	return out

@@ -18,21 +18,20 @@ import (
 	"agentsite/internal/task"
 )
 
-// statusEvery is the shortest time between two reports of progress.
+// statusEvery is the minimum time between two progress reports.
 const statusEvery = 250 * time.Millisecond
 
-// checkpoint is what the driver stores.
+// checkpoint is the stored state of a task.
 type checkpoint struct {
-	// Sent is the tool that was called; Again that it may be called twice.
+	// Sent is the tool that was called. Again means that it may be called twice.
 	Sent  string `json:"sent,omitempty"`
 	Again bool   `json:"again,omitempty"`
-	// Ask is a call that lacks arguments, Input one that the server wants to
-	// know more about.
+	// Ask is a call that lacks arguments, Input one for which the server asks for more data.
 	Ask   *asked `json:"ask,omitempty"`
 	Input *input `json:"input,omitempty"`
 }
 
-// asked is a call whose arguments are not complete.
+// asked is a call with incomplete arguments.
 type asked struct {
 	Tool string          `json:"tool"`
 	Args json.RawMessage `json:"args"`
@@ -48,7 +47,7 @@ type run struct {
 	at    checkpoint
 	s     *session
 	tools []offered
-	live  bool // tools are what the server says now
+	live  bool // tools were listed in this run
 }
 
 // Run implements task.Agent.
@@ -58,105 +57,105 @@ func (d *Driver) Run(ctx context.Context, call task.Call, out task.Sink) (task.R
 		return task.Result{}, err
 	}
 	call.Parts = saidTo(call)
-	r := &run{d: d, call: call, out: out, cfg: cfg, tools: stored(cfg)}
+	r := &run{d: d, call: call, out: out, cfg: cfg, tools: storedTools(cfg)}
 	if len(call.Checkpoint) > 0 && json.Unmarshal(call.Checkpoint, &r.at) != nil {
 		r.at = checkpoint{}
 	}
 	if call.Attempt > 1 && r.at.Sent != "" && !r.at.Again {
-		return failed(nil, fmt.Sprintf("The portal was interrupted while the tool %s was at work. Whether it did what was asked is unknown; ask again if it should.", a2a.Line(r.at.Sent, maxToolName))), nil
+		return failedResult(nil, fmt.Sprintf("The portal was interrupted while the tool %s was at work. Whether it did what was asked is unknown; ask again if it should.", a2a.Line(r.at.Sent, maxToolName))), nil
 	}
 	within, stop := context.WithTimeout(ctx, d.cfg.CallTime)
 	defer stop()
-	res, err := r.do(within)
+	res, err := r.handleRequest(within)
 	if r.s != nil {
-		d.leave(r.s)
+		d.closeInBackground(r.s)
 	}
 	secret := call.Agent.Secret
 	p, isProblem := errors.AsType[*problem](err)
 	f, isFault := errors.AsType[*fault.Error](err)
 	switch {
 	case ctx.Err() != nil:
-		return canceled(ctx)
+		return canceledResult(ctx)
 	case isFault && !isProblem:
 		return task.Result{}, f
 	case isProblem && p.kind == troubleRefused:
-		return failed(nil, redacted(p.sentence(), secret)), nil
+		return failedResult(nil, redactSecret(p.userSentence(), secret)), nil
 	case within.Err() != nil:
-		return failed(nil, fmt.Sprintf("The server did not finish within %s and was told to stop.", d.cfg.CallTime)), nil
+		return failedResult(nil, fmt.Sprintf("The server did not finish within %s and was told to stop.", d.cfg.CallTime)), nil
 	case isProblem:
-		reason := p.sentence()
+		reason := p.userSentence()
 		if r.at.Sent != "" && !r.at.Again && p.sent && p.kind != troubleAuth {
 			reason += " Whether the tool did its work is unknown."
 		}
-		return failed(nil, redacted(reason, secret)), nil
+		return failedResult(nil, redactSecret(reason, secret)), nil
 	case err != nil:
 		return task.Result{}, err
 	}
-	res.Reason = redacted(res.Reason, secret)
+	res.Reason = redactSecret(res.Reason, secret)
 	return res, nil
 }
 
-// do finds out what is asked for and does it.
-func (r *run) do(ctx context.Context) (task.Result, error) {
+// handleRequest parses the request and executes it.
+func (r *run) handleRequest(ctx context.Context) (task.Result, error) {
 	if r.at.Input != nil {
-		return r.replied(ctx)
+		return r.continueInput(ctx)
 	}
-	req := r.understand()
+	req := r.readRequest()
 	if req == nil || req.tool == nil || len(req.wrong) > 0 || len(schema.Validate(req.tool.InputSchema, req.args)) > 0 {
-		// What is stored of the server may be old, or nothing.
+		// The stored tools may be outdated or absent.
 		if req != nil || len(r.tools) == 0 {
-			if err := r.list(ctx); err != nil {
+			if err := r.loadTools(ctx); err != nil {
 				return task.Result{}, err
 			}
-			req = r.understand()
+			req = r.readRequest()
 		}
 	}
 	if req == nil {
-		return task.Done(help(r.tools)), nil
+		return task.Done(helpText(r.tools)), nil
 	}
 	if req.tool == nil {
-		return failed([]task.Part{task.TextPart(help(r.tools))}, fmt.Sprintf("The server has no tool named %s.", req.unknown)), nil
+		return failedResult([]task.Part{task.TextPart(helpText(r.tools))}, fmt.Sprintf("The server has no tool named %s.", req.unknown)), nil
 	}
 	if req.wrong == nil {
 		req.wrong = schema.Validate(req.tool.InputSchema, req.args)
 	}
-	if why := forbids(r.call, req.tool); why != "" {
+	if why := forbidReason(r.call, req.tool); why != "" {
 		return task.Result{State: task.Rejected, Reason: why}, nil
 	}
 	if len(req.wrong) > 0 {
 		return r.askBack(ctx, req)
 	}
-	return r.use(ctx, req.tool, &sdk.CallToolParams{Name: req.tool.Name, Arguments: req.args}, nil)
+	return r.useTool(ctx, req.tool, &sdk.CallToolParams{Name: req.tool.Name, Arguments: req.args}, nil)
 }
 
-// understand reads the parts, as the rest of a call where one waits for it.
-func (r *run) understand() *request {
+// readRequest parses the parts, as the rest of a waiting call if there is one.
+func (r *run) readRequest() *request {
 	if a := r.at.Ask; a != nil {
-		if t := find(r.tools, a.Tool); t != nil {
-			// A tool that is named again is a new call.
-			if req := understand(r.call.Parts, r.tools); req != nil && req.form && (req.unknown != "" || req.tool.Name != a.Tool) {
+		if t := findTool(r.tools, a.Tool); t != nil {
+			// Naming another tool starts a new call.
+			if req := parseRequest(r.call.Parts, r.tools); req != nil && req.form && (req.unknown != "" || req.tool.Name != a.Tool) {
 				return req
 			}
-			if head, _, _ := strings.Cut(textOf(r.call.Parts), " "); find(r.tools, strings.TrimPrefix(head, "/")) != nil {
-				return understand(r.call.Parts, r.tools)
+			if head, _, _ := strings.Cut(textOf(r.call.Parts), " "); findTool(r.tools, strings.TrimPrefix(head, "/")) != nil {
+				return parseRequest(r.call.Parts, r.tools)
 			}
-			return complete(t, a.Args, r.call.Parts)
+			return completeRequest(t, a.Args, r.call.Parts)
 		}
 	}
-	return understand(r.call.Parts, r.tools)
+	return parseRequest(r.call.Parts, r.tools)
 }
 
-// askBack asks for what is missing. What a form or a program got wrong fails
-// at once: they saw the schema.
+// askBack asks for missing arguments. A mistake of a form or a program fails at once, because they have
+// the schema.
 func (r *run) askBack(ctx context.Context, req *request) (task.Result, error) {
 	say := schema.Sentence(req.wrong)
 	if req.form && r.at.Ask == nil {
-		return failed(nil, fmt.Sprintf("The tool %s was not called: %s.", req.tool.Name, say)), nil
+		return failedResult(nil, fmt.Sprintf("The tool %s was not called: %s.", req.tool.Name, say)), nil
 	}
-	if err := r.save(ctx, checkpoint{Ask: &asked{Tool: req.tool.Name, Args: req.args}}); err != nil {
+	if err := r.saveCheckpoint(ctx, checkpoint{Ask: &asked{Tool: req.tool.Name, Args: req.args}}); err != nil {
 		return task.Result{}, err
 	}
-	text := fmt.Sprintf("To call `%s` this is needed:\n\n", req.tool.Name) + list(req.wrong) +
+	text := fmt.Sprintf("To call `%s` this is needed:\n\n", req.tool.Name) + listProblems(req.wrong) +
 		"\nAnswer with `name=value`, or fill in the form."
 	return task.Result{
 		State:  task.InputRequired,
@@ -165,8 +164,8 @@ func (r *run) askBack(ctx context.Context, req *request) (task.Result, error) {
 	}, nil
 }
 
-// list shows faults by field, as Markdown.
-func list(wrong map[string]string) string {
+// listProblems lists problems by field, as Markdown.
+func listProblems(wrong map[string]string) string {
 	names := make([]string, 0, len(wrong))
 	for n := range wrong {
 		names = append(names, n)
@@ -183,12 +182,11 @@ func list(wrong map[string]string) string {
 	return b.String()
 }
 
-// Form is the data part of a question: what a page needs to show a form. The
-// answer is a data part {"tool": …, "arguments": {…}}, with Ask where it was
-// set.
+// Form is the data part of a question, with the data that a page needs to show a form. The answer is a
+// data part {"tool": …, "arguments": {…}}, with Ask if it was set.
 type Form struct {
 	Tool      string            `json:"tool"`
-	Ask       string            `json:"ask,omitempty"` // which of the server's questions it is
+	Ask       string            `json:"ask,omitempty"` // the id of the server's question
 	Schema    json.RawMessage   `json:"schema"`
 	Arguments json.RawMessage   `json:"arguments,omitempty"`
 	Wrong     map[string]string `json:"wrong,omitempty"`
@@ -202,7 +200,7 @@ func asForm(tool, ask string, raw, args json.RawMessage, wrong map[string]string
 	return task.Part{Data: b, MediaType: "application/json"}
 }
 
-func (r *run) save(ctx context.Context, c checkpoint) error {
+func (r *run) saveCheckpoint(ctx context.Context, c checkpoint) error {
 	b, err := json.Marshal(c)
 	if err == nil {
 		err = r.out.Checkpoint(ctx, b)
@@ -214,25 +212,25 @@ func (r *run) save(ctx context.Context, c checkpoint) error {
 	return nil
 }
 
-// connect opens the session unless it is open.
-func (r *run) connect(ctx context.Context) error {
+// ensureSession opens the session unless it is open.
+func (r *run) ensureSession(ctx context.Context) error {
 	if r.s != nil {
 		return nil
 	}
-	s, err := r.d.open(ctx, hubTarget(r.call.Agent), r.cfg)
+	s, err := r.d.openWithin(ctx, hubTarget(r.call.Agent), r.cfg)
 	r.s = s
 	return err
 }
 
-// list reads the tools as they are now.
-func (r *run) list(ctx context.Context) error {
+// loadTools lists the tools of the server.
+func (r *run) loadTools(ctx context.Context) error {
 	if r.live {
 		return nil
 	}
-	if err := r.connect(ctx); err != nil {
+	if err := r.ensureSession(ctx); err != nil {
 		return err
 	}
-	tools, _, err := r.s.tools(ctx)
+	tools, _, err := r.s.listTools(ctx)
 	if err != nil {
 		return err
 	}
@@ -240,19 +238,19 @@ func (r *run) list(ctx context.Context) error {
 	return nil
 }
 
-// use calls the tool, and asks the caller where the server asks.
-func (r *run) use(ctx context.Context, t *offered, params *sdk.CallToolParams, in *input) (task.Result, error) {
-	if err := r.connect(ctx); err != nil {
+// useTool calls the tool, and asks the caller if the server asks.
+func (r *run) useTool(ctx context.Context, t *offered, params *sdk.CallToolParams, in *input) (task.Result, error) {
+	if err := r.ensureSession(ctx); err != nil {
 		return task.Result{}, err
 	}
-	// Some arguments also go into headers; the SDK does that for tools that
-	// it has seen in this session.
-	if r.s.modern() && !r.live && strings.Contains(string(t.InputSchema), "x-mcp-header") {
-		if err := r.list(ctx); err != nil {
+	// Some arguments are also sent in headers. The SDK does that for tools that were listed in this
+	// session.
+	if r.s.isModern() && !r.live && strings.Contains(string(t.InputSchema), "x-mcp-header") {
+		if err := r.loadTools(ctx); err != nil {
 			return task.Result{}, err
 		}
 	}
-	if err := r.save(ctx, checkpoint{Sent: t.Name, Again: t.Again, Input: in}); err != nil {
+	if err := r.saveCheckpoint(ctx, checkpoint{Sent: t.Name, Again: t.Again, Input: in}); err != nil {
 		return task.Result{}, err
 	}
 	r.out.Status("Calling " + t.Name)
@@ -267,27 +265,27 @@ func (r *run) use(ctx context.Context, t *offered, params *sdk.CallToolParams, i
 	if len(a.files) > 0 {
 		r.out.Artifact(task.Artifact{ID: "files", Name: t.Name, Parts: a.files})
 	}
-	parts := a.shown()
+	parts := a.shownParts()
 	switch {
 	case res.IsError:
 		said := strings.TrimSpace(task.PlainText(parts))
 		reason := "The tool reports an error."
 		if said != "" {
 			line := a2a.Line(said, 500)
-			reason = "The tool reports an error: " + line + ended(line)
+			reason = "The tool reports an error: " + line + missingStop(line)
 			if line == said {
-				parts = nil // the reason says it all
+				parts = nil // the reason contains it all
 			}
 		}
-		return failed(parts, reason), nil
+		return failedResult(parts, reason), nil
 	case len(parts) == 0:
 		return task.Result{State: task.Completed, Reason: "The tool finished without an answer."}, nil
 	}
 	return task.Result{State: task.Completed, Parts: parts, Reason: a.note}, nil
 }
 
-// callTool makes one call and reports its progress from the caller's own
-// goroutine. It returns as soon as ctx ends.
+// callTool makes one call and reports its progress from the caller's own goroutine. It returns as soon
+// as ctx ends.
 func (d *Driver) callTool(ctx context.Context, s *session, params *sdk.CallToolParams, status func(string)) (*sdk.CallToolResult, error) {
 	type outcome struct {
 		res *sdk.CallToolResult
@@ -295,8 +293,8 @@ func (d *Driver) callTool(ctx context.Context, s *session, params *sdk.CallToolP
 	}
 	p := *params
 	p.Meta = sdk.Meta{}
-	if s.modern() {
-		// A question comes back as an answer, so it may be asked.
+	if s.isModern() {
+		// A question arrives as an answer, so the server may ask.
 		p.Meta[sdk.MetaKeyClientCapabilities] = map[string]any{"elicitation": map[string]any{"form": map[string]any{}}}
 	}
 	p.SetProgressToken("call")
@@ -314,9 +312,9 @@ func (d *Driver) callTool(ctx context.Context, s *session, params *sdk.CallToolP
 	}
 	s.mu.Unlock()
 	done := make(chan outcome, 1)
-	d.background(func() {
+	d.runBackground(func() {
 		var o outcome
-		o.err = s.during(func(ctx context.Context) (err error) {
+		o.err = s.runRequest(func(ctx context.Context) (err error) {
 			o.res, err = s.CallTool(ctx, &p)
 			return err
 		})
@@ -328,7 +326,7 @@ func (d *Driver) callTool(ctx context.Context, s *session, params *sdk.CallToolP
 		select {
 		case o := <-done:
 			if o.err != nil {
-				return nil, s.problem(ctx, o.err)
+				return nil, s.explainError(ctx, o.err)
 			}
 			return o.res, nil
 		case text := <-news:
@@ -347,7 +345,7 @@ func (d *Driver) callTool(ctx context.Context, s *session, params *sdk.CallToolP
 	}
 }
 
-// progressText is a progress notification in a few words.
+// progressText formats a progress notification in a few words.
 func progressText(n *sdk.ProgressNotificationParams) string {
 	text := a2a.Line(n.Message, 200)
 	switch {

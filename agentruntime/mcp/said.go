@@ -9,9 +9,9 @@ import (
 	"agentsite/internal/task"
 )
 
-// saidTo returns the parts of a call without the mention of the agent itself
-// that their text begins with. Of an agent, which says more than what it asks
-// for, it is what follows the mention.
+// saidTo returns the parts of a call without the mention of the agent at the start of the text. In a
+// message of an agent, which may contain more than the request, the request is the text after the
+// mention.
 func saidTo(call task.Call) []task.Part {
 	names := []string{call.Agent.Handle, call.Agent.Name}
 	for i, p := range call.Parts {
@@ -42,8 +42,7 @@ func saidTo(call task.Call) []task.Part {
 	return call.Parts
 }
 
-// withoutMention takes "@name" or "@name@portal" and what punctuation follows
-// off the front of a text.
+// withoutMention removes "@name" or "@name@portal" and following punctuation from the front of a text.
 func withoutMention(text string, names []string) (string, bool) {
 	for _, n := range names {
 		if n == "" || len(text) <= len(n) || text[0] != '@' || !strings.EqualFold(text[1:1+len(n)], n) {
@@ -64,10 +63,10 @@ func withoutMention(text string, names []string) (string, bool) {
 	return text, false
 }
 
-// forbids says why a tool is not called: one that may change something needs
-// the word of the person behind the call, and what an agent says in between is
-// not theirs.
-func forbids(call task.Call, t *offered) (reason string) {
+// forbidReason returns the reason why a tool is not called, "" if it may be. A tool that may change
+// something needs a request of the person behind the call; the text of an agent in between does not
+// count.
+func forbidReason(call task.Call, t *offered) (reason string) {
 	by := call.Said()
 	if by.Kind != "agent" || call.Caller.Kind == "agent" || t.ReadOnly {
 		return ""

@@ -48,7 +48,7 @@ func TestRun_AgentsDoNotUseToolsInSomebodysName(t *testing.T) {
 	if res, _ = do(t, d, call); res.State != task.Rejected || !strings.Contains(res.Reason, "guide asked for it") {
 		t.Errorf("an agent: %+v", res)
 	}
-	if why := forbids(call, &offered{Tool: hub.Tool{Name: "look", ReadOnly: true}}); why != "" {
+	if why := forbidReason(call, &offered{Tool: hub.Tool{Name: "look", ReadOnly: true}}); why != "" {
 		t.Errorf("a tool that only reads: %s", why)
 	}
 }

@@ -13,16 +13,15 @@ import (
 )
 
 const (
-	// modern is the first version without sessions; legacy the one that is
-	// offered to servers before it.
+	// modern is the first version without sessions, legacy the version that is offered to older
+	// servers.
 	modern = "2026-07-28"
 	legacy = "2025-11-25"
-	// connectTime bounds getting a session.
+	// connectTime bounds opening a session.
 	connectTime = 40 * time.Second
-	// maxReceived bounds what a server may ask and notify in one session.
+	// maxReceived bounds the requests and notifications of a server in one session.
 	maxReceived = 5000
-	// maxReconnects is how often in a row a stream is taken up again without
-	// getting anywhere.
+	// maxReconnects is how often in a row a stream is resumed without new events.
 	maxReconnects = 3
 )
 
@@ -39,19 +38,18 @@ type session struct {
 	progress func(*sdk.ProgressNotificationParams)
 }
 
-// open connects to the server at t, whose stored configuration says what it
-// spoke last. Its error is a *problem, unless ctx ended. The session must be
-// closed; its calls end with ctx.
-func open(ctx context.Context, rt http.RoundTripper, t hub.Target, cfg hub.MCPConfig) (*session, error) {
-	// The SDK turns from discovering to initializing by itself, but on a
-	// connection that some answers have broken for good.
+// openSession connects to the server at t. The stored configuration has the version that was used last.
+// Its error is a *problem, unless ctx ended. The session must be closed; its calls end with ctx.
+func openSession(ctx context.Context, rt http.RoundTripper, t hub.Target, cfg hub.MCPConfig) (*session, error) {
+	// The SDK falls back from discovering to initializing by itself, but on a connection that some
+	// answers have broken for good.
 	versions := []string{"", legacy}
 	if cfg.Version != "" && cfg.Version < modern {
 		versions = []string{legacy, ""}
 	}
 	var first *problem
 	for _, v := range versions {
-		s, err := connect(ctx, rt, t, cfg, v)
+		s, err := connectVersion(ctx, rt, t, cfg, v)
 		if err == nil {
 			return s, nil
 		}
@@ -72,25 +70,25 @@ func open(ctx context.Context, rt http.RoundTripper, t hub.Target, cfg hub.MCPCo
 	return nil, first
 }
 
-func connect(ctx context.Context, rt http.RoundTripper, t hub.Target, cfg hub.MCPConfig, version string) (*session, error) {
+func connectVersion(ctx context.Context, rt http.RoundTripper, t hub.Target, cfg hub.MCPConfig, version string) (*session, error) {
 	w, err := newWire(rt, t.Endpoint, cfg.AuthHeader, t.Secret)
 	if err != nil {
 		p := &problem{err: err, kind: troubleShape}
-		p.away(err)
+		p.setNetworkError(err)
 		return nil, p
 	}
 	s := &session{wire: w}
 	s.ctx, s.cancel = context.WithCancelCause(ctx)
 	client := sdk.NewClient(&sdk.Implementation{Name: "agentsite", Title: "agent portal", Version: "1"}, &sdk.ClientOptions{
-		// Neither roots nor sampling nor, before 2026-07-28, elicitation: the
-		// server is told what it cannot ask.
+		// No roots, no sampling and, before 2026-07-28, no elicitation: the server sees from this that
+		// it must not ask for them.
 		Capabilities:                &sdk.ClientCapabilities{},
 		MultiRoundTrip:              &sdk.MultiRoundTripOptions{Disabled: true},
 		ProgressNotificationHandler: s.onProgress,
 	})
 	client.AddReceivingMiddleware(func(next sdk.MethodHandler) sdk.MethodHandler {
 		return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
-			if err := s.receive(); err != nil {
+			if err := s.countMessage(); err != nil {
 				return nil, err
 			}
 			return next(ctx, method, req)
@@ -99,25 +97,25 @@ func connect(ctx context.Context, rt http.RoundTripper, t hub.Target, cfg hub.MC
 	connecting, stop := context.WithTimeout(s.ctx, connectTime)
 	defer stop()
 	s.ClientSession, err = client.Connect(connecting, &sdk.StreamableClientTransport{
-		Endpoint: w.endpoint.String(), HTTPClient: w.client(), MaxRetries: maxReconnects,
+		Endpoint: w.endpoint.String(), HTTPClient: w.httpClient(), MaxRetries: maxReconnects,
 		DisableStandaloneSSE: true, MaxEventSize: maxResponse,
 	}, &sdk.ClientSessionOptions{ProtocolVersion: version})
 	if err != nil {
 		s.cancel(err)
-		return nil, w.problem(err)
+		return nil, w.explainError(err)
 	}
 	return s, nil
 }
 
-// receive counts what the server sends on its own.
-func (s *session) receive() error {
+// countMessage counts the messages that the server sends on its own.
+func (s *session) countMessage() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.received++; s.received <= maxReceived {
 		return nil
 	}
 	err := &errLimit{"the server sent too many messages"}
-	s.wire.note(func() {
+	s.wire.withLock(func() {
 		if s.wire.limit == nil {
 			s.wire.limit = err
 		}
@@ -135,9 +133,9 @@ func (s *session) onProgress(_ context.Context, req *sdk.ProgressNotificationCli
 	}
 }
 
-// during runs a request of the session, so that close knows whether the
-// server must be told that nobody waits any more.
-func (s *session) during(fn func(ctx context.Context) error) error {
+// runRequest runs a request of the session and records that it runs, because endSession must notify the
+// server of an abandoned request.
+func (s *session) runRequest(fn func(ctx context.Context) error) error {
 	s.mu.Lock()
 	s.calling = true
 	s.mu.Unlock()
@@ -150,49 +148,49 @@ func (s *session) during(fn func(ctx context.Context) error) error {
 	return err
 }
 
-// problem explains an error of a request, or returns ctx's own end.
-func (s *session) problem(ctx context.Context, err error) error {
+// explainError explains an error of a request, or returns ctx's own end.
+func (s *session) explainError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	return s.wire.problem(err)
+	return s.wire.explainError(err)
 }
 
-// modern reports whether the server speaks a version without sessions.
-func (s *session) modern() bool { return s.version() >= modern }
+// isModern reports whether the server implements a version without sessions.
+func (s *session) isModern() bool { return s.protocolVersion() >= modern }
 
-func (s *session) version() string {
+func (s *session) protocolVersion() string {
 	if r := s.InitializeResult(); r != nil {
 		return r.ProtocolVersion
 	}
 	return ""
 }
 
-// close ends the session, within goodbyeTime for each goodbye: the SDK tells
-// the server of a call that was given up, then it ends the server's session.
-func (s *session) close() {
+// endSession ends the session. The SDK notifies the server of an abandoned call and then ends the
+// server's session, each within farewellTime.
+func (s *session) endSession() {
 	s.mu.Lock()
 	told := s.calling && s.ctx.Err() != nil
 	s.mu.Unlock()
 	s.cancel(context.Canceled)
 	if told {
-		timer := time.NewTimer(goodbyeTime)
+		timer := time.NewTimer(farewellTime)
 		defer timer.Stop()
 		select {
-		case <-s.wire.told:
+		case <-s.wire.stopSent:
 		case <-timer.C:
 		}
 	}
 	s.ClientSession.Close()
-	s.wire.silence()
+	s.wire.skipFarewells()
 }
 
-// leave closes the session for those who have until ctx ends: a server that
-// used the time up is left without goodbyes, and those under way end.
-func (s *session) leave(ctx context.Context) {
+// closeBefore closes the session for callers that have time until ctx ends. If the server used up the
+// time, the session ends without notifying it, and running notifications end.
+func (s *session) closeBefore(ctx context.Context) {
 	if ctx.Err() != nil {
-		s.wire.silence()
-		s.wire.heard()
+		s.wire.skipFarewells()
+		s.wire.markTold()
 	}
-	s.close()
+	s.endSession()
 }

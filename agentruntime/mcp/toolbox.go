@@ -15,31 +15,29 @@ import (
 	"agentsite/internal/task"
 )
 
-// Tools returns the tools of the server at t: those its configuration holds,
-// or where it holds none those the server lists now. The error is a
-// *fault.Error that says in a sentence what went wrong, or ctx's own.
+// Tools returns the tools of the server at t: those of its configuration, or else those that the server
+// lists now. The error is a *fault.Error with a sentence for users, or ctx's own.
 func (d *Driver) Tools(ctx context.Context, t hub.Target) ([]hub.Tool, error) {
 	cfg, err := readConfig(t.Config)
 	if err != nil || len(cfg.Tools) > 0 {
 		return cfg.Tools, err
 	}
-	s, err := d.open(ctx, t, cfg)
+	s, err := d.openWithin(ctx, t, cfg)
 	if err != nil {
-		return nil, shown(ctx, err, t.Secret)
+		return nil, callFault(ctx, err, t.Secret)
 	}
-	defer d.leave(s)
-	list, _, err := s.tools(ctx)
+	defer d.closeInBackground(s)
+	list, _, err := s.listTools(ctx)
 	if err != nil {
-		return nil, shown(ctx, err, t.Secret)
+		return nil, callFault(ctx, err, t.Secret)
 	}
 	return hubTools(list), nil
 }
 
-// CallTool calls one tool for an agent that reads text: the answer is cut to
-// 64 KiB, data is JSON, files are named only. isError is true when the tool,
-// or the check of the arguments before it, says what was wrong in text: the
-// agent may try again. The error is for what keeps the server from being
-// asked: a *fault.Error, or ctx's own. A call is made once, never repeated.
+// CallTool calls one tool for an agent that reads text: the answer is cut to 64 KiB, data is JSON,
+// files are named only. isError is true when the tool, or the check of its arguments, returned an error
+// in text; the agent may try again. err is set when the server could not be called: a *fault.Error, or
+// ctx's own. A call is made once, never repeated.
 func (d *Driver) CallTool(ctx context.Context, t hub.Target, name string, args json.RawMessage) (text string, isError bool, err error) {
 	cfg, err := readConfig(t.Config)
 	if err != nil {
@@ -48,7 +46,7 @@ func (d *Driver) CallTool(ctx context.Context, t hub.Target, name string, args j
 	if len(args) == 0 || string(args) == "null" {
 		args = json.RawMessage("{}")
 	}
-	tool := find(stored(cfg), name)
+	tool := findTool(storedTools(cfg), name)
 	if tool != nil {
 		if wrong := schema.Validate(tool.InputSchema, args); wrong != nil {
 			return "The tool was not called: " + schema.Sentence(wrong) + ".", true, nil
@@ -60,22 +58,22 @@ func (d *Driver) CallTool(ctx context.Context, t hub.Target, name string, args j
 	}
 	within, stop := context.WithTimeout(ctx, d.cfg.CallTime)
 	defer stop()
-	s, err := d.open(within, t, cfg)
+	s, err := d.openWithin(within, t, cfg)
 	if err != nil {
-		return "", false, shown(ctx, err, t.Secret)
+		return "", false, callFault(ctx, err, t.Secret)
 	}
-	defer d.leave(s)
-	if s.modern() && (tool == nil || strings.Contains(string(tool.InputSchema), "x-mcp-header")) {
-		if _, _, err := s.tools(within); err != nil {
-			return "", false, shown(ctx, err, t.Secret)
+	defer d.closeInBackground(s)
+	if s.isModern() && (tool == nil || strings.Contains(string(tool.InputSchema), "x-mcp-header")) {
+		if _, _, err := s.listTools(within); err != nil {
+			return "", false, callFault(ctx, err, t.Secret)
 		}
 	}
 	res, err := d.callTool(within, s, &sdk.CallToolParams{Name: name, Arguments: args}, func(string) {})
 	if p, ok := errors.AsType[*problem](err); ok && p.kind == troubleRefused {
-		return redacted(p.sentence(), t.Secret), true, nil
+		return redactSecret(p.userSentence(), t.Secret), true, nil
 	}
 	if err != nil {
-		return "", false, shown(ctx, err, t.Secret)
+		return "", false, callFault(ctx, err, t.Secret)
 	}
 	if res.NeedsInput() {
 		return "The tool asks for something that only a person can answer, so it did nothing. It can be called in a conversation with its own agent.", true, nil
@@ -94,13 +92,13 @@ func (d *Driver) CallTool(ctx context.Context, t hub.Target, name string, args j
 
 const cutMark = "\n[the rest of the answer was left out]"
 
-// shown makes a fault of a problem.
-func shown(ctx context.Context, err error, secret string) error {
+// callFault makes a fault of a problem.
+func callFault(ctx context.Context, err error, secret string) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	if p, ok := errors.AsType[*problem](err); ok {
-		return fault.Wrap(fault.Unavailable, err, "%s", redacted(p.sentence(), secret))
+		return fault.Wrap(fault.Unavailable, err, "%s", redactSecret(p.userSentence(), secret))
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
 		return fault.Wrap(fault.Unavailable, err, "The server did not answer in time.")

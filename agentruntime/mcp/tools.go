@@ -25,37 +25,35 @@ const (
 	maxInstruction = 4000 // runes
 )
 
-// anySchema stands for a schema that cannot be used: the server checks the
-// arguments itself.
+// anySchema replaces a schema that cannot be used: the server checks the arguments itself.
 const anySchema = `{"type":"object"}`
 
-// offered is a tool as it is now, with what hub.Tool does not hold.
+// offered is a tool of the server with data that hub.Tool does not hold.
 type offered struct {
 	hub.Tool
-	// Again is true when a call may be repeated: it changes nothing, or
-	// nothing more the second time.
+	// Again is true when a call may be repeated: it changes nothing, or nothing more the second time.
 	Again bool
 }
 
-// tools lists what the server offers, cut to our bounds. more counts the
-// tools that were left out. The error is a *problem or ctx's own.
-func (s *session) tools(ctx context.Context) (list []offered, more int, err error) {
+// listTools lists the server's tools, cut to our bounds. more counts the tools that were left out. The
+// error is a *problem or ctx's own.
+func (s *session) listTools(ctx context.Context) (list []offered, more int, err error) {
 	seen := make(map[string]bool)
 	cursors := make(map[string]bool)
 	params := &sdk.ListToolsParams{}
 	bytes := 0
 	for range maxPages {
 		var page *sdk.ListToolsResult
-		err := s.during(func(ctx context.Context) (err error) {
+		err := s.runRequest(func(ctx context.Context) (err error) {
 			page, err = s.ListTools(ctx, params)
 			return err
 		})
 		if err != nil {
-			return nil, 0, s.problem(ctx, err)
+			return nil, 0, s.explainError(ctx, err)
 		}
-		raw := s.wire.schemas()
+		raw := s.wire.listedSchemas()
 		for _, t := range page.Tools {
-			o, ok := clean(t, raw[t.Name])
+			o, ok := cleanTool(t, raw[t.Name])
 			if !ok || seen[t.Name] {
 				more++
 				continue
@@ -78,9 +76,9 @@ func (s *session) tools(ctx context.Context) (list []offered, more int, err erro
 	return list, more, nil
 }
 
-// clean makes a tool of ours of a server's. raw is its schema as it was sent;
-// the SDK's has lost the order of its fields.
-func clean(t *sdk.Tool, raw json.RawMessage) (offered, bool) {
+// cleanTool converts a tool of a server. raw is its schema as received, because the SDK's has lost the
+// order of its fields.
+func cleanTool(t *sdk.Tool, raw json.RawMessage) (offered, bool) {
 	if t.Name == "" || len(t.Name) > maxToolName || a2a.Line(t.Name, maxToolName) != t.Name || strings.ContainsAny(t.Name, " \t`") {
 		return offered{}, false
 	}
@@ -104,10 +102,9 @@ func clean(t *sdk.Tool, raw json.RawMessage) (offered, bool) {
 	return o, true
 }
 
-// schemas reads the tools' schemas out of the latest answer to tools/list, in
-// the order in which the server wrote them. It finds nothing in answers of
-// another form.
-func (w *wire) schemas() map[string]json.RawMessage {
+// listedSchemas reads the tools' schemas from the latest answer to tools/list, in the order of the
+// server. It finds nothing in answers of another form.
+func (w *wire) listedSchemas() map[string]json.RawMessage {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.listing == nil {
@@ -153,9 +150,9 @@ func schemasOf(b []byte) map[string]json.RawMessage {
 	return out
 }
 
-// stored are the tools of a configuration. Whether one may be called twice is
-// known of those only that change nothing.
-func stored(cfg hub.MCPConfig) []offered {
+// storedTools returns the tools of a configuration. Only those that change nothing are known to be
+// repeatable.
+func storedTools(cfg hub.MCPConfig) []offered {
 	out := make([]offered, len(cfg.Tools))
 	for i, t := range cfg.Tools {
 		out[i] = offered{Tool: t, Again: t.ReadOnly}
@@ -163,7 +160,7 @@ func stored(cfg hub.MCPConfig) []offered {
 	return out
 }
 
-func find(tools []offered, name string) *offered {
+func findTool(tools []offered, name string) *offered {
 	for i := range tools {
 		if tools[i].Name == name {
 			return &tools[i]

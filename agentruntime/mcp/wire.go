@@ -24,38 +24,37 @@ import (
 const (
 	maxResponse = 8 << 20 // bytes of one response
 	maxSession  = 64 << 20
-	// maxRequests bounds the requests of a session: a long call whose server
-	// ends its streams makes many.
+	// maxRequests bounds the requests of a session. A long call makes many if its server ends its
+	// streams.
 	maxRequests = 1000
-	// goodbyeTime bounds ending a session and telling a server to stop.
-	goodbyeTime = 3 * time.Second
-	// headBytes of an answer are kept to say what it was.
+	// farewellTime bounds ending a session and canceling a call at a server.
+	farewellTime = 3 * time.Second
+	// headBytes is the part of an answer that is kept for error messages.
 	headBytes = 256
 )
 
-// wire is the RoundTripper of one session. The SDK reads whole bodies and
-// drains what is left of a stream, so bodies end here; it takes up streams
-// again, so requests are counted here; and it makes its own sentences of
-// errors, so what happened is remembered here.
+// wire is the RoundTripper of one session. The SDK reads whole bodies and drains the rest of a stream,
+// so bodies are bounded here. It resumes streams, so requests are counted here. It makes its own
+// sentences of errors, so the exchanges are recorded here.
 type wire struct {
 	rt       http.RoundTripper
 	endpoint *url.URL
 	header   string // of the credential
 	value    string
 
-	manners context.Context // ends when there are to be no goodbyes
-	silence context.CancelFunc
+	farewellCtx   context.Context // canceled when the server must not be notified any more
+	skipFarewells context.CancelFunc
 
 	mu       sync.Mutex // guards all below
 	requests int
 	bytes    int64
-	limit    error     // the bound that was broken
-	last     *exchange // the latest request that wants an answer
-	told     chan struct{}
+	limit    error     // the bound that was exceeded
+	last     *exchange // the latest request that expects an answer
+	stopSent chan struct{}
 	listing  *bytes.Buffer // the latest answer to tools/list
 }
 
-// exchange is what is remembered of a request.
+// exchange is the record of a request.
 type exchange struct {
 	method string // of MCP
 	status int
@@ -63,7 +62,7 @@ type exchange struct {
 	err    error
 	head   []byte
 	id     json.RawMessage
-	// refusal is an error of JSON-RPC that came under another id.
+	// refusal is an error of JSON-RPC that arrived under another id.
 	refusal *jsonrpc.Error
 }
 
@@ -84,8 +83,8 @@ func newWire(rt http.RoundTripper, endpoint, header, secret string) (*wire, erro
 	if err != nil {
 		return nil, err
 	}
-	w := &wire{rt: rt, endpoint: u, told: make(chan struct{})}
-	w.manners, w.silence = context.WithCancel(context.Background())
+	w := &wire{rt: rt, endpoint: u, stopSent: make(chan struct{})}
+	w.farewellCtx, w.skipFarewells = context.WithCancel(context.Background())
 	if secret != "" {
 		if strings.ContainsFunc(secret, unicode.IsControl) {
 			return nil, errors.New("the credential has a line break in it")
@@ -101,8 +100,8 @@ func newWire(rt http.RoundTripper, endpoint, header, secret string) (*wire, erro
 	return w, nil
 }
 
-// client is the HTTP client that the SDK is given.
-func (w *wire) client() *http.Client {
+// httpClient returns the HTTP client for the SDK.
+func (w *wire) httpClient() *http.Client {
 	return &http.Client{
 		Transport:     w,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -124,18 +123,18 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 		w.limit = &errLimit{fmt.Sprintf("the server caused more than %d requests", maxRequests)}
 	}
 	limit := w.limit
-	if x.wants() {
+	if x.wantsAnswer() {
 		w.last = x
 	}
 	w.mu.Unlock()
 	goodbye := req.Method == http.MethodDelete || x.method == "notifications/cancelled"
 	if x.method == "notifications/cancelled" {
-		defer w.heard()
+		defer w.markTold()
 	}
 	if limit != nil && !goodbye {
 		return fail(limit)
 	}
-	if err := w.manners.Err(); err != nil && goodbye {
+	if err := w.farewellCtx.Err(); err != nil && goodbye {
 		return fail(err)
 	}
 	if req.URL.Scheme != w.endpoint.Scheme || req.URL.Host != w.endpoint.Host {
@@ -143,8 +142,8 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	ctx, done := req.Context(), func() {}
 	if goodbye {
-		timed, end := context.WithTimeout(ctx, goodbyeTime)
-		unhook := context.AfterFunc(w.manners, end)
+		timed, end := context.WithTimeout(ctx, farewellTime)
+		unhook := context.AfterFunc(w.farewellCtx, end)
 		ctx, done = timed, func() { unhook(); end() }
 	}
 	out := req.Clone(ctx)
@@ -154,10 +153,10 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := w.rt.RoundTrip(out)
 	if err != nil {
 		done()
-		w.note(func() { x.err = err })
+		w.withLock(func() { x.err = err })
 		return nil, err
 	}
-	w.note(func() {
+	w.withLock(func() {
 		x.status = resp.StatusCode
 		x.media, _, _ = mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	})
@@ -165,7 +164,7 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 	if resp.ContentLength > maxResponse {
 		resp.Body.Close()
 		done()
-		err := w.over(x)
+		err := w.exceedLimit(x)
 		return nil, err
 	}
 	b := &body{rc: resp.Body, w: w, x: x, left: maxResponse, done: done}
@@ -177,36 +176,35 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-func (w *wire) note(fn func()) {
+func (w *wire) withLock(fn func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	fn()
 }
 
-func (w *wire) heard() {
+func (w *wire) markTold() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	select {
-	case <-w.told:
+	case <-w.stopSent:
 	default:
-		close(w.told)
+		close(w.stopSent)
 	}
 }
 
-// over notes that an answer is larger than it may be.
-func (w *wire) over(x *exchange) error {
+// exceedLimit records that an answer is too large.
+func (w *wire) exceedLimit(x *exchange) error {
 	err := &errLimit{fmt.Sprintf("the answer is larger than %d MiB", maxResponse>>20)}
-	w.note(func() { x.err = err })
+	w.withLock(func() { x.err = err })
 	return err
 }
 
-// wants reports whether the request asks for an answer.
-func (x *exchange) wants() bool {
+// wantsAnswer reports whether the request expects an answer.
+func (x *exchange) wantsAnswer() bool {
 	return x.method != "" && !strings.HasPrefix(x.method, "notifications/")
 }
 
-// headOf reads the MCP method of a request and its id, or "resume" of a
-// request that takes up a stream again.
+// headOf reads the MCP method of a request and its id, or "resume" for a request that resumes a stream.
 func headOf(req *http.Request) (method string, id json.RawMessage) {
 	if req.Method == http.MethodGet {
 		return "resume", nil
@@ -219,7 +217,7 @@ func headOf(req *http.Request) (method string, id json.RawMessage) {
 		return "", nil
 	}
 	defer b.Close()
-	// The SDK writes jsonrpc, id and method before what may be long.
+	// The SDK writes jsonrpc, id and method before possibly long fields.
 	d := json.NewDecoder(io.LimitReader(b, 4<<10))
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {
 		return "", nil
@@ -245,7 +243,7 @@ func headOf(req *http.Request) (method string, id json.RawMessage) {
 	return method, id
 }
 
-// body bounds what is read of one response.
+// body bounds the bytes of one response.
 type body struct {
 	rc      io.ReadCloser
 	w       *wire
@@ -267,7 +265,7 @@ func (b *body) Read(p []byte) (int, error) {
 	}
 	n, err := b.rc.Read(p[:min(int64(len(p)), b.left+1)])
 	if int64(n) > b.left {
-		n, err = int(b.left), b.w.over(b.x)
+		n, err = int(b.left), b.w.exceedLimit(b.x)
 	}
 	b.left -= int64(n)
 	b.w.mu.Lock()
@@ -287,7 +285,7 @@ func (b *body) Read(p []byte) (int, error) {
 		}
 	}
 	if errors.Is(err, io.EOF) && b.whole != nil && b.x.media == "application/json" {
-		if strange := b.x.answers(b.whole.Bytes()); strange != nil {
+		if strange := b.x.checkID(b.whole.Bytes()); strange != nil {
 			err = strange
 		}
 	}
@@ -299,9 +297,9 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// answers checks that a whole answer has the id of its request: the SDK would
-// wait for the one that has. What is no JSON-RPC at all is the SDK's to refuse.
-func (x *exchange) answers(whole []byte) error {
+// checkID checks that a whole answer has the id of its request, because the SDK would wait for one that
+// has. The SDK itself refuses answers that are no JSON-RPC.
+func (x *exchange) checkID(whole []byte) error {
 	var msg struct {
 		Version string          `json:"jsonrpc"`
 		ID      json.RawMessage `json:"id"`
@@ -321,8 +319,8 @@ func (b *body) Close() error {
 	return err
 }
 
-// looks says what the beginning of an answer looks like.
-func (x *exchange) looks() string {
+// describeHead describes an answer by its beginning.
+func (x *exchange) describeHead() string {
 	head := bytes.TrimSpace(x.head)
 	switch {
 	case x.media == "text/html" || len(head) > 0 && head[0] == '<':

@@ -1,7 +1,6 @@
-// Package model asks models behind OpenAI-compatible servers: the portal's own
-// model and agents of kind openai. It bounds what it reads, streams what it
-// gets, retries at most once and only before the first token, and says in
-// plain words what went wrong. It knows nothing of tasks, agents or budgets.
+// Package model calls models on OpenAI-compatible servers: the portal's own model and agents of kind
+// openai. It bounds the data that it reads, streams, retries at most once and only before the first
+// token, and returns errors as plain sentences. It does not depend on tasks, agents or budgets.
 package model
 
 import (
@@ -20,36 +19,35 @@ import (
 
 // Bounds of one answer.
 const (
-	// MaxText is the most text taken of one answer.
+	// MaxText is the maximum size of one answer's text in bytes.
 	MaxText   = 256 << 10
 	maxBody   = 8 << 20
 	maxModels = 1000
 	maxName   = 256 // bytes of a model's id
 )
 
-// Errors a caller may branch on; they are in the chain of a *fault.Error.
+// Errors that a caller may branch on; a *fault.Error wraps them.
 var (
-	// ErrKey: the endpoint wants another key, or any.
+	// ErrKey: the endpoint requires a key, or another one.
 	ErrKey = errors.New("the endpoint refused the key")
-	// ErrProtocol: the endpoint does not speak this API.
+	// ErrProtocol: the endpoint does not implement this API.
 	ErrProtocol = errors.New("not an OpenAI-compatible endpoint")
-	// ErrInterrupted: the answer ended in the middle; the Reply holds what
-	// had come.
+	// ErrInterrupted: the answer ended in the middle; the Reply holds the part that was received.
 	ErrInterrupted = errors.New("interrupted")
-	// ErrTooLong: the answer went beyond MaxText; the Reply holds that much.
+	// ErrTooLong: the answer exceeded MaxText; the Reply holds that much.
 	ErrTooLong = errors.New("answer too long")
 )
 
-// Client talks to one server with one key. It is safe for concurrent use and
-// holds nothing that must be closed.
+// Client calls one server with one key. It is safe for concurrent use and holds nothing that must be
+// closed.
 type Client struct {
 	base *url.URL
 	key  string
 	http *http.Client
 }
 
-// New returns a client of the server whose API is below base (usually ending
-// in /v1). rt must bound time. The key goes to base's own origin only.
+// New returns a client of the server whose API is below base (usually ending in /v1). rt must bound
+// time. The key is sent to base's own origin only.
 func New(rt http.RoundTripper, base, key string) (*Client, error) {
 	u, err := url.Parse(base)
 	if err != nil || u.Host == "" {
@@ -64,22 +62,21 @@ func New(rt http.RoundTripper, base, key string) (*Client, error) {
 	}}, nil
 }
 
-// Models lists the ids of the models the server offers, at most 1,000. It
-// never makes a model work.
+// Models lists the ids of the server's models, at most 1,000. It never makes a model work.
 func (c *Client) Models(ctx context.Context) ([]string, error) {
-	resp, err := c.do(ctx, http.MethodGet, "/models", nil, "application/json")
+	resp, err := c.sendRequest(ctx, http.MethodGet, "/models", nil, "application/json")
 	if err != nil {
 		return nil, err
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return nil, c.refusal(resp, "", false)
+		return nil, c.refusalFault(resp, "", false)
 	}
 	b, err := io.ReadAll(io.LimitReader(resp.Body, maxBody))
 	if err != nil {
-		return nil, unavailable(err)
+		return nil, unavailableFault(err)
 	}
-	// The list stands at "data"; some servers call it "models".
+	// The list is in "data"; some servers call it "models".
 	var list struct {
 		Data   *[]struct{ ID string } `json:"data"`
 		Models *[]struct {
@@ -88,7 +85,7 @@ func (c *Client) Models(ctx context.Context) ([]string, error) {
 		} `json:"models"`
 	}
 	if err := json.Unmarshal(b, &list); err != nil || list.Data == nil && list.Models == nil {
-		return nil, strange(b, resp)
+		return nil, notOpenAIFault(b, resp)
 	}
 	ids := []string{}
 	add := func(id string) {
@@ -111,8 +108,8 @@ func (c *Client) Models(ctx context.Context) ([]string, error) {
 	return ids, nil
 }
 
-// do sends one request. Errors of the connection are Unavailable faults.
-func (c *Client) do(ctx context.Context, method, path string, body []byte, accept string) (*http.Response, error) {
+// sendRequest sends one request. Errors of the connection are Unavailable faults.
+func (c *Client) sendRequest(ctx context.Context, method, path string, body []byte, accept string) (*http.Response, error) {
 	u := *c.base
 	u.Path = strings.TrimRight(u.Path, "/") + path
 	u.RawPath, u.Fragment = "", ""
@@ -133,12 +130,12 @@ func (c *Client) do(ctx context.Context, method, path string, body []byte, accep
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {
-		return nil, unavailable(err)
+		return nil, unavailableFault(err)
 	}
 	return resp, nil
 }
 
-func unavailable(err error) error {
+func unavailableFault(err error) error {
 	return fault.Wrap(fault.Unavailable, err, "The model could not be reached: %s.", egress.Reason(err))
 }
 

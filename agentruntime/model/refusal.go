@@ -15,24 +15,23 @@ import (
 	"agentsite/internal/openai"
 )
 
-// maxRefusal is how much of an error's body is read.
+// maxRefusal bounds the part of an error's body that is read, in bytes.
 const maxRefusal = 64 << 10
 
-// refusal makes a fault of an answer that is not 200. model is the model asked
-// for, if any; tools is true when tools were offered to it.
-func (c *Client) refusal(resp *http.Response, model string, tools bool) error {
+// refusalFault makes a fault of an answer that is not 200. model is the requested model, if any; tools
+// is true when the request offered tools.
+func (c *Client) refusalFault(resp *http.Response, model string, tools bool) error {
 	b, _ := io.ReadAll(io.LimitReader(resp.Body, maxRefusal))
 	if c.key != "" {
-		// Some servers repeat the key they refuse; those who ask are not its
+		// Some servers repeat the refused key in the error, and the reader of the error need not be its
 		// owner.
 		b = bytes.ReplaceAll(b, []byte(c.key), []byte("[key]"))
 	}
-	said := message(b)
+	said := errorMessage(b)
 	cause := errors.New(resp.Status + ": " + said)
 	switch code := resp.StatusCode; {
-	case tools && toolless(code, said):
-		return fault.Wrap(fault.Invalid, errors.Join(ErrNoTools, cause),
-			"The model %q cannot use tools: its server said %q.", line(model), said)
+	case tools && refusedTools(code, said):
+		return fault.Wrap(fault.Invalid, errors.Join(ErrNoTools, cause), "The model %q cannot use tools: its server said %q.", cleanLine(model), said)
 	case code == http.StatusUnauthorized, code == http.StatusForbidden:
 		text := "The endpoint refused the key."
 		if c.key == "" {
@@ -40,7 +39,7 @@ func (c *Client) refusal(resp *http.Response, model string, tools bool) error {
 		}
 		return fault.Wrap(fault.Unauthenticated, errors.Join(ErrKey, cause), "%s", text)
 	case code == http.StatusNotFound && model != "" && strings.Contains(strings.ToLower(said), "model"):
-		return fault.Wrap(fault.NotFound, cause, "The model %q is unknown to the endpoint.", line(model))
+		return fault.Wrap(fault.NotFound, cause, "The model %q is unknown to the endpoint.", cleanLine(model))
 	case code == http.StatusNotFound, code == http.StatusMethodNotAllowed:
 		return fault.Wrap(fault.NotFound, errors.Join(ErrProtocol, cause),
 			"There is no OpenAI-compatible API at that address (HTTP %d).", code)
@@ -60,9 +59,8 @@ func (c *Client) refusal(resp *http.Response, model string, tools bool) error {
 	return fault.Wrap(fault.Unavailable, cause, "The model's server failed (HTTP %d).", resp.StatusCode)
 }
 
-// Unseeing reports whether a question with pictures may have been refused
-// because of them.
-func Unseeing(err error) bool {
+// RefusedPictures reports whether a question with pictures may have been refused because of them.
+func RefusedPictures(err error) bool {
 	if err == nil || errors.Is(err, ErrKey) {
 		return false
 	}
@@ -71,8 +69,8 @@ func Unseeing(err error) bool {
 		strings.Contains(said, "multimodal")
 }
 
-// message finds the sentence in an error's body, in the forms servers use.
-func message(b []byte) string {
+// errorMessage finds the sentence in an error's body, in the formats of known servers.
+func errorMessage(b []byte) string {
 	var w struct {
 		openai.ErrorBody
 		Message string `json:"message"`
@@ -83,15 +81,15 @@ func message(b []byte) string {
 	}
 	detail, _ := w.Detail.(string)
 	for _, s := range []string{w.Error.Message, w.Message, detail} {
-		if s = line(s); s != "" {
+		if s = cleanLine(s); s != "" {
 			return s
 		}
 	}
 	return ""
 }
 
-// strange is the fault of an answer that is not this API's.
-func strange(b []byte, resp *http.Response) error {
+// notOpenAIFault returns the fault for an answer that is not of this API.
+func notOpenAIFault(b []byte, resp *http.Response) error {
 	what := "something that is not JSON"
 	trimmed := bytes.TrimSpace(b)
 	switch {
@@ -106,7 +104,7 @@ func strange(b []byte, resp *http.Response) error {
 		"The endpoint does not speak the OpenAI API: it answered with %s.", what)
 }
 
-// retryAfter reads the header in both forms; 0 means that it is not there.
+// retryAfter reads the header in both forms; 0 means that it is absent.
 func retryAfter(h http.Header) time.Duration {
 	v := h.Get("Retry-After")
 	if v == "" {
@@ -124,19 +122,18 @@ func retryAfter(h http.Header) time.Duration {
 	return 0
 }
 
-// line makes foreign text fit for a sentence: one line, visible, at most 300
-// characters.
-func line(s string) string {
+// cleanLine cleans text from outside for a sentence: one line, visible, at most 300 characters.
+func cleanLine(s string) string {
 	s = strings.Map(func(r rune) rune {
 		if unicode.In(r, unicode.Cc, unicode.Cf, unicode.Co) && r != '\n' && r != '\t' {
 			return -1
 		}
 		return r
 	}, s)
-	return cut(strings.Join(strings.Fields(s), " "), 300)
+	return cutBytes(strings.Join(strings.Fields(s), " "), 300)
 }
 
-func cut(s string, max int) string {
+func cutBytes(s string, max int) string {
 	if len(s) <= max {
 		return s
 	}

@@ -16,20 +16,20 @@ const (
 	MaxCalls     = 16
 	MaxArguments = 64 << 10
 	maxCallID    = 256
-	maxExtra     = 16 << 10 // of what a server wants back with a call
+	maxExtra     = 16 << 10 // of data that a server expects back with a call
 	maxThought   = 32 << 10
 )
 
-// Errors about tools; they are in the chain of a *fault.Error.
+// Errors about tools; a *fault.Error wraps them.
 var (
-	// ErrNoTools: the model, or its server, knows no tools.
+	// ErrNoTools: the model or its server does not support tools.
 	ErrNoTools = errors.New("tools are not supported")
-	// ErrCalls: the model asked for more, or with more, than is taken.
+	// ErrCalls: there were too many tool calls, or their arguments were too large.
 	ErrCalls = errors.New("tool calls out of bounds")
 )
 
-// calls puts tool calls together from what servers send: in pieces by index,
-// whole, with one index for all of them, with none, without ids.
+// calls assembles tool calls from the formats of known servers: in pieces by index, whole, with one
+// index for all of them, with none, without ids.
 type calls struct {
 	list    []*pending
 	thought strings.Builder
@@ -41,9 +41,9 @@ type pending struct {
 	args  strings.Builder
 }
 
-// add takes a piece; whole says that it is a call of its own.
-func (c *calls) add(p openai.ToolCall, whole bool) error {
-	at := c.find(p)
+// addPiece takes a piece; whole marks a call of its own.
+func (c *calls) addPiece(p openai.ToolCall, whole bool) error {
+	at := c.findCall(p)
 	if at == nil || whole {
 		if len(c.list) >= MaxCalls {
 			return fault.Wrap(fault.Unavailable, ErrCalls,
@@ -73,8 +73,8 @@ func (c *calls) add(p openai.ToolCall, whole bool) error {
 	return nil
 }
 
-// find returns the call that p goes on with, nil when p begins another.
-func (c *calls) find(p openai.ToolCall) *pending {
+// findCall returns the call that p continues, nil when p begins another.
+func (c *calls) findCall(p openai.ToolCall) *pending {
 	var at *pending
 	for i := len(c.list) - 1; i >= 0; i-- {
 		q := c.list[i]
@@ -85,7 +85,7 @@ func (c *calls) find(p openai.ToolCall) *pending {
 			return q
 		}
 		if at == nil {
-			at = q // the newest: some servers count every call as 0
+			at = q // the newest: some servers number every call 0
 		}
 	}
 	switch {
@@ -94,19 +94,18 @@ func (c *calls) find(p openai.ToolCall) *pending {
 	case p.Function.Name == "":
 		return at
 	case p.Index == nil, p.Function.Arguments != "" && json.Valid([]byte(at.args.String())):
-		return nil // a name after a whole call is the next call
+		return nil // a name after a whole call begins the next call
 	}
 	return at
 }
 
-// think takes what the model says to itself, as far as it is kept.
-func (c *calls) think(s string) {
+// addThought appends the model's reasoning, up to maxThought.
+func (c *calls) addThought(s string) {
 	c.thought.WriteString(s[:min(len(s), maxThought-c.thought.Len())])
 }
 
-// done returns the calls, each with an id of its own, and the thoughts that
-// led to them.
-func (c *calls) done() ([]openai.ToolCall, string) {
+// finishCalls returns the calls, each with an id of its own, and the reasoning that led to them.
+func (c *calls) finishCalls() ([]openai.ToolCall, string) {
 	if len(c.list) == 0 {
 		return nil, ""
 	}
@@ -131,11 +130,9 @@ func (c *calls) done() ([]openai.ToolCall, string) {
 	return out, strings.ToValidUTF8(c.thought.String(), "")
 }
 
-// toolless reports whether a refusal says that tools are the trouble, in the
-// words of the servers there are.
-func toolless(status int, said string) bool {
-	if status < 400 || status == http.StatusUnauthorized || status == http.StatusForbidden ||
-		status == http.StatusTooManyRequests {
+// refusedTools reports whether a refusal is because of tools, by the error texts of known servers.
+func refusedTools(status int, said string) bool {
+	if status < 400 || status == http.StatusUnauthorized || status == http.StatusForbidden || status == http.StatusTooManyRequests {
 		return false
 	}
 	s := strings.ToLower(said)

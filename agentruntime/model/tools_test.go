@@ -182,14 +182,14 @@ func FuzzCalls(f *testing.F) {
 		for _, whole := range []bool{false, true} {
 			var c calls
 			for _, p := range pieces {
-				if err := c.add(p, whole); err != nil {
+				if err := c.addPiece(p, whole); err != nil {
 					if !errors.Is(err, ErrCalls) {
 						t.Error(err)
 					}
 					return
 				}
 			}
-			list, _ := c.done()
+			list, _ := c.finishCalls()
 			ids := make(map[string]bool)
 			for _, call := range list {
 				ids[call.ID] = true

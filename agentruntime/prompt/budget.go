@@ -10,31 +10,29 @@ import (
 	"agentsite/internal/task"
 )
 
-// Budget bounds what the portal's own model is asked for.
+// Budget bounds the use of the portal's own model.
 type Budget interface {
-	// Reserve sets tokens aside for a question of caller, or refuses with a
-	// RateLimited fault. settle is called once, with what was used.
+	// Reserve sets tokens aside for a question of caller, or refuses with a RateLimited fault. settle
+	// is called once, with the number of used tokens.
 	Reserve(ctx context.Context, caller task.Caller, tokens int) (settle func(used int), err error)
 }
 
-// Ledger keeps what was spent over restarts.
+// Ledger stores the spent tokens over restarts.
 type Ledger interface {
-	// Spent returns the tokens spent on a day (2006-01-02, UTC) by whom.
+	// Spent returns the tokens spent on a day (2006-01-02, UTC) by spender.
 	Spent(ctx context.Context, day string) (map[string]int64, error)
-	// Add notes more of them.
+	// Add records further spent tokens.
 	Add(ctx context.Context, day, who string, tokens int64) error
 }
 
-// The shares of a day's tokens, as divisors: guests together, one account, one
-// guest.
+// The shares of a day's tokens, as divisors: guests together, one account, one guest.
 const (
 	guestsShare  = 10
 	accountShare = 4
 	guestShare   = 50
-	// openGuests is what guests together have where accounts have no ceiling.
+	// openGuests is the share of all guests together if accounts have no ceiling.
 	openGuests = 200_000
-	// maxSpenders bounds whose spending is told apart in a day; later ones
-	// share one entry.
+	// maxSpenders bounds the separately counted spenders of a day; later ones share one entry.
 	maxSpenders = 20_000
 	ledgerTime  = 5 * time.Second
 )
@@ -48,49 +46,48 @@ type Daily struct {
 
 	mu     sync.Mutex // guards all below; never held over the ledger
 	day    string
-	spent  map[string]int64 // settled and set aside, by whom
+	spent  map[string]int64 // settled and set aside, by spender
 	all    int64
 	guests int64
 	owed   map[string]int64 // not written to the ledger yet
 }
 
-// NewBudget returns a budget of daily tokens: guests together get a tenth, one
-// account a quarter, one guest a fiftieth. With daily 0 accounts have no
-// ceiling and guests together 200,000.
+// NewBudget returns a budget of daily tokens: guests together get a tenth, one account a quarter, one
+// guest a fiftieth. With daily 0 accounts have no ceiling and guests together 200,000.
 func NewBudget(daily int64, now func() time.Time, ledger Ledger) *Daily {
 	return &Daily{daily: max(daily, 0), now: now, ledger: ledger}
 }
 
 var _ Budget = (*Daily)(nil)
 
-// Reserve implements Budget. What is set aside counts as spent until settled.
-// An error of the ledger is returned as it is.
+// Reserve implements Budget. Tokens that are set aside count as spent until settled. An error of the
+// ledger is returned as it is.
 func (b *Daily) Reserve(ctx context.Context, caller task.Caller, tokens int) (func(used int), error) {
 	now := b.now().UTC()
-	if err := b.open(ctx, now.Format(time.DateOnly)); err != nil {
+	if err := b.openDay(ctx, now.Format(time.DateOnly)); err != nil {
 		return nil, err
 	}
 	n := int64(max(tokens, 0))
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	day, guest := b.day, isGuest(caller)
-	who := b.spender(caller, guest)
-	if why := b.refuses(who, guest, n); why != "" {
+	who := b.spenderKey(caller, guest)
+	if why := b.refuseReason(who, guest, n); why != "" {
 		y, m, d := now.Date()
 		wait := time.Date(y, m, d+1, 0, 0, 0, 0, time.UTC).Sub(now)
 		return nil, fault.Limited(wait, "%s; it opens again at 00:00 UTC.", why)
 	}
-	b.count(who, guest, n)
+	b.countTokens(who, guest, n)
 	var once sync.Once
 	return func(used int) {
-		once.Do(func() { b.settle(ctx, day, who, guest, n, int64(max(used, 0))) })
+		once.Do(func() { b.settleTokens(ctx, day, who, guest, n, int64(max(used, 0))) })
 	}, nil
 }
 
-// open turns to day, reading what was spent on it before.
-func (b *Daily) open(ctx context.Context, day string) error {
+// openDay changes to day and reads the tokens that were spent on it before.
+func (b *Daily) openDay(ctx context.Context, day string) error {
 	b.mu.Lock()
-	same := b.day >= day // a clock that goes back opens no second budget
+	same := b.day >= day // a clock that goes back must not open a second budget
 	b.mu.Unlock()
 	if same {
 		return nil
@@ -102,12 +99,12 @@ func (b *Daily) open(ctx context.Context, day string) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.day >= day {
-		return nil // somebody was faster, and may have spent since
+		return nil // another call was faster, and may have spent since
 	}
 	b.day, b.all, b.guests = day, 0, 0
 	b.spent, b.owed = make(map[string]int64), make(map[string]int64)
 	for who, n := range spent {
-		b.count(who, strings.HasPrefix(who, guestKey), n)
+		b.countTokens(who, strings.HasPrefix(who, guestKey), n)
 	}
 	return nil
 }
@@ -118,8 +115,8 @@ const (
 	others     = "*"
 )
 
-// isGuest reports whether a caller spends from the guests' share: everybody
-// without an account of this portal.
+// isGuest reports whether a caller spends from the guests' share: all callers without an account of
+// this portal.
 func isGuest(c task.Caller) bool {
 	switch c.Kind {
 	case "person", "operator", "agent":
@@ -128,8 +125,8 @@ func isGuest(c task.Caller) bool {
 	return true
 }
 
-// spender names whose spending it is; the caller holds mu.
-func (b *Daily) spender(c task.Caller, guest bool) string {
+// spenderKey returns the key under which a caller's tokens are counted; the caller holds mu.
+func (b *Daily) spenderKey(c task.Caller, guest bool) string {
 	key, id := accountKey, c.ID
 	if guest {
 		key = guestKey
@@ -146,9 +143,9 @@ func (b *Daily) spender(c task.Caller, guest bool) string {
 	return key + id
 }
 
-// refuses says why n more tokens are too many, "" when they are not; the
-// caller holds mu.
-func (b *Daily) refuses(who string, guest bool, n int64) string {
+// refuseReason returns the reason why n more tokens are too many, "" when they are not; the caller
+// holds mu.
+func (b *Daily) refuseReason(who string, guest bool, n int64) string {
 	const (
 		used  = "The portal's model has used up today's budget"
 		yours = "You have used up your share of today's budget of the portal's model"
@@ -173,8 +170,8 @@ func (b *Daily) refuses(who string, guest bool, n int64) string {
 	return ""
 }
 
-// count books n tokens; the caller holds mu.
-func (b *Daily) count(who string, guest bool, n int64) {
+// countTokens adds n tokens; the caller holds mu.
+func (b *Daily) countTokens(who string, guest bool, n int64) {
 	b.spent[who] += n
 	b.all += n
 	if guest {
@@ -182,13 +179,13 @@ func (b *Daily) count(who string, guest bool, n int64) {
 	}
 }
 
-// settle replaces what was set aside by what was used and writes it down. What
-// the ledger does not take is tried again with the spender's next question.
-func (b *Daily) settle(ctx context.Context, day, who string, guest bool, aside, used int64) {
+// settleTokens replaces the tokens that were set aside by the used ones and stores them. If the ledger
+// fails, they are added to the spender's next settlement.
+func (b *Daily) settleTokens(ctx context.Context, day, who string, guest bool, aside, used int64) {
 	b.mu.Lock()
 	write := used
 	if b.day == day {
-		b.count(who, guest, used-aside)
+		b.countTokens(who, guest, used-aside)
 		write += b.owed[who]
 		delete(b.owed, who)
 	}

@@ -12,19 +12,20 @@ import (
 	"agentsite/internal/task"
 )
 
-// maxShown bounds arguments that a person is asked about: nobody checks more.
+// maxShown bounds, in bytes, the arguments that a person is asked about, because people do not check
+// more.
 const maxShown = 8 << 10
 
-// question asks the person about a call. The arguments stand in it as they
-// will be sent, with everything that does not show made visible.
-func question(c openai.ToolCall, t Tool, args json.RawMessage) *waiting {
-	short := fmt.Sprintf("May I use %s of %s? Answer yes to go on.", plain(t.Name), plain(t.Agent))
+// askConsent asks the person about a call. It shows the arguments exactly as they will be sent, with
+// invisible characters made visible.
+func askConsent(c openai.ToolCall, t Tool, args json.RawMessage) *waiting {
+	short := fmt.Sprintf("May I use %s of %s? Answer yes to go on.", cleanName(t.Name), cleanName(t.Agent))
 	var b bytes.Buffer
 	if json.Indent(&b, args, "", "  ") != nil {
 		b.Reset()
 		b.Write(args)
 	}
-	shown := visible(b.String())
+	shown := escapeInvisible(b.String())
 	fence := "```"
 	for strings.Contains(shown, fence) {
 		fence += "`"
@@ -34,12 +35,11 @@ func question(c openai.ToolCall, t Tool, args json.RawMessage) *waiting {
 		with = " with this?\n\n" + fence + "json\n" + shown + "\n" + fence
 	}
 	return &waiting{ID: c.ID, Agent: t.Agent, Tool: t.Name, Short: short,
-		Question: fmt.Sprintf("May I use `%s` of `%s`%s\n\nAnswer yes to go on.", plain(t.Name), plain(t.Agent), with)}
+		Question: fmt.Sprintf("May I use `%s` of `%s`%s\n\nAnswer yes to go on.", cleanName(t.Name), cleanName(t.Agent), with)}
 }
 
-// visible writes characters that do not show as JSON escapes, which mean the
-// same inside its strings.
-func visible(s string) string {
+// escapeInvisible writes invisible characters as JSON escapes, which mean the same inside its strings.
+func escapeInvisible(s string) string {
 	var b strings.Builder
 	for _, r := range s {
 		switch {
@@ -56,14 +56,13 @@ func visible(s string) string {
 	return b.String()
 }
 
-// mayConsent reports whether the caller is somebody who can say yes: what a
-// program says is the output of one more model.
+// mayConsent reports whether the caller may consent: a person may, a program may not because its text
+// may come from another model.
 func mayConsent(c task.Caller) bool {
 	return c.Kind == "person" || c.Kind == "operator" || c.Kind == "guest" || c.Kind == "portal"
 }
 
-// The words of consent. A yes stands first, fillers may follow; anything else
-// makes it no plain yes.
+// The words of consent. A yes comes first, fillers may follow; any other word makes it no plain yes.
 var (
 	yesWords = strings.Fields(`yes y yeah yep yup yess sure ok okay k fine agreed approved confirm confirmed proceed
 		ja jo jawohl jap klar gerne okey einverstanden oui ouais daccord si sí sì vale claro sim da да ага ano tak evet
@@ -75,9 +74,9 @@ var (
 	noWords = strings.Fields(`no n nope nah never stop cancel don t dont not nein nee nö non no нет 不 不要 いいえ nie não nei ne`)
 )
 
-// words splits an answer into lower-case words; punctuation parts them, and
-// the agent's own mention is left out.
-func words(text string, self ...string) []string {
+// splitWords splits an answer into lower-case words at spaces and punctuation, without mentions of the
+// agent itself.
+func splitWords(text string, self ...string) []string {
 	var out []string
 	for _, w := range strings.Fields(strings.ToLower(text)) {
 		if at, ok := strings.CutPrefix(strings.TrimRight(w, ",.:;!"), "@"); ok && at != "" &&
@@ -92,16 +91,16 @@ func words(text string, self ...string) []string {
 	return out
 }
 
-// agrees reports whether text is a plain yes.
-func agrees(text string, self ...string) bool {
-	w := words(text, self...)
+// isYes reports whether text is a plain yes.
+func isYes(text string, self ...string) bool {
+	w := splitWords(text, self...)
 	if len(w) == 0 || len(w) > 8 {
 		return false
 	}
 	rest := w[1:]
 	if !slices.Contains(yesWords, w[0]) {
 		if len(w) > 1 && slices.Contains([]string{"please", "bitte"}, w[0]) && slices.Contains(yesWords, w[1]) {
-			return agrees(strings.Join(w[1:], " "))
+			return isYes(strings.Join(w[1:], " "))
 		}
 		head := strings.Join(w[:min(2, len(w))], " ")
 		if !slices.Contains(yesPhrases, head) {
@@ -117,10 +116,10 @@ func agrees(text string, self ...string) bool {
 	return true
 }
 
-// declines reports whether text says no and nothing else.
-func declines(text string, self ...string) bool {
+// isNo reports whether text is a plain no.
+func isNo(text string, self ...string) bool {
 	no := false
-	for _, x := range words(text, self...) {
+	for _, x := range splitWords(text, self...) {
 		switch {
 		case slices.Contains(noWords, x):
 			no = true

@@ -68,12 +68,12 @@ func TestRun_WithoutAYesNothingIsChanged(t *testing.T) {
 func TestAgrees(t *testing.T) {
 	for _, s := range []string{"yes", "Yes.", "YES!!", "y", "ja", "Ja, bitte.", "oui", "ok", "okay 👍🏽", "👍", "sure, go ahead", "go ahead", "please do", "yes please do it",
 		"sí", "да", "はい", "d'accord", "@keeper yes", "yes @keeper", "yes, thank you", "please go on, yes", "bitte ja", "  yes \n"} {
-		if want := s != "please go on, yes"; agrees(s, "keeper") != want {
+		if want := s != "please go on, yes"; isYes(s, "keeper") != want {
 			t.Errorf("%q: %v", s, !want)
 		}
 	}
 	for _, s := range []string{"", "no", "not yes", "yes no", "yes?no", "maybe", "y e s or no", "nope", "@keeper", "yes but", "go away", "do not do it", "never", "okay, stop", "I said yes"} {
-		if agrees(s, "keeper") {
+		if isYes(s, "keeper") {
 			t.Errorf("%q is no yes", s)
 		}
 	}

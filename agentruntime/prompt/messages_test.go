@@ -58,7 +58,7 @@ func TestConversation_KeepsTheNewest(t *testing.T) {
 	for range 100 {
 		call.History = append(call.History, said(false, "ada", strings.Repeat("old ", 250)), said(true, "", strings.Repeat("aha ", 250)))
 	}
-	got := conversation(call, speech.Of(call), 10<<10)
+	got := conversationMessages(call, speech.NewFrame(call), 10<<10)
 	size := 0
 	for _, m := range got {
 		size += len(m.Content)
@@ -72,19 +72,19 @@ func TestConversation_KeepsTheNewest(t *testing.T) {
 		}
 	}
 	call.History = []task.Turn{said(true, "", "Welcome!"), said(false, "ada", strings.Repeat("ä", 20<<10))}
-	got = conversation(call, speech.Of(call), 10<<10)
+	got = conversationMessages(call, speech.NewFrame(call), 10<<10)
 	if len(got) != 1 || !strings.Contains(string(got[0].Content), "[cut]") {
 		t.Errorf("%d messages", len(got))
 	}
 	call.History = call.History[:1]
-	if got = conversation(call, speech.Of(call), 10<<10); len(got) != 3 || got[0].Content != "[The conversation begins.]" || got[1].Content != "Welcome!" {
+	if got = conversationMessages(call, speech.NewFrame(call), 10<<10); len(got) != 3 || got[0].Content != "[The conversation begins.]" || got[1].Content != "Welcome!" {
 		t.Errorf("%+v", got)
 	}
 	call.Parts = []task.Part{task.TextPart(strings.Repeat("x", 1<<20))}
-	if got = conversation(call, speech.Of(call), 10<<10); len(got[2].Content) > maxQuestion {
+	if got = conversationMessages(call, speech.NewFrame(call), 10<<10); len(got[2].Content) > maxQuestion {
 		t.Errorf("a question of %d bytes", len(got[2].Content))
 	}
-	if got = conversation(task.Call{Caller: me}, speech.Frame{}, 100); len(got) != 1 || got[0].Content == "" {
+	if got = conversationMessages(task.Call{Caller: me}, speech.Frame{}, 100); len(got) != 1 || got[0].Content == "" {
 		t.Errorf("%+v", got)
 	}
 }
@@ -94,10 +94,10 @@ func TestSystem_BoundsWhatOwnersWrite(t *testing.T) {
 	for range 100 {
 		cfg.Examples = append(cfg.Examples, hub.Exchange{User: strings.Repeat("u", 500), Agent: "a"})
 	}
-	if n := len(system(task.Call{}, speech.Frame{}, cfg, true).Content); n > maxInstructions+4<<10 {
+	if n := len(systemMessage(task.Call{}, speech.Frame{}, cfg, true).Content); n > maxInstructions+4<<10 {
 		t.Errorf("%d bytes", n)
 	}
-	if n := len(examples(cfg)); n != 2*maxExamples {
+	if n := len(exampleMessages(cfg)); n != 2*maxExamples {
 		t.Errorf("%d examples", n)
 	}
 }

@@ -18,41 +18,41 @@ import (
 )
 
 const (
-	// probeTime is a probe's own deadline.
+	// probeTime is the deadline of a probe.
 	probeTime = 15 * time.Second
-	// listLife is how long the portal's own model is not asked again: many
-	// agents stand on it.
+	// listLife is how long the model list of the portal's own server is cached, because many agents
+	// depend on it.
 	listLife = 30 * time.Second
-	// maxListed bounds the models a form offers.
+	// maxListed bounds the models that a form offers.
 	maxListed = 200
 )
 
-// Probe implements hub.Prober for the kind prompt: the model's server is asked
-// for its models, which makes none of them work.
+// Probe implements hub.Prober for the kind prompt. It lists the models of the model's server, which
+// makes none of them work.
 func (d *Driver) Probe(ctx context.Context, t hub.Target) hub.Liveness {
 	ctx, cancel := context.WithTimeout(ctx, probeTime)
 	defer cancel()
 	start := time.Now()
 	live := hub.Liveness{CheckedAt: clock.Now()}
-	live.State, live.Reason = d.judge(ctx, t)
+	live.State, live.Reason = d.probeModel(ctx, t)
 	live.Latency = time.Since(start)
 	return live
 }
 
-func (d *Driver) judge(ctx context.Context, t hub.Target) (hub.Live, string) {
-	cfg, err := settings(t.Config)
+func (d *Driver) probeModel(ctx context.Context, t hub.Target) (hub.Live, string) {
+	cfg, err := readSettings(t.Config)
 	if err != nil {
 		return hub.Unknown, "The agent's settings cannot be read."
 	}
-	a, err := d.model(t.Endpoint, t.Secret, cfg)
+	a, err := d.findModel(t.Endpoint, t.Secret, cfg)
 	if err != nil {
 		if t.Endpoint != "" && cfg.Model != "" {
 			return hub.WrongProtocol, fault.As(err).Safe
 		}
 		return hub.Unreachable, fault.As(err).Safe
 	}
-	ids, err := d.ids(ctx, a)
-	state, reason := verdict(ctx, err)
+	ids, err := d.listModels(ctx, a)
+	state, reason := modelLiveness(ctx, err)
 	switch {
 	case err == nil && a.name != "" && !slices.Contains(ids, a.name):
 		who := "The endpoint"
@@ -61,13 +61,13 @@ func (d *Driver) judge(ctx context.Context, t hub.Target) (hub.Live, string) {
 		}
 		return hub.Alive, fmt.Sprintf("%s does not list the model %q.", who, a2a.Line(a.name, 100))
 	case errors.Is(err, model.ErrKey) && a.portal:
-		return hub.Unreachable, a.reason(err) // nothing the agent's owner could mend
+		return hub.Unreachable, a.failureReason(err) // the agent's owner cannot solve it
 	}
-	return state, redacted(reason, a.key)
+	return state, redactSecret(reason, a.key)
 }
 
-// verdict judges the answer to a question for models.
-func verdict(ctx context.Context, err error) (hub.Live, string) {
+// modelLiveness returns the liveness for the result of listing models.
+func modelLiveness(ctx context.Context, err error) (hub.Live, string) {
 	switch code := egress.CodeOf(err); {
 	case err == nil:
 		return hub.Alive, ""
@@ -76,27 +76,27 @@ func verdict(ctx context.Context, err error) (hub.Live, string) {
 	case errors.Is(err, model.ErrProtocol):
 		return hub.WrongProtocol, fault.As(err).Safe
 	case code == egress.Redirect, code == egress.Encoded, code == egress.TooLarge, code == egress.Protocol:
-		return hub.WrongProtocol, capital(egress.Reason(err))
+		return hub.WrongProtocol, toSentence(egress.Reason(err))
 	case code != "", ctx.Err() != nil:
-		return hub.Unreachable, capital(egress.Reason(err))
+		return hub.Unreachable, toSentence(egress.Reason(err))
 	}
 	return hub.Unreachable, fault.As(err).Safe
 }
 
-// capital makes a sentence of a reason.
-func capital(s string) string {
+// toSentence makes a sentence of a reason.
+func toSentence(s string) string {
 	if s == "" {
 		return ""
 	}
 	return strings.ToUpper(s[:1]) + s[1:] + "."
 }
 
-// Models lists the names of models to choose from, at most 200: those behind
-// endpoint, or, where it is empty, those of the portal with its default first.
+// Models lists the names of models to choose from, at most 200: those of endpoint or, if it is empty,
+// those of the portal with its default first.
 func (d *Driver) Models(ctx context.Context, endpoint, key string) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, probeTime)
 	defer cancel()
-	a := asked{portal: endpoint == "", key: key}
+	a := chosenModel{portal: endpoint == "", key: key}
 	var err error
 	switch {
 	case !a.portal:
@@ -108,12 +108,12 @@ func (d *Driver) Models(ctx context.Context, endpoint, key string) ([]string, er
 	default:
 		a.client, a.key, a.name = d.portal, d.cfg.Portal.Key, d.cfg.Portal.Name
 	}
-	ids, err := d.ids(ctx, a)
+	ids, err := d.listModels(ctx, a)
 	if err != nil {
 		f := *fault.As(err)
-		f.Safe = redacted(f.Safe, a.key)
+		f.Safe = redactSecret(f.Safe, a.key)
 		if a.portal {
-			f.Kind, f.Safe = fault.Unavailable, a.reason(err)
+			f.Kind, f.Safe = fault.Unavailable, a.failureReason(err)
 		}
 		return nil, &f
 	}
@@ -129,26 +129,24 @@ func (d *Driver) Models(ctx context.Context, endpoint, key string) ([]string, er
 	return out, nil
 }
 
-// ids lists the models behind a; what the portal's own server said is kept a
-// while.
-func (d *Driver) ids(ctx context.Context, a asked) ([]string, error) {
+// listModels lists the models of a. The list of the portal's own server is cached for a while.
+func (d *Driver) listModels(ctx context.Context, a chosenModel) ([]string, error) {
 	if !a.portal {
 		return a.client.Models(ctx)
 	}
-	return d.lists.get(ctx, a.client.Models)
+	return d.lists.getList(ctx, a.client.Models)
 }
 
-// listing keeps one list, whether it came or not, and lets those who want it
-// at the same time wait for one of them.
+// listing caches one list or its error. Concurrent callers wait for one request.
 type listing struct {
 	mu   sync.Mutex    // guards all below
-	busy chan struct{} // closed when the one who asks is done; nil while nobody does
+	busy chan struct{} // closed when the running request ends; nil while there is none
 	at   time.Time
 	ids  []string
 	err  error
 }
 
-func (l *listing) get(ctx context.Context, ask func(context.Context) ([]string, error)) ([]string, error) {
+func (l *listing) getList(ctx context.Context, ask func(context.Context) ([]string, error)) ([]string, error) {
 	for {
 		l.mu.Lock()
 		if !l.at.IsZero() && time.Since(l.at) < listLife {
@@ -160,7 +158,7 @@ func (l *listing) get(ctx context.Context, ask func(context.Context) ([]string, 
 			busy = make(chan struct{})
 			l.busy = busy
 			l.mu.Unlock()
-			return l.fill(ctx, busy, ask)
+			return l.fillList(ctx, busy, ask)
 		}
 		l.mu.Unlock()
 		select {
@@ -172,8 +170,7 @@ func (l *listing) get(ctx context.Context, ask func(context.Context) ([]string, 
 	}
 }
 
-func (l *listing) fill(ctx context.Context, busy chan struct{},
-	ask func(context.Context) ([]string, error)) (ids []string, err error) {
+func (l *listing) fillList(ctx context.Context, busy chan struct{}, ask func(context.Context) ([]string, error)) (ids []string, err error) {
 	keep := false
 	defer func() {
 		l.mu.Lock()
@@ -185,6 +182,6 @@ func (l *listing) fill(ctx context.Context, busy chan struct{},
 		close(busy)
 	}()
 	ids, err = ask(ctx)
-	keep = err == nil || ctx.Err() == nil // who gave up says nothing of the server
+	keep = err == nil || ctx.Err() == nil // a canceled request is no result of the server
 	return ids, err
 }

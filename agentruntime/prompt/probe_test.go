@@ -91,28 +91,28 @@ func TestListing_ForgetsAfterAWhile(t *testing.T) {
 		n := 0
 		ask := func(context.Context) ([]string, error) { n++; return []string{fmt.Sprint(n)}, nil }
 		for range 3 {
-			l.get(t.Context(), ask)
+			l.getList(t.Context(), ask)
 			time.Sleep(9 * time.Second)
 		}
 		if n != 1 {
 			t.Errorf("asked %d times", n)
 		}
 		time.Sleep(listLife)
-		if ids, _ := l.get(t.Context(), ask); ids[0] != "2" {
+		if ids, _ := l.getList(t.Context(), ask); ids[0] != "2" {
 			t.Errorf("%q", ids)
 		}
 		time.Sleep(listLife)
 		// Who gives up leaves nothing behind, and does not hold up others.
 		ctx, cancel := context.WithCancel(t.Context())
-		go l.get(ctx, func(ctx context.Context) ([]string, error) { <-ctx.Done(); return nil, ctx.Err() })
+		go l.getList(ctx, func(ctx context.Context) ([]string, error) { <-ctx.Done(); return nil, ctx.Err() })
 		synctest.Wait()
 		impatient, end := context.WithTimeout(t.Context(), time.Second)
 		defer end()
-		if _, err := l.get(impatient, ask); !fault.Is(err, fault.Unavailable) {
+		if _, err := l.getList(impatient, ask); !fault.Is(err, fault.Unavailable) {
 			t.Errorf("%v", err)
 		}
 		got := make(chan []string)
-		go func() { ids, _ := l.get(t.Context(), ask); got <- ids }()
+		go func() { ids, _ := l.getList(t.Context(), ask); got <- ids }()
 		synctest.Wait()
 		cancel()
 		if ids := <-got; len(ids) != 1 || ids[0] != "3" {

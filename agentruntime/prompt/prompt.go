@@ -1,10 +1,9 @@
-// Package prompt runs agents that are instructions: it puts them to a model,
-// the portal's own or the owner's, and lets the model use the tools of other
-// agents in a bounded loop. What the model and the tools say is data: a tool
-// that may change something runs only after the person who asks said yes, or
-// when the owner allowed it beforehand. The package knows nothing of storage,
-// of how a tool is reached or of how many tokens an operator pays for; these
-// come in through Tools, Budget and Ledger.
+// Package prompt runs agents that consist of instructions: it sends the instructions to a model, the
+// portal's own or the owner's, and lets the model use the tools of other agents in a bounded loop. The
+// output of the model and the tools is untrusted: a tool that may change something runs only after the
+// person who asked consented, or when the owner allowed it beforehand. The package does not depend on
+// storage, on the way a tool is called or on the operator's token limits; they are behind Tools, Budget
+// and Ledger.
 package prompt
 
 import (
@@ -26,26 +25,24 @@ var (
 	_ hub.Prober = (*Driver)(nil)
 )
 
-// Config is what a Driver needs.
+// Config holds the dependencies of a Driver.
 type Config struct {
-	// RT carries calls to the owners' models; it must bound time and guard
-	// addresses. PortalRT carries those to the portal's own model, whose
-	// address the operator chose; nil means RT.
+	// RT sends requests to the owners' models; it must bound time and restrict addresses. PortalRT
+	// sends those to the portal's own model, whose address the operator chose; nil means RT.
 	RT, PortalRT http.RoundTripper
 	// Portal is the portal's own model; nil when it has none.
 	Portal *Model
 	// Tools finds the tools of other agents; nil when there are none.
 	Tools Tools
-	// Budget is asked before the portal's own model is; nil means no bound.
+	// Budget is asked before each question to the portal's own model; nil means no bound.
 	Budget Budget
 	// Log defaults to a logger that discards.
 	Log *slog.Logger
-	// HistoryBytes bounds what was said before that goes along; default
-	// 24 KiB.
+	// HistoryBytes bounds the earlier messages that are sent; default 24 KiB.
 	HistoryBytes int
 }
 
-// Model is a model behind an OpenAI-compatible server.
+// Model is a model on an OpenAI-compatible server.
 type Model struct {
 	URL  string // base, usually ending in /v1
 	Key  string
@@ -54,8 +51,8 @@ type Model struct {
 
 // Tools finds the tools that an agent may use for a call.
 type Tools interface {
-	// Offer returns the tools of the agents named that this caller may use
-	// through this agent. Agents that are gone or not allowed are left out.
+	// Offer returns the tools of the named agents that this caller may use through this agent. Agents
+	// that are gone or not allowed are left out.
 	Offer(ctx context.Context, call task.Call, names []string) ([]Tool, error)
 }
 
@@ -66,12 +63,11 @@ type Tool struct {
 	Description string
 	// Schema is the JSON Schema of the arguments, an object.
 	Schema json.RawMessage
-	// ReadOnly is true when the tool changes nothing, by the word of its
-	// server.
+	// ReadOnly is true when the tool changes nothing, as declared by its server.
 	ReadOnly bool
-	// Call runs it. isError is a failure the tool reports itself; err one of
-	// reaching it, of which a *fault.Error's sentence goes to the model. It
-	// must return soon after ctx ends.
+	// Call runs it. isError marks a failure that the tool itself reports. err is set when the tool
+	// could not be called; the sentence of a *fault.Error is shown to the model. It must return soon
+	// after ctx ends.
 	Call func(ctx context.Context, args json.RawMessage) (text string, isError bool, err error)
 }
 
@@ -80,7 +76,7 @@ type Tool struct {
 type Driver struct {
 	cfg    Config
 	portal *model.Client // nil when the portal has no model
-	broken error         // why the portal's model cannot be used
+	broken error         // the reason why the portal's model cannot be used
 	lists  listing
 }
 
@@ -108,14 +104,14 @@ func New(cfg Config) *Driver {
 }
 
 const (
-	// maxAttempts is how often one question is put, over restarts.
+	// maxAttempts is how often one question is asked, over restarts.
 	maxAttempts = 2
 	// portalTokens bounds one answer of the portal's own model.
 	portalTokens = 4096
 )
 
-// asked is the model that one agent uses.
-type asked struct {
+// chosenModel is the model that one agent uses.
+type chosenModel struct {
 	client *model.Client
 	name   string
 	key    string
@@ -123,28 +119,27 @@ type asked struct {
 	max    int // tokens of one answer; 0 leaves it to the model
 }
 
-// model finds the model of an agent.
-func (d *Driver) model(endpoint, secret string, cfg hub.PromptConfig) (asked, error) {
+// findModel returns the model of an agent.
+func (d *Driver) findModel(endpoint, secret string, cfg hub.PromptConfig) (chosenModel, error) {
 	if endpoint != "" {
 		if cfg.Model == "" {
-			return asked{}, fault.New(fault.Unavailable, "The agent names no model. Its owner should choose one.")
+			return chosenModel{}, fault.New(fault.Unavailable, "The agent names no model. Its owner should choose one.")
 		}
 		client, err := model.New(d.cfg.RT, endpoint, secret)
-		return asked{client: client, name: cfg.Model, key: secret, max: max(cfg.MaxTokens, 0)}, err
+		return chosenModel{client: client, name: cfg.Model, key: secret, max: max(cfg.MaxTokens, 0)}, err
 	}
 	if d.broken != nil {
-		return asked{}, d.broken
+		return chosenModel{}, d.broken
 	}
-	// The operator pays: another of its provider's models is not the owner's
-	// to choose.
-	a := asked{client: d.portal, name: d.cfg.Portal.Name, key: d.cfg.Portal.Key, portal: true, max: cfg.MaxTokens}
+	// The operator pays, so the owner may not choose another of the provider's models.
+	a := chosenModel{client: d.portal, name: d.cfg.Portal.Name, key: d.cfg.Portal.Key, portal: true, max: cfg.MaxTokens}
 	if a.max <= 0 || a.max > portalTokens {
 		a.max = portalTokens
 	}
 	return a, nil
 }
 
-func settings(b json.RawMessage) (hub.PromptConfig, error) {
+func readSettings(b json.RawMessage) (hub.PromptConfig, error) {
 	var cfg hub.PromptConfig
 	if len(b) == 0 {
 		return cfg, nil
@@ -153,8 +148,9 @@ func settings(b json.RawMessage) (hub.PromptConfig, error) {
 	return cfg, err
 }
 
-// reason is what people read; who asked cannot mend a key.
-func (a asked) reason(err error) string {
+// failureReason returns a sentence for people. It refers to the owner or operator, because the caller
+// cannot change a key.
+func (a chosenModel) failureReason(err error) string {
 	switch {
 	case errors.Is(err, model.ErrKey) && a.portal:
 		return "The portal's model refused the portal's key. Its operator should renew it."
@@ -163,19 +159,19 @@ func (a asked) reason(err error) string {
 	case errors.Is(err, model.ErrKey):
 		return "The endpoint asks for a key and none is stored for this agent. Its owner should add one."
 	}
-	return redacted(fault.As(err).Safe, a.key)
+	return redactSecret(fault.As(err).Safe, a.key)
 }
 
-// redacted takes a credential out of foreign text: those who read it are not
-// its owner.
-func redacted(text, secret string) string {
+// redactSecret removes a credential from a text of the server, because its readers are not the owner of
+// the credential.
+func redactSecret(text, secret string) string {
 	if secret == "" {
 		return text
 	}
 	return strings.ReplaceAll(text, secret, "[key]")
 }
 
-// failed is a task that ended without an answer, or with part of one.
-func failed(parts []task.Part, reason string) task.Result {
+// failedResult is the result of a task that ended without an answer, or with part of one.
+func failedResult(parts []task.Part, reason string) task.Result {
 	return task.Result{State: task.Failed, Parts: parts, Reason: reason}
 }

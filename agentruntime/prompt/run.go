@@ -21,11 +21,11 @@ import (
 const (
 	maxRounds    = 8         // of answers that ask for tools
 	maxCalls     = 16        // in all
-	maxSame      = 3         // the third wish for the same call ends the task
+	maxSame      = 3         // the third request for the same call ends the task
 	maxAsked     = 128 << 10 // bytes of arguments in all
-	maxAside     = 16 << 10  // of what the model says beside its calls, as it is told again
+	maxAside     = 16 << 10  // of the model's text beside its calls when it is sent back
 	maxToolNames = 8
-	// pictureTokens is what a picture counts, about as much as providers do.
+	// pictureTokens is the estimated cost of a picture, similar to that of providers.
 	pictureTokens = 1500
 )
 
@@ -35,36 +35,36 @@ type run struct {
 	d     *Driver
 	call  task.Call
 	cfg   hub.PromptConfig
-	ask   asked
+	ask   chosenModel
 	offer offer
 	out   task.Sink
 	st    *state
-	// pictures go with the conversation, whose text numbers them.
+	// pictures are sent with the conversation, whose text numbers them.
 	pictures []string
 	over     bool // the answer is longer than model.MaxText
-	gap      bool // what is said next begins a paragraph
+	gap      bool // the next text starts a paragraph
 }
 
 // Run implements task.Agent.
 func (d *Driver) Run(ctx context.Context, call task.Call, out task.Sink) (task.Result, error) {
-	cfg, err := settings(call.Agent.Config)
+	cfg, err := readSettings(call.Agent.Config)
 	if err != nil {
 		return task.Result{}, fault.Wrap(fault.Unavailable, err,
 			"The agent is not set up in a way this portal can use. Its owner should register it again.")
 	}
 	r := &run{d: d, call: call, cfg: cfg, out: out}
-	if r.ask, err = d.model(call.Agent.Endpoint, call.Agent.Secret, cfg); err != nil {
-		return failed(nil, fault.As(err).Safe), nil
+	if r.ask, err = d.findModel(call.Agent.Endpoint, call.Agent.Secret, cfg); err != nil {
+		return failedResult(nil, fault.As(err).Safe), nil
 	}
 	r.tracer = newTracer(ctx, r.ask.key)
-	if r.st, err = r.begin(ctx); err != nil {
+	if r.st, err = r.loadState(ctx); err != nil {
 		return task.Result{}, err
 	}
 	if call.Attempt > maxAttempts {
-		return failed(r.parts(), "The portal was interrupted twice while this was being answered. Ask again."), nil
+		return failedResult(r.shownParts(), "The portal was interrupted twice while this was being answered. Ask again."), nil
 	}
 	if r.st.Waiting != nil {
-		return r.waits(), nil // asked before a restart, not answered yet
+		return r.waitingResult(), nil // asked before a restart, not answered yet
 	}
 	if len(cfg.Tools) > 0 && d.cfg.Tools != nil {
 		list, err := d.cfg.Tools.Offer(ctx, call, cfg.Tools[:min(len(cfg.Tools), maxToolNames)])
@@ -77,27 +77,27 @@ func (d *Driver) Run(ctx context.Context, call task.Call, out task.Sink) (task.R
 		r.offer = newOffer(list)
 	}
 	for {
-		if res, err := r.settle(ctx); res != nil || err != nil {
-			return deref(res), err
+		if res, err := r.answerCalls(ctx); res != nil || err != nil {
+			return derefResult(res), err
 		}
-		if res, err := r.round(ctx); res != nil || err != nil {
-			return deref(res), err
+		if res, err := r.askModel(ctx); res != nil || err != nil {
+			return derefResult(res), err
 		}
 	}
 }
 
-func deref(r *task.Result) task.Result {
+func derefResult(r *task.Result) task.Result {
 	if r == nil {
 		return task.Result{}
 	}
 	return *r
 }
 
-// begin finds where the task stands. What was stored is never done twice.
-func (r *run) begin(ctx context.Context) (*state, error) {
+// loadState returns the state of the task. Stored steps are never repeated.
+func (r *run) loadState(ctx context.Context) (*state, error) {
 	c, pictures := attach.ForModel(ctx, r.call)
-	f := speech.Of(c)
-	fresh := &state{Message: c.MessageID, Mark: f.Mark(), Base: conversation(c, f, r.d.cfg.HistoryBytes)}
+	f := speech.NewFrame(c)
+	fresh := &state{Message: c.MessageID, Mark: f.Mark(), Base: conversationMessages(c, f, r.d.cfg.HistoryBytes)}
 	st := fresh
 	if len(c.Checkpoint) > 0 {
 		st = &state{}
@@ -106,7 +106,7 @@ func (r *run) begin(ctx context.Context) (*state, error) {
 				"The portal cannot read where this was interrupted. Ask again.")
 		}
 	}
-	st.lose()
+	st.loseCall()
 	if st.Message == c.MessageID || st.Waiting == nil {
 		r.pictures = pictures
 	}
@@ -114,139 +114,136 @@ func (r *run) begin(ctx context.Context) (*state, error) {
 		if st.Waiting == nil {
 			st = fresh // another question
 		} else {
-			r.answered(st)
+			r.takeAnswer(st)
 		}
 	}
 	if c.Attempt > 1 {
-		r.out.Replace(st.Said) // what was shown since the last checkpoint is said again
+		r.out.Replace(st.Said) // repeat the text since the last checkpoint
 	}
 	return st, nil
 }
 
-// answered takes in what the caller said to the question. Only these parts,
-// which the portal took from the caller, can be a yes.
-func (r *run) answered(st *state) {
-	text := speech.Marked(st.Mark).Clean(task.PlainText(r.call.Parts))
+// takeAnswer takes the caller's answer to the question. Only these parts, which the portal received
+// from the caller, can be a yes.
+func (r *run) takeAnswer(st *state) {
+	text := speech.FrameWithMark(st.Mark).RemoveMark(task.PlainText(r.call.Parts))
 	self := []string{strings.ToLower(r.call.Agent.Name), strings.ToLower(r.call.Agent.Handle)}
 	w := st.Waiting
 	st.Message, st.Said, st.Waiting = r.call.MessageID, "", nil
 	switch {
-	case mayConsent(r.call.Caller) && r.call.Said().Kind != "agent" && agrees(text, self...):
+	case mayConsent(r.call.Caller) && r.call.Said().Kind != "agent" && isYes(text, self...):
 		st.Granted = w
-	case declines(text, self...):
-		st.result(w.ID, "Not called: the portal asked the person, who did not agree.")
+	case isNo(text, self...):
+		st.addResult(w.ID, "Not called: the portal asked the person, who did not agree.")
 	default:
-		st.result(w.ID, "Not called: the portal asked the person, who did not agree but said:\n"+clip(text,
-			maxQuestion))
+		st.addResult(w.ID, "Not called: the portal asked the person, who did not agree but said:\n"+clipText(text, maxQuestion))
 	}
 }
 
-// settle answers the calls of the model that are still open.
-func (r *run) settle(ctx context.Context) (*task.Result, error) {
+// answerCalls answers the open calls of the model.
+func (r *run) answerCalls(ctx context.Context) (*task.Result, error) {
 	for {
-		c, ok := r.st.open()
+		c, ok := r.st.openCall()
 		if !ok {
 			return nil, nil
 		}
-		if res, err := r.one(ctx, c); res != nil || err != nil {
+		if res, err := r.answerCall(ctx, c); res != nil || err != nil {
 			return res, err
 		}
 	}
 }
 
-// one answers one call: by making it, by saying why not, or by asking the
-// person, which ends the run.
-func (r *run) one(ctx context.Context, c openai.ToolCall) (*task.Result, error) {
+// answerCall answers one call: by making it, by refusing it with a reason, or by asking the person,
+// which ends the run.
+func (r *run) answerCall(ctx context.Context, c openai.ToolCall) (*task.Result, error) {
 	t, ok := r.offer.tools[c.Function.Name]
 	if !ok {
-		r.st.result(c.ID, fmt.Sprintf("There is no tool %q. There are: %s.", plain(c.Function.Name),
-			strings.Join(r.offer.names, ", ")))
+		r.st.addResult(c.ID, fmt.Sprintf("There is no tool %q. There are: %s.", cleanName(c.Function.Name), strings.Join(r.offer.names, ", ")))
 		return nil, nil
 	}
-	args, err := arguments(c)
+	args, err := parseArguments(c)
 	if err != nil {
-		r.st.result(c.ID, "Not called: the arguments cannot be used: "+err.Error()+".")
+		r.st.addResult(c.ID, "Not called: the arguments cannot be used: "+err.Error()+".")
 		return nil, nil
 	}
-	if why := misfit(t, args); why != "" {
-		r.st.result(c.ID, "Not called: the arguments do not fit the tool: "+clip(why, maxAbout))
+	if why := schemaProblem(t, args); why != "" {
+		r.st.addResult(c.ID, "Not called: the arguments do not fit the tool: "+clipText(why, maxAbout))
 		return nil, nil
 	}
 	if !t.ReadOnly {
-		return r.effect(ctx, c, t, args)
+		return r.callWithEffect(ctx, c, t, args)
 	}
-	text, err := r.use(ctx, t, args)
+	text, err := r.useTool(ctx, t, args)
 	if err != nil {
 		return nil, err
 	}
-	r.st.result(c.ID, text)
+	r.st.addResult(c.ID, text)
 	return nil, nil
 }
 
-// effect makes a call that may change something: with a yes for this very
-// call or the owner's word, at most once. The owner's word is not for a second
-// time where the first was interrupted.
-func (r *run) effect(ctx context.Context, c openai.ToolCall, t Tool, args json.RawMessage) (*task.Result, error) {
+// callWithEffect makes a call that may change something, at most once. It needs a yes for this very
+// call or the owner's general permission. The owner's permission does not cover the repetition of an
+// interrupted call.
+func (r *run) callWithEffect(ctx context.Context, c openai.ToolCall, t Tool, args json.RawMessage) (*task.Result, error) {
 	g := r.st.Granted
 	granted := g != nil && g.ID == c.ID && g.Agent == t.Agent && g.Tool == t.Name
 	r.st.Granted = nil
 	switch {
-	case r.cfg.Unasked && !r.st.repeats(c), granted:
+	case r.cfg.Unasked && !r.st.repeatsLost(c), granted:
 	case !mayConsent(r.call.Caller):
-		r.st.result(c.ID, "Not called: this tool may change something, which needs a person's yes, and it is not a person who asks.")
+		r.st.addResult(c.ID, "Not called: this tool may change something, which needs a person's yes, and it is not a person who asks.")
 		return nil, nil
 	case len(args) > maxShown:
-		r.st.result(c.ID, fmt.Sprintf("Not called: a person has to agree to this call and cannot check arguments of more than %d KiB. Use shorter ones.", maxShown>>10))
+		r.st.addResult(c.ID, fmt.Sprintf("Not called: a person has to agree to this call and cannot check arguments of more than %d KiB. Use shorter ones.", maxShown>>10))
 		return nil, nil
 	default:
-		w := question(c, t, args)
+		w := askConsent(c, t, args)
 		r.st.Waiting = w
 		before := r.st.Said
 		r.gap = before != ""
-		r.say(w.Question)
+		r.showText(w.Question)
 		if r.over {
 			r.st.Said = before
-			return r.failed("The answer is longer than %d KiB and was cut.", model.MaxText>>10)
+			return r.failResult("The answer is longer than %d KiB and was cut.", model.MaxText>>10)
 		}
-		if err := r.st.store(ctx, r.out); err != nil {
+		if err := r.st.saveState(ctx, r.out); err != nil {
 			return nil, err
 		}
-		res := r.waits()
+		res := r.waitingResult()
 		return &res, nil
 	}
 	r.st.Making = c.ID
-	if err := r.st.store(ctx, r.out); err != nil {
+	if err := r.st.saveState(ctx, r.out); err != nil {
 		return nil, err
 	}
-	text, err := r.use(ctx, t, args)
+	text, err := r.useTool(ctx, t, args)
 	if err != nil {
 		return nil, err
 	}
 	r.st.Making = ""
-	r.st.result(c.ID, text)
-	return nil, r.st.store(ctx, r.out)
+	r.st.addResult(c.ID, text)
+	return nil, r.st.saveState(ctx, r.out)
 }
 
-// waits is the outcome of a task that asked the person.
-func (r *run) waits() task.Result {
-	return task.Result{State: task.InputRequired, Parts: r.parts(), Reason: r.st.Waiting.Short}
+// waitingResult is the result of a task that asked the person.
+func (r *run) waitingResult() task.Result {
+	return task.Result{State: task.InputRequired, Parts: r.shownParts(), Reason: r.st.Waiting.Short}
 }
 
-// round asks the model once and takes in its answer.
-func (r *run) round(ctx context.Context) (*task.Result, error) {
-	reply, res, err := r.chat(ctx)
+// askModel asks the model once and takes its answer.
+func (r *run) askModel(ctx context.Context) (*task.Result, error) {
+	reply, res, err := r.chatWithModel(ctx)
 	if res != nil || err != nil {
 		return res, err
 	}
 	if len(reply.Calls) == 0 {
-		return r.ended(reply)
+		return r.finalResult(reply)
 	}
-	rounds, before := r.st.rounds()
-	turn := openai.Message{Role: openai.Assistant, Content: openai.Content(clip(reply.Text, maxAside)),
-		Reasoning: openai.Content(reply.Reasoning)}
+	rounds, before := r.st.countRounds()
+	turn := openai.Message{Role: openai.Assistant, Content: openai.Content(clipText(reply.Text, maxAside)), Reasoning: openai.Content(reply.Reasoning)}
 	unusable := make(map[string]string)
 	for _, c := range reply.Calls {
-		c, err := echoed(unique(c, before, turn.ToolCalls))
+		c, err := echoCall(uniqueID(c, before, turn.ToolCalls))
 		if err != nil {
 			unusable[c.ID] = "Not called: the arguments cannot be used: " + err.Error() + "."
 		}
@@ -258,31 +255,29 @@ func (r *run) round(ctx context.Context) (*task.Result, error) {
 		size += len(c.Function.Arguments)
 		key := c.Function.Name + "\x00" + string(c.Function.Arguments)
 		if same[key]++; same[key] >= maxSame {
-			return r.failed("The model asked %d times for the same call of %s and was stopped.", maxSame,
-				plain(c.Function.Name))
+			return r.failResult("The model asked %d times for the same call of %s and was stopped.", maxSame, cleanName(c.Function.Name))
 		}
 	}
 	switch {
 	case rounds >= maxRounds:
-		return r.failed("The model used tools %d times in a row without coming to an answer and was stopped.",
-			maxRounds)
+		return r.failResult("The model used tools %d times in a row without coming to an answer and was stopped.", maxRounds)
 	case len(all) > maxCalls:
-		return r.failed("The model asked for more than %d calls of tools and was stopped.", maxCalls)
+		return r.failResult("The model asked for more than %d calls of tools and was stopped.", maxCalls)
 	case size > maxAsked:
-		return r.failed("The model gave its tools more than %d KiB of arguments and was stopped.", maxAsked>>10)
+		return r.failResult("The model gave its tools more than %d KiB of arguments and was stopped.", maxAsked>>10)
 	}
 	r.st.Turns = append(r.st.Turns, turn)
 	for _, c := range turn.ToolCalls {
 		if why := unusable[c.ID]; why != "" {
-			r.st.result(c.ID, why)
+			r.st.addResult(c.ID, why)
 		}
 	}
 	return nil, nil
 }
 
-// unique gives a call another id where the model used it before: by its id a
-// call is asked about, made and answered.
-func unique(c openai.ToolCall, before, now []openai.ToolCall) openai.ToolCall {
+// uniqueID gives a call another id if the model used it before, because a call is asked about, made and
+// answered by its id.
+func uniqueID(c openai.ToolCall, before, now []openai.ToolCall) openai.ToolCall {
 	first := c.ID
 	same := func(o openai.ToolCall) bool { return o.ID == c.ID }
 	for n := 2; slices.ContainsFunc(before, same) || slices.ContainsFunc(now, same); n++ {
@@ -291,16 +286,16 @@ func unique(c openai.ToolCall, before, now []openai.ToolCall) openai.ToolCall {
 	return c
 }
 
-// ended makes the outcome of a last answer.
-func (r *run) ended(reply model.Reply) (*task.Result, error) {
-	parts := r.parts()
+// finalResult makes the result of a last answer.
+func (r *run) finalResult(reply model.Reply) (*task.Result, error) {
+	parts := r.shownParts()
 	switch {
 	case reply.Finish == openai.FinishFilter:
-		return r.failed("The model's provider withheld the answer or the rest of it (content filter).")
+		return r.failResult("The model's provider withheld the answer or the rest of it (content filter).")
 	case len(parts) == 0 && reply.Finish == openai.FinishLength:
-		return r.failed("The model came to its length limit before it said anything.")
+		return r.failResult("The model came to its length limit before it said anything.")
 	case len(parts) == 0:
-		return r.failed("The model answered with nothing.")
+		return r.failResult("The model answered with nothing.")
 	case reply.Finish == openai.FinishLength:
 		return &task.Result{State: task.Completed, Parts: parts,
 			Reason: "The answer ends at the model's length limit."}, nil
@@ -308,14 +303,13 @@ func (r *run) ended(reply model.Reply) (*task.Result, error) {
 	return &task.Result{State: task.Completed, Parts: parts}, nil
 }
 
-func (r *run) failed(format string, args ...any) (*task.Result, error) {
-	res := failed(r.parts(), fmt.Sprintf(format, args...))
+func (r *run) failResult(format string, args ...any) (*task.Result, error) {
+	res := failedResult(r.shownParts(), fmt.Sprintf(format, args...))
 	return &res, nil
 }
 
-// say shows text and keeps it; what one answer of the model says and what
-// the next one does are paragraphs of their own.
-func (r *run) say(delta string) {
+// showText shows text and stores it. The texts of two answers of the model are separate paragraphs.
+func (r *run) showText(delta string) {
 	if r.gap {
 		if delta = strings.TrimLeft(delta, "\n"); delta == "" {
 			return
@@ -330,20 +324,19 @@ func (r *run) say(delta string) {
 	r.out.Text(delta)
 }
 
-// parts is all that was shown.
-func (r *run) parts() []task.Part {
+// shownParts returns all shown text.
+func (r *run) shownParts() []task.Part {
 	if r.st.Said == "" {
 		return nil
 	}
 	return []task.Part{task.TextPart(r.st.Said)}
 }
 
-// chat puts the conversation to the model, within the budget.
-func (r *run) chat(ctx context.Context) (model.Reply, *task.Result, error) {
-	req := openai.ChatRequest{Model: r.ask.name, Temperature: r.cfg.Temperature, MaxTokens: r.ask.max,
-		Tools: r.offer.listed}
-	req.Messages = append(req.Messages, system(r.call, speech.Marked(r.st.Mark), r.cfg, len(r.offer.listed) > 0))
-	req.Messages = append(req.Messages, examples(r.cfg)...)
+// chatWithModel sends the conversation to the model, within the budget.
+func (r *run) chatWithModel(ctx context.Context) (model.Reply, *task.Result, error) {
+	req := openai.ChatRequest{Model: r.ask.name, Temperature: r.cfg.Temperature, MaxTokens: r.ask.max, Tools: r.offer.listed}
+	req.Messages = append(req.Messages, systemMessage(r.call, speech.FrameWithMark(r.st.Mark), r.cfg, len(r.offer.listed) > 0))
+	req.Messages = append(req.Messages, exampleMessages(r.cfg)...)
 	req.Messages = append(req.Messages, r.st.Base...)
 	last := len(req.Messages) - 1
 	req.Messages = append(req.Messages, r.st.Turns...)
@@ -363,39 +356,38 @@ func (r *run) chat(ctx context.Context) (model.Reply, *task.Result, error) {
 			if f.Kind == fault.Internal {
 				return model.Reply{}, nil, err
 			}
-			res, _ := r.failed("%s", f.Safe)
+			res, _ := r.failResult("%s", f.Safe)
 			return model.Reply{}, res, nil
 		}
 	}
-	r.traced(true, r.head(), string(body))
+	r.traceMessage(true, r.traceHead(), string(body))
 	r.gap = r.st.Said != ""
-	reply, err := r.ask.client.Chat(untraced(ctx), req, r.say)
-	if len(r.pictures) > 0 && reply.Text == "" && ctx.Err() == nil && model.Unseeing(err) {
-		r.pictures, req.Messages[last].Pictures = nil, nil // it reads only text, which names them
-		reply, err = r.ask.client.Chat(untraced(ctx), req, r.say)
+	reply, err := r.ask.client.Chat(withoutTrace(ctx), req, r.showText)
+	if len(r.pictures) > 0 && reply.Text == "" && ctx.Err() == nil && model.RefusedPictures(err) {
+		r.pictures, req.Messages[last].Pictures = nil, nil // the model reads only text, which names them
+		reply, err = r.ask.client.Chat(withoutTrace(ctx), req, r.showText)
 	}
-	settle(spent(ctx, reply, err, in))
+	settle(tokensUsed(ctx, reply, err, in))
 	if ctx.Err() != nil {
 		return reply, nil, context.Cause(ctx)
 	}
 	if err != nil {
-		why := r.ask.reason(err)
-		r.traced(false, "no answer", why)
-		res, _ := r.failed("%s", why)
+		why := r.ask.failureReason(err)
+		r.traceMessage(false, "no answer", why)
+		res, _ := r.failResult("%s", why)
 		return reply, res, nil
 	}
-	r.tracedReply(reply)
+	r.traceReply(reply)
 	if r.over {
-		res, _ := r.failed("The answer is longer than %d KiB and was cut.", model.MaxText>>10)
+		res, _ := r.failResult("The answer is longer than %d KiB and was cut.", model.MaxText>>10)
 		return reply, res, nil
 	}
 	return reply, nil, nil
 }
 
-// spent is what a question has cost: what the server says, else a guess by
-// size. A question that was refused or did not arrive costs nothing, one that
-// was stopped does.
-func spent(ctx context.Context, reply model.Reply, err error, in int) int {
+// tokensUsed returns the cost of a question: the number given by the server, or else an estimate by
+// size. A question that was refused or did not arrive costs nothing; one that was stopped does.
+func tokensUsed(ctx context.Context, reply model.Reply, err error, in int) int {
 	u := reply.Usage
 	if n := max(u.TotalTokens, u.PromptTokens+u.CompletionTokens); n > 0 {
 		return n

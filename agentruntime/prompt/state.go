@@ -9,27 +9,25 @@ import (
 	"agentsite/internal/task"
 )
 
-// state is the checkpoint: all that is needed to go on without doing anything
-// twice. It is stored before a tool with effects is called, after it was, and
-// before a person is asked.
+// state is the checkpoint: the data needed to continue without repeating a step. It is stored before
+// and after a call of a tool with effects, and before a person is asked.
 type state struct {
-	// Message is the message of the caller that was last taken in. An answer
-	// to a question comes with another.
+	// Message is the caller's message that was processed last. An answer to a question has another id.
 	Message string `json:"message"`
-	// Base is the conversation up to the question, Turns what followed: the
-	// model's wishes and the tools' results.
+	// Base is the conversation up to the question, Turns the messages after it: the model's calls and
+	// the tools' results.
 	Base  []openai.Message `json:"base"`
 	Turns []openai.Message `json:"turns,omitempty"`
-	// Mark tells who said what in Base; empty where one person did.
+	// Mark marks the speakers in Base; empty if there was only one.
 	Mark string `json:"mark,omitempty"`
 	// Said is the text shown since Message.
 	Said string `json:"said,omitempty"`
-	// Making is the id of a call with effects that was begun.
+	// Making is the id of a call with effects that was started.
 	Making string `json:"making,omitempty"`
-	// Lost are calls with effects of which nobody knows whether they were made.
+	// Lost are calls with effects whose result is unknown.
 	Lost []string `json:"lost,omitempty"`
-	// Waiting is the call that a person is asked about, nil for none. Granted
-	// is the one that was said yes to; it is never stored.
+	// Waiting is the call that a person is asked about, nil for none. Granted is the call that the
+	// person consented to; it is never stored.
 	Waiting *waiting `json:"waiting,omitempty"`
 	Granted *waiting `json:"-"`
 }
@@ -43,7 +41,7 @@ type waiting struct {
 	Short    string `json:"short"`
 }
 
-func (s *state) store(ctx context.Context, out task.Sink) error {
+func (s *state) saveState(ctx context.Context, out task.Sink) error {
 	b, err := json.Marshal(s)
 	if err != nil {
 		return err
@@ -51,8 +49,8 @@ func (s *state) store(ctx context.Context, out task.Sink) error {
 	return out.Checkpoint(ctx, b)
 }
 
-// open returns the first call of the model that has no result yet.
-func (s *state) open() (openai.ToolCall, bool) {
+// openCall returns the model's first call that has no result yet.
+func (s *state) openCall() (openai.ToolCall, bool) {
 	at := len(s.Turns) - 1
 	done := make(map[string]bool)
 	for at >= 0 && s.Turns[at].Role == openai.ToolRole {
@@ -70,31 +68,31 @@ func (s *state) open() (openai.ToolCall, bool) {
 	return openai.ToolCall{}, false
 }
 
-// lose gives up a call that was begun before the portal was interrupted.
-func (s *state) lose() {
+// loseCall gives up a call that was started before the portal was interrupted.
+func (s *state) loseCall() {
 	if s.Making == "" {
 		return
 	}
-	s.result(s.Making, "The portal was interrupted during this call. Whether it took effect is not known. It must not be repeated; tell the person.")
+	s.addResult(s.Making, "The portal was interrupted during this call. Whether it took effect is not known. It must not be repeated; tell the person.")
 	s.Lost = append(s.Lost, s.Making)
 	s.Making = ""
 }
 
-// repeats reports whether c is the same call as one that was lost.
-func (s *state) repeats(c openai.ToolCall) bool {
-	_, calls := s.rounds()
+// repeatsLost reports whether c is the same call as a lost one.
+func (s *state) repeatsLost(c openai.ToolCall) bool {
+	_, calls := s.countRounds()
 	return slices.ContainsFunc(calls, func(o openai.ToolCall) bool {
 		return slices.Contains(s.Lost, o.ID) && o.Function == c.Function
 	})
 }
 
-// result answers a call.
-func (s *state) result(id, text string) {
+// addResult adds the result of a call.
+func (s *state) addResult(id, text string) {
 	s.Turns = append(s.Turns, openai.Message{Role: openai.ToolRole, ToolCallID: id, Content: openai.Content(text)})
 }
 
-// rounds counts how often the model asked for tools, and calls them.
-func (s *state) rounds() (rounds int, calls []openai.ToolCall) {
+// countRounds returns how often the model asked for tools, and all its calls.
+func (s *state) countRounds() (rounds int, calls []openai.ToolCall) {
 	for _, m := range s.Turns {
 		if len(m.ToolCalls) > 0 {
 			rounds++
@@ -104,8 +102,8 @@ func (s *state) rounds() (rounds int, calls []openai.ToolCall) {
 	return rounds, calls
 }
 
-// results is how many bytes the tools returned so far.
-func (s *state) results() int {
+// resultBytes returns the total size of the tools' results so far.
+func (s *state) resultBytes() int {
 	n := 0
 	for _, m := range s.Turns {
 		if m.Role == openai.ToolRole {

@@ -11,8 +11,7 @@ import (
 	"agentsite/internal/task"
 )
 
-// tracer hands what goes out and comes in to whoever looks at the call, the
-// model's key taken out.
+// tracer reports requests and answers of a traced call, without the model's key.
 type tracer struct {
 	to  func(task.Traced)
 	key string
@@ -20,19 +19,19 @@ type tracer struct {
 
 func newTracer(ctx context.Context, key string) tracer { return tracer{task.Trace(ctx), key} }
 
-// untraced keeps what lies below from reporting the same again, with the
+// withoutTrace prevents lower layers from reporting the same again, because their reports contain the
 // addresses of the portal's model and of other owners' tools.
-func untraced(ctx context.Context) context.Context { return task.WithTrace(ctx, nil) }
+func withoutTrace(ctx context.Context) context.Context { return task.WithTrace(ctx, nil) }
 
-func (t tracer) traced(out bool, head, body string) {
+func (t tracer) traceMessage(out bool, head, body string) {
 	if t.to == nil {
 		return
 	}
-	body = redacted(body, t.key)
-	t.to(task.Traced{At: clock.Now(), Out: out, Head: cut(head), Body: cut(body), Size: int64(len(body))})
+	body = redactSecret(body, t.key)
+	t.to(task.Traced{At: clock.Now(), Out: out, Head: cutText(head), Body: cutText(body), Size: int64(len(body))})
 }
 
-func (t tracer) tracedReply(reply model.Reply) {
+func (t tracer) traceReply(reply model.Reply) {
 	if t.to == nil {
 		return
 	}
@@ -47,21 +46,21 @@ func (t tracer) tracedReply(reply model.Reply) {
 	}
 	head := "answer"
 	if reply.Model != "" {
-		head += " of " + plain(reply.Model)
+		head += " of " + cleanName(reply.Model)
 	}
-	t.traced(false, head, string(b))
+	t.traceMessage(false, head, string(b))
 }
 
-// head names a question to the model. The address of the portal's own is the
-// operator's business.
-func (r *run) head() string {
+// traceHead names a question to the model. The address of the portal's own model is hidden, because
+// only the operator may see it.
+func (r *run) traceHead() string {
 	if r.ask.portal {
-		return "question to the portal's model " + plain(r.ask.name)
+		return "question to the portal's model " + cleanName(r.ask.name)
 	}
-	return "POST " + redacted(r.call.Agent.Endpoint, r.ask.key) + "/chat/completions"
+	return "POST " + redactSecret(r.call.Agent.Endpoint, r.ask.key) + "/chat/completions"
 }
 
-func cut(s string) string {
+func cutText(s string) string {
 	if len(s) <= task.MaxTraced {
 		return s
 	}

@@ -19,14 +19,13 @@ import (
 )
 
 const (
-	// maxEvents bounds what one task may say, over all its connections.
+	// maxEvents bounds the events of one task, over all its connections.
 	maxEvents = 10_000
-	// maxReconnects is how often a stream is taken up again before asking
-	// from time to time instead.
+	// maxReconnects is how often a stream is resumed before the task is polled instead.
 	maxReconnects = 20
 )
 
-// errSettled ends the reading of a stream: the outcome is known.
+// errSettled ends the reading of a stream because the outcome is known.
 var errSettled = errors.New("settled")
 
 // run is one call of one agent.
@@ -47,37 +46,36 @@ type run struct {
 	result  task.Result
 }
 
-// way is how an agent is reached and spoken of.
+// way describes the route to an agent and its name in error messages.
 type way struct {
 	rt http.RoundTripper
-	// who is whom failures are about.
-	who string
-	// inline is the largest file in bytes that is sent as it is.
+	// subject is the subject of sentences about failures.
+	subject string
+	// inline is the largest file in bytes that is sent inline.
 	inline int
-	// peer says that errors before anything is sent may be faults of ours.
+	// peer means that errors before a request is sent may be our own faults.
 	peer bool
-	// local, when set, makes files of the far side's own of the parts that only
-	// refer to them.
+	// local, when set, downloads the remote side's files that parts refer to.
 	local func(ctx context.Context, parts []task.Part) []task.Part
 }
 
 // Run implements task.Agent.
 func (d *A2A) Run(ctx context.Context, call task.Call, out task.Sink) (task.Result, error) {
-	return d.run(ctx, way{rt: d.rt, who: "The agent", inline: attach.MaxInline}, call, out)
+	return d.runTask(ctx, way{rt: d.rt, subject: "The agent", inline: attach.MaxInline}, call, out)
 }
 
 // Stop implements task.Stopper.
-func (d *A2A) Stop(ctx context.Context, call task.Call) { d.stop(ctx, d.rt, call) }
+func (d *A2A) Stop(ctx context.Context, call task.Call) { d.stopTask(ctx, d.rt, call) }
 
-func (d *A2A) stop(ctx context.Context, rt http.RoundTripper, call task.Call) {
+func (d *A2A) stopTask(ctx context.Context, rt http.RoundTripper, call task.Call) {
 	client, _, err := a2aClient(rt, call.Agent.Endpoint, call.Agent.Config, call.Agent.Secret)
 	if err != nil {
-		return // it was asked in another way, which is not known any more
+		return // its registration has changed, so the old endpoint is unknown
 	}
 	d.stopRemote(ctx, client, readCheckpoint(call.Checkpoint).Task)
 }
 
-func (d *A2A) run(ctx context.Context, w way, call task.Call, out task.Sink) (task.Result, error) {
+func (d *A2A) runTask(ctx context.Context, w way, call task.Call, out task.Sink) (task.Result, error) {
 	client, cfg, err := a2aClient(w.rt, call.Agent.Endpoint, call.Agent.Config, call.Agent.Secret)
 	if err != nil {
 		return task.Result{}, fault.Wrap(fault.Unavailable, err, "The agent is not set up in a way this portal can use. Its owner should register it again.")
@@ -87,17 +85,16 @@ func (d *A2A) run(ctx context.Context, w way, call task.Call, out task.Sink) (ta
 	r.saved = r.at
 	switch {
 	case call.Attempt > 1 && r.at.Task == "":
-		// It may have been sent, and nothing says whether it arrived.
-		return failed(nil, "The portal was interrupted while it handed this to the agent. Whether the agent did the work is unknown; ask again if it should."), nil
+		// It may have been sent, and it is unknown whether it arrived.
+		return failedResult(nil, "The portal was interrupted while it handed this to the agent. Whether the agent did the work is unknown; ask again if it should."), nil
 	case call.Attempt > 1:
 		r.adopted = true
-		err = r.await(ctx)
+		err = r.awaitTask(ctx)
 	default:
-		err = r.send(ctx)
+		err = r.sendMessage(ctx)
 	}
 	if ctx.Err() != nil {
-		// When the portal stops the task goes on there, and here after the
-		// next start.
+		// If the portal stops, the task continues there, and here after the next start.
 		if !r.settled && !errors.Is(context.Cause(ctx), task.ErrShutdown) {
 			d.stopRemote(ctx, client, r.at.Task)
 		}
@@ -110,52 +107,52 @@ func (d *A2A) run(ctx context.Context, w way, call task.Call, out task.Sink) (ta
 		if _, ok := errors.AsType[*fault.Error](err); ok {
 			return task.Result{}, err
 		}
-		return failed(r.answer.parts(), redacted(w.sentence(err), call.Agent.Secret)), nil
+		return failedResult(r.answer.finalParts(), redactSecret(w.failureSentence(err), call.Agent.Secret)), nil
 	}
-	r.result.Reason = redacted(r.result.Reason, call.Agent.Secret)
+	r.result.Reason = redactSecret(r.result.Reason, call.Agent.Secret)
 	return r.result, nil
 }
 
-// sentence makes a reason of an error of the far side.
-func (w way) sentence(err error) string {
+// failureSentence makes a sentence of an error of the remote side.
+func (w way) failureSentence(err error) string {
 	if e, ok := errors.AsType[*trouble](err); ok {
 		return e.text
 	}
 	if w.peer && errors.Is(err, federation.ErrImpostor) {
-		return fmt.Sprintf("Another portal is at %s than the one that listed the agent, so nothing was sent.", w.who)
+		return fmt.Sprintf("Another portal is at %s than the one that listed the agent, so nothing was sent.", w.subject)
 	}
 	why := a2a.Reason(err)
 	if egress.NeverSent(err) {
-		return fmt.Sprintf("%s could not be reached: %s.", w.who, why)
+		return fmt.Sprintf("%s could not be reached: %s.", w.subject, why)
 	}
-	return fmt.Sprintf("%s did not answer as it should: %s.", w.who, why)
+	return fmt.Sprintf("%s did not answer as it should: %s.", w.subject, why)
 }
 
-// unsent reports whether an error shows that nothing was handed over: what
-// signs requests found out who is there, or that nobody may ask.
-func (w way) unsent(err error) bool {
+// provesUnsent reports whether an error proves that the task was not sent: the signing transport found
+// another portal at the address, or a missing permission.
+func (w way) provesUnsent(err error) bool {
 	_, ours := errors.AsType[*fault.Error](err)
 	return w.peer && (ours || errors.Is(err, federation.ErrImpostor))
 }
 
-// lower is whom failures are about within a sentence.
-func (w way) lower() string {
-	if w.who == "The agent" {
+// nameInSentence returns the subject for use within a sentence.
+func (w way) nameInSentence() string {
+	if w.subject == "The agent" {
 		return "the agent"
 	}
-	return w.who
+	return w.subject
 }
 
-// trouble is a failure with its own sentence.
+// trouble is a failure whose text is a sentence for users.
 type trouble struct{ text string }
 
 // Error implements error.
 func (t *trouble) Error() string { return t.text }
 
-// send hands the message over and follows what comes of it.
-func (r *run) send(ctx context.Context) error {
-	m := a2a.UserMessage(r.call.MessageID, asked(ctx, r.call, r.at.Task != "", r.way.inline))
-	if len(speech.Speakers(r.call)) > 1 {
+// sendMessage sends the message and follows its task.
+func (r *run) sendMessage(ctx context.Context) error {
+	m := a2a.UserMessage(r.call.MessageID, requestParts(ctx, r.call, r.at.Task != "", r.way.inline))
+	if len(speech.ListSpeakers(r.call)) > 1 {
 		said := r.call.Said()
 		by := a2a.NewSpeaker(said.Kind, said.Handle, r.d.cfg.Portal)
 		m.Speaker = &by
@@ -165,7 +162,7 @@ func (r *run) send(ctx context.Context) error {
 	} else if m.ContextID = r.at.Context; m.ContextID == "" {
 		before := readCheckpoint(r.call.Previous)
 		m.ContextID = before.Context
-		if before.Lost { // it was given up here, and would go first there
+		if before.Lost { // it was given up here; otherwise the remote side would continue it first
 			r.d.stopRemote(ctx, r.client, before.Task)
 		}
 	}
@@ -175,40 +172,39 @@ func (r *run) send(ctx context.Context) error {
 		case r.settled, ctx.Err() != nil:
 			return err
 		case r.events > 0 && r.adopted && r.at.Task != "" && !terminalTrouble(err):
-			return r.await(ctx)
+			return r.awaitTask(ctx)
 		case err == nil:
 			return &trouble{"The agent ended the conversation without an answer."}
 		case r.events > 0:
 			return err
 		case r.stream && (a2a.IsCode(err, a2a.CodeUnsupported) || a2a.IsCode(err, a2a.CodeMethodNotFound)) && m.TaskID == "":
-			r.stream = false // its card promised more than it does
-		case m.TaskID != "" && forgotten(err):
-			// It refused, so it did nothing: begin anew without what it forgot.
+			r.stream = false // its card promised streaming without support
+		case m.TaskID != "" && isForgotten(err):
+			// It refused, so it did nothing: start again without the task that it forgot.
 			m.TaskID, r.at = "", checkpoint{}
-		case m.ContextID != "" && forgotten(err):
+		case m.ContextID != "" && isForgotten(err):
 			m.ContextID, r.at = "", checkpoint{}
-		case egress.NeverSent(err) || refusedByAgent(err) || r.way.unsent(err):
+		case egress.NeverSent(err) || refusedByAgent(err) || r.way.provesUnsent(err):
 			return err
 		default:
-			return &trouble{fmt.Sprintf("The connection to %s was lost before it named its task (%s). Whether it did the work is unknown.", r.way.lower(), a2a.Reason(err))}
+			return &trouble{fmt.Sprintf("The connection to %s was lost before it named its task (%s). Whether it did the work is unknown.", r.way.nameInSentence(), a2a.Reason(err))}
 		}
 	}
 }
 
-// forgotten reports whether the agent no longer knows the context or task.
-func forgotten(err error) bool {
+// isForgotten reports whether the agent no longer knows the context or task.
+func isForgotten(err error) bool {
 	return a2a.IsCode(err, a2a.CodeTaskNotFound) || a2a.IsCode(err, a2a.CodeInvalidParams) ||
 		a2a.IsCode(err, a2a.CodeUnsupported)
 }
 
-// refusedByAgent reports whether the far side answered and said no.
+// refusedByAgent reports whether the remote side answered with an error.
 func refusedByAgent(err error) bool {
 	e, ok := errors.AsType[*a2a.Error](err)
 	return ok && e.Fault != a2a.FaultLimit
 }
 
-// terminalTrouble reports whether going on with the task makes no sense: it
-// broke a limit.
+// terminalTrouble reports whether the task cannot continue because it exceeded a limit.
 func terminalTrouble(err error) bool {
 	if e, ok := errors.AsType[*a2a.Error](err); ok && e.Fault == a2a.FaultLimit {
 		return true
@@ -229,22 +225,22 @@ func (r *run) sendOnce(ctx context.Context, m a2a.Message) error {
 		if err != nil {
 			return err
 		}
-		return r.handle(ctx, ev)
+		return r.handleEvent(ctx, ev)
 	}
 	for ev, err := range r.client.Stream(ctx, m) {
 		if err != nil {
 			return err
 		}
-		if err := r.handle(ctx, ev); err != nil {
+		if err := r.handleEvent(ctx, ev); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// await follows a task the far side has until it settles: it asks for the
-// task, listens where the agent streams, and asks again from time to time.
-func (r *run) await(ctx context.Context) error {
+// awaitTask follows a task of the remote side until its outcome: it gets the task, listens if the agent
+// streams, and polls.
+func (r *run) awaitTask(ctx context.Context) error {
 	lost, reconnects, pause := 0, 0, r.d.cfg.PollMin
 	for {
 		t, err := r.client.GetTask(ctx, r.at.Task)
@@ -252,30 +248,30 @@ func (r *run) await(ctx context.Context) error {
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case a2a.IsCode(err, a2a.CodeTaskNotFound):
-			r.adopted = false // nothing to stop there
+			r.adopted = false // there is no task to cancel
 			return &trouble{"The agent no longer knows the task. Whether it finished the work is unknown."}
 		case err != nil:
 			e, ok := errors.AsType[*a2a.Error](err)
 			if lost++; lost > r.d.cfg.Lost || terminalTrouble(err) || ok && e.Fault == a2a.FaultAuth {
 				r.at.Lost = true
-				r.save(context.WithoutCancel(ctx))
-				return &trouble{fmt.Sprintf("Contact with %s was lost while it worked: %s. Whether it finished is unknown.", r.way.lower(), a2a.Reason(err))}
+				r.saveCheckpoint(context.WithoutCancel(ctx))
+				return &trouble{fmt.Sprintf("Contact with %s was lost while it worked: %s. Whether it finished is unknown.", r.way.nameInSentence(), a2a.Reason(err))}
 			}
 			if lost == 1 {
-				r.out.Status("No contact with " + r.way.lower() + " now; it is asked again for a while.")
+				r.out.Status("No contact with " + r.way.nameInSentence() + " now; it is asked again for a while.")
 			}
 		default:
 			lost = 0
 			if t.ID != r.at.Task {
 				return &trouble{"The agent answered for another task than it was asked about."}
 			}
-			if err := r.handle(ctx, a2a.Event{Task: t}); err != nil {
+			if err := r.handleEvent(ctx, a2a.Event{Task: t}); err != nil {
 				return err
 			}
 			if r.stream && reconnects < maxReconnects {
 				reconnects++
 				before := r.events
-				if err := r.subscribe(ctx); err != nil {
+				if err := r.subscribeTask(ctx); err != nil {
 					return err
 				}
 				if r.events == before {
@@ -290,9 +286,9 @@ func (r *run) await(ctx context.Context) error {
 	}
 }
 
-// subscribe listens to the task until the stream ends. Only what ends the run
-// is an error.
-func (r *run) subscribe(ctx context.Context) error {
+// subscribeTask listens to the task until the stream ends. It returns an error only if the run must
+// end.
+func (r *run) subscribeTask(ctx context.Context) error {
 	for ev, err := range r.client.Subscribe(ctx, r.at.Task) {
 		if err != nil {
 			if terminalTrouble(err) {
@@ -300,21 +296,21 @@ func (r *run) subscribe(ctx context.Context) error {
 			}
 			return ctx.Err()
 		}
-		if err := r.handle(ctx, ev); err != nil {
+		if err := r.handleEvent(ctx, ev); err != nil {
 			return err
 		}
 	}
 	return ctx.Err()
 }
 
-// handle takes one event. It returns errSettled when the outcome is known.
-func (r *run) handle(ctx context.Context, ev a2a.Event) error {
+// handleEvent takes one event. It returns errSettled when the outcome is known.
+func (r *run) handleEvent(ctx context.Context, ev a2a.Event) error {
 	if r.events++; r.events > maxEvents {
 		return &trouble{fmt.Sprintf("The agent sent more than %d events and was stopped.", maxEvents)}
 	}
 	taskID, contextID := ev.IDs()
 	if !r.adopted && (taskID != "" || r.at.Task == "" && ev.Message != nil) {
-		// The first to name a task names ours; a lone message names none.
+		// The first event with a task determines our task; a lone message has none.
 		r.adopted = true
 		r.at = checkpoint{Task: taskID, Context: contextID}
 	} else if taskID != "" && taskID != r.at.Task {
@@ -324,34 +320,34 @@ func (r *run) handle(ctx context.Context, ev a2a.Event) error {
 	if r.at.Context == "" {
 		r.at.Context = contextID
 	}
-	if err := r.save(ctx); err != nil {
+	if err := r.saveCheckpoint(ctx); err != nil {
 		return err
 	}
 	if r.way.local != nil {
-		ev = r.fetched(ctx, ev)
+		ev = r.fetchFiles(ctx, ev)
 	}
 	var err error
 	switch {
 	case ev.Message != nil:
-		err = r.answer.message(ev.Message.Parts)
+		err = r.answer.addMessage(ev.Message.Parts)
 		if err == nil {
-			return r.settle(a2a.Status{State: task.Completed})
+			return r.setOutcome(a2a.Status{State: task.Completed})
 		}
 	case ev.Artifact != nil:
-		err = r.answer.update(ev.Artifact)
+		err = r.answer.applyUpdate(ev.Artifact)
 	case ev.Status != nil:
-		return r.status(ev.Status.Status)
+		return r.handleStatus(ev.Status.Status)
 	case ev.Task != nil:
-		if err = r.answer.snapshot(ev.Task.Artifacts); err == nil {
-			r.answer.history(ev.Task.History)
-			return r.status(ev.Task.Status)
+		if err = r.answer.setSnapshot(ev.Task.Artifacts); err == nil {
+			r.answer.keepLast(ev.Task.History)
+			return r.handleStatus(ev.Task.Status)
 		}
 	}
 	return err
 }
 
-// save stores where the task stands, if that is not stored.
-func (r *run) save(ctx context.Context) error {
+// saveCheckpoint stores the state of the task if it changed.
+func (r *run) saveCheckpoint(ctx context.Context) error {
 	if r.at == r.saved {
 		return nil
 	}
@@ -366,8 +362,8 @@ func (r *run) save(ctx context.Context) error {
 	return nil
 }
 
-// fetched is an event with the files it refers to, where they can be had.
-func (r *run) fetched(ctx context.Context, ev a2a.Event) a2a.Event {
+// fetchFiles returns an event with the files that it refers to, if they can be downloaded.
+func (r *run) fetchFiles(ctx context.Context, ev a2a.Event) a2a.Event {
 	list := func(in []task.Artifact) []task.Artifact {
 		out := slices.Clone(in)
 		for i := range out {
@@ -392,39 +388,39 @@ func (r *run) fetched(ctx context.Context, ev a2a.Event) a2a.Event {
 	return ev
 }
 
-func (r *run) status(s a2a.Status) error {
+func (r *run) handleStatus(s a2a.Status) error {
 	if s.State.Terminal() || s.State == task.InputRequired || s.State == task.AuthRequired {
-		return r.settle(s)
+		return r.setOutcome(s)
 	}
 	if s.Message != nil && s.Message.FromAgent {
-		r.answer.note(s.Message.Parts)
+		r.answer.showNote(s.Message.Parts)
 	}
 	return nil
 }
 
-// settle fixes the outcome.
-func (r *run) settle(s a2a.Status) error {
+// setOutcome sets the outcome.
+func (r *run) setOutcome(s a2a.Status) error {
 	said := ""
 	if s.Message != nil {
 		said = a2a.Line(task.PlainText(s.Message.Parts), 500)
 	}
-	// Of a task that failed the message is the reason, not the answer.
+	// The message of a failed task is the reason, not the answer.
 	if s.Message != nil && (s.State == task.Completed || !s.State.Terminal()) {
-		if err := r.answer.final(s.Message.Parts); err != nil {
+		if err := r.answer.setFinal(s.Message.Parts); err != nil {
 			return err
 		}
 	}
 	if s.State == task.Completed {
-		if err := r.answer.complete(); err != nil {
+		if err := r.answer.useFallback(); err != nil {
 			return err
 		}
 	}
-	reason := reason
-	if r.way.peer && said != "" { // a portal's own sentence
+	reason := joinReason
+	if r.way.peer && said != "" { // it is a whole sentence of a portal
 		reason = func(_, said string) string { return said }
 	}
 	r.settled = true
-	r.result = task.Result{State: s.State, Parts: r.answer.finish()}
+	r.result = task.Result{State: s.State, Parts: r.answer.finishParts()}
 	switch s.State {
 	case task.Completed:
 		if len(r.result.Parts) == 0 {
@@ -445,7 +441,7 @@ func (r *run) settle(s a2a.Status) error {
 	return errSettled
 }
 
-func reason(ours, said string) string {
+func joinReason(ours, said string) string {
 	if said == "" {
 		return ours + "."
 	}

@@ -9,28 +9,27 @@ import (
 	"agentsite/internal/task"
 )
 
-// answer puts together what an agent says in artifacts, messages and status
-// updates, and shows its growing text to the sink: what was streamed equals
-// task.PlainText of the final parts.
+// answer assembles an agent's output from artifacts, messages and status updates, and shows its growing
+// text to the sink. The streamed text equals task.PlainText of the final parts.
 //
-// Text, links and data are the answer itself. Files that come as bytes go to
-// the sink as artifacts, which are stored by content.
+// Text, links and data are the answer itself. Files that arrive as bytes go to the sink as artifacts,
+// which are stored by content.
 type answer struct {
 	out       task.Sink
 	artifacts []*artifact
 	byID      map[string]*artifact
 	tail      []task.Part // of the final message
-	fallback  []task.Part // used when there is nothing else
+	fallback  []task.Part // used when there is no other content
 	shown     strings.Builder
 }
 
 type artifact struct {
 	task.Artifact
 	pieces []*piece
-	dirty  bool // has files the sink has not seen
+	dirty  bool // has files that the sink has not got
 }
 
-// piece is one part; the text of consecutive appended text parts grows in it.
+// piece is one part. Consecutive appended texts grow in it.
 type piece struct {
 	text strings.Builder
 	part task.Part
@@ -40,31 +39,31 @@ func newAnswer(out task.Sink) *answer {
 	return &answer{out: out, byID: make(map[string]*artifact)}
 }
 
-// snapshot replaces the artifacts by what the agent's task holds now. An empty
-// list says nothing: some agents leave it out.
-func (a *answer) snapshot(list []task.Artifact) error {
+// setSnapshot replaces the artifacts by those of the agent's task. An empty list changes nothing,
+// because some agents omit it.
+func (a *answer) setSnapshot(list []task.Artifact) error {
 	for _, art := range list {
-		if err := a.set(art); err != nil {
+		if err := a.setArtifact(art); err != nil {
 			return err
 		}
 	}
-	return a.show()
+	return a.showText()
 }
 
-// update takes an artifact or more of one.
-func (a *answer) update(u *a2a.ArtifactUpdate) error {
+// applyUpdate takes an artifact or a continuation of one.
+func (a *answer) applyUpdate(u *a2a.ArtifactUpdate) error {
 	old := a.byID[u.Artifact.ID]
 	if !u.Append || old == nil {
-		if err := a.set(u.Artifact); err != nil {
+		if err := a.setArtifact(u.Artifact); err != nil {
 			return err
 		}
-		return a.show()
+		return a.showText()
 	}
 	last := old == a.artifacts[len(a.artifacts)-1] && len(a.tail) == 0
 	for _, p := range u.Artifact.Parts {
-		// The common case of a stream: nothing to put together again.
-		if old.add(p) && last && a.shown.Len()+len(p.Text) <= maxText {
-			a.emit(p.Text)
+		// The common case of a stream needs no reassembly.
+		if old.addPart(p) && last && a.shown.Len()+len(p.Text) <= maxText {
+			a.emitText(p.Text)
 			continue
 		}
 		last = false
@@ -72,10 +71,10 @@ func (a *answer) update(u *a2a.ArtifactUpdate) error {
 	if last {
 		return nil
 	}
-	return a.show()
+	return a.showText()
 }
 
-func (a *answer) set(in task.Artifact) error {
+func (a *answer) setArtifact(in task.Artifact) error {
 	if in.ID == "" {
 		in.ID = fmt.Sprintf("artifact-%d", len(a.artifacts)+1)
 	}
@@ -91,15 +90,14 @@ func (a *answer) set(in task.Artifact) error {
 	art.Artifact = in
 	art.pieces = nil
 	for _, p := range in.Parts {
-		art.add(p)
+		art.addPart(p)
 	}
 	return nil
 }
 
-// add takes a part and reports whether it only made the last text longer. The
-// texts of one artifact are joined as they are: an agent's task holds what it
-// streamed as one part per chunk.
-func (art *artifact) add(p task.Part) bool {
+// addPart takes a part and reports whether it only extended the last text. The texts of one artifact
+// are joined, because an agent's task holds the streamed text as one part per chunk.
+func (art *artifact) addPart(p task.Part) bool {
 	if n := len(art.pieces); n > 0 && isText(p) && isText(art.pieces[n-1].part) {
 		art.pieces[n-1].text.WriteString(p.Text)
 		return true
@@ -115,8 +113,8 @@ func isText(p task.Part) bool {
 	return p.Text != "" && p.Filename == ""
 }
 
-// message is an answer without a task. Its files become one artifact.
-func (a *answer) message(parts []task.Part) error {
+// addMessage takes an answer without a task. Its files become one artifact.
+func (a *answer) addMessage(parts []task.Part) error {
 	var files []task.Part
 	for _, p := range parts {
 		if len(p.Raw) > 0 {
@@ -124,26 +122,25 @@ func (a *answer) message(parts []task.Part) error {
 		}
 	}
 	if len(files) > 0 {
-		if err := a.set(task.Artifact{ID: "message-files", Parts: files}); err != nil {
+		if err := a.setArtifact(task.Artifact{ID: "message-files", Parts: files}); err != nil {
 			return err
 		}
 	}
-	return a.final(parts)
+	return a.setFinal(parts)
 }
 
-// final takes the message that came with the last status. Agents that repeat
-// their answer there are not heard twice.
-func (a *answer) final(parts []task.Part) error {
-	have := strings.TrimSpace(task.PlainText(a.gather()))
+// setFinal takes the message of the last status. A repetition of the answer is dropped.
+func (a *answer) setFinal(parts []task.Part) error {
+	have := strings.TrimSpace(task.PlainText(a.collectParts()))
 	if said := strings.TrimSpace(task.PlainText(parts)); said == have {
 		return nil
 	}
 	a.tail = parts
-	return a.show()
+	return a.showText()
 }
 
-// note shows what the agent says while it works.
-func (a *answer) note(parts []task.Part) {
+// showNote shows a message of the agent while it works.
+func (a *answer) showNote(parts []task.Part) {
 	text := a2a.Line(task.PlainText(parts), 200)
 	if text == "" {
 		return
@@ -152,9 +149,8 @@ func (a *answer) note(parts []task.Part) {
 	a.fallback = parts
 }
 
-// history keeps the agent's last words for agents that say their answer only
-// there.
-func (a *answer) history(list []a2a.Message) {
+// keepLast keeps the agent's last message, because some agents put their answer only there.
+func (a *answer) keepLast(list []a2a.Message) {
 	for i := len(list) - 1; i >= 0; i-- {
 		if list[i].FromAgent && len(list[i].Parts) > 0 {
 			a.fallback = list[i].Parts
@@ -163,17 +159,17 @@ func (a *answer) history(list []a2a.Message) {
 	}
 }
 
-// complete falls back to the last words when a completed task brought nothing.
-func (a *answer) complete() error {
-	if len(a.gather()) > 0 || len(a.files()) > 0 {
+// useFallback takes the last message if a completed task has no content.
+func (a *answer) useFallback() error {
+	if len(a.collectParts()) > 0 || len(a.fileNames()) > 0 {
 		return nil
 	}
 	a.tail = a.fallback
-	return a.show()
+	return a.showText()
 }
 
-// gather lists the parts of the answer as they are now, without files.
-func (a *answer) gather() []task.Part {
+// collectParts lists the present parts of the answer, without files.
+func (a *answer) collectParts() []task.Part {
 	var out []task.Part
 	for _, art := range a.artifacts {
 		for _, pc := range art.pieces {
@@ -194,7 +190,7 @@ func (a *answer) gather() []task.Part {
 	return out
 }
 
-func (a *answer) files() []string {
+func (a *answer) fileNames() []string {
 	var names []string
 	for _, art := range a.artifacts {
 		for _, pc := range art.pieces {
@@ -206,16 +202,16 @@ func (a *answer) files() []string {
 	return names
 }
 
-// parts is gather cut to maxText; an answer of files alone names them.
-func (a *answer) parts() []task.Part {
-	parts, _ := a.bounded()
+// finalParts is collectParts cut to maxText. An answer of files alone gets their names.
+func (a *answer) finalParts() []task.Part {
+	parts, _ := a.boundedParts()
 	return parts
 }
 
-func (a *answer) bounded() ([]task.Part, bool) {
-	all := a.gather()
+func (a *answer) boundedParts() ([]task.Part, bool) {
+	all := a.collectParts()
 	if len(all) == 0 {
-		if names := a.files(); len(names) > 0 {
+		if names := a.fileNames(); len(names) > 0 {
 			all = []task.Part{task.TextPart(strings.Join(names, "\n"))}
 		}
 	}
@@ -247,13 +243,13 @@ func cutText(s string, n int) string {
 	return s[:n]
 }
 
-// show brings the sink up to date with the answer.
-func (a *answer) show() error {
+// showText updates the sink to the present answer.
+func (a *answer) showText() error {
 	a.showFiles()
-	parts, cut := a.bounded()
+	parts, cut := a.boundedParts()
 	text := task.PlainText(parts)
 	if more, ok := strings.CutPrefix(text, a.shown.String()); ok {
-		a.emit(more)
+		a.emitText(more)
 	} else {
 		a.shown.Reset()
 		a.shown.WriteString(text)
@@ -265,7 +261,7 @@ func (a *answer) show() error {
 	return nil
 }
 
-func (a *answer) emit(s string) {
+func (a *answer) emitText(s string) {
 	if s != "" {
 		a.shown.WriteString(s)
 		a.out.Text(s)
@@ -291,8 +287,8 @@ func (a *answer) showFiles() {
 	}
 }
 
-// finish returns the final parts.
-func (a *answer) finish() []task.Part {
+// finishParts returns the final parts.
+func (a *answer) finishParts() []task.Part {
 	a.showFiles()
-	return a.parts()
+	return a.finalParts()
 }

@@ -11,17 +11,17 @@ import (
 	"agentsite/internal/task"
 )
 
-// maxEarlier bounds, in bytes, what an agent elsewhere is told of what others
-// said since it spoke.
+// maxEarlier bounds, in bytes, the messages of others since the agent's last answer that a remote agent
+// gets.
 const maxEarlier = 24 << 10
 
-// asked is what an A2A agent is sent: the message, and where several take
-// part, before it who wrote it and what was said since the agent spoke last.
-// An answer to the agent's own question needs nothing before it.
-func asked(ctx context.Context, call task.Call, answer bool, inline int) []task.Part {
-	parts := attach.Elsewhere(ctx, call.Files, call.Parts, int64(inline))
-	f := speech.Of(call)
-	if answer || !f.Several() {
+// requestParts returns the parts for an A2A agent: the message and, with several speakers, before it
+// its author and the messages since the agent's last answer. An answer to the agent's own question
+// needs no context.
+func requestParts(ctx context.Context, call task.Call, answer bool, inline int) []task.Part {
+	parts := attach.ForRemote(ctx, call.Files, call.Parts, int64(inline))
+	f := speech.NewFrame(call)
+	if answer || !f.HasSeveral() {
 		return parts
 	}
 	since := call.History
@@ -34,7 +34,7 @@ func asked(ctx context.Context, call task.Call, answer bool, inline int) []task.
 	var said []string
 	left := maxEarlier
 	for _, t := range slices.Backward(since) {
-		text := f.Say(speech.Speaker(t), task.PlainText(t.Parts))
+		text := f.FormatMessage(speech.SpeakerOf(t), task.PlainText(t.Parts))
 		if left -= len(text); left < 0 {
 			break
 		}
@@ -42,11 +42,11 @@ func asked(ctx context.Context, call task.Call, answer bool, inline int) []task.
 	}
 	slices.Reverse(said)
 	var b strings.Builder
-	b.WriteString(f.Rules())
+	b.WriteString(f.ExplainRules())
 	if len(said) > 0 {
 		b.WriteString("\n\nSaid before:\n\n" + strings.Join(said, "\n\n"))
 	}
-	b.WriteString("\n\nTo be answered:\n\n" + f.Head(call.Said()))
+	b.WriteString("\n\nTo be answered:\n\n" + f.HeadLine(call.Said()))
 	by := call.Said()
 	meta, err := json.Marshal(map[string]any{"speaker": map[string]string{"kind": by.Kind, "handle": by.Handle}})
 	if err != nil {
@@ -54,7 +54,7 @@ func asked(ctx context.Context, call task.Call, answer bool, inline int) []task.
 	}
 	parts = slices.Clone(parts)
 	for i := range parts {
-		parts[i].Text = f.Clean(parts[i].Text)
+		parts[i].Text = f.RemoveMark(parts[i].Text)
 	}
 	return slices.Insert(parts, 0, task.Part{Text: b.String(), Metadata: meta})
 }

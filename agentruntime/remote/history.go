@@ -8,15 +8,14 @@ import (
 	"agentsite/internal/task"
 )
 
-// messages turns a call into a chat: instructions, what was said, what is
-// asked.
-func messages(instructions string, call task.Call, f speech.Frame) []openai.Message {
+// chatMessages turns a call into a chat: instructions, history, question.
+func chatMessages(instructions string, call task.Call, f speech.Frame) []openai.Message {
 	var out []openai.Message
-	if s := strings.TrimSpace(strings.TrimSpace(instructions) + "\n\n" + f.Rules()); s != "" {
+	if s := strings.TrimSpace(strings.TrimSpace(instructions) + "\n\n" + f.ExplainRules()); s != "" {
 		out = append(out, openai.Message{Role: openai.System, Content: openai.Content(s)})
 	}
 	for _, t := range call.History {
-		out = f.Append(out, t.Mine, speech.Speaker(t), task.PlainText(t.Parts))
+		out = f.AppendMessage(out, t.Mine, speech.SpeakerOf(t), task.PlainText(t.Parts))
 	}
-	return f.Append(out, false, call.Said(), task.PlainText(call.Parts))
+	return f.AppendMessage(out, false, call.Said(), task.PlainText(call.Parts))
 }

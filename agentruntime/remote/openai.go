@@ -15,9 +15,8 @@ import (
 	"agentsite/internal/task"
 )
 
-// OpenAI runs tasks at agents that are models behind an OpenAI-compatible
-// server. A completion changes nothing at the far side, so an interrupted one
-// is begun anew, once.
+// OpenAI runs tasks at agents that are models on an OpenAI-compatible server. A completion changes
+// nothing at the server, so an interrupted one is repeated once.
 type OpenAI struct {
 	rt  http.RoundTripper
 	cfg Config
@@ -28,13 +27,13 @@ func NewOpenAI(rt http.RoundTripper, cfg Config) *OpenAI {
 	return &OpenAI{rt: rt, cfg: cfg.withDefaults()}
 }
 
-// maxAttempts is how often one question is put, over restarts of the portal.
+// maxAttempts is how often one question is asked, over restarts of the portal.
 const maxAttempts = 2
 
 // Run implements task.Agent.
 func (d *OpenAI) Run(ctx context.Context, call task.Call, out task.Sink) (task.Result, error) {
 	if call.Attempt > maxAttempts {
-		return failed(nil, "The portal was interrupted twice while this was being answered. Ask again."), nil
+		return failedResult(nil, "The portal was interrupted twice while this was being answered. Ask again."), nil
 	}
 	cfg, err := openaiConfig(call.Agent.Config)
 	if err != nil {
@@ -45,17 +44,17 @@ func (d *OpenAI) Run(ctx context.Context, call task.Call, out task.Sink) (task.R
 		return task.Result{}, err
 	}
 	if call.Attempt > 1 {
-		out.Replace("") // what the interrupted attempt had shown
+		out.Replace("") // the text that the interrupted attempt had shown
 	}
 	call, pictures := attach.ForModel(ctx, call)
-	req := openai.ChatRequest{Model: cfg.Model, Messages: messages(cfg.Instructions, call, speech.Of(call))}
+	req := openai.ChatRequest{Model: cfg.Model, Messages: chatMessages(cfg.Instructions, call, speech.NewFrame(call))}
 	last := len(req.Messages) - 1
 	if last >= 0 {
 		req.Messages[last].Pictures = pictures
 	}
 	reply, err := client.Chat(ctx, req, out.Text)
-	if last >= 0 && len(pictures) > 0 && reply.Text == "" && model.Unseeing(err) {
-		req.Messages[last].Pictures = nil // it reads only text, which names them
+	if last >= 0 && len(pictures) > 0 && reply.Text == "" && model.RefusedPictures(err) {
+		req.Messages[last].Pictures = nil // the model reads only text, which names them
 		reply, err = client.Chat(ctx, req, out.Text)
 	}
 	if ctx.Err() != nil {
@@ -66,20 +65,21 @@ func (d *OpenAI) Run(ctx context.Context, call task.Call, out task.Sink) (task.R
 		parts = []task.Part{task.TextPart(reply.Text)}
 	}
 	if err != nil {
-		return failed(parts, modelReason(err, call.Agent.Secret)), nil
+		return failedResult(parts, modelReason(err, call.Agent.Secret)), nil
 	}
 	switch {
 	case reply.Finish == openai.FinishFilter:
-		return failed(parts, "The model's provider withheld the answer or the rest of it (content filter)."), nil
+		return failedResult(parts, "The model's provider withheld the answer or the rest of it (content filter)."), nil
 	case len(parts) == 0:
-		return failed(nil, "The model answered with nothing."), nil
+		return failedResult(nil, "The model answered with nothing."), nil
 	case reply.Finish == openai.FinishLength:
 		return task.Result{State: task.Completed, Parts: parts, Reason: "The answer ends at the model's length limit."}, nil
 	}
 	return task.Result{State: task.Completed, Parts: parts}, nil
 }
 
-// modelReason is what people read; who asked cannot mend a key, the owner can.
+// modelReason returns a sentence for people. It refers to the owner, because the caller cannot change a
+// key.
 func modelReason(err error, key string) string {
 	if errors.Is(err, model.ErrKey) {
 		if key != "" {
@@ -87,7 +87,7 @@ func modelReason(err error, key string) string {
 		}
 		return "The endpoint asks for a key and none is stored for this agent. Its owner should add one."
 	}
-	return redacted(fault.As(err).Safe, key)
+	return redactSecret(fault.As(err).Safe, key)
 }
 
 func openaiConfig(b json.RawMessage) (hub.OpenAIConfig, error) {

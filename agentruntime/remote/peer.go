@@ -18,30 +18,29 @@ import (
 
 // Bounds of the files of one call.
 const (
-	// peerInline is the largest file that another portal is sent as it is; it
-	// fetches larger ones.
+	// peerInline is the largest file in bytes that is sent to another portal inline; the portal fetches
+	// larger ones.
 	peerInline = 512 << 10
-	// maxFetched bounds one file that an answer refers to, maxFetchedAll all of
-	// them, maxFetches how many are fetched. Others stay addresses.
+	// maxFetched bounds one file of an answer in bytes, maxFetchedAll all of them, maxFetches their
+	// number. Others stay addresses.
 	maxFetched    = 8 << 20
 	maxFetchedAll = 32 << 20
 	maxFetches    = 20
 )
 
-// PeerConfig is what the driver of kind peer needs.
+// PeerConfig holds the dependencies of the driver of kind peer.
 type PeerConfig struct {
 	Config
-	// Transport returns what signs requests and sends them to the portal with
-	// that id at an origin, and to nobody else.
+	// Transport returns a RoundTripper that signs requests and sends them only to the portal with that
+	// id at an origin.
 	Transport func(portal, origin string) http.RoundTripper
-	// Mark is what a portal may call somebody here: a text that is the same for
-	// the same two, and that nobody but this portal can make.
+	// Mark returns the id of a person or guest for another portal. It is always the same for the same
+	// two arguments, and only this portal can compute it.
 	Mark func(portal, callerID string) string
 }
 
-// Peer runs tasks at agents of other portals: A2A over requests that this
-// portal signs and that say for whom, after which agents and with what budget
-// they are made. Create it with NewPeer.
+// Peer runs tasks at agents of other portals: A2A over requests signed by this portal, which state the
+// person they are made for, the chain of agents and the budget. Create it with NewPeer.
 type Peer struct {
 	a2a *A2A
 	cfg PeerConfig
@@ -52,8 +51,8 @@ var (
 	_ task.Stopper = (*Peer)(nil)
 )
 
-// peerLost is how many questions in a row may fail: a portal that is started
-// again goes on with its tasks, so a few minutes are waited.
+// peerLost is how many requests in a row may fail. It allows for a few minutes, because a restarted
+// portal continues its tasks.
 const peerLost = 30
 
 // NewPeer returns the driver of kind peer. The caller closes it.
@@ -62,39 +61,39 @@ func NewPeer(cfg PeerConfig) *Peer {
 	return &Peer{a2a: NewA2A(nil, cfg.Config), cfg: cfg}
 }
 
-// Close is A2A's.
+// Close closes the A2A driver.
 func (d *Peer) Close() { d.a2a.Close() }
 
 // Run implements task.Agent.
 func (d *Peer) Run(ctx context.Context, call task.Call, out task.Sink) (task.Result, error) {
-	at, rt, sign, err := d.reach(call)
+	at, rt, sign, err := d.openRoute(call)
 	if err != nil {
 		return task.Result{}, err
 	}
 	f := &fetcher{rt: sign, files: at.Scheme + "://" + at.Host + task.FilePath}
-	return d.a2a.run(ctx, way{rt: rt, who: at.Host, peer: true, inline: peerInline, local: f.local}, call, out)
+	return d.a2a.runTask(ctx, way{rt: rt, subject: at.Host, peer: true, inline: peerInline, local: f.inlineFiles}, call, out)
 }
 
 // Stop implements task.Stopper.
 func (d *Peer) Stop(ctx context.Context, call task.Call) {
-	if _, rt, _, err := d.reach(call); err == nil {
-		d.a2a.stop(ctx, rt, call)
+	if _, rt, _, err := d.openRoute(call); err == nil {
+		d.a2a.stopTask(ctx, rt, call)
 	}
 }
 
-// reach returns where the agent is, what sends requests there that say for
-// whom they are, and what only signs them.
-func (d *Peer) reach(call task.Call) (at *url.URL, rt, sign http.RoundTripper, err error) {
+// openRoute returns the agent's address, a transport for requests on behalf of the caller, and one that
+// only signs.
+func (d *Peer) openRoute(call task.Call) (at *url.URL, rt, sign http.RoundTripper, err error) {
 	at, err = url.Parse(call.Agent.Endpoint)
 	if err != nil || at.Host == "" || call.Agent.Portal == "" {
 		return nil, nil, nil, fault.New(fault.Unavailable, "Nobody knows where %s is asked.", call.Agent.Handle)
 	}
 	sign = d.cfg.Transport(call.Agent.Portal, at.Scheme+"://"+at.Host)
-	return at, introduced{next: sign, who: d.introduce(call), via: call.Via.Field(), budget: call.Budget}, sign, nil
+	return at, introduced{next: sign, onBehalfOf: d.callerValue(call), via: call.Via.Field(), budget: call.Budget}, sign, nil
 }
 
-// introduce is what ForField says of a call.
-func (d *Peer) introduce(call task.Call) string {
+// callerValue returns the value of ForField for a call.
+func (d *Peer) callerValue(call task.Call) string {
 	c := call.Caller
 	if c.ID == "" {
 		return ""
@@ -106,19 +105,19 @@ func (d *Peer) introduce(call task.Call) string {
 	return fmt.Sprintf("kind=%s, id=%q, handle=%q", kind, d.cfg.Mark(call.Agent.Portal, c.ID), name+"@"+d.cfg.Portal)
 }
 
-// introduced sends requests that say for whom they are.
+// introduced adds the person, the chain and the budget to requests.
 type introduced struct {
-	next     http.RoundTripper
-	who, via string
-	budget   task.Budget
+	next            http.RoundTripper
+	onBehalfOf, via string
+	budget          task.Budget
 }
 
 // RoundTrip implements http.RoundTripper.
 func (i introduced) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
-	// A message that is sent again with its id is not asked again there.
+	// The remote side must not start a second task for a repeated message.
 	r.Header.Set(a2a.ExtensionsHeader, a2a.ExtOnce)
-	for name, value := range map[string]string{federation.ForField: i.who, task.HopsField: i.via, task.BudgetField: i.budget.Field(clock.Now())} {
+	for name, value := range map[string]string{federation.ForField: i.onBehalfOf, task.HopsField: i.via, task.BudgetField: i.budget.Field(clock.Now())} {
 		r.Header.Del(name)
 		if value != "" {
 			r.Header.Set(name, value)
@@ -127,11 +126,10 @@ func (i introduced) RoundTrip(r *http.Request) (*http.Response, error) {
 	return i.next.RoundTrip(r)
 }
 
-// fetcher gets the files that an answer refers to from the portal that gave
-// it: their addresses hold only for a while.
+// fetcher downloads the files of an answer from its portal, because their addresses expire.
 type fetcher struct {
 	rt    http.RoundTripper
-	files string // how addresses of files there begin
+	files string // prefix of the addresses of files there
 
 	mu   sync.Mutex // guards the rest
 	got  map[string][]byte
@@ -139,14 +137,14 @@ type fetcher struct {
 	size int64
 }
 
-// local is parts with the files in them that could be had.
-func (f *fetcher) local(ctx context.Context, parts []task.Part) []task.Part {
+// inlineFiles returns parts with the files that could be downloaded.
+func (f *fetcher) inlineFiles(ctx context.Context, parts []task.Part) []task.Part {
 	var out []task.Part
 	for i, p := range parts {
 		if !strings.HasPrefix(p.URL, f.files) {
 			continue
 		}
-		b := f.get(ctx, p.URL)
+		b := f.getFile(ctx, p.URL)
 		if b == nil {
 			continue
 		}
@@ -161,8 +159,8 @@ func (f *fetcher) local(ctx context.Context, parts []task.Part) []task.Part {
 	return out
 }
 
-// get is the file at an address, nil where it cannot be had.
-func (f *fetcher) get(ctx context.Context, address string) []byte {
+// getFile returns the file at an address, nil if it is not available.
+func (f *fetcher) getFile(ctx context.Context, address string) []byte {
 	// The address is new each time, the hash in it is not.
 	key, _, _ := strings.Cut(address, "?")
 	f.mu.Lock()
@@ -173,7 +171,7 @@ func (f *fetcher) get(ctx context.Context, address string) []byte {
 	if known || full {
 		return b
 	}
-	b = f.fetch(ctx, address)
+	b = f.fetchFile(ctx, address)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.got == nil {
@@ -183,7 +181,7 @@ func (f *fetcher) get(ctx context.Context, address string) []byte {
 	return b
 }
 
-func (f *fetcher) fetch(ctx context.Context, address string) []byte {
+func (f *fetcher) fetchFile(ctx context.Context, address string) []byte {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
 		return nil

@@ -17,7 +17,7 @@ import (
 	"agentsite/internal/hub"
 )
 
-// probeTime is a probe's own deadline.
+// probeTime is the deadline of a probe.
 const probeTime = 15 * time.Second
 
 // Prober implements hub.Prober for the kinds a2a and openai.
@@ -26,8 +26,8 @@ type Prober struct{ rt http.RoundTripper }
 // NewProber returns a Prober over rt.
 func NewProber(rt http.RoundTripper) *Prober { return &Prober{rt: rt} }
 
-// Probe implements hub.Prober. No probe makes an agent work: A2A agents are
-// asked for a task that does not exist, OpenAI servers for their models.
+// Probe implements hub.Prober. No probe makes an agent work: it asks A2A agents for a task that does
+// not exist, and OpenAI servers for their models.
 func (p *Prober) Probe(ctx context.Context, t hub.Target) hub.Liveness {
 	ctx, cancel := context.WithTimeout(ctx, probeTime)
 	defer cancel()
@@ -35,18 +35,18 @@ func (p *Prober) Probe(ctx context.Context, t hub.Target) hub.Liveness {
 	live := hub.Liveness{CheckedAt: clock.Now()}
 	switch t.Kind {
 	case hub.A2A:
-		live.State, live.Reason = p.a2a(ctx, t)
+		live.State, live.Reason = p.probeA2A(ctx, t)
 	case hub.OpenAI:
-		live.State, live.Reason = p.openai(ctx, t)
+		live.State, live.Reason = p.probeOpenAI(ctx, t)
 	default:
 		live.State, live.Reason = hub.Unknown, "Agents of this kind are not probed."
 	}
-	live.Reason = redacted(live.Reason, t.Secret)
+	live.Reason = redactSecret(live.Reason, t.Secret)
 	live.Latency = time.Since(start)
 	return live
 }
 
-func (p *Prober) a2a(ctx context.Context, t hub.Target) (hub.Live, string) {
+func (p *Prober) probeA2A(ctx context.Context, t hub.Target) (hub.Live, string) {
 	first := &question{rt: p.rt}
 	client, _, err := a2aClient(first, t.Endpoint, t.Config, t.Secret)
 	if err == nil {
@@ -56,21 +56,21 @@ func (p *Prober) a2a(ctx context.Context, t hub.Target) (hub.Live, string) {
 	}
 	e, ok := errors.AsType[*a2a.Error](err)
 	switch {
-	case err == nil && first.failed() && p.failsAlways(ctx, t):
+	case err == nil && first.serverFailed() && p.failsAlways(ctx, t):
 		return hub.Unreachable, "It answers every question with an internal error."
 	case err == nil:
 		return hub.Alive, ""
 	case !ok:
-		return unreachable(err)
+		return classifyFailure(err)
 	case e.Fault == a2a.FaultAuth:
-		return hub.NeedsAuth, capital(e.Text)
+		return hub.NeedsAuth, toSentence(e.Text)
 	case e.Fault == a2a.FaultStatus:
-		return hub.Unreachable, capital(e.Text)
+		return hub.Unreachable, toSentence(e.Text)
 	}
 	return hub.WrongProtocol, "This is not an A2A agent: " + e.Text + "."
 }
 
-func (p *Prober) openai(ctx context.Context, t hub.Target) (hub.Live, string) {
+func (p *Prober) probeOpenAI(ctx context.Context, t hub.Target) (hub.Live, string) {
 	cfg, err := openaiConfig(t.Config)
 	if err != nil {
 		return hub.Unknown, "The agent's settings cannot be read."
@@ -82,7 +82,7 @@ func (p *Prober) openai(ctx context.Context, t hub.Target) (hub.Live, string) {
 	ids, err := client.Models(ctx)
 	switch {
 	case err == nil && cfg.Model != "" && !slices.Contains(ids, cfg.Model):
-		if p.lacks(ctx, t, cfg.Model) {
+		if p.lacksModel(ctx, t, cfg.Model) {
 			return hub.Unreachable, fmt.Sprintf("The endpoint has no model %q.", a2a.Line(cfg.Model, 100))
 		}
 		return hub.Alive, fmt.Sprintf("The endpoint does not list the model %q.", a2a.Line(cfg.Model, 100))
@@ -91,40 +91,39 @@ func (p *Prober) openai(ctx context.Context, t hub.Target) (hub.Live, string) {
 	case errors.Is(err, model.ErrKey):
 		return hub.NeedsAuth, fault.As(err).Safe
 	case errors.Is(err, model.ErrProtocol):
-		if fault.As(err).Kind == fault.NotFound && p.chats(ctx, t) {
+		if fault.As(err).Kind == fault.NotFound && p.hasChat(ctx, t) {
 			return hub.Alive, "The endpoint does not list its models."
 		}
 		return hub.WrongProtocol, fault.As(err).Safe
 	case egress.CodeOf(err) != "" || ctx.Err() != nil:
-		return unreachable(err)
+		return classifyFailure(err)
 	}
 	return hub.Unreachable, fault.As(err).Safe
 }
 
-// unreachable separates a far side that is not there from one that answers
-// something which is not HTTP as we take it.
-func unreachable(err error) (hub.Live, string) {
+// classifyFailure distinguishes an unreachable server from one whose answer is not valid HTTP.
+func classifyFailure(err error) (hub.Live, string) {
 	switch egress.CodeOf(err) {
 	case egress.Resting:
-		// How long it rests is soon untrue.
+		// The duration of the pause would soon be wrong.
 		return hub.Unreachable, "No connection to its host comes about."
 	case egress.Busy:
 		return hub.Unknown, "It was not asked, because this portal is calling too many others."
 	case egress.Protocol:
-		// The standard library has no type for a connection that breaks; only
-		// what says more came with an answer.
+		// The standard library has no type for a connection that breaks; a more specific error came
+		// with an answer.
 		if egress.Reason(err) == "the request failed" {
 			return hub.Unreachable, "The connection broke before an answer came."
 		}
-		return hub.WrongProtocol, capital(egress.Reason(err))
+		return hub.WrongProtocol, toSentence(egress.Reason(err))
 	case egress.Redirect, egress.Encoded, egress.TooLarge:
-		return hub.WrongProtocol, capital(egress.Reason(err))
+		return hub.WrongProtocol, toSentence(egress.Reason(err))
 	}
-	return hub.Unreachable, capital(egress.Reason(err))
+	return hub.Unreachable, toSentence(egress.Reason(err))
 }
 
-// capital makes a sentence of a reason.
-func capital(s string) string {
+// toSentence makes a sentence of a reason.
+func toSentence(s string) string {
 	if s == "" {
 		return ""
 	}

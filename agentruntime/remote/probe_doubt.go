@@ -12,11 +12,10 @@ import (
 	"agentsite/internal/hub"
 )
 
-// Second questions, for answers that leave a doubt. They make an agent work as
-// little as the first.
+// Second requests, for ambiguous answers to a probe. Like the first, they make an agent do no work.
 
-// question is a RoundTripper that remembers how an answer began. With odd set
-// it asks for something that nobody offers.
+// question is a RoundTripper that records the beginning of an answer. With odd set it requests a method
+// or path that no server has.
 type question struct {
 	rt  http.RoundTripper
 	odd bool
@@ -25,7 +24,7 @@ type question struct {
 	begin  bytes.Buffer
 }
 
-// maxBegin is how much of an answer is remembered.
+// maxBegin is the recorded length of an answer in bytes.
 const maxBegin = 4 << 10
 
 // RoundTrip implements http.RoundTripper.
@@ -61,8 +60,8 @@ func (o *overheard) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// failed reports whether the answer says that the server itself is at a loss.
-func (q *question) failed() bool {
+// serverFailed reports whether the answer is an internal error of the server.
+func (q *question) serverFailed() bool {
 	var w struct {
 		Error struct {
 			Code json.Number `json:"code"`
@@ -71,37 +70,36 @@ func (q *question) failed() bool {
 	return q.status >= 500 || json.Unmarshal(q.begin.Bytes(), &w) == nil && w.Error.Code == "-32603"
 }
 
-// failsAlways reports whether an agent that answered a question about an
-// unknown task with an internal error, as careless ones do, says the same to
-// everything.
+// failsAlways reports whether an agent that answered the request for an unknown task with an internal
+// error, as careless ones do, answers every request so.
 func (p *Prober) failsAlways(ctx context.Context, t hub.Target) bool {
 	q := &question{rt: p.rt, odd: true}
 	client, _, err := a2aClient(q, t.Endpoint, t.Config, t.Secret)
 	if err != nil {
 		return false
 	}
-	_ = client.ProbeUnknownTask(ctx) // what it said is in q
-	return q.failed()
+	_ = client.ProbeUnknownTask(ctx) // q has the answer
+	return q.serverFailed()
 }
 
-// lacks reports whether a server says itself that it has no such model. Many
-// take names that they do not list.
-func (p *Prober) lacks(ctx context.Context, t hub.Target, model string) bool {
-	status, body := p.get(ctx, t, "/models/"+url.PathEscape(model))
+// lacksModel reports whether a server itself answers that it has no such model. Many accept names that
+// they do not list.
+func (p *Prober) lacksModel(ctx context.Context, t hub.Target, model string) bool {
+	status, body := p.getPath(ctx, t, "/models/"+url.PathEscape(model))
 	said := strings.ToLower(string(body))
 	return status == http.StatusNotFound && strings.Contains(said, "model") &&
 		(strings.Contains(said, strings.ToLower(model)) || strings.Contains(said, "model_not_found"))
 }
 
-// chats reports whether a server that lists no models has the address where
-// models are asked: it refuses a GET of it as a method, not as an address.
-func (p *Prober) chats(ctx context.Context, t hub.Target) bool {
-	status, _ := p.get(ctx, t, "/chat/completions")
+// hasChat reports whether a server that lists no models has the chat route: it refuses a GET because of
+// the method, not the path.
+func (p *Prober) hasChat(ctx context.Context, t hub.Target) bool {
+	status, _ := p.getPath(ctx, t, "/chat/completions")
 	return status == http.StatusMethodNotAllowed
 }
 
-// get returns 0 when there is no answer.
-func (p *Prober) get(ctx context.Context, t hub.Target, path string) (status int, body []byte) {
+// getPath returns 0 when there is no answer.
+func (p *Prober) getPath(ctx context.Context, t hub.Target, path string) (status int, body []byte) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimRight(t.Endpoint, "/")+path, nil)
 	if err != nil {
 		return 0, nil

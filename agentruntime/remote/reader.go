@@ -16,7 +16,7 @@ import (
 	"agentsite/internal/hub"
 )
 
-// readTime bounds reading what an address says of itself.
+// readTime bounds reading an address.
 const readTime = 20 * time.Second
 
 // Reader implements hub.Reader.
@@ -25,26 +25,26 @@ type Reader struct{ rt http.RoundTripper }
 // NewReader returns a Reader over rt.
 func NewReader(rt http.RoundTripper) *Reader { return &Reader{rt: rt} }
 
-// Read implements hub.Reader: it looks for an A2A card, and where there is
-// none for an OpenAI-compatible list of models at the address or below /v1.
+// Read implements hub.Reader: it looks for an A2A card or, if there is none, for an OpenAI-compatible
+// list of models at the address or below /v1.
 func (r *Reader) Read(ctx context.Context, address string) (hub.Described, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTime)
 	defer cancel()
 	u, err := egress.CheckURL(strings.TrimSpace(address))
 	if err != nil {
-		f := fault.Wrap(fault.Invalid, err, "%s", capital(egress.Reason(err)))
+		f := fault.Wrap(fault.Invalid, err, "%s", toSentence(egress.Reason(err)))
 		f.Fields = map[string]string{"endpoint": f.Safe}
 		return hub.Described{}, f
 	}
 	_, d, err := a2a.ReadCard(ctx, r.rt, u.String())
 	if err == nil {
-		return r.spoken(ctx, d), nil
+		return r.checkDialect(ctx, d), nil
 	}
 	if !errors.Is(err, a2a.ErrNoCard) {
 		return d, err
 	}
 	for _, base := range []string{u.String(), strings.TrimRight(u.String(), "/") + "/v1"} {
-		if d, err := r.models(ctx, base); err == nil {
+		if d, err := r.readModels(ctx, base); err == nil {
 			return d, nil
 		} else if errors.Is(err, model.ErrKey) {
 			f := fault.Wrap(fault.Invalid, err, "No agent card was found at %s. It may be an OpenAI-compatible endpoint, but it asks for a key: choose that kind and give the key.", u.Host)
@@ -55,20 +55,19 @@ func (r *Reader) Read(ctx context.Context, address string) (hub.Described, error
 	return hub.Described{}, err
 }
 
-// ReadAs implements hub.Reader: cards and lists of models are read as anybody
-// may.
+// ReadAs implements hub.Reader. Cards and lists of models need no credential.
 func (r *Reader) ReadAs(ctx context.Context, t hub.Target) (hub.Described, error) {
 	return r.Read(ctx, t.Endpoint)
 }
 
-// dialects are the ways an A2A agent may be spoken to, in order of preference.
+// dialects are the versions and bindings of A2A agents, in order of preference.
 var dialects = []struct{ version, binding string }{{"1.0", "JSONRPC"}, {"1.0", "HTTP+JSON"}, {"0.3", "JSONRPC"}, {"0.3", "HTTP+JSON"}}
 
-// spoken checks that the agent speaks as its card says, by a question that
-// makes it do nothing. Cards are wrong at times (the Go SDK's own command says
-// 1.0 when it serves 0.3): then the dialect that it does answer in is taken.
-// An agent that answers in none, or not at all, keeps what its card says.
-func (r *Reader) spoken(ctx context.Context, d hub.Described) hub.Described {
+// checkDialect checks that the agent implements the dialect of its card, by a request that makes it do
+// no work. Cards are wrong at times (the Go SDK's own command says 1.0 when it serves 0.3); then the
+// first dialect in which the agent answers replaces the card's. An agent that answers in none keeps
+// that of its card.
+func (r *Reader) checkDialect(ctx context.Context, d hub.Described) hub.Described {
 	var cfg hub.A2AConfig
 	if json.Unmarshal(d.Config, &cfg) != nil {
 		return d
@@ -79,7 +78,7 @@ func (r *Reader) spoken(ctx context.Context, d hub.Described) hub.Described {
 			err = c.ProbeUnknownTask(ctx)
 		}
 		e, ok := errors.AsType[*a2a.Error](err)
-		// Anything but another protocol leaves the card's word standing.
+		// Only an answer in another protocol contradicts the card.
 		return err == nil || !ok || e.Fault == a2a.FaultAuth || e.Fault == a2a.FaultStatus
 	}
 	if speaks(cfg.Version, cfg.Binding) {
@@ -98,11 +97,11 @@ func (r *Reader) spoken(ctx context.Context, d hub.Described) hub.Described {
 	return d
 }
 
-// maxModelsShown bounds the models a form offers.
+// maxModelsShown bounds the models that a form offers.
 const maxModelsShown = 50
 
-// models describes an OpenAI-compatible server by the models it lists.
-func (r *Reader) models(ctx context.Context, base string) (hub.Described, error) {
+// readModels describes an OpenAI-compatible server by the models that it lists.
+func (r *Reader) readModels(ctx context.Context, base string) (hub.Described, error) {
 	client, err := model.New(r.rt, base, "")
 	if err != nil {
 		return hub.Described{}, err

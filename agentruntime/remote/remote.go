@@ -1,9 +1,8 @@
-// Package remote reaches agents that run elsewhere: the drivers of the kinds
-// a2a and openai, the Prober that finds out whether such an agent lives, and
-// the Reader that describes one from its address. They take a RoundTripper
-// that bounds time and guards addresses, keep the credentials to the agent's
-// registered endpoint, and believe nothing the far side says about its size,
-// its state or whose task it is. They know nothing of storage or scheduling.
+// Package remote calls agents on other machines: the drivers of the kinds a2a, openai and peer, the
+// Prober that finds out the liveness of such an agent, and the Reader that describes an agent from its
+// address. They use a RoundTripper that bounds time and restricts addresses, send credentials only to
+// the agent's registered endpoint, and treat the size, state and task ids of answers as untrusted. They
+// do not depend on storage or scheduling.
 package remote
 
 import (
@@ -20,8 +19,8 @@ import (
 	"agentsite/internal/task"
 )
 
-// maxText is the most text taken of one answer; more ends the task as failed
-// with what came before.
+// maxText is the maximum text of one answer in bytes. A longer answer fails the task with the text
+// received so far.
 const maxText = 256 << 10
 
 var (
@@ -32,17 +31,17 @@ var (
 	_ hub.Reader   = (*Reader)(nil)
 )
 
-// Config is what the drivers need beside a RoundTripper.
+// Config holds the drivers' settings besides a RoundTripper.
 type Config struct {
 	// Log defaults to a logger that discards.
 	Log *slog.Logger
-	// PollMin is the first pause between questions to an agent that does not
-	// stream; it grows to 5 s. Default 250 ms.
+	// PollMin is the first pause between polls of an agent that does not stream; it grows to 5 s.
+	// Default 250 ms.
 	PollMin time.Duration
-	// Lost is how many questions in a row may fail before a task that the far
-	// side is working on is given up, by default 5.
+	// Lost is how many polls in a row may fail before a running task of the remote side is given up, by
+	// default 5.
 	Lost int
-	// Portal is the host of this portal, which agents of rooms are told.
+	// Portal is the host of this portal, for agents in conversations with several members.
 	Portal string
 }
 
@@ -61,12 +60,12 @@ func (c Config) withDefaults() Config {
 
 const (
 	pollMax = 5 * time.Second
-	// cancelTime bounds telling an agent to stop.
+	// cancelTime bounds the cancellation of a task at an agent.
 	cancelTime = 5 * time.Second
 )
 
-// A2A runs tasks at A2A agents. Its checkpoint holds the far side's task and
-// context: a task that was handed over is never handed over twice.
+// A2A runs tasks at A2A agents. Its checkpoint holds the remote side's task and context, so that a task
+// is never sent twice.
 type A2A struct {
 	rt  http.RoundTripper
 	cfg Config
@@ -81,8 +80,8 @@ func NewA2A(rt http.RoundTripper, cfg Config) *A2A {
 	return &A2A{rt: rt, cfg: cfg.withDefaults()}
 }
 
-// Close waits until agents that were told to stop have heard it, at most 5 s.
-// Tasks still running are their callers' to end.
+// Close waits until pending cancellations have reached their agents, at most 5 s. It does not end
+// running tasks; their callers do.
 func (d *A2A) Close() {
 	d.mu.Lock()
 	d.closed = true
@@ -90,8 +89,8 @@ func (d *A2A) Close() {
 	d.wg.Wait()
 }
 
-// stopRemote tells the far side in the background to stop a task: the caller
-// has no time to wait for it.
+// stopRemote cancels a task at the remote side in the background, because the caller has no time to
+// wait for it.
 func (d *A2A) stopRemote(ctx context.Context, c *a2a.Client, id string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -107,11 +106,11 @@ func (d *A2A) stopRemote(ctx context.Context, c *a2a.Client, id string) {
 	})
 }
 
-// checkpoint is what the A2A driver stores.
+// checkpoint is the stored state of the A2A driver.
 type checkpoint struct {
 	Task    string `json:"task,omitempty"`
 	Context string `json:"context,omitempty"`
-	// Lost is set when contact was lost while the far side worked on it.
+	// Lost is set when contact was lost while the remote side worked.
 	Lost bool `json:"lost,omitempty"`
 }
 
@@ -123,7 +122,7 @@ func readCheckpoint(b json.RawMessage) checkpoint {
 	return c
 }
 
-// a2aClient opens a client of the agent as it was registered.
+// a2aClient opens a client of the agent from its registration.
 func a2aClient(rt http.RoundTripper, endpoint string, config json.RawMessage, secret string) (*a2a.Client, hub.A2AConfig, error) {
 	var cfg hub.A2AConfig
 	if len(config) > 0 {
@@ -138,16 +137,16 @@ func a2aClient(rt http.RoundTripper, endpoint string, config json.RawMessage, se
 	return c, cfg, err
 }
 
-// redacted takes the stored credential out of what the far side said went
-// wrong: those who read it are not its owner.
-func redacted(text, secret string) string {
+// redactSecret removes the stored credential from an error of the remote side, because its readers are
+// not the owner of the credential.
+func redactSecret(text, secret string) string {
 	if secret == "" {
 		return text
 	}
 	return strings.ReplaceAll(text, secret, "[key]")
 }
 
-// failed is a task that ended without an answer, or with part of one.
-func failed(parts []task.Part, reason string) task.Result {
+// failedResult is the result of a task that ended without an answer, or with part of one.
+func failedResult(parts []task.Part, reason string) task.Result {
 	return task.Result{State: task.Failed, Parts: parts, Reason: reason}
 }

@@ -21,7 +21,7 @@ import (
 	"agentsite/internal/hub"
 )
 
-// Bounds of what a proof is read from.
+// Bounds of the data that a proof is read from.
 const (
 	maxProofFile  = 64 << 10
 	maxSignedCard = 256 << 10
@@ -30,20 +30,19 @@ const (
 	maxRSABits    = 8192
 )
 
-// cardAlgorithms are the signatures a card may carry.
+// cardAlgorithms are the accepted signature algorithms of a card.
 var cardAlgorithms = []jose.SignatureAlgorithm{jose.ES256, jose.ES384, jose.EdDSA, jose.PS256, jose.PS384, jose.RS256}
 
-// Witness implements hub.Witness: it looks at an origin for what shows that
-// somebody may list what is there.
+// Witness implements hub.Witness: it searches an origin for the proof that an account may list the
+// agent there.
 type Witness struct{ rt http.RoundTripper }
 
 // NewWitness returns a Witness over rt.
 func NewWitness(rt http.RoundTripper) *Witness { return &Witness{rt} }
 
-// HasToken implements hub.Witness: the token stands alone on a line of the
-// file at hub.ProofPath.
+// HasToken implements hub.Witness: the token must be alone on a line of the file at hub.ProofPath.
 func (w *Witness) HasToken(ctx context.Context, origin, token string) error {
-	b, err := w.get(ctx, origin+hub.ProofPath, maxProofFile)
+	b, err := w.readFile(ctx, origin+hub.ProofPath, maxProofFile)
 	if err != nil {
 		return err
 	}
@@ -55,8 +54,8 @@ func (w *Witness) HasToken(ctx context.Context, origin, token string) error {
 	return fault.New(fault.Invalid, "%s is there, but does not hold your token on a line of its own.", origin+hub.ProofPath)
 }
 
-// get reads a small file, following no redirect.
-func (w *Witness) get(ctx context.Context, address string, most int64) ([]byte, error) {
+// readFile reads a small file, following no redirect.
+func (w *Witness) readFile(ctx context.Context, address string, most int64) ([]byte, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
 		return nil, fault.Wrap(fault.Invalid, err, "%s is no address.", address)
@@ -80,10 +79,9 @@ func (w *Witness) get(ctx context.Context, address string, most int64) ([]byte, 
 	return b, nil
 }
 
-// SignedCard implements hub.Witness: the card is signed as A2A 1.0 (§8.4)
-// says, by a key that the endpoint's own origin serves at a well-known path,
-// and names the endpoint. Card and keys count only at such paths: what else an
-// origin serves may be its users'.
+// SignedCard implements hub.Witness: the card must be signed as in A2A 1.0 (§8.4), by a key that the
+// endpoint's own origin serves at a well-known path, and name the endpoint. Card and keys count only at
+// such paths, because other paths of an origin may belong to its users.
 func (w *Witness) SignedCard(ctx context.Context, t hub.Target) (hub.Described, error) {
 	none := hub.Described{}
 	end, err := url.Parse(t.Endpoint)
@@ -98,7 +96,7 @@ func (w *Witness) SignedCard(ctx context.Context, t hub.Target) (hub.Described, 
 	if !wellKnown(conf.CardURL, origin, end.Path) {
 		return none, fault.New(fault.Invalid, "The card counts only at a well-known path of the same site, such as %s/.well-known/agent-card.json.", origin)
 	}
-	raw, err := w.get(ctx, conf.CardURL, maxSignedCard)
+	raw, err := w.readFile(ctx, conf.CardURL, maxSignedCard)
 	if err != nil {
 		return none, err
 	}
@@ -137,21 +135,21 @@ func (w *Witness) SignedCard(ctx context.Context, t hub.Target) (hub.Described, 
 		return none, fault.New(fault.Invalid, "The card is not signed.")
 	}
 	delete(card, "signatures")
-	payloads, err := canonical(card)
+	payloads, err := canonicalForms(card)
 	if err != nil {
 		return none, fault.Wrap(fault.Invalid, err, "The card cannot be brought into canonical form.")
 	}
 	var last error
 	for _, s := range named.Signatures[:min(len(named.Signatures), maxSignatures)] {
-		if last = w.signed(ctx, origin, s.Protected, s.Signature, payloads); last == nil {
+		if last = w.checkSignature(ctx, origin, s.Protected, s.Signature, payloads); last == nil {
 			return said, nil
 		}
 	}
 	return none, last
 }
 
-// wellKnown reports whether a card's address is a well-known path of the
-// origin, at its root or above the endpoint.
+// wellKnown reports whether a card's address is a well-known path of the origin, at its root or above
+// the endpoint.
 func wellKnown(card, origin, endpoint string) bool {
 	u, err := url.Parse(card)
 	if err != nil || !sameOrigin(card, origin) || u.RawQuery != "" {
@@ -161,8 +159,8 @@ func wellKnown(card, origin, endpoint string) bool {
 	return ok && !strings.Contains(name, "/") && (dir == "" || endpoint == dir || strings.HasPrefix(endpoint, dir+"/"))
 }
 
-// signed checks one signature of a card.
-func (w *Witness) signed(ctx context.Context, origin, protected, signature string, payloads [][]byte) error {
+// checkSignature checks one signature of a card.
+func (w *Witness) checkSignature(ctx context.Context, origin, protected, signature string, payloads [][]byte) error {
 	for _, payload := range payloads {
 		jws, err := jose.ParseDetached(protected+".."+signature, payload, cardAlgorithms)
 		if err != nil {
@@ -176,7 +174,7 @@ func (w *Witness) signed(ctx context.Context, origin, protected, signature strin
 		if !wellKnown(at, origin, "") {
 			return fault.New(fault.Invalid, "The card is signed by a key that is not at a well-known path of its own site, but at %.200s.", at)
 		}
-		b, err := w.get(ctx, at, maxKeySet)
+		b, err := w.readFile(ctx, at, maxKeySet)
 		if err != nil {
 			return err
 		}
@@ -204,12 +202,11 @@ func (w *Witness) signed(ctx context.Context, origin, protected, signature strin
 	return fault.New(fault.Invalid, "No key of %s made the card's signature.", origin)
 }
 
-// canonical returns what a card's signature may cover: the card as it is
-// served, and the card without the fields that say what is so anyway, which
-// signers leave out.
-func canonical(card map[string]any) ([][]byte, error) {
+// canonicalForms returns the texts that a card's signature may cover: the card as it is served, and the
+// card without fields of default value, which signers leave out.
+func canonicalForms(card map[string]any) ([][]byte, error) {
 	var out [][]byte
-	for _, v := range []any{card, prune(card)} {
+	for _, v := range []any{card, pruneDefaults(card)} {
 		b, err := json.Marshal(v)
 		if err != nil {
 			return nil, err
@@ -224,13 +221,13 @@ func canonical(card map[string]any) ([][]byte, error) {
 	return out, nil
 }
 
-// prune leaves out members whose values are the defaults of their types.
-func prune(v any) any {
+// pruneDefaults removes members whose values are the defaults of their types.
+func pruneDefaults(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
 		out := make(map[string]any, len(v))
 		for k, e := range v {
-			if e = prune(e); !empty(e) {
+			if e = pruneDefaults(e); !isDefault(e) {
 				out[k] = e
 			}
 		}
@@ -238,14 +235,14 @@ func prune(v any) any {
 	case []any:
 		out := make([]any, len(v))
 		for i, e := range v {
-			out[i] = prune(e)
+			out[i] = pruneDefaults(e)
 		}
 		return out
 	}
 	return v
 }
 
-func empty(v any) bool {
+func isDefault(v any) bool {
 	switch v := v.(type) {
 	case nil:
 		return true

@@ -7,19 +7,18 @@ import (
 	"agentsite/internal/task"
 )
 
-// Append appends what somebody said to a chat of the OpenAI API: what the
-// agent itself said, mine, under the assistant's role, all else under the
-// user's, told apart by the frame. Messages of one role in a row are joined:
-// many servers refuse roles that do not alternate. An empty text adds nothing.
-func (f Frame) Append(list []openai.Message, mine bool, by task.Speaker, text string) []openai.Message {
+// AppendMessage appends a message to a chat of the OpenAI API. Messages of the agent itself (mine) get
+// the assistant's role, all others the user's, distinguished by the frame. Consecutive messages of one
+// role are joined, because many servers refuse roles that do not alternate. An empty text adds nothing.
+func (f Frame) AppendMessage(list []openai.Message, mine bool, by task.Speaker, text string) []openai.Message {
 	if strings.TrimSpace(text) == "" {
 		return list
 	}
 	role, name := openai.User, ""
 	if mine {
 		role = openai.Assistant
-	} else if f.Several() {
-		text, name = f.Say(by, text), Name(by)
+	} else if f.HasSeveral() {
+		text, name = f.FormatMessage(by, text), MessageName(by)
 	}
 	if n := len(list); n > 0 && list[n-1].Role == role {
 		last := &list[n-1]

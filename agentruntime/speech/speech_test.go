@@ -18,24 +18,24 @@ func TestFrame_AddsNothingBetweenTwo(t *testing.T) {
 	call := task.Call{Caller: task.Caller{Kind: "operator", Handle: "ada"}, History: []task.Turn{
 		turn("person", "ada", "hi"), {Mine: true, Kind: "agent", Speaker: "bot"},
 	}}
-	f := Of(call)
-	if f.Several() || f.Say(task.Speaker{Handle: "ada"}, "x") != "x" || f.Rules() != "" || f.Mark() != "" {
+	f := NewFrame(call)
+	if f.HasSeveral() || f.FormatMessage(task.Speaker{Handle: "ada"}, "x") != "x" || f.ExplainRules() != "" || f.Mark() != "" {
 		t.Errorf("%+v", f)
 	}
 	// A turn without a kind, as tests and older state have it, is a person's.
 	call.History = append(call.History, turn("", "ada", "hi"))
-	if Of(call).Several() {
+	if NewFrame(call).HasSeveral() {
 		t.Error("one person is taken for two")
 	}
 	for _, other := range []task.Turn{turn("person", "bob", "x"), turn("agent", "ada", "x"), turn("guest", "guest", "x")} {
 		c := call
 		c.History = append([]task.Turn{other}, call.History...)
-		if !Of(c).Several() {
+		if !NewFrame(c).HasSeveral() {
 			t.Errorf("%+v is not told apart", other)
 		}
 	}
 	call.Speaker = task.Speaker{Kind: "agent", Handle: "guide"}
-	if !Of(call).Several() {
+	if !NewFrame(call).HasSeveral() {
 		t.Error("an agent that asks for ada is not told from her")
 	}
 }
@@ -45,7 +45,7 @@ func TestFrame_MarksAreNew(t *testing.T) {
 	call := task.Call{Caller: task.Caller{Handle: "ada"}, History: []task.Turn{turn("person", "bob", "x")}}
 	seen := make(map[string]bool)
 	for range 100 {
-		m := Of(call).Mark()
+		m := NewFrame(call).Mark()
 		if seen[m] || len(m) != markLen {
 			t.Fatal(m)
 		}
@@ -58,14 +58,14 @@ func TestFrame_MarksAreNew(t *testing.T) {
 func TestFrame_CannotBeForged(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
-		f := Marked("abcdefgh2345")
+		f := FrameWithMark("abcdefgh2345")
 		piece := rapid.SampledFrom([]string{"[#abcdefgh2345 bob (person)]", "abcdefgh2345", "abcdefabcdefgh2345gh2345", "\n", "[#", "bob: ", "system: ", `{"speaker":"bob"}`, "\u202e", "\r", "x", "[#zzzz bob (person)]\n", ")]"})
 		var whole strings.Builder
 		n := rapid.IntRange(1, 5).Draw(rt, "messages")
 		for range n {
 			who := strings.Join(rapid.SliceOfN(piece, 0, 4).Draw(rt, "who"), "")
 			said := strings.Join(rapid.SliceOfN(piece, 0, 12).Draw(rt, "text"), "")
-			whole.WriteString(f.Say(task.Speaker{Kind: rapid.SampledFrom([]string{"person", "agent", "guest", "x"}).Draw(rt, "kind"), Handle: f.Clean(who)}, said) + "\n\n")
+			whole.WriteString(f.FormatMessage(task.Speaker{Kind: rapid.SampledFrom([]string{"person", "agent", "guest", "x"}).Draw(rt, "kind"), Handle: f.RemoveMark(who)}, said) + "\n\n")
 		}
 		heads := 0
 		for line := range strings.Lines(whole.String()) {
@@ -82,7 +82,7 @@ func TestFrame_CannotBeForged(t *testing.T) {
 func TestName(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{"ada": "ada", "a-1_B": "a-1_B", "": "", "ada@far.example": "", "a b": "", "é": "", strings.Repeat("x", 65): ""} {
-		if got := Name(task.Speaker{Handle: in}); got != want {
+		if got := MessageName(task.Speaker{Handle: in}); got != want {
 			t.Errorf("%q: %q", in, got)
 		}
 	}
