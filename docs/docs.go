@@ -1,7 +1,6 @@
-// Package docs is the manual: Markdown files embedded into the binary, and the
-// one way to cut them into sections that have an address. It knows nothing of
-// HTML, HTTP or search: a handler renders Page.Source and takes heading ids
-// from Anchor, and the guide answers questions from Sections.
+// Package docs is the manual: Markdown files embedded into the binary, and the one function that cuts
+// them into sections with an address. It does not depend on HTML, HTTP or search: a handler renders
+// Page.Source and takes heading ids from HeadingAnchor, and the guide answers questions from Sections.
 package docs
 
 import (
@@ -15,8 +14,7 @@ import (
 //go:embed *.md
 var files embed.FS
 
-// order is how the pages follow each other; a file that is not named here
-// comes after them, by its stem.
+// order lists the pages in reading order. Files that are not listed follow, sorted by stem.
 var order = [...]string{
 	"index", "start", "talk", "register", "link", "connect", "builtin", "accounts", "api", "cli",
 	"operate", "federation", "security", "house", "glossary", "performance", "changes",
@@ -29,8 +27,8 @@ type Page struct {
 	Source string // Markdown, with the # heading
 }
 
-// Section is the text below one ## or ### heading, up to the next heading of
-// any level, or what stands between a page's title and its first section.
+// Section is the text below one ## or ### heading, up to the next heading of any level, or the text
+// between a page's title and its first section.
 type Section struct {
 	Page      string // stem
 	PageTitle string
@@ -45,7 +43,7 @@ var (
 	sections = sync.OnceValue(func() []Section {
 		var all []Section
 		for _, p := range pages() {
-			all = append(all, cut(p)...)
+			all = append(all, cutSections(p)...)
 		}
 		return all
 	})
@@ -54,7 +52,7 @@ var (
 // Pages returns all pages in reading order. The caller may change the slice.
 func Pages() []Page { return slices.Clone(pages()) }
 
-// Find returns the page with that stem, and whether there is one.
+// FindPage returns the page with that stem, and whether there is one.
 func Find(stem string) (Page, bool) {
 	i := slices.IndexFunc(pages(), func(p Page) bool { return p.Stem == stem })
 	if i < 0 {
@@ -67,9 +65,8 @@ func Find(stem string) (Page, bool) {
 // that have no text. The caller may change the slice.
 func Sections() []Section { return slices.Clone(sections()) }
 
-// WithAddress returns text of a page as the portal at a URL shows it: commands
-// that call a portal call that one. Pages about starting a portal keep the
-// address at which it listens by default.
+// WithAddress returns the text of a page for the portal at a URL: example commands call that portal.
+// Pages about starting a portal keep the default listen address.
 func WithAddress(stem, text, url string) string {
 	switch stem {
 	case "register", "link", "connect", "api", "operate":
@@ -83,10 +80,9 @@ func WithAddress(stem, text, url string) string {
 	return text
 }
 
-// Anchor returns the id of a heading as GitHub makes it: lower case, letters,
-// digits, hyphens and underscores kept, spaces made hyphens, all else dropped.
-// Headings with equal anchors on one page are refused by a test, so no number
-// is ever appended.
+// HeadingAnchor returns the id of a heading as GitHub makes it: lower case, letters, digits, hyphens
+// and underscores kept, spaces made hyphens, all else dropped. A test refuses equal anchors on one
+// page, so no number is ever appended.
 func Anchor(title string) string {
 	var b strings.Builder
 	for _, r := range strings.ToLower(strings.TrimSpace(title)) {
@@ -113,7 +109,7 @@ func loadPages() []Page {
 		}
 		p := Page{Stem: strings.TrimSuffix(e.Name(), ".md"), Source: string(source)}
 		p.Title = p.Stem
-		for h := range headings(p.Source) {
+		for h := range parseHeadings(p.Source) {
 			if h.level == 1 {
 				p.Title = h.title
 				break
@@ -121,19 +117,19 @@ func loadPages() []Page {
 		}
 		list = append(list, p)
 	}
-	slices.SortStableFunc(list, func(a, b Page) int { return rank(a.Stem) - rank(b.Stem) })
+	slices.SortStableFunc(list, func(a, b Page) int { return pageRank(a.Stem) - pageRank(b.Stem) })
 	return list
 }
 
-func rank(stem string) int {
+func pageRank(stem string) int {
 	if i := slices.Index(order[:], stem); i >= 0 {
 		return i
 	}
 	return len(order)
 }
 
-// cut splits a page at its headings.
-func cut(p Page) []Section {
+// cutSections splits a page at its headings.
+func cutSections(p Page) []Section {
 	var out []Section
 	cur := Section{Page: p.Stem, PageTitle: p.Title, Title: p.Title, Anchor: Anchor(p.Title)}
 	from := 0
@@ -142,7 +138,7 @@ func cut(p Page) []Section {
 			out = append(out, cur)
 		}
 	}
-	for h := range headings(p.Source) {
+	for h := range parseHeadings(p.Source) {
 		if h.level > 3 {
 			continue
 		}
@@ -161,9 +157,9 @@ type heading struct {
 	start, end int
 }
 
-// headings yields the ATX headings of a Markdown source. Setext headings are
-// not used in this manual.
-func headings(source string) func(yield func(heading) bool) {
+// parseHeadings yields the ATX headings of a Markdown source. Setext headings are not used in this
+// manual.
+func parseHeadings(source string) func(yield func(heading) bool) {
 	return func(yield func(heading) bool) {
 		fence := "" // the marker that closes the code block we are in
 		at := 0
@@ -190,16 +186,15 @@ func headings(source string) func(yield func(heading) bool) {
 			if level < 1 || level > 6 || !strings.HasPrefix(rest, " ") {
 				continue
 			}
-			if !yield(heading{level, plain(rest), start, at}) {
+			if !yield(heading{level, plainHeading(rest), start, at}) {
 				return
 			}
 		}
 	}
 }
 
-// plain drops what Markdown adds to the words of a heading: code marks,
-// emphasis, and closing #.
-func plain(s string) string {
+// plainHeading drops the Markdown marks of a heading: code marks, emphasis, and closing #.
+func plainHeading(s string) string {
 	s = strings.TrimRight(strings.TrimSpace(s), "#")
 	return strings.TrimSpace(strings.NewReplacer("`", "", "**", "").Replace(s))
 }

@@ -19,7 +19,7 @@ func TestPages_FollowTheListThenTheAlphabet(t *testing.T) {
 	}
 	want := slices.Clone(stems)
 	slices.SortFunc(want, func(a, b string) int {
-		if d := rank(a) - rank(b); d != 0 {
+		if d := pageRank(a) - pageRank(b); d != 0 {
 			return d
 		}
 		return strings.Compare(a, b)
@@ -43,7 +43,7 @@ func TestPages_FollowTheListThenTheAlphabet(t *testing.T) {
 func TestPages_HaveOneTitleAndUniqueAnchors(t *testing.T) {
 	for _, p := range Pages() {
 		titles, seen := 0, map[string]bool{}
-		for h := range headings(p.Source) {
+		for h := range parseHeadings(p.Source) {
 			if h.level == 1 {
 				titles++
 			}
@@ -71,7 +71,7 @@ func TestPages_InternalLinksLeadSomewhere(t *testing.T) {
 	anchors := map[string]map[string]bool{}
 	for _, p := range Pages() {
 		anchors[p.Stem] = map[string]bool{}
-		for h := range headings(p.Source) {
+		for h := range parseHeadings(p.Source) {
 			anchors[p.Stem][Anchor(h.title)] = true
 		}
 	}
@@ -118,7 +118,7 @@ func TestSections_HaveTitleTextAndAddress(t *testing.T) {
 }
 
 func TestCut_SplitsAtHeadingsOutsideOfCode(t *testing.T) {
-	got := cut(Page{Stem: "p", Title: "P", Source: "# P\n\nintro\n\n## One `x`?\n\na\n\n```\n# not a heading\n## nor this\n```\n\n### Two\nb\n#### deep\nc\n\n## Empty\n\n## Three\n~~~~\n~~~\n## no\n~~~~\nd"})
+	got := cutSections(Page{Stem: "p", Title: "P", Source: "# P\n\nintro\n\n## One `x`?\n\na\n\n```\n# not a heading\n## nor this\n```\n\n### Two\nb\n#### deep\nc\n\n## Empty\n\n## Three\n~~~~\n~~~\n## no\n~~~~\nd"})
 	want := []Section{
 		{"p", "P", "P", "p", "intro"},
 		{"p", "P", "One x?", "one-x", "a\n\n```\n# not a heading\n## nor this\n```"},

@@ -1,9 +1,8 @@
-// Package migrations embeds the schema's history, one folder per database.
-// Files are append-only: a released migration is never edited. Each runs in
-// one transaction at start.
+// Package migrations embeds the schema's history, one folder per database. Files are append-only: a
+// released migration is never edited. Each runs in one transaction at start.
 //
-// schema holds the outcome of all of them, which an empty database gets in one
-// step. A test in store compares the two; with -update it writes schema anew.
+// schema holds the result of all of them, which an empty database gets in one step. A test in store
+// compares the two; with -update it rewrites schema.
 package migrations
 
 import (
@@ -15,13 +14,13 @@ import (
 var files embed.FS
 
 // SQLite returns the migrations of the embedded database.
-func SQLite() fs.FS { return folder("sqlite") }
+func SQLite() fs.FS { return subFolder("sqlite") }
 
-// Replica returns those of the replica of what other portals signed.
-func Replica() fs.FS { return folder("replica") }
+// Replica returns the migrations of the replica, the database of other portals' records.
+func Replica() fs.FS { return subFolder("replica") }
 
-// Schema returns the statements that make a database of that name, "sqlite" or
-// "replica", as its migrations do.
+// Schema returns the statements that create a database of that name, "sqlite" or "replica", equal to
+// the result of its migrations.
 func Schema(name string) string {
 	b, err := files.ReadFile("schema/" + name + ".sql")
 	if err != nil {
@@ -30,7 +29,7 @@ func Schema(name string) string {
 	return string(b)
 }
 
-func folder(name string) fs.FS {
+func subFolder(name string) fs.FS {
 	sub, err := fs.Sub(files, name)
 	if err != nil {
 		panic(err) // the folders are embedded above

@@ -1,8 +1,9 @@
-// Package static holds the files a browser loads beside the pages: one style sheet, the scripts and the icons, embedded
-// and served under names that contain a hash of their content, so that they can be cached for ever.
+// Package static holds the files that a browser loads for the pages: one style sheet, the scripts and
+// the icons, embedded and served under names that contain a hash of their content, so that they can be
+// cached for ever.
 //
-// It knows nothing of pages or agents and reads no disk. Pages ask URL for an address and Icon for inline SVG; the
-// router mounts Handler at Prefix.
+// It does not depend on pages or agents and reads no disk. Pages ask URL for an address and Icon for
+// inline SVG; the router mounts Handler at Prefix.
 package static
 
 import (
@@ -22,7 +23,8 @@ import (
 // Prefix is the path below which Handler answers.
 const Prefix = "/static/"
 
-// hashLength is how many hex digits of the SHA-256 stand in a name: 48 bits tell versions of one file apart.
+// hashLength is the number of hex digits of the SHA-256 in a name: 48 bits distinguish versions of one
+// file.
 const hashLength = 12
 
 //go:embed css/*.css js/*.js icons/*.svg
@@ -55,13 +57,14 @@ type assets struct {
 	icons  map[string]string // "search" → "<svg …>"
 }
 
-// load reads the embedded files once. They are part of the binary, so an error is a mistake of ours and panics.
+// load reads the embedded files once. They are part of the binary, so an error is a programming mistake
+// and panics.
 var load = sync.OnceValue(func() *assets {
 	all := &assets{byName: map[string]*asset{}, byURL: map[string]*asset{}, icons: map[string]string{}}
-	all.add(bundle, joined(sheets))
+	all.addAsset(bundle, joinFiles(sheets))
 	parts := map[string]bool{}
 	for _, names := range scripts {
-		all.add(names[0], joined(names))
+		all.addAsset(names[0], joinFiles(names))
 		for _, name := range names {
 			parts[name] = true
 		}
@@ -76,7 +79,7 @@ var load = sync.OnceValue(func() *assets {
 				continue
 			}
 			content := mustRead(name)
-			all.add(name, content)
+			all.addAsset(name, content)
 			if strings.HasPrefix(name, "icons/") {
 				all.icons[strings.TrimSuffix(path.Base(name), ".svg")] = strings.TrimSpace(string(content))
 			}
@@ -85,8 +88,8 @@ var load = sync.OnceValue(func() *assets {
 	return all
 })
 
-// joined is the content of the files, one after the other.
-func joined(names []string) []byte {
+// joinFiles returns the content of the files, one after the other.
+func joinFiles(names []string) []byte {
 	var b bytes.Buffer
 	for _, name := range names {
 		b.Write(mustRead(name))
@@ -103,7 +106,7 @@ func mustRead(name string) []byte {
 	return content
 }
 
-func (all *assets) add(name string, content []byte) {
+func (all *assets) addAsset(name string, content []byte) {
 	sum := sha256.Sum256(content)
 	ext := path.Ext(name)
 	a := &asset{
@@ -122,7 +125,7 @@ func (all *assets) add(name string, content []byte) {
 	all.byURL[a.url] = a
 }
 
-// contentType does not ask package mime, whose table depends on the machine.
+// contentType does not use package mime, whose table depends on the machine.
 func contentType(ext string) string {
 	switch ext {
 	case ".css":
@@ -136,8 +139,9 @@ func contentType(ext string) string {
 	}
 }
 
-// URL returns the address of the embedded file name, for example URL("css/app.css") = "/static/css/app.0123456789ab.css".
-// It panics when there is no such file: the name is written in our own source.
+// URL returns the address of the embedded file name, for example URL("css/app.css") =
+// "/static/css/app.0123456789ab.css". It panics when there is no such file, because the name is written
+// in our own source.
 func URL(name string) string {
 	a, ok := load().byName[name]
 	if !ok {
@@ -146,8 +150,9 @@ func URL(name string) string {
 	return a.url
 }
 
-// Icon returns the SVG source of icons/<name>.svg, to stand inline in a page, and "" when there is none.
-// The icons are decorative: they are hidden from screen readers and take the colour of the text around them.
+// Icon returns the SVG source of icons/<name>.svg for inline use in a page, and "" when there is none.
+// The icons are decorative: they are hidden from screen readers and take the colour of the text around
+// them.
 func Icon(name string) string { return load().icons[name] }
 
 // Handler serves the embedded files under the names URL returns, and 404 for every other path. It is safe for
@@ -178,7 +183,7 @@ func Handler() http.Handler {
 		if r.Method == http.MethodHead {
 			return
 		}
-		_, _ = w.Write(body) // the browser may have gone; nothing to do about it
+		_, _ = w.Write(body) // the browser may have disconnected
 	})
 }
 

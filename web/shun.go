@@ -8,19 +8,19 @@ import (
 	"time"
 )
 
-// Shun says which addresses are sent away before anything is read of them.
+// PenaltyBox reports the addresses whose connections are refused before any byte is read.
 type Shun interface{ Has(netip.Addr) bool }
 
 const (
-	// holdFor is how long a connection of a shunned address is left waiting:
-	// whoever floods waits for it, or opens more.
+	// holdFor is how long a connection of such an address is held open: it slows down a flood, whose
+	// sender waits or needs more connections.
 	holdFor = time.Second
 	maxHeld = 512
 )
 
-// shunListener leaves connections of shunned addresses waiting, and then closes
-// them. Nothing is read of them, and no goroutine waits for them.
-type shunListener struct {
+// penaltyListener holds connections of addresses in the penalty box for a while and then closes them.
+// It does not read from them and needs no goroutine for them.
+type penaltyListener struct {
 	net.Listener
 	shun Shun
 
@@ -28,12 +28,12 @@ type shunListener struct {
 	held map[net.Conn]*time.Timer
 }
 
-func newShunListener(l net.Listener, shun Shun) *shunListener {
-	return &shunListener{Listener: l, shun: shun, held: make(map[net.Conn]*time.Timer)}
+func newPenaltyListener(l net.Listener, shun Shun) *penaltyListener {
+	return &penaltyListener{Listener: l, shun: shun, held: make(map[net.Conn]*time.Timer)}
 }
 
 // Accept implements net.Listener.
-func (l *shunListener) Accept() (net.Conn, error) {
+func (l *penaltyListener) Accept() (net.Conn, error) {
 	for {
 		c, err := l.Listener.Accept()
 		if err != nil {
@@ -42,13 +42,13 @@ func (l *shunListener) Accept() (net.Conn, error) {
 		if a, ok := c.RemoteAddr().(*net.TCPAddr); !ok || !l.shun.Has(a.AddrPort().Addr()) {
 			return c, nil
 		}
-		l.hold(c)
+		l.holdConn(c)
 	}
 }
 
-func (l *shunListener) hold(c net.Conn) {
+func (l *penaltyListener) holdConn(c net.Conn) {
 	if t, ok := c.(*net.TCPConn); ok {
-		t.SetLinger(0) // nothing is left of it when it is closed
+		t.SetLinger(0) // close it without lingering
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -64,8 +64,8 @@ func (l *shunListener) hold(c net.Conn) {
 	})
 }
 
-// Close implements net.Listener; it closes what is held, too.
-func (l *shunListener) Close() error {
+// Close implements net.Listener. It also closes the held connections.
+func (l *penaltyListener) Close() error {
 	err := l.Listener.Close()
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -77,14 +77,14 @@ func (l *shunListener) Close() error {
 	return err
 }
 
-// cut ends connections of addresses that are shunned since they were accepted.
-func cut(shun Shun, next http.Handler) http.Handler {
+// cutPenalized ends connections whose address came into the penalty box after they were accepted.
+func cutPenalized(shun Shun, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if a, err := netip.ParseAddrPort(r.RemoteAddr); err == nil && shun.Has(a.Addr()) {
 			h := w.Header()
 			h.Set("Connection", "close")
 			h.Set("Retry-After", "10")
-			plain(w, http.StatusTooManyRequests, "Too many requests of your address had to be refused. Wait a while.")
+			writePlain(w, http.StatusTooManyRequests, "Too many requests of your address had to be refused. Wait a while.")
 			return
 		}
 		next.ServeHTTP(w, r)

@@ -6,14 +6,13 @@ import (
 	"time"
 )
 
-// Browsers and HTTP libraries open connections ahead of need. The server's
-// time for a header begins when a connection opens, so that it would close
-// those after readHeaderTimeout, at times just when one is used: what is sent
-// then is lost, and a library does not send a POST again on a connection that
-// is new. Here a connection may wait for its first request as long as for any
-// other, and the time for the header begins with its first byte.
+// Browsers and HTTP libraries open connections ahead of need. The server's time for a header begins
+// when a connection opens, so that it would close those after readHeaderTimeout, at times just when one
+// is used: the sent request is then lost, and a library does not repeat a POST on a new connection.
+// Here a connection may wait for its first request as long as for any other, and the time for the
+// header begins with its first byte.
 
-// spareListener wraps what it accepts.
+// spareListener wraps the connections that it accepts.
 type spareListener struct{ net.Listener }
 
 // Accept implements net.Listener.
@@ -39,13 +38,13 @@ type spareConn struct {
 func (c *spareConn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	if n > 0 {
-		c.begin()
+		c.beginRequest()
 	}
 	return n, err
 }
 
-// CloseWrite tells the far side that no more comes, as net/http does before it
-// closes a connection on which something was not read.
+// CloseWrite ends the sending direction, as net/http does before it closes a connection with unread
+// data.
 func (c *spareConn) CloseWrite() error {
 	if w, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return w.CloseWrite()
@@ -53,7 +52,7 @@ func (c *spareConn) CloseWrite() error {
 	return nil
 }
 
-func (c *spareConn) begin() {
+func (c *spareConn) beginRequest() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.begun {

@@ -1,6 +1,6 @@
-// Package web is the portal's front: the router with its middleware in order,
-// checks of host and origin, time limits and size limits of the server, and a
-// stop that drains. It knows routes and handlers, nothing of what they do.
+// Package web is the portal's HTTP server: the router with its middleware in order, checks of host and
+// origin, time limits and size limits, and a stop that drains. It mounts routes and handlers and does
+// not depend on their function.
 package web
 
 import (
@@ -25,7 +25,7 @@ import (
 	"agentsite/static"
 )
 
-// Config is how the portal is reached.
+// Config holds the addresses and handlers of the server.
 type Config struct {
 	// Host is the host (and port, if not the default) of the portal's URL.
 	Host string
@@ -34,9 +34,9 @@ type Config struct {
 	Loopback bool
 	// Secure is true when the portal's URL is https.
 	Secure bool
-	// TrustedProxies are whose forwarding headers are believed.
+	// TrustedProxies are the proxies whose forwarding headers are trusted.
 	TrustedProxies []netip.Prefix
-	// Link takes the connections of agents that dial in.
+	// Link serves the connections of agents that connect to this portal.
 	Link http.Handler
 	// Faces declare the routes of outside protocols.
 	Faces []func(chi.Router)
@@ -44,7 +44,7 @@ type Config struct {
 	OpenAI http.Handler
 	// Metrics answers /metrics, for operators.
 	Metrics http.HandlerFunc
-	// Ready says whether the portal can do its work, for /readyz.
+	// Ready returns an error if the portal cannot work, for /readyz.
 	Ready func(context.Context) error
 	Log   *slog.Logger
 }
@@ -57,7 +57,7 @@ const (
 	writeTimeout   = 60 * time.Second
 	idleTimeout    = 120 * time.Second
 	maxHeaderBytes = 32 << 10
-	// drain is how long a stop waits for requests under way.
+	// drain is how long a stop waits for running requests.
 	drain = 10 * time.Second
 )
 
@@ -74,17 +74,17 @@ func Router(door *handlers.Door, cfg Config) http.Handler {
 	} else {
 		r.Use(middleware.ClientIPFromRemoteAddr)
 	}
-	r.Use(recoverer(cfg.Log), cfg.headers, cfg.onlyOurHost)
-	r.Get("/healthz", func(w http.ResponseWriter, r *http.Request) { plain(w, http.StatusOK, "ok") })
+	r.Use(recoverPanics(cfg.Log), cfg.setHeaders, cfg.onlyOurHost)
+	r.Get("/healthz", func(w http.ResponseWriter, r *http.Request) { writePlain(w, http.StatusOK, "ok") })
 	r.Get("/readyz", func(w http.ResponseWriter, r *http.Request) {
 		if err := cfg.Ready(r.Context()); err != nil {
-			plain(w, http.StatusServiceUnavailable, err.Error())
+			writePlain(w, http.StatusServiceUnavailable, err.Error())
 			return
 		}
-		plain(w, http.StatusOK, "ready")
+		writePlain(w, http.StatusOK, "ready")
 	})
 	r.Mount("/static/", static.Handler())
-	// Everything below may act: unsafe requests of other sites are refused.
+	// Routes below may change state: unsafe requests from other sites are refused.
 	r.Group(func(r chi.Router) {
 		foreign := http.NewCrossOriginProtection()
 		foreign.SetDenyHandler(http.HandlerFunc(door.Foreign))
@@ -101,30 +101,30 @@ func Router(door *handlers.Door, cfg Config) http.Handler {
 	return r
 }
 
-// requestID names each request by an id of ours: a caller's own would let it
-// forge the log, and chi's tells everybody this machine's name.
+// requestID gives each request an id of ours: with an id of the caller, the caller could forge log
+// lines, and chi's ids contain this machine's name.
 func requestID(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), middleware.RequestIDKey, ident.NewID())))
 	})
 }
 
-func plain(w http.ResponseWriter, code int, text string) {
+func writePlain(w http.ResponseWriter, code int, text string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(code)
 	fmt.Fprintln(w, text)
 }
 
-// betweenPortals is what the routes are below that other portals ask.
+// betweenPortals is the path prefix of the routes for other portals.
 const betweenPortals = "/peering/v1/"
 
-// headers sets what every answer carries.
-func (cfg Config) headers(next http.Handler) http.Handler {
+// setHeaders sets the headers of every answer.
+func (cfg Config) setHeaders(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
 		h.Set("X-Content-Type-Options", "nosniff")
-		if strings.HasPrefix(r.URL.Path, betweenPortals) { // portals ask often, and are no browsers
+		if strings.HasPrefix(r.URL.Path, betweenPortals) { // many requests, and not from browsers
 			next.ServeHTTP(w, r)
 			return
 		}
@@ -140,19 +140,19 @@ func (cfg Config) headers(next http.Handler) http.Handler {
 	})
 }
 
-// onlyOurHost refuses requests for other names than the portal's, so that a
-// foreign name that resolves to this machine (DNS rebinding) reaches nothing.
+// onlyOurHost refuses requests for other names than the portal's, so that a name of an attacker that
+// resolves to this machine (DNS rebinding) reaches nothing.
 func (cfg Config) onlyOurHost(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !cfg.ours(r.Host) {
-			plain(w, http.StatusMisdirectedRequest, "This portal is "+cfg.Host+"; it answers for no other name. Operators set it with --url.")
+		if !cfg.isOurHost(r.Host) {
+			writePlain(w, http.StatusMisdirectedRequest, "This portal is "+cfg.Host+"; it answers for no other name. Operators set it with --url.")
 			return
 		}
 		next.ServeHTTP(w, r)
 	})
 }
 
-func (cfg Config) ours(host string) bool {
+func (cfg Config) isOurHost(host string) bool {
 	host = strings.ToLower(host)
 	if host == strings.ToLower(cfg.Host) {
 		return true
@@ -182,8 +182,8 @@ func (cfg Config) ours(host string) bool {
 	return err == nil && ownPort == "" && port == def && name == strings.ToLower(strings.Trim(own, "[]"))
 }
 
-// recoverer turns a panic of a handler into an error of that request.
-func recoverer(log *slog.Logger) func(http.Handler) http.Handler {
+// recoverPanics turns a panic of a handler into an error of that request.
+func recoverPanics(log *slog.Logger) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			defer func() {
@@ -196,7 +196,7 @@ func recoverer(log *slog.Logger) func(http.Handler) http.Handler {
 				}
 				log.Error("handler panicked", "method", r.Method, "path", r.URL.Path, "request_id", middleware.GetReqID(r.Context()), "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 				if r.Header.Get("Upgrade") == "" {
-					plain(w, http.StatusInternalServerError, "Something went wrong. Request "+middleware.GetReqID(r.Context()))
+					writePlain(w, http.StatusInternalServerError, "Something went wrong. Request "+middleware.GetReqID(r.Context()))
 				}
 			}()
 			next.ServeHTTP(w, r)
@@ -204,15 +204,14 @@ func recoverer(log *slog.Logger) func(http.Handler) http.Handler {
 	}
 }
 
-// Serve answers on the listener until ctx ends, then lets requests under way
-// finish within the drain time and returns. Long-lived streams are ended at
-// once: their readers resume elsewhere or later. Whom shun has is sent away. It
-// closes the listener.
+// Serve answers on the listener until ctx ends, then lets running requests finish within the drain time
+// and returns. Long-lived streams are ended at once, because their readers resume on their own.
+// Connections of addresses in the penalty box are refused. It closes the listener.
 func Serve(ctx context.Context, l net.Listener, h http.Handler, shun Shun, logger *slog.Logger) error {
 	base, endStreams := context.WithCancel(context.Background())
 	defer endStreams()
 	srv := &http.Server{
-		Handler:           cut(shun, h),
+		Handler:           cutPenalized(shun, h),
 		ReadHeaderTimeout: readHeaderTimeout,
 		ReadTimeout:       readTimeout,
 		WriteTimeout:      writeTimeout,
@@ -223,7 +222,7 @@ func Serve(ctx context.Context, l net.Listener, h http.Handler, shun Shun, logge
 	}
 	done := make(chan error, 1)
 	var wg sync.WaitGroup
-	wg.Go(func() { done <- srv.Serve(spareListener{newShunListener(l, shun)}) })
+	wg.Go(func() { done <- srv.Serve(spareListener{newPenaltyListener(l, shun)}) })
 	defer wg.Wait()
 	select {
 	case err := <-done:
@@ -244,7 +243,7 @@ func Serve(ctx context.Context, l net.Listener, h http.Handler, shun Shun, logge
 	return nil
 }
 
-// logWriter sends what net/http says of connections to the log.
+// logWriter sends net/http's messages about connections to the log.
 type logWriter struct{ log *slog.Logger }
 
 func (w logWriter) Write(b []byte) (int, error) {

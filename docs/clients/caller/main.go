@@ -1,6 +1,5 @@
-// Command caller is an OpenAI-compatible endpoint that answers only to one
-// portal, and says what kind of caller asks: go run . PORTAL [PUBLIC-URL]. It
-// uses the standard library alone.
+// Command caller is an OpenAI-compatible endpoint that answers only to one portal, with the kind of the
+// caller: go run . PORTAL [PUBLIC-URL]. It uses the standard library alone.
 package main
 
 import (
@@ -31,10 +30,10 @@ var (
 	parameters = regexp.MustCompile(`(\w+)="?([^";]*)"?`)
 	member     = regexp.MustCompile(`sig1=("[^"]*")`)
 	must       = []string{"@method", "@authority", "@path", "@query", "agentsite-portal", "agentsite-caller"}
-	seen       sync.Map // nonces and when they end
+	seen       sync.Map // nonces and their expiry
 )
 
-// keyOf asks the portal for its key; keep it for an hour in earnest.
+// keyOf asks the portal for its key. A real endpoint should cache it for an hour.
 func keyOf(portal, id string) (ed25519.PublicKey, error) {
 	var set struct{ Keys []struct{ Kid, X string } }
 	resp, err := http.Get(portal + "/.well-known/http-message-signatures-directory")

@@ -1,6 +1,5 @@
-// Command link is an agent that repeats what it is told, as docs/link.md
-// describes it: go run ./docs/clients/link PORTAL NAME, with the token in
-// AGENTSITE_TOKEN.
+// Command link is an agent that repeats each message, as described in docs/link.md: go run
+// ./docs/clients/link PORTAL NAME, with the token in AGENTSITE_TOKEN.
 package main
 
 import (
@@ -18,15 +17,15 @@ import (
 
 type m = map[string]any
 
-var jobs sync.Map // what it works on, by task; it outlives a connection
+var jobs sync.Map // active tasks by id; they outlive a connection
 
-// say streams an answer from an offset on. If the connection breaks, the
-// portal resumes it on the next one.
+// say streams an answer from an offset on. If the connection breaks, the portal resumes it on the next
+// one.
 func say(send func(m) error, j m, offset int) {
 	for _, word := range strings.SplitAfter(("You said: " + j["text"].(string))[offset:], " ") {
 		delta := m{"task": j["task"], "lease": j["lease"], "offset": offset, "text": word}
 		if now, ok := jobs.Load(j["task"]); !ok || now.(m)["lease"] != j["lease"] || send(m{"method": "delta", "params": delta}) != nil {
-			return // canceled, handed out anew, or the connection broke
+			return // canceled, given out again, or the connection broke
 		}
 		offset += len(word)
 		time.Sleep(20 * time.Millisecond) // hard work
@@ -67,7 +66,7 @@ func connect(portal, name string) error {
 			}
 		case "cancel":
 			jobs.Delete(p["task"])
-		case nil: // hello was heard, or done was taken
+		case nil: // hello was accepted, or done was
 			jobs.Delete(in["id"])
 		}
 	}
@@ -78,7 +77,7 @@ func main() {
 		err := connect(os.Args[1], os.Args[2])
 		log.Print(err)
 		if code := websocket.CloseStatus(err); code == 1008 || code > 4000 {
-			os.Exit(1) // coming back would not help
+			os.Exit(1) // reconnecting would not help
 		}
 	}
 }
