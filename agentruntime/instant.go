@@ -51,7 +51,8 @@ func (i *Instant) AnswerNow(ctx context.Context, t task.Task, m chat.Message) (t
 	default:
 		return task.Result{}, false
 	}
-	call := task.Call{TaskID: t.ID, ConversationID: t.ConversationID, MessageID: m.ID, Attempt: t.Attempt, Agent: agentTarget(a, secret),
+	call := task.Call{TaskID: t.ID, ConversationID: t.ConversationID, MessageID: m.ID, Attempt: t.Attempt,
+		Agent:   agentTarget(a, secret),
 		Caller:  task.Caller{Kind: t.CallerKind, Handle: t.CallerHandle, ID: t.CallerID},
 		Speaker: task.Speaker{Kind: m.Sender.Kind, Handle: m.Sender.Handle}, Parts: m.Parts, Via: t.Via,
 		ClientID: func(context.Context) (string, error) { return m.ClientID, nil }}
@@ -68,7 +69,7 @@ func (i *Instant) AnswerNow(ctx context.Context, t task.Task, m chat.Message) (t
 					err = fmt.Errorf("driver %s panicked: %v\n%s", a.Kind, p, debug.Stack())
 				}
 			}()
-			return driver.Run(task.WithBehalf(ctx, call.Behalf()), call, sink)
+			return driver.Run(task.WithBehalf(ctx, call.OnBehalfOf()), call, sink)
 		}()
 		if err != nil {
 			i.log.Debug("no answer at once", "task", t.ID, "agent", t.AgentID, "error", err)

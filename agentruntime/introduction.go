@@ -53,13 +53,15 @@ type Introducer struct {
 // NewIntroducer returns the Introducer of the portal at url. key returns the current signing key, which
 // is in the portal's key directory. mark computes a text from a purpose and a subject that only this
 // portal can compute. hop returns an agent's name in chains.
-func NewIntroducer(url string, key func() (ed25519.PrivateKey, error), mark func(purpose, subject string) string, hop func(agentID string) task.Hop) *Introducer {
+func NewIntroducer(url string, key func() (ed25519.PrivateKey, error), mark func(purpose, subject string) string,
+	hop func(agentID string) task.Hop) *Introducer {
 	return &Introducer{url: url, key: key, mark: mark, hop: hop}
 }
 
 // SignRequest signs a request that is about to be sent. It is egress.Config's Before.
-func (i *Introducer) Introduce(r *http.Request) error {
-	for _, name := range []string{PortalField, CallerField, task.HopsField, task.BudgetField, agentField, "Signature", "Signature-Input"} {
+func (i *Introducer) SignRequest(r *http.Request) error {
+	for _, name := range []string{PortalField, CallerField, task.HopsField, task.BudgetField, agentField, "Signature",
+		"Signature-Input"} {
 		r.Header.Del(name)
 	}
 	b, ok := task.BehalfOf(r.Context())
@@ -72,7 +74,7 @@ func (i *Introducer) Introduce(r *http.Request) error {
 	h.Set(agentField, fmt.Sprintf("%s=%q", signatureLabel, i.url))
 	covered := httpsig.Components("@method", "@authority", "@path", "@query", "agentsite-portal", "agentsite-caller")
 	if b.AgentID != "" {
-		h.Set(task.HopsField, b.Via.With(i.hop(b.AgentID)).Field())
+		h.Set(task.HopsField, b.Via.AppendHop(i.hop(b.AgentID)).Field())
 		covered = append(covered, httpsig.Component{Name: "agentsite-hops"})
 		if left := b.Budget.Field(clock.Now()); left != "" {
 			h.Set(task.BudgetField, left)
@@ -95,8 +97,10 @@ func (i *Introducer) Introduce(r *http.Request) error {
 	var nonce [32]byte
 	rand.Read(nonce[:])
 	now := clock.Now()
-	return httpsig.Sign(r, signatureLabel, httpsig.Params{Components: covered, Created: now, Expires: now.Add(signatureLife),
-		Nonce: base64.RawURLEncoding.EncodeToString(nonce[:]), KeyID: httpsig.KeyOf(key.Public().(ed25519.PublicKey)).Kid, Tag: signatureTag}, key)
+	return httpsig.Sign(r, signatureLabel, httpsig.Params{Components: covered, Created: now,
+		Expires: now.Add(signatureLife),
+		Nonce:   base64.RawURLEncoding.EncodeToString(nonce[:]),
+		KeyID:   httpsig.KeyOf(key.Public().(ed25519.PublicKey)).Kid, Tag: signatureTag}, key)
 }
 
 // callerValue returns the value of CallerField. The id is the same for the same person and agent, and

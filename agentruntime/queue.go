@@ -29,7 +29,8 @@ const maxEnded = 1024
 
 // NewQueue returns an empty queue.
 func NewQueue() *Queue {
-	return &Queue{wake: make(chan struct{}, 1), ended: make(chan task.Task, maxEnded), running: make(map[string]context.CancelCauseFunc)}
+	return &Queue{wake: make(chan struct{}, 1), ended: make(chan task.Task, maxEnded),
+		running: make(map[string]context.CancelCauseFunc)}
 }
 
 // Wake implements task.Runner.

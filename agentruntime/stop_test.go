@@ -124,8 +124,8 @@ func TestWorker_AnAgentCallsAnother(t *testing.T) {
 	}
 	h.say(room, "@helper hello")
 	first, second := <-calls, <-calls
-	if first.Said() != (task.Speaker{Kind: "person", Handle: "ada"}) || second.Said() != (task.Speaker{Kind: "agent", Handle: "helper"}) || second.Caller.Handle != "ada" {
-		t.Errorf("%+v %+v", first.Said(), second.Said())
+	if first.AskedBy() != (task.Speaker{Kind: "person", Handle: "ada"}) || second.AskedBy() != (task.Speaker{Kind: "agent", Handle: "helper"}) || second.Caller.Handle != "ada" {
+		t.Errorf("%+v %+v", first.AskedBy(), second.AskedBy())
 	}
 	if len(second.History) != 1 || !second.History[0].Asker || second.History[0].Kind != "person" || second.History[0].Mine || second.Files == nil {
 		t.Errorf("%+v", second.History)

@@ -22,7 +22,8 @@ type Trier struct{ drivers map[hub.Kind]task.Agent }
 func NewTrier(drivers map[hub.Kind]task.Agent) Trier { return Trier{drivers} }
 
 // Try implements hub.Trier.
-func (t Trier) Try(ctx context.Context, actor ident.Actor, a hub.Agent, secret, text string) (out hub.Tried, err error) {
+func (t Trier) Try(ctx context.Context, actor ident.Actor, a hub.Agent, secret, text string) (out hub.Tried,
+	err error) {
 	driver := t.drivers[a.Kind]
 	if driver == nil {
 		return out, fault.New(fault.Unavailable, "This portal cannot run agents of kind %q.", a.Kind)
@@ -38,10 +39,11 @@ func (t Trier) Try(ctx context.Context, actor ident.Actor, a hub.Agent, secret, 
 				err = fmt.Errorf("driver %s panicked: %v\n%s", a.Kind, p, debug.Stack())
 			}
 		}()
-		return driver.Run(task.WithBehalf(ctx, call.Behalf()), call, s)
+		return driver.Run(task.WithBehalf(ctx, call.OnBehalfOf()), call, s)
 	}()
 	if ctx.Err() != nil {
-		return hub.Tried{State: string(task.Failed), Text: s.textSoFar(), Reason: "It did not finish in time for a try."}, nil
+		return hub.Tried{State: string(task.Failed), Text: s.textSoFar(),
+			Reason: "It did not finish in time for a try."}, nil
 	}
 	if err != nil {
 		if f := fault.As(err); f.Kind != fault.Internal {
@@ -59,7 +61,8 @@ func (t Trier) Try(ctx context.Context, actor ident.Actor, a hub.Agent, secret, 
 
 // agentTarget returns the description of an agent for its driver.
 func agentTarget(a hub.Agent, secret string) task.Target {
-	return task.Target{ID: a.ID, Portal: a.PortalID, Name: a.Name, Handle: a.Handle(), Kind: string(a.Kind), Endpoint: a.Endpoint, Config: a.Config, Secret: secret}
+	return task.Target{ID: a.ID, Portal: a.PortalID, Name: a.Name, Handle: a.Handle(), Kind: string(a.Kind),
+		Endpoint: a.Endpoint, Config: a.Config, Secret: secret}
 }
 
 // trySink keeps the text of an answer that has not ended.

@@ -63,8 +63,10 @@ func formatHead(first string, h http.Header) string {
 
 // ordinary lists the headers whose values are shown. An agent may ask for its credential in a header of
 // any other name.
-var ordinary = []string{"Accept", "Accept-Encoding", "Cache-Control", "Connection", "Content-Length", "Content-Type", "Date", "Etag", "Keep-Alive", "Last-Modified",
-	"A2a-Version", "A2a-Extensions", "Mcp-Protocol-Version", "Mcp-Method", "Mcp-Name", "Retry-After", "Server", "Transfer-Encoding", "User-Agent", "Vary", "Www-Authenticate", "X-Request-Id"}
+var ordinary = []string{"Accept", "Accept-Encoding", "Cache-Control", "Connection", "Content-Length", "Content-Type",
+	"Date", "Etag", "Keep-Alive", "Last-Modified",
+	"A2a-Version", "A2a-Extensions", "Mcp-Protocol-Version", "Mcp-Method", "Mcp-Name", "Retry-After", "Server",
+	"Transfer-Encoding", "User-Agent", "Vary", "Www-Authenticate", "X-Request-Id"}
 
 func secretHeader(name string) bool { return !slices.Contains(ordinary, name) }
 

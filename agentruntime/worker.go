@@ -52,7 +52,8 @@ type Worker struct {
 }
 
 // New returns a worker that runs agents of the kinds in drivers.
-func New(queue *Queue, store Store, chats *chat.Service, agents *hub.Service, drivers map[hub.Kind]task.Agent, log *slog.Logger) *Worker {
+func New(queue *Queue, store Store, chats *chat.Service, agents *hub.Service, drivers map[hub.Kind]task.Agent,
+	log *slog.Logger) *Worker {
 	return &Worker{queue: queue, store: store, chat: chats, hub: agents, drivers: drivers, log: log,
 		// Unique per start: rows claimed under another fence belong to a process that has ended,
 		// because one process owns the data folder.
@@ -164,7 +165,7 @@ func (w *Worker) runTask(ctx context.Context, t task.Task) {
 		return
 	}
 	most := maxRun
-	if t.Budget.Bounds() {
+	if t.Budget.IsSet() {
 		most = min(most, t.Budget.Until.Sub(clock.Now()))
 	}
 	rctx, stop := context.WithTimeout(tctx, most)
@@ -184,7 +185,8 @@ func (w *Worker) runTask(ctx context.Context, t task.Task) {
 	case ctx.Err() != nil:
 		return // the portal stops: the task stays in the queue
 	case errors.Is(context.Cause(rctx), context.DeadlineExceeded):
-		result = task.Result{State: task.Failed, Parts: parts, Reason: fmt.Sprintf("The agent did not finish within %s.", max(most.Round(time.Second), 0))}
+		result = task.Result{State: task.Failed, Parts: parts,
+			Reason: fmt.Sprintf("The agent did not finish within %s.", max(most.Round(time.Second), 0))}
 	case err != nil:
 		f := fault.As(err)
 		result = task.Result{State: task.Failed, Parts: parts, Reason: f.Safe}
@@ -240,20 +242,22 @@ func (w *Worker) reportCall(ctx context.Context, t task.Task, r task.Result, too
 // block the task.
 func (w *Worker) runAttempt(ctx context.Context, t task.Task, s *sink) (task.Result, error) {
 	if t.Attempt > maxAttempts {
-		return task.Result{State: task.Failed, Reason: "The portal was restarted several times while this was worked on. Ask again."}, nil
+		return task.Result{State: task.Failed,
+			Reason: "The portal was restarted several times while this was worked on. Ask again."}, nil
 	}
 	call, driver, own, err := w.buildCall(ctx, t)
 	if err != nil {
 		return task.Result{}, err
 	}
 	// Agents of other portals are probed there.
-	s.elsewhere = call.Agent.Kind != string(hub.Builtin) && call.Agent.Kind != string(hub.Link) && call.Agent.Kind != string(hub.Peer)
+	s.elsewhere = call.Agent.Kind != string(hub.Builtin) && call.Agent.Kind != string(hub.Link) &&
+		call.Agent.Kind != string(hub.Peer)
 	if own {
 		traces := &tracer{secret: call.Agent.Secret}
 		defer func() { w.hub.AddTraces(context.WithoutCancel(ctx), t.AgentID, t.ID, traces.allTraces()) }()
 		ctx = task.WithTrace(ctx, traces.addTrace)
 	}
-	ctx = task.WithBehalf(ctx, call.Behalf())
+	ctx = task.WithBehalf(ctx, call.OnBehalfOf())
 	if call.Agent.Kind == string(hub.Peer) {
 		s.peer = new(contact)
 		ctx = s.peer.traceRequests(ctx)
@@ -307,12 +311,13 @@ func (w *Worker) buildCall(ctx context.Context, t task.Task) (call task.Call, dr
 		return call, nil, false, err
 	}
 	call = task.Call{
-		TaskID: t.ID, ConversationID: t.ConversationID, MessageID: h.Ask.ID, Attempt: t.Attempt, Checkpoint: t.Checkpoint,
-		Agent:   agentTarget(a, secret),
-		Caller:  task.Caller{Kind: t.CallerKind, Handle: t.CallerHandle, ID: t.CallerID},
-		Speaker: task.Speaker{Kind: h.Ask.Sender.Kind, Handle: h.Ask.Sender.Handle},
-		Parts:   h.Ask.Parts,
-		Via:     t.Via, Budget: t.Budget,
+		TaskID: t.ID, ConversationID: t.ConversationID, MessageID: h.Ask.ID, Attempt: t.Attempt,
+		Checkpoint: t.Checkpoint,
+		Agent:      agentTarget(a, secret),
+		Caller:     task.Caller{Kind: t.CallerKind, Handle: t.CallerHandle, ID: t.CallerID},
+		Speaker:    task.Speaker{Kind: h.Ask.Sender.Kind, Handle: h.Ask.Sender.Handle},
+		Parts:      h.Ask.Parts,
+		Via:        t.Via, Budget: t.Budget,
 		Files: w.chat.TaskFiles(t),
 	}
 	if h.Ask.Sender.Kind != "agent" {
@@ -328,7 +333,8 @@ func (w *Worker) buildCall(ctx context.Context, t task.Task) (call task.Call, dr
 	}
 	for _, m := range h.Earlier {
 		agent := m.Sender.Kind == "agent"
-		call.History = append(call.History, task.Turn{Mine: agent && m.Sender.ID == a.ID, Asker: !agent && m.Sender.ID == t.CallerID,
+		call.History = append(call.History, task.Turn{Mine: agent && m.Sender.ID == a.ID, Asker: !agent &&
+			m.Sender.ID == t.CallerID,
 			Speaker: m.Sender.Handle, Kind: m.Sender.Kind, Parts: m.Parts})
 	}
 	// The previous checkpoint gives access to the agent's memory.
@@ -371,7 +377,7 @@ func checkResult(r task.Result) task.Result {
 
 // cutToBudget cuts an answer to the bytes that the budget allows.
 func cutToBudget(b task.Budget, r task.Result) task.Result {
-	if !b.Bounds() {
+	if !b.IsSet() {
 		return r
 	}
 	left := b.Bytes

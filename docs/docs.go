@@ -53,7 +53,7 @@ var (
 func Pages() []Page { return slices.Clone(pages()) }
 
 // FindPage returns the page with that stem, and whether there is one.
-func Find(stem string) (Page, bool) {
+func FindPage(stem string) (Page, bool) {
 	i := slices.IndexFunc(pages(), func(p Page) bool { return p.Stem == stem })
 	if i < 0 {
 		return Page{}, false
@@ -83,7 +83,7 @@ func WithAddress(stem, text, url string) string {
 // HeadingAnchor returns the id of a heading as GitHub makes it: lower case, letters, digits, hyphens
 // and underscores kept, spaces made hyphens, all else dropped. A test refuses equal anchors on one
 // page, so no number is ever appended.
-func Anchor(title string) string {
+func HeadingAnchor(title string) string {
 	var b strings.Builder
 	for _, r := range strings.ToLower(strings.TrimSpace(title)) {
 		switch {
@@ -131,7 +131,7 @@ func pageRank(stem string) int {
 // cutSections splits a page at its headings.
 func cutSections(p Page) []Section {
 	var out []Section
-	cur := Section{Page: p.Stem, PageTitle: p.Title, Title: p.Title, Anchor: Anchor(p.Title)}
+	cur := Section{Page: p.Stem, PageTitle: p.Title, Title: p.Title, Anchor: HeadingAnchor(p.Title)}
 	from := 0
 	flush := func(to int) {
 		if cur.Text = strings.TrimSpace(p.Source[from:to]); cur.Text != "" {
@@ -143,7 +143,7 @@ func cutSections(p Page) []Section {
 			continue
 		}
 		flush(h.start)
-		cur.Title, cur.Anchor, from = h.title, Anchor(h.title), h.end
+		cur.Title, cur.Anchor, from = h.title, HeadingAnchor(h.title), h.end
 	}
 	flush(len(p.Source))
 	return out

@@ -31,11 +31,11 @@ func TestPages_FollowTheListThenTheAlphabet(t *testing.T) {
 		if stem == "performance" { // written with the benchmarks
 			continue
 		}
-		if _, ok := Find(stem); !ok {
+		if _, ok := FindPage(stem); !ok {
 			t.Errorf("page %s is missing", stem)
 		}
 	}
-	if _, ok := Find("no-such-page"); ok {
+	if _, ok := FindPage("no-such-page"); ok {
 		t.Error("Find returned a page that does not exist")
 	}
 }
@@ -47,7 +47,7 @@ func TestPages_HaveOneTitleAndUniqueAnchors(t *testing.T) {
 			if h.level == 1 {
 				titles++
 			}
-			a := Anchor(h.title)
+			a := HeadingAnchor(h.title)
 			if a == "" || seen[a] {
 				t.Errorf("%s.md: heading %q has an empty or second anchor %q", p.Stem, h.title, a)
 			}
@@ -72,7 +72,7 @@ func TestPages_InternalLinksLeadSomewhere(t *testing.T) {
 	for _, p := range Pages() {
 		anchors[p.Stem] = map[string]bool{}
 		for h := range parseHeadings(p.Source) {
-			anchors[p.Stem][Anchor(h.title)] = true
+			anchors[p.Stem][HeadingAnchor(h.title)] = true
 		}
 	}
 	for _, p := range Pages() {
@@ -104,10 +104,10 @@ func TestSections_HaveTitleTextAndAddress(t *testing.T) {
 		t.Errorf("only %d sections", len(all))
 	}
 	for _, s := range all {
-		if s.Title == "" || s.Text == "" || s.PageTitle == "" || s.Anchor != Anchor(s.Title) {
+		if s.Title == "" || s.Text == "" || s.PageTitle == "" || s.Anchor != HeadingAnchor(s.Title) {
 			t.Errorf("incomplete section %+v", s)
 		}
-		if _, ok := Find(s.Page); !ok {
+		if _, ok := FindPage(s.Page); !ok {
 			t.Errorf("section of unknown page %q", s.Page)
 		}
 	}
@@ -139,8 +139,8 @@ func TestAnchor_IsGitHubs(t *testing.T) {
 		" OpenAI-compatible (Ollama) ":   "openai-compatible-ollama",
 		"Größe":                          "größe",
 	} {
-		if got := Anchor(title); got != want {
-			t.Errorf("Anchor(%q) = %q, want %q", title, got, want)
+		if got := HeadingAnchor(title); got != want {
+			t.Errorf("HeadingAnchor(%q) = %q, want %q", title, got, want)
 		}
 	}
 }

@@ -124,7 +124,7 @@ func (d *Door) addWebhook(w http.ResponseWriter, r *http.Request, actor ident.Ac
 
 func (d *Door) testWebhook(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	id := chi.URLParam(r, "id")
-	if _, err := d.cfg.Hooks.Test(r.Context(), actor, id); err != nil {
+	if _, err := d.cfg.Hooks.SendTest(r.Context(), actor, id); err != nil {
 		messages, code, ok := d.wrong(w, err)
 		if !ok || !fault.Is(err, fault.RateLimited) {
 			return err

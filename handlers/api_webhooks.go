@@ -122,7 +122,7 @@ func (d *Door) apiDropWebhook(w http.ResponseWriter, r *http.Request, actor iden
 // apiTestWebhook sends a webhook something at once. That its address does not
 // take it is an answer, not an error.
 func (d *Door) apiTestWebhook(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
-	a, err := d.cfg.Hooks.Test(r.Context(), actor, chi.URLParam(r, "id"))
+	a, err := d.cfg.Hooks.SendTest(r.Context(), actor, chi.URLParam(r, "id"))
 	if err != nil {
 		return err
 	}

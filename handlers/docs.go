@@ -18,7 +18,7 @@ func (d *Door) manual(w http.ResponseWriter, r *http.Request, actor ident.Actor)
 	if stem == "" {
 		stem = "index"
 	}
-	page, ok := docs.Find(stem)
+	page, ok := docs.FindPage(stem)
 	if !ok {
 		return fault.New(fault.NotFound, "The manual has no page %.80q. Its pages are listed at /docs.", stem)
 	}

@@ -103,7 +103,7 @@ func (d *Door) embedded(h func(w http.ResponseWriter, r *http.Request, a hub.Age
 
 // frameVisitor is who talks in the frame.
 func (d *Door) frameVisitor(r *http.Request) (ident.Actor, error) {
-	return d.accounts.Visitor(r.Context(), r.Header.Get(visitorHeader), request.ClientAddr(r))
+	return d.accounts.AuthenticateGuest(r.Context(), r.Header.Get(visitorHeader), request.ClientAddr(r))
 }
 
 type embedSayBody struct {

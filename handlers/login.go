@@ -58,7 +58,7 @@ func (d *Door) signupForm(w http.ResponseWriter, r *http.Request, actor ident.Ac
 		if secret == "" {
 			continue
 		}
-		if _, err := d.accounts.Invited(r.Context(), secret); err != nil {
+		if _, err := d.accounts.InvitationKind(r.Context(), secret); err != nil {
 			return err
 		}
 	}

@@ -127,7 +127,7 @@ func (d *Door) messagePage(w http.ResponseWriter, r *http.Request, actor ident.A
 // artifacts are what came of a task beside what its message shows already.
 func (d *Door) artifacts(list []task.Artifact, shown []task.Part) []templates.ArtifactView {
 	var out []templates.ArtifactView
-	for _, a := range task.Beside(list, shown) {
+	for _, a := range task.WithoutAnswer(list, shown) {
 		v := templates.ArtifactView{Name: a.Name, Description: a.Description}
 		for _, p := range a.Parts {
 			d.part(&v.Body, &v.Data, &v.Files, p)

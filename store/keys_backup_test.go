@@ -30,7 +30,7 @@ func TestBackup_HoldsAllKeysThatAreThere(t *testing.T) {
 			t.Fatal(err)
 		}
 		if away {
-			if err := ident.Detach(dir, filepath.Join(t.TempDir(), "root.key")); err != nil {
+			if err := ident.DetachRoot(dir, filepath.Join(t.TempDir(), "root.key")); err != nil {
 				t.Fatal(err)
 			}
 		}

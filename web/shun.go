@@ -9,7 +9,7 @@ import (
 )
 
 // PenaltyBox reports the addresses whose connections are refused before any byte is read.
-type Shun interface{ Has(netip.Addr) bool }
+type PenaltyBox interface{ Contains(netip.Addr) bool }
 
 const (
 	// holdFor is how long a connection of such an address is held open: it slows down a flood, whose
@@ -22,13 +22,13 @@ const (
 // It does not read from them and needs no goroutine for them.
 type penaltyListener struct {
 	net.Listener
-	shun Shun
+	shun PenaltyBox
 
 	mu   sync.Mutex // guards held
 	held map[net.Conn]*time.Timer
 }
 
-func newPenaltyListener(l net.Listener, shun Shun) *penaltyListener {
+func newPenaltyListener(l net.Listener, shun PenaltyBox) *penaltyListener {
 	return &penaltyListener{Listener: l, shun: shun, held: make(map[net.Conn]*time.Timer)}
 }
 
@@ -39,7 +39,7 @@ func (l *penaltyListener) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		if a, ok := c.RemoteAddr().(*net.TCPAddr); !ok || !l.shun.Has(a.AddrPort().Addr()) {
+		if a, ok := c.RemoteAddr().(*net.TCPAddr); !ok || !l.shun.Contains(a.AddrPort().Addr()) {
 			return c, nil
 		}
 		l.holdConn(c)
@@ -78,13 +78,14 @@ func (l *penaltyListener) Close() error {
 }
 
 // cutPenalized ends connections whose address came into the penalty box after they were accepted.
-func cutPenalized(shun Shun, next http.Handler) http.Handler {
+func cutPenalized(shun PenaltyBox, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if a, err := netip.ParseAddrPort(r.RemoteAddr); err == nil && shun.Has(a.Addr()) {
+		if a, err := netip.ParseAddrPort(r.RemoteAddr); err == nil && shun.Contains(a.Addr()) {
 			h := w.Header()
 			h.Set("Connection", "close")
 			h.Set("Retry-After", "10")
-			writePlain(w, http.StatusTooManyRequests, "Too many requests of your address had to be refused. Wait a while.")
+			writePlain(w, http.StatusTooManyRequests,
+				"Too many requests of your address had to be refused. Wait a while.")
 			return
 		}
 		next.ServeHTTP(w, r)

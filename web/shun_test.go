@@ -17,7 +17,7 @@ import (
 // shunned is every address once it is set.
 type shunned struct{ atomic.Bool }
 
-func (s *shunned) Has(netip.Addr) bool { return s.Load() }
+func (s *shunned) Contains(netip.Addr) bool { return s.Load() }
 
 func TestServe_SendsAwayWhoIsShunned(t *testing.T) {
 	t.Parallel()

@@ -46,7 +46,7 @@ func serving(t *testing.T, use func(dial func() net.Conn)) {
 					w.WriteHeader(http.StatusRequestTimeout)
 				}
 				w.Write(b)
-			}), limit.NewShun(), slog.New(slog.DiscardHandler))
+			}), limit.NewPenaltyBox(), slog.New(slog.DiscardHandler))
 		}()
 		use(func() net.Conn {
 			near, far := net.Pipe()

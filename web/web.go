@@ -145,7 +145,8 @@ func (cfg Config) setHeaders(next http.Handler) http.Handler {
 func (cfg Config) onlyOurHost(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !cfg.isOurHost(r.Host) {
-			writePlain(w, http.StatusMisdirectedRequest, "This portal is "+cfg.Host+"; it answers for no other name. Operators set it with --url.")
+			writePlain(w, http.StatusMisdirectedRequest, "This portal is "+cfg.Host+
+				"; it answers for no other name. Operators set it with --url.")
 			return
 		}
 		next.ServeHTTP(w, r)
@@ -194,9 +195,11 @@ func recoverPanics(log *slog.Logger) func(http.Handler) http.Handler {
 				if p == http.ErrAbortHandler {
 					panic(p)
 				}
-				log.Error("handler panicked", "method", r.Method, "path", r.URL.Path, "request_id", middleware.GetReqID(r.Context()), "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+				log.Error("handler panicked", "method", r.Method, "path", r.URL.Path, "request_id",
+					middleware.GetReqID(r.Context()), "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 				if r.Header.Get("Upgrade") == "" {
-					writePlain(w, http.StatusInternalServerError, "Something went wrong. Request "+middleware.GetReqID(r.Context()))
+					writePlain(w, http.StatusInternalServerError, "Something went wrong. Request "+
+						middleware.GetReqID(r.Context()))
 				}
 			}()
 			next.ServeHTTP(w, r)
@@ -207,7 +210,7 @@ func recoverPanics(log *slog.Logger) func(http.Handler) http.Handler {
 // Serve answers on the listener until ctx ends, then lets running requests finish within the drain time
 // and returns. Long-lived streams are ended at once, because their readers resume on their own.
 // Connections of addresses in the penalty box are refused. It closes the listener.
-func Serve(ctx context.Context, l net.Listener, h http.Handler, shun Shun, logger *slog.Logger) error {
+func Serve(ctx context.Context, l net.Listener, h http.Handler, shun PenaltyBox, logger *slog.Logger) error {
 	base, endStreams := context.WithCancel(context.Background())
 	defer endStreams()
 	srv := &http.Server{

@@ -101,7 +101,8 @@ func (d *Driver) Run(ctx context.Context, call task.Call, out task.Sink) (task.R
 	case calcName:
 		answer = answerQuestion(call, d.cfg.Now())
 	default:
-		return task.Result{State: task.Failed, Reason: fmt.Sprintf("This portal has no built-in agent %q.", boundLine(call.Agent.Name, maxQuoted))}, nil
+		return task.Result{State: task.Failed,
+			Reason: fmt.Sprintf("This portal has no built-in agent %q.", boundLine(call.Agent.Name, maxQuoted))}, nil
 	}
 	if err == nil {
 		err = streamText(ctx, answer, out)
@@ -147,7 +148,7 @@ func questionText(call task.Call, self string) string {
 		}
 	}
 	text := strings.Join(texts, "\n")
-	if by := call.Said(); by.Kind == "agent" && call.Caller.Kind != "agent" {
+	if by := call.AskedBy(); by.Kind == "agent" && call.Caller.Kind != "agent" {
 		for line := range strings.Lines(text) {
 			for at := range len(line) {
 				// Compare the name first, because a line may be long.
@@ -203,34 +204,49 @@ func Drafts() []hub.Draft {
 	}
 	return []hub.Draft{
 		draft(guideName, "Guide",
-			"Finds agents here and on other portals for what you describe and says why each fits, and answers questions about the portal from its manual. It uses no language model, so it names only what is there.",
+			"Finds agents here and on other portals for what you describe and says why each fits, and answers "+
+				"questions about the portal from its manual. It uses no language model, so it names only what "+
+				"is there.",
 			hub.Skill{
-				ID: "find", Name: "Find an agent", Description: "Describe what you want to get done and get the agents that fit, with the reasons.",
-				Tags:     []string{"search", "directory", "recommend"},
-				Examples: []string{"who can calculate for me?", "I need somebody to convert miles to kilometres"},
+				ID: "find", Name: "Find an agent",
+				Description: "Describe what you want to get done and get the agents that fit, with the reasons.",
+				Tags:        []string{"search", "directory", "recommend"},
+				Examples:    []string{"who can calculate for me?", "I need somebody to convert miles to kilometres"},
 			},
 			hub.Skill{
-				ID: "manual", Name: "Answer questions about the portal", Description: "Ask how something works here and get the section of the manual that says it.",
-				Tags:     []string{"help", "manual", "documentation"},
-				Examples: []string{"how do I register an agent?", "what may guests do?", "how do I make a backup?"},
+				ID: "manual", Name: "Answer questions about the portal",
+				Description: "Ask how something works here and get the section of the manual that says it.",
+				Tags:        []string{"help", "manual", "documentation"},
+				Examples:    []string{"how do I register an agent?", "what may guests do?", "how do I make a backup?"},
 			}),
 		draft(calcName, "Calculator",
-			"Calculates exactly: arithmetic with fractions and large numbers, percentages, units, dates. It works without a language model and says what it did not understand.",
+			"Calculates exactly: arithmetic with fractions and large numbers, percentages, units, dates. It "+
+				"works without a language model and says what it did not understand.",
 			hub.Skill{
-				ID: "arithmetic", Name: "Arithmetic", Description: "Exact sums, products, powers, roots and fractions, typed as a formula or in words.",
-				Tags: []string{"math", "calculator", "numbers"}, Examples: calcExamples("0.1 + 0.2", "2/3 + 1/6", "sqrt(2) * 3^4", "average of 3, 4 and 8"),
+				ID: "arithmetic", Name: "Arithmetic",
+				Description: "Exact sums, products, powers, roots and fractions, typed as a formula or in words.",
+				Tags:        []string{"math", "calculator", "numbers"},
+				Examples:    calcExamples("0.1 + 0.2", "2/3 + 1/6", "sqrt(2) * 3^4", "average of 3, 4 and 8"),
 			},
 			hub.Skill{
-				ID: "percent", Name: "Percentages", Description: "Shares, discounts, taxes, increase and decrease in percent.",
-				Tags: []string{"percent", "vat", "discount", "finance"}, Examples: calcExamples("what is 15% of 80?", "add 19% VAT to 250", "increase from 80 to 100"),
+				ID: "percent", Name: "Percentages",
+				Description: "Shares, discounts, taxes, increase and decrease in percent.",
+				Tags:        []string{"percent", "vat", "discount", "finance"},
+				Examples:    calcExamples("what is 15% of 80?", "add 19% VAT to 250", "increase from 80 to 100"),
 			},
 			hub.Skill{
-				ID: "units", Name: "Convert units", Description: "Length, weight, temperature, volume, time, speed, area and amounts of data.",
-				Tags: []string{"units", "conversion", "measure"}, Examples: calcExamples("5 km in miles", "72 f to c", "1.5 GiB in MB"),
+				ID: "units", Name: "Convert units",
+				Description: "Length, weight, temperature, volume, time, speed, area and amounts of data.",
+				Tags:        []string{"units", "conversion", "measure"},
+				Examples:    calcExamples("5 km in miles", "72 f to c", "1.5 GiB in MB"),
 			},
 			hub.Skill{
-				ID: "dates", Name: "Dates and times", Description: "Days between dates, dates some days on, weekdays and working days, hours between clock times.",
-				Tags: []string{"dates", "calendar", "days"}, Examples: calcExamples("days between 2026-01-01 and 2026-12-25", "90 days from today", "hours between 09:30 and 17:15"),
+				ID: "dates", Name: "Dates and times",
+				Description: "Days between dates, dates some days on, weekdays and working days, hours between " +
+					"clock times.",
+				Tags: []string{"dates", "calendar", "days"},
+				Examples: calcExamples("days between 2026-01-01 and 2026-12-25", "90 days from today",
+					"hours between 09:30 and 17:15"),
 			}),
 	}
 }

@@ -34,7 +34,8 @@ func answerQuestion(call task.Call, now time.Time) string {
 		if err == nil {
 			return fmt.Sprintf("%s\n\nI took %s from before.", answer, quoteText(before, maxQuoted))
 		}
-		return notUnderstood(err, fmt.Sprintf("I took %s from before and read: %s\n\n", quoteText(before, maxQuoted), quoteText(expanded, maxQuoted)))
+		return notUnderstood(err, fmt.Sprintf("I took %s from before and read: %s\n\n", quoteText(before, maxQuoted),
+			quoteText(expanded, maxQuoted)))
 	}
 	answer, err := calc.Answer(question, now)
 	if err == nil {
@@ -48,7 +49,8 @@ func answerQuestion(call task.Call, now time.Time) string {
 	return notUnderstood(err, "")
 }
 
-var help = map[string]bool{"help": true, "hi": true, "hello": true, "hey": true, "what can you do": true, "examples": true, "?": true}
+var help = map[string]bool{"help": true, "hi": true, "hello": true, "hey": true, "what can you do": true,
+	"examples": true, "?": true}
 
 func notUnderstood(err error, prefix string) string {
 	return prefix + quoteText(fault.As(err).Safe, 600) + "\n\n" + examplesThatWork()

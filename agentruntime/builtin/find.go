@@ -29,7 +29,8 @@ const (
 )
 
 // The weight of a word by the part of an agent that contains it.
-var pieceWeights = [...]float64{name: 3, title: 3, skillName: 3, tag: 2.5, example: 1.5, skillText: 1.5, description: 1.5}
+var pieceWeights = [...]float64{name: 3, title: 3, skillName: 3, tag: 2.5, example: 1.5, skillText: 1.5,
+	description: 1.5}
 
 // The trust in a word by the part of an agent that contains it: a description may contain the word by
 // chance.
@@ -133,7 +134,8 @@ func (g *guide) findAgents(ctx context.Context, need []string, without map[strin
 			s.suggestions = page.Suggestions
 		}
 		for _, r := range page.Results {
-			if !seen[r.Agent.ID+r.Agent.Handle()] && len(candidates) < maxCandidates && !isGuide(r.Agent) && !without[r.Agent.Handle()] {
+			if !seen[r.Agent.ID+r.Agent.Handle()] && len(candidates) < maxCandidates && !isGuide(r.Agent) &&
+				!without[r.Agent.Handle()] {
 				seen[r.Agent.ID+r.Agent.Handle()] = true
 				candidates = append(candidates, r.Agent)
 			}
@@ -267,7 +269,8 @@ func (s *search) findWord(x *bm25.Index, w string, related []string, candidates 
 }
 
 func piecesOf(i int, a hub.Agent) []piece {
-	list := []piece{{i, name, strings.ReplaceAll(a.Name, "-", " "), ""}, {i, title, a.Title, ""}, {i, description, cutBytes(a.Description, 4000), ""}}
+	list := []piece{{i, name, strings.ReplaceAll(a.Name, "-", " "), ""}, {i, title, a.Title, ""},
+		{i, description, cutBytes(a.Description, 4000), ""}}
 	for _, k := range a.Skills {
 		label := cmp.Or(k.Name, k.ID)
 		list = append(list, piece{i, skillName, label, label})
@@ -297,7 +300,8 @@ func (s *search) offerReasons(o offer) []string {
 		said := s.quoteMatch(f)
 		i := slices.IndexFunc(list, func(r reason) bool {
 			a, b := s.pieces[r.piece], s.pieces[f.piece]
-			return r.piece == f.piece || a.kind != tag && b.kind != tag && a.skill != "" && a.skill == b.skill && a.kind != example && b.kind != example
+			return r.piece == f.piece || a.kind != tag && b.kind != tag && a.skill != "" && a.skill == b.skill &&
+				a.kind != example && b.kind != example
 		})
 		if i < 0 {
 			list = append(list, reason{f.piece, []string{said}, f.worth})
@@ -363,11 +367,14 @@ func livenessText(a hub.Agent, now time.Time) string {
 		}
 		return "It was alive" + when + "."
 	case hub.NeedsAuth:
-		return "It answered" + when + ", but wants a key or a login that its owner must give; talking to it will probably fail."
+		return "It answered" + when + ", but wants a key or a login that its owner must give; talking to it " +
+			"will probably fail."
 	case hub.WrongProtocol:
-		return "Something else than such an agent answered at its address" + when + "; talking to it will probably fail."
+		return "Something else than such an agent answered at its address" + when +
+			"; talking to it will probably fail."
 	case hub.Unreachable:
-		return "It was unreachable when last checked" + strings.Replace(when, " when checked", "", 1) + "; talking to it will probably fail."
+		return "It was unreachable when last checked" + strings.Replace(when, " when checked", "", 1) +
+			"; talking to it will probably fail."
 	}
 	return "Nobody has checked yet whether it is alive."
 }
@@ -421,7 +428,8 @@ func (s *search) describeOffer(o offer, base string, now time.Time) string {
 	if r := s.offerReasons(o); len(r) > 0 {
 		b.WriteString("\n  It fits because " + joinPhrases(r) + ".")
 	}
-	fmt.Fprintf(&b, "\n  %s [Talk to %s](%s)", livenessText(a, now), quoteText(a.Handle(), 80), base+talkPath(a, s.asked))
+	fmt.Fprintf(&b, "\n  %s [Talk to %s](%s)", livenessText(a, now), quoteText(a.Handle(), 80), base+
+		talkPath(a, s.asked))
 	return b.String()
 }
 

@@ -55,7 +55,8 @@ func (g *guide) writeAnswer(ctx context.Context, call task.Call, out task.Sink) 
 	case more:
 		question, shown := lastQuestion(call.History)
 		if question == "" {
-			return "I do not know what to go on from. Describe what you need, for example: `I need somebody to convert miles to kilometres`.", nil
+			return "I do not know what to go on from. Describe what you need, for example: `I need somebody to " +
+				"convert miles to kilometres`.", nil
 		}
 		r.shown = shown
 		return r.answerMessage(ctx, question)
@@ -66,7 +67,8 @@ func (g *guide) writeAnswer(ctx context.Context, call task.Call, out task.Sink) 
 // withoutGreeting removes a greeting from the start of a longer message.
 func withoutGreeting(message string) string {
 	head, rest, ok := strings.Cut(message, " ")
-	if ok && greetFirst[strings.ToLower(strings.Trim(head, ",.!:"))] && (strings.ContainsAny(head, ",.!") || wordSet("hi hello hey hallo moin yo")[strings.ToLower(head)]) {
+	if ok && greetFirst[strings.ToLower(strings.Trim(head, ",.!:"))] &&
+		(strings.ContainsAny(head, ",.!") || wordSet("hi hello hey hallo moin yo")[strings.ToLower(head)]) {
 		return strings.TrimSpace(rest)
 	}
 	return message
@@ -153,15 +155,20 @@ func (r *reply) answerMessage(ctx context.Context, message string) (string, erro
 	agents, manual := v.chooseSides()
 	switch {
 	case len(need) == 0 && !manual:
-		return "Tell me in a few words what the agent shall do, for example: `I need somebody to convert miles to kilometres`.\n\n" + r.browseHint(), nil
+		return "Tell me in a few words what the agent shall do, for example: `I need somebody to convert miles " +
+			"to kilometres`.\n\n" + r.browseHint(), nil
 	case len(r.shown) > 0 && (!agents || len(s.offers) == 0) && (!manual || len(passages) == 0):
-		return "I found nothing further for “" + quoteText(message, maxQuoted) + "”. Try other words.\n\n" + r.browseHint(), nil
+		return "I found nothing further for “" + quoteText(message, maxQuoted) + "”. Try other words.\n\n" +
+			r.browseHint(), nil
 	case agents && manual && len(s.offers) > 0 && len(passages) > 0:
 		if v.heading < 0.5 { // the manual mentions it in passing at most
-			return r.writeOffers(s, message, maxOffers) + "\n\nIf you ask about the portal itself:\n\n" + readOn(passages, "", r.base), nil
+			return r.writeOffers(s, message, maxOffers) + "\n\nIf you ask about the portal itself:\n\n" +
+				readOn(passages, "", r.base), nil
 		}
 		return "You may mean an agent or something about the portal. Here is both.\n\n" +
-			r.writeOffers(s, message, 2) + "\n\nFrom the manual:\n\n" + excerptAnswer(passages, briefExcerpt, r.base), nil
+				r.writeOffers(s, message, 2) + "\n\nFrom the manual:\n\n" +
+				excerptAnswer(passages, briefExcerpt, r.base),
+			nil
 	case manual && len(passages) > 0:
 		answer := excerptAnswer(passages, maxExcerpt, r.base)
 		if v.isWeak() {
@@ -220,7 +227,8 @@ func (r *reply) writeOffers(s *search, message string, most int) string {
 // writeNothing writes the answer when nothing was found.
 func (r *reply) writeNothing(s *search, message string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "I found no agent on this portal and no section of the manual for “%s”.", quoteText(message, maxQuoted))
+	fmt.Fprintf(&b, "I found no agent on this portal and no section of the manual for “%s”.",
+		quoteText(message, maxQuoted))
 	near := make([]string, 0, len(s.suggestions))
 	for _, w := range s.suggestions {
 		if !stopWords[w] {
@@ -236,7 +244,8 @@ func (r *reply) writeNothing(s *search, message string) string {
 }
 
 func (r *reply) browseHint() string {
-	return "You can [browse all agents](" + r.base + "/agents), try fewer or other words, or [register an agent](" + r.base + "/agents/new) that does it."
+	return "You can [browse all agents](" + r.base + "/agents), try fewer or other words, or [register an agent](" +
+		r.base + "/agents/new) that does it."
 }
 
 // listAgents lists some agents for a request without a purpose.
@@ -249,7 +258,8 @@ func (r *reply) listAgents(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("list agents: %w", err)
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "This portal lists %d agents, me among them. Tell me what you need, or [browse all](%s/agents). Some of them:\n", page.Total, r.base)
+	fmt.Fprintf(&b, "This portal lists %d agents, me among them. Tell me what you need, or [browse "+
+		"all](%s/agents). Some of them:\n", page.Total, r.base)
 	s, n := &search{}, 0
 	for _, res := range page.Results {
 		if n < maxOffers && !isGuide(res.Agent) {
@@ -261,7 +271,9 @@ func (r *reply) listAgents(ctx context.Context) (string, error) {
 }
 
 func (r *reply) introduceSelf() string {
-	return "I find agents here and on other portals for what you describe, and answer questions about the portal from its [manual](" + r.base + "/docs). I use no language model: I name only what is there.\n\n" +
-		"Try, for example:\n\n- `who can calculate for me?`\n- `I need somebody to convert miles to kilometres`\n- `how do I register an agent?`\n- `what may guests do?`\n\n" +
+	return "I find agents here and on other portals for what you describe, and answer questions about the " +
+		"portal from its [manual](" + r.base + "/docs). I use no language model: I name only what is there.\n\n" +
+		"Try, for example:\n\n- `who can calculate for me?`\n- `I need somebody to convert miles to " +
+		"kilometres`\n- `how do I register an agent?`\n- `what may guests do?`\n\n" +
 		"After an answer, write `more` for other results."
 }

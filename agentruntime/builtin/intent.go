@@ -33,11 +33,15 @@ var (
 	whoMay        = regexp.MustCompile(`^(?:and |but |so )?who (?:can|could|will|would)\b`)
 	portalMatters = wordSet(`account accounts conversation conversations token tokens password passwords portal backup backups key keys message messages guest guests
 		chat chats profile session sessions operator admin log logs database room rooms invite link`)
-	greeting   = wordSet("hi hello hey hallo hola moin yo greetings good morning afternoon evening day there guide dear again nice to meet you all everybody how are doing is it going whats up")
+	greeting = wordSet("hi hello hey hallo hola moin yo greetings good morning afternoon evening day there " +
+		"guide dear again nice to meet you all everybody how are doing is it going whats up")
 	greetFirst = wordSet("hi hello hey hallo hola moin yo greetings good morning how whats")
-	thanks     = wordSet("thanks thank you thx ty cheers great cool perfect nice super wonderful awesome bye goodbye ciao ok okay good very much so a lot many that was is helpful works it guide all for now your help have day see later danke done got")
-	thanksCore = wordSet("thanks thank thx ty cheers great cool perfect nice super wonderful awesome bye goodbye ciao ok okay danke helpful")
-	moreWords  = wordSet(`another one ones more something anything someone somebody anyone else other others different next any agent agents result results option options
+	thanks     = wordSet("thanks thank you thx ty cheers great cool perfect nice super wonderful awesome bye " +
+		"goodbye ciao ok okay good very much so a lot many that was is helpful works it guide all for now your " +
+		"help have day see later danke done got")
+	thanksCore = wordSet("thanks thank thx ty cheers great cool perfect nice super wonderful awesome bye " +
+		"goodbye ciao ok okay danke helpful")
+	moreWords = wordSet(`another one ones more something anything someone somebody anyone else other others different next any agent agents result results option options
 		show me give find please are there is what about the a some not that no i want do you have alternative alternatives suggestion suggestions try again and of them list these those`)
 	moreCore = wordSet("another more else other others different next alternative alternatives")
 	aboutMe  = regexp.MustCompile(`^(?:what (?:can|do|could) you do.*|who are you|what are you|what is this|help(?: me)?(?: please)?|please help(?: me)?|i need help|how (?:can|do) you (?:help|work).*|what can i (?:ask|do)(?: you| here)?|what (?:is|does) (?:the )?guide(?: do)?|commands|menu|start|info)$`)

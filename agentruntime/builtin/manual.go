@@ -65,7 +65,8 @@ func newManual(sections []Section, t *thesaurus) *manual {
 		}
 		i := len(x.sections)
 		x.sections = append(x.sections, s)
-		x.all.Put(i, sectionKey(i), x.all.Analyze([]string{title}, []string{page}, []string{text}, []string{like}, []string{t.relatedText(s.Text, known)}))
+		x.all.Put(i, sectionKey(i), x.all.Analyze([]string{title}, []string{page}, []string{text}, []string{like},
+			[]string{t.relatedText(s.Text, known)}))
 		x.headings.Put(i, sectionKey(i), x.headings.Analyze([]string{title}, []string{like}))
 	}
 	return m

@@ -20,7 +20,8 @@ func quoteText(s string, most int) string {
 		case '\\', '`', '*', '_', '[', ']', '<', '>', '#', '|', '~', '&', '!', '(', ')', '{', '}', '$', '@':
 			b.WriteByte('\\')
 		case ':':
-			if strings.HasPrefix(s[i:], "://") || strings.HasSuffix(strings.ToLower(s[:i]), "mailto") || strings.HasSuffix(strings.ToLower(s[:i]), "xmpp") {
+			if strings.HasPrefix(s[i:], "://") || strings.HasSuffix(strings.ToLower(s[:i]), "mailto") ||
+				strings.HasSuffix(strings.ToLower(s[:i]), "xmpp") {
 				b.WriteByte('\\')
 			}
 		case '.':

@@ -93,7 +93,8 @@ next:
 	for i := 0; i < len(list); {
 		best := expression{}
 		for _, e := range expressions[list[i]] {
-			if len(e.words) > len(best.words) && i+len(e.words) <= len(list) && equalWords(e.words, list[i:i+len(e.words)]) {
+			if len(e.words) > len(best.words) && i+len(e.words) <= len(list) &&
+				equalWords(e.words, list[i:i+len(e.words)]) {
 				best = e
 			}
 		}

@@ -115,7 +115,7 @@ func (d *Driver) Attach(ctx context.Context, who task.Attached, stream task.Stre
 	a.welcomed++
 	s.turn = a.welcomed
 	a.mu.Unlock()
-	if err := stream.Send(ctx, linkwire.Response(m.ID, welcome)); err != nil {
+	if err := stream.Send(ctx, linkwire.EncodeResponse(m.ID, welcome)); err != nil {
 		return err
 	}
 	if why := d.addSession(s, hello.Resume); why != "" {
@@ -225,7 +225,7 @@ func (s *session) cancelUnclaimed() {
 			continue // it is about to resume
 		}
 		delete(s.offered, id)
-		out = append(out, linkwire.Notification(linkwire.MethodCancel,
+		out = append(out, linkwire.EncodeNotification(linkwire.MethodCancel,
 			linkwire.Cancel{Task: id, Lease: lease, Reason: "The task has ended here."}))
 	}
 	if len(out) > 0 {
@@ -277,7 +277,7 @@ func (s *session) handleMessage(m linkwire.Message, b []byte) ([]byte, error) {
 		if m.ID == nil {
 			return nil, nil
 		}
-		return linkwire.Failure(m.ID, &linkwire.Error{Code: linkwire.ErrParams,
+		return linkwire.EncodeFailure(m.ID, &linkwire.Error{Code: linkwire.ErrParams,
 			Message: m.Method + ": the params are not as they should be"}), nil
 	}
 	switch m.Method {
@@ -320,7 +320,7 @@ func (s *session) handleMessage(m linkwire.Message, b []byte) ([]byte, error) {
 		return s.takeDone(m, p, b), nil
 	default:
 		if m.ID != nil {
-			return linkwire.Failure(m.ID, &linkwire.Error{Code: linkwire.ErrMethod,
+			return linkwire.EncodeFailure(m.ID, &linkwire.Error{Code: linkwire.ErrMethod,
 				Message: "there is no method " + strconv.Quote(linkwire.Line(m.Method, 40))}), nil
 		}
 	}
@@ -341,10 +341,10 @@ func (s *session) takeDone(m linkwire.Message, p linkwire.Done, b []byte) []byte
 	r := s.activeRun(p.Task, p.Lease)
 	switch {
 	case r == nil && s.offered[p.Task] == p.Lease && p.Lease != 0:
-		return linkwire.Failure(m.ID, &linkwire.Error{Code: linkwire.ErrNotNow,
+		return linkwire.EncodeFailure(m.ID, &linkwire.Error{Code: linkwire.ErrNotNow,
 			Message: "The task was not resumed on this connection. Wait for resume."})
 	case r == nil:
-		return linkwire.Failure(m.ID, &linkwire.Error{Code: linkwire.ErrLease,
+		return linkwire.EncodeFailure(m.ID, &linkwire.Error{Code: linkwire.ErrLease,
 			Message: "The lease on this task is not held any more. Forget it."})
 	case r.done != nil:
 		r.doneID = m.ID // repeated before it was answered

@@ -105,7 +105,7 @@ func (d *Driver) Close() {
 
 // ExpectAgents lists the agents at the start of the portal. Those that have not connected when new
 // tasks would stop waiting for them are observed as unreachable.
-func (d *Driver) Expect(agentIDs ...string) {
+func (d *Driver) ExpectAgents(agentIDs ...string) {
 	for _, id := range agentIDs {
 		d.agentState(id)
 		d.watch.reportLater(id, d.cfg.ConnectWait)

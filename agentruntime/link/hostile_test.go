@@ -74,8 +74,8 @@ func TestHostile_ForeignTasksAreOutOfReach(t *testing.T) {
 		r := start(d, ask("mine", "hello"), rec)
 		h := mine.task()
 		evil.delta(h, "I am mine")
-		evil.say(linkwire.Notification(linkwire.MethodStatus, linkwire.Status{Task: h.Task, Lease: h.Lease, Text: "evil"}))
-		evil.say(linkwire.Notification(linkwire.MethodArtifact, linkwire.Produced{Task: h.Task, Lease: h.Lease, Artifact: linkwire.Artifact{ID: "x", Parts: []linkwire.Part{{Text: "evil"}}}}))
+		evil.say(linkwire.EncodeNotification(linkwire.MethodStatus, linkwire.Status{Task: h.Task, Lease: h.Lease, Text: "evil"}))
+		evil.say(linkwire.EncodeNotification(linkwire.MethodArtifact, linkwire.Produced{Task: h.Task, Lease: h.Lease, Artifact: linkwire.Artifact{ID: "x", Parts: []linkwire.Part{{Text: "evil"}}}}))
 		evil.finish(5, linkwire.Done{Task: h.Task, Lease: h.Lease, State: linkwire.Completed, Text: "evil"})
 		if m := evil.expect(""); m.Error == nil || m.Error.Code != linkwire.ErrLease {
 			t.Errorf("%+v", m)
@@ -161,7 +161,7 @@ func TestHostile_AnswersThatAreNotAsTheyShouldBe(t *testing.T) {
 }
 
 func artifact(p *peer, h linkwire.Held, a linkwire.Artifact) {
-	p.say(linkwire.Notification(linkwire.MethodArtifact, linkwire.Produced{Task: h.Task, Lease: h.Lease, Artifact: a}))
+	p.say(linkwire.EncodeNotification(linkwire.MethodArtifact, linkwire.Produced{Task: h.Task, Lease: h.Lease, Artifact: a}))
 }
 
 func artifacts(p *peer, h linkwire.Held, n, size int) {
@@ -206,7 +206,7 @@ func TestHostile_TextIsCleaned(t *testing.T) {
 		rec := &agenttest.Recorder{}
 		r := start(d, ask("a", "hello"), rec)
 		h := p.task()
-		p.say(linkwire.Notification(linkwire.MethodStatus, linkwire.Status{Task: h.Task, Lease: h.Lease, Text: "line\none\u202e \x1b[31m" + strings.Repeat("a", 1000)}))
+		p.say(linkwire.EncodeNotification(linkwire.MethodStatus, linkwire.Status{Task: h.Task, Lease: h.Lease, Text: "line\none\u202e \x1b[31m" + strings.Repeat("a", 1000)}))
 		p.delta(h, "a\x00b")
 		h.Offset = 3 // as the agent counts
 		p.delta(h, "c")

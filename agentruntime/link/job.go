@@ -92,7 +92,7 @@ func (r *run) leaveAgent(reason string) {
 	a.notifyChange()
 	a.mu.Unlock()
 	if stop && reason != "" {
-		b := linkwire.Notification(linkwire.MethodCancel, linkwire.Cancel{Task: id, Lease: lease, Reason: reason})
+		b := linkwire.EncodeNotification(linkwire.MethodCancel, linkwire.Cancel{Task: id, Lease: lease, Reason: reason})
 		r.traceMessage(true, linkwire.MethodCancel, b)
 		s.sendMessage(b)
 	}
@@ -176,9 +176,11 @@ func (r *run) takeArtifact(in linkwire.Artifact) {
 	case in.ID == "" || len(in.ID) > 100:
 		r.broken = fmt.Sprintf("%s sent an artifact without an id of at most 100 bytes.", r.agentName())
 	case r.produced > 2*linkwire.MaxArtifacts:
-		r.broken = fmt.Sprintf("%s sent more than %d artifacts and was stopped.", r.agentName(), 2*linkwire.MaxArtifacts)
+		r.broken = fmt.Sprintf("%s sent more than %d artifacts and was stopped.", r.agentName(),
+			2*linkwire.MaxArtifacts)
 	case r.bulk > linkwire.MaxArtifactBytes:
-		r.broken = fmt.Sprintf("%s sent artifacts of more than %d KiB and was stopped.", r.agentName(), linkwire.MaxArtifactBytes>>10)
+		r.broken = fmt.Sprintf("%s sent artifacts of more than %d KiB and was stopped.", r.agentName(),
+			linkwire.MaxArtifactBytes>>10)
 	default:
 		r.artifacts = append(r.artifacts, task.Artifact{ID: linkwire.Line(in.ID, 100),
 			Name: linkwire.Line(in.Name, 200), Description: linkwire.Line(in.Description, 1000), Parts: parts})
@@ -245,7 +247,8 @@ func (r *run) finishTask(ctx context.Context, d linkwire.Done) (task.Result, err
 		}
 	}
 	if why != "" {
-		res = task.Result{State: task.Failed, Parts: r.shownParts(), Reason: fmt.Sprintf("%s sent an answer that is not as it should be: %s.", r.agentName(), why)}
+		res = task.Result{State: task.Failed, Parts: r.shownParts(),
+			Reason: fmt.Sprintf("%s sent an answer that is not as it should be: %s.", r.agentName(), why)}
 	} else if text := task.PlainText(res.Parts); text != r.shown.String() {
 		if more, ok := strings.CutPrefix(text, r.shown.String()); ok {
 			r.showText(more)
@@ -267,7 +270,7 @@ func (r *run) finishTask(ctx context.Context, d linkwire.Done) (task.Result, err
 	s, id := r.s, r.doneID
 	a.mu.Unlock()
 	if s != nil && id != nil {
-		b := linkwire.Response(id, linkwire.Accepted{Accepted: true})
+		b := linkwire.EncodeResponse(id, linkwire.Accepted{Accepted: true})
 		r.traceMessage(true, "answer", b)
 		s.sendMessage(b)
 	}

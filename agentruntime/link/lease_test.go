@@ -75,7 +75,7 @@ func TestAttach_WhoWasWelcomedLastStays(t *testing.T) {
 		go func() {
 			over <- d.Attach(t.Context(), task.Attached{AgentID: "a", Name: "a", Client: "test"}, held)
 		}()
-		if err := older.Send(t.Context(), linkwire.Request(1, linkwire.MethodHello, linkwire.Hello{Protocol: 1, Name: "a"})); err != nil {
+		if err := older.Send(t.Context(), linkwire.EncodeRequest(1, linkwire.MethodHello, linkwire.Hello{Protocol: 1, Name: "a"})); err != nil {
 			t.Fatal(err)
 		}
 		<-held.sent
@@ -284,7 +284,7 @@ func TestRun_ForgottenTaskIsHandedOutAgain(t *testing.T) {
 		p = dial(t, d, "a", h)
 		p.expect("")
 		m := p.expect(linkwire.MethodResume)
-		p.say(linkwire.Failure(m.ID, &linkwire.Error{Code: linkwire.ErrForgotten, Message: "what?"}))
+		p.say(linkwire.EncodeFailure(m.ID, &linkwire.Error{Code: linkwire.ErrForgotten, Message: "what?"}))
 		h = p.task()
 		p.finish(5, linkwire.Done{Task: h.Task, Lease: h.Lease, State: linkwire.Completed, Text: "done"})
 		r.want(t, task.Completed, "done")
@@ -368,7 +368,7 @@ func TestRun_RefusedTask(t *testing.T) {
 		p.expect("")
 		r := start(d, ask("a", "hello"), &agenttest.Recorder{})
 		m := p.expect(linkwire.MethodTask)
-		p.say(linkwire.Failure(m.ID, &linkwire.Error{Code: linkwire.ErrDeclined, Message: "I only speak\nFrench\u202e"}))
+		p.say(linkwire.EncodeFailure(m.ID, &linkwire.Error{Code: linkwire.ErrDeclined, Message: "I only speak\nFrench\u202e"}))
 		r.want(t, task.Rejected, "")
 		if r.res.Reason != "I only speak French." {
 			t.Errorf("%q", r.res.Reason)
@@ -381,7 +381,7 @@ func TestExpect_AbsentAgentsAreUnreachable(t *testing.T) {
 		o := &observed{}
 		d := New(Config{Observe: o.observe})
 		defer d.Close()
-		d.Expect("here", "absent")
+		d.ExpectAgents("here", "absent")
 		time.Sleep(5 * time.Second)
 		p := dial(t, d, "here")
 		p.expect("")

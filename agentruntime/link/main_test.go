@@ -93,7 +93,7 @@ func dialWith(t testing.TB, d *Driver, id string, h linkwire.Hello) *peer {
 		d.Attach(context.Background(), task.Attached{AgentID: id, Name: id, Client: "test"}, portal)
 	}()
 	t.Cleanup(func() { p.Close("over"); <-p.done })
-	p.say(linkwire.Request(1, linkwire.MethodHello, h))
+	p.say(linkwire.EncodeRequest(1, linkwire.MethodHello, h))
 	return p
 }
 
@@ -138,15 +138,15 @@ func get[T any](p *peer, method string) (v T, id json.RawMessage) {
 }
 
 func (p *peer) accept(id json.RawMessage) {
-	p.say(linkwire.Response(id, linkwire.Accepted{Accepted: true}))
+	p.say(linkwire.EncodeResponse(id, linkwire.Accepted{Accepted: true}))
 }
 
 func (p *peer) delta(h linkwire.Held, text string) {
-	p.say(linkwire.Notification(linkwire.MethodDelta, linkwire.Delta{Task: h.Task, Lease: h.Lease, Offset: h.Offset, Text: text}))
+	p.say(linkwire.EncodeNotification(linkwire.MethodDelta, linkwire.Delta{Task: h.Task, Lease: h.Lease, Offset: h.Offset, Text: text}))
 }
 
 func (p *peer) finish(id int64, d linkwire.Done) {
-	p.say(linkwire.Request(id, linkwire.MethodDone, d))
+	p.say(linkwire.EncodeRequest(id, linkwire.MethodDone, d))
 }
 
 // task takes the next task and accepts it.

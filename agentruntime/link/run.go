@@ -53,7 +53,8 @@ func (d *Driver) Run(ctx context.Context, call task.Call, out task.Sink) (task.R
 	if len(call.Checkpoint) > 0 && json.Unmarshal(call.Checkpoint, &at) != nil {
 		at = checkpoint{}
 	}
-	r := &run{d: d, call: call, agent: d.agentState(call.Agent.ID), out: out, trace: task.Trace(ctx), wake: make(chan struct{}, 1)}
+	r := &run{d: d, call: call, agent: d.agentState(call.Agent.ID), out: out, trace: task.Trace(ctx),
+		wake: make(chan struct{}, 1)}
 	switch {
 	case at.Message != call.MessageID: // another message of the task
 		r.continued = at.Done != nil
@@ -134,14 +135,16 @@ func (r *run) waitForTurn(ctx context.Context) (s *session, resume bool, err err
 				r.held = false // it reconnected without the lease
 			} else if !time.Now().Before(deadline) {
 				a.mu.Unlock()
-				return nil, false, &trouble{fmt.Sprintf("%s lost its connection while it worked on this and did not come back.", r.agentName())}
+				return nil, false, &trouble{fmt.Sprintf("%s lost its connection while it worked on this and did "+
+					"not come back.", r.agentName())}
 			}
 		}
 		full := false
 		if !r.held {
 			if r.at.Hands >= maxHands || r.at.Lease-r.first >= maxTries {
 				a.mu.Unlock()
-				return nil, false, &trouble{fmt.Sprintf("%s lost its connection while it worked on this, twice, and did not go on with it. Ask again, or later.", r.agentName())}
+				return nil, false, &trouble{fmt.Sprintf("%s lost its connection while it worked on this, twice, "+
+					"and did not go on with it. Ask again, or later.", r.agentName())}
 			}
 			if !slices.Contains(a.queue, r) {
 				a.queue = append(a.queue, r)
@@ -169,7 +172,8 @@ func (r *run) waitForTurn(ctx context.Context) (s *session, resume bool, err err
 		changed := a.changed
 		a.mu.Unlock()
 		if s == nil && !time.Now().Before(deadline) {
-			return nil, false, &trouble{fmt.Sprintf("%s is not connected just now; its owner runs it elsewhere. Try again later.", r.agentName())}
+			return nil, false, &trouble{fmt.Sprintf("%s is not connected just now; its owner runs it elsewhere. "+
+				"Try again later.", r.agentName())}
 		}
 		if full && !told {
 			told = true
@@ -241,9 +245,11 @@ func (r *run) attendTask(ctx context.Context, s *session, resume bool) (linkwire
 		case <-r.wake:
 		case <-patience.C:
 			if !accepted {
-				return linkwire.Done{}, &trouble{fmt.Sprintf("%s is connected but did not take the task within %s.", r.agentName(), r.d.cfg.AcceptWait)}
+				return linkwire.Done{}, &trouble{fmt.Sprintf("%s is connected but did not take the task within %s.",
+					r.agentName(), r.d.cfg.AcceptWait)}
 			}
-			return linkwire.Done{}, &trouble{fmt.Sprintf("%s said nothing about this task for %s.", r.agentName(), r.d.cfg.Idle)}
+			return linkwire.Done{}, &trouble{fmt.Sprintf("%s said nothing about this task for %s.", r.agentName(),
+				r.d.cfg.Idle)}
 		case <-ctx.Done():
 			r.emitNews() // received output is shown and kept
 			return linkwire.Done{}, ctx.Err()
@@ -306,7 +312,7 @@ func (r *run) sendRequest(ctx context.Context, s *session, resume bool) error {
 	id := s.nextID
 	s.calls[id] = r
 	a.mu.Unlock()
-	b := linkwire.Request(id, method, params)
+	b := linkwire.EncodeRequest(id, method, params)
 	r.traceMessage(true, method, b)
 	s.sendMessage(b)
 	return nil
@@ -321,8 +327,8 @@ func (r *run) buildTask(ctx context.Context, lease int64, attempt int) (linkwire
 	c := r.call
 	parts := attach.ForRemote(ctx, c.Files, c.Parts, maxInline)
 	by := linkwire.Caller{Kind: c.Caller.Kind, Handle: c.Caller.Handle}
-	if c.Said().Kind == "agent" {
-		by = linkwire.Caller{Kind: "agent", Handle: c.Said().Handle}
+	if c.AskedBy().Kind == "agent" {
+		by = linkwire.Caller{Kind: "agent", Handle: c.AskedBy().Handle}
 	}
 	t := linkwire.Task{Task: c.TaskID, Lease: lease, Text: task.PlainText(c.Parts), Parts: wireParts(parts),
 		History: []linkwire.Turn{},
@@ -330,10 +336,12 @@ func (r *run) buildTask(ctx context.Context, lease int64, attempt int) (linkwire
 	b, err := json.Marshal(t)
 	room := linkwire.MaxMessage - len(b) - 4<<10
 	if err != nil || room < 0 {
-		return t, &trouble{fmt.Sprintf("This is too large to be sent to %s: at most %d KiB with everything attached.", r.agentName(), linkwire.MaxMessage>>10)}
+		return t, &trouble{fmt.Sprintf("This is too large to be sent to %s: at most %d KiB with everything attached.",
+			r.agentName(), linkwire.MaxMessage>>10)}
 	}
 	for _, h := range slices.Backward(c.History) {
-		turn := linkwire.Turn{Speaker: h.Speaker, Mine: h.Mine, Parts: wireParts(attach.ForRemote(ctx, c.Files, h.Parts, 0))}
+		turn := linkwire.Turn{Speaker: h.Speaker, Mine: h.Mine,
+			Parts: wireParts(attach.ForRemote(ctx, c.Files, h.Parts, 0))}
 		b, err := json.Marshal(turn)
 		if room -= len(b) + 1; err != nil || room < 0 {
 			break

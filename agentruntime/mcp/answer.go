@@ -171,8 +171,10 @@ func fileExtension(kind string) string {
 // addLink keeps web links and adds others as text.
 func (a *answer) addLink(c *sdk.ResourceLink, room int) int {
 	u, err := url.Parse(c.URI)
-	if err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Host != "" && len(c.URI) <= 2048 && len(c.URI) <= room {
-		a.parts = append(a.parts, task.Part{URL: c.URI, MediaType: a2a.Line(c.MIMEType, 100), Filename: a2a.Line(c.Name, 100)})
+	if err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Host != "" && len(c.URI) <= 2048 &&
+		len(c.URI) <= room {
+		a.parts = append(a.parts, task.Part{URL: c.URI, MediaType: a2a.Line(c.MIMEType, 100),
+			Filename: a2a.Line(c.Name, 100)})
 		return room - len(c.URI)
 	}
 	name := c.Title

@@ -151,7 +151,8 @@ func onlyText(t *offered) (schema.Field, bool) {
 	if len(need) == 0 && len(fields) == 1 {
 		need = fields
 	}
-	if len(need) == 1 && need[0].Path == need[0].Name && (need[0].Type == schema.Text || need[0].Type == schema.TextArea) {
+	if len(need) == 1 && need[0].Path == need[0].Name &&
+		(need[0].Type == schema.Text || need[0].Type == schema.TextArea) {
 		return need[0], true
 	}
 	return schema.Field{}, false
@@ -307,7 +308,8 @@ func helpText(tools []offered) string {
 		return "This server offers no tools at the moment."
 	}
 	var b strings.Builder
-	b.WriteString("I call tools. Write the name of one and then its arguments as `name=value` or as JSON, or use its form.\n\n")
+	b.WriteString("I call tools. Write the name of one and then its arguments as `name=value` or as JSON, or " +
+		"use its form.\n\n")
 	sample := ""
 	for i, t := range tools {
 		if b.Len() > maxHelp {

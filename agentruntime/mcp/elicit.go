@@ -44,7 +44,8 @@ type answerTo struct {
 }
 
 // serverAsks converts the server's questions.
-func (r *run) serverAsks(ctx context.Context, t *offered, params *sdk.CallToolParams, res *sdk.CallToolResult) (task.Result, error) {
+func (r *run) serverAsks(ctx context.Context, t *offered, params *sdk.CallToolParams,
+	res *sdk.CallToolResult) (task.Result, error) {
 	args, _ := params.Arguments.(json.RawMessage)
 	in := &input{Tool: t.Name, Again: t.Again, Args: args, State: res.RequestState}
 	if len(res.InputRequests) == 0 {
@@ -56,7 +57,8 @@ func (r *run) serverAsks(ctx context.Context, t *offered, params *sdk.CallToolPa
 	for id, q := range res.InputRequests {
 		e, ok := q.(*sdk.ElicitParams)
 		if !ok || e.Mode == "url" || e.URL != "" {
-			return failedResult(nil, "To go on the server asks for something that this portal does not offer to servers, such as the use of a model or of files."), nil
+			return failedResult(nil, "To go on the server asks for something that this portal does not offer to "+
+				"servers, such as the use of a model or of files."), nil
 		}
 		raw, err := json.Marshal(e.RequestedSchema)
 		if e.RequestedSchema == nil {
@@ -82,7 +84,8 @@ func (in *input) nextQuestion() *question {
 }
 
 // askQuestion asks the caller the next question.
-func (r *run) askQuestion(ctx context.Context, in *input, args json.RawMessage, wrong map[string]string) (task.Result, error) {
+func (r *run) askQuestion(ctx context.Context, in *input, args json.RawMessage, wrong map[string]string) (task.Result,
+	error) {
 	q := in.nextQuestion()
 	if err := r.saveCheckpoint(ctx, checkpoint{Input: in}); err != nil {
 		return task.Result{}, err
@@ -149,7 +152,8 @@ func (r *run) continueInput(ctx context.Context) (task.Result, error) {
 	if t == nil {
 		t = &offered{Tool: hub.Tool{Name: in.Tool}, Again: in.Again}
 	}
-	return r.useTool(ctx, t, &sdk.CallToolParams{Name: in.Tool, Arguments: in.Args, InputResponses: responses, RequestState: in.State}, in)
+	return r.useTool(ctx, t, &sdk.CallToolParams{Name: in.Tool, Arguments: in.Args, InputResponses: responses,
+		RequestState: in.State}, in)
 }
 
 // readAnswer reads an answer from the message: a form's data, pairs, a no, or a text if one value was
@@ -182,10 +186,12 @@ func (q *question) readAnswer(parts []task.Part) (answerTo, map[string]string) {
 		given, ok = map[string]string{fields[0].Path: text}, text != ""
 	}
 	if !ok && strings.HasPrefix(text, "{") && json.Valid([]byte(text)) {
-		return answerTo{Action: "accept", Content: json.RawMessage(text)}, schema.Validate(q.Schema, json.RawMessage(text))
+		return answerTo{Action: "accept", Content: json.RawMessage(text)},
+			schema.Validate(q.Schema, json.RawMessage(text))
 	}
 	// A no answers a yes-or-no question, and declines any other.
-	if no := isRefusal(text); no && !(lone && (fields[0].Type == schema.Boolean || slices.Contains(fields[0].Options, text))) {
+	if no := isRefusal(text); no && !(lone &&
+		(fields[0].Type == schema.Boolean || slices.Contains(fields[0].Options, text))) {
 		return answerTo{Action: "decline"}, nil
 	}
 	if len(fields) == 0 {

@@ -118,7 +118,8 @@ func readConfig(b json.RawMessage) (hub.MCPConfig, error) {
 		return cfg, nil
 	}
 	if err := json.Unmarshal(b, &cfg); err != nil {
-		return cfg, fault.Wrap(fault.Unavailable, err, "The agent is not set up in a way this portal can use. Its owner should register it again.")
+		return cfg, fault.Wrap(fault.Unavailable, err,
+			"The agent is not set up in a way this portal can use. Its owner should register it again.")
 	}
 	return cfg, nil
 }

@@ -75,11 +75,14 @@ func (r *Reader) ReadAs(ctx context.Context, t hub.Target) (hub.Described, error
 	case !ok:
 		return hub.Described{}, invalidFault(err, "Reading %s took too long or was stopped.", u.Host)
 	case p.kind == troubleAuth && t.Secret == "":
-		return hub.Described{}, invalidFault(err, "The server at %s asks for a key. Choose the kind MCP and give its address and the key.", u.Host)
+		return hub.Described{}, invalidFault(err,
+			"The server at %s asks for a key. Choose the kind MCP and give its address and the key.", u.Host)
 	case p.kind == troubleShape:
-		return hub.Described{}, invalidFault(fmt.Errorf("%w: %w", ErrNoServer, err), "There is no MCP server at %s: %s.", u.Host, redactSecret(p.text, t.Secret))
+		return hub.Described{}, invalidFault(fmt.Errorf("%w: %w", ErrNoServer, err),
+			"There is no MCP server at %s: %s.", u.Host, redactSecret(p.text, t.Secret))
 	}
-	return hub.Described{}, invalidFault(err, "The MCP server at %s could not be read: %s.", u.Host, redactSecret(p.text, t.Secret))
+	return hub.Described{}, invalidFault(err, "The MCP server at %s could not be read: %s.", u.Host,
+		redactSecret(p.text, t.Secret))
 }
 
 func invalidFault(err error, format string, args ...any) error {

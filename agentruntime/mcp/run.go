@@ -62,7 +62,8 @@ func (d *Driver) Run(ctx context.Context, call task.Call, out task.Sink) (task.R
 		r.at = checkpoint{}
 	}
 	if call.Attempt > 1 && r.at.Sent != "" && !r.at.Again {
-		return failedResult(nil, fmt.Sprintf("The portal was interrupted while the tool %s was at work. Whether it did what was asked is unknown; ask again if it should.", a2a.Line(r.at.Sent, maxToolName))), nil
+		return failedResult(nil, fmt.Sprintf("The portal was interrupted while the tool %s was at work. Whether "+
+			"it did what was asked is unknown; ask again if it should.", a2a.Line(r.at.Sent, maxToolName))), nil
 	}
 	within, stop := context.WithTimeout(ctx, d.cfg.CallTime)
 	defer stop()
@@ -81,7 +82,8 @@ func (d *Driver) Run(ctx context.Context, call task.Call, out task.Sink) (task.R
 	case isProblem && p.kind == troubleRefused:
 		return failedResult(nil, redactSecret(p.userSentence(), secret)), nil
 	case within.Err() != nil:
-		return failedResult(nil, fmt.Sprintf("The server did not finish within %s and was told to stop.", d.cfg.CallTime)), nil
+		return failedResult(nil, fmt.Sprintf("The server did not finish within %s and was told to stop.",
+			d.cfg.CallTime)), nil
 	case isProblem:
 		reason := p.userSentence()
 		if r.at.Sent != "" && !r.at.Again && p.sent && p.kind != troubleAuth {
@@ -114,7 +116,8 @@ func (r *run) handleRequest(ctx context.Context) (task.Result, error) {
 		return task.Done(helpText(r.tools)), nil
 	}
 	if req.tool == nil {
-		return failedResult([]task.Part{task.TextPart(helpText(r.tools))}, fmt.Sprintf("The server has no tool named %s.", req.unknown)), nil
+		return failedResult([]task.Part{task.TextPart(helpText(r.tools))},
+			fmt.Sprintf("The server has no tool named %s.", req.unknown)), nil
 	}
 	if req.wrong == nil {
 		req.wrong = schema.Validate(req.tool.InputSchema, req.args)
@@ -133,10 +136,12 @@ func (r *run) readRequest() *request {
 	if a := r.at.Ask; a != nil {
 		if t := findTool(r.tools, a.Tool); t != nil {
 			// Naming another tool starts a new call.
-			if req := parseRequest(r.call.Parts, r.tools); req != nil && req.form && (req.unknown != "" || req.tool.Name != a.Tool) {
+			if req := parseRequest(r.call.Parts, r.tools); req != nil && req.form &&
+				(req.unknown != "" || req.tool.Name != a.Tool) {
 				return req
 			}
-			if head, _, _ := strings.Cut(textOf(r.call.Parts), " "); findTool(r.tools, strings.TrimPrefix(head, "/")) != nil {
+			if head, _, _ := strings.Cut(textOf(r.call.Parts), " "); findTool(r.tools,
+				strings.TrimPrefix(head, "/")) != nil {
 				return parseRequest(r.call.Parts, r.tools)
 			}
 			return completeRequest(t, a.Args, r.call.Parts)
@@ -286,7 +291,8 @@ func (r *run) useTool(ctx context.Context, t *offered, params *sdk.CallToolParam
 
 // callTool makes one call and reports its progress from the caller's own goroutine. It returns as soon
 // as ctx ends.
-func (d *Driver) callTool(ctx context.Context, s *session, params *sdk.CallToolParams, status func(string)) (*sdk.CallToolResult, error) {
+func (d *Driver) callTool(ctx context.Context, s *session, params *sdk.CallToolParams,
+	status func(string)) (*sdk.CallToolResult, error) {
 	type outcome struct {
 		res *sdk.CallToolResult
 		err error

@@ -20,7 +20,7 @@ func saidTo(call task.Call) []task.Part {
 		}
 		text := strings.TrimSpace(p.Text)
 		for at := range len(text) {
-			if text[at] != '@' || at > 0 && call.Said().Kind != "agent" {
+			if text[at] != '@' || at > 0 && call.AskedBy().Kind != "agent" {
 				continue
 			}
 			if _, ok := withoutMention(text[at:], names); ok {
@@ -67,9 +67,10 @@ func withoutMention(text string, names []string) (string, bool) {
 // something needs a request of the person behind the call; the text of an agent in between does not
 // count.
 func forbidReason(call task.Call, t *offered) (reason string) {
-	by := call.Said()
+	by := call.AskedBy()
 	if by.Kind != "agent" || call.Caller.Kind == "agent" || t.ReadOnly {
 		return ""
 	}
-	return fmt.Sprintf("The tool %s was not called: it may change something, and %s asked for it, not a person. Ask for it yourself.", t.Name, a2a.Line(by.Handle, 100))
+	return fmt.Sprintf("The tool %s was not called: it may change something, and %s asked for it, not a person. "+
+		"Ask for it yourself.", t.Name, a2a.Line(by.Handle, 100))
 }

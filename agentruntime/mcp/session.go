@@ -70,7 +70,8 @@ func openSession(ctx context.Context, rt http.RoundTripper, t hub.Target, cfg hu
 	return nil, first
 }
 
-func connectVersion(ctx context.Context, rt http.RoundTripper, t hub.Target, cfg hub.MCPConfig, version string) (*session, error) {
+func connectVersion(ctx context.Context, rt http.RoundTripper, t hub.Target, cfg hub.MCPConfig,
+	version string) (*session, error) {
 	w, err := newWire(rt, t.Endpoint, cfg.AuthHeader, t.Secret)
 	if err != nil {
 		p := &problem{err: err, kind: troubleShape}
@@ -79,13 +80,14 @@ func connectVersion(ctx context.Context, rt http.RoundTripper, t hub.Target, cfg
 	}
 	s := &session{wire: w}
 	s.ctx, s.cancel = context.WithCancelCause(ctx)
-	client := sdk.NewClient(&sdk.Implementation{Name: "agentsite", Title: "agent portal", Version: "1"}, &sdk.ClientOptions{
-		// No roots, no sampling and, before 2026-07-28, no elicitation: the server sees from this that
-		// it must not ask for them.
-		Capabilities:                &sdk.ClientCapabilities{},
-		MultiRoundTrip:              &sdk.MultiRoundTripOptions{Disabled: true},
-		ProgressNotificationHandler: s.onProgress,
-	})
+	client := sdk.NewClient(&sdk.Implementation{Name: "agentsite", Title: "agent portal", Version: "1"},
+		&sdk.ClientOptions{
+			// No roots, no sampling and, before 2026-07-28, no elicitation: the server sees from this that
+			// it must not ask for them.
+			Capabilities:                &sdk.ClientCapabilities{},
+			MultiRoundTrip:              &sdk.MultiRoundTripOptions{Disabled: true},
+			ProgressNotificationHandler: s.onProgress,
+		})
 	client.AddReceivingMiddleware(func(next sdk.MethodHandler) sdk.MethodHandler {
 		return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
 			if err := s.countMessage(); err != nil {

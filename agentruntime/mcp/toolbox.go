@@ -38,7 +38,8 @@ func (d *Driver) Tools(ctx context.Context, t hub.Target) ([]hub.Tool, error) {
 // files are named only. isError is true when the tool, or the check of its arguments, returned an error
 // in text; the agent may try again. err is set when the server could not be called: a *fault.Error, or
 // ctx's own. A call is made once, never repeated.
-func (d *Driver) CallTool(ctx context.Context, t hub.Target, name string, args json.RawMessage) (text string, isError bool, err error) {
+func (d *Driver) CallTool(ctx context.Context, t hub.Target, name string, args json.RawMessage) (text string,
+	isError bool, err error) {
 	cfg, err := readConfig(t.Config)
 	if err != nil {
 		return "", false, err
@@ -76,12 +77,14 @@ func (d *Driver) CallTool(ctx context.Context, t hub.Target, name string, args j
 		return "", false, callFault(ctx, err, t.Secret)
 	}
 	if res.NeedsInput() {
-		return "The tool asks for something that only a person can answer, so it did nothing. It can be called in a conversation with its own agent.", true, nil
+		return "The tool asks for something that only a person can answer, so it did nothing. It can be called " +
+			"in a conversation with its own agent.", true, nil
 	}
 	a := answerOf(res)
 	parts := a.parts
 	for _, f := range a.files {
-		parts = append(parts, task.TextPart(fmt.Sprintf("[file %s, %s, %d bytes]", f.Filename, f.MediaType, len(f.Raw))))
+		parts = append(parts, task.TextPart(fmt.Sprintf("[file %s, %s, %d bytes]", f.Filename, f.MediaType,
+			len(f.Raw))))
 	}
 	text = task.PlainText(parts)
 	if len(text) > maxToolResult {

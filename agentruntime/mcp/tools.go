@@ -79,10 +79,12 @@ func (s *session) listTools(ctx context.Context) (list []offered, more int, err 
 // cleanTool converts a tool of a server. raw is its schema as received, because the SDK's has lost the
 // order of its fields.
 func cleanTool(t *sdk.Tool, raw json.RawMessage) (offered, bool) {
-	if t.Name == "" || len(t.Name) > maxToolName || a2a.Line(t.Name, maxToolName) != t.Name || strings.ContainsAny(t.Name, " \t`") {
+	if t.Name == "" || len(t.Name) > maxToolName || a2a.Line(t.Name, maxToolName) != t.Name ||
+		strings.ContainsAny(t.Name, " \t`") {
 		return offered{}, false
 	}
-	o := offered{Tool: hub.Tool{Name: t.Name, Title: a2a.Line(t.Title, maxToolTitle), Description: a2a.Text(t.Description, maxToolText)}}
+	o := offered{Tool: hub.Tool{Name: t.Name, Title: a2a.Line(t.Title, maxToolTitle),
+		Description: a2a.Text(t.Description, maxToolText)}}
 	if a := t.Annotations; a != nil {
 		if o.Title == "" {
 			o.Title = a2a.Line(a.Title, maxToolTitle)
@@ -94,7 +96,8 @@ func cleanTool(t *sdk.Tool, raw json.RawMessage) (offered, bool) {
 		raw, _ = json.Marshal(t.InputSchema)
 	}
 	var small bytes.Buffer
-	if len(raw) > 0 && len(raw) <= 4*maxSchema && json.Compact(&small, raw) == nil && small.Len() <= maxSchema && schema.Check(small.Bytes()) == nil {
+	if len(raw) > 0 && len(raw) <= 4*maxSchema && json.Compact(&small, raw) == nil && small.Len() <= maxSchema &&
+		schema.Check(small.Bytes()) == nil {
 		o.InputSchema = small.Bytes()
 	} else {
 		o.InputSchema = json.RawMessage(anySchema)

@@ -92,7 +92,8 @@ func newWire(rt http.RoundTripper, endpoint, header, secret string) (*wire, erro
 		w.header, w.value = header, secret
 		if header == "" {
 			w.header, w.value = "Authorization", "Bearer "+secret
-			if scheme, rest, ok := strings.Cut(secret, " "); ok && rest != "" && (strings.EqualFold(scheme, "Bearer") || strings.EqualFold(scheme, "Basic")) {
+			if scheme, rest, ok := strings.Cut(secret, " "); ok && rest != "" &&
+				(strings.EqualFold(scheme, "Bearer") || strings.EqualFold(scheme, "Basic")) {
 				w.value = secret
 			}
 		}
@@ -331,7 +332,8 @@ func (x *exchange) describeHead() string {
 		return "nothing"
 	case head[0] == '{' && x.media != "text/event-stream", head[0] == '[':
 		return "JSON that is not MCP"
-	case x.media == "text/event-stream" && utf8.Valid(head[:max(0, len(head)-utf8.UTFMax)]) && bytes.Contains(head, []byte(`"jsonrpc"`)):
+	case x.media == "text/event-stream" && utf8.Valid(head[:max(0, len(head)-utf8.UTFMax)]) &&
+		bytes.Contains(head, []byte(`"jsonrpc"`)):
 		return "a stream that ended without the answer"
 	}
 	return "something that is not MCP"

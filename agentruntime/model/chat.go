@@ -101,7 +101,8 @@ func removeNames(list []openai.Message) []openai.Message {
 }
 
 // tryChat makes one attempt. wait describes the next one, if any.
-func (c *Client) tryChat(ctx context.Context, req openai.ChatRequest, onDelta func(string)) (Reply, time.Duration, error) {
+func (c *Client) tryChat(ctx context.Context, req openai.ChatRequest, onDelta func(string)) (Reply, time.Duration,
+	error) {
 	body, err := json.Marshal(req)
 	if err != nil {
 		return Reply{}, noRetry, fault.Wrap(fault.Internal, err, "The question could not be written down.")
@@ -187,7 +188,8 @@ func readStream(in io.Reader, tools bool, onDelta func(string)) (Reply, error) {
 			break
 		}
 		if ch.Error != nil {
-			err = fault.Wrap(fault.Unavailable, ErrInterrupted, "The answer was interrupted: the model's server said %q.", cleanLine(ch.Error.Message))
+			err = fault.Wrap(fault.Unavailable, ErrInterrupted,
+				"The answer was interrupted: the model's server said %q.", cleanLine(ch.Error.Message))
 			break
 		}
 		if ch.Usage != nil {
@@ -260,7 +262,8 @@ func readWhole(in io.Reader, resp *http.Response, tools bool, onDelta func(strin
 	}
 	a := answer{onDelta: onDelta}
 	err = a.addText(string(w.Choices[0].Message.Content))
-	reply := Reply{Text: a.text.String(), Finish: cutBytes(w.Choices[0].FinishReason, 40), Model: cutBytes(w.Model, maxName)}
+	reply := Reply{Text: a.text.String(), Finish: cutBytes(w.Choices[0].FinishReason, 40),
+		Model: cutBytes(w.Model, maxName)}
 	if w.Usage != nil {
 		reply.Usage = *w.Usage
 	}

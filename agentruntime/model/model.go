@@ -109,7 +109,8 @@ func (c *Client) Models(ctx context.Context) ([]string, error) {
 }
 
 // sendRequest sends one request. Errors of the connection are Unavailable faults.
-func (c *Client) sendRequest(ctx context.Context, method, path string, body []byte, accept string) (*http.Response, error) {
+func (c *Client) sendRequest(ctx context.Context, method, path string, body []byte, accept string) (*http.Response,
+	error) {
 	u := *c.base
 	u.Path = strings.TrimRight(u.Path, "/") + path
 	u.RawPath, u.Fragment = "", ""

@@ -31,7 +31,8 @@ func (c *Client) refusalFault(resp *http.Response, model string, tools bool) err
 	cause := errors.New(resp.Status + ": " + said)
 	switch code := resp.StatusCode; {
 	case tools && refusedTools(code, said):
-		return fault.Wrap(fault.Invalid, errors.Join(ErrNoTools, cause), "The model %q cannot use tools: its server said %q.", cleanLine(model), said)
+		return fault.Wrap(fault.Invalid, errors.Join(ErrNoTools, cause),
+			"The model %q cannot use tools: its server said %q.", cleanLine(model), said)
 	case code == http.StatusUnauthorized, code == http.StatusForbidden:
 		text := "The endpoint refused the key."
 		if c.key == "" {

@@ -132,7 +132,8 @@ func (c *calls) finishCalls() ([]openai.ToolCall, string) {
 
 // refusedTools reports whether a refusal is because of tools, by the error texts of known servers.
 func refusedTools(status int, said string) bool {
-	if status < 400 || status == http.StatusUnauthorized || status == http.StatusForbidden || status == http.StatusTooManyRequests {
+	if status < 400 || status == http.StatusUnauthorized || status == http.StatusForbidden ||
+		status == http.StatusTooManyRequests {
 		return false
 	}
 	s := strings.ToLower(said)

@@ -163,7 +163,8 @@ func (b *Daily) refuseReason(who string, guest bool, n int64) string {
 	}
 	switch {
 	case b.guests+n > daily/guestsShare:
-		return "Visitors have used up their share of today's budget of the portal's model; people with an account have more"
+		return "Visitors have used up their share of today's budget of the portal's model; people with an " +
+			"account have more"
 	case b.spent[who]+n > daily/guestShare:
 		return yours
 	}

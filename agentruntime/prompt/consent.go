@@ -35,7 +35,8 @@ func askConsent(c openai.ToolCall, t Tool, args json.RawMessage) *waiting {
 		with = " with this?\n\n" + fence + "json\n" + shown + "\n" + fence
 	}
 	return &waiting{ID: c.ID, Agent: t.Agent, Tool: t.Name, Short: short,
-		Question: fmt.Sprintf("May I use `%s` of `%s`%s\n\nAnswer yes to go on.", cleanName(t.Name), cleanName(t.Agent), with)}
+		Question: fmt.Sprintf("May I use `%s` of `%s`%s\n\nAnswer yes to go on.", cleanName(t.Name), cleanName(t.Agent),
+			with)}
 }
 
 // escapeInvisible writes invisible characters as JSON escapes, which mean the same inside its strings.

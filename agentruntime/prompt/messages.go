@@ -80,7 +80,7 @@ func conversationMessages(call task.Call, f speech.Frame, room int) []openai.Mes
 	for _, t := range history {
 		out = f.AppendMessage(out, t.mine, t.by, t.text)
 	}
-	out = f.AppendMessage(out, false, call.Said(), clipText(task.PlainText(call.Parts), maxQuestion))
+	out = f.AppendMessage(out, false, call.AskedBy(), clipText(task.PlainText(call.Parts), maxQuestion))
 	if n := len(out); n == 0 || out[n-1].Role != openai.User {
 		out = append(out, openai.Message{Role: openai.User, Content: "[An empty message.]"})
 	}
@@ -117,7 +117,7 @@ func newestTurns(history []task.Turn, room int) (out []turn, cut bool) {
 
 // speakerOf describes the author of the last message.
 func speakerOf(call task.Call) string {
-	by := call.Said()
+	by := call.AskedBy()
 	if by.Handle == "" {
 		return by.Kind
 	}

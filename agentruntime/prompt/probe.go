@@ -170,7 +170,8 @@ func (l *listing) getList(ctx context.Context, ask func(context.Context) ([]stri
 	}
 }
 
-func (l *listing) fillList(ctx context.Context, busy chan struct{}, ask func(context.Context) ([]string, error)) (ids []string, err error) {
+func (l *listing) fillList(ctx context.Context, busy chan struct{},
+	ask func(context.Context) ([]string, error)) (ids []string, err error) {
 	keep := false
 	defer func() {
 		l.mu.Lock()

@@ -61,7 +61,8 @@ func (d *Driver) Run(ctx context.Context, call task.Call, out task.Sink) (task.R
 		return task.Result{}, err
 	}
 	if call.Attempt > maxAttempts {
-		return failedResult(r.shownParts(), "The portal was interrupted twice while this was being answered. Ask again."), nil
+		return failedResult(r.shownParts(), "The portal was interrupted twice while this was being answered. "+
+			"Ask again."), nil
 	}
 	if r.st.Waiting != nil {
 		return r.waitingResult(), nil // asked before a restart, not answered yet
@@ -131,12 +132,13 @@ func (r *run) takeAnswer(st *state) {
 	w := st.Waiting
 	st.Message, st.Said, st.Waiting = r.call.MessageID, "", nil
 	switch {
-	case mayConsent(r.call.Caller) && r.call.Said().Kind != "agent" && isYes(text, self...):
+	case mayConsent(r.call.Caller) && r.call.AskedBy().Kind != "agent" && isYes(text, self...):
 		st.Granted = w
 	case isNo(text, self...):
 		st.addResult(w.ID, "Not called: the portal asked the person, who did not agree.")
 	default:
-		st.addResult(w.ID, "Not called: the portal asked the person, who did not agree but said:\n"+clipText(text, maxQuestion))
+		st.addResult(w.ID, "Not called: the portal asked the person, who did not agree but said:\n"+
+			clipText(text, maxQuestion))
 	}
 }
 
@@ -158,7 +160,8 @@ func (r *run) answerCalls(ctx context.Context) (*task.Result, error) {
 func (r *run) answerCall(ctx context.Context, c openai.ToolCall) (*task.Result, error) {
 	t, ok := r.offer.tools[c.Function.Name]
 	if !ok {
-		r.st.addResult(c.ID, fmt.Sprintf("There is no tool %q. There are: %s.", cleanName(c.Function.Name), strings.Join(r.offer.names, ", ")))
+		r.st.addResult(c.ID, fmt.Sprintf("There is no tool %q. There are: %s.", cleanName(c.Function.Name),
+			strings.Join(r.offer.names, ", ")))
 		return nil, nil
 	}
 	args, err := parseArguments(c)
@@ -184,17 +187,20 @@ func (r *run) answerCall(ctx context.Context, c openai.ToolCall) (*task.Result, 
 // callWithEffect makes a call that may change something, at most once. It needs a yes for this very
 // call or the owner's general permission. The owner's permission does not cover the repetition of an
 // interrupted call.
-func (r *run) callWithEffect(ctx context.Context, c openai.ToolCall, t Tool, args json.RawMessage) (*task.Result, error) {
+func (r *run) callWithEffect(ctx context.Context, c openai.ToolCall, t Tool, args json.RawMessage) (*task.Result,
+	error) {
 	g := r.st.Granted
 	granted := g != nil && g.ID == c.ID && g.Agent == t.Agent && g.Tool == t.Name
 	r.st.Granted = nil
 	switch {
 	case r.cfg.Unasked && !r.st.repeatsLost(c), granted:
 	case !mayConsent(r.call.Caller):
-		r.st.addResult(c.ID, "Not called: this tool may change something, which needs a person's yes, and it is not a person who asks.")
+		r.st.addResult(c.ID, "Not called: this tool may change something, which needs a person's yes, and it is "+
+			"not a person who asks.")
 		return nil, nil
 	case len(args) > maxShown:
-		r.st.addResult(c.ID, fmt.Sprintf("Not called: a person has to agree to this call and cannot check arguments of more than %d KiB. Use shorter ones.", maxShown>>10))
+		r.st.addResult(c.ID, fmt.Sprintf("Not called: a person has to agree to this call and cannot check "+
+			"arguments of more than %d KiB. Use shorter ones.", maxShown>>10))
 		return nil, nil
 	default:
 		w := askConsent(c, t, args)
@@ -240,7 +246,8 @@ func (r *run) askModel(ctx context.Context) (*task.Result, error) {
 		return r.finalResult(reply)
 	}
 	rounds, before := r.st.countRounds()
-	turn := openai.Message{Role: openai.Assistant, Content: openai.Content(clipText(reply.Text, maxAside)), Reasoning: openai.Content(reply.Reasoning)}
+	turn := openai.Message{Role: openai.Assistant, Content: openai.Content(clipText(reply.Text, maxAside)),
+		Reasoning: openai.Content(reply.Reasoning)}
 	unusable := make(map[string]string)
 	for _, c := range reply.Calls {
 		c, err := echoCall(uniqueID(c, before, turn.ToolCalls))
@@ -255,12 +262,14 @@ func (r *run) askModel(ctx context.Context) (*task.Result, error) {
 		size += len(c.Function.Arguments)
 		key := c.Function.Name + "\x00" + string(c.Function.Arguments)
 		if same[key]++; same[key] >= maxSame {
-			return r.failResult("The model asked %d times for the same call of %s and was stopped.", maxSame, cleanName(c.Function.Name))
+			return r.failResult("The model asked %d times for the same call of %s and was stopped.", maxSame,
+				cleanName(c.Function.Name))
 		}
 	}
 	switch {
 	case rounds >= maxRounds:
-		return r.failResult("The model used tools %d times in a row without coming to an answer and was stopped.", maxRounds)
+		return r.failResult("The model used tools %d times in a row without coming to an answer and was stopped.",
+			maxRounds)
 	case len(all) > maxCalls:
 		return r.failResult("The model asked for more than %d calls of tools and was stopped.", maxCalls)
 	case size > maxAsked:
@@ -334,8 +343,10 @@ func (r *run) shownParts() []task.Part {
 
 // chatWithModel sends the conversation to the model, within the budget.
 func (r *run) chatWithModel(ctx context.Context) (model.Reply, *task.Result, error) {
-	req := openai.ChatRequest{Model: r.ask.name, Temperature: r.cfg.Temperature, MaxTokens: r.ask.max, Tools: r.offer.listed}
-	req.Messages = append(req.Messages, systemMessage(r.call, speech.FrameWithMark(r.st.Mark), r.cfg, len(r.offer.listed) > 0))
+	req := openai.ChatRequest{Model: r.ask.name, Temperature: r.cfg.Temperature, MaxTokens: r.ask.max,
+		Tools: r.offer.listed}
+	req.Messages = append(req.Messages, systemMessage(r.call, speech.FrameWithMark(r.st.Mark), r.cfg,
+		len(r.offer.listed) > 0))
 	req.Messages = append(req.Messages, exampleMessages(r.cfg)...)
 	req.Messages = append(req.Messages, r.st.Base...)
 	last := len(req.Messages) - 1

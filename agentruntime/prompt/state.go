@@ -73,7 +73,8 @@ func (s *state) loseCall() {
 	if s.Making == "" {
 		return
 	}
-	s.addResult(s.Making, "The portal was interrupted during this call. Whether it took effect is not known. It must not be repeated; tell the person.")
+	s.addResult(s.Making, "The portal was interrupted during this call. Whether it took effect is not known. It "+
+		"must not be repeated; tell the person.")
 	s.Lost = append(s.Lost, s.Making)
 	s.Making = ""
 }

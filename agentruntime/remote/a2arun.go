@@ -78,7 +78,8 @@ func (d *A2A) stopTask(ctx context.Context, rt http.RoundTripper, call task.Call
 func (d *A2A) runTask(ctx context.Context, w way, call task.Call, out task.Sink) (task.Result, error) {
 	client, cfg, err := a2aClient(w.rt, call.Agent.Endpoint, call.Agent.Config, call.Agent.Secret)
 	if err != nil {
-		return task.Result{}, fault.Wrap(fault.Unavailable, err, "The agent is not set up in a way this portal can use. Its owner should register it again.")
+		return task.Result{}, fault.Wrap(fault.Unavailable, err,
+			"The agent is not set up in a way this portal can use. Its owner should register it again.")
 	}
 	r := &run{d: d, way: w, client: client, call: call, out: out, stream: cfg.Streaming, answer: newAnswer(out)}
 	r.at = readCheckpoint(call.Checkpoint)
@@ -86,7 +87,8 @@ func (d *A2A) runTask(ctx context.Context, w way, call task.Call, out task.Sink)
 	switch {
 	case call.Attempt > 1 && r.at.Task == "":
 		// It may have been sent, and it is unknown whether it arrived.
-		return failedResult(nil, "The portal was interrupted while it handed this to the agent. Whether the agent did the work is unknown; ask again if it should."), nil
+		return failedResult(nil, "The portal was interrupted while it handed this to the agent. Whether the "+
+			"agent did the work is unknown; ask again if it should."), nil
 	case call.Attempt > 1:
 		r.adopted = true
 		err = r.awaitTask(ctx)
@@ -119,7 +121,8 @@ func (w way) failureSentence(err error) string {
 		return e.text
 	}
 	if w.peer && errors.Is(err, federation.ErrImpostor) {
-		return fmt.Sprintf("Another portal is at %s than the one that listed the agent, so nothing was sent.", w.subject)
+		return fmt.Sprintf("Another portal is at %s than the one that listed the agent, so nothing was sent.",
+			w.subject)
 	}
 	why := a2a.Reason(err)
 	if egress.NeverSent(err) {
@@ -153,7 +156,7 @@ func (t *trouble) Error() string { return t.text }
 func (r *run) sendMessage(ctx context.Context) error {
 	m := a2a.UserMessage(r.call.MessageID, requestParts(ctx, r.call, r.at.Task != "", r.way.inline))
 	if len(speech.ListSpeakers(r.call)) > 1 {
-		said := r.call.Said()
+		said := r.call.AskedBy()
 		by := a2a.NewSpeaker(said.Kind, said.Handle, r.d.cfg.Portal)
 		m.Speaker = &by
 	}
@@ -177,7 +180,8 @@ func (r *run) sendMessage(ctx context.Context) error {
 			return &trouble{"The agent ended the conversation without an answer."}
 		case r.events > 0:
 			return err
-		case r.stream && (a2a.IsCode(err, a2a.CodeUnsupported) || a2a.IsCode(err, a2a.CodeMethodNotFound)) && m.TaskID == "":
+		case r.stream && (a2a.IsCode(err, a2a.CodeUnsupported) || a2a.IsCode(err, a2a.CodeMethodNotFound)) &&
+			m.TaskID == "":
 			r.stream = false // its card promised streaming without support
 		case m.TaskID != "" && isForgotten(err):
 			// It refused, so it did nothing: start again without the task that it forgot.
@@ -187,7 +191,8 @@ func (r *run) sendMessage(ctx context.Context) error {
 		case egress.NeverSent(err) || refusedByAgent(err) || r.way.provesUnsent(err):
 			return err
 		default:
-			return &trouble{fmt.Sprintf("The connection to %s was lost before it named its task (%s). Whether it did the work is unknown.", r.way.nameInSentence(), a2a.Reason(err))}
+			return &trouble{fmt.Sprintf("The connection to %s was lost before it named its task (%s). Whether "+
+				"it did the work is unknown.", r.way.nameInSentence(), a2a.Reason(err))}
 		}
 	}
 }
@@ -255,7 +260,8 @@ func (r *run) awaitTask(ctx context.Context) error {
 			if lost++; lost > r.d.cfg.Lost || terminalTrouble(err) || ok && e.Fault == a2a.FaultAuth {
 				r.at.Lost = true
 				r.saveCheckpoint(context.WithoutCancel(ctx))
-				return &trouble{fmt.Sprintf("Contact with %s was lost while it worked: %s. Whether it finished is unknown.", r.way.nameInSentence(), a2a.Reason(err))}
+				return &trouble{fmt.Sprintf("Contact with %s was lost while it worked: %s. Whether it finished "+
+					"is unknown.", r.way.nameInSentence(), a2a.Reason(err))}
 			}
 			if lost == 1 {
 				r.out.Status("No contact with " + r.way.nameInSentence() + " now; it is asked again for a while.")

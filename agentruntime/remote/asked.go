@@ -46,8 +46,8 @@ func requestParts(ctx context.Context, call task.Call, answer bool, inline int) 
 	if len(said) > 0 {
 		b.WriteString("\n\nSaid before:\n\n" + strings.Join(said, "\n\n"))
 	}
-	b.WriteString("\n\nTo be answered:\n\n" + f.HeadLine(call.Said()))
-	by := call.Said()
+	b.WriteString("\n\nTo be answered:\n\n" + f.HeadLine(call.AskedBy()))
+	by := call.AskedBy()
 	meta, err := json.Marshal(map[string]any{"speaker": map[string]string{"kind": by.Kind, "handle": by.Handle}})
 	if err != nil {
 		meta = nil

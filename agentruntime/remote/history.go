@@ -17,5 +17,5 @@ func chatMessages(instructions string, call task.Call, f speech.Frame) []openai.
 	for _, t := range call.History {
 		out = f.AppendMessage(out, t.Mine, speech.SpeakerOf(t), task.PlainText(t.Parts))
 	}
-	return f.AppendMessage(out, false, call.Said(), task.PlainText(call.Parts))
+	return f.AppendMessage(out, false, call.AskedBy(), task.PlainText(call.Parts))
 }

@@ -37,7 +37,8 @@ func (d *OpenAI) Run(ctx context.Context, call task.Call, out task.Sink) (task.R
 	}
 	cfg, err := openaiConfig(call.Agent.Config)
 	if err != nil {
-		return task.Result{}, fault.Wrap(fault.Unavailable, err, "The agent is not set up in a way this portal can use. Its owner should register it again.")
+		return task.Result{}, fault.Wrap(fault.Unavailable, err,
+			"The agent is not set up in a way this portal can use. Its owner should register it again.")
 	}
 	client, err := model.New(d.rt, call.Agent.Endpoint, call.Agent.Secret)
 	if err != nil {
@@ -73,7 +74,8 @@ func (d *OpenAI) Run(ctx context.Context, call task.Call, out task.Sink) (task.R
 	case len(parts) == 0:
 		return failedResult(nil, "The model answered with nothing."), nil
 	case reply.Finish == openai.FinishLength:
-		return task.Result{State: task.Completed, Parts: parts, Reason: "The answer ends at the model's length limit."}, nil
+		return task.Result{State: task.Completed, Parts: parts, Reason: "The answer ends at the model's length limit."},
+			nil
 	}
 	return task.Result{State: task.Completed, Parts: parts}, nil
 }

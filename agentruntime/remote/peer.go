@@ -71,7 +71,8 @@ func (d *Peer) Run(ctx context.Context, call task.Call, out task.Sink) (task.Res
 		return task.Result{}, err
 	}
 	f := &fetcher{rt: sign, files: at.Scheme + "://" + at.Host + task.FilePath}
-	return d.a2a.runTask(ctx, way{rt: rt, subject: at.Host, peer: true, inline: peerInline, local: f.inlineFiles}, call, out)
+	return d.a2a.runTask(ctx, way{rt: rt, subject: at.Host, peer: true, inline: peerInline, local: f.inlineFiles}, call,
+		out)
 }
 
 // Stop implements task.Stopper.
@@ -89,7 +90,8 @@ func (d *Peer) openRoute(call task.Call) (at *url.URL, rt, sign http.RoundTrippe
 		return nil, nil, nil, fault.New(fault.Unavailable, "Nobody knows where %s is asked.", call.Agent.Handle)
 	}
 	sign = d.cfg.Transport(call.Agent.Portal, at.Scheme+"://"+at.Host)
-	return at, introduced{next: sign, onBehalfOf: d.callerValue(call), via: call.Via.Field(), budget: call.Budget}, sign, nil
+	return at, introduced{next: sign, onBehalfOf: d.callerValue(call), via: call.Via.Field(), budget: call.Budget},
+		sign, nil
 }
 
 // callerValue returns the value of ForField for a call.
@@ -117,7 +119,8 @@ func (i introduced) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	// The remote side must not start a second task for a repeated message.
 	r.Header.Set(a2a.ExtensionsHeader, a2a.ExtOnce)
-	for name, value := range map[string]string{federation.ForField: i.onBehalfOf, task.HopsField: i.via, task.BudgetField: i.budget.Field(clock.Now())} {
+	for name, value := range map[string]string{federation.ForField: i.onBehalfOf, task.HopsField: i.via,
+		task.BudgetField: i.budget.Field(clock.Now())} {
 		r.Header.Del(name)
 		if value != "" {
 			r.Header.Set(name, value)

@@ -47,7 +47,9 @@ func (r *Reader) Read(ctx context.Context, address string) (hub.Described, error
 		if d, err := r.readModels(ctx, base); err == nil {
 			return d, nil
 		} else if errors.Is(err, model.ErrKey) {
-			f := fault.Wrap(fault.Invalid, err, "No agent card was found at %s. It may be an OpenAI-compatible endpoint, but it asks for a key: choose that kind and give the key.", u.Host)
+			f := fault.Wrap(fault.Invalid, err,
+				"No agent card was found at %s. It may be an OpenAI-compatible endpoint, but it asks for a key: "+
+					"choose that kind and give the key.", u.Host)
 			f.Fields = map[string]string{"endpoint": f.Safe}
 			return hub.Described{}, f
 		}
@@ -61,7 +63,8 @@ func (r *Reader) ReadAs(ctx context.Context, t hub.Target) (hub.Described, error
 }
 
 // dialects are the versions and bindings of A2A agents, in order of preference.
-var dialects = []struct{ version, binding string }{{"1.0", "JSONRPC"}, {"1.0", "HTTP+JSON"}, {"0.3", "JSONRPC"}, {"0.3", "HTTP+JSON"}}
+var dialects = []struct{ version, binding string }{{"1.0", "JSONRPC"}, {"1.0", "HTTP+JSON"}, {"0.3", "JSONRPC"},
+	{"0.3", "HTTP+JSON"}}
 
 // checkDialect checks that the agent implements the dialect of its card, by a request that makes it do
 // no work. Cards are wrong at times (the Go SDK's own command says 1.0 when it serves 0.3); then the

@@ -123,7 +123,8 @@ func readCheckpoint(b json.RawMessage) checkpoint {
 }
 
 // a2aClient opens a client of the agent from its registration.
-func a2aClient(rt http.RoundTripper, endpoint string, config json.RawMessage, secret string) (*a2a.Client, hub.A2AConfig, error) {
+func a2aClient(rt http.RoundTripper, endpoint string, config json.RawMessage, secret string) (*a2a.Client,
+	hub.A2AConfig, error) {
 	var cfg hub.A2AConfig
 	if len(config) > 0 {
 		if err := json.Unmarshal(config, &cfg); err != nil {

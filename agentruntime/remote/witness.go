@@ -51,7 +51,8 @@ func (w *Witness) HasToken(ctx context.Context, origin, token string) error {
 			return nil
 		}
 	}
-	return fault.New(fault.Invalid, "%s is there, but does not hold your token on a line of its own.", origin+hub.ProofPath)
+	return fault.New(fault.Invalid, "%s is there, but does not hold your token on a line of its own.", origin+
+		hub.ProofPath)
 }
 
 // readFile reads a small file, following no redirect.
@@ -94,7 +95,9 @@ func (w *Witness) SignedCard(ctx context.Context, t hub.Target) (hub.Described, 
 		conf.CardURL = origin + "/.well-known/agent-card.json"
 	}
 	if !wellKnown(conf.CardURL, origin, end.Path) {
-		return none, fault.New(fault.Invalid, "The card counts only at a well-known path of the same site, such as %s/.well-known/agent-card.json.", origin)
+		return none, fault.New(fault.Invalid,
+			"The card counts only at a well-known path of the same site, such as %s/.well-known/agent-card.json.",
+			origin)
 	}
 	raw, err := w.readFile(ctx, conf.CardURL, maxSignedCard)
 	if err != nil {
@@ -172,7 +175,8 @@ func (w *Witness) checkSignature(ctx context.Context, origin, protected, signatu
 			at = jku
 		}
 		if !wellKnown(at, origin, "") {
-			return fault.New(fault.Invalid, "The card is signed by a key that is not at a well-known path of its own site, but at %.200s.", at)
+			return fault.New(fault.Invalid, "The card is signed by a key that is not at a well-known path of "+
+				"its own site, but at %.200s.", at)
 		}
 		b, err := w.readFile(ctx, at, maxKeySet)
 		if err != nil {

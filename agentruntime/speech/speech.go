@@ -73,7 +73,7 @@ func (f Frame) RemoveMark(text string) string {
 // ListSpeakers lists the speakers of a call except the agent, the author of the message to answer
 // first.
 func ListSpeakers(call task.Call) []task.Speaker {
-	said := call.Said()
+	said := call.AskedBy()
 	out := []task.Speaker{{Kind: speakerKind(said.Kind), Handle: speakerName(said)}}
 	seen := map[task.Speaker]bool{out[0]: true}
 	for _, t := range call.History {

@@ -89,7 +89,7 @@ func (d *Door) cardOf(base string, a hub.Agent) a2a.AgentCard {
 	if a.Elsewhere() {
 		f.Provider, f.Home = a.Portal, cmp.Or(d.cfg.Hub.Source(a).URL, d.cfg.URL)
 	}
-	return a2a.MakeCard(a2a.Relayed(a, d.cfg.Host), f)
+	return a2a.MakeCard(a2a.DescribeRelay(a, d.cfg.Host), f)
 }
 
 // extended is the card for those who have an account: what the portal knows of

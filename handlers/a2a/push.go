@@ -101,7 +101,7 @@ func (q *methodCall) deletePush() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return q.write.Nothing(), nil
+	return q.write.WriteEmpty(), nil
 }
 
 // Pushed is notify.Pusher: what the caller of a task is told of it. In 1.0

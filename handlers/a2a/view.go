@@ -137,7 +137,7 @@ func (d *Door) statusMessage(ctx context.Context, files task.Files, t task.Task,
 func made(ctx context.Context, files task.Files, t task.Task, answer []task.Part) []task.Artifact {
 	var out []task.Artifact
 	taken := map[string]bool{"": true, answerID: true}
-	for i, a := range task.Beside(t.Artifacts, answer) {
+	for i, a := range task.WithoutAnswer(t.Artifacts, answer) {
 		if taken[a.ID] {
 			a.ID = t.ID + "-" + strconv.Itoa(i+1)
 		}

@@ -107,7 +107,7 @@ func (c *caller) serve(ctx context.Context, s *linkwire.Socket) {
 		c.deny(ctx, s, m.ID, err)
 		return
 	}
-	s.Trust()
+	s.LiftLimit()
 	h.Token = "" // whoever takes the connection has no use for it
 	check := c.recheck(guarded, s, who)
 	defer check()
@@ -163,7 +163,7 @@ func (c *caller) recheck(ctx context.Context, s *linkwire.Socket, who task.Attac
 // deny answers hello with an error and closes.
 func (c *caller) deny(ctx context.Context, s *linkwire.Socket, id json.RawMessage, err error) {
 	f := c.door.tell(c.r, err)
-	s.Send(ctx, linkwire.Failure(id, &linkwire.Error{Code: linkwire.ErrRefused, Message: f.Safe, Data: &linkwire.ErrorData{Kind: string(f.Kind), Fields: f.Fields}}))
+	s.Send(ctx, linkwire.EncodeFailure(id, &linkwire.Error{Code: linkwire.ErrRefused, Message: f.Safe, Data: &linkwire.ErrorData{Kind: string(f.Kind), Fields: f.Fields}}))
 	word := "refused: "
 	if f.Kind == fault.RateLimited || f.Kind == fault.Unavailable || f.Kind == fault.Internal {
 		word = "busy: " // another time, perhaps

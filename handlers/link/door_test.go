@@ -130,7 +130,7 @@ func TestLink_NewerConnectionReplacesTheOlder(t *testing.T) {
 		b := w.agent("twin", count(4))
 		<-b.up
 		<-a.done
-		if code, reason := linkwire.Closed(a.err); code != linkwire.CodeReplaced || !strings.HasPrefix(reason, "replaced") {
+		if code, reason := linkwire.CloseReason(a.err); code != linkwire.CodeReplaced || !strings.HasPrefix(reason, "replaced") {
 			t.Errorf("the older one ended with %v", a.err)
 		}
 		w.ask("twin", "x").want(t, task.Completed, counted(4))
@@ -209,16 +209,16 @@ func TestDoor_TokenInHello(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.Send(t.Context(), linkwire.Request(1, "hello", hello))
+		s.Send(t.Context(), linkwire.EncodeRequest(1, "hello", hello))
 		if b, err := s.Receive(t.Context()); err != nil || !strings.Contains(string(b), `"agent":"browser@portal.example"`) {
 			t.Errorf("%s %v", b, err)
 		}
 		s.Close("bye")
 		s.Wait()
 		for name, first := range map[string][]byte{
-			"no token":    linkwire.Request(1, "hello", linkwire.Hello{Protocol: 1, Name: "browser"}),
-			"wrong token": linkwire.Request(1, "hello", linkwire.Hello{Protocol: 1, Name: "browser", Token: "ags_"}),
-			"a session":   linkwire.Request(1, "hello", linkwire.Hello{Protocol: 1, Name: "browser", Token: "agss_ada"}),
+			"no token":    linkwire.EncodeRequest(1, "hello", linkwire.Hello{Protocol: 1, Name: "browser"}),
+			"wrong token": linkwire.EncodeRequest(1, "hello", linkwire.Hello{Protocol: 1, Name: "browser", Token: "ags_"}),
+			"a session":   linkwire.EncodeRequest(1, "hello", linkwire.Hello{Protocol: 1, Name: "browser", Token: "agss_ada"}),
 		} {
 			e, _ := refusedHello(t, w, "", first)
 			if e == nil || e.Code != linkwire.ErrRefused || e.Data == nil || e.Data.Kind != "unauthenticated" {
@@ -235,13 +235,13 @@ func TestDoor_RefusesAndSaysWhy(t *testing.T) {
 			first []byte
 			kind  fault.Kind
 		}{
-			"taken":        {linkwire.Request(1, "hello", linkwire.Hello{Protocol: 1, Name: "foreign"}), fault.Conflict},
-			"version":      {linkwire.Request(1, "hello", linkwire.Hello{Protocol: 2, Name: "x"}), fault.Invalid},
-			"not hello":    {linkwire.Request(1, "done", linkwire.Done{}), fault.Invalid},
+			"taken":        {linkwire.EncodeRequest(1, "hello", linkwire.Hello{Protocol: 1, Name: "foreign"}), fault.Conflict},
+			"version":      {linkwire.EncodeRequest(1, "hello", linkwire.Hello{Protocol: 2, Name: "x"}), fault.Invalid},
+			"not hello":    {linkwire.EncodeRequest(1, "done", linkwire.Done{}), fault.Invalid},
 			"no json":      {[]byte("hello"), fault.Invalid},
 			"not UTF-8":    {[]byte("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"hello\xff\"}"), fault.Invalid},
 			"deep":         {[]byte(`{"jsonrpc":"2.0","id":1,"method":"hello","params":` + strings.Repeat("[", 1000) + strings.Repeat("]", 1000) + `}`), fault.Invalid},
-			"notification": {linkwire.Notification("hello", linkwire.Hello{Protocol: 1, Name: "x"}), fault.Invalid},
+			"notification": {linkwire.EncodeNotification("hello", linkwire.Hello{Protocol: 1, Name: "x"}), fault.Invalid},
 		} {
 			e, after := refusedHello(t, w, token("ada"), c.first)
 			if e == nil || e.Data == nil || e.Data.Kind != string(c.kind) || after == nil {

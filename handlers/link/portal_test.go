@@ -26,7 +26,7 @@ func knock(t *testing.T, p *apptest.Portal, token string, h linkwire.Hello) (*li
 	}
 	t.Cleanup(func() { s.Close("bye"); s.Wait() })
 	h.Protocol = linkwire.Version
-	if err := s.Send(t.Context(), linkwire.Request(1, linkwire.MethodHello, h)); err != nil {
+	if err := s.Send(t.Context(), linkwire.EncodeRequest(1, linkwire.MethodHello, h)); err != nil {
 		return nil, nil, err
 	}
 	b, err := s.Receive(t.Context())
@@ -139,7 +139,7 @@ func TestRights_EndTheConnection(t *testing.T) {
 				}
 				select {
 				case err := <-ended:
-					if code, _ := linkwire.Closed(err); code != linkwire.CodeRevoked {
+					if code, _ := linkwire.CloseReason(err); code != linkwire.CodeRevoked {
 						t.Errorf("it ended with %v", err)
 					}
 				case <-time.After(within):

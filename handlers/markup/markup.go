@@ -140,7 +140,7 @@ func (r *Renderer) render(source string) (out string) {
 }
 
 // Doc renders a page of the manual: trusted, with an id at every heading as
-// docs.Anchor makes it, and without the page's own title.
+// docs.HeadingAnchor makes it, and without the page's own title.
 func (r *Renderer) Doc(source string) templates.SafeHTML {
 	key := sha256.Sum256([]byte("manual\x00" + source))
 	if h, ok := r.texts.Get(key); ok {
@@ -163,7 +163,7 @@ func (r *Renderer) Headings(source string) []templates.Heading {
 	for n := doc.FirstChild(); n != nil; n = n.NextSibling() {
 		if h, ok := n.(*ast.Heading); ok && (h.Level == 2 || h.Level == 3) {
 			words := plainText(h, src)
-			out = append(out, templates.Heading{Text: words, ID: docs.Anchor(words), Level: h.Level})
+			out = append(out, templates.Heading{Text: words, ID: docs.HeadingAnchor(words), Level: h.Level})
 		}
 	}
 	return out

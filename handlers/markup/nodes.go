@@ -208,7 +208,7 @@ func (anchors) Transform(doc *ast.Document, reader text.Reader, _ parser.Context
 		case h.Level == 1 && title == nil:
 			title = h
 		default:
-			h.SetAttributeString("id", []byte(docs.Anchor(plainText(h, source))))
+			h.SetAttributeString("id", []byte(docs.HeadingAnchor(plainText(h, source))))
 		}
 	}
 	if title != nil {

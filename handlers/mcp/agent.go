@@ -24,7 +24,7 @@ func (d *Door) agentOffer(a hub.Agent) endpoint.Offer {
 	own := tasks{d: d, agent: a.ID}
 	o := endpoint.Offer{
 		Name: d.serverName(a.Handle()), Title: cmp.Or(a.Title, a.Name), Version: strconv.Itoa(max(a.Version, 1)), Website: d.cfg.URL + "/agents/" + a.Handle(),
-		Instructions: a2a.Relayed(a, d.host()).Description, TTL: keepLists, Private: !a.Listable(),
+		Instructions: a2a.DescribeRelay(a, d.host()).Description, TTL: keepLists, Private: !a.Listable(),
 		Resources: resources{d: d, agent: a.Handle()}, Tasks: own, Listen: d.listen(own),
 	}
 	taken := make(map[string]bool)

@@ -94,7 +94,7 @@ func (d *Door) agentCard(w http.ResponseWriter, r *http.Request) {
 }
 
 func (d *Door) cardOf(a hub.Agent) serverCard {
-	a = a2a.Relayed(a, d.host())
+	a = a2a.DescribeRelay(a, d.host())
 	c := d.cardAt(d.agentURL(a.Handle()), a.Handle(), strconv.Itoa(max(a.Version, 1)), cmp.Or(a.Title, a.Name), a.Description, d.cfg.URL+"/agents/"+a.Handle(), d.open(a))
 	if a.Icon != "" {
 		c.Icons = []endpoint.Icon{{Src: d.cfg.URL + "/agents/" + a.Name + "/icon"}}

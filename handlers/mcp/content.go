@@ -130,7 +130,7 @@ func (d *Door) shown(ctx context.Context, t task.Task, m *chat.Message) endpoint
 	if m != nil && m.Kind == chat.Text {
 		answer = m.Parts
 	}
-	for _, a := range task.Beside(t.Artifacts[:len(v.Artifacts)], answer) {
+	for _, a := range task.WithoutAnswer(t.Artifacts[:len(v.Artifacts)], answer) {
 		if a.Name != "" {
 			r.Content = append(r.Content, endpoint.TextContent("Artifact: "+a.Name))
 		}

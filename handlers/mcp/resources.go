@@ -117,7 +117,7 @@ func (d *Door) card(ctx context.Context, c *endpoint.Call, uri, name string) (en
 	if err != nil {
 		return endpoint.ReadResult{}, err
 	}
-	a = a2a.Relayed(a, d.host())
+	a = a2a.DescribeRelay(a, d.host())
 	page := d.cfg.URL + "/agents/" + url.PathEscape(a.Handle())
 	f := a2a.Face{Base: page + "/a2a", Provider: d.cfg.Name, Home: d.cfg.URL, Page: page, Open: d.open(a)}
 	if a.Icon != "" {

@@ -214,7 +214,7 @@ func (c *call) extra(end respond.End) string {
 		answer = end.Message.Parts
 	}
 	add(answer)
-	for _, a := range task.Beside(end.Task.Artifacts, answer) {
+	for _, a := range task.WithoutAnswer(end.Task.Artifacts, answer) {
 		if a.Name != "" {
 			out = append(out, "**"+label(a.Name)+"**")
 		}

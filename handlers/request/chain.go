@@ -31,11 +31,11 @@ func ReadBudget(r *http.Request, actor ident.Actor) (task.Budget, error) {
 	if err != nil {
 		return task.Budget{}, fault.New(fault.Invalid, "%s: %s, or leave it out.", task.BudgetField, err)
 	}
-	if !b.Bounds() || actor.Kind == ident.Portal {
+	if !b.IsSet() || actor.Kind == ident.Portal {
 		return b, nil
 	}
 	if b.Calls < 1 {
 		return task.Budget{}, fault.Wrap(fault.Invalid, task.ErrBudget, "Nobody was asked: whoever this goes back to allows no more calls of agents.")
 	}
-	return b.Less(0), nil
+	return b.SpendCall(0), nil
 }

@@ -46,7 +46,7 @@ func (w Writer) Tasks(list []Task, next string, size, total int) any {
 }
 
 // WriteEmpty returns the result of methods without one: {} in A2A 1.0, null in 0.3.
-func (w Writer) Nothing() any {
+func (w Writer) WriteEmpty() any {
 	if w.Version == Version03 {
 		return Null{}
 	}

@@ -94,7 +94,7 @@ func (s *Signer) Sign(c AgentCard) (AgentCard, error) {
 
 // SignDetached returns the signature of a JSON text as a detached JWS in compact form (RFC 7515,
 // appendix F), over the text's canonical form.
-func (s *Signer) Detached(text []byte) (string, error) {
+func (s *Signer) SignDetached(text []byte) (string, error) {
 	one, err := s.signDetached(text)
 	return one.Protected + ".." + one.Signature, err
 }

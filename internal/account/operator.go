@@ -107,7 +107,7 @@ func (s *Service) ResetLink(ctx context.Context, actor ident.Actor, name string)
 
 // InvitationKind returns the kind of an open invitation or of the operator's one-time link. It returns
 // a NotFound fault for any other secret.
-func (s *Service) Invited(ctx context.Context, secret string) (CredentialKind, error) {
+func (s *Service) InvitationKind(ctx context.Context, secret string) (CredentialKind, error) {
 	c, _, err := s.store.CredentialByHash(ctx, ident.HashSecret(strings.TrimSpace(secret)))
 	if err == nil && c.Kind != InviteCredential && c.Kind != SetupCredential {
 		err = fault.New(fault.NotFound, "no invitation")

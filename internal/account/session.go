@@ -212,7 +212,7 @@ func (s *Service) Sessions(ctx context.Context, actor ident.Actor) (int, error) 
 
 // AuthenticateGuest returns the guest of a guest session. A secret of an account is refused, so that a
 // person does not act under their account by accident where only guests are expected.
-func (s *Service) Visitor(ctx context.Context, secret, addr string) (ident.Actor, error) {
+func (s *Service) AuthenticateGuest(ctx context.Context, secret, addr string) (ident.Actor, error) {
 	if !strings.HasPrefix(secret, ident.SessionPrefix) {
 		secret = ""
 	}

@@ -160,7 +160,7 @@ func (k *keyring) DetachRoot(ctx context.Context, path string) error {
 	if err := k.self.Renew(ctx); err != nil { // the last card it signs here
 		return err
 	}
-	if err := ident.Detach(k.dir, path); err != nil {
+	if err := ident.DetachRoot(k.dir, path); err != nil {
 		return fault.Wrap(fault.Invalid, err, "%s.", err)
 	}
 	k.self.Detach()

@@ -127,7 +127,7 @@ func (c *crossing) Asking(w http.ResponseWriter, r *http.Request) (actor ident.A
 		who.Handle = "guest"
 	}
 	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
-	return ident.OfPortal(string(asker.Portal), host, who.ID, who.Handle), nil
+	return ident.PortalActor(string(asker.Portal), host, who.ID, who.Handle), nil
 }
 
 // readMessage reads the body of a call.

@@ -240,7 +240,7 @@ func TestHostileAgents_AreStoredCleanThroughEveryDoor(t *testing.T) {
 	}
 	hello := linkwire.Hello{Protocol: linkwire.Version, Name: name, Client: nasty("client", 300), Title: nasty("Title", 90), Description: nasty("Description", 2000),
 		Skills: []linkwire.Skill{{ID: nasty("id", 90), Name: nasty("Skill", 90), Description: nasty("About", 300), Tags: []string{nasty("tag", 30)}, Examples: []string{nasty("Example", 200)}}}}
-	if err := socket.Send(t.Context(), linkwire.Request(1, linkwire.MethodHello, hello)); err != nil {
+	if err := socket.Send(t.Context(), linkwire.EncodeRequest(1, linkwire.MethodHello, hello)); err != nil {
 		t.Fatal(err)
 	}
 	welcome, err := socket.Receive(t.Context())

@@ -86,7 +86,7 @@ type Portal struct {
 	crossing    *crossing                     // calls between portals; nil in no network
 	listener    net.Listener
 	scraped     net.Listener // for metrics; nil for none
-	shun        *limit.Shun
+	shun        *limit.PenaltyBox
 	control     *controlServer
 	loaded      chan struct{}
 	federated   *federated // nil in no network
@@ -103,7 +103,7 @@ func Open(ctx context.Context, cfg Config, stderr io.Writer) (p *Portal, err err
 	if err != nil {
 		return nil, err
 	}
-	p = &Portal{shun: limit.NewShun(), set: set, log: set.logger(stderr), loaded: make(chan struct{}), started: clock.Now()}
+	p = &Portal{shun: limit.NewPenaltyBox(), set: set, log: set.logger(stderr), loaded: make(chan struct{}), started: clock.Now()}
 	defer func() {
 		if err != nil {
 			p.Close()
@@ -184,7 +184,7 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 		return err
 	}
 	introducer := agentruntime.NewIntroducer(p.url.String(), p.signingKey, keys.Mark, p.hop)
-	out := egress.Config{AllowCIDR: allow, UserAgent: "agentsite/" + Release(), Before: introducer.Introduce}
+	out := egress.Config{AllowCIDR: allow, UserAgent: "agentsite/" + Release(), Before: introducer.SignRequest}
 	p.egress = egress.New(out)
 	rt := p.egress.RoundTripper()
 	// Work has a client of its own: answers that hang leave probes alone.
@@ -230,7 +230,7 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 	p.hooks = notify.New(notify.Ports{Store: p.db, Chat: chats, Accounts: p.db, Sealer: keys, Transport: p.told.RoundTripper(), Wake: p.db.Hooked(),
 		Push: func(ctx context.Context, actor ident.Actor, t task.Task, version string) ([]any, error) {
 			return p.a2a.Pushed(ctx, actor, t, version)
-		}}, notify.Config{URL: p.url.String(), CheckURL: p.hookURL(loopback, allow), Told: p.teller.told, Log: p.log})
+		}}, notify.Config{URL: p.url.String(), CheckURL: p.hookURL(loopback, allow), Notified: p.teller.told, Log: p.log})
 	p.worker = agentruntime.New(queue, p.db, chats, p.hub, byKind, p.log)
 	drafts := builtin.Drafts()
 	if p.set.Conformance {
@@ -408,7 +408,7 @@ func (p *Portal) expectLinks(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p.drivers.link.Expect(ids...)
+	p.drivers.link.ExpectAgents(ids...)
 	return nil
 }
 

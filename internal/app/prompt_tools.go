@@ -34,7 +34,7 @@ func (t promptTools) Offer(ctx context.Context, call task.Call, names []string) 
 			continue
 		}
 		b, _ := task.BehalfOf(ctx)
-		tools, err := t.mcp.Tools(task.WithBehalf(ctx, b.Calls(a.ID, t.portal.hop(b.AgentID))), hub.Target{Kind: a.Kind, Endpoint: a.Endpoint, Config: a.Config})
+		tools, err := t.mcp.Tools(task.WithBehalf(ctx, b.ForCall(a.ID, t.portal.hop(b.AgentID))), hub.Target{Kind: a.Kind, Endpoint: a.Endpoint, Config: a.Config})
 		if err != nil {
 			continue // it is offered again when it answers
 		}
@@ -89,6 +89,6 @@ func (t promptTools) call(ctx context.Context, owner ident.Actor, name, tool str
 		return "", false, err
 	}
 	b, _ := task.BehalfOf(ctx)
-	ctx = task.WithBehalf(ctx, b.Calls(a.ID, t.portal.hop(b.AgentID)))
+	ctx = task.WithBehalf(ctx, b.ForCall(a.ID, t.portal.hop(b.AgentID)))
 	return t.mcp.CallTool(ctx, hub.Target{Kind: a.Kind, Endpoint: a.Endpoint, Config: a.Config, Secret: secret}, tool, args)
 }

@@ -97,7 +97,7 @@ func (s *Service) Ask(ctx context.Context, actor ident.Actor, a Ask) (Asked, err
 	if err != nil {
 		return Asked{}, fault.New(fault.NotFound, "There is no agent %.80q in this conversation. Leave the conversation out to begin a new one.", a.Agent)
 	}
-	if err := a.Via.Enter(s.cfg.Hop(m.ID), m.Handle); err != nil {
+	if err := a.Via.CheckEntry(s.cfg.Hop(m.ID), m.Handle); err != nil {
 		return Asked{}, err
 	}
 	d.To = m.ID
@@ -110,7 +110,7 @@ func (s *Service) askAnew(ctx context.Context, actor ident.Actor, a Ask, d Draft
 	if err != nil {
 		return Asked{}, err
 	}
-	if err := a.Via.Enter(s.cfg.Hop(ref.ID), ref.Handle); err != nil {
+	if err := a.Via.CheckEntry(s.cfg.Hop(ref.ID), ref.Handle); err != nil {
 		return Asked{}, err
 	}
 	room := emptyRoom(actor, snippet(a.Title, MaxTitleRunes))

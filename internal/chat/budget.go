@@ -21,13 +21,13 @@ func (s *Service) Allowance(ctx context.Context, t task.Task) (task.Budget, erro
 		return task.Budget{}, err
 	}
 	// The answer itself is one of the room's, and so are those before it.
-	return t.Budget.Within(task.Budget{Calls: max(set.Turns-1-t.Hop, 0), Until: clock.Now().Add(longestWork), Bytes: int64(set.Budget)}), nil
+	return t.Budget.CombineWith(task.Budget{Calls: max(set.Turns-1-t.Hop, 0), Until: clock.Now().Add(longestWork), Bytes: int64(set.Budget)}), nil
 }
 
 // checkBudget refuses what is asked when there is nothing left to answer it
 // with.
 func checkBudget(b task.Budget, parts []task.Part) error {
-	if !b.Bounds() {
+	if !b.IsSet() {
 		return nil
 	}
 	size := 0

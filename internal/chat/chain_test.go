@@ -33,7 +33,7 @@ func TestAsk_StopsAgentsThatCallEachOther(t *testing.T) {
 	before, said := rooms(), len(w.messages(done.ConversationID))
 	for _, room := range []string{"", done.ConversationID} {
 		a := question("calc", "2+2")
-		a.Context, a.Via = room, via.With(w.hop(done.Task))
+		a.Context, a.Via = room, via.AppendHop(w.hop(done.Task))
 		if _, err := w.Ask(t.Context(), w.ada, a); !errors.Is(err, task.ErrLoop) {
 			t.Errorf("in %q: %v", room, err)
 		}
@@ -68,7 +68,7 @@ func TestFinish_MentionsGoOnWithTheChain(t *testing.T) {
 		a := question("guide", "Go.")
 		a.Context = room
 		for i := range hops {
-			a.Via = a.Via.With(task.Hop("far.example/" + strings.Repeat("x", i+1)))
+			a.Via = a.Via.AppendHop(task.Hop("far.example/" + strings.Repeat("x", i+1)))
 		}
 		return w.ask(w.ada, a).Task
 	}

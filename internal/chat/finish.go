@@ -209,7 +209,7 @@ func (s *Service) calls(ctx context.Context, t task.Task, m Message) (called, er
 	}
 	c := called{turns: set.Turns, budget: set.Budget}
 	left := t.Budget
-	if left.Bounds() {
+	if left.IsSet() {
 		if left.Calls < 1 || !clock.Now().Before(left.Until) {
 			c.notes = []string{fmt.Sprintf("Not asked: %s. Who asked for this allows no more calls of agents.", handles(whom))}
 			return c, nil
@@ -225,7 +225,7 @@ func (s *Service) calls(ctx context.Context, t task.Task, m Message) (called, er
 		c.notes = []string{fmt.Sprintf("Not asked: %s. %d agents have asked each other for this already, which is the most there may be.", handles(whom), len(t.Via)+1)}
 		return c, nil
 	}
-	via := t.Via.With(s.cfg.Hop(t.AgentID))
+	via := t.Via.AppendHop(s.cfg.Hop(t.AgentID))
 	for i, a := range whom {
 		if len(c.ask) >= set.Turns { // nobody pays for what is not asked
 			c.notes = append(c.notes, fmt.Sprintf("Not asked: %s. Agents here give at most %d answers for one message.", handles(whom[i:]), set.Turns))
@@ -247,7 +247,7 @@ func (s *Service) calls(ctx context.Context, t task.Task, m Message) (called, er
 		c.ask = append(c.ask, task.Task{
 			ID: ident.NewID(), ConversationID: t.ConversationID, AgentID: a.ID, AgentHandle: a.Handle,
 			CallerKind: t.CallerKind, CallerID: t.CallerID, CallerHandle: t.CallerHandle,
-			State: task.Submitted, Face: t.Face, RootSeq: root, Hop: t.Hop + 1, Share: string(share), Via: via, Budget: left.Less(len(text)), CreatedAt: m.CreatedAt, UpdatedAt: m.CreatedAt,
+			State: task.Submitted, Face: t.Face, RootSeq: root, Hop: t.Hop + 1, Share: string(share), Via: via, Budget: left.SpendCall(len(text)), CreatedAt: m.CreatedAt, UpdatedAt: m.CreatedAt,
 		})
 	}
 	return c, nil

@@ -14,7 +14,7 @@ import (
 )
 
 func (w *world) visitor(portal, mark string) ident.Actor {
-	return ident.OfPortal(portal, portal+".example", mark, "ada")
+	return ident.PortalActor(portal, portal+".example", mark, "ada")
 }
 
 func ask(agent, text string) chat.Ask {
@@ -162,7 +162,7 @@ func TestAllowance_IsWithinTheRoomAndWhatCame(t *testing.T) {
 	room := w.room(w.ada, "calc")
 	k := w.say(w.ada, room, "hello").Tasks[0]
 	got, err := w.Allowance(t.Context(), k)
-	if err != nil || got.Calls != chat.DefaultSettings.Turns-1 || got.Bytes != int64(chat.DefaultSettings.Budget) || !got.Bounds() {
+	if err != nil || got.Calls != chat.DefaultSettings.Turns-1 || got.Bytes != int64(chat.DefaultSettings.Budget) || !got.IsSet() {
 		t.Fatalf("%+v %v", got, err)
 	}
 	k.Budget = task.Budget{Calls: 2, Until: clock.Now().Add(time.Minute), Bytes: 1 << 30}

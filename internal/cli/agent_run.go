@@ -96,7 +96,7 @@ func runAgentRun(ctx context.Context, e env, fs *flags, args []string) error {
 
 // linkTrouble returns a sentence with the reason why there is no connection.
 func linkTrouble(err error, name string) error {
-	if code, reason := linkwire.Closed(err); code != 0 {
+	if code, reason := linkwire.CloseReason(err); code != 0 {
 		switch code {
 		case linkwire.CodeReplaced:
 			return fmt.Errorf("another program has connected as %s, so this one stops; each agent is one program", name)

@@ -271,10 +271,12 @@ func (c *Client) checkResponse(resp *http.Response) error {
 		if loc, err := resp.Location(); err == nil && loc.Host != "" {
 			target = makePrintable(loc.Host)
 		}
-		return newError(Redirect, host, nil, "the answer redirects to %s; redirects are not followed, use the final address", target)
+		return newError(Redirect, host, nil, "the answer redirects to %s; redirects are not followed, use the "+
+			"final address", target)
 	}
 	// The request did not ask for compression. Expanding it here could turn 8 MiB into many gigabytes.
-	if enc := resp.Header.Get("Content-Encoding"); enc != "" && !strings.EqualFold(enc, "identity") && !(c.cfg.Encoded && acceptsEncoding(resp.Request, enc)) {
+	if enc := resp.Header.Get("Content-Encoding"); enc != "" && !strings.EqualFold(enc, "identity") &&
+		!(c.cfg.Encoded && acceptsEncoding(resp.Request, enc)) {
 		return newError(Encoded, host, nil, "the answer is compressed although that was not asked for")
 	}
 	if resp.ContentLength > c.cfg.MaxBody {

@@ -122,7 +122,8 @@ func classifyError(err error, host string) *Error {
 		return newError(Timeout, host, err, "timed out")
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return newError(Connect, host, err, "connection refused")
-	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH), errors.Is(err, syscall.EADDRNOTAVAIL):
+	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH),
+		errors.Is(err, syscall.EADDRNOTAVAIL):
 		return newError(Connect, host, err, "the host cannot be reached from here")
 	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
 		return newError(Cut, host, err, "the connection was reset")

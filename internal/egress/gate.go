@@ -80,7 +80,8 @@ func (g *gate) admitRequest(key string) (*ticket, error) {
 	t := &ticket{g: g, key: key, h: h}
 	if h.failures >= breakAfter {
 		if wait := time.Until(h.restUntil); wait > 0 || h.probing {
-			return nil, newError(Resting, key, nil, "the last %d connections failed; it is tried again in %s", h.failures, max(wait, time.Second).Round(time.Second))
+			return nil, newError(Resting, key, nil, "the last %d connections failed; it is tried again in %s",
+				h.failures, max(wait, time.Second).Round(time.Second))
 		}
 		h.probing, t.probe = true, true
 	}

@@ -152,8 +152,10 @@ func parseHost(h string) (addr netip.Addr, literal bool, err error) {
 			return bad("has a part longer than 63 characters")
 		}
 		for i := range len(l) {
-			if ch := l[i]; !(ch >= 'a' && ch <= 'z' || ch >= 'A' && ch <= 'Z' || ch >= '0' && ch <= '9' || ch == '-' || ch == '_') {
-				return bad("has characters other than a–z, 0–9, - and dots; write international names in their xn-- form")
+			if ch := l[i]; !(ch >= 'a' && ch <= 'z' || ch >= 'A' && ch <= 'Z' || ch >= '0' && ch <= '9' || ch == '-' ||
+				ch == '_') {
+				return bad("has characters other than a–z, 0–9, - and dots; write international names in their " +
+					"xn-- form")
 			}
 		}
 	}

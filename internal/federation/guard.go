@@ -65,7 +65,7 @@ type GuardConfig struct {
 	Nonces   Nonces
 	Prover   Prover
 	// Shun, when set, is told of addresses whose requests are refused.
-	Shun *limit.Shun
+	Shun *limit.PenaltyBox
 	// Started is when the portal started. After one that did not end in order,
 	// what was signed before is refused.
 	Started time.Time

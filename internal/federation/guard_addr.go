@@ -34,7 +34,7 @@ func (g *Guard) Strike(addr string, why Reason) {
 		return // it may be honest, and has something to do about it
 	}
 	if a, err := netip.ParseAddr(addr); err == nil && g.cfg.Shun != nil {
-		g.cfg.Shun.Strike(a)
+		g.cfg.Shun.Penalize(a)
 	}
 }
 

@@ -81,7 +81,7 @@ func TestCallable_AgentsElsewhereByHandle(t *testing.T) {
 		}
 	}
 	// Who comes from elsewhere does not go on from here.
-	_, err = w.Callable(ctx, ident.OfPortal(portalB, "c.example", "m", "carl"), a.Handle())
+	_, err = w.Callable(ctx, ident.PortalActor(portalB, "c.example", "m", "carl"), a.Handle())
 	if !fault.Is(err, fault.NotFound) {
 		t.Error("this portal stands in between:", err)
 	}
@@ -198,15 +198,15 @@ func TestMet_ShowsInNoListAndNoCount(t *testing.T) {
 
 func TestLimits_ListPeopleOfOtherPortals(t *testing.T) {
 	t.Parallel()
-	ada := ident.OfPortal(portalB, "b.example:8443", "mark-1", "ada@evil.example")
+	ada := ident.PortalActor(portalB, "b.example:8443", "mark-1", "ada@evil.example")
 	if ada.Name != "ada@b.example:8443" {
 		t.Fatal("the host is what was claimed:", ada.Name)
 	}
-	eve := ident.OfPortal(portalB, "b.example:8443", "mark-2", "Eve <b>")
+	eve := ident.PortalActor(portalB, "b.example:8443", "mark-2", "Eve <b>")
 	if eve.Name != "somebody@b.example:8443" || eve.ID == ada.ID {
 		t.Fatal(eve)
 	}
-	elsewhere := ident.OfPortal("p1other", "c.example", "mark-1", "ada")
+	elsewhere := ident.PortalActor("p1other", "c.example", "mark-1", "ada")
 	if elsewhere.ID == ada.ID {
 		t.Fatal("two portals have one person")
 	}
@@ -223,7 +223,7 @@ func TestLimits_ListPeopleOfOtherPortals(t *testing.T) {
 		{hub.Limits{Callers: hub.ListedCallers, Listed: []string{"@b.example:8443"}}, eve, true},
 		{hub.Limits{Callers: hub.ListedCallers, Listed: []string{"@b.example:8443"}}, elsewhere, false},
 		{hub.Limits{Callers: hub.ListedCallers, Listed: []string{"@b.example:8443"}}, ident.Actor{Kind: ident.Guest, ID: "g", Name: "x@b.example:8443"}, false},
-		{hub.Limits{Callers: hub.ListedCallers, Listed: []string{"@b.example:8443"}}, ident.OfPortal(portalB, "b.example:8443", "", ""), false},
+		{hub.Limits{Callers: hub.ListedCallers, Listed: []string{"@b.example:8443"}}, ident.PortalActor(portalB, "b.example:8443", "", ""), false},
 	} {
 		if err := (hub.Agent{Name: "x", Limits: c.limits}).MayCall(c.actor); (err == nil) != c.want {
 			t.Errorf("%+v for %s: %v", c.limits, c.actor.Name, err)
@@ -253,7 +253,7 @@ func TestAdmit_APortalCannotMakeUpPeople(t *testing.T) {
 		t.Fatal(err)
 	}
 	admit := func(mark string) error {
-		return w.Admit(t.Context(), ident.OfPortal(portalB, "b.example", mark, "x"), "small", 1)
+		return w.Admit(t.Context(), ident.PortalActor(portalB, "b.example", mark, "x"), "small", 1)
 	}
 	for range 2 {
 		if err := admit("one"); err != nil {
@@ -272,7 +272,7 @@ func TestAdmit_APortalCannotMakeUpPeople(t *testing.T) {
 	if n < 10 || n > 20 {
 		t.Errorf("a portal called %d times", n)
 	}
-	if err := w.Admit(t.Context(), ident.OfPortal("p1other", "c.example", "one", "x"), "small", 1); err != nil {
+	if err := w.Admit(t.Context(), ident.PortalActor("p1other", "c.example", "one", "x"), "small", 1); err != nil {
 		t.Error("another portal pays for it:", err)
 	}
 }

@@ -90,17 +90,20 @@ func parseOperational(b []byte, root ed25519.PublicKey) ([]OperationalKey, error
 	var out []OperationalKey
 	for len(bytes.TrimSpace(b)) > 0 {
 		block, rest := pem.Decode(b)
-		if block == nil || block.Type != operationalKind || len(block.Bytes) != ed25519.SeedSize || len(out) == maxOperational {
+		if block == nil || block.Type != operationalKind || len(block.Bytes) != ed25519.SeedSize ||
+			len(out) == maxOperational {
 			return nil, errors.New("is damaged; restore it from a backup, or move it away to get new keys")
 		}
 		from, ferr := strconv.ParseInt(block.Headers["From"], 10, 64)
 		until, uerr := strconv.ParseInt(block.Headers["Until"], 10, 64)
-		k := OperationalKey{ed25519.NewKeyFromSeed(block.Bytes), time.UnixMilli(from).UTC(), time.UnixMilli(until).UTC()}
+		k := OperationalKey{ed25519.NewKeyFromSeed(block.Bytes), time.UnixMilli(from).UTC(),
+			time.UnixMilli(until).UTC()}
 		if ferr != nil || uerr != nil || from <= 0 || !k.Until.After(k.From) || k.Until.Sub(k.From) > operationalLife {
 			return nil, errors.New("is damaged: a key has no time")
 		}
 		if block.Headers["Portal"] != portalHeader(root) {
-			return nil, errors.New("belongs to another portal; restore it from a backup, or move it away to get new keys")
+			return nil, errors.New("belongs to another portal; restore it from a backup, or move it away to get " +
+				"new keys")
 		}
 		out = append(out, k)
 		b = rest
@@ -119,7 +122,10 @@ func (o *Operational) List() []OperationalKey {
 
 // Current returns the keys that are valid now, oldest first.
 func (o *Operational) Current(now time.Time) []OperationalKey {
-	return slices.DeleteFunc(o.List(), func(k OperationalKey) bool { return now.Before(k.From) || !now.Before(k.Until) })
+	return slices.DeleteFunc(o.List(), func(k OperationalKey) bool {
+		return now.Before(k.From) ||
+			!now.Before(k.Until)
+	})
 }
 
 // Signing returns the key to sign with now, and whether there is one. It is the newest key that other
@@ -198,7 +204,8 @@ func (o *Operational) saveKeys(keys []OperationalKey) error {
 	var blocks []*pem.Block
 	for _, k := range keys {
 		blocks = append(blocks, &pem.Block{Type: operationalKind, Bytes: k.Key.Seed(), Headers: map[string]string{
-			"Portal": portalHeader(o.root), "From": strconv.FormatInt(k.From.UnixMilli(), 10), "Until": strconv.FormatInt(k.Until.UnixMilli(), 10)}})
+			"Portal": portalHeader(o.root), "From": strconv.FormatInt(k.From.UnixMilli(), 10),
+			"Until": strconv.FormatInt(k.Until.UnixMilli(), 10)}})
 	}
 	if err := writeKeys(o.path, os.Rename, blocks); err != nil {
 		return err

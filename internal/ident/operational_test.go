@@ -175,7 +175,7 @@ func TestDetach_LeavesThePublicHalf(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := ident.Detach(dir, away); err != nil {
+	if err := ident.DetachRoot(dir, away); err != nil {
 		t.Fatal(err)
 	}
 	k, err := ident.LoadKeys(dir)
@@ -193,7 +193,7 @@ func TestDetach_LeavesThePublicHalf(t *testing.T) {
 		t.Error(st, err)
 	}
 	// Again, after it was cut short, and with a key that was moved by hand.
-	if err := ident.Detach(dir, away); err != nil {
+	if err := ident.DetachRoot(dir, away); err != nil {
 		t.Error(err)
 	}
 	if err := os.Rename(away, filepath.Join(dir, ident.PortalKeyFile)); err != nil {
@@ -213,13 +213,13 @@ func TestDetach_ReplacesNothing(t *testing.T) {
 		}
 	}
 	taken := filepath.Join(other, ident.PortalKeyFile)
-	if err := ident.Detach(dir, taken); err == nil || !strings.Contains(err.Error(), "not this portal's key") {
+	if err := ident.DetachRoot(dir, taken); err == nil || !strings.Contains(err.Error(), "not this portal's key") {
 		t.Error(err)
 	}
 	if k, err := ident.LoadKeys(dir); err != nil || k.Portal == nil {
 		t.Error("the key is gone", err)
 	}
-	if err := ident.Detach(t.TempDir(), filepath.Join(dir, "nothing")); err == nil {
+	if err := ident.DetachRoot(t.TempDir(), filepath.Join(dir, "nothing")); err == nil {
 		t.Error("nothing was taken away")
 	}
 }

@@ -10,7 +10,7 @@ import (
 // that portal, host the end of its handles, mark and name the other portal's id and name for the
 // person. The same portal and mark always give the same actor, and another portal cannot produce it. An
 // empty mark is the portal itself. An invalid name is replaced.
-func OfPortal(portal, host, mark, name string) Actor {
+func PortalActor(portal, host, mark, name string) Actor {
 	id, handle := portal+"/", host
 	if mark != "" {
 		sum := sha256.Sum256([]byte("agentsite/visitor/1\n" + portal + "\n" + mark))
@@ -20,7 +20,8 @@ func OfPortal(portal, host, mark, name string) Actor {
 		}
 		handle = name + "@" + host
 	}
-	return Actor{Kind: Portal, ID: id, Name: handle, Credential: PortalCredential(portal), Addr: PortalCredential(portal)}
+	return Actor{Kind: Portal, ID: id, Name: handle, Credential: PortalCredential(portal),
+		Addr: PortalCredential(portal)}
 }
 
 // PortalCredential returns the credential of a portal. Actor.Credential holds it, and limits count all

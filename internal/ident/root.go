@@ -26,7 +26,7 @@ func ReadRoot(path string) (ed25519.PrivateKey, error) {
 // DetachRoot moves the root key out of the data folder: it writes the key to path, where no file may
 // exist, and removes the original. If the key was moved to path by hand before, that is accepted.
 // LoadKeys then returns Keys without the root key.
-func Detach(dir, path string) error {
+func DetachRoot(dir, path string) error {
 	home := filepath.Join(dir, PortalKeyFile)
 	root, err := ReadRoot(home)
 	if errors.Is(err, os.ErrNotExist) {

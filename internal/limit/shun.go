@@ -19,7 +19,7 @@ const (
 
 // PenaltyBox holds the addresses that continue after repeated refusals, so that their requests can be
 // refused before any content is read. An IPv6 client counts as its /64. It is safe for concurrent use.
-type Shun struct {
+type PenaltyBox struct {
 	strikes *Keyed
 
 	mu    sync.RWMutex // guards until
@@ -27,8 +27,8 @@ type Shun struct {
 }
 
 // NewPenaltyBox returns an empty PenaltyBox.
-func NewShun() *Shun {
-	return &Shun{strikes: New(strikeEvery, maxStrikes, maxStriking), until: make(map[netip.Prefix]time.Time)}
+func NewPenaltyBox() *PenaltyBox {
+	return &PenaltyBox{strikes: New(strikeEvery, maxStrikes, maxStriking), until: make(map[netip.Prefix]time.Time)}
 }
 
 // clientPrefix returns the prefix that an address is counted as. ok is false for loopback and private
@@ -48,7 +48,7 @@ func clientPrefix(a netip.Addr) (netip.Prefix, bool) {
 
 // Penalize counts a refused request of an address. Use it only for refusals that the sender could have
 // avoided.
-func (s *Shun) Strike(a netip.Addr) {
+func (s *PenaltyBox) Penalize(a netip.Addr) {
 	p, ok := clientPrefix(a)
 	if !ok {
 		return
@@ -73,7 +73,7 @@ func (s *Shun) Strike(a netip.Addr) {
 }
 
 // Contains reports whether an address is in the penalty box now. It is cheap.
-func (s *Shun) Has(a netip.Addr) bool {
+func (s *PenaltyBox) Contains(a netip.Addr) bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if len(s.until) == 0 {

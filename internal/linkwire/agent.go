@@ -70,7 +70,7 @@ func (a *Agent) Run(ctx context.Context) error {
 		}
 		wait := min(retryMin<<min(tries, 10), retryMax)
 		wait = wait/2 + rand.N(wait/2)
-		if code, _ := Closed(err); code == 1012 { // the portal restarts: spread the reconnects of all its agents
+		if code, _ := CloseReason(err); code == 1012 { // the portal restarts: spread the reconnects of all its agents
 			wait = rand.N(time.Second)
 		}
 		wait = max(wait, retryAfter(err))
@@ -87,14 +87,16 @@ func (a *Agent) Run(ctx context.Context) error {
 
 // isFinal reports whether another attempt would fail in the same way.
 func isFinal(err error) bool {
-	if code, _ := Closed(err); code == CodeReplaced {
+	if code, _ := CloseReason(err); code == CodeReplaced {
 		return true
 	}
 	if r, ok := errors.AsType[*Refused](err); ok {
-		return r.Status >= 400 && r.Status < 500 && r.Status != http.StatusTooManyRequests && r.Status != http.StatusRequestTimeout
+		return r.Status >= 400 && r.Status < 500 && r.Status != http.StatusTooManyRequests &&
+			r.Status != http.StatusRequestTimeout
 	}
 	if e, ok := errors.AsType[*Error](err); ok && e.Code == ErrRefused && e.Data != nil {
-		return slices.Contains([]string{"invalid", "unauthenticated", "forbidden", "not_found", "conflict"}, e.Data.Kind)
+		return slices.Contains([]string{"invalid", "unauthenticated", "forbidden", "not_found", "conflict"},
+			e.Data.Kind)
 	}
 	return false
 }
@@ -123,7 +125,7 @@ func (a *Agent) runConnection(ctx context.Context) error {
 	hello := a.Hello
 	hello.Protocol = Version
 	hello.Resume = a.listHeld()
-	if err := s.Send(ctx, Request(1, MethodHello, hello)); err != nil {
+	if err := s.Send(ctx, EncodeRequest(1, MethodHello, hello)); err != nil {
 		return err
 	}
 	b, err := s.Receive(ctx)
@@ -220,7 +222,7 @@ func (a *Agent) handleMessage(ctx context.Context, m Message) []byte {
 		if m.ID == nil {
 			return nil
 		}
-		return Failure(m.ID, &Error{Code: code, Message: text})
+		return EncodeFailure(m.ID, &Error{Code: code, Message: text})
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -245,7 +247,7 @@ func (a *Agent) handleMessage(ctx context.Context, m Message) []byte {
 		}
 		if old := a.jobs[t.Task]; old != nil {
 			if old.task.Lease == t.Lease {
-				return Response(m.ID, Accepted{true})
+				return EncodeResponse(m.ID, Accepted{true})
 			}
 			a.dropJob(old) // its lease was lost
 		}
@@ -253,7 +255,7 @@ func (a *Agent) handleMessage(ctx context.Context, m Message) []byte {
 			return refuse(ErrBusy, "The agent takes no more tasks now.")
 		}
 		a.startJob(ctx, t)
-		return Response(m.ID, Accepted{true})
+		return EncodeResponse(m.ID, Accepted{true})
 	case MethodResume:
 		var h Held
 		if json.Unmarshal(m.Params, &h) != nil {
@@ -264,7 +266,7 @@ func (a *Agent) handleMessage(ctx context.Context, m Message) []byte {
 			return refuse(ErrForgotten, "The agent does not have this task.")
 		}
 		a.wakePump()
-		return Response(m.ID, Accepted{true})
+		return EncodeResponse(m.ID, Accepted{true})
 	case MethodCancel:
 		var c Cancel
 		if json.Unmarshal(m.Params, &c) == nil {

@@ -105,15 +105,15 @@ func (a *Agent) takeOutgoing() (out [][]byte) {
 		}
 		id, lease := j.task.Task, j.task.Lease
 		if j.status != "" {
-			out = append(out, Notification(MethodStatus, Status{id, lease, j.status}))
+			out = append(out, EncodeNotification(MethodStatus, Status{id, lease, j.status}))
 			j.status = ""
 		}
 		if n := j.sent + pieceLen(j.text[j.sent:]); n > j.sent {
-			out = append(out, Notification(MethodDelta, Delta{id, lease, j.sent, string(j.text[j.sent:n])}))
+			out = append(out, EncodeNotification(MethodDelta, Delta{id, lease, j.sent, string(j.text[j.sent:n])}))
 			j.sent = n
 		}
 		for _, art := range slices.Clone(j.artifacts[j.produced:]) {
-			out = append(out, Notification(MethodArtifact, Produced{id, lease, art}))
+			out = append(out, EncodeNotification(MethodArtifact, Produced{id, lease, art}))
 			j.produced++
 		}
 		switch {
@@ -122,7 +122,7 @@ func (a *Agent) takeOutgoing() (out [][]byte) {
 		case j.done != nil && j.doneID == 0:
 			a.nextID++
 			j.doneID = a.nextID
-			out = append(out, Request(j.doneID, MethodDone, j.done))
+			out = append(out, EncodeRequest(j.doneID, MethodDone, j.done))
 		}
 	}
 	return out

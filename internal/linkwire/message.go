@@ -92,23 +92,23 @@ func depth(b []byte) int {
 }
 
 // EncodeRequest encodes a request.
-func Request(id int64, method string, params any) []byte {
+func EncodeRequest(id int64, method string, params any) []byte {
 	return encodeJSON(map[string]any{"jsonrpc": "2.0", "id": id, "method": method, "params": params})
 }
 
 // EncodeNotification encodes a notification.
-func Notification(method string, params any) []byte {
+func EncodeNotification(method string, params any) []byte {
 	return encodeJSON(map[string]any{"jsonrpc": "2.0", "method": method, "params": params})
 }
 
 // EncodeResponse encodes the answer to the request with an id.
-func Response(id json.RawMessage, result any) []byte {
+func EncodeResponse(id json.RawMessage, result any) []byte {
 	return encodeJSON(map[string]any{"jsonrpc": "2.0", "id": id, "result": result})
 }
 
 // EncodeFailure encodes the error answer to the request with an id; a nil id is one that could not be
 // read.
-func Failure(id json.RawMessage, e *Error) []byte {
+func EncodeFailure(id json.RawMessage, e *Error) []byte {
 	if id == nil {
 		id = json.RawMessage("null")
 	}

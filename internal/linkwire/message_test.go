@@ -40,15 +40,15 @@ func TestDecode_TakesWhatIsRightAndNothingElse(t *testing.T) {
 
 func TestEncode_ReadsBack(t *testing.T) {
 	d := Done{Task: "t", Lease: 7, State: Completed, Text: "<b>&amp; \u2028 ☃", Parts: []Part{{Raw: []byte("x")}}}
-	m, err := Decode(Request(9, MethodDone, d))
+	m, err := Decode(EncodeRequest(9, MethodDone, d))
 	var got Done
 	if err != nil || json.Unmarshal(m.Params, &got) != nil || got.Text != d.Text || string(m.ID) != "9" || string(got.Parts[0].Raw) != "x" {
 		t.Errorf("%+v %v", got, err)
 	}
-	if b := string(Notification(MethodDelta, Delta{Text: "<>&"})); !strings.Contains(b, "<>&") {
+	if b := string(EncodeNotification(MethodDelta, Delta{Text: "<>&"})); !strings.Contains(b, "<>&") {
 		t.Error(b)
 	}
-	for _, b := range [][]byte{Response(m.ID, Accepted{true}), Failure(m.ID, &Error{Code: 1, Message: "x"})} {
+	for _, b := range [][]byte{EncodeResponse(m.ID, Accepted{true}), EncodeFailure(m.ID, &Error{Code: 1, Message: "x"})} {
 		if m, err := Decode(b); err != nil || string(m.ID) != "9" {
 			t.Errorf("%s: %v", b, err)
 		}

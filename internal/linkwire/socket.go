@@ -122,7 +122,8 @@ func Dial(ctx context.Context, portal, token string, dial DialFunc) (*Socket, er
 		dial = (&net.Dialer{Timeout: SendWait}).DialContext
 	}
 	var raw *watched
-	t := &http.Transport{Proxy: http.ProxyFromEnvironment, TLSHandshakeTimeout: SendWait, ResponseHeaderTimeout: 3 * SendWait,
+	t := &http.Transport{Proxy: http.ProxyFromEnvironment, TLSHandshakeTimeout: SendWait,
+		ResponseHeaderTimeout: 3 * SendWait,
 		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
 			c, err := dial(ctx, network, address)
 			if err != nil {
@@ -138,7 +139,8 @@ func Dial(ctx context.Context, portal, token string, dial DialFunc) (*Socket, er
 	}
 	conn, resp, err := websocket.Dial(ctx, u.String(), &websocket.DialOptions{
 		HTTPHeader: h, Subprotocols: []string{Subprotocol},
-		HTTPClient: &http.Client{Transport: t, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
+		HTTPClient: &http.Client{Transport: t,
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
 	})
 	if err != nil {
 		if resp != nil && resp.StatusCode != http.StatusSwitchingProtocols {
@@ -167,7 +169,7 @@ func newSocket(conn *websocket.Conn, raw *watched) *Socket {
 func (s *Socket) Protocol() string { return s.conn.Subprotocol() }
 
 // LiftLimit lets messages grow to MaxMessage. It is called once the other side has authenticated.
-func (s *Socket) Trust() { s.conn.SetReadLimit(MaxMessage) }
+func (s *Socket) LiftLimit() { s.conn.SetReadLimit(MaxMessage) }
 
 // pingOrEnd sends a ping, or ends the connection when it has been silent. A timer calls it, so that an
 // idle connection needs no goroutine for this.
@@ -259,7 +261,7 @@ func closeCode(reason string) websocket.StatusCode {
 }
 
 // CloseReason returns the code and reason with which the other side closed; 0 when it sent none.
-func Closed(err error) (code int, reason string) {
+func CloseReason(err error) (code int, reason string) {
 	if e, ok := errors.AsType[websocket.CloseError](err); ok {
 		return int(e.Code), e.Reason
 	}

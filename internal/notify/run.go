@@ -166,8 +166,8 @@ func (s *Service) deliverEvents(ctx context.Context, h Hook) {
 			s.logTrouble(ctx, "note what came of an event", "hook", h.ID, "event", e.ID, "error", err)
 			return
 		}
-		if o.Failed && o.Notice.Kind != "" && s.cfg.Told != nil {
-			s.cfg.Told(o.Notice, []string{now.OwnerID})
+		if o.Failed && o.Notice.Kind != "" && s.cfg.Notified != nil {
+			s.cfg.Notified(o.Notice, []string{now.OwnerID})
 		}
 		if o.Failures > 0 || o.Failed {
 			return

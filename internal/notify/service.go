@@ -31,7 +31,7 @@ type Config struct {
 	// not resolve the host name.
 	CheckURL func(string) error
 	// Notified, when set, is called after a notice was stored for accounts. It must not block.
-	Told func(n hub.Notice, accounts []string)
+	Notified func(n hub.Notice, accounts []string)
 	Log  *slog.Logger
 }
 

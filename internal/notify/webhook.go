@@ -202,7 +202,7 @@ func (s *Service) Deliveries(ctx context.Context, actor ident.Actor, id string, 
 
 // SendTest sends a test event to one of the actor's webhooks at once, whatever its state, and returns
 // the result.
-func (s *Service) Test(ctx context.Context, actor ident.Actor, id string) (Attempt, error) {
+func (s *Service) SendTest(ctx context.Context, actor ident.Actor, id string) (Attempt, error) {
 	h, err := s.Webhook(ctx, actor, id)
 	if err != nil {
 		return Attempt{}, err

@@ -77,7 +77,7 @@ func TestWebhook_IsItsOwnersAlone(t *testing.T) {
 		kind(t, "get", err, want)
 		_, err = s.SetWebhook(t.Context(), actor, h.ID, notify.Draft{})
 		kind(t, "set", err, want)
-		_, err = s.Test(t.Context(), actor, h.ID)
+		_, err = s.SendTest(t.Context(), actor, h.ID)
 		kind(t, "test", err, want)
 		_, err = s.Deliveries(t.Context(), actor, h.ID, 10)
 		kind(t, "deliveries", err, want)
@@ -86,7 +86,7 @@ func TestWebhook_IsItsOwnersAlone(t *testing.T) {
 		t.Error("somebody else had it called")
 	}
 
-	a, err := s.Test(t.Context(), person("ada"), h.ID)
+	a, err := s.SendTest(t.Context(), person("ada"), h.ID)
 	if err != nil || a.Status != 200 || a.Error != "" || len(k.attempts) != 1 {
 		t.Fatalf("%+v %v", a, err)
 	}
@@ -99,11 +99,11 @@ func TestWebhook_IsItsOwnersAlone(t *testing.T) {
 		t.Errorf("%+v %s", g.Header, g.body)
 	}
 	w.answer = func(context.Context, got) (int, http.Header, error) { return 0, nil, errors.New("secret inside") }
-	if a, err := s.Test(t.Context(), person("ada"), h.ID); err != nil || a.Status != 0 || a.Error == "" || strings.Contains(a.Error, "secret") {
+	if a, err := s.SendTest(t.Context(), person("ada"), h.ID); err != nil || a.Status != 0 || a.Error == "" || strings.Contains(a.Error, "secret") {
 		t.Errorf("%+v %v", a, err)
 	}
 	for range 10 {
-		_, err = s.Test(t.Context(), person("ada"), h.ID)
+		_, err = s.SendTest(t.Context(), person("ada"), h.ID)
 	}
 	kind(t, "much", err, fault.RateLimited)
 }

@@ -38,7 +38,9 @@ func (p *Pieces) UnmarshalJSON(b []byte) error {
 		} `json:"image_url"`
 	}
 	if err := json.Unmarshal(b, &parts); err != nil {
-		return &fault.Error{Kind: fault.Invalid, Safe: "The content of a message is a text or an array of parts, each with a type.", Fields: map[string]string{"messages": "has content of a wrong type"}}
+		return &fault.Error{Kind: fault.Invalid,
+			Safe:   "The content of a message is a text or an array of parts, each with a type.",
+			Fields: map[string]string{"messages": "has content of a wrong type"}}
 	}
 	for _, x := range parts {
 		*p = append(*p, Piece{Type: x.Type, Text: x.Text, Image: x.Image.URL})

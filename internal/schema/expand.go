@@ -15,7 +15,8 @@ var (
 	schemaKeywords = []string{"items", "contains", "additionalProperties", "propertyNames", "not", "if", "then", "else"}
 	listKeywords   = []string{"prefixItems", "allOf", "anyOf", "oneOf"}
 	mapKeywords    = []string{"properties", "patternProperties", "dependentSchemas", "$defs", "definitions"}
-	countKeywords  = []string{"minLength", "maxLength", "minItems", "maxItems", "minContains", "maxContains", "minProperties", "maxProperties"}
+	countKeywords  = []string{"minLength", "maxLength", "minItems", "maxItems", "minContains", "maxContains",
+		"minProperties", "maxProperties"}
 	numberKeywords = []string{"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"}
 	textKeywords   = []string{"title", "description", "format", "contentMediaType", "contentEncoding"}
 	types          = []string{"string", "number", "integer", "boolean", "array", "object", "null"}
@@ -204,7 +205,8 @@ func (e *expander) keepPlain(k string, v any) (val any, keep, exact bool) {
 			}
 		}
 		return m, true, true
-	case k == "unevaluatedProperties", k == "unevaluatedItems", k == "$dynamicRef", k == "dependencies", k == "additionalItems":
+	case k == "unevaluatedProperties", k == "unevaluatedItems", k == "$dynamicRef", k == "dependencies",
+		k == "additionalItems":
 		return nil, false, false
 	}
 	return nil, false, true // annotations

@@ -132,7 +132,8 @@ func (s *spec) flatProperties(siblings *object) *object {
 		return nil
 	}
 	for _, k := range inner.keys {
-		if k == "" || len(k) > 200 || strings.Contains(k, ".") || strings.Contains(s.Name, ".") || siblings.m[s.Name+"."+k] != nil {
+		if k == "" || len(k) > 200 || strings.Contains(k, ".") || strings.Contains(s.Name, ".") ||
+			siblings.m[s.Name+"."+k] != nil {
 			return nil
 		}
 	}
@@ -198,7 +199,8 @@ func describeField(name string, v any) spec {
 	}
 	s = dropNull(s)
 	f := spec{schema: s, kind: typeOf(s), Field: Field{
-		Name: name, Type: JSON, Title: cutRunes(s.text("title"), maxShown), Description: cutRunes(s.text("description"), maxText), Format: cutRunes(s.text("format"), 40),
+		Name: name, Type: JSON, Title: cutRunes(s.text("title"), maxShown),
+		Description: cutRunes(s.text("description"), maxText), Format: cutRunes(s.text("format"), 40),
 	}}
 	if values, labels := enumOptions(s); len(values) > 0 {
 		f.Type, f.values = Choice, values
@@ -231,7 +233,9 @@ func (f *spec) setControl(s *object) {
 			f.MaxLength = int(i)
 		}
 		media := s.text("contentMediaType")
-		if f.MaxLength > 200 || media != "" || slices.Contains([]string{"text", "content", "body", "code", "message", "prompt", "markdown", "html"}, strings.ToLower(f.Name)) {
+		if f.MaxLength > 200 || media != "" ||
+			slices.Contains([]string{"text", "content", "body", "code", "message", "prompt", "markdown", "html"},
+				strings.ToLower(f.Name)) {
 			f.Type = TextArea
 		}
 	case "number", "integer":

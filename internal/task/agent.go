@@ -116,7 +116,7 @@ type Turn struct {
 }
 
 // AskedBy returns the author of the message to answer.
-func (c Call) Said() Speaker {
+func (c Call) AskedBy() Speaker {
 	if c.Speaker != (Speaker{}) {
 		return c.Speaker
 	}

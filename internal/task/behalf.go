@@ -34,7 +34,7 @@ func BehalfOf(ctx context.Context) (b Behalf, ok bool) {
 }
 
 // OnBehalfOf returns the Behalf of the requests that the call's agent causes.
-func (c Call) Behalf() Behalf {
+func (c Call) OnBehalfOf() Behalf {
 	b := Behalf{AgentID: c.Agent.ID, Kind: c.Caller.Kind, CallerID: c.Caller.ID, Via: c.Via, Budget: c.Budget}
 	switch {
 	case c.Speaker.Kind == "agent":
@@ -49,7 +49,7 @@ func (c Call) Behalf() Behalf {
 
 // ForCall returns the Behalf of another agent that the current agent calls. self is the current agent's
 // hop in the chain.
-func (b Behalf) Calls(agentID string, self Hop) Behalf {
-	return Behalf{AgentID: agentID, Kind: "agent", CallerID: b.CallerID, Via: b.Via.With(self),
-		Budget: b.Budget.Less(0)}
+func (b Behalf) ForCall(agentID string, self Hop) Behalf {
+	return Behalf{AgentID: agentID, Kind: "agent", CallerID: b.CallerID, Via: b.Via.AppendHop(self),
+		Budget: b.Budget.SpendCall(0)}
 }

@@ -8,7 +8,7 @@ import (
 // WithoutAnswer returns the artifacts without the parts that the answer already holds, so that a client
 // does not get them twice. Artifacts without remaining parts are left out. The given slice stays
 // unchanged.
-func Beside(list []Artifact, answer []Part) []Artifact {
+func WithoutAnswer(list []Artifact, answer []Part) []Artifact {
 	var out []Artifact
 	for _, a := range list {
 		a.Parts = slices.DeleteFunc(slices.Clone(a.Parts), func(p Part) bool {

@@ -35,12 +35,12 @@ const (
 var ErrBudget = errors.New("the budget is used up")
 
 // IsSet reports whether b sets bounds.
-func (b Budget) Bounds() bool { return !b.Until.IsZero() }
+func (b Budget) IsSet() bool { return !b.Until.IsZero() }
 
 // SpendCall returns the budget that is left after one further call whose message has size bytes. It is
 // used where work is passed on. A budget without bounds stays as it is.
-func (b Budget) Less(size int) Budget {
-	if !b.Bounds() {
+func (b Budget) SpendCall(size int) Budget {
+	if !b.IsSet() {
 		return b
 	}
 	b.Calls, b.Bytes = max(b.Calls-1, 0), max(b.Bytes-int64(size), 0)
@@ -48,11 +48,11 @@ func (b Budget) Less(size int) Budget {
 }
 
 // CombineWith returns the budget with the tighter bound of the two in each field.
-func (b Budget) Within(o Budget) Budget {
+func (b Budget) CombineWith(o Budget) Budget {
 	switch {
-	case !b.Bounds():
+	case !b.IsSet():
 		return o
-	case !o.Bounds():
+	case !o.IsSet():
 		return b
 	}
 	if o.Until.Before(b.Until) {
@@ -63,7 +63,7 @@ func (b Budget) Within(o Budget) Budget {
 
 // Field formats the budget as the value of the header field, relative to now; "" for none.
 func (b Budget) Field(now time.Time) string {
-	if !b.Bounds() {
+	if !b.IsSet() {
 		return ""
 	}
 	return fmt.Sprintf("calls=%d, seconds=%d, bytes=%d", b.Calls, max(int64(b.Until.Sub(now)/time.Second), 0), b.Bytes)
@@ -103,7 +103,7 @@ func ParseBudgetField(lines []string, now time.Time) (Budget, error) {
 
 // String formats the budget for storage; ParseBudget reads it.
 func (b Budget) String() string {
-	if !b.Bounds() {
+	if !b.IsSet() {
 		return ""
 	}
 	return fmt.Sprintf("%d %d %d", b.Calls, b.Until.UnixMilli(), b.Bytes)

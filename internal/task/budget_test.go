@@ -45,20 +45,20 @@ func TestBudget_OnlyShrinks(t *testing.T) {
 	t.Parallel()
 	now := time.UnixMilli(1_800_000_000_000).UTC()
 	b := task.Budget{Calls: 1, Until: now, Bytes: 10}
-	b = b.Less(4)
+	b = b.SpendCall(4)
 	if b != (task.Budget{Until: now, Bytes: 6}) {
 		t.Error(b)
 	}
-	if b = b.Less(7); b.Calls != 0 || b.Bytes != 0 {
+	if b = b.SpendCall(7); b.Calls != 0 || b.Bytes != 0 {
 		t.Error("below nothing:", b)
 	}
-	if (task.Budget{}).Less(5).Bounds() {
+	if (task.Budget{}).SpendCall(5).IsSet() {
 		t.Error("nothing became a budget")
 	}
 	a, c := task.Budget{Calls: 5, Until: now, Bytes: 1}, task.Budget{Calls: 2, Until: now.Add(time.Second), Bytes: 9}
 	want := task.Budget{Calls: 2, Until: now, Bytes: 1}
-	if a.Within(c) != want || c.Within(a) != want || a.Within(task.Budget{}) != a || (task.Budget{}).Within(a) != a {
-		t.Error(a.Within(c), c.Within(a))
+	if a.CombineWith(c) != want || c.CombineWith(a) != want || a.CombineWith(task.Budget{}) != a || (task.Budget{}).CombineWith(a) != a {
+		t.Error(a.CombineWith(c), c.CombineWith(a))
 	}
 }
 

@@ -37,7 +37,7 @@ var ErrLoop = errors.New("agents call each other in a circle")
 
 // CheckEntry checks that an agent may be called at the end of the chain: it must not be in the chain,
 // and the chain must not be too long. The error is a fault that wraps ErrLoop.
-func (c Chain) Enter(agent Hop, handle string) error {
+func (c Chain) CheckEntry(agent Hop, handle string) error {
 	switch {
 	case slices.Contains(c, agent):
 		return fault.Wrap(fault.Invalid, ErrLoop,
@@ -51,7 +51,7 @@ func (c Chain) Enter(agent Hop, handle string) error {
 }
 
 // AppendHop returns the chain for the requests that agent makes in the course of its work.
-func (c Chain) With(agent Hop) Chain { return append(slices.Clip(c), agent) }
+func (c Chain) AppendHop(agent Hop) Chain { return append(slices.Clip(c), agent) }
 
 // String formats the chain for storage; ParseChain reads it.
 func (c Chain) String() string {

@@ -39,25 +39,25 @@ func TestChain_ReadsWhatItWrites(t *testing.T) {
 func TestChain_EnterStopsCirclesAndLongWays(t *testing.T) {
 	t.Parallel()
 	c := task.Chain{"a/1", "b/2"}
-	if err := c.Enter("c/3", "carl"); err != nil {
+	if err := c.CheckEntry("c/3", "carl"); err != nil {
 		t.Error(err)
 	}
-	err := c.Enter("b/2", "bert")
+	err := c.CheckEntry("b/2", "bert")
 	if !errors.Is(err, task.ErrLoop) || !strings.HasPrefix(fault.As(err).Safe, "bert was not asked") {
 		t.Error(err)
 	}
 	// Another agent of the same portal, or the same mark of another portal, is
 	// somebody else.
-	if c.Enter("b/1", "x") != nil || c.Enter("a/2", "x") != nil {
+	if c.CheckEntry("b/1", "x") != nil || c.CheckEntry("a/2", "x") != nil {
 		t.Error("names are mixed up")
 	}
 	for len(c) < task.MaxChain-1 {
-		c = c.With(task.Hop("x/" + strings.Repeat("y", len(c))))
+		c = c.AppendHop(task.Hop("x/" + strings.Repeat("y", len(c))))
 	}
-	if err := c.Enter("c/3", "carl"); err != nil {
+	if err := c.CheckEntry("c/3", "carl"); err != nil {
 		t.Error("too early:", err)
 	}
-	if err := c.With("z/z").Enter("c/3", "carl"); !errors.Is(err, task.ErrLoop) {
+	if err := c.AppendHop("z/z").CheckEntry("c/3", "carl"); !errors.Is(err, task.ErrLoop) {
 		t.Error("no end:", err)
 	}
 }
@@ -66,7 +66,7 @@ func TestChain_WithSharesNothing(t *testing.T) {
 	t.Parallel()
 	c := make(task.Chain, 1, 4)
 	c[0] = "a/1"
-	b, d := c.With("b/2"), c.With("d/3")
+	b, d := c.AppendHop("b/2"), c.AppendHop("d/3")
 	if b[1] != "b/2" || d[1] != "d/3" {
 		t.Error(b, d)
 	}

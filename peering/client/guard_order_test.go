@@ -191,7 +191,7 @@ func TestGuard_StrikesWhoGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var n wires
 		b := newSite(t, &n, "b.example")
-		shun := limit.NewShun()
+		shun := limit.NewPenaltyBox()
 		g, err := federation.NewGuard(t.Context(), federation.GuardConfig{Self: b.self, Gate: b.gate, Registry: b.registry, Nonces: b.nonces, Prover: b.client, Shun: shun, Started: clock.Now(), Log: discard})
 		if err != nil {
 			t.Fatal(err)
@@ -202,7 +202,7 @@ func TestGuard_StrikesWhoGoesOn(t *testing.T) {
 			g.Strike("192.0.2.2", federation.ReasonClock)
 			g.Strike("192.0.2.2", federation.ReasonBusy)
 		}
-		if !shun.Has(netip.MustParseAddr("192.0.2.1")) || shun.Has(netip.MustParseAddr("192.0.2.2")) {
+		if !shun.Contains(netip.MustParseAddr("192.0.2.1")) || shun.Contains(netip.MustParseAddr("192.0.2.2")) {
 			t.Error("the wrong ones are shunned")
 		}
 	})

@@ -263,7 +263,7 @@ func TestClients_StayAwayWhenRefused(t *testing.T) {
 			}
 			defer s.Wait()
 			defer s.Close("bye")
-			if err := s.Send(ctx, linkwire.Request(1, linkwire.MethodHello, linkwire.Hello{Protocol: 1, Name: "echo"})); err != nil {
+			if err := s.Send(ctx, linkwire.EncodeRequest(1, linkwire.MethodHello, linkwire.Hello{Protocol: 1, Name: "echo"})); err != nil {
 				t.Fatal(err)
 			}
 			err = cmd.Wait()

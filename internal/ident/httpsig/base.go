@@ -66,7 +66,8 @@ func (l innerList) parsed() (Params, error) {
 	p.Components = make([]Component, 0, len(l.items))
 	for _, it := range l.items {
 		c := Component{Name: it.item.text}
-		if it.item.kind != stringItem || c.Name != strings.ToLower(c.Name) || !printable(c.Name) || strings.ContainsAny(c.Name, " \"\\") || c.Name == "" {
+		if it.item.kind != stringItem || c.Name != strings.ToLower(c.Name) || !printable(c.Name) ||
+			strings.ContainsAny(c.Name, " \"\\") || c.Name == "" {
 			return p, errors.New("a component has no name")
 		}
 		for _, q := range it.params {
@@ -82,7 +83,8 @@ func (l innerList) parsed() (Params, error) {
 	}
 	for _, q := range l.params {
 		switch kind := q.item.kind; {
-		case (q.key == "created" || q.key == "expires") && kind == integerItem && q.item.number >= 0 && q.item.number < 1<<40:
+		case (q.key == "created" || q.key == "expires") && kind == integerItem && q.item.number >= 0 &&
+			q.item.number < 1<<40:
 			at := time.Unix(q.item.number, 0)
 			if q.key == "created" {
 				p.Created = at

@@ -324,13 +324,17 @@ func (p *parser) bareItem() (bareItem, error) {
 		}
 		return bareItem{kind: integerItem, number: n}, nil
 	case alpha(c) || c == '*':
-		return bareItem{kind: tokenItem, text: p.while(func(c byte) bool { return alpha(c) || digit(c) || strings.IndexByte("!#$%&'*+-.^_`|~:/", c) >= 0 })}, nil
+		return bareItem{kind: tokenItem, text: p.while(func(c byte) bool {
+			return alpha(c) || digit(c) ||
+				strings.IndexByte("!#$%&'*+-.^_`|~:/", c) >= 0
+		})}, nil
 	}
 	return bareItem{}, errors.New("a value is of no known type")
 }
 
 func (p *parser) text() (bareItem, error) {
-	if end := strings.IndexByte(p.rest[1:], '"'); end >= 0 && printable(p.rest[1:1+end]) && strings.IndexByte(p.rest[1:1+end], '\\') < 0 {
+	if end := strings.IndexByte(p.rest[1:], '"'); end >= 0 && printable(p.rest[1:1+end]) &&
+		strings.IndexByte(p.rest[1:1+end], '\\') < 0 {
 		out := bareItem{kind: stringItem, text: p.rest[1 : 1+end]} // nothing is escaped
 		p.rest = p.rest[end+2:]
 		return out, nil
