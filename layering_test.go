@@ -74,6 +74,10 @@ var may = map[string][]string{
 	"store":               with(inner, "migrations"),
 	"agentruntime":        inner,
 	"peering":             inner,
+	"peering/replication": with(leaves, "internal/record", "internal/federation"),
+	"peering/answer":      with(leaves, "internal/hub", "internal/record", "internal/federation"),
+	"peering/search":      with(leaves, "internal/hub", "internal/index/bm25", "internal/record", "internal/federation"),
+	"peering/catalog":     with(leaves, "internal/hub", "internal/record", "internal/federation"),
 	"peering/client":      with(leaves, "internal/ident/httpsig", "internal/record", "internal/federation"),
 	"peering/publish":     with(leaves, "internal/hub", "internal/record", "internal/federation"),
 	// serf is for it alone, and it knows no services.

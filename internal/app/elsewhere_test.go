@@ -68,7 +68,7 @@ func (p *Portal) far(t *testing.T, name string, proved bool, agents ...*record.A
 	p.federated.peers.Seen(f.ID, time.Millisecond)
 	p.federated.peers.Synced(f.ID, federation.HeadRow{Portal: f.ID, Version: head.Version(), Issued: head.Issued, Expires: head.Expires, Count: head.Count}, len(list), false, time.Time{})
 	p.federated.catalog.Put(f.ID, list)
-	p.federated.catalog.Settle(t.Context())
+	p.federated.catalog.Reconcile(t.Context())
 	return f
 }
 
@@ -231,7 +231,7 @@ func TestElsewhere_ImportsCountAtOnce(t *testing.T) {
 			go func() { done <- watch(ctx) }()
 		}
 		for late := time.After(2 * time.Minute); ; {
-			p.federated.catalog.Settle(ctx)
+			p.federated.catalog.Reconcile(ctx)
 			_, err := p.hub.Get(ctx, anybodyHere, "tides@harbour.example")
 			if (err == nil) == (skip == nil) {
 				break

@@ -138,7 +138,7 @@ func (p *Portal) Until(ctx context.Context, portal string, ok func(federation.Pe
 	for {
 		for _, peer := range p.federated.peers.Portals(ctx) {
 			if string(peer.ID) == portal && ok(peer) {
-				p.federated.catalog.Settle(ctx)
+				p.federated.catalog.Reconcile(ctx)
 				return nil
 			}
 		}

@@ -14,9 +14,12 @@ import (
 	"agentsite/internal/federation"
 	"agentsite/internal/ident"
 	"agentsite/internal/record"
-	"agentsite/peering"
+	"agentsite/peering/answer"
+	"agentsite/peering/catalog"
 	"agentsite/peering/client"
 	"agentsite/peering/overlay"
+	"agentsite/peering/replication"
+	"agentsite/peering/search"
 )
 
 // federated is what makes the portal one of a network. Its nil is that of a
@@ -31,21 +34,21 @@ type federated struct {
 	guard   *federation.Guard
 	greeter *client.Handshaker
 	door    *peer.Door
-	catalog *peering.Catalog // of other portals' agents
-	syncer  *peering.Syncer
+	catalog *catalog.Catalog // of other portals' agents
+	syncer  *replication.Syncer
 	ask     *egress.Client // for answers that are read whole
 	stream  *egress.Client // for calls of agents
 	tiers   *federation.Tiers
 	archive *federation.Archive
 	// summaries are what portals say of themselves in short.
-	summaries *peering.Summaries
+	summaries *catalog.Summaries
 	live      *livePart
 	// searcher asks portals that are not wholly held; calls counts those of
 	// agents elsewhere.
-	searcher *peering.Searcher
-	seeks    *peering.Seeker
-	answers  *peering.Network
-	stranger *peering.Stranger
+	searcher *search.Searcher
+	seeks    *search.Resolver
+	answers  *answer.Network
+	stranger *search.Bootstrapper
 	calls    wentOut
 	overlay  *overlay.Overlay // this portal in the DHT
 	gossip   *gossipPart      // nil with --gossip off
@@ -103,7 +106,7 @@ const (
 
 // federate makes the portal one of its network, if it is of one. It comes before
 // the hub, which shows agents of others.
-func (p *Portal) federate(ctx context.Context, keys *ident.Keys, allow []netip.Prefix, shelf peering.Shelf) error {
+func (p *Portal) federate(ctx context.Context, keys *ident.Keys, allow []netip.Prefix, shelf catalog.Directory) error {
 	if p.set.network == "" {
 		return p.openPeers(ctx, federation.PeersConfig{})
 	}

@@ -26,8 +26,10 @@ import (
 	"agentsite/internal/index"
 	"agentsite/internal/record"
 	"agentsite/internal/testing/federationtest"
-	"agentsite/peering"
+	"agentsite/peering/answer"
+	"agentsite/peering/catalog"
 	"agentsite/peering/client"
+	"agentsite/peering/search"
 	"agentsite/peering/translate"
 )
 
@@ -67,7 +69,7 @@ func newFanning(b *testing.B, agents int) *fanning {
 		if err != nil {
 			b.Fatal(err)
 		}
-		peer.Search(unlimited{door}, &peering.Answerer{Self: f.self.ID(), Network: publishNetwork, Replica: f.replica, Prove: pub.Prove,
+		peer.Search(unlimited{door}, &answer.Answerer{Self: f.self.ID(), Network: publishNetwork, Replica: f.replica, Prove: pub.Prove,
 			Search: func(ctx context.Context, q hub.Query) (hub.Page, error) {
 				return f.hub.Search(ctx, ident.Actor{Kind: ident.Guest}, q)
 			}})
@@ -150,7 +152,7 @@ func BenchmarkFanOutMute(b *testing.B) {
 
 // fanOut is a portal that knows so many others, of 300 agents each, and holds
 // none of theirs.
-func fanOut(b *testing.B, portals int) (*peering.Searcher, []*fanning) {
+func fanOut(b *testing.B, portals int) (*search.Searcher, []*fanning) {
 	me := newFanning(b, 0)
 	var all []*fanning
 	for range portals {
@@ -170,10 +172,10 @@ func fanOut(b *testing.B, portals int) (*peering.Searcher, []*fanning) {
 		me.registry.Synced(h.Portal, federation.HeadRow{Portal: h.Portal, Version: h.Version(), Issued: h.Issued, Expires: h.Expires, Count: h.Count}, 0, true, time.Time{})
 	}
 	log := slog.New(slog.DiscardHandler)
-	catalog := peering.NewCatalog(peering.CatalogConfig{Self: me.self.ID(), Host: "here.example", Network: publishNetwork, Replica: me.replica, Registry: me.registry, Shelf: me.hub, Translate: translate.Agent})
-	catalog.Settle(b.Context())
-	s := peering.NewSearcher(peering.SearcherConfig{Network: publishNetwork, Caller: me.client, Gate: me.gate, Replica: me.replica, Registry: me.registry, Catalog: catalog,
-		Summaries: peering.NewSummaries(publishNetwork, me.replica, log), Log: log})
+	remote := catalog.New(catalog.Config{Self: me.self.ID(), Host: "here.example", Network: publishNetwork, Replica: me.replica, Registry: me.registry, Directory: me.hub, Translate: translate.Agent})
+	remote.Reconcile(b.Context())
+	s := search.New(search.Config{Network: publishNetwork, Caller: me.client, Gate: me.gate, Replica: me.replica, Registry: me.registry, Catalog: remote,
+		Summaries: catalog.NewSummaries(publishNetwork, me.replica, log), Log: log})
 	return s, all
 }
 

@@ -6,16 +6,18 @@ import (
 	"agentsite/handlers/peer"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
-	"agentsite/peering"
+	"agentsite/peering/answer"
+	"agentsite/peering/catalog"
+	"agentsite/peering/search"
 	"agentsite/peering/translate"
 )
 
 // find makes the directory of other portals' agents, which are shown in an
 // index. It comes before the hub, which asks it.
-func (f *federated) find(shelf peering.Shelf) {
-	f.catalog = peering.NewCatalog(peering.CatalogConfig{Self: f.id, Host: f.p.url.Host, Tier: f.tiers.Tier, Network: f.p.set.network, Replica: f.p.replica,
-		Registry: f.peers, Shelf: shelf, Translate: translate.Agent, Imports: f.peers.Imports, News: f.peers.Changed, Liveness: f.p.livenessOf, Log: f.p.log})
-	f.summaries = peering.NewSummaries(f.p.set.network, f.p.replica, f.p.log)
+func (f *federated) find(shelf catalog.Directory) {
+	f.catalog = catalog.New(catalog.Config{Self: f.id, Host: f.p.url.Host, Tier: f.tiers.Tier, Network: f.p.set.network, Replica: f.p.replica,
+		Registry: f.peers, Directory: shelf, Translate: translate.Agent, Imports: f.peers.Imports, News: f.peers.Changed, Liveness: f.p.livenessOf, Log: f.p.log})
+	f.summaries = catalog.NewSummaries(f.p.set.network, f.p.replica, f.p.log)
 	f.run = append(f.run, f.catalog.Run, f.summaries.Run)
 }
 
@@ -34,11 +36,11 @@ func (f *federated) network(instead hub.Network) hub.Network {
 // search makes what asks other portals for their agents. It comes after follow
 // and distribute, by which it takes heads in and finds portals.
 func (f *federated) search() {
-	f.stranger = &peering.Stranger{Handshake: f.client.Handshake, Registry: f.peers, Wanted: f.peers.Wanted, Report: f.syncer.Report, Catalog: f.catalog}
-	f.searcher = peering.NewSearcher(peering.SearcherConfig{Network: f.p.set.network, Caller: f.client, Gate: f.gate, Replica: f.p.replica, Registry: f.peers,
-		Catalog: f.catalog, Summaries: f.summaries, Take: f.syncer.Take, Book: f.overlay, Stranger: f.stranger, Log: f.p.log})
-	f.seeks = peering.NewSeeker(peering.SeekerConfig{Host: f.p.url.Host, Book: f.overlay, Searcher: f.searcher, Stranger: f.stranger, Log: f.p.log})
-	f.answers = peering.NewNetwork(peering.NetworkConfig{Self: f.id, Name: f.p.set.network, Replica: f.p.replica, Registry: f.peers, Catalog: f.catalog, Searcher: f.searcher})
+	f.stranger = &search.Bootstrapper{Handshake: f.client.Handshake, Registry: f.peers, Wanted: f.peers.Wanted, Report: f.syncer.Report, Catalog: f.catalog}
+	f.searcher = search.New(search.Config{Network: f.p.set.network, Caller: f.client, Gate: f.gate, Replica: f.p.replica, Registry: f.peers,
+		Catalog: f.catalog, Summaries: f.summaries, Take: f.syncer.Take, DHT: f.overlay, Bootstrapper: f.stranger, Log: f.p.log})
+	f.seeks = search.NewResolver(search.ResolverConfig{Host: f.p.url.Host, DHT: f.overlay, Searcher: f.searcher, Bootstrapper: f.stranger, Log: f.p.log})
+	f.answers = answer.NewNetwork(answer.NetworkConfig{Self: f.id, Name: f.p.set.network, Replica: f.p.replica, Registry: f.peers, Catalog: f.catalog, Searcher: f.searcher})
 	f.run = append(f.run, f.searcher.Run)
 }
 
@@ -62,7 +64,7 @@ func (f *federated) seeker() hub.Seeker {
 
 // answer finds agents for others. It comes after follow.
 func (f *federated) answer() {
-	peer.Search(f.door, &peering.Answerer{Self: f.id, Host: f.p.url.Host, Network: f.p.set.network, Replica: f.p.replica, Prove: f.p.publisher.Prove, Tier: f.tiers.Tier, Archive: f.archive,
+	peer.Search(f.door, &answer.Answerer{Self: f.id, Host: f.p.url.Host, Network: f.p.set.network, Replica: f.p.replica, Prove: f.p.publisher.Prove, Tier: f.tiers.Tier, Archive: f.archive,
 		Search: func(ctx context.Context, q hub.Query) (hub.Page, error) {
 			return f.p.hub.Search(ctx, ident.Actor{Kind: ident.Guest}, q)
 		}})

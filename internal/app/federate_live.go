@@ -178,7 +178,7 @@ func (l *livePart) changed(ctx context.Context, portal record.PortalID, tags map
 		}
 	}
 	for part := range slices.Chunk(again, againBatch) {
-		p.federated.catalog.Again(portal, part)
+		p.federated.catalog.Refresh(portal, part)
 		select {
 		case <-ctx.Done():
 			return

@@ -4,7 +4,7 @@ import (
 	"agentsite/handlers/peer"
 	"agentsite/internal/federation"
 	"agentsite/internal/record"
-	"agentsite/peering"
+	"agentsite/peering/replication"
 )
 
 // follow makes the portal keep what others sign, hand it on, and tell them of
@@ -12,7 +12,7 @@ import (
 func (f *federated) follow() error {
 	trees := federation.NewTrees(f.p.replica)
 	var err error
-	f.syncer, err = peering.NewSyncer(peering.SyncConfig{Self: f.self, Caller: f.client, Replica: f.p.replica, Registry: f.peers, Trees: trees,
+	f.syncer, err = replication.New(replication.Config{Self: f.self, Caller: f.client, Replica: f.p.replica, Registry: f.peers, Trees: trees,
 		Directory: f.catalog, News: f.peers.Changed, Tiers: f.tiers, Summaries: f.summaries, Ahead: f.ahead, OwnCard: f.self.Saw, Log: f.p.log})
 	if err != nil {
 		return err

@@ -1,0 +1,217 @@
+package answer
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+
+	"agentsite/internal/fault"
+	"agentsite/internal/federation"
+	"agentsite/internal/hub"
+	"agentsite/internal/record"
+	"agentsite/peering/translate"
+)
+
+const (
+	// indexedShare is which part of an answer one portal gets of what all have,
+	// while others have something too.
+	indexedShare = 5
+	// indexedWider is how many times as many are found as are answered with, as
+	// some are left out.
+	indexedWider = 3
+)
+
+// Prover shows that portals list agents: federation.Archive. What may not be
+// shown is a NotFound fault, a log that is just being taken in an Unavailable one.
+type Prover interface {
+	Head(ctx context.Context, portal record.PortalID) (federation.Told, *record.Head, error)
+	Prove(ctx context.Context, portal record.PortalID, agentID string) (*federation.Proven, error)
+}
+
+// hitOf is an agent of a portal, by its key.
+type hitOf struct {
+	portal record.PortalID
+	key    record.Hash
+}
+
+// provenHits are agents of other portals with their proofs, each under the head
+// of its portal at that time: to prove one may need all leaves of a portal. The
+// zero value is ready.
+type provenHits struct {
+	mu   sync.Mutex // guards list
+	list map[hitOf]provenHit
+}
+
+type provenHit struct {
+	federation.Hit
+	under record.Version
+}
+
+func (p *provenHits) get(of hitOf, under record.Version) (federation.Hit, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	h, ok := p.list[of]
+	return h.Hit, ok && h.under == under
+}
+
+func (p *provenHits) put(of hitOf, h provenHit) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.list == nil || len(p.list) >= maxHits {
+		p.list = make(map[hitOf]provenHit)
+	}
+	p.list[of] = h
+}
+
+// indexed is an answer to federation.OfAll that is being made.
+type indexed struct {
+	*federation.SearchAnswer
+	own    *record.Head
+	size   int // in bytes, about
+	places []int
+	per    map[record.PortalID]int
+}
+
+// all looks for agents of all portals that this one shows but for those of the
+// one that asks, which has them. What cannot be shown to be listed just now is
+// left out: whoever asks has others to ask.
+func (s *Answerer) all(ctx context.Context, asker record.PortalID, q federation.SearchQuestion) (*federation.SearchAnswer, error) {
+	of := hub.Query{Text: q.Text, Kinds: q.Kinds, Tags: q.Tags, Skills: q.Skills, Live: q.Live, Languages: q.Languages, Portals: slices.Clone(q.Portals),
+		Limit: min(indexedWider*q.Limit, 100), Bare: true}
+	for i, host := range of.Portals {
+		if host == s.Host {
+			of.Portals[i] = "local"
+		}
+	}
+	page, err := s.Search(ctx, of)
+	if err != nil {
+		return nil, err
+	}
+	own, wire, err := s.head(ctx)
+	if err != nil {
+		return nil, err
+	}
+	a := indexed{&federation.SearchAnswer{Head: wire, Total: page.Total, Results: []federation.Hit{}}, own, len(wire), nil, make(map[record.PortalID]int)}
+	share := max(q.Limit/indexedShare, 1)
+	var behind []int // there was enough of their portals
+	for i := range page.Results {
+		portal := s.lister(&page.Results[i].Agent)
+		switch {
+		case portal == asker || portal == "":
+		case len(a.Results) == q.Limit:
+		case a.per[portal] >= share:
+			behind = append(behind, i)
+		default:
+			if err := s.add(ctx, &a, portal, i, page.Results[i]); err != nil {
+				return nil, err
+			}
+		}
+	}
+	for _, i := range behind {
+		if len(a.Results) == q.Limit {
+			break
+		}
+		if err := s.add(ctx, &a, s.lister(&page.Results[i].Agent), i, page.Results[i]); err != nil {
+			return nil, err
+		}
+	}
+	a.rank()
+	return a.SearchAnswer, nil
+}
+
+// lister is the portal that lists an agent as it is shown.
+func (s *Answerer) lister(a *hub.Agent) record.PortalID {
+	if !a.Elsewhere() {
+		return s.Self
+	}
+	if a.PortalID != "" {
+		return record.PortalID(a.PortalID)
+	}
+	portal, _ := translate.Local(a.ID)
+	return portal
+}
+
+// add adds a result that can be proved and for which there is room.
+func (s *Answerer) add(ctx context.Context, a *indexed, portal record.PortalID, place int, r hub.Result) error {
+	var told federation.Told
+	var hit federation.Hit
+	var ok bool
+	var err error
+	if portal == s.Self {
+		key := record.AgentKey(record.AgentID(s.Self, translate.LocalID(r.Agent.ID)))
+		if hit, ok, err = s.own(ctx, a.own, key); errors.Is(err, errBetween) {
+			return nil
+		}
+	} else {
+		told, hit, ok, err = s.proven(ctx, portal, r.Agent.ID)
+	}
+	if err != nil || !ok {
+		return err
+	}
+	size := len(hit.Record) + len(hit.Proof)
+	fresh := portal != s.Self && a.per[portal] == 0
+	if fresh {
+		size += len(told.Card) + len(told.Head)
+	}
+	if a.size+size > federation.MaxIndexed {
+		return nil
+	}
+	if fresh {
+		a.Heads = append(a.Heads, told)
+	}
+	hit.Score = r.Score
+	a.Results, a.places = append(a.Results, hit), append(a.places, place)
+	a.per[portal]++
+	a.size += size
+	return nil
+}
+
+// proven is an agent of another portal under its newest head, with that and the
+// card; not ok when it may not be shown, or not just now.
+func (s *Answerer) proven(ctx context.Context, portal record.PortalID, agentID string) (told federation.Told, h federation.Hit, ok bool, err error) {
+	told, head, err := s.Archive.Head(ctx, portal)
+	if err != nil {
+		return told, h, false, unlessAbsent(err)
+	}
+	of := hitOf{portal, record.AgentKey(agentID)}
+	if h, ok := s.proved.get(of, head.Version()); ok {
+		return told, h, true, nil
+	}
+	// While the log is behind the head there is no proof to be found.
+	if at, err := s.Replica.Position(ctx, portal); err != nil || at != head.Version() {
+		return told, h, false, err
+	}
+	p, err := s.Archive.Prove(ctx, portal, agentID)
+	if err != nil {
+		return told, h, false, unlessAbsent(err)
+	}
+	if p.Record == nil || string(p.Head) != string(told.Head) {
+		return told, h, false, nil
+	}
+	h = federation.Hit{Record: p.Record, Proof: p.Proof}
+	s.proved.put(of, provenHit{h, head.Version()})
+	return told, h, true, nil
+}
+
+// unlessAbsent is nil for what is only not there, or not just now.
+func unlessAbsent(err error) error {
+	if k := fault.As(err).Kind; k == fault.NotFound || k == fault.Unavailable {
+		return nil
+	}
+	return err
+}
+
+// rank puts the results in the order in which they were found.
+func (a *indexed) rank() {
+	at := make([]int, len(a.places))
+	for i := range at {
+		at[i] = i
+	}
+	slices.SortStableFunc(at, func(i, j int) int { return a.places[i] - a.places[j] })
+	list := make([]federation.Hit, len(at))
+	for to, from := range at {
+		list[to] = a.Results[from]
+	}
+	a.Results = list
+}

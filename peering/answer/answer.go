@@ -1,0 +1,197 @@
+// Package answer answers questions about agents: other portals' searches among
+// this portal's agents, and the hub's questions about agents of other portals.
+package answer
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"sync"
+
+	"agentsite/internal/federation"
+	"agentsite/internal/hub"
+	"agentsite/internal/record"
+	"agentsite/peering/translate"
+)
+
+// Answerer finds this portal's own agents for other portals, with what shows
+// each to be listed; of an index portal those of others too. It is safe for
+// concurrent use.
+type Answerer struct {
+	// Self and Host are this portal's id and host, Network the name in everything
+	// signed.
+	Self    record.PortalID
+	Host    string
+	Network string
+	Replica federation.Replica
+	// Search finds what everybody may find.
+	Search func(ctx context.Context, q hub.Query) (hub.Page, error)
+	// Prove is Publisher.Prove.
+	Prove func(ctx context.Context, portal record.PortalID, key record.Hash) *record.Proof
+	// Tier says whether this is an index portal, which shows by Archive what it
+	// holds of others; nil for no.
+	Tier    func() string
+	Archive Prover
+
+	ready  ready
+	proved provenHits
+}
+
+// errBetween: a record has changed and the head that covers it is not there
+// yet.
+var errBetween = errors.New("between two heads")
+
+// Answer looks for agents. Those that are not published are left out.
+func (s *Answerer) Answer(ctx context.Context, asker record.PortalID, q federation.SearchQuestion) (*federation.SearchAnswer, error) {
+	if err := q.Check(); err != nil {
+		return nil, err
+	}
+	if q.Limit == 0 {
+		q.Limit = federation.MaxFound
+	}
+	if q.Of == federation.OfAll && s.Tier != nil && s.Tier() == record.TierIndex {
+		return s.all(ctx, asker, q)
+	}
+	page, err := s.Search(ctx, hub.Query{Text: q.Text, Kinds: q.Kinds, Tags: q.Tags, Skills: q.Skills, Live: q.Live, Languages: q.Languages,
+		Limit: q.Limit, Scope: hub.ScopePortal, Bare: true})
+	if err != nil {
+		return nil, err
+	}
+	a, err := s.prove(ctx, page)
+	if errors.Is(err, errBetween) {
+		a, err = s.prove(ctx, page)
+	}
+	if errors.Is(err, errBetween) {
+		return nil, federation.Refuse(federation.ReasonBusy, "The agents here are just changing. Ask again in a moment.")
+	}
+	return a, err
+}
+
+// maxHits bounds the agents whose record and proof are ready, at some 3 KiB.
+const maxHits = 4096
+
+// ready are agents that were found under one head, with their proofs: who is
+// found once is found again.
+type ready struct {
+	mu   sync.Mutex // guards the rest
+	wire []byte     // of the head
+	head *record.Head
+	hits map[record.Hash]federation.Hit // by key
+}
+
+// under returns the head in wire, with what is ready under it forgotten when it
+// is another than before.
+func (r *ready) under(network string, wire []byte) (*record.Head, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.head != nil && bytes.Equal(r.wire, wire) {
+		return r.head, nil
+	}
+	h, err := record.Open(network, wire)
+	if err != nil {
+		return nil, err
+	}
+	head, ok := h.Body.(*record.Head)
+	if !ok {
+		return nil, errBetween
+	}
+	r.wire, r.head, r.hits = wire, head, make(map[record.Hash]federation.Hit)
+	return head, nil
+}
+
+func (r *ready) get(head *record.Head, key record.Hash) (federation.Hit, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	h, ok := r.hits[key]
+	return h, ok && r.head == head
+}
+
+func (r *ready) put(head *record.Head, key record.Hash, h federation.Hit) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.head == head && len(r.hits) < maxHits {
+		r.hits[key] = h
+	}
+}
+
+// newest returns the head if it is the newest, of that version.
+func (r *ready) newest(v record.Version) (*record.Head, []byte) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.head == nil || r.head.Version() != v {
+		return nil, nil
+	}
+	return r.head, r.wire
+}
+
+// head returns this portal's newest head, which is read when it is another.
+func (s *Answerer) head(ctx context.Context) (*record.Head, []byte, error) {
+	standing, err := s.Replica.Standing(ctx, s.Self)
+	if err != nil {
+		return nil, nil, err
+	}
+	if head, wire := s.ready.newest(standing.Head); head != nil {
+		return head, wire, nil
+	}
+	wire, err := s.Replica.Head(ctx, s.Self)
+	if err != nil {
+		return nil, nil, err
+	}
+	if wire == nil {
+		return nil, nil, errBetween
+	}
+	head, err := s.ready.under(s.Network, wire)
+	return head, wire, err
+}
+
+// prove makes the answer of what was found, all of it under one head.
+func (s *Answerer) prove(ctx context.Context, page hub.Page) (*federation.SearchAnswer, error) {
+	head, wire, err := s.head(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := &federation.SearchAnswer{Head: wire, Total: page.Total, Results: []federation.Hit{}}
+	for i := range page.Results {
+		key := record.AgentKey(record.AgentID(s.Self, translate.LocalID(page.Results[i].Agent.ID)))
+		hit, ok, err := s.own(ctx, head, key)
+		if err != nil {
+			return nil, err
+		}
+		if !ok {
+			continue
+		}
+		hit.Score = page.Results[i].Score
+		out.Results = append(out.Results, hit)
+	}
+	return out, nil
+}
+
+// own is hit, unless it is ready.
+func (s *Answerer) own(ctx context.Context, head *record.Head, key record.Hash) (h federation.Hit, ok bool, err error) {
+	if h, ok := s.ready.get(head, key); ok {
+		return h, true, nil
+	}
+	if h, ok, err = s.hit(ctx, head, key); ok && err == nil {
+		s.ready.put(head, key, h)
+	}
+	return h, ok, err
+}
+
+// hit is the record of an agent with the proof that the head covers it; false
+// when it is not published.
+func (s *Answerer) hit(ctx context.Context, head *record.Head, key record.Hash) (h federation.Hit, ok bool, err error) {
+	wire, err := s.Replica.Agent(ctx, s.Self, key)
+	if err != nil || wire == nil {
+		return h, false, err
+	}
+	r, err := record.Open(s.Network, wire)
+	if err != nil || r.Tombstone() {
+		return h, false, err
+	}
+	p := s.Prove(ctx, s.Self, key)
+	if p == nil || !head.Covers(r, p) {
+		return h, false, errBetween
+	}
+	proof, err := p.Encode()
+	return federation.Hit{Record: wire, Proof: proof}, err == nil, err
+}

@@ -1,0 +1,102 @@
+package answer
+
+import (
+	"context"
+	"time"
+
+	"agentsite/internal/fault"
+	"agentsite/internal/hub"
+	"agentsite/internal/record"
+	"agentsite/peering/translate"
+)
+
+// Record implements hub.Network. It reads what the Replica keeps, of this
+// portal's own agents too.
+func (n *Network) Record(ctx context.Context, a hub.Agent, prove bool) (hub.Evidence, error) {
+	none := fault.New(fault.NotFound, "No signed record of %s is here.", a.Handle())
+	portal, id, read := n.cfg.Self, record.AgentID(n.cfg.Self, translate.LocalID(a.ID)), n.cfg.Replica.Agent
+	if a.Elsewhere() {
+		of, url := n.Owner(a)
+		if !n.ShowsHost(a.Portal) || !n.cfg.Registry.Decide(ctx, of, url).Show {
+			return hub.Evidence{}, none
+		}
+		portal, id, read = of, a.ID, n.cfg.Replica.CoveredAgent
+	}
+	var e hub.Evidence
+	var err error
+	if e.Card, err = n.cfg.Replica.Card(ctx, portal); err != nil {
+		return hub.Evidence{}, err
+	}
+	if e.Head, err = n.cfg.Replica.Head(ctx, portal); err != nil {
+		return hub.Evidence{}, err
+	}
+	key := record.AgentKey(id)
+	if e.Record, err = read(ctx, portal, key); err != nil {
+		return hub.Evidence{}, err
+	}
+	var proof []byte
+	if n.cfg.Searcher != nil && e.Record == nil && a.Elsewhere() {
+		if f, err := n.cfg.Searcher.Open(ctx, a.Name, a.Portal); err == nil && f.ID == a.ID {
+			e.Head, e.Record, proof = f.Head.Wire, f.Record.Wire, f.Proof
+		}
+	}
+	if e.Card == nil || e.Head == nil || e.Record == nil {
+		return hub.Evidence{}, none
+	}
+	r, err := record.Open(n.cfg.Name, e.Record)
+	if err != nil {
+		return hub.Evidence{}, none
+	}
+	h, err := record.Open(n.cfg.Name, e.Head)
+	if err != nil {
+		return hub.Evidence{}, none
+	}
+	body, ok := r.Body.(*record.Agent)
+	head, of := h.Body.(*record.Head)
+	if !ok || !of || body.Deleted {
+		return hub.Evidence{}, none
+	}
+	describe(&e, r, body)
+	e.HeadHash, e.HeadSeq, e.HeadCount = h.Hash.String(), head.Seq, head.Count
+	e.HeadIssued, e.HeadExpires = time.UnixMilli(head.Issued).UTC(), time.UnixMilli(head.Expires).UTC()
+	if prove && proof != nil {
+		e.Proof = proof
+	} else if prove {
+		e.Proof, err = n.prove(ctx, portal, head, r, key)
+	}
+	return e, err
+}
+
+// maxProved is of how many agents a tree is built for one proof: it takes
+// about 300 ns for each.
+const maxProved = 100_000
+
+// prove returns the proof that a head covers a record, nil when the log is not
+// whole here, or so long that it would take too long.
+func (n *Network) prove(ctx context.Context, portal record.PortalID, head *record.Head, r *record.Record, key record.Hash) ([]byte, error) {
+	if head.Count > maxProved {
+		return nil, nil
+	}
+	tree := new(record.Tree)
+	err := n.cfg.Replica.Leaves(ctx, portal, func(key, hash record.Hash) bool {
+		tree.Set(key, hash)
+		return ctx.Err() == nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if p := tree.Prove(key); p != nil && head.Covers(r, p) {
+		return p.Encode()
+	}
+	return nil, nil
+}
+
+// describe fills in what a record says that the directory does not show.
+func describe(e *hub.Evidence, r *record.Record, body *record.Agent) {
+	e.Hash, e.Key = r.Hash.String(), string(r.Key)
+	e.Issued, e.Expires = time.UnixMilli(r.Issued).UTC(), time.UnixMilli(r.Expires).UTC()
+	for _, p := range body.Endpoints {
+		e.Endpoints = append(e.Endpoints, hub.Address{Protocol: p.Protocol, URL: p.URL})
+	}
+	e.CardURL, e.Terms, e.Pricing = body.CardURL, body.Terms, body.Pricing
+}

@@ -1,0 +1,58 @@
+package answer
+
+import (
+	"context"
+	"strings"
+
+	"agentsite/internal/fault"
+	"agentsite/internal/federation"
+	"agentsite/internal/hub"
+	"agentsite/internal/record"
+	"agentsite/peering/catalog"
+	"agentsite/peering/search"
+)
+
+// NetworkConfig is what a Network needs. Every field is required.
+type NetworkConfig struct {
+	// Self is this portal's id, Name the network in everything signed.
+	Self     record.PortalID
+	Name     string
+	Replica  federation.Replica
+	Registry federation.Registry
+	Catalog  *catalog.Catalog
+	// Searcher asks portals that are not wholly held; nil to ask none.
+	Searcher *search.Searcher
+}
+
+// Network answers for the agents of other portals, from the Catalog where they
+// are held and by the Searcher where not. It implements hub.Network.
+type Network struct {
+	*catalog.Catalog
+	cfg NetworkConfig
+}
+
+var _ hub.Network = (*Network)(nil)
+
+// NewNetwork returns a Network.
+func NewNetwork(cfg NetworkConfig) *Network { return &Network{cfg.Catalog, cfg} }
+
+// Find implements hub.Network. It looks at what is in memory, and asks the
+// Gatekeeper, so that an operator's decision holds at once. An agent that is not
+// held is asked for at its portal, which may take a while.
+func (n *Network) Find(ctx context.Context, name, host string) (hub.Agent, error) {
+	host = strings.ToLower(host)
+	if a, ok := n.Named(name, host); ok {
+		if id, url := n.Owner(a); id == "" || n.cfg.Registry.Decide(ctx, id, url).Show {
+			return a, nil
+		}
+	}
+	if n.cfg.Searcher != nil {
+		if f, err := n.cfg.Searcher.Open(ctx, name, host); err == nil {
+			return f.Agent, nil
+		}
+	}
+	if issued, ok := n.Collapsed(host); ok {
+		return hub.Agent{}, fault.New(fault.NotFound, "%s has not renewed its word for its agents since %s, so they are left out until it does.", host, issued.UTC().Format("2 January 15:04 UTC"))
+	}
+	return hub.Agent{}, fault.New(fault.NotFound, "There is no agent %.80q that is known here. Search for it, or check the spelling.", name+"@"+host)
+}

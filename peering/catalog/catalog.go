@@ -1,0 +1,432 @@
+// Package catalog shows the agents of other portals in the directory: which
+// portals are shown, what is held of each, and their summaries for searches.
+package catalog
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"agentsite/internal/clock"
+	"agentsite/internal/federation"
+	"agentsite/internal/hub"
+	"agentsite/internal/record"
+)
+
+// Directory is where agents of other portals are found: hub.Service.
+type Directory interface {
+	Learn(list []hub.Agent)
+	LearnAll(next func() (hub.Agent, bool))
+	Unlearn(ids []string)
+	Learned(id string) (hub.Agent, bool)
+	LearnedAs(name, portal string) []hub.Agent
+	LearnedFrom(portal string) []string
+}
+
+// Config is what a Catalog needs.
+type Config struct {
+	// Self and Host are this portal's id and host.
+	Self record.PortalID
+	Host string
+	// Tier says how much is kept of others; nil for all.
+	Tier func() string
+	// Network is the name in everything signed.
+	Network  string
+	Replica  federation.Replica
+	Registry federation.Registry
+	// Directory is where the agents are shown.
+	Directory Directory
+	// Translate makes of an agent's record, with the card of its portal, the
+	// agent that is shown; an error means that it is not.
+	Translate func(*record.Card, *record.Agent) (hub.Agent, error)
+	// Imports says which agents are shown at all; nil for all.
+	Imports func(*record.Agent) bool
+	// News returns a channel that is closed when anything about portals
+	// changes; nil to look every two seconds only.
+	News func() <-chan struct{}
+	// Liveness is what is known of an agent by its id in the network; nil for
+	// nothing.
+	Liveness func(id string) hub.Liveness
+	Log      *slog.Logger
+}
+
+// Catalog shows agents of other portals in the directory: of portals that are
+// let in and whose head holds. It implements Directory. Make one with
+// New and keep Run running.
+type Catalog struct {
+	cfg Config
+
+	settling sync.Mutex // held by whoever settles: one at a time
+	wake     chan struct{}
+	view     atomic.Pointer[view] // never nil
+	rules    atomic.Int64         // grows with Reread
+	sought   soughtPortals
+
+	mu       sync.Mutex // guards what follows
+	portals  map[record.PortalID]*stand
+	portable map[string][]listing // by id, of agents with their own key
+	handles  map[string]string    // of their other listings, to id
+}
+
+// stand is how the agents of one portal stand in the directory.
+type stand struct {
+	id record.PortalID
+	// turn is held while agents of the portal move in or out, also across
+	// reading the Replica: what is put meanwhile must come after what is read.
+	// It guards the rest.
+	turn  sync.Mutex
+	shown shown
+	card  *record.Card // when it is shown
+}
+
+// shown is how agents of a portal are shown; the zero value: not at all.
+type shown struct {
+	host     string
+	verified bool
+	rules    int64 // of Imports
+}
+
+// Everything is looked at every settleEvery, because heads end, and when there
+// is news, but not more often than once in settlePause.
+const (
+	settleEvery = 2 * time.Second
+	settlePause = 100 * time.Millisecond
+)
+
+// New returns a Catalog that shows nothing yet.
+func New(cfg Config) *Catalog {
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	c := &Catalog{cfg: cfg, wake: make(chan struct{}, 1), portals: make(map[record.PortalID]*stand),
+		portable: make(map[string][]listing), handles: make(map[string]string)}
+	c.view.Store(newView(cfg, nil, nil, clock.Now()))
+	return c
+}
+
+// Load shows all agents that are held, once, at the start. See hub.Network.
+func (c *Catalog) Load(ctx context.Context) error {
+	c.Reconcile(ctx)
+	return ctx.Err()
+}
+
+// Run settles what changed until ctx ends.
+func (c *Catalog) Run(ctx context.Context) error {
+	for ctx.Err() == nil {
+		var news <-chan struct{}
+		if c.cfg.News != nil {
+			news = c.cfg.News()
+		}
+		c.Reconcile(ctx)
+		if !clock.Sleep(ctx, settlePause) {
+			break
+		}
+		tick := time.NewTimer(settleEvery - settlePause)
+		select {
+		case <-ctx.Done():
+		case <-tick.C:
+		case <-c.wake:
+		case <-news:
+		}
+		tick.Stop()
+	}
+	return nil
+}
+
+// Reread makes the next Reconcile ask again which agents are shown at all: the
+// policy is another one.
+func (c *Catalog) Reread() {
+	c.rules.Add(1)
+	c.Changed("")
+}
+
+// Changed implements Directory.
+func (c *Catalog) Changed(record.PortalID) {
+	select {
+	case c.wake <- struct{}{}:
+	default: // it will look at everything anyway
+	}
+}
+
+// Reconcile brings the directory in line with what the Registry says of portals
+// now. It returns when that is done.
+func (c *Catalog) Reconcile(ctx context.Context) {
+	c.settling.Lock()
+	defer c.settling.Unlock()
+	now := clock.Now()
+	peers := c.cfg.Registry.Portals(ctx)
+	want := c.wanted(ctx, peers, now)
+	// Out before in: of two portals of one host the other may take its place.
+	for _, s := range c.all() {
+		if want[s.id] != s.now() {
+			c.fold(ctx, s, want[s.id])
+		}
+	}
+	for _, p := range peers {
+		if w, ok := want[p.ID]; ok && ctx.Err() == nil {
+			c.fill(ctx, c.stand(p.ID), w)
+		}
+	}
+	c.view.Store(newView(c.cfg, peers, want, now))
+}
+
+// wanted says which portals are shown, and how. When several have the same
+// host, those that were not seen to be there give way to the one that was.
+func (c *Catalog) wanted(ctx context.Context, peers []federation.Peer, now time.Time) map[record.PortalID]shown {
+	want := make(map[record.PortalID]shown)
+	proved := make(map[string]bool)
+	rules := c.rules.Load()
+	for _, p := range peers {
+		if p.ID == "" || p.ID == c.cfg.Self || p.Host() == "" || strings.EqualFold(p.Host(), c.cfg.Host) || !current(p, now) {
+			continue
+		}
+		if d := c.cfg.Registry.Decide(ctx, p.ID, p.URL); !d.Show {
+			continue
+		}
+		w := shown{p.Host(), p.Proven(now), rules}
+		want[p.ID] = w
+		proved[w.host] = proved[w.host] || w.verified
+	}
+	for id, w := range want {
+		if proved[w.host] && !w.verified {
+			delete(want, id)
+		}
+	}
+	return want
+}
+
+// current reports whether a portal's word for its agents holds.
+func current(p federation.Peer, now time.Time) bool {
+	switch p.State {
+	case federation.Pending, federation.Denied, federation.Quarantined, federation.Stale:
+		return false
+	}
+	return p.HeadExpires.After(now)
+}
+
+func (c *Catalog) all() []*stand {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	list := make([]*stand, 0, len(c.portals))
+	for _, s := range c.portals {
+		list = append(list, s)
+	}
+	return list
+}
+
+func (c *Catalog) stand(id record.PortalID) *stand {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := c.portals[id]
+	if s == nil {
+		s = &stand{id: id}
+		c.portals[id] = s
+	}
+	return s
+}
+
+func (s *stand) now() shown {
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	return s.shown
+}
+
+// Clear implements Directory.
+func (c *Catalog) Clear(portal record.PortalID) {
+	c.fold(context.Background(), c.stand(portal), shown{})
+	c.Changed(portal) // what is covered is read again
+}
+
+// fold takes the agents of a portal out, unless they stay under its host.
+func (c *Catalog) fold(ctx context.Context, s *stand, want shown) {
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	if s.shown.host == "" || s.shown.host == want.host {
+		return
+	}
+	ids := c.cfg.Directory.LearnedFrom(s.shown.host)
+	own := string(s.id) + "/"
+	ids = slices.DeleteFunc(ids, func(id string) bool { return !strings.HasPrefix(id, own) })
+	s.shown = shown{}
+	c.cfg.Directory.Unlearn(ids)
+	c.unlist(ctx, s.id)
+}
+
+// fill shows the agents of a portal that the Replica holds and a head covers,
+// in another way than now.
+func (c *Catalog) fill(ctx context.Context, s *stand, want shown) {
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	if s.shown == want {
+		return
+	}
+	card, err := c.Card(ctx, s.id)
+	if err == nil {
+		s.shown, s.card = want, card
+		err = c.read(ctx, s)
+	}
+	if err != nil {
+		// The next Reconcile tries again.
+		s.shown = shown{}
+		c.cfg.Log.Warn("read agents of a portal", "portal", s.id, "error", err)
+	}
+}
+
+// Card returns the card of a portal.
+func (c *Catalog) Card(ctx context.Context, id record.PortalID) (*record.Card, error) {
+	wire, err := c.cfg.Replica.Card(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	r, err := record.Open(c.cfg.Network, wire)
+	if err != nil {
+		return nil, fmt.Errorf("card of %s: %w", id, err)
+	}
+	card, ok := r.Body.(*record.Card)
+	if !ok {
+		return nil, fmt.Errorf("card of %s is a %s", id, r.Type)
+	}
+	return card, nil
+}
+
+// batch is how many records are read before they are put.
+const batch = 1024
+
+// read puts all agents of a portal; the caller must hold its turn.
+func (c *Catalog) read(ctx context.Context, s *stand) error {
+	var list []*record.Record
+	err := c.cfg.Replica.Covered(ctx, s.id, 0, func(wire []byte) bool {
+		r, err := record.Open(c.cfg.Network, wire)
+		if err != nil {
+			c.cfg.Log.Warn("a kept record cannot be read", "portal", s.id, "error", err)
+			return true
+		}
+		if list = append(list, r); len(list) == batch {
+			c.put(ctx, s, list)
+			list = list[:0]
+		}
+		return ctx.Err() == nil
+	})
+	c.put(ctx, s, list)
+	if err == nil {
+		err = ctx.Err()
+	}
+	return err
+}
+
+// Put implements Directory.
+func (c *Catalog) Put(portal record.PortalID, list []*record.Record) {
+	ctx := context.Background()
+	c.mu.Lock()
+	s := c.portals[portal]
+	c.mu.Unlock()
+	if s == nil {
+		c.Changed(portal) // it reads what is kept
+		return
+	}
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	if s.shown.host != "" {
+		c.put(ctx, s, list)
+	}
+}
+
+// put shows records of a portal; the caller must hold its turn.
+func (c *Catalog) put(ctx context.Context, s *stand, list []*record.Record) {
+	var out []string
+	in := make([]hub.Agent, 0, len(list))
+	for _, r := range list {
+		body, ok := r.Body.(*record.Agent)
+		if !ok || r.Portal != s.id {
+			continue
+		}
+		id := body.AgentID()
+		switch gone := body.Deleted || c.cfg.Imports != nil && !c.cfg.Imports(body); {
+		case portable(id):
+			c.listed(ctx, s, id, body.Name, gone)
+		case gone:
+			out = append(out, id)
+		default:
+			a, err := c.agent(s.card, r, body, s.shown)
+			if err != nil {
+				out = append(out, id)
+				continue
+			}
+			in = append(in, a)
+		}
+	}
+	c.cfg.Directory.Unlearn(out)
+	c.cfg.Directory.Learn(in)
+}
+
+// agent is a record as it is shown.
+func (c *Catalog) agent(card *record.Card, r *record.Record, body *record.Agent, as shown) (hub.Agent, error) {
+	a, err := c.cfg.Translate(card, body)
+	a.ID, a.Portal, a.Verified, a.Record = body.AgentID(), as.host, as.verified, r.Hash.String()
+	if portable(a.ID) {
+		a.PortalID = string(r.Portal) // other ids tell it
+	}
+	if c.cfg.Liveness != nil {
+		a.Liveness = c.cfg.Liveness(a.ID)
+	}
+	return a, err
+}
+
+// Remove implements Directory.
+func (c *Catalog) Remove(portal record.PortalID, ids []string) {
+	s := c.stand(portal)
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	own := string(portal) + "/"
+	var out []string
+	for _, id := range ids {
+		switch {
+		case strings.HasPrefix(id, own):
+			out = append(out, id)
+		case portable(id):
+			c.listed(context.Background(), s, id, "", true)
+		}
+	}
+	c.cfg.Directory.Unlearn(out)
+}
+
+// Refresh shows agents anew, by their ids in the network: what is known of their
+// liveness has changed.
+func (c *Catalog) Refresh(portal record.PortalID, ids []string) {
+	c.mu.Lock()
+	s := c.portals[portal]
+	c.mu.Unlock()
+	if s == nil {
+		return
+	}
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	if s.shown.host == "" {
+		return
+	}
+	ctx := context.Background()
+	for _, id := range ids {
+		if r := c.held(ctx, portal, id); r != nil {
+			c.put(ctx, s, []*record.Record{r})
+		}
+	}
+}
+
+// held returns the record of an agent that is kept and that a head covers, nil
+// when none is.
+func (c *Catalog) held(ctx context.Context, portal record.PortalID, id string) *record.Record {
+	wire, err := c.cfg.Replica.CoveredAgent(ctx, portal, record.AgentKey(id))
+	if err != nil || wire == nil {
+		return nil
+	}
+	r, err := record.Open(c.cfg.Network, wire)
+	if err != nil || r.Tombstone() {
+		return nil
+	}
+	return r
+}

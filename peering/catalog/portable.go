@@ -1,0 +1,99 @@
+package catalog
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+
+	"agentsite/internal/hub"
+	"agentsite/internal/record"
+)
+
+// An agent with a key of its own may be listed by several portals: it signed
+// each listing. It is shown once, as the first of them lists it: portals whose
+// domain is proved come first, then those of the lower id.
+
+// listing is what one portal lists of such an agent.
+type listing struct {
+	portal record.PortalID
+	name   string
+	as     shown
+}
+
+// maxListings bounds how many portals' listings of one agent are remembered.
+const maxListings = 16
+
+func portable(id string) bool { return strings.HasPrefix(id, "a1") }
+
+// listed notes that a portal lists a portable agent, or does no more, and shows
+// it accordingly; the caller must hold the portal's turn.
+func (c *Catalog) listed(ctx context.Context, s *stand, id, name string, gone bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	list := slices.DeleteFunc(slices.Clone(c.portable[id]), func(l listing) bool { return l.portal == s.id })
+	if !gone && len(list) < maxListings {
+		list = append(list, listing{s.id, name, s.shown})
+	}
+	c.show(ctx, id, list)
+}
+
+// unlist forgets what a portal lists of portable agents.
+func (c *Catalog) unlist(ctx context.Context, portal record.PortalID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for id, list := range c.portable {
+		if slices.ContainsFunc(list, func(l listing) bool { return l.portal == portal }) {
+			c.show(ctx, id, slices.DeleteFunc(slices.Clone(list), func(l listing) bool { return l.portal == portal }))
+		}
+	}
+}
+
+// show shows a portable agent as its listings want it. The caller must hold
+// mu, which keeps the listings in order: there are few such agents.
+func (c *Catalog) show(ctx context.Context, id string, list []listing) {
+	for _, l := range c.portable[id] {
+		delete(c.handles, l.name+"@"+l.as.host)
+	}
+	slices.SortStableFunc(list, func(a, b listing) int {
+		if a.as.verified != b.as.verified {
+			if a.as.verified {
+				return -1
+			}
+			return 1
+		}
+		return cmp.Compare(a.portal, b.portal)
+	})
+	for len(list) > 0 {
+		if a, ok := c.listedAs(ctx, list[0], id); ok {
+			for _, l := range list[1:] {
+				a.Also = append(a.Also, l.as.host)
+				c.handles[l.name+"@"+l.as.host] = id
+			}
+			c.portable[id] = list
+			c.cfg.Directory.Learn([]hub.Agent{a})
+			return
+		}
+		list = list[1:]
+	}
+	delete(c.portable, id)
+	c.cfg.Directory.Unlearn([]string{id})
+}
+
+// listedAs is a portable agent as a portal lists it.
+func (c *Catalog) listedAs(ctx context.Context, l listing, id string) (hub.Agent, bool) {
+	r := c.held(ctx, l.portal, id)
+	if r == nil {
+		return hub.Agent{}, false
+	}
+	card, err := c.Card(ctx, l.portal)
+	if err != nil {
+		return hub.Agent{}, false
+	}
+	body, ok := r.Body.(*record.Agent)
+	if !ok {
+		return hub.Agent{}, false
+	}
+	a, err := c.agent(card, r, body, l.as)
+	return a, err == nil
+}

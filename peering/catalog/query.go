@@ -1,0 +1,131 @@
+package catalog
+
+import (
+	"errors"
+	"time"
+
+	"agentsite/internal/clock"
+	"agentsite/internal/federation"
+	"agentsite/internal/hub"
+	"agentsite/internal/record"
+	"agentsite/peering/translate"
+)
+
+// errNotShown is of an agent that this portal's import policy leaves out.
+var errNotShown = errors.New("it is not shown here")
+
+// Partial returns the portals that may be shown and whose agents are not all held.
+func (c *Catalog) Partial() []federation.Peer { return c.view.Load().partly }
+
+// PartialPortal returns one of Partial.
+func (c *Catalog) PartialPortal(id record.PortalID) (federation.Peer, bool) {
+	v := c.view.Load()
+	at, ok := v.partlyAt[id]
+	if !ok {
+		return federation.Peer{}, false
+	}
+	return v.partly[at], true
+}
+
+// Indexes returns the index portals that are shown.
+func (c *Catalog) Indexes() []federation.Peer { return c.view.Load().indexes }
+
+// SummaryOnly reports whether of other portals only summaries are kept.
+func (c *Catalog) SummaryOnly() bool { return c.view.Load().tier == record.TierSummary }
+
+// Standing returns a portal if searches ask it (known), and reports whether all
+// of it is held here. This portal itself is held.
+func (c *Catalog) Standing(id record.PortalID) (p federation.Peer, known, held bool) {
+	if p, ok := c.PartialPortal(id); ok {
+		return p, true, false
+	}
+	for _, o := range c.view.Load().list {
+		if o.id == id {
+			return p, false, o.shown
+		}
+	}
+	return p, false, id == c.cfg.Self
+}
+
+// ShowsHost reports whether agents of the portal at a host are shown.
+func (c *Catalog) ShowsHost(host string) bool {
+	s := c.view.Load().byHost[host]
+	return s != nil && s.shown
+}
+
+// Collapsed reports whether the agents of the portal at a host are left out
+// because its head has expired, and when that head was issued.
+func (c *Catalog) Collapsed(host string) (issued time.Time, ok bool) {
+	s := c.view.Load().byHost[host]
+	if s == nil || s.folded == 0 {
+		return time.Time{}, false
+	}
+	return s.issued, true
+}
+
+// PolicyVersion grows when other agents may be shown than before.
+func (c *Catalog) PolicyVersion() int64 { return c.rules.Load() }
+
+// NoteSought notes that a portal became known because somebody looked for an
+// agent of it.
+func (c *Catalog) NoteSought(portal record.PortalID) { c.sought.note(portal) }
+
+// Learned returns an agent that is shown by its id in the network.
+func (c *Catalog) Learned(id string) (hub.Agent, bool) { return c.cfg.Directory.Learned(id) }
+
+// Owner returns the portal that lists an agent, and where it is: the one in the
+// agent's id, because several portals may claim one host.
+func (c *Catalog) Owner(a hub.Agent) (id record.PortalID, url string) {
+	if s := c.view.Load().byHost[a.Portal]; s != nil {
+		id, url = s.id, s.url
+	}
+	if of, _ := translate.Local(a.ID); of != "" && of != id {
+		id = of // at the same host: the same origin
+	}
+	return id, url
+}
+
+// Named returns the agent that a handle means: of several one whose portal was
+// seen to be at the host, else that of the lowest id.
+func (c *Catalog) Named(name, host string) (hub.Agent, bool) {
+	list := c.cfg.Directory.LearnedAs(name, host)
+	for _, a := range list {
+		if a.Verified {
+			return a, true
+		}
+	}
+	if len(list) > 0 {
+		return list[0], true
+	}
+	c.mu.Lock()
+	id, ok := c.handles[name+"@"+host]
+	c.mu.Unlock()
+	if !ok {
+		return hub.Agent{}, false
+	}
+	return c.cfg.Directory.Learned(id)
+}
+
+// Present returns an agent that is not held as it is shown.
+func (c *Catalog) Present(card *record.Card, p federation.Peer, r *record.Record) (hub.Agent, error) {
+	body, ok := r.Body.(*record.Agent)
+	if !ok || c.cfg.Imports != nil && !c.cfg.Imports(body) {
+		return hub.Agent{}, errNotShown
+	}
+	return c.agent(card, r, body, shown{host: p.Host(), verified: p.Proven(clock.Now())})
+}
+
+// Source says where an agent comes from. See hub.Network.
+func (c *Catalog) Source(a hub.Agent) hub.Source {
+	s := c.view.Load().source(a)
+	s.Sought = c.sought.since(record.PortalID(s.ID))
+	return s
+}
+
+// Portals returns the portals whose agents are in the index. See hub.Network.
+func (c *Catalog) Portals() []hub.Source { return c.view.Load().portals() }
+
+// Coverage says how much of the network answers rest on. See hub.Network.
+func (c *Catalog) Coverage(portals []string) federation.Coverage {
+	return c.view.Load().coverage(portals, clock.Now())
+}

@@ -1,0 +1,44 @@
+package catalog
+
+import (
+	"sync"
+	"time"
+
+	"agentsite/internal/clock"
+	"agentsite/internal/record"
+)
+
+// soughtPortals are the portals that became known because somebody here looked
+// for an agent of theirs. The zero value is ready. It is safe for concurrent use.
+type soughtPortals struct {
+	mu   sync.Mutex // guards list
+	list map[record.PortalID]time.Time
+}
+
+// maxSought bounds them; of any that is left out it is not known any more how
+// it became known.
+const maxSought = 4096
+
+func (m *soughtPortals) note(portal record.PortalID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.list == nil {
+		m.list = make(map[record.PortalID]time.Time)
+	}
+	if _, ok := m.list[portal]; ok {
+		return
+	}
+	for other := range m.list {
+		if len(m.list) < maxSought {
+			break
+		}
+		delete(m.list, other)
+	}
+	m.list[portal] = clock.Now()
+}
+
+func (m *soughtPortals) since(portal record.PortalID) time.Time {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.list[portal]
+}

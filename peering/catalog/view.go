@@ -1,0 +1,160 @@
+package catalog
+
+import (
+	"slices"
+	"time"
+
+	"agentsite/internal/federation"
+	"agentsite/internal/hub"
+	"agentsite/internal/record"
+)
+
+// view is what answers say of the portals, made anew by each Reconcile. It does
+// not change.
+type view struct {
+	tier   string
+	self   string // host
+	made   time.Time
+	byHost map[string]*seen // in lower case
+	list   []*seen          // by host
+	all    federation.Coverage
+	oldest time.Time         // of the heads behind all; zero for none
+	partly []federation.Peer // shown, and not wholly held
+	// partlyAt are the places of these.
+	partlyAt map[record.PortalID]int
+	// indexes are those shown that answer for others.
+	indexes []federation.Peer
+}
+
+// seen is a portal as answers know it.
+type seen struct {
+	id       record.PortalID
+	host     string
+	url      string
+	name     string
+	shown    bool // its agents are in the index
+	verified bool
+	answers  bool // it answered lately
+	silent   bool // it did, and does not any more
+	partly   bool // too much of it is not held: it is asked, or left out
+	folded   int
+	issued   time.Time // of its head
+}
+
+// maxSilent is how many silent portals an answer names.
+const maxSilent = 100
+
+func newView(cfg Config, peers []federation.Peer, want map[record.PortalID]shown, now time.Time) *view {
+	v := &view{tier: record.TierReplica, self: cfg.Host, made: now, byHost: make(map[string]*seen), partlyAt: make(map[record.PortalID]int)}
+	if cfg.Tier != nil {
+		v.tier = cfg.Tier()
+	}
+	for _, p := range peers {
+		if p.ID == "" || p.ID == cfg.Self || p.Host() == "" {
+			continue
+		}
+		switch p.State {
+		case federation.Pending, federation.Denied, federation.Quarantined:
+			continue // absent and forbidden look alike
+		}
+		w, shown := want[p.ID]
+		s := &seen{id: p.ID, host: p.Host(), url: p.URL, name: p.Name, shown: shown, verified: w.verified, issued: p.HeadIssued,
+			answers: p.State == federation.Active, silent: p.Mute()}
+		switch {
+		case shown:
+			if s.partly = p.Partly(); s.partly {
+				v.partlyAt[p.ID] = len(v.partly)
+				v.partly = append(v.partly, p)
+			}
+			if p.Tier == record.TierIndex {
+				v.indexes = append(v.indexes, p)
+			}
+		case p.State == federation.Stale || !p.HeadExpires.IsZero() && !p.HeadExpires.After(now):
+			s.folded = p.Agents
+		case p.State == federation.Joining || p.HeadExpires.IsZero():
+		default:
+			continue // not to be shown
+		}
+		v.list = append(v.list, s)
+		if was := v.byHost[s.host]; was == nil || !was.shown && s.shown {
+			v.byHost[s.host] = s
+		}
+	}
+	v.all, v.oldest = v.cover(v.list, true)
+	v.all.Known = len(v.list) + 1
+	return v
+}
+
+// cover sums up some portals, and this one with own.
+func (v *view) cover(list []*seen, own bool) (c federation.Coverage, oldest time.Time) {
+	c = federation.Coverage{Known: len(v.list) + 1, Silent: []string{}, Tier: v.tier}
+	if own {
+		c.Asked, c.Answered = 1, 1
+	}
+	for _, s := range list {
+		if !s.shown && s.folded == 0 || s.partly {
+			continue // nothing of it is here yet, or too little
+		}
+		c.Asked++
+		c.Folded += s.folded
+		if s.shown && s.answers {
+			c.Answered++
+		} else if len(c.Silent) < maxSilent {
+			c.Silent = append(c.Silent, s.host)
+		}
+		if s.shown && (oldest.IsZero() || s.issued.Before(oldest)) {
+			oldest = s.issued
+		}
+	}
+	return c, oldest
+}
+
+// coverage is how much of the network answers of some portals rest on, of all
+// without any; "" and "local" are this one.
+func (v *view) coverage(portals []string, now time.Time) federation.Coverage {
+	c, oldest := v.all, v.oldest
+	if len(portals) > 0 {
+		var list []*seen
+		own := false
+		for _, host := range portals {
+			switch s := v.byHost[host]; {
+			case host == "" || host == "local" || host == v.self:
+				own = true
+			case s != nil && !slices.Contains(list, s):
+				list = append(list, s)
+			}
+		}
+		c, oldest = v.cover(list, own)
+	}
+	c.Silent = slices.Clone(c.Silent)
+	if !oldest.IsZero() {
+		c.OldestHead = max(int64(now.Sub(oldest)/time.Second), 0)
+	}
+	return c
+}
+
+// portals are those whose agents are in the index.
+func (v *view) portals() []hub.Source {
+	var out []hub.Source
+	for _, s := range v.list {
+		if s.shown {
+			out = append(out, s.source())
+		}
+	}
+	return out
+}
+
+func (s *seen) source() hub.Source {
+	return hub.Source{Portal: s.host, URL: s.url, Name: s.name, ID: string(s.id), Verified: s.verified, HeadIssued: s.issued, Silent: s.silent}
+}
+
+// source says where an agent comes from.
+func (v *view) source(a hub.Agent) hub.Source {
+	s := v.byHost[a.Portal]
+	if s == nil {
+		return hub.Source{Portal: a.Portal, Record: a.Record, Also: a.Also}
+	}
+	out := s.source()
+	out.Verified, out.Record, out.Also = a.Verified && s.shown, a.Record, a.Also
+	return out
+}

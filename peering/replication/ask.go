@@ -1,0 +1,154 @@
+package replication
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"agentsite/internal/clock"
+	"agentsite/internal/federation"
+	"agentsite/internal/record"
+	"agentsite/internal/strictjson"
+)
+
+const (
+	// shortTimeout is for questions with short answers, longTimeout for a
+	// piece of a log.
+	shortTimeout = 10 * time.Second
+	longTimeout  = 30 * time.Second
+	// maxShort bounds a short answer, in bytes.
+	maxShort = 256 << 10
+	// maxLong bounds a piece of a log: what the other side keeps to, and a
+	// record more.
+	maxLong = federation.MaxAnswer + 128<<10
+)
+
+// refusedError is an answer that is no answer.
+type refusedError struct {
+	status int
+	reason string
+	after  time.Duration
+}
+
+func (e *refusedError) Error() string {
+	if e.reason == "" {
+		return fmt.Sprintf("it answered with status %d", e.status)
+	}
+	return fmt.Sprintf("it answered with status %d, %s", e.status, e.reason)
+}
+
+// errSkipped is of a portal that asked to be left alone for a while.
+var errSkipped = errors.New("it asked to be left alone for a while")
+
+// ask asks a portal that is known by its card.
+func (s *Syncer) ask(ctx context.Context, portal record.PortalID, method, path string, body any, timeout time.Duration, limit int64) (*federation.Answer, error) {
+	if !s.Registry.Decide(ctx, portal, "").In {
+		return nil, errors.New("rules or policy keep it out")
+	}
+	s.mu.Lock()
+	resting := clock.Now().Before(s.peer(portal).rest)
+	s.mu.Unlock()
+	if resting {
+		return nil, errSkipped
+	}
+	origin, err := s.origin(ctx, portal)
+	if err != nil {
+		return nil, err
+	}
+	var b []byte
+	if body != nil {
+		if b, err = json.Marshal(body); err != nil {
+			return nil, err
+		}
+	}
+	outer := ctx
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	a, err := s.Caller.Do(ctx, origin, portal, method, path, b, limit)
+	if outer.Err() != nil {
+		return nil, outer.Err()
+	}
+	if err != nil {
+		s.mu.Lock()
+		s.peer(portal).down = true
+		s.mu.Unlock()
+		return nil, err
+	}
+	s.Met(portal)
+	if a.Status == http.StatusOK {
+		return a, nil
+	}
+	e := refusedBy(a)
+	if e.reason == string(federation.ReasonLimit) {
+		s.mu.Lock()
+		s.peer(portal).rest = clock.Now().Add(max(e.after, time.Second))
+		s.mu.Unlock()
+	}
+	return nil, e
+}
+
+// Met tells that a portal is there. After it was not, heads are compared.
+func (s *Syncer) Met(portal record.PortalID) {
+	s.mu.Lock()
+	p := s.peer(portal)
+	back := p.down
+	p.down = false
+	if back {
+		s.diffSoonLocked(portal, p)
+	}
+	s.mu.Unlock()
+}
+
+// refusedBy reads an answer that is an error.
+func refusedBy(a *federation.Answer) *refusedError {
+	e := &refusedError{status: a.Status, after: a.RetryAfter()}
+	var v struct {
+		Error struct {
+			Reason string `json:"reason"`
+		} `json:"error"`
+	}
+	if len(a.Body) <= maxShort && json.Unmarshal(a.Body, &v) == nil && len(v.Error.Reason) <= 40 {
+		e.reason = v.Error.Reason
+	}
+	return e
+}
+
+// readAnswer decodes an answer that must be one JSON value.
+func readAnswer(a *federation.Answer, v any) error {
+	if err := strictjson.Check(a.Body); err != nil {
+		return fmt.Errorf("the answer has %w", err)
+	}
+	if err := json.Unmarshal(a.Body, v); err != nil {
+		return fmt.Errorf("the answer does not fit the question: %w", err)
+	}
+	return nil
+}
+
+// readLines splits an answer of NDJSON: the first line, and the others. The
+// last must have ended, or the answer was cut off.
+func readLines(a *federation.Answer, most int) (first []byte, rest [][]byte, err error) {
+	body := a.Body
+	for len(body) > 0 {
+		line, next, ok := bytes.Cut(body, []byte{'\n'})
+		if !ok {
+			return nil, nil, errors.New("the answer was cut off")
+		}
+		body = next
+		switch {
+		case first == nil:
+			first = line
+		case len(rest) == most:
+			return nil, nil, fmt.Errorf("the answer has more than %d lines", most)
+		default:
+			rest = append(rest, line)
+		}
+	}
+	if first == nil {
+		return nil, nil, errors.New("the answer is empty")
+	}
+	return first, rest, nil
+}

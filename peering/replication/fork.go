@@ -1,0 +1,81 @@
+package replication
+
+import (
+	"context"
+
+	"agentsite/internal/clock"
+	"agentsite/internal/record"
+)
+
+// forkLife is how long our word on a lie lives, in milliseconds. The proof in
+// it does not end.
+const forkLife = 365 * 24 * 60 * 60 * 1000
+
+// forked deals with a portal that was just seen to sign two heads of one
+// version. The gate has quarantined it; here the proof is made for others, and
+// what is shown of it ends.
+func (s *Syncer) forked(ctx context.Context, portal record.PortalID) {
+	s.Registry.Fault(portal, string(record.Equivocation))
+	s.mu.Lock()
+	if f := s.portals[portal]; f != nil { // once released it begins anew: which of the two it adds up to nobody knows
+		f.nothingLeft()
+	}
+	s.mu.Unlock()
+	s.Directory.Changed(portal)
+	s.Log.Warn("a portal signed two records of one version and is quarantined", "portal", portal)
+	c, err := s.Replica.Quarantined(ctx, portal)
+	if err != nil || c == nil {
+		return
+	}
+	body := c.Proof()
+	if body == nil {
+		return // not of heads: which of two agents counts is what the head covers
+	}
+	now := clock.Now()
+	_, key, until, err := s.Self.Key(now)
+	if err != nil || now.After(until) {
+		s.Log.Error("no key to sign a proof with", "error", err)
+		return
+	}
+	// The slot is of this subject alone and the epoch is now, so that no
+	// version is used twice, whatever was lost.
+	body.Header = record.Header{Portal: s.own, Epoch: now.UnixMilli(), Seq: 1, Issued: now.UnixMilli(), Expires: now.UnixMilli() + forkLife}
+	r, err := record.Sign(s.Self.Network(), body, key)
+	if err != nil {
+		s.Log.Error("a proof could not be signed", "portal", portal, "error", err)
+		return
+	}
+	if _, _, err := s.gate.Admit(ctx, r.Wire, now); err != nil {
+		s.Log.Warn("a proof was not kept", "portal", portal, "error", err)
+	}
+}
+
+// signedByUs reports whether a claim bears a signature of this portal. A gate
+// that remembers nothing else tells.
+func (s *Syncer) signedByUs(ctx context.Context, claim *record.Record) bool {
+	gate, err := record.NewGate(s.Self.Network(), ownMemory{s.Replica})
+	if err != nil {
+		return false
+	}
+	_, _, err = gate.Admit(ctx, claim.Wire, clock.Now())
+	return err == nil
+}
+
+// ownMemory is a memory that knows only whose keys there are, and keeps
+// nothing.
+type ownMemory struct{ record.Memory }
+
+func (m ownMemory) Standing(ctx context.Context, id record.PortalID) (record.Standing, error) {
+	s, err := m.Memory.Standing(ctx, id)
+	return record.Standing{Ring: s.Ring}, err
+}
+
+func (ownMemory) Seen(context.Context, record.Slot) (record.Seen, error) { return record.Seen{}, nil }
+
+func (ownMemory) Held(context.Context, record.Slot) ([]byte, error) { return nil, nil }
+
+func (ownMemory) Keep(context.Context, *record.Record, record.Seen, int64) (bool, error) {
+	return true, nil
+}
+
+func (ownMemory) Quarantine(context.Context, record.Conflict) error { return nil }

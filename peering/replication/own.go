@@ -1,0 +1,93 @@
+package replication
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"agentsite/internal/clock"
+	"agentsite/internal/federation"
+	"agentsite/internal/record"
+)
+
+const (
+	// newestPeers is how many portals are asked for the newest head of this
+	// one, newestWithin how long they have in all.
+	newestPeers  = 3
+	newestWithin = 5 * time.Second
+	// ownEvery is how often they are asked while it runs. A newer head comes by
+	// itself, when heads are compared; a newer card alone does not.
+	ownEvery = 10 * time.Minute
+)
+
+// runOwn asks others now and then what they hold of this portal.
+func (s *Syncer) runOwn(ctx context.Context) {
+	for clock.Sleep(ctx, s.jitter(ownEvery)) {
+		if v := s.Newest(ctx); v != (record.Version{}) && s.Ahead != nil {
+			s.Ahead(v)
+		}
+	}
+}
+
+// ownCard passes a card of this portal on that somebody else holds.
+func (s *Syncer) ownCard(wire []byte) {
+	if len(wire) > 0 && s.OwnCard != nil {
+		s.OwnCard(wire)
+	}
+}
+
+// Newest asks a few portals for the newest head of this one that they hold, and
+// passes on the cards that come with them. It returns the head's version if it
+// is one that this portal signed and does not know of, zero otherwise, after at
+// most newestWithin.
+func (s *Syncer) Newest(ctx context.Context) record.Version {
+	ctx, cancel := context.WithTimeout(ctx, newestWithin)
+	defer cancel()
+	var up []record.PortalID
+	for _, p := range s.Registry.Portals(ctx) {
+		if p.State == federation.Active && p.ID != "" && p.ID != s.own {
+			up = append(up, p.ID)
+		}
+	}
+	s.mu.Lock()
+	up = s.sampleLocked(up, newestPeers)
+	s.mu.Unlock()
+	found := make(chan record.Version, len(up))
+	for _, id := range up {
+		go func() { found <- s.ownAt(ctx, id) }() // ends with ctx
+	}
+	var newest record.Version
+	for range up {
+		if v := <-found; v.Compare(newest) > 0 {
+			newest = v
+		}
+	}
+	return newest
+}
+
+// ownAt is Newest of one portal.
+func (s *Syncer) ownAt(ctx context.Context, portal record.PortalID) record.Version {
+	var t federation.Told
+	a, err := s.ask(ctx, portal, http.MethodGet, "/peering/v1/portals/"+string(s.own)+"/head", nil, newestWithin, maxShort)
+	if err == nil {
+		err = readAnswer(a, &t)
+	}
+	if err != nil {
+		return record.Version{} // it is away, or holds none
+	}
+	s.ownCard(t.Card)
+	claim, err := record.Open(s.Self.Network(), t.Head)
+	if err != nil || claim.Type != record.TypeHead || claim.Portal != s.own || !s.unknownOwn(ctx, claim) {
+		return record.Version{}
+	}
+	return claim.Version()
+}
+
+// unknownOwn reports whether a head is one that this portal signed and does not
+// know of.
+func (s *Syncer) unknownOwn(ctx context.Context, claim *record.Record) bool {
+	standing, err := s.Replica.Standing(ctx, s.own)
+	// Only what we signed is of interest; a probe of a gate that remembers
+	// nothing tells, and keeps nothing.
+	return err == nil && claim.Version().Compare(standing.Head) > 0 && s.signedByUs(ctx, claim)
+}

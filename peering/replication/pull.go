@@ -1,0 +1,468 @@
+package replication
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"agentsite/internal/clock"
+	"agentsite/internal/federation"
+	"agentsite/internal/record"
+)
+
+const (
+	// pullGap keeps pulls of one portal apart, whatever hints come.
+	pullGap = time.Second
+	// batchSize is how many entries are verified and kept at once.
+	batchSize = 1024
+	// maxChanged bounds the entries of a pull that wait in memory to be told
+	// to the directory; more are read again from the Replica.
+	maxChanged = 2048
+	// showBatch is how many records are given to the directory at once.
+	showBatch = 1024
+	// truncatedFor is for how long a portal whose records are too many bytes is
+	// not tried again; to know it they have to be read.
+	truncatedFor = time.Hour
+	// distrusted is for how long others are asked before a portal that left
+	// something out.
+	distrusted = time.Hour
+)
+
+var (
+	// errBehind is of a source that has an older head than we do.
+	errBehind = errors.New("it has an older head")
+	// errForked ends a pull: the portal is quarantined now.
+	errForked = errors.New("the portal signed two records of one version")
+	// errTooMuch ends a pull: the portal's quota is used up.
+	errTooMuch = errors.New("the portal has more than its quota")
+	// errUnwanted ends a pull: rules or policy are against it.
+	errUnwanted = errors.New("its records are not taken")
+	// errCalledOff ends a pull: what holds for the portal is another now.
+	errCalledOff = errors.New("it was called off")
+	// errDropped is of a pull beside which what is held was let go.
+	errDropped = errors.New("what was held of the portal was let go meanwhile")
+)
+
+// span is a piece of a log that a portal gave: the entries with a seq above
+// after and up to last, of which it left out none if it is honest.
+type span struct {
+	source      record.PortalID
+	epoch       int64
+	after, last int64
+}
+
+// pull is the pulling of one portal's log from one source.
+type pull struct {
+	portal, source record.PortalID
+	f              *followed
+	limits         federation.Decision
+	start, at      record.Version // position at the start, and now
+	drops          int            // of f at the start
+	head           signedHead     // of the last piece
+	changed        []*record.Record
+	overflow       bool  // changed would be too long, or is not all that changed
+	agents         int   // held at the start, and entries taken since
+	bytes          int64 // the same
+}
+
+// signedHead is a head with its hash.
+type signedHead struct {
+	*record.Head
+	sum record.Hash
+}
+
+// pull asks the sources one after the other, those that told of the head
+// first, until one of them made the log whole.
+func (s *Syncer) pull(ctx context.Context, portal record.PortalID, f *followed) error {
+	d := s.Registry.Decide(ctx, portal, "")
+	if !d.Take {
+		return errUnwanted
+	}
+	if s.brief(d) {
+		return s.abridge(ctx, portal, f)
+	}
+	s.mu.Lock()
+	count := f.head.Count
+	f.quota = quotaOf(d)
+	s.mu.Unlock()
+	if count > int64(d.MaxAgents) {
+		return s.truncate(ctx, portal, f, 0)
+	}
+	var tried []record.PortalID
+	last := errors.New("nobody has its log")
+	for {
+		list := s.candidates(portal, f, tried)
+		if len(list) == 0 {
+			return last
+		}
+		source, err := s.sources.take(ctx, list)
+		if err != nil {
+			return err
+		}
+		p := &pull{portal: portal, source: source, f: f, limits: d}
+		err = s.pullFrom(ctx, p)
+		s.sources.leave(source)
+		switch {
+		case errors.Is(err, errTooMuch):
+			return s.truncate(ctx, portal, f, truncatedFor)
+		case err == nil, errors.Is(err, errForked), ctx.Err() != nil:
+			return err
+		}
+		tried = append(tried, source)
+		last = fmt.Errorf("from %s: %w", source, err)
+	}
+}
+
+// candidates returns who may have a portal's log and was not tried: those that
+// told of its head, then the portal itself; those that are down or left
+// something out come last.
+func (s *Syncer) candidates(portal record.PortalID, f *followed, tried []record.PortalID) []record.PortalID {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := clock.Now()
+	list := slices.Clone(f.sources)
+	if !slices.Contains(list, portal) {
+		list = append(list, portal)
+	}
+	list = slices.DeleteFunc(list, func(id record.PortalID) bool { return slices.Contains(tried, id) })
+	rank := func(id record.PortalID) int {
+		p := s.peer(id)
+		switch {
+		case now.Before(p.distrusted):
+			return 2
+		case p.down, now.Before(p.rest):
+			return 1
+		}
+		return 0
+	}
+	slices.SortStableFunc(list, func(a, b record.PortalID) int { return rank(a) - rank(b) })
+	return list
+}
+
+// pullFrom pulls a log from one source, piece by piece, until it is whole.
+func (s *Syncer) pullFrom(ctx context.Context, p *pull) (err error) {
+	s.mu.Lock()
+	p.drops, p.overflow = p.f.drops, p.f.beside
+	s.mu.Unlock()
+	defer func() {
+		if err != nil { // what it kept so far is in no tree
+			s.Trees.Forget(p.portal)
+		}
+	}()
+	if p.start, err = s.Replica.Position(ctx, p.portal); err != nil {
+		return err
+	}
+	if p.agents, p.bytes, err = s.Replica.Holding(ctx, p.portal); err != nil {
+		return err
+	}
+	if p.overMuch() { // the quota is less than it was
+		return errTooMuch
+	}
+	p.at = p.start
+	for more := true; more; {
+		err := s.work.do(ctx, func() error {
+			path := fmt.Sprintf("/peering/v1/portals/%s/log?epoch=%d&after=%d&limit=%d", p.portal, p.at.Epoch, p.at.Seq, federation.MaxEntries)
+			a, err := s.ask(ctx, p.source, http.MethodGet, path, nil, longTimeout, maxLong)
+			if err != nil {
+				return err
+			}
+			more, err = s.takePiece(ctx, p, a)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	s.mu.Lock()
+	lacking := p.f.lacking
+	for _, r := range p.changed {
+		delete(lacking, keyOf(r))
+	}
+	s.mu.Unlock()
+	if p.overflow { // so they are not in p.changed
+		s.Trees.Forget(p.portal)
+	}
+	whole, err := s.Trees.Use(ctx, p.head.Head, p.changed, lacking, nil)
+	if err != nil {
+		return err
+	}
+	if whole && (len(lacking) == 0 || clock.Now().Before(p.f.repairAt)) {
+		return s.complete(ctx, p, lacking)
+	}
+	return s.repair(ctx, p)
+}
+
+func keyOf(r *record.Record) record.Hash {
+	if a, ok := r.Body.(*record.Agent); ok {
+		return record.AgentKey(a.AgentID())
+	}
+	return record.Hash{}
+}
+
+// takeFirst takes the head that an answer about a portal begins with.
+func (s *Syncer) takeFirst(ctx context.Context, portal, source record.PortalID, wire []byte) (signedHead, error) {
+	claim, err := record.Open(s.Self.Network(), wire)
+	if err != nil || claim.Type != record.TypeHead || claim.Portal != portal {
+		s.Registry.Fault(source, string(record.NotConsistent))
+		return signedHead{}, errors.New("the answer does not begin with a head of the portal")
+	}
+	standing, err := s.Replica.Standing(ctx, portal)
+	if err != nil {
+		return signedHead{}, err
+	}
+	if claim.Version().Compare(standing.Head) < 0 {
+		return signedHead{}, errBehind
+	}
+	r, fresh, err := s.admitHead(ctx, portal, wire)
+	if err != nil {
+		switch why := record.ReasonOf(err); why {
+		case record.Equivocation:
+			s.forked(ctx, portal)
+			return signedHead{}, errForked
+		case record.Stale:
+			return signedHead{}, errBehind
+		case "", record.Expired, record.Quarantined, record.NoPortal:
+		case record.NoKey:
+			s.fetchCard(ctx, portal, source) // for the next try
+		default:
+			s.Registry.Fault(source, string(why))
+		}
+		return signedHead{}, err
+	}
+	head := r.Body.(*record.Head)
+	s.want(ctx, source, head, fresh)
+	return signedHead{head, r.Hash}, nil
+}
+
+// fetchCard gets a newer card of a portal from who has a head that was signed
+// by a key we do not know of.
+func (s *Syncer) fetchCard(ctx context.Context, portal, source record.PortalID) {
+	a, err := s.ask(ctx, source, http.MethodGet, "/peering/v1/portals/"+string(portal)+"/head", nil, shortTimeout, maxShort)
+	var t federation.Told
+	if err == nil {
+		err = readAnswer(a, &t)
+	}
+	if err == nil {
+		err = s.takeCard(ctx, portal, t.Card)
+	}
+	if err != nil {
+		s.Log.Debug("no newer card", "portal", portal, "error", err)
+	}
+}
+
+// takePiece takes in a piece of a log, and reports whether it goes on.
+func (s *Syncer) takePiece(ctx context.Context, p *pull, a *federation.Answer) (more bool, err error) {
+	first, entries, err := readLines(a, federation.MaxEntries)
+	if err != nil {
+		s.Registry.Fault(p.source, "malformed")
+		return false, err
+	}
+	if p.head, err = s.takeFirst(ctx, p.portal, p.source, first); err != nil {
+		return false, err
+	}
+	if p.head.Count > int64(p.limits.MaxAgents) {
+		return false, errTooMuch
+	}
+	if p.at.Epoch != p.head.Epoch {
+		p.at = record.Version{Epoch: p.head.Epoch}
+	}
+	before := p.at.Seq
+	reader := record.ReadLog(p.head.Head, p.at.Seq)
+	for chunk := range slices.Chunk(entries, batchSize) {
+		if err := s.takeEntries(ctx, p, reader, chunk); err != nil {
+			return false, err
+		}
+	}
+	more = a.Header.Get("Agentsite-More") == "true"
+	if more && p.at.Seq <= before {
+		s.Registry.Fault(p.source, "malformed")
+		return false, errors.New("the log goes on without an end")
+	}
+	s.mu.Lock()
+	sp := span{p.source, p.head.Epoch, before, p.at.Seq}
+	if !more {
+		sp.last = p.head.Seq
+	}
+	p.f.spans = append(p.f.spans[max(0, len(p.f.spans)-63):], sp)
+	s.mu.Unlock()
+	if more || p.at != p.start {
+		return more, s.Replica.SetPosition(ctx, p.portal, p.at)
+	}
+	return more, nil
+}
+
+// takeEntries verifies and keeps entries of a log, and moves p.at behind them.
+// One that is refused is counted and skipped.
+func (s *Syncer) takeEntries(ctx context.Context, p *pull, reader *record.LogReader, wires [][]byte) error {
+	kept, results, err := s.keep(ctx, p.portal, wires)
+	if err != nil {
+		return err
+	}
+	for i, res := range results {
+		if res.Err == nil {
+			if err := reader.Next(res.Record); err != nil {
+				s.Registry.Fault(p.source, string(record.NotConsistent))
+				return err
+			}
+			p.at.Seq = max(p.at.Seq, reader.After())
+			continue
+		}
+		if err := s.blame(ctx, p, res.Err); err != nil {
+			return err
+		}
+		// Its claim has to do to go on; if that is a lie, something is missing
+		// in the end.
+		if r, err := record.Open(s.Self.Network(), wires[i]); err == nil && r.Seq < p.head.Seq {
+			p.at.Seq = max(p.at.Seq, r.Seq)
+		}
+	}
+	s.keptBeside(p, len(kept))
+	for _, r := range kept {
+		p.bytes += int64(len(r.Wire))
+	}
+	p.agents += len(kept)
+	if p.overMuch() {
+		// Some took the place of others: count.
+		if p.agents, p.bytes, err = s.Replica.Holding(ctx, p.portal); err != nil {
+			return err
+		}
+		if p.overMuch() {
+			return errTooMuch
+		}
+	}
+	if p.overflow = p.overflow || len(p.changed)+len(kept) > maxChanged; p.overflow {
+		p.changed = nil
+		return nil
+	}
+	p.changed = append(p.changed, kept...)
+	return nil
+}
+
+// overMuch reports whether a portal's quota is used up.
+func (p *pull) overMuch() bool { return p.agents > p.limits.MaxAgents || p.bytes > p.limits.MaxBytes }
+
+// keptBeside notes that records wait for a head: a later pull has not seen them.
+func (s *Syncer) keptBeside(p *pull, n int) {
+	if n == 0 {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p.f.beside = true
+}
+
+// blame counts what was refused in a log against who gave it, and returns an
+// error when there is no use in going on.
+func (s *Syncer) blame(ctx context.Context, p *pull, err error) error {
+	switch why := record.ReasonOf(err); why {
+	case record.Equivocation:
+		s.forked(ctx, p.portal)
+		return errForked
+	case record.Quarantined:
+		return errForked
+	case "":
+		return err
+	case record.Stale, record.Expired:
+		// We know more, or it is late.
+	default:
+		s.Registry.Fault(p.source, string(why))
+	}
+	return nil
+}
+
+// truncate keeps no more of a portal than its head: there is more than its
+// quota allows. A piece of it could not be told from one with a part left out.
+func (s *Syncer) truncate(ctx context.Context, portal record.PortalID, f *followed, pause time.Duration) error {
+	s.mu.Lock()
+	f.truncated, f.truncatedUntil = true, clock.Now().Add(pause)
+	said := f.over
+	f.over = true
+	s.mu.Unlock()
+	// Its summary stays where nothing else is held.
+	if n, _, err := s.Replica.Holding(ctx, portal); err != nil {
+		return err
+	} else if n > 0 {
+		if err := s.forget(ctx, portal); err != nil {
+			return err
+		}
+	}
+	s.report(ctx, portal)
+	s.wantSummaries()
+	if !said {
+		s.Log.Warn("a portal has more agents than its quota; none are kept until it has fewer or the quota is raised", "portal", portal)
+	}
+	return nil
+}
+
+// complete notes that what is held adds up to the head of a pull, but for what
+// is lacking, and tells directory, registry and others.
+func (s *Syncer) complete(ctx context.Context, p *pull, lacking map[record.Hash]record.Hash) error {
+	at := p.head.Version()
+	if len(lacking) > 0 {
+		at = p.at // others may not have the log from us
+	}
+	turn, ok, err := s.Replica.Complete(ctx, p.portal, p.at, at, federation.Whole{Version: p.head.Version(), Hash: p.head.sum})
+	if err != nil {
+		return err
+	}
+	if !ok {
+		return errDropped
+	}
+	s.mu.Lock()
+	told := p.f.told
+	s.mu.Unlock()
+	if told == turn && !p.overflow {
+		if len(p.changed) > 0 {
+			s.Directory.Put(p.portal, p.changed)
+		}
+	} else if err := s.show(ctx, p.portal, told); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	if p.f.drops != p.drops {
+		s.mu.Unlock()
+		s.Directory.Clear(p.portal) // it may have been told of what was let go
+		return errors.Join(errDropped, s.Replica.SetPosition(ctx, p.portal, record.Version{}))
+	}
+	p.f.got, p.f.told, p.f.beside, p.f.lacking, p.f.fails, p.f.spans = p.head.Version(), turn+1, false, lacking, 0, nil
+	p.f.over = false
+	if p.f.head.Version == p.f.got {
+		p.f.since = time.Time{}
+	}
+	s.mu.Unlock()
+	s.Directory.Changed(p.portal)
+	s.report(ctx, p.portal)
+	if len(lacking) == 0 {
+		s.tell(p.portal)
+	}
+	return nil
+}
+
+// show tells the directory of what a head covers since a turn.
+func (s *Syncer) show(ctx context.Context, portal record.PortalID, since int64) error {
+	if since == 0 { // it reads all
+		s.Directory.Clear(portal)
+		return nil
+	}
+	var list []*record.Record
+	err := s.Replica.Covered(ctx, portal, since, func(wire []byte) bool {
+		if r, err := record.Open(s.Self.Network(), wire); err == nil {
+			list = append(list, r)
+		}
+		if len(list) == showBatch {
+			s.Directory.Put(portal, list)
+			list = nil
+		}
+		return ctx.Err() == nil
+	})
+	if len(list) > 0 {
+		s.Directory.Put(portal, list)
+	}
+	if err == nil {
+		err = ctx.Err()
+	}
+	return err
+}

@@ -1,0 +1,200 @@
+package search
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"agentsite/internal/clock"
+	"agentsite/internal/federation"
+	"agentsite/internal/hub"
+	"agentsite/internal/record"
+)
+
+const (
+	// maxNoted bounds the agents of which it is remembered which handle means
+	// them.
+	maxNoted = 1024
+	// openedFor is for how long an agent that was opened is not asked for again.
+	openedFor = time.Minute
+)
+
+// opened remembers what was found, so that it can be opened by its handle.
+type opened struct {
+	mu   sync.Mutex // guards the rest
+	list map[string]opening
+}
+
+// opening is an agent that was found. It counts until until; afterwards only
+// the id in it does.
+type opening struct {
+	found
+	until time.Time
+}
+
+func (o *opened) put(f found, until time.Time) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.list == nil {
+		o.list = make(map[string]opening)
+	}
+	key := f.Name + "@" + f.Portal
+	if _, ok := o.list[key]; !ok && len(o.list) >= maxNoted {
+		for other := range o.list { // any: it is asked for again
+			delete(o.list, other)
+			break
+		}
+	}
+	o.list[key] = opening{f, until}
+}
+
+// note remembers the id of an agent that was found.
+func (o *opened) note(f found) { o.put(f, time.Time{}) }
+
+func (o *opened) get(name, host string) (opening, bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	f, ok := o.list[name+"@"+host]
+	return f, ok
+}
+
+// errSilent is of a portal that did not answer at all.
+var errSilent = errors.New("it does not answer")
+
+// Open returns an agent of a portal that is not wholly held, by its handle: as
+// it is there now. The portal is asked for the agent that an earlier search
+// found, else for one of that name; where it does not answer, index portals are
+// asked what they hold of it, and first where it did not answer lately.
+func (s *Searcher) Open(ctx context.Context, name, host string) (f found, err error) {
+	var from federation.Peer
+	for _, p := range s.Catalog.Partial() {
+		if p.Host() == host && s.Registry.Decide(ctx, p.ID, p.URL).Show {
+			from = p
+			break
+		}
+	}
+	if from.ID == "" {
+		return f, errNotThere
+	}
+	now := clock.Now()
+	var id string // of the agent that was found
+	if o, known := s.opened.get(name, host); known && o.Record.Portal == from.ID {
+		if now.Before(o.until) {
+			return o.found, nil
+		}
+		id = o.ID
+	}
+	ask := []federation.Peer{from}
+	for _, p := range s.indexes(ctx, hub.Query{Text: name}) {
+		if p.ID != from.ID {
+			ask = append(ask, p)
+		}
+	}
+	if from.Mute() {
+		ask = append(ask[1:], from)
+	}
+	err = errNotThere
+	for _, via := range ask {
+		f, err = s.openBy(ctx, via, from, name, id, lateFor/time.Duration(len(ask)))
+		if err == nil && (f.Name != name || f.Portal != host) {
+			err = errNotThere
+		}
+		if err == nil {
+			s.opened.put(f, now.Add(openedFor))
+			return f, nil
+		}
+		if via.ID == from.ID && !errors.Is(err, errSilent) {
+			break // it knows best
+		}
+	}
+	return found{}, err
+}
+
+// openBy asks one portal for an agent of another, or of its own: for the one that
+// was found, nil for that of a name. It returns soon after so much time.
+func (s *Searcher) openBy(ctx context.Context, via, of federation.Peer, name, id string, most time.Duration) (found, error) {
+	ctx, cancel := context.WithCancel(ctx) // see memo.ask
+	defer cancel()
+	timer := time.AfterFunc(most, cancel)
+	defer timer.Stop()
+	if id != "" {
+		return s.fetch(ctx, via, of, id)
+	}
+	return s.named(ctx, via, of, name)
+}
+
+// named looks for the agent of a name.
+func (s *Searcher) named(ctx context.Context, via, of federation.Peer, name string) (found, error) {
+	q := federation.SearchQuestion{Text: name, Limit: federation.MaxFound}
+	if via.ID != of.ID {
+		q.Of, q.Portals = federation.OfAll, []string{of.Host()}
+	}
+	body, err := json.Marshal(q)
+	if err != nil {
+		return found{}, err
+	}
+	list, err := s.ask(ctx, inquiry{Peer: via, body: body, all: via.ID != of.ID})
+	if err != nil {
+		return found{}, err
+	}
+	for _, f := range list {
+		if f.Name == name && f.Record.Portal == of.ID {
+			return f, nil
+		}
+	}
+	return found{}, errNotThere
+}
+
+// errNotThere is of an agent that its portal does not list.
+var errNotThere = errors.New("it is not there")
+
+// fetch asks a portal for the newest record of an agent by its id in the network,
+// of its own or another's.
+func (s *Searcher) fetch(ctx context.Context, via, of federation.Peer, id string) (f found, err error) {
+	path := fmt.Sprintf("/peering/v1/agents/%s/%s", of.ID, strings.TrimPrefix(id, string(of.ID)+"/"))
+	a, err := s.Caller.Do(ctx, via.URL, via.ID, http.MethodGet, path, nil, maxAnswer)
+	if err != nil {
+		return f, fmt.Errorf("%w: %w", errSilent, err)
+	}
+	if a.Status == http.StatusNotFound {
+		return f, errNotThere
+	}
+	if a.Status != http.StatusOK {
+		return f, fmt.Errorf("it answers with status %d", a.Status)
+	}
+	var in federation.Proven
+	if err := json.Unmarshal(a.Body, &in); err != nil {
+		s.Registry.Fault(via.ID, "malformed")
+		return f, errors.New("its answer cannot be read")
+	}
+	l := lister{Peer: of}
+	told := federation.Told{Head: in.Head}
+	if via.ID != of.ID {
+		told.Card = in.Card
+		portal, keys, err := s.claimed(told)
+		if err == nil && portal != of.ID {
+			err = &record.Refused{Reason: record.NotConsistent, Text: "it answers for another portal than it was asked for"}
+		}
+		if err != nil {
+			s.blame(via.ID, err)
+			return f, err
+		}
+		l.keys = keys
+	}
+	if l.head, err = s.head(ctx, via.ID, of.ID, told); err != nil {
+		return f, err
+	}
+	list, err := s.verify(ctx, via, map[record.PortalID]lister{of.ID: l}, []federation.Hit{{Record: in.Record, Proof: in.Proof}})
+	if err != nil {
+		return f, err
+	}
+	if len(list) == 0 || list[0].ID != id {
+		return f, errors.New("it is not shown here")
+	}
+	return list[0], nil
+}
