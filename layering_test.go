@@ -18,10 +18,10 @@ import (
 const module = "agentsite"
 
 // leaves import nothing of ours, except that egress may use fault.
-var leaves = []string{"internal/ident", "internal/fault", "internal/clock", "internal/limit", "internal/meter", "internal/egress", "internal/picture", "internal/strictjson", "internal/plain", "migrations", "static", "docs"}
+var leaves = []string{"internal/ident", "internal/fault", "internal/clock", "internal/limit", "internal/meter", "internal/egress", "internal/picture", "internal/strictjson", "migrations", "static", "docs"}
 
 // inner is everything in internal/ that adapters may use.
-var inner = []string{"internal/ident", "internal/ident/httpsig", "internal/fault", "internal/clock", "internal/limit", "internal/meter", "internal/egress", "internal/picture", "internal/strictjson", "internal/plain", "internal/account", "internal/hub",
+var inner = []string{"internal/ident", "internal/ident/httpsig", "internal/fault", "internal/clock", "internal/limit", "internal/meter", "internal/egress", "internal/picture", "internal/strictjson", "internal/account", "internal/hub",
 	"internal/chat", "internal/task", "internal/a2a", "internal/openai", "internal/linkwire", "internal/schema", "internal/index", "internal/index/bm25", "internal/notify", "internal/record", "internal/federation"}
 
 // may is the import table: what each package may import of ours. A package
@@ -43,14 +43,12 @@ var may = map[string][]string{
 	"internal/picture": {},
 	// What every decoder of outside JSON asks first.
 	"internal/strictjson": {},
-	// What every door shows of a stranger's text.
-	"internal/plain":   {},
-	"internal/raced":   {},
-	"migrations":       {},
-	"static":           {},
-	"docs":             {},
-	"internal/account": leaves,
-	"internal/record":  leaves,
+	"internal/raced":      {},
+	"migrations":          {},
+	"static":              {},
+	"docs":                {},
+	"internal/account":    leaves,
+	"internal/record":     leaves,
 	// A search says how much of the network it looked through.
 	"internal/hub": with(leaves, "internal/federation"),
 	// Who asks is told by a signature.
@@ -91,8 +89,9 @@ var may = map[string][]string{
 	// The demo builds portals with app, so app cannot have it.
 	// What goes wrong in it, a portal that lies, is signed by hand.
 	"internal/app/demo": with(leaves, "internal/app", "internal/federation", "internal/record"),
-	"internal/cli":      with(leaves, "internal/app", "internal/app/demo", "internal/linkwire"),
-	"bench":             {"*"},
+	// The command line shows texts of other portals, cleaned as records are.
+	"internal/cli": with(leaves, "internal/app", "internal/app/demo", "internal/linkwire", "internal/record"),
+	"bench":        {"*"},
 	// Helpers of tests build portals, stores and agents of every package. Only tests and bench import them.
 	"internal/testing": {"*"},
 	".":                {"internal/cli"},

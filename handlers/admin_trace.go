@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"agentsite/internal/doctor"
-	"agentsite/internal/plain"
+	"agentsite/internal/record"
 	"agentsite/templates"
 )
 
@@ -27,7 +27,7 @@ func (d *Door) traceView(r *http.Request) (v templates.AdminTrace, code int, err
 		return v, 0, err
 	}
 	for _, f := range report.Findings {
-		v.Steps = append(v.Steps, templates.TraceStep{Level: string(f.Level), Text: plain.Line(f.Text), Do: plain.Line(f.Do)})
+		v.Steps = append(v.Steps, templates.TraceStep{Level: string(f.Level), Text: record.CleanLine(f.Text), Do: record.CleanLine(f.Do)})
 	}
 	return v, http.StatusOK, nil
 }

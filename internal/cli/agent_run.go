@@ -21,7 +21,7 @@ import (
 	"agentsite/internal/app"
 	"agentsite/internal/ident"
 	"agentsite/internal/linkwire"
-	"agentsite/internal/plain"
+	"agentsite/internal/record"
 )
 
 // agentRun holds the flags of `agent run`.
@@ -76,11 +76,11 @@ func runAgentRun(ctx context.Context, e env, fs *flags, args []string) error {
 		Work: (&worker{args: args, json: fs.json, stderr: out, env: childEnv(os.Environ())}).runTask,
 		Connected: func(w linkwire.Welcome) {
 			connected, troubled = true, false
-			fmt.Fprintf(out, "%s is connected. Ctrl-C stops it.\n", plain.Line(w.Agent))
+			fmt.Fprintf(out, "%s is connected. Ctrl-C stops it.\n", record.CleanLine(w.Agent))
 		},
 		Lost: func(err error, wait time.Duration) {
 			if !troubled { // one line for a series of failed attempts
-				fmt.Fprintf(out, "agentsite: no connection to %s (%s); trying again until it is there\n", u, plain.Line(linkTrouble(err, fs.run.name).Error()))
+				fmt.Fprintf(out, "agentsite: no connection to %s (%s); trying again until it is there\n", u, record.CleanLine(linkTrouble(err, fs.run.name).Error()))
 			}
 			troubled = true
 		},

@@ -15,7 +15,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"agentsite/internal/plain"
+	"agentsite/internal/record"
 )
 
 // talk is one conversation in the terminal.
@@ -253,7 +253,7 @@ func (t *talk) readMessages(ctx context.Context, goesOn bool) error {
 			if _, ours := err.(apiError); !ours {
 				return err
 			}
-			fmt.Fprintf(t.e.stderr, "agentsite: %s\n", plain.Line(err.Error()))
+			fmt.Fprintf(t.e.stderr, "agentsite: %s\n", record.CleanLine(err.Error()))
 		}
 	}
 }

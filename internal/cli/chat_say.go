@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"agentsite/internal/ident"
-	"agentsite/internal/plain"
+	"agentsite/internal/record"
 )
 
 // stopWait is how long a stopped answer may take to end.
@@ -73,7 +73,7 @@ func (t *talk) sendMessage(ctx context.Context, text string) error {
 			if len(sent.Tasks) > 1 {
 				who = a.Agent + ": "
 			}
-			fmt.Fprintf(t.e.stderr, "agentsite: %s\n", plain.Line(who+a.failed))
+			fmt.Fprintf(t.e.stderr, "agentsite: %s\n", record.CleanLine(who+a.failed))
 			err = errSilent
 		}
 	}

@@ -17,7 +17,7 @@ import (
 
 	"agentsite/internal/app"
 	"agentsite/internal/fault"
-	"agentsite/internal/plain"
+	"agentsite/internal/record"
 )
 
 // Exit status of every command.
@@ -107,14 +107,14 @@ func Run(ctx context.Context, args []string, getenv func(string) string, stdin i
 		return exitFailed
 	}
 	if _, ok := errors.AsType[errUsage](err); ok {
-		fmt.Fprintf(stderr, "agentsite: %s\n", plain.Line(err.Error()))
+		fmt.Fprintf(stderr, "agentsite: %s\n", record.CleanLine(err.Error()))
 		return exitUsage
 	}
 	text := err.Error()
 	if f, ok := errors.AsType[*fault.Error](err); ok {
 		text = f.Safe
 	}
-	fmt.Fprintf(stderr, "agentsite: %s\n", plain.Line(text))
+	fmt.Fprintf(stderr, "agentsite: %s\n", record.CleanLine(text))
 	return exitFailed
 }
 

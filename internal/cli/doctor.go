@@ -7,7 +7,7 @@ import (
 	"io"
 
 	"agentsite/internal/app"
-	"agentsite/internal/plain"
+	"agentsite/internal/record"
 )
 
 func doctorFlags(fs *flags) {
@@ -48,9 +48,9 @@ func runDoctor(ctx context.Context, e env, fs *flags, args []string) error {
 func writeDiagnosis(w io.Writer, r app.Diagnosis) {
 	faults := 0
 	for _, f := range r.Findings {
-		fmt.Fprintf(w, "%-7s  %-11s  %s\n", f.Level, f.Check, plain.Line(f.Text))
+		fmt.Fprintf(w, "%-7s  %-11s  %s\n", f.Level, f.Check, record.CleanLine(f.Text))
 		if f.Do != "" {
-			fmt.Fprintf(w, "%20s  → %s\n", "", plain.Line(f.Do))
+			fmt.Fprintf(w, "%20s  → %s\n", "", record.CleanLine(f.Do))
 		}
 		if f.Level == "fault" {
 			faults++

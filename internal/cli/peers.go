@@ -13,7 +13,7 @@ import (
 	"unicode"
 
 	"agentsite/internal/app"
-	"agentsite/internal/plain"
+	"agentsite/internal/record"
 )
 
 // peer is a portal in the API's format.
@@ -35,9 +35,9 @@ type peer struct {
 
 // refusalReason returns the reason why the two portals do not exchange records, "" if there is none.
 func (p peer) refusalReason() string {
-	out := plain.Line(p.Reason)
+	out := record.CleanLine(p.Reason)
 	if p.Bars != "" {
-		out = strings.TrimSpace(out + " It refuses this portal (" + plain.Line(p.Bars) + "): " + plain.Line(p.Words))
+		out = strings.TrimSpace(out + " It refuses this portal (" + record.CleanLine(p.Bars) + "): " + record.CleanLine(p.Words))
 	}
 	return out
 }
@@ -128,7 +128,7 @@ func runPeersList(ctx context.Context, e env, fs *flags, args []string) error {
 					return err
 				}
 				if !printRaw(e, fs, raw) {
-					fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s\t%s\n", hostOf(p.URL), orDash(plain.Line(p.Name)), p.State, p.Agents, formatRTT(p.RTT), orDash(p.Policy), p.refusalReason())
+					fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s\t%s\n", hostOf(p.URL), orDash(record.CleanLine(p.Name)), p.State, p.Agents, formatRTT(p.RTT), orDash(p.Policy), p.refusalReason())
 				}
 			}
 			if cursor = page.Next; cursor == "" {
@@ -171,7 +171,7 @@ func runPeersAdd(ctx context.Context, e env, fs *flags, args []string) error {
 		if err := json.Unmarshal(raw, &out); err != nil {
 			return err
 		}
-		fmt.Fprintf(e.stdout, "%s is %s. %s\n", hostOf(out.Peer.URL), out.Peer.State, plain.Line(out.Found))
+		fmt.Fprintf(e.stdout, "%s is %s. %s\n", hostOf(out.Peer.URL), out.Peer.State, record.CleanLine(out.Found))
 		return nil
 	})
 }

@@ -8,7 +8,7 @@ import (
 	"net/url"
 	"time"
 
-	"agentsite/internal/plain"
+	"agentsite/internal/record"
 )
 
 // runPeersDHT prints the portal's state in the DHT, or looks a key up there.
@@ -68,7 +68,7 @@ func lookUp(ctx context.Context, e env, fs *flags, c *client, what string) error
 		return err
 	}
 	for _, p := range a.Portals {
-		fmt.Fprintf(e.stdout, "%s  %s  agents %d  signed %s\n", hostOf(p.URL), plain.Line(p.Name), p.Agents, p.Said)
+		fmt.Fprintf(e.stdout, "%s  %s  agents %d  signed %s\n", hostOf(p.URL), record.CleanLine(p.Name), p.Agents, p.Said)
 	}
 	if len(a.Portals) == 0 {
 		fmt.Fprintf(e.stdout, "Nobody signed to have this %s.\n", a.What)

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"agentsite/internal/clock"
-	"agentsite/internal/plain"
 	"agentsite/internal/record"
 )
 
@@ -164,6 +163,6 @@ func (p *Peers) askStatus(ctx context.Context, f Facts) error {
 		return fmt.Errorf("something else than this portal answers at %s", f.URL)
 	}
 	p.Seen(f.ID, max(a.Took, 1))
-	p.tell(f.ID, func(e *entry, _ time.Time) { e.Version = plain.Cut(s.Version, 80) })
+	p.tell(f.ID, func(e *entry, _ time.Time) { e.Version = record.CutLine(s.Version, 80) })
 	return nil
 }

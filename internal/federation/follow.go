@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"agentsite/internal/fault"
-	"agentsite/internal/plain"
 	"agentsite/internal/record"
 )
 
@@ -82,7 +81,7 @@ func (p *Peers) listed(f *Facts, now time.Time) string {
 		}
 		why := "."
 		if s.Reason != "" {
-			why = `: "` + plain.Cut(s.Reason, maxWhy) + `".`
+			why = `: "` + record.CutLine(s.Reason, maxWhy) + `".`
 		}
 		return "It is on the list of " + s.Host + ", which this portal follows" + why + " Allow it to let it in all the same."
 	}

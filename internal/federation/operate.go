@@ -9,7 +9,6 @@ import (
 	"agentsite/internal/clock"
 	"agentsite/internal/fault"
 	"agentsite/internal/ident"
-	"agentsite/internal/plain"
 	"agentsite/internal/record"
 )
 
@@ -104,9 +103,9 @@ func (p *Peers) Add(ctx context.Context, actor ident.Actor, address string) (pee
 		id, err := p.cfg.Greet(ctx, origin)
 		cancel()
 		if err != nil {
-			found = "It did not answer as a portal: " + plain.Cut(fault.As(err).Safe, maxWhy)
+			found = "It did not answer as a portal: " + record.CutLine(fault.As(err).Safe, maxWhy)
 			if fault.As(err).Kind == fault.Internal {
-				found = "It did not answer as a portal: " + plain.Cut(err.Error(), maxWhy)
+				found = "It did not answer as a portal: " + record.CutLine(err.Error(), maxWhy)
 			}
 			p.mu.Lock()
 			if e := p.entries[origin]; e != nil {

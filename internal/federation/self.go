@@ -14,7 +14,6 @@ import (
 	"agentsite/internal/clock"
 	"agentsite/internal/fault"
 	"agentsite/internal/ident"
-	"agentsite/internal/plain"
 	"agentsite/internal/record"
 )
 
@@ -365,10 +364,10 @@ func (s *Self) draft(now time.Time) *record.Card {
 	c := &record.Card{
 		Header:  record.Header{Portal: s.id, Epoch: v.Epoch, Seq: v.Seq, Issued: now.UnixMilli(), Expires: now.Add(cardLife).UnixMilli()},
 		RootPub: record.Public(s.cfg.Public), Origin: s.cfg.Origin, Tier: record.TierReplica, Roles: []string{"search", "sync"}, Policy: "open",
-		Name: plain.Cut(s.cfg.Name, maxCardName), Operator: plain.Cut(s.cfg.Operator, maxCardLine), Contact: plain.Cut(s.cfg.Contact, maxCardLine),
+		Name: record.CutLine(s.cfg.Name, maxCardName), Operator: record.CutLine(s.cfg.Operator, maxCardLine), Contact: record.CutLine(s.cfg.Contact, maxCardLine),
 	}
 	if c.Name == "" {
-		c.Name = plain.Cut(HostOf(s.cfg.Origin), maxCardName)
+		c.Name = record.CutLine(HostOf(s.cfg.Origin), maxCardName)
 	}
 	if s.cfg.Policy != nil {
 		c.Policy = s.cfg.Policy()

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"agentsite/internal/clock"
-	"agentsite/internal/plain"
 	"agentsite/internal/record"
 )
 
@@ -160,7 +159,7 @@ func (p *Peers) Seen(portal record.PortalID, took time.Duration) {
 
 // Barred implements Registry.
 func (p *Peers) Barred(portal record.PortalID, why Reason, words string) {
-	words = plain.Cut(plain.Line(words), maxWhy)
+	words = record.CutLine(record.CleanLine(words), maxWhy)
 	p.mu.RLock()
 	e := p.entries[string(portal)]
 	same := e == nil || portal == "" || e.Bars == why && e.BarsWhy == words
@@ -197,7 +196,7 @@ func (e *entry) fail(err error, now time.Time) {
 	e.Failed = now
 	e.Failures = min(e.Failures+1, 1_000_000)
 	if e.Why = "no answer"; err != nil {
-		e.Why = plain.Cut(err.Error(), maxWhy)
+		e.Why = record.CutLine(err.Error(), maxWhy)
 	}
 	if e.Failures < silentAfter {
 		e.next = now.Add(retryAfter)

@@ -10,7 +10,6 @@ import (
 	"sort"
 
 	"agentsite/internal/hub"
-	"agentsite/internal/plain"
 	"agentsite/internal/record"
 )
 
@@ -20,9 +19,9 @@ type fit struct {
 	cut   []string // descriptions of the cuts, for people
 }
 
-func (f *fit) cutLine(field, s string, max int) string { return f.cutTo(field, plain.Line(s), max) }
+func (f *fit) cutLine(field, s string, max int) string { return f.cutTo(field, record.CleanLine(s), max) }
 
-func (f *fit) cutText(field, s string, max int) string { return f.cutTo(field, plain.Text(s), max) }
+func (f *fit) cutText(field, s string, max int) string { return f.cutTo(field, record.CleanText(s), max) }
 
 func (f *fit) cutTo(field, s string, max int) string {
 	if len(s) > max {
@@ -127,7 +126,7 @@ func (f *fit) largestPart(r *record.Agent, s *share, part *int, max int) int {
 func (f *fit) putSkills(r *record.Agent, s share) bool {
 	r.Skills = nil
 	for _, skill := range f.agent.Skills[:min(len(f.agent.Skills), s.skills)] {
-		out := record.Skill{ID: skillID(skill), Name: shorten(plain.Line(skill.Name), s.name), Description: shorten(plain.Text(skill.Description), s.text)}
+		out := record.Skill{ID: skillID(skill), Name: shorten(record.CleanLine(skill.Name), s.name), Description: shorten(record.CleanText(skill.Description), s.text)}
 		if out.Name == "" {
 			out.Name = out.ID
 		}
@@ -140,7 +139,7 @@ func (f *fit) putSkills(r *record.Agent, s share) bool {
 // skillID returns a skill's id in a record. An id that is too long is cut and ends in a hash of the
 // whole, so that two ids stay different.
 func skillID(s hub.Skill) string {
-	id := plain.Line(s.ID)
+	id := record.CleanLine(s.ID)
 	if id == "" {
 		id = "skill"
 	}
@@ -156,7 +155,7 @@ func skillID(s hub.Skill) string {
 func shortLines(list []string, n, max int) []string {
 	var out []string
 	for _, s := range list {
-		if s = plain.Line(s); s != "" && len(s) <= max && len(out) < n && !slices.Contains(out, s) {
+		if s = record.CleanLine(s); s != "" && len(s) <= max && len(out) < n && !slices.Contains(out, s) {
 			out = append(out, s)
 		}
 	}

@@ -1,15 +1,13 @@
-// Package plain makes texts of strangers fit to be shown and signed: no control
-// characters, nothing that turns the order of characters around, valid UTF-8.
-// It knows no meaning of any text.
-package plain
+package record
 
 import (
 	"strings"
 	"unicode"
 )
 
-// Text is s without what records refuse in texts: lines stay.
-func Text(s string) string {
+// CleanText returns s without the characters that records refuse in texts:
+// control characters and those that change the direction of text. Lines stay.
+func CleanText(s string) string {
 	return strings.TrimSpace(strings.Map(func(r rune) rune {
 		switch {
 		case r == '\n', r == '\t':
@@ -25,12 +23,12 @@ func Text(s string) string {
 	}, strings.ToValidUTF8(s, "\uFFFD")))
 }
 
-// Line is Text on one line.
-func Line(s string) string { return strings.Join(strings.Fields(Text(s)), " ") }
+// CleanLine returns CleanText on one line.
+func CleanLine(s string) string { return strings.Join(strings.Fields(CleanText(s)), " ") }
 
-// Cut is Line of whole characters of at most n bytes.
-func Cut(s string, n int) string {
-	s = Line(s)
+// CutLine returns CleanLine, cut to whole characters of at most n bytes.
+func CutLine(s string, n int) string {
+	s = CleanLine(s)
 	for len(s) > n {
 		s = strings.TrimSpace(strings.ToValidUTF8(s[:n], ""))
 	}

@@ -1,14 +1,14 @@
-package plain_test
+package record_test
 
 import (
 	"strings"
 	"testing"
 	"unicode/utf8"
 
-	"agentsite/internal/plain"
+	"agentsite/internal/record"
 )
 
-func TestLine(t *testing.T) {
+func TestCleanLine(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{
 		"":                               "",
@@ -20,23 +20,23 @@ func TestLine(t *testing.T) {
 		"broken \xff\xfe bytes":          "broken \uFFFD bytes",
 		"\u3000ideographic\u3000space\v": "ideographic space",
 	} {
-		if got := plain.Line(in); got != want {
-			t.Errorf("Line(%q) is %q, want %q", in, got, want)
+		if got := record.CleanLine(in); got != want {
+			t.Errorf("CleanLine(%q) is %q, want %q", in, got, want)
 		}
 	}
-	if got := plain.Text(" a\n\tb\u2028c\x07 "); got != "a\n\tb\nc" {
+	if got := record.CleanText(" a\n\tb\u2028c\x07 "); got != "a\n\tb\nc" {
 		t.Errorf("%q", got)
 	}
 }
 
-func FuzzCut(f *testing.F) {
+func FuzzCutLine(f *testing.F) {
 	f.Add("some ü words \xff", 7)
 	f.Add("\u202eüü", 3)
 	f.Fuzz(func(t *testing.T, s string, n int) {
 		n = max(n, 0)
-		got := plain.Cut(s, n)
-		if len(got) > n || !utf8.ValidString(got) || strings.ContainsAny(got, "\n\t\x00\u202e") || got != plain.Line(got) {
-			t.Errorf("Cut(%q, %d) is %q", s, n, got)
+		got := record.CutLine(s, n)
+		if len(got) > n || !utf8.ValidString(got) || strings.ContainsAny(got, "\n\t\x00\u202e") || got != record.CleanLine(got) {
+			t.Errorf("CutLine(%q, %d) is %q", s, n, got)
 		}
 	})
 }
