@@ -75,59 +75,86 @@ next:
 // A word that ends with "?" may be missing, "a|b" is either.
 type form struct {
 	pattern string
-	answer  func(v []value, u *unit, today time.Time) (value, error)
+	answer  formAnswer
 }
 
-func forms() []form {
-	pair := func(f func(a, b value) (value, error)) func([]value, *unit, time.Time) (value, error) {
-		return func(v []value, _ *unit, _ time.Time) (value, error) { return f(v[0], v[1]) }
-	}
-	plus := func(a, b value) (value, error) { return addValues(a, b, 1) }
-	minus := func(a, b value) (value, error) { return addValues(a, b, -1) }
-	between := func(v []value, u *unit, _ time.Time) (value, error) { return measureDistance(v[0], v[1], u, false) }
-	fromToday := func(sign bool) func([]value, *unit, time.Time) (value, error) {
-		return func(v []value, u *unit, today time.Time) (value, error) {
-			now := value{kind: date, day: today}
-			if sign {
-				return measureDistance(now, v[0], u, true)
-			}
-			return measureDistance(v[0], now, u, true)
-		}
-	}
-	return []form{
-		{"add _ to _", pair(func(a, b value) (value, error) { return plus(b, a) })},
-		{"subtract|take _ from _", pair(func(a, b value) (value, error) { return minus(b, a) })},
-		{"multiply _ by _", pair(func(a, b value) (value, error) { return multiply(a, b, false) })},
-		{"divide _ by _", pair(func(a, b value) (value, error) { return multiply(a, b, true) })},
-		{"increase _ by _", pair(plus)},
-		{"decrease _ by _", pair(minus)},
-		{"increase|decrease from _ to _", pair(func(a, b value) (value, error) { return share(b, a, true) })},
-		{"_ is what % of _", pair(func(a, b value) (value, error) { return share(a, b, false) })},
-		{"_ as a? % of _", pair(func(a, b value) (value, error) { return share(a, b, false) })},
-		{"what % of _ is _", pair(func(a, b value) (value, error) { return share(b, a, false) })},
-		{"what % is _ of _", pair(func(a, b value) (value, error) { return share(a, b, false) })},
-		{"difference between _ and _", between},
-		{"time between _ and _", between},
-		{"UNIT is? between _ and _", between},
-		{"UNIT is? from _ to|until _", between},
-		{"UNIT is? it? until _", fromToday(true)},
-		{"UNIT is? it? since _", fromToday(false)},
-		{"what? weekday is|of|on|will? it? be? is? on? _", answerWeekday},
-		{"in _", func(v []value, _ *unit, today time.Time) (value, error) { return addToDate(today, v[0], 1) }},
-	}
+// formAnswer is the kind of answer to a form, from its first and second
+// expression a and b.
+type formAnswer int
+
+const (
+	sumOfBoth     formAnswer = iota // a + b
+	difference                      // a - b
+	product                         // a * b
+	quotient                        // a / b
+	shareOfSecond                   // a in percent of b
+	shareOfFirst                    // b in percent of a
+	changeToB                       // (b - a) in percent of a
+	distance                        // from a to b, in the unit
+	timeUntil                       // from today to a, in the unit
+	timeSince                       // from a to today, in the unit
+	weekdayOf                       // the weekday of a
+	afterToday                      // today + a
+	inUnit                          // a in the unit
+)
+
+var forms = []form{
+	{"add _ to _", sumOfBoth},
+	{"subtract|take _ from _", difference},
+	{"multiply _ by _", product},
+	{"divide _ by _", quotient},
+	{"increase _ by _", sumOfBoth},
+	{"decrease _ by _", difference},
+	{"increase|decrease from _ to _", changeToB},
+	{"_ is what % of _", shareOfSecond},
+	{"_ as a? % of _", shareOfSecond},
+	{"what % is _ of _", shareOfSecond},
+	{"what % of _ is _", shareOfFirst},
+	{"difference between _ and _", distance},
+	{"time between _ and _", distance},
+	{"UNIT is? between _ and _", distance},
+	{"UNIT is? from _ to|until _", distance},
+	{"UNIT is? it? until _", timeUntil},
+	{"UNIT is? it? since _", timeSince},
+	{"what? weekday is|of|on|will? it? be? is? on? _", weekdayOf},
+	{"in _", afterToday},
 }
 
 // unitForms are the forms after "how many".
-func unitForms() []form {
-	convert := func(v []value, u *unit, _ time.Time) (value, error) { return convertTo(v[0], u) }
-	return []form{{"UNIT is? in _", convert}, {"UNIT is _", convert}}
-}
+var unitForms = []form{{"UNIT is? in _", inUnit}, {"UNIT is _", inUnit}}
 
-func answerWeekday(v []value, _ *unit, _ time.Time) (value, error) {
-	if v[0].kind != date {
-		return value{}, refuse("weekday of 2026-12-24", "A weekday is that of a date, not of %s.", v[0].describe())
+// compute answers a question of the form, with the values of its expressions.
+func (f form) compute(v []value, u *unit, today time.Time) (value, error) {
+	a, b, now := v[0], v[len(v)-1], value{kind: date, day: today}
+	if strings.HasPrefix(f.pattern, "add") || strings.HasPrefix(f.pattern, "subtract") {
+		a, b = b, a // "add 19% to 250" is 250 + 19%
 	}
-	return value{kind: text, text: v[0].day.Weekday().String()}, nil
+	switch f.answer {
+	case sumOfBoth:
+		return addValues(a, b, 1)
+	case difference:
+		return addValues(a, b, -1)
+	case product, quotient:
+		return multiply(a, b, f.answer == quotient)
+	case shareOfSecond:
+		return share(a, b, false)
+	case shareOfFirst, changeToB:
+		return share(b, a, f.answer == changeToB)
+	case distance:
+		return measureDistance(a, b, u, false)
+	case timeUntil:
+		return measureDistance(now, a, u, true)
+	case timeSince:
+		return measureDistance(a, now, u, true)
+	case afterToday:
+		return addToDate(today, a, 1)
+	case inUnit:
+		return convertTo(a, u)
+	}
+	if a.kind != date {
+		return value{}, refuse("weekday of 2026-12-24", "A weekday is that of a date, not of %s.", a.describe())
+	}
+	return value{kind: text, text: a.day.Weekday().String()}, nil
 }
 
 // answerQuestion computes a question that fits a form, or else an expression.
@@ -136,9 +163,9 @@ func answerQuestion(tokens []token, today time.Time) (value, error) {
 	if len(tokens) == 1 {
 		return value{}, refuse(exampleNumber, "There is no question.")
 	}
-	list := forms()
+	list := forms
 	if howMany {
-		list = append(list, unitForms()...)
+		list = slices.Concat(forms, unitForms)
 	}
 	for _, f := range list {
 		slots, u, ok := f.match(tokens)
@@ -153,7 +180,7 @@ func answerQuestion(tokens []token, today time.Time) (value, error) {
 			}
 			values = append(values, v)
 		}
-		return f.answer(values, u, today)
+		return f.compute(values, u, today)
 	}
 	return (&parser{tokens: tokens, today: today}).parseAll()
 }
