@@ -43,7 +43,6 @@ var may = map[string][]string{
 	"internal/picture": {},
 	// What every decoder of outside JSON asks first.
 	"internal/strictjson": {},
-	"internal/raced":      {},
 	"migrations":          {},
 	"static":              {},
 	"docs":                {},

@@ -13,8 +13,8 @@ import (
 	"agentsite/internal/clock"
 	"agentsite/internal/fault"
 	"agentsite/internal/ident"
-	"agentsite/internal/raced"
 	"agentsite/internal/task"
+	"agentsite/internal/testing/racetest"
 	"agentsite/internal/testing/storetest"
 	"agentsite/store"
 )
@@ -84,7 +84,7 @@ func (s *shown) check(t *rapid.T, m chat.Message) {
 // Edits, removals and reactions show what a simple model does, whatever comes
 // in which order; every seq is dense and the chain verifies.
 func TestAmend_LikeAModel(t *testing.T) {
-	raced.Skip(t)
+	racetest.Skip(t)
 	t.Parallel()
 	db := storetest.New(t)
 	ada, bob, eve := storetest.Account(t, db, "ada"), storetest.Account(t, db, "bob"), storetest.Account(t, db, "eve")

@@ -17,8 +17,8 @@ import (
 	"agentsite/internal/account"
 	"agentsite/internal/fault"
 	"agentsite/internal/ident"
-	"agentsite/internal/raced"
 	"agentsite/internal/task"
+	"agentsite/internal/testing/racetest"
 	"agentsite/internal/testing/storetest"
 	"agentsite/store"
 )
@@ -168,7 +168,7 @@ func TestBackup_WhileWritten(t *testing.T) {
 
 // SQLite's own check misses about a quarter of such flips; a backup none.
 func TestVerifyBackup_FindsEveryBit(t *testing.T) {
-	raced.Skip(t)
+	racetest.Skip(t)
 	t.Parallel()
 	b := backup(t, filled(t), "")
 	seed := rand.Uint64()

@@ -14,8 +14,8 @@ import (
 	"agentsite/internal/clock"
 	"agentsite/internal/fault"
 	"agentsite/internal/ident"
-	"agentsite/internal/raced"
 	"agentsite/internal/task"
+	"agentsite/internal/testing/racetest"
 	"agentsite/internal/testing/storetest"
 	"agentsite/store"
 )
@@ -36,7 +36,7 @@ type said struct{ sender, clientID, text string }
 // A conversation behaves as a plain list does, whatever is posted, repeated,
 // left, joined and renamed.
 func TestAppend_LikeAList(t *testing.T) {
-	raced.Skip(t)
+	racetest.Skip(t)
 	t.Parallel()
 	db := storetest.New(t)
 	ada, bob := storetest.Account(t, db, "ada"), storetest.Account(t, db, "bob")

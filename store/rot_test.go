@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"agentsite/internal/raced"
+	"agentsite/internal/testing/racetest"
 	"agentsite/internal/testing/storetest"
 	"agentsite/store"
 )
@@ -31,7 +31,7 @@ func transcripts(path string) (string, error) {
 // was in nothing that anybody reads in a transcript. (SQLite's integrity_check
 // alone misses about a quarter of them.)
 func TestVerify_BitRot(t *testing.T) {
-	raced.Skip(t)
+	racetest.Skip(t)
 	t.Parallel()
 	db := filled(t)
 	dir := storetest.Dir(db)

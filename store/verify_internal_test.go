@@ -18,9 +18,9 @@ import (
 	"agentsite/internal/federation"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
-	"agentsite/internal/raced"
 	"agentsite/internal/record"
 	"agentsite/internal/task"
+	"agentsite/internal/testing/racetest"
 )
 
 // seed stores, with ids that a test can name, a conversation "c1" in which a
@@ -285,7 +285,7 @@ func TestClaim_LeavesTheEndedAlone(t *testing.T) {
 
 // The cheapest work factor: what is tested is that every byte is looked at.
 func TestBackup_EncryptedFindsEveryBit(t *testing.T) {
-	raced.Skip(t)
+	racetest.Skip(t)
 	t.Parallel()
 	d := openTest(t, t.TempDir())
 	seed(t, d)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"agentsite/internal/cli"
+	"agentsite/internal/testing/racetest"
 )
 
 // asPortal is the name by which TestMain runs this program as a portal.
@@ -33,7 +34,7 @@ func TestNets(t *testing.T) {
 		}
 		t.Skip(why)
 	}
-	if testing.Short() || raced {
+	if testing.Short() || racetest.Enabled {
 		t.Skip("its processes are built without the race detector")
 	}
 	binary, p := "", plan{portals: 10, register: 5, changes: 3}

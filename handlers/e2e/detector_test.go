@@ -4,7 +4,7 @@ import (
 	"os"
 	"testing"
 
-	"agentsite/internal/raced"
+	"agentsite/internal/testing/racetest"
 )
 
 // onlyDrawn says that a test looks at how pages are drawn and what their
@@ -13,7 +13,7 @@ import (
 // browser's: such tests run without the detector only.
 func onlyDrawn(t *testing.T) {
 	t.Helper()
-	raced.Skip(t)
+	racetest.Skip(t)
 }
 
 // full reports whether the tests run in their whole form: every walk on all of
@@ -26,9 +26,9 @@ func full() bool { return os.Getenv("AGENTSITE_TEST_FULL") == "1" }
 // for races in the portal, to which a desk sends the same requests as a phone.
 func walked(names ...string) map[string]screen {
 	switch {
-	case full() && !raced.On:
+	case full() && !racetest.Enabled:
 		return screens
-	case raced.On && len(names) == 1:
+	case racetest.Enabled && len(names) == 1:
 		names = []string{"phone", "desk without scripts"}
 	}
 	chosen := make(map[string]screen, len(names))

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"agentsite/internal/raced"
+	"agentsite/internal/testing/racetest"
 )
 
 // textOf is what a reader sees of a fragment.
@@ -41,7 +41,7 @@ func sameText(t testing.TB, r *Renderer, lang, code string) {
 }
 
 func TestColour_LeavesTheTextAsItIs(t *testing.T) {
-	raced.Skip(t)
+	racetest.Skip(t)
 	r := New()
 	codes := []string{"", " ", "\n\n\n", "\ta := `x\n\t`", "a\u2028b", "é 日本 🎉 \U0010ffff", `"\`, "/*", "<!--", "'''", "<?php echo 1", "<style>a{b:c}</style><script>let a = 1</script>", "#!/bin/sh\ncat <<E\nx\nE\n", "%%%\\end", "{{ .x }}", "\ufffd"}
 	pieces := strings.Fields("func return 1 0x1f \"a\" 'b' `c` /* */ // # -- <a> </a> { } ( ) [ ] ; = => @ $ é 日 \\ \\n <!-- --> ''' end begin if else \\u0000 & &amp; < >")

@@ -12,7 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"agentsite/internal/raced"
+	"agentsite/internal/testing/racetest"
 )
 
 // letters stand for the classes in testdata/colours, where coloured code is
@@ -120,7 +120,7 @@ func pieces(g *grammar) []string {
 // TestHighlight_TakesStepsInProportion has texts that a scanner which goes back,
 // or looks ahead again and again, would look at hundreds of times.
 func TestHighlight_TakesStepsInProportion(t *testing.T) {
-	raced.Skip(t)
+	racetest.Skip(t)
 	const most = 8 // looks at each byte
 	worst := 0
 	for i := range grammars {

@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"agentsite/docs"
-	"agentsite/internal/raced"
+	"agentsite/internal/testing/racetest"
 )
 
 func TestMessage_ShowsMarkdown(t *testing.T) {
@@ -165,7 +165,7 @@ func TestMessage_StepsOfHostileTexts(t *testing.T) {
 	if os.Getenv("AGENTSITE_TEST_FULL") == "" {
 		t.Skip("set AGENTSITE_TEST_FULL=1 to count the statements that goldmark executes")
 	}
-	raced.Skip(t)
+	racetest.Skip(t)
 	bars := map[string]int{"link paragraphs": 80_000_000}
 	dir := t.TempDir()
 	counting, profile := filepath.Join(dir, "counting.test"), filepath.Join(dir, "profile")

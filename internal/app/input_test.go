@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"agentsite/internal/hub"
-	"agentsite/internal/raced"
 	"agentsite/internal/testing/apptest"
+	"agentsite/internal/testing/racetest"
 )
 
 // put is base with one field, written as a path, set to raw JSON.
@@ -37,7 +37,7 @@ func put(t *testing.T, base map[string]any, field, raw string) string {
 }
 
 func TestInput_BadFieldsAreNamed(t *testing.T) {
-	raced.Skip(t)
+	racetest.Skip(t)
 	t.Parallel()
 	p := apptest.Start(t)
 	c := p.User(t, "olga").NewToken()
@@ -170,7 +170,7 @@ func TestInput_BadQueriesAreNamed(t *testing.T) {
 }
 
 func TestForms_OddFieldsAreNo500(t *testing.T) {
-	raced.Skip(t)
+	racetest.Skip(t)
 	t.Parallel()
 	p := apptest.Start(t)
 	c := p.Operator(t, "rob")

@@ -17,9 +17,9 @@ import (
 
 	"agentsite/internal/app"
 	"agentsite/internal/ident"
-	"agentsite/internal/raced"
 	"agentsite/internal/testing/agenttest"
 	"agentsite/internal/testing/apptest"
+	"agentsite/internal/testing/racetest"
 	"agentsite/static"
 )
 
@@ -540,7 +540,7 @@ func TestPolicy_EveryCell(t *testing.T) {
 	all := cells()
 	t.Run("rows", func(t *testing.T) {
 		for n, r := range readPolicy(t) {
-			if raced.On && n%4 != 0 {
+			if racetest.Enabled && n%4 != 0 {
 				continue // a fourth of them meets all that they share
 			}
 			key := r.method + " " + r.pattern
@@ -558,7 +558,7 @@ func TestPolicy_EveryCell(t *testing.T) {
 			})
 		}
 	})
-	if !raced.On {
+	if !racetest.Enabled {
 		w.described(t, asks)
 	}
 }

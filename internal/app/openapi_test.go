@@ -13,9 +13,9 @@ import (
 
 	"github.com/google/jsonschema-go/jsonschema"
 
-	"agentsite/internal/raced"
 	"agentsite/internal/testing/agenttest"
 	"agentsite/internal/testing/apptest"
+	"agentsite/internal/testing/racetest"
 )
 
 // spec is the portal's OpenAPI document, as far as the tests ask it.
@@ -398,7 +398,7 @@ func TestOpenAPI_ParametersAreTaken(t *testing.T) {
 }
 
 func TestOpenAPI_ExamplesAreRight(t *testing.T) {
-	raced.Skip(t)
+	racetest.Skip(t)
 	t.Parallel()
 	s := readSpec(t, apptest.Start(t))
 	n := 0

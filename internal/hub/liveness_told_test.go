@@ -10,7 +10,7 @@ import (
 	"agentsite/internal/clock"
 	"agentsite/internal/fault"
 	"agentsite/internal/hub"
-	"agentsite/internal/raced"
+	"agentsite/internal/testing/racetest"
 	"agentsite/internal/testing/storetest"
 )
 
@@ -233,7 +233,7 @@ func TestLearn_ToolsOnceADay(t *testing.T) {
 }
 
 func TestProof_EndsAfterFiveLooks(t *testing.T) {
-	raced.Skip(t)
+	racetest.Skip(t)
 	t.Parallel()
 	inBubble(t, func(t *testing.T, b *bubble) {
 		looks := func() int {

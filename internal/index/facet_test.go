@@ -10,7 +10,7 @@ import (
 
 	"agentsite/internal/hub"
 	"agentsite/internal/index/bm25"
-	"agentsite/internal/raced"
+	"agentsite/internal/testing/racetest"
 )
 
 // TestFacet_CountsTheSameBothWays compares intersecting and counting up with
@@ -19,7 +19,7 @@ func TestFacet_CountsTheSameBothWays(t *testing.T) { countBothWays(t, New()) }
 
 // TestFacet_CountsTheSameWithoutSlots does so where frequent values find none.
 func TestFacet_CountsTheSameWithoutSlots(t *testing.T) {
-	raced.Skip(t)
+	racetest.Skip(t)
 	x := New()
 	x.facets.tags.list, x.facets.others.list = make([]slot, otherSlots-3), make([]slot, otherSlots)
 	countBothWays(t, x)

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"agentsite/internal/hub"
-	"agentsite/internal/raced"
+	"agentsite/internal/testing/racetest"
 
 	"pgregory.net/rapid"
 )
@@ -173,7 +173,7 @@ func queriesOf(c *corpus, r *rand.Rand) []hub.Query {
 // frequent and chunks full within a segment; a few are put, changed and removed
 // before and after.
 func TestLoad_OfManyAgreesWithPut(t *testing.T) {
-	raced.Skip(t)
+	racetest.Skip(t)
 	if testing.Short() {
 		t.Skip("seconds")
 	}

@@ -11,7 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"agentsite/internal/raced"
+	"agentsite/internal/testing/racetest"
 	"agentsite/peering/dht"
 	"agentsite/peering/kademlia"
 )
@@ -44,7 +44,7 @@ func live() int64 {
 // refuse or are mute. AGENTSITE_DHT_NODES has it with more of them.
 func TestRunner_ManyNodes(t *testing.T) {
 	nodes := 200
-	if raced.On {
+	if racetest.Enabled {
 		nodes = 60
 	}
 	if n, err := strconv.Atoi(os.Getenv("AGENTSITE_DHT_NODES")); err == nil {

@@ -16,9 +16,9 @@ import (
 
 	"agentsite/internal/clock"
 	"agentsite/internal/hub"
-	"agentsite/internal/raced"
 	"agentsite/internal/record"
 	"agentsite/internal/testing/federationtest"
+	"agentsite/internal/testing/racetest"
 	"agentsite/internal/testing/recordtest"
 	"agentsite/peering/publish"
 )
@@ -529,7 +529,7 @@ func TestPublisher_RenewsTheLease(t *testing.T) {
 }
 
 func TestPublisher_RenewsRecordsBitByBit(t *testing.T) {
-	raced.Skip(t)
+	racetest.Skip(t)
 	bubble(t, func(w *desk) {
 		for i := range 300 {
 			w.source.put(i, nil)

@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"agentsite/internal/raced"
+	"agentsite/internal/testing/racetest"
 )
 
 // TestSyncer_ManyWhoMeetAskFew: what portals ask when they meet, and tell of a
@@ -51,7 +51,7 @@ func TestSyncer_ManyWhoMeetAskFew(t *testing.T) {
 // TestSyncer_HalvesThatMeetCompareFew: portals that are back all at once know the
 // same news, so it must not be told by each of them.
 func TestSyncer_HalvesThatMeetCompareFew(t *testing.T) {
-	raced.Skip(t)
+	racetest.Skip(t)
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

@@ -9,8 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"agentsite/internal/raced"
 	"agentsite/internal/record"
+	"agentsite/internal/testing/racetest"
 	"agentsite/internal/testing/recordtest"
 )
 
@@ -178,7 +178,7 @@ func heal(t *testing.T, portals int, every time.Duration) (took time.Duration, t
 }
 
 func TestSyncer_HealsAfterAnHourApart(t *testing.T) {
-	raced.Skip(t) // an hour of ten portals
+	racetest.Skip(t) // an hour of ten portals
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		portals, every := 6, 24*time.Second

@@ -15,7 +15,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"agentsite/internal/raced"
+	"agentsite/internal/testing/racetest"
 )
 
 // parallel is the number of tests that run at once. They wait for portals to find
@@ -242,7 +242,7 @@ func TestRun_EndsWithItsContextAndLeavesNothing(t *testing.T) {
 
 // Portals die, others come: what is left is found everywhere.
 func TestDrill(t *testing.T) {
-	raced.Skip(t)
+	racetest.Skip(t)
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"agentsite/internal/raced"
+	"agentsite/internal/testing/racetest"
 	"agentsite/peering/kademlia"
 	"agentsite/peering/kademlia/sim"
 )
@@ -14,7 +14,7 @@ import (
 // nearer to it than all honest nodes, before a record is stored or when it has
 // been (arXiv 2307.12212). They take what is stored and answer with each other.
 func TestLook_FindsBesideGroundIDs(t *testing.T) {
-	if raced.On {
+	if racetest.Enabled {
 		t.Skip("one goroutine")
 	}
 	for _, c := range []struct {
@@ -62,7 +62,7 @@ func TestLook_FindsBesideGroundIDs(t *testing.T) {
 // no table has more than a few of the flood, and when it begins to lie
 // everything is found.
 func TestNet_BoundsAFloodOfFewHosts(t *testing.T) {
-	if raced.On {
+	if racetest.Enabled {
 		t.Skip("one goroutine")
 	}
 	t.Parallel()

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"agentsite/internal/raced"
+	"agentsite/internal/testing/racetest"
 	"agentsite/peering/kademlia"
 	"agentsite/peering/kademlia/sim"
 )
@@ -32,7 +32,7 @@ func pick[N int | time.Duration](whole, reduced N) N {
 
 func network(t *testing.T, seed uint64) (*sim.Net, []kademlia.ID) {
 	t.Helper()
-	if raced.On {
+	if racetest.Enabled {
 		t.Skip("one goroutine")
 	}
 	t.Parallel()
@@ -83,7 +83,7 @@ func TestLook_SurvivesDeathAndLies(t *testing.T) {
 // third is dead, and each step may meet three of them. Beside it stands what an own table is for: one that is
 // built at once is as good as one that was joined for.
 func TestLook_IsQuickBesideTheDead(t *testing.T) {
-	if raced.On {
+	if racetest.Enabled {
 		t.Skip("one goroutine")
 	}
 	t.Parallel()
@@ -106,7 +106,7 @@ func TestLook_IsQuickBesideTheDead(t *testing.T) {
 // TestNet_SettlesAsItJoins compares the tables of nodes that joined with those
 // of nodes that began with one.
 func TestNet_SettlesAsItJoins(t *testing.T) {
-	if raced.On {
+	if racetest.Enabled {
 		t.Skip("one goroutine")
 	}
 	t.Parallel()
@@ -129,7 +129,7 @@ func TestNet_SettlesAsItJoins(t *testing.T) {
 // TestNet_SmallOnesKnowEverybody is of networks in which one bucket would
 // otherwise be too small.
 func TestNet_SmallOnesKnowEverybody(t *testing.T) {
-	if raced.On {
+	if racetest.Enabled {
 		t.Skip("one goroutine")
 	}
 	for _, n := range []int{1, 2, 3, 10, 40} {
@@ -150,7 +150,7 @@ func TestNet_SmallOnesKnowEverybody(t *testing.T) {
 // others have published: they hold what is near them without waiting half a day
 // for its next turn.
 func TestNet_TellsNewcomersWhatTheyShouldHold(t *testing.T) {
-	if raced.On {
+	if racetest.Enabled {
 		t.Skip("one goroutine")
 	}
 	s := sim.New(sim.Config{Nodes: 8, Seed: 11, Keys: 3, Joining: 16 * time.Minute})
@@ -165,7 +165,7 @@ func TestNet_TellsNewcomersWhatTheyShouldHold(t *testing.T) {
 // TestNet_HealsAfterAPartition splits a network for an hour. Each half finds
 // what its own publish, and afterwards all find all.
 func TestNet_HealsAfterAPartition(t *testing.T) {
-	if raced.On {
+	if racetest.Enabled {
 		t.Skip("one goroutine")
 	}
 	t.Parallel()
@@ -183,7 +183,7 @@ func TestNet_HealsAfterAPartition(t *testing.T) {
 
 // TestNet_LivesThroughChurn is the fifth acceptance number, for some hours.
 func TestNet_LivesThroughChurn(t *testing.T) {
-	if raced.On {
+	if racetest.Enabled {
 		t.Skip("one goroutine")
 	}
 	t.Parallel()
@@ -205,7 +205,7 @@ func TestNet_LivesThroughChurn(t *testing.T) {
 
 // TestNet_IsTheSameFromItsSeed runs one network twice.
 func TestNet_IsTheSameFromItsSeed(t *testing.T) {
-	if raced.On {
+	if racetest.Enabled {
 		t.Skip("one goroutine")
 	}
 	run := func() string {

@@ -1,5 +1,0 @@
-//go:build race
-
-package raced
-
-const on = true
