@@ -102,7 +102,7 @@ func drawQuery(t *rapid.T) hub.Query {
 // matches says by plain code whether the text of q finds a.
 func matches(a *hub.Agent, text string) bool {
 	var values []string
-	for _, list := range texts(a) {
+	for _, list := range textsOf(a) {
 		values = append(values, list...)
 	}
 	has := func(phrase string) bool {
@@ -201,7 +201,7 @@ func bruteFacets(agents map[string]hub.Agent, q hub.Query) map[string][]hub.Face
 			return cmp.Or(b.Count-a.Count, strings.Compare(a.Value, b.Value))
 		})
 		if name == "tag" || name == "skill" || name == "publisher" || name == "portal" {
-			list = list[:min(len(list), topValues)]
+			list = list[:min(len(list), hub.MaxFacetValues)]
 		}
 		facets[name] = list
 	}

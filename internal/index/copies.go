@@ -10,101 +10,94 @@ import (
 	"agentsite/internal/index/bm25"
 )
 
-// Every portal comes with the same built-in agents. Of those that say the very
-// same of themselves, searches show one: this portal's, else of each state (of
-// liveness, proof and portal) the one that has been here longest. Whoever comes
-// later with somebody's words is shown below them and never instead, and one of
-// this portal's own is never below another. A copy has the same words and the
-// same values of facets as the one it stands below, but for the portal and what
-// differs from this portal's own, so that counts hold: whoever asks for portals
-// gets all of theirs.
+// Portals publish the same built-in agents. Of those that say the very same of
+// themselves, searches show one: this portal's own, else the oldest of each
+// state (of liveness, proof and portal). An agent that copies the words of
+// another one comes later and is hidden, so it cannot take its place; an own
+// agent is never hidden. A hidden agent has the words and the values of facets
+// of the one that is shown instead, but for the portal and what differs from
+// this portal's own, so that counts hold. A search in given portals shows all
+// of theirs.
 
-// copies are the agents that have equals. The lock of the Index guards it.
+// copies are the agents that may have equals. The lock of the Index guards it.
 type copies struct {
-	groups map[sameKey]*group
+	groups map[fingerprint]*group
 	of     map[uint32]*group // by document
-	folded bm25.Bits         // those shown below others
+	hidden bm25.Bits
 }
 
-// sameKey is the hash of all that an agent says of itself.
-type sameKey [16]byte
+// fingerprint is the hash of all that an agent says of itself.
+type fingerprint [16]byte
 
-// group is agents with equal words.
+// group is agents with one fingerprint.
 type group struct {
-	key     sameKey
-	members []member       // in the order of their coming
-	hosts   map[string]int // members by portal; nil as long as there was but one
+	print   fingerprint
+	members []member // in the order of their coming
+	portals int
 }
 
 type member struct {
-	doc   uint32
-	state state
-	host  string // of its portal, "" for this one
+	doc    uint32
+	state  copyState
+	portal string // "" for this one
 }
 
-// likeness is a member with what it says.
-type likeness struct {
+// candidate is a member with its fingerprint.
+type candidate struct {
 	member
-	key sameKey
+	print fingerprint
 }
 
-func (m member) own() bool { return m.host == "" }
-
-// state is what a row shows of an agent beside its words, in one number.
-type state uint32
+// copyState is what a result shows of an agent beside its words, as a number.
+type copyState uint32
 
 func newCopies() *copies {
-	return &copies{groups: make(map[sameKey]*group), of: make(map[uint32]*group)}
+	return &copies{groups: make(map[fingerprint]*group), of: make(map[uint32]*group)}
 }
 
-// foldable reports whether an agent may have equals. People's agents may not:
-// who registers one twice has two. So has whoever publishes it under a domain.
-func foldable(a *hub.Agent) bool {
-	return a.Kind == hub.Builtin && a.Publisher == ""
+// candidateOf returns the candidate of an agent without its document, nil if
+// the agent cannot have equals. Agents of users cannot: a user who registers
+// one twice has two. An agent that is published under a domain cannot either.
+func candidateOf(a *hub.Agent) *candidate {
+	if a.Kind != hub.Builtin || a.Publisher != "" {
+		return nil
+	}
+	return &candidate{member{state: copyStateOf(a), portal: strings.Clone(a.Portal)}, fingerprintOf(a)}
 }
 
-// sameKeyOf hashes what an agent says of itself, its name included.
-func sameKeyOf(a *hub.Agent) (key sameKey) {
-	h := sha256.New()
-	var n [4]byte
-	size := func(i int) {
-		binary.BigEndian.PutUint32(n[:], uint32(i))
-		h.Write(n[:])
-	}
-	text := func(s string) {
-		size(len(s))
-		h.Write([]byte(s))
-	}
-	list := func(l []string) {
-		size(len(l))
-		for _, s := range l {
-			text(s)
+func fingerprintOf(a *hub.Agent) (print fingerprint) {
+	hash := sha256.New()
+	writeSize := func(n int) { hash.Write(binary.BigEndian.AppendUint32(nil, uint32(n))) }
+	write := func(list ...string) {
+		for _, text := range list {
+			writeSize(len(text))
+			hash.Write([]byte(text))
 		}
 	}
-	for _, s := range []string{string(a.Kind), a.Name, a.Title, a.Description} {
-		text(s)
+	writeList := func(list []string) {
+		writeSize(len(list))
+		write(list...)
 	}
-	size(len(a.Skills))
+	write(string(a.Kind), a.Name, a.Title, a.Description)
+	writeSize(len(a.Skills))
 	for i := range a.Skills {
 		s := &a.Skills[i]
-		for _, t := range []string{s.ID, s.Name, s.Description} {
-			text(t)
-		}
-		list(s.Tags)
-		list(s.Examples)
+		write(s.ID, s.Name, s.Description)
+		writeList(s.Tags)
+		writeList(s.Examples)
 	}
-	list(a.Modalities())
-	list(a.Languages)
-	copy(key[:], h.Sum(nil))
-	return key
+	writeList(a.Modalities())
+	writeList(a.Languages)
+	copy(print[:], hash.Sum(nil))
+	return print
 }
 
-// stateOf is the state of an agent: equal for those that no facet but that of
-// portals tells apart.
-func stateOf(a *hub.Agent) state {
+// copyStateOf returns one number for agents that only the facet of portals
+// tells apart.
+func copyStateOf(a *hub.Agent) copyState {
 	live := []hub.Live{hub.Alive, hub.NeedsAuth, hub.WrongProtocol, hub.Unreachable}
 	proofs := []string{hub.Hosted, hub.Proved, hub.Claimed}
-	s := state(slices.Index(live, a.Liveness.State)+1)<<8 | state(slices.Index(proofs, a.Proof.State)+1)<<4
+	s := copyState(slices.Index(live, a.Liveness.State)+1)<<8 | copyState(slices.Index(proofs, a.Proof.State)+1)<<4
 	if a.Signed() {
 		s |= 1
 	}
@@ -114,48 +107,30 @@ func stateOf(a *hub.Agent) state {
 	return s
 }
 
-// put notes a document, or what became of it.
-func (c *copies) put(doc uint32, a *hub.Agent) {
+// put notes a document or its change. The candidate is nil if it cannot have
+// equals.
+func (c *copies) put(doc uint32, next *candidate) {
 	g := c.of[doc]
-	if g == nil && !foldable(a) {
-		return
-	}
-	l := likeness{member: member{doc, stateOf(a), strings.Clone(a.Portal)}, key: sameKeyOf(a)}
-	if g != nil && (!foldable(a) || g.key != l.key) {
+	if g != nil && (next == nil || g.print != next.print) {
 		c.remove(doc)
 		g = nil
 	}
-	switch {
-	case g != nil: // it keeps its place
-		at := &g.members[slices.IndexFunc(g.members, func(m member) bool { return m.doc == doc })]
-		if was := *at; was != l.member {
-			*at = l.member
-			g.count(was.host, -1)
-			g.count(l.host, 1)
-			c.refold(g)
-		}
-	case foldable(a):
-		c.add(l)
+	if next == nil {
+		return
 	}
-}
-
-// add notes a document that was none.
-func (c *copies) add(l likeness) {
-	g := c.groups[l.key]
-	if g == nil {
-		g = &group{key: l.key}
-		c.groups[l.key] = g
+	next.doc = doc
+	if g != nil { // it keeps its place
+		g.members[g.indexOf(doc)] = next.member
+		c.hideCopies(g)
+		return
 	}
-	c.of[l.doc] = g
-	g.members = append(g.members, l.member)
-	g.count(l.host, 1)
-	switch {
-	case len(g.members) == 1:
-	case l.own():
-		c.refold(g)
-	case g.head(l.member) != l.doc:
-		c.folded.Add(int(l.doc))
+	if g = c.groups[next.print]; g == nil {
+		g = &group{print: next.print}
+		c.groups[next.print] = g
 	}
+	c.of[doc] = g
+	g.members = append(g.members, next.member)
+	c.hideCopies(g)
 }
 
 // remove forgets a document.
@@ -165,78 +140,57 @@ func (c *copies) remove(doc uint32) {
 		return
 	}
 	delete(c.of, doc)
-	c.folded.Drop(int(doc))
-	i := slices.IndexFunc(g.members, func(m member) bool { return m.doc == doc })
-	g.count(g.members[i].host, -1)
-	g.members = slices.Delete(g.members, i, i+1)
+	c.hidden.Drop(int(doc))
+	at := g.indexOf(doc)
+	g.members = slices.Delete(g.members, at, at+1)
 	if len(g.members) == 0 {
-		delete(c.groups, g.key)
+		delete(c.groups, g.print)
 		return
 	}
-	c.refold(g)
+	c.hideCopies(g)
 }
 
-// count notes that a portal has so many members more, once there are several.
-func (g *group) count(host string, n int) {
-	switch {
-	case g.hosts != nil:
-		if g.hosts[host] += n; g.hosts[host] == 0 {
-			delete(g.hosts, host)
-		}
-	case len(g.members) > 1:
-		g.hosts = make(map[string]int)
-		for _, m := range g.members {
-			g.hosts[m.host]++
-		}
-	}
+func (g *group) indexOf(doc uint32) int {
+	return slices.IndexFunc(g.members, func(m member) bool { return m.doc == doc })
 }
 
-// head is the document that stands for a member of the group.
-func (g *group) head(of member) uint32 {
-	first, found := of.doc, false
+// hasOwn reports whether an agent of this portal is in the group.
+func (g *group) hasOwn() bool {
+	return slices.ContainsFunc(g.members, func(m member) bool { return m.portal == "" })
+}
+
+// hideCopies decides which members of a group are hidden.
+func (c *copies) hideCopies(g *group) {
+	own := g.hasOwn()
+	states, portals := make(map[copyState]bool), make(map[string]bool)
 	for _, m := range g.members {
-		if m.own() {
-			return m.doc
-		}
-		if !found && m.state == of.state {
-			first, found = m.doc, true
-		}
-	}
-	return first
-}
-
-// refold says anew which members of a group are shown below others.
-func (c *copies) refold(g *group) {
-	own := slices.ContainsFunc(g.members, func(m member) bool { return m.own() })
-	seen := make(map[state]bool)
-	for _, m := range g.members {
-		if m.own() || !own && !seen[m.state] {
-			seen[m.state] = true
-			c.folded.Drop(int(m.doc))
+		if m.portal == "" || !own && !states[m.state] {
+			c.hidden.Drop(int(m.doc))
 		} else {
-			c.folded.Add(int(m.doc))
+			c.hidden.Add(int(m.doc))
 		}
+		states[m.state], portals[m.portal] = true, true
 	}
+	g.portals = len(portals)
 }
 
-// foldsUnder reports whether an agent that is not held would be shown below one
-// that is.
-func (c *copies) foldsUnder(a *hub.Agent) bool {
-	if !foldable(a) {
+// hides reports whether an agent that is not held would be hidden if it were.
+func (c *copies) hides(a *hub.Agent) bool {
+	next := candidateOf(a)
+	if next == nil {
 		return false
 	}
-	g := c.groups[sameKeyOf(a)]
-	s := stateOf(a)
-	return g != nil && slices.ContainsFunc(g.members, func(m member) bool { return m.own() || m.state == s })
+	g := c.groups[next.print]
+	return g != nil && (g.hasOwn() || slices.ContainsFunc(g.members, func(m member) bool { return m.state == next.state }))
 }
 
-// foldsFor reports whether a query shows equal agents once.
-func foldsFor(q *hub.Query) bool { return !q.Copies && q.Same == "" && len(q.Portals) == 0 }
+// hidesCopies reports whether a query shows equal agents once.
+func hidesCopies(q *hub.Query) bool { return !q.Copies && q.Same == "" && len(q.Portals) == 0 }
 
-// fold takes copies out of the matches of a query, and all but the equals of
-// the agent that it asks for. It returns the matches with the copies, nil when
-// there are none; the caller must hold mu.
-func (x *Index) fold(match bm25.Bits, q *hub.Query, s *scratch) (whole bm25.Bits) {
+// collapse takes hidden agents out of the matches of a query, and all but the
+// equals of the agent that it asks for. It returns the matches with the hidden
+// ones, nil when there are none; the caller must hold mu.
+func (x *Index) collapse(match bm25.Bits, q *hub.Query, s *scratch) (whole bm25.Bits) {
 	if q.Same != "" {
 		s.class = append(s.class[:0], make(bm25.Bits, len(match))...)
 		if doc, ok := x.byID.Find(q.Same); ok {
@@ -250,30 +204,28 @@ func (x *Index) fold(match bm25.Bits, q *hub.Query, s *scratch) (whole bm25.Bits
 		match.And(s.class)
 		return nil
 	}
-	if !foldsFor(q) || match.CountAnd(x.copies.folded) == 0 {
+	if !hidesCopies(q) || match.CountAnd(x.copies.hidden) == 0 {
 		return nil
 	}
 	s.whole = append(s.whole[:0], match...)
-	match.AndNot(x.copies.folded)
+	match.AndNot(x.copies.hidden)
 	return s.whole
 }
 
-// also says of a result which other portals have its equals; the caller must
-// hold mu.
-func (x *Index) also(r *hub.Result, doc uint32) {
+// addCopies adds to a result which other portals have its equals; the caller
+// must hold mu.
+func (x *Index) addCopies(r *hub.Result, doc uint32) {
 	g := x.copies.of[doc]
-	if g == nil || len(g.members) == 1 {
+	if g == nil || g.portals < 2 {
 		return
 	}
-	if r.Copies = len(g.hosts); g.hosts[r.Agent.Portal] > 0 {
-		r.Copies--
-	}
+	r.Copies = g.portals - 1
 	for _, m := range g.members {
 		if len(r.CopiesAt) == min(r.Copies, hub.MaxCopiesAt) {
 			break
 		}
-		if m.host != r.Agent.Portal && !slices.Contains(r.CopiesAt, m.host) {
-			r.CopiesAt = append(r.CopiesAt, m.host)
+		if m.portal != r.Agent.Portal && !slices.Contains(r.CopiesAt, m.portal) {
+			r.CopiesAt = append(r.CopiesAt, m.portal)
 		}
 	}
 }

@@ -33,7 +33,7 @@ const (
 // countedKey returns what the facets of a query depend on, but for the state
 // of the index; it is empty when that is too long.
 func countedKey(q *hub.Query, plan []byte) string {
-	asked := filters(q)
+	asked := filtersOf(q)
 	size := len(q.Text) + len(plan) + len(q.Same)
 	for _, values := range asked {
 		for _, v := range values {
@@ -49,7 +49,7 @@ func countedKey(q *hub.Query, plan []byte) string {
 	add(string(plan))
 	add(q.Same)
 	if q.Copies || q.CountMatches || !q.CreatedAfter.IsZero() || !q.UpdatedAfter.IsZero() {
-		add(fmt.Sprint(q.Copies, q.CountMatches, nanos(q.CreatedAfter), nanos(q.UpdatedAfter)))
+		add(fmt.Sprint(q.Copies, q.CountMatches, nanoseconds(q.CreatedAfter), nanoseconds(q.UpdatedAfter)))
 	} else {
 		add("")
 	}
@@ -63,7 +63,7 @@ func countedKey(q *hub.Query, plan []byte) string {
 }
 
 // get returns the facets as they are in a state. The caller may change them.
-func (c *counted) get(key string, state uint64) (*[facetCount][]hub.FacetCount, bool) {
+func (c *counted) get(key string, state uint64) (*facetCounts, bool) {
 	c.mu.Lock()
 	if c.state != state {
 		c.mu.Unlock()
@@ -74,7 +74,7 @@ func (c *counted) get(key string, state uint64) (*[facetCount][]hub.FacetCount, 
 	if !ok {
 		return nil, false
 	}
-	var out [facetCount][]hub.FacetCount
+	var out facetCounts
 	values := append([]hub.FacetCount{}, l.values...)
 	from := 0
 	for f, end := range l.ends {
@@ -85,7 +85,7 @@ func (c *counted) get(key string, state uint64) (*[facetCount][]hub.FacetCount, 
 }
 
 // put keeps a copy of the facets.
-func (c *counted) put(key string, state uint64, facets *[facetCount][]hub.FacetCount) {
+func (c *counted) put(key string, state uint64, facets *facetCounts) {
 	n := 0
 	for _, list := range facets {
 		n += len(list)

@@ -174,13 +174,13 @@ func queryHash(q hub.Query) uint64 {
 	}
 	write(q.Text)
 	write(q.Sort)
-	for f, values := range filters(&q) {
+	for f, values := range filtersOf(&q) {
 		write(fmt.Sprint(f, len(values)))
 		for _, v := range slices.Sorted(slices.Values(values)) {
-			write(facetValue(f, v))
+			write(normalizeValue(f, v))
 		}
 	}
-	if after := [2]int64{nanos(q.CreatedAfter), nanos(q.UpdatedAfter)}; after != [2]int64{nanos(time.Time{}), nanos(time.Time{})} {
+	if after := [2]int64{nanoseconds(q.CreatedAfter), nanoseconds(q.UpdatedAfter)}; after != [2]int64{nanoseconds(time.Time{}), nanoseconds(time.Time{})} {
 		write(fmt.Sprint(after)) // left out otherwise: cursors from before there were such filters hold
 	}
 	if q.Copies || q.Same != "" { // likewise
@@ -188,13 +188,4 @@ func queryHash(q hub.Query) uint64 {
 		write(q.Same)
 	}
 	return h.Sum64()
-}
-
-// filters returns the values asked for, by facet.
-func filters(q *hub.Query) [facetCount][]string {
-	return [facetCount][]string{
-		kindFacet: q.Kinds, tagFacet: q.Tags, skillFacet: q.Skills, portalFacet: q.Portals, liveFacet: q.Live,
-		languageFacet: q.Languages, modalityFacet: q.Modalities, signedFacet: q.Signed, proofFacet: q.Proofs,
-		publisherFacet: q.Publishers,
-	}
 }

@@ -1,223 +1,208 @@
 package index
 
 import (
-	"cmp"
+	"math"
+	"reflect"
 	"slices"
-	"strconv"
 	"strings"
+	"time"
 
 	"agentsite/internal/hub"
-	"agentsite/internal/index/bm25"
 )
 
-// The numbers of fields.
-const (
-	nameField = iota
-	titleField
-	skillField
-	tagField
-	exampleField
-	descriptionField
-	fieldCount
-)
-
-// fields are the searched parts of an agent, best first. Lengths are those
-// of ordinary agents: a much longer text counts less a word.
-var fields = []bm25.Field{
-	{Name: "name", Weight: 8, Length: 2, Norm: 0.2},
-	{Name: "title", Weight: 6, Length: 4, Norm: 0.3},
-	{Name: "skills", Weight: 4, Length: 8, Norm: 0.3},
-	{Name: "tags", Weight: 4, Length: 8, Norm: 0.3},
-	{Name: "examples", Weight: 1.5, Length: 24, Norm: 0.5},
-	{Name: "description", Weight: 1, Length: 40, Norm: 0.5},
+// document is an indexed agent: the fields that nearly every agent has. Name,
+// portal and id are in the key that the words of the index hold.
+type document struct {
+	title, description, endpoint string
+	kind                         hub.Kind
+	skills                       []hub.Skill
+	ownerID, ownerName           string
+	version                      int
+	record                       string
+	verified                     bool
+	status, proof                string
+	live                         hub.Live
+	checked                      int64 // see nanoseconds
+	latency                      time.Duration
+	// more is the agent without the fields above, nil if nothing is left. Most
+	// agents leave most fields empty, and hub.Agent is three times as large.
+	more *hub.Agent
 }
 
-// texts returns the values of fields, in their order.
-func texts(a *hub.Agent) [][]string { return new(fieldTexts).of(a) }
-
-// fieldTexts is the memory of texts.
-type fieldTexts struct {
-	lists [fieldCount][]string
-	all   [][]string
-}
-
-// of is texts, true until the next call.
-func (t *fieldTexts) of(a *hub.Agent) [][]string {
-	for i := range t.lists {
-		t.lists[i] = t.lists[i][:0]
+// newDocument returns the document of an agent. It shares no memory with it:
+// the caller may change the agent, and a text may be part of a long one.
+func newDocument(agent *hub.Agent) document {
+	a := cloneAgent(agent)
+	d := document{
+		title: a.Title, description: a.Description, endpoint: a.Endpoint, kind: a.Kind, skills: a.Skills,
+		ownerID: a.OwnerID, ownerName: a.OwnerName, version: a.Version, record: a.Record, verified: a.Verified,
+		status: a.Status.State, proof: a.Proof.State, live: a.Liveness.State,
+		checked: nanoseconds(a.Liveness.CheckedAt), latency: a.Liveness.Latency,
 	}
-	add := func(field int, values ...string) { t.lists[field] = append(t.lists[field], values...) }
-	add(nameField, a.Name)
-	add(titleField, a.Title)
-	add(descriptionField, a.Description)
-	for i := range a.Skills {
-		s := &a.Skills[i]
-		add(skillField, cmp.Or(s.Name, s.ID))
-		if s.Description != "" {
-			add(descriptionField, s.Description)
-		}
-		for _, tag := range s.Tags {
-			if !slices.Contains(t.lists[tagField], tag) {
-				add(tagField, tag)
-			}
-		}
-		add(exampleField, s.Examples...)
+	a.ID, a.Name, a.Portal, a.Title, a.Description, a.Endpoint, a.Kind, a.Skills = "", "", "", "", "", "", "", nil
+	a.OwnerID, a.OwnerName, a.Version, a.Record, a.Verified = "", "", 0, "", false
+	a.Status.State, a.Proof.State, a.Liveness.State = "", "", ""
+	a.Liveness.CheckedAt, a.Liveness.Latency = time.Time{}, 0
+	a.CreatedAt, a.UpdatedAt = time.Time{}, time.Time{}
+	if a.Visibility == hub.Public { // as nearly every listed agent is
+		a.Visibility = ""
 	}
-	t.all = append(t.all[:0], t.lists[:]...)
-	return t.all
-}
-
-// Terms calls yield for each word that an index finds the agent by, some of
-// them more than once.
-func Terms(a hub.Agent, yield func(term string)) {
-	for _, values := range texts(&a) {
-		bm25.Terms(values, yield)
+	if !reflect.ValueOf(&a).Elem().IsZero() {
+		d.more = &a
 	}
+	return d
 }
 
-// sameText reports whether two forms of an agent are found by the same words
-// in the same place of the order.
-func sameText(a, b *hub.Agent) bool {
-	return a.ID == b.ID && a.Name == b.Name && a.Portal == b.Portal &&
-		a.Title == b.Title && a.Description == b.Description &&
-		slices.EqualFunc(a.Skills, b.Skills, func(s, t hub.Skill) bool {
-			return s.ID == t.ID && s.Name == t.Name && s.Description == t.Description &&
-				slices.Equal(s.Tags, t.Tags) && slices.Equal(s.Examples, t.Examples)
-		})
-}
-
-// key orders agents by name, those of one name by portal.
-func key(a *hub.Agent) string { return a.Name + "\x00" + a.Portal + "\x00" + a.ID }
-
-// idOf returns the id of a key.
-func idOf(key string) string {
-	i := len(key)
-	for i > 0 && key[i-1] != 0 {
-		i--
+// read sets an empty agent to that of the document but for its times. Its lists
+// are those of the document and must not be changed.
+func (d *document) read(a *hub.Agent, key string) {
+	if d.more != nil {
+		*a = *d.more
 	}
-	return key[i:]
+	if a.Visibility == "" {
+		a.Visibility = hub.Public
+	}
+	a.Name, a.Portal, a.ID = splitKey(key)
+	a.Title, a.Description, a.Endpoint, a.Kind, a.Skills = d.title, d.description, d.endpoint, d.kind, d.skills
+	a.OwnerID, a.OwnerName, a.Version, a.Record, a.Verified = d.ownerID, d.ownerName, d.version, d.record, d.verified
+	a.Status.State, a.Proof.State, a.Liveness.State = d.status, d.proof, d.live
+	a.Liveness.CheckedAt, a.Liveness.Latency = timeOf(d.checked), d.latency
 }
 
-// The facets, those first whose values people invent.
-const (
-	tagFacet = iota
-	skillFacet
-	publisherFacet
-	kindFacet
-	portalFacet
-	liveFacet
-	languageFacet
-	modalityFacet
-	signedFacet
-	proofFacet
-	facetCount
-)
+// isUp reports whether an agent is worth a visit now. Results show others last.
+func (d *document) isUp() bool { return d.live == hub.Alive && d.status != hub.Deprecated }
 
-const inventedFacets = kindFacet // so many
-
-// facetNames are the names in hub.Page.Facets.
-var facetNames = [facetCount]string{"tag", "skill", "publisher", "kind", "portal", "live", "language", "modality", "signed", "proof"}
-
-// Those whose values people invent, or of which a network has many, are cut to
-// the most frequent.
-var facetMost = [facetCount]int{tagFacet: topValues, skillFacet: topValues, publisherFacet: topValues, portalFacet: topValues}
-
-const topValues = hub.MaxFacetValues
-
-// localPortal stands for this portal as a value of the portal facet.
-const localPortal = "local"
-
-// maxFacetValues bounds the values counted of one agent in one facet; the
-// service allows fewer, an agent from elsewhere may claim more.
-const maxFacetValues = 256
-
-// A facetText is a value of a facet: the number of the facet and the value in
-// one string, as the dictionary keeps them.
-type facetText = string
-
-func textOf(f int, value string) facetText { return string(rune(f)) + value }
-
-// facetTexts appends the distinct values of an agent to dst.
-func facetTexts(dst []facetText, a *hub.Agent) []facetText {
-	facet, from := 0, len(dst)
-	eachFacet(a, func(f int, s string) {
-		if f != facet {
-			facet, from = f, len(dst)
+// cloneAgent returns a copy of an agent that shares no memory with it. All
+// texts are in one piece of memory, and all lists of texts in another.
+func cloneAgent(agent *hub.Agent) hub.Agent {
+	a := *agent
+	a.Config = slices.Clone(a.Config)
+	a.Kind, a.Visibility = constant(a.Kind), constant(a.Visibility)
+	a.Status.State, a.Proof.State, a.Liveness.State = constant(a.Status.State), constant(a.Proof.State), constant(a.Liveness.State)
+	a.Skills = slices.Clone(a.Skills)
+	size, count := 0, 0
+	eachList(&a, func(list *[]string) { count += len(*list) })
+	lists := make([]string, 0, count)
+	eachList(&a, func(list *[]string) {
+		if *list != nil {
+			from := len(lists)
+			lists = append(lists, *list...)
+			*list = lists[from:len(lists):len(lists)]
 		}
-		if s = facetValue(f, s); s == "" || len(dst)-from >= maxFacetValues {
-			return
-		}
-		for _, have := range dst[from:] {
-			if have[1:] == s {
-				return
-			}
-		}
-		dst = append(dst, textOf(f, s))
 	})
-	return dst
+	eachText(&a, func(text *string) { size += len(*text) })
+	for _, text := range lists {
+		size += len(text)
+	}
+	var all strings.Builder
+	all.Grow(size)
+	copyText := func(text *string) {
+		from := all.Len()
+		all.WriteString(*text)
+		*text = all.String()[from:]
+	}
+	eachText(&a, copyText)
+	for i := range lists {
+		copyText(&lists[i])
+	}
+	return a
 }
 
-// eachFacet calls add with the values of an agent as they are written, facet
-// by facet, some more than once.
-func eachFacet(a *hub.Agent, add func(f int, s string)) {
-	for f := range facetCount {
-		switch f {
-		case kindFacet:
-			add(f, string(a.Kind))
-		case tagFacet:
-			for i := range a.Skills {
-				for _, t := range a.Skills[i].Tags {
-					add(f, t)
-				}
-			}
-		case skillFacet:
-			for i := range a.Skills {
-				add(f, cmp.Or(a.Skills[i].Name, a.Skills[i].ID))
-			}
-		case portalFacet:
-			add(f, a.Portal)
-			for _, host := range a.Also {
-				add(f, host)
-			}
-		case liveFacet:
-			add(f, string(a.Liveness.State))
-		case languageFacet:
-			for _, l := range a.Languages {
-				add(f, l)
-				// Who speaks German as in Switzerland speaks German.
-				for i := strings.LastIndexByte(l, '-'); i > 0; i = strings.LastIndexByte(l, '-') {
-					l = l[:i]
-					add(f, l)
-				}
-			}
-		case modalityFacet:
-			for _, m := range a.Modalities() {
-				add(f, m)
-			}
-		case signedFacet:
-			add(f, strconv.FormatBool(a.Signed()))
-		case proofFacet:
-			add(f, a.Proof.State)
-		case publisherFacet:
-			if a.Publisher != "" { // the hub keeps only those that are proved
-				add(f, a.Publisher)
-			}
-		}
+// constants are the values that most agents have in common. They need no copy.
+var constants = func() map[string]string {
+	list := []string{
+		string(hub.Builtin), string(hub.A2A), string(hub.MCP), string(hub.OpenAI), string(hub.Prompt), string(hub.Link),
+		string(hub.Public), hub.Active, hub.Deprecated, string(hub.Alive), string(hub.NeedsAuth), string(hub.WrongProtocol),
+		string(hub.Unreachable), string(hub.Unknown), hub.Hosted, hub.Proved, hub.Unproven, hub.Claimed,
+	}
+	m := make(map[string]string, len(list))
+	for _, text := range list {
+		m[text] = text
+	}
+	return m
+}()
+
+// constant returns the constant of that value, or a copy of the text.
+func constant[T ~string](text T) T {
+	if c, ok := constants[string(text)]; ok {
+		return T(c)
+	}
+	return T(strings.Clone(string(text)))
+}
+
+// eachList calls yield with the lists of texts of an agent.
+func eachList(a *hub.Agent, yield func(list *[]string)) {
+	lists := []*[]string{
+		&a.Also, &a.CoOwnerIDs, &a.InputModes, &a.OutputModes, &a.Languages, &a.Limits.Listed, &a.EmbedOrigins,
+	}
+	for _, list := range lists {
+		yield(list)
+	}
+	for i := range a.Skills {
+		yield(&a.Skills[i].Tags)
+		yield(&a.Skills[i].Examples)
 	}
 }
 
-// facetValue is the form in which a value is counted and filtered by: what
-// people write without regard to case, and no state left unsaid.
-func facetValue(f int, s string) string {
-	switch f {
-	case tagFacet, skillFacet, languageFacet, publisherFacet:
-		return strings.ToLower(strings.TrimSpace(s))
-	case portalFacet:
-		return cmp.Or(s, localPortal)
-	case liveFacet:
-		return cmp.Or(s, string(hub.Unknown))
-	case proofFacet:
-		return cmp.Or(s, hub.Unproven)
+// eachText calls yield with the texts of an agent that are no constants, but
+// for those in lists and in the key.
+func eachText(a *hub.Agent, yield func(text *string)) {
+	texts := []*string{
+		&a.Title, &a.Description, &a.Endpoint, &a.OwnerID, &a.OwnerName, &a.Record, &a.PortalID, &a.NetworkID,
+		&a.Icon, &a.Publisher, &a.Limits.Callers, &a.Proof.Method, &a.Proof.Origin, &a.Proof.Publisher,
+		&a.Status.Message, &a.Liveness.Reason, &a.Note, &a.Author,
 	}
-	return s
+	for _, text := range texts {
+		yield(text)
+	}
+	for i := range a.Skills {
+		yield(&a.Skills[i].ID)
+		yield(&a.Skills[i].Name)
+		yield(&a.Skills[i].Description)
+	}
+}
+
+// keyOf returns the key of an agent, which orders agents by name and those of
+// one name by portal.
+func keyOf(a *hub.Agent) string { return a.Name + "\x00" + a.Portal + "\x00" + a.ID }
+
+// splitKey returns the parts of a key.
+func splitKey(key string) (name, portal, id string) {
+	name, rest, _ := strings.Cut(key, "\x00")
+	portal, id, _ = strings.Cut(rest, "\x00")
+	return name, portal, id
+}
+
+// idOf returns the id of a key. No id has a zero byte.
+func idOf(key string) string { return key[strings.LastIndexByte(key, 0)+1:] }
+
+// portalOf returns the portal of a key, "" for this one.
+func portalOf(key string) string {
+	_, portal, _ := splitKey(key)
+	return portal
+}
+
+// never stands for the zero time, before all others.
+const never = math.MinInt64
+
+// nanoseconds is a time as a number in the same order. Times that do not fit,
+// outside of the years 1678 to 2261, become the nearest one that does.
+func nanoseconds(t time.Time) int64 {
+	switch {
+	case t.IsZero():
+		return never
+	case t.Year() < 1678:
+		return never + 1
+	case t.Year() > 2261:
+		return math.MaxInt64
+	}
+	return t.UnixNano()
+}
+
+// timeOf is the reverse of nanoseconds.
+func timeOf(n int64) time.Time {
+	if n == never {
+		return time.Time{}
+	}
+	return time.Unix(0, n).UTC()
 }

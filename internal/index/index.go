@@ -1,23 +1,21 @@
 // Package index finds agents by words and counts them by facet, in memory,
-// behind the port hub.Index. It knows which parts of an agent matter how
-// much and which of them may be listed; how words are found and ranked is
-// the business of its subpackage bm25, and neither knows the database: the
-// index is filled with Load at start and kept current with Put and Remove by
-// whoever saves.
+// behind the port hub.Index. It holds the weights of the parts of an agent and
+// decides which agents may be listed. Words are found and ranked by its
+// subpackage bm25. Neither knows the database: the index is filled with Load at
+// start and kept current with Put and Remove by the code that saves agents.
 //
 //	x := index.New()
 //	x.Put(agent)
 //	page, err := x.Search(hub.Query{Text: "translat", Kinds: []string{"a2a"}, Limit: 20})
 //
-// One lock guards everything but the memory of recent counts and of codecs,
-// which have their own. Splitting texts into words and packing the agent, which
-// is most of the work of Put, happens outside of it, and a Put that changes no
-// text (a probe's verdict) touches only the facets, so searches hardly notice
-// writes.
+// One lock guards everything but the memory of recent counts, which has its
+// own. Most of the work of Put, splitting texts into words, happens outside of
+// it, and a Put that changes no text (a result of a liveness check) changes the
+// facets only, so that searches hardly wait for writes.
 package index
 
 import (
-	"slices"
+	"reflect"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -29,36 +27,33 @@ import (
 
 // Index implements hub.Index. Make one with New.
 type Index struct {
-	mu       sync.RWMutex // guards everything below
-	words    *bm25.Index
-	entries  []entry  // by document id
-	columns  []column // likewise, 64 documents each
-	byID     bm25.Table
-	free     []uint32
-	facets   *facets
-	profiles *profiles
-	up       bm25.Bits // alive and not deprecated
-	copies   *copies
-	restIDs  []uint32 // scratch of setEntry
-	oldIDs   []uint32 // likewise
+	mu     sync.RWMutex // guards what follows
+	words  *bm25.Index
+	docs   []document  // by number, as the next two
+	times  []docTimes  // apart: orders by time read all of them
+	values [][]valueID // likewise: counting facets does
+	byID   bm25.Table
+	free   []uint32 // numbers of documents
+	facets [facetCount]*facet
+	up     bm25.Bits // documents that are up, see document.isUp
+	copies *copies
 
 	state   atomic.Uint64 // counts changes that a search may show
-	packer  packer
 	counted counted
 	scratch sync.Pool // of *scratch
 }
 
 var _ hub.Index = (*Index)(nil)
 
-// entry is one indexed agent but for its facets, which the columns hold.
-type entry struct {
-	rec              string // the agent, packed
-	created, updated int64  // see nanos
-}
+// docTimes are the times of a document in nanoseconds.
+type docTimes struct{ created, updated int64 }
 
 // New returns an empty index.
 func New() *Index {
-	x := &Index{words: bm25.New(fields...), facets: newFacets(), profiles: newProfiles(), copies: newCopies()}
+	x := &Index{words: bm25.New(fields...), copies: newCopies()}
+	for f := range x.facets {
+		x.facets[f] = newFacet()
+	}
 	x.byID.Text = func(doc uint32) string { return idOf(x.words.Key(int(doc))) }
 	return x
 }
@@ -75,11 +70,11 @@ func (x *Index) State() uint64 { return x.state.Load() }
 
 // Put implements hub.Index. An agent that may not be listed is removed.
 func (x *Index) Put(a hub.Agent) {
-	if !listable(&a) {
+	if !isListable(&a) {
 		x.Remove(a.ID)
 		return
 	}
-	p := x.prepare(&a)
+	p := prepareAgent(&a)
 	x.mu.RLock()
 	same := false
 	if doc, known := x.byID.Find(a.ID); known {
@@ -88,9 +83,9 @@ func (x *Index) Put(a hub.Agent) {
 	}
 	x.mu.RUnlock()
 	if !same {
-		p.analyze(x)
+		p.analyze(x.words)
 		x.mu.RLock()
-		p.resolve(x)
+		x.words.Resolve(&p.words)
 		x.mu.RUnlock()
 	}
 	x.mu.Lock()
@@ -98,144 +93,70 @@ func (x *Index) Put(a hub.Agent) {
 	x.put(p)
 }
 
-// prepared is an agent on its way into the index: all that can be done about
-// it without the lock.
+// prepared is an agent on its way into the index: all that can be done about it
+// without the lock.
 type prepared struct {
 	agent    *hub.Agent
 	key      string
-	packed   []byte
-	values   []facetText
-	ids      []uint32 // of values, as far as they were known in that epoch
-	epoch    uint64
-	doc      bm25.Doc
-	analyzed bool
+	doc      document
+	times    docTimes
+	values   []facetValue
+	copy     *candidate
+	words    bm25.Doc
+	analyzed bool // words is set
 }
 
-func (x *Index) prepare(a *hub.Agent) *prepared {
-	p := &prepared{agent: a, key: key(a)}
-	w := writer{head: make([]byte, 0, 96), text: make([]byte, 0, 768)}
-	w.write(a)
-	p.packed = x.packer.pack(make([]byte, 0, len(w.head)+len(w.text)), &w)
-	p.values = facetTexts(make([]facetText, 0, 16), a)
-	return p
-}
-
-func (p *prepared) analyze(x *Index) {
-	p.doc, p.analyzed = x.words.Analyze(texts(p.agent)...), true
-}
-
-// resolve looks up words and values, so that put has less to do; the caller
-// must hold mu for reading.
-func (p *prepared) resolve(x *Index) {
-	if p.analyzed {
-		x.words.Resolve(&p.doc)
+func prepareAgent(a *hub.Agent) *prepared {
+	return &prepared{
+		agent: a, key: keyOf(a), doc: newDocument(a), times: timesOf(a),
+		values: facetValues(make([]facetValue, 0, 16), a), copy: candidateOf(a),
 	}
-	p.ids = make([]uint32, len(p.values))
-	for i, v := range p.values {
-		if id, ok := x.facets.byText.Find(v); ok {
-			p.ids[i] = id + 1
-		}
-	}
-	p.epoch = x.facets.epoch
+}
+
+func timesOf(a *hub.Agent) docTimes {
+	return docTimes{nanoseconds(a.CreatedAt), nanoseconds(a.UpdatedAt)}
+}
+
+func (p *prepared) analyze(words *bm25.Index) {
+	p.words, p.analyzed = words.Analyze(textsOf(p.agent)...), true
 }
 
 // put adds or replaces an agent; the caller must hold mu.
 func (x *Index) put(p *prepared) {
-	id, known := x.byID.Find(p.agent.ID)
+	doc, known := x.byID.Find(p.agent.ID)
 	moved, shown := !known, !known
 	if known {
-		old := x.agent(id)
+		old := x.agent(doc)
 		moved, shown = !sameText(&old, p.agent), !sameLook(&old, p.agent)
 	} else {
-		id = x.newID()
+		doc = x.newNumber()
 	}
 	if moved {
-		if !p.analyzed { // somebody else's Put came between
-			p.analyze(x)
+		if !p.analyzed { // another Put came between
+			p.analyze(x.words)
 		}
 		if known {
-			x.byID.Delete(id)
+			x.byID.Delete(doc)
 		}
-		x.words.Put(int(id), p.key, p.doc)
-		x.byID.Insert(id)
+		x.words.Put(int(doc), p.key, p.words)
+		x.byID.Insert(doc)
 	}
 	if shown {
 		x.state.Add(1)
 	}
-	x.setEntry(id, p)
-	if up(p.agent) {
-		x.up.Add(int(id))
+	x.set(doc, p)
+}
+
+// set stores all of a prepared agent but its words; the caller must hold mu.
+func (x *Index) set(doc uint32, p *prepared) {
+	x.docs[doc], x.times[doc] = p.doc, p.times
+	x.setValues(doc, p.values)
+	if p.doc.isUp() {
+		x.up.Add(int(doc))
 	} else {
-		x.up.Drop(int(id))
+		x.up.Drop(int(doc))
 	}
-	x.copies.put(id, p.agent)
-}
-
-// setEntry replaces the entry and its facet values; the caller must hold mu.
-func (x *Index) setEntry(id uint32, p *prepared) {
-	var ids []uint32
-	if fresh := p.ids != nil && p.epoch == x.facets.epoch; fresh {
-		ids = p.ids
-	} else {
-		ids = make([]uint32, len(p.values))
-	}
-	invented, portal := 0, uint32(noPortal)
-	rest := x.restIDs[:0] // what the profile is of
-	for i, v := range ids {
-		if v == 0 {
-			ids[i] = x.facets.intern(p.values[i])
-		} else {
-			ids[i] = v - 1
-		}
-		switch f := int(p.values[i][0]); {
-		case f < inventedFacets:
-			invented = i + 1
-		case f == portalFacet && portal == noPortal:
-			portal = x.facets.values[ids[i]].number
-		default:
-			rest = append(rest, ids[i])
-		}
-		x.facets.add(ids[i], id, len(x.entries))
-	}
-	x.restIDs = rest
-	x.oldIDs = x.valuesOf(x.oldIDs[:0], id)
-	c, i := &x.columns[id/columnSize], id%columnSize
-	c.set(i, ids[:invented])
-	was := c.stands[i].profile
-	c.stands[i] = standing{x.profiles.take(rest), portal}
-	x.profiles.drop(was)
-	x.entries[id] = entry{rec: string(p.packed), created: nanos(p.agent.CreatedAt), updated: nanos(p.agent.UpdatedAt)}
-	for _, v := range x.oldIDs {
-		if !slices.Contains(ids, v) {
-			x.facets.remove(v, id, len(x.entries))
-		}
-	}
-	c.sort(i, x.facets)
-	x.sortMoved()
-}
-
-// sortMoved sorts the values of the documents of those that became frequent
-// or no longer are; the caller must hold mu.
-func (x *Index) sortMoved() {
-	for _, v := range x.facets.moved {
-		x.facets.values[v].docs.each(func(doc uint32) { x.columns[doc/columnSize].sort(doc%columnSize, x.facets) })
-	}
-	x.facets.moved = x.facets.moved[:0]
-}
-
-// invented appends the values that people invented of a document to dst, and
-// valuesOf all of its values; the caller must hold mu.
-func (x *Index) invented(dst []uint32, doc uint32) []uint32 {
-	return x.columns[doc/columnSize].of(dst, doc%columnSize, x.facets)
-}
-
-func (x *Index) valuesOf(dst []uint32, doc uint32) []uint32 {
-	dst = x.invented(dst, doc)
-	c, i := &x.columns[doc/columnSize], doc%columnSize
-	if v := c.stands[i].portal; v != noPortal {
-		dst = append(dst, x.facets.portals[v])
-	}
-	return append(dst, x.profiles.list[c.stands[i].profile].values...)
+	x.copies.put(doc, p.copy)
 }
 
 // Remove implements hub.Index.
@@ -250,75 +171,61 @@ func (x *Index) Remove(id string) {
 // remove forgets a document; the caller must hold mu.
 func (x *Index) remove(doc uint32) {
 	x.byID.Delete(doc)
-	x.copies.remove(doc)
 	x.words.Remove(int(doc))
-	x.oldIDs = x.valuesOf(x.oldIDs[:0], doc)
-	for _, v := range x.oldIDs {
-		x.facets.remove(v, doc, len(x.entries))
-	}
-	c, i := &x.columns[doc/columnSize], doc%columnSize
-	c.set(i, nil)
-	c.sort(i, x.facets)
-	x.sortMoved()
-	x.profiles.drop(c.stands[i].profile)
-	c.stands[i] = standing{portal: noPortal}
-	x.entries[doc] = entry{}
+	x.copies.remove(doc)
+	x.setValues(doc, nil)
+	x.docs[doc], x.times[doc] = document{}, docTimes{}
 	x.up.Drop(int(doc))
 	x.free = append(x.free, doc)
 	x.state.Add(1)
 }
 
-// agent returns an agent of the index; the caller must hold mu.
+// newNumber returns an unused number of a document; the caller must hold mu.
+func (x *Index) newNumber() uint32 {
+	if n := len(x.free); n > 0 {
+		doc := x.free[n-1]
+		x.free = x.free[:n-1]
+		return doc
+	}
+	x.grow(1)
+	return uint32(len(x.docs) - 1)
+}
+
+// grow makes room for n more documents; the caller must hold mu.
+func (x *Index) grow(n int) {
+	x.docs = append(bm25.Room(x.docs, n), make([]document, n)...)
+	x.times = append(bm25.Room(x.times, n), make([]docTimes, n)...)
+	x.values = append(bm25.Room(x.values, n), make([][]valueID, n)...)
+}
+
+// agent returns an agent of the index; the caller must hold mu. Its lists must
+// not be changed.
 func (x *Index) agent(doc uint32) (a hub.Agent) {
-	var buf []byte
-	x.unpack(&a, doc, &buf)
+	x.readAgent(&a, doc)
 	return a
 }
 
-// unpack is agent into a, which is empty, with the memory to read texts into.
-func (x *Index) unpack(a *hub.Agent, doc uint32, buf *[]byte) {
-	e := &x.entries[doc]
-	x.packer.unpack(a, x.words.Key(int(doc)), e.rec, buf)
-	a.CreatedAt, a.UpdatedAt = fromNanos(e.created), fromNanos(e.updated)
+// readAgent sets an empty agent to that of a document; the caller must hold mu.
+func (x *Index) readAgent(a *hub.Agent, doc uint32) {
+	x.docs[doc].read(a, x.words.Key(int(doc)))
+	a.CreatedAt, a.UpdatedAt = timeOf(x.times[doc].created), timeOf(x.times[doc].updated)
 }
 
-// listable reports whether an agent may be found. No id has a zero byte,
+// isListable reports whether an agent may be found. No id has a zero byte,
 // which ends the parts of a key.
-func listable(a *hub.Agent) bool {
+func isListable(a *hub.Agent) bool {
 	return a.Listable() && !strings.Contains(a.ID, "\x00")
 }
 
-// up reports whether an agent is worth a visit now. Others sink.
-func up(a *hub.Agent) bool {
-	return a.Liveness.State == hub.Alive && a.Status.State != hub.Deprecated
-}
-
-// sameLook reports whether two forms of an agent are shown alike.
+// sameLook reports whether results show two forms of an agent alike.
 func sameLook(a, b *hub.Agent) bool {
-	if nanos(a.CreatedAt) != nanos(b.CreatedAt) || nanos(a.UpdatedAt) != nanos(b.UpdatedAt) {
+	if timesOf(a) != timesOf(b) {
 		return false
 	}
-	var w [2]writer
-	for i, a := range []hub.Agent{*a, *b} {
-		a.Liveness.CheckedAt, a.Liveness.Latency = time.Time{}, 0
-		w[i].write(&a)
+	list := [2]hub.Agent{*a, *b}
+	for i := range list {
+		list[i].CreatedAt, list[i].UpdatedAt, list[i].Liveness.CheckedAt = time.Time{}, time.Time{}, time.Time{}
+		list[i].Liveness.Latency = 0
 	}
-	return string(w[0].head) == string(w[1].head) && string(w[0].text) == string(w[1].text)
-}
-
-// newID returns an unused document id; the caller must hold mu.
-func (x *Index) newID() uint32 {
-	if n := len(x.free); n > 0 {
-		id := x.free[n-1]
-		x.free = x.free[:n-1]
-		return id
-	}
-	if len(x.entries)%columnSize == 0 {
-		if n := len(x.columns); n > 0 {
-			x.columns[n-1].fit()
-		}
-		x.columns = append(x.columns, newColumn())
-	}
-	x.entries = append(x.entries, entry{})
-	return uint32(len(x.entries) - 1)
+	return reflect.DeepEqual(list[0], list[1])
 }

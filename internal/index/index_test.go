@@ -180,11 +180,13 @@ func TestPutAndRemove_LeaveNoTrace(t *testing.T) {
 			t.Errorf("%+v:\n got %+v\nwant %+v", q, got, want)
 		}
 	}
-	if n := x.facets.byText.Len(); n > 8 || len(x.facets.values) > 400 {
-		t.Errorf("%d values of facets in %d entries", n, len(x.facets.values))
+	for f, facet := range x.facets {
+		if n := facet.byText.Len(); n > 2 || len(facet.values) > 100 {
+			t.Errorf("facet %s: %d values in %d places", facetNames[f], n, len(facet.values))
+		}
 	}
-	if len(x.entries) > 41 {
-		t.Errorf("%d entries: freed ones are not used again", len(x.entries))
+	if len(x.docs) > 41 {
+		t.Errorf("%d documents: numbers of removed ones are not used again", len(x.docs))
 	}
 }
 

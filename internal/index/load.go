@@ -8,35 +8,41 @@ import (
 	"agentsite/internal/index/bm25"
 )
 
-// loadBatch is how many agents a Load asks for at once. Those that come in one
-// by one enter under one lock: searches wait about a millisecond for them.
-const loadBatch = 64
+const (
+	// loadBatch is the number of agents that a Load asks for at once. Known ones
+	// are put under one lock, for which searches wait about a millisecond.
+	loadBatch = 64
+	// loadShare is the number of agents that come before another processor
+	// helps: the words of a small segment cost more each.
+	loadShare = 1 << 10
+	// fitShare is the part of the index that must come at once for the lists to
+	// be cut to size afterwards.
+	fitShare = 8
+	// The first segments are small, so that searches soon find something.
+	minSegment = 256
+	// segmentSize limits the words of a segment as well as its agents: searches
+	// wait until it is in.
+	segmentSize = 80 * bm25.MaxSegment
+	// lookupCount is the number of words that are looked up under one lock.
+	lookupCount = 1024
+)
 
-// minShare is how many agents come before another processor helps: the words of
-// a segment with fewer cost more each, and others who load have the processor.
-const minShare = 1 << 10
-
-// fitShare is which part of the index must come at once for the lists to be cut
-// to size afterwards.
-const fitShare = 8
-
-// Load puts all agents that next returns, until it returns false, on all
-// processors. It calls next from one goroutine at a time. New agents come in
-// by thousands, others one by one. Searches find what has come in so far. No
-// agent should come twice: either form might stay.
+// Load implements hub.Index with all processors. New agents come in by
+// thousands, others one by one. Searches find what has come in so far. No agent
+// should come twice: either form might stay.
 func (x *Index) Load(next func() (hub.Agent, bool)) {
 	var (
-		mu   sync.Mutex // guards next, done and n
-		done bool
-		n    int // agents that came
-		wg   sync.WaitGroup
+		mu      sync.Mutex // guards what follows
+		done    bool
+		count   int // agents that came
+		fillers = 1
+		wg      sync.WaitGroup
+		fill    func()
 	)
-	var fill func()
-	fillers := 1
 	take := func(batch []hub.Agent) []hub.Agent {
 		mu.Lock()
 		defer mu.Unlock()
-		if n >= fillers*minShare && fillers < runtime.GOMAXPROCS(0) {
+		if count >= fillers*loadShare && fillers < runtime.GOMAXPROCS(0) {
 			fillers++
 			wg.Go(fill)
 		}
@@ -47,7 +53,7 @@ func (x *Index) Load(next func() (hub.Agent, bool)) {
 				break
 			}
 			batch = append(batch, a)
-			n++
+			count++
 		}
 		return batch
 	}
@@ -56,46 +62,47 @@ func (x *Index) Load(next func() (hub.Agent, bool)) {
 	wg.Wait()
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if n < len(x.entries)/fitShare {
-		return // to copy everything would cost more than it frees
+	if count >= len(x.docs)/fitShare { // else the copies would cost more than they free
+		x.words.Fit()
+		x.docs, x.times, x.values = bm25.Fitted(x.docs), bm25.Fitted(x.times), bm25.Fitted(x.values)
 	}
-	x.words.Fit()
-	x.entries, x.columns = bm25.Fitted(x.entries), bm25.Fitted(x.columns)
-	x.facets.values, x.facets.leads = bm25.Fitted(x.facets.values), bm25.Fitted(x.facets.leads)
 }
 
 // fill puts the agents that take returns, until there are none.
 func (x *Index) fill(take func([]hub.Agent) []hub.Agent) {
-	f := x.newFilling()
-	batch, list := make([]hub.Agent, 0, loadBatch), make([]*prepared, 0, loadBatch)
+	s := &segment{x: x, words: x.words.NewSegment(), ids: make(map[string]bool)}
+	batch := make([]hub.Agent, 0, loadBatch)
 	for {
 		if batch = take(batch[:0]); len(batch) == 0 {
 			break
 		}
-		list = list[:0]
-		for i, fresh := range x.fresh(f, batch) {
-			switch a := &batch[i]; {
-			case !listable(a):
+		var known []*prepared
+		hashes, unknown := x.findUnknown(batch)
+		for i := range batch {
+			a := &batch[i]
+			switch {
+			case !isListable(a):
 				x.Remove(a.ID)
-			case fresh && f.add(a, f.batch[i]):
+			case unknown[i] && !s.ids[a.ID]:
+				s.add(a, hashes[i])
 			default:
-				p := x.prepare(a)
-				p.analyze(x)
-				list = append(list, p)
+				p := prepareAgent(a)
+				p.analyze(x.words)
+				known = append(known, p)
 			}
 		}
-		x.putAll(list)
-		if f.full(x.Len()) {
-			f.flush()
+		x.putAll(known)
+		if s.isFull(x.Len()) {
+			s.flush()
 		}
 	}
-	f.flush()
+	s.flush()
 }
 
 func (x *Index) putAll(list []*prepared) {
 	x.mu.RLock()
 	for _, p := range list {
-		p.resolve(x)
+		x.words.Resolve(&p.words)
 	}
 	x.mu.RUnlock()
 	x.mu.Lock()
@@ -105,23 +112,96 @@ func (x *Index) putAll(list []*prepared) {
 	}
 }
 
-// fresh notes the hashes of the ids of a batch in f and says which agents get
-// a number that nobody had before: those that are not there yet, once the
-// numbers of removed ones are used.
-func (x *Index) fresh(f *filling, batch []hub.Agent) []bool {
-	f.batch, f.isNew = f.batch[:0], f.isNew[:0]
-	for i := range batch {
-		f.batch = append(f.batch, bm25.HashOf(batch[i].ID))
+// findUnknown returns the hashes of the ids of some agents, and which of the
+// agents may be appended: those that are not in the index, once the numbers of
+// removed documents are used.
+func (x *Index) findUnknown(list []hub.Agent) (hashes []uint64, unknown []bool) {
+	hashes, unknown = make([]uint64, len(list)), make([]bool, len(list))
+	for i := range list {
+		hashes[i] = bm25.HashOf(list[i].ID)
 	}
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	free := len(x.free)
-	for i := range batch {
-		_, known := x.byID.FindHash(batch[i].ID, f.batch[i])
-		if !known {
+	for i := range list {
+		if _, known := x.byID.FindHash(list[i].ID, hashes[i]); !known {
 			free--
+			unknown[i] = free < 0
 		}
-		f.isNew = append(f.isNew, !known && free < 0)
 	}
-	return f.isNew
+	return hashes, unknown
+}
+
+// segment is up to some thousand new agents on their way into the index.
+type segment struct {
+	x      *Index
+	words  *bm25.Segment
+	ids    map[string]bool
+	keys   []string
+	hashes []uint64 // of ids
+	list   []*prepared
+	fields fieldTexts
+}
+
+// add adds an agent that is neither in the index nor in the segment.
+func (s *segment) add(a *hub.Agent, hash uint64) {
+	p := prepareAgent(a)
+	p.agent = nil // the caller uses its memory again
+	s.ids[idOf(p.key)] = true
+	s.keys, s.hashes, s.list = append(s.keys, p.key), append(s.hashes, hash), append(s.list, p)
+	s.words.Add(s.fields.of(a)...)
+}
+
+func (s *segment) isFull(indexed int) bool {
+	return len(s.list) >= min(bm25.MaxSegment, max(minSegment, indexed)) || s.words.Size() >= segmentSize
+}
+
+// flush puts the segment into the index and empties it. Its words come first,
+// so that a search may for some milliseconds know a word that no agent has. Its
+// agents come all at once.
+func (s *segment) flush() {
+	if len(s.list) == 0 {
+		return
+	}
+	x, words := s.x, s.words
+	for from := 0; from < words.Words(); from += lookupCount {
+		x.mu.RLock()
+		words.Resolve(from, min(from+lookupCount, words.Words()))
+		x.mu.RUnlock()
+	}
+	words.Sort()
+	x.mu.Lock()
+	x.words.Intern(words)
+	x.mu.Unlock()
+	words.Build(s.keys)
+	x.mu.RLock()
+	words.Look()
+	x.mu.RUnlock()
+	words.Pair()
+	x.mu.Lock()
+	x.append(s)
+	x.mu.Unlock()
+	words.Reset()
+	clear(s.ids)
+	clear(s.list)
+	clear(s.keys)
+	s.keys, s.hashes, s.list = s.keys[:0], s.hashes[:0], s.list[:0]
+}
+
+// append adds the agents of a segment; the caller must hold mu.
+func (x *Index) append(s *segment) {
+	for i, hash := range s.hashes {
+		if doc, known := x.byID.FindHash(idOf(s.keys[i]), hash); known { // came in meanwhile
+			x.remove(doc)
+		}
+	}
+	first := len(x.docs)
+	x.words.Append(s.words, first)
+	x.grow(len(s.list))
+	for i, p := range s.list {
+		doc := uint32(first + i)
+		x.byID.InsertHash(doc, s.hashes[i])
+		x.set(doc, p)
+	}
+	x.state.Add(1)
 }

@@ -38,13 +38,14 @@ func (x *Index) Named(name, portal string) []hub.Agent {
 func (x *Index) Of(portal string) []string {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	v, ok := x.facets.byText.Find(textOf(portalFacet, facetValue(portalFacet, portal)))
-	if !ok {
+	docs := x.docsOf(portal)
+	if docs == nil {
 		return nil
 	}
-	val := &x.facets.values[v]
-	ids := make([]string, 0, val.docs.n)
-	val.docs.each(func(doc uint32) { ids = append(ids, idOf(x.words.Key(int(doc)))) })
+	ids := make([]string, 0, docs.len())
+	for doc := range docs.each {
+		ids = append(ids, idOf(x.words.Key(int(doc))))
+	}
 	return ids
 }
 
@@ -52,9 +53,15 @@ func (x *Index) Of(portal string) []string {
 func (x *Index) Count(portal string) int {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	v, ok := x.facets.byText.Find(textOf(portalFacet, facetValue(portalFacet, portal)))
-	if !ok {
+	docs := x.docsOf(portal)
+	if docs == nil {
 		return 0
 	}
-	return int(x.facets.values[v].docs.n)
+	return docs.len()
+}
+
+// docsOf returns the documents that a portal lists, nil if there are none; the
+// caller must hold mu.
+func (x *Index) docsOf(portal string) *docSet {
+	return x.facets[portalFacet].find(normalizeValue(portalFacet, portal))
 }

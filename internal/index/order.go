@@ -112,9 +112,9 @@ func (x *Index) byKey(hits []ranked, set bm25.Bits, n, limit int, rank int64, ke
 // byTime lists by one of the times. It first finds the rank of the last hit
 // by numbers alone, and compares keys only among those of that rank.
 func (x *Index) byTime(o order, hits []ranked, match bm25.Bits, limit int, at *place, s *scratch) []ranked {
-	rank := func(id int) int64 { return x.entries[id].created }
+	rank := func(id int) int64 { return x.times[id].created }
 	if o == byUpdated {
-		rank = func(id int) int64 { return x.entries[id].updated }
+		rank = func(id int) int64 { return x.times[id].updated }
 	}
 	of := func(r int64) int {
 		s.class = append(s.class[:0], match...)

@@ -21,16 +21,11 @@ type scratch struct {
 	filters [facetCount]bm25.Bits // by facet, where something is asked
 	rest    bm25.Bits             // matches under all filters but one
 	class   bm25.Bits             // matches of one rank
-	less    bm25.Bits             // documents that do not match
+	less    bm25.Bits             // matches without those of some portals
 	whole   bm25.Bits             // matches with their copies
-	counts  []uint32              // by value, all 0 between uses
-	slots   *[slotCount]uint32    // by slot, likewise
-	seen    []uint32
-	// By profile, and by the number of a portal, likewise.
-	profiles, seenProfiles []uint32
-	portals, seenPortals   []uint32
-	best                   []ranked
-	text                   []byte // of an agent
+	counts  [facetCount][]uint32  // by number of a value, all 0 between uses
+	seen    [facetCount][]uint32  // numbers of values that are not 0 in counts
+	best    []ranked
 }
 
 // Search implements hub.Index. A limit of 0 means 20; one beyond 1 to 100 is
@@ -93,13 +88,13 @@ func (x *Index) Search(q hub.Query) (hub.Page, error) {
 		page.Results = make([]hub.Result, len(hits))
 		for i, h := range hits {
 			r := &page.Results[i]
-			x.unpack(&r.Agent, uint32(h.ID), &s.text)
+			x.readAgent(&r.Agent, uint32(h.ID))
 			r.Score, r.Matched = h.Score, h.Matched
 			if !q.Bare {
 				r.Why, _ = why(m, h.ID)
 			}
-			if foldsFor(&q) {
-				x.also(r, uint32(h.ID))
+			if hidesCopies(&q) {
+				x.addCopies(r, uint32(h.ID))
 			}
 		}
 	} else {
@@ -112,13 +107,13 @@ func (x *Index) Search(q hub.Query) (hub.Page, error) {
 		page.Results = make([]hub.Result, len(hits))
 		for i, h := range hits {
 			r := &page.Results[i]
-			x.unpack(&r.Agent, uint32(h.doc), &s.text)
+			x.readAgent(&r.Agent, uint32(h.doc))
 			if !m.Any {
 				r.Why, r.Score = why(m, h.doc)
 				r.Matched = m.Fields(h.doc)
 			}
-			if foldsFor(&q) {
-				x.also(r, uint32(h.doc))
+			if hidesCopies(&q) {
+				x.addCopies(r, uint32(h.doc))
 			}
 		}
 	}
@@ -133,7 +128,7 @@ func sink(list []hub.Result) {
 	var sunk []hub.Result
 	kept := 0
 	for i := range list {
-		if !up(&list[i].Agent) {
+		if a := &list[i].Agent; a.Liveness.State != hub.Alive || a.Status.State == hub.Deprecated {
 			sunk = append(sunk, list[i])
 			continue
 		}
@@ -163,14 +158,14 @@ func why(m *bm25.Match, id int) ([]hub.Match, float64) {
 // The caller must hold mu; the matches are those of the text of q by plan.
 func (x *Index) narrow(match bm25.Bits, q *hub.Query, plan []byte, s *scratch, facets map[string][]hub.FacetCount) int {
 	x.since(match, q)
-	whole := x.fold(match, q, s)
-	asked := filters(q)
+	whole := x.collapse(match, q, s)
+	asked := filtersOf(q)
 	var free [facetCount]bool // facets without a filter
 	for f, values := range asked {
 		free[f] = len(values) == 0
 		if !free[f] {
 			s.filters[f] = append(s.filters[f][:0], make(bm25.Bits, len(match))...)
-			x.facets.union(f, values, &s.filters[f])
+			x.facets[f].union(f, values, &s.filters[f])
 		}
 	}
 	if q.Bare {
@@ -183,7 +178,7 @@ func (x *Index) narrow(match bm25.Bits, q *hub.Query, plan []byte, s *scratch, f
 	}
 	key, state := countedKey(q, plan), x.state.Load()
 	kept, known := x.counted.get(key, state)
-	var out [facetCount][]hub.FacetCount
+	var out facetCounts
 	for f := range asked {
 		if free[f] || known || q.CountMatches {
 			continue
@@ -196,7 +191,7 @@ func (x *Index) narrow(match bm25.Bits, q *hub.Query, plan []byte, s *scratch, f
 		}
 		var one [facetCount]bool
 		one[f] = true
-		x.count(s.rest, s.rest.Count(), &one, s, &out)
+		x.count(s.rest, s.rest.Count(), one, s, &out)
 	}
 	for f := range asked {
 		if !free[f] {
@@ -219,10 +214,10 @@ func (x *Index) narrow(match bm25.Bits, q *hub.Query, plan []byte, s *scratch, f
 					whole.And(s.filters[f])
 				}
 			}
-			x.count(whole, whole.Count(), &[facetCount]bool{portalFacet: true}, s, &out)
+			x.count(whole, whole.Count(), [facetCount]bool{portalFacet: true}, s, &out)
 			free[portalFacet] = false
 		}
-		x.count(match, total, &free, s, &out)
+		x.count(match, total, free, s, &out)
 		x.counted.put(key, state, &out)
 	}
 	for f, name := range facetNames {
@@ -237,10 +232,10 @@ func (x *Index) since(match bm25.Bits, q *hub.Query) {
 	if q.CreatedAfter.IsZero() && q.UpdatedAfter.IsZero() {
 		return
 	}
-	created, updated := nanos(q.CreatedAfter), nanos(q.UpdatedAfter)
+	created, updated := nanoseconds(q.CreatedAfter), nanoseconds(q.UpdatedAfter)
 	for doc := range match.Each {
-		e := &x.entries[doc]
-		if !q.CreatedAfter.IsZero() && e.created <= created || !q.UpdatedAfter.IsZero() && e.updated <= updated {
+		t := x.times[doc]
+		if !q.CreatedAfter.IsZero() && t.created <= created || !q.UpdatedAfter.IsZero() && t.updated <= updated {
 			match.Drop(doc)
 		}
 	}
@@ -251,7 +246,7 @@ func (x *Index) since(match bm25.Bits, q *hub.Query) {
 // found, texts that do not pass them either are no help. The caller must hold
 // mu, and narrow must have run.
 func (x *Index) instead(q *hub.Query, found bool, s *scratch) []string {
-	asked := filters(q)
+	asked := filtersOf(q)
 	var kept, dropped []string
 	for _, text := range x.words.Suggest(q.Text, maxTries) {
 		m := x.words.Match(text)

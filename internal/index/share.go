@@ -233,9 +233,10 @@ func (f *fair) ask(s *stream, its func(bm25.Bits) bm25.Bits) {
 // largest is how many documents the other portal has that has most; the caller
 // must hold mu.
 func (x *Index) largest() int {
-	for _, v := range x.facets.of[portalFacet].order {
-		if val := &x.facets.values[v]; val.text[1:] != localPortal {
-			return int(val.docs.n)
+	portals := x.facets[portalFacet]
+	for _, number := range portals.order {
+		if v := &portals.values[number]; v.text != localPortal {
+			return v.docs.len()
 		}
 	}
 	return 0
@@ -257,23 +258,16 @@ func (f *fair) place() (next place, more bool) {
 	return next, more
 }
 
-// portalOf is the portal in a key, "" for this one.
-func portalOf(key string) string {
-	_, rest, _ := strings.Cut(key, "\x00")
-	portal, _, _ := strings.Cut(rest, "\x00")
-	return portal
-}
-
-// eachOf calls yield with the documents of a portal, those not that it lists
-// beside another one; the caller must hold mu.
+// eachOf calls yield with the documents of a portal, but not with those that it
+// lists beside another one; the caller must hold mu.
 func (x *Index) eachOf(portal string, yield func(doc uint32)) {
-	v, ok := x.facets.byText.Find(textOf(portalFacet, portal))
-	if !ok {
+	docs := x.docsOf(portal)
+	if docs == nil {
 		return
 	}
-	x.facets.values[v].docs.each(func(doc uint32) {
+	for doc := range docs.each {
 		if portalOf(x.words.Key(int(doc))) == portal {
 			yield(doc)
 		}
-	})
+	}
 }

@@ -35,39 +35,38 @@ func (x *Index) Suggest(text string, n int) []hub.Suggestion {
 	defer x.mu.RUnlock()
 	values := x.valuesLike(text, words, n)
 	docs := x.words.Begins(text, []int{nameField, titleField}, x.up, suggestTries*n)
-	docs = slices.DeleteFunc(docs, func(doc int) bool { return x.copies.folded.Has(doc) })
+	docs = slices.DeleteFunc(docs, func(doc int) bool { return x.copies.hidden.Has(doc) })
 	places := max(n-len(values), n-n/3)
 	list := make([]hub.Suggestion, 0, n)
-	var buf []byte
 	for _, doc := range docs[:min(len(docs), places)] {
-		var a hub.Agent
-		x.unpack(&a, uint32(doc), &buf)
+		a := x.agent(uint32(doc))
 		list = append(list, hub.Suggestion{Kind: "agent", Text: cmp.Or(a.Title, a.Name), Handle: a.Handle()})
 	}
-	for _, v := range values[:min(len(values), n-len(list))] {
-		val := &x.facets.values[v]
-		list = append(list, hub.Suggestion{Kind: facetNames[val.facet()], Text: val.text[1:], Count: int(val.docs.n)})
+	for _, id := range values[:min(len(values), n-len(list))] {
+		v := x.value(id)
+		list = append(list, hub.Suggestion{Kind: facetNames[id.facet()], Text: v.text, Count: v.docs.len()})
 	}
 	return list
 }
 
 // valuesLike returns tags and then skills that begin so, or have a word that
 // does, the most frequent of each first; the caller must hold mu.
-func (x *Index) valuesLike(text string, words []string, n int) []uint32 {
+func (x *Index) valuesLike(text string, words []string, n int) []valueID {
 	typed := strings.Join(words, " ")
 	lower := strings.ToLower(strings.TrimSpace(text))
-	var list []uint32
+	var list []valueID
 	for _, f := range []int{tagFacet, skillFacet} {
 		from := len(list)
-		add := func(v uint32) {
-			if !slices.Contains(list[from:], v) {
-				list = append(list, v)
+		add := func(id valueID) {
+			if !slices.Contains(list[from:], id) {
+				list = append(list, id)
 			}
 		}
-		order := x.facets.of[f].order
-		for _, v := range order[:min(len(order), frequentValues)] {
-			if likes(x.facets.values[v].text[1:], lower, typed) {
-				add(v)
+		facet := x.facets[f]
+		order := facet.order
+		for _, number := range order[:min(len(order), frequentValues)] {
+			if likes(facet.values[number].text, lower, typed) {
+				add(newValueID(f, number))
 			}
 			if len(list)-from == n {
 				break
@@ -76,16 +75,16 @@ func (x *Index) valuesLike(text string, words []string, n int) []uint32 {
 		if len(list)-from < n && len(order) > frequentValues {
 			field := map[int]int{tagFacet: tagField, skillFacet: skillField}[f]
 			for _, doc := range x.words.Begins(text, []int{field}, nil, sampledAgents) {
-				for _, v := range x.invented(nil, uint32(doc)) {
-					if val := &x.facets.values[v]; val.facet() == f && likes(val.text[1:], lower, typed) {
-						add(v)
+				for _, id := range x.values[doc] {
+					if id.facet() == f && likes(x.value(id).text, lower, typed) {
+						add(id)
 					}
 				}
 			}
 		}
-		slices.SortStableFunc(list[from:], func(a, b uint32) int {
-			va, vb := &x.facets.values[a], &x.facets.values[b]
-			return cmp.Or(cmp.Compare(vb.docs.n, va.docs.n), strings.Compare(va.text, vb.text))
+		slices.SortStableFunc(list[from:], func(a, b valueID) int {
+			va, vb := x.value(a), x.value(b)
+			return cmp.Or(cmp.Compare(vb.docs.len(), va.docs.len()), strings.Compare(va.text, vb.text))
 		})
 		list = list[:min(len(list), from+n)]
 	}
