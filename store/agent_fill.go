@@ -124,7 +124,7 @@ func (d *DB) page(ctx context.Context, f *filler, list []hub.Agent) ([]hub.Agent
 		}
 		a, err := r.agent()
 		if err != nil {
-			d.log.Error("skip a damaged agent", "agent", r.ID, "error", err)
+			d.Log().Error("skip a damaged agent", "agent", r.ID, "error", err)
 			continue
 		}
 		list = append(list, a)

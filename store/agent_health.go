@@ -125,7 +125,7 @@ func (d *DB) Due(ctx context.Context, now time.Time, limit int) ([]hub.Checkup, 
 	for _, r := range rows {
 		c, err := r.checkup()
 		if err != nil {
-			d.log.Error("skip a damaged agent", "agent", r.ID, "error", err)
+			d.Log().Error("skip a damaged agent", "agent", r.ID, "error", err)
 			continue
 		}
 		out = append(out, c)

@@ -113,7 +113,7 @@ func (d *DB) Offers(ctx context.Context, accountID string) ([]hub.Offer, error) 
 	for _, r := range rows {
 		a, err := r.agent()
 		if err != nil {
-			d.log.Error("skip a damaged agent", "agent", r.ID, "error", err)
+			d.Log().Error("skip a damaged agent", "agent", r.ID, "error", err)
 			continue
 		}
 		out = append(out, hub.Offer{Agent: a, To: hub.Owner{ID: r.ToID, Name: r.ToName}, Created: clock.FromMilli(r.Offered)})

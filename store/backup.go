@@ -42,7 +42,7 @@ func (d *DB) backup(ctx context.Context, w io.Writer, o BackupOptions, logN int)
 	// No blob that the copy names is taken away before it is written.
 	d.keep.RLock()
 	defer d.keep.RUnlock()
-	dir, err := os.MkdirTemp(filepath.Dir(d.path), scratch) // mode 0700
+	dir, err := os.MkdirTemp(filepath.Dir(d.Path()), scratch) // mode 0700
 	if err != nil {
 		return m, fmt.Errorf("make room for the copy: %w", err)
 	}
@@ -63,7 +63,7 @@ func (d *DB) backup(ctx context.Context, w io.Writer, o BackupOptions, logN int)
 			return m, fmt.Errorf("encrypt the backup: %w", err)
 		}
 	}
-	if err := pack(ctx, out, m, dir, filepath.Dir(d.path)); err != nil {
+	if err := pack(ctx, out, m, dir, filepath.Dir(d.Path())); err != nil {
 		return m, fmt.Errorf("write the backup: %w", err)
 	}
 	if err := errors.Join(out.Close(), buf.Flush()); err != nil {
@@ -81,7 +81,7 @@ func (nopCloser) Close() error { return nil }
 func (d *DB) snapshot(ctx context.Context, dir string) (Manifest, error) {
 	m := Manifest{Format: backupFormat, CreatedAt: clock.Now()}
 	for _, name := range []string{ident.PortalKeyFile, ident.PublicKeyFile, ident.SealKeyFile, ident.OperationalKeysFile} {
-		b, err := os.ReadFile(filepath.Join(filepath.Dir(d.path), name))
+		b, err := os.ReadFile(filepath.Join(filepath.Dir(d.Path()), name))
 		if errors.Is(err, os.ErrNotExist) && name != ident.SealKeyFile {
 			continue // verified below
 		}
@@ -95,17 +95,17 @@ func (d *DB) snapshot(ctx context.Context, dir string) (Manifest, error) {
 	// The replica comes first: the portal's own card in it is never newer than
 	// what the database knows of it. People's data is never without a backup
 	// because of what can be fetched again.
-	replica, err := copyReplica(ctx, filepath.Dir(d.path), dir)
+	replica, err := copyReplica(ctx, filepath.Dir(d.Path()), dir)
 	if err != nil {
-		d.log.Warn("the backup holds nothing of the replica: its proofs and versions are not saved; run `agentsite verify`", "error", err)
+		d.Log().Warn("the backup holds nothing of the replica: its proofs and versions are not saved; run `agentsite verify`", "error", err)
 	}
 	if err := d.PurgeWords(ctx); err != nil {
-		d.log.Warn("the backup holds words of deleted messages", "error", err)
+		d.Log().Warn("the backup holds words of deleted messages", "error", err)
 	}
 	if err := d.copyTo(ctx, filepath.Join(dir, FileName)); err != nil {
 		return m, fmt.Errorf("copy the database: %w", err)
 	}
-	report, err := verifyFolder(ctx, dir, filepath.Dir(d.path))
+	report, err := verifyFolder(ctx, dir, filepath.Dir(d.Path()))
 	if err == nil {
 		err = report.err()
 	}
@@ -138,7 +138,7 @@ func (d *DB) snapshot(ctx context.Context, dir string) (Manifest, error) {
 // copyTo copies on a connection of its own, so that it takes none from the
 // pages.
 func (d *DB) copyTo(ctx context.Context, path string) error {
-	pool, err := connect(d.path, copyDSN(d.path), 1)
+	pool, err := connect(d.Path(), copyDSN(d.Path()), 1)
 	if err != nil {
 		return err
 	}

@@ -36,13 +36,13 @@ func (d *DB) blob(hash string) (string, error) {
 	if path == "" {
 		return "", errNoFile()
 	}
-	return filepath.Join(filepath.Dir(d.path), path), nil
+	return filepath.Join(filepath.Dir(d.Path()), path), nil
 }
 
 // PutBlob implements chat.Blobs. A crash leaves at most a temporary file, which
 // the next start takes away.
 func (d *DB) PutBlob(ctx context.Context, r io.Reader, limit int64) (hash string, size int64, head []byte, err error) {
-	root := filepath.Join(filepath.Dir(d.path), blobsDir)
+	root := filepath.Join(filepath.Dir(d.Path()), blobsDir)
 	if err := makeDir(root); err != nil {
 		return "", 0, nil, diskError(err)
 	}
@@ -194,7 +194,7 @@ func (d *DB) dropBlob(ctx context.Context, hash string, before time.Time) (bool,
 // the given time: of files whose sender never came to say so. It returns how
 // many. One call looks at all of them.
 func (d *DB) SweepBlobs(ctx context.Context, before time.Time) (int, error) {
-	root := filepath.Join(filepath.Dir(d.path), blobsDir)
+	root := filepath.Join(filepath.Dir(d.Path()), blobsDir)
 	folders, err := os.ReadDir(root)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return 0, diskError(err)

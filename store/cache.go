@@ -36,6 +36,9 @@ type cacheChange[V any] struct {
 	fn  func(V) V
 }
 
+// newCache returns a cache of at most max rows; 0 is 8192.
+func newCache[V any](max int) *cache[V] { return &cache[V]{max: max} }
+
 // get returns a cached row, or else the generation that put takes.
 func (c *cache[V]) get(key string) (v V, generation uint64, ok bool) {
 	c.mu.RLock()
@@ -127,6 +130,9 @@ func (c *cache[V]) set(fn func(rows map[string]V)) {
 type signal struct{ c chan struct{} }
 
 func newSignal() *signal { return &signal{make(chan struct{}, 1)} }
+
+// wake is read by the one reader.
+func (s *signal) wake() <-chan struct{} { return s.c }
 
 // raise wakes the reader when the transaction has committed.
 func (s *signal) raise(t *tx) { t.atEnd(s) }

@@ -22,18 +22,18 @@ import (
 type DB struct {
 	*file
 
-	credentials cache[credentialRow]         // by hash
-	members     cache[[]chat.Member]         // by conversation
-	settings    cache[settingsRow]           // by conversation
-	agents      cache[hub.Agent]             // by id and by name, each after a prefix
-	listeners   cache[map[string][]listener] // under one key: see tx.listeners
+	credentials *cache[credentialRow]         // by hash
+	members     *cache[[]chat.Member]         // by conversation
+	settings    *cache[settingsRow]           // by conversation
+	agents      *cache[hub.Agent]             // by id and by name, each after a prefix
+	listeners   *cache[map[string][]listener] // under one key: see loadWebhooks
 	wordless    rooms
 
 	// blobs is held to put a blob in its place or to take one away; keep by a
 	// backup, which needs every blob its copy names.
 	blobs   sync.Mutex
 	keep    sync.RWMutex
-	owned   cache[int] // how many agents an owner has
+	owned   *cache[int] // how many agents an owner has
 	touches touches
 	// hooked is raised when an event waits for a hook, publishing when an agent
 	// may have to be published.
@@ -51,5 +51,7 @@ func Open(ctx context.Context, dir string, log *slog.Logger) (*DB, error) {
 }
 
 func newDB(f *file) *DB {
-	return &DB{file: f, agents: cache[hub.Agent]{max: maxCachedAgents}, hooked: newSignal(), publishing: newSignal()}
+	return &DB{file: f, credentials: newCache[credentialRow](0), members: newCache[[]chat.Member](0), settings: newCache[settingsRow](0),
+		agents: newCache[hub.Agent](maxCachedAgents), listeners: newCache[map[string][]listener](0), owned: newCache[int](0),
+		hooked: newSignal(), publishing: newSignal()}
 }

@@ -36,6 +36,10 @@ func code(err error) int {
 	return 0
 }
 
+// isIndexDamaged reports whether err is damage that a full-text index found in
+// itself. The index can be filled again.
+func isIndexDamaged(err error) bool { return code(err) == sqliteCorruptVTab }
+
 // duplicate reports whether err says that a unique value is taken.
 func duplicate(err error) bool {
 	c := code(err)

@@ -166,6 +166,9 @@ func (f *file) Err() error {
 	return nil
 }
 
+// Log is where failures are logged.
+func (f *file) Log() *slog.Logger { return f.log }
+
 // Path is the database file.
 func (f *file) Path() string { return f.path }
 
@@ -225,6 +228,15 @@ func checkPragmas(ctx context.Context, c *sqlx.Conn, want map[string]string) err
 		}
 	}
 	return nil
+}
+
+// checkSettings checks that each connection runs with the settings that
+// durability needs.
+func (f *file) checkSettings(ctx context.Context) error {
+	if err := checkPragmas(ctx, f.wconn, writerPragmas()); err != nil {
+		return err
+	}
+	return checkReaders(ctx, f.read)
 }
 
 // checkReaders holds every connection of the pool at once, so that each one

@@ -2,6 +2,7 @@ package store
 
 import (
 	"agentsite/internal/ident"
+	"agentsite/internal/testing/filetest"
 	"context"
 	"errors"
 	"io/fs"
@@ -43,7 +44,7 @@ var emptyFile = sync.OnceValues(func() ([]byte, error) {
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	d, err := Open(context.Background(), dir, quiet())
+	d, err := Open(context.Background(), dir, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return nil, err
 	}
@@ -52,3 +53,24 @@ var emptyFile = sync.OnceValues(func() ([]byte, error) {
 	}
 	return os.ReadFile(filepath.Join(dir, FileName))
 })
+
+// execRaw runs statements on a connection of their own, past the store.
+func execRaw(t *testing.T, d *DB, queries ...string) {
+	t.Helper()
+	pool, err := connect(d.Path(), writeDSN(d.Path()), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	for _, q := range queries {
+		if _, err := pool.ExecContext(t.Context(), q); err != nil {
+			t.Fatalf("%s: %v", q, err)
+		}
+	}
+}
+
+// crashCopy copies what a kill of the portal would leave of its folder.
+func crashCopy(t *testing.T, dir string) string {
+	t.Helper()
+	return filetest.CopyFiles(t, dir, FileName, FileName+"-wal", ident.PortalKeyFile, ident.SealKeyFile)
+}

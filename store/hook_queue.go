@@ -55,7 +55,7 @@ func (d *DB) NextEvent(ctx context.Context, hookID string) (notify.Hook, notify.
 	e := notify.Event{Seq: r.Seq, ID: r.EventID, Type: notify.Type(r.Type), At: clock.FromMilli(r.At)}
 	if err := json.Unmarshal([]byte(r.Facts), &e.Facts); err != nil {
 		// Without facts it concerns nobody, and leaves the queue.
-		d.log.Error("skip a damaged event", "hook", hookID, "event", r.EventID, "error", err)
+		d.Log().Error("skip a damaged event", "hook", hookID, "event", r.EventID, "error", err)
 		e.Facts = notify.Facts{}
 	}
 	return r.hook(), e, nil
@@ -159,4 +159,4 @@ func (d *DB) Attempts(ctx context.Context, hookID string, limit int) ([]notify.A
 
 // Hooked signals that there is something for hooks. A signal may stand for
 // many, and for what was taken out since.
-func (d *DB) Hooked() <-chan struct{} { return d.hooked.c }
+func (d *DB) Hooked() <-chan struct{} { return d.hooked.wake() }

@@ -202,14 +202,14 @@ func (d *DB) present(ctx context.Context, conversationID string, rows []messageR
 	for i, r := range rows {
 		m, err := r.message()
 		if err != nil { // the others are shown all the same
-			d.log.Error("show a damaged message without its words", "conversation", conversationID, "error", err)
+			d.Log().Error("show a damaged message without its words", "conversation", conversationID, "error", err)
 		}
 		if gone, ok := since[r.GoneSeq]; ok {
 			m.Now.UnsaidAt, m.Now.UnsaidBy = clock.FromMilli(gone.CreatedAt), gone.SenderHandle
 		} else if edit, ok := since[r.EditSeq]; ok {
 			m.Now.EditedAt = clock.FromMilli(edit.CreatedAt)
 			if m.Parts, err = partsOf(edit.Body); err != nil {
-				d.log.Error("show a damaged message without its words", "conversation", conversationID, "error", fmt.Errorf("read message %s: %w", edit.ID, err))
+				d.Log().Error("show a damaged message without its words", "conversation", conversationID, "error", fmt.Errorf("read message %s: %w", edit.ID, err))
 				m.Parts = nil
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -273,7 +274,7 @@ func TestRestore_OlderBackup(t *testing.T) {
 	if _, err := Restore(t.Context(), &b, to, ""); err != nil {
 		t.Fatal(err)
 	}
-	d, err := Open(t.Context(), to, quiet())
+	d, err := Open(t.Context(), to, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -313,7 +314,7 @@ func TestPlans_UseTheirIndex(t *testing.T) {
 			Detail  string `db:"detail"`
 		}
 		args := make([]any, strings.Count(tt.query, "?"))
-		if err := d.read.SelectContext(t.Context(), &plan, `EXPLAIN QUERY PLAN `+tt.query, args...); err != nil {
+		if err := d.list(t.Context(), &plan, `EXPLAIN QUERY PLAN `+tt.query, args...); err != nil {
 			t.Fatal(err)
 		}
 		found := false

@@ -1,8 +1,8 @@
 package store
 
 import (
+	"agentsite/internal/testing/filetest"
 	"context"
-	"crypto/sha256"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -27,15 +27,6 @@ func openTestFile(t *testing.T, dir string) *file {
 }
 
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
-
-func hashOf(t *testing.T, path string) [32]byte {
-	t.Helper()
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return sha256.Sum256(b)
-}
 
 // Each of these DSNs opens without an error in the driver; only reading the
 // settings back shows that durability is not what was meant.
@@ -69,10 +60,7 @@ func TestCheckPragmas_RefusesWrongSettings(t *testing.T) {
 func TestOpen_ChecksItsOwnSettings(t *testing.T) {
 	t.Parallel()
 	d := openTestFile(t, t.TempDir())
-	if err := checkPragmas(t.Context(), d.wconn, writerPragmas()); err != nil {
-		t.Error(err)
-	}
-	if err := checkReaders(t.Context(), d.read); err != nil {
+	if err := d.checkSettings(t.Context()); err != nil {
 		t.Error(err)
 	}
 	if _, err := d.read.ExecContext(t.Context(), "DELETE FROM accounts"); err == nil {
@@ -112,11 +100,11 @@ func TestOpen_RefusesOtherFiles(t *testing.T) {
 		if err := os.WriteFile(path, tt.file, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		before := hashOf(t, path)
+		before := filetest.Hash(t, path)
 		if _, err := openPortal(t.Context(), dir, quiet()); err == nil || !strings.Contains(err.Error(), tt.says) {
 			t.Errorf("%s: %v", tt.name, err)
 		}
-		if hashOf(t, path) != before {
+		if filetest.Hash(t, path) != before {
 			t.Errorf("%s: the file was changed", tt.name)
 		}
 		if left, _ := os.ReadDir(dir); len(left) != 1 {
@@ -140,38 +128,28 @@ func TestOpen_RefusesNewerSchemaUntouched(t *testing.T) {
 			t.Fatal(err)
 		}
 		if crashed { // the newer schema is only in the WAL
-			dir = crashCopy(t, dir)
+			dir = copyKilled(t, dir)
 		} else if err := d.Close(); err != nil {
 			t.Fatal(err)
 		}
 		path := filepath.Join(dir, FileName)
-		before := hashOf(t, path)
+		before := filetest.Hash(t, path)
 		if _, err := openPortal(t.Context(), dir, quiet()); err == nil || !strings.Contains(err.Error(), "run the newer agentsite") {
 			t.Error(err)
 		}
 		if _, err := Verify(t.Context(), dir); err == nil || !strings.Contains(err.Error(), "run the newer agentsite") {
 			t.Error(err)
 		}
-		if hashOf(t, path) != before {
+		if filetest.Hash(t, path) != before {
 			t.Error("the file was changed")
 		}
 	}
 }
 
-// crashCopy is the data folder as a kill would leave it: with a WAL.
-func crashCopy(t *testing.T, dir string) string {
+// copyKilled copies what a kill of the portal would leave of its folder.
+func copyKilled(t *testing.T, dir string) string {
 	t.Helper()
-	to := t.TempDir()
-	for _, name := range []string{FileName, FileName + "-wal", ident.PortalKeyFile, ident.SealKeyFile} {
-		b, err := os.ReadFile(filepath.Join(dir, name))
-		if err == nil {
-			err = os.WriteFile(filepath.Join(to, name), b, 0o600)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	return to
+	return filetest.CopyFiles(t, dir, FileName, FileName+"-wal", ident.PortalKeyFile, ident.SealKeyFile)
 }
 
 func TestOpen_AgainChangesNothing(t *testing.T) {
@@ -183,7 +161,7 @@ func TestOpen_AgainChangesNothing(t *testing.T) {
 	if err := openTestFile(t, dir).Close(); err != nil {
 		t.Fatal(err)
 	}
-	before := hashOf(t, filepath.Join(dir, FileName))
+	before := filetest.Hash(t, filepath.Join(dir, FileName))
 	d := openTestFile(t, dir)
 	if have, err := schemaOf(t.Context(), d.wconn); err != nil || have != SchemaVersion() {
 		t.Error(have, err)
@@ -191,7 +169,7 @@ func TestOpen_AgainChangesNothing(t *testing.T) {
 	if err := d.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if hashOf(t, filepath.Join(dir, FileName)) != before {
+	if filetest.Hash(t, filepath.Join(dir, FileName)) != before {
 		t.Error("opening a database of this version changed it")
 	}
 	left, err := os.ReadDir(dir)
@@ -208,15 +186,15 @@ func TestOpen_RefusesLostDatabase(t *testing.T) {
 	if err := note(openTestFile(t, dir), t.Context(), "only in the WAL"); err != nil {
 		t.Fatal(err)
 	}
-	dir = crashCopy(t, dir)
+	dir = copyKilled(t, dir)
 	if err := os.Remove(filepath.Join(dir, FileName)); err != nil {
 		t.Fatal(err)
 	}
-	wal := hashOf(t, filepath.Join(dir, FileName+"-wal"))
+	wal := filetest.Hash(t, filepath.Join(dir, FileName+"-wal"))
 	if _, err := openPortal(t.Context(), dir, quiet()); err == nil || !strings.Contains(err.Error(), "without its database") {
 		t.Error(err)
 	}
-	if left, err := os.ReadDir(dir); err != nil || len(left) != 3 || hashOf(t, filepath.Join(dir, FileName+"-wal")) != wal {
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 3 || filetest.Hash(t, filepath.Join(dir, FileName+"-wal")) != wal {
 		t.Error(left, err)
 	}
 }
@@ -249,7 +227,7 @@ func TestOpen_AfterCrash(t *testing.T) {
 	if err := note(d, t.Context(), "ada"); err != nil {
 		t.Fatal(err)
 	}
-	again := openTestFile(t, crashCopy(t, dir))
+	again := openTestFile(t, copyKilled(t, dir))
 	if got := subjects(t, again); got["ada"] != 1 {
 		t.Error(got)
 	}

@@ -63,7 +63,7 @@ func (d *DB) Stats(ctx context.Context) (map[string]int64, error) {
 		out[name] = n
 	}
 	for _, suffix := range []string{"", "-wal"} {
-		if st, err := os.Stat(d.path + suffix); err == nil {
+		if st, err := os.Stat(d.Path() + suffix); err == nil {
 			out["bytes"] += st.Size()
 		}
 	}

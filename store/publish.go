@@ -41,7 +41,7 @@ func (d *DB) Published(ctx context.Context, numbers []int64) error {
 
 // Publishing tells that something may wait in Unpublished: it has something
 // to read after such a change, sometimes without one. It is for one reader.
-func (d *DB) Publishing() <-chan struct{} { return d.publishing.c }
+func (d *DB) Publishing() <-chan struct{} { return d.publishing.wake() }
 
 // AgentsByIDs returns those of the portal's own agents that are there and whose
 // owner's account is not disabled, in no order. As lists it may leave out Config.
@@ -58,7 +58,7 @@ func (d *DB) AgentsByIDs(ctx context.Context, ids []string) ([]hub.Agent, error)
 	for i := range rows {
 		a, err := rows[i].agent()
 		if err != nil {
-			d.log.Error("skip a damaged agent", "agent", rows[i].ID, "error", err)
+			d.Log().Error("skip a damaged agent", "agent", rows[i].ID, "error", err)
 			continue
 		}
 		out = append(out, a)

@@ -83,7 +83,11 @@ func TestReleases_ReadsIndexes(t *testing.T) {
 		var out strings.Builder
 		for _, q := range []func(hub.ReleaseFilter) (string, []any){publishedQuery, registeredQuery} {
 			query, args := q(f)
-			rows, err := d.read.Queryx("EXPLAIN QUERY PLAN "+query, args...)
+			s, err := d.reader(t.Context(), "EXPLAIN QUERY PLAN "+query)
+			if err != nil {
+				t.Fatal(err)
+			}
+			rows, err := s.Queryx(args...)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -45,7 +45,7 @@ type Replica struct {
 	own     record.PortalID
 	network string
 	// known is the standing of portals, true to the disk.
-	known cache[known]
+	known *cache[known]
 	next  int64 // of wires; owned by the writer goroutine
 	open  openPortals
 }
@@ -172,7 +172,7 @@ func openReplica(ctx context.Context, path string, log *slog.Logger) (*Replica, 
 	if err != nil {
 		return nil, err
 	}
-	r := &Replica{file: f, known: cache[known]{max: maxKnown}, open: openPortals{make(map[record.PortalID]*portalRow)}}
+	r := &Replica{file: f, known: newCache[known](maxKnown), open: openPortals{make(map[record.PortalID]*portalRow)}}
 	if err := r.get(ctx, &r.next, `SELECT COALESCE(MAX(n), 0) FROM wires`); err != nil {
 		return nil, errors.Join(err, r.Close())
 	}

@@ -20,7 +20,7 @@ import (
 
 func openOwn(t *testing.T, dir string) *Replica {
 	t.Helper()
-	r, err := OpenReplica(t.Context(), dir, recordtest.NewPortal("own").ID, recordtest.Network, quiet())
+	r, err := OpenReplica(t.Context(), dir, recordtest.NewPortal("own").ID, recordtest.Network, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -207,10 +207,7 @@ func TestReplica_ChecksItsOwnSettings(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	r := openOwn(t, dir)
-	if err := checkPragmas(t.Context(), r.wconn, writerPragmas()); err != nil {
-		t.Error(err)
-	}
-	if err := checkReaders(t.Context(), r.read); err != nil {
+	if err := r.checkSettings(t.Context()); err != nil {
 		t.Error(err)
 	}
 	var page int
@@ -342,7 +339,7 @@ func TestReplica_VerifyMendsWhatIsDamaged(t *testing.T) {
 			if err := r.Close(); err != nil {
 				t.Fatal(err)
 			}
-			report, err := VerifyReplica(t.Context(), dir, quiet())
+			report, err := VerifyReplica(t.Context(), dir, slog.New(slog.DiscardHandler))
 			if err != nil || len(report.Mended) == 0 || !strings.Contains(strings.Join(report.Mended, " "), c.says) {
 				t.Fatal(report.Mended, err)
 			}
@@ -379,14 +376,14 @@ func TestReplica_VerifyBeginsAnewWhenAnOwnRecordIsDamaged(t *testing.T) {
 func TestVerifyReplica_HasAnotherBegunWhenTheFileIsDamaged(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	if got, err := VerifyReplica(t.Context(), dir, quiet()); err != nil || got.Portals != 0 || len(got.Mended) != 0 {
+	if got, err := VerifyReplica(t.Context(), dir, slog.New(slog.DiscardHandler)); err != nil || got.Portals != 0 || len(got.Mended) != 0 {
 		t.Error("without a replica: ", got, err)
 	}
 	path := filepath.Join(dir, ReplicaName)
 	if err := os.WriteFile(path, []byte("no database, but a text of some length"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := VerifyReplica(t.Context(), dir, quiet()); err != nil || len(got.Mended) != 1 {
+	if got, err := VerifyReplica(t.Context(), dir, slog.New(slog.DiscardHandler)); err != nil || len(got.Mended) != 1 {
 		t.Error(got, err)
 	}
 	if marked(path) == nil {
@@ -415,7 +412,7 @@ func TestReplica_DamageSeenInUseHasAnotherBegun(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 { // opening sees it, or asking does
-		r, err := OpenReplica(t.Context(), dir, own.ID, recordtest.Network, quiet())
+		r, err := OpenReplica(t.Context(), dir, own.ID, recordtest.Network, slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
 		}

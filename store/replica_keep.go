@@ -56,7 +56,7 @@ func (r *Replica) change(ctx context.Context, fn func(*tx) error) error {
 			err = r.storePortals(t)
 		}
 		if err != nil {
-			t.writes++
+			t.requireRollback()
 		}
 		return err
 	})

@@ -120,11 +120,7 @@ func TestVerify_FindsInRooms(t *testing.T) {
 			if strings.HasPrefix(where, "UPDATE messages") {
 				where += ` AND conversation_id = 'c8'`
 			}
-			for _, q := range []string{`PRAGMA foreign_keys = 0`, `PRAGMA ignore_check_constraints = 1`, where} {
-				if _, err := d.wconn.ExecContext(t.Context(), q); err != nil {
-					t.Fatalf("%s: %v", q, err)
-				}
-			}
+			execRaw(t, d, `PRAGMA foreign_keys = 0`, `PRAGMA ignore_check_constraints = 1`, where)
 			r, err := d.Verify(t.Context())
 			if err != nil || !strings.Contains(strings.Join(r.Faults, "\n"), tt.says) {
 				t.Errorf("%s: %q %v", tt.sql, r.Faults, err)
@@ -183,9 +179,7 @@ func TestAmend_UnsayLeavesNoBytes(t *testing.T) {
 	}
 	inFile := func() bool {
 		t.Helper()
-		if _, err := d.wconn.ExecContext(ctx, `PRAGMA wal_checkpoint(TRUNCATE)`); err != nil {
-			t.Fatal(err)
-		}
+		execRaw(t, d, `PRAGMA wal_checkpoint(TRUNCATE)`)
 		b, err := os.ReadFile(filepath.Join(dir, FileName))
 		if err != nil {
 			t.Fatal(err)
@@ -233,9 +227,7 @@ func TestWords_DamagedAreReadAnew(t *testing.T) {
 	if n := find(); n != 1 {
 		t.Fatalf("found %d", n)
 	}
-	if _, err := d.wconn.ExecContext(t.Context(), `UPDATE said_words_data SET block = x'00' WHERE id > 10`); err != nil {
-		t.Fatal(err)
-	}
+	execRaw(t, d, `UPDATE said_words_data SET block = x'00' WHERE id > 10`)
 	if r, err := d.Verify(t.Context()); err != nil || !r.OK() {
 		t.Errorf("what is read anew is no fault: %+v %v", r, err)
 	}

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"agentsite/migrations"
 	"context"
 	"flag"
 	"fmt"
@@ -33,7 +34,7 @@ func schemaText(t *testing.T, db sqlx.QueryerContext) string {
 // versions must equal those that the migrations make.
 func TestSchema_IsWhatTheMigrationsMake(t *testing.T) {
 	t.Parallel()
-	for name, k := range map[string]kind{"sqlite": portalFile(), "replica": replicaFile()} {
+	for name, k := range map[string]kind{"sqlite": portalFile(), "replica": {id: 1, steps: migrations.Replica(), schema: migrations.Schema("replica"), write: writeDSN}} {
 		path := filepath.Join(t.TempDir(), "migrated.db")
 		pool, err := connect(path, k.write(path), 1)
 		if err != nil {

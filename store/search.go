@@ -68,7 +68,7 @@ func (d *DB) SearchMessages(ctx context.Context, memberKind, memberID, query str
 	var hits []foundRow
 	for chunk := range slices.Chunk(list, roomsPerMatch) {
 		some, err := d.find(ctx, match(chunk, words), in, below, limit)
-		if code(err) == sqliteCorruptVTab {
+		if isIndexDamaged(err) {
 			if err := d.emptyWords(ctx, err); err != nil {
 				return nil, err
 			}
@@ -103,7 +103,7 @@ func (d *DB) catchUp(ctx context.Context, list []searchedRoom) {
 		for more := r.Behind; more && pages < catchUpPages; pages++ {
 			rest, err := d.readWords(ctx, r.ID)
 			if err != nil {
-				d.log.Warn("read the words of messages", "error", err)
+				d.Log().Warn("read the words of messages", "error", err)
 				return
 			}
 			more = len(rest) > 0

@@ -215,7 +215,7 @@ func (d *DB) Claim(ctx context.Context, fence int64, limit int) ([]task.Task, er
 			one, err := r.task()
 			if err != nil {
 				// Its lease keeps it from holding up the others for ever.
-				d.log.Error("skip a damaged task", "task", id, "error", err)
+				d.Log().Error("skip a damaged task", "task", id, "error", err)
 				continue
 			}
 			out = append(out, one)

@@ -100,7 +100,7 @@ func (d *DB) writeTouches() {
 func (d *DB) touched(list map[string]touch, err error) {
 	if err != nil {
 		list = d.touches.waiting() // it may have failed before it read them
-		d.log.Warn("note uses of credentials", "error", err)
+		d.Log().Warn("note uses of credentials", "error", err)
 	} else {
 		d.credentials.set(func(rows map[string]credentialRow) {
 			for hash, t := range list {

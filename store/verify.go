@@ -80,16 +80,16 @@ func verifyFolder(ctx context.Context, dir, data string) (Report, error) {
 // that arrive meanwhile may or may not be counted.
 func (d *DB) Verify(ctx context.Context) (Report, error) {
 	var r Report
-	pool, err := connect(d.path, readDSN(d.path), 1)
+	pool, err := connect(d.Path(), readDSN(d.Path()), 1)
 	if err != nil {
 		return r, err
 	}
 	defer pool.Close()
-	public, err := verifyPool(ctx, pool, filepath.Dir(d.path), &r)
+	public, err := verifyPool(ctx, pool, filepath.Dir(d.Path()), &r)
 	if err != nil {
 		return r, err
 	}
-	return r, verifyKeys(filepath.Dir(d.path), public, &r)
+	return r, verifyKeys(filepath.Dir(d.Path()), public, &r)
 }
 
 // verifyFile checks a database file that nobody writes and returns the public

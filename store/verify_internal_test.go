@@ -1,10 +1,12 @@
 package store
 
 import (
+	"agentsite/internal/testing/filetest"
 	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -158,11 +160,7 @@ func TestVerify_Finds(t *testing.T) {
 				t.Fatal(err)
 			}
 			d := openTest(t, dir)
-			for _, q := range []string{`PRAGMA foreign_keys = 0`, tt.sql} {
-				if _, err := d.wconn.ExecContext(t.Context(), q); err != nil {
-					t.Fatalf("%s: %v", q, err)
-				}
-			}
+			execRaw(t, d, `PRAGMA foreign_keys = 0`, tt.sql)
 			check := func(r Report, err error) {
 				t.Helper()
 				if err != nil || !strings.Contains(strings.Join(r.Faults, "\n"), tt.says) {
@@ -201,9 +199,7 @@ func TestVerify_Pages(t *testing.T) {
 	// c1, c2 and the r… make up the pages.
 	damaged := []int{0, verifyPage - 3, verifyPage - 2, verifyPage - 1, 2*verifyPage - 3, 2*verifyPage - 2, n - 1}
 	for _, i := range damaged {
-		if _, err := d.wconn.ExecContext(t.Context(), `UPDATE messages SET body = '[]' WHERE conversation_id = ?`, at(i)); err != nil {
-			t.Fatal(err)
-		}
+		execRaw(t, d, `UPDATE messages SET body = '[]' WHERE conversation_id = '`+at(i)+`'`)
 	}
 	r, err = d.Verify(t.Context())
 	if err != nil || len(r.Faults) != len(damaged) {
@@ -214,9 +210,7 @@ func TestVerify_Pages(t *testing.T) {
 			t.Errorf("%s is not named: %s", at(k), r.Faults[i])
 		}
 	}
-	if _, err := d.wconn.ExecContext(t.Context(), `UPDATE messages SET body = '{}'`); err != nil {
-		t.Fatal(err)
-	}
+	execRaw(t, d, `UPDATE messages SET body = '{}'`)
 	if r, err := d.Verify(t.Context()); err != nil || len(r.Faults) != maxFaults || r.More == 0 {
 		t.Errorf("%d faults and %d more, %v", len(r.Faults), r.More, err)
 	}
@@ -359,7 +353,7 @@ func TestBackup_HasEveryTable(t *testing.T) {
 	if _, err := Restore(t.Context(), &b, to, ""); err != nil {
 		t.Fatal(err)
 	}
-	again, err := Open(t.Context(), to, quiet())
+	again, err := Open(t.Context(), to, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -391,12 +385,12 @@ func TestVerify_SeesTheWAL(t *testing.T) {
 		t.Fatal(err)
 	}
 	copied := crashCopy(t, dir)
-	before := hashOf(t, filepath.Join(copied, FileName))
+	before := filetest.Hash(t, filepath.Join(copied, FileName))
 	r, err := Verify(t.Context(), copied)
 	if err != nil || len(r.Faults) != 1 || !strings.Contains(r.Faults[0], `"ada"`) {
 		t.Error(r, err)
 	}
-	if hashOf(t, filepath.Join(copied, FileName)) != before {
+	if filetest.Hash(t, filepath.Join(copied, FileName)) != before {
 		t.Error("verifying changed the database")
 	}
 	odd := filepath.Join(t.TempDir(), "a b?mode=memory&[x]*#%41")

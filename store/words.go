@@ -196,7 +196,7 @@ func (d *DB) indexPage(t *tx, conversationID string, page *wordsLeft) (more bool
 		}
 		parts, err := partsOf(r.Body)
 		if err != nil {
-			d.log.Error("skip the words of a damaged message", "conversation", conversationID, "seq", r.Seq, "error", err)
+			d.Log().Error("skip the words of a damaged message", "conversation", conversationID, "seq", r.Seq, "error", err)
 			continue
 		}
 		if err := insertWord(t, conversationID, r.Seq, r.CreatedAt, task.PlainText(parts)); err != nil {
@@ -304,7 +304,7 @@ func (d *DB) PurgeWords(ctx context.Context) error {
 // damaged is emptied, and filled again from the messages by and by.
 func (d *DB) writeWords(ctx context.Context, fn func(*tx) error) error {
 	err := d.write(ctx, fn)
-	if code(err) != sqliteCorruptVTab {
+	if !isIndexDamaged(err) {
 		return err
 	}
 	if err := d.emptyWords(ctx, err); err != nil {
@@ -315,7 +315,7 @@ func (d *DB) writeWords(ctx context.Context, fn func(*tx) error) error {
 
 // emptyWords lets all words be read anew.
 func (d *DB) emptyWords(ctx context.Context, cause error) error {
-	d.log.Warn("read the words of all messages anew", "cause", cause)
+	d.Log().Warn("read the words of all messages anew", "cause", cause)
 	err := d.write(ctx, func(t *tx) error {
 		for _, q := range []string{`INSERT INTO said_words (said_words) VALUES ('delete-all')`, `DELETE FROM said`, `UPDATE conversations SET words_seq = 0 WHERE words_seq > 0`} {
 			if _, err := t.exec(q); err != nil {

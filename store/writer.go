@@ -98,6 +98,10 @@ func (t *tx) note(err error) {
 	}
 }
 
+// requireRollback has the write that fails now rolled back even if it changed no
+// row, because it changed what the transaction has in memory.
+func (t *tx) requireRollback() { t.writes++ }
+
 // get reads one row; a statement with RETURNING counts as a write.
 func (t *tx) get(dest any, query string, args ...any) error {
 	s, err := t.stmt(query)

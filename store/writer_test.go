@@ -23,6 +23,12 @@ func putSubject(t *tx, subject string) error {
 	return err
 }
 
+// addName takes the name ada, which may be taken once.
+func addName(t *tx, ref string) error {
+	_, err := t.exec(`INSERT INTO names (name, kind, ref, created_at) VALUES ('ada', 'agent', ?, 1)`, ref)
+	return mapError(err)
+}
+
 func subjects(t *testing.T, d *file) map[string]int {
 	t.Helper()
 	var list []string
@@ -96,7 +102,7 @@ func TestWrite_AcknowledgedIsThere(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	copied := crashCopy(t, dir) // as a kill right after the last acknowledgement leaves it
+	copied := copyKilled(t, dir) // as a kill right after the last acknowledgement leaves it
 	for _, d := range []*file{d, openTestFile(t, copied)} {
 		got := subjects(t, d)
 		if len(got) != writers*each {
@@ -120,9 +126,9 @@ func TestWrite_FailureCostsOnlyItself(t *testing.T) {
 		func(t *tx) error { return errors.Join(putSubject(t, "taken back"), refused) },
 		func(t *tx) error { panic("planted") },
 		func(t *tx) error { putSubject(t, "taken back too"); panic("planted") },
-		func(t *tx) error { return takeName(t, "ada", "agent", "x", 1) },
-		func(t *tx) error { return takeName(t, "ada", "agent", "y", 1) }, // taken
-		func(t *tx) error { return errors.Join(putSubject(t, "and back"), takeName(t, "ada", "agent", "y", 1)) },
+		func(t *tx) error { return addName(t, "x") },
+		func(t *tx) error { return addName(t, "y") }, // taken
+		func(t *tx) error { return errors.Join(putSubject(t, "and back"), addName(t, "y")) },
 		func(t *tx) error { _, err := t.exec(`INSERT INTO nowhere VALUES (1)`); return err },
 		func(t *tx) error { return putSubject(t, "last") },
 	)
@@ -149,7 +155,7 @@ func TestWrite_DuplicatesAreCheap(t *testing.T) {
 	runs := 0 // the writer's alone
 	ops := make([]func(*tx) error, 100)
 	for i := range ops {
-		ops[i] = func(t *tx) error { runs++; return takeName(t, "ada", "agent", fmt.Sprint(i), 1) }
+		ops[i] = func(t *tx) error { runs++; return addName(t, fmt.Sprint(i)) }
 	}
 	failed := 0
 	for _, err := range together(t, d, ops...) {
