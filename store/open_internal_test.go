@@ -3,6 +3,7 @@ package store
 import (
 	"agentsite/internal/testing/filetest"
 	"context"
+	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -110,8 +111,8 @@ func TestOpen_RefusesOtherFiles(t *testing.T) {
 		if left, _ := os.ReadDir(dir); len(left) != 1 {
 			t.Errorf("%s: %v lie in the folder", tt.name, left)
 		}
-		if _, err := Verify(t.Context(), dir); err == nil {
-			t.Errorf("%s: verified", tt.name)
+		if err := errors.Join(checkFile(path), inspect(t.Context(), path)); err == nil {
+			t.Errorf("%s: not refused", tt.name)
 		}
 	}
 }
@@ -137,7 +138,7 @@ func TestOpen_RefusesNewerSchemaUntouched(t *testing.T) {
 		if _, err := openPortal(t.Context(), dir, quiet()); err == nil || !strings.Contains(err.Error(), "run the newer agentsite") {
 			t.Error(err)
 		}
-		if _, err := Verify(t.Context(), dir); err == nil || !strings.Contains(err.Error(), "run the newer agentsite") {
+		if err := inspect(t.Context(), path); err == nil || !strings.Contains(err.Error(), "run the newer agentsite") {
 			t.Error(err)
 		}
 		if filetest.Hash(t, path) != before {

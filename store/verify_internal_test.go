@@ -404,3 +404,21 @@ func TestVerify_SeesTheWAL(t *testing.T) {
 		t.Error(r, err)
 	}
 }
+
+// A file that is no database of this program is refused, not reported as damaged.
+func TestVerify_RefusesOtherFiles(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := openTest(t, dir).Close(); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, FileName)
+	for _, content := range []string{"", "hello, this is a text file of some length\n", "SQLite format 3\x00 and then nonsense that is none"} {
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if r, err := Verify(t.Context(), dir); err == nil {
+			t.Errorf("%q: %+v", content, r)
+		}
+	}
+}
