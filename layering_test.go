@@ -69,6 +69,8 @@ var may = map[string][]string{
 	"internal/index/bm25": {},
 	"templates":           {"static"},
 	"store":               with(inner, "migrations"),
+	// It knows files and transactions, and none of what is in the tables.
+	"store/sqlite": {"internal/fault", "migrations"},
 	"agentruntime":        inner,
 	"peering":             inner,
 	"peering/replication": with(leaves, "internal/record", "internal/federation"),

@@ -12,6 +12,7 @@ import (
 	"agentsite/internal/clock"
 	"agentsite/internal/fault"
 	"agentsite/internal/ident"
+	"agentsite/store/sqlite"
 )
 
 var _ account.Store = (*DB)(nil)
@@ -34,16 +35,16 @@ func (r accountRow) account() account.Account {
 const accountColumns = "id, name, password_hash, email, operator, disabled_at, created_at"
 
 // takeName reserves a name for ever; a Conflict fault when it is taken.
-func takeName(t *tx, name, kind, ref string, at int64) error {
-	_, err := t.exec(nameInsert, name, kind, ref, at)
-	return mapError(err)
+func takeName(t *sqlite.Tx, name, kind, ref string, at int64) error {
+	_, err := t.Exec(nameInsert, name, kind, ref, at)
+	return sqlite.MapError(err)
 }
 
 const nameInsert = `INSERT INTO names (name, kind, ref, created_at) VALUES (?, ?, ?, ?)`
 
 // CreateAccount implements account.Accounts.
 func (d *DB) CreateAccount(ctx context.Context, a account.Account, spend string, kinds ...account.CredentialKind) error {
-	return d.write(ctx, func(t *tx) error {
+	return d.Write(ctx, func(t *sqlite.Tx) error {
 		if spend != "" {
 			if err := d.spendCredential(t, spend, "", kinds...); err != nil {
 				return err
@@ -53,16 +54,16 @@ func (d *DB) CreateAccount(ctx context.Context, a account.Account, spend string,
 		if err := takeName(t, a.Name, "account", a.ID, at); err != nil {
 			return err
 		}
-		_, err := t.exec(`INSERT INTO accounts (id, name, password_hash, email, operator, created_at) VALUES (?, ?, ?, ?, ?, ?)`,
+		_, err := t.Exec(`INSERT INTO accounts (id, name, password_hash, email, operator, created_at) VALUES (?, ?, ?, ?, ?, ?)`,
 			a.ID, a.Name, a.PasswordHash, a.Email, a.Operator, at)
 		return err
 	})
 }
 
 // spendCredential uses up a credential; NotFound when it is not there any more.
-func (d *DB) spendCredential(t *tx, hash, accountID string, kinds ...account.CredentialKind) error {
+func (d *DB) spendCredential(t *sqlite.Tx, hash, accountID string, kinds ...account.CredentialKind) error {
 	var kind string
-	err := t.get(&kind, `SELECT kind FROM credentials WHERE hash = ? AND expires_at > ? AND COALESCE(account_id, '') = ?`,
+	err := t.Get(&kind, `SELECT kind FROM credentials WHERE hash = ? AND expires_at > ? AND COALESCE(account_id, '') = ?`,
 		hash, clock.Milli(clock.Now()), accountID)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return err
@@ -70,48 +71,48 @@ func (d *DB) spendCredential(t *tx, hash, accountID string, kinds ...account.Cre
 	if err != nil || !slices.Contains(kinds, account.CredentialKind(kind)) {
 		return fault.New(fault.NotFound, "This link is unknown, used or expired. Ask for a new one.")
 	}
-	d.credentials.invalidate(t)
-	_, err = t.exec(`DELETE FROM credentials WHERE hash = ?`, hash)
+	d.credentials.Invalidate(t)
+	_, err = t.Exec(`DELETE FROM credentials WHERE hash = ?`, hash)
 	return err
 }
 
 // AccountByName implements account.Accounts.
 func (d *DB) AccountByName(ctx context.Context, name string) (account.Account, error) {
 	var r accountRow
-	err := d.get(ctx, &r, `SELECT `+accountColumns+` FROM accounts WHERE name = ?`, name)
-	return r.account(), mapError(err)
+	err := d.Get(ctx, &r, `SELECT `+accountColumns+` FROM accounts WHERE name = ?`, name)
+	return r.account(), sqlite.MapError(err)
 }
 
 // AccountByID implements account.Accounts.
 func (d *DB) AccountByID(ctx context.Context, id string) (account.Account, error) {
 	var r accountRow
-	err := d.get(ctx, &r, `SELECT `+accountColumns+` FROM accounts WHERE id = ?`, id)
-	return r.account(), mapError(err)
+	err := d.Get(ctx, &r, `SELECT `+accountColumns+` FROM accounts WHERE id = ?`, id)
+	return r.account(), sqlite.MapError(err)
 }
 
 // ListAccounts implements account.Accounts.
 func (d *DB) ListAccounts(ctx context.Context, after string, limit int) ([]account.Account, error) {
 	var rows []accountRow
-	err := d.list(ctx, &rows, `SELECT `+accountColumns+` FROM accounts WHERE name > ? ORDER BY name LIMIT ?`, after, limit)
+	err := d.List(ctx, &rows, `SELECT `+accountColumns+` FROM accounts WHERE name > ? ORDER BY name LIMIT ?`, after, limit)
 	out := make([]account.Account, len(rows))
 	for i, r := range rows {
 		out[i] = r.account()
 	}
-	return out, mapError(err)
+	return out, sqlite.MapError(err)
 }
 
 // SetDisabled implements account.Accounts.
 func (d *DB) SetDisabled(ctx context.Context, id string, at time.Time, by ident.Actor) error {
-	return d.write(ctx, func(t *tx) error {
-		d.credentials.invalidate(t)
+	return d.Write(ctx, func(t *sqlite.Tx) error {
+		d.credentials.Invalidate(t)
 		d.agentsChanged(t) // those of a disabled account are hidden
-		if _, err := t.exec(`UPDATE accounts SET disabled_at = ? WHERE id = ?`, clock.Milli(at), id); err != nil {
+		if _, err := t.Exec(`UPDATE accounts SET disabled_at = ? WHERE id = ?`, clock.Milli(at), id); err != nil {
 			return err
 		}
 		act := "account.enable"
 		if !at.IsZero() {
 			act = "account.disable"
-			if _, err := t.exec(`DELETE FROM credentials WHERE account_id = ?`, id); err != nil {
+			if _, err := t.Exec(`DELETE FROM credentials WHERE account_id = ?`, id); err != nil {
 				return err
 			}
 		}
@@ -122,43 +123,43 @@ func (d *DB) SetDisabled(ctx context.Context, id string, at time.Time, by ident.
 // CountOperators implements account.Store.
 func (d *DB) CountOperators(ctx context.Context) (int, error) {
 	var n int
-	err := d.get(ctx, &n, `SELECT COUNT(*) FROM accounts WHERE operator = 1 AND disabled_at = 0`)
-	return n, mapError(err)
+	err := d.Get(ctx, &n, `SELECT COUNT(*) FROM accounts WHERE operator = 1 AND disabled_at = 0`)
+	return n, sqlite.MapError(err)
 }
 
 // SetPassword implements account.Passwords.
 func (d *DB) SetPassword(ctx context.Context, id, hash, keep, spend string) error {
-	return d.write(ctx, func(t *tx) error {
-		d.credentials.invalidate(t)
+	return d.Write(ctx, func(t *sqlite.Tx) error {
+		d.credentials.Invalidate(t)
 		if spend != "" {
 			if err := d.spendCredential(t, spend, id, account.ResetCredential); err != nil {
 				return err
 			}
 		}
-		if _, err := t.exec(`UPDATE accounts SET password_hash = ? WHERE id = ?`, hash, id); err != nil {
+		if _, err := t.Exec(`UPDATE accounts SET password_hash = ? WHERE id = ?`, hash, id); err != nil {
 			return err
 		}
-		_, err := t.exec(`DELETE FROM credentials WHERE account_id = ? AND kind IN ('session', 'reset') AND id <> ?`, id, keep)
+		_, err := t.Exec(`DELETE FROM credentials WHERE account_id = ? AND kind IN ('session', 'reset') AND id <> ?`, id, keep)
 		return err
 	})
 }
 
 // SetEmail implements account.Emails.
 func (d *DB) SetEmail(ctx context.Context, id, email string) error {
-	return d.write(ctx, func(t *tx) error {
-		_, err := t.exec(`UPDATE accounts SET email = ? WHERE id = ?`, email, id)
+	return d.Write(ctx, func(t *sqlite.Tx) error {
+		_, err := t.Exec(`UPDATE accounts SET email = ? WHERE id = ?`, email, id)
 		return err
 	})
 }
 
 // AddCredential implements account.Credentials.
 func (d *DB) AddCredential(ctx context.Context, c account.Credential) error {
-	return d.write(ctx, func(t *tx) error {
+	return d.Write(ctx, func(t *sqlite.Tx) error {
 		var owner any
 		if c.AccountID != "" {
 			owner = c.AccountID
 		}
-		_, err := t.exec(`INSERT INTO credentials (id, hash, kind, account_id, label, scopes, created_at, expires_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+		_, err := t.Exec(`INSERT INTO credentials (id, hash, kind, account_id, label, scopes, created_at, expires_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
 			c.ID, c.Hash, string(c.Kind), owner, c.Label, joinScopes(c.Scopes), clock.Milli(c.CreatedAt), clock.Milli(c.ExpiresAt))
 		return err
 	})
@@ -219,7 +220,7 @@ func (r credentialRow) owner() account.Account {
 func (d *DB) CredentialByHash(ctx context.Context, hash string) (account.Credential, account.Account, error) {
 	now := clock.Milli(clock.Now())
 	use, touched := d.touches.of(hash)
-	r, generation, ok := d.credentials.get(hash)
+	r, generation, ok := d.credentials.Get(hash)
 	if r := r.with(use, touched); ok && r.ExpiresAt > now {
 		return r.credential(), r.owner(), nil
 	}
@@ -227,16 +228,16 @@ func (d *DB) CredentialByHash(ctx context.Context, hash string) (account.Credent
 	if touched && use.expires > now {
 		after = 0 // the row does not know yet
 	}
-	err := d.get(ctx, &r, `SELECT c.id, c.hash, c.kind, COALESCE(c.account_id, '') AS account_id, c.label, c.scopes, c.created_at, c.used_at, c.expires_at,
+	err := d.Get(ctx, &r, `SELECT c.id, c.hash, c.kind, COALESCE(c.account_id, '') AS account_id, c.label, c.scopes, c.created_at, c.used_at, c.expires_at,
 		COALESCE(a.name, '') AS name, COALESCE(a.password_hash, '') AS password_hash, COALESCE(a.operator, 0) AS operator, COALESCE(a.disabled_at, 0) AS disabled_at
 		FROM credentials c LEFT JOIN accounts a ON a.id = c.account_id
 		WHERE c.hash = ? AND c.expires_at > ?`, hash, after)
 	if err != nil {
-		return account.Credential{}, account.Account{}, mapError(err)
+		return account.Credential{}, account.Account{}, sqlite.MapError(err)
 	}
-	d.credentials.put(hash, r, generation)
+	d.credentials.Put(hash, r, generation)
 	if r = r.with(use, touched); r.ExpiresAt <= now {
-		return account.Credential{}, account.Account{}, mapError(sql.ErrNoRows)
+		return account.Credential{}, account.Account{}, sqlite.MapError(sql.ErrNoRows)
 	}
 	return r.credential(), r.owner(), nil
 }
@@ -245,7 +246,7 @@ func (d *DB) CredentialByHash(ctx context.Context, hash string) (account.Credent
 func (d *DB) ListCredentials(ctx context.Context, accountID string, kind account.CredentialKind) ([]account.Credential, error) {
 	now := clock.Milli(clock.Now())
 	var rows []credentialRow
-	err := d.list(ctx, &rows, `SELECT id, hash, kind, COALESCE(account_id, '') AS account_id, label, scopes, created_at, used_at, expires_at
+	err := d.List(ctx, &rows, `SELECT id, hash, kind, COALESCE(account_id, '') AS account_id, label, scopes, created_at, used_at, expires_at
 		FROM credentials WHERE account_id IS ? AND kind = ? AND expires_at > ? ORDER BY id LIMIT 1000`,
 		nullable(accountID), string(kind), now)
 	out := make([]account.Credential, 0, len(rows))
@@ -254,7 +255,7 @@ func (d *DB) ListCredentials(ctx context.Context, accountID string, kind account
 			out = append(out, r.credential())
 		}
 	}
-	return out, mapError(err)
+	return out, sqlite.MapError(err)
 }
 
 func nullable(s string) any {
@@ -268,19 +269,19 @@ func nullable(s string) any {
 // along.
 func (d *DB) DeleteCredentials(ctx context.Context, accountID, id string, kind account.CredentialKind) ([]string, error) {
 	var gone []string
-	err := d.write(ctx, func(t *tx) error {
+	err := d.Write(ctx, func(t *sqlite.Tx) error {
 		gone = nil
-		d.credentials.invalidate(t)
-		if err := t.list(&gone, `SELECT id FROM credentials WHERE account_id IS ? AND kind = ? AND (? = '' OR id = ?)`,
+		d.credentials.Invalidate(t)
+		if err := t.List(&gone, `SELECT id FROM credentials WHERE account_id IS ? AND kind = ? AND (? = '' OR id = ?)`,
 			nullable(accountID), string(kind), id, id); err != nil {
 			return err
 		}
 		for _, g := range gone {
-			if _, err := t.exec(`DELETE FROM credentials WHERE id = ?`, g); err != nil {
+			if _, err := t.Exec(`DELETE FROM credentials WHERE id = ?`, g); err != nil {
 				return err
 			}
 		}
-		_, err := t.exec(`DELETE FROM credentials WHERE expires_at <= ?`, clock.Milli(clock.Now()))
+		_, err := t.Exec(`DELETE FROM credentials WHERE expires_at <= ?`, clock.Milli(clock.Now()))
 		return err
 	})
 	return gone, err

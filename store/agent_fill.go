@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"agentsite/internal/hub"
+	"agentsite/store/sqlite"
 )
 
 // fillQuery reads a page of agentQuery in the order in which agents were
@@ -70,7 +71,7 @@ func (d *DB) AllAgents(ctx context.Context, yield func(hub.Agent) bool) error {
 		}
 		spare <- page // its last one was taken when this one came
 	}
-	return mapError(err)
+	return sqlite.MapError(err)
 }
 
 // filler is how far AllAgents has come.
@@ -86,7 +87,7 @@ func (d *DB) coOwners(ctx context.Context) (map[string]string, error) {
 		Agent  string `db:"agent_id"`
 		Owners string `db:"owners"`
 	}
-	if err := d.list(ctx, &list, `SELECT agent_id, group_concat(account_id, ' ') AS owners FROM agent_owners GROUP BY agent_id`); err != nil {
+	if err := d.List(ctx, &list, `SELECT agent_id, group_concat(account_id, ' ') AS owners FROM agent_owners GROUP BY agent_id`); err != nil {
 		return nil, err
 	}
 	m := make(map[string]string, len(list))
@@ -98,7 +99,7 @@ func (d *DB) coOwners(ctx context.Context) (map[string]string, error) {
 
 // page appends the next agents to list and reports whether there may be more.
 func (d *DB) page(ctx context.Context, f *filler, list []hub.Agent) ([]hub.Agent, bool, error) {
-	s, err := d.reader(ctx, fillQuery)
+	s, err := d.Statement(ctx, fillQuery)
 	if err != nil {
 		return nil, false, err
 	}
@@ -136,7 +137,7 @@ func (d *DB) page(ctx context.Context, f *filler, list []hub.Agent) ([]hub.Agent
 // without reading what they say.
 func (d *DB) AgentsOfKind(ctx context.Context, kind hub.Kind) ([]string, error) {
 	var ids []string
-	err := d.list(ctx, &ids, `SELECT a.id FROM agents a LEFT JOIN accounts o ON o.id = a.owner_id
+	err := d.List(ctx, &ids, `SELECT a.id FROM agents a LEFT JOIN accounts o ON o.id = a.owner_id
 		WHERE a.kind = ? AND a.deleted_at = 0 AND COALESCE(o.disabled_at, 0) = 0 ORDER BY a.rowid`, string(kind))
-	return ids, mapError(err)
+	return ids, sqlite.MapError(err)
 }

@@ -11,6 +11,7 @@ import (
 	"agentsite/internal/clock"
 	"agentsite/internal/fault"
 	"agentsite/internal/hub"
+	"agentsite/store/sqlite"
 )
 
 // A history is its contacts one after the other, oldest first. Each has 8
@@ -69,12 +70,12 @@ func unpackHistory(b []byte) []hub.Contact {
 
 // SetLiveness implements hub.Health. A verdict without a time is no contact.
 func (d *DB) SetLiveness(ctx context.Context, agentID string, l hub.Liveness, next time.Time, failures int) error {
-	return d.write(ctx, func(t *tx) error {
-		d.agents.invalidate(t)
+	return d.Write(ctx, func(t *sqlite.Tx) error {
+		d.agents.Invalidate(t)
 		if err := d.notifyLiveness(t, agentID, l); err != nil {
 			return err
 		}
-		res, err := t.exec(`UPDATE agents SET live_state = ?, live_reason = ?, live_latency = ?, live_at = ?, check_at = ?, failures = ? WHERE id = ? AND deleted_at = 0`,
+		res, err := t.Exec(`UPDATE agents SET live_state = ?, live_reason = ?, live_latency = ?, live_at = ?, check_at = ?, failures = ? WHERE id = ? AND deleted_at = 0`,
 			string(l.State), l.Reason, l.Latency.Milliseconds(), clock.Milli(l.CheckedAt), clock.Milli(next), failures, agentID)
 		if err != nil {
 			return err
@@ -86,11 +87,11 @@ func (d *DB) SetLiveness(ctx context.Context, agentID string, l hub.Liveness, ne
 			return nil
 		}
 		var history []byte
-		if err := t.get(&history, `SELECT history FROM agent_health WHERE agent_id = ?`, agentID); err != nil && !errors.Is(err, sql.ErrNoRows) {
+		if err := t.Get(&history, `SELECT history FROM agent_health WHERE agent_id = ?`, agentID); err != nil && !errors.Is(err, sql.ErrNoRows) {
 			return err
 		}
 		history = addContact(history, hub.Contact{At: l.CheckedAt, State: l.State, Latency: l.Latency})
-		_, err = t.exec(`INSERT INTO agent_health (agent_id, history) VALUES (?, ?) ON CONFLICT (agent_id) DO UPDATE SET history = excluded.history`, agentID, history)
+		_, err = t.Exec(`INSERT INTO agent_health (agent_id, history) VALUES (?, ?) ON CONFLICT (agent_id) DO UPDATE SET history = excluded.history`, agentID, history)
 		return err
 	})
 }
@@ -118,8 +119,8 @@ const dueQuery = checkupQuery + `AND a.kind NOT IN ('builtin', 'link') AND a.sta
 // Due implements hub.Health.
 func (d *DB) Due(ctx context.Context, now time.Time, limit int) ([]hub.Checkup, error) {
 	var rows []checkupRow
-	if err := d.list(ctx, &rows, dueQuery, clock.Milli(now), limit); err != nil {
-		return nil, mapError(err)
+	if err := d.List(ctx, &rows, dueQuery, clock.Milli(now), limit); err != nil {
+		return nil, sqlite.MapError(err)
 	}
 	out := make([]hub.Checkup, 0, len(rows))
 	for _, r := range rows {
@@ -136,16 +137,16 @@ func (d *DB) Due(ctx context.Context, now time.Time, limit int) ([]hub.Checkup, 
 // Checkup implements hub.Health.
 func (d *DB) Checkup(ctx context.Context, agentID string) (hub.Checkup, error) {
 	var r checkupRow
-	if err := d.get(ctx, &r, checkupQuery+`AND a.id = ?`, agentID); err != nil {
-		return hub.Checkup{}, mapError(err)
+	if err := d.Get(ctx, &r, checkupQuery+`AND a.id = ?`, agentID); err != nil {
+		return hub.Checkup{}, sqlite.MapError(err)
 	}
 	return r.checkup()
 }
 
 // DueAt implements hub.Health.
 func (d *DB) DueAt(ctx context.Context, agentID string, at time.Time) error {
-	return d.aboutAgent(ctx, agentID, func(t *tx, _ string) error {
-		_, err := t.exec(`UPDATE agents SET check_at = MIN(check_at, ?) WHERE id = ?`, clock.Milli(at), agentID)
+	return d.aboutAgent(ctx, agentID, func(t *sqlite.Tx, _ string) error {
+		_, err := t.Exec(`UPDATE agents SET check_at = MIN(check_at, ?) WHERE id = ?`, clock.Milli(at), agentID)
 		return err
 	})
 }
@@ -153,9 +154,9 @@ func (d *DB) DueAt(ctx context.Context, agentID string, at time.Time) error {
 // History implements hub.Health.
 func (d *DB) History(ctx context.Context, agentID string) ([]hub.Contact, error) {
 	var history []byte
-	err := d.get(ctx, &history, `SELECT history FROM agent_health WHERE agent_id = ?`, agentID)
+	err := d.Get(ctx, &history, `SELECT history FROM agent_health WHERE agent_id = ?`, agentID)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, nil
 	}
-	return unpackHistory(history), mapError(err)
+	return unpackHistory(history), sqlite.MapError(err)
 }

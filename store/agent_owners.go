@@ -8,20 +8,21 @@ import (
 	"agentsite/internal/clock"
 	"agentsite/internal/fault"
 	"agentsite/internal/hub"
+	"agentsite/store/sqlite"
 )
 
 // CoOwners implements hub.Owners, by name; those of disabled accounts too.
 func (d *DB) CoOwners(ctx context.Context, agentID string) ([]hub.Owner, error) {
 	var out []hub.Owner
-	err := d.list(ctx, &out, `SELECT o.id, o.name FROM agent_owners w JOIN accounts o ON o.id = w.account_id WHERE w.agent_id = ? ORDER BY o.name`, agentID)
-	return out, mapError(err)
+	err := d.List(ctx, &out, `SELECT o.id, o.name FROM agent_owners w JOIN accounts o ON o.id = w.account_id WHERE w.agent_id = ? ORDER BY o.name`, agentID)
+	return out, sqlite.MapError(err)
 }
 
 // checkAccount checks that an account can be given something: it is there and not
 // disabled.
-func checkAccount(t *tx, accountID string) error {
+func checkAccount(t *sqlite.Tx, accountID string) error {
 	var name string
-	err := t.get(&name, `SELECT name FROM accounts WHERE id = ? AND disabled_at = 0`, accountID)
+	err := t.Get(&name, `SELECT name FROM accounts WHERE id = ? AND disabled_at = 0`, accountID)
 	if errors.Is(err, sql.ErrNoRows) {
 		return fault.New(fault.NotFound, "There is no such account.")
 	}
@@ -31,7 +32,7 @@ func checkAccount(t *tx, accountID string) error {
 // AddCoOwner implements hub.Owners. Adding one again changes nothing; the
 // owner itself is a Conflict fault.
 func (d *DB) AddCoOwner(ctx context.Context, agentID, accountID string) error {
-	return d.aboutAgent(ctx, agentID, func(t *tx, ownerID string) error {
+	return d.aboutAgent(ctx, agentID, func(t *sqlite.Tx, ownerID string) error {
 		if ownerID == accountID {
 			return fault.New(fault.Conflict, "The owner needs no second right.")
 		}
@@ -42,18 +43,18 @@ func (d *DB) AddCoOwner(ctx context.Context, agentID, accountID string) error {
 	})
 }
 
-func (d *DB) insertCoOwner(t *tx, agentID, accountID string) error {
-	d.agents.invalidate(t)
-	_, err := t.exec(`INSERT INTO agent_owners (agent_id, account_id, added_at) VALUES (?, ?, ?) ON CONFLICT (agent_id, account_id) DO NOTHING`,
+func (d *DB) insertCoOwner(t *sqlite.Tx, agentID, accountID string) error {
+	d.agents.Invalidate(t)
+	_, err := t.Exec(`INSERT INTO agent_owners (agent_id, account_id, added_at) VALUES (?, ?, ?) ON CONFLICT (agent_id, account_id) DO NOTHING`,
 		agentID, accountID, clock.Milli(clock.Now()))
 	return err
 }
 
 // RemoveCoOwner implements hub.Owners; NotFound when it is none.
 func (d *DB) RemoveCoOwner(ctx context.Context, agentID, accountID string) error {
-	return d.write(ctx, func(t *tx) error {
-		d.agents.invalidate(t)
-		return gone(t.exec(`DELETE FROM agent_owners WHERE agent_id = ? AND account_id = ?`, agentID, accountID))
+	return d.Write(ctx, func(t *sqlite.Tx) error {
+		d.agents.Invalidate(t)
+		return gone(t.Exec(`DELETE FROM agent_owners WHERE agent_id = ? AND account_id = ?`, agentID, accountID))
 	})
 }
 
@@ -70,9 +71,9 @@ func gone(res sql.Result, err error) error {
 
 // SetOffer implements hub.Owners. There is one offer of an agent at a time.
 func (d *DB) SetOffer(ctx context.Context, agentID, accountID string) error {
-	return d.aboutAgent(ctx, agentID, func(t *tx, ownerID string) error {
+	return d.aboutAgent(ctx, agentID, func(t *sqlite.Tx, ownerID string) error {
 		if accountID == "" {
-			_, err := t.exec(`DELETE FROM agent_offers WHERE agent_id = ?`, agentID)
+			_, err := t.Exec(`DELETE FROM agent_offers WHERE agent_id = ?`, agentID)
 			return err
 		}
 		if ownerID == accountID {
@@ -81,7 +82,7 @@ func (d *DB) SetOffer(ctx context.Context, agentID, accountID string) error {
 		if err := checkAccount(t, accountID); err != nil {
 			return err
 		}
-		_, err := t.exec(`INSERT INTO agent_offers (agent_id, account_id, created_at) VALUES (?, ?, ?)
+		_, err := t.Exec(`INSERT INTO agent_offers (agent_id, account_id, created_at) VALUES (?, ?, ?)
 			ON CONFLICT (agent_id) DO UPDATE SET account_id = excluded.account_id, created_at = excluded.created_at`, agentID, accountID, clock.Milli(clock.Now()))
 		return err
 	})
@@ -89,11 +90,11 @@ func (d *DB) SetOffer(ctx context.Context, agentID, accountID string) error {
 
 // OfferOf implements hub.Owners.
 func (d *DB) OfferOf(ctx context.Context, agentID string) (to hub.Owner, ok bool, err error) {
-	err = d.get(ctx, &to, `SELECT o.id, o.name FROM agent_offers f JOIN accounts o ON o.id = f.account_id WHERE f.agent_id = ?`, agentID)
+	err = d.Get(ctx, &to, `SELECT o.id, o.name FROM agent_offers f JOIN accounts o ON o.id = f.account_id WHERE f.agent_id = ?`, agentID)
 	if errors.Is(err, sql.ErrNoRows) {
 		return to, false, nil
 	}
-	return to, err == nil, mapError(err)
+	return to, err == nil, sqlite.MapError(err)
 }
 
 // Offers implements hub.Owners, newest first.
@@ -104,10 +105,10 @@ func (d *DB) Offers(ctx context.Context, accountID string) ([]hub.Offer, error) 
 		ToName  string `db:"to_name"`
 		Offered int64  `db:"offered"`
 	}
-	if err := d.list(ctx, &rows, `SELECT `+agentColumns+`, p.id AS to_id, p.name AS to_name, f.created_at AS offered
+	if err := d.List(ctx, &rows, `SELECT `+agentColumns+`, p.id AS to_id, p.name AS to_name, f.created_at AS offered
 		FROM agent_offers f JOIN accounts p ON p.id = f.account_id JOIN agents a ON a.id = f.agent_id LEFT JOIN accounts o ON o.id = a.owner_id
 		WHERE f.account_id = ? AND a.deleted_at = 0 AND COALESCE(o.disabled_at, 0) = 0 ORDER BY f.created_at DESC, a.name LIMIT 200`, accountID); err != nil {
-		return nil, mapError(err)
+		return nil, sqlite.MapError(err)
 	}
 	out := make([]hub.Offer, 0, len(rows))
 	for _, r := range rows {
@@ -124,9 +125,9 @@ func (d *DB) Offers(ctx context.Context, accountID string) ([]hub.Offer, error) 
 // Transfer implements hub.Owners. What the former owner showed of the address
 // by a token ends; what the address itself signed holds.
 func (d *DB) Transfer(ctx context.Context, agentID, accountID string, keep bool, max int) error {
-	return d.aboutAgent(ctx, agentID, func(t *tx, ownerID string) error {
+	return d.aboutAgent(ctx, agentID, func(t *sqlite.Tx, ownerID string) error {
 		var offers, has int
-		if err := t.get(&offers, `SELECT COUNT(*) FROM agent_offers WHERE agent_id = ? AND account_id = ?`, agentID, accountID); err != nil {
+		if err := t.Get(&offers, `SELECT COUNT(*) FROM agent_offers WHERE agent_id = ? AND account_id = ?`, agentID, accountID); err != nil {
 			return err
 		}
 		if offers == 0 {
@@ -135,24 +136,24 @@ func (d *DB) Transfer(ctx context.Context, agentID, accountID string, keep bool,
 		if err := checkAccount(t, accountID); err != nil {
 			return err
 		}
-		if err := t.get(&has, `SELECT COUNT(*) FROM agents WHERE owner_id = ? AND deleted_at = 0`, accountID); err != nil {
+		if err := t.Get(&has, `SELECT COUNT(*) FROM agents WHERE owner_id = ? AND deleted_at = 0`, accountID); err != nil {
 			return err
 		}
 		if has >= max {
 			return fault.New(fault.Conflict, "You have %d agents already; remove one first.", has)
 		}
 		d.agentsChanged(t)
-		d.owned.invalidate(t)
+		d.owned.Invalidate(t)
 		// The token at the address is the former owner's, and so is the
 		// credential that was stored.
-		if _, err := t.exec(`UPDATE agents SET owner_id = ?, secret = NULL, proof_method = CASE proof_method WHEN ? THEN '' ELSE proof_method END WHERE id = ?`,
+		if _, err := t.Exec(`UPDATE agents SET owner_id = ?, secret = NULL, proof_method = CASE proof_method WHEN ? THEN '' ELSE proof_method END WHERE id = ?`,
 			accountID, hub.ProofToken, agentID); err != nil {
 			return err
 		}
-		if _, err := t.exec(`DELETE FROM agent_offers WHERE agent_id = ?`, agentID); err != nil {
+		if _, err := t.Exec(`DELETE FROM agent_offers WHERE agent_id = ?`, agentID); err != nil {
 			return err
 		}
-		if _, err := t.exec(`DELETE FROM agent_owners WHERE agent_id = ? AND account_id = ?`, agentID, accountID); err != nil {
+		if _, err := t.Exec(`DELETE FROM agent_owners WHERE agent_id = ? AND account_id = ?`, agentID, accountID); err != nil {
 			return err
 		}
 		if !keep || ownerID == "" {
@@ -165,13 +166,13 @@ func (d *DB) Transfer(ctx context.Context, agentID, accountID string, keep bool,
 // Account implements hub.Owners.
 func (d *DB) Account(ctx context.Context, name string) (hub.Owner, error) {
 	var o hub.Owner
-	err := d.get(ctx, &o, `SELECT id, name FROM accounts WHERE name = ? AND disabled_at = 0`, name)
-	return o, mapError(err)
+	err := d.Get(ctx, &o, `SELECT id, name FROM accounts WHERE name = ? AND disabled_at = 0`, name)
+	return o, sqlite.MapError(err)
 }
 
 // Operators implements hub.Owners.
 func (d *DB) Operators(ctx context.Context) ([]string, error) {
 	var ids []string
-	err := d.list(ctx, &ids, `SELECT id FROM accounts WHERE operator = 1 AND disabled_at = 0 ORDER BY id LIMIT 100`)
-	return ids, mapError(err)
+	err := d.List(ctx, &ids, `SELECT id FROM accounts WHERE operator = 1 AND disabled_at = 0 ORDER BY id LIMIT 100`)
+	return ids, sqlite.MapError(err)
 }

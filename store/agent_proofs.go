@@ -6,6 +6,7 @@ import (
 
 	"agentsite/internal/clock"
 	"agentsite/internal/hub"
+	"agentsite/store/sqlite"
 )
 
 // SetProof implements hub.Proofs. A proof of an origin the agent is not
@@ -15,9 +16,9 @@ func (d *DB) SetProof(ctx context.Context, agentID, ownerID string, p hub.Proof)
 	if p.Method == "" || origin == "" {
 		p, origin = hub.Proof{}, ""
 	}
-	return d.write(ctx, func(t *tx) error {
+	return d.Write(ctx, func(t *sqlite.Tx) error {
 		d.agentsChanged(t)
-		return gone(t.exec(`UPDATE agents SET proof_method = ?, proof_origin = ?, proof_at = ? WHERE id = ? AND owner_id = ? AND deleted_at = 0`, p.Method, origin, clock.Milli(p.At), agentID, ownerID))
+		return gone(t.Exec(`UPDATE agents SET proof_method = ?, proof_origin = ?, proof_at = ? WHERE id = ? AND owner_id = ? AND deleted_at = 0`, p.Method, origin, clock.Milli(p.At), agentID, ownerID))
 	})
 }
 
@@ -42,8 +43,8 @@ func domainsOf(rows []domainRow) []hub.Domain {
 // Domains implements hub.Proofs, by name.
 func (d *DB) Domains(ctx context.Context, accountID string) ([]hub.Domain, error) {
 	var rows []domainRow
-	err := d.list(ctx, &rows, `SELECT `+domainColumns+` FROM account_domains WHERE account_id = ? ORDER BY domain LIMIT 1000`, accountID)
-	return domainsOf(rows), mapError(err)
+	err := d.List(ctx, &rows, `SELECT `+domainColumns+` FROM account_domains WHERE account_id = ? ORDER BY domain LIMIT 1000`, accountID)
+	return domainsOf(rows), sqlite.MapError(err)
 }
 
 // maxDomainFailures is how often in a row a domain may fail to be shown
@@ -54,30 +55,30 @@ const maxDomainFailures = 5
 // account's changes nothing.
 func (d *DB) SetDomain(ctx context.Context, accountID, domain string, proved bool) error {
 	now := clock.Milli(clock.Now())
-	return d.write(ctx, func(t *tx) error {
+	return d.Write(ctx, func(t *sqlite.Tx) error {
 		if proved {
-			_, err := t.exec(`INSERT INTO account_domains (account_id, domain, proved_at, checked_at) VALUES (?, ?, ?, ?)
+			_, err := t.Exec(`INSERT INTO account_domains (account_id, domain, proved_at, checked_at) VALUES (?, ?, ?, ?)
 				ON CONFLICT (account_id, domain) DO UPDATE SET proved_at = excluded.proved_at, checked_at = excluded.checked_at, failures = 0`, accountID, domain, now, now)
 			return err
 		}
-		if _, err := t.exec(`UPDATE account_domains SET checked_at = ?, failures = failures + 1 WHERE account_id = ? AND domain = ?`, now, accountID, domain); err != nil {
+		if _, err := t.Exec(`UPDATE account_domains SET checked_at = ?, failures = failures + 1 WHERE account_id = ? AND domain = ?`, now, accountID, domain); err != nil {
 			return err
 		}
-		_, err := t.exec(`DELETE FROM account_domains WHERE account_id = ? AND domain = ? AND failures >= ?`, accountID, domain, maxDomainFailures)
+		_, err := t.Exec(`DELETE FROM account_domains WHERE account_id = ? AND domain = ? AND failures >= ?`, accountID, domain, maxDomainFailures)
 		return err
 	})
 }
 
 // RemoveDomain implements hub.Proofs.
 func (d *DB) RemoveDomain(ctx context.Context, accountID, domain string) error {
-	return d.write(ctx, func(t *tx) error {
-		return gone(t.exec(`DELETE FROM account_domains WHERE account_id = ? AND domain = ?`, accountID, domain))
+	return d.Write(ctx, func(t *sqlite.Tx) error {
+		return gone(t.Exec(`DELETE FROM account_domains WHERE account_id = ? AND domain = ?`, accountID, domain))
 	})
 }
 
 // StaleDomains implements hub.Proofs, longest unchecked first.
 func (d *DB) StaleDomains(ctx context.Context, then time.Time, limit int) ([]hub.Domain, error) {
 	var rows []domainRow
-	err := d.list(ctx, &rows, `SELECT `+domainColumns+` FROM account_domains WHERE checked_at < ? ORDER BY checked_at LIMIT ?`, clock.Milli(then), limit)
-	return domainsOf(rows), mapError(err)
+	err := d.List(ctx, &rows, `SELECT `+domainColumns+` FROM account_domains WHERE checked_at < ? ORDER BY checked_at LIMIT ?`, clock.Milli(then), limit)
+	return domainsOf(rows), sqlite.MapError(err)
 }

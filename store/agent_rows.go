@@ -12,6 +12,7 @@ import (
 
 	"agentsite/internal/clock"
 	"agentsite/internal/hub"
+	"agentsite/store/sqlite"
 )
 
 // agentSpec is the JSON of what a version says beyond its columns.
@@ -147,20 +148,20 @@ const (
 // credential is not cached: a reader of both compares the agent before and
 // after, and the cache is invalidated a moment after the commit.
 func (d *DB) agent(ctx context.Context, key, where, arg string) (hub.Agent, error) {
-	a, generation, ok := d.agents.get(key)
+	a, generation, ok := d.agents.Get(key)
 	if ok {
 		return ownCopy(a), nil
 	}
 	var r agentRow
-	if err := d.get(ctx, &r, agentQuery+where, arg); err != nil {
-		return hub.Agent{}, mapError(err)
+	if err := d.Get(ctx, &r, agentQuery+where, arg); err != nil {
+		return hub.Agent{}, sqlite.MapError(err)
 	}
 	a, err := r.agent()
 	if err == nil && a.Kind == hub.Peer {
 		err = d.elsewhere(ctx, &a)
 	}
 	if err == nil && !a.HasSecret && len(r.Spec) <= maxCachedSpec {
-		d.agents.put(key, ownCopy(a), generation)
+		d.agents.Put(key, ownCopy(a), generation)
 	}
 	return a, err
 }
@@ -191,13 +192,13 @@ func (d *DB) AgentByID(ctx context.Context, id string) (hub.Agent, error) {
 // disabled account owns and this one co-owns is left out.
 func (d *DB) AgentsOf(ctx context.Context, ownerID string) ([]hub.Agent, error) {
 	var own, shared []agentRow
-	err := d.list(ctx, &own, `SELECT `+listColumns+`
+	err := d.List(ctx, &own, `SELECT `+listColumns+`
 		FROM agents a JOIN accounts o ON o.id = a.owner_id WHERE a.deleted_at = 0 AND a.owner_id = ? ORDER BY a.name`, ownerID)
 	if err == nil {
-		err = d.list(ctx, &shared, listQuery+`AND a.id IN (SELECT agent_id FROM agent_owners WHERE account_id = ?) AND a.owner_id <> ? ORDER BY a.name LIMIT ?`, ownerID, ownerID, maxShared)
+		err = d.List(ctx, &shared, listQuery+`AND a.id IN (SELECT agent_id FROM agent_owners WHERE account_id = ?) AND a.owner_id <> ? ORDER BY a.name LIMIT ?`, ownerID, ownerID, maxShared)
 	}
 	if err != nil {
-		return nil, mapError(err)
+		return nil, sqlite.MapError(err)
 	}
 	out := make([]hub.Agent, 0, len(own)+len(shared))
 	for _, r := range append(own, shared...) {
@@ -229,10 +230,10 @@ func (d *DB) Versions(ctx context.Context, agentID string, before, limit int) ([
 		Author     string `db:"author"`
 		CreatedAt  int64  `db:"created_at"`
 	}
-	err := d.list(ctx, &rows, `SELECT v.version, v.title, v.kind, v.visibility, v.spec, v.status, v.note, COALESCE(o.name, '') AS author, v.created_at
+	err := d.List(ctx, &rows, `SELECT v.version, v.title, v.kind, v.visibility, v.spec, v.status, v.note, COALESCE(o.name, '') AS author, v.created_at
 		FROM agent_versions v LEFT JOIN accounts o ON o.id = v.author_id WHERE v.agent_id = ? AND v.version < ? ORDER BY v.version DESC LIMIT ?`, agentID, before, min(limit, maxVersions))
 	if err != nil {
-		return nil, mapError(err)
+		return nil, sqlite.MapError(err)
 	}
 	out := make([]hub.Agent, len(rows))
 	for i, r := range rows {

@@ -9,6 +9,7 @@ import (
 	"agentsite/internal/fault"
 	"agentsite/internal/hub"
 	"agentsite/internal/task"
+	"agentsite/store/sqlite"
 )
 
 const (
@@ -30,7 +31,7 @@ func dayOf(at int64) int64 {
 }
 
 // countCall counts a task that was submitted.
-func countCall(t *tx, k task.Task) error {
+func countCall(t *sqlite.Tx, k task.Task) error {
 	guests := 0
 	if k.CallerKind == "guest" || k.CallerKind == "portal" {
 		guests = 1
@@ -41,7 +42,7 @@ func countCall(t *tx, k task.Task) error {
 		completed, ms = 1, max(clock.Milli(k.UpdatedAt)-clock.Milli(k.CreatedAt), 0)
 	}
 	var calls int
-	if err := t.get(&calls, `INSERT INTO agent_days (agent_id, day, calls, guests, completed, ms) VALUES (?, ?, 1, ?, ?, ?)
+	if err := t.Get(&calls, `INSERT INTO agent_days (agent_id, day, calls, guests, completed, ms) VALUES (?, ?, 1, ?, ?, ?)
 		ON CONFLICT (agent_id, day) DO UPDATE SET calls = calls + 1, guests = guests + excluded.guests,
 			completed = completed + excluded.completed, ms = ms + excluded.ms RETURNING calls`, k.AgentID, day, guests, completed, ms); err != nil {
 		return err
@@ -49,13 +50,13 @@ func countCall(t *tx, k task.Task) error {
 	if calls > 1 {
 		return nil
 	}
-	_, err := t.exec(`DELETE FROM agent_days WHERE agent_id = ? AND day < ?`, k.AgentID, day-maxDays)
+	_, err := t.Exec(`DELETE FROM agent_days WHERE agent_id = ? AND day < ?`, k.AgentID, day-maxDays)
 	return err
 }
 
 // countEnd counts the end of a task, on the day it was submitted. It adds no
 // row, so that no day has more ends than calls.
-func countEnd(t *tx, agentID string, created int64, state task.State, at time.Time) error {
+func countEnd(t *sqlite.Tx, agentID string, created int64, state task.State, at time.Time) error {
 	var completed, failed, canceled int
 	switch state {
 	case task.Completed:
@@ -67,7 +68,7 @@ func countEnd(t *tx, agentID string, created int64, state task.State, at time.Ti
 	default:
 		return nil
 	}
-	_, err := t.exec(`UPDATE agent_days SET completed = completed + ?, failed = failed + ?, canceled = canceled + ?, ms = ms + ? WHERE agent_id = ? AND day = ?`,
+	_, err := t.Exec(`UPDATE agent_days SET completed = completed + ?, failed = failed + ?, canceled = canceled + ?, ms = ms + ? WHERE agent_id = ? AND day = ?`,
 		completed, failed, canceled, max(clock.Milli(at)-created, 0), agentID, dayOf(created))
 	return err
 }
@@ -83,9 +84,9 @@ func (d *DB) Days(ctx context.Context, agentID string, since time.Time) ([]hub.D
 		Guests    int   `db:"guests"`
 		MS        int64 `db:"ms"`
 	}
-	if err := d.list(ctx, &rows, `SELECT day, calls, completed, failed, canceled, guests, ms FROM agent_days
+	if err := d.List(ctx, &rows, `SELECT day, calls, completed, failed, canceled, guests, ms FROM agent_days
 		WHERE agent_id = ? AND day >= ? ORDER BY day LIMIT ?`, agentID, dayOf(clock.Milli(since)), maxDays+1); err != nil {
-		return nil, mapError(err)
+		return nil, sqlite.MapError(err)
 	}
 	out := make([]hub.Day, len(rows))
 	for i, r := range rows {
@@ -112,8 +113,8 @@ func (d *DB) Calls(ctx context.Context, agentID, viewerID string, limit int) ([]
 		CreatedAt  int64  `db:"created_at"`
 		UpdatedAt  int64  `db:"updated_at"`
 	}
-	if err := d.list(ctx, &rows, callsQuery, viewerID, agentID, min(limit, maxCalls)); err != nil {
-		return nil, mapError(err)
+	if err := d.List(ctx, &rows, callsQuery, viewerID, agentID, min(limit, maxCalls)); err != nil {
+		return nil, sqlite.MapError(err)
 	}
 	out := make([]hub.CallRecord, len(rows))
 	for i, r := range rows {
@@ -135,9 +136,9 @@ func (d *DB) CallsSince(ctx context.Context, agentID string, then time.Time) (in
 	at := clock.Milli(then)
 	whole := dayOf(at + dayMilli - 1)
 	var n int
-	err := d.get(ctx, &n, `SELECT (SELECT COALESCE(SUM(calls), 0) FROM agent_days WHERE agent_id = ?1 AND day >= ?2)
+	err := d.Get(ctx, &n, `SELECT (SELECT COALESCE(SUM(calls), 0) FROM agent_days WHERE agent_id = ?1 AND day >= ?2)
 		+ (SELECT COUNT(*) FROM tasks WHERE agent_id = ?1 AND created_at >= ?3 AND created_at < ?4)`, agentID, whole, at, whole*dayMilli)
-	return n, mapError(err)
+	return n, sqlite.MapError(err)
 }
 
 // Traces implements hub.Uses.
@@ -149,9 +150,9 @@ func (d *DB) Traces(ctx context.Context, agentID, taskID, viewerID string) ([]hu
 		Body string `db:"body"`
 		Size int64  `db:"size"`
 	}
-	if err := d.list(ctx, &rows, `SELECT at, sent, head, body, size FROM agent_traces WHERE agent_id = ?1 AND task_id = ?2
+	if err := d.List(ctx, &rows, `SELECT at, sent, head, body, size FROM agent_traces WHERE agent_id = ?1 AND task_id = ?2
 		AND EXISTS (SELECT 1 FROM tasks t WHERE t.id = ?2 AND t.caller_id = ?3 AND t.caller_kind NOT IN ('guest', 'portal')) ORDER BY n`, agentID, taskID, viewerID); err != nil {
-		return nil, mapError(err)
+		return nil, sqlite.MapError(err)
 	}
 	out := make([]hub.Trace, len(rows))
 	for i, r := range rows {
@@ -167,28 +168,28 @@ func (d *DB) AddTraces(ctx context.Context, agentID, taskID string, list []hub.T
 		return nil
 	}
 	list = list[max(len(list)-task.MaxTraces, 0):]
-	return d.aboutAgent(ctx, agentID, func(t *tx, _ string) error {
+	return d.aboutAgent(ctx, agentID, func(t *sqlite.Tx, _ string) error {
 		var n int
-		if err := t.get(&n, `SELECT COUNT(*) FROM tasks WHERE id = ? AND agent_id = ?`, taskID, agentID); err != nil {
+		if err := t.Get(&n, `SELECT COUNT(*) FROM tasks WHERE id = ? AND agent_id = ?`, taskID, agentID); err != nil {
 			return err
 		}
 		if n == 0 {
 			return fault.New(fault.NotFound, "The call is gone.")
 		}
-		if err := t.get(&n, `SELECT COALESCE(MAX(n), 0) FROM agent_traces WHERE agent_id = ? AND task_id = ?`, agentID, taskID); err != nil {
+		if err := t.Get(&n, `SELECT COALESCE(MAX(n), 0) FROM agent_traces WHERE agent_id = ? AND task_id = ?`, agentID, taskID); err != nil {
 			return err
 		}
 		for _, one := range list {
 			n++
-			if _, err := t.exec(`INSERT INTO agent_traces (agent_id, task_id, n, at, sent, head, body, size) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+			if _, err := t.Exec(`INSERT INTO agent_traces (agent_id, task_id, n, at, sent, head, body, size) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
 				agentID, taskID, n, clock.Milli(one.At), one.Sent, traceText(one.Head), traceText(one.Body), one.Size); err != nil {
 				return err
 			}
 		}
-		if _, err := t.exec(`DELETE FROM agent_traces WHERE agent_id = ? AND task_id = ? AND n <= ?`, agentID, taskID, n-task.MaxTraces); err != nil {
+		if _, err := t.Exec(`DELETE FROM agent_traces WHERE agent_id = ? AND task_id = ? AND n <= ?`, agentID, taskID, n-task.MaxTraces); err != nil {
 			return err
 		}
-		_, err := t.exec(`DELETE FROM agent_traces WHERE agent_id = ?1 AND task_id NOT IN
+		_, err := t.Exec(`DELETE FROM agent_traces WHERE agent_id = ?1 AND task_id NOT IN
 			(SELECT task_id FROM agent_traces WHERE agent_id = ?1 GROUP BY task_id ORDER BY task_id = ?2 DESC, MAX(at) DESC, task_id DESC LIMIT ?3)`, agentID, taskID, maxTracedCalls)
 		return err
 	})

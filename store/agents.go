@@ -14,6 +14,7 @@ import (
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
 	"agentsite/internal/notify"
+	"agentsite/store/sqlite"
 )
 
 var _ hub.Store = (*DB)(nil)
@@ -24,7 +25,7 @@ func (d *DB) CreateAgent(ctx context.Context, a hub.Agent, sealed []byte) error 
 	if err != nil {
 		return err
 	}
-	return d.write(ctx, func(t *tx) error {
+	return d.Write(ctx, func(t *sqlite.Tx) error {
 		if err := takeName(t, a.Name, "agent", a.ID, clock.Milli(a.CreatedAt)); err != nil {
 			return err
 		}
@@ -34,8 +35,8 @@ func (d *DB) CreateAgent(ctx context.Context, a hub.Agent, sealed []byte) error 
 
 // insertAgent stores an agent whose name was taken for it. It is due for a
 // check at once, or at the time of the verdict it comes with.
-func (d *DB) insertAgent(t *tx, a hub.Agent, spec string, sealed []byte) error {
-	if _, err := t.exec(agentInsert, agentValues(a, spec, sealed)...); err != nil {
+func (d *DB) insertAgent(t *sqlite.Tx, a hub.Agent, spec string, sealed []byte) error {
+	if _, err := t.Exec(agentInsert, agentValues(a, spec, sealed)...); err != nil {
 		return err
 	}
 	d.agentAdded(t, a.OwnerID)
@@ -56,21 +57,21 @@ func agentValues(a hub.Agent, spec string, sealed []byte) []any {
 
 // agentAdded notes that the transaction stored an agent. No cached agent
 // becomes untrue by it.
-func (d *DB) agentAdded(t *tx, ownerID string) {
-	d.publishing.raise(t)
-	d.owned.change(t, ownerID, func(n int) int { return n + 1 })
+func (d *DB) agentAdded(t *sqlite.Tx, ownerID string) {
+	d.publishing.Raise(t)
+	d.owned.Change(t, ownerID, func(n int) int { return n + 1 })
 }
 
 // agentsChanged notes that the transaction changes what agents say or who sees
 // them.
-func (d *DB) agentsChanged(t *tx) {
-	d.agents.invalidate(t)
-	d.publishing.raise(t)
+func (d *DB) agentsChanged(t *sqlite.Tx) {
+	d.agents.Invalidate(t)
+	d.publishing.Raise(t)
 }
 
 // insertVersion stores what an agent says now as one of its versions.
-func insertVersion(t *tx, a hub.Agent, spec, author string) error {
-	_, err := t.exec(versionInsert, versionValues(a, spec, author)...)
+func insertVersion(t *sqlite.Tx, a hub.Agent, spec, author string) error {
+	_, err := t.Exec(versionInsert, versionValues(a, spec, author)...)
 	return err
 }
 
@@ -114,10 +115,10 @@ func (d *DB) CreateAgents(ctx context.Context, list []hub.Agent) error {
 	}
 	// In the order of the tree, so that neighbours share its pages.
 	slices.SortStableFunc(names, func(a, b []any) int { return strings.Compare(a[0].(string), b[0].(string)) })
-	return d.write(ctx, func(t *tx) error {
+	return d.Write(ctx, func(t *sqlite.Tx) error {
 		for _, n := range names {
-			_, err := t.exec(nameInsert, n...)
-			if duplicate(err) {
+			_, err := t.Exec(nameInsert, n...)
+			if sqlite.IsDuplicate(err) {
 				return findTaken(t, list, at)
 			}
 			if err != nil {
@@ -125,11 +126,11 @@ func (d *DB) CreateAgents(ctx context.Context, list []hub.Agent) error {
 			}
 		}
 		for i, a := range list {
-			if _, err := t.exec(agentInsert, rows[i]...); err != nil {
+			if _, err := t.Exec(agentInsert, rows[i]...); err != nil {
 				return err
 			}
 			d.agentAdded(t, a.OwnerID)
-			if _, err := t.exec(versionInsert, versions[i]...); err != nil {
+			if _, err := t.Exec(versionInsert, versions[i]...); err != nil {
 				return err
 			}
 			if err := d.notifyRegistration(t, a); err != nil {
@@ -142,11 +143,11 @@ func (d *DB) CreateAgents(ctx context.Context, list []hub.Agent) error {
 
 // findTaken is the Conflict fault about a list of which some names are taken,
 // in a transaction that has given out some of the others.
-func findTaken(t *tx, list []hub.Agent, at map[string]int) error {
+func findTaken(t *sqlite.Tx, list []hub.Agent, at map[string]int) error {
 	which := make(map[int]bool)
 	for name, i := range at {
 		var ref string
-		err := t.get(&ref, `SELECT ref FROM names WHERE name = ?`, name)
+		err := t.Get(&ref, `SELECT ref FROM names WHERE name = ?`, name)
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {
 			return err
 		}
@@ -191,10 +192,10 @@ func (d *DB) UpdateAgent(ctx context.Context, a hub.Agent, base int, sealed []by
 	if err != nil {
 		return err
 	}
-	return d.write(ctx, func(t *tx) error { return d.replaceAgent(t, a, spec, base, sealed, author) })
+	return d.Write(ctx, func(t *sqlite.Tx) error { return d.replaceAgent(t, a, spec, base, sealed, author) })
 }
 
-func (d *DB) replaceAgent(t *tx, a hub.Agent, spec string, base int, sealed []byte, author ident.Actor) error {
+func (d *DB) replaceAgent(t *sqlite.Tx, a hub.Agent, spec string, base int, sealed []byte, author ident.Actor) error {
 	var before []struct {
 		Kind       string `db:"kind"`
 		Spec       string `db:"spec"`
@@ -203,19 +204,19 @@ func (d *DB) replaceAgent(t *tx, a hub.Agent, spec string, base int, sealed []by
 		Status     string `db:"status"`
 		Visibility string `db:"visibility"`
 	}
-	if err := t.list(&before, `SELECT kind, spec, name, COALESCE(owner_id, '') AS owner_id, status, visibility FROM agents WHERE id = ? AND version = ? AND deleted_at = 0`, a.ID, base); err != nil {
+	if err := t.List(&before, `SELECT kind, spec, name, COALESCE(owner_id, '') AS owner_id, status, visibility FROM agents WHERE id = ? AND version = ? AND deleted_at = 0`, a.ID, base); err != nil {
 		return err
 	}
 	if len(before) == 0 {
 		return fault.New(fault.Conflict, "The agent was changed or removed meanwhile. Load it again.")
 	}
 	d.agentsChanged(t)
-	if _, err := t.exec(`UPDATE agents SET kind = ?, version = ?, title = ?, visibility = ?, spec = ?, status = ?, status_message = ?, held = ?, updated_at = ? WHERE id = ?`,
+	if _, err := t.Exec(`UPDATE agents SET kind = ?, version = ?, title = ?, visibility = ?, spec = ?, status = ?, status_message = ?, held = ?, updated_at = ? WHERE id = ?`,
 		string(a.Kind), a.Version, a.Title, string(a.Visibility), spec, a.Status.State, a.Status.Message, a.Status.Held, clock.Milli(a.UpdatedAt), a.ID); err != nil {
 		return err
 	}
 	if sealed != nil {
-		if _, err := t.exec(`UPDATE agents SET secret = ? WHERE id = ?`, secretValue(sealed), a.ID); err != nil {
+		if _, err := t.Exec(`UPDATE agents SET secret = ? WHERE id = ?`, secretValue(sealed), a.ID); err != nil {
 			return err
 		}
 	}
@@ -237,9 +238,9 @@ func (d *DB) replaceAgent(t *tx, a hub.Agent, spec string, base int, sealed []by
 
 // resetProof makes an agent that is reached at another address due for a check
 // and ends what was shown of the one before.
-func (d *DB) resetProof(t *tx, agentID string) error {
+func (d *DB) resetProof(t *sqlite.Tx, agentID string) error {
 	d.agentsChanged(t)
-	_, err := t.exec(`UPDATE agents SET check_at = 0, failures = 0, proof_method = '', proof_origin = '', proof_at = 0 WHERE id = ?`, agentID)
+	_, err := t.Exec(`UPDATE agents SET check_at = 0, failures = 0, proof_method = '', proof_origin = '', proof_at = 0 WHERE id = ?`, agentID)
 	return err
 }
 
@@ -256,12 +257,12 @@ func endpointOf(spec string) string {
 // refer to it.
 func (d *DB) DeleteAgent(ctx context.Context, id string) error {
 	now := clock.Milli(clock.Now())
-	return d.write(ctx, func(t *tx) error {
+	return d.Write(ctx, func(t *sqlite.Tx) error {
 		var was []struct {
 			Name    string `db:"name"`
 			OwnerID string `db:"owner_id"`
 		}
-		if err := t.list(&was, `SELECT name, COALESCE(owner_id, '') AS owner_id FROM agents WHERE id = ? AND deleted_at = 0`, id); err != nil {
+		if err := t.List(&was, `SELECT name, COALESCE(owner_id, '') AS owner_id FROM agents WHERE id = ? AND deleted_at = 0`, id); err != nil {
 			return err
 		}
 		if len(was) > 0 {
@@ -270,8 +271,8 @@ func (d *DB) DeleteAgent(ctx context.Context, id string) error {
 			}
 		}
 		d.agentsChanged(t)
-		d.owned.invalidate(t)
-		if _, err := t.exec(`UPDATE agents SET deleted_at = ?, updated_at = ?, secret = NULL WHERE id = ?`, now, now, id); err != nil {
+		d.owned.Invalidate(t)
+		if _, err := t.Exec(`UPDATE agents SET deleted_at = ?, updated_at = ?, secret = NULL WHERE id = ?`, now, now, id); err != nil {
 			return err
 		}
 		if err := touchReleases(t, id, now); err != nil {
@@ -284,7 +285,7 @@ func (d *DB) DeleteAgent(ctx context.Context, id string) error {
 			`DELETE FROM agent_health WHERE agent_id = ?`,
 			`DELETE FROM agent_days WHERE agent_id = ?`,
 		} {
-			if _, err := t.exec(q, id); err != nil {
+			if _, err := t.Exec(q, id); err != nil {
 				return err
 			}
 		}
@@ -295,15 +296,15 @@ func (d *DB) DeleteAgent(ctx context.Context, id string) error {
 // SealedSecret implements hub.Secrets.
 func (d *DB) SealedSecret(ctx context.Context, agentID string) ([]byte, error) {
 	var b []byte
-	err := d.get(ctx, &b, `SELECT secret FROM agents WHERE id = ? AND secret IS NOT NULL AND deleted_at = 0`, agentID)
-	return b, mapError(err)
+	err := d.Get(ctx, &b, `SELECT secret FROM agents WHERE id = ? AND secret IS NOT NULL AND deleted_at = 0`, agentID)
+	return b, sqlite.MapError(err)
 }
 
 // aboutAgent changes what belongs to an agent; NotFound when it is gone.
-func (d *DB) aboutAgent(ctx context.Context, agentID string, change func(t *tx, ownerID string) error) error {
-	return d.write(ctx, func(t *tx) error {
+func (d *DB) aboutAgent(ctx context.Context, agentID string, change func(t *sqlite.Tx, ownerID string) error) error {
+	return d.Write(ctx, func(t *sqlite.Tx) error {
 		var owner []string
-		if err := t.list(&owner, `SELECT COALESCE(owner_id, '') FROM agents WHERE id = ? AND deleted_at = 0`, agentID); err != nil {
+		if err := t.List(&owner, `SELECT COALESCE(owner_id, '') FROM agents WHERE id = ? AND deleted_at = 0`, agentID); err != nil {
 			return err
 		}
 		if len(owner) == 0 {
@@ -316,20 +317,20 @@ func (d *DB) aboutAgent(ctx context.Context, agentID string, change func(t *tx, 
 // CountAgents implements hub.Lists. It is cached, because every
 // registration asks for it and counting reads each of the agents.
 func (d *DB) CountAgents(ctx context.Context, ownerID string) (int, error) {
-	n, generation, ok := d.owned.get(ownerID)
+	n, generation, ok := d.owned.Get(ownerID)
 	if ok {
 		return n, nil
 	}
-	if err := d.get(ctx, &n, `SELECT COUNT(*) FROM agents WHERE owner_id = ? AND deleted_at = 0`, ownerID); err != nil {
-		return 0, mapError(err)
+	if err := d.Get(ctx, &n, `SELECT COUNT(*) FROM agents WHERE owner_id = ? AND deleted_at = 0`, ownerID); err != nil {
+		return 0, sqlite.MapError(err)
 	}
-	d.owned.put(ownerID, n, generation)
+	d.owned.Put(ownerID, n, generation)
 	return n, nil
 }
 
 // NameTaken implements hub.Agents.
 func (d *DB) NameTaken(ctx context.Context, name string) (bool, error) {
 	var n int
-	err := d.get(ctx, &n, `SELECT COUNT(*) FROM names WHERE name = ?`, name)
-	return n > 0, mapError(err)
+	err := d.Get(ctx, &n, `SELECT COUNT(*) FROM names WHERE name = ?`, name)
+	return n > 0, sqlite.MapError(err)
 }

@@ -13,6 +13,7 @@ import (
 	"agentsite/internal/clock"
 	"agentsite/internal/fault"
 	"agentsite/internal/task"
+	"agentsite/store/sqlite"
 )
 
 func errUnsaid() error { return fault.New(fault.Conflict, "This message was removed.") }
@@ -26,7 +27,7 @@ func (d *DB) Amend(ctx context.Context, m chat.Message, on bool) (chat.Message, 
 		return m, fmt.Errorf("encode message: %w", err)
 	}
 	var out chat.Message
-	err = d.writeWords(ctx, func(t *tx) error {
+	err = d.writeWords(ctx, func(t *sqlite.Tx) error {
 		out = chat.Message{}
 		h, err := loadHead(t, m)
 		if errors.Is(err, sql.ErrNoRows) {
@@ -49,7 +50,7 @@ func (d *DB) Amend(ctx context.Context, m chat.Message, on bool) (chat.Message, 
 		}
 		switch m.Kind {
 		case chat.React:
-			_, err = t.exec(`UPDATE messages SET reacted = EXISTS (SELECT 1 FROM reactions x WHERE x.conversation_id = ?1 AND x.seq = ?2) WHERE conversation_id = ?1 AND seq = ?2`,
+			_, err = t.Exec(`UPDATE messages SET reacted = EXISTS (SELECT 1 FROM reactions x WHERE x.conversation_id = ?1 AND x.seq = ?2) WHERE conversation_id = ?1 AND seq = ?2`,
 				m.ConversationID, m.Target)
 		case chat.Edit:
 			err = applyEdit(t, r, m, out.Seq)
@@ -63,7 +64,7 @@ func (d *DB) Amend(ctx context.Context, m chat.Message, on bool) (chat.Message, 
 
 // loadTarget reads the message that m amends, if its sender is in the room, sees
 // that message and it can be amended.
-func loadTarget(t *tx, m chat.Message, h head) (r messageRow, err error) {
+func loadTarget(t *sqlite.Tx, m chat.Message, h head) (r messageRow, err error) {
 	if m.Sender.Kind == "person" || m.Sender.Kind == "guest" {
 		if h.Role == "" {
 			return r, errNoRoom()
@@ -92,7 +93,7 @@ func loadTarget(t *tx, m chat.Message, h head) (r messageRow, err error) {
 
 // setReaction sets or takes back a reaction and reports whether that changed
 // anything.
-func setReaction(t *tx, m chat.Message, seq int64, on bool) (changed bool, err error) {
+func setReaction(t *sqlite.Tx, m chat.Message, seq int64, on bool) (changed bool, err error) {
 	if len(m.Parts) == 0 || m.Parts[0].Text == "" {
 		return false, fault.New(fault.Invalid, "Choose an emoji.")
 	}
@@ -100,16 +101,16 @@ func setReaction(t *tx, m chat.Message, seq int64, on bool) (changed bool, err e
 	var res sql.Result
 	if on {
 		var others int
-		if err := t.get(&others, `SELECT COUNT(DISTINCT emoji) FROM reactions WHERE conversation_id = ? AND seq = ? AND emoji <> ?`, m.ConversationID, m.Target, emoji); err != nil {
+		if err := t.Get(&others, `SELECT COUNT(DISTINCT emoji) FROM reactions WHERE conversation_id = ? AND seq = ? AND emoji <> ?`, m.ConversationID, m.Target, emoji); err != nil {
 			return false, err
 		}
 		if others >= chat.MaxReactions {
 			return false, fault.New(fault.Conflict, "A message takes at most %d different reactions.", chat.MaxReactions)
 		}
-		res, err = t.exec(`INSERT INTO reactions (conversation_id, seq, emoji, member_kind, member_id, handle, set_seq) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
+		res, err = t.Exec(`INSERT INTO reactions (conversation_id, seq, emoji, member_kind, member_id, handle, set_seq) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
 			m.ConversationID, m.Target, emoji, kind, m.Sender.ID, m.Sender.Handle, seq)
 	} else {
-		res, err = t.exec(`DELETE FROM reactions WHERE conversation_id = ? AND seq = ? AND emoji = ? AND member_kind = ? AND member_id = ?`,
+		res, err = t.Exec(`DELETE FROM reactions WHERE conversation_id = ? AND seq = ? AND emoji = ? AND member_kind = ? AND member_id = ?`,
 			m.ConversationID, m.Target, emoji, kind, m.Sender.ID)
 	}
 	if err != nil {
@@ -121,8 +122,8 @@ func setReaction(t *tx, m chat.Message, seq int64, on bool) (changed bool, err e
 
 // applyEdit gives r the parts of m, which is message seq. Whoever may read the
 // message may read its earlier forms, so it keeps the files of these.
-func applyEdit(t *tx, r messageRow, m chat.Message, seq int64) error {
-	if _, err := t.exec(`UPDATE messages SET edit_seq = ? WHERE conversation_id = ? AND seq = ?`, seq, r.ConversationID, r.Seq); err != nil {
+func applyEdit(t *sqlite.Tx, r messageRow, m chat.Message, seq int64) error {
+	if _, err := t.Exec(`UPDATE messages SET edit_seq = ? WHERE conversation_id = ? AND seq = ?`, seq, r.ConversationID, r.Seq); err != nil {
 		return err
 	}
 	var added []string
@@ -132,7 +133,7 @@ func applyEdit(t *tx, r messageRow, m chat.Message, seq int64) error {
 			continue
 		}
 		var held bool
-		if err := t.get(&held, `SELECT EXISTS (SELECT 1 FROM file_uses WHERE hash = ? AND conversation_id = ? AND seq = ?)`, hash, r.ConversationID, r.Seq); err != nil {
+		if err := t.Get(&held, `SELECT EXISTS (SELECT 1 FROM file_uses WHERE hash = ? AND conversation_id = ? AND seq = ?)`, hash, r.ConversationID, r.Seq); err != nil {
 			return err
 		}
 		if !held {
@@ -147,22 +148,22 @@ func applyEdit(t *tx, r messageRow, m chat.Message, seq int64) error {
 
 // deleteMessage takes r away with its edits: what the chain needs of their bodies is
 // kept, and nothing else of them.
-func deleteMessage(t *tx, r messageRow, seq, at int64) error {
+func deleteMessage(t *sqlite.Tx, r messageRow, seq, at int64) error {
 	var seqs []int64
-	if err := t.list(&seqs, `SELECT seq FROM messages WHERE conversation_id = ? AND target = ? AND kind = 'edit'`, r.ConversationID, r.Seq); err != nil {
+	if err := t.List(&seqs, `SELECT seq FROM messages WHERE conversation_id = ? AND target = ? AND kind = 'edit'`, r.ConversationID, r.Seq); err != nil {
 		return err
 	}
 	var titles []string
 	for _, s := range append(seqs, r.Seq) {
 		var body string
-		if err := t.get(&body, `SELECT body FROM messages WHERE conversation_id = ? AND seq = ?`, r.ConversationID, s); err != nil {
+		if err := t.Get(&body, `SELECT body FROM messages WHERE conversation_id = ? AND seq = ?`, r.ConversationID, s); err != nil {
 			return err
 		}
 		if parts, err := partsOf(body); err == nil {
 			titles = append(titles, chat.TitleOf(parts))
 		}
 		sum := sha256.Sum256([]byte(body))
-		if _, err := t.exec(`UPDATE messages SET body = '', body_hash = ?, gone_seq = ?, reacted = 0 WHERE conversation_id = ? AND seq = ?`,
+		if _, err := t.Exec(`UPDATE messages SET body = '', body_hash = ?, gone_seq = ?, reacted = 0 WHERE conversation_id = ? AND seq = ?`,
 			sum[:], seq, r.ConversationID, s); err != nil {
 			return err
 		}
@@ -170,23 +171,23 @@ func deleteMessage(t *tx, r messageRow, seq, at int64) error {
 	if err := dropTitle(t, r.ConversationID, titles); err != nil {
 		return err
 	}
-	if _, err := t.exec(`DELETE FROM reactions WHERE conversation_id = ? AND seq = ?`, r.ConversationID, r.Seq); err != nil {
+	if _, err := t.Exec(`DELETE FROM reactions WHERE conversation_id = ? AND seq = ?`, r.ConversationID, r.Seq); err != nil {
 		return err
 	}
 	if err := dropFileUses(t, r.ConversationID, r.Seq, at); err != nil {
 		return err
 	}
 	// What was traced of the work it asked for tells it, too.
-	if _, err := t.exec(`DELETE FROM agent_traces WHERE (agent_id, task_id) IN (SELECT agent_id, id FROM tasks WHERE conversation_id = ? AND root_seq = ? AND root_seq > 0)`,
+	if _, err := t.Exec(`DELETE FROM agent_traces WHERE (agent_id, task_id) IN (SELECT agent_id, id FROM tasks WHERE conversation_id = ? AND root_seq = ? AND root_seq > 0)`,
 		r.ConversationID, r.Seq); err != nil {
 		return err
 	}
 	if r.SenderKind == "agent" && r.TaskID != "" {
 		// The answer is in its task and what was traced of it, too.
-		if _, err := t.exec(`UPDATE tasks SET artifacts = '' WHERE id = ? AND answer_seq = ?`, r.TaskID, r.Seq); err != nil {
+		if _, err := t.Exec(`UPDATE tasks SET artifacts = '' WHERE id = ? AND answer_seq = ?`, r.TaskID, r.Seq); err != nil {
 			return err
 		}
-		if _, err := t.exec(`DELETE FROM agent_traces WHERE agent_id = ? AND task_id = ?`, r.SenderID, r.TaskID); err != nil {
+		if _, err := t.Exec(`DELETE FROM agent_traces WHERE agent_id = ? AND task_id = ?`, r.SenderID, r.TaskID); err != nil {
 			return err
 		}
 	}
@@ -196,14 +197,14 @@ func deleteMessage(t *tx, r messageRow, seq, at int64) error {
 // dropTitle takes its title from a conversation that is called by a deleted
 // message: titles are those its forms give. The next message names it anew. A
 // title that a person chose stays.
-func dropTitle(t *tx, conversationID string, titles []string) error {
+func dropTitle(t *sqlite.Tx, conversationID string, titles []string) error {
 	var title string
-	if err := t.get(&title, `SELECT title FROM conversations WHERE id = ?`, conversationID); err != nil {
+	if err := t.Get(&title, `SELECT title FROM conversations WHERE id = ?`, conversationID); err != nil {
 		return err
 	}
 	for _, s := range titles {
 		if chat.NamedAfter(title, s) {
-			_, err := t.exec(`UPDATE conversations SET title = '' WHERE id = ?`, conversationID)
+			_, err := t.Exec(`UPDATE conversations SET title = '' WHERE id = ?`, conversationID)
 			return err
 		}
 	}

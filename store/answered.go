@@ -7,6 +7,7 @@ import (
 
 	"agentsite/internal/chat"
 	"agentsite/internal/clock"
+	"agentsite/store/sqlite"
 )
 
 // CreateAnswered implements chat.Rooms. What it writes is what
@@ -34,22 +35,22 @@ func (d *DB) CreateAnswered(ctx context.Context, a chat.Answered) ([]chat.Messag
 	question, answer := said[0], said[1]
 	ended := clock.Milli(k.UpdatedAt)
 	var before *chat.AskedBefore
-	err := d.write(ctx, func(t *tx) (err error) {
+	err := d.Write(ctx, func(t *sqlite.Tx) (err error) {
 		if before, err = claimFirstAsk(t, a.First); before != nil || err != nil {
 			return err
 		}
 		if err := insertRoom(t, c, at, ended, answer.Seq, head); err != nil {
 			return err
 		}
-		if _, err := t.exec(`INSERT INTO client_ids (conversation_id, sender_id, client_id, seq) VALUES (?, ?, ?, 1), (?, ?, ?, 2)`,
+		if _, err := t.Exec(`INSERT INTO client_ids (conversation_id, sender_id, client_id, seq) VALUES (?, ?, ?, 1), (?, ?, ?, 2)`,
 			c.ID, question.Sender.ID, question.ClientID, c.ID, answer.Sender.ID, answer.ClientID); err != nil {
 			return err
 		}
-		if _, err := t.exec(`INSERT INTO messages (`+saidColumns+`, target) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?), (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		if _, err := t.Exec(`INSERT INTO messages (`+saidColumns+`, target) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?), (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 			values...); err != nil {
 			return err
 		}
-		if _, err := t.exec(`INSERT INTO tasks (id, conversation_id, agent_id, agent_handle, caller_kind, caller_id, caller_handle, message_seq, root_seq, answer_seq,
+		if _, err := t.Exec(`INSERT INTO tasks (id, conversation_id, agent_id, agent_handle, caller_kind, caller_id, caller_handle, message_seq, root_seq, answer_seq,
 				state, reason, attempt, face, created_at, updated_at, share, via, budget, direct)
 			VALUES (?, ?, ?, ?, ?, ?, ?, 1, 1, 2, ?, ?, 1, ?, ?, ?, ?, ?, ?, ?)`, k.ID, c.ID, k.AgentID, k.AgentHandle, k.CallerKind, k.CallerID, k.CallerHandle,
 			string(k.State), k.Reason, k.Face, clock.Milli(k.CreatedAt), ended, k.Share, k.Via.String(), k.Budget.String(), k.Direct); err != nil {
@@ -85,7 +86,7 @@ const (
 
 // insertRoom stores a conversation with its settings and members, which may
 // all see it from its beginning or from a message that is named.
-func insertRoom(t *tx, c chat.Conversation, at, updated, lastSeq int64, head []byte) error {
+func insertRoom(t *sqlite.Tx, c chat.Conversation, at, updated, lastSeq int64, head []byte) error {
 	s := c.Settings
 	if s == (chat.Settings{}) {
 		s = chat.DefaultSettings
@@ -94,12 +95,12 @@ func insertRoom(t *tx, c chat.Conversation, at, updated, lastSeq int64, head []b
 	if head != nil {
 		hash = head
 	}
-	if _, err := t.exec(roomInsert, c.ID, c.Title, at, updated, lastSeq, hash,
+	if _, err := t.Exec(roomInsert, c.ID, c.Title, at, updated, lastSeq, hash,
 		string(s.Speaks), s.SpeakerID, string(s.Past), s.Hops, s.Turns, s.Budget, c.BranchedFrom, c.BranchedSeq); err != nil {
 		return err
 	}
 	for _, m := range c.Members {
-		if _, err := t.exec(newMembers, c.ID, m.Kind, m.ID, m.Handle, m.Role, at, max(m.FromSeq, 0)); err != nil {
+		if _, err := t.Exec(newMembers, c.ID, m.Kind, m.ID, m.Handle, m.Role, at, max(m.FromSeq, 0)); err != nil {
 			return err
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"agentsite/internal/chat"
 	"agentsite/internal/clock"
 	"agentsite/internal/fault"
+	"agentsite/store/sqlite"
 )
 
 func errNoRoom() error {
@@ -25,7 +26,7 @@ func (d *DB) Append(ctx context.Context, p chat.Post) (chat.Posted, error) {
 	if err != nil {
 		return out, fmt.Errorf("encode message: %w", err)
 	}
-	err = d.write(ctx, func(t *tx) (err error) {
+	err = d.Write(ctx, func(t *sqlite.Tx) (err error) {
 		out, err = d.postMessage(t, p, string(body))
 		return err
 	})
@@ -41,7 +42,7 @@ func (d *DB) Append(ctx context.Context, p chat.Post) (chat.Posted, error) {
 
 // postMessage appends a message with the work it asks for. Of a repeated one only the
 // seq is returned.
-func (d *DB) postMessage(t *tx, p chat.Post, body string) (out chat.Posted, err error) {
+func (d *DB) postMessage(t *sqlite.Tx, p chat.Post, body string) (out chat.Posted, err error) {
 	h, err := loadHead(t, p.Message)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return out, err
@@ -89,9 +90,9 @@ func errReader() error {
 }
 
 // checkQuoted fails unless the message that p quotes is one its sender sees.
-func checkQuoted(t *tx, p chat.Post, h head) error {
+func checkQuoted(t *sqlite.Tx, p chat.Post, h head) error {
 	var kind string
-	err := t.get(&kind, `SELECT kind FROM messages WHERE conversation_id = ? AND seq = ?`, p.Message.ConversationID, p.Message.Target)
+	err := t.Get(&kind, `SELECT kind FROM messages WHERE conversation_id = ? AND seq = ?`, p.Message.ConversationID, p.Message.Target)
 	if errors.Is(err, sql.ErrNoRows) || err == nil && (chat.Kind(kind).Amends() || p.MustBeMember && p.Message.Target <= h.FromSeq) {
 		return fault.New(fault.NotFound, "There is no such message to answer to.")
 	}
@@ -101,8 +102,8 @@ func checkQuoted(t *tx, p chat.Post, h head) error {
 // Said implements chat.Transcripts.
 func (d *DB) Said(ctx context.Context, conversationID, senderID, clientID string) (chat.Message, error) {
 	var seq int64
-	if err := d.get(ctx, &seq, seqQuery, conversationID, senderID, clientID); err != nil {
-		return chat.Message{}, mapError(err)
+	if err := d.Get(ctx, &seq, seqQuery, conversationID, senderID, clientID); err != nil {
+		return chat.Message{}, sqlite.MapError(err)
 	}
 	return d.Message(ctx, conversationID, seq)
 }
@@ -110,21 +111,21 @@ func (d *DB) Said(ctx context.Context, conversationID, senderID, clientID string
 const seqQuery = `SELECT seq FROM client_ids WHERE conversation_id = ? AND sender_id = ? AND client_id = ?`
 
 // findSeq finds the message the same sender said with the same client id.
-func findSeq(t *tx, m chat.Message) (seq int64, err error) {
-	err = t.get(&seq, seqQuery, m.ConversationID, m.Sender.ID, m.ClientID)
+func findSeq(t *sqlite.Tx, m chat.Message) (seq int64, err error) {
+	err = t.Get(&seq, seqQuery, m.ConversationID, m.Sender.ID, m.ClientID)
 	return seq, err
 }
 
 // loadMessage reads one message; sql.ErrNoRows when it is absent.
-func loadMessage(t *tx, conversationID string, seq int64) (r messageRow, err error) {
-	err = t.get(&r, `SELECT `+messageColumns+` FROM messages WHERE conversation_id = ? AND seq = ?`, conversationID, seq)
+func loadMessage(t *sqlite.Tx, conversationID string, seq int64) (r messageRow, err error) {
+	err = t.Get(&r, `SELECT `+messageColumns+` FROM messages WHERE conversation_id = ? AND seq = ?`, conversationID, seq)
 	return r, err
 }
 
 // claimClientID takes a client id for the message that gets seq, and reports whether
 // the sender had not used it in this conversation.
-func claimClientID(t *tx, m chat.Message, seq int64) (fresh bool, err error) {
-	res, err := t.exec(`INSERT INTO client_ids (conversation_id, sender_id, client_id, seq) VALUES (?, ?, ?, ?)
+func claimClientID(t *sqlite.Tx, m chat.Message, seq int64) (fresh bool, err error) {
+	res, err := t.Exec(`INSERT INTO client_ids (conversation_id, sender_id, client_id, seq) VALUES (?, ?, ?, ?)
 		ON CONFLICT (conversation_id, sender_id, client_id) DO NOTHING`, m.ConversationID, m.Sender.ID, m.ClientID, seq)
 	if err != nil {
 		return false, err
@@ -150,21 +151,21 @@ func memberKind(senderKind string) string {
 }
 
 // loadHead reads the end of m's conversation, sql.ErrNoRows when there is none.
-func loadHead(t *tx, m chat.Message) (h head, err error) {
-	err = t.get(&h, `SELECT c.last_seq, c.head_hash, COALESCE(m.role, '') AS role, COALESCE(m.from_seq, 0) AS from_seq
+func loadHead(t *sqlite.Tx, m chat.Message) (h head, err error) {
+	err = t.Get(&h, `SELECT c.last_seq, c.head_hash, COALESCE(m.role, '') AS role, COALESCE(m.from_seq, 0) AS from_seq
 		FROM conversations c LEFT JOIN members m ON m.conversation_id = c.id AND m.kind = ? AND m.member_id = ? AND m.left_at = 0
 		WHERE c.id = ?`, memberKind(m.Sender.Kind), m.Sender.ID, m.ConversationID)
 	return h, err
 }
 
 // appendMessage gives m the next seq of its conversation and extends the hash chain.
-func (d *DB) appendMessage(t *tx, m chat.Message, body string) (chat.Message, error) {
+func (d *DB) appendMessage(t *sqlite.Tx, m chat.Message, body string) (chat.Message, error) {
 	h, err := loadHead(t, m)
 	if err != nil {
 		return m, err
 	}
 	if m.ClientID != "" {
-		if _, err := t.exec(`INSERT INTO client_ids (conversation_id, sender_id, client_id, seq) VALUES (?, ?, ?, ?)`, m.ConversationID, m.Sender.ID, m.ClientID, h.LastSeq+1); err != nil {
+		if _, err := t.Exec(`INSERT INTO client_ids (conversation_id, sender_id, client_id, seq) VALUES (?, ?, ?, ?)`, m.ConversationID, m.Sender.ID, m.ClientID, h.LastSeq+1); err != nil {
 			return m, err
 		}
 	}
@@ -174,26 +175,26 @@ func (d *DB) appendMessage(t *tx, m chat.Message, body string) (chat.Message, er
 // extendTranscript is append for a head that was read in this transaction and a client
 // id that was claimed in it. title names a conversation that has no name,
 // spoke is the agent whose turn it was.
-func (d *DB) extendTranscript(t *tx, h head, m chat.Message, body, title, spoke string) (chat.Message, error) {
+func (d *DB) extendTranscript(t *sqlite.Tx, h head, m chat.Message, body, title, spoke string) (chat.Message, error) {
 	m.Seq = h.LastSeq + 1
 	at := clock.Milli(m.CreatedAt)
 	row := messageRow{Seq: m.Seq, ID: m.ID, SenderKind: m.Sender.Kind, SenderID: m.Sender.ID, SenderHandle: m.Sender.Handle, Kind: string(m.Kind),
 		TaskID: m.TaskID, TaskState: string(m.TaskState), Reason: m.Reason, Target: m.Target, CreatedAt: at, Body: body}
 	m.Hash = chat.Chain(h.Hash, row.chainEntry())
-	if _, err := t.exec(`INSERT INTO messages (`+saidColumns+`, target) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+	if _, err := t.Exec(`INSERT INTO messages (`+saidColumns+`, target) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		m.ConversationID, m.Seq, m.ID, m.Sender.Kind, m.Sender.ID, m.Sender.Handle, string(m.Kind), body, m.TaskID, string(m.TaskState), m.Reason, at, m.Hash, m.Target); err != nil {
 		return m, err
 	}
 	var err error
 	switch {
 	case m.Kind.Amends(): // the room does not go to the top of a list for it
-		_, err = t.exec(`UPDATE conversations SET last_seq = ?, head_hash = ? WHERE id = ?`, m.Seq, m.Hash, m.ConversationID)
+		_, err = t.Exec(`UPDATE conversations SET last_seq = ?, head_hash = ? WHERE id = ?`, m.Seq, m.Hash, m.ConversationID)
 	case spoke != "":
-		d.settings.invalidate(t)
-		_, err = t.exec(`UPDATE conversations SET last_seq = ?, head_hash = ?, updated_at = ?, title = CASE WHEN title = '' THEN ? ELSE title END, spoke_id = ? WHERE id = ?`,
+		d.settings.Invalidate(t)
+		_, err = t.Exec(`UPDATE conversations SET last_seq = ?, head_hash = ?, updated_at = ?, title = CASE WHEN title = '' THEN ? ELSE title END, spoke_id = ? WHERE id = ?`,
 			m.Seq, m.Hash, at, title, spoke, m.ConversationID)
 	default:
-		_, err = t.exec(`UPDATE conversations SET last_seq = ?, head_hash = ?, updated_at = ?, title = CASE WHEN title = '' THEN ? ELSE title END WHERE id = ?`,
+		_, err = t.Exec(`UPDATE conversations SET last_seq = ?, head_hash = ?, updated_at = ?, title = CASE WHEN title = '' THEN ? ELSE title END WHERE id = ?`,
 			m.Seq, m.Hash, at, title, m.ConversationID)
 	}
 	return m, err

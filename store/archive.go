@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"agentsite/internal/ident"
+	"agentsite/store/sqlite"
 )
 
 // A backup is a tar with exactly these members in this order: the manifest,
@@ -64,8 +65,8 @@ type Member struct {
 func memberNames(has func(name string) bool) []Member {
 	var list []Member
 	for _, f := range []Member{{Name: ident.PortalKeyFile, Size: maxKeyBytes}, {Name: ident.PublicKeyFile, Size: maxKeyBytes}, {Name: ident.SealKeyFile, Size: maxKeyBytes},
-		{Name: ident.OperationalKeysFile, Size: maxKeyBytes}, {Name: FileName, Size: maxDatabaseBytes}, {Name: ReplicaName, Size: maxDatabaseBytes}} {
-		if f.Name == ident.SealKeyFile || f.Name == FileName || has(f.Name) {
+		{Name: ident.OperationalKeysFile, Size: maxKeyBytes}, {Name: sqlite.FileName, Size: maxDatabaseBytes}, {Name: ReplicaName, Size: maxDatabaseBytes}} {
+		if f.Name == ident.SealKeyFile || f.Name == sqlite.FileName || has(f.Name) {
 			list = append(list, f)
 		}
 	}
@@ -132,7 +133,7 @@ func pack(ctx context.Context, w io.Writer, m Manifest, dir, data string) error 
 			return fmt.Errorf("%s changed while it was backed up", f.Name)
 		}
 	}
-	if err := packBlobs(ctx, p, m, filepath.Join(dir, FileName), data); err != nil {
+	if err := packBlobs(ctx, p, m, filepath.Join(dir, sqlite.FileName), data); err != nil {
 		return err
 	}
 	if err := p.small(manifestSumName, manifestSum(manifest), m.CreatedAt); err != nil {
@@ -205,7 +206,7 @@ func (u *unpacker) run() (Manifest, error) {
 	if err := checkManifest(m); err != nil {
 		return m, err
 	}
-	if newest := SchemaVersion(); m.Schema > newest {
+	if newest := sqlite.SchemaVersion(); m.Schema > newest {
 		return m, fmt.Errorf("the backup has schema %d, this binary knows up to %d: use the newer agentsite (it was made by %q)", m.Schema, newest, m.App)
 	}
 	if err := u.again.small(manifestName, manifest, m.CreatedAt); err != nil {

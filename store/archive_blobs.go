@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"agentsite/store/sqlite"
 )
 
 type blobRow struct {
@@ -16,7 +18,7 @@ type blobRow struct {
 // blobsIn calls fn for every file that a copy of the database names, in the
 // order of their hashes.
 func blobsIn(ctx context.Context, path string, fn func(blobRow) error) error {
-	pool, err := connectQuiet(path)
+	pool, err := sqlite.ConnectReadOnly(path)
 	if err != nil {
 		return err
 	}
@@ -26,11 +28,11 @@ func blobsIn(ctx context.Context, path string, fn func(blobRow) error) error {
 		return err
 	}
 	defer c.Close()
-	if schema, err := schemaOf(ctx, c); err != nil || schema < 3 {
+	if schema, err := sqlite.SchemaOf(ctx, c); err != nil || schema < 3 {
 		return err
 	}
 	var failed error
-	err = each(ctx, c, func(b blobRow) {
+	err = sqlite.EachRow(ctx, c, func(b blobRow) {
 		if failed == nil {
 			failed = fn(b)
 		}
@@ -107,9 +109,9 @@ func (u *unpacker) flushBlobs() error {
 		return err
 	}
 	for _, f := range folders {
-		if err := flushDir(filepath.Join(root, f.Name())); err != nil {
+		if err := sqlite.SyncDir(filepath.Join(root, f.Name())); err != nil {
 			return err
 		}
 	}
-	return flushDir(root)
+	return sqlite.SyncDir(root)
 }

@@ -11,6 +11,7 @@ import (
 	"agentsite/internal/clock"
 	"agentsite/internal/federation"
 	"agentsite/internal/ident"
+	"agentsite/store/sqlite"
 )
 
 // auditRow is a decision in the operators' log.
@@ -44,13 +45,13 @@ func (r *auditRow) chained(before []byte) []byte {
 }
 
 // appendAudit notes a decision in the operators' log.
-func appendAudit(t *tx, by ident.Actor, act, subject, why string) error {
+func appendAudit(t *sqlite.Tx, by ident.Actor, act, subject, why string) error {
 	r := auditRow{ActorKind: string(by.Kind), ActorID: by.ID, Act: act, Subject: subject, Why: why, CreatedAt: clock.Milli(clock.Now())}
 	var last []byte
-	if err := t.get(&last, `SELECT hash FROM audit ORDER BY id DESC LIMIT 1`); err != nil && !errors.Is(err, sql.ErrNoRows) {
+	if err := t.Get(&last, `SELECT hash FROM audit ORDER BY id DESC LIMIT 1`); err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return err
 	}
-	_, err := t.exec(`INSERT INTO audit (actor_kind, actor_id, act, subject, why, created_at, hash) VALUES (?, ?, ?, ?, ?, ?, ?)`,
+	_, err := t.Exec(`INSERT INTO audit (actor_kind, actor_id, act, subject, why, created_at, hash) VALUES (?, ?, ?, ?, ?, ?, ?)`,
 		r.ActorKind, r.ActorID, r.Act, r.Subject, r.Why, r.CreatedAt, r.chained(last))
 	return err
 }
@@ -61,11 +62,11 @@ func (d *DB) Decisions(ctx context.Context, before int64, limit int) ([]federati
 		auditRow
 		Name sql.NullString `db:"name"`
 	}
-	err := d.list(ctx, &rows, `SELECT audit.id, audit.actor_kind, audit.actor_id, audit.act, audit.subject, audit.why, audit.created_at, accounts.name
+	err := d.List(ctx, &rows, `SELECT audit.id, audit.actor_kind, audit.actor_id, audit.act, audit.subject, audit.why, audit.created_at, accounts.name
 		FROM audit LEFT JOIN accounts ON accounts.id = audit.actor_id
 		WHERE audit.act >= 'peer' AND audit.act < 'peert' AND (?1 = 0 OR audit.id < ?1) ORDER BY audit.id DESC LIMIT ?2`, before, limit)
 	if err != nil {
-		return nil, mapError(err)
+		return nil, sqlite.MapError(err)
 	}
 	out := make([]federation.Entry, len(rows))
 	for i, r := range rows {

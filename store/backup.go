@@ -13,6 +13,7 @@ import (
 
 	"agentsite/internal/clock"
 	"agentsite/internal/ident"
+	"agentsite/store/sqlite"
 )
 
 // scryptLogN is age's own default: 256 MiB and about a second per guess.
@@ -42,7 +43,7 @@ func (d *DB) backup(ctx context.Context, w io.Writer, o BackupOptions, logN int)
 	// No blob that the copy names is taken away before it is written.
 	d.keep.RLock()
 	defer d.keep.RUnlock()
-	dir, err := os.MkdirTemp(filepath.Dir(d.Path()), scratch) // mode 0700
+	dir, err := os.MkdirTemp(filepath.Dir(d.Path()), sqlite.ScratchPrefix) // mode 0700
 	if err != nil {
 		return m, fmt.Errorf("make room for the copy: %w", err)
 	}
@@ -102,7 +103,7 @@ func (d *DB) snapshot(ctx context.Context, dir string) (Manifest, error) {
 	if err := d.PurgeWords(ctx); err != nil {
 		d.Log().Warn("the backup holds words of deleted messages", "error", err)
 	}
-	if err := d.copyTo(ctx, filepath.Join(dir, FileName)); err != nil {
+	if err := d.copyTo(ctx, filepath.Join(dir, sqlite.FileName)); err != nil {
 		return m, fmt.Errorf("copy the database: %w", err)
 	}
 	report, err := verifyFolder(ctx, dir, filepath.Dir(d.Path()))
@@ -113,7 +114,7 @@ func (d *DB) snapshot(ctx context.Context, dir string) (Manifest, error) {
 		return m, fmt.Errorf("no backup was made; keep your earlier ones, and run `agentsite verify`: %w", err)
 	}
 	m.Rows, m.Blobs, m.BlobBytes = report.rows(), report.Files, report.FileBytes
-	if m.Schema, err = schemaIn(ctx, filepath.Join(dir, FileName)); err != nil {
+	if m.Schema, err = sqlite.PortalSchema(ctx, filepath.Join(dir, sqlite.FileName)); err != nil {
 		return m, err
 	}
 	there := inFolder(dir)
@@ -138,7 +139,7 @@ func (d *DB) snapshot(ctx context.Context, dir string) (Manifest, error) {
 // copyTo copies on a connection of its own, so that it takes none from the
 // pages.
 func (d *DB) copyTo(ctx context.Context, path string) error {
-	pool, err := connect(d.Path(), copyDSN(d.Path()), 1)
+	pool, err := sqlite.Connect(d.Path(), sqlite.CopyDSN(d.Path()), 1)
 	if err != nil {
 		return err
 	}
@@ -148,7 +149,7 @@ func (d *DB) copyTo(ctx context.Context, path string) error {
 		return err
 	}
 	defer c.Close()
-	return copyInto(ctx, c, path)
+	return sqlite.CopyInto(ctx, c, path)
 }
 
 // rows is what a manifest says of a database.

@@ -21,6 +21,7 @@ import (
 	"agentsite/internal/testing/racetest"
 	"agentsite/internal/testing/storetest"
 	"agentsite/store"
+	"agentsite/store/sqlite"
 )
 
 // filled returns a database with something of everything in it.
@@ -59,14 +60,14 @@ func TestBackup_RestoresEverything(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if seen.Backup.App != "test" || seen.Backup.Schema != store.SchemaVersion() || seen.Messages != want.Messages || want.Messages != 63 {
+	if seen.Backup.App != "test" || seen.Backup.Schema != sqlite.SchemaVersion() || seen.Messages != want.Messages || want.Messages != 63 {
 		t.Errorf("backup says %+v, %+v; the database %+v", seen, seen.Backup, want)
 	}
 	dir := filepath.Join(t.TempDir(), "a", "b")
 	if _, err := store.Restore(t.Context(), bytes.NewReader(b), dir, ""); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{ident.PortalKeyFile, ident.SealKeyFile, store.FileName} {
+	for _, name := range []string{ident.PortalKeyFile, ident.SealKeyFile, sqlite.FileName} {
 		st, err := os.Stat(filepath.Join(dir, name))
 		if err != nil || st.Mode().Perm() != 0o600 {
 			t.Errorf("%s: %v %v", name, st, err)

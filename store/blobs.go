@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"agentsite/internal/fault"
+	"agentsite/store/sqlite"
 )
 
 // blobsDir is the folder in the data folder that holds what files hold: a file
@@ -46,7 +47,7 @@ func (d *DB) PutBlob(ctx context.Context, r io.Reader, limit int64) (hash string
 	if err := makeDir(root); err != nil {
 		return "", 0, nil, diskError(err)
 	}
-	f, err := os.CreateTemp(root, scratch) // mode 0600
+	f, err := os.CreateTemp(root, sqlite.ScratchPrefix) // mode 0600
 	if err != nil {
 		return "", 0, nil, diskError(err)
 	}
@@ -101,7 +102,7 @@ func makeDir(dir string) error {
 	if err != nil {
 		return err
 	}
-	return flushDir(filepath.Dir(dir))
+	return sqlite.SyncDir(filepath.Dir(dir))
 }
 
 // placeBlob gives a written blob its name. One that is there and as long is
@@ -125,7 +126,7 @@ func (d *DB) placeBlob(tmp, hash string, size int64) error {
 		return err
 	}
 	// Also of one that was there: its own flush may not have come yet.
-	return flushDir(filepath.Dir(path))
+	return sqlite.SyncDir(filepath.Dir(path))
 }
 
 // touchBlob makes sure that a blob is there, and stays for a while.
@@ -181,8 +182,8 @@ func (d *DB) dropBlob(ctx context.Context, hash string, before time.Time) (bool,
 		return false, nil
 	}
 	var known bool
-	if err := d.get(ctx, &known, `SELECT EXISTS (SELECT 1 FROM files WHERE hash = ?)`, hash); err != nil || known {
-		return false, mapError(err)
+	if err := d.Get(ctx, &known, `SELECT EXISTS (SELECT 1 FROM files WHERE hash = ?)`, hash); err != nil || known {
+		return false, sqlite.MapError(err)
 	}
 	if err := os.Remove(path); err != nil {
 		return false, diskError(err)
@@ -219,8 +220,8 @@ func (d *DB) sweepFolder(ctx context.Context, dir string, before time.Time) (n i
 	}
 	begin := filepath.Base(dir)
 	var hashes []string
-	if err := d.list(ctx, &hashes, `SELECT hash FROM files WHERE hash >= ? AND hash < ?`, begin, begin+"g"); err != nil {
-		return 0, mapError(err)
+	if err := d.List(ctx, &hashes, `SELECT hash FROM files WHERE hash >= ? AND hash < ?`, begin, begin+"g"); err != nil {
+		return 0, sqlite.MapError(err)
 	}
 	known := make(map[string]bool, len(hashes))
 	for _, h := range hashes {

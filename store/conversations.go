@@ -8,11 +8,12 @@ import (
 	"agentsite/internal/chat"
 	"agentsite/internal/clock"
 	"agentsite/internal/fault"
+	"agentsite/store/sqlite"
 )
 
 // CreateConversation implements chat.Rooms.
 func (d *DB) CreateConversation(ctx context.Context, c chat.Conversation, said, events []chat.Message) error {
-	err := d.write(ctx, func(t *tx) error {
+	err := d.Write(ctx, func(t *sqlite.Tx) error {
 		if err := d.beginRoom(t, c, said); err != nil {
 			return err
 		}
@@ -25,7 +26,7 @@ func (d *DB) CreateConversation(ctx context.Context, c chat.Conversation, said, 
 			return nil
 		}
 		// What was said long ago does not say when the room changed.
-		_, err := t.exec(`UPDATE conversations SET updated_at = MAX(updated_at, ?) WHERE id = ?`, clock.Milli(c.CreatedAt), c.ID)
+		_, err := t.Exec(`UPDATE conversations SET updated_at = MAX(updated_at, ?) WHERE id = ?`, clock.Milli(c.CreatedAt), c.ID)
 		return err
 	})
 	if err == nil && len(said) > 0 {
@@ -42,7 +43,7 @@ func (d *DB) CreateAsking(ctx context.Context, c chat.Conversation, said []chat.
 		return out, fmt.Errorf("encode message: %w", err)
 	}
 	var before *chat.AskedBefore
-	err = d.write(ctx, func(t *tx) (err error) {
+	err = d.Write(ctx, func(t *sqlite.Tx) (err error) {
 		if before, err = claimFirstAsk(t, first); before != nil || err != nil {
 			return err
 		}
@@ -62,7 +63,7 @@ func (d *DB) CreateAsking(ctx context.Context, c chat.Conversation, said []chat.
 }
 
 // beginRoom stores a conversation with what was said in it.
-func (d *DB) beginRoom(t *tx, c chat.Conversation, said []chat.Message) error {
+func (d *DB) beginRoom(t *sqlite.Tx, c chat.Conversation, said []chat.Message) error {
 	at := clock.Milli(c.CreatedAt)
 	if err := insertRoom(t, c, at, at, 0, nil); err != nil {
 		return err
@@ -73,7 +74,7 @@ func (d *DB) beginRoom(t *tx, c chat.Conversation, said []chat.Message) error {
 // copyMessages gives a branch what was said in the conversation it comes from, as
 // it is now: without what was taken away, and without the tasks, which stay
 // there. What quotes another message of the copy still does.
-func (d *DB) copyMessages(t *tx, c chat.Conversation, said []chat.Message) error {
+func (d *DB) copyMessages(t *sqlite.Tx, c chat.Conversation, said []chat.Message) error {
 	type copied struct {
 		seq   int64
 		agent bool
@@ -103,7 +104,7 @@ func (d *DB) copyMessages(t *tx, c chat.Conversation, said []chat.Message) error
 		}
 		if from > 0 && c.BranchedFrom != "" {
 			place[from] = copied{m.Seq, m.Sender.Kind == "agent"}
-			if _, err := t.exec(`INSERT INTO file_uses (hash, conversation_id, seq) SELECT hash, ?, ? FROM file_uses WHERE conversation_id = ? AND seq = ?`,
+			if _, err := t.Exec(`INSERT INTO file_uses (hash, conversation_id, seq) SELECT hash, ?, ? FROM file_uses WHERE conversation_id = ? AND seq = ?`,
 				c.ID, m.Seq, c.BranchedFrom, from); err != nil {
 				return err
 			}
@@ -112,7 +113,7 @@ func (d *DB) copyMessages(t *tx, c chat.Conversation, said []chat.Message) error
 	return nil
 }
 
-func (d *DB) appendEvent(t *tx, id string, e chat.Message) (chat.Message, error) {
+func (d *DB) appendEvent(t *sqlite.Tx, id string, e chat.Message) (chat.Message, error) {
 	body, err := json.Marshal(e.Parts)
 	if err != nil {
 		return e, err
@@ -122,9 +123,9 @@ func (d *DB) appendEvent(t *tx, id string, e chat.Message) (chat.Message, error)
 }
 
 // roomEvent changes a room and tells of it in its transcript.
-func (d *DB) roomEvent(ctx context.Context, id string, e chat.Message, change func(*tx) error) (chat.Message, error) {
+func (d *DB) roomEvent(ctx context.Context, id string, e chat.Message, change func(*sqlite.Tx) error) (chat.Message, error) {
 	var out chat.Message
-	err := d.write(ctx, func(t *tx) error {
+	err := d.Write(ctx, func(t *sqlite.Tx) error {
 		if err := change(t); err != nil {
 			return err
 		}
@@ -137,17 +138,17 @@ func (d *DB) roomEvent(ctx context.Context, id string, e chat.Message, change fu
 
 // Rename implements chat.Rooms.
 func (d *DB) Rename(ctx context.Context, id, title string, event chat.Message) (chat.Message, error) {
-	return d.roomEvent(ctx, id, event, func(t *tx) error {
-		_, err := t.exec(`UPDATE conversations SET title = ? WHERE id = ?`, title, id)
+	return d.roomEvent(ctx, id, event, func(t *sqlite.Tx) error {
+		_, err := t.Exec(`UPDATE conversations SET title = ? WHERE id = ?`, title, id)
 		return err
 	})
 }
 
 // SetRoom implements chat.Rooms.
 func (d *DB) SetRoom(ctx context.Context, id string, s chat.Settings, event chat.Message) (chat.Message, error) {
-	return d.roomEvent(ctx, id, event, func(t *tx) error {
-		d.settings.invalidate(t)
-		res, err := t.exec(`UPDATE conversations SET speaks = ?, speaker_id = ?, past = ?, hops = ?, turns = ?, budget = ? WHERE id = ?`,
+	return d.roomEvent(ctx, id, event, func(t *sqlite.Tx) error {
+		d.settings.Invalidate(t)
+		res, err := t.Exec(`UPDATE conversations SET speaks = ?, speaker_id = ?, past = ?, hops = ?, turns = ?, budget = ? WHERE id = ?`,
 			string(s.Speaks), s.SpeakerID, string(s.Past), s.Hops, s.Turns, s.Budget, id)
 		if err != nil {
 			return err
@@ -165,9 +166,9 @@ const deleteTraces = `DELETE FROM agent_traces WHERE (agent_id, task_id) IN (SEL
 // DeleteRoom implements chat.Rooms.
 func (d *DB) DeleteRoom(ctx context.Context, id string) error {
 	now := clock.Milli(clock.Now())
-	return d.writeWords(ctx, func(t *tx) error {
-		d.members.invalidate(t)
-		d.settings.invalidate(t)
+	return d.writeWords(ctx, func(t *sqlite.Tx) error {
+		d.members.Invalidate(t)
+		d.settings.Invalidate(t)
 		if err := dropFileUses(t, id, 0, now); err != nil {
 			return err
 		}
@@ -187,7 +188,7 @@ func (d *DB) DeleteRoom(ctx context.Context, id string) error {
 			`DELETE FROM members WHERE conversation_id = ?`,
 			`DELETE FROM conversations WHERE id = ?`,
 		} {
-			if _, err := t.exec(q, id); err != nil {
+			if _, err := t.Exec(q, id); err != nil {
 				return err
 			}
 		}

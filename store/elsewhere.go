@@ -7,6 +7,7 @@ import (
 	"agentsite/internal/clock"
 	"agentsite/internal/fault"
 	"agentsite/internal/hub"
+	"agentsite/store/sqlite"
 )
 
 // elsewhereStatus is that of the row in agents of an agent of another portal:
@@ -26,9 +27,9 @@ func (d *DB) KeepElsewhere(ctx context.Context, a hub.Agent) error {
 		return fault.New(fault.Internal, "no agent of another portal")
 	}
 	now := clock.Milli(clock.Now())
-	return d.write(ctx, func(t *tx) error {
+	return d.Write(ctx, func(t *sqlite.Tx) error {
 		var n int
-		if err := t.get(&n, `SELECT COUNT(*) FROM agents WHERE id = ?`, a.ID); err != nil {
+		if err := t.Get(&n, `SELECT COUNT(*) FROM agents WHERE id = ?`, a.ID); err != nil {
 			return err
 		}
 		if n == 0 {
@@ -37,16 +38,16 @@ func (d *DB) KeepElsewhere(ctx context.Context, a hub.Agent) error {
 			if err := takeName(t, row.Name, "agent", a.ID, now); err != nil {
 				return err
 			}
-			d.publishing.raise(t)
-			if _, err := t.exec(agentInsert, agentValues(row, peerSpec, nil)...); err != nil {
+			d.publishing.Raise(t)
+			if _, err := t.Exec(agentInsert, agentValues(row, peerSpec, nil)...); err != nil {
 				return err
 			}
 			if err := insertVersion(t, row, peerSpec, ""); err != nil {
 				return err
 			}
 		}
-		d.agents.invalidate(t)
-		_, err := t.exec(`INSERT INTO elsewhere (agent_id, network_id, portal_id, name, host, title, updated_at) VALUES (?, ?, ?, ?, ?, ?, ?)
+		d.agents.Invalidate(t)
+		_, err := t.Exec(`INSERT INTO elsewhere (agent_id, network_id, portal_id, name, host, title, updated_at) VALUES (?, ?, ?, ?, ?, ?, ?)
 			ON CONFLICT (agent_id) DO UPDATE SET name = excluded.name, host = excluded.host, title = excluded.title, updated_at = excluded.updated_at`,
 			a.ID, a.NetworkID, a.PortalID, a.Name, a.Portal, a.Title, now)
 		return err
@@ -73,8 +74,8 @@ func (r elsewhereRow) into(a *hub.Agent) {
 // elsewhere fills in an agent of another portal.
 func (d *DB) elsewhere(ctx context.Context, a *hub.Agent) error {
 	var r elsewhereRow
-	if err := d.get(ctx, &r, elsewhereQuery+`WHERE agent_id = ?`, a.ID); err != nil {
-		return mapError(err)
+	if err := d.Get(ctx, &r, elsewhereQuery+`WHERE agent_id = ?`, a.ID); err != nil {
+		return sqlite.MapError(err)
 	}
 	r.into(a)
 	return nil
@@ -83,8 +84,8 @@ func (d *DB) elsewhere(ctx context.Context, a *hub.Agent) error {
 // ElsewhereBy implements hub.Asked.
 func (d *DB) ElsewhereBy(ctx context.Context, name, host string) (hub.Agent, error) {
 	var r elsewhereRow
-	if err := d.get(ctx, &r, elsewhereQuery+`WHERE name = ? AND host = ? ORDER BY updated_at DESC LIMIT 1`, name, host); err != nil {
-		return hub.Agent{}, mapError(err)
+	if err := d.Get(ctx, &r, elsewhereQuery+`WHERE name = ? AND host = ? ORDER BY updated_at DESC LIMIT 1`, name, host); err != nil {
+		return hub.Agent{}, sqlite.MapError(err)
 	}
 	var a hub.Agent
 	r.into(&a)

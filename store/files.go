@@ -10,6 +10,7 @@ import (
 	"agentsite/internal/chat"
 	"agentsite/internal/clock"
 	"agentsite/internal/fault"
+	"agentsite/store/sqlite"
 )
 
 type fileRow struct {
@@ -41,25 +42,25 @@ func (d *DB) PutFile(ctx context.Context, f chat.File, ownerKind, ownerID string
 		return err
 	}
 	now := clock.Milli(clock.Now())
-	return d.write(ctx, func(t *tx) error {
+	return d.Write(ctx, func(t *sqlite.Tx) error {
 		var sent bool
-		if err := t.get(&sent, `SELECT EXISTS (SELECT 1 FROM uploads WHERE owner_kind = ? AND owner_id = ? AND hash = ?)`, ownerKind, ownerID, f.Hash); err != nil {
+		if err := t.Get(&sent, `SELECT EXISTS (SELECT 1 FROM uploads WHERE owner_kind = ? AND owner_id = ? AND hash = ?)`, ownerKind, ownerID, f.Hash); err != nil {
 			return err
 		}
 		if !sent {
 			var taken int64
-			if err := t.get(&taken, `SELECT COALESCE(SUM(f.size), 0) FROM uploads o JOIN files f ON f.hash = o.hash WHERE o.owner_kind = ? AND o.owner_id = ?`, ownerKind, ownerID); err != nil {
+			if err := t.Get(&taken, `SELECT COALESCE(SUM(f.size), 0) FROM uploads o JOIN files f ON f.hash = o.hash WHERE o.owner_kind = ? AND o.owner_id = ?`, ownerKind, ownerID); err != nil {
 				return err
 			}
 			if taken+f.Size > quota {
 				return fault.New(fault.RateLimited, "Your files would take more than the %d MiB you have here. Remove messages with files you do not need; what no message holds is deleted after a day.", quota>>20)
 			}
 		}
-		if _, err := t.exec(`INSERT INTO files (hash, size, media_type, created_at, loose_at) VALUES (?, ?, ?, ?, ?)
+		if _, err := t.Exec(`INSERT INTO files (hash, size, media_type, created_at, loose_at) VALUES (?, ?, ?, ?, ?)
 			ON CONFLICT (hash) DO UPDATE SET loose_at = excluded.loose_at WHERE loose_at > 0`, f.Hash, f.Size, f.MediaType, clock.Milli(f.CreatedAt), now); err != nil {
 			return err
 		}
-		_, err := t.exec(`INSERT INTO uploads (owner_kind, owner_id, hash, created_at) VALUES (?, ?, ?, ?)
+		_, err := t.Exec(`INSERT INTO uploads (owner_kind, owner_id, hash, created_at) VALUES (?, ?, ?, ?)
 			ON CONFLICT (owner_kind, owner_id, hash) DO UPDATE SET created_at = excluded.created_at`, ownerKind, ownerID, f.Hash, now)
 		return err
 	})
@@ -68,8 +69,8 @@ func (d *DB) PutFile(ctx context.Context, f chat.File, ownerKind, ownerID string
 // FileFor implements chat.Files.
 func (d *DB) FileFor(ctx context.Context, hash, memberKind, memberID string) (chat.File, error) {
 	var r fileRow
-	if err := d.get(ctx, &r, fileQuery+mayRead, hash, memberKind, memberID); err != nil {
-		return chat.File{}, mapError(err)
+	if err := d.Get(ctx, &r, fileQuery+mayRead, hash, memberKind, memberID); err != nil {
+		return chat.File{}, sqlite.MapError(err)
 	}
 	return r.file(), nil
 }
@@ -77,9 +78,9 @@ func (d *DB) FileFor(ctx context.Context, hash, memberKind, memberID string) (ch
 // SharedFile implements chat.Files.
 func (d *DB) SharedFile(ctx context.Context, hash, conversationID string, from, upTo int64) (chat.File, error) {
 	var r fileRow
-	if err := d.get(ctx, &r, fileQuery+` AND EXISTS (SELECT 1 FROM file_uses u WHERE u.hash = f.hash AND u.conversation_id = ?2 AND u.seq > ?3 AND u.seq <= ?4)`,
+	if err := d.Get(ctx, &r, fileQuery+` AND EXISTS (SELECT 1 FROM file_uses u WHERE u.hash = f.hash AND u.conversation_id = ?2 AND u.seq > ?3 AND u.seq <= ?4)`,
 		hash, conversationID, from, upTo); err != nil {
-		return chat.File{}, mapError(err)
+		return chat.File{}, sqlite.MapError(err)
 	}
 	return r.file(), nil
 }
@@ -87,15 +88,15 @@ func (d *DB) SharedFile(ctx context.Context, hash, conversationID string, from, 
 // useFiles notes that the message holds the files, which its sender must have
 // sent or be able to read. Of a message of an agent (by is nil), which this
 // portal stored the files of, those that are gone are left away.
-func useFiles(t *tx, hashes []string, conversationID string, seq int64, by *chat.Sender) error {
+func useFiles(t *sqlite.Tx, hashes []string, conversationID string, seq int64, by *chat.Sender) error {
 	hashes = slices.Compact(slices.Sorted(slices.Values(hashes)))
 	for _, hash := range hashes {
 		var r fileRow
 		var err error
 		if by == nil {
-			err = t.get(&r, fileQuery, hash)
+			err = t.Get(&r, fileQuery, hash)
 		} else {
-			err = t.get(&r, fileQuery+mayRead, hash, memberKind(by.Kind), by.ID)
+			err = t.Get(&r, fileQuery+mayRead, hash, memberKind(by.Kind), by.ID)
 		}
 		if errors.Is(err, sql.ErrNoRows) {
 			if by == nil {
@@ -106,10 +107,10 @@ func useFiles(t *tx, hashes []string, conversationID string, seq int64, by *chat
 		if err != nil {
 			return err
 		}
-		if _, err := t.exec(`INSERT INTO file_uses (hash, conversation_id, seq) VALUES (?, ?, ?) ON CONFLICT DO NOTHING`, hash, conversationID, seq); err != nil {
+		if _, err := t.Exec(`INSERT INTO file_uses (hash, conversation_id, seq) VALUES (?, ?, ?) ON CONFLICT DO NOTHING`, hash, conversationID, seq); err != nil {
 			return err
 		}
-		if _, err := t.exec(`UPDATE files SET loose_at = 0 WHERE hash = ? AND loose_at > 0`, hash); err != nil {
+		if _, err := t.Exec(`UPDATE files SET loose_at = 0 WHERE hash = ? AND loose_at > 0`, hash); err != nil {
 			return err
 		}
 	}
@@ -117,20 +118,20 @@ func useFiles(t *tx, hashes []string, conversationID string, seq int64, by *chat
 }
 
 // dropFileUses forgets the files of one message, or with seq 0 of a whole room.
-func dropFileUses(t *tx, conversationID string, seq, at int64) error {
+func dropFileUses(t *sqlite.Tx, conversationID string, seq, at int64) error {
 	from, to := seq, seq
 	if seq == 0 {
 		to = 1<<63 - 1
 	}
 	var hashes []string
-	if err := t.list(&hashes, `SELECT DISTINCT hash FROM file_uses WHERE conversation_id = ? AND seq BETWEEN ? AND ?`, conversationID, from, to); err != nil || len(hashes) == 0 {
+	if err := t.List(&hashes, `SELECT DISTINCT hash FROM file_uses WHERE conversation_id = ? AND seq BETWEEN ? AND ?`, conversationID, from, to); err != nil || len(hashes) == 0 {
 		return err
 	}
-	if _, err := t.exec(`DELETE FROM file_uses WHERE conversation_id = ? AND seq BETWEEN ? AND ?`, conversationID, from, to); err != nil {
+	if _, err := t.Exec(`DELETE FROM file_uses WHERE conversation_id = ? AND seq BETWEEN ? AND ?`, conversationID, from, to); err != nil {
 		return err
 	}
 	for _, hash := range hashes {
-		if _, err := t.exec(`UPDATE files SET loose_at = ? WHERE hash = ? AND NOT EXISTS (SELECT 1 FROM file_uses u WHERE u.hash = files.hash)`, max(at, 1), hash); err != nil {
+		if _, err := t.Exec(`UPDATE files SET loose_at = ? WHERE hash = ? AND NOT EXISTS (SELECT 1 FROM file_uses u WHERE u.hash = files.hash)`, max(at, 1), hash); err != nil {
 			return err
 		}
 	}
@@ -145,16 +146,16 @@ const looseQuery = `SELECT hash FROM files WHERE loose_at > 0 AND loose_at < ? A
 // backup is being made, which leaves these to SweepBlobs.
 func (d *DB) DropFiles(ctx context.Context, before time.Time, limit int) (int, error) {
 	var hashes []string
-	err := d.write(ctx, func(t *tx) error {
+	err := d.Write(ctx, func(t *sqlite.Tx) error {
 		hashes = nil
-		if err := t.list(&hashes, looseQuery, clock.Milli(before), limit); err != nil {
+		if err := t.List(&hashes, looseQuery, clock.Milli(before), limit); err != nil {
 			return err
 		}
 		for _, hash := range hashes {
-			if _, err := t.exec(`DELETE FROM uploads WHERE hash = ?`, hash); err != nil {
+			if _, err := t.Exec(`DELETE FROM uploads WHERE hash = ?`, hash); err != nil {
 				return err
 			}
-			if _, err := t.exec(`DELETE FROM files WHERE hash = ?`, hash); err != nil {
+			if _, err := t.Exec(`DELETE FROM files WHERE hash = ?`, hash); err != nil {
 				return err
 			}
 		}

@@ -11,6 +11,7 @@ import (
 	"agentsite/internal/clock"
 	"agentsite/internal/fault"
 	"agentsite/internal/task"
+	"agentsite/store/sqlite"
 )
 
 // finishing is what a task that ends brings along.
@@ -51,10 +52,10 @@ func (d *DB) Finish(ctx context.Context, e chat.Ended) (chat.Posted, error) {
 		}
 		artifacts = string(b)
 	}
-	err = d.write(ctx, func(t *tx) error {
+	err = d.Write(ctx, func(t *sqlite.Tx) error {
 		out = chat.Posted{}
 		var have finishing
-		if err := t.get(&have, `SELECT state, agent_id, created_at, message_seq, root_seq, hop, replaces, caller_kind, caller_id, pushed FROM tasks WHERE id = ?`, k.ID); err != nil {
+		if err := t.Get(&have, `SELECT state, agent_id, created_at, message_seq, root_seq, hop, replaces, caller_kind, caller_id, pushed FROM tasks WHERE id = ?`, k.ID); err != nil {
 			return err
 		}
 		if task.State(have.State).Terminal() {
@@ -64,7 +65,7 @@ func (d *DB) Finish(ctx context.Context, e chat.Ended) (chat.Posted, error) {
 		// Only an answer takes the place of one.
 		replaces := k.State == task.Completed && m.Kind == chat.Text && have.Replaces > 0
 		if replaces {
-			if err := t.get(&replaces, `SELECT EXISTS (SELECT 1 FROM messages WHERE conversation_id = ? AND seq = ? AND sender_kind = 'agent')`,
+			if err := t.Get(&replaces, `SELECT EXISTS (SELECT 1 FROM messages WHERE conversation_id = ? AND seq = ? AND sender_kind = 'agent')`,
 				m.ConversationID, have.Replaces); err != nil {
 				return err
 			}
@@ -85,7 +86,7 @@ func (d *DB) Finish(ctx context.Context, e chat.Ended) (chat.Posted, error) {
 		if err := useFiles(t, e.Files, m.ConversationID, m.Seq, nil); err != nil {
 			return err
 		}
-		if _, err := t.exec(`UPDATE tasks SET state = ?, reason = ?, answer_seq = ?, artifacts = ?, updated_at = ?, direct = ? WHERE id = ?`,
+		if _, err := t.Exec(`UPDATE tasks SET state = ?, reason = ?, answer_seq = ?, artifacts = ?, updated_at = ?, direct = ? WHERE id = ?`,
 			string(k.State), k.Reason, m.Seq, artifacts, clock.Milli(k.UpdatedAt), k.Direct, k.ID); err != nil {
 			return err
 		}
@@ -121,16 +122,16 @@ func (d *DB) Finish(ctx context.Context, e chat.Ended) (chat.Posted, error) {
 // dropCheckpoint forgets where the work on a task that ended stood: it may hold
 // the conversation, of which messages can be taken away. Of agents elsewhere
 // what leads to the same context again stays.
-func dropCheckpoint(t *tx, taskID string) error {
-	_, err := t.exec(`UPDATE tasks SET long_checkpoint = '',
+func dropCheckpoint(t *sqlite.Tx, taskID string) error {
+	_, err := t.Exec(`UPDATE tasks SET long_checkpoint = '',
 			checkpoint = CASE WHEN EXISTS (SELECT 1 FROM agents a WHERE a.id = tasks.agent_id AND a.kind IN ('a2a', 'peer')) THEN checkpoint ELSE '' END
 		WHERE id = ? AND (checkpoint <> '' OR long_checkpoint <> '')`, taskID)
 	return err
 }
 
 // markReplaced notes that the answer seq was given anew.
-func markReplaced(t *tx, conversationID string, seq, newer int64) error {
-	_, err := t.exec(`UPDATE messages SET newer_seq = ? WHERE conversation_id = ? AND seq = ? AND sender_kind = 'agent'`, newer, conversationID, seq)
+func markReplaced(t *sqlite.Tx, conversationID string, seq, newer int64) error {
+	_, err := t.Exec(`UPDATE messages SET newer_seq = ? WHERE conversation_id = ? AND seq = ? AND sender_kind = 'agent'`, newer, conversationID, seq)
 	return err
 }
 
@@ -141,12 +142,12 @@ const rootQuery = `SELECT COUNT(*) AS turns, COALESCE(SUM(octet_length(m.body)),
 
 // askFurther submits the tasks that an answer calls for, as far as its root's bounds
 // allow, and counts the others.
-func askFurther(t *tx, e chat.Ended, have finishing, seq int64) (tasks []task.Task, held int, err error) {
+func askFurther(t *sqlite.Tx, e chat.Ended, have finishing, seq int64) (tasks []task.Task, held int, err error) {
 	var spent struct {
 		Turns int `db:"turns"`
 		Bytes int `db:"bytes"`
 	}
-	if err := t.get(&spent, rootQuery, e.Message.ConversationID, have.root()); err != nil {
+	if err := t.Get(&spent, rootQuery, e.Message.ConversationID, have.root()); err != nil {
 		return nil, 0, err
 	}
 	for _, k := range e.Ask {
@@ -167,7 +168,7 @@ func askFurther(t *tx, e chat.Ended, have finishing, seq int64) (tasks []task.Ta
 // Ask implements chat.Transcripts.
 func (d *DB) Ask(ctx context.Context, k task.Task) (task.Task, error) {
 	var out task.Task
-	err := d.write(ctx, func(t *tx) error {
+	err := d.Write(ctx, func(t *sqlite.Tx) error {
 		r, err := loadMessage(t, k.ConversationID, k.MessageSeq)
 		if errors.Is(err, sql.ErrNoRows) || err == nil && r.Kind != string(chat.Text) {
 			return errNoMessage()
@@ -179,7 +180,7 @@ func (d *DB) Ask(ctx context.Context, k task.Task) (task.Task, error) {
 			return errUnsaid()
 		}
 		var busy int
-		if err := t.get(&busy, `SELECT COUNT(*) FROM tasks WHERE conversation_id = ?`+activeStates+` AND +agent_id = ? AND message_seq = ?`,
+		if err := t.Get(&busy, `SELECT COUNT(*) FROM tasks WHERE conversation_id = ?`+activeStates+` AND +agent_id = ? AND message_seq = ?`,
 			k.ConversationID, k.AgentID, k.MessageSeq); err != nil {
 			return err
 		}

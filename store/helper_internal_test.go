@@ -3,6 +3,7 @@ package store
 import (
 	"agentsite/internal/ident"
 	"agentsite/internal/testing/filetest"
+	"agentsite/store/sqlite"
 	"context"
 	"errors"
 	"io/fs"
@@ -20,10 +21,10 @@ func openTest(t *testing.T, dir string) *DB {
 	if _, err := ident.CreateKeys(dir); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := os.Stat(filepath.Join(dir, FileName)); errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Stat(filepath.Join(dir, sqlite.FileName)); errors.Is(err, fs.ErrNotExist) {
 		b, err := emptyFile()
 		if err == nil {
-			err = os.WriteFile(filepath.Join(dir, FileName), b, 0o600)
+			err = os.WriteFile(filepath.Join(dir, sqlite.FileName), b, 0o600)
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -51,13 +52,13 @@ var emptyFile = sync.OnceValues(func() ([]byte, error) {
 	if err := d.Close(); err != nil {
 		return nil, err
 	}
-	return os.ReadFile(filepath.Join(dir, FileName))
+	return os.ReadFile(filepath.Join(dir, sqlite.FileName))
 })
 
 // execRaw runs statements on a connection of their own, past the store.
 func execRaw(t *testing.T, d *DB, queries ...string) {
 	t.Helper()
-	pool, err := connect(d.Path(), writeDSN(d.Path()), 1)
+	pool, err := sqlite.Connect(d.Path(), sqlite.WriteDSN(d.Path()), 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,5 +73,5 @@ func execRaw(t *testing.T, d *DB, queries ...string) {
 // crashCopy copies what a kill of the portal would leave of its folder.
 func crashCopy(t *testing.T, dir string) string {
 	t.Helper()
-	return filetest.CopyFiles(t, dir, FileName, FileName+"-wal", ident.PortalKeyFile, ident.SealKeyFile)
+	return filetest.CopyFiles(t, dir, sqlite.FileName, sqlite.FileName+"-wal", ident.PortalKeyFile, ident.SealKeyFile)
 }

@@ -11,6 +11,7 @@ import (
 	"agentsite/internal/ident"
 	"agentsite/internal/notify"
 	"agentsite/internal/task"
+	"agentsite/store/sqlite"
 )
 
 // listener is a webhook as whoever changes something needs it.
@@ -27,14 +28,14 @@ const listenersQuery = `SELECT id, owner_id, events FROM hooks WHERE kind = 'web
 
 // loadWebhooks are all active webhooks, by account. They are cached as a whole:
 // without webhooks a change costs a look at an empty map.
-func (d *DB) loadWebhooks(t *tx) (map[string][]listener, error) {
-	changed := d.listeners.invalidated() // by this transaction
-	all, generation, ok := d.listeners.get("")
+func (d *DB) loadWebhooks(t *sqlite.Tx) (map[string][]listener, error) {
+	changed := d.listeners.Invalidated() // by this transaction
+	all, generation, ok := d.listeners.Get("")
 	if ok && !changed {
 		return all, nil
 	}
 	var rows []listener
-	if err := t.list(&rows, listenersQuery); err != nil {
+	if err := t.List(&rows, listenersQuery); err != nil {
 		return nil, err
 	}
 	all = make(map[string][]listener)
@@ -42,37 +43,37 @@ func (d *DB) loadWebhooks(t *tx) (map[string][]listener, error) {
 		all[l.OwnerID] = append(all[l.OwnerID], l)
 	}
 	if !changed {
-		d.listeners.put("", all, generation)
+		d.listeners.Put("", all, generation)
 	}
 	return all, nil
 }
 
 // queueEvent lets a hook be told of something. One for which too much waits
 // misses it.
-func (d *DB) queueEvent(t *tx, hookID string, typ notify.Type, f notify.Facts, at int64) error {
+func (d *DB) queueEvent(t *sqlite.Tx, hookID string, typ notify.Type, f notify.Facts, at int64) error {
 	b, err := json.Marshal(f)
 	if err != nil {
 		return fmt.Errorf("encode an event: %w", err)
 	}
 	// One for which nothing waited has its turn after those that wait already.
-	res, err := t.exec(`UPDATE hooks SET waiting = waiting + 1, next_at = CASE WHEN waiting = 0 AND failures = 0 THEN ? ELSE next_at END WHERE id = ? AND state = 'active' AND waiting < ?`,
+	res, err := t.Exec(`UPDATE hooks SET waiting = waiting + 1, next_at = CASE WHEN waiting = 0 AND failures = 0 THEN ? ELSE next_at END WHERE id = ? AND state = 'active' AND waiting < ?`,
 		clock.Milli(clock.Now()), hookID, notify.MaxWaiting)
 	if err != nil {
 		return err
 	}
 	if n, err := res.RowsAffected(); err != nil || n == 0 {
 		if err == nil {
-			_, err = t.exec(`UPDATE hooks SET missed = missed + 1 WHERE id = ? AND state = 'active'`, hookID)
+			_, err = t.Exec(`UPDATE hooks SET missed = missed + 1 WHERE id = ? AND state = 'active'`, hookID)
 		}
 		return err
 	}
-	d.hooked.raise(t)
-	_, err = t.exec(`INSERT INTO hook_events (hook_id, event_id, type, facts, created_at) VALUES (?, ?, ?, ?, ?)`, hookID, "evt_"+ident.NewID(), string(typ), string(b), at)
+	d.hooked.Raise(t)
+	_, err = t.Exec(`INSERT INTO hook_events (hook_id, event_id, type, facts, created_at) VALUES (?, ?, ?, ?, ?)`, hookID, "evt_"+ident.NewID(), string(typ), string(b), at)
 	return err
 }
 
 // notifyAccount tells the webhooks of an account that want it.
-func (d *DB) notifyAccount(t *tx, all map[string][]listener, accountID string, typ notify.Type, f notify.Facts, at int64) error {
+func (d *DB) notifyAccount(t *sqlite.Tx, all map[string][]listener, accountID string, typ notify.Type, f notify.Facts, at int64) error {
 	for _, l := range all[accountID] {
 		if l.wants(typ) {
 			if err := d.queueEvent(t, l.ID, typ, f, at); err != nil {
@@ -84,9 +85,9 @@ func (d *DB) notifyAccount(t *tx, all map[string][]listener, accountID string, t
 }
 
 // notifyPushes tells whoever asked to be told of a task what its state is now.
-func (d *DB) notifyPushes(t *tx, f notify.Facts, at int64) error {
+func (d *DB) notifyPushes(t *sqlite.Tx, f notify.Facts, at int64) error {
 	var ids []string
-	if err := t.list(&ids, `SELECT id FROM hooks WHERE kind = 'push' AND task_id = ? ORDER BY id`, f.TaskID); err != nil {
+	if err := t.List(&ids, `SELECT id FROM hooks WHERE kind = 'push' AND task_id = ? ORDER BY id`, f.TaskID); err != nil {
 		return err
 	}
 	for _, id := range ids {
@@ -98,7 +99,7 @@ func (d *DB) notifyPushes(t *tx, f notify.Facts, at int64) error {
 }
 
 // notifyMessage tells the other people of a conversation of a text.
-func (d *DB) notifyMessage(t *tx, m chat.Message) error {
+func (d *DB) notifyMessage(t *sqlite.Tx, m chat.Message) error {
 	if m.Kind != chat.Text {
 		return nil
 	}
@@ -107,7 +108,7 @@ func (d *DB) notifyMessage(t *tx, m chat.Message) error {
 		return err
 	}
 	var people []string
-	if err := t.list(&people, `SELECT member_id FROM members WHERE conversation_id = ? AND kind = 'person' AND left_at = 0`, m.ConversationID); err != nil {
+	if err := t.List(&people, `SELECT member_id FROM members WHERE conversation_id = ? AND kind = 'person' AND left_at = 0`, m.ConversationID); err != nil {
 		return err
 	}
 	for _, id := range people {
@@ -123,7 +124,7 @@ func (d *DB) notifyMessage(t *tx, m chat.Message) error {
 
 // notifyTask tells the caller of a task how it ended or that it waits for them,
 // by its message.
-func (d *DB) notifyTask(t *tx, k task.Task, m chat.Message, pushed bool) error {
+func (d *DB) notifyTask(t *sqlite.Tx, k task.Task, m chat.Message, pushed bool) error {
 	at := clock.Milli(k.UpdatedAt)
 	f := notify.Facts{TaskID: k.ID, State: k.State, Reason: k.Reason, Seq: m.Seq}
 	if pushed {
@@ -143,7 +144,7 @@ func (d *DB) notifyTask(t *tx, k task.Task, m chat.Message, pushed bool) error {
 }
 
 // notifyRegistration tells the owner of a new agent, which has no others yet.
-func (d *DB) notifyRegistration(t *tx, a hub.Agent) error {
+func (d *DB) notifyRegistration(t *sqlite.Tx, a hub.Agent) error {
 	all, err := d.loadWebhooks(t)
 	if err != nil || len(all) == 0 {
 		return err
@@ -152,13 +153,13 @@ func (d *DB) notifyRegistration(t *tx, a hub.Agent) error {
 }
 
 // notifyOwners tells the owner and co-owners of an agent.
-func (d *DB) notifyOwners(t *tx, agentID, ownerID string, typ notify.Type, f notify.Facts, at int64) error {
+func (d *DB) notifyOwners(t *sqlite.Tx, agentID, ownerID string, typ notify.Type, f notify.Facts, at int64) error {
 	all, err := d.loadWebhooks(t)
 	if err != nil || len(all) == 0 {
 		return err
 	}
 	var others []string
-	if err := t.list(&others, `SELECT account_id FROM agent_owners WHERE agent_id = ?`, agentID); err != nil {
+	if err := t.List(&others, `SELECT account_id FROM agent_owners WHERE agent_id = ?`, agentID); err != nil {
 		return err
 	}
 	for _, id := range append(others, ownerID) {
@@ -171,7 +172,7 @@ func (d *DB) notifyOwners(t *tx, agentID, ownerID string, typ notify.Type, f not
 
 // notifyLiveness tells the owners of an agent that a verdict is another than before,
 // which it still is in the table.
-func (d *DB) notifyLiveness(t *tx, agentID string, l hub.Liveness) error {
+func (d *DB) notifyLiveness(t *sqlite.Tx, agentID string, l hub.Liveness) error {
 	all, err := d.loadWebhooks(t)
 	if err != nil || len(all) == 0 {
 		return err
@@ -181,7 +182,7 @@ func (d *DB) notifyLiveness(t *tx, agentID string, l hub.Liveness) error {
 		OwnerID string `db:"owner_id"`
 		State   string `db:"live_state"`
 	}
-	if err := t.get(&was, `SELECT name, COALESCE(owner_id, '') AS owner_id, live_state FROM agents WHERE id = ? AND deleted_at = 0`, agentID); err != nil {
+	if err := t.Get(&was, `SELECT name, COALESCE(owner_id, '') AS owner_id, live_state FROM agents WHERE id = ? AND deleted_at = 0`, agentID); err != nil {
 		return err
 	}
 	if was.State == string(l.State) {
@@ -191,13 +192,13 @@ func (d *DB) notifyLiveness(t *tx, agentID string, l hub.Liveness) error {
 }
 
 // notifyReport tells the operators of a report.
-func (d *DB) notifyReport(t *tx, r hub.Report) error {
+func (d *DB) notifyReport(t *sqlite.Tx, r hub.Report) error {
 	all, err := d.loadWebhooks(t)
 	if err != nil || len(all) == 0 {
 		return err
 	}
 	var operators []string
-	if err := t.list(&operators, `SELECT id FROM accounts WHERE operator = 1 AND disabled_at = 0`); err != nil {
+	if err := t.List(&operators, `SELECT id FROM accounts WHERE operator = 1 AND disabled_at = 0`); err != nil {
 		return err
 	}
 	for _, id := range operators {

@@ -8,6 +8,7 @@ import (
 	"agentsite/internal/clock"
 	"agentsite/internal/ident"
 	"agentsite/internal/notify"
+	"agentsite/store/sqlite"
 )
 
 // dueHooksQuery repeats the condition of the index hooks_due word for word. It
@@ -28,12 +29,12 @@ func (d *DB) DueHooks(ctx context.Context, now time.Time, busy notify.Busy, limi
 		args = append(args, string(b))
 	}
 	var rows []hookRow
-	if err := d.list(ctx, &rows, dueHooksQuery, append(args, busy.Trying, limit)...); err != nil {
-		return nil, later, mapError(err)
+	if err := d.List(ctx, &rows, dueHooksQuery, append(args, busy.Trying, limit)...); err != nil {
+		return nil, later, sqlite.MapError(err)
 	}
 	var next int64
-	if err := d.get(ctx, &next, `SELECT COALESCE(MIN(next_at), 0) FROM hooks WHERE waiting > 0 AND state = 'active' AND next_at > ?`, at); err != nil {
-		return nil, later, mapError(err)
+	if err := d.Get(ctx, &next, `SELECT COALESCE(MIN(next_at), 0) FROM hooks WHERE waiting > 0 AND state = 'active' AND next_at > ?`, at); err != nil {
+		return nil, later, sqlite.MapError(err)
 	}
 	return hooksOf(rows), clock.FromMilli(next), nil
 }
@@ -48,9 +49,9 @@ func (d *DB) NextEvent(ctx context.Context, hookID string) (notify.Hook, notify.
 		Facts   string `db:"facts"`
 		At      int64  `db:"at"`
 	}
-	if err := d.get(ctx, &r, `SELECT h.*, e.id AS seq, e.event_id, e.type, e.facts, e.created_at AS at
+	if err := d.Get(ctx, &r, `SELECT h.*, e.id AS seq, e.event_id, e.type, e.facts, e.created_at AS at
 		FROM (SELECT `+hookColumns+` FROM hooks WHERE id = ? AND state = 'active') h JOIN hook_events e ON e.hook_id = h.id ORDER BY e.id LIMIT 1`, hookID); err != nil {
-		return notify.Hook{}, notify.Event{}, mapError(err)
+		return notify.Hook{}, notify.Event{}, sqlite.MapError(err)
 	}
 	e := notify.Event{Seq: r.Seq, ID: r.EventID, Type: notify.Type(r.Type), At: clock.FromMilli(r.At)}
 	if err := json.Unmarshal([]byte(r.Facts), &e.Facts); err != nil {
@@ -64,15 +65,15 @@ func (d *DB) NextEvent(ctx context.Context, hookID string) (notify.Hook, notify.
 // Settle implements notify.Queue. A hook that was deleted meanwhile has nothing
 // to settle.
 func (d *DB) Settle(ctx context.Context, o notify.Outcome) error {
-	return d.write(ctx, func(t *tx) error {
+	return d.Write(ctx, func(t *sqlite.Tx) error {
 		var updated int64
-		if err := t.get(&updated, `SELECT COALESCE(MAX(updated_at), -1) FROM hooks WHERE id = ?`, o.HookID); err != nil || updated < 0 {
+		if err := t.Get(&updated, `SELECT COALESCE(MAX(updated_at), -1) FROM hooks WHERE id = ?`, o.HookID); err != nil || updated < 0 {
 			return err
 		}
 		same := o.Of.IsZero() || updated == clock.Milli(o.Of)
 		gone := int64(0)
 		if o.Gone {
-			res, err := t.exec(`DELETE FROM hook_events WHERE hook_id = ? AND id = ?`, o.HookID, o.Seq)
+			res, err := t.Exec(`DELETE FROM hook_events WHERE hook_id = ? AND id = ?`, o.HookID, o.Seq)
 			if err != nil {
 				return err
 			}
@@ -80,11 +81,11 @@ func (d *DB) Settle(ctx context.Context, o notify.Outcome) error {
 				return err
 			}
 		}
-		if _, err := t.exec(`UPDATE hooks SET waiting = waiting - ? WHERE id = ?`, gone, o.HookID); err != nil {
+		if _, err := t.Exec(`UPDATE hooks SET waiting = waiting - ? WHERE id = ?`, gone, o.HookID); err != nil {
 			return err
 		}
 		if same {
-			if _, err := t.exec(`UPDATE hooks SET failures = ?, failing_since = ?, next_at = ?, reason = ? WHERE id = ?`,
+			if _, err := t.Exec(`UPDATE hooks SET failures = ?, failing_since = ?, next_at = ?, reason = ? WHERE id = ?`,
 				o.Failures, clock.Milli(o.FailingSince), clock.Milli(o.NextAt), o.Reason, o.HookID); err != nil {
 				return err
 			}
@@ -97,8 +98,8 @@ func (d *DB) Settle(ctx context.Context, o notify.Outcome) error {
 		if !o.Failed || !same {
 			return nil
 		}
-		d.listeners.invalidate(t)
-		if _, err := t.exec(`UPDATE hooks SET state = 'failed' WHERE id = ? AND state = 'active'`, o.HookID); err != nil {
+		d.listeners.Invalidate(t)
+		if _, err := t.Exec(`UPDATE hooks SET state = 'failed' WHERE id = ? AND state = 'active'`, o.HookID); err != nil {
 			return err
 		}
 		if err := deleteEvents(t, o.HookID); err != nil {
@@ -109,7 +110,7 @@ func (d *DB) Settle(ctx context.Context, o notify.Outcome) error {
 		}
 		n := o.Notice
 		n.ID = ident.NewID()
-		if err := t.get(&n.AccountID, `SELECT owner_id FROM hooks WHERE id = ?`, o.HookID); err != nil {
+		if err := t.Get(&n.AccountID, `SELECT owner_id FROM hooks WHERE id = ?`, o.HookID); err != nil {
 			return err
 		}
 		return insertNotice(t, n)
@@ -120,21 +121,21 @@ const attemptInsert = `INSERT INTO hook_attempts (hook_id, event_id, type, at, s
 
 // insertAttempt notes an attempt and forgets those that are too many. Of push hooks
 // nobody is shown any.
-func insertAttempt(t *tx, hookID string, a notify.Attempt) error {
-	res, err := t.exec(attemptInsert, a.EventID, string(a.Type), clock.Milli(a.At), a.Status, a.Took.Milliseconds(), a.Error, hookID)
+func insertAttempt(t *sqlite.Tx, hookID string, a notify.Attempt) error {
+	res, err := t.Exec(attemptInsert, a.EventID, string(a.Type), clock.Milli(a.At), a.Status, a.Took.Milliseconds(), a.Error, hookID)
 	if err != nil {
 		return err
 	}
 	if n, err := res.RowsAffected(); n == 0 {
 		return err
 	}
-	_, err = t.exec(`DELETE FROM hook_attempts WHERE hook_id = ?1 AND id <= (SELECT id FROM hook_attempts WHERE hook_id = ?1 ORDER BY id DESC LIMIT 1 OFFSET ?2)`, hookID, notify.MaxAttempts)
+	_, err = t.Exec(`DELETE FROM hook_attempts WHERE hook_id = ?1 AND id <= (SELECT id FROM hook_attempts WHERE hook_id = ?1 ORDER BY id DESC LIMIT 1 OFFSET ?2)`, hookID, notify.MaxAttempts)
 	return err
 }
 
 // AddAttempt implements notify.Queue.
 func (d *DB) AddAttempt(ctx context.Context, hookID string, a notify.Attempt) error {
-	return d.write(ctx, func(t *tx) error { return insertAttempt(t, hookID, a) })
+	return d.Write(ctx, func(t *sqlite.Tx) error { return insertAttempt(t, hookID, a) })
 }
 
 // Attempts implements notify.Queue.
@@ -147,8 +148,8 @@ func (d *DB) Attempts(ctx context.Context, hookID string, limit int) ([]notify.A
 		Took    int64  `db:"took"`
 		Error   string `db:"error"`
 	}
-	if err := d.list(ctx, &rows, `SELECT event_id, type, at, status, took, error FROM hook_attempts WHERE hook_id = ? ORDER BY id DESC LIMIT ?`, hookID, min(limit, notify.MaxAttempts)); err != nil {
-		return nil, mapError(err)
+	if err := d.List(ctx, &rows, `SELECT event_id, type, at, status, took, error FROM hook_attempts WHERE hook_id = ? ORDER BY id DESC LIMIT ?`, hookID, min(limit, notify.MaxAttempts)); err != nil {
+		return nil, sqlite.MapError(err)
 	}
 	out := make([]notify.Attempt, len(rows))
 	for i, r := range rows {
@@ -159,4 +160,4 @@ func (d *DB) Attempts(ctx context.Context, hookID string, limit int) ([]notify.A
 
 // Hooked signals that there is something for hooks. A signal may stand for
 // many, and for what was taken out since.
-func (d *DB) Hooked() <-chan struct{} { return d.hooked.wake() }
+func (d *DB) Hooked() <-chan struct{} { return d.hooked.Wake() }

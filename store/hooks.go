@@ -7,6 +7,7 @@ import (
 	"agentsite/internal/fault"
 	"agentsite/internal/notify"
 	"agentsite/internal/task"
+	"agentsite/store/sqlite"
 )
 
 var _ notify.Store = (*DB)(nil)
@@ -64,16 +65,16 @@ func hookValues(h notify.Hook) []any {
 
 // AddWebhook implements notify.Hooks.
 func (d *DB) AddWebhook(ctx context.Context, h notify.Hook, max int) error {
-	return d.write(ctx, func(t *tx) error {
+	return d.Write(ctx, func(t *sqlite.Tx) error {
 		var n int
-		if err := t.get(&n, `SELECT COUNT(*) FROM hooks WHERE kind = 'webhook' AND owner_id = ?`, h.OwnerID); err != nil {
+		if err := t.Get(&n, `SELECT COUNT(*) FROM hooks WHERE kind = 'webhook' AND owner_id = ?`, h.OwnerID); err != nil {
 			return err
 		}
 		if n >= max {
 			return fault.New(fault.Conflict, "You have %d webhooks, which is as many as there may be. Delete one first.", n)
 		}
-		d.listeners.invalidate(t)
-		_, err := t.exec(hookInsert, hookValues(h)...)
+		d.listeners.Invalidate(t)
+		_, err := t.Exec(hookInsert, hookValues(h)...)
 		return err
 	})
 }
@@ -81,29 +82,29 @@ func (d *DB) AddWebhook(ctx context.Context, h notify.Hook, max int) error {
 // Webhook implements notify.Hooks.
 func (d *DB) Webhook(ctx context.Context, accountID, id string) (notify.Hook, error) {
 	var r hookRow
-	err := d.get(ctx, &r, `SELECT `+hookColumns+` FROM hooks WHERE kind = 'webhook' AND owner_id = ? AND id = ?`, accountID, id)
-	return r.hook(), mapError(err)
+	err := d.Get(ctx, &r, `SELECT `+hookColumns+` FROM hooks WHERE kind = 'webhook' AND owner_id = ? AND id = ?`, accountID, id)
+	return r.hook(), sqlite.MapError(err)
 }
 
 // Webhooks implements notify.Hooks.
 func (d *DB) Webhooks(ctx context.Context, accountID string) ([]notify.Hook, error) {
 	var rows []hookRow
-	err := d.list(ctx, &rows, `SELECT `+hookColumns+` FROM hooks WHERE kind = 'webhook' AND owner_id = ? ORDER BY id LIMIT 100`, accountID)
-	return hooksOf(rows), mapError(err)
+	err := d.List(ctx, &rows, `SELECT `+hookColumns+` FROM hooks WHERE kind = 'webhook' AND owner_id = ? ORDER BY id LIMIT 100`, accountID)
+	return hooksOf(rows), sqlite.MapError(err)
 }
 
 // SetWebhook implements notify.Hooks.
 func (d *DB) SetWebhook(ctx context.Context, h notify.Hook) error {
-	return d.write(ctx, func(t *tx) error {
+	return d.Write(ctx, func(t *sqlite.Tx) error {
 		var was struct {
 			State string `db:"state"`
 			URL   string `db:"url"`
 		}
-		if err := t.get(&was, `SELECT state, url FROM hooks WHERE kind = 'webhook' AND owner_id = ? AND id = ?`, h.OwnerID, h.ID); err != nil {
+		if err := t.Get(&was, `SELECT state, url FROM hooks WHERE kind = 'webhook' AND owner_id = ? AND id = ?`, h.OwnerID, h.ID); err != nil {
 			return err
 		}
-		d.listeners.invalidate(t)
-		if _, err := t.exec(`UPDATE hooks SET label = ?, url = ?, host = ?, events = ?, state = ?, reason = ?, updated_at = ? WHERE id = ?`,
+		d.listeners.Invalidate(t)
+		if _, err := t.Exec(`UPDATE hooks SET label = ?, url = ?, host = ?, events = ?, state = ?, reason = ?, updated_at = ? WHERE id = ?`,
 			h.Label, h.URL, h.Host, notify.JoinTypes(h.Events), string(h.State), h.Reason, clock.Milli(h.UpdatedAt), h.ID); err != nil {
 			return err
 		}
@@ -111,37 +112,37 @@ func (d *DB) SetWebhook(ctx context.Context, h notify.Hook) error {
 		case h.State != notify.Active:
 			return deleteEvents(t, h.ID)
 		case was.State != string(notify.Active):
-			_, err := t.exec(`UPDATE hooks SET failures = 0, failing_since = 0, next_at = 0, missed = 0 WHERE id = ?`, h.ID)
+			_, err := t.Exec(`UPDATE hooks SET failures = 0, failing_since = 0, next_at = 0, missed = 0 WHERE id = ?`, h.ID)
 			return err
 		case was.URL != h.URL: // what waits is sent there at once
-			if _, err := t.exec(`UPDATE hooks SET failures = 0, failing_since = 0, next_at = ?, reason = '' WHERE id = ?`, clock.Milli(h.UpdatedAt), h.ID); err != nil {
+			if _, err := t.Exec(`UPDATE hooks SET failures = 0, failing_since = 0, next_at = ?, reason = '' WHERE id = ?`, clock.Milli(h.UpdatedAt), h.ID); err != nil {
 				return err
 			}
-			d.hooked.raise(t)
+			d.hooked.Raise(t)
 		}
 		return nil
 	})
 }
 
 // deleteEvents takes out what waits for a hook.
-func deleteEvents(t *tx, hookID string) error {
-	if _, err := t.exec(`DELETE FROM hook_events WHERE hook_id = ?`, hookID); err != nil {
+func deleteEvents(t *sqlite.Tx, hookID string) error {
+	if _, err := t.Exec(`DELETE FROM hook_events WHERE hook_id = ?`, hookID); err != nil {
 		return err
 	}
-	_, err := t.exec(`UPDATE hooks SET waiting = 0 WHERE id = ?`, hookID)
+	_, err := t.Exec(`UPDATE hooks SET waiting = 0 WHERE id = ?`, hookID)
 	return err
 }
 
 // DropWebhook implements notify.Hooks.
 func (d *DB) DropWebhook(ctx context.Context, accountID, id string) error {
-	return d.write(ctx, func(t *tx) error {
+	return d.Write(ctx, func(t *sqlite.Tx) error {
 		var have string
-		if err := t.get(&have, `SELECT id FROM hooks WHERE kind = 'webhook' AND owner_id = ? AND id = ?`, accountID, id); err != nil {
+		if err := t.Get(&have, `SELECT id FROM hooks WHERE kind = 'webhook' AND owner_id = ? AND id = ?`, accountID, id); err != nil {
 			return err
 		}
-		d.listeners.invalidate(t)
+		d.listeners.Invalidate(t)
 		for _, q := range []string{`DELETE FROM hook_events WHERE hook_id = ?`, `DELETE FROM hook_attempts WHERE hook_id = ?`, `DELETE FROM hooks WHERE id = ?`} {
-			if _, err := t.exec(q, id); err != nil {
+			if _, err := t.Exec(q, id); err != nil {
 				return err
 			}
 		}
@@ -152,7 +153,7 @@ func (d *DB) DropWebhook(ctx context.Context, accountID, id string) error {
 // PutPush implements notify.Hooks.
 func (d *DB) PutPush(ctx context.Context, h notify.Hook, max int) (notify.Hook, error) {
 	var out notify.Hook
-	err := d.write(ctx, func(t *tx) error {
+	err := d.Write(ctx, func(t *sqlite.Tx) error {
 		out = h
 		var k struct {
 			State     string `db:"state"`
@@ -160,7 +161,7 @@ func (d *DB) PutPush(ctx context.Context, h notify.Hook, max int) (notify.Hook, 
 			AnswerSeq int64  `db:"answer_seq"`
 			UpdatedAt int64  `db:"updated_at"`
 		}
-		if err := t.get(&k, `SELECT state, reason, answer_seq, updated_at FROM tasks WHERE id = ?`, h.TaskID); err != nil {
+		if err := t.Get(&k, `SELECT state, reason, answer_seq, updated_at FROM tasks WHERE id = ?`, h.TaskID); err != nil {
 			return err
 		}
 		// It may have got somewhere before anybody could ask to be told.
@@ -176,7 +177,7 @@ func (d *DB) PutPush(ctx context.Context, h notify.Hook, max int) (notify.Hook, 
 			Name  string `db:"name"`
 			State string `db:"state"`
 		}
-		if err := t.list(&have, `SELECT id, name, state FROM hooks WHERE kind = 'push' AND task_id = ?`, h.TaskID); err != nil {
+		if err := t.List(&have, `SELECT id, name, state FROM hooks WHERE kind = 'push' AND task_id = ?`, h.TaskID); err != nil {
 			return err
 		}
 		for _, o := range have {
@@ -184,9 +185,9 @@ func (d *DB) PutPush(ctx context.Context, h notify.Hook, max int) (notify.Hook, 
 				continue
 			}
 			// What waits is sent to the new address, at once.
-			d.hooked.raise(t)
+			d.hooked.Raise(t)
 			out.ID = o.ID
-			if _, err := t.exec(pushUpdate, h.Version, h.URL, h.Host, h.Scheme, h.Sealed, clock.Milli(h.UpdatedAt), o.ID); err != nil {
+			if _, err := t.Exec(pushUpdate, h.Version, h.URL, h.Host, h.Scheme, h.Sealed, clock.Milli(h.UpdatedAt), o.ID); err != nil {
 				return err
 			}
 			if o.State == string(notify.Active) {
@@ -197,10 +198,10 @@ func (d *DB) PutPush(ctx context.Context, h notify.Hook, max int) (notify.Hook, 
 		if len(have) >= max {
 			return fault.New(fault.Conflict, "The task has %d push notification configs, which is as many as there may be. Delete one first.", len(have))
 		}
-		if _, err := t.exec(hookInsert, hookValues(h)...); err != nil {
+		if _, err := t.Exec(hookInsert, hookValues(h)...); err != nil {
 			return err
 		}
-		if _, err := t.exec(`UPDATE tasks SET pushed = 1 WHERE id = ? AND pushed = 0`, h.TaskID); err != nil {
+		if _, err := t.Exec(`UPDATE tasks SET pushed = 1 WHERE id = ? AND pushed = 0`, h.TaskID); err != nil {
 			return err
 		}
 		return stands(h.ID)
@@ -214,19 +215,19 @@ const pushUpdate = `UPDATE hooks SET version = ?, url = ?, host = ?, scheme = ?,
 // Pushes implements notify.Hooks.
 func (d *DB) Pushes(ctx context.Context, taskID string) ([]notify.Hook, error) {
 	var rows []hookRow
-	err := d.list(ctx, &rows, `SELECT `+hookColumns+` FROM hooks WHERE kind = 'push' AND task_id = ? ORDER BY name LIMIT 100`, taskID)
-	return hooksOf(rows), mapError(err)
+	err := d.List(ctx, &rows, `SELECT `+hookColumns+` FROM hooks WHERE kind = 'push' AND task_id = ? ORDER BY name LIMIT 100`, taskID)
+	return hooksOf(rows), sqlite.MapError(err)
 }
 
 const pushDelete = `DELETE FROM hooks WHERE kind = 'push' AND task_id = ? AND name = ?`
 
 // DropPush implements notify.Hooks.
 func (d *DB) DropPush(ctx context.Context, taskID, name string) error {
-	return d.write(ctx, func(t *tx) error {
-		if _, err := t.exec(`DELETE FROM hook_events WHERE hook_id IN (SELECT id FROM hooks WHERE kind = 'push' AND task_id = ? AND name = ?)`, taskID, name); err != nil {
+	return d.Write(ctx, func(t *sqlite.Tx) error {
+		if _, err := t.Exec(`DELETE FROM hook_events WHERE hook_id IN (SELECT id FROM hooks WHERE kind = 'push' AND task_id = ? AND name = ?)`, taskID, name); err != nil {
 			return err
 		}
-		_, err := t.exec(pushDelete, taskID, name)
+		_, err := t.Exec(pushDelete, taskID, name)
 		return err
 	})
 }

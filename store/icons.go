@@ -8,6 +8,7 @@ import (
 
 	"agentsite/internal/clock"
 	"agentsite/internal/fault"
+	"agentsite/store/sqlite"
 )
 
 const (
@@ -35,12 +36,12 @@ func (d *DB) PutIcon(ctx context.Context, hash string, png []byte) error {
 		return fault.New(fault.Invalid, "The picture is not the one its hash names.")
 	}
 	now := clock.Now()
-	return d.write(ctx, func(t *tx) error {
-		if _, err := t.exec(`INSERT INTO icons (hash, created_at, data) VALUES (?, ?, ?) ON CONFLICT (hash) DO UPDATE SET created_at = excluded.created_at`,
+	return d.Write(ctx, func(t *sqlite.Tx) error {
+		if _, err := t.Exec(`INSERT INTO icons (hash, created_at, data) VALUES (?, ?, ?) ON CONFLICT (hash) DO UPDATE SET created_at = excluded.created_at`,
 			hash, clock.Milli(now), png); err != nil {
 			return err
 		}
-		_, err := t.exec(pruneIcons, hash, iconsLooked, clock.Milli(now.Add(-iconGrace)))
+		_, err := t.Exec(pruneIcons, hash, iconsLooked, clock.Milli(now.Add(-iconGrace)))
 		return err
 	})
 }
@@ -51,6 +52,6 @@ const pruneIcons = `DELETE FROM icons WHERE hash IN (SELECT hash FROM icons WHER
 // Icon implements hub.Icons.
 func (d *DB) Icon(ctx context.Context, hash string) ([]byte, error) {
 	var b []byte
-	err := d.get(ctx, &b, `SELECT data FROM icons WHERE hash = ?`, hash)
-	return b, mapError(err)
+	err := d.Get(ctx, &b, `SELECT data FROM icons WHERE hash = ?`, hash)
+	return b, sqlite.MapError(err)
 }

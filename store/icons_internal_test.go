@@ -11,6 +11,7 @@ import (
 	"agentsite/internal/fault"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
+	"agentsite/store/sqlite"
 )
 
 // Pictures that no version of an agent has are forgotten after a day, by and
@@ -49,8 +50,8 @@ func TestPutIcon_ForgetsUnused(t *testing.T) {
 	if !there(unused, "unused") {
 		t.Fatal("forgotten at once")
 	}
-	if err := d.write(t.Context(), func(t *tx) error {
-		_, err := t.exec(`UPDATE icons SET created_at = ?`, clock.Milli(clock.Now().Add(-25*time.Hour)))
+	if err := d.Write(t.Context(), func(t *sqlite.Tx) error {
+		_, err := t.Exec(`UPDATE icons SET created_at = ?`, clock.Milli(clock.Now().Add(-25*time.Hour)))
 		return err
 	}); err != nil {
 		t.Fatal(err)
@@ -61,7 +62,7 @@ func TestPutIcon_ForgetsUnused(t *testing.T) {
 		put(fmt.Sprint("new ", i))
 	}
 	var n int
-	if err := d.get(t.Context(), &n, `SELECT COUNT(*) FROM icons`); err != nil {
+	if err := d.Get(t.Context(), &n, `SELECT COUNT(*) FROM icons`); err != nil {
 		t.Fatal(err)
 	}
 	if n < puts+3 || n > puts+10 { // at the end of the hashes one may be left

@@ -6,6 +6,7 @@ import (
 	"agentsite/internal/chat"
 	"agentsite/internal/clock"
 	"agentsite/internal/fault"
+	"agentsite/store/sqlite"
 )
 
 type roomLinkRow struct {
@@ -38,11 +39,11 @@ const (
 // PutLink implements chat.Links. It forgets links that ended long ago.
 func (d *DB) PutLink(ctx context.Context, l chat.Link, secretHash string) error {
 	now := clock.Milli(clock.Now())
-	return d.write(ctx, func(t *tx) error {
-		if _, err := t.exec(`DELETE FROM room_links WHERE expires_at < ?`, now-dayMilli); err != nil {
+	return d.Write(ctx, func(t *sqlite.Tx) error {
+		if _, err := t.Exec(`DELETE FROM room_links WHERE expires_at < ?`, now-dayMilli); err != nil {
 			return err
 		}
-		_, err := t.exec(`INSERT INTO room_links (`+linkColumns+`, hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		_, err := t.Exec(`INSERT INTO room_links (`+linkColumns+`, hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 			l.ID, l.ConversationID, string(l.Kind), l.Role, l.FromSeq, l.UpToSeq, l.Creator.Kind, l.Creator.ID, l.Creator.Handle,
 			l.Uses, l.MaxUses, clock.Milli(l.CreatedAt), clock.Milli(l.ExpiresAt), secretHash)
 		return err
@@ -52,8 +53,8 @@ func (d *DB) PutLink(ctx context.Context, l chat.Link, secretHash string) error 
 // LinkByHash implements chat.Links.
 func (d *DB) LinkByHash(ctx context.Context, secretHash string) (chat.Link, error) {
 	var r roomLinkRow
-	if err := d.get(ctx, &r, `SELECT `+linkColumns+` FROM room_links WHERE hash = ?`+openLink, secretHash, clock.Milli(clock.Now())); err != nil {
-		return chat.Link{}, mapError(err)
+	if err := d.Get(ctx, &r, `SELECT `+linkColumns+` FROM room_links WHERE hash = ?`+openLink, secretHash, clock.Milli(clock.Now())); err != nil {
+		return chat.Link{}, sqlite.MapError(err)
 	}
 	return r.link(), nil
 }
@@ -61,9 +62,9 @@ func (d *DB) LinkByHash(ctx context.Context, secretHash string) (chat.Link, erro
 // LinksOf implements chat.Links.
 func (d *DB) LinksOf(ctx context.Context, conversationID string) ([]chat.Link, error) {
 	var rows []roomLinkRow
-	if err := d.list(ctx, &rows, `SELECT `+linkColumns+` FROM room_links WHERE conversation_id = ?`+openLink+` ORDER BY id LIMIT 500`,
+	if err := d.List(ctx, &rows, `SELECT `+linkColumns+` FROM room_links WHERE conversation_id = ?`+openLink+` ORDER BY id LIMIT 500`,
 		conversationID, clock.Milli(clock.Now())); err != nil {
-		return nil, mapError(err)
+		return nil, sqlite.MapError(err)
 	}
 	out := make([]chat.Link, len(rows))
 	for i, r := range rows {
@@ -74,8 +75,8 @@ func (d *DB) LinksOf(ctx context.Context, conversationID string) ([]chat.Link, e
 
 // DropLink implements chat.Links.
 func (d *DB) DropLink(ctx context.Context, conversationID, id string) error {
-	return d.write(ctx, func(t *tx) error {
-		res, err := t.exec(`DELETE FROM room_links WHERE conversation_id = ? AND id = ?`, conversationID, id)
+	return d.Write(ctx, func(t *sqlite.Tx) error {
+		res, err := t.Exec(`DELETE FROM room_links WHERE conversation_id = ? AND id = ?`, conversationID, id)
 		if err != nil {
 			return err
 		}
@@ -87,8 +88,8 @@ func (d *DB) DropLink(ctx context.Context, conversationID, id string) error {
 }
 
 // countLinkUse counts a use of a link that lets somebody in.
-func countLinkUse(t *tx, conversationID, id string) error {
-	res, err := t.exec(`UPDATE room_links SET uses = uses + 1 WHERE id = ? AND conversation_id = ? AND kind = 'join'`+openLink, id, conversationID, clock.Milli(clock.Now()))
+func countLinkUse(t *sqlite.Tx, conversationID, id string) error {
+	res, err := t.Exec(`UPDATE room_links SET uses = uses + 1 WHERE id = ? AND conversation_id = ? AND kind = 'join'`+openLink, id, conversationID, clock.Milli(clock.Now()))
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+
+	"agentsite/store/sqlite"
 )
 
 // Look is what a quick look at the databases of a data folder saw; Verify looks
@@ -22,14 +24,14 @@ type Look struct {
 // and changes nothing there. An error means that the main one could not be read
 // at all or is of a newer binary.
 func LookAt(ctx context.Context, dir string) (Look, error) {
-	out := Look{Newest: SchemaVersion()}
-	path := filepath.Join(dir, FileName)
-	err := checkFile(path)
+	out := Look{Newest: sqlite.SchemaVersion()}
+	path := filepath.Join(dir, sqlite.FileName)
+	err := sqlite.CheckFile(path)
 	if err == nil {
-		out.Schema, err = schemaIn(ctx, path)
+		out.Schema, err = sqlite.PortalSchema(ctx, path)
 	}
 	if err == nil {
-		out.Faults, err = quickCheck(ctx, path)
+		out.Faults, err = sqlite.QuickCheckFile(ctx, path)
 	}
 	if err != nil {
 		return out, err
@@ -39,7 +41,7 @@ func LookAt(ctx context.Context, dir string) (Look, error) {
 		return out, nil
 	}
 	out.HasReplica = true
-	if out.ReplicaFaults, err = quickCheck(ctx, path); err != nil && ctx.Err() == nil {
+	if out.ReplicaFaults, err = sqlite.QuickCheckFile(ctx, path); err != nil && ctx.Err() == nil {
 		out.ReplicaFaults = append(out.ReplicaFaults, err.Error())
 	}
 	return out, ctx.Err()

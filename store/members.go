@@ -10,6 +10,7 @@ import (
 	"agentsite/internal/chat"
 	"agentsite/internal/clock"
 	"agentsite/internal/fault"
+	"agentsite/store/sqlite"
 )
 
 type memberRow struct {
@@ -45,30 +46,30 @@ func (r memberRow) member() chat.Member {
 // Members implements chat.Rooms. They are cached, because every message
 // begins with them.
 func (d *DB) Members(ctx context.Context, id string) ([]chat.Member, error) {
-	list, generation, ok := d.members.get(id)
+	list, generation, ok := d.members.Get(id)
 	if ok {
 		return list, nil
 	}
 	var rows []memberRow
-	if err := d.list(ctx, &rows, `SELECT kind, member_id, handle, role, from_seq FROM members
+	if err := d.List(ctx, &rows, `SELECT kind, member_id, handle, role, from_seq FROM members
 		WHERE conversation_id = ? AND left_at = 0
 		ORDER BY joined_at, kind DESC, handle`, id); err != nil {
-		return nil, mapError(err)
+		return nil, sqlite.MapError(err)
 	}
 	for _, r := range rows {
 		list = append(list, r.member())
 	}
 	if len(list) > 0 { // what is not there takes no room
-		d.members.put(id, list, generation)
+		d.members.Put(id, list, generation)
 	}
 	return list, nil
 }
 
 // insertMember adds a member, or lets one who left come back. Who is in already keeps
 // their role and what they see.
-func (d *DB) insertMember(t *tx, id string, m chat.Member, at int64) error {
-	d.members.invalidate(t)
-	_, err := t.exec(`INSERT INTO members (conversation_id, kind, member_id, handle, role, joined_at, from_seq)
+func (d *DB) insertMember(t *sqlite.Tx, id string, m chat.Member, at int64) error {
+	d.members.Invalidate(t)
+	_, err := t.Exec(`INSERT INTO members (conversation_id, kind, member_id, handle, role, joined_at, from_seq)
 			VALUES (?1, ?2, ?3, ?4, ?5, ?6, CASE WHEN ?7 < 0 THEN (SELECT last_seq FROM conversations WHERE id = ?1) ELSE ?7 END)
 		ON CONFLICT (conversation_id, kind, member_id) DO UPDATE SET left_at = 0, handle = excluded.handle,
 			joined_at = CASE left_at WHEN 0 THEN joined_at ELSE excluded.joined_at END,
@@ -81,7 +82,7 @@ func (d *DB) insertMember(t *tx, id string, m chat.Member, at int64) error {
 
 // Join implements chat.Rooms.
 func (d *DB) Join(ctx context.Context, id string, m chat.Member, linkID string, event chat.Message) (chat.Message, error) {
-	return d.roomEvent(ctx, id, event, func(t *tx) error {
+	return d.roomEvent(ctx, id, event, func(t *sqlite.Tx) error {
 		if linkID != "" {
 			if err := countLinkUse(t, id, linkID); err != nil {
 				return err
@@ -94,7 +95,7 @@ func (d *DB) Join(ctx context.Context, id string, m chat.Member, linkID string, 
 			return err
 		}
 		var n int
-		if err := t.get(&n, `SELECT COUNT(*) FROM members WHERE conversation_id = ? AND left_at = 0`, id); err != nil {
+		if err := t.Get(&n, `SELECT COUNT(*) FROM members WHERE conversation_id = ? AND left_at = 0`, id); err != nil {
 			return err
 		}
 		if n > chat.MaxMembers {
@@ -106,12 +107,12 @@ func (d *DB) Join(ctx context.Context, id string, m chat.Member, linkID string, 
 
 // checkReturn checks who was in the room before and comes by a link: whoever was
 // removed has to be invited, and a reader stays one.
-func checkReturn(t *tx, id string, m *chat.Member) error {
+func checkReturn(t *sqlite.Tx, id string, m *chat.Member) error {
 	var was struct {
 		LeftAt int64  `db:"left_at"`
 		Role   string `db:"role"`
 	}
-	err := t.get(&was, `SELECT left_at, role FROM members WHERE conversation_id = ? AND kind = ? AND member_id = ?`, id, m.Kind, m.ID)
+	err := t.Get(&was, `SELECT left_at, role FROM members WHERE conversation_id = ? AND kind = ? AND member_id = ?`, id, m.Kind, m.ID)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return nil
@@ -132,14 +133,14 @@ func (d *DB) Leave(ctx context.Context, id, memberKind, memberID string, at time
 	if event.Sender.ID != memberID {
 		left = -left
 	}
-	return d.roomEvent(ctx, id, event, func(t *tx) error {
-		d.members.invalidate(t)
+	return d.roomEvent(ctx, id, event, func(t *sqlite.Tx) error {
+		d.members.Invalidate(t)
 		if err := changeMember(t, `UPDATE members SET left_at = ?, role = CASE role WHEN 'reader' THEN role ELSE 'member' END WHERE conversation_id = ? AND kind = ? AND member_id = ? AND left_at = 0`,
 			left, id, memberKind, memberID); err != nil {
 			return err
 		}
 		// A room keeps an owner: whoever has been in it longest.
-		_, err := t.exec(`UPDATE members SET role = 'owner' WHERE conversation_id = ?1 AND left_at = 0 AND kind <> 'agent'
+		_, err := t.Exec(`UPDATE members SET role = 'owner' WHERE conversation_id = ?1 AND left_at = 0 AND kind <> 'agent'
 			AND NOT EXISTS (SELECT 1 FROM members WHERE conversation_id = ?1 AND left_at = 0 AND role = 'owner')
 			AND (kind, member_id) = (SELECT kind, member_id FROM members WHERE conversation_id = ?1 AND left_at = 0 AND kind <> 'agent'
 				ORDER BY role = 'reader', joined_at, member_id LIMIT 1)`, id)
@@ -149,14 +150,14 @@ func (d *DB) Leave(ctx context.Context, id, memberKind, memberID string, at time
 
 // SetRole implements chat.Rooms.
 func (d *DB) SetRole(ctx context.Context, id, memberKind, memberID, role string, event chat.Message) (chat.Message, error) {
-	return d.roomEvent(ctx, id, event, func(t *tx) error {
-		d.members.invalidate(t)
+	return d.roomEvent(ctx, id, event, func(t *sqlite.Tx) error {
+		d.members.Invalidate(t)
 		if err := changeMember(t, `UPDATE members SET role = ? WHERE conversation_id = ? AND kind = ? AND member_id = ? AND left_at = 0`,
 			role, id, memberKind, memberID); err != nil {
 			return err
 		}
 		var owners int
-		if err := t.get(&owners, `SELECT COUNT(*) FROM members WHERE conversation_id = ? AND left_at = 0 AND role = 'owner'`, id); err != nil {
+		if err := t.Get(&owners, `SELECT COUNT(*) FROM members WHERE conversation_id = ? AND left_at = 0 AND role = 'owner'`, id); err != nil {
 			return err
 		}
 		if owners == 0 {
@@ -169,15 +170,15 @@ func (d *DB) SetRole(ctx context.Context, id, memberKind, memberID, role string,
 // SetMine implements chat.Rooms.
 func (d *DB) SetMine(ctx context.Context, id, memberKind, memberID string, m chat.Mine) error {
 	now := clock.Milli(clock.Now())
-	return d.write(ctx, func(t *tx) error {
+	return d.Write(ctx, func(t *sqlite.Tx) error {
 		return changeMember(t, `UPDATE members SET pinned_at = CASE WHEN ? THEN ? ELSE 0 END, archived_at = CASE WHEN ? THEN ? ELSE 0 END, notify = ?
 			WHERE conversation_id = ? AND kind = ? AND member_id = ? AND left_at = 0`, m.Pinned, now, m.Archived, now, string(m.Notify), id, memberKind, memberID)
 	})
 }
 
 // changeMember runs an update of one present member.
-func changeMember(t *tx, query string, args ...any) error {
-	res, err := t.exec(query, args...)
+func changeMember(t *sqlite.Tx, query string, args ...any) error {
+	res, err := t.Exec(query, args...)
 	if err != nil {
 		return err
 	}
@@ -189,8 +190,8 @@ func changeMember(t *tx, query string, args ...any) error {
 
 // MarkRead implements chat.Rooms.
 func (d *DB) MarkRead(ctx context.Context, id, memberKind, memberID string, seq int64) error {
-	return d.write(ctx, func(t *tx) error {
-		_, err := t.exec(`UPDATE members SET read_seq = MAX(read_seq, ?) WHERE conversation_id = ? AND kind = ? AND member_id = ?`, seq, id, memberKind, memberID)
+	return d.Write(ctx, func(t *sqlite.Tx) error {
+		_, err := t.Exec(`UPDATE members SET read_seq = MAX(read_seq, ?) WHERE conversation_id = ? AND kind = ? AND member_id = ?`, seq, id, memberKind, memberID)
 		return err
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"agentsite/internal/chat"
 	"agentsite/internal/clock"
 	"agentsite/internal/task"
+	"agentsite/store/sqlite"
 )
 
 var _ chat.Store = (*DB)(nil)
@@ -117,10 +118,10 @@ func (d *DB) Messages(ctx context.Context, conversationID string, after, before 
 		order = `DESC`
 	}
 	var packed []packedRow
-	err := d.list(ctx, &packed, `SELECT `+headColumns+` FROM messages WHERE conversation_id = ? AND seq > ? AND seq < ? ORDER BY seq `+order+` LIMIT ?`,
+	err := d.List(ctx, &packed, `SELECT `+headColumns+` FROM messages WHERE conversation_id = ? AND seq > ? AND seq < ? ORDER BY seq `+order+` LIMIT ?`,
 		conversationID, after, before, min(limit, 500))
 	if err != nil {
-		return nil, mapError(err)
+		return nil, sqlite.MapError(err)
 	}
 	rows := make([]messageRow, len(packed))
 	for i, p := range packed {
@@ -137,8 +138,8 @@ func (d *DB) Messages(ctx context.Context, conversationID string, after, before 
 // Message implements chat.Transcripts.
 func (d *DB) Message(ctx context.Context, conversationID string, seq int64) (chat.Message, error) {
 	var r messageRow
-	if err := d.get(ctx, &r, `SELECT `+messageColumns+` FROM messages WHERE conversation_id = ? AND seq = ?`, conversationID, seq); err != nil {
-		return chat.Message{}, mapError(err)
+	if err := d.Get(ctx, &r, `SELECT `+messageColumns+` FROM messages WHERE conversation_id = ? AND seq = ?`, conversationID, seq); err != nil {
+		return chat.Message{}, sqlite.MapError(err)
 	}
 	list, err := d.present(ctx, conversationID, []messageRow{r})
 	if err != nil {
@@ -156,8 +157,8 @@ const editsQuery = `SELECT seq FROM messages WHERE conversation_id = ? AND targe
 // Edits implements chat.Transcripts.
 func (d *DB) Edits(ctx context.Context, conversationID string, seq int64) ([]chat.Message, error) {
 	var seqs []int64
-	if err := d.list(ctx, &seqs, editsQuery, conversationID, seq, maxEdits); err != nil {
-		return nil, mapError(err)
+	if err := d.List(ctx, &seqs, editsQuery, conversationID, seq, maxEdits); err != nil {
+		return nil, sqlite.MapError(err)
 	}
 	rows, err := d.rowsOf(ctx, conversationID, append([]int64{seq}, seqs...))
 	if err != nil {
@@ -247,8 +248,8 @@ func (d *DB) rowsOf(ctx context.Context, conversationID string, seqs []int64) ([
 		return nil, err
 	}
 	var rows []messageRow
-	err = d.list(ctx, &rows, `SELECT `+messageColumns+` FROM messages WHERE conversation_id = ? AND seq IN (SELECT value FROM json_each(?)) ORDER BY seq`, conversationID, string(in))
-	return rows, mapError(err)
+	err = d.List(ctx, &rows, `SELECT `+messageColumns+` FROM messages WHERE conversation_id = ? AND seq IN (SELECT value FROM json_each(?)) ORDER BY seq`, conversationID, string(in))
+	return rows, sqlite.MapError(err)
 }
 
 // reactions reads those of the rows that have some, in the order in which each
@@ -274,9 +275,9 @@ func (d *DB) reactions(ctx context.Context, conversationID string, rows []messag
 		ID     string `db:"member_id"`
 		Handle string `db:"handle"`
 	}
-	if err := d.list(ctx, &list, `SELECT seq, emoji, member_kind, member_id, handle FROM reactions
+	if err := d.List(ctx, &list, `SELECT seq, emoji, member_kind, member_id, handle FROM reactions
 		WHERE conversation_id = ? AND seq IN (SELECT value FROM json_each(?)) ORDER BY seq, set_seq`, conversationID, string(in)); err != nil {
-		return nil, mapError(err)
+		return nil, sqlite.MapError(err)
 	}
 	out := make(map[int64][]chat.Reaction, len(seqs))
 	for _, r := range list {

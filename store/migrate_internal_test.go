@@ -21,6 +21,7 @@ import (
 	"agentsite/internal/ident"
 	"agentsite/internal/task"
 	"agentsite/migrations"
+	"agentsite/store/sqlite"
 )
 
 // olderDatabase makes in dir a portal's database as the binary of schema 1
@@ -36,8 +37,8 @@ func olderDatabase(t *testing.T, dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(dir, FileName)
-	pool, err := connect(path, writeDSN(path), 1)
+	path := filepath.Join(dir, sqlite.FileName)
+	pool, err := sqlite.Connect(path, sqlite.WriteDSN(path), 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +56,7 @@ func olderDatabase(t *testing.T, dir string) {
 			t.Fatalf("%s: %v", query, err)
 		}
 	}
-	exec(fmt.Sprintf("PRAGMA application_id = %d", applicationID))
+	exec(fmt.Sprintf("PRAGMA application_id = %d", sqlite.ApplicationID))
 	exec(`INSERT INTO names VALUES ('ada', 'account', 'p1', 1)`)
 	exec(`INSERT INTO accounts (id, name, password_hash, created_at) VALUES ('p1', 'ada', 'x', 1)`)
 	for _, a := range []struct {
@@ -106,8 +107,8 @@ func TestMigrate_FromTheLast(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	olderDatabase(t, dir)
-	path := filepath.Join(dir, FileName)
-	pool, err := connect(path, writeDSN(path), 1)
+	path := filepath.Join(dir, sqlite.FileName)
+	pool, err := sqlite.Connect(path, sqlite.WriteDSN(path), 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -194,7 +195,7 @@ func TestMigrate_FromOlder(t *testing.T) {
 	if r, err := d.Verify(t.Context()); err != nil || !r.OK() || r.Agents != 3 || r.Tasks != 5 || r.Messages != 9 {
 		t.Fatalf("%+v %v", r, err)
 	}
-	if have, err := schemaIn(t.Context(), filepath.Join(dir, fmt.Sprint(FileName, ".before-", SchemaVersion()))); err != nil || have != 1 {
+	if have, err := sqlite.PortalSchema(t.Context(), filepath.Join(dir, fmt.Sprint(sqlite.FileName, ".before-", sqlite.SchemaVersion()))); err != nil || have != 1 {
 		t.Errorf("the copy made before has schema %d, %v", have, err)
 	}
 	migrated(t, d)
@@ -314,7 +315,7 @@ func TestPlans_UseTheirIndex(t *testing.T) {
 			Detail  string `db:"detail"`
 		}
 		args := make([]any, strings.Count(tt.query, "?"))
-		if err := d.list(t.Context(), &plan, `EXPLAIN QUERY PLAN `+tt.query, args...); err != nil {
+		if err := d.List(t.Context(), &plan, `EXPLAIN QUERY PLAN `+tt.query, args...); err != nil {
 			t.Fatal(err)
 		}
 		found := false

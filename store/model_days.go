@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"agentsite/internal/fault"
+	"agentsite/store/sqlite"
 )
 
 const (
@@ -22,8 +23,8 @@ func (d *DB) Spent(ctx context.Context, day string) (map[string]int64, error) {
 		Who    string `db:"who"`
 		Tokens int64  `db:"tokens"`
 	}
-	if err := d.list(ctx, &rows, `SELECT who, tokens FROM model_days WHERE day = ?`, day); err != nil {
-		return nil, mapError(err)
+	if err := d.List(ctx, &rows, `SELECT who, tokens FROM model_days WHERE day = ?`, day); err != nil {
+		return nil, sqlite.MapError(err)
 	}
 	out := make(map[string]int64, len(rows))
 	for _, r := range rows {
@@ -40,12 +41,12 @@ func (d *DB) Add(ctx context.Context, day, who string, tokens int64) error {
 		return fault.New(fault.Invalid, "These are no tokens of a day.")
 	}
 	oldest := at.AddDate(0, 0, -modelDays).Format(time.DateOnly)
-	return d.write(ctx, func(t *tx) error {
-		if _, err := t.exec(`INSERT INTO model_days (day, who, tokens) VALUES (?, ?, ?)
+	return d.Write(ctx, func(t *sqlite.Tx) error {
+		if _, err := t.Exec(`INSERT INTO model_days (day, who, tokens) VALUES (?, ?, ?)
 			ON CONFLICT (day, who) DO UPDATE SET tokens = MIN(tokens + excluded.tokens, ?)`, day, who, min(tokens, maxTokens), maxTokens); err != nil {
 			return err
 		}
-		_, err := t.exec(`DELETE FROM model_days WHERE day < ?`, oldest)
+		_, err := t.Exec(`DELETE FROM model_days WHERE day < ?`, oldest)
 		return err
 	})
 }

@@ -7,17 +7,18 @@ import (
 
 	"agentsite/internal/clock"
 	"agentsite/internal/federation"
+	"agentsite/store/sqlite"
 )
 
 // KeepNonces implements federation.Nonces.
 func (d *DB) KeepNonces(ctx context.Context, list map[[16]byte]time.Time) error {
 	over := clock.Milli(clock.Now().Add(-federation.NoncesKept))
-	return d.write(ctx, func(t *tx) error {
-		if _, err := t.exec(`DELETE FROM peer_nonces WHERE until <= ?`, over); err != nil {
+	return d.Write(ctx, func(t *sqlite.Tx) error {
+		if _, err := t.Exec(`DELETE FROM peer_nonces WHERE until <= ?`, over); err != nil {
 			return err
 		}
 		for nonce, until := range list {
-			if _, err := t.exec(`INSERT INTO peer_nonces (nonce, until) VALUES (?, ?) ON CONFLICT (nonce) DO UPDATE SET until = max(until, excluded.until)`, nonce[:], clock.Milli(until)); err != nil {
+			if _, err := t.Exec(`INSERT INTO peer_nonces (nonce, until) VALUES (?, ?) ON CONFLICT (nonce) DO UPDATE SET until = max(until, excluded.until)`, nonce[:], clock.Milli(until)); err != nil {
 				return err
 			}
 		}
@@ -30,44 +31,44 @@ var running [16]byte
 
 // LoadNonces implements federation.Nonces.
 func (d *DB) LoadNonces(ctx context.Context, yield func(nonce [16]byte, until time.Time)) (clean bool, err error) {
-	err = d.write(ctx, func(t *tx) error {
+	err = d.Write(ctx, func(t *sqlite.Tx) error {
 		var n int
-		if err := t.get(&n, `SELECT COUNT(*) FROM peer_nonces WHERE nonce = ?`, running[:]); err != nil {
+		if err := t.Get(&n, `SELECT COUNT(*) FROM peer_nonces WHERE nonce = ?`, running[:]); err != nil {
 			return err
 		}
 		clean = n == 0
-		_, err := t.exec(`INSERT INTO peer_nonces (nonce, until) VALUES (?, ?) ON CONFLICT (nonce) DO NOTHING`, running[:], int64(math.MaxInt64))
+		_, err := t.Exec(`INSERT INTO peer_nonces (nonce, until) VALUES (?, ?) ON CONFLICT (nonce) DO NOTHING`, running[:], int64(math.MaxInt64))
 		return err
 	})
 	if err != nil {
 		return false, err
 	}
-	stmt, err := d.reader(ctx, `SELECT nonce, until FROM peer_nonces WHERE until > ?`)
+	stmt, err := d.Statement(ctx, `SELECT nonce, until FROM peer_nonces WHERE until > ?`)
 	if err != nil {
-		return false, mapError(err)
+		return false, sqlite.MapError(err)
 	}
 	rows, err := stmt.QueryContext(ctx, clock.Milli(clock.Now().Add(-federation.NoncesKept)))
 	if err != nil {
-		return false, mapError(err)
+		return false, sqlite.MapError(err)
 	}
 	defer rows.Close()
 	for rows.Next() {
 		var nonce []byte
 		var until int64
 		if err := rows.Scan(&nonce, &until); err != nil {
-			return false, mapError(err)
+			return false, sqlite.MapError(err)
 		}
 		if n := [16]byte(nonce); n != running {
 			yield(n, clock.FromMilli(until))
 		}
 	}
-	return clean, mapError(rows.Err())
+	return clean, sqlite.MapError(rows.Err())
 }
 
 // EndNonces implements federation.Nonces.
 func (d *DB) EndNonces(ctx context.Context) error {
-	return d.write(ctx, func(t *tx) error {
-		_, err := t.exec(`DELETE FROM peer_nonces WHERE nonce = ?`, running[:])
+	return d.Write(ctx, func(t *sqlite.Tx) error {
+		_, err := t.Exec(`DELETE FROM peer_nonces WHERE nonce = ?`, running[:])
 		return err
 	})
 }

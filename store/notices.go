@@ -5,6 +5,7 @@ import (
 
 	"agentsite/internal/clock"
 	"agentsite/internal/hub"
+	"agentsite/store/sqlite"
 )
 
 // maxNotices is how many notices an account keeps.
@@ -12,15 +13,15 @@ const maxNotices = 200
 
 // AddNotice implements hub.Notices.
 func (d *DB) AddNotice(ctx context.Context, n hub.Notice) error {
-	return d.write(ctx, func(t *tx) error { return insertNotice(t, n) })
+	return d.Write(ctx, func(t *sqlite.Tx) error { return insertNotice(t, n) })
 }
 
-func insertNotice(t *tx, n hub.Notice) error {
-	if _, err := t.exec(`INSERT INTO notices (id, account_id, kind, subject, text, href, created_at, read_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+func insertNotice(t *sqlite.Tx, n hub.Notice) error {
+	if _, err := t.Exec(`INSERT INTO notices (id, account_id, kind, subject, text, href, created_at, read_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
 		n.ID, n.AccountID, n.Kind, n.Subject, n.Text, n.Href, clock.Milli(n.CreatedAt), clock.Milli(n.ReadAt)); err != nil {
 		return err
 	}
-	_, err := t.exec(`DELETE FROM notices WHERE account_id = ?1 AND id <= (SELECT id FROM notices WHERE account_id = ?1 ORDER BY id DESC LIMIT 1 OFFSET ?2)`, n.AccountID, maxNotices)
+	_, err := t.Exec(`DELETE FROM notices WHERE account_id = ?1 AND id <= (SELECT id FROM notices WHERE account_id = ?1 ORDER BY id DESC LIMIT 1 OFFSET ?2)`, n.AccountID, maxNotices)
 	return err
 }
 
@@ -35,8 +36,8 @@ func (d *DB) Notices(ctx context.Context, accountID string, limit int) ([]hub.No
 		CreatedAt int64  `db:"created_at"`
 		ReadAt    int64  `db:"read_at"`
 	}
-	if err := d.list(ctx, &rows, `SELECT id, kind, subject, text, href, created_at, read_at FROM notices WHERE account_id = ? ORDER BY id DESC LIMIT ?`, accountID, limit); err != nil {
-		return nil, mapError(err)
+	if err := d.List(ctx, &rows, `SELECT id, kind, subject, text, href, created_at, read_at FROM notices WHERE account_id = ? ORDER BY id DESC LIMIT ?`, accountID, limit); err != nil {
+		return nil, sqlite.MapError(err)
 	}
 	out := make([]hub.Notice, len(rows))
 	for i, r := range rows {
@@ -49,14 +50,14 @@ func (d *DB) Notices(ctx context.Context, accountID string, limit int) ([]hub.No
 // Unread implements hub.Notices.
 func (d *DB) Unread(ctx context.Context, accountID string) (int, error) {
 	var n int
-	err := d.get(ctx, &n, `SELECT COUNT(*) FROM notices WHERE account_id = ? AND read_at = 0`, accountID)
-	return n, mapError(err)
+	err := d.Get(ctx, &n, `SELECT COUNT(*) FROM notices WHERE account_id = ? AND read_at = 0`, accountID)
+	return n, sqlite.MapError(err)
 }
 
 // MarkNotices implements hub.Notices.
 func (d *DB) MarkNotices(ctx context.Context, accountID, upTo string) error {
-	return d.write(ctx, func(t *tx) error {
-		_, err := t.exec(`UPDATE notices SET read_at = ? WHERE account_id = ? AND id <= ? AND read_at = 0`, clock.Milli(clock.Now()), accountID, upTo)
+	return d.Write(ctx, func(t *sqlite.Tx) error {
+		_, err := t.Exec(`UPDATE notices SET read_at = ? WHERE account_id = ? AND id <= ? AND read_at = 0`, clock.Milli(clock.Now()), accountID, upTo)
 		return err
 	})
 }

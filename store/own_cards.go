@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"agentsite/internal/record"
+	"agentsite/store/sqlite"
 )
 
 // keptCards is how many of the portal's own cards are kept, of each network.
@@ -18,21 +19,21 @@ func (d *DB) LastCard(ctx context.Context, network string) (record.Version, []by
 		Seq   int64  `db:"seq"`
 		Wire  []byte `db:"wire"`
 	}
-	err := d.get(ctx, &r, `SELECT epoch, seq, wire FROM own_cards WHERE network = ? ORDER BY epoch DESC, seq DESC LIMIT 1`, network)
+	err := d.Get(ctx, &r, `SELECT epoch, seq, wire FROM own_cards WHERE network = ? ORDER BY epoch DESC, seq DESC LIMIT 1`, network)
 	if errors.Is(err, sql.ErrNoRows) {
 		return record.Version{}, nil, nil
 	}
-	return record.Version{Epoch: r.Epoch, Seq: r.Seq}, r.Wire, mapError(err)
+	return record.Version{Epoch: r.Epoch, Seq: r.Seq}, r.Wire, sqlite.MapError(err)
 }
 
 // KeepCard implements federation.Cards. A version that is there already is a
 // fault of kind Conflict.
 func (d *DB) KeepCard(ctx context.Context, network string, v record.Version, wire []byte) error {
-	return d.write(ctx, func(t *tx) error {
-		if _, err := t.exec(`INSERT INTO own_cards (network, epoch, seq, wire) VALUES (?, ?, ?, ?)`, network, v.Epoch, v.Seq, wire); err != nil {
+	return d.Write(ctx, func(t *sqlite.Tx) error {
+		if _, err := t.Exec(`INSERT INTO own_cards (network, epoch, seq, wire) VALUES (?, ?, ?, ?)`, network, v.Epoch, v.Seq, wire); err != nil {
 			return err
 		}
-		_, err := t.exec(`
+		_, err := t.Exec(`
 			DELETE FROM own_cards WHERE network = ?1 AND (epoch, seq) NOT IN
 			  (SELECT epoch, seq FROM own_cards WHERE network = ?1 ORDER BY epoch DESC, seq DESC LIMIT ?2)`, network, keptCards)
 		return err

@@ -9,6 +9,7 @@ import (
 
 	"agentsite/internal/clock"
 	"agentsite/internal/federation"
+	"agentsite/store/sqlite"
 )
 
 var _ federation.PeerStore = (*DB)(nil)
@@ -23,8 +24,8 @@ const (
 // Peers implements federation.PeerStore.
 func (d *DB) Peers(ctx context.Context) ([]federation.Facts, error) {
 	var rows []string
-	if err := d.list(ctx, &rows, `SELECT facts FROM peers ORDER BY key LIMIT ?`, maxPeerRows); err != nil {
-		return nil, mapError(err)
+	if err := d.List(ctx, &rows, `SELECT facts FROM peers ORDER BY key LIMIT ?`, maxPeerRows); err != nil {
+		return nil, sqlite.MapError(err)
 	}
 	out := make([]federation.Facts, len(rows))
 	for i, s := range rows {
@@ -37,7 +38,7 @@ func (d *DB) Peers(ctx context.Context) ([]federation.Facts, error) {
 
 // SavePeers implements federation.PeerStore.
 func (d *DB) SavePeers(ctx context.Context, save []federation.Facts, forget []string, changes []federation.Change) error {
-	return d.write(ctx, func(t *tx) error {
+	return d.Write(ctx, func(t *sqlite.Tx) error {
 		for _, key := range forget {
 			if err := deletePeer(t, key); err != nil {
 				return err
@@ -49,10 +50,10 @@ func (d *DB) SavePeers(ctx context.Context, save []federation.Facts, forget []st
 			}
 		}
 		for _, c := range changes {
-			if _, err := t.exec(`INSERT INTO peer_changes (peer, state, reason, at) VALUES (?, ?, ?, ?)`, c.Key, string(c.State), c.Reason, clock.Milli(c.At)); err != nil {
+			if _, err := t.Exec(`INSERT INTO peer_changes (peer, state, reason, at) VALUES (?, ?, ?, ?)`, c.Key, string(c.State), c.Reason, clock.Milli(c.At)); err != nil {
 				return err
 			}
-			if _, err := t.exec(`DELETE FROM peer_changes WHERE peer = ?1 AND id <= (SELECT id FROM peer_changes WHERE peer = ?1 ORDER BY id DESC LIMIT 1 OFFSET ?2)`, c.Key, maxPeerChanges); err != nil {
+			if _, err := t.Exec(`DELETE FROM peer_changes WHERE peer = ?1 AND id <= (SELECT id FROM peer_changes WHERE peer = ?1 ORDER BY id DESC LIMIT 1 OFFSET ?2)`, c.Key, maxPeerChanges); err != nil {
 				return err
 			}
 		}
@@ -60,21 +61,21 @@ func (d *DB) SavePeers(ctx context.Context, save []federation.Facts, forget []st
 	})
 }
 
-func savePeer(t *tx, f *federation.Facts) error {
+func savePeer(t *sqlite.Tx, f *federation.Facts) error {
 	b, err := json.Marshal(f)
 	if err != nil {
 		return err
 	}
-	_, err = t.exec(`INSERT INTO peers (key, facts, known_at) VALUES (?, ?, ?) ON CONFLICT (key) DO UPDATE SET facts = excluded.facts`,
+	_, err = t.Exec(`INSERT INTO peers (key, facts, known_at) VALUES (?, ?, ?) ON CONFLICT (key) DO UPDATE SET facts = excluded.facts`,
 		f.Key(), string(b), clock.Milli(f.Known))
 	return err
 }
 
-func deletePeer(t *tx, key string) error {
-	if _, err := t.exec(`DELETE FROM peers WHERE key = ?`, key); err != nil {
+func deletePeer(t *sqlite.Tx, key string) error {
+	if _, err := t.Exec(`DELETE FROM peers WHERE key = ?`, key); err != nil {
 		return err
 	}
-	_, err := t.exec(`DELETE FROM peer_changes WHERE peer = ?`, key)
+	_, err := t.Exec(`DELETE FROM peer_changes WHERE peer = ?`, key)
 	return err
 }
 
@@ -85,8 +86,8 @@ func (d *DB) PeerChanges(ctx context.Context, key string, limit int) ([]federati
 		Reason string `db:"reason"`
 		At     int64  `db:"at"`
 	}
-	if err := d.list(ctx, &rows, `SELECT state, reason, at FROM peer_changes WHERE peer = ? ORDER BY id DESC LIMIT ?`, key, limit); err != nil {
-		return nil, mapError(err)
+	if err := d.List(ctx, &rows, `SELECT state, reason, at FROM peer_changes WHERE peer = ? ORDER BY id DESC LIMIT ?`, key, limit); err != nil {
+		return nil, sqlite.MapError(err)
 	}
 	out := make([]federation.Change, len(rows))
 	for i, r := range rows {
@@ -100,12 +101,12 @@ func (d *DB) PeerChanges(ctx context.Context, key string, limit int) ([]federati
 func (d *DB) PeerPolicy(ctx context.Context) (federation.Policy, bool, error) {
 	p := federation.DefaultPolicy()
 	var s string
-	err := d.get(ctx, &s, `SELECT policy FROM peer_policy WHERE one = 1`)
+	err := d.Get(ctx, &s, `SELECT policy FROM peer_policy WHERE one = 1`)
 	if errors.Is(err, sql.ErrNoRows) {
 		return p, false, nil
 	}
 	if err != nil {
-		return p, false, mapError(err)
+		return p, false, sqlite.MapError(err)
 	}
 	if err := json.Unmarshal([]byte(s), &p); err != nil {
 		return p, false, fmt.Errorf("read the policy: %w", err)
@@ -115,7 +116,7 @@ func (d *DB) PeerPolicy(ctx context.Context) (federation.Policy, bool, error) {
 
 // DecidePeers implements federation.PeerStore.
 func (d *DB) DecidePeers(ctx context.Context, in federation.Decided) error {
-	return d.write(ctx, func(t *tx) error {
+	return d.Write(ctx, func(t *sqlite.Tx) error {
 		if in.Forget != "" {
 			if err := deletePeer(t, in.Forget); err != nil {
 				return err
@@ -131,7 +132,7 @@ func (d *DB) DecidePeers(ctx context.Context, in federation.Decided) error {
 			if err != nil {
 				return err
 			}
-			if _, err := t.exec(`INSERT INTO peer_policy (one, policy) VALUES (1, ?) ON CONFLICT (one) DO UPDATE SET policy = excluded.policy`, string(b)); err != nil {
+			if _, err := t.Exec(`INSERT INTO peer_policy (one, policy) VALUES (1, ?) ON CONFLICT (one) DO UPDATE SET policy = excluded.policy`, string(b)); err != nil {
 				return err
 			}
 		}

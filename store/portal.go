@@ -9,6 +9,7 @@ import (
 	"os"
 
 	"agentsite/internal/clock"
+	"agentsite/store/sqlite"
 )
 
 // ClaimPortal ties the database to the portal with that public key: a database that
@@ -16,15 +17,15 @@ import (
 // is not empty is remembered instead.
 func (d *DB) ClaimPortal(ctx context.Context, publicKey []byte, url string) (string, error) {
 	var out string
-	err := d.write(ctx, func(t *tx) error {
+	err := d.Write(ctx, func(t *sqlite.Tx) error {
 		var r struct {
 			Key []byte `db:"public_key"`
 			URL string `db:"url"`
 		}
-		err := t.get(&r, `SELECT public_key, url FROM portal WHERE id = 1`)
+		err := t.Get(&r, `SELECT public_key, url FROM portal WHERE id = 1`)
 		if errors.Is(err, sql.ErrNoRows) {
 			out = url
-			_, err = t.exec(`INSERT INTO portal (id, public_key, url, created_at) VALUES (1, ?, ?, ?)`, publicKey, url, clock.Milli(clock.Now()))
+			_, err = t.Exec(`INSERT INTO portal (id, public_key, url, created_at) VALUES (1, ?, ?, ?)`, publicKey, url, clock.Milli(clock.Now()))
 			return err
 		}
 		if err != nil {
@@ -38,7 +39,7 @@ func (d *DB) ClaimPortal(ctx context.Context, publicKey []byte, url string) (str
 			return nil
 		}
 		out = url
-		_, err = t.exec(`UPDATE portal SET url = ? WHERE id = 1`, url)
+		_, err = t.Exec(`UPDATE portal SET url = ? WHERE id = 1`, url)
 		return err
 	})
 	return out, err
@@ -57,8 +58,8 @@ func (d *DB) Stats(ctx context.Context) (map[string]int64, error) {
 		"tasks_waiting": `SELECT COUNT(*) FROM outbox WHERE topic = 'task'`,
 	} {
 		var n int64
-		if err := d.get(ctx, &n, query); err != nil {
-			return nil, mapError(err)
+		if err := d.Get(ctx, &n, query); err != nil {
+			return nil, sqlite.MapError(err)
 		}
 		out[name] = n
 	}
@@ -76,5 +77,5 @@ func (d *DB) Ping(ctx context.Context) error {
 		return err
 	}
 	var one int
-	return d.get(ctx, &one, `SELECT 1`)
+	return d.Get(ctx, &one, `SELECT 1`)
 }

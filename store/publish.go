@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	"agentsite/internal/hub"
+	"agentsite/store/sqlite"
 )
 
 // topicPublish is the outbox of what is published to other portals: its refs
@@ -19,11 +20,11 @@ func (d *DB) Unpublished(ctx context.Context, limit int) (numbers []int64, agent
 		ID  int64  `db:"id"`
 		Ref string `db:"ref"`
 	}
-	err = d.list(ctx, &rows, `SELECT id, ref FROM outbox WHERE topic = ? ORDER BY id LIMIT ?`, topicPublish, limit)
+	err = d.List(ctx, &rows, `SELECT id, ref FROM outbox WHERE topic = ? ORDER BY id LIMIT ?`, topicPublish, limit)
 	for _, r := range rows {
 		numbers, agentIDs = append(numbers, r.ID), append(agentIDs, r.Ref)
 	}
-	return numbers, agentIDs, mapError(err)
+	return numbers, agentIDs, sqlite.MapError(err)
 }
 
 // Published forgets changes by their numbers. An agent that changed again has
@@ -33,15 +34,15 @@ func (d *DB) Published(ctx context.Context, numbers []int64) error {
 	if err != nil {
 		return err
 	}
-	return d.write(ctx, func(t *tx) error {
-		_, err := t.exec(`DELETE FROM outbox WHERE topic = ? AND id IN (SELECT value FROM json_each(?))`, topicPublish, string(list))
+	return d.Write(ctx, func(t *sqlite.Tx) error {
+		_, err := t.Exec(`DELETE FROM outbox WHERE topic = ? AND id IN (SELECT value FROM json_each(?))`, topicPublish, string(list))
 		return err
 	})
 }
 
 // Publishing tells that something may wait in Unpublished: it has something
 // to read after such a change, sometimes without one. It is for one reader.
-func (d *DB) Publishing() <-chan struct{} { return d.publishing.wake() }
+func (d *DB) Publishing() <-chan struct{} { return d.publishing.Wake() }
 
 // AgentsByIDs returns those of the portal's own agents that are there and whose
 // owner's account is not disabled, in no order. As lists it may leave out Config.
@@ -51,8 +52,8 @@ func (d *DB) AgentsByIDs(ctx context.Context, ids []string) ([]hub.Agent, error)
 		return nil, err
 	}
 	var rows []agentRow
-	if err := d.list(ctx, &rows, listQuery+`AND a.kind <> 'peer' AND a.id IN (SELECT value FROM json_each(?))`, string(list)); err != nil {
-		return nil, mapError(err)
+	if err := d.List(ctx, &rows, listQuery+`AND a.kind <> 'peer' AND a.id IN (SELECT value FROM json_each(?))`, string(list)); err != nil {
+		return nil, sqlite.MapError(err)
 	}
 	out := make([]hub.Agent, 0, len(rows))
 	for i := range rows {

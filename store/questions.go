@@ -5,6 +5,7 @@ import (
 
 	"agentsite/internal/chat"
 	"agentsite/internal/task"
+	"agentsite/store/sqlite"
 )
 
 // Questions implements chat.Tasks. A task names the last message it got; the
@@ -14,7 +15,7 @@ func (d *DB) Questions(ctx context.Context, t task.Task) (map[int64]string, erro
 		Seq      int64  `db:"seq"`
 		ClientID string `db:"client_id"`
 	}
-	err := d.list(ctx, &rows, `WITH asked (seq) AS (
+	err := d.List(ctx, &rows, `WITH asked (seq) AS (
 			SELECT ?5
 			UNION SELECT CAST(substr(client_id, length(?2) + 2) AS INTEGER) FROM client_ids
 			WHERE conversation_id = ?1 AND sender_id = ?3 AND client_id > ?2 || '/' AND client_id < ?2 || '0')
@@ -25,7 +26,7 @@ func (d *DB) Questions(ctx context.Context, t task.Task) (map[int64]string, erro
 	for _, r := range rows {
 		out[r.Seq] = r.ClientID
 	}
-	return out, mapError(err)
+	return out, sqlite.MapError(err)
 }
 
 const firstAsked = `SELECT conversation_id FROM first_asks WHERE caller_id = ? AND agent_id = ? AND client_id = ?`
@@ -33,22 +34,22 @@ const firstAsked = `SELECT conversation_id FROM first_asks WHERE caller_id = ? A
 // FirstAsked implements chat.Tasks.
 func (d *DB) FirstAsked(ctx context.Context, a chat.FirstAsk) (string, error) {
 	var id string
-	err := d.get(ctx, &id, firstAsked, a.CallerID, a.AgentID, a.ClientID)
-	return id, mapError(err)
+	err := d.Get(ctx, &id, firstAsked, a.CallerID, a.AgentID, a.ClientID)
+	return id, sqlite.MapError(err)
 }
 
 // claimFirstAsk notes which conversation a message opened. Where that was another
 // it is returned, which readers see once this transaction is through.
-func claimFirstAsk(t *tx, a *chat.FirstAsk) (*chat.AskedBefore, error) {
+func claimFirstAsk(t *sqlite.Tx, a *chat.FirstAsk) (*chat.AskedBefore, error) {
 	if a == nil {
 		return nil, nil
 	}
-	if _, err := t.exec(`INSERT INTO first_asks (caller_id, agent_id, client_id, conversation_id) VALUES (?, ?, ?, ?)
+	if _, err := t.Exec(`INSERT INTO first_asks (caller_id, agent_id, client_id, conversation_id) VALUES (?, ?, ?, ?)
 		ON CONFLICT (caller_id, agent_id, client_id) DO NOTHING`, a.CallerID, a.AgentID, a.ClientID, a.ConversationID); err != nil {
 		return nil, err
 	}
 	var id string
-	if err := t.get(&id, firstAsked, a.CallerID, a.AgentID, a.ClientID); err != nil || id == a.ConversationID {
+	if err := t.Get(&id, firstAsked, a.CallerID, a.AgentID, a.ClientID); err != nil || id == a.ConversationID {
 		return nil, err
 	}
 	return &chat.AskedBefore{ConversationID: id}, nil

@@ -8,6 +8,7 @@ import (
 	"agentsite/internal/clock"
 	"agentsite/internal/fault"
 	"agentsite/internal/hub"
+	"agentsite/store/sqlite"
 )
 
 // Server implements hub.Releases.
@@ -19,15 +20,15 @@ func (d *DB) Server(ctx context.Context, name string) (hub.Server, error) {
 		Held     bool   `db:"held"`
 		Revision int    `db:"revision"`
 	}
-	err := d.get(ctx, &r, `SELECT name, COALESCE(agent_id, '') AS agent_id, site, held, revision FROM servers WHERE name = ?`, name)
-	return hub.Server(r), mapError(err)
+	err := d.Get(ctx, &r, `SELECT name, COALESCE(agent_id, '') AS agent_id, site, held, revision FROM servers WHERE name = ?`, name)
+	return hub.Server(r), sqlite.MapError(err)
 }
 
 // CountServers implements hub.Releases.
 func (d *DB) CountServers(ctx context.Context, site string) (int, error) {
 	var n int
-	err := d.get(ctx, &n, `SELECT COUNT(*) FROM servers WHERE site = ?`, site)
-	return n, mapError(err)
+	err := d.Get(ctx, &n, `SELECT COUNT(*) FROM servers WHERE site = ?`, site)
+	return n, sqlite.MapError(err)
 }
 
 // SaveRelease implements hub.Releases.
@@ -39,7 +40,7 @@ func (d *DB) SaveRelease(ctx context.Context, c hub.ReleaseChange) error {
 			return err
 		}
 	}
-	return d.write(ctx, func(t *tx) error {
+	return d.Write(ctx, func(t *sqlite.Tx) error {
 		if c.Agent != nil {
 			if err := d.saveAgent(t, c, spec); err != nil {
 				return err
@@ -55,7 +56,7 @@ func (d *DB) SaveRelease(ctx context.Context, c hub.ReleaseChange) error {
 			}
 		}
 		for _, version := range c.Set {
-			if err := gone(t.exec(`UPDATE releases SET status = ?, status_message = ?, status_at = CASE WHEN status = ? THEN status_at ELSE ? END, updated_at = ?
+			if err := gone(t.Exec(`UPDATE releases SET status = ?, status_message = ?, status_at = CASE WHEN status = ? THEN status_at ELSE ? END, updated_at = ?
 				WHERE name = ? AND version = ?`, c.Status, c.Message, c.Status, at, at, c.Server.Name, version)); err != nil {
 				return err
 			}
@@ -67,13 +68,13 @@ func (d *DB) SaveRelease(ctx context.Context, c hub.ReleaseChange) error {
 			}
 		}
 		// A mirror learns also which version is no longer the latest.
-		_, err := t.exec(`UPDATE releases SET latest = (version = ?), updated_at = ? WHERE name = ? AND latest <> (version = ?)`, c.Latest, at, c.Server.Name, c.Latest)
+		_, err := t.Exec(`UPDATE releases SET latest = (version = ?), updated_at = ? WHERE name = ? AND latest <> (version = ?)`, c.Latest, at, c.Server.Name, c.Latest)
 		return err
 	})
 }
 
 // saveAgent stores what a change makes of the server's agent.
-func (d *DB) saveAgent(t *tx, c hub.ReleaseChange, spec string) error {
+func (d *DB) saveAgent(t *sqlite.Tx, c hub.ReleaseChange, spec string) error {
 	err := error(nil)
 	if c.Base == 0 {
 		if err = takeName(t, c.Agent.Name, "agent", c.Agent.ID, clock.Milli(c.At)); err == nil {
@@ -88,23 +89,23 @@ func (d *DB) saveAgent(t *tx, c hub.ReleaseChange, spec string) error {
 	return err
 }
 
-func saveServer(t *tx, c hub.ReleaseChange) error {
+func saveServer(t *sqlite.Tx, c hub.ReleaseChange) error {
 	s := c.Server
 	if s.Revision == 0 {
-		_, err := t.exec(`INSERT INTO servers (name, agent_id, site, revision, created_at) VALUES (?, ?, ?, 1, ?)`, s.Name, nullable(s.AgentID), s.Site, clock.Milli(c.At))
-		if duplicate(err) {
+		_, err := t.Exec(`INSERT INTO servers (name, agent_id, site, revision, created_at) VALUES (?, ?, ?, 1, ?)`, s.Name, nullable(s.AgentID), s.Site, clock.Milli(c.At))
+		if sqlite.IsDuplicate(err) {
 			return hub.ErrStale
 		}
 		return err
 	}
-	err := gone(t.exec(`UPDATE servers SET agent_id = ?, held = ?, revision = revision + 1 WHERE name = ? AND revision = ?`, nullable(s.AgentID), s.Held, s.Name, s.Revision))
+	err := gone(t.Exec(`UPDATE servers SET agent_id = ?, held = ?, revision = revision + 1 WHERE name = ? AND revision = ?`, nullable(s.AgentID), s.Held, s.Name, s.Revision))
 	if fault.Is(err, fault.NotFound) {
 		return hub.ErrStale
 	}
 	return err
 }
 
-func insertRelease(t *tx, name string, r hub.Release) error {
+func insertRelease(t *sqlite.Tx, name string, r hub.Release) error {
 	for _, u := range r.Remotes {
 		if err := checkRemote(t, name, u); err != nil {
 			return err
@@ -112,16 +113,16 @@ func insertRelease(t *tx, name string, r hub.Release) error {
 	}
 	at := clock.Milli(r.PublishedAt)
 	var id int64
-	err := t.get(&id, `INSERT INTO releases (name, version, status, status_message, latest, published_at, status_at, updated_at, size, title, description, endpoint, document)
+	err := t.Get(&id, `INSERT INTO releases (name, version, status, status_message, latest, published_at, status_at, updated_at, size, title, description, endpoint, document)
 		VALUES (?, ?, ?, ?, 0, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id`, name, r.Version, r.Status, r.Message, at, at, at, len(r.Document), r.Title, r.Description, r.Endpoint, string(r.Document))
-	if duplicate(err) {
+	if sqlite.IsDuplicate(err) {
 		return hub.ErrStale
 	}
 	if err != nil {
 		return err
 	}
 	for _, u := range r.Remotes {
-		if _, err := t.exec(`INSERT INTO release_remotes (url, release_id) VALUES (?, ?) ON CONFLICT (url, release_id) DO NOTHING`, u, id); err != nil {
+		if _, err := t.Exec(`INSERT INTO release_remotes (url, release_id) VALUES (?, ?) ON CONFLICT (url, release_id) DO NOTHING`, u, id); err != nil {
 			return err
 		}
 	}
@@ -130,9 +131,9 @@ func insertRelease(t *tx, name string, r hub.Release) error {
 
 // checkRemote checks that no other server names an address in a version that
 // is not deleted.
-func checkRemote(t *tx, name, address string) error {
+func checkRemote(t *sqlite.Tx, name, address string) error {
 	var other string
-	err := t.get(&other, `SELECT r.name FROM release_remotes m JOIN releases r ON r.id = m.release_id
+	err := t.Get(&other, `SELECT r.name FROM release_remotes m JOIN releases r ON r.id = m.release_id
 		JOIN servers s ON s.name = r.name LEFT JOIN agents a ON a.id = s.agent_id
 		WHERE m.url = ? AND r.name <> ? AND r.status <> 'deleted' AND COALESCE(a.deleted_at, 0) = 0 LIMIT 1`, address, name)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -145,10 +146,10 @@ func checkRemote(t *tx, name, address string) error {
 }
 
 // checkRemotes is remoteFree for the addresses of versions that come back.
-func checkRemotes(t *tx, name string, versions []string) error {
+func checkRemotes(t *sqlite.Tx, name string, versions []string) error {
 	for _, v := range versions {
 		var urls []string
-		if err := t.list(&urls, `SELECT m.url FROM release_remotes m JOIN releases r ON r.id = m.release_id WHERE r.name = ? AND r.version = ?`, name, v); err != nil {
+		if err := t.List(&urls, `SELECT m.url FROM release_remotes m JOIN releases r ON r.id = m.release_id WHERE r.name = ? AND r.version = ?`, name, v); err != nil {
 			return err
 		}
 		for _, u := range urls {
@@ -162,7 +163,7 @@ func checkRemotes(t *tx, name string, versions []string) error {
 
 // touchReleases tells mirrors that what an agent's releases say of their
 // status may be something else now.
-func touchReleases(t *tx, agentID string, at int64) error {
-	_, err := t.exec(`UPDATE releases SET updated_at = ? WHERE name = (SELECT name FROM servers WHERE agent_id = ?)`, at, agentID)
+func touchReleases(t *sqlite.Tx, agentID string, at int64) error {
+	_, err := t.Exec(`UPDATE releases SET updated_at = ? WHERE name = (SELECT name FROM servers WHERE agent_id = ?)`, at, agentID)
 	return err
 }

@@ -83,7 +83,7 @@ func TestReleases_ReadsIndexes(t *testing.T) {
 		var out strings.Builder
 		for _, q := range []func(hub.ReleaseFilter) (string, []any){publishedQuery, registeredQuery} {
 			query, args := q(f)
-			s, err := d.reader(t.Context(), "EXPLAIN QUERY PLAN "+query)
+			s, err := d.Statement(t.Context(), "EXPLAIN QUERY PLAN "+query)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -9,6 +9,7 @@ import (
 
 	"agentsite/internal/clock"
 	"agentsite/internal/hub"
+	"agentsite/store/sqlite"
 )
 
 type releaseRow struct {
@@ -44,11 +45,11 @@ func (r releaseRow) release() hub.Release {
 func (d *DB) Releases(ctx context.Context, f hub.ReleaseFilter) ([]hub.Release, error) {
 	out, err := d.published(ctx, f)
 	if err != nil || f.Namespace == "" {
-		return out, mapError(err)
+		return out, sqlite.MapError(err)
 	}
 	own, err := d.registered(ctx, f)
 	if err != nil || len(own) == 0 {
-		return out, mapError(err)
+		return out, sqlite.MapError(err)
 	}
 	out = append(out, own...)
 	slices.SortStableFunc(out, func(a, b hub.Release) int {
@@ -84,7 +85,7 @@ const effective = `CASE WHEN COALESCE(a.deleted_at, 0) > 0 OR COALESCE(a.status,
 func (d *DB) published(ctx context.Context, f hub.ReleaseFilter) ([]hub.Release, error) {
 	query, args := publishedQuery(f)
 	var rows []releaseRow
-	err := d.list(ctx, &rows, query, args...)
+	err := d.List(ctx, &rows, query, args...)
 	out := make([]hub.Release, len(rows))
 	for i, r := range rows {
 		out[i] = r.release()
@@ -157,7 +158,7 @@ func (d *DB) registered(ctx context.Context, f hub.ReleaseFilter) ([]hub.Release
 		releaseRow
 		Spec string `db:"spec"`
 	}
-	if err := d.list(ctx, &rows, query, args...); err != nil {
+	if err := d.List(ctx, &rows, query, args...); err != nil {
 		return nil, err
 	}
 	out := make([]hub.Release, len(rows))

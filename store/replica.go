@@ -13,6 +13,7 @@ import (
 	"agentsite/internal/federation"
 	"agentsite/internal/record"
 	"agentsite/migrations"
+	"agentsite/store/sqlite"
 )
 
 // ReplicaName is the replica's database inside the data folder.
@@ -41,11 +42,11 @@ const (
 // federation.Replica. It is safe for concurrent use; whoever opened it closes
 // it, which waits for queued writes.
 type Replica struct {
-	*file
+	*sqlite.DB
 	own     record.PortalID
 	network string
 	// known is the standing of portals, true to the disk.
-	known *cache[known]
+	known *sqlite.Cache[known]
 	next  int64 // of wires; owned by the writer goroutine
 	open  openPortals
 }
@@ -123,7 +124,7 @@ func moveAside(path string) error {
 	if err := os.Remove(path + damagedSuffix); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	return flushDir(filepath.Dir(path))
+	return sqlite.SyncDir(filepath.Dir(path))
 }
 
 // createReplica makes the file, private from its first byte, with what must be
@@ -134,7 +135,7 @@ func createReplica(ctx context.Context, path string) error {
 		return err
 	}
 	defer f.Close()
-	pool, err := connect(path, "file:"+uriPath(path), 1)
+	pool, err := sqlite.Connect(path, "file:"+sqlite.EscapePath(path), 1)
 	if err != nil {
 		return err
 	}
@@ -144,12 +145,12 @@ func createReplica(ctx context.Context, path string) error {
 			return err
 		}
 	}
-	return errors.Join(f.Sync(), flushDir(filepath.Dir(path)))
+	return errors.Join(f.Sync(), sqlite.SyncDir(filepath.Dir(path)))
 }
 
 // replicaFile is what a replica's database is.
-func replicaFile() kind {
-	return kind{id: replicaID, steps: migrations.Replica(), schema: migrations.Schema("replica"), write: replicaDSN, damaged: markReplica}
+func replicaFile() sqlite.Kind {
+	return sqlite.Kind{ID: replicaID, Migrations: migrations.Replica(), Schema: migrations.Schema("replica"), WriteDSN: replicaDSN, Damaged: markReplica}
 }
 
 // markReplica has the next start begin a new replica.
@@ -157,23 +158,23 @@ func markReplica(path string) error { return os.WriteFile(path+damagedSuffix, ni
 
 func replicaDSN(path string) string {
 	return fmt.Sprintf("file:%s?_busy_timeout=5000&_journal_mode=WAL&_synchronous=%s&_foreign_keys=1&_txlock=immediate&_dqs=0&_pragma=cache_size(-%d)&_pragma=wal_autocheckpoint(%d)",
-		uriPath(path), synchronous, replicaCacheKB, replicaCheckpointPages)
+		sqlite.EscapePath(path), sqlite.Synchronous, replicaCacheKB, replicaCheckpointPages)
 }
 
 // openReplica opens the file of a replica, whoever it belongs to.
 func openReplica(ctx context.Context, path string, log *slog.Logger) (*Replica, error) {
-	if err := checkFile(path); err != nil {
+	if err := sqlite.CheckFile(path); err != nil {
 		return nil, err
 	}
-	if _, err := replicaFile().schemaIn(ctx, path); err != nil {
+	if _, err := replicaFile().SchemaIn(ctx, path); err != nil {
 		return nil, err
 	}
-	f, err := openSQLite(ctx, path, replicaFile(), log)
+	f, err := sqlite.Open(ctx, path, replicaFile(), log)
 	if err != nil {
 		return nil, err
 	}
-	r := &Replica{file: f, known: newCache[known](maxKnown), open: openPortals{make(map[record.PortalID]*portalRow)}}
-	if err := r.get(ctx, &r.next, `SELECT COALESCE(MAX(n), 0) FROM wires`); err != nil {
+	r := &Replica{DB: f, known: sqlite.NewCache[known](maxKnown), open: openPortals{make(map[record.PortalID]*portalRow)}}
+	if err := r.Get(ctx, &r.next, `SELECT COALESCE(MAX(n), 0) FROM wires`); err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
 	return r, nil
@@ -182,10 +183,10 @@ func openReplica(ctx context.Context, path string, log *slog.Logger) (*Replica, 
 // claim makes a new replica the portal's and refuses another's.
 func (r *Replica) claim(ctx context.Context, own record.PortalID, network string) error {
 	var owner struct{ Portal, Network string }
-	switch err := r.get(ctx, &owner, `SELECT portal, network FROM owner WHERE id = 1`); {
+	switch err := r.Get(ctx, &owner, `SELECT portal, network FROM owner WHERE id = 1`); {
 	case errors.Is(err, sql.ErrNoRows):
-		err := r.write(ctx, func(t *tx) error {
-			_, err := t.exec(`INSERT INTO owner (id, portal, network) VALUES (1, ?, ?)`, own, network)
+		err := r.Write(ctx, func(t *sqlite.Tx) error {
+			_, err := t.Exec(`INSERT INTO owner (id, portal, network) VALUES (1, ?, ?)`, own, network)
 			return err
 		})
 		if err != nil {
@@ -207,15 +208,15 @@ func (r *Replica) claim(ctx context.Context, own record.PortalID, network string
 // came after a number that a lost or restored replica gave misses nothing.
 func (r *Replica) number(ctx context.Context) error {
 	now := clock.Now().UnixMilli()
-	return r.write(ctx, func(t *tx) error {
-		res, err := t.exec(`UPDATE sqlite_sequence SET seq = MAX(seq, ?) WHERE name = 'said'`, now)
+	return r.Write(ctx, func(t *sqlite.Tx) error {
+		res, err := t.Exec(`UPDATE sqlite_sequence SET seq = MAX(seq, ?) WHERE name = 'said'`, now)
 		if err != nil {
 			return err
 		}
 		if n, err := res.RowsAffected(); err != nil || n > 0 {
 			return err
 		}
-		_, err = t.exec(`INSERT INTO sqlite_sequence (name, seq) VALUES ('said', ?)`, now)
+		_, err = t.Exec(`INSERT INTO sqlite_sequence (name, seq) VALUES ('said', ?)`, now)
 		return err
 	})
 }
@@ -223,7 +224,7 @@ func (r *Replica) number(ctx context.Context) error {
 // look returns what is cached or stored of a portal; ok is false when
 // nothing is known of it.
 func (r *Replica) look(ctx context.Context, id record.PortalID) (known, bool, error) {
-	k, generation, ok := r.known.get(string(id))
+	k, generation, ok := r.known.Get(string(id))
 	if ok {
 		return k, true, nil
 	}
@@ -231,7 +232,7 @@ func (r *Replica) look(ctx context.Context, id record.PortalID) (known, bool, er
 		portalRow
 		Card []byte
 	}
-	err := r.get(ctx, &row, `SELECT `+portalColumns+`, (SELECT wire FROM said WHERE portal = portals.id AND type = 'portal/1' AND about = '') AS card FROM portals WHERE portal = ?`, id)
+	err := r.Get(ctx, &row, `SELECT `+portalColumns+`, (SELECT wire FROM said WHERE portal = portals.id AND type = 'portal/1' AND about = '') AS card FROM portals WHERE portal = ?`, id)
 	if errors.Is(err, sql.ErrNoRows) {
 		return known{}, false, nil // not cached: a request can name any portal
 	}
@@ -239,7 +240,7 @@ func (r *Replica) look(ctx context.Context, id record.PortalID) (known, bool, er
 		return known{}, false, r.seeing(err)
 	}
 	k = known{id: row.ID, standing: row.standing(ringOf(r.network, row.Card)), fresh: row.Slots == 0}
-	r.known.put(string(id), k, generation)
+	r.known.Put(string(id), k, generation)
 	return k, true, nil
 }
 
@@ -260,10 +261,10 @@ func ringOf(network string, card []byte) *record.Ring {
 // seeing gives an error of reading its kind, and has a damaged file replaced at
 // the next start.
 func (r *Replica) seeing(err error) error {
-	if err != nil && unreadable(err) {
-		r.judge(err)
+	if err != nil && sqlite.IsDamaged(err) {
+		r.NoteError(err)
 	}
-	return mapError(err)
+	return sqlite.MapError(err)
 }
 
 // Standing implements record.Memory.

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"agentsite/internal/record"
+	"agentsite/store/sqlite"
 )
 
 // slotRow is what agents remembers of a slot.
@@ -70,15 +71,15 @@ func stepOf(n int) int {
 }
 
 // loadAgents returns the rows of some agents of a portal.
-func loadAgents(t *tx, p *portalRow, keys []record.Hash) (map[record.Hash]slotRow, error) {
+func loadAgents(t *sqlite.Tx, p *portalRow, keys []record.Hash) (map[record.Hash]slotRow, error) {
 	if p.Slots == 0 {
 		return nil, nil // as in the most of a first sync
 	}
-	return lookUp(p.ID, keys, func(dest *[]slotRow, query string, args ...any) error { return t.list(dest, query, args...) })
+	return lookUp(p.ID, keys, func(dest *[]slotRow, query string, args ...any) error { return t.List(dest, query, args...) })
 }
 
 // keepAgents keeps agents of one portal, in order.
-func (r *Replica) keepAgents(t *tx, list []record.Keeping, kept []bool) error {
+func (r *Replica) keepAgents(t *sqlite.Tx, list []record.Keeping, kept []bool) error {
 	p, err := r.loadPortal(t, list[0].Record.Portal, false)
 	if err != nil || p == nil {
 		return err
@@ -166,7 +167,7 @@ const (
 )
 
 // placeAgents stores records, as many as a step.
-func placeAgents(t *tx, p *portalRow, list []placed) error {
+func placeAgents(t *sqlite.Tx, p *portalRow, list []placed) error {
 	wires := make([]any, 0, 3*len(list))
 	rows := make([]any, 0, 12*len(list))
 	for i := range list {
@@ -175,10 +176,10 @@ func placeAgents(t *tx, p *portalRow, list []placed) error {
 		wires = append(wires, list[i].n, gone, rec.Wire)
 		rows = append(rows, p.ID, list[i].key[:], rec.Epoch, rec.Seq, rec.Hash[:], list[i].Until, rec.Expires, string(rec.Key), gone, len(rec.Wire), list[i].n, p.Turn)
 	}
-	if _, err := t.exec(wireInsert+tuples(len(list), `(?, ?, ?)`), wires...); err != nil {
+	if _, err := t.Exec(wireInsert+tuples(len(list), `(?, ?, ?)`), wires...); err != nil {
 		return err
 	}
-	_, err := t.exec(agentReplace+tuples(len(list), `(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`), rows...)
+	_, err := t.Exec(agentReplace+tuples(len(list), `(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`), rows...)
 	return err
 }
 

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 
 	"github.com/pressly/goose/v3"
+
+	"agentsite/store/sqlite"
 )
 
 // copyReplica writes what a backup keeps of the replica in the folder data to
@@ -28,12 +30,12 @@ func copyReplica(ctx context.Context, data, dir string) (there bool, err error) 
 			os.Remove(to)
 		}
 	}()
-	pool, err := connect(to, "file:"+uriPath(to), 1)
+	pool, err := sqlite.Connect(to, "file:"+sqlite.EscapePath(to), 1)
 	if err != nil {
 		return false, err
 	}
 	defer pool.Close()
-	p, err := goose.NewProvider(goose.DialectSQLite3, pool.DB, replicaFile().steps)
+	p, err := goose.NewProvider(goose.DialectSQLite3, pool.DB, replicaFile().Migrations)
 	if err != nil {
 		return false, err
 	}
@@ -45,7 +47,7 @@ func copyReplica(ctx context.Context, data, dir string) (there bool, err error) 
 		return false, err
 	}
 	defer c.Close()
-	if _, err := c.ExecContext(ctx, `ATTACH ? AS live`, "file:"+uriPath(from)+"?mode=ro"); err != nil {
+	if _, err := c.ExecContext(ctx, `ATTACH ? AS live`, "file:"+sqlite.EscapePath(from)+"?mode=ro"); err != nil {
 		return false, err
 	}
 	// One transaction, so that all is of one moment.
@@ -75,5 +77,5 @@ func copyReplica(ctx context.Context, data, dir string) (there bool, err error) 
 	if err != nil {
 		return false, err
 	}
-	return true, errors.Join(f.Sync(), f.Close(), flushDir(dir))
+	return true, errors.Join(f.Sync(), f.Close(), sqlite.SyncDir(dir))
 }

@@ -7,6 +7,7 @@ import (
 	"agentsite/internal/clock"
 	"agentsite/internal/federation"
 	"agentsite/internal/record"
+	"agentsite/store/sqlite"
 )
 
 var _ federation.DHTStore = (*Replica)(nil)
@@ -19,7 +20,7 @@ func (r *Replica) DHTNodes(ctx context.Context) (all []federation.DHTNode, err e
 			return false, err
 		}
 		if len(id) != len(record.Hash{}) {
-			return false, errBadValue
+			return false, sqlite.ErrBadValue
 		}
 		all = append(all, federation.DHTNode{ID: record.Hash(id), Node: node})
 		return true, nil
@@ -29,8 +30,8 @@ func (r *Replica) DHTNodes(ctx context.Context) (all []federation.DHTNode, err e
 
 // KeepDHTNodes implements federation.DHTStore.
 func (r *Replica) KeepDHTNodes(ctx context.Context, all []federation.DHTNode) error {
-	return r.write(ctx, func(t *tx) error {
-		if _, err := t.exec(`DELETE FROM dht_nodes`); err != nil {
+	return r.Write(ctx, func(t *sqlite.Tx) error {
+		if _, err := t.Exec(`DELETE FROM dht_nodes`); err != nil {
 			return err
 		}
 		for i, n := range all {
@@ -38,7 +39,7 @@ func (r *Replica) KeepDHTNodes(ctx context.Context, all []federation.DHTNode) er
 			if node == nil {
 				node = []byte{}
 			}
-			if _, err := t.exec(`INSERT INTO dht_nodes (rank, id, node) VALUES (?, ?, ?)`, i, n.ID[:], node); err != nil {
+			if _, err := t.Exec(`INSERT INTO dht_nodes (rank, id, node) VALUES (?, ?, ?)`, i, n.ID[:], node); err != nil {
 				return err
 			}
 		}
@@ -61,7 +62,7 @@ func (r *Replica) DHTRecords(ctx context.Context, yield func(key record.Hash, va
 			var x row
 			err := rows.Scan(&x.key, &x.by, &x.value)
 			if err == nil && len(x.key) != len(record.Hash{}) {
-				err = errBadValue
+				err = sqlite.ErrBadValue
 			}
 			page = append(page, x)
 			return true, err
@@ -81,8 +82,8 @@ func (r *Replica) DHTRecords(ctx context.Context, yield func(key record.Hash, va
 // KeepDHTRecords implements federation.DHTStore.
 func (r *Replica) KeepDHTRecords(ctx context.Context, more []federation.DHTRecord) error {
 	now := clock.Now().UnixMilli()
-	if err := r.write(ctx, func(t *tx) error {
-		_, err := t.exec(`DELETE FROM dht_records WHERE expires <= ?`, now)
+	if err := r.Write(ctx, func(t *sqlite.Tx) error {
+		_, err := t.Exec(`DELETE FROM dht_records WHERE expires <= ?`, now)
 		return err
 	}); err != nil {
 		return err
@@ -90,9 +91,9 @@ func (r *Replica) KeepDHTRecords(ctx context.Context, more []federation.DHTRecor
 	for len(more) > 0 {
 		page := more[:min(len(more), pageDHT)]
 		more = more[len(page):]
-		err := r.write(ctx, func(t *tx) error {
+		err := r.Write(ctx, func(t *sqlite.Tx) error {
 			for _, k := range page {
-				if _, err := t.exec(`INSERT OR REPLACE INTO dht_records (key, publisher, expires, value) VALUES (?, ?, ?, ?)`, k.Key[:], k.Publisher[:], k.Expires, k.Value); err != nil {
+				if _, err := t.Exec(`INSERT OR REPLACE INTO dht_records (key, publisher, expires, value) VALUES (?, ?, ?, ?)`, k.Key[:], k.Publisher[:], k.Expires, k.Value); err != nil {
 					return err
 				}
 			}
@@ -107,11 +108,11 @@ func (r *Replica) KeepDHTRecords(ctx context.Context, more []federation.DHTRecor
 
 // ForgetDHT implements federation.DHTStore.
 func (r *Replica) ForgetDHT(ctx context.Context, publisher record.Hash) error {
-	return r.write(ctx, func(t *tx) error {
-		if _, err := t.exec(`DELETE FROM dht_nodes WHERE id = ?`, publisher[:]); err != nil {
+	return r.Write(ctx, func(t *sqlite.Tx) error {
+		if _, err := t.Exec(`DELETE FROM dht_nodes WHERE id = ?`, publisher[:]); err != nil {
 			return err
 		}
-		_, err := t.exec(`DELETE FROM dht_records WHERE publisher = ?`, publisher[:])
+		_, err := t.Exec(`DELETE FROM dht_records WHERE publisher = ?`, publisher[:])
 		return err
 	})
 }

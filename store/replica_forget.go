@@ -6,24 +6,25 @@ import (
 	"time"
 
 	"agentsite/internal/record"
+	"agentsite/store/sqlite"
 )
 
 // voidAgents lets the records go of agents that are held and for which where
 // says so, and returns how many; their versions are remembered.
-func voidAgents(t *tx, p *portalRow, where string, args ...any) (int64, error) {
+func voidAgents(t *sqlite.Tx, p *portalRow, where string, args ...any) (int64, error) {
 	if p.Slots == 0 {
 		return 0, nil
 	}
 	where = ` WHERE portal = ? AND n IS NOT NULL AND ` + where
 	args = append([]any{p.ID}, args...)
 	var sum struct{ Rows, Agents, Bytes int64 }
-	if err := t.get(&sum, `SELECT COUNT(*) AS rows, COALESCE(SUM(1 - gone), 0) AS agents, COALESCE(SUM(size), 0) AS bytes FROM agents`+where, args...); err != nil || sum.Rows == 0 {
+	if err := t.Get(&sum, `SELECT COUNT(*) AS rows, COALESCE(SUM(1 - gone), 0) AS agents, COALESCE(SUM(size), 0) AS bytes FROM agents`+where, args...); err != nil || sum.Rows == 0 {
 		return 0, err
 	}
-	if _, err := t.exec(`DELETE FROM wires WHERE n IN (SELECT n FROM agents`+where+`)`, args...); err != nil {
+	if _, err := t.Exec(`DELETE FROM wires WHERE n IN (SELECT n FROM agents`+where+`)`, args...); err != nil {
 		return 0, err
 	}
-	if _, err := t.exec(`UPDATE agents SET n = NULL, size = 0`+where, args...); err != nil {
+	if _, err := t.Exec(`UPDATE agents SET n = NULL, size = 0`+where, args...); err != nil {
 		return 0, err
 	}
 	p.Agents -= sum.Agents
@@ -33,8 +34,8 @@ func voidAgents(t *tx, p *portalRow, where string, args ...any) (int64, error) {
 }
 
 // deleteAgents forgets the versions of agents that are not held.
-func deleteAgents(t *tx, p *portalRow, where string, args ...any) error {
-	res, err := t.exec(`DELETE FROM agents WHERE portal = ? AND n IS NULL AND `+where, append([]any{p.ID}, args...)...)
+func deleteAgents(t *sqlite.Tx, p *portalRow, where string, args ...any) error {
+	res, err := t.Exec(`DELETE FROM agents WHERE portal = ? AND n IS NULL AND `+where, append([]any{p.ID}, args...)...)
 	if err != nil {
 		return err
 	}
@@ -48,14 +49,14 @@ func deleteAgents(t *tx, p *portalRow, where string, args ...any) error {
 }
 
 // voidSaid lets go of what else a portal said and where is true of.
-func voidSaid(t *tx, p *portalRow, where string, args ...any) error {
+func voidSaid(t *sqlite.Tx, p *portalRow, where string, args ...any) error {
 	where = ` WHERE portal = ? AND wire IS NOT NULL AND ` + where
 	args = append([]any{p.ID}, args...)
 	var sum struct{ Rows, Heads, Bytes int64 }
-	if err := t.get(&sum, `SELECT COUNT(*) AS rows, COALESCE(SUM(type = 'head/1'), 0) AS heads, COALESCE(SUM(length(wire)), 0) AS bytes FROM said`+where, args...); err != nil || sum.Rows == 0 {
+	if err := t.Get(&sum, `SELECT COUNT(*) AS rows, COALESCE(SUM(type = 'head/1'), 0) AS heads, COALESCE(SUM(length(wire)), 0) AS bytes FROM said`+where, args...); err != nil || sum.Rows == 0 {
 		return err
 	}
-	if _, err := t.exec(`UPDATE said SET wire = NULL`+where, args...); err != nil {
+	if _, err := t.Exec(`UPDATE said SET wire = NULL`+where, args...); err != nil {
 		return err
 	}
 	p.Bytes -= sum.Bytes
@@ -68,7 +69,7 @@ func voidSaid(t *tx, p *portalRow, where string, args ...any) error {
 
 // Drop implements federation.Replica.
 func (r *Replica) Drop(ctx context.Context, portal record.PortalID) error {
-	return r.change(ctx, func(t *tx) error {
+	return r.change(ctx, func(t *sqlite.Tx) error {
 		p, err := r.loadPortal(t, portal, false)
 		if err != nil || p == nil {
 			return err
@@ -86,7 +87,7 @@ func (r *Replica) Drop(ctx context.Context, portal record.PortalID) error {
 
 // LetGo implements federation.Replica.
 func (r *Replica) LetGo(ctx context.Context, portal record.PortalID, most int) (done bool, err error) {
-	err = r.change(ctx, func(t *tx) error {
+	err = r.change(ctx, func(t *sqlite.Tx) error {
 		done = true
 		p, err := r.loadPortal(t, portal, false)
 		if err != nil || p == nil {
@@ -106,7 +107,7 @@ func (r *Replica) LetGo(ctx context.Context, portal record.PortalID, most int) (
 
 // Omit implements federation.Replica.
 func (r *Replica) Omit(ctx context.Context, portal record.PortalID, keys []record.Hash) error {
-	return r.inSteps(ctx, portal, keys, func(t *tx, p *portalRow, key record.Hash) error {
+	return r.inSteps(ctx, portal, keys, func(t *sqlite.Tx, p *portalRow, key record.Hash) error {
 		if _, err := deleteReplaced(t, p, `akey = ?`, key[:]); err != nil {
 			return err
 		}
@@ -126,10 +127,10 @@ func (p *portalRow) stay(was *portalRow) {
 const sweepStep = 256
 
 // inSteps calls fn for keys of agents of a portal in writes of bounded length.
-func (r *Replica) inSteps(ctx context.Context, portal record.PortalID, keys []record.Hash, fn func(*tx, *portalRow, record.Hash) error) error {
+func (r *Replica) inSteps(ctx context.Context, portal record.PortalID, keys []record.Hash, fn func(*sqlite.Tx, *portalRow, record.Hash) error) error {
 	for len(keys) > 0 {
 		step := keys[:min(sweepStep, len(keys))]
-		err := r.change(ctx, func(t *tx) error {
+		err := r.change(ctx, func(t *sqlite.Tx) error {
 			p, err := r.loadPortal(t, portal, false)
 			if err != nil || p == nil {
 				return err
@@ -151,14 +152,14 @@ func (r *Replica) inSteps(ctx context.Context, portal record.PortalID, keys []re
 
 // Release implements federation.Replica.
 func (r *Replica) Release(ctx context.Context, portal record.PortalID) error {
-	return r.change(ctx, func(t *tx) error {
+	return r.change(ctx, func(t *sqlite.Tx) error {
 		p, err := r.loadPortal(t, portal, false)
 		if err != nil || p == nil || !p.Quarantined {
 			return err
 		}
 		p.Quarantined = false
 		p.turn()
-		_, err = t.exec(`UPDATE conflicts SET released = 1 WHERE portal = ? AND released = 0`, p.ID)
+		_, err = t.Exec(`UPDATE conflicts SET released = 1 WHERE portal = ? AND released = 0`, p.ID)
 		return err
 	})
 }
@@ -176,7 +177,7 @@ func (r *Replica) Sweep(ctx context.Context, now time.Time) error {
 		ID     int64
 		Portal record.PortalID
 	}
-	if err := r.list(ctx, &portals, `SELECT id, portal FROM portals ORDER BY id`); err != nil {
+	if err := r.List(ctx, &portals, `SELECT id, portal FROM portals ORDER BY id`); err != nil {
 		return r.seeing(err)
 	}
 	for _, p := range portals {
@@ -213,7 +214,7 @@ func (r *Replica) sweepAgents(ctx context.Context, id int64, portal record.Porta
 		if err != nil {
 			return err
 		}
-		err = r.inSteps(ctx, portal, due, func(t *tx, p *portalRow, key record.Hash) error {
+		err = r.inSteps(ctx, portal, due, func(t *sqlite.Tx, p *portalRow, key record.Hash) error {
 			was := *p
 			if _, err := voidAgents(t, p, `akey = ? AND expires <= ?`, key[:], now); err != nil {
 				return err
@@ -233,10 +234,10 @@ func (r *Replica) sweepSaid(ctx context.Context, id int64, portal record.PortalI
 	const due = `until > 0 AND (until <= ? OR wire IS NOT NULL AND expires <= ?)`
 	for {
 		var numbers []int64
-		if err := r.list(ctx, &numbers, `SELECT number FROM said WHERE portal = ? AND `+due+` LIMIT ?`, id, now, now, sweepStep); err != nil || len(numbers) == 0 {
+		if err := r.List(ctx, &numbers, `SELECT number FROM said WHERE portal = ? AND `+due+` LIMIT ?`, id, now, now, sweepStep); err != nil || len(numbers) == 0 {
 			return r.seeing(err)
 		}
-		err := r.change(ctx, func(t *tx) error {
+		err := r.change(ctx, func(t *sqlite.Tx) error {
 			p, err := r.loadPortal(t, portal, false)
 			if err != nil || p == nil {
 				return err
@@ -245,7 +246,7 @@ func (r *Replica) sweepSaid(ctx context.Context, id int64, portal record.PortalI
 				if err := voidSaid(t, p, `number = ? AND `+due, n, now, now); err != nil {
 					return err
 				}
-				res, err := t.exec(`DELETE FROM said WHERE number = ? AND until > 0 AND until <= ?`, n, now)
+				res, err := t.Exec(`DELETE FROM said WHERE number = ? AND until > 0 AND until <= ?`, n, now)
 				if err != nil {
 					return err
 				}

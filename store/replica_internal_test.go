@@ -16,6 +16,7 @@ import (
 	"agentsite/internal/ident"
 	"agentsite/internal/record"
 	"agentsite/internal/testing/recordtest"
+	"agentsite/store/sqlite"
 )
 
 func openOwn(t *testing.T, dir string) *Replica {
@@ -137,7 +138,7 @@ func TestOpenReplica_NeverFailsAStart(t *testing.T) {
 	}
 	exec := func(query string) func(*testing.T, string) {
 		return func(t *testing.T, path string) {
-			pool, err := connect(path, "file:"+path, 1)
+			pool, err := sqlite.Connect(path, "file:"+path, 1)
 			if err == nil {
 				_, err = pool.Exec(query)
 				pool.Close()
@@ -155,7 +156,7 @@ func TestOpenReplica_NeverFailsAStart(t *testing.T) {
 		"text":              {"not an SQLite database", spoil(func([]byte) []byte { return []byte("not a database at all, but of some length") })},
 		"cut short":         {"", spoil(func(b []byte) []byte { return b[:2*replicaPageBytes] })},
 		"another program's": {"not a database of agentsite", exec("PRAGMA application_id = 7")},
-		"a portal's":        {"not a database of agentsite", exec(fmt.Sprintf("PRAGMA application_id = %d", applicationID))},
+		"a portal's":        {"not a database of agentsite", exec(fmt.Sprintf("PRAGMA application_id = %d", sqlite.ApplicationID))},
 		"of a newer binary": {"has schema 99", exec("INSERT INTO goose_db_version (version_id, is_applied) VALUES (99, 1)")},
 		"another portal's":  {"belongs to the portal p1other", exec("UPDATE owner SET portal = 'p1other'")},
 		"another network's": {"belongs to the network elsewhere", exec("UPDATE owner SET network = 'elsewhere'")},
@@ -207,11 +208,11 @@ func TestReplica_ChecksItsOwnSettings(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	r := openOwn(t, dir)
-	if err := r.checkSettings(t.Context()); err != nil {
+	if err := r.CheckSettings(t.Context()); err != nil {
 		t.Error(err)
 	}
 	var page int
-	if err := r.get(t.Context(), &page, "PRAGMA page_size"); err != nil || page != replicaPageBytes {
+	if err := r.Get(t.Context(), &page, "PRAGMA page_size"); err != nil || page != replicaPageBytes {
 		t.Error(page, err)
 	}
 	if st, err := os.Stat(filepath.Join(dir, ReplicaName)); err != nil || st.Mode().Perm() != 0o600 {
@@ -289,7 +290,7 @@ func TestReplica_StaysTrueUnderEverythingAtOnce(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.known.set(func(rows map[string]known) { clear(rows) })
+		r.known.Set(func(rows map[string]known) { clear(rows) })
 		stored, err := r.Standing(t.Context(), id)
 		if err != nil || cached.Head != stored.Head || cached.Quarantined != stored.Quarantined || fmt.Sprint(cached.Ring) != fmt.Sprint(stored.Ring) {
 			t.Error("what is remembered is not what is stored", err)
@@ -332,10 +333,10 @@ func TestReplica_VerifyMendsWhatIsDamaged(t *testing.T) {
 			if before.Records != 11 {
 				t.Errorf("%d records", before.Records)
 			}
-			if err := r.write(t.Context(), func(t *tx) error { _, err := t.exec(c.query, c.args...); return err }); err != nil {
+			if err := r.Write(t.Context(), func(t *sqlite.Tx) error { _, err := t.Exec(c.query, c.args...); return err }); err != nil {
 				t.Fatal(err)
 			}
-			r.known.set(func(rows map[string]known) { clear(rows) })
+			r.known.Set(func(rows map[string]known) { clear(rows) })
 			if err := r.Close(); err != nil {
 				t.Fatal(err)
 			}
@@ -359,8 +360,8 @@ func TestReplica_VerifyBeginsAnewWhenAnOwnRecordIsDamaged(t *testing.T) {
 	t.Parallel()
 	r := openOwn(t, t.TempDir())
 	_, _, own := stock(t, r)
-	if err := r.write(t.Context(), func(t *tx) error {
-		_, err := t.exec(`UPDATE agents SET hash = zeroblob(32) WHERE portal = (SELECT id FROM portals WHERE portal = ?)`, own.ID)
+	if err := r.Write(t.Context(), func(t *sqlite.Tx) error {
+		_, err := t.Exec(`UPDATE agents SET hash = zeroblob(32) WHERE portal = (SELECT id FROM portals WHERE portal = ?)`, own.ID)
 		return err
 	}); err != nil {
 		t.Fatal(err)

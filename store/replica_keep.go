@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"agentsite/internal/record"
+	"agentsite/store/sqlite"
 )
 
 // Keep implements record.Memory.
@@ -20,7 +21,7 @@ func (r *Replica) KeepAll(ctx context.Context, list []record.Keeping) (kept []bo
 	if len(list) > record.MaxBatch {
 		return nil, fmt.Errorf("%d records at once are more than %d", len(list), record.MaxBatch)
 	}
-	err = r.change(ctx, func(t *tx) error {
+	err = r.change(ctx, func(t *sqlite.Tx) error {
 		kept = make([]bool, len(list))
 		for from := 0; from < len(list); {
 			to := from
@@ -49,14 +50,14 @@ func (r *Replica) KeepAll(ctx context.Context, list []record.Keeping) (kept []bo
 
 // change is write for what may change rows of portals. A failed write is taken
 // back whole, with what it made of the rows in memory.
-func (r *Replica) change(ctx context.Context, fn func(*tx) error) error {
-	return r.write(ctx, func(t *tx) error {
+func (r *Replica) change(ctx context.Context, fn func(*sqlite.Tx) error) error {
+	return r.Write(ctx, func(t *sqlite.Tx) error {
 		err := fn(t)
 		if err == nil {
 			err = r.storePortals(t)
 		}
 		if err != nil {
-			t.requireRollback()
+			t.RequireRollback()
 		}
 		return err
 	})
@@ -96,7 +97,7 @@ func seenOf(epoch, seq, until int64, hash []byte, held bool) record.Seen {
 const saidBySlot = `SELECT number, epoch, seq, until, hash, wire IS NOT NULL AS held, COALESCE(length(wire), 0) AS size FROM said WHERE portal = ? AND type = ? AND about = ?`
 
 // keepSaid keeps a record that is no agent's.
-func (r *Replica) keepSaid(t *tx, k record.Keeping) (bool, error) {
+func (r *Replica) keepSaid(t *sqlite.Tx, k record.Keeping) (bool, error) {
 	rec, slot := k.Record, k.Record.Slot()
 	p, err := r.loadPortal(t, rec.Portal, rec.Type == record.TypeCard)
 	if err != nil || p == nil || !p.admits(rec) {
@@ -104,7 +105,7 @@ func (r *Replica) keepSaid(t *tx, k record.Keeping) (bool, error) {
 	}
 	var row saidRow
 	var is record.Seen
-	switch err := t.get(&row, saidBySlot, p.ID, slot.Type, slot.About); {
+	switch err := t.Get(&row, saidBySlot, p.ID, slot.Type, slot.About); {
 	case err == nil:
 		is = row.seen()
 	case !errors.Is(err, sql.ErrNoRows):
@@ -114,12 +115,12 @@ func (r *Replica) keepSaid(t *tx, k record.Keeping) (bool, error) {
 		return false, nil
 	}
 	if row.Number != 0 {
-		if _, err := t.exec(`DELETE FROM said WHERE number = ?`, row.Number); err != nil {
+		if _, err := t.Exec(`DELETE FROM said WHERE number = ?`, row.Number); err != nil {
 			return false, err
 		}
 		p.Bytes -= slotBytes + row.Size
 	}
-	_, err = t.exec(`INSERT INTO said (portal, type, about, epoch, seq, hash, until, expires, signer, wire) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+	_, err = t.Exec(`INSERT INTO said (portal, type, about, epoch, seq, hash, until, expires, signer, wire) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		p.ID, slot.Type, slot.About, rec.Epoch, rec.Seq, rec.Hash[:], k.Until, rec.Expires, rec.Key, rec.Wire)
 	if err != nil {
 		return false, err
@@ -136,7 +137,7 @@ func (r *Replica) keepSaid(t *tx, k record.Keeping) (bool, error) {
 }
 
 // applyCard lets go what keys signed that the card does not list.
-func applyCard(t *tx, p *portalRow, card *record.Card) error {
+func applyCard(t *sqlite.Tx, p *portalRow, card *record.Card) error {
 	p.ring = card.Ring()
 	p.turn()
 	args := make([]any, record.MaxKeys) // empty ones are nobody's
@@ -157,7 +158,7 @@ func applyCard(t *tx, p *portalRow, card *record.Card) error {
 
 // applyHead notes a head, and forgets agents of an epoch that is over: no head
 // will cover them, and the head's own version keeps them out.
-func applyHead(t *tx, p *portalRow, head *record.Head) error {
+func applyHead(t *sqlite.Tx, p *portalRow, head *record.Head) error {
 	over := head.Epoch > p.HeadEpoch
 	if head.Version() == (record.Version{Epoch: p.HeadEpoch, Seq: p.HeadSeq}) {
 		p.notWhole() // of two heads of one version it is not known to which it adds up
@@ -182,13 +183,13 @@ func applyHead(t *tx, p *portalRow, head *record.Head) error {
 // quarantined already only the first is kept, unless it proves nothing to
 // others and the new one does.
 func (r *Replica) Quarantine(ctx context.Context, c record.Conflict) error {
-	return r.change(ctx, func(t *tx) error {
+	return r.change(ctx, func(t *sqlite.Tx) error {
 		p, err := r.loadPortal(t, c.Slot.Portal, true)
 		if err != nil {
 			return err
 		}
 		var released bool
-		err = t.get(&released, `SELECT released FROM conflicts WHERE portal = ? AND type = ? AND about = ? AND epoch = ? AND seq = ?`,
+		err = t.Get(&released, `SELECT released FROM conflicts WHERE portal = ? AND type = ? AND about = ? AND epoch = ? AND seq = ?`,
 			p.ID, c.Slot.Type, c.Slot.About, c.Epoch, c.Seq)
 		if err == nil && released {
 			return nil // an operator knows of it
@@ -198,19 +199,19 @@ func (r *Replica) Quarantine(ctx context.Context, c record.Conflict) error {
 		}
 		if p.Quarantined {
 			var proofs int
-			if err := t.get(&proofs, `SELECT COUNT(*) FROM conflicts WHERE portal = ? AND released = 0 AND type = 'head/1' AND lower IS NOT NULL AND higher IS NOT NULL`, p.ID); err != nil {
+			if err := t.Get(&proofs, `SELECT COUNT(*) FROM conflicts WHERE portal = ? AND released = 0 AND type = 'head/1' AND lower IS NOT NULL AND higher IS NOT NULL`, p.ID); err != nil {
 				return err
 			}
 			if proofs > 0 || c.Proof() == nil {
 				return nil
 			}
-			if _, err := t.exec(`DELETE FROM conflicts WHERE portal = ? AND released = 0`, p.ID); err != nil {
+			if _, err := t.Exec(`DELETE FROM conflicts WHERE portal = ? AND released = 0`, p.ID); err != nil {
 				return err
 			}
 		}
 		p.Quarantined = true
 		p.turn()
-		_, err = t.exec(`INSERT INTO conflicts (portal, type, about, epoch, seq, lower, higher) VALUES (?, ?, ?, ?, ?, ?, ?)`,
+		_, err = t.Exec(`INSERT INTO conflicts (portal, type, about, epoch, seq, lower, higher) VALUES (?, ?, ?, ?, ?, ?, ?)`,
 			p.ID, c.Slot.Type, c.Slot.About, c.Epoch, c.Seq, c.Lower, c.Higher)
 		return err
 	})

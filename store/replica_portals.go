@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"agentsite/internal/record"
+	"agentsite/store/sqlite"
 )
 
 // portalRow is one row of portals. A transaction changes the one it has in
@@ -38,8 +39,8 @@ type openPortals struct {
 	rows map[record.PortalID]*portalRow
 }
 
-// ended forgets the rows, because the next transaction reads its own.
-func (o *openPortals) ended(bool) { clear(o.rows) }
+// Ended forgets the rows, because the next transaction reads its own.
+func (o *openPortals) Ended(bool) { clear(o.rows) }
 
 const portalColumns = `id, quarantined, head_epoch, head_seq, head_issued, head_expires, head_count, agents, slots, bytes, at_epoch, at_seq, whole_epoch, whole_seq, whole_hash, turn`
 
@@ -63,17 +64,17 @@ func (p *portalRow) notWhole() {
 
 // loadPortal returns the row of a portal, nil when there is none and create is
 // false.
-func (r *Replica) loadPortal(t *tx, id record.PortalID, create bool) (*portalRow, error) {
+func (r *Replica) loadPortal(t *sqlite.Tx, id record.PortalID, create bool) (*portalRow, error) {
 	if p, ok := r.open.rows[id]; ok {
 		return p, nil
 	}
 	p := new(portalRow)
-	err := t.get(p, `SELECT `+portalColumns+` FROM portals WHERE portal = ?`, id)
+	err := t.Get(p, `SELECT `+portalColumns+` FROM portals WHERE portal = ?`, id)
 	switch {
 	case errors.Is(err, sql.ErrNoRows) && !create:
 		return nil, nil
 	case errors.Is(err, sql.ErrNoRows):
-		res, err := t.exec(`INSERT INTO portals (portal) VALUES (?)`, id)
+		res, err := t.Exec(`INSERT INTO portals (portal) VALUES (?)`, id)
 		if err != nil {
 			return nil, err
 		}
@@ -88,18 +89,18 @@ func (r *Replica) loadPortal(t *tx, id record.PortalID, create bool) (*portalRow
 		}
 	}
 	r.open.rows[id] = p
-	t.atEnd(&r.open)
+	t.AtEnd(&r.open)
 	return p, nil
 }
 
 // loadRing returns the keys of a portal: the cached ones are those committed last,
 // because only this goroutine commits.
-func (r *Replica) loadRing(t *tx, id record.PortalID, row int64) (*record.Ring, error) {
-	if k, _, ok := r.known.get(string(id)); ok {
+func (r *Replica) loadRing(t *sqlite.Tx, id record.PortalID, row int64) (*record.Ring, error) {
+	if k, _, ok := r.known.Get(string(id)); ok {
 		return k.standing.Ring, nil
 	}
 	var card []byte
-	err := t.get(&card, `SELECT wire FROM said WHERE portal = ? AND type = 'portal/1' AND about = ''`, row)
+	err := t.Get(&card, `SELECT wire FROM said WHERE portal = ? AND type = 'portal/1' AND about = ''`, row)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, nil
 	}
@@ -110,15 +111,15 @@ func (r *Replica) loadRing(t *tx, id record.PortalID, row int64) (*record.Ring, 
 }
 
 // storePortals stores the rows that were changed.
-func (r *Replica) storePortals(t *tx) error {
+func (r *Replica) storePortals(t *sqlite.Tx) error {
 	for id, p := range r.open.rows {
 		if !p.changed {
 			continue
 		}
 		if p.turned {
-			r.known.invalidateKey(t, string(id))
+			r.known.InvalidateKey(t, string(id))
 		}
-		_, err := t.exec(`UPDATE portals SET quarantined = ?, head_epoch = ?, head_seq = ?, head_issued = ?, head_expires = ?, head_count = ?,
+		_, err := t.Exec(`UPDATE portals SET quarantined = ?, head_epoch = ?, head_seq = ?, head_issued = ?, head_expires = ?, head_count = ?,
 			agents = ?, slots = ?, bytes = ?, at_epoch = ?, at_seq = ?, whole_epoch = ?, whole_seq = ?, whole_hash = ?, turn = ? WHERE id = ?`,
 			p.Quarantined, p.HeadEpoch, p.HeadSeq, p.HeadIssued, p.HeadExpires, p.HeadCount, p.Agents, p.Slots, p.Bytes, p.AtEpoch, p.AtSeq,
 			p.WholeEpoch, p.WholeSeq, p.WholeHash, p.Turn, p.ID)

@@ -10,6 +10,7 @@ import (
 
 	"agentsite/internal/federation"
 	"agentsite/internal/record"
+	"agentsite/store/sqlite"
 )
 
 // Seen implements record.Memory.
@@ -53,7 +54,7 @@ func (r *Replica) seenSaid(ctx context.Context, slot record.Slot) (record.Seen, 
 		return record.Seen{}, err
 	}
 	var row saidRow
-	err = r.get(ctx, &row, saidBySlot, k.id, slot.Type, slot.About)
+	err = r.Get(ctx, &row, saidBySlot, k.id, slot.Type, slot.About)
 	if errors.Is(err, sql.ErrNoRows) {
 		return record.Seen{}, nil
 	}
@@ -70,7 +71,7 @@ func (r *Replica) seenAgents(ctx context.Context, slots []record.Slot, all []rec
 	for i, s := range slots {
 		keys[i] = agentKey(s)
 	}
-	found, err := lookUp(k.id, keys, func(dest *[]slotRow, query string, args ...any) error { return r.list(ctx, dest, query, args...) })
+	found, err := lookUp(k.id, keys, func(dest *[]slotRow, query string, args ...any) error { return r.List(ctx, dest, query, args...) })
 	if err != nil {
 		return r.seeing(err)
 	}
@@ -85,7 +86,7 @@ func (r *Replica) seenAgents(ctx context.Context, slots []record.Slot, all []rec
 // wire reads one record, nil when there is none.
 func (r *Replica) wire(ctx context.Context, query string, args ...any) ([]byte, error) {
 	var wire []byte
-	err := r.get(ctx, &wire, query, args...)
+	err := r.Get(ctx, &wire, query, args...)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, nil
 	}
@@ -129,7 +130,7 @@ func (r *Replica) Heads(ctx context.Context) ([]federation.HeadRow, error) {
 		Portal record.PortalID
 		portalRow
 	}
-	err := r.list(ctx, &rows, `SELECT portal, `+portalColumns+` FROM portals WHERE head_expires > 0 ORDER BY portal`)
+	err := r.List(ctx, &rows, `SELECT portal, `+portalColumns+` FROM portals WHERE head_expires > 0 ORDER BY portal`)
 	if err != nil {
 		return nil, r.seeing(err)
 	}
@@ -178,7 +179,7 @@ func (r *Replica) Leaves(ctx context.Context, portal record.PortalID, yield func
 			return false, err
 		}
 		if len(key) != len(record.Hash{}) || len(hash) != len(record.Hash{}) {
-			return false, errBadValue
+			return false, sqlite.ErrBadValue
 		}
 		return yield(record.Hash(key), record.Hash(hash)), nil
 	}, `SELECT akey, hash FROM agents WHERE portal = ? AND n IS NOT NULL AND gone = 0 ORDER BY akey`, k.id)
@@ -186,7 +187,7 @@ func (r *Replica) Leaves(ctx context.Context, portal record.PortalID, yield func
 
 // each calls fn with every row of a query until it returns false.
 func (r *Replica) each(ctx context.Context, fn func(*sql.Rows) (bool, error), query string, args ...any) error {
-	s, err := r.reader(ctx, query)
+	s, err := r.Statement(ctx, query)
 	if err != nil {
 		return r.seeing(err)
 	}
@@ -256,9 +257,9 @@ func (r *Replica) Holding(ctx context.Context, portal record.PortalID) (agents i
 		Bytes  int64
 	}
 	if portal == "" {
-		err = r.get(ctx, &row, `SELECT COALESCE(SUM(agents), 0) AS agents, COALESCE(SUM(bytes), 0) AS bytes FROM portals`)
+		err = r.Get(ctx, &row, `SELECT COALESCE(SUM(agents), 0) AS agents, COALESCE(SUM(bytes), 0) AS bytes FROM portals`)
 	} else {
-		err = r.get(ctx, &row, `SELECT agents, bytes FROM portals WHERE portal = ?`, portal)
+		err = r.Get(ctx, &row, `SELECT agents, bytes FROM portals WHERE portal = ?`, portal)
 	}
 	if errors.Is(err, sql.ErrNoRows) {
 		return 0, 0, nil
@@ -269,7 +270,7 @@ func (r *Replica) Holding(ctx context.Context, portal record.PortalID) (agents i
 // Position implements federation.Replica.
 func (r *Replica) Position(ctx context.Context, portal record.PortalID) (record.Version, error) {
 	var row struct{ Epoch, Seq int64 }
-	err := r.get(ctx, &row, `SELECT at_epoch AS epoch, at_seq AS seq FROM portals WHERE portal = ?`, portal)
+	err := r.Get(ctx, &row, `SELECT at_epoch AS epoch, at_seq AS seq FROM portals WHERE portal = ?`, portal)
 	if errors.Is(err, sql.ErrNoRows) {
 		return record.Version{}, nil
 	}
@@ -279,7 +280,7 @@ func (r *Replica) Position(ctx context.Context, portal record.PortalID) (record.
 // SetPosition implements federation.Replica. Of a portal that nothing is known
 // of it keeps nothing.
 func (r *Replica) SetPosition(ctx context.Context, portal record.PortalID, at record.Version) error {
-	return r.change(ctx, func(t *tx) error {
+	return r.change(ctx, func(t *sqlite.Tx) error {
 		p, err := r.loadPortal(t, portal, false)
 		if err != nil || p == nil {
 			return err
@@ -301,7 +302,7 @@ func (r *Replica) Others(ctx context.Context, types []record.Type, after int64, 
 			continue
 		}
 		var rows []federation.Numbered
-		if err := r.list(ctx, &rows, `SELECT number, wire FROM said WHERE type = ? AND number > ? AND wire IS NOT NULL ORDER BY number LIMIT ?`, typ, after, limit); err != nil {
+		if err := r.List(ctx, &rows, `SELECT number, wire FROM said WHERE type = ? AND number > ? AND wire IS NOT NULL ORDER BY number LIMIT ?`, typ, after, limit); err != nil {
 			return nil, r.seeing(err)
 		}
 		all = append(all, rows...)
@@ -313,7 +314,7 @@ func (r *Replica) Others(ctx context.Context, types []record.Type, after int64, 
 // Convicted implements federation.Replica. It reads the conflicts, which are few.
 func (r *Replica) Convicted(ctx context.Context) ([]record.PortalID, error) {
 	var all []record.PortalID
-	err := r.list(ctx, &all, `SELECT DISTINCT p.portal FROM conflicts c JOIN portals p ON p.id = c.portal WHERE p.quarantined = 1 AND c.released = 0`)
+	err := r.List(ctx, &all, `SELECT DISTINCT p.portal FROM conflicts c JOIN portals p ON p.id = c.portal WHERE p.quarantined = 1 AND c.released = 0`)
 	return all, r.seeing(err)
 }
 
@@ -324,7 +325,7 @@ func (r *Replica) Quarantined(ctx context.Context, portal record.PortalID) (*rec
 		Epoch, Seq    int64
 		Lower, Higher []byte
 	}
-	err := r.get(ctx, &row, `SELECT c.type, c.about, c.epoch, c.seq, c.lower, c.higher FROM conflicts c JOIN portals p ON p.id = c.portal
+	err := r.Get(ctx, &row, `SELECT c.type, c.about, c.epoch, c.seq, c.lower, c.higher FROM conflicts c JOIN portals p ON p.id = c.portal
 		WHERE p.portal = ? AND p.quarantined = 1 AND c.released = 0`, portal)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, nil

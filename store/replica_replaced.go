@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"agentsite/internal/record"
+	"agentsite/store/sqlite"
 )
 
 // A record that a head covers is shown until a head covers the next one of its
@@ -16,7 +17,7 @@ const replacedInsert = `INSERT OR REPLACE INTO replaced (portal, akey, turn, kep
 	WHERE a.portal = ? AND a.akey IN (`
 
 // setAside keeps what is covered of some agents, which are about to be replaced.
-func setAside(t *tx, p *portalRow, keys []record.Hash) error {
+func setAside(t *sqlite.Tx, p *portalRow, keys []record.Hash) error {
 	for len(keys) > 0 {
 		n := stepOf(len(keys))
 		args := make([]any, 0, n+2)
@@ -24,7 +25,7 @@ func setAside(t *tx, p *portalRow, keys []record.Hash) error {
 		for i := range keys[:n] {
 			args = append(args, keys[i][:])
 		}
-		if _, err := t.exec(replacedInsert+marks(n)+`)`, args...); err != nil {
+		if _, err := t.Exec(replacedInsert+marks(n)+`)`, args...); err != nil {
 			return err
 		}
 		keys = keys[n:]
@@ -33,8 +34,8 @@ func setAside(t *tx, p *portalRow, keys []record.Hash) error {
 }
 
 // deleteReplaced forgets what was set aside of a portal where where says so.
-func deleteReplaced(t *tx, p *portalRow, where string, args ...any) (int64, error) {
-	res, err := t.exec(`DELETE FROM replaced WHERE portal = ? AND `+where, append([]any{p.ID}, args...)...)
+func deleteReplaced(t *sqlite.Tx, p *portalRow, where string, args ...any) (int64, error) {
+	res, err := t.Exec(`DELETE FROM replaced WHERE portal = ? AND `+where, append([]any{p.ID}, args...)...)
 	if err != nil {
 		return 0, err
 	}
@@ -46,7 +47,7 @@ func deleteReplaced(t *tx, p *portalRow, where string, args ...any) (int64, erro
 func (r *Replica) sweepReplaced(ctx context.Context, portal record.PortalID, now int64) error {
 	for {
 		var n int64
-		err := r.change(ctx, func(t *tx) error {
+		err := r.change(ctx, func(t *sqlite.Tx) error {
 			p, err := r.loadPortal(t, portal, false)
 			if err != nil || p == nil {
 				n = 0
@@ -70,7 +71,7 @@ func (r *Replica) verifyReplaced(ctx context.Context, id int64, portal record.Po
 			Akey, Hash, Wire []byte
 			Signer           string
 		}
-		err := r.list(ctx, &rows, `SELECT n, epoch, seq, akey, hash, signer, wire FROM replaced WHERE portal = ? AND n > ? ORDER BY n LIMIT ?`, id, after, pageRecords)
+		err := r.List(ctx, &rows, `SELECT n, epoch, seq, akey, hash, signer, wire FROM replaced WHERE portal = ? AND n > ? ORDER BY n LIMIT ?`, id, after, pageRecords)
 		if err != nil {
 			return r.seeing(err)
 		}
@@ -81,8 +82,8 @@ func (r *Replica) verifyReplaced(ctx context.Context, id int64, portal record.Po
 					continue
 				}
 			}
-			err := r.change(ctx, func(t *tx) error {
-				_, err := t.exec(`DELETE FROM replaced WHERE n = ? AND portal = ? AND seq = ?`, a.N, id, a.Seq)
+			err := r.change(ctx, func(t *sqlite.Tx) error {
+				_, err := t.Exec(`DELETE FROM replaced WHERE n = ? AND portal = ? AND seq = ?`, a.N, id, a.Seq)
 				return err
 			})
 			if err != nil {

@@ -8,6 +8,7 @@ import (
 	"agentsite/internal/federation"
 	"agentsite/internal/record"
 	"agentsite/internal/testing/recordtest"
+	"agentsite/store/sqlite"
 )
 
 // What a head covers is shown until the next head is whole: also after a
@@ -56,7 +57,7 @@ func TestReplica_SetsAsideWhatANewerOneAwaits(t *testing.T) {
 		if err := r.Covered(t.Context(), p.ID, 0, func([]byte) bool { n++; return true }); err != nil || n != covered {
 			t.Errorf("%d are covered, %v; want %d", n, err, covered)
 		}
-		if err := r.get(t.Context(), &n, `SELECT COUNT(*) FROM replaced`); err != nil || n != aside {
+		if err := r.Get(t.Context(), &n, `SELECT COUNT(*) FROM replaced`); err != nil || n != aside {
 			t.Errorf("%d are set aside, %v; want %d", n, err, aside)
 		}
 	}
@@ -72,8 +73,8 @@ func TestReplica_SetsAsideWhatANewerOneAwaits(t *testing.T) {
 	r = openOwn(t, dir)
 	expect(many, many)
 	sound(t, r)
-	if err := r.write(t.Context(), func(t *tx) error {
-		_, err := t.exec(`UPDATE replaced SET wire = CAST('x' AS BLOB) WHERE n = (SELECT MAX(n) FROM replaced)`)
+	if err := r.Write(t.Context(), func(t *sqlite.Tx) error {
+		_, err := t.Exec(`UPDATE replaced SET wire = CAST('x' AS BLOB) WHERE n = (SELECT MAX(n) FROM replaced)`)
 		return err
 	}); err != nil {
 		t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 
 	"agentsite/internal/record"
+	"agentsite/store/sqlite"
 )
 
 // ReplicaReport is what a verification of a replica saw. What it mended is no
@@ -41,7 +42,7 @@ func VerifyReplica(ctx context.Context, dir string, log *slog.Logger) (ReplicaRe
 	r, err := openReplica(ctx, path, log)
 	if err == nil {
 		var owner struct{ Portal, Network string }
-		if err = r.get(ctx, &owner, `SELECT portal, network FROM owner WHERE id = 1`); err == nil {
+		if err = r.Get(ctx, &owner, `SELECT portal, network FROM owner WHERE id = 1`); err == nil {
 			r.own, r.network = record.PortalID(owner.Portal), owner.Network
 			report, err = r.Verify(ctx)
 		}
@@ -63,11 +64,11 @@ func VerifyReplica(ctx context.Context, dir string, log *slog.Logger) (ReplicaRe
 func (r *Replica) Verify(ctx context.Context) (ReplicaReport, error) {
 	var report ReplicaReport
 	var sound string
-	if err := r.get(ctx, &sound, `PRAGMA quick_check(1)`); err != nil || sound != "ok" {
+	if err := r.Get(ctx, &sound, `PRAGMA quick_check(1)`); err != nil || sound != "ok" {
 		if ctx.Err() != nil {
 			return report, ctx.Err()
 		}
-		r.markDamaged()
+		r.MarkDamaged()
 		report.mended("The file of the replica is damaged (%s%v): the next start moves it aside and begins a new one.", sound, errText(err))
 		return report, nil
 	}
@@ -75,7 +76,7 @@ func (r *Replica) Verify(ctx context.Context) (ReplicaReport, error) {
 		ID     int64
 		Portal record.PortalID
 	}
-	if err := r.list(ctx, &portals, `SELECT id, portal FROM portals ORDER BY id`); err != nil {
+	if err := r.List(ctx, &portals, `SELECT id, portal FROM portals ORDER BY id`); err != nil {
 		return report, r.seeing(err)
 	}
 	for _, p := range portals {
@@ -122,7 +123,7 @@ func (r *Replica) verifyAgents(ctx context.Context, id int64, portal record.Port
 			Wire   []byte
 		}
 		var rows []row
-		err := r.list(ctx, &rows, `SELECT a.akey, a.epoch, a.seq, a.until, a.hash, a.gone, a.size, a.n, a.signer, w.wire
+		err := r.List(ctx, &rows, `SELECT a.akey, a.epoch, a.seq, a.until, a.hash, a.gone, a.size, a.n, a.signer, w.wire
 			FROM agents a LEFT JOIN wires w ON w.n = a.n WHERE a.portal = ? AND a.akey > ? ORDER BY a.akey LIMIT ?`, id, after, pageRecords)
 		if err != nil {
 			return r.seeing(err)
@@ -154,7 +155,7 @@ func (r *Replica) verifyAgents(ctx context.Context, id int64, portal record.Port
 // damaged as well: which agents count is what the head says.
 func (r *Replica) letGo(ctx context.Context, portal record.PortalID, key []byte, n, seq int64, report *ReplicaReport) error {
 	var gone int64
-	err := r.change(ctx, func(t *tx) error {
+	err := r.change(ctx, func(t *sqlite.Tx) error {
 		p, err := r.loadPortal(t, portal, false)
 		if err != nil || p == nil {
 			return err
@@ -183,7 +184,7 @@ func (r *Replica) verifySaid(ctx context.Context, id int64, portal record.Portal
 			Type, About, Signer string
 			Wire                []byte
 		}
-		err := r.list(ctx, &rows, `SELECT number, type, about, epoch, seq, until, hash, signer, wire FROM said
+		err := r.List(ctx, &rows, `SELECT number, type, about, epoch, seq, until, hash, signer, wire FROM said
 			WHERE portal = ? AND number > ? AND wire IS NOT NULL ORDER BY number LIMIT ?`, id, after, pageRecords)
 		if err != nil {
 			return r.seeing(err)
@@ -207,7 +208,7 @@ func (r *Replica) verifySaid(ctx context.Context, id int64, portal record.Portal
 
 // letGoSaid forgets a damaged record, with its version unless that must stay.
 func (r *Replica) letGoSaid(ctx context.Context, portal record.PortalID, number, seq int64, typ record.Type, report *ReplicaReport) error {
-	err := r.change(ctx, func(t *tx) error {
+	err := r.change(ctx, func(t *sqlite.Tx) error {
 		p, err := r.loadPortal(t, portal, false)
 		if err != nil || p == nil {
 			return err
@@ -219,7 +220,7 @@ func (r *Replica) letGoSaid(ctx context.Context, portal record.PortalID, number,
 			p.ring = nil
 		}
 		p.turn()
-		res, err := t.exec(`DELETE FROM said WHERE number = ? AND until > 0`, number)
+		res, err := t.Exec(`DELETE FROM said WHERE number = ? AND until > 0`, number)
 		if err != nil {
 			return err
 		}
@@ -236,17 +237,17 @@ func (r *Replica) letGoSaid(ctx context.Context, portal record.PortalID, number,
 // recount counts what is there of a portal and mends what is said of it.
 func (r *Replica) recount(ctx context.Context, portal record.PortalID, report *ReplicaReport) error {
 	wrong := false
-	err := r.change(ctx, func(t *tx) error {
+	err := r.change(ctx, func(t *sqlite.Tx) error {
 		p, err := r.loadPortal(t, portal, false)
 		if err != nil || p == nil {
 			return err
 		}
 		var a struct{ Agents, Slots, Bytes int64 }
 		var said struct{ Slots, Bytes int64 }
-		if err := t.get(&a, `SELECT COALESCE(SUM(n IS NOT NULL AND gone = 0), 0) AS agents, COUNT(*) AS slots, COALESCE(SUM(size), 0) AS bytes FROM agents WHERE portal = ?`, p.ID); err != nil {
+		if err := t.Get(&a, `SELECT COALESCE(SUM(n IS NOT NULL AND gone = 0), 0) AS agents, COUNT(*) AS slots, COALESCE(SUM(size), 0) AS bytes FROM agents WHERE portal = ?`, p.ID); err != nil {
 			return err
 		}
-		if err := t.get(&said, `SELECT COUNT(*) AS slots, COALESCE(SUM(length(wire)), 0) AS bytes FROM said WHERE portal = ?`, p.ID); err != nil {
+		if err := t.Get(&said, `SELECT COUNT(*) AS slots, COALESCE(SUM(length(wire)), 0) AS bytes FROM said WHERE portal = ?`, p.ID); err != nil {
 			return err
 		}
 		bytes := a.Bytes + said.Bytes + slotBytes*(a.Slots+said.Slots)
@@ -266,15 +267,15 @@ func (r *Replica) recount(ctx context.Context, portal record.PortalID, report *R
 func (r *Replica) verifyWires(ctx context.Context, report *ReplicaReport) error {
 	const lost = `SELECT n FROM wires EXCEPT SELECT n FROM agents WHERE n IS NOT NULL`
 	var there, held int64
-	err := r.write(ctx, func(t *tx) error { // nothing changes between
-		return errors.Join(t.get(&there, `SELECT COUNT(*) FROM wires`), t.get(&held, `SELECT COUNT(*) FROM agents WHERE n IS NOT NULL`))
+	err := r.Write(ctx, func(t *sqlite.Tx) error { // nothing changes between
+		return errors.Join(t.Get(&there, `SELECT COUNT(*) FROM wires`), t.Get(&held, `SELECT COUNT(*) FROM agents WHERE n IS NOT NULL`))
 	})
 	if err != nil || there == held {
 		return err
 	}
 	var n int64
-	err = r.change(ctx, func(t *tx) error {
-		res, err := t.exec(`DELETE FROM wires WHERE n IN (` + lost + `)`)
+	err = r.change(ctx, func(t *sqlite.Tx) error {
+		res, err := t.Exec(`DELETE FROM wires WHERE n IN (` + lost + `)`)
 		if err != nil {
 			return err
 		}

@@ -8,13 +8,14 @@ import (
 
 	"agentsite/internal/federation"
 	"agentsite/internal/record"
+	"agentsite/store/sqlite"
 )
 
 // Complete implements federation.Replica. It writes one row, however many
 // records it is about: they are covered because their turn is over. Of what
 // they replaced it forgets a step; a sweep forgets the rest.
 func (r *Replica) Complete(ctx context.Context, portal record.PortalID, was, at record.Version, head federation.Whole) (turn int64, ok bool, err error) {
-	err = r.change(ctx, func(t *tx) error {
+	err = r.change(ctx, func(t *sqlite.Tx) error {
 		turn, ok = 0, false
 		p, err := r.loadPortal(t, portal, false)
 		if err != nil || p == nil || p.Quarantined || was != (record.Version{Epoch: p.AtEpoch, Seq: p.AtSeq}) {
@@ -26,7 +27,7 @@ func (r *Replica) Complete(ctx context.Context, portal record.PortalID, was, at 
 		}
 		if head.Version == newest {
 			var hash []byte
-			err := t.get(&hash, `SELECT hash FROM said WHERE portal = ? AND type = 'head/1' AND about = '' AND wire IS NOT NULL`, p.ID)
+			err := t.Get(&hash, `SELECT hash FROM said WHERE portal = ? AND type = 'head/1' AND about = '' AND wire IS NOT NULL`, p.ID)
 			if errors.Is(err, sql.ErrNoRows) || err == nil && !bytes.Equal(hash, head.Hash[:]) {
 				return nil
 			}
@@ -48,7 +49,7 @@ func (r *Replica) Complete(ctx context.Context, portal record.PortalID, was, at 
 // Whole implements federation.Replica.
 func (r *Replica) Whole(ctx context.Context, portal record.PortalID) (federation.Whole, int64, error) {
 	var p portalRow
-	err := r.get(ctx, &p, `SELECT `+portalColumns+` FROM portals WHERE portal = ?`, portal)
+	err := r.Get(ctx, &p, `SELECT `+portalColumns+` FROM portals WHERE portal = ?`, portal)
 	if errors.Is(err, sql.ErrNoRows) {
 		return federation.Whole{}, 0, nil
 	}

@@ -6,6 +6,7 @@ import (
 	"agentsite/internal/clock"
 	"agentsite/internal/fault"
 	"agentsite/internal/hub"
+	"agentsite/store/sqlite"
 )
 
 // maxOpenReports is how many reports of one agent wait at once: more of them
@@ -37,15 +38,15 @@ const reportQuery = `SELECT r.id, r.agent_id, a.name AS agent_name, r.reporter_k
 
 // AddReport implements hub.Reports.
 func (d *DB) AddReport(ctx context.Context, r hub.Report) error {
-	return d.aboutAgent(ctx, r.AgentID, func(t *tx, _ string) error {
+	return d.aboutAgent(ctx, r.AgentID, func(t *sqlite.Tx, _ string) error {
 		var open int
-		if err := t.get(&open, `SELECT COUNT(*) FROM reports WHERE agent_id = ? AND closed_at = 0`, r.AgentID); err != nil {
+		if err := t.Get(&open, `SELECT COUNT(*) FROM reports WHERE agent_id = ? AND closed_at = 0`, r.AgentID); err != nil {
 			return err
 		}
 		if open >= maxOpenReports {
 			return fault.New(fault.Conflict, "Many have reported this agent already; the operator will look at it.")
 		}
-		if _, err := t.exec(`INSERT INTO reports (id, agent_id, reporter_kind, reporter_id, reporter_handle, reason, text, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+		if _, err := t.Exec(`INSERT INTO reports (id, agent_id, reporter_kind, reporter_id, reporter_handle, reason, text, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
 			r.ID, r.AgentID, r.ReporterKind, r.ReporterID, r.ReporterHandle, r.Reason, r.Text, clock.Milli(r.CreatedAt)); err != nil {
 			return err
 		}
@@ -68,8 +69,8 @@ func (d *DB) Reports(ctx context.Context, open bool, agentID string, limit int) 
 		args = []any{agentID, min(limit, 1000)}
 	}
 	var rows []reportRow
-	if err := d.list(ctx, &rows, reportQuery+which+order, args...); err != nil {
-		return nil, mapError(err)
+	if err := d.List(ctx, &rows, reportQuery+which+order, args...); err != nil {
+		return nil, sqlite.MapError(err)
 	}
 	out := make([]hub.Report, len(rows))
 	for i, r := range rows {
@@ -81,16 +82,16 @@ func (d *DB) Reports(ctx context.Context, open bool, agentID string, limit int) 
 // CloseReport implements hub.Reports; a Conflict fault when it is closed.
 func (d *DB) CloseReport(ctx context.Context, id, by, outcome string) (hub.Report, error) {
 	var r reportRow
-	err := d.write(ctx, func(t *tx) error {
+	err := d.Write(ctx, func(t *sqlite.Tx) error {
 		r = reportRow{}
-		if err := t.get(&r, reportQuery+`WHERE r.id = ?`, id); err != nil {
+		if err := t.Get(&r, reportQuery+`WHERE r.id = ?`, id); err != nil {
 			return err
 		}
 		if r.ClosedAt != 0 {
 			return fault.New(fault.Conflict, "%s has closed this report already.", r.ClosedBy)
 		}
 		r.ClosedAt, r.ClosedBy, r.Outcome = clock.Milli(clock.Now()), by, outcome
-		_, err := t.exec(`UPDATE reports SET closed_at = ?, closed_by = ?, outcome = ? WHERE id = ?`, r.ClosedAt, by, outcome, id)
+		_, err := t.Exec(`UPDATE reports SET closed_at = ?, closed_by = ?, outcome = ? WHERE id = ?`, r.ClosedAt, by, outcome, id)
 		return err
 	})
 	if err != nil {

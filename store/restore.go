@@ -15,6 +15,7 @@ import (
 	"filippo.io/age"
 
 	"agentsite/internal/fault"
+	"agentsite/store/sqlite"
 )
 
 // ageIntro begins every file that age encrypted.
@@ -54,7 +55,7 @@ func Restore(ctx context.Context, r io.Reader, dir, passphrase string) (Report, 
 	} else if inside = !replaceable(dir); inside {
 		parent = dir
 	}
-	tmp, err := os.MkdirTemp(parent, scratch) // mode 0700
+	tmp, err := os.MkdirTemp(parent, sqlite.ScratchPrefix) // mode 0700
 	if err != nil {
 		return Report{}, fmt.Errorf("make room to unpack: %w", err)
 	}
@@ -63,7 +64,7 @@ func Restore(ctx context.Context, r io.Reader, dir, passphrase string) (Report, 
 	if err != nil {
 		return report, err
 	}
-	if err := flushDir(tmp); err != nil {
+	if err := sqlite.SyncDir(tmp); err != nil {
 		return report, err
 	}
 	if inside {
@@ -79,7 +80,7 @@ func Restore(ctx context.Context, r io.Reader, dir, passphrase string) (Report, 
 	if err != nil {
 		return report, fmt.Errorf("put the restored files in place: %w", err)
 	}
-	return report, flushDir(parent)
+	return report, sqlite.SyncDir(parent)
 }
 
 func checkEmpty(dir string) (exists bool, err error) {
@@ -91,7 +92,7 @@ func checkEmpty(dir string) (exists bool, err error) {
 		return false, fmt.Errorf("look into the data folder: %w", err)
 	}
 	for _, e := range entries {
-		if e.Name() == "lost+found" || strings.HasPrefix(e.Name(), scratch) { // an own file system's, or a restore's that was killed
+		if e.Name() == "lost+found" || strings.HasPrefix(e.Name(), sqlite.ScratchPrefix) { // an own file system's, or a restore's that was killed
 			continue
 		}
 		return true, fault.New(fault.Conflict, "The folder %s is not empty (it holds %s), and a restore replaces nothing. Give a new folder with --data, or move the old one away.", dir, e.Name())
@@ -105,7 +106,7 @@ func replaceable(dir string) bool {
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) > 0 {
 		return false
 	}
-	probe, err := os.MkdirTemp(filepath.Dir(dir), scratch)
+	probe, err := os.MkdirTemp(filepath.Dir(dir), sqlite.ScratchPrefix)
 	if err != nil {
 		return false
 	}
@@ -127,13 +128,13 @@ func moveInto(tmp, dir string) error {
 	}
 	var list []string
 	for _, f := range memberNames(inFolder(tmp)) {
-		if f.Name != FileName {
+		if f.Name != sqlite.FileName {
 			list = append(list, f.Name)
 		}
 	}
-	for _, name := range append(list, FileName) {
-		if name == FileName {
-			if err := flushDir(dir); err != nil {
+	for _, name := range append(list, sqlite.FileName) {
+		if name == sqlite.FileName {
+			if err := sqlite.SyncDir(dir); err != nil {
 				return err
 			}
 		}
@@ -142,7 +143,7 @@ func moveInto(tmp, dir string) error {
 			return err
 		}
 	}
-	return flushDir(dir)
+	return sqlite.SyncDir(dir)
 }
 
 // extract unpacks a backup into dir and verifies what it unpacked.
@@ -155,7 +156,7 @@ func extract(ctx context.Context, r io.Reader, dir, passphrase string) (Report, 
 	if err != nil {
 		return Report{}, err
 	}
-	if m.Schema < SchemaVersion() {
+	if m.Schema < sqlite.SchemaVersion() {
 		// The checks are written for this binary's schema.
 		if err := upgrade(ctx, dir); err != nil {
 			return Report{}, err
@@ -192,7 +193,7 @@ func upgrade(ctx context.Context, dir string) error {
 	if err := d.Close(); err != nil {
 		return err
 	}
-	copies, err := filepath.Glob(filepath.Join(escapeGlob(dir), FileName+".before-*"))
+	copies, err := filepath.Glob(filepath.Join(sqlite.EscapeGlob(dir), sqlite.FileName+".before-*"))
 	for _, path := range copies {
 		err = errors.Join(err, os.Remove(path))
 	}

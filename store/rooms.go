@@ -7,6 +7,7 @@ import (
 	"agentsite/internal/chat"
 	"agentsite/internal/clock"
 	"agentsite/internal/task"
+	"agentsite/store/sqlite"
 )
 
 // roomColumns are what rooms say to everybody in them; settingColumns are a
@@ -64,9 +65,9 @@ func (r roomRow) conversation() chat.Conversation {
 // Room implements chat.Rooms.
 func (d *DB) Room(ctx context.Context, id, memberKind, memberID string) (chat.Conversation, error) {
 	var r roomRow
-	if err := d.get(ctx, &r, `SELECT `+roomColumns+`, `+mineColumns+` FROM members m JOIN conversations c ON c.id = m.conversation_id
+	if err := d.Get(ctx, &r, `SELECT `+roomColumns+`, `+mineColumns+` FROM members m JOIN conversations c ON c.id = m.conversation_id
 		WHERE m.conversation_id = ? AND m.kind = ? AND m.member_id = ? AND m.left_at = 0`, id, memberKind, memberID); err != nil {
-		return chat.Conversation{}, mapError(err)
+		return chat.Conversation{}, sqlite.MapError(err)
 	}
 	return d.withMembers(ctx, r)
 }
@@ -74,8 +75,8 @@ func (d *DB) Room(ctx context.Context, id, memberKind, memberID string) (chat.Co
 // RoomByLink implements chat.Links.
 func (d *DB) RoomByLink(ctx context.Context, l chat.Link) (chat.Conversation, error) {
 	var r roomRow
-	if err := d.get(ctx, &r, `SELECT `+roomColumns+` FROM conversations c WHERE c.id = ?`, l.ConversationID); err != nil {
-		return chat.Conversation{}, mapError(err)
+	if err := d.Get(ctx, &r, `SELECT `+roomColumns+` FROM conversations c WHERE c.id = ?`, l.ConversationID); err != nil {
+		return chat.Conversation{}, sqlite.MapError(err)
 	}
 	return d.withMembers(ctx, r)
 }
@@ -83,8 +84,8 @@ func (d *DB) RoomByLink(ctx context.Context, l chat.Link) (chat.Conversation, er
 func (d *DB) withMembers(ctx context.Context, r roomRow) (chat.Conversation, error) {
 	c := r.conversation()
 	var members []memberRow
-	if err := d.list(ctx, &members, memberQuery+`= ? ORDER BY m.joined_at, m.kind DESC, m.handle`, r.ID); err != nil {
-		return chat.Conversation{}, mapError(err)
+	if err := d.List(ctx, &members, memberQuery+`= ? ORDER BY m.joined_at, m.kind DESC, m.handle`, r.ID); err != nil {
+		return chat.Conversation{}, sqlite.MapError(err)
 	}
 	for _, m := range members {
 		c.Members = append(c.Members, m.member())
@@ -95,12 +96,12 @@ func (d *DB) withMembers(ctx context.Context, r roomRow) (chat.Conversation, err
 // SettingsOf implements chat.Rooms. They are cached, because every message
 // reads them.
 func (d *DB) SettingsOf(ctx context.Context, id string) (s chat.Settings, spokeID string, err error) {
-	r, generation, ok := d.settings.get(id)
+	r, generation, ok := d.settings.Get(id)
 	if !ok {
-		if err := d.get(ctx, &r, `SELECT `+settingColumns+` FROM conversations c WHERE c.id = ?`, id); err != nil {
-			return s, "", mapError(err)
+		if err := d.Get(ctx, &r, `SELECT `+settingColumns+` FROM conversations c WHERE c.id = ?`, id); err != nil {
+			return s, "", sqlite.MapError(err)
 		}
-		d.settings.put(id, r, generation)
+		d.settings.Put(id, r, generation)
 	}
 	return r.settings(), r.SpokeID, nil
 }
@@ -131,8 +132,8 @@ func (d *DB) RoomsOf(ctx context.Context, memberKind, memberID string, f chat.Ro
 		at, id = 1<<62, "~"
 	}
 	var rows []roomRow
-	if err := d.list(ctx, &rows, roomsQuery, memberID, memberKind, at, id, min(f.Limit, 200), listWindow, chat.MaxUnread, f.Archived, f.Pinned); err != nil {
-		return nil, mapError(err)
+	if err := d.List(ctx, &rows, roomsQuery, memberID, memberKind, at, id, min(f.Limit, 200), listWindow, chat.MaxUnread, f.Archived, f.Pinned); err != nil {
+		return nil, sqlite.MapError(err)
 	}
 	out := make([]chat.Conversation, len(rows))
 	place := make(map[string]int, len(rows))
@@ -146,8 +147,8 @@ func (d *DB) RoomsOf(ctx context.Context, memberKind, memberID string, f chat.Ro
 		return nil, err
 	}
 	var members []memberRow
-	if err := d.list(ctx, &members, memberQuery+`IN (SELECT value FROM json_each(?)) ORDER BY m.joined_at, m.kind DESC, m.handle`, string(in)); err != nil {
-		return nil, mapError(err)
+	if err := d.List(ctx, &members, memberQuery+`IN (SELECT value FROM json_each(?)) ORDER BY m.joined_at, m.kind DESC, m.handle`, string(in)); err != nil {
+		return nil, sqlite.MapError(err)
 	}
 	for _, m := range members {
 		c := &out[place[m.ConversationID]]

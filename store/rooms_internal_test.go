@@ -14,6 +14,7 @@ import (
 	"agentsite/internal/clock"
 	"agentsite/internal/notify"
 	"agentsite/internal/task"
+	"agentsite/store/sqlite"
 )
 
 // seedRooms adds to what seed stored a conversation "c8" of p1 with everything
@@ -141,7 +142,7 @@ func TestDeleteRoom_LeavesNothing(t *testing.T) {
 	seed(t, d)
 	hash := seedRooms(t, d)
 	var n int
-	if err := d.get(t.Context(), &n, `SELECT COUNT(*) FROM messages WHERE body LIKE '%secret%' OR body LIKE '%text of two%'`); err != nil || n != 0 {
+	if err := d.Get(t.Context(), &n, `SELECT COUNT(*) FROM messages WHERE body LIKE '%secret%' OR body LIKE '%text of two%'`); err != nil || n != 0 {
 		t.Errorf("%d removed texts are there, %v", n, err)
 	}
 	if err := d.DeleteRoom(t.Context(), "c8"); err != nil {
@@ -149,7 +150,7 @@ func TestDeleteRoom_LeavesNothing(t *testing.T) {
 	}
 	for _, q := range []string{`messages WHERE conversation_id = 'c8'`, `members WHERE conversation_id = 'c8'`, `reactions`, `file_uses`, `room_links`, `said WHERE conversation_id = 'c8'`,
 		`said_words WHERE said_words MATCH 'room : c8'`, `tasks WHERE conversation_id = 'c8'`, `client_ids WHERE conversation_id = 'c8'`} {
-		if err := d.get(t.Context(), &n, `SELECT COUNT(*) FROM `+q); err != nil || n != 0 {
+		if err := d.Get(t.Context(), &n, `SELECT COUNT(*) FROM `+q); err != nil || n != 0 {
 			t.Errorf("%d rows left in %s, %v", n, q, err)
 		}
 	}
@@ -180,7 +181,7 @@ func TestAmend_UnsayLeavesNoBytes(t *testing.T) {
 	inFile := func() bool {
 		t.Helper()
 		execRaw(t, d, `PRAGMA wal_checkpoint(TRUNCATE)`)
-		b, err := os.ReadFile(filepath.Join(dir, FileName))
+		b, err := os.ReadFile(filepath.Join(dir, sqlite.FileName))
 		if err != nil {
 			t.Fatal(err)
 		}

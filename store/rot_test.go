@@ -12,6 +12,7 @@ import (
 	"agentsite/internal/testing/racetest"
 	"agentsite/internal/testing/storetest"
 	"agentsite/store"
+	"agentsite/store/sqlite"
 )
 
 // transcripts is what the hash chains answer for: everything but the handle a
@@ -38,7 +39,7 @@ func TestVerify_BitRot(t *testing.T) {
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(dir, store.FileName)
+	path := filepath.Join(dir, sqlite.FileName)
 	whole, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)

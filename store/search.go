@@ -13,6 +13,7 @@ import (
 	"agentsite/internal/clock"
 	"agentsite/internal/fault"
 	"agentsite/internal/task"
+	"agentsite/store/sqlite"
 )
 
 // Bounds of one search.
@@ -51,10 +52,10 @@ func (d *DB) SearchMessages(ctx context.Context, memberKind, memberID, query str
 		return nil, nil
 	}
 	var list []searchedRoom
-	if err := d.list(ctx, &list, `SELECT c.id, c.title, m.from_seq, c.words_seq < c.last_seq AS behind
+	if err := d.List(ctx, &list, `SELECT c.id, c.title, m.from_seq, c.words_seq < c.last_seq AS behind
 		FROM members m JOIN conversations c ON c.id = m.conversation_id
 		WHERE m.member_id = ? AND m.kind = ? AND m.left_at = 0 ORDER BY c.updated_at DESC LIMIT ?`, memberID, memberKind, maxSearchedRooms); err != nil {
-		return nil, mapError(err)
+		return nil, sqlite.MapError(err)
 	}
 	d.catchUp(ctx, list)
 	below, err := d.foundBefore(ctx, before)
@@ -68,7 +69,7 @@ func (d *DB) SearchMessages(ctx context.Context, memberKind, memberID, query str
 	var hits []foundRow
 	for chunk := range slices.Chunk(list, roomsPerMatch) {
 		some, err := d.find(ctx, match(chunk, words), in, below, limit)
-		if isIndexDamaged(err) {
+		if sqlite.IsIndexDamaged(err) {
 			if err := d.emptyWords(ctx, err); err != nil {
 				return nil, err
 			}
@@ -118,20 +119,20 @@ func (d *DB) foundBefore(ctx context.Context, p chat.Point) (int64, error) {
 	}
 	from := saidFrom(clock.Milli(p.At))
 	var id int64
-	err := d.get(ctx, &id, `SELECT s.id FROM said s JOIN messages m ON m.conversation_id = s.conversation_id AND m.seq = s.seq
+	err := d.Get(ctx, &id, `SELECT s.id FROM said s JOIN messages m ON m.conversation_id = s.conversation_id AND m.seq = s.seq
 		WHERE s.id >= ? AND s.id < ? AND m.id = ?`, from, from+1<<saidShift, p.ID)
 	if errors.Is(err, sql.ErrNoRows) { // it was taken away meanwhile
 		return from, nil
 	}
-	return id, mapError(err)
+	return id, sqlite.MapError(err)
 }
 
 // find returns the newest texts that match and that the member sees.
 func (d *DB) find(ctx context.Context, match string, in map[string]searchedRoom, below int64, limit int) (hits []foundRow, err error) {
 	for range maxFoundPages {
 		var page []foundRow
-		if err := d.list(ctx, &page, foundQuery, match, below, foundPage); err != nil {
-			return nil, mapError(err)
+		if err := d.List(ctx, &page, foundQuery, match, below, foundPage); err != nil {
+			return nil, sqlite.MapError(err)
 		}
 		for _, f := range page {
 			below = f.ID

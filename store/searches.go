@@ -6,12 +6,13 @@ import (
 
 	"agentsite/internal/clock"
 	"agentsite/internal/hub"
+	"agentsite/store/sqlite"
 )
 
 // SaveSearch implements hub.Searches.
 func (d *DB) SaveSearch(ctx context.Context, s hub.Saved) error {
-	return d.write(ctx, func(t *tx) error {
-		_, err := t.exec(`INSERT INTO searches (id, account_id, title, query, seen_at, created_at) VALUES (?, ?, ?, ?, ?, ?)`,
+	return d.Write(ctx, func(t *sqlite.Tx) error {
+		_, err := t.Exec(`INSERT INTO searches (id, account_id, title, query, seen_at, created_at) VALUES (?, ?, ?, ?, ?, ?)`,
 			s.ID, s.AccountID, s.Title, s.Query, clock.Milli(s.SeenAt), clock.Milli(s.CreatedAt))
 		return err
 	})
@@ -26,8 +27,8 @@ func (d *DB) SavedSearches(ctx context.Context, accountID string) ([]hub.Saved, 
 		SeenAt    int64  `db:"seen_at"`
 		CreatedAt int64  `db:"created_at"`
 	}
-	if err := d.list(ctx, &rows, `SELECT id, title, query, seen_at, created_at FROM searches WHERE account_id = ? ORDER BY id LIMIT 1000`, accountID); err != nil {
-		return nil, mapError(err)
+	if err := d.List(ctx, &rows, `SELECT id, title, query, seen_at, created_at FROM searches WHERE account_id = ? ORDER BY id LIMIT 1000`, accountID); err != nil {
+		return nil, sqlite.MapError(err)
 	}
 	out := make([]hub.Saved, len(rows))
 	for i, r := range rows {
@@ -38,14 +39,14 @@ func (d *DB) SavedSearches(ctx context.Context, accountID string) ([]hub.Saved, 
 
 // SeenSearch implements hub.Searches.
 func (d *DB) SeenSearch(ctx context.Context, accountID, id string, at time.Time) error {
-	return d.write(ctx, func(t *tx) error {
-		return gone(t.exec(`UPDATE searches SET seen_at = MAX(seen_at, ?) WHERE account_id = ? AND id = ?`, clock.Milli(at), accountID, id))
+	return d.Write(ctx, func(t *sqlite.Tx) error {
+		return gone(t.Exec(`UPDATE searches SET seen_at = MAX(seen_at, ?) WHERE account_id = ? AND id = ?`, clock.Milli(at), accountID, id))
 	})
 }
 
 // DeleteSearch implements hub.Searches.
 func (d *DB) DeleteSearch(ctx context.Context, accountID, id string) error {
-	return d.write(ctx, func(t *tx) error {
-		return gone(t.exec(`DELETE FROM searches WHERE account_id = ? AND id = ?`, accountID, id))
+	return d.Write(ctx, func(t *sqlite.Tx) error {
+		return gone(t.Exec(`DELETE FROM searches WHERE account_id = ? AND id = ?`, accountID, id))
 	})
 }

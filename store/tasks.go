@@ -12,6 +12,7 @@ import (
 	"agentsite/internal/fault"
 	"agentsite/internal/notify"
 	"agentsite/internal/task"
+	"agentsite/store/sqlite"
 )
 
 var (
@@ -98,8 +99,8 @@ const maxShortCheckpoint = 65536
 // TaskByID implements task.Reads.
 func (d *DB) TaskByID(ctx context.Context, id string) (task.Task, error) {
 	var r taskRow
-	if err := d.get(ctx, &r, `SELECT `+taskColumns+` FROM tasks WHERE id = ?`, id); err != nil {
-		return task.Task{}, mapError(err)
+	if err := d.Get(ctx, &r, `SELECT `+taskColumns+` FROM tasks WHERE id = ?`, id); err != nil {
+		return task.Task{}, sqlite.MapError(err)
 	}
 	return r.task()
 }
@@ -108,10 +109,10 @@ func (d *DB) TaskByID(ctx context.Context, id string) (task.Task, error) {
 // last message it got; the earlier ones are in the client ids of its questions.
 func (d *DB) TaskAsked(ctx context.Context, conversationID string, seq int64) (task.Task, error) {
 	var r taskRow
-	if err := d.get(ctx, &r, `SELECT `+taskColumns+` FROM tasks WHERE conversation_id = ?1 AND (message_seq = ?2 OR EXISTS (
+	if err := d.Get(ctx, &r, `SELECT `+taskColumns+` FROM tasks WHERE conversation_id = ?1 AND (message_seq = ?2 OR EXISTS (
 			SELECT 1 FROM client_ids c WHERE c.conversation_id = ?1 AND c.sender_id = tasks.agent_id AND c.client_id = tasks.id || '/' || ?2))
 		ORDER BY id LIMIT 1`, conversationID, seq); err != nil {
-		return task.Task{}, mapError(err)
+		return task.Task{}, sqlite.MapError(err)
 	}
 	return r.task()
 }
@@ -123,11 +124,11 @@ func (d *DB) ListTasks(ctx context.Context, f task.Filter) ([]task.Task, error) 
 		before = "~" // after every ULID
 	}
 	var rows []taskRow
-	err := d.list(ctx, &rows, `SELECT `+taskColumns+` FROM tasks
+	err := d.List(ctx, &rows, `SELECT `+taskColumns+` FROM tasks
 		WHERE caller_id = ? AND id < ? AND (? = '' OR conversation_id = ?) AND (? = '' OR state = ?)
 		ORDER BY id DESC LIMIT ?`, f.CallerID, before, f.ConversationID, f.ConversationID, string(f.State), string(f.State), min(f.Limit, 200))
 	if err != nil {
-		return nil, mapError(err)
+		return nil, sqlite.MapError(err)
 	}
 	return tasksOf(rows)
 }
@@ -142,18 +143,18 @@ func (d *DB) FindTasks(ctx context.Context, callerID string, q task.Query) ([]ta
 	}
 	args := []any{callerID, q.AgentID, q.ConversationID, q.ConversationID, string(q.State), string(q.State), after}
 	var total int
-	if err := d.get(ctx, &total, `SELECT COUNT(*)`+which, args...); err != nil {
-		return nil, 0, mapError(err)
+	if err := d.Get(ctx, &total, `SELECT COUNT(*)`+which, args...); err != nil {
+		return nil, 0, sqlite.MapError(err)
 	}
 	at, id := int64(math.MaxInt64), ""
 	if q.From.ID != "" {
 		at, id = clock.Milli(q.From.At), q.From.ID
 	}
 	var rows []taskRow
-	err := d.list(ctx, &rows, `SELECT `+taskColumns+which+` AND (updated_at, id) < (?, ?)
+	err := d.List(ctx, &rows, `SELECT `+taskColumns+which+` AND (updated_at, id) < (?, ?)
 		ORDER BY updated_at DESC, id DESC LIMIT ?`, append(args, at, id, min(q.Limit, 100))...)
 	if err != nil {
-		return nil, 0, mapError(err)
+		return nil, 0, sqlite.MapError(err)
 	}
 	list, err := tasksOf(rows)
 	return list, total, err
@@ -168,12 +169,12 @@ func (d *DB) ActiveTasks(ctx context.Context, conversationID, callerID string) (
 	var err error
 	const active = activeStates + ` ORDER BY id LIMIT 1000`
 	if conversationID != "" {
-		err = d.list(ctx, &rows, `SELECT `+taskColumns+` FROM tasks WHERE conversation_id = ?`+active, conversationID)
+		err = d.List(ctx, &rows, `SELECT `+taskColumns+` FROM tasks WHERE conversation_id = ?`+active, conversationID)
 	} else {
-		err = d.list(ctx, &rows, `SELECT `+taskColumns+` FROM tasks WHERE caller_id = ?`+active, callerID)
+		err = d.List(ctx, &rows, `SELECT `+taskColumns+` FROM tasks WHERE caller_id = ?`+active, callerID)
 	}
 	if err != nil {
-		return nil, mapError(err)
+		return nil, sqlite.MapError(err)
 	}
 	return tasksOf(rows)
 }
@@ -181,16 +182,16 @@ func (d *DB) ActiveTasks(ctx context.Context, conversationID, callerID string) (
 // Claim implements task.Queue.
 func (d *DB) Claim(ctx context.Context, fence int64, limit int) ([]task.Task, error) {
 	var out []task.Task
-	err := d.write(ctx, func(t *tx) error {
+	err := d.Write(ctx, func(t *sqlite.Tx) error {
 		out = nil
 		var ids []string
-		if err := t.list(&ids, `SELECT ref FROM outbox WHERE topic = 'task' AND fence = 0 ORDER BY id LIMIT ?`, limit); err != nil {
+		if err := t.List(&ids, `SELECT ref FROM outbox WHERE topic = 'task' AND fence = 0 ORDER BY id LIMIT ?`, limit); err != nil {
 			return err
 		}
 		now := clock.Milli(clock.Now())
 		for _, id := range ids {
 			// A task that is gone or has ended needs nothing any more.
-			res, err := t.exec(`UPDATE tasks SET state = 'working', attempt = attempt + 1, updated_at = ? WHERE id = ? AND state IN ('submitted', 'working')`, now, id)
+			res, err := t.Exec(`UPDATE tasks SET state = 'working', attempt = attempt + 1, updated_at = ? WHERE id = ? AND state IN ('submitted', 'working')`, now, id)
 			if err != nil {
 				return err
 			}
@@ -200,11 +201,11 @@ func (d *DB) Claim(ctx context.Context, fence int64, limit int) ([]task.Task, er
 				}
 				continue
 			}
-			if _, err := t.exec(`UPDATE outbox SET fence = ? WHERE topic = 'task' AND ref = ?`, fence, id); err != nil {
+			if _, err := t.Exec(`UPDATE outbox SET fence = ? WHERE topic = 'task' AND ref = ?`, fence, id); err != nil {
 				return err
 			}
 			var r taskRow
-			if err := t.get(&r, `SELECT `+taskColumns+` FROM tasks WHERE id = ?`, id); err != nil {
+			if err := t.Get(&r, `SELECT `+taskColumns+` FROM tasks WHERE id = ?`, id); err != nil {
 				return err
 			}
 			if r.Pushed && r.Attempt == 1 { // later ones go on with what was told
@@ -228,8 +229,8 @@ func (d *DB) Claim(ctx context.Context, fence int64, limit int) ([]task.Task, er
 // Release implements task.Queue.
 func (d *DB) Release(ctx context.Context, fence int64) (int, error) {
 	n := 0
-	err := d.write(ctx, func(t *tx) error {
-		res, err := t.exec(`UPDATE outbox SET fence = 0 WHERE topic = 'task' AND fence <> 0 AND fence <> ?`, fence)
+	err := d.Write(ctx, func(t *sqlite.Tx) error {
+		res, err := t.Exec(`UPDATE outbox SET fence = 0 WHERE topic = 'task' AND fence <> 0 AND fence <> ?`, fence)
 		if err != nil {
 			return err
 		}
@@ -242,12 +243,12 @@ func (d *DB) Release(ctx context.Context, fence int64) (int, error) {
 
 // SaveCheckpoint implements task.Queue.
 func (d *DB) SaveCheckpoint(ctx context.Context, id string, state json.RawMessage) error {
-	return d.write(ctx, func(t *tx) error {
+	return d.Write(ctx, func(t *sqlite.Tx) error {
 		short, long := string(state), ""
 		if len(short) > maxShortCheckpoint {
 			short, long = "", short
 		}
-		res, err := t.exec(`UPDATE tasks SET checkpoint = ?, long_checkpoint = ? WHERE id = ? AND state = 'working'`, short, long, id)
+		res, err := t.Exec(`UPDATE tasks SET checkpoint = ?, long_checkpoint = ? WHERE id = ? AND state = 'working'`, short, long, id)
 		if err != nil {
 			return err
 		}
@@ -261,12 +262,12 @@ func (d *DB) SaveCheckpoint(ctx context.Context, id string, state json.RawMessag
 // LastCheckpoint implements task.Queue.
 func (d *DB) LastCheckpoint(ctx context.Context, conversationID, agentID, callerID, before string) (json.RawMessage, error) {
 	var s string
-	err := d.get(ctx, &s, `SELECT checkpoint FROM tasks WHERE conversation_id = ?1 AND agent_id = ?2 AND id < ?3 AND checkpoint <> ''
+	err := d.Get(ctx, &s, `SELECT checkpoint FROM tasks WHERE conversation_id = ?1 AND agent_id = ?2 AND id < ?3 AND checkpoint <> ''
 		AND (?4 = '' OR caller_id = ?4) ORDER BY id DESC LIMIT 1`, conversationID, agentID, before, callerID)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, nil
 	}
-	return json.RawMessage(s), mapError(err)
+	return json.RawMessage(s), sqlite.MapError(err)
 }
 
 // waitingQuery repeats the condition of the index tasks_waiting word for word.
@@ -277,13 +278,13 @@ const waitingQuery = `SELECT ` + taskColumns + ` FROM tasks WHERE conversation_i
 // waits for input of the caller goes on, else a new one is submitted. What one
 // agent says never answers what another one asked the caller. resumes, when
 // set, is the one that must be waiting.
-func askAgent(t *tx, k task.Task, seq int64, resumes string) (task.Task, error) {
+func askAgent(t *sqlite.Tx, k task.Task, seq int64, resumes string) (task.Task, error) {
 	if k.Hop > 0 {
 		return submitTask(t, k, seq)
 	}
 	now := clock.Milli(clock.Now())
 	var waiting []taskRow
-	if err := t.list(&waiting, waitingQuery, k.ConversationID, k.AgentID, k.CallerID, resumes); err != nil {
+	if err := t.List(&waiting, waitingQuery, k.ConversationID, k.AgentID, k.CallerID, resumes); err != nil {
 		return k, err
 	}
 	if len(waiting) == 0 && resumes != "" {
@@ -301,7 +302,7 @@ func askAgent(t *tx, k task.Task, seq int64, resumes string) (task.Task, error) 
 	if w.Hop == 0 {
 		root = seq
 	}
-	if _, err := t.exec(`UPDATE tasks SET state = 'submitted', message_seq = ?, root_seq = ?, share = ?, via = ?, budget = ?, attempt = 0, reason = '', updated_at = ? WHERE id = ?`,
+	if _, err := t.Exec(`UPDATE tasks SET state = 'submitted', message_seq = ?, root_seq = ?, share = ?, via = ?, budget = ?, attempt = 0, reason = '', updated_at = ? WHERE id = ?`,
 		seq, root, w.Share, w.Via.String(), w.Budget.String(), now, w.ID); err != nil {
 		return k, err
 	}
@@ -309,13 +310,13 @@ func askAgent(t *tx, k task.Task, seq int64, resumes string) (task.Task, error) 
 }
 
 // submitTask stores a new task for the message seq and queues it.
-func submitTask(t *tx, k task.Task, seq int64) (task.Task, error) {
+func submitTask(t *sqlite.Tx, k task.Task, seq int64) (task.Task, error) {
 	k.MessageSeq = seq
 	root := k.RootSeq
 	if k.Hop == 0 {
 		root = seq
 	}
-	if _, err := t.exec(`INSERT INTO tasks (id, conversation_id, agent_id, agent_handle, caller_kind, caller_id, caller_handle, message_seq, state, face, created_at, updated_at,
+	if _, err := t.Exec(`INSERT INTO tasks (id, conversation_id, agent_id, agent_handle, caller_kind, caller_id, caller_handle, message_seq, state, face, created_at, updated_at,
 			root_seq, hop, replaces, share, via, budget)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, k.ID, k.ConversationID, k.AgentID, k.AgentHandle, k.CallerKind, k.CallerID, k.CallerHandle,
 		seq, string(task.Submitted), k.Face, clock.Milli(k.CreatedAt), clock.Milli(k.UpdatedAt), root, k.Hop, k.Replaces, k.Share, k.Via.String(), k.Budget.String()); err != nil {

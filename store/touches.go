@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"agentsite/internal/clock"
+	"agentsite/store/sqlite"
 )
 
 // touchDelay is how long uses of credentials wait for a commit to go along
@@ -71,7 +72,7 @@ func (x *touches) drop(list map[string]touch) (more bool) {
 
 // Touch implements account.Credentials.
 func (d *DB) Touch(_ context.Context, hash string, used, expires time.Time) error {
-	if err := d.writable(); err != nil {
+	if err := d.Writable(); err != nil {
 		return err
 	}
 	if d.touches.note(hash, touch{clock.Milli(used), clock.Milli(expires)}) {
@@ -84,10 +85,10 @@ func (d *DB) Touch(_ context.Context, hash string, used, expires time.Time) erro
 // after them: those must find them.
 func (d *DB) writeTouches() {
 	var list map[string]touch
-	d.writeSoon(touchDelay, func(t *tx) error {
+	d.WriteSoon(touchDelay, func(t *sqlite.Tx) error {
 		list = d.touches.waiting()
 		for hash, u := range list {
-			if _, err := t.exec(`UPDATE credentials SET used_at = ?, expires_at = ? WHERE hash = ?`, u.used, u.expires, hash); err != nil {
+			if _, err := t.Exec(`UPDATE credentials SET used_at = ?, expires_at = ? WHERE hash = ?`, u.used, u.expires, hash); err != nil {
 				return err
 			}
 		}
@@ -102,7 +103,7 @@ func (d *DB) touched(list map[string]touch, err error) {
 		list = d.touches.waiting() // it may have failed before it read them
 		d.Log().Warn("note uses of credentials", "error", err)
 	} else {
-		d.credentials.set(func(rows map[string]credentialRow) {
+		d.credentials.Set(func(rows map[string]credentialRow) {
 			for hash, t := range list {
 				if r, ok := rows[hash]; ok {
 					rows[hash] = r.with(t, true)

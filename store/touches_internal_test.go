@@ -12,6 +12,7 @@ import (
 	"agentsite/internal/clock"
 	"agentsite/internal/fault"
 	"agentsite/internal/ident"
+	"agentsite/store/sqlite"
 )
 
 func addCredential(t *testing.T, d *DB, life time.Duration) account.Credential {
@@ -27,7 +28,7 @@ func addCredential(t *testing.T, d *DB, life time.Duration) account.Credential {
 func usedAt(t *testing.T, d *DB, c account.Credential) time.Time {
 	t.Helper()
 	var at int64
-	if err := d.get(t.Context(), &at, `SELECT used_at FROM credentials WHERE hash = ?`, c.Hash); err != nil {
+	if err := d.Get(t.Context(), &at, `SELECT used_at FROM credentials WHERE hash = ?`, c.Hash); err != nil {
 		t.Fatal(err)
 	}
 	return clock.FromMilli(at)
@@ -37,10 +38,10 @@ func TestTouch_GoesAlongWithTheNextCommit(t *testing.T) {
 	t.Parallel()
 	d := openTest(t, t.TempDir())
 	a, b := addCredential(t, d, time.Hour), addCredential(t, d, time.Hour)
-	for _, write := range []func(*tx) error{
-		func(*tx) error { return nil },
-		func(t *tx) error { // that is taken out of the batch
-			if _, err := t.exec(`DELETE FROM credentials`); err != nil {
+	for _, write := range []func(*sqlite.Tx) error{
+		func(*sqlite.Tx) error { return nil },
+		func(t *sqlite.Tx) error { // that is taken out of the batch
+			if _, err := t.Exec(`DELETE FROM credentials`); err != nil {
 				return err
 			}
 			return errors.New("refused after it wrote")
@@ -52,8 +53,8 @@ func TestTouch_GoesAlongWithTheNextCommit(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := d.write(t.Context(), write); err != nil { // the others of its batch may still be under way
-			_ = d.write(t.Context(), func(*tx) error { return nil })
+		if err := d.Write(t.Context(), write); err != nil { // the others of its batch may still be under way
+			_ = d.Write(t.Context(), func(*sqlite.Tx) error { return nil })
 		}
 		for _, c := range []account.Credential{a, b} {
 			if at := usedAt(t, d, c); !at.Equal(used) {
@@ -143,7 +144,7 @@ func TestTouch_IsKnownAtOnce(t *testing.T) {
 				case <-stop:
 					return
 				default:
-					_ = d.write(context.Background(), func(*tx) error { return nil })
+					_ = d.Write(context.Background(), func(*sqlite.Tx) error { return nil })
 				}
 			}
 		})

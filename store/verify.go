@@ -14,6 +14,7 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"agentsite/internal/ident"
+	"agentsite/store/sqlite"
 )
 
 // maxFaults bounds a report; a database with more faults than that is
@@ -64,7 +65,7 @@ func Verify(ctx context.Context, dir string) (Report, error) { return verifyFold
 // verifyFolder is Verify for a database whose blobs are below another folder.
 func verifyFolder(ctx context.Context, dir, data string) (Report, error) {
 	var r Report
-	path := filepath.Join(dir, FileName)
+	path := filepath.Join(dir, sqlite.FileName)
 	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
 		return r, fmt.Errorf("there is no database %s: give the data folder of a portal", path)
 	}
@@ -80,7 +81,7 @@ func verifyFolder(ctx context.Context, dir, data string) (Report, error) {
 // that arrive meanwhile may or may not be counted.
 func (d *DB) Verify(ctx context.Context) (Report, error) {
 	var r Report
-	pool, err := connect(d.Path(), readDSN(d.Path()), 1)
+	pool, err := sqlite.Connect(d.Path(), sqlite.ReadDSN(d.Path()), 1)
 	if err != nil {
 		return r, err
 	}
@@ -95,13 +96,13 @@ func (d *DB) Verify(ctx context.Context) (Report, error) {
 // verifyFile checks a database file that nobody writes and returns the public
 // key it knows as its portal's.
 func verifyFile(ctx context.Context, path, data string, r *Report) ([]byte, error) {
-	if err := checkFile(path); err != nil {
+	if err := sqlite.CheckFile(path); err != nil {
 		return nil, err
 	}
-	if err := inspect(ctx, path); err != nil {
+	if err := sqlite.CheckPortal(ctx, path); err != nil {
 		return nil, err
 	}
-	pool, err := connectQuiet(path)
+	pool, err := sqlite.ConnectReadOnly(path)
 	if err != nil {
 		return nil, err
 	}
@@ -119,7 +120,7 @@ func verifyPool(ctx context.Context, pool *sqlx.DB, data string, r *Report) ([]b
 	checks := []func(context.Context) error{v.pages, v.references, v.counts, v.transcripts, v.clientIDs, v.tasks, v.outbox, v.names, v.agents, v.portal}
 	// A backup may be older than these tables. A file that does not even say
 	// how old it is gets every check.
-	schema, err := schemaOf(ctx, c)
+	schema, err := sqlite.SchemaOf(ctx, c)
 	v.first = err == nil && schema < 3
 	if err != nil || schema >= 2 {
 		checks = append(checks, v.versions, v.uses, v.icons)
@@ -139,7 +140,7 @@ func verifyPool(ctx context.Context, pool *sqlx.DB, data string, r *Report) ([]b
 		case err == nil:
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
-		case unreadable(err):
+		case sqlite.IsDamaged(err):
 			// Go on: another check may say which conversation it is.
 			r.fault("The database file is damaged: %v.", err)
 		default:
@@ -162,7 +163,7 @@ func (v *verifier) pages(ctx context.Context) error {
 	type line struct {
 		Text string `db:"integrity_check"`
 	}
-	return each(ctx, v.c, func(l line) {
+	return sqlite.EachRow(ctx, v.c, func(l line) {
 		// Words that are damaged are read anew when somebody searches.
 		if l.Text != "ok" && !strings.Contains(l.Text, "said_words") {
 			v.r.fault("The database file is damaged: %s.", l.Text)
@@ -177,7 +178,7 @@ func (v *verifier) references(ctx context.Context) error {
 		Parent string         `db:"parent"`
 		FKID   sql.NullString `db:"fkid"`
 	}
-	return each(ctx, v.c, func(b broken) {
+	return sqlite.EachRow(ctx, v.c, func(b broken) {
 		v.r.fault("A row of table %s refers to a row of %s that is gone.", b.Table, b.Parent)
 	}, `PRAGMA foreign_key_check`)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"agentsite/internal/hub"
+	"agentsite/store/sqlite"
 )
 
 // versions checks that each agent has every version from 1 to its latest, that
@@ -22,7 +23,7 @@ func (v *verifier) versions(ctx context.Context) error {
 	}
 	for after := ""; ; {
 		n := 0
-		err := each(ctx, v.c, func(a row) {
+		err := sqlite.EachRow(ctx, v.c, func(a row) {
 			n++
 			after = a.ID
 			if a.Count != a.Version || a.First != 1 || a.Last != a.Version {
@@ -55,7 +56,7 @@ func (v *verifier) uses(ctx context.Context) error {
 		Agent string `db:"agent_id"`
 		Day   int64  `db:"day"`
 	}
-	return each(ctx, v.c, func(u row) {
+	return sqlite.EachRow(ctx, v.c, func(u row) {
 		v.r.fault("The calls of agent %s on day %d do not add up.", u.Agent, u.Day)
 	}, `SELECT agent_id, day FROM agent_days
 		WHERE calls < completed + failed + canceled OR calls < guests OR MIN(completed, failed, canceled, guests, ms) < 0`)
@@ -69,7 +70,7 @@ func (v *verifier) icons(ctx context.Context) error {
 	}
 	for after := ""; ; {
 		n := 0
-		err := each(ctx, v.c, func(i row) {
+		err := sqlite.EachRow(ctx, v.c, func(i row) {
 			n++
 			after = i.Hash
 			if iconHash(i.Data) != i.Hash {

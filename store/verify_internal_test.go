@@ -2,6 +2,7 @@ package store
 
 import (
 	"agentsite/internal/testing/filetest"
+	"agentsite/store/sqlite"
 	"bytes"
 	"context"
 	"errors"
@@ -234,11 +235,11 @@ func TestDamagedRows_HideNoOther(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := d.write(t.Context(), func(t *tx) error {
-		if _, err := t.exec(`UPDATE agents SET spec = '{' WHERE id = 'g1'`); err != nil {
+	if err := d.Write(t.Context(), func(t *sqlite.Tx) error {
+		if _, err := t.Exec(`UPDATE agents SET spec = '{' WHERE id = 'g1'`); err != nil {
 			return err
 		}
-		_, err := t.exec(`UPDATE tasks SET artifacts = '{', state = 'submitted' WHERE id = 't2'`)
+		_, err := t.Exec(`UPDATE tasks SET artifacts = '{', state = 'submitted' WHERE id = 't2'`)
 		return err
 	}); err != nil {
 		t.Fatal(err)
@@ -264,7 +265,7 @@ func TestClaim_LeavesTheEndedAlone(t *testing.T) {
 	t.Parallel()
 	d := openTest(t, t.TempDir())
 	seed(t, d)
-	if err := d.write(t.Context(), func(t *tx) error {
+	if err := d.Write(t.Context(), func(t *sqlite.Tx) error {
 		return errors.Join(enqueueWork(t, topicTask, "t1"), enqueueWork(t, topicTask, "t9"))
 	}); err != nil {
 		t.Fatal(err)
@@ -335,7 +336,7 @@ func TestBackup_HasEveryTable(t *testing.T) {
 	d := openTest(t, t.TempDir())
 	seed(t, d)
 	seedRooms(t, d)
-	if err := d.write(t.Context(), func(t *tx) error {
+	if err := d.Write(t.Context(), func(t *sqlite.Tx) error {
 		_, err := claimFirstAsk(t, &chat.FirstAsk{CallerID: "p1", AgentID: "g1", ClientID: "m", ConversationID: "c1"})
 		return err
 	}); err != nil {
@@ -359,14 +360,14 @@ func TestBackup_HasEveryTable(t *testing.T) {
 	}
 	t.Cleanup(func() { again.Close() })
 	var tables []string
-	if err := d.list(t.Context(), &tables, `SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name`); err != nil {
+	if err := d.List(t.Context(), &tables, `SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name`); err != nil {
 		t.Fatal(err)
 	}
 	// These the seed leaves empty.
 	empty := []string{"credentials", "portal"}
 	for _, name := range tables {
 		var before, after int
-		if err := errors.Join(d.get(t.Context(), &before, `SELECT COUNT(*) FROM `+name), again.get(t.Context(), &after, `SELECT COUNT(*) FROM `+name)); err != nil {
+		if err := errors.Join(d.Get(t.Context(), &before, `SELECT COUNT(*) FROM `+name), again.Get(t.Context(), &after, `SELECT COUNT(*) FROM `+name)); err != nil {
 			t.Fatal(err)
 		}
 		if before != after || before == 0 && !slices.Contains(empty, name) {
@@ -381,16 +382,16 @@ func TestVerify_SeesTheWAL(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	d := openTest(t, dir)
-	if err := d.write(t.Context(), func(t *tx) error { return takeName(t, "ada", "agent", "x", 1) }); err != nil {
+	if err := d.Write(t.Context(), func(t *sqlite.Tx) error { return takeName(t, "ada", "agent", "x", 1) }); err != nil {
 		t.Fatal(err)
 	}
 	copied := crashCopy(t, dir)
-	before := filetest.Hash(t, filepath.Join(copied, FileName))
+	before := filetest.Hash(t, filepath.Join(copied, sqlite.FileName))
 	r, err := Verify(t.Context(), copied)
 	if err != nil || len(r.Faults) != 1 || !strings.Contains(r.Faults[0], `"ada"`) {
 		t.Error(r, err)
 	}
-	if filetest.Hash(t, filepath.Join(copied, FileName)) != before {
+	if filetest.Hash(t, filepath.Join(copied, sqlite.FileName)) != before {
 		t.Error("verifying changed the database")
 	}
 	odd := filepath.Join(t.TempDir(), "a b?mode=memory&[x]*#%41")
@@ -412,7 +413,7 @@ func TestVerify_RefusesOtherFiles(t *testing.T) {
 	if err := openTest(t, dir).Close(); err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(dir, FileName)
+	path := filepath.Join(dir, sqlite.FileName)
 	for _, content := range []string{"", "hello, this is a text file of some length\n", "SQLite format 3\x00 and then nonsense that is none"} {
 		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 			t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"agentsite/internal/chat"
+	"agentsite/store/sqlite"
 )
 
 // amendments are, by the seq of a message and what became of it, the message
@@ -85,7 +86,7 @@ func (v *verifier) work(ctx context.Context) error {
 		ID   string `db:"id"`
 		Room string `db:"conversation_id"`
 	}
-	return each(ctx, v.c, func(t row) {
+	return sqlite.EachRow(ctx, v.c, func(t row) {
 		v.r.fault("Conversation %s: task %s goes back to a message that cannot have asked for it.", t.Room, t.ID)
 	}, `SELECT id, conversation_id FROM tasks WHERE root_seq > message_seq OR hop > 0 AND root_seq = 0 OR root_seq < 0 OR hop < 0
 		OR hop = 0 AND root_seq <> 0 AND root_seq <> message_seq`)
@@ -96,7 +97,7 @@ func (v *verifier) reactions(ctx context.Context) error {
 		Room string `db:"conversation_id"`
 		Seq  int64  `db:"seq"`
 	}
-	return each(ctx, v.c, func(x row) {
+	return sqlite.EachRow(ctx, v.c, func(x row) {
 		v.r.fault("Conversation %s: there are reactions to message %d, which has none.", x.Room, x.Seq)
 	}, `SELECT DISTINCT x.conversation_id, x.seq FROM reactions x LEFT JOIN messages m ON m.conversation_id = x.conversation_id AND m.seq = x.seq
 		WHERE m.seq IS NULL OR m.reacted = 0 OR m.gone_seq > 0`)
@@ -110,7 +111,7 @@ func (v *verifier) fileUses(ctx context.Context) error {
 		Room string `db:"conversation_id"`
 		Seq  int64  `db:"seq"`
 	}
-	return each(ctx, v.c, func(u row) {
+	return sqlite.EachRow(ctx, v.c, func(u row) {
 		v.r.fault("Conversation %s: message %d is said to hold the file %s, but is not there.", u.Room, u.Seq, u.Hash)
 	}, `SELECT u.hash, u.conversation_id, u.seq FROM file_uses u LEFT JOIN messages m ON m.conversation_id = u.conversation_id AND m.seq = u.seq
 		WHERE m.seq IS NULL OR m.gone_seq > 0`)
@@ -122,7 +123,7 @@ func (v *verifier) words(ctx context.Context) error {
 		Room string `db:"conversation_id"`
 		Seq  int64  `db:"seq"`
 	}
-	return each(ctx, v.c, func(s row) {
+	return sqlite.EachRow(ctx, v.c, func(s row) {
 		v.r.fault("Conversation %s: the words of message %d are kept, which is not there.", s.Room, s.Seq)
 	}, `SELECT s.conversation_id, s.seq FROM said s LEFT JOIN messages m ON m.conversation_id = s.conversation_id AND m.seq = s.seq
 		WHERE m.seq IS NULL OR m.gone_seq > 0`)
@@ -132,7 +133,7 @@ func (v *verifier) words(ctx context.Context) error {
 func (v *verifier) files(ctx context.Context) error {
 	for after := ""; ; {
 		var page []blobRow
-		if err := each(ctx, v.c, func(b blobRow) { page = append(page, b) }, `SELECT hash, size FROM files WHERE hash > ? ORDER BY hash LIMIT ?`, after, verifyPage); err != nil {
+		if err := sqlite.EachRow(ctx, v.c, func(b blobRow) { page = append(page, b) }, `SELECT hash, size FROM files WHERE hash > ? ORDER BY hash LIMIT ?`, after, verifyPage); err != nil {
 			return err
 		}
 		for _, b := range page {

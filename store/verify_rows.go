@@ -8,6 +8,7 @@ import (
 
 	"agentsite/internal/chat"
 	"agentsite/internal/task"
+	"agentsite/store/sqlite"
 )
 
 // verifyPage is how many conversations, or tasks, one read transaction
@@ -42,7 +43,7 @@ func (v *verifier) transcripts(ctx context.Context) error {
 	after := ""
 	for {
 		n, last, err := v.transcriptPage(ctx, after)
-		if n > 0 && unreadable(err) {
+		if n > 0 && sqlite.IsDamaged(err) {
 			// The other conversations may be whole.
 			v.r.fault("%v.", err)
 			err = nil
@@ -61,7 +62,7 @@ func (v *verifier) transcriptPage(ctx context.Context, after string) (n int, las
 	}
 	defer tx.Rollback()
 	heads := make([]headRow, 0, verifyPage)
-	if err := each(ctx, tx, func(h headRow) { heads = append(heads, h) }, `SELECT id, title, last_seq, head_hash FROM conversations
+	if err := sqlite.EachRow(ctx, tx, func(h headRow) { heads = append(heads, h) }, `SELECT id, title, last_seq, head_hash FROM conversations
 		WHERE id > ? ORDER BY id LIMIT ?`, after, verifyPage); err != nil {
 		return 0, "", err
 	}
@@ -74,7 +75,7 @@ func (v *verifier) transcriptPage(ctx context.Context, after string) (n int, las
 	if v.first {
 		since = `0 AS target, 0 AS edit_seq, 0 AS gone_seq, 0 AS newer_seq, 0 AS reacted, NULL AS body_hash`
 	}
-	err = each(ctx, tx, p.message, `SELECT m.conversation_id, m.seq, m.id, m.sender_kind, m.sender_id, m.sender_handle, m.kind, m.body, m.task_id, m.task_state, m.reason, m.created_at, m.hash, `+since+`,
+	err = sqlite.EachRow(ctx, tx, p.message, `SELECT m.conversation_id, m.seq, m.id, m.sender_kind, m.sender_id, m.sender_handle, m.kind, m.body, m.task_id, m.task_state, m.reason, m.created_at, m.hash, `+since+`,
 		t.state AS ended, t.answer_seq, t.conversation_id AS room
 		FROM messages m LEFT JOIN tasks t ON m.task_state IN ('completed', 'failed', 'canceled', 'rejected') AND t.id = m.task_id
 		WHERE m.conversation_id > ? AND m.conversation_id <= ? ORDER BY m.conversation_id, m.seq`, after, upTo)
@@ -166,7 +167,7 @@ func (v *verifier) clientIDs(ctx context.Context) error {
 		ID   string `db:"client_id"`
 		Seq  int64  `db:"seq"`
 	}
-	return each(ctx, v.c, func(c row) {
+	return sqlite.EachRow(ctx, v.c, func(c row) {
 		v.r.fault("Conversation %s: the sender's id %q is noted for message %d, which is not by that sender.", c.Room, clip(c.ID, 80), c.Seq)
 	}, `SELECT c.conversation_id, c.client_id, c.seq FROM client_ids c
 		LEFT JOIN messages m ON m.conversation_id = c.conversation_id AND m.seq = c.seq AND m.sender_id = c.sender_id
@@ -191,7 +192,7 @@ type doneRow struct {
 func (v *verifier) tasks(ctx context.Context) error {
 	for after := ""; ; {
 		n := 0
-		err := each(ctx, v.c, func(t doneRow) {
+		err := sqlite.EachRow(ctx, v.c, func(t doneRow) {
 			n++
 			after = t.ID
 			v.r.Tasks++
@@ -241,7 +242,7 @@ func (v *verifier) outbox(ctx context.Context) error {
 	type row struct {
 		Ref string `db:"ref"`
 	}
-	return each(ctx, v.c, func(o row) {
+	return sqlite.EachRow(ctx, v.c, func(o row) {
 		v.r.fault("The queue holds task %s, which does not exist.", o.Ref)
 	}, `SELECT o.ref FROM outbox o LEFT JOIN tasks t ON t.id = o.ref WHERE o.topic = 'task' AND t.id IS NULL`)
 }
@@ -251,7 +252,7 @@ func (v *verifier) names(ctx context.Context) error {
 		Name string `db:"name"`
 		Kind string `db:"kind"`
 	}
-	return each(ctx, v.c, func(n row) {
+	return sqlite.EachRow(ctx, v.c, func(n row) {
 		v.r.fault("The name %q and the %s it belongs to do not fit together.", n.Name, n.Kind)
 	}, `SELECT n.name, n.kind FROM names n LEFT JOIN accounts a ON a.id = n.ref AND a.name = n.name WHERE n.kind = 'account' AND a.id IS NULL
 		UNION ALL SELECT n.name, n.kind FROM names n LEFT JOIN agents g ON g.id = n.ref AND g.name = n.name WHERE n.kind <> 'account' AND g.id IS NULL
@@ -264,7 +265,7 @@ func (v *verifier) agents(ctx context.Context) error {
 		ID   string `db:"id"`
 		Name string `db:"name"`
 	}
-	return each(ctx, v.c, func(a row) {
+	return sqlite.EachRow(ctx, v.c, func(a row) {
 		v.r.fault("Agent %s (%s) is not the version it says, or that version cannot be read.", a.Name, a.ID)
 	}, `SELECT a.id, a.name FROM agents a LEFT JOIN agent_versions v ON v.agent_id = a.id AND v.version = a.version
 		WHERE v.agent_id IS NULL OR v.spec <> a.spec OR v.title <> a.title OR v.visibility <> a.visibility OR NOT json_valid(a.spec)`)
@@ -276,7 +277,7 @@ func (v *verifier) servers(ctx context.Context) error {
 		Latest int    `db:"latest"`
 		Wrong  int    `db:"wrong"`
 	}
-	return each(ctx, v.c, func(s row) {
+	return sqlite.EachRow(ctx, v.c, func(s row) {
 		v.r.fault("Server %s of the MCP registry has %d latest versions, and %d that are not what was published.", s.Name, s.Latest, s.Wrong)
 	}, `SELECT s.name, COALESCE(SUM(r.latest), 0) AS latest, COALESCE(SUM(r.size <> octet_length(r.document) OR NOT json_valid(r.document)), 0) AS wrong
 		FROM servers s LEFT JOIN releases r ON r.name = s.name GROUP BY s.name HAVING latest <> 1 OR wrong > 0`)

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"agentsite/internal/task"
+	"agentsite/store/sqlite"
 )
 
 // The words of messages are written behind them: a post costs nothing more.
@@ -97,8 +98,8 @@ func (d *DB) IndexWords(ctx context.Context) (more bool, err error) {
 	case lap:
 		return false, nil
 	}
-	if err := d.list(ctx, &ids, `SELECT id FROM conversations WHERE id > ? AND words_seq < last_seq ORDER BY id LIMIT ?`, after, wordsRooms); err != nil {
-		return true, mapError(err)
+	if err := d.List(ctx, &ids, `SELECT id FROM conversations WHERE id > ? AND words_seq < last_seq ORDER BY id LIMIT ?`, after, wordsRooms); err != nil {
+		return true, sqlite.MapError(err)
 	}
 	if len(ids) == 0 {
 		d.wordless.passed(after, "", true)
@@ -137,7 +138,7 @@ func (d *DB) readAll(ctx context.Context, ids []string) error {
 // readWords reads the words of a page of messages of some rooms, in one
 // transaction, and returns the rooms that have more.
 func (d *DB) readWords(ctx context.Context, ids ...string) (rest []string, err error) {
-	err = d.writeWords(ctx, func(t *tx) error {
+	err = d.writeWords(ctx, func(t *sqlite.Tx) error {
 		rest = nil
 		page := wordsLeft{wordsPage, wordsBytes}
 		for i, id := range ids {
@@ -163,12 +164,12 @@ type wordsLeft struct{ messages, bytes int }
 
 // indexPage reads the words of a room as far as the page lasts, of at least
 // one message, and reports whether there are more.
-func (d *DB) indexPage(t *tx, conversationID string, page *wordsLeft) (more bool, err error) {
+func (d *DB) indexPage(t *sqlite.Tx, conversationID string, page *wordsLeft) (more bool, err error) {
 	var c struct {
 		WordsSeq int64 `db:"words_seq"`
 		LastSeq  int64 `db:"last_seq"`
 	}
-	err = t.get(&c, `SELECT words_seq, last_seq FROM conversations WHERE id = ?`, conversationID)
+	err = t.Get(&c, `SELECT words_seq, last_seq FROM conversations WHERE id = ?`, conversationID)
 	if errors.Is(err, sql.ErrNoRows) || err == nil && c.WordsSeq >= c.LastSeq {
 		return false, nil
 	}
@@ -182,7 +183,7 @@ func (d *DB) indexPage(t *tx, conversationID string, page *wordsLeft) (more bool
 		CreatedAt int64  `db:"created_at"`
 		Body      string `db:"body"`
 	}
-	if err := t.list(&rows, `SELECT m.seq, m.created_at, COALESCE(e.body, m.body) AS body
+	if err := t.List(&rows, `SELECT m.seq, m.created_at, COALESCE(e.body, m.body) AS body
 		FROM messages m LEFT JOIN messages e ON m.edit_seq > 0 AND e.conversation_id = m.conversation_id AND e.seq = m.edit_seq
 		WHERE m.conversation_id = ? AND m.seq > ? AND m.seq <= ? AND m.kind = 'text' AND m.gone_seq = 0 ORDER BY m.seq`,
 		conversationID, c.WordsSeq, upTo); err != nil {
@@ -203,56 +204,56 @@ func (d *DB) indexPage(t *tx, conversationID string, page *wordsLeft) (more bool
 			return false, err
 		}
 	}
-	_, err = t.exec(`UPDATE conversations SET words_seq = ? WHERE id = ?`, upTo, conversationID)
+	_, err = t.Exec(`UPDATE conversations SET words_seq = ? WHERE id = ?`, upTo, conversationID)
 	return more, err
 }
 
 // insertWord makes a text findable.
-func insertWord(t *tx, conversationID string, seq, at int64, text string) error {
+func insertWord(t *sqlite.Tx, conversationID string, seq, at int64, text string) error {
 	words := searchable(clip(text, maxWordBytes))
 	if words == "" {
 		return nil
 	}
 	from := saidFrom(at)
 	var id int64
-	if err := t.get(&id, `SELECT COALESCE(MAX(id) + 1, ?1) FROM said WHERE id >= ?1 AND id < ?2`, from, from+1<<saidShift); err != nil {
+	if err := t.Get(&id, `SELECT COALESCE(MAX(id) + 1, ?1) FROM said WHERE id >= ?1 AND id < ?2`, from, from+1<<saidShift); err != nil {
 		return err
 	}
-	res, err := t.exec(`INSERT INTO said (id, conversation_id, seq) VALUES (?, ?, ?) ON CONFLICT DO NOTHING`, id, conversationID, seq)
+	res, err := t.Exec(`INSERT INTO said (id, conversation_id, seq) VALUES (?, ?, ?) ON CONFLICT DO NOTHING`, id, conversationID, seq)
 	if err != nil {
 		return err
 	}
 	if n, _ := res.RowsAffected(); n == 0 {
 		return nil // it is there
 	}
-	_, err = t.exec(`INSERT INTO said_words (rowid, room, words) VALUES (?, ?, ?)`, id, conversationID, words)
+	_, err = t.Exec(`INSERT INTO said_words (rowid, room, words) VALUES (?, ?, ?)`, id, conversationID, words)
 	return err
 }
 
 // deleteWords makes a text that is gone not findable.
-func deleteWords(t *tx, conversationID string, seq int64) error {
+func deleteWords(t *sqlite.Tx, conversationID string, seq int64) error {
 	var id int64
-	err := t.get(&id, `SELECT id FROM said WHERE conversation_id = ? AND seq = ?`, conversationID, seq)
+	err := t.Get(&id, `SELECT id FROM said WHERE conversation_id = ? AND seq = ?`, conversationID, seq)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	if _, err := t.exec(`DELETE FROM said_words WHERE rowid = ?`, id); err != nil {
+	if _, err := t.Exec(`DELETE FROM said_words WHERE rowid = ?`, id); err != nil {
 		return err
 	}
-	_, err = t.exec(`DELETE FROM said WHERE id = ?`, id)
+	_, err = t.Exec(`DELETE FROM said WHERE id = ?`, id)
 	return err
 }
 
 // replaceWord makes a text findable by other words, if its words were read.
-func replaceWord(t *tx, conversationID string, seq int64, text string) error {
+func replaceWord(t *sqlite.Tx, conversationID string, seq int64, text string) error {
 	var c struct {
 		WordsSeq  int64 `db:"words_seq"`
 		CreatedAt int64 `db:"created_at"`
 	}
-	if err := t.get(&c, `SELECT c.words_seq, m.created_at FROM conversations c JOIN messages m ON m.conversation_id = c.id AND m.seq = ? WHERE c.id = ?`, seq, conversationID); err != nil {
+	if err := t.Get(&c, `SELECT c.words_seq, m.created_at FROM conversations c JOIN messages m ON m.conversation_id = c.id AND m.seq = ? WHERE c.id = ?`, seq, conversationID); err != nil {
 		return err
 	}
 	if c.WordsSeq < seq {
@@ -276,20 +277,20 @@ const purgePages = 256
 // was deleted since the last call.
 func (d *DB) PurgeWords(ctx context.Context) error {
 	var marked bool
-	if err := d.get(ctx, &marked, deletedWords); err != nil || !marked {
-		return mapError(err)
+	if err := d.Get(ctx, &marked, deletedWords); err != nil || !marked {
+		return sqlite.MapError(err)
 	}
 	pages := -purgePages // begins a merge of all parts; later steps continue it
 	for more := true; more; pages = purgePages {
-		err := d.writeWords(ctx, func(t *tx) error {
+		err := d.writeWords(ctx, func(t *sqlite.Tx) error {
 			var before, after int64
-			if err := t.get(&before, `SELECT total_changes()`); err != nil {
+			if err := t.Get(&before, `SELECT total_changes()`); err != nil {
 				return err
 			}
-			if _, err := t.exec(`INSERT INTO said_words (said_words, rank) VALUES ('merge', ?)`, pages); err != nil {
+			if _, err := t.Exec(`INSERT INTO said_words (said_words, rank) VALUES ('merge', ?)`, pages); err != nil {
 				return err
 			}
-			err := t.get(&after, `SELECT total_changes()`)
+			err := t.Get(&after, `SELECT total_changes()`)
 			more = after-before >= 2 // as the documentation of FTS5 has it
 			return err
 		})
@@ -302,23 +303,23 @@ func (d *DB) PurgeWords(ctx context.Context) error {
 
 // writeWords is write for what may touch the index of words. One that is
 // damaged is emptied, and filled again from the messages by and by.
-func (d *DB) writeWords(ctx context.Context, fn func(*tx) error) error {
-	err := d.write(ctx, fn)
-	if !isIndexDamaged(err) {
+func (d *DB) writeWords(ctx context.Context, fn func(*sqlite.Tx) error) error {
+	err := d.Write(ctx, fn)
+	if !sqlite.IsIndexDamaged(err) {
 		return err
 	}
 	if err := d.emptyWords(ctx, err); err != nil {
 		return err
 	}
-	return d.write(ctx, fn)
+	return d.Write(ctx, fn)
 }
 
 // emptyWords lets all words be read anew.
 func (d *DB) emptyWords(ctx context.Context, cause error) error {
 	d.Log().Warn("read the words of all messages anew", "cause", cause)
-	err := d.write(ctx, func(t *tx) error {
+	err := d.Write(ctx, func(t *sqlite.Tx) error {
 		for _, q := range []string{`INSERT INTO said_words (said_words) VALUES ('delete-all')`, `DELETE FROM said`, `UPDATE conversations SET words_seq = 0 WHERE words_seq > 0`} {
-			if _, err := t.exec(q); err != nil {
+			if _, err := t.Exec(q); err != nil {
 				return err
 			}
 		}

@@ -1,4 +1,4 @@
-package store
+package sqlite
 
 import (
 	"context"
@@ -8,9 +8,9 @@ import (
 	"github.com/jmoiron/sqlx"
 )
 
-// quickCheck checks the pages of a database that nobody writes.
-func quickCheck(ctx context.Context, path string) ([]string, error) {
-	pool, err := connectQuiet(path)
+// QuickCheckFile checks the pages of a database that nobody writes.
+func QuickCheckFile(ctx context.Context, path string) ([]string, error) {
+	pool, err := ConnectReadOnly(path)
 	if err != nil {
 		return nil, err
 	}
@@ -25,9 +25,9 @@ const quickCheckQuery = `PRAGMA quick_check(5)`
 // QuickCheck checks the pages of the database while it is in use and returns
 // what is damaged, nothing when nothing is. It reads all of the file in one go:
 // bound it by ctx.
-func (f *file) QuickCheck(ctx context.Context) ([]string, error) {
+func (f *DB) QuickCheck(ctx context.Context) ([]string, error) {
 	var lines []string
-	err := f.list(ctx, &lines, quickCheckQuery)
+	err := f.List(ctx, &lines, quickCheckQuery)
 	return damage(lines, err)
 }
 
@@ -39,24 +39,24 @@ func damage(lines []string, err error) ([]string, error) {
 		return nil, nil
 	case err == nil:
 		return lines, nil
-	case unreadable(err):
+	case IsDamaged(err):
 		return []string{err.Error()}, nil
 	}
 	return nil, fmt.Errorf("check the database: %w", err)
 }
 
-// unreadable reports whether err is damage of the file rather than a failure
+// IsDamaged reports whether err is damage of the file rather than a failure
 // to look at it.
-func unreadable(err error) bool {
-	c := code(err) & 0xff
-	return c == sqliteCorrupt || c == sqliteNotADB || c == sqliteIOErr || errors.Is(err, errBadValue)
+func IsDamaged(err error) bool {
+	c := ErrorCode(err) & 0xff
+	return c == sqliteCorrupt || c == sqliteNotADB || c == sqliteIOErr || errors.Is(err, ErrBadValue)
 }
 
-// errBadValue is a column whose value cannot be what we wrote.
-var errBadValue = errors.New("a value has the wrong type")
+// ErrBadValue is a column whose value cannot be what we wrote.
+var ErrBadValue = errors.New("a value has the wrong type")
 
-// each calls fn with every row of a query, one at a time.
-func each[T any](ctx context.Context, q sqlx.QueryerContext, fn func(T), query string, args ...any) error {
+// EachRow calls fn with every row of a query, one at a time.
+func EachRow[T any](ctx context.Context, q sqlx.QueryerContext, fn func(T), query string, args ...any) error {
 	rows, err := q.QueryxContext(ctx, query, args...)
 	if err != nil {
 		return err
@@ -65,7 +65,7 @@ func each[T any](ctx context.Context, q sqlx.QueryerContext, fn func(T), query s
 	for rows.Next() {
 		var row T
 		if err := rows.StructScan(&row); err != nil {
-			return fmt.Errorf("%w: %w", errBadValue, err)
+			return fmt.Errorf("%w: %w", ErrBadValue, err)
 		}
 		fn(row)
 	}

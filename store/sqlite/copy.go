@@ -1,4 +1,4 @@
-package store
+package sqlite
 
 import (
 	"context"
@@ -10,13 +10,13 @@ import (
 	"github.com/jmoiron/sqlx"
 )
 
-// scratch begins the names of what a backup or a restore makes in the data
+// ScratchPrefix begins the names of what a backup or a restore makes in the data
 // folder and takes away again; a crash can leave it.
-const scratch = ".agentsite-tmp-"
+const ScratchPrefix = ".agentsite-tmp-"
 
-// sweep takes away what a crash left. The caller owns the folder.
-func sweep(dir string) {
-	left, err := filepath.Glob(filepath.Join(escapeGlob(dir), scratch+"*"))
+// RemoveScratch takes away what a crash left. The caller owns the folder.
+func RemoveScratch(dir string) {
+	left, err := filepath.Glob(filepath.Join(EscapeGlob(dir), ScratchPrefix+"*"))
 	if err != nil {
 		return
 	}
@@ -25,7 +25,7 @@ func sweep(dir string) {
 	}
 }
 
-func escapeGlob(path string) string {
+func EscapeGlob(path string) string {
 	var b []byte
 	for _, c := range []byte(path) {
 		if c == '*' || c == '?' || c == '[' || c == '\\' {
@@ -36,11 +36,11 @@ func escapeGlob(path string) string {
 	return string(b)
 }
 
-// copyInto writes a consistent copy of the database, as of one moment, to a
+// CopyInto writes a consistent copy of the database, as of one moment, to a
 // new file that is private from its first byte and on disk when copyInto
 // returns. VACUUM INTO reads every row, so damage that SQLite can see fails
 // the copy, and what was deleted is not in it.
-func copyInto(ctx context.Context, c *sqlx.Conn, path string) error {
+func CopyInto(ctx context.Context, c *sqlx.Conn, path string) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 	if err != nil {
 		return err
@@ -52,11 +52,11 @@ func copyInto(ctx context.Context, c *sqlx.Conn, path string) error {
 	if err := errors.Join(f.Sync(), f.Close()); err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
-	return flushDir(filepath.Dir(path))
+	return SyncDir(filepath.Dir(path))
 }
 
-// flushDir makes the names in dir durable.
-func flushDir(dir string) error {
+// SyncDir makes the names in dir durable.
+func SyncDir(dir string) error {
 	f, err := os.Open(dir)
 	if err != nil {
 		return err

@@ -1,4 +1,9 @@
-package store
+// Package sqlite opens SQLite files, gives them one writer that commits the
+// waiting writes as one transaction at synchronous=FULL (group commit), and
+// maps their errors. It is the only package that knows the driver. It knows
+// the portal's file by name and migrations, and nothing of its tables; those
+// who write statements take a DB and a Tx.
+package sqlite
 
 import (
 	"context"
@@ -33,22 +38,22 @@ const (
 	checkpointBytes = 8 << 20
 )
 
-// kind is what one of our databases is.
-type kind struct {
-	id     int64  // marks the file
-	steps  fs.FS  // its migrations
-	schema string // the outcome of steps in an empty database
-	// write returns where its writer connects to.
-	write func(path string) string
+// Kind is what one of our databases is.
+type Kind struct {
+	ID         int64  // marks the file
+	Migrations fs.FS  // its migrations
+	Schema     string // the outcome of steps in an empty database
+	// WriteDSN returns where its writer connects to.
+	WriteDSN func(path string) string
 	// copied has a copy made before an upgrade.
 	copied bool
-	// damaged notes beside a file that it is damaged; nil to note nothing.
-	damaged func(path string) error
+	// Damaged notes beside a file that it is damaged; nil to note nothing.
+	Damaged func(path string) error
 }
 
 // versions are the migrations this binary knows, in order.
-func (k kind) versions() []int64 {
-	p, err := goose.NewProvider(goose.DialectSQLite3, new(sql.DB), k.steps)
+func (k Kind) versions() []int64 {
+	p, err := goose.NewProvider(goose.DialectSQLite3, new(sql.DB), k.Migrations)
 	if err != nil {
 		return []int64{0}
 	}
@@ -60,16 +65,16 @@ func (k kind) versions() []int64 {
 }
 
 // newest is the last migration this binary knows.
-func (k kind) newest() int64 {
+func (k Kind) newest() int64 {
 	list := k.versions()
 	return list[len(list)-1]
 }
 
-// file is one SQLite database with its one writer and those who read. What is
+// DB is one SQLite database with its one writer and those who read. What is
 // particular to a database is in what embeds it.
-type file struct {
+type DB struct {
 	path  string
-	kind  kind
+	kind  Kind
 	log   *slog.Logger
 	wpool *sqlx.DB
 	wconn *sqlx.Conn
@@ -92,13 +97,13 @@ type file struct {
 	soon   []*op      // writes that the next transaction begins with
 }
 
-// openSQLite opens a database, brings it up to date and starts its writer.
-func openSQLite(ctx context.Context, path string, k kind, log *slog.Logger) (*file, error) {
+// Open opens a database, brings it up to date and starts its writer.
+func Open(ctx context.Context, path string, k Kind, log *slog.Logger) (*DB, error) {
 	f, err := openWriter(ctx, path, k, log)
 	if err != nil {
 		return nil, err
 	}
-	if f.read, err = connect(path, readDSN(path), readConns); err == nil {
+	if f.read, err = Connect(path, ReadDSN(path), readConns); err == nil {
 		if err = checkReaders(ctx, f.read); err != nil {
 			f.read.Close()
 		}
@@ -112,15 +117,15 @@ func openSQLite(ctx context.Context, path string, k kind, log *slog.Logger) (*fi
 }
 
 // openWriter opens a database for writing alone and brings it up to date.
-func openWriter(ctx context.Context, path string, k kind, log *slog.Logger) (*file, error) {
-	f := &file{
+func openWriter(ctx context.Context, path string, k Kind, log *slog.Logger) (*DB, error) {
+	f := &DB{
 		path: path, kind: k, log: log,
 		wstmt: make(map[string]*sqlx.Stmt),
 		ops:   make(chan *op, maxQueuedWrites), flush: make(chan struct{}, 1),
 		stop: make(chan struct{}), done: make(chan struct{}), fatal: make(chan struct{}),
 	}
 	var err error
-	if f.wpool, err = connect(path, k.write(path), 1); err != nil {
+	if f.wpool, err = Connect(path, k.WriteDSN(path), 1); err != nil {
 		return nil, err
 	}
 	if f.wconn, err = f.wpool.Connx(ctx); err != nil {
@@ -134,11 +139,11 @@ func openWriter(ctx context.Context, path string, k kind, log *slog.Logger) (*fi
 	return f, nil
 }
 
-func (f *file) closeWriter() error { return errors.Join(f.wconn.Close(), f.wpool.Close()) }
+func (f *DB) closeWriter() error { return errors.Join(f.wconn.Close(), f.wpool.Close()) }
 
 // Close stops accepting writes, waits for the queued ones and closes the
 // database. It is safe to call twice.
-func (f *file) Close() error {
+func (f *DB) Close() error {
 	if f.closed.Swap(true) {
 		return nil
 	}
@@ -156,10 +161,10 @@ func (f *file) Close() error {
 
 // Fatal is closed when the database had an error after which writing must
 // stop for good; Err tells which. The portal should exit and be started anew.
-func (f *file) Fatal() <-chan struct{} { return f.fatal }
+func (f *DB) Fatal() <-chan struct{} { return f.fatal }
 
 // Err is the reason Fatal was closed, or nil.
-func (f *file) Err() error {
+func (f *DB) Err() error {
 	if p := f.broken.Load(); p != nil {
 		return *p
 	}
@@ -167,12 +172,12 @@ func (f *file) Err() error {
 }
 
 // Log is where failures are logged.
-func (f *file) Log() *slog.Logger { return f.log }
+func (f *DB) Log() *slog.Logger { return f.log }
 
 // Path is the database file.
-func (f *file) Path() string { return f.path }
+func (f *DB) Path() string { return f.path }
 
-func connect(path, dsn string, conns int) (*sqlx.DB, error) {
+func Connect(path, dsn string, conns int) (*sqlx.DB, error) {
 	db, err := sqlx.Open("sqlite", dsn)
 	if err != nil {
 		return nil, fmt.Errorf("open database %s: %w", path, err)
@@ -182,27 +187,27 @@ func connect(path, dsn string, conns int) (*sqlx.DB, error) {
 	return db, nil
 }
 
-// writeDSN also has what is deleted overwritten: a text that somebody took away
+// WriteDSN also has what is deleted overwritten: a text that somebody took away
 // is not left in the file.
-func writeDSN(path string) string {
+func WriteDSN(path string) string {
 	return fmt.Sprintf("file:%s?_busy_timeout=5000&_journal_mode=WAL&_synchronous=%s&_foreign_keys=1&_txlock=immediate&_time_format=sqlite&_dqs=0&_pragma=cache_size(-%d)&_pragma=wal_autocheckpoint(2000)&_pragma=secure_delete(1)",
-		uriPath(path), synchronous, writeCacheKB)
+		EscapePath(path), Synchronous, writeCacheKB)
 }
 
-func readDSN(path string) string {
-	return fmt.Sprintf("file:%s?mode=ro&_query_only=1&_busy_timeout=5000&_foreign_keys=1&_dqs=0&_pragma=cache_size(-%d)", uriPath(path), readCacheKB)
+func ReadDSN(path string) string {
+	return fmt.Sprintf("file:%s?mode=ro&_query_only=1&_busy_timeout=5000&_foreign_keys=1&_dqs=0&_pragma=cache_size(-%d)", EscapePath(path), readCacheKB)
 }
 
-// copyDSN lets VACUUM INTO write its copy, which query_only would forbid.
-func copyDSN(path string) string {
-	return fmt.Sprintf("file:%s?mode=ro&_busy_timeout=5000&_dqs=0", uriPath(path))
+// CopyDSN lets VACUUM INTO write its copy, which query_only would forbid.
+func CopyDSN(path string) string {
+	return fmt.Sprintf("file:%s?mode=ro&_busy_timeout=5000&_dqs=0", EscapePath(path))
 }
 
-// uriPath escapes what an SQLite file URI would read as its own syntax.
-func uriPath(path string) string { return (&url.URL{Path: path}).EscapedPath() }
+// EscapePath escapes what an SQLite file URI would read as its own syntax.
+func EscapePath(path string) string { return (&url.URL{Path: path}).EscapedPath() }
 
 // prepare checks the writer's settings and brings the schema up to date.
-func (f *file) prepare(ctx context.Context) error {
+func (f *DB) prepare(ctx context.Context) error {
 	if err := checkPragmas(ctx, f.wconn, writerPragmas()); err != nil {
 		return err
 	}
@@ -210,7 +215,7 @@ func (f *file) prepare(ctx context.Context) error {
 	if err := f.wconn.GetContext(ctx, &app, "PRAGMA application_id"); err != nil {
 		return fmt.Errorf("read database %s: %w", f.path, err)
 	}
-	return f.migrate(ctx, app != f.kind.id)
+	return f.migrate(ctx, app != f.kind.ID)
 }
 
 func writerPragmas() map[string]string {
@@ -230,9 +235,9 @@ func checkPragmas(ctx context.Context, c *sqlx.Conn, want map[string]string) err
 	return nil
 }
 
-// checkSettings checks that each connection runs with the settings that
+// CheckSettings checks that each connection runs with the settings that
 // durability needs.
-func (f *file) checkSettings(ctx context.Context) error {
+func (f *DB) CheckSettings(ctx context.Context) error {
 	if err := checkPragmas(ctx, f.wconn, writerPragmas()); err != nil {
 		return err
 	}
@@ -263,8 +268,8 @@ func checkReaders(ctx context.Context, pool *sqlx.DB) error {
 
 // migrate applies pending migrations, after a copy of a database that holds
 // something, and refuses a database that is newer than this binary.
-func (f *file) migrate(ctx context.Context, mark bool) error {
-	have, err := schemaOf(ctx, f.wconn)
+func (f *DB) migrate(ctx context.Context, mark bool) error {
+	have, err := SchemaOf(ctx, f.wconn)
 	if err != nil {
 		return fmt.Errorf("read database %s: %w", f.path, err)
 	}
@@ -284,12 +289,12 @@ func (f *file) migrate(ctx context.Context, mark bool) error {
 		if err := os.Remove(copyPath); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return fmt.Errorf("copy the database before its upgrade: %w", err)
 		}
-		if err := copyInto(ctx, f.wconn, copyPath); err != nil {
+		if err := CopyInto(ctx, f.wconn, copyPath); err != nil {
 			return fmt.Errorf("copy the database before its upgrade: %w", err)
 		}
 	}
 	if mark {
-		if _, err := f.wconn.ExecContext(ctx, fmt.Sprintf("PRAGMA application_id = %d", f.kind.id)); err != nil {
+		if _, err := f.wconn.ExecContext(ctx, fmt.Sprintf("PRAGMA application_id = %d", f.kind.ID)); err != nil {
 			return fmt.Errorf("mark database: %w", err)
 		}
 	}
@@ -297,7 +302,7 @@ func (f *file) migrate(ctx context.Context, mark bool) error {
 	if err := f.wconn.Close(); err != nil {
 		return err
 	}
-	p, err := goose.NewProvider(goose.DialectSQLite3, f.wpool.DB, f.kind.steps)
+	p, err := goose.NewProvider(goose.DialectSQLite3, f.wpool.DB, f.kind.Migrations)
 	if err != nil {
 		return fmt.Errorf("read migrations: %w", err)
 	}
@@ -315,13 +320,13 @@ func (f *file) migrate(ctx context.Context, mark bool) error {
 
 // createSchema gives an empty database, in one transaction, the schema that the
 // migrations make.
-func (f *file) createSchema(ctx context.Context) error {
+func (f *DB) createSchema(ctx context.Context) error {
 	tx, err := f.wconn.BeginTxx(ctx, nil)
 	if err != nil {
 		return fmt.Errorf("create the schema: %w", err)
 	}
 	defer tx.Rollback()
-	_, err = tx.ExecContext(ctx, fmt.Sprintf("PRAGMA application_id = %d;\n%s", f.kind.id, f.kind.schema))
+	_, err = tx.ExecContext(ctx, fmt.Sprintf("PRAGMA application_id = %d;\n%s", f.kind.ID, f.kind.Schema))
 	for _, version := range append([]int64{0}, f.kind.versions()...) { // as goose notes them
 		if err == nil {
 			_, err = tx.ExecContext(ctx, "INSERT INTO goose_db_version (version_id, is_applied) VALUES (?, 1)", version)
@@ -336,8 +341,8 @@ func (f *file) createSchema(ctx context.Context) error {
 	return nil
 }
 
-// reader returns the prepared form of query on the reading pool.
-func (f *file) reader(ctx context.Context, query string) (*sqlx.Stmt, error) {
+// Statement returns the prepared form of query on the reading pool.
+func (f *DB) Statement(ctx context.Context, query string) (*sqlx.Stmt, error) {
 	if s, ok := f.rstmt.Load(query); ok {
 		return s.(*sqlx.Stmt), nil
 	}
@@ -352,18 +357,18 @@ func (f *file) reader(ctx context.Context, query string) (*sqlx.Stmt, error) {
 	return s, nil
 }
 
-// get reads one row into dest; sql.ErrNoRows when there is none.
-func (f *file) get(ctx context.Context, dest any, query string, args ...any) error {
-	s, err := f.reader(ctx, query)
+// Get reads one row into dest; sql.ErrNoRows when there is none.
+func (f *DB) Get(ctx context.Context, dest any, query string, args ...any) error {
+	s, err := f.Statement(ctx, query)
 	if err != nil {
 		return err
 	}
 	return s.GetContext(ctx, dest, args...)
 }
 
-// list reads rows into the slice dest points to.
-func (f *file) list(ctx context.Context, dest any, query string, args ...any) error {
-	s, err := f.reader(ctx, query)
+// List reads rows into the slice dest points to.
+func (f *DB) List(ctx context.Context, dest any, query string, args ...any) error {
+	s, err := f.Statement(ctx, query)
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package store
+package sqlite
 
 import (
 	"context"
@@ -9,9 +9,9 @@ import (
 	"github.com/jmoiron/sqlx"
 )
 
-// checkFile refuses a database file that is empty or not SQLite: an empty
+// CheckFile refuses a database file that is empty or not SQLite: an empty
 // file would pass SQLite's own check and look like a fresh portal.
-func checkFile(path string) error {
+func CheckFile(path string) error {
 	f, err := os.Open(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
@@ -37,21 +37,21 @@ func nonEmpty(path string) bool {
 	return err == nil && st.Size() > 0
 }
 
-// inspect refuses somebody else's database and one of a newer binary, before
+// CheckPortal refuses somebody else's database and one of a newer binary, before
 // anything is opened for writing: such a file stays as it is.
-func inspect(ctx context.Context, path string) error {
-	_, err := schemaIn(ctx, path)
+func CheckPortal(ctx context.Context, path string) error {
+	_, err := PortalSchema(ctx, path)
 	return err
 }
 
-// schemaIn is the schema version of a portal's database this binary can use.
-func schemaIn(ctx context.Context, path string) (int64, error) {
-	return portalFile().schemaIn(ctx, path)
+// PortalSchema is the schema version of a portal's database this binary can use.
+func PortalSchema(ctx context.Context, path string) (int64, error) {
+	return portalFile().SchemaIn(ctx, path)
 }
 
-// schemaIn is the schema version of a database file of the kind.
-func (k kind) schemaIn(ctx context.Context, path string) (int64, error) {
-	db, err := connectQuiet(path)
+// SchemaIn is the schema version of a database file of the kind.
+func (k Kind) SchemaIn(ctx context.Context, path string) (int64, error) {
+	db, err := ConnectReadOnly(path)
 	if err != nil {
 		return 0, err
 	}
@@ -69,10 +69,10 @@ func (k kind) schemaIn(ctx context.Context, path string) (int64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("read database %s: %w", path, err)
 	}
-	if app != k.id && tables > 0 {
+	if app != k.ID && tables > 0 {
 		return 0, fmt.Errorf("%s is not a database of agentsite (application id %#x)", path, app)
 	}
-	have, err := schemaOf(ctx, c)
+	have, err := SchemaOf(ctx, c)
 	if err != nil {
 		return 0, fmt.Errorf("read database %s: %w", path, err)
 	}
@@ -82,8 +82,8 @@ func (k kind) schemaIn(ctx context.Context, path string) (int64, error) {
 	return have, nil
 }
 
-// schemaOf is the number of the last migration applied, 0 before the first.
-func schemaOf(ctx context.Context, c *sqlx.Conn) (int64, error) {
+// SchemaOf is the number of the last migration applied, 0 before the first.
+func SchemaOf(ctx context.Context, c *sqlx.Conn) (int64, error) {
 	var there int
 	if err := c.GetContext(ctx, &there, "SELECT COUNT(*) FROM sqlite_master WHERE type = 'table' AND name = 'goose_db_version'"); err != nil || there == 0 {
 		return 0, err
@@ -96,12 +96,12 @@ func schemaOf(ctx context.Context, c *sqlx.Conn) (int64, error) {
 // quietDSN opens a file for looking at it. Without a WAL the file is opened as
 // immutable: nothing is created beside it, not even on a read-only disk.
 func quietDSN(path string) string {
-	dsn := fmt.Sprintf("file:%s?mode=ro&_query_only=1&_busy_timeout=5000&_dqs=0", uriPath(path))
+	dsn := fmt.Sprintf("file:%s?mode=ro&_query_only=1&_busy_timeout=5000&_dqs=0", EscapePath(path))
 	if !nonEmpty(path + "-wal") {
 		dsn += "&immutable=1"
 	}
 	return dsn
 }
 
-// connectQuiet opens a database that nobody writes, for looking at it.
-func connectQuiet(path string) (*sqlx.DB, error) { return connect(path, quietDSN(path), 1) }
+// ConnectReadOnly opens a database that nobody writes, for looking at it.
+func ConnectReadOnly(path string) (*sqlx.DB, error) { return Connect(path, quietDSN(path), 1) }

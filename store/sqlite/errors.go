@@ -1,4 +1,4 @@
-package store
+package sqlite
 
 import (
 	"context"
@@ -28,26 +28,26 @@ const (
 	sqliteConstraintForeignKey = 787
 )
 
-// code is the extended SQLite result code of err, or 0.
-func code(err error) int {
+// ErrorCode is the extended SQLite result code of err, or 0.
+func ErrorCode(err error) int {
 	if e, ok := errors.AsType[*sqlite.Error](err); ok {
 		return e.Code()
 	}
 	return 0
 }
 
-// isIndexDamaged reports whether err is damage that a full-text index found in
+// IsIndexDamaged reports whether err is damage that a full-text index found in
 // itself. The index can be filled again.
-func isIndexDamaged(err error) bool { return code(err) == sqliteCorruptVTab }
+func IsIndexDamaged(err error) bool { return ErrorCode(err) == sqliteCorruptVTab }
 
-// duplicate reports whether err says that a unique value is taken.
-func duplicate(err error) bool {
-	c := code(err)
+// IsDuplicate reports whether err says that a unique value is taken.
+func IsDuplicate(err error) bool {
+	c := ErrorCode(err)
 	return c == sqliteConstraintUnique || c == sqliteConstraintPrimaryKey
 }
 
-// mapError gives a driver error its kind; errors that have one pass through.
-func mapError(err error) error {
+// MapError gives a driver error its kind; errors that have one pass through.
+func MapError(err error) error {
 	if err == nil {
 		return nil
 	}
@@ -59,15 +59,15 @@ func mapError(err error) error {
 		return fault.Wrap(fault.NotFound, err, "Not found.")
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return err
-	case duplicate(err):
+	case IsDuplicate(err):
 		return fault.Wrap(fault.Conflict, err, "That already exists.")
-	case code(err) == sqliteConstraintForeignKey:
+	case ErrorCode(err) == sqliteConstraintForeignKey:
 		return fault.Wrap(fault.NotFound, err, "What this belongs to is gone.")
-	case code(err) == sqliteConstraintCheck:
+	case ErrorCode(err) == sqliteConstraintCheck:
 		return fault.Wrap(fault.Invalid, err, "A value is too long or not allowed.")
-	case code(err)&0xff == sqliteFull:
+	case ErrorCode(err)&0xff == sqliteFull:
 		return fault.Wrap(fault.Unavailable, err, "This portal's disk is full; nothing was stored. Try again when the operator has made room.")
-	case code(err)&0xff == sqliteBusy:
+	case ErrorCode(err)&0xff == sqliteBusy:
 		return fault.Wrap(fault.Unavailable, err, "This portal is busy. Try again in a moment.")
 	}
 	return err

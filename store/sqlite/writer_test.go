@@ -1,4 +1,4 @@
-package store
+package sqlite
 
 import (
 	"context"
@@ -14,25 +14,25 @@ import (
 	"agentsite/internal/fault"
 )
 
-func note(d *file, ctx context.Context, subject string) error {
-	return d.write(ctx, func(t *tx) error { return putSubject(t, subject) })
+func note(d *DB, ctx context.Context, subject string) error {
+	return d.Write(ctx, func(t *Tx) error { return putSubject(t, subject) })
 }
 
-func putSubject(t *tx, subject string) error {
-	_, err := t.exec(`INSERT INTO audit (actor_kind, actor_id, act, subject, created_at) VALUES ('', '', '', ?, 0)`, subject)
+func putSubject(t *Tx, subject string) error {
+	_, err := t.Exec(`INSERT INTO audit (actor_kind, actor_id, act, subject, created_at) VALUES ('', '', '', ?, 0)`, subject)
 	return err
 }
 
 // addName takes the name ada, which may be taken once.
-func addName(t *tx, ref string) error {
-	_, err := t.exec(`INSERT INTO names (name, kind, ref, created_at) VALUES ('ada', 'agent', ?, 1)`, ref)
-	return mapError(err)
+func addName(t *Tx, ref string) error {
+	_, err := t.Exec(`INSERT INTO names (name, kind, ref, created_at) VALUES ('ada', 'agent', ?, 1)`, ref)
+	return MapError(err)
 }
 
-func subjects(t *testing.T, d *file) map[string]int {
+func subjects(t *testing.T, d *DB) map[string]int {
 	t.Helper()
 	var list []string
-	if err := d.list(t.Context(), &list, `SELECT subject FROM audit`); err != nil {
+	if err := d.List(t.Context(), &list, `SELECT subject FROM audit`); err != nil {
 		t.Fatal(err)
 	}
 	m := make(map[string]int, len(list))
@@ -44,12 +44,12 @@ func subjects(t *testing.T, d *file) map[string]int {
 
 // hold stops the writer inside an op until the returned function is called,
 // so that what is queued meanwhile becomes one batch.
-func hold(t *testing.T, d *file) (release func()) {
+func hold(t *testing.T, d *DB) (release func()) {
 	t.Helper()
 	in, out := make(chan struct{}), make(chan struct{})
 	done := make(chan error, 1)
 	go func() {
-		done <- d.write(context.Background(), func(*tx) error {
+		done <- d.Write(context.Background(), func(*Tx) error {
 			select {
 			case <-in:
 			default:
@@ -69,14 +69,14 @@ func hold(t *testing.T, d *file) (release func()) {
 }
 
 // together queues the ops behind one another and runs them as one batch.
-func together(t *testing.T, d *file, ops ...func(*tx) error) []error {
+func together(t *testing.T, d *DB, ops ...func(*Tx) error) []error {
 	t.Helper()
 	release := hold(t, d)
 	errs := make([]error, len(ops))
 	var wg sync.WaitGroup
 	for i, fn := range ops {
 		queued := len(d.ops)
-		wg.Go(func() { errs[i] = d.write(context.Background(), fn) })
+		wg.Go(func() { errs[i] = d.Write(context.Background(), fn) })
 		for len(d.ops) == queued {
 			runtime.Gosched() // the next op must stand behind this one
 		}
@@ -103,7 +103,7 @@ func TestWrite_AcknowledgedIsThere(t *testing.T) {
 	}
 	wg.Wait()
 	copied := copyKilled(t, dir) // as a kill right after the last acknowledgement leaves it
-	for _, d := range []*file{d, openTestFile(t, copied)} {
+	for _, d := range []*DB{d, openTestFile(t, copied)} {
 		got := subjects(t, d)
 		if len(got) != writers*each {
 			t.Errorf("%d rows of %d", len(got), writers*each)
@@ -121,16 +121,16 @@ func TestWrite_FailureCostsOnlyItself(t *testing.T) {
 	d := openTestFile(t, t.TempDir())
 	refused := errors.New("refused")
 	errs := together(t, d,
-		func(t *tx) error { return putSubject(t, "first") },
-		func(t *tx) error { return refused },
-		func(t *tx) error { return errors.Join(putSubject(t, "taken back"), refused) },
-		func(t *tx) error { panic("planted") },
-		func(t *tx) error { putSubject(t, "taken back too"); panic("planted") },
-		func(t *tx) error { return addName(t, "x") },
-		func(t *tx) error { return addName(t, "y") }, // taken
-		func(t *tx) error { return errors.Join(putSubject(t, "and back"), addName(t, "y")) },
-		func(t *tx) error { _, err := t.exec(`INSERT INTO nowhere VALUES (1)`); return err },
-		func(t *tx) error { return putSubject(t, "last") },
+		func(t *Tx) error { return putSubject(t, "first") },
+		func(t *Tx) error { return refused },
+		func(t *Tx) error { return errors.Join(putSubject(t, "taken back"), refused) },
+		func(t *Tx) error { panic("planted") },
+		func(t *Tx) error { putSubject(t, "taken back too"); panic("planted") },
+		func(t *Tx) error { return addName(t, "x") },
+		func(t *Tx) error { return addName(t, "y") }, // taken
+		func(t *Tx) error { return errors.Join(putSubject(t, "and back"), addName(t, "y")) },
+		func(t *Tx) error { _, err := t.Exec(`INSERT INTO nowhere VALUES (1)`); return err },
+		func(t *Tx) error { return putSubject(t, "last") },
 	)
 	for i, fails := range []bool{false, true, true, true, true, false, true, true, true, false} {
 		if (errs[i] != nil) != fails {
@@ -153,9 +153,9 @@ func TestWrite_DuplicatesAreCheap(t *testing.T) {
 	t.Parallel()
 	d := openTestFile(t, t.TempDir())
 	runs := 0 // the writer's alone
-	ops := make([]func(*tx) error, 100)
+	ops := make([]func(*Tx) error, 100)
 	for i := range ops {
-		ops[i] = func(t *tx) error { runs++; return addName(t, fmt.Sprint(i)) }
+		ops[i] = func(t *Tx) error { runs++; return addName(t, fmt.Sprint(i)) }
 	}
 	failed := 0
 	for _, err := range together(t, d, ops...) {
@@ -191,7 +191,7 @@ func TestWrite_BegunIsNotWithdrawn(t *testing.T) {
 	t.Parallel()
 	d := openTestFile(t, t.TempDir())
 	ctx, cancel := context.WithCancel(t.Context())
-	if err := d.write(ctx, func(t *tx) error { cancel(); return putSubject(t, "begun") }); err != nil {
+	if err := d.Write(ctx, func(t *Tx) error { cancel(); return putSubject(t, "begun") }); err != nil {
 		t.Error(err)
 	}
 	if got := subjects(t, d); len(got) != 1 {
@@ -204,7 +204,7 @@ func TestWrite_QueueIsBounded(t *testing.T) {
 	d := openTestFile(t, t.TempDir())
 	release := hold(t, d)
 	for len(d.ops) < cap(d.ops) {
-		d.ops <- &op{fn: func(*tx) error { return nil }, done: make(chan struct{})}
+		d.ops <- &op{fn: func(*Tx) error { return nil }, done: make(chan struct{})}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -301,14 +301,14 @@ func TestWrite_DiskFull(t *testing.T) {
 	pages := func(n int) {
 		t.Helper()
 		var now int
-		if err := d.write(t.Context(), func(t *tx) error {
+		if err := d.Write(t.Context(), func(t *Tx) error {
 			return d.wconn.GetContext(context.Background(), &now, fmt.Sprintf("PRAGMA max_page_count = %d", n))
 		}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	pages(1) // SQLite makes it the present size
-	big := func(t *tx) error {
+	big := func(t *Tx) error {
 		for range 200 {
 			if err := putSubject(t, fmt.Sprintf("%0500d", 0)); err != nil {
 				return err
@@ -316,7 +316,7 @@ func TestWrite_DiskFull(t *testing.T) {
 		}
 		return nil
 	}
-	errs := together(t, d, func(t *tx) error { return putSubject(t, "small") }, big, func(t *tx) error { return putSubject(t, "small too") })
+	errs := together(t, d, func(t *Tx) error { return putSubject(t, "small") }, big, func(t *Tx) error { return putSubject(t, "small too") })
 	if errs[0] != nil || !fault.Is(errs[1], fault.Unavailable) || errs[2] != nil {
 		t.Error(errs)
 	}
@@ -324,7 +324,7 @@ func TestWrite_DiskFull(t *testing.T) {
 		t.Errorf("%d rows", len(got))
 	}
 	pages(1 << 30)
-	if err := d.write(t.Context(), big); err != nil {
+	if err := d.Write(t.Context(), big); err != nil {
 		t.Error(err)
 	}
 	if d.Err() != nil {
@@ -339,7 +339,7 @@ func TestWrite_DamageStopsWriting(t *testing.T) {
 	dir := t.TempDir()
 	d := openTestFile(t, dir)
 	var page int64
-	if err := d.get(t.Context(), &page, `SELECT rootpage FROM sqlite_master WHERE name = 'audit'`); err != nil {
+	if err := d.Get(t.Context(), &page, `SELECT rootpage FROM sqlite_master WHERE name = 'audit'`); err != nil {
 		t.Fatal(err)
 	}
 	if err := d.Close(); err != nil {
@@ -355,11 +355,11 @@ func TestWrite_DamageStopsWriting(t *testing.T) {
 	f.Close()
 
 	d = openTestFile(t, dir)
-	err = d.write(t.Context(), func(t *tx) error {
+	err = d.Write(t.Context(), func(t *Tx) error {
 		var n int
-		return t.get(&n, `SELECT COUNT(*) FROM audit WHERE subject <> ''`)
+		return t.Get(&n, `SELECT COUNT(*) FROM audit WHERE subject <> ''`)
 	})
-	if code(err)&0xff != sqliteCorrupt {
+	if ErrorCode(err)&0xff != sqliteCorrupt {
 		t.Fatal(err)
 	}
 	<-d.Fatal()
@@ -370,7 +370,7 @@ func TestWrite_DamageStopsWriting(t *testing.T) {
 		t.Error(err)
 	}
 	var name string
-	if err := d.get(t.Context(), &name, `SELECT name FROM accounts`); !errors.Is(err, sql.ErrNoRows) {
+	if err := d.Get(t.Context(), &name, `SELECT name FROM accounts`); !errors.Is(err, sql.ErrNoRows) {
 		t.Error(err)
 	}
 	if faults, err := d.QuickCheck(t.Context()); err != nil || len(faults) == 0 {

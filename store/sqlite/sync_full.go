@@ -1,9 +1,9 @@
 //go:build !unsafesync
 
-package store
+package sqlite
 
 // Every commit reaches the disk before it is acknowledged.
 const (
-	synchronous      = "FULL"
+	Synchronous      = "FULL"
 	synchronousValue = "2"
 )

@@ -1,4 +1,4 @@
-package store
+package sqlite
 
 import (
 	"agentsite/migrations"
@@ -34,14 +34,14 @@ func schemaText(t *testing.T, db sqlx.QueryerContext) string {
 // versions must equal those that the migrations make.
 func TestSchema_IsWhatTheMigrationsMake(t *testing.T) {
 	t.Parallel()
-	for name, k := range map[string]kind{"sqlite": portalFile(), "replica": {id: 1, steps: migrations.Replica(), schema: migrations.Schema("replica"), write: writeDSN}} {
+	for name, k := range map[string]Kind{"sqlite": portalFile(), "replica": {ID: 1, Migrations: migrations.Replica(), Schema: migrations.Schema("replica"), WriteDSN: WriteDSN}} {
 		path := filepath.Join(t.TempDir(), "migrated.db")
-		pool, err := connect(path, k.write(path), 1)
+		pool, err := Connect(path, k.WriteDSN(path), 1)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer pool.Close()
-		p, err := goose.NewProvider(goose.DialectSQLite3, pool.DB, k.steps)
+		p, err := goose.NewProvider(goose.DialectSQLite3, pool.DB, k.Migrations)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -80,7 +80,7 @@ func TestSchema_IsWhatTheMigrationsMake(t *testing.T) {
 			t.Errorf("%s: %s, the migrations leave %s", name, got, want)
 		}
 		// goose finds nothing to do.
-		if have, err := schemaOf(t.Context(), f.wconn); err != nil || have != k.newest() {
+		if have, err := SchemaOf(t.Context(), f.wconn); err != nil || have != k.newest() {
 			t.Errorf("%s: schema %d, %v", name, have, err)
 		}
 	}

@@ -1,4 +1,4 @@
-package store
+package sqlite
 
 import (
 	"cmp"
@@ -9,13 +9,13 @@ import (
 // rows are read again at little cost.
 const maxCached = 8192
 
-// cache keeps rows that many requests read and that seldom change. A cached
+// Cache keeps rows that many requests read and that seldom change. A cached
 // row is never older than the last committed write, because there is one
 // writer: a write names the caches that it makes untrue by invalidate,
 // invalidateKey or change, and these take effect after its commit and before
 // its caller is answered. A revoked token or a removed member is gone when the
 // call that did it returns.
-type cache[V any] struct {
+type Cache[V any] struct {
 	max int // rows; 0 is maxCached
 
 	mu         sync.RWMutex // guards the fields up to rows
@@ -36,20 +36,20 @@ type cacheChange[V any] struct {
 	fn  func(V) V
 }
 
-// newCache returns a cache of at most max rows; 0 is 8192.
-func newCache[V any](max int) *cache[V] { return &cache[V]{max: max} }
+// NewCache returns a cache of at most max rows; 0 is 8192.
+func NewCache[V any](max int) *Cache[V] { return &Cache[V]{max: max} }
 
-// get returns a cached row, or else the generation that put takes.
-func (c *cache[V]) get(key string) (v V, generation uint64, ok bool) {
+// Get returns a cached row, or else the generation that put takes.
+func (c *Cache[V]) Get(key string) (v V, generation uint64, ok bool) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	v, ok = c.rows[key]
 	return v, c.generation, ok
 }
 
-// put caches a row that was read after get returned the generation. A row that
+// Put caches a row that was read after get returned the generation. A row that
 // may have been read before an invalidation is not kept.
-func (c *cache[V]) put(key string, v V, generation uint64) {
+func (c *Cache[V]) Put(key string, v V, generation uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.generation != generation || c.held {
@@ -61,44 +61,44 @@ func (c *cache[V]) put(key string, v V, generation uint64) {
 	c.rows[key] = v
 }
 
-// invalidate drops all rows when the transaction has ended.
-func (c *cache[V]) invalidate(t *tx) {
+// Invalidate drops all rows when the transaction has ended.
+func (c *Cache[V]) Invalidate(t *Tx) {
 	c.empty = true
-	t.atEnd(c)
+	t.AtEnd(c)
 }
 
-// invalidateKey drops one row when the transaction has ended.
-func (c *cache[V]) invalidateKey(t *tx, key string) {
+// InvalidateKey drops one row when the transaction has ended.
+func (c *Cache[V]) InvalidateKey(t *Tx, key string) {
 	c.keys = append(c.keys, key)
-	t.atEnd(c)
+	t.AtEnd(c)
 }
 
-// invalidated reports whether the open transaction invalidates the whole
+// Invalidated reports whether the open transaction invalidates the whole
 // cache. A write that reads after its own change must not trust the cache.
-func (c *cache[V]) invalidated() bool { return c.empty }
+func (c *Cache[V]) Invalidated() bool { return c.empty }
 
-// change replaces a cached row by fn of it when the transaction has committed.
+// Change replaces a cached row by fn of it when the transaction has committed.
 // Until then nothing is put, because a reader cannot tell whether the row it
 // read is from before the commit or from after it.
-func (c *cache[V]) change(t *tx, key string, fn func(V) V) {
+func (c *Cache[V]) Change(t *Tx, key string, fn func(V) V) {
 	if len(c.changes) == 0 {
 		c.hold()
 	}
 	c.changes = append(c.changes, cacheChange[V]{key, fn})
-	t.atEnd(c)
+	t.AtEnd(c)
 }
 
-func (c *cache[V]) hold() {
+func (c *Cache[V]) hold() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.generation++
 	c.held = true
 }
 
-// ended applies what the transaction named. A transaction that did not commit
+// Ended applies what the transaction named. A transaction that did not commit
 // drops the rows all the same: after a failed commit it is not known what is
 // on disk.
-func (c *cache[V]) ended(committed bool) {
+func (c *Cache[V]) Ended(committed bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.generation++
@@ -117,27 +117,27 @@ func (c *cache[V]) ended(committed bool) {
 	c.empty, c.keys, c.changes = false, nil, nil
 }
 
-// set replaces rows that are cached already, by what was just committed.
-func (c *cache[V]) set(fn func(rows map[string]V)) {
+// Set replaces rows that are cached already, by what was just committed.
+func (c *Cache[V]) Set(fn func(rows map[string]V)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.generation++
 	fn(c.rows)
 }
 
-// signal wakes one reader after a commit. It has room for one wake-up, which
+// Signal wakes one reader after a commit. It has room for one wake-up, which
 // may stand for many.
-type signal struct{ c chan struct{} }
+type Signal struct{ c chan struct{} }
 
-func newSignal() *signal { return &signal{make(chan struct{}, 1)} }
+func NewSignal() *Signal { return &Signal{make(chan struct{}, 1)} }
 
-// wake is read by the one reader.
-func (s *signal) wake() <-chan struct{} { return s.c }
+// Wake is read by the one reader.
+func (s *Signal) Wake() <-chan struct{} { return s.c }
 
-// raise wakes the reader when the transaction has committed.
-func (s *signal) raise(t *tx) { t.atEnd(s) }
+// Raise wakes the reader when the transaction has committed.
+func (s *Signal) Raise(t *Tx) { t.AtEnd(s) }
 
-func (s *signal) ended(committed bool) {
+func (s *Signal) Ended(committed bool) {
 	if !committed {
 		return
 	}

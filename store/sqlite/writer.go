@@ -1,4 +1,4 @@
-package store
+package sqlite
 
 import (
 	"context"
@@ -32,41 +32,41 @@ const (
 // op is one queued write. claimed decides between the writer, who runs it, and
 // the caller, who gave up waiting: exactly one of them wins.
 type op struct {
-	fn      func(*tx) error
+	fn      func(*Tx) error
 	err     error
 	done    chan struct{}
 	after   func(error) // of a write by writeSoon: follows its end
 	claimed atomic.Bool
 }
 
-// tx is the writer's transaction as one op sees it. It counts writes, so that
+// Tx is the writer's transaction as one op sees it. It counts writes, so that
 // an op that failed before it wrote anything needs no rollback.
-type tx struct {
-	f      *file
+type Tx struct {
+	f      *DB
 	writes int
-	ends   map[ender]struct{}
+	ends   map[Ender]struct{}
 }
 
-// ender acts on the end of a transaction that it has something to do with. The
+// Ender acts on the end of a transaction that it has something to do with. The
 // writer calls it before any caller is answered, also for a batch that is
 // rolled back and tried again without a failed write.
-type ender interface{ ended(committed bool) }
+type Ender interface{ Ended(committed bool) }
 
-// atEnd has e called once when the transaction has ended.
-func (t *tx) atEnd(e ender) {
+// AtEnd has e called once when the transaction has ended.
+func (t *Tx) AtEnd(e Ender) {
 	if t.ends == nil {
-		t.ends = make(map[ender]struct{})
+		t.ends = make(map[Ender]struct{})
 	}
 	t.ends[e] = struct{}{}
 }
 
-func (t *tx) end(committed bool) {
+func (t *Tx) end(committed bool) {
 	for e := range t.ends {
-		e.ended(committed)
+		e.Ended(committed)
 	}
 }
 
-func (t *tx) stmt(query string) (*sqlx.Stmt, error) {
+func (t *Tx) stmt(query string) (*sqlx.Stmt, error) {
 	s, ok := t.f.wstmt[query]
 	if !ok {
 		prepared, err := t.f.wconn.PreparexContext(context.Background(), query)
@@ -79,8 +79,8 @@ func (t *tx) stmt(query string) (*sqlx.Stmt, error) {
 	return s, nil
 }
 
-// exec runs a statement that writes.
-func (t *tx) exec(query string, args ...any) (sql.Result, error) {
+// Exec runs a statement that writes.
+func (t *Tx) Exec(query string, args ...any) (sql.Result, error) {
 	s, err := t.stmt(query)
 	if err != nil {
 		return nil, err
@@ -92,18 +92,18 @@ func (t *tx) exec(query string, args ...any) (sql.Result, error) {
 
 // note counts a write. SQLite takes back a statement that broke a constraint
 // by itself, so a refused duplicate costs the batch no rollback.
-func (t *tx) note(err error) {
-	if code(err)&0xff != sqliteConstraint {
+func (t *Tx) note(err error) {
+	if ErrorCode(err)&0xff != sqliteConstraint {
 		t.writes++
 	}
 }
 
-// requireRollback has the write that fails now rolled back even if it changed no
+// RequireRollback has the write that fails now rolled back even if it changed no
 // row, because it changed what the transaction has in memory.
-func (t *tx) requireRollback() { t.writes++ }
+func (t *Tx) RequireRollback() { t.writes++ }
 
-// get reads one row; a statement with RETURNING counts as a write.
-func (t *tx) get(dest any, query string, args ...any) error {
+// Get reads one row; a statement with RETURNING counts as a write.
+func (t *Tx) Get(dest any, query string, args ...any) error {
 	s, err := t.stmt(query)
 	if err != nil {
 		return err
@@ -115,8 +115,8 @@ func (t *tx) get(dest any, query string, args ...any) error {
 	return err
 }
 
-// list reads rows.
-func (t *tx) list(dest any, query string, args ...any) error {
+// List reads rows.
+func (t *Tx) List(dest any, query string, args ...any) error {
 	s, err := t.stmt(query)
 	if err != nil {
 		return err
@@ -124,15 +124,15 @@ func (t *tx) list(dest any, query string, args ...any) error {
 	return s.Select(dest, args...)
 }
 
-// write runs fn in a transaction that other writes may share and returns once
+// Write runs fn in a transaction that other writes may share and returns once
 // it is on disk. fn may run more than once, when another write of its batch
 // failed: it must set what it returns anew each time and have no other
 // effects. It must not block on anything but the database.
 //
 // When ctx ends while the write still waits, it is withdrawn; once it has
 // begun, write waits for its outcome.
-func (f *file) write(ctx context.Context, fn func(*tx) error) error {
-	if err := f.writable(); err != nil {
+func (f *DB) Write(ctx context.Context, fn func(*Tx) error) error {
+	if err := f.Writable(); err != nil {
 		return err
 	}
 	o := &op{fn: fn, done: make(chan struct{})}
@@ -165,13 +165,13 @@ func (f *file) write(ctx context.Context, fn func(*tx) error) error {
 		}
 		<-o.done
 	}
-	return mapError(o.err)
+	return MapError(o.err)
 }
 
-// writeSoon has fn run at the beginning of the next transaction, at the latest
+// WriteSoon has fn run at the beginning of the next transaction, at the latest
 // after delay, and after called with its outcome: one commit is enough for a
 // small write and the one that follows it. fn is bound by the rules of write.
-func (f *file) writeSoon(delay time.Duration, fn func(*tx) error, after func(error)) {
+func (f *DB) WriteSoon(delay time.Duration, fn func(*Tx) error, after func(error)) {
 	f.soonMu.Lock()
 	f.soon = append(f.soon, &op{fn: fn, done: make(chan struct{}), after: after})
 	f.soonMu.Unlock()
@@ -183,7 +183,7 @@ func (f *file) writeSoon(delay time.Duration, fn func(*tx) error, after func(err
 	})
 }
 
-func (f *file) takeSoon() []*op {
+func (f *DB) takeSoon() []*op {
 	f.soonMu.Lock()
 	defer f.soonMu.Unlock()
 	soon := f.soon
@@ -191,8 +191,8 @@ func (f *file) takeSoon() []*op {
 	return soon
 }
 
-// writable says why nothing can be written any more.
-func (f *file) writable() error {
+// Writable says why nothing can be written any more.
+func (f *DB) Writable() error {
 	if err := f.Err(); err != nil {
 		return fault.Wrap(fault.Unavailable, err, "This portal cannot write to its disk and has to be restarted. Nothing that was confirmed is lost.")
 	}
@@ -207,7 +207,7 @@ func errStopping() error {
 }
 
 // writer is the one goroutine that uses the writing connection.
-func (f *file) writer() {
+func (f *DB) writer() {
 	defer close(f.done)
 	tick := time.NewTicker(checkpointEvery)
 	defer tick.Stop()
@@ -238,7 +238,7 @@ func (f *file) writer() {
 // gather adds to a batch what is queued, after those who run now had their
 // turn: whoever was told of the last commit is often about to write again, and
 // a commit costs as much as several writes. Where nobody runs it takes no time.
-func (f *file) gather(batch []*op) []*op {
+func (f *DB) gather(batch []*op) []*op {
 	for range gathers {
 		runtime.Gosched()
 		had := len(batch)
@@ -257,7 +257,7 @@ func (f *file) gather(batch []*op) []*op {
 // bad write never costs another. It
 // is told with the rest: what it failed by may be among them, and whoever is
 // told looks for it.
-func (f *file) commit(batch []*op) {
+func (f *DB) commit(batch []*op) {
 	if soon := f.takeSoon(); len(soon) > 0 {
 		batch = slices.Insert(batch, 0, soon...)
 		defer func() {
@@ -298,14 +298,14 @@ func (f *file) commit(batch []*op) {
 // attempt returns the index of an op that has to be taken out, or -1 and the
 // outcome of the commit. Ops that failed without writing keep their error and
 // stay.
-func (f *file) attempt(ops []*op) (bad int, err error) {
+func (f *DB) attempt(ops []*op) (bad int, err error) {
 	if err := f.Err(); err != nil {
 		return -1, fault.Wrap(fault.Unavailable, err, "This portal cannot write to its disk and has to be restarted.")
 	}
 	ctx := context.Background()
-	t := &tx{f: f}
-	if _, err := t.exec("BEGIN IMMEDIATE"); err != nil {
-		f.judge(err)
+	t := &Tx{f: f}
+	if _, err := t.Exec("BEGIN IMMEDIATE"); err != nil {
+		f.NoteError(err)
 		return -1, fmt.Errorf("begin: %w", err)
 	}
 	for i, o := range ops {
@@ -313,25 +313,25 @@ func (f *file) attempt(ops []*op) (bad int, err error) {
 		o.err = run(o.fn, t)
 		// An error of SQLite itself may have ended the transaction under us:
 		// what came after it would be committed on its own.
-		broke := code(o.err) != 0 && code(o.err)&0xff != sqliteConstraint
+		broke := ErrorCode(o.err) != 0 && ErrorCode(o.err)&0xff != sqliteConstraint
 		if o.err != nil && (t.writes > before || broke) {
 			t.end(false)
 			f.rollback(ctx)
-			f.judge(o.err)
+			f.NoteError(o.err)
 			return i, nil
 		}
 	}
-	_, err = t.exec("COMMIT")
+	_, err = t.Exec("COMMIT")
 	t.end(err == nil)
 	if err != nil {
 		f.rollback(ctx)
-		f.judge(err)
+		f.NoteError(err)
 		return -1, fmt.Errorf("commit: %w", err)
 	}
 	return -1, nil
 }
 
-func run(fn func(*tx) error, t *tx) (err error) {
+func run(fn func(*Tx) error, t *Tx) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			t.writes++ // what it wrote is unknown: roll back
@@ -341,39 +341,39 @@ func run(fn func(*tx) error, t *tx) (err error) {
 	return fn(t)
 }
 
-func (f *file) rollback(ctx context.Context) {
+func (f *DB) rollback(ctx context.Context) {
 	if _, err := f.wconn.ExecContext(ctx, "ROLLBACK"); err != nil && !strings.Contains(err.Error(), "no transaction") {
 		f.fail(fmt.Errorf("rollback: %w", err))
 	}
 }
 
-// judge stops all writing after an I/O error: after a failed fsync nobody can
+// NoteError stops all writing after an I/O error: after a failed fsync nobody can
 // say what is on disk, and trying again could report success for lost bytes.
 // A full disk is not such an error: SQLite rolls back and recovers by itself.
-func (f *file) judge(err error) {
-	if code(err) == sqliteCorruptVTab {
+func (f *DB) NoteError(err error) {
+	if ErrorCode(err) == sqliteCorruptVTab {
 		return // the words of messages, which are read anew
 	}
-	c := code(err) & 0xff
+	c := ErrorCode(err) & 0xff
 	if c == sqliteIOErr || c == sqliteCorrupt || c == sqliteNotADB {
 		f.fail(err)
 	}
 	if c == sqliteCorrupt || c == sqliteNotADB {
-		f.markDamaged()
+		f.MarkDamaged()
 	}
 }
 
-// markDamaged notes beside the file that it is damaged, if its kind wants that.
-func (f *file) markDamaged() {
-	if f.kind.damaged == nil {
+// MarkDamaged notes beside the file that it is damaged, if its kind wants that.
+func (f *DB) MarkDamaged() {
+	if f.kind.Damaged == nil {
 		return
 	}
-	if err := f.kind.damaged(f.path); err != nil {
+	if err := f.kind.Damaged(f.path); err != nil {
 		f.log.Error("mark the database as damaged", "file", f.path, "error", err)
 	}
 }
 
-func (f *file) fail(err error) {
+func (f *DB) fail(err error) {
 	err = fmt.Errorf("database %s: %w", f.path, err)
 	if f.broken.CompareAndSwap(nil, &err) {
 		f.log.Error("database failed, writing stops", "error", err)
@@ -382,13 +382,13 @@ func (f *file) fail(err error) {
 }
 
 // checkpoint empties a large WAL; readers that hold it make it a no-op.
-func (f *file) checkpoint() {
+func (f *DB) checkpoint() {
 	st, err := os.Stat(f.path + "-wal")
 	if err != nil || st.Size() < checkpointBytes || f.Err() != nil {
 		return
 	}
 	if _, err := f.wconn.ExecContext(context.Background(), "PRAGMA wal_checkpoint(TRUNCATE)"); err != nil {
-		f.judge(err)
+		f.NoteError(err)
 		f.log.Warn("checkpoint", "error", err)
 	}
 }

@@ -1,4 +1,4 @@
-package store
+package sqlite
 
 import (
 	"errors"
@@ -17,7 +17,7 @@ func TestWrite_FailsWhenItsBatchIsOnDisk(t *testing.T) {
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		first := true
-		err := d.write(t.Context(), func(*tx) error {
+		err := d.Write(t.Context(), func(*Tx) error {
 			if first { // the others come meanwhile and are one batch
 				first = false
 				close(begun)
@@ -37,20 +37,20 @@ func TestWrite_FailsWhenItsBatchIsOnDisk(t *testing.T) {
 		}
 	}
 	queue(1, func() {
-		if err := d.write(t.Context(), func(t *tx) error { _, err := t.exec(insert, "first"); return err }); err != nil {
+		if err := d.Write(t.Context(), func(t *Tx) error { _, err := t.Exec(insert, "first"); return err }); err != nil {
 			t.Error(err)
 		}
 	})
 	queue(2, func() {
 		no := errors.New("there is one")
-		err := d.write(t.Context(), func(t *tx) error {
-			if _, err := t.exec(insert, "second"); err != nil {
+		err := d.Write(t.Context(), func(t *Tx) error {
+			if _, err := t.Exec(insert, "second"); err != nil {
 				return err
 			}
 			return no
 		})
 		var n int
-		if err := d.get(t.Context(), &n, `SELECT COUNT(*) FROM first_asks`); err != nil || n != 1 {
+		if err := d.Get(t.Context(), &n, `SELECT COUNT(*) FROM first_asks`); err != nil || n != 1 {
 			t.Errorf("%d rows %v", n, err)
 		}
 		if !errors.Is(err, no) {

@@ -1,4 +1,4 @@
-package store
+package sqlite
 
 import (
 	"agentsite/internal/testing/filetest"
@@ -14,12 +14,12 @@ import (
 )
 
 // openTestFile opens the database of a folder, which begins as an empty one.
-func openTestFile(t *testing.T, dir string) *file {
+func openTestFile(t *testing.T, dir string) *DB {
 	t.Helper()
 	if _, err := ident.CreateKeys(dir); err != nil {
 		t.Fatal(err)
 	}
-	f, err := openPortal(context.Background(), dir, quiet())
+	f, err := OpenPortal(context.Background(), dir, quiet())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +42,7 @@ func TestCheckPragmas_RefusesWrongSettings(t *testing.T) {
 		"busy timeout forgotten": "?_journal_mode=WAL&_foreign_keys=1&_synchronous=FULL",
 	} {
 		path := filepath.Join(t.TempDir(), FileName)
-		pool, err := connect(path, "file:"+path+dsn, 1)
+		pool, err := Connect(path, "file:"+path+dsn, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -61,7 +61,7 @@ func TestCheckPragmas_RefusesWrongSettings(t *testing.T) {
 func TestOpen_ChecksItsOwnSettings(t *testing.T) {
 	t.Parallel()
 	d := openTestFile(t, t.TempDir())
-	if err := d.checkSettings(t.Context()); err != nil {
+	if err := d.CheckSettings(t.Context()); err != nil {
 		t.Error(err)
 	}
 	if _, err := d.read.ExecContext(t.Context(), "DELETE FROM accounts"); err == nil {
@@ -76,7 +76,7 @@ func TestOpen_ChecksItsOwnSettings(t *testing.T) {
 func TestOpen_RefusesOtherFiles(t *testing.T) {
 	t.Parallel()
 	foreign := filepath.Join(t.TempDir(), "other.db")
-	pool, err := connect(foreign, "file:"+foreign, 1)
+	pool, err := Connect(foreign, "file:"+foreign, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +102,7 @@ func TestOpen_RefusesOtherFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 		before := filetest.Hash(t, path)
-		if _, err := openPortal(t.Context(), dir, quiet()); err == nil || !strings.Contains(err.Error(), tt.says) {
+		if _, err := OpenPortal(t.Context(), dir, quiet()); err == nil || !strings.Contains(err.Error(), tt.says) {
 			t.Errorf("%s: %v", tt.name, err)
 		}
 		if filetest.Hash(t, path) != before {
@@ -111,7 +111,7 @@ func TestOpen_RefusesOtherFiles(t *testing.T) {
 		if left, _ := os.ReadDir(dir); len(left) != 1 {
 			t.Errorf("%s: %v lie in the folder", tt.name, left)
 		}
-		if err := errors.Join(checkFile(path), inspect(t.Context(), path)); err == nil {
+		if err := errors.Join(CheckFile(path), CheckPortal(t.Context(), path)); err == nil {
 			t.Errorf("%s: not refused", tt.name)
 		}
 	}
@@ -122,8 +122,8 @@ func TestOpen_RefusesNewerSchemaUntouched(t *testing.T) {
 	for _, crashed := range []bool{false, true} {
 		dir := t.TempDir()
 		d := openTestFile(t, dir)
-		if err := d.write(t.Context(), func(tx *tx) error {
-			_, err := tx.exec(`INSERT INTO goose_db_version (version_id, is_applied) VALUES (?, 1)`, SchemaVersion()+1)
+		if err := d.Write(t.Context(), func(tx *Tx) error {
+			_, err := tx.Exec(`INSERT INTO goose_db_version (version_id, is_applied) VALUES (?, 1)`, SchemaVersion()+1)
 			return err
 		}); err != nil {
 			t.Fatal(err)
@@ -135,10 +135,10 @@ func TestOpen_RefusesNewerSchemaUntouched(t *testing.T) {
 		}
 		path := filepath.Join(dir, FileName)
 		before := filetest.Hash(t, path)
-		if _, err := openPortal(t.Context(), dir, quiet()); err == nil || !strings.Contains(err.Error(), "run the newer agentsite") {
+		if _, err := OpenPortal(t.Context(), dir, quiet()); err == nil || !strings.Contains(err.Error(), "run the newer agentsite") {
 			t.Error(err)
 		}
-		if err := inspect(t.Context(), path); err == nil || !strings.Contains(err.Error(), "run the newer agentsite") {
+		if err := CheckPortal(t.Context(), path); err == nil || !strings.Contains(err.Error(), "run the newer agentsite") {
 			t.Error(err)
 		}
 		if filetest.Hash(t, path) != before {
@@ -156,7 +156,7 @@ func copyKilled(t *testing.T, dir string) string {
 func TestOpen_AgainChangesNothing(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	if err := os.Mkdir(filepath.Join(dir, scratch+"left by a crash"), 0o700); err != nil {
+	if err := os.Mkdir(filepath.Join(dir, ScratchPrefix+"left by a crash"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	if err := openTestFile(t, dir).Close(); err != nil {
@@ -164,7 +164,7 @@ func TestOpen_AgainChangesNothing(t *testing.T) {
 	}
 	before := filetest.Hash(t, filepath.Join(dir, FileName))
 	d := openTestFile(t, dir)
-	if have, err := schemaOf(t.Context(), d.wconn); err != nil || have != SchemaVersion() {
+	if have, err := SchemaOf(t.Context(), d.wconn); err != nil || have != SchemaVersion() {
 		t.Error(have, err)
 	}
 	if err := d.Close(); err != nil {
@@ -192,7 +192,7 @@ func TestOpen_RefusesLostDatabase(t *testing.T) {
 		t.Fatal(err)
 	}
 	wal := filetest.Hash(t, filepath.Join(dir, FileName+"-wal"))
-	if _, err := openPortal(t.Context(), dir, quiet()); err == nil || !strings.Contains(err.Error(), "without its database") {
+	if _, err := OpenPortal(t.Context(), dir, quiet()); err == nil || !strings.Contains(err.Error(), "without its database") {
 		t.Error(err)
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 3 || filetest.Hash(t, filepath.Join(dir, FileName+"-wal")) != wal {
@@ -246,7 +246,7 @@ func TestOpen_InFolderWithOddName(t *testing.T) {
 	if st, err := os.Stat(filepath.Join(dir, FileName)); err != nil || st.Size() < 4096 {
 		t.Error("the database is not where it should be")
 	}
-	if faults, err := quickCheck(t.Context(), filepath.Join(dir, FileName)); err != nil || len(faults) > 0 {
+	if faults, err := QuickCheckFile(t.Context(), filepath.Join(dir, FileName)); err != nil || len(faults) > 0 {
 		t.Error(faults, err)
 	}
 }

@@ -1,4 +1,4 @@
-package store
+package sqlite
 
 import (
 	"context"
@@ -14,29 +14,29 @@ import (
 // FileName is the database inside the data folder.
 const FileName = "agentsite.db"
 
-// applicationID marks our database files: "AGST" in ASCII.
-const applicationID = 0x41475354
+// ApplicationID marks our database files: "AGST" in ASCII.
+const ApplicationID = 0x41475354
 
-// openPortal opens or creates the database in the folder dir, migrates it to this
+// OpenPortal opens or creates the database in the folder dir, migrates it to this
 // binary's schema, and refuses to go on when SQLite runs with other settings
 // than those durability needs, or when the file was written by a newer binary.
-func openPortal(ctx context.Context, dir string, log *slog.Logger) (*file, error) {
+func OpenPortal(ctx context.Context, dir string, log *slog.Logger) (*DB, error) {
 	path := filepath.Join(dir, FileName)
-	if err := checkFile(path); err != nil {
+	if err := CheckFile(path); err != nil {
 		return nil, err
 	}
-	sweep(dir)
+	RemoveScratch(dir)
 	_, err := os.Stat(path)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
 		err = create(ctx, dir, log)
 	case err == nil:
-		err = inspect(ctx, path)
+		err = CheckPortal(ctx, path)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return openSQLite(ctx, path, portalFile(), log)
+	return Open(ctx, path, portalFile(), log)
 }
 
 // create makes a database beside its place and puts it there whole: a crash
@@ -46,7 +46,7 @@ func create(ctx context.Context, dir string, log *slog.Logger) error {
 	if nonEmpty(path + "-wal") {
 		return fmt.Errorf("%s-wal lies there without its database %s, which was a portal's before. Put the database back, restore a backup into a new folder with `agentsite restore FILE`, or delete that file too to start afresh", path, FileName)
 	}
-	tmp, err := os.MkdirTemp(dir, scratch)
+	tmp, err := os.MkdirTemp(dir, ScratchPrefix)
 	if err != nil {
 		return fmt.Errorf("create database: %w", err)
 	}
@@ -65,15 +65,15 @@ func create(ctx context.Context, dir string, log *slog.Logger) error {
 		return fmt.Errorf("create database: %w", err)
 	}
 	// Link fails when the name exists: a database is never replaced.
-	if err := errors.Join(os.Link(f.Name(), path), flushDir(dir)); err != nil {
+	if err := errors.Join(os.Link(f.Name(), path), SyncDir(dir)); err != nil {
 		return fmt.Errorf("create database: %w", err)
 	}
 	return nil
 }
 
 // portalFile is what a portal's database is.
-func portalFile() kind {
-	return kind{id: applicationID, steps: migrations.SQLite(), schema: migrations.Schema("sqlite"), write: writeDSN, copied: true}
+func portalFile() Kind {
+	return Kind{ID: ApplicationID, Migrations: migrations.SQLite(), Schema: migrations.Schema("sqlite"), WriteDSN: WriteDSN, copied: true}
 }
 
 // SchemaVersion is the newest migration this binary knows.
