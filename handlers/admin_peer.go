@@ -126,7 +126,7 @@ func typedNumber(s, field string) (int, error) {
 	}
 	n, err := strconv.Atoi(s)
 	if err != nil {
-		return 0, &fault.Error{Kind: fault.Invalid, Safe: field + ": must be a whole number", Fields: map[string]string{field: "must be a whole number"}}
+		return 0, fault.Field(field, "must be a whole number")
 	}
 	return n, nil
 }

@@ -286,7 +286,7 @@ func (d *Door) reread(r *http.Request, actor ident.Actor, a hub.Agent, s *sheet)
 	}
 	if found.Kind != hub.MCP {
 		text := "there is no MCP server there any more"
-		return &fault.Error{Kind: fault.Invalid, Safe: "endpoint: " + text, Fields: map[string]string{"endpoint": text}}
+		return fault.Field("endpoint", text)
 	}
 	var before, now hub.MCPConfig
 	config := map[string]json.RawMessage{}

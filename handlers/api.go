@@ -146,7 +146,7 @@ func parsePoint(s string) (chat.Point, error) {
 	if s == "" {
 		return chat.Point{}, nil
 	}
-	bad := &fault.Error{Kind: fault.Invalid, Safe: "cursor: is not a cursor of this list", Fields: map[string]string{"cursor": "is not a cursor of this list"}}
+	bad := fault.Field("cursor", "is not a cursor of this list")
 	b, err := base64.RawURLEncoding.DecodeString(s)
 	if err != nil {
 		return chat.Point{}, bad

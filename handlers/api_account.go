@@ -57,7 +57,7 @@ func (d *Door) apiCreateToken(w http.ResponseWriter, r *http.Request, actor iden
 		return err
 	}
 	if in.ExpiresDays < 0 || in.ExpiresDays > 366 {
-		return &fault.Error{Kind: fault.Invalid, Safe: "expires_days: use 1 to 366", Fields: map[string]string{"expires_days": "use 1 to 366"}}
+		return fault.Field("expires_days", "use 1 to 366")
 	}
 	secret, err := d.accounts.CreateToken(r.Context(), actor, account.NewToken{Label: in.Label, Scopes: in.Scopes, Life: time.Duration(in.ExpiresDays) * 24 * time.Hour})
 	if err != nil {

@@ -73,7 +73,7 @@ func (d *Door) apiOffer(w http.ResponseWriter, r *http.Request, actor ident.Acto
 	}
 	if in.To == nil {
 		text := `name an account, or give "" to take the offer back`
-		return &fault.Error{Kind: fault.Invalid, Safe: "to: " + text, Fields: map[string]string{"to": text}}
+		return fault.Field("to", text)
 	}
 	if err := d.hub.Offer(r.Context(), actor, pathName(r), *in.To); err != nil {
 		return accountField(err, "to")
@@ -123,7 +123,7 @@ func (d *Door) apiAnswerOffer(w http.ResponseWriter, r *http.Request, actor iden
 		return err
 	}
 	if in.Accept == nil {
-		return &fault.Error{Kind: fault.Invalid, Safe: "accept: say true or false", Fields: map[string]string{"accept": "say true or false"}}
+		return fault.Field("accept", "say true or false")
 	}
 	if err := d.hub.Answer(r.Context(), actor, pathName(r), *in.Accept); err != nil {
 		return err

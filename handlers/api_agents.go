@@ -169,7 +169,7 @@ func (j draftJSON) draft() (hub.Draft, error) {
 		}
 		var secret *string
 		if err := json.Unmarshal(raw, &secret); err != nil {
-			return out, &fault.Error{Kind: fault.Invalid, Safe: "config." + name + ": must be text", Fields: map[string]string{"config." + name: "must be text"}}
+			return out, fault.Field("config."+name, "must be text")
 		}
 		delete(j.Config, name)
 		if secret == nil {

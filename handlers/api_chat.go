@@ -97,7 +97,7 @@ func (d *Door) apiConversations(w http.ResponseWriter, r *http.Request, actor id
 	case "archived":
 		f.Archived = true
 	default:
-		return fieldFault("filter", "use pinned or archived")
+		return fault.Field("filter", "use pinned or archived")
 	}
 	if actor.ID == "" {
 		return fault.New(fault.Unauthenticated, "Sign in to see your conversations.")
@@ -118,11 +118,6 @@ func (d *Door) apiConversations(w http.ResponseWriter, r *http.Request, actor id
 	}
 	writeJSON(w, http.StatusOK, map[string]any{"conversations": out, "next_cursor": next})
 	return nil
-}
-
-// fieldFault says what is wrong with one field of a request.
-func fieldFault(name, wrong string) error {
-	return &fault.Error{Kind: fault.Invalid, Safe: name + ": " + wrong, Fields: map[string]string{name: wrong}}
 }
 
 // searched is how many messages a search finds at once.
@@ -257,7 +252,7 @@ func (d *Door) apiMarkRead(w http.ResponseWriter, r *http.Request, actor ident.A
 		return err
 	}
 	if in.Seq < 0 {
-		return fieldFault("seq", "must not be negative")
+		return fault.Field("seq", "must not be negative")
 	}
 	return d.nothing(w, d.chat.Read(r.Context(), actor, chi.URLParam(r, "id"), in.Seq))
 }

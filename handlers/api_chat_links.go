@@ -8,6 +8,7 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"agentsite/internal/chat"
+	"agentsite/internal/fault"
 	"agentsite/internal/ident"
 	"agentsite/internal/task"
 )
@@ -73,7 +74,7 @@ func (d *Door) apiNewLink(w http.ResponseWriter, r *http.Request, actor ident.Ac
 	if in.Life != "" {
 		life, err := time.ParseDuration(in.Life)
 		if err != nil || life <= 0 {
-			return fieldFault("life", "write a time like 24h")
+			return fault.Field("life", "write a time like 24h")
 		}
 		draft.Life = life
 	}

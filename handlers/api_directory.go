@@ -22,7 +22,7 @@ func (d *Door) apiPutAgent(w http.ResponseWriter, r *http.Request, actor ident.A
 	}
 	name := pathName(r)
 	if in.Name != nil && *in.Name != name {
-		return &fault.Error{Kind: fault.Invalid, Safe: "name: is another than in the address", Fields: map[string]string{"name": "is another than in the address"}}
+		return fault.Field("name", "is another than in the address")
 	}
 	in.Name = &name
 	draft, err := d.draft(r.Context(), actor, in)

@@ -11,6 +11,7 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"agentsite/internal/chat"
+	"agentsite/internal/fault"
 	"agentsite/internal/ident"
 	"agentsite/internal/task"
 )
@@ -46,7 +47,7 @@ func (d *Door) apiExport(w http.ResponseWriter, r *http.Request, actor ident.Act
 	case "", "markdown", "md":
 		out = &markdownExport{w: w, portal: d.cfg.Host, url: d.cfg.URL, said: make(map[int64]string)}
 	default:
-		return fieldFault("format", "use markdown or json")
+		return fault.Field("format", "use markdown or json")
 	}
 	h := w.Header()
 	h.Set("Cache-Control", "no-store")

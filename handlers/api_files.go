@@ -98,7 +98,7 @@ func formFile(r *http.Request) (chat.FileDraft, error) {
 			return chat.FileDraft{Name: part.FileName(), MediaType: part.Header.Get("Content-Type"), Content: part}, nil
 		}
 	}
-	return chat.FileDraft{}, fieldFault("file", "choose a file")
+	return chat.FileDraft{}, fault.Field("file", "choose a file")
 }
 
 // file answers with a file that the actor may read, or whoever holds a key for

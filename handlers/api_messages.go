@@ -8,6 +8,7 @@ import (
 
 	"agentsite/handlers/request"
 	"agentsite/internal/chat"
+	"agentsite/internal/fault"
 	"agentsite/internal/ident"
 	"agentsite/internal/task"
 )
@@ -111,7 +112,7 @@ func (d *Door) apiMessages(w http.ResponseWriter, r *http.Request, actor ident.A
 func saidParts(text string, parts []task.Part) ([]task.Part, error) {
 	switch {
 	case text != "" && len(parts) > 0:
-		return nil, fieldFault("text", "send text or parts, not both")
+		return nil, fault.Field("text", "send text or parts, not both")
 	case text != "":
 		return []task.Part{task.TextPart(text)}, nil
 	}
@@ -269,7 +270,7 @@ func (d *Door) apiBranch(w http.ResponseWriter, r *http.Request, actor ident.Act
 		return err
 	}
 	if in.Seq < 1 {
-		return fieldFault("seq", "say up to which message")
+		return fault.Field("seq", "say up to which message")
 	}
 	c, err := d.chat.Branch(r.Context(), actor, chi.URLParam(r, "id"), in.Seq)
 	if err != nil {

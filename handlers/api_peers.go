@@ -186,7 +186,7 @@ func (b policyBody) apply(p *federation.Policy) error {
 		}
 		list, err := federation.ParseNets(*n.from)
 		if err != nil {
-			return &fault.Error{Kind: fault.Invalid, Safe: field + ": " + fault.As(err).Safe, Fields: map[string]string{field: fault.As(err).Safe}}
+			return fault.Field(field, fault.As(err).Safe)
 		}
 		*n.to = list
 	}
@@ -253,7 +253,7 @@ func (p Peers) list(w http.ResponseWriter, r *http.Request, actor ident.Actor) e
 	q := r.URL.Query()
 	after, err := base64.RawURLEncoding.DecodeString(q.Get("cursor"))
 	if err != nil {
-		return &fault.Error{Kind: fault.Invalid, Safe: "cursor: is not a cursor of this list", Fields: map[string]string{"cursor": "is not a cursor of this list"}}
+		return fault.Field("cursor", "is not a cursor of this list")
 	}
 	out, next, last := []peerJSON{}, "", ""
 	for _, peer := range all {
@@ -276,7 +276,7 @@ func peerLimit(r *http.Request, usual, most int64) (int64, error) {
 	n, err := number(r, "limit", usual)
 	if err == nil && (n < 1 || n > most) {
 		text := fmt.Sprintf("use 1 to %d", most)
-		err = &fault.Error{Kind: fault.Invalid, Safe: "limit: " + text, Fields: map[string]string{"limit": text}}
+		err = fault.Field("limit", text)
 	}
 	return n, err
 }

@@ -40,7 +40,7 @@ func placeOf(r *http.Request) (p place, err error) {
 			return p, err
 		}
 		if *v < 0 {
-			return p, &fault.Error{Kind: fault.Invalid, Safe: name + ": must not be negative", Fields: map[string]string{name: "must not be negative"}}
+			return p, fault.Field(name, "must not be negative")
 		}
 	}
 	p.forward = r.URL.Query().Has("after") && p.before == 0 && p.at == 0
@@ -139,7 +139,7 @@ func (d *Door) rows(w http.ResponseWriter, r *http.Request, actor ident.Actor) e
 		return err
 	}
 	if limit < 1 || limit > maxWindow {
-		return &fault.Error{Kind: fault.Invalid, Safe: "limit: use 1 to 100", Fields: map[string]string{"limit": "use 1 to 100"}}
+		return fault.Field("limit", "use 1 to 100")
 	}
 	p.limit = int(limit)
 	id := chi.URLParam(r, "id")

@@ -279,7 +279,7 @@ func number(r *http.Request, name string, fallback int64) (int64, error) {
 	}
 	n, err := strconv.ParseInt(s, 10, 64)
 	if err != nil {
-		return 0, &fault.Error{Kind: fault.Invalid, Safe: name + ": must be a whole number", Fields: map[string]string{name: "must be a whole number"}}
+		return 0, fault.Field(name, "must be a whole number")
 	}
 	return n, nil
 }

@@ -41,7 +41,7 @@ func (d *Door) live(w http.ResponseWriter, r *http.Request, actor ident.Actor) e
 		after = 0
 		if id := r.Header.Get("Last-Event-ID"); sse && id != "" {
 			if after, err = strconv.ParseInt(id, 10, 64); err != nil || after < 0 {
-				return &fault.Error{Kind: fault.Invalid, Safe: "Last-Event-ID: is not an id of this stream", Fields: map[string]string{"Last-Event-ID": "is not an id of this stream"}}
+				return fault.Field("Last-Event-ID", "is not an id of this stream")
 			}
 		}
 	}

@@ -27,7 +27,7 @@ func (d Directory) Claim(ctx context.Context, actor ident.Actor, h linkwire.Hell
 		return task.Attached{}, fault.New(fault.Forbidden, "This token lacks the scope %q.", ident.AgentsWrite)
 	}
 	if err := ident.CheckName(h.Name); err != nil {
-		return task.Attached{}, &fault.Error{Kind: fault.Invalid, Safe: "name: " + err.Error(), Fields: map[string]string{"name": err.Error()}}
+		return task.Attached{}, fault.Field("name", err.Error())
 	}
 	a, err := d.Hub.Get(ctx, actor, h.Name)
 	if fault.Is(err, fault.NotFound) {

@@ -70,7 +70,7 @@ func at(path, format string, args ...any) error {
 		path = "body"
 	}
 	text := fmt.Sprintf(format, args...)
-	return &fault.Error{Kind: fault.Invalid, Safe: path + ": " + text, Fields: map[string]string{path: text}}
+	return fault.Field(path, text)
 }
 
 // strict walks a JSON text beside the type it is read into.

@@ -64,7 +64,7 @@ func decodeBody(w http.ResponseWriter, r *http.Request, max int64, v any, known,
 		if field == "" {
 			field = "body"
 		}
-		return &fault.Error{Kind: fault.Invalid, Safe: field + ": has the wrong type, " + t.Value, Fields: map[string]string{field: "has the wrong type, " + t.Value}}
+		return fault.Field(field, "has the wrong type, "+t.Value)
 	}
 	if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
 		name = strings.Trim(name, `"`)

@@ -56,6 +56,12 @@ func Limited(retryAfter time.Duration, format string, args ...any) *Error {
 	return &Error{Kind: RateLimited, Safe: fmt.Sprintf(format, args...), RetryAfter: retryAfter}
 }
 
+// Field returns an Invalid error about one input field. The message is shown
+// beside the field, and behind its name where a form is not shown again.
+func Field(field, message string) *Error {
+	return &Error{Kind: Invalid, Safe: field + ": " + message, Fields: map[string]string{field: message}}
+}
+
 // Error implements error. It includes the wrapped cause and the fields and is
 // meant for logs, not for users.
 func (e *Error) Error() string {

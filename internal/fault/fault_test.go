@@ -70,3 +70,11 @@ func TestCheck_NamesEveryFieldOnceInOrder(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+func TestField_NamesTheFieldInTheMessage(t *testing.T) {
+	t.Parallel()
+	f := fault.Field("limit", "use 1 to 100% of %d")
+	if f.Kind != fault.Invalid || f.Safe != "limit: use 1 to 100% of %d" || len(f.Fields) != 1 || f.Fields["limit"] != "use 1 to 100% of %d" {
+		t.Errorf("%+v", f)
+	}
+}

@@ -137,7 +137,7 @@ func (p *Peers) AskDHT(ctx context.Context, actor ident.Actor, what string) (DHT
 		return DHTAnswer{}, noDHT()
 	}
 	if what = strings.TrimSpace(what); what == "" || len(what) > maxLookedFor {
-		return DHTAnswer{}, &fault.Error{Kind: fault.Invalid, Safe: "q: name a portal by its id or address, an agent by its id or handle, or a capability", Fields: map[string]string{"q": "name a portal by its id or address, an agent by its id or handle, or a capability"}}
+		return DHTAnswer{}, fault.Field("q", "name a portal by its id or address, an agent by its id or handle, or a capability")
 	}
 	return p.cfg.DHT().Ask(ctx, what)
 }

@@ -82,10 +82,10 @@ func (p *Peers) Add(ctx context.Context, actor ident.Actor, address string) (pee
 		origin = "https://" + origin
 	}
 	if !record.ValidOrigin(origin) {
-		return Peer{}, "", &fault.Error{Kind: fault.Invalid, Safe: "url: write the portal's address like https://portal.example, nothing behind it", Fields: map[string]string{"url": "write the portal's address like https://portal.example, nothing behind it"}}
+		return Peer{}, "", fault.Field("url", "write the portal's address like https://portal.example, nothing behind it")
 	}
 	if p.cfg.Signer != nil && origin == p.cfg.Signer.Origin() {
-		return Peer{}, "", &fault.Error{Kind: fault.Invalid, Safe: "url: that is this portal's own address", Fields: map[string]string{"url": "that is this portal's own address"}}
+		return Peer{}, "", fault.Field("url", "that is this portal's own address")
 	}
 	p.Heard(origin, "")
 	p.mu.RLock()

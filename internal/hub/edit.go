@@ -98,7 +98,7 @@ func (s *Service) mayStatus(actor ident.Actor, a Agent, d Draft) error {
 		return fault.New(fault.Forbidden, "The operator of this portal withdrew %s; ask them to give it back.", a.Name)
 	}
 	if d.Status.State == StatusDraft && a.Status.State != StatusDraft {
-		return &fault.Error{Kind: fault.Invalid, Safe: "status: it was published already; withdraw it instead", Fields: map[string]string{"status": "it was published already; withdraw it instead"}}
+		return fault.Field("status", "it was published already; withdraw it instead")
 	}
 	return nil
 }

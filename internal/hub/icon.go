@@ -20,7 +20,7 @@ const (
 )
 
 func errIcon(text string) error {
-	return &fault.Error{Kind: fault.Invalid, Safe: "icon: " + text, Fields: map[string]string{"icon": text}}
+	return fault.Field("icon", text)
 }
 
 // PutIcon takes a PNG, JPEG, GIF or WebP picture, draws it anew as a small

@@ -147,8 +147,7 @@ func (s *Service) Admit(ctx context.Context, actor ident.Actor, name string, siz
 		return err
 	}
 	if l := a.Limits.MaxBytes; l > 0 && size > l {
-		return &fault.Error{Kind: fault.Invalid, Safe: fmt.Sprintf("text: is %d bytes long; the owner of %s allows %d", size, a.Name, l),
-			Fields: map[string]string{"text": fmt.Sprintf("is %d bytes long; the owner of %s allows %d", size, a.Name, l)}}
+		return fault.Field("text", fmt.Sprintf("is %d bytes long; the owner of %s allows %d", size, a.Name, l))
 	}
 	if l := a.Limits.PerMinute; l > 0 {
 		who := actor.ID

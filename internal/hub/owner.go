@@ -71,7 +71,7 @@ func (s *Service) given(ctx context.Context, actor ident.Actor, name string) (Ag
 func (s *Service) account(ctx context.Context, name string) (Owner, error) {
 	none := func() error {
 		text := "there is nobody of that name on this portal"
-		return &fault.Error{Kind: fault.Invalid, Safe: "account: " + text, Fields: map[string]string{"account": text}}
+		return fault.Field("account", text)
 	}
 	h, ok := ident.ParseHandle(name, s.cfg.Portal)
 	if !ok || h.Portal != "" {
@@ -179,7 +179,7 @@ func (s *Service) Offer(ctx context.Context, actor ident.Actor, name, who string
 		return err
 	}
 	if o.ID == a.OwnerID {
-		return &fault.Error{Kind: fault.Invalid, Safe: "account: owns it already", Fields: map[string]string{"account": "owns it already"}}
+		return fault.Field("account", "owns it already")
 	}
 	if err := s.store.SetOffer(ctx, a.ID, o.ID); err != nil {
 		return err

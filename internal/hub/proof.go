@@ -175,7 +175,7 @@ func (s *Service) ProveDomain(ctx context.Context, actor ident.Actor, domain str
 func (s *Service) domain(typed string) (domain, at string, err error) {
 	typed = strings.ToLower(strings.TrimSpace(typed))
 	bad := func(text string) (string, string, error) {
-		return "", "", &fault.Error{Kind: fault.Invalid, Safe: "domain: " + text, Fields: map[string]string{"domain": text}}
+		return "", "", fault.Field("domain", text)
 	}
 	if !strings.Contains(typed, "://") {
 		scheme := "https"

@@ -22,7 +22,7 @@ func (s *Service) apply(ctx context.Context, d Draft, a *Agent) error {
 	kept := a.OwnerID == "" && a.Publisher == published
 	if err == nil && a.Publisher != "" && !kept && !s.controls(ctx, a.OwnerID, a.Publisher) {
 		text := "prove first that you control this domain, on your account page"
-		err = &fault.Error{Kind: fault.Invalid, Safe: "publisher: " + text, Fields: map[string]string{"publisher": text}}
+		err = fault.Field("publisher", text)
 	}
 	if err == nil && d.Limits != nil {
 		for _, name := range a.Limits.Listed {
@@ -31,7 +31,7 @@ func (s *Service) apply(ctx context.Context, d Draft, a *Agent) error {
 			}
 			if _, lerr := s.store.Account(ctx, name); fault.Is(lerr, fault.NotFound) {
 				text := "there is nobody called " + name + " on this portal"
-				err = &fault.Error{Kind: fault.Invalid, Safe: "limits.listed: " + text, Fields: map[string]string{"limits.listed": text}}
+				err = fault.Field("limits.listed", text)
 				break
 			}
 		}
@@ -118,14 +118,13 @@ func (s *Service) consult(ctx context.Context, actor ident.Actor, d Draft) (Draf
 		return d, err
 	case err == nil && must && d.Kind != nil && described.Kind != *d.Kind:
 		text := fmt.Sprintf("there is no agent of kind %s there; it looks like one of kind %s", *d.Kind, described.Kind)
-		return d, &fault.Error{Kind: fault.Invalid, Safe: "endpoint: " + text, Fields: map[string]string{"endpoint": text}}
+		return d, fault.Field("endpoint", text)
 	case err != nil || d.Kind != nil && described.Kind != *d.Kind:
 		return d, nil
 	}
 	d = described.fill(d)
 	if d.Secret != nil && *d.Secret != "" && origin(typed) != origin(*d.Endpoint) {
-		return d, &fault.Error{Kind: fault.Invalid, Safe: "endpoint: its card names " + *d.Endpoint + " as the address to call; give that one, so that it is clear where the credential goes",
-			Fields: map[string]string{"endpoint": "its card names " + *d.Endpoint + " as the address to call; give that one, so that it is clear where the credential goes"}}
+		return d, fault.Field("endpoint", "its card names "+*d.Endpoint+" as the address to call; give that one, so that it is clear where the credential goes")
 	}
 	return d, nil
 }

@@ -49,7 +49,7 @@ func (s *Service) mayUse(ctx context.Context, actor ident.Actor, before, next Ag
 			}
 		}
 		text := "you may not use " + name + " yourself; its owner can share it with you"
-		return &fault.Error{Kind: fault.Invalid, Safe: "config.tools: " + text, Fields: map[string]string{"config.tools": text}}
+		return fault.Field("config.tools", text)
 	}
 	return nil
 }

@@ -154,11 +154,7 @@ func decodeBehind(b []byte) (list []behind, rest []byte, ok bool) {
 }
 
 func badField(field, what string) error {
-	return &fault.Error{
-		Kind:   fault.Invalid,
-		Safe:   fmt.Sprintf("%s: %s", field, what),
-		Fields: map[string]string{field: what},
-	}
+	return fault.Field(field, what)
 }
 
 // queryHash tells queries apart by all that decides which agents match and in
