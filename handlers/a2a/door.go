@@ -22,6 +22,7 @@ import (
 	"github.com/go-chi/chi/v5/middleware"
 
 	"agentsite/handlers/request"
+	"agentsite/handlers/respond"
 	"agentsite/internal/a2a"
 	"agentsite/internal/chat"
 	"agentsite/internal/fault"
@@ -157,9 +158,7 @@ func (d *Door) failure(r *http.Request, err error) *a2a.Failure {
 
 // refuse sets the headers that an error has in both bindings.
 func refuse(h http.Header, f *a2a.Failure) {
-	if f.RetryAfter > 0 {
-		h.Set("Retry-After", strconv.Itoa(int((f.RetryAfter+time.Second-1)/time.Second)))
-	}
+	respond.RetryAfter(h, f.RetryAfter)
 	if f.HTTP() == http.StatusUnauthorized {
 		h.Set("WWW-Authenticate", `Bearer realm="agentsite"`)
 	}

@@ -8,10 +8,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/go-chi/chi/v5/middleware"
 
+	"agentsite/handlers/respond"
 	"agentsite/internal/fault"
 )
 
@@ -77,9 +77,7 @@ func (d *Door) fail(w http.ResponseWriter, r *http.Request, err error) {
 		d.cfg.Log.Error("request failed", "method", r.Method, "path", r.URL.Path, "request_id", middleware.GetReqID(r.Context()), "error", err)
 	}
 	h := w.Header()
-	if f.RetryAfter > 0 {
-		h.Set("Retry-After", strconv.Itoa(int((f.RetryAfter+time.Second-1)/time.Second)))
-	}
+	respond.RetryAfter(h, f.RetryAfter)
 	if status == http.StatusUnauthorized {
 		h.Set("WWW-Authenticate", `Bearer realm="agentsite"`)
 	}

@@ -13,7 +13,6 @@ import (
 	"net/http"
 	"runtime/debug"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -228,9 +227,7 @@ func (d *door) refuse(w http.ResponseWriter, r *http.Request, code int, err erro
 		code = respond.Status(f.Kind)
 	}
 	h := w.Header()
-	if f.RetryAfter > 0 {
-		h.Set("Retry-After", strconv.Itoa(int((f.RetryAfter+time.Second-1)/time.Second)))
-	}
+	respond.RetryAfter(h, f.RetryAfter)
 	respond.SetChallenge(w, f)
 	h.Set("Content-Type", "application/json; charset=utf-8")
 	h.Set("Cache-Control", "no-store")

@@ -10,11 +10,11 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/go-chi/chi/v5/middleware"
 
 	"agentsite/handlers/request"
+	"agentsite/handlers/respond"
 	"agentsite/internal/fault"
 	"agentsite/internal/federation"
 	"agentsite/internal/strictjson"
@@ -181,9 +181,7 @@ func (d *Door) Fail(w http.ResponseWriter, r *http.Request, err error) {
 		d.cfg.Log.Error("request failed", "method", r.Method, "path", r.URL.Path, "request_id", middleware.GetReqID(r.Context()), "error", err)
 	}
 	h := w.Header()
-	if f.RetryAfter > 0 {
-		h.Set("Retry-After", strconv.Itoa(int((f.RetryAfter+time.Second-1)/time.Second)))
-	}
+	respond.RetryAfter(h, f.RetryAfter)
 	if refused.Status() == http.StatusUnauthorized {
 		h.Set("WWW-Authenticate", "Signature")
 	}

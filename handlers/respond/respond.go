@@ -56,11 +56,17 @@ func PrepareError(w http.ResponseWriter, r *http.Request, log *slog.Logger, err 
 		log.Error("request failed", "method", r.Method, "path", r.URL.Path, "request_id", middleware.GetReqID(r.Context()), "error", err)
 	}
 	h := w.Header()
-	if f.RetryAfter > 0 {
-		h.Set("Retry-After", strconv.Itoa(int((f.RetryAfter+time.Second-1)/time.Second)))
-	}
+	RetryAfter(h, f.RetryAfter)
 	h.Set("Cache-Control", "no-store")
 	return f, code
+}
+
+// RetryAfter sets the header that says after how many seconds to come back,
+// rounded up so that no caller comes too early. Zero sets none.
+func RetryAfter(h http.Header, wait time.Duration) {
+	if wait > 0 {
+		h.Set("Retry-After", strconv.Itoa(int((wait+time.Second-1)/time.Second)))
+	}
 }
 
 // SetChallenge sets what a program that lacks a credential is told, if that is

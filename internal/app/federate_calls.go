@@ -7,10 +7,10 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"strconv"
 	"time"
 
 	"agentsite/handlers/request"
+	"agentsite/handlers/respond"
 	"agentsite/internal/account"
 	"agentsite/internal/clock"
 	"agentsite/internal/fault"
@@ -183,9 +183,7 @@ func (c *crossing) Refuse(w http.ResponseWriter, r *http.Request, err error) {
 		c.warn("a request of another portal failed", "path", r.URL.Path, "error", err)
 	}
 	h := w.Header()
-	if f.RetryAfter > 0 {
-		h.Set("Retry-After", strconv.Itoa(int((f.RetryAfter+time.Second-1)/time.Second)))
-	}
+	respond.RetryAfter(h, f.RetryAfter)
 	h.Set("Content-Type", "application/json")
 	h.Set("Cache-Control", "no-store")
 	w.WriteHeader(why.Status())

@@ -104,9 +104,7 @@ func (e *Endpoint) problem(r *http.Request, err error) *Problem {
 // refuse sets the headers that an error has.
 func (e *Endpoint) refuse(w http.ResponseWriter, r *http.Request, p *Problem) {
 	h := w.Header()
-	if p.RetryAfter > 0 {
-		h.Set("Retry-After", strconv.Itoa(int((p.RetryAfter+time.Second-1)/time.Second)))
-	}
+	respond.RetryAfter(h, p.RetryAfter)
 	switch p.Status {
 	case http.StatusUnauthorized:
 		h.Set("WWW-Authenticate", `Bearer realm="agentsite", error="invalid_token", resource_metadata="`+e.cfg.Metadata(r)+`"`)
