@@ -162,7 +162,7 @@ func (d *Door) createToken(w http.ResponseWriter, r *http.Request, actor ident.A
 		v.NewToken, err = d.accounts.CreateToken(r.Context(), actor, token)
 	}
 	if err != nil {
-		messages, code, ok := d.wrong(w, err)
+		messages, code, ok := fieldErrors(w, err)
 		if !ok || !actor.IsPerson() {
 			return err
 		}
@@ -189,7 +189,7 @@ func (d *Door) changePassword(w http.ResponseWriter, r *http.Request, actor iden
 	if err == nil {
 		return see(w, r, "/account?done=password")
 	}
-	messages, code, ok := d.wrong(w, err)
+	messages, code, ok := fieldErrors(w, err)
 	if !ok || !actor.IsPerson() {
 		return err
 	}
@@ -209,7 +209,7 @@ func (d *Door) setEmail(w http.ResponseWriter, r *http.Request, actor ident.Acto
 	if err == nil {
 		return see(w, r, "/account?done=email")
 	}
-	messages, code, ok := d.wrong(w, err)
+	messages, code, ok := fieldErrors(w, err)
 	if !ok || !actor.IsPerson() {
 		return err
 	}
@@ -222,4 +222,36 @@ func (d *Door) endSessions(w http.ResponseWriter, r *http.Request, actor ident.A
 	}
 	d.clearSession(w)
 	return see(w, r, "/login")
+}
+
+// declareAccount declares the routes of signing in and the account.
+func (d *Door) declareAccount(r chi.Router) {
+	r.Get("/notices", d.page(d.notices))
+	r.Post("/notices", d.page(d.readNotices))
+	r.Get("/login", d.page(d.loginForm))
+	r.Post("/login", d.page(d.login))
+	r.Post("/logout", d.page(d.logout))
+	r.Get("/signup", d.page(d.signupForm))
+	r.Post("/signup", d.page(d.signup))
+	r.Get("/reset", d.page(d.resetForm))
+	r.Post("/reset", d.page(d.reset))
+	if d.accounts.CanMail() {
+		r.Post("/reset/mail", d.page(d.mailReset))
+	}
+	r.Get("/account", d.page(d.account))
+	r.Post("/account/domains", d.page(d.proveDomain))
+	r.Post("/account/domains/remove", d.page(d.removeDomain))
+	r.Post("/account/tokens", d.page(d.createToken))
+	r.Post("/account/tokens/{id}/revoke", d.page(d.revokeToken))
+	r.Get("/account/webhooks", d.page(d.webhooks))
+	r.Post("/account/webhooks", d.page(d.addWebhook))
+	r.Post("/account/webhooks/{id}/test", d.page(d.testWebhook))
+	r.Post("/account/webhooks/{id}/active", d.page(d.switchWebhook))
+	r.Post("/account/webhooks/{id}/delete", d.page(d.deleteWebhook))
+	r.Post("/account/password", d.page(d.changePassword))
+	if d.accounts.CanMail() {
+		r.Post("/account/email", d.page(d.setEmail))
+	}
+	r.Post("/account/chat", d.page(d.setPrefs))
+	r.Post("/account/sessions/end", d.page(d.endSessions))
 }

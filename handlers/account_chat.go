@@ -32,7 +32,7 @@ func (d *Door) setPrefs(w http.ResponseWriter, r *http.Request, actor ident.Acto
 	if err == nil {
 		return see(w, r, "/account?done=told")
 	}
-	messages, code, ok := d.wrong(w, err)
+	messages, code, ok := fieldErrors(w, err)
 	if !ok || !actor.IsPerson() {
 		return err
 	}

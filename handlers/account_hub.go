@@ -48,7 +48,7 @@ func (d *Door) proveDomain(w http.ResponseWriter, r *http.Request, actor ident.A
 	}
 	domain := in.Get("domain")
 	if err := d.hub.ProveDomain(r.Context(), actor, domain); err != nil {
-		messages, code, ok := d.wrong(w, err)
+		messages, code, ok := fieldErrors(w, err)
 		if !ok {
 			return err
 		}
@@ -104,7 +104,7 @@ func (d *Door) readNotices(w http.ResponseWriter, r *http.Request, actor ident.A
 func (d *Door) unread(ctx context.Context, actor ident.Actor) int {
 	n, err := d.hub.Unread(ctx, actor)
 	if err != nil {
-		d.cfg.Log.Warn("count notices", "error", err)
+		d.log.Warn("count notices", "error", err)
 	}
 	return n
 }
@@ -127,7 +127,7 @@ func (d *Door) apiNotices(w http.ResponseWriter, r *http.Request, actor ident.Ac
 	out := make([]noticeJSON, len(list))
 	unread := 0
 	for i, n := range list {
-		out[i] = noticeJSON{n.ID, n.Kind, n.Subject, n.Text, d.cfg.URL + n.Href, !n.ReadAt.IsZero(), stamp(n.CreatedAt)}
+		out[i] = noticeJSON{n.ID, n.Kind, n.Subject, n.Text, d.portal.URL + n.Href, !n.ReadAt.IsZero(), stamp(n.CreatedAt)}
 		if n.ReadAt.IsZero() {
 			unread++
 		}

@@ -36,7 +36,7 @@ const shownDeliveries = 10
 
 func (d *Door) webhooks(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	if !actor.IsPerson() {
-		return see(w, r, "/login?next="+queryEscape("/account/webhooks"))
+		return see(w, r, "/login?next="+url.QueryEscape("/account/webhooks"))
 	}
 	return d.showWebhooks(w, r, actor, http.StatusOK, templates.WebhooksView{}, usualEvents)
 }
@@ -61,7 +61,7 @@ func (d *Door) showWebhooks(w http.ResponseWriter, r *http.Request, actor ident.
 }
 
 func (d *Door) webhookRows(r *http.Request, actor ident.Actor) (rows []templates.WebhookRow, err error) {
-	list, err := d.cfg.Hooks.Webhooks(r.Context(), actor)
+	list, err := d.hooks.Webhooks(r.Context(), actor)
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +84,7 @@ func (d *Door) webhookRow(r *http.Request, actor ident.Actor, h notify.Hook) (te
 	for _, t := range h.Events {
 		row.Events = append(row.Events, eventTexts[t][0])
 	}
-	list, err := d.cfg.Hooks.Deliveries(r.Context(), actor, h.ID, shownDeliveries)
+	list, err := d.hooks.Deliveries(r.Context(), actor, h.ID, shownDeliveries)
 	if err != nil {
 		return row, err
 	}
@@ -110,9 +110,9 @@ func (d *Door) addWebhook(w http.ResponseWriter, r *http.Request, actor ident.Ac
 	for _, s := range in["events"] {
 		events = append(events, notify.Type(s))
 	}
-	h, secret, err := d.cfg.Hooks.AddWebhook(r.Context(), actor, notify.Draft{URL: &v.URL, Label: &v.Label, Events: &events})
+	h, secret, err := d.hooks.AddWebhook(r.Context(), actor, notify.Draft{URL: &v.URL, Label: &v.Label, Events: &events})
 	if err != nil {
-		messages, code, ok := d.wrong(w, err)
+		messages, code, ok := fieldErrors(w, err)
 		if !ok || !actor.IsPerson() {
 			return err
 		}
@@ -124,8 +124,8 @@ func (d *Door) addWebhook(w http.ResponseWriter, r *http.Request, actor ident.Ac
 
 func (d *Door) testWebhook(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	id := chi.URLParam(r, "id")
-	if _, err := d.cfg.Hooks.SendTest(r.Context(), actor, id); err != nil {
-		messages, code, ok := d.wrong(w, err)
+	if _, err := d.hooks.SendTest(r.Context(), actor, id); err != nil {
+		messages, code, ok := fieldErrors(w, err)
 		if !ok || !fault.Is(err, fault.RateLimited) {
 			return err
 		}
@@ -140,14 +140,14 @@ func (d *Door) switchWebhook(w http.ResponseWriter, r *http.Request, actor ident
 		return err
 	}
 	active := in.Get("active") == "yes"
-	if _, err := d.cfg.Hooks.SetWebhook(r.Context(), actor, chi.URLParam(r, "id"), notify.Draft{Active: &active}); err != nil {
+	if _, err := d.hooks.SetWebhook(r.Context(), actor, chi.URLParam(r, "id"), notify.Draft{Active: &active}); err != nil {
 		return err
 	}
 	return see(w, r, "/account/webhooks?done=saved")
 }
 
 func (d *Door) deleteWebhook(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
-	if err := d.cfg.Hooks.DropWebhook(r.Context(), actor, chi.URLParam(r, "id")); err != nil {
+	if err := d.hooks.DropWebhook(r.Context(), actor, chi.URLParam(r, "id")); err != nil {
 		return err
 	}
 	return see(w, r, "/account/webhooks?done=deleted")

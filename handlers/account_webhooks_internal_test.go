@@ -28,7 +28,7 @@ func (leaving) Attempts(context.Context, string, int) ([]notify.Attempt, error) 
 
 func TestWebhookRows_LeaveOutWhatWasDeletedMeanwhile(t *testing.T) {
 	t.Parallel()
-	d := &Door{cfg: Config{Hooks: notify.New(notify.Ports{Store: leaving{}}, notify.Config{})}}
+	d := &Door{hooks: notify.New(notify.Ports{Store: leaving{}}, notify.Config{})}
 	rows, err := d.webhookRows(httptest.NewRequest("GET", "/account/webhooks", nil), ident.Actor{Kind: ident.Person, ID: "ada"})
 	if err != nil || len(rows) != 1 || rows[0].ID != "there" {
 		t.Errorf("%+v %v", rows, err)

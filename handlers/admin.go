@@ -66,9 +66,9 @@ func (d *Door) overview(w http.ResponseWriter, r *http.Request, actor ident.Acto
 	for _, key := range rest {
 		v.Counts = append(v.Counts, templates.Fact{Label: strings.ReplaceAll(key, "_", " "), Value: whole(stats[key])})
 	}
-	v.Facts = []templates.Fact{{Label: "Version", Value: d.cfg.Version}, {Label: "Address", Value: d.cfg.URL}}
-	if !d.cfg.Started.IsZero() {
-		v.Facts = append(v.Facts, templates.Fact{Label: "Up for", Value: span(clock.Now().Sub(d.cfg.Started))})
+	v.Facts = []templates.Fact{{Label: "Version", Value: d.portal.Version}, {Label: "Address", Value: d.portal.URL}}
+	if !d.portal.Started.IsZero() {
+		v.Facts = append(v.Facts, templates.Fact{Label: "Up for", Value: span(clock.Now().Sub(d.portal.Started))})
 	}
 	if n, ok := stats["bytes"]; ok {
 		v.Facts = append(v.Facts, templates.Fact{Label: "Database", Value: fmt.Sprintf("%.1f MB", float64(n)/1e6)})
@@ -184,7 +184,7 @@ func (d *Door) createInvite(w http.ResponseWriter, r *http.Request, actor ident.
 	v := templates.AdminInvites{Note: strings.TrimSpace(in.Get("note"))}
 	secret, err := d.accounts.Invitation(r.Context(), actor, v.Note)
 	if err != nil {
-		messages, code, ok := d.wrong(w, err)
+		messages, code, ok := fieldErrors(w, err)
 		if !ok {
 			return err
 		}
@@ -195,7 +195,7 @@ func (d *Door) createInvite(w http.ResponseWriter, r *http.Request, actor ident.
 		v.Errors = messages
 		return d.showInvites(w, r, actor, code, v)
 	}
-	return d.showInvites(w, r, actor, http.StatusOK, templates.AdminInvites{NewLink: d.cfg.URL + "/signup?invite=" + secret})
+	return d.showInvites(w, r, actor, http.StatusOK, templates.AdminInvites{NewLink: d.portal.URL + "/signup?invite=" + secret})
 }
 
 func (d *Door) revokeInvite(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
@@ -231,4 +231,23 @@ func (d *Door) adminAgents(w http.ResponseWriter, r *http.Request, actor ident.A
 		return err
 	}
 	return d.showAdmin(w, r, actor, http.StatusOK, templates.AdminView{Tab: "agents", Agents: &v})
+}
+
+// declareAdmin declares the routes of the network and the pages of the operator.
+func (d *Door) declareAdmin(r chi.Router) {
+	r.Get("/network", d.page(d.network))
+	r.Get("/network/{peer}", d.page(d.portalPage))
+	r.Get("/admin", d.page(operatorOnly(d.overview)))
+	r.Get("/admin/people", d.page(operatorOnly(d.people)))
+	r.Post("/admin/people/{name}/reset", d.page(operatorOnly(d.resetPerson)))
+	r.Post("/admin/people/{name}/disable", d.page(operatorOnly(d.disablePerson)))
+	r.Post("/admin/people/{name}/enable", d.page(operatorOnly(d.enablePerson)))
+	r.Get("/admin/invites", d.page(operatorOnly(d.invites)))
+	r.Post("/admin/invites", d.page(operatorOnly(d.createInvite)))
+	r.Post("/admin/invites/{id}/revoke", d.page(operatorOnly(d.revokeInvite)))
+	r.Get("/admin/agents", d.page(operatorOnly(d.adminAgents)))
+	r.Post("/admin/agents/{name}/withdraw", d.page(operatorOnly(d.withdrawAgent)))
+	r.Post("/admin/agents/{name}/restore", d.page(operatorOnly(d.restoreAgent)))
+	r.Get("/admin/reports", d.page(operatorOnly(d.reports)))
+	r.Post("/admin/reports/{id}/close", d.page(operatorOnly(d.closeReport)))
 }

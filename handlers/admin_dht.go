@@ -26,7 +26,7 @@ func (d *Door) dhtView(w http.ResponseWriter, r *http.Request, actor ident.Actor
 		if err == nil {
 			v.Answer = d.dhtAnswer(r, a)
 		} else {
-			messages, as, ok := d.wrong(w, err)
+			messages, as, ok := fieldErrors(w, err)
 			if !ok {
 				return v, code, err
 			}

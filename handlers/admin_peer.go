@@ -109,7 +109,7 @@ func (d *Door) setPeer(w http.ResponseWriter, r *http.Request, actor ident.Actor
 		_, err = d.peers.SetRule(r.Context(), actor, peerName(r), change)
 	}
 	if err != nil {
-		messages, code, ok := d.wrong(w, err)
+		messages, code, ok := fieldErrors(w, err)
 		if !ok || fault.Is(err, fault.NotFound) {
 			return err
 		}
@@ -148,7 +148,7 @@ func (d *Door) releasePeer(w http.ResponseWriter, r *http.Request, actor ident.A
 		return err
 	}
 	if _, err := d.peers.Release(r.Context(), actor, peerName(r), in.Get("proof"), in.Get("note")); err != nil {
-		messages, code, ok := d.wrong(w, err)
+		messages, code, ok := fieldErrors(w, err)
 		if !ok || messages["proof"] == "" && messages["note"] == "" {
 			return err
 		}

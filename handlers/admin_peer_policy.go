@@ -59,7 +59,7 @@ func (d *Door) setPeerPolicy(w http.ResponseWriter, r *http.Request, actor ident
 	if err == nil {
 		return see(w, r, "/admin/peers")
 	}
-	messages, code, ok := d.wrong(w, err)
+	messages, code, ok := fieldErrors(w, err)
 	if !ok {
 		return err
 	}

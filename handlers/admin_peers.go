@@ -280,7 +280,7 @@ func (d *Door) addPeer(w http.ResponseWriter, r *http.Request, actor ident.Actor
 	}
 	peer, _, err := d.peers.Add(r.Context(), actor, in.Get("url"))
 	if err != nil {
-		messages, code, ok := d.wrong(w, err)
+		messages, code, ok := fieldErrors(w, err)
 		if !ok {
 			return err
 		}

@@ -40,7 +40,7 @@ func (d *Door) closeReport(w http.ResponseWriter, r *http.Request, actor ident.A
 	}
 	id := chi.URLParam(r, "id")
 	if err := d.hub.CloseReport(r.Context(), actor, id, in.Get("outcome")); err != nil {
-		messages, code, ok := d.wrong(w, err)
+		messages, code, ok := fieldErrors(w, err)
 		if !ok || messages["outcome"] == "" {
 			return err
 		}

@@ -16,14 +16,14 @@ const (
 	diffAround = 2
 )
 
-// changes are the differences between two versions of an agent that the actor
+// visibleChanges are the differences between two versions of an agent that the actor
 // may read: where it is reached, how it is set up and whom its owner names are
 // for those who may edit it.
-func (d *Door) changes(actor ident.Actor, now, at hub.Agent, before *hub.Agent) []hub.Change {
+func visibleChanges(agents *hub.Service, actor ident.Actor, now, at hub.Agent, before *hub.Agent) []hub.Change {
 	if before == nil {
 		return nil
 	}
-	all, mine := hub.Diff(*before, at), d.hub.MayEdit(actor, now)
+	all, mine := hub.Diff(*before, at), agents.MayEdit(actor, now)
 	out := all[:0]
 	for _, c := range all {
 		if mine || c.Field != "Address" && c.Field != "Limits" && c.Field != hub.EmbedField && !strings.HasPrefix(c.Field, "Setting ") {

@@ -203,7 +203,7 @@ func statusBanners(a hub.Agent, mine bool) []templates.Banner {
 
 // startCommand is what connects the program behind a linked agent.
 func (d *Door) startCommand(a hub.Agent) string {
-	return "agentsite agent run --portal " + d.cfg.URL + " --name " + a.Name + " --token ags_… -- COMMAND"
+	return "agentsite agent run --portal " + d.portal.URL + " --name " + a.Name + " --token ags_… -- COMMAND"
 }
 
 // languageNames are languages in English.

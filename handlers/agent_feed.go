@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"cmp"
 	"encoding/xml"
 	"net/http"
 	"net/url"
@@ -62,13 +63,13 @@ func (d *Door) agentFeed(w http.ResponseWriter, r *http.Request, _ ident.Actor) 
 	}
 	query := filters{q}.values()
 	query.Del("sort")
-	title := "Agents on " + d.cfg.Name
+	title := "Agents on " + d.portal.Name
 	if q.Text != "" {
-		title = "“" + q.Text + "” on " + d.cfg.Name
+		title = "“" + q.Text + "” on " + d.portal.Name
 	}
-	here := d.cfg.URL + address("/agents/feed", query)
-	f := atomFeed{ID: here, Title: title, Author: atomAuthor{d.cfg.Name}, Updated: firstNonEmpty(stamp(d.cfg.Started), stamp(clock.Now())),
-		Links: []atomLink{{Rel: "self", Href: here, Type: "application/atom+xml"}, {Rel: "alternate", Href: d.cfg.URL + address("/agents", query), Type: "text/html"}}}
+	here := d.portal.URL + address("/agents/feed", query)
+	f := atomFeed{ID: here, Title: title, Author: atomAuthor{d.portal.Name}, Updated: cmp.Or(stamp(d.portal.Started), stamp(clock.Now())),
+		Links: []atomLink{{Rel: "self", Href: here, Type: "application/atom+xml"}, {Rel: "alternate", Href: d.portal.URL + address("/agents", query), Type: "text/html"}}}
 	var updated time.Time
 	for _, res := range page.Results {
 		a := res.Agent
@@ -76,8 +77,8 @@ func (d *Door) agentFeed(w http.ResponseWriter, r *http.Request, _ ident.Actor) 
 			updated = a.UpdatedAt
 			f.Updated = stamp(updated)
 		}
-		e := atomEntry{ID: d.cfg.URL + "/agents/" + a.Handle(), Title: a.Title, Published: stamp(a.CreatedAt), Updated: stamp(a.UpdatedAt),
-			Summary: d.markup.Line(a.Description), Link: atomLink{Rel: "alternate", Href: d.cfg.URL + "/agents/" + a.Handle(), Type: "text/html"}}
+		e := atomEntry{ID: d.portal.URL + "/agents/" + a.Handle(), Title: a.Title, Published: stamp(a.CreatedAt), Updated: stamp(a.UpdatedAt),
+			Summary: d.markup.Line(a.Description), Link: atomLink{Rel: "alternate", Href: d.portal.URL + "/agents/" + a.Handle(), Type: "text/html"}}
 		if a.OwnerName != "" {
 			e.Author = &atomAuthor{a.OwnerName}
 		}
@@ -221,7 +222,7 @@ type savedJSON struct {
 }
 
 func (d *Door) savedJSON(s hub.Saved) savedJSON {
-	return savedJSON{s.ID, s.Title, s.Query, d.cfg.URL + "/agents/feed?" + s.Query, s.New, stamp(s.SeenAt), stamp(s.CreatedAt)}
+	return savedJSON{s.ID, s.Title, s.Query, d.portal.URL + "/agents/feed?" + s.Query, s.New, stamp(s.SeenAt), stamp(s.CreatedAt)}
 }
 
 type saveSearchBody struct {

@@ -11,6 +11,8 @@ import (
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
 	"agentsite/templates"
+
+	"github.com/go-chi/chi/v5"
 )
 
 // newAgent shows the empty form to whoever may register; ?kind= opens it for
@@ -138,7 +140,7 @@ func (d *Door) readSheet(w http.ResponseWriter, r *http.Request, actor ident.Act
 	if file != nil {
 		hash, err := d.hub.PutIcon(r.Context(), actor, file)
 		if err != nil {
-			messages, _, ok := d.wrong(w, err)
+			messages, _, ok := fieldErrors(w, err)
 			if !ok {
 				return s, err
 			}
@@ -212,7 +214,7 @@ func (d *Door) registerAgent(w http.ResponseWriter, r *http.Request, actor ident
 
 // agentFormAgain shows the form with what was typed and what is wrong with it.
 func (d *Door) agentFormAgain(w http.ResponseWriter, r *http.Request, actor ident.Actor, s sheet, err error) error {
-	messages, code, ok := d.wrong(w, err)
+	messages, code, ok := fieldErrors(w, err)
 	if !ok {
 		return err
 	}
@@ -274,4 +276,19 @@ func (d *Door) saveAgent(w http.ResponseWriter, r *http.Request, actor ident.Act
 		return d.agentFormAgain(w, r, actor, s, err)
 	}
 	return see(w, r, next)
+}
+
+// declareForm declares the routes of registering and editing an agent.
+func (d *Door) declareForm(r chi.Router) {
+	r.Get("/agents/new", d.page(d.newAgent))
+	r.Post("/agents/new", d.page(d.registerAgent))
+	r.Post("/agents/new/fetch", d.page(d.fetchAgent))
+	r.Post("/agents/new/card", d.page(d.cardAgent))
+	r.Post("/agents/new/check", d.page(d.checkForm))
+	r.Post("/agents/new/try", d.page(d.tryNew))
+	r.Get("/agents/{name}/edit", d.page(d.editAgent))
+	r.Post("/agents/{name}/edit", d.page(d.saveAgent))
+	r.Post("/agents/{name}/edit/check", d.page(d.checkEdit))
+	r.Post("/agents/{name}/edit/try", d.page(d.tryEdit))
+	r.Post("/agents/{name}/connect", d.page(d.connectAgent))
 }

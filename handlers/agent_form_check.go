@@ -54,7 +54,7 @@ func (d *Door) answerCheck(w http.ResponseWriter, r *http.Request, actor ident.A
 	s.draft, s.rows = draftOf(s.view, in, s.bad)
 	messages := map[string]string{}
 	if _, err := d.hub.Preview(r.Context(), actor, s.name, unasked(s.draft)); err != nil {
-		m, _, ok := d.wrong(w, err)
+		m, _, ok := fieldErrors(w, err)
 		if !ok {
 			return err
 		}

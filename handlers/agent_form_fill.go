@@ -97,7 +97,7 @@ func (d *Door) fetchAgent(w http.ResponseWriter, r *http.Request, actor ident.Ac
 	address := strings.TrimSpace(in.Get("url"))
 	found, err := d.hub.Read(r.Context(), actor, address)
 	if err != nil {
-		messages, code, ok := d.wrong(w, err)
+		messages, code, ok := fieldErrors(w, err)
 		if !ok {
 			return err
 		}
@@ -149,7 +149,7 @@ func (d *Door) cardAgent(w http.ResponseWriter, r *http.Request, actor ident.Act
 		v, err = fromCard(r, text)
 	}
 	if err != nil {
-		messages, code, ok := d.wrong(w, err)
+		messages, code, ok := fieldErrors(w, err)
 		if !ok {
 			return err
 		}

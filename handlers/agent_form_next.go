@@ -23,7 +23,7 @@ func (d *Door) next(actor ident.Actor, a hub.Agent) *templates.NextView {
 	}
 	v := &templates.NextView{Ref: a.Name, Link: a.Kind == hub.Link, Live: string(a.Liveness.State), Reason: a.Liveness.Reason}
 	if a.Visibility != hub.Private {
-		v.Share = d.cfg.URL + "/agents/" + a.Name
+		v.Share = d.portal.URL + "/agents/" + a.Name
 	}
 	if a.Endpoint != "" && a.Kind != hub.Prompt && a.Proof.State != hub.Hosted && a.Proof.State != hub.Proved {
 		v.Prove = "/agents/" + a.Name + "/owner#proof"
@@ -56,6 +56,6 @@ func (d *Door) connectAgent(w http.ResponseWriter, r *http.Request, actor ident.
 		return err
 	}
 	v := templates.ConnectView{Ref: a.Name, Title: a.Title, Token: token,
-		Command: "agentsite agent run --portal " + d.cfg.URL + " --name " + a.Name + " --token " + token + " -- cat"}
+		Command: "agentsite agent run --portal " + d.portal.URL + " --name " + a.Name + " --token " + token + " -- cat"}
 	return d.render(w, r, http.StatusOK, templates.Connect(d.frame(r, actor, "Connect "+a.Title), v))
 }

@@ -22,10 +22,10 @@ type publicationJSON struct {
 
 // networkOf is nil where there is no network.
 func (d *Door) networkOf(a hub.Agent) *publicationJSON {
-	if d.cfg.Published == nil {
+	if d.published == nil {
 		return nil
 	}
-	s := d.cfg.Published(a)
+	s := d.published(a)
 	if s.Why != "" {
 		return &publicationJSON{Reason: s.Why}
 	}
@@ -34,10 +34,10 @@ func (d *Door) networkOf(a hub.Agent) *publicationJSON {
 
 // networkView is networkOf for the agent's owner.
 func (d *Door) publicationView(a hub.Agent) templates.PublicationView {
-	if d.cfg.Published == nil {
+	if d.published == nil {
 		return templates.PublicationView{}
 	}
-	s := d.cfg.Published(a)
+	s := d.published(a)
 	v := templates.PublicationView{Shown: true, Why: s.Why}
 	if s.Why == "" {
 		v.At, v.Hash, v.Cut = moment(s.At), s.Hash.String(), strings.Join(s.Cut, "; ")

@@ -22,7 +22,7 @@ func TestOwner_IsToldHowTheAgentStandsInTheNetwork(t *testing.T) {
 		t.Error("a portal in no network speaks of one")
 	}
 	stands := federation.Published{Version: record.Version{Epoch: 5, Seq: 7}, At: time.Now(), Hash: record.Hash{1}, Listed: true}
-	s.door.cfg.Published = func(hub.Agent) federation.Published { return stands }
+	s.door.published = func(hub.Agent) federation.Published { return stands }
 	p := ann.get("/agents/echo/owner").is(http.StatusOK)
 	if !p.says(record.Hash{1}.String()) || p.says("in a moment") || p.says("show less") {
 		t.Error("the record is not shown as it is")

@@ -8,6 +8,8 @@ import (
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
 	"agentsite/templates"
+
+	"github.com/go-chi/chi/v5"
 )
 
 // ownerDone are the sentences the owner's view says after a form, by ?done=.
@@ -102,7 +104,7 @@ func (d *Door) ownerAgain(w http.ResponseWriter, r *http.Request, actor ident.Ac
 	if _, merr := d.manageable(r, actor); merr != nil {
 		return err
 	}
-	messages, code, ok := d.wrong(w, err)
+	messages, code, ok := fieldErrors(w, err)
 	if !ok || fault.Is(err, fault.Forbidden) || fault.Is(err, fault.NotFound) {
 		return err
 	}
@@ -131,4 +133,18 @@ func (d *Door) ownerChange(field, done string, typed func(in map[string]string) 
 		}
 		return see(w, r, to)
 	}
+}
+
+// declareOwner declares the routes of the pages of an agent for its owners.
+func (d *Door) declareOwner(r chi.Router) {
+	r.Get("/agents/{name}/owner", d.page(d.ownerPage))
+	r.Get("/agents/{name}/owner/calls/{task}", d.page(d.wireLog))
+	r.Post("/agents/{name}/owners", d.page(d.shareAgent()))
+	r.Post("/agents/{name}/owners/remove", d.page(d.unshareAgent()))
+	r.Post("/agents/{name}/offer", d.page(d.offerAgent()))
+	r.Post("/agents/{name}/answer", d.page(d.answerOffer))
+	r.Post("/agents/{name}/prove", d.page(d.proveAgent()))
+	r.Post("/agents/{name}/status", d.page(d.setStatus()))
+	r.Post("/agents/{name}/delete", d.page(d.deleteAgent()))
+	r.Post("/agents/{name}/sites", d.page(d.embedSites()))
 }

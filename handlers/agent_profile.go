@@ -12,6 +12,8 @@ import (
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
 	"agentsite/templates"
+
+	"github.com/go-chi/chi/v5"
 )
 
 // profileDone are the sentences a profile says after a form, by ?done=.
@@ -86,7 +88,7 @@ func (d *Door) showAgent(w http.ResponseWriter, r *http.Request, actor ident.Act
 	if use, err := d.hub.Usage(r.Context(), a); err == nil {
 		v.Used = usedText(use)
 	} else if r.Context().Err() == nil {
-		d.cfg.Log.Warn("count calls", "agent", a.ID, "error", err)
+		d.log.Warn("count calls", "agent", a.ID, "error", err)
 	}
 	if a.Kind == hub.Builtin {
 		v.Owner = "this portal"
@@ -208,4 +210,18 @@ func (d *Door) checkAgent(w http.ResponseWriter, r *http.Request, actor ident.Ac
 		return err
 	}
 	return see(w, r, "/agents/"+a.Name+"#alive")
+}
+
+// declareProfile declares the routes of the pages of one agent that are open to all who may see it.
+func (d *Door) declareProfile(r chi.Router) {
+	r.Get("/agents/{name}", d.page(d.agent))
+	r.Get("/agents/{name}/icon", d.page(d.agentIcon))
+	r.Get("/agents/{name}/versions", d.page(d.agentVersions))
+	r.Get("/agents/{name}/versions/{version}", d.page(d.agentVersion))
+	r.Post("/agents/{name}/rollback", d.page(d.rollbackAgent))
+	r.Post("/agents/{name}/check", d.page(d.checkAgent))
+	r.Get("/agents/{name}/report", d.page(d.reportForm))
+	r.Post("/agents/{name}/report", d.page(d.reportAgent))
+	r.Get("/agents/{name}/qr.svg", d.page(d.agentQR))
+	r.Get("/chat/new", d.page(d.newChat))
 }

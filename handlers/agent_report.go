@@ -68,7 +68,7 @@ func (d *Door) reportAgent(w http.ResponseWriter, r *http.Request, actor ident.A
 		err = d.hub.Report(r.Context(), actor, a.Name, v.Reason, v.Text)
 	}
 	if err != nil {
-		messages, code, ok := d.wrong(w, err)
+		messages, code, ok := fieldErrors(w, err)
 		if !ok {
 			return err
 		}

@@ -59,16 +59,16 @@ func (d *Door) preview(a hub.Agent, tagline string) *templates.Preview {
 	if !a.Listable() {
 		return nil
 	}
-	p := &templates.Preview{Title: a.Title, Description: tagline, Site: d.cfg.Name, URL: d.cfg.URL + "/agents/" + a.Handle()}
+	p := &templates.Preview{Title: a.Title, Description: tagline, Site: d.portal.Name, URL: d.portal.URL + "/agents/" + a.Handle()}
 	if a.Icon != "" {
-		p.Image = d.cfg.URL + iconPath(a)
+		p.Image = d.portal.URL + iconPath(a)
 	}
 	return p
 }
 
 // shareView is what stands behind "Share" on a profile.
 func (d *Door) shareView(a hub.Agent) templates.ShareView {
-	return templates.ShareView{Ref: a.Handle(), Title: a.Title, URL: d.cfg.URL + "/agents/" + a.Handle(), AskURL: d.cfg.URL + askPath(a, ""), QR: "/agents/" + a.Handle() + "/qr.svg", Hidden: !a.Listable()}
+	return templates.ShareView{Ref: a.Handle(), Title: a.Title, URL: d.portal.URL + "/agents/" + a.Handle(), AskURL: d.portal.URL + askPath(a, ""), QR: "/agents/" + a.Handle() + "/qr.svg", Hidden: !a.Listable()}
 }
 
 // agentQR draws the address of an agent's page, or with ?text= that of the link
@@ -78,12 +78,12 @@ func (d *Door) agentQR(w http.ResponseWriter, r *http.Request, actor ident.Actor
 	if err != nil {
 		return err
 	}
-	address := d.cfg.URL + "/agents/" + a.Handle()
+	address := d.portal.URL + "/agents/" + a.Handle()
 	if text := r.URL.Query().Get("text"); text != "" {
 		if !utf8.ValidString(text) {
 			return fault.New(fault.Invalid, "text: is not UTF-8.")
 		}
-		address = d.cfg.URL + askPath(a, text)
+		address = d.portal.URL + askPath(a, text)
 	}
 	if len(address) > qr.MaxText {
 		return fault.New(fault.Invalid, "text: is too long for a code that a camera can read. The whole link may have %d bytes.", qr.MaxText)

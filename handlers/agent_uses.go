@@ -20,7 +20,7 @@ func (d *Door) tokenHint(a hub.Agent) string {
 // works as it stands, once AGENTSITE_TOKEN is set: a test reads them from the
 // page and runs them. server is what the MCP registry calls it, or empty.
 func (d *Door) uses(a hub.Agent, server string) []templates.Use {
-	name, base := a.Handle(), d.cfg.URL
+	name, base := a.Handle(), d.portal.URL
 	at := base + "/agents/" + name
 	v1, card, mcp := base+"/v1", base+a2a.CardPath(name), at+"/mcp"
 	uses := []templates.Use{

@@ -45,7 +45,7 @@ func (d *Door) agentVersions(w http.ResponseWriter, r *http.Request, actor ident
 	for i, old := range list {
 		row := d.versionRow(a, old)
 		if row.Note == "" && i+1 < len(list) {
-			row.Note = changedWords(d.changes(actor, a, old, &list[i+1]))
+			row.Note = changedWords(visibleChanges(d.hub, actor, a, old, &list[i+1]))
 		}
 		v.Versions = append(v.Versions, row)
 	}
@@ -115,7 +115,7 @@ func (d *Door) agentVersion(w http.ResponseWriter, r *http.Request, actor ident.
 	}
 	if before != nil {
 		v.Before, v.BeforeHref = whole(int64(before.Version)), versionHref(now.Name, before.Version)
-		v.Changes = diffView(d.changes(actor, now, at, before))
+		v.Changes = diffView(visibleChanges(d.hub, actor, now, at, before))
 	}
 	if d.hub.MayEdit(actor, now) {
 		v.Endpoint = at.Endpoint

@@ -10,6 +10,8 @@ import (
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
 	"agentsite/templates"
+
+	"github.com/go-chi/chi/v5"
 )
 
 // facetOptions is how many values of a facet a page offers.
@@ -336,4 +338,14 @@ func (f filters) kept() []templates.Hidden {
 		}
 	}
 	return out
+}
+
+// declareDirectory declares the routes of the home page, the list of agents, feeds and saved searches.
+func (d *Door) declareDirectory(r chi.Router) {
+	r.Get("/", d.page(d.home))
+	r.Get("/agents", d.page(d.browse))
+	r.Get("/agents/feed", d.page(d.agentFeed))
+	r.Post("/searches", d.page(d.saveSearch))
+	r.Post("/searches/{id}", d.page(d.openSearch))
+	r.Post("/searches/{id}/delete", d.page(d.deleteSearch))
 }

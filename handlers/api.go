@@ -132,7 +132,7 @@ func (d *Door) apiMethod(w http.ResponseWriter, r *http.Request, _ ident.Actor) 
 	w.Header().Set("Cache-Control", "no-store")
 	var b errorBody
 	b.Error.RequestID = middleware.GetReqID(r.Context())
-	b.Error.Kind, b.Error.Message = fault.Invalid, r.Method+" is not possible here. The API is described at "+d.cfg.URL+"/docs/api."
+	b.Error.Kind, b.Error.Message = fault.Invalid, r.Method+" is not possible here. The API is described at "+d.portal.URL+"/docs/api."
 	writeJSON(w, http.StatusMethodNotAllowed, b)
 	return nil
 }

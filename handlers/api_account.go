@@ -19,7 +19,7 @@ func (d *Door) apiMe(w http.ResponseWriter, r *http.Request, actor ident.Actor) 
 	if !actor.Narrowed {
 		scopes = ident.Scopes()
 	}
-	writeJSON(w, http.StatusOK, map[string]any{"kind": actor.Kind, "name": actor.Name, "scopes": scopes, "portal": d.cfg.Host})
+	writeJSON(w, http.StatusOK, map[string]any{"kind": actor.Kind, "name": actor.Name, "scopes": scopes, "portal": d.portal.Host})
 	return nil
 }
 

@@ -37,7 +37,7 @@ func (d *Door) apiVersion(w http.ResponseWriter, r *http.Request, actor ident.Ac
 	if err != nil {
 		return err
 	}
-	list := d.changes(actor, now, at, before)
+	list := visibleChanges(d.hub, actor, now, at, before)
 	changes := make([]changeJSON, len(list))
 	for i, c := range list {
 		changes[i] = changeJSON{c.Field, c.Before, c.After}

@@ -85,13 +85,13 @@ func (d *Door) agentJSON(actor ident.Actor, a hub.Agent) agentJSON {
 		Limits: a.Limits, Note: a.Note,
 	}
 	if a.Icon != "" {
-		j.Icon = d.cfg.URL + iconPath(a)
+		j.Icon = d.portal.URL + iconPath(a)
 	}
 	if a.Limits.Callers == hub.ListedCallers && !d.hub.MayEdit(actor, a) {
 		j.Limits.Listed = nil // who they are is the owner's business
 	}
 	if j.Portal == "" {
-		j.Portal = d.cfg.Host
+		j.Portal = d.portal.Host
 	}
 	j.Skills = skillsJSON(j.Skills)
 	if d.hub.MayEdit(actor, a) {
@@ -324,7 +324,7 @@ func (d *Door) searchQuery(r *http.Request) (hub.Query, error) {
 		}
 	}
 	for i, p := range q.Portals {
-		if q.Portals[i] = strings.ToLower(p); q.Portals[i] == d.cfg.Host {
+		if q.Portals[i] = strings.ToLower(p); q.Portals[i] == d.portal.Host {
 			q.Portals[i] = "local"
 		}
 	}

@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"context"
 	"net/http"
 
 	"github.com/go-chi/chi/v5"
@@ -8,6 +9,7 @@ import (
 	"agentsite/internal/chat"
 	"agentsite/internal/fault"
 	"agentsite/internal/ident"
+	"agentsite/internal/task"
 )
 
 type memberJSON struct {
@@ -231,11 +233,11 @@ func (d *Door) apiSetConversation(w http.ResponseWriter, r *http.Request, actor 
 }
 
 func (d *Door) apiDeleteConversation(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
-	return d.nothing(w, d.chat.Delete(r.Context(), actor, chi.URLParam(r, "id")))
+	return nothing(w, d.chat.Delete(r.Context(), actor, chi.URLParam(r, "id")))
 }
 
 // nothing answers what was done and has nothing to say.
-func (d *Door) nothing(w http.ResponseWriter, err error) error {
+func nothing(w http.ResponseWriter, err error) error {
 	if err == nil {
 		w.WriteHeader(http.StatusNoContent)
 	}
@@ -254,11 +256,11 @@ func (d *Door) apiMarkRead(w http.ResponseWriter, r *http.Request, actor ident.A
 	if in.Seq < 0 {
 		return fault.Field("seq", "must not be negative")
 	}
-	return d.nothing(w, d.chat.Read(r.Context(), actor, chi.URLParam(r, "id"), in.Seq))
+	return nothing(w, d.chat.Read(r.Context(), actor, chi.URLParam(r, "id"), in.Seq))
 }
 
 func (d *Door) apiStop(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
-	n, err := d.stop(r, actor, chi.URLParam(r, "id"))
+	n, err := stopAnswers(r.Context(), d.chat, d.tasks, actor, chi.URLParam(r, "id"))
 	if err != nil {
 		return err
 	}
@@ -266,17 +268,17 @@ func (d *Door) apiStop(w http.ResponseWriter, r *http.Request, actor ident.Actor
 	return nil
 }
 
-// stop ends whatever is answering in a conversation the actor may write in.
-func (d *Door) stop(r *http.Request, actor ident.Actor, id string) (int, error) {
+// stopAnswers ends whatever is answering in a conversation the actor may write in.
+func stopAnswers(ctx context.Context, chats *chat.Service, tasks *task.Service, actor ident.Actor, id string) (int, error) {
 	if !actor.May(ident.ChatWrite) {
 		return 0, fault.New(fault.Forbidden, "This token lacks the scope %q.", ident.ChatWrite)
 	}
-	c, err := d.chat.Get(r.Context(), actor, id)
+	c, err := chats.Get(ctx, actor, id)
 	if err != nil {
 		return 0, err
 	}
 	if roleIn(actor, c) == chat.RoleReader {
 		return 0, fault.New(fault.Forbidden, "You may only read here, not stop what others asked for.")
 	}
-	return d.tasks.StopConversation(r.Context(), actor, id)
+	return tasks.StopConversation(ctx, actor, id)
 }

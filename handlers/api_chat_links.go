@@ -32,19 +32,6 @@ func newLinkJSON(l chat.Link) linkJSON {
 		CreatedAt: stamp(l.CreatedAt), ExpiresAt: stamp(l.ExpiresAt)}
 }
 
-// Where links lead.
-const (
-	joinPath   = "/join/"
-	sharedPath = "/shared/"
-)
-
-func (d *Door) linkURL(kind chat.LinkKind, secret string) string {
-	if kind == chat.ReadLink {
-		return d.cfg.URL + sharedPath + secret
-	}
-	return d.cfg.URL + joinPath + secret
-}
-
 func (d *Door) apiLinks(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	list, err := d.chat.Links(r.Context(), actor, chi.URLParam(r, "id"))
 	if err != nil {
@@ -83,13 +70,13 @@ func (d *Door) apiNewLink(w http.ResponseWriter, r *http.Request, actor ident.Ac
 		return err
 	}
 	j := newLinkJSON(l)
-	j.URL = d.linkURL(l.Kind, secret)
+	j.URL = d.portal.linkURL(l.Kind, secret)
 	writeJSON(w, http.StatusCreated, j)
 	return nil
 }
 
 func (d *Door) apiDropLink(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
-	return d.nothing(w, d.chat.DropLink(r.Context(), actor, chi.URLParam(r, "id"), chi.URLParam(r, "link")))
+	return nothing(w, d.chat.DropLink(r.Context(), actor, chi.URLParam(r, "id"), chi.URLParam(r, "link")))
 }
 
 // apiInvitation tells what a join link leads to.

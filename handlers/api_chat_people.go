@@ -68,7 +68,7 @@ func (d *Door) apiRemoveMember(w http.ResponseWriter, r *http.Request, actor ide
 			return err
 		}
 	}
-	return d.nothing(w, nil)
+	return nothing(w, nil)
 }
 
 type roleBody struct {
@@ -80,7 +80,7 @@ func (d *Door) apiSetRole(w http.ResponseWriter, r *http.Request, actor ident.Ac
 	if err := decode(w, r, &in); err != nil {
 		return err
 	}
-	return d.nothing(w, d.chat.SetRole(r.Context(), actor, chi.URLParam(r, "id"), request.PathParam(r, "handle"), in.Role))
+	return nothing(w, d.chat.SetRole(r.Context(), actor, chi.URLParam(r, "id"), request.PathParam(r, "handle"), in.Role))
 }
 
 type disclosureJSON struct {
@@ -115,7 +115,7 @@ func (d *Door) apiDisclose(w http.ResponseWriter, r *http.Request, actor ident.A
 	if err := decode(w, r, &in); err != nil {
 		return err
 	}
-	return d.nothing(w, d.chat.Disclose(r.Context(), actor, chi.URLParam(r, "id"), in.Agent, in.Share))
+	return nothing(w, d.chat.Disclose(r.Context(), actor, chi.URLParam(r, "id"), in.Agent, in.Share))
 }
 
 // prefsJSON is when a person wants to be told; times are HH:MM, empty for no

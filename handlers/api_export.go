@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -45,7 +46,7 @@ func (d *Door) apiExport(w http.ResponseWriter, r *http.Request, actor ident.Act
 		kind, end = "application/json", "json"
 		out = &jsonExport{w: w}
 	case "", "markdown", "md":
-		out = &markdownExport{w: w, portal: d.cfg.Host, url: d.cfg.URL, said: make(map[int64]string)}
+		out = &markdownExport{w: w, portal: d.portal.Host, url: d.portal.URL, said: make(map[int64]string)}
 	default:
 		return fault.Field("format", "use markdown or json")
 	}
@@ -61,7 +62,7 @@ func (d *Door) apiExport(w http.ResponseWriter, r *http.Request, actor ident.Act
 		rc.SetWriteDeadline(time.Now().Add(time.Minute)) // a minute a page, however long it is
 		list, err := d.chat.Messages(r.Context(), actor, id, after, 0, exportPage, false)
 		if err != nil {
-			d.cfg.Log.Warn("export broke off", "conversation", id, "error", err)
+			d.log.Warn("export broke off", "conversation", id, "error", err)
 			panic(http.ErrAbortHandler) // the reader must not take half for whole
 		}
 		for _, m := range list {
@@ -129,7 +130,7 @@ func (e *markdownExport) begin(c chat.Conversation) error {
 	for _, m := range c.Members {
 		who = append(who, m.Handle)
 	}
-	_, err := fmt.Fprintf(e.w, "# %s\n\nOn %s, begun %s. Members: %s.\n", inline(firstNonEmpty(c.Title, "Conversation")), e.portal,
+	_, err := fmt.Fprintf(e.w, "# %s\n\nOn %s, begun %s. Members: %s.\n", inline(cmp.Or(c.Title, "Conversation")), e.portal,
 		exportTime(c.CreatedAt), inline(strings.Join(who, ", ")))
 	return err
 }
@@ -164,7 +165,7 @@ func (e *markdownExport) message(m chat.Message) error {
 	}
 	b.WriteString(":\n\n")
 	if m.Target > 0 && m.Sender.Kind != "agent" {
-		fmt.Fprintf(&b, "*in answer to* %s\n\n", inline(firstNonEmpty(e.said[m.Target], "an earlier message")))
+		fmt.Fprintf(&b, "*in answer to* %s\n\n", inline(cmp.Or(e.said[m.Target], "an earlier message")))
 	}
 	if text != "" {
 		b.WriteString(quoted(text))
@@ -204,7 +205,7 @@ func (e *markdownExport) text(parts []task.Part) string {
 			if _, ours := ownFile(url); ours {
 				url = e.url + url
 			}
-			out = append(out, fmt.Sprintf("File: [%s](<%s>)", linkText(firstNonEmpty(p.Filename, url)), strings.NewReplacer("<", "%3C", ">", "%3E", "\n", "%0A").Replace(url)))
+			out = append(out, fmt.Sprintf("File: [%s](<%s>)", linkText(cmp.Or(p.Filename, url)), strings.NewReplacer("<", "%3C", ">", "%3E", "\n", "%0A").Replace(url)))
 		case len(p.Data) > 0:
 			out = append(out, "```json\n"+strings.ReplaceAll(string(p.Data), "```", "`\u200b``")+"\n```")
 		default:

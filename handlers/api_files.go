@@ -209,3 +209,11 @@ func extension(mediaType string) string {
 	}
 	return ""
 }
+
+// declareFiles declares the routes of files in conversations.
+func (d *Door) declareFiles(r chi.Router) {
+	r.Get("/shared/{secret}/files/{hash}", d.page(d.sharedFile))
+	r.Get("/shared/{secret}/files/{hash}/preview", d.page(d.sharedPreview))
+	r.Get("/files/{hash}", d.page(d.file))
+	r.Get("/files/{hash}/preview", d.page(d.filePreview))
+}

@@ -210,16 +210,15 @@ type Peers struct {
 // one actor who needs no credentials: whoever holds the data folder.
 func PeersAs(service *federation.Peers, actor ident.Actor, log *slog.Logger) http.Handler {
 	r := chi.NewRouter()
-	d := &Door{peers: service, cfg: Config{Log: log}}
 	p := Peers{service}
 	p.routes(r, func(h handler) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
 			if err := h(w, r, actor); err != nil {
-				d.apiError(w, r, err)
+				apiError(w, r, log, err)
 			}
 		}
 	})
-	r.NotFound(func(w http.ResponseWriter, r *http.Request) { d.apiError(w, r, d.apiNotFound(w, r, actor)) })
+	r.NotFound(func(w http.ResponseWriter, r *http.Request) { apiError(w, r, log, noRoute("")) })
 	return r
 }
 
@@ -473,7 +472,7 @@ func (d *Door) apiNetwork(w http.ResponseWriter, r *http.Request, _ ident.Actor)
 	d.peers.Watch()
 	net := d.peers.Map(r.Context())
 	self := newNetworkPeerJSON(net.Self)
-	self.Self, self.Version = true, d.cfg.Version
+	self.Self, self.Version = true, d.portal.Version
 	all := append([]networkPeerJSON{self}, make([]networkPeerJSON, 0, len(net.Portals))...)
 	for _, p := range net.Portals {
 		all = append(all, newNetworkPeerJSON(p))

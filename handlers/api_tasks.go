@@ -77,7 +77,7 @@ func (d *Door) taskJSON(r *http.Request, actor ident.Actor, t task.Task) taskJSO
 		j.Status.Message = read(t.AnswerSeq, "ROLE_AGENT")
 	}
 	// A token for tasks alone does not show where they are told.
-	if list, err := d.cfg.Hooks.Pushes(r.Context(), actor, t.ID); err == nil {
+	if list, err := d.hooks.Pushes(r.Context(), actor, t.ID); err == nil {
 		for _, h := range list {
 			j.Push = append(j.Push, pushJSON{h.Name, h.URL, h.State, h.Reason, h.Waiting})
 		}

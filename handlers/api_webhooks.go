@@ -62,7 +62,7 @@ func newDeliveryJSON(a notify.Attempt) deliveryJSON {
 }
 
 func (d *Door) apiWebhooks(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
-	list, err := d.cfg.Hooks.Webhooks(r.Context(), actor)
+	list, err := d.hooks.Webhooks(r.Context(), actor)
 	if err != nil {
 		return err
 	}
@@ -80,17 +80,17 @@ func (d *Door) apiAddWebhook(w http.ResponseWriter, r *http.Request, actor ident
 	if err := decode(w, r, &in); err != nil {
 		return err
 	}
-	h, secret, err := d.cfg.Hooks.AddWebhook(r.Context(), actor, in.draft())
+	h, secret, err := d.hooks.AddWebhook(r.Context(), actor, in.draft())
 	if err != nil {
 		return err
 	}
-	w.Header().Set("Location", d.cfg.URL+"/api/v1/webhooks/"+h.ID)
+	w.Header().Set("Location", d.portal.URL+"/api/v1/webhooks/"+h.ID)
 	writeJSON(w, http.StatusCreated, madeWebhookJSON{newWebhookJSON(h), secret})
 	return nil
 }
 
 func (d *Door) apiWebhook(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
-	h, err := d.cfg.Hooks.Webhook(r.Context(), actor, chi.URLParam(r, "id"))
+	h, err := d.hooks.Webhook(r.Context(), actor, chi.URLParam(r, "id"))
 	if err != nil {
 		return err
 	}
@@ -103,7 +103,7 @@ func (d *Door) apiSetWebhook(w http.ResponseWriter, r *http.Request, actor ident
 	if err := decode(w, r, &in); err != nil {
 		return err
 	}
-	h, err := d.cfg.Hooks.SetWebhook(r.Context(), actor, chi.URLParam(r, "id"), in.draft())
+	h, err := d.hooks.SetWebhook(r.Context(), actor, chi.URLParam(r, "id"), in.draft())
 	if err != nil {
 		return err
 	}
@@ -112,7 +112,7 @@ func (d *Door) apiSetWebhook(w http.ResponseWriter, r *http.Request, actor ident
 }
 
 func (d *Door) apiDropWebhook(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
-	if err := d.cfg.Hooks.DropWebhook(r.Context(), actor, chi.URLParam(r, "id")); err != nil {
+	if err := d.hooks.DropWebhook(r.Context(), actor, chi.URLParam(r, "id")); err != nil {
 		return err
 	}
 	w.WriteHeader(http.StatusNoContent)
@@ -122,7 +122,7 @@ func (d *Door) apiDropWebhook(w http.ResponseWriter, r *http.Request, actor iden
 // apiTestWebhook sends a webhook something at once. That its address does not
 // take it is an answer, not an error.
 func (d *Door) apiTestWebhook(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
-	a, err := d.cfg.Hooks.SendTest(r.Context(), actor, chi.URLParam(r, "id"))
+	a, err := d.hooks.SendTest(r.Context(), actor, chi.URLParam(r, "id"))
 	if err != nil {
 		return err
 	}
@@ -135,7 +135,7 @@ func (d *Door) apiDeliveries(w http.ResponseWriter, r *http.Request, actor ident
 	if err != nil {
 		return err
 	}
-	list, err := d.cfg.Hooks.Deliveries(r.Context(), actor, chi.URLParam(r, "id"), int(limit))
+	list, err := d.hooks.Deliveries(r.Context(), actor, chi.URLParam(r, "id"), int(limit))
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"cmp"
 	"net/http"
 	"slices"
 	"strconv"
@@ -47,7 +48,7 @@ func (d *Door) joinChat(w http.ResponseWriter, r *http.Request, actor ident.Acto
 	if err == nil {
 		return see(w, r, chatPath(c.ID))
 	}
-	messages, code, ok := d.wrong(w, err)
+	messages, code, ok := fieldErrors(w, err)
 	if !ok || !actor.IsPerson() || code == http.StatusNotFound {
 		return err
 	}
@@ -93,7 +94,7 @@ func (d *Door) sharedChat(w http.ResponseWriter, r *http.Request, actor ident.Ac
 		}
 		v.Messages = append(v.Messages, x)
 	}
-	p := d.frame(r, actor, firstNonEmpty(s.Title, "Shared conversation"))
+	p := d.frame(r, actor, cmp.Or(s.Title, "Shared conversation"))
 	p.Head = templates.NoIndex()
 	return d.render(w, r, http.StatusOK, templates.Shared(p, v))
 }

@@ -19,7 +19,7 @@ func (b *browser) linkTo(path string, kind chat.LinkKind) string {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	return strings.TrimPrefix(b.door.linkURL(kind, secret), "http://portal.test")
+	return strings.TrimPrefix(b.door.portal.linkURL(kind, secret), "http://portal.test")
 }
 
 func TestJoin_SaysWhatItIsAndLetsInOnce(t *testing.T) {

@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -58,7 +59,7 @@ func (d *Door) tools(ctx context.Context, actor ident.Actor, v *templates.Conver
 		}
 		box := templates.Toolbox{Ref: a.Handle(), Title: a.Title}
 		for _, t := range mcpTools(a) {
-			box.Tools = append(box.Tools, templates.ToolLink{Name: t.Name, Title: a2a.Line(firstNonEmpty(t.Title, t.Name), maxLabel),
+			box.Tools = append(box.Tools, templates.ToolLink{Name: t.Name, Title: a2a.Line(cmp.Or(t.Title, t.Name), maxLabel),
 				Href: "/chat/" + c.ID + "?" + url.Values{"agent": {a.Handle()}, "tool": {t.Name}}.Encode() + "#tool"})
 			if v.Tool == nil && chosen.seq == 0 && chosen.agent == a.Handle() && chosen.tool == t.Name {
 				v.Tool = toolView(a.Handle(), t, chosen)
@@ -137,18 +138,9 @@ func mcpTools(a hub.Agent) []hub.Tool {
 	return conf.Tools
 }
 
-func firstNonEmpty(list ...string) string {
-	for _, s := range list {
-		if s != "" {
-			return s
-		}
-	}
-	return ""
-}
-
 // toolView makes a form of a tool's schema.
 func toolView(handle string, t hub.Tool, f toolForm) *templates.ToolFormView {
-	v := &templates.ToolFormView{Agent: handle, Seq: f.seq, Name: t.Name, Title: a2a.Line(firstNonEmpty(t.Title, t.Name), maxLabel), Description: a2a.Text(t.Description, maxHint), ReadOnly: t.ReadOnly, Error: f.wrong[""]}
+	v := &templates.ToolFormView{Agent: handle, Seq: f.seq, Name: t.Name, Title: a2a.Line(cmp.Or(t.Title, t.Name), maxLabel), Description: a2a.Text(t.Description, maxHint), ReadOnly: t.ReadOnly, Error: f.wrong[""]}
 	fields, err := schema.Fields(t.InputSchema)
 	if err != nil {
 		v.Error = fault.As(err).Safe
@@ -159,7 +151,7 @@ func toolView(handle string, t hub.Tool, f toolForm) *templates.ToolFormView {
 		if f.in != nil {
 			value = f.in.Get(argPrefix + x.Path)
 		}
-		label := a2a.Line(firstNonEmpty(x.Title, x.Name), maxLabel)
+		label := a2a.Line(cmp.Or(x.Title, x.Name), maxLabel)
 		if within, _, ok := strings.Cut(x.Path, "."); ok && x.Path != x.Name {
 			label += " (" + a2a.Line(within, maxLabel) + ")"
 		}
@@ -218,7 +210,7 @@ func (d *Door) useTool(w http.ResponseWriter, r *http.Request, actor ident.Actor
 		if k < 0 {
 			return d.showConversation(w, r, actor, again{code: http.StatusConflict, flash: a.Name + " has no such tool any more."})
 		}
-		inputs, title = list[k].InputSchema, firstNonEmpty(list[k].Title, list[k].Name)
+		inputs, title = list[k].InputSchema, cmp.Or(list[k].Title, list[k].Name)
 	}
 	args, wrong, err := schema.FromForm(inputs, func(path string) (string, bool) {
 		return lines(in.Get(argPrefix + path)), in.Has(argPrefix + path)
@@ -243,7 +235,7 @@ func (d *Door) useTool(w http.ResponseWriter, r *http.Request, actor ident.Actor
 	if err == nil {
 		return see(w, r, "/chat/"+id)
 	}
-	messages, code, ok := d.wrong(w, err)
+	messages, code, ok := fieldErrors(w, err)
 	if !ok {
 		return err
 	}

@@ -12,6 +12,8 @@ import (
 	"agentsite/internal/ident"
 	"agentsite/internal/task"
 	"agentsite/templates"
+
+	"github.com/go-chi/chi/v5"
 )
 
 const (
@@ -42,7 +44,7 @@ func (d *Door) showFound(w http.ResponseWriter, r *http.Request, actor ident.Act
 	}
 	list, err := d.chat.Search(r.Context(), actor, v.Query, before, searched)
 	if err != nil {
-		messages, code, ok := d.wrong(w, err)
+		messages, code, ok := fieldErrors(w, err)
 		if !ok {
 			return err
 		}
@@ -164,7 +166,7 @@ func (d *Door) openChat(ctx context.Context, actor ident.Actor, title string, ag
 	if _, err = d.chat.Post(ctx, actor, c.ID, first); err != nil {
 		// Nothing was said: an empty conversation would only be in the way.
 		if gone := d.chat.Delete(context.WithoutCancel(ctx), actor, c.ID); gone != nil {
-			d.cfg.Log.Warn("remove an empty conversation", "conversation", c.ID, "error", gone)
+			d.log.Warn("remove an empty conversation", "conversation", c.ID, "error", gone)
 		}
 	}
 	return c, err
@@ -174,7 +176,7 @@ func (d *Door) openChat(ctx context.Context, actor ident.Actor, title string, ag
 // agent's profile, or on the list of conversations. There it is also told
 // where a text goes that leaves the portal.
 func (d *Door) startAgain(w http.ResponseWriter, r *http.Request, actor ident.Actor, title string, agents []string, text string, err error) error {
-	messages, code, ok := d.wrong(w, err)
+	messages, code, ok := fieldErrors(w, err)
 	if !ok {
 		return err
 	}
@@ -211,4 +213,13 @@ func first(messages templates.FieldErrors, names ...string) string {
 		return m
 	}
 	return ""
+}
+
+// declareLists declares the routes of the list of conversations and the links to them.
+func (d *Door) declareLists(r chi.Router) {
+	r.Get("/chat", d.page(d.chats))
+	r.Post("/chat", d.page(d.startChat))
+	r.Get("/join/{secret}", d.page(d.join))
+	r.Post("/join/{secret}", d.page(d.joinChat))
+	r.Get("/shared/{secret}", d.page(d.sharedChat))
 }

@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"slices"
@@ -88,10 +89,10 @@ func (d *Door) showConversation(w http.ResponseWriter, r *http.Request, actor id
 	}
 	if part.end && part.last > c.ReadSeq {
 		if err := d.chat.Seen(ctx, actor, c.ID, part.last); err != nil {
-			d.cfg.Log.Warn("note what was read", "conversation", c.ID, "error", err)
+			d.log.Warn("note what was read", "conversation", c.ID, "error", err)
 		}
 	}
-	p := d.frame(r, actor, firstNonEmpty(c.Title, "Conversation"))
+	p := d.frame(r, actor, cmp.Or(c.Title, "Conversation"))
 	if a.flash != "" {
 		p.Flash, p.FlashKind = a.flash, "error"
 	}
@@ -162,7 +163,7 @@ func roleIn(actor ident.Actor, c chat.Conversation) string {
 			return m.Role
 		}
 	}
-	return firstNonEmpty(c.Mine.Role, chat.RoleMember)
+	return cmp.Or(c.Mine.Role, chat.RoleMember)
 }
 
 // spoken says who answers what addresses nobody.
@@ -221,7 +222,7 @@ func (d *Door) roomForm(w http.ResponseWriter, r *http.Request, actor ident.Acto
 	if err == nil {
 		return see(w, r, next)
 	}
-	messages, code, ok := d.wrong(w, err)
+	messages, code, ok := fieldErrors(w, err)
 	if !ok {
 		return err
 	}

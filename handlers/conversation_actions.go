@@ -33,7 +33,7 @@ func (d *Door) stopChat(w http.ResponseWriter, r *http.Request, actor ident.Acto
 		if t := in.Get("task"); t != "" {
 			return "", d.stopTask(r, actor, id, t)
 		}
-		_, err := d.stop(r, actor, id)
+		_, err := stopAnswers(r.Context(), d.chat, d.tasks, actor, id)
 		return "", err
 	})
 }

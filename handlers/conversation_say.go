@@ -80,7 +80,7 @@ func (d *Door) noteTold(ctx context.Context, actor ident.Actor, c chat.Conversat
 			continue
 		}
 		if err := d.chat.Disclose(ctx, actor, c.ID, m.Handle, in.share); err != nil {
-			d.cfg.Log.Warn("note what somebody was told", "conversation", c.ID, "error", err)
+			d.log.Warn("note what somebody was told", "conversation", c.ID, "error", err)
 		}
 	}
 }
@@ -88,7 +88,7 @@ func (d *Door) noteTold(ctx context.Context, actor ident.Actor, c chat.Conversat
 // sayAgain shows the conversation with what was written and what is wrong
 // with it.
 func (d *Door) sayAgain(w http.ResponseWriter, r *http.Request, actor ident.Actor, in writing, err error) error {
-	messages, code, ok := d.wrong(w, err)
+	messages, code, ok := fieldErrors(w, err)
 	if !ok {
 		return err
 	}

@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"cmp"
 	"net/http"
 	"net/url"
 	"slices"
@@ -70,7 +71,7 @@ func (d *Door) showSettings(w http.ResponseWriter, r *http.Request, actor ident.
 			v.Links = append(v.Links, linkView(l))
 		}
 	}
-	p := d.frame(r, actor, "Settings of "+firstNonEmpty(c.Title, "a conversation"))
+	p := d.frame(r, actor, "Settings of "+cmp.Or(c.Title, "a conversation"))
 	if a.saved {
 		p.Flash = "Saved."
 	}
@@ -121,7 +122,7 @@ func (d *Door) setChat(w http.ResponseWriter, r *http.Request, actor ident.Actor
 // settingsAgain shows the settings with what was wrong, or err to those who
 // cannot see the conversation.
 func (d *Door) settingsAgain(w http.ResponseWriter, r *http.Request, actor ident.Actor, in url.Values, err error) error {
-	messages, code, ok := d.wrong(w, err)
+	messages, code, ok := fieldErrors(w, err)
 	if !ok {
 		return err
 	}
@@ -213,7 +214,7 @@ func (d *Door) makeLink(w http.ResponseWriter, r *http.Request, actor ident.Acto
 	if draft.Kind == chat.ReadLink {
 		path = "/shared/"
 	}
-	return d.showSettings(w, r, actor, settingsAgain{code: http.StatusCreated, link: d.cfg.URL + path + secret, linkIs: draft.Kind})
+	return d.showSettings(w, r, actor, settingsAgain{code: http.StatusCreated, link: d.portal.URL + path + secret, linkIs: draft.Kind})
 }
 
 // endLink ends a link at once.

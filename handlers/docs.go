@@ -22,7 +22,7 @@ func (d *Door) manual(w http.ResponseWriter, r *http.Request, actor ident.Actor)
 	if !ok {
 		return fault.New(fault.NotFound, "The manual has no page %.80q. Its pages are listed at /docs.", stem)
 	}
-	source := docs.WithAddress(page.Stem, page.Source, d.cfg.URL)
+	source := docs.WithAddress(page.Stem, page.Source, d.portal.URL)
 	v := templates.DocsView{Title: page.Title, Content: d.markup.Doc(source), Headings: d.markup.Headings(source)}
 	all := docs.Pages()
 	link := func(p docs.Page) templates.Link {
@@ -67,10 +67,20 @@ func (d *Door) about(w http.ResponseWriter, r *http.Request, actor ident.Actor) 
 	if !d.accounts.Guests() {
 		visitors = "may look around; talking takes an account"
 	}
-	v := templates.AboutView{Address: d.cfg.URL, Key: d.cfg.PublicKey, Facts: []templates.Fact{
+	v := templates.AboutView{Address: d.portal.URL, Key: d.portal.PublicKey, Facts: []templates.Fact{
 		{Label: "Agents", Value: whole(int64(d.hub.Own())), Href: "/agents"},
 		{Label: "Sign-up", Value: policy},
 		{Label: "Visitors", Value: visitors},
 	}}
 	return d.render(w, r, http.StatusOK, templates.About(d.frame(r, actor, "About"), v))
+}
+
+// declareManual declares the routes of the manual, the page about the portal, and what crawlers ask for.
+func (d *Door) declareManual(r chi.Router) {
+	r.Get("/about", d.page(d.about))
+	r.Get("/docs", d.page(d.manual))
+	r.Get("/docs/{page}", d.page(d.manual))
+	r.Get("/robots.txt", d.robots)
+	r.Get("/favicon.svg", favicon)
+	r.Get("/favicon.ico", favicon)
 }

@@ -74,12 +74,21 @@ type Door struct {
 	document func() document // made when it is first asked for
 	codes    *limit.Keyed    // of codes to draw, each 10 ms and more of a processor
 	proofs   *limit.Keyed    // of records with proof, which cost as much
-	cfg      Config
+
+	portal     Portal
+	hooks      *notify.Service
+	published  func(a hub.Agent) federation.Published
+	examine    func(ctx context.Context, q doctor.Question) (doctor.Report, error)
+	cookieName string
+	secure     bool
+	log        *slog.Logger
 }
 
 // New returns the doors over the services.
 func New(accounts *account.Service, agents *hub.Service, chats *chat.Service, tasks *task.Service, stats Stats, cfg Config) *Door {
-	d := &Door{accounts: accounts, hub: agents, chat: chats, tasks: tasks, stats: stats, peers: cfg.Peers, markup: markup.New(), shared: newShared(), codes: limit.New(500*time.Millisecond, 60, 10_000), proofs: limit.New(500*time.Millisecond, 60, 10_000), cfg: cfg}
+	d := &Door{accounts: accounts, hub: agents, chat: chats, tasks: tasks, stats: stats, peers: cfg.Peers, markup: markup.New(), shared: newShared(), codes: limit.New(500*time.Millisecond, 60, 10_000), proofs: limit.New(500*time.Millisecond, 60, 10_000),
+		portal: Portal{Name: cfg.Name, URL: cfg.URL, Host: cfg.Host, Version: cfg.Version, PublicKey: cfg.PublicKey, Started: cfg.Started},
+		hooks:  cfg.Hooks, published: cfg.Published, examine: cfg.Examine, cookieName: cfg.CookieName, secure: cfg.Secure, log: cfg.Log}
 	d.document = sync.OnceValue(d.newDocument)
 	return d
 }
@@ -109,7 +118,7 @@ func (d *Door) api(h handler) http.HandlerFunc {
 			err = h(w, r, actor)
 		}
 		if err != nil {
-			d.apiError(w, r, err)
+			apiError(w, r, d.log, err)
 		}
 	}
 }
@@ -119,7 +128,7 @@ func (d *Door) api(h handler) http.HandlerFunc {
 // one that holds an API token: tokens are for the API alone.
 func (d *Door) visitor(r *http.Request) (ident.Actor, error) {
 	addr := request.ClientAddr(r)
-	c, err := r.Cookie(d.cfg.CookieName)
+	c, err := r.Cookie(d.cookieName)
 	// Only a session's secret counts here: an API token in a cookie would
 	// open pages, which tokens must not.
 	if err != nil || !strings.HasPrefix(c.Value, ident.SessionPrefix) {
@@ -164,12 +173,12 @@ func (d *Door) asGuest(w http.ResponseWriter, r *http.Request, actor ident.Actor
 const sessionSeconds = 30 * 24 * 3600
 
 func (d *Door) setSession(w http.ResponseWriter, secret string) {
-	http.SetCookie(w, &http.Cookie{Name: d.cfg.CookieName, Value: secret, Path: "/", MaxAge: sessionSeconds,
-		HttpOnly: true, Secure: d.cfg.Secure, SameSite: http.SameSiteLaxMode})
+	http.SetCookie(w, &http.Cookie{Name: d.cookieName, Value: secret, Path: "/", MaxAge: sessionSeconds,
+		HttpOnly: true, Secure: d.secure, SameSite: http.SameSiteLaxMode})
 }
 
 func (d *Door) clearSession(w http.ResponseWriter) {
-	http.SetCookie(w, &http.Cookie{Name: d.cfg.CookieName, Path: "/", MaxAge: -1, HttpOnly: true, Secure: d.cfg.Secure, SameSite: http.SameSiteLaxMode})
+	http.SetCookie(w, &http.Cookie{Name: d.cookieName, Path: "/", MaxAge: -1, HttpOnly: true, Secure: d.secure, SameSite: http.SameSiteLaxMode})
 }
 
 type errorBody struct {
@@ -181,8 +190,8 @@ type errorBody struct {
 	} `json:"error"`
 }
 
-func (d *Door) apiError(w http.ResponseWriter, r *http.Request, err error) {
-	f, code := respond.PrepareError(w, r, d.cfg.Log, err)
+func apiError(w http.ResponseWriter, r *http.Request, log *slog.Logger, err error) {
+	f, code := respond.PrepareError(w, r, log, err)
 	var b errorBody
 	b.Error.Kind, b.Error.Message, b.Error.Fields = f.Kind, f.Safe, f.Fields
 	b.Error.RequestID = middleware.GetReqID(r.Context())
@@ -190,9 +199,14 @@ func (d *Door) apiError(w http.ResponseWriter, r *http.Request, err error) {
 	writeJSON(w, code, b)
 }
 
-// NotFound answers unknown routes of the API.
-func (d *Door) apiNotFound(w http.ResponseWriter, r *http.Request, _ ident.Actor) error {
-	return fault.New(fault.NotFound, "There is no such route. The API is described at %s/docs/api.", d.cfg.URL)
+// apiNotFound answers unknown routes of the API.
+func (d *Door) apiNotFound(http.ResponseWriter, *http.Request, ident.Actor) error {
+	return noRoute(d.portal.URL)
+}
+
+// noRoute is the error of a route that the API of a portal does not have.
+func noRoute(portalURL string) error {
+	return fault.New(fault.NotFound, "There is no such route. The API is described at %s/docs/api.", portalURL)
 }
 
 func writeJSON(w http.ResponseWriter, code int, v any) {

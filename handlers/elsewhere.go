@@ -30,7 +30,7 @@ type sourceJSON struct {
 
 func (d *Door) source(a *hub.Agent) sourceJSON {
 	if !a.Elsewhere() {
-		return sourceJSON{Portal: d.cfg.Host, URL: d.cfg.URL, Verified: true}
+		return sourceJSON{Portal: d.portal.Host, URL: d.portal.URL, Verified: true}
 	}
 	s := d.hub.Source(*a)
 	return sourceJSON{s.Portal, s.URL, s.Verified, int64(s.HeadAge(clock.Now()) / time.Second), s.ID, s.Record, s.Also, stamp(s.Sought)}

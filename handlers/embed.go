@@ -66,7 +66,7 @@ func (d *Door) showEmbed(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	v := templates.EmbedView{Ref: a.Handle(), Title: a.Title, Icon: a.Icon, Provenance: d.provenance(a), TextGoesTo: d.textGoesTo(a),
-		Examples: examples(a, 3), Portal: d.cfg.Name, Href: d.cfg.URL + "/agents/" + a.Name}
+		Examples: examples(a, 3), Portal: d.portal.Name, Href: d.portal.URL + "/agents/" + a.Name}
 	v.Tagline, _ = d.describe(a.Description)
 	v.NoTalk, _ = d.noTalk(stranger(r), a)
 	if !d.accounts.Guests() {
@@ -92,7 +92,7 @@ func (d *Door) embedded(h func(w http.ResponseWriter, r *http.Request, a hub.Age
 			err = h(w, r, a)
 		}
 		if err != nil {
-			f, code := respond.PrepareError(w, r, d.cfg.Log, err)
+			f, code := respond.PrepareError(w, r, d.log, err)
 			var b errorBody
 			b.Error.Kind, b.Error.Message, b.Error.Fields = f.Kind, f.Safe, f.Fields
 			b.Error.RequestID = middleware.GetReqID(r.Context())
@@ -303,7 +303,7 @@ func (d *Door) embedSettings(a hub.Agent, typed templates.EmbedSettings) templat
 		v.Origins = typed.Origins
 	}
 	if v.On {
-		v.Href = d.cfg.URL + "/agents/" + a.Name + "/embed"
+		v.Href = d.portal.URL + "/agents/" + a.Name + "/embed"
 		v.Snippet = `<iframe src="` + v.Href + `" title="Chat with ` + templ.EscapeString(a.Title) + `" width="400" height="600" loading="lazy" style="border:0"></iframe>`
 	}
 	switch {

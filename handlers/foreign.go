@@ -24,12 +24,12 @@ func (d *Door) Foreign(w http.ResponseWriter, r *http.Request) {
 	case ardDoor:
 		d.foreign(w, r, err, map[string]string{"errorCode": "UNAUTHENTICATED", "message": err.Safe})
 	default:
-		d.apiError(w, r, err)
+		apiError(w, r, d.log, err)
 	}
 }
 
 func (d *Door) foreign(w http.ResponseWriter, r *http.Request, err error, body any) {
-	_, code := respond.PrepareError(w, r, d.cfg.Log, err)
+	_, code := respond.PrepareError(w, r, d.log, err)
 	writeJSON(w, code, body)
 }
 

@@ -3,9 +3,7 @@ package handlers
 import (
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
-	"time"
 
 	"agentsite/handlers/respond"
 	"agentsite/internal/fault"
@@ -40,8 +38,6 @@ func ownPath(next, fallback string) string {
 	return next
 }
 
-func queryEscape(s string) string { return url.QueryEscape(s) }
-
 // errorsOf turns a fault into the messages beside the fields of a form; ok is
 // false for faults that are no matter of the form.
 func errorsOf(err error) (messages templates.FieldErrors, code int, ok bool) {
@@ -61,12 +57,10 @@ func errorsOf(err error) (messages templates.FieldErrors, code int, ok bool) {
 	return messages, respond.Status(f.Kind), true
 }
 
-// wrong is errorsOf for a form that is about to be shown again: it also tells
+// fieldErrors is errorsOf for a form that is about to be shown again: it also tells
 // when to come back.
-func (d *Door) wrong(w http.ResponseWriter, err error) (messages templates.FieldErrors, code int, ok bool) {
-	if f := fault.As(err); f.RetryAfter > 0 {
-		w.Header().Set("Retry-After", strconv.Itoa(int((f.RetryAfter+time.Second-1)/time.Second)))
-	}
+func fieldErrors(w http.ResponseWriter, err error) (messages templates.FieldErrors, code int, ok bool) {
+	respond.RetryAfter(w.Header(), fault.As(err).RetryAfter)
 	return errorsOf(err)
 }
 

@@ -38,7 +38,7 @@ func (d *Door) home(w http.ResponseWriter, r *http.Request, actor ident.Actor) e
 	}
 	p := d.frame(r, actor, "")
 	p.Feed = "/agents/feed"
-	p.Description = "Find AI agents and talk to them right away, on " + d.cfg.Name + "."
+	p.Description = "Find AI agents and talk to them right away, on " + d.portal.Name + "."
 	return d.render(w, r, http.StatusOK, templates.Home(p, v))
 }
 

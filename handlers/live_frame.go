@@ -27,7 +27,7 @@ func (d *Door) encoded(form int, list []chat.Update) []byte {
 	for i, u := range list {
 		b, err := u.Encoded(form, func(u chat.Update) ([]byte, error) { return d.encode(form, u) })
 		if err != nil {
-			d.cfg.Log.Error("encode live update", "error", err)
+			d.log.Error("encode live update", "error", err)
 			continue
 		}
 		if len(list) == 1 {
@@ -163,7 +163,7 @@ func (d *Door) liveFrame(ctx context.Context, actor ident.Actor, id string, b []
 		d.chat.Typing(ctx, actor, id)
 	case in.Type == "read" && in.Seq != nil && *in.Seq >= 0:
 		if err := d.chat.Seen(ctx, actor, id, *in.Seq); err != nil {
-			d.cfg.Log.Debug("read mark of a socket", "error", err)
+			d.log.Debug("read mark of a socket", "error", err)
 		}
 	default:
 		return false

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"runtime/debug"
@@ -36,6 +37,7 @@ var errChatter = errors.New("the reader says too much")
 // is up to date again.
 type socket struct {
 	door *Door
+	log  *slog.Logger
 	raw  net.Conn
 	conn *websocket.Conn
 	try  *attempt // nil where every write may wait
@@ -62,7 +64,7 @@ type socket struct {
 // openSocket takes over the request's connection; what is wrong with the
 // request was answered when it returns an error.
 func (d *Door) openSocket(w http.ResponseWriter, r *http.Request) (*socket, error) {
-	s := &socket{door: d}
+	s := &socket{door: d, log: d.log}
 	pings := bucket{rate: 1, burst: 10}
 	conn, err := websocket.Accept(&hijacked{ResponseWriter: w, socket: s}, r, &websocket.AcceptOptions{
 		OnPingReceived: func(context.Context, []byte) bool { return pings.take(1) },
@@ -135,7 +137,7 @@ func (s *socket) serve(ctx, base context.Context, write func(context.Context) er
 	defer end()
 	defer func() {
 		if p := recover(); p != nil { // as in a request, it ends nothing else
-			s.door.cfg.Log.Error("panic in a socket", "panic", p, "stack", string(debug.Stack()))
+			s.log.Error("panic in a socket", "panic", p, "stack", string(debug.Stack()))
 			s.raw.Close()
 		}
 	}()

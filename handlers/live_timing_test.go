@@ -60,7 +60,7 @@ func (p pipes) Addr() net.Addr { return &net.TCPAddr{} }
 func timed(t *testing.T) (s *chat.Service, id string, reader func() net.Conn) {
 	ada := ident.Actor{Kind: ident.Person, ID: "ada", Name: "ada"}
 	s, id = chat.New(&oneRoom{}, nil, nil, chat.Config{}), ident.NewID()
-	d := &Door{chat: s, cfg: Config{Log: slog.New(slog.DiscardHandler)}}
+	d := &Door{chat: s, log: slog.New(slog.DiscardHandler)}
 	l := make(pipes)
 	srv := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		sub, err := s.Subscribe(r.Context(), ada, id, 0)

@@ -27,7 +27,7 @@ func (d *Door) login(w http.ResponseWriter, r *http.Request, actor ident.Actor) 
 	v := templates.LoginView{Name: in.Get("name"), Next: ownPath(in.Get("next"), ""), Mail: d.accounts.CanMail()}
 	secret, err := d.accounts.LogIn(r.Context(), actor, v.Name, in.Get("password"))
 	if err != nil {
-		messages, code, ok := d.wrong(w, err)
+		messages, code, ok := fieldErrors(w, err)
 		if !ok {
 			return err
 		}
@@ -87,7 +87,7 @@ func (d *Door) signup(w http.ResponseWriter, r *http.Request, actor ident.Actor)
 	}
 	a, err := d.accounts.SignUp(r.Context(), actor, account.SignUp{Name: v.Name, Password: in.Get("password"), Email: v.Email, Invite: invite})
 	if err != nil {
-		messages, code, ok := d.wrong(w, err)
+		messages, code, ok := fieldErrors(w, err)
 		if !ok {
 			return err
 		}
@@ -141,7 +141,7 @@ func (d *Door) reset(w http.ResponseWriter, r *http.Request, actor ident.Actor) 
 		return d.showReset(w, r, actor, http.StatusNotFound, templates.ResetView{Invalid: true})
 	}
 	if err != nil {
-		messages, code, ok := d.wrong(w, err)
+		messages, code, ok := fieldErrors(w, err)
 		if !ok {
 			return err
 		}
@@ -160,7 +160,7 @@ func (d *Door) mailReset(w http.ResponseWriter, r *http.Request, actor ident.Act
 	}
 	v, code := templates.ResetMailView{Name: in.Get("name"), Sent: true}, http.StatusOK
 	if err := d.accounts.MailReset(r.Context(), actor, v.Name); err != nil {
-		messages, c, ok := d.wrong(w, err)
+		messages, c, ok := fieldErrors(w, err)
 		if !ok {
 			return err
 		}

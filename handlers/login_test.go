@@ -3,6 +3,7 @@ package handlers
 import (
 	"context"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -22,7 +23,7 @@ func TestLogin_LeadsOnlyToOurOwnPages(t *testing.T) {
 		if p.status != http.StatusSeeOther || p.location != want {
 			t.Errorf("next=%q: %d to %q, want %q", next, p.status, p.location, want)
 		}
-		if hidden := s.guest().get("/login?next="+queryEscape(next)).all("input", "name", "next"); len(hidden) == 1 && ownPath(attribute(hidden[0], "value"), "bad") == "bad" {
+		if hidden := s.guest().get("/login?next="+url.QueryEscape(next)).all("input", "name", "next"); len(hidden) == 1 && ownPath(attribute(hidden[0], "value"), "bad") == "bad" {
 			t.Errorf("the form carries %q", attribute(hidden[0], "value"))
 		}
 		if b.cookie == "" {

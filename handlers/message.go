@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -58,7 +59,7 @@ func (d *Door) messageView(m chat.Message, who speakers) templates.MessageView {
 	}
 	v.Sender = who(m.Sender)
 	if !m.Now.UnsaidAt.IsZero() {
-		v.Gone, v.Mark, v.TaskID = firstNonEmpty(m.Now.UnsaidBy, "somebody"), "", ""
+		v.Gone, v.Mark, v.TaskID = cmp.Or(m.Now.UnsaidBy, "somebody"), "", ""
 		return v
 	}
 	v.Edited = m.Now.EditSeq > 0
@@ -319,7 +320,7 @@ func (d *Door) fragment(key, id string, v templates.MessageView) string {
 	var buf bytes.Buffer
 	// The outcome is for others too, whoever goes away.
 	if err := templates.Message(v).Render(context.Background(), &buf); err != nil {
-		d.cfg.Log.Error("render message", "message", id, "error", err)
+		d.log.Error("render message", "message", id, "error", err)
 		return ""
 	}
 	d.markup.Fragments.Put(key, buf.String())

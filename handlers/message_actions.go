@@ -91,7 +91,7 @@ func (d *Door) messagePage(w http.ResponseWriter, r *http.Request, actor ident.A
 	}
 	who := d.speakers(ctx, actor)
 	v := templates.MessagePageView{ChatID: id, ChatTitle: c.Title, Message: d.messageViews(ctx, actor, []chat.Message{m}, who)[0],
-		Link: d.cfg.URL + messagePath(id, seq)}
+		Link: d.portal.URL + messagePath(id, seq)}
 	mine := said(actor, m.Sender)
 	role := roleIn(actor, c)
 	gone := !m.Now.UnsaidAt.IsZero()

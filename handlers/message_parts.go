@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/hex"
 	"encoding/json"
 	"strings"
@@ -23,7 +24,7 @@ func (d *Door) part(body *templates.SafeHTML, data *[]templates.DataPart, files 
 	case p.Data != nil:
 		*data = append(*data, dataPart(p))
 	case p.Raw != nil:
-		name := firstNonEmpty(p.Filename, "file")
+		name := cmp.Or(p.Filename, "file")
 		*data = append(*data, templates.DataPart{Label: p.MediaType, Code: name + ", " + whole(int64(len(p.Raw))) + " bytes. It can be had through the API."})
 	default:
 		*body += d.markup.Message(p.Text)
@@ -40,7 +41,7 @@ func dataPart(p task.Part) templates.DataPart {
 		pretty.Reset()
 		pretty.Write(p.Data)
 	}
-	return templates.DataPart{Label: firstNonEmpty(p.MediaType, "application/json"), Code: pretty.String()}
+	return templates.DataPart{Label: cmp.Or(p.MediaType, "application/json"), Code: pretty.String()}
 }
 
 // ownFile is the hash of the portal's own file that a URL names.

@@ -36,7 +36,7 @@ func (d *Door) network(w http.ResponseWriter, r *http.Request, actor ident.Actor
 		return d.render(w, r, http.StatusOK, templates.NetworkLive(v))
 	}
 	p := d.frame(r, actor, "Network")
-	p.Description = "The portals that " + d.cfg.Name + " finds agents on, and how they are doing."
+	p.Description = "The portals that " + d.portal.Name + " finds agents on, and how they are doing."
 	return d.render(w, r, http.StatusOK, templates.Network(p, v))
 }
 
@@ -44,7 +44,7 @@ func (d *Door) networkPage(net federation.Network, q url.Values) templates.Netwo
 	v := templates.NetworkPage{Query: strings.TrimSpace(q.Get("q")), State: q.Get("state"), Sort: q.Get("sort"), Portals: 1 + len(net.Portals), Agents: whole(int64(net.Agents))}
 	states := map[federation.State]int{}
 	self := d.portalRow(net.Self)
-	self.Self, self.Href, self.Host, self.Name = true, "/about", d.cfg.Host, d.cfg.Name
+	self.Self, self.Href, self.Host, self.Name = true, "/about", d.portal.Host, d.portal.Name
 	rows := []templates.PortalRow{self}
 	var fits []federation.Peer
 	for _, p := range net.Portals {
@@ -224,7 +224,7 @@ func (d *Door) wordRow(r *http.Request, w federation.Word) templates.WordRow {
 	if p, ok := d.peers.Portal(r.Context(), string(w.By)); ok {
 		row.By, row.ByHref = cmp.Or(p.Name, p.Host()), networkHref(p)
 	} else if self := d.peers.Map(r.Context()).Self; self.ID == w.By {
-		row.By, row.ByHref = d.cfg.Name, "/about"
+		row.By, row.ByHref = d.portal.Name, "/about"
 	}
 	return row
 }

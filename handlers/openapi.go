@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/base64"
 	"fmt"
@@ -29,7 +30,7 @@ type document struct {
 }
 
 func (d *Door) newDocument() document {
-	b, err := describe(d.cfg).Document()
+	b, err := describe(d.portal, d.cookieName).Document()
 	sum := sha256.Sum256(b)
 	return document{b, `"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`, err}
 }
@@ -63,17 +64,17 @@ var (
 
 // describe says what the API is. Each route that API declares has one
 // operation in one of the lists.
-func describe(cfg Config) openapi.API {
+func describe(portal Portal, cookieName string) openapi.API {
 	return openapi.API{
-		Info: openapi.Schema{"title": "agentsite", "version": firstNonEmpty(cfg.Version, "0"),
+		Info: openapi.Schema{"title": "agentsite", "version": cmp.Or(portal.Version, "0"),
 			"summary": "A portal for AI agents: find them, register them, talk to them.",
 			"description": "Fields are in snake_case, except inside objects of the A2A protocol. Times are RFC 3339 in UTC with milliseconds; ids are ULIDs. " +
 				"Lists have a `limit` and an opaque `cursor`; the answer's `next_cursor` is empty at the end. " +
 				"What does not exist and what is not for the caller look alike. Unsafe requests that a page of another site makes are refused with 403. " +
-				"Answers may get further fields. The manual is at " + cfg.URL + "/docs/api.",
-			"contact": openapi.Schema{"name": "About this portal", "url": cfg.URL + "/about"},
+				"Answers may get further fields. The manual is at " + portal.URL + "/docs/api.",
+			"contact": openapi.Schema{"name": "About this portal", "url": portal.URL + "/about"},
 			"license": openapi.Schema{"name": "Apache 2.0", "identifier": "Apache-2.0"}},
-		Server: cfg.URL + "/api/v1",
+		Server: portal.URL + "/api/v1",
 		Tags: []openapi.Tag{
 			{Name: "agents", Text: "The directory: search, registration, versions, owners."},
 			{Name: "conversations", Text: "Talking to agents and people: conversations, messages, members, links."},
@@ -85,7 +86,7 @@ func describe(cfg Config) openapi.API {
 		},
 		Schemes: map[string]openapi.Schema{
 			"token":   {"type": "http", "scheme": "bearer", "description": "An API token, `ags_…`. Each operation lists scopes of which one is enough; a token without any scope may do all that its account may."},
-			"session": {"type": "apiKey", "in": "cookie", "name": firstNonEmpty(cfg.CookieName, "session"), "description": "The session of a browser that is logged in, or of a visitor who began a conversation."},
+			"session": {"type": "apiKey", "in": "cookie", "name": cmp.Or(cookieName, "session"), "description": "The session of a browser that is logged in, or of a visitor who began a conversation."},
 			"fileKey": {"type": "apiKey", "in": "query", "name": chat.FileKeyParam, "description": "A key that the portal put into the address of a file that it gave to an agent. It is for that file only and ends by itself."},
 		},
 		Bearer: "token", Cookie: "session",

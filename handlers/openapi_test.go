@@ -6,7 +6,7 @@ import (
 )
 
 func TestOpenAPI_IsDeclaredWithoutMistakes(t *testing.T) {
-	b, err := describe(Config{URL: "http://portal.test"}).Document()
+	b, err := describe(Portal{URL: "http://portal.test"}, "").Document()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/base64"
 	"net/http"
+	"net/url"
 	"sync"
 	"time"
 
@@ -20,8 +21,8 @@ import (
 
 // frame fills what every page has around its content.
 func (d *Door) frame(r *http.Request, actor ident.Actor, title string) templates.Page {
-	p := templates.Page{Title: title, Path: r.URL.Path, PortalName: d.cfg.Name, PortalHandle: d.cfg.Host,
-		Guest: actor.Kind == ident.Guest && actor.ID != "", CanSignUp: d.accounts.Policy() == "open", Version: d.cfg.Version}
+	p := templates.Page{Title: title, Path: r.URL.Path, PortalName: d.portal.Name, PortalHandle: d.portal.Host,
+		Guest: actor.Kind == ident.Guest && actor.ID != "", CanSignUp: d.accounts.Policy() == "open", Version: d.portal.Version}
 	if actor.IsPerson() {
 		p.User = &templates.User{Name: actor.Name, Operator: actor.IsOperator()}
 		p.Notices = d.unread(r.Context(), actor)
@@ -77,10 +78,10 @@ func freeBuffer(buf *bytes.Buffer) {
 
 // pageError shows what went wrong as a page of its own.
 func (d *Door) pageError(w http.ResponseWriter, r *http.Request, actor ident.Actor, err error) {
-	f, _ := respond.PrepareError(w, r, d.cfg.Log, err)
+	f, _ := respond.PrepareError(w, r, d.log, err)
 	id := middleware.GetReqID(r.Context())
 	if f.Kind == fault.Unauthenticated && r.Method == http.MethodGet && !actor.IsPerson() {
-		http.Redirect(w, r, "/login?next="+queryEscape(r.URL.RequestURI()), http.StatusSeeOther)
+		http.Redirect(w, r, "/login?next="+url.QueryEscape(r.URL.RequestURI()), http.StatusSeeOther)
 		return
 	}
 	code := respond.Status(f.Kind)
@@ -92,7 +93,7 @@ func (d *Door) pageError(w http.ResponseWriter, r *http.Request, actor ident.Act
 			return
 		}
 		if r.Context().Err() == nil {
-			d.cfg.Log.Error("render error page", "error", err)
+			d.log.Error("render error page", "error", err)
 		}
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")

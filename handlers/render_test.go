@@ -16,7 +16,7 @@ import (
 func TestPages_GivenUpIsNoError(t *testing.T) {
 	s := newSite(t, account.Open)
 	var log bytes.Buffer
-	s.door.cfg.Log = slog.New(slog.NewTextHandler(&log, nil))
+	s.door.log = slog.New(slog.NewTextHandler(&log, nil))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	for _, path := range []string{"/", "/agents", "/agents/guide", "/agents/nobody", "/nowhere"} {

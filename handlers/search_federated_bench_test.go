@@ -43,7 +43,7 @@ func BenchmarkSearchFederated(b *testing.B) {
 	const n, texts, few = 50_000, 200, 10
 	door := func(portals int) *Door {
 		net := shownPortals{list: make(map[string]hub.Source)}
-		d := &Door{cfg: Config{Host: "here.example", URL: "https://here.example"}}
+		d := &Door{portal: Portal{Host: "here.example", URL: "https://here.example"}}
 		x := index.New()
 		i := 0
 		x.Load(func() (hub.Agent, bool) {

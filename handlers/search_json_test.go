@@ -160,7 +160,7 @@ func (elsewhere) Source(a hub.Agent) hub.Source {
 func TestSearchJSON_IsWhatPackageJSONWrites(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	for range 3000 {
-		d := &Door{hub: hub.New(hub.Ports{Network: elsewhere{}}, hub.Config{}), cfg: Config{Host: anyText(r), URL: anyText(r)}}
+		d := &Door{hub: hub.New(hub.Ports{Network: elsewhere{}}, hub.Config{}), portal: Portal{Host: anyText(r), URL: anyText(r)}}
 		var page hub.Page
 		fill(r, reflect.ValueOf(&page).Elem())
 		got, err := d.appendPage([]byte("before"), &page)

@@ -54,10 +54,10 @@ func (d *Door) provenance(a hub.Agent) templates.Provenance {
 
 // fullHandle is a name as the world knows it: name@portal.
 func (d *Door) fullHandle(name string) string {
-	if strings.Contains(name, "@") || d.cfg.Host == "" {
+	if strings.Contains(name, "@") || d.portal.Host == "" {
 		return name
 	}
-	return name + "@" + d.cfg.Host
+	return name + "@" + d.portal.Host
 }
 
 func (d *Door) card(a hub.Agent, matched ...string) templates.AgentCard {
