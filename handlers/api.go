@@ -57,6 +57,7 @@ func (d *Door) API(r chi.Router) {
 	r.Post("/offers/{name}", d.api(d.apiAnswerOffer))
 
 	d.chatAPI(r)
+	d.liveAPI(r)
 
 	r.Get("/tasks", d.api(d.apiTasks))
 	r.Get("/tasks/{id}", d.api(d.apiTask))
@@ -114,8 +115,6 @@ func (d *Door) chatAPI(r chi.Router) {
 	r.Post("/conversations/{id}/typing", d.api(d.apiTyping))
 	r.Post("/conversations/{id}/stop", d.api(d.apiStop))
 	r.Get("/conversations/{id}/export", d.api(d.apiExport))
-	r.Get("/conversations/{id}/live", d.api(d.live))
-	r.Get("/live", d.api(d.liveInbox))
 
 	r.Get("/join/{secret}", d.api(d.apiInvitation))
 	r.Post("/join/{secret}", d.api(d.apiJoin))

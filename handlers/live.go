@@ -25,6 +25,12 @@ const (
 	liveCloseTime = 2 * time.Second
 )
 
+// liveAPI declares the routes of live delivery.
+func (d *Door) liveAPI(r chi.Router) {
+	r.Get("/conversations/{id}/live", d.api(d.live))
+	r.Get("/live", d.api(d.liveInbox))
+}
+
 // live streams a conversation from ?after=SEQ on, over a WebSocket, or as
 // server-sent events when the request accepts those. It ends when the reader's
 // right does.
