@@ -320,3 +320,118 @@ func walk(t *rapid.T, x *Index, q hub.Query, want map[string]bool, agents map[st
 		t.Fatalf("%+v: not in order", q)
 	}
 }
+
+// bruteShown says by plain code which agents a search shows that collapses
+// copies: of those that say the same, this portal's own, else the first of each
+// state. The list is in the order in which the agents came.
+func bruteShown(list []hub.Agent) (shown map[string]bool, copies map[string]int) {
+	type state struct{ live, signed, proof string }
+	groups := make(map[string][]hub.Agent)
+	shown, copies = make(map[string]bool), make(map[string]int)
+	for _, a := range list {
+		said := fmt.Sprint(a.Name, a.Title, a.Description, a.Skills)
+		if a.Kind != hub.Builtin {
+			said = a.ID
+		}
+		groups[said] = append(groups[said], a)
+	}
+	for _, group := range groups {
+		own := slices.ContainsFunc(group, func(a hub.Agent) bool { return a.Portal == "" })
+		states, portals := make(map[state]bool), make(map[string]bool)
+		for _, a := range group {
+			s := state{string(a.Liveness.State), fmt.Sprint(a.Signed()), a.Proof.State}
+			if a.Portal == "" || !own && !states[s] {
+				shown[a.ID] = true
+			}
+			states[s], portals[a.Portal] = true, true
+		}
+		for _, a := range group {
+			copies[a.ID] = len(portals) - 1
+		}
+	}
+	return shown, copies
+}
+
+// TestSearch_CollapsesAsBruteForce puts, replaces and removes built-in agents of
+// several portals and compares what is shown, the copies of each and the facets
+// with plain code, page by page.
+func TestSearch_CollapsesAsBruteForce(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		x := New()
+		var list []hub.Agent
+		for range rapid.IntRange(0, 40).Draw(t, "changes") {
+			a := of(rapid.SampledFrom([]string{"", "a", "b", "c"}).Draw(t, "portal"), rapid.SampledFrom([]string{"calc", "guide"}).Draw(t, "name"))
+			a.Description = rapid.SampledFrom([]string{"adds numbers", "adds words"}).Draw(t, "description")
+			a.Kind = rapid.SampledFrom([]hub.Kind{hub.Builtin, hub.Builtin, hub.A2A}).Draw(t, "kind")
+			if a.Portal != "" {
+				a.Verified = rapid.Bool().Draw(t, "verified")
+				a.Liveness.State = rapid.SampledFrom([]hub.Live{hub.Alive, hub.Unknown}).Draw(t, "live")
+			}
+			at := slices.IndexFunc(list, func(o hub.Agent) bool { return o.ID == a.ID })
+			switch {
+			case at < 0:
+				list = append(list, a)
+			case rapid.IntRange(0, 3).Draw(t, "remove") == 0:
+				x.Remove(a.ID)
+				list = slices.Delete(list, at, at+1)
+				continue
+			case list[at].Kind == a.Kind && (a.Kind != hub.Builtin || list[at].Description == a.Description):
+				list[at] = a // it keeps its place
+			default:
+				list = append(slices.Delete(list, at, at+1), a)
+			}
+			x.Put(a)
+		}
+		shown, copies := bruteShown(list)
+		text := rapid.SampledFrom([]string{"", "adds", "words"}).Draw(t, "text")
+		q := hub.Query{Text: text, Limit: rapid.IntRange(1, 5).Draw(t, "limit")}
+		if rapid.Bool().Draw(t, "narrow") {
+			q.Kinds = []string{"builtin"}
+		}
+		want, facets := make(map[string]bool), make(map[string]hub.Agent)
+		portals := make(map[string]int)
+		for _, a := range list {
+			if text == "words" && a.Description != "adds words" || q.Kinds != nil && a.Kind != hub.Builtin {
+				continue
+			}
+			portals[cmp.Or(a.Portal, "local")]++
+			if shown[a.ID] {
+				want[a.ID], facets[a.ID] = true, a
+			}
+		}
+		got := make(map[string]bool)
+		for {
+			page, err := x.Search(q)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if page.Total != len(want) {
+				t.Fatalf("%+v: total %d, want %d", q, page.Total, len(want))
+			}
+			for _, c := range page.Facets["portal"] { // also of the agents that are not shown
+				if portals[c.Value] != c.Count {
+					t.Fatalf("%+v: portal %s counts %d, want %d", q, c.Value, c.Count, portals[c.Value])
+				}
+			}
+			tagged := 0
+			for _, a := range facets {
+				tagged += len(a.Tags())
+			}
+			if tags := page.Facets["tag"]; len(tags) != min(tagged, 1) || tagged > 0 && tags[0].Count != tagged {
+				t.Fatalf("%+v: tags %v, want %d", q, tags, tagged)
+			}
+			for _, r := range page.Results {
+				if got[r.Agent.ID] || !want[r.Agent.ID] || r.Copies != copies[r.Agent.ID] || len(r.CopiesAt) != r.Copies {
+					t.Fatalf("%+v: %s again or unasked, or with %d copies instead of %d", q, r.Agent.ID, r.Copies, copies[r.Agent.ID])
+				}
+				got[r.Agent.ID] = true
+			}
+			if q.Cursor = page.NextCursor; q.Cursor == "" {
+				break
+			}
+		}
+		if len(got) != len(want) {
+			t.Fatalf("%+v: saw %d of %d", q, len(got), len(want))
+		}
+	})
+}
