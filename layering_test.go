@@ -52,6 +52,8 @@ var may = map[string][]string{
 	"internal/hub": with(leaves, "internal/federation"),
 	// Who asks is told by a signature.
 	"internal/federation": with(leaves, "internal/record", "internal/ident/httpsig"),
+	// It verifies requests by the cards and decisions that federation keeps.
+	"internal/federation/guard": with(leaves, "internal/record", "internal/ident/httpsig", "internal/federation"),
 	// It looks at what the services know, and is one of none.
 	"internal/doctor": with(leaves, "internal/hub", "internal/record", "internal/federation"),
 	"internal/task":   leaves,
@@ -68,28 +70,30 @@ var may = map[string][]string{
 	// The words index knows nothing of agents.
 	"internal/index/bm25": {},
 	"templates":           {"static"},
-	"store":               with(inner, "migrations"),
+	"store":               with(inner, "migrations", "internal/federation/guard"),
 	// It knows files and transactions, and none of what is in the tables.
-	"store/sqlite": {"internal/fault", "migrations"},
+	"store/sqlite":        {"internal/fault", "migrations"},
 	"agentruntime":        inner,
-	"peering":             inner,
+	"agentruntime/remote": with(inner, "internal/federation/guard"),
+	"peering":             with(inner, "internal/federation/guard"),
 	"peering/replication": with(leaves, "internal/record", "internal/federation"),
 	"peering/answer":      with(leaves, "internal/hub", "internal/record", "internal/federation"),
 	"peering/search":      with(leaves, "internal/hub", "internal/index/bm25", "internal/record", "internal/federation"),
 	"peering/catalog":     with(leaves, "internal/hub", "internal/record", "internal/federation"),
-	"peering/client":      with(leaves, "internal/ident/httpsig", "internal/record", "internal/federation"),
+	"peering/client":      with(leaves, "internal/ident/httpsig", "internal/record", "internal/federation", "internal/federation/guard"),
 	"peering/publish":     with(leaves, "internal/hub", "internal/record", "internal/federation"),
 	// serf is for it alone, and it knows no services.
 	"peering/gossip": with(leaves, "internal/record"),
 	// Operators ask in the browser what doctor would say.
 	"handlers":         with(inner, "internal/doctor", "templates", "static", "docs"),
+	"handlers/peer":    with(inner, "internal/federation/guard"),
 	"handlers/request": with(leaves, "internal/account", "internal/task"),
 	"handlers/respond": with(leaves, "internal/chat", "internal/task"),
 	"web":              with(leaves, "handlers"),
 	"internal/app":     {"*"},
 	// The demo builds portals with app, so app cannot have it.
 	// What goes wrong in it, a portal that lies, is signed by hand.
-	"internal/app/demo": with(leaves, "internal/app", "internal/federation", "internal/record"),
+	"internal/app/demo": with(leaves, "internal/app", "internal/federation", "internal/federation/guard", "internal/record"),
 	// The command line shows texts of other portals, cleaned as records are.
 	"internal/cli": with(leaves, "internal/app", "internal/app/demo", "internal/linkwire", "internal/record"),
 	"bench":        {"*"},

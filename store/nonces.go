@@ -6,13 +6,13 @@ import (
 	"time"
 
 	"agentsite/internal/clock"
-	"agentsite/internal/federation"
+	"agentsite/internal/federation/guard"
 	"agentsite/store/sqlite"
 )
 
 // KeepNonces implements federation.Nonces.
 func (d *DB) KeepNonces(ctx context.Context, list map[[16]byte]time.Time) error {
-	over := clock.Milli(clock.Now().Add(-federation.NoncesKept))
+	over := clock.Milli(clock.Now().Add(-guard.NoncesKept))
 	return d.Write(ctx, func(t *sqlite.Tx) error {
 		if _, err := t.Exec(`DELETE FROM peer_nonces WHERE until <= ?`, over); err != nil {
 			return err
@@ -47,7 +47,7 @@ func (d *DB) LoadNonces(ctx context.Context, yield func(nonce [16]byte, until ti
 	if err != nil {
 		return false, sqlite.MapError(err)
 	}
-	rows, err := stmt.QueryContext(ctx, clock.Milli(clock.Now().Add(-federation.NoncesKept)))
+	rows, err := stmt.QueryContext(ctx, clock.Milli(clock.Now().Add(-guard.NoncesKept)))
 	if err != nil {
 		return false, sqlite.MapError(err)
 	}

@@ -14,7 +14,7 @@ import (
 	"agentsite/internal/clock"
 	"agentsite/internal/egress"
 	"agentsite/internal/fault"
-	"agentsite/internal/federation"
+	"agentsite/internal/federation/guard"
 	"agentsite/internal/task"
 )
 
@@ -120,7 +120,7 @@ func (w way) failureSentence(err error) string {
 	if e, ok := errors.AsType[*trouble](err); ok {
 		return e.text
 	}
-	if w.peer && errors.Is(err, federation.ErrImpostor) {
+	if w.peer && errors.Is(err, guard.ErrImpostor) {
 		return fmt.Sprintf("Another portal is at %s than the one that listed the agent, so nothing was sent.",
 			w.subject)
 	}
@@ -135,7 +135,7 @@ func (w way) failureSentence(err error) string {
 // another portal at the address, or a missing permission.
 func (w way) provesUnsent(err error) bool {
 	_, ours := errors.AsType[*fault.Error](err)
-	return w.peer && (ours || errors.Is(err, federation.ErrImpostor))
+	return w.peer && (ours || errors.Is(err, guard.ErrImpostor))
 }
 
 // nameInSentence returns the subject for use within a sentence.

@@ -12,7 +12,7 @@ import (
 	"agentsite/internal/a2a"
 	"agentsite/internal/clock"
 	"agentsite/internal/fault"
-	"agentsite/internal/federation"
+	"agentsite/internal/federation/guard"
 	"agentsite/internal/task"
 )
 
@@ -119,7 +119,7 @@ func (i introduced) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	// The remote side must not start a second task for a repeated message.
 	r.Header.Set(a2a.ExtensionsHeader, a2a.ExtOnce)
-	for name, value := range map[string]string{federation.ForField: i.onBehalfOf, task.HopsField: i.via,
+	for name, value := range map[string]string{guard.ForField: i.onBehalfOf, task.HopsField: i.via,
 		task.BudgetField: i.budget.Field(clock.Now())} {
 		r.Header.Del(name)
 		if value != "" {

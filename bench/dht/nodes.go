@@ -27,6 +27,7 @@ import (
 	"agentsite/internal/clock"
 	"agentsite/internal/egress"
 	"agentsite/internal/federation"
+	"agentsite/internal/federation/guard"
 	"agentsite/internal/ident"
 	"agentsite/internal/record"
 	"agentsite/peering/client"
@@ -229,7 +230,7 @@ func (p *portal) start(ctx context.Context, o *network, l net.Listener, more fun
 	p.client = client.New(client.Config{Self: p.self, Gate: p.gate, Replica: p.replica, Registry: p.peers,
 		RoundTripper: asIf{p.ask.RoundTripper(), p.addr}, Stream: asIf{p.ask.RoundTripper(), p.addr}, Log: discard})
 	started := clock.Now()
-	guard, err := federation.NewGuard(ctx, federation.GuardConfig{Self: p.self, Gate: p.gate, Registry: p.peers, Nonces: p.db, Prover: p.client, Started: started, Log: discard})
+	guard, err := guard.New(ctx, guard.Config{Self: p.self, Gate: p.gate, Registry: p.peers, Nonces: p.db, Prover: p.client, Started: started, Log: discard})
 	if err != nil {
 		return err
 	}

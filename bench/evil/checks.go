@@ -1,11 +1,11 @@
 package main
 
 const (
-	guard    = "internal/federation/guard.go"
-	hello    = "internal/federation/guard_hello.go"
+	guard    = "internal/federation/guard/guard.go"
+	hello    = "internal/federation/guard/hello.go"
 	told     = "internal/federation/told.go"
 	trees    = "internal/federation/trees.go"
-	behalf   = "internal/federation/behalf.go"
+	behalf   = "internal/federation/guard/behalf.go"
 	sig      = "internal/ident/httpsig/httpsig.go"
 	gate     = "internal/record/gate.go"
 	timely   = "internal/record/check.go"

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"agentsite/internal/federation"
+	"agentsite/internal/federation/guard"
 	"agentsite/internal/record"
 )
 
@@ -29,7 +30,7 @@ type Words interface {
 // Attest adds the routes by which portals tell what they say of others and
 // what their exchanges with agents showed.
 func (d *Door) Attest(words Words) {
-	d.Handle(http.MethodPost, "/attest", func(ctx context.Context, asker federation.Asker, _ *http.Request, body []byte) (any, error) {
+	d.Handle(http.MethodPost, "/attest", func(ctx context.Context, asker guard.Asker, _ *http.Request, body []byte) (any, error) {
 		var in struct {
 			Records []json.RawMessage `json:"records"`
 		}
@@ -48,7 +49,7 @@ func (d *Door) Attest(words Words) {
 			Refused []federation.Unfit `json:"refused"`
 		}{refused}, err
 	}, attestLimits)
-	d.Handle(http.MethodGet, "/attests", func(ctx context.Context, _ federation.Asker, r *http.Request, _ []byte) (any, error) {
+	d.Handle(http.MethodGet, "/attests", func(ctx context.Context, _ guard.Asker, r *http.Request, _ []byte) (any, error) {
 		after, err := number(r, "after", 0, 0, maxInt)
 		if err != nil {
 			return nil, err

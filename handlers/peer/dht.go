@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"time"
 
-	"agentsite/internal/federation"
+	"agentsite/internal/federation/guard"
 )
 
 // dhtLimits are those of one portal on one route of the DHT.
@@ -16,14 +16,14 @@ type Binary []byte
 
 // DHT answers nodes of the DHT; the route is the last part of the path.
 type DHT interface {
-	Serve(ctx context.Context, asker federation.Asker, route string, body []byte) ([]byte, error)
+	Serve(ctx context.Context, asker guard.Asker, route string, body []byte) ([]byte, error)
 }
 
 // DHT adds the routes of the DHT. Bodies are as peering/kademlia/DESIGN.md has
 // them.
 func (d *Door) DHT(nodes DHT, routes []string) {
 	for _, name := range routes {
-		d.Handle(http.MethodPost, "/dht/"+name, func(ctx context.Context, asker federation.Asker, _ *http.Request, body []byte) (any, error) {
+		d.Handle(http.MethodPost, "/dht/"+name, func(ctx context.Context, asker guard.Asker, _ *http.Request, body []byte) (any, error) {
 			out, err := nodes.Serve(ctx, asker, name, body)
 			return Binary(out), err
 		}, dhtLimits)

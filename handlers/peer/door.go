@@ -19,6 +19,7 @@ import (
 
 	"agentsite/handlers/request"
 	"agentsite/internal/federation"
+	"agentsite/internal/federation/guard"
 	"agentsite/internal/limit"
 )
 
@@ -41,7 +42,7 @@ const (
 // Config is what the door needs.
 type Config struct {
 	Self    *federation.Self
-	Guard   *federation.Guard
+	Guard   *guard.Guard
 	Replica federation.Replica
 	// Counts tells how many portals and agents this one knows.
 	Counts func(ctx context.Context) (portals, agents int)
@@ -50,7 +51,7 @@ type Config struct {
 	// Greeted, when set, is told of a portal that said hello, let in or not, and
 	// is about to be told this one's card; head is its head as it came, nil
 	// without one.
-	Greeted func(ctx context.Context, asker federation.Asker, head []byte)
+	Greeted func(ctx context.Context, asker guard.Asker, head []byte)
 	Version string
 	Log     *slog.Logger
 }
@@ -87,7 +88,7 @@ func (d *Door) Routes(r chi.Router) {
 
 // Handler answers a request that was verified. What it returns is written as
 // JSON, or as Lines has it; an error as federation.RefusalOf has it.
-type Handler func(ctx context.Context, asker federation.Asker, r *http.Request, body []byte) (any, error)
+type Handler func(ctx context.Context, asker guard.Asker, r *http.Request, body []byte) (any, error)
 
 // Limits are those of one portal on one route, beside those of all routes.
 type Limits struct {
@@ -153,12 +154,12 @@ func (d *Door) Mount(add func(chi.Router)) { d.mounted = append(d.mounted, add) 
 type askedKey struct{}
 
 type asked struct {
-	asker federation.Asker
+	asker guard.Asker
 	body  []byte
 }
 
 // AskerOf is the portal that a request is by, as was verified.
-func AskerOf(r *http.Request) federation.Asker {
+func AskerOf(r *http.Request) guard.Asker {
 	a, _ := r.Context().Value(askedKey{}).(asked)
 	return a.asker
 }
@@ -166,7 +167,7 @@ func AskerOf(r *http.Request) federation.Asker {
 // verified lets requests through that are of portals that are let in.
 func (d *Door) verified(next http.Handler) http.Handler {
 	return d.open(func(w http.ResponseWriter, r *http.Request) error {
-		asker, body, done, err := d.cfg.Guard.Verify(r, request.ClientIP(r), func(federation.Asker) ([]byte, error) { return d.readBody(w, r) })
+		asker, body, done, err := d.cfg.Guard.Verify(r, request.ClientIP(r), func(guard.Asker) ([]byte, error) { return d.readBody(w, r) })
 		if err != nil {
 			return err
 		}

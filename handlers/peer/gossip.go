@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"time"
 
-	"agentsite/internal/federation"
+	"agentsite/internal/federation/guard"
 	"agentsite/internal/record"
 )
 
@@ -21,7 +21,7 @@ type Gossip interface {
 // them.
 func (d *Door) Gossip(pool Gossip, routes []string) {
 	for _, name := range routes {
-		d.Handle(http.MethodPost, "/"+name, func(ctx context.Context, asker federation.Asker, _ *http.Request, body []byte) (any, error) {
+		d.Handle(http.MethodPost, "/"+name, func(ctx context.Context, asker guard.Asker, _ *http.Request, body []byte) (any, error) {
 			out, err := pool.Serve(ctx, asker.Portal, name, body)
 			return Binary(out), err
 		}, gossipLimits)

@@ -10,6 +10,7 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"agentsite/internal/federation"
+	"agentsite/internal/federation/guard"
 	"agentsite/internal/limit"
 	"agentsite/internal/record"
 )
@@ -67,7 +68,7 @@ func malformed(format string, args ...any) error {
 	return federation.Refuse(federation.ReasonMalformed, format, args...)
 }
 
-func (s *Records) diff(ctx context.Context, from federation.Asker, _ *http.Request, body []byte) (any, error) {
+func (s *Records) diff(ctx context.Context, from guard.Asker, _ *http.Request, body []byte) (any, error) {
 	s.listener.Met(from.Portal)
 	var q federation.DiffQuestion
 	if err := Decode(body, &q); err != nil {
@@ -76,7 +77,7 @@ func (s *Records) diff(ctx context.Context, from federation.Asker, _ *http.Reque
 	return s.archive.Diff(ctx, q)
 }
 
-func (s *Records) hint(ctx context.Context, from federation.Asker, _ *http.Request, body []byte) (any, error) {
+func (s *Records) hint(ctx context.Context, from guard.Asker, _ *http.Request, body []byte) (any, error) {
 	var h federation.Hint
 	if err := Decode(body, &h); err != nil {
 		return nil, err
@@ -101,7 +102,7 @@ func portalOf(r *http.Request, name string) record.PortalID {
 	return record.PortalID(chi.URLParam(r, name))
 }
 
-func (s *Records) head(ctx context.Context, _ federation.Asker, r *http.Request, _ []byte) (any, error) {
+func (s *Records) head(ctx context.Context, _ guard.Asker, r *http.Request, _ []byte) (any, error) {
 	told, _, err := s.archive.Head(ctx, portalOf(r, "id"))
 	if err != nil {
 		return nil, err
@@ -122,7 +123,7 @@ func number(r *http.Request, name string, def, lowest, highest int64) (int64, er
 	return n, nil
 }
 
-func (s *Records) log(ctx context.Context, from federation.Asker, r *http.Request, _ []byte) (any, error) {
+func (s *Records) log(ctx context.Context, from guard.Asker, r *http.Request, _ []byte) (any, error) {
 	epoch, err := number(r, "epoch", 0, 0, maxInt)
 	if err != nil {
 		return nil, err
@@ -140,7 +141,7 @@ func (s *Records) log(ctx context.Context, from federation.Asker, r *http.Reques
 	})
 }
 
-func (s *Records) leaves(ctx context.Context, from federation.Asker, r *http.Request, _ []byte) (any, error) {
+func (s *Records) leaves(ctx context.Context, from guard.Asker, r *http.Request, _ []byte) (any, error) {
 	var first record.Hash
 	if v := r.URL.Query().Get("from"); v != "" {
 		if err := first.UnmarshalText([]byte(v)); err != nil {
@@ -156,7 +157,7 @@ func (s *Records) leaves(ctx context.Context, from federation.Asker, r *http.Req
 	})
 }
 
-func (s *Records) fetch(ctx context.Context, from federation.Asker, r *http.Request, _ []byte) (any, error) {
+func (s *Records) fetch(ctx context.Context, from guard.Asker, r *http.Request, _ []byte) (any, error) {
 	list := r.URL.Query()["key"]
 	if len(list) == 0 || len(list) > federation.MaxFetch {
 		return nil, malformed("Give 1 to %d keys.", federation.MaxFetch)
@@ -172,7 +173,7 @@ func (s *Records) fetch(ctx context.Context, from federation.Asker, r *http.Requ
 
 // page answers with a page as lines, as long as the portal has not had too many
 // bytes.
-func (s *Records) page(from federation.Asker, page func() (*federation.Page, error)) (any, error) {
+func (s *Records) page(from guard.Asker, page func() (*federation.Page, error)) (any, error) {
 	tooMuch := func(wait time.Duration) error {
 		return federation.RefuseFor(federation.ReasonLimit, max(wait, time.Second), "Your portal gets at most %d MiB of logs a minute. Go on after a while, or ask others.", maxLogBytes>>20)
 	}
@@ -197,7 +198,7 @@ func (s *Records) page(from federation.Asker, page func() (*federation.Page, err
 	return Lines{List: append([][]byte{p.Head}, p.Entries...), More: p.More}, nil
 }
 
-func (s *Records) proof(ctx context.Context, _ federation.Asker, r *http.Request, _ []byte) (any, error) {
+func (s *Records) proof(ctx context.Context, _ guard.Asker, r *http.Request, _ []byte) (any, error) {
 	id := r.URL.Query().Get("agent")
 	if id == "" || len(id) > maxID {
 		return nil, malformed("agent is the id of an agent in the network.")
@@ -210,7 +211,7 @@ func (s *Records) proof(ctx context.Context, _ federation.Asker, r *http.Request
 	return p, nil
 }
 
-func (s *Records) agent(ctx context.Context, _ federation.Asker, r *http.Request, _ []byte) (any, error) {
+func (s *Records) agent(ctx context.Context, _ guard.Asker, r *http.Request, _ []byte) (any, error) {
 	portal := portalOf(r, "portal")
 	p, err := s.archive.Prove(ctx, portal, record.AgentID(portal, chi.URLParam(r, "id")))
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"agentsite/internal/federation"
+	"agentsite/internal/federation/guard"
 	"agentsite/internal/record"
 )
 
@@ -20,7 +21,7 @@ type Answers interface {
 
 // Search adds the route by which others look for agents that they do not hold.
 func Search(d Handles, answers Answers) {
-	d.Handle(http.MethodPost, "/search", func(ctx context.Context, by federation.Asker, _ *http.Request, body []byte) (any, error) {
+	d.Handle(http.MethodPost, "/search", func(ctx context.Context, by guard.Asker, _ *http.Request, body []byte) (any, error) {
 		var q federation.SearchQuestion
 		if err := Decode(body, &q); err != nil {
 			return nil, err

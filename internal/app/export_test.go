@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"agentsite/internal/federation"
+	"agentsite/internal/federation/guard"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
 	"agentsite/internal/ident/httpsig"
@@ -100,8 +101,8 @@ func (p *Portal) Sign(t testing.TB, r *http.Request, who string) {
 		r.Header.Set("Content-Digest", httpsig.DigestOf(sha256.Sum256(body)))
 		r.Body = io.NopCloser(bytes.NewReader(body))
 	}
-	r.Header.Set(federation.ForField, who)
-	if err := federation.SignRequest(r, p.federated.self, rand.Text()[:22], time.Now()); err != nil {
+	r.Header.Set(guard.ForField, who)
+	if err := guard.SignRequest(r, p.federated.self, rand.Text()[:22], time.Now()); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -122,9 +123,9 @@ func (p *Portal) Signed(t testing.TB, r *http.Request) Signed {
 	sum := sha256.Sum256(body)
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Content-Digest", httpsig.DigestOf(sum))
-	r.Header.Set(federation.ForField, `kind=person, id="ada", handle="ada@a.example"`)
+	r.Header.Set(guard.ForField, `kind=person, id="ada", handle="ada@a.example"`)
 	r.Body = io.NopCloser(strings.NewReader(string(body)))
-	if err := federation.SignRequest(r, p.federated.self, strings.Repeat("n", 22), time.Now()); err != nil {
+	if err := guard.SignRequest(r, p.federated.self, strings.Repeat("n", 22), time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	return Signed{r.Header, body}

@@ -12,6 +12,7 @@ import (
 	"agentsite/handlers/peer"
 	"agentsite/internal/egress"
 	"agentsite/internal/federation"
+	"agentsite/internal/federation/guard"
 	"agentsite/internal/ident"
 	"agentsite/internal/record"
 	"agentsite/peering/answer"
@@ -31,7 +32,7 @@ type federated struct {
 	peers   *federation.Peers
 	self    *federation.Self
 	client  *client.Client
-	guard   *federation.Guard
+	guard   *guard.Guard
 	greeter *client.Handshaker
 	door    *peer.Door
 	catalog *catalog.Catalog // of other portals' agents
@@ -162,7 +163,7 @@ func (p *Portal) federate(ctx context.Context, keys *ident.Keys, allow []netip.P
 	f.stream = egress.New(out)
 	f.client = client.New(client.Config{Self: f.self, Gate: f.gate, Replica: p.replica, Registry: f.peers,
 		RoundTripper: f.ask.RoundTripper(), Stream: f.stream.Patient(modelFirstByte), OnHandshake: f.welcomed, Log: p.log})
-	f.guard, err = federation.NewGuard(ctx, federation.GuardConfig{Self: f.self, Gate: f.gate, Registry: f.peers, Nonces: p.db,
+	f.guard, err = guard.New(ctx, guard.Config{Self: f.self, Gate: f.gate, Registry: f.peers, Nonces: p.db,
 		Prover: f.client, Shun: p.shun, Started: p.started, Log: p.log})
 	if err != nil {
 		return err

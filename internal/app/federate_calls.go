@@ -15,6 +15,7 @@ import (
 	"agentsite/internal/clock"
 	"agentsite/internal/fault"
 	"agentsite/internal/federation"
+	"agentsite/internal/federation/guard"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
 	"agentsite/internal/ident/httpsig"
@@ -22,11 +23,11 @@ import (
 	"agentsite/internal/task"
 )
 
-// verifier verifies what other portals ask: federation.Guard.
+// verifier verifies what other portals ask: guard.Guard.
 type verifier interface {
 	Arrive(addr string) error
 	Strike(addr string, why federation.Reason)
-	Verify(r *http.Request, addr string, read federation.ReadBody) (asker federation.Asker, body []byte, done func(), err error)
+	Verify(r *http.Request, addr string, read guard.ReadBody) (asker guard.Asker, body []byte, done func(), err error)
 }
 
 // standing is how portals are doing: federation.Peers.
@@ -84,7 +85,7 @@ func (c *crossing) way(ctx context.Context, portalID string) (string, error) {
 
 // Asks implements request.Portals.
 func (c *crossing) Asks(r *http.Request) bool {
-	_, err := httpsig.Read(r.Header, federation.SignatureTag)
+	_, err := httpsig.Read(r.Header, guard.SignatureTag)
 	return !errors.Is(err, httpsig.ErrNone)
 }
 
@@ -101,15 +102,15 @@ func (c *crossing) Asking(w http.ResponseWriter, r *http.Request) (actor ident.A
 	if err := c.guard.Arrive(addr); err != nil {
 		return ident.Actor{}, err
 	}
-	var who federation.Behalf
-	asker, body, done, err := c.guard.Verify(r, addr, func(a federation.Asker) (body []byte, err error) {
+	var who guard.OnBehalfOf
+	asker, body, done, err := c.guard.Verify(r, addr, func(a guard.Asker) (body []byte, err error) {
 		if !a.Decision.Call {
 			return nil, refusedCall(a.Decision)
 		}
 		if r.Header.Get("Authorization") != "" {
 			return nil, federation.Refuse(federation.ReasonMalformed, "A portal asks for its own people: leave Authorization out.")
 		}
-		if who, err = federation.ParseFor(a.For); err != nil {
+		if who, err = guard.ParseOnBehalfOf(a.For); err != nil {
 			return nil, err
 		}
 		return readMessage(w, r, a.Decision.Unproved)

@@ -16,6 +16,7 @@ import (
 	"agentsite/internal/app"
 	"agentsite/internal/fault"
 	"agentsite/internal/federation"
+	"agentsite/internal/federation/guard"
 	"agentsite/internal/hub"
 	"agentsite/internal/testing/agenttest"
 	"agentsite/internal/testing/apptest"
@@ -292,7 +293,7 @@ func (p *pair) send(t *testing.T, who, method, params string, edit ...func(*http
 	}
 	r.Header.Set("Content-Type", "application/json")
 	if who != "" {
-		r.Header.Set(federation.ForField, fmt.Sprintf(`kind=person, id=%q, handle="%s@evil.example"`, who, who))
+		r.Header.Set(guard.ForField, fmt.Sprintf(`kind=person, id=%q, handle="%s@evil.example"`, who, who))
 	}
 	for _, e := range edit {
 		e(r)
@@ -364,12 +365,12 @@ func TestDoor_RefusesWhatNoPortalSigned(t *testing.T) {
 	p := meet(t)
 	in := `{"message":{"messageId":"m-1","role":"ROLE_USER","parts":[{"text":"forged"}]}}`
 	for what, edit := range map[string]func(*http.Request){
-		"no person":           func(r *http.Request) { r.Header.Set(federation.ForField, `kind=operator, id="x"`) },
+		"no person":           func(r *http.Request) { r.Header.Set(guard.ForField, `kind=operator, id="x"`) },
 		"with a token":        func(r *http.Request) { r.Header.Set("Authorization", "Bearer ags_x") },
-		"a budget of nothing": func(r *http.Request) { r.Header.Set(federation.BudgetField, `calls=1, seconds=0, bytes=0`) },
-		"a bad budget":        func(r *http.Request) { r.Header.Set(federation.BudgetField, `calls=many`) },
+		"a budget of nothing": func(r *http.Request) { r.Header.Set(guard.BudgetField, `calls=1, seconds=0, bytes=0`) },
+		"a bad budget":        func(r *http.Request) { r.Header.Set(guard.BudgetField, `calls=many`) },
 		"a long way": func(r *http.Request) {
-			r.Header.Set(federation.HopsField, strings.TrimSuffix(strings.Repeat(`"a.example/x", `, 8), ", "))
+			r.Header.Set(guard.HopsField, strings.TrimSuffix(strings.Repeat(`"a.example/x", `, 8), ", "))
 		},
 	} {
 		if code, body := p.send(t, "ada", "SendMessage", in, edit); code == 200 && !strings.Contains(body, `"error"`) {
@@ -378,7 +379,7 @@ func TestDoor_RefusesWhatNoPortalSigned(t *testing.T) {
 	}
 	// The field without a signature makes nobody anybody.
 	raw := `{"jsonrpc":"2.0","id":1,"method":"ListTasks","params":{}}`
-	forged := func(r *http.Request) { r.Header.Set(federation.ForField, `kind=person, id="ada", handle="ada"`) }
+	forged := func(r *http.Request) { r.Header.Set(guard.ForField, `kind=person, id="ada", handle="ada"`) }
 	if a := p.b.Guest(t).Do(http.MethodPost, "/agents/far-echo/a2a", raw, forged); a.Status != 200 || strings.Contains(a.Body, `"id":"0`) {
 		t.Error(a.Status, a.Body)
 	}
@@ -395,10 +396,10 @@ func TestDoor_RefusesWhatNoPortalSigned(t *testing.T) {
 		})
 	}
 	for what, edit := range map[string]func(http.Header){
-		"another person":  func(h http.Header) { h.Set(federation.ForField, `kind=person, id="eve", handle="eve"`) },
-		"another network": func(h http.Header) { h.Set(federation.NetworkField, "other") },
+		"another person":  func(h http.Header) { h.Set(guard.ForField, `kind=person, id="eve", handle="eve"`) },
+		"another network": func(h http.Header) { h.Set(guard.NetworkField, "other") },
 		"another body":    func(h http.Header) { h.Set("Content-Digest", "sha-256=:AAAA:") },
-		"no network":      func(h http.Header) { h.Del(federation.NetworkField) },
+		"no network":      func(h http.Header) { h.Del(guard.NetworkField) },
 	} {
 		if a := play(edit); a.Status != http.StatusUnauthorized && a.Status != http.StatusForbidden {
 			t.Errorf("%s: %d %s", what, a.Status, a.Body)
@@ -579,7 +580,7 @@ func TestCalls_ABudgetOfThreeEndsInThree(t *testing.T) {
 	p := meet(t)
 	first := p.ring(t, 12)
 	a := p.ada.NewToken().Must(http.MethodPost, "/agents/"+first+"/a2a", `{"jsonrpc":"2.0","id":1,"method":"SendMessage","params":{"message":{"messageId":"m-1","role":"ROLE_USER","parts":[{"text":"go"}]}}}`, http.StatusOK,
-		setHeader(federation.BudgetField, "calls=4, seconds=60, bytes=10000")) // the question itself and three further
+		setHeader(guard.BudgetField, "calls=4, seconds=60, bytes=10000")) // the question itself and three further
 	if !strings.Contains(a.Body, "no more calls of agents") {
 		t.Error(a.Body)
 	}

@@ -11,13 +11,14 @@ import (
 
 	"agentsite/internal/clock"
 	"agentsite/internal/federation"
+	"agentsite/internal/federation/guard"
 	"agentsite/internal/testing/recordtest"
 )
 
 // lets is a guard that believes everybody, and what is known of one portal.
 type lets struct {
 	standing
-	asker federation.Asker
+	asker guard.Asker
 	peer  federation.Peer
 }
 
@@ -25,7 +26,7 @@ func (l *lets) Arrive(string) error { return nil }
 
 func (l *lets) Strike(string, federation.Reason) {}
 
-func (l *lets) Verify(_ *http.Request, _ string, read federation.ReadBody) (federation.Asker, []byte, func(), error) {
+func (l *lets) Verify(_ *http.Request, _ string, read guard.ReadBody) (guard.Asker, []byte, func(), error) {
 	body, err := read(l.asker)
 	return l.asker, body, func() {}, err
 }
@@ -48,7 +49,7 @@ func TestAsking_AHostIsProvedOfLate(t *testing.T) {
 		"a week ago":   {clock.Now().Add(-7 * 24 * time.Hour), "https://a.example", string(p.ID)},
 		"at elsewhere": {clock.Now(), "https://b.example", string(p.ID)},
 	} {
-		l := &lets{asker: federation.Asker{Portal: p.ID, Card: card, For: `kind=person, id="x", handle="ada@bank.example"`, Decision: federation.Decision{In: true, Call: true}},
+		l := &lets{asker: guard.Asker{Portal: p.ID, Card: card, For: `kind=person, id="x", handle="ada@bank.example"`, Decision: federation.Decision{In: true, Call: true}},
 			peer: federation.Peer{ID: p.ID, URL: c.url, Proved: c.proved}}
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/a2a", strings.NewReader("{}"))
 		actor, err := (&crossing{guard: l, peers: l}).Asking(httptest.NewRecorder(), r)
@@ -96,7 +97,7 @@ func TestAsking_ReadsLittleOfStrangers(t *testing.T) {
 		"with a credential":      {proved, `kind=person, id="x", handle="ada@a.example"`, "Bearer x", 10, 0, federation.ReasonMalformed},
 	} {
 		for _, told := range []bool{true, false} {
-			l := &lets{asker: federation.Asker{Portal: p.ID, Card: p.Card(), For: c.who, Decision: c.decision}, peer: federation.Peer{ID: p.ID}}
+			l := &lets{asker: guard.Asker{Portal: p.ID, Card: p.Card(), For: c.who, Decision: c.decision}, peer: federation.Peer{ID: p.ID}}
 			body := &counted{left: c.size}
 			r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/a2a", body)
 			if r.ContentLength = -1; told {

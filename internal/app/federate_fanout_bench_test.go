@@ -21,6 +21,7 @@ import (
 	"agentsite/internal/clock"
 	"agentsite/internal/egress"
 	"agentsite/internal/federation"
+	"agentsite/internal/federation/guard"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
 	"agentsite/internal/index"
@@ -53,7 +54,7 @@ func newFanning(b *testing.B, agents int) *fanning {
 	log := slog.New(slog.DiscardHandler)
 	out := egress.New(egress.Config{AllowCIDR: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, HTTP2: true, Encoded: true, PerHost: 32, FirstByte: time.Minute, Total: time.Minute, MaxBody: 8 << 20})
 	f.client = client.New(client.Config{Self: f.self, Gate: f.gate, Replica: f.replica, Registry: f.registry, RoundTripper: out.RoundTripper(), Stream: out.RoundTripper(), Log: log})
-	guard, err := federation.NewGuard(b.Context(), federation.GuardConfig{Self: f.self, Gate: f.gate, Registry: f.registry, Nonces: f.db, Prover: f.client,
+	guard, err := guard.New(b.Context(), guard.Config{Self: f.self, Gate: f.gate, Registry: f.registry, Nonces: f.db, Prover: f.client,
 		Started: clock.Now().Add(-time.Minute), Log: log})
 	if err != nil {
 		b.Fatal(err)

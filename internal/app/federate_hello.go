@@ -4,13 +4,14 @@ import (
 	"context"
 
 	"agentsite/internal/federation"
+	"agentsite/internal/federation/guard"
 	"agentsite/internal/record"
 	"agentsite/peering/client"
 )
 
 // greeted deals with a portal that said hello: it has this one's card as the
 // answer, so that it need not be greeted too, and brought its head.
-func (f *federated) greeted(ctx context.Context, asker federation.Asker, head []byte) {
+func (f *federated) greeted(ctx context.Context, asker guard.Asker, head []byte) {
 	if card := f.self.Content(); card != nil && asker.Card != nil {
 		f.client.MarkCardKnown(asker.Card.Origin, card.Version())
 	}

@@ -14,6 +14,7 @@ import (
 	"agentsite/internal/clock"
 	"agentsite/internal/fault"
 	"agentsite/internal/federation"
+	"agentsite/internal/federation/guard"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
 	"agentsite/internal/record"
@@ -119,7 +120,7 @@ func (u *unknown) hello(_ context.Context, origin string, portal record.PortalID
 	case f == nil || f.mute:
 		return nil, errors.New("nobody answers there")
 	case portal != "" && portal != f.ID:
-		return nil, federation.ErrImpostor
+		return nil, guard.ErrImpostor
 	}
 	card := f.Card()
 	card.Origin = origin

@@ -7,6 +7,7 @@ import (
 
 	"agentsite/internal/clock"
 	"agentsite/internal/federation"
+	"agentsite/internal/federation/guard"
 )
 
 // BenchmarkSignedRPC is a request with both its sides, without the network.
@@ -37,11 +38,11 @@ func BenchmarkVerify(b *testing.B) {
 			b.Fatal(err)
 		}
 		serial++
-		if err := federation.SignRequest(r, x.self, strings.Repeat("a", 14)+string(encodeSerial(serial)), clock.Now()); err != nil {
+		if err := guard.SignRequest(r, x.self, strings.Repeat("a", 14)+string(encodeSerial(serial)), clock.Now()); err != nil {
 			b.Fatal(err)
 		}
 		b.StartTimer()
-		_, _, done, err := y.guard.Verify(r, "192.0.2.1", func(federation.Asker) ([]byte, error) { return nil, nil })
+		_, _, done, err := y.guard.Verify(r, "192.0.2.1", func(guard.Asker) ([]byte, error) { return nil, nil })
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -13,6 +13,7 @@ import (
 
 	"agentsite/internal/clock"
 	"agentsite/internal/federation"
+	"agentsite/internal/federation/guard"
 	"agentsite/internal/record"
 	"agentsite/internal/testing/recordtest"
 )
@@ -31,7 +32,7 @@ func TestClient_KeepsNoCardOfAnother(t *testing.T) {
 		return wire != nil
 	}
 	n.set("evil.example", n.hosts["c.example"]) // it serves the card of c, as if it were its own
-	if err := a.client.Prove(ctx, "https://evil.example", b.self.ID()); !errors.Is(err, federation.ErrImpostor) || held(c) {
+	if err := a.client.Prove(ctx, "https://evil.example", b.self.ID()); !errors.Is(err, guard.ErrImpostor) || held(c) {
 		t.Errorf("%v; the card of another is kept: %v", err, held(c))
 	}
 	if _, err := a.client.Handshake(ctx, "https://evil.example", ""); err == nil || held(c) {

@@ -25,6 +25,7 @@ import (
 	"agentsite/internal/egress"
 	"agentsite/internal/fault"
 	"agentsite/internal/federation"
+	"agentsite/internal/federation/guard"
 	"agentsite/internal/ident/httpsig"
 	"agentsite/internal/meter"
 	"agentsite/internal/record"
@@ -67,7 +68,7 @@ type Config struct {
 }
 
 // Client asks other portals, by requests that are signed. It implements
-// federation.Caller and federation.Prover and is safe for concurrent use.
+// federation.Caller and guard.Prover and is safe for concurrent use.
 type Client struct {
 	cfg      Config
 	received atomic.Int64
@@ -148,7 +149,7 @@ func (c *Client) mend(ctx context.Context, origin string, who record.PortalID, w
 		return true, nil
 	case federation.ReasonClock:
 		// It started in this very second, or after the request was signed.
-		if off, ok := skewOf(h, 0); !ok || off.Abs() > federation.SignatureLife {
+		if off, ok := skewOf(h, 0); !ok || off.Abs() > guard.SignatureLife {
 			return false, nil
 		}
 		wait := time.NewTimer(time.Second)
@@ -220,7 +221,7 @@ func contentType(body []byte) string {
 func (c *Client) sign(r *http.Request) error {
 	var nonce [16]byte
 	rand.Read(nonce[:])
-	return federation.SignRequest(r, c.cfg.Self, base64.RawURLEncoding.EncodeToString(nonce[:]), clock.Now())
+	return guard.SignRequest(r, c.cfg.Self, base64.RawURLEncoding.EncodeToString(nonce[:]), clock.Now())
 }
 
 // send sends a request and reads at most limit bytes of its answer.
@@ -347,7 +348,7 @@ func (c *Client) known(p *place, portal record.PortalID) (record.PortalID, bool)
 	return p.portal, p.portal != "" && clock.Now().Sub(p.proved) < whoFor && (portal == "" || portal == p.portal)
 }
 
-// Prove implements federation.Prover. It always asks.
+// Prove implements guard.Prover. It always asks.
 func (c *Client) Prove(ctx context.Context, origin string, portal record.PortalID) error {
 	if err := c.may(ctx, portal, origin); err != nil {
 		return err
@@ -397,7 +398,7 @@ func (c *Client) prove(ctx context.Context, p *place, origin string, portal reco
 	switch {
 	case portal != "" && card.Portal != portal:
 		c.forget(p)
-		return "", fmt.Errorf("%w: %s is %s, not %s", federation.ErrImpostor, federation.HostOf(origin), card.Portal, portal)
+		return "", fmt.Errorf("%w: %s is %s, not %s", guard.ErrImpostor, federation.HostOf(origin), card.Portal, portal)
 	case card.Portal == c.cfg.Self.ID():
 		return "", fault.New(fault.Invalid, "%s is this portal itself, or a copy of it.", federation.HostOf(origin))
 	case card.Origin != origin:
@@ -436,7 +437,7 @@ func (c *Client) admit(ctx context.Context, wire []byte, portal record.PortalID)
 		return err
 	}
 	if r.Type != record.TypeCard || r.Portal != portal {
-		return fmt.Errorf("%w: what should be the card of %s is a %s of %s", federation.ErrImpostor, portal, r.Type, r.Portal)
+		return fmt.Errorf("%w: what should be the card of %s is a %s of %s", guard.ErrImpostor, portal, r.Type, r.Portal)
 	}
 	_, _, err = c.cfg.Gate.Admit(ctx, wire, clock.Now())
 	return err

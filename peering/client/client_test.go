@@ -13,6 +13,7 @@ import (
 
 	"agentsite/internal/clock"
 	"agentsite/internal/federation"
+	"agentsite/internal/federation/guard"
 	"agentsite/internal/record"
 	"agentsite/internal/testing/federationtest"
 	"agentsite/peering/client"
@@ -73,7 +74,7 @@ func TestClient_AsksOnlyWhomItMeans(t *testing.T) {
 	var n wires
 	a, b, c := newSite(t, &n, "a.example"), newSite(t, &n, "b.example"), newSite(t, &n, "c.example")
 	ctx := t.Context()
-	if _, err := a.client.Do(ctx, b.origin, c.self.ID(), http.MethodGet, "/peering/v1/echo/x", nil, 100); !errors.Is(err, federation.ErrImpostor) {
+	if _, err := a.client.Do(ctx, b.origin, c.self.ID(), http.MethodGet, "/peering/v1/echo/x", nil, 100); !errors.Is(err, guard.ErrImpostor) {
 		t.Error(err)
 	}
 	if n.asked("GET https://b.example/peering/v1/echo/x") != 0 {
@@ -82,7 +83,7 @@ func TestClient_AsksOnlyWhomItMeans(t *testing.T) {
 	if err := a.client.Prove(ctx, b.origin, b.self.ID()); err != nil {
 		t.Error(err)
 	}
-	if err := a.client.Prove(ctx, b.origin, c.self.ID()); !errors.Is(err, federation.ErrImpostor) {
+	if err := a.client.Prove(ctx, b.origin, c.self.ID()); !errors.Is(err, guard.ErrImpostor) {
 		t.Error(err)
 	}
 	for _, origin := range []string{a.origin, "http://b.example", "b.example", ""} {
@@ -263,7 +264,7 @@ func TestClient_AsksAgainEachDayWhoIsThere(t *testing.T) {
 		// Somebody else took the domain over.
 		n.set("b.example", n.hosts["a.example"])
 		time.Sleep(25 * time.Hour)
-		if _, _, err := a.do(t, b, http.MethodGet, "/peering/v1/echo/x", ""); !errors.Is(err, federation.ErrImpostor) {
+		if _, _, err := a.do(t, b, http.MethodGet, "/peering/v1/echo/x", ""); !errors.Is(err, guard.ErrImpostor) {
 			t.Error(err)
 		}
 	})
@@ -319,9 +320,9 @@ func TestTransport_SignsWhatPasses(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.Header.Set(federation.ForField, `kind=person, id="x"`)
-		r.Header.Set(federation.HopsField, "a/b")
-		r.Header.Set(federation.BudgetField, "calls=3")
+		r.Header.Set(guard.ForField, `kind=person, id="x"`)
+		r.Header.Set(guard.HopsField, "a/b")
+		r.Header.Set(guard.BudgetField, "calls=3")
 		resp, err := rt.RoundTrip(r)
 		if r.Header.Get("Signature") != "" {
 			t.Error("the request that was given has changed")
@@ -444,7 +445,7 @@ func TestGreeter_DoesNotGreetWhoSaidHello(t *testing.T) {
 	started := clock.Now().Add(-time.Second)
 	a, b := newSite(t, &n, "a.example"), newSite(t, &n, "b.example")
 	var heads []string
-	b.greeted = func(_ context.Context, asker federation.Asker, head []byte) {
+	b.greeted = func(_ context.Context, asker guard.Asker, head []byte) {
 		heads = append(heads, string(head))
 		b.client.MarkCardKnown(asker.Card.Origin, b.self.Content().Version())
 	}

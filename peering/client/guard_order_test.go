@@ -21,6 +21,7 @@ import (
 	"agentsite/handlers/peer"
 	"agentsite/internal/clock"
 	"agentsite/internal/federation"
+	"agentsite/internal/federation/guard"
 	"agentsite/internal/ident/httpsig"
 	"agentsite/internal/limit"
 	"agentsite/internal/testing/recordtest"
@@ -89,7 +90,7 @@ func verify(t *testing.T, b *site, r *request, read *bool) error {
 	t.Helper()
 	in := httptest.NewRequestWithContext(t.Context(), r.Method, r.URL.RequestURI(), strings.NewReader(r.body))
 	in.Host, in.Header = r.URL.Host, r.Header
-	_, _, done, err := b.guard.Verify(in, "192.0.2.9", func(federation.Asker) ([]byte, error) {
+	_, _, done, err := b.guard.Verify(in, "192.0.2.9", func(guard.Asker) ([]byte, error) {
 		if read != nil {
 			*read = true
 		}
@@ -143,7 +144,7 @@ func TestDoor_ATenthForWhoIsNotProved(t *testing.T) {
 		door := peer.New(peer.Config{Self: b.self, Guard: b.guard, Replica: b.replica, Log: slog.New(slog.DiscardHandler)})
 		hold, started := make(chan struct{}), make(chan struct{}, 100)
 		door.Handle(http.MethodGet, "/often", echo, peer.Limits{Every: time.Minute, Burst: 20})
-		door.Handle(http.MethodGet, "/long", func(context.Context, federation.Asker, *http.Request, []byte) (any, error) {
+		door.Handle(http.MethodGet, "/long", func(context.Context, guard.Asker, *http.Request, []byte) (any, error) {
 			started <- struct{}{}
 			<-hold
 			return nil, nil
@@ -192,7 +193,7 @@ func TestGuard_StrikesWhoGoesOn(t *testing.T) {
 		var n wires
 		b := newSite(t, &n, "b.example")
 		shun := limit.NewPenaltyBox()
-		g, err := federation.NewGuard(t.Context(), federation.GuardConfig{Self: b.self, Gate: b.gate, Registry: b.registry, Nonces: b.nonces, Prover: b.client, Shun: shun, Started: clock.Now(), Log: discard})
+		g, err := guard.New(t.Context(), guard.Config{Self: b.self, Gate: b.gate, Registry: b.registry, Nonces: b.nonces, Prover: b.client, Shun: shun, Started: clock.Now(), Log: discard})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -243,7 +244,7 @@ func TestGuard_TakesWhatAnotherImplementationSigned(t *testing.T) {
 				r.Header = v.Headers.Clone()
 				r.Header.Set("Signature-Input", v.Input)
 				r.Header.Set("Signature", v.Signature)
-				_, _, done, err := to.guard.Verify(r, "192.0.2.9", func(federation.Asker) ([]byte, error) { return []byte(body), nil })
+				_, _, done, err := to.guard.Verify(r, "192.0.2.9", func(guard.Asker) ([]byte, error) { return []byte(body), nil })
 				if err == nil {
 					done()
 				}

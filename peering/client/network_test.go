@@ -17,6 +17,7 @@ import (
 	"agentsite/handlers/peer"
 	"agentsite/internal/clock"
 	"agentsite/internal/federation"
+	"agentsite/internal/federation/guard"
 	"agentsite/internal/ident"
 	"agentsite/internal/record"
 	"agentsite/internal/testing/federationtest"
@@ -108,13 +109,13 @@ type site struct {
 	gate     *record.Gate
 	self     *federation.Self
 	client   *client.Client
-	guard    *federation.Guard
+	guard    *guard.Guard
 	door     *peer.Door
-	greeted  func(context.Context, federation.Asker, []byte) // of serve
+	greeted  func(context.Context, guard.Asker, []byte) // of serve
 }
 
 // echo answers who asked what.
-func echo(_ context.Context, a federation.Asker, r *http.Request, body []byte) (any, error) {
+func echo(_ context.Context, a guard.Asker, r *http.Request, body []byte) (any, error) {
 	return map[string]string{"portal": string(a.Portal), "path": r.URL.RequestURI(), "body": string(body), "for": a.For, "hops": a.Hops, "budget": a.Budget}, nil
 }
 
@@ -153,7 +154,7 @@ func newSite(t testing.TB, n *wires, host string, change ...func(*federation.Sel
 func (s *site) serve(t testing.TB, n *wires) {
 	t.Helper()
 	var err error
-	s.guard, err = federation.NewGuard(t.Context(), federation.GuardConfig{Self: s.self, Gate: s.gate, Registry: s.registry, Nonces: s.nonces, Prover: s.client, Started: clock.Now(), Log: slog.New(slog.DiscardHandler)})
+	s.guard, err = guard.New(t.Context(), guard.Config{Self: s.self, Gate: s.gate, Registry: s.registry, Nonces: s.nonces, Prover: s.client, Started: clock.Now(), Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,7 +162,7 @@ func (s *site) serve(t testing.TB, n *wires) {
 	s.door.Handle(http.MethodPost, "/echo", echo, peer.Limits{})
 	s.door.Handle(http.MethodPut, "/echo", echo, peer.Limits{})
 	s.door.Handle(http.MethodGet, "/echo/{x}", echo, peer.Limits{})
-	s.door.Handle(http.MethodGet, "/lines", func(context.Context, federation.Asker, *http.Request, []byte) (any, error) {
+	s.door.Handle(http.MethodGet, "/lines", func(context.Context, guard.Asker, *http.Request, []byte) (any, error) {
 		return peer.Lines{List: [][]byte{[]byte(strings.Repeat("x", 8000)), []byte("y")}, More: true}, nil
 	}, peer.Limits{})
 	r := chi.NewRouter()

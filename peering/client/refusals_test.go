@@ -15,6 +15,7 @@ import (
 
 	"agentsite/internal/clock"
 	"agentsite/internal/federation"
+	"agentsite/internal/federation/guard"
 	"agentsite/internal/ident/httpsig"
 	"agentsite/internal/record"
 	"agentsite/internal/testing/recordtest"
@@ -42,7 +43,7 @@ func newRequest(t *testing.T, a, b *site, body string) *request {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.Header.Set(federation.NetworkField, a.self.Network())
+	r.Header.Set(guard.NetworkField, a.self.Network())
 	r.Header.Set("Content-Digest", httpsig.DigestOf(sha256.Sum256([]byte(body))))
 	id, key, _, err := a.self.Key(clock.Now())
 	if err != nil {
@@ -50,7 +51,7 @@ func newRequest(t *testing.T, a, b *site, body string) *request {
 	}
 	now := clock.Now()
 	return &request{r, httpsig.Params{Components: httpsig.Components("@method", "@authority", "@path", "@query", "agentsite-network", "content-digest"),
-		Created: now, Expires: now.Add(time.Minute), KeyID: string(a.self.ID()) + "/" + string(id), Nonce: nonce(), Tag: federation.SignatureTag}, key, body}
+		Created: now, Expires: now.Add(time.Minute), KeyID: string(a.self.ID()) + "/" + string(id), Nonce: nonce(), Tag: guard.SignatureTag}, key, body}
 }
 
 func (r *request) sign(t *testing.T) {
@@ -103,7 +104,7 @@ func TestGuard_Refuses(t *testing.T) {
 		}{
 			{name: "as it should be", status: 200},
 			{"no signature", nil, func(r *request, a, b *site) { r.Header.Del("Signature") }, 401, "unsigned"},
-			{"no network", nil, func(r *request, a, b *site) { r.Header.Del(federation.NetworkField) }, 401, "unsigned"},
+			{"no network", nil, func(r *request, a, b *site) { r.Header.Del(guard.NetworkField) }, 401, "unsigned"},
 			{"another tag", func(r *request, a, b *site) { r.params.Tag = "web-bot-auth" }, nil, 401, "unsigned"},
 			{"no tag", func(r *request, a, b *site) { r.params.Tag = "" }, nil, 401, "unsigned"},
 			{"no nonce", func(r *request, a, b *site) { r.params.Nonce = "" }, nil, 401, "unsigned"},
@@ -119,9 +120,9 @@ func TestGuard_Refuses(t *testing.T) {
 			{"authority left out", func(r *request, a, b *site) { r.params.Components = without(r.params.Components, "@authority") }, nil, 401, "unsigned"},
 			{"network left out", func(r *request, a, b *site) { r.params.Components = without(r.params.Components, "agentsite-network") }, nil, 401, "unsigned"},
 			{"digest left out", func(r *request, a, b *site) { r.params.Components = without(r.params.Components, "content-digest") }, nil, 401, "unsigned"},
-			{"for added", nil, func(r *request, a, b *site) { r.Header.Set(federation.ForField, "kind=person") }, 401, "unsigned"},
-			{"hops added", nil, func(r *request, a, b *site) { r.Header.Set(federation.HopsField, "x") }, 401, "unsigned"},
-			{"budget added", nil, func(r *request, a, b *site) { r.Header.Set(federation.BudgetField, "x") }, 401, "unsigned"},
+			{"for added", nil, func(r *request, a, b *site) { r.Header.Set(guard.ForField, "kind=person") }, 401, "unsigned"},
+			{"hops added", nil, func(r *request, a, b *site) { r.Header.Set(guard.HopsField, "x") }, 401, "unsigned"},
+			{"budget added", nil, func(r *request, a, b *site) { r.Header.Set(guard.BudgetField, "x") }, 401, "unsigned"},
 			{"authorization added", nil, func(r *request, a, b *site) { r.Header.Set("Authorization", "Bearer x") }, 401, "unsigned"},
 			{"a stranger", func(r *request, a, b *site) {
 				r.params.KeyID = string(recordtest.NewPortal("x").ID) + "/" + strings.Split(r.params.KeyID, "/")[1]
@@ -155,7 +156,7 @@ func TestGuard_Refuses(t *testing.T) {
 			{"of the future, as clocks differ", func(r *request, a, b *site) {
 				r.params.Created, r.params.Expires = clock.Now().Add(55*time.Second), clock.Now().Add(110*time.Second)
 			}, nil, 200, ""},
-			{"another network", func(r *request, a, b *site) { r.Header.Set(federation.NetworkField, "elsewhere") }, nil, 403, "network"},
+			{"another network", func(r *request, a, b *site) { r.Header.Set(guard.NetworkField, "elsewhere") }, nil, 403, "network"},
 			{"denied", nil, func(r *request, a, b *site) {
 				b.registry.Say(a.self.ID(), federation.Decision{State: federation.Denied})
 			}, 403, "denied"},

@@ -9,7 +9,7 @@ import (
 	"net/http"
 
 	"agentsite/internal/fault"
-	"agentsite/internal/federation"
+	"agentsite/internal/federation/guard"
 	"agentsite/internal/ident/httpsig"
 	"agentsite/internal/record"
 )
@@ -23,7 +23,7 @@ const (
 
 // Transport returns a RoundTripper for requests to one portal at its origin,
 // such as those to the A2A doors of its agents. It signs every request that
-// passes, with the fields of a call that it carries (federation.ForField and
+// passes, with the fields of a call that it carries (guard.ForField and
 // the like). Answers are handed on as they come. A portal that does not know
 // this one is told who asks and asked again, once.
 func (c *Client) Transport(portal record.PortalID, origin string) http.RoundTripper {
@@ -93,7 +93,7 @@ func (s signing) who(ctx context.Context) (record.PortalID, error) {
 // signed is a copy of a request with a body that was read, signed anew.
 func (s signing) signed(r *http.Request, body []byte) (*http.Request, error) {
 	out := r.Clone(r.Context())
-	for _, name := range []string{"Signature", "Signature-Input", "Content-Digest", federation.NetworkField} {
+	for _, name := range []string{"Signature", "Signature-Input", "Content-Digest", guard.NetworkField} {
 		out.Header.Del(name)
 	}
 	out.Body, out.ContentLength, out.GetBody = http.NoBody, 0, nil

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"agentsite/internal/federation"
+	"agentsite/internal/federation/guard"
 	"agentsite/internal/record"
 	"agentsite/internal/testing/recordtest"
 	"agentsite/peering/kademlia"
@@ -124,9 +125,9 @@ func contactAt(t *testing.T, p *recordtest.Portal, issued, expires time.Duration
 	return r.Wire
 }
 
-func asker(p *recordtest.Portal) federation.Asker {
+func asker(p *recordtest.Portal) guard.Asker {
 	c := p.Card()
-	return federation.Asker{Portal: p.ID, Card: c}
+	return guard.Asker{Portal: p.ID, Card: c}
 }
 
 // TestValues_BelongUnderTheirKey is the check of all that is stored and found.

@@ -12,6 +12,7 @@ import (
 	"agentsite/internal/clock"
 	"agentsite/internal/fault"
 	"agentsite/internal/federation"
+	"agentsite/internal/federation/guard"
 	"agentsite/peering/kademlia"
 	"agentsite/peering/kademlia/wire"
 )
@@ -97,7 +98,7 @@ func (t transport) Call(ctx context.Context, to *kademlia.Contact, r *kademlia.R
 
 // Serve answers a request of another portal at the named route. Its errors are refusals that the
 // portal may see.
-func (o *Overlay) Serve(ctx context.Context, asker federation.Asker, route string, body []byte) ([]byte, error) {
+func (o *Overlay) Serve(ctx context.Context, asker guard.Asker, route string, body []byte) ([]byte, error) {
 	in, err := wire.DecodeRequest(body)
 	if err != nil {
 		return nil, federation.Refuse(federation.ReasonMalformed, "%s", err)
@@ -152,7 +153,7 @@ func (o *Overlay) markKnown(r *wire.Request, known []*kademlia.Contact) {
 
 // senderContact returns the contact of the asking portal, nil unless the request carries one that
 // the portal signed.
-func (o *Overlay) senderContact(asker federation.Asker, sent []byte) *kademlia.Contact {
+func (o *Overlay) senderContact(asker guard.Asker, sent []byte) *kademlia.Contact {
 	d, ok := asker.Portal.Digest()
 	if !ok || len(sent) == 0 {
 		return nil

@@ -25,6 +25,7 @@ import (
 	"agentsite/handlers/peer"
 	"agentsite/internal/clock"
 	"agentsite/internal/federation"
+	"agentsite/internal/federation/guard"
 	"agentsite/internal/record"
 	"agentsite/internal/testing/federationtest"
 	"agentsite/internal/testing/recordtest"
@@ -255,7 +256,7 @@ func (h handles) Handle(method, pattern string, f peer.Handler, _ peer.Limits) {
 		body, err := io.ReadAll(r.Body)
 		var out any
 		if err == nil {
-			out, err = f(r.Context(), federation.Asker{Portal: r.Context().Value(askedBy{}).(*node).ID}, r, body)
+			out, err = f(r.Context(), guard.Asker{Portal: r.Context().Value(askedBy{}).(*node).ID}, r, body)
 		}
 		if err != nil {
 			e := federation.RefusalOf(err)

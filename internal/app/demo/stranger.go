@@ -17,6 +17,7 @@ import (
 
 	"agentsite/internal/clock"
 	peers "agentsite/internal/federation"
+	"agentsite/internal/federation/guard"
 	"agentsite/internal/record"
 )
 
@@ -145,7 +146,7 @@ func (s *stranger) ask(ctx context.Context, to string, what any) error {
 	sum := sha256.Sum256(body)
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Content-Digest", "sha-256=:"+base64.StdEncoding.EncodeToString(sum[:])+":")
-	if err := peers.SignRequest(r, signer{s}, base64.RawURLEncoding.EncodeToString(random(16)), clock.Now()); err != nil {
+	if err := guard.SignRequest(r, signer{s}, base64.RawURLEncoding.EncodeToString(random(16)), clock.Now()); err != nil {
 		return err
 	}
 	resp, err := s.http.Do(r)

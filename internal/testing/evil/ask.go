@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"agentsite/internal/clock"
-	"agentsite/internal/federation"
+	"agentsite/internal/federation/guard"
 	"agentsite/internal/ident/httpsig"
 	"agentsite/internal/record"
 )
@@ -60,19 +60,19 @@ func (p *Portal) Make(ctx context.Context, origin string, q Request) (*http.Requ
 	if err != nil {
 		return nil, err
 	}
-	list := []string{"@method", "@authority", "@path", "@query", strings.ToLower(federation.NetworkField)}
+	list := []string{"@method", "@authority", "@path", "@query", strings.ToLower(guard.NetworkField)}
 	for name, v := range q.Header {
 		r.Header[name] = v
 		list = append(list, strings.ToLower(name))
 	}
-	r.Header.Set(federation.NetworkField, p.Network)
+	r.Header.Set(guard.NetworkField, p.Network)
 	if q.Body != nil {
 		r.Header.Set("Content-Type", "application/json")
 		r.Header.Set("Content-Digest", httpsig.DigestOf(sha256.Sum256(q.Body)))
 		list = append(list, "content-digest")
 	}
 	at := clock.Now()
-	params := httpsig.Params{Components: httpsig.Components(list...), Created: at, Expires: at.Add(time.Minute), KeyID: p.KeyID(p.Op), Nonce: nonce(), Tag: federation.SignatureTag}
+	params := httpsig.Params{Components: httpsig.Components(list...), Created: at, Expires: at.Add(time.Minute), KeyID: p.KeyID(p.Op), Nonce: nonce(), Tag: guard.SignatureTag}
 	if q.Before != nil {
 		q.Before(r, &params)
 	}
@@ -80,7 +80,7 @@ func (p *Portal) Make(ctx context.Context, origin string, q Request) (*http.Requ
 	if q.Key != nil {
 		k = q.Key
 	}
-	if err := httpsig.Sign(r, federation.SignatureLabel, params, k); err != nil {
+	if err := httpsig.Sign(r, guard.SignatureLabel, params, k); err != nil {
 		return nil, err
 	}
 	if q.After != nil {

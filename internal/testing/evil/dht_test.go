@@ -15,6 +15,7 @@ import (
 	"agentsite/internal/app"
 	"agentsite/internal/clock"
 	"agentsite/internal/federation"
+	"agentsite/internal/federation/guard"
 	"agentsite/internal/ident/httpsig"
 	"agentsite/internal/record"
 	"agentsite/internal/testing/evil"
@@ -176,7 +177,7 @@ func TestDHT_RefusesRequestsThatAreNotForItNow(t *testing.T) {
 			return evil.Send(again)
 		}},
 		{"of another network", "network", func(ctx context.Context, p *evil.Portal, q evil.Request) (evil.Answer, error) {
-			q.Before = func(r *http.Request, _ *httpsig.Params) { r.Header.Set(federation.NetworkField, "agentsite-other") }
+			q.Before = func(r *http.Request, _ *httpsig.Params) { r.Header.Set(guard.NetworkField, "agentsite-other") }
 			return p.Ask(ctx, victim.Origin(), q)
 		}},
 	} {

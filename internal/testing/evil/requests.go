@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"agentsite/internal/federation"
+	"agentsite/internal/federation/guard"
 	"agentsite/internal/ident/httpsig"
 )
 
@@ -157,18 +157,18 @@ func requests() []Lie {
 		q.After = func(r *http.Request) { r.Method = http.MethodGet }
 		return q
 	})
-	before(aim, "request/other network", "network", func(r *http.Request, _ *httpsig.Params) { r.Header.Set(federation.NetworkField, "elsewhere") })
+	before(aim, "request/other network", "network", func(r *http.Request, _ *httpsig.Params) { r.Header.Set(guard.NetworkField, "elsewhere") })
 	add(aim, "request/signed for another network", []string{"signature"}, func(s *Stage) Request {
 		q := head(s)
-		q.Before = func(r *http.Request, _ *httpsig.Params) { r.Header.Set(federation.NetworkField, "elsewhere") }
-		q.After = func(r *http.Request) { r.Header.Set(federation.NetworkField, s.Network) }
+		q.Before = func(r *http.Request, _ *httpsig.Params) { r.Header.Set(guard.NetworkField, "elsewhere") }
+		q.After = func(r *http.Request) { r.Header.Set(guard.NetworkField, s.Network) }
 		return q
 	})
-	after(aim, "request/no network", "unsigned", func(r *http.Request) { r.Header.Del(federation.NetworkField) })
+	after(aim, "request/no network", "unsigned", func(r *http.Request) { r.Header.Del(guard.NetworkField) })
 	for _, c := range []string{"@method", "@authority", "@path", "@query", "agentsite-network"} {
 		before(cover, "request/"+c+" not covered", "unsigned", without(c))
 	}
-	for _, f := range []string{federation.ForField, federation.HopsField, federation.BudgetField, "Authorization"} {
+	for _, f := range []string{guard.ForField, guard.HopsField, guard.BudgetField, "Authorization"} {
 		after(cover, "request/"+f+" added", "unsigned", func(r *http.Request) { r.Header.Set(f, `kind=person, id="x", handle="ada"`) })
 	}
 

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"agentsite/internal/clock"
-	"agentsite/internal/federation"
+	"agentsite/internal/federation/guard"
 	"agentsite/internal/record"
 )
 
@@ -210,7 +210,7 @@ func calls() []Lie {
 		list = append(list, Lie{Name: name, Class: "calls", Goal: called, Want: Want{Refusal: why}, Tell: func(ctx context.Context, s *Stage) (Result, error) {
 			q := Request{Path: "/agents/" + s.Victim.Agent() + "/a2a", Header: http.Header{},
 				Body: []byte(`{"jsonrpc":"2.0","id":1,"method":"SendMessage","params":{"message":{"messageId":"m1","role":"ROLE_USER","parts":[{"text":"` + s.Word + `"}]}}}`)}
-			q.Header.Set(federation.ForField, `kind=person, id="x", handle="ada@evil.example"`)
+			q.Header.Set(guard.ForField, `kind=person, id="x", handle="ada@evil.example"`)
 			f(s, &q)
 			a, err := s.Evil.Ask(ctx, s.Victim.Origin(), q)
 			return Result{Answer: a}, err
@@ -219,20 +219,20 @@ func calls() []Lie {
 	set := func(name, field, value string, why ...string) {
 		add(name, why, func(_ *Stage, q *Request) { q.Header.Set(field, value) })
 	}
-	set("call/for an operator", federation.ForField, `kind=operator, id="x"`, "malformed")
-	set("call/for nobody", federation.ForField, `kind=person`, "malformed")
-	set("call/for two", federation.ForField, `kind=person, id="x", id="y"`, "malformed")
+	set("call/for an operator", guard.ForField, `kind=operator, id="x"`, "malformed")
+	set("call/for nobody", guard.ForField, `kind=person`, "malformed")
+	set("call/for two", guard.ForField, `kind=person, id="x", id="y"`, "malformed")
 	set("call/with a token besides", "Authorization", "Bearer ags_x", "malformed")
-	set("call/budget that is none", federation.BudgetField, "calls=many", "malformed", "rpc -32602")
+	set("call/budget that is none", guard.BudgetField, "calls=many", "malformed", "rpc -32602")
 	add("call/for another after it was signed", []string{"signature"}, func(_ *Stage, q *Request) {
-		q.After = func(r *http.Request) { r.Header.Set(federation.ForField, `kind=person, id="y"`) }
+		q.After = func(r *http.Request) { r.Header.Set(guard.ForField, `kind=person, id="y"`) }
 	})
 	add("call/hops added after it was signed", []string{"unsigned"}, func(_ *Stage, q *Request) {
-		q.After = func(r *http.Request) { r.Header.Set(federation.HopsField, `"a.example/x"`) }
+		q.After = func(r *http.Request) { r.Header.Set(guard.HopsField, `"a.example/x"`) }
 	})
 	add("call/budget grown after it was signed", []string{"signature"}, func(_ *Stage, q *Request) {
-		q.Header.Set(federation.BudgetField, "calls=1, seconds=10, bytes=1000")
-		q.After = func(r *http.Request) { r.Header.Set(federation.BudgetField, "calls=99, seconds=10, bytes=1000") }
+		q.Header.Set(guard.BudgetField, "calls=1, seconds=10, bytes=1000")
+		q.After = func(r *http.Request) { r.Header.Set(guard.BudgetField, "calls=99, seconds=10, bytes=1000") }
 	})
 	add("call/other words", []string{"signature"}, func(s *Stage, q *Request) {
 		signed := strings.ReplaceAll(string(q.Body), s.Word, "other words")

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"agentsite/internal/federation"
+	"agentsite/internal/federation/guard"
 	"agentsite/internal/record"
 	"agentsite/internal/testing/recordtest"
 )
@@ -148,7 +149,7 @@ func (l *Liar) ask(ctx context.Context, to, path string, what any) error {
 	r.Header.Set("Content-Digest", "sha-256=:"+base64.StdEncoding.EncodeToString(sum[:])+":")
 	nonce := make([]byte, 16)
 	rand.Read(nonce)
-	if err := federation.SignRequest(r, liarKeys{l}, base64.RawURLEncoding.EncodeToString(nonce), time.Now()); err != nil {
+	if err := guard.SignRequest(r, liarKeys{l}, base64.RawURLEncoding.EncodeToString(nonce), time.Now()); err != nil {
 		return err
 	}
 	resp, err := l.client.Do(r)

@@ -1,7 +1,9 @@
-package federation
+package guard
+
+import "agentsite/internal/federation"
 
 // GuardTally is what a Guard decided since it was made, and what it remembers.
-type GuardTally struct {
+type Tally struct {
 	// Verified are requests whose signature held and that were let in; Refused
 	// are by the Reason, "failed" for those that could not be decided.
 	Verified int64
@@ -13,8 +15,8 @@ type GuardTally struct {
 }
 
 // Tally returns what was decided.
-func (g *Guard) Tally() GuardTally {
-	out := GuardTally{Verified: g.verified.Load(), Refused: g.refused.All(), MaxNonces: maxNonces}
+func (g *Guard) Tally() Tally {
+	out := Tally{Verified: g.verified.Load(), Refused: g.refused.All(), MaxNonces: maxNonces}
 	g.used.mu.Lock()
 	out.Nonces = g.used.count
 	g.used.mu.Unlock()
@@ -30,7 +32,7 @@ func (g *Guard) note(err error) {
 		return
 	}
 	reason := "failed"
-	if why := RefusalOf(err); why != nil && why.Reason != "" {
+	if why := federation.RefusalOf(err); why != nil && why.Reason != "" {
 		reason = string(why.Reason)
 	}
 	g.refused.Add(reason, 1)

@@ -1,4 +1,7 @@
-package federation
+// Package guard verifies the requests of other portals: their signatures, the
+// replay of a request, and the limits on rate and concurrency. It also signs
+// this portal's own requests, so that both sides follow one format.
+package guard
 
 import (
 	"context"
@@ -12,6 +15,7 @@ import (
 	"time"
 
 	"agentsite/internal/clock"
+	"agentsite/internal/federation"
 	"agentsite/internal/ident/httpsig"
 	"agentsite/internal/limit"
 	"agentsite/internal/meter"
@@ -41,7 +45,7 @@ type Asker struct {
 	// Card is its current card; nobody changes it.
 	Card *record.Card
 	// Decision is what held for it when it asked.
-	Decision Decision
+	Decision federation.Decision
 	// For, Hops and Budget are what the request carries of the call it belongs
 	// to, as they came; they were signed. Empty: it does not.
 	For, Hops, Budget string
@@ -58,11 +62,11 @@ type Prover interface {
 var ErrImpostor = errors.New("another portal is at the origin that the card names")
 
 // GuardConfig is what a Guard asks.
-type GuardConfig struct {
-	Self     Signer
+type Config struct {
+	Self     federation.Signer
 	Gate     *record.Gate
-	Registry Registry
-	Nonces   Nonces
+	Registry federation.Registry
+	Nonces   NonceStore
 	Prover   Prover
 	// Shun, when set, is told of addresses whose requests are refused.
 	Shun *limit.PenaltyBox
@@ -91,7 +95,7 @@ const (
 // Guard verifies what other portals ask. It is safe for concurrent use. Create
 // it with NewGuard, and Run it.
 type Guard struct {
-	cfg     GuardConfig
+	cfg     Config
 	started time.Time // in whole seconds, as signatures count; zero: no matter
 	used    *used
 	addrs   *limit.Keyed
@@ -110,7 +114,7 @@ type Guard struct {
 }
 
 // NewGuard returns a guard that knows which signatures were used before.
-func NewGuard(ctx context.Context, cfg GuardConfig) (*Guard, error) {
+func New(ctx context.Context, cfg Config) (*Guard, error) {
 	u, clean, err := newUsed(ctx, cfg.Nonces, cfg.Log)
 	if err != nil {
 		return nil, fmt.Errorf("read used nonces: %w", err)
@@ -168,7 +172,7 @@ func (g *Guard) Verify(r *http.Request, addr string, read ReadBody) (asker Asker
 	rate := max(d.PerSecond, 1)
 	every := time.Second / time.Duration(rate)
 	tooMany := func(wait time.Duration) error {
-		return RefuseFor(ReasonLimit, wait, "Your portal asks more than %d times in a second. Ask again later.", d.PerSecond)
+		return federation.RefuseFor(federation.ReasonLimit, wait, "Your portal asks more than %d times in a second. Ask again later.", d.PerSecond)
 	}
 	// Whoever names the portal takes nothing of its share before the signature
 	// holds; once that is used up, signatures are not looked at.
@@ -215,20 +219,20 @@ func field(r *http.Request, name string) string {
 }
 
 // kept says what keeps a portal out.
-func (g *Guard) kept(d Decision) error {
+func (g *Guard) kept(d federation.Decision) error {
 	if d.In {
 		return nil
 	}
-	why, reason := Reason(d.State), d.Reason
+	why, reason := federation.Reason(d.State), d.Reason
 	switch why {
-	case ReasonPending, ReasonQuarantined:
+	case federation.ReasonPending, federation.ReasonQuarantined:
 	default:
-		why = ReasonDenied
+		why = federation.ReasonDenied
 	}
 	if reason == "" {
 		reason = "This portal does not let yours in."
 	}
-	return Refuse(why, "%s", reason)
+	return federation.Refuse(why, "%s", reason)
 }
 
 // network compares the name of the network, which every request carries.
@@ -237,9 +241,9 @@ func (g *Guard) network(r *http.Request) error {
 	case g.cfg.Self.Network():
 		return nil
 	case "":
-		return Refuse(ReasonUnsigned, "The request lacks %s. Sign it as docs/design/peering.md says.", NetworkField)
+		return federation.Refuse(federation.ReasonUnsigned, "The request lacks %s. Sign it as docs/design/peering.md says.", NetworkField)
 	default:
-		return Refuse(ReasonNetwork, "This portal is of the network %s, the request of %.40q.", g.cfg.Self.Network(), name)
+		return federation.Refuse(federation.ReasonNetwork, "This portal is of the network %s, the request of %.40q.", g.cfg.Self.Network(), name)
 	}
 }
 
@@ -251,7 +255,7 @@ func split(h http.Header) (*httpsig.Signature, record.PortalID, record.KeyID, er
 	}
 	portal, key, ok := strings.Cut(sig.KeyID, "/")
 	if _, valid := record.PortalID(portal).Digest(); !ok || !valid {
-		return nil, "", "", Refuse(ReasonUnsigned, "keyid is the portal's id, a slash and the key's id.")
+		return nil, "", "", federation.Refuse(federation.ReasonUnsigned, "keyid is the portal's id, a slash and the key's id.")
 	}
 	return sig, record.PortalID(portal), record.KeyID(key), nil
 }
@@ -263,13 +267,13 @@ func (g *Guard) card(ctx context.Context, id record.PortalID) (*record.Card, err
 		return nil, err
 	}
 	if s.Ring == nil {
-		return nil, Refuse(ReasonUnknown, "No card of %s is known here. Say hello first.", id)
+		return nil, federation.Refuse(federation.ReasonUnknown, "No card of %s is known here. Say hello first.", id)
 	}
 	if s.Quarantined { // the registry may not have been told yet, or have forgotten the portal
-		return nil, Refuse(ReasonQuarantined, "It signed two different statements under one number. It stays out until an operator has looked at the proof.")
+		return nil, federation.Refuse(federation.ReasonQuarantined, "It signed two different statements under one number. It stays out until an operator has looked at the proof.")
 	}
 	if c == nil {
-		return nil, Refuse(ReasonUnknown, "No card of %s is known here. Say hello first.", id)
+		return nil, federation.Refuse(federation.ReasonUnknown, "No card of %s is known here. Say hello first.", id)
 	}
 	return c, nil
 }
@@ -293,7 +297,7 @@ func (g *Guard) check(r *http.Request, sig *httpsig.Signature, card *record.Card
 		}
 	}
 	if card.Expires <= now.UnixMilli() {
-		return nil, Refuse(ReasonUnknown, "The card of %s has ended. Say hello with a newer one.", card.Portal)
+		return nil, federation.Refuse(federation.ReasonUnknown, "The card of %s has ended. Say hello with a newer one.", card.Portal)
 	}
 	pub, _, err := sig.Check(httpsig.Policy{
 		Key:     func(id string) (ed25519.PublicKey, error) { return keyOf(card, id, now) },
@@ -304,17 +308,17 @@ func (g *Guard) check(r *http.Request, sig *httpsig.Signature, card *record.Card
 	}
 	p := sig.Params
 	if p.Expires.IsZero() || p.Expires.Sub(p.Created) > SignatureLife || p.Expires.Before(p.Created) {
-		return nil, Refuse(ReasonUnsigned, "A signature has to say that it expires, at most 60 seconds after it was created.")
+		return nil, federation.Refuse(federation.ReasonUnsigned, "A signature has to say that it expires, at most 60 seconds after it was created.")
 	}
 	if p.Created.Before(g.started) {
-		return nil, Refuse(ReasonClock, "The request was signed before this portal started. Sign it again.")
+		return nil, federation.Refuse(federation.ReasonClock, "The request was signed before this portal started. Sign it again.")
 	}
 	if !validNonce(p.Nonce) {
-		return nil, Refuse(ReasonUnsigned, "A signature needs a nonce: 22 to 43 characters of base64url.")
+		return nil, federation.Refuse(federation.ReasonUnsigned, "A signature needs a nonce: 22 to 43 characters of base64url.")
 	}
 	_, key, _ := strings.Cut(p.KeyID, "/")
 	if why := g.cfg.Registry.DecideKey(record.KeyID(key)); why != "" {
-		return nil, Refuse(ReasonDenied, "%s", why)
+		return nil, federation.Refuse(federation.ReasonDenied, "%s", why)
 	}
 	return pub, nil
 }
@@ -340,11 +344,11 @@ func (g *Guard) once(ctx context.Context, p httpsig.Params, now time.Time) error
 	until := p.Expires.Add(SignatureLife + time.Second)
 	switch g.used.first(mark(p.KeyID, p.Nonce), until, now) {
 	case noRoom:
-		return RefuseFor(ReasonBusy, SignatureLife, "Too many requests were made of late. Ask again later.")
+		return federation.RefuseFor(federation.ReasonBusy, SignatureLife, "Too many requests were made of late. Ask again later.")
 	case usedBefore:
 		return replayed()
 	case usedPerhaps:
-		return Refuse(ReasonClock, "This portal's clock was set back, and it cannot tell whether the request was used before. Ask again later.")
+		return federation.Refuse(federation.ReasonClock, "This portal's clock was set back, and it cannot tell whether the request was used before. Ask again later.")
 	}
 	if p.Created.After(now) {
 		// Its clock is ahead: this signature would outlive a start of ours.
@@ -354,7 +358,7 @@ func (g *Guard) once(ctx context.Context, p httpsig.Params, now time.Time) error
 }
 
 func replayed() error {
-	return Refuse(ReasonReplayed, "The nonce was used before. Sign the request again, with another one.")
+	return federation.Refuse(federation.ReasonReplayed, "The nonce was used before. Sign the request again, with another one.")
 }
 
 // keyOf finds the key that an id of a signature names in a card.
@@ -387,13 +391,13 @@ func validNonce(s string) bool {
 func refusalOf(err error) error {
 	switch {
 	case errors.Is(err, httpsig.ErrNone), errors.Is(err, httpsig.ErrMalformed), errors.Is(err, httpsig.ErrCoverage):
-		return Refuse(ReasonUnsigned, "%s. Sign it as docs/design/peering.md says.", sentence(err))
+		return federation.Refuse(federation.ReasonUnsigned, "%s. Sign it as docs/design/peering.md says.", sentence(err))
 	case errors.Is(err, httpsig.ErrTime):
-		return Refuse(ReasonClock, "%s.", sentence(err))
+		return federation.Refuse(federation.ReasonClock, "%s.", sentence(err))
 	case errors.Is(err, httpsig.ErrKey):
-		return Refuse(ReasonUnknown, "The card that is known here does not list the key, or not for now. Say hello with a newer card.")
+		return federation.Refuse(federation.ReasonUnknown, "The card that is known here does not list the key, or not for now. Say hello with a newer card.")
 	case errors.Is(err, httpsig.ErrSignature):
-		return Refuse(ReasonSignature, "%s.", sentence(err))
+		return federation.Refuse(federation.ReasonSignature, "%s.", sentence(err))
 	}
 	return err
 }

@@ -1,10 +1,13 @@
-package federation
+package guard
 
-import "strings"
+import (
+	"agentsite/internal/federation"
+	"strings"
+)
 
 // Behalf is for whom a portal asks, as ForField says it. The zero Behalf is the
 // portal itself.
-type Behalf struct {
+type OnBehalfOf struct {
 	// Kind is person or guest.
 	Kind string
 	// ID is the same for the same person and portal that is asked.
@@ -18,10 +21,10 @@ const maxFor = 1 << 10
 
 // ParseFor reads a ForField: a dictionary (RFC 9651) of a token and two strings.
 // Other members are ignored. The error is a Refusal.
-func ParseFor(s string) (Behalf, error) {
-	var b Behalf
-	bad := func(what string) (Behalf, error) {
-		return Behalf{}, Refuse(ReasonMalformed, `%s: %s; write it like kind=person, id="…", handle="ada@a.example".`, ForField, what)
+func ParseOnBehalfOf(s string) (OnBehalfOf, error) {
+	var b OnBehalfOf
+	bad := func(what string) (OnBehalfOf, error) {
+		return OnBehalfOf{}, federation.Refuse(federation.ReasonMalformed, `%s: %s; write it like kind=person, id="…", handle="ada@a.example".`, ForField, what)
 	}
 	if s = strings.Trim(s, " \t"); s == "" {
 		return b, nil

@@ -1,4 +1,4 @@
-package federation
+package guard
 
 import (
 	"net/http"
@@ -6,12 +6,13 @@ import (
 	"strings"
 	"time"
 
+	"agentsite/internal/federation"
 	"agentsite/internal/ident/httpsig"
 )
 
 // SignRequest signs a request to the portal at an origin, with the SHA-256 of
 // its body in Content-Digest if it has one.
-func SignRequest(r *http.Request, self Signer, nonce string, now time.Time) error {
+func SignRequest(r *http.Request, self federation.Signer, nonce string, now time.Time) error {
 	id, key, _, err := self.Key(now)
 	if err != nil {
 		return err

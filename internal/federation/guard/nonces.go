@@ -1,4 +1,4 @@
-package federation
+package guard
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 )
 
 // Nonces keeps on disk which signatures were used.
-type Nonces interface {
+type NonceStore interface {
 	// KeepNonces keeps each until its time, and is done when they are on disk.
 	KeepNonces(ctx context.Context, list map[[16]byte]time.Time) error
 	// LoadNonces calls yield with each that still counts. clean is true when
@@ -41,7 +41,7 @@ const (
 
 // used remembers nonces. It is safe for concurrent use.
 type used struct {
-	disk Nonces
+	disk NonceStore
 	log  *slog.Logger
 
 	mu      sync.Mutex // guards the rest
@@ -61,7 +61,7 @@ type bucket struct {
 }
 
 // newUsed remembers what is on disk; clean is true when that is all.
-func newUsed(ctx context.Context, disk Nonces, log *slog.Logger) (u *used, clean bool, err error) {
+func newUsed(ctx context.Context, disk NonceStore, log *slog.Logger) (u *used, clean bool, err error) {
 	u = &used{disk: disk, log: log, buckets: make(map[int64]*bucket), forgotten: math.MinInt64, unkept: make(map[[16]byte]time.Time), full: make(chan struct{}, 1)}
 	var newest time.Time
 	clean, err = disk.LoadNonces(ctx, func(nonce [16]byte, until time.Time) {

@@ -1,6 +1,7 @@
-package federation
+package guard
 
 import (
+	"agentsite/internal/federation"
 	"net/netip"
 )
 
@@ -13,7 +14,7 @@ func (g *Guard) Arrive(addr string) (err error) {
 	if parsed == nil {
 		a = a.Unmap().WithZone("")
 		if why := g.cfg.Registry.DecideAddr(a); why != "" {
-			return Refuse(ReasonDenied, "%s", why)
+			return federation.Refuse(federation.ReasonDenied, "%s", why)
 		}
 	}
 	key := counted(a, addr)
@@ -21,16 +22,16 @@ func (g *Guard) Arrive(addr string) (err error) {
 		return nil
 	}
 	if wait, ok := g.addrs.Allow(key); !ok {
-		return RefuseFor(ReasonLimit, wait, "Too many requests come from your address. Ask again later.")
+		return federation.RefuseFor(federation.ReasonLimit, wait, "Too many requests come from your address. Ask again later.")
 	}
 	return nil
 }
 
 // Strike notes that a request from an address was refused. Who goes on although
 // it could have known is shunned for a while.
-func (g *Guard) Strike(addr string, why Reason) {
+func (g *Guard) Strike(addr string, why federation.Reason) {
 	switch why {
-	case ReasonUnknown, ReasonClock, ReasonPending, ReasonBusy, ReasonAbsent:
+	case federation.ReasonUnknown, federation.ReasonClock, federation.ReasonPending, federation.ReasonBusy, federation.ReasonAbsent:
 		return // it may be honest, and has something to do about it
 	}
 	if a, err := netip.ParseAddr(addr); err == nil && g.cfg.Shun != nil {

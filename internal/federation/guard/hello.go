@@ -1,10 +1,11 @@
-package federation
+package guard
 
 import (
 	"errors"
 	"net/http"
 
 	"agentsite/internal/clock"
+	"agentsite/internal/federation"
 	"agentsite/internal/record"
 )
 
@@ -12,7 +13,7 @@ import (
 // at. It comes before its body is read.
 func (g *Guard) ArriveNew(addr string) error {
 	if wait, ok := g.hellos.Allow(addr); !ok && !g.unlimited(addr) {
-		return RefuseFor(ReasonLimit, wait, "Too many portals say hello from your address. Ask again later.")
+		return federation.RefuseFor(federation.ReasonLimit, wait, "Too many portals say hello from your address. Ask again later.")
 	}
 	return nil
 }
@@ -30,20 +31,20 @@ func (g *Guard) Hello(r *http.Request, body, card []byte, addr string) (asker As
 		return asker, nil, admission(err)
 	}
 	if c.Portal == g.cfg.Self.ID() {
-		return asker, nil, Refuse(ReasonDenied, "This is the very portal whose card you send. Is another one running with a copy of its keys?")
+		return asker, nil, federation.Refuse(federation.ReasonDenied, "This is the very portal whose card you send. Is another one running with a copy of its keys?")
 	}
 	if c.Origin == g.cfg.Self.Origin() {
-		return asker, nil, Refuse(ReasonDenied, "%s is where this portal is. Say hello with a card of where you are.", c.Origin)
+		return asker, nil, federation.Refuse(federation.ReasonDenied, "%s is where this portal is. Say hello with a card of where you are.", c.Origin)
 	}
 	sig, id, key, err := split(r.Header)
 	if err != nil {
 		return asker, nil, err
 	}
 	if id != c.Portal {
-		return asker, nil, Refuse(ReasonMalformed, "card is of another portal than the signature.")
+		return asker, nil, federation.Refuse(federation.ReasonMalformed, "card is of another portal than the signature.")
 	}
 	d := g.cfg.Registry.Decide(ctx, id, c.Origin)
-	if !d.In && d.State != Pending {
+	if !d.In && d.State != federation.Pending {
 		return asker, nil, g.kept(d)
 	}
 	pub, err := g.check(r, sig, c, now)
@@ -66,11 +67,11 @@ func (g *Guard) Hello(r *http.Request, body, card []byte, addr string) (asker As
 	// Who says it is where another portal is does not get in with that card.
 	if err := g.cfg.Prover.Prove(ctx, c.Origin, id); errors.Is(err, ErrImpostor) {
 		done()
-		return asker, nil, Refuse(ReasonDenied, "%s serves the card of another portal. Serve yours there, or say hello with a card of where you are.", c.Origin)
+		return asker, nil, federation.Refuse(federation.ReasonDenied, "%s serves the card of another portal. Serve yours there, or say hello with a card of where you are.", c.Origin)
 	} else if err != nil {
 		if wait, ok := g.strangers.Allow(""); !ok && !g.near {
 			done()
-			return asker, nil, RefuseFor(ReasonLimit, wait, "%s could not be asked whether you are there, and too many such portals say hello. Let it answer, and ask again.", c.Origin)
+			return asker, nil, federation.RefuseFor(federation.ReasonLimit, wait, "%s could not be asked whether you are there, and too many such portals say hello. Let it answer, and ask again.", c.Origin)
 		}
 		proved = false
 		g.cfg.Log.Info("a portal that said hello is not proved yet", "portal", id, "origin", c.Origin, "error", err)
@@ -92,13 +93,13 @@ func admission(err error) error {
 	case "":
 		return err
 	case record.Stale:
-		return Refuse(ReasonMalformed, "card: a newer one is known here already. Send your current one.")
+		return federation.Refuse(federation.ReasonMalformed, "card: a newer one is known here already. Send your current one.")
 	case record.BadSignature, record.NoKey:
-		return Refuse(ReasonSignature, "card: %s.", err)
+		return federation.Refuse(federation.ReasonSignature, "card: %s.", err)
 	case record.FromFuture, record.Expired:
-		return Refuse(ReasonClock, "card: %s.", err)
+		return federation.Refuse(federation.ReasonClock, "card: %s.", err)
 	case record.Equivocation, record.Quarantined:
-		return Refuse(ReasonQuarantined, "card: %s.", err)
+		return federation.Refuse(federation.ReasonQuarantined, "card: %s.", err)
 	}
-	return Refuse(ReasonMalformed, "card: %s.", err)
+	return federation.Refuse(federation.ReasonMalformed, "card: %s.", err)
 }
