@@ -54,6 +54,8 @@ var may = map[string][]string{
 	"internal/federation": with(leaves, "internal/record", "internal/ident/httpsig"),
 	// It verifies requests by the cards and decisions that federation keeps.
 	"internal/federation/guard": with(leaves, "internal/record", "internal/ident/httpsig", "internal/federation"),
+	// It groups portals by their site.
+	"internal/federation/livereport": with(leaves, "internal/record", "internal/federation"),
 	// It looks at what the services know, and is one of none.
 	"internal/doctor": with(leaves, "internal/hub", "internal/record", "internal/federation"),
 	"internal/task":   leaves,
@@ -80,6 +82,7 @@ var may = map[string][]string{
 	"peering/answer":      with(leaves, "internal/hub", "internal/record", "internal/federation"),
 	"peering/search":      with(leaves, "internal/hub", "internal/index/bm25", "internal/record", "internal/federation"),
 	"peering/catalog":     with(leaves, "internal/hub", "internal/record", "internal/federation"),
+	"peering/live":        with(inner, "internal/federation/livereport"),
 	"peering/client":      with(leaves, "internal/ident/httpsig", "internal/record", "internal/federation", "internal/federation/guard"),
 	"peering/publish":     with(leaves, "internal/hub", "internal/record", "internal/federation"),
 	// serf is for it alone, and it knows no services.

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"agentsite/internal/clock"
-	"agentsite/internal/federation"
+	"agentsite/internal/federation/livereport"
 	"agentsite/internal/hub"
 	"agentsite/internal/record"
 	"agentsite/peering/live"
@@ -97,7 +97,7 @@ func portalOf(id string) record.PortalID {
 	return record.PortalID(portal)
 }
 
-func believed(v federation.Verdict) hub.Liveness {
+func believed(v livereport.Verdict) hub.Liveness {
 	l := hub.Liveness{State: hub.Unknown, CheckedAt: v.At, Reason: v.Reason}
 	if v.Reach != 0 {
 		l.State = hub.Live(v.Reach.String())
@@ -124,13 +124,13 @@ func (p *Portal) voices(a hub.Agent) (hub.Liveness, []hub.Voice) {
 	id, portal := p.federated.whose(a)
 	v := p.federated.live.Verdict(portal, id)
 	var list []hub.Voice
-	for _, s := range v.Voices {
+	for _, s := range v.Reports {
 		list = append(list, hub.Voice{Portal: s.Host, State: hub.Live(s.Reach.String()), At: s.At, Called: s.Called, Role: role(s)})
 	}
 	return believed(v), list
 }
 
-func role(v federation.Voice) string {
+func role(v livereport.Report) string {
 	switch {
 	case v.Own:
 		return hub.RoleHere

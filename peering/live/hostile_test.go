@@ -80,7 +80,7 @@ func TestTake_RefusesWhatIsNotWanted(t *testing.T) {
 				t.Errorf("%s: held against who sent it %v", name, faulty)
 			}
 		}
-		if v := b.believes(a, "x"); len(v.Voices) != 0 {
+		if v := b.believes(a, "x"); len(v.Reports) != 0 {
 			t.Errorf("something got in: %+v", v)
 		}
 		// One that is refused does not spoil the rest.
@@ -88,7 +88,7 @@ func TestTake_RefusesWhatIsNotWanted(t *testing.T) {
 		if len(refused) != 2 || refused[0].N != 1 || refused[1] != (federation.Unfit{N: 3, Reason: "stale"}) {
 			t.Errorf("%v", refused)
 		}
-		if v := b.believes(a, "x"); len(v.Voices) != 1 || v.Voices[0].Reach != record.Unreachable {
+		if v := b.believes(a, "x"); len(v.Reports) != 1 || v.Reports[0].Reach != record.Unreachable {
 			t.Errorf("%+v", v)
 		}
 	})
@@ -200,8 +200,8 @@ func TestTake_NewcomersDoNotCrowdOutOthers(t *testing.T) {
 		}
 		b.takes(honest, honest.says(a.ID, "", about(a, "x", record.Alive)).Wire, a.says(a.ID, "", about(a, "x", record.Alive)).Wire)
 		v := b.believes(a, "x")
-		if v.Reach != record.Alive || v.Disputed || len(v.Voices) > 64 || len(v.Voices) < 3 {
-			t.Errorf("%d voices: %q", len(v.Voices), v.Reason)
+		if v.Reach != record.Alive || v.Disputed || len(v.Reports) > 64 || len(v.Reports) < 3 {
+			t.Errorf("%d voices: %q", len(v.Reports), v.Reason)
 		}
 	})
 }
@@ -238,7 +238,7 @@ func TestTake_AForkProofConvicts(t *testing.T) {
 			if !bytes.Equal(got.Lower, want.Lower) || !bytes.Equal(got.Higher, want.Higher) || got.Slot != want.Slot || got.Version != want.Version {
 				t.Errorf("%s has another proof", n.Name)
 			}
-			if v := n.believes(evil, "x"); v.Reach != 0 || len(v.Voices) != 0 {
+			if v := n.believes(evil, "x"); v.Reach != 0 || len(v.Reports) != 0 {
 				t.Errorf("%s listens to who lied: %+v", n.Name, v)
 			}
 			if refused := n.takes(a, evil.says(evil.ID, "", about(evil, "x", record.Alive)).Wire); len(refused) != 1 || refused[0].Reason != "quarantined" {

@@ -1,6 +1,6 @@
 // Package live exchanges liveness reports between portals: signed statements whether agents can be
 // reached. It signs reports from this portal's own exchanges, stores and passes on those of others,
-// and computes a verdict of all. federation.Weigh decides which reports count.
+// and computes a verdict of all. livereport.Weigh decides which reports count.
 // docs/design/peering.md describes the exchange, docs/design/records.md the records.
 //
 // Fork proofs and attestations of other portals travel the same way, so this package moves them,
@@ -17,6 +17,7 @@ import (
 
 	"agentsite/internal/clock"
 	"agentsite/internal/federation"
+	"agentsite/internal/federation/livereport"
 	"agentsite/internal/record"
 )
 
@@ -63,7 +64,7 @@ const (
 // running. It is safe for concurrent use.
 type Service struct {
 	cfg    Config
-	voices federation.Voices
+	voices livereport.Reports
 	own    own
 	peers  atomic.Pointer[map[record.PortalID]peer]
 	counts counts
@@ -149,14 +150,14 @@ func (s *Service) wakeRun() {
 
 // Verdict returns the verdict on an agent, by its network id, with the reports behind it. portal
 // may be empty for an agent with its own key.
-func (s *Service) Verdict(portal record.PortalID, agentID string) federation.Verdict {
+func (s *Service) Verdict(portal record.PortalID, agentID string) livereport.Verdict {
 	now, tag := clock.Now(), record.TagOf(agentID)
 	if portal == "" {
 		portal = s.voices.Subject(tag, now)
 	}
 	peers := *s.peers.Load()
 	self := s.cfg.Signer.ID()
-	voices := s.voices.Of(portal, tag, now, func(v *federation.Voice) bool {
+	voices := s.voices.Of(portal, tag, now, func(v *livereport.Report) bool {
 		if v.Portal == self {
 			return false // the own exchanges are added below, newer than the signed report
 		}
@@ -165,9 +166,9 @@ func (s *Service) Verdict(portal record.PortalID, agentID string) federation.Ver
 		return known && p.show
 	})
 	if w, ok := s.own.reportOf(portal, tag); ok {
-		voices = append(voices, federation.Voice{Portal: self, Host: federation.HostOf(s.cfg.Signer.Origin()), Reach: w.reach, At: w.at, Called: w.called, Own: true, Home: portal == self})
+		voices = append(voices, livereport.Report{Portal: self, Host: federation.HostOf(s.cfg.Signer.Origin()), Reach: w.reach, At: w.at, Called: w.called, Own: true, Home: portal == self})
 	}
-	return federation.Weigh(voices, now)
+	return livereport.Weigh(voices, now)
 }
 
 // peer holds the properties of a portal that count here.

@@ -28,7 +28,7 @@ func TestRun_TheWordOfAnAgentsPortalReachesAll(t *testing.T) {
 		wait(soon)
 		for _, n := range []*node{b, c} {
 			v := n.believes(a, "x")
-			if v.Reach != record.Alive || v.Reason != "Its portal says that it is alive." || len(v.Voices) != 1 || !v.Voices[0].Home {
+			if v.Reach != record.Alive || v.Reason != "Its portal says that it is alive." || len(v.Reports) != 1 || !v.Reports[0].Home {
 				t.Errorf("%s believes %+v", n.Name, v)
 			}
 			if v := n.believes(a, "z"); v.Reach != 0 {
@@ -222,7 +222,7 @@ func TestRun_RestartForgetsNothing(t *testing.T) {
 				t.Errorf("%s was said again as %d", r.Slot().About, r.Seq)
 			}
 		}
-		if v := a.believes(b, "z"); v.Reach != record.Unreachable || len(v.Voices) == 0 || !v.Voices[0].Own || !v.Voices[0].Called {
+		if v := a.believes(b, "z"); v.Reach != record.Unreachable || len(v.Reports) == 0 || !v.Reports[0].Own || !v.Reports[0].Called {
 			t.Errorf("what it saw before: %+v", v)
 		}
 	})
@@ -245,7 +245,7 @@ func TestRun_CallsElsewhereAreSaidAndDisputed(t *testing.T) {
 		if v.Reach != record.Alive || !v.Disputed || v.Reason != "Its portal says that it is alive; 1 of 1 others could not reach it." {
 			t.Errorf("who was not: %+v", v)
 		}
-		if v := a.believes(a, "x"); len(v.Voices) != 2 || !has(v.Reason, "1 of 1 others could not reach it") {
+		if v := a.believes(a, "x"); len(v.Reports) != 2 || !has(v.Reason, "1 of 1 others could not reach it") {
 			t.Errorf("the agent's own portal: %+v", v)
 		}
 		wait(10 * time.Minute)

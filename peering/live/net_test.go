@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"agentsite/internal/federation"
+	"agentsite/internal/federation/livereport"
 	"agentsite/internal/record"
 	"agentsite/internal/testing/federationtest"
 	"agentsite/internal/testing/recordtest"
@@ -183,7 +184,7 @@ func (n *node) sees(o *node, id string, r record.Reach) {
 }
 
 // believes is what a node believes of an agent of another.
-func (n *node) believes(o *node, id string) federation.Verdict {
+func (n *node) believes(o *node, id string) livereport.Verdict {
 	return n.Verdict(o.ID, record.AgentID(o.ID, id))
 }
 

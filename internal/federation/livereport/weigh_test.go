@@ -1,4 +1,4 @@
-package federation_test
+package livereport_test
 
 import (
 	"fmt"
@@ -11,14 +11,15 @@ import (
 	"pgregory.net/rapid"
 
 	"agentsite/internal/federation"
+	"agentsite/internal/federation/livereport"
 	"agentsite/internal/record"
 )
 
 var weighed = time.Date(2026, time.November, 22, 12, 0, 0, 0, time.UTC)
 
 // voice is what the portal of that name says, so many minutes ago.
-func voice(name string, r record.Reach, minutes int, weight string) federation.Voice {
-	v := federation.Voice{Portal: record.PortalID("p1" + name), Host: name + ".example", Reach: r, At: weighed.Add(-time.Duration(minutes) * time.Minute)}
+func voice(name string, r record.Reach, minutes int, weight string) livereport.Report {
+	v := livereport.Report{Portal: record.PortalID("p1" + name), Host: name + ".example", Reach: r, At: weighed.Add(-time.Duration(minutes) * time.Minute)}
 	for w := range strings.FieldsSeq(weight) {
 		switch w {
 		case "own":
@@ -44,34 +45,34 @@ const (
 func TestWeigh(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		voices   []federation.Voice
+		voices   []livereport.Report
 		want     record.Reach
 		reason   string
 		disputed bool
 	}{
 		"nobody":                  {nil, 0, "No portal whose word counts here has been in contact with it.", false},
-		"only who does not count": {[]federation.Voice{voice("a", alive, 0, ""), voice("b", alive, 0, "")}, 0, "No portal whose word counts here has been in contact with it.", false},
-		"its portal":              {[]federation.Voice{voice("home", alive, 600, "home")}, alive, "Its portal says that it is alive.", false},
-		"who was there against all": {[]federation.Voice{voice("me", gone, 9, "own"), voice("home", alive, 0, "home proved"), voice("a", alive, 0, "pinned"), voice("b", alive, 0, "proved")},
+		"only who does not count": {[]livereport.Report{voice("a", alive, 0, ""), voice("b", alive, 0, "")}, 0, "No portal whose word counts here has been in contact with it.", false},
+		"its portal":              {[]livereport.Report{voice("home", alive, 600, "home")}, alive, "Its portal says that it is alive.", false},
+		"who was there against all": {[]livereport.Report{voice("me", gone, 9, "own"), voice("home", alive, 0, "home proved"), voice("a", alive, 0, "pinned"), voice("b", alive, 0, "proved")},
 			gone, "This portal could not reach it; its portal says that it is alive; 1 of 1 others reached it.", true},
-		"who was there long ago": {[]federation.Voice{voice("me", gone, 61, "own"), voice("home", alive, 300, "home")}, alive, "Its portal says that it is alive.", false},
-		"a pinned portal before its own": {[]federation.Voice{voice("pin", gone, 20, "pinned"), voice("home", alive, 1, "home")},
+		"who was there long ago": {[]livereport.Report{voice("me", gone, 61, "own"), voice("home", alive, 300, "home")}, alive, "Its portal says that it is alive.", false},
+		"a pinned portal before its own": {[]livereport.Report{voice("pin", gone, 20, "pinned"), voice("home", alive, 1, "home")},
 			gone, "pin.example, whose word counts here, could not reach it; its portal says that it is alive.", true},
-		"a pinned portal long ago": {[]federation.Voice{voice("pin", gone, 120, "pinned"), voice("home", alive, 1, "home")}, alive, "Its portal says that it is alive.", false},
-		"its portal and others against it": {[]federation.Voice{voice("home", alive, 1, "home"), voice("a", gone, 5, "proved"), voice("b", gone, 5, "proved"), voice("c", alive, 5, "proved")},
+		"a pinned portal long ago": {[]livereport.Report{voice("pin", gone, 120, "pinned"), voice("home", alive, 1, "home")}, alive, "Its portal says that it is alive.", false},
+		"its portal and others against it": {[]livereport.Report{voice("home", alive, 1, "home"), voice("a", gone, 5, "proved"), voice("b", gone, 5, "proved"), voice("c", alive, 5, "proved")},
 			alive, "Its portal says that it is alive; 2 of 3 others could not reach it.", true},
-		"others before nobody": {[]federation.Voice{voice("a", gone, 5, "proved"), voice("b", alive, 5, "proved"), voice("c", alive, 5, "proved")},
+		"others before nobody": {[]livereport.Report{voice("a", gone, 5, "proved"), voice("b", alive, 5, "proved"), voice("c", alive, 5, "proved")},
 			alive, "2 of 3 other portals reached it.", true},
-		"half of the others":   {[]federation.Voice{voice("a", gone, 5, "proved"), voice("b", alive, 50, "proved")}, alive, "1 of 2 other portals reached it.", true},
-		"one other":            {[]federation.Voice{voice("a", needs, 5, "proved")}, needs, "a.example was asked for a credential.", false},
-		"others of long ago":   {[]federation.Voice{voice("a", strict, 900, "proved")}, strict, "a.example got an answer in another protocol.", false},
-		"from the future":      {[]federation.Voice{voice("home", gone, -6, "home"), voice("a", alive, 1, "proved")}, alive, "a.example reached it.", false},
-		"a clock that is fast": {[]federation.Voice{voice("home", gone, -4, "home")}, gone, "Its portal says that it cannot be reached.", false},
-		"no state at all":      {[]federation.Voice{voice("home", 0, 1, "home"), voice("b", 9, 1, "home")}, 0, "No portal whose word counts here has been in contact with it.", false},
-		"of two words of one portal the newer": {[]federation.Voice{voice("home", gone, 1, "home"), voice("home", alive, 2, "home")},
+		"half of the others":   {[]livereport.Report{voice("a", gone, 5, "proved"), voice("b", alive, 50, "proved")}, alive, "1 of 2 other portals reached it.", true},
+		"one other":            {[]livereport.Report{voice("a", needs, 5, "proved")}, needs, "a.example was asked for a credential.", false},
+		"others of long ago":   {[]livereport.Report{voice("a", strict, 900, "proved")}, strict, "a.example got an answer in another protocol.", false},
+		"from the future":      {[]livereport.Report{voice("home", gone, -6, "home"), voice("a", alive, 1, "proved")}, alive, "a.example reached it.", false},
+		"a clock that is fast": {[]livereport.Report{voice("home", gone, -4, "home")}, gone, "Its portal says that it cannot be reached.", false},
+		"no state at all":      {[]livereport.Report{voice("home", 0, 1, "home"), voice("b", 9, 1, "home")}, 0, "No portal whose word counts here has been in contact with it.", false},
+		"of two words of one portal the newer": {[]livereport.Report{voice("home", gone, 1, "home"), voice("home", alive, 2, "home")},
 			gone, "Its portal says that it cannot be reached.", false},
 	} {
-		got := federation.Weigh(c.voices, weighed)
+		got := livereport.Weigh(c.voices, weighed)
 		if got.Reach != c.want || got.Reason != c.reason || got.Disputed != c.disputed {
 			t.Errorf("%s: %v, %q, disputed %v; want %v, %q, %v", name, got.Reach, got.Reason, got.Disputed, c.want, c.reason, c.disputed)
 		}
@@ -83,7 +84,7 @@ func TestWeigh(t *testing.T) {
 
 func TestWeigh_OneSiteHasOneVoice(t *testing.T) {
 	t.Parallel()
-	honest := []federation.Voice{voice("a", alive, 5, "proved"), voice("b", alive, 5, "proved")}
+	honest := []livereport.Report{voice("a", alive, 5, "proved"), voice("b", alive, 5, "proved")}
 	for name, hosts := range map[string]func(i int) string{
 		"names below one domain":  func(i int) string { return fmt.Sprintf("x%d.liar.co.uk", i) },
 		"ports of one host":       func(i int) string { return fmt.Sprintf("liar.net:%d", 1000+i) },
@@ -97,14 +98,14 @@ func TestWeigh_OneSiteHasOneVoice(t *testing.T) {
 			v.Host = hosts(i)
 			list = append(list, v)
 		}
-		if got := federation.Weigh(list, weighed); got.Reach != alive {
+		if got := livereport.Weigh(list, weighed); got.Reach != alive {
 			t.Errorf("%s outweigh two portals: %s", name, got.Reason)
 		}
 	}
 	// Those of the agent's own portal are no others at all.
 	v := voice("sock", alive, 0, "proved")
 	v.Host = "sock.home.example"
-	got := federation.Weigh([]federation.Voice{voice("home", alive, 1, "home"), v, voice("a", gone, 5, "proved")}, weighed)
+	got := livereport.Weigh([]livereport.Report{voice("home", alive, 1, "home"), v, voice("a", gone, 5, "proved")}, weighed)
 	if !strings.Contains(got.Reason, "could not reach it") || strings.Contains(got.Reason, "of 2") && !strings.Contains(got.Reason, "example") {
 		t.Error(got.Reason)
 	}
@@ -125,9 +126,9 @@ func TestSiteOf(t *testing.T) {
 
 // drawVoices are voices of distinct portals with any weight but own and home,
 // of which there is one each at most.
-func drawVoices(t *rapid.T) []federation.Voice {
+func drawVoices(t *rapid.T) []livereport.Report {
 	n := rapid.IntRange(0, 12).Draw(t, "n")
-	var list []federation.Voice
+	var list []livereport.Report
 	for i := range n {
 		weight := rapid.SampledFrom([]string{"", "proved", "proved", "pinned", "pinned proved"}).Draw(t, "weight")
 		list = append(list, voice(fmt.Sprint("v", i), drawReach(t), rapid.IntRange(0, 120).Draw(t, "minutes"), weight))
@@ -149,11 +150,11 @@ func TestWeigh_NewcomersChangeNothing(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		list := drawVoices(t)
-		before := federation.Weigh(list, weighed)
+		before := livereport.Weigh(list, weighed)
 		for i := range rapid.IntRange(1, 300).Draw(t, "liars") {
 			list = append(list, voice(fmt.Sprint("new", i), drawReach(t), 0, ""))
 		}
-		after := federation.Weigh(list, weighed)
+		after := livereport.Weigh(list, weighed)
 		if before.Reach != after.Reach || before.Reason != after.Reason || before.At != after.At || before.Disputed != after.Disputed {
 			t.Fatalf("%q became %q", before.Reason, after.Reason)
 		}
@@ -171,10 +172,10 @@ func TestWeigh_OrderChangesNothing(t *testing.T) {
 				list = append(list, v)
 			}
 		}
-		before := federation.Weigh(list, weighed)
+		before := livereport.Weigh(list, weighed)
 		rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1)).Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
-		after := federation.Weigh(list, weighed)
-		if before.Reach != after.Reach || before.Reason != after.Reason || !slices.Equal(before.Voices, after.Voices) {
+		after := livereport.Weigh(list, weighed)
+		if before.Reach != after.Reach || before.Reason != after.Reason || !slices.Equal(before.Reports, after.Reports) {
 			t.Fatalf("%+v became %+v", before, after)
 		}
 	})
@@ -183,9 +184,9 @@ func TestWeigh_OrderChangesNothing(t *testing.T) {
 func TestWeigh_OwnFreshWordDecides(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		list := slices.DeleteFunc(drawVoices(t), func(v federation.Voice) bool { return v.Own })
+		list := slices.DeleteFunc(drawVoices(t), func(v livereport.Report) bool { return v.Own })
 		mine := voice("me", drawReach(t), rapid.IntRange(0, 10).Draw(t, "ago"), "own")
-		if got := federation.Weigh(append(list, mine), weighed); got.Reach != mine.Reach || !got.At.Equal(mine.At) {
+		if got := livereport.Weigh(append(list, mine), weighed); got.Reach != mine.Reach || !got.At.Equal(mine.At) {
 			t.Fatalf("%v of %s", got.Reach, got.Reason)
 		}
 	})
@@ -200,10 +201,10 @@ func TestWeigh_IsMonotone(t *testing.T) {
 		if len(list) == 0 {
 			return
 		}
-		before := federation.Weigh(list, weighed)
+		before := livereport.Weigh(list, weighed)
 		i := rapid.IntRange(0, len(list)-1).Draw(t, "who")
 		list[i].Reach = record.Reach(rapid.IntRange(1, int(list[i].Reach)).Draw(t, "better"))
-		if after := federation.Weigh(list, weighed); after.Reach > before.Reach {
+		if after := livereport.Weigh(list, weighed); after.Reach > before.Reach {
 			t.Fatalf("%s became %s", before.Reason, after.Reason)
 		}
 	})
@@ -216,14 +217,14 @@ func TestWeigh_MinorityOfLiarsFails(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		truth := drawReach(t)
 		honest := rapid.IntRange(1, 8).Draw(t, "honest")
-		var list []federation.Voice
+		var list []livereport.Report
 		for i := range honest {
 			list = append(list, voice(fmt.Sprint("h", i), truth, rapid.IntRange(0, 60).Draw(t, "ago"), "proved"))
 		}
 		for i := range rapid.IntRange(0, honest-1).Draw(t, "liars") {
 			list = append(list, voice(fmt.Sprint("l", i), drawReach(t), 0, "proved"))
 		}
-		if got := federation.Weigh(list, weighed); got.Reach != truth {
+		if got := livereport.Weigh(list, weighed); got.Reach != truth {
 			t.Fatalf("%v: %s", got.Reach, got.Reason)
 		}
 	})
@@ -234,7 +235,7 @@ func TestWeigh_LeavesItsInputAlone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		list := drawVoices(t)
 		was := slices.Clone(list)
-		federation.Weigh(list, weighed)
+		livereport.Weigh(list, weighed)
 		if !slices.Equal(list, was) {
 			t.Fatal("the voices were changed")
 		}

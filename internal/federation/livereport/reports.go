@@ -1,4 +1,4 @@
-package federation
+package livereport
 
 import (
 	"sync"
@@ -10,7 +10,7 @@ import (
 // Voices holds the words of all portals about agents' liveness, packed as they
 // were signed: 12 bytes each. It forgets them when they expire. The zero value
 // is empty and ready; its methods are safe for concurrent use.
-type Voices struct {
+type Reports struct {
 	mu sync.RWMutex // guards the rest
 	// said is by subject, then by who says it, then by shard.
 	said map[record.PortalID]map[record.PortalID]map[string]spoken
@@ -42,7 +42,7 @@ const (
 // Room reports whether a record may come in beside what is held: it replaces
 // one, or its portal's quota is not used up. Only the record's slot and size
 // are looked at, so it can be asked before a signature.
-func (v *Voices) Room(r *record.Record, proved bool) bool {
+func (v *Reports) Room(r *record.Record, proved bool) bool {
 	l, ok := r.Body.(*record.Live)
 	if !ok {
 		return false
@@ -69,7 +69,7 @@ func aboutOthers(l *record.Live) int {
 
 // Put takes in a record that a Gate admitted. It returns the agents of whom it
 // says something else than the one before, and forgets nothing newer.
-func (v *Voices) Put(l *record.Live) (changed []record.AgentTag) {
+func (v *Reports) Put(l *record.Live) (changed []record.AgentTag) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.said == nil {
@@ -99,7 +99,7 @@ func (v *Voices) Put(l *record.Live) (changed []record.AgentTag) {
 }
 
 // count changes how many records a portal has; the caller holds mu.
-func (v *Voices) count(portal record.PortalID, about, by int) {
+func (v *Reports) count(portal record.PortalID, about, by int) {
 	n := v.records[portal]
 	if n[about] += by; n == [2]int{} {
 		delete(v.records, portal)
@@ -129,10 +129,10 @@ func differing(a, b record.Words) (out []record.AgentTag) {
 // and at most 64. What gives a voice weight is added by weigh, which returns
 // false for portals that are not listened to. The voice of the agent's own
 // portal is always among them.
-func (v *Voices) Of(subject record.PortalID, agent record.AgentTag, now time.Time, weigh func(*Voice) bool) []Voice {
+func (v *Reports) Of(subject record.PortalID, agent record.AgentTag, now time.Time, weigh func(*Report) bool) []Report {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
-	var out []Voice
+	var out []Report
 	said := v.said[subject]
 	hear := func(portal record.PortalID) {
 		if voice, ok := heard(said[portal], portal, agent, now.UnixMilli()); ok && weigh(&voice) {
@@ -164,7 +164,7 @@ func (v *Voices) Of(subject record.PortalID, agent record.AgentTag, now time.Tim
 }
 
 // heard returns the newest word of a portal's shards about an agent.
-func heard(shards map[string]spoken, portal record.PortalID, agent record.AgentTag, now int64) (out Voice, ok bool) {
+func heard(shards map[string]spoken, portal record.PortalID, agent record.AgentTag, now int64) (out Report, ok bool) {
 	for digits := range record.MaxShard + 1 {
 		s, held := shards[agent.Shard(digits)]
 		if !held || s.expires <= now {
@@ -173,7 +173,7 @@ func heard(shards map[string]spoken, portal record.PortalID, agent record.AgentT
 		w, said := s.words.Of(agent)
 		at := time.UnixMilli(s.issued).Add(-w.Ago)
 		if said && (!ok || at.After(out.At)) {
-			out, ok = Voice{Portal: portal, Reach: w.Reach, At: at, Called: w.Called}, true
+			out, ok = Report{Portal: portal, Reach: w.Reach, At: at, Called: w.Called}, true
 		}
 	}
 	return out, ok
@@ -181,7 +181,7 @@ func heard(shards map[string]spoken, portal record.PortalID, agent record.AgentT
 
 // Subject returns the portal that says most lately that it has an agent; empty
 // when none does. It is for agents with their own key, whose id tells no portal.
-func (v *Voices) Subject(agent record.AgentTag, now time.Time) (subject record.PortalID) {
+func (v *Reports) Subject(agent record.AgentTag, now time.Time) (subject record.PortalID) {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
 	var newest time.Time
@@ -194,7 +194,7 @@ func (v *Voices) Subject(agent record.AgentTag, now time.Time) (subject record.P
 }
 
 // Drop forgets what a portal said; it returns whose agents it spoke of.
-func (v *Voices) Drop(portal record.PortalID) (subjects []record.PortalID) {
+func (v *Reports) Drop(portal record.PortalID) (subjects []record.PortalID) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for subject, by := range v.said {
@@ -207,7 +207,7 @@ func (v *Voices) Drop(portal record.PortalID) (subjects []record.PortalID) {
 }
 
 // Sweep forgets what has expired by now.
-func (v *Voices) Sweep(now time.Time) {
+func (v *Reports) Sweep(now time.Time) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for subject, by := range v.said {
@@ -218,7 +218,7 @@ func (v *Voices) Sweep(now time.Time) {
 }
 
 // forget drops records of a portal about a subject; the caller holds mu.
-func (v *Voices) forget(subject, portal record.PortalID, which func(spoken) bool) {
+func (v *Reports) forget(subject, portal record.PortalID, which func(spoken) bool) {
 	by := v.said[subject]
 	about := 0
 	if subject != portal {

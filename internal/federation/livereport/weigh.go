@@ -1,4 +1,6 @@
-package federation
+// Package livereport keeps the signed reports of portals about the liveness of
+// agents, and weighs them against each other into one verdict.
+package livereport
 
 import (
 	"cmp"
@@ -6,11 +8,12 @@ import (
 	"slices"
 	"time"
 
+	"agentsite/internal/federation"
 	"agentsite/internal/record"
 )
 
 // Voice is what one portal's own exchanges showed of an agent.
-type Voice struct {
+type Report struct {
 	Portal record.PortalID
 	Host   string // of its origin
 	Reach  record.Reach
@@ -33,7 +36,7 @@ type Verdict struct {
 	Reason   string
 	Disputed bool
 	// Voices are all, those that count first, one of a portal.
-	Voices []Voice
+	Reports []Report
 }
 
 const (
@@ -63,10 +66,10 @@ const (
 //
 // The order of voices changes nothing. What is from the future counts as of
 // now, if it is within 5 minutes, else not.
-func Weigh(voices []Voice, now time.Time) Verdict {
+func Weigh(voices []Report, now time.Time) Verdict {
 	list := clean(voices, now)
-	var home *Voice
-	var trusted, others []Voice
+	var home *Report
+	var trusted, others []Report
 	for i, v := range list {
 		if v.Home {
 			home = &list[i]
@@ -79,8 +82,8 @@ func Weigh(voices []Voice, now time.Time) Verdict {
 		}
 	}
 	trusted, others = perSite(trusted, ""), perSite(others, homeSite(home))
-	out := Verdict{Voices: list}
-	decide := func(group []Voice) (ok bool) {
+	out := Verdict{Reports: list}
+	decide := func(group []Report) (ok bool) {
 		if len(group) == 0 {
 			return false
 		}
@@ -89,10 +92,10 @@ func Weigh(voices []Voice, now time.Time) Verdict {
 		out.say(group, v, home, others, now)
 		return true
 	}
-	own := slices.DeleteFunc(slices.Clone(trusted), func(v Voice) bool { return !v.Own || now.Sub(v.At) > ownFresh })
-	var there []Voice
+	own := slices.DeleteFunc(slices.Clone(trusted), func(v Report) bool { return !v.Own || now.Sub(v.At) > ownFresh })
+	var there []Report
 	if home != nil {
-		there = []Voice{*home}
+		there = []Report{*home}
 	}
 	_ = decide(own) || decide(fresh(trusted, now)) || decide(there) || decide(fresh(others, now)) || decide(trusted) || decide(others)
 	if out.Reach == 0 {
@@ -103,8 +106,8 @@ func Weigh(voices []Voice, now time.Time) Verdict {
 
 // clean drops what says nothing, leaves of each portal the newest word, and
 // puts what counts most first.
-func clean(voices []Voice, now time.Time) []Voice {
-	list := slices.DeleteFunc(slices.Clone(voices), func(v Voice) bool {
+func clean(voices []Report, now time.Time) []Report {
+	list := slices.DeleteFunc(slices.Clone(voices), func(v Report) bool {
 		return v.Reach < record.Alive || v.Reach > record.Unreachable || v.At.Sub(now) > 5*time.Minute || now.Sub(v.At) > wordLasts
 	})
 	for i := range list {
@@ -112,19 +115,19 @@ func clean(voices []Voice, now time.Time) []Voice {
 			list[i].At = now
 		}
 	}
-	slices.SortStableFunc(list, func(a, b Voice) int { return cmp.Or(cmp.Compare(a.Portal, b.Portal), newer(a, b)) })
-	list = slices.CompactFunc(list, func(a, b Voice) bool { return a.Portal == b.Portal })
-	slices.SortStableFunc(list, func(a, b Voice) int { return cmp.Or(cmp.Compare(rank(a), rank(b)), newer(a, b)) })
+	slices.SortStableFunc(list, func(a, b Report) int { return cmp.Or(cmp.Compare(a.Portal, b.Portal), newer(a, b)) })
+	list = slices.CompactFunc(list, func(a, b Report) bool { return a.Portal == b.Portal })
+	slices.SortStableFunc(list, func(a, b Report) int { return cmp.Or(cmp.Compare(rank(a), rank(b)), newer(a, b)) })
 	return list
 }
 
 // newer orders by time, newest first, and never calls two voices equal that
 // differ in anything that counts.
-func newer(a, b Voice) int {
+func newer(a, b Report) int {
 	return cmp.Or(b.At.Compare(a.At), cmp.Compare(a.Reach, b.Reach), cmp.Compare(rank(a), rank(b)), cmp.Compare(a.Portal, b.Portal), cmp.Compare(a.Host, b.Host))
 }
 
-func rank(v Voice) int {
+func rank(v Report) int {
 	switch {
 	case v.Own:
 		return 0
@@ -138,39 +141,39 @@ func rank(v Voice) int {
 	return 4
 }
 
-func homeSite(home *Voice) string {
+func homeSite(home *Report) string {
 	if home == nil {
 		return ""
 	}
-	return SiteOf(home.Host)
+	return federation.SiteOf(home.Host)
 }
 
 // perSite leaves one voice of a site, the newest, and none of except.
-func perSite(group []Voice, except string) []Voice {
+func perSite(group []Report, except string) []Report {
 	slices.SortStableFunc(group, newer)
 	seen := map[string]bool{except: except != ""}
-	return slices.DeleteFunc(group, func(v Voice) bool {
-		site := SiteOf(v.Host)
+	return slices.DeleteFunc(group, func(v Report) bool {
+		site := federation.SiteOf(v.Host)
 		drop := seen[site]
 		seen[site] = true
 		return drop
 	})
 }
 
-func fresh(group []Voice, now time.Time) []Voice {
-	return slices.DeleteFunc(slices.Clone(group), func(v Voice) bool { return now.Sub(v.At) > wordFresh })
+func fresh(group []Report, now time.Time) []Report {
+	return slices.DeleteFunc(slices.Clone(group), func(v Report) bool { return now.Sub(v.At) > wordFresh })
 }
 
 // median returns the newest word of the median state; group is not empty.
-func median(group []Voice) Voice {
+func median(group []Report) Report {
 	group = slices.Clone(group)
-	slices.SortStableFunc(group, func(a, b Voice) int { return cmp.Or(cmp.Compare(a.Reach, b.Reach), newer(a, b)) })
+	slices.SortStableFunc(group, func(a, b Report) int { return cmp.Or(cmp.Compare(a.Reach, b.Reach), newer(a, b)) })
 	state := group[(len(group)-1)/2].Reach
-	return group[slices.IndexFunc(group, func(v Voice) bool { return v.Reach == state })]
+	return group[slices.IndexFunc(group, func(v Report) bool { return v.Reach == state })]
 }
 
 // say writes the reason: who decided, and who says otherwise.
-func (out *Verdict) say(group []Voice, v Voice, home *Voice, others []Voice, now time.Time) {
+func (out *Verdict) say(group []Report, v Report, home *Report, others []Report, now time.Time) {
 	n := 0
 	for _, w := range group {
 		if w.Reach == v.Reach {
