@@ -100,8 +100,7 @@ func (s settings) modelName() string {
 	return s.llm.Name
 }
 
-// probing is on whose behalf the portal looks at an endpoint by itself: an
-// endpoint may answer nothing that is not signed.
+// probing signs probes, because an endpoint may refuse unsigned requests.
 var probing = task.Behalf{Kind: "probe"}
 
 // probers asks agents of each kind whether they are there.

@@ -38,8 +38,7 @@ type standing interface {
 	Changed() <-chan struct{}
 }
 
-// crossing is the calls between this portal and others: who asks here, and
-// where people here ask.
+// crossing is the calls between this portal and others, in and out.
 type crossing struct {
 	guard    verifier
 	peers    standing

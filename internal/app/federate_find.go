@@ -44,8 +44,7 @@ func (f *federated) search() {
 	f.run = append(f.run, f.searcher.Run)
 }
 
-// wider asks portals that are not wholly held; nil for a portal that keeps to
-// itself.
+// wider returns the remote search, nil for a portal without a network.
 func (f *federated) wider() hub.Wider {
 	if f == nil {
 		return nil

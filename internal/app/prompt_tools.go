@@ -13,9 +13,8 @@ import (
 	"agentsite/internal/task"
 )
 
-// promptTools offers the tools of mcp agents to prompt agents, with the right
-// of the prompt agent's owner: who calls a prompt agent can do through it what
-// its owner set it up to do, and nothing else.
+// promptTools offers the tools of mcp agents to prompt agents, with the rights
+// of the prompt agent's owner, whoever the caller is.
 type promptTools struct {
 	portal *Portal
 	mcp    *mcp.Driver
@@ -58,9 +57,8 @@ func (t trier) Try(ctx context.Context, actor ident.Actor, a hub.Agent, secret, 
 	return t.Trier.Try(context.WithValue(ctx, triedBy{}, actor), actor, a, secret, text)
 }
 
-// owner is in whose right an agent uses tools: of one that is tried before it
-// is registered, who tries it. Whatever else is not there any more uses
-// nothing.
+// owner returns the actor whose rights an agent uses for tools: its owner, or
+// before registration the person who tries it.
 func (t promptTools) owner(ctx context.Context, call task.Call) (ident.Actor, error) {
 	a, err := t.portal.db.AgentByID(ctx, call.Agent.ID)
 	if fault.Is(err, fault.NotFound) {
