@@ -9,7 +9,7 @@ import (
 // at at all. It comes before anything of the request is read. Rules are about the
 // whole address, limits count an IPv6 client as its /64.
 func (g *Guard) Arrive(addr string) (err error) {
-	defer func() { g.note(err) }()
+	defer func() { g.countRefusal(err) }()
 	a, parsed := netip.ParseAddr(addr)
 	if parsed == nil {
 		a = a.Unmap().WithZone("")
@@ -58,7 +58,7 @@ func (g *Guard) unlimited(addr string) bool {
 }
 
 // fake counts a signature that does not hold against where it came from.
-func (g *Guard) fake(addr string) {
+func (g *Guard) chargeFake(addr string) {
 	a, _ := netip.ParseAddr(addr)
 	g.addrs.ChargeUpTo(counted(a.Unmap().WithZone(""), addr), fakeCost)
 }

@@ -39,7 +39,7 @@ func ParseOnBehalfOf(s string) (OnBehalfOf, error) {
 			return bad("a member has no value, or comes twice")
 		}
 		seen[name] = true
-		value, after, ok := value(rest)
+		value, after, ok := readValue(rest)
 		if !ok {
 			return bad("a value cannot be read")
 		}
@@ -67,7 +67,7 @@ func ParseOnBehalfOf(s string) (OnBehalfOf, error) {
 
 // value reads a token or a quoted string of characters that show, and what
 // comes after it.
-func value(s string) (v, after string, ok bool) {
+func readValue(s string) (v, after string, ok bool) {
 	quoted := strings.HasPrefix(s, `"`)
 	var b strings.Builder
 	i := 0

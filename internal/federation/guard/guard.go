@@ -127,7 +127,7 @@ func New(ctx context.Context, cfg Config) (*Guard, error) {
 	}
 	return &Guard{cfg: cfg, started: started, used: u, near: strings.HasPrefix(cfg.Self.Origin(), "http:"),
 		addrs: limit.New(time.Second/addrPerSecond, 2*addrPerSecond, maxAddrs), hellos: limit.New(helloEvery, helloBurst, maxAddrs), portals: limit.New(time.Second, burst, maxPortals), strangers: limit.New(strangerEvery, strangerBurst, 1),
-		target: target(cfg.Self.Origin()), checks: newChecks(), places: newPlaces()}, nil
+		target: targetOf(cfg.Self.Origin()), checks: newChecks(), places: newPlaces()}, nil
 }
 
 // Run keeps what must survive until ctx ends.
@@ -144,28 +144,28 @@ type ReadBody func(asker Asker) ([]byte, error)
 // the database and of read.
 func (g *Guard) Verify(r *http.Request, addr string, read ReadBody) (asker Asker, body []byte, done func(), err error) {
 	defer func() {
-		if g.note(err); err == nil {
+		if g.countRefusal(err); err == nil {
 			g.verified.Add(1)
 		}
 	}()
 	ctx, now := r.Context(), clock.Now()
-	if err := g.network(r); err != nil {
+	if err := g.checkNetwork(r); err != nil {
 		return asker, nil, nil, err
 	}
-	sig, id, key, err := split(r.Header)
+	sig, id, key, err := readSigner(r.Header)
 	if err != nil {
 		return asker, nil, nil, err
 	}
-	card, err := g.card(ctx, id)
+	card, err := g.currentCard(ctx, id)
 	if err != nil {
 		return asker, nil, nil, err
 	}
 	id = card.Portal // the other is a piece of the header, which counters would keep whole
 	d := g.cfg.Registry.Decide(ctx, id, "")
-	if err := g.kept(d); err != nil {
+	if err := g.refuseKept(d); err != nil {
 		return asker, nil, nil, err
 	}
-	pub, err := g.check(r, sig, card, now)
+	pub, err := g.checkSignature(r, sig, card, now)
 	if err != nil {
 		return asker, nil, nil, err
 	}
@@ -179,10 +179,10 @@ func (g *Guard) Verify(r *http.Request, addr string, read ReadBody) (asker Asker
 	if wait := g.portals.Wait(string(id), every); wait > 0 {
 		return asker, nil, nil, tooMany(wait)
 	}
-	if g.used.has(mark(sig.KeyID, sig.Nonce)) {
-		return asker, nil, nil, replayed()
+	if g.used.has(nonceKey(sig.KeyID, sig.Nonce)) {
+		return asker, nil, nil, refuseReplayed()
 	}
-	if err := g.holds(r, sig, pub, addr, d.Unproved); err != nil {
+	if err := g.verifySignature(r, sig, pub, addr, d.Unproved); err != nil {
 		return asker, nil, nil, err
 	}
 	if wait, ok := g.portals.AllowRate(string(id), every, burst*rate); !ok {
@@ -191,7 +191,7 @@ func (g *Guard) Verify(r *http.Request, addr string, read ReadBody) (asker Asker
 	if done, err = g.places.enter(id, d.Unproved); err != nil {
 		return asker, nil, nil, err
 	}
-	asker = Asker{Portal: id, Key: key, Card: card, Decision: d, For: field(r, ForField), Hops: field(r, HopsField), Budget: field(r, BudgetField)}
+	asker = Asker{Portal: id, Key: key, Card: card, Decision: d, For: signedField(r, ForField), Hops: signedField(r, HopsField), Budget: signedField(r, BudgetField)}
 	if body, err = read(asker); err == nil {
 		if err = sig.VerifyBody(r.Header, body); err != nil {
 			err = refusalOf(err)
@@ -199,7 +199,7 @@ func (g *Guard) Verify(r *http.Request, addr string, read ReadBody) (asker Asker
 	}
 	// After the limit: nobody fills up what is remembered for all.
 	if err == nil {
-		err = g.once(ctx, sig.Params, now)
+		err = g.refuseReplay(ctx, sig.Params, now)
 	}
 	if err != nil {
 		done()
@@ -211,7 +211,7 @@ func (g *Guard) Verify(r *http.Request, addr string, read ReadBody) (asker Asker
 
 // field is a header field that was signed, its lines together as in the base of
 // the signature.
-func field(r *http.Request, name string) string {
+func signedField(r *http.Request, name string) string {
 	if v := r.Header[name]; len(v) == 1 {
 		return v[0]
 	}
@@ -219,7 +219,7 @@ func field(r *http.Request, name string) string {
 }
 
 // kept says what keeps a portal out.
-func (g *Guard) kept(d federation.Decision) error {
+func (g *Guard) refuseKept(d federation.Decision) error {
 	if d.In {
 		return nil
 	}
@@ -236,7 +236,7 @@ func (g *Guard) kept(d federation.Decision) error {
 }
 
 // network compares the name of the network, which every request carries.
-func (g *Guard) network(r *http.Request) error {
+func (g *Guard) checkNetwork(r *http.Request) error {
 	switch name := r.Header.Get(NetworkField); name {
 	case g.cfg.Self.Network():
 		return nil
@@ -248,7 +248,7 @@ func (g *Guard) network(r *http.Request) error {
 }
 
 // split reads whom a signature names, without believing it.
-func split(h http.Header) (*httpsig.Signature, record.PortalID, record.KeyID, error) {
+func readSigner(h http.Header) (*httpsig.Signature, record.PortalID, record.KeyID, error) {
 	sig, err := httpsig.Read(h, SignatureTag)
 	if err != nil {
 		return nil, "", "", refusalOf(err)
@@ -261,7 +261,7 @@ func split(h http.Header) (*httpsig.Signature, record.PortalID, record.KeyID, er
 }
 
 // card returns the current card of a portal.
-func (g *Guard) card(ctx context.Context, id record.PortalID) (*record.Card, error) {
+func (g *Guard) currentCard(ctx context.Context, id record.PortalID) (*record.Card, error) {
 	c, s, err := g.cfg.Gate.Current(ctx, id)
 	if err != nil {
 		return nil, err
@@ -283,7 +283,7 @@ var covered = httpsig.Components("@method", "@authority", "@path", "@query", str
 
 // check looks at all that a signature says of itself, and returns the key of the
 // card that it has to hold by. It is cheap.
-func (g *Guard) check(r *http.Request, sig *httpsig.Signature, card *record.Card, now time.Time) (ed25519.PublicKey, error) {
+func (g *Guard) checkSignature(r *http.Request, sig *httpsig.Signature, card *record.Card, now time.Time) (ed25519.PublicKey, error) {
 	need := covered
 	also := func(name string) {
 		need = append(need[:len(need):len(need)], httpsig.Component{Name: name})
@@ -325,7 +325,7 @@ func (g *Guard) check(r *http.Request, sig *httpsig.Signature, card *record.Card
 
 // holds verifies a signature, among as many as are verified at once. Whether it
 // is used for the first time is for once.
-func (g *Guard) holds(r *http.Request, sig *httpsig.Signature, pub ed25519.PublicKey, addr string, unproved bool) error {
+func (g *Guard) verifySignature(r *http.Request, sig *httpsig.Signature, pub ed25519.PublicKey, addr string, unproved bool) error {
 	done, err := g.checks.enter(r.Context(), unproved)
 	if err != nil {
 		return err
@@ -333,20 +333,20 @@ func (g *Guard) holds(r *http.Request, sig *httpsig.Signature, pub ed25519.Publi
 	err = sig.Verify(r, g.target, pub)
 	done()
 	if err != nil {
-		g.fake(addr)
+		g.chargeFake(addr)
 		return refusalOf(err)
 	}
 	return nil
 }
 
 // once refuses a signature that was used before.
-func (g *Guard) once(ctx context.Context, p httpsig.Params, now time.Time) error {
+func (g *Guard) refuseReplay(ctx context.Context, p httpsig.Params, now time.Time) error {
 	until := p.Expires.Add(SignatureLife + time.Second)
-	switch g.used.first(mark(p.KeyID, p.Nonce), until, now) {
+	switch g.used.first(nonceKey(p.KeyID, p.Nonce), until, now) {
 	case noRoom:
 		return federation.RefuseFor(federation.ReasonBusy, SignatureLife, "Too many requests were made of late. Ask again later.")
 	case usedBefore:
-		return replayed()
+		return refuseReplayed()
 	case usedPerhaps:
 		return federation.Refuse(federation.ReasonClock, "This portal's clock was set back, and it cannot tell whether the request was used before. Ask again later.")
 	}
@@ -357,7 +357,7 @@ func (g *Guard) once(ctx context.Context, p httpsig.Params, now time.Time) error
 	return nil
 }
 
-func replayed() error {
+func refuseReplayed() error {
 	return federation.Refuse(federation.ReasonReplayed, "The nonce was used before. Sign the request again, with another one.")
 }
 
@@ -391,18 +391,18 @@ func validNonce(s string) bool {
 func refusalOf(err error) error {
 	switch {
 	case errors.Is(err, httpsig.ErrNone), errors.Is(err, httpsig.ErrMalformed), errors.Is(err, httpsig.ErrCoverage):
-		return federation.Refuse(federation.ReasonUnsigned, "%s. Sign it as docs/design/peering.md says.", sentence(err))
+		return federation.Refuse(federation.ReasonUnsigned, "%s. Sign it as docs/design/peering.md says.", sentenceOf(err))
 	case errors.Is(err, httpsig.ErrTime):
-		return federation.Refuse(federation.ReasonClock, "%s.", sentence(err))
+		return federation.Refuse(federation.ReasonClock, "%s.", sentenceOf(err))
 	case errors.Is(err, httpsig.ErrKey):
 		return federation.Refuse(federation.ReasonUnknown, "The card that is known here does not list the key, or not for now. Say hello with a newer card.")
 	case errors.Is(err, httpsig.ErrSignature):
-		return federation.Refuse(federation.ReasonSignature, "%s.", sentence(err))
+		return federation.Refuse(federation.ReasonSignature, "%s.", sentenceOf(err))
 	}
 	return err
 }
 
-func sentence(err error) string {
+func sentenceOf(err error) string {
 	s := err.Error()
 	return strings.ToUpper(s[:1]) + s[1:]
 }

@@ -23,12 +23,12 @@ func (g *Guard) ArriveNew(addr string) error {
 // admitted when the signature holds.
 func (g *Guard) Hello(r *http.Request, body, card []byte, addr string) (asker Asker, done func(), err error) {
 	ctx, now := r.Context(), clock.Now()
-	if err := g.network(r); err != nil {
+	if err := g.checkNetwork(r); err != nil {
 		return asker, nil, err
 	}
 	c, err := record.OpenCard(g.cfg.Self.Network(), card, now)
 	if err != nil {
-		return asker, nil, admission(err)
+		return asker, nil, refuseAdmission(err)
 	}
 	if c.Portal == g.cfg.Self.ID() {
 		return asker, nil, federation.Refuse(federation.ReasonDenied, "This is the very portal whose card you send. Is another one running with a copy of its keys?")
@@ -36,7 +36,7 @@ func (g *Guard) Hello(r *http.Request, body, card []byte, addr string) (asker As
 	if c.Origin == g.cfg.Self.Origin() {
 		return asker, nil, federation.Refuse(federation.ReasonDenied, "%s is where this portal is. Say hello with a card of where you are.", c.Origin)
 	}
-	sig, id, key, err := split(r.Header)
+	sig, id, key, err := readSigner(r.Header)
 	if err != nil {
 		return asker, nil, err
 	}
@@ -45,11 +45,11 @@ func (g *Guard) Hello(r *http.Request, body, card []byte, addr string) (asker As
 	}
 	d := g.cfg.Registry.Decide(ctx, id, c.Origin)
 	if !d.In && d.State != federation.Pending {
-		return asker, nil, g.kept(d)
+		return asker, nil, g.refuseKept(d)
 	}
-	pub, err := g.check(r, sig, c, now)
+	pub, err := g.checkSignature(r, sig, c, now)
 	if err == nil {
-		err = g.holds(r, sig, pub, addr, d.Unproved)
+		err = g.verifySignature(r, sig, pub, addr, d.Unproved)
 	}
 	if err != nil {
 		return asker, nil, err
@@ -57,7 +57,7 @@ func (g *Guard) Hello(r *http.Request, body, card []byte, addr string) (asker As
 	if err := sig.VerifyBody(r.Header, body); err != nil {
 		return asker, nil, refusalOf(err)
 	}
-	if err := g.once(ctx, sig.Params, now); err != nil {
+	if err := g.refuseReplay(ctx, sig.Params, now); err != nil {
 		return asker, nil, err
 	}
 	if done, err = g.places.enter(id, d.Unproved); err != nil {
@@ -78,7 +78,7 @@ func (g *Guard) Hello(r *http.Request, body, card []byte, addr string) (asker As
 	}
 	if _, _, err := g.cfg.Gate.Admit(ctx, card, now); err != nil {
 		done()
-		return asker, nil, admission(err)
+		return asker, nil, refuseAdmission(err)
 	}
 	if !proved {
 		g.cfg.Registry.Learned(c, false)
@@ -88,7 +88,7 @@ func (g *Guard) Hello(r *http.Request, body, card []byte, addr string) (asker As
 }
 
 // admission is why a card is not admitted, in the words of the wire.
-func admission(err error) error {
+func refuseAdmission(err error) error {
 	switch record.ReasonOf(err) {
 	case "":
 		return err

@@ -82,7 +82,7 @@ func newUsed(ctx context.Context, disk NonceStore, log *slog.Logger) (u *used, c
 }
 
 // mark names a nonce of a key.
-func mark(keyID, nonce string) [16]byte {
+func nonceKey(keyID, nonce string) [16]byte {
 	b := make([]byte, 0, 160)
 	b = append(append(append(b, keyID...), 0), nonce...)
 	sum := sha256.Sum256(b)

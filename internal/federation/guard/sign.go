@@ -33,7 +33,7 @@ func SignRequest(r *http.Request, self federation.Signer, nonce string, now time
 }
 
 // target is what requests to an origin are addressed to.
-func target(origin string) httpsig.Target {
+func targetOf(origin string) httpsig.Target {
 	u, err := url.Parse(origin)
 	if err != nil {
 		return httpsig.Target{}

@@ -27,7 +27,7 @@ func (g *Guard) Tally() Tally {
 }
 
 // note counts a refusal, nothing for nil.
-func (g *Guard) note(err error) {
+func (g *Guard) countRefusal(err error) {
 	if err == nil {
 		return
 	}
