@@ -56,6 +56,8 @@ var may = map[string][]string{
 	"internal/federation/guard": with(leaves, "internal/record", "internal/ident/httpsig", "internal/federation"),
 	// It groups portals by their site.
 	"internal/federation/livereport": with(leaves, "internal/record", "internal/federation"),
+	// It decides which records other portals may see.
+	"internal/federation/archive": with(leaves, "internal/record", "internal/federation"),
 	// It looks at what the services know, and is one of none.
 	"internal/doctor": with(leaves, "internal/hub", "internal/record", "internal/federation"),
 	"internal/task":   leaves,
@@ -77,10 +79,10 @@ var may = map[string][]string{
 	"store/sqlite":        {"internal/fault", "migrations"},
 	"agentruntime":        inner,
 	"agentruntime/remote": with(inner, "internal/federation/guard"),
-	"peering":             with(inner, "internal/federation/guard"),
-	"peering/replication": with(leaves, "internal/record", "internal/federation"),
-	"peering/answer":      with(leaves, "internal/hub", "internal/record", "internal/federation"),
-	"peering/search":      with(leaves, "internal/hub", "internal/index/bm25", "internal/record", "internal/federation"),
+	"peering":             with(inner, "internal/federation/archive", "internal/federation/guard"),
+	"peering/replication": with(leaves, "internal/record", "internal/federation", "internal/federation/archive"),
+	"peering/answer":      with(leaves, "internal/hub", "internal/record", "internal/federation", "internal/federation/archive"),
+	"peering/search":      with(leaves, "internal/hub", "internal/index/bm25", "internal/record", "internal/federation", "internal/federation/archive"),
 	"peering/catalog":     with(leaves, "internal/hub", "internal/record", "internal/federation"),
 	"peering/live":        with(inner, "internal/federation/livereport"),
 	"peering/client":      with(leaves, "internal/ident/httpsig", "internal/record", "internal/federation", "internal/federation/guard"),
@@ -89,7 +91,7 @@ var may = map[string][]string{
 	"peering/gossip": with(leaves, "internal/record"),
 	// Operators ask in the browser what doctor would say.
 	"handlers":         with(inner, "internal/doctor", "templates", "static", "docs"),
-	"handlers/peer":    with(inner, "internal/federation/guard"),
+	"handlers/peer":    with(inner, "internal/federation/archive", "internal/federation/guard"),
 	"handlers/request": with(leaves, "internal/account", "internal/task"),
 	"handlers/respond": with(leaves, "internal/chat", "internal/task"),
 	"web":              with(leaves, "handlers"),

@@ -4,7 +4,7 @@ const (
 	guard    = "internal/federation/guard/guard.go"
 	hello    = "internal/federation/guard/hello.go"
 	told     = "internal/federation/told.go"
-	trees    = "internal/federation/trees.go"
+	trees    = "internal/federation/archive/trees.go"
 	behalf   = "internal/federation/guard/behalf.go"
 	sig      = "internal/ident/httpsig/httpsig.go"
 	gate     = "internal/record/gate.go"
@@ -83,7 +83,7 @@ var checks = []check{
 	{"record: expired", []change{not(timely, "case r.Expires <= now:")}},
 	{"record: of the future", []change{not(timely, "case r.Issued > now+maxSkew:")}},
 	{"record: life", []change{not(timely, "if life := r.Expires - r.Issued; life > r.maxLife() {")}},
-	{"head: expired", []change{{"internal/federation/archive.go", "!ok || head.Expires <= clock.Now().UnixMilli()", "!ok || !OFF && head.Expires <= clock.Now().UnixMilli()"}}},
+	{"head: expired", []change{{"internal/federation/archive/archive.go", "!ok || head.Expires <= clock.Now().UnixMilli()", "!ok || !OFF && head.Expires <= clock.Now().UnixMilli()"}}},
 	{"head: of the right type", []change{not(heads, "case claim.Type != record.TypeHead:"), {heads, "	if !ok {\n		return &record.Refused", "	if !ok && OFF {\n		return nil\n	}\n	if !ok {\n		return &record.Refused"}}},
 	{"head: count and root", []change{{headFile, "f.Field((h.Count == 0) == (h.Root == emptyRoot),", "f.Field(OFF || (h.Count == 0) == (h.Root == emptyRoot),"}}},
 	{"head: of this portal", []change{not(heads, "case portal == s.own:")}},

@@ -10,6 +10,7 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"agentsite/internal/federation"
+	"agentsite/internal/federation/archive"
 	"agentsite/internal/federation/guard"
 	"agentsite/internal/limit"
 	"agentsite/internal/record"
@@ -34,14 +35,14 @@ const (
 // heads/hint, portals/{id}/… and agents/…. Create it with NewRecords; it is
 // safe for concurrent use.
 type Records struct {
-	archive  *federation.Archive
+	archive  *archive.Archive
 	listener federation.Listener
 	bytes    *limit.Keyed // in KiB
 }
 
 // NewRecords returns what answers from an archive and tells a listener what
 // others say.
-func NewRecords(archive *federation.Archive, listener federation.Listener) *Records {
+func NewRecords(archive *archive.Archive, listener federation.Listener) *Records {
 	return &Records{archive, listener, limit.New(time.Minute/(maxLogBytes>>10), maxLogBytes>>10, maxCounted)}
 }
 
@@ -136,7 +137,7 @@ func (s *Records) log(ctx context.Context, from guard.Asker, r *http.Request, _ 
 	if err != nil {
 		return nil, err
 	}
-	return s.page(from, func() (*federation.Page, error) {
+	return s.page(from, func() (*archive.Page, error) {
 		return s.archive.Log(ctx, portalOf(r, "id"), epoch, after, int(most))
 	})
 }
@@ -152,7 +153,7 @@ func (s *Records) leaves(ctx context.Context, from guard.Asker, r *http.Request,
 	if err != nil {
 		return nil, err
 	}
-	return s.page(from, func() (*federation.Page, error) {
+	return s.page(from, func() (*archive.Page, error) {
 		return s.archive.Leaves(ctx, portalOf(r, "id"), first, int(most))
 	})
 }
@@ -168,12 +169,12 @@ func (s *Records) fetch(ctx context.Context, from guard.Asker, r *http.Request, 
 			return nil, malformed("key is one of an agent, 43 characters of base64url.")
 		}
 	}
-	return s.page(from, func() (*federation.Page, error) { return s.archive.Fetch(ctx, portalOf(r, "id"), keys) })
+	return s.page(from, func() (*archive.Page, error) { return s.archive.Fetch(ctx, portalOf(r, "id"), keys) })
 }
 
 // page answers with a page as lines, as long as the portal has not had too many
 // bytes.
-func (s *Records) page(from guard.Asker, page func() (*federation.Page, error)) (any, error) {
+func (s *Records) page(from guard.Asker, page func() (*archive.Page, error)) (any, error) {
 	tooMuch := func(wait time.Duration) error {
 		return federation.RefuseFor(federation.ReasonLimit, max(wait, time.Second), "Your portal gets at most %d MiB of logs a minute. Go on after a while, or ask others.", maxLogBytes>>20)
 	}

@@ -12,6 +12,7 @@ import (
 	"agentsite/handlers/peer"
 	"agentsite/internal/egress"
 	"agentsite/internal/federation"
+	"agentsite/internal/federation/archive"
 	"agentsite/internal/federation/guard"
 	"agentsite/internal/ident"
 	"agentsite/internal/record"
@@ -40,7 +41,7 @@ type federated struct {
 	ask     *egress.Client // for answers that are read whole
 	stream  *egress.Client // for calls of agents
 	tiers   *federation.Tiers
-	archive *federation.Archive
+	archive *archive.Archive
 	// summaries are what portals say of themselves in short.
 	summaries *catalog.Summaries
 	live      *livePart

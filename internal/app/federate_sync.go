@@ -2,7 +2,7 @@ package app
 
 import (
 	"agentsite/handlers/peer"
-	"agentsite/internal/federation"
+	"agentsite/internal/federation/archive"
 	"agentsite/internal/record"
 	"agentsite/peering/replication"
 )
@@ -10,14 +10,14 @@ import (
 // follow makes the portal keep what others sign, hand it on, and tell them of
 // its own. It comes after find, whose catalog is told of what is held.
 func (f *federated) follow() error {
-	trees := federation.NewTrees(f.p.replica)
+	trees := archive.NewTrees(f.p.replica)
 	var err error
 	f.syncer, err = replication.New(replication.Config{Self: f.self, Caller: f.client, Replica: f.p.replica, Registry: f.peers, Trees: trees,
 		Directory: f.catalog, News: f.peers.Changed, Tiers: f.tiers, Summaries: f.summaries, Ahead: f.ahead, OwnCard: f.self.Saw, Log: f.p.log})
 	if err != nil {
 		return err
 	}
-	f.archive = federation.NewArchive(f.p.set.network, f.id, f.p.replica, f.peers, trees)
+	f.archive = archive.New(f.p.set.network, f.id, f.p.replica, f.peers, trees)
 	peer.NewRecords(f.archive, f.syncer).Routes(f.door)
 	f.led = func([]byte) { f.syncer.Published() }
 	f.run = append(f.run, f.syncer.Run)

@@ -8,6 +8,7 @@ import (
 
 	"agentsite/internal/fault"
 	"agentsite/internal/federation"
+	"agentsite/internal/federation/archive"
 	"agentsite/internal/hub"
 	"agentsite/internal/record"
 	"agentsite/peering/translate"
@@ -22,11 +23,11 @@ const (
 	indexedWider = 3
 )
 
-// Prover shows that portals list agents: federation.Archive. What may not be
+// Prover shows that portals list agents: archive.Archive. What may not be
 // shown is a NotFound fault, a log that is just being taken in an Unavailable one.
 type Prover interface {
 	Head(ctx context.Context, portal record.PortalID) (federation.Told, *record.Head, error)
-	Prove(ctx context.Context, portal record.PortalID, agentID string) (*federation.Proven, error)
+	Prove(ctx context.Context, portal record.PortalID, agentID string) (*archive.Proven, error)
 }
 
 // hitOf is an agent of a portal, by its key.

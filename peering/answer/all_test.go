@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"agentsite/internal/federation"
+	"agentsite/internal/federation/archive"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
 	"agentsite/internal/record"
@@ -26,13 +27,13 @@ func newAnswering(t *testing.T) *answering {
 	n.tier = record.TierIndex
 	self := n.join("self", true)
 	self.list("nothing") // of which its own directory knows nothing
-	trees := federation.NewTrees(n.replica)
+	trees := archive.NewTrees(n.replica)
 	return &answering{n, self, &answer.Answerer{Self: self.ID, Host: "self.example", Network: recordtest.Network, Replica: n.replica,
 		Prove: func(_ context.Context, _ record.PortalID, key record.Hash) *record.Proof { return self.tree.Prove(key) },
 		Search: func(ctx context.Context, q hub.Query) (hub.Page, error) {
 			return n.hub.Search(ctx, ident.Actor{Kind: ident.Guest}, q)
 		},
-		Tier: func() string { return n.tier }, Archive: federation.NewArchive(recordtest.Network, self.ID, n.replica, n.registry, trees)}}
+		Tier: func() string { return n.tier }, Archive: archive.New(recordtest.Network, self.ID, n.replica, n.registry, trees)}}
 }
 
 // ask returns how many agents of each portal are in an answer, and that answer.

@@ -10,6 +10,7 @@ import (
 
 	"agentsite/internal/clock"
 	"agentsite/internal/federation"
+	"agentsite/internal/federation/archive"
 	"agentsite/internal/hub"
 	"agentsite/internal/record"
 	"agentsite/internal/testing/recordtest"
@@ -299,25 +300,25 @@ func TestSearcher_OpensThroughAnIndexWhatIsSilent(t *testing.T) {
 		if !opens("one@down.example") || time.Since(began) > 2*time.Minute+100*time.Millisecond {
 			t.Error("who is known not to answer is waited for:", time.Since(began)-2*time.Minute)
 		}
-		for name, bend := range map[string]func(p *federation.Proven){
-			"altered":  func(p *federation.Proven) { p.Record = recordtest.Bent(p.Record) },
-			"no proof": func(p *federation.Proven) { p.Proof = nil },
-			"the index's own instead": func(p *federation.Proven) {
+		for name, bend := range map[string]func(p *archive.Proven){
+			"altered":  func(p *archive.Proven) { p.Record = recordtest.Bent(p.Record) },
+			"no proof": func(p *archive.Proven) { p.Proof = nil },
+			"the index's own instead": func(p *archive.Proven) {
 				h := index.hit(w, index.records[0])
-				*p = federation.Proven{Card: index.cardWire(w), Head: index.wire, Record: h.Record, Proof: h.Proof}
+				*p = archive.Proven{Card: index.cardWire(w), Head: index.wire, Record: h.Record, Proof: h.Proof}
 			},
-			"another of its agents": func(p *federation.Proven) {
+			"another of its agents": func(p *archive.Proven) {
 				h := down.hit(w, down.records[1])
 				p.Record, p.Proof = h.Record, h.Proof
 			},
-			"signed by a key of its own": func(p *federation.Proven) {
+			"signed by a key of its own": func(p *archive.Proven) {
 				r, err := record.Sign(recordtest.Network, down.Agent("one"), index.Op)
 				if err != nil {
 					t.Fatal(err)
 				}
 				p.Record = r.Wire
 			},
-			"another card": func(p *federation.Proven) { p.Card = index.cardWire(w) },
+			"another card": func(p *archive.Proven) { p.Card = index.cardWire(w) },
 		} {
 			synctest.Wait() // nobody who was asked before is at it any more
 			index.bendOne = bend

@@ -16,6 +16,7 @@ import (
 
 	"agentsite/internal/clock"
 	"agentsite/internal/federation"
+	"agentsite/internal/federation/archive"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
 	"agentsite/internal/record"
@@ -33,7 +34,7 @@ type far struct {
 	mute bool
 	bend func(a *federation.SearchAnswer)
 	// bendOne changes what it answers for one agent.
-	bendOne func(p *federation.Proven)
+	bendOne func(p *archive.Proven)
 	after   time.Duration
 	asked   int
 	// holds is what it holds of others as an index portal, askedAll how often it
@@ -175,7 +176,7 @@ func (w *wide) Do(ctx context.Context, origin string, _ record.PortalID, method,
 			for _, r := range of.records {
 				if path == "/peering/v1/agents/"+string(of.ID)+"/"+r.Body.(*record.Agent).ID {
 					h := of.hit(w, r)
-					p := federation.Proven{Card: of.cardWire(w), Head: of.wire, Record: h.Record, Proof: h.Proof}
+					p := archive.Proven{Card: of.cardWire(w), Head: of.wire, Record: h.Record, Proof: h.Proof}
 					if f.bendOne != nil {
 						f.bendOne(&p)
 					}

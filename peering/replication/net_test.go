@@ -25,6 +25,7 @@ import (
 	"agentsite/handlers/peer"
 	"agentsite/internal/clock"
 	"agentsite/internal/federation"
+	"agentsite/internal/federation/archive"
 	"agentsite/internal/federation/guard"
 	"agentsite/internal/record"
 	"agentsite/internal/testing/federationtest"
@@ -109,7 +110,7 @@ func (n *node) start(join ...*node) {
 	for _, row := range rows {
 		n.directory.Clear(row.Portal)
 	}
-	trees := federation.NewTrees(n.replica)
+	trees := archive.NewTrees(n.replica)
 	c := replication.Config{Self: signer{n}, Caller: caller{n}, Replica: n.replica, Registry: n.registry, Trees: trees,
 		Directory: n.directory, Tiers: n.tiers, Summaries: n.summaries, Rand: rand.New(rand.NewPCG(1, uint64(len(w.nodes)))), Log: w.log,
 		News: n.news, OwnCard: func(wire []byte) {
@@ -206,13 +207,13 @@ func (w *world) end() {
 }
 
 // routes is the door, with a door base that believes who asks.
-func (n *node) routes(trees *federation.Trees) http.Handler {
+func (n *node) routes(trees *archive.Trees) http.Handler {
 	r := chi.NewRouter()
 	who := func(w http.ResponseWriter, _ *http.Request) {
 		head, _ := n.replica.Head(context.Background(), n.ID)
 		json.NewEncoder(w).Encode(map[string]any{"network": recordtest.Network, "portal": n.ID, "origin": n.origin, "card": json.RawMessage(n.card), "head": json.RawMessage(head)})
 	}
-	records := peer.NewRecords(federation.NewArchive(recordtest.Network, n.ID, n.replica, n.registry, trees), n.syncer)
+	records := peer.NewRecords(archive.New(recordtest.Network, n.ID, n.replica, n.registry, trees), n.syncer)
 	r.Route("/peering/v1", func(r chi.Router) {
 		r.Use(func(next http.Handler) http.Handler {
 			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

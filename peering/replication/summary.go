@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"agentsite/internal/clock"
-	"agentsite/internal/federation"
+	"agentsite/internal/federation/archive"
 	"agentsite/internal/record"
 )
 
@@ -166,11 +166,11 @@ func (s *Syncer) summary(ctx context.Context, portal record.PortalID) error {
 // summaryFrom fetches a summary from one portal. It is taken in when it is the
 // one that the newest head names.
 func (s *Syncer) summaryFrom(ctx context.Context, portal, source record.PortalID) error {
-	a, err := s.ask(ctx, source, http.MethodGet, "/peering/v1/portals/"+string(portal)+"/summary", nil, shortTimeout, federation.MaxSummary)
+	a, err := s.ask(ctx, source, http.MethodGet, "/peering/v1/portals/"+string(portal)+"/summary", nil, shortTimeout, archive.MaxSummary)
 	if err != nil {
 		return err
 	}
-	var in federation.Summarized
+	var in archive.Summarized
 	if err := readAnswer(a, &in); err != nil {
 		s.Registry.Fault(source, "malformed")
 		return err

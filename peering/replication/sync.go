@@ -13,6 +13,7 @@ import (
 
 	"agentsite/internal/clock"
 	"agentsite/internal/federation"
+	"agentsite/internal/federation/archive"
 	"agentsite/internal/record"
 	"agentsite/peering/catalog"
 )
@@ -39,7 +40,7 @@ type Config struct {
 	Caller    federation.Caller
 	Replica   federation.Replica
 	Registry  federation.Registry
-	Trees     *federation.Trees
+	Trees     *archive.Trees
 	Directory Directory
 	// News returns a channel that is closed when a portal may be another than
 	// before: met, back, decided on. Without it the registry is asked now and

@@ -14,6 +14,7 @@ import (
 
 	"agentsite/internal/clock"
 	"agentsite/internal/federation"
+	"agentsite/internal/federation/archive"
 	"agentsite/internal/record"
 	"agentsite/internal/testing/federationtest"
 	"agentsite/internal/testing/recordtest"
@@ -170,15 +171,15 @@ func TestSyncer_PassesSummariesOn(t *testing.T) {
 }
 
 func TestSyncer_TakesNoSummaryButTheHeads(t *testing.T) {
-	for name, lie := range map[string]func(b *node, s *federation.Summarized){
-		"another of its own": func(b *node, s *federation.Summarized) {
+	for name, lie := range map[string]func(b *node, s *archive.Summarized){
+		"another of its own": func(b *node, s *archive.Summarized) {
 			s.Summary = b.Sign(b.w.t, &record.Summary{Header: b.Header(recordtest.Hour), Languages: []string{"de"}}).Wire
 		},
-		"altered": func(_ *node, s *federation.Summarized) {
+		"altered": func(_ *node, s *archive.Summarized) {
 			s.Summary = []byte(strings.Replace(string(s.Summary), `"s":"`, `"s":"A`, 1))
 		},
-		"no summary": func(b *node, s *federation.Summarized) { s.Summary = s.Head },
-		"nothing":    func(b *node, s *federation.Summarized) { s.Summary = nil },
+		"no summary": func(b *node, s *archive.Summarized) { s.Summary = s.Head },
+		"nothing":    func(b *node, s *archive.Summarized) { s.Summary = nil },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -197,7 +198,7 @@ func TestSyncer_TakesNoSummaryButTheHeads(t *testing.T) {
 					}
 					rec := httptest.NewRecorder()
 					next.ServeHTTP(rec, r)
-					var s federation.Summarized
+					var s archive.Summarized
 					if err := json.Unmarshal(rec.Body.Bytes(), &s); err != nil {
 						t.Error(err)
 					}

@@ -12,6 +12,7 @@ import (
 
 	"agentsite/internal/clock"
 	"agentsite/internal/federation"
+	"agentsite/internal/federation/archive"
 	"agentsite/internal/hub"
 	"agentsite/internal/record"
 )
@@ -167,7 +168,7 @@ func (s *Searcher) fetch(ctx context.Context, via, of federation.Peer, id string
 	if a.Status != http.StatusOK {
 		return f, fmt.Errorf("it answers with status %d", a.Status)
 	}
-	var in federation.Proven
+	var in archive.Proven
 	if err := json.Unmarshal(a.Body, &in); err != nil {
 		s.Registry.Fault(via.ID, "malformed")
 		return f, errors.New("its answer cannot be read")

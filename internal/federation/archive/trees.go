@@ -1,10 +1,11 @@
-package federation
+package archive
 
 import (
 	"context"
 	"fmt"
 	"sync"
 
+	"agentsite/internal/federation"
 	"agentsite/internal/record"
 )
 
@@ -18,7 +19,7 @@ const maxTreeLeaves = 200_000
 // compare it with, and it is built anew when they differ. It is safe for
 // concurrent use.
 type Trees struct {
-	replica Replica
+	replica federation.Replica
 
 	mu     sync.Mutex // guards the rest
 	trees  map[record.PortalID]*keptTree
@@ -34,7 +35,7 @@ type keptTree struct {
 }
 
 // NewTrees returns the trees of what a replica holds.
-func NewTrees(replica Replica) *Trees {
+func NewTrees(replica federation.Replica) *Trees {
 	return &Trees{replica: replica, trees: make(map[record.PortalID]*keptTree)}
 }
 

@@ -1,4 +1,7 @@
-package federation
+// Package archive answers other portals from the records that are held here:
+// heads, pieces of logs, proofs and summaries. It shows a portal's records only
+// if rules and policy allow it and its log is complete.
+package archive
 
 import (
 	"context"
@@ -9,6 +12,7 @@ import (
 
 	"agentsite/internal/clock"
 	"agentsite/internal/fault"
+	"agentsite/internal/federation"
 	"agentsite/internal/record"
 )
 
@@ -24,8 +28,8 @@ const maxTries = 3
 type Archive struct {
 	network string
 	own     record.PortalID
-	replica Replica
-	gate    Gatekeeper
+	replica federation.Replica
+	gate    federation.Gatekeeper
 	trees   *Trees
 
 	mu    sync.Mutex // guards heads
@@ -36,7 +40,7 @@ type Archive struct {
 // same few.
 type held struct {
 	standing record.Standing
-	told     Told
+	told     federation.Told
 	head     *record.Head
 }
 
@@ -44,7 +48,7 @@ type held struct {
 const maxHeldHeads = 1024
 
 // NewArchive returns the archive of the portal own.
-func NewArchive(network string, own record.PortalID, replica Replica, gate Gatekeeper, trees *Trees) *Archive {
+func New(network string, own record.PortalID, replica federation.Replica, gate federation.Gatekeeper, trees *Trees) *Archive {
 	return &Archive{network: network, own: own, replica: replica, gate: gate, trees: trees, heads: make(map[record.PortalID]held)}
 }
 
@@ -81,15 +85,15 @@ func (a *Archive) whole(ctx context.Context, portal record.PortalID, head record
 
 // Head returns card and head of a portal, a NotFound fault when there is none
 // that may be shown.
-func (a *Archive) Head(ctx context.Context, portal record.PortalID) (Told, *record.Head, error) {
+func (a *Archive) Head(ctx context.Context, portal record.PortalID) (federation.Told, *record.Head, error) {
 	ok, err := a.shown(ctx, portal)
 	if err != nil || !ok {
-		return Told{}, nil, orAbsent(err)
+		return federation.Told{}, nil, orAbsent(err)
 	}
 	// Before the records are read: they are at least as new.
 	standing, err := a.replica.Standing(ctx, portal)
 	if err != nil {
-		return Told{}, nil, err
+		return federation.Told{}, nil, err
 	}
 	a.mu.Lock()
 	h := a.heads[portal]
@@ -99,13 +103,13 @@ func (a *Archive) Head(ctx context.Context, portal record.PortalID) (Told, *reco
 	}
 	card, err := a.replica.Card(ctx, portal)
 	if err != nil || card == nil {
-		return Told{}, nil, orAbsent(err)
+		return federation.Told{}, nil, orAbsent(err)
 	}
 	head, wire, err := a.head(ctx, portal)
 	if err != nil {
-		return Told{}, nil, err
+		return federation.Told{}, nil, err
 	}
-	h = held{standing, Told{Card: card, Head: wire}, head}
+	h = held{standing, federation.Told{Card: card, Head: wire}, head}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if len(a.heads) >= maxHeldHeads {
@@ -139,33 +143,33 @@ func (a *Archive) head(ctx context.Context, portal record.PortalID) (*record.Hea
 }
 
 // Diff answers what heads a portal lacks and which it has that are newer.
-func (a *Archive) Diff(ctx context.Context, q DiffQuestion) (DiffAnswer, error) {
-	from, to := Mark(0), ^Mark(0)
+func (a *Archive) Diff(ctx context.Context, q federation.DiffQuestion) (federation.DiffAnswer, error) {
+	from, to := federation.Mark(0), ^federation.Mark(0)
 	if q.From != nil && q.To != nil {
 		from, to = *q.From, *q.To
 	} else if q.From != nil || q.To != nil {
-		return DiffAnswer{}, fault.New(fault.Invalid, "from and to come together.")
+		return federation.DiffAnswer{}, fault.New(fault.Invalid, "from and to come together.")
 	}
-	have, err := ParseVector(q.Have)
+	have, err := federation.ParseVector(q.Have)
 	if err != nil {
-		return DiffAnswer{}, fault.New(fault.Invalid, "The vector of heads is malformed: %v.", err)
+		return federation.DiffAnswer{}, fault.New(fault.Invalid, "The vector of heads is malformed: %v.", err)
 	}
 	rows, err := a.replica.Heads(ctx)
 	if err != nil {
-		return DiffAnswer{}, err
+		return federation.DiffAnswer{}, err
 	}
-	answer := DiffAnswer{Heads: []Told{}, Behind: []Mark{}}
-	here := make(map[Mark]record.Version, len(rows))
+	answer := federation.DiffAnswer{Heads: []federation.Told{}, Behind: []federation.Mark{}}
+	here := make(map[federation.Mark]record.Version, len(rows))
 	now, size := clock.Now().UnixMilli(), 0
 	for _, row := range rows {
-		m := MarkOf(row.Portal)
+		m := federation.MarkOf(row.Portal)
 		here[m] = row.Version
 		if m < from || m > to || row.Expires <= now || row.Compare(have.Of(m)) <= 0 {
 			continue
 		}
 		whole, err := a.whole(ctx, row.Portal, row.Version)
 		if err != nil {
-			return DiffAnswer{}, err
+			return federation.DiffAnswer{}, err
 		}
 		if !whole && !q.Bare {
 			continue
@@ -175,11 +179,11 @@ func (a *Archive) Diff(ctx context.Context, q DiffQuestion) (DiffAnswer, error) 
 			continue
 		}
 		if err != nil {
-			return DiffAnswer{}, err
+			return federation.DiffAnswer{}, err
 		}
 		told.Bare = !whole
 		size += len(told.Card) + len(told.Head)
-		if len(answer.Heads) == MaxHeads || size > MaxAnswer-(64<<10) {
+		if len(answer.Heads) == federation.MaxHeads || size > federation.MaxAnswer-(64<<10) {
 			answer.More = true
 			break
 		}
@@ -187,11 +191,11 @@ func (a *Archive) Diff(ctx context.Context, q DiffQuestion) (DiffAnswer, error) 
 	}
 	hidden := a.hidden(ctx, rows)
 	for _, h := range have {
-		if len(answer.Behind) == MaxHeads {
+		if len(answer.Behind) == federation.MaxHeads {
 			answer.More = true
 			break
 		}
-		if h.Mark >= from && h.Mark <= to && h.Mark != MarkOf(a.own) && !hidden[h.Mark] && h.Compare(here[h.Mark]) > 0 {
+		if h.Mark >= from && h.Mark <= to && h.Mark != federation.MarkOf(a.own) && !hidden[h.Mark] && h.Compare(here[h.Mark]) > 0 {
 			answer.Behind = append(answer.Behind, h.Mark)
 		}
 	}
@@ -199,11 +203,11 @@ func (a *Archive) Diff(ctx context.Context, q DiffQuestion) (DiffAnswer, error) 
 }
 
 // hidden returns the marks of portals of which nothing may be shown.
-func (a *Archive) hidden(ctx context.Context, rows []HeadRow) map[Mark]bool {
-	out := make(map[Mark]bool)
+func (a *Archive) hidden(ctx context.Context, rows []federation.HeadRow) map[federation.Mark]bool {
+	out := make(map[federation.Mark]bool)
 	for _, row := range rows {
 		if ok, err := a.shown(ctx, row.Portal); err != nil || !ok {
-			out[MarkOf(row.Portal)] = true
+			out[federation.MarkOf(row.Portal)] = true
 		}
 	}
 	return out
@@ -232,7 +236,7 @@ func (a *Archive) Log(ctx context.Context, portal record.PortalID, epoch, after 
 		if epoch != head.Epoch {
 			from = 0
 		}
-		entries, err := a.replica.Log(ctx, portal, from, limit+1, MaxAnswer-(64<<10))
+		entries, err := a.replica.Log(ctx, portal, from, limit+1, federation.MaxAnswer-(64<<10))
 		if err != nil {
 			return nil, err
 		}
@@ -283,7 +287,7 @@ func orBusy(err error) error {
 }
 
 // tree calls f with the tree of a portal's newest head, and the head.
-func (a *Archive) tree(ctx context.Context, portal record.PortalID, f func(Told, *record.Head, *record.Tree) error) error {
+func (a *Archive) tree(ctx context.Context, portal record.PortalID, f func(federation.Told, *record.Head, *record.Tree) error) error {
 	for range maxTries {
 		told, head, err := a.Head(ctx, portal)
 		if err != nil {
@@ -309,7 +313,7 @@ func firstError(a, b error) error {
 // a key on, at most limit.
 func (a *Archive) Leaves(ctx context.Context, portal record.PortalID, from record.Hash, limit int) (*Page, error) {
 	var p *Page
-	err := a.tree(ctx, portal, func(told Told, _ *record.Head, t *record.Tree) error {
+	err := a.tree(ctx, portal, func(told federation.Told, _ *record.Head, t *record.Tree) error {
 		p = &Page{Head: told.Head}
 		for key, hash := range t.Leaves(from) {
 			if len(p.Entries) == limit {
@@ -341,7 +345,7 @@ type Proven struct {
 func (a *Archive) Prove(ctx context.Context, portal record.PortalID, agentID string) (*Proven, error) {
 	key := record.AgentKey(agentID)
 	var p *Proven
-	err := a.tree(ctx, portal, func(told Told, head *record.Head, t *record.Tree) error {
+	err := a.tree(ctx, portal, func(told federation.Told, head *record.Head, t *record.Tree) error {
 		proof := t.Prove(key)
 		b, err := proof.Encode()
 		if err != nil {
@@ -377,7 +381,7 @@ func (a *Archive) Fetch(ctx context.Context, portal record.PortalID, keys []reco
 	if portal == a.own { // what it signs is in its next head
 		read = a.replica.Agent
 	}
-	for _, key := range keys[:min(len(keys), MaxFetch)] {
+	for _, key := range keys[:min(len(keys), federation.MaxFetch)] {
 		wire, err := read(ctx, portal, key)
 		if err != nil {
 			return nil, err
