@@ -68,7 +68,7 @@ func (d *Door) showAgent(w http.ResponseWriter, r *http.Request, actor ident.Act
 		return d.showElsewhere(w, r, actor, a, code, text, wrong)
 	}
 	kind := textOf(a.Kind)
-	server, err := d.hub.ServerName(r.Context(), a)
+	server, err := d.servers.ServerName(r.Context(), a)
 	if err != nil {
 		return err
 	}

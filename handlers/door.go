@@ -49,6 +49,8 @@ type Config struct {
 	// where there is none.
 	Published func(a hub.Agent) federation.Published
 	Peers     *federation.Peers
+	// Servers names agents as the MCP registry does.
+	Servers *hub.Registry
 	// Examine looks for the answer to a question of the operator's.
 	Examine func(ctx context.Context, q doctor.Question) (doctor.Report, error)
 	Log     *slog.Logger
@@ -68,6 +70,7 @@ type Door struct {
 	tasks    *task.Service
 	stats    Stats
 	peers    *federation.Peers
+	servers  *hub.Registry
 	markup   *markup.Renderer
 	shared   shared
 	visits   visits
@@ -86,7 +89,7 @@ type Door struct {
 
 // New returns the doors over the services.
 func New(accounts *account.Service, agents *hub.Service, chats *chat.Service, tasks *task.Service, stats Stats, cfg Config) *Door {
-	d := &Door{accounts: accounts, hub: agents, chat: chats, tasks: tasks, stats: stats, peers: cfg.Peers, markup: markup.New(), shared: newShared(), codes: limit.New(500*time.Millisecond, 60, 10_000), proofs: limit.New(500*time.Millisecond, 60, 10_000),
+	d := &Door{accounts: accounts, hub: agents, chat: chats, tasks: tasks, stats: stats, peers: cfg.Peers, servers: cfg.Servers, markup: markup.New(), shared: newShared(), codes: limit.New(500*time.Millisecond, 60, 10_000), proofs: limit.New(500*time.Millisecond, 60, 10_000),
 		portal: Portal{Name: cfg.Name, URL: cfg.URL, Host: cfg.Host, Version: cfg.Version, PublicKey: cfg.PublicKey, Started: cfg.Started},
 		hooks:  cfg.Hooks, published: cfg.Published, examine: cfg.Examine, cookieName: cfg.CookieName, secure: cfg.Secure, log: cfg.Log}
 	d.document = sync.OnceValue(d.newDocument)

@@ -107,7 +107,7 @@ func (d *Door) agentURL(name string) string {
 
 // serverName is how a server of this portal is called among all of the world,
 // as in the MCP registry.
-func (d *Door) serverName(name string) string { return d.cfg.Hub.Namespace() + "/" + name }
+func (d *Door) serverName(name string) string { return hub.Namespace(d.cfg.Hub.Portal()) + "/" + name }
 
 // host is the portal's part of handles.
 func (d *Door) host() string { return d.cfg.Hub.Portal() }

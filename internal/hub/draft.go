@@ -85,7 +85,7 @@ func (d Draft) apply(a *Agent, rules rules) error {
 	var c fault.Check
 	set := func(to *string, from *string) {
 		if from != nil {
-			*to = clean(*from)
+			*to = CleanText(*from)
 		}
 	}
 	if d.Name != nil {
@@ -106,7 +106,7 @@ func (d Draft) apply(a *Agent, rules rules) error {
 		a.Skills = cleanSkills(*d.Skills)
 	}
 	if d.Status != nil {
-		a.Status = Status{State: d.Status.State, Message: clean(d.Status.Message), Held: a.Status.Held}
+		a.Status = Status{State: d.Status.State, Message: CleanText(d.Status.Message), Held: a.Status.Held}
 	}
 	if d.InputModes != nil {
 		a.InputModes = cleanList(*d.InputModes, true)
@@ -192,7 +192,7 @@ func (d Draft) apply(a *Agent, rules rules) error {
 		c.Field(conf.Model == oneLine(conf.Model), "config.model", "write the name on one line, without control characters")
 		c.Field(conf.Model != "", "config.model", "name the model, for example llama3.2")
 		c.Field(len(conf.Model) <= maxModel, "config.model", "use at most %d characters", maxModel)
-		conf.Instructions = clean(conf.Instructions)
+		conf.Instructions = CleanText(conf.Instructions)
 		c.Field(utf8.RuneCountInString(conf.Instructions) <= maxInstructions, "config.instructions", "use at most %d characters", maxInstructions)
 		a.setConfig(&c, conf)
 	case MCP:
@@ -429,7 +429,7 @@ func FirstSentence(instructions string) string {
 // characters, the marks that reorder text on screen, and what does not show at
 // all, in which orders to a model hide. Joiners stay, as scripts and emoji
 // need them, and so does one variation selector after a character.
-func clean(s string) string {
+func CleanText(s string) string {
 	if plainText(s, false) {
 		return strings.TrimSpace(s)
 	}
@@ -467,7 +467,7 @@ func cleanSkills(in []Skill) []Skill {
 		ids[oneLine(s.ID)] = true
 	}
 	for _, s := range in {
-		s.ID, s.Name, s.Description = oneLine(s.ID), oneLine(s.Name), clean(s.Description)
+		s.ID, s.Name, s.Description = oneLine(s.ID), oneLine(s.Name), CleanText(s.Description)
 		if s.Name == "" && s.ID == "" && s.Description == "" {
 			continue // an empty row of the form
 		}
@@ -517,7 +517,7 @@ func oneLine(s string) string {
 	if plainText(s, true) {
 		return strings.TrimSpace(s)
 	}
-	return strings.Join(strings.Fields(clean(s)), " ")
+	return strings.Join(strings.Fields(CleanText(s)), " ")
 }
 
 // plainText reports whether s is nothing but printable ASCII, with line ends

@@ -29,11 +29,11 @@ func (s *Service) Update(ctx context.Context, actor ident.Actor, name string, d 
 	if d.onlyStatus() {
 		// Withdrawing must work whatever has become of the rest.
 		next.Status = *d.Status
-		next.Status.Message, next.Status.Held = clean(next.Status.Message), a.Status.Held
+		next.Status.Message, next.Status.Held = CleanText(next.Status.Message), a.Status.Held
 		if err := checkStatus(next.Status); err != nil {
 			return Agent{}, err
 		}
-	} else if err := s.apply(ctx, d, &next); err != nil {
+	} else if err := s.ApplyDraft(ctx, d, &next); err != nil {
 		return Agent{}, err
 	}
 	if err := s.mayUse(ctx, actor, a, next); err != nil {
@@ -42,7 +42,7 @@ func (s *Service) Update(ctx context.Context, actor ident.Actor, name string, d 
 	// Only the operator gets here with another status of an agent that is held.
 	// What an operator withdraws who does not own it is held.
 	next.Status.Held = next.Status.State == Withdrawn && (a.Status.Held || a.Status.State != Withdrawn && !owns(actor, a))
-	sealed := s.keepSecret(a, &next)
+	sealed := keepSecret(a, &next)
 	switch {
 	case d.Secret != nil && *d.Secret == "" && a.HasSecret:
 		sealed, next.HasSecret = []byte{}, false

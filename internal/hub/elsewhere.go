@@ -28,11 +28,11 @@ func Elsewhere(a Agent) (Agent, error) {
 	if a.Status.State != Deprecated {
 		a.Status = Status{State: Active}
 	}
-	a.Status.Held, a.Status.Message = false, firstRunes(clean(a.Status.Message), maxStatusMessage)
+	a.Status.Held, a.Status.Message = false, firstRunes(CleanText(a.Status.Message), maxStatusMessage)
 	if a.Title = firstRunes(oneLine(a.Title), maxTitle); a.Title == "" {
 		a.Title = a.Name
 	}
-	if a.Description = firstRunes(clean(a.Description), maxDescription); a.Description == "" {
+	if a.Description = firstRunes(CleanText(a.Description), maxDescription); a.Description == "" {
 		a.Description = a.Title
 	}
 	a.Skills = skillsElsewhere(a.Skills)

@@ -45,7 +45,7 @@ func (s *Service) HistoryOf(ctx context.Context, a Agent) ([]Contact, error) {
 // NameFree reports whether a name can be given to an agent: nobody on this
 // portal has it or ever had it.
 func (s *Service) NameFree(ctx context.Context, actor ident.Actor, name string) (bool, error) {
-	if err := s.writer(actor); err != nil {
+	if err := s.MayWrite(actor); err != nil {
 		return false, err
 	}
 	name = strings.ToLower(strings.TrimPrefix(strings.TrimSpace(name), "@"))

@@ -34,10 +34,10 @@ const (
 // checked when its turn comes. Drafts that cannot be registered are skipped
 // and named. What was registered before an error of next stays.
 func (s *Service) Import(ctx context.Context, actor ident.Actor, next func() (Draft, error)) (Imported, error) {
-	if err := operator(actor); err != nil {
+	if err := RequireOperator(actor); err != nil {
 		return Imported{}, err
 	}
-	if err := s.writer(actor); err != nil {
+	if err := s.MayWrite(actor); err != nil {
 		return Imported{}, err
 	}
 	var (

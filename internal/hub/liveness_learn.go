@@ -182,7 +182,7 @@ func toolChanges(had, has []Tool) string {
 func toolsByName(list []Tool) map[string]string {
 	out := make(map[string]string, len(list))
 	for _, t := range list {
-		t.Title, t.Description = oneLine(t.Title), clean(t.Description) // as it is stored
+		t.Title, t.Description = oneLine(t.Title), CleanText(t.Description) // as it is stored
 		// The same schema may be written in another order.
 		var schema any
 		if json.Unmarshal(t.InputSchema, &schema) == nil {

@@ -7,7 +7,7 @@ import (
 	"agentsite/internal/ident"
 )
 
-func operator(actor ident.Actor) error {
+func RequireOperator(actor ident.Actor) error {
 	if !actor.IsOperator() || !actor.May(ident.Admin) {
 		return fault.New(fault.Forbidden, "Only the operator of this portal may do that.")
 	}
@@ -17,7 +17,7 @@ func operator(actor ident.Actor) error {
 // Each calls yield for every agent of the portal, listed or not, in the order
 // of registration, until yield returns false. It is for the operator.
 func (s *Service) Each(ctx context.Context, actor ident.Actor, yield func(Agent) bool) error {
-	if err := operator(actor); err != nil {
+	if err := RequireOperator(actor); err != nil {
 		return err
 	}
 	return s.store.AllAgents(ctx, yield)
@@ -26,7 +26,7 @@ func (s *Service) Each(ctx context.Context, actor ident.Actor, yield func(Agent)
 // Hold withdraws an agent in the operator's name, or lets it go again. Its
 // owner cannot undo that, and is told.
 func (s *Service) Hold(ctx context.Context, actor ident.Actor, name string, hold bool, reason string) (Agent, error) {
-	if err := operator(actor); err != nil {
+	if err := RequireOperator(actor); err != nil {
 		return Agent{}, err
 	}
 	a, err := s.Get(ctx, actor, name)
@@ -46,7 +46,7 @@ func (s *Service) Hold(ctx context.Context, actor ident.Actor, name string, hold
 	a.Status = Status{State: Active}
 	note, text := "Given back by the operator", "The operator of this portal gave "+a.Name+" back."
 	if hold {
-		a.Status = Status{State: Withdrawn, Message: clean(reason), Held: true}
+		a.Status = Status{State: Withdrawn, Message: CleanText(reason), Held: true}
 		note, text = "Withdrawn by the operator", "The operator of this portal withdrew "+a.Name+". "+a.Status.Message
 	}
 	if err := checkStatus(a.Status); err != nil {

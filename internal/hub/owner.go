@@ -42,7 +42,7 @@ func (s *Service) MayGive(actor ident.Actor, a Agent) bool {
 
 // owned returns an agent the actor may change.
 func (s *Service) owned(ctx context.Context, actor ident.Actor, name string) (Agent, error) {
-	if err := s.writer(actor); err != nil {
+	if err := s.MayWrite(actor); err != nil {
 		return Agent{}, err
 	}
 	a, err := s.Get(ctx, actor, name)
@@ -209,7 +209,7 @@ func (s *Service) Offered(ctx context.Context, actor ident.Actor, name string) (
 // Answer accepts what was offered to the actor, or declines it. The former
 // owner stays as co-owner only if the new one adds them.
 func (s *Service) Answer(ctx context.Context, actor ident.Actor, name string, accept bool) error {
-	if err := s.writer(actor); err != nil {
+	if err := s.MayWrite(actor); err != nil {
 		return err
 	}
 	offers, err := s.store.Offers(ctx, actor.ID)

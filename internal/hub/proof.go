@@ -116,7 +116,7 @@ func (s *Service) prove(ctx context.Context, a Agent) error {
 // that its site published these words, not who lists them here. Skills may be
 // left out, but none added or changed.
 func says(a Agent, card Described) bool {
-	if a.Title != oneLine(card.Title) || a.Description != clean(card.Description) {
+	if a.Title != oneLine(card.Title) || a.Description != CleanText(card.Description) {
 		return false
 	}
 	theirs := cleanSkills(card.Skills)
@@ -145,7 +145,7 @@ func (s *Service) controls(ctx context.Context, accountID, domain string) bool {
 // ProveDomain looks for the actor's token at a domain. A proved domain is a
 // namespace: the actor may publish agents under it.
 func (s *Service) ProveDomain(ctx context.Context, actor ident.Actor, domain string) error {
-	if err := s.writer(actor); err != nil {
+	if err := s.MayWrite(actor); err != nil {
 		return err
 	}
 	domain, at, err := s.domain(domain)
@@ -200,7 +200,7 @@ func (s *Service) domain(typed string) (domain, at string, err error) {
 // RemoveDomain forgets one of the actor's domains, and takes it off the
 // agents published under it.
 func (s *Service) RemoveDomain(ctx context.Context, actor ident.Actor, domain string) error {
-	if err := s.writer(actor); err != nil {
+	if err := s.MayWrite(actor); err != nil {
 		return err
 	}
 	if err := s.store.RemoveDomain(ctx, actor.ID, domain); err != nil {

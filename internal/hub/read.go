@@ -215,7 +215,7 @@ func (s *Service) Own() int { return s.index.Count("") }
 
 // Read describes the agent found at an address, for a form to be filled.
 func (s *Service) Read(ctx context.Context, actor ident.Actor, address string) (Described, error) {
-	if err := s.writer(actor); err != nil {
+	if err := s.MayWrite(actor); err != nil {
 		return Described{}, err
 	}
 	return s.read(ctx, actor, Target{Endpoint: strings.TrimSpace(address)})

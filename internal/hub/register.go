@@ -14,7 +14,7 @@ import (
 
 // apply puts a draft over an agent and checks the outcome, also what only the
 // store knows.
-func (s *Service) apply(ctx context.Context, d Draft, a *Agent) error {
+func (s *Service) ApplyDraft(ctx context.Context, d Draft, a *Agent) error {
 	published := a.Publisher
 	err := d.apply(a, s.rules())
 	// An agent without an owner keeps the domain that published it, and gets
@@ -48,7 +48,7 @@ func (s *Service) apply(ctx context.Context, d Draft, a *Agent) error {
 // endpoint of an A2A agent is filled from its card. An endpoint that does not
 // answer is registered all the same, as unreachable.
 func (s *Service) Publish(ctx context.Context, actor ident.Actor, d Draft) (Agent, error) {
-	if err := s.writer(actor); err != nil {
+	if err := s.MayWrite(actor); err != nil {
 		return Agent{}, err
 	}
 	d, err := s.consult(ctx, actor, d)
@@ -57,7 +57,7 @@ func (s *Service) Publish(ctx context.Context, actor ident.Actor, d Draft) (Agen
 	}
 	now := clock.Now()
 	a := Agent{ID: ident.NewID(), OwnerID: actor.ID, OwnerName: actor.Name, Version: 1, CreatedAt: now, UpdatedAt: now, Liveness: Liveness{State: Unknown, Reason: "Not checked yet."}}
-	if err := s.apply(ctx, d, &a); err != nil {
+	if err := s.ApplyDraft(ctx, d, &a); err != nil {
 		return Agent{}, err
 	}
 	if n, err := s.store.CountAgents(ctx, actor.ID); err != nil {
@@ -172,7 +172,7 @@ func (in Described) fill(d Draft) Draft {
 }
 
 // writer demands an account whose credential may register agents.
-func (s *Service) writer(actor ident.Actor) error {
+func (s *Service) MayWrite(actor ident.Actor) error {
 	if !actor.IsPerson() {
 		return fault.New(fault.Unauthenticated, "Sign in to register agents.")
 	}

@@ -3,6 +3,7 @@ package hub
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"time"
 
 	"agentsite/internal/ident"
@@ -130,4 +131,51 @@ type Releases interface {
 	// Releases lists releases by name and version, each compared as bytes.
 	// Those of agents that are not public are left out.
 	Releases(ctx context.Context, f ReleaseFilter) ([]Release, error)
+}
+
+// RegistryStore is the part of the database that the MCP registry needs.
+type RegistryStore interface {
+	Releases
+	AgentByName(ctx context.Context, name string) (Agent, error)
+	AgentByID(ctx context.Context, id string) (Agent, error)
+	NameTaken(ctx context.Context, name string) (bool, error)
+	CountAgents(ctx context.Context, ownerID string) (int, error)
+	Domains(ctx context.Context, accountID string) ([]Domain, error)
+}
+
+// Directory is the part of the directory of agents that the registry needs,
+// because each server that has an address is an agent. Service implements it.
+type Directory interface {
+	// MayWrite refuses actors that may not register agents.
+	MayWrite(actor ident.Actor) error
+	MayEdit(actor ident.Actor, a Agent) bool
+	Owns(actor ident.Actor, a Agent) bool
+	// ApplyDraft puts a draft over an agent and checks the outcome.
+	ApplyDraft(ctx context.Context, d Draft, a *Agent) error
+	// AllowStore charges a key for bytes that are stored for ever.
+	AllowStore(key string, bytes int) (wait time.Duration, ok bool)
+	// AfterChange updates the index and the liveness of an agent that changed.
+	AfterChange(ctx context.Context, a Agent)
+}
+
+// RegistryConfig describes the portal of a Registry.
+type RegistryConfig struct {
+	// Portal is the host (and port, if not the default) of the portal's URL.
+	Portal string
+	// Loopback is true when the portal itself is on this machine only.
+	Loopback bool
+	Log      *slog.Logger
+}
+
+// Registry publishes servers under the names of the MCP registry. Create it
+// with NewRegistry. It is safe for concurrent use.
+type Registry struct {
+	store  RegistryStore
+	agents Directory
+	cfg    RegistryConfig
+}
+
+// NewRegistry returns the registry of a portal.
+func NewRegistry(store RegistryStore, agents Directory, cfg RegistryConfig) *Registry {
+	return &Registry{store: store, agents: agents, cfg: cfg}
 }

@@ -23,7 +23,7 @@ const releaseTries = 4
 // then on what the latest one says. Who proved the server's domain may
 // publish, with an account or without; an agent published without an account
 // has no owner, and the operator alone edits it. A version is published once.
-func (s *Service) PublishRelease(ctx context.Context, actor ident.Actor, r Release) (Release, error) {
+func (s *Registry) PublishRelease(ctx context.Context, actor ident.Actor, r Release) (Release, error) {
 	right, err := s.mayRelease(ctx, actor, r.Name)
 	if err != nil {
 		return Release{}, err
@@ -38,7 +38,7 @@ func (s *Service) PublishRelease(ctx context.Context, actor ident.Actor, r Relea
 	if !actor.IsPerson() {
 		who = right.site
 	}
-	if wait, ok := s.stores.AllowN(who, 1+len(r.Document)/storeCost); !ok {
+	if wait, ok := s.agents.AllowStore(who, len(r.Document)); !ok {
 		return Release{}, fault.Limited(wait, "You published very much in a short time. Wait a while.")
 	}
 	err = s.retried(ctx, r.Name, func() (ReleaseChange, error) {
@@ -61,7 +61,7 @@ func (s *Service) PublishRelease(ctx context.Context, actor ident.Actor, r Relea
 
 // retried makes the change that plan returns, which is called again when
 // something changed meanwhile.
-func (s *Service) retried(ctx context.Context, name string, plan func() (ReleaseChange, error)) error {
+func (s *Registry) retried(ctx context.Context, name string, plan func() (ReleaseChange, error)) error {
 	for range releaseTries {
 		c, err := plan()
 		if err != nil {
@@ -75,12 +75,7 @@ func (s *Service) retried(ctx context.Context, name string, plan func() (Release
 			return err
 		}
 		if c.Agent != nil {
-			s.reindex(ctx, c.Agent.ID)
-			if c.Agent.Status.State != Withdrawn {
-				s.checked(ctx, *c.Agent)
-			} else {
-				s.moved(c.Agent.ID)
-			}
+			s.agents.AfterChange(ctx, *c.Agent)
 		}
 		s.cfg.Log.Info("server published or its status changed", "server", name, "latest", c.Latest, "agent", c.Server.AgentID, "actor_kind", c.Author.Kind, "actor", c.Author.Name)
 		return nil
@@ -88,7 +83,7 @@ func (s *Service) retried(ctx context.Context, name string, plan func() (Release
 	return fault.New(fault.Unavailable, "%s is being changed by somebody else. Try again in a moment.", name)
 }
 
-func (s *Service) planPublish(ctx context.Context, actor ident.Actor, right grant, r Release) (ReleaseChange, error) {
+func (s *Registry) planPublish(ctx context.Context, actor ident.Actor, right grant, r Release) (ReleaseChange, error) {
 	now := clock.Now()
 	r.Status, r.PublishedAt, r.StatusAt, r.UpdatedAt = ReleaseActive, now, now, now
 	server, agent, err := s.serverFor(ctx, actor, right, r.Name)
@@ -129,7 +124,7 @@ func (s *Service) planPublish(ctx context.Context, actor ident.Actor, right gran
 
 // serverFor is the server of a name, new or known, and its agent, nil for
 // none. It refuses what was taken down.
-func (s *Service) serverFor(ctx context.Context, actor ident.Actor, right grant, name string) (Server, *Agent, error) {
+func (s *Registry) serverFor(ctx context.Context, actor ident.Actor, right grant, name string) (Server, *Agent, error) {
 	server, err := s.store.Server(ctx, name)
 	if fault.Is(err, fault.NotFound) {
 		server, err = Server{Name: name, Site: right.site}, nil
@@ -159,7 +154,7 @@ func (s *Service) serverFor(ctx context.Context, actor ident.Actor, right grant,
 	switch {
 	case err != nil:
 		return Server{}, nil, err
-	case !s.MayEdit(actor, a) || server.AgentID != "" && server.AgentID != a.ID:
+	case !s.agents.MayEdit(actor, a) || server.AgentID != "" && server.AgentID != a.ID:
 		return Server{}, nil, fault.New(fault.Forbidden, "The name %s is taken on this portal. Publish under another, or with the token of its owner.", short)
 	case a.Kind != MCP:
 		return Server{}, nil, fault.New(fault.Conflict, "%s is an agent of kind %s; only those of kind %s are in the MCP registry.", short, a.Kind, MCP)
@@ -170,7 +165,7 @@ func (s *Service) serverFor(ctx context.Context, actor ident.Actor, right grant,
 }
 
 // agentOf is a published server's agent, nil for none.
-func (s *Service) agentOf(ctx context.Context, server Server) (*Agent, error) {
+func (s *Registry) agentOf(ctx context.Context, server Server) (*Agent, error) {
 	if server.AgentID == "" {
 		return nil, nil
 	}
@@ -194,7 +189,7 @@ func errNoRemote(name string) error {
 }
 
 // lead makes the agent of a server say what its latest release says.
-func (s *Service) lead(ctx context.Context, actor ident.Actor, right grant, c *ReleaseChange, agent *Agent, latest Release) error {
+func (s *Registry) lead(ctx context.Context, actor ident.Actor, right grant, c *ReleaseChange, agent *Agent, latest Release) error {
 	now := c.At
 	switch {
 	case latest.Status == ReleaseDeleted:
@@ -231,7 +226,7 @@ func (s *Service) lead(ctx context.Context, actor ident.Actor, right grant, c *R
 			return err
 		}
 		a.Publisher, d.Name = right.domain, &name
-		if err := s.apply(ctx, d, &a); err != nil {
+		if err := s.agents.ApplyDraft(ctx, d, &a); err != nil {
 			return err
 		}
 		a.Note = releaseNote(latest.Version)
@@ -245,14 +240,14 @@ func (s *Service) lead(ctx context.Context, actor ident.Actor, right grant, c *R
 	if next.Endpoint != latest.Endpoint {
 		next.Skills, next.Config = nil, authHeaderOf(next) // learnt again
 	}
-	if err := s.apply(ctx, d, &next); err != nil {
+	if err := s.agents.ApplyDraft(ctx, d, &next); err != nil {
 		return err
 	}
 	c.Server.AgentID = agent.ID
 	if c.Add == nil && len(Diff(*agent, next)) == 0 && agent.Status == next.Status {
 		return nil // else its history names every release
 	}
-	c.Sealed = s.keepSecret(*agent, &next)
+	c.Sealed = keepSecret(*agent, &next)
 	next.Version, next.UpdatedAt, next.Note = agent.Version+1, now, releaseNote(latest.Version)
 	c.Agent, c.Base = &next, agent.Version
 	return nil
@@ -270,7 +265,7 @@ func (c *ReleaseChange) status(a Agent, to Status, note string) error {
 }
 
 // freeName is a name for the agent of a server.
-func (s *Service) freeName(ctx context.Context, right grant, name string) (string, error) {
+func (s *Registry) freeName(ctx context.Context, right grant, name string) (string, error) {
 	_, short, _ := strings.Cut(name, "/")
 	if right.own {
 		if err := ident.CheckName(short); err != nil {

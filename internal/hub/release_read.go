@@ -12,7 +12,7 @@ import (
 // Releases lists what the MCP registry of this portal holds, by name and
 // version: what was published, and the public agents of kind mcp that were
 // registered instead. more is true when there is another page.
-func (s *Service) Releases(ctx context.Context, actor ident.Actor, f ReleaseFilter) (list []Release, more bool, err error) {
+func (s *Registry) Releases(ctx context.Context, actor ident.Actor, f ReleaseFilter) (list []Release, more bool, err error) {
 	if !actor.May(ident.AgentsRead) {
 		return nil, false, fault.New(fault.Forbidden, "This token lacks the scope %q.", ident.AgentsRead)
 	}
@@ -39,7 +39,7 @@ func (s *Service) Releases(ctx context.Context, actor ident.Actor, f ReleaseFilt
 
 // ReleasesOf lists the versions of one server; NotFound when it has none that
 // the actor may see.
-func (s *Service) ReleasesOf(ctx context.Context, actor ident.Actor, name string, deleted bool) ([]Release, error) {
+func (s *Registry) ReleasesOf(ctx context.Context, actor ident.Actor, name string, deleted bool) ([]Release, error) {
 	if !actor.May(ident.AgentsRead) && !actor.May(ident.AgentsWrite) {
 		return nil, fault.New(fault.Forbidden, "This token lacks the scope %q.", ident.AgentsRead)
 	}
@@ -51,7 +51,7 @@ func (s *Service) ReleasesOf(ctx context.Context, actor ident.Actor, name string
 }
 
 // Release returns one version of a server, the latest for "latest".
-func (s *Service) Release(ctx context.Context, actor ident.Actor, name, version string, deleted bool) (Release, error) {
+func (s *Registry) Release(ctx context.Context, actor ident.Actor, name, version string, deleted bool) (Release, error) {
 	if !actor.May(ident.AgentsRead) && !actor.May(ident.AgentsWrite) {
 		return Release{}, fault.New(fault.Forbidden, "This token lacks the scope %q.", ident.AgentsRead)
 	}
@@ -62,7 +62,7 @@ func (s *Service) Release(ctx context.Context, actor ident.Actor, name, version 
 	return s.oneRelease(ctx, f)
 }
 
-func (s *Service) oneRelease(ctx context.Context, f ReleaseFilter) (Release, error) {
+func (s *Registry) oneRelease(ctx context.Context, f ReleaseFilter) (Release, error) {
 	f.Limit, f.Namespace = 1, s.Namespace()
 	list, err := s.store.Releases(ctx, f)
 	if err == nil && len(list) == 0 {
@@ -76,7 +76,7 @@ func (s *Service) oneRelease(ctx context.Context, f ReleaseFilter) (Release, err
 
 // ServerName is what an agent is called in the MCP registry; empty when it is
 // not listed there.
-func (s *Service) ServerName(ctx context.Context, a Agent) (string, error) {
+func (s *Registry) ServerName(ctx context.Context, a Agent) (string, error) {
 	if a.Kind != MCP || !a.Listable() {
 		return "", nil
 	}
@@ -90,6 +90,6 @@ func (s *Service) ServerName(ctx context.Context, a Agent) (string, error) {
 func errNoServer() error { return fault.New(fault.NotFound, "Server not found") }
 
 // heads are the versions of a published server, without their documents.
-func (s *Service) heads(ctx context.Context, name string) ([]Release, error) {
+func (s *Registry) heads(ctx context.Context, name string) ([]Release, error) {
 	return s.store.Releases(ctx, ReleaseFilter{Name: name, Deleted: true, Brief: true, Limit: maxReleases})
 }

@@ -14,9 +14,9 @@ import (
 // of all with an empty version, and why: nil says nothing. Its agent follows.
 // Who may publish the server may do that, and the operator: what an operator
 // who may not publish it deletes as a whole, nobody else puts back.
-func (s *Service) SetReleaseStatus(ctx context.Context, actor ident.Actor, name, version, status string, message *string) ([]Release, error) {
+func (s *Registry) SetReleaseStatus(ctx context.Context, actor ident.Actor, name, version, status string, message *string) ([]Release, error) {
 	right, err := s.mayRelease(ctx, actor, name)
-	if err != nil && !(fault.Is(err, fault.Forbidden) && operator(actor) == nil) {
+	if err != nil && !(fault.Is(err, fault.Forbidden) && RequireOperator(actor) == nil) {
 		return nil, err
 	}
 	var c fault.Check
@@ -27,12 +27,12 @@ func (s *Service) SetReleaseStatus(ctx context.Context, actor ident.Actor, name,
 	}
 	text := ""
 	if message != nil {
-		text = clean(*message)
+		text = CleanText(*message)
 	}
 	if status == ReleaseActive && message != nil {
 		return nil, fault.New(fault.Invalid, "status_message cannot be provided when setting status to active")
 	}
-	if wait, ok := s.stores.Allow("status " + actor.ID + actor.Name); !ok {
+	if wait, ok := s.agents.AllowStore("status "+actor.ID+actor.Name, 0); !ok {
 		return nil, fault.Limited(wait, "You changed very much in a short time. Wait a while.")
 	}
 	if err := s.retried(ctx, name, func() (ReleaseChange, error) { return s.planStatus(ctx, actor, right, name, version, status, text) }); err != nil {
@@ -41,7 +41,7 @@ func (s *Service) SetReleaseStatus(ctx context.Context, actor ident.Actor, name,
 	return s.store.Releases(ctx, ReleaseFilter{Name: name, Version: version, Deleted: true, Limit: maxReleases})
 }
 
-func (s *Service) planStatus(ctx context.Context, actor ident.Actor, right grant, name, version, status, text string) (ReleaseChange, error) {
+func (s *Registry) planStatus(ctx context.Context, actor ident.Actor, right grant, name, version, status, text string) (ReleaseChange, error) {
 	server, err := s.store.Server(ctx, name)
 	if fault.Is(err, fault.NotFound) {
 		return ReleaseChange{}, errNoServer()
@@ -53,10 +53,10 @@ func (s *Service) planStatus(ctx context.Context, actor ident.Actor, right grant
 	if err != nil {
 		return ReleaseChange{}, err
 	}
-	if agent != nil && right.own && !s.MayEdit(actor, *agent) {
+	if agent != nil && right.own && !s.agents.MayEdit(actor, *agent) {
 		return ReleaseChange{}, fault.New(fault.Forbidden, "You do not have publish or edit permissions for this server")
 	}
-	over := right == (grant{}) || right.own && agent != nil && !owns(actor, *agent)
+	over := right == (grant{}) || right.own && agent != nil && !s.agents.Owns(actor, *agent)
 	if !over && (server.Held || agent != nil && agent.Status.Held) {
 		return ReleaseChange{}, errHeld(name)
 	}

@@ -48,7 +48,7 @@ func (s *Service) Report(ctx context.Context, actor ident.Actor, name, reason, t
 	if a.Elsewhere() {
 		return fault.New(fault.Forbidden, "%s is an agent of another portal, whose operator decides about it. Report it there: %s/agents/%s/report", a.Handle(), s.Source(a).URL, a.Name)
 	}
-	text = clean(text)
+	text = CleanText(text)
 	var c fault.Check
 	c.Field(slices.Contains(ReportReasons, reason), "reason", "choose what is wrong with it")
 	c.Field(utf8.RuneCountInString(text) <= maxReportText, "text", "use at most %d characters", maxReportText)
@@ -83,7 +83,7 @@ func (s *Service) Report(ctx context.Context, actor ident.Actor, name, reason, t
 // Reports lists complaints, for the operator: open ones oldest first, or
 // closed ones newest first.
 func (s *Service) Reports(ctx context.Context, actor ident.Actor, open bool) ([]Report, error) {
-	if err := operator(actor); err != nil {
+	if err := RequireOperator(actor); err != nil {
 		return nil, err
 	}
 	return s.store.Reports(ctx, open, "", 100)
@@ -91,7 +91,7 @@ func (s *Service) Reports(ctx context.Context, actor ident.Actor, open bool) ([]
 
 // CloseReport ends a complaint with a sentence about what was done.
 func (s *Service) CloseReport(ctx context.Context, actor ident.Actor, id, outcome string) error {
-	if err := operator(actor); err != nil {
+	if err := RequireOperator(actor); err != nil {
 		return err
 	}
 	outcome = oneLine(outcome)

@@ -36,7 +36,7 @@ func (m *MCPConfig) check(c *fault.Check) {
 	c.Field(headerName(m.AuthHeader), "config.auth_header", "name one HTTP header, for example X-API-Key")
 	c.Field(!slices.Contains([]string{"Host", "Content-Length", "Content-Type", "Transfer-Encoding", "Connection", "Accept", "Mcp-Session-Id"},
 		http.CanonicalHeaderKey(m.AuthHeader)), "config.auth_header", "this header has another use; choose the one the server asks for")
-	m.Version, m.Server, m.Instructions = oneLine(m.Version), oneLine(m.Server), clean(m.Instructions)
+	m.Version, m.Server, m.Instructions = oneLine(m.Version), oneLine(m.Server), CleanText(m.Instructions)
 	c.Field(len(m.Version) <= 20, "config.version", "is no version of the protocol")
 	c.Field(len(m.Server) <= maxConfigCharacter, "config.server", "use at most %d characters", maxConfigCharacter)
 	c.Field(utf8.RuneCountInString(m.Instructions) <= maxServerText, "config.instructions", "use at most %d characters", maxServerText)
@@ -45,7 +45,7 @@ func (m *MCPConfig) check(c *fault.Check) {
 	seen := make(map[string]bool)
 	for i := range m.Tools {
 		t := &m.Tools[i]
-		t.Title, t.Description = oneLine(t.Title), clean(t.Description)
+		t.Title, t.Description = oneLine(t.Title), CleanText(t.Description)
 		c.Field(t.Name != "" && len(t.Name) <= maxToolName && t.Name == oneLine(t.Name), "config.tools", "%.80q is no name of a tool", t.Name)
 		c.Field(!seen[t.Name], "config.tools", "%.80q is there twice", t.Name)
 		seen[t.Name] = true
@@ -57,7 +57,7 @@ func (m *MCPConfig) check(c *fault.Check) {
 }
 
 func (p *PromptConfig) check(c *fault.Check) {
-	p.Instructions = clean(p.Instructions)
+	p.Instructions = CleanText(p.Instructions)
 	c.Field(p.Instructions != "", "config.instructions", "say what the agent shall do, as you would tell a person")
 	c.Field(utf8.RuneCountInString(p.Instructions) <= maxPromptText, "config.instructions", "use at most %d characters", maxPromptText)
 	c.Field(p.Model == oneLine(p.Model) && len(p.Model) <= maxModel, "config.model", "write the name on one line, at most %d characters", maxModel)

@@ -202,7 +202,6 @@ type Store interface {
 	Reports
 	Notices
 	Searches
-	Releases
 }
 
 // Sealer keeps credentials unreadable at rest. bound ties a sealed value to

@@ -82,7 +82,7 @@ func (s *Service) Preview(ctx context.Context, actor ident.Actor, name string, d
 
 // sketch applies a draft without storing anything.
 func (s *Service) sketch(ctx context.Context, actor ident.Actor, name string, d Draft) (Agent, string, error) {
-	if err := s.writer(actor); err != nil {
+	if err := s.MayWrite(actor); err != nil {
 		return Agent{}, "", err
 	}
 	a := Agent{ID: ident.NewID(), OwnerID: actor.ID, OwnerName: actor.Name, Version: 1, Liveness: Liveness{State: Unknown, Reason: "Not checked yet."}}
@@ -103,7 +103,7 @@ func (s *Service) sketch(ctx context.Context, actor ident.Actor, name string, d 
 			return Agent{}, "", err
 		}
 	}
-	if err := s.apply(ctx, d, &a); err != nil {
+	if err := s.ApplyDraft(ctx, d, &a); err != nil {
 		return Agent{}, "", err
 	}
 	if err := s.mayUse(ctx, actor, was, a); err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"agentsite/internal/clock"
 	"agentsite/internal/fault"
@@ -40,10 +41,27 @@ func (s *Service) mayStore(actor ident.Actor, a Agent) error {
 	if !actor.IsPerson() {
 		return nil
 	}
-	if wait, ok := s.stores.AllowN(actor.ID, 1+size/storeCost); !ok {
+	if wait, ok := s.AllowStore(actor.ID, size); !ok {
 		return fault.Limited(wait, "You stored very many versions in a short time. Wait a while.")
 	}
 	return nil
+}
+
+// AllowStore charges an account or a site for bytes that are stored for ever. If
+// it stored too much of late, wait is the time until it may store again.
+func (s *Service) AllowStore(key string, bytes int) (wait time.Duration, ok bool) {
+	return s.stores.AllowN(key, 1+bytes/storeCost)
+}
+
+// AfterChange updates the index after the MCP registry changed an agent, and
+// probes the agent; if it was withdrawn, rights to act as it may have ended.
+func (s *Service) AfterChange(ctx context.Context, a Agent) {
+	s.reindex(ctx, a.ID)
+	if a.Status.State == Withdrawn {
+		s.moved(a.ID)
+		return
+	}
+	s.checked(ctx, a)
 }
 
 // maxNote bounds what a version says about itself, in characters.
@@ -174,7 +192,7 @@ func (s *Service) Rollback(ctx context.Context, actor ident.Actor, name string, 
 	if err := s.mayUse(ctx, actor, a, next); err != nil {
 		return Agent{}, err
 	}
-	sealed := s.keepSecret(a, &next)
+	sealed := keepSecret(a, &next)
 	next, err = s.save(ctx, actor, next, a.Version, sealed, fmt.Sprintf("Back to version %d", version))
 	if err != nil {
 		return Agent{}, err
@@ -185,7 +203,7 @@ func (s *Service) Rollback(ctx context.Context, actor ident.Actor, name string, 
 // keepSecret drops the stored credential when the address became another
 // site's: it belongs to the origin it was given for. It returns what save
 // takes.
-func (s *Service) keepSecret(before Agent, next *Agent) []byte {
+func keepSecret(before Agent, next *Agent) []byte {
 	if !before.HasSecret || origin(before.Endpoint) == origin(next.Endpoint) {
 		return nil
 	}
