@@ -16,8 +16,7 @@ const (
 	ownLogBytes = 4 << 20
 )
 
-// distribute makes the portal a node of the DHT. It comes after follow, which
-// tells of this portal's heads.
+// distribute makes the portal a node of the DHT, after follow has set its syncer.
 func (f *federated) distribute(allow []netip.Prefix) error {
 	var err error
 	f.overlay, err = overlay.New(overlay.Config{
@@ -46,8 +45,7 @@ func (f *federated) distribute(allow []netip.Prefix) error {
 	return nil
 }
 
-// uncounted reports whether nodes at a host are not counted together: those of
-// this machine, and of networks that the operator allowed, are somebody's own.
+// uncounted reports whether nodes at a host have no common limit: this machine and allowed networks.
 func uncounted(host string, allow []netip.Prefix) bool {
 	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
 		return true
@@ -93,8 +91,7 @@ func (f *federated) watchNodes(ctx context.Context) error {
 	}
 }
 
-// agentID is the id in the network of an agent by its handle, which may have to
-// be looked for.
+// agentID returns the network id of an agent by its handle; it may ask other portals.
 func (f *federated) agentID(ctx context.Context, handle string) (string, error) {
 	a, err := f.p.hub.Anywhere(ctx, ident.Actor{Kind: ident.Guest}, handle)
 	if err != nil {

@@ -36,8 +36,7 @@ func (l *livePart) own(ctx context.Context, yield func(live.Seen) bool) error {
 	})
 }
 
-// seen is what an own agent's liveness says to others; ok is false for agents
-// that are not published.
+// seen returns the liveness of an own agent for others; ok is false if it is not published.
 func (l *livePart) seen(a hub.Agent) (s live.Seen, ok bool) {
 	f := l.p.federated
 	if a.Portal != "" || !a.Listable() || !f.peers.Exports(a.Tags(), a.Languages) {

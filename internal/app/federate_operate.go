@@ -9,8 +9,7 @@ import (
 	"agentsite/internal/ident"
 )
 
-// openPeers makes the service that knows other portals. That of a portal in no
-// network has what was known when it was in one.
+// openPeers makes the service that knows other portals, also for a portal outside any network.
 func (p *Portal) openPeers(ctx context.Context, cfg federation.PeersConfig) (err error) {
 	cfg.Name, cfg.Agents, cfg.Tell, cfg.Most, cfg.Log = p.name, p.published, p.tellOperators, p.set.MostPeers, p.log
 	p.peers, err = federation.NewPeers(ctx, p.db, cfg)

@@ -7,8 +7,7 @@ import (
 	"agentsite/internal/record"
 )
 
-// tier makes what says how much is kept of other portals. It comes after the
-// replica, whose card of this portal tells what it was.
+// tier chooses the tier. The replica is open by then: this portal's card in it has the last one.
 func (f *federated) tier(ctx context.Context) error {
 	wire, err := f.p.replica.Card(ctx, f.id)
 	if err != nil {

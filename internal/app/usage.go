@@ -8,8 +8,7 @@ import (
 	"agentsite/handlers/ard"
 )
 
-// usageFor is how long it is not counted anew how much the portal is used:
-// counting reads a row of each conversation, and strangers ask.
+// usageFor is how long usage counts are cached: counting scans all conversations, and the endpoint is public.
 const usageFor = 5 * time.Minute
 
 // usage counts how much a portal is used.

@@ -72,7 +72,6 @@ func (r *reader) Read(_ context.Context, address string) (hub.Described, error) 
 // world is a hub on a database and an index of its own, which runs.
 type world struct {
 	*hub.Service
-	*hub.Registry
 	t       *testing.T
 	db      *store.DB
 	keys    *ident.Keys
@@ -107,7 +106,6 @@ func open(t *testing.T) *world {
 			}
 			return nil
 		}, Log: slog.New(slog.DiscardHandler)})
-	w.Registry = hub.NewRegistry(db, w.Service, hub.RegistryConfig{Portal: "home.example", Log: slog.New(slog.DiscardHandler)})
 	person := func(name string, kind ident.ActorKind) ident.Actor {
 		a := storetest.Account(t, db, name)
 		return ident.Actor{Kind: kind, ID: a.ID, Name: a.Name}
