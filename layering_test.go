@@ -58,6 +58,8 @@ var may = map[string][]string{
 	"internal/federation/livereport": with(leaves, "internal/record", "internal/federation"),
 	// It decides which records other portals may see.
 	"internal/federation/archive": with(leaves, "internal/record", "internal/federation"),
+	// A server that has an address is an agent.
+	"internal/registry": with(leaves, "internal/hub"),
 	// It looks at what the services know, and is one of none.
 	"internal/doctor": with(leaves, "internal/hub", "internal/record", "internal/federation"),
 	"internal/task":   leaves,
@@ -74,7 +76,7 @@ var may = map[string][]string{
 	// The words index knows nothing of agents.
 	"internal/index/bm25": {},
 	"templates":           {"static"},
-	"store":               with(inner, "migrations", "internal/federation/guard"),
+	"store":               with(inner, "migrations", "internal/federation/guard", "internal/registry"),
 	// It knows files and transactions, and none of what is in the tables.
 	"store/sqlite":        {"internal/fault", "migrations"},
 	"agentruntime":        inner,
@@ -90,7 +92,7 @@ var may = map[string][]string{
 	// serf is for it alone, and it knows no services.
 	"peering/gossip": with(leaves, "internal/record"),
 	// Operators ask in the browser what doctor would say.
-	"handlers":         with(inner, "internal/doctor", "templates", "static", "docs"),
+	"handlers":         with(inner, "internal/doctor", "templates", "static", "docs", "internal/registry"),
 	"handlers/peer":    with(inner, "internal/federation/archive", "internal/federation/guard"),
 	"handlers/request": with(leaves, "internal/account", "internal/task"),
 	"handlers/respond": with(leaves, "internal/chat", "internal/task"),

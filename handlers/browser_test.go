@@ -25,6 +25,7 @@ import (
 	"agentsite/internal/ident"
 	"agentsite/internal/index"
 	"agentsite/internal/notify"
+	"agentsite/internal/registry"
 	"agentsite/internal/task"
 	"agentsite/store"
 )
@@ -137,7 +138,7 @@ func newSite(t *testing.T, policy account.Policy, change ...func(*account.Config
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.door = New(s.accounts, s.hub, s.chat, s.tasks, db, Config{Peers: peers, Servers: hub.NewRegistry(db, s.hub, hub.RegistryConfig{Portal: "portal.test", Log: log}), Name: "Test", URL: base, Host: "portal.test", Version: "1.2.3", CookieName: "agentsite-test", Hooks: hooks, Log: log})
+	s.door = New(s.accounts, s.hub, s.chat, s.tasks, db, Config{Peers: peers, Servers: registry.New(db, s.hub, registry.Config{Portal: "portal.test", Log: log}), Name: "Test", URL: base, Host: "portal.test", Version: "1.2.3", CookieName: "agentsite-test", Hooks: hooks, Log: log})
 	r := chi.NewRouter()
 	r.Use(middleware.RequestID, middleware.ClientIPFromRemoteAddr)
 	s.door.Pages(r)

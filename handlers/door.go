@@ -29,6 +29,7 @@ import (
 	"agentsite/internal/ident"
 	"agentsite/internal/limit"
 	"agentsite/internal/notify"
+	"agentsite/internal/registry"
 	"agentsite/internal/task"
 )
 
@@ -50,7 +51,7 @@ type Config struct {
 	Published func(a hub.Agent) federation.Published
 	Peers     *federation.Peers
 	// Servers names agents as the MCP registry does.
-	Servers *hub.Registry
+	Servers *registry.Service
 	// Examine looks for the answer to a question of the operator's.
 	Examine func(ctx context.Context, q doctor.Question) (doctor.Report, error)
 	Log     *slog.Logger
@@ -70,7 +71,7 @@ type Door struct {
 	tasks    *task.Service
 	stats    Stats
 	peers    *federation.Peers
-	servers  *hub.Registry
+	servers  *registry.Service
 	markup   *markup.Renderer
 	shared   shared
 	visits   visits

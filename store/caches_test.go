@@ -22,6 +22,7 @@ import (
 	"agentsite/internal/ident"
 	"agentsite/internal/notify"
 	"agentsite/internal/record"
+	"agentsite/internal/registry"
 	"agentsite/internal/task"
 	"agentsite/internal/testing/storetest"
 	"agentsite/store"
@@ -297,8 +298,8 @@ func (w *cacheWorld) agentSteps() []cacheStep {
 		{"SaveRelease", func() error {
 			a := w.agent("tools")
 			a.Kind, a.Endpoint = hub.MCP, "https://tools.example/mcp"
-			return w.db.SaveRelease(w.ctx, hub.ReleaseChange{Server: hub.Server{Name: "example.a/one", Site: "domain:a.example", AgentID: a.ID}, At: clock.Now(),
-				Latest: "1.0.0", Agent: &a, Author: ident.Actor{ID: w.ann.ID}, Add: &hub.Release{Version: "1.0.0", Status: hub.ReleaseActive,
+			return w.db.SaveRelease(w.ctx, registry.Change{Server: registry.Server{Name: "example.a/one", Site: "domain:a.example", AgentID: a.ID}, At: clock.Now(),
+				Latest: "1.0.0", Agent: &a, Author: ident.Actor{ID: w.ann.ID}, Add: &registry.Release{Version: "1.0.0", Status: registry.ReleaseActive,
 					PublishedAt: clock.Now(), Title: "T", Description: "D", Document: []byte("{}")}})
 		}},
 		{"DeleteAgent", func() error { return w.db.DeleteAgent(w.ctx, doomed.ID) }},

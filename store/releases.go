@@ -7,12 +7,12 @@ import (
 
 	"agentsite/internal/clock"
 	"agentsite/internal/fault"
-	"agentsite/internal/hub"
+	"agentsite/internal/registry"
 	"agentsite/store/sqlite"
 )
 
-// Server implements hub.Releases.
-func (d *DB) Server(ctx context.Context, name string) (hub.Server, error) {
+// Server implements registry.Releases.
+func (d *DB) Server(ctx context.Context, name string) (registry.Server, error) {
 	var r struct {
 		Name     string `db:"name"`
 		AgentID  string `db:"agent_id"`
@@ -21,18 +21,18 @@ func (d *DB) Server(ctx context.Context, name string) (hub.Server, error) {
 		Revision int    `db:"revision"`
 	}
 	err := d.Get(ctx, &r, `SELECT name, COALESCE(agent_id, '') AS agent_id, site, held, revision FROM servers WHERE name = ?`, name)
-	return hub.Server(r), sqlite.MapError(err)
+	return registry.Server(r), sqlite.MapError(err)
 }
 
-// CountServers implements hub.Releases.
+// CountServers implements registry.Releases.
 func (d *DB) CountServers(ctx context.Context, site string) (int, error) {
 	var n int
 	err := d.Get(ctx, &n, `SELECT COUNT(*) FROM servers WHERE site = ?`, site)
 	return n, sqlite.MapError(err)
 }
 
-// SaveRelease implements hub.Releases.
-func (d *DB) SaveRelease(ctx context.Context, c hub.ReleaseChange) error {
+// SaveRelease implements registry.Releases.
+func (d *DB) SaveRelease(ctx context.Context, c registry.Change) error {
 	var spec string
 	if c.Agent != nil {
 		var err error
@@ -61,7 +61,7 @@ func (d *DB) SaveRelease(ctx context.Context, c hub.ReleaseChange) error {
 				return err
 			}
 		}
-		if c.Add == nil && c.Status != hub.ReleaseDeleted {
+		if c.Add == nil && c.Status != registry.ReleaseDeleted {
 			// What was deleted gave its addresses free.
 			if err := checkRemotes(t, c.Server.Name, c.Set); err != nil {
 				return err
@@ -74,7 +74,7 @@ func (d *DB) SaveRelease(ctx context.Context, c hub.ReleaseChange) error {
 }
 
 // saveAgent stores what a change makes of the server's agent.
-func (d *DB) saveAgent(t *sqlite.Tx, c hub.ReleaseChange, spec string) error {
+func (d *DB) saveAgent(t *sqlite.Tx, c registry.Change, spec string) error {
 	err := error(nil)
 	if c.Base == 0 {
 		if err = takeName(t, c.Agent.Name, "agent", c.Agent.ID, clock.Milli(c.At)); err == nil {
@@ -84,28 +84,28 @@ func (d *DB) saveAgent(t *sqlite.Tx, c hub.ReleaseChange, spec string) error {
 		err = d.replaceAgent(t, *c.Agent, spec, c.Base, c.Sealed, c.Author)
 	}
 	if fault.Is(err, fault.Conflict) {
-		return hub.ErrStale
+		return registry.ErrStale
 	}
 	return err
 }
 
-func saveServer(t *sqlite.Tx, c hub.ReleaseChange) error {
+func saveServer(t *sqlite.Tx, c registry.Change) error {
 	s := c.Server
 	if s.Revision == 0 {
 		_, err := t.Exec(`INSERT INTO servers (name, agent_id, site, revision, created_at) VALUES (?, ?, ?, 1, ?)`, s.Name, nullable(s.AgentID), s.Site, clock.Milli(c.At))
 		if sqlite.IsDuplicate(err) {
-			return hub.ErrStale
+			return registry.ErrStale
 		}
 		return err
 	}
 	err := gone(t.Exec(`UPDATE servers SET agent_id = ?, held = ?, revision = revision + 1 WHERE name = ? AND revision = ?`, nullable(s.AgentID), s.Held, s.Name, s.Revision))
 	if fault.Is(err, fault.NotFound) {
-		return hub.ErrStale
+		return registry.ErrStale
 	}
 	return err
 }
 
-func insertRelease(t *sqlite.Tx, name string, r hub.Release) error {
+func insertRelease(t *sqlite.Tx, name string, r registry.Release) error {
 	for _, u := range r.Remotes {
 		if err := checkRemote(t, name, u); err != nil {
 			return err
@@ -116,7 +116,7 @@ func insertRelease(t *sqlite.Tx, name string, r hub.Release) error {
 	err := t.Get(&id, `INSERT INTO releases (name, version, status, status_message, latest, published_at, status_at, updated_at, size, title, description, endpoint, document)
 		VALUES (?, ?, ?, ?, 0, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id`, name, r.Version, r.Status, r.Message, at, at, at, len(r.Document), r.Title, r.Description, r.Endpoint, string(r.Document))
 	if sqlite.IsDuplicate(err) {
-		return hub.ErrStale
+		return registry.ErrStale
 	}
 	if err != nil {
 		return err

@@ -9,6 +9,7 @@ import (
 
 	"agentsite/internal/clock"
 	"agentsite/internal/hub"
+	"agentsite/internal/registry"
 	"agentsite/store/sqlite"
 )
 
@@ -31,8 +32,8 @@ type releaseRow struct {
 	Removed     bool   `db:"removed"`
 }
 
-func (r releaseRow) release() hub.Release {
-	out := hub.Release{Name: r.Name, Version: r.Version, Title: r.Title, Description: r.Description, Endpoint: r.Endpoint, Size: r.Size, Status: r.Status, Message: r.Message,
+func (r releaseRow) release() registry.Release {
+	out := registry.Release{Name: r.Name, Version: r.Version, Title: r.Title, Description: r.Description, Endpoint: r.Endpoint, Size: r.Size, Status: r.Status, Message: r.Message,
 		Latest: r.Latest, PublishedAt: clock.FromMilli(r.PublishedAt), StatusAt: clock.FromMilli(r.StatusAt), UpdatedAt: clock.FromMilli(r.UpdatedAt),
 		Agent: r.Agent, Live: hub.Live(r.Live), Removed: r.Removed}
 	if r.Document != "" {
@@ -41,8 +42,8 @@ func (r releaseRow) release() hub.Release {
 	return out
 }
 
-// Releases implements hub.Releases: two lists in the same order, made one.
-func (d *DB) Releases(ctx context.Context, f hub.ReleaseFilter) ([]hub.Release, error) {
+// Releases implements registry.Releases: two lists in the same order, made one.
+func (d *DB) Releases(ctx context.Context, f registry.Filter) ([]registry.Release, error) {
 	out, err := d.published(ctx, f)
 	if err != nil || f.Namespace == "" {
 		return out, sqlite.MapError(err)
@@ -52,7 +53,7 @@ func (d *DB) Releases(ctx context.Context, f hub.ReleaseFilter) ([]hub.Release, 
 		return out, sqlite.MapError(err)
 	}
 	out = append(out, own...)
-	slices.SortStableFunc(out, func(a, b hub.Release) int {
+	slices.SortStableFunc(out, func(a, b registry.Release) int {
 		if c := strings.Compare(a.Name, b.Name); c != 0 {
 			return c
 		}
@@ -82,11 +83,11 @@ const effective = `CASE WHEN COALESCE(a.deleted_at, 0) > 0 OR COALESCE(a.status,
 	WHEN r.latest AND r.endpoint <> '' AND r.status = 'active' AND a.status = 'deprecated' THEN 'deprecated' ELSE r.status END`
 
 // published lists what was published.
-func (d *DB) published(ctx context.Context, f hub.ReleaseFilter) ([]hub.Release, error) {
+func (d *DB) published(ctx context.Context, f registry.Filter) ([]registry.Release, error) {
 	query, args := publishedQuery(f)
 	var rows []releaseRow
 	err := d.List(ctx, &rows, query, args...)
-	out := make([]hub.Release, len(rows))
+	out := make([]registry.Release, len(rows))
 	for i, r := range rows {
 		out[i] = r.release()
 	}
@@ -95,7 +96,7 @@ func (d *DB) published(ctx context.Context, f hub.ReleaseFilter) ([]hub.Release,
 
 // by names the index of what changed, where that is asked for: a mirror asks
 // often, and little has changed. SQLite would read all in the order of names.
-func by(f hub.ReleaseFilter, index string) string {
+func by(f registry.Filter, index string) string {
 	if f.UpdatedSince.IsZero() {
 		return ""
 	}
@@ -104,7 +105,7 @@ func by(f hub.ReleaseFilter, index string) string {
 
 // publishedQuery leaves out agents that are not public or whose owner is
 // disabled.
-func publishedQuery(f hub.ReleaseFilter) (string, []any) {
+func publishedQuery(f registry.Filter) (string, []any) {
 	var w where
 	status, document := effective, "r.document"
 	if f.Brief {
@@ -149,7 +150,7 @@ func publishedQuery(f hub.ReleaseFilter) (string, []any) {
 
 // registered lists the public agents of kind mcp that nobody published, each
 // with the version it has now.
-func (d *DB) registered(ctx context.Context, f hub.ReleaseFilter) ([]hub.Release, error) {
+func (d *DB) registered(ctx context.Context, f registry.Filter) ([]registry.Release, error) {
 	query, args := registeredQuery(f)
 	if query == "" {
 		return nil, nil
@@ -161,7 +162,7 @@ func (d *DB) registered(ctx context.Context, f hub.ReleaseFilter) ([]hub.Release
 	if err := d.List(ctx, &rows, query, args...); err != nil {
 		return nil, err
 	}
-	out := make([]hub.Release, len(rows))
+	out := make([]registry.Release, len(rows))
 	for i, r := range rows {
 		var s agentSpec
 		if err := json.Unmarshal([]byte(r.Spec), &s); err != nil {
@@ -174,7 +175,7 @@ func (d *DB) registered(ctx context.Context, f hub.ReleaseFilter) ([]hub.Release
 }
 
 // registeredQuery is empty when no name of the portal's namespace fits.
-func registeredQuery(f hub.ReleaseFilter) (string, []any) {
+func registeredQuery(f registry.Filter) (string, []any) {
 	prefix := f.Namespace + "/"
 	var w where
 	after := f.AfterName

@@ -22,6 +22,7 @@ import (
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
 	"agentsite/internal/record"
+	"agentsite/internal/registry"
 	"agentsite/internal/task"
 	"agentsite/internal/testing/racetest"
 )
@@ -73,8 +74,8 @@ func seed(t *testing.T, d *DB) {
 	for range 3 {
 		must(d.DecidePeers(ctx, federation.Decided{By: ident.Actor{Kind: ident.System}, Act: "peer.deny", Subject: "p1x", Why: "spam"}))
 	}
-	must(d.SaveRelease(ctx, hub.ReleaseChange{Server: hub.Server{Name: "example.p/tool", Site: "domain:p.example"}, At: now, Latest: "1.0.0",
-		Add: &hub.Release{Version: "1.0.0", Status: hub.ReleaseActive, PublishedAt: now, Document: []byte("{}"), Remotes: []string{"https://p.example/mcp"}}}))
+	must(d.SaveRelease(ctx, registry.Change{Server: registry.Server{Name: "example.p/tool", Site: "domain:p.example"}, At: now, Latest: "1.0.0",
+		Add: &registry.Release{Version: "1.0.0", Status: registry.ReleaseActive, PublishedAt: now, Document: []byte("{}"), Remotes: []string{"https://p.example/mcp"}}}))
 }
 
 // Each of these is something that must never be; a verification tells of it

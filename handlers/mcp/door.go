@@ -19,6 +19,7 @@ import (
 	"agentsite/internal/chat"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
+	"agentsite/internal/registry"
 )
 
 // Config is what the door needs; everything is required but Servers.
@@ -107,7 +108,9 @@ func (d *Door) agentURL(name string) string {
 
 // serverName is how a server of this portal is called among all of the world,
 // as in the MCP registry.
-func (d *Door) serverName(name string) string { return hub.Namespace(d.cfg.Hub.Portal()) + "/" + name }
+func (d *Door) serverName(name string) string {
+	return registry.Namespace(d.cfg.Hub.Portal()) + "/" + name
+}
 
 // host is the portal's part of handles.
 func (d *Door) host() string { return d.cfg.Hub.Portal() }

@@ -19,18 +19,18 @@ import (
 
 	"agentsite/handlers/respond"
 	"agentsite/internal/fault"
-	"agentsite/internal/hub"
 	"agentsite/internal/ident"
 	"agentsite/internal/limit"
+	"agentsite/internal/registry"
 )
 
 // Directory is what the door asks of the hub.
 type Directory interface {
-	Releases(ctx context.Context, actor ident.Actor, f hub.ReleaseFilter) ([]hub.Release, bool, error)
-	ReleasesOf(ctx context.Context, actor ident.Actor, name string, deleted bool) ([]hub.Release, error)
-	Release(ctx context.Context, actor ident.Actor, name, version string, deleted bool) (hub.Release, error)
-	PublishRelease(ctx context.Context, actor ident.Actor, r hub.Release) (hub.Release, error)
-	SetReleaseStatus(ctx context.Context, actor ident.Actor, name, version, status string, message *string) ([]hub.Release, error)
+	Releases(ctx context.Context, actor ident.Actor, f registry.Filter) ([]registry.Release, bool, error)
+	ReleasesOf(ctx context.Context, actor ident.Actor, name string, deleted bool) ([]registry.Release, error)
+	Release(ctx context.Context, actor ident.Actor, name, version string, deleted bool) (registry.Release, error)
+	PublishRelease(ctx context.Context, actor ident.Actor, r registry.Release) (registry.Release, error)
+	SetReleaseStatus(ctx context.Context, actor ident.Actor, name, version, status string, message *string) ([]registry.Release, error)
 	// Namespace is the portal's own.
 	Namespace() string
 }

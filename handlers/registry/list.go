@@ -12,6 +12,7 @@ import (
 	"agentsite/internal/fault"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
+	"agentsite/internal/registry"
 )
 
 const defaultPage = 30
@@ -67,8 +68,8 @@ func (d *Door) list(w http.ResponseWriter, r *http.Request, actor ident.Actor) e
 	return respond.WriteJSON(w, http.StatusOK, out)
 }
 
-func (d *Door) decodeList(r *http.Request) (hub.ReleaseFilter, error) {
-	f := hub.ReleaseFilter{Limit: defaultPage}
+func (d *Door) decodeList(r *http.Request) (registry.Filter, error) {
+	f := registry.Filter{Limit: defaultPage}
 	v := r.URL.Query()
 	for name, values := range v {
 		if len(values) > 1 {
@@ -147,7 +148,7 @@ func (d *Door) version(w http.ResponseWriter, r *http.Request, actor ident.Actor
 	return respond.WriteJSON(w, http.StatusOK, d.releaseJSON(found))
 }
 
-func (d *Door) releasesJSON(list []hub.Release) []releaseJSON {
+func (d *Door) releasesJSON(list []registry.Release) []releaseJSON {
 	out := make([]releaseJSON, len(list))
 	for i, r := range list {
 		out[i] = d.releaseJSON(r)
@@ -157,15 +158,15 @@ func (d *Door) releasesJSON(list []hub.Release) []releaseJSON {
 
 // releaseJSON shows a version as it was published; of a registered agent and
 // of what was removed it writes server.json itself.
-func (d *Door) releaseJSON(r hub.Release) releaseJSON {
+func (d *Door) releaseJSON(r registry.Release) releaseJSON {
 	meta := map[string]any{"io.modelcontextprotocol.registry/official": officialJSON{r.Status, stamp(r.StatusAt), r.Message, stamp(r.PublishedAt), stamp(r.UpdatedAt), r.Latest}}
 	doc := json.RawMessage(r.Document)
 	if r.Removed {
-		doc = written(hub.Release{Name: r.Name, Version: r.Version, Description: "Removed from this registry."}, "")
+		doc = written(registry.Release{Name: r.Name, Version: r.Version, Description: "Removed from this registry."}, "")
 	} else if len(doc) == 0 {
 		doc = written(r, d.URL+"/agents/"+r.Agent+"/mcp")
 	}
-	if r.Agent != "" && !r.Removed && r.Status != hub.ReleaseDeleted {
+	if r.Agent != "" && !r.Removed && r.Status != registry.ReleaseDeleted {
 		meta[d.Directory.Namespace()+"/agent"] = agentJSON{d.URL + "/agents/" + r.Agent, r.Live}
 	}
 	return releaseJSON{doc, meta}
@@ -173,7 +174,7 @@ func (d *Door) releaseJSON(r hub.Release) releaseJSON {
 
 // written is server.json of what has none. A registered agent is reached
 // through the portal: its own address is its owner's to tell.
-func written(r hub.Release, remote string) json.RawMessage {
+func written(r registry.Release, remote string) json.RawMessage {
 	type remoteJSON struct {
 		Type string `json:"type"`
 		URL  string `json:"url"`

@@ -12,7 +12,7 @@ import (
 	"agentsite/handlers/respond"
 	"agentsite/internal/clock"
 	"agentsite/internal/fault"
-	"agentsite/internal/hub"
+	"agentsite/internal/registry"
 )
 
 // stampWindow is how far a signed time may be from now, either way.
@@ -46,7 +46,7 @@ func (d *Door) loginNone(w http.ResponseWriter, r *http.Request) error {
 	if err := d.mayLogIn(r); err != nil {
 		return err
 	}
-	return d.loggedIn(w, hub.AnonymousDomain, false)
+	return d.loggedIn(w, registry.AnonymousDomain, false)
 }
 
 // mayLogIn bounds how often somebody makes this portal look at a domain.
@@ -80,7 +80,7 @@ func (d *Door) login(w http.ResponseWriter, r *http.Request, failed string, keys
 }
 
 func (d *Door) prove(ctx context.Context, domain string, in loginJSON, keys func(context.Context, string) ([]string, error)) error {
-	if err := hub.ProvesNamespace(domain, d.Loopback); err != nil {
+	if err := registry.ProvesNamespace(domain, d.Loopback); err != nil {
 		return err
 	}
 	at, err := time.Parse(time.RFC3339, in.Timestamp)
@@ -120,7 +120,7 @@ func (d *Door) loggedIn(w http.ResponseWriter, domain string, below bool) error 
 // admits reports whether a token for a domain still counts: the portal may
 // have been told to take less since.
 func (d *Door) admits(domain string) bool {
-	if domain == hub.AnonymousDomain {
+	if domain == registry.AnonymousDomain {
 		return d.Open && d.Loopback
 	}
 	return d.Open

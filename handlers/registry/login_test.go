@@ -23,8 +23,8 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"agentsite/internal/clock"
-	"agentsite/internal/hub"
 	"agentsite/internal/ident"
+	"agentsite/internal/registry"
 )
 
 // world is what a door sees of other machines.
@@ -57,7 +57,7 @@ type directory struct {
 	by []ident.Actor
 }
 
-func (d *directory) PublishRelease(_ context.Context, actor ident.Actor, r hub.Release) (hub.Release, error) {
+func (d *directory) PublishRelease(_ context.Context, actor ident.Actor, r registry.Release) (registry.Release, error) {
 	d.by = append(d.by, actor)
 	return r, nil
 }
@@ -277,7 +277,7 @@ func TestLogin_LooksAtNoOtherMachine(t *testing.T) {
 	}
 	l.Loopback = true
 	token := loggedIn(t, l.post("/v0/auth/none", nil, ""))
-	if rec := l.post("/v0/publish", whole, token); rec.Code != http.StatusOK || l.dir.by[0].Name != hub.AnonymousDomain {
+	if rec := l.post("/v0/publish", whole, token); rec.Code != http.StatusOK || l.dir.by[0].Name != registry.AnonymousDomain {
 		t.Errorf("%d %+v", rec.Code, l.dir.by)
 	}
 }

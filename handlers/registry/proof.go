@@ -18,7 +18,7 @@ import (
 
 	"agentsite/internal/egress"
 	"agentsite/internal/fault"
-	"agentsite/internal/hub"
+	"agentsite/internal/registry"
 )
 
 // keyPath is where a domain shows its key.
@@ -39,7 +39,7 @@ var keyRecord = regexp.MustCompile(`v=MCPv1;\s*k=([^;]+);\s*p=([A-Za-z0-9+/=]+)`
 // httpKeys reads what a domain serves at keyPath.
 func (d *Door) httpKeys(ctx context.Context, domain string) ([]string, error) {
 	scheme := "https"
-	if hub.LocalDomain(domain) { // ProvesNamespace lets it pass on loopback only
+	if registry.LocalDomain(domain) { // ProvesNamespace lets it pass on loopback only
 		scheme = "http"
 	}
 	ctx, cancel := context.WithTimeout(ctx, httpKeyWait)
@@ -70,7 +70,7 @@ func (d *Door) httpKeys(ctx context.Context, domain string) ([]string, error) {
 
 // dnsKeys reads the TXT records of a domain itself.
 func (d *Door) dnsKeys(ctx context.Context, domain string) ([]string, error) {
-	if !hub.PlainDomain(domain) || hub.LocalDomain(domain) {
+	if !registry.PlainDomain(domain) || registry.LocalDomain(domain) {
 		return nil, fault.New(fault.Invalid, "%s has no public DNS records; use login http", domain)
 	}
 	ctx, cancel := context.WithTimeout(ctx, dnsKeyWait)

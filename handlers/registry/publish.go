@@ -9,8 +9,8 @@ import (
 	"agentsite/handlers/request"
 	"agentsite/handlers/respond"
 	"agentsite/internal/fault"
-	"agentsite/internal/hub"
 	"agentsite/internal/ident"
+	"agentsite/internal/registry"
 )
 
 // publish stores a version of a server for ever.
@@ -31,7 +31,7 @@ func (d *Door) publish(w http.ResponseWriter, r *http.Request, actor ident.Actor
 		return f.refused()
 	}
 	_, short, _ := strings.Cut(s.Name, "/")
-	release := hub.Release{Name: s.Name, Version: s.Version, Title: cmp.Or(strings.TrimSpace(s.Title), short), Description: s.Description, Endpoint: s.endpoint(), Document: raw}
+	release := registry.Release{Name: s.Name, Version: s.Version, Title: cmp.Or(strings.TrimSpace(s.Title), short), Description: s.Description, Endpoint: s.endpoint(), Document: raw}
 	for _, t := range s.Remotes {
 		if !slices.Contains(release.Remotes, t.URL) {
 			release.Remotes = append(release.Remotes, t.URL)
@@ -90,7 +90,7 @@ func (d *Door) statusOfAll(w http.ResponseWriter, r *http.Request, actor ident.A
 	}{len(list), d.releasesJSON(list)})
 }
 
-func (d *Door) setStatus(w http.ResponseWriter, r *http.Request, actor ident.Actor, version string) ([]hub.Release, error) {
+func (d *Door) setStatus(w http.ResponseWriter, r *http.Request, actor ident.Actor, version string) ([]registry.Release, error) {
 	var in statusJSON
 	if err := request.DecodeJSON(w, r, 16<<10, &in, true); err != nil {
 		return nil, err

@@ -13,7 +13,7 @@ import (
 	"unicode/utf8"
 
 	"agentsite/internal/fault"
-	"agentsite/internal/hub"
+	"agentsite/internal/registry"
 	"agentsite/internal/strictjson"
 )
 
@@ -25,7 +25,7 @@ func readDocument(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	if t, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err == nil && t != "application/json" && t != "application/x-www-form-urlencoded" && !strings.HasSuffix(t, "+json") {
 		return nil, fault.New(fault.Invalid, "Send JSON, with Content-Type: application/json.")
 	}
-	b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, hub.MaxDocument))
+	b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, registry.MaxDocument))
 	if _, big := errors.AsType[*http.MaxBytesError](err); err != nil && !big {
 		err = fault.Wrap(fault.Invalid, err, "The body ended early.")
 	}

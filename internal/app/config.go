@@ -17,6 +17,7 @@ import (
 	"agentsite/internal/account"
 	"agentsite/internal/hub"
 	"agentsite/internal/record"
+	"agentsite/internal/registry"
 	"agentsite/peering/gossip"
 )
 
@@ -298,4 +299,10 @@ func (s settings) redacted() []any {
 	return []any{"listen", s.Listen, "data", s.Data, "url", s.URL, "accounts", s.Accounts, "guests", s.Guests,
 		"allow_cidr", s.AllowCIDR, "trusted_proxies", s.TrustedProxies, "smtp", smtp,
 		"llm_url", s.LLMURL, "llm_key", key, "llm_model", s.LLMModel, "model_budget", s.ModelBudget, "network", s.network, "join", s.Join, "tier", s.Tier, "gossip", s.Gossip, "metrics_listen", s.MetricsListen, "conformance", s.Conformance}
+}
+
+// servers returns the MCP registry of the portal.
+func (p *Portal) servers() *registry.Service {
+	cfg := registry.Config{Portal: p.url.Host, Loopback: loopbackHost(p.url.Hostname()), Log: p.log}
+	return registry.New(p.db, p.hub, cfg)
 }

@@ -66,7 +66,6 @@ type Portal struct {
 	publisher   *publish.Publisher // nil in no network
 	accounts    *account.Service
 	hub         *hub.Service
-	servers     *hub.Registry
 	peers       *federation.Peers
 	tasks       *task.Service
 	worker      *agentruntime.Worker
@@ -221,7 +220,6 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 		Portal: host, URL: p.url.String(), Kinds: []hub.Kind{hub.A2A, hub.Prompt, hub.MCP, hub.OpenAI, hub.Link}, Log: p.log, Loopback: loopback, CheckURL: p.checkURL,
 		Told: p.teller.told, Moved: p.drivers.link.Drop, Model: p.set.modelName(), ModelHost: p.set.modelHost(), Contacted: p.contacted, Elsewhere: p.calledElsewhere, Voices: p.voices,
 	})
-	p.servers = hub.NewRegistry(p.db, p.hub, hub.RegistryConfig{Portal: host, Loopback: loopback, Log: p.log})
 	instant := agentruntime.NewInstant(p.hub, map[hub.Kind]task.Agent{hub.Builtin: p.drivers.build}, p.log)
 	chats := chat.New(p.db, directory{p.hub, p.db, instant}, queue, chat.Config{Portal: host, Instant: instant, Hop: p.hop, URL: p.url.String(), FileKey: []byte(keys.Mark("files", "agentsite/file/1")), Log: p.log})
 	p.chats = chats
@@ -252,7 +250,7 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 	}
 	p.door = handlers.New(p.accounts, p.hub, chats, p.tasks, p.db, handlers.Config{
 		Name: p.name, URL: p.url.String(), Host: host, Version: Version(), CookieName: cookie, Secure: secure,
-		PublicKey: p.publicKey, Started: clock.Now(), Hooks: p.hooks, Published: p.publishes(), Peers: p.peers, Servers: p.servers, Examine: p.examine, Log: p.log,
+		PublicKey: p.publicKey, Started: clock.Now(), Hooks: p.hooks, Published: p.publishes(), Peers: p.peers, Servers: p.servers(), Examine: p.examine, Log: p.log,
 	})
 	p.signer, err = wire.NewSigner([]byte(keys.Mark("agentsite/card/1", "a")+keys.Mark("agentsite/card/1", "b")), p.url.String()+a2a.KeySetPath)
 	if err != nil {

@@ -32,7 +32,7 @@ func (p *Portal) router() http.Handler {
 	}
 	directory := ard.New(ard.Config{Document: document, Sign: p.signer.SignDetached, Started: p.started, Directory: p.hub, Caller: p.callers.Authenticate, Name: p.name, URL: p.URL(), Host: p.url.Host, Publisher: ard.Domain(p.url.Hostname()),
 		Version: Release(), PublicKey: p.publicKey, OpenAccounts: p.accounts.Policy() == account.Open, Usage: (&usage{p: p}).count, Log: p.log})
-	servers := registry.New(registry.Config{Directory: p.servers, Caller: p.callers.Authenticate, Sealer: p.keys, Fetch: p.egress.RoundTripper(), Resolver: &net.Resolver{PreferGo: true},
+	servers := registry.New(registry.Config{Directory: p.servers(), Caller: p.callers.Authenticate, Sealer: p.keys, Fetch: p.egress.RoundTripper(), Resolver: &net.Resolver{PreferGo: true},
 		CheckURL: p.checkURL, Open: p.accounts.Policy() == account.Open, Loopback: loopbackHost(p.url.Hostname()), URL: p.URL(), Version: Release(), Revision: Revision(),
 		Started: p.started, Log: p.log})
 	models := openai.New(openai.Config{Callers: p.callers, Hub: p.hub, Chat: p.chats, URL: p.url.String(), Host: p.url.Host, Log: p.log})

@@ -76,7 +76,7 @@ type rules struct {
 	model    string // the portal's own, empty when it has none
 }
 
-func (d Draft) note() string { return oneLine(d.Note) }
+func (d Draft) note() string { return OneLine(d.Note) }
 
 // apply puts the draft over a, cleaning text, and checks every field of the
 // outcome at once.
@@ -92,7 +92,7 @@ func (d Draft) apply(a *Agent, rules rules) error {
 		a.Name = strings.ToLower(strings.TrimPrefix(strings.TrimSpace(*d.Name), "@"))
 	}
 	if d.Title != nil {
-		a.Title = oneLine(*d.Title)
+		a.Title = OneLine(*d.Title)
 	}
 	set(&a.Description, d.Description)
 	set(&a.Endpoint, d.Endpoint)
@@ -121,7 +121,7 @@ func (d Draft) apply(a *Agent, rules rules) error {
 		a.Icon = *d.Icon
 	}
 	if d.Publisher != nil {
-		a.Publisher = strings.ToLower(oneLine(*d.Publisher))
+		a.Publisher = strings.ToLower(OneLine(*d.Publisher))
 	}
 	if d.Limits != nil {
 		a.Limits = *d.Limits
@@ -180,7 +180,7 @@ func (d Draft) apply(a *Agent, rules rules) error {
 		a.config(&c, d.Config, conf)
 		c.Field(headerName(conf.AuthHeader), "config.auth_header", "name one HTTP header, for example X-API-Key")
 		c.Field(len(conf.CardURL) <= maxEndpoint, "config.card_url", "use at most %d characters", maxEndpoint)
-		c.Field(len(conf.Tenant) <= maxTenant && conf.Tenant == oneLine(conf.Tenant), "config.tenant", "use at most %d characters, on one line", maxTenant)
+		c.Field(len(conf.Tenant) <= maxTenant && conf.Tenant == OneLine(conf.Tenant), "config.tenant", "use at most %d characters, on one line", maxTenant)
 		c.Field(slices.Contains([]string{"", "JSONRPC", "HTTP+JSON"}, conf.Binding), "config.binding", "choose JSONRPC or HTTP+JSON")
 		c.Field(slices.Contains([]string{"", "1.0", "0.3"}, conf.Version), "config.version", "choose 1.0 or 0.3")
 		c.Field(!slices.Contains([]string{"host", "content-length", "content-type", "transfer-encoding", "connection"}, strings.ToLower(conf.AuthHeader)), "config.auth_header", "this header has another use; choose the one the agent asks for")
@@ -189,7 +189,7 @@ func (d Draft) apply(a *Agent, rules rules) error {
 		checkEndpoint(&c, checkURL, a.Endpoint, "http://127.0.0.1:11434/v1")
 		conf := new(OpenAIConfig)
 		a.config(&c, d.Config, conf)
-		c.Field(conf.Model == oneLine(conf.Model), "config.model", "write the name on one line, without control characters")
+		c.Field(conf.Model == OneLine(conf.Model), "config.model", "write the name on one line, without control characters")
 		c.Field(conf.Model != "", "config.model", "name the model, for example llama3.2")
 		c.Field(len(conf.Model) <= maxModel, "config.model", "use at most %d characters", maxModel)
 		conf.Instructions = CleanText(conf.Instructions)
@@ -220,7 +220,7 @@ func (d Draft) apply(a *Agent, rules rules) error {
 		c.Field(a.Endpoint == "", "endpoint", "a linked agent dials in and has no address; leave it empty")
 		conf := new(LinkConfig)
 		a.config(&c, d.Config, conf)
-		conf.Client = oneLine(conf.Client)
+		conf.Client = OneLine(conf.Client)
 		c.Field(len(conf.Client) <= maxConfigCharacter, "config.client", "use at most %d characters", maxConfigCharacter)
 		a.setConfig(&c, conf)
 	}
@@ -464,10 +464,10 @@ func cleanSkills(in []Skill) []Skill {
 	var out []Skill
 	ids := make(map[string]bool) // those that are written down, and those made
 	for _, s := range in {
-		ids[oneLine(s.ID)] = true
+		ids[OneLine(s.ID)] = true
 	}
 	for _, s := range in {
-		s.ID, s.Name, s.Description = oneLine(s.ID), oneLine(s.Name), CleanText(s.Description)
+		s.ID, s.Name, s.Description = OneLine(s.ID), OneLine(s.Name), CleanText(s.Description)
 		if s.Name == "" && s.ID == "" && s.Description == "" {
 			continue // an empty row of the form
 		}
@@ -502,7 +502,7 @@ func freeID(base string, ids map[string]bool) string {
 func cleanList(in []string, lower bool) []string {
 	out := []string{}
 	for _, s := range in {
-		s = oneLine(s)
+		s = OneLine(s)
 		if lower {
 			s = strings.ToLower(s)
 		}
@@ -513,7 +513,7 @@ func cleanList(in []string, lower bool) []string {
 	return out
 }
 
-func oneLine(s string) string {
+func OneLine(s string) string {
 	if plainText(s, true) {
 		return strings.TrimSpace(s)
 	}

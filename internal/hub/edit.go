@@ -42,7 +42,7 @@ func (s *Service) Update(ctx context.Context, actor ident.Actor, name string, d 
 	// Only the operator gets here with another status of an agent that is held.
 	// What an operator withdraws who does not own it is held.
 	next.Status.Held = next.Status.State == Withdrawn && (a.Status.Held || a.Status.State != Withdrawn && !owns(actor, a))
-	sealed := keepSecret(a, &next)
+	sealed := KeepSecret(a, &next)
 	switch {
 	case d.Secret != nil && *d.Secret == "" && a.HasSecret:
 		sealed, next.HasSecret = []byte{}, false

@@ -29,7 +29,7 @@ func Elsewhere(a Agent) (Agent, error) {
 		a.Status = Status{State: Active}
 	}
 	a.Status.Held, a.Status.Message = false, firstRunes(CleanText(a.Status.Message), maxStatusMessage)
-	if a.Title = firstRunes(oneLine(a.Title), maxTitle); a.Title == "" {
+	if a.Title = firstRunes(OneLine(a.Title), maxTitle); a.Title == "" {
 		a.Title = a.Name
 	}
 	if a.Description = firstRunes(CleanText(a.Description), maxDescription); a.Description == "" {

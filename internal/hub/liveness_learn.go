@@ -171,7 +171,7 @@ func toolChanges(had, has []Tool) string {
 	if len(parts) == 0 {
 		return ""
 	}
-	note := []rune(oneLine("Its tools changed: " + strings.Join(parts, "; ")))
+	note := []rune(OneLine("Its tools changed: " + strings.Join(parts, "; ")))
 	if len(note) > maxNote {
 		note = append(note[:maxNote-1], '…')
 	}
@@ -182,7 +182,7 @@ func toolChanges(had, has []Tool) string {
 func toolsByName(list []Tool) map[string]string {
 	out := make(map[string]string, len(list))
 	for _, t := range list {
-		t.Title, t.Description = oneLine(t.Title), CleanText(t.Description) // as it is stored
+		t.Title, t.Description = OneLine(t.Title), CleanText(t.Description) // as it is stored
 		// The same schema may be written in another order.
 		var schema any
 		if json.Unmarshal(t.InputSchema, &schema) == nil {
@@ -215,7 +215,7 @@ func keptSkills(have, said []Skill, had, has []Tool) []Skill {
 
 // shortReason makes a plain sentence of a reason, within maxReason bytes.
 func shortReason(s string) string {
-	if s = oneLine(s); len(s) <= maxReason {
+	if s = OneLine(s); len(s) <= maxReason {
 		return s
 	}
 	const more = "…"

@@ -116,7 +116,7 @@ func (s *Service) prove(ctx context.Context, a Agent) error {
 // that its site published these words, not who lists them here. Skills may be
 // left out, but none added or changed.
 func says(a Agent, card Described) bool {
-	if a.Title != oneLine(card.Title) || a.Description != CleanText(card.Description) {
+	if a.Title != OneLine(card.Title) || a.Description != CleanText(card.Description) {
 		return false
 	}
 	theirs := cleanSkills(card.Skills)

@@ -94,7 +94,7 @@ func (s *Service) CloseReport(ctx context.Context, actor ident.Actor, id, outcom
 	if err := RequireOperator(actor); err != nil {
 		return err
 	}
-	outcome = oneLine(outcome)
+	outcome = OneLine(outcome)
 	var c fault.Check
 	c.Field(ident.ValidID(id), "id", "there is no such report")
 	c.Field(utf8.RuneCountInString(outcome) <= 300, "outcome", "use at most 300 characters")

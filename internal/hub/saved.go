@@ -44,8 +44,8 @@ func (s *Service) SaveSearch(ctx context.Context, actor ident.Actor, title, quer
 	}
 	v.Del("cursor")
 	v.Del("limit")
-	if title = oneLine(title); title == "" {
-		title = oneLine(v.Get("q"))
+	if title = OneLine(title); title == "" {
+		title = OneLine(v.Get("q"))
 	}
 	if title == "" {
 		title = "All agents"

@@ -36,7 +36,7 @@ func (m *MCPConfig) check(c *fault.Check) {
 	c.Field(headerName(m.AuthHeader), "config.auth_header", "name one HTTP header, for example X-API-Key")
 	c.Field(!slices.Contains([]string{"Host", "Content-Length", "Content-Type", "Transfer-Encoding", "Connection", "Accept", "Mcp-Session-Id"},
 		http.CanonicalHeaderKey(m.AuthHeader)), "config.auth_header", "this header has another use; choose the one the server asks for")
-	m.Version, m.Server, m.Instructions = oneLine(m.Version), oneLine(m.Server), CleanText(m.Instructions)
+	m.Version, m.Server, m.Instructions = OneLine(m.Version), OneLine(m.Server), CleanText(m.Instructions)
 	c.Field(len(m.Version) <= 20, "config.version", "is no version of the protocol")
 	c.Field(len(m.Server) <= maxConfigCharacter, "config.server", "use at most %d characters", maxConfigCharacter)
 	c.Field(utf8.RuneCountInString(m.Instructions) <= maxServerText, "config.instructions", "use at most %d characters", maxServerText)
@@ -45,8 +45,8 @@ func (m *MCPConfig) check(c *fault.Check) {
 	seen := make(map[string]bool)
 	for i := range m.Tools {
 		t := &m.Tools[i]
-		t.Title, t.Description = oneLine(t.Title), CleanText(t.Description)
-		c.Field(t.Name != "" && len(t.Name) <= maxToolName && t.Name == oneLine(t.Name), "config.tools", "%.80q is no name of a tool", t.Name)
+		t.Title, t.Description = OneLine(t.Title), CleanText(t.Description)
+		c.Field(t.Name != "" && len(t.Name) <= maxToolName && t.Name == OneLine(t.Name), "config.tools", "%.80q is no name of a tool", t.Name)
 		c.Field(!seen[t.Name], "config.tools", "%.80q is there twice", t.Name)
 		seen[t.Name] = true
 		c.Field(utf8.RuneCountInString(t.Title) <= maxConfigCharacter && utf8.RuneCountInString(t.Description) <= maxToolText, "config.tools", "%.80q says too much about itself", t.Name)
@@ -60,7 +60,7 @@ func (p *PromptConfig) check(c *fault.Check) {
 	p.Instructions = CleanText(p.Instructions)
 	c.Field(p.Instructions != "", "config.instructions", "say what the agent shall do, as you would tell a person")
 	c.Field(utf8.RuneCountInString(p.Instructions) <= maxPromptText, "config.instructions", "use at most %d characters", maxPromptText)
-	c.Field(p.Model == oneLine(p.Model) && len(p.Model) <= maxModel, "config.model", "write the name on one line, at most %d characters", maxModel)
+	c.Field(p.Model == OneLine(p.Model) && len(p.Model) <= maxModel, "config.model", "write the name on one line, at most %d characters", maxModel)
 	c.Field(len(p.Examples) <= maxPromptExamples, "config.examples", "give at most %d", maxPromptExamples)
 	for _, e := range p.Examples {
 		c.Field(strings.TrimSpace(e.User) != "" && strings.TrimSpace(e.Agent) != "", "config.examples", "each needs a question and an answer")

@@ -192,7 +192,7 @@ func (s *Service) Rollback(ctx context.Context, actor ident.Actor, name string, 
 	if err := s.mayUse(ctx, actor, a, next); err != nil {
 		return Agent{}, err
 	}
-	sealed := keepSecret(a, &next)
+	sealed := KeepSecret(a, &next)
 	next, err = s.save(ctx, actor, next, a.Version, sealed, fmt.Sprintf("Back to version %d", version))
 	if err != nil {
 		return Agent{}, err
@@ -203,7 +203,7 @@ func (s *Service) Rollback(ctx context.Context, actor ident.Actor, name string, 
 // keepSecret drops the stored credential when the address became another
 // site's: it belongs to the origin it was given for. It returns what save
 // takes.
-func keepSecret(before Agent, next *Agent) []byte {
+func KeepSecret(before Agent, next *Agent) []byte {
 	if !before.HasSecret || origin(before.Endpoint) == origin(next.Endpoint) {
 		return nil
 	}

@@ -32,7 +32,7 @@ type Config struct {
 	CheckURL func(string) error
 	// Notified, when set, is called after a notice was stored for accounts. It must not block.
 	Notified func(n hub.Notice, accounts []string)
-	Log  *slog.Logger
+	Log      *slog.Logger
 }
 
 // Service manages hooks and sends events with the rights of their owners. Create it with New and keep

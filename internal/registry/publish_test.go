@@ -1,4 +1,4 @@
-package hub_test
+package registry_test
 
 import (
 	"fmt"
@@ -10,6 +10,7 @@ import (
 	"agentsite/internal/fault"
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
+	"agentsite/internal/registry"
 )
 
 var (
@@ -20,15 +21,15 @@ var (
 )
 
 // release is a version of a server; an empty endpoint makes it one to install.
-func release(name, version, endpoint string) hub.Release {
-	r := hub.Release{Name: name, Version: version, Title: "Tool", Description: "Version " + version, Endpoint: endpoint, Document: []byte(`{"version":"` + version + `"}`)}
+func release(name, version, endpoint string) registry.Release {
+	r := registry.Release{Name: name, Version: version, Title: "Tool", Description: "Version " + version, Endpoint: endpoint, Document: []byte(`{"version":"` + version + `"}`)}
 	if endpoint != "" {
 		r.Remotes = []string{endpoint}
 	}
 	return r
 }
 
-func (w *world) released(actor ident.Actor, r hub.Release) hub.Release {
+func (w *world) released(actor ident.Actor, r registry.Release) registry.Release {
 	w.t.Helper()
 	out, err := w.PublishRelease(w.t.Context(), actor, r)
 	if err != nil {
@@ -38,7 +39,7 @@ func (w *world) released(actor ident.Actor, r hub.Release) hub.Release {
 }
 
 // releases writes down a list in short.
-func (w *world) releases(f hub.ReleaseFilter) string {
+func (w *world) releases(f registry.Filter) string {
 	w.t.Helper()
 	if f.Limit == 0 {
 		f.Limit = 100
@@ -79,7 +80,7 @@ func TestPublishRelease_MakesOneAgent(t *testing.T) {
 	t.Parallel()
 	w := open(t)
 	out := w.released(acme, release("example.acme/tool", "1.2.0", "https://acme.example/mcp"))
-	if !out.Latest || out.Status != hub.ReleaseActive || out.Agent != "tool-acme-example" || string(out.Document) != `{"version":"1.2.0"}` {
+	if !out.Latest || out.Status != registry.ReleaseActive || out.Agent != "tool-acme-example" || string(out.Document) != `{"version":"1.2.0"}` {
 		t.Fatalf("%+v", out)
 	}
 	a := w.agentOf("tool-acme-example")
@@ -95,7 +96,7 @@ func TestPublishRelease_MakesOneAgent(t *testing.T) {
 	if err != nil || len(versions) < 2 || !slices.ContainsFunc(versions, func(v hub.Agent) bool { return v.Note == "Version 1.10.0 of the MCP registry" }) {
 		t.Errorf("%+v %v", versions, err)
 	}
-	if got, want := w.releases(hub.ReleaseFilter{}), "example.acme/tool 1.10.0 active latest, example.acme/tool 1.2.0 active, example.acme/tool 1.9.0 active"; got != want {
+	if got, want := w.releases(registry.Filter{}), "example.acme/tool 1.10.0 active latest, example.acme/tool 1.2.0 active, example.acme/tool 1.9.0 active"; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 	_, err = w.PublishRelease(t.Context(), acme, release("example.acme/tool", "1.9.0", "https://acme.example/mcp"))
@@ -116,22 +117,22 @@ func TestReleaseStatus_IsTheAgents(t *testing.T) {
 		if a.Status.State != state || a.Endpoint != endpoint {
 			t.Errorf("%s: the agent is %s at %s", what, a.Status.State, a.Endpoint)
 		}
-		if got := w.releases(hub.ReleaseFilter{Deleted: true}); got != list {
+		if got := w.releases(registry.Filter{Deleted: true}); got != list {
 			t.Errorf("%s: %s", what, got)
 		}
 	}
-	w.mark(acme, name, "2.0.0", hub.ReleaseDeprecated)
+	w.mark(acme, name, "2.0.0", registry.ReleaseDeprecated)
 	is("deprecated", hub.Deprecated, "https://acme.example/mcp/2.0.0", name+" 1.0.0 active, "+name+" 2.0.0 deprecated latest")
-	w.mark(acme, name, "2.0.0", hub.ReleaseDeleted)
+	w.mark(acme, name, "2.0.0", registry.ReleaseDeleted)
 	is("the latest deleted", hub.Active, "https://acme.example/mcp/1.0.0", name+" 1.0.0 active latest, "+name+" 2.0.0 deleted")
-	w.mark(acme, name, "", hub.ReleaseDeleted)
+	w.mark(acme, name, "", registry.ReleaseDeleted)
 	is("all deleted", hub.Withdrawn, "https://acme.example/mcp/1.0.0", name+" 1.0.0 deleted, "+name+" 2.0.0 deleted latest")
-	if got := w.releases(hub.ReleaseFilter{}); got != "" {
+	if got := w.releases(registry.Filter{}); got != "" {
 		t.Errorf("without what is deleted: %s", got)
 	}
-	w.mark(acme, name, "", hub.ReleaseActive)
+	w.mark(acme, name, "", registry.ReleaseActive)
 	is("all back", hub.Active, "https://acme.example/mcp/2.0.0", name+" 1.0.0 active, "+name+" 2.0.0 active latest")
-	_, err := w.SetReleaseStatus(t.Context(), acme, name, "", hub.ReleaseActive, nil)
+	_, err := w.SetReleaseStatus(t.Context(), acme, name, "", registry.ReleaseActive, nil)
 	kind(t, "nothing to change", err, fault.Invalid)
 
 	// The operator has the last word.
@@ -139,7 +140,7 @@ func TestReleaseStatus_IsTheAgents(t *testing.T) {
 		t.Fatal(err)
 	}
 	is("held", hub.Withdrawn, "https://acme.example/mcp/2.0.0", name+" 1.0.0 deleted, "+name+" 2.0.0 deleted latest")
-	_, err = w.SetReleaseStatus(t.Context(), acme, name, "", hub.ReleaseActive, nil)
+	_, err = w.SetReleaseStatus(t.Context(), acme, name, "", registry.ReleaseActive, nil)
 	kind(t, "to put back what is held", err, fault.Forbidden)
 	_, err = w.PublishRelease(t.Context(), acme, release(name, "3.0.0", "https://acme.example/mcp"))
 	kind(t, "to publish what is held", err, fault.Forbidden)
@@ -150,8 +151,8 @@ func TestReleaseStatus_IsTheAgents(t *testing.T) {
 	if err := w.Delete(t.Context(), w.boss, "tool-acme-example"); err != nil {
 		t.Fatal(err)
 	}
-	list, _, err := w.Releases(t.Context(), guest, hub.ReleaseFilter{Deleted: true, Limit: 10})
-	if err != nil || len(list) != 2 || !list[0].Removed || list[0].Status != hub.ReleaseDeleted {
+	list, _, err := w.Releases(t.Context(), guest, registry.Filter{Deleted: true, Limit: 10})
+	if err != nil || len(list) != 2 || !list[0].Removed || list[0].Status != registry.ReleaseDeleted {
 		t.Errorf("removed: %+v %v", list, err)
 	}
 	_, err = w.PublishRelease(t.Context(), acme, release(name, "3.0.0", "https://acme.example/mcp"))
@@ -206,19 +207,19 @@ func TestPublishRelease_WithoutAddressIsNoAgent(t *testing.T) {
 	if a := w.agentOf("pack-acme-example"); a.Status.State != hub.Deprecated || a.Endpoint != "https://acme.example/mcp" || !strings.Contains(a.Status.Message, "1.2.0") {
 		t.Errorf("%+v", a)
 	}
-	if got := w.releases(hub.ReleaseFilter{Latest: true}); got != "example.acme/pack 1.2.0 active latest" {
+	if got := w.releases(registry.Filter{Latest: true}); got != "example.acme/pack 1.2.0 active latest" {
 		t.Error(got)
 	}
 
 	// Where there is no agent to withdraw, the operator takes the server away.
 	w.released(acme, release("example.acme/other", "1.0.0", ""))
 	admin := narrowed(w.boss, ident.Admin)
-	w.mark(admin, "example.acme/other", "", hub.ReleaseDeleted)
-	_, err := w.SetReleaseStatus(t.Context(), acme, "example.acme/other", "1.0.0", hub.ReleaseActive, nil)
+	w.mark(admin, "example.acme/other", "", registry.ReleaseDeleted)
+	_, err := w.SetReleaseStatus(t.Context(), acme, "example.acme/other", "1.0.0", registry.ReleaseActive, nil)
 	kind(t, "to put back what the operator deleted", err, fault.Forbidden)
 	_, err = w.PublishRelease(t.Context(), acme, release("example.acme/other", "1.1.0", ""))
 	kind(t, "to publish it anew", err, fault.Forbidden)
-	w.mark(admin, "example.acme/other", "", hub.ReleaseActive)
+	w.mark(admin, "example.acme/other", "", registry.ReleaseActive)
 	w.released(acme, release("example.acme/other", "1.1.0", ""))
 }
 
@@ -259,7 +260,7 @@ func TestPublishRelease_AsksForTheRight(t *testing.T) {
 		_, err := w.PublishRelease(t.Context(), c.actor, r)
 		kind(t, c.what, err, c.want)
 	}
-	if got := w.releases(hub.ReleaseFilter{Search: "tool"}); got != "" {
+	if got := w.releases(registry.Filter{Search: "tool"}); got != "" {
 		t.Fatalf("published: %s", got)
 	}
 	w.released(acmeDNS, release("example.acme.sub/tool", "1.0.0", there))
@@ -268,21 +269,21 @@ func TestPublishRelease_AsksForTheRight(t *testing.T) {
 		t.Errorf("%+v", a)
 	}
 	// What was registered becomes what is published.
-	if got := w.releases(hub.ReleaseFilter{Search: "mine"}); got != "example.home/mine 1.0.0 active latest" {
+	if got := w.releases(registry.Filter{Search: "mine"}); got != "example.home/mine 1.0.0 active latest" {
 		t.Error(got)
 	}
 	w.released(w.ada, release("example.home/mine", "0.1.0", "https://ada.example/mcp2"))
 	if a := w.agentOf("mine"); a.ID != mine.ID || a.Endpoint != "https://ada.example/mcp2" || a.Version != 2 {
 		t.Errorf("%+v", a)
 	}
-	if got := w.releases(hub.ReleaseFilter{Search: "mine"}); got != "example.home/mine 0.1.0 active latest" {
+	if got := w.releases(registry.Filter{Search: "mine"}); got != "example.home/mine 0.1.0 active latest" {
 		t.Error(got)
 	}
-	_, err := w.SetReleaseStatus(t.Context(), w.bob, "example.home/mine", "0.1.0", hub.ReleaseDeleted, nil)
+	_, err := w.SetReleaseStatus(t.Context(), w.bob, "example.home/mine", "0.1.0", registry.ReleaseDeleted, nil)
 	kind(t, "the status of somebody else's", err, fault.Forbidden)
-	_, err = w.SetReleaseStatus(t.Context(), acme, "example.bob/tool", "1.0.0", hub.ReleaseDeleted, nil)
+	_, err = w.SetReleaseStatus(t.Context(), acme, "example.bob/tool", "1.0.0", registry.ReleaseDeleted, nil)
 	kind(t, "the status of another domain's", err, fault.Forbidden)
-	w.mark(w.boss, "example.bob/tool", "1.0.0", hub.ReleaseDeleted)
+	w.mark(w.boss, "example.bob/tool", "1.0.0", registry.ReleaseDeleted)
 	_, err = w.PublishRelease(t.Context(), acme, release("example.acme/copy", "1.0.0", there))
 	kind(t, "an address of another server", err, fault.Invalid)
 }
@@ -311,7 +312,7 @@ func TestReleases_ListsRegisteredAgentsInOrder(t *testing.T) {
 	slices.Sort(want)
 	for _, limit := range []int{1, 2, 5, 100} {
 		var got []string
-		f := hub.ReleaseFilter{Limit: limit}
+		f := registry.Filter{Limit: limit}
 		for more := true; more; {
 			list, next, err := w.Releases(t.Context(), guest, f)
 			if err != nil || len(list) > limit || next && len(list) != limit {
@@ -349,7 +350,7 @@ func TestPublishRelease_AtOnce(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	list, _, err := w.Releases(t.Context(), guest, hub.ReleaseFilter{Limit: 100})
+	list, _, err := w.Releases(t.Context(), guest, registry.Filter{Limit: 100})
 	latest := 0
 	for _, r := range list {
 		if r.Latest {
@@ -364,7 +365,7 @@ func TestPublishRelease_AtOnce(t *testing.T) {
 	}
 }
 
-func latestOf(list []hub.Release) string {
+func latestOf(list []registry.Release) string {
 	for _, r := range list {
 		if r.Latest {
 			return r.Version

@@ -1,4 +1,4 @@
-package hub
+package registry
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 
 	"agentsite/internal/clock"
 	"agentsite/internal/fault"
+	"agentsite/internal/hub"
 	"agentsite/internal/ident"
 )
 
@@ -14,9 +15,9 @@ import (
 // of all with an empty version, and why: nil says nothing. Its agent follows.
 // Who may publish the server may do that, and the operator: what an operator
 // who may not publish it deletes as a whole, nobody else puts back.
-func (s *Registry) SetReleaseStatus(ctx context.Context, actor ident.Actor, name, version, status string, message *string) ([]Release, error) {
+func (s *Service) SetReleaseStatus(ctx context.Context, actor ident.Actor, name, version, status string, message *string) ([]Release, error) {
 	right, err := s.mayRelease(ctx, actor, name)
-	if err != nil && !(fault.Is(err, fault.Forbidden) && RequireOperator(actor) == nil) {
+	if err != nil && !(fault.Is(err, fault.Forbidden) && hub.RequireOperator(actor) == nil) {
 		return nil, err
 	}
 	var c fault.Check
@@ -27,7 +28,7 @@ func (s *Registry) SetReleaseStatus(ctx context.Context, actor ident.Actor, name
 	}
 	text := ""
 	if message != nil {
-		text = CleanText(*message)
+		text = hub.CleanText(*message)
 	}
 	if status == ReleaseActive && message != nil {
 		return nil, fault.New(fault.Invalid, "status_message cannot be provided when setting status to active")
@@ -35,30 +36,30 @@ func (s *Registry) SetReleaseStatus(ctx context.Context, actor ident.Actor, name
 	if wait, ok := s.agents.AllowStore("status "+actor.ID+actor.Name, 0); !ok {
 		return nil, fault.Limited(wait, "You changed very much in a short time. Wait a while.")
 	}
-	if err := s.retried(ctx, name, func() (ReleaseChange, error) { return s.planStatus(ctx, actor, right, name, version, status, text) }); err != nil {
+	if err := s.retried(ctx, name, func() (Change, error) { return s.planStatus(ctx, actor, right, name, version, status, text) }); err != nil {
 		return nil, err
 	}
-	return s.store.Releases(ctx, ReleaseFilter{Name: name, Version: version, Deleted: true, Limit: maxReleases})
+	return s.store.Releases(ctx, Filter{Name: name, Version: version, Deleted: true, Limit: maxReleases})
 }
 
-func (s *Registry) planStatus(ctx context.Context, actor ident.Actor, right grant, name, version, status, text string) (ReleaseChange, error) {
+func (s *Service) planStatus(ctx context.Context, actor ident.Actor, right grant, name, version, status, text string) (Change, error) {
 	server, err := s.store.Server(ctx, name)
 	if fault.Is(err, fault.NotFound) {
-		return ReleaseChange{}, errNoServer()
+		return Change{}, errNoServer()
 	}
 	if err != nil {
-		return ReleaseChange{}, err
+		return Change{}, err
 	}
 	agent, err := s.agentOf(ctx, server)
 	if err != nil {
-		return ReleaseChange{}, err
+		return Change{}, err
 	}
 	if agent != nil && right.own && !s.agents.MayEdit(actor, *agent) {
-		return ReleaseChange{}, fault.New(fault.Forbidden, "You do not have publish or edit permissions for this server")
+		return Change{}, fault.New(fault.Forbidden, "You do not have publish or edit permissions for this server")
 	}
 	over := right == (grant{}) || right.own && agent != nil && !s.agents.Owns(actor, *agent)
 	if !over && (server.Held || agent != nil && agent.Status.Held) {
-		return ReleaseChange{}, errHeld(name)
+		return Change{}, errHeld(name)
 	}
 	was := server.Held
 	if over && version == "" {
@@ -66,9 +67,9 @@ func (s *Registry) planStatus(ctx context.Context, actor ident.Actor, right gran
 	}
 	list, err := s.heads(ctx, name)
 	if err != nil {
-		return ReleaseChange{}, err
+		return Change{}, err
 	}
-	c := ReleaseChange{Server: server, Status: status, Message: text, At: clock.Now(), Author: actor}
+	c := Change{Server: server, Status: status, Message: text, At: clock.Now(), Author: actor}
 	found, changed := false, false
 	for i := range list {
 		r := &list[i]
@@ -81,7 +82,7 @@ func (s *Registry) planStatus(ctx context.Context, actor ident.Actor, right gran
 		r.Status, r.Message = status, text
 	}
 	if !found {
-		return ReleaseChange{}, fault.New(fault.NotFound, "Server version not found")
+		return Change{}, fault.New(fault.NotFound, "Server version not found")
 	}
 	latest := latestOf(list)
 	c.Latest = latest.Version
@@ -97,12 +98,12 @@ func (s *Registry) planStatus(ctx context.Context, actor ident.Actor, right gran
 
 // hold says of a server's agent, if it is withdrawn then, whether the operator
 // did that: then its owner cannot put it back either.
-func (c *ReleaseChange) hold(agent Agent, held bool) {
+func (c *Change) hold(agent hub.Agent, held bool) {
 	next := agent
 	if c.Agent != nil {
 		next = *c.Agent
 	}
-	held = held && next.Status.State == Withdrawn
+	held = held && next.Status.State == hub.Withdrawn
 	if next.Status.Held == held {
 		return
 	}

@@ -1,4 +1,4 @@
-package hub
+package registry
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 
 	"agentsite/internal/clock"
 	"agentsite/internal/fault"
+	"agentsite/internal/hub"
 	"agentsite/internal/ident"
 )
 
@@ -23,7 +24,7 @@ const releaseTries = 4
 // then on what the latest one says. Who proved the server's domain may
 // publish, with an account or without; an agent published without an account
 // has no owner, and the operator alone edits it. A version is published once.
-func (s *Registry) PublishRelease(ctx context.Context, actor ident.Actor, r Release) (Release, error) {
+func (s *Service) PublishRelease(ctx context.Context, actor ident.Actor, r Release) (Release, error) {
 	right, err := s.mayRelease(ctx, actor, r.Name)
 	if err != nil {
 		return Release{}, err
@@ -41,7 +42,7 @@ func (s *Registry) PublishRelease(ctx context.Context, actor ident.Actor, r Rele
 	if wait, ok := s.agents.AllowStore(who, len(r.Document)); !ok {
 		return Release{}, fault.Limited(wait, "You published very much in a short time. Wait a while.")
 	}
-	err = s.retried(ctx, r.Name, func() (ReleaseChange, error) {
+	err = s.retried(ctx, r.Name, func() (Change, error) {
 		c, err := s.planPublish(ctx, actor, right, r)
 		if err == nil {
 			r = *c.Add
@@ -53,7 +54,7 @@ func (s *Registry) PublishRelease(ctx context.Context, actor ident.Actor, r Rele
 		return Release{}, err
 	}
 	// An earlier version of a server that is private now is there, but not seen.
-	if now, err := s.oneRelease(ctx, ReleaseFilter{Name: r.Name, Version: r.Version, Deleted: true}); !fault.Is(err, fault.NotFound) {
+	if now, err := s.oneRelease(ctx, Filter{Name: r.Name, Version: r.Version, Deleted: true}); !fault.Is(err, fault.NotFound) {
 		return now, err
 	}
 	return r, nil
@@ -61,7 +62,7 @@ func (s *Registry) PublishRelease(ctx context.Context, actor ident.Actor, r Rele
 
 // retried makes the change that plan returns, which is called again when
 // something changed meanwhile.
-func (s *Registry) retried(ctx context.Context, name string, plan func() (ReleaseChange, error)) error {
+func (s *Service) retried(ctx context.Context, name string, plan func() (Change, error)) error {
 	for range releaseTries {
 		c, err := plan()
 		if err != nil {
@@ -83,35 +84,35 @@ func (s *Registry) retried(ctx context.Context, name string, plan func() (Releas
 	return fault.New(fault.Unavailable, "%s is being changed by somebody else. Try again in a moment.", name)
 }
 
-func (s *Registry) planPublish(ctx context.Context, actor ident.Actor, right grant, r Release) (ReleaseChange, error) {
+func (s *Service) planPublish(ctx context.Context, actor ident.Actor, right grant, r Release) (Change, error) {
 	now := clock.Now()
 	r.Status, r.PublishedAt, r.StatusAt, r.UpdatedAt = ReleaseActive, now, now, now
 	server, agent, err := s.serverFor(ctx, actor, right, r.Name)
 	if err != nil {
-		return ReleaseChange{}, err
+		return Change{}, err
 	}
 	before, err := s.heads(ctx, r.Name)
 	if err != nil {
-		return ReleaseChange{}, err
+		return Change{}, err
 	}
 	if slices.ContainsFunc(before, func(b Release) bool { return b.Version == r.Version }) {
-		return ReleaseChange{}, fault.New(fault.Conflict, "invalid version: cannot publish duplicate version: %s@%s already exists. A version is published once; publish this one under another.", r.Name, r.Version)
+		return Change{}, fault.New(fault.Conflict, "invalid version: cannot publish duplicate version: %s@%s already exists. A version is published once; publish this one under another.", r.Name, r.Version)
 	}
 	size := len(r.Document)
 	for _, b := range before {
 		size += b.Size
 	}
 	if len(before) >= maxReleases || size > maxServerBytes {
-		return ReleaseChange{}, fault.New(fault.Conflict, "%s has %d versions that take %d KiB; a server has at most %d, of %d KiB together.", r.Name, len(before), size>>10, maxReleases, maxServerBytes>>10)
+		return Change{}, fault.New(fault.Conflict, "%s has %d versions that take %d KiB; a server has at most %d, of %d KiB together.", r.Name, len(before), size>>10, maxReleases, maxServerBytes>>10)
 	}
 	if server.Revision == 0 {
 		if n, err := s.store.CountServers(ctx, right.site); err != nil {
-			return ReleaseChange{}, err
+			return Change{}, err
 		} else if n >= maxServers {
-			return ReleaseChange{}, fault.New(fault.Conflict, "You published %d servers already, and more are not taken.", n)
+			return Change{}, fault.New(fault.Conflict, "You published %d servers already, and more are not taken.", n)
 		}
 	}
-	c := ReleaseChange{Server: server, Add: &r, At: now, Author: actor}
+	c := Change{Server: server, Add: &r, At: now, Author: actor}
 	latest := latestOf(append(before, r))
 	c.Latest = latest.Version
 	if latest.Version == r.Version {
@@ -124,7 +125,7 @@ func (s *Registry) planPublish(ctx context.Context, actor ident.Actor, right gra
 
 // serverFor is the server of a name, new or known, and its agent, nil for
 // none. It refuses what was taken down.
-func (s *Registry) serverFor(ctx context.Context, actor ident.Actor, right grant, name string) (Server, *Agent, error) {
+func (s *Service) serverFor(ctx context.Context, actor ident.Actor, right grant, name string) (Server, *hub.Agent, error) {
 	server, err := s.store.Server(ctx, name)
 	if fault.Is(err, fault.NotFound) {
 		server, err = Server{Name: name, Site: right.site}, nil
@@ -156,8 +157,8 @@ func (s *Registry) serverFor(ctx context.Context, actor ident.Actor, right grant
 		return Server{}, nil, err
 	case !s.agents.MayEdit(actor, a) || server.AgentID != "" && server.AgentID != a.ID:
 		return Server{}, nil, fault.New(fault.Forbidden, "The name %s is taken on this portal. Publish under another, or with the token of its owner.", short)
-	case a.Kind != MCP:
-		return Server{}, nil, fault.New(fault.Conflict, "%s is an agent of kind %s; only those of kind %s are in the MCP registry.", short, a.Kind, MCP)
+	case a.Kind != hub.MCP:
+		return Server{}, nil, fault.New(fault.Conflict, "%s is an agent of kind %s; only those of kind %s are in the MCP registry.", short, a.Kind, hub.MCP)
 	case a.Status.Held:
 		return Server{}, nil, errHeld(name)
 	}
@@ -165,7 +166,7 @@ func (s *Registry) serverFor(ctx context.Context, actor ident.Actor, right grant
 }
 
 // agentOf is a published server's agent, nil for none.
-func (s *Registry) agentOf(ctx context.Context, server Server) (*Agent, error) {
+func (s *Service) agentOf(ctx context.Context, server Server) (*hub.Agent, error) {
 	if server.AgentID == "" {
 		return nil, nil
 	}
@@ -189,36 +190,36 @@ func errNoRemote(name string) error {
 }
 
 // lead makes the agent of a server say what its latest release says.
-func (s *Registry) lead(ctx context.Context, actor ident.Actor, right grant, c *ReleaseChange, agent *Agent, latest Release) error {
+func (s *Service) lead(ctx context.Context, actor ident.Actor, right grant, c *Change, agent *hub.Agent, latest Release) error {
 	now := c.At
 	switch {
 	case latest.Status == ReleaseDeleted:
-		if agent == nil || agent.Status.State == Withdrawn {
+		if agent == nil || agent.Status.State == hub.Withdrawn {
 			return nil
 		}
-		return c.status(*agent, Status{State: Withdrawn, Message: latest.Message}, "Deleted from the MCP registry")
+		return c.status(*agent, hub.Status{State: hub.Withdrawn, Message: latest.Message}, "Deleted from the MCP registry")
 	case latest.Endpoint == "" && agent == nil:
 		if right.own {
 			return errNoRemote(latest.Name)
 		}
 		return nil // to be installed: the registry alone lists it
 	case latest.Endpoint == "":
-		return c.status(*agent, Status{State: Deprecated, Message: cutRunes("Version "+latest.Version+" has no address: install it. This is an earlier version.", 300)}, "Version "+cutRunes(latest.Version, 100)+" has no address")
+		return c.status(*agent, hub.Status{State: hub.Deprecated, Message: cutRunes("Version "+latest.Version+" has no address: install it. This is an earlier version.", 300)}, "Version "+cutRunes(latest.Version, 100)+" has no address")
 	}
-	kind, visibility := MCP, Public
-	d := Draft{Title: &latest.Title, Description: &latest.Description, Endpoint: &latest.Endpoint, Kind: &kind,
-		Status: &Status{State: latest.Status, Message: cutRunes(latest.Message, 300)}}
+	kind, visibility := hub.MCP, hub.Public
+	d := hub.Draft{Title: &latest.Title, Description: &latest.Description, Endpoint: &latest.Endpoint, Kind: &kind,
+		Status: &hub.Status{State: latest.Status, Message: cutRunes(latest.Message, 300)}}
 	if c.Add != nil || agent == nil {
 		d.Visibility = &visibility // to publish is to show
 	}
 	if agent == nil {
-		a := Agent{ID: ident.NewID(), Version: 1, CreatedAt: now, UpdatedAt: now, Liveness: Liveness{State: Unknown, Reason: "Not checked yet."}}
+		a := hub.Agent{ID: ident.NewID(), Version: 1, CreatedAt: now, UpdatedAt: now, Liveness: hub.Liveness{State: hub.Unknown, Reason: "Not checked yet."}}
 		if actor.IsPerson() && right != (grant{}) {
 			a.OwnerID, a.OwnerName = actor.ID, actor.Name
 			if n, err := s.store.CountAgents(ctx, actor.ID); err != nil {
 				return err
-			} else if n >= MaxAgentsPerOwner {
-				return fault.New(fault.Conflict, "You have %d agents already; remove one first.", MaxAgentsPerOwner)
+			} else if n >= hub.MaxAgentsPerOwner {
+				return fault.New(fault.Conflict, "You have %d agents already; remove one first.", hub.MaxAgentsPerOwner)
 			}
 		}
 		name, err := s.freeName(ctx, right, latest.Name)
@@ -244,17 +245,17 @@ func (s *Registry) lead(ctx context.Context, actor ident.Actor, right grant, c *
 		return err
 	}
 	c.Server.AgentID = agent.ID
-	if c.Add == nil && len(Diff(*agent, next)) == 0 && agent.Status == next.Status {
+	if c.Add == nil && len(hub.Diff(*agent, next)) == 0 && agent.Status == next.Status {
 		return nil // else its history names every release
 	}
-	c.Sealed = keepSecret(*agent, &next)
+	c.Sealed = hub.KeepSecret(*agent, &next)
 	next.Version, next.UpdatedAt, next.Note = agent.Version+1, now, releaseNote(latest.Version)
 	c.Agent, c.Base = &next, agent.Version
 	return nil
 }
 
 // status changes nothing of the agent but its status.
-func (c *ReleaseChange) status(a Agent, to Status, note string) error {
+func (c *Change) status(a hub.Agent, to hub.Status, note string) error {
 	if a.Status == to {
 		return nil
 	}
@@ -265,7 +266,7 @@ func (c *ReleaseChange) status(a Agent, to Status, note string) error {
 }
 
 // freeName is a name for the agent of a server.
-func (s *Registry) freeName(ctx context.Context, right grant, name string) (string, error) {
+func (s *Service) freeName(ctx context.Context, right grant, name string) (string, error) {
 	_, short, _ := strings.Cut(name, "/")
 	if right.own {
 		if err := ident.CheckName(short); err != nil {
@@ -286,16 +287,16 @@ func (s *Registry) freeName(ctx context.Context, right grant, name string) (stri
 }
 
 func releaseNote(version string) string {
-	return fmt.Sprintf("Version %s of the MCP registry", cutRunes(oneLine(version), 200))
+	return fmt.Sprintf("Version %s of the MCP registry", cutRunes(hub.OneLine(version), 200))
 }
 
 // authHeaderOf keeps of a server's settings what its owner said.
-func authHeaderOf(a Agent) json.RawMessage {
-	var had MCPConfig
+func authHeaderOf(a hub.Agent) json.RawMessage {
+	var had hub.MCPConfig
 	if json.Unmarshal(a.Config, &had) != nil || had.AuthHeader == "" {
 		return nil
 	}
-	b, err := json.Marshal(MCPConfig{AuthHeader: had.AuthHeader})
+	b, err := json.Marshal(hub.MCPConfig{AuthHeader: had.AuthHeader})
 	if err != nil {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package hub
+package registry
 
 import (
 	"context"
@@ -6,13 +6,14 @@ import (
 	"unicode/utf8"
 
 	"agentsite/internal/fault"
+	"agentsite/internal/hub"
 	"agentsite/internal/ident"
 )
 
 // Releases lists what the MCP registry of this portal holds, by name and
 // version: what was published, and the public agents of kind mcp that were
 // registered instead. more is true when there is another page.
-func (s *Registry) Releases(ctx context.Context, actor ident.Actor, f ReleaseFilter) (list []Release, more bool, err error) {
+func (s *Service) Releases(ctx context.Context, actor ident.Actor, f Filter) (list []Release, more bool, err error) {
 	if !actor.May(ident.AgentsRead) {
 		return nil, false, fault.New(fault.Forbidden, "This token lacks the scope %q.", ident.AgentsRead)
 	}
@@ -39,11 +40,11 @@ func (s *Registry) Releases(ctx context.Context, actor ident.Actor, f ReleaseFil
 
 // ReleasesOf lists the versions of one server; NotFound when it has none that
 // the actor may see.
-func (s *Registry) ReleasesOf(ctx context.Context, actor ident.Actor, name string, deleted bool) ([]Release, error) {
+func (s *Service) ReleasesOf(ctx context.Context, actor ident.Actor, name string, deleted bool) ([]Release, error) {
 	if !actor.May(ident.AgentsRead) && !actor.May(ident.AgentsWrite) {
 		return nil, fault.New(fault.Forbidden, "This token lacks the scope %q.", ident.AgentsRead)
 	}
-	list, err := s.store.Releases(ctx, ReleaseFilter{Name: name, Deleted: deleted, Limit: maxReleases, Namespace: s.Namespace()})
+	list, err := s.store.Releases(ctx, Filter{Name: name, Deleted: deleted, Limit: maxReleases, Namespace: s.Namespace()})
 	if err == nil && len(list) == 0 {
 		err = errNoServer()
 	}
@@ -51,18 +52,18 @@ func (s *Registry) ReleasesOf(ctx context.Context, actor ident.Actor, name strin
 }
 
 // Release returns one version of a server, the latest for "latest".
-func (s *Registry) Release(ctx context.Context, actor ident.Actor, name, version string, deleted bool) (Release, error) {
+func (s *Service) Release(ctx context.Context, actor ident.Actor, name, version string, deleted bool) (Release, error) {
 	if !actor.May(ident.AgentsRead) && !actor.May(ident.AgentsWrite) {
 		return Release{}, fault.New(fault.Forbidden, "This token lacks the scope %q.", ident.AgentsRead)
 	}
-	f := ReleaseFilter{Name: name, Version: version, Deleted: deleted}
+	f := Filter{Name: name, Version: version, Deleted: deleted}
 	if version == "latest" {
 		f.Version, f.Latest = "", true
 	}
 	return s.oneRelease(ctx, f)
 }
 
-func (s *Registry) oneRelease(ctx context.Context, f ReleaseFilter) (Release, error) {
+func (s *Service) oneRelease(ctx context.Context, f Filter) (Release, error) {
 	f.Limit, f.Namespace = 1, s.Namespace()
 	list, err := s.store.Releases(ctx, f)
 	if err == nil && len(list) == 0 {
@@ -76,11 +77,11 @@ func (s *Registry) oneRelease(ctx context.Context, f ReleaseFilter) (Release, er
 
 // ServerName is what an agent is called in the MCP registry; empty when it is
 // not listed there.
-func (s *Registry) ServerName(ctx context.Context, a Agent) (string, error) {
-	if a.Kind != MCP || !a.Listable() {
+func (s *Service) ServerName(ctx context.Context, a hub.Agent) (string, error) {
+	if a.Kind != hub.MCP || !a.Listable() {
 		return "", nil
 	}
-	r, err := s.oneRelease(ctx, ReleaseFilter{Agent: a.Name, Latest: true})
+	r, err := s.oneRelease(ctx, Filter{Agent: a.Name, Latest: true})
 	if fault.Is(err, fault.NotFound) {
 		return "", nil
 	}
@@ -90,6 +91,6 @@ func (s *Registry) ServerName(ctx context.Context, a Agent) (string, error) {
 func errNoServer() error { return fault.New(fault.NotFound, "Server not found") }
 
 // heads are the versions of a published server, without their documents.
-func (s *Registry) heads(ctx context.Context, name string) ([]Release, error) {
-	return s.store.Releases(ctx, ReleaseFilter{Name: name, Deleted: true, Brief: true, Limit: maxReleases})
+func (s *Service) heads(ctx context.Context, name string) ([]Release, error) {
+	return s.store.Releases(ctx, Filter{Name: name, Deleted: true, Brief: true, Limit: maxReleases})
 }

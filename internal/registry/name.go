@@ -1,4 +1,4 @@
-package hub
+package registry
 
 import (
 	"context"
@@ -31,7 +31,7 @@ func Namespace(host string) string {
 }
 
 // Namespace is the portal's own: its agents are published under it.
-func (s *Registry) Namespace() string { return Namespace(s.cfg.Portal) }
+func (s *Service) Namespace() string { return Namespace(s.cfg.Portal) }
 
 // grant is what lets an actor publish under a name.
 type grant struct {
@@ -41,7 +41,7 @@ type grant struct {
 }
 
 // mayRelease returns the right of an actor to publish under a name.
-func (s *Registry) mayRelease(ctx context.Context, actor ident.Actor, name string) (grant, error) {
+func (s *Service) mayRelease(ctx context.Context, actor ident.Actor, name string) (grant, error) {
 	space, short, _ := strings.Cut(name, "/")
 	if space == "" || short == "" || strings.Contains(short, "/") || len(name) > maxReleaseName {
 		return grant{}, fault.New(fault.Invalid, "The name of a server is a namespace and a name with one slash between, such as com.example/weather, of at most %d characters.", maxReleaseName)

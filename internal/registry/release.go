@@ -1,4 +1,7 @@
-package hub
+// Package registry keeps the servers of the MCP registry: versions, their
+// states, the right to publish under a name. The latest version of a server
+// that has an address is an agent of the directory.
+package registry
 
 import (
 	"context"
@@ -6,6 +9,7 @@ import (
 	"log/slog"
 	"time"
 
+	"agentsite/internal/hub"
 	"agentsite/internal/ident"
 )
 
@@ -32,7 +36,7 @@ type Release struct {
 	// Agent is the name of the agent that calls it, empty for none; Live is
 	// what was last seen of it.
 	Agent string
-	Live  Live
+	Live  hub.Live
 	// Removed is true when the agent was removed: what was published says
 	// nothing any more but that it is gone.
 	Removed bool
@@ -61,7 +65,7 @@ const (
 	maxServerBytes = 8 << 20
 	// maxServers bounds the servers of one site: a registrable domain, or an
 	// account.
-	maxServers = MaxAgentsPerOwner
+	maxServers = hub.MaxAgentsPerOwner
 	// maxReleasePage bounds one page of the list.
 	maxReleasePage = 100
 )
@@ -80,7 +84,7 @@ type Server struct {
 
 // ReleaseFilter narrows a list of releases. The zero value lists what is not
 // deleted.
-type ReleaseFilter struct {
+type Filter struct {
 	Name, Version string // exactly
 	Latest        bool
 	Search        string // part of the name, in any case
@@ -99,7 +103,7 @@ type ReleaseFilter struct {
 }
 
 // ReleaseChange is what happens to a server at once.
-type ReleaseChange struct {
+type Change struct {
 	Server Server   // as it becomes; Revision is the one it was read at
 	Add    *Release // a new version, nil for none
 	// Set are the versions that get Status and Message.
@@ -109,7 +113,7 @@ type ReleaseChange struct {
 	At              time.Time
 	// Agent is what its agent becomes, nil to leave it; Base the version that
 	// it was read at, 0 to create it. Sealed is as in UpdateAgent.
-	Agent  *Agent
+	Agent  *hub.Agent
 	Base   int
 	Sealed []byte
 	Author ident.Actor
@@ -127,20 +131,20 @@ type Releases interface {
 	CountServers(ctx context.Context, site string) (int, error)
 	// SaveRelease makes a change, whole or not at all. An address that another
 	// server names is an Invalid fault.
-	SaveRelease(ctx context.Context, c ReleaseChange) error
+	SaveRelease(ctx context.Context, c Change) error
 	// Releases lists releases by name and version, each compared as bytes.
 	// Those of agents that are not public are left out.
-	Releases(ctx context.Context, f ReleaseFilter) ([]Release, error)
+	Releases(ctx context.Context, f Filter) ([]Release, error)
 }
 
 // RegistryStore is the part of the database that the MCP registry needs.
-type RegistryStore interface {
+type Store interface {
 	Releases
-	AgentByName(ctx context.Context, name string) (Agent, error)
-	AgentByID(ctx context.Context, id string) (Agent, error)
+	AgentByName(ctx context.Context, name string) (hub.Agent, error)
+	AgentByID(ctx context.Context, id string) (hub.Agent, error)
 	NameTaken(ctx context.Context, name string) (bool, error)
 	CountAgents(ctx context.Context, ownerID string) (int, error)
-	Domains(ctx context.Context, accountID string) ([]Domain, error)
+	Domains(ctx context.Context, accountID string) ([]hub.Domain, error)
 }
 
 // Directory is the part of the directory of agents that the registry needs,
@@ -148,18 +152,18 @@ type RegistryStore interface {
 type Directory interface {
 	// MayWrite refuses actors that may not register agents.
 	MayWrite(actor ident.Actor) error
-	MayEdit(actor ident.Actor, a Agent) bool
-	Owns(actor ident.Actor, a Agent) bool
+	MayEdit(actor ident.Actor, a hub.Agent) bool
+	Owns(actor ident.Actor, a hub.Agent) bool
 	// ApplyDraft puts a draft over an agent and checks the outcome.
-	ApplyDraft(ctx context.Context, d Draft, a *Agent) error
+	ApplyDraft(ctx context.Context, d hub.Draft, a *hub.Agent) error
 	// AllowStore charges a key for bytes that are stored for ever.
 	AllowStore(key string, bytes int) (wait time.Duration, ok bool)
 	// AfterChange updates the index and the liveness of an agent that changed.
-	AfterChange(ctx context.Context, a Agent)
+	AfterChange(ctx context.Context, a hub.Agent)
 }
 
 // RegistryConfig describes the portal of a Registry.
-type RegistryConfig struct {
+type Config struct {
 	// Portal is the host (and port, if not the default) of the portal's URL.
 	Portal string
 	// Loopback is true when the portal itself is on this machine only.
@@ -169,13 +173,13 @@ type RegistryConfig struct {
 
 // Registry publishes servers under the names of the MCP registry. Create it
 // with NewRegistry. It is safe for concurrent use.
-type Registry struct {
-	store  RegistryStore
+type Service struct {
+	store  Store
 	agents Directory
-	cfg    RegistryConfig
+	cfg    Config
 }
 
 // NewRegistry returns the registry of a portal.
-func NewRegistry(store RegistryStore, agents Directory, cfg RegistryConfig) *Registry {
-	return &Registry{store: store, agents: agents, cfg: cfg}
+func New(store Store, agents Directory, cfg Config) *Service {
+	return &Service{store: store, agents: agents, cfg: cfg}
 }
