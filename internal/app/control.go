@@ -173,8 +173,7 @@ func errNoPortal(dir string) error {
 
 var errReachable = errors.New("the portal answers now")
 
-// waitForData waits a few seconds for a portal that is just starting or
-// stopping.
+// waitForData waits a few seconds for a portal that is starting or stopping.
 func waitForData(ctx context.Context, dir string) (func(), error) {
 	deadline := time.NewTimer(5 * time.Second)
 	defer deadline.Stop()

@@ -14,8 +14,7 @@ import (
 	"agentsite/store"
 )
 
-// KeyControl is what the command line may do to the keys that a portal speaks
-// with in its network.
+// KeyControl are the operations of the command line on the keys of a portal in its network.
 type KeyControl interface {
 	Keys(ctx context.Context) (federation.SelfStanding, error)
 	// RotateKeys takes a new operational key and returns its id.
@@ -232,8 +231,7 @@ func (c *remoteControl) TakeCard(ctx context.Context, wire []byte) error {
 	return c.call(ctx, "keys.take", controlRequest{Name: string(wire)}, nil)
 }
 
-// lazyKeys opens the keys of a portal that does not run when they are asked
-// for: other commands sign no card.
+// lazyKeys opens the keys of a stopped portal at first use: most commands sign no card.
 type lazyKeys struct {
 	open    func(ctx context.Context) (*keyring, func() error, error)
 	closing func() error

@@ -34,8 +34,7 @@ func (c *localControl) Peers(ctx context.Context) (http.RoundTripper, error) {
 	return c.peers(ctx)
 }
 
-// offline is this portal as a federation.Signer while it does not run: it is
-// somebody, and signs nothing.
+// offline is this portal as a federation.Signer while it does not run: it has an id and signs nothing.
 type offline struct {
 	id              record.PortalID
 	network, origin string
@@ -49,8 +48,7 @@ func (o offline) Key(time.Time) (record.KeyID, ed25519.PrivateKey, time.Time, er
 	return "", nil, time.Time{}, errors.New("only a running portal signs")
 }
 
-// offlinePeers opens what is known of other portals on a data folder that
-// nobody uses. closing closes the replica.
+// offlinePeers opens the known portals of a data folder that is not in use. closing closes the replica.
 func offlinePeers(ctx context.Context, dir string, db *store.DB, who offline, log *slog.Logger) (h http.Handler, closing func() error, err error) {
 	cfg := federation.PeersConfig{Signer: who, Log: log}
 	done := func() error { return nil } // not closing, which the caller gets

@@ -40,8 +40,7 @@ func socketPath(dir string) (path string, done func(), err error) {
 	return fmt.Sprintf("/proc/self/fd/%d/%s", f.Fd(), controlSocket), func() { f.Close() }, nil
 }
 
-// controlRequest is one call over the socket; its fields are those of the
-// operation.
+// controlRequest is one call over the socket, with the fields of its operation.
 type controlRequest struct {
 	Name       string        `json:"name,omitempty"`
 	Password   string        `json:"password,omitempty"`

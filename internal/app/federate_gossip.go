@@ -25,16 +25,14 @@ func (g *gossipPart) Standing() federation.GossipStanding {
 	return federation.GossipStanding(g.Gossip.Standing())
 }
 
-// Vanish has the portal tell nobody when it ends, as if it were killed: for
-// drills.
+// Vanish makes the portal end without a message to others, as if it were killed: for drills.
 func (p *Portal) Vanish() {
 	if p.federated != nil && p.federated.gossip != nil {
 		p.federated.gossip.Vanish()
 	}
 }
 
-// gossips has the portal tell others that it is there, and hear them. It comes
-// after distribute, which signs where the portal is.
+// gossips joins the pool of portals. It comes after distribute, which signs this portal's address.
 func (f *federated) gossips() error {
 	if f.p.set.Gossip == GossipOff {
 		return nil

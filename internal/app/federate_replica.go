@@ -12,8 +12,7 @@ import (
 // replicaSweep is how often what has expired is forgotten.
 const replicaSweep = time.Hour
 
-// openReplica opens the replica of a portal that takes part in a network. Close
-// closes it.
+// openReplica opens the replica of a portal in a network. Close closes it.
 func (p *Portal) openReplica(ctx context.Context, own record.PortalID, network string) (err error) {
 	p.replica, err = store.OpenReplica(ctx, p.set.Data, own, network, p.log)
 	return err

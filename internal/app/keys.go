@@ -17,8 +17,7 @@ func (p *Portal) signingKey() (ed25519.PrivateKey, error) {
 	return k.Key, nil
 }
 
-// signingKeys are the public keys that requests of the portal may be signed
-// with.
+// signingKeys are the public keys of the portal's signed requests.
 func (p *Portal) signingKeys() []httpsig.JWK {
 	var keys []httpsig.JWK
 	for _, k := range p.operational.Current(clock.Now()) {
