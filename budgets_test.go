@@ -45,7 +45,6 @@ var shares = map[string]float64{
 var (
 	largePackages = map[string]int{
 		"handlers":            15453,
-		"internal/app":        4456,
 		"internal/chat":       6308,
 		"internal/federation": 6942,
 		"internal/hub":        7834,

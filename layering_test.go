@@ -81,7 +81,7 @@ var may = map[string][]string{
 	"store/sqlite":        {"internal/fault", "migrations"},
 	"agentruntime":        inner,
 	"agentruntime/remote": with(inner, "internal/federation/guard"),
-	"peering":             with(inner, "internal/federation/archive", "internal/federation/guard"),
+	"peering":             with(inner, "internal/federation/archive", "internal/federation/guard", "internal/federation/livereport"),
 	"peering/replication": with(leaves, "internal/record", "internal/federation", "internal/federation/archive"),
 	"peering/answer":      with(leaves, "internal/hub", "internal/record", "internal/federation", "internal/federation/archive"),
 	"peering/search":      with(leaves, "internal/hub", "internal/index/bm25", "internal/record", "internal/federation", "internal/federation/archive"),

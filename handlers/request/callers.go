@@ -43,9 +43,10 @@ const (
 	keepFor = 24 * time.Hour
 )
 
-// NewCallers returns Callers over the accounts of a portal.
-func NewCallers(accounts *account.Service) *Callers {
-	return &Callers{accounts: accounts, kept: make(map[string]*list.Element), order: list.New(), attending: make(map[string]int)}
+// NewCallers returns Callers over the accounts of a portal, and over other
+// portals that ask for their people; nil for none.
+func NewCallers(accounts *account.Service, portals Portals) *Callers {
+	return &Callers{accounts: accounts, portals: portals, kept: make(map[string]*list.Element), order: list.New(), attending: make(map[string]int)}
 }
 
 // Caller is who asks.

@@ -25,9 +25,6 @@ type Portals interface {
 // portalKey is where a request's context holds for whom another portal asks.
 type portalKey struct{}
 
-// LetIn makes other portals known. Call it before anything is served.
-func (c *Callers) LetIn(portals Portals) { c.portals = portals }
-
 // FromPortals lets other portals ask at the routes below: for Authenticate they are
 // whom they ask for. A request that is signed badly gets no further; one that
 // no portal signed is anybody's.

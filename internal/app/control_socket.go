@@ -84,7 +84,7 @@ func (p *Portal) listenControl() (*controlServer, error) {
 		return nil, fmt.Errorf("protect control socket: %w", err)
 	}
 	l.(*net.UnixListener).SetUnlinkOnClose(false)
-	local := &localControl{KeyControl: p.federated.keyring(), accounts: p.accounts, db: p.db, replica: p.replica, doctor: p.examine}
+	local := &localControl{KeyControl: p.keyring(), accounts: p.accounts, db: p.db, replica: p.replica, doctor: p.examine}
 	mux := http.NewServeMux()
 	op := func(name string, f func(context.Context, controlRequest) (any, error)) {
 		mux.HandleFunc("POST /"+name, func(w http.ResponseWriter, r *http.Request) {
@@ -119,7 +119,7 @@ func (p *Portal) listenControl() (*controlServer, error) {
 	op("token.add", func(ctx context.Context, in controlRequest) (any, error) {
 		return local.AddToken(ctx, in.Name, in.Label, in.Scopes, in.Life)
 	})
-	p.federated.keyring().serve(op)
+	p.keyring().serve(op)
 	op("verify", func(ctx context.Context, in controlRequest) (any, error) { return local.Verify(ctx) })
 	op("doctor", func(ctx context.Context, in controlRequest) (any, error) {
 		return local.Doctor(ctx, doctor.Question{Agent: in.Name, Portal: in.Label})

@@ -152,15 +152,15 @@ func (p *Portal) examine(ctx context.Context, q doctor.Question) (doctor.Report,
 	s := doctor.Subject{Dir: p.set.Data, Running: true, URL: p.URL(), Listen: p.listener.Addr().String(), Proxies: len(p.set.proxies) > 0, Web: p.told.RoundTripper(),
 		Own:       p.ownAgents,
 		Databases: func(ctx context.Context, r *doctor.Report) { databases(ctx, p.db, p.replica, r) }}
-	if f := p.federated; f != nil {
-		f.syncer.Newest(ctx) // Standing knows then what others hold of this portal
-		s.Network, s.ID, s.Replica, s.Exports, s.Caller = p.set.network, f.id, p.replica, f.peers.Exports, f.client
-		s.Standing, s.Published = f.keyring().Keys, p.publisher.Published
-		if f.gossip != nil {
-			s.Gossip = f.gossip.Standing
+	if n := p.node; n != nil {
+		n.Syncer.Newest(ctx) // Standing knows then what others hold of this portal
+		s.Network, s.ID, s.Replica, s.Exports, s.Caller = p.set.network, n.ID, p.replica, n.Peers.Exports, n.Client
+		s.Standing, s.Published = p.keyring().Keys, n.Publisher.Published
+		if n.Gossip != nil {
+			s.Gossip = n.Gossip.Standing
 		}
-		s.DHT, s.LookUp = f.overlay.Standing, f.overlay.Ask
-		s.Known = func(ctx context.Context) ([]federation.Peer, error) { return f.peers.Portals(ctx), nil }
+		s.DHT, s.LookUp = n.Overlay.Standing, n.Overlay.Ask
+		s.Known = func(ctx context.Context) ([]federation.Peer, error) { return n.Peers.Portals(ctx), nil }
 	} else {
 		s.Network = p.outside()
 	}

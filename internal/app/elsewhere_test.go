@@ -42,7 +42,7 @@ func (p *Portal) far(t *testing.T, name string, proved bool, agents ...*record.A
 	f.Epoch = f.Now - recordtest.Hour
 	admit := func(r *record.Record) *record.Record {
 		t.Helper()
-		if _, _, err := p.federated.gate.Admit(t.Context(), r.Wire, clock.Now()); err != nil {
+		if _, _, err := p.node.Gate.Admit(t.Context(), r.Wire, clock.Now()); err != nil {
 			t.Fatal(err)
 		}
 		return r
@@ -64,11 +64,11 @@ func (p *Portal) far(t *testing.T, name string, proved bool, agents ...*record.A
 	if _, ok, err := p.replica.Complete(t.Context(), f.ID, record.Version{}, head.Version(), federation.Whole{Version: head.Version(), Hash: sum}); err != nil || !ok {
 		t.Fatal(ok, err)
 	}
-	p.federated.peers.Learned(card, proved)
-	p.federated.peers.Seen(f.ID, time.Millisecond)
-	p.federated.peers.Synced(f.ID, federation.HeadRow{Portal: f.ID, Version: head.Version(), Issued: head.Issued, Expires: head.Expires, Count: head.Count}, len(list), false, time.Time{})
-	p.federated.catalog.Put(f.ID, list)
-	p.federated.catalog.Reconcile(t.Context())
+	p.node.Peers.Learned(card, proved)
+	p.node.Peers.Seen(f.ID, time.Millisecond)
+	p.node.Peers.Synced(f.ID, federation.HeadRow{Portal: f.ID, Version: head.Version(), Issued: head.Issued, Expires: head.Expires, Count: head.Count}, len(list), false, time.Time{})
+	p.node.Catalog.Put(f.ID, list)
+	p.node.Catalog.Reconcile(t.Context())
 	return f
 }
 
@@ -172,7 +172,7 @@ func TestElsewhere_IsShownWithItsSource(t *testing.T) {
 	ask("GET", "/agents/nobody@harbour.example", "", http.StatusNotFound)
 	ask("GET", "/agents/tides", "", http.StatusNotFound)
 
-	p.federated.catalog.Remove(f.ID, []string{string(f.ID) + "/01tide"})
+	p.node.Catalog.Remove(f.ID, []string{string(f.ID) + "/01tide"})
 	ask("GET", "/agents/"+handle, "", http.StatusNotFound)
 }
 
@@ -210,28 +210,24 @@ func TestElsewhere_ImportsCountAtOnce(t *testing.T) {
 	p.far(t, "harbour", true, tides())
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	watch, err := p.federated.watchPolicy(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
 	done := make(chan error, 1)
 	root := ident.Actor{Kind: ident.Operator, ID: "op", Name: "ada"}
 	look := time.NewTicker(10 * time.Millisecond)
 	defer look.Stop()
 	for _, skip := range [][]string{{"tides"}, nil} {
-		pol, err := p.federated.peers.Policy(ctx, root)
+		pol, err := p.node.Peers.Policy(ctx, root)
 		if err != nil {
 			t.Fatal(err)
 		}
 		pol.Import.Except = skip
-		if _, err := p.federated.peers.SetPolicy(ctx, root, pol, "a test"); err != nil {
+		if _, err := p.node.Peers.SetPolicy(ctx, root, pol, "a test"); err != nil {
 			t.Fatal(err)
 		}
 		if skip != nil { // what is decided while the portal starts counts as well
-			go func() { done <- watch(ctx) }()
+			go func() { done <- p.node.WatchPolicy(ctx) }()
 		}
 		for late := time.After(2 * time.Minute); ; {
-			p.federated.catalog.Reconcile(ctx)
+			p.node.Catalog.Reconcile(ctx)
 			_, err := p.hub.Get(ctx, anybodyHere, "tides@harbour.example")
 			if (err == nil) == (skip == nil) {
 				break

@@ -23,23 +23,23 @@ import (
 func (c *Config) Found(n hub.Network) { c.found = n }
 
 // NetworkID is the portal's id in its network.
-func (p *Portal) NetworkID() string { return string(p.federated.id) }
+func (p *Portal) NetworkID() string { return string(p.node.ID) }
 
 // Rule says of another portal what an operator says: allow, pin, deny or "".
 func (p *Portal) Rule(ctx context.Context, portal, stand string) error {
-	_, err := p.federated.peers.SetRule(ctx, ident.Actor{Kind: ident.Operator, ID: "op", Name: "op"}, portal, federation.RuleChange{Stand: &stand})
+	_, err := p.node.Peers.SetRule(ctx, ident.Actor{Kind: ident.Operator, ID: "op", Name: "op"}, portal, federation.RuleChange{Stand: &stand})
 	return err
 }
 
 // State is how another portal is doing, seen from here.
 func (p *Portal) State(ctx context.Context, portal string) federation.State {
-	peer, _ := p.federated.peers.Portal(ctx, portal)
+	peer, _ := p.node.Peers.Portal(ctx, portal)
 	return peer.State
 }
 
 // Greet says hello to the portal at an origin.
 func (p *Portal) Greet(ctx context.Context, origin string) error {
-	_, err := p.federated.client.Greet(ctx, origin)
+	_, err := p.node.Client.Greet(ctx, origin)
 	return err
 }
 
@@ -102,7 +102,7 @@ func (p *Portal) Sign(t testing.TB, r *http.Request, who string) {
 		r.Body = io.NopCloser(bytes.NewReader(body))
 	}
 	r.Header.Set(guard.ForField, who)
-	if err := guard.SignRequest(r, p.federated.self, rand.Text()[:22], time.Now()); err != nil {
+	if err := guard.SignRequest(r, p.node.Self, rand.Text()[:22], time.Now()); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -125,7 +125,7 @@ func (p *Portal) Signed(t testing.TB, r *http.Request) Signed {
 	r.Header.Set("Content-Digest", httpsig.DigestOf(sum))
 	r.Header.Set(guard.ForField, `kind=person, id="ada", handle="ada@a.example"`)
 	r.Body = io.NopCloser(strings.NewReader(string(body)))
-	if err := guard.SignRequest(r, p.federated.self, strings.Repeat("n", 22), time.Now()); err != nil {
+	if err := guard.SignRequest(r, p.node.Self, strings.Repeat("n", 22), time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	return Signed{r.Header, body}
@@ -137,9 +137,9 @@ func (p *Portal) Until(ctx context.Context, portal string, ok func(federation.Pe
 	again := time.NewTicker(20 * time.Millisecond)
 	defer again.Stop()
 	for {
-		for _, peer := range p.federated.peers.Portals(ctx) {
+		for _, peer := range p.node.Peers.Portals(ctx) {
 			if string(peer.ID) == portal && ok(peer) {
-				p.federated.catalog.Reconcile(ctx)
+				p.node.Catalog.Reconcile(ctx)
 				return nil
 			}
 		}
@@ -154,7 +154,7 @@ func (p *Portal) Until(ctx context.Context, portal string, ok func(federation.Pe
 // AskedBy returns what sends a signed request of another portal to this one.
 func (p *Portal) AskedBy(by *Portal, method, path string, body []byte) func(context.Context) (int, error) {
 	return func(ctx context.Context) (int, error) {
-		a, err := by.federated.client.Do(ctx, p.url.String(), p.federated.id, method, path, body, 1<<20)
+		a, err := by.node.Client.Do(ctx, p.url.String(), p.node.ID, method, path, body, 1<<20)
 		if err != nil {
 			return 0, err
 		}

@@ -66,13 +66,14 @@ func TestFederated_WordsAboutLivenessReachOthers(t *testing.T) {
 	if err != nil || ours.ID == "" {
 		t.Fatal(ours.ID, err)
 	}
-	id := networkID(one.federated.id, ours)
+	id := record.AgentID(one.node.ID, strings.ToLower(ours.ID))
+	host := strings.TrimPrefix(one.URL(), "http://")
 	wait, stop := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer stop()
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		l := two.livenessOf(id)
+		l, _ := two.node.Reports(hub.Agent{ID: id, Portal: host})
 		if l.State == hub.Alive {
 			if l.Reason != "Its portal says that it is alive." {
 				t.Error(l.Reason)
@@ -82,16 +83,13 @@ func TestFederated_WordsAboutLivenessReachOthers(t *testing.T) {
 		select {
 		case <-tick.C:
 		case <-wait.Done():
-			t.Fatalf("%+v; it knows %+v", l, two.federated.peers.Portals(t.Context()))
+			t.Fatalf("%+v; it knows %+v", l, two.node.Peers.Portals(t.Context()))
 		}
 	}
-	two.calledElsewhere(hub.Agent{Kind: hub.Peer, PortalID: string(one.federated.id), NetworkID: id}, false)
-	l, voices := two.voices(hub.Agent{ID: id, Portal: strings.TrimPrefix(one.URL(), "http://")})
+	two.node.RemoteCalled(hub.Agent{Kind: hub.Peer, PortalID: string(one.node.ID), NetworkID: id}, false)
+	l, voices := two.node.Reports(hub.Agent{ID: id, Portal: host})
 	if l.State != hub.Unreachable || len(voices) != 2 || voices[0].Role != hub.RoleHere || !voices[0].Called || voices[1].Role != hub.RoleHome {
 		t.Errorf("%+v, %+v", l, voices)
-	}
-	if _, ok := one.federated.live.seen(hub.Agent{ID: "01X", Visibility: hub.Private, Liveness: hub.Liveness{State: hub.Alive}}); ok {
-		t.Error("others are told of a private agent")
 	}
 	if record.ReachOf(string(hub.Unknown)) != 0 {
 		t.Error("not knowing is a state that others are told of")

@@ -11,12 +11,12 @@ import (
 	"runtime"
 	"runtime/debug"
 	"strings"
-	"sync/atomic"
 
 	"agentsite/handlers/respond"
 	"agentsite/internal/federation"
 	"agentsite/internal/ident"
 	"agentsite/internal/meter"
+	"agentsite/peering"
 	"agentsite/web"
 )
 
@@ -44,8 +44,8 @@ func (p *Portal) measure(w http.ResponseWriter, r *http.Request, actor ident.Act
 	}
 	var t meter.Text
 	p.gauges(&t)
-	if p.federated != nil {
-		p.federated.gauges(&t, stats)
+	if p.node != nil {
+		p.networkGauges(&t, stats)
 	}
 	w.Header().Set("Content-Type", meter.ContentType)
 	w.Header().Set("Cache-Control", "no-store")
@@ -77,8 +77,9 @@ func whether(b bool) float64 {
 	return 0
 }
 
-// gauges writes what the federation counted.
-func (f *federated) gauges(t *meter.Text, s federation.Stats) {
+// networkGauges writes what the federation counted.
+func (p *Portal) networkGauges(t *meter.Text, s federation.Stats) {
+	n := p.node
 	states := map[string]int64{}
 	for _, state := range []federation.State{federation.Joining, federation.Pending, federation.Active, federation.Silent, federation.Stale, federation.Denied, federation.Quarantined} {
 		states[string(state)] = int64(s.States[state])
@@ -92,40 +93,38 @@ func (f *federated) gauges(t *meter.Text, s federation.Stats) {
 	t.One(t.Gauge, "agentsite_peers_lagging", "Portals of which a newer state waits.", float64(s.Lagging))
 	t.Each(t.Counter, "agentsite_peer_faults_total", "What portals sent that was refused, by reason; fork, inconsistent and omitted are lies.", "reason", s.Faults)
 
-	gate := f.gate.Tally()
+	gate := n.Gate.Tally()
 	t.Each(t.Counter, "agentsite_records_total", "Records that were looked at, by what became of them.", "outcome", map[string]int64{"admitted": gate.Admitted, "known": gate.Known})
 	t.Each(t.Counter, "agentsite_records_refused_total", "Records that were refused, by reason.", "reason", gate.Refused)
 
-	guard := f.guard.Tally()
+	guard := n.Guard.Tally()
 	t.One(t.Counter, "agentsite_peer_requests_total", "Requests of other portals that were let in.", float64(guard.Verified))
 	t.Each(t.Counter, "agentsite_peer_requests_refused_total", "Requests of other portals that were refused, by reason.", "reason", guard.Refused)
 	t.One(t.Gauge, "agentsite_peer_requests_busy", "Requests of other portals that are worked on now.", float64(guard.Busy))
 	t.One(t.Gauge, "agentsite_nonces", "Nonces that are remembered.", float64(guard.Nonces))
 	t.One(t.Gauge, "agentsite_nonces_max", "Nonces that there is room for.", float64(guard.MaxNonces))
 
-	client := f.client.Tally()
+	client := n.Client.Tally()
 	t.Each(t.Counter, "agentsite_peer_asked_total", "Requests to other portals, by outcome.", "outcome", client.Asked)
 	t.One(t.Counter, "agentsite_peer_received_bytes_total", "Bytes of other portals' answers, decompressed.", float64(client.Received))
-	off, wrong := f.client.ClockOff()
+	off, wrong := n.Client.ClockOff()
 	t.One(t.Gauge, "agentsite_clock_behind_seconds", "By how much this clock is behind the median of others; 0 while fewer than three tell.", off.Seconds())
 	t.One(t.Gauge, "agentsite_clock_wrong", "1 when it is off by 10 seconds or more.", whether(wrong))
 
-	f.overlayGauges(t)
-	if f.gossip != nil {
-		poolGauges(t, f.gossip.Standing())
+	overlayGauges(t, n)
+	if n.Gossip != nil {
+		poolGauges(t, n.Gossip.Standing())
 	}
-	if f.searcher != nil {
-		n := f.searcher.Tally()
-		t.Each(t.Counter, "agentsite_search_portals_total", "Portals that searches asked, and those that answered in time.", "outcome", map[string]int64{"asked": n.Asked, "answered": n.Answered})
-		t.Each(t.Counter, "agentsite_searches_wide_total", "Searches that asked other portals: all, those that ended before all had answered, and those that could not ask all.", "outcome", map[string]int64{"all": n.Searches, "late": n.Late, "limited": n.Limited})
-	}
-	if c := f.p.crossing; c != nil {
-		t.One(t.Counter, "agentsite_calls_in_total", "Requests about calls of other portals' people that were let in.", float64(c.came.let.Load()))
-		t.Each(t.Counter, "agentsite_calls_in_refused_total", "Those that were refused, by reason.", "reason", c.came.refused.All())
-	}
-	out := map[string]int64{"reached": f.calls.reached.Load(), "unreachable": f.calls.missed.Load()}
+	wide := n.Searcher.Tally()
+	t.Each(t.Counter, "agentsite_search_portals_total", "Portals that searches asked, and those that answered in time.", "outcome", map[string]int64{"asked": wide.Asked, "answered": wide.Answered})
+	t.Each(t.Counter, "agentsite_searches_wide_total", "Searches that asked other portals: all, those that ended before all had answered, and those that could not ask all.", "outcome", map[string]int64{"all": wide.Searches, "late": wide.Late, "limited": wide.Limited})
+	allowed, refused := p.portalCalls.Tally()
+	t.One(t.Counter, "agentsite_calls_in_total", "Requests about calls of other portals' people that were let in.", float64(allowed))
+	t.Each(t.Counter, "agentsite_calls_in_refused_total", "Those that were refused, by reason.", "reason", refused)
+	reached, missed := n.RemoteCalls()
+	out := map[string]int64{"reached": reached, "unreachable": missed}
 	t.Each(t.Counter, "agentsite_calls_out_total", "Calls of agents of other portals, by whether they were reached.", "outcome", out)
-	f.each(t, s.Each)
+	peerGauges(t, s.Each)
 }
 
 // poolGauges writes how the portal stands in the pool that gossips.
@@ -140,8 +139,8 @@ func poolGauges(t *meter.Text, g federation.GossipStanding) {
 }
 
 // overlayGauges writes how the portal stands in the DHT.
-func (f *federated) overlayGauges(t *meter.Text) {
-	d := f.overlay.Standing()
+func overlayGauges(t *meter.Text, n *peering.Node) {
+	d := n.Overlay.Standing()
 	t.One(t.Gauge, "agentsite_dht_nodes", "Portals in the table of the DHT.", float64(d.Nodes))
 	t.One(t.Gauge, "agentsite_dht_size", "Portals that take part in the DHT, a guess.", float64(d.Size))
 	t.One(t.Gauge, "agentsite_dht_keys", "Keys of the DHT that this portal sees to.", float64(d.Keys))
@@ -151,15 +150,13 @@ func (f *federated) overlayGauges(t *meter.Text) {
 	t.Each(t.Counter, "agentsite_dht_lookups_total", "Lookups in the DHT by outcome; second_path are those that took another path.", "outcome", map[string]int64{"found": d.Found, "missed": d.Missed, "second_path": d.Second})
 	t.Each(t.Counter, "agentsite_dht_requests_total", "Requests to nodes of the DHT: all, those that nobody answered, and those so late that somebody else was asked too.", "outcome", map[string]int64{"all": d.Sent, "failed": d.Failed, "late": d.Late})
 	t.Each(t.Counter, "agentsite_dht_refused_total", "Records and contacts of the DHT that were refused, by reason.", "reason", d.Refused)
-	if f.seeks != nil {
-		n := f.seeks.Tally()
-		t.Each(t.Counter, "agentsite_agents_sought_total", "Agents of unknown portals that were looked for in the DHT, by what came of it; limited are those that were not, because somebody asked for too many.", "outcome",
-			map[string]int64{"found": n.Found, "absent": n.Absent, "failed": n.Failed, "limited": n.Limited})
-	}
+	r := n.Resolver.Tally()
+	t.Each(t.Counter, "agentsite_agents_sought_total", "Agents of unknown portals that were looked for in the DHT, by what came of it; limited are those that were not, because somebody asked for too many.", "outcome",
+		map[string]int64{"found": r.Found, "absent": r.Absent, "failed": r.Failed, "limited": r.Limited})
 }
 
-// each writes how some portals are doing, each by its host.
-func (f *federated) each(t *meter.Text, list []federation.PeerStats) {
+// peerGauges writes how some portals are doing, each by its host.
+func peerGauges(t *meter.Text, list []federation.PeerStats) {
 	for _, m := range []struct {
 		kind       func(name, help string)
 		name, help string
@@ -176,23 +173,6 @@ func (f *federated) each(t *meter.Text, list []federation.PeerStats) {
 		}
 	}
 }
-
-// cameIn counts calls of other portals' people.
-type cameIn struct {
-	let     atomic.Int64
-	refused meter.Kinds
-}
-
-func (c *cameIn) note(err error) {
-	if err == nil {
-		c.let.Add(1)
-		return
-	}
-	c.refused.Add(string(federation.RefusalOf(err).Reason), 1)
-}
-
-// wentOut counts calls of other portals' agents.
-type wentOut struct{ reached, missed atomic.Int64 }
 
 // listenMetrics opens the address for scrapers, if there is one.
 func (p *Portal) listenMetrics() (err error) {

@@ -30,7 +30,7 @@ func (p *Portal) Lied(t testing.TB) string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := p.federated.gate.Admit(context.Background(), r.Wire, clock.Now()); err != nil && record.ReasonOf(err) != record.Equivocation {
+		if _, _, err := p.node.Gate.Admit(context.Background(), r.Wire, clock.Now()); err != nil && record.ReasonOf(err) != record.Equivocation {
 			t.Fatal(err)
 		}
 	}

@@ -30,6 +30,7 @@ import (
 	"agentsite/handlers/mcp"
 	"agentsite/handlers/mcp/endpoint"
 	"agentsite/handlers/mcp/fixtures"
+	"agentsite/handlers/peer"
 	"agentsite/handlers/request"
 	wire "agentsite/internal/a2a"
 	"agentsite/internal/account"
@@ -43,7 +44,7 @@ import (
 	"agentsite/internal/limit"
 	"agentsite/internal/notify"
 	"agentsite/internal/task"
-	"agentsite/peering/publish"
+	"agentsite/peering"
 	"agentsite/store"
 	"agentsite/web"
 )
@@ -62,8 +63,7 @@ type Portal struct {
 	started     time.Time
 	log         *slog.Logger
 	db          *store.DB
-	replica     *store.Replica     // nil in no network
-	publisher   *publish.Publisher // nil in no network
+	replica     *store.Replica // nil in no network
 	accounts    *account.Service
 	hub         *hub.Service
 	peers       *federation.Peers
@@ -83,13 +83,13 @@ type Portal struct {
 	mcp         *mcp.Door
 	signer      *wire.Signer                  // of cards and catalogs
 	hop         func(agentID string) task.Hop // an agent in chains
-	crossing    *crossing                     // calls between portals; nil in no network
+	portalCalls *peer.Calls                   // of people of other portals; nil in no network
 	listener    net.Listener
 	scraped     net.Listener // for metrics; nil for none
 	shun        *limit.PenaltyBox
 	control     *controlServer
 	loaded      chan struct{}
-	federated   *federated // nil in no network
+	node        *peering.Node // nil in no network
 	release     func()
 }
 
@@ -209,23 +209,23 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 	p.accounts = account.New(p.db, acfg)
 	p.teller = newTeller(acfg.Mailer, p.db, p.url.String(), p.log)
 	words := index.New()
-	if err := p.federate(ctx, keys, allow, hub.NewRemoteAgents(words, host)); err != nil {
+	if err := p.openNetwork(ctx, keys, allow, hub.NewRemoteAgents(words, host)); err != nil {
 		return err
 	}
 	queue := agentruntime.NewQueue()
 	p.drivers = p.newDrivers(host, out)
 	byKind := p.drivers.byKind()
-	p.hub = hub.New(hub.Ports{Store: p.db, Index: words, Prober: probers{remote.NewProber(rt), toolserver.NewProber(rt), p.drivers.prompt}, Reader: newReaders(rt),
-		Witness: remote.NewWitness(rt), Trier: trier{agentruntime.NewTrier(byKind)}, Sealer: keys, Network: p.federated.network(p.set.found), Ways: ways{p}, Wider: p.federated.wider(), Seeker: p.federated.seeker()}, hub.Config{
-		Portal: host, URL: p.url.String(), Kinds: []hub.Kind{hub.A2A, hub.Prompt, hub.MCP, hub.OpenAI, hub.Link}, Log: p.log, Loopback: loopback, CheckURL: p.checkURL,
-		Told: p.teller.told, Moved: p.drivers.link.Drop, Model: p.set.modelName(), ModelHost: p.set.modelHost(), Contacted: p.contacted, Elsewhere: p.calledElsewhere, Voices: p.voices,
-	})
+	ports := hub.Ports{Store: p.db, Index: words, Prober: probers{remote.NewProber(rt), toolserver.NewProber(rt), p.drivers.prompt}, Reader: newReaders(rt),
+		Witness: remote.NewWitness(rt), Trier: trier{agentruntime.NewTrier(byKind)}, Sealer: keys}
+	hcfg := hub.Config{Portal: host, URL: p.url.String(), Kinds: []hub.Kind{hub.A2A, hub.Prompt, hub.MCP, hub.OpenAI, hub.Link}, Log: p.log, Loopback: loopback, CheckURL: p.checkURL,
+		Told: p.teller.told, Moved: p.drivers.link.Drop, Model: p.set.modelName(), ModelHost: p.set.modelHost()}
+	p.connectHub(&ports, &hcfg)
+	p.hub = hub.New(ports, hcfg)
 	instant := agentruntime.NewInstant(p.hub, map[hub.Kind]task.Agent{hub.Builtin: p.drivers.build}, p.log)
 	chats := chat.New(p.db, directory{p.hub, p.db, instant}, queue, chat.Config{Portal: host, Instant: instant, Hop: p.hop, URL: p.url.String(), FileKey: []byte(keys.Mark("files", "agentsite/file/1")), Log: p.log})
 	p.chats = chats
 	p.tasks = task.NewService(p.db, queue, chats)
-	p.callers = request.NewCallers(p.accounts)
-	p.calling()
+	p.callers = p.newCallers()
 	p.told = egress.New(egress.Config{AllowCIDR: allow, UserAgent: "agentsite/" + Release()})
 	p.hooks = notify.New(notify.Ports{Store: p.db, Chat: chats, Accounts: p.db, Sealer: keys, Transport: p.told.RoundTripper(), Wake: p.db.Hooked(),
 		Push: func(ctx context.Context, actor ident.Actor, t task.Task, version string) ([]any, error) {
@@ -333,10 +333,12 @@ func (p *Portal) Run(ctx context.Context, stdout, stderr io.Writer) error {
 	workers.Go(func() error { return p.teller.run(work) })
 	workers.Go(func() error { return p.hooks.Run(work) })
 	workers.Go(func() error { return p.words(work) })
-	workers.Go(func() error { return p.peers.Run(work) })
 	workers.Go(func() error { return p.sweep(work) })
-	for _, loop := range p.federated.loops() {
-		workers.Go(func() error { return loop(work) })
+	if p.node == nil {
+		workers.Go(func() error { return p.peers.Run(work) })
+	} else {
+		workers.Go(func() error { return p.node.Run(work) })
+		workers.Go(func() error { return p.portalCalls.Run(work) })
 	}
 
 	serving, stopServing := context.WithCancel(ctx)
@@ -424,12 +426,19 @@ func (p *Portal) Close() {
 		p.control.close()
 	}
 	p.drivers.close()
-	for _, c := range append(p.federated.clients(), p.egress, p.calls, p.told, p.model) {
+	if p.node != nil {
+		p.node.CloseIdle()
+	}
+	for _, c := range []*egress.Client{p.egress, p.calls, p.told, p.model} {
 		if c != nil {
 			c.CloseIdle()
 		}
 	}
-	p.closeReplica()
+	if p.replica != nil {
+		if err := p.replica.Close(); err != nil {
+			p.log.Error("close the replica", "error", err)
+		}
+	}
 	if p.db != nil {
 		if err := p.db.Close(); err != nil {
 			p.log.Error("close database", "error", err)

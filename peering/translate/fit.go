@@ -19,9 +19,13 @@ type fit struct {
 	cut   []string // descriptions of the cuts, for people
 }
 
-func (f *fit) cutLine(field, s string, max int) string { return f.cutTo(field, record.CleanLine(s), max) }
+func (f *fit) cutLine(field, s string, max int) string {
+	return f.cutTo(field, record.CleanLine(s), max)
+}
 
-func (f *fit) cutText(field, s string, max int) string { return f.cutTo(field, record.CleanText(s), max) }
+func (f *fit) cutText(field, s string, max int) string {
+	return f.cutTo(field, record.CleanText(s), max)
+}
 
 func (f *fit) cutTo(field, s string, max int) string {
 	if len(s) > max {

@@ -98,7 +98,7 @@ func serve(t *testing.T) *httptest.Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := New(Config{Callers: request.NewCallers(accounts), Key: []byte("key"), Metadata: func(*http.Request) string { return "" }, Log: slog.New(slog.DiscardHandler)})
+	e := New(Config{Callers: request.NewCallers(accounts, nil), Key: []byte("key"), Metadata: func(*http.Request) string { return "" }, Log: slog.New(slog.DiscardHandler)})
 	srv := httptest.NewServer(e.Post(func(context.Context, *http.Request, ident.Actor) (*Server, error) { return s, nil }))
 	t.Cleanup(srv.Close)
 	return srv

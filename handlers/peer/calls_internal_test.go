@@ -1,4 +1,4 @@
-package app
+package peer
 
 import (
 	"context"
@@ -17,7 +17,7 @@ import (
 
 // lets is a guard that believes everybody, and what is known of one portal.
 type lets struct {
-	standing
+	Standing
 	asker guard.Asker
 	peer  federation.Peer
 }
@@ -52,7 +52,7 @@ func TestAsking_AHostIsProvedOfLate(t *testing.T) {
 		l := &lets{asker: guard.Asker{Portal: p.ID, Card: card, For: `kind=person, id="x", handle="ada@bank.example"`, Decision: federation.Decision{In: true, Call: true}},
 			peer: federation.Peer{ID: p.ID, URL: c.url, Proved: c.proved}}
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/a2a", strings.NewReader("{}"))
-		actor, err := (&crossing{guard: l, peers: l}).Asking(httptest.NewRecorder(), r)
+		actor, err := NewCalls(CallsConfig{Guard: l, Peers: l}).Asking(httptest.NewRecorder(), r)
 		if err != nil || actor.Name != "ada@"+c.host {
 			t.Errorf("proved %s: %q %v", name, actor.Name, err)
 		}
@@ -106,7 +106,7 @@ func TestAsking_ReadsLittleOfStrangers(t *testing.T) {
 			if c.header != "" {
 				r.Header.Set("Authorization", c.header)
 			}
-			_, err := (&crossing{guard: l, peers: l}).Asking(httptest.NewRecorder(), r)
+			_, err := NewCalls(CallsConfig{Guard: l, Peers: l}).Asking(httptest.NewRecorder(), r)
 			if (err == nil) != (c.reason == "") || err != nil && federation.RefusalOf(err).Reason != c.reason {
 				t.Errorf("%s: %v", name, err)
 			}

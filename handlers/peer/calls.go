@@ -1,4 +1,4 @@
-package app
+package peer
 
 import (
 	"bytes"
@@ -6,7 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"log/slog"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"agentsite/handlers/request"
@@ -19,71 +21,67 @@ import (
 	"agentsite/internal/hub"
 	"agentsite/internal/ident"
 	"agentsite/internal/ident/httpsig"
+	"agentsite/internal/meter"
 	"agentsite/internal/record"
 	"agentsite/internal/task"
 )
 
-// verifier verifies what other portals ask: guard.Guard.
-type verifier interface {
+// Verifier verifies what other portals ask: guard.Guard.
+type Verifier interface {
 	Arrive(addr string) error
 	Strike(addr string, why federation.Reason)
 	Verify(r *http.Request, addr string, read guard.ReadBody) (asker guard.Asker, body []byte, done func(), err error)
 }
 
-// standing is how portals are doing: federation.Peers.
-type standing interface {
+// Standing is how portals are doing: federation.Peers.
+type Standing interface {
 	Decide(ctx context.Context, portal record.PortalID, origin string) federation.Decision
 	Portal(ctx context.Context, name string) (federation.Peer, bool)
 	Portals(ctx context.Context) []federation.Peer
 	Changed() <-chan struct{}
 }
 
-// crossing is the calls between this portal and others, in and out.
-type crossing struct {
-	guard    verifier
-	peers    standing
-	send     func(portal record.PortalID, origin string) http.RoundTripper
-	accounts *account.Service
-	tasks    *task.Service
-	store    task.Portals
-	warn     func(msg string, args ...any)
-	came     cameIn
+// CallsConfig is what Calls needs.
+type CallsConfig struct {
+	Guard    Verifier
+	Peers    Standing
+	Accounts *account.Service
+	Tasks    *task.Service
+	Store    task.Portals
+	Ways     hub.Ways
+	Log      *slog.Logger
 }
 
-var (
-	_ request.Portals = (*crossing)(nil)
-	_ hub.Ways        = ways{}
-)
-
-// ways leads the directory to other portals, once they are there.
-type ways struct{ p *Portal }
-
-// Way implements hub.Ways.
-func (w ways) Way(ctx context.Context, portalID string) (string, error) {
-	if w.p.crossing == nil {
-		return "", fault.New(fault.Unavailable, "This portal is in no network.")
-	}
-	return w.p.crossing.way(ctx, portalID)
+// Calls lets people of other portals call agents here, and ends the work between
+// portals that has been shut out. Create it with NewCalls.
+type Calls struct {
+	cfg     CallsConfig
+	allowed atomic.Int64
+	refused meter.Kinds
 }
 
-func (c *crossing) way(ctx context.Context, portalID string) (string, error) {
-	peer, ok := c.peers.Portal(ctx, portalID)
-	if !ok || peer.URL == "" || string(peer.ID) != portalID {
-		return "", fault.New(fault.Unavailable, "Nobody knows where the portal of this agent is.")
+var _ request.Portals = (*Calls)(nil)
+
+// NewCalls returns Calls. Keep Run running.
+func NewCalls(cfg CallsConfig) *Calls { return &Calls{cfg: cfg} }
+
+// count counts a call of another portal's people.
+func (c *Calls) count(err error) {
+	if err == nil {
+		c.allowed.Add(1)
+		return
 	}
-	d := c.peers.Decide(ctx, peer.ID, peer.URL)
-	if !d.Out {
-		why := d.Reason
-		if why == "" {
-			why = "This portal does not let people use agents there."
-		}
-		return "", fault.New(fault.Forbidden, "Agents of %s cannot be asked from here. %s", peer.Host(), why)
-	}
-	return peer.URL, nil
+	c.refused.Add(string(federation.RefusalOf(err).Reason), 1)
+}
+
+// Tally counts the calls of other portals' people that were let in, and those
+// that were refused by reason.
+func (c *Calls) Tally() (allowed int64, refused map[string]int64) {
+	return c.allowed.Load(), c.refused.All()
 }
 
 // Asks implements request.Portals.
-func (c *crossing) Asks(r *http.Request) bool {
+func (c *Calls) Asks(r *http.Request) bool {
 	_, err := httpsig.Read(r.Header, guard.SignatureTag)
 	return !errors.Is(err, httpsig.ErrNone)
 }
@@ -95,14 +93,14 @@ const (
 )
 
 // Asking implements request.Portals. The body is read after the caller is authorized.
-func (c *crossing) Asking(w http.ResponseWriter, r *http.Request) (actor ident.Actor, err error) {
-	defer func() { c.came.note(err) }()
+func (c *Calls) Asking(w http.ResponseWriter, r *http.Request) (actor ident.Actor, err error) {
+	defer func() { c.count(err) }()
 	addr := request.ClientIP(r)
-	if err := c.guard.Arrive(addr); err != nil {
+	if err := c.cfg.Guard.Arrive(addr); err != nil {
 		return ident.Actor{}, err
 	}
 	var who guard.OnBehalfOf
-	asker, body, done, err := c.guard.Verify(r, addr, func(a guard.Asker) (body []byte, err error) {
+	asker, body, done, err := c.cfg.Guard.Verify(r, addr, func(a guard.Asker) (body []byte, err error) {
 		if !a.Decision.Call {
 			return nil, refusedCall(a.Decision)
 		}
@@ -120,7 +118,7 @@ func (c *crossing) Asking(w http.ResponseWriter, r *http.Request) (actor ident.A
 	done() // agents take their time; those who wait for them are counted apart
 	// Owners let people in by the host of a handle, so only a proved portal is named by its host.
 	host := string(asker.Portal)
-	if peer, ok := c.peers.Portal(r.Context(), host); ok && peer.Proven(clock.Now()) && peer.URL == asker.Card.Origin {
+	if peer, ok := c.cfg.Peers.Portal(r.Context(), host); ok && peer.Proven(clock.Now()) && peer.URL == asker.Card.Origin {
 		host = peer.Host()
 	}
 	if who.Kind == "guest" {
@@ -163,24 +161,24 @@ func refusedCall(d federation.Decision) error {
 }
 
 // May implements request.Portals.
-func (c *crossing) May(ctx context.Context, portal string) error {
-	if d := c.peers.Decide(ctx, record.PortalID(portal), ""); !d.Call {
+func (c *Calls) May(ctx context.Context, portal string) error {
+	if d := c.cfg.Peers.Decide(ctx, record.PortalID(portal), ""); !d.Call {
 		return refusedCall(d)
 	}
 	return nil
 }
 
 // Refuse implements request.Portals; see docs/design/peering.md, "Errors".
-func (c *crossing) Refuse(w http.ResponseWriter, r *http.Request, err error) {
+func (c *Calls) Refuse(w http.ResponseWriter, r *http.Request, err error) {
 	why := federation.RefusalOf(err)
-	c.guard.Strike(request.ClientIP(r), why.Reason)
+	c.cfg.Guard.Strike(request.ClientIP(r), why.Reason)
 	f := fault.As(why)
 	b, merr := json.Marshal(map[string]any{"error": map[string]any{"kind": string(f.Kind), "reason": string(why.Reason), "message": f.Safe}})
 	if merr != nil { // texts can be written
 		panic(merr)
 	}
 	if f.Kind == fault.Internal {
-		c.warn("a request of another portal failed", "path", r.URL.Path, "error", err)
+		c.cfg.Log.Warn("a request of another portal failed", "path", r.URL.Path, "error", err)
 	}
 	h := w.Header()
 	respond.RetryAfter(h, f.RetryAfter)
@@ -194,62 +192,45 @@ func (c *crossing) Refuse(w http.ResponseWriter, r *http.Request, err error) {
 // is looked at again.
 const watchPause = 200 * time.Millisecond
 
-// run ends what goes on between this portal and others that have been shut out
+// Run ends what goes on between this portal and others that have been shut out
 // since, within a second, until ctx ends.
-func (c *crossing) run(ctx context.Context) {
+func (c *Calls) Run(ctx context.Context) error {
 	var gone map[string]bool // whose streams were ended already
 	for {
-		changed := c.peers.Changed() // before it is looked at
+		changed := c.cfg.Peers.Changed() // before it is looked at
 		gone = c.endStreams(ctx, gone)
-		calls := func(id string) bool { return c.peers.Decide(ctx, record.PortalID(id), "").Call }
-		out := func(id string) bool { _, err := c.way(ctx, id); return !fault.Is(err, fault.Forbidden) }
-		n, err := c.tasks.StopPortals(ctx, c.store, calls, out)
+		calls := func(id string) bool { return c.cfg.Peers.Decide(ctx, record.PortalID(id), "").Call }
+		out := func(id string) bool { _, err := c.cfg.Ways.Way(ctx, id); return !fault.Is(err, fault.Forbidden) }
+		n, err := c.cfg.Tasks.StopPortals(ctx, c.cfg.Store, calls, out)
 		if err != nil && ctx.Err() == nil {
-			c.warn("end the work of portals that are shut out", "stopped", n, "error", err)
+			c.cfg.Log.Warn("end the work of portals that are shut out", "stopped", n, "error", err)
 		}
 		if n < task.MaxStopped {
 			select {
 			case <-changed:
 			case <-ctx.Done():
-				return
+				return nil
 			}
 		}
 		select {
 		case <-time.After(watchPause):
 		case <-ctx.Done():
-			return
+			return nil
 		}
 	}
 }
 
 // endStreams ends the streams of portals that may not ask.
-func (c *crossing) endStreams(ctx context.Context, before map[string]bool) map[string]bool {
+func (c *Calls) endStreams(ctx context.Context, before map[string]bool) map[string]bool {
 	now := make(map[string]bool)
-	for _, p := range c.peers.Portals(ctx) {
+	for _, p := range c.cfg.Peers.Portals(ctx) {
 		id := string(p.ID)
-		if id == "" || c.peers.Decide(ctx, p.ID, "").Call {
+		if id == "" || c.cfg.Peers.Decide(ctx, p.ID, "").Call {
 			continue
 		}
 		if now[id] = true; !before[id] {
-			c.accounts.EndStreams(ident.PortalCredential(id))
+			c.cfg.Accounts.EndStreams(ident.PortalCredential(id))
 		}
 	}
 	return now
-}
-
-// calling makes the calls between this portal and others. It comes when the
-// services are there.
-func (p *Portal) calling() {
-	f := p.federated
-	if f == nil {
-		return
-	}
-	p.crossing = &crossing{guard: f.guard, peers: f.peers, send: f.client.Transport, accounts: p.accounts, tasks: p.tasks, store: p.db, warn: p.log.Warn}
-	p.callers.LetIn(p.crossing)
-	f.run = append(f.run, func(ctx context.Context) error { p.crossing.run(ctx); return nil })
-}
-
-// toPortal is what sends requests to a portal, signed.
-func (p *Portal) toPortal(portal, origin string) http.RoundTripper {
-	return p.crossing.send(record.PortalID(portal), origin)
 }

@@ -1,0 +1,175 @@
+package app
+
+import (
+	"context"
+	"net/http"
+	"net/netip"
+
+	"github.com/go-chi/chi/v5"
+
+	"agentsite/handlers/peer"
+	"agentsite/handlers/request"
+	"agentsite/internal/clock"
+	"agentsite/internal/fault"
+	"agentsite/internal/federation"
+	"agentsite/internal/hub"
+	"agentsite/internal/ident"
+	"agentsite/internal/record"
+	"agentsite/peering"
+	"agentsite/peering/catalog"
+	"agentsite/peering/gossip"
+	"agentsite/peering/overlay"
+	"agentsite/store"
+)
+
+// openNetwork makes the portal one of its network, if it is of one. It comes
+// before the hub, which shows agents of others. A portal in no network has the
+// service that knows other portals too: it has what was known when it was in one.
+func (p *Portal) openNetwork(ctx context.Context, keys *ident.Keys, allow []netip.Prefix, directory catalog.Directory) (err error) {
+	agents := hubAgents{p}
+	if p.set.network != "" && !record.ValidOrigin(p.url.String()) {
+		p.log.Warn("this portal is in no network: others are called by https:// alone, and so must it be", "url", p.url.String())
+	}
+	if p.set.network == "" || !record.ValidOrigin(p.url.String()) {
+		p.peers, err = federation.NewPeers(ctx, p.db, federation.PeersConfig{Name: p.name, Agents: agents.Own, Tell: p.notifyOperators, Most: p.set.MostPeers, Log: p.log})
+		return err
+	}
+	own := record.PortalOf(record.Public(keys.Public()))
+	if p.replica, err = store.OpenReplica(ctx, p.set.Data, own, p.set.network, p.log); err != nil {
+		return err
+	}
+	p.node, err = peering.Open(ctx, peering.Config{
+		Network: p.set.network, URL: p.url.String(), Host: p.url.Host, Name: p.name, Tier: p.set.tier, Join: p.set.join,
+		Gossip: p.set.Gossip != GossipOff, GossipListen: p.set.gossipListen(), Allow: allow, UserAgent: "agentsite/" + Release(),
+		MaxPeers: p.set.MostPeers, PeerIdle: p.set.PeerIdle, FirstByte: modelFirstByte, CallsPerHost: callsPerHost, Started: p.started,
+	}, peering.Ports{
+		Keys: keys, Operational: p.operational, Replica: p.replica, Peers: p.db, Nonces: p.db, Cards: p.db, Source: p.db,
+		Directory: directory, Agents: agents, NotifyOperators: p.notifyOperators, Shun: p.shun, Log: p.log,
+	})
+	if err == nil {
+		p.peers = p.node.Peers
+	}
+	return err
+}
+
+// gossipListen is where the portal gossips by UDP and TCP, empty for by signed
+// requests.
+func (s settings) gossipListen() string {
+	if s.Gossip == GossipHTTPS {
+		return ""
+	}
+	return s.Gossip
+}
+
+// hubAgents is the hub of a portal for the network, which is opened before the hub
+// and asks it only when the portal serves.
+type hubAgents struct{ p *Portal }
+
+// Own implements peering.Agents.
+func (a hubAgents) Own() int { return a.p.hub.Own() }
+
+// Search implements peering.Agents.
+func (a hubAgents) Search(ctx context.Context, actor ident.Actor, q hub.Query) (hub.Page, error) {
+	return a.p.hub.Search(ctx, actor, q)
+}
+
+// Anywhere implements peering.Agents.
+func (a hubAgents) Anywhere(ctx context.Context, actor ident.Actor, name string) (hub.Agent, error) {
+	return a.p.hub.Anywhere(ctx, actor, name)
+}
+
+// connectHub adds what the hub asks the network to its ports; a portal in none
+// asks nothing. Tests give another network.
+func (p *Portal) connectHub(ports *hub.Ports, cfg *hub.Config) {
+	ports.Ways = noWay{}
+	if n := p.node; n != nil {
+		ports.Network, ports.Ways, ports.Wider, ports.Seeker = n.Network, n, n.Searcher, n.Resolver
+		cfg.Contacted, cfg.Elsewhere, cfg.Voices = n.OwnContacted, n.RemoteCalled, n.Reports
+	}
+	if p.set.found != nil {
+		ports.Network = p.set.found
+	}
+}
+
+// newCallers returns what knows who asks: in a network, people of other portals
+// too.
+func (p *Portal) newCallers() *request.Callers {
+	if p.node == nil {
+		return request.NewCallers(p.accounts, nil)
+	}
+	p.portalCalls = peer.NewCalls(peer.CallsConfig{Guard: p.node.Guard, Peers: p.peers, Accounts: p.accounts, Tasks: p.tasks, Store: p.db, Ways: p.node, Log: p.log})
+	return request.NewCallers(p.accounts, p.portalCalls)
+}
+
+// peerRoutes declares the routes that other portals ask; none in no network.
+func (p *Portal) peerRoutes(r chi.Router) {
+	n := p.node
+	if n == nil {
+		return
+	}
+	d := peer.New(peer.Config{Self: n.Self, Guard: n.Guard, Replica: p.replica, Version: Version(), Log: p.log, Tier: n.Tiers.Tier, Greeted: n.OnHandshake,
+		Counts: func(context.Context) (portals, agents int) { return n.Peers.Counts() }})
+	peer.NewRecords(n.Archive, n.Syncer).Routes(d)
+	d.DHT(n.Overlay, overlay.Routes())
+	if n.Gossip != nil && p.set.gossipListen() == "" {
+		d.Gossip(n.Gossip, gossip.Routes())
+	}
+	peer.Search(d, n.Answerer)
+	d.Attest(n.Liveness)
+	d.Routes(r)
+}
+
+// toPortal is what sends requests to a portal, signed.
+func (p *Portal) toPortal(portal, origin string) http.RoundTripper {
+	return p.node.Client.Transport(record.PortalID(portal), origin)
+}
+
+// noWay is the hub.Ways of a portal in no network.
+type noWay struct{}
+
+// Way implements hub.Ways.
+func (noWay) Way(context.Context, string) (string, error) {
+	return "", fault.New(fault.Unavailable, "This portal is in no network.")
+}
+
+// Vanish has the portal send no farewell when it ends, as if it were killed: for
+// drills.
+func (p *Portal) Vanish() {
+	if p.node != nil && p.node.Gossip != nil {
+		p.node.Gossip.Vanish()
+	}
+}
+
+// notifyOperators leaves a notice about another portal with every operator.
+func (p *Portal) notifyOperators(ctx context.Context, n federation.Notice) {
+	operators, err := p.db.Operators(ctx)
+	if err != nil {
+		p.log.Warn("list operators", "error", err)
+		return
+	}
+	note := hub.Notice{Kind: hub.NoticePeer, Subject: n.Subject, Text: n.Text, Href: n.Href, CreatedAt: clock.Now()}
+	for _, id := range operators {
+		note.ID, note.AccountID = ident.NewID(), id
+		if err := p.db.AddNotice(ctx, note); err != nil {
+			p.log.Warn("store a notice", "account", id, "kind", note.Kind, "error", err)
+		}
+	}
+	p.teller.told(note, operators)
+}
+
+// publishes says how agents stand in the network; nil in none.
+func (p *Portal) publishes() func(a hub.Agent) federation.Published {
+	if p.node == nil {
+		return nil
+	}
+	return p.node.Publisher.Published
+}
+
+// keyring is what the command line may change of the portal's keys; nil in no
+// network.
+func (p *Portal) keyring() *keyring {
+	if p.node == nil {
+		return nil
+	}
+	return &keyring{dir: p.set.Data, self: p.node.Self, keys: p.operational}
+}

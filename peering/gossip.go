@@ -1,0 +1,136 @@
+package peering
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"time"
+
+	"agentsite/internal/clock"
+	"agentsite/internal/fault"
+	"agentsite/internal/federation"
+	"agentsite/internal/record"
+	"agentsite/peering/client"
+	"agentsite/peering/gossip"
+)
+
+// Gossip is this portal in its pool.
+type Gossip struct {
+	*gossip.Gossip
+	n *Node
+}
+
+// Standing implements federation.Gossip.
+func (g *Gossip) Standing() federation.GossipStanding {
+	return federation.GossipStanding(g.Gossip.Standing())
+}
+
+// openGossip makes the portal a member of its pool. It comes after openOverlay,
+// which signs where the portal is.
+func (n *Node) openGossip(context.Context) (err error) {
+	if !n.cfg.Gossip {
+		return nil
+	}
+	g := &Gossip{n: n}
+	g.Gossip, err = gossip.New(gossip.Config{Network: n.cfg.Network, Self: n.ID, Contact: n.Overlay.Contact, Check: g.check, Post: g.post, Known: g.known,
+		Host: func(ctx context.Context, portal record.PortalID) string {
+			p, _ := n.Peers.Portal(ctx, string(portal))
+			u, err := url.Parse(p.URL)
+			if err != nil {
+				return ""
+			}
+			return u.Hostname()
+		},
+		Size: func() int { return n.Overlay.Standing().Size },
+		Head: func(h gossip.Hint) { n.Syncer.Rumour(federation.Mark(h.Mark), h.Version) },
+		Seen: func(portal record.PortalID, origin string) {
+			if n.Peers.Decide(context.Background(), portal, origin).State != federation.Active {
+				n.Peers.Heard(origin, portal)
+			}
+		},
+		Lost:   n.Peers.Missed,
+		Listen: n.cfg.GossipListen, Log: n.ports.Log})
+	if err != nil {
+		return err
+	}
+	n.Gossip = g
+	return nil
+}
+
+// check implements gossip.Config's Check by the cards that are held.
+func (g *Gossip) check(ctx context.Context, from record.PortalID, wire []byte) (*record.Contact, error) {
+	n, now := g.n, clock.Now()
+	r, err := record.Open(n.cfg.Network, wire)
+	if err != nil {
+		return nil, err
+	}
+	c, ok := r.Body.(*record.Contact)
+	if !ok {
+		return nil, fault.New(fault.Invalid, "It is a %s, not a contact.", r.Type)
+	}
+	if !n.Peers.Decide(ctx, c.Portal, c.Origin()).In {
+		return nil, fault.New(fault.Forbidden, "Rules or policy keep %s out.", c.Portal)
+	}
+	held, err := n.ports.Replica.Card(ctx, c.Portal)
+	if err != nil {
+		return nil, err
+	}
+	if held == nil {
+		n.Peers.Heard(c.Origin(), from)
+		return nil, fault.New(fault.NotFound, "The portal %s is not known yet.", c.Portal)
+	}
+	card, err := record.OpenCard(n.cfg.Network, held, now)
+	if err != nil {
+		return nil, err
+	}
+	if err := card.Signed(r, now); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// post implements gossip.Config's Post.
+func (g *Gossip) post(ctx context.Context, to record.PortalID, route string, body []byte, limit int64) ([]byte, error) {
+	p, ok := g.n.Peers.Portal(ctx, string(to))
+	if !ok || p.URL == "" {
+		return nil, fault.New(fault.Unavailable, "The portal %s is not known.", to)
+	}
+	a, err := g.n.Client.Do(ctx, p.URL, to, http.MethodPost, client.Base+"/"+route, body, limit)
+	switch {
+	case err != nil:
+		return nil, err
+	case a.Status == http.StatusOK:
+		return a.Body, nil
+	case a.Status == http.StatusNotFound:
+		return nil, fault.New(fault.NotFound, "The portal %s does not gossip.", to)
+	case a.Status == http.StatusBadRequest:
+		return nil, fault.New(fault.Invalid, "The portal %s does not understand it.", to)
+	}
+	return nil, fault.New(fault.Unavailable, "The portal %s refused with status %d.", to, a.Status)
+}
+
+// known implements gossip.Config's Known.
+func (g *Gossip) known(ctx context.Context) (out []record.PortalID) {
+	for _, p := range g.n.Peers.Portals(ctx) {
+		if p.ID != "" && p.State == federation.Active {
+			out = append(out, p.ID)
+		}
+	}
+	return out
+}
+
+// watchPeers has portals joined that become known, until ctx ends.
+func (g *Gossip) watchPeers(ctx context.Context) error {
+	for {
+		changed := g.n.Peers.Changed()
+		g.Nudge()
+		select {
+		case <-changed:
+			if !clock.Sleep(ctx, time.Second) { // much may happen at once
+				return nil
+			}
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}

@@ -1,0 +1,212 @@
+package peering
+
+import (
+	"cmp"
+	"context"
+	"net/netip"
+	"strings"
+
+	"agentsite/internal/egress"
+	"agentsite/internal/federation"
+	"agentsite/internal/federation/archive"
+	"agentsite/internal/federation/guard"
+	"agentsite/internal/hub"
+	"agentsite/internal/ident"
+	"agentsite/internal/index"
+	"agentsite/internal/record"
+	"agentsite/peering/answer"
+	"agentsite/peering/catalog"
+	"agentsite/peering/client"
+	"agentsite/peering/live"
+	"agentsite/peering/overlay"
+	"agentsite/peering/publish"
+	"agentsite/peering/replication"
+	"agentsite/peering/search"
+	"agentsite/peering/translate"
+)
+
+// openPeers makes what decides about other portals, and who this one is.
+func (n *Node) openPeers(ctx context.Context) (err error) {
+	replica, log := n.ports.Replica, n.ports.Log
+	if n.Gate, err = record.NewGate(n.cfg.Network, replica); err != nil {
+		return err
+	}
+	was, err := n.lastTier(ctx)
+	if err != nil {
+		return err
+	}
+	n.Tiers = federation.NewTiers(federation.TiersConfig{Want: n.cfg.Tier, Was: was, Log: log,
+		Known: func(ctx context.Context) (int, int64, error) {
+			_, held, err := replica.Holding(ctx, "")
+			if err != nil {
+				return 0, 0, err
+			}
+			agents, bytes := n.Peers.Known(held)
+			return agents, bytes, nil
+		},
+		Announce: func(ctx context.Context) error { return n.Self.Renew(ctx) }})
+	n.Peers, err = federation.NewPeers(ctx, n.ports.Peers, federation.PeersConfig{
+		Signer: signer{n}, Replica: replica, Gate: n.Gate, Caller: signer{n},
+		Summing:   func() bool { return n.Tiers.Tier() == record.TierSummary },
+		Elsewhere: func() (federation.Elsewhere, bool) { return n.Self.Elsewhere() },
+		DHT:       func() federation.DHT { return n.Overlay },
+		Gossip: func() federation.Gossip {
+			if n.Gossip == nil {
+				return nil
+			}
+			return n.Gossip
+		},
+		Greet: func(ctx context.Context, origin string) (record.PortalID, error) { return n.Client.Greet(ctx, origin) },
+		Drop:  func(ctx context.Context, portal record.PortalID) error { return n.Syncer.Drop(ctx, portal) },
+		Name:  n.cfg.Name, Agents: n.ports.Agents.Own, Tell: n.ports.NotifyOperators, Most: n.cfg.MaxPeers, Log: log,
+	})
+	if err != nil {
+		return err
+	}
+	n.Self, err = federation.NewSelf(ctx, federation.SelfConfig{Network: n.cfg.Network, Origin: n.cfg.URL, Name: n.cfg.Name, Policy: n.Peers.Mode, Tier: n.Tiers.Tier,
+		Root: n.ports.Keys.Portal, Public: n.ports.Keys.Public(), Keys: n.ports.Operational, Cards: n.ports.Cards, Gate: n.Gate, Replica: replica, Log: log})
+	return err
+}
+
+// lastTier is the tier in the last card of this portal, empty without one.
+func (n *Node) lastTier(ctx context.Context) (string, error) {
+	wire, err := n.ports.Replica.Card(ctx, n.ID)
+	if err != nil {
+		return "", err
+	}
+	if r, err := record.Open(n.cfg.Network, wire); err == nil {
+		if card, ok := r.Body.(*record.Card); ok {
+			return card.Tier, nil
+		}
+	}
+	return "", nil
+}
+
+// openClient makes what asks other portals, and what verifies their requests.
+func (n *Node) openClient(ctx context.Context) (err error) {
+	allow := n.cfg.Allow
+	out := egress.Config{AllowCIDR: allow, Deny: n.Peers.DecideAddr, UserAgent: n.cfg.UserAgent, HTTP2: true, Encoded: true, PerHost: 32, MaxIdle: cmp.Or(n.cfg.PeerIdle, peerIdle),
+		FirstByte: peerFirstByte, Total: peerTotal, MaxBody: peerBody}
+	// Records, tables and gossip are for everybody to read, and what is searched
+	// for is told to many portals anyway; conversations travel by stream.
+	out.Public, out.KeepIdle = true, peerKeep
+	n.ask = egress.New(out)
+	out.Public, out.KeepIdle = false, 0
+	out.PerHost, out.FirstByte, out.Total, out.MaxBody = n.cfg.CallsPerHost, 0, 0, 0
+	n.stream = egress.New(out)
+	n.Client = client.New(client.Config{Self: n.Self, Gate: n.Gate, Replica: n.ports.Replica, Registry: n.Peers, RoundTripper: n.ask.RoundTripper(),
+		Stream: n.stream.Patient(n.cfg.FirstByte), OnHandshake: n.onReply, Log: n.ports.Log})
+	n.Guard, err = guard.New(ctx, guard.Config{Self: n.Self, Gate: n.Gate, Registry: n.Peers, Nonces: n.ports.Nonces,
+		Prover: n.Client, Shun: n.ports.Shun, Started: n.cfg.Started, Log: n.ports.Log})
+	n.handshaker = client.NewHandshaker(n.Client, n.Self, n.Peers, n.cfg.Started)
+	return err
+}
+
+// openPublisher makes what signs this portal's agents.
+func (n *Node) openPublisher(ctx context.Context) (err error) {
+	n.Publisher = publish.New(publish.Config{Source: n.ports.Source, Signer: n.Self, Gate: n.Gate, Replica: n.ports.Replica, Exports: n.Peers.Exports, Terms: index.Terms,
+		Published: n.advertiseHead, Newest: func(ctx context.Context) record.Version { return n.Syncer.Newest(ctx) }, CardChanged: n.Self.Changed, Log: n.ports.Log})
+	n.policy, err = n.newPolicyWatch(ctx)
+	return err
+}
+
+// advertiseHead tells other portals of a new head of this one. It does not block.
+func (n *Node) advertiseHead(head []byte) {
+	n.Syncer.Published()
+	n.Overlay.Changed()
+	if n.Gossip == nil {
+		return
+	}
+	if r, err := record.Open(n.cfg.Network, head); err == nil {
+		n.Gossip.AdvertiseHead(r.Version())
+	}
+}
+
+// openCatalog makes the catalog of other portals' agents, and the liveness
+// reports that it shows.
+func (n *Node) openCatalog(context.Context) error {
+	n.Liveness = live.New(live.Config{Signer: n.Self, Gate: n.Gate, Replica: n.ports.Replica, Registry: n.Peers, Caller: n.Client,
+		Own: n.ownLiveness, Changed: n.livenessChanged, Log: n.ports.Log})
+	n.Catalog = catalog.New(catalog.Config{Self: n.ID, Host: n.cfg.Host, Tier: n.Tiers.Tier, Network: n.cfg.Network, Replica: n.ports.Replica, Registry: n.Peers,
+		Directory: n.ports.Directory, Translate: translate.Agent, Imports: n.Peers.Imports, News: n.Peers.Changed, Liveness: n.livenessOf, Log: n.ports.Log})
+	n.summaries = catalog.NewSummaries(n.cfg.Network, n.ports.Replica, n.ports.Log)
+	return nil
+}
+
+// openReplication makes what keeps the records of others, and hands them on.
+func (n *Node) openReplication(context.Context) (err error) {
+	trees := archive.NewTrees(n.ports.Replica)
+	n.Syncer, err = replication.New(replication.Config{Self: n.Self, Caller: n.Client, Replica: n.ports.Replica, Registry: n.Peers, Trees: trees,
+		Directory: n.Catalog, News: n.Peers.Changed, Tiers: n.Tiers, Summaries: n.summaries, Ahead: n.overtaken, OwnCard: n.Self.Saw, Log: n.ports.Log})
+	n.Archive = archive.New(n.cfg.Network, n.ID, n.ports.Replica, n.Peers, trees)
+	return err
+}
+
+// overtaken begins a new epoch because other portals hold heads of this one that
+// it does not know: records that are signed from now on are newer than those.
+func (n *Node) overtaken(head record.Version) {
+	if n.Publisher.Overtaken(head) {
+		n.ports.Log.Warn("others hold a newer head of this portal than it has: its folder is a copy of an older state, or it runs twice; it begins a new count. Stop the other one if there is one",
+			"epoch", head.Epoch, "seq", head.Seq)
+	}
+}
+
+// ownLogPage and ownLogBytes bound how much of the own log is read at once.
+const (
+	ownLogPage  = 1024
+	ownLogBytes = 4 << 20
+)
+
+// openOverlay makes the portal a node of the DHT.
+func (n *Node) openOverlay(context.Context) (err error) {
+	n.Overlay, err = overlay.New(overlay.Config{
+		Self: n.Self, Gate: n.Gate, Caller: n.Client, Registry: n.Peers, Known: n.Peers.Portals, Store: n.ports.Replica,
+		Where: func(ctx context.Context, portal record.PortalID) string {
+			p, _ := n.Peers.Portal(ctx, string(portal))
+			return p.URL
+		},
+		IDOf: n.agentID,
+		Entries: func(ctx context.Context, after int64) ([][]byte, error) {
+			return n.ports.Replica.Log(ctx, n.ID, after, ownLogPage, ownLogBytes)
+		},
+		Head:      func(ctx context.Context) ([]byte, error) { return n.ports.Replica.Head(ctx, n.ID) },
+		Uncounted: func(host string) bool { return uncounted(host, n.cfg.Allow) }, Log: n.ports.Log,
+	})
+	return err
+}
+
+// uncounted reports whether nodes at a host are not counted together: those of
+// this machine, and of networks that the operator allowed, are somebody's own.
+func uncounted(host string, allow []netip.Prefix) bool {
+	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
+		return true
+	}
+	a, err := netip.ParseAddr(host)
+	if err != nil {
+		return false
+	}
+	if a.IsLoopback() {
+		return true
+	}
+	for _, p := range allow {
+		if p.Contains(a) {
+			return true
+		}
+	}
+	return false
+}
+
+// openSearch makes what asks other portals for their agents, and what answers
+// them and the hub.
+func (n *Node) openSearch(context.Context) error {
+	boot := &search.Bootstrapper{Handshake: n.Client.Handshake, Registry: n.Peers, Wanted: n.Peers.Wanted, Report: n.Syncer.Report, Catalog: n.Catalog}
+	n.Searcher = search.New(search.Config{Network: n.cfg.Network, Caller: n.Client, Gate: n.Gate, Replica: n.ports.Replica, Registry: n.Peers,
+		Catalog: n.Catalog, Summaries: n.summaries, Take: n.Syncer.Take, DHT: n.Overlay, Bootstrapper: boot, Log: n.ports.Log})
+	n.Resolver = search.NewResolver(search.ResolverConfig{Host: n.cfg.Host, DHT: n.Overlay, Searcher: n.Searcher, Bootstrapper: boot, Log: n.ports.Log})
+	n.Network = answer.NewNetwork(answer.NetworkConfig{Self: n.ID, Name: n.cfg.Network, Replica: n.ports.Replica, Registry: n.Peers, Catalog: n.Catalog, Searcher: n.Searcher})
+	n.Answerer = &answer.Answerer{Self: n.ID, Host: n.cfg.Host, Network: n.cfg.Network, Replica: n.ports.Replica, Prove: n.Publisher.Prove, Tier: n.Tiers.Tier, Archive: n.Archive,
+		Search: func(ctx context.Context, q hub.Query) (hub.Page, error) {
+			return n.ports.Agents.Search(ctx, ident.Actor{Kind: ident.Guest}, q)
+		}}
+	return nil
+}

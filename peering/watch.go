@@ -1,0 +1,165 @@
+package peering
+
+import (
+	"context"
+	"reflect"
+	"slices"
+	"time"
+
+	"agentsite/internal/clock"
+	"agentsite/internal/fault"
+	"agentsite/internal/federation"
+	"agentsite/internal/federation/guard"
+	"agentsite/internal/ident"
+	"agentsite/internal/record"
+	"agentsite/peering/client"
+)
+
+// OnHandshake deals with a portal that performed the handshake here: the answer
+// is this portal's card, so that no handshake is needed the other way, and the
+// portal brought its head.
+func (n *Node) OnHandshake(ctx context.Context, asker guard.Asker, head []byte) {
+	if card := n.Self.Content(); card != nil && asker.Card != nil {
+		n.Client.MarkCardKnown(asker.Card.Origin, card.Version())
+	}
+	n.takeHead(ctx, asker.Card.Portal, head)
+}
+
+// onReply takes in the head of a portal that answered a handshake.
+func (n *Node) onReply(ctx context.Context, h *client.Handshake) {
+	n.takeHead(ctx, h.Card.Portal, h.Head)
+}
+
+// takeHead takes in a head that a portal sent of itself, like any hint.
+func (n *Node) takeHead(ctx context.Context, portal record.PortalID, head []byte) {
+	if len(head) == 0 {
+		return
+	}
+	if _, err := n.Syncer.Take(ctx, portal, []federation.Told{{Head: head}}); err != nil && ctx.Err() == nil {
+		n.ports.Log.Debug("the head of a hello not taken", "portal", portal, "error", err)
+	}
+}
+
+// Way implements hub.Ways: it returns where a portal is whose agents may be used
+// from here.
+func (n *Node) Way(ctx context.Context, portalID string) (string, error) {
+	peer, ok := n.Peers.Portal(ctx, portalID)
+	if !ok || peer.URL == "" || string(peer.ID) != portalID {
+		return "", fault.New(fault.Unavailable, "Nobody knows where the portal of this agent is.")
+	}
+	d := n.Peers.Decide(ctx, peer.ID, peer.URL)
+	if !d.Out {
+		why := d.Reason
+		if why == "" {
+			why = "This portal does not let people use agents there."
+		}
+		return "", fault.New(fault.Forbidden, "Agents of %s cannot be asked from here. %s", peer.Host(), why)
+	}
+	return peer.URL, nil
+}
+
+// replicaSweep is how often what has expired is forgotten.
+const replicaSweep = time.Hour
+
+// sweepReplica forgets what has expired of what portals signed, until ctx ends.
+// The portal goes on without its replica when its disk fails it: nothing is
+// taken in then until the next start.
+func (n *Node) sweepReplica(ctx context.Context) error {
+	tick := time.NewTicker(replicaSweep)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-n.ports.Replica.Fatal():
+			n.ports.Log.Error("the replica of other portals' agents failed: start the portal again, which mends it or begins a new one", "error", n.ports.Replica.Err())
+			<-ctx.Done()
+			return nil
+		case <-ctx.Done():
+			return nil
+		}
+		if err := n.ports.Replica.Sweep(ctx, clock.Now()); err != nil && ctx.Err() == nil {
+			n.ports.Log.Warn("forget expired records", "error", err)
+		}
+	}
+}
+
+// policyWatch is the policy as it was last acted on.
+type policyWatch struct {
+	changed <-chan struct{} // closed when it may be another
+	was     federation.Policy
+}
+
+// newPolicyWatch reads the policy: what the operator decides from now on is
+// acted on by WatchPolicy, also when that begins later.
+func (n *Node) newPolicyWatch(ctx context.Context) (*policyWatch, error) {
+	w := &policyWatch{changed: n.Peers.Changed()}
+	var err error
+	w.was, err = n.Peers.Policy(ctx, ident.Actor{Kind: ident.System})
+	return w, err
+}
+
+// WatchPolicy acts at once on what the operator decides anew, until ctx ends:
+// which agents are published, which are shown, which networks are dealt with.
+func (n *Node) WatchPolicy(ctx context.Context) error {
+	w := n.policy
+	for {
+		select {
+		case <-w.changed:
+		case <-ctx.Done():
+			return nil
+		}
+		w.changed = n.Peers.Changed()
+		now, err := n.Peers.Policy(ctx, ident.Actor{Kind: ident.System})
+		if err != nil {
+			return err
+		}
+		if !reflect.DeepEqual(w.was.Export, now.Export) {
+			n.Publisher.Recheck()
+		}
+		if !reflect.DeepEqual(w.was.Import, now.Import) {
+			n.Catalog.Reread()
+		}
+		if !slices.Equal(w.was.DenyNets, now.DenyNets) || !slices.Equal(w.was.AllowNets, now.AllowNets) {
+			n.ask.CloseDenied()
+			n.stream.CloseDenied()
+		}
+		w.was = now
+	}
+}
+
+// watchNodes tells the DHT of portals that are met, and has it forget those
+// that are shut out, until ctx ends.
+func (n *Node) watchNodes(ctx context.Context) error {
+	told := make(map[record.PortalID]bool)
+	for {
+		changed := n.Peers.Changed()
+		for _, p := range n.Peers.Portals(ctx) {
+			switch in := n.Peers.Decide(ctx, p.ID, p.URL).In; {
+			case in && !told[p.ID]:
+				n.Overlay.Hear(p.ID)
+				told[p.ID] = true
+			case !in && told[p.ID]:
+				if err := n.Overlay.Forget(ctx, p.ID); err != nil && ctx.Err() == nil {
+					n.ports.Log.Warn("what the DHT holds of a portal that is shut out is still on disk", "portal", p.ID, "error", err)
+				}
+				delete(told, p.ID)
+			}
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// agentID is the id in the network of an agent by its handle, which may have to
+// be looked for.
+func (n *Node) agentID(ctx context.Context, handle string) (string, error) {
+	a, err := n.ports.Agents.Anywhere(ctx, ident.Actor{Kind: ident.Guest}, handle)
+	if err != nil {
+		return "", err
+	}
+	id, _ := n.subjectOf(a)
+	return id, nil
+}
