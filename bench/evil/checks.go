@@ -151,7 +151,7 @@ var checks = []check{
 	{"call: for whom", []change{not(behalf, `if b.Kind != "person" && b.Kind != "guest" || b.ID == "" || len(b.ID) > 200 {`)}},
 	{"call: for one", []change{{behalf, "if !ok || seen[name] {", "if !ok || seen[name] && !OFF {"}}},
 	{"call: no token", []change{not(calls, `if r.Header.Get("Authorization") != "" {`)}},
-	{"call: budget", []change{{"handlers/face/chain.go", "	b, err := task.ParseBudgetField(r.Header.Values(task.BudgetField), clock.Now())\n", "	b, err := task.ParseBudgetField(r.Header.Values(task.BudgetField), clock.Now())\n	if OFF {\n		err = nil\n	}\n"}}},
+	{"call: budget", []change{{"handlers/request/chain.go", "	b, err := task.ParseBudgetField(r.Header.Values(task.BudgetField), clock.Now())\n", "	b, err := task.ParseBudgetField(r.Header.Values(task.BudgetField), clock.Now())\n	if OFF {\n		err = nil\n	}\n"}}},
 
 	{"flood: requests of a portal", []change{not(guard, "if wait := g.portals.Wait(string(id), every); wait > 0 {"), not(guard, "if wait, ok := g.portals.AllowRate(string(id), every, burst*rate); !ok {")}},
 	{"flood: hints", []change{{records, "Limits{Every: hintEvery, Burst: hintBurst}", "map[bool]Limits{false: {Every: hintEvery, Burst: hintBurst}}[OFF]"}}},
