@@ -52,45 +52,65 @@ import (
 // Portal is a built portal that listens but does not serve yet. Run serves it;
 // whoever built it must call Run or Close.
 type Portal struct {
-	set  settings
+	identity
+	clients
+	services
+	endpoints
+	set      settings
+	log      *slog.Logger
+	db       *store.DB
+	replica  *store.Replica // nil in no network
+	node     *peering.Node  // nil in no network
+	shun     *limit.PenaltyBox
+	listener net.Listener
+	scraped  net.Listener // for metrics; nil for none
+	control  *controlServer
+	loaded   chan struct{}
+	release  func()
+}
+
+// identity is the address, name and keys of a portal.
+type identity struct {
 	url  *url.URL
 	name string // for people
 	// publicKey is the portal's identity, base64url without padding.
 	publicKey string
 	keys      *ident.Keys
-	// operational sign what the portal says and asks.
+	// operational are the keys that sign requests and records.
 	operational *ident.Operational
+	signer      *wire.Signer                  // of cards and catalogs
+	hop         func(agentID string) task.Hop // an agent in chains
 	started     time.Time
-	log         *slog.Logger
-	db          *store.DB
-	replica     *store.Replica // nil in no network
-	accounts    *account.Service
-	hub         *hub.Service
-	peers       *federation.Peers
-	tasks       *task.Service
-	worker      *agentruntime.Worker
-	drivers     *drivers
-	teller      *teller
-	egress      *egress.Client // for cards and probes
-	calls       *egress.Client // for the work of agents
-	told        *egress.Client // for hooks
-	model       *egress.Client // for the portal's own model
-	chats       *chat.Service
+}
+
+// clients are the HTTP clients of a portal. Each has limits of its own.
+type clients struct {
+	egress *egress.Client // for cards and probes
+	calls  *egress.Client // for the work of agents
+	told   *egress.Client // for hooks
+	model  *egress.Client // for the portal's own model
+}
+
+// services are what a portal does.
+type services struct {
+	accounts *account.Service
+	hub      *hub.Service
+	peers    *federation.Peers
+	tasks    *task.Service
+	chats    *chat.Service
+	hooks    *notify.Service
+	worker   *agentruntime.Worker
+	drivers  *drivers
+	teller   *teller
+}
+
+// endpoints are what a portal answers requests with.
+type endpoints struct {
 	callers     *request.Callers
-	hooks       *notify.Service
+	portalCalls *peer.Calls // of people of other portals; nil in no network
 	door        *handlers.Door
 	a2a         *a2a.Door
 	mcp         *mcp.Door
-	signer      *wire.Signer                  // of cards and catalogs
-	hop         func(agentID string) task.Hop // an agent in chains
-	portalCalls *peer.Calls                   // of people of other portals; nil in no network
-	listener    net.Listener
-	scraped     net.Listener // for metrics; nil for none
-	shun        *limit.PenaltyBox
-	control     *controlServer
-	loaded      chan struct{}
-	node        *peering.Node // nil in no network
-	release     func()
 }
 
 // URL is the portal's address, without a trailing slash.
@@ -103,7 +123,7 @@ func Open(ctx context.Context, cfg Config, stderr io.Writer) (p *Portal, err err
 	if err != nil {
 		return nil, err
 	}
-	p = &Portal{shun: limit.NewPenaltyBox(), set: set, log: set.logger(stderr), loaded: make(chan struct{}), started: clock.Now()}
+	p = &Portal{shun: limit.NewPenaltyBox(), set: set, log: set.logger(stderr), loaded: make(chan struct{}), identity: identity{started: clock.Now()}}
 	defer func() {
 		if err != nil {
 			p.Close()
