@@ -306,3 +306,36 @@ func (p *Portal) servers() *registry.Service {
 	cfg := registry.Config{Portal: p.url.Host, Loopback: loopbackHost(p.url.Hostname()), Log: p.log}
 	return registry.New(p.db, p.hub, cfg)
 }
+
+// loopbackRanges may be called by a portal that is itself on loopback.
+var loopbackRanges = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
+
+// gossipListen is where the portal gossips by UDP and TCP, empty for by signed
+// requests.
+func (s settings) gossipListen() string {
+	if s.Gossip == GossipHTTPS {
+		return ""
+	}
+	return s.Gossip
+}
+
+// modelHost is where the portal's own model runs; empty when that is this
+// machine.
+func (s settings) modelHost() string {
+	if s.llm == nil {
+		return ""
+	}
+	u, err := url.Parse(s.llm.URL)
+	if err != nil || loopbackHost(u.Hostname()) {
+		return ""
+	}
+	return u.Host
+}
+
+// modelName is the name of that model; empty without one.
+func (s settings) modelName() string {
+	if s.llm == nil {
+		return ""
+	}
+	return s.llm.Name
+}

@@ -67,6 +67,11 @@ type keyring struct {
 	replica *store.Replica // of a portal that does not run
 }
 
+// newKeyring returns the keys of a portal that runs on a data folder.
+func newKeyring(dir string, self *federation.Self, keys *ident.Operational) *keyring {
+	return &keyring{dir: dir, self: self, keys: keys}
+}
+
 var errNoNetwork = fault.New(fault.Conflict, "This portal is in no network, so it needs no keys for one.")
 
 // openKeyring opens the keys of a portal that does not run.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -15,8 +16,10 @@ import (
 	"time"
 
 	"agentsite/handlers"
+	"agentsite/internal/account"
 	"agentsite/internal/doctor"
 	"agentsite/internal/fault"
+	"agentsite/internal/federation"
 	"agentsite/store"
 )
 
@@ -65,10 +68,22 @@ type controlServer struct {
 	removed  sync.Once
 }
 
+// controlConfig is the portal that runs on a data folder.
+type controlConfig struct {
+	Dir      string
+	Accounts *account.Service
+	DB       *store.DB
+	Replica  *store.Replica // nil in no network
+	Peers    *federation.Peers
+	Keyring  *keyring // nil in no network
+	Doctor   func(ctx context.Context, q doctor.Question) (doctor.Report, error)
+	Log      *slog.Logger
+}
+
 // listenControl opens the socket; a stale one of a killed portal is replaced,
 // because this process holds the lock.
-func (p *Portal) listenControl() (*controlServer, error) {
-	path, done, err := socketPath(p.set.Data)
+func listenControl(cfg controlConfig) (*controlServer, error) {
+	path, done, err := socketPath(cfg.Dir)
 	if err != nil {
 		return nil, fmt.Errorf("open control socket: %w", err)
 	}
@@ -84,7 +99,7 @@ func (p *Portal) listenControl() (*controlServer, error) {
 		return nil, fmt.Errorf("protect control socket: %w", err)
 	}
 	l.(*net.UnixListener).SetUnlinkOnClose(false)
-	local := &localControl{KeyControl: p.keyring(), accounts: p.accounts, db: p.db, replica: p.replica, doctor: p.examine}
+	local := &localControl{KeyControl: cfg.Keyring, accounts: cfg.Accounts, db: cfg.DB, replica: cfg.Replica, doctor: cfg.Doctor}
 	mux := http.NewServeMux()
 	op := func(name string, f func(context.Context, controlRequest) (any, error)) {
 		mux.HandleFunc("POST /"+name, func(w http.ResponseWriter, r *http.Request) {
@@ -119,12 +134,12 @@ func (p *Portal) listenControl() (*controlServer, error) {
 	op("token.add", func(ctx context.Context, in controlRequest) (any, error) {
 		return local.AddToken(ctx, in.Name, in.Label, in.Scopes, in.Life)
 	})
-	p.keyring().serve(op)
+	cfg.Keyring.serve(op)
 	op("verify", func(ctx context.Context, in controlRequest) (any, error) { return local.Verify(ctx) })
 	op("doctor", func(ctx context.Context, in controlRequest) (any, error) {
 		return local.Doctor(ctx, doctor.Question{Agent: in.Name, Portal: in.Label})
 	})
-	mux.Handle("/api/v1/", http.StripPrefix("/api/v1", handlers.PeersAs(p.peers, system, p.log)))
+	mux.Handle("/api/v1/", http.StripPrefix("/api/v1", handlers.PeersAs(cfg.Peers, system, cfg.Log)))
 	mux.HandleFunc("POST /backup", func(w http.ResponseWriter, r *http.Request) {
 		var in controlRequest
 		if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<20)).Decode(&in); err != nil {
@@ -132,11 +147,11 @@ func (p *Portal) listenControl() (*controlServer, error) {
 			return
 		}
 		if err := local.Backup(r.Context(), w, in.Passphrase); err != nil {
-			p.log.Error("backup", "error", err)
+			cfg.Log.Error("backup", "error", err)
 			panic(http.ErrAbortHandler) // the reader sees the stream break
 		}
 	})
-	return &controlServer{listener: l, srv: &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}, path: filepath.Join(p.set.Data, controlSocket)}, nil
+	return &controlServer{listener: l, srv: &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}, path: filepath.Join(cfg.Dir, controlSocket)}, nil
 }
 
 func (s *controlServer) run(ctx context.Context) error {

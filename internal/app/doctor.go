@@ -14,7 +14,6 @@ import (
 	"agentsite/internal/egress"
 	"agentsite/internal/fault"
 	"agentsite/internal/federation"
-	"agentsite/internal/hub"
 	"agentsite/internal/record"
 	"agentsite/store"
 )
@@ -145,39 +144,6 @@ func (c *localControl) Doctor(ctx context.Context, q doctor.Question) (doctor.Re
 		return doctor.Report{}, fault.New(fault.Unavailable, "The portal cannot be looked at here.")
 	}
 	return c.doctor(ctx, q)
-}
-
-// examine looks over the portal that runs.
-func (p *Portal) examine(ctx context.Context, q doctor.Question) (doctor.Report, error) {
-	s := doctor.Subject{Dir: p.set.Data, Running: true, URL: p.URL(), Listen: p.listener.Addr().String(), Proxies: len(p.set.proxies) > 0, Web: p.told.RoundTripper(),
-		Own:       p.ownAgents,
-		Databases: func(ctx context.Context, r *doctor.Report) { databases(ctx, p.db, p.replica, r) }}
-	if n := p.node; n != nil {
-		n.Syncer.Newest(ctx) // Standing knows then what others hold of this portal
-		s.Network, s.ID, s.Replica, s.Exports, s.Caller = p.set.network, n.ID, p.replica, n.Peers.Exports, n.Client
-		s.Standing, s.Published = p.keyring().Keys, n.Publisher.Published
-		if n.Gossip != nil {
-			s.Gossip = n.Gossip.Standing
-		}
-		s.DHT, s.LookUp = n.Overlay.Standing, n.Overlay.Ask
-		s.Known = func(ctx context.Context) ([]federation.Peer, error) { return n.Peers.Portals(ctx), nil }
-	} else {
-		s.Network = p.outside()
-	}
-	return doctor.Examine(ctx, s, q), nil
-}
-
-// outside is the network that a portal should be in and is not, because of its
-// address.
-func (p *Portal) outside() string {
-	if record.ValidOrigin(p.URL()) {
-		return ""
-	}
-	return p.set.network
-}
-
-func (p *Portal) ownAgents(ctx context.Context, yield func(hub.Agent) bool) error {
-	return p.db.AllAgents(ctx, yield)
 }
 
 // examine looks over a portal that does not run.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net/http"
 	"net/netip"
-	"net/url"
 	"strings"
 
 	"agentsite/agentruntime"
@@ -78,26 +77,6 @@ func (p *Portal) newDrivers(host string, out egress.Config) *drivers {
 	d.prompt = prompt.New(prompt.Config{RT: patient, PortalRT: agentruntime.Wiretap{Next: p.model.Patient(modelFirstByte)}, Portal: p.set.llm,
 		Tools: promptTools{p, d.mcp}, Budget: prompt.NewBudget(p.set.budget, clock.Now, p.db), Log: p.log})
 	return d
-}
-
-// modelHost is where the portal's own model runs; empty when that is this
-// machine.
-func (s settings) modelHost() string {
-	if s.llm == nil {
-		return ""
-	}
-	u, err := url.Parse(s.llm.URL)
-	if err != nil || loopbackHost(u.Hostname()) {
-		return ""
-	}
-	return u.Host
-}
-
-func (s settings) modelName() string {
-	if s.llm == nil {
-		return ""
-	}
-	return s.llm.Name
 }
 
 // probing signs probes, because an endpoint may refuse unsigned requests.

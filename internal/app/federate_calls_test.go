@@ -76,8 +76,8 @@ type pair struct {
 func meet(t *testing.T) *pair {
 	t.Helper()
 	p := &pair{known: &yellow{}, back: &yellow{}, agents: agenttest.NewA2AServer(t, "1.0", "JSONRPC")}
-	p.b = apptest.Start(t, func(c *app.Config) { c.Found(p.back) })
-	p.a = apptest.Start(t, func(c *app.Config) { c.Found(p.known) })
+	p.b = apptest.Start(t, func(c *app.Config) { app.Found(c, p.back) })
+	p.a = apptest.Start(t, func(c *app.Config) { app.Found(c, p.known) })
 	p.aID, p.bID = p.a.NetworkID(), p.b.NetworkID()
 	if err := p.a.Greet(t.Context(), p.b.URL()); err != nil {
 		t.Fatal(err)
@@ -459,7 +459,7 @@ func TestCalls_RestartsInTheMiddle(t *testing.T) {
 			old.Stop()
 			again := apptest.Start(t, func(c *app.Config) {
 				c.Data, c.Listen = old.Dir, strings.TrimPrefix(old.Base, "http://")
-				c.Found(map[string]*yellow{"there": p.back, "here": p.known}[side])
+				app.Found(c, map[string]*yellow{"there": p.back, "here": p.known}[side])
 			})
 			ada := p.ada
 			if side == "here" {

@@ -1,6 +1,8 @@
 package app
 
 import (
+	"agentsite/internal/ident"
+	"agentsite/store"
 	"errors"
 	"fmt"
 	"os"
@@ -29,4 +31,19 @@ func lockData(dir string) (release func(), err error) {
 		return nil, fmt.Errorf("lock the data folder: %w", err)
 	}
 	return func() { f.Close() }, nil
+}
+
+// openKeys reads the portal's keys; a folder without a database gets new ones
+// first, so that a database never stands there without its keys.
+func openKeys(dir string) (*ident.Keys, error) {
+	if dataExists(dir) {
+		return ident.LoadKeys(dir)
+	}
+	return ident.CreateKeys(dir)
+}
+
+// dataExists reports whether a portal has ever run on the folder.
+func dataExists(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, store.FileName))
+	return err == nil
 }

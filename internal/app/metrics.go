@@ -193,7 +193,7 @@ func (p *Portal) serveMetrics(ctx context.Context) error {
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+metricsPath, func(w http.ResponseWriter, r *http.Request) {
-		if err := p.measure(w, r, system); err != nil {
+		if err := p.measure(w, r, ident.Actor{Kind: ident.System}); err != nil {
 			p.log.Error("write metrics", "error", err)
 			http.Error(w, "The metrics cannot be read; the log says why.", http.StatusInternalServerError)
 		}

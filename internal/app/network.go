@@ -52,15 +52,6 @@ func (p *Portal) openNetwork(ctx context.Context, keys *ident.Keys, allow []neti
 	return err
 }
 
-// gossipListen is where the portal gossips by UDP and TCP, empty for by signed
-// requests.
-func (s settings) gossipListen() string {
-	if s.Gossip == GossipHTTPS {
-		return ""
-	}
-	return s.Gossip
-}
-
 // hubAgents is the hub of a portal for the network, which is opened before the hub
 // and asks it only when the portal serves.
 type hubAgents struct{ p *Portal }
@@ -171,5 +162,5 @@ func (p *Portal) keyring() *keyring {
 	if p.node == nil {
 		return nil
 	}
-	return &keyring{dir: p.set.Data, self: p.node.Self, keys: p.operational}
+	return newKeyring(p.set.Data, p.node.Self, p.operational)
 }

@@ -9,10 +9,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"net/netip"
 	"net/url"
-	"os"
-	"path/filepath"
 	"runtime"
 	"runtime/debug"
 	"time"
@@ -178,9 +175,6 @@ func (p *Portal) address(ctx context.Context, public ed25519.PublicKey) error {
 	return err
 }
 
-// loopback ranges may be called by a portal that is itself on loopback.
-var loopbackRanges = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
-
 // wire builds the services in the order of their needs: queue, prober and
 // index before the services, the worker and the doors after.
 func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.PublicKey) error {
@@ -324,7 +318,7 @@ func (p *Portal) Run(ctx context.Context, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if p.control, err = p.listenControl(); err != nil {
+	if p.control, err = listenControl(controlConfig{Dir: p.set.Data, Accounts: p.accounts, DB: p.db, Replica: p.replica, Peers: p.peers, Keyring: p.keyring(), Doctor: p.examine, Log: p.log}); err != nil {
 		return err
 	}
 	// The workers outlive the server, so that requests under way are served.
@@ -468,19 +462,4 @@ func (p *Portal) Close() {
 		p.release()
 		p.release = nil
 	}
-}
-
-// openKeys reads the portal's keys; a folder without a database gets new ones
-// first, so that a database never stands there without its keys.
-func openKeys(dir string) (*ident.Keys, error) {
-	if dataExists(dir) {
-		return ident.LoadKeys(dir)
-	}
-	return ident.CreateKeys(dir)
-}
-
-// dataExists reports whether a portal has ever run on the folder.
-func dataExists(dir string) bool {
-	_, err := os.Stat(filepath.Join(dir, store.FileName))
-	return err == nil
 }
