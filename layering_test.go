@@ -98,11 +98,16 @@ var may = map[string][]string{
 	"handlers/respond": with(leaves, "internal/chat", "internal/task"),
 	"web":              with(leaves, "handlers"),
 	"internal/app":     {"*"},
+	// Settings name a model and an address of gossip, so their parts parse them.
+	"internal/settings": with(leaves, "internal/account", "internal/hub", "internal/record", "agentruntime/prompt",
+		"peering/gossip"),
+	// The command line opens the data of a portal that does not run.
+	"internal/control": with(inner, "internal/doctor", "internal/settings", "handlers", "store"),
 	// The demo builds portals with app, so app cannot have it.
 	// What goes wrong in it, a portal that lies, is signed by hand.
-	"internal/app/demo": with(leaves, "internal/app", "internal/federation", "internal/federation/guard", "internal/record"),
+	"internal/app/demo": with(leaves, "internal/control", "internal/app", "internal/federation", "internal/federation/guard", "internal/record"),
 	// The command line shows texts of other portals, cleaned as records are.
-	"internal/cli": with(leaves, "internal/app", "internal/app/demo", "internal/linkwire", "internal/record"),
+	"internal/cli": with(leaves, "internal/control", "internal/app", "internal/app/demo", "internal/linkwire", "internal/record"),
 	"bench":        {"*"},
 	// Helpers of tests build portals, stores and agents of every package. Only tests and bench import them.
 	"internal/testing": {"*"},

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"agentsite/internal/app"
+	"agentsite/internal/control"
 	"agentsite/internal/testing/apptest"
 )
 
@@ -203,7 +204,7 @@ func TestOpen_MissingKeyIsRefused(t *testing.T) {
 	cfg := app.Defaults()
 	cfg.Data = dir
 	_, opened := portalURL(t, dir, "127.0.0.1:0", "")
-	_, controlled := app.OpenControl(t.Context(), cfg, false, io.Discard)
+	_, controlled := control.Open(t.Context(), cfg, false, io.Discard)
 	for _, err := range []error{opened, controlled} {
 		if err == nil || !strings.Contains(err.Error(), "belongs to another portal.key") {
 			t.Error(err)

@@ -74,8 +74,8 @@ func (p *Portal) newDrivers(host string, out egress.Config) *drivers {
 	if p.set.Conformance {
 		d.build = conformance.New(d.build)
 	}
-	d.prompt = prompt.New(prompt.Config{RT: patient, PortalRT: agentruntime.Wiretap{Next: p.model.Patient(modelFirstByte)}, Portal: p.set.llm,
-		Tools: promptTools{p, d.mcp}, Budget: prompt.NewBudget(p.set.budget, clock.Now, p.db), Log: p.log})
+	d.prompt = prompt.New(prompt.Config{RT: patient, PortalRT: agentruntime.Wiretap{Next: p.model.Patient(modelFirstByte)}, Portal: p.set.Model,
+		Tools: promptTools{p, d.mcp}, Budget: prompt.NewBudget(p.set.Budget, clock.Now, p.db), Log: p.log})
 	return d
 }
 

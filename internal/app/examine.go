@@ -1,6 +1,7 @@
 package app
 
 import (
+	"agentsite/internal/control"
 	"agentsite/internal/doctor"
 	"agentsite/internal/federation"
 	"agentsite/internal/hub"
@@ -10,12 +11,12 @@ import (
 
 // examine looks over the portal that runs.
 func (p *Portal) examine(ctx context.Context, q doctor.Question) (doctor.Report, error) {
-	s := doctor.Subject{Dir: p.set.Data, Running: true, URL: p.URL(), Listen: p.listener.Addr().String(), Proxies: len(p.set.proxies) > 0, Web: p.told.RoundTripper(),
+	s := doctor.Subject{Dir: p.set.Data, Running: true, URL: p.URL(), Listen: p.listener.Addr().String(), Proxies: len(p.set.Proxies) > 0, Web: p.told.RoundTripper(),
 		Own:       p.ownAgents,
-		Databases: func(ctx context.Context, r *doctor.Report) { databases(ctx, p.db, p.replica, r) }}
+		Databases: func(ctx context.Context, r *doctor.Report) { control.CheckDatabases(ctx, p.db, p.replica, r) }}
 	if n := p.node; n != nil {
 		n.Syncer.Newest(ctx) // Standing knows then what others hold of this portal
-		s.Network, s.ID, s.Replica, s.Exports, s.Caller = p.set.network, n.ID, p.replica, n.Peers.Exports, n.Client
+		s.Network, s.ID, s.Replica, s.Exports, s.Caller = p.set.NetworkName, n.ID, p.replica, n.Peers.Exports, n.Client
 		s.Standing, s.Published = p.keyring().Keys, n.Publisher.Published
 		if n.Gossip != nil {
 			s.Gossip = n.Gossip.Standing
@@ -34,7 +35,7 @@ func (p *Portal) outside() string {
 	if record.ValidOrigin(p.URL()) {
 		return ""
 	}
-	return p.set.network
+	return p.set.NetworkName
 }
 
 func (p *Portal) ownAgents(ctx context.Context, yield func(hub.Agent) bool) error {

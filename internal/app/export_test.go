@@ -20,7 +20,7 @@ import (
 )
 
 // Found makes a portal know agents of others by a network of the test's own.
-func Found(c *Config, n hub.Network) { c.found = n }
+func Found(c *Config, n hub.Network) { c.RemoteAgents = n }
 
 // NetworkID is the portal's id in its network.
 func (p *Portal) NetworkID() string { return string(p.node.ID) }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"agentsite/internal/app"
+	"agentsite/internal/control"
 )
 
 // The commands of keys on a folder whose portal does not run.
@@ -18,7 +19,7 @@ func TestKeys_RootKeyGoesAwayAndSigns(t *testing.T) {
 	cfg := app.Defaults()
 	cfg.Data = dir
 	ctx := t.Context()
-	c, err := app.OpenControl(ctx, cfg, false, io.Discard)
+	c, err := control.Open(ctx, cfg, false, io.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,10 +39,10 @@ func TestKeys_RootKeyGoesAwayAndSigns(t *testing.T) {
 	if s, err := c.Keys(ctx); err != nil || !s.Away || s.Due == "" || len(s.Keys) != 2 || s.Keys[1].Listed {
 		t.Errorf("%+v %v", s, err)
 	}
-	if err := app.SignCard(ctx, c, filepath.Join(dir, "seal.key")); err == nil {
+	if err := control.SignCard(ctx, c, filepath.Join(dir, "seal.key")); err == nil {
 		t.Error("another key signed the card")
 	}
-	if err := app.SignCard(ctx, c, root); err != nil {
+	if err := control.SignCard(ctx, c, root); err != nil {
 		t.Fatal(err)
 	}
 	if s, err := c.Keys(ctx); err != nil || s.Due != "" || !s.Keys[1].Listed || string(s.Keys[1].ID) != id || s.Portal != first.Portal {

@@ -16,6 +16,7 @@ import (
 	"agentsite/internal/federation"
 	"agentsite/internal/ident"
 	"agentsite/internal/meter"
+	"agentsite/internal/settings"
 	"agentsite/peering"
 	"agentsite/web"
 )
@@ -56,7 +57,7 @@ func (p *Portal) measure(w http.ResponseWriter, r *http.Request, actor ident.Act
 // gauges writes what every portal has.
 func (p *Portal) gauges(t *meter.Text) {
 	t.Gauge("agentsite_info", "Which portal this is; always 1.")
-	t.Value("agentsite_info", 1, "version", Version(), "url", p.URL(), "network", p.set.network)
+	t.Value("agentsite_info", 1, "version", Version(), "url", p.URL(), "network", p.set.NetworkName)
 	t.One(t.Gauge, "agentsite_start_time_seconds", "When the portal started, in seconds since 1970.", float64(p.started.UnixMilli())/1000)
 	t.One(t.Gauge, "agentsite_agents", "Agents of this portal that everybody finds.", float64(p.hub.Own()))
 	t.One(t.Gauge, "agentsite_database_failed", "1 when the database takes nothing in any more.", whether(p.db.Err() != nil))
@@ -220,7 +221,7 @@ func (p *Portal) knownHost(next http.Handler) http.Handler {
 			host = h
 		}
 		host = strings.Trim(host, "[]")
-		if _, err := netip.ParseAddr(host); err != nil && !loopbackHost(host) && host != strings.ToLower(given) && host != p.url.Hostname() {
+		if _, err := netip.ParseAddr(host); err != nil && !settings.LoopbackHost(host) && host != strings.ToLower(given) && host != p.url.Hostname() {
 			http.Error(w, "Ask by the address or by the name in --metrics-listen or --url.", http.StatusMisdirectedRequest)
 			return
 		}

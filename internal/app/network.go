@@ -10,6 +10,7 @@ import (
 	"agentsite/handlers/peer"
 	"agentsite/handlers/request"
 	"agentsite/internal/clock"
+	"agentsite/internal/control"
 	"agentsite/internal/fault"
 	"agentsite/internal/federation"
 	"agentsite/internal/hub"
@@ -27,20 +28,20 @@ import (
 // service that knows other portals too: it has what was known when it was in one.
 func (p *Portal) openNetwork(ctx context.Context, keys *ident.Keys, allow []netip.Prefix, directory catalog.Directory) (err error) {
 	agents := hubAgents{p}
-	if p.set.network != "" && !record.ValidOrigin(p.url.String()) {
+	if p.set.NetworkName != "" && !record.ValidOrigin(p.url.String()) {
 		p.log.Warn("this portal is in no network: others are called by https:// alone, and so must it be", "url", p.url.String())
 	}
-	if p.set.network == "" || !record.ValidOrigin(p.url.String()) {
+	if p.set.NetworkName == "" || !record.ValidOrigin(p.url.String()) {
 		p.peers, err = federation.NewPeers(ctx, p.db, federation.PeersConfig{Name: p.name, Agents: agents.Own, Tell: p.notifyOperators, Most: p.set.MostPeers, Log: p.log})
 		return err
 	}
 	own := record.PortalOf(record.Public(keys.Public()))
-	if p.replica, err = store.OpenReplica(ctx, p.set.Data, own, p.set.network, p.log); err != nil {
+	if p.replica, err = store.OpenReplica(ctx, p.set.Data, own, p.set.NetworkName, p.log); err != nil {
 		return err
 	}
 	p.node, err = peering.Open(ctx, peering.Config{
-		Network: p.set.network, URL: p.url.String(), Host: p.url.Host, Name: p.name, Tier: p.set.tier, Join: p.set.join,
-		Gossip: p.set.Gossip != GossipOff, GossipListen: p.set.gossipListen(), Allow: allow, UserAgent: "agentsite/" + Release(),
+		Network: p.set.NetworkName, URL: p.url.String(), Host: p.url.Host, Name: p.name, Tier: p.set.FixedTier, Join: p.set.JoinOrigins,
+		Gossip: p.set.Gossip != GossipOff, GossipListen: p.set.GossipListen(), Allow: allow, UserAgent: "agentsite/" + Release(),
 		MaxPeers: p.set.MostPeers, PeerIdle: p.set.PeerIdle, FirstByte: modelFirstByte, CallsPerHost: callsPerHost, Started: p.started,
 	}, peering.Ports{
 		Keys: keys, Operational: p.operational, Replica: p.replica, Peers: p.db, Nonces: p.db, Cards: p.db, Source: p.db,
@@ -77,8 +78,8 @@ func (p *Portal) connectHub(ports *hub.Ports, cfg *hub.Config) {
 		ports.Network, ports.Ways, ports.Wider, ports.Seeker = n.Network, n, n.Searcher, n.Resolver
 		cfg.Contacted, cfg.Elsewhere, cfg.Voices = n.OwnContacted, n.RemoteCalled, n.Reports
 	}
-	if p.set.found != nil {
-		ports.Network = p.set.found
+	if p.set.RemoteAgents != nil {
+		ports.Network = p.set.RemoteAgents
 	}
 }
 
@@ -102,7 +103,7 @@ func (p *Portal) peerRoutes(r chi.Router) {
 		Counts: func(context.Context) (portals, agents int) { return n.Peers.Counts() }})
 	peer.NewRecords(n.Archive, n.Syncer).Routes(d)
 	d.DHT(n.Overlay, overlay.Routes())
-	if n.Gossip != nil && p.set.gossipListen() == "" {
+	if n.Gossip != nil && p.set.GossipListen() == "" {
 		d.Gossip(n.Gossip, gossip.Routes())
 	}
 	peer.Search(d, n.Answerer)
@@ -158,9 +159,9 @@ func (p *Portal) publishes() func(a hub.Agent) federation.Published {
 
 // keyring is what the command line may change of the portal's keys; nil in no
 // network.
-func (p *Portal) keyring() *keyring {
+func (p *Portal) keyring() *control.Keyring {
 	if p.node == nil {
 		return nil
 	}
-	return newKeyring(p.set.Data, p.node.Self, p.operational)
+	return control.NewKeyring(p.set.Data, p.node.Self, p.operational)
 }

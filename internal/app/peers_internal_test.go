@@ -26,7 +26,7 @@ func (p *Portal) Lied(t testing.TB) string {
 		if b == record.Body(card) {
 			key = liar.Root
 		}
-		r, err := record.Sign(p.set.network, b, key)
+		r, err := record.Sign(p.set.NetworkName, b, key)
 		if err != nil {
 			t.Fatal(err)
 		}

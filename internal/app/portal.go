@@ -1,3 +1,6 @@
+// Package app builds a portal from a Config and runs it: the only place that
+// knows every part and wires them. The command line, the demo and tests use
+// it; it holds no logic of its own.
 package app
 
 import (
@@ -33,6 +36,7 @@ import (
 	"agentsite/internal/account"
 	"agentsite/internal/chat"
 	"agentsite/internal/clock"
+	"agentsite/internal/control"
 	"agentsite/internal/egress"
 	"agentsite/internal/federation"
 	"agentsite/internal/hub"
@@ -40,6 +44,7 @@ import (
 	"agentsite/internal/index"
 	"agentsite/internal/limit"
 	"agentsite/internal/notify"
+	"agentsite/internal/settings"
 	"agentsite/internal/task"
 	"agentsite/peering"
 	"agentsite/store"
@@ -53,7 +58,7 @@ type Portal struct {
 	clients
 	services
 	endpoints
-	set      settings
+	set      settings.Settings
 	log      *slog.Logger
 	db       *store.DB
 	replica  *store.Replica // nil in no network
@@ -61,7 +66,7 @@ type Portal struct {
 	shun     *limit.PenaltyBox
 	listener net.Listener
 	scraped  net.Listener // for metrics; nil for none
-	control  *controlServer
+	control  *control.Server
 	loaded   chan struct{}
 	release  func()
 }
@@ -116,21 +121,21 @@ func (p *Portal) URL() string { return p.url.String() }
 // Open builds a portal: it takes the data folder, opens and upgrades the
 // database, wires the services and listens. Its log goes to stderr.
 func Open(ctx context.Context, cfg Config, stderr io.Writer) (p *Portal, err error) {
-	set, err := cfg.parse()
+	set, err := cfg.Parse()
 	if err != nil {
 		return nil, err
 	}
-	p = &Portal{shun: limit.NewPenaltyBox(), set: set, log: set.logger(stderr), loaded: make(chan struct{}), identity: identity{started: clock.Now()}}
+	p = &Portal{shun: limit.NewPenaltyBox(), set: set, log: set.NewLogger(stderr), loaded: make(chan struct{}), identity: identity{started: clock.Now()}}
 	defer func() {
 		if err != nil {
 			p.Close()
 			p = nil
 		}
 	}()
-	if p.release, err = lockData(cfg.Data); err != nil {
+	if p.release, err = control.LockData(cfg.Data); err != nil {
 		return p, err
 	}
-	keys, err := openKeys(cfg.Data)
+	keys, err := control.OpenKeys(cfg.Data)
 	if err != nil {
 		return p, err
 	}
@@ -154,23 +159,23 @@ func Open(ctx context.Context, cfg Config, stderr io.Writer) (p *Portal, err err
 // listening address.
 func (p *Portal) address(ctx context.Context, public ed25519.PublicKey) error {
 	given := ""
-	if p.set.url != nil {
-		given = p.set.url.String()
+	if p.set.Address != nil {
+		given = p.set.Address.String()
 	}
 	remembered, err := p.db.ClaimPortal(ctx, public, given)
 	if err != nil {
 		return err
 	}
-	p.url = p.set.url
+	p.url = p.set.Address
 	if p.url == nil && remembered != "" {
-		if p.url, err = parseURL(remembered); err != nil {
+		if p.url, err = settings.ParseURL(remembered); err != nil {
 			return fmt.Errorf("the remembered address %q: %w", remembered, err)
 		}
 	}
 	if p.url == nil {
 		host, _, _ := net.SplitHostPort(p.set.Listen)
 		_, port, _ := net.SplitHostPort(p.listener.Addr().String())
-		p.url, err = parseURL("http://" + net.JoinHostPort(host, port))
+		p.url, err = settings.ParseURL("http://" + net.JoinHostPort(host, port))
 	}
 	return err
 }
@@ -178,11 +183,11 @@ func (p *Portal) address(ctx context.Context, public ed25519.PublicKey) error {
 // wire builds the services in the order of their needs: queue, prober and
 // index before the services, the worker and the doors after.
 func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.PublicKey) error {
-	loopback := loopbackHost(p.url.Hostname())
-	allow := p.set.allow
-	policy := p.set.policy
+	loopback := settings.LoopbackHost(p.url.Hostname())
+	allow := p.set.AllowedNets
+	policy := p.set.AccountPolicy
 	if loopback {
-		allow = append(allow, loopbackRanges...)
+		allow = append(allow, settings.LoopbackRanges...)
 	}
 	if policy == "" {
 		policy = account.Invite
@@ -212,9 +217,9 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 	p.keys, p.started = keys, clock.Now()
 	p.publicKey = base64.RawURLEncoding.EncodeToString(public)
 
-	acfg := account.Config{Policy: policy, Guests: p.set.guests, URL: p.url.String(), Log: p.log, CheapHashes: p.set.CheapHashes}
+	acfg := account.Config{Policy: policy, Guests: p.set.GuestsAllowed, URL: p.url.String(), Log: p.log, CheapHashes: p.set.CheapHashes}
 	if p.set.SMTP != "" {
-		m, err := parseMail(p.set.SMTP, p.set.MailFrom)
+		m, err := settings.ParseMail(p.set.SMTP, p.set.MailFrom)
 		if err != nil {
 			return err
 		}
@@ -232,7 +237,7 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 	ports := hub.Ports{Store: p.db, Index: words, Prober: probers{remote.NewProber(rt), toolserver.NewProber(rt), p.drivers.prompt}, Reader: newReaders(rt),
 		Witness: remote.NewWitness(rt), Trier: trier{agentruntime.NewTrier(byKind)}, Sealer: keys}
 	hcfg := hub.Config{Portal: host, URL: p.url.String(), Kinds: []hub.Kind{hub.A2A, hub.Prompt, hub.MCP, hub.OpenAI, hub.Link}, Log: p.log, Loopback: loopback, CheckURL: p.checkURL,
-		Told: p.teller.told, Moved: p.drivers.link.Drop, Model: p.set.modelName(), ModelHost: p.set.modelHost()}
+		Told: p.teller.told, Moved: p.drivers.link.Drop, Model: p.set.ModelName(), ModelHost: p.set.ModelHost()}
 	p.connectHub(&ports, &hcfg)
 	p.hub = hub.New(ports, hcfg)
 	instant := agentruntime.NewInstant(p.hub, map[hub.Kind]task.Agent{hub.Builtin: p.drivers.build}, p.log)
@@ -271,7 +276,7 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 		return err
 	}
 	p.a2a = a2a.New(a2a.Config{Signer: p.signer, PortalKeys: p.signingKeys, Callers: p.callers, Hub: p.hub, Chat: chats, Tasks: p.tasks, Hooks: p.hooks, Name: p.name, URL: p.url.String(), Host: host,
-		Guests: p.set.guests, Only10: conformance.Name, Started: p.started, Log: p.log})
+		Guests: p.set.GuestsAllowed, Only10: conformance.Name, Started: p.started, Log: p.log})
 	var servers map[string]*endpoint.Server
 	if p.set.Conformance {
 		s, err := fixtures.New(Release())
@@ -281,7 +286,7 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 		servers = map[string]*endpoint.Server{conformance.Name: s}
 	}
 	p.mcp, err = mcp.New(mcp.Config{Servers: servers, Callers: p.callers, Hub: p.hub, Chat: chats, Name: p.name, URL: p.url.String(), Version: Release(),
-		Guests: p.set.guests, Key: []byte(keys.Mark("agentsite/mcp/1", "states")), Log: p.log})
+		Guests: p.set.GuestsAllowed, Key: []byte(keys.Mark("agentsite/mcp/1", "states")), Log: p.log})
 	return err
 }
 
@@ -313,12 +318,12 @@ const loadWait = 300 * time.Millisecond
 // "ready URL" on stdout once the portal accepts requests.
 func (p *Portal) Run(ctx context.Context, stdout, stderr io.Writer) error {
 	defer p.Close()
-	p.log.Info("starting", append([]any{"version", Version(), "portal", p.URL()}, p.set.redacted()...)...)
+	p.log.Info("starting", append([]any{"version", Version(), "portal", p.URL()}, p.set.Redacted()...)...)
 	setup, err := p.accounts.Setup(ctx)
 	if err != nil {
 		return err
 	}
-	if p.control, err = listenControl(controlConfig{Dir: p.set.Data, Accounts: p.accounts, DB: p.db, Replica: p.replica, Peers: p.peers, Keyring: p.keyring(), Doctor: p.examine, Log: p.log}); err != nil {
+	if p.control, err = control.Listen(control.ServerConfig{Dir: p.set.Data, Accounts: p.accounts, DB: p.db, Replica: p.replica, Peers: p.peers, Keyring: p.keyring(), Doctor: p.examine, Log: p.log}); err != nil {
 		return err
 	}
 	// The workers outlive the server, so that requests under way are served.
@@ -342,7 +347,7 @@ func (p *Portal) Run(ctx context.Context, stdout, stderr io.Writer) error {
 		}
 		return err
 	})
-	workers.Go(func() error { return p.control.run(work) })
+	workers.Go(func() error { return p.control.Run(work) })
 	workers.Go(func() error { return p.expectLinks(work) })
 	workers.Go(func() error { return p.teller.run(work) })
 	workers.Go(func() error { return p.hooks.Run(work) })
@@ -437,7 +442,7 @@ func (p *Portal) Close() {
 		p.scraped.Close()
 	}
 	if p.control != nil {
-		p.control.close()
+		p.control.Close()
 	}
 	p.drivers.close()
 	if p.node != nil {

@@ -14,6 +14,8 @@ import (
 	"agentsite/handlers/registry"
 	"agentsite/internal/account"
 	"agentsite/internal/hub"
+	mcpregistry "agentsite/internal/registry"
+	"agentsite/internal/settings"
 	"agentsite/web"
 )
 
@@ -33,11 +35,11 @@ func (p *Portal) router() http.Handler {
 	directory := ard.New(ard.Config{Document: document, Sign: p.signer.SignDetached, Started: p.started, Directory: p.hub, Caller: p.callers.Authenticate, Name: p.name, URL: p.URL(), Host: p.url.Host, Publisher: ard.Domain(p.url.Hostname()),
 		Version: Release(), PublicKey: p.publicKey, OpenAccounts: p.accounts.Policy() == account.Open, Usage: (&usage{p: p}).count, Log: p.log})
 	servers := registry.New(registry.Config{Directory: p.servers(), Caller: p.callers.Authenticate, Sealer: p.keys, Fetch: p.egress.RoundTripper(), Resolver: &net.Resolver{PreferGo: true},
-		CheckURL: p.checkURL, Open: p.accounts.Policy() == account.Open, Loopback: loopbackHost(p.url.Hostname()), URL: p.URL(), Version: Release(), Revision: Revision(),
+		CheckURL: p.checkURL, Open: p.accounts.Policy() == account.Open, Loopback: settings.LoopbackHost(p.url.Hostname()), URL: p.URL(), Version: Release(), Revision: Revision(),
 		Started: p.started, Log: p.log})
 	models := openai.New(openai.Config{Callers: p.callers, Hub: p.hub, Chat: p.chats, URL: p.url.String(), Host: p.url.Host, Log: p.log})
-	return web.Router(p.door, web.Config{Link: agents, OpenAI: models, Faces: []func(chi.Router){directory.Routes, p.a2a.Routes, p.mcp.Routes, servers.Routes, p.peerRoutes}, Host: p.url.Host, Loopback: loopbackHost(p.url.Hostname()), Secure: p.url.Scheme == "https",
-		TrustedProxies: p.set.proxies, Metrics: p.metrics, Ready: p.db.Ping, Log: p.log})
+	return web.Router(p.door, web.Config{Link: agents, OpenAI: models, Faces: []func(chi.Router){directory.Routes, p.a2a.Routes, p.mcp.Routes, servers.Routes, p.peerRoutes}, Host: p.url.Host, Loopback: settings.LoopbackHost(p.url.Hostname()), Secure: p.url.Scheme == "https",
+		TrustedProxies: p.set.Proxies, Metrics: p.metrics, Ready: p.db.Ping, Log: p.log})
 }
 
 // Route is one method on one pattern of the portal's address.
@@ -56,3 +58,9 @@ func (p *Portal) Routes() ([]Route, error) {
 
 // Addr is where the portal listens, whatever its URL says.
 func (p *Portal) Addr() net.Addr { return p.listener.Addr() }
+
+// servers returns the MCP registry of the portal.
+func (p *Portal) servers() *mcpregistry.Service {
+	cfg := mcpregistry.Config{Portal: p.url.Host, Loopback: settings.LoopbackHost(p.url.Hostname()), Log: p.log}
+	return mcpregistry.New(p.db, p.hub, cfg)
+}

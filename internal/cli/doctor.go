@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"io"
 
-	"agentsite/internal/app"
+	"agentsite/internal/control"
 	"agentsite/internal/record"
 )
 
@@ -27,7 +27,7 @@ func runDoctor(ctx context.Context, e env, fs *flags, args []string) error {
 	if fs.portal != "" && fs.agentName == "" {
 		return usagef("--portal goes with --agent: agentsite doctor --agent NAME --portal URL")
 	}
-	r, err := app.Doctor(ctx, fs.cfg, fs.agentName, fs.portal, e.stderr)
+	r, err := control.Doctor(ctx, fs.cfg, fs.agentName, fs.portal, e.stderr)
 	if err != nil {
 		return err
 	}
@@ -45,7 +45,7 @@ func runDoctor(ctx context.Context, e env, fs *flags, args []string) error {
 }
 
 // writeDiagnosis writes a line for each finding, and below it the action to take.
-func writeDiagnosis(w io.Writer, r app.Diagnosis) {
+func writeDiagnosis(w io.Writer, r control.Diagnosis) {
 	faults := 0
 	for _, f := range r.Findings {
 		fmt.Fprintf(w, "%-7s  %-11s  %s\n", f.Level, f.Check, record.CleanLine(f.Text))

@@ -7,14 +7,14 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"agentsite/internal/app"
+	"agentsite/internal/control"
 )
 
 func runKeysList(ctx context.Context, e env, fs *flags, args []string) error {
 	if err := checkArgs("keys list", args, 0, 0); err != nil {
 		return err
 	}
-	return withControl(ctx, e, fs, false, func(c app.Control) error {
+	return withControl(ctx, e, fs, false, func(c control.Control) error {
 		s, err := c.Keys(ctx)
 		if err != nil {
 			return err
@@ -53,7 +53,7 @@ func runKeysRotate(ctx context.Context, e env, fs *flags, args []string) error {
 	if err := checkArgs("keys rotate", args, 0, 0); err != nil {
 		return err
 	}
-	return withControl(ctx, e, fs, false, func(c app.Control) error {
+	return withControl(ctx, e, fs, false, func(c control.Control) error {
 		id, err := c.RotateKeys(ctx)
 		if err != nil {
 			return err
@@ -67,7 +67,7 @@ func runKeysRevoke(ctx context.Context, e env, fs *flags, args []string) error {
 	if err := checkArgs("keys revoke", args, 1, 1); err != nil {
 		return err
 	}
-	return withControl(ctx, e, fs, false, func(c app.Control) error {
+	return withControl(ctx, e, fs, false, func(c control.Control) error {
 		if err := c.RevokeKey(ctx, args[0]); err != nil {
 			return err
 		}
@@ -78,7 +78,7 @@ func runKeysRevoke(ctx context.Context, e env, fs *flags, args []string) error {
 
 // remindSigning prints that a new card must be signed with the root key, if the change needs it to take
 // effect.
-func remindSigning(ctx context.Context, e env, c app.Control) error {
+func remindSigning(ctx context.Context, e env, c control.Control) error {
 	s, err := c.Keys(ctx)
 	if err == nil && s.Due != "" {
 		fmt.Fprintf(e.stdout, "%s It counts once a new card is signed: agentsite keys sign --root FILE\n", s.Due)
@@ -94,7 +94,7 @@ func runKeysDetach(ctx context.Context, e env, fs *flags, args []string) error {
 	if err != nil {
 		return err
 	}
-	return withControl(ctx, e, fs, false, func(c app.Control) error {
+	return withControl(ctx, e, fs, false, func(c control.Control) error {
 		if err := c.DetachRoot(ctx, path); err != nil {
 			return err
 		}
@@ -110,8 +110,8 @@ func runKeysSign(ctx context.Context, e env, fs *flags, args []string) error {
 	if fs.root == "" {
 		return usagef("name the file that holds the root key: agentsite keys sign --root FILE")
 	}
-	return withControl(ctx, e, fs, false, func(c app.Control) error {
-		if err := app.SignCard(ctx, c, fs.root); err != nil {
+	return withControl(ctx, e, fs, false, func(c control.Control) error {
+		if err := control.SignCard(ctx, c, fs.root); err != nil {
 			return err
 		}
 		s, err := c.Keys(ctx)

@@ -12,7 +12,7 @@ import (
 	"text/tabwriter"
 	"unicode"
 
-	"agentsite/internal/app"
+	"agentsite/internal/control"
 	"agentsite/internal/record"
 )
 
@@ -58,7 +58,7 @@ func withPeers(ctx context.Context, e env, fs *flags, f func(*client) error) err
 		}
 		return f(c)
 	}
-	return withControl(ctx, e, fs, false, func(c app.Control) error {
+	return withControl(ctx, e, fs, false, func(c control.Control) error {
 		t, err := c.Peers(ctx)
 		if err != nil {
 			return err

@@ -16,6 +16,7 @@ import (
 	"text/tabwriter"
 
 	"agentsite/internal/app"
+	"agentsite/internal/control"
 )
 
 // runServe runs the portal until a signal. The first SIGINT or SIGTERM drains; the second ends the
@@ -39,8 +40,8 @@ func runServe(ctx context.Context, e env, fs *flags, args []string) error {
 }
 
 // withControl runs f on the portal's data, whether the portal runs or not.
-func withControl(ctx context.Context, e env, fs *flags, create bool, f func(app.Control) error) error {
-	c, err := app.OpenControl(ctx, fs.cfg, create, e.stderr)
+func withControl(ctx context.Context, e env, fs *flags, create bool, f func(control.Control) error) error {
+	c, err := control.Open(ctx, fs.cfg, create, e.stderr)
 	if err != nil {
 		return err
 	}
@@ -58,7 +59,7 @@ func runUserAdd(ctx context.Context, e env, fs *flags, args []string) error {
 	if err != nil {
 		return fmt.Errorf("read the password from stdin: %w", err)
 	}
-	return withControl(ctx, e, fs, true, func(c app.Control) error {
+	return withControl(ctx, e, fs, true, func(c control.Control) error {
 		if err := c.AddUser(ctx, args[0], password, fs.admin); err != nil {
 			return err
 		}
@@ -80,7 +81,7 @@ func runUserList(ctx context.Context, e env, fs *flags, args []string) error {
 	if err := checkArgs("user list", args, 0, 0); err != nil {
 		return err
 	}
-	return withControl(ctx, e, fs, false, func(c app.Control) error {
+	return withControl(ctx, e, fs, false, func(c control.Control) error {
 		users, err := c.Users(ctx)
 		if err != nil {
 			return err
@@ -113,7 +114,7 @@ func setDisabled(ctx context.Context, e env, fs *flags, name string, args []stri
 	if err := checkArgs(name, args, 1, 1); err != nil {
 		return err
 	}
-	return withControl(ctx, e, fs, false, func(c app.Control) error {
+	return withControl(ctx, e, fs, false, func(c control.Control) error {
 		if err := c.SetUserDisabled(ctx, args[0], disabled); err != nil {
 			return err
 		}
@@ -126,7 +127,7 @@ func setDisabled(ctx context.Context, e env, fs *flags, name string, args []stri
 		if err != nil {
 			return err
 		}
-		if disabled && !slices.ContainsFunc(users, func(u app.User) bool { return u.Operator && !u.Disabled }) {
+		if disabled && !slices.ContainsFunc(users, func(u control.User) bool { return u.Operator && !u.Disabled }) {
 			fmt.Fprintln(e.stderr, "agentsite: no operator is left; the next start prints a link that makes one")
 		}
 		return nil
@@ -137,7 +138,7 @@ func runUserReset(ctx context.Context, e env, fs *flags, args []string) error {
 	if err := checkArgs("user reset", args, 1, 1); err != nil {
 		return err
 	}
-	return withControl(ctx, e, fs, false, func(c app.Control) error {
+	return withControl(ctx, e, fs, false, func(c control.Control) error {
 		link, err := c.ResetLink(ctx, args[0])
 		if err != nil {
 			return err
@@ -150,7 +151,7 @@ func runUserReset(ctx context.Context, e env, fs *flags, args []string) error {
 func runTokenAdd(ctx context.Context, e env, fs *flags, args []string) error {
 	// `--scope a b` means both.
 	fs.scopes = append(fs.scopes, args...)
-	return withControl(ctx, e, fs, false, func(c app.Control) error {
+	return withControl(ctx, e, fs, false, func(c control.Control) error {
 		if fs.user == "" {
 			var err error
 			if fs.user, err = onlyOperator(ctx, c); err != nil {
@@ -167,7 +168,7 @@ func runTokenAdd(ctx context.Context, e env, fs *flags, args []string) error {
 }
 
 // onlyOperator returns the name of the operator's account, if there is exactly one.
-func onlyOperator(ctx context.Context, c app.Control) (string, error) {
+func onlyOperator(ctx context.Context, c control.Control) (string, error) {
 	users, err := c.Users(ctx)
 	if err != nil {
 		return "", err
@@ -217,7 +218,7 @@ func runBackup(ctx context.Context, e env, fs *flags, args []string) error {
 	if err != nil {
 		return err
 	}
-	return withControl(ctx, e, fs, false, func(c app.Control) error {
+	return withControl(ctx, e, fs, false, func(c control.Control) error {
 		f, err := os.CreateTemp(filepath.Dir(args[0]), ".agentsite-backup-*") // mode 0600
 		if err != nil {
 			return fmt.Errorf("create the backup: %w", err)
@@ -251,7 +252,7 @@ func runRestore(ctx context.Context, e env, fs *flags, args []string) error {
 		return fmt.Errorf("open the backup: %w", err)
 	}
 	defer f.Close()
-	r, err := app.RestoreBackup(ctx, f, fs.cfg.Data, passphrase)
+	r, err := control.RestoreBackup(ctx, f, fs.cfg.Data, passphrase)
 	if err != nil {
 		return err
 	}
@@ -264,10 +265,10 @@ func runVerify(ctx context.Context, e env, fs *flags, args []string) error {
 		return err
 	}
 	var what string
-	r, err := func() (r app.Report, err error) {
+	r, err := func() (r control.Report, err error) {
 		if len(args) == 0 {
 			what = fs.cfg.Data
-			return app.VerifyData(ctx, fs.cfg.Data)
+			return control.VerifyData(ctx, fs.cfg.Data)
 		}
 		what = args[0]
 		passphrase, err := passphraseOf(fs)
@@ -279,7 +280,7 @@ func runVerify(ctx context.Context, e env, fs *flags, args []string) error {
 			return r, fmt.Errorf("open the backup: %w", err)
 		}
 		defer f.Close()
-		return app.VerifyBackup(ctx, f, passphrase)
+		return control.VerifyBackup(ctx, f, passphrase)
 	}()
 	for _, m := range r.Replica.Mended {
 		fmt.Fprintf(e.stderr, "mended: %s\n", m)
@@ -312,6 +313,6 @@ func runVersion(_ context.Context, e env, _ *flags, args []string) error {
 		revision = "unknown"
 	}
 	fmt.Fprintf(e.stdout, "agentsite %s\nrevision %s\nschema %d\nprotocols API v1, A2A 1.0 and 0.3, OpenAI chat completions, ARD 0.91, MCP 2026-07-28 to 2024-11-05, MCP registry 0.1\n%s %s/%s\n",
-		app.Release(), revision, app.SchemaVersion(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+		app.Release(), revision, control.SchemaVersion(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 	return nil
 }

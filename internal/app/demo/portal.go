@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"agentsite/internal/app"
+	"agentsite/internal/control"
 )
 
 // networkName keeps demos apart from real networks: nothing that is signed in
@@ -112,7 +113,7 @@ func (p *portal) run(ctx context.Context) error {
 
 // furnish makes accounts and registers the agents.
 func (p *portal) furnish(ctx context.Context, cfg app.Config, hc *http.Client) (err error) {
-	c, err := app.OpenControl(ctx, cfg, false, p.log)
+	c, err := control.Open(ctx, cfg, false, p.log)
 	if err != nil {
 		return err
 	}

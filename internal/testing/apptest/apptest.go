@@ -27,6 +27,7 @@ import (
 	"time"
 
 	"agentsite/internal/app"
+	"agentsite/internal/control"
 	"agentsite/internal/testing/storetest"
 )
 
@@ -42,7 +43,7 @@ type Portal struct {
 	cfg app.Config
 	t   testing.TB
 	log *Log
-	ctl app.Control
+	ctl control.Control
 	// stop ends the portal, once.
 	stop func()
 
@@ -170,7 +171,7 @@ func Start(t testing.TB, edit ...func(*app.Config)) *Portal {
 	if _, secret, ok := strings.Cut(said.String(), "setup="); ok {
 		p.Setup = strings.TrimSpace(secret)
 	}
-	if p.ctl, err = app.OpenControl(ctx, cfg, false, p.log); err != nil {
+	if p.ctl, err = control.Open(ctx, cfg, false, p.log); err != nil {
 		cancel()
 		t.Fatal(err)
 	}
@@ -206,12 +207,12 @@ func (p *Portal) Stop() { p.stop() }
 func (p *Portal) Log() string { return p.log.String() }
 
 // Control is the operator's command line, through the running portal.
-func (p *Portal) Control() app.Control { return p.ctl }
+func (p *Portal) Control() control.Control { return p.ctl }
 
 // OpenControl reaches the portal as another process would.
-func (p *Portal) OpenControl(t testing.TB) app.Control {
+func (p *Portal) OpenControl(t testing.TB) control.Control {
 	t.Helper()
-	c, err := app.OpenControl(t.Context(), p.cfg, false, p.log)
+	c, err := control.Open(t.Context(), p.cfg, false, p.log)
 	if err != nil {
 		t.Fatal(err)
 	}

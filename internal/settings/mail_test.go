@@ -1,4 +1,4 @@
-package app
+package settings
 
 import (
 	"bufio"
@@ -61,7 +61,7 @@ func mailServer(t *testing.T, answers map[string]string) (addr string, said <-ch
 func TestMail_SendsOneReadableMail(t *testing.T) {
 	t.Parallel()
 	addr, said := mailServer(t, nil)
-	m, err := parseMail("smtp://"+addr, `"Ägent Site" <noreply@portal.example>`)
+	m, err := ParseMail("smtp://"+addr, `"Ägent Site" <noreply@portal.example>`)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +95,7 @@ func TestMail_SaysWhatWentWrong(t *testing.T) {
 	t.Parallel()
 	for verb, answer := range map[string]string{"RCPT": "550 nobody of that name", "DATA": "452 full", "MAIL": "", "EHLO": "", ".": "554 spam"} {
 		addr, said := mailServer(t, map[string]string{verb: answer, "HELO": ""})
-		m, err := parseMail("smtp://"+addr, "noreply@portal.example")
+		m, err := ParseMail("smtp://"+addr, "noreply@portal.example")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -116,12 +116,12 @@ func TestMail_SendsNoPasswordInTheClear(t *testing.T) {
 	t.Parallel()
 	addr, said := mailServer(t, map[string]string{"EHLO": "250-mail.example\r\n250 AUTH PLAIN"})
 	_, port, _ := net.SplitHostPort(addr)
-	m, err := parseMail("smtp://ada:hunter2@127.0.0.1:"+port, "noreply@portal.example")
+	m, err := ParseMail("smtp://ada:hunter2@127.0.0.1:"+port, "noreply@portal.example")
 	if err != nil {
 		t.Fatal(err)
 	}
 	// net/smtp trusts the loopback address, so the server gets another name.
-	m2, err := parseMail("smtp://ada:hunter2@mail.example", "noreply@portal.example")
+	m2, err := ParseMail("smtp://ada:hunter2@mail.example", "noreply@portal.example")
 	if err != nil || m2.addr != "mail.example:587" {
 		t.Fatal(m2, err)
 	}
@@ -141,7 +141,7 @@ func TestMail_LetsGoOfAServerThatHangs(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	m, err := parseMail("smtp://"+l.Addr().String(), "noreply@portal.example")
+	m, err := ParseMail("smtp://"+l.Addr().String(), "noreply@portal.example")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,7 +169,7 @@ func TestParseMail_RefusesWithoutTellingThePassword(t *testing.T) {
 	t.Parallel()
 	for _, c := range [][2]string{{"smtps://ada:hunter2@x.example", "a@x.example"}, {"smtp://ada:hunter2@", "a@x.example"}, {"ada:hunter2@x.example:25", "a@x.example"},
 		{"smtp://ada:hunter2@x.example", ""}, {"smtp://ada:hunter2@x.example", "not an address"}, {"smtp://ada:hunter2%zz@x.example", "a@x.example"}} {
-		if _, err := parseMail(c[0], c[1]); err == nil || strings.Contains(err.Error(), "hunter2") || !strings.HasPrefix(err.Error(), "--") {
+		if _, err := ParseMail(c[0], c[1]); err == nil || strings.Contains(err.Error(), "hunter2") || !strings.HasPrefix(err.Error(), "--") {
 			t.Errorf("%v: %v", c, err)
 		}
 	}

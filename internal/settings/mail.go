@@ -1,4 +1,4 @@
-package app
+package settings
 
 import (
 	"context"
@@ -28,8 +28,8 @@ type mailer struct {
 // mailTimeout bounds how long somebody waits for a mail to be taken.
 const mailTimeout = 15 * time.Second
 
-// parseMail reads smtp://user:password@host:587.
-func parseMail(server, from string) (*mailer, error) {
+// ParseMail reads smtp://user:password@host:587.
+func ParseMail(server, from string) (*mailer, error) {
 	u, err := url.Parse(server)
 	if err != nil || u.Scheme != "smtp" || u.Hostname() == "" {
 		return nil, fmt.Errorf("--smtp: write it like smtp://user:password@mail.example.org:587")

@@ -1,4 +1,4 @@
-package app
+package control
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"agentsite/internal/federation"
 	"agentsite/internal/ident"
 	"agentsite/internal/record"
+	"agentsite/internal/settings"
 	"agentsite/store"
 )
 
@@ -59,25 +60,25 @@ func SignCard(ctx context.Context, c Control, path string) error {
 	return c.TakeCard(ctx, r.Wire)
 }
 
-// keyring is the keys of a portal that takes part in a network.
-type keyring struct {
+// Keyring is the keys of a portal that takes part in a network.
+type Keyring struct {
 	dir     string
 	self    *federation.Self
 	keys    *ident.Operational
 	replica *store.Replica // of a portal that does not run
 }
 
-// newKeyring returns the keys of a portal that runs on a data folder.
-func newKeyring(dir string, self *federation.Self, keys *ident.Operational) *keyring {
-	return &keyring{dir: dir, self: self, keys: keys}
+// NewKeyring returns the keys of a portal that runs on a data folder.
+func NewKeyring(dir string, self *federation.Self, keys *ident.Operational) *Keyring {
+	return &Keyring{dir: dir, self: self, keys: keys}
 }
 
 var errNoNetwork = fault.New(fault.Conflict, "This portal is in no network, so it needs no keys for one.")
 
 // openKeyring opens the keys of a portal that does not run.
-func openKeyring(ctx context.Context, set settings, origin string, keys *ident.Keys, db *store.DB) (k *keyring, closing func() error, err error) {
+func openKeyring(ctx context.Context, set settings.Settings, origin string, keys *ident.Keys, db *store.DB) (k *Keyring, closing func() error, err error) {
 	none := func() error { return nil }
-	if set.network == "" || !record.ValidOrigin(origin) {
+	if set.NetworkName == "" || !record.ValidOrigin(origin) {
 		return nil, none, nil
 	}
 	id := record.PortalOf(record.Public(keys.Public()))
@@ -85,23 +86,23 @@ func openKeyring(ctx context.Context, set settings, origin string, keys *ident.K
 	if err != nil {
 		return nil, none, err
 	}
-	replica, err := store.OpenReplica(ctx, set.Data, id, set.network, set.logger(discard{}))
+	replica, err := store.OpenReplica(ctx, set.Data, id, set.NetworkName, set.NewLogger(discard{}))
 	if err != nil {
 		return nil, none, err
 	}
-	gate, err := record.NewGate(set.network, replica)
+	gate, err := record.NewGate(set.NetworkName, replica)
 	if err != nil {
 		return nil, none, errors.Join(err, replica.Close())
 	}
 	name := set.Name
-	if card := lastCard(ctx, db, set.network); name == "" && card != nil {
+	if card := lastCard(ctx, db, set.NetworkName); name == "" && card != nil {
 		name = card.Name // or looking at the keys would change the card
 	}
 	if name == "" {
 		name = federation.HostOf(origin)
 	}
-	self, err := federation.NewSelf(ctx, federation.SelfConfig{Network: set.network, Origin: origin, Name: name, Root: keys.Portal, Public: keys.Public(),
-		Keys: op, Cards: db, Gate: gate, Replica: replica, Log: set.logger(discard{}), Policy: func() string {
+	self, err := federation.NewSelf(ctx, federation.SelfConfig{Network: set.NetworkName, Origin: origin, Name: name, Root: keys.Portal, Public: keys.Public(),
+		Keys: op, Cards: db, Gate: gate, Replica: replica, Log: set.NewLogger(discard{}), Policy: func() string {
 			if pol, ok, err := db.PeerPolicy(ctx); err == nil && ok {
 				return pol.Mode
 			}
@@ -110,7 +111,7 @@ func openKeyring(ctx context.Context, set settings, origin string, keys *ident.K
 	if err != nil {
 		return nil, none, errors.Join(err, replica.Close())
 	}
-	return &keyring{set.Data, self, op, replica}, replica.Close, nil
+	return &Keyring{set.Data, self, op, replica}, replica.Close, nil
 }
 
 type discard struct{}
@@ -118,7 +119,7 @@ type discard struct{}
 func (discard) Write(b []byte) (int, error) { return len(b), nil }
 
 // Keys implements KeyControl.
-func (k *keyring) Keys(context.Context) (federation.SelfStanding, error) {
+func (k *Keyring) Keys(context.Context) (federation.SelfStanding, error) {
 	if k == nil {
 		return federation.SelfStanding{}, errNoNetwork
 	}
@@ -126,7 +127,7 @@ func (k *keyring) Keys(context.Context) (federation.SelfStanding, error) {
 }
 
 // RotateKeys implements KeyControl.
-func (k *keyring) RotateKeys(ctx context.Context) (string, error) {
+func (k *Keyring) RotateKeys(ctx context.Context) (string, error) {
 	if k == nil {
 		return "", errNoNetwork
 	}
@@ -141,7 +142,7 @@ func (k *keyring) RotateKeys(ctx context.Context) (string, error) {
 }
 
 // RevokeKey implements KeyControl.
-func (k *keyring) RevokeKey(ctx context.Context, id string) error {
+func (k *Keyring) RevokeKey(ctx context.Context, id string) error {
 	if k == nil {
 		return errNoNetwork
 	}
@@ -157,7 +158,7 @@ func (k *keyring) RevokeKey(ctx context.Context, id string) error {
 }
 
 // DetachRoot implements KeyControl.
-func (k *keyring) DetachRoot(ctx context.Context, path string) error {
+func (k *Keyring) DetachRoot(ctx context.Context, path string) error {
 	if k == nil {
 		return errNoNetwork
 	}
@@ -172,7 +173,7 @@ func (k *keyring) DetachRoot(ctx context.Context, path string) error {
 }
 
 // DraftCard implements KeyControl.
-func (k *keyring) DraftCard(ctx context.Context) (json.RawMessage, error) {
+func (k *Keyring) DraftCard(ctx context.Context) (json.RawMessage, error) {
 	if k == nil {
 		return nil, errNoNetwork
 	}
@@ -184,7 +185,7 @@ func (k *keyring) DraftCard(ctx context.Context) (json.RawMessage, error) {
 }
 
 // TakeCard implements KeyControl.
-func (k *keyring) TakeCard(ctx context.Context, wire []byte) error {
+func (k *Keyring) TakeCard(ctx context.Context, wire []byte) error {
 	if k == nil {
 		return errNoNetwork
 	}
@@ -192,7 +193,7 @@ func (k *keyring) TakeCard(ctx context.Context, wire []byte) error {
 }
 
 // serve adds the operations of keys to the control socket.
-func (k *keyring) serve(op func(name string, f func(context.Context, controlRequest) (any, error))) {
+func (k *Keyring) serve(op func(name string, f func(context.Context, controlRequest) (any, error))) {
 	op("keys.list", func(ctx context.Context, _ controlRequest) (any, error) { return k.Keys(ctx) })
 	op("keys.rotate", func(ctx context.Context, _ controlRequest) (any, error) { return k.RotateKeys(ctx) })
 	op("keys.revoke", func(ctx context.Context, in controlRequest) (any, error) { return nil, k.RevokeKey(ctx, in.Name) })
@@ -238,13 +239,13 @@ func (c *remoteControl) TakeCard(ctx context.Context, wire []byte) error {
 
 // lazyKeys opens the keys of a stopped portal at first use: most commands sign no card.
 type lazyKeys struct {
-	open    func(ctx context.Context) (*keyring, func() error, error)
+	open    func(ctx context.Context) (*Keyring, func() error, error)
 	closing func() error
-	ring    *keyring
+	ring    *Keyring
 	opened  bool
 }
 
-func (l *lazyKeys) keys(ctx context.Context) (k *keyring, err error) {
+func (l *lazyKeys) keys(ctx context.Context) (k *Keyring, err error) {
 	if !l.opened {
 		if l.ring, l.closing, err = l.open(ctx); err != nil {
 			return nil, err

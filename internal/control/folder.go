@@ -1,4 +1,4 @@
-package app
+package control
 
 import (
 	"agentsite/internal/ident"
@@ -13,9 +13,9 @@ import (
 // ErrInUse says that another process owns the data folder.
 var ErrInUse = errors.New("another agentsite runs on this data folder")
 
-// lockData makes this process the owner of the data folder until release is
+// LockData makes this process the owner of the data folder until release is
 // called; the folder is created private if it is missing.
-func lockData(dir string) (release func(), err error) {
+func LockData(dir string) (release func(), err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("create the data folder: %w", err)
 	}
@@ -33,9 +33,9 @@ func lockData(dir string) (release func(), err error) {
 	return func() { f.Close() }, nil
 }
 
-// openKeys reads the portal's keys; a folder without a database gets new ones
+// OpenKeys reads the portal's keys; a folder without a database gets new ones
 // first, so that a database never stands there without its keys.
-func openKeys(dir string) (*ident.Keys, error) {
+func OpenKeys(dir string) (*ident.Keys, error) {
 	if dataExists(dir) {
 		return ident.LoadKeys(dir)
 	}

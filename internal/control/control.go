@@ -1,4 +1,6 @@
-package app
+// Package control is what the command line may do to a portal's data: over the
+// socket of a portal that runs, or on the data folder of one that does not.
+package control
 
 import (
 	"context"
@@ -15,6 +17,7 @@ import (
 	"agentsite/internal/fault"
 	"agentsite/internal/ident"
 	"agentsite/internal/record"
+	"agentsite/internal/settings"
 	"agentsite/store"
 )
 
@@ -46,10 +49,10 @@ type User struct {
 	Created  time.Time `json:"created"`
 }
 
-// OpenControl reaches the portal that runs on the data folder, or opens the
+// Open reaches the portal that runs on the data folder, or opens the
 // folder itself when none does. create allows a folder that holds no portal
 // yet. The caller closes it.
-func OpenControl(ctx context.Context, cfg Config, create bool, stderr io.Writer) (Control, error) {
+func Open(ctx context.Context, cfg settings.Config, create bool, stderr io.Writer) (Control, error) {
 	if c, ok := dialControl(ctx, cfg.Data); ok {
 		return c, nil
 	}
@@ -66,7 +69,7 @@ func OpenControl(ctx context.Context, cfg Config, create bool, stderr io.Writer)
 		return nil, err
 	}
 	set, keys, db, url, log := o.set, o.keys, o.db, o.url, o.log
-	ring := &lazyKeys{open: func(ctx context.Context) (*keyring, func() error, error) {
+	ring := &lazyKeys{open: func(ctx context.Context) (*Keyring, func() error, error) {
 		return openKeyring(ctx, set, url, keys, db)
 	}}
 	local := &localControl{
@@ -77,7 +80,7 @@ func OpenControl(ctx context.Context, cfg Config, create bool, stderr io.Writer)
 		closing:    func() error { return errors.Join(ring.close(), o.close()) },
 	}
 	local.peers = func(ctx context.Context) (http.RoundTripper, error) {
-		who := offline{id: record.PortalOf(record.Public(keys.Public())), network: set.network, origin: url}
+		who := offline{id: record.PortalOf(record.Public(keys.Public())), network: set.NetworkName, origin: url}
 		h, closing, err := offlinePeers(ctx, cfg.Data, db, who, log)
 		if err != nil {
 			return nil, err
@@ -91,7 +94,7 @@ func OpenControl(ctx context.Context, cfg Config, create bool, stderr io.Writer)
 
 // folder is the data folder of a portal that does not run, taken and open.
 type folder struct {
-	set     settings
+	set     settings.Settings
 	keys    *ident.Keys
 	db      *store.DB
 	url     string // the portal's address
@@ -101,13 +104,13 @@ type folder struct {
 
 // openFolder takes a data folder and opens its database, which is upgraded where
 // it must be. errReachable says that the portal runs by now.
-func openFolder(ctx context.Context, cfg Config, stderr io.Writer) (o *folder, err error) {
+func openFolder(ctx context.Context, cfg settings.Config, stderr io.Writer) (o *folder, err error) {
 	o = &folder{}
-	if o.set, err = cfg.parse(); err != nil {
+	if o.set, err = cfg.Parse(); err != nil {
 		return nil, err
 	}
-	o.set.level = 8 // only errors: a command says itself what it did
-	o.release, err = lockData(cfg.Data)
+	o.set.Level = 8 // only errors: a command says itself what it did
+	o.release, err = LockData(cfg.Data)
 	if errors.Is(err, ErrInUse) {
 		// It is starting or stopping: its socket comes or its lock goes.
 		o.release, err = waitForData(ctx, cfg.Data)
@@ -121,8 +124,8 @@ func openFolder(ctx context.Context, cfg Config, stderr io.Writer) (o *folder, e
 			o = nil
 		}
 	}()
-	o.log = o.set.logger(stderr)
-	if o.keys, err = openKeys(cfg.Data); err != nil {
+	o.log = o.set.NewLogger(stderr)
+	if o.keys, err = OpenKeys(cfg.Data); err != nil {
 		return o, err
 	}
 	if o.db, err = store.Open(ctx, cfg.Data, o.log); err != nil {
@@ -132,11 +135,11 @@ func openFolder(ctx context.Context, cfg Config, stderr io.Writer) (o *folder, e
 		return o, err
 	}
 	switch { // as the portal settles its address, but nothing new is remembered
-	case o.set.url != nil:
-		o.url = o.set.url.String()
+	case o.set.Address != nil:
+		o.url = o.set.Address.String()
 	case o.url == "":
-		if o.url = "http://" + cfg.Listen; o.set.network != "" {
-			if card := lastCard(ctx, o.db, o.set.network); card != nil {
+		if o.url = "http://" + cfg.Listen; o.set.NetworkName != "" {
+			if card := lastCard(ctx, o.db, o.set.NetworkName); card != nil {
 				o.url = card.Origin // nobody gave one when it ran last
 			}
 		}
@@ -183,7 +186,7 @@ func waitForData(ctx context.Context, dir string) (func(), error) {
 		select {
 		case <-tick.C:
 		case <-deadline.C:
-			return lockData(dir)
+			return LockData(dir)
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
@@ -193,7 +196,7 @@ func waitForData(ctx context.Context, dir string) (func(), error) {
 				return nil, errReachable
 			}
 		}
-		if release, err := lockData(dir); err == nil || !errors.Is(err, ErrInUse) {
+		if release, err := LockData(dir); err == nil || !errors.Is(err, ErrInUse) {
 			return release, err
 		}
 	}
@@ -252,7 +255,7 @@ func (c *localControl) AddToken(ctx context.Context, user, label string, scopes 
 }
 
 func (c *localControl) Backup(ctx context.Context, w io.Writer, passphrase string) error {
-	_, err := c.db.Backup(ctx, w, store.BackupOptions{Passphrase: passphrase, App: Version()})
+	_, err := c.db.Backup(ctx, w, store.BackupOptions{Passphrase: passphrase, App: settings.Version()})
 	return err
 }
 
@@ -292,7 +295,7 @@ func VerifyData(ctx context.Context, dir string) (store.Report, error) {
 	if !dataExists(dir) {
 		return store.Report{}, errNoPortal(dir)
 	}
-	release, err := lockData(dir)
+	release, err := LockData(dir)
 	if err != nil {
 		return store.Report{}, err
 	}

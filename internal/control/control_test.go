@@ -1,4 +1,4 @@
-package app_test
+package control_test
 
 import (
 	"bytes"
@@ -14,13 +14,15 @@ import (
 	"time"
 
 	"agentsite/internal/app"
+	"agentsite/internal/control"
 	"agentsite/internal/fault"
+	"agentsite/internal/settings"
 	"agentsite/internal/testing/apptest"
 )
 
 // told is what a session of commands says, secrets and times masked; it makes
 // a backup with each passphrase and one without.
-func told(t *testing.T, c app.Control, passphrases ...string) []string {
+func told(t *testing.T, c control.Control, passphrases ...string) []string {
 	t.Helper()
 	ctx := t.Context()
 	var out []string
@@ -88,7 +90,7 @@ func told(t *testing.T, c app.Control, passphrases ...string) []string {
 		if err := c.Backup(ctx, &b, passphrase); err != nil {
 			t.Fatal(err)
 		}
-		if r, err := app.VerifyBackup(ctx, &b, passphrase); err != nil || r.Accounts != 2 {
+		if r, err := control.VerifyBackup(ctx, &b, passphrase); err != nil || r.Accounts != 2 {
 			t.Errorf("%+v %v", r, err)
 		}
 	}
@@ -98,7 +100,7 @@ func told(t *testing.T, c app.Control, passphrases ...string) []string {
 func TestControl_SameThroughTheSocketAsOnTheFolder(t *testing.T) {
 	t.Parallel()
 	const url = "http://localhost:4711"
-	p := apptest.Start(t, func(c *app.Config) { c.URL = url })
+	p := apptest.Start(t, func(c *settings.Config) { c.URL = url })
 	c := p.OpenControl(t)
 	defer c.Close()
 	running := told(t, c, "open sesame")
@@ -107,9 +109,9 @@ func TestControl_SameThroughTheSocketAsOnTheFolder(t *testing.T) {
 	if got, err := portalURL(t, dir, "127.0.0.1:0", url); err != nil || got != url {
 		t.Fatal(got, err)
 	}
-	cfg := app.Defaults()
+	cfg := settings.Defaults()
 	cfg.Data, cfg.CheapHashes = dir, true
-	d, err := app.OpenControl(t.Context(), cfg, false, io.Discard)
+	d, err := control.Open(t.Context(), cfg, false, io.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +137,7 @@ func TestControl_OnlyForWhoOwnsTheFolder(t *testing.T) {
 func TestControl_ReachesAFolderWithALongPath(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), strings.Repeat("long-", 20), strings.Repeat("path-", 20))
-	p := apptest.Start(t, func(c *app.Config) { c.Data = dir })
+	p := apptest.Start(t, func(c *settings.Config) { c.Data = dir })
 	for range 20 { // each gives back what it opened
 		c := p.OpenControl(t)
 		if _, err := c.Users(t.Context()); err != nil {
@@ -152,18 +154,18 @@ func TestControl_ReachesAFolderWithALongPath(t *testing.T) {
 
 func TestControl_WhereThereIsNoPortal(t *testing.T) {
 	t.Parallel()
-	cfg := app.Defaults()
+	cfg := settings.Defaults()
 	cfg.Data = filepath.Join(t.TempDir(), "d")
-	if _, err := app.OpenControl(t.Context(), cfg, false, io.Discard); err == nil || !strings.Contains(err.Error(), "there is no portal in") {
+	if _, err := control.Open(t.Context(), cfg, false, io.Discard); err == nil || !strings.Contains(err.Error(), "there is no portal in") {
 		t.Error(err)
 	}
-	if _, err := app.VerifyData(t.Context(), cfg.Data); err == nil || !strings.Contains(err.Error(), "there is no portal in") {
+	if _, err := control.VerifyData(t.Context(), cfg.Data); err == nil || !strings.Contains(err.Error(), "there is no portal in") {
 		t.Error(err)
 	}
 	if _, err := os.Stat(cfg.Data); !os.IsNotExist(err) {
 		t.Error("asking made a folder")
 	}
-	c, err := app.OpenControl(t.Context(), cfg, true, io.Discard)
+	c, err := control.Open(t.Context(), cfg, true, io.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,7 +175,7 @@ func TestControl_WhereThereIsNoPortal(t *testing.T) {
 	if err := c.Close(); err != nil {
 		t.Error(err)
 	}
-	p := apptest.Start(t, func(c *app.Config) { c.Data = cfg.Data })
+	p := apptest.Start(t, func(c *settings.Config) { c.Data = cfg.Data })
 	if p.Setup != "" {
 		t.Error("a portal with an operator offers a link")
 	}
@@ -182,7 +184,7 @@ func TestControl_WhereThereIsNoPortal(t *testing.T) {
 
 func TestControl_WaitsForAPortalThatIsStarting(t *testing.T) {
 	t.Parallel()
-	cfg := app.Defaults()
+	cfg := settings.Defaults()
 	cfg.Data, cfg.Listen = t.TempDir(), "127.0.0.1:0"
 	p, err := app.Open(t.Context(), cfg, io.Discard) // holds the lock, has no socket yet
 	if err != nil {
@@ -190,7 +192,7 @@ func TestControl_WaitsForAPortalThatIsStarting(t *testing.T) {
 	}
 	got := make(chan error, 1)
 	go func() {
-		c, err := app.OpenControl(t.Context(), cfg, false, io.Discard)
+		c, err := control.Open(t.Context(), cfg, false, io.Discard)
 		if err == nil {
 			_, err = c.Users(t.Context())
 			c.Close()
@@ -211,7 +213,7 @@ func TestControl_WaitsForAPortalThatIsStarting(t *testing.T) {
 		t.Error("the socket stays:", err)
 	}
 	// Closing what has ended leaves its successor alone.
-	q := apptest.Start(t, func(c *app.Config) { c.Data = cfg.Data })
+	q := apptest.Start(t, func(c *settings.Config) { c.Data = cfg.Data })
 	p.Close()
 	c := q.OpenControl(t)
 	defer c.Close()
@@ -225,7 +227,7 @@ func TestControl_WaitsForAPortalThatIsStarting(t *testing.T) {
 
 func TestControl_StaleSocketOfAKilledPortal(t *testing.T) {
 	t.Parallel()
-	cfg := app.Defaults()
+	cfg := settings.Defaults()
 	cfg.Data = t.TempDir()
 	if _, err := portalURL(t, cfg.Data, "127.0.0.1:0", ""); err != nil {
 		t.Fatal(err)
@@ -233,13 +235,26 @@ func TestControl_StaleSocketOfAKilledPortal(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(cfg.Data, "control.sock"), nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	c, err := app.OpenControl(t.Context(), cfg, false, io.Discard)
+	c, err := control.Open(t.Context(), cfg, false, io.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}
 	c.Close()
-	p := apptest.Start(t, func(c *app.Config) { c.Data = cfg.Data })
+	p := apptest.Start(t, func(c *settings.Config) { c.Data = cfg.Data })
 	if st, err := os.Stat(filepath.Join(p.Dir, "control.sock")); err != nil || st.Mode().Perm() != 0o600 || st.Mode().Type() != os.ModeSocket {
 		t.Error(st, err)
 	}
+}
+
+// portalURL opens a portal on the folder for a moment.
+func portalURL(t *testing.T, dir, listen, url string) (string, error) {
+	t.Helper()
+	cfg := app.Defaults()
+	cfg.Data, cfg.Listen, cfg.URL = dir, listen, url
+	p, err := app.Open(t.Context(), cfg, io.Discard)
+	if err != nil {
+		return "", err
+	}
+	defer p.Close()
+	return p.URL(), nil
 }

@@ -1,4 +1,4 @@
-package app
+package control
 
 import (
 	"context"
@@ -15,6 +15,7 @@ import (
 	"agentsite/internal/fault"
 	"agentsite/internal/federation"
 	"agentsite/internal/record"
+	"agentsite/internal/settings"
 	"agentsite/store"
 )
 
@@ -32,7 +33,7 @@ const (
 // Doctor looks over the portal on a data folder, running or not. With an agent's
 // name it follows that agent to another portal. A folder that cannot be opened is
 // a fault of the report, not an error.
-func Doctor(ctx context.Context, cfg Config, agent, portal string, stderr io.Writer) (Diagnosis, error) {
+func Doctor(ctx context.Context, cfg settings.Config, agent, portal string, stderr io.Writer) (Diagnosis, error) {
 	ctx, cancel := context.WithTimeout(ctx, doctorFor)
 	defer cancel()
 	q := doctor.Question{Agent: agent, Portal: portal}
@@ -43,10 +44,10 @@ func Doctor(ctx context.Context, cfg Config, agent, portal string, stderr io.Wri
 	if !dataExists(cfg.Data) {
 		return Diagnosis{}, errNoPortal(cfg.Data)
 	}
-	if _, err := cfg.parse(); err != nil {
+	if _, err := cfg.Parse(); err != nil {
 		return Diagnosis{}, err
 	}
-	release, err := lockData(cfg.Data)
+	release, err := LockData(cfg.Data)
 	if err == nil {
 		ill := doctor.FolderOf(cfg.Data)
 		healthy := lookAt(ctx, cfg.Data, &ill)
@@ -57,7 +58,7 @@ func Doctor(ctx context.Context, cfg Config, agent, portal string, stderr io.Wri
 			return ill, nil
 		}
 	}
-	c, err := OpenControl(ctx, cfg, false, stderr)
+	c, err := Open(ctx, cfg, false, stderr)
 	if err != nil {
 		if ctx.Err() != nil {
 			return Diagnosis{}, err
@@ -103,8 +104,8 @@ func lookAt(ctx context.Context, dir string, r *Diagnosis) bool {
 	return true
 }
 
-// databases looks at the databases while they are open.
-func databases(ctx context.Context, db *store.DB, replica *store.Replica, r *Diagnosis) {
+// CheckDatabases looks at the databases while they are open.
+func CheckDatabases(ctx context.Context, db *store.DB, replica *store.Replica, r *Diagnosis) {
 	type checked interface {
 		QuickCheck(ctx context.Context) ([]string, error)
 		Path() string
@@ -148,9 +149,9 @@ func (c *localControl) Doctor(ctx context.Context, q doctor.Question) (doctor.Re
 
 // examine looks over a portal that does not run.
 func (o *folder) examine(ctx context.Context, q doctor.Question) (r doctor.Report, err error) {
-	web := egress.New(egress.Config{AllowCIDR: o.reaches(), UserAgent: "agentsite/" + Release()})
+	web := egress.New(egress.Config{AllowCIDR: o.reaches(), UserAgent: "agentsite/" + settings.Release()})
 	defer web.CloseIdle()
-	s := doctor.Subject{Dir: o.set.Data, URL: o.url, Listen: o.set.Listen, Network: o.set.network, Web: web.RoundTripper(),
+	s := doctor.Subject{Dir: o.set.Data, URL: o.url, Listen: o.set.Listen, Network: o.set.NetworkName, Web: web.RoundTripper(),
 		ID: record.PortalOf(record.Public(o.keys.Public())), Own: o.db.AllAgents}
 	ring, closing, err := openKeyring(ctx, o.set, o.url, o.keys, o.db)
 	if err != nil {
@@ -158,7 +159,7 @@ func (o *folder) examine(ctx context.Context, q doctor.Question) (r doctor.Repor
 		closing = func() error { return nil }
 	}
 	defer func() { err = errors.Join(err, closing()) }()
-	cfg := federation.PeersConfig{Signer: offline{id: s.ID, network: o.set.network, origin: o.url}, Log: o.log}
+	cfg := federation.PeersConfig{Signer: offline{id: s.ID, network: o.set.NetworkName, origin: o.url}, Log: o.log}
 	var replica *store.Replica
 	if ring != nil {
 		replica = ring.replica
@@ -174,15 +175,15 @@ func (o *folder) examine(ctx context.Context, q doctor.Question) (r doctor.Repor
 	if perr == nil {
 		s.Exports = peers.Exports
 	}
-	s.Databases = func(ctx context.Context, r *doctor.Report) { databases(ctx, o.db, replica, r) }
+	s.Databases = func(ctx context.Context, r *doctor.Report) { CheckDatabases(ctx, o.db, replica, r) }
 	return doctor.Examine(ctx, s, q), nil
 }
 
 // reaches are the private addresses that the portal would call.
 func (o *folder) reaches() []netip.Prefix {
-	allow := slices.Clone(o.set.allow)
-	if u, err := url.Parse(o.url); err == nil && loopbackHost(u.Hostname()) {
-		allow = append(allow, loopbackRanges...)
+	allow := slices.Clone(o.set.AllowedNets)
+	if u, err := url.Parse(o.url); err == nil && settings.LoopbackHost(u.Hostname()) {
+		allow = append(allow, settings.LoopbackRanges...)
 	}
 	return allow
 }

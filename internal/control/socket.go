@@ -1,4 +1,4 @@
-package app
+package control
 
 import (
 	"bytes"
@@ -61,28 +61,28 @@ type controlAnswer struct {
 	Result json.RawMessage `json:"result,omitempty"`
 }
 
-type controlServer struct {
+type Server struct {
 	listener net.Listener
 	srv      *http.Server
 	path     string
 	removed  sync.Once
 }
 
-// controlConfig is the portal that runs on a data folder.
-type controlConfig struct {
+// ServerConfig is the portal that runs on a data folder.
+type ServerConfig struct {
 	Dir      string
 	Accounts *account.Service
 	DB       *store.DB
 	Replica  *store.Replica // nil in no network
 	Peers    *federation.Peers
-	Keyring  *keyring // nil in no network
+	Keyring  *Keyring // nil in no network
 	Doctor   func(ctx context.Context, q doctor.Question) (doctor.Report, error)
 	Log      *slog.Logger
 }
 
-// listenControl opens the socket; a stale one of a killed portal is replaced,
+// Listen opens the socket; a stale one of a killed portal is replaced,
 // because this process holds the lock.
-func listenControl(cfg controlConfig) (*controlServer, error) {
+func Listen(cfg ServerConfig) (*Server, error) {
 	path, done, err := socketPath(cfg.Dir)
 	if err != nil {
 		return nil, fmt.Errorf("open control socket: %w", err)
@@ -151,10 +151,10 @@ func listenControl(cfg controlConfig) (*controlServer, error) {
 			panic(http.ErrAbortHandler) // the reader sees the stream break
 		}
 	})
-	return &controlServer{listener: l, srv: &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}, path: filepath.Join(cfg.Dir, controlSocket)}, nil
+	return &Server{listener: l, srv: &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}, path: filepath.Join(cfg.Dir, controlSocket)}, nil
 }
 
-func (s *controlServer) run(ctx context.Context) error {
+func (s *Server) Run(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, func() { s.srv.Close() })
 	defer stop()
 	if err := s.srv.Serve(s.listener); !errors.Is(err, http.ErrServerClosed) {
@@ -163,9 +163,9 @@ func (s *controlServer) run(ctx context.Context) error {
 	return nil
 }
 
-// close ends the server and removes its socket, once: a later one at the same
+// Close ends the server and removes its socket, once: a later one at the same
 // path is another portal's.
-func (s *controlServer) close() {
+func (s *Server) Close() {
 	s.srv.Close()
 	s.removed.Do(func() { os.Remove(s.path) })
 }

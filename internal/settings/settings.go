@@ -1,7 +1,6 @@
-// Package app builds a portal from a Config and runs it: the only place that
-// knows every part and wires them. The command line, the demo and tests use
-// it; it holds no logic of its own.
-package app
+// Package settings holds everything that an operator decides about a portal, and
+// checks and parses it.
+package settings
 
 import (
 	"fmt"
@@ -17,7 +16,6 @@ import (
 	"agentsite/internal/account"
 	"agentsite/internal/hub"
 	"agentsite/internal/record"
-	"agentsite/internal/registry"
 	"agentsite/peering/gossip"
 )
 
@@ -51,7 +49,7 @@ type Config struct {
 	// or where to use UDP and TCP.
 	Gossip string
 	// found, when set, knows the agents of other portals: tests set it.
-	found hub.Network
+	RemoteAgents hub.Network
 	// Conformance adds what the official test suites ask for.
 	Conformance bool
 	// MetricsListen is an address where scrapers read without a token; empty
@@ -92,41 +90,41 @@ const TierAuto = "auto"
 // maxJoin bounds the addresses that are greeted first.
 const maxJoin = 64
 
-// settings is a Config that was checked and parsed.
-type settings struct {
+// Settings is a Config that was checked and parsed.
+type Settings struct {
 	Config
-	// url is nil when neither given nor remembered: then it follows from the
+	// Address is nil when neither given nor remembered: then it follows from the
 	// listening address.
-	url     *url.URL
-	policy  account.Policy // empty: by the URL
-	guests  bool
-	allow   []netip.Prefix
-	proxies []netip.Prefix
-	level   slog.Level
-	llm     *prompt.Model // nil: the portal has no model of its own
-	budget  int64         // tokens a day, 0: no ceiling
-	network string        // empty: none
-	join    []string      // origins
-	tier    string        // empty: as it chooses
+	Address       *url.URL
+	AccountPolicy account.Policy // empty: by the URL
+	GuestsAllowed bool
+	AllowedNets   []netip.Prefix
+	Proxies       []netip.Prefix
+	Level         slog.Level
+	Model         *prompt.Model // nil: the portal has no model of its own
+	Budget        int64         // tokens a day, 0: no ceiling
+	NetworkName   string        // empty: none
+	JoinOrigins   []string      // origins
+	FixedTier     string        // empty: as it chooses
 }
 
 // Validate checks every setting and says what is wrong with the first that is.
 func (c Config) Validate() error {
-	_, err := c.parse()
+	_, err := c.Parse()
 	return err
 }
 
-func (c Config) parse() (settings, error) {
-	s := settings{Config: c}
+func (c Config) Parse() (Settings, error) {
+	s := Settings{Config: c}
 	host, _, err := net.SplitHostPort(c.Listen)
 	if err != nil {
 		return s, fmt.Errorf("--listen %q: give an address and port, for example 127.0.0.1:8080", c.Listen)
 	}
 	if c.URL != "" {
-		if s.url, err = parseURL(c.URL); err != nil {
+		if s.Address, err = ParseURL(c.URL); err != nil {
 			return s, fmt.Errorf("--url %q: %w", c.URL, err)
 		}
-	} else if !loopbackHost(host) {
+	} else if !LoopbackHost(host) {
 		return s, fmt.Errorf("--listen %s is reached from other machines, so the portal must know its own address: give --url, for example --url https://agents.example.org", c.Listen)
 	}
 	if c.Data == "" {
@@ -134,13 +132,13 @@ func (c Config) parse() (settings, error) {
 	}
 	switch c.Accounts {
 	case "", "open", "invite", "closed":
-		s.policy = account.Policy(c.Accounts)
+		s.AccountPolicy = account.Policy(c.Accounts)
 	default:
 		return s, fmt.Errorf("--accounts %q: use open, invite or closed", c.Accounts)
 	}
 	switch c.Guests {
 	case "on", "":
-		s.guests = true
+		s.GuestsAllowed = true
 	case "off":
 	default:
 		return s, fmt.Errorf("--guests %q: use on or off", c.Guests)
@@ -148,19 +146,19 @@ func (c Config) parse() (settings, error) {
 	switch c.Network {
 	case NoNetwork:
 	case "":
-		s.network = DefaultNetwork
+		s.NetworkName = DefaultNetwork
 	default:
-		if s.network = c.Network; !record.ValidNetwork(c.Network) {
+		if s.NetworkName = c.Network; !record.ValidNetwork(c.Network) {
 			return s, fmt.Errorf("--network %q: use 1 to 32 of a–z, 0–9 and -, beginning with a letter, or off", c.Network)
 		}
 	}
-	if s.join, err = parseJoin(c.Join); err != nil {
+	if s.JoinOrigins, err = parseJoin(c.Join); err != nil {
 		return s, err
 	}
 	switch c.Tier {
 	case TierAuto, "":
 	case record.TierReplica, record.TierSummary, record.TierIndex:
-		s.tier = c.Tier
+		s.FixedTier = c.Tier
 	case record.TierLeaf:
 		return s, fmt.Errorf("--tier %s: this version cannot be that yet; use auto, replica, summary or index", c.Tier)
 	default:
@@ -173,23 +171,23 @@ func (c Config) parse() (settings, error) {
 			return s, fmt.Errorf("--gossip %q: %w; or https, or off", c.Gossip, err)
 		}
 	}
-	if s.network == "" && len(s.join) > 0 {
+	if s.NetworkName == "" && len(s.JoinOrigins) > 0 {
 		return s, fmt.Errorf("--join names portals and --network is off; leave one of them away")
 	}
-	if s.allow, err = parsePrefixes("--allow-cidr", c.AllowCIDR); err != nil {
+	if s.AllowedNets, err = parsePrefixes("--allow-cidr", c.AllowCIDR); err != nil {
 		return s, err
 	}
-	if s.proxies, err = parsePrefixes("--trusted-proxies", c.TrustedProxies); err != nil {
+	if s.Proxies, err = parsePrefixes("--trusted-proxies", c.TrustedProxies); err != nil {
 		return s, err
 	}
-	if s.llm, err = parseLLM(c.LLMURL, c.LLMKey, c.LLMModel); err != nil {
+	if s.Model, err = parseLLM(c.LLMURL, c.LLMKey, c.LLMModel); err != nil {
 		return s, err
 	}
-	if s.budget, err = parseBudget(c.ModelBudget); err != nil {
+	if s.Budget, err = parseBudget(c.ModelBudget); err != nil {
 		return s, err
 	}
 	if c.SMTP != "" {
-		if _, err := parseMail(c.SMTP, c.MailFrom); err != nil {
+		if _, err := ParseMail(c.SMTP, c.MailFrom); err != nil {
 			return s, err
 		}
 	}
@@ -200,14 +198,14 @@ func (c Config) parse() (settings, error) {
 		return s, fmt.Errorf("--log %q: use text or json", c.Log)
 	}
 	if c.LogLevel != "" {
-		if err := s.level.UnmarshalText([]byte(c.LogLevel)); err != nil {
+		if err := s.Level.UnmarshalText([]byte(c.LogLevel)); err != nil {
 			return s, fmt.Errorf("--log-level %q: use debug, info, warn or error", c.LogLevel)
 		}
 	}
 	return s, nil
 }
 
-func parseURL(s string) (*url.URL, error) {
+func ParseURL(s string) (*url.URL, error) {
 	u, err := url.Parse(strings.TrimRight(s, "/"))
 	switch {
 	case err != nil:
@@ -231,7 +229,7 @@ func parseJoin(list string) ([]string, error) {
 		if s = strings.TrimSpace(s); s == "" {
 			continue
 		}
-		u, err := parseURL(s)
+		u, err := ParseURL(s)
 		if err != nil {
 			return nil, fmt.Errorf("--join %q: %w", s, err)
 		}
@@ -248,8 +246,8 @@ func parseJoin(list string) ([]string, error) {
 	return out, nil
 }
 
-// loopbackHost reports whether a host name or address means this machine only.
-func loopbackHost(host string) bool {
+// LoopbackHost reports whether a host name or address means this machine only.
+func LoopbackHost(host string) bool {
 	host = strings.Trim(host, "[]")
 	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
 		return true
@@ -277,17 +275,17 @@ func parsePrefixes(name, list string) ([]netip.Prefix, error) {
 	return out, nil
 }
 
-// logger returns the portal's log on w.
-func (s settings) logger(w io.Writer) *slog.Logger {
-	opts := &slog.HandlerOptions{Level: s.level}
+// NewLogger returns the portal's log on w.
+func (s Settings) NewLogger(w io.Writer) *slog.Logger {
+	opts := &slog.HandlerOptions{Level: s.Level}
 	if s.Log == "json" {
 		return slog.New(slog.NewJSONHandler(w, opts))
 	}
 	return slog.New(slog.NewTextHandler(w, opts))
 }
 
-// redacted lists the settings for the log, secrets left out.
-func (s settings) redacted() []any {
+// Redacted lists the settings for the log, secrets left out.
+func (s Settings) Redacted() []any {
 	key := ""
 	if s.LLMKey != "" {
 		key = "set"
@@ -298,44 +296,38 @@ func (s settings) redacted() []any {
 	}
 	return []any{"listen", s.Listen, "data", s.Data, "url", s.URL, "accounts", s.Accounts, "guests", s.Guests,
 		"allow_cidr", s.AllowCIDR, "trusted_proxies", s.TrustedProxies, "smtp", smtp,
-		"llm_url", s.LLMURL, "llm_key", key, "llm_model", s.LLMModel, "model_budget", s.ModelBudget, "network", s.network, "join", s.Join, "tier", s.Tier, "gossip", s.Gossip, "metrics_listen", s.MetricsListen, "conformance", s.Conformance}
+		"llm_url", s.LLMURL, "llm_key", key, "llm_model", s.LLMModel, "model_budget", s.ModelBudget, "network", s.NetworkName, "join", s.Join, "tier", s.Tier, "gossip", s.Gossip, "metrics_listen", s.MetricsListen, "conformance", s.Conformance}
 }
 
-// servers returns the MCP registry of the portal.
-func (p *Portal) servers() *registry.Service {
-	cfg := registry.Config{Portal: p.url.Host, Loopback: loopbackHost(p.url.Hostname()), Log: p.log}
-	return registry.New(p.db, p.hub, cfg)
-}
+// LoopbackRanges may be called by a portal that is itself on loopback.
+var LoopbackRanges = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
 
-// loopbackRanges may be called by a portal that is itself on loopback.
-var loopbackRanges = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
-
-// gossipListen is where the portal gossips by UDP and TCP, empty for by signed
+// GossipListen is where the portal gossips by UDP and TCP, empty for by signed
 // requests.
-func (s settings) gossipListen() string {
+func (s Settings) GossipListen() string {
 	if s.Gossip == GossipHTTPS {
 		return ""
 	}
 	return s.Gossip
 }
 
-// modelHost is where the portal's own model runs; empty when that is this
+// ModelHost is where the portal's own model runs; empty when that is this
 // machine.
-func (s settings) modelHost() string {
-	if s.llm == nil {
+func (s Settings) ModelHost() string {
+	if s.Model == nil {
 		return ""
 	}
-	u, err := url.Parse(s.llm.URL)
-	if err != nil || loopbackHost(u.Hostname()) {
+	u, err := url.Parse(s.Model.URL)
+	if err != nil || LoopbackHost(u.Hostname()) {
 		return ""
 	}
 	return u.Host
 }
 
-// modelName is the name of that model; empty without one.
-func (s settings) modelName() string {
-	if s.llm == nil {
+// ModelName is the name of that model; empty without one.
+func (s Settings) ModelName() string {
+	if s.Model == nil {
 		return ""
 	}
-	return s.llm.Name
+	return s.Model.Name
 }
