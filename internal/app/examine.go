@@ -9,8 +9,8 @@ import (
 	"context"
 )
 
-// examine looks over the portal that runs.
-func (p *Portal) examine(ctx context.Context, q doctor.Question) (doctor.Report, error) {
+// Examine looks over the portal that runs.
+func (p *Portal) Examine(ctx context.Context, q doctor.Question) (doctor.Report, error) {
 	s := doctor.Subject{Dir: p.set.Data, Running: true, URL: p.URL(), Listen: p.listener.Addr().String(), Proxies: len(p.set.Proxies) > 0, Web: p.told.RoundTripper(),
 		Own:       p.ownAgents,
 		Databases: func(ctx context.Context, r *doctor.Report) { control.CheckDatabases(ctx, p.db, p.replica, r) }}

@@ -269,7 +269,7 @@ func (p *Portal) wire(ctx context.Context, keys *ident.Keys, public ed25519.Publ
 	}
 	p.door = handlers.New(p.accounts, p.hub, chats, p.tasks, p.db, handlers.Config{
 		Name: p.name, URL: p.url.String(), Host: host, Version: Version(), CookieName: cookie, Secure: secure,
-		PublicKey: p.publicKey, Started: clock.Now(), Hooks: p.hooks, Published: p.publishes(), Peers: p.peers, Servers: p.servers(), Examine: p.examine, Log: p.log,
+		PublicKey: p.publicKey, Started: clock.Now(), Hooks: p.hooks, Published: p.publishes(), Peers: p.peers, Servers: p.servers(), Examine: p.Examine, Log: p.log,
 	})
 	p.signer, err = wire.NewSigner([]byte(keys.Mark("agentsite/card/1", "a")+keys.Mark("agentsite/card/1", "b")), p.url.String()+a2a.KeySetPath)
 	if err != nil {
@@ -323,7 +323,7 @@ func (p *Portal) Run(ctx context.Context, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if p.control, err = control.Listen(control.ServerConfig{Dir: p.set.Data, Accounts: p.accounts, DB: p.db, Replica: p.replica, Peers: p.peers, Keyring: p.keyring(), Doctor: p.examine, Log: p.log}); err != nil {
+	if p.control, err = control.Listen(control.ServerConfig{Dir: p.set.Data, Accounts: p.accounts, DB: p.db, Replica: p.replica, Peers: p.peers, Keyring: p.keyring(), Examiner: p, Log: p.log}); err != nil {
 		return err
 	}
 	// The workers outlive the server, so that requests under way are served.

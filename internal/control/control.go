@@ -76,7 +76,7 @@ func Open(ctx context.Context, cfg settings.Config, create bool, stderr io.Write
 		KeyControl: ring,
 		accounts:   account.New(db, account.Config{Policy: account.Closed, URL: url, Log: log, CheapHashes: cfg.CheapHashes}),
 		db:         db,
-		doctor:     o.examine,
+		examiner:   o,
 		closing:    func() error { return errors.Join(ring.close(), o.close()) },
 	}
 	local.peers = func(ctx context.Context) (http.RoundTripper, error) {
@@ -202,13 +202,18 @@ func waitForData(ctx context.Context, dir string) (func(), error) {
 	}
 }
 
+// Examiner looks over a portal for its operator.
+type Examiner interface {
+	Examine(ctx context.Context, q doctor.Question) (doctor.Report, error)
+}
+
 // localControl acts on an open database, as the system.
 type localControl struct {
 	KeyControl
 	accounts *account.Service
 	db       *store.DB
 	replica  *store.Replica // nil without one
-	doctor   func(ctx context.Context, q doctor.Question) (doctor.Report, error)
+	examiner Examiner
 	peers    func(ctx context.Context) (http.RoundTripper, error) // opens them; nil while the portal runs
 	closing  func() error
 }

@@ -141,14 +141,11 @@ func CheckDatabases(ctx context.Context, db *store.DB, replica *store.Replica, r
 
 // Doctor implements Control.
 func (c *localControl) Doctor(ctx context.Context, q doctor.Question) (doctor.Report, error) {
-	if c.doctor == nil {
-		return doctor.Report{}, fault.New(fault.Unavailable, "The portal cannot be looked at here.")
-	}
-	return c.doctor(ctx, q)
+	return c.examiner.Examine(ctx, q)
 }
 
-// examine looks over a portal that does not run.
-func (o *folder) examine(ctx context.Context, q doctor.Question) (r doctor.Report, err error) {
+// Examine looks over a portal that does not run.
+func (o *folder) Examine(ctx context.Context, q doctor.Question) (r doctor.Report, err error) {
 	web := egress.New(egress.Config{AllowCIDR: o.reaches(), UserAgent: "agentsite/" + settings.Release()})
 	defer web.CloseIdle()
 	s := doctor.Subject{Dir: o.set.Data, URL: o.url, Listen: o.set.Listen, Network: o.set.NetworkName, Web: web.RoundTripper(),

@@ -76,7 +76,7 @@ type ServerConfig struct {
 	Replica  *store.Replica // nil in no network
 	Peers    *federation.Peers
 	Keyring  *Keyring // nil in no network
-	Doctor   func(ctx context.Context, q doctor.Question) (doctor.Report, error)
+	Examiner Examiner
 	Log      *slog.Logger
 }
 
@@ -99,7 +99,7 @@ func Listen(cfg ServerConfig) (*Server, error) {
 		return nil, fmt.Errorf("protect control socket: %w", err)
 	}
 	l.(*net.UnixListener).SetUnlinkOnClose(false)
-	local := &localControl{KeyControl: cfg.Keyring, accounts: cfg.Accounts, db: cfg.DB, replica: cfg.Replica, doctor: cfg.Doctor}
+	local := &localControl{KeyControl: cfg.Keyring, accounts: cfg.Accounts, db: cfg.DB, replica: cfg.Replica, examiner: cfg.Examiner}
 	mux := http.NewServeMux()
 	op := func(name string, f func(context.Context, controlRequest) (any, error)) {
 		mux.HandleFunc("POST /"+name, func(w http.ResponseWriter, r *http.Request) {

@@ -61,7 +61,7 @@ func (n *Network) Record(ctx context.Context, a hub.Agent, prove bool) (hub.Evid
 	e.HeadIssued, e.HeadExpires = time.UnixMilli(head.Issued).UTC(), time.UnixMilli(head.Expires).UTC()
 	if prove && proof != nil {
 		e.Proof = proof
-	} else if prove {
+	} else if prove && head.Count <= maxProved {
 		e.Proof, err = n.prove(ctx, portal, head, r, key)
 	}
 	return e, err
@@ -72,11 +72,8 @@ func (n *Network) Record(ctx context.Context, a hub.Agent, prove bool) (hub.Evid
 const maxProved = 100_000
 
 // prove returns the proof that a head covers a record, nil when the log is not
-// whole here, or so long that it would take too long.
+// whole here.
 func (n *Network) prove(ctx context.Context, portal record.PortalID, head *record.Head, r *record.Record, key record.Hash) ([]byte, error) {
-	if head.Count > maxProved {
-		return nil, nil
-	}
 	tree := new(record.Tree)
 	err := n.cfg.Replica.Leaves(ctx, portal, func(key, hash record.Hash) bool {
 		tree.Set(key, hash)
