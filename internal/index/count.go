@@ -18,9 +18,13 @@ const (
 	pricePerValue = 20  // of intersecting one value, beside its words
 )
 
+// fewMatches is the share of the documents below which a facet with many values
+// is counted by a walk.
+const fewMatches = 32
+
 // count fills in the values of those facets that are asked for, of the n
-// matches in match. Facets are counted value by value as long as that is
-// cheaper than a walk through the matches, and then by one walk.
+// matches in match. A facet is counted value by value if that is cheaper than a
+// walk through the matches. One walk counts all others.
 func (x *Index) count(match bm25.Bits, n int, asked [facetCount]bool, s *scratch, out *facetCounts) {
 	for f := range asked {
 		if asked[f] && x.countByValue(f, match, n, out) {
@@ -38,6 +42,9 @@ func (x *Index) count(match bm25.Bits, n int, asked [facetCount]bool, s *scratch
 // walk.
 func (x *Index) countByValue(f int, match bm25.Bits, n int, out *facetCounts) bool {
 	facet := x.facets[f]
+	if n > 0 && n < x.words.Len()/fewMatches && len(facet.order) > n/8 {
+		return false
+	}
 	budget := n * pricePerMatch
 	top := newTopValues(f, facet)
 	for i, number := range facet.order {
@@ -63,42 +70,44 @@ func (x *Index) countByValue(f int, match bm25.Bits, n int, out *facetCounts) bo
 
 // countByWalk counts the values of each match.
 func (x *Index) countByWalk(match bm25.Bits, asked [facetCount]bool, s *scratch, out *facetCounts) {
+	var top [facetCount]topValues
 	end := valueID(0) // behind the values of the last facet
 	for f, facet := range x.facets {
 		if n := len(facet.values); len(s.counts[f]) < n {
 			s.counts[f] = make([]uint32, n+n/8)
 		}
 		if asked[f] {
+			top[f] = newTopValues(f, facet)
 			end = newValueID(f+1, 0)
 		}
 	}
+	counts, seen := &s.counts, s.seen[:0]
 	for i, w := range match {
 		for ; w != 0; w &= w - 1 {
 			for _, id := range x.values[i<<6+bits.TrailingZeros64(w)] {
 				if id >= end {
 					break
 				}
-				if f := id.facet(); asked[f] {
-					count := &s.counts[f][id.number()]
-					if *count == 0 {
-						s.seen[f] = append(s.seen[f], id.number())
-					}
-					*count++
+				count := &counts[id.facet()][id.number()]
+				if *count == 0 {
+					seen = append(seen, id)
 				}
+				*count++
 			}
 		}
 	}
-	for f, facet := range x.facets {
-		if !asked[f] {
-			continue
+	s.seen = seen
+	for _, id := range seen {
+		f, number := id.facet(), id.number()
+		if asked[f] {
+			top[f].offer(number, int(counts[f][number]))
 		}
-		top := newTopValues(f, facet)
-		for _, number := range s.seen[f] {
-			top.offer(number, int(s.counts[f][number]))
-			s.counts[f][number] = 0
+		counts[f][number] = 0
+	}
+	for f := range top {
+		if asked[f] {
+			out[f] = top[f].sorted()
 		}
-		s.seen[f] = s.seen[f][:0]
-		out[f] = top.sorted()
 	}
 }
 

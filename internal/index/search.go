@@ -24,7 +24,7 @@ type scratch struct {
 	less    bm25.Bits             // matches without those of some portals
 	whole   bm25.Bits             // matches with their copies
 	counts  [facetCount][]uint32  // by number of a value, all 0 between uses
-	seen    [facetCount][]uint32  // numbers of values that are not 0 in counts
+	seen    []valueID             // values that are not 0 in counts
 	best    []ranked
 }
 
