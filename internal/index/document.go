@@ -47,6 +47,9 @@ func newDocument(agent *hub.Agent) document {
 	if a.Visibility == hub.Public { // as nearly every listed agent is
 		a.Visibility = ""
 	}
+	if len(a.CoOwnerIDs) == 0 { // the store returns an empty list
+		a.CoOwnerIDs = nil
+	}
 	if !reflect.ValueOf(&a).Elem().IsZero() {
 		d.more = &a
 	}

@@ -52,6 +52,9 @@ func TestDocument_KeepsEveryField(t *testing.T) {
 		if a.Visibility == "" {
 			a.Visibility = hub.Public // no other agent is listed
 		}
+		if len(a.CoOwnerIDs) == 0 {
+			a.CoOwnerIDs = nil
+		}
 		x := New()
 		x.docs, x.times = []document{newDocument(&a)}, []docTimes{timesOf(&a)}
 		x.words.Put(0, keyOf(&a), x.words.Analyze(textsOf(&a)...))
@@ -60,6 +63,17 @@ func TestDocument_KeepsEveryField(t *testing.T) {
 			t.Fatalf("got  %+v\nwant %+v", got, a)
 		}
 	})
+}
+
+// TestDocument_OfAPlainAgentIsSmall fails if an agent as most are, read from the
+// store, needs the memory for all fields.
+func TestDocument_OfAPlainAgentIsSmall(t *testing.T) {
+	a := agent("plain", describe("An agent."), skill("s", "t"))
+	a.OwnerID, a.OwnerName, a.CoOwnerIDs, a.Version, a.Endpoint = "1", "ann", []string{}, 1, "https://agent.example"
+	a.CreatedAt, a.UpdatedAt, a.Liveness.CheckedAt, a.Liveness.Latency = time.Unix(1, 0), time.Unix(2, 0), time.Unix(3, 0), 4
+	if d := newDocument(&a); d.more != nil {
+		t.Errorf("%+v", *d.more)
+	}
 }
 
 // TestDocument_SharesNoMemory fails if a text of a document is a part of the
