@@ -48,8 +48,7 @@ var (
 		"internal/chat":       6308,
 		"internal/federation": 6942,
 		"internal/hub":        7834,
-		"internal/index":      4434,
-		"internal/index/bm25": 4403,
+		"internal/index/bm25": 4390,
 		"internal/record":     4220,
 		"store":               12357,
 	}

@@ -15,7 +15,7 @@ import (
 // state (of liveness, proof and portal). An agent that copies the words of
 // another one comes later and is hidden, so it cannot take its place; an own
 // agent is never hidden. A hidden agent has the words and the values of facets
-// of the one that is shown instead, but for the portal and what differs from
+// of the one that is shown instead, but for the portal and the difference to
 // this portal's own, so that counts hold. A search in given portals shows all
 // of theirs.
 
@@ -48,7 +48,8 @@ type candidate struct {
 	print fingerprint
 }
 
-// copyState is what a result shows of an agent beside its words, as a number.
+// copyState is the part of an agent that a result shows beside its words, as a
+// number.
 type copyState uint32
 
 func newCopies() *copies {
@@ -92,8 +93,8 @@ func fingerprintOf(a *hub.Agent) (print fingerprint) {
 	return print
 }
 
-// copyStateOf returns one number for agents that only the facet of portals
-// tells apart.
+// copyStateOf returns one number for agents that differ in the facet of portals
+// only.
 func copyStateOf(a *hub.Agent) copyState {
 	live := []hub.Live{hub.Alive, hub.NeedsAuth, hub.WrongProtocol, hub.Unreachable}
 	proofs := []string{hub.Hosted, hub.Proved, hub.Claimed}
@@ -181,7 +182,8 @@ func (c *copies) hides(a *hub.Agent) bool {
 		return false
 	}
 	g := c.groups[next.print]
-	return g != nil && (g.hasOwn() || slices.ContainsFunc(g.members, func(m member) bool { return m.state == next.state }))
+	sameState := func(m member) bool { return m.state == next.state }
+	return g != nil && (g.hasOwn() || slices.ContainsFunc(g.members, sameState))
 }
 
 // hidesCopies reports whether a query shows equal agents once.

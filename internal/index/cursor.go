@@ -7,7 +7,6 @@ import (
 	"hash/fnv"
 	"math"
 	"slices"
-	"time"
 
 	"agentsite/internal/fault"
 	"agentsite/internal/hub"
@@ -22,7 +21,7 @@ const maxCursorBytes = 16 << 10
 // of the key.
 const cursorHead = 1 + 8 + 8 + 2
 
-// Versions of cursors; one of behindVersion tells of portals behind the key.
+// Versions of cursors. One of behindVersion lists portals behind the key.
 const (
 	cursorVersion = 2
 	behindVersion = 3
@@ -77,12 +76,9 @@ func encodeCursor(q hub.Query, at place) string {
 	return base64.RawURLEncoding.EncodeToString(b)
 }
 
-// decodeCursor returns the place of q.Cursor, nil for the start. A cursor
+// decodeCursor returns the place of q.Cursor. A cursor
 // that this index did not make for this query is an Invalid fault.
 func decodeCursor(q hub.Query) (*place, error) {
-	if q.Cursor == "" {
-		return nil, nil
-	}
 	if len(q.Cursor) > maxCursorBytes {
 		return nil, badField("cursor", "is too long")
 	}
@@ -110,13 +106,14 @@ func decodeCursor(q hub.Query) (*place, error) {
 	}
 	if len(at.plan) == 0 {
 		at.plan = nil
-	} else if score := math.Float64frombits(uint64(at.rank)); !bm25.CheckPlan(at.plan) || orderOf(q) == byScore && (math.IsNaN(score) || math.IsInf(score, 0)) {
+	} else if score := scoreOf(at.rank); !bm25.CheckPlan(at.plan) ||
+		orderOf(q) == byScore && (math.IsNaN(score) || math.IsInf(score, 0)) {
 		return nil, unknown
 	}
 	return at, nil
 }
 
-// decodeBehind reads the portals of a cursor, and returns what is behind them.
+// decodeBehind reads the portals of a cursor and returns the rest behind them.
 func decodeBehind(b []byte) (list []behind, rest []byte, ok bool) {
 	if len(b) == 0 || b[0] == 0 || b[0] > maxBehind {
 		return nil, nil, false
@@ -157,8 +154,8 @@ func badField(field, what string) error {
 	return fault.Field(field, what)
 }
 
-// queryHash tells queries apart by all that decides which agents match and in
-// what order, not by how they are paged. Cursors live longer than the process,
+// queryHash is different for queries that find other agents or in another
+// order, and does not depend on pages. Cursors live longer than the process,
 // so the hash is one that does not change.
 func queryHash(q hub.Query) uint64 {
 	h := fnv.New64a()
@@ -176,7 +173,7 @@ func queryHash(q hub.Query) uint64 {
 			write(normalizeValue(f, v))
 		}
 	}
-	if after := [2]int64{nanoseconds(q.CreatedAfter), nanoseconds(q.UpdatedAfter)}; after != [2]int64{nanoseconds(time.Time{}), nanoseconds(time.Time{})} {
+	if after := [2]int64{nanoseconds(q.CreatedAfter), nanoseconds(q.UpdatedAfter)}; after != [2]int64{never, never} {
 		write(fmt.Sprint(after)) // left out otherwise: cursors from before there were such filters hold
 	}
 	if q.Copies || q.Same != "" { // likewise

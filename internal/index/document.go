@@ -81,7 +81,8 @@ func cloneAgent(agent *hub.Agent) hub.Agent {
 	a := *agent
 	a.Config = slices.Clone(a.Config)
 	a.Kind, a.Visibility = constant(a.Kind), constant(a.Visibility)
-	a.Status.State, a.Proof.State, a.Liveness.State = constant(a.Status.State), constant(a.Proof.State), constant(a.Liveness.State)
+	a.Status.State, a.Proof.State = constant(a.Status.State), constant(a.Proof.State)
+	a.Liveness.State = constant(a.Liveness.State)
 	a.Skills = slices.Clone(a.Skills)
 	size, count := 0, 0
 	eachList(&a, func(list *[]string) { count += len(*list) })
@@ -115,8 +116,8 @@ func cloneAgent(agent *hub.Agent) hub.Agent {
 var constants = func() map[string]string {
 	list := []string{
 		string(hub.Builtin), string(hub.A2A), string(hub.MCP), string(hub.OpenAI), string(hub.Prompt), string(hub.Link),
-		string(hub.Public), hub.Active, hub.Deprecated, string(hub.Alive), string(hub.NeedsAuth), string(hub.WrongProtocol),
-		string(hub.Unreachable), string(hub.Unknown), hub.Hosted, hub.Proved, hub.Unproven, hub.Claimed,
+		string(hub.Public), hub.Active, hub.Deprecated,
+		string(hub.Alive), string(hub.NeedsAuth), string(hub.WrongProtocol), string(hub.Unreachable), string(hub.Unknown), hub.Hosted, hub.Proved, hub.Unproven, hub.Claimed,
 	}
 	m := make(map[string]string, len(list))
 	for _, text := range list {

@@ -157,9 +157,12 @@ type value struct {
 
 func newFacet() *facet {
 	f := &facet{above: make([]uint32, 1)}
-	f.byText.Text = func(number uint32) string { return f.values[number].text }
+	f.byText.Texts = f
 	return f
 }
+
+// Text implements bm25.Texts.
+func (f *facet) Text(number uint32) string { return f.values[number].text }
 
 // find returns the documents of a value, nil if there are none.
 func (f *facet) find(text string) *docSet {

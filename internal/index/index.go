@@ -54,9 +54,15 @@ func New() *Index {
 	for f := range x.facets {
 		x.facets[f] = newFacet()
 	}
-	x.byID.Text = func(doc uint32) string { return idOf(x.words.Key(int(doc))) }
+	x.byID.Texts = documentIDs{x.words}
 	return x
 }
+
+// documentIDs are the ids of the agents in the keys of documents.
+type documentIDs struct{ words *bm25.Index }
+
+// Text implements bm25.Texts.
+func (d documentIDs) Text(doc uint32) string { return idOf(d.words.Key(int(doc))) }
 
 // Len implements hub.Index.
 func (x *Index) Len() int {

@@ -142,7 +142,9 @@ func (x *Index) byTime(o order, hits []ranked, match bm25.Bits, limit int, at *p
 		if len(best) == want {
 			best = best[:want-1]
 		}
-		i, _ := slices.BinarySearchFunc(best, r, func(a, b ranked) int { return cmp.Or(cmp.Compare(b.rank, a.rank), -1) })
+		i, _ := slices.BinarySearchFunc(best, r, func(a, b ranked) int {
+			return cmp.Or(cmp.Compare(b.rank, a.rank), -1)
+		})
 		best = slices.Insert(best, i, r)
 	}
 	s.best = best

@@ -35,9 +35,12 @@ func (x *Index) Search(q hub.Query) (hub.Page, error) {
 	if q.Sort != "" && !slices.Contains(hub.Sorts, q.Sort) {
 		return hub.Page{}, badField("sort", "is none of relevance, name, newest, updated")
 	}
-	at, err := decodeCursor(q)
-	if err != nil {
-		return hub.Page{}, err
+	var at *place // nil for the start
+	if q.Cursor != "" {
+		var err error
+		if at, err = decodeCursor(q); err != nil {
+			return hub.Page{}, err
+		}
 	}
 	if q.Limit == 0 {
 		q.Limit = defaultLimit
@@ -83,7 +86,8 @@ func (x *Index) Search(q hub.Query) (hub.Page, error) {
 		} else if hits = m.Top(q.Limit+1, at.after()); len(hits) > q.Limit {
 			hits = hits[:q.Limit]
 			last := hits[q.Limit-1]
-			page.NextCursor = encodeCursor(q, place{rank: scoreRank(last.Score), key: x.words.Key(last.ID), plan: m.Plan()})
+			next := place{rank: scoreRank(last.Score), key: x.words.Key(last.ID), plan: m.Plan()}
+			page.NextCursor = encodeCursor(q, next)
 		}
 		page.Results = make([]hub.Result, len(hits))
 		for i, h := range hits {
@@ -140,7 +144,7 @@ func sink(list []hub.Result) {
 	copy(list[kept:], sunk)
 }
 
-// why says what the words of a match were found as in one document, and its
+// why returns how the words of a match were found in one document, and its
 // score.
 func why(m *bm25.Match, id int) ([]hub.Match, float64) {
 	found, score := m.Explain(id)
@@ -208,7 +212,7 @@ func (x *Index) narrow(match bm25.Bits, q *hub.Query, plan []byte, s *scratch, f
 		out = *kept
 	} else {
 		if whole != nil && !q.CountMatches {
-			// Whoever asks for a portal gets all that it has.
+			// A search in one portal shows all of its agents.
 			for f := range asked {
 				if !free[f] {
 					whole.And(s.filters[f])
@@ -226,7 +230,7 @@ func (x *Index) narrow(match bm25.Bits, q *hub.Query, plan []byte, s *scratch, f
 	return total
 }
 
-// since takes out of the matches what is not younger than q asks for; the
+// since takes documents that are older than q asks for out of the matches; the
 // caller must hold mu.
 func (x *Index) since(match bm25.Bits, q *hub.Query) {
 	if q.CreatedAfter.IsZero() && q.UpdatedAfter.IsZero() {

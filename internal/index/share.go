@@ -8,17 +8,17 @@ import (
 	"agentsite/internal/index/bm25"
 )
 
-// A page that is ranked by words gives each other portal at most a fifth of its
-// places, so that nobody takes it over by stuffing words into many agents. What
-// is beyond that comes on later pages, each hit once and those of one portal in
-// order; or on this one, when nothing else matches. Whoever asks for portals by
-// name gets them unbounded.
+// On a page that is ranked by words each other portal gets at most a fifth of
+// the places, so that no portal fills it by stuffing words into many agents.
+// Further hits of the portal are held back: they come on later pages, each once
+// and in order, or on this one when nothing else matches. A search in given
+// portals is not limited.
 
 // shareOf is how many places of a page one other portal gets.
 func shareOf(limit int) int { return max(limit/5, 1) }
 
-// maxBehind bounds how many portals one search holds back, because the cursor
-// tells of each. Further ones are not held back.
+// maxBehind is how many portals one search holds back at most, because the
+// cursor lists them. Further ones are not held back.
 const maxBehind = 8
 
 // excludeFrom is from how many pages of hits on it pays to look for hits without
@@ -202,7 +202,7 @@ func (f *fair) fillRest() bool {
 		}
 		f.ask(&f.rest, func(bits bm25.Bits) bm25.Bits {
 			if len(f.held) == 0 || f.asked < excludeFrom*f.limit {
-				return bits // what is held back is skipped one by one
+				return bits // hits that are held back are skipped one by one
 			}
 			f.s.less = append(f.s.less[:0], bits...)
 			for _, s := range f.held {

@@ -22,9 +22,6 @@ func (x *Index) Append(s *Segment, first int) {
 	x.fresh = x.fresh[:0]
 	same := true // terms are paired as they were when Look looked
 	for i, t := range s.terms {
-		if i%ahead == 0 {
-			s.touch(s.terms[i:min(i+ahead, len(s.terms))])
-		}
 		p := x.words.postings(t)
 		p.extend(uint32(first), s.runs[s.starts[i]:s.starts[i+1]], len(x.docs))
 		m := p.many
@@ -41,32 +38,6 @@ func (x *Index) Append(s *Segment, first int) {
 	s.pairs(uint32(first))
 	x.side = x.side[:0]
 	x.pairs.add(x, 0) // the terms in fresh
-}
-
-// ahead is how many lists of postings are fetched from memory together: their
-// parts lie far from each other, and the processor waits for many at once as
-// long as for one.
-const ahead = 32
-
-// touch fetches the ends of the lists of some terms.
-func (s *Segment) touch(terms []uint32) {
-	var many [ahead]*blocks
-	var last [ahead]*block
-	n := 0
-	for _, t := range terms {
-		if m := s.x.words.list[t].many; m != nil {
-			many[n] = m
-			n++
-		}
-	}
-	for i, m := range many[:n] {
-		last[i] = &m.list[len(m.list)-1]
-	}
-	sum := 0
-	for _, b := range last[:n] {
-		sum += len(b.list)
-	}
-	s.fetched = sum // so that it is done
 }
 
 // Look notes which terms are paired.
@@ -212,7 +183,7 @@ func roomWith[T any](list []T, n, share int) []T {
 // moved once.
 func (s *sorted) merge(ids []uint32) {
 	for len(ids) > 0 {
-		c, _ := s.find(s.key(ids[0]), ids[0])
+		c, _ := s.find(s.texts.Text(ids[0]), ids[0])
 		if c == len(s.chunks) { // behind everything
 			if c > 0 {
 				c--
@@ -224,7 +195,7 @@ func (s *sorted) merge(ids []uint32) {
 		}
 		n := 1
 		for k := &s.chunks[c]; n < len(ids); n++ {
-			key, end := s.key(ids[n]), len(k.ids)-1
+			key, end := s.texts.Text(ids[n]), len(k.ids)-1
 			if s.compare(k.heads[end], k.ids[end], head(key), key, ids[n]) < 0 {
 				break
 			}
@@ -240,7 +211,7 @@ func (s *sorted) insertRun(c int, ids []uint32) {
 	old, n := len(k.ids), len(k.ids)+len(ids)
 	k.heads, k.ids = Room(k.heads, len(ids))[:n], Room(k.ids, len(ids))[:n]
 	for i := len(ids) - 1; i >= 0; i-- {
-		key := s.key(ids[i])
+		key := s.texts.Text(ids[i])
 		h := head(key)
 		from, to := 0, old
 		for from < to {

@@ -57,9 +57,15 @@ func New(fields ...Field) *Index {
 			}
 		}
 	}
-	x.order.key = func(id uint32) string { return x.docs[id].key() }
+	x.order.texts = keys{x}
 	return x
 }
+
+// keys are the keys of the documents of an index.
+type keys struct{ *Index }
+
+// Text implements Texts.
+func (k keys) Text(id uint32) string { return k.docs[id].key() }
 
 // Len returns the number of documents.
 func (x *Index) Len() int { return x.n }

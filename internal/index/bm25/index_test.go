@@ -175,7 +175,7 @@ func TestSuggest_OffersTheClosestWords(t *testing.T) {
 func TestSorted_StaysInOrder(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	keys := make([]string, 5000)
-	s := sorted{key: func(id uint32) string { return keys[id] }}
+	s := sorted{texts: textsFunc(func(id uint32) string { return keys[id] })}
 	in := map[uint32]bool{}
 	for range 30000 {
 		id := uint32(r.IntN(len(keys)))
@@ -235,3 +235,8 @@ func TestWords_KnowWhereAPrefixEnds(t *testing.T) {
 		}
 	}
 }
+
+// textsFunc implements Texts.
+type textsFunc func(id uint32) string
+
+func (f textsFunc) Text(id uint32) string { return f(id) }

@@ -82,9 +82,6 @@ func (l *Lexicon) Texts(dst []string) []string {
 	return dst
 }
 
-// Hash returns the hash of a text, by its number.
-func (l *Lexicon) Hash(n uint32) uint64 { return l.hashes[n] }
-
 // dense gives keys small numbers, in the order in which they first come.
 type dense struct {
 	keys  []uint64

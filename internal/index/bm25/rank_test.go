@@ -159,7 +159,7 @@ func FuzzCheckPlan(f *testing.F) {
 func TestTable_IsLikeAMap(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var texts []string
-		table := Table{Text: func(id uint32) string { return texts[id] }}
+		table := Table{Texts: textsFunc(func(id uint32) string { return texts[id] })}
 		plain := make(map[string]uint32)
 		for range rapid.IntRange(0, 300).Draw(t, "steps") {
 			text := fmt.Sprint(rapid.IntRange(0, 60).Draw(t, "text"))

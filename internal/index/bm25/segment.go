@@ -54,7 +54,6 @@ type Segment struct {
 	pairStarts []uint32
 	found      []uint64 // a pair and a document
 	pairDocs   []posting
-	fetched    int
 }
 
 type freshWord struct {

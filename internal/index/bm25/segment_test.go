@@ -210,7 +210,7 @@ func TestSorted_MergeAgreesWithInsert(t *testing.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
 		var keys []string
 		key := func(id uint32) string { return keys[id] }
-		x, y := sorted{key: key}, sorted{key: key}
+		x, y := sorted{texts: textsFunc(key)}, sorted{texts: textsFunc(key)}
 		for range rapid.IntRange(1, 5).Draw(t, "runs") {
 			var run []uint32
 			for range rapid.IntRange(1, 2000).Draw(t, "ids") {
@@ -266,7 +266,7 @@ func TestLexicon_NumbersInOrder(t *testing.T) {
 			t.Fatalf("%d texts, %d numbers", len(texts), len(numbers))
 		}
 		for n, w := range texts {
-			if numbers[w] != uint32(n) || l.Hash(uint32(n)) != HashOf(w) {
+			if numbers[w] != uint32(n) || l.hashes[uint32(n)] != HashOf(w) {
 				t.Fatalf("%d is %q", n, w)
 			}
 		}

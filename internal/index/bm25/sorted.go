@@ -18,7 +18,7 @@ const chunkSize = 512
 type sorted struct {
 	chunks []chunk
 	lasts  []uint64 // beginning of the last key of each chunk
-	key    func(id uint32) string
+	texts  Texts    // the keys
 }
 
 type chunk struct {
@@ -38,7 +38,7 @@ func (s *sorted) compare(h uint64, id uint32, head uint64, key string, at uint32
 	if h != head {
 		return cmp.Compare(h, head)
 	}
-	return cmp.Or(strings.Compare(s.key(id), key), cmp.Compare(id, at))
+	return cmp.Or(strings.Compare(s.texts.Text(id), key), cmp.Compare(id, at))
 }
 
 // find returns the chunk number and the place in it where the key with that
@@ -60,7 +60,7 @@ func (s *sorted) find(key string, id uint32) (int, int) {
 }
 
 func (s *sorted) insert(id uint32) {
-	key := s.key(id)
+	key := s.texts.Text(id)
 	c, i := s.find(key, id)
 	if c == len(s.chunks) { // behind everything
 		if c == 0 || len(s.chunks[c-1].ids) >= chunkSize {
@@ -97,7 +97,7 @@ func (s *sorted) setLast(c int) {
 
 // remove takes out id, whose key must still be the one it was inserted with.
 func (s *sorted) remove(id uint32) {
-	c, i := s.find(s.key(id), id)
+	c, i := s.find(s.texts.Text(id), id)
 	k := &s.chunks[c]
 	k.heads, k.ids = slices.Delete(k.heads, i, i+1), slices.Delete(k.ids, i, i+1)
 	if len(k.ids) == 0 {
@@ -109,7 +109,7 @@ func (s *sorted) remove(id uint32) {
 
 // less orders two ids by key, equal keys by id.
 func (s *sorted) less(a, b uint32) bool {
-	return cmp.Or(strings.Compare(s.key(a), s.key(b)), cmp.Compare(a, b)) < 0
+	return cmp.Or(strings.Compare(s.texts.Text(a), s.texts.Text(b)), cmp.Compare(a, b)) < 0
 }
 
 // from calls yield with the ids whose keys are at least key, in order.

@@ -52,7 +52,8 @@ func (x *Index) Suggest(text string, n int) []string {
 		}
 	}
 	for i := range q.clauses {
-		if rest := slices.Delete(slices.Clone(q.clauses), i, i+1); slices.ContainsFunc(rest, func(c clause) bool { return !c.exclude }) {
+		rest := slices.Delete(slices.Clone(q.clauses), i, i+1)
+		if slices.ContainsFunc(rest, func(c clause) bool { return !c.exclude }) {
 			offer(rest)
 		}
 	}

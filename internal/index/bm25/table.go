@@ -2,12 +2,16 @@ package bm25
 
 import "hash/maphash"
 
+// Texts returns the texts of numbers.
+type Texts interface {
+	Text(id uint32) string
+}
+
 // Table finds numbers by their texts. The texts stay with the owner: a table
 // takes eight bytes an entry where a map of strings takes forty, and an index
-// has several entries for every document. The zero value needs Text.
+// has several entries for every document. The zero value needs Texts.
 type Table struct {
-	// Text returns the text of an id that is in the table.
-	Text  func(id uint32) string
+	Texts Texts
 	slots []uint32 // id+1, 0 where free
 	tags  []uint8  // of each slot some bits of the hash, so that few texts are read in vain
 	n     int
@@ -43,7 +47,7 @@ func (t *Table) FindHash(text string, h uint64) (uint32, bool) {
 		if s == 0 {
 			return 0, false
 		}
-		if t.tags[i] == tag && t.Text(s-1) == text {
+		if t.tags[i] == tag && t.Texts.Text(s-1) == text {
 			return s - 1, true
 		}
 		if i++; i == len(t.slots) {
@@ -53,7 +57,7 @@ func (t *Table) FindHash(text string, h uint64) (uint32, bool) {
 }
 
 // Insert adds an id whose text is not in the table.
-func (t *Table) Insert(id uint32) { t.InsertHash(id, HashOf(t.Text(id))) }
+func (t *Table) Insert(id uint32) { t.InsertHash(id, HashOf(t.Texts.Text(id))) }
 
 // InsertHash is Insert for a text of which the hash is known.
 func (t *Table) InsertHash(id uint32, h uint64) {
@@ -63,7 +67,7 @@ func (t *Table) InsertHash(id uint32, h uint64) {
 		t.slots, t.tags = make([]uint32, n), make([]uint8, n)
 		for _, s := range old {
 			if s != 0 {
-				t.put(s, HashOf(t.Text(s-1)))
+				t.put(s, HashOf(t.Texts.Text(s-1)))
 			}
 		}
 	}
@@ -82,7 +86,7 @@ func (t *Table) put(s uint32, h uint64) {
 
 // Delete takes out an id, which must be in with the text it still has.
 func (t *Table) Delete(id uint32) {
-	i, _ := t.slot(HashOf(t.Text(id)))
+	i, _ := t.slot(HashOf(t.Texts.Text(id)))
 	for t.slots[i] != id+1 {
 		if i++; i == len(t.slots) {
 			i = 0
@@ -99,7 +103,7 @@ func (t *Table) Delete(id uint32) {
 			if t.slots[j] == 0 {
 				return
 			}
-			home, _ := t.slot(HashOf(t.Text(t.slots[j] - 1)))
+			home, _ := t.slot(HashOf(t.Texts.Text(t.slots[j] - 1)))
 			// The entry at j may move to i unless its home lies between.
 			if i <= j && (home <= i || home > j) || i > j && home <= i && home > j {
 				break

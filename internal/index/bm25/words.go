@@ -29,10 +29,12 @@ type word struct {
 
 func newWords() *words {
 	w := &words{list: make([]word, 1), termID: make([]uint32, 1)}
-	text := func(id uint32) string { return w.list[id].text }
-	w.order.key, w.byText.Text = text, text
+	w.order.texts, w.byText.Texts = w, w
 	return w
 }
+
+// Text implements Texts.
+func (w *words) Text(id uint32) string { return w.list[id].text }
 
 // lookup returns the id of a word that some document has, or 0.
 func (w *words) lookup(text string) uint32 { return w.lookupHash(text, HashOf(text)) }
