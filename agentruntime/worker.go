@@ -387,7 +387,7 @@ func cutToBudget(b task.Budget, r task.Result) task.Result {
 			if p.Text != "" {
 				r.Parts = append(r.Parts, task.TextPart(strings.ToValidUTF8(p.Text[:int64(len(p.Text))+left], "")))
 			}
-			r.State, r.Reason = task.Failed, "The answer is longer than who asked for it allows, and was cut."
+			r.State, r.Reason = task.Failed, "The answer is longer than its caller allows, and was cut."
 			break
 		}
 	}

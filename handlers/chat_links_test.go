@@ -39,7 +39,7 @@ func TestJoin_SaysWhatItIsAndLetsInOnce(t *testing.T) {
 	s.guest().post(join).is(http.StatusUnauthorized)
 
 	p := bob.get(join).is(http.StatusOK)
-	for _, want := range []string{"Plans", "ann invites you", "everything that was said in it before", "echo.example"} {
+	for _, want := range []string{"Plans", "ann invites you", "all earlier messages", "echo.example"} {
 		if !p.says(want) {
 			t.Errorf("does not say %q", want)
 		}

@@ -218,7 +218,7 @@ func TestUnsay_LeavesATrace(t *testing.T) {
 	ann.post(path + "/m/2/unsay").leads(path + "?at=2#m2")
 	p := bob.get(path)
 	m := p.message(2)
-	if !m.says("Taken away by ann") || p.says("Secret") || m.has("details", "class", "actions") {
+	if !m.says("Deleted by ann") || p.says("Secret") || m.has("details", "class", "actions") {
 		t.Errorf("reads %q", words(m.doc))
 	}
 	if p := bob.get(path + "/m/2").is(http.StatusOK); p.says("Secret") {
@@ -248,7 +248,7 @@ func TestAgain_FoldsTheEarlierAnswer(t *testing.T) {
 	if m := p.message(2); !m.has("details", "class", "superseded") || attribute(m.doc, "data-newer") != "3" {
 		t.Errorf("the earlier answer is not folded: %v", m.doc.Attr)
 	}
-	if m := p.message(3); attribute(m.doc, "data-target") != "2" || !m.says("given again") || !m.says("Second try") {
+	if m := p.message(3); attribute(m.doc, "data-target") != "2" || !m.says("regenerated") || !m.says("Second try") {
 		t.Errorf("the new one reads %q", words(m.doc))
 	}
 	p = ann.post(path + "/m/3/branch").is(http.StatusSeeOther)
@@ -320,7 +320,7 @@ func TestSettings_OwnersDecideOthersRead(t *testing.T) {
 	}
 	p = ann.post(path+"/settings", "form", "room", "hops", "many").is(http.StatusBadRequest)
 	p.field("hops", "many", "whole number")
-	if p := bob.get(path + "/settings").is(http.StatusOK); p.has("input", "name", "speaks") || !p.says("what is said from then on") {
+	if p := bob.get(path + "/settings").is(http.StatusOK); p.has("input", "name", "speaks") || !p.says("new messages only") {
 		t.Error("a member may change it, or is not told")
 	}
 	bob.post(path+"/settings", "form", "room", "past", "all").is(http.StatusForbidden)

@@ -8,7 +8,7 @@ package templates
 import "github.com/a-h/templ"
 import templruntime "github.com/a-h/templ/runtime"
 
-// AboutView says whose portal this is.
+// AboutView describes the portal and its operator.
 type AboutView struct {
 	About   SafeHTML // the operator's own words, may be empty
 	Contact SafeHTML // how to reach the operator, may be empty
@@ -73,7 +73,7 @@ func About(p Page, v AboutView) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 3, "<p>This is a <strong>portal</strong>: a place where AI agents live, are found and talked to. It runs the free program AgentSite, as anybody can: no portal is the centre.</p></div><section class=\"block\" aria-labelledby=\"contact-title\"><h2 id=\"contact-title\">Who runs it</h2>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 3, "<p>This is a <strong>portal</strong>: a place where AI agents live, are found and talked to. It runs the free program AgentSite,which is free for all to run: no portal is the centre.</p></div><section class=\"block\" aria-labelledby=\"contact-title\"><h2 id=\"contact-title\">Operator</h2>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -123,7 +123,7 @@ func About(p Page, v AboutView) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 11, "<p class=\"hint\">The key decides who this is; the name is for people.</p></dd></div>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 11, "<p class=\"hint\">The key is the portal’s identity; the name is for people.</p></dd></div>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

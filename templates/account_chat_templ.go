@@ -8,14 +8,14 @@ package templates
 import "github.com/a-h/templ"
 import templruntime "github.com/a-h/templ/runtime"
 
-// PrefsView is when somebody wants to be told of messages.
+// PrefsView holds the reader's settings for notifications.
 type PrefsView struct {
 	Notify             string // "", mentions or nothing
 	QuietFrom, QuietTo string // HH:MM
 	Zone               string
 }
 
-// accountChat is what an account has to do with conversations.
+// accountChat shows an account's settings for conversations.
 func accountChat(v PrefsView, errs FieldErrors) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -37,11 +37,11 @@ func accountChat(v PrefsView, errs FieldErrors) templ.Component {
 			templ_7745c5c3_Var1 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<section class=\"block\" id=\"told\" aria-labelledby=\"told-title\"><h2 id=\"told-title\">When to be told</h2><p class=\"quiet\">Of messages, while a page of this portal is open in your browser. Each conversation can be set apart.</p>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<section class=\"block\" id=\"told\" aria-labelledby=\"told-title\"><h2 id=\"told-title\">Notifications</h2><p class=\"quiet\">Of messages, while a page of this portal is open in your browser. Each conversation can be set apart.</p>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = errorSummary(summary(errs, "notify", "Tell me of", "quiet_from", "Quiet from", "quiet_to", "until", "zone", "Time zone")).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = errorSummary(summary(errs, "notify", "Notify me of", "quiet_from", "Quiet from", "quiet_to", "until", "zone", "Time zone")).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -49,7 +49,7 @@ func accountChat(v PrefsView, errs FieldErrors) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = selectField("notify", "Tell me of", []Option{
+		templ_7745c5c3_Err = selectField("notify", "Notify me of", []Option{
 			{Value: "", Label: "Every message", Selected: v.Notify == ""},
 			{Value: "mentions", Label: "Those that name me", Selected: v.Notify == "mentions"},
 			{Value: "nothing", Label: "Nothing", Selected: v.Notify == "nothing"},
@@ -109,7 +109,7 @@ func accountChat(v PrefsView, errs FieldErrors) templ.Component {
 	})
 }
 
-// zones are some to choose from; every other name works too.
+// zones are the offered time zones; every other name works too.
 var zones = []string{"Europe/Berlin", "Europe/London", "Europe/Paris", "Europe/Kyiv", "Africa/Cairo", "Africa/Lagos", "Asia/Kolkata", "Asia/Shanghai",
 	"Asia/Tokyo", "Australia/Sydney", "America/Sao_Paulo", "America/New_York", "America/Chicago", "America/Los_Angeles", "UTC"}
 

@@ -10,7 +10,7 @@ import templruntime "github.com/a-h/templ/runtime"
 
 import "strconv"
 
-// OfferRow is an agent that somebody wants to give the reader.
+// OfferRow is an agent that its owner offers to the reader.
 type OfferRow struct {
 	Card AgentCard
 	From string
@@ -20,19 +20,19 @@ type OfferRow struct {
 // SearchRow is a saved search.
 type SearchRow struct {
 	ID, Title string
-	New       int  // agents registered since it was looked at
+	New       int  // agents registered since the last visit
 	Most      bool // there may be more
 	FeedHref  string
 }
 
-// DomainRow is a domain that the reader was shown to control.
+// DomainRow is a domain that the reader has verified.
 type DomainRow struct {
 	Domain  string
 	Checked Time
-	Failing bool // it did not show the token when last looked at
+	Failing bool // the last check did not find the token
 }
 
-// accountOffers are what waits for the reader's answer.
+// accountOffers shows the offers that wait for the reader's answer.
 func accountOffers(v AccountView) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -167,7 +167,7 @@ func accountOffers(v AccountView) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 12, "</ul><p class=\"quiet\">Who accepts an agent answers for it: its address, its cost and what it says.</p></section>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 12, "</ul><p class=\"quiet\">By accepting an agent you become responsible for its address, its cost and its answers.</p></section>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -176,7 +176,7 @@ func accountOffers(v AccountView) templ.Component {
 	})
 }
 
-// accountHub is what an account has to do with the directory besides its own
+// accountHub shows the directory settings of an account, without its
 // agents.
 func accountHub(v AccountView) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
@@ -303,14 +303,14 @@ func accountHub(v AccountView) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 25, "\"><button class=\"button button-small\">Look<span class=\"visually-hidden\">")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 25, "\"><button class=\"button button-small\">Open<span class=\"visually-hidden\">")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var14 string
-				templ_7745c5c3_Var14, templ_7745c5c3_Err = templ.JoinStringErrs(" at " + s.Title)
+				templ_7745c5c3_Var14, templ_7745c5c3_Err = templ.JoinStringErrs(" " + s.Title)
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `account_hub.templ`, Line: 84, Col: 96}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `account_hub.templ`, Line: 84, Col: 93}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var14))
 				if templ_7745c5c3_Err != nil {
@@ -329,7 +329,7 @@ func accountHub(v AccountView) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 27, "\"><button class=\"button button-small button-quiet\">Forget<span class=\"visually-hidden\">")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 27, "\"><button class=\"button button-small button-quiet\">Delete<span class=\"visually-hidden\">")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -352,7 +352,7 @@ func accountHub(v AccountView) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 30, "<section class=\"block\" id=\"domains\" aria-labelledby=\"domains-title\"><h2 id=\"domains-title\">Your domains</h2><p class=\"quiet\">Prove a domain, and your agents may say that it publishes them.</p>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 30, "<section class=\"block\" id=\"domains\" aria-labelledby=\"domains-title\"><h2 id=\"domains-title\">Your domains</h2><p class=\"quiet\">Verify a domain to show it as publisher of your agents.</p>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -388,12 +388,12 @@ func accountHub(v AccountView) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				if d.Failing {
-					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 35, "the token was not there any more · ")
+					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 35, "the token was missing · ")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
 				}
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 36, "last looked at")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 36, "last checked")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -455,14 +455,14 @@ func accountHub(v AccountView) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 44, "Prove a domain</summary><ol class=\"steps\"><li><p>Put this line, alone on a line, into a file at <code>https://YOUR-DOMAIN")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 44, "Verify a domain</summary><ol class=\"steps\"><li><p>Put this text on a line of its own into a file at <code>https://YOUR-DOMAIN")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var20 string
 		templ_7745c5c3_Var20, templ_7745c5c3_Err = templ.JoinStringErrs(v.ProofPath)
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `account_hub.templ`, Line: 128, Col: 93}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `account_hub.templ`, Line: 128, Col: 96}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var20))
 		if templ_7745c5c3_Err != nil {
@@ -481,7 +481,7 @@ func accountHub(v AccountView) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		templ_7745c5c3_Err = field(input{Name: "domain", Label: "Your domain", Value: v.DomainTyped, Error: v.Errors["domain"], Mono: true, Max: 255, Placeholder: "example.org", Autocomplete: "off",
-			Hint: "The portal fetches the file now and once a day. Five days without it end the proof."}).Render(ctx, templ_7745c5c3_Buffer)
+			Hint: "The portal fetches the file now and once a day. The domain loses its verification after five days without the file."}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

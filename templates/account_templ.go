@@ -8,7 +8,7 @@ package templates
 import "github.com/a-h/templ"
 import templruntime "github.com/a-h/templ/runtime"
 
-// AccountView is what a person can see and change about their own account.
+// AccountView shows the reader's own account and its settings.
 type AccountView struct {
 	Name, Handle  string
 	Operator      bool
@@ -19,15 +19,15 @@ type AccountView struct {
 	NewToken      string // shown once, right after it was made
 	NewTokenLabel string
 	Tokens        []TokenRow
-	TokenLabel    string // what was typed
+	TokenLabel    string // as typed
 	Scopes        []Option
 	Expiries      []Option
 	Agents        []AgentCard
-	Offers        []OfferRow  // agents others want to give
+	Offers        []OfferRow  // agents offered by others
 	Searches      []SearchRow // saved ones
-	Domains       []DomainRow // proved ones
+	Domains       []DomainRow // verified ones
 	DomainTyped   string
-	OwnerToken    string // shows control of a domain when it is at ProofPath there
+	OwnerToken    string // proves control of a domain that serves it at ProofPath
 	ProofPath     string
 	CanMail       bool   // reset links can be sent by mail
 	Email         string // where to
@@ -616,7 +616,7 @@ func Account(p Page, v AccountView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 65, "<button class=\"button button-primary\">Make the token</button></form></details></section><section class=\"block\" aria-labelledby=\"webhooks-title\"><div class=\"section-head\"><h2 id=\"webhooks-title\">Webhooks</h2><a href=\"/account/webhooks\">Manage webhooks</a></div><p class=\"quiet\">Addresses of yours that are told when a task ends, somebody writes to you, or an agent of yours changes.</p></section><section class=\"block\" aria-labelledby=\"password-title\"><h2 id=\"password-title\">Password</h2>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 65, "<button class=\"button button-primary\">Make the token</button></form></details></section><section class=\"block\" aria-labelledby=\"webhooks-title\"><div class=\"section-head\"><h2 id=\"webhooks-title\">Webhooks</h2><a href=\"/account/webhooks\">Manage webhooks</a></div><p class=\"quiet\">Addresses of yours that get a request when a task ends, a message arrives for you, or an agent of yours changes.</p></section><section class=\"block\" aria-labelledby=\"password-title\"><h2 id=\"password-title\">Password</h2>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -676,7 +676,7 @@ func Account(p Page, v AccountView) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = field(input{Name: "email", Label: "Mail address", Value: v.Email, Error: v.Errors["email"], Type: "email", Autocomplete: "email", Hint: "Only for setting a new password when you forgot yours. Nobody sees it. Leave it empty to remove it."}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = field(input{Name: "email", Label: "Mail address", Value: v.Email, Error: v.Errors["email"], Type: "email", Autocomplete: "email", Hint: "Only for setting a new password when you forgot yours. It is shown to no one else. Leave it empty to remove it."}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

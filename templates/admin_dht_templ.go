@@ -8,15 +8,15 @@ package templates
 import "github.com/a-h/templ"
 import templruntime "github.com/a-h/templ/runtime"
 
-// AdminDHT is how this portal stands in the DHT.
+// AdminDHT is this portal's state in the DHT.
 type AdminDHT struct {
-	Lines        []string // none: it takes part in none
+	Lines        []string // none: it does not take part
 	Picture      *Picture // of its table
-	Typed, Error string   // what was looked for, and what is wrong with that
+	Typed, Error string   // the query, and the problem with it
 	Answer       *DHTAnswer
 }
 
-// DHTAnswer is what a lookup brought.
+// DHTAnswer is the result of a lookup.
 type DHTAnswer struct {
 	What    string // portal, host, agent or capability
 	Portals []DHTRow
@@ -101,11 +101,11 @@ func adminDHT(v AdminDHT) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = field(input{ID: "dht-lookup", Name: "lookup", Label: "Look for a portal, an agent or a capability", Value: v.Typed, Error: v.Error, Type: "search", Placeholder: "ferries, echo@portal.example or p1…", Max: 200}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = field(input{ID: "dht-lookup", Name: "lookup", Label: "Look up a portal, an agent or a capability", Value: v.Typed, Error: v.Error, Type: "search", Placeholder: "ferries, echo@portal.example or p1…", Max: 200}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 9, "<button class=\"button\">Look</button></form>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 9, "<button class=\"button\">Look up</button></form>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -146,14 +146,14 @@ func dhtAnswer(a DHTAnswer) templ.Component {
 		}
 		ctx = templ.ClearChildren(ctx)
 		if len(a.Portals) == 0 {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 11, "<p>Nobody signed to have this ")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 11, "<p>No portal has a signed entry for this ")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var4 string
 			templ_7745c5c3_Var4, templ_7745c5c3_Err = templ.JoinStringErrs(a.What)
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `admin_dht.templ`, Line: 52, Col: 40}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `admin_dht.templ`, Line: 52, Col: 51}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var4))
 			if templ_7745c5c3_Err != nil {

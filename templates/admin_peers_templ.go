@@ -14,13 +14,13 @@ type AdminPeers struct {
 	States       []Option
 	Rows         []PeerRow
 	MoreHref     string
-	URL          string      // what was typed
+	URL          string      // as typed
 	Errors       FieldErrors // url
 	Advice       []Advice
 	Mode         string // the policy in a sentence
 	DHT          AdminDHT
 	Trace        AdminTrace
-	Gossip       []string // how it stands there; none where it does not
+	Gossip       []string // the state there; none if it does not take part
 	Decisions    []DecisionRow
 	OlderHref    string
 }
@@ -29,22 +29,22 @@ type AdminPeers struct {
 type PeerRow struct {
 	PortalRow
 	Rule, Note, Faults string
-	Held               string // how many agents of it are here
-	Bars               string // that it does not let this portal in, and why
+	Held               string // number of its agents stored here
+	Bars               string // the reason why it refuses this portal
 }
 
-// Advice is something the operator had better look at.
+// Advice is a matter that the operator should check.
 type Advice struct {
 	Text, Href, Link string
 }
 
-// DecisionRow is a line of the log of decisions.
+// DecisionRow is one entry of the log of decisions.
 type DecisionRow struct {
 	At                                  Time
 	By, What, Subject, SubjectHref, Why string
 }
 
-// AdminPeer is what an operator sees of one portal.
+// AdminPeer is the operator's view of one portal.
 type AdminPeer struct {
 	PeerRow
 	Ref           string // in addresses
@@ -52,29 +52,29 @@ type AdminPeer struct {
 	Known, Proved Time
 	Stand         string
 	Follow        string
-	Lists         []string // what followed lists say of it
+	Lists         []string // its entries on followed lists
 	MaxAgents     string
 	DefaultAgents string
 	Errors        FieldErrors // policy, note, max_agents
 	Proof         *ForkView
-	Refused       bool // for an hour, for what it sent
-	CanSpeak      bool // it answered, so something may be said of it
+	Refused       bool // for an hour, because of its messages
+	CanSpeak      bool // it has answered, so a statement about it may be signed
 	Words         []WordRow
 	Changes       []ChangeRow
-	Public        bool // it has a page for everybody
+	Public        bool // it has a public page
 }
 
-// Distrusted reports whether nobody would vouch for it.
+// Distrusted reports whether the portal is quarantined or blocked.
 func (v AdminPeer) Distrusted() bool { return v.State == "quarantined" || v.State == "denied" }
 
-// ForkView is why a portal is quarantined.
+// ForkView is the proof for which a portal is quarantined.
 type ForkView struct {
 	What, Number, Mark string
 	A, B               SaidView
 	Error              string
 }
 
-// SaidView is one of two statements.
+// SaidView is one of the two statements.
 type SaidView struct {
 	Hash, Says      string
 	Issued, Expires Time
@@ -117,7 +117,7 @@ func adminPeers(v AdminPeers) templ.Component {
 		}
 		ctx = templ.ClearChildren(ctx)
 		if len(v.Advice) > 0 {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<section class=\"block\" aria-labelledby=\"advice-title\"><h2 id=\"advice-title\">To look at</h2><ul class=\"advice\">")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<section class=\"block\" aria-labelledby=\"advice-title\"><h2 id=\"advice-title\">To check</h2><ul class=\"advice\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -193,11 +193,11 @@ func adminPeers(v AdminPeers) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = field(input{ID: "url", Name: "url", Label: "Its address", Value: v.URL, Error: v.Errors["url"], Hint: "It is looked up at once.", Placeholder: "https://portal.example"}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = field(input{ID: "url", Name: "url", Label: "Its address", Value: v.URL, Error: v.Errors["url"], Hint: "The portal is contacted at once.", Placeholder: "https://portal.example"}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 11, "<button class=\"button button-primary\">Look and add</button></form></section><section class=\"block\" aria-labelledby=\"peers-title\"><div class=\"section-head\"><h2 id=\"peers-title\">Portals</h2><a href=\"/network\">As everybody sees them</a></div><p class=\"quiet\">")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 11, "<button class=\"button button-primary\">Check and add</button></form></section><section class=\"block\" aria-labelledby=\"peers-title\"><div class=\"section-head\"><h2 id=\"peers-title\">Portals</h2><a href=\"/network\">Public page</a></div><p class=\"quiet\">")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -281,7 +281,7 @@ func adminPeers(v AdminPeers) templ.Component {
 				}
 			}
 		} else {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 20, "<table class=\"portals\"><thead><tr><th scope=\"col\">Portal</th><th scope=\"col\">State</th><th scope=\"col\">Agents</th><th scope=\"col\">Its news</th><th scope=\"col\">Refused</th><th scope=\"col\">Rule</th></tr></thead> <tbody>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 20, "<table class=\"portals\"><thead><tr><th scope=\"col\">Portal</th><th scope=\"col\">State</th><th scope=\"col\">Agents</th><th scope=\"col\">Last update</th><th scope=\"col\">Refused</th><th scope=\"col\">Rule</th></tr></thead> <tbody>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -772,7 +772,7 @@ func adminPeer(v AdminPeer) templ.Component {
 			}
 		}
 		if v.Bars != "" {
-			templ_7745c5c3_Err = notice("warn", v.Bars+" This portal's agents are not found there. Ask its operator.").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = notice("warn", v.Bars+" This portal's agents cannot be found there. Ask its operator.").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -787,7 +787,7 @@ func adminPeer(v AdminPeer) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = fact("Agents held here", v.Held).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = fact("Agents stored here", v.Held).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -799,7 +799,7 @@ func adminPeer(v AdminPeer) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = factTime("Domain proved", v.Proved).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = factTime("Domain verified", v.Proved).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -807,7 +807,7 @@ func adminPeer(v AdminPeer) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = fact("Refused of what it sent", firstOf(v.Faults, "nothing")).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = fact("Refused messages", firstOf(v.Faults, "none")).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -844,7 +844,7 @@ func adminPeer(v AdminPeer) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		} else if v.Refused {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 75, "<section class=\"block\" aria-labelledby=\"refused-title\"><h2 id=\"refused-title\">It is refused for an hour</h2><p>What it sent was not signed by who it says. That ends by itself; end it now if you know why it happened.</p><form method=\"post\" action=\"")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 75, "<section class=\"block\" aria-labelledby=\"refused-title\"><h2 id=\"refused-title\">It is refused for an hour</h2><p>Its messages carried signatures of another key. The refusal ends on its own; end it now if you know the reason.</p><form method=\"post\" action=\"")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -865,12 +865,12 @@ func adminPeer(v AdminPeer) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 77, "<button class=\"button\">Let it in again</button></form></section>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 77, "<button class=\"button\">Allow it again</button></form></section>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 78, "<section class=\"block\" aria-labelledby=\"rule-title\"><h2 id=\"rule-title\">What holds for it</h2><form class=\"stack\" method=\"post\" action=\"")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 78, "<section class=\"block\" aria-labelledby=\"rule-title\"><h2 id=\"rule-title\">Rule for this portal</h2><form class=\"stack\" method=\"post\" action=\"")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -895,19 +895,19 @@ func adminPeer(v AdminPeer) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = choice("policy", "", "By the policy", "What holds for all portals holds for it.", v.Stand == "").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = choice("policy", "", "Use the policy", "The policy for all portals applies.", v.Stand == "").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = choice("policy", "allow", "Allow", "It is let in whatever the policy is.", v.Stand == "allow").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = choice("policy", "allow", "Allow", "It is allowed regardless of the policy.", v.Stand == "allow").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = choice("policy", "pin", "Pin", "The same; what it vouches for counts, and you are told when its address or its keys change.", v.Stand == "pin").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = choice("policy", "pin", "Pin", "Like Allow. In addition its vouchers count, and you are notified when its address or its keys change.", v.Stand == "pin").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = choice("policy", "deny", "Deny", "It is shut out on every way in and out, and what is held of it is dropped at once.", v.Stand == "deny").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = choice("policy", "deny", "Deny", "All traffic in both directions is blocked, and its stored records are deleted at once.", v.Stand == "deny").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -916,19 +916,19 @@ func adminPeer(v AdminPeer) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if v.CanSpeak {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 82, "<fieldset class=\"plain\"><legend>Its list of whom it blocks and warns of</legend><div class=\"choices\">")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 82, "<fieldset class=\"plain\"><legend>Its block list</legend><div class=\"choices\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = choice("follow", "", "Not followed", "What it says of others is shown, and nothing else.", v.Follow == "").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = choice("follow", "", "Not followed", "Its statements about other portals are only shown.", v.Follow == "").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = choice("follow", "warn", "Mark", "Portals it blocks or warns of are marked on these pages.", v.Follow == "warn").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = choice("follow", "warn", "Mark", "Portals that it blocks or warns about are marked on these pages.", v.Follow == "warn").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = choice("follow", "block", "Shut out", "Portals it blocks are shut out while it says so, but those you allow or pin.", v.Follow == "block").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = choice("follow", "block", "Block", "Portals on its list are blocked as long as they are on it, except those that you allow or pin.", v.Follow == "block").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -945,12 +945,12 @@ func adminPeer(v AdminPeer) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 84, "<div class=\"actions\"><button class=\"button button-primary\">Decide</button></div></form></section>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 84, "<div class=\"actions\"><button class=\"button button-primary\">Save</button></div></form></section>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
 		if v.CanSpeak {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 85, "<section class=\"block\" aria-labelledby=\"say-title\"><h2 id=\"say-title\">Say it to others</h2><p class=\"quiet\">Signed in this portal's name and passed on to all. It can be replaced by another word, not taken back; nobody has to follow it.</p><form class=\"stack\" method=\"post\" action=\"")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 85, "<section class=\"block\" aria-labelledby=\"say-title\"><h2 id=\"say-title\">Publish a statement</h2><p class=\"quiet\">Signed in this portal's name and sent to all portals. It can be replaced by another statement, not withdrawn; other portals need not follow it.</p><form class=\"stack\" method=\"post\" action=\"")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -963,19 +963,19 @@ func adminPeer(v AdminPeer) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 86, "\"><fieldset class=\"plain\"><legend>Your word</legend><div class=\"choices\">")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 86, "\"><fieldset class=\"plain\"><legend>Statement</legend><div class=\"choices\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = choice("verdict", "vouch", "Vouch", "You know who runs it, and would let it in.", !v.Distrusted()).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = choice("verdict", "vouch", "Vouch", "You know its operator and recommend to allow it.", !v.Distrusted()).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = choice("verdict", "warn", "Warn", "Others had better look before they let it in.", false).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = choice("verdict", "warn", "Warn", "You recommend to check it before allowing it.", false).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = choice("verdict", "block", "Block", "It should be shut out.", v.Distrusted()).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = choice("verdict", "block", "Block", "You recommend to block it.", v.Distrusted()).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -983,11 +983,11 @@ func adminPeer(v AdminPeer) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = field(input{ID: "attest-reason", Name: "reason", Label: "Why", Optional: true, Max: 400, Hint: "Everybody reads this."}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = field(input{ID: "attest-reason", Name: "reason", Label: "Why", Optional: true, Max: 400, Hint: "This is public."}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 88, "<div class=\"actions\"><button class=\"button\">Sign and tell</button></div></form>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 88, "<div class=\"actions\"><button class=\"button\">Sign and publish</button></div></form>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1097,7 +1097,7 @@ func adminPeer(v AdminPeer) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 102, "<section class=\"block\" aria-labelledby=\"forget-title\"><h2 id=\"forget-title\">Forget it</h2><p class=\"quiet\">Drops all that is known and held of it, your rule included. It comes back when it asks here or others tell of it; deny it to keep it out.</p><details class=\"confirm\"><summary class=\"button button-danger\">Forget this portal</summary><form class=\"confirm-body\" method=\"post\" action=\"")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 102, "<section class=\"block\" aria-labelledby=\"forget-title\"><h2 id=\"forget-title\">Forget it</h2><p class=\"quiet\">Deletes all data about it, including your rule. It reappears when it contacts this portal or others mention it; deny it to keep it out.</p><details class=\"confirm\"><summary class=\"button button-danger\">Forget this portal</summary><form class=\"confirm-body\" method=\"post\" action=\"")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -1199,7 +1199,7 @@ func forkView(v AdminPeer) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 109, "</bdi>. An honest portal signs one statement under a number: it told different things to different people, or it came back from an old copy of its disk. Ask its operator which.</p><div class=\"proofs\">")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 109, "</bdi>. An honest portal signs one statement per number: this one sent different statements to different portals, or it was restored from an old copy of its disk. Ask its operator which.</p><div class=\"proofs\">")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -1224,7 +1224,7 @@ func forkView(v AdminPeer) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 111, "\"><p>You have looked at both. This proof will not count any more; its agents are shown again.</p><input type=\"hidden\" name=\"proof\" value=\"")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 111, "\"><p>Release it after comparing both. This proof will be ignored from then on, and its agents are shown again.</p><input type=\"hidden\" name=\"proof\" value=\"")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -1305,7 +1305,7 @@ func saidView(title string, s SaidView) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if s.Says == "" {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 117, "<p class=\"quiet\">Only its hash was kept.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 117, "<p class=\"quiet\">Only its hash was stored.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1318,7 +1318,7 @@ func saidView(title string, s SaidView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 119, "· holds until")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 119, "· valid until")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1405,31 +1405,31 @@ func adminPolicy(v AdminPolicy) templ.Component {
 			templ_7745c5c3_Var54 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 126, "<p class=\"back\"><a href=\"/admin/peers\">All portals</a></p><section class=\"block\" aria-labelledby=\"policy-title\"><h2 id=\"policy-title\">What holds for all portals</h2><form class=\"stack\" method=\"post\" action=\"/admin/peers/policy\">")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 126, "<p class=\"back\"><a href=\"/admin/peers\">All portals</a></p><section class=\"block\" aria-labelledby=\"policy-title\"><h2 id=\"policy-title\">Policy for all portals</h2><form class=\"stack\" method=\"post\" action=\"/admin/peers/policy\">")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = errorSummary(summary(v.Errors, "mode", "Who is let in", "vouchers", "Vouchers", "service", "Service", "allow_domains", "Allowed domains", "deny_domains", "Denied domains", "deny_keys", "Denied keys", "allow_networks", "Allowed networks", "deny_networks", "Denied networks", "max_agents", "Agents of one portal", "max_megabytes", "Megabytes of one portal", "requests_per_second", "Requests a second", "export", "Told to others", "export_tags", "Only with these tags", "export_except", "Never with these tags", "note", "Why")).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = errorSummary(summary(v.Errors, "mode", "Allowed portals", "vouchers", "Vouchers", "service", "Service", "allow_domains", "Allowed domains", "deny_domains", "Denied domains", "deny_keys", "Denied keys", "allow_networks", "Allowed networks", "deny_networks", "Denied networks", "max_agents", "Agents of one portal", "max_megabytes", "Megabytes of one portal", "requests_per_second", "Requests a second", "export", "Told to others", "export_tags", "Only with these tags", "export_except", "Never with these tags", "note", "Why")).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 127, "<fieldset class=\"plain\" id=\"mode\"><legend>Who is let in</legend><div class=\"choices\">")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 127, "<fieldset class=\"plain\" id=\"mode\"><legend>Allowed portals</legend><div class=\"choices\">")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = choice("mode", "open", "Everybody", "Whoever is not denied.", v.Mode == "open").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = choice("mode", "open", "All", "All portals except denied ones.", v.Mode == "open").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = choice("mode", "vouched", "Whom pinned portals vouch for", "Others wait until enough do, or until you allow them.", v.Mode == "vouched").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = choice("mode", "vouched", "Vouched for by pinned portals", "Others wait for enough vouchers, or until you allow them.", v.Mode == "vouched").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = choice("mode", "allowlist", "Whom you allow", "By a rule, or by a domain below. Others wait.", v.Mode == "allowlist").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = choice("mode", "allowlist", "Allowed by you", "By a rule, or by a domain below. Others wait.", v.Mode == "allowlist").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = choice("mode", "closed", "Nobody", "This portal stays by itself.", v.Mode == "closed").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = choice("mode", "closed", "None", "This portal has no contact with others.", v.Mode == "closed").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -1437,7 +1437,7 @@ func adminPolicy(v AdminPolicy) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = field(input{ID: "vouchers", Name: "vouchers", Label: "Vouchers needed", Value: v.Vouchers, Error: v.Errors["vouchers"], Hint: "Counts where pinned portals have to vouch.", Type: "number"}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = field(input{ID: "vouchers", Name: "vouchers", Label: "Vouchers needed", Value: v.Vouchers, Error: v.Errors["vouchers"], Hint: "Applies to the setting above that needs vouchers.", Type: "number"}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -1449,7 +1449,7 @@ func adminPolicy(v AdminPolicy) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = choice("service", "read-only", "Shows only", "Takes in nothing new and lets nobody work across the border.", v.Service == "read-only").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = choice("service", "read-only", "Shows only", "Stores no new records and allows no calls between portals.", v.Service == "read-only").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -1517,11 +1517,11 @@ func adminPolicy(v AdminPolicy) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = field(input{ID: "requests_per_second", Name: "requests_per_second", Label: "Requests a second", Value: v.PerSecond, Error: v.Errors["requests_per_second"], Hint: "Of one portal, on average. Who has not proved its domain gets a tenth.", Type: "number"}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = field(input{ID: "requests_per_second", Name: "requests_per_second", Label: "Requests a second", Value: v.PerSecond, Error: v.Errors["requests_per_second"], Hint: "Per portal, on average. A portal without a verified domain gets a tenth.", Type: "number"}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 137, "</div><fieldset class=\"plain\" id=\"export\"><legend>Agents of this portal that others are told of</legend><div class=\"choices\">")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 137, "</div><fieldset class=\"plain\" id=\"export\"><legend>Agents of this portal that are published to others</legend><div class=\"choices\">")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -1581,7 +1581,7 @@ func adminPolicy(v AdminPolicy) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 141, "<div class=\"actions\"><button class=\"button button-primary\">Decide</button> <a class=\"button button-quiet\" href=\"/admin/peers\">Leave it</a></div></form></section>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 141, "<div class=\"actions\"><button class=\"button button-primary\">Save</button> <a class=\"button button-quiet\" href=\"/admin/peers\">Cancel</a></div></form></section>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

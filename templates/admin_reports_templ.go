@@ -8,11 +8,11 @@ package templates
 import "github.com/a-h/templ"
 import templruntime "github.com/a-h/templ/runtime"
 
-// AdminReports is what people reported.
+// AdminReports is the list of reports.
 type AdminReports struct {
 	Closed                bool // the closed ones
 	Rows                  []ReportRow
-	Wrong, Outcome, Error string // a report that could not be closed, what was typed, and why not
+	Wrong, Outcome, Error string // a report that could not be closed, the typed text, and the reason
 }
 
 // ReportRow is one report.
@@ -89,7 +89,7 @@ func adminReports(v AdminReports) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			} else {
-				templ_7745c5c3_Err = emptyState("check", "Nothing to look at", "When somebody reports an agent, it stands here.").Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = emptyState("check", "No open reports", "Reports about agents are listed here.").Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -196,7 +196,7 @@ func reportItem(v AdminReports, r ReportRow) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 17, "</bdi> <span class=\"kind kind-off\">gone</span> ")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 17, "</bdi> <span class=\"kind kind-off\">deleted</span> ")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -339,12 +339,12 @@ func reportItem(v AdminReports, r ReportRow) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if v.Wrong == r.ID {
-				templ_7745c5c3_Err = field(input{ID: "outcome-" + r.ID, Name: "outcome", Label: "What was done", Value: v.Outcome, Error: v.Error, Optional: true, Hint: "Whoever reported it reads this."}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = field(input{ID: "outcome-" + r.ID, Name: "outcome", Label: "Action taken", Value: v.Outcome, Error: v.Error, Optional: true, Hint: "The person who reported it reads this."}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 			} else {
-				templ_7745c5c3_Err = field(input{ID: "outcome-" + r.ID, Name: "outcome", Label: "What was done", Optional: true, Max: 300, Hint: "Whoever reported it reads this."}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = field(input{ID: "outcome-" + r.ID, Name: "outcome", Label: "Action taken", Optional: true, Max: 300, Hint: "The person who reported it reads this."}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -425,11 +425,11 @@ func reportItem(v AdminReports, r ReportRow) templ.Component {
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
-					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 41, "\"><p>Nobody can find it or talk to it any more, and its owner cannot put it back.</p><input type=\"hidden\" name=\"back\" value=\"reports\">")
+					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 41, "\"><p>It can no longer be found or called, and its owner cannot restore it.</p><input type=\"hidden\" name=\"back\" value=\"reports\">")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
-					templ_7745c5c3_Err = field(input{ID: "message-" + r.ID, Name: "message", Label: "Why", Optional: true, Max: 300, Hint: "Stands on its page; its owner is told."}).Render(ctx, templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = field(input{ID: "message-" + r.ID, Name: "message", Label: "Why", Optional: true, Max: 300, Hint: "Shown on its page; its owner is notified."}).Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}

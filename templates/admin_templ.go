@@ -21,7 +21,7 @@ type AdminView struct {
 	Policy   *AdminPolicy
 }
 
-// AdminOverview is how the portal is doing.
+// AdminOverview is the state of the portal.
 type AdminOverview struct {
 	Counts   []Fact // people, agents, conversations, messages …
 	Facts    []Fact // version, uptime, data size, address …
@@ -33,7 +33,7 @@ type Fact struct {
 	Label, Value, Href string
 }
 
-// Warning is something the operator should know.
+// Warning is a problem that the operator should know.
 type Warning struct {
 	Time Time
 	Text string
@@ -64,7 +64,7 @@ type AdminInvites struct {
 	NewLink  string // shown once, right after it was made
 	Rows     []InviteRow
 	Expiries []Option
-	Note     string      // what was typed
+	Note     string      // as typed
 	Errors   FieldErrors // note, expires
 }
 
@@ -76,7 +76,7 @@ type InviteRow struct {
 	State            string
 }
 
-// AdminAgents is the list of agents with what the operator may do about them.
+// AdminAgents is the list of agents with the operator's actions.
 type AdminAgents struct {
 	Query    string
 	Rows     []AdminAgentRow
@@ -564,7 +564,7 @@ func adminSearch(action, label, query string) templ.Component {
 	})
 }
 
-// secretOnce shows something that cannot be shown again.
+// secretOnce shows a secret that cannot be shown again.
 func secretOnce(title, secret string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -659,7 +659,7 @@ func adminPeople(v AdminPeople) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if len(v.Rows) == 0 {
-			templ_7745c5c3_Err = emptyState("users", "Nobody by that name", "").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = emptyState("users", "No account has this name", "").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -923,7 +923,7 @@ func adminInvites(v AdminInvites) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = errorSummary(summary(v.Errors, "note", "Who is it for", "expires", "Expires")).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = errorSummary(summary(v.Errors, "note", "Recipient", "expires", "Expires")).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -931,7 +931,7 @@ func adminInvites(v AdminInvites) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = field(input{Name: "note", Label: "Who is it for?", Value: v.Note, Error: v.Errors["note"], Optional: true, Max: 100, Hint: "Only you see this. An invite makes one account."}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = field(input{Name: "note", Label: "Recipient", Value: v.Note, Error: v.Errors["note"], Optional: true, Max: 100, Hint: "Only you see this. An invite makes one account."}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -1295,7 +1295,7 @@ func adminAgents(v AdminAgents) templ.Component {
 						return templ_7745c5c3_Err
 					}
 				} else if !r.Builtin {
-					templ_7745c5c3_Err = confirmSmall("Withdraw", "Nobody can find it or talk to it any more.", "/admin/agents/"+r.Ref+"/withdraw", r.Title).Render(ctx, templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = confirmSmall("Withdraw", "It can no longer be found or called.", "/admin/agents/"+r.Ref+"/withdraw", r.Title).Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}

@@ -8,14 +8,14 @@ package templates
 import "github.com/a-h/templ"
 import templruntime "github.com/a-h/templ/runtime"
 
-// AdminTrace is the way of an own agent to another portal.
+// AdminTrace follows an own agent to another portal.
 type AdminTrace struct {
-	Agent, At string // what was typed
-	Error     string // what is wrong with that
+	Agent, At string // as typed
+	Error     string // the problem with it
 	Steps     []TraceStep
 }
 
-// TraceStep is one thing that was seen on it.
+// TraceStep is one finding of it.
 type TraceStep struct {
 	Level    string // ok, note, fault or skipped
 	Text, Do string

@@ -8,18 +8,18 @@ package templates
 import "github.com/a-h/templ"
 import templruntime "github.com/a-h/templ/runtime"
 
-// NextView is what to do with an agent that was just registered.
+// NextView shows the next steps for an agent that was just registered.
 type NextView struct {
 	Ref      string
-	Link     bool // a program has to dial in
+	Link     bool // its program has to connect
 	Live     string
 	Reason   string   // of the last check
 	Examples []string // to be asked with one click
-	Share    string   // the address to pass on, "" when nobody else may see it
-	Prove    string   // where its address is proved, "" when there is nothing to prove
+	Share    string   // the address to share, "" when it is private
+	Prove    string   // the page to verify its address, "" when not needed
 }
 
-// nextSteps stands on the profile of an agent while it is new.
+// nextSteps is shown on the profile of a new agent.
 func nextSteps(v NextView) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -41,7 +41,7 @@ func nextSteps(v NextView) templ.Component {
 			templ_7745c5c3_Var1 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<section class=\"next\" aria-labelledby=\"next-title\"><h2 id=\"next-title\">It is registered. What next?</h2><ul class=\"next-steps\">")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<section class=\"next\" aria-labelledby=\"next-title\"><h2 id=\"next-title\">It is registered. Next steps</h2><ul class=\"next-steps\">")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -67,7 +67,7 @@ func nextSteps(v NextView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 4, "\"><p>Start your program: it dials in, and the agent is alive while it is connected.</p><button class=\"button button-primary\">Show the command</button></form></li>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 4, "\"><p>Start your program: it connects to the portal, and the agent is alive while it is connected.</p><button class=\"button button-primary\">Show the command</button></form></li>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -120,7 +120,7 @@ func nextSteps(v NextView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 10, "<div><p>Ask it something:</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 10, "<div><p>Try an example:</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -177,7 +177,7 @@ func nextSteps(v NextView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 17, "\">Prove that its address is yours</a>, and others see that you may list it.</span></li>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 17, "\">Verify its address</a> to show others that it is yours.</span></li>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -251,11 +251,11 @@ func Connect(p Page, v ConnectView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = notice("warn", "The token in it is shown this once. It may register and change your agents for a year; revoke it on your account page when you no longer need it.").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = notice("warn", "The token in it is shown only now. It may register and change your agents for a year; revoke it on your account page when you no longer need it.").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 21, "<p class=\"hint\">As it stands it runs <code>cat</code>, which says again whatever it is told: enough to see it work.</p><p class=\"actions\"><a class=\"button button-primary\" href=\"")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 21, "<p class=\"hint\">The example runs <code>cat</code>, which repeats each message: enough to see it work.</p><p class=\"actions\"><a class=\"button button-primary\" href=\"")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -10,7 +10,7 @@ import templruntime "github.com/a-h/templ/runtime"
 
 import "strconv"
 
-// formInstructions is what an agent of instructions shall do; for a model behind an address they are sent first.
+// formInstructions holds the instructions of a prompt agent; a model at an address gets them first.
 func formInstructions(v AgentFormView) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -33,12 +33,12 @@ func formInstructions(v AgentFormView) templ.Component {
 		}
 		ctx = templ.ClearChildren(ctx)
 		if v.has("prompt", "openai") {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<fieldset class=\"part of-prompt of-openai\"><legend>What shall it do?</legend>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<fieldset class=\"part of-prompt of-openai\"><legend>Instructions</legend>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 			templ_7745c5c3_Err = field(input{Name: "instructions", Label: "Instructions", Value: v.Instructions, Error: v.Errors["instructions"], Rows: 4, Lax: true, Max: 20000,
-				Hint: instructionsHint(v), Placeholder: "You read invoices for small shops. Answer with a table of dates, sums and what is overdue. Ask when something cannot be read."}).Render(ctx, templ_7745c5c3_Buffer)
+				Hint: instructionsHint(v), Placeholder: "You read invoices for small shops. Answer with a table of dates, sums and overdue items. Ask when an item cannot be read."}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -102,9 +102,9 @@ func formInstructions(v AgentFormView) templ.Component {
 func instructionsHint(v AgentFormView) string {
 	switch {
 	case v.has("prompt") && v.has("openai"):
-		return "As you would tell a person; at most 20,000 characters. Behind somebody’s address they are optional, at most 8,000."
+		return "Worded as for a person; at most 20,000 characters. For a model at an address they are optional, at most 8,000."
 	case v.has("prompt"):
-		return "As you would tell a person; at most 20,000 characters."
+		return "Worded as for a person; at most 20,000 characters."
 	default:
 		return "Optional: sent first in every conversation. At most 8,000 characters."
 	}
@@ -141,7 +141,7 @@ func formExchanges(v AgentFormView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = field(input{ID: "example_user." + n, Name: "example_user", Label: "Somebody asks", Value: e.User, Rows: 2, Max: 4000, Optional: true}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = field(input{ID: "example_user." + n, Name: "example_user", Label: "Question", Value: e.User, Rows: 2, Max: 4000, Optional: true}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -305,7 +305,7 @@ func formToolAgents(v AgentFormView) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 27, "> <span>It may use tools that change something without asking the person first</span></label></div>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 27, "> <span>It may use tools that change data without asking the person first</span></label></div>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -313,7 +313,7 @@ func formToolAgents(v AgentFormView) templ.Component {
 	})
 }
 
-// formReach is how an agent is reached, or which model an agent of instructions speaks with.
+// formReach holds the address of an agent, or the model of a prompt agent.
 func formReach(v AgentFormView) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -348,7 +348,7 @@ func formReach(v AgentFormView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = choice("brain", "own", "Another model", "Anything that speaks the OpenAI chat API, at an address this portal can reach.", v.OwnModel).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = choice("brain", "own", "Another model", "Any server with the OpenAI chat API, at an address that this portal can reach.", v.OwnModel).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -485,7 +485,7 @@ func formReach(v AgentFormView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = notice("info", "A linked agent needs no address: it dials in from wherever it runs. After saving you get the command that starts it.").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = notice("info", "A linked agent needs no public address: it connects out from the machine it runs on. After saving you get the command that starts it.").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -512,7 +512,7 @@ func modelList(v AgentFormView) templ.Attributes {
 	return templ.Attributes{"list": "models"}
 }
 
-// formTools shows what an MCP server offers, as it was last read.
+// formTools shows the tools of an MCP server, as last read.
 func formTools(v AgentFormView) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -695,15 +695,15 @@ func formLimits(v AgentFormView) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 68, "<span>Who may call it, and how much</span></summary><div class=\"stack\"><p class=\"hint\">Without limits of yours, those of the portal hold. You yourself are never limited.</p><div class=\"choices\" id=\"callers\">")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 68, "<span>Callers and limits</span></summary><div class=\"stack\"><p class=\"hint\">Without limits of yours, those of the portal apply. You yourself are never limited.</p><div class=\"choices\" id=\"callers\">")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = choice("callers", "", "Everybody who finds it", "Visitors without an account too, if it is public.", v.Callers == "").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = choice("callers", "", "All who find it", "Visitors without an account too, if it is public.", v.Callers == "").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = choice("callers", "accounts", "People with an account", "Nobody anonymous.", v.Callers == "accounts").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = choice("callers", "accounts", "People with an account", "No anonymous visitors.", v.Callers == "accounts").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

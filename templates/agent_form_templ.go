@@ -188,7 +188,7 @@ func AgentForm(p Page, v AgentFormView) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if v.edits() && !v.Draft {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 13, "<fieldset><legend>What changed?</legend>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 13, "<fieldset><legend>Changes</legend>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -231,8 +231,8 @@ func AgentForm(p Page, v AgentFormView) templ.Component {
 	})
 }
 
-// formStart are the quick ways in: each fills the form below, or opens the right part of it. Once one of them has, the
-// others would only stand between its reader and what it found.
+// formStart shows the quick starts: each fills the form below, or opens the right part of it. Once one is used, the
+// others are hidden.
 func formStart(v AgentFormView) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -289,7 +289,7 @@ func formStart(v AgentFormView) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 21, " What it says about itself fills the form below.</p><div class=\"joined\"><input id=\"url\" name=\"url\" type=\"url\" inputmode=\"url\" class=\"mono\" value=\"")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 21, " Its own description fills the form below.</p><div class=\"joined\"><input id=\"url\" name=\"url\" type=\"url\" inputmode=\"url\" class=\"mono\" value=\"")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -361,7 +361,7 @@ func formStart(v AgentFormView) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 30, "<span><strong>Write instructions</strong> <span class=\"hint\">A name and what it shall do. The portal’s model does the rest.</span></span></a> ")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 30, "<span><strong>Write instructions</strong> <span class=\"hint\">A name and its instructions. The portal’s model does the rest.</span></span></a> ")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -375,7 +375,7 @@ func formStart(v AgentFormView) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 32, "<span><strong>Connect a program from your laptop</strong> <span class=\"hint\">It dials in; nothing has to be reachable from outside.</span></span></a> ")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 32, "<span><strong>A program on my computer</strong> <span class=\"hint\">It connects out and needs no public address.</span></span></a> ")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -457,7 +457,7 @@ func formKinds(v AgentFormView) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 41, "><legend>What kind is it?</legend><div class=\"kinds\" id=\"kind\">")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 41, "><legend>Kind</legend><div class=\"kinds\" id=\"kind\">")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -602,7 +602,7 @@ func formName(p Page, v AgentFormView) templ.Component {
 			templ_7745c5c3_Var20 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 55, "<fieldset><legend>What is it called?</legend> ")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 55, "<fieldset><legend>Name</legend> ")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -819,9 +819,9 @@ func formIntroduction(v AgentFormView) templ.Component {
 
 func descriptionHint(v AgentFormView) string {
 	if v.has("prompt") {
-		return "The first sentence shows in lists: say what it does and for whom. Markdown works. At most 4,000 characters. Empty, for an agent of instructions: their first sentence."
+		return "The first sentence is shown in lists: describe its work and its users. Markdown works. At most 4,000 characters. Empty, for an agent of instructions: their first sentence."
 	}
-	return "The first sentence shows in lists: say what it does and for whom. Markdown works. At most 4,000 characters."
+	return "The first sentence is shown in lists: describe its work and its users. Markdown works. At most 4,000 characters."
 }
 
 func formVisibility(v AgentFormView) templ.Component {
@@ -845,7 +845,7 @@ func formVisibility(v AgentFormView) templ.Component {
 			templ_7745c5c3_Var30 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 76, "<fieldset><legend>Who may find it?</legend><div class=\"choices\" id=\"visibility\">")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 76, "<fieldset><legend>Visibility</legend><div class=\"choices\" id=\"visibility\">")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -898,7 +898,7 @@ func formSkills(v AgentFormView) templ.Component {
 			templ_7745c5c3_Var31 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 79, "<fieldset class=\"skill-rows\" data-skills><legend>What can it do? <span class=\"optional\">optional</span></legend><p class=\"hint\">Each skill makes it easier to find, and its examples become buttons people can click. Empty rows are ignored; at most 32 count.</p>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 79, "<fieldset class=\"skill-rows\" data-skills><legend>Skills <span class=\"optional\">optional</span></legend><p class=\"hint\">Each skill makes it easier to find, and its examples become buttons people can click. Empty rows are ignored; at most 32 count.</p>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -1133,7 +1133,7 @@ func skillRow(i int, row SkillRow, errs FieldErrors, open bool) templ.Component 
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = field(input{ID: "skill_description." + n, Name: "skill_description", Label: "Description", Value: row.Description, Error: errs["skill_description."+n], Optional: true, Rows: 2, Max: 1000, Placeholder: "Takes PDF or photo, gives a table with dates, sums and what is overdue"}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = field(input{ID: "skill_description." + n, Name: "skill_description", Label: "Description", Value: row.Description, Error: errs["skill_description."+n], Optional: true, Rows: 2, Max: 1000, Placeholder: "Takes PDF or photo, gives a table with dates, sums and overdue items"}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -1141,7 +1141,7 @@ func skillRow(i int, row SkillRow, errs FieldErrors, open bool) templ.Component 
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = field(input{ID: "skill_examples." + n, Name: "skill_examples", Label: "Examples", Value: row.Examples, Error: errs["skill_examples."+n], Optional: true, Rows: 2, Hint: "One a line, as somebody would ask; at most 5 of 300 characters.", Placeholder: "Which of these invoices are overdue?"}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = field(input{ID: "skill_examples." + n, Name: "skill_examples", Label: "Examples", Value: row.Examples, Error: errs["skill_examples."+n], Optional: true, Rows: 2, Hint: "One per line, worded as a user would ask; at most 5 of 300 characters.", Placeholder: "Which of these invoices are overdue?"}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

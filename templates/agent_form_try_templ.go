@@ -30,7 +30,7 @@ func tryBox(v AgentFormView) templ.Component {
 			templ_7745c5c3_Var1 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<section class=\"try part of-a2a of-mcp of-openai of-prompt\" aria-labelledby=\"try-title\" data-try><h2 id=\"try-title\">Try it</h2><p class=\"hint\">It answers as the form stands, here only. Nothing is saved.</p>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<section class=\"try part of-a2a of-mcp of-openai of-prompt\" aria-labelledby=\"try-title\" data-try><h2 id=\"try-title\">Try it</h2><p class=\"hint\">It answers with the settings of the form, here only. Nothing is saved.</p>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -179,7 +179,7 @@ func tryBox(v AgentFormView) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = field(input{ID: "try", Name: "try", Label: "Say something to it", Value: v.Ask, Error: v.Errors["try"], Rows: 2, Lax: true, Max: 4000, Placeholder: "What can you do?"}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = field(input{ID: "try", Name: "try", Label: "Message", Value: v.Ask, Error: v.Errors["try"], Rows: 2, Lax: true, Max: 4000, Placeholder: "What can you do?"}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

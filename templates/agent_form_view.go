@@ -9,7 +9,7 @@ type AgentFormView struct {
 	Draft       bool   // the agent being edited is a draft
 	URL         string // the pasted address
 	URLError    string
-	Fetched     string // what fetching the address or reading the card found, a sentence
+	Fetched     string // a sentence with the result of fetching the address or reading the card
 	Card        string // the pasted card
 	CardError   string
 	Kinds       []KindOption
@@ -21,13 +21,13 @@ type AgentFormView struct {
 	Endpoint    string
 	Visibility  string // public, unlisted or private
 	Model       string
-	Models      []string // what the server offers, as far as it is known
+	Models      []string // the models of the server, if known
 	HasKey      bool     // a key is stored already
 	AuthHeader  string
 	HasToken    bool // a token is stored already
 	Skills      []SkillRow
 	Notes       string
-	Note        string // what the edit changes
+	Note        string // a note about the edit
 
 	// Of a prompt agent.
 	PortalModel            string // "" when the portal has none
@@ -49,24 +49,24 @@ type AgentFormView struct {
 	Icon                               string   // hash of the picture
 	IconImage                          string   // the picture itself, a data: address
 
-	// Who may call it, and how much.
+	// Callers and limits.
 	Callers, Listed             string
 	PerMinute, PerDay, MaxBytes string
 
-	Ask     string // what to say to it in a try
+	Ask     string // the message of a try
 	Tries   []TryRow
 	Preview *AgentPreview
 	Errors  FieldErrors // by field name; of a skill row "skill_name.0" and so on
 }
 
-// KindOption is one way an agent can be reached or run.
+// KindOption is one kind of agent.
 type KindOption struct {
 	Value, Label string // "a2a", "A2A agent"
-	When         string // when to choose it, one or two sentences
-	Example      string // what its address looks like, may be empty
+	When         string // one or two sentences on when to choose it
+	Example      string // an example of its address, may be empty
 }
 
-// SkillRow is one row of the form's skills, as typed: tags separated by commas, one example a line.
+// SkillRow is one row of the form's skills, as typed: tags separated by commas, one example per line.
 type SkillRow struct {
 	ID, Name, Description, Tags, Examples string
 }
@@ -85,7 +85,7 @@ type TryRow struct {
 	Asked, Answer string
 	HTML          SafeHTML // the answer, rendered
 	Took          string   // "1.2 s"
-	Reason        string   // why there is no whole answer
+	Reason        string   // the reason why there is no whole answer
 }
 
 // AgentPreview is an agent as others would see it.
@@ -131,8 +131,10 @@ func (v AgentFormView) has(kinds ...string) bool {
 func (v AgentFormView) wrong(names ...string) bool { return hasError(v.Errors, names...) }
 
 func (v AgentFormView) summary() []wrong {
-	list := summary(v.Errors, "kind", "Kind", "name", "Name", "instructions", "Instructions", "endpoint", "Address", "model", "Model", "key", "Key",
-		"auth_header", "Header", "token", "Token", "examples", "Examples", "tools", "Tools", "temperature", "Temperature", "max_tokens", "Longest answer",
+	list := summary(v.Errors, "kind", "Kind", "name", "Name", "instructions", "Instructions", "endpoint", "Address",
+		"model", "Model", "key", "Key",
+		"auth_header", "Header", "token", "Token", "examples", "Examples", "tools", "Tools", "temperature",
+		"Temperature", "max_tokens", "Longest answer",
 		"title", "Title", "description", "Description", "notes", "Notes", "icon", "Picture")
 	for i := range v.Skills {
 		n := strconv.Itoa(i)
@@ -148,9 +150,11 @@ func (v AgentFormView) summary() []wrong {
 			rest[name] = m
 		}
 	}
-	return append(list, summary(rest, "visibility", "Who may find it", "callers", "Who may call it", "listed", "Accounts", "per_minute", "Calls a minute",
-		"per_day", "Calls a day", "max_bytes", "Longest message", "languages", "Languages", "input_modes", "Takes", "output_modes", "Gives", "publisher", "Publisher",
-		"note", "What changed", "status", "Status", "try", "Try it")...)
+	return append(list, summary(rest, "visibility", "Visibility", "callers", "Callers", "listed", "Accounts",
+		"per_minute", "Calls a minute",
+		"per_day", "Calls a day", "max_bytes", "Longest message", "languages", "Languages", "input_modes", "Takes",
+		"output_modes", "Gives", "publisher", "Publisher",
+		"note", "Changes", "status", "Status", "try", "Try it")...)
 }
 
 // rowWrong reports whether a skill's row has an error.
@@ -160,23 +164,26 @@ func (v AgentFormView) rowWrong(i int) bool {
 }
 
 func (v AgentFormView) morePrompt() bool {
-	return len(v.Exchanges) > 1 || len(v.Exchanges) == 1 && v.Exchanges[0] != (ExchangeRow{}) || v.OtherTools != "" || v.Unasked || v.Temperature != "" || v.MaxTokens != "" ||
+	return len(v.Exchanges) > 1 || len(v.Exchanges) == 1 && v.Exchanges[0] != (ExchangeRow{}) || v.OtherTools != "" ||
+		v.Unasked || v.Temperature != "" || v.MaxTokens != "" ||
 		v.wrong("examples", "tools", "temperature", "max_tokens")
 }
 
 func (v AgentFormView) limited() bool {
-	return v.Callers != "" || v.Listed != "" || v.PerMinute+v.PerDay+v.MaxBytes != "" || v.wrong("callers", "listed", "per_minute", "per_day", "max_bytes")
+	return v.Callers != "" || v.Listed != "" || v.PerMinute+v.PerDay+v.MaxBytes != "" ||
+		v.wrong("callers", "listed", "per_minute", "per_day", "max_bytes")
 }
 
 func (v AgentFormView) moreSaid() bool {
-	return v.Languages+v.InputModes+v.OutputModes+v.Publisher != "" || v.wrong("languages", "input_modes", "output_modes", "publisher")
+	return v.Languages+v.InputModes+v.OutputModes+v.Publisher != "" ||
+		v.wrong("languages", "input_modes", "output_modes", "publisher")
 }
 
 func keyHint(stored bool, what string) string {
 	if stored {
 		return "A " + what + " is stored and never shown again. Leave this empty to keep it."
 	}
-	return "Kept on this portal, sent only to that address, never shown again."
+	return "Stored on this portal, sent only to that address, never shown again."
 }
 
 func describedURL(v AgentFormView) string {

@@ -8,7 +8,7 @@ package templates
 import "github.com/a-h/templ"
 import templruntime "github.com/a-h/templ/runtime"
 
-// OwnerView is how an agent is used and who owns it, for its owners.
+// OwnerView shows the use and the owners of an agent, for its owners.
 type OwnerView struct {
 	Ref, Title, Icon string
 	Tiles            []Tile
@@ -18,7 +18,7 @@ type OwnerView struct {
 	Me               string // name of the reader
 	CoOwners         []string
 	CoOwner          bool // the reader is one, and may leave
-	MayGive          bool // the reader may decide who owns it
+	MayGive          bool // the reader may change its owners
 	OfferedTo        string
 	Proof            ProofView
 	Network          PublicationView
@@ -43,26 +43,26 @@ type CallRow struct {
 	Href                   string // to its wire log; "" when it is not an owner's own
 }
 
-// ProofView is how the owner shows that they may list the address.
+// ProofView shows the owner the ways to verify the address.
 type ProofView struct {
 	State, Text string
-	Token       string // the line to serve; "" when it is another's to serve
-	Address     string // where to put it
+	Token       string // the line to serve; "" when another owner serves it
+	Address     string // the address for it
 	Card        bool   // a signed agent card would do too
 	Checked     Time
 }
 
-// PublicationView is how an agent stands in the network of portals.
+// PublicationView is the publication state of an agent in the network of portals.
 type PublicationView struct {
 	Shown bool   // there is a network
-	Why   string // it is not published; else empty
+	Why   string // the reason why it is not published; else empty
 	At    Time   // of its newest record
 	Hash  string
-	Soon  bool   // others learn of it in a moment
-	Cut   string // what the record leaves out
+	Soon  bool   // it will be published in a moment
+	Cut   string // a note about fields left out of the record
 }
 
-// StatusView is what may become of an agent.
+// StatusView holds the state of an agent and its possible changes.
 type StatusView struct {
 	State, Message string
 	Held           bool // by the operator: its owners cannot change it
@@ -256,7 +256,7 @@ func Owner(p Page, v OwnerView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 17, "\">Change who may call it, and how often</a></p></section>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 17, "\">Change callers and limits</a></p></section>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -310,14 +310,14 @@ func ownerNetwork(v PublicationView) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if v.Why != "" {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 20, "<p>Other portals are not told of it. ")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 20, "<p>It is not published to other portals. ")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var10 string
 			templ_7745c5c3_Var10, templ_7745c5c3_Err = templ.JoinStringErrs(v.Why)
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `agent_owner.templ`, Line: 108, Col: 47}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `agent_owner.templ`, Line: 108, Col: 51}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var10))
 			if templ_7745c5c3_Err != nil {
@@ -497,17 +497,17 @@ func ownerUse(v OwnerView) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 41, "</section><section class=\"block\" aria-labelledby=\"calls-title\"><h2 id=\"calls-title\">Last calls</h2><p class=\"quiet\">Of your own calls you can read what went over the wire. Of others’ calls the portal shows no text, to nobody.</p>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 41, "</section><section class=\"block\" aria-labelledby=\"calls-title\"><h2 id=\"calls-title\">Last calls</h2><p class=\"quiet\">You can read the requests and answers of your own calls. The texts of others’ calls are never shown.</p>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
 		if len(v.Calls) == 0 {
-			templ_7745c5c3_Err = emptyState("message-circle", "Nobody called it yet", "").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = emptyState("message-circle", "No calls yet", "").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		} else {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 42, "<div class=\"table-scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Table of calls\"><table class=\"calls\"><thead><tr><th scope=\"col\">When</th><th scope=\"col\">Who</th><th scope=\"col\">By</th><th scope=\"col\">Came to</th><th scope=\"col\">Took</th><th scope=\"col\"><span class=\"visually-hidden\">Wire log</span></th></tr></thead> <tbody>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 42, "<div class=\"table-scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Table of calls\"><table class=\"calls\"><thead><tr><th scope=\"col\">When</th><th scope=\"col\">Caller</th><th scope=\"col\">By</th><th scope=\"col\">Came to</th><th scope=\"col\">Took</th><th scope=\"col\"><span class=\"visually-hidden\">Wire log</span></th></tr></thead> <tbody>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -785,7 +785,7 @@ func ownerStatus(v OwnerView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = choice("state", "deprecated", "Deprecated", "It still works, and its page says what to use instead.", v.Status.State == "deprecated").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = choice("state", "deprecated", "Deprecated", "It still works, and its page names a replacement.", v.Status.State == "deprecated").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -801,7 +801,7 @@ func ownerStatus(v OwnerView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = field(input{Name: "message", Label: "Message", Value: v.Status.Message, Error: v.Errors["message"], Optional: true, Max: 300, Placeholder: "Use better-agent instead", Hint: "For a deprecated or withdrawn agent: what to use instead. Stands on its page."}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = field(input{Name: "message", Label: "Message", Value: v.Status.Message, Error: v.Errors["message"], Optional: true, Max: 300, Placeholder: "Use better-agent instead", Hint: "For a deprecated or withdrawn agent: its replacement. Shown on its page."}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -839,7 +839,7 @@ func ownerPeople(v OwnerView) templ.Component {
 			templ_7745c5c3_Var31 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 71, "<section class=\"block\" aria-labelledby=\"people-title\" id=\"people\"><h2 id=\"people-title\">Who owns it</h2><ul class=\"rows\"><li class=\"row\">")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 71, "<section class=\"block\" aria-labelledby=\"people-title\" id=\"people\"><h2 id=\"people-title\">Owners</h2><ul class=\"rows\"><li class=\"row\">")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -1065,7 +1065,7 @@ func ownerPeople(v OwnerView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = field(input{Name: "to", Label: "To whom?", Value: v.To, Error: v.Errors["to"], Max: 100, Placeholder: "name of an account here", Hint: "They are asked first. Once they accept, it is theirs alone: you cannot change it or see its calls any more.", Attrs: templ.Attributes{"autocapitalize": "none", "autocomplete": "off"}}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = field(input{Name: "to", Label: "New owner", Value: v.To, Error: v.Errors["to"], Max: 100, Placeholder: "name of an account here", Hint: "They must accept first. Then it is theirs alone: you can no longer change it or see its calls.", Attrs: templ.Attributes{"autocapitalize": "none", "autocomplete": "off"}}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1304,7 +1304,7 @@ func ownerDelete(v OwnerView) templ.Component {
 			templ_7745c5c3_Var49 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 120, "<section class=\"block\" aria-labelledby=\"delete-title\" id=\"delete\"><h2 id=\"delete-title\">Delete it</h2><p>It disappears for everybody and nobody can take its name again. Conversations with it stay readable.</p><form class=\"stack\" method=\"post\" action=\"")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 120, "<section class=\"block\" aria-labelledby=\"delete-title\" id=\"delete\"><h2 id=\"delete-title\">Delete it</h2><p>It disappears for all people and its name can never be used again. Conversations with it stay readable.</p><form class=\"stack\" method=\"post\" action=\"")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -1341,7 +1341,7 @@ func ownerDelete(v OwnerView) templ.Component {
 	})
 }
 
-// WireView is what went over the wire in one call.
+// WireView shows the requests and answers of one call.
 type WireView struct {
 	Ref, Title string
 	Call       CallRow
@@ -1515,12 +1515,12 @@ func Wire(p Page, v WireView) templ.Component {
 					}
 				}
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 137, " <p class=\"quiet\">Credentials were taken out before it was stored. Only the last calls of its owners are kept.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 137, " <p class=\"quiet\">Credentials were removed before it was stored. Only the last calls of its owners are stored.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 			if len(v.Pairs) == 0 {
-				templ_7745c5c3_Err = emptyState("file", "Nothing was kept of this call", "It is not one of your own, is too long ago, or nothing was sent.").Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = emptyState("file", "Nothing is stored of this call", "It is not one of your own, is too long ago, or sent nothing.").Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -51,7 +51,7 @@ func Report(p Page, v ReportView) templ.Component {
 			}
 			ctx = templ.InitializeContext(ctx)
 			if v.Done {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<h1>Thank you</h1><p class=\"lede\">The operator of this portal will look at it. If you have an account, you will be told what came of it.</p><p class=\"back\"><a href=\"")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<h1>Thank you</h1><p class=\"lede\">The operator of this portal will check it. If you have an account, you will be notified of the result.</p><p class=\"back\"><a href=\"")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -108,11 +108,11 @@ func Report(p Page, v ReportView) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 6, "\">Back to its page</a></p><p class=\"report-intro\">The operator of this portal reads it, and nobody else.</p>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 6, "\">Back to its page</a></p><p class=\"report-intro\">Only the operator of this portal reads it.</p>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = errorSummary(summary(v.Errors, "reason", "What is wrong", "text", "In your words")).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = errorSummary(summary(v.Errors, "reason", "Problem", "text", "Description")).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -151,7 +151,7 @@ func Report(p Page, v ReportView) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 10, "\" id=\"reason\"><legend>What is wrong with it?</legend><div class=\"choices\">")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 10, "\" id=\"reason\"><legend>Problem</legend><div class=\"choices\">")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -173,7 +173,7 @@ func Report(p Page, v ReportView) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = field(input{Name: "text", Label: "In your words", Value: v.Text, Error: v.Errors["text"], Optional: true, Rows: 4, Max: 1000, Hint: "What you did, what it did, and what you expected."}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = field(input{Name: "text", Label: "Description", Value: v.Text, Error: v.Errors["text"], Optional: true, Rows: 4, Max: 1000, Hint: "Your request, its answer, and the answer you expected."}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

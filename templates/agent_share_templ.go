@@ -10,14 +10,14 @@ import templruntime "github.com/a-h/templ/runtime"
 
 import "net/url"
 
-// Preview is what other programs show of a link to a page.
+// Preview is the preview of a page that other programs show for a link.
 type Preview struct {
 	Title, Description, Site string
 	URL                      string
 	Image                    string // a PNG; "" for none
 }
 
-// previewTags stand in the head of a page (ogp.me).
+// previewTags are the preview's tags in the head of a page (ogp.me).
 func previewTags(v Preview) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -144,13 +144,13 @@ func previewTags(v Preview) templ.Component {
 	})
 }
 
-// ShareView is how a page is handed on.
+// ShareView holds the links for sharing a page.
 type ShareView struct {
 	Ref, Title string
 	URL        string
 	AskURL     string // of the form to talk to it alone
 	QR         string
-	Hidden     bool // who gets the link may not see the page
+	Hidden     bool // the receiver of the link may not see the page
 }
 
 func share(v ShareView) templ.Component {
@@ -187,7 +187,7 @@ func share(v ShareView) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if v.Hidden {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 12, "<p class=\"hint\">Not everybody can open this link: it is not public.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 12, "<p class=\"hint\">This agent is not public, so others may be unable to open the link.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -302,7 +302,7 @@ func share(v ShareView) templ.Component {
 	})
 }
 
-// NewChat is what a link wants an agent to be asked, before anybody sends it.
+// NewChat shows the message in a link before the reader sends it.
 func NewChat(p Page, v AgentView) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -431,7 +431,7 @@ func NewChat(p Page, v AgentView) templ.Component {
 				}
 			}
 			if v.Text != "" && v.NoTalk == "" {
-				templ_7745c5c3_Err = notice("info", "The text below came with the link you opened. Nobody has sent it: read it, change it, and send it if you want to.").Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = notice("info", "The text below came with the link and has not been sent. Read it, change it, and send it if you want to.").Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

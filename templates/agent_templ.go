@@ -15,26 +15,26 @@ type AgentView struct {
 	Ref, Title, Handle, Kind string
 	Icon                     string // hash of its picture; "" draws one
 	Provenance
-	KindHelp     string // one sentence: how it is reached or run
+	KindHelp     string // one sentence about the way it is reached or run
 	Health       Health
-	Voices       []VoiceView // who has reached it; may be empty
+	Voices       []VoiceView // liveness reports; may be empty
 	Tagline      string      // one line
 	Description  SafeHTML
-	Notes        SafeHTML // for whoever uses it: limits, costs, where the data goes
+	Notes        SafeHTML // for users: limits, costs, destination of the data
 	Tags         []string
-	Examples     []string // of the agent as a whole; those of skills stand with the skill
+	Examples     []string // of the agent as a whole; skills have their own
 	Skills       []Skill
 	Tools        []ToolView // of an MCP server, in place of its skills
 	Owner        string
 	OwnerHandle  string
-	Publisher    string // the domain it is published under, if that is proved
+	Publisher    string // the domain it is published under, if verified
 	Proof        string // hosted, proved or unproven
 	ProofText    string // a sentence about it
-	TextGoesTo   string // a sentence: where what you write ends up
+	TextGoesTo   string // a sentence about the destination of messages
 	Limits       []string
 	Uses         []Use
-	TokenHint    string     // what the token in them is
-	Share        *ShareView // nil: nothing to hand on
+	TokenHint    string     // a sentence about the token in them
+	Share        *ShareView // nil: nothing to share
 	Used         string     // "1,234 calls, 56 this week"
 	Version      string
 	VersionsHref string // "" hides the link
@@ -43,29 +43,29 @@ type AgentView struct {
 	Languages    string
 	Takes, Gives string
 	Visibility   string // shown when not public
-	Endpoint     string // where it is reached, shown to the owner
+	Endpoint     string // its address, shown to the owner
 	Banners      []Banner
-	Offered      bool   // somebody wants to give it to the reader
-	Start        string // what connects the program behind it, shown to its owner while it is away
+	Offered      bool   // its owner offers it to the reader
+	Start        string // command that connects its program, shown to its owner while it is disconnected
 	Mine         bool   // the reader may edit, check and manage it
 	Draft        bool
 	Reportable   bool
-	NoTalk       string    // why the reader cannot talk to it now; "" shows the form
+	NoTalk       string    // the reason why the reader cannot call it now; "" shows the form
 	LogIn        bool      // an account would change that
 	Next         *NextView // while it is new, for its owner
-	Text, Error  string    // what was typed, and what was wrong with it
-	From         *FromView // of an agent of another portal: what shows it; else nil
-	Back         string    // where to come back to after logging in; "" is its page
+	Text, Error  string    // the typed text, and the problem with it
+	From         *FromView // the origin of an agent of another portal; else nil
+	Back         string    // the address after logging in; "" is its page
 }
 
-// Use is one way to reach the agent from elsewhere.
+// Use is one protocol for calling the agent.
 type Use struct {
 	ID, Label string
 	Hint      string
 	Commands  []Command
 }
 
-// Command is something to copy.
+// Command is a text to copy.
 type Command struct {
 	Label, Code string
 }
@@ -84,11 +84,11 @@ type ToolInput struct {
 	Required bool
 }
 
-// Banner is what everybody should know of an agent before anything else.
+// Banner is an important notice at the top of an agent's page.
 type Banner struct {
 	Kind    string // info, warn or error
 	Text    string
-	Message string // in the words of its owner or the operator; may be empty
+	Message string // written by its owner or the operator; may be empty
 }
 
 func Agent(p Page, v AgentView) templ.Component {
@@ -431,7 +431,7 @@ func Agent(p Page, v AgentView) templ.Component {
 	})
 }
 
-// usesOf opens one of them at a time, without a script.
+// usesOf shows the uses; one of them is open at a time, without a script.
 func usesOf(v AgentView) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1050,7 +1050,7 @@ func skillList(v AgentView) templ.Component {
 			templ_7745c5c3_Var36 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 75, "<section aria-labelledby=\"skills-title\"><h2 id=\"skills-title\">What it can do</h2><ul class=\"skills\">")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 75, "<section aria-labelledby=\"skills-title\"><h2 id=\"skills-title\">Skills</h2><ul class=\"skills\">")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -1218,7 +1218,7 @@ func toolList(v AgentView) templ.Component {
 				}
 			}
 			if len(t.Inputs) > 0 {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 92, "<ul class=\"inputs\" aria-label=\"What it takes\">")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 92, "<ul class=\"inputs\" aria-label=\"Arguments\">")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -1304,7 +1304,7 @@ func runBy(p Page, v AgentView) templ.Component {
 			templ_7745c5c3_Var45 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 101, "<section class=\"panel\" aria-labelledby=\"runs-title\"><h2 id=\"runs-title\">Who runs it</h2><dl class=\"facts\">")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 101, "<section class=\"panel\" aria-labelledby=\"runs-title\"><h2 id=\"runs-title\">Owner</h2><dl class=\"facts\">")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -1473,7 +1473,7 @@ func yourText(v AgentView) templ.Component {
 			templ_7745c5c3_Var53 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 116, "<section class=\"panel\" aria-labelledby=\"text-title\"><h2 id=\"text-title\">What happens with your text</h2><ul class=\"plain-list\">")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 116, "<section class=\"panel\" aria-labelledby=\"text-title\"><h2 id=\"text-title\">Your text</h2><ul class=\"plain-list\">")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -14,7 +14,7 @@ import "strconv"
 type AgentsView struct {
 	Query      string
 	Total      int
-	Filters    []ActiveFilter // what narrows the list besides the query
+	Filters    []ActiveFilter // filters besides the query
 	Facets     []Facet        // kind, tag, live, portal
 	Kept       []Hidden       // filters the search form must carry along
 	Results    []AgentCard
@@ -35,14 +35,14 @@ type AgentsView struct {
 	Late       *LateView
 }
 
-// LateView asks other portals for what is not held here.
+// LateView starts a remote search for agents that are not stored here.
 type LateView struct {
 	Portals  string // "3 other portals"
-	Href     string // of the search: its answers come from there as events
+	Href     string // of the streaming search, as events
 	WaitHref string // of the page that waits for them
 }
 
-// Way is a search that finds something.
+// Way is another search that has results.
 type Way struct {
 	Label, Href string
 	Count       int
@@ -134,7 +134,7 @@ func Agents(p Page, v AgentsView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 4, "\" placeholder=\"Name, skill, tag or what it should do\" autocomplete=\"off\" enterkeyhint=\"search\" data-suggest> ")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 4, "\" placeholder=\"Name, skill, tag or task\" autocomplete=\"off\" enterkeyhint=\"search\" data-suggest> ")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -475,7 +475,7 @@ func Agents(p Page, v AgentsView) templ.Component {
 					}
 					return nil
 				})
-				templ_7745c5c3_Err = emptyState("bot", "Nobody lives here yet", "Register the first agent: paste its address.").Render(templ.WithChildren(ctx, templ_7745c5c3_Var19), templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = emptyState("bot", "No agents yet", "Register the first agent: paste its address.").Render(templ.WithChildren(ctx, templ_7745c5c3_Var19), templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -499,14 +499,14 @@ func Agents(p Page, v AgentsView) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 42, " on portals that have gone quiet ")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 42, " on portals that no longer answer ")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var21 string
 				templ_7745c5c3_Var21, templ_7745c5c3_Err = templ.JoinStringErrs(plural(v.Folded, "is", "are"))
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `agents.templ`, Line: 166, Col: 108}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `agents.templ`, Line: 166, Col: 109}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var21))
 				if templ_7745c5c3_Err != nil {
@@ -652,7 +652,7 @@ func Agents(p Page, v AgentsView) templ.Component {
 	})
 }
 
-// late is where the answers of other portals come in, below everything that is
+// late is the place for results of other portals, below those that are
 // there already. Without scripts it is a link to a page that waits for them.
 func late(v LateView) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
@@ -743,7 +743,7 @@ func late(v LateView) templ.Component {
 	})
 }
 
-// nothingFound helps on who found nothing.
+// nothingFound suggests other searches when there are no results.
 func nothingFound(v AgentsView) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -778,7 +778,7 @@ func nothingFound(v AgentsView) templ.Component {
 			}
 			ctx = templ.InitializeContext(ctx)
 			if len(v.Ways) > 0 {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 63, "<ul class=\"ways-on\" aria-label=\"Searches that find something\">")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 63, "<ul class=\"ways-on\" aria-label=\"Searches with results\">")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -880,7 +880,7 @@ func nothingFound(v AgentsView) templ.Component {
 func nothingHint(v AgentsView) string {
 	switch {
 	case len(v.Ways) > 0:
-		return "These find something:"
+		return "Searches with results:"
 	case len(v.Filters) > 0:
 		return "Take a filter away, or use other words."
 	}
@@ -1021,7 +1021,7 @@ func sortForm(v AgentsView) templ.Component {
 	})
 }
 
-// keepSearch keeps a search for those who want to hear of new agents.
+// keepSearch saves a search to be notified of new agents.
 func keepSearch(v AgentsView) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1043,7 +1043,7 @@ func keepSearch(v AgentsView) templ.Component {
 			templ_7745c5c3_Var44 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 87, "<section class=\"keep-search\" aria-labelledby=\"keep-title\"><h3 id=\"keep-title\">Be told of new ones</h3><div class=\"keep-ways\">")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 87, "<section class=\"keep-search\" aria-labelledby=\"keep-title\"><h3 id=\"keep-title\">Get notified of new agents</h3><div class=\"keep-ways\">")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -33,7 +33,7 @@ var (
 	}
 )
 
-// iconHref is where the picture of an agent is; the hash makes it one that may be kept for ever.
+// iconHref returns the address of an agent's picture; with the hash it can be cached for ever.
 func iconHref(ref, hash string) string { return agentHref(ref) + "/icon?v=" + hash }
 
 type tile struct {

@@ -8,15 +8,15 @@ package templates
 import "github.com/a-h/templ"
 import templruntime "github.com/a-h/templ/runtime"
 
-// JoinView is what a join link leads to.
+// JoinView is the page of a join link.
 type JoinView struct {
 	Secret, Title string
 	Role          string // member or reader
 	By            string
 	Members       []MemberMark
-	SeesPast      bool     // what was said before, too
-	ChatID        string   // where the reader is in it already
-	GoesTo        []string // hosts that texts go to
+	SeesPast      bool     // earlier messages too
+	ChatID        string   // set if the reader is a member already
+	GoesTo        []string // hosts that messages are sent to
 	Error         string
 }
 
@@ -89,7 +89,7 @@ func Join(p Page, v JoinView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 4, "</bdi> invites you into a conversation on this portal.</p><section class=\"card stack\" aria-label=\"What it is\"><ul class=\"rows\" aria-label=\"Who is in it\">")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 4, "</bdi> invites you into a conversation on this portal.</p><section class=\"card stack\" aria-label=\"About the conversation\"><ul class=\"rows\" aria-label=\"Members\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -140,12 +140,12 @@ func Join(p Page, v JoinView) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if v.SeesPast {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 12, "You will see everything that was said in it before, and what is said from now on. ")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 12, "You will see all earlier messages and all new ones. ")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 			} else {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 13, "You will see what is said from now on, and nothing of what was said before. ")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 13, "You will see new messages, but no earlier ones. ")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -161,25 +161,25 @@ func Join(p Page, v JoinView) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 16, "Everybody in it sees your name, and what you say.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 16, "All members see your name and your messages.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 			for _, host := range v.GoesTo {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 17, "<p class=\"quiet\">An agent in it sends what is said to it to <bdi>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 17, "<p class=\"quiet\">An agent in it sends messages to <bdi>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var6 string
 				templ_7745c5c3_Var6, templ_7745c5c3_Err = templ.JoinStringErrs(host)
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `chat_links.templ`, Line: 52, Col: 75}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `chat_links.templ`, Line: 52, Col: 65}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var6))
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 18, "</bdi>. You are told before your first message.</p>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 18, "</bdi>. You are asked before your first message.</p>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -235,12 +235,12 @@ func Join(p Page, v JoinView) templ.Component {
 	})
 }
 
-// SharedView is what a read link shows.
+// SharedView is the page of a read link.
 type SharedView struct {
 	Title, By string
 	At        Time
 	Messages  []MessageView
-	// EarlierHref leads to what was said before, LaterHref to the end.
+	// EarlierHref leads to earlier messages, LaterHref to the end.
 	EarlierHref, LaterHref string
 }
 
@@ -354,7 +354,7 @@ func Shared(p Page, v SharedView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 28, "<br>What was said later is not here. What was changed or taken away since shows as it is now. Whoever has the link can read it.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 28, "<br>Later messages are not included. Edited and deleted messages appear in their present form. All who have the link can read it.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -369,7 +369,7 @@ func Shared(p Page, v SharedView) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if len(v.Messages) > 0 {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 30, "<h2 class=\"visually-hidden\">What was said</h2><div class=\"messages shared\" role=\"log\" aria-label=\"Messages\">")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 30, "<h2 class=\"visually-hidden\">Messages</h2><div class=\"messages shared\" role=\"log\" aria-label=\"Messages\">")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -394,7 +394,7 @@ func Shared(p Page, v SharedView) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			} else {
-				templ_7745c5c3_Err = emptyState("message-circle", "Nothing was said yet", "").Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = emptyState("message-circle", "No messages yet", "").Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// Toolbox is what an agent of the conversation offers as tools.
+// Toolbox lists the tools of one agent of the conversation.
 type Toolbox struct {
 	Ref, Title string
 	Tools      []ToolLink
@@ -29,7 +29,7 @@ type ToolFormView struct {
 	Agent, Name, Title string
 	Seq                int64 // of the message that asks for it, 0 for none
 	Description        string
-	ReadOnly           bool // it says that it changes nothing
+	ReadOnly           bool // declared to change nothing
 	Fields             []ToolField
 	Error              string // of the form as a whole
 }
@@ -93,7 +93,7 @@ func (f ToolField) attrs() templ.Attributes {
 }
 
 // toolboxes lists the tools that can be used here, or shows the form of the
-// one that was chosen.
+// chosen one.
 func toolboxes(v ConversationView) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -302,14 +302,14 @@ func toolForm(v ConversationView) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 20, "<span>What you send goes to <strong><bdi>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 20, "<span>Your message goes to <strong><bdi>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var10 string
 				templ_7745c5c3_Var10, templ_7745c5c3_Err = templ.JoinStringErrs(x.Host)
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `chat_tool.templ`, Line: 122, Col: 54}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `chat_tool.templ`, Line: 122, Col: 53}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var10))
 				if templ_7745c5c3_Err != nil {
@@ -471,12 +471,12 @@ func toolForm(v ConversationView) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if v.Tool.ReadOnly {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 39, "It says that it only reads.")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 39, "Declared as read-only by its server.")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 			} else {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 40, "It may change something.")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 40, "It may change data.")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -504,7 +504,7 @@ func (v *ToolFormView) first() int {
 	return 0
 }
 
-// choiceAttrs are those of a field that is no text.
+// choiceAttrs are the attributes of a field that is no text.
 func (f ToolField) choiceAttrs(first bool) templ.Attributes {
 	in := input{ID: f.ID, Name: f.Name, Hint: f.Hint, Error: f.Error, Optional: true}
 	out := in.attrs()

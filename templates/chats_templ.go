@@ -10,19 +10,19 @@ import templruntime "github.com/a-h/templ/runtime"
 
 import "strconv"
 
-// ChatsView is the list of the reader's conversations, newest first, or what
-// a search in them found.
+// ChatsView is the list of the reader's conversations, newest first, or the
+// results of a search in them.
 type ChatsView struct {
 	Pinned        []ConversationRow
 	Conversations []ConversationRow
-	Archived      bool // those put away
+	Archived      bool // the archived ones
 	MoreHref      string
 	Query         string // of a search; Found is its outcome
 	Found         []FoundMessage
 	Agents        []AgentOption // suggestions for the new conversation
-	Title         string        // what was typed
+	Title         string        // as typed
 	Agent, Text   string
-	GoesTo        []DisclosureView // where the text goes that leaves the portal
+	GoesTo        []DisclosureView // destinations of text that leaves the portal
 	Errors        FieldErrors      // title, agent, text, q
 }
 
@@ -31,13 +31,13 @@ type ConversationRow struct {
 	ID, Title string
 	Members   []MemberMark // without the reader
 	Snippet   string       // of the last message
-	From      string       // who said it
+	From      string       // its sender
 	Time      Time
 	Unread    int
 	Most      bool // there may be more unread ones
-	Private   bool // nobody else but agents is in it
+	Private   bool // the only person in it
 	Reader    bool // may only read it
-	Working   bool // somebody is answering right now
+	Working   bool // an answer is in progress
 }
 
 func (c ConversationRow) unread() string {
@@ -47,7 +47,7 @@ func (c ConversationRow) unread() string {
 	return strconv.Itoa(c.Unread)
 }
 
-// FoundMessage is a message that a search found.
+// FoundMessage is a message in search results.
 type FoundMessage struct {
 	Href    string
 	Title   string // of the conversation
@@ -176,7 +176,7 @@ func Chats(p Page, v ChatsView) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			} else if v.Archived {
-				templ_7745c5c3_Err = emptyState("archive", "Nothing is archived", "A conversation that you archive stands here, and tells you only of mentions.").Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = emptyState("archive", "Nothing is archived", "Archived conversations are listed here and notify you only of mentions.").Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -220,7 +220,7 @@ func Chats(p Page, v ChatsView) templ.Component {
 				}
 			}
 			if p.User != nil {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 15, "<a href=\"/account#told\">When to be told</a>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 15, "<a href=\"/account#told\">Notifications</a>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -347,7 +347,7 @@ func newChat(v ChatsView) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 27, "<div class=\"form-end\"><button class=\"button button-primary\">Start</button> <a href=\"/agents?live=alive\">See who is there</a></div></form></details>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 27, "<div class=\"form-end\"><button class=\"button button-primary\">Start</button> <a href=\"/agents?live=alive\">Show agents</a></div></form></details>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -355,8 +355,8 @@ func newChat(v ChatsView) templ.Component {
 	})
 }
 
-// goesTo says where a first message goes that leaves the portal; pressing the
-// button then says that it may.
+// goesTo shows the destination of a first message that leaves the portal;
+// pressing the button is the consent.
 func goesTo(list []DisclosureView) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -387,7 +387,7 @@ func goesTo(list []DisclosureView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 29, "<div><p class=\"notice-title\">Nothing was sent yet. What you write leaves this portal:</p><ul>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 29, "<div><p class=\"notice-title\">Nothing was sent yet. Your message leaves this portal:</p><ul>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -436,7 +436,7 @@ func goesTo(list []DisclosureView) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 34, "</ul><p>Press Start to send it there. What goes along later can be chosen in the conversation.</p></div></div>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 34, "</ul><p>Press Start to send it there. In the conversation you can choose which earlier messages are sent along.</p></div></div>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -599,7 +599,7 @@ func foundMessages(v ChatsView) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		} else {
-			templ_7745c5c3_Err = emptyState("search", "Nothing found", "The beginning of a word is enough. What you may not see is not searched.").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = emptyState("search", "Nothing found", "The beginning of a word is enough. Only messages that you may see are searched.").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

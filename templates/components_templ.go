@@ -13,7 +13,7 @@ import (
 	"strconv"
 )
 
-// rich is the only place where HTML enters a page unescaped. Its type says where it may come from: Markdown that the
+// rich is the only place where HTML enters a page unescaped. Its type allows only safe sources: Markdown that the
 // server rendered and sanitised, or the icons of this program.
 func rich(h SafeHTML) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
@@ -74,7 +74,7 @@ func icon(name string) templ.Component {
 }
 
 // agentAvatar is the mosaic of an agent, personAvatar the round initial of a person. Both are decoration: the name
-// stands beside them.
+// is shown beside them.
 func agentAvatar(name string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -320,7 +320,7 @@ func liveTitle(v Provenance) string {
 	case v.Live == "needs_auth":
 		return "It answers, but wants credentials this portal does not have"
 	case v.Live == "wrong_protocol":
-		return "Something answers at its address, but not as this kind of agent"
+		return "The server at its address is not this kind of agent"
 	case v.Live == "unreachable":
 		return "Nothing answered the last check"
 	default:
@@ -328,8 +328,8 @@ func liveTitle(v Provenance) string {
 	}
 }
 
-// badge says where something comes from: its portal, whether that is proven, and whether it is alive. It looks the
-// same everywhere and never speaks by colour alone.
+// badge shows the portal of an agent, whether that is verified, and the agent's liveness. It looks the
+// same everywhere and never relies on colour alone.
 func badge(v Provenance) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -409,7 +409,7 @@ func badge(v Provenance) templ.Component {
 			}
 		}
 		if v.Verified {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 18, "<span class=\"badge-part badge-verified\" title=\"Signed by its portal, and that portal proves its address\">")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 18, "<span class=\"badge-part badge-verified\" title=\"Signed by its portal, whose address is verified\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -484,7 +484,7 @@ func badge(v Provenance) templ.Component {
 	})
 }
 
-// moment stands between words, so it brings its own spaces: templ drops those around a component.
+// moment has spaces of its own, because templ drops those around a component.
 func moment(t Time, show string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1158,7 +1158,7 @@ func AgentItems(list []AgentCard, level int) templ.Component {
 	})
 }
 
-// heading writes h2 to h4, whichever fits below what is around it.
+// heading writes h2 to h4, by the level of the surrounding section.
 func heading(level int, class string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1285,8 +1285,8 @@ type input struct {
 	Hint, Error, Placeholder string
 	Type                     string // "text" when empty
 	Autocomplete             string
-	Optional                 bool // says so beside the label; otherwise the field is required
-	Lax                      bool // required, but only of some: the server checks, not the browser
+	Optional                 bool // marked beside the label; otherwise the field is required
+	Lax                      bool // required in some cases: the server checks, not the browser
 	Rows                     int  // more than 0: a text area
 	Max                      int  // most characters; 0: no limit
 	Mono                     bool
@@ -1611,7 +1611,7 @@ type wrong struct {
 	ID, Label, Message string
 }
 
-// errorSummary tells at the top of a form what is wrong and leads to each field. It shows nothing when all is well.
+// errorSummary lists the errors at the top of a form with links to the fields. It shows nothing without errors.
 func errorSummary(list []wrong) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1740,7 +1740,7 @@ func errorSummary(list []wrong) templ.Component {
 	})
 }
 
-// summary puts the errors in the order in which the fields stand; labels are pairs of field name and label.
+// summary puts the errors in the order of the fields; labels are pairs of field name and label.
 func summary(errs FieldErrors, labels ...string) []wrong {
 	var list []wrong
 	if m := errs[""]; m != "" {
@@ -1980,7 +1980,7 @@ func pager(label, href string) templ.Component {
 	})
 }
 
-// copyable is text to take along. The button appears only where a script can copy.
+// copyable is text to copy. The button appears only if a script can copy.
 func copyable(text string, block bool) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -10,10 +10,10 @@ import templruntime "github.com/a-h/templ/runtime"
 
 import "strconv"
 
-// ChatSettingsView is what can be decided about a conversation.
+// ChatSettingsView holds the settings of a conversation.
 type ChatSettingsView struct {
 	ID, Title     string
-	Owner         bool // else the room's settings are only shown
+	Owner         bool // else the settings are only shown
 	Guest, Reader bool
 	Speaks        string // alone, nobody, agent or turns
 	Speaker       string // ref of the agent of "agent"
@@ -40,13 +40,13 @@ type ChatLink struct {
 	Used               string // "2 of 10 joined"
 }
 
-// speaking are the rules for messages that address nobody.
+// speaking are the rules for messages without a mention.
 var speaking = []string{"alone", "nobody", "agent", "turns"}
 
 func speaksLabel(speaks string) string {
 	switch speaks {
 	case "nobody":
-		return "Nobody: only who is addressed answers"
+		return "Only mentioned agents answer"
 	case "agent":
 		return "One agent"
 	case "turns":
@@ -60,7 +60,7 @@ func speaksHint(speaks string) string {
 	case "nobody":
 		return "Write @name, or answer one of its messages."
 	case "agent":
-		return "It hears everything that addresses nobody."
+		return "It gets all messages without a mention."
 	case "turns":
 		return "One after the other, in the order in which they came."
 	}
@@ -130,11 +130,11 @@ func ChatSettings(p Page, v ChatSettingsView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = errorSummary(summary(v.Errors, "speaks", "Who speaks", "speaker", "The agent", "past", "What joiners see", "hops", "Hops", "turns", "Answers", "budget", "Text", "role", "What they may", "uses", "How many may join")).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = errorSummary(summary(v.Errors, "speaks", "Rule for answers", "speaker", "The agent", "past", "Visible to new members", "hops", "Agent-to-agent turns", "turns", "Answers", "budget", "Text", "role", "Role", "uses", "Number of people")).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 4, " <section class=\"block\" id=\"room\" aria-labelledby=\"room-title\"><h2 id=\"room-title\">Who speaks, and who sees what</h2>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 4, " <section class=\"block\" id=\"room\" aria-labelledby=\"room-title\"><h2 id=\"room-title\">Answers and visibility</h2>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -152,7 +152,7 @@ func ChatSettings(p Page, v ChatSettingsView) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 6, "\"><input type=\"hidden\" name=\"form\" value=\"room\"><fieldset class=\"plain\" id=\"speaks\"><legend>Who answers a message that addresses nobody</legend><div class=\"choices\">")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 6, "\"><input type=\"hidden\" name=\"form\" value=\"room\"><fieldset class=\"plain\" id=\"speaks\"><legend>Answers to a message without a mention</legend><div class=\"choices\">")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -301,7 +301,7 @@ func ChatSettings(p Page, v ChatSettingsView) templ.Component {
 						return templ_7745c5c3_Err
 					}
 				}
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 24, "<fieldset class=\"plain\" id=\"past\"><legend>What those who join see</legend><div class=\"choices\"><label class=\"choice\" for=\"past-all\"><input type=\"radio\" id=\"past-all\" name=\"past\" value=\"all\"")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 24, "<fieldset class=\"plain\" id=\"past\"><legend>Visible to new members</legend><div class=\"choices\"><label class=\"choice\" for=\"past-all\"><input type=\"radio\" id=\"past-all\" name=\"past\" value=\"all\"")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -311,7 +311,7 @@ func ChatSettings(p Page, v ChatSettingsView) templ.Component {
 						return templ_7745c5c3_Err
 					}
 				}
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 26, "> <span class=\"choice-label\">Everything that was said</span></label> <label class=\"choice\" for=\"past-nothing\"><input type=\"radio\" id=\"past-nothing\" name=\"past\" value=\"nothing\"")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 26, "> <span class=\"choice-label\">All messages</span></label> <label class=\"choice\" for=\"past-nothing\"><input type=\"radio\" id=\"past-nothing\" name=\"past\" value=\"nothing\"")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -321,11 +321,11 @@ func ChatSettings(p Page, v ChatSettingsView) templ.Component {
 						return templ_7745c5c3_Err
 					}
 				}
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 28, "> <span class=\"choice-label\">What is said from then on</span></label></div></fieldset><fieldset class=\"plain\"><legend>How far agents go among themselves</legend><p class=\"hint\">For one message of a person. When one of these is reached, they stop and a line says so.</p><div class=\"pair\">")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 28, "> <span class=\"choice-label\">New messages only</span></label></div></fieldset><fieldset class=\"plain\"><legend>How far agents go among themselves</legend><p class=\"hint\">Limits for one message of a person. When one is reached, the agents stop and a line in the conversation shows it.</p><div class=\"pair\">")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = field(input{Name: "hops", Label: "Hops from agent to agent", Value: v.Hops, Type: "number", Error: v.Errors["hops"], Attrs: templ.Attributes{"min": "0", "max": strconv.Itoa(v.MaxHops)}}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = field(input{Name: "hops", Label: "Agent-to-agent turns", Value: v.Hops, Type: "number", Error: v.Errors["hops"], Attrs: templ.Attributes{"min": "0", "max": strconv.Itoa(v.MaxHops)}}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -342,7 +342,7 @@ func ChatSettings(p Page, v ChatSettingsView) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			} else {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 30, "<dl class=\"facts facts-wide\"><div><dt>Who answers what addresses nobody</dt><dd>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 30, "<dl class=\"facts facts-wide\"><div><dt>Answers to a message without a mention</dt><dd>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -378,17 +378,17 @@ func ChatSettings(p Page, v ChatSettingsView) templ.Component {
 						return templ_7745c5c3_Err
 					}
 				}
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 34, "</dd></div><div><dt>Those who join see</dt><dd>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 34, "</dd></div><div><dt>Visible to new members</dt><dd>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 				if v.Past == "nothing" {
-					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 35, "what is said from then on")
+					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 35, "new messages only")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
 				} else {
-					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 36, "everything that was said")
+					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 36, "all messages")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
@@ -406,14 +406,14 @@ func ChatSettings(p Page, v ChatSettingsView) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 38, " hops, ")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 38, " agent-to-agent turns, ")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var16 string
 				templ_7745c5c3_Var16, templ_7745c5c3_Err = templ.JoinStringErrs(v.Turns)
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `conversation_settings.templ`, Line: 143, Col: 36}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `conversation_settings.templ`, Line: 143, Col: 52}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var16))
 				if templ_7745c5c3_Err != nil {
@@ -426,7 +426,7 @@ func ChatSettings(p Page, v ChatSettingsView) templ.Component {
 				var templ_7745c5c3_Var17 string
 				templ_7745c5c3_Var17, templ_7745c5c3_Err = templ.JoinStringErrs(v.Budget)
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `conversation_settings.templ`, Line: 143, Col: 58}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `conversation_settings.templ`, Line: 143, Col: 74}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var17))
 				if templ_7745c5c3_Err != nil {
@@ -442,7 +442,7 @@ func ChatSettings(p Page, v ChatSettingsView) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if len(v.Disclosures) > 0 {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 42, "<section class=\"block\" id=\"goes\" aria-labelledby=\"goes-title\"><h2 id=\"goes-title\">Where your text goes</h2><p class=\"quiet\">These agents run elsewhere. Choose what goes along with your messages to them.</p><form class=\"stack\" method=\"post\" action=\"")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 42, "<section class=\"block\" id=\"goes\" aria-labelledby=\"goes-title\"><h2 id=\"goes-title\">Where your text goes</h2><p class=\"quiet\">These agents run on other machines. Choose which earlier messages are sent along with yours.</p><form class=\"stack\" method=\"post\" action=\"")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -591,7 +591,7 @@ func ChatSettings(p Page, v ChatSettingsView) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 58, " <section class=\"block\" aria-labelledby=\"end-title\"><h2 id=\"end-title\">Take it along, or end it</h2><p class=\"actions-row\"><a class=\"button\" href=\"")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 58, " <section class=\"block\" aria-labelledby=\"end-title\"><h2 id=\"end-title\">Export or delete</h2><p class=\"actions-row\"><a class=\"button\" href=\"")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -694,7 +694,7 @@ func chatLinks(v ChatSettingsView) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if v.NewLinkIs == "read" {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 67, "Whoever has this link can read what was said up to now")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 67, "All who have this link can read the messages up to now")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -736,7 +736,7 @@ func chatLinks(v ChatSettingsView) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				if l.Kind == "read" {
-					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 74, "To read what was said up to")
+					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 74, "To read the messages up to")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
@@ -893,7 +893,7 @@ func chatLinks(v ChatSettingsView) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 91, "\"><h3>Show it to anybody</h3><p class=\"hint\">Whoever has the link reads what was said up to now, without an account. What is said later stays here.</p><input type=\"hidden\" name=\"kind\" value=\"read\">")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 91, "\"><h3>Read link</h3><p class=\"hint\">All who have the link can read the messages up to now, without an account. Later messages are not included.</p><input type=\"hidden\" name=\"kind\" value=\"read\">")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -911,9 +911,9 @@ func chatLinks(v ChatSettingsView) templ.Component {
 
 func joinersSee(past string) string {
 	if past == "nothing" {
-		return "what is said from then on"
+		return "new messages only"
 	}
-	return "everything that was said"
+	return "all messages"
 }
 
 func lives(id string, list []Option) templ.Component {

@@ -8,7 +8,7 @@ package templates
 import "github.com/a-h/templ"
 import templruntime "github.com/a-h/templ/runtime"
 
-// chatSide is who is here and what the reader can decide: a second column where there is room, else behind one button.
+// chatSide shows the members and the reader's settings: in a second column if there is room, else behind one button.
 func chatSide(v ConversationView) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -30,7 +30,7 @@ func chatSide(v ConversationView) templ.Component {
 			templ_7745c5c3_Var1 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<details class=\"side\" data-side data-open-when-wide><summary class=\"button button-quiet button-icon side-open\" title=\"Who is here, and settings\">")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<details class=\"side\" data-side data-open-when-wide><summary class=\"button button-quiet button-icon side-open\" title=\"Members and settings\">")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -42,7 +42,7 @@ func chatSide(v ConversationView) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 2, "<span class=\"visually-hidden\">Who is here, and settings</span></summary><aside class=\"side-body\" aria-label=\"About this conversation\"><section class=\"side-part\" aria-labelledby=\"side-who\"><h2 id=\"side-who\">Who is here</h2><p class=\"side-standing\">")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 2, "<span class=\"visually-hidden\">Members and settings</span></summary><aside class=\"side-body\" aria-label=\"About this conversation\"><section class=\"side-part\" aria-labelledby=\"side-who\"><h2 id=\"side-who\">Members</h2><p class=\"side-standing\">")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -165,7 +165,7 @@ func chatSide(v ConversationView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 14, "\"><label for=\"notify\">Tell me of</label><div class=\"joined\"><select id=\"notify\" name=\"notify\"><option value=\"\"")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 14, "\"><label for=\"notify\">Notify me of</label><div class=\"joined\"><select id=\"notify\" name=\"notify\"><option value=\"\"")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -356,7 +356,7 @@ func leaveOrDelete(id string, alone bool) templ.Component {
 		}
 		ctx = templ.ClearChildren(ctx)
 		if alone {
-			templ_7745c5c3_Err = confirm("Delete conversation", "All its messages are gone for everybody in it. This cannot be undone.", chatHref(id)+"/delete", "Delete for ever").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = confirm("Delete conversation", "All its messages are deleted for all members. This cannot be undone.", chatHref(id)+"/delete", "Delete for ever").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -377,7 +377,7 @@ func chatHead(v ConversationView) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 30, "</p></div><p class=\"chat-state\" role=\"status\" data-state hidden></p><button type=\"button\" class=\"button button-quiet button-icon\" data-palette-open title=\"Do something by name\" hidden>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 30, "</p></div><p class=\"chat-state\" role=\"status\" data-state hidden></p><button type=\"button\" class=\"button button-quiet button-icon\" data-palette-open title=\"Run a command\" hidden>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -385,7 +385,7 @@ func chatHead(v ConversationView) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 31, "<span class=\"visually-hidden\">Do something by name</span></button></header>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 31, "<span class=\"visually-hidden\">Run a command</span></button></header>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -393,7 +393,7 @@ func chatHead(v ConversationView) templ.Component {
 	})
 }
 
-// membersInHead is how many of those in it stand beside the title.
+// membersInHead is the number of members shown beside the title.
 const membersInHead = 4
 
 func firstMembers(list []Member) []Member {
@@ -532,7 +532,7 @@ func transcript(v ConversationView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 42, "Show what came</button> <span class=\"quiet\">What you have typed stays.</span></p></noscript>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 42, "Show new messages</button> <span class=\"quiet\">Your typed text stays.</span></p></noscript>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -763,7 +763,7 @@ func nothingSaid(v ConversationView) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 55, "<p class=\"empty-title\">Say something</p>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 55, "<p class=\"empty-title\">Write a message</p>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -877,7 +877,7 @@ func nothingSaid(v ConversationView) templ.Component {
 	})
 }
 
-// chatTemplates are what the script clones.
+// chatTemplates are the elements that the script clones.
 func chatTemplates(v ConversationView) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -947,7 +947,7 @@ func chatTemplates(v ConversationView) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 74, "<span class=\"file-text\"><span class=\"file-name\"><bdi data-attached-name></bdi></span> <span class=\"quiet\" data-attached-size></span></span> <progress data-attached-progress max=\"1\" value=\"0\" aria-label=\"Sent so far\"></progress> <button type=\"button\" class=\"button button-quiet button-icon\" data-attached-drop title=\"Leave it out\">")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 74, "<span class=\"file-text\"><span class=\"file-name\"><bdi data-attached-name></bdi></span> <span class=\"quiet\" data-attached-size></span></span> <progress data-attached-progress max=\"1\" value=\"0\" aria-label=\"Sent so far\"></progress> <button type=\"button\" class=\"button button-quiet button-icon\" data-attached-drop title=\"Remove it\">")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -955,7 +955,7 @@ func chatTemplates(v ConversationView) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 75, "<span class=\"visually-hidden\">Leave it out</span></button></li></template>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 75, "<span class=\"visually-hidden\">Remove it</span></button></li></template>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -967,7 +967,7 @@ func chatTemplates(v ConversationView) templ.Component {
 var dialogs = sync.OnceValue(func() SafeHTML {
 	var b strings.Builder
 	if err := chatDialogs().Render(context.Background(), &b); err != nil {
-		panic("templates: " + err.Error()) // a Builder takes everything
+		panic("templates: " + err.Error()) // a Builder never fails
 	}
 	return SafeHTML(b.String())
 })
@@ -994,7 +994,7 @@ func chatDialogs() templ.Component {
 			templ_7745c5c3_Var37 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 76, "<dialog class=\"palette\" id=\"palette\" data-palette aria-label=\"Do something by name\"><form method=\"dialog\"><label class=\"visually-hidden\" for=\"palette-input\">What to do</label> <input id=\"palette-input\" data-palette-input autocomplete=\"off\" role=\"combobox\" aria-expanded=\"true\" aria-controls=\"palette-list\" placeholder=\"What do you want to do?\"></form><ul id=\"palette-list\" data-palette-list role=\"listbox\" aria-label=\"What can be done\"></ul></dialog> <dialog class=\"shortcuts\" id=\"shortcuts\" data-shortcuts aria-labelledby=\"shortcuts-title\"><form method=\"dialog\" class=\"dialog-head\"><h2 id=\"shortcuts-title\">Keys</h2><button class=\"button button-quiet button-icon\" title=\"Close\">")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 76, "<dialog class=\"palette\" id=\"palette\" data-palette aria-label=\"Commands\"><form method=\"dialog\"><label class=\"visually-hidden\" for=\"palette-input\">Command</label> <input id=\"palette-input\" data-palette-input autocomplete=\"off\" role=\"combobox\" aria-expanded=\"true\" aria-controls=\"palette-list\" placeholder=\"Type a command\"></form><ul id=\"palette-list\" data-palette-list role=\"listbox\" aria-label=\"Commands\"></ul></dialog> <dialog class=\"shortcuts\" id=\"shortcuts\" data-shortcuts aria-labelledby=\"shortcuts-title\"><form method=\"dialog\" class=\"dialog-head\"><h2 id=\"shortcuts-title\">Keys</h2><button class=\"button button-quiet button-icon\" title=\"Close\">")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -13,72 +13,72 @@ type ConversationView struct {
 	Role      string // owner, member or reader
 	Members   []Member
 	Messages  []MessageView
-	// First and Last are the range of seqs the transcript covers, NewestSeq is
-	// where the live stream goes on, ReadSeq how far the reader had read.
+	// First and Last are the range of seqs of the transcript, NewestSeq is where the live stream
+	// continues, ReadSeq is the last seq that the reader had read.
 	First, Last, NewestSeq, ReadSeq int64
-	Begin, End                      bool // nothing before, nothing after
+	Begin, End                      bool // no messages before, none after
 	At                              int64
 	Tasks                           []TaskView // in progress
 	Disclosures                     []DisclosureView
 	Composer                        ComposerView
 	Toolboxes                       []Toolbox
-	Tool                            *ToolFormView // the tool that was chosen, nil for none
-	Examples                        []string      // to start with, shown while nothing has been said
+	Tool                            *ToolFormView // the chosen tool, nil for none
+	Examples                        []string      // first questions, shown while there are no messages
 	CanDelete                       bool          // else the reader can only leave
 	CanInvite                       bool
 	CanWrite                        bool
 	Private                         bool
-	Past                            string // all or nothing
+	Past                            string // the messages that new members see: all or nothing
 	Pinned, Archived                bool
 	Notify                          string // "", mentions or nothing
-	Settings                        string // who speaks when nobody is addressed, in a sentence
+	Settings                        string // a sentence about the answers to messages without a mention
 	MaxFile                         int64
-	BranchedHref                    string // of where it began as a copy
+	BranchedHref                    string // the conversation that this one is a copy of
 }
 
-// ComposerView is what is being written.
+// ComposerView is the message being written.
 type ComposerView struct {
-	ClientID string // fresh, makes the form safe to send twice
+	ClientID string // new for each form, so that it is safe to send the form twice
 	Text     string
-	Error    string // what was wrong with it
-	Closed   string // why nothing can be written here; "" shows the composer
+	Error    string // the problem with it
+	Closed   string // the reason why messages cannot be written here; "" shows the composer
 	Mode     string // "", reply or edit
-	Seq      int    // of the message that is answered or changed
+	Seq      int    // of the message that is answered or edited
 	Label    string // "Answering ada"
 	Quote    string
-	Kept     []KeptFile // files that are here already
+	Kept     []KeptFile // files that are uploaded already
 	Share    string     // all, own or nothing
 }
 
-// KeptFile is a file that was sent before the message that will hold it.
+// KeptFile is a file that was uploaded before the message that will hold it.
 type KeptFile struct {
 	FilePart
-	Value string // what the form sends back
+	Value string // the value that the form sends back
 }
 
-// Member is somebody in a conversation.
+// Member is a person or agent in a conversation.
 type Member struct {
 	Ref, Title, Handle string
 	Person             bool
 	Me                 bool
 	Role               string // owner, member or reader
-	Remote             string // host that what is written to it goes to
+	Remote             string // host that messages to it are sent to
 	Provenance
 	CanRemove bool
 	CanRole   bool
 }
 
-// DisclosureView says of an agent whose text leaves this portal where it goes.
+// DisclosureView names the destination of text for an agent that leaves this portal.
 type DisclosureView struct {
 	Agent string // handle
 	Title string
 	Host  string
 	Share string
-	Told  bool // before now
+	Told  bool // shown before
 }
 
-// keeps says who has the conversation: an agent whose handle names a portal has
-// it there too.
+// keeps names the portals that store the conversation: an agent whose handle names a portal has it
+// there too.
 func (x DisclosureView) keeps() string {
 	if strings.Contains(x.Agent, "@") {
 		return "Both portals keep the conversation."
@@ -86,7 +86,7 @@ func (x DisclosureView) keeps() string {
 	return "This portal keeps the conversation."
 }
 
-// untold are the disclosures that the reader has yet to be shown.
+// untold returns the disclosures that the reader has not seen yet.
 func (v ConversationView) untold() []DisclosureView {
 	var out []DisclosureView
 	for _, x := range v.Disclosures {
@@ -97,7 +97,7 @@ func (v ConversationView) untold() []DisclosureView {
 	return out
 }
 
-// action is where the composer sends to.
+// action returns the address of the composer's form.
 func (v ConversationView) action() string {
 	if v.Composer.Mode == "edit" {
 		return messageHref(v.ID, v.Composer.Seq) + "/edit"
@@ -112,11 +112,11 @@ func (c ComposerView) replyTo() string {
 	return ""
 }
 
-// shares are what may go along with a message.
+// shares are the choices of earlier messages that are sent along.
 func shares(chosen string) []Option {
 	out := []Option{
-		{Value: "all", Label: "what was said before, by everybody"},
-		{Value: "own", Label: "only what was said to and by it"},
+		{Value: "all", Label: "all earlier messages"},
+		{Value: "own", Label: "only messages to and from it"},
 		{Value: "nothing", Label: "only this message"},
 	}
 	for i := range out {
@@ -125,7 +125,7 @@ func shares(chosen string) []Option {
 	return out
 }
 
-// people counts those in it other than the reader and agents.
+// people counts the members other than the reader and agents.
 func (v ConversationView) people() (n int) {
 	for _, m := range v.Members {
 		if m.Person && !m.Me {
@@ -135,23 +135,23 @@ func (v ConversationView) people() (n int) {
 	return n
 }
 
-// standing says who can read the conversation.
+// standing returns a sentence about the people that can read the conversation.
 func (v ConversationView) standing() string {
 	if v.people() == 0 {
-		return "Private: nobody but you and the agents in it."
+		return "Private: only you and the agents in it."
 	}
 	return "Shared: " + count(v.people()+1, "person", "people") + " can read this."
 }
 
-// joiners says what those who join will see.
+// joiners returns a sentence about the messages that new members see.
 func (v ConversationView) joiners() string {
 	if v.Past == "nothing" {
-		return "Who joins sees what is said from then on."
+		return "New members see new messages only."
 	}
-	return "Who joins sees everything that was said."
+	return "New members see all messages."
 }
 
-// closed says why nothing can be written here, if so.
+// closed returns the reason why messages cannot be written here, if any.
 func (v ConversationView) closed() string {
 	switch {
 	case v.Composer.Closed != "":
@@ -172,24 +172,24 @@ func roleLabel(role string) string {
 	return ""
 }
 
-// shortcut is a key and what it does.
+// shortcut is a key and its action.
 type shortcut struct {
 	keys []string
 	does string
 }
 
-// shortcuts are the keys of the conversation page; its script makes them work.
+// shortcuts are the keys of the conversation page; its script implements them.
 var shortcuts = []shortcut{
 	{[]string{"Enter"}, "send"},
 	{[]string{"Shift", "Enter"}, "new line"},
 	{[]string{"↑"}, "edit your last message, in an empty field"},
-	{[]string{"Esc"}, "leave answering or editing, close what is open"},
-	{[]string{"Ctrl", "K"}, "do something by name"},
+	{[]string{"Esc"}, "cancel a reply or an edit, close open dialogs"},
+	{[]string{"Ctrl", "K"}, "run a command"},
 	{[]string{"Ctrl", "."}, "stop the answers"},
 	{[]string{"/"}, "to the message field"},
 	{[]string{"J"}, "next message"},
 	{[]string{"K"}, "message before"},
-	{[]string{"R"}, "answer the message"},
+	{[]string{"R"}, "reply to the message"},
 	{[]string{"E"}, "edit it"},
 	{[]string{"C"}, "copy its text"},
 	{[]string{"L"}, "copy a link to it"},

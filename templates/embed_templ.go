@@ -18,13 +18,13 @@ type EmbedView struct {
 	Tagline    string
 	TextGoesTo string
 	Examples   []string
-	NoTalk     string // why a visitor cannot talk to it; "" shows the form
+	NoTalk     string // the reason why a visitor cannot call it; "" shows the form
 	Portal     string // its name
 	Href       string // the agent's page on the portal
 }
 
-// Embed stands alone: it has no navigation, and loads no script but its own, because the others act for whoever is
-// logged in. Whatever it links to opens outside of the frame.
+// Embed has no navigation and loads only its own script, because the other scripts act for the account that is
+// logged in. Its links open outside of the frame.
 func Embed(v EmbedView) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -551,14 +551,14 @@ func EmbedMessage(m MessageView) templ.Component {
 	})
 }
 
-// EmbedSettings is which other sites may show the chat with an agent.
+// EmbedSettings lists the other sites that may show the chat with an agent.
 type EmbedSettings struct {
 	Origins string // one on a line
-	Typed   bool   // Origins is what somebody has typed
+	Typed   bool   // Origins are as typed
 	On      bool
 	Href    string // of the page for the frame
-	Snippet string // what the other site puts into its page
-	Why     string // why nobody sees it now, may be empty
+	Snippet string // HTML for the page of the other site
+	Why     string // the reason why it is not visible now, may be empty
 }
 
 func ownerEmbed(v OwnerView) templ.Component {
@@ -582,7 +582,7 @@ func ownerEmbed(v OwnerView) templ.Component {
 			templ_7745c5c3_Var29 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 47, "<section class=\"block\" aria-labelledby=\"embed-title\" id=\"embed\"><h2 id=\"embed-title\">On other sites</h2><p>Sites that you name may show a small chat with it. Whoever talks there is a visitor, also somebody who is logged in here. No site may do it unless you name it.</p>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 47, "<section class=\"block\" aria-labelledby=\"embed-title\" id=\"embed\"><h2 id=\"embed-title\">On other sites</h2><p>Only sites on this list may show a small chat with it. All people who use it there count as visitors, even those who are logged in here.</p>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -640,7 +640,7 @@ func ownerEmbed(v OwnerView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 53, "\">Look at it alone</a></p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 53, "\">Preview</a></p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

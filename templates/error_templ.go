@@ -10,13 +10,13 @@ import templruntime "github.com/a-h/templ/runtime"
 
 import "strconv"
 
-// ErrorView says what went wrong and what to do.
+// ErrorView shows an error and the way to solve it.
 type ErrorView struct {
 	Status    int
 	Title     string // "There is nothing here"; "" takes one that fits the status
-	Message   string // what happened and what to do, for people
+	Message   string // the error and its solution, for people
 	RequestID string
-	Links     []Link // where to go instead; none shows the usual ones
+	Links     []Link // other pages to open; none shows the usual ones
 }
 
 func Error(p Page, v ErrorView) templ.Component {
@@ -219,7 +219,7 @@ func errorTitle(status int) string {
 	case 404:
 		return "There is nothing here"
 	case 409:
-		return "Something else came first"
+		return "The data has changed"
 	case 413:
 		return "That is too large"
 	case 429:
@@ -227,7 +227,7 @@ func errorTitle(status int) string {
 	case 503:
 		return "Not available right now"
 	default:
-		return "Something went wrong"
+		return "Internal error"
 	}
 }
 
@@ -240,7 +240,7 @@ func errorAdvice(status int) string {
 	case 401:
 		return "This page is only for people who are logged in."
 	default:
-		return "Try again in a moment. If it happens again, tell the operator the request below."
+		return "Try again in a moment. If it happens again, send the operator the request id below."
 	}
 }
 

@@ -8,15 +8,15 @@ package templates
 import "github.com/a-h/templ"
 import templruntime "github.com/a-h/templ/runtime"
 
-// Health is whether an agent is alive and how it has been.
+// Health is an agent's liveness, now and in the past.
 type Health struct {
 	Provenance
-	Line       string // "Alive since", or all there is to say
+	Line       string // "Alive since", or the whole text
 	Since      Time   // ends Line; may be zero
 	Checked    Time   // zero: never, or not at all
 	CheckedAgo string // "3 minutes ago"
 	Latency    string // "42 ms", may be empty
-	Reason     string // why it is not alive, in plain words
+	Reason     string // a plain sentence with the reason why it is not alive
 	Uptime     []string
 	Picture    *Picture // nil: nothing to show yet
 }
@@ -26,10 +26,10 @@ type Picture struct {
 	Width, Height string
 	Bars          []Bar
 	From, To      Time
-	Desc          string // for those who do not see it
+	Desc          string // for screen readers
 }
 
-// Bar is one bar; its colour and whether it is filled say State.
+// Bar is one bar; its colour and fill show State.
 type Bar struct {
 	X, Y, W, H   string
 	State, Title string

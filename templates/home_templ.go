@@ -12,13 +12,13 @@ import "strconv"
 
 // HomeView is the start page.
 type HomeView struct {
-	Here, Alive   int         // agents of this portal, and how many of all that are known are alive
+	Here, Alive   int         // agents of this portal, and the number of all known agents that are alive
 	Portals       string      // "3 other portals", may be empty
-	Elsewhere     string      // how many agents of theirs are known here
+	Elsewhere     string      // number of their agents that are known here
 	Agents        []AgentCard // alive now
-	Guide         bool        // the guide is there to be asked
+	Guide         bool        // the guide is available
 	GuideExamples []string
-	Tags          []Link // a few things people look for
+	Tags          []Link // a few common searches
 }
 
 func Home(p Page, v HomeView) templ.Component {
@@ -75,7 +75,7 @@ func Home(p Page, v HomeView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 3, "<input id=\"q\" name=\"q\" type=\"search\" placeholder=\"What should it be able to do?\" autocomplete=\"off\" enterkeyhint=\"search\" data-suggest> <button class=\"button button-primary\">Search</button></form><p class=\"hero-count\">")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 3, "<input id=\"q\" name=\"q\" type=\"search\" placeholder=\"Describe the task\" autocomplete=\"off\" enterkeyhint=\"search\" data-suggest> <button class=\"button button-primary\">Search</button></form><p class=\"hero-count\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -238,7 +238,7 @@ func Home(p Page, v HomeView) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 20, "<div><h2 id=\"guide-title\">Not sure who to ask? Describe what you need.</h2><p>The guide knows who is here. It answers, or brings in somebody who can.</p></div></div><form class=\"say\" method=\"post\" action=\"/chat\"><input type=\"hidden\" name=\"agent\" value=\"guide\"> <label class=\"visually-hidden\" for=\"guide-text\">What do you need?</label> <textarea id=\"guide-text\" name=\"text\" rows=\"2\" required placeholder=\"For example: turn 40 invoices into a table and tell me which are overdue\" data-enter-sends></textarea> <button class=\"button button-primary\">Ask the guide</button></form>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 20, "<div><h2 id=\"guide-title\">Not sure which agent to ask? Describe your task.</h2><p>The guide knows all agents. It answers, or adds an agent that can.</p></div></div><form class=\"say\" method=\"post\" action=\"/chat\"><input type=\"hidden\" name=\"agent\" value=\"guide\"> <label class=\"visually-hidden\" for=\"guide-text\">Your task</label> <textarea id=\"guide-text\" name=\"text\" rows=\"2\" required placeholder=\"For example: turn 40 invoices into a table and list the overdue ones\" data-enter-sends></textarea> <button class=\"button button-primary\">Ask the guide</button></form>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -300,15 +300,15 @@ func Home(p Page, v HomeView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = way("message-circle", "Talk to agents", "No account needed. Pick one that is alive and write to it as you would to a person.", "/agents?live=alive", "See who is there").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = way("message-circle", "Talk to agents", "No account needed. Pick one that is alive and write to it as you would to a person.", "/agents?live=alive", "Show agents").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = way("bot", "Bring your agent", "Paste its address, or write down what it shall do: others find it within a minute. It stays yours.", "/agents/new", "Register it").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = way("bot", "Bring your agent", "Paste its address, or write instructions: others find it within a minute. It stays yours.", "/agents/new", "Register it").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = way("server", "Run your own portal", "One program, no services beside it: a portal for yourself, your team or everybody.", "/docs/start", "Start one").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = way("server", "Run your own portal", "One program, no services beside it: a portal for yourself, your team or the public.", "/docs/start", "Start one").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

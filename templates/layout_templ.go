@@ -25,13 +25,13 @@ func documentTitle(p Page) string {
 	}
 }
 
-// inSection tells whether the page lies below an entry of the navigation.
+// inSection reports whether the page lies below an entry of the navigation.
 func inSection(p Page, prefix string) bool {
 	path, _, _ := strings.Cut(p.Path, "?")
 	return path == prefix || strings.HasPrefix(path, prefix+"/")
 }
 
-// layout is the frame of every page. The class says what kind of page it is: "read" one column, "choose" two.
+// layout is the frame of every page. The class is the kind of page: "read" has one column, "choose" two.
 func layout(p Page, class string, scripts ...string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -696,7 +696,7 @@ func footer(p Page) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 63, "– a portal like any other. Nobody owns the network.</p><nav aria-label=\"About\"><ul><li><a href=\"/about\">About</a></li><li><a href=\"/docs\">Docs</a></li><li><a href=\"/docs/api\">API</a></li>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 63, "– a portal like any other. The network has no owner.</p><nav aria-label=\"About\"><ul><li><a href=\"/about\">About</a></li><li><a href=\"/docs\">Docs</a></li><li><a href=\"/docs/api\">API</a></li>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -10,15 +10,15 @@ import templruntime "github.com/a-h/templ/runtime"
 
 import "net/url"
 
-// LoginView asks who is there.
+// LoginView is the form to log in.
 type LoginView struct {
 	Name   string
-	Next   string      // where to go afterwards, already checked
+	Next   string      // the address after logging in, already checked
 	Mail   bool        // a reset link can be sent by mail
 	Errors FieldErrors // "", name, password
 }
 
-// signupHref leads on to where the reader was going.
+// signupHref keeps the address that the reader wanted to open.
 func signupHref(next string) string {
 	if next == "" {
 		return "/signup"

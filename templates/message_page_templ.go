@@ -10,7 +10,7 @@ import templruntime "github.com/a-h/templ/runtime"
 
 import "strconv"
 
-// MessagePageView is one message with all that is known of it.
+// MessagePageView is one message with all its details.
 type MessagePageView struct {
 	ChatID, ChatTitle string
 	Message           MessageView
@@ -25,15 +25,15 @@ type MessagePageView struct {
 	Emoji             string // as typed
 }
 
-// MessageForm is what a message said at some time.
+// MessageForm is one version of a message.
 type MessageForm struct {
 	Time   Time
-	Now    bool // it says this now
+	Now    bool // the present version
 	Source string
 	Files  []FilePart
 }
 
-// ArtifactView is something that came of a task.
+// ArtifactView is an artifact of a task.
 type ArtifactView struct {
 	Name, Description string
 	Body              SafeHTML
@@ -149,7 +149,7 @@ func MessagePage(p Page, v MessagePageView) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if len(v.Artifacts) > 0 {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 10, "<section class=\"block\" aria-labelledby=\"artifacts-title\"><h2 id=\"artifacts-title\">What came of it</h2>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 10, "<section class=\"block\" aria-labelledby=\"artifacts-title\"><h2 id=\"artifacts-title\">Artifacts</h2>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -169,7 +169,7 @@ func MessagePage(p Page, v MessagePageView) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if v.Message.Gone == "" {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 13, "<section class=\"block\" aria-labelledby=\"take-title\"><h2 id=\"take-title\">Take it along</h2><div class=\"field\"><span class=\"label\" id=\"link-label\">Link, for those in the conversation</span>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 13, "<section class=\"block\" aria-labelledby=\"take-title\"><h2 id=\"take-title\">Export</h2><div class=\"field\"><span class=\"label\" id=\"link-label\">Link, for those in the conversation</span>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -195,7 +195,7 @@ func MessagePage(p Page, v MessagePageView) templ.Component {
 						return templ_7745c5c3_Err
 					}
 				}
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 17, "</section><section class=\"block\" aria-labelledby=\"do-title\"><h2 id=\"do-title\">What you can do</h2><div class=\"actions-row\">")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 17, "</section><section class=\"block\" aria-labelledby=\"do-title\"><h2 id=\"do-title\">Actions</h2><div class=\"actions-row\">")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -221,7 +221,7 @@ func MessagePage(p Page, v MessagePageView) templ.Component {
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
-					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 20, "Answer</a> ")
+					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 20, "Reply</a> ")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
@@ -275,7 +275,7 @@ func MessagePage(p Page, v MessagePageView) templ.Component {
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
-					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 26, "Answer again</button></form>")
+					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 26, "Regenerate</button></form>")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
@@ -301,7 +301,7 @@ func MessagePage(p Page, v MessagePageView) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 29, "Go on from here alone</button></form></div><form class=\"react-form\" method=\"post\" action=\"")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 29, "Continue in a new chat</button></form></div><form class=\"react-form\" method=\"post\" action=\"")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -367,7 +367,7 @@ func MessagePage(p Page, v MessagePageView) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if len(v.Forms) > 1 {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 36, "<section class=\"block\" id=\"forms\" aria-labelledby=\"forms-title\"><h2 id=\"forms-title\">What it said</h2><ol class=\"forms\">")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 36, "<section class=\"block\" id=\"forms\" aria-labelledby=\"forms-title\"><h2 id=\"forms-title\">Versions</h2><ol class=\"forms\">")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -422,7 +422,7 @@ func MessagePage(p Page, v MessagePageView) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if v.CanUnsay && v.Message.Gone == "" {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 44, "<section class=\"block\" id=\"unsay\" aria-labelledby=\"unsay-title\"><h2 id=\"unsay-title\">Take it away</h2><p>Its text, its files and what it said before are gone for everybody, for good. That there was a message stays to be seen.</p><form method=\"post\" action=\"")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 44, "<section class=\"block\" id=\"unsay\" aria-labelledby=\"unsay-title\"><h2 id=\"unsay-title\">Delete</h2><p>Its text, its files and its earlier versions are deleted permanently for all members. A note that there was a message remains.</p><form method=\"post\" action=\"")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -443,7 +443,7 @@ func MessagePage(p Page, v MessagePageView) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 46, "Take away for good</button></form></section>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 46, "Delete permanently</button></form></section>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -458,7 +458,7 @@ func MessagePage(p Page, v MessagePageView) templ.Component {
 	})
 }
 
-// alone is the message as it stands on its own page: whole, and without a menu.
+// alone returns the message for its own page: whole, and without a menu.
 func (m MessageView) alone() MessageView {
 	m.Follows, m.Target, m.Newer = false, false, 0
 	return m

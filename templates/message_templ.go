@@ -282,14 +282,14 @@ func Message(m MessageView) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 20, "<span>Taken away by <bdi>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 20, "<span>Deleted by <bdi>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var17 string
 				templ_7745c5c3_Var17, templ_7745c5c3_Err = templ.JoinStringErrs(m.Gone)
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `message.templ`, Line: 43, Col: 39}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `message.templ`, Line: 43, Col: 36}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var17))
 				if templ_7745c5c3_Err != nil {
@@ -488,7 +488,7 @@ func messageHead(m MessageView) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 40, "\" title=\"What it said before\">edited</a> ")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 40, "\" title=\"Earlier versions\">edited</a> ")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -508,7 +508,7 @@ func messageHead(m MessageView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 42, "\" title=\"The earlier answer\">given again</a>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 42, "\" title=\"The earlier answer\">regenerated</a>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -521,7 +521,7 @@ func messageHead(m MessageView) templ.Component {
 	})
 }
 
-// bubble is what a message says.
+// bubble is the content of a message.
 func bubble(m MessageView) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1001,7 +1001,7 @@ func files(list []FilePart) templ.Component {
 }
 
 // answers are the ways to answer a question without typing. The style sheet
-// shows them under the last message only, wherever it came from.
+// shows them under the last message only.
 func answers(m MessageView) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1078,7 +1078,7 @@ func answers(m MessageView) templ.Component {
 	})
 }
 
-// reactions are chips; pressing one sets it, or takes one's own back.
+// reactions are chips; pressing one adds or removes the reader's reaction.
 func reactions(m MessageView) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1232,7 +1232,7 @@ func reactions(m MessageView) templ.Component {
 	})
 }
 
-// messageActions is the small menu of a message: a link to its page, where everything can be done. The script puts
+// messageActions is the small menu of a message: a link to its page, which has all actions. The script puts
 // actionsBody in its place when the menu is wanted.
 func messageActions(m MessageView) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
@@ -1255,14 +1255,14 @@ func messageActions(m MessageView) templ.Component {
 			templ_7745c5c3_Var60 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 110, "<details class=\"actions\" data-menu data-actions><summary title=\"What to do with this message\" aria-label=\"")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 110, "<details class=\"actions\" data-menu data-actions><summary title=\"Actions\" aria-label=\"")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var61 string
 		templ_7745c5c3_Var61, templ_7745c5c3_Err = templ.ResolveAttributeValue("Message from " + m.Sender.name() + ": actions")
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `message.templ`, Line: 222, Col: 108}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `message.templ`, Line: 222, Col: 87}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ_7745c5c3_Var61)
 		if templ_7745c5c3_Err != nil {
@@ -1281,7 +1281,7 @@ func messageActions(m MessageView) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 112, "\">Answer, react, edit…</a></div></details>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 112, "\">Reply, react, edit…</a></div></details>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -1347,7 +1347,7 @@ func actionsBody() templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 117, "</div><a data-do=\"reply\" data-only=\"writer\" href=\"#composer\">Answer</a> <a data-do=\"edit\" data-only=\"mine\" href=\"#composer\">Edit</a> <button type=\"button\" data-do=\"copy\" hidden>Copy text</button> <button type=\"button\" data-do=\"link\" hidden>Copy link</button> <button data-do=\"again\" data-only=\"writer\">Answer again</button> <button data-do=\"branch\">Go on from here alone</button> <a data-do=\"more\" href=\"#chat\">More about it…</a> <a data-do=\"unsay\" data-only=\"mine-or-owner\" class=\"act-danger\" href=\"#chat\">Take away…</a></form>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 117, "</div><a data-do=\"reply\" data-only=\"writer\" href=\"#composer\">Reply</a> <a data-do=\"edit\" data-only=\"mine\" href=\"#composer\">Edit</a> <button type=\"button\" data-do=\"copy\" hidden>Copy text</button> <button type=\"button\" data-do=\"link\" hidden>Copy link</button> <button data-do=\"again\" data-only=\"writer\">Regenerate</button> <button data-do=\"branch\">Continue in a new chat</button> <a data-do=\"more\" href=\"#chat\">More about it…</a> <a data-do=\"unsay\" data-only=\"mine-or-owner\" class=\"act-danger\" href=\"#chat\">Delete…</a></form>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -1355,7 +1355,7 @@ func actionsBody() templ.Component {
 	})
 }
 
-// working is an answer in the making.
+// working is an answer in progress.
 func working(chatID string, t TaskView) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1408,9 +1408,9 @@ func working(chatID string, t TaskView) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var69 string
-		templ_7745c5c3_Var69, templ_7745c5c3_Err = templ.ResolveAttributeValue("Answer of " + firstOf(t.Title, t.Agent, "an agent") + " in the making")
+		templ_7745c5c3_Var69, templ_7745c5c3_Err = templ.ResolveAttributeValue("Answer of " + firstOf(t.Title, t.Agent, "an agent") + " in progress")
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `message.templ`, Line: 248, Col: 184}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `message.templ`, Line: 248, Col: 182}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ_7745c5c3_Var69)
 		if templ_7745c5c3_Err != nil {

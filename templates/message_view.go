@@ -7,53 +7,51 @@ import (
 	"github.com/a-h/templ"
 )
 
-// MessageView is one message. The same component serves pages, windows and the
-// live stream; what depends on who reads is told by class, so that it can be
-// set afterwards.
+// MessageView is one message. The same component serves pages, windows and the live stream. Parts that
+// depend on the reader are set by class, so that they can be added afterwards.
 type MessageView struct {
-	// HTML is the message as it was rendered before, without what depends on
-	// its place or on who reads; what is set below for those is added, and the
-	// rest not looked at.
+	// HTML is the message as it was rendered before, without the parts that depend on its place or on
+	// the reader. These are added from the fields below; the other fields are ignored.
 	HTML   SafeHTML
 	ID     string
 	Seq    int
 	Event  string // a quiet line instead of a message: "Ada invited the guide"
 	Sender Sender
-	Mine   bool // on pages; on the live stream the script finds out
+	Mine   bool // on pages; on the live stream the script sets it
 	Time   Time
 	Body   SafeHTML
 	Data   []DataPart
 	Files  []FilePart
 	Edited bool
-	// Gone says by whom it was taken away: "ada"; nothing else is left of it.
+	// Gone is the handle of the member that deleted it: "ada". A deleted message has no content.
 	Gone string
-	// Newer is the answer that was given in its place, 0 for none; it is folded.
+	// Newer is the regenerated answer that replaced it, 0 for none; it is collapsed.
 	Newer int
-	// Again is the answer it takes the place of, 0 for none.
+	// Again is the answer that it replaced, 0 for none.
 	Again     int
 	Quote     *QuoteView
 	Reactions []ReactionView
 	TaskID    string
 	State     string // of the task it ends
-	Mark      string // "failed", "canceled", "interrupted", "rejected", "input_required"; "" when all went well
-	Reason    string // why, one sentence
+	Mark      string // "failed", "canceled", "interrupted", "rejected", "input_required"; "" for success
+	Reason    string // the reason, one sentence
 	Retry     string // the text to send again; "" offers nothing
 	ChatID    string // of the conversation
-	// What it asks for can be given with a finger, while it is the last one.
+	// The answer to its question can be given by buttons, while it is the last message.
 	YesNo    bool
 	FormHref string // of the form to fill in
-	// Of the place it stands at on a page:
-	Follows bool // the same speaker goes on: the head is folded
-	Target  bool // was asked for by ?at=
-	Unread  bool // the first one that the reader has not seen
+	// Depending on its place on a page:
+	Follows bool // the same sender continues: the head is collapsed
+	Target  bool // requested by ?at=
+	Unread  bool // the first unread message
 	Day     *Time
 }
 
-// openingClass is what a message begins with.
+// openingClass is the beginning of a message's HTML.
 const openingClass = `<article class="message`
 
-// placed are the classes a rendered message has for its place and its reader;
-// an event has none.
+// placed returns the classes that a rendered message has for its place and its reader; an event has
+// none.
 func (m MessageView) placed() string {
 	out := ""
 	if !strings.HasPrefix(string(m.HTML), openingClass) {
@@ -71,8 +69,8 @@ func (m MessageView) placed() string {
 	return out
 }
 
-// QuoteView is the message that one answers to. Without From it is filled in
-// by the reader's browser, because not everybody may see it.
+// QuoteView is the message that is replied to. Without From the reader's browser fills it in, because
+// some readers may not see it.
 type QuoteView struct {
 	Seq        int
 	From, Text string
@@ -85,10 +83,10 @@ type ReactionView struct {
 	Mine  bool
 }
 
-// quick are the reactions at hand; others are on the message's own page.
+// quick are the reactions in the menu; others are on the message's own page.
 var quick = []ReactionView{{Emoji: "👍"}, {Emoji: "❤️"}, {Emoji: "😄"}, {Emoji: "🎉"}, {Emoji: "👀"}, {Emoji: "👎"}}
 
-// Sender is who said something.
+// Sender is the author of a message.
 type Sender struct {
 	Ref, Title, Handle string
 	Kind               string // person, guest or agent
@@ -113,15 +111,14 @@ type DataPart struct {
 	Label, Code string
 }
 
-// FilePart is a file to download. Preview is the address of a small picture
-// of it.
+// FilePart is a file to download. Preview is the address of a small picture of it.
 type FilePart struct {
 	Name, Href, Size string
 	Type             string
 	Preview          string
 }
 
-// short is what kind of file it is, in a word.
+// short returns the kind of file, in a word.
 func (f FilePart) short() string {
 	t, _, _ := strings.Cut(f.Type, ";")
 	if i := strings.LastIndexByte(f.Name, '.'); i > 0 && len(f.Name)-i <= 6 {
@@ -133,7 +130,7 @@ func (f FilePart) short() string {
 	return t
 }
 
-// about is what stands under a file's name.
+// about returns the line under a file's name.
 func (f FilePart) about() string {
 	switch {
 	case f.Size == "":
@@ -144,12 +141,12 @@ func (f FilePart) about() string {
 	return f.short() + ", " + f.Size
 }
 
-// TaskView is an answer in the making.
+// TaskView is an answer in progress.
 type TaskView struct {
 	ID, Agent string // the agent's ref
 	Title     string
 	State     string // submitted, working, input_required
-	Status    string // what it is at, in its own words
+	Status    string // the agent's own words about its current step
 	Text      string // so far
 }
 
@@ -157,12 +154,12 @@ func chatHref(id string) string { return "/chat/" + id }
 
 func messageID(seq int) string { return "m" + strconv.Itoa(seq) }
 
-// messageHref is the page of one message, atHref the conversation around it.
+// messageHref returns the page of one message, atHref the conversation around it.
 func messageHref(chatID string, seq int) string { return chatHref(chatID) + "/m/" + strconv.Itoa(seq) }
 
 func atHref(chatID string, seq int) string {
 	n := strconv.Itoa(seq)
-	if chatID == "" { // a page that shows nothing else
+	if chatID == "" { // a page with a single conversation
 		return "#m" + n
 	}
 	return chatHref(chatID) + "?at=" + n + "#m" + n
@@ -170,13 +167,13 @@ func atHref(chatID string, seq int) string {
 
 func (m MessageView) page() string { return messageHref(m.ChatID, m.Seq) }
 
-// said reports whether there is something to be answered, copied or reacted to.
+// said reports whether it has content to be answered, copied or reacted to.
 func (m MessageView) said() bool { return m.Gone == "" && m.ChatID != "" }
 
-// isAnswer reports whether it is an answer that can be asked for again.
+// isAnswer reports whether it is an answer that can be regenerated.
 func (m MessageView) isAnswer() bool { return !m.Sender.Person && m.TaskID != "" && m.Newer == 0 }
 
-// attrs are those of its element that are not always there.
+// attrs returns the optional attributes of its element.
 func (m MessageView) attrs() templ.Attributes {
 	out := templ.Attributes{}
 	if m.TaskID != "" {
@@ -220,13 +217,13 @@ func markLabel(mark string) string {
 	case "canceled":
 		return "Stopped."
 	case "interrupted":
-		return "The answer broke off."
+		return "The answer was interrupted."
 	case "rejected":
 		return "The agent declined."
 	case "input_required":
 		return "It needs an answer from you."
 	case "auth_required":
-		return "It wants credentials first."
+		return "It needs credentials first."
 	default:
 		return strings.ReplaceAll(mark, "_", " ")
 	}

@@ -10,7 +10,7 @@ import templruntime "github.com/a-h/templ/runtime"
 
 import "strconv"
 
-// NetworkPage is the portals there are, as this one sees them.
+// NetworkPage lists the known portals.
 type NetworkPage struct {
 	Portals, Answering int
 	Agents             string
@@ -27,8 +27,8 @@ type PortalRow struct {
 	Self                     bool
 	State, StateText, Reason string
 	Agents, RTT, Version     string
-	Unshown                  string // that none of its agents is shown here, and why
-	Asked                    bool   // its agents are not all kept here
+	Unshown                  string // the reason why none of its agents is shown here
+	Asked                    bool   // only some of its agents are stored here
 	Seen                     Time
 	Lag, HeadAge             string // empty when there is none
 }
@@ -38,8 +38,8 @@ type NetworkMap struct {
 	Width, Height int
 	Nodes         []MapNode
 	Lines         []MapLine
-	Left          int  // portals that it has no place for
-	Few           bool // so few that all is written beside each
+	Left          int  // portals that do not fit on it
+	Few           bool // so few that each has a label
 }
 
 // MapNode is a portal on the map.
@@ -89,7 +89,7 @@ func Network(p Page, v NetworkPage) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<h1>Network</h1><p class=\"lede\">Portals are run by people who do not know each other. What is registered at one is found, checked and called at all the others; nobody has to be trusted for it.</p><form class=\"search-line network-filter\" method=\"get\" action=\"/network\" role=\"search\">")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<h1>Network</h1><p class=\"lede\">Portals are run by independent people. An agent registered at one portal can be found, checked and called at all others, and no portal has to be trusted for it.</p><form class=\"search-line network-filter\" method=\"get\" action=\"/network\" role=\"search\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -312,7 +312,7 @@ func NetworkLive(v NetworkPage) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 22, " <ul class=\"map-legend\"><li>nearer the middle: answers quicker</li><li>larger: has more agents</li><li><span class=\"dot state-active\"></span>answers</li><li><span class=\"dot state-silent\"></span>silent</li><li><span class=\"dot state-stale\"></span>gone for long</li><li><span class=\"dot state-quarantined\"></span>proved to lie</li><li><span class=\"map-legend-line\"></span>vouches for</li></ul>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 22, " <ul class=\"map-legend\"><li>nearer the middle: answers quicker</li><li>larger: has more agents</li><li><span class=\"dot state-active\"></span>answers</li><li><span class=\"dot state-silent\"></span>silent</li><li><span class=\"dot state-stale\"></span>unreachable for long</li><li><span class=\"dot state-quarantined\"></span>signed contradicting statements</li><li><span class=\"map-legend-line\"></span>vouches for</li></ul>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -346,7 +346,7 @@ func NetworkLive(v NetworkPage) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		} else {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 26, "<table class=\"portals\"><thead><tr><th scope=\"col\">Portal</th><th scope=\"col\">State</th><th scope=\"col\">Agents</th><th scope=\"col\">Answer time</th><th scope=\"col\">Last answer</th><th scope=\"col\">Its news</th></tr></thead> <tbody>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 26, "<table class=\"portals\"><thead><tr><th scope=\"col\">Portal</th><th scope=\"col\">State</th><th scope=\"col\">Agents</th><th scope=\"col\">Answer time</th><th scope=\"col\">Last answer</th><th scope=\"col\">Last update</th></tr></thead> <tbody>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -575,7 +575,7 @@ func portalRow(r PortalRow) templ.Component {
 	})
 }
 
-// stateMark says how a portal is doing, by colour, form and word.
+// stateMark shows the state of a portal, by colour, form and word.
 func stateMark(state, text string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -658,7 +658,7 @@ func stateMark(state, text string) templ.Component {
 	})
 }
 
-// networkMap shows what the table says; it is for those who look, so it stays out of the way of those who hear.
+// networkMap shows the data of the table as a picture; it is hidden from screen readers.
 func networkMap(v NetworkMap) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1114,13 +1114,13 @@ type PortalView struct {
 	AgentsHref                   string
 }
 
-// WordRow is what another portal says of it.
+// WordRow is another portal's statement about it.
 type WordRow struct {
 	By, ByHref, Verdict, Kind, Reason string
 	At                                Time
 }
 
-// ChangeRow is a state that it came into.
+// ChangeRow is one change of its state.
 type ChangeRow struct {
 	At                       Time
 	State, StateText, Reason string
@@ -1224,7 +1224,7 @@ func Portal(p Page, v PortalView) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 96, "\">Decide about it</a>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 96, "\">Manage it</a>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -1239,7 +1239,7 @@ func Portal(p Page, v PortalView) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 98, "</div><section class=\"block\" aria-labelledby=\"facts-title\"><h2 id=\"facts-title\">What is known of it</h2><dl class=\"facts facts-wide\">")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 98, "</div><section class=\"block\" aria-labelledby=\"facts-title\"><h2 id=\"facts-title\">Facts</h2><dl class=\"facts facts-wide\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1249,7 +1249,7 @@ func Portal(p Page, v PortalView) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			} else if v.Asked {
-				templ_7745c5c3_Err = fact("Agents", v.Agents+", not all kept here: it is asked when somebody searches").Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = fact("Agents", v.Agents+", not all stored here: searches ask the portal").Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -1284,14 +1284,14 @@ func Portal(p Page, v PortalView) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if v.ProvedAge != "" {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 100, "proved ")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 100, "verified ")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var66 string
 				templ_7745c5c3_Var66, templ_7745c5c3_Err = templ.JoinStringErrs(v.ProvedAge)
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `network.templ`, Line: 291, Col: 27}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `network.templ`, Line: 291, Col: 29}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var66))
 				if templ_7745c5c3_Err != nil {
@@ -1302,12 +1302,12 @@ func Portal(p Page, v PortalView) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			} else {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 102, "not proved: anybody may claim that address")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 102, "not verified: the address may belong to another portal")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 103, "</dd></div><div><dt>Its word for its agents</dt><dd>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 103, "</dd></div><div><dt>Signed list of its agents</dt><dd>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1320,7 +1320,7 @@ func Portal(p Page, v PortalView) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 105, " · holds until")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 105, " · valid until")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -1378,7 +1378,7 @@ func Portal(p Page, v PortalView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 111, "</code></dd></div><div><dt>Keys that speak for it</dt><dd>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 111, "</code></dd></div><div><dt>Signing keys</dt><dd>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1451,14 +1451,14 @@ func Portal(p Page, v PortalView) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if len(v.AgentCards) == 0 && v.Asked {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 119, "<p class=\"quiet\">They are not kept here. <a href=\"")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 119, "<p class=\"quiet\">They are not stored here. <a href=\"")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var73 templ.SafeURL
 				templ_7745c5c3_Var73, templ_7745c5c3_Err = templ.JoinURLErrs(templ.SafeURL(v.AgentsHref))
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `network.templ`, Line: 338, Col: 82}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `network.templ`, Line: 338, Col: 84}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var73))
 				if templ_7745c5c3_Err != nil {
@@ -1471,7 +1471,7 @@ func Portal(p Page, v PortalView) templ.Component {
 				var templ_7745c5c3_Var74 string
 				templ_7745c5c3_Var74, templ_7745c5c3_Err = templ.JoinStringErrs(v.Name)
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `network.templ`, Line: 338, Col: 97}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `network.templ`, Line: 338, Col: 99}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var74))
 				if templ_7745c5c3_Err != nil {
@@ -1492,12 +1492,12 @@ func Portal(p Page, v PortalView) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 122, "</section><section class=\"block\" aria-labelledby=\"words-title\"><h2 id=\"words-title\">What others say of it</h2>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 122, "</section><section class=\"block\" aria-labelledby=\"words-title\"><h2 id=\"words-title\">Statements of other portals</h2>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 			if len(v.Words) == 0 {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 123, "<p class=\"quiet\">Nobody has said anything.</p>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 123, "<p class=\"quiet\">None.</p>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

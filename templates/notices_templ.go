@@ -8,7 +8,7 @@ package templates
 import "github.com/a-h/templ"
 import templruntime "github.com/a-h/templ/runtime"
 
-// NoticesView is what an account is told.
+// NoticesView lists the notifications of an account.
 type NoticesView struct {
 	Notices []NoticeRow // newest first
 	Unread  bool        // some of them are new
@@ -115,7 +115,7 @@ func Notices(p Page, v NoticesView) templ.Component {
 					ctx = templ.InitializeContext(ctx)
 					return nil
 				})
-				templ_7745c5c3_Err = emptyState("bell", "Nothing to tell", "Here you read when one of your agents stops answering, or somebody shares one with you.").Render(templ.WithChildren(ctx, templ_7745c5c3_Var4), templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = emptyState("bell", "No notifications", "You are notified here when one of your agents stops answering, or one is shared with you.").Render(templ.WithChildren(ctx, templ_7745c5c3_Var4), templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -10,7 +10,7 @@ import templruntime "github.com/a-h/templ/runtime"
 
 // ResetView sets a new password from a link.
 type ResetView struct {
-	Name        string // whose
+	Name        string // of the account
 	Token       string
 	Invalid     bool // the link was used, has expired, or never was
 	MinPassword int

@@ -36,7 +36,7 @@ type VersionView struct {
 	Languages    string
 	Takes, Gives string
 	Publisher    string
-	Endpoint     string // for those who may edit it
+	Endpoint     string // for its owners
 	Before       string // number of the version before; "" for the first
 	BeforeHref   string
 	Changes      []ChangeView
@@ -127,7 +127,7 @@ func Versions(p Page, v VersionsView) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if len(v.Versions) == 0 {
-				templ_7745c5c3_Err = emptyState("file", "Nothing to see", "What it said before it was published is for its owners.").Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = emptyState("file", "Nothing to see", "Versions from before its publication are visible to its owners only.").Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -552,7 +552,7 @@ func Version(p Page, v VersionView) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 41, " <section class=\"block\" aria-labelledby=\"changes-title\"><h2 id=\"changes-title\">What it changed</h2>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 41, " <section class=\"block\" aria-labelledby=\"changes-title\"><h2 id=\"changes-title\">Changes</h2>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -605,7 +605,7 @@ func Version(p Page, v VersionView) templ.Component {
 					}
 				}
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 47, "</section><section class=\"block\" aria-labelledby=\"then-title\"><h2 id=\"then-title\">What it said then</h2><dl class=\"facts facts-wide\">")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 47, "</section><section class=\"block\" aria-labelledby=\"then-title\"><h2 id=\"then-title\">This version</h2><dl class=\"facts facts-wide\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -621,7 +621,7 @@ func Version(p Page, v VersionView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = fact("Who may find it", v.Visibility).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = fact("Visibility", v.Visibility).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

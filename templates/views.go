@@ -9,44 +9,44 @@ import (
 	"github.com/a-h/templ"
 )
 
-// Page is what every page has around its own content.
+// Page holds the parts of every page around its own content.
 type Page struct {
 	Title        string // of the tab; the portal's name is added
 	Description  string // for search engines and link previews
 	Path         string // of this page, marks the current entry of the navigation
 	PortalName   string
 	PortalHandle string // the portal's host, the part after @ in a handle
-	User         *User  // nil: nobody is signed in
+	User         *User  // nil: not logged in
 	Guest        bool   // a guest who already has conversations
 	CanSignUp    bool
-	Flash        string // one sentence about what just happened
+	Flash        string // one sentence about the result of the last action
 	FlashKind    string // "ok" (default), "info", "warn" or "error"
 	Version      string
-	Notices      int             // unread notices of who is signed in
-	Feed         string          // address of an Atom feed of what the page lists, may be empty
+	Notices      int             // unread notifications of the user
+	Feed         string          // address of an Atom feed of the listed items, may be empty
 	Head         templ.Component // extra elements for <head>, may be nil
-	Preview      *Preview        // what others show of a link to it, may be nil
+	Preview      *Preview        // preview for links to the page, may be nil
 }
 
-// User is who is signed in.
+// User is the account that is logged in.
 type User struct {
 	Name     string
 	Operator bool
 	Unread   int
 }
 
-// SafeHTML is HTML that may stand in a page as it is, because the server made it from Markdown and sanitised it, or
-// because it is part of this program. Never convert anything else to it.
+// SafeHTML is HTML that may be inserted unescaped, because the server made it from Markdown and
+// sanitised it, or because it is part of this program. Never convert anything else to it.
 type SafeHTML string
 
-// Time is a moment as people read it and as machines do. Text alone is enough; with ISO (RFC 3339) scripts show it in
-// the reader's own time zone.
+// Time is a moment for people and for machines. Text alone is enough; with ISO (RFC 3339) scripts show
+// it in the reader's own time zone.
 type Time struct {
 	Text string // "12 May, 14:05"
 	ISO  string // "2026-05-12T14:05:00.000Z"
 }
 
-// Provenance is what always stands beside the name of an agent or a portal.
+// Provenance is shown beside the name of every agent or portal.
 type Provenance struct {
 	Portal     string // host of the portal; "" when it is this one
 	Verified   bool
@@ -65,14 +65,14 @@ type Option struct {
 	Selected           bool
 }
 
-// FieldErrors says what is wrong with a form, by field name. The empty name is for the form as a whole.
+// FieldErrors maps field names to problems of a form. The empty name is for the form as a whole.
 type FieldErrors map[string]string
 
 // AgentCard is an agent as lists show it.
 type AgentCard struct {
-	Ref         string // "name" here, "name@portal" elsewhere: what /agents/ and the field "agent" take
+	Ref         string // "name" here, "name@portal" on other portals: the value for /agents/ and the field "agent"
 	Title       string
-	Handle      string // with its @, as people write it: "guide@example.org"
+	Handle      string // with its @, for people: "guide@example.org"
 	Description string // one line
 	Kind        string // label of the kind
 	State       string // draft, deprecated or withdrawn; "" when active
@@ -81,8 +81,8 @@ type AgentCard struct {
 	Tags        []string
 	Examples    []string // prompts to ask with one click
 	Matched     string   // "name, tags"; "" outside of search results
-	Why         string   // how a misspelt word was read, may be empty
-	Copies      string   // "3 other portals" that have the very same, may be empty
+	Why         string   // the correction of a misspelt word, may be empty
+	Copies      string   // "3 other portals" that list the same agent, may be empty
 	CopiesHref  string   // lists those
 }
 
@@ -121,11 +121,13 @@ func firstOf(list ...string) string {
 	return ""
 }
 
-// ErrorFallback is a whole plain error page for when rendering the real one fails. It needs nothing but this function.
+// ErrorFallback is a whole plain error page for a failure to render the real one. It needs nothing but
+// this function.
 func ErrorFallback(status int, message, requestID string) string {
 	code := strconv.Itoa(status)
 	var b strings.Builder
-	b.WriteString("<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\"><title>Error ")
+	b.WriteString("<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" " +
+		"content=\"width=device-width\"><title>Error ")
 	b.WriteString(code + "</title><h1>Error " + code + "</h1><p>" + html.EscapeString(message) + "</p>")
 	if requestID != "" {
 		b.WriteString("<p>Request <code>" + html.EscapeString(requestID) + "</code></p>")

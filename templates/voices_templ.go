@@ -8,7 +8,7 @@ package templates
 import "github.com/a-h/templ"
 import templruntime "github.com/a-h/templ/runtime"
 
-// VoiceView is what one portal says of an agent.
+// VoiceView is one portal's liveness report about an agent.
 type VoiceView struct {
 	Portal string // host
 	Whose  string // "this portal", "its own portal"; may be empty
@@ -16,11 +16,11 @@ type VoiceView struct {
 	What   string // "reached it"
 	Ago    string // "3 minutes ago"
 	At     Time
-	Called bool // somebody's work showed it
-	Counts bool // its word is believed to some degree
+	Called bool // a real call showed it, not a probe
+	Counts bool // its report counts to some degree
 }
 
-// voices says which portals have reached an agent, and which have not.
+// voices lists the portals that have reached an agent, and those that have not.
 func voices(list []VoiceView) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -42,7 +42,7 @@ func voices(list []VoiceView) templ.Component {
 			templ_7745c5c3_Var1 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<section class=\"panel voices\" aria-labelledby=\"voices-title\"><h2 id=\"voices-title\">Who has reached it</h2><ul class=\"plain-list voices-list\">")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<section class=\"panel voices\" aria-labelledby=\"voices-title\"><h2 id=\"voices-title\">Liveness reports</h2><ul class=\"plain-list voices-list\">")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -171,13 +171,13 @@ func voices(list []VoiceView) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if v.Called {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 13, "(when somebody asked it) ")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 13, "(in a real call) ")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 			}
 			if !v.Counts {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 14, "<span class=\"voice-note\">its word does not count: nobody has seen it hold its domain</span>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 14, "<span class=\"voice-note\">its report does not count: its domain is not verified</span>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -187,7 +187,7 @@ func voices(list []VoiceView) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 16, "</ul><p class=\"hint\">Each portal signs what its own calls and checks showed.</p></section>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 16, "</ul><p class=\"hint\">Each portal signs the results of its own calls and checks.</p></section>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -14,7 +14,7 @@ import "strconv"
 type WebhooksView struct {
 	Webhooks         []WebhookRow
 	Secret, SecretOf string // shown once, right after the webhook was made
-	URL, Label       string // what was typed
+	URL, Label       string // as typed
 	Events           []Option
 	Errors           FieldErrors // url, label, events
 }
@@ -75,7 +75,7 @@ func Webhooks(p Page, v WebhooksView) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<div class=\"page-head\"><h1>Webhooks</h1><a href=\"/account\">Your account</a></div><p class=\"quiet\">The portal sends a signed request to an address of yours when something happens. <a href=\"/docs/api#how-do-i-get-webhooks\">How to receive them</a></p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<div class=\"page-head\"><h1>Webhooks</h1><a href=\"/account\">Your account</a></div><p class=\"quiet\">The portal sends a signed request to an address of yours for each chosen event. <a href=\"/docs/api#how-do-i-get-webhooks\">How to receive them</a></p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -374,7 +374,7 @@ func Webhooks(p Page, v WebhooksView) templ.Component {
 					ctx = templ.InitializeContext(ctx)
 					return nil
 				})
-				templ_7745c5c3_Err = emptyState("bell", "Nobody is told yet", "Name an address, and a program of yours learns at once when a task ends.").Render(templ.WithChildren(ctx, templ_7745c5c3_Var16), templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = emptyState("bell", "No webhooks yet", "Add an address, and a program of yours gets a request at once when a task ends.").Render(templ.WithChildren(ctx, templ_7745c5c3_Var16), templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -401,7 +401,7 @@ func Webhooks(p Page, v WebhooksView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = errorSummary(summary(v.Errors, "url", "Address", "label", "Label", "events", "What it is told")).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = errorSummary(summary(v.Errors, "url", "Address", "label", "Label", "events", "Events")).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -413,11 +413,11 @@ func Webhooks(p Page, v WebhooksView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = field(input{Name: "label", Label: "Label", Value: v.Label, Error: v.Errors["label"], Optional: true, Max: 60, Hint: "What it is for, so that you recognise it later. Empty: its address."}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = field(input{Name: "label", Label: "Label", Value: v.Label, Error: v.Errors["label"], Optional: true, Max: 60, Hint: "A name to recognise it later. Empty: its address."}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 36, "<fieldset class=\"plain\" id=\"events\"><legend>What it is told</legend><div class=\"choices\">")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 36, "<fieldset class=\"plain\" id=\"events\"><legend>Events</legend><div class=\"choices\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -566,7 +566,7 @@ func webhookState(h WebhookRow) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		case !h.Active:
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 49, "<span><strong>Paused.</strong> Nothing is sent, and what happens meanwhile is not sent later.</span> ")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 49, "<span><strong>Paused.</strong> Nothing is sent, and events of this time are not sent later.</span> ")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -624,7 +624,7 @@ func webhookState(h WebhookRow) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 55, " were not kept, because too many waited.</span>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 55, " were dropped, because too many waited.</span>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -85,7 +85,7 @@ func cutPenalized(shun PenaltyBox, next http.Handler) http.Handler {
 			h.Set("Connection", "close")
 			h.Set("Retry-After", "10")
 			writePlain(w, http.StatusTooManyRequests,
-				"Too many requests of your address had to be refused. Wait a while.")
+				"Too many requests of your address were refused. Wait a while.")
 			return
 		}
 		next.ServeHTTP(w, r)

@@ -290,7 +290,7 @@ func TestGuide_MakesSmallTalk(t *testing.T) {
 	d := driver(t)
 	for text, want := range map[string]string{
 		"hi": "Hello!", "Good morning, guide!": "Hello!", "what can you do?": "I find agents", "help": "I find agents", "": "I find agents",
-		"@guide": "I find agents", "thanks a lot!": "You are welcome", "more": "do not know what to go on from",
+		"@guide": "I find agents", "thanks a lot!": "You are welcome", "more": "no earlier question",
 		"which agents are there?": "64 agents", "who are you": "I find agents",
 	} {
 		if got := say(t, d, call("guide", text)); !strings.Contains(got, want) {

@@ -370,13 +370,13 @@ func livenessText(a hub.Agent, now time.Time) string {
 		return "It answered" + when + ", but wants a key or a login that its owner must give; talking to it " +
 			"will probably fail."
 	case hub.WrongProtocol:
-		return "Something else than such an agent answered at its address" + when +
+		return "The server at its address was not such an agent" + when +
 			"; talking to it will probably fail."
 	case hub.Unreachable:
 		return "It was unreachable when last checked" + strings.Replace(when, " when checked", "", 1) +
 			"; talking to it will probably fail."
 	}
-	return "Nobody has checked yet whether it is alive."
+	return "Its liveness has not been checked yet."
 }
 
 func formatAgo(t, now time.Time) string {

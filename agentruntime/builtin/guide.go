@@ -55,7 +55,7 @@ func (g *guide) writeAnswer(ctx context.Context, call task.Call, out task.Sink) 
 	case more:
 		question, shown := lastQuestion(call.History)
 		if question == "" {
-			return "I do not know what to go on from. Describe what you need, for example: `I need somebody to " +
+			return "There is no earlier question. Describe your need, for example: `I need somebody to " +
 				"convert miles to kilometres`.", nil
 		}
 		r.shown = shown
@@ -155,7 +155,7 @@ func (r *reply) answerMessage(ctx context.Context, message string) (string, erro
 	agents, manual := v.chooseSides()
 	switch {
 	case len(need) == 0 && !manual:
-		return "Tell me in a few words what the agent shall do, for example: `I need somebody to convert miles " +
+		return "Describe the task in a few words, for example: `I need somebody to convert miles " +
 			"to kilometres`.\n\n" + r.browseHint(), nil
 	case len(r.shown) > 0 && (!agents || len(s.offers) == 0) && (!manual || len(passages) == 0):
 		return "I found nothing further for “" + quoteText(message, maxQuoted) + "”. Try other words.\n\n" +

@@ -120,7 +120,7 @@ func TestRun_EndsInTime(t *testing.T) {
 				d := New(network.Transport(t), Config{CallTime: 30 * time.Second})
 				t.Cleanup(d.Close)
 				res, rec := do(t, d, textCall(s.Endpoint(agenttest.Wait), echoConfig(modern), "x"))
-				if res.State != task.Failed || !strings.HasPrefix(res.Reason, "The server did not finish within 30s and was told to stop.") {
+				if res.State != task.Failed || !strings.HasPrefix(res.Reason, "The server did not finish within 30s and was canceled.") {
 					t.Errorf("%+v", res)
 				}
 				if len(s.Calls()) != 1 {

@@ -82,7 +82,7 @@ func (d *Driver) Run(ctx context.Context, call task.Call, out task.Sink) (task.R
 	case isProblem && p.kind == troubleRefused:
 		return failedResult(nil, redactSecret(p.userSentence(), secret)), nil
 	case within.Err() != nil:
-		return failedResult(nil, fmt.Sprintf("The server did not finish within %s and was told to stop.",
+		return failedResult(nil, fmt.Sprintf("The server did not finish within %s and was canceled.",
 			d.cfg.CallTime)), nil
 	case isProblem:
 		reason := p.userSentence()

@@ -139,7 +139,7 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 		return fail(err)
 	}
 	if req.URL.Scheme != w.endpoint.Scheme || req.URL.Host != w.endpoint.Host {
-		return fail(&errLimit{"the server wants to be asked elsewhere"})
+		return fail(&errLimit{"the server redirects to another address"})
 	}
 	ctx, done := req.Context(), func() {}
 	if goodbye {
@@ -310,7 +310,7 @@ func (x *exchange) checkID(whole []byte) error {
 		return nil
 	}
 	x.refusal = msg.Error
-	return &errShape{"it answered something else than it was asked"}
+	return &errShape{"its answer does not belong to the request"}
 }
 
 // Close implements io.Closer.

@@ -45,7 +45,8 @@ func (c *Client) refusalFault(resp *http.Response, model string, tools bool) err
 		return fault.Wrap(fault.NotFound, errors.Join(ErrProtocol, cause),
 			"There is no OpenAI-compatible API at that address (HTTP %d).", code)
 	case code == http.StatusTooManyRequests:
-		f := fault.Limited(max(retryAfter(resp.Header), 0), "The model's server is asked too often. Try again later.")
+		f := fault.Limited(max(retryAfter(resp.Header), 0),
+			"The model's server gets too many requests. Try again later.")
 		f.Err = cause
 		return f
 	case code >= 300 && code < 400:

@@ -264,12 +264,12 @@ func (r *run) awaitTask(ctx context.Context) error {
 					"is unknown.", r.way.nameInSentence(), a2a.Reason(err))}
 			}
 			if lost == 1 {
-				r.out.Status("No contact with " + r.way.nameInSentence() + " now; it is asked again for a while.")
+				r.out.Status("No contact with " + r.way.nameInSentence() + " now; it is tried again for a while.")
 			}
 		default:
 			lost = 0
 			if t.ID != r.at.Task {
-				return &trouble{"The agent answered for another task than it was asked about."}
+				return &trouble{"The agent answered for another task."}
 			}
 			if err := r.handleEvent(ctx, a2a.Event{Task: t}); err != nil {
 				return err

@@ -87,7 +87,7 @@ func (d *Peer) Stop(ctx context.Context, call task.Call) {
 func (d *Peer) openRoute(call task.Call) (at *url.URL, rt, sign http.RoundTripper, err error) {
 	at, err = url.Parse(call.Agent.Endpoint)
 	if err != nil || at.Host == "" || call.Agent.Portal == "" {
-		return nil, nil, nil, fault.New(fault.Unavailable, "Nobody knows where %s is asked.", call.Agent.Handle)
+		return nil, nil, nil, fault.New(fault.Unavailable, "The address of %s is unknown.", call.Agent.Handle)
 	}
 	sign = d.cfg.Transport(call.Agent.Portal, at.Scheme+"://"+at.Host)
 	return at, introduced{next: sign, onBehalfOf: d.callerValue(call), via: call.Via.Field(), budget: call.Budget},

@@ -57,7 +57,7 @@ func (p *Prober) probeA2A(ctx context.Context, t hub.Target) (hub.Live, string) 
 	e, ok := errors.AsType[*a2a.Error](err)
 	switch {
 	case err == nil && first.serverFailed() && p.failsAlways(ctx, t):
-		return hub.Unreachable, "It answers every question with an internal error."
+		return hub.Unreachable, "It answers every request with an internal error."
 	case err == nil:
 		return hub.Alive, ""
 	case !ok:
@@ -108,7 +108,7 @@ func classifyFailure(err error) (hub.Live, string) {
 		// The duration of the pause would soon be wrong.
 		return hub.Unreachable, "No connection to its host comes about."
 	case egress.Busy:
-		return hub.Unknown, "It was not asked, because this portal is calling too many others."
+		return hub.Unknown, "It was not checked, because this portal is calling too many others."
 	case egress.Protocol:
 		// The standard library has no type for a connection that breaks; a more specific error came
 		// with an answer.

@@ -124,7 +124,7 @@ func (w *Witness) SignedCard(ctx context.Context, t hub.Target) (hub.Described, 
 		} `json:"signatures"`
 	}
 	if err := json.Unmarshal(raw, &named); err != nil {
-		return none, fault.Wrap(fault.Invalid, err, "The card is not what A2A describes.")
+		return none, fault.Wrap(fault.Invalid, err, "The card is not valid in A2A.")
 	}
 	same := func(u string) bool { return strings.TrimRight(u, "/") == strings.TrimRight(t.Endpoint, "/") }
 	found := same(named.URL)

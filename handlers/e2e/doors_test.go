@@ -105,7 +105,7 @@ func TestDoors_CallsOfEveryClientAreItsTasks(t *testing.T) {
 	b.press(".fetch button")
 	b.says("Found “Harbour pilot”")
 	b.press(`button[name="save"]`)
-	b.says("It is registered. What next?")
+	b.says("It is registered. Next steps")
 
 	b.open("/account")
 	b.click(`details:has(form[action="/account/tokens"]) summary`)

@@ -361,7 +361,7 @@ func TestShareLooks(t *testing.T) {
 	// An example fills the form in, and sends nothing.
 	g.open("/agents/invoice-reader")
 	g.press(".talk .ask")
-	g.says("Nobody has sent it")
+	g.says("has not been sent")
 	g.holds("#text", "Which of these invoices are overdue?")
 	g.look("new-ask")
 	g.press(".say button")

@@ -116,7 +116,7 @@ func TestFind_NoticesAndOffers(t *testing.T) {
 			}
 			b := visit(t, root, p, s).as(bob)
 			b.open("/notices")
-			b.says("Nothing to tell")
+			b.says("No notifications")
 			if eval[bool](b, `Boolean(document.querySelector(".who-notices .unread"))`) {
 				t.Error("something is unread to begin with")
 			}

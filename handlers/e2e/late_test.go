@@ -64,7 +64,7 @@ func TestLate(t *testing.T) {
 			b.press(".agent-card " + ref)
 			b.says("Teller of tales")
 			b.open("/network/" + string(who.Portal))
-			b.says("it is asked when somebody searches")
+			b.says("searches ask the portal")
 			axe("a portal that is asked")
 			b.shot("late-portal", true)
 			b.press(`main a[href^="/agents?portal="]`)

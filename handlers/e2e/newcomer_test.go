@@ -142,7 +142,7 @@ func (b *tab) registersInADozenSteps(h *harbour) {
 	n.until("the button without scrolling", `document.querySelector('button[name="save"]').getBoundingClientRect().bottom <= innerHeight`)
 	n.stage("found")
 	n.press(`button[name="save"]`)
-	n.says("It is registered. What next?")
+	n.says("It is registered. Next steps")
 	if got := b.path(); got != "/agents/harbour-pilot" {
 		b.fail("registering leads to %s", got)
 	}

@@ -118,7 +118,7 @@ func TestOwner_WireLog(t *testing.T) {
 	a.says("Authorization: [removed]")
 	a.look("owner-wire")
 	a.open("/agents/keyed/owner/calls/" + others)
-	a.says("Nothing was kept of this call")
+	a.says("Nothing is stored of this call")
 	for _, path := range []string{"/agents/keyed/owner", "/agents/keyed/owner/calls/" + others, "/api/v1/agents/keyed/stats", "/api/v1/agents/keyed/calls/" + others} {
 		if body := ada.Must(http.MethodGet, path, nil, http.StatusOK).Body; strings.Contains(body, "herself") {
 			t.Errorf("%s shows what another person said", path)

@@ -45,7 +45,7 @@ func TestReport_OperatorWithdraws(t *testing.T) {
 	o.press(".report:first-child .report-close button")
 	o.until("one report", `document.querySelectorAll(".report").length === 1`)
 	o.press(".report:first-child .report-close button")
-	o.says("Nothing to look at")
+	o.says("No open reports")
 	o.open("/admin/reports?closed=1")
 	o.says("It is gone.")
 	o.look("admin-reports-closed")

@@ -93,7 +93,7 @@ func TestRegister_EveryKindWithinAMinute(t *testing.T) {
 				n.press(`.ways a[href="/agents/new"]`)
 				way.do(n)
 				if way.kind != "link" {
-					n.says("It is registered. What next?")
+					n.says("It is registered. Next steps")
 				}
 				if n.steps > way.steps {
 					t.Errorf("%s took %d steps", way.kind, n.steps)

@@ -49,7 +49,7 @@ func TestRegister_NamesMistakesWhileTyping(t *testing.T) {
 	b.fill("#name", "ann") // herself
 	wrong("name", "taken")
 	b.fill("#name", "admin")
-	wrong("name", "word of the portal")
+	wrong("name", "reserved by the portal")
 	b.fill("#name", "9lives")
 	wrong("name", "start with a letter")
 	b.fill("#name", "nine-lives")

@@ -17,9 +17,11 @@ const (
 
 // extensions are the extensions on every card.
 var extensions = []CardExtension{
-	{URI: ExtEvents, Description: "Events of streams have dense numbers; who subscribes again with Last-Event-ID gets what was missed, or is told of a gap."},
-	{URI: ExtOnce, Description: "A message without contextId that is sent again, with the same messageId by the same account, is answered with the first task."},
-	{URI: ExtSpeaker, Description: "Messages say in their metadata who spoke."},
+	{URI: ExtEvents, Description: "Events of streams have dense numbers; a client that subscribes again with " +
+		"Last-Event-ID gets the missed events or a notice of a gap."},
+	{URI: ExtOnce, Description: "A message without contextId that is sent again, with the same messageId by the " +
+		"same account, is answered with the first task."},
+	{URI: ExtSpeaker, Description: "The metadata of a message names its author."},
 }
 
 // ExtensionsHeader lists, in a request, the extensions that it asks for and, in an answer, those that

@@ -90,7 +90,7 @@ func readPush(b []byte, inside string) (c PushConfig, _ *Failure) {
 	}
 	switch {
 	case c.URL == "":
-		return c, fieldFailure(inside+"url", "is missing; it is the address that is to be told")
+		return c, fieldFailure(inside+"url", "is missing; it is the address for the notifications")
 	case len(c.ID) > maxID:
 		return c, fieldFailure(inside+"id", fmt.Sprintf("has more than %d bytes", maxID))
 	}

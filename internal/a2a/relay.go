@@ -10,7 +10,7 @@ import (
 func DescribeRelay(a hub.Agent, by string) hub.Agent {
 	if a.Elsewhere() {
 		a.Description += "\n\nThis is an agent of " + a.Portal + ". The address here is a relay of " + by +
-			", which passes on what is said."
+			", which forwards all messages."
 	}
 	return a
 }

@@ -113,7 +113,8 @@ func (s *Service) InvitationKind(ctx context.Context, secret string) (Credential
 		err = fault.New(fault.NotFound, "no invitation")
 	}
 	if fault.Is(err, fault.NotFound) {
-		err = fault.New(fault.NotFound, "This link is unknown, used or expired. Ask for a new one; the operator's link is printed anew when the portal starts without an operator.")
+		err = fault.New(fault.NotFound, "This link is unknown, used or expired. Ask for a new one; a portal "+
+			"without an operator prints a new operator's link at its start.")
 	}
 	return c.Kind, err
 }
@@ -122,7 +123,8 @@ func (s *Service) resetLink(ctx context.Context, a Account) (string, error) {
 	if _, err := s.store.DeleteCredentials(ctx, a.ID, "", ResetCredential); err != nil {
 		return "", err
 	}
-	secret, err := s.issueCredential(ctx, Credential{Kind: ResetCredential, AccountID: a.ID}, ident.LinkPrefix, resetLife)
+	secret, err := s.issueCredential(ctx, Credential{Kind: ResetCredential, AccountID: a.ID}, ident.LinkPrefix,
+		resetLife)
 	if err != nil {
 		return "", err
 	}
@@ -154,7 +156,7 @@ func (s *Service) MailReset(ctx context.Context, actor ident.Actor, name string)
 		return err
 	}
 	// Run sends the mail, so that the time of the answer does not reveal whether the account exists.
-	m := resetMail{a.ID, a.Email, "Somebody asked to set a new password for " + a.Name + " on " + s.cfg.URL + ".\n\n" + link +
+	m := resetMail{a.ID, a.Email, "A new password was requested for " + a.Name + " on " + s.cfg.URL + ".\n\n" + link +
 		"\n\nThe link works once, for 24 hours. If it was not you, do nothing.\n"}
 	select {
 	case s.resetMails <- m:
@@ -210,7 +212,8 @@ func (s *Service) Invitation(ctx context.Context, actor ident.Actor, label strin
 		return "", err
 	}
 	if s.cfg.Policy == Closed {
-		return "", fault.New(fault.Conflict, "This portal takes no new accounts (--accounts closed), so an invitation would be of no use. Add people with `agentsite user add`.")
+		return "", fault.New(fault.Conflict, "This portal takes no new accounts (--accounts closed), so an "+
+			"invitation would be of no use. Add people with `agentsite user add`.")
 	}
 	if len(label) > 100 {
 		return "", &fault.Error{Kind: fault.Invalid, Safe: "The note is too long.",

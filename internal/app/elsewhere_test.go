@@ -134,7 +134,7 @@ func TestElsewhere_IsShownWithItsSource(t *testing.T) {
 	contains(ask("GET", "/api/v1/search?portal=harbour.example&signed=true", "", 200), handle)
 	contains(ask("GET", "/agents?q=high+water", "", 200), handle, "harbour.example", "2 of 2 portals")
 	contains(ask("GET", "/agents/"+handle, "", 200), "Where it comes from", "harbour.example</bdi> signed this", string(f.ID), found.Results[0].Source.Record,
-		"https://harbour.example/agents/tides", "What is signed", "mira", "https://harbour.example/agents/tides/mcp", "Both portals", "Its portal says that it runs it itself")
+		"https://harbour.example/agents/tides", "Signed data", "mira", "https://harbour.example/agents/tides/mcp", "Both portals", "Its portal says that it runs it itself")
 	contains(ask("GET", "/api/v1/agents/"+handle, "", 200), `"source":{"portal":"harbour.example"`)
 
 	var e struct {
@@ -188,7 +188,7 @@ func TestElsewhere_NotProvedIsSaid(t *testing.T) {
 	r := httptest.NewRequest("GET", p.URL()+"/agents/tides@harbour.example", nil)
 	r.Host = p.url.Host
 	p.router().ServeHTTP(w, r)
-	if w.Code != 200 || !strings.Contains(w.Body.String(), "is not proved") || strings.Contains(w.Body.String(), "badge-verified") {
+	if w.Code != 200 || !strings.Contains(w.Body.String(), "is not verified") || strings.Contains(w.Body.String(), "badge-verified") {
 		t.Errorf("%d: it looks proved", w.Code)
 	}
 	page, err := p.hub.Search(t.Context(), anybodyHere, hub.Query{Signed: []string{"true"}})

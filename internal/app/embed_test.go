@@ -256,7 +256,7 @@ func TestDeepLink_FillsInAndSendsNothing(t *testing.T) {
 	olga := p.User(t, "olga")
 	before := olga.Must(http.MethodGet, "/api/v1/conversations", nil, http.StatusOK).Body
 	page := olga.Must(http.MethodGet, "/chat/new?agent=calc&text="+url.QueryEscape(`2+2 </textarea><script>`), nil, http.StatusOK).Body
-	for _, want := range []string{"Ask <bdi>Calculator</bdi>", "Nobody has sent it", "2+2 &lt;/textarea&gt;&lt;script&gt;</textarea>", "What you write stays on this portal"} {
+	for _, want := range []string{"Ask <bdi>Calculator</bdi>", "has not been sent", "2+2 &lt;/textarea&gt;&lt;script&gt;</textarea>", "What you write stays on this portal"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("it does not say %q", want)
 		}
@@ -292,7 +292,7 @@ func TestShare_PreviewAndCode(t *testing.T) {
 	}
 	for _, hidden := range []string{"unlisted", "private"} {
 		name := olga.Agent(hidden, far.Base(agenttest.Echo))
-		if body := olga.Must(http.MethodGet, "/agents/"+name, nil, http.StatusOK).Body; strings.Contains(body, "og:title") || !strings.Contains(body, "it is not public") {
+		if body := olga.Must(http.MethodGet, "/agents/"+name, nil, http.StatusOK).Body; strings.Contains(body, "og:title") || !strings.Contains(body, "is not public") {
 			t.Errorf("one that is %s is shown as if it were not", hidden)
 		}
 		if cache := olga.Must(http.MethodGet, "/agents/"+name+"/qr.svg", nil, http.StatusOK).Header.Get("Cache-Control"); !strings.HasPrefix(cache, "private") {

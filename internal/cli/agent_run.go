@@ -33,13 +33,15 @@ type agentRun struct {
 func agentRunFlags(fs *flags) {
 	fs.portal = "http://127.0.0.1:8080"
 	fs.addSetting(&fs.portal, "portal", "AGENTSITE_PORTAL", "`URL` of the portal to connect to")
-	fs.addSetting(&fs.token, "token", "AGENTSITE_TOKEN", "API `TOKEN` of the account that owns the agent, with the scope agents:write")
+	fs.addSetting(&fs.token, "token", "AGENTSITE_TOKEN",
+		"API `TOKEN` of the account that owns the agent, with the scope agents:write")
 	fs.hideDefault("token")
 	fs.StringVar(&fs.run.name, "name", "", "`NAME` of the agent; it is registered if there is none")
 	fs.StringVar(&fs.run.title, "title", "", "its `TITLE`, when it is registered")
-	fs.StringVar(&fs.run.description, "description", "", "what it `DOES`, when it is registered")
+	fs.StringVar(&fs.run.description, "description", "", "its `DESCRIPTION`, when it is registered")
 	fs.IntVar(&fs.run.maxTasks, "max-tasks", linkwire.DefaultTasks, "most `N` tasks at once")
-	fs.BoolVar(&fs.json, "json", false, "give the command the whole task on stdin, as JSON: text, parts, history, caller")
+	fs.BoolVar(&fs.json, "json", false, "give the command the whole task on stdin, as JSON: text, parts, "+
+		"history, caller")
 }
 
 // runAgentRun connects a command to a portal as an agent: each task runs it once. It reconnects after
@@ -48,12 +50,13 @@ func runAgentRun(ctx context.Context, e env, fs *flags, args []string) error {
 	u, err := url.Parse(strings.TrimRight(fs.portal, "/"))
 	switch {
 	case len(args) == 0:
-		return usagef("name the command that does the work, after --; for example: agentsite agent run --name shout -- tr a-z A-Z")
+		return usagef("name the command to run, after --; for example: agentsite agent run --name shout -- tr a-z A-Z")
 	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
 		return usagef("--portal %q: write the portal's address, for example https://portal.example", fs.portal)
 	case fs.token == "":
 		return usagef("--token: an agent needs an API token of the account that owns it; make one at %s/account, "+
-			"or on the portal's machine by `agentsite token add --scope agents:write`, and put it into AGENTSITE_TOKEN", u)
+			"or on the portal's machine by `agentsite token add --scope agents:write`, and put it into AGENTSITE_TOKEN",
+			u)
 	case fs.run.maxTasks < 1 || fs.run.maxTasks > linkwire.MaxTasks:
 		return usagef("--max-tasks: use 1 to %d", linkwire.MaxTasks)
 	}
@@ -69,7 +72,8 @@ func runAgentRun(ctx context.Context, e env, fs *flags, args []string) error {
 	out := &shared{w: e.stderr}
 	connected, troubled := false, false
 	a := &linkwire.Agent{
-		Hello: linkwire.Hello{Name: fs.run.name, Title: fs.run.title, Description: fs.run.description, Client: "agentsite/" + app.Release(), MaxTasks: fs.run.maxTasks},
+		Hello: linkwire.Hello{Name: fs.run.name, Title: fs.run.title, Description: fs.run.description,
+			Client: "agentsite/" + app.Release(), MaxTasks: fs.run.maxTasks},
 		Dial: func(ctx context.Context) (*linkwire.Socket, error) {
 			return linkwire.Dial(ctx, u.String(), fs.token, nil)
 		},
@@ -80,7 +84,8 @@ func runAgentRun(ctx context.Context, e env, fs *flags, args []string) error {
 		},
 		Lost: func(err error, wait time.Duration) {
 			if !troubled { // one line for a series of failed attempts
-				fmt.Fprintf(out, "agentsite: no connection to %s (%s); trying again until it is there\n", u, record.CleanLine(linkTrouble(err, fs.run.name).Error()))
+				fmt.Fprintf(out, "agentsite: no connection to %s (%s); trying again\n", u,
+					record.CleanLine(linkTrouble(err, fs.run.name).Error()))
 			}
 			troubled = true
 		},
@@ -101,7 +106,7 @@ func linkTrouble(err error, name string) error {
 		case linkwire.CodeReplaced:
 			return fmt.Errorf("another program has connected as %s, so this one stops; each agent is one program", name)
 		case linkwire.CodeRevoked:
-			return errors.New("the token, its account or its right to this agent has ended")
+			return errors.New("the token, its account or its right to this agent has expired or was revoked")
 		}
 		if _, why, ok := strings.Cut(reason, ": "); ok {
 			reason = why
@@ -115,7 +120,7 @@ func linkTrouble(err error, name string) error {
 		if json.Unmarshal([]byte(r.Body), &body) == nil && body.Error.Message != "" {
 			return body.Error
 		}
-		return fmt.Errorf("it answered with status %d; is it a portal that takes linked agents?", r.Status)
+		return fmt.Errorf("it answered with status %d; is it a portal with linked agents?", r.Status)
 	}
 	if w, ok := errors.AsType[*linkwire.Error](err); ok {
 		return w
@@ -209,11 +214,13 @@ func (w *worker) runTask(ctx context.Context, t linkwire.Task, out *linkwire.Ans
 	}
 	switch {
 	case full:
-		return linkwire.Done{State: linkwire.Failed, Reason: fmt.Sprintf("The answer is longer than %d KiB and was cut.", linkwire.MaxText>>10)}
+		return linkwire.Done{State: linkwire.Failed,
+			Reason: fmt.Sprintf("The answer is longer than %d KiB and was cut.", linkwire.MaxText>>10)}
 	case ctx.Err() != nil:
 		return linkwire.Done{State: linkwire.Failed, Reason: "The agent's program was stopped by its owner."}
 	case err != nil:
-		return linkwire.Done{State: linkwire.Failed, Reason: cmp.Or(last.lastText(), fmt.Sprintf("The agent's program ended with %s.", err))}
+		return linkwire.Done{State: linkwire.Failed,
+			Reason: cmp.Or(last.lastText(), fmt.Sprintf("The agent's program ended with %s.", err))}
 	}
 	return linkwire.Done{State: linkwire.Completed}
 }

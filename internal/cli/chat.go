@@ -90,7 +90,7 @@ func runChat(ctx context.Context, e env, fs *flags, args []string) error {
 		return err
 	}
 	if text == "" && len(t.parts) == 0 {
-		return usagef("there is nothing to say: write it behind the name of the agent, or pipe it in")
+		return usagef("there is no message: write it after the name of the agent, or pipe it in")
 	}
 	t.confirmRemote(false)
 	return t.sendMessage(ctx, text)
@@ -134,7 +134,7 @@ func (t *talk) openRoom(ctx context.Context, id string, args []string) (text str
 func (t *talk) confirmRemote(ask bool) bool {
 	for _, m := range t.room.Members {
 		if m.Remote != "" && t.c.token == "" {
-			fmt.Fprintf(t.e.stderr, "%s sends what you write to %s.\n", cleanText(m.Handle), cleanText(m.Remote))
+			fmt.Fprintf(t.e.stderr, "%s sends your messages to %s.\n", cleanText(m.Handle), cleanText(m.Remote))
 			t.knownRemote = append(t.knownRemote, m.Handle)
 		}
 	}
@@ -189,7 +189,8 @@ func (t *talk) attachFile(ctx context.Context, path string) error {
 
 // uploadFile streams a file to the portal; size is -1 when it is not known.
 func (t *talk) uploadFile(ctx context.Context, name string, r io.Reader, size int64) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, t.c.base+"/api/v1/files?name="+url.QueryEscape(name), io.NopCloser(r))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, t.c.base+"/api/v1/files?name="+url.QueryEscape(name),
+		io.NopCloser(r))
 	if err != nil {
 		return err
 	}
@@ -232,7 +233,8 @@ func (t *talk) readMessages(ctx context.Context, goesOn bool) error {
 			who = append(who, m.Handle)
 		}
 	}
-	fmt.Fprintf(t.e.stderr, "Talking to %s. Type a message; Ctrl-C stops an answer, Ctrl-D ends.\n", cleanText(strings.Join(who, ", ")))
+	fmt.Fprintf(t.e.stderr, "Talking to %s. Type a message; Ctrl-C stops an answer, Ctrl-D ends.\n",
+		cleanText(strings.Join(who, ", ")))
 	t.confirmRemote(false)
 	lines := bufio.NewScanner(t.e.stdin)
 	lines.Buffer(nil, 1<<20)
@@ -263,7 +265,9 @@ func (t *talk) printHistory(ctx context.Context) error {
 	var list struct {
 		Messages []update `json:"messages"`
 	}
-	if err := t.c.callJSON(ctx, http.MethodGet, fmt.Sprintf("/api/v1/conversations/%s/messages?order=newest&limit=%d", t.room.ID, earlier), nil, &list); err != nil {
+	if err := t.c.callJSON(ctx, http.MethodGet,
+		fmt.Sprintf("/api/v1/conversations/%s/messages?order=newest&limit=%d", t.room.ID, earlier), nil,
+		&list); err != nil {
 		return err
 	}
 	for _, m := range list.Messages {

@@ -56,11 +56,12 @@ func (t *talk) sendMessage(ctx context.Context, text string) error {
 		Seq   int64   `json:"seq"`
 		Tasks []asked `json:"tasks"`
 	}
-	if err := t.c.callJSON(work, http.MethodPost, "/api/v1/conversations/"+t.room.ID+"/messages", body, &sent); err != nil {
+	if err := t.c.callJSON(work, http.MethodPost, "/api/v1/conversations/"+t.room.ID+"/messages", body,
+		&sent); err != nil {
 		return stoppedOr(pressed, err)
 	}
 	if len(sent.Tasks) == 0 {
-		return errors.New("nobody was asked")
+		return errors.New("the message was sent to no agent")
 	}
 	s.trackTasks(t.room.ID, sent.Tasks)
 	err := t.printAnswers(work, sent.Seq, sent.Tasks)

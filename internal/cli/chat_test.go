@@ -71,7 +71,7 @@ func TestChat_GoesOnInAConversation(t *testing.T) {
 
 func TestChat_TellsGuestsWhereTextGoes(t *testing.T) {
 	t.Parallel()
-	for token, want := range map[string]string{"": "echo sends what you write to far.example.\n", "ags_x": ""} {
+	for token, want := range map[string]string{"": "echo sends your messages to far.example.\n", "ags_x": ""} {
 		p := script(t, done("ok"))
 		p.room = `{"id":"room","members":[{"kind":"agent","handle":"echo","remote":"far.example"},{"kind":"agent","handle":"calc"}]}`
 		code, out, errs := run(t, map[string]string{"AGENTSITE_TOKEN": token}, "", "chat", "--portal", p.URL, "echo", "hi")
@@ -130,7 +130,7 @@ func TestChat_HasNothingToSay(t *testing.T) {
 	t.Parallel()
 	p := script(t, done("ok"))
 	code, out, errs := run(t, nil, " \n", "chat", "--portal", p.URL, "guide")
-	if code != exitUsage || out != "" || !strings.Contains(errs, "there is nothing to say") || len(p.said) != 0 {
+	if code != exitUsage || out != "" || !strings.Contains(errs, "there is no message") || len(p.said) != 0 {
 		t.Errorf("%d %q %q, said %q", code, out, errs, p.said)
 	}
 }

@@ -59,45 +59,55 @@ func commands() []command {
 		{"demo", "", "run a small federation in this process, for a first look", runDemo, demoFlags},
 		{"user add", "NAME", "create an account; the password is read from stdin", runUserAdd, userAddFlags},
 		{"user list", "", "list accounts", runUserList, dataFlags},
-		{"user disable", "NAME", "end everything of an account", runUserDisable, dataFlags},
+		{"user disable", "NAME", "disable an account and end its sessions, tokens and tasks", runUserDisable,
+			dataFlags},
 		{"user enable", "NAME", "let a disabled account sign in again", runUserEnable, dataFlags},
 		{"user reset", "NAME", "print a link that sets a new password", runUserReset, resetFlags},
 		{"token add", "", "make an API token and print it once", runTokenAdd, tokenFlags},
 		{"agent run", "-- CMD [ARG…]", "connect a program to a portal as an agent", runAgentRun, agentRunFlags},
-		{"agent register", "FILE", "register the agent that a file describes, or update it", runAgentRegister, agentFileFlags},
+		{"agent register", "FILE", "register the agent that a file describes, or update it", runAgentRegister,
+			agentFileFlags},
 		{"agent list", "", "list your agents", runAgentList, portalFlags},
-		{"agent remove", "NAME", "remove one of your agents for ever", runAgentRemove, portalFlags},
-		{"agent import", "FILE", "register many agents as the operator, one JSON object a line", runAgentImport, portalFlags},
+		{"agent remove", "NAME", "remove one of your agents permanently", runAgentRemove, portalFlags},
+		{"agent import", "FILE", "register many agents as the operator, one JSON object a line", runAgentImport,
+			portalFlags},
 		{"search", "[QUERY]", "find agents on a portal", runSearch, searchFlags},
 		{"chat", "AGENT [MESSAGE]", "talk to an agent", runChat, chatFlags},
-		{"peers list", "", "list the portals that are known, and how they are", runPeersList, peersFlags},
+		{"peers list", "", "list the known portals and their state", runPeersList, peersFlags},
 		{"peers add", "URL", "add a portal by its address", runPeersAdd, peersFlags},
-		{"peers allow", "PORTAL", "let a portal in whatever the policy is", ruleCommand("peers allow", "allow"), peersFlags},
-		{"peers pin", "PORTAL", "allow a portal and believe what it vouches for", ruleCommand("peers pin", "pin"), peersFlags},
-		{"peers deny", "PORTAL", "shut a portal out and drop what is held of it", ruleCommand("peers deny", "deny"), peersFlags},
-		{"peers clear", "PORTAL", "let the policy decide about a portal again", ruleCommand("peers clear", ""), peersFlags},
-		{"peers subscribe", "PORTAL", "follow the list of whom a portal warns of and blocks", runPeersSubscribe, subscribeFlags},
-		{"peers unsubscribe", "PORTAL", "end that", runPeersUnsubscribe, peersFlags},
-		{"peers forget", "PORTAL", "forget a portal; it may come back", runPeersForget, peersFlags},
-		{"peers release", "PORTAL", "show why a portal is quarantined, and end it", runPeersRelease, releaseFlags},
-		{"peers gossip", "", "see how the portal stands in the pool of portals that tell each other who is there", runPeersGossip, peersFlags},
-		{"peers dht", "[WHAT]", "see how the portal stands in the DHT, or look there for a portal (id or address), an agent or a capability", runPeersDHT, peersFlags},
-		{"peers policy", "[FIELD=VALUE…]", "see or change what holds for all portals", runPeersPolicy, peersFlags},
-		{"keys list", "", "list the keys the portal speaks with in its network", runKeysList, keysFlags},
-		{"keys rotate", "", "take a new operational key", runKeysRotate, keysFlags},
-		{"keys revoke", "ID", "throw an operational key away, and what it signed", runKeysRevoke, keysFlags},
+		{"peers allow", "PORTAL", "allow a portal regardless of the policy", ruleCommand("peers allow", "allow"),
+			peersFlags},
+		{"peers pin", "PORTAL", "allow a portal and accept its vouchers", ruleCommand("peers pin", "pin"), peersFlags},
+		{"peers deny", "PORTAL", "block a portal and delete its stored records", ruleCommand("peers deny", "deny"),
+			peersFlags},
+		{"peers clear", "PORTAL", "remove the rule for a portal, so that the policy applies",
+			ruleCommand("peers clear", ""), peersFlags},
+		{"peers subscribe", "PORTAL", "follow the block list of a portal", runPeersSubscribe, subscribeFlags},
+		{"peers unsubscribe", "PORTAL", "stop following the block list of a portal", runPeersUnsubscribe, peersFlags},
+		{"peers forget", "PORTAL", "delete all data about a portal; it may reappear", runPeersForget, peersFlags},
+		{"peers release", "PORTAL", "show the proof against a quarantined portal, and release it", runPeersRelease,
+			releaseFlags},
+		{"peers gossip", "", "show the portal's state in the gossip pool", runPeersGossip, peersFlags},
+		{"peers dht", "[WHAT]", "show the portal's state in the DHT, or look up a portal (id or address), an " +
+			"agent or a capability", runPeersDHT, peersFlags},
+		{"peers policy", "[FIELD=VALUE…]", "show or change the policy for all portals", runPeersPolicy, peersFlags},
+		{"keys list", "", "list the portal's signing keys", runKeysList, keysFlags},
+		{"keys rotate", "", "create a new operational key", runKeysRotate, keysFlags},
+		{"keys revoke", "ID", "revoke an operational key and its signatures", runKeysRevoke, keysFlags},
 		{"keys detach", "FILE", "move the root key out of the data folder", runKeysDetach, keysFlags},
-		{"keys sign", "--root FILE", "sign a new card with a root key that is kept elsewhere", runKeysSign, keysSignFlags},
+		{"keys sign", "--root FILE", "sign a new card with a root key that is kept elsewhere", runKeysSign,
+			keysSignFlags},
 		{"backup", "FILE", "copy everything, while the portal runs or not", runBackup, backupFlags},
 		{"restore", "FILE", "put a backup into an empty data folder", runRestore, backupFlags},
 		{"verify", "[FILE]", "check the data folder, or a backup", runVerify, backupFlags},
-		{"doctor", "", "look the portal over: name each fault and what to do", runDoctor, doctorFlags},
+		{"doctor", "", "check the portal: name each fault and its solution", runDoctor, doctorFlags},
 		{"version", "", "print version, revision, schema and protocols", runVersion, func(*flags) {}},
 	}
 }
 
 // Run executes one command line and returns its exit status. It does not close the streams.
-func Run(ctx context.Context, args []string, getenv func(string) string, stdin io.Reader, stdout, stderr io.Writer) int {
+func Run(ctx context.Context, args []string, getenv func(string) string, stdin io.Reader, stdout,
+	stderr io.Writer) int {
 	e := env{getenv, stdin, stdout, stderr}
 	err := dispatchCommand(ctx, e, args)
 	switch {
@@ -119,7 +129,8 @@ func Run(ctx context.Context, args []string, getenv func(string) string, stdin i
 }
 
 func dispatchCommand(ctx context.Context, e env, args []string) error {
-	if len(args) == 0 || strings.HasPrefix(args[0], "-") && !slices.Contains([]string{"-h", "-help", "--help"}, args[0]) {
+	if len(args) == 0 || strings.HasPrefix(args[0], "-") &&
+		!slices.Contains([]string{"-h", "-help", "--help"}, args[0]) {
 		args = append([]string{"serve"}, args...)
 	}
 	if slices.Contains([]string{"-h", "-help", "--help", "help"}, args[0]) {
@@ -142,14 +153,15 @@ func dispatchCommand(ctx context.Context, e env, args []string) error {
 	if list := commandGroup(args[0]); len(list) > 0 {
 		switch {
 		case len(args) == 1:
-			return usagef("say which: %s; `agentsite %s --help` explains them", commandNames(list), args[0])
+			return usagef("choose a command: %s; `agentsite %s --help` explains them", commandNames(list), args[0])
 		case slices.Contains([]string{"-h", "-help", "--help", "help"}, args[1]):
 			fmt.Fprintf(e.stdout, "Usage: agentsite %s COMMAND [FLAGS]\n\nCommands:\n", args[0])
 			writeCommands(e.stdout, list)
 			fmt.Fprintf(e.stdout, "\n`agentsite %s COMMAND --help` lists the flags of a command.\n", args[0])
 			return nil
 		}
-		return usagef("there is no command %q; `agentsite %s --help` lists those there are", args[0]+" "+args[1], args[0])
+		return usagef("there is no command %q; `agentsite %s --help` lists those there are", args[0]+" "+args[1],
+			args[0])
 	}
 	return usagef("there is no command %q; `agentsite help` lists them", strings.Join(args[:min(len(args), 2)], " "))
 }
@@ -179,9 +191,11 @@ func writeCommands(w io.Writer, list []command) {
 }
 
 func writeUsage(w io.Writer) {
-	fmt.Fprintf(w, "agentsite %s — a portal where AI agents live, are found and talked to.\n\nUsage: agentsite [COMMAND] [FLAGS]\n\nCommands:\n", app.Release())
+	fmt.Fprintf(w, "agentsite %s — a portal where AI agents live, are found and talked to.\n\nUsage: agentsite "+
+		"[COMMAND] [FLAGS]\n\nCommands:\n", app.Release())
 	writeCommands(w, commands())
-	fmt.Fprint(w, "\n`agentsite COMMAND --help` lists the flags of a command. The manual is at /docs of a running portal.\n")
+	fmt.Fprint(w, "\n`agentsite COMMAND --help` lists the flags of a command. The manual is at /docs of a "+
+		"running portal.\n")
 }
 
 // checkArgs checks the number of arguments of a command.

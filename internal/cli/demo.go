@@ -12,9 +12,11 @@ import (
 
 func demoFlags(fs *flags) {
 	fs.demo.Portals = 3
-	fs.IntVar(&fs.demo.Portals, "portals", 3, fmt.Sprintf("how many portals, `N` of at most %d", demo.MaxPortals))
-	fs.IntVar(&fs.demo.Kill, "kill", 0, "how many portals, `N`, die all at once when all have met; newcomers join, and it is said when everything that is left is found again")
-	fs.StringVar(&fs.demo.Keep, "keep", "", "an empty folder `DIR` for the data, which stays; without it the data goes when the demo ends")
+	fs.IntVar(&fs.demo.Portals, "portals", 3, fmt.Sprintf("number `N` of portals, at most %d", demo.MaxPortals))
+	fs.IntVar(&fs.demo.Kill, "kill", 0, "number `N` of portals that stop at once when all are connected; new "+
+		"ones join, and a line reports when all remaining agents are found again")
+	fs.StringVar(&fs.demo.Keep, "keep", "", "an empty folder `DIR` for the data, which stays; without it the "+
+		"data goes when the demo ends")
 }
 
 // runDemo runs a federation until a signal. The first SIGINT or SIGTERM stops it in order; the second

@@ -12,11 +12,12 @@ import (
 
 func doctorFlags(fs *flags) {
 	keysFlags(fs)
-	fs.addSetting(&fs.cfg.URL, "url", "AGENTSITE_URL", "the portal's `URL`, when it does not run and remembers none")
-	fs.addSetting(&fs.cfg.AllowCIDR, "allow-cidr", "AGENTSITE_ALLOW_CIDR", "private address `RANGES` that may be asked, when it does not run")
+	fs.addSetting(&fs.cfg.URL, "url", "AGENTSITE_URL", "the portal's `URL`, when it does not run and has none stored")
+	fs.addSetting(&fs.cfg.AllowCIDR, "allow-cidr", "AGENTSITE_ALLOW_CIDR",
+		"private address `RANGES` that may be called, when it does not run")
 	fs.StringVar(&fs.agentName, "agent", "", "follow the agent with this `NAME` to another portal, step by step")
 	fs.StringVar(&fs.portal, "portal", "", "the other portal: its `URL`, host or id; with --agent")
-	fs.BoolVar(&fs.json, "json", false, "print what was seen as one JSON object")
+	fs.BoolVar(&fs.json, "json", false, "print the findings as one JSON object")
 }
 
 // runDoctor exits with 1 when there is a fault.

@@ -127,35 +127,52 @@ func dataFlags(fs *flags) {
 func serveFlags(fs *flags) {
 	dataFlags(fs)
 	fs.addSetting(&fs.cfg.Listen, "listen", "AGENTSITE_LISTEN", "`ADDR` to listen on; port 0 picks a free one")
-	fs.addSetting(&fs.cfg.URL, "url", "AGENTSITE_URL", "`URL` under which others reach this portal; remembered; default http:// and the listening address")
-	fs.addSetting(&fs.cfg.Name, "name", "AGENTSITE_NAME", "what the portal is `CALLED` on its pages; default its host")
-	fs.addSetting(&fs.cfg.Accounts, "accounts", "AGENTSITE_ACCOUNTS", "who may sign up: `open|invite|closed`; default open on a loopback URL, else invite")
-	fs.addSetting(&fs.cfg.Guests, "guests", "AGENTSITE_GUESTS", "whether visitors may talk to public agents within limits: `on|off`")
-	fs.addSetting(&fs.cfg.AllowCIDR, "allow-cidr", "AGENTSITE_ALLOW_CIDR", "private address `RANGES` that outgoing calls may reach, separated by commas")
-	fs.addSetting(&fs.cfg.TrustedProxies, "trusted-proxies", "AGENTSITE_TRUSTED_PROXIES", "address `RANGES` of proxies whose forwarding headers are believed")
-	fs.addSetting(&fs.cfg.LLMURL, "llm-url", "AGENTSITE_LLM_URL", "`URL` of the portal's own model, an OpenAI-compatible base ending in /v1")
-	fs.addSetting(&fs.cfg.LLMKey, "llm-key", "AGENTSITE_LLM_KEY", "its `KEY`, if it wants one")
+	fs.addSetting(&fs.cfg.URL, "url", "AGENTSITE_URL",
+		"`URL` under which others reach this portal; remembered; default http:// and the listening address")
+	fs.addSetting(&fs.cfg.Name, "name", "AGENTSITE_NAME", "`NAME` of the portal on its pages; default its host")
+	fs.addSetting(&fs.cfg.Accounts, "accounts", "AGENTSITE_ACCOUNTS",
+		"policy for sign-up: `open|invite|closed`; default open on a loopback URL, else invite")
+	fs.addSetting(&fs.cfg.Guests, "guests", "AGENTSITE_GUESTS",
+		"whether visitors may talk to public agents within limits: `on|off`")
+	fs.addSetting(&fs.cfg.AllowCIDR, "allow-cidr", "AGENTSITE_ALLOW_CIDR",
+		"private address `RANGES` that outgoing calls may reach, separated by commas")
+	fs.addSetting(&fs.cfg.TrustedProxies, "trusted-proxies", "AGENTSITE_TRUSTED_PROXIES",
+		"address `RANGES` of proxies whose forwarding headers are trusted")
+	fs.addSetting(&fs.cfg.LLMURL, "llm-url", "AGENTSITE_LLM_URL",
+		"`URL` of the portal's own model, an OpenAI-compatible base ending in /v1")
+	fs.addSetting(&fs.cfg.LLMKey, "llm-key", "AGENTSITE_LLM_KEY", "its `KEY`, if it needs one")
 	fs.hideDefault("llm-key")
 	fs.addSetting(&fs.cfg.LLMModel, "llm-model", "AGENTSITE_LLM_MODEL", "its `NAME`, for example llama3.2")
-	fs.addSetting(&fs.cfg.ModelBudget, "model-budget", "AGENTSITE_MODEL_BUDGET", "tokens a day, UTC, that the portal's own model may use, for example 2M; default no ceiling for accounts")
-	fs.addSetting(&fs.cfg.SMTP, "smtp", "AGENTSITE_SMTP", "mail `SERVER` for password resets, as smtp://user:password@host:587")
+	fs.addSetting(&fs.cfg.ModelBudget, "model-budget", "AGENTSITE_MODEL_BUDGET",
+		"tokens a day, UTC, that the portal's own model may use, for example 2M; default no ceiling for accounts")
+	fs.addSetting(&fs.cfg.SMTP, "smtp", "AGENTSITE_SMTP",
+		"mail `SERVER` for password resets, as smtp://user:password@host:587")
 	fs.hideDefault("smtp")
 	fs.addSetting(&fs.cfg.MailFrom, "mail-from", "AGENTSITE_MAIL_FROM", "`ADDRESS` that mails come from")
-	fs.addSetting(&fs.cfg.Network, "network", "AGENTSITE_NETWORK", "`NAME` of the network of portals this one is part of; off for none")
-	fs.addSetting(&fs.cfg.Join, "join", "AGENTSITE_JOIN", "`URLS` of portals to meet first, separated by commas")
-	fs.addSetting(&fs.cfg.Gossip, "gossip", "AGENTSITE_GOSSIP", "how portals tell each other who is there: `https|ADDR|off`; https is by signed requests at the portal's own address, IP:PORT by UDP and TCP there")
-	fs.addSetting(&fs.cfg.Tier, "tier", "AGENTSITE_TIER", "how much is kept of other portals: `auto|replica|summary|index`; auto keeps all agents while there are fewer than 2,000,000, index always, and finds them for others")
-	fs.addSetting(&fs.cfg.MetricsListen, "metrics-listen", "AGENTSITE_METRICS_LISTEN", "`ADDR` where /metrics and /debug/pprof are read without a token; default none")
-	fs.addSwitch(&fs.cfg.Conformance, "conformance", "AGENTSITE_CONFORMANCE", "add the agent conformance, which behaves as the official test suites ask, for tests only")
+	fs.addSetting(&fs.cfg.Network, "network", "AGENTSITE_NETWORK",
+		"`NAME` of the network of portals this one is part of; off for none")
+	fs.addSetting(&fs.cfg.Join, "join", "AGENTSITE_JOIN", "`URLS` of the first portals to contact, separated by commas")
+	fs.addSetting(&fs.cfg.Gossip, "gossip", "AGENTSITE_GOSSIP",
+		"gossip between portals: `https|ADDR|off`; https uses signed requests to the portal's own address, "+
+			"IP:PORT uses UDP and TCP there")
+	fs.addSetting(&fs.cfg.Tier, "tier", "AGENTSITE_TIER",
+		"amount of data stored of other portals: `auto|replica|summary|index`; auto stores all agents while "+
+			"there are fewer than 2,000,000, index always, and answers searches of others")
+	fs.addSetting(&fs.cfg.MetricsListen, "metrics-listen", "AGENTSITE_METRICS_LISTEN",
+		"`ADDR` where /metrics and /debug/pprof are read without a token; default none")
+	fs.addSwitch(&fs.cfg.Conformance, "conformance", "AGENTSITE_CONFORMANCE",
+		"add the agent conformance, which behaves as the official test suites ask, for tests only")
 	fs.addSetting(&fs.cfg.Log, "log", "AGENTSITE_LOG", "form of the log on stderr: `text|json`")
-	fs.addSetting(&fs.cfg.LogLevel, "log-level", "AGENTSITE_LOG_LEVEL", "least `LEVEL` that is logged: debug, info, warn, error")
+	fs.addSetting(&fs.cfg.LogLevel, "log-level", "AGENTSITE_LOG_LEVEL",
+		"least `LEVEL` that is logged: debug, info, warn, error")
 }
 
 // keysFlags declares the settings that the card of a stopped portal depends on.
 func keysFlags(fs *flags) {
 	dataFlags(fs)
-	fs.addSetting(&fs.cfg.Network, "network", "AGENTSITE_NETWORK", "`NAME` of the portal's network, when it does not run")
-	fs.addSetting(&fs.cfg.Name, "name", "AGENTSITE_NAME", "what the portal is `CALLED`, when it does not run")
+	fs.addSetting(&fs.cfg.Network, "network", "AGENTSITE_NETWORK",
+		"`NAME` of the portal's network, when it does not run")
+	fs.addSetting(&fs.cfg.Name, "name", "AGENTSITE_NAME", "`NAME` of the portal, when it does not run")
 }
 
 func keysSignFlags(fs *flags) {
@@ -176,9 +193,11 @@ func resetFlags(fs *flags) {
 
 func tokenFlags(fs *flags) {
 	dataFlags(fs)
-	fs.StringVar(&fs.user, "user", "", "`NAME` of the account the token acts for; without it the operator's, if there is one only")
+	fs.StringVar(&fs.user, "user", "", "`NAME` of the account the token acts for; without it the operator's, if "+
+		"there is one only")
 	fs.StringVar(&fs.label, "label", "made on the command line", "a `NOTE` to know the token by")
-	fs.Var(&fs.scopes, "scope", "narrow the token to a `SCOPE`; may be repeated; without it the token may do all its user may")
+	fs.Var(&fs.scopes, "scope", "narrow the token to a `SCOPE`; may be repeated; without it the token may do "+
+		"all its user may")
 	fs.expires = 90
 	fs.Var(&fs.expires, "expires", "how long the token is good, for example 90d; at most 366d; `TIME`")
 }
@@ -201,12 +220,13 @@ func peersFlags(fs *flags) {
 
 func subscribeFlags(fs *flags) {
 	peersFlags(fs)
-	fs.StringVar(&fs.apply, "apply", "block", "`WHAT` to do: block shuts out whom it blocks, warn only marks them")
+	fs.StringVar(&fs.apply, "apply", "block",
+		"`ACTION` for portals on its list: block blocks them, warn only marks them")
 }
 
 func releaseFlags(fs *flags) {
 	peersFlags(fs)
-	fs.StringVar(&fs.proof, "proof", "", "the `MARK` of the proof that you looked at")
+	fs.StringVar(&fs.proof, "proof", "", "the `MARK` of the proof that you have checked")
 }
 
 func chatFlags(fs *flags) {
@@ -223,9 +243,13 @@ func searchFlags(fs *flags) {
 	fs.StringVar(&fs.sort, "sort", "", "order: `relevance|name|newest|updated`")
 	fs.BoolVar(&fs.here, "here", false, "only agents of the portal itself, none of others")
 	fs.filters = make(map[string]*list)
-	for name, what := range map[string]string{"kind": "`KIND` of agent: a2a, mcp, openai, prompt, link, builtin", "tag": "`TAG`", "skill": "`SKILL`",
-		"language": "`LANGUAGE`, for example de", "modality": "`MODALITY`: text, image, audio, video, data, file", "live": "`STATE`: alive, needs_auth, wrong_protocol, unreachable, unknown",
-		"proof": "`PROOF` of its address: hosted, proved, unproven", "publisher": "`DOMAIN` it is published under", "signed": "kind of proof: `true` for those whose portal is proved, false for others"} {
+	for name, what := range map[string]string{"kind": "`KIND` of agent: a2a, mcp, openai, prompt, link, builtin",
+		"tag": "`TAG`", "skill": "`SKILL`",
+		"language": "`LANGUAGE`, for example de", "modality": "`MODALITY`: text, image, audio, video, data, file",
+		"live":      "`STATE`: alive, needs_auth, wrong_protocol, unreachable, unknown",
+		"proof":     "`PROOF` of its address: hosted, proved (verified), unproven",
+		"publisher": "`DOMAIN` it is published under",
+		"signed":    "`true` for agents of verified portals, false for others"} {
 		fs.filters[name] = new(list)
 		fs.Var(fs.filters[name], name, "only agents of this "+what)
 	}
@@ -237,7 +261,8 @@ func searchFlags(fs *flags) {
 
 func backupFlags(fs *flags) {
 	dataFlags(fs)
-	fs.addSetting(&fs.passphrase, "passphrase-file", "AGENTSITE_PASSPHRASE_FILE", "`FILE` whose first line encrypts and opens the backup")
+	fs.addSetting(&fs.passphrase, "passphrase-file", "AGENTSITE_PASSPHRASE_FILE",
+		"`FILE` whose first line encrypts and opens the backup")
 }
 
 // list is a flag that may be given several times, or once with commas.

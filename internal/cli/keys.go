@@ -37,7 +37,8 @@ func runKeysList(ctx context.Context, e env, fs *flags, args []string) error {
 			} else if !k.Listed {
 				state = "waits for a new card"
 			}
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", k.ID, k.From.UTC().Format(time.DateOnly), k.Until.UTC().Format(time.DateOnly), state)
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", k.ID, k.From.UTC().Format(time.DateOnly),
+				k.Until.UTC().Format(time.DateOnly), state)
 		}
 		if err := w.Flush(); err != nil {
 			return err
@@ -58,7 +59,7 @@ func runKeysRotate(ctx context.Context, e env, fs *flags, args []string) error {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(e.stdout, "took the key %s\n", id)
+		fmt.Fprintf(e.stdout, "created the key %s\n", id)
 		return remindSigning(ctx, e, c)
 	})
 }
@@ -98,7 +99,7 @@ func runKeysDetach(ctx context.Context, e env, fs *flags, args []string) error {
 		if err := c.DetachRoot(ctx, path); err != nil {
 			return err
 		}
-		fmt.Fprintf(e.stdout, "the root key is in %s now, and nowhere else; keep two copies of it\n", path)
+		fmt.Fprintf(e.stdout, "the root key is now only in %s; keep two copies of it\n", path)
 		return nil
 	})
 }

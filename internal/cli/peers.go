@@ -119,7 +119,8 @@ func runPeersList(ctx context.Context, e env, fs *flags, args []string) error {
 				Peers []json.RawMessage `json:"peers"`
 				Next  string            `json:"next_cursor"`
 			}
-			if err := c.callJSON(ctx, http.MethodGet, "/api/v1/peers?limit=1000&cursor="+url.QueryEscape(cursor), nil, &page); err != nil {
+			if err := c.callJSON(ctx, http.MethodGet, "/api/v1/peers?limit=1000&cursor="+url.QueryEscape(cursor), nil,
+				&page); err != nil {
 				return err
 			}
 			for _, raw := range page.Peers {
@@ -128,7 +129,8 @@ func runPeersList(ctx context.Context, e env, fs *flags, args []string) error {
 					return err
 				}
 				if !printRaw(e, fs, raw) {
-					fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s\t%s\n", hostOf(p.URL), orDash(record.CleanLine(p.Name)), p.State, p.Agents, formatRTT(p.RTT), orDash(p.Policy), p.refusalReason())
+					fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s\t%s\n", hostOf(p.URL), orDash(record.CleanLine(p.Name)), p.State,
+						p.Agents, formatRTT(p.RTT), orDash(p.Policy), p.refusalReason())
 				}
 			}
 			if cursor = page.Next; cursor == "" {
@@ -158,7 +160,8 @@ func runPeersAdd(ctx context.Context, e env, fs *flags, args []string) error {
 	}
 	return withPeers(ctx, e, fs, func(c *client) error {
 		var raw json.RawMessage
-		if err := c.callJSON(ctx, http.MethodPost, "/api/v1/peers", map[string]string{"url": args[0]}, &raw); err != nil {
+		if err := c.callJSON(ctx, http.MethodPost, "/api/v1/peers", map[string]string{"url": args[0]},
+			&raw); err != nil {
 			return err
 		}
 		var out struct {
@@ -186,7 +189,10 @@ func ruleCommand(name, rule string) func(context.Context, env, *flags, []string)
 		if fs.note != "" || rule == "" { // the note of a rule does not apply to its removal
 			in["note"] = fs.note
 		}
-		return withPeers(ctx, e, fs, func(c *client) error { return printPeer(ctx, e, fs, c, http.MethodPatch, peerPath(args[0]), in) })
+		return withPeers(ctx, e, fs, func(c *client) error {
+			return printPeer(ctx, e, fs, c, http.MethodPatch,
+				peerPath(args[0]), in)
+		})
 	}
 }
 
@@ -213,7 +219,10 @@ func setFollow(ctx context.Context, e env, fs *flags, name, apply string) error 
 	if fs.note != "" {
 		in["note"] = fs.note
 	}
-	return withPeers(ctx, e, fs, func(c *client) error { return printPeer(ctx, e, fs, c, http.MethodPatch, peerPath(name), in) })
+	return withPeers(ctx, e, fs, func(c *client) error {
+		return printPeer(ctx, e, fs, c, http.MethodPatch,
+			peerPath(name), in)
+	})
 }
 
 // printPeer calls a route that answers with a portal, and prints the portal's state.
@@ -242,10 +251,11 @@ func runPeersForget(ctx context.Context, e env, fs *flags, args []string) error 
 		return err
 	}
 	return withPeers(ctx, e, fs, func(c *client) error {
-		if err := c.callJSON(ctx, http.MethodDelete, peerPath(args[0])+"?note="+url.QueryEscape(fs.note), nil, nil); err != nil {
+		if err := c.callJSON(ctx, http.MethodDelete, peerPath(args[0])+"?note="+url.QueryEscape(fs.note), nil,
+			nil); err != nil {
 			return err
 		}
-		fmt.Fprintf(e.stdout, "forgot %s\n", hostOf(args[0]))
+		fmt.Fprintf(e.stdout, "deleted %s\n", hostOf(args[0]))
 		return nil
 	})
 }
@@ -268,15 +278,17 @@ func runPeersRelease(ctx context.Context, e env, fs *flags, args []string) error
 			err := c.callJSON(ctx, http.MethodGet, peerPath(args[0])+"/proof", nil, &proof)
 			if err == nil {
 				for i, r := range proof.Records {
-					fmt.Fprintf(e.stdout, "%s number %d, statement %d of %d:\n%s\n", proof.Type, proof.Seq, i+1, len(proof.Records), cleanText(r.Says))
+					fmt.Fprintf(e.stdout, "%s number %d, statement %d of %d:\n%s\n", proof.Type, proof.Seq, i+1,
+						len(proof.Records), cleanText(r.Says))
 				}
-				return fmt.Errorf("it signed both; if you know why, release it with --proof %s", proof.Mark)
+				return fmt.Errorf("it signed both; if you know the reason, release it with --proof %s", proof.Mark)
 			}
 			if a, ok := err.(apiError); !ok || a.Kind != "not_found" {
 				return err
 			}
 		}
-		return printPeer(ctx, e, fs, c, http.MethodPost, peerPath(args[0])+"/release", map[string]string{"proof": fs.proof, "note": fs.note})
+		return printPeer(ctx, e, fs, c, http.MethodPost, peerPath(args[0])+"/release",
+			map[string]string{"proof": fs.proof, "note": fs.note})
 	})
 }
 
@@ -286,7 +298,8 @@ func runPeersPolicy(ctx context.Context, e env, fs *flags, args []string) error 
 	for _, a := range args {
 		field, value, ok := strings.Cut(a, "=")
 		if !ok {
-			return usagef("peers policy: write FIELD=VALUE, as in mode=allowlist or deny_domains=spam.example,more.example")
+			return usagef("peers policy: write FIELD=VALUE, as in mode=allowlist or " +
+				"deny_domains=spam.example,more.example")
 		}
 		switch field {
 		case "allow_domains", "deny_domains", "deny_keys", "allow_networks", "deny_networks":

@@ -40,15 +40,18 @@ func runPeersDHT(ctx context.Context, e env, fs *flags, args []string) error {
 			return nil
 		}
 		fmt.Fprintf(e.stdout, "In the table are %d of about %d portals that take part.\n", d.Nodes, d.Size)
-		fmt.Fprintf(e.stdout, "%d keys are seen to, all of them every %s. %d records (%d KiB) are kept for others.\n", d.Keys, time.Duration(d.Round*float64(time.Second)).Round(time.Minute), d.Held, (d.Bytes+1023)/1024)
-		fmt.Fprintf(e.stdout, "Since the start: %d lookups found something, %d nothing, by %.1f requests each; of %d requests nobody answered %d.\n", d.Found, d.Missed, d.RPCs, d.Sent, d.Failed)
+		fmt.Fprintf(e.stdout, "It stores %d entries, refreshed every %s, and %d records (%d KiB) for others.\n", d.Keys,
+			time.Duration(d.Round*float64(time.Second)).Round(time.Minute), d.Held, (d.Bytes+1023)/1024)
+		fmt.Fprintf(e.stdout, "Since the start: %d lookups found something, %d nothing, by %.1f requests each; "+
+			"of %d requests %d got no answer.\n", d.Found, d.Missed, d.RPCs, d.Sent, d.Failed)
 		return nil
 	})
 }
 
 func lookUp(ctx context.Context, e env, fs *flags, c *client, what string) error {
 	var raw json.RawMessage
-	if err := c.callJSON(ctx, http.MethodGet, "/api/v1/peers/dht/lookup?q="+url.QueryEscape(what), nil, &raw); err != nil || printRaw(e, fs, raw) {
+	if err := c.callJSON(ctx, http.MethodGet, "/api/v1/peers/dht/lookup?q="+url.QueryEscape(what), nil,
+		&raw); err != nil || printRaw(e, fs, raw) {
 		return err
 	}
 	var a struct {
@@ -71,11 +74,12 @@ func lookUp(ctx context.Context, e env, fs *flags, c *client, what string) error
 		fmt.Fprintf(e.stdout, "%s  %s  agents %d  signed %s\n", hostOf(p.URL), record.CleanLine(p.Name), p.Agents, p.Said)
 	}
 	if len(a.Portals) == 0 {
-		fmt.Fprintf(e.stdout, "Nobody signed to have this %s.\n", a.What)
+		fmt.Fprintf(e.stdout, "No portal has a signed entry for this %s.\n", a.What)
 	}
 	if a.Own {
 		fmt.Fprintln(e.stdout, "This portal publishes it itself.")
 	}
-	fmt.Fprintf(e.stdout, "%d requests, %d hops, %.0f ms; %d portals near it answered, %d gave it.\n", a.RPCs, a.Hops, a.Took, len(a.Nearest), a.Holders)
+	fmt.Fprintf(e.stdout, "%d requests, %d hops, %.0f ms; %d portals near the key answered, %d have the entry.\n",
+		a.RPCs, a.Hops, a.Took, len(a.Nearest), a.Holders)
 	return nil
 }

@@ -15,7 +15,8 @@ func runPeersGossip(ctx context.Context, e env, fs *flags, args []string) error 
 	}
 	return withPeers(ctx, e, fs, func(c *client) error {
 		var raw json.RawMessage
-		if err := c.callJSON(ctx, http.MethodGet, "/api/v1/peers/gossip", nil, &raw); err != nil || printRaw(e, fs, raw) {
+		if err := c.callJSON(ctx, http.MethodGet, "/api/v1/peers/gossip", nil, &raw); err != nil ||
+			printRaw(e, fs, raw) {
 			return err
 		}
 		var g struct {
@@ -32,12 +33,16 @@ func runPeersGossip(ctx context.Context, e env, fs *flags, args []string) error 
 			return err
 		}
 		if !g.Running {
-			fmt.Fprintln(e.stdout, "Gossip does not run now; the log says why.")
+			fmt.Fprintln(e.stdout, "Gossip does not run now; the log has the reason.")
 			return nil
 		}
-		fmt.Fprintf(e.stdout, "By %s. Other portals that gossip: %d; gone of late: %d. Zone: %s.\n", g.By, g.Members, g.Gone, cmp.Or(g.Zone, "the whole network"))
-		fmt.Fprintf(e.stdout, "Since the start: %d hints of new heads told, %d heard, %d portals missed.\n", g.Told, g.Heard, g.Lost)
-		fmt.Fprintf(e.stdout, "%d requests sent, %d failed, %d answered; %d KiB in, %d KiB out; %d messages refused, %d dropped.\n", g.Sent, g.Failed, g.Asked, (g.In+1023)/1024, (g.Out+1023)/1024, g.Refused, g.Dropped)
+		fmt.Fprintf(e.stdout, "By %s. Other portals that gossip: %d; recently gone: %d. Zone: %s.\n", g.By, g.Members,
+			g.Gone, cmp.Or(g.Zone, "the whole network"))
+		fmt.Fprintf(e.stdout, "Since the start: %d hints of new heads sent, %d received, %d portals lost.\n", g.Told,
+			g.Heard, g.Lost)
+		fmt.Fprintf(e.stdout, "%d requests sent, %d failed, %d answered; %d KiB in, %d KiB out; %d messages "+
+			"refused, %d dropped.\n", g.Sent, g.Failed, g.Asked, (g.In+1023)/1024, (g.Out+1023)/1024, g.Refused,
+			g.Dropped)
 		return nil
 	})
 }

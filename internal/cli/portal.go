@@ -181,7 +181,8 @@ func onlyOperator(ctx context.Context, c control.Control) (string, error) {
 	}
 	switch len(names) {
 	case 0:
-		return "", usagef("this portal has no operator yet: open the link that it printed at its start, or name an account with --user NAME")
+		return "", usagef("this portal has no operator yet: open the link that it printed at its start, or name " +
+			"an account with --user NAME")
 	case 1:
 		return names[0], nil
 	}
@@ -234,7 +235,8 @@ func runBackup(ctx context.Context, e env, fs *flags, args []string) error {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(e.stdout, "backup %s, %d bytes, verified; it holds the portal's keys, so keep it secret\n", args[0], st.Size())
+		fmt.Fprintf(e.stdout, "backup %s, %d bytes, verified; it holds the portal's keys, so keep it secret\n", args[0],
+			st.Size())
 		return nil
 	})
 }
@@ -256,7 +258,8 @@ func runRestore(ctx context.Context, e env, fs *flags, args []string) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(e.stdout, "restored into %s: %d accounts, %d agents, %d conversations, %d messages\n", fs.cfg.Data, r.Accounts, r.Agents, r.Conversations, r.Messages)
+	fmt.Fprintf(e.stdout, "restored into %s: %d accounts, %d agents, %d conversations, %d messages\n", fs.cfg.Data,
+		r.Accounts, r.Agents, r.Conversations, r.Messages)
 	return nil
 }
 
@@ -283,21 +286,23 @@ func runVerify(ctx context.Context, e env, fs *flags, args []string) error {
 		return control.VerifyBackup(ctx, f, passphrase)
 	}()
 	for _, m := range r.Replica.Mended {
-		fmt.Fprintf(e.stderr, "mended: %s\n", m)
+		fmt.Fprintf(e.stderr, "repaired: %s\n", m)
 	}
 	if n := r.Replica.More; n > 0 {
-		fmt.Fprintf(e.stderr, "mended: %d more\n", n)
+		fmt.Fprintf(e.stderr, "repaired: %d more\n", n)
 	}
 	if len(r.Faults) > 0 {
 		for _, f := range r.Faults {
 			fmt.Fprintf(e.stderr, "fault: %s\n", f)
 		}
-		return fmt.Errorf("%s is damaged: %d faults; restore a backup with `agentsite restore FILE`", what, len(r.Faults))
+		return fmt.Errorf("%s is damaged: %d faults; restore a backup with `agentsite restore FILE`", what,
+			len(r.Faults))
 	}
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(e.stdout, "%s is whole: %d accounts, %d agents, %d conversations, %d messages, %d tasks\n", what, r.Accounts, r.Agents, r.Conversations, r.Messages, r.Tasks)
+	fmt.Fprintf(e.stdout, "%s is whole: %d accounts, %d agents, %d conversations, %d messages, %d tasks\n", what,
+		r.Accounts, r.Agents, r.Conversations, r.Messages, r.Tasks)
 	if r.Replica.Portals > 0 {
 		fmt.Fprintf(e.stdout, "its replica holds %d records of %d portals\n", r.Replica.Records, r.Replica.Portals)
 	}
@@ -312,7 +317,8 @@ func runVersion(_ context.Context, e env, _ *flags, args []string) error {
 	if revision == "" {
 		revision = "unknown"
 	}
-	fmt.Fprintf(e.stdout, "agentsite %s\nrevision %s\nschema %d\nprotocols API v1, A2A 1.0 and 0.3, OpenAI chat completions, ARD 0.91, MCP 2026-07-28 to 2024-11-05, MCP registry 0.1\n%s %s/%s\n",
+	fmt.Fprintf(e.stdout, "agentsite %s\nrevision %s\nschema %d\nprotocols API v1, A2A 1.0 and 0.3, OpenAI chat "+
+		"completions, ARD 0.91, MCP 2026-07-28 to 2024-11-05, MCP registry 0.1\n%s %s/%s\n",
 		app.Release(), revision, control.SchemaVersion(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 	return nil
 }

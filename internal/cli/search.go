@@ -107,12 +107,13 @@ func searchEach(ctx context.Context, e env, c *client, path string) error {
 		fmt.Fprintf(e.stdout, "%d of %d; more with --limit\n", len(first.Results), first.Total)
 	}
 	if p := last.Portals; p.Known > 1 {
-		line := fmt.Sprintf("%d of %d portals, oldest statement %s old", p.Answered, p.Known, time.Duration(p.OldestHead)*time.Second)
+		line := fmt.Sprintf("%d of %d portals, oldest statement %s old", p.Answered, p.Known,
+			time.Duration(p.OldestHead)*time.Second)
 		if len(p.Silent) > 0 {
-			line += "; silent: " + cleanText(strings.Join(p.Silent, ", "))
+			line += "; no answer: " + cleanText(strings.Join(p.Silent, ", "))
 		}
 		if p.Limited {
-			line += "; not all of them were asked"
+			line += "; some were not asked"
 		}
 		fmt.Fprintln(e.stdout, line)
 	}
@@ -124,9 +125,10 @@ func printFound(w io.Writer, page found) {
 		about, _, _ := strings.Cut(r.Agent.Description, "\n")
 		proved := ""
 		if !r.Verified && strings.Contains(r.Agent.Handle, "@") {
-			proved = ", portal not proved"
+			proved = ", portal not verified"
 		}
-		fmt.Fprintf(w, "%s  %s  [%s, %s%s]\n    %s\n", cleanText(r.Agent.Handle), cleanText(r.Agent.Title), cleanText(r.Agent.Kind), cleanText(r.Liveness.State), proved, cleanText(about))
+		fmt.Fprintf(w, "%s  %s  [%s, %s%s]\n    %s\n", cleanText(r.Agent.Handle), cleanText(r.Agent.Title),
+			cleanText(r.Agent.Kind), cleanText(r.Liveness.State), proved, cleanText(about))
 		switch n := r.Copies.Portals; {
 		case n == 1:
 			fmt.Fprintln(w, "    also at 1 other portal")
@@ -135,7 +137,8 @@ func printFound(w io.Writer, page found) {
 		}
 		for _, y := range r.Why {
 			if y.How == "typo" || y.How == "form" { // matches that are not obvious
-				fmt.Fprintf(w, "    %q read as %q, in its %s\n", cleanText(y.Word), cleanText(y.Found), cleanText(y.Field))
+				fmt.Fprintf(w, "    %q read as %q, in its %s\n", cleanText(y.Word), cleanText(y.Found),
+					cleanText(y.Field))
 			}
 		}
 	}

@@ -30,7 +30,8 @@ func runSearch(ctx context.Context, e env, fs *flags, args []string) error {
 		narrowed = true
 	}
 	if len(args) == 0 && !narrowed {
-		return usagef("usage: agentsite search [QUERY]; say what to search for, or narrow the list with flags: `agentsite search --help`")
+		return usagef("usage: agentsite search [QUERY]; give a query, or narrow the list with flags: `agentsite " +
+			"search --help`")
 	}
 	if fs.json {
 		resp, err := c.sendJSON(ctx, http.MethodGet, "/api/v1/search?"+v.Encode(), nil)

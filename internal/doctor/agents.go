@@ -14,9 +14,12 @@ func (s Subject) checkAgents(ctx context.Context, r *Report) {
 	if s.Own == nil {
 		return
 	}
-	dead := cappedFindings{r: r, check: Agents, level: Fault, do: "Tell its owner; its page says more, and checks it again"}
-	away := cappedFindings{r: r, check: Agents, level: Note, do: "It comes back when its program connects: agentsite agent run"}
-	untold := cappedFindings{r: r, check: Agents, level: Note, do: "Nothing, if that is meant. agentsite doctor --agent NAME says more"}
+	dead := cappedFindings{r: r, check: Agents, level: Fault,
+		do: "Inform its owner; its page has details and a button to check it again"}
+	away := cappedFindings{r: r, check: Agents, level: Note,
+		do: "It is alive again when its program connects: agentsite agent run"}
+	untold := cappedFindings{r: r, check: Agents, level: Note,
+		do: "Nothing, if intended. agentsite doctor --agent NAME has details"}
 	public, told := 0, 0
 	err := s.Own(ctx, func(a hub.Agent) bool {
 		if a.Portal != "" || !a.Listable() {
@@ -36,7 +39,7 @@ func (s Subject) checkAgents(ctx context.Context, r *Report) {
 		if p := s.publishedState(ctx, a); p.Why == "" {
 			told++
 		} else {
-			untold.addOne("Others are not told of the agent %s: %s", a.Name, p.Why)
+			untold.addOne("The agent %s is not published: %s", a.Name, p.Why)
 		}
 		return ctx.Err() == nil
 	})
@@ -53,7 +56,7 @@ func (s Subject) checkAgents(ctx context.Context, r *Report) {
 	case s.Network == "":
 		r.Add(Agents, OK, "", "The portal has %d public agents.", public)
 	default:
-		r.Add(Agents, OK, "", "Others are told of %d of %d public agents.", told, public)
+		r.Add(Agents, OK, "", "%d of %d public agents are published.", told, public)
 	}
 }
 
@@ -81,18 +84,19 @@ func (s Subject) publishedState(ctx context.Context, a hub.Agent) federation.Pub
 	}
 	wire, err := s.Replica.Agent(ctx, s.ID, record.AgentKey(s.idOf(a)))
 	if err != nil {
-		return none("What was published cannot be read: " + plainError(err))
+		return none("The published records cannot be read: " + plainError(err))
 	}
 	if wire == nil {
 		return none("It is published when the portal runs.")
 	}
 	rec, err := record.Open(s.Network, wire)
 	if err != nil {
-		return none("What was published cannot be read: " + plainError(err))
+		return none("The published records cannot be read: " + plainError(err))
 	}
 	if b, ok := rec.Body.(*record.Agent); !ok || b.Deleted {
 		return none("It is published when the portal runs.")
 	}
 	head, ok := s.ownHead(ctx)
-	return federation.Published{Version: rec.Version(), Hash: rec.Hash, Listed: ok && head.Epoch == rec.Version().Epoch && head.Seq > rec.Version().Seq}
+	return federation.Published{Version: rec.Version(), Hash: rec.Hash, Listed: ok &&
+		head.Epoch == rec.Version().Epoch && head.Seq > rec.Version().Seq}
 }

@@ -41,16 +41,22 @@ func (s Subject) checkDHT(ctx context.Context, r *Report) {
 	}
 	switch {
 	case d.Nodes == 0 && active == 0:
-		r.Add(DHT, Note, "agentsite peers add https://PORTAL", "The portal is alone in the DHT: it knows no other that answers.")
+		r.Add(DHT, Note, "agentsite peers add https://PORTAL",
+			"The portal is alone in the DHT: no other portal that it knows answers.")
 	case d.Nodes == 0 && d.Failed < fewFailed || d.Keys == 0 && d.Sent < fewSent:
 		r.Add(DHT, Note, "Ask again in a minute.", "The portal has just begun to take part in the DHT.")
 	case d.Nodes == 0:
-		r.Add(DHT, Fault, "Look whether they are of an older version, and whether they reach this portal: agentsite doctor there.", "Of the %d portals that answer, none of the other portals takes part in the DHT with this one.", active)
+		r.Add(DHT, Fault, "Check whether they run an older version, and whether they reach this portal: "+
+			"agentsite doctor there.", "None of the %d portals that answer takes part in the DHT with this one.",
+			active)
 	case d.Sent >= fewSent && d.Failed > d.Sent/2:
-		r.Add(DHT, Fault, "Look whether a firewall or a proxy keeps this portal from calling others; a second portal elsewhere tells whether it is they.", "Of %d requests of the DHT nobody answered %d.", d.Sent, d.Failed)
+		r.Add(DHT, Fault, "Check whether a firewall or a proxy keeps this portal from calling others; compare "+
+			"with a portal in another network.", "Of %d requests of the DHT %d got no answer.", d.Sent, d.Failed)
 	case d.Keys == 0:
-		r.Add(DHT, Fault, "agentsite keys list; a portal that may sign nothing publishes nothing.", "The portal has signed nothing yet, so nothing of it is in the DHT.")
+		r.Add(DHT, Fault, "agentsite keys list; a portal without a valid key cannot publish.",
+			"The portal has signed nothing yet, so it has no entries in the DHT.")
 	default:
-		r.Add(DHT, OK, "", "%d portals in the table of the DHT, about %d take part; %d keys are seen to, %d records kept for others.", d.Nodes, d.Size, d.Keys, d.Held)
+		r.Add(DHT, OK, "", "%d portals in the table of the DHT, about %d take part; %d own entries, %d records "+
+			"stored for others.", d.Nodes, d.Size, d.Keys, d.Held)
 	}
 }

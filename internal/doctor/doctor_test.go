@@ -83,7 +83,7 @@ func TestExamine_NamesEachFault(t *testing.T) {
 		{name: "well"},
 		{name: "clock", ahead: 40 * time.Second, level: doctor.Fault, check: doctor.Clock, says: "behind those of 4 other portals"},
 		{name: "clock ahead", ahead: -40 * time.Second, level: doctor.Fault, check: doctor.Clock, says: "ahead of those of 4"},
-		{name: "another answers", level: doctor.Fault, check: doctor.Reach, says: "answers another portal, p1other", change: func(_ *doctor.Subject, w web) {
+		{name: "another answers", level: doctor.Fault, check: doctor.Reach, says: "is another one, p1other", change: func(_ *doctor.Subject, w web) {
 			w["https://home.example/.well-known/agentsite"] = says(200, `{"network":"net","portal":"p1other","card":{}}`)
 		}},
 		{name: "proxy hides it", level: doctor.Fault, check: doctor.Reach, says: "answers 404 instead of this portal's card", change: func(_ *doctor.Subject, w web) {
@@ -92,9 +92,9 @@ func TestExamine_NamesEachFault(t *testing.T) {
 		{name: "not reached", level: doctor.Fault, check: doctor.Reach, says: "cannot be reached at its own address", change: func(_ *doctor.Subject, w web) {
 			delete(w, "https://home.example/.well-known/agentsite")
 		}},
-		{name: "no proxy believed", level: doctor.Fault, check: doctor.Settings, says: "believes no forwarding headers", change: func(s *doctor.Subject, _ web) { s.Proxies = false }},
-		{name: "plain http", level: doctor.Fault, check: doctor.Settings, says: "others are called by https:// alone", change: func(s *doctor.Subject, _ web) { s.URL = "http://home.example" }},
-		{name: "keys", level: doctor.Fault, check: doctor.Keys, says: "No key may sign", change: func(s *doctor.Subject, _ web) {
+		{name: "no proxy believed", level: doctor.Fault, check: doctor.Settings, says: "trusts no forwarding headers", change: func(s *doctor.Subject, _ web) { s.Proxies = false }},
+		{name: "plain http", level: doctor.Fault, check: doctor.Settings, says: "portals use only https:// addresses", change: func(s *doctor.Subject, _ web) { s.URL = "http://home.example" }},
+		{name: "keys", level: doctor.Fault, check: doctor.Keys, says: "no valid signing key", change: func(s *doctor.Subject, _ web) {
 			s.Standing = func(context.Context) (federation.SelfStanding, error) {
 				return federation.SelfStanding{Expires: time.Now().Add(80 * 24 * time.Hour), Away: true}, nil
 			}
@@ -116,13 +116,13 @@ func TestExamine_NamesEachFault(t *testing.T) {
 			}
 		}},
 		{name: "one is silent", level: doctor.Note, check: doctor.Peers, says: "peer1.example does not answer", change: func(_ *doctor.Subject, w web) { delete(w, "https://peer1.example/peering/v1/status") }},
-		{name: "one is another", level: doctor.Fault, check: doctor.Peers, says: "At peer2.example answers another portal (p1thief)", change: func(_ *doctor.Subject, w web) {
+		{name: "one is another", level: doctor.Fault, check: doctor.Peers, says: "The portal at peer2.example (p1thief) is not the one", change: func(_ *doctor.Subject, w web) {
 			w["https://peer2.example/peering/v1/status"] = says(200, `{"portal":"p1thief"}`)
 		}},
 		{name: "it lied", level: doctor.Fault, check: doctor.Peers, says: "liar.example (p1liar) is quarantined: two statements", change: known(federation.Peer{ID: "p1liar", URL: "https://liar.example", State: federation.Quarantined, Reason: "two statements"})},
 		{name: "it lags", level: doctor.Fault, check: doctor.Replication, says: "A newer state of late.example has been waiting for 1h0m0s: refused since the start: omitted 3, json 1.",
 			change: known(federation.Peer{ID: "p1late", URL: "https://late.example", State: federation.Active, Tier: record.TierLeaf, Lag: time.Hour, Faults: map[string]int{"json": 1, "omitted": 3}})},
-		{name: "over its quota", level: doctor.Note, check: doctor.Replication, says: "Of big.example 9 agents are listed, more than its quota", change: known(federation.Peer{ID: "p1big", URL: "https://big.example", State: federation.Active, Tier: record.TierLeaf, Listed: 9, Truncated: true})},
+		{name: "over its quota", level: doctor.Note, check: doctor.Replication, says: "big.example lists 9 agents, more than its quota", change: known(federation.Peer{ID: "p1big", URL: "https://big.example", State: federation.Active, Tier: record.TierLeaf, Listed: 9, Truncated: true})},
 		{name: "gossip ended", level: doctor.Fault, check: doctor.Gossip, says: "does not run", change: func(s *doctor.Subject, _ web) {
 			s.Gossip = func() federation.GossipStanding { return federation.GossipStanding{By: ":7946", Failures: 3} }
 		}},
@@ -136,15 +136,15 @@ func TestExamine_NamesEachFault(t *testing.T) {
 				return federation.GossipStanding{Running: true, By: "https", Members: 2, Sent: 40, Failed: 30}
 			}
 		}},
-		{name: "alone in the DHT", level: doctor.Fault, check: doctor.DHT, says: "none of the other portals", change: func(s *doctor.Subject, _ web) {
+		{name: "alone in the DHT", level: doctor.Fault, check: doctor.DHT, says: "that answer takes part in the DHT", change: func(s *doctor.Subject, _ web) {
 			s.DHT = func() federation.DHTStanding { return federation.DHTStanding{Sent: 60, Failed: 60} }
 		}},
-		{name: "nobody answers it", level: doctor.Fault, check: doctor.DHT, says: "Of 200 requests of the DHT nobody answered 180", change: func(s *doctor.Subject, _ web) {
+		{name: "nobody answers it", level: doctor.Fault, check: doctor.DHT, says: "Of 200 requests of the DHT 180 got no answer", change: func(s *doctor.Subject, _ web) {
 			s.DHT = func() federation.DHTStanding {
 				return federation.DHTStanding{Nodes: 4, Size: 5, Keys: 3, Sent: 200, Failed: 180}
 			}
 		}},
-		{name: "nothing in the DHT", level: doctor.Fault, check: doctor.DHT, says: "nothing of it is in the DHT", change: func(s *doctor.Subject, _ web) {
+		{name: "nothing in the DHT", level: doctor.Fault, check: doctor.DHT, says: "so it has no entries in the DHT", change: func(s *doctor.Subject, _ web) {
 			s.DHT = func() federation.DHTStanding { return federation.DHTStanding{Nodes: 4, Size: 5, Sent: 200} }
 		}},
 		{name: "dead agent", level: doctor.Fault, check: doctor.Agents, says: "The agent ada cannot be used: timed out", change: func(s *doctor.Subject, _ web) {
@@ -153,7 +153,7 @@ func TestExamine_NamesEachFault(t *testing.T) {
 				return nil
 			}
 		}},
-		{name: "not told of", level: doctor.Note, check: doctor.Agents, says: "Others are not told of the agent ada: a tag", change: func(s *doctor.Subject, _ web) {
+		{name: "not told of", level: doctor.Note, check: doctor.Agents, says: "The agent ada is not published: a tag", change: func(s *doctor.Subject, _ web) {
 			s.Published = func(hub.Agent) federation.Published { return federation.Published{Why: "a tag"} }
 		}},
 	} {

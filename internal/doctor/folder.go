@@ -34,11 +34,14 @@ func (s Subject) checkFolder(r *Report) {
 	}
 	before := len(r.Findings)
 	if st.Mode().Perm()&0o077 != 0 {
-		r.Add(Data, Fault, "chmod 700 "+s.Dir, "Others on this machine can look into the data folder %s (%s). It holds keys and what people wrote.", s.Dir, st.Mode().Perm())
+		r.Add(Data, Fault, "chmod 700 "+s.Dir,
+			"Others on this machine can read the data folder %s (%s). It holds keys and messages.", s.Dir,
+			st.Mode().Perm())
 	}
 	s.checkSecrets(r)
 	if f, err := os.CreateTemp(s.Dir, ".doctor-*"); err != nil {
-		r.Add(Data, Fault, "Give the folder to the user that the portal runs as, or mount its disk for writing.", "Nothing can be written into %s: %v.", s.Dir, err)
+		r.Add(Data, Fault, "Give the folder to the user that the portal runs as, or mount its disk for writing.",
+			"Nothing can be written into %s: %v.", s.Dir, err)
 	} else {
 		f.Close()
 		os.Remove(f.Name())
@@ -47,9 +50,11 @@ func (s Subject) checkFolder(r *Report) {
 	switch {
 	case !ok:
 	case free < noDisk:
-		r.Add(Data, Fault, "Make room on the disk of "+s.Dir+".", "The disk is all but full: %s are free. What people say will not be kept when nothing is.", formatSize(free))
+		r.Add(Data, Fault, "Make room on the disk of "+s.Dir+".",
+			"The disk is almost full: %s are free. Messages cannot be stored when it is full.", formatSize(free))
 	case free < littleDisk:
-		r.Add(Data, Note, "Make room before the next backup or upgrade.", "There are %s of disk left.", formatSize(free))
+		r.Add(Data, Note, "Make room before the next backup or upgrade.", "There are %s of disk left.",
+			formatSize(free))
 	}
 	s.checkLeftovers(r)
 	if len(r.Findings) == before {
@@ -59,15 +64,18 @@ func (s Subject) checkFolder(r *Report) {
 
 // checkSecrets checks the permissions of secret files.
 func (s Subject) checkSecrets(r *Report) {
-	list := cappedFindings{r: r, check: Data, level: Fault, do: "chmod 600 " + filepath.Join(s.Dir, "*.key") + " " + filepath.Join(s.Dir, "*.db*")}
+	list := cappedFindings{r: r, check: Data, level: Fault, do: "chmod 600 " + filepath.Join(s.Dir, "*.key") + " " +
+		filepath.Join(s.Dir, "*.db*")}
 	defer list.addRest()
 	entries, err := os.ReadDir(s.Dir)
 	if err != nil {
-		r.Add(Data, Fault, "Run this as the user that the portal runs as.", "The data folder cannot be listed: %v.", err)
+		r.Add(Data, Fault, "Run this as the user that the portal runs as.", "The data folder cannot be listed: %v.",
+			err)
 		return
 	}
 	for _, e := range entries {
-		if name := e.Name(); !strings.HasSuffix(name, ".key") && !strings.Contains(name, ".db") || !e.Type().IsRegular() {
+		if name := e.Name(); !strings.HasSuffix(name, ".key") && !strings.Contains(name, ".db") ||
+			!e.Type().IsRegular() {
 			continue
 		}
 		if st, err := e.Info(); err == nil && st.Mode().Perm()&0o077 != 0 {
@@ -80,13 +88,15 @@ func (s Subject) checkSecrets(r *Report) {
 func (s Subject) checkLeftovers(r *Report) {
 	replica := filepath.Join(s.Dir, "replica.db")
 	if _, err := os.Stat(replica + ".damaged"); err == nil {
-		r.Add(Data, Fault, "Start the portal again: it begins a new replica, which is filled from the other portals.", "The replica of other portals' agents was seen to be damaged.")
+		r.Add(Data, Fault, "Start the portal again: it begins a new replica, which is filled from the other portals.",
+			"The replica of other portals' agents is damaged.")
 	}
 	switch st, err := os.Stat(replica + ".aside"); {
 	case err == nil:
-		r.Add(Data, Note, "Remove "+replica+".aside* when you need it no more.", "A replica was moved aside by %s because it could not be used.", st.ModTime().UTC().Format(time.DateOnly))
+		r.Add(Data, Note, "Remove "+replica+".aside* when you no longer need it.",
+			"A replica was moved aside by %s because it could not be used.", st.ModTime().UTC().Format(time.DateOnly))
 	case !errors.Is(err, fs.ErrNotExist):
-		r.Add(Data, Note, "", "It cannot be seen whether a replica was moved aside: %v.", err)
+		r.Add(Data, Note, "", "It is unknown whether a replica was moved aside: %v.", err)
 	}
 }
 

@@ -50,11 +50,12 @@ func (s Subject) checkPeers(ctx context.Context, r *Report) {
 	}
 	list, err := s.Known(ctx)
 	if err != nil {
-		r.Add(Peers, Fault, "agentsite verify", "What is known of other portals cannot be read: %v.", err)
+		r.Add(Peers, Fault, "agentsite verify", "The list of other portals cannot be read: %v.", err)
 		return
 	}
 	if len(list) == 0 {
-		r.Add(Peers, Note, "agentsite peers add https://PORTAL, or start with --join https://PORTAL", "No other portal is known.")
+		r.Add(Peers, Note, "agentsite peers add https://PORTAL, or start with --join https://PORTAL",
+			"No other portal is known.")
 		return
 	}
 	answers := s.askAll(ctx, choosePeers(list))
@@ -66,7 +67,8 @@ func (s Subject) checkPeers(ctx context.Context, r *Report) {
 
 // choosePeers selects the portals to ask: those that are allowed, the healthy ones first.
 func choosePeers(list []federation.Peer) []federation.Peer {
-	rank := map[federation.State]int{federation.Active: 1, federation.Silent: 2, federation.Stale: 3, federation.Pending: 4, federation.Joining: 5}
+	rank := map[federation.State]int{federation.Active: 1, federation.Silent: 2, federation.Stale: 3,
+		federation.Pending: 4, federation.Joining: 5}
 	var out []federation.Peer
 	for _, p := range list {
 		if rank[p.State] > 0 && p.Tier != record.TierLeaf && record.ValidOrigin(p.URL) {
@@ -101,7 +103,7 @@ func (s Subject) askOne(ctx context.Context, p federation.Peer) peerAnswer {
 		Portal string `json:"portal"`
 	}
 	if err == nil && json.Unmarshal(a.body, &said) != nil {
-		err = fmt.Errorf("what answers is not a portal")
+		err = fmt.Errorf("the server at its address is not a portal")
 	}
 	if err != nil {
 		out.err = err
@@ -170,7 +172,8 @@ func (s Subject) compareClocks(r *Report, answers []peerAnswer) {
 		}
 	}
 	if len(off) < minClocks {
-		r.Add(Clock, Skipped, "", "%d of the %d portals it takes told the time: whether this clock is right cannot be said.", len(off), minClocks)
+		r.Add(Clock, Skipped, "", "Only %d portals gave their time and %d are needed: it is unknown whether "+
+			"this clock is right.", len(off), minClocks)
 		return
 	}
 	slices.Sort(off)
@@ -178,9 +181,13 @@ func (s Subject) compareClocks(r *Report, answers []peerAnswer) {
 	case median.Abs() < clockOff:
 		r.Add(Clock, OK, "", "The clock agrees with those of %d portals.", len(off))
 	case median > 0:
-		r.Add(Clock, Fault, "Set the time by NTP.", "This clock is %s behind those of %d other portals. Beyond a minute, requests of this portal are refused.", median, len(off))
+		r.Add(Clock, Fault, "Set the time by NTP.",
+			"This clock is %s behind those of %d other portals. Beyond a minute, requests of this portal are refused.",
+			median, len(off))
 	default:
-		r.Add(Clock, Fault, "Set the time by NTP.", "This clock is %s ahead of those of %d other portals. Beyond a minute, requests of this portal are refused.", -median, len(off))
+		r.Add(Clock, Fault, "Set the time by NTP.",
+			"This clock is %s ahead of those of %d other portals. Beyond a minute, requests of this portal are "+
+				"refused.", -median, len(off))
 	}
 }
 
@@ -189,13 +196,18 @@ func (s Subject) reportPeers(ctx context.Context, r *Report, answers []peerAnswe
 	if len(answers) == 0 {
 		return
 	}
-	silent := cappedFindings{r: r, check: Peers, level: Note, do: "Nothing: it is asked again by itself. If it is gone for good: agentsite peers forget PORTAL"}
-	other := cappedFindings{r: r, check: Peers, level: Fault, do: "Ask its operator. If the portal began anew: agentsite peers forget PORTAL, and add it again"}
-	shut := cappedFindings{r: r, check: Peers, level: Fault, do: "Ask its operator to let this portal in: agentsite peers allow " + string(s.ID)}
-	behind := cappedFindings{r: r, check: Peers, level: Note, do: "Nothing, if this was just now. Else let its operator run `agentsite doctor` there"}
+	silent := cappedFindings{r: r, check: Peers, level: Note,
+		do: "Nothing: it is tried again automatically. If it no longer exists: agentsite peers forget PORTAL"}
+	other := cappedFindings{r: r, check: Peers, level: Fault,
+		do: "Ask its operator. If the portal was set up again: agentsite peers forget PORTAL, and add it again"}
+	shut := cappedFindings{r: r, check: Peers, level: Fault,
+		do: "Ask its operator to allow this portal: agentsite peers allow " + string(s.ID)}
+	behind := cappedFindings{r: r, check: Peers, level: Note,
+		do: "Nothing, if this is recent. Otherwise ask its operator to run `agentsite doctor` there"}
 	// A note and no fault, because it is an unverified claim: a lying portal must not make this one
 	// unhealthy.
-	ahead := cappedFindings{r: r, check: Peers, level: Note, do: "Stop the other one if this portal runs twice. Else start it again: it begins a new count"}
+	ahead := cappedFindings{r: r, check: Peers, level: Note,
+		do: "Stop the other one if this portal runs twice. Otherwise restart it: it begins a new count"}
 	own, _ := s.ownHead(ctx)
 	there := 0
 	for _, a := range answers {
@@ -205,7 +217,7 @@ func (s Subject) reportPeers(ctx context.Context, r *Report, answers []peerAnswe
 			silent.addOne("%s does not answer: %v.", host, a.err)
 			continue
 		case a.peer.ID != "" && a.id != string(a.peer.ID):
-			other.addOne("At %s answers another portal (%.60s) than the one that is known there (%s).", host, a.id, a.peer.ID)
+			other.addOne("The portal at %s (%.60s) is not the one that is known there (%s).", host, a.id, a.peer.ID)
 			continue
 		}
 		there++
@@ -213,21 +225,24 @@ func (s Subject) reportPeers(ctx context.Context, r *Report, answers []peerAnswe
 		case a.refused != "":
 			shut.addOne("%s refuses this portal. It says %s", host, a.refused)
 		case a.known && a.held == record.Version{}:
-			behind.addOne("%s answers and holds no agents of this portal yet.", host)
+			behind.addOne("%s answers and has no agents of this portal yet.", host)
 		case a.known && a.held.Compare(own) < 0:
-			behind.addOne("%s holds an older state of this portal (%s, here %s).", host, formatVersion(a.held), formatVersion(own))
+			behind.addOne("%s has an older state of this portal (%s, here %s).", host, formatVersion(a.held),
+				formatVersion(own))
 		case a.known && a.held.Compare(own) > 0 && s.isNewer(ctx, a.held):
-			ahead.addOne("%s says that it holds a newer state of this portal (%s) than it has itself: its folder is a copy of an older state, or it runs twice.", host, formatVersion(a.held))
+			ahead.addOne("%s says that it holds a newer state of this portal (%s) than it has itself: its "+
+				"folder is a copy of an older state, or it runs twice.", host, formatVersion(a.held))
 		}
 	}
 	for _, f := range []*cappedFindings{&silent, &other, &shut, &behind, &ahead} {
 		f.addRest()
 	}
 	if there == 0 {
-		r.Add(Peers, Fault, "Look at this machine's connection, DNS and firewall first.", "None of the %d portals that were asked answers.", len(answers))
+		r.Add(Peers, Fault, "Check this machine's connection, DNS and firewall first.",
+			"None of the %d requested portals answers.", len(answers))
 		return
 	}
-	r.Add(Peers, OK, "", "%d of %d portals that were asked answer.", there, len(answers))
+	r.Add(Peers, OK, "", "%d of %d requested portals answer.", there, len(answers))
 }
 
 // isNewer reports whether a version is still newer than the own head, which may have grown since it was
@@ -257,10 +272,12 @@ func formatVersion(v record.Version) string { return fmt.Sprintf("%d.%d", v.Epoc
 
 // reportStates reports the portals that need a decision of the operator.
 func reportStates(r *Report, list []federation.Peer) {
-	lied := cappedFindings{r: r, check: Peers, level: Fault, do: "Look at the proof: agentsite peers release PORTAL"}
+	lied := cappedFindings{r: r, check: Peers, level: Fault, do: "Check the proof: agentsite peers release PORTAL"}
 	waits := cappedFindings{r: r, check: Peers, level: Note, do: "agentsite peers allow PORTAL, or deny it"}
-	forged := cappedFindings{r: r, check: Peers, level: Note, do: "Nothing: it is let in again by itself. agentsite peers list --json shows what it sent"}
-	stale := cappedFindings{r: r, check: Peers, level: Note, do: "If it is gone for good: agentsite peers forget PORTAL"}
+	forged := cappedFindings{r: r, check: Peers, level: Note,
+		do: "Nothing: it is allowed again automatically. agentsite peers list --json shows the refused messages"}
+	stale := cappedFindings{r: r, check: Peers, level: Note,
+		do: "If it no longer exists: agentsite peers forget PORTAL"}
 	now := clock.Now()
 	for _, p := range list {
 		name := p.Host()
@@ -285,9 +302,11 @@ func reportStates(r *Report, list []federation.Peer) {
 
 // reportReplication reports how complete the replica of the other portals' agents is.
 func reportReplication(r *Report, list []federation.Peer) {
-	late := cappedFindings{r: r, check: Replication, level: Fault, do: "Let its operator look at it; it is asked again by itself. `agentsite verify` looks at the copy here"}
-	cut := cappedFindings{r: r, check: Replication, level: Note, do: "Raise its quota on /admin/peers if you want them all; searches ask it meanwhile"}
-	partly := cappedFindings{r: r, check: Replication, level: Note, do: "Nothing: the rest is fetched by itself"}
+	late := cappedFindings{r: r, check: Replication, level: Fault,
+		do: "Ask its operator to check it; it is tried again automatically. `agentsite verify` checks the replica here"}
+	cut := cappedFindings{r: r, check: Replication, level: Note,
+		do: "Raise its quota on /admin/peers to store all of them; until then searches ask the portal"}
+	partly := cappedFindings{r: r, check: Replication, level: Note, do: "Nothing: the rest is fetched automatically"}
 	now := clock.Now()
 	portals, held, listed, oldest := 0, 0, 0, time.Duration(0)
 	for _, p := range list {
@@ -300,25 +319,27 @@ func reportReplication(r *Report, list []federation.Peer) {
 		}
 		switch {
 		case p.Truncated:
-			cut.addOne("Of %s %d agents are listed, more than its quota: they are not held here.", p.Host(), p.Listed)
+			cut.addOne("%s lists %d agents, more than its quota: they are not stored here.", p.Host(), p.Listed)
 		case p.Lag > lagging:
-			late.addOne("A newer state of %s has been waiting for %s: %s", p.Host(), p.Lag.Round(time.Minute), formatFaults(p.Faults))
+			late.addOne("A newer state of %s has been waiting for %s: %s", p.Host(), p.Lag.Round(time.Minute),
+				formatFaults(p.Faults))
 		case p.Agents < p.Listed:
-			partly.addOne("Of %s %d of %d agents are held.", p.Host(), p.Agents, p.Listed)
+			partly.addOne("%s: %d of %d agents are stored.", p.Host(), p.Agents, p.Listed)
 		}
 	}
 	for _, f := range []*cappedFindings{&late, &cut, &partly} {
 		f.addRest()
 	}
 	if portals > 0 {
-		r.Add(Replication, OK, "", "%d of %d agents of %d other portals are held; the oldest of their heads is %s old.", held, listed, portals, oldest.Round(time.Second))
+		r.Add(Replication, OK, "", "%d of %d agents of %d other portals are stored; the oldest of their heads "+
+			"is %s old.", held, listed, portals, oldest.Round(time.Second))
 	}
 }
 
 // formatFaults lists the refused records of a portal by reason, the most frequent first.
 func formatFaults(m map[string]int) string {
 	if len(m) == 0 {
-		return "nothing of it was refused."
+		return "none of its records was refused."
 	}
 	names := make([]string, 0, len(m))
 	for name := range m {

@@ -41,7 +41,8 @@ func formatSize(n uint64) string {
 func (s Subject) checkSettings(r *Report) {
 	u, err := url.Parse(s.URL)
 	if err != nil || u.Host == "" {
-		r.Add(Settings, Fault, "Give the portal's address with --url.", "The portal's address %q cannot be read.", s.URL)
+		r.Add(Settings, Fault, "Give the portal's address with --url.", "The portal's address %q cannot be read.",
+			s.URL)
 		return
 	}
 	host, _, _ := net.SplitHostPort(s.Listen)
@@ -50,15 +51,22 @@ func (s Subject) checkSettings(r *Report) {
 	switch {
 	case s.Network == "":
 	case !record.ValidOrigin(s.URL):
-		r.Add(Settings, Fault, "Put a proxy with a certificate before it and start it with --url https://…; or with --network off, if it shall keep to itself.", "The portal is in no network: others are called by https:// alone, and its address is %s.", s.URL)
+		r.Add(Settings, Fault, "Put a proxy with a certificate before it and start it with --url https://…; or "+
+			"with --network off for a portal without a network.",
+			"The portal is in no network: portals use only https:// addresses, and its address is %s.", s.URL)
 	case here:
-		r.Add(Settings, Note, "Start it with --url https://… when others shall reach it.", "The address %s means this machine: only portals on this machine reach it.", s.URL)
+		r.Add(Settings, Note, "Start it with --url https://… to make it reachable for others.",
+			"The address %s means this machine: only portals on this machine reach it.", s.URL)
 	}
 	if s.Running && here && !isLoopback(host) {
-		r.Add(Settings, Fault, "Say with --url how others reach it, or listen on 127.0.0.1.", "It listens on %s, which other machines reach, and its address is %s: they are answered 421.", s.Listen, s.URL)
+		r.Add(Settings, Fault, "Set its public address with --url, or listen on 127.0.0.1.",
+			"It listens on %s, which other machines reach, and its address is %s: they are answered 421.", s.Listen,
+			s.URL)
 	}
 	if s.Running && u.Scheme == "https" && !s.Proxies {
-		r.Add(Settings, Fault, "Give the proxy's address with --trusted-proxies, for example --trusted-proxies 127.0.0.1.", "The portal is behind a proxy (%s, while it listens on %s without TLS) and believes no forwarding headers: everybody has the proxy's address and shares its limits.", s.URL, s.Listen)
+		r.Add(Settings, Fault, "Give the proxy's address with --trusted-proxies, for example --trusted-proxies "+
+			"127.0.0.1.", "The portal is behind a proxy (%s, while it listens on %s without TLS) and trusts no "+
+			"forwarding headers: all visitors have the proxy's address and share its limits.", s.URL, s.Listen)
 	}
 	if len(r.Findings) == before {
 		network := "in the network " + s.Network
@@ -128,7 +136,7 @@ func (s Subject) checkReach(ctx context.Context, r *Report) {
 	case s.Network == "" || !record.ValidOrigin(s.URL):
 		return
 	case !s.Running:
-		r.Add(Reach, Skipped, "", "The portal does not run, so nobody can reach it.")
+		r.Add(Reach, Skipped, "", "The portal does not run, so it cannot be reached.")
 		return
 	case s.Web == nil:
 		return
@@ -136,14 +144,17 @@ func (s Subject) checkReach(ctx context.Context, r *Report) {
 	at := s.URL + wellKnown
 	a, err := s.getURL(ctx, at)
 	if err != nil {
-		do := "Look at DNS, firewall and proxy: others ask this very address. `curl -v " + at + "` from another machine says more."
+		do := "Check DNS, firewall and proxy: others use this very address. `curl -v " + at +
+			"` from another machine shows details."
 		switch egress.CodeOf(err) {
 		case egress.TLS:
-			do = "Get a certificate that browsers accept for this name; others refuse any other."
+			do = "Get a certificate that browsers accept for this name; other portals refuse any other."
 		case egress.Redirect:
-			do = "Answer there without a redirect, or set --url to where it leads: portals follow none."
+			do = "Answer there without a redirect, or set --url to its target: portals do not follow redirects."
 		case egress.Private:
-			r.Add(Reach, Skipped, "Ask `curl "+at+"` from outside.", "The name of %s leads to a private address here, which the portal does not call (--allow-cidr). Whether others reach it cannot be seen from here.", s.URL)
+			r.Add(Reach, Skipped, "Ask `curl "+at+"` from outside.",
+				"The name of %s leads to a private address here, which the portal does not call (--allow-cidr). "+
+					"Whether others reach it is unknown.", s.URL)
 			return
 		}
 		r.Add(Reach, Fault, do, "The portal cannot be reached at its own address %s: %v.", s.URL, err)
@@ -153,15 +164,20 @@ func (s Subject) checkReach(ctx context.Context, r *Report) {
 	err = json.Unmarshal(a.body, &w)
 	switch {
 	case a.status != http.StatusOK:
-		r.Add(Reach, Fault, "Have the proxy pass "+wellKnown+" and /peering/ on to the portal, with the Host header as it came.", "%s answers %d instead of this portal's card.", at, a.status)
+		r.Add(Reach, Fault, "Have the proxy pass "+wellKnown+
+			" and /peering/ on to the portal, with the Host header as it came.",
+			"%s answers %d instead of this portal's card.", at, a.status)
 	case err != nil:
-		r.Add(Reach, Fault, "Have the proxy pass "+wellKnown+" on to the portal.", "What answers at %s is not a portal.", at)
+		r.Add(Reach, Fault, "Have the proxy pass "+wellKnown+" on to the portal.", "The server at %s is not a portal.",
+			at)
 	case w.Portal != s.ID:
-		r.Add(Reach, Fault, "See which portal runs there: does an old one still run, or a cache answer?", "At %s answers another portal, %.60s. This one is %s.", s.URL, w.Portal, s.ID)
+		r.Add(Reach, Fault, "Check which portal runs there: an old one, or a cache?",
+			"The portal at %s is another one, %.60s. This one is %s.", s.URL, w.Portal, s.ID)
 	case w.Network != s.Network:
-		r.Add(Reach, Fault, "See which process answers there.", "At %s this portal answers for the network %.40q, and not for %s.", s.URL, w.Network, s.Network)
+		r.Add(Reach, Fault, "Check which process answers there.",
+			"At %s this portal answers for the network %.40q, and not for %s.", s.URL, w.Network, s.Network)
 	case len(bytes.TrimSpace(w.Card)) == 0:
-		r.Add(Reach, Fault, "agentsite keys list", "The portal has no card to show to others.")
+		r.Add(Reach, Fault, "agentsite keys list", "The portal has no card to publish.")
 	default:
 		r.Add(Reach, OK, "", "%s answers with this portal's card.", s.URL)
 	}
@@ -185,14 +201,16 @@ func (s Subject) checkKeys(ctx context.Context, r *Report) {
 		signs = signs || k.Signs
 	}
 	if !signs {
-		r.Add(Keys, Fault, signNow(st.Away), "No key may sign for the portal now: nothing it says counts elsewhere.")
+		r.Add(Keys, Fault, signNow(st.Away), "The portal has no valid signing key now: other portals refuse its "+
+			"messages.")
 	}
 	left := st.Expires.Sub(now)
 	switch {
 	case st.Expires.IsZero():
-		r.Add(Keys, Fault, signNow(st.Away), "The portal has no card: others cannot know it.")
+		r.Add(Keys, Fault, signNow(st.Away), "The portal has no card: other portals cannot verify it.")
 	case left <= 0:
-		r.Add(Keys, Fault, signNow(st.Away), "The portal's card ended at %s: others refuse what it signs.", formatTime(st.Expires))
+		r.Add(Keys, Fault, signNow(st.Away), "The portal's card expired at %s: other portals refuse its signatures.",
+			formatTime(st.Expires))
 	case st.Due != "" && left < keysSoon:
 		r.Add(Keys, Fault, signNow(st.Away), "%s", st.Due)
 	case st.Due != "":

@@ -22,23 +22,27 @@ func (s Subject) traceAgent(ctx context.Context, r *Report, q Question) {
 		return
 	}
 	if s.Network == "" {
-		r.Add(Agent, Fault, "Start the portal in a network: --network NAME", "This portal is in no network, so no other knows its agents.")
+		r.Add(Agent, Fault, "Start the portal in a network: --network NAME",
+			"This portal is in no network, so no other knows its agents.")
 		return
 	}
 	p := s.publishedState(ctx, a)
 	switch {
 	case p.Why != "":
-		r.Add(Agent, Fault, "Make it public, and look at `agentsite peers policy` and its tags (local-only keeps it here)", "It is not published: %s", p.Why)
+		r.Add(Agent, Fault, "Make it public, and look at `agentsite peers policy` and its tags (local-only "+
+			"keeps it here)", "It is not published: %s", p.Why)
 		return
 	case !p.Listed:
-		r.Add(Agent, Fault, "Wait some seconds and ask again; the portal's log says if it cannot be done", "Its record %s is signed, but the portal's newest head does not cover it yet.", formatVersion(p.Version))
+		r.Add(Agent, Fault, "Wait some seconds and ask again; the portal's log says if it cannot be done",
+			"Its record %s is signed, but the portal's newest head does not cover it yet.", formatVersion(p.Version))
 		return
 	}
 	head, _ := s.ownHead(ctx)
-	r.Add(Agent, OK, "", "It is published: record %s, covered by the head %s.", formatVersion(p.Version), formatVersion(head))
+	r.Add(Agent, OK, "", "It is published: record %s, covered by the head %s.", formatVersion(p.Version),
+		formatVersion(head))
 	s.checkEntries(ctx, r, a)
 	if q.Portal == "" {
-		r.Add(Agent, Skipped, "", "Name another portal to see whether the agent is found there.")
+		r.Add(Agent, Skipped, "", "Name another portal to check whether the agent is found there.")
 		return
 	}
 	peer, ok := s.checkOther(ctx, r, q.Portal)
@@ -69,7 +73,8 @@ func (s Subject) findOwn(ctx context.Context, r *Report, name string) (found hub
 	case err != nil:
 		r.Add(Agent, Fault, "agentsite verify", "The portal's agents cannot be read: %v.", err)
 	case !ok:
-		r.Add(Agent, Fault, "Check the spelling; ask the portal that the agent is registered at.", "There is no agent %.80q on this portal.", name)
+		r.Add(Agent, Fault, "Check the spelling; ask the portal that the agent is registered at.",
+			"There is no agent %.80q on this portal.", name)
 	default:
 		r.Add(Agent, OK, "", "The agent %s is registered here (%s).", found.Name, found.Visibility)
 	}
@@ -86,76 +91,90 @@ func (s Subject) checkOther(ctx context.Context, r *Report, name string) (federa
 	if s.Known != nil {
 		var err error
 		if list, err = s.Known(ctx); err != nil {
-			r.Add(Agent, Fault, "agentsite verify", "What is known of other portals cannot be read: %v.", err)
+			r.Add(Agent, Fault, "agentsite verify", "The list of other portals cannot be read: %v.", err)
 			return federation.Peer{}, false
 		}
 	}
 	var peer federation.Peer
 	for _, p := range list {
-		if string(p.ID) == name || p.Host() == strings.ToLower(host) && (peer.URL == "" || p.Proved.After(peer.Proved)) {
+		if string(p.ID) == name || p.Host() == strings.ToLower(host) &&
+			(peer.URL == "" || p.Proved.After(peer.Proved)) {
 			peer = p
 		}
 	}
 	switch {
 	case peer.URL == "":
-		r.Add(Agent, Fault, "agentsite peers add https://"+host, "The portal %.80q is not known here, so it may not know this one either.", name)
+		r.Add(Agent, Fault, "agentsite peers add https://"+host,
+			"The portal %.80q is not known here, so it may not know this one either.", name)
 		return peer, false
 	case peer.State == federation.Denied || peer.State == federation.Quarantined:
-		r.Add(Agent, Fault, "agentsite peers list shows why; agentsite peers allow or release ends it", "%s is %s here, so nothing is told to it: %s", peer.Host(), peer.State, peer.Reason)
+		r.Add(Agent, Fault, "agentsite peers list shows the reason; agentsite peers allow or release ends it",
+			"%s is %s here, so it gets no records: %s", peer.Host(), peer.State, peer.Reason)
 		return peer, false
 	case peer.State == federation.Pending:
-		r.Add(Agent, Note, "agentsite peers allow "+peer.Host(), "%s waits here for a word: %s It may take this portal's agents all the same.", peer.Host(), peer.Reason)
+		r.Add(Agent, Note, "agentsite peers allow "+peer.Host(),
+			"%s waits here for a decision: %s It may still store this portal's agents.", peer.Host(), peer.Reason)
 	case peer.State == federation.Silent:
 		r.Add(Agent, Note, "", "%s is silent, as seen from here.", peer.Host())
 	default:
 		r.Add(Agent, OK, "", "%s is %s, as seen from here.", peer.Host(), peer.State)
 	}
 	if s.Web == nil {
-		r.Add(Agent, Skipped, "", "Nobody was asked.")
+		r.Add(Agent, Skipped, "", "No request was made.")
 		return peer, false
 	}
 	got := s.askOne(ctx, peer)
 	switch {
 	case got.err != nil:
-		r.Add(Agent, Fault, "Look whether it is up, and at this machine's connection.", "%s does not answer: %v.", peer.Host(), got.err)
+		r.Add(Agent, Fault, "Check whether it runs, and this machine's connection.", "%s does not answer: %v.",
+			peer.Host(), got.err)
 		return peer, false
 	case peer.ID != "" && got.id != string(peer.ID):
-		r.Add(Agent, Fault, "Ask its operator. If the portal began anew: agentsite peers forget "+peer.Host()+", and add it again", "At %s answers another portal (%.60s) than the one that is known there (%s).", peer.Host(), got.id, peer.ID)
+		r.Add(Agent, Fault, "Ask its operator. If the portal was set up again: agentsite peers forget "+peer.Host()+
+			", and add it again", "The portal at %s (%.60s) is not the one that is known there (%s).", peer.Host(),
+			got.id, peer.ID)
 		return peer, false
 	case got.refused != "":
-		r.Add(Agent, Fault, "Ask its operator to let this portal in: agentsite peers allow "+string(s.ID), "%s refuses this portal. It says %s", peer.Host(), got.refused)
+		r.Add(Agent, Fault, "Ask its operator to allow this portal: agentsite peers allow "+string(s.ID),
+			"%s refuses this portal. It says %s", peer.Host(), got.refused)
 		return peer, false
 	}
 	own, _ := s.ownHead(ctx)
 	switch {
 	case !got.known:
-		r.Add(Agent, Skipped, "", "Which state of this portal %s holds is only told to a portal that runs.", peer.Host())
+		r.Add(Agent, Skipped, "", "The state of this portal at %s is unknown: only a running portal can ask.",
+			peer.Host())
 	case got.held == record.Version{}:
-		r.Add(Agent, Fault, "Wait a minute. If it stays so: let its operator run `agentsite doctor`", "%s holds no state of this portal.", peer.Host())
+		r.Add(Agent, Fault, "Wait a minute. If it persists: ask its operator to run `agentsite doctor`",
+			"%s has no state of this portal.", peer.Host())
 		return peer, false
 	case got.held.Compare(own) < 0:
-		r.Add(Agent, Note, "Nothing, if this was just now", "%s holds the older head %s of this portal.", peer.Host(), formatVersion(got.held))
+		r.Add(Agent, Note, "Nothing, if this is recent", "%s has the older head %s of this portal.", peer.Host(),
+			formatVersion(got.held))
 	default:
-		r.Add(Agent, OK, "", "%s holds the head %s of this portal.", peer.Host(), formatVersion(got.held))
+		r.Add(Agent, OK, "", "%s has the head %s of this portal.", peer.Host(), formatVersion(got.held))
 	}
 	return peer, true
 }
 
 // checkRecord asks the other portal for the agent's record, and whether its search finds the agent.
-func (s Subject) checkRecord(ctx context.Context, r *Report, peer federation.Peer, agent hub.Agent, p federation.Published) {
+func (s Subject) checkRecord(ctx context.Context, r *Report, peer federation.Peer, agent hub.Agent,
+	p federation.Published) {
 	if s.Caller != nil && peer.ID != "" {
 		ask, cancel := context.WithTimeout(ctx, askFor)
-		got, err := s.Caller.Do(ask, peer.URL, peer.ID, http.MethodGet, "/peering/v1/agents/"+string(s.ID)+"/"+url.PathEscape(strings.ToLower(agent.ID)), nil, maxAnswer)
+		got, err := s.Caller.Do(ask, peer.URL, peer.ID, http.MethodGet, "/peering/v1/agents/"+string(s.ID)+"/"+
+			url.PathEscape(strings.ToLower(agent.ID)), nil, maxAnswer)
 		cancel()
 		switch {
 		case err != nil:
 			r.Add(Agent, Fault, "Ask again.", "%s does not answer: %v.", peer.Host(), err)
 			return
 		case got.Status == http.StatusNotFound:
-			r.Add(Agent, Fault, "Wait a minute. If it stays so, a quota there is in the way: its operator sees that on /admin/peers", "%s does not hold the agent's record.", peer.Host())
+			r.Add(Agent, Fault, "Wait a minute. If it persists, a quota there prevents it: its operator sees "+
+				"that on /admin/peers", "%s does not have the agent's record.", peer.Host())
 			return
 		case got.Status != http.StatusOK:
-			r.Add(Agent, Fault, "Ask again.", "Asked for the agent's record, %s says %s", peer.Host(), refusalText(got))
+			r.Add(Agent, Fault, "Ask again.", "For the agent's record %s answers: %s", peer.Host(), refusalText(got))
 			return
 		}
 		var in struct {
@@ -165,12 +184,14 @@ func (s Subject) checkRecord(ctx context.Context, r *Report, peer federation.Pee
 			rec, err := record.Open(s.Network, in.Record)
 			switch {
 			case err != nil || rec.Portal != s.ID:
-				r.Add(Agent, Fault, "Let its operator run `agentsite verify`", "What %s has as the agent's record is none of this portal.", peer.Host())
+				r.Add(Agent, Fault, "Ask its operator to run `agentsite verify`",
+					"The agent's record at %s is not from this portal.", peer.Host())
 				return
 			case rec.Version().Compare(p.Version) < 0:
-				r.Add(Agent, Note, "Nothing, if this was just now", "%s holds an older record of the agent, %s.", peer.Host(), formatVersion(rec.Version()))
+				r.Add(Agent, Note, "Nothing, if this is recent", "%s has an older record of the agent, %s.",
+					peer.Host(), formatVersion(rec.Version()))
 			default:
-				r.Add(Agent, OK, "", "%s holds the agent's record.", peer.Host())
+				r.Add(Agent, OK, "", "%s has the agent's record.", peer.Host())
 			}
 		}
 	}
@@ -179,13 +200,14 @@ func (s Subject) checkRecord(ctx context.Context, r *Report, peer federation.Pee
 		return
 	}
 	handle := agent.Name + "@" + u.Host
-	got, err := s.getURL(ctx, peer.URL+"/api/v1/search?"+url.Values{"q": {strings.ReplaceAll(agent.Name, "-", " ")}, "portal": {u.Host}, "limit": {"50"}}.Encode())
+	got, err := s.getURL(ctx, peer.URL+"/api/v1/search?"+
+		url.Values{"q": {strings.ReplaceAll(agent.Name, "-", " ")}, "portal": {u.Host}, "limit": {"50"}}.Encode())
 	switch {
 	case err != nil:
 		r.Add(Agent, Fault, "Ask again.", "The search of %s does not answer: %v.", peer.Host(), err)
 		return
 	case got.status == http.StatusUnauthorized || got.status == http.StatusForbidden:
-		r.Add(Agent, Skipped, "Search there with an account.", "%s lets visitors not search.", peer.Host())
+		r.Add(Agent, Skipped, "Search there with an account.", "%s allows no searches by visitors.", peer.Host())
 		return
 	case got.status != http.StatusOK:
 		r.Add(Agent, Skipped, "Ask again.", "The search of %s answers %d.", peer.Host(), got.status)
@@ -199,7 +221,8 @@ func (s Subject) checkRecord(ctx context.Context, r *Report, peer federation.Pee
 		} `json:"results"`
 	}
 	if err := json.Unmarshal(got.body, &page); err != nil {
-		r.Add(Agent, Fault, "Let its operator look at its log.", "What the search of %s answers cannot be read.", peer.Host())
+		r.Add(Agent, Fault, "Ask its operator to check its log.", "The answer of the search of %s cannot be read.",
+			peer.Host())
 		return
 	}
 	for _, res := range page.Results {
@@ -209,9 +232,12 @@ func (s Subject) checkRecord(ctx context.Context, r *Report, peer federation.Pee
 		}
 	}
 	// The agent's name need not be among its indexed words.
-	if got, err := s.getURL(ctx, peer.URL+"/api/v1/agents/"+url.PathEscape(handle)); err == nil && got.status == http.StatusOK {
-		r.Add(Agent, Note, "Search for words of its description.", "%s has %s, but a search for its name does not bring it.", peer.Host(), handle)
+	if got, err := s.getURL(ctx, peer.URL+"/api/v1/agents/"+url.PathEscape(handle)); err == nil &&
+		got.status == http.StatusOK {
+		r.Add(Agent, Note, "Search for words in its description.",
+			"%s has %s, but a search for its name does not find it.", peer.Host(), handle)
 		return
 	}
-	r.Add(Agent, Fault, "Ask its operator whether its import filter (agentsite peers policy) leaves such agents out, or a rule hides this portal.", "The search of %s does not find %s.", peer.Host(), handle)
+	r.Add(Agent, Fault, "Ask its operator whether its import filter (agentsite peers policy) leaves such agents "+
+		"out, or a rule hides this portal.", "The search of %s does not find %s.", peer.Host(), handle)
 }

@@ -12,16 +12,19 @@ import (
 // whether this portal takes part, publishes the entries, and other portals store them.
 func (s Subject) checkEntries(ctx context.Context, r *Report, a hub.Agent) {
 	if s.DHT == nil || s.LookUp == nil {
-		r.Add(DHT, Skipped, "", "Whether it is found through the DHT can be asked while the portal runs.")
+		r.Add(DHT, Skipped, "", "Whether it is found through the DHT can be checked while the portal runs.")
 		return
 	}
 	d := s.DHT()
 	if d.Nodes == 0 {
-		r.Add(DHT, Note, "agentsite peers add https://PORTAL", "This portal knows no other that takes part in the DHT, so portals that do not know it cannot find it there.")
+		r.Add(DHT, Note, "agentsite peers add https://PORTAL",
+			"This portal knows no other that takes part in the DHT, so portals that do not know it cannot find "+
+				"it there.")
 		return
 	}
 	var unpublished, lost, kept []string
-	for _, k := range []struct{ name, what string }{{"the portal by its id", string(s.ID)}, {"the portal by its host", s.URL}, {"the agent", s.idOf(a)}} {
+	for _, k := range []struct{ name, what string }{{"the portal by its id", string(s.ID)},
+		{"the portal by its host", s.URL}, {"the agent", s.idOf(a)}} {
 		got, err := s.LookUp(ctx, k.what)
 		switch {
 		case err != nil:
@@ -36,21 +39,23 @@ func (s Subject) checkEntries(ctx context.Context, r *Report, a hub.Agent) {
 	}
 	young := d.Sent < fewSent
 	if len(unpublished) > 0 {
-		level, do := Note, "Ask again in a minute. If it stays so, the log says what could not be read."
+		level, do := Note, "Ask again in a minute. If it persists, the log has the error."
 		if d.Keys == 0 && !young {
-			level, do = Fault, "agentsite keys list; a portal that may sign nothing publishes nothing."
+			level, do = Fault, "agentsite keys list; a portal without a valid key cannot publish."
 		}
 		r.Add(DHT, level, do, "This portal does not publish in the DHT: %s.", strings.Join(unpublished, ", "))
 	}
 	if len(lost) > 0 {
-		level, do := Fault, "Look whether others reach this portal (agentsite doctor there) and whether nodes answer it: agentsite peers dht. It is stored anew in each round."
+		level, do := Fault, "Check whether others reach this portal (agentsite doctor there) and whether nodes "+
+			"answer it: agentsite peers dht. The entry is refreshed in each round."
 		if young {
 			level, do = Note, "Ask again in a minute."
 		}
-		r.Add(DHT, level, do, "It is published, but no other portal gave it when it was looked up in the DHT: %s.", strings.Join(lost, ", "))
+		r.Add(DHT, level, do, "It is published, but no other portal returned it in a DHT lookup: %s.",
+			strings.Join(lost, ", "))
 	}
 	if len(kept) > 0 {
-		r.Add(DHT, OK, "", "Others keep in the DHT, and give when asked: %s.", strings.Join(kept, ", "))
+		r.Add(DHT, OK, "", "Found in the DHT at other portals: %s.", strings.Join(kept, ", "))
 	}
 }
 
@@ -75,9 +80,12 @@ func (s Subject) takesPart(ctx context.Context, r *Report, peer federation.Peer)
 	case err != nil:
 		r.Add(DHT, Skipped, "Ask again.", "%s was not looked up in the DHT: %v.", peer.Host(), err)
 	case len(got.Portals) == 0:
-		r.Add(DHT, Note, "Let its operator run `agentsite doctor`; an older version, or one that has just started, does not take part.", "The DHT does not name %s: it may not take part, and then finds no portal that it does not know.", peer.Host())
+		r.Add(DHT, Note, "Ask its operator to run `agentsite doctor`; an older version, or one that has just "+
+			"started, does not take part.", "The DHT does not name %s: it may not take part, and then finds no "+
+			"portal that it does not know.", peer.Host())
 	default:
-		r.Add(DHT, OK, "", "%s takes part in the DHT, so it can look there for agents of portals that it does not know.", peer.Host())
+		r.Add(DHT, OK, "", "%s takes part in the DHT, so it can look there for agents of portals that it does "+
+			"not know.", peer.Host())
 	}
 }
 

@@ -25,7 +25,7 @@ func TestExamine_FollowsAnAgentThroughTheDHT(t *testing.T) {
 		level  doctor.Level
 		says   string
 	}{
-		{name: "well", level: doctor.OK, says: "give when asked: the portal by its id, the portal by its host, the agent."},
+		{name: "well", level: doctor.OK, says: "Found in the DHT at other portals: the portal by its id, the portal by its host, the agent."},
 		{name: "the other takes part", level: doctor.OK, says: "peer1.example takes part"},
 		{"stopped", func(s *doctor.Subject, _ map[string]federation.DHTAnswer) { s.DHT, s.LookUp = nil, nil }, doctor.Skipped, "while the portal runs"},
 		{"alone", func(s *doctor.Subject, _ map[string]federation.DHTAnswer) {
@@ -38,14 +38,14 @@ func TestExamine_FollowsAnAgentThroughTheDHT(t *testing.T) {
 		{"one agent is not published yet", func(_ *doctor.Subject, answers map[string]federation.DHTAnswer) { delete(answers, agent) }, doctor.Note, "does not publish in the DHT: the agent."},
 		{"nobody keeps it", func(_ *doctor.Subject, answers map[string]federation.DHTAnswer) {
 			answers[agent] = federation.DHTAnswer{Own: true, Portals: []federation.DHTPortal{{ID: self}}}
-		}, doctor.Fault, "no other portal gave it when it was looked up in the DHT: the agent."},
+		}, doctor.Fault, "no other portal returned it in a DHT lookup: the agent."},
 		{"others are named instead", func(_ *doctor.Subject, answers map[string]federation.DHTAnswer) {
 			answers["https://home.example"] = federation.DHTAnswer{Own: true, Holders: 3, Portals: []federation.DHTPortal{{ID: "p1other"}}}
-		}, doctor.Fault, "no other portal gave it when it was looked up in the DHT: the portal by its host."},
+		}, doctor.Fault, "no other portal returned it in a DHT lookup: the portal by its host."},
 		{"nobody keeps it yet", func(s *doctor.Subject, answers map[string]federation.DHTAnswer) {
 			s.DHT = func() federation.DHTStanding { return federation.DHTStanding{Nodes: 4, Keys: 3, Sent: 20} }
 			answers[agent] = federation.DHTAnswer{Own: true}
-		}, doctor.Note, "no other portal gave it"},
+		}, doctor.Note, "no other portal returned it"},
 		{"a lookup fails", func(s *doctor.Subject, _ map[string]federation.DHTAnswer) {
 			s.LookUp = func(context.Context, string) (federation.DHTAnswer, error) {
 				return federation.DHTAnswer{}, errors.New("too slow")

@@ -277,7 +277,7 @@ func (c *Client) checkResponse(resp *http.Response) error {
 	// The request did not ask for compression. Expanding it here could turn 8 MiB into many gigabytes.
 	if enc := resp.Header.Get("Content-Encoding"); enc != "" && !strings.EqualFold(enc, "identity") &&
 		!(c.cfg.Encoded && acceptsEncoding(resp.Request, enc)) {
-		return newError(Encoded, host, nil, "the answer is compressed although that was not asked for")
+		return newError(Encoded, host, nil, "the answer is compressed although the request did not ask for it")
 	}
 	if resp.ContentLength > c.cfg.MaxBody {
 		return tooLarge(host, c.cfg.MaxBody)

@@ -91,7 +91,8 @@ func As(err error) *Error {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e
 	}
-	return &Error{Kind: Internal, Safe: "Something went wrong on this portal. Try again; if it stays, tell the operator the request id.", Err: err}
+	return &Error{Kind: Internal, Safe: "Something went wrong on this portal. Try again; if it persists, send " +
+		"the operator the request id.", Err: err}
 }
 
 // Is reports whether err is, or wraps, an Error of kind.

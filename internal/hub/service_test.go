@@ -351,7 +351,7 @@ func TestBuiltin_IsRetiredAndComesBack(t *testing.T) {
 		t.Errorf("somebody's agent: %+v %v", a, err)
 	}
 	_, err := w.Publish(t.Context(), w.ada, draft("conformance"))
-	kind(t, "a word of the portal", err, fault.Invalid)
+	kind(t, "reserved by the portal", err, fault.Invalid)
 }
 
 func TestBuiltin_StaysOffWhereItsNameIsTaken(t *testing.T) {

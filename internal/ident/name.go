@@ -37,7 +37,7 @@ func CheckName(name string) error {
 		return err
 	}
 	if reserved[name] {
-		return fmt.Errorf("%q is a word of the portal itself; choose another", name)
+		return fmt.Errorf("%q is reserved by the portal; choose another", name)
 	}
 	return nil
 }

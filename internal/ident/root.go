@@ -44,7 +44,7 @@ func DetachRoot(dir, path string) error {
 	}
 	// The copy is read back and compared, because path may be on a removable drive that loses writes.
 	if there, err := ReadRoot(path); err != nil || !bytes.Equal(there, root) {
-		return errors.Join(fmt.Errorf("%s does not hold what was written to it", path), err)
+		return errors.Join(fmt.Errorf("%s does not hold the written key", path), err)
 	}
 	public := root.Public().(ed25519.PublicKey)
 	err = newFile(filepath.Join(dir, PublicKeyFile), &pem.Block{Type: publicKeyKind, Bytes: public})

@@ -83,7 +83,7 @@ func (s *Service) buildData(ctx context.Context, actor ident.Actor, e Event) (an
 		return s.saidData(ctx, actor, f)
 	case AgentReported:
 		if !actor.IsOperator() {
-			return nil, fault.New(fault.NotFound, "Only operators are told of reports.")
+			return nil, fault.New(fault.NotFound, "Only operators get events of reports.")
 		}
 		return map[string]any{"agent": f.Agent, "report_id": f.ReportID, "reason": f.Reason,
 			"url": s.cfg.URL + "/admin/reports"}, nil
@@ -95,7 +95,7 @@ func (s *Service) buildData(ctx context.Context, actor ident.Actor, e Event) (an
 	case AgentRegistered, AgentChanged:
 		return map[string]any{"agent": f.Agent, "version": f.Version, "url": s.agentURL(f.Agent)}, nil
 	}
-	return nil, fault.New(fault.NotFound, "Nobody is told of %s.", e.Type)
+	return nil, fault.New(fault.NotFound, "%s is not an event of webhooks.", e.Type)
 }
 
 func (s *Service) agentURL(name string) string {
@@ -127,10 +127,11 @@ func (s *Service) saidData(ctx context.Context, actor ident.Actor, f Facts) (any
 		return nil, err
 	}
 	if !m.Now.UnsaidAt.IsZero() {
-		return nil, fault.New(fault.NotFound, "The message was taken away.")
+		return nil, fault.New(fault.NotFound, "The message was deleted.")
 	}
-	out := map[string]any{"conversation_id": f.ConversationID, "seq": m.Seq, "message_id": m.ID, "sender": map[string]any{"kind": senderKind(m.Sender.Kind), "handle": m.Sender.Handle},
-		"url": fmt.Sprintf("%s/chat/%s#m%d", s.cfg.URL, f.ConversationID, m.Seq)}
+	out := map[string]any{"conversation_id": f.ConversationID, "seq": m.Seq, "message_id": m.ID,
+		"sender": map[string]any{"kind": senderKind(m.Sender.Kind), "handle": m.Sender.Handle},
+		"url":    fmt.Sprintf("%s/chat/%s#m%d", s.cfg.URL, f.ConversationID, m.Seq)}
 	putText(out, m)
 	return out, nil
 }

@@ -34,15 +34,18 @@ const maxCredential = 4096
 
 func (d PushDraft) checkDraft(s *Service) error {
 	var c fault.Check
-	c.Field(d.URL != "", "url", "give the address that is to be told")
+	c.Field(d.URL != "", "url", "give the address for the notifications")
 	if d.URL != "" {
 		err := s.cfg.CheckURL(d.URL)
 		c.Field(err == nil, "url", "%v", err)
 	}
 	c.Field(len(d.Name) <= 200 && isPrintable(d.Name), "id", "use at most 200 printable characters")
-	c.Field(len(d.Token) <= maxCredential && isPrintable(d.Token), "token", "use at most %d printable characters", maxCredential)
-	c.Field(len(d.Credentials) <= maxCredential && isPrintable(d.Credentials), "authentication.credentials", "use at most %d printable characters", maxCredential)
-	c.Field(d.Credentials == "" || d.Scheme != "", "authentication.scheme", "name the scheme of the credentials, such as Bearer")
+	c.Field(len(d.Token) <= maxCredential && isPrintable(d.Token), "token", "use at most %d printable characters",
+		maxCredential)
+	c.Field(len(d.Credentials) <= maxCredential && isPrintable(d.Credentials), "authentication.credentials",
+		"use at most %d printable characters", maxCredential)
+	c.Field(d.Credentials == "" || d.Scheme != "", "authentication.scheme",
+		"name the scheme of the credentials, such as Bearer")
 	c.Field(len(d.Scheme) <= 40 && strings.IndexFunc(d.Scheme, func(r rune) bool {
 		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-')
 	}) < 0, "authentication.scheme", "is not the name of a scheme of HTTP, such as Bearer")
@@ -58,7 +61,7 @@ func isPrintable(s string) bool {
 // the actor's.
 func (s *Service) SetPush(ctx context.Context, actor ident.Actor, d PushDraft) (Hook, error) {
 	if actor.Kind == ident.Portal { // the portal's permission is checked with each request
-		return Hook{}, fault.New(fault.Forbidden, "Portals are not told of tasks; they follow them.")
+		return Hook{}, fault.New(fault.Forbidden, "Portals get no push notifications; they subscribe to tasks.")
 	}
 	t, err := s.Chat.OwnTask(ctx, actor, d.TaskID)
 	if err != nil {
@@ -72,7 +75,7 @@ func (s *Service) SetPush(ctx context.Context, actor ident.Actor, d PushDraft) (
 		key = actor.Addr
 	}
 	if wait, ok := s.pushes.Allow(key); !ok {
-		return Hook{}, fault.Limited(wait, "You asked to be told of very many tasks in a short time. Wait a moment.")
+		return Hook{}, fault.Limited(wait, "You requested very many notifications in a short time. Wait a moment.")
 	}
 	now := clock.Now()
 	h := Hook{ID: ident.NewID(), Kind: Push, OwnerKind: t.CallerKind, OwnerID: t.CallerID, TaskID: t.ID, Name: d.Name,

@@ -40,7 +40,8 @@ type flight struct {
 
 // listBusy returns the hooks, hosts and owners for which there is no room.
 func (f *flight) listBusy() Busy {
-	return Busy{IDs: slices.Collect(maps.Keys(f.hooks)), Hosts: fullKeys(f.hosts, maxPerHost), Owners: fullKeys(f.owners, maxPerOwner), Trying: f.retrying >= maxRetrying}
+	return Busy{IDs: slices.Collect(maps.Keys(f.hooks)), Hosts: fullKeys(f.hosts, maxPerHost),
+		Owners: fullKeys(f.owners, maxPerOwner), Trying: f.retrying >= maxRetrying}
 }
 
 // fullKeys returns the keys whose count has reached most.
@@ -56,7 +57,8 @@ func fullKeys(counts map[string]int, most int) (out []string) {
 // hasRoom reports whether a hook fits in beside those at its host, those of its owner and those that
 // failed before.
 func (f *flight) hasRoom(h Hook) bool {
-	return f.hosts[h.Host] < maxPerHost && f.owners[h.OwnerID] < maxPerOwner && (h.Failures == 0 || f.retrying < maxRetrying)
+	return f.hosts[h.Host] < maxPerHost && f.owners[h.OwnerID] < maxPerOwner &&
+		(h.Failures == 0 || f.retrying < maxRetrying)
 }
 
 func (f *flight) addHook(h Hook) {
@@ -120,7 +122,7 @@ func (s *Service) startDue(ctx context.Context, flying *flight, begin func(Hook)
 		due, next, err := s.Store.DueHooks(ctx, clock.Now(), flying.listBusy(), room)
 		if err != nil {
 			if ctx.Err() == nil {
-				s.cfg.Log.Error("look for events to send", "error", err)
+				s.cfg.Log.Error("find events to send", "error", err)
 			}
 			return clock.Now().Add(troubleWait)
 		}
@@ -150,7 +152,7 @@ func (s *Service) deliverEvents(ctx context.Context, h Hook) {
 			return
 		}
 		if err != nil {
-			s.logTrouble(ctx, "look for an event to send", "hook", h.ID, "error", err)
+			s.logTrouble(ctx, "find an event to send", "hook", h.ID, "error", err)
 			return
 		}
 		o, err := s.attemptEvent(ctx, now, e)
@@ -159,11 +161,12 @@ func (s *Service) deliverEvents(ctx context.Context, h Hook) {
 		}
 		if err != nil {
 			s.cfg.Log.Error("send an event", "hook", h.ID, "event", e.ID, "error", err)
-			o = s.failureOutcome(now, e, reply{Attempt: Attempt{EventID: e.ID, Type: e.Type, At: clock.Now(), Error: "this portal had trouble"}})
+			o = s.failureOutcome(now, e, reply{Attempt: Attempt{EventID: e.ID, Type: e.Type, At: clock.Now(),
+				Error: "this portal had trouble"}})
 		}
 		o.HookID, o.Of = h.ID, now.UpdatedAt
 		if err := s.Store.Settle(ctx, o); err != nil {
-			s.logTrouble(ctx, "note what came of an event", "hook", h.ID, "event", e.ID, "error", err)
+			s.logTrouble(ctx, "store the result of an event", "hook", h.ID, "event", e.ID, "error", err)
 			return
 		}
 		if o.Failed && o.Notice.Kind != "" && s.cfg.Notified != nil {
@@ -234,7 +237,8 @@ func (s *Service) failureOutcome(h Hook, e Event, r reply) Outcome {
 	if r.gone {
 		o.Reason = "it answered that it is gone for good (status 410)"
 	} else {
-		o.Reason = clipReason(fmt.Sprintf("it took nothing for %s; last: %s", formatPatience(h.maxFailingTime()), r.Error))
+		o.Reason = clipReason(fmt.Sprintf("it accepted nothing for %s; last: %s", formatPatience(h.maxFailingTime()),
+			r.Error))
 	}
 	if h.Kind == Webhook {
 		where := h.URL

@@ -241,7 +241,7 @@ func TestRun_GivesUp(t *testing.T) {
 				notices = append(notices, o.Notice.Text)
 			}
 		}
-		if len(notices) != 2 || !strings.Contains(notices[1], "x.example was stopped: it took nothing for 3 days") {
+		if len(notices) != 2 || !strings.Contains(notices[1], "x.example was stopped: it accepted nothing for 3 days") {
 			t.Errorf("%q", notices)
 		}
 		if n := len(w.all()); n > 130 {

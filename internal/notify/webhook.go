@@ -78,7 +78,7 @@ func (s *Service) applyDraft(h *Hook, d Draft, actor ident.Actor) error {
 	var c fault.Check
 	if d.URL != nil {
 		h.URL = strings.TrimSpace(*d.URL)
-		c.Field(h.URL != "", "url", "give the address that is to be told, such as https://example.org/hook")
+		c.Field(h.URL != "", "url", "give the address for the requests, such as https://example.org/hook")
 		if h.URL != "" {
 			err := s.cfg.CheckURL(h.URL)
 			c.Field(err == nil, "url", "%v", err)
@@ -100,7 +100,7 @@ func (s *Service) applyDraft(h *Hook, d Draft, actor ident.Actor) error {
 		for _, t := range *d.Events {
 			c.Field(slices.Contains(Types, t), "events", "%.40q is no event; choose from %s", t,
 				strings.TrimSpace(JoinTypes(Types)))
-			c.Field(t != AgentReported || actor.IsOperator(), "events", "only operators are told of reports")
+			c.Field(t != AgentReported || actor.IsOperator(), "events", "only operators can choose reports")
 		}
 		c.Field(len(h.Events) > 0, "events", "choose at least one event")
 	}
@@ -220,7 +220,8 @@ func (s *Service) SendTest(ctx context.Context, actor ident.Actor, id string) (A
 
 // testBody returns the body of a test event.
 func testBody(h Hook) []any {
-	return []any{message{Tested, formatTime(clock.Now()), map[string]any{"webhook_id": h.ID, "text": "This is a test."}}}
+	return []any{message{Tested, formatTime(clock.Now()),
+		map[string]any{"webhook_id": h.ID, "text": "This is a test."}}}
 }
 
 // newEventID names an event for its receivers.

@@ -253,7 +253,7 @@ func TestPublishRelease_AsksForTheRight(t *testing.T) {
 		{"a token without the scope", narrowed(w.bob, ident.AgentsRead), "example.bob/tool", fault.Forbidden},
 		{"somebody else's agent", w.bob, "example.home/mine", fault.Forbidden},
 		{"an agent of another kind", w.ada, "example.home/model", fault.Conflict},
-		{"a word of the portal", w.ada, "example.home/admin", fault.Invalid},
+		{"reserved by the portal", w.ada, "example.home/admin", fault.Invalid},
 		{"two slashes", acme, "example.acme/a/b", fault.Invalid},
 	} {
 		r := release(c.name, "1.0.0", there)

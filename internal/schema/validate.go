@@ -282,7 +282,7 @@ func explainMismatch(s *object, v any) string {
 			return "give each item once"
 		}
 	}
-	return "this value does not fit what the tool describes"
+	return "this value does not fit the tool's schema"
 }
 
 func numberAt(s *object, k string) (float64, bool) {

@@ -42,13 +42,13 @@ func (s *Service) StopPortals(ctx context.Context, all Portals, calls, out func(
 	for _, id := range asking {
 		if !calls(id) {
 			list, err := all.TasksFor(ctx, id)
-			stop(list, err, "The portal that asked for this is shut out here.")
+			stop(list, err, "The portal that requested this is blocked here.")
 		}
 	}
 	for _, id := range asked {
 		if !out(id) {
 			list, err := all.TasksAt(ctx, id)
-			stop(list, err, "This portal does not use agents of that one any more.")
+			stop(list, err, "This portal no longer uses agents of that one.")
 		}
 	}
 	return stopped, errors.Join(errs...)

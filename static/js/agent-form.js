@@ -144,7 +144,7 @@
     if (ask) {
       body.set("ask_address", "1");
       asked = endpoint.value;
-      if (found && endpoint.value) found.textContent = "Looking what answers there …";
+      if (found && endpoint.value) found.textContent = "Checking the address …";
     }
     try {
       const answer = await fetch(action + "/check", { method: "POST", body, headers: { Accept: "application/json" }, signal: running.signal });

@@ -109,10 +109,10 @@
 
   // ---- taking away ----
   function unsay(row) {
-    const dialog = make("dialog", "shortcuts confirm-dialog", "", { "aria-label": "Take the message away" });
-    dialog.append(make("p", "", "Take this message away? The others see that there was one, and nothing of what it said."));
+    const dialog = make("dialog", "shortcuts confirm-dialog", "", { "aria-label": "Delete the message" });
+    dialog.append(make("p", "", "Delete this message? The others see that there was one, but not its content."));
     const form = make("form", "actions", "", { method: "dialog" });
-    form.append(make("button", "button button-danger", "Take away", { value: "yes" }), make("button", "button", "Keep", { value: "no", autofocus: "" }));
+    form.append(make("button", "button button-danger", "Delete", { value: "yes" }), make("button", "button", "Keep", { value: "no", autofocus: "" }));
     dialog.append(form);
     dialog.addEventListener("close", async () => {
       const yes = dialog.returnValue === "yes";
@@ -123,7 +123,7 @@
       const answer = await ask("DELETE", api + "/messages/" + row.dataset.seq);
       row.classList.remove("message-pending");
       if (!answer.ok) fail(answer.message);
-      else announce("The message is taken away");
+      else announce("The message is deleted");
     });
     root.append(dialog);
     dialog.showModal();
@@ -133,7 +133,7 @@
     fail("");
     const answer = await ask("POST", api + "/messages/" + row.dataset.seq + "/again", {});
     if (!answer.ok) fail(answer.message);
-    else announce("It answers again");
+    else announce("The answer is regenerated");
   }
 
   async function branch(row) {

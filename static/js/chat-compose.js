@@ -128,7 +128,7 @@
     const said = text.value.trim();
     const others = parts.filter((p) => p && typeof p.text !== "string");
     if (said === "" && others.length === 0) {
-      fail("A message that says nothing is taken away instead: choose Take away.");
+      fail("An empty message cannot be saved: choose Delete.");
       return;
     }
     const row = transcript.rowOf(seq);

@@ -140,11 +140,11 @@
     if ($("unread")) offer("First unread message", firstUnread, "N");
     if (chat.answers?.runs()) offer("Stop the answers", () => chat.answers.stop(), "Esc");
     const last = row || lastMessage();
-    if (last && chat.compose) offer("Answer the last message", () => chat.actions.act(last, "reply"));
+    if (last && chat.compose) offer("Reply to the last message", () => chat.actions.act(last, "reply"));
     const own = ownLast();
     if (own) offer("Change my last message", () => chat.actions.act(own, "edit"), "↑");
-    if (last && chat.actions.may(last, "again")) offer("Let the last answer be given again", () => chat.actions.act(last, "again"));
-    if (last && chat.actions.may(last, "branch")) offer("Go on from here alone", () => chat.actions.act(last, "branch"));
+    if (last && chat.actions.may(last, "again")) offer("Regenerate the last answer", () => chat.actions.act(last, "again"));
+    if (last && chat.actions.may(last, "branch")) offer("Continue in a new chat", () => chat.actions.act(last, "branch"));
     if ($("file-input")) offer("Send files", () => $("file-input").click());
     if ($("side")) offer("Members and settings of this conversation", side);
     for (const el of root.querySelectorAll("[data-side] a[href], [data-command]")) {

@@ -21,9 +21,9 @@
   let input = dialog && dialog.querySelector("[data-palette-input]");
   let list = dialog && dialog.querySelector("[data-palette-list]");
   if (!dialog || !input || !list) {
-    dialog = make("dialog", "palette", "", { "aria-label": "Do something by name" });
-    input = make("input", "", "", { "aria-label": "What do you want to do?", autocomplete: "off", placeholder: "What do you want to do?", role: "combobox", "aria-expanded": "true", "aria-controls": "palette-list" });
-    list = make("ul", "", "", { id: "palette-list", role: "listbox", "aria-label": "What can be done" });
+    dialog = make("dialog", "palette", "", { "aria-label": "Run a command" });
+    input = make("input", "", "", { "aria-label": "Type a command", autocomplete: "off", placeholder: "Type a command", role: "combobox", "aria-expanded": "true", "aria-controls": "palette-list" });
+    list = make("ul", "", "", { id: "palette-list", role: "listbox", "aria-label": "Commands" });
     dialog.append(input, list);
     document.body.append(dialog);
   }
