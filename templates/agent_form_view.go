@@ -100,17 +100,17 @@ type AgentPreview struct {
 	Visibility  string
 }
 
-func (v AgentFormView) edits() bool { return v.Ref != "" }
+func (v AgentFormView) isEdit() bool { return v.Ref != "" }
 
 func (v AgentFormView) action() string {
-	if v.edits() {
+	if v.isEdit() {
 		return agentHref(v.Ref) + "/edit"
 	}
 	return "/agents/new"
 }
 
 func (v AgentFormView) title() string {
-	if v.edits() {
+	if v.isEdit() {
 		return "Edit " + firstOf(v.Title, v.Name, v.Ref)
 	}
 	return "Register an agent"
@@ -169,7 +169,7 @@ func (v AgentFormView) morePrompt() bool {
 		v.wrong("examples", "tools", "temperature", "max_tokens")
 }
 
-func (v AgentFormView) limited() bool {
+func (v AgentFormView) isLimited() bool {
 	return v.Callers != "" || v.Listed != "" || v.PerMinute+v.PerDay+v.MaxBytes != "" ||
 		v.wrong("callers", "listed", "per_minute", "per_day", "max_bytes")
 }

@@ -92,8 +92,8 @@ func avatarTiles(name string) []tile {
 	return tiles
 }
 
-// initial is the letter on a person's avatar.
-func initial(name string) string {
+// initialOf is the letter on a person's avatar.
+func initialOf(name string) string {
 	r, _ := utf8.DecodeRuneInString(strings.TrimLeft(name, "@ "))
 	if r == utf8.RuneError || !unicode.IsPrint(r) {
 		return "?"

@@ -81,7 +81,7 @@ func joinHint(a, b string) string {
 	return a + " " + b
 }
 
-func (f ToolField) attrs() templ.Attributes {
+func (f ToolField) elementAttrs() templ.Attributes {
 	out := templ.Attributes{}
 	switch f.Type {
 	case "integer":
@@ -279,7 +279,7 @@ func toolForm(v ConversationView) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		for _, x := range v.untold() {
+		for _, x := range v.newDisclosures() {
 			if x.Agent == v.Tool.Agent {
 				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 18, "<input type=\"hidden\" name=\"told\" value=\"")
 				if templ_7745c5c3_Err != nil {
@@ -507,7 +507,7 @@ func (v *ToolFormView) first() int {
 // choiceAttrs are the attributes of a field that is no text.
 func (f ToolField) choiceAttrs(first bool) templ.Attributes {
 	in := input{ID: f.ID, Name: f.Name, Hint: f.Hint, Error: f.Error, Optional: true}
-	out := in.attrs()
+	out := in.elementAttrs()
 	if first {
 		out["data-first"] = true
 	}
@@ -515,7 +515,7 @@ func (f ToolField) choiceAttrs(first bool) templ.Attributes {
 }
 
 func (f ToolField) textAttrs(first bool) templ.Attributes {
-	out := f.attrs()
+	out := f.elementAttrs()
 	if first {
 		out["data-first"] = true
 	}

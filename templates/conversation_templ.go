@@ -313,7 +313,7 @@ func chatHead(v ConversationView) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if v.people() == 0 {
+		if v.countPeople() == 0 {
 			templ_7745c5c3_Err = icon("lock").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -332,9 +332,9 @@ func chatHead(v ConversationView) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var16 string
-			templ_7745c5c3_Var16, templ_7745c5c3_Err = templ.JoinStringErrs("Shared by " + strconv.Itoa(v.people()+1))
+			templ_7745c5c3_Var16, templ_7745c5c3_Err = templ.JoinStringErrs("Shared by " + strconv.Itoa(v.countPeople()+1))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `conversation.templ`, Line: 58, Col: 54}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `conversation.templ`, Line: 58, Col: 59}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var16))
 			if templ_7745c5c3_Err != nil {
@@ -523,7 +523,7 @@ func transcript(v ConversationView) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if len(v.Tasks) > 0 && v.closed() == "" {
+		if len(v.Tasks) > 0 && v.closedReason() == "" {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 41, "<noscript><p class=\"look\"><button class=\"button button-small\" form=\"composer\" name=\"look\" value=\"1\" formnovalidate>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -778,7 +778,7 @@ func nothingSaid(v ConversationView) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		if v.closed() == "" {
+		if v.closedReason() == "" {
 			for _, e := range v.Examples {
 				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 58, "<form class=\"asks\" method=\"post\" action=\"")
 				if templ_7745c5c3_Err != nil {
@@ -810,7 +810,7 @@ func nothingSaid(v ConversationView) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				for _, x := range v.untold() {
+				for _, x := range v.newDisclosures() {
 					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 61, "<input type=\"hidden\" name=\"told\" value=\"")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err

@@ -77,17 +77,17 @@ type DisclosureView struct {
 	Told  bool // shown before
 }
 
-// keeps names the portals that store the conversation: an agent whose handle names a portal has it
+// storageText names the portals that store the conversation: an agent whose handle names a portal has it
 // there too.
-func (x DisclosureView) keeps() string {
+func (x DisclosureView) storageText() string {
 	if strings.Contains(x.Agent, "@") {
 		return "Both portals keep the conversation."
 	}
 	return "This portal keeps the conversation."
 }
 
-// untold returns the disclosures that the reader has not seen yet.
-func (v ConversationView) untold() []DisclosureView {
+// newDisclosures returns the disclosures that the reader has not seen yet.
+func (v ConversationView) newDisclosures() []DisclosureView {
 	var out []DisclosureView
 	for _, x := range v.Disclosures {
 		if !x.Told {
@@ -112,8 +112,8 @@ func (c ComposerView) replyTo() string {
 	return ""
 }
 
-// shares are the choices of earlier messages that are sent along.
-func shares(chosen string) []Option {
+// shareOptions are the choices of earlier messages that are sent along.
+func shareOptions(chosen string) []Option {
 	out := []Option{
 		{Value: "all", Label: "all earlier messages"},
 		{Value: "own", Label: "only messages to and from it"},
@@ -125,8 +125,8 @@ func shares(chosen string) []Option {
 	return out
 }
 
-// people counts the members other than the reader and agents.
-func (v ConversationView) people() (n int) {
+// countPeople counts the members other than the reader and agents.
+func (v ConversationView) countPeople() (n int) {
 	for _, m := range v.Members {
 		if m.Person && !m.Me {
 			n++
@@ -135,24 +135,24 @@ func (v ConversationView) people() (n int) {
 	return n
 }
 
-// standing returns a sentence about the people that can read the conversation.
-func (v ConversationView) standing() string {
-	if v.people() == 0 {
+// privacyText returns a sentence about the people that can read the conversation.
+func (v ConversationView) privacyText() string {
+	if v.countPeople() == 0 {
 		return "Private: only you and the agents in it."
 	}
-	return "Shared: " + count(v.people()+1, "person", "people") + " can read this."
+	return "Shared: " + count(v.countPeople()+1, "person", "people") + " can read this."
 }
 
-// joiners returns a sentence about the messages that new members see.
-func (v ConversationView) joiners() string {
+// joinText returns a sentence about the messages that new members see.
+func (v ConversationView) joinText() string {
 	if v.Past == "nothing" {
 		return "New members see new messages only."
 	}
 	return "New members see all messages."
 }
 
-// closed returns the reason why messages cannot be written here, if any.
-func (v ConversationView) closed() string {
+// closedReason returns the reason why messages cannot be written here, if any.
+func (v ConversationView) closedReason() string {
 	switch {
 	case v.Composer.Closed != "":
 		return v.Composer.Closed

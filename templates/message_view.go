@@ -50,9 +50,9 @@ type MessageView struct {
 // openingClass is the beginning of a message's HTML.
 const openingClass = `<article class="message`
 
-// placed returns the classes that a rendered message has for its place and its reader; an event has
+// placeClasses returns the classes that a rendered message has for its place and its reader; an event has
 // none.
-func (m MessageView) placed() string {
+func (m MessageView) placeClasses() string {
 	out := ""
 	if !strings.HasPrefix(string(m.HTML), openingClass) {
 		return out
@@ -118,8 +118,8 @@ type FilePart struct {
 	Preview          string
 }
 
-// short returns the kind of file, in a word.
-func (f FilePart) short() string {
+// typeName returns the kind of file, in a word.
+func (f FilePart) typeName() string {
 	t, _, _ := strings.Cut(f.Type, ";")
 	if i := strings.LastIndexByte(f.Name, '.'); i > 0 && len(f.Name)-i <= 6 {
 		return strings.ToUpper(f.Name[i+1:])
@@ -130,15 +130,15 @@ func (f FilePart) short() string {
 	return t
 }
 
-// about returns the line under a file's name.
-func (f FilePart) about() string {
+// typeAndSize returns the line under a file's name.
+func (f FilePart) typeAndSize() string {
 	switch {
 	case f.Size == "":
-		return f.short()
-	case f.short() == "":
+		return f.typeName()
+	case f.typeName() == "":
 		return f.Size
 	}
-	return f.short() + ", " + f.Size
+	return f.typeName() + ", " + f.Size
 }
 
 // TaskView is an answer in progress.
@@ -165,16 +165,16 @@ func atHref(chatID string, seq int) string {
 	return chatHref(chatID) + "?at=" + n + "#m" + n
 }
 
-func (m MessageView) page() string { return messageHref(m.ChatID, m.Seq) }
+func (m MessageView) pageHref() string { return messageHref(m.ChatID, m.Seq) }
 
-// said reports whether it has content to be answered, copied or reacted to.
-func (m MessageView) said() bool { return m.Gone == "" && m.ChatID != "" }
+// hasContent reports whether it has content to be answered, copied or reacted to.
+func (m MessageView) hasContent() bool { return m.Gone == "" && m.ChatID != "" }
 
 // isAnswer reports whether it is an answer that can be regenerated.
 func (m MessageView) isAnswer() bool { return !m.Sender.Person && m.TaskID != "" && m.Newer == 0 }
 
-// attrs returns the optional attributes of its element.
-func (m MessageView) attrs() templ.Attributes {
+// elementAttrs returns the optional attributes of its element.
+func (m MessageView) elementAttrs() templ.Attributes {
 	out := templ.Attributes{}
 	if m.TaskID != "" {
 		out["data-task"] = m.TaskID
@@ -203,7 +203,7 @@ func (r ReactionView) title() string {
 	return strings.Join(r.By, ", ")
 }
 
-func pressed(is bool) string {
+func ariaPressed(is bool) string {
 	if is {
 		return "true"
 	}

@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// PenaltyBox reports the addresses whose connections are refused before any byte is read.
+// PenaltyBox lists the addresses with connections to refuse before any byte is read.
 type PenaltyBox interface{ Contains(netip.Addr) bool }
 
 const (
-	// holdFor is how long a connection of such an address is held open: it slows down a flood, whose
+	// holdFor is how long a connection of such an address is held open. It slows down a flood: the
 	// sender waits or needs more connections.
 	holdFor = time.Second
 	maxHeld = 512
@@ -77,7 +77,8 @@ func (l *penaltyListener) Close() error {
 	return err
 }
 
-// cutPenalized ends connections whose address came into the penalty box after they were accepted.
+// cutPenalized ends connections of addresses that came into the penalty box after the connection was
+// accepted.
 func cutPenalized(shun PenaltyBox, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if a, err := netip.ParseAddrPort(r.RemoteAddr); err == nil && shun.Contains(a.Addr()) {

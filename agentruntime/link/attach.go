@@ -134,7 +134,7 @@ func (d *Driver) Attach(ctx context.Context, who task.Attached, stream task.Stre
 
 // readHello reads the first message.
 func (s *session) readHello(b []byte) (m linkwire.Message, h linkwire.Hello, err error) {
-	if m, err = linkwire.Decode(b); err != nil {
+	if m, err = linkwire.DecodeMessage(b); err != nil {
 		return m, h, errProtocol{err.Error()}
 	}
 	if m.Method != linkwire.MethodHello || m.ID == nil || json.Unmarshal(m.Params, &h) != nil ||
@@ -245,7 +245,7 @@ func (s *session) readMessages(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		m, err := linkwire.Decode(b)
+		m, err := linkwire.DecodeMessage(b)
 		if err != nil {
 			return errProtocol{err.Error()}
 		}

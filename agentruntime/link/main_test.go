@@ -109,7 +109,7 @@ func (p *peer) hear() (linkwire.Message, bool) {
 	if err != nil {
 		return linkwire.Message{}, false
 	}
-	m, err := linkwire.Decode(b)
+	m, err := linkwire.DecodeMessage(b)
 	if err != nil {
 		p.t.Errorf("the portal sent %v: %.200s", err, b)
 	}

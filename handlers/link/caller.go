@@ -69,7 +69,7 @@ func (c *caller) serve(ctx context.Context, s *linkwire.Socket) {
 	if !late.Stop() || err != nil {
 		return
 	}
-	m, err := linkwire.Decode(first)
+	m, err := linkwire.DecodeMessage(first)
 	var h linkwire.Hello
 	if err != nil || m.Method != linkwire.MethodHello || m.ID == nil || json.Unmarshal(m.Params, &h) != nil {
 		c.deny(ctx, s, m.ID, fault.New(fault.Invalid, "The first message must be a hello request. The protocol is described at /docs/link."))

@@ -193,7 +193,7 @@ func refusedHello(t *testing.T, w *world, secret string, first []byte) (*linkwir
 	if err != nil {
 		return nil, err
 	}
-	m, err := linkwire.Decode(b)
+	m, err := linkwire.DecodeMessage(b)
 	if err != nil {
 		t.Fatal(err)
 	}

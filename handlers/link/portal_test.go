@@ -33,7 +33,7 @@ func knock(t *testing.T, p *apptest.Portal, token string, h linkwire.Hello) (*li
 	if err != nil {
 		return nil, nil, err
 	}
-	m, err := linkwire.Decode(b)
+	m, err := linkwire.DecodeMessage(b)
 	return s, m.Error, err
 }
 

@@ -206,8 +206,8 @@ func parseVersion(s, def string) string {
 }
 
 // sameAgent checks an interface's URL against the card's URL, because a card may only describe its own
-// host. Another host is accepted only when both are https, so that nobody on the way could have changed
-// the card. A card that names itself by a loopback name ("localhost", "0.0.0.0") means the host that it
+// host. Another host is accepted only when both are https, so that the card cannot have been changed on
+// the way. A card that names itself by a loopback name ("localhost", "0.0.0.0") means the host that it
 // was read from, if that is loopback too. It returns the URL to use, or the problem.
 func sameAgent(target, card string) (string, string) {
 	t, err := url.Parse(target)

@@ -132,7 +132,7 @@ func (a *Agent) runConnection(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	m, err := Decode(b)
+	m, err := DecodeMessage(b)
 	var w Welcome
 	switch {
 	case err != nil:
@@ -177,7 +177,7 @@ func (a *Agent) serveConnection(ctx context.Context, s *Socket, cut func() bool)
 		if err != nil {
 			return err
 		}
-		m, err := Decode(b)
+		m, err := DecodeMessage(b)
 		if err != nil {
 			return fmt.Errorf("the portal sent %w", err)
 		}

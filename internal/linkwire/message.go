@@ -39,9 +39,9 @@ func (e *Error) Error() string { return e.Message }
 // maxID bounds the id of a request in bytes.
 const maxID = 64
 
-// Decode reads one message and refuses malformed ones. Unknown fields are ignored, because later
+// DecodeMessage reads one message and refuses malformed ones. Unknown fields are ignored, because later
 // versions may add some.
-func Decode(b []byte) (Message, error) {
+func DecodeMessage(b []byte) (Message, error) {
 	var m Message
 	switch {
 	case len(b) > MaxMessage:
@@ -121,7 +121,7 @@ func encodeJSON(v any) []byte {
 	enc := json.NewEncoder(&buf)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(v); err != nil {
-		// Only a RawMessage with invalid JSON fails, and those come from Decode.
+		// Only a RawMessage with invalid JSON fails, and those come from DecodeMessage.
 		return []byte(`{"jsonrpc":"2.0","id":null,"error":{"code":-32603,"message":"the message could not be encoded"}}`)
 	}
 	return bytes.TrimRight(buf.Bytes(), "\n")

@@ -32,7 +32,7 @@ func TestDecode_TakesWhatIsRightAndNothingElse(t *testing.T) {
 		`{"jsonrpc":"2.0","method":"a","params":"` + strings.Repeat("[", 70) + `"}`:                               true,
 		`{"jsonrpc":"2.0","method":"a","params":"` + strings.Repeat("a", MaxMessage) + `"}`:                       false,
 	} {
-		if _, err := Decode([]byte(in)); (err == nil) != ok {
+		if _, err := DecodeMessage([]byte(in)); (err == nil) != ok {
 			t.Errorf("%.80s: %v", in, err)
 		}
 	}
@@ -40,7 +40,7 @@ func TestDecode_TakesWhatIsRightAndNothingElse(t *testing.T) {
 
 func TestEncode_ReadsBack(t *testing.T) {
 	d := Done{Task: "t", Lease: 7, State: Completed, Text: "<b>&amp; \u2028 ☃", Parts: []Part{{Raw: []byte("x")}}}
-	m, err := Decode(EncodeRequest(9, MethodDone, d))
+	m, err := DecodeMessage(EncodeRequest(9, MethodDone, d))
 	var got Done
 	if err != nil || json.Unmarshal(m.Params, &got) != nil || got.Text != d.Text || string(m.ID) != "9" || string(got.Parts[0].Raw) != "x" {
 		t.Errorf("%+v %v", got, err)
@@ -49,7 +49,7 @@ func TestEncode_ReadsBack(t *testing.T) {
 		t.Error(b)
 	}
 	for _, b := range [][]byte{EncodeResponse(m.ID, Accepted{true}), EncodeFailure(m.ID, &Error{Code: 1, Message: "x"})} {
-		if m, err := Decode(b); err != nil || string(m.ID) != "9" {
+		if m, err := DecodeMessage(b); err != nil || string(m.ID) != "9" {
 			t.Errorf("%s: %v", b, err)
 		}
 	}
@@ -84,7 +84,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add([]byte(`{"jsonrpc":"2.0","id":1,"method":"done","params":{"task":"a","lease":1}}`))
 	f.Add([]byte(`{"jsonrpc":"2.0","id":"x","error":{"code":-1,"message":"\ud800"}}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		m, err := Decode(b)
+		m, err := DecodeMessage(b)
 		if err != nil {
 			return
 		}
@@ -93,7 +93,7 @@ func FuzzDecode(f *testing.F) {
 		}
 		if again, err := json.Marshal(m); err != nil {
 			t.Errorf("%q: %v", b, err)
-		} else if _, err := Decode(again); err != nil && len(again) <= MaxMessage {
+		} else if _, err := DecodeMessage(again); err != nil && len(again) <= MaxMessage {
 			t.Errorf("%q became %q: %v", b, again, err)
 		}
 	})
@@ -111,7 +111,7 @@ func TestDecode_AllocationsDoNotGrow(t *testing.T) {
 	for name, unit := range units {
 		allocs := func(n int) float64 {
 			in := repeated(unit, n)
-			return testing.AllocsPerRun(3, func() { Decode(in) })
+			return testing.AllocsPerRun(3, func() { DecodeMessage(in) })
 		}
 		if small, large := allocs(1<<10), allocs(1000<<10); large > small+5 {
 			t.Errorf("%s: %.0f allocations, then %.0f", name, small, large)
@@ -127,7 +127,7 @@ func BenchmarkDecode(b *testing.B) {
 				in := repeated(unit, n)
 				b.SetBytes(int64(len(in)))
 				for b.Loop() {
-					Decode(in)
+					DecodeMessage(in)
 				}
 			})
 		}

@@ -24,8 +24,8 @@ type Agent interface {
 	Run(ctx context.Context, call Call, out Sink) (Result, error)
 }
 
-// Stopper is an Agent whose remote side keeps a task while nothing runs here: a task that waits for
-// input, or one that began before the portal was restarted.
+// Stopper is an Agent with a remote side that keeps a task while nothing runs here: a task that waits
+// for input, or one that began before the portal was restarted.
 type Stopper interface {
 	// Stop notifies the remote side that the task has ended here. It does not wait for the remote side.
 	// Of the call only the agent, the caller and the checkpoint are set.
@@ -62,14 +62,14 @@ type Call struct {
 	ClientID func(ctx context.Context) (string, error)
 	Agent    Target
 	Caller   Caller
-	// Caller is the account or guest for whom the call is made. Speaker is the author of Parts: an
-	// agent, where one agent calls another for that person; zero when the caller wrote them.
+	// Caller is the account or guest behind the call. Speaker is the author of Parts: an agent, where
+	// one agent calls another for that person; zero when the caller wrote them.
 	Speaker Speaker
 	// Parts is the content of the message to answer. History is the earlier messages, oldest first,
 	// already cut to the part of the conversation that may be sent.
 	Parts   []Part
 	History []Turn
-	// Via is the chain of agents whose work led to this call, without the agent itself.
+	// Via is the chain of agents that led to this call, without the agent itself.
 	Via Chain
 	// Budget bounds the work that the call may cause, without the call itself.
 	Budget Budget
@@ -139,8 +139,7 @@ func Done(text string) Result {
 	return Result{State: Completed, Parts: []Part{TextPart(text)}}
 }
 
-// Files opens the files of this portal that parts of a call refer to: those whose URL begins with
-// FilePath.
+// Files opens the files of this portal that parts of a call refer to. Their URL begins with FilePath.
 type Files interface {
 	// Open returns the content of a file; the caller closes it.
 	Open(ctx context.Context, url string) (File, io.ReadCloser, error)

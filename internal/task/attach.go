@@ -5,7 +5,7 @@ import (
 	"errors"
 )
 
-// ErrDetached is returned by a Stream whose remote side has disconnected.
+// ErrDetached is returned by a Stream after its remote side has disconnected.
 var ErrDetached = errors.New("the agent has gone")
 
 // Stream is the connection of an agent that connected to this portal, one JSON text per message.

@@ -2,16 +2,16 @@ package task
 
 import "context"
 
-// Behalf names the person and the agents for whom a driver makes a request. The code that signs
-// requests to other portals reads it. It travels in the context, like a trace, so that drivers need no
-// parameter for it.
+// Behalf names the person and the agents behind the requests of a driver. The code that signs requests
+// to other portals reads it. It travels in the context, like a trace, so that drivers need no parameter
+// for it.
 type Behalf struct {
 	// AgentID is the agent that is called.
 	AgentID string
 	// Kind is the kind of the asking side: person, guest, agent (called by another agent), or probe for
 	// a request without a caller.
 	Kind string
-	// CallerID is the person or guest for whom the call is made; "" for a probe.
+	// CallerID is the person or guest behind the call; "" for a probe.
 	CallerID string
 	// Via is the chain of agents that led to the call, without the agent itself.
 	Via Chain

@@ -37,7 +37,7 @@ var ErrBudget = errors.New("the budget is used up")
 // IsSet reports whether b sets bounds.
 func (b Budget) IsSet() bool { return !b.Until.IsZero() }
 
-// SpendCall returns the budget that is left after one further call whose message has size bytes. It is
+// SpendCall returns the budget that is left after one further call with a message of size bytes. It is
 // used where work is passed on. A budget without bounds stays as it is.
 func (b Budget) SpendCall(size int) Budget {
 	if !b.IsSet() {

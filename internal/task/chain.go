@@ -12,9 +12,8 @@ import (
 // portal, a slash, and a mark that only that portal can map to the agent.
 type Hop string
 
-// Chain lists the agents whose work led to some work, first one first. It is passed on with every
-// request that agents make, from portal to portal, so that agents that call each other in a circle are
-// stopped.
+// Chain lists the agents that led to some work, first one first. It is passed on with every request
+// that agents make, from portal to portal, so that agents that call each other in a circle are stopped.
 type Chain []Hop
 
 // HopsField is the header field that holds a chain. An endpoint that makes requests to this or another

@@ -7,8 +7,8 @@ import (
 
 // Portals finds the active work between this portal and others.
 type Portals interface {
-	// ActivePortals returns two lists of portal ids: the portals whose people have active or waiting
-	// tasks here, and the portals whose agents have tasks of people here.
+	// ActivePortals returns two lists of portal ids: the portals with active or waiting tasks of their
+	// people here, and the portals with agents that work for people here.
 	ActivePortals(ctx context.Context) (asking, asked []string, err error)
 	// TasksFor returns tasks of a portal's people, TasksAt tasks of people here at that portal's
 	// agents; at most MaxStopped each.

@@ -28,8 +28,8 @@ type Filter struct {
 // Query selects the tasks of one caller at one agent.
 type Query struct {
 	AgentID string
-	// ConversationID, State and After narrow the list when set. After selects tasks whose state changed
-	// since that time.
+	// ConversationID, State and After narrow the list when set. After selects tasks that changed their
+	// state since that time.
 	ConversationID string
 	State          State
 	After          time.Time
