@@ -120,7 +120,8 @@ const referenceWorth = 0.3
 
 // isReference reports whether a section is for implementers.
 func (s Section) isReference() bool {
-	return strings.HasPrefix(s.Title, "Protocol: ") || s.Page == "connect" || s.Page == "performance" || s.Page == "glossary"
+	return strings.HasPrefix(s.Title, "Protocol: ") || s.Page == "connect" || s.Page == "performance" ||
+		s.Page == "glossary"
 }
 
 // urlPath returns the address of the section.

@@ -1,5 +1,5 @@
-// An OpenAI-compatible endpoint that answers only to one portal, and says what
-// kind of caller asks: node caller.mjs PORTAL [PUBLIC-URL]
+// An OpenAI-compatible endpoint that answers only to one portal, with the kind
+// of the caller: node caller.mjs PORTAL [PUBLIC-URL]
 import http from "node:http";
 import { createHash, createPublicKey, verify } from "node:crypto";
 
@@ -14,7 +14,7 @@ async function keyOf(id) {
   return createPublicKey({ key: find(), format: "jwk" });
 }
 
-// caller returns the Agentsite-Caller of a request whose signature holds.
+// caller returns the Agentsite-Caller of a request with a valid signature.
 async function caller(req, body) {
   const h = req.headers, url = new URL(req.url, ours ?? "http://" + h.host);
   const input = /^sig1=(\((.*?)\);(.*))$/.exec(h["signature-input"] ?? "");

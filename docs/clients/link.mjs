@@ -1,8 +1,8 @@
-// An agent that repeats what it is told, as docs/link.md describes it:
+// An agent that repeats each message, as described in docs/link.md:
 // node docs/clients/link.mjs PORTAL NAME, with the token in AGENTSITE_TOKEN.
 // Node 22 or newer; nothing to install.
 const [portal, name] = process.argv.slice(2);
-const jobs = new Map(); // what it works on, by task; it outlives a connection
+const jobs = new Map(); // active tasks by id; they outlive a connection
 const rest = (ms) => new Promise((done) => setTimeout(done, ms));
 const bytes = (text) => Buffer.byteLength(text); // offsets count bytes of UTF-8
 
@@ -38,7 +38,7 @@ function connect() {
       jobs.set(params.task, params);
       send({ id, result: { accepted: true } });
       say(send, params, 0);
-    } else if (method === "resume") { // only what hello offered
+    } else if (method === "resume") { // only tasks that hello offered
       send({ id, result: { accepted: true } });
       say(send, jobs.get(params.task), params.offset);
     } else if (method === "cancel") {

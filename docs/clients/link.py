@@ -45,7 +45,7 @@ def connect():
         if op == 8: return
         if op != 1: continue
         m = json.loads(data)
-        if m.get("method") in ("task", "resume"):  # resume: only what hello offered
+        if m.get("method") in ("task", "resume"):  # resume: only tasks that hello offered
             job = jobs.setdefault(m["params"]["task"], m["params"]) if m["method"] == "resume" else jobs.update({m["params"]["task"]: m["params"]}) or m["params"]
             send(id=m["id"], result={"accepted": True})
             threading.Thread(target=say, args=(send, job, m["params"].get("offset", 0)), daemon=True).start()

@@ -52,7 +52,7 @@ func keyOf(portal, id string) (ed25519.PublicKey, error) {
 	return nil, errors.New("unknown key")
 }
 
-// caller returns the Agentsite-Caller of a request whose signature holds. ours
+// caller returns the Agentsite-Caller of a request with a valid signature. ours
 // is the URL that the portal knows this endpoint by.
 func caller(r *http.Request, body []byte, portal string, ours *url.URL) (string, error) {
 	input, sig := inputs.FindStringSubmatch(r.Header.Get("Signature-Input")), signatures.FindStringSubmatch(r.Header.Get("Signature"))
