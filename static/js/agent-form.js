@@ -104,7 +104,7 @@
     else field.removeAttribute("aria-describedby");
   }
 
-  /** The form without files and without what was tried. */
+  /** The form without files and without earlier tries. */
   function typed() {
     const body = new URLSearchParams();
     for (const [key, value] of new FormData(form)) {
@@ -169,7 +169,7 @@
   form.addEventListener("focusout", (event) => {
     const field = event.target;
     if (!(field instanceof HTMLInputElement || field instanceof HTMLTextAreaElement) || !checked(field)) return;
-    if (field.value === "" && !touched.has(field.id)) return; // nobody is told off for passing by
+    if (field.value === "" && !touched.has(field.id)) return; // no error for a field that was only passed by
     touched.add(field.id);
     clearTimeout(timer);
     timer = setTimeout(check, 120);
@@ -215,7 +215,7 @@
       enhance(box);
       const tries = box.querySelector(".tries");
       if (tries) tries.scrollTop = tries.scrollHeight;
-      // What keeps it from being tried is named here and beside its field.
+      // The problem that prevents a try is shown here and beside its field.
       for (const wrong of page.querySelectorAll("[data-agent-form] [aria-invalid]")) {
         const text = page.getElementById(wrong.id + "-error")?.textContent.trim();
         if (!wrong.id || wrong.id === "try" || !text) continue;

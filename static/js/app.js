@@ -2,7 +2,7 @@
 "use strict";
 
 (() => {
-  // The server sanitises what it renders; this policy is the one way its HTML gets into a page.
+  // The server sanitises the HTML that it renders; this policy is the only way for it into a page.
   const policy = window.trustedTypes
     ? window.trustedTypes.createPolicy("agentsite", { createHTML: (html) => html })
     : { createHTML: (html) => html };
@@ -45,7 +45,7 @@
   const canCopy = Boolean(navigator.clipboard && navigator.clipboard.writeText);
   const copyTemplate = document.querySelector("[data-copy-template]");
 
-  // What scrolls sideways can be reached by keyboard; what fits is not in the way.
+  // Elements that scroll sideways can be focused by keyboard; elements that fit are skipped.
   const wideTables = window.ResizeObserver && new ResizeObserver((list) => {
     for (const { target } of list) {
       if (target.scrollWidth > target.clientWidth) target.tabIndex = 0;

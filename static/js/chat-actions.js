@@ -1,5 +1,5 @@
-// What can be done with one message, in place: the forms and links of its menu, taken over one by one. What the stream
-// says afterwards is what stands.
+// The actions of one message, in place: the script takes over the forms and links of its menu one by one. The events of
+// the stream decide the final state.
 "use strict";
 
 (() => {
@@ -15,7 +15,7 @@
   const menuOf = (row) => row.querySelector("[data-actions]");
   const actionsTemplate = document.querySelector("[data-actions-template]");
 
-  /** Puts what can be done with a message into its menu, once. */
+  /** Fills the menu of a message with its actions, once. */
   function fill(row) {
     const menu = menuOf(row);
     const body = menu && menu.querySelector(".actions-body");
@@ -107,7 +107,7 @@
   }
   const copyLink = (row) => copy(location.origin + page + "?at=" + row.dataset.seq + "#m" + row.dataset.seq, "The link is copied");
 
-  // ---- taking away ----
+  // ---- deleting ----
   function unsay(row) {
     const dialog = make("dialog", "shortcuts confirm-dialog", "", { "aria-label": "Delete the message" });
     dialog.append(make("p", "", "Delete this message? The others see that there was one, but not its content."));
@@ -149,7 +149,7 @@
     link: copyLink,
     again, branch, unsay,
   };
-  /** Whether the reader may do it with the message: what they see is what they may. */
+  /** Reports whether the reader may do it: the page shows only allowed actions. */
   const may = (row, name) => {
     fill(row);
     const el = row.querySelector('[data-do="' + name + '"]');
@@ -169,7 +169,7 @@
     return true;
   }
 
-  // In the capture phase: what is ours is taken before the window follows links.
+  // In the capture phase, so that our links are handled before the window follows them.
   root.addEventListener("click", (event) => {
     if (event.button !== 0 || event.ctrlKey || event.metaKey || event.shiftKey) return;
     const el = event.target.closest("[data-do], [name=emoji]");

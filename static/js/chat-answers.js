@@ -1,4 +1,4 @@
-// Answers in the making: text as it streams, what a task is at, and stopping it. It stays plain text until the portal has
+// Answers in progress: streaming text, the status of a task, and stopping it. It stays plain text until the portal has
 // rendered the whole.
 "use strict";
 
@@ -17,7 +17,7 @@
   const bytes = (s) => encoder.encode(s).length;
   const tasks = new Map(); // id → {el, streamed, text, have, over}
   const ended = (state) => ["completed", "failed", "canceled", "rejected"].includes(state);
-  // Of a task that rests nothing comes before somebody answers it, if ever.
+  // A task that waits for input sends nothing before a member answers it.
   const rests = (state) => ended(state) || ["input_required", "auth_required"].includes(state);
   const labels = { submitted: "waiting for its turn", working: "answering" };
   const isID = (s) => typeof s === "string" && s !== "" && s.length <= 100;
@@ -126,7 +126,7 @@
     stop.hidden = hidden;
   }
 
-  // The end of a task and its message come as two events; the message is what takes the bubble's place.
+  // The end of a task and its message come as two events; the message replaces the bubble.
   on("said", (m) => {
     const id = m.task && m.task.id;
     if (!isID(id)) return;

@@ -1,4 +1,4 @@
-// Writing: the draft, what the message answers or changes, and its way to the outbox.
+// Writing: the draft, the message that it replies to or edits, and its way to the outbox.
 "use strict";
 
 (() => {
@@ -14,7 +14,7 @@
 
   function saveDraft() {
     clearTimeout(draftTimer);
-    if (editing) return; // the draft is what was there before
+    if (editing) return; // the draft is the earlier text
     const parts = chat.files ? chat.files.parts() : [];
     const empty = text.value === "" && parts.length === 0;
     keep.set(draftKey, empty ? null : JSON.stringify({ text: text.value, parts, reply: replySeq() }));
@@ -91,7 +91,7 @@
     const mine = { seq, parts: null, draft: editing ? editing.draft : text.value };
     editing = mine;
     setMode("edit", seq, "Changing your message", "");
-    text.readOnly = true; // until what it says is here
+    text.readOnly = true; // until its text is loaded
     focus();
     const answer = await ask("GET", api + "/messages/" + seq);
     if (editing !== mine) return;
@@ -258,7 +258,7 @@
   on("accepted", (item) => {
     if (item.told) $("disclosure")?.remove();
   });
-  // Somebody came whose text leaves the portal: the page knows how to tell where it goes.
+  // A new agent sends text to another host: the reloaded page shows the destination.
   on("must-tell", async () => {
     const answer = await fetch(page, { headers: { Accept: "text/html" } }).catch(() => null);
     const box = answer && answer.ok && window.agentsite.fragment(await answer.text()).querySelector("[data-disclosure]");

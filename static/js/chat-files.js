@@ -69,7 +69,7 @@
     }
   }
 
-  // XMLHttpRequest tells how far an upload is; fetch does not.
+  // XMLHttpRequest reports the progress of an upload; fetch does not.
   function send(file) {
     file.state = "running";
     const progress = file.el.querySelector("[data-attached-progress]");

@@ -1,5 +1,5 @@
-// The keyboard in a conversation: walking through messages, doing something with the one that has the focus, and what
-// the palette offers here.
+// The keyboard in a conversation: moving between messages, actions on the one that has the focus, and the commands of
+// the palette.
 "use strict";
 
 (() => {
@@ -129,7 +129,7 @@
     }
   });
 
-  // ---- what the palette offers in this room ----
+  // ---- commands of the palette in this conversation ----
   if (!palette) return;
   palette.commands(() => {
     const list = [];

@@ -1,5 +1,5 @@
-// What has been said but not yet been taken by the portal. It is kept in this browser, for all tabs and over their end,
-// and goes out in its order, by one tab at a time; the client_id makes sure that it is taken once.
+// Messages that the portal has not accepted yet. They are stored in this browser, for all tabs and beyond their end,
+// and sent in order, by one tab at a time; the client_id makes sure that each is accepted once.
 "use strict";
 
 (() => {
@@ -14,14 +14,14 @@
   const longestRetry = 30000;
   const longestLock = 20000; // another tab may have been put to sleep with the lock
   const items = new Map(); // client_id → item
-  const unkept = new Map(); // what the browser's storage does not take
+  const unkept = new Map(); // messages that the browser's storage refused
   const sent = new Map(); // client_id → {id, seq}: accepted, but not yet seen on the stream
   const early = new Map(); // id of a message that was seen → before its answer came
   let flushing = false;
   let tries = 0;
   let timer = 0;
 
-  // ---- what is kept: one entry for each, so that tabs never write over each other's ----
+  // ---- storage: one entry per message, so that tabs never overwrite each other's ----
   const keyFor = (item) => prefix + String(item.at).padStart(15, "0") + ":" + item.client_id;
   function read(key) {
     let item;
@@ -194,7 +194,7 @@
     return "done";
   }
 
-  // What was accepted but did not come over the stream is looked up.
+  // Look up messages that were accepted but did not come over the stream.
   function unseen(id) {
     const known = sent.get(id);
     if (!known) return;

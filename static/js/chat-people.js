@@ -1,4 +1,4 @@
-// Who is here, who types, who has read how far, and what the reader themselves has not seen.
+// Presence of members, typing, read positions, and the messages that the reader has not seen.
 "use strict";
 
 (() => {
@@ -48,7 +48,7 @@
   }
   on("said", (m) => m.sender && forget(m.sender.handle));
 
-  /** Tells the others that the reader types, now and then. */
+  /** Sends the others from time to time that the reader types. */
   function typing() {
     if ("private" in root.dataset || Date.now() - typedAt < typingEvery || !navigator.onLine) return;
     typedAt = Date.now();
@@ -87,7 +87,7 @@
   on("amended", showRead);
 
   // ---- how far the reader has read ----
-  // The page itself notes what it showed; what comes later is noted once it is looked at, many at a time.
+  // The server marks the messages on the page as read; later ones are marked once they are visible, many at a time.
   const readWait = 400; // ms
   let readSeq = "end" in root.dataset ? transcript.lastSeq() : Number(root.dataset.read) || 0;
   let readTimer = 0;
@@ -119,7 +119,7 @@
     if (seq >= transcript.lastSeq()) clear();
   }
 
-  // ---- what came while nobody looked ----
+  // ---- messages that arrived while the page was hidden ----
   const unreadTemplate = $("unread-template");
   const counter = $("to-end-count");
   let unseen = 0; // while the tab is hidden

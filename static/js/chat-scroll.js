@@ -1,5 +1,5 @@
-// Where the reader is in a transcript. The scroller is reversed: scrollTop is 0 at the newest message and negative above
-// it. At the end the browser keeps us there; anywhere else nothing that comes, goes or grows moves what is being read.
+// The reader's position in a transcript. The scroller is reversed: scrollTop is 0 at the newest message and negative above
+// it. At the end the browser keeps the position; elsewhere new, removed or growing rows do not move the visible text.
 "use strict";
 
 (() => {
@@ -32,7 +32,7 @@
 
   function mark() {
     let el = firstInView();
-    // The first may lose its head to a row that comes before it, which would move what follows.
+    // The first row may lose its head to a row before it, which would move the following rows.
     const below = el && el.nextElementSibling;
     if (below && topOf(below) < scroller.clientHeight / 2) el = below;
     anchor = el ? { el, top: topOf(el) } : null;
@@ -54,7 +54,7 @@
   }
 
   let holding = false;
-  /** Runs change and leaves what is being read where it is. Changes within one are one. */
+  /** Runs change and keeps the visible text in place. Nested changes count as one. */
   function hold(change) {
     if (holding) {
       change();
@@ -81,7 +81,7 @@
     follows = chat.window.atTail() && scroller.scrollTop > -nearEnd;
     if (follows) toEnd.hidden = true;
     else {
-      // What grew since the last look is no scrolling: it is made good before the place is noted again.
+      // Growth since the last check is no scrolling: correct it before the position is stored again.
       if (!followed && anchor && anchor.el.isConnected) {
         anchor.top -= scroller.scrollTop - at;
         restore();
@@ -120,7 +120,7 @@
   chat.scroll = {
     hold, swapped, end, to, lastInView,
     follows: () => follows,
-    /** How far away the ends of what is on the page are, in heights of the view. */
+    /** The distances to both ends of the loaded rows, in heights of the view. */
     above: () => (scroller.scrollHeight - scroller.clientHeight + scroller.scrollTop) / scroller.clientHeight,
     below: () => -scroller.scrollTop / scroller.clientHeight,
     offerEnd: () => {

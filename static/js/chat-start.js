@@ -1,4 +1,4 @@
-// The conversation begins: its stream is opened, and what waits goes out.
+// Start of the conversation: opens its stream and sends waiting messages.
 "use strict";
 
 (() => {
@@ -23,7 +23,7 @@
           case "presence": chat.people.onPresence(e); break;
           case "typing": chat.people.onTyping(e); break;
           case "read": chat.people.onRead(e); break;
-          default: // what is yet to come
+          default: // event types of later versions
         }
       },
     },

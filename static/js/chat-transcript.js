@@ -1,4 +1,4 @@
-// The rows of the transcript that are on the page: what is said, what becomes of it, and what stands between.
+// The rows of the transcript that are on the page: messages, their changes, and the lines between them.
 "use strict";
 
 (() => {
@@ -24,7 +24,7 @@
   const isMessage = (el) => el.localName === "article";
   const last = () => (messages.lastElementChild && !isRow(messages.lastElementChild) ? previous(messages.lastElementChild) : messages.lastElementChild);
 
-  // ---- what stands between rows: days in the reader's own zone, and who speaks on ----
+  // ---- lines between rows: days in the reader's own zone, and heads of senders ----
   const dayTemplate = $("day-template");
   const sameBreath = 5 * 60 * 1000; // ms
   const dayName = new Intl.DateTimeFormat(undefined, { weekday: "long", day: "numeric", month: "long" });
@@ -49,7 +49,7 @@
     return el;
   }
 
-  /** Puts right what stands before a row. */
+  /** Updates the lines before a row. */
   function settle(el) {
     if (!el) return;
     const before = previous(el);
@@ -77,7 +77,7 @@
   }
 
   // ---- rows come, change and go ----
-  /** Makes a row that was rendered for nobody the reader's own. */
+  /** Adds the reader's own parts to a row that was rendered for all readers. */
   function personal(el) {
     if (!isMessage(el)) return;
     if (chat.isMe(el.dataset.kind, el.dataset.sender)) el.classList.add("message-mine");
@@ -153,7 +153,7 @@
     settle(next(el));
   }
 
-  /** What had the focus in a row has it in the one that took its place. */
+  /** Moves the focus from a row to the one that replaced it. */
   function refocus(focus, old, el) {
     let same = null;
     if (focus.dataset.do) same = el.querySelector('[data-do="' + CSS.escape(focus.dataset.do) + '"]');
@@ -182,8 +182,8 @@
     if (!last()) messages.replaceChildren();
   }
 
-  // ---- what the stream says ----
-  let lastSeq = Number(root.dataset.after) || 0; // what is behind us, in every kind
+  // ---- events of the stream ----
+  let lastSeq = Number(root.dataset.after) || 0; // the last seq of any kind
   const parse = (html) => (typeof html === "string" && html !== "" ? fragment(html).firstElementChild : null);
 
   function plainRow(m) {
@@ -212,7 +212,7 @@
     const seq = m.seq;
     if (!isSeq(seq) || seq <= lastSeq || !kinds.has(m.kind)) return true;
     if (seq > lastSeq + 1 && gap !== lastSeq) {
-      gap = lastSeq; // asked for once; the portal knows what there is
+      gap = lastSeq; // requested once
       return false;
     }
     lastSeq = seq;
@@ -223,7 +223,7 @@
 
   function said(m, seq) {
     const mine = m.kind === "text" && isMine(m.sender);
-    // What it takes the place of goes in the same moment, so that nothing moves in between.
+    // The row that it replaces is removed in the same moment, so that nothing moves in between.
     scroll.hold(() => {
       emit("said", m, mine);
       if (!chat.window.atTail()) return;
@@ -268,7 +268,7 @@
     rows, rowOf, seqOf, next, previous, last, put, drop, takeUp, onMessage, nameOf, plain, isMessage,
     first: () => rows()[0] || null,
     lastSeq: () => lastSeq,
-    /** Goes back to an earlier point of the stream: what came since comes again. */
+    /** Goes back to an earlier point of the stream: later events are sent again. */
     rewind: (seq) => {
       lastSeq = Math.min(lastSeq, seq);
       gap = -1;

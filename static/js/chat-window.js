@@ -1,4 +1,4 @@
-// A long transcript is on the page in part only: a window of rows that moves with the reader. What leaves the page is
+// A long transcript is on the page in part only: a window of rows that moves with the reader. Rows that left the page are
 // fetched again, as rendered by the server, when it is needed.
 "use strict";
 
@@ -14,7 +14,7 @@
   const near = 1.5; // heights of the view at which more is fetched
   const patience = 3000; // ms after a failure
 
-  // What the rows on the page cover; amendments take seqs without being rows.
+  // The range of seqs of the rows on the page; edits take seqs without being rows.
   let first = Number(root.dataset.first) || 0;
   let last = Number(root.dataset.last) || Number(root.dataset.after) || 0;
   let begin = "begin" in root.dataset;
@@ -42,7 +42,7 @@
     let free;
     running = new Promise((resolve) => { free = resolve; });
     root.setAttribute("data-moving", "");
-    messages.setAttribute("aria-live", "off"); // what was said long ago is not news
+    messages.setAttribute("aria-live", "off"); // old messages must not be announced
     try {
       await work();
       pauseUntil = 0;
@@ -78,7 +78,7 @@
     if (working) working.hidden = !tail;
   }
 
-  /** Keeps the page small: rows far from what is being read go. */
+  /** Keeps the page small: removes rows far from the visible ones. */
   function trim(above) {
     const list = transcript.rows();
     const many = list.length - most;
@@ -95,7 +95,7 @@
     }
   }
 
-  // What came over the stream while the window stood elsewhere is not on the page: it is asked for again.
+  // Messages that arrived while the window was elsewhere are not on the page: fetch them again.
   function caughtUp(until) {
     if (until < transcript.lastSeq()) {
       transcript.rewind(until);
@@ -170,7 +170,7 @@
     return true;
   }
 
-  /** Renders one row anew, for the one who reads. */
+  /** Renders one row again, for the reader. */
   async function refresh(seq) {
     if (!transcript.rowOf(seq)) return;
     try {

@@ -11,7 +11,7 @@
   const api = "/api/v1/conversations/" + encodeURIComponent(root.dataset.conversation);
   const page = "/chat/" + encodeURIComponent(root.dataset.conversation);
 
-  // ---- the parts of the script tell each other what happened ----
+  // ---- events between the parts of the script ----
   const listeners = new Map();
   const on = (name, fn) => {
     if (!listeners.has(name)) listeners.set(name, []);
@@ -21,7 +21,7 @@
     for (const fn of listeners.get(name) || []) fn(...args);
   };
 
-  // ---- what is said to the reader ----
+  // ---- messages to the reader ----
   const stateLine = $("state");
   const announcer = $("announce");
   const errorLine = $("error");
@@ -113,7 +113,7 @@
       }
     },
   };
-  // What is kept belongs to one person in one conversation.
+  // Stored data belongs to one person in one conversation.
   const keyOf = (what) => "agentsite:" + what + ":" + root.dataset.me + ":" + root.dataset.conversation;
 
   function members() {

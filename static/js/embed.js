@@ -1,6 +1,6 @@
-// The chat with one agent, in a frame on another site. It stands alone: what other pages load acts for whoever is logged
-// in, and here everybody is a visitor. Who that is, a secret says that this page keeps and sends itself; cookies are left
-// out of every request, so that it works where they are blocked, and nobody else's page can ask in a visitor's name.
+// The chat with one agent, in a frame on another site. It loads no other script, because those act for the logged-in
+// account, and here all people are visitors. A secret that this page stores and sends identifies the visitor; cookies are
+// never sent, so that it works where they are blocked, and no other page can act for the visitor.
 "use strict";
 
 (() => {
@@ -8,7 +8,7 @@
   const agent = body.dataset.embed;
   const $ = (name) => document.querySelector("[data-" + name + "]");
   const form = $("form");
-  if (!agent || !form) return; // nobody can talk here; the page says why
+  if (!agent || !form) return; // no chat here; the page shows the reason
   const text = form.elements.text;
   const rows = $("rows");
   const intro = $("intro");
@@ -23,7 +23,7 @@
     ? window.trustedTypes.createPolicy("agentsite", { createHTML: (html) => html })
     : { createHTML: (html) => html };
 
-  // ---- what a reload shall find again; a frame may be refused any storage ----
+  // ---- state that survives a reload; a frame may be refused any storage ----
   const key = "agentsite-embed " + agent;
   const fresh = () => ({ visitor: "", conversation: "" });
   let kept = fresh();
@@ -69,10 +69,10 @@
   }
   const post = (path, value) => ask(path, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(value) });
 
-  // ---- what is shown ----
+  // ---- display ----
   let last = 0; // seq of the newest message shown
   let task = null; // {id, text, have} of the answer in the making
-  // It is reversed: 0 is its end, where it stays by itself. What somebody has gone back to read stays where it is, too.
+  // It is reversed: 0 is its end, where it stays by itself. The position of a reader who scrolled back is kept too.
   function grow(change) {
     const before = scroller.scrollHeight;
     const reading = scroller.scrollTop < -80;
@@ -105,7 +105,7 @@
           if (event.html) {
             const template = document.createElement("template");
             template.innerHTML = policy.createHTML(event.html);
-            for (const wide of template.content.querySelectorAll("pre, table")) wide.tabIndex = 0; // what scrolls is reached by keys
+            for (const wide of template.content.querySelectorAll("pre, table")) wide.tabIndex = 0; // scrollable elements can be focused
             rows.append(template.content);
             intro.hidden = true;
           }
@@ -129,7 +129,7 @@
         $("status").textContent = event.status || (event.state === "submitted" ? "waiting for its turn" : "answering");
         grow(show);
         break;
-      default: // what is yet to come
+      default: // event types of later versions
     }
   }
 

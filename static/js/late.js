@@ -1,8 +1,8 @@
-// Shows what other portals answer to a search, below what is there already. Without it a link asks them. Needs app.js.
+// Shows the results of the remote search below the local ones. Without it a link asks the portals. Needs app.js.
 "use strict";
 
 (() => {
-  const settle = 400; // ms: whoever still types asks nobody else
+  const settle = 400; // ms without typing before other portals are asked
   let source = null;
   let timer = 0;
 

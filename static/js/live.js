@@ -1,5 +1,5 @@
 // A live stream of the portal: a WebSocket, or server-sent events where something on the way lets none through. It comes
-// back by itself and resumes; what the events mean is for whoever listens. Needs app.js.
+// back by itself and resumes; the listeners interpret the events. Needs app.js.
 "use strict";
 
 (() => {
@@ -136,7 +136,7 @@
       state("over");
     }
 
-    // letGo forgets the stream without waiting for the network to tell.
+    // letGo drops the stream without waiting for the network.
     function letGo() {
       const old = source;
       source = null;

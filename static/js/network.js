@@ -38,7 +38,7 @@
       const sum = place.querySelector("[data-network-sum]");
       if (!first && sum && sum.textContent !== was) status.textContent = sum.textContent;
     } catch {
-      // The portal is away: what is shown stays, and the next look may succeed.
+      // The portal does not answer: the page stays as it is, and the next attempt may succeed.
     } finally {
       running = false;
     }

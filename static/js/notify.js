@@ -1,4 +1,4 @@
-// What is new for somebody who is logged in, on every page: the number in the title and the navigation, and, if they
+// News of the logged-in account, on every page: the number in the title and the navigation, and, if the person
 // allowed it by a click, a notification of the browser. One tab listens for all of them.
 "use strict";
 
@@ -143,7 +143,7 @@
   });
 
   const looks = 150; // ms in which a tab that shows the conversation says so
-  const seen = new Set(); // news that somebody looks at
+  const seen = new Set(); // news that are visible on the page
   const keyOf = (e) => e.conversation_id + "/" + e.seq;
   const shows = (e) => e.conversation_id === here && !document.hidden && document.hasFocus();
 
@@ -205,7 +205,7 @@
       probe: "/api/v1/me",
       on: {
         open() {
-          if (again) count(true); // what came in between is told by nobody
+          if (again) count(true); // events in between were not counted
           again = true;
         },
         state: (s) => s === "over" && done?.(),
@@ -229,7 +229,7 @@
   if ("requestIdleCallback" in window) requestIdleCallback(() => count(false), { timeout: 2000 });
   else setTimeout(() => count(false), 500);
 
-  // What was written here stays with whoever wrote it.
+  // Drafts stay with their author.
   document.addEventListener("submit", (event) => {
     if (!event.target.matches('form[action="/logout"]')) return;
     try {

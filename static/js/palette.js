@@ -1,4 +1,4 @@
-// The palette: anything by name, from any page with Ctrl or ⌘ K. A combobox in a dialog; other scripts add commands.
+// The palette: all commands by name, from any page with Ctrl or ⌘ K. A combobox in a dialog; other scripts add commands.
 "use strict";
 
 (() => {
@@ -38,7 +38,7 @@
   let agents = [];
   let timer = 0;
   let running = null;
-  let before = null; // what had the focus
+  let before = null; // the element that had the focus
 
   const go = (href) => () => location.assign(href);
   function pages() {
@@ -177,8 +177,8 @@
     back(before);
   });
 
-  // back gives the focus to where it was, or to what stands there now: a
-  // message is written anew when it changes.
+  // back returns the focus to its element, or to the one that replaced it: a
+  // message is rendered again when it changes.
   function back(el) {
     const there = el?.isConnected ? el : el?.id && document.getElementById(el.id);
     if (there) there.focus({ preventScroll: true });
