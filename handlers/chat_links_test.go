@@ -60,7 +60,7 @@ func TestJoin_SaysWhatItIsAndLetsInOnce(t *testing.T) {
 	bob.post("/join/agsj_nothing").is(http.StatusNotFound)
 
 	ann.post(path+"/settings", "form", "room", "past", "nothing").leads(path + "/settings?saved=1")
-	if p := s.person("cleo").get(join).is(http.StatusOK); !p.says("nothing of what was said before") {
+	if p := s.person("cleo").get(join).is(http.StatusOK); !p.says("no earlier ones") {
 		t.Error("does not say what a joiner sees now")
 	}
 }

@@ -16,7 +16,7 @@ func TestPortal_SaysWhichAgentsAreShown(t *testing.T) {
 		asks            bool
 	}{
 		{federation.Active, 3, 3, "<bdi>3</bdi>", "<bdi>3</bdi>", false},
-		{federation.Active, 1, 3, "3, not all kept here", "1 of 3", true},
+		{federation.Active, 1, 3, "3, not all stored here", "1 of 3", true},
 		{federation.Denied, 0, 3, "none is kept, shown or asked here while it is shut out", "none is kept, shown or asked here while it is shut out", false},
 		{federation.Denied, 3, 3, "3 kept here, none shown or asked while it is shut out", "3 kept here, none shown", false},
 		{federation.Pending, 0, 3, "none is kept, shown or asked here while it waits", "none is kept", false},
