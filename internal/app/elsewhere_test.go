@@ -133,7 +133,7 @@ func TestElsewhere_IsShownWithItsSource(t *testing.T) {
 	}
 	contains(ask("GET", "/api/v1/search?portal=harbour.example&signed=true", "", 200), handle)
 	contains(ask("GET", "/agents?q=high+water", "", 200), handle, "harbour.example", "2 of 2 portals")
-	contains(ask("GET", "/agents/"+handle, "", 200), "Where it comes from", "harbour.example</bdi> signed this", string(f.ID), found.Results[0].Source.Record,
+	contains(ask("GET", "/agents/"+handle, "", 200), ">Origin<", "harbour.example</bdi> signed this", string(f.ID), found.Results[0].Source.Record,
 		"https://harbour.example/agents/tides", "Signed data", "mira", "https://harbour.example/agents/tides/mcp", "Both portals", "Its portal says that it runs it itself")
 	contains(ask("GET", "/api/v1/agents/"+handle, "", 200), `"source":{"portal":"harbour.example"`)
 

@@ -64,7 +64,7 @@ func TestLoop_AgentsThatCallEachOtherEndAtOnce(t *testing.T) {
 	for name, kinds := range map[string][]string{"itself": {"a2a"}, "two": {"a2a", "a2a"}, "model": {"openai"}, "mixed": {"openai", "a2a", "openai"}} {
 		names := circle(t, p, owner, kinds...)
 		state, all := outcome(t, c, names[0])
-		if state != "TASK_STATE_FAILED" || !strings.Contains(all, "agents call each other in a circle") || !strings.Contains(all, names[0]+" was not called") {
+		if state != "TASK_STATE_FAILED" || !strings.Contains(all, "agents call each other in a circle") || !strings.Contains(all, names[0]+" was not asked") {
 			t.Errorf("%s: %s", name, all)
 		}
 	}

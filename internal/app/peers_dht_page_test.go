@@ -95,7 +95,7 @@ func TestAdminPeers_LooksIntoTheDHT(t *testing.T) {
 	if s := look(a.NetworkID(), http.StatusOK); s.links["/about"] == "" {
 		t.Errorf("%+v", s)
 	}
-	if s := look("no-such-thing", http.StatusOK); !strings.Contains(s.text, "Nobody signed to have this capability.") || s.wrong != "" || len(s.links) > 0 {
+	if s := look("no-such-thing", http.StatusOK); !strings.Contains(s.text, "No portal has a signed entry for this capability.") || s.wrong != "" || len(s.links) > 0 {
 		t.Errorf("%+v", s)
 	}
 	for what, code := range map[string]int{" ": http.StatusBadRequest, strings.Repeat("x", 201): http.StatusBadRequest, `<b>@nowhere.example`: http.StatusNotFound} {

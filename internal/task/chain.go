@@ -40,10 +40,10 @@ func (c Chain) CheckEntry(agent Hop, handle string) error {
 	switch {
 	case slices.Contains(c, agent):
 		return fault.Wrap(fault.Invalid, ErrLoop,
-			"%s was not called: it waits for this very answer, so agents call each other in a circle.", handle)
+			"%s was not asked: it waits for this very answer, so agents call each other in a circle here.", handle)
 	case len(c) >= MaxChain:
 		return fault.Wrap(fault.Invalid, ErrLoop,
-			"%s was not called: a chain of %d agents has led to this already, which is the maximum.",
+			"%s was not asked: %d agents have asked each other for this already, which is the most there may be.",
 			handle, len(c))
 	}
 	return nil

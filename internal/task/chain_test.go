@@ -43,7 +43,7 @@ func TestChain_EnterStopsCirclesAndLongWays(t *testing.T) {
 		t.Error(err)
 	}
 	err := c.CheckEntry("b/2", "bert")
-	if !errors.Is(err, task.ErrLoop) || !strings.HasPrefix(fault.As(err).Safe, "bert was not called") {
+	if !errors.Is(err, task.ErrLoop) || !strings.HasPrefix(fault.As(err).Safe, "bert was not asked") {
 		t.Error(err)
 	}
 	// Another agent of the same portal, or the same mark of another portal, is
