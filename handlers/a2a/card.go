@@ -21,22 +21,22 @@ import (
 // CardType is the media type of cards in catalogs.
 const CardType = "application/a2a-agent-card+json"
 
-// cardAge is how long a card may be kept without asking again, in seconds:
-// what an owner changes is seen within minutes.
+// cardAge is the time for which clients may cache a card, in seconds: an owner's change is visible
+// within minutes.
 const cardAge = "300"
 
-// card answers with an agent's card to whoever may see its page. It never
-// redirects: clients take the address of a card for its agent's.
-func (d *Door) card(w http.ResponseWriter, r *http.Request) {
-	a, err := d.described(r)
+// serveCard answers with an agent's card if the caller may see the agent's page. It never
+// redirects: clients take the address of a card for the address of its agent.
+func (d *Handler) serveCard(w http.ResponseWriter, r *http.Request) {
+	a, err := d.cardAgent(r)
 	var b []byte
 	if err == nil {
-		b, err = d.written(d.base(r, a.Handle()), a)
+		b, err = d.signCard(d.baseURL(r, a.Handle()), a)
 	}
 	if err != nil {
-		f := d.failure(r, err)
-		refuse(w.Header(), f)
-		send(w, f.HTTP(), "application/json", f.REST())
+		f := d.failureOf(r, err)
+		setErrorHeaders(w.Header(), f)
+		sendJSON(w, f.HTTP(), "application/json", f.REST())
 		return
 	}
 	h := w.Header()
@@ -49,15 +49,15 @@ func (d *Door) card(w http.ResponseWriter, r *http.Request) {
 	sum := sha256.Sum256(b)
 	h.Set("ETag", `"`+base64.RawURLEncoding.EncodeToString(sum[:16])+`"`)
 	changed := a.UpdatedAt
-	if changed.Before(d.cfg.Started) { // another portal version may write it otherwise
+	if changed.Before(d.cfg.Started) { // another version of the portal may write other cards
 		changed = d.cfg.Started
 	}
 	http.ServeContent(w, r, "", changed.Truncate(time.Second), bytes.NewReader(b))
 }
 
-// described is the agent whose card is asked for. A card that anybody may read
-// is for those too whose credential has ended: it says where to get one.
-func (d *Door) described(r *http.Request) (hub.Agent, error) {
+// cardAgent returns the agent of the requested card. A public card is served even with an expired
+// credential, because the card says where to get a new one.
+func (d *Handler) cardAgent(r *http.Request) (hub.Agent, error) {
 	actor, err := d.cfg.Callers.Authenticate(r)
 	if fault.Is(err, fault.Unauthenticated) {
 		visitor := ident.Actor{Kind: ident.Guest, Addr: request.ClientAddr(r)}
@@ -71,16 +71,16 @@ func (d *Door) described(r *http.Request) (hub.Agent, error) {
 	return d.cfg.Hub.Get(r.Context(), actor, agentName(r))
 }
 
-// written is an agent's card as it is served.
-func (d *Door) written(base string, a hub.Agent) ([]byte, error) {
-	return d.cards.signed(d.cfg.Signer, d.cardOf(base, a))
+// signCard returns an agent's card as it is served.
+func (d *Handler) signCard(base string, a hub.Agent) ([]byte, error) {
+	return d.cards.signCached(d.cfg.Signer, d.cardOf(base, a))
 }
 
-// Card is an agent's own card as it is served to who may see it.
-func (d *Door) Card(a hub.Agent) ([]byte, error) { return d.written(d.agentBase(a.Handle()), a) }
+// Card returns an agent's own card, as callers get it that may see the agent.
+func (d *Handler) Card(a hub.Agent) ([]byte, error) { return d.signCard(d.agentBase(a.Handle()), a) }
 
-// cardOf writes an agent's card.
-func (d *Door) cardOf(base string, a hub.Agent) a2a.AgentCard {
+// cardOf returns an agent's card.
+func (d *Handler) cardOf(base string, a hub.Agent) a2a.AgentCard {
 	f := a2a.Face{Base: base, Provider: d.cfg.Name, Home: d.cfg.URL, Page: d.cfg.URL + "/agents/" + url.PathEscape(a.Handle()),
 		Only10: !a.Elsewhere() && a.Kind == hub.Builtin && a.Name == d.cfg.Only10, Open: d.cfg.Guests && a.Visibility == hub.Public && a.Limits.Callers == ""}
 	if a.Icon != "" {
@@ -92,13 +92,13 @@ func (d *Door) cardOf(base string, a hub.Agent) a2a.AgentCard {
 	return a2a.MakeCard(a2a.DescribeRelay(a, d.cfg.Host), f)
 }
 
-// extended is the card for those who have an account: what the portal knows of
-// the agent goes along as an extension.
-func (d *Door) extended(r *http.Request, actor ident.Actor, a hub.Agent) (any, error) {
+// extendedCard returns the card for callers with an account: it has the portal's data about the
+// agent as an extension.
+func (d *Handler) extendedCard(r *http.Request, actor ident.Actor, a hub.Agent) (any, error) {
 	if !actor.IsPerson() {
 		return nil, fault.New(fault.Unauthenticated, "Send an API token of this portal in the Authorization header to read the extended card.")
 	}
-	c := d.cardOf(d.base(r, a.Handle()), a)
+	c := d.cardOf(d.baseURL(r, a.Handle()), a)
 	params := map[string]any{"handle": a.Handle(), "kind": string(a.Kind), "visibility": string(a.Visibility), "status": a.Status.State,
 		"liveness": map[string]any{"state": string(a.Liveness.State), "reason": a.Liveness.Reason}}
 	if a.OwnerName != "" {
@@ -117,28 +117,27 @@ func (d *Door) extended(r *http.Request, actor ident.Actor, a hub.Agent) (any, e
 		params["limits"] = limits
 	}
 	c.Capabilities.Extensions = append(c.Capabilities.Extensions, a2a.CardExtension{
-		URI: a2a.ExtListing, Description: "What the portal knows of the agent: owner, status, liveness and limits.", Params: params})
+		URI: a2a.ExtListing, Description: "The portal's data about the agent: owner, status, liveness and limits.", Params: params})
 	return d.cfg.Signer.Sign(c)
 }
 
-// keySet answers with the keys that cards are signed by and that requests of
-// the portal are.
-func (d *Door) keySet(w http.ResponseWriter, r *http.Request) {
-	d.keys(w, r, "application/jwk-set+json", d.cfg.Signer.Keys()...)
+// keySet serves the keys that sign cards and the keys that sign requests of the portal.
+func (d *Handler) keySet(w http.ResponseWriter, r *http.Request) {
+	d.serveKeys(w, r, "application/jwk-set+json", d.cfg.Signer.Keys()...)
 }
 
-// directory answers with the keys that requests of the portal are signed by.
-func (d *Door) directory(w http.ResponseWriter, r *http.Request) {
-	d.keys(w, r, "application/http-message-signatures-directory+json")
+// serveDirectory serves the keys that sign requests of the portal.
+func (d *Handler) serveDirectory(w http.ResponseWriter, r *http.Request) {
+	d.serveKeys(w, r, "application/http-message-signatures-directory+json")
 }
 
-// keys answers with a set of keys: some, and those of the portal's requests.
-func (d *Door) keys(w http.ResponseWriter, r *http.Request, mediaType string, list ...any) {
+// serveKeys answers with the given keys and those that sign requests of the portal.
+func (d *Handler) serveKeys(w http.ResponseWriter, r *http.Request, mediaType string, list ...any) {
 	for _, k := range d.cfg.PortalKeys() {
 		list = append(list, k)
 	}
 	b, err := json.Marshal(map[string]any{"keys": list})
-	if err != nil { // a public key can be written
+	if err != nil { // a public key can always be encoded
 		panic(err)
 	}
 	w.Header().Set("Content-Type", mediaType)

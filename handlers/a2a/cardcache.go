@@ -8,20 +8,19 @@ import (
 	"agentsite/internal/a2a"
 )
 
-// cardCache keeps signed cards by what they say: signing costs far more than
-// the rest of an answer, and a signature is another each time, which caches
-// would take for another card.
+// cardCache keeps signed cards by their content: signing costs far more than the rest of an answer,
+// and each signature differs, so that caches would see another card each time.
 type cardCache struct {
 	mu    sync.Mutex // guards the rest
 	cards map[[sha256.Size]byte][]byte
 	size  int
 }
 
-// maxCards bounds the bytes that are kept; with more, all are forgotten.
+// maxCards bounds the cached bytes; above it the cache is emptied.
 const maxCards = 16 << 20
 
-// signed is the card in the form that is served, signed.
-func (c *cardCache) signed(signer *a2a.Signer, card a2a.AgentCard) ([]byte, error) {
+// signCached returns the signed card in the form that is served.
+func (c *cardCache) signCached(signer *a2a.Signer, card a2a.AgentCard) ([]byte, error) {
 	plain, err := json.Marshal(card)
 	if err != nil {
 		return nil, err
@@ -41,7 +40,7 @@ func (c *cardCache) signed(signer *a2a.Signer, card a2a.AgentCard) ([]byte, erro
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if first := c.cards[key]; first != nil { // two asked at once: one is kept
+	if first := c.cards[key]; first != nil { // of two requests at once the first is kept
 		return first, nil
 	}
 	if c.size += len(b); c.cards == nil || c.size > maxCards {

@@ -1,8 +1,7 @@
-// Package a2a is the door for clients of the A2A protocol: each agent of the
-// portal has a card and a base on which JSON-RPC and HTTP+JSON are served, and
-// the guide has them at the portal's root. It turns requests into one question
-// to one agent and follows the task that comes of it. How the protocol writes
-// things is internal/a2a's matter, and who may do what the services'.
+// Package a2a is the endpoint for clients of the A2A protocol: each agent of the portal has a card
+// and a base URL with JSON-RPC and HTTP+JSON, and the guide has them at the portal's root, too. It
+// turns a request into one question to one agent and follows the resulting task. internal/a2a knows
+// the encoding of the protocol, the services decide the permissions.
 package a2a
 
 import (
@@ -34,74 +33,72 @@ import (
 	"agentsite/internal/task"
 )
 
-// Config is what the door needs; everything is required.
+// Config holds the parts of the endpoint; everything is required.
 type Config struct {
-	// Callers are the portal's, so that visitors are the same at each face.
+	// Callers is shared by all endpoints, so that a visitor is the same actor at each.
 	Callers *request.Callers
 	Hub     *hub.Service
 	Chat    *chat.Service
 	Tasks   *task.Service
 	Hooks   *notify.Service
-	// Name and URL are the portal's; URL has no slash at its end. Host is what
-	// follows the @ of handles here.
+	// Name and URL are the portal's; URL has no slash at its end. Host is the part of handles after
+	// the @.
 	Name, URL, Host string
-	// Guests is whether callers without a credential are served.
+	// Guests allows callers without a credential.
 	Guests bool
 	// Signer signs the cards.
 	Signer *a2a.Signer
-	// PortalKeys are the keys the portal signs its requests with.
+	// PortalKeys returns the keys that sign requests of the portal.
 	PortalKeys func() []httpsig.JWK
-	// Only10 is the built-in agent whose card has nothing of 0.3; "" for none.
+	// Only10 is the built-in agent whose card leaves out version 0.3; "" for none.
 	Only10 string
-	// Started is when the portal began to write cards as it does.
+	// Started is the start of this process, from which on cards have their present form.
 	Started time.Time
 	Log     *slog.Logger
 }
 
-// Door serves the protocol. Create it with New.
-type Door struct {
+// Handler serves the protocol. Create it with New.
+type Handler struct {
 	cfg   Config
 	cards cardCache
 	logs  eventLogs
 }
 
-// New returns the door over the services.
-func New(cfg Config) *Door {
-	return &Door{cfg: cfg}
+// New returns a Handler on the services.
+func New(cfg Config) *Handler {
+	return &Handler{cfg: cfg}
 }
 
-// doorName is what tasks note of the door they came through.
-const doorName = "a2a"
+// endpointName is the name of this endpoint in tasks.
+const endpointName = "a2a"
 
-// rootAgent answers at the portal's own base.
+// rootAgent is the agent at the portal's own base.
 const rootAgent = "guide"
 
-// Routes declares the routes of the protocol. What follows the base is the
-// protocol's own address space, which a2a.RESTRoute reads.
-func (d *Door) Routes(r chi.Router) {
-	r.Get(a2a.WellKnown, d.card)
+// Routes declares the routes of the protocol. a2a.RESTRoute parses the paths below a base.
+func (d *Handler) Routes(r chi.Router) {
+	r.Get(a2a.WellKnown, d.serveCard)
 	r.Get(KeySetPath, d.keySet)
-	r.Get(DirectoryPath, d.directory)
-	r.Get("/agents/{name}"+a2a.WellKnown, d.card)
+	r.Get(DirectoryPath, d.serveDirectory)
+	r.Get("/agents/{name}"+a2a.WellKnown, d.serveCard)
 	for _, base := range []string{"/a2a", "/agents/{name}/a2a"} {
 		r := r.With(d.cfg.Callers.FromPortals)
-		r.Post(base, d.rpc)
-		r.Get(base+a2a.WellKnown, d.card) // where clients look that were given the base
-		r.Get(base+"/*", d.rest)
-		r.Post(base+"/*", d.rest)
-		r.Delete(base+"/*", d.rest)
+		r.Post(base, d.serveRPC)
+		r.Get(base+a2a.WellKnown, d.serveCard) // where clients look that know only the base
+		r.Get(base+"/*", d.serveREST)
+		r.Post(base+"/*", d.serveREST)
+		r.Delete(base+"/*", d.serveREST)
 	}
 }
 
-// KeySetPath is where the public keys of the portal are, DirectoryPath where
-// those are that its requests are signed with
+// KeySetPath serves the public keys of the portal, DirectoryPath those that sign its requests
 // (draft-meunier-webbotauth-httpsig-directory §4).
 const (
 	KeySetPath    = "/.well-known/jwks.json"
 	DirectoryPath = "/.well-known/http-message-signatures-directory"
 )
 
-// agentName is whose base or card the path is of.
+// agentName returns the agent in the path of a base or card.
 func agentName(r *http.Request) string {
 	raw := chi.URLParam(r, "name")
 	if name, err := url.PathUnescape(raw); err == nil {
@@ -110,22 +107,22 @@ func agentName(r *http.Request) string {
 	return cmp.Or(raw, rootAgent)
 }
 
-// base is the URL of the base that a request's path is of or, of a card, that
-// it names.
-func (d *Door) base(r *http.Request, name string) string {
+// baseURL returns the URL of the base in a request's path; for a card, of the base that the card
+// names.
+func (d *Handler) baseURL(r *http.Request, name string) string {
 	if chi.URLParam(r, "name") == "" && name == rootAgent {
 		return d.cfg.URL + "/a2a"
 	}
 	return d.agentBase(name)
 }
 
-func (d *Door) agentBase(name string) string {
+func (d *Handler) agentBase(name string) string {
 	return d.cfg.URL + "/agents/" + url.PathEscape(name) + "/a2a"
 }
 
-// failure is an error as the protocol answers it. What only the operator may
-// read goes to the log.
-func (d *Door) failure(r *http.Request, err error) *a2a.Failure {
+// failureOf converts an error to its form in the protocol. The log gets the details that only the
+// operator may read.
+func (d *Handler) failureOf(r *http.Request, err error) *a2a.Failure {
 	if f, ok := errors.AsType[*a2a.Failure](err); ok {
 		return f
 	}
@@ -156,18 +153,18 @@ func (d *Door) failure(r *http.Request, err error) *a2a.Failure {
 	return f
 }
 
-// refuse sets the headers that an error has in both bindings.
-func refuse(h http.Header, f *a2a.Failure) {
+// setErrorHeaders sets the headers of an error, the same in both bindings.
+func setErrorHeaders(h http.Header, f *a2a.Failure) {
 	respond.RetryAfter(h, f.RetryAfter)
 	if f.HTTP() == http.StatusUnauthorized {
 		h.Set("WWW-Authenticate", `Bearer realm="agentsite"`)
 	}
 }
 
-// send answers with JSON of a media type.
-func send(w http.ResponseWriter, code int, mediaType string, v any) {
+// sendJSON answers with JSON of a media type.
+func sendJSON(w http.ResponseWriter, code int, mediaType string, v any) {
 	b, err := json.Marshal(v)
-	if err != nil { // everything that is sent can be written
+	if err != nil { // every answer can be encoded
 		panic(err)
 	}
 	h := w.Header()
@@ -178,15 +175,15 @@ func send(w http.ResponseWriter, code int, mediaType string, v any) {
 	w.Write(b)
 }
 
-// Bounds of what one request may bring. Who has an account may send files in
-// messages, and so may other portals, of which it is known who they are.
+// Bounds of one request. Accounts may send files in messages, and so may other portals, because
+// both are identified.
 const (
 	maxBody      = 4 << 20
 	maxGuestBody = 1 << 20
 )
 
-// body reads what a caller sent.
-func body(w http.ResponseWriter, r *http.Request, actor ident.Actor) ([]byte, error) {
+// readBody reads the body of a request.
+func readBody(w http.ResponseWriter, r *http.Request, actor ident.Actor) ([]byte, error) {
 	limit := int64(maxBody)
 	if actor.Kind == ident.Guest {
 		limit = maxGuestBody

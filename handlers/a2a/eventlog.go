@@ -15,25 +15,24 @@ import (
 	"agentsite/internal/task"
 )
 
-// Bounds of what is kept of one task's events for those who come back: an
-// earlier place is a gap.
+// Bounds of the events that are kept of one task for readers that come back: before them is a gap.
 const (
 	maxLogEvents = 1000
 	maxLogBytes  = 512 << 10
 )
 
-// errGap says that a place is no longer in the log.
+// errGap means that an event is no longer in the log.
 var errGap = errors.New("the place is no longer kept")
 
-// eventLog numbers the events of one task from 1, the same for all who read
-// them under ExtEvents, and keeps the last. It lives in memory: numbers hold
-// within one log, which has a name of its own. It has no goroutine: whoever
-// waits for an event and finds nobody else at it reads the task for all.
+// eventLog numbers the events of one task from 1, the same for all readers under ExtEvents, and
+// keeps the last ones. It lives in memory: numbers are valid within one log, which has a name of
+// its own. It has no goroutine: the first reader that waits for an event reads from the task for
+// all.
 type eventLog struct {
 	name string
 	task string
 	f    follower
-	turn chan struct{} // capacity 1: held by who reads f
+	turn chan struct{} // capacity 1: held by the reader of f
 
 	mu      sync.Mutex    // guards the rest
 	changed chan struct{} // closed and replaced with every event
@@ -41,49 +40,49 @@ type eventLog struct {
 	sizes   []int
 	size    int
 	first   int64
-	err     error // once nothing more comes
+	err     error // set once no more events come
 	state   a2a.Task
-	// tail is text that the last part of the artifact tailOf goes on with: it
-	// is put there when somebody asks, or each piece would copy all before it.
+	// tail is text to append to the last part of the artifact tailOf. It is appended when a reader
+	// needs the state, because appending each piece would copy all text before it.
 	tail   []byte
 	tailOf string
 }
 
-// openLog begins a log with the task as it is. The task must not have ended.
-func openLog(ctx context.Context, d *Door, actor ident.Actor, t task.Task) (*eventLog, error) {
-	l := &eventLog{name: ident.NewID(), task: t.ID, f: follower{door: d, actor: actor, speakers: true, on: true}, turn: make(chan struct{}, 1),
+// openLog starts a log with the present state of a task that has not ended.
+func openLog(ctx context.Context, d *Handler, actor ident.Actor, t task.Task) (*eventLog, error) {
+	l := &eventLog{name: ident.NewID(), task: t.ID, f: follower{handler: d, actor: actor, speakers: true, on: true}, turn: make(chan struct{}, 1),
 		changed: make(chan struct{}), first: 1}
-	if err := l.f.begin(ctx, t); err != nil {
+	if err := l.f.followTask(ctx, t); err != nil {
 		return nil, err
 	}
-	// Read after following has begun, so that nothing falls in between.
+	// Read after following has started, so that no event is lost in between.
 	t, err := d.cfg.Chat.Task(ctx, actor, t.ID)
 	if err == nil {
-		l.state, err = d.view(ctx, actor, t, detail{history: new(int), artifacts: true, speakers: true})
+		l.state, err = d.viewTask(ctx, actor, t, detail{history: new(int), artifacts: true, speakers: true})
 	}
 	if err != nil {
-		l.f.close()
+		l.f.closeStream()
 		return nil, err
 	}
 	if t.State.Terminal() {
 		l.err = io.EOF
-		l.f.close()
+		l.f.closeStream()
 	}
 	return l, nil
 }
 
-// last is the number of the newest event, 0 for none.
-func (l *eventLog) last() int64 {
+// lastNumber returns the number of the newest event, 0 for none.
+func (l *eventLog) lastNumber() int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.first + int64(len(l.kept)) - 1
 }
 
-// now is the task as the events up to a number make it.
-func (l *eventLog) now() (a2a.Task, int64) {
+// currentTask returns the state of the task after the newest event, and the number of that event.
+func (l *eventLog) currentTask() (a2a.Task, int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.join()
+	l.joinTail()
 	t := l.state
 	t.Artifacts = make([]task.Artifact, len(l.state.Artifacts))
 	for i, a := range l.state.Artifacts {
@@ -93,13 +92,12 @@ func (l *eventLog) now() (a2a.Task, int64) {
 	return t, l.first + int64(len(l.kept)) - 1
 }
 
-// next returns the event after a number, waiting for it until ctx ends. It
-// returns io.EOF behind the last event of a task that has ended, and errGap
-// where the event is kept no more.
-func (l *eventLog) next(ctx context.Context, after int64) (a2a.Event, error) {
+// nextEvent returns the event after a number, and waits for it until ctx ends. It returns io.EOF
+// after the last event of a task that has ended, and errGap if the event is no longer kept.
+func (l *eventLog) nextEvent(ctx context.Context, after int64) (a2a.Event, error) {
 	for {
 		l.mu.Lock()
-		e, err, there := l.at(after + 1)
+		e, err, there := l.eventAt(after + 1)
 		changed := l.changed
 		l.mu.Unlock()
 		if there || err != nil {
@@ -107,19 +105,19 @@ func (l *eventLog) next(ctx context.Context, after int64) (a2a.Event, error) {
 		}
 		select {
 		case l.turn <- struct{}{}:
-			l.read(ctx, after)
+			l.readEvents(ctx, after)
 			<-l.turn
 		case <-changed:
 		case <-ctx.Done():
 		}
-		if err := ctx.Err(); err != nil && l.last() <= after {
+		if err := ctx.Err(); err != nil && l.lastNumber() <= after {
 			return a2a.Event{}, err
 		}
 	}
 }
 
-// at is the event of a number, as far as it is there; the caller holds l.mu.
-func (l *eventLog) at(n int64) (a2a.Event, error, bool) {
+// eventAt returns the event with a number, if it is there. The caller holds l.mu.
+func (l *eventLog) eventAt(n int64) (a2a.Event, error, bool) {
 	switch i := n - l.first; {
 	case i < 0:
 		return a2a.Event{}, errGap, false
@@ -129,44 +127,44 @@ func (l *eventLog) at(n int64) (a2a.Event, error, bool) {
 	return a2a.Event{}, l.err, false
 }
 
-// read takes what happens next to the task, for all; the caller has the turn.
-func (l *eventLog) read(ctx context.Context, after int64) {
+// readEvents reads the next events of the task for all readers. The caller has the turn.
+func (l *eventLog) readEvents(ctx context.Context, after int64) {
 	l.mu.Lock()
-	_, err, there := l.at(after + 1)
+	_, err, there := l.eventAt(after + 1)
 	l.mu.Unlock()
 	if there || err != nil {
-		return // somebody else did
+		return // another reader has read it
 	}
-	events, err := l.f.next(ctx)
+	events, err := l.f.nextEvents(ctx)
 	if err != nil && ctx.Err() != nil {
-		return // it is the reader who gives up
+		return // the reader gave up, not the task
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, e := range events {
-		l.add(e)
+		l.addEvent(e)
 	}
 	if l.f.g.ended && l.f.g.task.State.Terminal() && err == nil {
 		err = io.EOF
 	}
 	if l.err = err; err != nil {
-		l.f.close()
+		l.f.closeStream()
 	}
 	close(l.changed)
 	l.changed = make(chan struct{})
 }
 
-// add numbers an event and keeps it; the caller holds l.mu.
-func (l *eventLog) add(e a2a.Event) {
-	e.Metadata = l.mark(l.first+int64(len(l.kept)), nil)
+// addEvent numbers an event and keeps it. The caller holds l.mu.
+func (l *eventLog) addEvent(e a2a.Event) {
+	e.Metadata = l.eventMetadata(l.first+int64(len(l.kept)), nil)
 	size := 0
 	switch {
 	case e.Status != nil:
 		l.state.Status = e.Status.Status
 		size = 300
 	case e.Artifact != nil:
-		l.grow(e.Artifact)
-		size = 300 + weight(a2a.Task{Artifacts: []task.Artifact{e.Artifact.Artifact}})
+		l.applyUpdate(e.Artifact)
+		size = 300 + taskSize(a2a.Task{Artifacts: []task.Artifact{e.Artifact.Artifact}})
 	}
 	l.kept, l.sizes, l.size = append(l.kept, e), append(l.sizes, size), l.size+size
 	for len(l.kept) > 1 && (len(l.kept) > maxLogEvents || l.size > maxLogBytes) {
@@ -176,11 +174,11 @@ func (l *eventLog) add(e a2a.Event) {
 	}
 }
 
-// join puts the tail where it belongs; the caller holds l.mu.
-func (l *eventLog) join() {
+// joinTail appends the tail to its artifact. The caller holds l.mu.
+func (l *eventLog) joinTail() {
 	for i := range l.state.Artifacts {
 		if have := &l.state.Artifacts[i]; l.tailOf != "" && have.ID == l.tailOf {
-			have.Parts = slices.Clone(have.Parts) // what is kept may have the same
+			have.Parts = slices.Clone(have.Parts) // kept events may share the parts
 			have.Parts[len(have.Parts)-1].Text += string(l.tail)
 			break
 		}
@@ -188,27 +186,27 @@ func (l *eventLog) join() {
 	l.tail, l.tailOf = nil, ""
 }
 
-// weight is about how many bytes it holds.
-func (l *eventLog) weight() int {
+// logSize returns the approximate size of the log in bytes.
+func (l *eventLog) logSize() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.size + weight(l.state) + len(l.tail)
+	return l.size + taskSize(l.state) + len(l.tail)
 }
 
-// broke reports whether it ended before its task did.
-func (l *eventLog) broke() bool {
+// hasFailed reports whether the log ended before its task did.
+func (l *eventLog) hasFailed() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.err != nil && !errors.Is(l.err, io.EOF)
 }
 
-// grow brings the state up to an update of an artifact.
-func (l *eventLog) grow(u *a2a.ArtifactUpdate) {
+// applyUpdate applies an update of an artifact to the state.
+func (l *eventLog) applyUpdate(u *a2a.ArtifactUpdate) {
 	if u.Append && len(u.Artifact.Parts) == 1 && u.Artifact.Parts[0].Text != "" && l.tailOf == u.Artifact.ID {
 		l.tail = append(l.tail, u.Artifact.Parts[0].Text...)
 		return
 	}
-	l.join()
+	l.joinTail()
 	for i := range l.state.Artifacts {
 		have := &l.state.Artifacts[i]
 		switch {
@@ -220,10 +218,10 @@ func (l *eventLog) grow(u *a2a.ArtifactUpdate) {
 		}
 		for _, p := range u.Artifact.Parts {
 			if n := len(have.Parts); n > 0 && p.Text != "" && have.Parts[n-1].Text != "" {
-				l.join() // of an earlier part of the same update
+				l.joinTail() // text of an earlier part of the same update
 				l.tail, l.tailOf = []byte(p.Text), have.ID
 			} else if !(p.Text == "" && p.URL == "" && p.Raw == nil && p.Data == nil) {
-				l.join()
+				l.joinTail()
 				have.Parts = append(have.Parts, p)
 			}
 		}
@@ -232,8 +230,8 @@ func (l *eventLog) grow(u *a2a.ArtifactUpdate) {
 	l.state.Artifacts = append(l.state.Artifacts, u.Artifact)
 }
 
-// mark is the metadata of the event with a number; more goes along.
-func (l *eventLog) mark(n int64, more map[string]any) map[string]any {
+// eventMetadata returns the metadata of the event with a number, with the entries of more.
+func (l *eventLog) eventMetadata(n int64, more map[string]any) map[string]any {
 	m := map[string]any{"seq": n, "log": l.name}
 	for k, v := range more {
 		m[k] = v
@@ -241,12 +239,12 @@ func (l *eventLog) mark(n int64, more map[string]any) map[string]any {
 	return map[string]any{a2a.ExtEvents: m}
 }
 
-// place is how a number is written for Last-Event-ID.
-func (l *eventLog) place(n int64) string { return l.name + "-" + strconv.FormatInt(n, 10) }
+// placeOf returns the form of a number for Last-Event-ID.
+func (l *eventLog) placeOf(n int64) string { return l.name + "-" + strconv.FormatInt(n, 10) }
 
-// resumes reads the place that a reader has come to; ok is false where the log
-// does not go on from there.
-func (l *eventLog) resumes(place string) (after int64, ok bool) {
+// parsePlace reads the place that a reader has reached; ok is false if the log cannot continue from
+// there.
+func (l *eventLog) parsePlace(place string) (after int64, ok bool) {
 	name, number, _ := strings.Cut(place, "-")
 	n, err := strconv.ParseInt(number, 10, 64)
 	if err != nil || name != l.name || n < 0 {
@@ -257,8 +255,8 @@ func (l *eventLog) resumes(place string) (after int64, ok bool) {
 	return n, n >= l.first-1 && n < l.first+int64(len(l.kept))
 }
 
-// broken is the error of a log that ended otherwise than its task, nil else.
-func broken(err error) error {
+// logError returns the error of a log that ended before its task, otherwise nil.
+func logError(err error) error {
 	if f := fault.As(err); errors.Is(err, io.EOF) || f.Kind == fault.Internal {
 		return nil
 	}

@@ -10,67 +10,66 @@ import (
 )
 
 const (
-	// keepLog is how long the events of a task wait for a reader to come back.
+	// keepLog is the time for which the events of a task wait for a reader to come back.
 	keepLog = 2 * time.Minute
-	// maxLogs bounds the logs that wait so, and maxLogsBytes what they hold;
-	// with more, the one that waits longest goes.
+	// maxLogs bounds the logs without readers, and maxLogsBytes their size; above it the one that
+	// waits longest is dropped.
 	maxLogs      = 500
 	maxLogsBytes = 64 << 20
 )
 
-// eventLogs are the logs of tasks that are read under ExtEvents, or were a
-// moment ago.
+// eventLogs are the logs of tasks with readers under ExtEvents, or with readers a moment ago.
 type eventLogs struct {
 	mu    sync.Mutex // guards the rest
 	logs  map[string]*heldLog
-	bytes int // of those that wait
+	bytes int // of logs without readers
 }
 
 type heldLog struct {
 	*eventLog
 	readers int
-	bytes   int       // while it waits
-	since   time.Time // without readers
+	bytes   int       // while it has no readers
+	since   time.Time // start of the time without readers
 	timer   *time.Timer
 }
 
-// find is the log of a task, nil for none; the caller calls leave.
-func (s *eventLogs) find(taskID string) *eventLog {
+// findLog returns the log of a task, nil for none. The caller calls removeReader.
+func (s *eventLogs) findLog(taskID string) *eventLog {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.held(taskID)
+	return s.enterHeld(taskID)
 }
 
-// held is the log of a task, entered, nil for none. One that broke is none, or
-// whoever comes back would be told of it for ever. The caller holds s.mu.
-func (s *eventLogs) held(taskID string) *eventLog {
+// enterHeld returns the log of a task and counts a reader, nil for none. A log that failed is
+// dropped, because it would repeat its error to each reader. The caller holds s.mu.
+func (s *eventLogs) enterHeld(taskID string) *eventLog {
 	h := s.logs[taskID]
 	if h == nil {
 		return nil
 	}
-	if h.broke() {
-		s.forget(h)
+	if h.hasFailed() {
+		s.removeLog(h)
 		return nil
 	}
-	return s.enter(h)
+	return s.addReader(h)
 }
 
-// forget lets go of a log; the caller holds s.mu.
-func (s *eventLogs) forget(h *heldLog) {
+// removeLog drops a log. The caller holds s.mu.
+func (s *eventLogs) removeLog(h *heldLog) {
 	delete(s.logs, h.task)
 	if h.timer != nil {
 		h.timer.Stop()
 	}
 	if h.readers == 0 {
 		s.bytes -= h.bytes
-		h.f.close()
+		h.f.closeStream()
 	}
 }
 
-// open is the log of a task, a new one where there is none; the caller calls
-// leave.
-func (s *eventLogs) open(ctx context.Context, d *Door, actor ident.Actor, t task.Task) (*eventLog, error) {
-	if l := s.find(t.ID); l != nil {
+// openShared returns the log of a task, and opens one if there is none. The caller calls
+// removeReader.
+func (s *eventLogs) openShared(ctx context.Context, d *Handler, actor ident.Actor, t task.Task) (*eventLog, error) {
+	if l := s.findLog(t.ID); l != nil {
 		return l, nil
 	}
 	l, err := openLog(ctx, d, actor, t)
@@ -79,8 +78,8 @@ func (s *eventLogs) open(ctx context.Context, d *Door, actor ident.Actor, t task
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if h := s.held(t.ID); h != nil { // two opened it at once
-		l.f.close()
+	if h := s.enterHeld(t.ID); h != nil { // two readers opened it at once
+		l.f.closeStream()
 		return h, nil
 	}
 	if s.logs == nil {
@@ -88,11 +87,11 @@ func (s *eventLogs) open(ctx context.Context, d *Door, actor ident.Actor, t task
 	}
 	h := &heldLog{eventLog: l}
 	s.logs[t.ID] = h
-	return s.enter(h), nil
+	return s.addReader(h), nil
 }
 
-// enter counts a reader; the caller holds s.mu.
-func (s *eventLogs) enter(h *heldLog) *eventLog {
+// addReader counts a reader. The caller holds s.mu.
+func (s *eventLogs) addReader(h *heldLog) *eventLog {
 	h.readers++
 	if h.timer != nil {
 		h.timer.Stop()
@@ -102,8 +101,8 @@ func (s *eventLogs) enter(h *heldLog) *eventLog {
 	return h.eventLog
 }
 
-// leave ends the reading of a log, which waits for a while.
-func (s *eventLogs) leave(l *eventLog) {
+// removeReader ends the reading of a log, which then waits for a while.
+func (s *eventLogs) removeReader(l *eventLog) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	h := s.logs[l.task]
@@ -113,15 +112,15 @@ func (s *eventLogs) leave(l *eventLog) {
 	if h.readers--; h.readers > 0 {
 		return
 	}
-	h.since, h.bytes = time.Now(), l.weight()
+	h.since, h.bytes = time.Now(), l.logSize()
 	s.bytes += h.bytes
-	h.timer = time.AfterFunc(keepLog, func() { s.drop(h) })
-	s.crop()
+	h.timer = time.AfterFunc(keepLog, func() { s.dropExpired(h) })
+	s.dropOldest()
 }
 
-// crop lets go of the longest waiting logs where there are too many; the caller
-// holds s.mu.
-func (s *eventLogs) crop() {
+// dropOldest drops the logs that wait longest, as long as there are too many. The caller holds
+// s.mu.
+func (s *eventLogs) dropOldest() {
 	for len(s.logs) > maxLogs || s.bytes > maxLogsBytes {
 		var oldest *heldLog
 		for _, h := range s.logs {
@@ -132,15 +131,15 @@ func (s *eventLogs) crop() {
 		if oldest == nil {
 			return
 		}
-		s.forget(oldest)
+		s.removeLog(oldest)
 	}
 }
 
-// drop lets go of a log that nobody came back to.
-func (s *eventLogs) drop(h *heldLog) {
+// dropExpired drops a log to which no reader came back.
+func (s *eventLogs) dropExpired(h *heldLog) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.logs[h.task] == h && h.readers == 0 && time.Since(h.since) >= keepLog {
-		s.forget(h)
+		s.removeLog(h)
 	}
 }

@@ -17,9 +17,9 @@ func (s *eventLogs) waiting(id string, size int) *eventLog {
 		s.logs = make(map[string]*heldLog)
 	}
 	s.logs[id] = &heldLog{eventLog: l}
-	s.enter(s.logs[id])
+	s.addReader(s.logs[id])
 	s.mu.Unlock()
-	s.leave(l)
+	s.removeReader(l)
 	return l
 }
 
@@ -28,7 +28,7 @@ func (s *eventLogs) clear() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, h := range s.logs {
-		s.forget(h)
+		s.removeLog(h)
 	}
 }
 
@@ -39,15 +39,15 @@ func TestEventLogs_ThatWaitAreBoundedInBytes(t *testing.T) {
 	const third = maxLogsBytes/3 + 1
 	s.waiting("a", third)
 	s.waiting("b", third)
-	if l := s.find("a"); l == nil {
+	if l := s.findLog("a"); l == nil {
 		t.Error("a is gone")
 	} else {
 		s.waiting("c", third) // what is read does not wait
-		if s.find("b") == nil || s.bytes != third {
+		if s.findLog("b") == nil || s.bytes != third {
 			t.Errorf("%d bytes wait", s.bytes)
 		}
-		s.leave(s.logs["b"].eventLog)
-		s.leave(l)
+		s.removeReader(s.logs["b"].eventLog)
+		s.removeReader(l)
 	}
 	if len(s.logs) != 2 || s.logs["c"] != nil || s.bytes != 2*third {
 		t.Errorf("%d logs of %d bytes wait", len(s.logs), s.bytes)
@@ -64,14 +64,14 @@ func TestEventLogs_OneThatBrokeIsNone(t *testing.T) {
 	var s eventLogs
 	defer s.clear()
 	l := s.waiting("a", 10)
-	if s.find("a") != l {
+	if s.findLog("a") != l {
 		t.Fatal("a is gone")
 	}
 	l.err = errors.New("disk on fire")
-	if s.find("a") != nil || len(s.logs) != 0 {
+	if s.findLog("a") != nil || len(s.logs) != 0 {
 		t.Error("it is handed on")
 	}
-	s.leave(l)
+	s.removeReader(l)
 	if s.bytes != 0 || len(s.logs) != 0 {
 		t.Errorf("%d bytes wait", s.bytes)
 	}
@@ -81,12 +81,12 @@ func TestEventLog_KnowsTheTaskAsItsEventsMakeIt(t *testing.T) {
 	t.Parallel()
 	l := &eventLog{first: 1}
 	add := func(id string, more bool, parts ...task.Part) {
-		l.add(a2a.Event{Artifact: &a2a.ArtifactUpdate{Artifact: task.Artifact{ID: id, Parts: parts}, Append: more}})
+		l.addEvent(a2a.Event{Artifact: &a2a.ArtifactUpdate{Artifact: task.Artifact{ID: id, Parts: parts}, Append: more}})
 	}
 	is := func(want string) {
 		t.Helper()
 		var b strings.Builder
-		k, _ := l.now()
+		k, _ := l.currentTask()
 		for _, a := range k.Artifacts {
 			b.WriteString(a.ID + ":")
 			for _, p := range a.Parts {
@@ -115,7 +115,7 @@ func TestEventLog_KnowsTheTaskAsItsEventsMakeIt(t *testing.T) {
 	add("a", false, text("anew"))
 	add("a", true, text("."))
 	is("a:anew.|b:xy|")
-	if e, _, ok := l.at(1); !ok || e.Artifact.Artifact.Parts[0].Text != "one" {
+	if e, _, ok := l.eventAt(1); !ok || e.Artifact.Artifact.Parts[0].Text != "one" {
 		t.Errorf("the first event became %+v", e)
 	}
 }
@@ -126,7 +126,7 @@ func TestUnnamed_TellsNobodyWhoDidNotAsk(t *testing.T) {
 	for name, e := range map[string]a2a.Event{"task": {Task: &a2a.Task{Status: said}}, "status": {Status: &a2a.StatusUpdate{Status: said}}} {
 		asks := &methodCall{extensions: []string{a2a.ExtEvents, a2a.ExtSpeaker}}
 		for _, q := range []*methodCall{{extensions: []string{a2a.ExtEvents}}, asks} { // the log's own stays as it is
-			u := q.unnamed(e)
+			u := q.hideSpeaker(e)
 			s := said
 			if u.Task != nil {
 				s = u.Task.Status

@@ -13,9 +13,9 @@ import (
 	"agentsite/internal/task"
 )
 
-// activate notes which extensions the caller asks for, and tells which of
-// them this request follows (§4.6.2).
-func (q *methodCall) activate() {
+// readExtensions reads the extensions that the caller requests, and answers with those that this
+// request uses (§4.6.2).
+func (q *methodCall) readExtensions() {
 	for _, uri := range a2a.ReadExtensions(q.r.Header.Values(a2a.ExtensionsHeader)) {
 		if slices.Contains(q.extensions, uri) {
 			continue
@@ -23,7 +23,7 @@ func (q *methodCall) activate() {
 		switch uri {
 		case a2a.ExtEvents, a2a.ExtSpeaker:
 		case a2a.ExtOnce:
-			if q.proven.ID == "" { // a visitor is another one with each context
+			if q.proven.ID == "" { // a visitor without a context is a new one each time
 				continue
 			}
 		default:
@@ -36,30 +36,31 @@ func (q *methodCall) activate() {
 	}
 }
 
-func (q *methodCall) follows(extension string) bool { return slices.Contains(q.extensions, extension) }
+func (q *methodCall) usesExtension(extension string) bool {
+	return slices.Contains(q.extensions, extension)
+}
 
-// lastEvent is the place a reader has come to, as EventSource has it.
+// lastEvent returns the place that a reader has reached, as EventSource sends it.
 func (q *methodCall) lastEvent() string { return q.r.Header.Get("Last-Event-ID") }
 
-// numbered answers with the events of a task under ExtEvents: first the task,
-// with the number up to which it holds, then each event with its own. A reader
-// who names the place they came to gets what they missed and, before it, the
-// task without what they have; where it is not kept, the task as it is and the
-// word that there is a gap.
-func (q *methodCall) numbered(ctx context.Context, actor ident.Actor, t task.Task) error {
-	logs := &q.door.logs
-	l, err := logs.open(ctx, q.door, actor, t)
+// streamNumbered answers with the events of a task under ExtEvents: first the task, with the number
+// of its last event, then each event with its own number. A reader that sends its place gets the
+// task without artifacts and then the missed events. If the place is no longer kept, it gets the
+// present task and a note of the gap.
+func (q *methodCall) streamNumbered(ctx context.Context, actor ident.Actor, t task.Task) error {
+	logs := &q.handler.logs
+	l, err := logs.openShared(ctx, q.handler, actor, t)
 	if err != nil {
 		return err
 	}
-	defer logs.leave(l)
+	defer logs.removeReader(l)
 	out, err := respond.OpenEvents(q.w)
 	if err != nil {
 		return errStreamed
 	}
 	place := q.lastEvent()
-	after, resumed := l.resumes(place)
-	task, n := l.now()
+	after, resumed := l.parsePlace(place)
+	task, n := l.currentTask()
 	more := map[string]any{}
 	switch {
 	case resumed:
@@ -68,9 +69,9 @@ func (q *methodCall) numbered(ctx context.Context, actor ident.Actor, t task.Tas
 		more["gap"] = true
 	}
 	first := func(t a2a.Task, n int64, more map[string]any) []byte {
-		return q.placed(l, n, a2a.Event{Task: &t, Metadata: l.mark(n, more)})
+		return q.placedEvent(l, n, a2a.Event{Task: &t, Metadata: l.eventMetadata(n, more)})
 	}
-	if out.Write(first(task, n, more)) != nil || !resumed && q.over(task.Status.State) {
+	if out.Write(first(task, n, more)) != nil || !resumed && q.streamEnds(task.Status.State) {
 		return errStreamed
 	}
 	done := false
@@ -78,40 +79,41 @@ func (q *methodCall) numbered(ctx context.Context, actor ident.Actor, t task.Tas
 		if done {
 			return nil, io.EOF
 		}
-		e, err := l.next(ctx, n)
-		if errors.Is(err, errGap) { // it reads too slowly
+		e, err := l.nextEvent(ctx, n)
+		if errors.Is(err, errGap) { // the reader is too slow
 			var t a2a.Task
-			t, n = l.now()
-			done = q.over(t.Status.State)
+			t, n = l.currentTask()
+			done = q.streamEnds(t.Status.State)
 			return first(t, n, map[string]any{"gap": true}), nil
 		}
 		if err != nil {
-			if lost := broken(err); lost != nil && ctx.Err() == nil {
+			if lost := logError(err); lost != nil && ctx.Err() == nil {
 				done = true
-				return q.lost(lost), nil
+				return q.encodeFailure(lost), nil
 			}
 			return nil, err
 		}
 		n++
-		done = e.Status != nil && q.over(e.Status.Status.State)
-		return q.placed(l, n, e), nil
+		done = e.Status != nil && q.streamEnds(e.Status.Status.State)
+		return q.placedEvent(l, n, e), nil
 	})
 	return errStreamed
 }
 
-// over reports whether a stream ends with a state: who asked is answered where
-// the task waits for them, who subscribed stays until it has ended.
-func (q *methodCall) over(s task.State) bool {
+// streamEnds reports whether a stream ends with a state: a call that asked ends when the task waits
+// for input, a subscription only when the task has ended.
+func (q *methodCall) streamEnds(s task.State) bool {
 	return s.Terminal() || q.method != a2a.SubscribeTask && !s.Active()
 }
 
-// placed writes an event with its place as the id of the server-sent event.
-func (q *methodCall) placed(l *eventLog, n int64, e a2a.Event) []byte {
-	return append([]byte("id: "+l.place(n)+"\n"), q.event(q.unnamed(e))...)
+// placedEvent encodes an event with its place as the id of the server-sent event.
+func (q *methodCall) placedEvent(l *eventLog, n int64, e a2a.Event) []byte {
+	return append([]byte("id: "+l.placeOf(n)+"\n"), q.encodeEvent(q.hideSpeaker(e))...)
 }
 
-// unnamed leaves out who spoke, which logs know, for who did not ask for it.
-func (q *methodCall) unnamed(e a2a.Event) a2a.Event {
+// hideSpeaker removes the speaker, which logs always have, for callers that did not request the
+// extension.
+func (q *methodCall) hideSpeaker(e a2a.Event) a2a.Event {
 	without := func(s *a2a.Status) {
 		if s.Message != nil {
 			m := *s.Message
@@ -119,7 +121,7 @@ func (q *methodCall) unnamed(e a2a.Event) a2a.Event {
 		}
 	}
 	switch {
-	case q.follows(a2a.ExtSpeaker):
+	case q.usesExtension(a2a.ExtSpeaker):
 	case e.Task != nil:
 		t := *e.Task
 		without(&t.Status)
@@ -132,17 +134,16 @@ func (q *methodCall) unnamed(e a2a.Event) a2a.Event {
 	return e
 }
 
-// replays reports whether a task that has ended can still be read from where
-// the caller came to.
-func (q *methodCall) replays(t task.Task) bool {
-	if !q.follows(a2a.ExtEvents) || q.lastEvent() == "" {
+// canReplay reports whether the events of an ended task are still kept from the caller's place on.
+func (q *methodCall) canReplay(t task.Task) bool {
+	if !q.usesExtension(a2a.ExtEvents) || q.lastEvent() == "" {
 		return false
 	}
-	l := q.door.logs.find(t.ID)
+	l := q.handler.logs.findLog(t.ID)
 	if l == nil {
 		return false
 	}
-	defer q.door.logs.leave(l)
-	_, ok := l.resumes(q.lastEvent())
+	defer q.handler.logs.removeReader(l)
+	_, ok := l.parsePlace(q.lastEvent())
 	return ok
 }

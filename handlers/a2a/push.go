@@ -11,7 +11,7 @@ import (
 	"agentsite/internal/task"
 )
 
-// pushDraft is a config as the service takes it.
+// pushDraft converts a configuration to the form of the service.
 func (q *methodCall) pushDraft(c a2a.PushConfig) notify.PushDraft {
 	return notify.PushDraft{TaskID: c.TaskID, Name: c.ID, Version: q.write.Version, URL: c.URL, Token: c.Token, Scheme: c.Scheme, Credentials: c.Credentials}
 }
@@ -20,19 +20,19 @@ func pushConfig(h notify.Hook) a2a.PushConfig {
 	return a2a.PushConfig{TaskID: h.TaskID, ID: h.Name, URL: h.URL, Scheme: h.Scheme}
 }
 
-// ofTask finds who asks, and whether the task is theirs with this agent.
+// ofTask returns the actor, and checks that the task is the actor's with this agent.
 func (q *methodCall) ofTask(id string) (ident.Actor, error) {
-	asker, err := q.door.cfg.Callers.Identify(q.r, q.proven, id)
+	asker, err := q.handler.cfg.Callers.Identify(q.r, q.proven, id)
 	if fault.Is(err, fault.NotFound) {
 		err = errNoTask()
 	}
 	if err == nil {
-		_, err = q.task(asker.Actor, id)
+		_, err = q.findTask(asker.Actor, id)
 	}
 	return asker.Actor, err
 }
 
-// createPush stores a config (§3.1.7).
+// createPush stores a configuration (§3.1.7).
 func (q *methodCall) createPush() (any, error) {
 	c, f := a2a.ReadPush(q.params, q.write.Version)
 	if f != nil {
@@ -42,23 +42,23 @@ func (q *methodCall) createPush() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if q.write.Version == a2a.Version03 { // where this sets the one there is
+	if q.write.Version == a2a.Version03 { // in 0.3 this replaces the only one
 		c.ID = cmp.Or(c.ID, c.TaskID)
 	}
-	h, err := q.door.cfg.Hooks.SetPush(q.r.Context(), actor, q.pushDraft(c))
+	h, err := q.handler.cfg.Hooks.SetPush(q.r.Context(), actor, q.pushDraft(c))
 	if err != nil {
 		return nil, err
 	}
 	return q.write.Push(pushConfig(h)), nil
 }
 
-// errNoConfig tells an unknown config by the code that the protocol has for
-// what a task has not (§3.1.8).
+// errNoConfig is the failure for an unknown configuration: the protocol uses the code of an unknown
+// task (§3.1.8).
 func errNoConfig() error {
 	return &a2a.Failure{Code: a2a.CodeTaskNotFound, Text: "The task has no such push notification config."}
 }
 
-// readPush answers with one config or all of a task (§3.1.8, §3.1.9).
+// readPush answers with one configuration or all of a task (§3.1.8, §3.1.9).
 func (q *methodCall) readPush() (any, error) {
 	in, f := a2a.ReadPushRequest(q.params, q.method, q.write.Version)
 	if f != nil {
@@ -68,7 +68,7 @@ func (q *methodCall) readPush() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	list, err := q.door.cfg.Hooks.Pushes(q.r.Context(), actor, in.TaskID)
+	list, err := q.handler.cfg.Hooks.Pushes(q.r.Context(), actor, in.TaskID)
 	if err != nil {
 		return nil, err
 	}
@@ -87,8 +87,7 @@ func (q *methodCall) readPush() (any, error) {
 	return nil, errNoConfig()
 }
 
-// deletePush ends a config; ending one that is not there is no error
-// (§3.1.10).
+// deletePush deletes a configuration; an unknown one is not an error (§3.1.10).
 func (q *methodCall) deletePush() (any, error) {
 	in, f := a2a.ReadPushRequest(q.params, q.method, q.write.Version)
 	if f != nil {
@@ -96,7 +95,7 @@ func (q *methodCall) deletePush() (any, error) {
 	}
 	actor, err := q.ofTask(in.TaskID)
 	if err == nil {
-		err = q.door.cfg.Hooks.DropPush(q.r.Context(), actor, in.TaskID, in.ID)
+		err = q.handler.cfg.Hooks.DropPush(q.r.Context(), actor, in.TaskID, in.ID)
 	}
 	if err != nil {
 		return nil, err
@@ -104,16 +103,16 @@ func (q *methodCall) deletePush() (any, error) {
 	return q.write.WriteEmpty(), nil
 }
 
-// Pushed is notify.Pusher: what the caller of a task is told of it. In 1.0
-// these are the events that end a stream: each artifact, then the state. In 0.3
-// it is the whole task.
-func (d *Door) Pushed(ctx context.Context, actor ident.Actor, t task.Task, version string) ([]any, error) {
+// Pushed implements notify.Pusher: it returns the notifications of a task for its caller. In 1.0
+// these are the events that end a stream: each artifact, then the state. In 0.3 it is the whole
+// task.
+func (d *Handler) Pushed(ctx context.Context, actor ident.Actor, t task.Task, version string) ([]any, error) {
 	w := a2a.Writer{Version: version}
 	if version == a2a.Version03 {
-		v, err := d.view(ctx, actor, t, detail{artifacts: true})
+		v, err := d.viewTask(ctx, actor, t, detail{artifacts: true})
 		return []any{w.Task(v)}, err
 	}
-	v, err := d.view(ctx, actor, t, detail{history: new(int), artifacts: t.State.Terminal()})
+	v, err := d.viewTask(ctx, actor, t, detail{history: new(int), artifacts: t.State.Terminal()})
 	if err != nil {
 		return nil, err
 	}

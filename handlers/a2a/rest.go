@@ -15,13 +15,13 @@ import (
 	"agentsite/internal/ident"
 )
 
-// restType is the media type of the HTTP+JSON binding. Errors are plain JSON:
-// clients take them for something else otherwise.
+// restType is the media type of the HTTP+JSON binding. Errors are plain JSON, because clients would
+// not read them as errors otherwise.
 const restType = "application/a2a+json"
 
-// accepted is the media type of an answer: the binding's own, unless a client
-// asks for plain JSON only, or sends that and takes anything.
-func accepted(r *http.Request) string {
+// answerType returns the media type of an answer: the binding's own, unless a client asks for plain
+// JSON only, or sends it and accepts anything.
+func answerType(r *http.Request) string {
 	switch accept := r.Header.Get("Accept"); {
 	case strings.Contains(accept, restType):
 		return restType
@@ -31,7 +31,7 @@ func accepted(r *http.Request) string {
 	return restType
 }
 
-// mediaType is that of a request's body, "" where it is not named.
+// mediaType returns the media type of a request's body, "" without one.
 func mediaType(r *http.Request) string {
 	t, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil {
@@ -40,8 +40,7 @@ func mediaType(r *http.Request) string {
 	return t
 }
 
-// isJSON refuses a body that says it is something else. What curl says of a
-// body it is given does not count.
+// isJSON refuses a body with another media type. The default of curl for a body is accepted.
 func isJSON(r *http.Request) error {
 	if t := mediaType(r); t != "" && t != "application/json" && t != restType && t != "application/x-www-form-urlencoded" {
 		return &a2a.Failure{Code: a2a.CodeContentType, Status: http.StatusUnsupportedMediaType, Text: "Send " + restType + " or application/json."}
@@ -49,10 +48,10 @@ func isJSON(r *http.Request) error {
 	return nil
 }
 
-// rest serves the HTTP+JSON binding (§11).
-func (d *Door) rest(w http.ResponseWriter, r *http.Request) {
-	if r.Method == http.MethodPost && chi.URLParam(r, "*") == "" { // some clients end a base with a slash
-		d.rpc(w, r)
+// serveREST serves the HTTP+JSON binding (§11).
+func (d *Handler) serveREST(w http.ResponseWriter, r *http.Request) {
+	if r.Method == http.MethodPost && chi.URLParam(r, "*") == "" { // some clients append a slash to a base
+		d.serveRPC(w, r)
 		return
 	}
 	result, err := func() (any, error) {
@@ -63,7 +62,7 @@ func (d *Door) rest(w http.ResponseWriter, r *http.Request) {
 		if route.Method == a2a.NoMethod {
 			return nil, &a2a.Failure{Code: a2a.CodeMethodNotFound, Status: http.StatusMethodNotAllowed, Text: "This path is there, but not for " + a2a.Line(r.Method, 10) + "."}
 		}
-		if _, f := spoken(r, ""); f != nil {
+		if _, f := spokenVersion(r, ""); f != nil {
 			return nil, f
 		}
 		actor, err := d.cfg.Callers.Authenticate(r)
@@ -74,52 +73,52 @@ func (d *Door) rest(w http.ResponseWriter, r *http.Request) {
 		if err != nil {
 			return nil, err
 		}
-		q := methodCall{w: w, r: r, door: d, proven: actor, method: route.Method, write: a2a.Writer{Version: a2a.Version10}, params: params,
+		q := methodCall{w: w, r: r, handler: d, proven: actor, method: route.Method, write: a2a.Writer{Version: a2a.Version10}, params: params,
 			events: func(v any) any { return v },
 			broken: func(f *a2a.Failure) any { return f.REST() }}
-		return q.answer(route.Tenant)
+		return q.answerCall(route.Tenant)
 	}()
 	if errors.Is(err, errStreamed) {
 		return
 	}
 	if err != nil {
-		f := d.failure(r, err)
-		refuse(w.Header(), f)
-		send(w, f.HTTP(), "application/json", f.REST())
+		f := d.failureOf(r, err)
+		setErrorHeaders(w.Header(), f)
+		sendJSON(w, f.HTTP(), "application/json", f.REST())
 		return
 	}
-	send(w, http.StatusOK, accepted(r), result)
+	sendJSON(w, http.StatusOK, answerType(r), result)
 }
 
-// restParams makes the parameters of a method out of path, query and body.
+// restParams builds the parameters of a method from path, query and body.
 func restParams(w http.ResponseWriter, r *http.Request, actor ident.Actor, route a2a.Route) (json.RawMessage, error) {
 	switch route.Method {
 	case a2a.SendMessage, a2a.StreamMessage:
 		if err := isJSON(r); err != nil {
 			return nil, err
 		}
-		b, err := body(w, r, actor)
+		b, err := readBody(w, r, actor)
 		if err == nil && len(strings.TrimSpace(string(b))) == 0 {
 			err = a2a.Fail(a2a.CodeInvalidParams, "The body is empty; send a message.")
 		}
 		return b, err
 	case a2a.GetTask, a2a.CancelTask, a2a.SubscribeTask:
 		params := map[string]any{"id": route.Task}
-		err := number(params, r.URL.Query(), "historyLength")
-		return encode(params), err
+		err := readNumber(params, r.URL.Query(), "historyLength")
+		return encodeParams(params), err
 	case a2a.ListTasks:
 		return listParams(r.URL.Query())
 	case a2a.GetPush, a2a.ListPush, a2a.DeletePush:
-		return encode(map[string]any{"taskId": route.Task, "id": route.Config}), nil
+		return encodeParams(map[string]any{"taskId": route.Task, "id": route.Config}), nil
 	case a2a.CreatePush:
 		return pushParams(w, r, actor, route)
 	}
 	return nil, nil
 }
 
-// pushParams puts the task of the path into a config.
+// pushParams adds the task of the path to a configuration.
 func pushParams(w http.ResponseWriter, r *http.Request, actor ident.Actor, route a2a.Route) (json.RawMessage, error) {
-	b, err := body(w, r, actor)
+	b, err := readBody(w, r, actor)
 	if err != nil {
 		return nil, err
 	}
@@ -140,11 +139,11 @@ func listParams(q url.Values) (json.RawMessage, error) {
 			params[name] = s
 		}
 	}
-	if s := q.Get("lastUpdatedAfter"); s != "" { // the Go SDK's name for it
+	if s := q.Get("lastUpdatedAfter"); s != "" { // name used by the Go SDK
 		params["statusTimestampAfter"] = s
 	}
 	for _, name := range []string{"pageSize", "historyLength"} {
-		if err := number(params, q, name); err != nil {
+		if err := readNumber(params, q, name); err != nil {
 			return nil, err
 		}
 	}
@@ -155,11 +154,11 @@ func listParams(q url.Values) (json.RawMessage, error) {
 		}
 		params["includeArtifacts"] = yes
 	}
-	return encode(params), nil
+	return encodeParams(params), nil
 }
 
-// number takes a whole number from the query, if it is there.
-func number(params map[string]any, q url.Values, name string) error {
+// readNumber copies an integer from the query, if it is there.
+func readNumber(params map[string]any, q url.Values, name string) error {
 	s := q.Get(name)
 	if s == "" {
 		return nil
@@ -172,9 +171,9 @@ func number(params map[string]any, q url.Values, name string) error {
 	return nil
 }
 
-func encode(params map[string]any) json.RawMessage {
+func encodeParams(params map[string]any) json.RawMessage {
 	b, err := json.Marshal(params)
-	if err != nil { // strings and numbers
+	if err != nil { // strings and numbers can always be encoded
 		panic(err)
 	}
 	return b

@@ -17,10 +17,10 @@ type envelope struct {
 	Error   any    `json:"error,omitempty"`
 }
 
-// rpc serves the JSON-RPC binding (§9) in both versions. An error comes with
-// status 200, as JSON-RPC over HTTP has it, unless HTTP has a meaning for it
-// that clients act on: credentials, limits and addresses where nobody is.
-func (d *Door) rpc(w http.ResponseWriter, r *http.Request) {
+// serveRPC serves the JSON-RPC binding (§9) in both versions. An error has status 200, as in
+// JSON-RPC over HTTP, unless clients act on the HTTP status: missing credentials, limits and
+// unknown addresses.
+func (d *Handler) serveRPC(w http.ResponseWriter, r *http.Request) {
 	c := a2a.Call{ID: []byte("null")}
 	result, err := func() (any, error) {
 		actor, err := d.cfg.Callers.Authenticate(r)
@@ -30,7 +30,7 @@ func (d *Door) rpc(w http.ResponseWriter, r *http.Request) {
 		if err := isJSON(r); err != nil {
 			return nil, err
 		}
-		b, err := body(w, r, actor)
+		b, err := readBody(w, r, actor)
 		if err != nil {
 			return nil, err
 		}
@@ -38,7 +38,7 @@ func (d *Door) rpc(w http.ResponseWriter, r *http.Request) {
 		if c, f = a2a.ReadCall(b); f != nil {
 			return nil, f
 		}
-		version, f := spoken(r, c.Method)
+		version, f := spokenVersion(r, c.Method)
 		if f != nil {
 			return nil, f
 		}
@@ -50,36 +50,35 @@ func (d *Door) rpc(w http.ResponseWriter, r *http.Request) {
 		if f != nil {
 			return nil, f
 		}
-		q := methodCall{w: w, r: r, door: d, proven: actor, method: method, write: a2a.Writer{Version: version}, params: c.Params,
+		q := methodCall{w: w, r: r, handler: d, proven: actor, method: method, write: a2a.Writer{Version: version}, params: c.Params,
 			events: func(v any) any { return envelope{Version: "2.0", ID: c.ID, Result: v} },
 			broken: func(f *a2a.Failure) any { return envelope{Version: "2.0", ID: c.ID, Error: f.RPC()} }}
-		return q.answer(tenant)
+		return q.answerCall(tenant)
 	}()
 	if errors.Is(err, errStreamed) {
 		return
 	}
 	out, code := envelope{Version: "2.0", ID: c.ID, Result: result}, http.StatusOK
 	if err != nil {
-		f := d.failure(r, err)
-		refuse(w.Header(), f)
+		f := d.failureOf(r, err)
+		setErrorHeaders(w.Header(), f)
 		out.Result, out.Error = nil, f.RPC()
 		if f.Status != 0 || f.Code == a2a.CodeUnauthenticated || f.Code == a2a.CodeForbidden || f.Code == a2a.CodeServer || f.Code == a2a.CodeInternal {
 			code = f.HTTP()
 		}
 		if code == http.StatusOK && onlyEvents(r) {
 			if e, err := respond.OpenEvents(w); err == nil {
-				e.Write(frame(out))
+				e.Write(encodeFrame(out))
 			}
 			return
 		}
 	}
-	send(w, code, "application/json", out)
+	sendJSON(w, code, "application/json", out)
 }
 
-// onlyEvents reports whether a caller reads nothing but a stream of events.
-// Clients ask so for the methods that stream, but read an error that comes as
-// plain JSON, too. The Go SDK 2.4.0, which goes by the name of Go's own client,
-// does not: for it that is a stream that ends well without an event.
+// onlyEvents reports whether a caller accepts only a stream of events. Clients do so for the
+// streaming methods, but also read an error in plain JSON. The Go SDK 2.4.0, which uses the name of
+// Go's own client, does not: it takes such an error for a stream that ends without an event.
 func onlyEvents(r *http.Request) bool {
 	if !strings.HasPrefix(r.UserAgent(), "Go-http-client/") {
 		return false
@@ -94,10 +93,10 @@ func onlyEvents(r *http.Request) bool {
 	return true
 }
 
-// spoken is the version of the protocol that a caller speaks (§3.6). Nothing
-// means 0.3; but the methods have other names there, so that a name tells the
-// version where the header does not, as when people try it by hand.
-func spoken(r *http.Request, method string) (string, *a2a.Failure) {
+// spokenVersion returns the caller's version of the protocol (§3.6). A missing header means 0.3;
+// but the methods have other names there, so that the method shows the version if the header is
+// missing, as in requests by hand.
+func spokenVersion(r *http.Request, method string) (string, *a2a.Failure) {
 	v := strings.TrimSpace(r.Header.Get("A2A-Version"))
 	if v == "" {
 		v = r.URL.Query().Get("A2A-Version")

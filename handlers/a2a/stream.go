@@ -17,42 +17,41 @@ import (
 	"agentsite/internal/task"
 )
 
-// stream answers with the events of a task: first the task itself, then what
-// happens to it until it ends or asks for something. It returns errStreamed
-// once it has begun to answer. The task goes on without its reader.
-// ctx is of request.Callers.BeginWait.
-func (q *methodCall) stream(ctx context.Context, actor ident.Actor, t task.Task, how detail) error {
-	if q.follows(a2a.ExtEvents) {
-		return q.numbered(ctx, actor, t)
+// streamTask answers with the events of a task: first the task itself, then its events until it
+// ends or waits for input. It returns errStreamed once the answer has started. The task continues
+// without its reader. ctx is from request.Callers.BeginWait.
+func (q *methodCall) streamTask(ctx context.Context, actor ident.Actor, t task.Task, how detail) error {
+	if q.usesExtension(a2a.ExtEvents) {
+		return q.streamNumbered(ctx, actor, t)
 	}
-	d := q.door
-	f := follower{door: d, actor: actor, speakers: how.speakers, on: q.method == a2a.SubscribeTask && q.write.Version == a2a.Version10}
-	if err := f.begin(ctx, t); err != nil {
+	d := q.handler
+	f := follower{handler: d, actor: actor, speakers: how.speakers, on: q.method == a2a.SubscribeTask && q.write.Version == a2a.Version10}
+	if err := f.followTask(ctx, t); err != nil {
 		return err
 	}
-	defer f.close()
-	// Read after following has begun, so that nothing falls in between. Work that
-	// was asked for just now and is done already is told from its beginning: what
-	// is followed has all of it.
+	defer f.closeStream()
+	// Read after following has started, so that no event is lost in between. A task that was
+	// created by this call and has already ended is streamed from its beginning: the stream has all
+	// of it.
 	switch now, err := d.cfg.Chat.Task(ctx, actor, t.ID); {
 	case err != nil:
 		return err
 	case q.method != a2a.StreamMessage || !t.State.Active() || now.State.Active():
 		t = now
 	}
-	first, err := d.view(ctx, actor, t, how)
+	first, err := d.viewTask(ctx, actor, t, how)
 	if err != nil {
 		return err
 	}
 	var early []a2a.Event
 	if q.method == a2a.StreamMessage && q.agent.Kind == hub.Builtin {
-		m, events, err := f.opening(ctx, t)
+		m, events, err := f.firstSign(ctx, t)
 		if err != nil {
 			return err
 		}
 		if early = events; m != nil {
 			if out, err := respond.OpenEvents(q.w); err == nil {
-				out.Write(q.event(a2a.Event{Message: m}))
+				out.Write(q.encodeEvent(a2a.Event{Message: m}))
 			}
 			return errStreamed
 		}
@@ -61,9 +60,9 @@ func (q *methodCall) stream(ctx context.Context, actor ident.Actor, t task.Task,
 	if err != nil {
 		return errStreamed
 	}
-	b := q.event(a2a.Event{Task: &first})
+	b := q.encodeEvent(a2a.Event{Task: &first})
 	for _, e := range early {
-		b = append(b, q.event(e)...)
+		b = append(b, q.encodeEvent(e)...)
 	}
 	if out.Write(b) != nil || !t.State.Active() && !f.on {
 		return errStreamed
@@ -73,64 +72,64 @@ func (q *methodCall) stream(ctx context.Context, actor ident.Actor, t task.Task,
 		if lost {
 			return nil, io.EOF
 		}
-		events, err := f.next(ctx)
+		events, err := f.nextEvents(ctx)
 		if err != nil {
 			if e := fault.As(err); e.Kind != fault.Internal && !errors.Is(err, context.DeadlineExceeded) {
 				lost = true
-				return q.lost(err), nil
+				return q.encodeFailure(err), nil
 			}
 			return nil, err
 		}
 		var b []byte
 		for _, ev := range events {
-			b = append(b, q.event(ev)...)
+			b = append(b, q.encodeEvent(ev)...)
 		}
 		return b, nil
 	})
 	return errStreamed
 }
 
-// follower makes events of the protocol out of what happens to a task. Create
-// it, then begin; one goroutine uses it.
+// follower converts the events of a task to events of the protocol. Create it, then call
+// followTask; one goroutine uses it.
 type follower struct {
-	door  *Door
-	actor ident.Actor
-	// on goes on where the task waits for something, until it ends.
+	handler *Handler
+	actor   ident.Actor
+	// on continues while the task waits for input, until it ends.
 	on       bool
 	speakers bool
 	s        *respond.Stream
 	g        growing
 }
 
-// begin follows a task from where it is.
-func (f *follower) begin(ctx context.Context, t task.Task) error {
+// followTask follows a task from its present state.
+func (f *follower) followTask(ctx context.Context, t task.Task) error {
 	from := t
-	if f.on && !t.State.Active() { // what it asked is known
+	if f.on && !t.State.Active() { // the client has the question already
 		from.MessageSeq = max(t.MessageSeq, t.AnswerSeq)
 	}
-	s, err := respond.Follow(ctx, f.door.cfg.Chat, f.actor, from)
+	s, err := respond.Follow(ctx, f.handler.cfg.Chat, f.actor, from)
 	if err != nil {
 		return err
 	}
-	f.close()
+	f.closeStream()
 	f.s, f.g = s, growing{task: t, state: t.State}
 	return nil
 }
 
-func (f *follower) close() {
+func (f *follower) closeStream() {
 	if f.s != nil {
 		f.s.Close()
 	}
 }
 
-// next returns what happens next, waiting for it until ctx ends, and io.EOF
-// after the last.
-func (f *follower) next(ctx context.Context) ([]a2a.Event, error) {
+// nextEvents returns the next events, and waits for them until ctx ends. It returns io.EOF after
+// the last.
+func (f *follower) nextEvents(ctx context.Context) ([]a2a.Event, error) {
 	if f.g.ended {
 		if !f.on || f.g.task.State.Terminal() {
 			return nil, io.EOF
 		}
-		if err := f.begin(ctx, f.g.task); err != nil {
+		if err := f.followTask(ctx, f.g.task); err != nil {
 			return nil, err
 		}
 	}
@@ -138,22 +137,21 @@ func (f *follower) next(ctx context.Context) ([]a2a.Event, error) {
 	if err != nil {
 		return nil, err
 	}
-	return f.door.grow(ctx, &f.g, e, f.speakers), nil
+	return f.handler.taskEvents(ctx, &f.g, e, f.speakers), nil
 }
 
-// maxOpening is how long the first event of a stream waits for a sign of what
-// the answer will be. Agents that run here give it at once.
+// maxOpening is the time that the first event of a stream waits for the agent to show the form of
+// its answer. Agents that run here do so at once.
 const maxOpening = time.Second
 
-// opening waits for the agent's first sign. Where the answer is a plain
-// message the stream is that message and no task (§3.1.2); else what happened
-// already is returned.
-func (f *follower) opening(ctx context.Context, t task.Task) (*a2a.Message, []a2a.Event, error) {
+// firstSign waits for the agent's first sign. If the answer is a plain message, it returns that
+// message, and the stream has no task (§3.1.2); otherwise it returns the events so far.
+func (f *follower) firstSign(ctx context.Context, t task.Task) (*a2a.Message, []a2a.Event, error) {
 	var seen []a2a.Event
 	wait, cancel := context.WithTimeout(ctx, maxOpening)
 	defer cancel()
 	for t.State.Active() && !f.g.said {
-		events, err := f.next(wait)
+		events, err := f.nextEvents(wait)
 		if err != nil {
 			if wait.Err() != nil && ctx.Err() == nil {
 				return nil, seen, nil
@@ -167,40 +165,40 @@ func (f *follower) opening(ctx context.Context, t task.Task) (*a2a.Message, []a2
 	if !t.Direct {
 		return nil, seen, nil
 	}
-	m, err := f.door.reply(ctx, f.actor, t, f.speakers)
+	m, err := f.handler.replyMessage(ctx, f.actor, t, f.speakers)
 	return m, seen, err
 }
 
-// event writes one event of the stream.
-func (q *methodCall) event(e a2a.Event) []byte { return frame(q.events(q.write.Event(e))) }
+// encodeEvent encodes one event of the stream.
+func (q *methodCall) encodeEvent(e a2a.Event) []byte { return encodeFrame(q.events(q.write.Event(e))) }
 
-// lost writes the event of a stream that cannot go on.
-func (q *methodCall) lost(err error) []byte {
-	f := q.door.failure(q.r, err)
-	return frame(q.broken(f))
+// encodeFailure encodes the event of a stream that cannot continue.
+func (q *methodCall) encodeFailure(err error) []byte {
+	f := q.handler.failureOf(q.r, err)
+	return encodeFrame(q.broken(f))
 }
 
-// frame is one server-sent event.
-func frame(v any) []byte {
+// encodeFrame encodes one server-sent event.
+func encodeFrame(v any) []byte {
 	b, err := json.Marshal(v)
-	if err != nil { // everything that is sent can be written
+	if err != nil { // every answer can be encoded
 		panic(err)
 	}
 	return append(append([]byte("data: "), b...), "\n\n"...)
 }
 
-// growing is a task as its reader knows it.
+// growing is the state of a task that its reader has.
 type growing struct {
 	task   task.Task
 	state  task.State
 	status string
-	begun  bool // the answer has begun
-	said   bool // the agent has shown more than that it works
+	begun  bool // the answer has started
+	said   bool // the agent has sent more than that it works
 	ended  bool
 }
 
-// grow makes events of the protocol out of what happened to a task.
-func (d *Door) grow(ctx context.Context, g *growing, e respond.Event, speakers bool) []a2a.Event {
+// taskEvents converts an event of a task to events of the protocol.
+func (d *Handler) taskEvents(ctx context.Context, g *growing, e respond.Event, speakers bool) []a2a.Event {
 	id, room := g.task.ID, g.task.ConversationID
 	piece := func(a task.Artifact, more, last bool) a2a.Event {
 		return a2a.Event{Artifact: &a2a.ArtifactUpdate{TaskID: id, ContextID: room, Artifact: a, Append: more, Last: last}}
@@ -222,7 +220,7 @@ func (d *Door) grow(ctx context.Context, g *growing, e respond.Event, speakers b
 		g.begun, g.said = true, g.said || !e.Whole
 		return []a2a.Event{piece(task.Artifact{ID: answerID, Name: "Answer", Parts: []task.Part{task.TextPart(e.Text)}}, more, false)}
 	case e.End == nil:
-		return nil // artifacts come with the end, which knows where their files are
+		return nil // artifacts come with the end, when the addresses of their files are known
 	}
 	t, m := e.End.Task, e.End.Message
 	g.task, g.ended, g.said = t, true, true
@@ -237,12 +235,12 @@ func (d *Door) grow(ctx context.Context, g *growing, e respond.Event, speakers b
 		}
 		switch {
 		case len(answer) == 0:
-		case len(m.Parts) == 1 && m.Parts[0].Text != "" && g.begun: // it was sent as it grew
+		case len(m.Parts) == 1 && m.Parts[0].Text != "" && g.begun: // already sent in pieces
 			out = append(out, piece(task.Artifact{ID: answerID, Name: "Answer", Parts: []task.Part{{}}}, true, true))
 		default:
-			out = append(out, piece(task.Artifact{ID: answerID, Name: "Answer", Parts: reachable(ctx, files, m.Parts)}, false, true))
+			out = append(out, piece(task.Artifact{ID: answerID, Name: "Answer", Parts: fetchableParts(ctx, files, m.Parts)}, false, true))
 		}
-		for _, a := range made(ctx, files, t, answer) {
+		for _, a := range madeArtifacts(ctx, files, t, answer) {
 			out = append(out, piece(a, false, true))
 		}
 	}

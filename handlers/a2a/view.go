@@ -12,41 +12,40 @@ import (
 	"agentsite/internal/task"
 )
 
-// maxHistory bounds the messages that go along with a task.
+// maxHistory bounds the messages in a task.
 const maxHistory = 100
 
-// answerID is the id of the artifact that holds a task's answer. Beside it a
-// task has the artifacts that its agent made.
+// answerID is the id of the artifact with a task's answer. A task may also have artifacts that its
+// agent made.
 const answerID = "answer"
 
-// detail is how much of a task is shown: how many of its last messages (nil:
-// as many as there are, up to maxHistory), whether its artifacts, and whether
-// who spoke.
+// detail selects the parts of a task to show: the number of its last messages (nil: all, up to
+// maxHistory), its artifacts, and the speakers.
 type detail struct {
 	history   *int
 	artifacts bool
 	speakers  bool
 }
 
-func (q *methodCall) detail(history *int, artifacts bool) detail {
-	return detail{history, artifacts, q.follows(a2a.ExtSpeaker)}
+func (q *methodCall) readDetail(history *int, artifacts bool) detail {
+	return detail{history, artifacts, q.usesExtension(a2a.ExtSpeaker)}
 }
 
-// view is a task as the protocol shows it, as far as the actor may read what
-// was said. The answer of a completed task is an artifact, as the protocol
-// wants results to be (§3.7), and its last message.
-func (d *Door) view(ctx context.Context, actor ident.Actor, t task.Task, how detail) (a2a.Task, error) {
-	said, err := d.said(ctx, actor, t, how)
+// viewTask converts a task to the form of the protocol, with the messages that the actor may read.
+// The answer of a completed task is its last message and an artifact, as the protocol requires of
+// results (§3.7).
+func (d *Handler) viewTask(ctx context.Context, actor ident.Actor, t task.Task, how detail) (a2a.Task, error) {
+	said, err := d.readMessages(ctx, actor, t, how)
 	if err != nil {
 		return a2a.Task{}, err
 	}
-	return d.told(ctx, t, said, how), nil
+	return d.viewWith(ctx, t, said, how), nil
 }
 
-// told is view of a task whose messages are known.
-func (d *Door) told(ctx context.Context, t task.Task, said []chat.Message, how detail) a2a.Task {
+// viewWith is viewTask with messages that were read before.
+func (d *Handler) viewWith(ctx context.Context, t task.Task, said []chat.Message, how detail) a2a.Task {
 	out := a2a.Task{ID: t.ID, ContextID: t.ConversationID, Status: a2a.Status{State: t.State, At: t.UpdatedAt}}
-	t2 := t // files of the answer can be read too
+	t2 := t // includes the files of the answer
 	t2.MessageSeq = max(t.MessageSeq, t.AnswerSeq)
 	files := d.cfg.Chat.TaskFiles(t2)
 	var last *chat.Message
@@ -54,16 +53,16 @@ func (d *Door) told(ctx context.Context, t task.Task, said []chat.Message, how d
 		if m.Seq == t.AnswerSeq {
 			last = &said[i]
 		}
-		out.History = append(out.History, d.message(ctx, files, t, m, how.speakers))
+		out.History = append(out.History, d.viewMessage(ctx, files, t, m, how.speakers))
 	}
 	out.Status.Message = d.statusMessage(ctx, files, t, last, how.speakers)
 	if how.artifacts {
 		var answer []task.Part
 		if last != nil && last.Kind == chat.Text && t.State.Terminal() && len(last.Parts) > 0 {
 			answer = last.Parts
-			out.Artifacts = append(out.Artifacts, task.Artifact{ID: answerID, Name: "Answer", Parts: reachable(ctx, files, answer)})
+			out.Artifacts = append(out.Artifacts, task.Artifact{ID: answerID, Name: "Answer", Parts: fetchableParts(ctx, files, answer)})
 		}
-		out.Artifacts = append(out.Artifacts, made(ctx, files, t, answer)...)
+		out.Artifacts = append(out.Artifacts, madeArtifacts(ctx, files, t, answer)...)
 	}
 	keep := maxHistory
 	if how.history != nil {
@@ -73,8 +72,8 @@ func (d *Door) told(ctx context.Context, t task.Task, said []chat.Message, how d
 	return out
 }
 
-// said reads the messages of a task, as far as they are needed.
-func (d *Door) said(ctx context.Context, actor ident.Actor, t task.Task, how detail) ([]chat.Message, error) {
+// readMessages reads the messages of a task that how needs.
+func (d *Handler) readMessages(ctx context.Context, actor ident.Actor, t task.Task, how detail) ([]chat.Message, error) {
 	if how.history == nil || *how.history > 0 {
 		return d.cfg.Chat.Turns(ctx, actor, t)
 	}
@@ -88,28 +87,27 @@ func (d *Door) said(ctx context.Context, actor ident.Actor, t task.Task, how det
 	return []chat.Message{m}, err
 }
 
-// reply is the message that a task ended with which is no work (§3.1.1), nil
-// where it is not there any more. It names its context and no task: one that
-// has ended takes no more messages.
-func (d *Door) reply(ctx context.Context, actor ident.Actor, t task.Task, speakers bool) (*a2a.Message, error) {
-	said, err := d.said(ctx, actor, t, detail{history: new(int)})
+// replyMessage returns the message that ended a task without work (§3.1.1), nil if it was deleted.
+// It names its context and no task, because an ended task takes no more messages.
+func (d *Handler) replyMessage(ctx context.Context, actor ident.Actor, t task.Task, speakers bool) (*a2a.Message, error) {
+	said, err := d.readMessages(ctx, actor, t, detail{history: new(int)})
 	if err != nil || len(said) == 0 {
 		return nil, err
 	}
 	t2 := t
 	t2.MessageSeq = max(t.MessageSeq, t.AnswerSeq)
-	m := d.message(ctx, d.cfg.Chat.TaskFiles(t2), t, said[0], speakers)
+	m := d.viewMessage(ctx, d.cfg.Chat.TaskFiles(t2), t, said[0], speakers)
 	m.TaskID = ""
 	return &m, nil
 }
 
-// message is one message as the protocol shows it.
-func (d *Door) message(ctx context.Context, files task.Files, t task.Task, m chat.Message, speakers bool) a2a.Message {
+// viewMessage converts one message to the form of the protocol.
+func (d *Handler) viewMessage(ctx context.Context, files task.Files, t task.Task, m chat.Message, speakers bool) a2a.Message {
 	id := m.ID
 	if m.Sender.Kind != "agent" && m.ClientID != "" {
-		id = m.ClientID // the caller knows it by their own
+		id = m.ClientID // the caller knows the message by its own id
 	}
-	out := a2a.Message{ID: id, ContextID: t.ConversationID, TaskID: t.ID, FromAgent: m.Sender.Kind == "agent", Parts: reachable(ctx, files, m.Parts)}
+	out := a2a.Message{ID: id, ContextID: t.ConversationID, TaskID: t.ID, FromAgent: m.Sender.Kind == "agent", Parts: fetchableParts(ctx, files, m.Parts)}
 	if speakers {
 		by := a2a.NewSpeaker(m.Sender.Kind, m.Sender.Handle, d.cfg.Host)
 		out.Speaker = &by
@@ -117,14 +115,14 @@ func (d *Door) message(ctx context.Context, files task.Files, t task.Task, m cha
 	return out
 }
 
-// statusMessage says why a task did not complete or what it waits for; last
-// is what its agent said last, nil for nothing.
-func (d *Door) statusMessage(ctx context.Context, files task.Files, t task.Task, last *chat.Message, speakers bool) *a2a.Message {
+// statusMessage returns the reason why a task did not complete, or the question that it waits for.
+// last is the last message of its agent, nil for none.
+func (d *Handler) statusMessage(ctx context.Context, files task.Files, t task.Task, last *chat.Message, speakers bool) *a2a.Message {
 	switch {
 	case t.State.Active() || t.State == task.Completed:
 		return nil
 	case !t.State.Terminal() && last != nil:
-		m := d.message(ctx, files, t, *last, speakers)
+		m := d.viewMessage(ctx, files, t, *last, speakers)
 		return &m
 	case t.Reason != "":
 		return &a2a.Message{ID: t.ID + "-status", ContextID: t.ConversationID, TaskID: t.ID, FromAgent: true, Parts: []task.Part{task.TextPart(t.Reason)}}
@@ -132,9 +130,9 @@ func (d *Door) statusMessage(ctx context.Context, files task.Files, t task.Task,
 	return nil
 }
 
-// made are the artifacts that a task's agent made beside what the answer holds
-// already, each with an id that no other has, the answer's included.
-func made(ctx context.Context, files task.Files, t task.Task, answer []task.Part) []task.Artifact {
+// madeArtifacts returns the artifacts of a task that its agent made and the answer does not
+// contain, each with a unique id, different from the answer's.
+func madeArtifacts(ctx context.Context, files task.Files, t task.Task, answer []task.Part) []task.Artifact {
 	var out []task.Artifact
 	taken := map[string]bool{"": true, answerID: true}
 	for i, a := range task.WithoutAnswer(t.Artifacts, answer) {
@@ -142,15 +140,15 @@ func made(ctx context.Context, files task.Files, t task.Task, answer []task.Part
 			a.ID = t.ID + "-" + strconv.Itoa(i+1)
 		}
 		taken[a.ID] = true
-		a.Parts = reachable(ctx, files, a.Parts)
+		a.Parts = fetchableParts(ctx, files, a.Parts)
 		out = append(out, a)
 	}
 	return out
 }
 
-// reachable gives files of this portal an address under which the caller can
-// fetch them for a while.
-func reachable(ctx context.Context, files task.Files, parts []task.Part) []task.Part {
+// fetchableParts gives files of this portal an address under which the caller can fetch them for a
+// while.
+func fetchableParts(ctx context.Context, files task.Files, parts []task.Part) []task.Part {
 	out := make([]task.Part, len(parts))
 	for i, p := range parts {
 		if strings.HasPrefix(p.URL, task.FilePath) {

@@ -11,7 +11,7 @@ func TestMade_GivesEachArtifactAnIDOfItsOwn(t *testing.T) {
 	text := []task.Part{task.TextPart("x")}
 	k := task.Task{ID: "T", Artifacts: []task.Artifact{{ID: "answer", Parts: text}, {ID: "a", Parts: text}, {ID: "a", Parts: text}, {Parts: text}, {ID: "lost"}}}
 	seen := map[string]bool{answerID: true}
-	list := made(t.Context(), nil, k, nil)
+	list := madeArtifacts(t.Context(), nil, k, nil)
 	for _, a := range list {
 		if a.ID == "" || seen[a.ID] || len(a.Parts) == 0 {
 			t.Errorf("%+v", a)

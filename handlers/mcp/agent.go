@@ -16,16 +16,16 @@ import (
 	"agentsite/internal/task"
 )
 
-// maxToolName is what clients and models take as a name everywhere.
+// maxToolName is the longest name that all clients and models accept.
 const maxToolName = 64
 
-// agentOffer is an agent as a server.
-func (d *Door) agentOffer(a hub.Agent) endpoint.Offer {
+// agentOffer returns the server of an agent.
+func (d *Handler) agentOffer(a hub.Agent) endpoint.Offer {
 	own := tasks{d: d, agent: a.ID}
 	o := endpoint.Offer{
 		Name: d.serverName(a.Handle()), Title: cmp.Or(a.Title, a.Name), Version: strconv.Itoa(max(a.Version, 1)), Website: d.cfg.URL + "/agents/" + a.Handle(),
-		Instructions: a2a.DescribeRelay(a, d.host()).Description, TTL: keepLists, Private: !a.Listable(),
-		Resources: resources{d: d, agent: a.Handle()}, Tasks: own, Listen: d.listen(own),
+		Instructions: a2a.DescribeRelay(a, d.portalHost()).Description, TTL: keepLists, Private: !a.Listable(),
+		Resources: resources{d: d, agent: a.Handle()}, Tasks: own, Listen: d.openFeed(own),
 	}
 	taken := make(map[string]bool)
 	if tools := toolsOf(a); len(tools) > 0 {
@@ -43,8 +43,8 @@ func (d *Door) agentOffer(a hub.Agent) endpoint.Offer {
 	return o
 }
 
-// toolsOf are the tools of an agent that is an MCP server, as far as their
-// schemas are known and can be used.
+// toolsOf returns the tools of an agent that is an MCP server, as far as their schemas are known
+// and usable.
 func toolsOf(a hub.Agent) []hub.Tool {
 	var conf hub.MCPConfig
 	if a.Kind != hub.MCP || json.Unmarshal(a.Config, &conf) != nil {
@@ -64,8 +64,8 @@ func toolsOf(a hub.Agent) []hub.Tool {
 	return out
 }
 
-// toolName makes a name that every client takes and no other tool of the
-// agent has. As long as the skills and their order stay, so does the name.
+// toolName makes a name that every client accepts and no other tool of the agent has. The name
+// stays the same as long as the skills and their order do.
 func toolName(s string, taken map[string]bool) string {
 	var b strings.Builder
 	for _, r := range s {
@@ -77,7 +77,7 @@ func toolName(s string, taken map[string]bool) string {
 		}
 	}
 	name := strings.Trim(b.String(), "_")
-	name = cmp.Or(name[:min(len(name), maxToolName-4)], "skill") // room for a number
+	name = cmp.Or(name[:min(len(name), maxToolName-4)], "skill") // with room for a number
 	base := name
 	for n := 2; taken[name]; n++ {
 		name = base + "_" + strconv.Itoa(n)
@@ -86,31 +86,31 @@ func toolName(s string, taken map[string]bool) string {
 	return name
 }
 
-// skillTool is a skill as a tool that takes a text.
-func (d *Door) skillTool(a hub.Agent, s hub.Skill, name string) endpoint.Tool {
+// skillTool returns a tool for a skill, which takes a text.
+func (d *Handler) skillTool(a hub.Agent, s hub.Skill, name string) endpoint.Tool {
 	text := map[string]any{"type": "string", "minLength": 1, "description": "What to ask or tell the agent, with everything it needs to know"}
 	if len(s.Examples) > 0 {
 		text["examples"] = s.Examples
 	}
 	in, err := json.Marshal(map[string]any{"type": "object", "required": []string{"text"}, "additionalProperties": false, "properties": map[string]any{
 		"text": text, "context_id": map[string]any{"type": "string", "description": "The context_id of an answer before, to go on in the same conversation or to answer what the agent asked back"}}})
-	if err != nil { // texts can be written
+	if err != nil { // texts can always be encoded
 		panic(err)
 	}
 	no := false
 	return endpoint.Tool{Name: name, Title: a2a.Line(cmp.Or(s.Name, s.ID), 100), Description: cmp.Or(s.Description, s.Name, a.Description), Input: in, Output: json.RawMessage(answerSchema), Hints: &endpoint.Hints{Destructive: &no},
 		Run: func(ctx context.Context, c *endpoint.Call) (endpoint.Result, error) {
 			args := argumentsOf(c)
-			q := question{agent: a.Handle(), context: args.text("context_id", maxIDText), parts: []task.Part{task.TextPart(args.need("text", chat.MaxTextBytes))}}
-			if bad := args.done(); bad != nil {
+			q := question{agent: a.Handle(), context: args.readText("context_id", maxIDText), parts: []task.Part{task.TextPart(args.requireText("text", chat.MaxTextBytes))}}
+			if bad := args.checkAll(); bad != nil {
 				return *bad, nil
 			}
-			return d.ask(ctx, c, q)
+			return d.runQuestion(ctx, c, q)
 		}}
 }
 
-// remoteTool is a tool of an agent that is an MCP server, with its own schema.
-func (d *Door) remoteTool(a hub.Agent, t hub.Tool, name string) endpoint.Tool {
+// remoteTool returns a tool of an agent that is an MCP server, with its own schema.
+func (d *Handler) remoteTool(a hub.Agent, t hub.Tool, name string) endpoint.Tool {
 	return endpoint.Tool{Name: name, Title: a2a.Line(t.Title, 100), Description: a2a.Text(t.Description, 4000), Input: t.InputSchema, Output: json.RawMessage(answerSchema), Hints: &endpoint.Hints{ReadOnly: t.ReadOnly},
 		Run: func(ctx context.Context, c *endpoint.Call) (endpoint.Result, error) {
 			if wrong := schema.Validate(t.InputSchema, c.Raw); wrong != nil && c.State == "" {
@@ -120,6 +120,6 @@ func (d *Door) remoteTool(a hub.Agent, t hub.Tool, name string) endpoint.Tool {
 			if err != nil {
 				return endpoint.Result{}, fmt.Errorf("write a tool call: %w", err)
 			}
-			return d.ask(ctx, c, question{agent: a.Handle(), parts: []task.Part{task.TextPart(cmp.Or(t.Title, t.Name)), {Data: data, MediaType: "application/json"}}})
+			return d.runQuestion(ctx, c, question{agent: a.Handle(), parts: []task.Part{task.TextPart(cmp.Or(t.Title, t.Name)), {Data: data, MediaType: "application/json"}}})
 		}}
 }

@@ -12,8 +12,8 @@ import (
 	"agentsite/internal/strictjson"
 )
 
-// arguments reads those of a tool of ours and collects what is wrong with
-// them, in words for a model.
+// arguments reads the arguments of a tool of this portal and collects the errors, in words for a
+// model.
 type arguments struct {
 	in    strictjson.Object
 	read  []string
@@ -24,7 +24,7 @@ func argumentsOf(c *endpoint.Call) *arguments {
 	return &arguments{in: c.Arguments, wrong: make(map[string]string)}
 }
 
-func (a *arguments) get(name string) json.RawMessage {
+func (a *arguments) getRaw(name string) json.RawMessage {
 	a.read = append(a.read, name)
 	raw := a.in.Get(name)
 	if string(raw) == "null" {
@@ -33,9 +33,9 @@ func (a *arguments) get(name string) json.RawMessage {
 	return raw
 }
 
-// text is a text of at most max bytes.
-func (a *arguments) text(name string, max int) string {
-	raw := a.get(name)
+// readText returns a text of at most max bytes.
+func (a *arguments) readText(name string, max int) string {
+	raw := a.getRaw(name)
 	if raw == nil {
 		return ""
 	}
@@ -49,18 +49,18 @@ func (a *arguments) text(name string, max int) string {
 	return s
 }
 
-// need is text that must be there.
-func (a *arguments) need(name string, max int) string {
-	s := a.text(name, max)
+// requireText is readText for an argument that must be there.
+func (a *arguments) requireText(name string, max int) string {
+	s := a.readText(name, max)
 	if s == "" && a.wrong[name] == "" {
 		a.wrong[name] = "is missing"
 	}
 	return s
 }
 
-// list is a list of at most max texts.
-func (a *arguments) list(name string, max int) []string {
-	raw := a.get(name)
+// readList returns a list of at most max texts.
+func (a *arguments) readList(name string, max int) []string {
+	raw := a.getRaw(name)
 	if raw == nil {
 		return nil
 	}
@@ -71,9 +71,9 @@ func (a *arguments) list(name string, max int) []string {
 	return out
 }
 
-// flag is true or false, and whether it is there.
-func (a *arguments) flag(name string) (set, given bool) {
-	switch string(a.get(name)) {
+// readFlag returns a boolean, and whether it is there.
+func (a *arguments) readFlag(name string) (set, given bool) {
+	switch string(a.getRaw(name)) {
 	case "true":
 		return true, true
 	case "false":
@@ -85,9 +85,9 @@ func (a *arguments) flag(name string) (set, given bool) {
 	return false, false
 }
 
-// number is a whole number between bounds, def when it is not there.
-func (a *arguments) number(name string, def, least, most int) int {
-	raw := a.get(name)
+// readNumber returns an integer between bounds, def if it is missing.
+func (a *arguments) readNumber(name string, def, least, most int) int {
+	raw := a.getRaw(name)
 	if raw == nil {
 		return def
 	}
@@ -99,17 +99,17 @@ func (a *arguments) number(name string, def, least, most int) int {
 	return n
 }
 
-// object is a JSON object as it was written.
-func (a *arguments) object(name string) json.RawMessage {
-	raw := a.get(name)
+// readObject returns a JSON object as it was sent.
+func (a *arguments) readObject(name string) json.RawMessage {
+	raw := a.getRaw(name)
 	if raw != nil && raw[0] != '{' {
 		a.wrong[name] = "use an object"
 	}
 	return raw
 }
 
-// done returns what a model is told, nil when all is well.
-func (a *arguments) done() *endpoint.Result {
+// checkAll returns the error result for a model, nil if all arguments are valid.
+func (a *arguments) checkAll() *endpoint.Result {
 	for _, m := range a.in {
 		if !slices.Contains(a.read, m.Name) {
 			a.wrong[m.Name[:min(len(m.Name), 80)]] = "there is no such argument"

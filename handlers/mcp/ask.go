@@ -19,29 +19,28 @@ import (
 )
 
 const (
-	// maxWait is how long a call waits for its task; then it is answered with
-	// the task as it is.
+	// maxWait bounds a call that waits for its task; after it the answer is the present task.
 	maxWait = 10 * time.Minute
-	// taskAfter is how long a client that takes tasks waits for the answer
-	// itself.
+	// taskAfter is the time after which a client that takes tasks gets the task instead of the
+	// answer.
 	taskAfter = 500 * time.Millisecond
-	// stopTimeout bounds the stopping of work whose caller is gone.
+	// stopTimeout bounds the stop of a task whose caller is gone.
 	stopTimeout = 10 * time.Second
-	// progressEvery bounds how often a growing text is told of.
+	// progressEvery is the interval of progress notices for a growing text.
 	progressEvery = 250 * time.Millisecond
-	// maxProgress is how much of a text is told, in characters.
+	// maxProgress bounds the text of a progress notice, in characters.
 	maxProgress = 200
 )
 
-// question is what an agent is asked.
+// question is a question to an agent.
 type question struct {
-	agent   string // its handle
-	context string // the conversation that goes on, "" for a new one
+	agent   string // handle of the agent
+	context string // conversation to continue, "" for a new one
 	parts   []task.Part
 }
 
-// readable makes a result of an error that a model can do something about.
-func readable(err error) (endpoint.Result, error) {
+// readableError converts an error on which a model can act to a result.
+func readableError(err error) (endpoint.Result, error) {
 	switch f := fault.As(err); f.Kind {
 	case fault.Invalid, fault.NotFound, fault.Conflict:
 		return endpoint.Failure(f.Safe), nil
@@ -49,34 +48,34 @@ func readable(err error) (endpoint.Result, error) {
 	return endpoint.Result{}, err
 }
 
-// ask gives one agent one question, or the input its task waits for, and waits
-// for what comes of it.
-func (d *Door) ask(ctx context.Context, c *endpoint.Call, q question) (endpoint.Result, error) {
+// runQuestion asks one agent one question, or gives a task the input that it waits for, and waits
+// for the result.
+func (d *Handler) runQuestion(ctx context.Context, c *endpoint.Call, q question) (endpoint.Result, error) {
 	if c.State != "" {
-		return d.again(ctx, c)
+		return d.resumeCall(ctx, c)
 	}
 	asker, err := d.cfg.Callers.Identify(c.HTTP, c.Actor, q.context)
 	if err != nil {
-		return readable(err)
+		return readableError(err)
 	}
 	ctx, leave, err := d.cfg.Callers.BeginWait(c.HTTP.WithContext(ctx), asker.Actor)
 	if err != nil {
 		return endpoint.Result{}, err
 	}
 	defer leave()
-	asked, err := d.put(ctx, c, asker, chat.Ask{Agent: q.agent, Context: q.context, ClientID: ident.NewID(), Parts: q.parts, Wait: true})
+	asked, err := d.sendQuestion(ctx, c, asker, chat.Ask{Agent: q.agent, Context: q.context, ClientID: ident.NewID(), Parts: q.parts, Wait: true})
 	if err != nil {
-		return readable(err)
+		return readableError(err)
 	}
 	if end, ok := respond.Ended(asked); ok {
-		return d.outcome(ctx, c, end.Task, &end), nil
+		return d.resultOf(ctx, c, end.Task, &end), nil
 	}
-	return d.follow(ctx, c, asker.Actor, asked.Task)
+	return d.followCall(ctx, c, asker.Actor, asked.Task)
 }
 
-// put asks, and keeps what visitors asked.
-func (d *Door) put(ctx context.Context, c *endpoint.Call, asker request.Caller, a chat.Ask) (asked chat.Asked, err error) {
-	a.Face = doorName
+// sendQuestion asks the agent, and remembers the task for visitors.
+func (d *Handler) sendQuestion(ctx context.Context, c *endpoint.Call, asker request.Caller, a chat.Ask) (asked chat.Asked, err error) {
+	a.Face = endpointName
 	if a.Via, err = request.ReadChain(c.HTTP); err != nil {
 		return asked, err
 	}
@@ -91,28 +90,28 @@ func (d *Door) put(ctx context.Context, c *endpoint.Call, asker request.Caller, 
 	return asked, err
 }
 
-// follow waits until a task that this call asked for ends or asks for
-// something. When the caller is gone it stops the work, where the protocol
-// says that this is what going away means.
-func (d *Door) follow(ctx context.Context, c *endpoint.Call, actor ident.Actor, t task.Task) (endpoint.Result, error) {
-	end, t, err := d.watch(ctx, c, actor, t, c.Client.Tasks, c.Progress)
+// followCall waits until the task of this call ends or waits for input. If the caller is gone, it
+// stops the task, provided that the end of the connection cancels a call in this version of the
+// protocol.
+func (d *Handler) followCall(ctx context.Context, c *endpoint.Call, actor ident.Actor, t task.Task) (endpoint.Result, error) {
+	end, t, err := d.watchTask(ctx, c, actor, t, c.Client.Tasks, c.Progress)
 	if err != nil {
 		if c.Stopped(ctx) {
-			d.stop(ctx, actor, t.ID)
+			d.stopTask(ctx, actor, t.ID)
 		}
-		return readable(err)
+		return readableError(err)
 	}
 	if end == nil && c.Client.Tasks {
 		v := d.taskOf(t, "")
 		return endpoint.Result{Task: &v}, nil
 	}
-	return d.outcome(ctx, c, t, end), nil
+	return d.resultOf(ctx, c, t, end), nil
 }
 
-// watch follows a task and tells of its progress. It returns nil for the end
-// and the task as it is when waiting is over before the task is: soon, for
-// who takes tasks, else after maxWait.
-func (d *Door) watch(ctx context.Context, c *endpoint.Call, actor ident.Actor, t task.Task, soon bool, tell func(string)) (*respond.End, task.Task, error) {
+// watchTask follows a task and reports its progress. If the wait ends before the task does, it
+// returns a nil end and the present task: soon for clients that take tasks, otherwise after
+// maxWait.
+func (d *Handler) watchTask(ctx context.Context, c *endpoint.Call, actor ident.Actor, t task.Task, soon bool, tell func(string)) (*respond.End, task.Task, error) {
 	limit := maxWait
 	if soon {
 		limit = taskAfter
@@ -124,14 +123,14 @@ func (d *Door) watch(ctx context.Context, c *endpoint.Call, actor ident.Actor, t
 		return nil, t, err
 	}
 	defer s.Close()
-	g := growing{tell: tell, quiet: !c.WantsProgress()}
+	g := growing{report: tell, quiet: !c.WantsProgress()}
 	for {
 		e, err := s.Next(wctx)
 		switch {
 		case err == nil && e.End != nil:
 			return e.End, e.End.Task, nil
 		case err == nil:
-			g.take(e)
+			g.reportEvent(e)
 			continue
 		case ctx.Err() != nil:
 			return nil, t, ctx.Err()
@@ -143,16 +142,16 @@ func (d *Door) watch(ctx context.Context, c *endpoint.Call, actor ident.Actor, t
 	}
 }
 
-// growing tells of a task while it is worked on.
+// growing reports the progress of a running task.
 type growing struct {
-	tell   func(string)
-	quiet  bool
-	status string
-	text   []byte
-	told   time.Time
+	report   func(string)
+	quiet    bool
+	status   string
+	text     []byte
+	reported time.Time
 }
 
-func (g *growing) take(e respond.Event) {
+func (g *growing) reportEvent(e respond.Event) {
 	if g.quiet {
 		return
 	}
@@ -160,22 +159,22 @@ func (g *growing) take(e respond.Event) {
 	case e.Task != nil:
 		if s := cmp.Or(e.Task.Status, string(e.Task.State)); s != g.status {
 			g.status = s
-			g.tell(a2a.Line(s, maxProgress))
+			g.report(a2a.Line(s, maxProgress))
 		}
 	case e.Text != "" || e.Restart:
 		if e.Restart {
 			g.text = g.text[:0]
 		}
 		g.text = append(g.text, e.Text...)
-		if now := time.Now(); now.Sub(g.told) >= progressEvery {
-			g.told = now
-			g.tell(tail(g.text))
+		if now := time.Now(); now.Sub(g.reported) >= progressEvery {
+			g.reported = now
+			g.report(lastLine(g.text))
 		}
 	}
 }
 
-// tail is the end of a text as one line.
-func tail(text []byte) string {
+// lastLine returns the end of a text as one line.
+func lastLine(text []byte) string {
 	if len(text) > 4*maxProgress {
 		text = text[len(text)-4*maxProgress:]
 	}
@@ -186,23 +185,23 @@ func tail(text []byte) string {
 	return string(line)
 }
 
-func (d *Door) stop(ctx context.Context, actor ident.Actor, id string) {
+func (d *Handler) stopTask(ctx context.Context, actor ident.Actor, id string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
 	defer cancel()
-	if err := d.cfg.Chat.StopTask(ctx, actor, id, "Stopped: who asked has cancelled the call."); err != nil && !fault.Is(err, fault.NotFound) {
+	if err := d.cfg.Chat.StopTask(ctx, actor, id, "Stopped: the caller has cancelled the call."); err != nil && !fault.Is(err, fault.NotFound) {
 		d.cfg.Log.Warn("stop a task whose caller went away", "task", id, "error", err)
 	}
 }
 
-// outcome is what a call is told of a task that has ended, that asks for
-// something, or, without an end, that goes on.
-func (d *Door) outcome(ctx context.Context, c *endpoint.Call, t task.Task, end *respond.End) endpoint.Result {
+// resultOf returns the result of a call whose task has ended, waits for input or, without an end,
+// still runs.
+func (d *Handler) resultOf(ctx context.Context, c *endpoint.Call, t task.Task, end *respond.End) endpoint.Result {
 	if end == nil {
-		return d.shown(ctx, t, nil)
+		return d.taskResult(ctx, t, nil)
 	}
-	r := d.shown(ctx, t, &end.Message)
+	r := d.taskResult(ctx, t, &end.Message)
 	if !t.State.Terminal() && c.Client.Elicitation {
-		r.Wants = &endpoint.Wants{Requests: map[string]endpoint.Request{inputKey(end.Message.Seq): elicit(t, end.Message)},
+		r.Wants = &endpoint.Wants{Requests: map[string]endpoint.Request{inputKey(end.Message.Seq): elicitInput(t, end.Message)},
 			State: c.Seal(t.ID + " " + strconv.FormatInt(end.Message.Seq, 10))}
 	}
 	return r

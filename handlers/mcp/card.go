@@ -19,24 +19,22 @@ import (
 	"agentsite/internal/ident"
 )
 
-// cardSuffix is where the card of a server is, behind the server's address
-// (SEP-2127).
+// cardSuffix is the path of a server's card below the server's address (SEP-2127).
 const cardSuffix = "/server-card"
 
 const (
 	// CardType is the media type of a server card.
 	CardType   = "application/mcp-server-card+json"
 	cardSchema = "https://static.modelcontextprotocol.io/schemas/v1/server-card.schema.json"
-	// maxCardText bounds texts of a card, in characters.
+	// maxCardText bounds the texts of a card, in characters.
 	maxCardText = 100
-	// maxCatalog is how many agents the catalog names: the rest is found by
-	// searching.
+	// maxCatalog bounds the agents in the catalog: search finds the others.
 	maxCatalog = 100
-	// cardAge is how long cards may be kept, in seconds.
+	// cardAge is the time for which clients may cache cards, in seconds.
 	cardAge = 300
 )
 
-// serverCard tells how to connect to a server.
+// serverCard describes how to connect to a server.
 type serverCard struct {
 	Schema      string          `json:"$schema"`
 	Name        string          `json:"name"`
@@ -55,7 +53,7 @@ type remote struct {
 	Versions []string      `json:"supportedProtocolVersions"`
 }
 
-// headerInput is a header that the client is to send.
+// headerInput is a header that the client has to send.
 type headerInput struct {
 	Name        string `json:"name"`
 	Description string `json:"description"`
@@ -64,27 +62,26 @@ type headerInput struct {
 	Value       string `json:"value"`
 }
 
-func (d *Door) cardAt(url, name, version, title, description, page string, open bool) serverCard {
+func (d *Handler) cardAt(url, name, version, title, description, page string, open bool) serverCard {
 	return serverCard{Schema: cardSchema, Name: d.serverName(name), Version: version, Title: a2a.Line(title, maxCardText),
 		Description: cmp.Or(a2a.Line(description, maxCardText), title), Website: page,
 		Remotes: []remote{{"streamable-http", url, []headerInput{{"Authorization", "Bearer and an API token of this portal", !open, true, ""}}, endpoint.Versions()}}}
 }
 
-func (d *Door) portalCard(w http.ResponseWriter, r *http.Request) {
+func (d *Handler) portalCard(w http.ResponseWriter, r *http.Request) {
 	c := d.cardAt(d.cfg.URL+portalPath, "agentsite", d.cfg.Version, d.cfg.Name, "Find the agents of "+d.cfg.Name+" and give them work.", d.cfg.URL, d.cfg.Guests)
 	d.sendCard(w, r, CardType, c)
 }
 
-// agentCard answers with the card of an agent that everybody may see, and of
-// others to whom they show themselves to.
-func (d *Door) agentCard(w http.ResponseWriter, r *http.Request) {
+// agentCard serves the card of a public agent, and of other agents to callers that may see them.
+func (d *Handler) agentCard(w http.ResponseWriter, r *http.Request) {
 	actor, err := d.cfg.Callers.Authenticate(r)
 	var a hub.Agent
 	if err == nil {
 		a, err = d.cfg.Hub.Get(r.Context(), actor, request.PathParam(r, "name"))
 	}
 	if err != nil {
-		d.refuse(w, r, err)
+		d.sendError(w, r, err)
 		return
 	}
 	if !a.Listable() {
@@ -93,31 +90,31 @@ func (d *Door) agentCard(w http.ResponseWriter, r *http.Request) {
 	d.sendCard(w, r, CardType, d.cardOf(a))
 }
 
-func (d *Door) cardOf(a hub.Agent) serverCard {
-	a = a2a.DescribeRelay(a, d.host())
-	c := d.cardAt(d.agentURL(a.Handle()), a.Handle(), strconv.Itoa(max(a.Version, 1)), cmp.Or(a.Title, a.Name), a.Description, d.cfg.URL+"/agents/"+a.Handle(), d.open(a))
+func (d *Handler) cardOf(a hub.Agent) serverCard {
+	a = a2a.DescribeRelay(a, d.portalHost())
+	c := d.cardAt(d.agentURL(a.Handle()), a.Handle(), strconv.Itoa(max(a.Version, 1)), cmp.Or(a.Title, a.Name), a.Description, d.cfg.URL+"/agents/"+a.Handle(), d.isOpen(a))
 	if a.Icon != "" {
 		c.Icons = []endpoint.Icon{{Src: d.cfg.URL + "/agents/" + a.Name + "/icon"}}
 	}
 	return c
 }
 
-// Card is the card of an agent's server as it is served to who may see it.
-func (d *Door) Card(a hub.Agent) []byte { return written(d.cardOf(a)) }
+// Card returns the card of an agent's server, as callers get it that may see the agent.
+func (d *Handler) Card(a hub.Agent) []byte { return encodeCard(d.cardOf(a)) }
 
-func written(v any) []byte {
+func encodeCard(v any) []byte {
 	b, err := json.MarshalIndent(v, "", "  ")
-	if err != nil { // texts can be written
+	if err != nil { // texts can always be encoded
 		panic(err)
 	}
 	return b
 }
 
-// catalog names the servers here, as an AI Catalog: the portal first.
-func (d *Door) catalog(w http.ResponseWriter, r *http.Request) {
+// serveCatalog lists the servers of this portal as an AI Catalog: the portal first.
+func (d *Handler) serveCatalog(w http.ResponseWriter, r *http.Request) {
 	page, err := d.cfg.Hub.Search(r.Context(), ident.Actor{Kind: ident.Guest, Addr: request.ClientAddr(r)}, hub.Query{Scope: hub.ScopePortal, Sort: hub.SortName, Limit: maxCatalog})
 	if err != nil {
-		d.refuse(w, r, err)
+		d.sendError(w, r, err)
 		return
 	}
 	type entry struct {
@@ -127,7 +124,7 @@ func (d *Door) catalog(w http.ResponseWriter, r *http.Request) {
 		URL        string `json:"url"`
 	}
 	u, err := url.Parse(d.cfg.URL)
-	if err != nil { // it is the portal's own
+	if err != nil { // the portal's own URL is valid
 		panic(err)
 	}
 	urn := "urn:air:" + ard.Domain(u.Hostname()) + ":mcp:"
@@ -140,9 +137,9 @@ func (d *Door) catalog(w http.ResponseWriter, r *http.Request) {
 	d.sendCard(w, r, "application/ai-catalog+json", map[string]any{"specVersion": "1.0", "entries": list})
 }
 
-// sendCard answers with something public that pages of other sites may read.
-func (d *Door) sendCard(w http.ResponseWriter, r *http.Request, mediaType string, v any) {
-	b := written(v)
+// sendCard answers with a public document that pages of other sites may read.
+func (d *Handler) sendCard(w http.ResponseWriter, r *http.Request, mediaType string, v any) {
+	b := encodeCard(v)
 	sum := sha256.Sum256(b)
 	tag := `"` + base64.RawURLEncoding.EncodeToString(sum[:16]) + `"`
 	h := w.Header()
@@ -166,8 +163,8 @@ func (d *Door) sendCard(w http.ResponseWriter, r *http.Request, mediaType string
 	w.Write(b)
 }
 
-// refuse answers with an error where no protocol has a shape for it.
-func (d *Door) refuse(w http.ResponseWriter, r *http.Request, err error) {
+// sendError answers with an error outside of the protocol.
+func (d *Handler) sendError(w http.ResponseWriter, r *http.Request, err error) {
 	f, code := respond.PrepareError(w, r, d.cfg.Log, err)
 	if f.Kind == fault.Unauthenticated {
 		w.Header().Set("WWW-Authenticate", `Bearer realm="agentsite"`)

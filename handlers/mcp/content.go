@@ -11,7 +11,7 @@ import (
 	"agentsite/internal/task"
 )
 
-// answerJSON is how a task stands, as data.
+// answerJSON is the state of a task as data.
 type answerJSON struct {
 	Agent     string         `json:"agent"`
 	TaskID    string         `json:"task_id"`
@@ -22,7 +22,7 @@ type answerJSON struct {
 	Artifacts []artifactJSON `json:"artifacts,omitempty"`
 }
 
-// artifactJSON is something a task produced.
+// artifactJSON is an artifact of a task as data.
 type artifactJSON struct {
 	Name        string            `json:"name,omitempty"`
 	Description string            `json:"description,omitempty"`
@@ -49,19 +49,18 @@ const answerSchema = `{"type":"object","properties":{
 "files":{"type":"array","items":{"type":"object","properties":{"name":{"type":"string"},"url":{"type":"string"},"media_type":{"type":"string"}},"required":["url"]}}}}}
 },"required":["agent","task_id","context_id","state"]}`
 
-// maxAnswer bounds the content of one result; what is beyond is told by its
-// task.
+// maxAnswer bounds the content of one result; the task has the rest.
 const maxAnswer = 4 << 20 // bytes
 
-// blocks are parts as content of a result.
-func blocks(ctx context.Context, files task.Files, parts []task.Part) []endpoint.Content {
+// contentOf converts parts to content of a result.
+func contentOf(ctx context.Context, files task.Files, parts []task.Part) []endpoint.Content {
 	var out []endpoint.Content
 	for _, p := range parts {
 		switch {
 		case p.Text != "":
 			out = append(out, endpoint.TextContent(p.Text))
 		case p.URL != "":
-			at := address(ctx, files, p.URL)
+			at := fileAddress(ctx, files, p.URL)
 			out = append(out, endpoint.LinkContent(at, cmp.Or(p.Filename, "file"), p.MediaType))
 		case len(p.Raw) > 0:
 			kind, _, _ := strings.Cut(p.MediaType, "/")
@@ -78,8 +77,8 @@ func blocks(ctx context.Context, files task.Files, parts []task.Part) []endpoint
 	return out
 }
 
-// address is where the caller can fetch a file for a while.
-func address(ctx context.Context, files task.Files, at string) string {
+// fileAddress returns an address where the caller can fetch a file for a while.
+func fileAddress(ctx context.Context, files task.Files, at string) string {
 	if strings.HasPrefix(at, task.FilePath) {
 		if open, err := files.Address(ctx, at); err == nil {
 			return open
@@ -88,14 +87,14 @@ func address(ctx context.Context, files task.Files, at string) string {
 	return at
 }
 
-// artifact is an artifact as data.
-func artifact(ctx context.Context, files task.Files, a task.Artifact) artifactJSON {
+// artifactOf converts an artifact to data.
+func artifactOf(ctx context.Context, files task.Files, a task.Artifact) artifactJSON {
 	out := artifactJSON{Name: a.Name, Description: a.Description}
 	var words []task.Part
 	for _, p := range a.Parts {
 		switch {
 		case p.URL != "":
-			out.Files = append(out.Files, fileJSON{p.Filename, address(ctx, files, p.URL), p.MediaType})
+			out.Files = append(out.Files, fileJSON{p.Filename, fileAddress(ctx, files, p.URL), p.MediaType})
 		case len(p.Data) > 0:
 			out.Data = append(out.Data, p.Data)
 		default:
@@ -106,21 +105,21 @@ func artifact(ctx context.Context, files task.Files, a task.Artifact) artifactJS
 	return out
 }
 
-// shown is a task as the result of a call; m is what its agent said last, nil
-// for nothing.
-func (d *Door) shown(ctx context.Context, t task.Task, m *chat.Message) endpoint.Result {
+// taskResult returns a task as the result of a call; m is the last message of its agent, nil for
+// none.
+func (d *Handler) taskResult(ctx context.Context, t task.Task, m *chat.Message) endpoint.Result {
 	v := answerJSON{Agent: t.AgentHandle, TaskID: t.ID, ContextID: t.ConversationID, State: string(t.State), Reason: t.Reason}
 	var r endpoint.Result
-	t2 := t // files of the answer can be read too
+	t2 := t // includes the files of the answer
 	t2.MessageSeq = max(t.MessageSeq, t.AnswerSeq)
 	files := d.cfg.Chat.TaskFiles(t2)
 	if m != nil && m.Kind == chat.Text {
 		v.Answer = task.PlainText(m.Parts)
-		r.Content = blocks(ctx, files, m.Parts)
+		r.Content = contentOf(ctx, files, m.Parts)
 	}
 	size := len(v.Answer)
 	for _, a := range t.Artifacts {
-		j := artifact(ctx, files, a)
+		j := artifactOf(ctx, files, a)
 		if size += len(j.Text); size > maxAnswer {
 			break
 		}
@@ -134,7 +133,7 @@ func (d *Door) shown(ctx context.Context, t task.Task, m *chat.Message) endpoint
 		if a.Name != "" {
 			r.Content = append(r.Content, endpoint.TextContent("Artifact: "+a.Name))
 		}
-		r.Content = append(r.Content, blocks(ctx, files, a.Parts)...)
+		r.Content = append(r.Content, contentOf(ctx, files, a.Parts)...)
 	}
 	r.Structured = v
 	switch {
@@ -143,7 +142,7 @@ func (d *Door) shown(ctx context.Context, t task.Task, m *chat.Message) endpoint
 	case t.State == task.Failed || t.State == task.Rejected || t.State == task.Canceled:
 		r.Failed = true
 		if t.Reason != "" || len(r.Content) == 0 {
-			r.Content = append(r.Content, endpoint.TextContent(ended(t)))
+			r.Content = append(r.Content, endpoint.TextContent(endReason(t)))
 		}
 	case !t.State.Terminal():
 		if len(r.Content) == 0 {
@@ -154,8 +153,8 @@ func (d *Door) shown(ctx context.Context, t task.Task, m *chat.Message) endpoint
 	return r
 }
 
-// ended says how a task ended that has no answer.
-func ended(t task.Task) string {
+// endReason returns the reason why a task ended without an answer.
+func endReason(t task.Task) string {
 	switch t.State {
 	case task.Rejected:
 		return cmp.Or(t.Reason, "The agent refused.")

@@ -1,8 +1,7 @@
-// Package mcp is the door for clients of the Model Context Protocol. The
-// portal is a server whose tools find agents and ask them, and every agent is
-// a server with its skills as tools. A call is one question in a conversation
-// of the caller and one task, as at every door. The protocol itself is the
-// package endpoint's matter, and who may do what the services'.
+// Package mcp is the endpoint for clients of the Model Context Protocol. The portal is a server
+// with tools that find agents and ask them, and every agent is a server with its skills as tools. A
+// call is one question in a conversation of the caller and one task, as at every endpoint. Package
+// endpoint implements the protocol, the services decide the permissions.
 package mcp
 
 import (
@@ -22,75 +21,75 @@ import (
 	"agentsite/internal/registry"
 )
 
-// Config is what the door needs; everything is required but Servers.
+// Config holds the parts of the endpoint; everything is required except Servers.
 type Config struct {
-	// Callers are the portal's, so that visitors are the same at each face.
+	// Callers is shared by all endpoints, so that a visitor is the same actor at each.
 	Callers *request.Callers
 	Hub     *hub.Service
 	Chat    *chat.Service
 	// Name and URL are the portal's; URL has no slash at its end.
 	Name, URL string
-	// Version is of the program.
+	// Version is the version of the program.
 	Version string
-	// Guests is whether callers without a credential are served.
+	// Guests allows callers without a credential.
 	Guests bool
-	// Key is a secret of the portal's for this door alone.
+	// Key is a secret of the portal for this endpoint only.
 	Key []byte
-	// Servers stand in for those of agents, by the agent's name.
+	// Servers replace the servers of agents, by the agent's name.
 	Servers map[string]*endpoint.Server
 	Log     *slog.Logger
 }
 
-// Door serves the protocol. Create it with New.
-type Door struct {
+// Handler serves the protocol. Create it with New.
+type Handler struct {
 	cfg    Config
 	serve  *endpoint.Endpoint
 	portal *endpoint.Server
-	agents *shelf
+	agents *serverCache
 }
 
-// New returns the door over the services.
-func New(cfg Config) (*Door, error) {
-	d := &Door{cfg: cfg, agents: newShelf()}
+// New returns a Handler on the services.
+func New(cfg Config) (*Handler, error) {
+	d := &Handler{cfg: cfg, agents: newServerCache()}
 	d.serve = endpoint.New(endpoint.Config{Callers: cfg.Callers, Key: cfg.Key, Metadata: d.metadataURL, Log: cfg.Log})
 	var err error
 	d.portal, err = endpoint.NewServer(d.portalOffer())
 	return d, err
 }
 
-// doorName is what tasks note of the door they came through.
-const doorName = "mcp"
+// endpointName is the name of this endpoint in tasks.
+const endpointName = "mcp"
 
-// keepLists is how long clients may keep what an agent or the portal offers:
-// what an owner changes is seen within minutes.
+// keepLists is the time for which clients may cache the lists of an agent or the portal: an owner's
+// change is visible within minutes.
 const keepLists = 5 * time.Minute
 
 // Routes declares the routes of the protocol.
-func (d *Door) Routes(r chi.Router) {
+func (d *Handler) Routes(r chi.Router) {
 	for base, find := range map[string]endpoint.Find{portalPath: d.findPortal, agentPath: d.findAgent} {
 		r.Post(base, d.serve.Post(find))
 		r.Get(base, d.serve.NotHere)
 		r.Delete(base, d.serve.NotHere)
-		r.Get(metadataPath+base, d.metadata)
+		r.Get(metadataPath+base, d.serveMetadata)
 	}
-	r.Get(metadataPath, d.metadata)
+	r.Get(metadataPath, d.serveMetadata)
 	r.Get(portalPath+cardSuffix, d.portalCard)
 	r.Get(agentPath+cardSuffix, d.agentCard)
 	r.Get("/.well-known/mcp/server-card.json", d.portalCard)
-	r.Get("/.well-known/mcp/catalog.json", d.catalog)
+	r.Get("/.well-known/mcp/catalog.json", d.serveCatalog)
 }
 
-// Where the servers are.
+// The paths of the servers.
 const (
 	portalPath = "/mcp"
 	agentPath  = "/agents/{name}/mcp"
 )
 
-func (d *Door) findPortal(context.Context, *http.Request, ident.Actor) (*endpoint.Server, error) {
+func (d *Handler) findPortal(context.Context, *http.Request, ident.Actor) (*endpoint.Server, error) {
 	return d.portal, nil
 }
 
-func (d *Door) findAgent(ctx context.Context, r *http.Request, actor ident.Actor) (*endpoint.Server, error) {
+func (d *Handler) findAgent(ctx context.Context, r *http.Request, actor ident.Actor) (*endpoint.Server, error) {
 	a, err := d.cfg.Hub.Addressed(ctx, actor, request.PathParam(r, "name"))
 	if err != nil {
 		return nil, err
@@ -98,19 +97,18 @@ func (d *Door) findAgent(ctx context.Context, r *http.Request, actor ident.Actor
 	if s := d.cfg.Servers[a.Name]; s != nil && !a.Elsewhere() {
 		return s, nil
 	}
-	return d.agents.get(a, d.agentOffer)
+	return d.agents.getServer(a, d.agentOffer)
 }
 
-// agentURL is where an agent's server is.
-func (d *Door) agentURL(name string) string {
+// agentURL returns the address of an agent's server.
+func (d *Handler) agentURL(name string) string {
 	return d.cfg.URL + "/agents/" + url.PathEscape(name) + "/mcp"
 }
 
-// serverName is how a server of this portal is called among all of the world,
-// as in the MCP registry.
-func (d *Door) serverName(name string) string {
+// serverName returns the worldwide name of a server of this portal, as in the MCP registry.
+func (d *Handler) serverName(name string) string {
 	return registry.Namespace(d.cfg.Hub.Portal()) + "/" + name
 }
 
-// host is the portal's part of handles.
-func (d *Door) host() string { return d.cfg.Hub.Portal() }
+// portalHost returns the portal's part of handles.
+func (d *Handler) portalHost() string { return d.cfg.Hub.Portal() }

@@ -25,7 +25,7 @@ const searchInput = `{"type":"object","properties":{
 "live":{"type":"array","items":{"type":"string","enum":["alive","needs_auth","wrong_protocol","unreachable","unknown"]},"maxItems":5,"description":"Only agents in one of these states"},
 "scope":{"type":"string","enum":["portal","federation"],"default":"federation","description":"portal: only agents of this portal"},
 "portals":{"type":"array","items":{"type":"string"},"maxItems":10,"description":"Only agents of these portals, by host"},
-"verified":{"type":"boolean","description":"Only agents whose portal is proved to be who signed for them, or only others"},
+"verified":{"type":"boolean","description":"Only agents of portals with a verified domain, or only others"},
 "limit":{"type":"integer","minimum":1,"maximum":50,"default":10},
 "cursor":{"type":"string","description":"next_cursor of the page before"}
 },"additionalProperties":false}`
@@ -53,10 +53,9 @@ type foundJSON struct {
 	Live        string   `json:"live"`
 	Score       float64  `json:"score,omitempty"`
 	URL         string   `json:"url"`
-	// Source is where an agent of another portal comes from.
+	// Source is the origin of an agent of another portal.
 	Source *sourceJSON `json:"source,omitempty"`
-	// Copies is how many other portals have the very same agent, which is not
-	// listed beside it.
+	// Copies is the number of other portals with the same agent, which are not listed.
 	Copies int `json:"copies,omitempty"`
 }
 
@@ -68,22 +67,22 @@ type sourceJSON struct {
 	Record   string `json:"record"`
 }
 
-// Bounds of what a search tells of one agent.
+// Bounds of the description of one agent in a search.
 const (
 	maxFoundText   = 400 // characters
 	maxFoundSkills = 12
 	maxFoundTags   = 12
 )
 
-func (d *Door) searchAgents(ctx context.Context, c *endpoint.Call) (endpoint.Result, error) {
+func (d *Handler) searchAgents(ctx context.Context, c *endpoint.Call) (endpoint.Result, error) {
 	in := argumentsOf(c)
-	q := hub.Query{Text: in.text("query", maxQuery), Tags: in.list("tags", 10), Kinds: in.list("kinds", 10), Languages: in.list("languages", 10),
-		Modalities: in.list("modalities", 6), Live: in.list("live", 5), Limit: in.number("limit", 10, 1, 50), Cursor: in.text("cursor", 16<<10)}
-	q.Scope, q.Portals = in.text("scope", 20), in.list("portals", 10)
-	if verified, given := in.flag("verified"); given {
+	q := hub.Query{Text: in.readText("query", maxQuery), Tags: in.readList("tags", 10), Kinds: in.readList("kinds", 10), Languages: in.readList("languages", 10),
+		Modalities: in.readList("modalities", 6), Live: in.readList("live", 5), Limit: in.readNumber("limit", 10, 1, 50), Cursor: in.readText("cursor", 16<<10)}
+	q.Scope, q.Portals = in.readText("scope", 20), in.readList("portals", 10)
+	if verified, given := in.readFlag("verified"); given {
 		q.Signed = []string{strconv.FormatBool(verified)}
 	}
-	if bad := in.done(); bad != nil {
+	if bad := in.checkAll(); bad != nil {
 		return *bad, nil
 	}
 	for i, p := range q.Portals {
@@ -94,7 +93,7 @@ func (d *Door) searchAgents(ctx context.Context, c *endpoint.Call) (endpoint.Res
 	q.Wide = true
 	page, err := d.cfg.Hub.Search(ctx, c.Actor, q)
 	if err != nil {
-		return readable(err)
+		return readableError(err)
 	}
 	list := make([]foundJSON, len(page.Results))
 	var b strings.Builder
@@ -107,7 +106,7 @@ func (d *Door) searchAgents(ctx context.Context, c *endpoint.Call) (endpoint.Res
 	}
 	for i := range page.Results {
 		r := &page.Results[i]
-		list[i] = d.found(&r.Agent, r.Score)
+		list[i] = d.foundAgent(&r.Agent, r.Score)
 		list[i].Copies = r.Copies
 		fmt.Fprintf(&b, "\n- %s (%s, %s): %s", list[i].Agent, list[i].Kind, list[i].Live, list[i].Description)
 		if r.Copies > 0 {
@@ -126,7 +125,7 @@ func (d *Door) searchAgents(ctx context.Context, c *endpoint.Call) (endpoint.Res
 	}{list, page.Total, page.NextCursor, page.Suggestions, page.Coverage}}, nil
 }
 
-func (d *Door) found(a *hub.Agent, score float64) foundJSON {
+func (d *Handler) foundAgent(a *hub.Agent, score float64) foundJSON {
 	tags := a.Tags()
 	out := foundJSON{Agent: a.Handle(), Title: a.Title, Description: a2a.Line(a.Description, maxFoundText), Kind: string(a.Kind), Portal: a.Portal,
 		Tags: tags[:min(len(tags), maxFoundTags)], Live: string(cmp.Or(a.Liveness.State, hub.Unknown)), Score: score, URL: d.cfg.URL + "/agents/" + url.PathEscape(a.Handle())}
@@ -152,15 +151,15 @@ const describeOutput = `{"type":"object","properties":{
 "urls":{"type":"object","properties":{"page":{"type":"string"},"mcp":{"type":"string"},"a2a":{"type":"string"},"a2a_card":{"type":"string"}}}
 },"required":["agent","description","kind","live"]}`
 
-func (d *Door) describeAgent(ctx context.Context, c *endpoint.Call) (endpoint.Result, error) {
+func (d *Handler) describeAgent(ctx context.Context, c *endpoint.Call) (endpoint.Result, error) {
 	in := argumentsOf(c)
-	name := in.need("agent", maxHandle)
-	if bad := in.done(); bad != nil {
+	name := in.requireText("agent", maxHandle)
+	if bad := in.checkAll(); bad != nil {
 		return *bad, nil
 	}
 	a, err := d.cfg.Hub.Get(ctx, c.Actor, name)
 	if err != nil {
-		return readable(err)
+		return readableError(err)
 	}
 	page := d.cfg.URL + "/agents/" + url.PathEscape(a.Handle())
 	v := map[string]any{"agent": a.Handle(), "title": a.Title, "description": a.Description, "kind": a.Kind, "version": a.Version, "status": a.Status.State,
@@ -197,8 +196,8 @@ func (d *Door) describeAgent(ctx context.Context, c *endpoint.Call) (endpoint.Re
 	return endpoint.Result{Content: []endpoint.Content{endpoint.TextContent(b.String()), endpoint.LinkContent(agentURI(a.Handle()), a.Handle(), cardType)}, Structured: v}, nil
 }
 
-// complete proposes names of agents for the template of their cards.
-func (d *Door) complete(ctx context.Context, c *endpoint.Call, a endpoint.Argument) (endpoint.Completion, error) {
+// proposeNames proposes names of agents for the template of their cards.
+func (d *Handler) proposeNames(ctx context.Context, c *endpoint.Call, a endpoint.Argument) (endpoint.Completion, error) {
 	if a.URI != agentTemplate || a.Name != "name" {
 		return endpoint.Completion{}, nil
 	}
@@ -224,5 +223,5 @@ func (d *Door) complete(ctx context.Context, c *endpoint.Call, a endpoint.Argume
 	return out, err
 }
 
-// maxProposed bounds the names that are proposed at once.
+// maxProposed bounds the names proposed at once.
 const maxProposed = 20

@@ -18,21 +18,20 @@ import (
 	"agentsite/internal/task"
 )
 
-// inputKey names the question that a message of an agent is. No task has two
-// of the same.
+// inputKey returns the key of the question in a message of an agent. It is unique within a task.
 func inputKey(seq int64) string { return "input-" + strconv.FormatInt(seq, 10) }
 
 // maxQuestion bounds a question to a person, in characters.
 const maxQuestion = 4000
 
-// answerField is what a plain question is answered in.
+// answerField is the field for the answer to a plain question.
 const answerField = "answer"
 
-// plainSchema is the form of a question that has none of its own.
+// plainSchema is the form of a question without its own.
 var plainSchema = json.RawMessage(`{"type":"object","properties":{"answer":{"type":"string","title":"Answer","minLength":1}},"required":["answer"]}`)
 
-// elicit is what an agent asks back, as a question to the client's person.
-func elicit(t task.Task, m chat.Message) endpoint.Request {
+// elicitInput converts the question of an agent to a question to the client's user.
+func elicitInput(t task.Task, m chat.Message) endpoint.Request {
 	form := formOf(m)
 	if form == nil {
 		form = plainSchema
@@ -46,23 +45,23 @@ func wordsOf(m chat.Message) []task.Part {
 	return slices.DeleteFunc(slices.Clone(m.Parts), func(p task.Part) bool { return p.Text == "" })
 }
 
-// formOf is the form that a message asks to fill in, nil when it has none that
-// a client could show: those have plain fields only.
+// formOf returns the form of a message, nil if it has none that a client can show: forms have plain
+// fields only.
 func formOf(m chat.Message) json.RawMessage {
 	for _, p := range m.Parts {
 		o, _ := strictjson.Split(p.Data)
 		if tool, ok := o.Text("tool"); !ok || tool == "" {
 			continue
 		}
-		if s, ok := strictjson.Split(o.Get("schema")); ok && flat(s) {
+		if s, ok := strictjson.Split(o.Get("schema")); ok && isFlat(s) {
 			return o.Get("schema")
 		}
 	}
 	return nil
 }
 
-// flat reports whether a schema is one that elicitation can ask for.
-func flat(s strictjson.Object) bool {
+// isFlat reports whether elicitation supports a schema.
+func isFlat(s strictjson.Object) bool {
 	for _, m := range s {
 		if !slices.Contains([]string{"type", "properties", "required", "title", "description", "$schema"}, m.Name) {
 			return false
@@ -87,14 +86,14 @@ func flat(s strictjson.Object) bool {
 	return true
 }
 
-// reply is what somebody answered: the parts to say, or that they will not.
+// reply is a user's answer: the parts of the message, or a refusal.
 type reply struct {
 	parts []task.Part
 	no    bool
 }
 
-// readReply reads the result of an elicitation; m is the question. ok is
-// false for one that holds no answer.
+// readReply reads the result of an elicitation; m is the question. ok is false for a result without
+// an answer.
 func readReply(raw json.RawMessage, m chat.Message) (r reply, ok bool) {
 	o, ok := strictjson.Split(raw)
 	if !ok {
@@ -126,9 +125,8 @@ func readReply(raw json.RawMessage, m chat.Message) (r reply, ok bool) {
 	return r, ok && strings.TrimSpace(text) != ""
 }
 
-// again goes on with a call whose agent asked for something, now that the
-// client brings the answer.
-func (d *Door) again(ctx context.Context, c *endpoint.Call) (endpoint.Result, error) {
+// resumeCall continues a call that waited for input, with the client's answer.
+func (d *Handler) resumeCall(ctx context.Context, c *endpoint.Call) (endpoint.Result, error) {
 	state, err := c.Unseal()
 	if err != nil {
 		return endpoint.Result{}, err
@@ -136,11 +134,11 @@ func (d *Door) again(ctx context.Context, c *endpoint.Call) (endpoint.Result, er
 	id, at, _ := strings.Cut(state, " ")
 	seq, err := strconv.ParseInt(at, 10, 64)
 	if err != nil {
-		return endpoint.Result{}, err // the mark was ours
+		return endpoint.Result{}, err // cannot happen: the state is sealed
 	}
 	asker, err := d.cfg.Callers.Identify(c.HTTP, c.Actor, id)
 	if err != nil {
-		return readable(err)
+		return readableError(err)
 	}
 	ctx, leave, err := d.cfg.Callers.BeginWait(c.HTTP.WithContext(ctx), asker.Actor)
 	if err != nil {
@@ -149,19 +147,18 @@ func (d *Door) again(ctx context.Context, c *endpoint.Call) (endpoint.Result, er
 	defer leave()
 	t, err := d.cfg.Chat.OwnTask(ctx, asker.Actor, id)
 	if err != nil {
-		return readable(err)
+		return readableError(err)
 	}
-	asked, err := d.give(ctx, c, asker.Actor, t, seq, c.Inputs[inputKey(seq)])
+	asked, err := d.giveAnswer(ctx, c, asker.Actor, t, seq, c.Inputs[inputKey(seq)])
 	if err != nil {
-		return readable(err)
+		return readableError(err)
 	}
-	return d.follow(ctx, c, asker.Actor, asked)
+	return d.followCall(ctx, c, asker.Actor, asked)
 }
 
-// give hands a task the answer to the question that the message seq is. A
-// question that waits no more, or is not answered, changes nothing; an answer
-// that comes twice counts once.
-func (d *Door) give(ctx context.Context, c *endpoint.Call, actor ident.Actor, t task.Task, seq int64, raw json.RawMessage) (task.Task, error) {
+// giveAnswer gives a task the answer to the question in the message seq. An answer to a question
+// that no longer waits, or no answer, changes nothing; an answer that comes twice counts once.
+func (d *Handler) giveAnswer(ctx context.Context, c *endpoint.Call, actor ident.Actor, t task.Task, seq int64, raw json.RawMessage) (task.Task, error) {
 	if raw == nil || t.State.Terminal() {
 		return t, nil
 	}
@@ -172,13 +169,13 @@ func (d *Door) give(ctx context.Context, c *endpoint.Call, actor ident.Actor, t 
 	r, ok := readReply(raw, m)
 	switch {
 	case !ok:
-		return t, nil // it is asked for again
+		return t, nil // the question is asked again
 	case r.no:
 		if t.AnswerSeq != seq || t.State.Active() {
 			return t, nil
 		}
-		t.MessageSeq = seq // what comes of it is said after the question
-		return t, d.cfg.Chat.StopTask(ctx, actor, t.ID, "Who was asked gave no answer.")
+		t.MessageSeq = seq // the result is a message after the question
+		return t, d.cfg.Chat.StopTask(ctx, actor, t.ID, "The user gave no answer.")
 	}
 	via, err := request.ReadChain(c.HTTP)
 	if err != nil {
@@ -188,8 +185,8 @@ func (d *Door) give(ctx context.Context, c *endpoint.Call, actor ident.Actor, t 
 	if err != nil {
 		return t, err
 	}
-	asked, err := d.cfg.Chat.Ask(ctx, actor, chat.Ask{Agent: t.AgentHandle, TaskID: t.ID, Via: via, Budget: budget, ClientID: "mcp-" + inputKey(seq), Parts: r.parts, Face: doorName})
-	if fault.Is(err, fault.Conflict) { // somebody answered elsewhere
+	asked, err := d.cfg.Chat.Ask(ctx, actor, chat.Ask{Agent: t.AgentHandle, TaskID: t.ID, Via: via, Budget: budget, ClientID: "mcp-" + inputKey(seq), Parts: r.parts, Face: endpointName})
+	if fault.Is(err, fault.Conflict) { // answered elsewhere
 		return d.cfg.Chat.Task(ctx, actor, t.ID)
 	}
 	if err != nil {

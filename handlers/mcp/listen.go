@@ -15,15 +15,15 @@ import (
 	"agentsite/internal/task"
 )
 
-// maxFeeds bounds the conversations one feed watches.
+// maxFeeds bounds the conversations of one feed.
 const maxFeeds = 20
 
-// listen opens feeds of tasks and of conversations. What an agent offers is
-// not told of: clients may keep it for a few minutes.
-func (d *Door) listen(own tasks) func(context.Context, *endpoint.Call, endpoint.Watch) (endpoint.Feed, error) {
+// openFeed returns the function that opens feeds of tasks and conversations. Changes of an agent's
+// lists are not reported: clients may cache these for a few minutes.
+func (d *Handler) openFeed(own tasks) func(context.Context, *endpoint.Call, endpoint.Watch) (endpoint.Feed, error) {
 	return func(ctx context.Context, c *endpoint.Call, w endpoint.Watch) (endpoint.Feed, error) {
 		f := &feed{d: d, c: c, changes: make(chan endpoint.Change), rooms: make(map[string]*watched)}
-		agreed, err := f.find(ctx, own, w)
+		agreed, err := f.findWatched(ctx, own, w)
 		if err != nil {
 			return endpoint.Feed{}, err
 		}
@@ -39,24 +39,24 @@ func (d *Door) listen(own tasks) func(context.Context, *endpoint.Call, endpoint.
 		for id, r := range f.rooms {
 			sub, err := d.cfg.Chat.Subscribe(ctx, r.actor, id, r.after)
 			if err != nil {
-				f.close()
+				f.closeFeed()
 				leave()
 				return endpoint.Feed{}, err
 			}
 			f.readers.Go(func() {
 				defer sub.Close()
-				f.read(ctx, r, sub)
+				f.readConversation(ctx, r, sub)
 			})
 		}
-		return endpoint.Feed{Agreed: agreed, Next: f.until(ctx), Close: func() { f.close(); leave() }}, nil
+		return endpoint.Feed{Agreed: agreed, Next: f.nextChange(ctx), Close: func() { f.closeFeed(); leave() }}, nil
 	}
 }
 
-// feed tells of what changes in conversations.
+// feed reports changes in conversations.
 type feed struct {
-	d       *Door
+	d       *Handler
 	c       *endpoint.Call
-	rooms   map[string]*watched // by conversation
+	rooms   map[string]*watched // by conversation id
 	changes chan endpoint.Change
 
 	cancel  context.CancelFunc // of the readers
@@ -66,14 +66,14 @@ type feed struct {
 // watched is one conversation of a feed.
 type watched struct {
 	actor ident.Actor
-	after int64 // the last message that is no news
+	after int64 // last message the client has
 	uri   string
-	tasks map[string]endpoint.Task // as last told
+	tasks map[string]endpoint.Task // as last sent
 }
 
-// find looks up what is to be watched. What is not the caller's is not agreed
-// to, whether it is there or not.
-func (f *feed) find(ctx context.Context, own tasks, w endpoint.Watch) (agreed endpoint.Watch, err error) {
+// findWatched finds the tasks and conversations to watch. Those that are not the caller's are left
+// out in the same way as unknown ones.
+func (f *feed) findWatched(ctx context.Context, own tasks, w endpoint.Watch) (agreed endpoint.Watch, err error) {
 	room := func(id string, asker request.Caller) *watched {
 		if f.rooms[id] == nil && len(f.rooms) < maxFeeds {
 			f.rooms[id] = &watched{actor: asker.Actor, tasks: make(map[string]endpoint.Task)}
@@ -81,7 +81,7 @@ func (f *feed) find(ctx context.Context, own tasks, w endpoint.Watch) (agreed en
 		return f.rooms[id]
 	}
 	for _, id := range w.TaskIDs {
-		asker, t, err := own.find(ctx, f.c, id)
+		asker, t, err := own.findTask(ctx, f.c, id)
 		if _, none := err.(*endpoint.Problem); none || fault.Is(err, fault.Invalid) {
 			continue
 		}
@@ -95,7 +95,7 @@ func (f *feed) find(ctx context.Context, own tasks, w endpoint.Watch) (agreed en
 		}
 	}
 	if own.agent != "" {
-		return agreed, nil // an agent's server has no conversations
+		return agreed, nil // the server of an agent has no conversations
 	}
 	for _, uri := range w.URIs {
 		id, ok := strings.CutPrefix(uri, conversationPrefix)
@@ -124,9 +124,9 @@ func (f *feed) find(ctx context.Context, own tasks, w endpoint.Watch) (agreed en
 	return agreed, nil
 }
 
-// until is the Next of the feed, which ends when the caller's credential does:
-// then readers, the context of its readers, ends.
-func (f *feed) until(readers context.Context) func(context.Context) (endpoint.Change, error) {
+// nextChange returns the Next function of the feed. The feed ends with the caller's credential:
+// then the context readers ends.
+func (f *feed) nextChange(readers context.Context) func(context.Context) (endpoint.Change, error) {
 	return func(ctx context.Context) (endpoint.Change, error) {
 		select {
 		case ch := <-f.changes:
@@ -139,15 +139,15 @@ func (f *feed) until(readers context.Context) func(context.Context) (endpoint.Ch
 	}
 }
 
-func (f *feed) close() {
+func (f *feed) closeFeed() {
 	f.cancel()
 	f.readers.Wait()
 }
 
-// read tells of one conversation, beginning with its tasks as they are.
-func (f *feed) read(ctx context.Context, r *watched, sub *chat.Subscription) {
+// readConversation reports the changes of one conversation, after the present state of its tasks.
+func (f *feed) readConversation(ctx context.Context, r *watched, sub *chat.Subscription) {
 	for id := range r.tasks {
-		if !f.tell(ctx, r, id, "") {
+		if !f.sendTask(ctx, r, id, "") {
 			return
 		}
 	}
@@ -162,24 +162,23 @@ func (f *feed) read(ctx context.Context, r *watched, sub *chat.Subscription) {
 			id, status = u.Task.ID, u.Task.Status
 		case u.Message != nil:
 			id = u.Message.TaskID
-			if r.uri != "" && u.Message.Seq > r.after && !f.send(ctx, endpoint.Change{URI: r.uri}) {
+			if r.uri != "" && u.Message.Seq > r.after && !f.sendChange(ctx, endpoint.Change{URI: r.uri}) {
 				return
 			}
 		}
-		if _, ours := r.tasks[id]; ours && !f.tell(ctx, r, id, status) {
+		if _, ours := r.tasks[id]; ours && !f.sendTask(ctx, r, id, status) {
 			return
 		}
 	}
 }
 
-// tell sends how a task stands, if that is news. It reports false when the
-// feed is over.
-func (f *feed) tell(ctx context.Context, r *watched, id, status string) bool {
+// sendTask sends the state of a task if it has changed. It returns false when the feed has ended.
+func (f *feed) sendTask(ctx context.Context, r *watched, id, status string) bool {
 	t, err := f.d.cfg.Chat.Task(ctx, r.actor, id)
 	if err != nil {
 		return ctx.Err() == nil
 	}
-	v, err := f.d.detailed(ctx, f.c, r.actor, t)
+	v, err := f.d.detailedTask(ctx, f.c, r.actor, t)
 	if err != nil {
 		return ctx.Err() == nil
 	}
@@ -191,10 +190,10 @@ func (f *feed) tell(ctx context.Context, r *watched, id, status string) bool {
 		return true
 	}
 	r.tasks[id] = v
-	return f.send(ctx, endpoint.Change{Task: &v})
+	return f.sendChange(ctx, endpoint.Change{Task: &v})
 }
 
-func (f *feed) send(ctx context.Context, ch endpoint.Change) bool {
+func (f *feed) sendChange(ctx context.Context, ch endpoint.Change) bool {
 	select {
 	case f.changes <- ch:
 		return true

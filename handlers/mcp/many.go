@@ -32,7 +32,7 @@ const askManyOutput = `{"type":"object","properties":{
 "completed":{"type":"integer","description":"How many answered"}
 },"required":["answers","completed"]}`
 
-// oneOf is what came of one agent.
+// oneOf is the result of one agent.
 type oneOf struct {
 	answerJSON
 	Error string `json:"error,omitempty"`
@@ -40,11 +40,11 @@ type oneOf struct {
 	task  task.Task
 }
 
-// askAgents asks several agents the same. It fails only when all of them do.
-func (d *Door) askAgents(ctx context.Context, c *endpoint.Call) (endpoint.Result, error) {
+// askAgents asks several agents the same question. It fails only if all of them fail.
+func (d *Handler) askAgents(ctx context.Context, c *endpoint.Call) (endpoint.Result, error) {
 	in := argumentsOf(c)
-	list := in.list("agents", maxAsked)
-	text := in.need("text", chat.MaxTextBytes)
+	list := in.readList("agents", maxAsked)
+	text := in.requireText("text", chat.MaxTextBytes)
 	if len(list) == 0 && in.wrong["agents"] == "" {
 		in.wrong["agents"] = "is missing"
 	}
@@ -53,12 +53,12 @@ func (d *Door) askAgents(ctx context.Context, c *endpoint.Call) (endpoint.Result
 			in.wrong["agents"] = "name each agent once"
 		}
 	}
-	if bad := in.done(); bad != nil {
+	if bad := in.checkAll(); bad != nil {
 		return *bad, nil
 	}
 	asker, err := d.cfg.Callers.Identify(c.HTTP, c.Actor)
 	if err != nil {
-		return readable(err)
+		return readableError(err)
 	}
 	ctx, leave, err := d.cfg.Callers.BeginWait(c.HTTP.WithContext(ctx), asker.Actor)
 	if err != nil {
@@ -67,7 +67,7 @@ func (d *Door) askAgents(ctx context.Context, c *endpoint.Call) (endpoint.Result
 	defer leave()
 	out := make([]oneOf, len(list))
 	var wg sync.WaitGroup
-	var mu sync.Mutex // guards done and c's progress
+	var mu sync.Mutex // guards done and the progress of c
 	done := 0
 	for i, name := range list {
 		wg.Go(func() {
@@ -85,32 +85,32 @@ func (d *Door) askAgents(ctx context.Context, c *endpoint.Call) (endpoint.Result
 		}
 		return endpoint.Result{}, err
 	}
-	return gathered(out), nil
+	return combineResults(out), nil
 }
 
-// stopAll stops what was asked for, all at once.
-func (d *Door) stopAll(ctx context.Context, actor ident.Actor, list []oneOf) {
+// stopAll stops all running tasks at once.
+func (d *Handler) stopAll(ctx context.Context, actor ident.Actor, list []oneOf) {
 	var wg sync.WaitGroup
 	for _, o := range list {
 		if o.task.ID != "" && !o.task.State.Terminal() {
-			wg.Go(func() { d.stop(ctx, actor, o.task.ID) })
+			wg.Go(func() { d.stopTask(ctx, actor, o.task.ID) })
 		}
 	}
 	wg.Wait()
 }
 
-func (d *Door) askOne(ctx context.Context, c *endpoint.Call, asker request.Caller, name, text string) oneOf {
+func (d *Handler) askOne(ctx context.Context, c *endpoint.Call, asker request.Caller, name, text string) oneOf {
 	o := oneOf{answerJSON: answerJSON{Agent: a2a.Line(name, maxHandle)}}
-	asked, err := d.put(ctx, c, asker, chat.Ask{Agent: name, ClientID: ident.NewID(), Parts: []task.Part{task.TextPart(text)}})
+	asked, err := d.sendQuestion(ctx, c, asker, chat.Ask{Agent: name, ClientID: ident.NewID(), Parts: []task.Part{task.TextPart(text)}})
 	if err == nil {
 		o.task = asked.Task
 		var end *respond.End
-		if end, o.task, err = d.watch(ctx, c, asker.Actor, asked.Task, false, func(string) {}); err == nil {
+		if end, o.task, err = d.watchTask(ctx, c, asker.Actor, asked.Task, false, func(string) {}); err == nil {
 			var m *chat.Message
 			if end != nil {
 				m = &end.Message
 			}
-			r := d.shown(ctx, o.task, m)
+			r := d.taskResult(ctx, o.task, m)
 			o.answerJSON = r.Structured.(answerJSON)
 			for _, b := range r.Content {
 				if b.Type == "text" {
@@ -128,8 +128,8 @@ func (d *Door) askOne(ctx context.Context, c *endpoint.Call, asker request.Calle
 	return o
 }
 
-// gathered is the result for several agents.
-func gathered(list []oneOf) endpoint.Result {
+// combineResults returns the result for several agents.
+func combineResults(list []oneOf) endpoint.Result {
 	completed := 0
 	var r endpoint.Result
 	for _, o := range list {

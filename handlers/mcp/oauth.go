@@ -7,20 +7,19 @@ import (
 	"agentsite/internal/ident"
 )
 
-// metadataPath is where a resource says what credentials it takes (RFC 9728):
-// alone for the portal, and before the path of each server.
+// metadataPath is the path of the metadata of credentials (RFC 9728): alone for the portal, and
+// before the path of each server.
 const metadataPath = "/.well-known/oauth-protected-resource"
 
-// metadataURL is where the metadata of a request's server is.
-func (d *Door) metadataURL(r *http.Request) string {
+// metadataURL returns the address of the metadata of a request's server.
+func (d *Handler) metadataURL(r *http.Request) string {
 	return d.cfg.URL + metadataPath + r.URL.EscapedPath()
 }
 
-// metadata says what credentials a server takes: API tokens of this portal,
-// which people make on their account page. There is no authorization server
-// that hands them out, so none is named. The answer is the same for names
-// that are not there.
-func (d *Door) metadata(w http.ResponseWriter, r *http.Request) {
+// serveMetadata describes the credentials that a server accepts: API tokens of this portal, which
+// users create on their account page. No authorization server issues them, so none is named. The
+// answer is the same for unknown names.
+func (d *Handler) serveMetadata(w http.ResponseWriter, r *http.Request) {
 	path := strings.TrimPrefix(r.URL.EscapedPath(), metadataPath)
 	d.sendCard(w, r, "application/json", map[string]any{
 		"resource":                 d.cfg.URL + path,

@@ -16,7 +16,7 @@ import (
 	"agentsite/internal/task"
 )
 
-// Where the resources are.
+// The addresses of the resources.
 const (
 	agentPrefix          = "agentsite://agents/"
 	conversationPrefix   = "agentsite://conversations/"
@@ -29,7 +29,7 @@ const (
 
 func agentURI(name string) string { return agentPrefix + url.PathEscape(name) }
 
-// Bounds of what is listed and read.
+// Bounds of lists and of the content of resources.
 const (
 	maxListed     = 50
 	maxRooms      = 20
@@ -39,8 +39,8 @@ const (
 
 // resources are the cards of agents and the conversations of the caller.
 type resources struct {
-	d *Door
-	// agent is whose server it is, "" for the portal's.
+	d *Handler
+	// agent is the agent of this server, "" for the portal's.
 	agent string
 }
 
@@ -59,7 +59,7 @@ func (s resources) List(ctx context.Context, c *endpoint.Call, cursor string) (l
 	}
 	if cursor == "" && c.Actor.IsPerson() {
 		rooms, err := s.d.cfg.Chat.List(ctx, c.Actor, chat.RoomFilter{Limit: maxRooms})
-		if err != nil && !fault.Is(err, fault.Forbidden) { // of a token that is not for chats
+		if err != nil && !fault.Is(err, fault.Forbidden) { // a token without permission for chats
 			return nil, "", err
 		}
 		for _, r := range rooms {
@@ -99,10 +99,10 @@ func (s resources) Read(ctx context.Context, c *endpoint.Call, uri string) (endp
 	var err error = fault.New(fault.NotFound, "There is no such resource.")
 	if name, ok := strings.CutPrefix(uri, agentPrefix); ok {
 		if name, uerr := url.PathUnescape(name); uerr == nil && (s.agent == "" || s.agent == name) {
-			out, err = s.d.card(ctx, c, uri, name)
+			out, err = s.d.readCard(ctx, c, uri, name)
 		}
 	} else if id, ok := strings.CutPrefix(uri, conversationPrefix); ok && s.agent == "" {
-		out, err = s.d.transcript(ctx, c, uri, id)
+		out, err = s.d.readTranscript(ctx, c, uri, id)
 	}
 	if fault.Is(err, fault.NotFound) {
 		return out, endpoint.NoResource(c, uri)
@@ -110,16 +110,16 @@ func (s resources) Read(ctx context.Context, c *endpoint.Call, uri string) (endp
 	return out, err
 }
 
-// card is an agent's card, without a signature: that is on the card the
-// agent's own address has.
-func (d *Door) card(ctx context.Context, c *endpoint.Call, uri, name string) (endpoint.ReadResult, error) {
+// readCard returns an agent's card without a signature; the card at the agent's own address is
+// signed.
+func (d *Handler) readCard(ctx context.Context, c *endpoint.Call, uri, name string) (endpoint.ReadResult, error) {
 	a, err := d.cfg.Hub.Get(ctx, c.Actor, name)
 	if err != nil {
 		return endpoint.ReadResult{}, err
 	}
-	a = a2a.DescribeRelay(a, d.host())
+	a = a2a.DescribeRelay(a, d.portalHost())
 	page := d.cfg.URL + "/agents/" + url.PathEscape(a.Handle())
-	f := a2a.Face{Base: page + "/a2a", Provider: d.cfg.Name, Home: d.cfg.URL, Page: page, Open: d.open(a)}
+	f := a2a.Face{Base: page + "/a2a", Provider: d.cfg.Name, Home: d.cfg.URL, Page: page, Open: d.isOpen(a)}
 	if a.Icon != "" {
 		f.Icon = page + "/icon"
 	}
@@ -130,13 +130,13 @@ func (d *Door) card(ctx context.Context, c *endpoint.Call, uri, name string) (en
 	return endpoint.ReadResult{Contents: []endpoint.ResourceContents{{URI: uri, MIMEType: cardType, Text: string(b)}}, TTL: keepLists, Private: !a.Listable()}, nil
 }
 
-// open reports whether callers without a credential are served.
-func (d *Door) open(a hub.Agent) bool {
+// isOpen reports whether callers without a credential are served.
+func (d *Handler) isOpen(a hub.Agent) bool {
 	return d.cfg.Guests && a.Visibility == hub.Public && a.Limits.Callers == ""
 }
 
-// transcript is what was said in a conversation of the caller's, the latest.
-func (d *Door) transcript(ctx context.Context, c *endpoint.Call, uri, id string) (endpoint.ReadResult, error) {
+// readTranscript returns the latest messages of a conversation of the caller.
+func (d *Handler) readTranscript(ctx context.Context, c *endpoint.Call, uri, id string) (endpoint.ReadResult, error) {
 	asker, err := d.cfg.Callers.Identify(c.HTTP, c.Actor, id)
 	if err != nil {
 		return endpoint.ReadResult{}, err

@@ -9,32 +9,33 @@ import (
 	"agentsite/internal/hub"
 )
 
-// maxShelf is how much the servers of agents that are kept ready may take.
-const maxShelf = 16 << 20 // bytes
+// maxServerBytes bounds the memory of the cached servers.
+const maxServerBytes = 16 << 20 // bytes
 
-// shelf keeps the servers of agents ready, the last used ones. Create it with
-// newShelf.
-type shelf struct {
+// serverCache keeps the servers of the agents used last. Create it with newServerCache.
+type serverCache struct {
 	mu   sync.Mutex // guards the rest
 	at   map[string]*list.Element
-	used *list.List // of *shelved, the last used in front
+	used *list.List // of *cachedServer, the last used in front
 	size int
 }
 
-type shelved struct {
+type cachedServer struct {
 	id      string
 	version int
 	changed time.Time
 	server  *endpoint.Server
 }
 
-func newShelf() *shelf { return &shelf{at: make(map[string]*list.Element), used: list.New()} }
+func newServerCache() *serverCache {
+	return &serverCache{at: make(map[string]*list.Element), used: list.New()}
+}
 
-// get returns the server of an agent as it is now.
-func (s *shelf) get(a hub.Agent, offer func(hub.Agent) endpoint.Offer) (*endpoint.Server, error) {
+// getServer returns the server of an agent in its present state.
+func (s *serverCache) getServer(a hub.Agent, offer func(hub.Agent) endpoint.Offer) (*endpoint.Server, error) {
 	s.mu.Lock()
 	if e := s.at[a.ID]; e != nil {
-		if k := e.Value.(*shelved); k.version == a.Version && k.changed.Equal(a.UpdatedAt) {
+		if k := e.Value.(*cachedServer); k.version == a.Version && k.changed.Equal(a.UpdatedAt) {
 			s.used.MoveToFront(e)
 			s.mu.Unlock()
 			return k.server, nil
@@ -48,18 +49,18 @@ func (s *shelf) get(a hub.Agent, offer func(hub.Agent) endpoint.Offer) (*endpoin
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if e := s.at[a.ID]; e != nil {
-		s.remove(e)
+		s.removeServer(e)
 	}
-	s.at[a.ID] = s.used.PushFront(&shelved{a.ID, a.Version, a.UpdatedAt, server})
-	for s.size += server.Size(); s.size > maxShelf && s.used.Len() > 1; {
-		s.remove(s.used.Back())
+	s.at[a.ID] = s.used.PushFront(&cachedServer{a.ID, a.Version, a.UpdatedAt, server})
+	for s.size += server.Size(); s.size > maxServerBytes && s.used.Len() > 1; {
+		s.removeServer(s.used.Back())
 	}
 	return server, nil
 }
 
-// remove takes one off; the caller holds mu.
-func (s *shelf) remove(e *list.Element) {
-	k := s.used.Remove(e).(*shelved)
+// removeServer removes a server. The caller holds mu.
+func (s *serverCache) removeServer(e *list.Element) {
+	k := s.used.Remove(e).(*cachedServer)
 	delete(s.at, k.id)
 	s.size -= k.server.Size()
 }

@@ -111,8 +111,8 @@ type endpoints struct {
 	callers     *request.Callers
 	portalCalls *peer.Calls // of people of other portals; nil in no network
 	door        *handlers.Door
-	a2a         *a2a.Door
-	mcp         *mcp.Door
+	a2a         *a2a.Handler
+	mcp         *mcp.Handler
 }
 
 // URL is the portal's address, without a trailing slash.

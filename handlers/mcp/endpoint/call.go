@@ -10,7 +10,7 @@ import (
 	"agentsite/internal/strictjson"
 )
 
-// TasksExtension is the extension by which a call may be answered with a task.
+// TasksExtension is the extension that allows a task as the answer to a call.
 const TasksExtension = "io.modelcontextprotocol/tasks"
 
 // The keys of _meta.
@@ -22,26 +22,26 @@ const (
 	metaSubscription = "io.modelcontextprotocol/subscriptionId"
 )
 
-// Call is one request as what an Offer holds sees it. It is valid while the
-// function runs that got it.
+// Call is one request in the form that the functions of an Offer get. It is valid only while that
+// function runs.
 type Call struct {
-	// HTTP is the request it came with. Its context is not the call's.
+	// HTTP is the HTTP request of the call. Its context is not the call's.
 	HTTP *http.Request
-	// Actor is who shows a credential, else a visitor without an id.
+	// Actor is the actor of the credential, otherwise a visitor without an id.
 	Actor ident.Actor
-	// Version is that of the protocol; Method what is called.
+	// Version is the version of the protocol, Method the called method.
 	Version, Method string
-	// Client is what the client can do.
+	// Client holds the capabilities of the client.
 	Client Client
-	// Name is of the tool or prompt, Arguments its arguments (nil for none)
-	// and Raw the same as they were written.
+	// Name is the name of the tool or prompt, Arguments its arguments (nil for none) and Raw the
+	// same as they were sent.
 	Name      string
 	Arguments strictjson.Object
 	Raw       json.RawMessage
 	// Params are all parameters.
 	Params strictjson.Object
-	// Inputs are what the client was asked for, by key, and State what came
-	// with the question. Both come from outside.
+	// Inputs are the client's answers to questions, by key, and State is the state that was sent
+	// with the questions. The client can forge both.
 	Inputs map[string]json.RawMessage
 	State  string
 
@@ -52,19 +52,18 @@ type Call struct {
 	logLevel string
 }
 
-// Modern reports whether the version is without handshake: then the end of
-// the connection is the end of the call, and its work shall stop.
+// Modern reports whether the version has no handshake: then the end of the connection cancels the
+// call and its work.
 func (c *Call) Modern() bool { return c.Version == Modern }
 
-// errCancelled is the cause of the context of a call that its client
-// cancelled.
+// errCancelled is the cause of the context of a call that its client cancelled.
 type errCancelled struct{}
 
 // Error implements error.
 func (errCancelled) Error() string { return "cancelled by the client" }
 
-// Stopped reports whether the work of a call whose context ended shall stop.
-// Before 2026-07-28 a client that is gone has cancelled nothing.
+// Stopped reports whether the work of a call with an ended context must stop. Before 2026-07-28 the
+// end of the connection does not cancel a call.
 func (c *Call) Stopped(ctx context.Context) bool {
 	if ctx.Err() == nil {
 		return false
@@ -73,14 +72,14 @@ func (c *Call) Stopped(ctx context.Context) bool {
 	return c.Modern() || cancelled
 }
 
-// Client is what a client declares that it can do.
+// Client holds the capabilities that a client declares.
 type Client struct {
 	Elicitation, Sampling, Roots bool
 	// Tasks is the tasks extension, for this request.
 	Tasks bool
 }
 
-// Can reports whether the client takes a request of the method.
+// Can reports whether the client accepts a request of the method.
 func (c Client) Can(method string) bool {
 	switch method {
 	case "elicitation/create":
@@ -93,7 +92,7 @@ func (c Client) Can(method string) bool {
 	return false
 }
 
-// capabilityOf names the capability for a method.
+// capabilityOf returns the capability for a method.
 func capabilityOf(method string) string {
 	switch method {
 	case "elicitation/create":
@@ -106,7 +105,7 @@ func capabilityOf(method string) string {
 	return method
 }
 
-// readClient reads what a client declares.
+// readClient reads the declared capabilities of a client.
 func readClient(caps strictjson.Object) (c Client) {
 	has := func(o strictjson.Object, name string) bool {
 		raw := o.Get(name)
@@ -115,7 +114,7 @@ func readClient(caps strictjson.Object) (c Client) {
 	c.Sampling, c.Roots = has(caps, "sampling"), has(caps, "roots")
 	if raw := caps.Get("elicitation"); len(raw) > 0 && raw[0] == '{' {
 		modes, _ := strictjson.Split(raw)
-		// Without modes it is forms, as before there were others.
+		// No modes mean forms, because the first version had only these.
 		c.Elicitation = has(modes, "form") || !has(modes, "url")
 	}
 	ext, _ := caps.Object("extensions")
@@ -123,26 +122,25 @@ func readClient(caps strictjson.Object) (c Client) {
 	return c
 }
 
-// Progress tells how the call goes on, if the client asked for that. Each
-// step counts one more.
+// Progress reports the progress of the call, if the client asked for it. Each step counts one more.
 func (c *Call) Progress(message string) {
 	if c.token == nil {
 		return
 	}
 	c.steps++
-	c.send("notifications/progress", struct {
+	c.sendNotice("notifications/progress", struct {
 		Token    json.RawMessage `json:"progressToken"`
 		Progress int64           `json:"progress"`
 		Message  string          `json:"message,omitempty"`
 	}{c.token, c.steps, message})
 }
 
-// ProgressOf is Progress for work whose size is known.
+// ProgressOf is Progress for work of a known size.
 func (c *Call) ProgressOf(done, total float64, message string) {
 	if c.token == nil {
 		return
 	}
-	c.send("notifications/progress", struct {
+	c.sendNotice("notifications/progress", struct {
 		Token    json.RawMessage `json:"progressToken"`
 		Progress float64         `json:"progress"`
 		Total    float64         `json:"total"`
@@ -150,23 +148,23 @@ func (c *Call) ProgressOf(done, total float64, message string) {
 	}{c.token, done, total, message})
 }
 
-// WantsProgress reports whether anybody is told of progress.
+// WantsProgress reports whether the client asked for progress.
 func (c *Call) WantsProgress() bool { return c.token != nil }
 
-// levels are those of logging, the least first.
+// levels are the levels of logging, the lowest first.
 var levels = []string{"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}
 
-// Log sends a line of a log, if the client asked for lines of its level. Since
-// 2026-07-28 it asks with each request; before, every client gets them.
+// Log sends a log line, if the client asked for lines of its level. Since 2026-07-28 it asks with
+// each request; before, every client gets them.
 func (c *Call) Log(level string, data any) {
 	if c.Modern() && (c.logLevel == "" || slices.Index(levels, level) < slices.Index(levels, c.logLevel)) {
 		return
 	}
-	c.send("notifications/message", map[string]any{"level": level, "data": data})
+	c.sendNotice("notifications/message", map[string]any{"level": level, "data": data})
 }
 
-func (c *Call) send(method string, params any) {
+func (c *Call) sendNotice(method string, params any) {
 	if c.reply != nil {
-		c.reply.event(notice(nil, method, params))
+		c.reply.sendEvent(encodeNotice(nil, method, params))
 	}
 }

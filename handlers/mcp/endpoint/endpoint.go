@@ -1,10 +1,9 @@
-// Package endpoint serves the Model Context Protocol over HTTP: the version
-// 2026-07-28, in which every request stands alone, and the four before it,
-// which begin with a handshake, at one address. What is served there is an
-// Offer: tools, resources, prompts and the functions behind them. The package
-// knows the protocol, its transport and its errors, and who calls; of agents
-// and conversations it knows nothing. It keeps no sessions: what a handshake
-// said is in the session's id, and only running calls are remembered.
+// Package endpoint serves the Model Context Protocol over HTTP: the version 2026-07-28, in which
+// every request is independent, and the four before it, which start with a handshake, at one
+// address. An Offer holds the content: tools, resources, prompts and the functions that run them.
+// The package implements the protocol, its transport, its errors and the identity of callers; it
+// does not know agents and conversations. It keeps no sessions: the session id holds the data of
+// the handshake, and only running calls are remembered.
 package endpoint
 
 import (
@@ -20,13 +19,12 @@ import (
 	"agentsite/internal/ident"
 )
 
-// Config is what an endpoint needs; everything is required.
+// Config holds the parts of an endpoint; everything is required.
 type Config struct {
 	Callers *request.Callers
-	// Key is the secret that states and session ids are marked with.
+	// Key is the secret that signs states and session ids.
 	Key []byte
-	// Metadata is the address that says what credentials an address takes
-	// (RFC 9728).
+	// Metadata returns the address of the metadata on the accepted credentials (RFC 9728).
 	Metadata func(r *http.Request) string
 	Log      *slog.Logger
 }
@@ -40,7 +38,7 @@ type Endpoint struct {
 // New returns an endpoint.
 func New(cfg Config) *Endpoint { return &Endpoint{cfg, newPending()} }
 
-// Find returns the server at a request's address, for whom it is there.
+// Find returns the server at a request's address, if the actor may see it.
 type Find func(ctx context.Context, r *http.Request, actor ident.Actor) (*Server, error)
 
 // Post serves the messages of clients.
@@ -48,39 +46,38 @@ func (e *Endpoint) Post(find Find) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		actor, err := e.cfg.Callers.Authenticate(r)
 		if err != nil {
-			e.fail(w, r, nil, err)
+			e.sendError(w, r, nil, err)
 			return
 		}
-		list, batch, err := e.read(w, r, actor)
+		list, batch, err := e.readBody(w, r, actor)
 		if err != nil {
 			var id []byte
 			if len(list) == 1 {
 				id = list[0].id
 			}
-			e.fail(w, r, id, err)
+			e.sendError(w, r, id, err)
 			return
 		}
 		x := &exchange{endpoint: e, w: w, r: r, actor: actor, find: find}
 		if batch {
-			x.batch(list)
+			x.serveBatch(list)
 			return
 		}
-		x.single(&list[0])
+		x.serveOne(&list[0])
 	}
 }
 
-// NotHere answers GET and DELETE, which since 2026-07-28 are no more and
-// before that were optional: there is no stream to listen on, and no session
-// to end.
+// NotHere answers GET and DELETE. Both are gone since 2026-07-28 and were optional before: there is
+// no stream to listen on, and no session to end.
 func (e *Endpoint) NotHere(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Allow", http.MethodPost)
 	p := &Problem{Code: CodeInvalidRequest, Status: http.StatusMethodNotAllowed, Message: "This is an address of the Model Context Protocol: clients send their messages here by POST. It is described in /docs/connect."}
-	sendJSON(w, p.Status, envelope(nil, "error", p.wire()))
+	sendJSON(w, p.Status, wrapAnswer(nil, "error", p.encodeError()))
 }
 
-// read reads the body.
-func (e *Endpoint) read(w http.ResponseWriter, r *http.Request, actor ident.Actor) ([]message, bool, error) {
-	// curl -d says it sends a form; what counts is that the body is JSON.
+// readBody reads the body of a request.
+func (e *Endpoint) readBody(w http.ResponseWriter, r *http.Request, actor ident.Actor) ([]message, bool, error) {
+	// curl -d sends the type of a form; the JSON body is accepted.
 	if t, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err == nil && t != "application/json" && t != "application/x-www-form-urlencoded" && !strings.HasSuffix(t, "+json") {
 		return nil, false, &Problem{Code: CodeInvalidRequest, Status: http.StatusUnsupportedMediaType, Message: "Send JSON, with Content-Type: application/json."}
 	}
@@ -102,13 +99,13 @@ func (e *Endpoint) read(w http.ResponseWriter, r *http.Request, actor ident.Acto
 	return list, batch, nil
 }
 
-// fail answers with an error.
-func (e *Endpoint) fail(w http.ResponseWriter, r *http.Request, id []byte, err error) {
-	p := e.problem(r, err)
-	e.refuse(w, r, p)
+// sendError answers with an error.
+func (e *Endpoint) sendError(w http.ResponseWriter, r *http.Request, id []byte, err error) {
+	p := e.problemOf(r, err)
+	e.setErrorHeaders(w, r, p)
 	status := p.Status
 	if status == 0 {
 		status = http.StatusOK
 	}
-	sendJSON(w, status, envelope(id, "error", p.wire()))
+	sendJSON(w, status, wrapAnswer(id, "error", p.encodeError()))
 }

@@ -12,7 +12,7 @@ import (
 	"agentsite/internal/strictjson"
 )
 
-// exchange is one request of HTTP with its messages.
+// exchange is one HTTP request with its messages.
 type exchange struct {
 	endpoint *Endpoint
 	w        http.ResponseWriter
@@ -21,10 +21,10 @@ type exchange struct {
 	find     Find
 }
 
-// modern reports whether a message is of a version without handshake: it says
-// so in its _meta or its header, or has a method that is only there.
-func (x *exchange) modern(m *message) bool {
-	meta, _ := m.meta()
+// isModern reports whether a message is of a version without handshake: by its _meta, its header,
+// or a method that only this version has.
+func (x *exchange) isModern(m *message) bool {
+	meta, _ := m.readMeta()
 	if meta.Get(metaVersion) != nil {
 		return true
 	}
@@ -38,88 +38,87 @@ func (x *exchange) modern(m *message) bool {
 	return m.method == "server/discover" || m.method == "subscriptions/listen" || x.r.Header.Get(methodHeader) != ""
 }
 
-// single serves the one message of a body.
-func (x *exchange) single(m *message) {
+// serveOne serves the only message of a body.
+func (x *exchange) serveOne(m *message) {
 	switch {
 	case m.isAnswer():
-		x.answered(m)
+		x.takeAnswer(m)
 	case !m.isRequest():
-		x.notified(m)
+		x.takeNotice(m)
 	default:
-		x.request(m)
+		x.serveRequest(m)
 	}
 }
 
-// accepted says that there is nothing to answer.
-func (x *exchange) accepted() { x.w.WriteHeader(http.StatusAccepted) }
+// sendAccepted answers a message that has no result.
+func (x *exchange) sendAccepted() { x.w.WriteHeader(http.StatusAccepted) }
 
-// answered takes the answer to a question that was asked on a stream.
-func (x *exchange) answered(m *message) {
-	if !x.endpoint.pending.answered(whose(x.actor), *m) {
-		x.endpoint.fail(x.w, x.r, nil, invalid("Nobody asked for this answer, or it came too late."))
+// takeAnswer handles the answer to a question that was sent on a stream.
+func (x *exchange) takeAnswer(m *message) {
+	if !x.endpoint.pending.deliverAnswer(callerKey(x.actor), *m) {
+		x.endpoint.sendError(x.w, x.r, nil, invalidRequest("No question waits for this answer, or it came too late."))
 		return
 	}
-	x.accepted()
+	x.sendAccepted()
 }
 
-// notified takes a notification. The end of a call is the only one that means
-// something here.
-func (x *exchange) notified(m *message) {
-	if m.method == "notifications/cancelled" && !x.modern(m) {
+// takeNotice handles a notification. Only the cancellation of a call has an effect here.
+func (x *exchange) takeNotice(m *message) {
+	if m.method == "notifications/cancelled" && !x.isModern(m) {
 		if key := x.callKey(m.params.Get("requestId")); key != "" {
-			x.endpoint.pending.cancel(key)
+			x.endpoint.pending.cancelCall(key)
 		}
 	}
-	x.accepted()
+	x.sendAccepted()
 }
 
-// callKey tells a call, "" for one that cannot be told from others: visitors
-// of one address may number theirs alike.
+// callKey returns the key of a call, "" for a call without a unique one: visitors at one address
+// may use the same ids.
 func (x *exchange) callKey(id json.RawMessage) string {
 	session := x.r.Header.Get(sessionHeader)
-	if _, ok := x.endpoint.session(session); !ok {
+	if _, ok := x.endpoint.readSession(session); !ok {
 		session = ""
 	}
 	if !validID(id) || session == "" && x.actor.ID == "" {
 		return ""
 	}
-	return callKey(whose(x.actor), session, id)
+	return callKey(callerKey(x.actor), session, id)
 }
 
-// request serves one request.
-func (x *exchange) request(m *message) {
+// serveRequest serves one request.
+func (x *exchange) serveRequest(m *message) {
 	out, ok := newReply(x.w, x.r)
 	if !ok {
-		x.endpoint.fail(x.w, x.r, m.id, &Problem{Code: CodeInvalidRequest, Status: http.StatusNotAcceptable, Message: "Accept: take application/json, text/event-stream or, best, both."})
+		x.endpoint.sendError(x.w, x.r, m.id, &Problem{Code: CodeInvalidRequest, Status: http.StatusNotAcceptable, Message: "Accept: take application/json, text/event-stream or, best, both."})
 		return
 	}
-	defer out.silent() // also when a function of the server panics
-	body, err := x.serve(m, out)
-	out.silent() // else a sign of life might write headers while an error does
+	defer out.closeSilently() // also if a function of the server panics
+	body, err := x.callServer(m, out)
+	out.closeSilently() // otherwise a keep-alive could write headers while an error is written
 	if errors.Is(err, errSilent) {
 		return
 	}
 	if err != nil {
-		p := x.endpoint.problem(x.r, err)
-		x.endpoint.refuse(x.w, x.r, p)
+		p := x.endpoint.problemOf(x.r, err)
+		x.endpoint.setErrorHeaders(x.w, x.r, p)
 		status := p.Status
-		if status == 0 || out.started() {
+		if status == 0 || out.hasStarted() {
 			status = http.StatusOK
 		}
-		out.end(status, envelope(m.id, "error", p.wire()))
+		out.sendAnswer(status, wrapAnswer(m.id, "error", p.encodeError()))
 		return
 	}
-	out.end(http.StatusOK, envelope(m.id, "result", body))
+	out.sendAnswer(http.StatusOK, wrapAnswer(m.id, "result", body))
 }
 
-// errSilent is returned for a request that gets no answer: it was cancelled.
+// errSilent is returned for a cancelled request, which gets no answer.
 var errSilent = errors.New("cancelled, so not answered")
 
-// serve does what a request asks for.
-func (x *exchange) serve(m *message, out *reply) (json.RawMessage, error) {
+// callServer runs a request.
+func (x *exchange) callServer(m *message, out *reply) (json.RawMessage, error) {
 	c := &Call{HTTP: x.r, Actor: x.actor, Method: m.method, Params: m.params, endpoint: x.endpoint, reply: out}
 	var err error
-	if x.modern(m) {
+	if x.isModern(m) {
 		err = x.openModern(m, c)
 	} else {
 		err = x.openHandshake(m, c)
@@ -131,18 +130,18 @@ func (x *exchange) serve(m *message, out *reply) (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := x.context(c)
+	ctx, cancel := x.callContext(c)
 	defer cancel(nil)
-	return s.serve(ctx, cancel, m, c, x)
+	return s.callMethod(ctx, cancel, m, c, x)
 }
 
-// cancelGrace is how long after the end of its connection a call waits to be
-// cancelled: clients close the one and then send the other.
+// cancelGrace is the time after the end of its connection in which a call can be cancelled: clients
+// close the connection first and then send the cancellation.
 const cancelGrace = 2 * time.Second
 
-// context is that of a call. It ends with the connection; before 2026-07-28,
-// where that says nothing yet, a little later.
-func (x *exchange) context(c *Call) (context.Context, context.CancelCauseFunc) {
+// callContext returns the context of a call. It ends with the connection; before 2026-07-28, where
+// the end of the connection does not cancel a call, a little later.
+func (x *exchange) callContext(c *Call) (context.Context, context.CancelCauseFunc) {
 	if c.Modern() {
 		return context.WithCancelCause(x.r.Context())
 	}
@@ -158,17 +157,17 @@ func (x *exchange) context(c *Call) (context.Context, context.CancelCauseFunc) {
 	}
 }
 
-// openModern checks what 2026-07-28 demands of every request: who it is from
-// in _meta, and headers that say the same as the body.
+// openModern checks the requirements of 2026-07-28 for every request: the client's data in _meta,
+// and headers equal to the body.
 func (x *exchange) openModern(m *message, c *Call) error {
 	bad := func(text string) *Problem {
 		return &Problem{Code: CodeInvalidParams, Message: text, Status: http.StatusBadRequest}
 	}
-	v, there, ok := header(x.r.Header, versionHeader)
-	meta, isObject := m.meta()
+	v, there, ok := headerValue(x.r.Header, versionHeader)
+	meta, isObject := m.readMeta()
 	version, isText := meta.Text(metaVersion)
 	if there && ok && v != Modern && !isHandshake(v) && version == "" {
-		return unsupported(v) // a version to come may have another _meta
+		return unsupportedVersion(v) // a future version may have another _meta
 	}
 	caps, isCaps := strictjson.Split(meta.Get(metaCapabilities))
 	switch {
@@ -180,13 +179,13 @@ func (x *exchange) openModern(m *message, c *Call) error {
 		return bad("params._meta: " + metaCapabilities + " is missing; {} is for a client that can do nothing special.")
 	}
 	h := x.r.Header
-	if p := repeats(h, versionHeader, version); p != nil {
+	if p := checkRepeated(h, versionHeader, version); p != nil {
 		return p
 	}
 	if version != Modern {
-		return unsupported(version)
+		return unsupportedVersion(version)
 	}
-	if p := repeats(h, methodHeader, m.method); p != nil {
+	if p := checkRepeated(h, methodHeader, m.method); p != nil {
 		return p
 	}
 	c.Version, c.Client = Modern, readClient(caps)
@@ -197,28 +196,28 @@ func (x *exchange) openModern(m *message, c *Call) error {
 	return nil
 }
 
-func unsupported(version string) *Problem {
+func unsupportedVersion(version string) *Problem {
 	return &Problem{Code: CodeVersion, Status: http.StatusBadRequest, Message: "This server speaks other versions of the protocol.",
-		Data: map[string]any{"supported": versions, "requested": cut(version, 60)}}
+		Data: map[string]any{"supported": versions, "requested": cutText(version, 60)}}
 }
 
-func cut(s string, n int) string {
+func cutText(s string, n int) string {
 	if len(s) <= n {
 		return s
 	}
 	return string(bytes.ToValidUTF8([]byte(s[:n]), nil)) + "…"
 }
 
-// openHandshake reads what the versions with a handshake send: the session,
-// if the client keeps one, and the version.
+// openHandshake reads the data of the versions with a handshake: the session, if the client keeps
+// one, and the version.
 func (x *exchange) openHandshake(m *message, c *Call) error {
 	if m.method == "initialize" {
 		return nil
 	}
-	s := session{version: v2025Mar} // who says nothing speaks this one
+	s := session{version: v2025Mar} // the version of clients that name none
 	if id := x.r.Header.Get(sessionHeader); id != "" {
 		var ok bool
-		if s, ok = x.endpoint.session(id); !ok {
+		if s, ok = x.endpoint.readSession(id); !ok {
 			return &Problem{Code: CodeRefused, Status: http.StatusNotFound, Message: "There is no such session. Begin a new one with initialize."}
 		}
 	}
@@ -227,9 +226,9 @@ func (x *exchange) openHandshake(m *message, c *Call) error {
 	}
 	c.Version, c.Client = s.version, s.client
 	if !c.reply.events {
-		c.Client = Client{} // there is no way to ask it
+		c.Client = Client{} // without a stream the client cannot be asked
 	}
-	meta, ok := m.meta()
+	meta, ok := m.readMeta()
 	if !ok {
 		return Wrong("params._meta: use an object.")
 	}
@@ -237,7 +236,7 @@ func (x *exchange) openHandshake(m *message, c *Call) error {
 	return nil
 }
 
-// progressToken is what a client wants progress under, nil for nothing.
+// progressToken returns the token for progress notices, nil for none.
 func progressToken(meta strictjson.Object) json.RawMessage {
 	if t := meta.Get("progressToken"); validID(t) {
 		return t
@@ -245,49 +244,49 @@ func progressToken(meta strictjson.Object) json.RawMessage {
 	return nil
 }
 
-// batch serves a list of messages, as the first versions have them, in order.
-// Its answer is no stream, so nothing can be asked or told in between.
-func (x *exchange) batch(list []message) {
+// serveBatch serves a list of messages, as the first versions allow, in order. Its answer is not a
+// stream, so that questions and progress notices are impossible.
+func (x *exchange) serveBatch(list []message) {
 	version := x.r.Header.Get(versionHeader)
-	if s, ok := x.endpoint.session(x.r.Header.Get(sessionHeader)); ok && version == "" {
+	if s, ok := x.endpoint.readSession(x.r.Header.Get(sessionHeader)); ok && version == "" {
 		version = s.version
 	}
 	if version == "" {
 		version = v2025Mar
 	}
-	if !batches(version) {
-		x.endpoint.fail(x.w, x.r, nil, invalid("This version of the protocol has no batches. Send one message at a time."))
+	if !hasBatches(version) {
+		x.endpoint.sendError(x.w, x.r, nil, invalidRequest("This version of the protocol has no batches. Send one message at a time."))
 		return
 	}
 	var out []json.RawMessage
 	quiet := &reply{w: x.w, json: true}
-	defer quiet.silent()
+	defer quiet.closeSilently()
 	for i := range list {
 		m := &list[i]
 		switch {
 		case m.isAnswer():
-			x.endpoint.pending.answered(whose(x.actor), *m)
+			x.endpoint.pending.deliverAnswer(callerKey(x.actor), *m)
 			continue
 		case !m.isRequest():
 			continue
 		}
 		var body json.RawMessage
-		var err error = invalid("initialize: is not part of a batch.")
-		if m.method != "initialize" && !x.modern(m) {
-			body, err = x.serve(m, quiet)
+		var err error = invalidRequest("initialize: is not part of a batch.")
+		if m.method != "initialize" && !x.isModern(m) {
+			body, err = x.callServer(m, quiet)
 		}
 		switch {
 		case errors.Is(err, errSilent):
 		case err != nil:
-			out = append(out, envelope(m.id, "error", x.endpoint.problem(x.r, err).wire()))
+			out = append(out, wrapAnswer(m.id, "error", x.endpoint.problemOf(x.r, err).encodeError()))
 		default:
-			out = append(out, envelope(m.id, "result", body))
+			out = append(out, wrapAnswer(m.id, "result", body))
 		}
 	}
 	if out == nil {
-		x.accepted()
+		x.sendAccepted()
 		return
 	}
-	quiet.silent()
-	sendJSON(x.w, http.StatusOK, encode(out))
+	quiet.closeSilently()
+	sendJSON(x.w, http.StatusOK, encodeJSON(out))
 }

@@ -9,7 +9,7 @@ import (
 	"agentsite/internal/strictjson"
 )
 
-// Watch is what a client wants to be told of.
+// Watch lists the changes that a client wants to receive.
 type Watch struct {
 	Tools     bool     `json:"toolsListChanged,omitempty"`
 	Prompts   bool     `json:"promptsListChanged,omitempty"`
@@ -21,11 +21,11 @@ type Watch struct {
 // maxWatched bounds the resources and the tasks of one Watch.
 const maxWatched = 50
 
-// Feed tells of changes. Agreed is what of the Watch it covers; its fields
-// are never more than what was wanted.
+// Feed reports changes. Agreed is the part of the Watch that it covers; its fields never exceed the
+// Watch.
 type Feed struct {
 	Agreed Watch
-	// Next waits for a change. After io.EOF there are no more.
+	// Next waits for a change. io.EOF is the end of the feed.
 	Next func(ctx context.Context) (Change, error)
 	// Close ends the feed.
 	Close func()
@@ -39,14 +39,14 @@ type Change struct {
 	Task *Task
 }
 
-// listen serves a feed until either side ends it.
-func (s *Server) listen(ctx context.Context, m *message, c *Call) (json.RawMessage, error) {
+// serveFeed serves a feed until either side ends it.
+func (s *Server) serveFeed(ctx context.Context, m *message, c *Call) (json.RawMessage, error) {
 	filter, ok := strictjson.Split(c.Params.Get("notifications"))
 	if !ok {
-		return nil, Wrong("notifications: say what you want to be told of.")
+		return nil, Wrong("notifications: list the changes that you want to receive.")
 	}
 	var w Watch
-	// The names are read as they are, and twice is refused already.
+	// The JSON reader has refused duplicate names already.
 	for name, to := range map[string]any{"toolsListChanged": &w.Tools, "promptsListChanged": &w.Prompts, "resourcesListChanged": &w.Resources, "resourceSubscriptions": &w.URIs, "taskIds": &w.TaskIDs} {
 		if raw := filter.Get(name); raw != nil && json.Unmarshal(raw, to) != nil {
 			return nil, Wrong("notifications." + name + ": has the wrong type.")
@@ -66,36 +66,36 @@ func (s *Server) listen(ctx context.Context, m *message, c *Call) (json.RawMessa
 		return nil, err
 	}
 	defer feed.Close()
-	c.reply.wait()
+	c.reply.keepAlive()
 	meta := map[string]json.RawMessage{metaSubscription: m.id}
-	if !c.reply.event(notice(nil, "notifications/subscriptions/acknowledged", map[string]any{"_meta": meta, "notifications": feed.Agreed})) {
+	if !c.reply.sendEvent(encodeNotice(nil, "notifications/subscriptions/acknowledged", map[string]any{"_meta": meta, "notifications": feed.Agreed})) {
 		return nil, errSilent
 	}
 	for {
 		ch, err := feed.Next(ctx)
-		if err != nil { // also of a server that stops, while the client may still read
-			return encode(map[string]any{"resultType": "complete", "_meta": meta}), nil
+		if err != nil { // also if the server stops while the client still reads
+			return encodeJSON(map[string]any{"resultType": "complete", "_meta": meta}), nil
 		}
-		if !c.reply.event(ch.notice(c.Version, meta)) {
+		if !c.reply.sendEvent(ch.asNotice(c.Version, meta)) {
 			return nil, errSilent
 		}
 	}
 }
 
-// notice is the change as a message.
-func (ch Change) notice(version string, meta map[string]json.RawMessage) []byte {
+// asNotice encodes the change as a message.
+func (ch Change) asNotice(version string, meta map[string]json.RawMessage) []byte {
 	switch {
 	case ch.Task != nil:
-		t := ch.Task.json(version, true)
-		t.Meta = encode(meta)
-		return notice(nil, "notifications/tasks", t)
+		t := ch.Task.asJSON(version, true)
+		t.Meta = encodeJSON(meta)
+		return encodeNotice(nil, "notifications/tasks", t)
 	case ch.URI != "":
-		return notice(nil, "notifications/resources/updated", map[string]any{"_meta": meta, "uri": ch.URI})
+		return encodeNotice(nil, "notifications/resources/updated", map[string]any{"_meta": meta, "uri": ch.URI})
 	}
-	return notice(nil, "notifications/"+ch.List+"/list_changed", map[string]any{"_meta": meta})
+	return encodeNotice(nil, "notifications/"+ch.List+"/list_changed", map[string]any{"_meta": meta})
 }
 
-// Never is the Next of a feed without changes.
+// Never is the Next function of a feed without changes.
 func Never(ctx context.Context) (Change, error) {
 	<-ctx.Done()
 	return Change{}, ctx.Err()

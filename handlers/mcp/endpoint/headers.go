@@ -11,7 +11,7 @@ import (
 	"agentsite/internal/strictjson"
 )
 
-// The headers that repeat what the body says (2026-07-28, Request Metadata).
+// The headers that repeat fields of the body (2026-07-28, Request Metadata).
 const (
 	versionHeader = "Mcp-Protocol-Version"
 	methodHeader  = "Mcp-Method"
@@ -24,9 +24,9 @@ func mismatch(message string) *Problem {
 	return &Problem{Code: CodeHeaderMismatch, Message: message, Status: http.StatusBadRequest}
 }
 
-// header returns the one value of a header; ok is false for several that
-// differ: whoever stands between may have read another one.
-func header(h http.Header, name string) (value string, there, ok bool) {
+// headerValue returns the value of a header; ok is false for several different values: a proxy may
+// have read another one.
+func headerValue(h http.Header, name string) (value string, there, ok bool) {
 	list := h.Values(name)
 	for _, v := range list[min(1, len(list)):] {
 		if v != list[0] {
@@ -39,15 +39,15 @@ func header(h http.Header, name string) (value string, there, ok bool) {
 	return list[0], true, true
 }
 
-// The sentinel around a value in base64.
+// The marks around a value in base64.
 const (
 	base64Prefix = "=?base64?"
 	base64Suffix = "?="
 )
 
-// decoded is a header's value as the body has it. ok is false for characters
-// that no value may have, and for base64 that is none.
-func decoded(v string) (s string, ok bool) {
+// decodeValue decodes a header to the form of the body. ok is false for characters that no value
+// may have, and for invalid base64.
+func decodeValue(v string) (s string, ok bool) {
 	if in, found := strings.CutPrefix(v, base64Prefix); found {
 		if in, found = strings.CutSuffix(in, base64Suffix); found {
 			b, err := base64.StdEncoding.Strict().DecodeString(in)
@@ -62,31 +62,31 @@ func decoded(v string) (s string, ok bool) {
 	return v, true
 }
 
-// repeats checks that a header says what the body does. Only the values of
-// names may be in base64.
-func repeats(h http.Header, name, body string) *Problem {
-	v, there, ok := header(h, name)
+// checkRepeated checks that a header equals a field of the body. Only the values of names may be in
+// base64.
+func checkRepeated(h http.Header, name, body string) *Problem {
+	v, there, ok := headerValue(h, name)
 	switch {
 	case !there:
-		return mismatch("The header " + name + " is missing. It repeats what the body says.")
+		return mismatch("The header " + name + " is missing. It repeats a field of the body.")
 	case !ok:
 		return mismatch("The header " + name + " is there more than once, with different values.")
 	}
 	if name != nameHeader {
 		if v != body {
-			return mismatch("The header " + name + " does not say what the body says.")
+			return mismatch("The header " + name + " differs from the body.")
 		}
 		return nil
 	}
-	if s, ok := decoded(v); !ok {
+	if s, ok := decodeValue(v); !ok {
 		return mismatch("The header " + name + " has characters or base64 that no value may have.")
 	} else if s != body {
-		return mismatch("The header " + name + " does not say what the body says.")
+		return mismatch("The header " + name + " differs from the body.")
 	}
 	return nil
 }
 
-// nameOf is the field that Mcp-Name repeats, "" for none.
+// nameOf returns the field that Mcp-Name repeats, "" for none.
 func nameOf(method string) string {
 	switch method {
 	case "tools/call", "prompts/get":
@@ -99,20 +99,20 @@ func nameOf(method string) string {
 	return ""
 }
 
-// binding says that an argument is repeated in a header.
+// binding is an argument that a header repeats.
 type binding struct {
 	path   []string
 	header string
 }
 
-// maxBindings bounds those of one tool, and how deep they lie.
+// maxBindings bounds the bindings of one tool, maxBindingDepth their depth.
 const (
 	maxBindings     = 32
 	maxBindingDepth = 8
 )
 
-// bindings are the arguments of a schema that x-mcp-header marks.
-func bindings(schema json.RawMessage) []binding {
+// findBindings returns the arguments of a schema with the mark x-mcp-header.
+func findBindings(schema json.RawMessage) []binding {
 	root, ok := strictjson.Split(schema)
 	if !ok {
 		return nil
@@ -128,7 +128,7 @@ func bindingsIn(s strictjson.Object, at []string, out []binding) []binding {
 			continue
 		}
 		path := append(at[:len(at):len(at)], p.Name)
-		if h, ok := sub.Text("x-mcp-header"); ok && token(h) {
+		if h, ok := sub.Text("x-mcp-header"); ok && isToken(h) {
 			out = append(out, binding{path, h})
 		}
 		out = bindingsIn(sub, path, out)
@@ -136,8 +136,8 @@ func bindingsIn(s strictjson.Object, at []string, out []binding) []binding {
 	return out
 }
 
-// token reports whether s can stand in the name of a header.
-func token(s string) bool {
+// isToken reports whether s can be part of the name of a header.
+func isToken(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '-' && c != '_' {
 			return false
@@ -158,7 +158,7 @@ func checkParams(h http.Header, list []binding, args strictjson.Object) *Problem
 				}
 			}
 		}
-		v, there, one := header(h, paramHeader+b.header)
+		v, there, one := headerValue(h, paramHeader+b.header)
 		if raw == nil || string(raw) == "null" {
 			if there {
 				return mismatch("The header " + paramHeader + b.header + " repeats an argument that is not there.")
@@ -174,14 +174,14 @@ func checkParams(h http.Header, list []binding, args strictjson.Object) *Problem
 		default:
 			want = string(raw)
 		}
-		got, ok := decoded(v)
+		got, ok := decodeValue(v)
 		switch {
 		case !there:
 			return mismatch("The header " + paramHeader + b.header + " is missing. It repeats the argument " + strings.Join(b.path, ".") + ".")
 		case !one || !ok:
 			return mismatch("The header " + paramHeader + b.header + " has characters or base64 that no value may have, or is there twice.")
 		case got != want && !(raw[0] != '"' && sameNumber(got, want)):
-			return mismatch("The header " + paramHeader + b.header + " does not say what the argument " + strings.Join(b.path, ".") + " says.")
+			return mismatch("The header " + paramHeader + b.header + " differs from the argument " + strings.Join(b.path, ".") + ".")
 		}
 	}
 	return nil

@@ -13,12 +13,12 @@ func TestDecoded(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{"us-west1": "us-west1", "": "", "a b\tc": "a b\tc", "=?base64?SGVsbG8=?=": "Hello", "=?base64?SGVsbG8=": "=?base64?SGVsbG8=", "SGVsbG8=": "SGVsbG8=", "=?BASE64?SGVsbG8=?=": "=?BASE64?SGVsbG8=?=",
 		"=?base64?SGVsbG8sIOS4lueVjA==?=": "Hello, 世界"} {
-		if got, ok := decoded(in); !ok || got != want {
+		if got, ok := decodeValue(in); !ok || got != want {
 			t.Errorf("%q is %q, %v; want %q", in, got, ok, want)
 		}
 	}
 	for _, in := range []string{"=?base64?SGVsbG8?=", "=?base64?SGVs!!!bG8=?=", "=?base64?/w==?=", "=?base64?SGVsbG9=?=", "a\x00", "a\x7f", "é", "a\nb"} {
-		if got, ok := decoded(in); ok {
+		if got, ok := decodeValue(in); ok {
 			t.Errorf("%q is %q", in, got)
 		}
 	}
@@ -28,7 +28,7 @@ func TestDecoded(t *testing.T) {
 // Behavior for Custom Headers" has them.
 func TestCheckParams(t *testing.T) {
 	t.Parallel()
-	list := bindings(json.RawMessage(`{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"},"n":{"type":"integer","x-mcp-header":"N"},"on":{"type":"boolean","x-mcp-header":"On"},
+	list := findBindings(json.RawMessage(`{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"},"n":{"type":"integer","x-mcp-header":"N"},"on":{"type":"boolean","x-mcp-header":"On"},
 		"deep":{"type":"object","properties":{"er":{"type":"string","x-mcp-header":"Deeper"}}},"bad":{"type":"string","x-mcp-header":"no good"},"plain":{"type":"string"}}}`))
 	if len(list) != 4 {
 		t.Fatalf("%+v", list)
@@ -70,7 +70,7 @@ func FuzzReadMessages(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		list, batch, p := readMessages(b)
 		if p != nil {
-			if p.Status != http.StatusBadRequest || p.Message == "" || !json.Valid(p.wire()) {
+			if p.Status != http.StatusBadRequest || p.Message == "" || !json.Valid(p.encodeError()) {
 				t.Errorf("%q: %+v", b, p)
 			}
 			return
@@ -83,7 +83,7 @@ func FuzzReadMessages(f *testing.F) {
 				t.Errorf("%q: %+v", b, m)
 			}
 			if m.id != nil {
-				if out := envelope(m.id, "result", []byte("{}")); !json.Valid(out) {
+				if out := wrapAnswer(m.id, "result", []byte("{}")); !json.Valid(out) {
 					t.Errorf("%q: the answer is %q", b, out)
 				}
 			}

@@ -9,7 +9,7 @@ import (
 	"agentsite/internal/strictjson"
 )
 
-// Bounds of what one request may bring. Who has an account may send more.
+// Bounds of one request. Accounts may send more.
 const (
 	maxBody      = 4 << 20
 	maxGuestBody = 1 << 20
@@ -18,8 +18,8 @@ const (
 	maxMethod    = 100 // bytes
 )
 
-// message is one JSON-RPC message: a request (id and method), a notification
-// (method alone), or an answer to what we asked (id, and result or error).
+// message is one JSON-RPC message: a request (id and method), a notification (method alone), or an
+// answer to a question of this server (id, and result or error).
 type message struct {
 	id     json.RawMessage
 	method string
@@ -32,11 +32,11 @@ func (m *message) isRequest() bool { return m.id != nil && m.method != "" }
 
 func (m *message) isAnswer() bool { return m.method == "" }
 
-// meta is the message's _meta.
-func (m *message) meta() (strictjson.Object, bool) { return m.params.Object("_meta") }
+// readMeta returns the message's _meta.
+func (m *message) readMeta() (strictjson.Object, bool) { return m.params.Object("_meta") }
 
-// readMessages reads a body. batch is true for a list of messages. An error
-// of a message in a batch stands in its place.
+// readMessages decodes a body. batch is true for a list of messages. A message of a batch that is
+// invalid becomes an error in its place.
 func readMessages(b []byte) (list []message, batch bool, p *Problem) {
 	if err := strictjson.Check(b); err != nil {
 		p := &Problem{Code: CodeParse, Status: http.StatusBadRequest, Message: "The body cannot be read as JSON: " + err.Error() + "."}
@@ -52,10 +52,10 @@ func readMessages(b []byte) (list []message, batch bool, p *Problem) {
 	}
 	var raws []json.RawMessage
 	if err := json.Unmarshal(b, &raws); err != nil {
-		return nil, true, invalid("The batch cannot be read.")
+		return nil, true, invalidRequest("The batch cannot be read.")
 	}
 	if len(raws) == 0 || len(raws) > maxBatch {
-		return nil, true, invalid("A batch has 1 to 20 messages.")
+		return nil, true, invalidRequest("A batch has 1 to 20 messages.")
 	}
 	for _, raw := range raws {
 		m, p := readMessage(raw)
@@ -70,24 +70,24 @@ func readMessages(b []byte) (list []message, batch bool, p *Problem) {
 func readMessage(raw json.RawMessage) (m message, p *Problem) {
 	o, ok := strictjson.Split(raw)
 	if !ok {
-		return m, invalid("A message is a JSON object.")
+		return m, invalidRequest("A message is a JSON object.")
 	}
 	if id := o.Get("id"); id != nil {
 		if !validID(id) {
-			return m, invalid("id: use a text of at most 254 bytes or a whole number.")
+			return m, invalidRequest("id: use a text of at most 254 bytes or a whole number.")
 		}
 		m.id = id
 	}
 	if v, ok := o.Text("jsonrpc"); !ok || v != "2.0" {
-		return m, invalid(`jsonrpc: must be "2.0".`)
+		return m, invalidRequest(`jsonrpc: must be "2.0".`)
 	}
 	if m.method, ok = o.Text("method"); !ok || len(m.method) > maxMethod || o.Get("method") != nil && m.method == "" {
-		return m, invalid("method: use a text.")
+		return m, invalidRequest("method: use a text.")
 	}
 	m.result, m.err = o.Get("result"), o.Get("error")
 	if m.method == "" {
 		if m.id == nil || (m.result == nil) == (m.err == nil) {
-			return m, invalid("A message has a method, or an id with a result or an error.")
+			return m, invalidRequest("A message has a method, or an id with a result or an error.")
 		}
 		return m, nil
 	}
@@ -97,7 +97,7 @@ func readMessage(raw json.RawMessage) (m message, p *Problem) {
 	return m, nil
 }
 
-// validID reports whether raw is an id: a text or a whole number.
+// validID reports whether raw is an id: a text or an integer.
 func validID(raw json.RawMessage) bool {
 	switch {
 	case len(raw) == 0 || len(raw) > maxID:
@@ -108,8 +108,8 @@ func validID(raw json.RawMessage) bool {
 	return (raw[0] == '-' || raw[0] >= '0' && raw[0] <= '9') && len(raw) <= 20 && !strings.ContainsAny(string(raw), ".eE")
 }
 
-// envelope writes an answer around a result or an error.
-func envelope(id json.RawMessage, key string, body []byte) []byte {
+// wrapAnswer encodes an answer with a result or an error.
+func wrapAnswer(id json.RawMessage, key string, body []byte) []byte {
 	out := make([]byte, 0, len(body)+len(id)+48)
 	out = append(out, `{"jsonrpc":"2.0"`...)
 	if id != nil {
@@ -119,15 +119,15 @@ func envelope(id json.RawMessage, key string, body []byte) []byte {
 	return append(append(out, body...), '}')
 }
 
-// notice writes a notification, and with an id a request of ours.
-func notice(id json.RawMessage, method string, params any) []byte {
+// encodeNotice encodes a notification, or with an id a request of this server.
+func encodeNotice(id json.RawMessage, method string, params any) []byte {
 	b, err := json.Marshal(struct {
 		Version string          `json:"jsonrpc"`
 		ID      json.RawMessage `json:"id,omitempty"`
 		Method  string          `json:"method"`
 		Params  any             `json:"params,omitempty"`
 	}{"2.0", id, method, params})
-	if err != nil { // everything that is sent can be written
+	if err != nil { // every message can be encoded
 		panic(err)
 	}
 	return b

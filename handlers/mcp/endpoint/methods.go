@@ -8,10 +8,10 @@ import (
 	"agentsite/internal/strictjson"
 )
 
-// serve does what a request asks a server for.
-func (s *Server) serve(ctx context.Context, cancel context.CancelCauseFunc, m *message, c *Call, x *exchange) (json.RawMessage, error) {
+// callMethod runs the method of a request.
+func (s *Server) callMethod(ctx context.Context, cancel context.CancelCauseFunc, m *message, c *Call, x *exchange) (json.RawMessage, error) {
 	o := &s.offer
-	if !s.knows(c) {
+	if !s.hasMethod(c) {
 		return nil, noMethod(c)
 	}
 	if field := nameOf(c.Method); field != "" {
@@ -21,7 +21,7 @@ func (s *Server) serve(ctx context.Context, cancel context.CancelCauseFunc, m *m
 		}
 		c.Name = name
 		if c.Modern() {
-			if p := repeats(x.r.Header, nameHeader, name); p != nil {
+			if p := checkRepeated(x.r.Header, nameHeader, name); p != nil {
 				return nil, p
 			}
 		}
@@ -34,7 +34,7 @@ func (s *Server) serve(ctx context.Context, cancel context.CancelCauseFunc, m *m
 	case "server/discover":
 		return s.discover, nil
 	case "initialize":
-		return s.begin(c, x)
+		return s.startSession(c, x)
 	case "ping":
 		return json.RawMessage("{}"), nil
 	case "tools/list":
@@ -42,11 +42,11 @@ func (s *Server) serve(ctx context.Context, cancel context.CancelCauseFunc, m *m
 	case "prompts/list":
 		return s.promptList[era], onePage(c)
 	case "tools/call":
-		return s.running(ctx, cancel, m, c, x, s.callTool)
+		return s.runCall(ctx, cancel, m, c, x, s.callTool)
 	case "prompts/get":
-		return s.running(ctx, cancel, m, c, x, s.getPrompt)
+		return s.runCall(ctx, cancel, m, c, x, s.getPrompt)
 	case "resources/read":
-		return s.running(ctx, cancel, m, c, x, s.readResource)
+		return s.runCall(ctx, cancel, m, c, x, s.readResource)
 	case "resources/list":
 		cursor, ok := c.Params.Text("cursor")
 		if !ok {
@@ -59,7 +59,7 @@ func (s *Server) serve(ctx context.Context, cancel context.CancelCauseFunc, m *m
 		if list == nil {
 			list = []Resource{}
 		}
-		return s.kept(c.Version, struct {
+		return s.encodeCached(c.Version, struct {
 			Resources []Resource `json:"resources"`
 			Next      string     `json:"nextCursor,omitempty"`
 		}{list, next}, o.TTL, true), nil
@@ -71,23 +71,23 @@ func (s *Server) serve(ctx context.Context, cancel context.CancelCauseFunc, m *m
 		if list == nil {
 			list = []Template{}
 		}
-		return s.kept(c.Version, map[string]any{"resourceTemplates": list}, o.TTL, o.Private), nil
+		return s.encodeCached(c.Version, map[string]any{"resourceTemplates": list}, o.TTL, o.Private), nil
 	case "completion/complete":
-		return s.completion(ctx, c)
+		return s.completeArgument(ctx, c)
 	case "tasks/get", "tasks/update", "tasks/cancel":
-		return s.task(ctx, c)
+		return s.serveTask(ctx, c)
 	case "subscriptions/listen":
-		return s.listen(ctx, m, c)
+		return s.serveFeed(ctx, m, c)
 	}
 	v, err := o.Handshake[c.Method](ctx, c)
 	if err != nil {
 		return nil, err
 	}
-	return encode(v), nil
+	return encodeJSON(v), nil
 }
 
-// knows reports whether the method is one of this server, in the call's era.
-func (s *Server) knows(c *Call) bool {
+// hasMethod reports whether this server has the method, in the call's era.
+func (s *Server) hasMethod(c *Call) bool {
 	o := &s.offer
 	switch c.Method {
 	case "server/discover":
@@ -111,14 +111,14 @@ func (s *Server) knows(c *Call) bool {
 }
 
 func noMethod(c *Call) *Problem {
-	p := &Problem{Code: CodeMethodNotFound, Message: "This server has no method " + cut(c.Method, 60) + "."}
+	p := &Problem{Code: CodeMethodNotFound, Message: "This server has no method " + cutText(c.Method, 60) + "."}
 	if c.Modern() {
 		p.Status = http.StatusNotFound
 	}
 	return p
 }
 
-// onePage refuses cursors of lists that have one page.
+// onePage refuses a cursor for a list that has one page.
 func onePage(c *Call) error {
 	if raw := c.Params.Get("cursor"); raw != nil {
 		return Wrong("cursor: is not one of this list, which has one page.")
@@ -126,22 +126,22 @@ func onePage(c *Call) error {
 	return nil
 }
 
-// begin answers the handshake and gives the client its session.
-func (s *Server) begin(c *Call, x *exchange) (json.RawMessage, error) {
+// startSession answers the handshake and gives the client its session.
+func (s *Server) startSession(c *Call, x *exchange) (json.RawMessage, error) {
 	want, ok := c.Params.Text("protocolVersion")
 	caps, isCaps := c.Params.Object("capabilities")
 	if !ok || want == "" || !isCaps {
 		return nil, Wrong("initialize: send protocolVersion, capabilities and clientInfo.")
 	}
-	v := agreed(want)
+	v := agreeVersion(want)
 	client := readClient(caps)
-	client.Tasks = false // an extension of the versions since
+	client.Tasks = false // an extension of the later versions
 	x.w.Header().Set(sessionHeader, x.endpoint.sessionID(session{v, client}))
-	return s.initialize(v), nil
+	return s.encodeHandshake(v), nil
 }
 
-// completion answers completion/complete.
-func (s *Server) completion(ctx context.Context, c *Call) (json.RawMessage, error) {
+// completeArgument answers completion/complete.
+func (s *Server) completeArgument(ctx context.Context, c *Call) (json.RawMessage, error) {
 	ref, ok1 := strictjson.Split(c.Params.Get("ref"))
 	arg, ok2 := strictjson.Split(c.Params.Get("argument"))
 	if !ok1 || !ok2 {
@@ -185,5 +185,5 @@ func (s *Server) completion(ctx context.Context, c *Call) (json.RawMessage, erro
 	if n := len(list.Values); n > 100 {
 		list.Values, list.Total, list.HasMore = list.Values[:100], max(list.Total, n), true
 	}
-	return s.complete(c.Version, map[string]any{"completion": list}), nil
+	return s.encodeResult(c.Version, map[string]any{"completion": list}), nil
 }

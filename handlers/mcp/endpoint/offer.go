@@ -6,45 +6,44 @@ import (
 	"time"
 )
 
-// Offer is what one server has: tools, resources, prompts and what answers
-// for them. Whatever is nil or empty is not served, and its capability is not
-// declared. The functions are called by many goroutines at once; their errors
-// are Problems or faults.
+// Offer is the content of one server: tools, resources, prompts and the functions that run them. A
+// nil or empty part is not served, and its capability is not declared. The functions are called by
+// many goroutines at once; their errors are Problems or faults.
 type Offer struct {
-	// Name, Title, Version and Website are who the server says it is.
+	// Name, Title, Version and Website identify the server.
 	Name, Title, Version, Website string
-	// Instructions tell a model what the server is for.
+	// Instructions explain the purpose of the server to a model.
 	Instructions string
-	// Private is set when lists differ from caller to caller; TTL is how long
-	// a client may keep them.
+	// Private is set if lists differ between callers; TTL is the time for which a client may cache
+	// them.
 	Private bool
 	TTL     time.Duration
 
 	Tools   []Tool
 	Prompts []Prompt
-	// Resources are listed and read through it.
+	// Resources lists and reads the resources.
 	Resources Resources
 	// Complete proposes values for an argument.
 	Complete func(ctx context.Context, c *Call, a Argument) (Completion, error)
-	// Tasks are the tasks that tools answer with; nil where none does.
+	// Tasks are the tasks with which tools answer; nil if none does.
 	Tasks Tasks
-	// Listen opens a feed of changes. Changes says which of them are declared.
+	// Listen opens a feed of changes. Changes are the declared kinds of changes.
 	Listen  func(ctx context.Context, c *Call, w Watch) (Feed, error)
 	Changes Changes
-	// Handshake are further methods of the versions before 2026-07-28 and
-	// HandshakeCapabilities what they are declared as, for example logging.
+	// Handshake are more methods of the versions before 2026-07-28, and HandshakeCapabilities their
+	// declaration, for example logging.
 	Handshake             map[string]func(ctx context.Context, c *Call) (any, error)
 	HandshakeCapabilities map[string]any
 }
 
-// Changes are the changes a server tells of.
+// Changes are the kinds of changes that a server reports.
 type Changes struct {
 	Tools, Prompts, Resources bool
-	// Subscribe is whether it tells of single resources.
+	// Subscribe is set if the server reports changes of single resources.
 	Subscribe bool
 }
 
-// Tool is something a client can call.
+// Tool is a function that a client can call.
 type Tool struct {
 	Name        string          `json:"name"`
 	Title       string          `json:"title,omitempty"`
@@ -53,14 +52,14 @@ type Tool struct {
 	Input       json.RawMessage `json:"inputSchema"`
 	Output      json.RawMessage `json:"outputSchema,omitempty"`
 	Hints       *Hints          `json:"annotations,omitempty"`
-	// TaskOnly is set for a tool that answers with a task only.
+	// TaskOnly is set for a tool that answers only with a task.
 	TaskOnly bool `json:"-"`
-	// Run calls it. What a model shall read of an error is a Result with
-	// Failed; an error is for the client's program.
+	// Run calls the tool. An error for the model is a Result with Failed; a Go error is for the
+	// client's program.
 	Run func(ctx context.Context, c *Call) (Result, error) `json:"-"`
 }
 
-// Hints say what a tool may do.
+// Hints describe the effects of a tool.
 type Hints struct {
 	ReadOnly    bool  `json:"readOnlyHint,omitempty"`
 	Destructive *bool `json:"destructiveHint,omitempty"`
@@ -75,24 +74,24 @@ type Icon struct {
 	Sizes    []string `json:"sizes,omitempty"`
 }
 
-// Prompt is a text that a person can ask for by name.
+// Prompt is a text that a user can insert by name.
 type Prompt struct {
 	Name        string           `json:"name"`
 	Title       string           `json:"title,omitempty"`
 	Description string           `json:"description,omitempty"`
 	Arguments   []PromptArgument `json:"arguments,omitempty"`
-	// Get returns it. It may ask for input as a tool may.
+	// Get returns the prompt. It may ask for input in the same way as a tool.
 	Get func(ctx context.Context, c *Call) (PromptResult, error) `json:"-"`
 }
 
-// PromptArgument is a value a prompt is made with.
+// PromptArgument is an argument of a prompt.
 type PromptArgument struct {
 	Name        string `json:"name"`
 	Description string `json:"description,omitempty"`
 	Required    bool   `json:"required,omitempty"`
 }
 
-// PromptResult is a prompt with its values, or what is wanted first.
+// PromptResult is a prompt with its values, or the input that is needed first.
 type PromptResult struct {
 	Description string          `json:"description,omitempty"`
 	Messages    []PromptMessage `json:"messages"`
@@ -105,17 +104,16 @@ type PromptMessage struct {
 	Content Content `json:"content"`
 }
 
-// Resources are what a server lets clients read.
+// Resources lists and reads the resources of a server.
 type Resources interface {
 	// List returns a page and the cursor of the next one, "" for none.
 	List(ctx context.Context, c *Call, cursor string) (list []Resource, next string, err error)
 	Templates(ctx context.Context, c *Call) ([]Template, error)
-	// Read returns what is at a URI. NoResource is the error of one that is
-	// not there.
+	// Read returns the content of a URI. NoResource is the error for an unknown one.
 	Read(ctx context.Context, c *Call, uri string) (ReadResult, error)
 }
 
-// Resource is something that can be read.
+// Resource is a readable document.
 type Resource struct {
 	URI         string `json:"uri"`
 	Name        string `json:"name"`
@@ -133,8 +131,8 @@ type Template struct {
 	MIMEType    string `json:"mimeType,omitempty"`
 }
 
-// ReadResult is what is at a URI, or what is wanted first. TTL is how long a
-// client may keep it.
+// ReadResult is the content of a URI, or the input that is needed first. TTL is the time for which
+// a client may cache it.
 type ReadResult struct {
 	Contents []ResourceContents
 	TTL      time.Duration
@@ -150,7 +148,7 @@ type ResourceContents struct {
 	Blob     []byte `json:"blob,omitempty"`
 }
 
-// MarshalJSON implements json.Marshaler: a text is there even when empty.
+// MarshalJSON implements json.Marshaler: it writes a text even if it is empty.
 func (c ResourceContents) MarshalJSON() ([]byte, error) {
 	type text struct {
 		URI      string `json:"uri"`
@@ -168,7 +166,7 @@ func (c ResourceContents) MarshalJSON() ([]byte, error) {
 	return json.Marshal(blob{c.URI, c.MIMEType, c.Blob})
 }
 
-// NoResource is the problem of a URI where nothing is.
+// NoResource returns the problem for an unknown URI.
 func NoResource(c *Call, uri string) *Problem {
 	p := &Problem{Code: CodeInvalidParams, Message: "There is no such resource, or it is not yours to read.", Data: map[string]any{"uri": uri}}
 	if !c.Modern() {
@@ -177,7 +175,7 @@ func NoResource(c *Call, uri string) *Problem {
 	return p
 }
 
-// Argument is what a client wants values for: of the prompt Prompt, or of the
+// Argument is an argument for which a client wants proposals: of the prompt Prompt, or of the
 // template URI.
 type Argument struct {
 	Prompt, URI string
@@ -186,7 +184,7 @@ type Argument struct {
 	Context map[string]string
 }
 
-// Completion are values, best first, at most 100 of Total.
+// Completion holds proposals, best first, at most 100 of Total.
 type Completion struct {
 	Values  []string `json:"values"`
 	Total   int      `json:"total,omitempty"`

@@ -242,18 +242,18 @@ func TestSession_IsWhatTheHandshakeSaid(t *testing.T) {
 	e, other := New(Config{Key: []byte("one")}), New(Config{Key: []byte("two")})
 	for _, s := range []session{{v2025Nov, Client{Elicitation: true}}, {v2024Nov, Client{Sampling: true, Roots: true}}} {
 		id := e.sessionID(s)
-		if got, ok := e.session(id); !ok || got != s {
+		if got, ok := e.readSession(id); !ok || got != s {
 			t.Errorf("%+v became %+v", s, got)
 		}
 		if id == e.sessionID(s) {
 			t.Error("two sessions have one id")
 		}
 		for _, bad := range []string{"", "x", id + "A", id[:len(id)-1], strings.ToLower(id), "A" + id[1:]} {
-			if _, ok := e.session(bad); ok && bad != id {
+			if _, ok := e.readSession(bad); ok && bad != id {
 				t.Errorf("%q is a session", bad)
 			}
 		}
-		if _, ok := other.session(id); ok {
+		if _, ok := other.readSession(id); ok {
 			t.Error("another portal takes the session")
 		}
 	}

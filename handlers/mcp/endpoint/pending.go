@@ -11,46 +11,45 @@ import (
 	"time"
 )
 
-// answerTime is how long a client may take to answer a question on a stream.
+// answerTime bounds the time for a client to answer a question on a stream.
 const answerTime = 10 * time.Minute
 
-// Most questions and calls that are known at a time, and questions to one
-// caller: each holds a connection for as long as nobody answers.
+// Bounds of the open questions, of those to one caller, and of the running calls: each holds a
+// connection until it is answered.
 const (
 	maxQuestions     = 4096
 	maxQuestionsEach = 64
 	maxCalls         = 20_000
 )
 
-// pending finds what the versions with a handshake say in a request of its
-// own: answers to questions that were asked on a stream, and the end of a
-// call. Create it with newPending.
+// pending matches the messages that versions with a handshake send in requests of their own:
+// answers to questions on a stream, and cancellations. Create it with newPending.
 type pending struct {
 	mu        sync.Mutex // guards the rest
 	questions map[string]*question
-	asked     map[string]int // of questions, by whose they are
+	asked     map[string]int // number of open questions by caller
 	calls     map[string]context.CancelCauseFunc
 }
 
-// question waits for its answer.
+// question is a question that waits for its answer.
 type question struct {
-	whose  string
-	answer chan message // of one
+	caller string
+	answer chan message // capacity 1
 }
 
 func newPending() *pending {
 	return &pending{questions: make(map[string]*question), asked: make(map[string]int), calls: make(map[string]context.CancelCauseFunc)}
 }
 
-// ask sends a question on the stream and returns what the client answers.
-func (p *pending) ask(ctx context.Context, out *reply, whose string, q Request) (json.RawMessage, error) {
+// askClient sends a question on the stream and returns the client's answer.
+func (p *pending) askClient(ctx context.Context, out *reply, caller string, q Request) (json.RawMessage, error) {
 	id := `"agentsite-` + strings.ToLower(rand.Text()) + `"`
-	w := &question{whose, make(chan message, 1)}
-	if err := p.open(id, w); err != nil {
+	w := &question{caller, make(chan message, 1)}
+	if err := p.addQuestion(id, w); err != nil {
 		return nil, err
 	}
-	defer p.settle(id, w)
-	if !out.event(notice(json.RawMessage(id), q.Method, q.Params)) {
+	defer p.removeQuestion(id, w)
+	if !out.sendEvent(encodeNotice(json.RawMessage(id), q.Method, q.Params)) {
 		return nil, context.Canceled
 	}
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
@@ -58,7 +57,7 @@ func (p *pending) ask(ctx context.Context, out *reply, whose string, q Request) 
 	select {
 	case m := <-w.answer:
 		if m.err != nil {
-			return nil, nil // the client will not
+			return nil, nil // the client refused
 		}
 		return m.result, nil
 	case <-ctx.Done():
@@ -66,50 +65,50 @@ func (p *pending) ask(ctx context.Context, out *reply, whose string, q Request) 
 	}
 }
 
-// open notes a question; settle must be called.
-func (p *pending) open(id string, q *question) error {
+// addQuestion adds an open question; removeQuestion must be called.
+func (p *pending) addQuestion(id string, q *question) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
-	case p.asked[q.whose] >= maxQuestionsEach:
+	case p.asked[q.caller] >= maxQuestionsEach:
 		return &Problem{Code: CodeRefused, Status: http.StatusTooManyRequests, Message: "You have " + strconv.Itoa(maxQuestionsEach) + " questions to answer already. Answer some first."}
 	case len(p.questions) >= maxQuestions:
 		return &Problem{Code: CodeRefused, Status: http.StatusServiceUnavailable, Message: "Too many questions are open on this portal. Try again in a while."}
 	}
 	p.questions[id] = q
-	p.asked[q.whose]++
+	p.asked[q.caller]++
 	return nil
 }
 
-func (p *pending) settle(id string, q *question) {
+func (p *pending) removeQuestion(id string, q *question) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.questions, id)
-	if p.asked[q.whose]--; p.asked[q.whose] == 0 {
-		delete(p.asked, q.whose)
+	if p.asked[q.caller]--; p.asked[q.caller] == 0 {
+		delete(p.asked, q.caller)
 	}
 }
 
-// answered hands an answer to who asked. It reports false when nobody did.
-func (p *pending) answered(whose string, m message) bool {
+// deliverAnswer passes an answer to the waiting question. It returns false if there is none.
+func (p *pending) deliverAnswer(caller string, m message) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	q := p.questions[string(m.id)]
-	if q == nil || q.whose != whose {
+	if q == nil || q.caller != caller {
 		return false
 	}
 	delete(p.questions, string(m.id))
-	q.answer <- m // of its room for one
+	q.answer <- m // never blocks: capacity 1
 	return true
 }
 
-// callKey tells a running call: a client numbers its calls in a session.
-func callKey(whose, session string, id json.RawMessage) string {
-	return strconv.Itoa(len(session)) + session + " " + whose + " " + string(id)
+// callKey returns the key of a running call: a client numbers its calls within a session.
+func callKey(caller, session string, id json.RawMessage) string {
+	return strconv.Itoa(len(session)) + session + " " + caller + " " + string(id)
 }
 
-// began notes a call that its client may cancel; forget must be called.
-func (p *pending) began(key string, cancel context.CancelCauseFunc) (forget func()) {
+// addCall adds a call that its client may cancel; forget must be called.
+func (p *pending) addCall(key string, cancel context.CancelCauseFunc) (forget func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if _, dup := p.calls[key]; dup || len(p.calls) >= maxCalls {
@@ -123,8 +122,8 @@ func (p *pending) began(key string, cancel context.CancelCauseFunc) (forget func
 	}
 }
 
-// cancel ends a call. One that is not known has ended.
-func (p *pending) cancel(key string) {
+// cancelCall cancels a call. An unknown call has ended already.
+func (p *pending) cancelCall(key string) {
 	p.mu.Lock()
 	cancel := p.calls[key]
 	p.mu.Unlock()

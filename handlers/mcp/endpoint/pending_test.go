@@ -17,7 +17,7 @@ func TestPending_BoundsTheQuestionsOfOneCaller(t *testing.T) {
 		refused := make(chan error, 2*maxQuestionsEach)
 		ask := func(whose string) {
 			go func() {
-				if _, err := p.ask(ctx, &reply{w: httptest.NewRecorder(), events: true}, whose, Request{Method: "elicitation/create"}); ctx.Err() == nil {
+				if _, err := p.askClient(ctx, &reply{w: httptest.NewRecorder(), events: true}, whose, Request{Method: "elicitation/create"}); ctx.Err() == nil {
 					refused <- err
 				}
 			}()

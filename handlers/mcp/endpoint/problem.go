@@ -14,29 +14,29 @@ import (
 	"agentsite/internal/fault"
 )
 
-// Codes of errors: those of JSON-RPC, those of MCP, and ours for what HTTP
-// has a status for.
+// Codes of errors: those of JSON-RPC, those of MCP, and one of this portal for errors with an HTTP
+// status.
 const (
 	CodeParse             = -32700
 	CodeInvalidRequest    = -32600
 	CodeMethodNotFound    = -32601
 	CodeInvalidParams     = -32602
 	CodeInternal          = -32603
-	CodeRefused           = -32000 // credentials, limits, addresses where nobody is
+	CodeRefused           = -32000 // credentials, limits, unknown addresses
 	CodeNoResource        = -32002 // until 2025-11-25; then CodeInvalidParams
 	CodeHeaderMismatch    = -32020
 	CodeMissingCapability = -32021
 	CodeVersion           = -32022
 )
 
-// Problem is an error as a client reads it. It can be returned by everything
-// an Offer holds; other errors become one by the kind of their fault.
+// Problem is an error in the form that a client reads. Every function of an Offer may return one;
+// other errors are converted by the kind of their fault.
 type Problem struct {
 	Code    int
 	Message string
-	// Data is what the error says beside, nil for nothing.
+	// Data is additional data of the error, nil for none.
 	Data any
-	// Status is the status of HTTP, 0 for 200.
+	// Status is the HTTP status, 0 for 200.
 	Status     int
 	RetryAfter time.Duration
 }
@@ -44,39 +44,39 @@ type Problem struct {
 // Error implements error.
 func (p *Problem) Error() string { return p.Message }
 
-// Wrong is a problem with the parameters of a request.
+// Wrong returns a problem with the parameters of a request.
 func Wrong(message string) *Problem { return &Problem{Code: CodeInvalidParams, Message: message} }
 
-func invalid(message string) *Problem {
+func invalidRequest(message string) *Problem {
 	return &Problem{Code: CodeInvalidRequest, Message: message, Status: http.StatusBadRequest}
 }
 
-// wire is the error object.
-func (p *Problem) wire() json.RawMessage {
+// encodeError returns the error object.
+func (p *Problem) encodeError() json.RawMessage {
 	b, err := json.Marshal(struct {
 		Code    int    `json:"code"`
 		Message string `json:"message"`
 		Data    any    `json:"data,omitempty"`
 	}{p.Code, p.Message, p.Data})
-	if err != nil { // everything that is said can be written
+	if err != nil { // every error can be encoded
 		panic(err)
 	}
 	return b
 }
 
-// missing says which capabilities the client must declare.
-func missing(what map[string]any) *Problem {
+// missingCapability returns the problem of a client that has to declare capabilities.
+func missingCapability(capabilities map[string]any) *Problem {
 	return &Problem{Code: CodeMissingCapability, Status: http.StatusBadRequest, Message: "This needs a capability that the client did not declare in _meta.",
-		Data: map[string]any{"requiredCapabilities": what}}
+		Data: map[string]any{"requiredCapabilities": capabilities}}
 }
 
 func missingTasks() *Problem {
-	return missing(map[string]any{"extensions": map[string]any{TasksExtension: struct{}{}}})
+	return missingCapability(map[string]any{"extensions": map[string]any{TasksExtension: struct{}{}}})
 }
 
-// problem makes of any error what a client is told. What only the operator
-// may read goes to the log.
-func (e *Endpoint) problem(r *http.Request, err error) *Problem {
+// problemOf converts any error to the problem for the client. The log gets the details that only
+// the operator may read.
+func (e *Endpoint) problemOf(r *http.Request, err error) *Problem {
 	if p, ok := errors.AsType[*Problem](err); ok {
 		return p
 	}
@@ -101,8 +101,8 @@ func (e *Endpoint) problem(r *http.Request, err error) *Problem {
 	return p
 }
 
-// refuse sets the headers that an error has.
-func (e *Endpoint) refuse(w http.ResponseWriter, r *http.Request, p *Problem) {
+// setErrorHeaders sets the headers of an error.
+func (e *Endpoint) setErrorHeaders(w http.ResponseWriter, r *http.Request, p *Problem) {
 	h := w.Header()
 	respond.RetryAfter(h, p.RetryAfter)
 	switch p.Status {

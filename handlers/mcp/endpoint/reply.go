@@ -11,28 +11,25 @@ import (
 	"agentsite/handlers/respond"
 )
 
-// stillAfter is how long an answer may be silent. Until then, or until there
-// is something to tell, it has not begun: what is done by then is plain JSON
-// with the status of its error.
+// stillAfter bounds the silence of an answer. Until then, or until the first event, the answer has
+// not started: a fast answer is plain JSON with the status of its error.
 const stillAfter = 15 * time.Second
 
-// reply is the answer to one request: one JSON object, or a stream of events
-// that ends with it.
+// reply is the answer to one request: one JSON object, or a stream of events that ends with it.
 type reply struct {
 	w            http.ResponseWriter
-	json, events bool // what the client takes
+	json, events bool // forms that the client accepts
 
 	mu    sync.Mutex // guards the rest
 	open  *respond.Events
 	over  bool
 	timer *time.Timer
-	// hurry puts a deadline on the writing of the answer again; nil where the
-	// server's own still holds.
+	// hurry restores the write deadline of the server; nil if it was not changed.
 	hurry func()
 }
 
-// newReply reads what the client takes. Nothing said is JSON; ok is false for
-// a client that takes neither.
+// newReply reads the accepted forms. Without the header it is JSON; ok is false for a client that
+// accepts neither form.
 func newReply(w http.ResponseWriter, r *http.Request) (p *reply, ok bool) {
 	p = &reply{w: w}
 	list := r.Header.Values("Accept")
@@ -54,9 +51,9 @@ func newReply(w http.ResponseWriter, r *http.Request) (p *reply, ok bool) {
 	return p, p.json || p.events
 }
 
-// wait is for a request that may take minutes: the server's deadlines end,
-// and a stream gets signs of life.
-func (p *reply) wait() {
+// keepAlive prepares for a request that may take minutes: it lifts the server's deadlines and sends
+// keep-alives on a stream.
+func (p *reply) keepAlive() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.hurry = respond.LiftDeadlines(p.w)
@@ -69,57 +66,56 @@ func (p *reply) wait() {
 func (p *reply) stillHere() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.over || p.begin() != nil || p.open.KeepAlive() != nil {
+	if p.over || p.openStream() != nil || p.open.KeepAlive() != nil {
 		return
 	}
 	p.timer.Reset(stillAfter)
 }
 
-// begin opens the stream; the caller holds mu.
-func (p *reply) begin() (err error) {
+// openStream opens the stream. The caller holds mu.
+func (p *reply) openStream() (err error) {
 	if p.open == nil {
 		p.open, err = respond.OpenEvents(p.w)
 	}
 	return err
 }
 
-// event sends a message before the answer. It reports whether it could: not
-// to a client that takes no stream.
-func (p *reply) event(b []byte) bool {
+// sendEvent sends a message before the answer. It returns false if the client accepts no stream or
+// the stream has ended.
+func (p *reply) sendEvent(b []byte) bool {
 	if !p.events {
 		return false
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.over || p.begin() != nil {
+	if p.over || p.openStream() != nil {
 		return false
 	}
-	return p.open.Write(frame(b)) == nil
+	return p.open.Write(encodeEvent(b)) == nil
 }
 
-// frame is one server-sent event.
-func frame(b []byte) []byte {
+// encodeEvent encodes one server-sent event.
+func encodeEvent(b []byte) []byte {
 	out := make([]byte, 0, len(b)+24)
 	return append(append(append(out, "event: message\ndata: "...), b...), "\n\n"...)
 }
 
-// end sends the answer.
-func (p *reply) end(status int, b []byte) {
+// sendAnswer sends the answer.
+func (p *reply) sendAnswer(status int, b []byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.stop()
+	p.stopTimers()
 	if p.open != nil || !p.json && status < 300 {
-		if p.begin() == nil {
-			p.open.Write(frame(b))
+		if p.openStream() == nil {
+			p.open.Write(encodeEvent(b))
 		}
 		return
 	}
 	sendJSON(p.w, status, b)
 }
 
-// stop ends the signs of life, and the patience with who reads; the caller
-// holds mu.
-func (p *reply) stop() {
+// stopTimers ends the keep-alives and restores the write deadline. The caller holds mu.
+func (p *reply) stopTimers() {
 	p.over = true
 	if p.timer != nil {
 		p.timer.Stop()
@@ -129,12 +125,11 @@ func (p *reply) stop() {
 	}
 }
 
-// silent ends the reply of a call that gets no answer here. After that nothing
-// is written, whatever else may happen.
-func (p *reply) silent() {
+// closeSilently ends the reply of a call without an answer. After it nothing more is written.
+func (p *reply) closeSilently() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.stop()
+	p.stopTimers()
 }
 
 func sendJSON(w http.ResponseWriter, status int, b json.RawMessage) {
@@ -146,8 +141,8 @@ func sendJSON(w http.ResponseWriter, status int, b json.RawMessage) {
 	w.Write(b)
 }
 
-// started reports whether a stream is open.
-func (p *reply) started() bool {
+// hasStarted reports whether a stream is open.
+func (p *reply) hasStarted() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.open != nil

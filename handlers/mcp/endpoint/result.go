@@ -6,24 +6,23 @@ import (
 	"time"
 )
 
-// Result is what a tool answers: content, or what it wants first, or a task.
+// Result is the answer of a tool: content, the input that it needs first, or a task.
 type Result struct {
 	Content []Content
 	// Structured is the answer as data, nil for none.
 	Structured any
-	// Failed is set when the content says what went wrong.
+	// Failed is set if the content describes an error.
 	Failed bool
-	// Wants is set when the call shall be made again with more input.
+	// Wants is set if the call has to be repeated with more input.
 	Wants *Wants
-	// Task is set when the answer comes later. Only clients that declare the
-	// extension get one.
+	// Task is set if the answer comes later. Only clients that declare the extension get one.
 	Task *Task
 }
 
-// Text is a result of one text.
+// Text returns a result of one text.
 func Text(s string) Result { return Result{Content: []Content{TextContent(s)}} }
 
-// Failure is a result that says what went wrong, in words for a model.
+// Failure returns a result that describes an error, in words for a model.
 func Failure(s string) Result {
 	r := Text(s)
 	r.Failed = true
@@ -34,27 +33,27 @@ func Failure(s string) Result {
 type Content struct {
 	Type string `json:"type"`
 	Text string `json:"text,omitempty"`
-	// Data and MIMEType are of an image or audio.
+	// Data and MIMEType are for an image or audio.
 	Data     []byte `json:"data,omitempty"`
 	MIMEType string `json:"mimeType,omitempty"`
-	// URI, Name, Title and Description are of a link.
+	// URI, Name, Title and Description are for a link.
 	URI         string `json:"uri,omitempty"`
 	Name        string `json:"name,omitempty"`
 	Title       string `json:"title,omitempty"`
 	Description string `json:"description,omitempty"`
-	// Resource is one that is in the result as it is.
+	// Resource is a resource contained in the result.
 	Resource *ResourceContents `json:"resource,omitempty"`
 }
 
-// TextContent is a text.
+// TextContent returns a text.
 func TextContent(s string) Content { return Content{Type: "text", Text: s} }
 
-// LinkContent is a link to a resource or a file.
+// LinkContent returns a link to a resource or a file.
 func LinkContent(uri, name, mimeType string) Content {
 	return Content{Type: "resource_link", URI: uri, Name: name, MIMEType: mimeType}
 }
 
-// MarshalJSON implements json.Marshaler: a text is there even when empty.
+// MarshalJSON implements json.Marshaler: it writes a text even if it is empty.
 func (c Content) MarshalJSON() ([]byte, error) {
 	if c.Type == "text" {
 		return json.Marshal(struct {
@@ -66,8 +65,8 @@ func (c Content) MarshalJSON() ([]byte, error) {
 	return json.Marshal(plain(c))
 }
 
-// fit writes content that the version has not as text.
-func fit(list []Content, version string) []Content {
+// fitContent replaces content that the version does not have by text or by a resource.
+func fitContent(list []Content, version string) []Content {
 	if version == Modern || hasLinks(version) && hasAudio(version) {
 		return list
 	}
@@ -84,36 +83,33 @@ func fit(list []Content, version string) []Content {
 	return out
 }
 
-// Wants is input that is wanted from the client: requests by a key that is
-// theirs alone.
+// Wants is input that the client has to provide: requests by unique keys.
 type Wants struct {
 	Requests map[string]Request
-	// State comes back with the input. Seal it where it matters that it is
-	// ours: clients may send anything.
+	// State comes back with the input. Seal it if it must be trusted: clients may send any value.
 	State string
 }
 
-// Request is something a client is asked for: elicitation/create,
-// sampling/createMessage or roots/list.
+// Request is a request to the client: elicitation/create, sampling/createMessage or roots/list.
 type Request struct {
 	Method string `json:"method"`
 	Params any    `json:"params"`
 }
 
-// Task is work that goes on after the call.
+// Task is work that continues after the call.
 type Task struct {
 	ID string
 	// Status is working, input_required, completed, failed or cancelled.
 	Status string
-	// Message says more of it for people.
+	// Message describes the status for people.
 	Message              string
 	CreatedAt, UpdatedAt time.Time
-	// TTL is how long it is kept from its creation, 0 for ever. Poll is how
-	// long to wait before asking again, 0 says nothing.
+	// TTL is the time for which the task is kept from its creation, 0 for ever. Poll is the
+	// interval at which clients should ask, 0 for none.
 	TTL, Poll time.Duration
-	// Requests are what a task that is input_required wants.
+	// Requests is the input that a task in the state input_required needs.
 	Requests map[string]Request
-	// Result is of a task that is completed, Problem of one that failed.
+	// Result is set for a completed task, Problem for a failed one.
 	Result  *Result
 	Problem *Problem
 }
@@ -143,8 +139,8 @@ type taskJSON struct {
 	Meta       json.RawMessage    `json:"_meta,omitempty"`
 }
 
-func (t *Task) json(version string, detail bool) taskJSON {
-	out := taskJSON{ID: t.ID, Status: t.Status, Message: t.Message, CreatedAt: stamp(t.CreatedAt), UpdatedAt: stamp(t.UpdatedAt), Poll: t.Poll.Milliseconds()}
+func (t *Task) asJSON(version string, detail bool) taskJSON {
+	out := taskJSON{ID: t.ID, Status: t.Status, Message: t.Message, CreatedAt: formatTime(t.CreatedAt), UpdatedAt: formatTime(t.UpdatedAt), Poll: t.Poll.Milliseconds()}
 	if t.TTL > 0 {
 		ms := t.TTL.Milliseconds()
 		out.TTL = &ms
@@ -159,36 +155,36 @@ func (t *Task) json(version string, detail bool) taskJSON {
 			out.Requests = map[string]Request{}
 		}
 	case t.Status == TaskCompleted && t.Result != nil:
-		out.Result = t.Result.body(version, nil)
+		out.Result = t.Result.encodeBody(version, nil)
 	case t.Status == TaskFailed && t.Problem != nil:
-		out.Error = t.Problem.wire()
+		out.Error = t.Problem.encodeError()
 	}
 	return out
 }
 
-func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
+func formatTime(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
 
-// body writes a result that is complete. meta is what stands in _meta, nil
-// for nothing; the versions with a handshake have no resultType.
-func (r *Result) body(version string, meta json.RawMessage) json.RawMessage {
+// encodeBody encodes a complete result. meta is the value of _meta, nil for none; the versions with
+// a handshake have no resultType.
+func (r *Result) encodeBody(version string, meta json.RawMessage) json.RawMessage {
 	out := struct {
 		ResultType string          `json:"resultType,omitempty"`
 		Content    []Content       `json:"content"`
 		Structured any             `json:"structuredContent,omitempty"`
 		Failed     bool            `json:"isError,omitempty"`
 		Meta       json.RawMessage `json:"_meta,omitempty"`
-	}{Content: fit(r.Content, version), Structured: r.Structured, Failed: r.Failed, Meta: meta}
+	}{Content: fitContent(r.Content, version), Structured: r.Structured, Failed: r.Failed, Meta: meta}
 	if version == Modern {
 		out.ResultType = "complete"
 	}
 	if out.Content == nil {
 		out.Content = []Content{}
 	}
-	return encode(out)
+	return encodeJSON(out)
 }
 
-// encode writes what can always be written.
-func encode(v any) json.RawMessage {
+// encodeJSON encodes a value that can always be encoded.
+func encodeJSON(v any) json.RawMessage {
 	b, err := json.Marshal(v)
 	if err != nil {
 		panic(err)

@@ -8,31 +8,31 @@ import (
 	"agentsite/internal/strictjson"
 )
 
-// maxRounds bounds how often one call asks its client for input on a stream.
+// maxRounds bounds the questions of one call to its client on a stream.
 const maxRounds = 32
 
-// maxInputs bounds the answers that come with one call.
+// maxInputs bounds the answers in one call.
 const maxInputs = 32
 
-// outcome is what a function of an Offer returned, in the words of its method.
+// outcome is the result of a function of an Offer, in the form of its method.
 type outcome struct {
 	body  func() json.RawMessage
 	wants *Wants
 	task  *Task
 }
 
-// running calls a function that may take its time, and asks the client for
-// what it wants: by the answer since 2026-07-28, on the stream before.
-func (s *Server) running(ctx context.Context, cancel context.CancelCauseFunc, m *message, c *Call, x *exchange, do func(context.Context, *Call) (outcome, error)) (json.RawMessage, error) {
+// runCall calls a function that may take long, and asks the client for the input that it needs: in
+// the answer since 2026-07-28, on the stream before.
+func (s *Server) runCall(ctx context.Context, cancel context.CancelCauseFunc, m *message, c *Call, x *exchange, do func(context.Context, *Call) (outcome, error)) (json.RawMessage, error) {
 	if p := c.readInputs(); p != nil {
 		return nil, p
 	}
 	if !c.Modern() {
 		if key := x.callKey(m.id); key != "" {
-			defer x.endpoint.pending.began(key, cancel)()
+			defer x.endpoint.pending.addCall(key, cancel)()
 		}
 	}
-	c.reply.wait()
+	c.reply.keepAlive()
 	for range maxRounds {
 		out, err := do(ctx, c)
 		if _, cancelled := context.Cause(ctx).(errCancelled); cancelled {
@@ -45,19 +45,19 @@ func (s *Server) running(ctx context.Context, cancel context.CancelCauseFunc, m 
 			if !c.Client.Tasks {
 				return nil, missingTasks()
 			}
-			t := out.task.json(c.Version, false)
+			t := out.task.asJSON(c.Version, false)
 			t.ResultType, t.Meta = "task", s.serverMeta
-			return encode(t), nil
+			return encodeJSON(t), nil
 		case out.wants == nil:
 			return out.body(), nil
 		}
 		for _, q := range out.wants.Requests {
 			if !c.Client.Can(q.Method) {
-				return nil, missing(map[string]any{capabilityOf(q.Method): struct{}{}})
+				return nil, missingCapability(map[string]any{capabilityOf(q.Method): struct{}{}})
 			}
 		}
 		if c.Modern() {
-			return encode(struct {
+			return encodeJSON(struct {
 				ResultType string             `json:"resultType"`
 				Requests   map[string]Request `json:"inputRequests,omitempty"`
 				State      string             `json:"requestState,omitempty"`
@@ -66,7 +66,7 @@ func (s *Server) running(ctx context.Context, cancel context.CancelCauseFunc, m 
 		}
 		c.State, c.Inputs = out.wants.State, make(map[string]json.RawMessage)
 		for key, q := range out.wants.Requests {
-			if c.Inputs[key], err = x.endpoint.pending.ask(ctx, c.reply, whose(c.Actor), q); err != nil {
+			if c.Inputs[key], err = x.endpoint.pending.askClient(ctx, c.reply, callerKey(c.Actor), q); err != nil {
 				return nil, err
 			}
 			if c.Inputs[key] == nil && q.Method == "elicitation/create" {
@@ -77,14 +77,14 @@ func (s *Server) running(ctx context.Context, cancel context.CancelCauseFunc, m 
 	return nil, &Problem{Code: CodeInternal, Message: "The call asked for input " + strconv.Itoa(maxRounds) + " times and is given up."}
 }
 
-// readInputs reads what a client brings when it calls again.
+// readInputs reads the input of a repeated call.
 func (c *Call) readInputs() *Problem {
 	if !c.Modern() {
 		return nil
 	}
 	var ok bool
 	if c.State, ok = c.Params.Text("requestState"); !ok || len(c.State) > maxState {
-		return Wrong("requestState: send what you got, as you got it.")
+		return Wrong("requestState: send the value that you got, unchanged.")
 	}
 	raw := c.Params.Get("inputResponses")
 	if raw == nil {
@@ -128,7 +128,7 @@ func (c *Call) readArguments() *Problem {
 func (s *Server) callTool(ctx context.Context, c *Call) (outcome, error) {
 	t := s.tools[c.Name]
 	if t == nil {
-		return outcome{}, Wrong("There is no tool " + cut(c.Name, 80) + " here. tools/list has those that are.")
+		return outcome{}, Wrong("There is no tool " + cutText(c.Name, 80) + " here. tools/list has those that are.")
 	}
 	if p := c.readArguments(); p != nil {
 		return outcome{}, p
@@ -145,10 +145,10 @@ func (s *Server) callTool(ctx context.Context, c *Call) (outcome, error) {
 	if err != nil {
 		return outcome{}, err
 	}
-	return outcome{func() json.RawMessage { return res.body(c.Version, s.metaOf(c)) }, res.Wants, res.Task}, nil
+	return outcome{func() json.RawMessage { return res.encodeBody(c.Version, s.metaOf(c)) }, res.Wants, res.Task}, nil
 }
 
-// metaOf is the _meta of results: it says who answers, since 2026-07-28.
+// metaOf returns the _meta of results, which identifies the server since 2026-07-28.
 func (s *Server) metaOf(c *Call) json.RawMessage {
 	if c.Modern() {
 		return s.serverMeta
@@ -159,7 +159,7 @@ func (s *Server) metaOf(c *Call) json.RawMessage {
 func (s *Server) getPrompt(ctx context.Context, c *Call) (outcome, error) {
 	p := s.prompts[c.Name]
 	if p == nil {
-		return outcome{}, Wrong("There is no prompt " + cut(c.Name, 80) + " here. prompts/list has those that are.")
+		return outcome{}, Wrong("There is no prompt " + cutText(c.Name, 80) + " here. prompts/list has those that are.")
 	}
 	if p := c.readArguments(); p != nil {
 		return outcome{}, p
@@ -174,9 +174,9 @@ func (s *Server) getPrompt(ctx context.Context, c *Call) (outcome, error) {
 		return outcome{}, err
 	}
 	for i := range res.Messages {
-		res.Messages[i].Content = fit([]Content{res.Messages[i].Content}, c.Version)[0]
+		res.Messages[i].Content = fitContent([]Content{res.Messages[i].Content}, c.Version)[0]
 	}
-	return outcome{func() json.RawMessage { return s.complete(c.Version, res) }, res.Wants, nil}, nil
+	return outcome{func() json.RawMessage { return s.encodeResult(c.Version, res) }, res.Wants, nil}, nil
 }
 
 func (s *Server) readResource(ctx context.Context, c *Call) (outcome, error) {
@@ -186,9 +186,9 @@ func (s *Server) readResource(ctx context.Context, c *Call) (outcome, error) {
 	}
 	ttl := res.TTL
 	if c.Inputs != nil || c.State != "" {
-		ttl = 0 // it depends on more than its address
+		ttl = 0 // the content depends on more than the address
 	}
 	return outcome{func() json.RawMessage {
-		return s.kept(c.Version, map[string]any{"contents": res.Contents}, ttl, res.Private)
+		return s.encodeCached(c.Version, map[string]any{"contents": res.Contents}, ttl, res.Private)
 	}, res.Wants, nil}, nil
 }

@@ -13,65 +13,65 @@ import (
 	"agentsite/internal/ident"
 )
 
-// stateAge is how long a client may take to answer what it was asked.
+// stateAge bounds the time for a client to answer a question.
 const stateAge = 24 * time.Hour
 
 // maxState bounds a state in bytes.
 const maxState = 16 << 10
 
-// mark is a proof that the endpoint made data for a purpose.
-func (e *Endpoint) mark(purpose string, data []byte) []byte {
+// signData returns a proof that the endpoint made data for a purpose.
+func (e *Endpoint) signData(purpose string, data []byte) []byte {
 	h := hmac.New(sha256.New, e.cfg.Key)
 	fmt.Fprintf(h, "%d:%s", len(purpose), purpose)
 	h.Write(data)
 	return h.Sum(nil)[:16]
 }
 
-// whose tells callers apart: an account by its id, visitors by their address.
-func whose(a ident.Actor) string {
+// callerKey returns the key of a caller: the id of an account, the address of a visitor.
+func callerKey(a ident.Actor) string {
 	if a.ID != "" {
 		return string(a.Kind) + " " + a.ID
 	}
 	return "addr " + a.Addr
 }
 
-func (c *Call) purpose() string {
-	return "state/" + c.HTTP.URL.Path + "/" + c.Method + "/" + c.Name + "/" + whose(c.Actor)
+func (c *Call) sealPurpose() string {
+	return "state/" + c.HTTP.URL.Path + "/" + c.Method + "/" + c.Name + "/" + callerKey(c.Actor)
 }
 
-// Seal makes a State of data that only the same caller can bring back, to the
-// same tool of the same server, within a day. Data can be read by the client.
+// Seal makes a State of data that only the same caller can send back, to the same tool of the same
+// server, within a day. The client can read the data.
 func (c *Call) Seal(data string) string {
 	b := binary.BigEndian.AppendUint64(nil, uint64(clock.Now().Add(stateAge).Unix()))
 	b = append(b, data...)
-	return base64.RawURLEncoding.EncodeToString(append(b, c.endpoint.mark(c.purpose(), b)...))
+	return base64.RawURLEncoding.EncodeToString(append(b, c.endpoint.signData(c.sealPurpose(), b)...))
 }
 
 // Unseal returns the data of the call's State. Its error is for the client.
 func (c *Call) Unseal() (string, error) {
-	wrong := Wrong("requestState: is not what this call was answered with, or it is older than a day. Call without it to begin anew.")
+	wrong := Wrong("requestState: is not the one that this call returned, or it is older than a day. Call without it to start again.")
 	b, err := base64.RawURLEncoding.Strict().DecodeString(c.State)
 	if err != nil || len(b) < 24 {
 		return "", wrong
 	}
 	b, proof := b[:len(b)-16], b[len(b)-16:]
-	if !hmac.Equal(proof, c.endpoint.mark(c.purpose(), b)) || int64(binary.BigEndian.Uint64(b)) < clock.Now().Unix() {
+	if !hmac.Equal(proof, c.endpoint.signData(c.sealPurpose(), b)) || int64(binary.BigEndian.Uint64(b)) < clock.Now().Unix() {
 		return "", wrong
 	}
 	return string(b[8:]), nil
 }
 
-// session is what a client said in its handshake. It is kept by the client,
-// in its session id: nothing of it is kept here.
+// session is the data of a client's handshake. The client keeps it in its session id, the server
+// keeps nothing.
 type session struct {
 	version string
 	client  Client
 }
 
-// sessionBytes are: version, capabilities, and what tells sessions apart.
+// sessionBytes is the size of: version, capabilities, and random bytes that make the id unique.
 const sessionBytes = 1 + 1 + 12
 
-// id writes the session.
+// sessionID encodes the session.
 func (e *Endpoint) sessionID(s session) string {
 	b := make([]byte, sessionBytes)
 	rand.Read(b[2:])
@@ -85,13 +85,13 @@ func (e *Endpoint) sessionID(s session) string {
 			b[1] |= 1 << i
 		}
 	}
-	return base64.RawURLEncoding.EncodeToString(append(b, e.mark("session", b)...))
+	return base64.RawURLEncoding.EncodeToString(append(b, e.signData("session", b)...))
 }
 
-// session reads an id that sessionID made.
-func (e *Endpoint) session(id string) (s session, ok bool) {
+// readSession decodes an id of sessionID.
+func (e *Endpoint) readSession(id string) (s session, ok bool) {
 	b, err := base64.RawURLEncoding.Strict().DecodeString(id)
-	if err != nil || len(b) != sessionBytes+16 || !hmac.Equal(b[sessionBytes:], e.mark("session", b[:sessionBytes])) || int(b[0]) >= len(handshake) {
+	if err != nil || len(b) != sessionBytes+16 || !hmac.Equal(b[sessionBytes:], e.signData("session", b[:sessionBytes])) || int(b[0]) >= len(handshake) {
 		return s, false
 	}
 	return session{handshake[b[0]], Client{Elicitation: b[1]&1 != 0, Sampling: b[1]&2 != 0, Roots: b[1]&4 != 0}}, true

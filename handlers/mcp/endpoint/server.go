@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// Server is an Offer made ready: what does not change between calls is
-// written once. It may be used by many goroutines.
+// Server is a prepared Offer: the parts that are the same for all calls are encoded once. Many
+// goroutines may use it.
 type Server struct {
 	offer Offer
 	tools map[string]*tool
-	// prompts are by name.
+	// prompts by name.
 	prompts map[string]*Prompt
 
 	serverMeta json.RawMessage // {"…/serverInfo":{…}}
@@ -26,26 +26,26 @@ type Server struct {
 	size                 int
 }
 
-// tool is a Tool with what is checked of its calls.
+// tool is a Tool with the prepared checks of its calls.
 type tool struct {
 	*Tool
 	bindings []binding
 }
 
-// The two eras, as indexes.
+// The two eras of versions, as indexes.
 const (
 	eraModern = iota
 	eraHandshake
 )
 
-// Tools as a server may have them.
+// Bounds of the tools of a server.
 const (
 	maxTools    = 500
 	maxToolName = 128 // bytes
 )
 
-// NewServer makes an offer ready. It returns an error for one that no client
-// could use: names that are missing or there twice, schemas of no object.
+// NewServer prepares an offer. It returns an error for an offer that no client could use: missing
+// or duplicate names, schemas that are not of an object.
 func NewServer(o Offer) (*Server, error) {
 	s := &Server{offer: o, tools: make(map[string]*tool, len(o.Tools)), prompts: make(map[string]*Prompt, len(o.Prompts))}
 	if len(o.Tools) > maxTools {
@@ -60,7 +60,7 @@ func NewServer(o Offer) (*Server, error) {
 		if err := json.Unmarshal(t.Input, &kind); err != nil || kind.Type != "object" {
 			return nil, fmt.Errorf("the schema of the tool %s is not that of an object", t.Name)
 		}
-		s.tools[t.Name] = &tool{t, bindings(t.Input)}
+		s.tools[t.Name] = &tool{t, findBindings(t.Input)}
 	}
 	for i := range o.Prompts {
 		p := &o.Prompts[i]
@@ -69,12 +69,12 @@ func NewServer(o Offer) (*Server, error) {
 		}
 		s.prompts[p.Name] = p
 	}
-	s.write()
+	s.encodeShared()
 	return s, nil
 }
 
-// write writes what is the same for every caller.
-func (s *Server) write() {
+// encodeShared encodes the parts that are the same for every caller.
+func (s *Server) encodeShared() {
 	o := &s.offer
 	type info struct {
 		Name    string `json:"name"`
@@ -82,12 +82,12 @@ func (s *Server) write() {
 		Version string `json:"version"`
 		Website string `json:"websiteUrl,omitempty"`
 	}
-	who := info{o.Name, o.Title, o.Version, o.Website}
-	s.info = encode(who)
-	s.serverMeta = encode(map[string]any{metaServer: who})
-	caps := s.capabilities(eraModern)
-	s.discover = s.cached(map[string]any{"supportedVersions": versions, "capabilities": caps, "instructions": o.Instructions}, o.TTL, o.Private)
-	s.caps = encode(s.capabilities(eraHandshake))
+	self := info{o.Name, o.Title, o.Version, o.Website}
+	s.info = encodeJSON(self)
+	s.serverMeta = encodeJSON(map[string]any{metaServer: self})
+	caps := s.capabilitiesOf(eraModern)
+	s.discover = s.encodeList(map[string]any{"supportedVersions": versions, "capabilities": caps, "instructions": o.Instructions}, o.TTL, o.Private)
+	s.caps = encodeJSON(s.capabilitiesOf(eraHandshake))
 	tools, prompts := o.Tools, o.Prompts
 	if tools == nil {
 		tools = []Tool{}
@@ -95,33 +95,33 @@ func (s *Server) write() {
 	if prompts == nil {
 		prompts = []Prompt{}
 	}
-	s.toolList[eraModern] = s.cached(map[string]any{"tools": tools}, o.TTL, o.Private)
-	s.toolList[eraHandshake] = encode(map[string]any{"tools": tools})
-	s.promptList[eraModern] = s.cached(map[string]any{"prompts": prompts}, o.TTL, o.Private)
-	s.promptList[eraHandshake] = encode(map[string]any{"prompts": prompts})
+	s.toolList[eraModern] = s.encodeList(map[string]any{"tools": tools}, o.TTL, o.Private)
+	s.toolList[eraHandshake] = encodeJSON(map[string]any{"tools": tools})
+	s.promptList[eraModern] = s.encodeList(map[string]any{"prompts": prompts}, o.TTL, o.Private)
+	s.promptList[eraHandshake] = encodeJSON(map[string]any{"prompts": prompts})
 	for _, b := range []json.RawMessage{s.serverMeta, s.discover, s.info, s.caps, s.toolList[0], s.toolList[1], s.promptList[0], s.promptList[1]} {
 		s.size += len(b)
 	}
 }
 
-// Size is about how many bytes the server takes in memory.
+// Size returns the approximate size of the server in memory, in bytes.
 func (s *Server) Size() int { return 2*s.size + 1024 }
 
-// cached writes a complete result that a client may keep.
-func (s *Server) cached(v map[string]any, ttl time.Duration, private bool) json.RawMessage {
-	v["resultType"], v["ttlMs"], v["cacheScope"], v["_meta"] = "complete", max(ttl.Milliseconds(), 0), scope(private), s.serverMeta
-	return encode(v)
+// encodeList encodes a complete result that a client may cache.
+func (s *Server) encodeList(v map[string]any, ttl time.Duration, private bool) json.RawMessage {
+	v["resultType"], v["ttlMs"], v["cacheScope"], v["_meta"] = "complete", max(ttl.Milliseconds(), 0), cacheScope(private), s.serverMeta
+	return encodeJSON(v)
 }
 
-func scope(private bool) string {
+func cacheScope(private bool) string {
 	if private {
 		return "private"
 	}
 	return "public"
 }
 
-// capabilities are what the server declares in an era.
-func (s *Server) capabilities(era int) map[string]any {
+// capabilitiesOf returns the declared capabilities of the server in an era.
+func (s *Server) capabilitiesOf(era int) map[string]any {
 	o := &s.offer
 	caps := make(map[string]any)
 	changed := func(is bool) map[string]bool {
@@ -156,26 +156,26 @@ func (s *Server) capabilities(era int) map[string]any {
 	return caps
 }
 
-// complete writes a result of the era around what v has, which is an object.
-func (s *Server) complete(version string, v any) json.RawMessage {
-	b := encode(v)
+// encodeResult encodes v, an object, as a result of the version.
+func (s *Server) encodeResult(version string, v any) json.RawMessage {
+	b := encodeJSON(v)
 	if version != Modern {
 		return b
 	}
-	return s.wrap(b, `"resultType":"complete","_meta":`+string(s.serverMeta))
+	return s.prependMembers(b, `"resultType":"complete","_meta":`+string(s.serverMeta))
 }
 
-// kept is complete for a result that a client may keep.
-func (s *Server) kept(version string, v any, ttl time.Duration, private bool) json.RawMessage {
-	b := encode(v)
+// encodeCached is encodeResult for a result that a client may cache.
+func (s *Server) encodeCached(version string, v any, ttl time.Duration, private bool) json.RawMessage {
+	b := encodeJSON(v)
 	if version != Modern {
 		return b
 	}
-	return s.wrap(b, fmt.Sprintf(`"resultType":"complete","ttlMs":%d,"cacheScope":%q,"_meta":%s`, max(ttl.Milliseconds(), 0), scope(private), s.serverMeta))
+	return s.prependMembers(b, fmt.Sprintf(`"resultType":"complete","ttlMs":%d,"cacheScope":%q,"_meta":%s`, max(ttl.Milliseconds(), 0), cacheScope(private), s.serverMeta))
 }
 
-// wrap puts members at the beginning of an object.
-func (s *Server) wrap(object json.RawMessage, members string) json.RawMessage {
+// prependMembers adds members at the beginning of an object.
+func (s *Server) prependMembers(object json.RawMessage, members string) json.RawMessage {
 	out := make([]byte, 0, len(object)+len(members)+2)
 	out = append(append(out, '{'), members...)
 	if rest := bytes.TrimSpace(object[1:]); rest[0] != '}' {
@@ -184,13 +184,13 @@ func (s *Server) wrap(object json.RawMessage, members string) json.RawMessage {
 	return append(out, object[1:]...)
 }
 
-// initialize answers the handshake.
-func (s *Server) initialize(version string) json.RawMessage {
+// encodeHandshake encodes the answer to the handshake.
+func (s *Server) encodeHandshake(version string) json.RawMessage {
 	var b strings.Builder
 	fmt.Fprintf(&b, `{"protocolVersion":%q,"capabilities":%s,"serverInfo":%s`, version, s.caps, s.info)
 	if s.offer.Instructions != "" {
 		b.WriteString(`,"instructions":`)
-		b.Write(encode(s.offer.Instructions))
+		b.Write(encodeJSON(s.offer.Instructions))
 	}
 	b.WriteByte('}')
 	return json.RawMessage(b.String())

@@ -5,25 +5,25 @@ import (
 	"encoding/json"
 )
 
-// Tasks are what calls were answered with.
+// Tasks are the tasks that were the answers to calls.
 type Tasks interface {
-	// Get returns a task of the caller. NoTask is the error of others.
+	// Get returns a task of the caller. NoTask is the error for others.
 	Get(ctx context.Context, c *Call, id string) (Task, error)
 	// Update takes input, by the keys of Task.Requests; others are ignored.
 	Update(ctx context.Context, c *Call, id string, inputs map[string]json.RawMessage) error
-	// Cancel asks for the end of a task. One that has ended stays as it is.
+	// Cancel requests the end of a task. An ended task stays unchanged.
 	Cancel(ctx context.Context, c *Call, id string) error
 }
 
-// NoTask is the problem of a task that is not the caller's.
+// NoTask returns the problem for a task that is not the caller's.
 func NoTask() *Problem { return Wrong("taskId: is no task of yours here.") }
 
-// task serves the methods of the tasks extension.
-func (s *Server) task(ctx context.Context, c *Call) (json.RawMessage, error) {
+// serveTask serves the methods of the tasks extension.
+func (s *Server) serveTask(ctx context.Context, c *Call) (json.RawMessage, error) {
 	if !c.Client.Tasks {
 		return nil, missingTasks()
 	}
-	done := s.complete(c.Version, struct{}{})
+	done := s.encodeResult(c.Version, struct{}{})
 	switch c.Method {
 	case "tasks/update":
 		in, ok := readInputs(c.Params.Get("inputResponses"))
@@ -38,7 +38,7 @@ func (s *Server) task(ctx context.Context, c *Call) (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := t.json(c.Version, true)
+	out := t.asJSON(c.Version, true)
 	out.ResultType, out.Meta = "complete", s.serverMeta
-	return encode(out), nil
+	return encodeJSON(out), nil
 }

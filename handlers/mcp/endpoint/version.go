@@ -12,29 +12,28 @@ const (
 	v2024Nov = "2024-11-05"
 )
 
-// Versions are those that are served, the newest first. All but the first
-// begin with a handshake.
+// versions are the supported versions, the newest first. All but the first start with a handshake.
 var versions = []string{Modern, v2025Nov, v2025Jun, v2025Mar, v2024Nov}
 
-// Versions returns the versions of the protocol that are served.
+// Versions returns the supported versions of the protocol.
 func Versions() []string { return slices.Clone(versions) }
 
-// handshake are the versions that begin with initialize.
+// handshake are the versions that start with initialize.
 var handshake = versions[1:]
 
 func isHandshake(version string) bool { return slices.Contains(handshake, version) }
 
-// agreed answers initialize: the version that was asked for, else the newest
-// that has a handshake.
-func agreed(version string) string {
+// agreeVersion returns the version for initialize: the requested one, or the newest with a
+// handshake.
+func agreeVersion(version string) string {
 	if isHandshake(version) {
 		return version
 	}
 	return v2025Nov
 }
 
-// Batches of messages came with JSON-RPC and went in 2025-06-18.
-func batches(version string) bool { return version == v2025Mar || version == v2024Nov }
+// hasBatches reports whether the version has batches of messages, which were removed in 2025-06-18.
+func hasBatches(version string) bool { return version == v2025Mar || version == v2024Nov }
 
 // hasLinks reports whether the version has links to resources in results.
 func hasLinks(version string) bool { return version != v2025Mar && version != v2024Nov }
