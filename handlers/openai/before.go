@@ -8,25 +8,24 @@ import (
 	wire "agentsite/internal/openai"
 )
 
-// The API has no memory: programs send what was said before with each call.
-// For a new conversation that becomes one message of the caller before the
-// question, since it is their word alone; nothing is put into the mouth of
-// the agent. Each line of it is quoted, so that no text can look like the
-// lines between that say who spoke.
-const beforeHead = "What was said before, as the program that asks reports it. Nobody here has checked it."
+// The API has no memory: programs send the earlier messages with each call. In a new conversation
+// these become one message of the caller before the question, because only the caller vouches for
+// them; none of them is shown as a message of the agent. Each line is quoted, so that no text can
+// look like one of the lines with the roles.
+const beforeHead = "Earlier messages, as reported by the calling program. This portal has not checked them."
 
 const leftOut = "[Earlier messages are left out.]"
 
-// Bounds of what goes along, in bytes: what a guest may say in one message,
-// and about half of what agents are told of a conversation.
+// Bounds of the earlier messages, in bytes: the limit of a guest's message, and about half of the
+// conversation that agents get.
 const (
 	beforeGuest  = 12 << 10
 	beforePerson = 24 << 10
 )
 
-// before is what was said before the question, "" when nothing was: the
-// instructions first, then the newest of the rest that fits.
-func (in *completionRequest) before(actor ident.Actor) string {
+// textBefore returns the messages before the question, "" without any: the instructions first, then
+// the newest of the others that fit.
+func (in *completionRequest) textBefore(actor ident.Actor) string {
 	room := beforeGuest
 	if actor.IsPerson() {
 		room = beforePerson
@@ -34,20 +33,20 @@ func (in *completionRequest) before(actor ident.Actor) string {
 	room -= len(beforeHead) + len(leftOut) + 8
 	var first, rest []string
 	cut := false
-	share := room / 2 // of the instructions
+	share := room / 2 // room for the instructions
 	for _, m := range in.Messages[:len(in.Messages)-1] {
 		if m.Role != wire.System && m.Role != "developer" {
 			continue
 		}
-		t := turn(m)
+		t := formatTurn(m)
 		if t == "" {
 			continue
 		}
 		if len(t)+2 > share {
-			if cut = true; share < 512 { // so little says nothing
+			if cut = true; share < 512 { // too short to be useful
 				continue
 			}
-			t = clip(t, share-2)
+			t = clipText(t, share-2)
 		}
 		share, room = share-len(t)-2, room-len(t)-2
 		first = append(first, t)
@@ -56,7 +55,7 @@ func (in *completionRequest) before(actor ident.Actor) string {
 		if m.Role == wire.System || m.Role == "developer" {
 			continue
 		}
-		t := turn(m)
+		t := formatTurn(m)
 		if room -= len(t) + 2; room < 0 {
 			cut = true
 			break
@@ -76,17 +75,17 @@ func (in *completionRequest) before(actor ident.Actor) string {
 	return strings.Join(append(out, rest...), "\n\n")
 }
 
-// turn is one message with who said it; "" for one without words.
-func turn(m message) string {
-	text := plain(m.Content)
+// formatTurn returns one message with its role; "" for a message without text.
+func formatTurn(m message) string {
+	text := plainText(m.Content)
 	if strings.TrimSpace(text) == "" {
 		return ""
 	}
-	return m.Role + ":\n" + quote(text)
+	return m.Role + ":\n" + quoteText(text)
 }
 
-// plain is the text of a message; what is no text is named.
-func plain(list wire.Pieces) string {
+// plainText returns the text of a message; other content is named.
+func plainText(list wire.Pieces) string {
 	var out []string
 	for _, p := range list {
 		switch {
@@ -101,16 +100,16 @@ func plain(list wire.Pieces) string {
 	return strings.Join(out, "\n\n")
 }
 
-// breaks are what anybody may take for the end of a line.
+// breaks are all characters that may be read as the end of a line.
 var breaks = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\v", "\n", "\f", "\n", "\u0085", "\n", "\u2028", "\n", "\u2029", "\n")
 
-// quote marks each line of a text as quoted.
-func quote(text string) string {
+// quoteText marks each line of a text as quoted.
+func quoteText(text string) string {
 	return "> " + strings.ReplaceAll(breaks.Replace(text), "\n", "\n> ")
 }
 
-// clip cuts a text at a character and says so.
-func clip(s string, max int) string {
+// clipText cuts a text at a character and marks the cut.
+func clipText(s string, max int) string {
 	const mark = " [cut]"
 	return strings.ToValidUTF8(s[:max-len(mark)], "") + mark
 }

@@ -18,43 +18,42 @@ import (
 	"agentsite/internal/task"
 )
 
-// ConversationHeader names the conversation a call belongs to: the answer
-// carries it, and a call that sends it back goes on there.
+// ConversationHeader names the conversation of a call: the answer carries it, and a call that sends
+// it back continues there.
 const ConversationHeader = "X-Conversation-Id"
 
-// idempotencyHeader makes a call that is sent again in a conversation harmless.
+// idempotencyHeader makes a repeated call in a conversation harmless.
 const idempotencyHeader = "Idempotency-Key"
 
-// longest is how long a call may take: the 15 minutes an agent has, and a
-// while in the queue.
+// longest bounds a call: the 15 minutes of an agent, and some time in the queue.
 const longest = 20 * time.Minute
 
-// stopTimeout bounds the stopping of work whose caller is gone.
+// stopTimeout bounds the stop of a task whose caller is gone.
 const stopTimeout = 10 * time.Second
 
-// call is one request on its way.
+// call is one request that is being served.
 type call struct {
-	*door
+	*server
 	in    completionRequest
 	actor ident.Actor
 	asked chat.Asked
 	id    string
 	since int64 // Unix seconds
-	// told is about how many tokens the agent was told.
-	told int
-	over bool // the task has ended, or waits for the caller
+	// told is the approximate number of tokens that the agent got.
+	promptTokens int
+	over         bool // the task has ended, or waits for the caller
 }
 
-// complete answers POST /chat/completions.
-func (d *door) complete(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
-	c := call{door: d, since: clock.Now().Unix()}
+// completeChat answers POST /chat/completions.
+func (d *server) completeChat(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	c := call{server: d, since: clock.Now().Unix()}
 	if err := request.DecodeJSON(w, r, maxBody, &c.in, false); err != nil {
 		return err
 	}
 	if err := c.in.check(); err != nil {
 		return err
 	}
-	parts, err := c.in.question()
+	parts, err := c.in.questionParts()
 	if err != nil {
 		return err
 	}
@@ -64,12 +63,12 @@ func (d *door) complete(w http.ResponseWriter, r *http.Request, actor ident.Acto
 	}
 	budget, err := request.ReadBudget(r, actor)
 	if err != nil {
-		return noRoom(err, "")
+		return notFound(err, "")
 	}
 	room := r.Header.Get(ConversationHeader)
 	asker, err := d.Callers.Identify(r, actor, room)
 	if err != nil {
-		return noRoom(err, room)
+		return notFound(err, room)
 	}
 	c.actor = asker.Actor
 	ctx, leave, err := d.Callers.BeginWait(r, c.actor)
@@ -79,21 +78,21 @@ func (d *door) complete(w http.ResponseWriter, r *http.Request, actor ident.Acto
 	defer leave()
 	ask := chat.Ask{Agent: agentName(c.in.Model), Context: room, ClientID: cmp.Or(r.Header.Get(idempotencyHeader), ident.NewID()), Parts: parts, Face: "openai", Via: via, Budget: budget, Wait: true}
 	if room == "" {
-		ask.Before = c.in.before(c.actor)
+		ask.Before = c.in.textBefore(c.actor)
 	}
-	c.told = tokens(ask.Before) + tokens(task.PlainText(parts))
+	c.promptTokens = countTokens(ask.Before) + countTokens(task.PlainText(parts))
 	if c.asked, err = d.Chat.Ask(r.Context(), c.actor, ask); err != nil {
-		return noRoom(err, room)
+		return notFound(err, room)
 	}
 	c.id = "chatcmpl-" + c.asked.Task.ID
 	d.Callers.Remember(asker, c.asked.ConversationID)
 	w.Header().Set(ConversationHeader, c.asked.ConversationID)
-	return c.answer(ctx, w, r)
+	return c.sendAnswer(ctx, w, r)
 }
 
-// noRoom says in the API's words what is not there: the conversation, if one
-// was named, else the model.
-func noRoom(err error, room string) error {
+// notFound converts an error to the API's form for a missing conversation, if one was named,
+// otherwise for a missing model.
+func notFound(err error, room string) error {
 	f := fault.As(err)
 	switch {
 	case errors.Is(err, task.ErrLoop):
@@ -112,44 +111,44 @@ func noRoom(err error, room string) error {
 	return err
 }
 
-// answer follows the task and tells the caller of it. Work whose caller went
-// away is stopped: in this API the connection is all there is to stop it by.
-// Calls that repeat one wait for the same work, which the last of them stops.
-func (c *call) answer(ctx context.Context, w http.ResponseWriter, r *http.Request) error {
+// sendAnswer follows the task and sends the answer. If the caller disconnects, the task is stopped,
+// because this API has no other way to stop it. Repeated calls wait for the same task, which the
+// last of them stops.
+func (c *call) sendAnswer(ctx context.Context, w http.ResponseWriter, r *http.Request) error {
 	ctx, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()
-	last := c.waiting.enter(c.asked.Task.ID)
+	last := c.waiting.enterCall(c.asked.Task.ID)
 	s, err := respond.FollowAsked(ctx, c.Chat, c.actor, c.asked)
 	if err == nil {
 		defer s.Close()
 		if c.in.Stream {
-			err = c.stream(ctx, w, r, s)
+			err = c.sendStream(ctx, w, r, s)
 		} else {
-			err = c.whole(ctx, w, r, s)
+			err = c.sendWhole(ctx, w, r, s)
 		}
 	}
 	if last() && !c.over && (errors.Is(err, errGone) || ctx.Err() != nil) {
-		c.stop(r.Context())
+		c.stopTask(r.Context())
 	}
 	if errors.Is(err, errGone) {
-		return nil // there is nobody to tell
+		return nil // the caller is gone
 	}
 	return err
 }
 
-// errGone says that nobody reads the answer any more.
+// errGone means that the caller does not read the answer any more.
 var errGone = errors.New("the caller went away")
 
-func (c *call) stop(ctx context.Context) {
+func (c *call) stopTask(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
 	defer cancel()
-	if err := c.Chat.StopTask(ctx, c.actor, c.asked.Task.ID, "Stopped: who asked has closed the connection."); err != nil && !fault.Is(err, fault.NotFound) {
+	if err := c.Chat.StopTask(ctx, c.actor, c.asked.Task.ID, "Stopped: the caller has closed the connection."); err != nil && !fault.Is(err, fault.NotFound) {
 		c.Log.Warn("stop a task whose caller went away", "task", c.asked.Task.ID, "error", err)
 	}
 }
 
-// ended is what the caller is told when following ended before the task did.
-func (c *call) ended(ctx context.Context, r *http.Request, err error) error {
+// endError returns the error for a caller if following ended before the task did.
+func (c *call) endError(ctx context.Context, r *http.Request, err error) error {
 	switch {
 	case r.Context().Err() != nil:
 		return errGone
@@ -161,9 +160,9 @@ func (c *call) ended(ctx context.Context, r *http.Request, err error) error {
 	return err
 }
 
-// failed is how a task ended that has no answer, nil for one that has. A
-// question back to the caller is an answer here.
-func failed(end respond.End) error {
+// taskError returns the error for a task that ended without an answer, nil for one with an answer.
+// A question to the caller counts as an answer.
+func taskError(end respond.End) error {
 	p := &problem{once: true, body: wire.Error{Type: serverError, Message: cmp.Or(end.Task.Reason, "The agent gave no answer.")}}
 	switch end.Task.State {
 	case task.Failed:
@@ -176,36 +175,36 @@ func failed(end respond.End) error {
 		return nil
 	}
 	if p.body.Code != "task_canceled" && end.Text != "" && end.Task.Reason == "" {
-		p.body.Message = end.Text // it says why in its own words
+		p.body.Message = end.Text // the agent's own reason
 	}
 	return p
 }
 
-// whole answers with one object when the task has ended.
-func (c *call) whole(ctx context.Context, w http.ResponseWriter, r *http.Request, s *respond.Stream) error {
+// sendWhole answers with one object when the task has ended.
+func (c *call) sendWhole(ctx context.Context, w http.ResponseWriter, r *http.Request, s *respond.Stream) error {
 	ready := respond.LiftDeadlines(w)
 	end, err := s.Wait(ctx)
 	ready()
 	if err != nil {
-		return c.ended(ctx, r, err)
+		return c.endError(ctx, r, err)
 	}
 	c.over = true
-	if err := failed(end); err != nil {
+	if err := taskError(end); err != nil {
 		return err
 	}
-	text := end.Text + c.extra(end)
-	return respond.WriteJSON(w, http.StatusOK, wire.ChatResponse{ID: c.id, Object: "chat.completion", Created: c.since, Model: c.asked.Task.AgentHandle, Usage: c.usage(text),
+	text := end.Text + c.extraText(end)
+	return respond.WriteJSON(w, http.StatusOK, wire.ChatResponse{ID: c.id, Object: "chat.completion", Created: c.since, Model: c.asked.Task.AgentHandle, Usage: c.estimateUsage(text),
 		Choices: []wire.Choice{{Message: wire.Message{Role: wire.Assistant, Content: wire.Content(text)}, FinishReason: wire.FinishStop}}})
 }
 
-// extra is what an answer has beside its text, as text: artifacts, and where
-// its files are: at the address that a browser opens for those who may.
-func (c *call) extra(end respond.End) string {
+// extraText returns the parts of an answer beside its text, as text: artifacts, and the links to
+// its files, which a browser with permission opens.
+func (c *call) extraText(end respond.End) string {
 	var out []string
 	add := func(parts []task.Part) {
 		for _, p := range parts {
 			if strings.HasPrefix(p.URL, task.FilePath) {
-				out = append(out, "["+label(cmp.Or(p.Filename, "file"))+"]("+c.URL+p.URL+")")
+				out = append(out, "["+linkLabel(cmp.Or(p.Filename, "file"))+"]("+c.URL+p.URL+")")
 			}
 		}
 	}
@@ -216,7 +215,7 @@ func (c *call) extra(end respond.End) string {
 	add(answer)
 	for _, a := range task.WithoutAnswer(end.Task.Artifacts, answer) {
 		if a.Name != "" {
-			out = append(out, "**"+label(a.Name)+"**")
+			out = append(out, "**"+linkLabel(a.Name)+"**")
 		}
 		var words []task.Part
 		for _, p := range a.Parts {
@@ -239,8 +238,8 @@ func (c *call) extra(end respond.End) string {
 	return text
 }
 
-// label is a name where Markdown would read marks.
-func label(s string) string {
+// linkLabel replaces the characters that Markdown would read as marks.
+func linkLabel(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || strings.ContainsRune("[]()*_<>`\\", r) {
 			return '-'
@@ -249,12 +248,11 @@ func label(s string) string {
 	}, s)
 }
 
-// usage is an estimate: what runs an agent does not say what it used, and may
-// be no model at all.
-func (c *call) usage(text string) *wire.Usage {
-	said := tokens(text)
-	return &wire.Usage{PromptTokens: c.told, CompletionTokens: said, TotalTokens: c.told + said}
+// estimateUsage returns an estimate: agents do not report their use, and may have no model at all.
+func (c *call) estimateUsage(text string) *wire.Usage {
+	said := countTokens(text)
+	return &wire.Usage{PromptTokens: c.promptTokens, CompletionTokens: said, TotalTokens: c.promptTokens + said}
 }
 
-// tokens is about how many tokens a text has: one for four bytes.
-func tokens(s string) int { return (len(s) + 3) / 4 }
+// countTokens returns the approximate number of tokens of a text: one for four bytes.
+func countTokens(s string) int { return (len(s) + 3) / 4 }

@@ -1,8 +1,7 @@
-// Package openai is the OpenAI-compatible door: each agent is a model that
-// programs made for that API can list and talk to. A call is one message in a
-// conversation of the caller and one task, as everywhere on the portal. The
-// package knows the shapes of that API (internal/openai holds them) and what
-// of it an agent can do; who may talk to whom is the services' to say.
+// Package openai is the OpenAI-compatible endpoint: each agent is a model that programs for that
+// API can list and call. A call is one message in a conversation of the caller and one task, as at
+// all endpoints. The package knows the forms of that API (internal/openai has the types) and the
+// features that an agent has; the services decide the permissions.
 package openai
 
 import (
@@ -20,28 +19,28 @@ import (
 	wire "agentsite/internal/openai"
 )
 
-// Config is what the door needs.
+// Config holds the parts of the endpoint.
 type Config struct {
 	Callers *request.Callers
 	Hub     *hub.Service
 	Chat    *chat.Service
-	// URL and Host are of the portal; URL has no trailing slash.
+	// URL and Host are the portal's; URL has no trailing slash.
 	URL, Host string
 	Log       *slog.Logger
 }
 
-type door struct {
+type server struct {
 	Config
 	waiting waiting
 }
 
 // New returns the routes below /v1.
 func New(cfg Config) chi.Router {
-	d := &door{Config: cfg}
+	d := &server{Config: cfg}
 	r := chi.NewRouter()
-	r.Get("/models", d.handle(d.models))
-	r.Get("/models/{id}", d.handle(d.model))
-	r.Post("/chat/completions", d.handle(d.complete))
+	r.Get("/models", d.handle(d.listModels))
+	r.Get("/models/{id}", d.handle(d.serveModel))
+	r.Post("/chat/completions", d.handle(d.completeChat))
 	none := d.handle(func(http.ResponseWriter, *http.Request, ident.Actor) error {
 		return &problem{status: http.StatusNotFound, body: wire.Error{Type: invalidRequest, Code: "unknown_url",
 			Message: "This portal has GET /v1/models, GET /v1/models/{id} and POST /v1/chat/completions. They are described at " + cfg.URL + "/docs/connect."}}
@@ -51,8 +50,8 @@ func New(cfg Config) chi.Router {
 	return r
 }
 
-// handle adapts a route: it answers, or returns the error to be shown.
-func (d *door) handle(h func(http.ResponseWriter, *http.Request, ident.Actor) error) http.HandlerFunc {
+// handle adapts a route: the route answers, or returns the error to send.
+func (d *server) handle(h func(http.ResponseWriter, *http.Request, ident.Actor) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		actor, err := d.Callers.Authenticate(r)
 		if err == nil {
@@ -61,7 +60,7 @@ func (d *door) handle(h func(http.ResponseWriter, *http.Request, ident.Actor) er
 		if err == nil {
 			return
 		}
-		p := d.problem(w, r, err)
+		p := d.problemOf(w, r, err)
 		if err := respond.WriteJSON(w, p.status, wire.ErrorBody{Error: p.body}); err != nil {
 			d.Log.Error("encode an error", "error", err)
 		}
@@ -73,25 +72,24 @@ const (
 	serverError    = "server_error"
 )
 
-// problem is an error in the API's shape with its status.
+// problem is an error in the API's form with its status.
 type problem struct {
 	status int
 	body   wire.Error
-	// once is set where trying again by itself helps nobody: SDKs do so
-	// unless they are told.
+	// once is set if a retry is useless: SDKs retry unless a header forbids it.
 	once bool
 }
 
 // Error implements error.
 func (p *problem) Error() string { return p.body.Message }
 
-// wrong is a problem with a parameter of the request.
+// wrong returns a problem with a parameter of the request.
 func wrong(param, message string) error {
 	return &problem{status: http.StatusBadRequest, body: wire.Error{Type: invalidRequest, Param: param, Message: message}}
 }
 
-// problem makes of any error what its caller is told, and sets its headers.
-func (d *door) problem(w http.ResponseWriter, r *http.Request, err error) *problem {
+// problemOf converts any error to the problem for its caller, and sets its headers.
+func (d *server) problemOf(w http.ResponseWriter, r *http.Request, err error) *problem {
 	p, ok := err.(*problem)
 	if !ok {
 		f, code := respond.PrepareError(w, r, d.Log, err)

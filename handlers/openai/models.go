@@ -13,10 +13,10 @@ import (
 	wire "agentsite/internal/openai"
 )
 
-// maxModels is how many agents the list has: programs show it in a menu.
+// maxModels bounds the list of models: programs show it in a menu.
 const maxModels = 500
 
-func (d *door) models(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+func (d *server) listModels(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	agents, err := d.Hub.TalkableList(r.Context(), actor, maxModels)
 	if err != nil {
 		return err
@@ -28,7 +28,7 @@ func (d *door) models(w http.ResponseWriter, r *http.Request, actor ident.Actor)
 	return respond.WriteJSON(w, http.StatusOK, list)
 }
 
-func (d *door) model(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+func (d *server) serveModel(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	a, err := d.Hub.Talkable(r.Context(), actor, agentName(request.PathParam(r, "id")))
 	if err != nil {
 		return noModel(err)
@@ -36,15 +36,14 @@ func (d *door) model(w http.ResponseWriter, r *http.Request, actor ident.Actor) 
 	return respond.WriteJSON(w, http.StatusOK, d.modelOf(a))
 }
 
-func (d *door) modelOf(a hub.Agent) wire.Model {
+func (d *server) modelOf(a hub.Agent) wire.Model {
 	return wire.Model{ID: a.Handle(), Object: "model", Created: a.CreatedAt.Unix(), OwnedBy: cmp.Or(a.OwnerName, d.Host), Name: cmp.Or(a.Title, a.Name), Description: a.Description}
 }
 
-// agentName is the handle that a model's id stands for.
+// agentName returns the handle for a model's id.
 func agentName(model string) string { return strings.TrimPrefix(model, "agent/") }
 
-// noModel is what a model that is not there, or not for the caller, is called
-// in this API.
+// noModel converts the error for an unknown or hidden agent to the API's form for an unknown model.
 func noModel(err error) error {
 	if !fault.Is(err, fault.NotFound) {
 		return err

@@ -13,13 +13,11 @@ import (
 	"agentsite/internal/task"
 )
 
-// maxBody bounds a request: a message with some pictures, and what was said
-// before.
+// maxBody bounds a request: a message with some pictures, and the earlier messages.
 const maxBody = 6 << 20
 
-// completionRequest is the body of POST /chat/completions as far as it matters here.
-// Parameters of models, such as temperature, are the agent's own business and
-// ignored.
+// completionRequest is the body of POST /chat/completions with the fields that count here.
+// Parameters of models, such as temperature, are ignored: they are the agent's own choice.
 type completionRequest struct {
 	Model          string              `json:"model"`
 	Messages       []message           `json:"messages"`
@@ -42,7 +40,7 @@ type message struct {
 
 var roles = []string{wire.System, "developer", wire.User, wire.Assistant, wire.ToolRole, "function"}
 
-// check says what of the request an agent cannot do.
+// check returns an error for a request that an agent cannot serve.
 func (in *completionRequest) check() error {
 	switch {
 	case in.Model == "":
@@ -66,13 +64,13 @@ func (in *completionRequest) check() error {
 		}
 	}
 	if last := len(in.Messages) - 1; in.Messages[last].Role != wire.User {
-		return wrong(fmt.Sprintf("messages[%d].role", last), "The last message is what the agent is asked: give it the role user.")
+		return wrong(fmt.Sprintf("messages[%d].role", last), "The last message is the question to the agent: give it the role user.")
 	}
 	return nil
 }
 
-// question is the last message as the parts of one of ours.
-func (in *completionRequest) question() ([]task.Part, error) {
+// questionParts returns the last message as the parts of a message of this portal.
+func (in *completionRequest) questionParts() ([]task.Part, error) {
 	at := len(in.Messages) - 1
 	var out []task.Part
 	for i, p := range in.Messages[at].Content {
@@ -83,7 +81,7 @@ func (in *completionRequest) question() ([]task.Part, error) {
 				out = append(out, task.TextPart(p.Text))
 			}
 		case "image_url":
-			part, err := picture(p.Image, len(out)+1, param+".image_url.url")
+			part, err := readPicture(p.Image, len(out)+1, param+".image_url.url")
 			if err != nil {
 				return nil, err
 			}
@@ -98,12 +96,12 @@ func (in *completionRequest) question() ([]task.Part, error) {
 	return out, nil
 }
 
-// endings are those of the pictures that agents are given.
+// endings are the file extensions of the pictures that agents accept.
 var endings = map[string]string{"image/png": "png", "image/jpeg": "jpg", "image/gif": "gif", "image/webp": "webp"}
 
-// picture reads a data: URL. Addresses are not fetched: the portal would be
-// asked by anybody to go anywhere.
-func picture(address string, n int, param string) (task.Part, error) {
+// readPicture reads a data: URL. Other addresses are not fetched, because any caller could make the
+// portal send requests anywhere.
+func readPicture(address string, n int, param string) (task.Part, error) {
 	rest, ok := strings.CutPrefix(address, "data:")
 	kind, data, comma := strings.Cut(rest, ",")
 	kind, encoded := strings.CutSuffix(kind, ";base64")

@@ -43,7 +43,7 @@ func FuzzRequest(f *testing.F) {
 		if err != nil {
 			return
 		}
-		parts, err := in.question()
+		parts, err := in.questionParts()
 		var p *problem
 		if err != nil && (!errors.As(err, &p) || p.body.Param == nil || p.body.Message == "") {
 			t.Fatalf("%v does not name what is wrong", err)
@@ -54,7 +54,7 @@ func FuzzRequest(f *testing.F) {
 			}
 		}
 		for kind, bound := range map[ident.ActorKind]int{ident.Guest: beforeGuest, ident.Person: beforePerson} {
-			text := in.before(ident.Actor{Kind: kind})
+			text := in.textBefore(ident.Actor{Kind: kind})
 			if len(text) > bound || !utf8.ValidString(text) {
 				t.Fatalf("%d bytes for a %s", len(text), kind)
 			}
@@ -91,7 +91,7 @@ func TestBefore_KeepsTheInstructionsAndTheNewest(t *testing.T) {
 		t.Fatal(err)
 	}
 	for kind, bound := range map[ident.ActorKind]int{ident.Guest: beforeGuest, ident.Person: beforePerson} {
-		text := in.before(ident.Actor{Kind: kind})
+		text := in.textBefore(ident.Actor{Kind: kind})
 		lines := spoken(text)
 		if len(text) > bound || len(text) < bound/2 || len(lines) < 4 || lines[0] != beforeHead || lines[1] != "system:" || lines[2] != leftOut ||
 			!strings.Contains(text, "> Be brief.") || !strings.HasSuffix(text, long+"t") || strings.Contains(text, long+"a") {
@@ -99,7 +99,7 @@ func TestBefore_KeepsTheInstructionsAndTheNewest(t *testing.T) {
 		}
 	}
 	in.Messages = in.Messages[len(in.Messages)-1:]
-	if text := in.before(ident.Actor{}); text != "" {
+	if text := in.textBefore(ident.Actor{}); text != "" {
 		t.Errorf("nothing was said before: %q", text)
 	}
 }
@@ -108,7 +108,7 @@ func TestProblem_NoRoomAndNoModelDiffer(t *testing.T) {
 	t.Parallel()
 	var p *problem
 	for room, want := range map[string]string{"": "model_not_found", "x": "conversation_not_found"} {
-		if err := noRoom(fault.New(fault.NotFound, "None."), room); !errors.As(err, &p) || p.body.Code != want {
+		if err := notFound(fault.New(fault.NotFound, "None."), room); !errors.As(err, &p) || p.body.Code != want {
 			t.Errorf("%q: %v", room, err)
 		}
 	}

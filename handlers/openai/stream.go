@@ -12,51 +12,51 @@ import (
 	wire "agentsite/internal/openai"
 )
 
-// stillAfter is how long a stream may be silent. Until then an answer has not
-// begun, so that a call that fails at once gets the status of its error.
+// stillAfter bounds the silence of a stream. Until then the answer has not started, so that a call
+// that fails at once gets the status of its error.
 const stillAfter = 15 * time.Second
 
 // writer writes the chunks of one answer.
 type writer struct {
 	*call
 	w    http.ResponseWriter
-	open *respond.Events // once the answer has begun
+	open *respond.Events // set once the answer has started
 	sent strings.Builder
 }
 
-// stream answers with chunks as the text grows.
-func (c *call) stream(ctx context.Context, w http.ResponseWriter, r *http.Request, s *respond.Stream) error {
+// sendStream answers with chunks while the text grows.
+func (c *call) sendStream(ctx context.Context, w http.ResponseWriter, r *http.Request, s *respond.Stream) error {
 	ready := respond.LiftDeadlines(w)
 	out := &writer{call: c, w: w}
-	anew := false // what was sent is void, and cannot be taken back
+	anew := false // the text sent so far is void, and cannot be taken back
 	for {
 		nctx, cancel := context.WithTimeout(ctx, stillAfter)
 		e, err := s.Next(nctx)
 		cancel()
 		switch {
 		case err != nil && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded):
-			if err = out.begin(); err == nil {
+			if err = out.openStream(); err == nil {
 				err = out.open.KeepAlive()
 			}
 		case err != nil:
 			ready()
-			return out.fail(r, c.ended(ctx, r, err))
+			return out.sendError(r, c.endError(ctx, r, err))
 		case e.Restart:
 			anew = true
 		case e.Text != "" && !anew:
-			err = out.say(e.Text)
+			err = out.sendText(e.Text)
 		case e.End != nil:
 			ready()
 			c.over = true
-			if err := failed(*e.End); err != nil {
-				return out.fail(r, err)
+			if err := taskError(*e.End); err != nil {
+				return out.sendError(r, err)
 			}
 			rest, more := strings.CutPrefix(e.End.Text, out.sent.String())
 			if !more && e.End.Text != "" {
-				rest = "\n\n" + e.End.Text // the whole answer, below what was sent
+				rest = "\n\n" + e.End.Text // the whole answer, below the text sent before
 			}
-			if err = out.say(rest + c.extra(*e.End)); err == nil {
-				return gone(out.end())
+			if err = out.sendText(rest + c.extraText(*e.End)); err == nil {
+				return goneError(out.sendEnd())
 			}
 		}
 		if err != nil {
@@ -65,56 +65,56 @@ func (c *call) stream(ctx context.Context, w http.ResponseWriter, r *http.Reques
 	}
 }
 
-func gone(err error) error {
+func goneError(err error) error {
 	if err != nil {
 		return errGone
 	}
 	return nil
 }
 
-// begin opens the stream with the chunk that says who speaks.
-func (o *writer) begin() (err error) {
+// openStream opens the stream with the chunk that has the role.
+func (o *writer) openStream() (err error) {
 	if o.open != nil {
 		return nil
 	}
 	if o.open, err = respond.OpenEvents(o.w); err != nil {
 		return err
 	}
-	return o.chunk(wire.ChunkChoice{Delta: wire.Delta{Role: wire.Assistant}}, nil)
+	return o.sendChunk(wire.ChunkChoice{Delta: wire.Delta{Role: wire.Assistant}}, nil)
 }
 
-func (o *writer) say(text string) error {
-	if err := o.begin(); err != nil || text == "" {
+func (o *writer) sendText(text string) error {
+	if err := o.openStream(); err != nil || text == "" {
 		return err
 	}
 	o.sent.WriteString(text)
-	return o.chunk(wire.ChunkChoice{Delta: wire.Delta{Content: wire.Content(text)}}, nil)
+	return o.sendChunk(wire.ChunkChoice{Delta: wire.Delta{Content: wire.Content(text)}}, nil)
 }
 
-// end closes a whole answer.
-func (o *writer) end() error {
+// sendEnd ends a complete answer.
+func (o *writer) sendEnd() error {
 	stop := wire.FinishStop
-	if err := o.chunk(wire.ChunkChoice{FinishReason: &stop}, nil); err != nil {
+	if err := o.sendChunk(wire.ChunkChoice{FinishReason: &stop}, nil); err != nil {
 		return err
 	}
 	if o.in.StreamOptions != nil && o.in.StreamOptions.IncludeUsage {
-		if err := o.chunk(wire.ChunkChoice{}, o.usage(o.sent.String())); err != nil {
+		if err := o.sendChunk(wire.ChunkChoice{}, o.estimateUsage(o.sent.String())); err != nil {
 			return err
 		}
 	}
 	return o.open.Write([]byte("data: [DONE]\n\n"))
 }
 
-// chunk writes one chunk: with usage it has no choices.
-func (o *writer) chunk(choice wire.ChunkChoice, usage *wire.Usage) error {
+// sendChunk writes one chunk; a chunk with usage has no choices.
+func (o *writer) sendChunk(choice wire.ChunkChoice, usage *wire.Usage) error {
 	c := wire.Chunk{ID: o.id, Object: "chat.completion.chunk", Created: o.since, Model: o.asked.Task.AgentHandle, Choices: []wire.ChunkChoice{choice}, Usage: usage}
 	if usage != nil {
 		c.Choices = []wire.ChunkChoice{}
 	}
-	return o.event(c)
+	return o.sendEvent(c)
 }
 
-func (o *writer) event(v any) error {
+func (o *writer) sendEvent(v any) error {
 	b, err := json.Marshal(v)
 	if err != nil {
 		return err
@@ -122,15 +122,15 @@ func (o *writer) event(v any) error {
 	return o.open.Write(append(append([]byte("data: "), b...), "\n\n"...))
 }
 
-// fail tells of an error: with its status where nothing was sent yet, which
-// is left to the door, else as an event of the stream.
-func (o *writer) fail(r *http.Request, err error) error {
+// sendError reports an error: if nothing was sent yet, it returns the error for an answer with its
+// status, otherwise it sends an event of the stream.
+func (o *writer) sendError(r *http.Request, err error) error {
 	if o.open == nil || errors.Is(err, errGone) {
 		return err
 	}
-	p := o.problem(o.w, r, err)
-	if werr := o.event(wire.ErrorBody{Error: p.body}); werr != nil {
+	p := o.problemOf(o.w, r, err)
+	if werr := o.sendEvent(wire.ErrorBody{Error: p.body}); werr != nil {
 		return errGone
 	}
-	return gone(o.open.Write([]byte("data: [DONE]\n\n")))
+	return goneError(o.open.Write([]byte("data: [DONE]\n\n")))
 }

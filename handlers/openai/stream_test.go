@@ -59,13 +59,13 @@ func heard(t *testing.T, run func(c *chat.Service, k task.Task, step func())) (s
 	}
 	defer s.Close()
 	rec := &recorder{ResponseRecorder: httptest.NewRecorder(), wrote: make(chan struct{}, 100)}
-	c := &call{door: &door{Config: Config{Chat: chats, URL: "https://home.example", Log: slog.New(slog.DiscardHandler)}}, actor: actor, asked: asked, id: "x"}
+	c := &call{server: &server{Config: Config{Chat: chats, URL: "https://home.example", Log: slog.New(slog.DiscardHandler)}}, actor: actor, asked: asked, id: "x"}
 	done := make(chan struct{})
 	chats.Working(asked.Task)
 	go func() {
 		defer close(done)
 		r := httptest.NewRequest(http.MethodPost, "/v1/chat/completions", nil).WithContext(t.Context())
-		if err := c.stream(t.Context(), rec, r, s); err != nil {
+		if err := c.sendStream(t.Context(), rec, r, s); err != nil {
 			var p *problem
 			if !errors.As(err, &p) {
 				t.Error(err)

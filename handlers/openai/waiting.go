@@ -8,9 +8,9 @@ type waiting struct {
 	calls map[string]int
 }
 
-// enter counts a call in. leave, to be called once, counts it out and reports
-// whether it was the last.
-func (w *waiting) enter(task string) (leave func() bool) {
+// enterCall counts a call. leave must be called once; it ends the call and reports whether it was
+// the last.
+func (w *waiting) enterCall(task string) (leave func() bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.calls == nil {
