@@ -16,8 +16,8 @@ const (
 	catalogType = "application/ai-catalog+json"
 )
 
-// encode is v as JSON, with < and & as they are.
-func encode(v any) ([]byte, error) {
+// encodeJSON encodes v without escaping < and &.
+func encodeJSON(v any) ([]byte, error) {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
 	enc.SetEscapeHTML(false)
@@ -27,7 +27,7 @@ func encode(v any) ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
-func send(w http.ResponseWriter, status int, mediaType string, body []byte) {
+func sendBody(w http.ResponseWriter, status int, mediaType string, body []byte) {
 	h := w.Header()
 	h.Set("Content-Type", mediaType)
 	h.Set("Content-Length", strconv.Itoa(len(body)))
@@ -35,35 +35,34 @@ func send(w http.ResponseWriter, status int, mediaType string, body []byte) {
 	w.Write(body)
 }
 
-// freshSeconds is how long a copy of an entry or a list may be used unasked,
-// and catalogSeconds of a catalog.
+// freshSeconds is the time for which clients may cache an entry or a list, and catalogSeconds a
+// catalog.
 const (
 	freshSeconds   = 60
 	catalogSeconds = 300
 )
 
-// sendCached answers with a body that may be kept, or with 304 when the asker
-// has it. What was asked for with credentials is kept by the asker only.
+// sendCached answers with a body that may be cached, or with 304 if the caller has it. Only the
+// caller may cache an answer to a request with credentials.
 func sendCached(w http.ResponseWriter, r *http.Request, mediaType string, seconds int, body []byte) {
 	h := w.Header()
-	who := "public"
+	scope := "public"
 	if r.Header.Get("Authorization") != "" {
-		who = "private"
+		scope = "private"
 	}
 	sum := sha256.Sum256(body)
 	tag := `"` + base64.RawURLEncoding.EncodeToString(sum[:16]) + `"`
-	h.Set("Cache-Control", who+", max-age="+strconv.Itoa(seconds))
+	h.Set("Cache-Control", scope+", max-age="+strconv.Itoa(seconds))
 	h.Set("ETag", tag)
-	if has(r.Header.Values("If-None-Match"), tag) {
+	if hasTag(r.Header.Values("If-None-Match"), tag) {
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}
-	send(w, http.StatusOK, mediaType, body)
+	sendBody(w, http.StatusOK, mediaType, body)
 }
 
-// has reports whether an If-None-Match names the tag; weak ones count, as
-// RFC 9110 §13.1.2 says.
-func has(header []string, tag string) bool {
+// hasTag reports whether an If-None-Match names the tag; weak ones count, as in RFC 9110 §13.1.2.
+func hasTag(header []string, tag string) bool {
 	for _, line := range header {
 		for one := range strings.SplitSeq(line, ",") {
 			one = strings.TrimSpace(one)

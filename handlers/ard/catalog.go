@@ -8,26 +8,24 @@ import (
 	"agentsite/internal/hub"
 )
 
-// catalogAgents is how many agents a catalog holds at most. A portal with more
-// is not one document: the catalog then holds those that are alive, newest
-// first, and the registry, which its first entry points at, holds all.
+// catalogAgents bounds the agents of a catalog. The catalog of a larger portal holds those that are
+// alive, newest first, and the registry, which its first entry points at, holds all.
 const catalogAgents = 100
 
-// catalog keeps the two documents as long as no search shows anything else.
-// The zero value is empty.
+// catalog caches the two documents as long as the state of the directory is the same. The zero
+// value is empty.
 type catalog struct {
 	mu      sync.Mutex // guards the rest
-	state   uint64     // of which they are
+	state   uint64     // state of the directory for the documents
 	ard, ai []byte
 }
 
-// catalogJSON is an AI Catalog. ARD asks for entries only and ignores the
-// rest, §5.1.
+// catalogJSON is an AI Catalog. ARD reads entries only and ignores the rest, §5.1.
 type catalogJSON struct {
 	SpecVersion string    `json:"specVersion"`
 	Host        *hostJSON `json:"host"`
 	Entries     []entry   `json:"entries"`
-	// Signature covers the rest as a trustManifest's does; only an AI Catalog
+	// Signature covers the other fields, in the same way as a trustManifest's; only an AI Catalog
 	// has it.
 	Signature string `json:"signature,omitempty"`
 }
@@ -39,7 +37,7 @@ type hostJSON struct {
 	LogoURL          string `json:"logoUrl"`
 }
 
-func (d *Door) ardCatalog(w http.ResponseWriter, r *http.Request) error {
+func (d *Handler) ardCatalog(w http.ResponseWriter, r *http.Request) error {
 	ard, _, err := d.catalogs(r.Context())
 	if err != nil {
 		return err
@@ -48,7 +46,7 @@ func (d *Door) ardCatalog(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-func (d *Door) aiCatalog(w http.ResponseWriter, r *http.Request) error {
+func (d *Handler) aiCatalog(w http.ResponseWriter, r *http.Request) error {
 	_, ai, err := d.catalogs(r.Context())
 	if err != nil {
 		return err
@@ -57,12 +55,11 @@ func (d *Door) aiCatalog(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// catalogs returns both documents. They differ in two fields: drafts of the AI
-// Catalog call an entry's type mediaType, so there it has both names, and an AI
-// Catalog is signed.
-func (d *Door) catalogs(ctx context.Context) (ard, ai []byte, err error) {
+// catalogs returns both documents. They differ in two fields: drafts of the AI Catalog call an
+// entry's type mediaType, so there it has both names, and an AI Catalog is signed.
+func (d *Handler) catalogs(ctx context.Context) (ard, ai []byte, err error) {
 	c := &d.catalog
-	state := d.cfg.Directory.State() // before the search, which may see more
+	state := d.cfg.Directory.State() // before the search, which may find newer agents
 	c.mu.Lock()
 	ard, ai = c.ard, c.ai
 	fresh := ard != nil && c.state == state
@@ -70,7 +67,7 @@ func (d *Door) catalogs(ctx context.Context) (ard, ai []byte, err error) {
 	if fresh {
 		return ard, ai, nil
 	}
-	agents, err := d.catalogued(ctx)
+	agents, err := d.catalogAgentsNow(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -79,18 +76,18 @@ func (d *Door) catalogs(ctx context.Context) (ard, ai []byte, err error) {
 	for i := range agents {
 		doc.Entries = append(doc.Entries, d.entryOf(&agents[i].Agent, cardType), d.entryOf(&agents[i].Agent, serverType))
 	}
-	if ard, err = encode(doc); err != nil {
+	if ard, err = encodeJSON(doc); err != nil {
 		return nil, nil, err
 	}
 	for i := range doc.Entries {
 		doc.Entries[i].MediaType = doc.Entries[i].Type
 	}
 	if d.cfg.Sign != nil {
-		if doc.Signature, err = d.signed(doc); err != nil {
+		if doc.Signature, err = d.signValue(doc); err != nil {
 			return nil, nil, err
 		}
 	}
-	if ai, err = encode(doc); err != nil {
+	if ai, err = encodeJSON(doc); err != nil {
 		return nil, nil, err
 	}
 	c.mu.Lock()
@@ -101,12 +98,12 @@ func (d *Door) catalogs(ctx context.Context) (ard, ai []byte, err error) {
 	return ard, ai, nil
 }
 
-// catalogued returns the agents that a catalog holds.
-func (d *Door) catalogued(ctx context.Context) ([]hub.Result, error) {
-	page, err := d.cfg.Directory.Search(ctx, anybody, hub.Query{Scope: hub.ScopePortal, Sort: hub.SortNewest, Limit: catalogAgents})
+// catalogAgentsNow returns the agents of a catalog.
+func (d *Handler) catalogAgentsNow(ctx context.Context) ([]hub.Result, error) {
+	page, err := d.cfg.Directory.Search(ctx, publicActor, hub.Query{Scope: hub.ScopePortal, Sort: hub.SortNewest, Limit: catalogAgents})
 	if err != nil || page.Total <= catalogAgents {
 		return page.Results, err
 	}
-	page, err = d.cfg.Directory.Search(ctx, anybody, hub.Query{Scope: hub.ScopePortal, Sort: hub.SortNewest, Limit: catalogAgents, Live: []string{string(hub.Alive)}})
+	page, err = d.cfg.Directory.Search(ctx, publicActor, hub.Query{Scope: hub.ScopePortal, Sort: hub.SortNewest, Limit: catalogAgents, Live: []string{string(hub.Alive)}})
 	return page.Results, err
 }

@@ -18,15 +18,15 @@ import (
 // Bounds of a request.
 const (
 	maxBody       = 64 << 10
-	maxTextBytes  = 500 // what the hub takes
+	maxTextBytes  = 500 // the limit of the hub
 	maxTokenBytes = 32 << 10
 	defaultPage   = 10 // of a search, §5.3.2
 	defaultList   = 20 // of a list, §5.3.5
 	maxPage       = 100
 )
 
-// read returns the body of a POST.
-func read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+// readBody returns the body of a POST.
+func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	t, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || t != "application/json" && !strings.HasSuffix(t, "+json") {
 		return nil, fault.New(fault.Invalid, "Send JSON, with Content-Type: application/json.")
@@ -38,32 +38,32 @@ func read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	return body, err
 }
 
-// object is the members of a JSON object by name.
+// object holds the members of a JSON object by name.
 type object map[string]json.RawMessage
 
-// parse reads an object whose members are all among known, each once and
-// spelt exactly so; path names it in errors.
-func parse(raw []byte, path string, known ...string) (object, error) {
+// parseObject decodes an object. All members must be among known, each once and with the exact
+// spelling; path names the object in errors.
+func parseObject(raw []byte, path string, known ...string) (object, error) {
 	name := func(member string) string {
 		if path == "" {
 			return member
 		}
 		return path + "." + member
 	}
-	o, err := members(raw, path)
+	o, err := parseMembers(raw, path)
 	if err != nil {
 		return nil, err
 	}
 	for member := range o {
 		if !slices.Contains(known, member) {
-			return nil, wrong(name(cut(member, 80)), "is no field here; known are %s", strings.Join(known, ", "))
+			return nil, wrong(name(cutText(member, 80)), "is no field here; known are %s", strings.Join(known, ", "))
 		}
 	}
 	return o, nil
 }
 
-// members reads an object with whatever members it has.
-func members(raw []byte, path string) (object, error) {
+// parseMembers decodes an object with any members.
+func parseMembers(raw []byte, path string) (object, error) {
 	where := path
 	if where == "" {
 		where = "The body"
@@ -87,7 +87,7 @@ func members(raw []byte, path string) (object, error) {
 			return nil, fault.New(fault.Invalid, "%s is not valid JSON.", where)
 		}
 		if _, twice := o[member]; twice {
-			return nil, fault.New(fault.Invalid, "%s names %q twice.", where, cut(member, 80))
+			return nil, fault.New(fault.Invalid, "%s names %q twice.", where, cutText(member, 80))
 		}
 		o[member] = value
 	}
@@ -100,13 +100,13 @@ func members(raw []byte, path string) (object, error) {
 	return o, nil
 }
 
-// has reports whether a member is there; null is as good as absent.
+// has reports whether a member is there; null counts as absent.
 func (o object) has(member string) bool {
 	raw, ok := o[member]
 	return ok && string(raw) != "null"
 }
 
-func (o object) text(member, path string) (string, error) {
+func (o object) textMember(member, path string) (string, error) {
 	if !o.has(member) {
 		return "", nil
 	}
@@ -124,18 +124,18 @@ func textOf(raw json.RawMessage, path string) (string, error) {
 	return s, nil
 }
 
-func (o object) number(member, path string, fallback, least, most int) (int, error) {
+func (o object) numberMember(member, path string, fallback, least, most int) (int, error) {
 	if !o.has(member) {
 		return fallback, nil
 	}
-	var f float64 // 10.0 is a whole number too
+	var f float64 // 10.0 is an integer, too
 	if err := json.Unmarshal(o[member], &f); err != nil || f != math.Trunc(f) || f < float64(least) || f > float64(most) {
 		return 0, wrong(path, "use a whole number from %d to %d", least, most)
 	}
 	return int(f), nil
 }
 
-// listOf is the elements of an array.
+// listOf decodes the elements of an array.
 func listOf(raw json.RawMessage, path string, most int) ([]json.RawMessage, error) {
 	var out []json.RawMessage
 	if err := json.Unmarshal(raw, &out); err != nil || out == nil {

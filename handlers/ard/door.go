@@ -1,8 +1,7 @@
-// Package ard is the door for programs that look for agents: the catalogs and
-// the registry of Agentic Resource Discovery 0.91, the same catalog as an AI
-// Catalog 1.0, and the portal's NodeInfo 2.1. It lists public agents only and
-// refuses to know how an agent is talked to: an entry points at the agent's
-// A2A card. It reads no cookie.
+// Package ard is the endpoint for programs that search agents: the catalogs and the registry of
+// Agentic Resource Discovery 0.91, the same catalog as an AI Catalog 1.0, and the portal's NodeInfo
+// 2.1. It lists public agents only. An entry points at the agent's A2A card, which describes the
+// calls. It reads no cookie.
 //
 // Section numbers in this package are those of the ARD specification 0.91.
 package ard
@@ -21,94 +20,94 @@ import (
 	"agentsite/internal/ident"
 )
 
-// Directory is what the door asks of the hub.
+// Directory is the part of the hub that the endpoint uses.
 type Directory interface {
 	Search(ctx context.Context, actor ident.Actor, q hub.Query) (hub.Page, error)
 	// Listed returns an agent that Search may find, by its name.
 	Listed(ctx context.Context, actor ident.Actor, name string) (hub.Agent, error)
-	// State changes whenever Search may find or show something else.
+	// State changes whenever the results of Search may change.
 	State() uint64
-	// Own is the number of this portal's agents that Search may find.
+	// Own returns the number of this portal's agents that Search may find.
 	Own() int
-	// Source says where an agent comes from, Portals which other portals' agents
-	// Search may find.
+	// Source returns the origin of an agent, Portals the other portals with agents that Search may
+	// find.
 	Source(a hub.Agent) hub.Source
 	Portals() []hub.Source
 }
 
-// Config is what the door tells of the portal. Every field but Document and
-// Sign is required; without these entries have no trust manifests.
+// Config describes the portal. Every field except Document and Sign is required; without these two,
+// entries have no trust manifests.
 type Config struct {
 	Directory Directory
-	// Caller is the actor that the credentials of a request prove: a bearer
-	// token, else a guest. A token that proves nothing is an error.
+	// Caller returns the actor for the credentials of a request: a bearer token, otherwise a guest.
+	// An invalid token is an error.
 	Caller func(r *http.Request) (ident.Actor, error)
 	Name   string // of the portal, for people
 	URL    string // without a trailing slash
 	Host   string // the portal's part of handles
 	// Publisher is the publisher's domain in identifiers, see Domain.
 	Publisher string
-	// Version is the software's.
+	// Version is the version of the software.
 	Version string
 	// PublicKey is the portal's Ed25519 key, base64url without padding.
 	PublicKey string
-	// Document is the card of a type that anybody is served of an agent, nil
-	// for one that the portal does not vouch for.
+	// Document returns the public card of an agent of the given media type, nil if the portal does
+	// not vouch for it.
 	Document func(a hub.Agent, mediaType string) ([]byte, error)
-	// Sign makes a detached JWS, in compact form, over the canonical form of a
-	// JSON text, by a key of the portal.
+	// Sign makes a detached JWS, in compact form, over the canonical form of a JSON text, with a
+	// key of the portal.
 	Sign func(text []byte) (string, error)
-	// Started is when the portal began to write cards as it does.
+	// Started is the start of this process, from which on cards have their present form.
 	Started time.Time
-	// OpenAccounts is true when anybody may sign up.
+	// OpenAccounts is true if anyone may sign up.
 	OpenAccounts bool
-	// Usage, when set, counts for NodeInfo. It is asked by strangers, so it
-	// must be cheap.
+	// Usage, if set, returns the counts for NodeInfo. It must be cheap, because the route is
+	// public.
 	Usage func(ctx context.Context) (Usage, error)
 	Log   *slog.Logger
 }
 
-// Door serves the routes. Create it with New; it is safe for concurrent use.
-type Door struct {
+// Handler serves the routes. Create it with New; it is safe for concurrent use.
+type Handler struct {
 	cfg       Config
 	catalog   catalog
 	manifests manifests
 }
 
-// New returns the door.
-func New(cfg Config) *Door { return &Door{cfg: cfg} }
+// New returns a Handler.
+func New(cfg Config) *Handler { return &Handler{cfg: cfg} }
 
-// base is the path of the registry; the operations of §5.3 are below it.
+// base is the path of the registry, above the operations of §5.3.
 const base = "/ard"
 
 // Routes declares the routes.
-func (d *Door) Routes(r chi.Router) {
-	r.Get("/.well-known/ard.json", d.answer(d.ardCatalog))
-	r.Get("/.well-known/ai-catalog.json", d.answer(d.aiCatalog))
-	r.Get("/.well-known/nodeinfo", d.answer(d.nodeinfoLinks))
-	r.Get("/nodeinfo/2.1", d.answer(d.nodeinfo))
+func (d *Handler) Routes(r chi.Router) {
+	r.Get("/.well-known/ard.json", d.servePublic(d.ardCatalog))
+	r.Get("/.well-known/ai-catalog.json", d.servePublic(d.aiCatalog))
+	r.Get("/.well-known/nodeinfo", d.servePublic(d.nodeinfoLinks))
+	r.Get("/nodeinfo/2.1", d.servePublic(d.serveNodeinfo))
 	r.Route(base, func(r chi.Router) {
-		r.Post("/search", d.asked(d.search))
-		r.Post("/explore", d.asked(d.explore))
-		r.Get("/agents", d.asked(d.list))
-		r.Get("/agents/{urn}", d.asked(d.retrieve))
-		r.NotFound(d.answer(d.noRoute))
-		r.MethodNotAllowed(d.answer(d.noRoute))
+		r.Post("/search", d.serveActor(d.serveSearch))
+		r.Post("/explore", d.serveActor(d.serveExplore))
+		r.Get("/agents", d.serveActor(d.serveList))
+		r.Get("/agents/{urn}", d.serveActor(d.retrieveEntry))
+		r.NotFound(d.servePublic(d.noRoute))
+		r.MethodNotAllowed(d.servePublic(d.noRoute))
 	})
 }
 
-// answer adapts a handler that shows everybody the same.
-func (d *Door) answer(h func(w http.ResponseWriter, r *http.Request) error) http.HandlerFunc {
+// servePublic adapts a handler with the same answer for all callers.
+func (d *Handler) servePublic(h func(w http.ResponseWriter, r *http.Request) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if err := h(w, r); err != nil {
-			d.fail(w, r, err)
+			d.sendError(w, r, err)
 		}
 	}
 }
 
-// asked adapts a handler of the registry, whose caller is looked at first.
-func (d *Door) asked(h func(w http.ResponseWriter, r *http.Request, actor ident.Actor) error) http.HandlerFunc {
-	return d.answer(func(w http.ResponseWriter, r *http.Request) error {
+// serveActor adapts a handler of the registry that needs the actor.
+func (d *Handler) serveActor(h func(w http.ResponseWriter, r *http.Request, actor ident.Actor) error) http.HandlerFunc {
+	return d.servePublic(func(w http.ResponseWriter, r *http.Request) error {
 		w.Header().Add("Vary", "Authorization")
 		actor, err := d.cfg.Caller(r)
 		if err != nil {
@@ -118,27 +117,26 @@ func (d *Door) asked(h func(w http.ResponseWriter, r *http.Request, actor ident.
 	})
 }
 
-func (d *Door) noRoute(http.ResponseWriter, *http.Request) error {
+func (d *Handler) noRoute(http.ResponseWriter, *http.Request) error {
 	return fault.New(fault.NotFound, "This is the base of an ARD registry. It answers POST /search, POST /explore, GET /agents and GET /agents/{identifier} below %s; see %s/docs/connect.", d.cfg.URL+base, d.cfg.URL)
 }
 
-// anybody asks for what everybody may see.
-var anybody = ident.Actor{Kind: ident.Guest}
+// publicActor is the actor for searches of public agents.
+var publicActor = ident.Actor{Kind: ident.Guest}
 
-// stampLayout is how the portal writes times: RFC 3339 in UTC, milliseconds.
+// stampLayout is the portal's format of times: RFC 3339 in UTC, milliseconds.
 const stampLayout = "2006-01-02T15:04:05.000Z"
 
-func stamp(t time.Time) string {
+func formatTime(t time.Time) string {
 	if t.IsZero() {
 		return ""
 	}
 	return t.UTC().Format(stampLayout)
 }
 
-// Domain is the publisher's domain in the identifiers of a portal, from the
-// host name of its URL: a publisher has no port, and of what a host name may
-// hold only letters, digits, dots and hyphens, so an IPv6 address has hyphens
-// for its colons.
+// Domain returns the publisher's domain in the identifiers of a portal, from the host name of its
+// URL. A publisher has no port, and may contain only letters, digits, dots and hyphens, so the
+// colons of an IPv6 address become hyphens.
 func Domain(hostname string) string {
 	return strings.Map(func(r rune) rune {
 		switch {

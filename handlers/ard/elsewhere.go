@@ -7,23 +7,23 @@ import (
 	"agentsite/internal/hub"
 )
 
-// maxReferrals bounds how many other registries one answer names.
+// maxReferrals bounds the other registries in one answer.
 const maxReferrals = 20
 
-// home is the address of an agent's portal.
-func (d *Door) home(a *hub.Agent) string {
+// homeOf returns the address of an agent's portal.
+func (d *Handler) homeOf(a *hub.Agent) string {
 	if !a.Elsewhere() {
 		return d.cfg.URL
 	}
 	return d.cfg.Directory.Source(*a).URL
 }
 
-// publisherOf is who publishes the entries of an agent's portal.
-func (d *Door) publisherOf(a *hub.Agent) string {
+// publisherOf returns the publisher of the entries of an agent's portal.
+func (d *Handler) publisherOf(a *hub.Agent) string {
 	if !a.Elsewhere() {
 		return d.cfg.Publisher
 	}
-	return hostDomain(d.home(a))
+	return hostDomain(d.homeOf(a))
 }
 
 func hostDomain(origin string) string {
@@ -34,9 +34,8 @@ func hostDomain(origin string) string {
 	return Domain(u.Hostname())
 }
 
-// ofPublishers restricts a query to the portals of the publishers that it asks
-// for.
-func (d *Door) ofPublishers(q *query) {
+// limitPublishers restricts a query to the portals of the requested publishers.
+func (d *Handler) limitPublishers(q *query) {
 	if q.publishers == nil {
 		return
 	}
@@ -56,9 +55,9 @@ func (d *Door) ofPublishers(q *query) {
 	q.nothing = q.nothing || len(q.Portals) == 0
 }
 
-// others are the registries of other portals whose agents are held here and
-// whose domain was seen to be theirs.
-func (d *Door) others() []entry {
+// otherRegistries returns the registries of other portals with agents in this directory and a
+// verified domain.
+func (d *Handler) otherRegistries() []entry {
 	list := []entry{}
 	for _, p := range d.cfg.Directory.Portals() {
 		if !p.Verified || len(list) == maxReferrals {
@@ -69,7 +68,7 @@ func (d *Door) others() []entry {
 			name = p.Portal
 		}
 		list = append(list, entry{Identifier: "urn:air:" + hostDomain(p.URL) + ":" + registrySpace + ":" + agentSpace,
-			DisplayName: "Agents of " + cut(name, maxQueryRunes), Type: registryType, URL: p.URL + base})
+			DisplayName: "Agents of " + cutText(name, maxQueryRunes), Type: registryType, URL: p.URL + base})
 	}
 	return list
 }

@@ -12,15 +12,15 @@ import (
 	"agentsite/internal/hub"
 )
 
-// Types of what an entry stands for, §3.3.
+// Types of the documents of entries, §3.3.
 const (
 	cardType     = "application/a2a-agent-card+json"
 	serverType   = "application/mcp-server-card+json"
 	registryType = "application/ai-registry+json"
 )
 
-// Bounds of one entry. Agents from elsewhere and old ones may hold more than
-// the hub would take today.
+// Bounds of one entry. Agents of other portals and old ones may have more than the hub accepts
+// today.
 const (
 	maxDescriptionRunes = 1000
 	maxQueryRunes       = 200
@@ -30,8 +30,8 @@ const (
 	minQueries, maxQueries = 2, 5
 )
 
-// entry is an ARD entry, §4.2. Fields without a value are left out: lists
-// must not be empty.
+// entry is an ARD entry, §4.2. Fields without a value are left out, because lists must not be
+// empty.
 type entry struct {
 	Identifier   string         `json:"identifier"`
 	DisplayName  string         `json:"displayName"`
@@ -48,45 +48,44 @@ type entry struct {
 	Trust        *trustManifest `json:"trustManifest,omitempty"`
 }
 
-// entryMetadata holds plain values only: earlier readers take no others.
+// entryMetadata holds plain values only: older readers accept no others.
 type entryMetadata struct {
 	Handle    string `json:"handle"`
 	Kind      string `json:"kind"`
 	Liveness  string `json:"liveness"`
 	Proof     string `json:"proof"`
 	Publisher string `json:"publisher,omitempty"`
-	// Copies is how many other portals have the very same built-in agent.
+	// Copies is the number of other portals with the same built-in agent.
 	Copies int `json:"copies,omitempty"`
 }
 
-// The namespaces of our identifiers. An agent has an entry for each protocol
-// whose card it has: an entry has one type and one address, and two entries of
-// one identifier would be versions of one thing (AI Catalog, Multi-Version
-// Entries).
+// The namespaces of identifiers. An agent has an entry for each protocol that it has a card of,
+// because an entry has one type and one address, and two entries with one identifier would be
+// versions of one thing (AI Catalog, Multi-Version Entries).
 const (
 	agentSpace    = "agents"
 	serverSpace   = "mcp"
 	registrySpace = "registry"
 )
 
-// urn is an identifier of this portal, Appendix C.
-func (d *Door) urn(space, name string) string {
+// urn returns an identifier of this portal, Appendix C.
+func (d *Handler) urn(space, name string) string {
 	return "urn:air:" + d.cfg.Publisher + ":" + space + ":" + name
 }
 
-// identifier is the syntax of Appendix C, as the schema has it.
+// identifier is the syntax of Appendix C, as in the schema.
 var identifier = regexp.MustCompile(`^urn:air:[a-zA-Z0-9.-]+(:[a-zA-Z0-9._-]+)+$`)
 
 // maxIdentifier bounds an identifier in bytes: a host name has at most 253.
 const maxIdentifier = 512
 
-// entryOf describes an agent by the card of a type, or if that is empty by the
-// one that says most of it: a server of tools has one of its own.
-func (d *Door) entryOf(a *hub.Agent, of string) entry {
+// entryOf describes an agent by the card of a type. An empty type means the richest card: an MCP
+// server has a card of its own.
+func (d *Handler) entryOf(a *hub.Agent, of string) entry {
 	if of == "" && a.Kind == hub.MCP {
 		of = serverType
 	}
-	home, urn := d.home(a), "urn:air:"+d.publisherOf(a)+":"
+	home, urn := d.homeOf(a), "urn:air:"+d.publisherOf(a)+":"
 	id, address := urn+agentSpace+":"+a.Name, home+a2a.CardPath(a.Name)
 	if of == serverType {
 		id, address = urn+serverSpace+":"+a.Name, home+"/agents/"+url.PathEscape(a.Name)+"/mcp/server-card"
@@ -94,7 +93,7 @@ func (d *Door) entryOf(a *hub.Agent, of string) entry {
 	e := entry{
 		Identifier: id, DisplayName: cmp.Or(a.Title, a.Name), Type: cmp.Or(of, cardType),
 		URL:         address,
-		Description: cut(a.Description, maxDescriptionRunes), Version: strconv.Itoa(a.Version), UpdatedAt: stamp(a.UpdatedAt),
+		Description: cutText(a.Description, maxDescriptionRunes), Version: strconv.Itoa(a.Version), UpdatedAt: formatTime(a.UpdatedAt),
 		Metadata: &entryMetadata{a.Name + "@" + cmp.Or(a.Portal, d.cfg.Host), string(a.Kind), string(cmp.Or(a.Liveness.State, hub.Unknown)), cmp.Or(a.Proof.State, hub.Unproven), a.Publisher, 0},
 	}
 	tags := a.Tags()
@@ -106,19 +105,19 @@ func (d *Door) entryOf(a *hub.Agent, of string) entry {
 		}
 		for _, q := range s.Examples {
 			if q = strings.TrimSpace(q); q != "" && len(e.Queries) < maxQueries {
-				e.Queries = append(e.Queries, cut(q, maxQueryRunes))
+				e.Queries = append(e.Queries, cutText(q, maxQueryRunes))
 			}
 		}
 	}
 	if len(e.Queries) < minQueries {
 		e.Queries = nil
 	}
-	d.trust(&e, a)
+	d.addTrust(&e, a)
 	return e
 }
 
-// registryEntry tells where the registry is.
-func (d *Door) registryEntry() entry {
+// registryEntry returns the entry of the registry itself.
+func (d *Handler) registryEntry() entry {
 	return entry{
 		Identifier: d.urn(registrySpace, agentSpace), DisplayName: "Agents of " + d.cfg.Name, Type: registryType, URL: d.cfg.URL + base,
 		Description:  "Searches, lists and counts all public agents of this portal.",
@@ -129,8 +128,8 @@ func (d *Door) registryEntry() entry {
 	}
 }
 
-// cut shortens a text to so many characters, the last of them an ellipsis.
-func cut(s string, runes int) string {
+// cutText shortens a text to so many characters, the last of them an ellipsis.
+func cutText(s string, runes int) string {
 	if len(s) <= runes || utf8.RuneCountInString(s) <= runes {
 		return s
 	}

@@ -37,7 +37,7 @@ func TestEntry_LeavesOutWhatItHasNot(t *testing.T) {
 		if examples == nil {
 			a.Skills = nil
 		}
-		body, err := encode(d.entryOf(&a, ""))
+		body, err := encodeJSON(d.entryOf(&a, ""))
 		if err != nil {
 			t.Fatal(err)
 		}

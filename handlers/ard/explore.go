@@ -14,8 +14,8 @@ const (
 	maxBuckets    = 1000
 )
 
-// facetNames are the facets of the hub by term; publisher is the same in all our
-// entries, and each agent has an entry of each type.
+// facetNames maps terms to facets of the hub. publisher is the same in all entries of this portal,
+// and each agent has an entry of each type.
 var facetNames = map[string]string{
 	"type": "", "publisher": "", attestations: "", "tags": "tag", "capabilities": "skill", "metadata.kind": "kind",
 	"metadata.liveness": "live", "metadata.proof": "proof", "metadata.publisher": "publisher",
@@ -23,7 +23,7 @@ var facetNames = map[string]string{
 
 // facetRequest asks for the values of a term, most frequent first.
 type facetRequest struct {
-	field           string // as it was asked for
+	field           string // as in the request
 	term            string
 	limit, minCount int
 }
@@ -41,7 +41,7 @@ type exploreJSON struct {
 
 type facetJSON struct {
 	Buckets []bucketJSON `json:"buckets"`
-	// Other is nil where it is unknown how many there are.
+	// Other is nil if the number is unknown.
 	Other *int `json:"otherCount,omitempty"`
 }
 
@@ -50,8 +50,8 @@ type bucketJSON struct {
 	Count int    `json:"count"`
 }
 
-func (d *Door) decodeExplore(body []byte) (*exploreRequest, error) {
-	o, err := parse(body, "", "query", "resultType")
+func (d *Handler) decodeExplore(body []byte) (*exploreRequest, error) {
+	o, err := parseObject(body, "", "query", "resultType")
 	if err != nil {
 		return nil, err
 	}
@@ -61,14 +61,14 @@ func (d *Door) decodeExplore(body []byte) (*exploreRequest, error) {
 			return nil, err
 		}
 	}
-	q.Scope = hub.ScopePortal // it never federates
-	d.ofPublishers(q)
-	out := &exploreRequest{Query: q.done(), card: q.card}
+	q.Scope = hub.ScopePortal // an exploration covers this portal only
+	d.limitPublishers(q)
+	out := &exploreRequest{Query: q.finish(), card: q.card}
 	out.Limit, out.CountMatches = 1, true
 	if !o.has("resultType") {
 		return nil, wrong("resultType", `is missing; send {"facets":[{"field":"tags"}]}`)
 	}
-	shape, err := parse(o["resultType"], "resultType", "facets")
+	shape, err := parseObject(o["resultType"], "resultType", "facets")
 	if err != nil {
 		return nil, err
 	}
@@ -94,26 +94,26 @@ func (d *Door) decodeExplore(body []byte) (*exploreRequest, error) {
 
 func decodeFacet(raw []byte) (f facetRequest, err error) {
 	const path = "resultType.facets"
-	o, err := parse(raw, path, "field", "limit", "minCount")
+	o, err := parseObject(raw, path, "field", "limit", "minCount")
 	if err != nil {
 		return f, err
 	}
-	if f.field, err = o.text("field", path+".field"); err != nil {
+	if f.field, err = o.textMember("field", path+".field"); err != nil {
 		return f, err
 	}
-	f.term = bindings(nil).term(f.field)
+	f.term = bindings(nil).plainTerm(f.field)
 	if _, known := facetNames[f.term]; !known {
-		return f, wrong(path+".field", "%q is not a term this registry counts; it knows %s", cut(f.field, 80), knownTerms())
+		return f, wrong(path+".field", "%q is not a term this registry counts; it knows %s", cutText(f.field, 80), knownTerms())
 	}
-	if f.limit, err = o.number("limit", path+".limit", defaultFacets, 1, maxBuckets); err != nil {
+	if f.limit, err = o.numberMember("limit", path+".limit", defaultFacets, 1, maxBuckets); err != nil {
 		return f, err
 	}
-	f.minCount, err = o.number("minCount", path+".minCount", 1, 0, 1<<30)
+	f.minCount, err = o.numberMember("minCount", path+".minCount", 1, 0, 1<<30)
 	return f, err
 }
 
-func (d *Door) explore(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
-	body, err := read(w, r)
+func (d *Handler) serveExplore(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	body, err := readBody(w, r)
 	if err != nil {
 		return err
 	}
@@ -127,20 +127,19 @@ func (d *Door) explore(w http.ResponseWriter, r *http.Request, actor ident.Actor
 	}
 	out := exploreJSON{"facets", make(map[string]facetJSON, len(req.facets))}
 	for _, f := range req.facets {
-		out.Facets[f.field] = f.of(d.values(f.term, req.card, &page))
+		out.Facets[f.field] = f.countValues(d.termValues(f.term, req.card, &page))
 	}
-	doc, err := encode(out)
+	doc, err := encodeJSON(out)
 	if err != nil {
 		return err
 	}
 	w.Header().Set("Cache-Control", "no-store")
-	send(w, http.StatusOK, jsonType, doc)
+	sendBody(w, http.StatusOK, jsonType, doc)
 	return nil
 }
 
-// values are the values of a term in all that was found, with whether there
-// may be more.
-func (d *Door) values(term, card string, page *hub.Page) (list []hub.FacetCount, more bool) {
+// termValues returns the values of a term in all results, and whether there may be more.
+func (d *Handler) termValues(term, card string, page *hub.Page) (list []hub.FacetCount, more bool) {
 	if name := facetNames[term]; name != "" {
 		list = page.Facets[name]
 		return list, len(list) >= hub.MaxFacetValues
@@ -149,7 +148,7 @@ func (d *Door) values(term, card string, page *hub.Page) (list []hub.FacetCount,
 		return nil, false
 	}
 	of := []string{d.cfg.Publisher}
-	if term == "type" { // an agent has an entry of each, and is found by one
+	if term == "type" { // an agent has an entry of each type, and a search finds one
 		if of = []string{cardType, serverType}; card != "" {
 			of = []string{card}
 		}
@@ -160,16 +159,15 @@ func (d *Door) values(term, card string, page *hub.Page) (list []hub.FacetCount,
 	return list, false
 }
 
-// of cuts values to what was asked for. The hub keeps the most frequent values
-// of what people invent; how many entries have one beyond them is unknown, and
-// then nothing is said of others.
-func (f facetRequest) of(list []hub.FacetCount, more bool) facetJSON {
+// countValues cuts values to the request. The hub keeps only the most frequent free values; the
+// number of entries with others is unknown, and then Other is left out.
+func (f facetRequest) countValues(list []hub.FacetCount, more bool) facetJSON {
 	out := facetJSON{Buckets: []bucketJSON{}}
 	other := 0
 	for _, v := range list {
 		switch {
 		case v.Count < f.minCount:
-			// As are those the hub left out, which are rarer still.
+			// The values that the hub left out are rarer still.
 			more = false
 		case len(out.Buckets) < f.limit:
 			out.Buckets = append(out.Buckets, bucketJSON(v))

@@ -21,10 +21,9 @@ type errorJSON struct {
 	Message string `json:"message"`
 }
 
-// code is the status and code of a kind of error. PERMISSION_DENIED (a token
-// without the scope) and UNAVAILABLE are beyond the table of Appendix B, which
-// has none that says so.
-func code(k fault.Kind) (int, string) {
+// codeOf returns the status and code for a kind of error. PERMISSION_DENIED (a token without the
+// scope) and UNAVAILABLE are not in the table of Appendix B, which has no codes for them.
+func codeOf(k fault.Kind) (int, string) {
 	switch k {
 	case fault.Invalid, fault.Conflict:
 		return http.StatusBadRequest, "INVALID_ARGUMENT"
@@ -42,20 +41,20 @@ func code(k fault.Kind) (int, string) {
 	return http.StatusInternalServerError, "INTERNAL_ERROR"
 }
 
-// said is what ARD calls the fields that a service complains of.
-var said = map[string]string{
+// fieldNames maps the fields in errors of services to the names of ARD.
+var fieldNames = map[string]string{
 	"q": "query.text", "limit": "pageSize", "cursor": "pageToken", "sort": "orderBy", "live": "metadata.liveness", "proof": "metadata.proof",
 }
 
-// message is what an error says, in the words of ARD.
-func message(f *fault.Error) string {
+// errorText returns the text of an error, with the field names of ARD.
+func errorText(f *fault.Error) string {
 	if len(f.Fields) == 0 {
 		return f.Safe
 	}
 	var out []string
 	for _, name := range slices.Sorted(maps.Keys(f.Fields)) {
 		field := name
-		if s, ok := said[name]; ok {
+		if s, ok := fieldNames[name]; ok {
 			field = s
 		}
 		out = append(out, field+": "+f.Fields[name])
@@ -63,14 +62,14 @@ func message(f *fault.Error) string {
 	return strings.Join(out, "; ")
 }
 
-// fail answers with an error and logs what only the operator may read.
-func (d *Door) fail(w http.ResponseWriter, r *http.Request, err error) {
+// sendError answers with an error. The log gets the details that only the operator may read.
+func (d *Handler) sendError(w http.ResponseWriter, r *http.Request, err error) {
 	if errors.Is(err, context.Canceled) && r.Context().Err() != nil {
 		err = fault.New(fault.Unavailable, "The request was given up.")
 	}
 	f := fault.As(err)
-	status, name := code(f.Kind)
-	body := errorJSON{name, message(f)}
+	status, name := codeOf(f.Kind)
+	body := errorJSON{name, errorText(f)}
 	if big, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		status, body = http.StatusRequestEntityTooLarge, errorJSON{"INVALID_ARGUMENT", "The body is larger than " + strconv.FormatInt(big.Limit, 10) + " bytes. Send less at once."}
 	} else if status == http.StatusInternalServerError {
@@ -82,16 +81,16 @@ func (d *Door) fail(w http.ResponseWriter, r *http.Request, err error) {
 		h.Set("WWW-Authenticate", `Bearer realm="agentsite"`)
 	}
 	h.Del("ETag")
-	doc, err := encode(body)
+	doc, err := encodeJSON(body)
 	if err != nil {
 		http.Error(w, "", http.StatusInternalServerError)
 		return
 	}
-	h.Set("Cache-Control", "no-store") // a 404 of today may be an agent tomorrow, §5.3.4
-	send(w, status, jsonType, doc)
+	h.Set("Cache-Control", "no-store") // an unknown agent may exist tomorrow, §5.3.4
+	sendBody(w, status, jsonType, doc)
 }
 
-// wrong is an error in one field of the input.
+// wrong returns an error in one field of the input.
 func wrong(field, format string, args ...any) error {
 	e := fault.New(fault.Invalid, format, args...)
 	e.Safe = field + ": " + e.Safe

@@ -2,10 +2,9 @@ package ard
 
 import "strings"
 
-// A filter expression is clauses with AND between them; a clause is a field,
-// an operator (=, > or >=) and a value, in single or double quotes where it
-// holds a space. Appendix A and the examples of the OpenAPI document are all
-// there is of a grammar.
+// A filter expression is a list of clauses with AND between them; a clause is a field, an operator
+// (=, > or >=) and a value, in single or double quotes if it contains a space. The only grammar is
+// Appendix A and the examples of the OpenAPI document.
 
 // Bounds of an expression.
 const (

@@ -10,8 +10,8 @@ import (
 	"agentsite/internal/ident"
 )
 
-// orders are what a list can be ordered by, as the specification and its
-// OpenAPI document spell them; the first is the default.
+// orders are the orders of lists in the spelling of the specification and its OpenAPI document; the
+// first is the default.
 var orders = []struct{ name, sort string }{
 	{"name", hub.SortName},
 	{"createdAt DESC", hub.SortNewest}, {"created_at DESC", hub.SortNewest},
@@ -24,14 +24,13 @@ type listJSON struct {
 	PageToken string  `json:"pageToken,omitempty"`
 }
 
-// list answers with entries in an order that does not depend on a text,
-// §5.3.5.
-func (d *Door) list(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+// serveList answers with entries in an order that does not depend on a text, §5.3.5.
+func (d *Handler) serveList(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	q, card, err := d.decodeList(r)
 	if err != nil {
 		return err
 	}
-	q.Copies = true // it lists all there are
+	q.Copies = true // the list is complete
 	page, err := d.cfg.Directory.Search(r.Context(), actor, q)
 	if err != nil {
 		return err
@@ -40,7 +39,7 @@ func (d *Door) list(w http.ResponseWriter, r *http.Request, actor ident.Actor) e
 	for i := range page.Results {
 		out.Items[i] = d.entryOf(&page.Results[i].Agent, card)
 	}
-	body, err := encode(out)
+	body, err := encodeJSON(out)
 	if err != nil {
 		return err
 	}
@@ -48,16 +47,16 @@ func (d *Door) list(w http.ResponseWriter, r *http.Request, actor ident.Actor) e
 	return nil
 }
 
-// decodeList reads a query, and the type that all entries shall have.
-func (d *Door) decodeList(r *http.Request) (q hub.Query, card string, err error) {
+// decodeList reads a query, and the type that all entries must have.
+func (d *Handler) decodeList(r *http.Request) (q hub.Query, card string, err error) {
 	v := r.URL.Query()
 	for name, values := range v {
 		if len(values) > 1 {
-			return hub.Query{}, "", wrong(cut(name, 80), "is given twice")
+			return hub.Query{}, "", wrong(cutText(name, 80), "is given twice")
 		}
 	}
 	of := new(query)
-	if err := d.filter(of, v.Get("filter")); err != nil {
+	if err := d.applyFilter(of, v.Get("filter")); err != nil {
 		return hub.Query{}, "", err
 	}
 	of.Sort = ""
@@ -82,19 +81,19 @@ func (d *Door) decodeList(r *http.Request) (q hub.Query, card string, err error)
 		of.Limit = n
 	}
 	of.Cursor = v.Get("pageToken")
-	of.Scope = hub.ScopePortal // a list is of this registry's own
-	d.ofPublishers(of)
-	return of.done(), of.card, nil
+	of.Scope = hub.ScopePortal // a list has only the agents of this portal
+	d.limitPublishers(of)
+	return of.finish(), of.card, nil
 }
 
-// filter reads a filter expression of Appendix A into q.
-func (d *Door) filter(q *query, expression string) error {
+// applyFilter reads a filter expression of Appendix A into q.
+func (d *Handler) applyFilter(q *query, expression string) error {
 	clauses, err := parseFilter(expression)
 	if err != nil {
 		return err
 	}
 	for _, c := range clauses {
-		path := "filter." + cut(c.field, 80)
+		path := "filter." + cutText(c.field, 80)
 		switch c.field {
 		case "createdAfter", "updatedAfter":
 			t, err := parseTime(c.value)
@@ -132,7 +131,7 @@ func (d *Door) filter(q *query, expression string) error {
 		if _, known := terms[term]; !known {
 			return wrong(path, "is not a field this registry filters by; it knows createdAfter, updatedAfter, publisherId, %s", knownTerms())
 		}
-		if err := d.constrain(q, term, path, values); err != nil {
+		if err := d.addConstraint(q, term, path, values); err != nil {
 			return err
 		}
 	}

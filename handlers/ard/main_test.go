@@ -70,16 +70,16 @@ func made(n int) hub.Agent {
 	return a
 }
 
-func newDoor(agents int) (*Door, *directory) {
+func newDoor(agents int) (*Handler, *directory) {
 	dir := &directory{Index: index.New()}
 	for n := range agents {
 		dir.Put(made(n))
 	}
-	return New(Config{Directory: dir, Caller: func(*http.Request) (ident.Actor, error) { return anybody, nil }, Name: "Test", URL: "https://portal.example", Host: "portal.example",
+	return New(Config{Directory: dir, Caller: func(*http.Request) (ident.Actor, error) { return publicActor, nil }, Name: "Test", URL: "https://portal.example", Host: "portal.example",
 		Publisher: "portal.example", Version: "1", PublicKey: "key", Log: slog.New(slog.DiscardHandler)}), dir
 }
 
-func (d *Door) get(path string) *httptest.ResponseRecorder {
+func (d *Handler) get(path string) *httptest.ResponseRecorder {
 	r := chi.NewRouter()
 	d.Routes(r)
 	w := httptest.NewRecorder()

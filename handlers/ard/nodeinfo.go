@@ -2,10 +2,9 @@ package ard
 
 import "net/http"
 
-// NodeInfo tells tools of the fediverse what runs here. The portal speaks none
-// of the protocols that the schema of 2.1 lists, and names its own instead:
-// readers take any name, and a wrong one would be a lie. How many people use
-// the portal is not said.
+// NodeInfo describes the software to tools of the fediverse. The portal implements none of the
+// protocols in the schema of 2.1, and names its own instead: readers accept any name, and a wrong
+// one would be false. The number of active users is left out.
 
 const (
 	nodeinfoSchema = "http://nodeinfo.diaspora.software/ns/schema/2.1"
@@ -45,21 +44,21 @@ type nodeinfoJSON struct {
 type nodeinfoMetadata struct {
 	NodeName  string `json:"nodeName"`
 	Agents    int    `json:"agents"` // public ones
-	Peers     int    `json:"peers"`  // other portals of the network that are there
+	Peers     int    `json:"peers"`  // active portals of the network
 	PublicKey string `json:"publicKey"`
 	Catalog   string `json:"catalog"`
 	Manual    string `json:"manual"`
 }
 
-// Usage is how much a portal is used, for tools that count the fediverse: its
-// accounts, what was said in all conversations, and other portals.
+// Usage holds the counts of a portal for tools that count the fediverse: its accounts, its messages
+// in all conversations, and the other portals.
 type Usage struct {
 	Users, Posts int64
 	Peers        int
 }
 
-func (d *Door) nodeinfoLinks(w http.ResponseWriter, r *http.Request) error {
-	body, err := encode(nodeinfoLinksJSON{[]nodeinfoLink{{nodeinfoSchema, d.cfg.URL + "/nodeinfo/2.1"}}})
+func (d *Handler) nodeinfoLinks(w http.ResponseWriter, r *http.Request) error {
+	body, err := encodeJSON(nodeinfoLinksJSON{[]nodeinfoLink{{nodeinfoSchema, d.cfg.URL + "/nodeinfo/2.1"}}})
 	if err != nil {
 		return err
 	}
@@ -67,7 +66,7 @@ func (d *Door) nodeinfoLinks(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-func (d *Door) nodeinfo(w http.ResponseWriter, r *http.Request) error {
+func (d *Handler) serveNodeinfo(w http.ResponseWriter, r *http.Request) error {
 	var u Usage
 	if d.cfg.Usage != nil {
 		var err error
@@ -80,7 +79,7 @@ func (d *Door) nodeinfo(w http.ResponseWriter, r *http.Request) error {
 	n.Software.Name, n.Software.Version = "agentsite", d.cfg.Version
 	n.Services.Inbound, n.Services.Outbound = []string{}, []string{"atom1.0"}
 	n.Usage.Users.Total, n.Usage.LocalPosts = u.Users, u.Posts
-	body, err := encode(n)
+	body, err := encodeJSON(n)
 	if err != nil {
 		return err
 	}

@@ -26,7 +26,7 @@ type answer struct {
 	Message                 string
 }
 
-func read(t *testing.T, a apptest.Answer, status int) (out answer) {
+func readBody(t *testing.T, a apptest.Answer, status int) (out answer) {
 	t.Helper()
 	if a.Status != status {
 		t.Fatalf("%d, want %d: %.300s", a.Status, status, a.Body)
@@ -55,7 +55,7 @@ func TestPortal_IsFoundAndAsked(t *testing.T) {
 	if a.Header.Get("Content-Type") != "application/json; charset=utf-8" || a.Header.Get("Cache-Control") != "public, max-age=300" {
 		t.Errorf("%v", a.Header)
 	}
-	catalog := read(t, a, http.StatusOK).Entries
+	catalog := readBody(t, a, http.StatusOK).Entries
 	if len(catalog) != 5 || catalog[0].Type != "application/ai-registry+json" {
 		t.Fatalf("%+v", catalog)
 	}
@@ -71,7 +71,7 @@ func TestPortal_IsFoundAndAsked(t *testing.T) {
 			t.Errorf("%s is another entry in the catalog: %s", e.Identifier, got)
 		}
 	}
-	found := read(t, c.Do(http.MethodPost, registry+"/search", map[string]any{"query": map[string]any{"text": "who can calculate percentages"}}), http.StatusOK).Results
+	found := readBody(t, c.Do(http.MethodPost, registry+"/search", map[string]any{"query": map[string]any{"text": "who can calculate percentages"}}), http.StatusOK).Results
 	if len(found) == 0 || found[0].DisplayName != "Calculator" || *found[0].Score != 100 || found[0].Source != catalog[0].URL {
 		t.Fatalf("%+v", found)
 	}
@@ -83,10 +83,10 @@ func TestPortal_IsFoundAndAsked(t *testing.T) {
 	if out := c.Must(http.MethodPost, "/ard/search", weather, http.StatusOK); !strings.Contains(out.Body, `"results":[]`) {
 		t.Error(out.Body)
 	}
-	if out := read(t, c.Do(http.MethodGet, at("urn:air:ard-conformance.invalid:probe:not-found"), nil), http.StatusNotFound); out.ErrorCode != "NOT_FOUND" || out.Message == "" {
+	if out := readBody(t, c.Do(http.MethodGet, at("urn:air:ard-conformance.invalid:probe:not-found"), nil), http.StatusNotFound); out.ErrorCode != "NOT_FOUND" || out.Message == "" {
 		t.Errorf("%+v", out)
 	}
-	if out := read(t, c.Do(http.MethodGet, at("not-a-valid-ard-urn"), nil), http.StatusBadRequest); out.ErrorCode != "INVALID_ARGUMENT" || out.Message == "" {
+	if out := readBody(t, c.Do(http.MethodGet, at("not-a-valid-ard-urn"), nil), http.StatusBadRequest); out.ErrorCode != "INVALID_ARGUMENT" || out.Message == "" {
 		t.Errorf("%+v", out)
 	}
 }
@@ -118,7 +118,7 @@ func TestRetrieve_IsExactAndDecodesOnce(t *testing.T) {
 		"/ard":                          http.StatusNotFound,
 		"/ard/agents/" + calc + "/card": http.StatusNotFound,
 	} {
-		out := read(t, c.Do(http.MethodGet, path, nil), status)
+		out := readBody(t, c.Do(http.MethodGet, path, nil), status)
 		if status == http.StatusOK && (out.ErrorCode != "" || out.Message != "") || status != http.StatusOK && (out.ErrorCode == "" || out.Message == "") {
 			t.Errorf("%s: %+v", path, out)
 		}
@@ -177,7 +177,7 @@ func TestRegistry_ListsPublicAgentsOnly(t *testing.T) {
 			}
 		}
 	}
-	out := read(t, p.Guest(t).Do(http.MethodGet, "/ard/agents", nil), http.StatusOK)
+	out := readBody(t, p.Guest(t).Do(http.MethodGet, "/ard/agents", nil), http.StatusOK)
 	if out.Total != 3 {
 		t.Errorf("%d agents", out.Total)
 	}
@@ -204,7 +204,7 @@ func TestRegistry_ErrorsHaveItsShape(t *testing.T) {
 		"another operation":  {c.Do(http.MethodGet, "/ard/search", nil), http.StatusNotFound, "NOT_FOUND"},
 		"a cursor of others": {c.Do(http.MethodGet, "/ard/agents?pageToken=abc", nil), http.StatusBadRequest, "INVALID_ARGUMENT"},
 	} {
-		out := read(t, ask.a, ask.status)
+		out := readBody(t, ask.a, ask.status)
 		if out.ErrorCode != ask.code || out.Message == "" || ask.a.Header.Get("Cache-Control") != "no-store" {
 			t.Errorf("%s: %d %s", what, ask.a.Status, ask.a.Body)
 		}
@@ -231,7 +231,7 @@ func TestSearch_PagesThroughThePortal(t *testing.T) {
 	text := "translat contract meeting helps translating translations translators contractors meetings with of and in helper"
 	seen, token := 0, ""
 	for {
-		out := read(t, p.Guest(t).Do(http.MethodPost, "/ard/search", map[string]any{"query": map[string]any{"text": text}, "pageSize": 15, "pageToken": token}), http.StatusOK)
+		out := readBody(t, p.Guest(t).Do(http.MethodPost, "/ard/search", map[string]any{"query": map[string]any{"text": text}, "pageSize": 15, "pageToken": token}), http.StatusOK)
 		seen += len(out.Results)
 		if token = out.PageToken; token == "" {
 			break

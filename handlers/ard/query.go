@@ -10,9 +10,8 @@ import (
 	"agentsite/internal/hub"
 )
 
-// A query is what search and explore have in common, §5.3.1: a text and
-// constraints on terms of entries. Values of one term are alternatives, terms
-// must all hold.
+// A query is the common part of search and explore, §5.3.1: a text and constraints on terms of
+// entries. Values of one term are alternatives, terms must all hold.
 
 // Bounds of the constraints of a query.
 const (
@@ -21,8 +20,8 @@ const (
 	maxValueBytes = 200
 )
 
-// terms are the constraints there are, with the field of hub.Query that each
-// is; nil for what is the same in all our entries.
+// terms are the supported constraints, each with its field of hub.Query; nil for a term with the
+// same value in all entries of this portal.
 var terms = map[string]func(q *hub.Query) *[]string{
 	"type":               nil,
 	"publisher":          nil,
@@ -35,32 +34,31 @@ var terms = map[string]func(q *hub.Query) *[]string{
 	"metadata.publisher": func(q *hub.Query) *[]string { return &q.Publishers },
 }
 
-// attestations is the term of ARD's own example (§5.3.1). No entry of ours has
-// any.
+// attestations is the term of ARD's own example (§5.3.1). No entry of this portal has any.
 const attestations = "trustManifest.attestations.type"
 
 func knownTerms() string { return strings.Join(slices.Sorted(maps.Keys(terms)), ", ") }
 
-// states of those terms whose values the hub checks: others match nothing.
+// states are the valid values of the terms that the hub checks: other values match nothing.
 var states = map[string][]string{
 	"metadata.liveness": {string(hub.Alive), string(hub.NeedsAuth), string(hub.WrongProtocol), string(hub.Unreachable), string(hub.Unknown)},
 	"metadata.proof":    {hub.Hosted, hub.Proved, hub.Claimed, hub.Unproven},
 }
 
-// query is a hub.Query in the making.
+// query is a hub.Query that is being built.
 type query struct {
 	hub.Query
 	seen map[string]bool
-	// card is the type that all entries shall have, "" for any.
+	// card is the type that all entries must have, "" for any.
 	card string
-	// publishers are those that are asked for, nil for all.
+	// publishers are the requested publishers, nil for all.
 	publishers []string
-	// nothing is true when some constraint holds for no entry of ours.
+	// nothing is true if a constraint holds for no entry of this portal.
 	nothing bool
 }
 
-// constrain adds a constraint; path names it in errors.
-func (d *Door) constrain(q *query, term, path string, values []string) error {
+// addConstraint adds a constraint; path names it in errors.
+func (d *Handler) addConstraint(q *query, term, path string, values []string) error {
 	field, known := terms[term]
 	if !known {
 		return wrong(path, "is not a term this registry filters by; it knows %s", knownTerms())
@@ -103,30 +101,30 @@ func containsFold(list []string, s string) bool {
 	return slices.ContainsFunc(list, func(v string) bool { return strings.EqualFold(v, s) })
 }
 
-// done is the query to ask. Who asks for nothing asks all the same, so that
-// rights and bounds are looked at.
-func (q *query) done() hub.Query {
+// finish returns the query for the hub. A query without possible results is still sent, so that
+// permissions and bounds are checked.
+func (q *query) finish() hub.Query {
 	if q.nothing {
-		q.Kinds = []string{""} // no agent's
+		q.Kinds = []string{""} // matches no agent
 	}
 	return q.Query
 }
 
-// decodeQuery reads the query of a request; most of raw's members are
-// optional, the text is not where needsText.
-func (d *Door) decodeQuery(raw json.RawMessage, needsText bool) (*query, error) {
+// decodeQuery reads the query of a request. Members are optional, except the text if needsText is
+// set.
+func (d *Handler) decodeQuery(raw json.RawMessage, needsText bool) (*query, error) {
 	q := new(query)
-	o, err := parse(raw, "query", "@context", "text", "filter")
+	o, err := parseObject(raw, "query", "@context", "text", "filter")
 	if err != nil {
 		return nil, err
 	}
-	if q.Text, err = o.text("text", "query.text"); err != nil {
+	if q.Text, err = o.textMember("text", "query.text"); err != nil {
 		return nil, err
 	}
 	q.Text = strings.TrimSpace(q.Text)
 	switch {
 	case needsText && q.Text == "":
-		return nil, wrong("query.text", "say in words what the agent shall do")
+		return nil, wrong("query.text", "describe the task for the agent in words")
 	case len(q.Text) > maxTextBytes:
 		return nil, wrong("query.text", "use at most %d bytes", maxTextBytes)
 	}
@@ -139,27 +137,28 @@ func (d *Door) decodeQuery(raw json.RawMessage, needsText bool) (*query, error) 
 			return nil, err
 		}
 	}
-	filter, err := members(o["filter"], "query.filter")
+	filter, err := parseMembers(o["filter"], "query.filter")
 	if err != nil {
 		return nil, err
 	}
 	if len(filter) > maxTerms {
 		return nil, wrong("query.filter", "holds %d terms; use at most %d", len(filter), maxTerms)
 	}
-	for _, key := range slices.Sorted(maps.Keys(filter)) { // the same input, the same error
-		path := "query.filter." + cut(key, 80)
+	// in a fixed order, so that the same input gives the same error
+	for _, key := range slices.Sorted(maps.Keys(filter)) {
+		path := "query.filter." + cutText(key, 80)
 		values, err := valuesOf(filter[key], path)
 		if err != nil {
 			return nil, err
 		}
-		if err := d.constrain(q, bound.term(key), path, values); err != nil {
+		if err := d.addConstraint(q, bound.plainTerm(key), path, values); err != nil {
 			return nil, err
 		}
 	}
 	return q, nil
 }
 
-// valuesOf reads the values of a constraint; one alone needs no array.
+// valuesOf reads the values of a constraint; a single value needs no array.
 func valuesOf(raw json.RawMessage, path string) ([]string, error) {
 	list := []json.RawMessage{raw}
 	if len(raw) > 0 && raw[0] == '[' {
@@ -185,11 +184,11 @@ func valuesOf(raw json.RawMessage, path string) ([]string, error) {
 	return out, nil
 }
 
-// namespace is where the plain terms of ARD are, §4.1.
+// namespace is the IRI prefix of ARD's plain terms, §4.1.
 const namespace = "https://agenticresourcediscovery.org/ns#"
 
-// bindings are what a query's @context binds, prefixes and terms to IRIs.
-// Contexts named by an address are not fetched: what they bind is unknown.
+// bindings are the prefixes and terms that a query's @context maps to IRIs. Contexts at an address
+// are not fetched: their mappings are unknown.
 type bindings map[string]string
 
 // maxBindings bounds a context.
@@ -209,7 +208,7 @@ func decodeContext(raw json.RawMessage) (bindings, error) {
 		if len(one) > 0 && one[0] == '"' {
 			continue // an address
 		}
-		o, err := members(one, path)
+		o, err := parseMembers(one, path)
 		if err != nil {
 			return nil, err
 		}
@@ -220,7 +219,7 @@ func decodeContext(raw json.RawMessage) (bindings, error) {
 					ID string `json:"@id"`
 				}
 				if json.Unmarshal(raw, &long) != nil {
-					return nil, fault.New(fault.Invalid, "%s: binds %q to neither an IRI nor an object with @id", path, cut(term, 80))
+					return nil, fault.New(fault.Invalid, "%s: binds %q to neither an IRI nor an object with @id", path, cutText(term, 80))
 				}
 				iri = long.ID
 			}
@@ -233,10 +232,9 @@ func decodeContext(raw json.RawMessage) (bindings, error) {
 	return bound, nil
 }
 
-// term is the plain name of the term that a key of a filter stands for, or
-// the key itself where that is none of ARD's. Only the part before the first
-// dot is resolved, the rest is a path into the value.
-func (c bindings) term(key string) string {
+// plainTerm returns the plain name of the term of a filter's key, or the key itself if it is not a
+// term of ARD. Only the part before the first dot is resolved, the rest is a path into the value.
+func (c bindings) plainTerm(key string) string {
 	if plain, ok := strings.CutPrefix(key, namespace); ok {
 		return plain
 	}
@@ -253,7 +251,7 @@ func (c bindings) term(key string) string {
 	plain, ours := strings.CutPrefix(iri, namespace)
 	switch {
 	case !ours:
-		return iri // a term of another vocabulary, which no entry of ours has
+		return iri // a term of another vocabulary, which no entry of this portal has
 	case dotted:
 		return plain + "." + rest
 	}

@@ -9,10 +9,10 @@ import (
 	"agentsite/internal/ident"
 )
 
-// retrieve answers with the entry of one identifier, §5.3.4: exact, by letter
-// case too, and from this portal alone.
-func (d *Door) retrieve(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
-	// The router's parameter is decoded for some paths and not for others.
+// retrieveEntry answers with the entry of one identifier, §5.3.4: exact, including letter case,
+// and of this portal only.
+func (d *Handler) retrieveEntry(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	// The router decodes its parameter for some paths and not for others.
 	id, err := url.PathUnescape(strings.TrimPrefix(r.URL.EscapedPath(), base+"/agents/"))
 	if err != nil || len(id) > maxIdentifier || !identifier.MatchString(id) {
 		return wrong("identifier", "must be urn:air:<publisher>:<namespace>:<name>, percent-encoded as one part of the path, as %s", d.urn(agentSpace, "guide"))
@@ -37,13 +37,13 @@ func (d *Door) retrieve(w http.ResponseWriter, r *http.Request, actor ident.Acto
 			return err
 		}
 		if a.Elsewhere() {
-			return absent // its own registry has it
+			return absent // the agent's own registry has the entry
 		}
 		if found = d.entryOf(&a, card); found.Identifier != id {
-			return absent // the hub does not look at letter case
+			return absent // the hub ignores letter case
 		}
 	}
-	body, err := encode(found)
+	body, err := encodeJSON(found)
 	if err != nil {
 		return err
 	}

@@ -12,9 +12,9 @@ import (
 	"agentsite/internal/ident"
 )
 
-// A search with federation auto, the default, answers with agents of all
-// portals whose signed records are held here, none with this portal's own, and
-// referrals with these and where the others' registries are.
+// A search with federation auto, the default, covers agents of all portals with signed records
+// here; none covers this portal's own agents; referrals covers these and adds the registries of
+// other portals.
 
 // searchRequest is the body of POST /search, decoded.
 type searchRequest struct {
@@ -36,8 +36,8 @@ type resultJSON struct {
 	Source string `json:"source"`
 }
 
-func (d *Door) decodeSearch(body []byte) (*searchRequest, error) {
-	o, err := parse(body, "", "query", "federation", "pageSize", "pageToken")
+func (d *Handler) decodeSearch(body []byte) (*searchRequest, error) {
+	o, err := parseObject(body, "", "query", "federation", "pageSize", "pageToken")
 	if err != nil {
 		return nil, err
 	}
@@ -48,7 +48,7 @@ func (d *Door) decodeSearch(body []byte) (*searchRequest, error) {
 	if err != nil {
 		return nil, err
 	}
-	federation, err := o.text("federation", "federation")
+	federation, err := o.textMember("federation", "federation")
 	if err != nil {
 		return nil, err
 	}
@@ -59,12 +59,12 @@ func (d *Door) decodeSearch(body []byte) (*searchRequest, error) {
 	if federation == "none" || s.referrals {
 		q.Scope = hub.ScopePortal
 	}
-	d.ofPublishers(q)
-	s.Query = q.done()
-	if s.Limit, err = o.number("pageSize", "pageSize", defaultPage, 1, maxPage); err != nil {
+	d.limitPublishers(q)
+	s.Query = q.finish()
+	if s.Limit, err = o.numberMember("pageSize", "pageSize", defaultPage, 1, maxPage); err != nil {
 		return nil, err
 	}
-	token, err := o.text("pageToken", "pageToken")
+	token, err := o.textMember("pageToken", "pageToken")
 	if err != nil {
 		return nil, err
 	}
@@ -72,8 +72,8 @@ func (d *Door) decodeSearch(body []byte) (*searchRequest, error) {
 	return s, err
 }
 
-func (d *Door) search(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
-	body, err := read(w, r)
+func (d *Handler) serveSearch(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	body, err := readBody(w, r)
 	if err != nil {
 		return err
 	}
@@ -81,7 +81,7 @@ func (d *Door) search(w http.ResponseWriter, r *http.Request, actor ident.Actor)
 	if err != nil {
 		return err
 	}
-	s.Wide = true // unless it is for this portal alone
+	s.Wide = true // unless the search is for this portal only
 	page, err := d.cfg.Directory.Search(r.Context(), actor, s.Query)
 	if err != nil {
 		return err
@@ -90,45 +90,44 @@ func (d *Door) search(w http.ResponseWriter, r *http.Request, actor ident.Actor)
 	for i := range page.Results {
 		best = max(best, page.Results[i].Score)
 	}
-	// The hub shows agents that do not answer below the others of a page. ARD
-	// ranks by relevance alone; metadata.liveness tells the rest.
+	// The hub puts agents that do not answer below the others of a page. ARD ranks by relevance
+	// alone; metadata.liveness has the state.
 	slices.SortStableFunc(page.Results, func(a, b hub.Result) int { return cmp.Compare(b.Score, a.Score) })
 	out := searchJSON{Results: make([]resultJSON, len(page.Results))}
 	for i := range page.Results {
 		e := d.entryOf(&page.Results[i].Agent, s.card)
-		e.Queries = nil // they serve indexing, §5.3.2
+		e.Queries = nil // they are for indexing, §5.3.2
 		e.Metadata.Copies = page.Results[i].Copies
-		out.Results[i] = resultJSON{e, scale(page.Results[i].Score, best), d.home(&page.Results[i].Agent) + base}
+		out.Results[i] = resultJSON{e, scaleScore(page.Results[i].Score, best), d.homeOf(&page.Results[i].Agent) + base}
 	}
 	if s.referrals {
 		out.Referrals = new([]entry)
-		*out.Referrals = d.others()
+		*out.Referrals = d.otherRegistries()
 	}
 	if page.NextCursor != "" {
 		out.PageToken = sealToken(best, page.NextCursor)
 	}
-	doc, err := encode(out)
+	doc, err := encodeJSON(out)
 	if err != nil {
 		return err
 	}
 	w.Header().Set("Cache-Control", "no-store")
-	send(w, http.StatusOK, jsonType, doc)
+	sendBody(w, http.StatusOK, jsonType, doc)
 	return nil
 }
 
-// scale is a score of the index, which has no upper end, as a part of the best
-// score of the same search, in hundredths: the best hit has 100, whatever is
-// found at all at least 1. Scores of two searches do not compare. A search
-// that ranks nothing, as one of exclusions only, has 0 throughout.
-func scale(score, best float64) int {
+// scaleScore returns a score of the index, which has no upper bound, as a percentage of the best
+// score of the same search: the best hit has 100, every hit at least 1. Scores of two searches are
+// not comparable. A search without ranking, such as exclusions only, has 0 throughout.
+func scaleScore(score, best float64) int {
 	if best <= 0 || score <= 0 {
 		return 0
 	}
 	return min(max(int(math.Round(100*score/best)), 1), 100)
 }
 
-// A page token is the score that a search is scaled by and the hub's cursor,
-// which is bound to the query.
+// A page token holds the best score of the search and the hub's cursor, which is bound to the
+// query.
 
 const tokenVersion = 1
 

@@ -14,7 +14,7 @@ import (
 	"agentsite/internal/hub"
 )
 
-func (d *Door) post(path, body string) *httptest.ResponseRecorder {
+func (d *Handler) post(path, body string) *httptest.ResponseRecorder {
 	r := chi.NewRouter()
 	d.Routes(r)
 	req := httptest.NewRequest(http.MethodPost, path, strings.NewReader(body))
@@ -40,8 +40,8 @@ func TestSearch_SaysWhatIsWrong(t *testing.T) {
 		{`{}`, "query: is missing"},
 		{`{"query":null}`, "query: is missing"},
 		{`{"query":"x"}`, "query must be a JSON object"},
-		{`{"query":{}}`, "query.text: say"},
-		{`{"query":{"text":"  "}}`, "query.text: say"},
+		{`{"query":{}}`, "query.text: describe"},
+		{`{"query":{"text":"  "}}`, "query.text: describe"},
 		{`{"query":{"text":7}}`, "query.text: must be text"},
 		{`{"query":{"text":"a\u0000b"}}`, "zero character"},
 		{`{"query":{"text":"` + long + `"}}`, "query.text: use at most 500"},

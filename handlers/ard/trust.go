@@ -10,17 +10,17 @@ import (
 	"agentsite/internal/hub"
 )
 
-// trustManifest says of an entry what can be checked: that the portal whose
-// domain is in the identifier lists a card of that content under it (AI Catalog
-// 1.0, Trust Manifest). It has no attestations: nobody attests anything here.
+// trustManifest holds the verifiable facts of an entry: the portal whose domain is in the
+// identifier lists a card with that content under it (AI Catalog 1.0, Trust Manifest). It has no
+// attestations, because there are none for agents.
 type trustManifest struct {
-	// Identity is the entry's identifier, as the AI Catalog asks; its domain is
-	// the publisher's, as ARD does.
+	// Identity is the entry's identifier, as the AI Catalog requires; its domain is the
+	// publisher's, as ARD requires.
 	Identity string        `json:"identity"`
 	Subject  *trustSubject `json:"subject,omitempty"`
 	IssuedAt string        `json:"issuedAt,omitempty"`
-	// Signature is a detached JWS over the canonical form (RFC 8785) of the
-	// manifest without it. Its header names the key and where that is.
+	// Signature is a detached JWS over the canonical form (RFC 8785) of the manifest without it.
+	// Its header names the key and the address of the key.
 	Signature string `json:"signature,omitempty"`
 }
 
@@ -33,12 +33,11 @@ type trustSubject struct {
 	URL        string `json:"url"`
 }
 
-// keptManifests bounds the manifests that are kept, of which each cost three
-// signatures: the card's two and its own.
+// keptManifests bounds the cached manifests. Each costs three signatures: the card's two and its
+// own.
 const keptManifests = 10_000
 
-// manifests keeps what was signed until its agent changes. The zero value is
-// empty.
+// manifests caches manifests until their agent changes. The zero value is empty.
 type manifests struct {
 	mu   sync.Mutex // guards kept
 	kept map[string]keptManifest
@@ -50,18 +49,18 @@ type keptManifest struct {
 	manifest *trustManifest
 }
 
-// trust adds its manifest to the entry of an agent, if the portal has the
-// document that the entry points at.
-func (d *Door) trust(e *entry, a *hub.Agent) {
-	if d.cfg.Document == nil || d.cfg.Sign == nil || a.Elsewhere() { // its own portal vouches for it
+// addTrust adds its manifest to the entry of an agent, if the portal has the document that the
+// entry points at.
+func (d *Handler) addTrust(e *entry, a *hub.Agent) {
+	if d.cfg.Document == nil || d.cfg.Sign == nil || a.Elsewhere() { // the agent's own portal vouches for it
 		return
 	}
 	d.manifests.mu.Lock()
 	k, ok := d.manifests.kept[e.Identifier]
 	d.manifests.mu.Unlock()
 	if !ok || k.version != a.Version || !k.updated.Equal(a.UpdatedAt) {
-		m, err := d.manifest(e, a)
-		if err != nil { // the entry stands without it
+		m, err := d.makeManifest(e, a)
+		if err != nil { // the entry is valid without it
 			d.cfg.Log.Error("sign an entry", "identifier", e.Identifier, "error", err)
 			return
 		}
@@ -76,25 +75,25 @@ func (d *Door) trust(e *entry, a *hub.Agent) {
 	e.Trust = k.manifest
 }
 
-// manifest makes a manifest, or none where there is nothing to sign.
-func (d *Door) manifest(e *entry, a *hub.Agent) (*trustManifest, error) {
+// makeManifest makes a manifest, or returns nil if there is no document.
+func (d *Handler) makeManifest(e *entry, a *hub.Agent) (*trustManifest, error) {
 	doc, err := d.cfg.Document(*a, e.Type)
 	if doc == nil || err != nil {
 		return nil, err
 	}
 	sum := sha256.Sum256(doc)
 	issued := a.UpdatedAt
-	if issued.Before(d.cfg.Started) { // another portal version may write the card otherwise
+	if issued.Before(d.cfg.Started) { // another version of the portal may write another card
 		issued = d.cfg.Started
 	}
-	m := &trustManifest{Identity: e.Identifier, IssuedAt: stamp(issued),
+	m := &trustManifest{Identity: e.Identifier, IssuedAt: formatTime(issued),
 		Subject: &trustSubject{Identifier: e.Identifier, Type: e.Type, Digest: "sha256:" + hex.EncodeToString(sum[:]), Version: e.Version, URL: e.URL}}
-	m.Signature, err = d.signed(m)
+	m.Signature, err = d.signValue(m)
 	return m, err
 }
 
-// signed is the signature of a value that has none yet.
-func (d *Door) signed(v any) (string, error) {
+// signValue returns the signature of a value without one.
+func (d *Handler) signValue(v any) (string, error) {
 	b, err := json.Marshal(v)
 	if err != nil {
 		return "", err

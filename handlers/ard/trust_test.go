@@ -142,7 +142,7 @@ func TestEntries_OneForEachProtocol(t *testing.T) {
 	const servers, cards = "application/mcp-server-card+json", "application/a2a-agent-card+json"
 	search := func(filter map[string]any) map[string]string {
 		out := make(map[string]string)
-		for _, e := range read(t, c.Do(http.MethodPost, "/ard/search", map[string]any{"query": map[string]any{"text": "say again calculate", "filter": filter}}), http.StatusOK).Results {
+		for _, e := range readBody(t, c.Do(http.MethodPost, "/ard/search", map[string]any{"query": map[string]any{"text": "say again calculate", "filter": filter}}), http.StatusOK).Results {
 			out[e.Identifier] = e.Type
 		}
 		return out
