@@ -1,12 +1,10 @@
-// Package registry is the door of the MCP registry API v0.1: programs list
-// and search the MCP servers of this portal and publish their own, and
-// mcp-publisher, the client of the official registry, works unmodified. The
-// package knows the shapes and rules of that API, server.json among them, and
-// how a domain is proved; who may publish what is the hub's to say. It reads
-// no cookie.
+// Package registry is the endpoint of the MCP registry API v0.1: programs list and search the MCP
+// servers of this portal and publish their own, and mcp-publisher, the client of the official
+// registry, works unmodified. The package implements the forms and rules of that API, including
+// server.json, and the proof of a domain; the hub decides the permissions. It reads no cookie.
 //
-// Where this registry differs from the official one it is because this portal
-// can call what it lists; docs/connect.md says where.
+// This registry differs from the official one where this portal can call the listed servers;
+// docs/connect.md describes the differences.
 package registry
 
 import (
@@ -24,102 +22,101 @@ import (
 	"agentsite/internal/registry"
 )
 
-// Directory is what the door asks of the hub.
+// Directory is the part of the hub that the endpoint uses.
 type Directory interface {
 	Releases(ctx context.Context, actor ident.Actor, f registry.Filter) ([]registry.Release, bool, error)
 	ReleasesOf(ctx context.Context, actor ident.Actor, name string, deleted bool) ([]registry.Release, error)
 	Release(ctx context.Context, actor ident.Actor, name, version string, deleted bool) (registry.Release, error)
 	PublishRelease(ctx context.Context, actor ident.Actor, r registry.Release) (registry.Release, error)
 	SetReleaseStatus(ctx context.Context, actor ident.Actor, name, version, status string, message *string) ([]registry.Release, error)
-	// Namespace is the portal's own.
+	// Namespace returns the portal's own namespace.
 	Namespace() string
 }
 
-// Resolver looks up what a domain says of itself. *net.Resolver implements it.
+// Resolver looks up the TXT records of a domain. *net.Resolver implements it.
 type Resolver interface {
 	LookupTXT(ctx context.Context, name string) ([]string, error)
 }
 
-// Sealer makes texts that only this portal can make and read.
+// Sealer encrypts and decrypts texts with a key of this portal.
 type Sealer interface {
 	Seal(plain, bound string) []byte
 	Open(sealed []byte, bound string) (string, error)
 }
 
-// Config is what the door needs. Every field is required but Revision.
+// Config holds the parts of the endpoint. Every field except Revision is required.
 type Config struct {
 	Directory Directory
-	// Caller is the actor that an API token proves, or a guest.
+	// Caller returns the actor of an API token, or a guest.
 	Caller func(r *http.Request) (ident.Actor, error)
 	Sealer Sealer
 	// Fetch reads the keys of domains; it dials no private address.
 	Fetch    http.RoundTripper
 	Resolver Resolver
-	// CheckURL says in words why an address may not be called.
+	// CheckURL returns the reason why an address may not be called.
 	CheckURL func(string) error
-	// Open is true when a domain alone may publish, without an account.
+	// Open is true if a domain alone may publish, without an account.
 	Open bool
-	// Loopback is true when the portal is on this machine only.
+	// Loopback is true if the portal is reachable from this machine only.
 	Loopback bool
 	URL      string // of the portal, without a trailing slash
 	Version  string // of the software
 	Revision string // of its source, if known
-	// Started is when the portal did: what was signed before may have been
-	// used before.
+	// Started is the start of the portal: signed times before it may have been used before.
 	Started time.Time
 	Log     *slog.Logger
 }
 
-// Door serves the routes. Create it with New; it is safe for concurrent use.
-type Door struct {
+// Handler serves the routes. Create it with New; it is safe for concurrent use.
+type Handler struct {
 	Config
 	logins *limit.Keyed // by address
 	checks *limit.Keyed // of server.json, by address
 	used   usedStamps
 }
 
-// New returns the door.
-func New(cfg Config) *Door {
-	return &Door{Config: cfg, logins: limit.New(6*time.Second, 20, 50_000), checks: limit.New(time.Second/2, 60, 50_000), used: usedStamps{until: make(map[string]time.Time)}}
+// New returns a Handler.
+func New(cfg Config) *Handler {
+	return &Handler{Config: cfg, logins: limit.New(6*time.Second, 20, 50_000), checks: limit.New(time.Second/2, 60, 50_000), used: usedStamps{until: make(map[string]time.Time)}}
 }
 
 // Routes declares the routes, the same below both names of the version.
-func (d *Door) Routes(r chi.Router) {
+func (d *Handler) Routes(r chi.Router) {
 	for _, base := range []string{"/v0.1", "/v0"} {
 		r.Route(base, func(r chi.Router) {
-			r.Get("/servers", d.known(d.list))
-			r.Get("/servers/{name}/versions", d.known(d.versions))
-			r.Get("/servers/{name}/versions/{version}", d.known(d.version))
-			r.Patch("/servers/{name}/versions/{version}/status", d.known(d.status))
-			r.Patch("/servers/{name}/status", d.known(d.statusOfAll))
-			r.Post("/publish", d.known(d.publish))
-			r.Post("/validate", d.answer(d.validate))
-			r.Post("/auth/http", d.answer(d.loginHTTP))
-			r.Post("/auth/dns", d.answer(d.loginDNS))
-			r.Post("/auth/none", d.answer(d.loginNone))
-			r.Get("/ping", d.answer(d.ping))
-			r.Get("/version", d.answer(d.softwareVersion))
-			r.Get("/health", d.answer(d.health))
-			r.NotFound(d.answer(d.noRoute))
-			r.MethodNotAllowed(d.answer(d.noRoute))
+			r.Get("/servers", d.serveActor(d.listServers))
+			r.Get("/servers/{name}/versions", d.serveActor(d.listVersions))
+			r.Get("/servers/{name}/versions/{version}", d.serveActor(d.serveVersion))
+			r.Patch("/servers/{name}/versions/{version}/status", d.serveActor(d.setOneStatus))
+			r.Patch("/servers/{name}/status", d.serveActor(d.statusOfAll))
+			r.Post("/publish", d.serveActor(d.publishVersion))
+			r.Post("/validate", d.serve(d.serveValidate))
+			r.Post("/auth/http", d.serve(d.loginHTTP))
+			r.Post("/auth/dns", d.serve(d.loginDNS))
+			r.Post("/auth/none", d.serve(d.loginNone))
+			r.Get("/ping", d.serve(d.servePing))
+			r.Get("/version", d.serve(d.softwareVersion))
+			r.Get("/health", d.serve(d.serveHealth))
+			r.NotFound(d.serve(d.noRoute))
+			r.MethodNotAllowed(d.serve(d.noRoute))
 		})
 	}
 }
 
-// answer adapts a handler: it answers, or returns the error to be shown.
-func (d *Door) answer(h func(w http.ResponseWriter, r *http.Request) error) http.HandlerFunc {
+// serve adapts a handler: it answers, or returns the error to send.
+func (d *Handler) serve(h func(w http.ResponseWriter, r *http.Request) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if err := h(w, r); err != nil {
-			d.fail(w, r, err)
+			d.sendError(w, r, err)
 		}
 	}
 }
 
-// known adapts a handler whose caller is looked at first.
-func (d *Door) known(h func(w http.ResponseWriter, r *http.Request, actor ident.Actor) error) http.HandlerFunc {
-	return d.answer(func(w http.ResponseWriter, r *http.Request) error {
+// serveActor adapts a handler that needs the actor.
+func (d *Handler) serveActor(h func(w http.ResponseWriter, r *http.Request, actor ident.Actor) error) http.HandlerFunc {
+	return d.serve(func(w http.ResponseWriter, r *http.Request) error {
 		w.Header().Add("Vary", "Authorization")
-		actor, err := d.caller(r)
+		actor, err := d.callerOf(r)
 		if err != nil {
 			return err
 		}
@@ -127,17 +124,17 @@ func (d *Door) known(h func(w http.ResponseWriter, r *http.Request, actor ident.
 	})
 }
 
-func (d *Door) noRoute(http.ResponseWriter, *http.Request) error {
+func (d *Handler) noRoute(http.ResponseWriter, *http.Request) error {
 	return fault.New(fault.NotFound, "Endpoint not found. This is an MCP registry; %s/docs/connect says which endpoints it has, and that names of servers are percent-encoded in paths.", d.URL)
 }
 
-func (d *Door) ping(w http.ResponseWriter, _ *http.Request) error {
+func (d *Handler) servePing(w http.ResponseWriter, _ *http.Request) error {
 	return respond.WriteJSON(w, http.StatusOK, struct {
 		Pong bool `json:"pong"`
 	}{true})
 }
 
-func (d *Door) softwareVersion(w http.ResponseWriter, _ *http.Request) error {
+func (d *Handler) softwareVersion(w http.ResponseWriter, _ *http.Request) error {
 	return respond.WriteJSON(w, http.StatusOK, struct {
 		Version   string `json:"version"`
 		GitCommit string `json:"git_commit"`
@@ -145,7 +142,7 @@ func (d *Door) softwareVersion(w http.ResponseWriter, _ *http.Request) error {
 	}{"agentsite " + d.Version, d.Revision, ""})
 }
 
-func (d *Door) health(w http.ResponseWriter, _ *http.Request) error {
+func (d *Handler) serveHealth(w http.ResponseWriter, _ *http.Request) error {
 	return respond.WriteJSON(w, http.StatusOK, struct {
 		Status string `json:"status"`
 	}{"ok"})

@@ -27,7 +27,7 @@ type metadataJSON struct {
 	Count      int    `json:"count"`
 }
 
-// releaseJSON is one version of a server with what this registry says of it.
+// releaseJSON is one version of a server with the data of this registry about it.
 type releaseJSON struct {
 	Server json.RawMessage `json:"server"`
 	Meta   map[string]any  `json:"_meta"`
@@ -48,10 +48,9 @@ type agentJSON struct {
 	Live hub.Live `json:"liveness"`
 }
 
-// list answers with a page of all versions of all servers. Its order and its
-// cursor are by name and version, so that what is published meanwhile moves
-// nothing.
-func (d *Door) list(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+// listServers answers with a page of all versions of all servers. Order and cursor are by name and
+// version, so that a version published meanwhile does not shift the pages.
+func (d *Handler) listServers(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	f, err := d.decodeList(r)
 	if err != nil {
 		return err
@@ -68,25 +67,25 @@ func (d *Door) list(w http.ResponseWriter, r *http.Request, actor ident.Actor) e
 	return respond.WriteJSON(w, http.StatusOK, out)
 }
 
-func (d *Door) decodeList(r *http.Request) (registry.Filter, error) {
+func (d *Handler) decodeList(r *http.Request) (registry.Filter, error) {
 	f := registry.Filter{Limit: defaultPage}
 	v := r.URL.Query()
 	for name, values := range v {
 		if len(values) > 1 {
-			return f, at(cut(name, 80), "is given twice")
+			return f, errorAt(cutText(name, 80), "is given twice")
 		}
 		if strings.ContainsRune(values[0], 0) {
-			return f, at(cut(name, 80), "must not hold a zero character")
+			return f, errorAt(cutText(name, 80), "must not hold a zero character")
 		}
 	}
 	if s := v.Get("limit"); s != "" {
 		n, err := strconv.Atoi(s)
 		if err != nil || n < 1 || n > 100 {
-			return f, at("limit", "expected a number from 1 to 100")
+			return f, errorAt("limit", "expected a number from 1 to 100")
 		}
 		f.Limit = n
 	}
-	deleted, told, err := boolean(v.Get("include_deleted"))
+	deleted, told, err := parseFlag(v.Get("include_deleted"))
 	if err != nil {
 		return f, err
 	}
@@ -105,26 +104,26 @@ func (d *Door) decodeList(r *http.Request) (registry.Filter, error) {
 		f.Version, f.Latest = "", true
 	}
 	if s := v.Get("cursor"); s != "" {
-		// A name alone, as early clients kept it, is before all its versions.
+		// Early clients kept a name alone, which is before all its versions.
 		f.AfterName, f.AfterVersion, _ = strings.Cut(s, ":")
 	}
 	return f, nil
 }
 
-// boolean reads a flag of a query; told is false when it is not there.
-func boolean(s string) (value, told bool, err error) {
+// parseFlag reads a flag of a query; told is false without it.
+func parseFlag(s string) (value, told bool, err error) {
 	if s == "" {
 		return false, false, nil
 	}
 	if value, err = strconv.ParseBool(s); err != nil {
-		return false, true, at("include_deleted", "use true or false")
+		return false, true, errorAt("include_deleted", "use true or false")
 	}
 	return value, true, nil
 }
 
-// versions answers with all versions of a server.
-func (d *Door) versions(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
-	deleted, _, err := boolean(r.URL.Query().Get("include_deleted"))
+// listVersions answers with all versions of a server.
+func (d *Handler) listVersions(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	deleted, _, err := parseFlag(r.URL.Query().Get("include_deleted"))
 	if err != nil {
 		return err
 	}
@@ -135,9 +134,9 @@ func (d *Door) versions(w http.ResponseWriter, r *http.Request, actor ident.Acto
 	return respond.WriteJSON(w, http.StatusOK, listJSON{d.releasesJSON(found), metadataJSON{Count: len(found)}})
 }
 
-// version answers with one version of a server, the latest for "latest".
-func (d *Door) version(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
-	deleted, _, err := boolean(r.URL.Query().Get("include_deleted"))
+// serveVersion answers with one version of a server, the latest for "latest".
+func (d *Handler) serveVersion(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+	deleted, _, err := parseFlag(r.URL.Query().Get("include_deleted"))
 	if err != nil {
 		return err
 	}
@@ -148,7 +147,7 @@ func (d *Door) version(w http.ResponseWriter, r *http.Request, actor ident.Actor
 	return respond.WriteJSON(w, http.StatusOK, d.releaseJSON(found))
 }
 
-func (d *Door) releasesJSON(list []registry.Release) []releaseJSON {
+func (d *Handler) releasesJSON(list []registry.Release) []releaseJSON {
 	out := make([]releaseJSON, len(list))
 	for i, r := range list {
 		out[i] = d.releaseJSON(r)
@@ -156,15 +155,15 @@ func (d *Door) releasesJSON(list []registry.Release) []releaseJSON {
 	return out
 }
 
-// releaseJSON shows a version as it was published; of a registered agent and
-// of what was removed it writes server.json itself.
-func (d *Door) releaseJSON(r registry.Release) releaseJSON {
-	meta := map[string]any{"io.modelcontextprotocol.registry/official": officialJSON{r.Status, stamp(r.StatusAt), r.Message, stamp(r.PublishedAt), stamp(r.UpdatedAt), r.Latest}}
+// releaseJSON returns a version as it was published. For a registered agent and a removed version
+// it generates server.json.
+func (d *Handler) releaseJSON(r registry.Release) releaseJSON {
+	meta := map[string]any{"io.modelcontextprotocol.registry/official": officialJSON{r.Status, formatTime(r.StatusAt), r.Message, formatTime(r.PublishedAt), formatTime(r.UpdatedAt), r.Latest}}
 	doc := json.RawMessage(r.Document)
 	if r.Removed {
-		doc = written(registry.Release{Name: r.Name, Version: r.Version, Description: "Removed from this registry."}, "")
+		doc = makeDocument(registry.Release{Name: r.Name, Version: r.Version, Description: "Removed from this registry."}, "")
 	} else if len(doc) == 0 {
-		doc = written(r, d.URL+"/agents/"+r.Agent+"/mcp")
+		doc = makeDocument(r, d.URL+"/agents/"+r.Agent+"/mcp")
 	}
 	if r.Agent != "" && !r.Removed && r.Status != registry.ReleaseDeleted {
 		meta[d.Directory.Namespace()+"/agent"] = agentJSON{d.URL + "/agents/" + r.Agent, r.Live}
@@ -172,9 +171,9 @@ func (d *Door) releaseJSON(r registry.Release) releaseJSON {
 	return releaseJSON{doc, meta}
 }
 
-// written is server.json of what has none. A registered agent is reached
-// through the portal: its own address is its owner's to tell.
-func written(r registry.Release, remote string) json.RawMessage {
+// makeDocument generates the server.json of a version without one. A registered agent is reached
+// through the portal: only its owner may publish its own address.
+func makeDocument(r registry.Release, remote string) json.RawMessage {
 	type remoteJSON struct {
 		Type string `json:"type"`
 		URL  string `json:"url"`
@@ -186,16 +185,16 @@ func written(r registry.Release, remote string) json.RawMessage {
 		Description string       `json:"description"`
 		Version     string       `json:"version"`
 		Remotes     []remoteJSON `json:"remotes,omitempty"`
-	}{"https://static.modelcontextprotocol.io/schemas/" + schemaVersions[0] + "/server.schema.json", r.Name, r.Title, short(r.Description), r.Version, nil}
+	}{"https://static.modelcontextprotocol.io/schemas/" + schemaVersions[0] + "/server.schema.json", r.Name, r.Title, shortText(r.Description), r.Version, nil}
 	if remote != "" {
 		s.Remotes = []remoteJSON{{streamable, remote}}
 	}
-	b, _ := json.Marshal(s) // texts only
+	b, _ := json.Marshal(s) // only texts, cannot fail
 	return b
 }
 
-// short cuts a description to what server.json may hold.
-func short(s string) string {
+// shortText cuts a description to the limit of server.json.
+func shortText(s string) string {
 	s = strings.Join(strings.Fields(s), " ")
 	if r := []rune(s); len(r) > maxDescription {
 		return strings.TrimSpace(string(r[:maxDescription-1])) + "…"
@@ -203,4 +202,4 @@ func short(s string) string {
 	return s
 }
 
-func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
+func formatTime(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }

@@ -15,7 +15,7 @@ import (
 	"agentsite/internal/registry"
 )
 
-// stampWindow is how far a signed time may be from now, either way.
+// stampWindow bounds the difference of a signed time from now, in both directions.
 const stampWindow = 15 * time.Second
 
 type loginJSON struct {
@@ -29,19 +29,19 @@ type loggedInJSON struct {
 	Ends  int64  `json:"expires_at"` // Unix seconds
 }
 
-func (d *Door) loginHTTP(w http.ResponseWriter, r *http.Request) error {
+func (d *Handler) loginHTTP(w http.ResponseWriter, r *http.Request) error {
 	return d.login(w, r, "HTTP authentication failed", d.httpKeys, false)
 }
 
-func (d *Door) loginDNS(w http.ResponseWriter, r *http.Request) error {
+func (d *Handler) loginDNS(w http.ResponseWriter, r *http.Request) error {
 	return d.login(w, r, "DNS authentication failed", d.dnsKeys, true)
 }
 
-// loginNone gives whoever asks the anonymous namespace, on a portal that
-// nobody else reaches.
-func (d *Door) loginNone(w http.ResponseWriter, r *http.Request) error {
+// loginNone gives any caller the anonymous namespace, on a portal that is reachable from this
+// machine only.
+func (d *Handler) loginNone(w http.ResponseWriter, r *http.Request) error {
 	if !d.Loopback || !d.Open {
-		return fault.New(fault.Forbidden, "Nobody publishes here without a proof. Use mcp-publisher login http or dns; see %s/docs/connect.", d.URL)
+		return fault.New(fault.Forbidden, "Publishing needs a proof of a domain. Use mcp-publisher login http or dns; see %s/docs/connect.", d.URL)
 	}
 	if err := d.mayLogIn(r); err != nil {
 		return err
@@ -49,18 +49,17 @@ func (d *Door) loginNone(w http.ResponseWriter, r *http.Request) error {
 	return d.loggedIn(w, registry.AnonymousDomain, false)
 }
 
-// mayLogIn bounds how often somebody makes this portal look at a domain.
-func (d *Door) mayLogIn(r *http.Request) error {
+// mayLogIn limits how often a caller can make this portal look up a domain.
+func (d *Handler) mayLogIn(r *http.Request) error {
 	if wait, ok := d.logins.Allow(request.ClientAddr(r)); !ok {
 		return fault.Limited(wait, "You logged in often in a short time. Wait a moment.")
 	}
 	return nil
 }
 
-// login exchanges a signed time for a token, if one of the keys that the
-// domain shows made the signature. below is true when the domain speaks for
-// those below it.
-func (d *Door) login(w http.ResponseWriter, r *http.Request, failed string, keys func(context.Context, string) ([]string, error), below bool) error {
+// login exchanges a signed time for a token, if the signature is by one of the keys of the domain.
+// below is true if the domain also covers the domains below it.
+func (d *Handler) login(w http.ResponseWriter, r *http.Request, failed string, keys func(context.Context, string) ([]string, error), below bool) error {
 	if err := d.mayLogIn(r); err != nil {
 		return err
 	}
@@ -72,14 +71,14 @@ func (d *Door) login(w http.ResponseWriter, r *http.Request, failed string, keys
 		return fault.New(fault.Forbidden, "On this portal accounts publish, and domains alone do not. Ask its operator for an account and publish with an API token of it; see %s/docs/connect.", d.URL)
 	}
 	domain := strings.ToLower(in.Domain)
-	err := d.prove(r.Context(), domain, in, keys)
+	err := d.proveDomain(r.Context(), domain, in, keys)
 	if err != nil {
 		return refuse(http.StatusUnauthorized, failed, &fault.Error{Kind: fault.Unauthenticated, Safe: fault.As(err).Safe, Err: err})
 	}
 	return d.loggedIn(w, domain, below)
 }
 
-func (d *Door) prove(ctx context.Context, domain string, in loginJSON, keys func(context.Context, string) ([]string, error)) error {
+func (d *Handler) proveDomain(ctx context.Context, domain string, in loginJSON, keys func(context.Context, string) ([]string, error)) error {
 	if err := registry.ProvesNamespace(domain, d.Loopback); err != nil {
 		return err
 	}
@@ -101,14 +100,14 @@ func (d *Door) prove(ctx context.Context, domain string, in loginJSON, keys func
 	if err != nil {
 		return err
 	}
-	if err := verify(records, []byte(in.Timestamp), signature); err != nil {
+	if err := verifySignature(records, []byte(in.Timestamp), signature); err != nil {
 		return err
 	}
-	return d.used.take(domain+" "+in.Timestamp, at.Add(stampWindow), now)
+	return d.used.takeStamp(domain+" "+in.Timestamp, at.Add(stampWindow), now)
 }
 
-func (d *Door) loggedIn(w http.ResponseWriter, domain string, below bool) error {
-	token, ends, err := d.issue(domain, below)
+func (d *Handler) loggedIn(w http.ResponseWriter, domain string, below bool) error {
+	token, ends, err := d.issueToken(domain, below)
 	if err != nil {
 		return err
 	}
@@ -117,27 +116,27 @@ func (d *Door) loggedIn(w http.ResponseWriter, domain string, below bool) error 
 	return respond.WriteJSON(w, http.StatusOK, loggedInJSON{token, ends.Unix()})
 }
 
-// admits reports whether a token for a domain still counts: the portal may
-// have been told to take less since.
-func (d *Door) admits(domain string) bool {
+// admits reports whether a token for a domain is still valid: the settings of the portal may have
+// changed since.
+func (d *Handler) admits(domain string) bool {
 	if domain == registry.AnonymousDomain {
 		return d.Open && d.Loopback
 	}
 	return d.Open
 }
 
-// usedStamps remembers the times that were signed and taken, until they are
-// too old to be taken again: each is taken once. Not the signature is
-// remembered, because one key can make many for the same time.
+// usedStamps holds the signed times that were accepted, until they are too old to be accepted
+// again: each is accepted once. It holds times, not signatures, because one key can make many
+// signatures for the same time.
 type usedStamps struct {
 	mu    sync.Mutex // guards until
 	until map[string]time.Time
 }
 
-// maxStamps bounds what is remembered: 1,000 logins a second.
+// maxStamps bounds the stored times: 1,000 logins a second.
 const maxStamps = 30_000
 
-func (u *usedStamps) take(key string, until, now time.Time) error {
+func (u *usedStamps) takeStamp(key string, until, now time.Time) error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if _, twice := u.until[key]; twice {

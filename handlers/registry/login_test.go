@@ -65,10 +65,10 @@ func (d *directory) PublishRelease(_ context.Context, actor ident.Actor, r regis
 func (d *directory) Namespace() string { return "org.home" }
 
 type loginDoor struct {
-	*Door
-	http.Handler
-	world *world
-	dir   *directory
+	*Handler
+	routes http.Handler
+	world  *world
+	dir    *directory
 }
 
 func newDoor(t *testing.T, edit func(*Config)) *loginDoor {
@@ -83,10 +83,10 @@ func newDoor(t *testing.T, edit func(*Config)) *loginDoor {
 	if edit != nil {
 		edit(&cfg)
 	}
-	l.Door = New(cfg)
+	l.Handler = New(cfg)
 	r := chi.NewRouter()
 	l.Routes(r)
-	l.Handler = r
+	l.routes = r
 	return l
 }
 
@@ -101,7 +101,7 @@ func (l *loginDoor) post(path string, body any, token string) *httptest.Response
 		req.Header.Set("Authorization", "Bearer "+token)
 	}
 	rec := httptest.NewRecorder()
-	l.ServeHTTP(rec, req)
+	l.routes.ServeHTTP(rec, req)
 	return rec
 }
 
@@ -309,14 +309,14 @@ func TestLogin_IsBounded(t *testing.T) {
 	u.until = make(map[string]time.Time)
 	now := time.Now()
 	for i := range maxStamps {
-		if err := u.take(string(rune(i))+"x", now.Add(time.Second), now); err != nil {
+		if err := u.takeStamp(string(rune(i))+"x", now.Add(time.Second), now); err != nil {
 			t.Fatal(i, err)
 		}
 	}
-	if err := u.take("one more", now.Add(time.Second), now); err == nil {
+	if err := u.takeStamp("one more", now.Add(time.Second), now); err == nil {
 		t.Error("what is remembered has no bound")
 	}
-	if err := u.take("later", now.Add(time.Minute), now.Add(2*time.Second)); err != nil || len(u.until) != 1 {
+	if err := u.takeStamp("later", now.Add(time.Minute), now.Add(2*time.Second)); err != nil || len(u.until) != 1 {
 		t.Errorf("%v, %d remembered", err, len(u.until))
 	}
 }

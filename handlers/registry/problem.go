@@ -11,8 +11,7 @@ import (
 	"agentsite/internal/fault"
 )
 
-// problemJSON is an error as the registry shows it: RFC 9457 with a list of
-// what is wrong where.
+// problemJSON is an error of the registry: RFC 9457 with a list of errors and their places.
 type problemJSON struct {
 	Title  string        `json:"title"`
 	Status int           `json:"status"`
@@ -25,8 +24,8 @@ type problemPart struct {
 	Location string `json:"location,omitempty"`
 }
 
-// refusal is an error with a sentence of its own before the reasons, as the
-// official registry words it, and the status that goes with it.
+// refusal is an error with a first sentence before the reasons, in the words of the official
+// registry, and its status.
 type refusal struct {
 	status int
 	detail string
@@ -37,18 +36,18 @@ type refusal struct {
 func (e *refusal) Error() string { return e.detail + ": " + e.cause.Error() }
 func (e *refusal) Unwrap() error { return e.cause }
 
-// refuse puts a sentence before an error of the input; others stay.
+// refuse adds a first sentence to an error of the input; other errors stay unchanged.
 func refuse(status int, detail string, err error) error {
 	f := fault.As(err)
 	switch f.Kind {
 	case fault.Invalid, fault.Conflict, fault.Unauthenticated:
-		return &refusal{status, detail, parts(f, ""), err}
+		return &refusal{status, detail, partsOf(f, ""), err}
 	}
 	return err
 }
 
-// parts are what an error names, in a fixed order.
-func parts(f *fault.Error, at string) []problemPart {
+// partsOf returns the parts of an error, in a fixed order.
+func partsOf(f *fault.Error, at string) []problemPart {
 	if len(f.Fields) == 0 {
 		return []problemPart{{Message: f.Safe}}
 	}
@@ -59,8 +58,8 @@ func parts(f *fault.Error, at string) []problemPart {
 	return out
 }
 
-// fail answers with an error and logs what only the operator may read.
-func (d *Door) fail(w http.ResponseWriter, r *http.Request, err error) {
+// sendError answers with an error. The log gets the details that only the operator may read.
+func (d *Handler) sendError(w http.ResponseWriter, r *http.Request, err error) {
 	f, status := respond.PrepareError(w, r, d.Log, err)
 	p := problemJSON{Detail: f.Safe}
 	if e, ok := errors.AsType[*refusal](err); ok {
@@ -70,7 +69,7 @@ func (d *Door) fail(w http.ResponseWriter, r *http.Request, err error) {
 		if r.Method != http.MethodGet {
 			at = "body."
 		}
-		status, p.Detail, p.Errors = http.StatusUnprocessableEntity, "validation failed", parts(f, at)
+		status, p.Detail, p.Errors = http.StatusUnprocessableEntity, "validation failed", partsOf(f, at)
 	}
 	respond.SetChallenge(w, f)
 	p.Status, p.Title = status, http.StatusText(status)

@@ -21,10 +21,10 @@ import (
 	"agentsite/internal/registry"
 )
 
-// keyPath is where a domain shows its key.
+// keyPath is the path where a domain publishes its key.
 const keyPath = "/.well-known/mcp-registry-auth"
 
-// Bounds of looking at a domain.
+// Bounds of the lookup of a domain.
 const (
 	maxKeyFile  = 4 << 10
 	maxRecords  = 100
@@ -33,13 +33,13 @@ const (
 	dnsKeyWait  = 5 * time.Second
 )
 
-// keyRecord is how a domain writes down a key.
+// keyRecord is the form of a domain's key.
 var keyRecord = regexp.MustCompile(`v=MCPv1;\s*k=([^;]+);\s*p=([A-Za-z0-9+/=]+)`)
 
-// httpKeys reads what a domain serves at keyPath.
-func (d *Door) httpKeys(ctx context.Context, domain string) ([]string, error) {
+// httpKeys reads the document that a domain serves at keyPath.
+func (d *Handler) httpKeys(ctx context.Context, domain string) ([]string, error) {
 	scheme := "https"
-	if registry.LocalDomain(domain) { // ProvesNamespace lets it pass on loopback only
+	if registry.LocalDomain(domain) { // ProvesNamespace accepts it on loopback only
 		scheme = "http"
 	}
 	ctx, cancel := context.WithTimeout(ctx, httpKeyWait)
@@ -69,13 +69,13 @@ func (d *Door) httpKeys(ctx context.Context, domain string) ([]string, error) {
 }
 
 // dnsKeys reads the TXT records of a domain itself.
-func (d *Door) dnsKeys(ctx context.Context, domain string) ([]string, error) {
+func (d *Handler) dnsKeys(ctx context.Context, domain string) ([]string, error) {
 	if !registry.PlainDomain(domain) || registry.LocalDomain(domain) {
 		return nil, fault.New(fault.Invalid, "%s has no public DNS records; use login http", domain)
 	}
 	ctx, cancel := context.WithTimeout(ctx, dnsKeyWait)
 	defer cancel()
-	// The dot at its end keeps search domains of this machine out of it.
+	// The dot at its end disables the search domains of this machine.
 	records, err := d.Resolver.LookupTXT(ctx, domain+".")
 	if err != nil {
 		return nil, fault.Wrap(fault.Invalid, err, "failed to lookup DNS TXT records of %s: there are none, or its servers do not answer", domain)
@@ -83,8 +83,8 @@ func (d *Door) dnsKeys(ctx context.Context, domain string) ([]string, error) {
 	return records[:min(len(records), maxRecords)], nil
 }
 
-// verify checks a signature of message by one of the keys in records.
-func verify(records []string, message, signature []byte) error {
+// verifySignature checks a signature of message by one of the keys in records.
+func verifySignature(records []string, message, signature []byte) error {
 	var tried []string
 	var last error
 	for _, record := range records {
@@ -95,7 +95,7 @@ func verify(records []string, message, signature []byte) error {
 		if len(tried) == maxKeys {
 			break
 		}
-		tried = append(tried, cut(strings.TrimSpace(m[1]), 20)+":"+cut(m[2], 8))
+		tried = append(tried, cutText(strings.TrimSpace(m[1]), 20)+":"+cutText(m[2], 8))
 		if err := verifyKey(strings.TrimSpace(m[1]), m[2], message, signature); err != nil {
 			last = err
 			continue
@@ -131,7 +131,7 @@ func verifyKey(algorithm, key string, message, signature []byte) error {
 			return err
 		}
 	default:
-		return fmt.Errorf("unsupported public key algorithm %q; use ed25519 or ecdsap384", cut(algorithm, 20))
+		return fmt.Errorf("unsupported public key algorithm %q; use ed25519 or ecdsap384", cutText(algorithm, 20))
 	}
 	if !ok {
 		return fmt.Errorf("signature verification failed")
@@ -162,8 +162,8 @@ func verifyP384(key, message, signature []byte) (bool, error) {
 	return ecdsa.VerifyASN1(public, digest[:], sig), nil
 }
 
-// cut shortens a text of outside for a message.
-func cut(s string, most int) string {
+// cutText shortens a foreign text for a message.
+func cutText(s string, most int) string {
 	if r := []rune(strings.ToValidUTF8(s, "\uFFFD")); len(r) > most {
 		return string(r[:most]) + "…"
 	}

@@ -13,22 +13,22 @@ import (
 	"agentsite/internal/registry"
 )
 
-// publish stores a version of a server for ever.
-func (d *Door) publish(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+// publishVersion stores a version of a server for ever.
+func (d *Handler) publishVersion(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	raw, err := readDocument(w, r)
 	if err != nil {
 		return err
 	}
-	// Before what is wrong with it: who has no token needs one first.
+	// Before the errors of the document: a caller without a token needs one first.
 	if actor.Kind == ident.Guest {
 		return fault.New(fault.Unauthenticated, "Log in first: mcp-publisher login http or dns proves a domain, and an API token of an account with the scope %s may publish too.", ident.AgentsWrite)
 	}
 	var s serverJSON
-	if err := decode(raw, &s); err != nil {
+	if err := decodeStrict(raw, &s); err != nil {
 		return err
 	}
-	if f := d.check(&s); !f.Valid {
-		return f.refused()
+	if f := d.checkServer(&s); !f.Valid {
+		return f.asError()
 	}
 	_, short, _ := strings.Cut(s.Name, "/")
 	release := registry.Release{Name: s.Name, Version: s.Version, Title: cmp.Or(strings.TrimSpace(s.Title), short), Description: s.Description, Endpoint: s.endpoint(), Document: raw}
@@ -47,8 +47,8 @@ func (d *Door) publish(w http.ResponseWriter, r *http.Request, actor ident.Actor
 	return respond.WriteJSON(w, http.StatusOK, d.releaseJSON(published))
 }
 
-// refused is the error of a server.json that is not valid.
-func (f findings) refused() error {
+// asError returns the error for an invalid server.json.
+func (f findings) asError() error {
 	e := &refusal{status: http.StatusUnprocessableEntity, detail: "Failed to publish server, invalid schema: call /validate for details"}
 	fields := make(map[string]string)
 	for _, i := range f.Issues {
@@ -66,8 +66,8 @@ type statusJSON struct {
 	Message *string `json:"statusMessage"`
 }
 
-// status changes what is said of one version.
-func (d *Door) status(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+// setOneStatus changes the status of one version.
+func (d *Handler) setOneStatus(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	list, err := d.setStatus(w, r, actor, request.PathParam(r, "version"))
 	if err != nil {
 		return err
@@ -78,8 +78,8 @@ func (d *Door) status(w http.ResponseWriter, r *http.Request, actor ident.Actor)
 	return respond.WriteJSON(w, http.StatusOK, d.releaseJSON(list[0]))
 }
 
-// statusOfAll changes what is said of every version.
-func (d *Door) statusOfAll(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
+// statusOfAll changes the status of every version.
+func (d *Handler) statusOfAll(w http.ResponseWriter, r *http.Request, actor ident.Actor) error {
 	list, err := d.setStatus(w, r, actor, "")
 	if err != nil {
 		return err
@@ -90,7 +90,7 @@ func (d *Door) statusOfAll(w http.ResponseWriter, r *http.Request, actor ident.A
 	}{len(list), d.releasesJSON(list)})
 }
 
-func (d *Door) setStatus(w http.ResponseWriter, r *http.Request, actor ident.Actor, version string) ([]registry.Release, error) {
+func (d *Handler) setStatus(w http.ResponseWriter, r *http.Request, actor ident.Actor, version string) ([]registry.Release, error) {
 	var in statusJSON
 	if err := request.DecodeJSON(w, r, 16<<10, &in, true); err != nil {
 		return nil, err

@@ -15,7 +15,7 @@ type serverJSON struct {
 	Meta        *serverMeta  `json:"_meta"`
 }
 
-// serverMeta holds what publishers add for themselves.
+// serverMeta holds the publishers' own data.
 type serverMeta struct {
 	Provided map[string]any `json:"io.modelcontextprotocol.registry/publisher-provided"`
 }
@@ -34,7 +34,7 @@ type icon struct {
 	Theme    string   `json:"theme"`
 }
 
-// serverPack is a package that holds the server, to be run by whoever wants it.
+// serverPack is a package with the server, for users who run it themselves.
 type serverPack struct {
 	RegistryType         string     `json:"registryType"`
 	RegistryBaseURL      string     `json:"registryBaseUrl"`
@@ -48,7 +48,7 @@ type serverPack struct {
 	EnvironmentVariables []argument `json:"environmentVariables"`
 }
 
-// transport is how a server is reached once it runs.
+// transport is the way to reach a running server.
 type transport struct {
 	Type      string           `json:"type"`
 	URL       string           `json:"url"`
@@ -56,8 +56,8 @@ type transport struct {
 	Variables map[string]input `json:"variables"`
 }
 
-// argument is an argument of a command, an environment variable or a header;
-// the last two have no type, value hint or repetition.
+// argument is an argument of a command, an environment variable or a header; the last two have no
+// type, value hint or repetition.
 type argument struct {
 	Type        string           `json:"type"`
 	Name        string           `json:"name"`
@@ -92,8 +92,8 @@ const (
 	sse        = "sse"
 )
 
-// endpoint is the address at which this portal can call the server: that of
-// the first remote of type streamable-http that needs nothing filled in.
+// endpoint returns the address at which this portal can call the server: that of the first remote
+// of type streamable-http without variables.
 func (s *serverJSON) endpoint() string {
 	for _, r := range s.Remotes {
 		if r.Type == streamable && len(templateNames(r.URL)) == 0 && len(r.URL) <= maxEndpoint {
@@ -103,5 +103,5 @@ func (s *serverJSON) endpoint() string {
 	return ""
 }
 
-// maxEndpoint is the longest address an agent may have.
+// maxEndpoint bounds the address of an agent.
 const maxEndpoint = 500

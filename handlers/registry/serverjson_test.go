@@ -13,7 +13,7 @@ import (
 )
 
 // quiet is a door on a portal that others reach, as far as server.json goes.
-func publicDoor() *Door {
+func publicDoor() *Handler {
 	return New(Config{CheckURL: func(s string) error {
 		if strings.Contains(s, "10.0.0.1") {
 			return errors.New("a private address")
@@ -38,10 +38,10 @@ const whole = `{"$schema":"https://static.modelcontextprotocol.io/schemas/2025-1
 func TestCheck_TakesAWholeOne(t *testing.T) {
 	t.Parallel()
 	var s serverJSON
-	if err := decode([]byte(whole), &s); err != nil {
+	if err := decodeStrict([]byte(whole), &s); err != nil {
 		t.Fatal(err)
 	}
-	if f := publicDoor().check(&s); !f.Valid || len(f.Issues) != 0 {
+	if f := publicDoor().checkServer(&s); !f.Valid || len(f.Issues) != 0 {
 		t.Errorf("%+v", f)
 	}
 	if got := s.endpoint(); got != "https://example.com/mcp" {
@@ -117,19 +117,19 @@ func TestCheck_Finds(t *testing.T) {
 			t.Fatalf("%s is not in it", c.before)
 		}
 		var s serverJSON
-		if err := decode([]byte(text), &s); err != nil {
+		if err := decodeStrict([]byte(text), &s); err != nil {
 			t.Fatalf("%s: %v", c.after, err)
 		}
-		f := publicDoor().check(&s)
+		f := publicDoor().checkServer(&s)
 		if f.Valid || len(f.Issues) == 0 || f.Issues[0].Path != c.path || f.Issues[0].Reference == "" {
 			t.Errorf("%s for %s: %+v", c.after, c.before, f)
 		}
 	}
 	var s serverJSON
-	if err := decode([]byte(strings.Replace(whole, "2025-12-11", "2025-10-17", 1)), &s); err != nil {
+	if err := decodeStrict([]byte(strings.Replace(whole, "2025-12-11", "2025-10-17", 1)), &s); err != nil {
 		t.Fatal(err)
 	}
-	if f := publicDoor().check(&s); !f.Valid || len(f.Issues) != 1 || f.Issues[0].Severity != "warning" {
+	if f := publicDoor().checkServer(&s); !f.Valid || len(f.Issues) != 1 || f.Issues[0].Severity != "warning" {
 		t.Errorf("an earlier schema: %+v", f)
 	}
 }
@@ -156,7 +156,7 @@ func TestDecode_IsStrict(t *testing.T) {
 		`{"_meta":{"io.modelcontextprotocol.registry/publisher-provided":{"a":{"b":1,"b":2}}}}`:                                             "_meta.io.modelcontextprotocol.registry/publisher-provided.a.b",
 	} {
 		var s serverJSON
-		err := decode([]byte(text), &s)
+		err := decodeStrict([]byte(text), &s)
 		f := fault.As(err)
 		if f == nil || f.Kind != fault.Invalid {
 			t.Errorf("%.60s: %v", text, err)
@@ -182,7 +182,7 @@ func FuzzDecode(f *testing.F) {
 	d := publicDoor()
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		var s serverJSON
-		if err := decode(raw, &s); err != nil {
+		if err := decodeStrict(raw, &s); err != nil {
 			if !fault.Is(err, fault.Invalid) {
 				t.Fatalf("%v", err)
 			}
@@ -195,7 +195,7 @@ func FuzzDecode(f *testing.F) {
 		if name, ok := lenient["name"].(string); ok && name != s.Name {
 			t.Fatalf("%q is also %q", s.Name, name)
 		}
-		if found := d.check(&s); found.Valid {
+		if found := d.checkServer(&s); found.Valid {
 			if s.Name == "" || s.Version == "" || len(s.Name) > maxName || strings.Count(s.Name, "/") != 1 || strings.Contains(s.Name, ":") {
 				t.Fatalf("taken: %q %q", s.Name, s.Version)
 			}

@@ -17,7 +17,7 @@ import (
 	"agentsite/internal/strictjson"
 )
 
-// maxDepth bounds how deep server.json nests.
+// maxDepth bounds the nesting of server.json.
 const maxDepth = 32
 
 // readDocument returns the body of a request that sends server.json.
@@ -32,17 +32,16 @@ func readDocument(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	return b, err
 }
 
-// decode reads one JSON value into v, in which every name is one that v has,
-// spelt exactly so, and no object names anything twice: what this portal
-// checks must be what every other reader sees. Errors are Invalid faults with
-// the place as their field.
-func decode(raw []byte, v any) error {
+// decodeStrict decodes one JSON value into v. Every name must be one of v with the exact spelling,
+// and an object must not repeat a name, so that other readers see the same value that this portal
+// checks. Errors are Invalid faults with the place as their field.
+func decodeStrict(raw []byte, v any) error {
 	if !utf8.Valid(raw) {
 		return fault.New(fault.Invalid, "The body is not UTF-8.")
 	}
 	s := strict{dec: json.NewDecoder(bytes.NewReader(raw))}
 	s.dec.UseNumber()
-	if err := s.value(reflect.TypeOf(v), "", 0); err != nil {
+	if err := s.checkValue(reflect.TypeOf(v), "", 0); err != nil {
 		if f, ok := errors.AsType[*fault.Error](err); ok {
 			return f
 		}
@@ -51,21 +50,21 @@ func decode(raw []byte, v any) error {
 	if _, err := s.dec.Token(); !errors.Is(err, io.EOF) {
 		return fault.New(fault.Invalid, "The body holds more than one JSON value.")
 	}
-	// Half a surrogate pair is one character here and another one elsewhere.
+	// Decoders disagree on half of a surrogate pair.
 	if err := strictjson.Check(raw); err != nil {
 		return fault.New(fault.Invalid, "The JSON has %s.", err)
 	}
 	err := json.Unmarshal(raw, v)
 	if t, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		return at(t.Field, "has the wrong type, %s", t.Value)
+		return errorAt(t.Field, "has the wrong type, %s", t.Value)
 	}
 	if err != nil {
-		return fault.Wrap(fault.Invalid, err, "The body is not what the registry takes.")
+		return fault.Wrap(fault.Invalid, err, "The body does not fit the schema of the registry.")
 	}
 	return nil
 }
 
-func at(path, format string, args ...any) error {
+func errorAt(path, format string, args ...any) error {
 	if path == "" {
 		path = "body"
 	}
@@ -73,15 +72,15 @@ func at(path, format string, args ...any) error {
 	return fault.Field(path, text)
 }
 
-// strict walks a JSON text beside the type it is read into.
+// strict walks a JSON text in parallel to the type that it is decoded into.
 type strict struct{ dec *json.Decoder }
 
-func (s strict) value(t reflect.Type, path string, depth int) error {
+func (s strict) checkValue(t reflect.Type, path string, depth int) error {
 	for t != nil && t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
 	if depth > maxDepth {
-		return at(cut(path, 100), "nests more than %d deep", maxDepth)
+		return errorAt(cutText(path, 100), "nests more than %d deep", maxDepth)
 	}
 	tok, err := s.dec.Token()
 	if err != nil {
@@ -90,18 +89,18 @@ func (s strict) value(t reflect.Type, path string, depth int) error {
 	switch tok := tok.(type) {
 	case json.Delim:
 		if tok == '{' {
-			return s.object(t, path, depth)
+			return s.checkObject(t, path, depth)
 		}
-		return s.array(t, path, depth)
+		return s.checkArray(t, path, depth)
 	case string:
 		if strings.ContainsRune(tok, 0) {
-			return at(cut(path, 200), "must not hold a zero character")
+			return errorAt(cutText(path, 200), "must not hold a zero character")
 		}
 	}
 	return nil
 }
 
-func (s strict) object(t reflect.Type, path string, depth int) error {
+func (s strict) checkObject(t reflect.Type, path string, depth int) error {
 	seen := make(map[string]bool)
 	for s.dec.More() {
 		tok, err := s.dec.Token()
@@ -109,9 +108,9 @@ func (s strict) object(t reflect.Type, path string, depth int) error {
 			return err
 		}
 		name, _ := tok.(string)
-		here := strings.TrimPrefix(path+"."+cut(name, 80), ".")
+		here := strings.TrimPrefix(path+"."+cutText(name, 80), ".")
 		if seen[name] || strings.ContainsRune(name, 0) {
-			return at(here, "is named twice or holds a zero character")
+			return errorAt(here, "is named twice or holds a zero character")
 		}
 		seen[name] = true
 		var of reflect.Type
@@ -120,16 +119,16 @@ func (s strict) object(t reflect.Type, path string, depth int) error {
 		case t.Kind() == reflect.Map:
 			of = t.Elem()
 		case t.Kind() == reflect.Struct:
-			f, ok := member(t, name)
+			f, ok := memberType(t, name)
 			if !ok {
-				return at(here, "unexpected property")
+				return errorAt(here, "unexpected property")
 			}
 			of = f
 		}
 		if of != nil && of.Kind() == reflect.Interface {
 			of = nil
 		}
-		if err := s.value(of, here, depth+1); err != nil {
+		if err := s.checkValue(of, here, depth+1); err != nil {
 			return err
 		}
 	}
@@ -137,13 +136,13 @@ func (s strict) object(t reflect.Type, path string, depth int) error {
 	return err
 }
 
-func (s strict) array(t reflect.Type, path string, depth int) error {
+func (s strict) checkArray(t reflect.Type, path string, depth int) error {
 	var of reflect.Type
 	if t != nil && t.Kind() == reflect.Slice {
 		of = t.Elem()
 	}
 	for i := 0; s.dec.More(); i++ {
-		if err := s.value(of, fmt.Sprintf("%s[%d]", path, i), depth+1); err != nil {
+		if err := s.checkValue(of, fmt.Sprintf("%s[%d]", path, i), depth+1); err != nil {
 			return err
 		}
 	}
@@ -151,8 +150,8 @@ func (s strict) array(t reflect.Type, path string, depth int) error {
 	return err
 }
 
-// member is the type of the field that a name is read into.
-func member(t reflect.Type, name string) (reflect.Type, bool) {
+// memberType returns the type of the field for a name.
+func memberType(t reflect.Type, name string) (reflect.Type, bool) {
 	for f := range t.Fields() {
 		if tag, _, _ := strings.Cut(f.Tag.Get("json"), ","); tag == name {
 			return f.Type, true

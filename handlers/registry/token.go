@@ -13,37 +13,36 @@ import (
 	"agentsite/internal/ident"
 )
 
-// A registry token is what a proved domain gets: the domain and when the token
-// ends, sealed, so that nobody else reads or makes one and nothing is stored.
-// It is bound to this portal's address, and of no use anywhere but here: no
-// other door takes its prefix.
+// A registry token is issued for a proved domain: it holds the domain and the end of its life,
+// sealed, so that others can neither read nor make one and nothing is stored. It is bound to this
+// portal's address and valid only here: no other endpoint accepts its prefix.
 const (
 	tokenPrefix = "agsr_"
-	tokenLife   = 5 * time.Minute // as the official registry has it
+	tokenLife   = 5 * time.Minute // as in the official registry
 	maxToken    = 1 << 10
 )
 
 type claims struct {
 	Domain string `json:"d"`
-	Below  bool   `json:"b,omitempty"` // the domains below it, too
+	Below  bool   `json:"b,omitempty"` // includes the domains below it
 	Ends   int64  `json:"e"`           // Unix seconds
 }
 
-func (d *Door) bound() string { return "mcp-registry/1 " + d.URL }
+func (d *Handler) tokenBinding() string { return "mcp-registry/1 " + d.URL }
 
-// issue returns a token for a domain and when it ends.
-func (d *Door) issue(domain string, below bool) (token string, ends time.Time, err error) {
+// issueToken returns a token for a domain and the end of its life.
+func (d *Handler) issueToken(domain string, below bool) (token string, ends time.Time, err error) {
 	ends = clock.Now().Add(tokenLife)
 	b, err := json.Marshal(claims{domain, below, ends.Unix()})
 	if err != nil {
 		return "", ends, err
 	}
-	return tokenPrefix + base64.RawURLEncoding.EncodeToString(d.Sealer.Seal(string(b), d.bound())), ends, nil
+	return tokenPrefix + base64.RawURLEncoding.EncodeToString(d.Sealer.Seal(string(b), d.tokenBinding())), ends, nil
 }
 
-// caller is who a request's credential proves: a publisher by a registry
-// token, an account by an API token, else a guest.
-func (d *Door) caller(r *http.Request) (ident.Actor, error) {
+// callerOf returns the actor of a request's credential: a publisher for a registry token, an
+// account for an API token, otherwise a guest.
+func (d *Handler) callerOf(r *http.Request) (ident.Actor, error) {
 	token, ok := strings.CutPrefix(ident.BearerToken(r.Header.Get("Authorization")), tokenPrefix)
 	if !ok {
 		return d.Caller(r)
@@ -53,7 +52,7 @@ func (d *Door) caller(r *http.Request) (ident.Actor, error) {
 	if err != nil || len(token) > maxToken {
 		return ident.Actor{}, bad
 	}
-	plain, err := d.Sealer.Open(sealed, d.bound())
+	plain, err := d.Sealer.Open(sealed, d.tokenBinding())
 	if err != nil {
 		return ident.Actor{}, bad
 	}

@@ -16,8 +16,8 @@ import (
 	"agentsite/internal/fault"
 )
 
-// issue is one thing wrong with a server.json, as the official registry words
-// and names it where it has the same rule.
+// issue is one error in a server.json, with the text and name of the official registry if it has
+// the same rule.
 type issue struct {
 	Type      string `json:"type"` // json, schema or semantic
 	Path      string `json:"path"`
@@ -26,7 +26,7 @@ type issue struct {
 	Reference string `json:"reference"`
 }
 
-// findings is all that is wrong with a server.json, at most maxIssues.
+// findings holds all errors of a server.json, at most maxIssues.
 type findings struct {
 	Valid  bool    `json:"valid"`
 	Issues []issue `json:"issues"`
@@ -34,26 +34,26 @@ type findings struct {
 
 const maxIssues = 100
 
-func (f *findings) add(kind, path, reference, format string, args ...any) {
+func (f *findings) addIssue(kind, path, reference, format string, args ...any) {
 	f.Valid = false
 	if len(f.Issues) < maxIssues {
 		f.Issues = append(f.Issues, issue{kind, path, fmt.Sprintf(format, args...), "error", reference})
 	}
 }
 
-func (f *findings) schema(ok bool, path, reference, format string, args ...any) {
+func (f *findings) requireSchema(ok bool, path, reference, format string, args ...any) {
 	if !ok {
-		f.add("schema", path, reference, format, args...)
+		f.addIssue("schema", path, reference, format, args...)
 	}
 }
 
-func (f *findings) semantic(ok bool, path, reference, format string, args ...any) {
+func (f *findings) requireSemantic(ok bool, path, reference, format string, args ...any) {
 	if !ok {
-		f.add("semantic", path, reference, format, args...)
+		f.addIssue("semantic", path, reference, format, args...)
 	}
 }
 
-// The schemas that are known; the first is the current one.
+// The known schemas; the first is the current one.
 var schemaVersions = []string{"2025-12-11", "2025-10-17", "2025-10-11", "2025-09-29", "2025-09-16", "2025-07-09"}
 
 // Bounds of server.json.
@@ -78,8 +78,8 @@ var (
 	folderPattern = regexp.MustCompile(`^[a-zA-Z0-9\-_./]+$`)
 )
 
-// validate answers with what is wrong with a server.json; nothing is kept.
-func (d *Door) validate(w http.ResponseWriter, r *http.Request) error {
+// serveValidate answers with the errors of a server.json, and stores nothing.
+func (d *Handler) serveValidate(w http.ResponseWriter, r *http.Request) error {
 	if wait, ok := d.checks.Allow(request.ClientAddr(r)); !ok {
 		return fault.Limited(wait, "You checked often in a short time. Wait a moment.")
 	}
@@ -88,140 +88,140 @@ func (d *Door) validate(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	var s serverJSON
-	if err := decode(raw, &s); err != nil {
+	if err := decodeStrict(raw, &s); err != nil {
 		return err
 	}
-	return respond.WriteJSON(w, http.StatusOK, d.check(&s))
+	return respond.WriteJSON(w, http.StatusOK, d.checkServer(&s))
 }
 
-// check looks for all that is wrong with a server.json.
-func (d *Door) check(s *serverJSON) findings {
+// checkServer finds all errors of a server.json.
+func (d *Handler) checkServer(s *serverJSON) findings {
 	f := findings{Valid: true, Issues: []issue{}}
-	f.schemaOf(s.Schema)
-	f.name(s.Name)
-	f.schema(s.Description != "" && utf8.RuneCountInString(s.Description) <= maxDescription, "description", "description-length", "description is required, of at most %d characters", maxDescription)
-	f.schema(s.Version != "" && len(s.Version) <= maxVersion, "version", "version-length", "version is required, of at most %d characters", maxVersion)
-	f.semantic(!strings.ContainsFunc(s.Version, func(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Cf, r) }), "version", "version-characters", "version must not hold control characters")
-	f.version("version", s.Version)
-	f.schema(utf8.RuneCountInString(s.Title) <= maxTitle, "title", "title-length", "title has at most %d characters", maxTitle)
-	f.semantic(s.Title == "" || strings.TrimSpace(s.Title) != "", "title", "title-whitespace-only", "title cannot be only whitespace")
-	f.semantic(strings.TrimSpace(s.Description) != "" || s.Description == "", "description", "description-whitespace-only", "description cannot be only whitespace")
+	f.checkSchema(s.Schema)
+	f.checkName(s.Name)
+	f.requireSchema(s.Description != "" && utf8.RuneCountInString(s.Description) <= maxDescription, "description", "description-length", "description is required, of at most %d characters", maxDescription)
+	f.requireSchema(s.Version != "" && len(s.Version) <= maxVersion, "version", "version-length", "version is required, of at most %d characters", maxVersion)
+	f.requireSemantic(!strings.ContainsFunc(s.Version, func(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Cf, r) }), "version", "version-characters", "version must not hold control characters")
+	f.checkVersion("version", s.Version)
+	f.requireSchema(utf8.RuneCountInString(s.Title) <= maxTitle, "title", "title-length", "title has at most %d characters", maxTitle)
+	f.requireSemantic(s.Title == "" || strings.TrimSpace(s.Title) != "", "title", "title-whitespace-only", "title cannot be only whitespace")
+	f.requireSemantic(strings.TrimSpace(s.Description) != "" || s.Description == "", "description", "description-whitespace-only", "description cannot be only whitespace")
 	if s.Repository != nil {
-		f.repository(*s.Repository)
+		f.checkRepository(*s.Repository)
 	}
 	if s.WebsiteURL != "" {
-		f.website(s.WebsiteURL)
+		f.checkWebsite(s.WebsiteURL)
 	}
-	f.most(len(s.Icons), "icons")
+	f.checkCount(len(s.Icons), "icons")
 	for i, c := range s.Icons[:min(len(s.Icons), maxList)] {
-		f.icon(fmt.Sprintf("icons[%d]", i), c)
+		f.checkIcon(fmt.Sprintf("icons[%d]", i), c)
 	}
-	f.most(len(s.Packages), "packages")
+	f.checkCount(len(s.Packages), "packages")
 	for i, p := range s.Packages[:min(len(s.Packages), maxList)] {
-		f.pack(fmt.Sprintf("packages[%d]", i), p)
+		f.checkPack(fmt.Sprintf("packages[%d]", i), p)
 	}
-	f.most(len(s.Remotes), "remotes")
+	f.checkCount(len(s.Remotes), "remotes")
 	for i, t := range s.Remotes[:min(len(s.Remotes), maxList)] {
-		d.remote(&f, fmt.Sprintf("remotes[%d]", i), t)
+		d.checkRemote(&f, fmt.Sprintf("remotes[%d]", i), t)
 	}
 	if s.Meta != nil {
 		b, err := json.Marshal(s.Meta.Provided)
-		f.semantic(err == nil && len(b) <= maxProvided, "_meta.io.modelcontextprotocol.registry/publisher-provided", "publisher-provided-size",
+		f.requireSemantic(err == nil && len(b) <= maxProvided, "_meta.io.modelcontextprotocol.registry/publisher-provided", "publisher-provided-size",
 			"_meta.io.modelcontextprotocol.registry/publisher-provided extension exceeds 4KB limit (%d bytes)", len(b))
 	}
 	return f
 }
 
-func (f *findings) most(n int, path string) {
-	f.schema(n <= maxList, path, "list-length", "%d are too many; at most %d", n, maxList)
+func (f *findings) checkCount(n int, path string) {
+	f.requireSchema(n <= maxList, path, "list-length", "%d are too many; at most %d", n, maxList)
 }
 
-func (f *findings) schemaOf(address string) {
+func (f *findings) checkSchema(address string) {
 	if address == "" {
-		f.add("semantic", "schema", "schema-field-required", "$schema field is required")
+		f.addIssue("semantic", "schema", "schema-field-required", "$schema field is required")
 		return
 	}
 	m := schemaPath.FindStringSubmatch(address)
 	switch {
 	case m == nil || len(address) > maxURL:
-		f.add("schema", "schema", "schema-version-extraction-error", "failed to extract schema version from URL: invalid schema URL format: %s", cut(address, 200))
+		f.addIssue("schema", "schema", "schema-version-extraction-error", "failed to extract schema version from URL: invalid schema URL format: %s", cutText(address, 200))
 	case !slices.Contains(schemaVersions, m[1]):
-		f.add("schema", "schema", "schema-version-not-available", "schema version %s not available; use %s", cut(m[1], 80), schemaVersions[0])
+		f.addIssue("schema", "schema", "schema-version-not-available", "schema version %s not available; use %s", cutText(m[1], 80), schemaVersions[0])
 	case m[1] != schemaVersions[0]:
 		f.Issues = append(f.Issues, issue{"semantic", "schema", fmt.Sprintf("schema version %s is not the current version (%s). Consider updating to the latest schema version", m[1], schemaVersions[0]), "warning", "schema-version-deprecated"})
 	}
 }
 
-func (f *findings) name(name string) {
+func (f *findings) checkName(name string) {
 	const reference = "invalid-server-name"
 	space, short, ok := strings.Cut(name, "/")
 	switch {
 	case name == "":
-		f.add("semantic", "name", reference, "server name is required and must be a string")
+		f.addIssue("semantic", "name", reference, "server name is required and must be a string")
 	case !ok || space == "" || short == "":
-		f.add("semantic", "name", reference, "server name must be in format 'dns-namespace/name' (e.g., 'com.example.api/server')")
+		f.addIssue("semantic", "name", reference, "server name must be in format 'dns-namespace/name' (e.g., 'com.example.api/server')")
 	case strings.Contains(short, "/"):
-		f.add("semantic", "name", reference, "server name cannot contain multiple slashes")
+		f.addIssue("semantic", "name", reference, "server name cannot contain multiple slashes")
 	case !spacePattern.MatchString(space):
-		f.add("semantic", "name", reference, "server name format is invalid: namespace '%s' is invalid. Namespace must start and end with alphanumeric characters, and may contain dots and hyphens in the middle", cut(space, 100))
+		f.addIssue("semantic", "name", reference, "server name format is invalid: namespace '%s' is invalid. Namespace must start and end with alphanumeric characters, and may contain dots and hyphens in the middle", cutText(space, 100))
 	case !namePattern.MatchString(short):
-		f.add("semantic", "name", reference, "server name format is invalid: name '%s' is invalid. Name must start and end with alphanumeric characters, and may contain dots, underscores, and hyphens in the middle", cut(short, 100))
+		f.addIssue("semantic", "name", reference, "server name format is invalid: name '%s' is invalid. Name must start and end with alphanumeric characters, and may contain dots, underscores, and hyphens in the middle", cutText(short, 100))
 	}
-	f.schema(len(name) <= maxName, "name", "name-length", "name has at most %d characters", maxName)
+	f.requireSchema(len(name) <= maxName, "name", "name-length", "name has at most %d characters", maxName)
 }
 
-func (f *findings) repository(r repository) {
-	f.semantic(r.URL != "", "repository.url", "repository-url-required", "repository url is required when repository is provided")
-	f.semantic(r.Source != "", "repository.source", "repository-source-required", "repository source is required when repository is provided")
+func (f *findings) checkRepository(r repository) {
+	f.requireSemantic(r.URL != "", "repository.url", "repository-url-required", "repository url is required when repository is provided")
+	f.requireSemantic(r.Source != "", "repository.source", "repository-source-required", "repository source is required when repository is provided")
 	if r.URL != "" && r.Source != "" {
 		ok := r.Source == "github" && githubPattern.MatchString(r.URL) ||
 			r.Source == "gitlab" && gitlabPattern.MatchString(r.URL) && !strings.Contains(r.URL+"/", "/-/")
-		f.semantic(ok && len(r.URL) <= maxURL, "repository.url", "invalid-repository-url", "invalid repository URL: %s", cut(r.URL, 200))
+		f.requireSemantic(ok && len(r.URL) <= maxURL, "repository.url", "invalid-repository-url", "invalid repository URL: %s", cutText(r.URL, 200))
 	}
 	if r.Subfolder != "" {
 		ok := folderPattern.MatchString(r.Subfolder) && len(r.Subfolder) <= maxURL
 		for part := range strings.SplitSeq(r.Subfolder, "/") {
 			ok = ok && part != "" && part != "." && part != ".."
 		}
-		f.semantic(ok, "repository.subfolder", "invalid-subfolder-path", "invalid subfolder path: %s", cut(r.Subfolder, 200))
+		f.requireSemantic(ok, "repository.subfolder", "invalid-subfolder-path", "invalid subfolder path: %s", cutText(r.Subfolder, 200))
 	}
 }
 
-// website demands an address that is safe as a link wherever it is shown.
-func (f *findings) website(address string) {
+// checkWebsite requires an address that is safe as a link.
+func (f *findings) checkWebsite(address string) {
 	u, err := url.Parse(address)
 	switch {
 	case err != nil || len(address) > maxURL:
-		f.add("semantic", "websiteUrl", "invalid-website-url", "invalid websiteUrl: give an address like https://example.com of at most %d characters", maxURL)
+		f.addIssue("semantic", "websiteUrl", "invalid-website-url", "invalid websiteUrl: give an address like https://example.com of at most %d characters", maxURL)
 	case !u.IsAbs() || u.Host == "":
-		f.add("semantic", "websiteUrl", "website-url-must-be-absolute", "websiteUrl must be absolute (include scheme): %s", cut(address, 200))
+		f.addIssue("semantic", "websiteUrl", "website-url-must-be-absolute", "websiteUrl must be absolute (include scheme): %s", cutText(address, 200))
 	case u.Scheme != "https":
-		f.add("semantic", "websiteUrl", "website-url-invalid-scheme", "websiteUrl must use https scheme: %s", cut(address, 200))
+		f.addIssue("semantic", "websiteUrl", "website-url-invalid-scheme", "websiteUrl must use https scheme: %s", cutText(address, 200))
 	case u.User != nil || !plainURL(address):
-		f.add("semantic", "websiteUrl", "website-url-invalid-characters", "websiteUrl contains an invalid character or a user name; percent-encode it: %s", cut(address, 200))
+		f.addIssue("semantic", "websiteUrl", "website-url-invalid-characters", "websiteUrl contains an invalid character or a user name; percent-encode it: %s", cutText(address, 200))
 	}
 }
 
-// plainURL reports whether every character of an address may stand in one, so
-// that it means the same wherever it is written.
+// plainURL reports whether an address has only valid characters, so that it means the same in every
+// context.
 func plainURL(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r >= 0x7f || strings.ContainsRune("\"'<>\\^`{|}", r) })
 }
 
-func (f *findings) icon(path string, c icon) {
+func (f *findings) checkIcon(path string, c icon) {
 	u, err := url.Parse(c.Src)
 	switch {
 	case err != nil || len(c.Src) > maxIconURL || !plainURL(c.Src):
-		f.add("semantic", path+".src", "icon-src-invalid-url", "invalid icon src URL: give an address of at most %d characters", maxIconURL)
+		f.addIssue("semantic", path+".src", "icon-src-invalid-url", "invalid icon src URL: give an address of at most %d characters", maxIconURL)
 	case !u.IsAbs() || u.Host == "":
-		f.add("semantic", path+".src", "icon-src-not-absolute", "icon src must be an absolute URL (include scheme): %s", cut(c.Src, 200))
+		f.addIssue("semantic", path+".src", "icon-src-not-absolute", "icon src must be an absolute URL (include scheme): %s", cutText(c.Src, 200))
 	case u.Scheme != "https":
-		f.add("semantic", path+".src", "icon-src-invalid-scheme", "icon src must use https scheme (got %s): %s", u.Scheme, cut(c.Src, 200))
+		f.addIssue("semantic", path+".src", "icon-src-invalid-scheme", "icon src must use https scheme (got %s): %s", u.Scheme, cutText(c.Src, 200))
 	}
-	f.schema(slices.Contains([]string{"", "image/png", "image/jpeg", "image/jpg", "image/svg+xml", "image/webp"}, c.MimeType), path+".mimeType", "icon-mime-type", "mimeType is none of image/png, image/jpeg, image/jpg, image/svg+xml, image/webp")
-	f.schema(slices.Contains([]string{"", "light", "dark"}, c.Theme), path+".theme", "icon-theme", "theme is light or dark")
-	f.most(len(c.Sizes), path+".sizes")
+	f.requireSchema(slices.Contains([]string{"", "image/png", "image/jpeg", "image/jpg", "image/svg+xml", "image/webp"}, c.MimeType), path+".mimeType", "icon-mime-type", "mimeType is none of image/png, image/jpeg, image/jpg, image/svg+xml, image/webp")
+	f.requireSchema(slices.Contains([]string{"", "light", "dark"}, c.Theme), path+".theme", "icon-theme", "theme is light or dark")
+	f.checkCount(len(c.Sizes), path+".sizes")
 	for _, s := range c.Sizes[:min(len(c.Sizes), maxList)] {
-		f.schema(sizePattern.MatchString(s), path+".sizes", "icon-sizes", "a size is written like 48x48, or any")
+		f.requireSchema(sizePattern.MatchString(s), path+".sizes", "icon-sizes", "a size is written like 48x48, or any")
 	}
 }
