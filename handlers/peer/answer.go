@@ -20,62 +20,62 @@ import (
 	"agentsite/internal/strictjson"
 )
 
-// JSON is an answer that is written already.
+// JSON is an answer that is encoded already.
 type JSON []byte
 
-// MarshalJSON is of what encodes answers by itself: they are JSON, not bytes.
+// MarshalJSON returns the bytes as they are, because they are JSON.
 func (j JSON) MarshalJSON() ([]byte, error) { return j, nil }
 
-// Plain is the same of one that is not compressed: who waits for it waits for
-// nothing else, and compressing would take longer than all the rest.
+// Plain is JSON that is sent without compression: its caller waits for this answer only, and
+// compression would take longer than the rest of the request.
 type Plain []byte
 
-// MarshalJSON is as that of JSON.
+// MarshalJSON returns the bytes as they are, like that of JSON.
 func (p Plain) MarshalJSON() ([]byte, error) { return p, nil }
 
 // Lines is an answer of one JSON value a line.
 type Lines struct {
 	List [][]byte
-	// More says that it goes on.
+	// More is set if more lines follow in the next answer.
 	More bool
 }
 
-// MoreField says of Lines that they go on.
+// MoreField is the header for the More of Lines.
 const MoreField = "Agentsite-More"
 
-// minZipped is below what compressing an answer is not worth it: it takes more
-// time than all else, and the rest is a packet or two.
+// minZipped is the size below which an answer is not compressed: compression takes longer than the
+// rest of the request, and the answer is a packet or two.
 const minZipped = 4 << 10
 
 // zippers compress answers; each takes a megabyte.
 type zippers struct{ pool sync.Pool }
 
-// zip returns b, compressed.
-func (p *zippers) zip(b []byte) []byte {
+// compress returns b in gzip.
+func (p *zippers) compress(b []byte) []byte {
 	var out bytes.Buffer
 	out.Grow(len(b) / 2)
 	zw, ok := p.pool.Get().(*gzip.Writer)
 	if !ok {
-		zw, _ = gzip.NewWriterLevel(nil, gzip.BestSpeed) // a level that there is
+		zw, _ = gzip.NewWriterLevel(nil, gzip.BestSpeed) // the level is valid
 	}
 	zw.Reset(&out)
-	zw.Write(b) // to memory
+	zw.Write(b) // writes to memory, cannot fail
 	zw.Close()
 	p.pool.Put(zw)
 	return out.Bytes()
 }
 
-// write answers with what a handler returned.
-func (d *Door) write(w http.ResponseWriter, r *http.Request, v any) error {
+// writeAnswer answers with the result of a handler.
+func (d *Door) writeAnswer(w http.ResponseWriter, r *http.Request, v any) error {
 	h := w.Header()
 	if b, ok := v.(Plain); ok {
 		h.Set("Content-Type", "application/json")
-		d.send(w, r, b, false)
+		d.sendBody(w, r, b, false)
 		return nil
 	}
 	if b, ok := v.(Binary); ok {
 		h.Set("Content-Type", "application/octet-stream")
-		d.send(w, r, b, false)
+		d.sendBody(w, r, b, false)
 		return nil
 	}
 	l, ok := v.(Lines)
@@ -83,12 +83,12 @@ func (d *Door) write(w http.ResponseWriter, r *http.Request, v any) error {
 		b, ok := v.(JSON)
 		if !ok {
 			var err error
-			if b, err = encode(v); err != nil {
+			if b, err = encodeJSON(v); err != nil {
 				return err
 			}
 		}
 		h.Set("Content-Type", "application/json")
-		d.send(w, r, b, true)
+		d.sendBody(w, r, b, true)
 		return nil
 	}
 	var b bytes.Buffer
@@ -100,27 +100,27 @@ func (d *Door) write(w http.ResponseWriter, r *http.Request, v any) error {
 		h.Set(MoreField, "true")
 	}
 	h.Set("Content-Type", "application/x-ndjson")
-	d.send(w, r, b.Bytes(), true)
+	d.sendBody(w, r, b.Bytes(), true)
 	return nil
 }
 
-// send writes a whole body, with zip compressed where the caller takes it.
-func (d *Door) send(w http.ResponseWriter, r *http.Request, b []byte, zip bool) {
+// sendBody writes a whole body, with zip compressed if the caller accepts it.
+func (d *Door) sendBody(w http.ResponseWriter, r *http.Request, b []byte, zip bool) {
 	h := w.Header()
 	h.Set("Cache-Control", "no-store")
 	h.Add("Vary", "Accept-Encoding")
-	if zip && len(b) >= minZipped && zips(r) {
-		b = d.zippers.zip(b)
+	if zip && len(b) >= minZipped && acceptsGzip(r) {
+		b = d.zippers.compress(b)
 		h.Set("Content-Encoding", "gzip")
 	}
 	h.Set("Content-Length", strconv.Itoa(len(b)))
 	if r.Method != http.MethodHead {
-		w.Write(b) // who hung up reads no error
+		w.Write(b) // an error means that the caller is gone
 	}
 }
 
-// zips reports whether the caller takes gzip.
-func zips(r *http.Request) bool {
+// acceptsGzip reports whether the caller accepts gzip.
+func acceptsGzip(r *http.Request) bool {
 	for _, e := range strings.Split(strings.Join(r.Header.Values("Accept-Encoding"), ","), ",") {
 		name, q, _ := strings.Cut(strings.TrimSpace(e), ";")
 		if strings.EqualFold(strings.TrimSpace(name), "gzip") && strings.Trim(q, " 0.") != "q=" {
@@ -130,16 +130,15 @@ func zips(r *http.Request) bool {
 	return false
 }
 
-func encode(v any) ([]byte, error) {
+func encodeJSON(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false) // records travel byte by byte
+	e.SetEscapeHTML(false) // records must stay the same byte by byte
 	err := e.Encode(v)
 	return b.Bytes(), err
 }
 
-// Decode reads the body of a request into v: strict JSON, members that are not
-// known ignored.
+// Decode decodes the body of a request into v: strict JSON, unknown members ignored.
 func Decode(body []byte, v any) error {
 	if len(bytes.TrimSpace(body)) == 0 {
 		return federation.Refuse(federation.ReasonMalformed, "The body is empty; send JSON.")
@@ -155,12 +154,12 @@ func Decode(body []byte, v any) error {
 		if t, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 			return federation.Refuse(federation.ReasonMalformed, "%s: a value of another type was expected.", t.Field)
 		}
-		return federation.Refuse(federation.ReasonMalformed, "The body is not what is expected here: %.200s.", err)
+		return federation.Refuse(federation.ReasonMalformed, "The body does not fit this route: %.200s.", err)
 	}
 	return nil
 }
 
-// errorJSON is an error of the wire.
+// errorJSON is the encoded form of an error.
 type errorJSON struct {
 	Error struct {
 		Kind    fault.Kind        `json:"kind"`
@@ -169,7 +168,7 @@ type errorJSON struct {
 	} `json:"error"`
 }
 
-// Fail answers with a refusal and logs what only the operator may read.
+// Fail answers with a refusal. The log gets the details that only the operator may read.
 func (d *Door) Fail(w http.ResponseWriter, r *http.Request, err error) {
 	if errors.Is(err, context.Canceled) && r.Context().Err() != nil {
 		err = federation.Refuse(federation.ReasonBusy, "The request was given up.")
@@ -187,7 +186,7 @@ func (d *Door) Fail(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	var e errorJSON
 	e.Error.Kind, e.Error.Reason, e.Error.Message = f.Kind, refused.Reason, f.Safe
-	b, err := encode(e)
+	b, err := encodeJSON(e)
 	if err != nil {
 		http.Error(w, "", http.StatusInternalServerError)
 		return

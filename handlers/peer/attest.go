@@ -12,23 +12,22 @@ import (
 	"agentsite/internal/record"
 )
 
-// maxAttests is how many records a request may bring.
+// maxAttests bounds the records of a request.
 const maxAttests = 64
 
-// Limits of one portal that tells and asks what was said of others.
+// Limits of one portal on the routes for liveness reports and attestations.
 var (
 	attestLimits  = Limits{Every: 200 * time.Millisecond, Burst: 50, AtOnce: 4}
 	attestsLimits = Limits{Every: time.Second, Burst: 40, AtOnce: 2}
 )
 
-// Words is what portals say of others, as the routes need it.
+// Words stores and returns the records of portals about others.
 type Words interface {
 	Take(ctx context.Context, from record.PortalID, wires [][]byte) ([]federation.Unfit, error)
 	After(ctx context.Context, after int64, limit int) (lines []byte, more bool, err error)
 }
 
-// Attest adds the routes by which portals tell what they say of others and
-// what their exchanges with agents showed.
+// Attest adds the routes by which portals exchange attestations, fork proofs and liveness reports.
 func (d *Door) Attest(words Words) {
 	d.Handle(http.MethodPost, "/attest", func(ctx context.Context, asker guard.Asker, _ *http.Request, body []byte) (any, error) {
 		var in struct {
@@ -50,11 +49,11 @@ func (d *Door) Attest(words Words) {
 		}{refused}, err
 	}, attestLimits)
 	d.Handle(http.MethodGet, "/attests", func(ctx context.Context, _ guard.Asker, r *http.Request, _ []byte) (any, error) {
-		after, err := number(r, "after", 0, 0, maxInt)
+		after, err := queryNumber(r, "after", 0, 0, maxInt)
 		if err != nil {
 			return nil, err
 		}
-		limit, err := number(r, "limit", 1000, 1, 1000)
+		limit, err := queryNumber(r, "limit", 1000, 1, 1000)
 		if err != nil {
 			return nil, err
 		}

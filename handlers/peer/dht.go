@@ -8,10 +8,10 @@ import (
 	"agentsite/internal/federation/guard"
 )
 
-// dhtLimits are those of one portal on one route of the DHT.
+// dhtLimits are the limits of one portal on one route of the DHT.
 var dhtLimits = Limits{Every: time.Second / 50, Burst: 200, AtOnce: 64}
 
-// Binary is an answer that is no text.
+// Binary is an answer that is not text.
 type Binary []byte
 
 // DHT answers nodes of the DHT; the route is the last part of the path.
@@ -19,8 +19,7 @@ type DHT interface {
 	Serve(ctx context.Context, asker guard.Asker, route string, body []byte) ([]byte, error)
 }
 
-// DHT adds the routes of the DHT. Bodies are as peering/kademlia/DESIGN.md has
-// them.
+// DHT adds the routes of the DHT. peering/kademlia/DESIGN.md describes the bodies.
 func (d *Door) DHT(nodes DHT, routes []string) {
 	for _, name := range routes {
 		d.Handle(http.MethodPost, "/dht/"+name, func(ctx context.Context, asker guard.Asker, _ *http.Request, body []byte) (any, error) {

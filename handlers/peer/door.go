@@ -1,8 +1,7 @@
-// Package peer is the door for other portals: the routes under /peering/v1 and
-// what everybody may read of this portal. It reads bounded bodies, has each
-// request verified, and writes answers and refusals as docs/design/peering.md
-// says. It knows what a request is by, never what a route means: those that
-// answer bring their handlers.
+// Package peer is the endpoint for other portals: the routes under /peering/v1 and the public
+// description of this portal. It reads bounded bodies, has each request verified, and writes
+// answers and refusals in the form of docs/design/peering.md. It knows the asking portal of a
+// request, but not the meaning of a route: each route brings its own handler.
 package peer
 
 import (
@@ -24,86 +23,84 @@ import (
 )
 
 const (
-	// Base is what the routes between portals are below.
+	// Base is the path above the routes between portals.
 	Base = "/peering/v1"
-	// WellKnownPath is where everybody reads who a portal is.
+	// WellKnownPath is the path of the public description of a portal.
 	WellKnownPath = "/.well-known/agentsite"
 )
 
 const (
 	// maxAsked bounds the body of a request, in bytes.
 	maxAsked = 256 << 10
-	// maxPromised bounds the room that is made for a body by the length it says.
+	// maxPromised bounds the memory reserved for a body by its Content-Length.
 	maxPromised = 16 << 10
-	// maxCounted bounds the portals whose requests of one route are counted.
+	// maxCounted bounds the portals with request counts on one route.
 	maxCounted = 16 << 10
 )
 
-// Config is what the door needs.
+// Config holds the parts of the endpoint.
 type Config struct {
 	Self    *federation.Self
 	Guard   *guard.Guard
 	Replica federation.Replica
-	// Counts tells how many portals and agents this one knows.
+	// Counts returns the numbers of portals and agents that this one knows.
 	Counts func(ctx context.Context) (portals, agents int)
-	// Tier says how much this portal keeps of others; nil for all.
+	// Tier returns how much this portal keeps of others; nil means all.
 	Tier func() string
-	// Greeted, when set, is told of a portal that said hello, let in or not, and
-	// is about to be told this one's card; head is its head as it came, nil
-	// without one.
+	// Greeted, if set, is called for a portal that started a handshake, admitted or not, before it
+	// gets this portal's card; head is its head as received, nil without one.
 	Greeted func(ctx context.Context, asker guard.Asker, head []byte)
 	Version string
 	Log     *slog.Logger
 }
 
-// Door answers other portals. Create it with New, add the routes with Handle
-// and Mount and then call Routes; it is safe for concurrent use from then on.
+// Door answers other portals. Create it with New, add the routes with Handle and Mount and then
+// call Routes; it is safe for concurrent use from then on.
 type Door struct {
 	cfg     Config
 	mounted []func(chi.Router)
-	bodies  map[string]int64 // most bytes of a body by path, where that is not maxAsked
+	bodies  map[string]int64 // bounds of bodies in bytes by path, if not maxAsked
 	zippers zippers
 }
 
-// New returns the door with the routes that every portal has.
+// New returns a Door with the routes that every portal has.
 func New(cfg Config) *Door { return &Door{cfg: cfg, bodies: make(map[string]int64)} }
 
 // Routes declares the routes.
 func (d *Door) Routes(r chi.Router) {
-	r.Get(WellKnownPath, d.open(d.whole))
+	r.Get(WellKnownPath, d.openTo(d.servePortal))
 	r.Route(Base, func(r chi.Router) {
-		r.Get("/portal", d.open(d.whole))
-		r.Get("/status", d.open(d.status))
-		r.Post("/hello", d.open(d.hello))
+		r.Get("/portal", d.openTo(d.servePortal))
+		r.Get("/status", d.openTo(d.serveStatus))
+		r.Post("/hello", d.openTo(d.serveHello))
 		r.Group(func(r chi.Router) {
-			r.Use(d.verified)
+			r.Use(d.requireVerified)
 			for _, add := range d.mounted {
 				add(r)
 			}
 		})
-		r.NotFound(d.open(noRoute))
-		r.MethodNotAllowed(d.open(noRoute))
+		r.NotFound(d.openTo(noRoute))
+		r.MethodNotAllowed(d.openTo(noRoute))
 	})
 }
 
-// Handler answers a request that was verified. What it returns is written as
-// JSON, or as Lines has it; an error as federation.RefusalOf has it.
+// Handler answers a verified request. Its result is sent as JSON, or in the form of Lines; an error
+// is sent as federation.RefusalOf.
 type Handler func(ctx context.Context, asker guard.Asker, r *http.Request, body []byte) (any, error)
 
-// Limits are those of one portal on one route, beside those of all routes.
+// Limits are the limits of one portal on one route, in addition to those of all routes.
 type Limits struct {
-	// Every is how often it may be asked on average, zero for no bound; Burst
-	// how often at once.
+	// Every is the average interval between requests, zero for no bound; Burst is the number
+	// allowed at once.
 	Every time.Duration
 	Burst int
-	// AtOnce is how many requests are worked on at once, zero for no bound.
+	// AtOnce bounds the requests being handled, zero for no bound.
 	AtOnce int
-	// Body bounds the body in bytes, zero for 256 KiB; the route has no
-	// parameters then.
+	// Body bounds the body in bytes, zero for 256 KiB; a route with a bound has no parameters.
 	Body int64
 }
 
-// tenth are those of a portal that is not proved.
+// tenth returns the limits of a portal that is not verified.
 func (l Limits) tenth() Limits {
 	few := func(n int) int {
 		if n == 0 { // no bound
@@ -114,10 +111,10 @@ func (l Limits) tenth() Limits {
 	return Limits{Every: 10 * l.Every, Burst: few(l.Burst), AtOnce: few(l.AtOnce)}
 }
 
-// Handle adds a route below Base for portals that are let in. The pattern is
-// one of chi, such as "/portals/{id}/head".
+// Handle adds a route below Base for admitted portals. The pattern is one of chi, such as
+// "/portals/{id}/head".
 func (d *Door) Handle(method, pattern string, h Handler, l Limits) {
-	enter, few := l.gate(), l.tenth().gate()
+	enter, few := l.newGate(), l.tenth().newGate()
 	if l.Body > 0 {
 		d.bodies[Base+pattern] = l.Body
 	}
@@ -136,7 +133,7 @@ func (d *Door) Handle(method, pattern string, h Handler, l Limits) {
 		if err != nil {
 			return err
 		}
-		return d.write(w, r, out)
+		return d.writeAnswer(w, r, out)
 	}
 	d.Mount(func(r chi.Router) {
 		r.MethodFunc(method, pattern, func(w http.ResponseWriter, r *http.Request) {
@@ -147,8 +144,8 @@ func (d *Door) Handle(method, pattern string, h Handler, l Limits) {
 	})
 }
 
-// Mount adds routes below Base for portals that are let in. AskerOf tells their
-// handlers who asks; the body was read and can be read again.
+// Mount adds routes below Base for admitted portals. Their handlers get the asking portal from
+// AskerOf; the body can be read again.
 func (d *Door) Mount(add func(chi.Router)) { d.mounted = append(d.mounted, add) }
 
 type askedKey struct{}
@@ -158,15 +155,15 @@ type asked struct {
 	body  []byte
 }
 
-// AskerOf is the portal that a request is by, as was verified.
+// AskerOf returns the verified portal that sent a request.
 func AskerOf(r *http.Request) guard.Asker {
 	a, _ := r.Context().Value(askedKey{}).(asked)
 	return a.asker
 }
 
-// verified lets requests through that are of portals that are let in.
-func (d *Door) verified(next http.Handler) http.Handler {
-	return d.open(func(w http.ResponseWriter, r *http.Request) error {
+// requireVerified passes on requests of admitted portals only.
+func (d *Door) requireVerified(next http.Handler) http.Handler {
+	return d.openTo(func(w http.ResponseWriter, r *http.Request) error {
 		asker, body, done, err := d.cfg.Guard.Verify(r, request.ClientIP(r), func(guard.Asker) ([]byte, error) { return d.readBody(w, r) })
 		if err != nil {
 			return err
@@ -179,8 +176,8 @@ func (d *Door) verified(next http.Handler) http.Handler {
 	})
 }
 
-// open adapts a handler: addresses that ask too much are not looked at.
-func (d *Door) open(h func(w http.ResponseWriter, r *http.Request) error) http.HandlerFunc {
+// openTo adapts a handler: it refuses addresses with too many requests.
+func (d *Door) openTo(h func(w http.ResponseWriter, r *http.Request) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		err := d.cfg.Guard.Arrive(request.ClientIP(r))
 		if err == nil {
@@ -193,10 +190,10 @@ func (d *Door) open(h func(w http.ResponseWriter, r *http.Request) error) http.H
 }
 
 func noRoute(http.ResponseWriter, *http.Request) error {
-	return federation.Refuse(federation.ReasonAbsent, "There is no such route between portals. Is this portal of an older version? GET %s/status tells.", Base)
+	return federation.Refuse(federation.ReasonAbsent, "There is no such route between portals. GET %s/status shows the version of this portal, which may be older.", Base)
 }
 
-// bodyTimeout is how long a portal may take to send the body of a request.
+// bodyTimeout bounds the time for a portal to send the body of a request.
 const bodyTimeout = 15 * time.Second
 
 // readBody reads a bounded body.
@@ -211,7 +208,7 @@ func (d *Door) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) 
 	if r.ContentLength > most {
 		return nil, tooLong(most)
 	}
-	http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTimeout)) // where there are deadlines
+	http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTimeout)) // if the connection has deadlines
 	var b bytes.Buffer
 	b.Grow(int(min(max(r.ContentLength, 0), maxPromised)) + bytes.MinRead)
 	_, err := b.ReadFrom(http.MaxBytesReader(w, r.Body, most))
@@ -228,8 +225,8 @@ func tooLong(most int64) error {
 	return federation.Refuse(federation.ReasonSize, "The body has more than %d bytes. Send less at once.", most)
 }
 
-// gate returns what counts the requests of a route.
-func (l Limits) gate() (enter func(portal string) (leave func(), err error)) {
+// newGate returns a function that enforces the limits of a route.
+func (l Limits) newGate() (enter func(portal string) (leave func(), err error)) {
 	var (
 		rate *limit.Keyed
 		mu   sync.Mutex // guards busy

@@ -9,7 +9,7 @@ import (
 	"agentsite/internal/record"
 )
 
-// gossipLimits are those of one portal on one route of gossip.
+// gossipLimits are the limits of one portal on one route of gossip.
 var gossipLimits = Limits{Every: time.Second / 20, Burst: 60, AtOnce: 8, Body: 1 << 20}
 
 // Gossip answers members of the pool; the route is the last part of the path.
@@ -17,8 +17,7 @@ type Gossip interface {
 	Serve(ctx context.Context, from record.PortalID, route string, body []byte) ([]byte, error)
 }
 
-// Gossip adds the routes of gossip. Bodies are as docs/design/peering.md has
-// them.
+// Gossip adds the routes of gossip. docs/design/peering.md describes the bodies.
 func (d *Door) Gossip(pool Gossip, routes []string) {
 	for _, name := range routes {
 		d.Handle(http.MethodPost, "/"+name, func(ctx context.Context, asker guard.Asker, _ *http.Request, body []byte) (any, error) {

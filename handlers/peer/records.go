@@ -23,53 +23,52 @@ const (
 	hintEvery = time.Second / 5
 	hintBurst = 30
 	maxLogs   = 2
-	// maxLogBytes bounds the logs that one portal gets in a minute, before they
-	// are compressed: a first sync of a million records from one portal takes
-	// five minutes, from all a few seconds each.
+	// maxLogBytes bounds the logs that one portal gets in a minute, before compression: a first
+	// sync of a million records from one portal takes five minutes, from all portals a few seconds
+	// each.
 	maxLogBytes = 256 << 20
 	maxInt      = 1<<53 - 1
-	maxID       = 200 // bytes, of an agent in the network
+	maxID       = 200 // bytes, of an agent's network id
 )
 
-// Records answers portals that compare heads and pull logs: heads/diff,
-// heads/hint, portals/{id}/… and agents/…. Create it with NewRecords; it is
-// safe for concurrent use.
+// Records answers portals that compare heads and pull logs: heads/diff, heads/hint,
+// portals/{id}/… and agents/…. Create it with NewRecords; it is safe for concurrent use.
 type Records struct {
 	archive  *archive.Archive
 	listener federation.Listener
 	bytes    *limit.Keyed // in KiB
 }
 
-// NewRecords returns what answers from an archive and tells a listener what
-// others say.
+// NewRecords returns Records that read from an archive and pass the statements of portals to a
+// listener.
 func NewRecords(archive *archive.Archive, listener federation.Listener) *Records {
 	return &Records{archive, listener, limit.New(time.Minute/(maxLogBytes>>10), maxLogBytes>>10, maxCounted)}
 }
 
-// Handles is a Door.
+// Handles is the part of Door that adds routes.
 type Handles interface {
 	Handle(method, pattern string, h Handler, l Limits)
 }
 
-// Routes adds the routes to a door.
+// Routes adds the routes to a Door.
 func (s *Records) Routes(d Handles) {
 	logs := Limits{AtOnce: maxLogs}
-	d.Handle(http.MethodPost, "/heads/diff", s.diff, Limits{Every: diffEvery, Burst: diffBurst})
-	d.Handle(http.MethodPost, "/heads/hint", s.hint, Limits{Every: hintEvery, Burst: hintBurst})
-	d.Handle(http.MethodGet, "/portals/{id}/head", s.head, Limits{})
-	d.Handle(http.MethodGet, "/portals/{id}/summary", s.summary, Limits{AtOnce: maxSummaries})
-	d.Handle(http.MethodGet, "/portals/{id}/log", s.log, logs)
-	d.Handle(http.MethodGet, "/portals/{id}/leaves", s.leaves, logs)
-	d.Handle(http.MethodGet, "/portals/{id}/agents", s.fetch, logs)
-	d.Handle(http.MethodGet, "/portals/{id}/proof", s.proof, logs)
-	d.Handle(http.MethodGet, "/agents/{portal}/{id}", s.agent, logs)
+	d.Handle(http.MethodPost, "/heads/diff", s.serveDiff, Limits{Every: diffEvery, Burst: diffBurst})
+	d.Handle(http.MethodPost, "/heads/hint", s.takeHint, Limits{Every: hintEvery, Burst: hintBurst})
+	d.Handle(http.MethodGet, "/portals/{id}/head", s.serveHead, Limits{})
+	d.Handle(http.MethodGet, "/portals/{id}/summary", s.serveSummary, Limits{AtOnce: maxSummaries})
+	d.Handle(http.MethodGet, "/portals/{id}/log", s.serveLog, logs)
+	d.Handle(http.MethodGet, "/portals/{id}/leaves", s.serveLeaves, logs)
+	d.Handle(http.MethodGet, "/portals/{id}/agents", s.serveAgents, logs)
+	d.Handle(http.MethodGet, "/portals/{id}/proof", s.serveProof, logs)
+	d.Handle(http.MethodGet, "/agents/{portal}/{id}", s.serveAgent, logs)
 }
 
-func malformed(format string, args ...any) error {
+func refuseMalformed(format string, args ...any) error {
 	return federation.Refuse(federation.ReasonMalformed, format, args...)
 }
 
-func (s *Records) diff(ctx context.Context, from guard.Asker, _ *http.Request, body []byte) (any, error) {
+func (s *Records) serveDiff(ctx context.Context, from guard.Asker, _ *http.Request, body []byte) (any, error) {
 	s.listener.Met(from.Portal)
 	var q federation.DiffQuestion
 	if err := Decode(body, &q); err != nil {
@@ -78,13 +77,13 @@ func (s *Records) diff(ctx context.Context, from guard.Asker, _ *http.Request, b
 	return s.archive.Diff(ctx, q)
 }
 
-func (s *Records) hint(ctx context.Context, from guard.Asker, _ *http.Request, body []byte) (any, error) {
+func (s *Records) takeHint(ctx context.Context, from guard.Asker, _ *http.Request, body []byte) (any, error) {
 	var h federation.Hint
 	if err := Decode(body, &h); err != nil {
 		return nil, err
 	}
 	if len(h.Heads) > federation.MaxHints {
-		return nil, malformed("A hint has at most %d heads.", federation.MaxHints)
+		return nil, refuseMalformed("A hint has at most %d heads.", federation.MaxHints)
 	}
 	s.listener.Met(from.Portal)
 	refused, err := s.listener.Take(ctx, from.Portal, h.Heads)
@@ -103,7 +102,7 @@ func portalOf(r *http.Request, name string) record.PortalID {
 	return record.PortalID(chi.URLParam(r, name))
 }
 
-func (s *Records) head(ctx context.Context, _ guard.Asker, r *http.Request, _ []byte) (any, error) {
+func (s *Records) serveHead(ctx context.Context, _ guard.Asker, r *http.Request, _ []byte) (any, error) {
 	told, _, err := s.archive.Head(ctx, portalOf(r, "id"))
 	if err != nil {
 		return nil, err
@@ -111,74 +110,73 @@ func (s *Records) head(ctx context.Context, _ guard.Asker, r *http.Request, _ []
 	return JSON(fmt.Appendf(nil, `{"card":%s,"head":%s}`+"\n", told.Card, told.Head)), nil
 }
 
-// number reads a number of a query, def when it is not there.
-func number(r *http.Request, name string, def, lowest, highest int64) (int64, error) {
+// queryNumber reads a number of a query, def if it is missing.
+func queryNumber(r *http.Request, name string, def, lowest, highest int64) (int64, error) {
 	v := r.URL.Query().Get(name)
 	if v == "" {
 		return def, nil
 	}
 	n, err := strconv.ParseInt(v, 10, 64)
 	if err != nil || n < lowest || n > highest {
-		return 0, malformed("%s is a number from %d to %d.", name, lowest, highest)
+		return 0, refuseMalformed("%s is a number from %d to %d.", name, lowest, highest)
 	}
 	return n, nil
 }
 
-func (s *Records) log(ctx context.Context, from guard.Asker, r *http.Request, _ []byte) (any, error) {
-	epoch, err := number(r, "epoch", 0, 0, maxInt)
+func (s *Records) serveLog(ctx context.Context, from guard.Asker, r *http.Request, _ []byte) (any, error) {
+	epoch, err := queryNumber(r, "epoch", 0, 0, maxInt)
 	if err != nil {
 		return nil, err
 	}
-	after, err := number(r, "after", 0, 0, maxInt)
+	after, err := queryNumber(r, "after", 0, 0, maxInt)
 	if err != nil {
 		return nil, err
 	}
-	most, err := number(r, "limit", federation.MaxEntries, 1, federation.MaxEntries)
+	most, err := queryNumber(r, "limit", federation.MaxEntries, 1, federation.MaxEntries)
 	if err != nil {
 		return nil, err
 	}
-	return s.page(from, func() (*archive.Page, error) {
+	return s.sendPage(from, func() (*archive.Page, error) {
 		return s.archive.Log(ctx, portalOf(r, "id"), epoch, after, int(most))
 	})
 }
 
-func (s *Records) leaves(ctx context.Context, from guard.Asker, r *http.Request, _ []byte) (any, error) {
+func (s *Records) serveLeaves(ctx context.Context, from guard.Asker, r *http.Request, _ []byte) (any, error) {
 	var first record.Hash
 	if v := r.URL.Query().Get("from"); v != "" {
 		if err := first.UnmarshalText([]byte(v)); err != nil {
-			return nil, malformed("from is a key, 43 characters of base64url.")
+			return nil, refuseMalformed("from is a key, 43 characters of base64url.")
 		}
 	}
-	most, err := number(r, "limit", federation.MaxEntries, 1, federation.MaxEntries)
+	most, err := queryNumber(r, "limit", federation.MaxEntries, 1, federation.MaxEntries)
 	if err != nil {
 		return nil, err
 	}
-	return s.page(from, func() (*archive.Page, error) {
+	return s.sendPage(from, func() (*archive.Page, error) {
 		return s.archive.Leaves(ctx, portalOf(r, "id"), first, int(most))
 	})
 }
 
-func (s *Records) fetch(ctx context.Context, from guard.Asker, r *http.Request, _ []byte) (any, error) {
+func (s *Records) serveAgents(ctx context.Context, from guard.Asker, r *http.Request, _ []byte) (any, error) {
 	list := r.URL.Query()["key"]
 	if len(list) == 0 || len(list) > federation.MaxFetch {
-		return nil, malformed("Give 1 to %d keys.", federation.MaxFetch)
+		return nil, refuseMalformed("Give 1 to %d keys.", federation.MaxFetch)
 	}
 	keys := make([]record.Hash, len(list))
 	for i, v := range list {
 		if err := keys[i].UnmarshalText([]byte(v)); err != nil {
-			return nil, malformed("key is one of an agent, 43 characters of base64url.")
+			return nil, refuseMalformed("key is one of an agent, 43 characters of base64url.")
 		}
 	}
-	return s.page(from, func() (*archive.Page, error) { return s.archive.Fetch(ctx, portalOf(r, "id"), keys) })
+	return s.sendPage(from, func() (*archive.Page, error) { return s.archive.Fetch(ctx, portalOf(r, "id"), keys) })
 }
 
-// page answers with a page as lines, as long as the portal has not had too many
-// bytes.
-func (s *Records) page(from guard.Asker, page func() (*archive.Page, error)) (any, error) {
+// sendPage answers with a page as lines, as long as the portal is within its limit of bytes.
+func (s *Records) sendPage(from guard.Asker, page func() (*archive.Page, error)) (any, error) {
 	tooMuch := func(wait time.Duration) error {
 		return federation.RefuseFor(federation.ReasonLimit, max(wait, time.Second), "Your portal gets at most %d MiB of logs a minute. Go on after a while, or ask others.", maxLogBytes>>20)
 	}
-	portion := 1 // of one that is not proved a byte counts as ten
+	portion := 1 // for a portal that is not verified, a byte counts as ten
 	if from.Decision.Unproved {
 		portion = 10
 	}
@@ -199,10 +197,10 @@ func (s *Records) page(from guard.Asker, page func() (*archive.Page, error)) (an
 	return Lines{List: append([][]byte{p.Head}, p.Entries...), More: p.More}, nil
 }
 
-func (s *Records) proof(ctx context.Context, _ guard.Asker, r *http.Request, _ []byte) (any, error) {
+func (s *Records) serveProof(ctx context.Context, _ guard.Asker, r *http.Request, _ []byte) (any, error) {
 	id := r.URL.Query().Get("agent")
 	if id == "" || len(id) > maxID {
-		return nil, malformed("agent is the id of an agent in the network.")
+		return nil, refuseMalformed("agent is the id of an agent in the network.")
 	}
 	p, err := s.archive.Prove(ctx, portalOf(r, "id"), id)
 	if err != nil {
@@ -212,14 +210,14 @@ func (s *Records) proof(ctx context.Context, _ guard.Asker, r *http.Request, _ [
 	return p, nil
 }
 
-func (s *Records) agent(ctx context.Context, _ guard.Asker, r *http.Request, _ []byte) (any, error) {
+func (s *Records) serveAgent(ctx context.Context, _ guard.Asker, r *http.Request, _ []byte) (any, error) {
 	portal := portalOf(r, "portal")
 	p, err := s.archive.Prove(ctx, portal, record.AgentID(portal, chi.URLParam(r, "id")))
 	if err != nil {
 		return nil, err
 	}
 	if p.Record == nil {
-		return nil, federation.Refuse(federation.ReasonAbsent, "Nothing is known of it here that may be shown.")
+		return nil, federation.Refuse(federation.ReasonAbsent, "This portal has no record of the agent that it may show.")
 	}
 	return p, nil
 }

@@ -10,16 +10,15 @@ import (
 	"agentsite/internal/record"
 )
 
-// searchLimits are those of one portal that searches here.
+// searchLimits are the limits of one portal that searches here.
 var searchLimits = Limits{Every: time.Second / 5, Burst: 20, AtOnce: 8}
 
-// Answers finds agents of this portal, of an index portal those of others too,
-// for another portal.
+// Answers finds agents of this portal for another portal; on an index portal also agents of others.
 type Answers interface {
 	Answer(ctx context.Context, asker record.PortalID, q federation.SearchQuestion) (*federation.SearchAnswer, error)
 }
 
-// Search adds the route by which others look for agents that they do not hold.
+// Search adds the route for searches of other portals.
 func Search(d Handles, answers Answers) {
 	d.Handle(http.MethodPost, "/search", func(ctx context.Context, by guard.Asker, _ *http.Request, body []byte) (any, error) {
 		var q federation.SearchQuestion

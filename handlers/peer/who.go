@@ -11,7 +11,7 @@ import (
 	"agentsite/internal/record"
 )
 
-// wholeJSON is who this portal is.
+// wholeJSON is the public description of this portal.
 type wholeJSON struct {
 	Network string          `json:"network"`
 	Portal  record.PortalID `json:"portal"`
@@ -23,8 +23,8 @@ type wholeJSON struct {
 	Head    json.RawMessage `json:"head,omitempty"`
 }
 
-// whole answers everybody who this portal is.
-func (d *Door) whole(w http.ResponseWriter, r *http.Request) error {
+// servePortal answers with the public description of this portal.
+func (d *Door) servePortal(w http.ResponseWriter, r *http.Request) error {
 	self := d.cfg.Self
 	wire, card := self.Card(), self.Content()
 	if card == nil {
@@ -35,10 +35,10 @@ func (d *Door) whole(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	w.Header().Set("Access-Control-Allow-Origin", "*")
-	return d.write(w, r, wholeJSON{self.Network(), self.ID(), card.Origin, card.Name, d.cfg.Version, card.Origin + Base, wire, head})
+	return d.writeAnswer(w, r, wholeJSON{self.Network(), self.ID(), card.Origin, card.Name, d.cfg.Version, card.Origin + Base, wire, head})
 }
 
-// statusJSON is how this portal is doing.
+// statusJSON is the status of this portal.
 type statusJSON struct {
 	Version string          `json:"version"`
 	Network string          `json:"network"`
@@ -49,27 +49,28 @@ type statusJSON struct {
 	Time    time.Time       `json:"time"`
 }
 
-func (d *Door) status(w http.ResponseWriter, r *http.Request) error {
+func (d *Door) serveStatus(w http.ResponseWriter, r *http.Request) error {
 	portals, agents := d.cfg.Counts(r.Context())
-	return d.write(w, r, statusJSON{d.cfg.Version, d.cfg.Self.Network(), d.cfg.Self.ID(), portals, agents, d.tier(), clock.Now()})
+	return d.writeAnswer(w, r, statusJSON{d.cfg.Version, d.cfg.Self.Network(), d.cfg.Self.ID(), portals, agents, d.ownTier(), clock.Now()})
 }
 
-func (d *Door) tier() string {
+func (d *Door) ownTier() string {
 	if d.cfg.Tier == nil {
 		return record.TierReplica
 	}
 	return d.cfg.Tier()
 }
 
-// helloJSON is what portals say to each other first.
+// helloJSON is the body of a handshake.
 type helloJSON struct {
 	Card  json.RawMessage  `json:"card"`
 	Head  json.RawMessage  `json:"head,omitempty"`
 	State federation.State `json:"state,omitempty"`
 }
 
-// hello takes in the card of a portal and tells it who this one is.
-func (d *Door) hello(w http.ResponseWriter, r *http.Request) error {
+// serveHello handles the handshake: it stores the card of a portal and answers with this portal's
+// own.
+func (d *Door) serveHello(w http.ResponseWriter, r *http.Request) error {
 	addr := request.ClientAddr(r)
 	if err := d.cfg.Guard.ArriveNew(addr); err != nil {
 		return err
@@ -101,5 +102,5 @@ func (d *Door) hello(w http.ResponseWriter, r *http.Request) error {
 	if d.cfg.Greeted != nil {
 		d.cfg.Greeted(r.Context(), asker, in.Head)
 	}
-	return d.write(w, r, out)
+	return d.writeAnswer(w, r, out)
 }
