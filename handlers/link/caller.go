@@ -15,55 +15,55 @@ import (
 	"agentsite/internal/task"
 )
 
-// caller is one connection while it is open.
+// caller is one open connection.
 type caller struct {
-	door  *door
-	r     *http.Request
-	addr  string // set while it counts as a stranger
-	token string
-	actor ident.Actor
+	server *server
+	r      *http.Request
+	addr   string // set as long as it counts as unproved
+	token  string
+	actor  ident.Actor
 }
 
-// prove finds out who the token is of, and counts the connection as theirs.
-func (c *caller) prove(token string) error {
+// proveToken finds the account of the token, and counts the connection as the account's.
+func (c *caller) proveToken(token string) error {
 	if !strings.HasPrefix(token, ident.TokenPrefix) {
-		token = "" // a session's secret is for cookies only
+		token = "" // the secret of a session is valid in cookies only
 	}
 	var actor ident.Actor
 	var err error
-	c.door.apart(func() { actor, err = c.door.cfg.Authenticate(c.r, token) })
+	c.server.runApart(func() { actor, err = c.server.cfg.Authenticate(c.r, token) })
 	if err != nil {
 		return err
 	}
 	if !actor.IsPerson() {
 		return fault.New(fault.Unauthenticated, "Agents connect with an API token of an account.")
 	}
-	if !c.door.enter(c.door.accounts, actor.ID, c.door.cfg.PerAccount) {
-		return fault.Limited(30*time.Second, "This account has %d agents connected; that is the most.", c.door.cfg.PerAccount)
+	if !c.server.enterCount(c.server.accounts, actor.ID, c.server.cfg.PerAccount) {
+		return fault.Limited(30*time.Second, "This account has %d agents connected; that is the most.", c.server.cfg.PerAccount)
 	}
 	c.token, c.actor = token, actor
 	return nil
 }
 
-// leave takes the connection off all counts.
-func (c *caller) leave() {
-	c.known()
+// leaveCounts removes the connection from all counts.
+func (c *caller) leaveCounts() {
+	c.leaveUnproved()
 	if c.actor.ID != "" {
-		c.door.leave(c.door.accounts, c.actor.ID)
+		c.server.leaveCount(c.server.accounts, c.actor.ID)
 	}
 }
 
-// known takes the connection off the strangers.
-func (c *caller) known() {
+// leaveUnproved removes the connection from the unproved ones.
+func (c *caller) leaveUnproved() {
 	if c.addr != "" {
-		c.door.leave(c.door.strange, c.addr)
+		c.server.leaveCount(c.server.strange, c.addr)
 		c.addr = ""
 	}
 }
 
-// serve reads hello, settles who speaks for which agent, and hands the
-// connection over until it ends.
-func (c *caller) serve(ctx context.Context, s *linkwire.Socket) {
+// serveConnection reads hello, decides which agent the caller speaks for, and passes the connection
+// on until it ends.
+func (c *caller) serveConnection(ctx context.Context, s *linkwire.Socket) {
 	late := time.AfterFunc(linkwire.HelloWait, func() { s.Close("protocol: hello did not come in time") })
 	first, err := s.Receive(ctx)
 	if !late.Stop() || err != nil {
@@ -80,13 +80,13 @@ func (c *caller) serve(ctx context.Context, s *linkwire.Socket) {
 		return
 	}
 	if c.actor.ID == "" {
-		if err := c.prove(h.Token); err != nil {
+		if err := c.proveToken(h.Token); err != nil {
 			c.deny(ctx, s, m.ID, err)
 			return
 		}
-		c.known()
+		c.leaveUnproved()
 	}
-	guarded, release := c.door.cfg.Guard(ctx, c.actor)
+	guarded, release := c.server.cfg.Guard(ctx, c.actor)
 	defer release()
 	revoked := context.AfterFunc(guarded, func() {
 		if ctx.Err() == nil {
@@ -94,13 +94,12 @@ func (c *caller) serve(ctx context.Context, s *linkwire.Socket) {
 		}
 	})
 	defer revoked()
-	// Proved again now that the guard watches: a right that ended in between
-	// is noticed.
+	// Proved again now that the guard watches, so that a right that ended in between is noticed.
 	var who task.Attached
-	c.door.apart(func() {
+	c.server.runApart(func() {
 		var actor ident.Actor
-		if actor, err = c.again(); err == nil {
-			who, err = c.door.cfg.Claim(guarded, actor, h)
+		if actor, err = c.proveAgain(); err == nil {
+			who, err = c.server.cfg.Claim(guarded, actor, h)
 		}
 	})
 	if err != nil {
@@ -108,8 +107,8 @@ func (c *caller) serve(ctx context.Context, s *linkwire.Socket) {
 		return
 	}
 	s.LiftLimit()
-	h.Token = "" // whoever takes the connection has no use for it
-	check := c.recheck(guarded, s, who)
+	h.Token = "" // the receiver of the connection does not need it
+	check := c.watchRight(guarded, s, who)
 	defer check()
 	if m.Params, err = json.Marshal(h); err == nil {
 		first, err = json.Marshal(m)
@@ -118,21 +117,21 @@ func (c *caller) serve(ctx context.Context, s *linkwire.Socket) {
 		c.deny(ctx, s, m.ID, err)
 		return
 	}
-	c.door.cfg.Attach.Attach(guarded, who, &stream{Socket: s, first: first})
+	c.server.cfg.Attach.Attach(guarded, who, &stream{Socket: s, first: first})
 }
 
-// again proves the token once more, and returns what it proves now.
-func (c *caller) again() (ident.Actor, error) {
-	now, err := c.door.cfg.Authenticate(c.r, c.token)
+// proveAgain proves the token once more, and returns the present actor.
+func (c *caller) proveAgain() (ident.Actor, error) {
+	now, err := c.server.cfg.Authenticate(c.r, c.token)
 	if err == nil && (now.ID != c.actor.ID || now.Credential != c.actor.Credential) {
 		err = fault.New(fault.Unauthenticated, "Your token has ended. Make a new one.")
 	}
 	return now, err
 }
 
-// recheck closes the connection once the caller may not speak for the agent
-// any more. A timer does it, so that an idle connection needs no goroutine.
-func (c *caller) recheck(ctx context.Context, s *linkwire.Socket, who task.Attached) (stop func()) {
+// watchRight closes the connection once the caller may no longer speak for the agent. It uses a
+// timer, so that an idle connection needs no goroutine.
+func (c *caller) watchRight(ctx context.Context, s *linkwire.Socket, who task.Attached) (stop func()) {
 	var mu sync.Mutex // guards timer
 	var timer *time.Timer
 	check := func() {
@@ -142,43 +141,45 @@ func (c *caller) recheck(ctx context.Context, s *linkwire.Socket, who task.Attac
 			return
 		}
 		var err error
-		c.door.apart(func() {
+		c.server.runApart(func() {
 			var actor ident.Actor
-			if actor, err = c.again(); err == nil {
-				err = c.door.cfg.Holds(ctx, actor, who)
+			if actor, err = c.proveAgain(); err == nil {
+				err = c.server.cfg.Holds(ctx, actor, who)
 			}
 		})
 		if k := fault.As(err); err != nil && k.Kind != fault.Internal && k.Kind != fault.Unavailable {
 			s.Close(linkwire.ReasonRevoked)
 			return
 		}
-		timer.Reset(c.door.cfg.RecheckEvery)
+		timer.Reset(c.server.cfg.RecheckEvery)
 	}
 	mu.Lock()
 	defer mu.Unlock()
-	timer = time.AfterFunc(c.door.cfg.RecheckEvery, check)
+	timer = time.AfterFunc(c.server.cfg.RecheckEvery, check)
 	return func() { timer.Stop() }
 }
 
 // deny answers hello with an error and closes.
 func (c *caller) deny(ctx context.Context, s *linkwire.Socket, id json.RawMessage, err error) {
-	f := c.door.tell(c.r, err)
+	f := c.server.logFault(c.r, err)
 	s.Send(ctx, linkwire.EncodeFailure(id, &linkwire.Error{Code: linkwire.ErrRefused, Message: f.Safe, Data: &linkwire.ErrorData{Kind: string(f.Kind), Fields: f.Fields}}))
 	word := "refused: "
 	if f.Kind == fault.RateLimited || f.Kind == fault.Unavailable || f.Kind == fault.Internal {
-		word = "busy: " // another time, perhaps
+		word = "busy: " // the caller should retry later
 	}
 	s.Close(word + f.Safe)
 }
 
-// stream is the connection as whoever runs agents sees it: hello comes first.
+// stream is the connection for the runner of agents: it starts with hello.
 type stream struct {
 	*linkwire.Socket
 	first []byte
 }
 
 // Send implements task.Stream.
-func (s *stream) Send(ctx context.Context, b []byte) error { return detached(s.Socket.Send(ctx, b)) }
+func (s *stream) Send(ctx context.Context, b []byte) error {
+	return detachedError(s.Socket.Send(ctx, b))
+}
 
 // Receive implements task.Stream.
 func (s *stream) Receive(ctx context.Context) ([]byte, error) {
@@ -188,10 +189,10 @@ func (s *stream) Receive(ctx context.Context) ([]byte, error) {
 		return b, nil
 	}
 	b, err := s.Socket.Receive(ctx)
-	return b, detached(err)
+	return b, detachedError(err)
 }
 
-func detached(err error) error {
+func detachedError(err error) error {
 	if err == nil {
 		return nil
 	}

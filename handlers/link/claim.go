@@ -12,16 +12,15 @@ import (
 	"agentsite/internal/task"
 )
 
-// Directory settles, in the portal's directory, which agent a connection may
-// speak for. Its methods fill Config.Claim and Config.Holds.
+// Directory decides by the portal's directory which agent a connection may speak for. Its methods
+// fill Config.Claim and Config.Holds.
 type Directory struct{ Hub *hub.Service }
 
-// maxClient bounds what is kept of a program's name.
+// maxClient bounds the stored name of a program.
 const maxClient = 80
 
-// Claim attaches to the actor's agent of that name, or registers it. What
-// hello says of title, description and skills is used only then: the page of
-// an agent is its owner's.
+// Claim attaches to the actor's agent of that name, or registers it. The title, description and
+// skills of hello are used only for a new agent: later the owner edits them on the agent's page.
 func (d Directory) Claim(ctx context.Context, actor ident.Actor, h linkwire.Hello) (task.Attached, error) {
 	if !actor.May(ident.AgentsWrite) {
 		return task.Attached{}, fault.New(fault.Forbidden, "This token lacks the scope %q.", ident.AgentsWrite)
@@ -31,9 +30,9 @@ func (d Directory) Claim(ctx context.Context, actor ident.Actor, h linkwire.Hell
 	}
 	a, err := d.Hub.Get(ctx, actor, h.Name)
 	if fault.Is(err, fault.NotFound) {
-		a, err = d.publish(ctx, actor, h)
+		a, err = d.registerAgent(ctx, actor, h)
 		if fault.Is(err, fault.Conflict) {
-			// Another connection of the same program may have been first.
+			// Another connection of the same program may have registered it.
 			if now, gerr := d.Hub.Get(ctx, actor, h.Name); gerr == nil {
 				a, err = now, nil
 			}
@@ -42,13 +41,13 @@ func (d Directory) Claim(ctx context.Context, actor ident.Actor, h linkwire.Hell
 	if err != nil {
 		return task.Attached{}, err
 	}
-	if err := d.mine(actor, a); err != nil {
+	if err := d.checkOwner(actor, a); err != nil {
 		return task.Attached{}, err
 	}
 	return task.Attached{AgentID: a.ID, Name: a.Name, OwnerID: a.OwnerID, Client: linkwire.Line(h.Client, maxClient)}, nil
 }
 
-func (d Directory) publish(ctx context.Context, actor ident.Actor, h linkwire.Hello) (hub.Agent, error) {
+func (d Directory) registerAgent(ctx context.Context, actor ident.Actor, h linkwire.Hello) (hub.Agent, error) {
 	kind := hub.Link
 	draft := hub.Draft{Name: &h.Name, Kind: &kind, Description: &h.Description}
 	if h.Title != "" {
@@ -73,11 +72,11 @@ func (d Directory) publish(ctx context.Context, actor ident.Actor, h linkwire.He
 	return d.Hub.Publish(ctx, actor, draft)
 }
 
-// mine says why the actor may not speak for the agent.
-func (d Directory) mine(actor ident.Actor, a hub.Agent) error {
+// checkOwner returns the reason why the actor may not speak for the agent.
+func (d Directory) checkOwner(actor ident.Actor, a hub.Agent) error {
 	switch {
 	case !d.Hub.Owns(actor, a):
-		return fault.New(fault.Conflict, "The name %s is taken by an agent of somebody else. Choose another.", a.Name)
+		return fault.New(fault.Conflict, "The name %s is taken by an agent of another account. Choose another.", a.Name)
 	case a.Kind != hub.Link:
 		return fault.New(fault.Conflict, "The agent %s is of kind %s, which does not connect to the portal. Choose another name.", a.Name, a.Kind)
 	case a.Status.State == hub.Withdrawn:
@@ -86,7 +85,7 @@ func (d Directory) mine(actor ident.Actor, a hub.Agent) error {
 	return nil
 }
 
-// Holds says why the actor may not speak for the agent any more.
+// Holds returns the reason why the actor may no longer speak for the agent.
 func (d Directory) Holds(ctx context.Context, actor ident.Actor, who task.Attached) error {
 	a, err := d.Hub.Get(ctx, actor, who.Name)
 	if err != nil {
@@ -95,5 +94,5 @@ func (d Directory) Holds(ctx context.Context, actor ident.Actor, who task.Attach
 	if a.ID != who.AgentID {
 		return fault.New(fault.NotFound, "The agent is not there any more.")
 	}
-	return d.mine(actor, a)
+	return d.checkOwner(actor, a)
 }

@@ -1,7 +1,6 @@
-// Package link is the door for agents that dial in: it takes the WebSocket of
-// docs/link.md, finds out who is calling and which agent it speaks for, and
-// hands the connection over to whoever runs such agents. It knows the first
-// message of the protocol and no other.
+// Package link is the endpoint for agents that connect to the portal: it accepts the WebSocket of
+// docs/link.md, identifies the caller and its agent, and passes the connection on to the runner of
+// such agents. It reads only the first message of the protocol.
 package link
 
 import (
@@ -27,41 +26,40 @@ import (
 	"agentsite/internal/task"
 )
 
-// Config is what the door needs; the functions are required unless they say
+// Config holds the parts of the endpoint; the functions are required unless their comment says
 // otherwise.
 type Config struct {
-	// Authenticate is the actor that a bearer token proves now.
+	// Authenticate returns the actor of a bearer token.
 	Authenticate func(r *http.Request, token string) (ident.Actor, error)
-	// Guard returns a context that ends when the actor's right does, and how
-	// to stop watching.
+	// Guard returns a context that ends with the actor's right, and a function to stop watching.
 	Guard func(ctx context.Context, actor ident.Actor) (context.Context, func())
-	// Claim finds or makes the agent that hello names, for the actor.
+	// Claim finds or registers the agent that hello names, for the actor.
 	Claim func(ctx context.Context, actor ident.Actor, h linkwire.Hello) (task.Attached, error)
-	// Holds says, as an error, that the actor may not speak for the agent any
-	// more. It is asked every RecheckEvery.
+	// Holds returns an error once the actor may no longer speak for the agent. It is called every
+	// RecheckEvery.
 	Holds func(ctx context.Context, actor ident.Actor, who task.Attached) error
 	// Attach takes the connections.
 	Attach task.Attacher
-	// PerAccount bounds the connections of one account, 1,100. PerAddress
-	// bounds those of one address that have not proved who they are, 64.
+	// PerAccount bounds the connections of one account, 1,100. PerAddress bounds the unproved
+	// connections of one address, 64.
 	PerAccount, PerAddress int
-	// RecheckEvery is how often token and right are proved again, for what
-	// ends without a signal: an expiry, an agent given away. 1 min.
+	// RecheckEvery is the interval at which token and right are checked again, for changes without
+	// a signal: an expiry, a transferred agent. 1 min.
 	RecheckEvery time.Duration
 	Log          *slog.Logger
 }
 
-type door struct {
+type server struct {
 	cfg Config
 
-	asking chan struct{} // places for questions to services, see apart
+	asking chan struct{} // free places for calls of services, see runApart
 
 	mu       sync.Mutex     // guards the rest
 	accounts map[string]int // open connections
 	strange  map[string]int // connections without proof, by address
 	conns    map[*linkwire.Socket]struct{}
 	stopped  bool
-	once     sync.Once // for being told of the server's end
+	once     sync.Once // registers for the server's shutdown
 }
 
 // New returns the handler of GET /link.
@@ -78,16 +76,16 @@ func New(cfg Config) http.Handler {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	return &door{cfg: cfg, asking: make(chan struct{}, atOnce), accounts: make(map[string]int), strange: make(map[string]int), conns: make(map[*linkwire.Socket]struct{})}
+	return &server{cfg: cfg, asking: make(chan struct{}, atOnce), accounts: make(map[string]int), strange: make(map[string]int), conns: make(map[*linkwire.Socket]struct{})}
 }
 
-// atOnce is how many connections may ask services at the same time. After a
-// restart all agents come at once; the rest waits its turn.
+// atOnce bounds the connections that call services at the same time. After a restart all agents
+// connect at once; the others wait.
 const atOnce = 16
 
-// apart runs f on a stack of its own: a query takes a deep one, which would
-// stay with the connection for as long as it lives.
-func (d *door) apart(f func()) {
+// runApart runs f in a goroutine: a query grows the stack, which would stay with the connection for
+// as long as it lives.
+func (d *server) runApart(f func()) {
 	d.asking <- struct{}{}
 	done := make(chan any)
 	go func() {
@@ -98,12 +96,12 @@ func (d *door) apart(f func()) {
 		f()
 	}()
 	if p := <-done; p != nil {
-		panic(p) // where it is caught
+		panic(p) // in the caller's goroutine, where it is recovered
 	}
 }
 
-// enter counts one more of key in m, unless there are most already.
-func (d *door) enter(m map[string]int, key string, most int) bool {
+// enterCount counts one more of key in m, unless the limit is reached.
+func (d *server) enterCount(m map[string]int, key string, most int) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if m[key] >= most {
@@ -113,7 +111,7 @@ func (d *door) enter(m map[string]int, key string, most int) bool {
 	return true
 }
 
-func (d *door) leave(m map[string]int, key string) {
+func (d *server) leaveCount(m map[string]int, key string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if m[key]--; m[key] <= 0 {
@@ -121,42 +119,42 @@ func (d *door) leave(m map[string]int, key string) {
 	}
 }
 
-// ServeHTTP implements http.Handler. A token in the Authorization header is
-// proved before the connection is taken; one in hello right after.
-func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+// ServeHTTP implements http.Handler. A token in the Authorization header is checked before the
+// connection is accepted; one in hello right after.
+func (d *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
 		w.Header().Set("Upgrade", "websocket")
 		d.refuse(w, r, http.StatusUpgradeRequired, fault.New(fault.Invalid, "This is where agents connect: open a WebSocket with the subprotocol %s. It is described at /docs/link.", linkwire.Subprotocol))
 		return
 	}
-	if !offers(r) {
+	if !offersProtocol(r) {
 		d.refuse(w, r, 0, fault.New(fault.Invalid, "Offer the subprotocol %s in Sec-WebSocket-Protocol. It is described at /docs/link.", linkwire.Subprotocol))
 		return
 	}
-	// The connection outlives this request, which must not end its queries.
-	c := &caller{door: d, r: r.WithContext(context.WithoutCancel(r.Context()))}
+	// The connection lives longer than this request, which must not end its queries.
+	c := &caller{server: d, r: r.WithContext(context.WithoutCancel(r.Context()))}
 	if h := r.Header.Get("Authorization"); h != "" {
-		if err := c.prove(ident.BearerToken(h)); err != nil {
+		if err := c.proveToken(ident.BearerToken(h)); err != nil {
 			d.refuse(w, r, 0, err)
 			return
 		}
 	} else {
 		c.addr = request.ClientAddr(r)
-		if !d.enter(d.strange, c.addr, d.cfg.PerAddress) {
-			d.refuse(w, r, 0, fault.Limited(5*time.Second, "Too many connections from your address have not said who they are. Wait a moment."))
+		if !d.enterCount(d.strange, c.addr, d.cfg.PerAddress) {
+			d.refuse(w, r, 0, fault.Limited(5*time.Second, "Too many connections from your address have not sent a token. Wait a moment."))
 			return
 		}
 	}
 	s, err := linkwire.Accept(w, r)
 	if err != nil {
-		c.leave()
+		c.leaveCounts()
 		return // Accept has answered
 	}
 	if srv, ok := r.Context().Value(http.ServerContextKey).(*http.Server); ok {
-		d.once.Do(func() { srv.RegisterOnShutdown(d.stop) })
+		d.once.Do(func() { srv.RegisterOnShutdown(d.stopAll) })
 	}
-	// The server is done with it. What it kept of the request, its buffers and
-	// a deep stack, is more than all that an idle agent needs.
+	// The server has finished the request. The buffers and the deep stack that it keeps for it are
+	// more than an idle agent needs.
 	c.r.Header, c.r.Body, c.r.Response = nil, nil, nil
 	go func() {
 		defer func() {
@@ -164,18 +162,18 @@ func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 				d.cfg.Log.Error("connection of an agent panicked", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 			}
 		}()
-		defer c.leave()
+		defer c.leaveCounts()
 		defer s.Wait()
 		defer s.Close(linkwire.ReasonRestart)
-		if d.open(s) {
-			defer d.shut(s)
-			c.serve(c.r.Context(), s)
+		if d.addSocket(s) {
+			defer d.removeSocket(s)
+			c.serveConnection(c.r.Context(), s)
 		}
 	}()
 }
 
-// open notes a connection, so that it ends with the portal.
-func (d *door) open(s *linkwire.Socket) bool {
+// addSocket notes a connection, so that it ends with the portal.
+func (d *server) addSocket(s *linkwire.Socket) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if !d.stopped {
@@ -184,14 +182,14 @@ func (d *door) open(s *linkwire.Socket) bool {
 	return !d.stopped
 }
 
-func (d *door) shut(s *linkwire.Socket) {
+func (d *server) removeSocket(s *linkwire.Socket) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	delete(d.conns, s)
 }
 
-// stop ends all connections because the server does.
-func (d *door) stop() {
+// stopAll ends all connections when the server stops.
+func (d *server) stopAll() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.stopped = true
@@ -200,8 +198,8 @@ func (d *door) stop() {
 	}
 }
 
-// offers reports whether the request offers our subprotocol.
-func offers(r *http.Request) bool {
+// offersProtocol reports whether the request offers the subprotocol.
+func offersProtocol(r *http.Request) bool {
 	for _, h := range r.Header.Values("Sec-WebSocket-Protocol") {
 		if slices.ContainsFunc(strings.Split(h, ","), func(p string) bool { return strings.TrimSpace(p) == linkwire.Subprotocol }) {
 			return true
@@ -210,8 +208,8 @@ func offers(r *http.Request) bool {
 	return false
 }
 
-// tell logs what only the operator may read and returns what to answer.
-func (d *door) tell(r *http.Request, err error) *fault.Error {
+// logFault logs the details that only the operator may read and returns the fault to answer.
+func (d *server) logFault(r *http.Request, err error) *fault.Error {
 	f := fault.As(err)
 	if f.Kind == fault.Internal && !errors.Is(err, context.Canceled) {
 		d.cfg.Log.Error("request failed", "method", r.Method, "path", r.URL.Path, "request_id", middleware.GetReqID(r.Context()), "error", err)
@@ -219,10 +217,10 @@ func (d *door) tell(r *http.Request, err error) *fault.Error {
 	return f
 }
 
-// refuse answers a request that does not become a connection, in the API's
-// form. code 0 follows from the error.
-func (d *door) refuse(w http.ResponseWriter, r *http.Request, code int, err error) {
-	f := d.tell(r, err)
+// refuse answers a request that does not become a connection, in the API's form. code 0 derives it
+// from the error.
+func (d *server) refuse(w http.ResponseWriter, r *http.Request, code int, err error) {
+	f := d.logFault(r, err)
 	if code == 0 {
 		code = respond.Status(f.Kind)
 	}

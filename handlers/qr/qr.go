@@ -1,6 +1,5 @@
-// Package qr draws a short text as a QR code that cameras read on any ground.
-// It knows nothing of what the text says; whoever shows the picture writes the
-// text beside it, too.
+// Package qr draws a short text as a QR code that cameras can read on any background. It does not
+// interpret the text; the page with the picture shows the text, too.
 package qr
 
 import (
@@ -11,16 +10,16 @@ import (
 	"github.com/boombuler/barcode/qr"
 )
 
-// MaxText is the longest text that is drawn, in bytes: codes of more have
-// squares too small for a phone that is held by hand.
+// MaxText bounds the text, in bytes: the squares of a longer code are too small for a hand-held
+// phone.
 const MaxText = 1000
 
-// quiet is how many squares of light stand around a code (ISO/IEC 18004).
+// quiet is the width of the light border around a code, in squares (ISO/IEC 18004).
 const quiet = 4
 
-// SVG returns the code of a text as a picture without a size of its own, black
-// on white whatever the page around it looks like: many cameras read nothing
-// else. It returns an error for a text that is empty or longer than MaxText.
+// SVG returns the code of a text as a picture without a size of its own, black on white on any
+// page, because many cameras read nothing else. It returns an error for a text that is empty or
+// longer than MaxText.
 func SVG(text string) ([]byte, error) {
 	if text == "" || len(text) > MaxText {
 		return nil, fmt.Errorf("draw a code of %d bytes: 1 to %d are possible", len(text), MaxText)
