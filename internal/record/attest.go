@@ -11,24 +11,24 @@ const (
 
 const maxWhy = 500
 
-// Attest is what one portal says of another. It binds nobody: operators choose
-// whose word counts.
+// Attest is a statement of one portal about another. It has no effect by itself: each operator
+// chooses the portals whose attestations count.
 type Attest struct {
 	Header
 	Subject PortalID `json:"subject"`
 	Verdict string   `json:"verdict"`
 	Reason  string   `json:"reason,omitempty"`
-	// Evidence is the hash of a record that shows it; zero without one.
+	// Evidence is the hash of a record that proves the reason; zero without one.
 	Evidence Hash `json:"evidence,omitzero"`
 }
 
-func (a *Attest) kind() Type    { return TypeAttest }
-func (a *Attest) about() string { return string(a.Subject) }
+func (a *Attest) recordType() Type { return TypeAttest }
+func (a *Attest) slotKey() string  { return string(a.Subject) }
 
-func (a *Attest) check(f *fields) {
+func (a *Attest) checkFields(f *fields) {
 	_, ok := a.Subject.Digest()
 	f.Field(ok, "subject", "is not the id of a portal")
-	f.Field(a.Subject != a.Portal, "subject", "nobody attests to themselves")
+	f.Field(a.Subject != a.Portal, "subject", "a portal cannot attest to itself")
 	f.Field(slices.Contains([]string{Vouch, Warn, Block}, a.Verdict), "verdict", "vouch, warn or block")
-	f.Field(text(a.Reason, maxWhy), "reason", "at most %d bytes", maxWhy)
+	f.Field(isText(a.Reason, maxWhy), "reason", "at most %d bytes", maxWhy)
 }

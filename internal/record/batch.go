@@ -9,43 +9,42 @@ import (
 	"time"
 )
 
-// MaxBatch bounds how many records AdmitAll takes at once.
+// MaxBatch bounds the records of one AdmitAll.
 const MaxBatch = 4096
 
-// Result is what became of one record of a batch: see Gate.Admit.
+// Result is the result for one record of a batch, as of Gate.Admit.
 type Result struct {
-	Record *Record // nil when refused
+	Record *Record // nil if the record was refused
 	Fresh  bool
 	Err    error
 }
 
-// AdmitAll is Admit for many records, in order, with their signatures checked
-// on all processors. A refused record harms no other. It returns an error only
-// when the batch is too large or ctx has ended; then nothing is known of those
-// without a result.
+// AdmitAll is Admit for many records, in order, with their signatures checked on all processors. A
+// refused record does not affect the others. It returns an error only if the batch is too large or
+// ctx has ended; then records without a result are undecided.
 //
-// A Memory that is a Bulk is asked once for many. Cards, and then what they are
-// needed for, are best given apart: what follows the card of its own portal
-// waits until that is kept.
+// A Memory that implements Bulk is called once for many records. Cards, and the records that need
+// them, are best given in separate calls: a record after the card of its own portal waits until the
+// card is kept.
 //
-// The aim is a million records verified and searchable within 120 s on two
-// cores. BenchmarkAdmitAll shows the part of it that is spent here: about 45 µs
-// of one core for each, 23 of them the signature when a log is of one key.
+// The aim is a million records verified and searchable within 120 s on two cores. BenchmarkAdmitAll
+// measures the part of this package: about 45 µs of one core for each record, 23 of them for the
+// signature if the log has one key.
 func (g *Gate) AdmitAll(ctx context.Context, wires [][]byte, now time.Time) ([]Result, error) {
 	if len(wires) > MaxBatch {
 		return nil, fmt.Errorf("%d records at once are more than %d", len(wires), MaxBatch)
 	}
 	claims := make([]claim, len(wires))
-	spread(len(wires), func(i int) {
+	runParallel(len(wires), func(i int) {
 		claims[i].Record, claims[i].err = Open(g.network, wires[i])
 	})
 	return g.admitAll(ctx, claims, now)
 }
 
-// AdmitSigned is AdmitAll for records that this process has just made with Sign,
-// which opened them and made their signatures: neither is done again. All else
-// is asked as of any record: the time, the key, the version, the standing of the
-// portal. Records that were read from anywhere go through Admit or AdmitAll.
+// AdmitSigned is AdmitAll for records that this process has just made with Sign, which has already
+// checked their form and made their signatures. All other checks are the same: the time, the key,
+// the version, the standing of the portal. Records from any other source must go through Admit or
+// AdmitAll.
 func (g *Gate) AdmitSigned(ctx context.Context, list []*Record, now time.Time) ([]Result, error) {
 	if len(list) > MaxBatch {
 		return nil, fmt.Errorf("%d records at once are more than %d", len(list), MaxBatch)
@@ -62,7 +61,7 @@ func (g *Gate) AdmitSigned(ctx context.Context, list []*Record, now time.Time) (
 func (g *Gate) admitAll(ctx context.Context, claims []claim, now time.Time) ([]Result, error) {
 	results := make([]Result, len(claims))
 	for from := 0; from < len(claims); {
-		to := from + independent(claims[from:])
+		to := from + countIndependent(claims[from:])
 		g.admitRun(ctx, claims[from:to], results[from:to], now.UnixMilli())
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -70,15 +69,15 @@ func (g *Gate) admitAll(ctx context.Context, claims []claim, now time.Time) ([]R
 		from = to
 	}
 	for i := range results {
-		g.tally.note(results[i].Fresh, results[i].Err)
+		g.tally.countResult(results[i].Fresh, results[i].Err)
 	}
 	return results, nil
 }
 
-// independent returns how many of the claims, the first at least, come before
-// one whose signature cannot be looked at before they are kept: that of a
-// portal whose card is among them, or a fork proof, which may need any card.
-func independent(claims []claim) int {
+// countIndependent returns the number of leading claims, at least one, whose signatures can be
+// checked before any of them is kept. It stops before a record of a portal whose card is among
+// them, and before a fork proof, which may need any card.
+func countIndependent(claims []claim) int {
 	var carded map[PortalID]bool
 	for i := range claims {
 		c := &claims[i]
@@ -103,12 +102,12 @@ func (g *Gate) admitRun(ctx context.Context, claims []claim, results []Result, n
 	b := batch{gate: g, claims: claims, results: results, now: now,
 		slots: make(map[Slot]bool), turns: make(map[PortalID]bool), again: make(map[PortalID]bool)}
 	for i := range claims {
-		b.add(ctx, i)
+		b.addClaim(ctx, i)
 	}
-	b.flush(ctx)
+	b.keepQueued(ctx)
 }
 
-// lookAll is look for each.
+// lookAll is lookUp for each claim.
 func (g *Gate) lookAll(ctx context.Context, claims []claim, now int64) {
 	bulk, ok := g.mem.(Bulk)
 	var slots []Slot
@@ -118,13 +117,13 @@ func (g *Gate) lookAll(ctx context.Context, claims []claim, now int64) {
 		if c.err != nil {
 			continue
 		}
-		if c.err = g.stand(ctx, c, now); c.err != nil {
+		if c.err = g.checkStanding(ctx, c, now); c.err != nil {
 			continue
 		}
 		if ok {
 			slots, of = append(slots, c.Slot()), append(of, c)
 		} else if c.seen, c.err = g.mem.Seen(ctx, c.Slot()); c.err == nil {
-			c.err = g.compare(ctx, c)
+			c.err = g.compareSeen(ctx, c)
 		}
 	}
 	if len(slots) == 0 {
@@ -134,13 +133,12 @@ func (g *Gate) lookAll(ctx context.Context, claims []claim, now int64) {
 	for i, c := range of {
 		if c.err = err; err == nil {
 			c.seen = seen[i]
-			c.err = g.compare(ctx, c)
+			c.err = g.compareSeen(ctx, c)
 		}
 	}
 }
 
-// batch lets claims take their slots in order, as many at once as do not
-// depend on each other.
+// batch lets claims take their slots in order, as many at once as are independent.
 type batch struct {
 	gate    *Gate
 	claims  []claim
@@ -149,39 +147,39 @@ type batch struct {
 
 	wait  []int             // claims that wait to be kept
 	slots map[Slot]bool     // of all so far
-	turns map[PortalID]bool // portals whose standing they change
-	again map[PortalID]bool // portals whose standing has changed since it was looked at
+	turns map[PortalID]bool // portals with a waiting card or head, which changes their standing
+	again map[PortalID]bool // portals whose standing has changed since lookUp
 }
 
-// add settles claim i, or lets it wait for others to be kept with.
-func (b *batch) add(ctx context.Context, i int) {
+// addClaim decides claim i, or queues it to be kept together with others.
+func (b *batch) addClaim(ctx context.Context, i int) {
 	c := &b.claims[i]
 	if c.err == nil && b.turns[c.Portal] {
-		b.flush(ctx)
+		b.keepQueued(ctx)
 	}
 	switch {
 	case c.err != nil:
 		b.results[i].Err = c.err
-	case b.slots[c.Slot()], c.Type == TypeFork, c.contradicts():
-		b.flush(ctx)
-		b.finish(ctx, i)
+	case b.slots[c.Slot()], c.Type == TypeFork, c.isConflict():
+		b.keepQueued(ctx)
+		b.finishClaim(ctx, i)
 	case c.known && b.again[c.Portal]:
-		b.finish(ctx, i)
+		b.finishClaim(ctx, i)
 	case c.known:
 		b.results[i].Record = c.Record
 	case b.again[c.Portal]:
-		if err := b.gate.stand(ctx, c, b.now); err != nil {
+		if err := b.gate.checkStanding(ctx, c, b.now); err != nil {
 			b.results[i].Err = err
 			return
 		}
 		fallthrough
 	default:
-		b.put(i)
+		b.queueClaim(i)
 	}
 }
 
-// put lets claim i wait.
-func (b *batch) put(i int) {
+// queueClaim queues claim i.
+func (b *batch) queueClaim(i int) {
 	c := &b.claims[i]
 	b.wait = append(b.wait, i)
 	b.slots[c.Slot()] = true
@@ -190,15 +188,15 @@ func (b *batch) put(i int) {
 	}
 }
 
-// flush keeps what waits. Those whose slot was taken by somebody quicker are
-// looked at anew, one by one.
-func (b *batch) flush(ctx context.Context) {
+// keepQueued keeps the queued claims. Those whose slot was changed by another call meanwhile are
+// checked again, one by one.
+func (b *batch) keepQueued(ctx context.Context) {
 	kept := make([]bool, len(b.wait))
 	if bulk, ok := b.gate.mem.(Bulk); ok && len(b.wait) > 1 {
 		list := make([]Keeping, len(b.wait))
 		for n, i := range b.wait {
 			c := &b.claims[i]
-			list[n] = Keeping{c.Record, c.seen, c.until()}
+			list[n] = Keeping{c.Record, c.seen, c.rememberUntil()}
 		}
 		var err error
 		if kept, err = bulk.KeepAll(ctx, list); err != nil {
@@ -214,7 +212,7 @@ func (b *batch) flush(ctx context.Context) {
 			b.results[i] = Result{Record: b.claims[i].Record, Fresh: true}
 			continue
 		}
-		b.finish(ctx, i)
+		b.finishClaim(ctx, i)
 	}
 	for id := range b.turns {
 		b.again[id] = true
@@ -223,40 +221,39 @@ func (b *batch) flush(ctx context.Context) {
 	clear(b.turns)
 }
 
-// finish settles one claim, which is looked at anew if one before it may have
-// changed what was seen.
-func (b *batch) finish(ctx context.Context, i int) {
+// finishClaim decides one claim. It is checked again if an earlier claim may have changed its
+// state.
+func (b *batch) finishClaim(ctx context.Context, i int) {
 	c := &b.claims[i]
 	if b.slots[c.Slot()] || b.again[c.Portal] {
 		unverified := c.known
-		err := b.gate.look(ctx, c, b.now)
+		err := b.gate.lookUp(ctx, c, b.now)
 		if err == nil && unverified && !c.known {
-			err = b.gate.verify(c, b.now)
+			err = b.gate.verifyClaim(c, b.now)
 		}
 		if err != nil {
 			b.results[i].Err = err
 			return
 		}
 	}
-	b.results[i].Record, b.results[i].Fresh, b.results[i].Err = b.gate.finish(ctx, c, b.now)
+	b.results[i].Record, b.results[i].Fresh, b.results[i].Err = b.gate.finishClaim(ctx, c, b.now)
 	if f, ok := c.Body.(*Fork); ok {
 		b.again[f.Subject] = true
 	}
-	b.again[c.Portal] = true // it may have been convicted
+	b.again[c.Portal] = true // the portal may have become an equivocator
 }
 
-// spread calls do(0) to do(n-1) on all processors and waits for them.
-func spread(n int, do func(int)) {
-	pieces(n, 16, func(from, to int) { // so that the counter costs nothing
+// runParallel calls do(0) to do(n-1) on all processors and waits for them.
+func runParallel(n int, do func(int)) {
+	runPieces(n, 16, func(from, to int) { // in pieces, so that the counter costs little
 		for i := from; i < to; i++ {
 			do(i)
 		}
 	})
 }
 
-// pieces calls do for all of 0 to n-1, a piece at a time, on all processors and
-// waits for them.
-func pieces(n, piece int, do func(from, to int)) {
+// runPieces calls do for all of 0 to n-1, a piece at a time, on all processors and waits for them.
+func runPieces(n, piece int, do func(from, to int)) {
 	var next atomic.Int64
 	work := func() {
 		for {

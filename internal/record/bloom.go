@@ -7,33 +7,33 @@ import (
 	"strings"
 )
 
-// MaxBloom bounds a filter, in bytes: 20,000 terms at one wrong yes in 100.
+// MaxBloom bounds a filter, in bytes: 20,000 terms with 1 % false positives.
 const MaxBloom = 24_000
 
-// bloomHashes is how many bits a term sets: the best number for 1 %.
+// bloomHashes is the number of bits of a term: the optimum for 1 % false positives.
 const bloomHashes = 7
 
-// Bloom is a set of terms that never denies one it has and affirms about one
-// in a hundred that it has not. In text it is base64url.
+// Bloom is a Bloom filter: Has is true for every term in the set and for about one in a hundred
+// others. In text it is base64url.
 type Bloom []byte
 
-// NewBloom returns a filter for n terms, or the largest there is.
+// NewBloom returns a filter for n terms, at most the largest possible.
 func NewBloom(n int) Bloom {
 	bits := math.Ceil(float64(max(n, 1)) * -math.Log(0.01) / (math.Ln2 * math.Ln2))
 	return make(Bloom, min(int(bits)/8+1, MaxBloom))
 }
 
-// Term is a word as filters of any size have it, for who asks many.
+// Term is a hashed word for filters of any size, so that a word is hashed once for many filters.
 type Term struct{ x, y uint64 }
 
-// TermOf returns the term of a word; its case does not matter. x and y are the
-// first two 64-bit big-endian numbers of its digest.
+// TermOf returns the term of a word, ignoring case. x and y are the first two 64-bit big-endian
+// numbers of its digest.
 func TermOf(word string) Term {
-	d := digest("agentsite/k/term", []byte(strings.ToLower(word)))
+	d := hashLabel("agentsite/k/term", []byte(strings.ToLower(word)))
 	return Term{binary.BigEndian.Uint64(d[:8]), binary.BigEndian.Uint64(d[8:16])}
 }
 
-// Add puts a word in.
+// Add adds a word.
 func (b Bloom) Add(word string) {
 	if len(b) == 0 {
 		return
@@ -46,10 +46,10 @@ func (b Bloom) Add(word string) {
 	}
 }
 
-// Has reports whether the word may be in.
+// Has reports whether the word may be in the set.
 func (b Bloom) Has(word string) bool { return b.HasTerm(TermOf(word)) }
 
-// HasTerm is Has of a term. Its bits are x + i·y, modulo the size of the filter.
+// HasTerm is Has for a term. Its bits are x + i·y, modulo the size of the filter.
 func (b Bloom) HasTerm(t Term) bool {
 	for range bloomHashes {
 		if len(b) == 0 {
@@ -64,7 +64,7 @@ func (b Bloom) HasTerm(t Term) bool {
 	return true
 }
 
-// Wrong is how likely the filter affirms a word that it has not.
+// Wrong returns the probability of a false positive.
 func (b Bloom) Wrong() float64 {
 	set := 0
 	for _, v := range b {

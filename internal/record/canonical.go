@@ -6,29 +6,27 @@ import (
 )
 
 const (
-	// maxDepth bounds how deep a payload nests; the payload itself is 1 deep.
+	// maxDepth bounds the nesting of a payload; the payload itself has depth 1.
 	maxDepth = 8
 	// maxMember bounds the name of a member, in bytes.
 	maxMember = 40
 )
 
-// Canonical returns nil when b is a payload in its one form, else a Refused.
-// That form is the canonical one of RFC 8785 (JCS) for what payloads may hold:
-// one object, members with names of a–z, 0–9 and _ that begin with a letter,
-// integers below 2^53, no null, no NUL, at most 8 deep.
+// Canonical returns nil if b is a payload in the canonical form, otherwise a Refused. The form is
+// RFC 8785 (JCS) restricted to the content of payloads: one object, members with names of a–z,
+// 0–9 and _ that begin with a letter, integers below 2^53, no null, no NUL, at most 8 deep.
 //
-// It compares nothing with a second serialisation: one pass over the bytes
-// knows at each of them what JCS would have written. Names of lower case only
-// make the order of bytes that of UTF-16, and leave no two names that some
-// decoder takes for the same.
+// It needs no second serialisation: one pass over the bytes decides at each byte whether JCS would
+// have written it. With lower-case names only, the order of bytes equals that of UTF-16, and no
+// decoder confuses two names.
 func Canonical(b []byte) error {
-	_, _, err := scan(b, "")
+	_, _, err := scanMember(b, "")
 	return err
 }
 
-// scan is Canonical that also says where the top-level member of that name is,
-// from its name to the end of its value; 0, 0 when it is absent.
-func scan(b []byte, name string) (from, to int, err error) {
+// scanMember is Canonical that also returns the position of the top-level member of that name, from
+// its name to the end of its value; 0, 0 if it is absent.
+func scanMember(b []byte, name string) (from, to int, err error) {
 	if !utf8.Valid(b) {
 		return 0, 0, refuse(BadText, "the payload is not UTF-8")
 	}
@@ -36,7 +34,7 @@ func scan(b []byte, name string) (from, to int, err error) {
 		return 0, 0, refuse(NotJSON, "the payload does not begin with {")
 	}
 	s := scanner{b: b, find: name}
-	if err := s.object(1); err != nil {
+	if err := s.scanObject(1); err != nil {
 		return 0, 0, err
 	}
 	if s.i != len(b) {
@@ -52,18 +50,18 @@ type scanner struct {
 	from, to int
 }
 
-// at returns the byte at the scanner, or 0 at the end; a NUL is an error
-// wherever it stands, so the two need no telling apart.
-func (s *scanner) at() byte {
+// byteAt returns the byte at the scanner, or 0 at the end. Both are errors where 0 matters, because
+// a NUL is invalid in every place.
+func (s *scanner) byteAt() byte {
 	if s.i < len(s.b) {
 		return s.b[s.i]
 	}
 	return 0
 }
 
-// wrong refuses the byte at the scanner.
-func (s *scanner) wrong(wanted string) error {
-	switch c := s.at(); {
+// refuseByte refuses the byte at the scanner.
+func (s *scanner) refuseByte(wanted string) error {
+	switch c := s.byteAt(); {
 	case s.i >= len(s.b):
 		return refuse(NotJSON, "the payload ends where %s should be", wanted)
 	case c == ' ' || c == '\t' || c == '\n' || c == '\r':
@@ -72,16 +70,16 @@ func (s *scanner) wrong(wanted string) error {
 	return refuse(NotJSON, "byte %d is not %s", s.i, wanted)
 }
 
-func (s *scanner) value(depth int) error {
-	switch c := s.at(); {
+func (s *scanner) scanValue(depth int) error {
+	switch c := s.byteAt(); {
 	case c == '"':
-		return s.text()
+		return s.scanText()
 	case c == '{':
-		return s.object(depth + 1)
+		return s.scanObject(depth + 1)
 	case c == '[':
-		return s.array(depth + 1)
+		return s.scanArray(depth + 1)
 	case c == '-' || c >= '0' && c <= '9':
-		return s.number()
+		return s.scanNumber()
 	}
 	for _, word := range [...]string{"true", "false", "null"} {
 		if rest := s.b[s.i:]; len(rest) >= len(word) && string(rest[:len(word)]) == word {
@@ -92,22 +90,22 @@ func (s *scanner) value(depth int) error {
 			return nil
 		}
 	}
-	return s.wrong("a value")
+	return s.refuseByte("a value")
 }
 
-func (s *scanner) object(depth int) error {
+func (s *scanner) scanObject(depth int) error {
 	if depth > maxDepth {
 		return refuse(TooDeep, "the payload is more than %d deep", maxDepth)
 	}
 	s.i++
-	if s.at() == '}' {
+	if s.byteAt() == '}' {
 		s.i++
 		return nil
 	}
 	var last []byte
 	for {
 		start := s.i
-		name, err := s.name()
+		name, err := s.scanName()
 		if err != nil {
 			return err
 		}
@@ -118,56 +116,56 @@ func (s *scanner) object(depth int) error {
 			return refuse(NotCanonical, "%q stands after %q", name, last)
 		}
 		last = name
-		if s.at() != ':' {
-			return s.wrong("a colon")
+		if s.byteAt() != ':' {
+			return s.refuseByte("a colon")
 		}
 		s.i++
-		if err := s.value(depth); err != nil {
+		if err := s.scanValue(depth); err != nil {
 			return err
 		}
 		if depth == 1 && string(name) == s.find {
 			s.from, s.to = start, s.i
 		}
-		switch s.at() {
+		switch s.byteAt() {
 		case ',':
 			s.i++
 		case '}':
 			s.i++
 			return nil
 		default:
-			return s.wrong("a comma or }")
+			return s.refuseByte("a comma or }")
 		}
 	}
 }
 
-func (s *scanner) array(depth int) error {
+func (s *scanner) scanArray(depth int) error {
 	if depth > maxDepth {
 		return refuse(TooDeep, "the payload is more than %d deep", maxDepth)
 	}
 	s.i++
-	if s.at() == ']' {
+	if s.byteAt() == ']' {
 		s.i++
 		return nil
 	}
 	for {
-		if err := s.value(depth); err != nil {
+		if err := s.scanValue(depth); err != nil {
 			return err
 		}
-		switch s.at() {
+		switch s.byteAt() {
 		case ',':
 			s.i++
 		case ']':
 			s.i++
 			return nil
 		default:
-			return s.wrong("a comma or ]")
+			return s.refuseByte("a comma or ]")
 		}
 	}
 }
 
-func (s *scanner) name() ([]byte, error) {
-	if s.at() != '"' {
-		return nil, s.wrong("a name")
+func (s *scanner) scanName() ([]byte, error) {
+	if s.byteAt() != '"' {
+		return nil, s.refuseByte("a name")
 	}
 	s.i++
 	start := s.i
@@ -179,9 +177,9 @@ func (s *scanner) name() ([]byte, error) {
 		break
 	}
 	name := s.b[start:s.i]
-	if s.at() != '"' || len(name) == 0 || len(name) > maxMember {
+	if s.byteAt() != '"' || len(name) == 0 || len(name) > maxMember {
 		if s.i >= len(s.b) {
-			return nil, s.wrong("a name")
+			return nil, s.refuseByte("a name")
 		}
 		return nil, refuse(BadName, "the name at byte %d is not 1 to %d characters of a-z, 0-9 and _", start, maxMember)
 	}
@@ -189,19 +187,19 @@ func (s *scanner) name() ([]byte, error) {
 	return name, nil
 }
 
-func (s *scanner) number() error {
+func (s *scanner) scanNumber() error {
 	start := s.i
-	if s.at() == '-' {
+	if s.byteAt() == '-' {
 		s.i++
 	}
 	digits, n := s.i, int64(0)
-	for c := s.at(); c >= '0' && c <= '9'; c = s.at() {
+	for c := s.byteAt(); c >= '0' && c <= '9'; c = s.byteAt() {
 		if n = n*10 + int64(c-'0'); n > maxInt {
 			return refuse(BadNumber, "the number at byte %d is 2^53 or more", start)
 		}
 		s.i++
 	}
-	switch c := s.at(); {
+	switch c := s.byteAt(); {
 	case s.i == digits, s.b[digits] == '0' && s.i > digits+1:
 		return refuse(NotJSON, "byte %d begins no number", start)
 	case n == 0 && digits > start:
@@ -215,7 +213,7 @@ func (s *scanner) number() error {
 // short are the control characters that JCS escapes by a letter.
 const short = "bfnrt"
 
-func (s *scanner) text() error {
+func (s *scanner) scanText() error {
 	for s.i++; s.i < len(s.b); s.i++ {
 		switch c := s.b[s.i]; {
 		case c == '"':
@@ -224,19 +222,19 @@ func (s *scanner) text() error {
 		case c < ' ':
 			return refuse(NotJSON, "there is a bare control character at byte %d", s.i)
 		case c == '\\':
-			if err := s.escape(); err != nil {
+			if err := s.scanEscape(); err != nil {
 				return err
 			}
 		}
 	}
-	return s.wrong("the end of a text")
+	return s.refuseByte("the end of a text")
 }
 
-// escape reads the escape at the scanner and stops on its last byte.
-func (s *scanner) escape() error {
+// scanEscape reads the escape at the scanner and stops on its last byte.
+func (s *scanner) scanEscape() error {
 	start := s.i
 	s.i++
-	switch c := s.at(); {
+	switch c := s.byteAt(); {
 	case c == '"' || c == '\\' || c != 0 && bytes.IndexByte([]byte(short), c) >= 0:
 		return nil
 	case c == '/':

@@ -5,26 +5,25 @@ import (
 	"errors"
 )
 
-// check looks at what all records begin with. That the times fit the clock is
-// not here but in timely: a record that is out of date is still well formed.
-func (h *Header) check(f *fields) {
+// checkHeader checks the common fields of all records. It does not compare the times with the
+// clock, which checkTimes does: an expired record is still well formed.
+func (h *Header) checkHeader(f *fields) {
 	_, ok := h.Portal.Digest()
 	f.Field(ok, "portal", "is not the id of a portal")
 	f.Field(h.Seq >= 1 && h.Seq <= maxInt, "seq", "1 or more")
 	f.Field(h.Issued >= 1 && h.Issued <= maxInt, "iss", "milliseconds since 1970")
 	f.Field(h.Expires > h.Issued && h.Expires <= maxInt, "exp", "after iss")
-	// A thief of a key could otherwise take the last epoch there is, and the
-	// portal could never speak again.
+	// Otherwise the thief of a key could use the last possible epoch, and the portal could never
+	// publish again.
 	f.Field(h.Epoch >= 1 && h.Epoch <= h.Issued, "epoch", "milliseconds since 1970, not after iss")
 }
 
-// read decodes a payload that is canonical and checks its fields. Canonical
-// leaves encoding/json nothing to be lenient about: no member twice, none in
-// another case.
-func read(body Body, payload []byte) error {
+// decodeBody decodes a canonical payload and checks its fields. After Canonical no leniency of
+// encoding/json is left: no duplicate members, no other case.
+func decodeBody(body Body, payload []byte) error {
 	if a, ok := body.(*Agent); ok {
 		if readAgent(a, payload) {
-			return valid(a)
+			return checkBody(a)
 		}
 		*a = Agent{}
 	}
@@ -34,19 +33,19 @@ func read(body Body, payload []byte) error {
 		}
 		return refuse(BadField, "the payload does not fit its type: %v", err)
 	}
-	return valid(body)
+	return checkBody(body)
 }
 
-func valid(body Body) error {
+func checkBody(body Body) error {
 	var f fields
-	body.header().check(&f)
-	body.check(&f)
-	return f.refused()
+	body.asHeader().checkHeader(&f)
+	body.checkFields(&f)
+	return f.asError()
 }
 
-// timely says what is wrong with the record's times at now, in milliseconds.
-func (r *Record) timely(now int64) error {
-	if err := r.brief(); err != nil {
+// checkTimes compares the record's times with now, in milliseconds.
+func (r *Record) checkTimes(now int64) error {
+	if err := r.checkLife(); err != nil {
 		return err
 	}
 	switch {
@@ -58,8 +57,8 @@ func (r *Record) timely(now int64) error {
 	return nil
 }
 
-// brief refuses a record that lives longer than its type may.
-func (r *Record) brief() error {
+// checkLife refuses a record that lives longer than its type may.
+func (r *Record) checkLife() error {
 	if life := r.Expires - r.Issued; life > r.maxLife() {
 		return refuse(TooLong, "it lives for %d s, %s for at most %d", life/1000, r.Type, r.maxLife()/1000)
 	}

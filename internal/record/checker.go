@@ -8,24 +8,24 @@ import (
 	"time"
 )
 
-// maxVerified bounds the signatures that a Checker remembers, in each of two
-// halves, at some 50 bytes.
+// maxVerified bounds the signatures that a Checker remembers, in each of two halves, at some 50
+// bytes.
 const maxVerified = 8192
 
-// maxOpened bounds the records that a Checker remembers, in each of two halves,
-// by the bytes of their wires; each takes about three times as many.
+// maxOpened bounds the records that a Checker remembers, in each of two halves, by the bytes of
+// their wires; each takes about three times as many.
 const maxOpened = 4 << 20
 
-// Checker checks agents' records that are shown once and not kept, as answers to
-// searches are: many at once, and those that come again without reading them or
-// looking at their signatures again. It is safe for concurrent use.
+// Checker checks records of agents that are shown once and not kept, such as search results: many
+// at once, and repeated ones without decoding them or checking their signatures again. It is safe
+// for concurrent use.
 type Checker struct {
 	gate *Gate
 
 	mu       sync.Mutex // guards the rest
 	verified map[Hash]struct{}
 	older    map[Hash]struct{}
-	// Records that held, by the hashes of their wires.
+	// Valid records, by the hashes of their wires.
 	opened, before map[Hash]*Record
 	bytes          int // of the wires in opened
 }
@@ -35,10 +35,9 @@ func NewChecker(g *Gate) *Checker {
 	return &Checker{gate: g, verified: make(map[Hash]struct{}), opened: make(map[Hash]*Record)}
 }
 
-// Check is Gate.Check for each of some records, at most MaxBatch, which spoil
-// nothing for each other. Time, keys, versions and quarantine are looked at
-// anew each time; whether a signature holds never changes. What it returns is
-// shared: nobody may change it.
+// Check is Gate.Check for each of some records, at most MaxBatch, which do not affect each other.
+// Time, keys, versions and quarantine are checked each time; the validity of a signature never
+// changes. The results are shared and must not be changed.
 func (k *Checker) Check(ctx context.Context, wires [][]byte, now time.Time) ([]Result, error) {
 	if len(wires) > MaxBatch {
 		return nil, fmt.Errorf("%d records at once are more than %d", len(wires), MaxBatch)
@@ -47,7 +46,7 @@ func (k *Checker) Check(ctx context.Context, wires [][]byte, now time.Time) ([]R
 	for i, wire := range wires {
 		c := &claims[i]
 		ids[i] = sha256.Sum256(wire)
-		if c.Record = k.get(ids[i]); c.Record != nil {
+		if c.Record = k.getRecord(ids[i]); c.Record != nil {
 			continue
 		}
 		if c.Record, c.err = Open(k.gate.network, wire); c.err == nil && c.Type != TypeAgent {
@@ -60,21 +59,21 @@ func (k *Checker) Check(ctx context.Context, wires [][]byte, now time.Time) ([]R
 	for i := range claims {
 		c := &claims[i]
 		if c.err == nil && !c.known {
-			c.err = k.verify(c, at)
+			c.err = k.verifyClaim(c, at)
 		}
-		if c.err == nil && !c.known && c.contradicts() {
+		if c.err == nil && !c.known && c.isConflict() {
 			c.err = refuse(Equivocation, "%s signed two records of version %d.%d", c.Portal, c.Epoch, c.Seq)
 		}
 		if results[i].Err = c.err; c.err == nil {
 			results[i].Record = c.Record
-			k.put(ids[i], c.Record)
+			k.putRecord(ids[i], c.Record)
 		}
 	}
 	return results, ctx.Err()
 }
 
-// get returns the record of a wire that came before, or nil.
-func (k *Checker) get(id Hash) *Record {
+// getRecord returns the record of a wire that came before, or nil.
+func (k *Checker) getRecord(id Hash) *Record {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if r := k.opened[id]; r != nil {
@@ -83,7 +82,7 @@ func (k *Checker) get(id Hash) *Record {
 	return k.before[id]
 }
 
-func (k *Checker) put(id Hash, r *Record) {
+func (k *Checker) putRecord(id Hash, r *Record) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.opened[id] != nil {
@@ -95,11 +94,11 @@ func (k *Checker) put(id Hash, r *Record) {
 	k.opened[id] = r
 }
 
-// verify is Gate.verify, but for signatures that are known to hold.
-func (k *Checker) verify(c *claim, now int64) error {
+// verifyClaim is Gate.verifyClaim, except for signatures that are known to be valid.
+func (k *Checker) verifyClaim(c *claim, now int64) error {
 	h := sha256.New()
 	h.Write(c.key[:])
-	h.Write(c.Hash[:]) // of all that was signed
+	h.Write(c.Hash[:]) // of all signed bytes
 	h.Write(c.sig[:])
 	var id Hash
 	h.Sum(id[:0])
@@ -110,7 +109,7 @@ func (k *Checker) verify(c *claim, now int64) error {
 	}
 	k.mu.Unlock()
 	if !known {
-		if err := k.gate.verify(c, now); err != nil {
+		if err := k.gate.verifyClaim(c, now); err != nil {
 			return err
 		}
 	}

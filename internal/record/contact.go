@@ -8,43 +8,41 @@ import (
 	"strconv"
 )
 
-// Contact is where a portal is reached, small enough for the tag of a gossip
-// member and for a DHT's answer: binary, at most 350 bytes. Its version is a
-// count of its own.
+// Contact is the address of a portal, small enough for the tag of a gossip member and for an answer
+// of the DHT: binary, at most 350 bytes. Its version is counted separately from other records.
 type Contact struct {
 	Header
-	// CardSeq is the seq of the portal's card at the time: whoever holds an
-	// older one fetches the card before believing the contact.
+	// CardSeq is the seq of the portal's card at signing: a reader with an older card fetches the
+	// card before it trusts the contact.
 	CardSeq int64
-	// Host is a name or an address as in an origin without brackets, at most
-	// 200 bytes; the scheme is https, or http for loopback.
+	// Host is a name or an address as in an origin without brackets, at most 200 bytes; the scheme
+	// is https, or http for loopback.
 	Host string
 	Port uint16
 }
 
-// The binary form, numbers big-endian: form (1 byte), digest of the portal's
-// id (32), id of the key (10), epoch, seq, iss, exp, seq of the card (8 each),
-// port (2), length of the host (1), host, signature (64) over the PAE of what
-// stands before it.
+// The binary form, numbers big-endian: form (1 byte), digest of the portal's id (32), id of the key
+// (10), epoch, seq, iss, exp, seq of the card (8 each), port (2), length of the host (1), host,
+// signature (64) over the PAE of all bytes before it.
 const (
 	contactForm  = 1
 	contactFixed = 1 + 32 + keyIDBytes + 5*8 + 2 + 1
 	maxHost      = 350 - contactFixed - ed25519.SignatureSize
 )
 
-func (c *Contact) kind() Type    { return TypeContact }
-func (c *Contact) about() string { return "" }
+func (c *Contact) recordType() Type { return TypeContact }
+func (c *Contact) slotKey() string  { return "" }
 
-func (c *Contact) check(f *fields) {
+func (c *Contact) checkFields(f *fields) {
 	f.Field(c.CardSeq >= 1 && c.CardSeq <= maxInt, "card_seq", "1 or more")
 	f.Field(len(c.Host) <= maxHost && validHost(c.Host), "host", "a name or an address of at most %d bytes", maxHost)
 	f.Field(c.Port != 0, "port", "1 or more")
 }
 
-// Origin returns the origin that the contact leads to.
+// Origin returns the origin of the contact.
 func (c *Contact) Origin() string {
 	scheme, port := "https", uint16(443)
-	if loopback(c.Host) {
+	if isLoopback(c.Host) {
 		scheme, port = "http", 80
 	}
 	if c.Port == port {
@@ -53,8 +51,8 @@ func (c *Contact) Origin() string {
 	return scheme + "://" + hostPort(c.Host, strconv.Itoa(int(c.Port)))
 }
 
-func (c *Contact) sign(network string, key ed25519.PrivateKey) (*Record, error) {
-	if err := valid(c); err != nil {
+func (c *Contact) signContact(network string, key ed25519.PrivateKey) (*Record, error) {
+	if err := checkBody(c); err != nil {
 		return nil, err
 	}
 	d, _ := c.Portal.Digest()
@@ -70,7 +68,7 @@ func (c *Contact) sign(network string, key ed25519.PrivateKey) (*Record, error) 
 	if err != nil {
 		return nil, err
 	}
-	return r, r.brief()
+	return r, r.checkLife()
 }
 
 // openContact is Open for the binary form.
@@ -104,7 +102,7 @@ func openContact(network string, wire []byte) (*Record, error) {
 		Header:  Header{Portal: portalID(Hash(body[1:33])), Epoch: n[0], Seq: n[1], Issued: n[2], Expires: n[3]},
 		CardSeq: n[4], Port: binary.BigEndian.Uint16(body[at:]), Host: string(body[contactFixed:]),
 	}
-	if err := valid(c); err != nil {
+	if err := checkBody(c); err != nil {
 		return nil, err
 	}
 	r.Body, r.Header = c, c.Header

@@ -10,9 +10,9 @@ import (
 // maxCurrent bounds the cards that a Gate has in memory, at some 2 KB.
 const maxCurrent = 16 << 10
 
-// current are cards that were read from the Memory, with the ring that it had
-// then: as long as a portal's ring is that one, so is its card. It is safe for
-// concurrent use.
+// current caches the cards that were read from the Memory, each with its ring: as long as the
+// Memory returns the same ring for a portal, the cached card is current. It is safe for concurrent
+// use.
 type current struct {
 	mu sync.Mutex // guards the rest
 	of map[PortalID]carded
@@ -25,14 +25,14 @@ type carded struct {
 	id   Hash
 }
 
-func (c *current) get(portal PortalID) carded {
+func (c *current) getCard(portal PortalID) carded {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.of[portal]
 }
 
-// sent returns the card of a wire.
-func (c *current) sent(wire []byte) (carded, bool) {
+// getByWire returns the card of a wire.
+func (c *current) getByWire(wire []byte) (carded, bool) {
 	id := Hash(sha256.Sum256(wire))
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -40,8 +40,8 @@ func (c *current) sent(wire []byte) (carded, bool) {
 	return c.of[portal], ok
 }
 
-func (c *current) put(ring *Ring, r *Record) {
-	// What is asked of it again is not what it came as: that is half of it.
+func (c *current) putCard(ring *Ring, r *Record) {
+	// The wire is half of the card's size and is not needed again.
 	card := &Record{Type: r.Type, Header: r.Header, Key: r.Key, Hash: r.Hash, Body: r.Body}
 	next := carded{ring, card, sha256.Sum256(r.Wire)}
 	c.mu.Lock()
@@ -55,15 +55,14 @@ func (c *current) put(ring *Ring, r *Record) {
 	c.of[card.Portal], c.by[next.id] = next, card.Portal
 }
 
-// Current returns the card of a portal that is held, nil without one, and what is
-// known of the portal. The card is shared: nobody may change it. Errors are the
-// memory's.
+// Current returns the card of a portal, nil without one, and the standing of the portal. The card
+// is shared and must not be changed. Errors are those of the memory.
 func (g *Gate) Current(ctx context.Context, portal PortalID) (*Card, Standing, error) {
 	s, err := g.mem.Standing(ctx, portal)
 	if err != nil || s.Ring == nil {
 		return nil, s, err
 	}
-	if c := g.current.get(portal); c.ring == s.Ring {
+	if c := g.current.getCard(portal); c.ring == s.Ring {
 		return c.card.Body.(*Card), s, nil
 	}
 	wire, err := g.mem.Held(ctx, Slot{Type: TypeCard, Portal: portal})
@@ -78,20 +77,19 @@ func (g *Gate) Current(ctx context.Context, portal PortalID) (*Card, Standing, e
 	if !ok {
 		return nil, s, fmt.Errorf("the card of %s that is held is a %s", portal, r.Type)
 	}
-	g.current.put(s.Ring, r)
+	g.current.putCard(s.Ring, r)
 	return card, s, nil
 }
 
-// vouching looks at the card that came with a record. older says that a newer one
-// is held.
-func (g *Gate) vouching(ctx context.Context, wire []byte, now int64) (c claim, older bool, err error) {
-	if have, ok := g.current.sent(wire); ok { // the same portals publish again and again
+// checkCard checks the card that came with a record. older is true if a newer card is held.
+func (g *Gate) checkCard(ctx context.Context, wire []byte, now int64) (c claim, older bool, err error) {
+	if have, ok := g.current.getByWire(wire); ok { // the same portals publish again and again
 		c = claim{Record: have.card, known: true}
 		if c.standing, err = g.mem.Standing(ctx, c.Portal); err != nil {
 			return c, false, err
 		}
 		if c.standing.Ring == have.ring {
-			return c, false, c.timely(now)
+			return c, false, c.checkTimes(now)
 		}
 	}
 	r, err := Open(g.network, wire)
@@ -102,19 +100,19 @@ func (g *Gate) vouching(ctx context.Context, wire []byte, now int64) (c claim, o
 		return c, false, refuse(NotConsistent, "it begins with a %s, not with a card", r.Type)
 	}
 	c = claim{Record: r}
-	switch err := g.look(ctx, &c, now); {
+	switch err := g.lookUp(ctx, &c, now); {
 	case ReasonOf(err) == Stale:
-		return c, true, nil // what it vouches for may still be signed by a key that counts
+		return c, true, nil // the record may still be signed by a valid key
 	case err != nil:
 		return c, false, err
 	case c.known:
-		_, _, err := g.Current(ctx, c.Portal) // for the next time
+		_, _, err := g.Current(ctx, c.Portal) // caches the card
 		return c, false, err
 	}
-	if err := g.verify(&c, now); err != nil {
+	if err := g.verifyClaim(&c, now); err != nil {
 		return c, false, err
 	}
-	if c.contradicts() {
+	if c.isConflict() {
 		return c, false, refuse(Equivocation, "%s signed two cards of version %d.%d", c.Portal, c.Epoch, c.Seq)
 	}
 	return c, false, nil

@@ -32,7 +32,7 @@ func has(t *testing.T, doc, want string) {
 func bodies() map[Type]Body {
 	m := make(map[Type]Body)
 	for _, b := range []Body{new(Card), new(Contact), new(Agent), new(Head), new(Summary), new(Provider), new(Attest), new(Fork), new(Live)} {
-		m[b.kind()] = b
+		m[b.recordType()] = b
 	}
 	return m
 }
@@ -50,8 +50,8 @@ func TestPage_HasTypesWithTheirBounds(t *testing.T) {
 		if got := fmt.Sprint(rule.max, " ", rule.life/unit); !ok || got != row[2]+" "+row[3] || rule.life%unit != 0 {
 			t.Errorf("%s: the page says %s bytes and %s %s, the code %s", row[1], row[2], row[3], row[4], got)
 		}
-		if rule.new != nil && rule.new().kind() != Type(row[1]) {
-			t.Errorf("%s is read as %s", row[1], rule.new().kind())
+		if rule.new != nil && rule.new().recordType() != Type(row[1]) {
+			t.Errorf("%s is read as %s", row[1], rule.new().recordType())
 		}
 	}
 	has(t, doc, fmt.Sprintf("may live %d d", (30*day+grace)/day))

@@ -8,20 +8,19 @@ import (
 	"strconv"
 )
 
-// Context begins everything that is signed, so that a signature made for
-// something else never holds here.
+// Context is the start of all signed bytes, so that a signature made for another purpose is never
+// valid here.
 const Context = "agentsite/1"
 
 // maxNetwork bounds the name of a network, in bytes.
 const maxNetwork = 32
 
-// ValidNetwork reports whether s may name a network: a–z, 0–9 and -, beginning
-// with a letter, at most 32.
+// ValidNetwork reports whether s may name a network: a–z, 0–9 and -, beginning with a letter,
+// at most 32.
 func ValidNetwork(s string) bool { return len(s) <= maxNetwork && plainName(s) }
 
-// PAE returns the bytes that are signed for a payload: the context, the
-// network, the type and the payload, each with its length, so that no two
-// different statements share them.
+// PAE returns the bytes to sign for a payload: the context, the network, the type and the payload,
+// each with its length, so that two different statements never have the same bytes.
 func PAE(network string, t Type, payload []byte) []byte {
 	return append(paeStart(network, t, len(payload)), payload...)
 }
@@ -29,23 +28,23 @@ func PAE(network string, t Type, payload []byte) []byte {
 func paeStart(network string, t Type, size int) []byte {
 	b := make([]byte, 0, len(Context)+len(network)+len(t)+size+32)
 	b = append(b, Context...)
-	b = part(b, len(network))
+	b = appendSize(b, len(network))
 	b = append(b, network...)
-	b = part(b, len(t))
+	b = appendSize(b, len(t))
 	b = append(b, t...)
-	return part(b, size)
+	return appendSize(b, size)
 }
 
-func part(b []byte, size int) []byte {
+func appendSize(b []byte, size int) []byte {
 	return append(strconv.AppendInt(append(b, ' '), int64(size), 10), ' ')
 }
 
-// envelope is the parts of a record's text, still encoded.
+// envelope holds the parts of a record's text, still encoded.
 type envelope struct{ key, payload, sig, typ []byte }
 
-// An envelope is JSON, but in one form only: these four members in this order,
-// nothing between them, values that need no escapes. So it can stand in a
-// payload as it is, and there is nothing two parsers may see differently.
+// An envelope is JSON in one form only: these four members in this order, nothing between them,
+// values that need no escapes. So it can be part of a payload as it is, and no two parsers can read
+// it differently.
 const (
 	open   = `{"k":"`
 	toP    = `","p":"`
@@ -54,8 +53,8 @@ const (
 	closed = `"}`
 )
 
-// split finds the parts of an envelope. It allocates nothing.
-func split(wire []byte) (envelope, error) {
+// splitEnvelope finds the parts of an envelope. It allocates nothing.
+func splitEnvelope(wire []byte) (envelope, error) {
 	if len(wire) > MaxWire {
 		return envelope{}, refuse(TooLarge, "it has %d bytes, no record has more than %d", len(wire), MaxWire)
 	}
@@ -74,9 +73,9 @@ func split(wire []byte) (envelope, error) {
 		}
 	}
 	parts[3] = rest
-	// What else does not belong in a part is seen where it is decoded.
+	// Other invalid bytes of a part are found when it is decoded.
 	if bytes.IndexByte(wire, '\n') >= 0 || bytes.IndexByte(wire, '\r') >= 0 {
-		return envelope{}, refuse(NotEnvelope, "there is a line end in it") // the decoder skips those
+		return envelope{}, refuse(NotEnvelope, "there is a line end in it") // the decoder would skip them
 	}
 	for _, c := range rest {
 		if !(c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '-' || c == '/') {
@@ -86,18 +85,17 @@ func split(wire []byte) (envelope, error) {
 	return envelope{key: parts[0], payload: parts[1], sig: parts[2], typ: parts[3]}, nil
 }
 
-// encoding is the one of everything binary in a record: base64url without
-// padding, unused bits zero.
+// encoding is the encoding of all binary values in a record: base64url without padding, unused bits
+// zero.
 var encoding = base64.RawURLEncoding.Strict()
 
-// Open reads a record without knowing whose keys to check it with: its form,
-// its size, its fields, but neither its signature nor its time. What it
-// returns is a claim; only Gate makes it a record to act on.
+// Open decodes a record and checks its form, size and fields, but neither its signature nor its
+// time, so it needs no keys. The result is a claim; only a Gate makes it a record to act on.
 func Open(network string, wire []byte) (*Record, error) {
 	if len(wire) > 0 && wire[0] == contactForm {
 		return openContact(network, wire)
 	}
-	e, err := split(wire)
+	e, err := splitEnvelope(wire)
 	if err != nil {
 		return nil, err
 	}
@@ -114,7 +112,7 @@ func Open(network string, wire []byte) (*Record, error) {
 	if r.Key, ok = parseKeyID(e.key); !ok {
 		return nil, refuse(NotEnvelope, "k is not the id of a key")
 	}
-	if n, err := encoding.Decode(r.sig[:], clip(e.sig, encoding.EncodedLen(len(r.sig)))); err != nil || n != len(r.sig) || len(e.sig) != encoding.EncodedLen(n) {
+	if n, err := encoding.Decode(r.sig[:], clipBytes(e.sig, encoding.EncodedLen(len(r.sig)))); err != nil || n != len(r.sig) || len(e.sig) != encoding.EncodedLen(n) {
 		return nil, refuse(NotEnvelope, "s is not a signature of 64 bytes in base64url")
 	}
 	r.signed = paeStart(network, t, size)
@@ -128,17 +126,17 @@ func Open(network string, wire []byte) (*Record, error) {
 	}
 	r.Hash = sha256.Sum256(r.signed)
 	r.Body = rule.new()
-	if err := read(r.Body, r.payload); err != nil {
+	if err := decodeBody(r.Body, r.payload); err != nil {
 		return nil, err
 	}
-	r.Header = *r.Body.header()
+	r.Header = *r.Body.asHeader()
 	return r, nil
 }
 
-func clip(b []byte, n int) []byte { return b[:min(len(b), n)] }
+func clipBytes(b []byte, n int) []byte { return b[:min(len(b), n)] }
 
-// seal writes the envelope of a payload.
-func seal(id KeyID, payload, sig []byte, t Type) []byte {
+// sealEnvelope encodes the envelope of a payload.
+func sealEnvelope(id KeyID, payload, sig []byte, t Type) []byte {
 	b := make([]byte, 0, encoding.EncodedLen(len(payload))+256)
 	b = append(append(b, open...), id...)
 	b = encoding.AppendEncode(append(b, toP...), payload)
@@ -146,7 +144,7 @@ func seal(id KeyID, payload, sig []byte, t Type) []byte {
 	return append(append(append(b, toT...), t...), closed...)
 }
 
-// holds reports whether the record's signature is one of pub.
-func (r *Record) holds(pub Public) bool {
+// signedBy reports whether the record's signature is one of pub.
+func (r *Record) signedBy(pub Public) bool {
 	return ed25519.Verify(pub[:], r.signed, r.sig[:])
 }

@@ -8,50 +8,45 @@ import (
 	"agentsite/internal/fault"
 )
 
-// Memory is what a Gate must remember. Its methods are called by several
-// goroutines at once.
+// Memory stores the state of a Gate. Its methods are called by several goroutines at once.
 type Memory interface {
-	// Standing returns what is known of a portal, a zero one when nothing is.
+	// Standing returns the standing of a portal, the zero value for an unknown one.
 	Standing(ctx context.Context, portal PortalID) (Standing, error)
-	// Seen returns the newest record of a slot that was kept, or a zero Seen.
-	// The record itself may have been forgotten since, see Seen.Void.
+	// Seen returns the newest record of a slot that was kept, or a zero Seen. The record itself may
+	// have been dropped since, see Seen.Void.
 	Seen(ctx context.Context, slot Slot) (Seen, error)
-	// Held returns the record that Seen told of as it travels, or nil when
-	// only its hash was kept.
+	// Held returns the encoded record of Seen, or nil if only its hash was kept.
 	Held(ctx context.Context, slot Slot) ([]byte, error)
-	// Keep puts r into its slot in place of was and reports whether it did:
-	// it does not when the slot holds another by now. It need not when by now
-	// r could not be admitted, because of a card, a head or a quarantine that
-	// came between: the Gate looks anew then. What Seen returns of
-	// the slot from then on may be forgotten only after until; when that is
-	// 0, never. A card that is kept is the one whose Ring Standing returns,
-	// and voids what keys that it does not list have signed.
+	// Keep puts r into its slot in place of was and reports whether it did. It must not if the slot
+	// holds another record by now. It need not if r could no longer be admitted, because of a newer
+	// card, head or quarantine: the Gate checks again then. The slot's Seen may be dropped only
+	// after until, never if that is 0. A kept card is the one whose Ring Standing returns, and
+	// makes the records of keys that it does not list void.
 	Keep(ctx context.Context, r *Record, was Seen, until int64) (bool, error)
-	// Quarantine keeps a conflict as proof. From then on Standing says that
-	// the portal is quarantined, until an operator decides otherwise.
+	// Quarantine stores a conflict as proof. From then on Standing returns the portal as
+	// quarantined, until an operator decides otherwise.
 	Quarantine(ctx context.Context, c Conflict) error
 }
 
-// Standing is what is known of a portal.
+// Standing is the state of a portal.
 type Standing struct {
-	Ring *Ring // of its current card; nil when none is known
+	Ring *Ring // of the current card; nil if none is known
 	// Head is the version of the newest head that was ever kept.
 	Head        Version
 	Quarantined bool
 }
 
-// Seen is what is left of the newest record of a slot, at least.
+// Seen holds at least the version and hash of the newest record of a slot.
 type Seen struct {
 	Version
 	Hash  Hash
 	Until int64 // as given to Keep
-	// Void is true when the record is not held any more, because its key was
-	// thrown away, it expired, or its portal was dropped. It is taken in again
-	// when it comes again and is good.
+	// Void is true if the record is no longer held, because its key was replaced, it expired, or
+	// its portal was dropped. It is admitted again if it comes again and is valid.
 	Void bool
 }
 
-// Bulk is what a Memory may have besides, for many at once.
+// Bulk is an optional part of a Memory for many records at once.
 type Bulk interface {
 	// SeenAll is Seen for each of the slots, at most MaxBatch.
 	SeenAll(ctx context.Context, slots []Slot) ([]Seen, error)
@@ -59,15 +54,15 @@ type Bulk interface {
 	KeepAll(ctx context.Context, list []Keeping) (kept []bool, err error)
 }
 
-// Keeping is what Memory.Keep takes.
+// Keeping holds the arguments of Memory.Keep.
 type Keeping struct {
 	Record *Record
 	Was    Seen
 	Until  int64
 }
 
-// Gate is the one way in for records, whatever brings them: push, pull, DHT,
-// gossip, a cache, a backup. It is safe for concurrent use.
+// Gate is the only entry for records, from any source: push, pull, DHT, gossip, a cache, a backup.
+// It is safe for concurrent use.
 type Gate struct {
 	network string
 	mem     Memory
@@ -83,56 +78,54 @@ func NewGate(network string, mem Memory) (*Gate, error) {
 	return &Gate{network: network, mem: mem}, nil
 }
 
-// maxTries bounds how often Admit starts again because somebody else was
-// quicker with the same slot.
+// maxTries bounds the retries of Admit after other calls changed the same slot.
 const maxTries = 8
 
-// Admit takes in one record that came as wire. fresh is false when this very
-// record was seen before. Refusals are Refused errors; other errors are the
-// memory's.
+// Admit admits one encoded record. fresh is false if the same record was seen before. Refusals are
+// Refused errors; other errors are those of the memory.
 //
-// The cheap questions come first: form and size before decoding, time, key and
-// version before the signature, which costs 50 µs. For many see AdmitAll.
+// Cheap checks come first: form and size before decoding; time, key and version before the
+// signature, which costs 50 µs. For many records see AdmitAll.
 func (g *Gate) Admit(ctx context.Context, wire []byte, now time.Time) (r *Record, fresh bool, err error) {
-	defer func() { g.tally.note(fresh, err) }()
+	defer func() { g.tally.countResult(fresh, err) }()
 	if r, err = Open(g.network, wire); err != nil {
 		return nil, false, err
 	}
 	c := claim{Record: r}
-	if err := g.look(ctx, &c, now.UnixMilli()); err != nil {
+	if err := g.lookUp(ctx, &c, now.UnixMilli()); err != nil {
 		return nil, false, err
 	}
 	if !c.known {
-		if err := g.verify(&c, now.UnixMilli()); err != nil {
+		if err := g.verifyClaim(&c, now.UnixMilli()); err != nil {
 			return nil, false, err
 		}
 	}
-	return g.finish(ctx, &c, now.UnixMilli())
+	return g.finishClaim(ctx, &c, now.UnixMilli())
 }
 
-// finish lets a verified claim take its slot, looking anew each time somebody
-// else was quicker. The key cannot have changed between: its id is made of it,
-// and look asks again whether the card lists it.
-func (g *Gate) finish(ctx context.Context, c *claim, now int64) (*Record, bool, error) {
+// finishClaim lets a verified claim take its slot, and checks again each time another call changed
+// the slot. The key cannot change meanwhile: its id is derived from it, and lookUp checks again
+// whether the card lists it.
+func (g *Gate) finishClaim(ctx context.Context, c *claim, now int64) (*Record, bool, error) {
 	for range maxTries {
 		if c.known {
 			return c.Record, false, nil
 		}
-		done, err := g.settle(ctx, c)
+		done, err := g.takeSlot(ctx, c)
 		if err != nil {
 			return nil, false, err
 		}
 		if done {
 			return c.Record, true, nil
 		}
-		if err := g.look(ctx, c, now); err != nil {
+		if err := g.lookUp(ctx, c, now); err != nil {
 			return nil, false, err
 		}
 	}
 	return nil, false, fault.New(fault.Unavailable, "The same record arrives on too many ways at once. Try again.")
 }
 
-// claim is a record on its way in.
+// claim is a record that is being checked.
 type claim struct {
 	*Record
 	standing Standing
@@ -140,44 +133,44 @@ type claim struct {
 	key      Public
 	seen     Seen
 	known    bool
-	own      bool // this process signed it a moment ago
+	own      bool // this process has just signed it
 	err      error
 }
 
-// look asks all that can be asked before the signature.
-func (g *Gate) look(ctx context.Context, c *claim, now int64) (err error) {
-	if err := g.stand(ctx, c, now); err != nil {
+// lookUp does all checks that come before the signature.
+func (g *Gate) lookUp(ctx context.Context, c *claim, now int64) (err error) {
+	if err := g.checkStanding(ctx, c, now); err != nil {
 		return err
 	}
 	if c.seen, err = g.mem.Seen(ctx, c.Slot()); err != nil {
 		return fmt.Errorf("seen of %s: %w", c.Portal, err)
 	}
-	return g.compare(ctx, c)
+	return g.compareSeen(ctx, c)
 }
 
-// stand asks what depends on the time and on the standing of the portal.
-func (g *Gate) stand(ctx context.Context, c *claim, now int64) (err error) {
-	if err := c.timely(now); err != nil {
+// checkStanding does the checks that depend on the time and on the standing of the portal.
+func (g *Gate) checkStanding(ctx context.Context, c *claim, now int64) (err error) {
+	if err := c.checkTimes(now); err != nil {
 		return err
 	}
 	if c.standing, err = g.mem.Standing(ctx, c.Portal); err != nil {
 		return fmt.Errorf("standing of %s: %w", c.Portal, err)
 	}
-	// A card is let in: it may throw away the key that did the lying.
+	// A card is admitted: it may replace the key that signed the conflict.
 	if c.standing.Quarantined && c.Type != TypeCard {
 		return refuse(Quarantined, "%s was seen to sign two records of one version", c.Portal)
 	}
-	if c.key, err = c.signer(now); err != nil {
+	if c.key, err = c.signerKey(now); err != nil {
 		return err
 	}
-	if c.logged() && c.Epoch < c.standing.Head.Epoch {
+	if c.isLogged() && c.Epoch < c.standing.Head.Epoch {
 		return refuse(Stale, "its portal has begun a new epoch")
 	}
 	return nil
 }
 
-// compare asks what depends on what was seen in the slot.
-func (g *Gate) compare(ctx context.Context, c *claim) error {
+// compareSeen does the checks that depend on the records seen in the slot.
+func (g *Gate) compareSeen(ctx context.Context, c *claim) error {
 	switch c.Version().Compare(c.seen.Version) {
 	case -1:
 		return refuse(Stale, "a newer version was seen")
@@ -194,9 +187,9 @@ func (g *Gate) compare(ctx context.Context, c *claim) error {
 	return nil
 }
 
-// signer returns the key that must have signed: of a card the root key in it,
-// which the portal's id is made of, of all else one that the card lists.
-func (c *claim) signer(now int64) (Public, error) {
+// signerKey returns the key that must have signed: for a card the root key in it, which the
+// portal's id is derived from, for other records a key that the card lists.
+func (c *claim) signerKey(now int64) (Public, error) {
 	card, ok := c.Body.(*Card)
 	if !ok {
 		return c.standing.Ring.Key(c.Record, now)
@@ -207,71 +200,70 @@ func (c *claim) signer(now int64) (Public, error) {
 	return card.RootPub, nil
 }
 
-// logged reports whether the record is of a type whose epoch is that of the
-// portal's log.
-func (c *claim) logged() bool {
+// isLogged reports whether the record has a type whose epoch is that of the portal's log.
+func (c *claim) isLogged() bool {
 	return c.Type == TypeAgent || c.Type == TypeHead || c.Type == TypeSummary
 }
 
-// verify checks the signatures. It asks nobody, so claims can be verified at
-// once.
-func (g *Gate) verify(c *claim, now int64) error {
+// verifyClaim checks the signatures. It does not use the memory, so claims can be verified in
+// parallel.
+func (g *Gate) verifyClaim(c *claim, now int64) error {
 	if c.own {
 		return nil
 	}
-	return g.verified(c, c.holds(c.key), now)
+	return g.checkSignatures(c, c.signedBy(c.key), now)
 }
 
-// verified is verify when it is known whether the record's own signature holds.
-func (g *Gate) verified(c *claim, holds bool, now int64) error {
+// checkSignatures is verifyClaim with a known result for the record's own signature.
+func (g *Gate) checkSignatures(c *claim, holds bool, now int64) error {
 	if !holds {
 		return refuse(BadSignature, "the signature does not hold")
 	}
-	if !c.consents(g.network) {
+	if !c.hasConsent(g.network) {
 		return refuse(BadSignature, "agent_sig does not hold")
 	}
 	if f, ok := c.Body.(*Fork); ok {
-		if _, _, err := f.proven(g.network, c.accused, now); err != nil {
+		if _, _, err := f.verifyHeads(g.network, c.accused, now); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// settle lets a verified claim take its slot. done is false when the slot has
-// changed since look.
-func (g *Gate) settle(ctx context.Context, c *claim) (done bool, err error) {
-	if c.contradicts() {
-		return true, g.conflict(ctx, c)
+// takeSlot lets a verified claim take its slot. done is false if the slot has changed since lookUp.
+func (g *Gate) takeSlot(ctx context.Context, c *claim) (done bool, err error) {
+	if c.isConflict() {
+		return true, g.handleConflict(ctx, c)
 	}
-	if f, ok := c.Body.(*Fork); ok { // before it is known, or a crash between would let the liar off
-		if err := g.convict(ctx, f); err != nil {
+	// before the record is kept, so that a crash in between cannot save the equivocator
+	if f, ok := c.Body.(*Fork); ok {
+		if err := g.markEquivocator(ctx, f); err != nil {
 			return false, err
 		}
 	}
-	done, err = g.mem.Keep(ctx, c.Record, c.seen, c.until())
+	done, err = g.mem.Keep(ctx, c.Record, c.seen, c.rememberUntil())
 	if err != nil {
 		return false, fmt.Errorf("keep a record of %s: %w", c.Portal, err)
 	}
 	return done, nil
 }
 
-// contradicts reports whether another record of the version was seen.
-func (c *claim) contradicts() bool { return c.seen.Version == c.Version() && c.seen.Hash != c.Hash }
+// isConflict reports whether another record of the same version was seen.
+func (c *claim) isConflict() bool { return c.seen.Version == c.Version() && c.seen.Hash != c.Hash }
 
-// conflict deals with the second of two records of one version. Of the two,
-// that with the lower hash stays, so that all who saw both hold the same.
-func (g *Gate) conflict(ctx context.Context, c *claim) error {
+// handleConflict handles the second of two records of one version. The one with the lower hash
+// stays, so that all portals that saw both hold the same.
+func (g *Gate) handleConflict(ctx context.Context, c *claim) error {
 	held, err := g.mem.Held(ctx, c.Slot())
 	if err != nil {
 		return fmt.Errorf("held of %s: %w", c.Portal, err)
 	}
 	proof := Conflict{Slot: c.Slot(), Version: c.Version(), Lower: held, Higher: c.Wire}
-	if c.Hash.less(c.seen.Hash) {
+	if c.Hash.isLess(c.seen.Hash) {
 		proof.Lower, proof.Higher = c.Wire, held
-		// When somebody is quicker the lower one is not kept now; the
-		// quarantine below stands either way.
-		if _, err := g.mem.Keep(ctx, c.Record, c.seen, c.until()); err != nil {
+		// If another call was faster, the lower one is not kept now; the quarantine below applies
+		// anyway.
+		if _, err := g.mem.Keep(ctx, c.Record, c.seen, c.rememberUntil()); err != nil {
 			return fmt.Errorf("keep a record of %s: %w", c.Portal, err)
 		}
 	}
@@ -281,9 +273,9 @@ func (g *Gate) conflict(ctx context.Context, c *claim) error {
 	return refuse(Equivocation, "%s signed two records of version %d.%d", c.Portal, c.Epoch, c.Seq)
 }
 
-// convict acts on a fork proof that was verified.
-func (g *Gate) convict(ctx context.Context, f *Fork) error {
-	a, b, err := f.heads(g.network)
+// markEquivocator quarantines the portal of a verified fork proof.
+func (g *Gate) markEquivocator(ctx context.Context, f *Fork) error {
+	a, b, err := f.openHeads(g.network)
 	if err != nil {
 		return err
 	}
@@ -294,10 +286,10 @@ func (g *Gate) convict(ctx context.Context, f *Fork) error {
 	return nil
 }
 
-// until returns until when the record's version must be remembered: for cards
-// and heads for ever, else until every older version has expired, and a week
-// more. For a tombstone that is at least a week longer than what it deletes.
-func (c *claim) until() int64 {
+// rememberUntil returns the time until which the record's version must be remembered: for ever (0)
+// for cards and heads, otherwise until every older version has expired, plus a week. For a
+// tombstone this is at least a week longer than for the record that it deletes.
+func (c *claim) rememberUntil() int64 {
 	if c.Type == TypeCard || c.Type == TypeHead {
 		return 0
 	}

@@ -8,12 +8,12 @@ import (
 	"strings"
 )
 
-// PortalID is who a portal is, wherever it moves: "p1" and 52 characters made
-// of its root key. A record's signature leads back to it.
+// PortalID is the permanent id of a portal: "p1" and 52 characters derived from its root key. The
+// signature of a record proves it.
 type PortalID string
 
-// KeyID names a key of a portal: 16 characters made of the key. It is short,
-// so it only ever chooses among the few keys of one card.
+// KeyID is the id of a key of a portal: 16 characters derived from the key. It is short, so it may
+// only select among the few keys of one card.
 type KeyID string
 
 const (
@@ -25,58 +25,58 @@ const (
 
 var base32lower = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
 
-// digest is SHA-256 of a label and what it labels.
-func digest(label string, b []byte) Hash {
-	var room [192]byte // for the longest id of an agent too
+// hashLabel returns the SHA-256 of a label and the labelled bytes.
+func hashLabel(label string, b []byte) Hash {
+	var room [192]byte // room for the longest id of an agent, too
 	return sha256.Sum256(append(append(room[:0], label...), b...))
 }
 
 // PortalOf returns the id of the portal with that root key.
 func PortalOf(root Public) PortalID {
-	return portalID(digest("agentsite/portal/1", root[:]))
+	return portalID(hashLabel("agentsite/portal/1", root[:]))
 }
 
-// PortalWith returns the id that has a digest, see PortalID.Digest.
+// PortalWith returns the id with a digest, see PortalID.Digest.
 func PortalWith(d Hash) PortalID { return portalID(d) }
 
 func portalID(d Hash) PortalID { return PortalID(portalPrefix + base32lower.EncodeToString(d[:])) }
 
-// Digest returns the 32 bytes that the id spells, which are also the portal's
-// place in the DHT, and whether it is an id at all.
+// Digest returns the 32 bytes that the id encodes, which are also the portal's place in the DHT. ok
+// is false if the id is invalid.
 func (p PortalID) Digest() (Hash, bool) { return parseDigest(portalPrefix, string(p)) }
 
-// PortableID returns the id of an agent with a key of its own: "a1" and 52
-// characters. Several portals may list it.
+// PortableID returns the id of an agent with its own key: "a1" and 52 characters. Several portals
+// may list it.
 func PortableID(pub Public) string {
-	d := digest("agentsite/agent/1", pub[:])
+	d := hashLabel("agentsite/agent/1", pub[:])
 	return agentPrefix + base32lower.EncodeToString(d[:])
 }
 
 // KeyIDOf returns the id of a key.
 func KeyIDOf(pub Public) KeyID {
-	d := digest("agentsite/key/1", pub[:])
+	d := hashLabel("agentsite/key/1", pub[:])
 	return KeyID(base32lower.EncodeToString(d[:keyIDBytes]))
 }
 
-// Keys of the DHT: where portals look for who has an agent or a capability, and
-// for who is at a host.
+// Keys of the DHT, under which portals find the portals with an agent, with a capability or at a
+// host.
 
-// AgentKey returns the key of an agent's id as AgentID returns it. It also is
-// the key of the agent's leaf in its portal's tree.
-func AgentKey(id string) Hash { return digest("agentsite/k/agent", []byte(id)) }
+// AgentKey returns the key of an agent's id, in the form of AgentID. It is also the key of the
+// agent's leaf in its portal's tree.
+func AgentKey(id string) Hash { return hashLabel("agentsite/k/agent", []byte(id)) }
 
-// HostKey returns the key of a host, as in handles and in the origins of cards:
-// in lower case, with a port only if it is not the scheme's own. There stands
-// which portals say to be at it.
-func HostKey(host string) Hash { return digest("agentsite/k/host", []byte(strings.ToLower(host))) }
+// HostKey returns the key of a host, as in handles and in the origins of cards: in lower case, with
+// a port only if it is not the scheme's own. The values under it are of the portals that claim the
+// host.
+func HostKey(host string) Hash { return hashLabel("agentsite/k/host", []byte(strings.ToLower(host))) }
 
-// CapKeys returns the keys of a capability: its own first, then those of each
-// taxonomy that it is in ("a/b/c" is in "a/b" and in "a").
+// CapKeys returns the keys of a capability: its own first, then those of the taxonomies above it
+// ("a/b/c" is in "a/b" and in "a").
 func CapKeys(tag string) []Hash {
 	tag = strings.ToLower(tag)
 	var keys []Hash
 	for {
-		keys = append(keys, digest("agentsite/k/cap", []byte(tag)))
+		keys = append(keys, hashLabel("agentsite/k/cap", []byte(tag)))
 		i := strings.LastIndexByte(tag, '/')
 		if i < 0 {
 			return keys
@@ -85,19 +85,19 @@ func CapKeys(tag string) []Hash {
 	}
 }
 
-// AgentID is who an agent is in the network: its portal and its id there, or
-// its own id alone when it has a key.
+// AgentID returns the network id of an agent: its portal and its id there, or only its own id if it
+// has a key.
 func AgentID(portal PortalID, id string) string {
-	if portable(id) {
+	if isPortable(id) {
 		return id
 	}
 	return string(portal) + "/" + id
 }
 
-// Portable reports whether an id is that of an agent with a key of its own.
-func Portable(id string) bool { return portable(id) }
+// Portable reports whether an id is that of an agent with its own key.
+func Portable(id string) bool { return isPortable(id) }
 
-func portable(id string) bool {
+func isPortable(id string) bool {
 	_, ok := parseDigest(agentPrefix, id)
 	return ok
 }
@@ -108,7 +108,7 @@ func parseDigest(prefix, s string) (d Hash, ok bool) {
 		return d, false
 	}
 	n, err := base32lower.Decode(d[:], []byte(rest))
-	// One spelling per id: the decoder skips line ends and unused bits.
+	// Only one spelling is valid per id: the decoder ignores line ends and unused bits.
 	return d, err == nil && n == len(d) && base32lower.EncodeToString(d[:]) == rest
 }
 
@@ -135,7 +135,7 @@ type Signature [64]byte
 
 var errBinary = errors.New("is not base64url of the right length")
 
-func (h Hash) less(o Hash) bool { return bytes.Compare(h[:], o[:]) < 0 }
+func (h Hash) isLess(o Hash) bool { return bytes.Compare(h[:], o[:]) < 0 }
 
 func (h Hash) String() string { return encoding.EncodeToString(h[:]) }
 
@@ -143,7 +143,7 @@ func (h Hash) String() string { return encoding.EncodeToString(h[:]) }
 func (h Hash) MarshalText() ([]byte, error) { return encoding.AppendEncode(nil, h[:]), nil }
 
 // UnmarshalText implements encoding.TextUnmarshaler.
-func (h *Hash) UnmarshalText(b []byte) error { return fill(h[:], b) }
+func (h *Hash) UnmarshalText(b []byte) error { return decodeExact(h[:], b) }
 
 func (p Public) String() string { return encoding.EncodeToString(p[:]) }
 
@@ -151,17 +151,17 @@ func (p Public) String() string { return encoding.EncodeToString(p[:]) }
 func (p Public) MarshalText() ([]byte, error) { return encoding.AppendEncode(nil, p[:]), nil }
 
 // UnmarshalText implements encoding.TextUnmarshaler.
-func (p *Public) UnmarshalText(b []byte) error { return fill(p[:], b) }
+func (p *Public) UnmarshalText(b []byte) error { return decodeExact(p[:], b) }
 
 // MarshalText implements encoding.TextMarshaler.
 func (s Signature) MarshalText() ([]byte, error) { return encoding.AppendEncode(nil, s[:]), nil }
 
 // UnmarshalText implements encoding.TextUnmarshaler.
-func (s *Signature) UnmarshalText(b []byte) error { return fill(s[:], b) }
+func (s *Signature) UnmarshalText(b []byte) error { return decodeExact(s[:], b) }
 
-// fill decodes exactly what dst holds. The decoder skips line ends, so text
-// that has some comes out short.
-func fill(dst, text []byte) error {
+// decodeExact decodes text to exactly len(dst) bytes. The decoder skips line ends, so text with
+// line ends comes out short.
+func decodeExact(dst, text []byte) error {
 	if len(text) != encoding.EncodedLen(len(dst)) {
 		return errBinary
 	}

@@ -9,22 +9,22 @@ import (
 
 // Bounds of a Live.
 const (
-	// MaxWords is how many agents one record speaks of: 8 KiB with the rest.
+	// MaxWords bounds the liveness reports of one record: 8 KiB with the other fields.
 	MaxWords = 500
-	// MaxShard is how many digits a shard may have: 4096 shards are enough for
-	// a million agents of one portal.
+	// MaxShard bounds the digits of a shard: 4096 shards are enough for a million agents of one
+	// portal.
 	MaxShard = 3
-	// MaxAgo is how old an observation may be when it is told of.
+	// MaxAgo bounds the age of an observation in a new record.
 	MaxAgo = 48 * time.Hour
 
 	agentTagLen = 9
 	wordLen     = 12
 )
 
-// Reach is what an exchange with an agent showed.
+// Reach is the result of an exchange with an agent.
 type Reach uint8
 
-// The values of Reach, the better the lower.
+// The values of Reach; lower is better.
 const (
 	Alive Reach = 1 + iota
 	NeedsAuth
@@ -40,7 +40,7 @@ func (r Reach) String() string {
 	return [...]string{"alive", "needs_auth", "wrong_protocol", "unreachable"}[r-Alive]
 }
 
-// ReachOf is the inverse of Reach.String; 0 for anything else.
+// ReachOf is the inverse of Reach.String; 0 for any other text.
 func ReachOf(s string) Reach {
 	for r := Alive; r <= Unreachable; r++ {
 		if r.String() == s {
@@ -50,17 +50,16 @@ func ReachOf(s string) Reach {
 	return 0
 }
 
-// AgentTag is the beginning of an agent's key, enough to tell the agents of one
-// portal apart.
+// AgentTag is the beginning of an agent's key, long enough to distinguish the agents of one portal.
 type AgentTag [agentTagLen]byte
 
-// TagOf returns the tag of an agent's id as AgentID returns it.
+// TagOf returns the tag of an agent's id, in the form of AgentID.
 func TagOf(agentID string) AgentTag {
 	k := AgentKey(agentID)
 	return AgentTag(k[:agentTagLen])
 }
 
-// Shard returns the shard of so many digits that the agent is in.
+// Shard returns the shard of an agent, with so many digits.
 func (t AgentTag) Shard(digits int) string {
 	const hex = "0123456789abcdef"
 	b := make([]byte, digits)
@@ -70,40 +69,37 @@ func (t AgentTag) Shard(digits int) string {
 	return string(b)
 }
 
-// Live is what a portal's own exchanges with agents of one portal, itself or
-// another, showed of them: probes, and calls of people. Nobody has to believe
-// it; whose word counts for how much is decided where it is read.
+// Live holds the liveness reports of a portal about agents of one portal, itself or another: the
+// results of its own exchanges, probes and calls. It is only a claim; each reader decides how much
+// the reports of a portal count.
 type Live struct {
 	Header
-	Subject PortalID `json:"subject"` // whose agents they are
-	// Shard is 0 to MaxShard hexadecimal digits in lower case that the keys of
-	// all agents in it begin with. Who says it chooses how many.
+	Subject PortalID `json:"subject"` // portal of the agents
+	// Shard is 0 to MaxShard hexadecimal digits in lower case, the common beginning of the keys of
+	// all agents in the record. The signer chooses the number of digits.
 	Shard string `json:"shard,omitempty"`
 	Words Words  `json:"words"`
 }
 
-// Words are packed Word values in order of their agents, each once. In text
-// they are base64url, 16 characters for each.
+// Words are packed Word values in the order of their agents, each agent once. In text they are
+// base64url, 16 characters for each.
 type Words []byte
 
-// Word is what was seen of one agent.
+// Word is the liveness report for one agent.
 type Word struct {
 	Agent AgentTag
 	Reach Reach
-	// Ago is for how long that was known when the record was issued, in whole
-	// minutes.
+	// Ago is the age of the observation when the record was issued, in whole minutes.
 	Ago time.Duration
-	// Called is true when it was work for somebody that showed it, false when
-	// it was a probe.
+	// Called is true for the result of a call for a person, false for that of a probe.
 	Called bool
-	// Within bounds how quickly the agent answered: a power of two, in
-	// milliseconds, at least 2; 0 when that was not measured. From 16 s on
-	// there is no bound.
+	// Within is an upper bound of the agent's response time: a power of two, in milliseconds, at
+	// least 2; 0 if it was not measured. From 16 s on there is no bound.
 	Within time.Duration
 }
 
-// PackWords returns words in their order; of several about one agent the last
-// stays. What does not fit the form is cut to it.
+// PackWords packs reports in their order; of several about one agent the last counts. Values are
+// cut to the precision of the packed form.
 func PackWords(list []Word) Words {
 	list = slices.Clone(list)
 	slices.SortStableFunc(list, func(a, b Word) int { return bytes.Compare(a.Agent[:], b.Agent[:]) })
@@ -123,7 +119,7 @@ func PackWords(list []Word) Words {
 	return out
 }
 
-// latencyClass is the least n with d below 2^n ms, from 1 to 15; 0 for 0.
+// latencyClass returns the least n with d below 2^n ms, from 1 to 15; 0 for 0.
 func latencyClass(d time.Duration) byte {
 	if d <= 0 {
 		return 0
@@ -135,10 +131,10 @@ func latencyClass(d time.Duration) byte {
 	return n
 }
 
-// Len returns how many there are.
+// Len returns the number of reports.
 func (w Words) Len() int { return len(w) / wordLen }
 
-// At returns the i-th.
+// At returns report i.
 func (w Words) At(i int) Word {
 	b := w[i*wordLen:][:wordLen]
 	out := Word{Agent: AgentTag(b), Ago: time.Duration(binary.BigEndian.Uint16(b[agentTagLen:])) * time.Minute}
@@ -150,7 +146,7 @@ func (w Words) At(i int) Word {
 	return out
 }
 
-// Of returns what is said of an agent, if anything is.
+// Of returns the report about an agent, if there is one.
 func (w Words) Of(agent AgentTag) (Word, bool) {
 	lo, hi := 0, w.Len()
 	for lo < hi {
@@ -184,10 +180,10 @@ func (w *Words) UnmarshalText(text []byte) error {
 	return nil
 }
 
-func (l *Live) kind() Type    { return TypeLive }
-func (l *Live) about() string { return string(l.Subject) + "/" + l.Shard }
+func (l *Live) recordType() Type { return TypeLive }
+func (l *Live) slotKey() string  { return string(l.Subject) + "/" + l.Shard }
 
-func (l *Live) check(f *fields) {
+func (l *Live) checkFields(f *fields) {
 	_, ok := l.Subject.Digest()
 	f.Field(ok, "subject", "is not the id of a portal")
 	f.Field(len(l.Shard) <= MaxShard && hexDigits(l.Shard), "shard", "at most %d of 0–9 and a–f", MaxShard)

@@ -1,14 +1,14 @@
 package record
 
-// A portal's log is the newest record of each of its agents, tombstones while
-// they live included, in the order of their seq. It travels as the records
-// themselves, one a line. Numbers are missing where a record was replaced.
+// A portal's log is the newest record of each of its agents, with tombstones as long as they live,
+// in the order of their seq. It is transferred as the records themselves, one a line. Numbers are
+// missing where a record was replaced.
 //
-// A head takes the next number of the same count, so its seq is above that of
-// all it covers, and a replica that holds a head needs the entries above it.
+// A head takes the next number of the same count, so its seq is above that of all entries that it
+// covers, and a replica that holds a head needs the entries above it.
 
-// LogReader checks that entries follow each other as in a log that ends with a
-// head. Every entry has been admitted by a Gate before.
+// LogReader checks that entries follow each other as in a log that ends with a head. A Gate has
+// admitted every entry before.
 type LogReader struct {
 	head  *Head
 	after int64
@@ -17,7 +17,7 @@ type LogReader struct {
 // ReadLog returns a reader for the entries above the seq after, up to head.
 func ReadLog(head *Head, after int64) *LogReader { return &LogReader{head, after} }
 
-// Next says what is wrong with the next entry, or nil.
+// Next returns an error if r cannot be the next entry.
 func (l *LogReader) Next(r *Record) error {
 	switch {
 	case r.Type != TypeAgent || r.Portal != l.head.Portal:
@@ -33,12 +33,12 @@ func (l *LogReader) Next(r *Record) error {
 	return nil
 }
 
-// After returns the seq of the last entry: where to go on after a break.
+// After returns the seq of the last entry, from which a read continues after an interruption.
 func (l *LogReader) After() int64 { return l.after }
 
-// Apply puts an entry of a log into its portal's tree, or takes out what it
-// deletes. After the last entry the head must describe the tree, or somebody
-// left something out (Head.Describes).
+// Apply adds the agent of a log entry to its portal's tree, or removes the deleted agent. After the
+// last entry the head must describe the tree, otherwise the sender left out an entry
+// (Head.Describes).
 func (t *Tree) Apply(r *Record) {
 	a, ok := r.Body.(*Agent)
 	if !ok {

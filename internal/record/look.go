@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Check asks of an agent's record all that Admit does, and takes it in nowhere:
-// for what is shown once and not kept. It says nothing about heads; see
-// Head.Covers. Refusals are Refused errors; other errors are the memory's.
+// Check does all checks of Admit for an agent's record without keeping it: for records that are
+// shown once. It does not check heads; see Head.Covers. Refusals are Refused errors; other errors
+// are those of the memory.
 func (g *Gate) Check(ctx context.Context, wire []byte, now time.Time) (*Record, error) {
 	r, err := Open(g.network, wire)
 	if err != nil {
@@ -17,16 +17,16 @@ func (g *Gate) Check(ctx context.Context, wire []byte, now time.Time) (*Record, 
 		return nil, refuse(NotConsistent, "it is a %s, not an agent", r.Type)
 	}
 	c := claim{Record: r}
-	if err := g.look(ctx, &c, now.UnixMilli()); err != nil {
+	if err := g.lookUp(ctx, &c, now.UnixMilli()); err != nil {
 		return nil, err
 	}
 	if c.known {
 		return r, nil
 	}
-	if err := g.verify(&c, now.UnixMilli()); err != nil {
+	if err := g.verifyClaim(&c, now.UnixMilli()); err != nil {
 		return nil, err
 	}
-	if c.contradicts() {
+	if c.isConflict() {
 		return nil, refuse(Equivocation, "%s signed two records of version %d.%d", c.Portal, c.Epoch, c.Seq)
 	}
 	return r, nil

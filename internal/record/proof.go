@@ -3,17 +3,17 @@ package record
 import "encoding/json"
 
 const (
-	// maxPath bounds a path in a proof. Keys are SHA-256, so that two of them
-	// share 64 bits takes 2^64 tries.
+	// maxPath bounds a path in a proof. Keys are SHA-256: finding two keys that share 64 bits takes
+	// 2^64 tries.
 	maxPath = 64
 	// MaxProof bounds a proof, in bytes: two paths of full length.
 	MaxProof = 8 << 10
 )
 
-// Proof shows that a tree with some root has a leaf with a key, or that it has
-// none: then by the leaves before and after where it would be. Who believes it
-// believes that whoever signed the root keeps the leaves in order; a replica
-// checks that itself, because it computes the root.
+// Proof proves that a tree with a given root has a leaf with a key, or that it has none: then by
+// the leaves before and after the place of the key. The second proof relies on the signer of the
+// root to keep the leaves in order; a replica checks the order itself, because it computes the
+// root.
 type Proof struct {
 	Key    Hash    `json:"key"`
 	Leaf   *Branch `json:"leaf,omitempty"`
@@ -21,17 +21,17 @@ type Proof struct {
 	After  *Branch `json:"after,omitempty"`
 }
 
-// Branch is a leaf with what leads from it to the root.
+// Branch is a leaf with the path from it to the root.
 type Branch struct {
 	Key  Hash   `json:"key"`
 	Hash Hash   `json:"hash"`
 	Path []Step `json:"path,omitempty"` // from the leaf up
 }
 
-// Step is a neighbour on the way up. In text it is "l" or "r", for the side
-// the neighbour is on, and the hash.
+// Step is a sibling on the path up. In text it is "l" or "r", the side of the sibling, and the
+// hash.
 type Step struct {
-	Left bool // the neighbour is to the left
+	Left bool // the sibling is on the left
 	Hash Hash
 }
 
@@ -50,15 +50,15 @@ func (s *Step) UnmarshalText(b []byte) error {
 		return errBinary
 	}
 	s.Left = b[0] == 'l'
-	return fill(s.Hash[:], b[1:])
+	return decodeExact(s.Hash[:], b[1:])
 }
 
-// Encode returns the proof as it travels, in canonical form.
+// Encode returns the proof in canonical form.
 func (p *Proof) Encode() ([]byte, error) {
-	return p.append(make([]byte, 0, 2<<10)), nil
+	return p.appendProof(make([]byte, 0, 2<<10)), nil
 }
 
-// ParseProof reads a proof. Whether it proves anything is another question.
+// ParseProof decodes a proof without checking it.
 func ParseProof(b []byte) (*Proof, error) {
 	if len(b) > MaxProof {
 		return nil, refuse(TooLarge, "it has %d bytes, a proof has at most %d", len(b), MaxProof)
@@ -81,8 +81,8 @@ func ParseProof(b []byte) (*Proof, error) {
 	return &p, nil
 }
 
-// root returns the root that the branch leads to.
-func (b *Branch) root() Hash {
+// rootOf returns the root that the branch leads to.
+func (b *Branch) rootOf() Hash {
 	h := leafHash(b.Key, b.Hash)
 	for _, s := range b.Path {
 		if s.Left {
@@ -94,9 +94,9 @@ func (b *Branch) root() Hash {
 	return h
 }
 
-// leans reports whether all of path keeps to one side: with the neighbours on
-// the left, what is below is the last of its tree, else the first.
-func leans(path []Step, left bool) bool {
+// keepsSide reports whether all siblings of path are on one side: with all on the left, the leaf is
+// the last of its tree, otherwise the first.
+func keepsSide(path []Step, left bool) bool {
 	for _, s := range path {
 		if s.Left != left {
 			return false
@@ -105,43 +105,42 @@ func leans(path []Step, left bool) bool {
 	return true
 }
 
-// Included reports whether the proof shows that the tree with that root has a
-// leaf with the proof's key and that hash.
+// Included reports whether the proof proves that the tree with that root has a leaf with the
+// proof's key and that hash.
 func (p *Proof) Included(root, hash Hash) bool {
 	l := p.Leaf
 	return l != nil && p.Before == nil && p.After == nil && len(l.Path) <= maxPath &&
-		l.Key == p.Key && l.Hash == hash && l.root() == root
+		l.Key == p.Key && l.Hash == hash && l.rootOf() == root
 }
 
-// Absent reports whether the proof shows that the tree with that root has no
-// leaf with the proof's key.
+// Absent reports whether the proof proves that the tree with that root has no leaf with the proof's
+// key.
 func (p *Proof) Absent(root Hash) bool {
 	b, a := p.Before, p.After
 	switch {
-	case p.Leaf != nil, b != nil && (len(b.Path) > maxPath || !b.Key.less(p.Key) || b.root() != root),
-		a != nil && (len(a.Path) > maxPath || !p.Key.less(a.Key) || a.root() != root):
+	case p.Leaf != nil, b != nil && (len(b.Path) > maxPath || !b.Key.isLess(p.Key) || b.rootOf() != root),
+		a != nil && (len(a.Path) > maxPath || !p.Key.isLess(a.Key) || a.rootOf() != root):
 		return false
 	case b == nil && a == nil:
 		return root == emptyRoot
 	case b == nil:
-		return leans(a.Path, false)
+		return keepsSide(a.Path, false)
 	case a == nil:
-		return leans(b.Path, true)
+		return keepsSide(b.Path, true)
 	}
-	return adjacent(b.Path, a.Path)
+	return areAdjacent(b.Path, a.Path)
 }
 
-// adjacent reports whether the leaves of two paths to one root stand side by
-// side. From the root down the paths are the same until they part, the one to
-// the left and the other to the right; from there on each keeps to the side of
-// the other.
-func adjacent(before, after []Step) bool {
+// areAdjacent reports whether the leaves of two paths to one root are neighbours. From the root
+// down the paths are the same until one goes left and the other right; from there on each keeps to
+// the side of the other.
+func areAdjacent(before, after []Step) bool {
 	i, j := len(before)-1, len(after)-1
 	for i >= 0 && j >= 0 && before[i] == after[j] {
 		i--
 		j--
 	}
-	return i >= 0 && j >= 0 && !before[i].Left && after[j].Left && leans(before[:i], true) && leans(after[:j], false)
+	return i >= 0 && j >= 0 && !before[i].Left && after[j].Left && keepsSide(before[:i], true) && keepsSide(after[:j], false)
 }
 
 // Prove returns the proof that key is in the tree, or that it is not.
@@ -150,41 +149,41 @@ func (t *Tree) Prove(key Hash) *Proof {
 	if t.top == 0 {
 		return p
 	}
-	t.Root() // all hashes are known from here on
-	l := t.nearest(&key)
+	t.Root() // computes all hashes
+	l := t.nearestLeaf(&key)
 	if l.key == key {
-		p.Leaf = t.branch(&key)
+		p.Leaf = t.branchOf(&key)
 		return p
 	}
-	// Everything below r shares more with key than what is beside it, so key
-	// would stand before or after all of it.
-	at := parting(&key, &l.key)
+	// Everything below r shares more bits with key than the rest of the tree does, so key would
+	// come before or after all of it.
+	at := firstDifference(&key, &l.key)
 	var sides [2]ref // the nearest subtrees passed on the left and on the right
 	r := t.top
 	for r.isNode() && t.node(r).bit < at {
 		n := t.node(r)
-		side := bit(&key, n.bit)
+		side := bitOf(&key, n.bit)
 		sides[1-side] = n.child[1-side]
 		r = n.child[side]
 	}
-	sides[1-bit(&key, at)] = r
+	sides[1-bitOf(&key, at)] = r
 	if sides[0] != 0 {
-		p.Before = t.branch(&t.leaf(t.end(sides[0], 1)).key)
+		p.Before = t.branchOf(&t.leaf(t.endLeaf(sides[0], 1)).key)
 	}
 	if sides[1] != 0 {
-		p.After = t.branch(&t.leaf(t.end(sides[1], 0)).key)
+		p.After = t.branchOf(&t.leaf(t.endLeaf(sides[1], 0)).key)
 	}
 	return p
 }
 
-// branch returns the branch of a leaf that is there.
-func (t *Tree) branch(key *Hash) *Branch {
+// branchOf returns the branch of an existing leaf.
+func (t *Tree) branchOf(key *Hash) *Branch {
 	b := new(Branch)
 	r := t.top
 	for r.isNode() {
 		n := t.node(r)
-		side := bit(key, n.bit)
-		b.Path = append(b.Path, Step{Left: side == 1, Hash: t.hash(n.child[1-side])})
+		side := bitOf(key, n.bit)
+		b.Path = append(b.Path, Step{Left: side == 1, Hash: t.hashOf(n.child[1-side])})
 		r = n.child[side]
 	}
 	for i, j := 0, len(b.Path)-1; i < j; i, j = i+1, j-1 {

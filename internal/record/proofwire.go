@@ -2,22 +2,21 @@ package record
 
 import "bytes"
 
-// Proofs of answers come by the hundred. These write and read the canonical form
-// at once; what is not of the usual form is read the long way, with the same
-// result.
+// Answers to searches have hundreds of proofs. These functions encode and decode the canonical form
+// directly; unusual forms take the general decoder, with the same result.
 
 const (
 	hashText = 43 // bytes of a Hash as text
 	stepText = hashText + 1
 )
 
-// append appends the proof in canonical form.
-func (p *Proof) append(b []byte) []byte {
+// appendProof appends the proof in canonical form.
+func (p *Proof) appendProof(b []byte) []byte {
 	b = append(b, '{')
 	side := func(name string, x *Branch) {
 		if x != nil {
 			b = append(b, name...)
-			b = x.append(b)
+			b = x.appendBranch(b)
 			b = append(b, ',')
 		}
 	}
@@ -31,7 +30,7 @@ func (p *Proof) append(b []byte) []byte {
 	return b
 }
 
-func (x *Branch) append(b []byte) []byte {
+func (x *Branch) appendBranch(b []byte) []byte {
 	b = append(b, `{"hash":"`...)
 	b = encoding.AppendEncode(b, x.Hash[:])
 	b = append(b, `","key":"`...)
@@ -56,16 +55,15 @@ func (x *Branch) append(b []byte) []byte {
 	return append(b, '}')
 }
 
-// readInclusion reads a proof that a leaf is there, in canonical form; false for
-// anything else.
+// readInclusion decodes an inclusion proof in canonical form; false for any other form.
 func readInclusion(b []byte) (*Proof, bool) {
 	p := &Proof{Leaf: new(Branch)}
-	ok := eat(&b, `{"key":"`) && eatHash(&b, &p.Key) && eat(&b, `","leaf":{"hash":"`) && eatHash(&b, &p.Leaf.Hash) &&
-		eat(&b, `","key":"`) && eatHash(&b, &p.Leaf.Key) && eat(&b, `"`)
+	ok := eatText(&b, `{"key":"`) && eatHash(&b, &p.Key) && eatText(&b, `","leaf":{"hash":"`) && eatHash(&b, &p.Leaf.Hash) &&
+		eatText(&b, `","key":"`) && eatHash(&b, &p.Leaf.Key) && eatText(&b, `"`)
 	if !ok {
 		return nil, false
 	}
-	if eat(&b, `,"path":["`) {
+	if eatText(&b, `,"path":["`) {
 		for {
 			if len(b) < stepText || b[0] != 'l' && b[0] != 'r' || len(p.Leaf.Path) == maxPath {
 				return nil, false
@@ -76,25 +74,25 @@ func readInclusion(b []byte) (*Proof, bool) {
 				return nil, false
 			}
 			p.Leaf.Path = append(p.Leaf.Path, s)
-			if !eat(&b, `","`) {
+			if !eatText(&b, `","`) {
 				break
 			}
 		}
-		if !eat(&b, `"]`) {
+		if !eatText(&b, `"]`) {
 			return nil, false
 		}
 	}
-	return p, eat(&b, `}}`) && len(b) == 0
+	return p, eatText(&b, `}}`) && len(b) == 0
 }
 
-func eat(b *[]byte, what string) bool {
-	rest, ok := bytes.CutPrefix(*b, []byte(what))
+func eatText(b *[]byte, want string) bool {
+	rest, ok := bytes.CutPrefix(*b, []byte(want))
 	*b = rest
 	return ok
 }
 
 func eatHash(b *[]byte, h *Hash) bool {
-	if len(*b) < hashText || fill(h[:], (*b)[:hashText]) != nil {
+	if len(*b) < hashText || decodeExact(h[:], (*b)[:hashText]) != nil {
 		return false
 	}
 	*b = (*b)[hashText:]

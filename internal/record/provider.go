@@ -6,21 +6,21 @@ const (
 	ProvidesCap   = "cap"
 )
 
-// Provider says that a portal has something to be found under a key of the
-// DHT: an agent, or agents with a capability.
+// Provider is the statement that a portal has an agent, or agents with a capability, under a key of
+// the DHT.
 type Provider struct {
 	Header
 	Kind string `json:"kind"` // ProvidesAgent or ProvidesCap
 	Key  Hash   `json:"key"`  // see AgentKey and CapKeys
-	// HeadSeq is the seq of the portal's head at the time.
+	// HeadSeq is the seq of the portal's head at signing.
 	HeadSeq int64 `json:"head_seq"`
 	Count   int64 `json:"count"` // agents under the key
 }
 
-func (p *Provider) kind() Type    { return TypeProvider }
-func (p *Provider) about() string { return p.Kind + "/" + p.Key.String() }
+func (p *Provider) recordType() Type { return TypeProvider }
+func (p *Provider) slotKey() string  { return p.Kind + "/" + p.Key.String() }
 
-func (p *Provider) check(f *fields) {
+func (p *Provider) checkFields(f *fields) {
 	f.Field(p.Kind == ProvidesAgent || p.Kind == ProvidesCap, "kind", "agent or cap")
 	f.Field(p.HeadSeq >= 1, "head_seq", "1 or more")
 	f.Field(p.Count >= 1 && p.Count <= MaxAgents && (p.Kind != ProvidesAgent || p.Count == 1), "count", "from 1 to %d, of an agent 1", MaxAgents)

@@ -1,23 +1,21 @@
-// Package record is what portals say to each other and sign: typed, versioned,
-// expiring statements (portal cards, contacts, agents, heads, summaries,
-// providers, attestations, fork proofs, words about liveness), their one
-// byte-exact form, the Merkle tree that a head commits to, and the one way in
-// for all of them, Gate. It knows no network, no database and no policy: it is
-// told the time, asks a Memory for what was seen before, and says admitted or
-// refused, and why.
+// Package record defines the signed statements of portals: typed, versioned, expiring records
+// (portal cards, contacts, agents, heads, summaries, providers, attestations, fork proofs, liveness
+// reports), their byte-exact form, the Merkle tree that a head commits to, and Gate, the only entry
+// for all of them. It has no network, database or policy: it gets the time as an argument, asks a
+// Memory for earlier records, and admits or refuses with a reason.
 //
-// The format is written down for other implementations in
-// docs/design/records.md; testdata/vectors.json holds examples, good and bad.
+// docs/design/records.md describes the format for other implementations; testdata/vectors.json has
+// examples, valid and invalid.
 //
-// To sign, fill a Body and call Sign (or Contact.Sign). To take something in,
-// call Gate.Admit with the bytes as they came, whatever way they came.
+// To sign, fill a Body and call Sign (or Contact.Sign). To admit a record, call Gate.Admit with the
+// received bytes, from whatever source.
 package record
 
-// Type names a kind of record and its major version. A type that this package
-// does not know is refused as Unknown: ignored by all, held against nobody.
+// Type names a kind of record and its major version. A type that this package does not know is
+// refused as Unknown, which never counts against its sender.
 type Type string
 
-// The types there are.
+// The known types.
 const (
 	TypeCard     Type = "portal/1"
 	TypeContact  Type = "node/1" // binary, see Contact
@@ -38,21 +36,20 @@ const (
 )
 
 const (
-	// maxSkew is how far the clock of who signs may be ahead of ours.
+	// maxSkew is the tolerance for a signer's clock that is ahead.
 	maxSkew = 5 * minute
-	// grace is how much longer than anything it deletes a tombstone lives: a
-	// replica that was away for less hears of the deletion.
+	// grace is the time by which a tombstone outlives every record that it deletes: a replica that
+	// was offline for less still gets the deletion.
 	grace = 7 * day
-	// maxInt is the largest integer that every JSON implementation reads
-	// exactly.
+	// maxInt is the largest integer that every JSON implementation reads exactly.
 	maxInt = 1<<53 - 1
-	// MaxWire bounds an envelope of any type, in bytes: readers may stop there.
+	// MaxWire bounds an envelope of any type, in bytes.
 	MaxWire = 48 << 10
 	// MaxAgent bounds the payload of an agent's record, in bytes.
 	MaxAgent = 8 << 10
 )
 
-// rule is what holds for all records of a type.
+// rule holds the limits for records of a type.
 type rule struct {
 	// max bounds the payload, in bytes; for TypeContact the whole record.
 	max int
@@ -86,31 +83,30 @@ func ruleOf(t Type) (rule, bool) {
 	return rule{}, false
 }
 
-// Record is one signed statement, read from its bytes. It owns its slices;
-// nobody changes them.
+// Record is one signed statement, decoded from its bytes. It owns its slices; callers must not
+// change them.
 type Record struct {
 	Type Type
 	Header
 	Key  KeyID // of the key that signed it
-	Hash Hash  // of what was signed: the record's identity
-	// Wire is the record as it travels. Unknown fields are in it, so it is
-	// what is stored and passed on.
+	Hash Hash  // of the signed bytes: the record's identity
+	// Wire is the encoded record. It includes unknown fields, so it is the form to store and pass
+	// on.
 	Wire []byte
 	// Body is a *Card, *Contact, *Agent, *Head, *Summary, *Provider, *Attest,
 	// *Fork or *Live.
 	Body Body
 
-	signed  []byte // the PAE
-	payload []byte // its end
+	signed  []byte // the PAE, which ends with payload
+	payload []byte // a part of signed
 	sig     [64]byte
 }
 
-// Header is what all records begin with.
+// Header holds the common fields of all records.
 type Header struct {
-	Portal PortalID `json:"portal"` // who says it
-	// Epoch is when the counter Seq began, in milliseconds since 1970: a
-	// portal that lost its disk begins a new one. Together they are the
-	// record's version.
+	Portal PortalID `json:"portal"` // signing portal
+	// Epoch is the start of the counter Seq, in milliseconds since 1970: a portal that lost its
+	// disk starts a new epoch. Both together are the record's version.
 	Epoch int64 `json:"epoch"`
 	Seq   int64 `json:"seq"`
 	// Issued and Expires are milliseconds since 1970.
@@ -118,7 +114,7 @@ type Header struct {
 	Expires int64 `json:"exp"`
 }
 
-func (h *Header) header() *Header { return h }
+func (h *Header) asHeader() *Header { return h }
 
 // Version returns the record's version.
 func (h *Header) Version() Version { return Version{h.Epoch, h.Seq} }
@@ -139,29 +135,28 @@ func (v Version) Compare(w Version) int {
 
 // Body is the content of a record, one struct per type.
 type Body interface {
-	header() *Header
-	kind() Type
-	// about is what the record is about, when a portal may have several of
-	// the type at once.
-	about() string
-	// check says what is wrong with the fields.
-	check(*fields)
+	asHeader() *Header
+	recordType() Type
+	// slotKey identifies the subject of the record, if a portal may have several records of the
+	// type at once.
+	slotKey() string
+	// checkFields adds the errors of the fields.
+	checkFields(*fields)
 }
 
-// Slot is a place for one record at a time: a newer version replaces it.
+// Slot is the place for one record at a time: a newer version replaces it.
 type Slot struct {
 	Type   Type
 	Portal PortalID
-	// About is the agent's id, the subject of an attestation or fork, subject
-	// and shard of words about liveness, or the kind and key of a provider;
-	// empty for the others.
+	// About is the agent's id, the subject of an attestation or fork, subject and shard of liveness
+	// reports, or the kind and key of a provider; empty for the others.
 	About string
 }
 
-// Slot returns where the record belongs.
-func (r *Record) Slot() Slot { return Slot{r.Type, r.Portal, r.Body.about()} }
+// Slot returns the record's slot.
+func (r *Record) Slot() Slot { return Slot{r.Type, r.Portal, r.Body.slotKey()} }
 
-// Tombstone reports whether the record says that an agent is no more.
+// Tombstone reports whether the record deletes an agent.
 func (r *Record) Tombstone() bool {
 	a, ok := r.Body.(*Agent)
 	return ok && a.Deleted

@@ -7,53 +7,52 @@ import (
 	"agentsite/internal/fault"
 )
 
-// Reason says in one word why a record was refused; metrics count by it and
-// the vectors name it.
+// Reason is the code for a refusal; metrics count by it and the vectors name it.
 type Reason string
 
-// The reasons, in the order in which they are looked for.
+// The reasons, in the order of the checks.
 const (
 	TooLarge      Reason = "size"         // longer than its type may be
 	NotEnvelope   Reason = "envelope"     // not the one form of an envelope
-	Unknown       Reason = "type"         // a type that is not known here
+	Unknown       Reason = "type"         // an unknown type
 	NotJSON       Reason = "json"         // the payload is not one JSON object
 	NotCanonical  Reason = "canonical"    // JSON, but not in its canonical form
 	BadNumber     Reason = "number"       // not an integer below 2^53
 	BadText       Reason = "text"         // invalid UTF-8, or a NUL
 	BadName       Reason = "name"         // the name of a member
-	Duplicate     Reason = "duplicate"    // a member twice
-	HasNull       Reason = "null"         // absent is said by leaving it out
+	Duplicate     Reason = "duplicate"    // a duplicate member
+	HasNull       Reason = "null"         // null instead of leaving the member out
 	TooDeep       Reason = "depth"        // nested too deep
 	BadField      Reason = "field"        // a field's value is not allowed
 	FromFuture    Reason = "future"       // issued later than now
-	Expired       Reason = "expired"      // its time is over
+	Expired       Reason = "expired"      // expired
 	TooLong       Reason = "life"         // lives longer than its type may
 	NoPortal      Reason = "portal"       // no current card of its portal is known
 	NoKey         Reason = "key"          // the card does not list its key
-	KeyTime       Reason = "key_time"     // lives outside of its key's time
-	BadSignature  Reason = "signature"    // does not hold
+	KeyTime       Reason = "key_time"     // its life is not within its key's
+	BadSignature  Reason = "signature"    // invalid signature
 	BadEvidence   Reason = "evidence"     // a fork proof that proves nothing
-	Quarantined   Reason = "quarantined"  // its portal was seen to lie
+	Quarantined   Reason = "quarantined"  // its portal is an equivocator
 	Stale         Reason = "stale"        // a newer version was seen
-	Equivocation  Reason = "fork"         // another record of this very version was seen
-	NotConsistent Reason = "inconsistent" // does not fit the head or the log it came with
+	Equivocation  Reason = "fork"         // another record of the same version was seen
+	NotConsistent Reason = "inconsistent" // does not fit the head or the log that it came with
 )
 
-// Refused is the error of a record that is not admitted. It unwraps to a
-// fault.Error with a kind that fits.
+// Refused is the error of a record that is not admitted. It unwraps to a fault.Error of a suitable
+// kind.
 type Refused struct {
 	Reason Reason
-	Text   string // what is wrong, for people
+	Text   string // the error, for people
 	fault  *fault.Error
 }
 
 // Error implements error.
 func (r *Refused) Error() string { return "record refused, " + string(r.Reason) + ": " + r.Text }
 
-// Unwrap returns the fault that doors answer with.
+// Unwrap returns the fault for answers.
 func (r *Refused) Unwrap() error { return r.fault }
 
-// ReasonOf returns why err refuses a record, or "" when it is another error.
+// ReasonOf returns the reason for which err refuses a record, or "" for another error.
 func ReasonOf(err error) Reason {
 	if r, ok := errors.AsType[*Refused](err); ok {
 		return r.Reason
@@ -75,10 +74,10 @@ func refuse(why Reason, format string, args ...any) *Refused {
 	return &Refused{why, text, fault.New(kind, "The record is refused (%s): %s.", why, text)}
 }
 
-// fields collects what is wrong with a record's fields.
+// fields collects the errors of a record's fields.
 type fields struct{ fault.Check }
 
-func (f *fields) refused() error {
+func (f *fields) asError() error {
 	err := f.Err()
 	if err == nil {
 		return nil

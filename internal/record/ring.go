@@ -2,8 +2,7 @@ package record
 
 import "crypto/ed25519"
 
-// Ring is the keys that speak for a portal, from its current card. It never
-// changes.
+// Ring holds the operational keys of a portal's current card. It never changes.
 type Ring struct {
 	portal  PortalID
 	keys    []Key
@@ -13,14 +12,13 @@ type Ring struct {
 // Ring returns the keys of the card, which the caller has admitted.
 func (c *Card) Ring() *Ring { return &Ring{c.Portal, c.Keys, c.Expires} }
 
-// Has reports whether the card lists a key. What was signed by a key that it
-// does not list any more is void.
+// Has reports whether the card lists a key. Records of other keys are void.
 func (g *Ring) Has(id KeyID) bool {
-	_, ok := g.find(id)
+	_, ok := g.findKey(id)
 	return ok
 }
 
-func (g *Ring) find(id KeyID) (Key, bool) {
+func (g *Ring) findKey(id KeyID) (Key, bool) {
 	for _, k := range g.keys { // at most MaxKeys
 		if k.ID == id {
 			return k, true
@@ -29,11 +27,10 @@ func (g *Ring) find(id KeyID) (Key, bool) {
 	return Key{}, false
 }
 
-// Key returns the key that must have signed r. All of r's life must lie within
-// the key's own: a stolen key whose time is over then signs nothing that is
-// still good, however it is dated. Attestations and fork proofs live longer
-// than any key may; they are issued in its time, and end when a card drops it.
-// now is in milliseconds.
+// Key returns the key that must have signed r. The whole life of r must lie within the key's own,
+// so that a stolen key cannot sign valid records after its end, even with false dates. Attestations
+// and fork proofs live longer than any key may; they must be issued within the key's life, and end
+// when a card drops the key. now is in milliseconds.
 func (g *Ring) Key(r *Record, now int64) (Public, error) {
 	if g == nil {
 		return Public{}, refuse(NoPortal, "no card of its portal is known; fetch it first")
@@ -41,7 +38,7 @@ func (g *Ring) Key(r *Record, now int64) (Public, error) {
 	if g.expires <= now {
 		return Public{}, refuse(NoPortal, "the card of %s has expired; fetch a newer one", g.portal)
 	}
-	k, ok := g.find(r.Key)
+	k, ok := g.findKey(r.Key)
 	if !ok {
 		return Public{}, refuse(NoKey, "the card of %s does not list the key; fetch a newer one", g.portal)
 	}
@@ -55,12 +52,11 @@ func (g *Ring) Key(r *Record, now int64) (Public, error) {
 	return k.Pub, nil
 }
 
-// sound reports whether a key can be trusted to mean anything. There are keys
-// for which a signature of one text is one of any other: those of small order,
-// whose y is one of these, and spellings of y above the field's prime.
-func sound(pub Public) bool {
+// isSound reports whether a key is safe to use. Unsafe are the keys of small order, for which a
+// signature of one text is valid for others, and encodings with y at or above the field's prime.
+func isSound(pub Public) bool {
 	y := pub
-	y[31] &= 0x7f // the rest is the sign of x
+	y[31] &= 0x7f // the highest bit is the sign of x
 	for _, bad := range smallOrder {
 		if y == bad {
 			return false
@@ -77,7 +73,7 @@ func sound(pub Public) bool {
 	return false // at or above 2^255 - 19
 }
 
-// smallOrder are the y of the points of order 1, 2, 4 and 8, little-endian.
+// smallOrder are the y coordinates of the points of order 1, 2, 4 and 8, little-endian.
 var smallOrder = [...]Public{
 	{1},
 	{0xec, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,

@@ -44,23 +44,23 @@ func TestSound_RefusesKeysThatSignAnything(t *testing.T) {
 		if !forged {
 			t.Errorf("%x signs nothing: it is in the list by mistake", pub)
 		}
-		if sound(pub) {
+		if isSound(pub) {
 			t.Errorf("%x is sound", pub)
 		}
 	}
 	for n := int64(0); n < 19; n++ {
-		if sound(littleEndian(new(big.Int).Add(prime, big.NewInt(n)))) {
+		if isSound(littleEndian(new(big.Int).Add(prime, big.NewInt(n)))) {
 			t.Errorf("the prime and %d is sound", n)
 		}
 	}
 	for _, good := range []*big.Int{big.NewInt(2), new(big.Int).Sub(prime, big.NewInt(2)), new(big.Int).Lsh(big.NewInt(127), 248)} {
-		if !sound(littleEndian(good)) {
+		if !isSound(littleEndian(good)) {
 			t.Errorf("%x is not sound", good)
 		}
 	}
 	for range 100 {
 		pub, _, err := ed25519.GenerateKey(rand.Reader)
-		if err != nil || !sound(Public(pub)) {
+		if err != nil || !isSound(Public(pub)) {
 			t.Fatalf("%x, %v", pub, err)
 		}
 	}

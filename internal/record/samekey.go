@@ -2,9 +2,8 @@ package record
 
 import "agentsite/internal/record/onekey"
 
-// verifyAll is verify for each claim that needs it, on all processors. The
-// signatures of a key that signed many of them, as that of a log did, are
-// checked together: the answers are the same, at less than half of the work.
+// verifyAll is verifyClaim for each claim that needs it, on all processors. Many signatures of one
+// key, as in a log, are checked together, with the same results at less than half of the cost.
 func (g *Gate) verifyAll(claims []claim, now int64) {
 	var alone []*claim
 	byKey := make(map[Public][]*claim)
@@ -19,12 +18,12 @@ func (g *Gate) verifyAll(claims []claim, now int64) {
 			continue
 		}
 		key := onekey.New(pub)
-		pieces(len(list), onekey.MaxAtOnce, func(from, to int) { g.verifyBy(key, list[from:to], now) })
+		runPieces(len(list), onekey.MaxAtOnce, func(from, to int) { g.verifyBy(key, list[from:to], now) })
 	}
-	spread(len(alone), func(i int) { alone[i].err = g.verify(alone[i], now) })
+	runParallel(len(alone), func(i int) { alone[i].err = g.verifyClaim(alone[i], now) })
 }
 
-// verifyBy is verify for claims that are said to be signed by one key.
+// verifyBy is verifyClaim for claims that name the same key.
 func (g *Gate) verifyBy(key *onekey.Key, list []*claim, now int64) {
 	var signed [onekey.MaxAtOnce]onekey.Signed
 	var holds [onekey.MaxAtOnce]bool
@@ -33,6 +32,6 @@ func (g *Gate) verifyBy(key *onekey.Key, list []*claim, now int64) {
 	}
 	key.Verify(signed[:len(list)], holds[:len(list)])
 	for i, c := range list {
-		c.err = g.verified(c, holds[i], now)
+		c.err = g.checkSignatures(c, holds[i], now)
 	}
 }

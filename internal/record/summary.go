@@ -2,9 +2,9 @@ package record
 
 const maxSummaryCaps = 1024
 
-// Summary is what a portal has, in short, for those who keep no copy of its
-// records: how many agents per capability, and a filter of the words they are
-// found by. A filter of full size leaves 700 bytes for the rest.
+// Summary describes the agents of a portal for portals that keep no copy of its records: the number
+// of agents per capability, and a filter of their search terms. A filter of full size leaves 700
+// bytes for the rest.
 type Summary struct {
 	Header
 	Caps      []CapCount `json:"caps,omitempty"`      // sorted by tag
@@ -12,20 +12,20 @@ type Summary struct {
 	Terms     Bloom      `json:"terms,omitempty"`
 }
 
-// CapCount is how many agents have a capability.
+// CapCount is the number of agents with a capability.
 type CapCount struct {
 	Cap   string `json:"cap"`
 	Count int64  `json:"count"`
 }
 
-func (s *Summary) kind() Type    { return TypeSummary }
-func (s *Summary) about() string { return "" }
+func (s *Summary) recordType() Type { return TypeSummary }
+func (s *Summary) slotKey() string  { return "" }
 
-func (s *Summary) check(f *fields) {
+func (s *Summary) checkFields(f *fields) {
 	f.Field(len(s.Caps) <= maxSummaryCaps, "caps", "at most %d", maxSummaryCaps)
 	for i, c := range s.Caps {
-		f.Field(capability(c.Cap) && c.Count >= 1 && c.Count <= MaxAgents && (i == 0 || s.Caps[i-1].Cap < c.Cap), "caps", "tags with their counts, in order")
+		f.Field(isCapability(c.Cap) && c.Count >= 1 && c.Count <= MaxAgents && (i == 0 || s.Caps[i-1].Cap < c.Cap), "caps", "tags with their counts, in order")
 	}
-	f.Field(sorted(s.Languages) && all(s.Languages, maxSummaryCaps, func(s string) bool { return tag(s, MaxLanguage) }), "languages", "tags in lower case, in order")
+	f.Field(isSorted(s.Languages) && allOf(s.Languages, maxSummaryCaps, func(s string) bool { return isTag(s, MaxLanguage) }), "languages", "tags in lower case, in order")
 	f.Field(len(s.Terms) <= MaxBloom, "terms", "at most %d bytes", MaxBloom)
 }

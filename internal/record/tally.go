@@ -6,10 +6,10 @@ import (
 	"agentsite/internal/meter"
 )
 
-// Tally is what a Gate decided since it was made.
+// Tally counts the decisions of a Gate since its start.
 type Tally struct {
-	// Admitted were let in, Known were seen before. Refused are by Reason; those
-	// that could not be decided are "failed".
+	// Admitted counts new records, Known repeated ones. Refused counts by Reason; errors of the
+	// memory count as "failed".
 	Admitted, Known int64
 	Refused         map[string]int64
 }
@@ -19,12 +19,12 @@ type tally struct {
 	refused         meter.Kinds
 }
 
-// Tally returns what was decided.
+// Tally returns the counts.
 func (g *Gate) Tally() Tally {
 	return Tally{g.tally.admitted.Load(), g.tally.known.Load(), g.tally.refused.All()}
 }
 
-func (t *tally) note(fresh bool, err error) {
+func (t *tally) countResult(fresh bool, err error) {
 	switch reason := ReasonOf(err); {
 	case reason != "":
 		t.refused.Add(string(reason), 1)

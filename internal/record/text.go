@@ -12,18 +12,18 @@ import (
 // maxURL bounds an address, in bytes.
 const maxURL = 500
 
-// line reports whether s is one line of at most max bytes that shows what it
-// says: no control characters, nothing that turns the direction of text.
-func line(s string, max int) bool { return fits(s, max, "") }
+// isLine reports whether s is one line of at most max bytes without hidden content: no control
+// characters, no marks that change the direction of text.
+func isLine(s string, max int) bool { return fitsText(s, max, "") }
 
-// text is line for texts of several lines.
-func text(s string, max int) bool { return fits(s, max, "\n\t") }
+// isText is isLine for texts of several lines.
+func isText(s string, max int) bool { return fitsText(s, max, "\n\t") }
 
-func fits(s string, max int, also string) bool {
+func fitsText(s string, max int, also string) bool {
 	if len(s) > max {
 		return false
 	}
-	if printable(s) {
+	if isPrintable(s) {
 		return true
 	}
 	if !utf8.ValidString(s) {
@@ -38,8 +38,8 @@ func fits(s string, max int, also string) bool {
 	})
 }
 
-// printable reports whether s is ASCII that shows, as most texts are.
-func printable(s string) bool {
+// isPrintable reports whether s is printable ASCII, as most texts are.
+func isPrintable(s string) bool {
 	for i := range len(s) {
 		if s[i] < ' ' || s[i] > '~' {
 			return false
@@ -48,8 +48,8 @@ func printable(s string) bool {
 	return true
 }
 
-// said is line that is not empty.
-func said(s string, max int) bool { return strings.TrimSpace(s) != "" && line(s, max) }
+// isFilledLine is isLine for a text that is not blank.
+func isFilledLine(s string, max int) bool { return strings.TrimSpace(s) != "" && isLine(s, max) }
 
 // plainName reports whether s is a–z, 0–9 and -, beginning with a letter.
 func plainName(s string) bool {
@@ -62,8 +62,8 @@ func plainName(s string) bool {
 	return s != ""
 }
 
-// localID reports whether s may be an agent's id at its portal: 1 to 40 of
-// a–z, 0–9 and -. Ids of portals with ULIDs are those in lower case.
+// localID reports whether s may be an agent's id at its portal: 1 to 40 of a–z, 0–9 and -.
+// Portals that use ULIDs write them in lower case.
 func localID(s string) bool {
 	for i := range len(s) {
 		c := s[i]
@@ -74,9 +74,9 @@ func localID(s string) bool {
 	return s != "" && len(s) <= 40
 }
 
-// tag reports whether s may name a capability or a language: lower case,
-// without spaces, at most max bytes, words of a taxonomy parted by /.
-func tag(s string, max int) bool {
+// isTag reports whether s may name a capability or a language: lower case, without spaces, at most
+// max bytes, words of a taxonomy separated by /.
+func isTag(s string, max int) bool {
 	if len(s) > max {
 		return false
 	}
@@ -94,9 +94,9 @@ func tag(s string, max int) bool {
 	return true
 }
 
-// mediaType reports whether s is type/subtype with parameters or without, in
-// lower case and without spaces.
-func mediaType(s string) bool {
+// isMediaType reports whether s is type/subtype, with or without parameters, in lower case and
+// without spaces.
+func isMediaType(s string) bool {
 	kind, sub, _ := strings.Cut(s, "/")
 	for i := range len(s) {
 		if c := s[i]; c <= ' ' || c >= 0x7f || c >= 'A' && c <= 'Z' || strings.IndexByte(`,<>"'\`, c) >= 0 {
@@ -106,19 +106,18 @@ func mediaType(s string) bool {
 	return kind != "" && sub != "" && len(s) <= maxMediaType
 }
 
-// domain reports whether s is a host, with a port if it is not 443.
-func domain(s string) bool { return len(s) <= maxPublisher && ValidOrigin("https://"+s) }
+// isDomain reports whether s is a host, with a port if it is not 443.
+func isDomain(s string) bool { return len(s) <= maxPublisher && ValidOrigin("https://"+s) }
 
-// ValidTag reports whether s may name a capability, a language, a kind or a
-// protocol, where at most max bytes are allowed.
-func ValidTag(s string, max int) bool { return tag(s, max) }
+// ValidTag reports whether s may name a capability, a language, a kind or a protocol, of at most
+// max bytes.
+func ValidTag(s string, max int) bool { return isTag(s, max) }
 
-// ValidMediaType reports whether s may be among the inputs and outputs of an
-// agent.
-func ValidMediaType(s string) bool { return mediaType(s) }
+// ValidMediaType reports whether s may be one of the inputs and outputs of an agent.
+func ValidMediaType(s string) bool { return isMediaType(s) }
 
-// sorted reports whether list is in order without a repetition.
-func sorted(list []string) bool {
+// isSorted reports whether list is sorted without duplicates.
+func isSorted(list []string) bool {
 	for i := 1; i < len(list); i++ {
 		if list[i-1] >= list[i] {
 			return false
@@ -127,8 +126,8 @@ func sorted(list []string) bool {
 	return true
 }
 
-// all reports whether ok holds for each of list, at most max of them.
-func all(list []string, max int, ok func(string) bool) bool {
+// allOf reports whether list has at most max elements and ok holds for each.
+func allOf(list []string, max int, ok func(string) bool) bool {
 	if len(list) > max {
 		return false
 	}
@@ -140,27 +139,25 @@ func all(list []string, max int, ok func(string) bool) bool {
 	return true
 }
 
-// ValidOrigin reports whether s is an origin in its one spelling: https, or
-// http on loopback; a lower-case host; a port only when it is not the scheme's
-// own; nothing else.
+// ValidOrigin reports whether s is an origin in its only valid spelling: https, or http on
+// loopback; a lower-case host; a port only if it is not the scheme's own; nothing else.
 func ValidOrigin(s string) bool {
-	u, ok := address(s)
+	u, ok := parseAddress(s)
 	return ok && s == u.Scheme+"://"+u.Host
 }
 
-// webAddress reports whether s is an address of a page or a service: as of
-// ValidOrigin, with a path and a query.
+// webAddress reports whether s is the address of a page or a service: as ValidOrigin, with a path
+// and a query.
 func webAddress(s string) bool {
 	if plainAddress(s) {
 		return true
 	}
-	_, ok := address(s)
+	_, ok := parseAddress(s)
 	return ok
 }
 
-// plainAddress reports whether s is https, a host and a path of characters that
-// mean nothing else: address takes all of these, as most are, at ten times the
-// work.
+// plainAddress reports whether s is https, a host and a path of plain characters only: parseAddress
+// accepts all of these, which most addresses are, at ten times the cost.
 func plainAddress(s string) bool {
 	rest, ok := strings.CutPrefix(s, "https://")
 	if !ok || len(s) > maxURL {
@@ -178,8 +175,8 @@ func plainAddress(s string) bool {
 	return validHost(host) && !strings.Contains(host, ":")
 }
 
-func address(s string) (*url.URL, bool) {
-	if len(s) > maxURL || !line(s, maxURL) || strings.ContainsAny(s, " \\") {
+func parseAddress(s string) (*url.URL, bool) {
+	if len(s) > maxURL || !isLine(s, maxURL) || strings.ContainsAny(s, " \\") {
 		return nil, false
 	}
 	u, err := url.Parse(s)
@@ -197,13 +194,13 @@ func address(s string) (*url.URL, bool) {
 	case "https":
 		return u, port != "443"
 	case "http":
-		return u, loopback(host) && port != "80"
+		return u, isLoopback(host) && port != "80"
 	}
 	return nil, false
 }
 
-// hostPort joins what Hostname and Port of a URL returned; in a URL the
-// scheme's own port is left out.
+// hostPort joins a host and a port in the form of URL.Hostname and URL.Port; the caller leaves the
+// scheme's own port empty.
 func hostPort(host, port string) string {
 	if strings.Contains(host, ":") {
 		host = "[" + host + "]"
@@ -214,8 +211,8 @@ func hostPort(host, port string) string {
 	return host
 }
 
-// validHost reports whether s is an address in its canonical spelling without
-// a zone, or a name as DNS knows it, in lower case.
+// validHost reports whether s is an IP address in its canonical spelling without a zone, or a name
+// of DNS in lower case.
 func validHost(s string) bool {
 	if ip, err := netip.ParseAddr(s); err == nil {
 		return ip.Zone() == "" && !ip.Is4In6() && ip.String() == s
@@ -235,11 +232,11 @@ func validHost(s string) bool {
 		}
 		last = label
 	}
-	// What ends in a number is an address in a spelling that some take.
+	// Some parsers read a host that ends in a number as an IP address.
 	return strings.Trim(last, "0123456789") != "" && !strings.HasPrefix(last, "0x")
 }
 
-func loopback(host string) bool {
+func isLoopback(host string) bool {
 	ip, err := netip.ParseAddr(host)
 	return host == "localhost" || strings.HasSuffix(host, ".localhost") || err == nil && ip.IsLoopback()
 }

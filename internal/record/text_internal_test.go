@@ -9,7 +9,7 @@ func FuzzPlainAddress(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		if _, ok := address(s); plainAddress(s) && !ok {
+		if _, ok := parseAddress(s); plainAddress(s) && !ok {
 			t.Errorf("%q is no address", s)
 		}
 	})

@@ -23,22 +23,22 @@ import (
 type Tree struct {
 	leaves []leaf
 	nodes  []node
-	// Places in leaves and nodes that can be used again.
+	// Free places in leaves and nodes.
 	freeLeaves, freeNodes []ref
 	top                   ref
 }
 
 type leaf struct{ key, hash Hash }
 
-// node is where keys part.
+// node is the place where keys begin to differ.
 type node struct {
 	child [2]ref
-	bit   uint16 // the first that differs below, from the left
-	known bool   // hash is that of what is below
+	bit   uint16 // the first bit in which the keys below differ, from the left
+	known bool   // hash is up to date
 	hash  Hash
 }
 
-// ref is a node n as n+1, a leaf n as -n-1, and 0 as nothing.
+// ref refers to a node n as n+1, to a leaf n as -n-1, and to nothing as 0.
 type ref int32
 
 func (r ref) isNode() bool { return r > 0 }
@@ -51,10 +51,10 @@ var emptyRoot = Hash(sha256.Sum256(nil))
 // Len returns the number of leaves.
 func (t *Tree) Len() int { return len(t.leaves) - len(t.freeLeaves) }
 
-func bit(key *Hash, i uint16) int { return int(key[i/8]>>(7-i%8)) & 1 }
+func bitOf(key *Hash, i uint16) int { return int(key[i/8]>>(7-i%8)) & 1 }
 
-// parting returns the first bit in which two different keys differ.
-func parting(a, b *Hash) uint16 {
+// firstDifference returns the first bit in which two different keys differ.
+func firstDifference(a, b *Hash) uint16 {
 	for i := range a {
 		if x := a[i] ^ b[i]; x != 0 {
 			return uint16(i*8 + bits.LeadingZeros8(x))
@@ -63,13 +63,12 @@ func parting(a, b *Hash) uint16 {
 	return 256
 }
 
-// nearest returns the leaf at which the bits of key lead, which shares more of
-// them than no other does.
-func (t *Tree) nearest(key *Hash) *leaf {
+// nearestLeaf returns the leaf that the bits of key lead to: no other shares more bits with key.
+func (t *Tree) nearestLeaf(key *Hash) *leaf {
 	r := t.top
 	for r.isNode() {
 		n := t.node(r)
-		r = n.child[bit(key, n.bit)]
+		r = n.child[bitOf(key, n.bit)]
 	}
 	return t.leaf(r)
 }
@@ -79,46 +78,46 @@ func (t *Tree) Get(key Hash) (Hash, bool) {
 	if t.top == 0 {
 		return Hash{}, false
 	}
-	l := t.nearest(&key)
+	l := t.nearestLeaf(&key)
 	return l.hash, l.key == key
 }
 
-// Set puts a leaf in, in place of one with the same key.
+// Set adds a leaf, or replaces the one with the same key.
 func (t *Tree) Set(key, hash Hash) {
 	if t.top == 0 {
 		t.top = t.newLeaf(key, hash)
 		return
 	}
-	if l := t.nearest(&key); l.key != key {
-		t.insert(key, hash, parting(&key, &l.key))
+	if l := t.nearestLeaf(&key); l.key != key {
+		t.insertLeaf(key, hash, firstDifference(&key, &l.key))
 		return
 	}
 	r := t.top
 	for r.isNode() {
 		n := t.node(r)
 		n.known = false
-		r = n.child[bit(&key, n.bit)]
+		r = n.child[bitOf(&key, n.bit)]
 	}
 	t.leaf(r).hash = hash
 }
 
-// insert adds a key that parts from its nearest at the given bit.
-func (t *Tree) insert(key, hash Hash, at uint16) {
-	l, r := t.newLeaf(key, hash), t.newNode() // first: they may move the slices
+// insertLeaf adds a key that differs from its nearest leaf at the given bit.
+func (t *Tree) insertLeaf(key, hash Hash, at uint16) {
+	l, r := t.newLeaf(key, hash), t.newNode() // first, because they may move the slices
 	link := &t.top
 	for link.isNode() && t.node(*link).bit < at {
 		n := t.node(*link)
 		n.known = false
-		link = &n.child[bit(&key, n.bit)]
+		link = &n.child[bitOf(&key, n.bit)]
 	}
 	n := t.node(r)
 	*n = node{bit: at}
-	side := bit(&key, at)
+	side := bitOf(&key, at)
 	n.child[side], n.child[1-side] = l, *link
 	*link = r
 }
 
-// Delete takes a leaf out and reports whether it was there.
+// Delete removes a leaf and reports whether it was there.
 func (t *Tree) Delete(key Hash) bool {
 	if _, ok := t.Get(key); !ok {
 		return false
@@ -128,7 +127,7 @@ func (t *Tree) Delete(key Hash) bool {
 	for link.isNode() {
 		n := t.node(*link)
 		n.known = false
-		side = bit(&key, n.bit)
+		side = bitOf(&key, n.bit)
 		up, link = link, &n.child[side]
 	}
 	t.freeLeaves = append(t.freeLeaves, *link)
@@ -163,24 +162,23 @@ func (t *Tree) newNode() ref {
 	return ref(len(t.nodes))
 }
 
-// Root returns the root of the set. It hashes what has changed since the last
-// time.
+// Root returns the root of the tree. It computes the hashes that have changed since the last call.
 func (t *Tree) Root() Hash {
 	if t.top == 0 {
 		return emptyRoot
 	}
-	return t.hash(t.top)
+	return t.hashOf(t.top)
 }
 
-// hash recurses at most 256 deep: each node's bit is above its parent's.
-func (t *Tree) hash(r ref) Hash {
+// hashOf recurses at most 256 deep: each node's bit is above its parent's.
+func (t *Tree) hashOf(r ref) Hash {
 	if !r.isNode() {
 		l := t.leaf(r)
 		return leafHash(l.key, l.hash)
 	}
 	n := t.node(r)
 	if !n.known {
-		n.hash, n.known = nodeHash(t.hash(n.child[0]), t.hash(n.child[1])), true
+		n.hash, n.known = nodeHash(t.hashOf(n.child[0]), t.hashOf(n.child[1])), true
 	}
 	return n.hash
 }
@@ -200,34 +198,34 @@ func nodeHash(left, right Hash) Hash {
 	return sha256.Sum256(b[:])
 }
 
-// Leaves yields keys with their hashes, in order, from the first key that is
-// not below from. The tree must not change meanwhile.
+// Leaves yields keys with their hashes, in order, from the first key that is not below from. The
+// tree must not change meanwhile.
 func (t *Tree) Leaves(from Hash) iter.Seq2[Hash, Hash] {
 	return func(yield func(Hash, Hash) bool) {
 		if t.top != 0 {
-			t.walk(t.top, &from, yield)
+			t.walkLeaves(t.top, &from, yield)
 		}
 	}
 }
 
-// walk yields the leaves below r that are not below from, all when it is nil.
-func (t *Tree) walk(r ref, from *Hash, yield func(Hash, Hash) bool) bool {
+// walkLeaves yields the leaves below r that are not below from, all if from is nil.
+func (t *Tree) walkLeaves(r ref, from *Hash, yield func(Hash, Hash) bool) bool {
 	if !r.isNode() {
 		l := t.leaf(r)
-		return from != nil && l.key.less(*from) || yield(l.key, l.hash)
+		return from != nil && l.key.isLess(*from) || yield(l.key, l.hash)
 	}
 	n := t.node(r)
-	if from == nil || !t.leaf(t.end(n.child[0], 1)).key.less(*from) {
-		if !t.walk(n.child[0], from, yield) {
+	if from == nil || !t.leaf(t.endLeaf(n.child[0], 1)).key.isLess(*from) {
+		if !t.walkLeaves(n.child[0], from, yield) {
 			return false
 		}
 		from = nil
 	}
-	return t.walk(n.child[1], from, yield)
+	return t.walkLeaves(n.child[1], from, yield)
 }
 
-// end returns the first (side 0) or the last (side 1) leaf below r.
-func (t *Tree) end(r ref, side int) ref {
+// endLeaf returns the first (side 0) or the last (side 1) leaf below r.
+func (t *Tree) endLeaf(r ref, side int) ref {
 	for r.isNode() {
 		r = t.node(r).child[side]
 	}

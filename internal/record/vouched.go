@@ -5,16 +5,15 @@ import (
 	"time"
 )
 
-// Vouched asks of a record all that Admit does, when it came with the card of
-// its portal, which may be one that nobody here ever met: so do values of the
-// DHT. It takes in neither. A card that is held here and newer counts instead of
-// the one that came; the record is nil where only a card came. An older head than
-// the newest that was seen passes: it is signed anew each hour, a value only a few
-// times a day, and says no more here than that the portal is there. Refusals are
-// Refused errors; other errors are the memory's.
+// Vouched does all checks of Admit for a record that came with the card of its portal, such as a
+// value of the DHT; the portal may be unknown here. It keeps neither. A newer card that is held
+// here replaces the one that came. The returned record is nil if only a card came. A head older
+// than the newest seen one passes: heads are signed each hour, values only a few times a day, and
+// here the head proves only that the portal is active. Refusals are Refused errors; other errors
+// are those of the memory.
 func (g *Gate) Vouched(ctx context.Context, card, wire []byte, now time.Time) (*Card, *Record, error) {
 	ms := now.UnixMilli()
-	c, older, err := g.vouching(ctx, card, ms)
+	c, older, err := g.checkCard(ctx, card, ms)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -46,44 +45,44 @@ func (g *Gate) Vouched(ctx context.Context, card, wire []byte, now time.Time) (*
 		}
 	}
 	c = claim{Record: r, standing: Standing{Ring: ring, Head: c.standing.Head}}
-	if err := r.timely(ms); err != nil {
+	if err := r.checkTimes(ms); err != nil {
 		return nil, nil, err
 	}
 	if c.key, err = ring.Key(r, ms); err != nil {
 		return nil, nil, err
 	}
-	// Nobody takes a provider record in: the shelf of the DHT itself has the
-	// newest of each publisher.
+	// Provider records are not kept here: the store of the DHT itself has the newest of each
+	// publisher.
 	if r.Type != TypeProvider {
 		if c.seen, err = g.mem.Seen(ctx, c.Slot()); err != nil {
 			return nil, nil, err
 		}
 	}
-	if err := g.compare(ctx, &c); err != nil && (r.Type != TypeHead || ReasonOf(err) != Stale) {
+	if err := g.compareSeen(ctx, &c); err != nil && (r.Type != TypeHead || ReasonOf(err) != Stale) {
 		return nil, nil, err
 	}
 	if !c.known {
-		if err := g.verify(&c, ms); err != nil {
+		if err := g.verifyClaim(&c, ms); err != nil {
 			return nil, nil, err
 		}
-		if c.contradicts() {
+		if c.isConflict() {
 			return nil, nil, refuse(Equivocation, "%s signed two records of version %d.%d", c.Portal, c.Epoch, c.Seq)
 		}
 	}
 	return of, r, nil
 }
 
-// Signed reports whether a record is good now and signed by a key that the card
-// lists, which the caller has admitted. It is for what is no log's: a contact.
+// Signed reports whether a record is valid now and signed by a key that the card lists. The caller
+// has admitted the card. It is for records outside of a log, such as a contact.
 func (c *Card) Signed(r *Record, now time.Time) error {
-	if err := r.timely(now.UnixMilli()); err != nil {
+	if err := r.checkTimes(now.UnixMilli()); err != nil {
 		return err
 	}
 	key, err := c.Ring().Key(r, now.UnixMilli())
 	if err != nil {
 		return err
 	}
-	if r.Portal != c.Portal || !r.holds(key) {
+	if r.Portal != c.Portal || !r.signedBy(key) {
 		return refuse(BadSignature, "the signature does not hold")
 	}
 	return nil

@@ -1,13 +1,11 @@
-// Package onekey checks many Ed25519 signatures that are of one key, as those
-// of a log are, at less than half of what crypto/ed25519 takes for each. It
-// says the same of every signature, good or bad: it computes the same point by
-// the same complete formulas and compares the same bytes, see Key.Verify. All
-// it looks at is public, so its time may depend on it. It knows nothing of
-// records.
+// Package onekey checks many Ed25519 signatures of one key, as in a log, at less than half the cost
+// of crypto/ed25519 for each. Its result is the same for every signature, valid or not: it computes
+// the same point by the same complete formulas and compares the same bytes, see Key.Verify. All
+// inputs are public, so its time may depend on them. It does not know records.
 //
 //	key := onekey.New(pub)
 //	for some := range slices.Chunk(list, onekey.MaxAtOnce) {
-//		key.Verify(some, ok)
+//	key.Verify(some, ok)
 //	}
 package onekey
 
@@ -21,13 +19,13 @@ import (
 )
 
 const (
-	// Fewest is how many signatures have to be of a key for it to pay.
+	// Fewest is the number of signatures of one key from which on it pays.
 	Fewest = 32
-	// MaxAtOnce bounds how many signatures Verify takes.
+	// MaxAtOnce bounds the signatures of one Verify.
 	MaxAtOnce = 16
-	// keyBits and baseBits are how many bits of a scalar one addition settles.
-	// A table has about 2^bits/2 * 256/bits points of 160 bytes: 220 kB for a
-	// key, made within 0.3 ms, and 660 kB for the base point, made once.
+	// keyBits and baseBits are the bits of a scalar that one addition handles. A table has about
+	// 2^bits/2 * 256/bits points of 160 bytes: 220 kB for a key, computed within 0.3 ms, and 660 kB
+	// for the base point, computed once.
 	keyBits  = 6
 	baseBits = 8
 )
@@ -38,14 +36,13 @@ type Key struct {
 	less *multiples // of the point's negative
 }
 
-// Signed is a signature with what it is said to be of.
+// Signed is a signature with its message.
 type Signed struct {
 	Message []byte
 	Sig     *[ed25519.SignatureSize]byte
 }
 
-// New returns the key in its usual form. One that spells no point holds for
-// nothing.
+// New prepares a key in its usual encoding. A key that encodes no point verifies nothing.
 func New(pub [ed25519.PublicKeySize]byte) *Key {
 	k := &Key{pub: pub}
 	if a, err := new(edwards25519.Point).SetBytes(pub[:]); err == nil {
@@ -54,13 +51,13 @@ func New(pub [ed25519.PublicKeySize]byte) *Key {
 	return k
 }
 
-// base is the multiples of the base point, which are always the same.
+// base holds the multiples of the base point, which are always the same.
 var base = sync.OnceValue(func() *multiples { return multiplesOf(edwards25519.NewGeneratorPoint(), baseBits) })
 
-// Verify says of each of list, at most MaxAtOnce, whether it is a signature of
-// the key: ok must be as long. By RFC 8032, 5.1.7 without the cofactor, as
-// crypto/ed25519 does it: S below the order of the base point, R the bytes of
-// S·B - k·A, with k the number that SHA-512 of R, A and the message spells.
+// Verify decides for each of list, at most MaxAtOnce, whether it is a signature of the key: ok must
+// be as long. It follows RFC 8032, 5.1.7 without the cofactor, as crypto/ed25519 does: S below the
+// order of the base point, and R equal to the bytes of S·B - k·A, where k is the number that
+// SHA-512 of R, A and the message encodes.
 func (k *Key) Verify(list []Signed, ok []bool) {
 	clear(ok)
 	if k.less == nil {
@@ -82,23 +79,23 @@ func (k *Key) Verify(list []Signed, ok []bool) {
 		hash.Write(k.pub[:])
 		hash.Write(list[i].Message)
 		if _, err := c.SetUniformBytes(hash.Sum(digest[:0])); err != nil {
-			continue // never: it has the right length
+			continue // cannot happen: it has the right length
 		}
 		p := &points[n]
 		p.Set(edwards25519.NewIdentityPoint())
-		base().add(p, s.Bytes())
-		k.less.add(p, c.Bytes())
+		base().addMultiple(p, s.Bytes())
+		k.less.addMultiple(p, c.Bytes())
 		at[n] = i
 		n++
 	}
-	for j, r := range encode(points[:n]) {
+	for j, r := range encodePoints(points[:n]) {
 		ok[at[j]] = r == [32]byte(list[at[j]].Sig[:32])
 	}
 }
 
-// encode returns the bytes of points, at most MaxAtOnce. Of all it divides but
-// once: 1/a is b/(a·b), 1/b is a/(a·b).
-func encode(points []edwards25519.Point) [][32]byte {
+// encodePoints returns the bytes of points, at most MaxAtOnce. It divides once for all of them: 1/a
+// is b/(a·b), 1/b is a/(a·b).
+func encodePoints(points []edwards25519.Point) [][32]byte {
 	if len(points) == 0 {
 		return nil
 	}
@@ -121,8 +118,8 @@ func encode(points []edwards25519.Point) [][32]byte {
 	return out
 }
 
-// multiples are those of a point P that scalars are made of: 1 to 2^(bits-1)
-// times 2^(bits·i)·P for each i.
+// multiples are the multiples of a point P of which scalars are composed: 1 to 2^(bits-1) times
+// 2^(bits·i)·P for each i.
 type multiples struct {
 	bits   uint
 	points []edwards25519.Point
@@ -144,12 +141,12 @@ func multiplesOf(p *edwards25519.Point, bits uint) *multiples {
 	return m
 }
 
-// scalarBits is how long scalars are, and one more for what is carried.
+// scalarBits is the length of scalars, plus one bit for the carry.
 const scalarBits = 253 + 1
 
-// add adds the multiple that a scalar says, little-endian, to p. Its digits are
-// -2^(bits-1)+1 to 2^(bits-1), so that half as many multiples do.
-func (m *multiples) add(p *edwards25519.Point, scalar []byte) {
+// addMultiple adds the multiple for a scalar, little-endian, to p. Its digits are -2^(bits-1)+1 to
+// 2^(bits-1), which halves the number of multiples.
+func (m *multiples) addMultiple(p *edwards25519.Point, scalar []byte) {
 	each := 1 << (m.bits - 1)
 	row := m.points
 	var have uint64 // bits that are not used yet
