@@ -53,8 +53,8 @@ func Agent(card *record.Card, r *record.Agent) (hub.Agent, error) {
 		}
 	}
 	for _, e := range r.Endpoints {
-		if door := card.Origin + "/agents/" + r.Name + "/a2a"; e.Protocol == ProtocolA2A && e.URL == door {
-			a.Endpoint = door
+		if endpoint := card.Origin + "/agents/" + r.Name + "/a2a"; e.Protocol == ProtocolA2A && e.URL == endpoint {
+			a.Endpoint = endpoint
 		}
 	}
 	for _, s := range r.Skills {
