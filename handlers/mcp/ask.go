@@ -24,7 +24,7 @@ const (
 	// taskAfter is the time after which a client that takes tasks gets the task instead of the
 	// answer.
 	taskAfter = 500 * time.Millisecond
-	// stopTimeout bounds the stop of a task whose caller is gone.
+	// stopTimeout bounds the stop of a task after its caller is gone.
 	stopTimeout = 10 * time.Second
 	// progressEvery is the interval of progress notices for a growing text.
 	progressEvery = 250 * time.Millisecond

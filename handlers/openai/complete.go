@@ -28,7 +28,7 @@ const idempotencyHeader = "Idempotency-Key"
 // longest bounds a call: the 15 minutes of an agent, and some time in the queue.
 const longest = 20 * time.Minute
 
-// stopTimeout bounds the stop of a task whose caller is gone.
+// stopTimeout bounds the stop of a task after its caller is gone.
 const stopTimeout = 10 * time.Second
 
 // call is one request that is being served.
@@ -39,7 +39,7 @@ type call struct {
 	asked chat.Asked
 	id    string
 	since int64 // Unix seconds
-	// told is the approximate number of tokens that the agent got.
+	// promptTokens is the approximate number of tokens that the agent got.
 	promptTokens int
 	over         bool // the task has ended, or waits for the caller
 }

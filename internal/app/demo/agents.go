@@ -5,34 +5,33 @@ import (
 	"strings"
 )
 
-// sorry is what an agent says when it cannot work on what it was sent. It is
-// an answer, not a failure.
+// sorry is the reply of an agent that cannot process its input. It is an answer, not a failure.
 type sorry string
 
 func (s sorry) Error() string { return string(s) }
 
 func sorryf(format string, args ...any) error { return sorry(fmt.Sprintf(format, args...)) }
 
-// work is what an agent does with a text.
+// work computes an agent's answer to a text.
 type work func(in string) (string, error)
 
-// agent is one that speaks A2A.
+// agent is an agent that speaks A2A.
 type agent struct {
 	name, title, about string
 	tags               []string
-	// asks are what people ask it, the first of them the example on its page.
+	// asks are example questions, the first of them the example on its page.
 	asks []string
 	do   work
 }
 
-// server is one that speaks MCP.
+// server is an agent that speaks MCP.
 type server struct {
 	name, title, about string
 	tags               []string
 	tools              []tool
 }
 
-// tool is one of a server's. It takes one text.
+// tool is a tool of a server. It takes one text.
 type tool struct {
 	name, about, takes, example string
 	do                          work
@@ -40,9 +39,9 @@ type tool struct {
 
 func words(s string) []string { return strings.Fields(s) }
 
-// agents are what portals choose from, in an order that gives neighbours
-// different trades.
-func agents() []agent {
+// allAgents returns the agents from which portals choose, in an order in which neighbours have
+// different topics.
+func allAgents() []agent {
 	return []agent{
 		{"regex-explainer", "Regex explainer", "Explains a regular expression piece by piece, in plain words. Paste one and read what it matches.", words("regex code teaching"),
 			[]string{`^(\d{4})-(\d{2})-(\d{2})$`, `(?i)colou?r`, `^[a-z0-9._%+-]+@[a-z0-9.-]+\.[a-z]{2,}$`, `https?://\S+`}, explainRegex},
@@ -105,8 +104,8 @@ func agents() []agent {
 	}
 }
 
-// servers are the MCP servers that portals choose from.
-func servers() []server {
+// allServers returns the MCP servers from which portals choose.
+func allServers() []server {
 	return []server{
 		{"encoding-bench", "Encoding bench", "Tools that encode, decode and sum up text.", words("code encoding hash"), []tool{
 			{"base64_encode", "Encodes a text as base64.", "text", "hello", toBase64}, {"base64_decode", "Decodes base64.", "text", "aGVsbG8=", fromBase64}, {"checksums", "SHA-256, MD5 and CRC-32 of a text.", "text", "hello", hashes}}},

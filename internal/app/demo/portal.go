@@ -19,24 +19,23 @@ import (
 	"agentsite/internal/control"
 )
 
-// networkName keeps demos apart from real networks: nothing that is signed in
-// one counts in the other.
+// networkName separates demos from real networks: a record signed in one is invalid in the other.
 const networkName = "agentsite-demo"
 
-// tokenLife is how long the people of a demo may act.
+// tokenLife is the lifetime of the accounts' tokens.
 const tokenLife = 30 * 24 * time.Hour
 
-// portal is one that runs, with its agents.
+// portal is a running portal with its agents.
 type portal struct {
 	role
 	app     *app.Portal
 	shop    *workshop
 	log     *os.File
-	clients []client           // of people
+	clients []client           // one for each account
 	link    string             // signs the operator in
-	cancel  context.CancelFunc // nil until it runs
+	cancel  context.CancelFunc // nil until the portal runs
 	done    chan struct{}
-	err     error // of Run; read it when done is closed
+	err     error // result of Run; valid when done is closed
 	killed  atomic.Bool
 	once    sync.Once
 	stopErr error
@@ -44,25 +43,25 @@ type portal struct {
 
 func (p *portal) url() string { return p.app.URL() }
 
-// handle is how the whole network calls an agent of the portal.
-func (p *portal) handle(name string) string {
+// agentHandle returns the handle of an agent of the portal in the network.
+func (p *portal) agentHandle(name string) string {
 	u, err := url.Parse(p.url())
-	if err != nil { // it was parsed before
+	if err != nil { // cannot happen: it was parsed before
 		return name
 	}
 	return name + "@" + u.Host
 }
 
-func (p *portal) count() int { return len(p.agents) + len(p.benches) }
+func (p *portal) countAgents() int { return len(p.agents) + len(p.benches) }
 
-// startPortal starts a portal below dir and registers its agents; it keeps so
-// many idle connections to others, 0 for as many as usual. It knows of no other
-// yet. What it started is stopped if it fails.
+// startPortal starts a portal below dir and registers its agents; it keeps so many idle connections
+// to others, 0 for the default. It knows no other portal yet. After an error nothing is left
+// running.
 func startPortal(ctx context.Context, r role, dir string, idle int, hc *http.Client) (p *portal, err error) {
 	p = &portal{role: r, done: make(chan struct{})}
 	defer func() {
 		if err != nil {
-			p.stop()
+			p.stopPortal()
 			p = nil
 		}
 	}()
@@ -82,21 +81,21 @@ func startPortal(ctx context.Context, r role, dir string, idle int, hc *http.Cli
 	if p.app, err = app.Open(ctx, cfg, p.log); err != nil {
 		return p, err
 	}
-	if err := p.run(ctx); err != nil {
+	if err := p.runPortal(ctx); err != nil {
 		return p, err
 	}
-	if err := p.furnish(ctx, cfg, hc); err != nil {
+	if err := p.addContent(ctx, cfg, hc); err != nil {
 		return p, err
 	}
 	return p, nil
 }
 
-// run runs the portal, and returns when it serves.
-func (p *portal) run(ctx context.Context) error {
-	// It outlives its start, and ends by stop.
+// runPortal runs the portal, and returns when it serves.
+func (p *portal) runPortal(ctx context.Context) error {
+	// The portal runs longer than its start; stop ends it.
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	p.cancel = cancel
-	ready := &said{what: []byte("ready "), heard: make(chan struct{})}
+	ready := &textWatcher{what: []byte("ready "), heard: make(chan struct{})}
 	go func() {
 		defer close(p.done)
 		p.err = p.app.Run(running, ready, io.Discard)
@@ -111,8 +110,8 @@ func (p *portal) run(ctx context.Context) error {
 	}
 }
 
-// furnish makes accounts and registers the agents.
-func (p *portal) furnish(ctx context.Context, cfg app.Config, hc *http.Client) (err error) {
+// addContent creates accounts and registers the agents.
+func (p *portal) addContent(ctx context.Context, cfg app.Config, hc *http.Client) (err error) {
 	c, err := control.Open(ctx, cfg, false, p.log)
 	if err != nil {
 		return err
@@ -138,7 +137,7 @@ func (p *portal) furnish(ctx context.Context, cfg app.Config, hc *http.Client) (
 		return p.clients[owner%len(p.clients)].call(ctx, http.MethodPost, "/agents", draft, nil)
 	}
 	for _, a := range p.agents {
-		err := register(object{"name": a.name, "title": a.title, "description": a.about, "kind": "a2a", "endpoint": p.shop.url + "/" + a.name, "skills": skills(a),
+		err := register(object{"name": a.name, "title": a.title, "description": a.about, "kind": "a2a", "endpoint": p.shop.url + "/" + a.name, "skills": skillsOf(a),
 			"config": object{"binding": "JSONRPC", "version": "1.0", "streaming": true}})
 		if err != nil {
 			return fmt.Errorf("register %s: %w", a.name, err)
@@ -153,19 +152,19 @@ func (p *portal) furnish(ctx context.Context, cfg app.Config, hc *http.Client) (
 	return nil
 }
 
-// skills is what an agent's card and page say it can do.
-func skills(a agent) []any {
+// skillsOf returns the skills of an agent for its card and page.
+func skillsOf(a agent) []any {
 	return []any{object{"id": a.name, "name": a.title, "description": a.about, "tags": a.tags, "examples": a.asks[:min(2, len(a.asks))]}}
 }
 
-// stop stops the portal, then its agents. It may be called twice.
-func (p *portal) stop() error {
+// stopPortal stops the portal, then its agents. It may be called twice.
+func (p *portal) stopPortal() error {
 	p.once.Do(func() {
 		switch {
 		case p.cancel != nil:
 			p.cancel()
 			<-p.done
-		case p.app != nil: // it never ran
+		case p.app != nil: // the portal never ran
 			p.app.Close()
 		}
 		if p.shop != nil {
@@ -178,15 +177,15 @@ func (p *portal) stop() error {
 	return p.stopErr
 }
 
-// said tells when a text was written to it.
-type said struct {
+// textWatcher signals when a text was written to it.
+type textWatcher struct {
 	what  []byte
 	heard chan struct{}
 	once  sync.Once
 }
 
-// Write implements io.Writer. The portal writes what is waited for at once.
-func (s *said) Write(b []byte) (int, error) {
+// Write implements io.Writer. The portal writes the expected text in one call.
+func (s *textWatcher) Write(b []byte) (int, error) {
 	if bytes.Contains(b, s.what) {
 		s.once.Do(func() { close(s.heard) })
 	}

@@ -20,7 +20,7 @@ import (
 	"unicode/utf8"
 )
 
-// explainRegex says piece by piece what a regular expression matches.
+// explainRegex explains a regular expression piece by piece.
 func explainRegex(in string) (string, error) {
 	in = strings.Trim(strings.TrimSpace(in), "`")
 	if in == "" {
@@ -36,7 +36,7 @@ func explainRegex(in string) (string, error) {
 	return b.String(), nil
 }
 
-// explain writes one piece and what is in it, as a list.
+// explain writes one piece and its parts, as a list.
 func explain(b *strings.Builder, re *syntax.Regexp, depth int) {
 	say := func(format string, args ...any) {
 		fmt.Fprintf(b, "%s- %s\n", strings.Repeat("  ", depth), fmt.Sprintf(format, args...))
@@ -176,7 +176,7 @@ func cell(s string) string {
 
 var threeDigits = regexp.MustCompile(`\b[1-5][0-9][0-9]\b`)
 
-// explainStatus says what an HTTP status means.
+// explainStatus explains an HTTP status.
 func explainStatus(in string) (string, error) {
 	code, _ := strconv.Atoi(threeDigits.FindString(in))
 	text := http.StatusText(code)
@@ -217,7 +217,7 @@ func hashes(in string) (string, error) {
 	return fmt.Sprintf("| sum | of %s |\n|---|---|\n| SHA-256 | `%x` |\n| MD5, no longer safe | `%x` |\n| CRC-32 | `%08x` |\n", plural(len(b), "byte"), sha256.Sum256(b), md5.Sum(b), crc32.ChecksumIEEE(b)), nil
 }
 
-// network says what an address range holds.
+// network describes an address range.
 func network(in string) (string, error) {
 	var p netip.Prefix
 	for _, w := range strings.Fields(in) {

@@ -160,7 +160,7 @@ func spellNumber(in string) (string, error) {
 	return title(spelled(n)) + ".", nil
 }
 
-// loan is what a loan costs a month: amount, rate, years.
+// loan computes the monthly cost of a loan: amount, rate, years.
 func loan(in string) (string, error) {
 	var v []float64
 	for _, s := range decimal.FindAllString(strings.ReplaceAll(in, ",", ""), -1) {
@@ -206,14 +206,14 @@ func moments(v []float64) (mean, deviation float64) {
 	return mean, math.Sqrt(deviation)
 }
 
-// median of what is sorted.
+// median of a sorted list.
 func median(v []float64) float64 {
 	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2
 }
 
 func short(f float64) string { return strconv.FormatFloat(f, 'g', 6, 64) }
 
-// summarizeCSV says what is in the columns of a table.
+// summarizeCSV describes the columns of a table.
 func summarizeCSV(in string) (string, error) {
 	in = unfenced(in)
 	r := csv.NewReader(strings.NewReader(in))

@@ -9,7 +9,7 @@ import (
 func TestWork_DoesWhatItSays(t *testing.T) {
 	t.Parallel()
 	do := make(map[string]work)
-	for _, a := range agents() {
+	for _, a := range allAgents() {
 		do[a.name] = a.do
 	}
 	for _, c := range []struct{ agent, in, want string }{
@@ -38,7 +38,7 @@ func TestWork_DoesWhatItSays(t *testing.T) {
 		{"unicode-inspector", "é", "U+00E9"}, {"number-cruncher", "1 2 3 4", "| median | 2.5 |"}, {"base-changer", "What is 42?", "0b101010"}, {"base-changer", "x", "Send me"},
 		{"line-sorter", "pear\napple\npear", "apple\npear\n"}, {"rot13-clerk", "Gur ohgyre qvq vg.", "The butler did it."}, {"hash-desk", "hello", "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824"},
 	} {
-		if got := did(do[c.agent], c.in); !strings.Contains(got, c.want) {
+		if got := runWork(do[c.agent], c.in); !strings.Contains(got, c.want) {
 			t.Errorf("%s of %q: %q, want %q in it", c.agent, c.in, got, c.want)
 		}
 	}
@@ -72,12 +72,12 @@ func TestAgents_CanDoWhatTheyAreAsked(t *testing.T) {
 			t.Errorf("%s is asked %q: %v", name, in, err)
 		}
 	}
-	for _, a := range agents() {
+	for _, a := range allAgents() {
 		for _, in := range a.asks {
 			try(a.name, in, a.do)
 		}
 	}
-	for _, s := range servers() {
+	for _, s := range allServers() {
 		for _, k := range s.tools {
 			try(s.name+" "+k.name, k.example, k.do)
 		}
@@ -87,9 +87,9 @@ func TestAgents_CanDoWhatTheyAreAsked(t *testing.T) {
 func TestWork_NothingPanics(t *testing.T) {
 	t.Parallel()
 	strange := []string{"", " ", "\x00", "`", "```", "```\n", "-", "%", "é", "999999999999999999999999", "0", "-1", "1-1-1-1", "X", "0x", "((((", "{", "\"", "0000-00-00", "1e400 1e400", "1 to", "a\nb", ";", ",", "://", "1d99999"}
-	for _, a := range agents() {
+	for _, a := range allAgents() {
 		for _, in := range strange {
-			if did(a.do, in) == "" && strings.TrimSpace(in) != "" {
+			if runWork(a.do, in) == "" && strings.TrimSpace(in) != "" {
 				t.Errorf("%s says nothing to %q", a.name, in)
 			}
 		}
@@ -99,7 +99,7 @@ func TestWork_NothingPanics(t *testing.T) {
 func TestPieces_AreTheWhole(t *testing.T) {
 	t.Parallel()
 	for _, s := range []string{"", "a", "a b c d e\nf", " ", "| a | b |\n|---|---|\n"} {
-		if got := strings.Join(pieces(s), ""); got != s {
+		if got := strings.Join(splitAnswer(s), ""); got != s {
 			t.Errorf("%q became %q", s, got)
 		}
 	}

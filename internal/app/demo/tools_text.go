@@ -10,10 +10,10 @@ import (
 	"unicode/utf8"
 )
 
-// errEmpty is what every agent says to an empty message.
+// errEmpty is the answer of every agent to an empty message.
 var errEmpty = sorryf("Send me something to work on.")
 
-// textStatistics counts what a text is made of.
+// textStatistics counts the parts of a text.
 func textStatistics(in string) (string, error) {
 	words := wordsOf(in)
 	if len(words) == 0 {

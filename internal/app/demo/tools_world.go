@@ -19,7 +19,7 @@ var colours = map[string]uint32{"black": 0, "white": 0xffffff, "red": 0xff0000, 
 	"chocolate": 0xd2691e, "crimson": 0xdc143c, "indigo": 0x4b0082, "ivory": 0xfffff0, "khaki": 0xf0e68c, "lavender": 0xe6e6fa, "orchid": 0xda70d6, "plum": 0xdda0dd, "sienna": 0xa0522d, "tan": 0xd2b48c,
 	"turquoise": 0x40e0d0, "violet": 0xee82ee, "wheat": 0xf5deb3, "sky blue": 0x87ceeb, "steel blue": 0x4682b4, "slate grey": 0x708090, "sea green": 0x2e8b57, "forest green": 0x228b22, "royal blue": 0x4169e1, "midnight blue": 0x191970}
 
-// nameColour says what people call a colour, and how well text reads on it.
+// nameColour names a colour, and rates how well text reads on it.
 func nameColour(in string) (string, error) {
 	m := hexColour.FindStringSubmatch(in)
 	var rgb uint32
@@ -77,7 +77,7 @@ func luminance(rgb uint32) float64 {
 	return 0.2126*lin(rgb>>16) + 0.7152*lin(rgb>>8) + 0.0722*lin(rgb)
 }
 
-// units by name: what one of them is in the base of its kind.
+// units by name, each with its size in the base unit of its kind.
 var units = map[string]struct {
 	kind string
 	size float64
@@ -139,7 +139,7 @@ func kelvin(v float64, scale string) (float64, bool) {
 
 var isoDate = regexp.MustCompile(`[0-9]{4}-[0-9]{2}-[0-9]{2}`)
 
-// dates says what a day is, or what lies between two.
+// dates describes a day, or the time between two days.
 func dates(in string) (string, error) {
 	var days []time.Time
 	for _, s := range isoDate.FindAllString(in, 2) {
