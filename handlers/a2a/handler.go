@@ -127,7 +127,7 @@ func (d *Handler) failureOf(r *http.Request, err error) *a2a.Failure {
 		return f
 	}
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		err = fault.New(fault.Unavailable, "The request was given up. Ask for the task later.")
+		err = fault.New(fault.Unavailable, "The request was canceled. Ask for the task later.")
 	}
 	e := fault.As(err)
 	f := &a2a.Failure{Text: e.Safe, RetryAfter: e.RetryAfter}

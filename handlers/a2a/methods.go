@@ -98,7 +98,7 @@ func (q *methodCall) sendMessage() (any, error) {
 	}
 	if in.Push != nil { // checked before the agent is asked
 		if q.proven.Kind == ident.Portal {
-			return nil, a2a.Fail(a2a.CodeForbidden, "Portals get no push notifications of tasks; they follow them. Leave the push configuration out.")
+			return nil, a2a.Fail(a2a.CodeForbidden, "Portals get no push notifications of tasks; they follow tasks by streams. Leave the push configuration out.")
 		}
 		if err := q.handler.cfg.Hooks.CheckPush(q.pushDraft(*in.Push)); err != nil {
 			return nil, err
@@ -210,7 +210,7 @@ func noSuch(m a2a.Message, err error) error {
 	case m.TaskID != "":
 		return errNoTask()
 	case m.ContextID != "":
-		return &a2a.Failure{Code: a2a.CodeInvalidParams, Text: "message.contextId: is no context of yours with this agent. Contexts are made here: leave it out to begin one.", Metadata: map[string]string{"field": "message.contextId"}}
+		return &a2a.Failure{Code: a2a.CodeInvalidParams, Text: "message.contextId: is not a context of yours with this agent. The portal creates contexts: leave it out to start one.", Metadata: map[string]string{"field": "message.contextId"}}
 	}
 	return err
 }

@@ -165,7 +165,7 @@ func readNumber(params map[string]any, q url.Values, name string) error {
 	}
 	n, err := strconv.Atoi(s)
 	if err != nil {
-		return a2a.Fail(a2a.CodeInvalidParams, name+": is no whole number.")
+		return a2a.Fail(a2a.CodeInvalidParams, name+": is not an integer.")
 	}
 	params[name] = n
 	return nil

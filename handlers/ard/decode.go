@@ -56,7 +56,7 @@ func parseObject(raw []byte, path string, known ...string) (object, error) {
 	}
 	for member := range o {
 		if !slices.Contains(known, member) {
-			return nil, wrong(name(cutText(member, 80)), "is no field here; known are %s", strings.Join(known, ", "))
+			return nil, wrong(name(cutText(member, 80)), "is not a field here; the known fields are %s", strings.Join(known, ", "))
 		}
 	}
 	return o, nil

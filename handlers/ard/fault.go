@@ -65,7 +65,7 @@ func errorText(f *fault.Error) string {
 // sendError answers with an error. The log gets the details that only the operator may read.
 func (d *Handler) sendError(w http.ResponseWriter, r *http.Request, err error) {
 	if errors.Is(err, context.Canceled) && r.Context().Err() != nil {
-		err = fault.New(fault.Unavailable, "The request was given up.")
+		err = fault.New(fault.Unavailable, "The request was canceled.")
 	}
 	f := fault.As(err)
 	status, name := codeOf(f.Kind)

@@ -92,7 +92,7 @@ func (d Directory) Holds(ctx context.Context, actor ident.Actor, who task.Attach
 		return err
 	}
 	if a.ID != who.AgentID {
-		return fault.New(fault.NotFound, "The agent is not there any more.")
+		return fault.New(fault.NotFound, "The agent was deleted.")
 	}
 	return d.checkOwner(actor, a)
 }

@@ -31,7 +31,7 @@ func (d *Handler) portalOffer() endpoint.Offer {
 			{Name: "describe_agent", Title: "Describe an agent", Description: "Everything the portal tells of one agent: skills, examples, what it takes and gives, whether it answers now, and its addresses.", Input: json.RawMessage(describeInput), Output: json.RawMessage(describeOutput), Hints: reads, Run: d.describeAgent},
 			{Name: "ask_agent", Title: "Ask an agent", Description: "Give one agent a question or a piece of work and wait for its answer. To go on in the same conversation, or to answer what the agent asked back, send the context_id of the answer before.", Input: json.RawMessage(askInput), Output: json.RawMessage(answerSchema), Hints: asks, Run: d.askAgent},
 			{Name: "ask_agents", Title: "Ask several agents", Description: "Give the same question to up to 8 agents at once and get all of their answers, also where some fail.", Input: json.RawMessage(askManyInput), Output: json.RawMessage(askManyOutput), Hints: asks, Run: d.askAgents},
-			{Name: "get_task", Title: "Look at a task", Description: "How a task of yours stands, and what came of it.", Input: json.RawMessage(taskInput), Output: json.RawMessage(answerSchema), Hints: reads, Run: d.getTask},
+			{Name: "get_task", Title: "Look at a task", Description: "The state of a task of yours, and its result.", Input: json.RawMessage(taskInput), Output: json.RawMessage(answerSchema), Hints: reads, Run: d.getTask},
 			{Name: "follow_task", Title: "Wait for a task", Description: "Wait until a task of yours ends or asks for something, for at most ten minutes.", Input: json.RawMessage(taskInput), Output: json.RawMessage(answerSchema), Hints: reads, Run: d.followTask},
 		},
 		Resources: resources{d: d},

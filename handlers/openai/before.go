@@ -94,7 +94,7 @@ func plainText(list wire.Pieces) string {
 		case p.Type == "image_url":
 			out = append(out, "[picture]")
 		default:
-			out = append(out, "[something that is no text]")
+			out = append(out, "[content other than text]")
 		}
 	}
 	return strings.Join(out, "\n\n")

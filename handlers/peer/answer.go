@@ -171,7 +171,7 @@ type errorJSON struct {
 // Fail answers with a refusal. The log gets the details that only the operator may read.
 func (d *Door) Fail(w http.ResponseWriter, r *http.Request, err error) {
 	if errors.Is(err, context.Canceled) && r.Context().Err() != nil {
-		err = federation.Refuse(federation.ReasonBusy, "The request was given up.")
+		err = federation.Refuse(federation.ReasonBusy, "The request was canceled.")
 	}
 	refused := federation.RefusalOf(err)
 	d.cfg.Guard.Strike(request.ClientIP(r), refused.Reason)

@@ -174,7 +174,7 @@ func (s *Records) serveAgents(ctx context.Context, from guard.Asker, r *http.Req
 // sendPage answers with a page as lines, as long as the portal is within its limit of bytes.
 func (s *Records) sendPage(from guard.Asker, page func() (*archive.Page, error)) (any, error) {
 	tooMuch := func(wait time.Duration) error {
-		return federation.RefuseFor(federation.ReasonLimit, max(wait, time.Second), "Your portal gets at most %d MiB of logs a minute. Go on after a while, or ask others.", maxLogBytes>>20)
+		return federation.RefuseFor(federation.ReasonLimit, max(wait, time.Second), "Your portal gets at most %d MiB of logs a minute. Continue after a while, or ask other portals.", maxLogBytes>>20)
 	}
 	portion := 1 // for a portal that is not verified, a byte counts as ten
 	if from.Decision.Unproved {

@@ -47,7 +47,7 @@ func (d *Handler) httpKeys(ctx context.Context, domain string) ([]string, error)
 	address := scheme + "://" + domain + keyPath
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
-		return nil, fault.Wrap(fault.Invalid, err, "%s is no address", address)
+		return nil, fault.Wrap(fault.Invalid, err, "%s is not an address", address)
 	}
 	req.Header.Set("Accept", "text/plain")
 	resp, err := d.Fetch.RoundTrip(req)
@@ -144,7 +144,7 @@ func verifyP384(key, message, signature []byte) (bool, error) {
 	curve := elliptic.P384()
 	x, y := elliptic.UnmarshalCompressed(curve, key)
 	if x == nil {
-		return false, fmt.Errorf("the published key is no point of P-384")
+		return false, fmt.Errorf("the published key is not a point of P-384")
 	}
 	point := make([]byte, 97)
 	point[0] = 4 // uncompressed

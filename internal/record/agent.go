@@ -111,7 +111,7 @@ func (a *Agent) checkFields(f *fields) {
 	own := a.AgentPub != Public{}
 	if own {
 		f.Field(a.ID == PortableID(a.AgentPub), "id", "is not made of agent_pub")
-		f.Field(isSound(a.AgentPub), "agent_pub", "is no key that can be used")
+		f.Field(isSound(a.AgentPub), "agent_pub", "is not a secure key")
 	} else {
 		f.Field(localID(a.ID), "id", "use 1 to 40 of a–z, 0–9 and -")
 		f.Field(a.AgentSig == Signature{}, "agent_sig", "there is no agent_pub")

@@ -113,7 +113,7 @@ func (s *scanner) scanObject(depth int) error {
 		case c == 0:
 			return refuse(Duplicate, "%q is there twice", name)
 		case c > 0:
-			return refuse(NotCanonical, "%q stands after %q", name, last)
+			return refuse(NotCanonical, "the member %q comes after %q", name, last)
 		}
 		last = name
 		if s.byteAt() != ':' {

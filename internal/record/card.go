@@ -67,13 +67,13 @@ func (c *Card) slotKey() string  { return "" }
 
 func (c *Card) checkFields(f *fields) {
 	f.Field(PortalOf(c.RootPub) == c.Portal, "root_pub", "the portal's id is not made of it")
-	f.Field(isSound(c.RootPub), "root_pub", "is no key that can be used")
+	f.Field(isSound(c.RootPub), "root_pub", "is not a secure key")
 	f.Field(len(c.Keys) <= MaxKeys, "keys", "at most %d", MaxKeys)
 	for i, k := range c.Keys[:min(len(c.Keys), MaxKeys)] {
 		f.Field(i == 0 || c.Keys[i-1].ID < k.ID, "keys", "sort them by id, each once")
 		f.Field(k.ID == KeyIDOf(k.Pub), "keys", "the id is not made of the key")
 		f.Field(k.Pub != c.RootPub, "keys", "the root key is not an operational one")
-		f.Field(isSound(k.Pub), "keys", "is no key that can be used")
+		f.Field(isSound(k.Pub), "keys", "is not a secure key")
 		f.Field(k.From > 0 && k.Until > k.From && k.Until <= maxInt && k.Until-k.From <= maxKeyLife, "keys", "a key lives at most 90 days")
 	}
 	f.Field(ValidOrigin(c.Origin), "origin", "use https://host, with a port if it is not 443")

@@ -71,7 +71,7 @@ func ParseProof(b []byte) (*Proof, error) {
 	}
 	var p Proof
 	if err := json.Unmarshal(b, &p); err != nil {
-		return nil, refuse(BadField, "it is no proof")
+		return nil, refuse(BadField, "it is not a proof")
 	}
 	for _, x := range [...]*Branch{p.Leaf, p.Before, p.After} {
 		if x != nil && len(x.Path) > maxPath {

@@ -14,7 +14,7 @@ import (
 // except for checks that depend on the time and on their keys. It signs a *Contact, too.
 func Sign(network string, body Body, key ed25519.PrivateKey) (*Record, error) {
 	if !ValidNetwork(network) {
-		return nil, fmt.Errorf("sign %s: %q is no name of a network", body.recordType(), network)
+		return nil, fmt.Errorf("sign %s: %q is not the name of a network", body.recordType(), network)
 	}
 	if c, ok := body.(*Contact); ok {
 		return c.signContact(network, key)

@@ -218,7 +218,7 @@ func (x *exchange) openHandshake(m *message, c *Call) error {
 	if id := x.r.Header.Get(sessionHeader); id != "" {
 		var ok bool
 		if s, ok = x.endpoint.readSession(id); !ok {
-			return &Problem{Code: CodeRefused, Status: http.StatusNotFound, Message: "There is no such session. Begin a new one with initialize."}
+			return &Problem{Code: CodeRefused, Status: http.StatusNotFound, Message: "There is no such session. Start a new one with initialize."}
 		}
 	}
 	if v := x.r.Header.Get(versionHeader); v != "" {

@@ -84,7 +84,7 @@ func (e *Endpoint) problemOf(r *http.Request, err error) *Problem {
 		return &Problem{Code: CodeInvalidRequest, Status: http.StatusRequestEntityTooLarge, Message: "The request is larger than " + strconv.FormatInt(big.Limit, 10) + " bytes. Send less at once."}
 	}
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		err = fault.New(fault.Unavailable, "The request was given up.")
+		err = fault.New(fault.Unavailable, "The request was canceled.")
 	}
 	f := fault.As(err)
 	p := &Problem{Code: CodeRefused, Message: f.Safe, Status: respond.Status(f.Kind), RetryAfter: f.RetryAfter}

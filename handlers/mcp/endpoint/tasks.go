@@ -16,7 +16,7 @@ type Tasks interface {
 }
 
 // NoTask returns the problem for a task that is not the caller's.
-func NoTask() *Problem { return Wrong("taskId: is no task of yours here.") }
+func NoTask() *Problem { return Wrong("taskId: is not a task of yours here.") }
 
 // serveTask serves the methods of the tasks extension.
 func (s *Server) serveTask(ctx context.Context, c *Call) (json.RawMessage, error) {
