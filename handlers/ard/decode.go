@@ -10,9 +10,9 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"agentsite/internal/fault"
+	"agentsite/internal/strictjson"
 )
 
 // Bounds of a request.
@@ -68,34 +68,26 @@ func parseMembers(raw []byte, path string) (object, error) {
 	if where == "" {
 		where = "The body"
 	}
-	if !utf8.Valid(raw) {
+	err := strictjson.Check(raw)
+	twice, isTwice := errors.AsType[*strictjson.TwiceError](err)
+	list, ok := strictjson.Split(raw)
+	switch {
+	case errors.Is(err, strictjson.ErrUTF8):
 		return nil, fault.New(fault.Invalid, "%s is not UTF-8.", where)
-	}
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
+	case isTwice:
+		return nil, fault.New(fault.Invalid, "%s names %q twice.", where, cutText(twice.Name, 80))
+	case errors.Is(err, strictjson.ErrNUL):
+		return nil, fault.New(fault.Invalid, "%s must not hold a zero character.", where)
+	case !bytes.HasPrefix(bytes.TrimSpace(raw), []byte("{")):
 		return nil, fault.New(fault.Invalid, "%s must be a JSON object.", where)
-	}
-	o := make(object)
-	for dec.More() {
-		t, err := dec.Token()
-		member, ok := t.(string)
-		if err != nil || !ok {
-			return nil, fault.New(fault.Invalid, "%s is not valid JSON.", where)
-		}
-		var value json.RawMessage
-		if err := dec.Decode(&value); err != nil {
-			return nil, fault.New(fault.Invalid, "%s is not valid JSON.", where)
-		}
-		if _, twice := o[member]; twice {
-			return nil, fault.New(fault.Invalid, "%s names %q twice.", where, cutText(member, 80))
-		}
-		o[member] = value
-	}
-	if _, err := dec.Token(); err != nil {
+	case err != nil && ok:
+		return nil, fault.New(fault.Invalid, "%s holds more than one JSON value.", where)
+	case err != nil || !ok:
 		return nil, fault.New(fault.Invalid, "%s is not valid JSON.", where)
 	}
-	if _, err := dec.Token(); err != io.EOF {
-		return nil, fault.New(fault.Invalid, "%s holds more than one JSON value.", where)
+	o := make(object, len(list))
+	for _, m := range list {
+		o[m.Name] = m.Value
 	}
 	return o, nil
 }

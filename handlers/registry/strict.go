@@ -1,16 +1,16 @@
 package registry
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"mime"
 	"net/http"
-	"reflect"
+	"strconv"
 	"strings"
-	"unicode/utf8"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"agentsite/internal/fault"
 	"agentsite/internal/registry"
@@ -32,31 +32,28 @@ func readDocument(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	return b, err
 }
 
-// decodeStrict decodes one JSON value into v. Every name must be one of v with the exact spelling,
-// and an object must not repeat a name, so that other readers see the same value that this portal
-// checks. Errors are Invalid faults with the place as their field.
+// decodeStrict reads one JSON value into v, in which every name is one that v has,
+// spelt exactly so, and no object names anything twice: what this portal
+// checks must be what every other reader sees. Errors are Invalid faults with
+// the place as their field.
 func decodeStrict(raw []byte, v any) error {
-	if !utf8.Valid(raw) {
-		return fault.New(fault.Invalid, "The body is not UTF-8.")
-	}
-	s := strict{dec: json.NewDecoder(bytes.NewReader(raw))}
-	s.dec.UseNumber()
-	if err := s.checkValue(reflect.TypeOf(v), "", 0); err != nil {
-		if f, ok := errors.AsType[*fault.Error](err); ok {
-			return f
-		}
-		return fault.Wrap(fault.Invalid, err, "The body is not JSON: it ended early or is malformed.")
-	}
-	if _, err := s.dec.Token(); !errors.Is(err, io.EOF) {
-		return fault.New(fault.Invalid, "The body holds more than one JSON value.")
-	}
-	// Decoders disagree on half of a surrogate pair.
-	if err := strictjson.Check(raw); err != nil {
+	place, err := strictjson.Locate(raw, maxDepth)
+	switch _, twice := errors.AsType[*strictjson.TwiceError](err); {
+	case errors.Is(err, strictjson.ErrDepth):
+		return errorAt(cutText(path(place), 100), "nests more than %d deep", maxDepth)
+	case twice, errors.Is(err, strictjson.ErrNUL):
+		return errorAt(cutText(path(place), 200), "is named twice or holds a zero character")
+	case errors.Is(err, strictjson.ErrUTF8), errors.Is(err, strictjson.ErrSurrogate):
 		return fault.New(fault.Invalid, "The JSON has %s.", err)
+	case err != nil:
+		return fault.Wrap(fault.Invalid, err, "The body is not JSON: it ended early, is malformed, or holds more than one value.")
 	}
-	err := json.Unmarshal(raw, v)
-	if t, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		return errorAt(t.Field, "has the wrong type, %s", t.Value)
+	err = json.Unmarshal(raw, v, json.RejectUnknownMembers(true))
+	if e, ok := errors.AsType[*json.SemanticError](err); ok {
+		if errors.Is(e.Err, json.ErrUnknownName) {
+			return errorAt(cutText(path(e.JSONPointer), 200), "unexpected property")
+		}
+		return errorAt(cutText(path(e.JSONPointer), 200), "has the wrong type, %s", kindName(e.JSONKind))
 	}
 	if err != nil {
 		return fault.Wrap(fault.Invalid, err, "The body does not fit the schema of the registry.")
@@ -72,90 +69,28 @@ func errorAt(path, format string, args ...any) error {
 	return fault.Field(path, text)
 }
 
-// strict walks a JSON text in parallel to the type that it is decoded into.
-type strict struct{ dec *json.Decoder }
-
-func (s strict) checkValue(t reflect.Type, path string, depth int) error {
-	for t != nil && t.Kind() == reflect.Pointer {
-		t = t.Elem()
-	}
-	if depth > maxDepth {
-		return errorAt(cutText(path, 100), "nests more than %d deep", maxDepth)
-	}
-	tok, err := s.dec.Token()
-	if err != nil {
-		return err
-	}
-	switch tok := tok.(type) {
-	case json.Delim:
-		if tok == '{' {
-			return s.checkObject(t, path, depth)
+// path writes a place as the registry's errors do: remotes[0].url.
+func path(place jsontext.Pointer) string {
+	var b strings.Builder
+	for name := range place.Tokens() {
+		if _, err := strconv.ParseUint(name, 10, 32); err == nil {
+			fmt.Fprintf(&b, "[%s]", name)
+			continue
 		}
-		return s.checkArray(t, path, depth)
-	case string:
-		if strings.ContainsRune(tok, 0) {
-			return errorAt(cutText(path, 200), "must not hold a zero character")
+		if b.Len() > 0 {
+			b.WriteByte('.')
 		}
+		b.WriteString(cutText(name, 80))
 	}
-	return nil
+	return b.String()
 }
 
-func (s strict) checkObject(t reflect.Type, path string, depth int) error {
-	seen := make(map[string]bool)
-	for s.dec.More() {
-		tok, err := s.dec.Token()
-		if err != nil {
-			return err
-		}
-		name, _ := tok.(string)
-		here := strings.TrimPrefix(path+"."+cutText(name, 80), ".")
-		if seen[name] || strings.ContainsRune(name, 0) {
-			return errorAt(here, "is named twice or holds a zero character")
-		}
-		seen[name] = true
-		var of reflect.Type
-		switch {
-		case t == nil:
-		case t.Kind() == reflect.Map:
-			of = t.Elem()
-		case t.Kind() == reflect.Struct:
-			f, ok := memberType(t, name)
-			if !ok {
-				return errorAt(here, "unexpected property")
-			}
-			of = f
-		}
-		if of != nil && of.Kind() == reflect.Interface {
-			of = nil
-		}
-		if err := s.checkValue(of, here, depth+1); err != nil {
-			return err
-		}
+func kindName(k jsontext.Kind) string {
+	switch k {
+	case '{':
+		return "object"
+	case '[':
+		return "array"
 	}
-	_, err := s.dec.Token()
-	return err
-}
-
-func (s strict) checkArray(t reflect.Type, path string, depth int) error {
-	var of reflect.Type
-	if t != nil && t.Kind() == reflect.Slice {
-		of = t.Elem()
-	}
-	for i := 0; s.dec.More(); i++ {
-		if err := s.checkValue(of, fmt.Sprintf("%s[%d]", path, i), depth+1); err != nil {
-			return err
-		}
-	}
-	_, err := s.dec.Token()
-	return err
-}
-
-// memberType returns the type of the field for a name.
-func memberType(t reflect.Type, name string) (reflect.Type, bool) {
-	for f := range t.Fields() {
-		if tag, _, _ := strings.Cut(f.Tag.Get("json"), ","); tag == name {
-			return f.Type, true
-		}
-	}
-	return nil, false
+	return k.String()
 }

@@ -1,23 +1,27 @@
-// Package strictjson checks JSON from outside before anything acts on it:
-// that it is one value in valid UTF-8, nested at most so deep, that no object
-// has a name twice and no text a NUL or half a surrogate pair. Readers differ
-// in what they make of such input, and a check that one of them passes must
-// hold for the next. It splits objects by exact names; encoding/json takes a
-// name in any case. The package knows nothing of what the values mean.
+// Package strictjson checks JSON from outside before it is used: one value in
+// valid UTF-8, nested at most MaxDepth deep, without an object that has a name
+// twice, a NUL or half a surrogate pair. Programs read such input differently,
+// so a check of one would not hold for the next. It also splits objects by exact
+// names, where encoding/json takes a name in any case. It knows no meaning of
+// the values, and reads with jsontext.
 package strictjson
 
 import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"io"
 	"strconv"
+	"strings"
 	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // MaxDepth is how deep a value may nest.
 const MaxDepth = 64
 
-// What Check finds, beside a *json.SyntaxError.
+// The errors of Check, beside a *json.SyntaxError and a *TwiceError.
 var (
 	ErrUTF8      = errors.New("text that is not UTF-8")
 	ErrNUL       = errors.New("text with a NUL character")
@@ -37,146 +41,44 @@ func (e *TwiceError) Error() string {
 	return "the name " + strconv.QuoteToGraphic(name) + " twice in one object"
 }
 
-// Check says what is wrong with b, nil for nothing. Its errors read well
-// behind "The JSON has". The time it takes grows with the length of b.
+// Check returns the first problem of b, nil if there is none. Its errors read
+// well after "The JSON has". Its time grows with the length of b.
 func Check(b []byte) error {
+	_, err := Locate(b, MaxDepth)
+	return err
+}
+
+// Locate is Check for another depth, and returns the place of the problem too.
+func Locate(b []byte, depth int) (jsontext.Pointer, error) {
 	if !utf8.Valid(b) {
-		return ErrUTF8
+		return "", ErrUTF8
 	}
 	if !json.Valid(b) {
 		var v json.RawMessage
-		return json.Unmarshal(b, &v) // which says where
+		return "", json.Unmarshal(b, &v) // which says where
 	}
-	return walk(b)
-}
-
-// level is one object or array that is open.
-type level struct {
-	object bool
-	name   bool // the next text is a name
-	names  names
-}
-
-// walk looks at what the syntax allows; b is valid.
-func walk(b []byte) error {
-	var room [8]level
-	open := room[:0]
-	for i := 0; i < len(b); i++ {
-		switch b[i] {
-		case '{', '[':
-			if len(open) == MaxDepth {
-				return ErrDepth
-			}
-			open = append(open, level{object: b[i] == '{', name: b[i] == '{'})
-		case '}', ']':
-			open = open[:len(open)-1]
-		case ',':
-			top := &open[len(open)-1]
-			top.name = top.object
-		case '"':
-			end, escaped := stringEnd(b, i)
-			text := b[i+1 : end]
-			if escaped {
-				if err := checkEscapes(text); err != nil {
-					return err
-				}
-			}
-			if n := len(open); n > 0 && open[n-1].name {
-				open[n-1].name = false
-				name := string(text)
-				if escaped {
-					name = unquote(b[i : end+1])
-				}
-				if !open[n-1].names.add(name) {
-					return &TwiceError{name}
-				}
-			}
-			i = end
-		}
-	}
-	return nil
-}
-
-// stringEnd is where the text that begins at i ends, and whether it has
-// escapes.
-func stringEnd(b []byte, i int) (end int, escaped bool) {
-	for i++; b[i] != '"'; i++ {
-		if b[i] == '\\' {
-			escaped = true
-			i++
-		}
-	}
-	return i, escaped
-}
-
-// checkEscapes looks at the \u of a text.
-func checkEscapes(s []byte) error {
-	low := false // the second half of a pair must follow
-	for i := 0; i < len(s); i++ {
-		if s[i] != '\\' || s[i+1] != 'u' {
-			if low {
-				return ErrSurrogate
-			}
-			if s[i] == '\\' {
-				i++
-			}
-			continue
-		}
-		n, _ := strconv.ParseUint(string(s[i+2:i+6]), 16, 16)
-		i += 5
+	mayHaveNUL := bytes.Contains(b, []byte(`\u0000`))
+	dec := jsontext.NewDecoder(bytes.NewBuffer(b))
+	for {
+		t, err := dec.ReadToken()
 		switch {
-		case n == 0:
-			return ErrNUL
-		case low != (n >= 0xdc00 && n <= 0xdfff):
-			return ErrSurrogate
-		}
-		low = n >= 0xd800 && n <= 0xdbff
-	}
-	if low {
-		return ErrSurrogate
-	}
-	return nil
-}
-
-// fewNames is how many names are compared one by one.
-const fewNames = 12
-
-// names are those of one object.
-type names struct {
-	few  []string
-	many map[string]bool
-}
-
-// add reports false for a name that is there already.
-func (n *names) add(name string) bool {
-	if n.many != nil {
-		if n.many[name] {
-			return false
-		}
-		n.many[name] = true
-		return true
-	}
-	for _, s := range n.few {
-		if s == name {
-			return false
+		case err == io.EOF:
+			return "", nil
+		case err != nil:
+			at := dec.StackPointer()
+			if s, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
+				at = s.JSONPointer
+			}
+			if errors.Is(err, jsontext.ErrDuplicateName) {
+				return at, &TwiceError{at.LastToken()}
+			}
+			return at, ErrSurrogate // the only other thing that encoding/json takes
+		case dec.StackDepth() > depth:
+			return dec.StackPointer(), ErrDepth
+		case mayHaveNUL && t.Kind() == '"' && strings.IndexByte(t.String(), 0) >= 0:
+			return dec.StackPointer(), ErrNUL
 		}
 	}
-	n.few = append(n.few, name)
-	if len(n.few) > fewNames {
-		n.many = make(map[string]bool, 4*fewNames)
-		for _, s := range n.few {
-			n.many[s] = true
-		}
-	}
-	return true
-}
-
-func unquote(raw []byte) string {
-	var s string
-	if json.Unmarshal(raw, &s) != nil {
-		return string(raw)
-	}
-	return s
 }
 
 // Member is one name of an object with its value as it was written.
@@ -186,58 +88,32 @@ type Member struct {
 }
 
 // Object is the members of an object, in order. Its values share memory with
-// what was split.
+// the text that was split.
 type Object []Member
 
 // Split takes an object apart that Check has passed. It reports false for
 // anything else.
 func Split(raw []byte) (Object, bool) {
-	raw = bytes.TrimSpace(raw)
-	if len(raw) < 2 || raw[0] != '{' {
+	dec := jsontext.NewDecoder(bytes.NewBuffer(raw), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	if dec.PeekKind() != '{' {
 		return nil, false
 	}
+	_, err := dec.ReadToken()
 	var out Object
-	for i := 1; i < len(raw); i++ {
-		if raw[i] != '"' {
-			continue // space, commas and the end
+	for err == nil && dec.PeekKind() != '}' {
+		var name jsontext.Token
+		var value jsontext.Value
+		if name, err = dec.ReadToken(); err != nil {
+			break
 		}
-		end, escaped := stringEnd(raw, i)
-		m := Member{Name: string(raw[i+1 : end])}
-		if escaped {
-			m.Name = unquote(raw[i : end+1])
-		}
-		from := end + 1
-		for raw[from] != ':' {
-			from++
-		}
-		from++
-		to := valueEnd(raw, from)
-		m.Value = bytes.TrimSpace(raw[from:to])
-		out = append(out, m)
-		i = to
-	}
-	return out, true
-}
-
-// valueEnd is where the value of a member that begins at i ends.
-func valueEnd(raw []byte, i int) int {
-	for depth := 0; ; i++ {
-		switch raw[i] {
-		case '"':
-			i, _ = stringEnd(raw, i)
-		case '{', '[':
-			depth++
-		case '}', ']':
-			if depth == 0 {
-				return i
-			}
-			depth--
-		case ',':
-			if depth == 0 {
-				return i
-			}
+		m := Member{Name: name.String()}
+		if value, err = dec.ReadValue(); err == nil {
+			end := dec.InputOffset()
+			m.Value = raw[end-int64(len(value)) : end : end]
+			out = append(out, m)
 		}
 	}
+	return out, err == nil
 }
 
 // Get returns the value of a name, nil when it is not there.
@@ -275,10 +151,6 @@ func Text(raw json.RawMessage) (string, bool) {
 	if len(raw) < 2 || raw[0] != '"' {
 		return "", false
 	}
-	if bytes.IndexByte(raw, '\\') < 0 {
-		return string(raw[1 : len(raw)-1]), true
-	}
-	var s string
-	err := json.Unmarshal(raw, &s)
-	return s, err == nil
+	b, err := jsontext.AppendUnquote(nil, raw)
+	return string(b), err == nil
 }
