@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/dunglas/httpsfv"
 )
 
 // maxComponents bounds what one signature covers.
@@ -14,109 +16,112 @@ const maxComponents = 32
 
 // String is the component's identifier as it is written (RFC 9421 §2).
 func (c Component) String() string {
-	return string(c.append(nil))
+	s, err := httpsfv.Marshal(c.item())
+	if err != nil {
+		return c.Name
+	}
+	return s
 }
 
-func (c Component) append(b []byte) []byte {
-	b = bareItem{kind: stringItem, text: c.Name}.append(b)
+func (c Component) item() httpsfv.Item {
+	it := httpsfv.NewItem(c.Name)
 	if c.Key != "" {
-		b = bareItem{kind: stringItem, text: c.Key}.append(append(b, ";key="...))
+		it.Params.Add("key", c.Key)
 	}
-	return b
+	return it
 }
 
-// list is the parameters as the inner list that goes into Signature-Input.
-func (p Params) list() (innerList, error) {
-	l := innerList{items: make([]member, 0, len(p.Components)), params: make([]param, 0, 5)}
+// list returns the parameters as the inner list of Signature-Input.
+func (p Params) list() (httpsfv.InnerList, error) {
+	l := httpsfv.InnerList{Params: httpsfv.NewParams()}
 	for _, c := range p.Components {
-		it := member{item: bareItem{kind: stringItem, text: c.Name}}
-		if c.Key != "" {
-			it.params = []param{{"key", bareItem{kind: stringItem, text: c.Key}}}
+		l.Items = append(l.Items, c.item())
+	}
+	if !p.Created.IsZero() {
+		l.Params.Add("created", p.Created.Unix())
+	}
+	if !p.Expires.IsZero() {
+		l.Params.Add("expires", p.Expires.Unix())
+	}
+	for _, q := range [][2]string{{"nonce", p.Nonce}, {"keyid", p.KeyID}, {"tag", p.Tag}} {
+		if !printable(q[1]) {
+			return l, errors.New("nonce, keyid and tag are printable ASCII")
 		}
-		l.items = append(l.items, it)
-	}
-	at := func(name string, t time.Time) {
-		if !t.IsZero() {
-			l.params = append(l.params, param{name, bareItem{kind: integerItem, number: t.Unix()}})
+		if q[1] != "" {
+			l.Params.Add(q[0], q[1])
 		}
 	}
-	said := func(name, text string) {
-		if text != "" {
-			l.params = append(l.params, param{name, bareItem{kind: stringItem, text: text}})
-		}
-	}
-	at("created", p.Created)
-	at("expires", p.Expires)
-	said("nonce", p.Nonce)
-	said("keyid", p.KeyID)
-	said("tag", p.Tag)
-	if !printable(p.Nonce) || !printable(p.KeyID) || !printable(p.Tag) {
-		return l, errors.New("nonce, keyid and tag are printable ASCII")
-	}
-	_, err := l.parsed()
+	_, err := parseParams(l)
 	return l, err
 }
 
-// parsed reads what a signature says of itself.
-func (l innerList) parsed() (Params, error) {
+// parseParams reads the components and parameters of a signature.
+func parseParams(l httpsfv.InnerList) (Params, error) {
 	var p Params
-	if len(l.items) > maxComponents {
-		return p, fmt.Errorf("it covers more than %d components", maxComponents)
+	if len(l.Items) > maxComponents || len(l.Params.Names()) > maxParams {
+		return p, fmt.Errorf("it covers more than %d components or has more than %d parameters", maxComponents, maxParams)
 	}
-	p.Components = make([]Component, 0, len(l.items))
-	for _, it := range l.items {
-		c := Component{Name: it.item.text}
-		if it.item.kind != stringItem || c.Name != strings.ToLower(c.Name) || !printable(c.Name) ||
-			strings.ContainsAny(c.Name, " \"\\") || c.Name == "" {
+	p.Components = make([]Component, 0, len(l.Items))
+	for _, it := range l.Items {
+		name, ok := it.Value.(string)
+		if !ok || name == "" || name != strings.ToLower(name) || !printable(name) || strings.ContainsAny(name, " \"\\") {
 			return p, errors.New("a component has no name")
 		}
-		for _, q := range it.params {
-			if q.key != "key" || q.item.kind != stringItem || q.item.text == "" || c.Key != "" || c.Name[0] == '@' {
-				return p, fmt.Errorf("the component %s has parameters that are not supported", c.Name)
+		c := Component{Name: name}
+		for i, key := range it.Params.Names() {
+			v, _ := it.Params.Get(key)
+			if c.Key, _ = v.(string); i > 0 || key != "key" || c.Key == "" || name[0] == '@' {
+				return p, fmt.Errorf("the component %s has parameters that are not supported", name)
 			}
-			c.Key = q.item.text
 		}
 		if slices.Contains(p.Components, c) {
 			return p, fmt.Errorf("the component %s is there twice", c)
 		}
 		p.Components = append(p.Components, c)
 	}
-	for _, q := range l.params {
-		switch kind := q.item.kind; {
-		case (q.key == "created" || q.key == "expires") && kind == integerItem && q.item.number >= 0 &&
-			q.item.number < 1<<40:
-			at := time.Unix(q.item.number, 0)
-			if q.key == "created" {
-				p.Created = at
-			} else {
-				p.Expires = at
+	for _, key := range l.Params.Names() {
+		v, _ := l.Params.Get(key)
+		seconds, isTime := v.(int64)
+		text, isText := v.(string)
+		switch {
+		case (key == "created" || key == "expires") && isTime && seconds >= 0 && seconds < 1<<40:
+			at := &p.Created
+			if key == "expires" {
+				at = &p.Expires
 			}
-		case q.key == "nonce" && kind == stringItem:
-			p.Nonce = q.item.text
-		case q.key == "keyid" && kind == stringItem:
-			p.KeyID = q.item.text
-		case q.key == "tag" && kind == stringItem:
-			p.Tag = q.item.text
-		case q.key == "alg" && kind == stringItem && q.item.text == "ed25519":
+			*at = time.Unix(seconds, 0)
+		case key == "nonce" && isText:
+			p.Nonce = text
+		case key == "keyid" && isText:
+			p.KeyID = text
+		case key == "tag" && isText:
+			p.Tag = text
+		case key == "alg" && text == "ed25519":
 		default:
-			return p, fmt.Errorf("the parameter %s is not supported or has a wrong value", q.key)
+			return p, fmt.Errorf("the parameter %s is not supported or has a wrong value", key)
 		}
 	}
 	return p, nil
 }
 
-// base is what is signed (RFC 9421 §2.5), given what the list covers.
-func (l innerList) base(r *http.Request, to Target, components []Component) ([]byte, error) {
+// signatureBase returns the text that is signed (RFC 9421 §2.5), given the inner
+// list of Signature-Input and its components.
+func signatureBase(l httpsfv.InnerList, r *http.Request, to Target, components []Component) ([]byte, error) {
 	b := make([]byte, 0, 768)
 	for _, c := range components {
-		b = append(c.append(b), ": "...)
 		v, err := value(r, to, c)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", c, err)
 		}
-		b = append(append(b, v...), '\n')
+		b = append(append(append(append(b, c.String()...), ": "...), v...), '\n')
 	}
-	return l.append(append(b, `"@signature-params": `...)), nil
+	d := httpsfv.NewDictionary()
+	d.Add("s", l) // httpsfv writes an inner list only inside another field
+	params, err := httpsfv.Marshal(d)
+	if err != nil {
+		return nil, err
+	}
+	return append(append(b, `"@signature-params": `...), strings.TrimPrefix(params, "s=")...), nil
 }
 
 // value is a component of a request: one to be sent, or one received, whose URL
@@ -211,10 +216,10 @@ func field(h http.Header, c Component) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	for _, m := range list {
-		if m.key == c.Key {
-			return string(m.append(nil)), nil
-		}
+	m, ok := list.Get(c.Key)
+	item, isItem := m.(httpsfv.Item)
+	if !ok || !isItem {
+		return "", errors.New("the field has no such member")
 	}
-	return "", errors.New("the field has no such member")
+	return httpsfv.Marshal(item)
 }

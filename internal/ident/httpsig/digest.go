@@ -21,14 +21,13 @@ func CheckDigest(h http.Header, body []byte) error {
 	if err != nil {
 		return err
 	}
-	for _, m := range list {
-		if m.key == "sha-256" && m.item.kind == bytesItem {
-			sum := sha256.Sum256(body)
-			if subtle.ConstantTimeCompare(sum[:], []byte(m.item.text)) == 1 {
-				return nil
-			}
-			return errors.New("the body is not the one whose digest was signed")
-		}
+	want, ok := findBytes(list, "sha-256")
+	if !ok {
+		return errors.New("the Content-Digest has no sha-256")
 	}
-	return errors.New("the Content-Digest has no sha-256")
+	sum := sha256.Sum256(body)
+	if subtle.ConstantTimeCompare(sum[:], want) != 1 {
+		return errors.New("the body is not the one whose digest was signed")
+	}
+	return nil
 }

@@ -14,6 +14,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/dunglas/httpsfv"
 )
 
 // Errors of Verify that callers branch on.
@@ -70,18 +72,21 @@ type Target struct {
 // Sign signs a request that is about to be sent, replacing its signatures. The fields that the
 // signature covers must be set; label names the signature.
 func Sign(r *http.Request, label string, p Params, key ed25519.PrivateKey) error {
-	if !validKey(label) {
-		return fmt.Errorf("label %q is no key of a dictionary", label)
-	}
 	in, err := p.list()
 	if err != nil {
 		return err
 	}
-	base, err := in.base(r, Target{}, p.Components)
+	base, err := signatureBase(in, r, Target{}, p.Components)
 	if err != nil {
 		return err
 	}
-	r.Header.Set("Signature-Input", string(in.append(append([]byte(label), '='))))
+	inputs := httpsfv.NewDictionary()
+	inputs.Add(label, in)
+	field, err := httpsfv.Marshal(inputs)
+	if err != nil {
+		return fmt.Errorf("label %q: %w", label, err)
+	}
+	r.Header.Set("Signature-Input", field)
 	r.Header.Set("Signature", label+"=:"+base64.StdEncoding.EncodeToString(ed25519.Sign(key, base))+":")
 	return nil
 }
@@ -133,7 +138,7 @@ func Verify(r *http.Request, body []byte, p Policy) (Params, error) {
 // Signature is the signature of a received request, parsed and not verified.
 type Signature struct {
 	Params
-	list innerList
+	list httpsfv.InnerList
 	sig  []byte
 }
 
@@ -144,7 +149,7 @@ func Read(h http.Header, tag string) (*Signature, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := in.parsed()
+	p, err := parseParams(in)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s: %w", ErrMalformed, label, err)
 	}
@@ -176,7 +181,7 @@ func (s *Signature) Check(p Policy) (key ed25519.PublicKey, until time.Time, err
 // Verify verifies the signature of a request that was addressed to a target. It does not need the body,
 // which VerifyBody is for. The errors are ErrCoverage and ErrSignature, wrapped.
 func (s *Signature) Verify(r *http.Request, to Target, key ed25519.PublicKey) error {
-	base, err := s.list.base(r, to, s.Components)
+	base, err := signatureBase(s.list, r, to, s.Components)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrCoverage, err)
 	}
@@ -229,11 +234,11 @@ func (p Policy) checkTime(s Params) (until time.Time, err error) {
 }
 
 // pickSignature finds the signature with the required tag.
-func pickSignature(h http.Header, tag string) (label string, in innerList, sig []byte, err error) {
+func pickSignature(h http.Header, tag string) (label string, in httpsfv.InnerList, sig []byte, err error) {
 	if len(h["Signature-Input"]) == 0 || len(h["Signature"]) == 0 {
 		return "", in, nil, ErrNone
 	}
-	inputs, err := parseInputs(strings.Join(h["Signature-Input"], ", "))
+	inputs, err := parseDictionary(strings.Join(h["Signature-Input"], ", "))
 	if err != nil {
 		return "", in, nil, fmt.Errorf("%w: Signature-Input: %w", ErrMalformed, err)
 	}
@@ -242,10 +247,15 @@ func pickSignature(h http.Header, tag string) (label string, in innerList, sig [
 		return "", in, nil, fmt.Errorf("%w: Signature: %w", ErrMalformed, err)
 	}
 	found := 0
-	for _, m := range inputs {
-		if t, _ := m.list.param("tag"); tag == "" || t.kind == stringItem && t.text == tag {
+	for _, key := range inputs.Names() {
+		m, _ := inputs.Get(key)
+		list, ok := m.(httpsfv.InnerList)
+		if !ok {
+			return "", in, nil, fmt.Errorf("%w: Signature-Input: %s is no list in brackets", ErrMalformed, key)
+		}
+		if t, _ := list.Params.Get("tag"); tag == "" || t == tag {
 			if found++; found == 1 {
-				label, in = m.key, m.list
+				label, in = key, list
 			}
 		}
 	}
@@ -255,13 +265,12 @@ func pickSignature(h http.Header, tag string) (label string, in innerList, sig [
 	case found > 1:
 		return "", in, nil, fmt.Errorf("%w: there are %d signatures that could be meant", ErrMalformed, found)
 	}
-	for _, m := range sigs {
-		if m.key == label {
-			if m.item.kind != bytesItem || len(m.item.text) != ed25519.SignatureSize {
-				return "", in, nil, fmt.Errorf("%w: Signature: %s is none of Ed25519", ErrMalformed, label)
-			}
-			return label, in, []byte(m.item.text), nil
-		}
+	if _, ok := sigs.Get(label); !ok {
+		return "", in, nil, fmt.Errorf("%w: Signature: %s is missing", ErrMalformed, label)
 	}
-	return "", in, nil, fmt.Errorf("%w: Signature: %s is missing", ErrMalformed, label)
+	sig, _ = findBytes(sigs, label)
+	if len(sig) != ed25519.SignatureSize {
+		return "", in, nil, fmt.Errorf("%w: Signature: %s is none of Ed25519", ErrMalformed, label)
+	}
+	return label, in, sig, nil
 }
