@@ -5,17 +5,17 @@ import (
 	"strings"
 )
 
-// portalNames are the names of the portals, in the order of their start.
+// portalNames are those of the portals, in the order they come.
 var portalNames = strings.Split("Harbour Lab,Nordlicht,Café Babbage,Old Mill Makers,Riverside Library,Observatory Hill,Tinkers Guild,Quiet Office,Lighthouse Nine,Orchard Works,"+
 	"Copper Street,Tidewater,Maple Commons,Signal House,Paper Lantern,Juniper Desk,Kiosk 42,Stonebridge,Atlas Reading Room,Blue Heron,"+
 	"Granite Peak,Foundry Row,Saltmarsh,Willow Yard,Northern Post,Clockmaker's,Ferry Landing,Birch & Byte,Corner Shop,Meridian,"+
 	"Windmill Park,Cedar Point,Almanac,Hilltop Radio,Print Room,Garden Gate,Sandpiper,Long Table,Marble Arcade,Dockside,"+
 	"Fern Hollow,Night Train,Amber Coast,Weavers' Hall,Tin Roof,Seven Bridges,Upland School,Brick Lane Club,Open Shutters,Last Stop", ",")
 
-// MaxPortals is the number of portals with a name: each name of the list is used twice.
+// MaxPortals is how many portals have a name: each of the list is had twice.
 const MaxPortals = 100
 
-// portalName returns the name of a portal, by its place in the order of the start.
+// portalName is the name of a portal, by when it comes.
 func portalName(i int) string {
 	if i < len(portalNames) {
 		return portalNames[i]
@@ -23,28 +23,28 @@ func portalName(i int) string {
 	return portalNames[i%len(portalNames)] + " II"
 }
 
-// people are the names of the accounts at the portals.
+// people have accounts at the portals.
 var people = strings.Fields("ada bela chen dana emil fatou goran hana ines jonas kofi lena mira nils olga pavel quinn rosa sami tilda umar vera wim xenia yusuf zora")
 
 const (
-	// fewestAgents is the number of A2A agents of a portal; every second portal has one more. Each
-	// has an MCP server, too.
+	// fewestAgents is how many speak A2A at a portal; every second one has one
+	// more. Each has a bench of tools besides.
 	fewestAgents = 3
 	peopleEach   = 3
 )
 
-// role describes one portal.
+// role is what one portal plays.
 type role struct {
 	name, folder string
-	// people are the accounts; the first is the operator.
+	// people have accounts; the first is the operator.
 	people  []string
 	agents  []agent
 	benches []server
 }
 
-// assignRoles returns the descriptions of n portals. Neighbours have no agent in common.
-func assignRoles(n int) []role {
-	all, tools := allAgents(), allServers()
+// roles gives n portals their parts. Neighbours share no agent.
+func roles(n int) []role {
+	all, tools := loadAgents()
 	next := 0
 	out := make([]role, n)
 	for i := range out {

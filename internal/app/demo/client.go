@@ -9,16 +9,17 @@ import (
 	"net/http"
 )
 
-// maxAnswer bounds the answer of a portal, in bytes.
+// maxAnswer bounds what is read of a portal's answer, in bytes.
 const maxAnswer = 1 << 20
 
-// client calls a portal's public API with a token.
+// client is somebody with a token, who speaks a portal's API as everybody does.
 type client struct {
 	base, token string
 	http        *http.Client
 }
 
-// call sends in as JSON, unless it is nil, and decodes the answer into out, unless that is nil.
+// call sends in as JSON, unless it is nil, and reads the answer into out,
+// unless that is nil.
 func (c client) call(ctx context.Context, method, path string, in, out any) error {
 	var body io.Reader
 	if in != nil {

@@ -1,6 +1,8 @@
-// Package demo runs a small federation in one process: portals on free loopback ports, each with
-// its own agents that work without any key, and with simulated users who talk to them. It uses only
-// the public API of portals: it builds them with package app, and registers and talks over HTTP.
+// Package demo runs a small federation in one process: portals on free
+// loopback ports, each with agents of its own that work without any key, and
+// with people who talk to them. It uses portals as everybody does: it builds
+// them with package app, and registers and talks over their API. It knows
+// nothing of what happens inside.
 package demo
 
 import (
@@ -17,20 +19,20 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Config holds the user's choices.
+// Config is what somebody may choose.
 type Config struct {
-	// Portals is the number of portals, 1 to MaxPortals.
+	// Portals is how many there are, 1 to MaxPortals.
 	Portals int
-	// Keep is a folder for the data, which is kept; it must be empty or missing. Without it the
-	// data is in a temporary folder, which is deleted.
+	// Keep is a folder for the data, which stays; it must be empty or not be
+	// there. Without it the data is in a temporary folder, which goes.
 	Keep string
-	// Kill is the number of portals that are killed at once, some time after the start.
+	// Kill is how many portals die at once, some time after all is ready.
 	Kill int
-	// soon kills them at once, for tests.
+	// soon has them die at once: for tests.
 	soon bool
 }
 
-// Validate returns an error for an invalid choice.
+// Validate says what is wrong.
 func (c Config) Validate() error {
 	if c.Portals < 1 || c.Portals > MaxPortals {
 		return fmt.Errorf("--portals %d: use 1 to %d", c.Portals, MaxPortals)
@@ -50,52 +52,54 @@ func (c Config) Validate() error {
 }
 
 const (
-	// startingAtOnce bounds the portals that start at the same time.
+	// startingAtOnce is how many portals start side by side.
 	startingAtOnce = 4
-	// maxIdle bounds the idle connections between the portals, each of which takes two files.
+	// maxIdle is how many connections between the portals are kept, each of which
+	// is two files.
 	maxIdle = 3500
-	// startWait bounds the start of one portal.
+	// startWait is how long one may take to start.
 	startWait = time.Minute
 )
 
-// federation holds the running portals.
+// federation is what runs.
 type federation struct {
 	dir    string
 	keep   bool
 	http   *http.Client
 	stderr io.Writer
-	idle   int        // idle connections of each portal
+	idle   int        // connections that a portal keeps
 	errs   sync.Mutex // guards stderr, told and working
-	told   time.Time  // time of the last progress line
-	// working is true after a line of progress, until finished is called.
+	told   time.Time  // when progress was last reported
+	// working is true after a line of progress, until finished.
 	working bool
-	every   time.Duration // time between lines of progress
+	every   time.Duration // between lines of progress
 	began   time.Time
 
-	portals []*portal // the portals that started, in the order of their roles
-	// newcomers joined in the drill, which is their only user until it ends.
+	portals []*portal // those that started, in the order of their parts
+	// newcomers joined in the drill, which alone knows of them until it is over.
 	newcomers []*portal
 	wrongs    wrongs
 	traffic   *traffic
 }
 
-// Run starts a federation, prints one line for each portal, the first steps and "ready", and serves
-// until ctx ends or the last portal has failed. A portal that fails is reported on stderr, and the
-// others continue. After Run no goroutine is left and, unless Config.Keep is set, no folder.
+// Run starts a federation, prints one line for each portal, what to look at and
+// "ready", and serves until ctx ends or the last portal has failed. A portal that fails is
+// reported on stderr, and the others go on. When Run returns nothing of it is
+// left: no goroutine and, unless Config.Keep says so, no folder.
 func Run(ctx context.Context, cfg Config, stdout, stderr io.Writer) error {
 	f, err := open(cfg, stderr)
 	if err != nil {
 		return err
 	}
-	err = f.startAll(ctx, cfg.Portals, stdout)
+	err = f.start(ctx, cfg.Portals, stdout)
 	if err == nil {
 		f.traffic = newTraffic(f.portals)
-		f.traffic.startTraffic(ctx, f.makeHistory)
+		f.traffic.start(ctx, f.live)
 		var drill sync.WaitGroup
 		if cfg.Kill > 0 {
-			drill.Go(func() { f.runDrill(ctx, cfg, stdout) })
+			drill.Go(func() { f.drill(ctx, cfg, stdout) })
 		}
-		err = f.waitAll(ctx)
+		err = f.wait(ctx)
 		drill.Wait()
 	}
 	if ctx.Err() != nil {
@@ -104,12 +108,12 @@ func Run(ctx context.Context, cfg Config, stdout, stderr io.Writer) error {
 	return errors.Join(err, f.close())
 }
 
-// open creates the folder. The caller closes the result.
+// open makes the folder. The caller closes what it returns.
 func open(cfg Config, stderr io.Writer) (*federation, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	f := &federation{began: time.Now(), every: progressEvery, told: time.Now(), dir: cfg.Keep, keep: cfg.Keep != "", stderr: stderr, http: &http.Client{Timeout: time.Minute, Transport: &http.Transport{MaxIdleConnsPerHost: 2, IdleConnTimeout: 10 * time.Second}}}
+	f := &federation{began: time.Now(), every: tellEvery, told: time.Now(), dir: cfg.Keep, keep: cfg.Keep != "", stderr: stderr, http: &http.Client{Timeout: time.Minute, Transport: &http.Transport{MaxIdleConnsPerHost: 2, IdleConnTimeout: 10 * time.Second}}}
 	var err error
 	if f.keep {
 		err = os.MkdirAll(f.dir, 0o700)
@@ -122,11 +126,11 @@ func open(cfg Config, stderr io.Writer) (*federation, error) {
 	return f, nil
 }
 
-// startAll starts n portals, connects them, and returns when each finds the agents of the others, or
-// when that takes too long.
-func (f *federation) startAll(ctx context.Context, n int, stdout io.Writer) error {
-	list := assignRoles(n)
-	// All portals share the limit of open files of one process.
+// start starts n portals, has them meet, and returns when each finds what the
+// others have, or when that takes too long.
+func (f *federation) start(ctx context.Context, n int, stdout io.Writer) error {
+	list := roles(n)
+	// The files that one process may have open are for all of them.
 	f.idle = min(maxIdle/n, 128)
 	started := make([]*portal, n)
 	errs := make([]error, n)
@@ -135,8 +139,8 @@ func (f *federation) startAll(ctx context.Context, n int, stdout io.Writer) erro
 	var up atomic.Int32
 	for i := range n {
 		group.Go(func() error {
-			started[i], errs[i] = f.startOne(ctx, list[i])
-			f.printProgress("%d of %s started", up.Add(1), plural(n, "portal"))
+			started[i], errs[i] = f.one(ctx, list[i])
+			f.tell("%d of %s started", up.Add(1), plural(n, "portal"))
 			return nil
 		})
 	}
@@ -149,23 +153,23 @@ func (f *federation) startAll(ctx context.Context, n int, stdout io.Writer) erro
 	if len(f.portals) == 0 {
 		return fmt.Errorf("no portal started: %w", errors.Join(errs...))
 	}
-	f.connectPortals(ctx)
-	agents, err := f.waitFound(ctx)
+	f.meet(ctx)
+	agents, err := f.settle(ctx)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
 	if err != nil {
-		f.reportError("%v", err)
+		f.report("%v", err)
 	} else {
-		f.printDone("each portal finds all %s", plural(agents, "agent"))
+		f.finished("each portal finds all %s", plural(agents, "agent"))
 	}
-	f.printWelcome(stdout, agents, err == nil)
+	f.welcome(stdout, agents, err == nil)
 	return nil
 }
 
-// printWelcome prints the addresses and first steps. If complete is false, a portal does not find all
-// agents yet, and the demo is not called ready.
-func (f *federation) printWelcome(w io.Writer, agents int, complete bool) {
+// welcome prints the addresses and first steps. If complete is false, a portal
+// does not find all agents yet, and the demo is not called ready.
+func (f *federation) welcome(w io.Writer, agents int, complete bool) {
 	for _, p := range f.portals {
 		fmt.Fprintf(w, "%-20s %s  sign in as %s: %s\n", p.name, p.url(), p.people[0], p.link)
 	}
@@ -184,25 +188,25 @@ func (f *federation) printWelcome(w io.Writer, agents int, complete bool) {
 		portals, took, all, f.dir)
 }
 
-// startOne starts a portal, and reports an error.
-func (f *federation) startOne(ctx context.Context, r role) (*portal, error) {
+// one starts a portal, and says so if it cannot.
+func (f *federation) one(ctx context.Context, r role) (*portal, error) {
 	starting, cancel := context.WithTimeout(ctx, startWait)
 	defer cancel()
 	p, err := startPortal(starting, r, f.dir, f.idle, f.http)
-	if err != nil && ctx.Err() == nil { // otherwise the demo was stopped
-		f.reportError("%s does not start: %v; the others go on", r.name, err)
+	if err != nil && ctx.Err() == nil { // else it was told to stop
+		f.report("%s does not start: %v; the others go on", r.name, err)
 	}
 	return p, err
 }
 
-func (f *federation) reportError(format string, args ...any) {
+func (f *federation) report(format string, args ...any) {
 	f.errs.Lock()
 	defer f.errs.Unlock()
 	fmt.Fprintf(f.stderr, "agentsite: "+format+"\n", args...)
 }
 
-// waitAll waits until ctx ends, or until no portal is left.
-func (f *federation) waitAll(ctx context.Context) error {
+// wait waits until ctx ends, or until no portal is left.
+func (f *federation) wait(ctx context.Context) error {
 	var group errgroup.Group
 	for _, p := range f.portals {
 		group.Go(func() error {
@@ -213,7 +217,7 @@ func (f *federation) waitAll(ctx context.Context) error {
 				if p.killed.Load() {
 					return nil
 				}
-				f.reportError("%s stopped: %v; the others go on", p.name, p.err)
+				f.report("%s stopped: %v; the others go on", p.name, p.err)
 				return p.err
 			}
 		})
@@ -221,15 +225,15 @@ func (f *federation) waitAll(ctx context.Context) error {
 	return group.Wait()
 }
 
-// close stops everything in order: the simulated users, the portals, their agents. Then it deletes
-// the folder.
+// close stops everything in order: those who ask, the portals, their agents.
+// Then the folder goes.
 func (f *federation) close() error {
 	if f.traffic != nil {
 		f.traffic.close()
 	}
 	var group errgroup.Group
 	for _, p := range append(f.portals, f.newcomers...) {
-		group.Go(p.stopPortal)
+		group.Go(p.stop)
 	}
 	err := group.Wait()
 	f.wrongs.close()

@@ -51,7 +51,7 @@ func started(t testing.TB, n int) (f *federation, stdout, stderr *bytes.Buffer) 
 			t.Errorf("the folder is still there: %v", err)
 		}
 	})
-	if err := f.startAll(t.Context(), n, stdout); err != nil {
+	if err := f.start(t.Context(), n, stdout); err != nil {
 		t.Fatalf("%v\n%s", err, stderr)
 	}
 	return f, stdout, stderr
@@ -64,7 +64,7 @@ func (c client) answer(t *testing.T, agent, text string) string {
 	defer cancel()
 	m := &person{client: c}
 	k := talk{agent: agent, title: "A test", asks: []string{text}}
-	if err := m.askNext(ctx, &k); err != nil {
+	if err := m.ask(ctx, &k); err != nil {
 		t.Fatalf("ask %s: %v", agent, err)
 	}
 	for {
@@ -122,7 +122,7 @@ func TestDemo_AgentsOfTheThirdPortalAnswerAtTheFirst(t *testing.T) {
 	checkProgress(t, stderr.String())
 	// A demo whose portals do not find all agents in time is not called ready.
 	var late strings.Builder
-	f.printWelcome(&late, 22, false)
+	f.welcome(&late, 22, false)
 	if s := late.String(); strings.Contains(s, "ready") || !strings.Contains(s, "\nstarted: 3 portals, ") {
 		t.Errorf("before all is found it prints:\n%s", s)
 	}
@@ -135,7 +135,7 @@ func TestDemo_AgentsOfTheThirdPortalAnswerAtTheFirst(t *testing.T) {
 	// An agent that speaks A2A, and a server of tools.
 	want := map[string][2]string{"moon-watch": {"2000-01-21", "**full moon**"}, "writing-bench": {"count one two three", "| words | 3 |"}}
 	for name, ask := range want {
-		agent := third.agentHandle(name)
+		agent := third.handle(name)
 		c := first.clients[1]
 		if got := c.answer(t, agent, ask[0]); !strings.Contains(got, ask[1]) {
 			t.Errorf("%s answers %q, want %q in it", agent, got, ask[1])
@@ -149,7 +149,7 @@ func TestDemo_AgentsOfTheThirdPortalAnswerAtTheFirst(t *testing.T) {
 		}
 	}
 	// The operator sees the liar, and nobody finds its agent any more.
-	f.makeHistory(t.Context())
+	f.live(t.Context())
 	ctx, cancel := context.WithTimeout(t.Context(), waitTime)
 	defer cancel()
 	for {
@@ -159,7 +159,7 @@ func TestDemo_AgentsOfTheThirdPortalAnswerAtTheFirst(t *testing.T) {
 		if err := first.clients[0].call(ctx, http.MethodGet, "/peers", nil, &list); err != nil {
 			t.Fatal(err)
 		}
-		n, err := third.countFound(ctx, "federation")
+		n, err := third.finds(ctx, "federation")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -194,20 +194,20 @@ func TestDemo_OnePortalThatFailsLeavesTheOthers(t *testing.T) {
 	f.stderr = errs
 	defer f.close()
 	// The first one cannot make its folder, so that the second one is joined.
-	if err := os.WriteFile(filepath.Join(f.dir, assignRoles(1)[0].folder), nil, 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(f.dir, roles(1)[0].folder), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.startAll(t.Context(), 3, new(bytes.Buffer)); err != nil {
+	if err := f.start(t.Context(), 3, new(bytes.Buffer)); err != nil {
 		t.Fatal(err)
 	}
-	if len(f.portals) != 2 || !strings.Contains(errs.String(), assignRoles(1)[0].name+" does not start") {
+	if len(f.portals) != 2 || !strings.Contains(errs.String(), roles(1)[0].name+" does not start") {
 		t.Fatalf("%d portals started: %s", len(f.portals), errs)
 	}
 	// Another one stops while they run.
 	f.portals[0].cancel()
 	<-f.portals[0].done
 	second := f.portals[1]
-	if got := second.clients[1].answer(t, second.agentHandle("moon-watch"), "2000-01-21"); !strings.Contains(got, "full moon") {
+	if got := second.clients[1].answer(t, second.handle("moon-watch"), "2000-01-21"); !strings.Contains(got, "full moon") {
 		t.Errorf("the last one says %q", got)
 	}
 }
@@ -217,7 +217,7 @@ func TestRun_EndsWithItsContextAndLeavesNothing(t *testing.T) {
 	defer cancel()
 	tmp := t.TempDir()
 	t.Setenv("TMPDIR", tmp)
-	out := &textWatcher{what: []byte("ready: "), heard: make(chan struct{})}
+	out := &said{what: []byte("ready: "), heard: make(chan struct{})}
 	errs := new(bytes.Buffer)
 	done := make(chan error, 1)
 	go func() { done <- Run(ctx, Config{Portals: 1}, out, errs) }()
@@ -246,7 +246,7 @@ func TestDrill(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	out := &textWatcher{what: []byte("all is found: at each of 4 portals"), heard: make(chan struct{})}
+	out := &said{what: []byte("all is found: at each of 4 portals"), heard: make(chan struct{})}
 	errs := new(bytes.Buffer)
 	done := make(chan error, 1)
 	go func() { done <- Run(ctx, Config{Portals: 6, Kill: 3, Keep: t.TempDir(), soon: true}, out, errs) }()
@@ -287,20 +287,20 @@ func TestRoles_AreEnoughAndDiffer(t *testing.T) {
 	t.Parallel()
 	names := make(map[string]bool)
 	var before role
-	for i, r := range assignRoles(MaxPortals) {
+	for i, r := range roles(MaxPortals) {
 		if names[r.name] || r.name == "" {
 			t.Errorf("portal %d: a second %q", i, r.name)
 		}
 		names[r.name] = true
 		at := make(map[string]bool)
 		for _, a := range before.agents {
-			at[a.name] = true
+			at[a.Name] = true
 		}
 		for _, a := range r.agents {
-			if at[a.name] {
-				t.Errorf("%s has a second %s, or the one of its neighbour", r.name, a.name)
+			if at[a.Name] {
+				t.Errorf("%s has a second %s, or the one of its neighbour", r.name, a.Name)
 			}
-			at[a.name] = true
+			at[a.Name] = true
 		}
 		if n := len(r.agents) + len(r.benches); n < 3 || n > 5 {
 			t.Errorf("%s has %d agents", r.name, n)
@@ -314,7 +314,7 @@ func TestRoles_AreEnoughAndDiffer(t *testing.T) {
 
 func TestSaid_HearsOnce(t *testing.T) {
 	t.Parallel()
-	s := &textWatcher{what: []byte("ready"), heard: make(chan struct{})}
+	s := &said{what: []byte("ready"), heard: make(chan struct{})}
 	var group sync.WaitGroup
 	for range 3 {
 		group.Go(func() { s.Write([]byte("ready http://x\n")) })

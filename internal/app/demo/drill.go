@@ -11,29 +11,29 @@ import (
 )
 
 const (
-	// drillPause is the time to look at the network before the drill starts.
+	// drillPause is how long people may look at what is before the drill begins.
 	drillPause = 15 * time.Second
-	// drillWait bounds the time until the remaining portals find each other's agents; more portals
-	// get more time.
+	// drillWait is how long those that are left may take to find each other's
+	// agents, with more for many.
 	drillWait = 90 * time.Second
-	// number of killed portals for each newcomer
+	// A newcomer joins for so many that died.
 	diedEach = 5
 )
 
-// runDrill kills portals at once, lets newcomers join that know one of the remaining portals, and
-// reports when all of these find each other's agents.
-func (f *federation) runDrill(ctx context.Context, cfg Config, stdout io.Writer) {
+// drill kills portals all at once, has newcomers join that know one of those
+// that are left, and says when all of these find each other's agents.
+func (f *federation) drill(ctx context.Context, cfg Config, stdout io.Writer) {
 	kill := cfg.Kill
 	if !cfg.soon && pause(ctx, drillPause) != nil {
 		return
 	}
-	// The first portal stays, because the user looks at it.
+	// The first stays: it is the one that people look at.
 	var left []*portal
 	order := rand.Perm(len(f.portals) - 1)
 	for i, k := range order {
 		p := f.portals[k+1]
 		if i < kill {
-			p.killPortal()
+			p.kill()
 		} else {
 			left = append(left, p)
 		}
@@ -42,16 +42,16 @@ func (f *federation) runDrill(ctx context.Context, cfg Config, stdout io.Writer)
 	began := time.Now()
 	fmt.Fprintf(stdout, "%s died at once, without a word; %d are left. %s/network shows it.\n", plural(kill, "portal"), len(left), f.portals[0].url())
 	for i := range max(1, kill/diedEach) {
-		r := assignRoles(i + 1)[i]
+		r := roles(i + 1)[i]
 		r.name, r.folder = "New "+r.name, "new-"+r.folder
-		p, err := f.startOne(ctx, r)
+		p, err := f.one(ctx, r)
 		if err != nil {
 			continue
 		}
 		f.newcomers = append(f.newcomers, p)
 		via := left[len(left)-1-i%len(left)]
 		if err := p.clients[0].call(ctx, http.MethodPost, "/peers", object{"url": via.url()}, nil); err != nil && ctx.Err() == nil {
-			f.reportError("%s does not join: %v", p.name, err)
+			f.report("%s does not join: %v", p.name, err)
 		}
 		left = append(left, p)
 	}
@@ -61,33 +61,33 @@ func (f *federation) runDrill(ctx context.Context, cfg Config, stdout io.Writer)
 		return
 	}
 	if err != nil {
-		f.reportError("%v", err)
+		f.report("%v", err)
 		return
 	}
-	f.printDone("each portal finds the agents of all others")
+	f.finished("each portal finds the agents of all others")
 	fmt.Fprintf(stdout, "all is found: at each of %d portals every agent of every one, %d times asked, %.1f s after the others died\n", len(left), n, time.Since(began).Seconds())
 }
 
-// findEach waits until each portal finds the agents of each other portal, and returns the number of
-// its searches.
+// findEach waits until each portal finds what each other has, and returns how
+// often it asked.
 func (f *federation) findEach(ctx context.Context, all []*portal) (asked int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, drillWait+time.Duration(len(all))*settleForEach)
 	defer cancel()
 	has := make([]int, len(all))
 	for i, p := range all {
-		if has[i], err = p.countFound(ctx, "portal"); err != nil {
+		if has[i], err = p.finds(ctx, "portal"); err != nil {
 			return asked, fmt.Errorf("ask %s what it has: %w", p.name, err)
 		}
 	}
 	for at, p := range all {
 		for i, other := range all {
 			for other != p {
-				n, err := p.countOf(ctx, other)
+				n, err := p.findsOf(ctx, other)
 				asked++
 				if err == nil && n == has[i] {
 					break
 				}
-				f.printProgress("%d of %s checked; %s finds %d of %d agents of %s so far", at, plural(len(all), "portal"), p.name, n, has[i], other.name)
+				f.tell("%d of %s checked; %s finds %d of %d agents of %s so far", at, plural(len(all), "portal"), p.name, n, has[i], other.name)
 				if pause(ctx, foundPoll) != nil {
 					return asked, fmt.Errorf("%s finds %d of %d agents of %s: %v", p.name, n, has[i], other.name, err)
 				}
@@ -97,16 +97,16 @@ func (f *federation) findEach(ctx context.Context, all []*portal) (asked int, er
 	return asked, nil
 }
 
-// countOf counts the agents of another portal in a search.
-func (p *portal) countOf(ctx context.Context, other *portal) (int, error) {
+// findsOf counts the agents of another portal that a search finds.
+func (p *portal) findsOf(ctx context.Context, other *portal) (int, error) {
 	var page struct{ Total int }
 	err := p.clients[0].call(ctx, http.MethodGet, "/search?limit=1&copies=true&scope=federation&portal="+url.QueryEscape(hostOf(other.url())), nil, &page)
 	return page.Total, err
 }
 
-// killPortal ends a portal as a power cut does, without notice to others.
-func (p *portal) killPortal() {
+// kill ends a portal as a power cut does: nobody is told.
+func (p *portal) kill() {
 	p.killed.Store(true)
 	p.app.Vanish()
-	p.stopPortal()
+	p.stop()
 }

@@ -12,34 +12,34 @@ import (
 )
 
 const (
-	// settleWait bounds the time until portals find each other's agents; more portals get more
-	// time.
+	// settleWait is how long portals may take to find each other's agents,
+	// with more for many.
 	settleWait    = 30 * time.Second
 	settleForEach = 2 * time.Second
-	// maxAttestations bounds the attestations: each is sent to all portals.
-	maxAttestations = 6
-	// progressEvery is the time between lines of progress: a quick start prints none.
-	progressEvery = 2 * time.Second
+	// mostWords bounds what portals say of each other: everybody is told.
+	mostWords = 6
+	// tellEvery keeps lines of progress apart: what is quick needs none.
+	tellEvery = 2 * time.Second
 )
 
-// wrongs are portals with a fault on purpose.
-type wrongs struct{ down, liar *fakePortal }
+// wrongs are portals at which something goes wrong on purpose.
+type wrongs struct{ down, liar *stranger }
 
-// openWrongs starts the faulty portals. The caller closes them.
+// openWrongs makes them. The caller closes them.
 func openWrongs(ctx context.Context, hc *http.Client) (w wrongs, err error) {
-	w.down, err = openFake(ctx, "Old Pier", hc,
-		agent{name: "tide-table", title: "Tide table", about: "High and low water at the old pier. Its portal is down in this demo, so it cannot be asked; what it signed is still found."},
-		agent{name: "fog-horn", title: "Fog horn", about: "Says when the fog comes in at the old pier."})
+	w.down, err = openStranger(ctx, "Old Pier", hc,
+		agent{Name: "tide-table", Title: "Tide table", About: "High and low water at the old pier. Its portal is down in this demo, so it cannot be asked; what it signed is still found."},
+		agent{Name: "fog-horn", Title: "Fog horn", About: "Says when the fog comes in at the old pier."})
 	if err == nil {
-		w.liar, err = openFake(ctx, "Mirror Hall", hc,
-			agent{name: "gold-forecast", title: "Gold forecast", about: "Knows the price of gold of tomorrow. Its portal is caught lying in this demo, so nobody is shown this agent."})
+		w.liar, err = openStranger(ctx, "Mirror Hall", hc,
+			agent{Name: "gold-forecast", Title: "Gold forecast", About: "Knows the price of gold of tomorrow. Its portal is caught lying in this demo, so nobody is shown this agent."})
 	}
 	return w, err
 }
 
-// all returns the portals that could be started.
-func (w wrongs) all() (list []*fakePortal) {
-	for _, s := range []*fakePortal{w.down, w.liar} {
+// all are those that could be made.
+func (w wrongs) all() (list []*stranger) {
+	for _, s := range []*stranger{w.down, w.liar} {
 		if s != nil {
 			list = append(list, s)
 		}
@@ -53,43 +53,45 @@ func (w wrongs) close() {
 	}
 }
 
-// connectPortals connects the portals: each gets the address of the first, and learns of the others from it.
-// Their agents are registered already, so that each portal has to fetch the others only once.
-func (f *federation) connectPortals(ctx context.Context) {
+// meet has portals find each other: each is told the address of the first, and
+// hears of the others from it. They have registered their agents by then, so
+// that each needs to be told of them once.
+func (f *federation) meet(ctx context.Context) {
 	if len(f.portals) < 2 {
 		return
 	}
 	first := f.portals[0]
 	var err error
 	if f.wrongs, err = openWrongs(ctx, f.http); err != nil && ctx.Err() == nil {
-		f.reportError("nothing goes wrong on purpose: %v", err)
+		f.report("nothing goes wrong on purpose: %v", err)
 	}
 	var group errgroup.Group
 	group.SetLimit(startingAtOnce)
 	for _, p := range f.portals[1:] {
 		group.Go(func() error {
 			if err := p.clients[0].call(ctx, http.MethodPost, "/peers", object{"url": first.url()}, nil); err != nil && ctx.Err() == nil {
-				f.reportError("%s does not join: %v", p.name, err)
+				f.report("%s does not join: %v", p.name, err)
 			}
 			return nil
 		})
 	}
 	for _, s := range f.wrongs.all() {
-		for _, p := range f.portals { // the faulty portal does not learn of others by itself
-			if err := s.sendHandshake(ctx, p.url()); err != nil && ctx.Err() == nil {
-				f.reportError("%s does not join: %v", s.name, err)
+		for _, p := range f.portals { // it does not hear of others by itself
+			if err := s.join(ctx, p.url()); err != nil && ctx.Err() == nil {
+				f.report("%s does not join: %v", s.name, err)
 			}
 		}
 	}
 	group.Wait()
 }
 
-// waitFound waits until each portal finds the agents of all, and reports the progress.
-func (f *federation) waitFound(ctx context.Context) (agents int, err error) {
+// settle waits until each portal finds the agents of all, and says how far that
+// is.
+func (f *federation) settle(ctx context.Context) (agents int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, settleWait+time.Duration(len(f.portals))*settleForEach)
 	defer cancel()
 	for _, p := range f.portals {
-		n, err := p.countFound(ctx, "portal")
+		n, err := p.finds(ctx, "portal")
 		if err != nil {
 			return agents, err
 		}
@@ -103,7 +105,7 @@ func (f *federation) waitFound(ctx context.Context) (agents int, err error) {
 		var behind []*portal
 		fewest := agents
 		for _, p := range left {
-			n, err := p.countFound(ctx, "federation")
+			n, err := p.finds(ctx, "federation")
 			if err != nil {
 				return agents, fmt.Errorf("ask %s what it finds: %w", p.name, err)
 			}
@@ -114,22 +116,22 @@ func (f *federation) waitFound(ctx context.Context) (agents int, err error) {
 		if left = behind; len(left) == 0 {
 			return agents, nil
 		}
-		f.printProgress("the portals hear of each other's agents, %d of %d so far", fewest, agents)
+		f.tell("the portals hear of each other's agents, %d of %d so far", fewest, agents)
 		if err := pause(ctx, foundPoll+time.Duration(len(left))*5*time.Millisecond); err != nil {
 			return agents, fmt.Errorf("%s not find all agents yet, and go on looking", plural(len(left), "portal")+" do")
 		}
 	}
 }
 
-// countFound counts the agents in a search, of the portal or of all.
-func (p *portal) countFound(ctx context.Context, scope string) (int, error) {
+// finds counts the agents that a search finds, of the portal or of all.
+func (p *portal) finds(ctx context.Context, scope string) (int, error) {
 	var page struct{ Total int }
 	err := p.clients[0].call(ctx, http.MethodGet, "/search?limit=1&copies=true&scope="+scope, nil, &page)
 	return page.Total, err
 }
 
-// printProgress prints progress at intervals.
-func (f *federation) printProgress(format string, args ...any) {
+// tell prints progress from time to time, worded as work that goes on.
+func (f *federation) tell(format string, args ...any) {
 	f.errs.Lock()
 	defer f.errs.Unlock()
 	if now := time.Now(); now.Sub(f.told) >= f.every {
@@ -138,8 +140,8 @@ func (f *federation) printProgress(format string, args ...any) {
 	}
 }
 
-// printDone prints the result, if progress was printed before.
-func (f *federation) printDone(format string, args ...any) {
+// finished prints the result, if progress was printed before.
+func (f *federation) finished(format string, args ...any) {
 	f.errs.Lock()
 	defer f.errs.Unlock()
 	if f.working {
@@ -148,11 +150,11 @@ func (f *federation) printDone(format string, args ...any) {
 	}
 }
 
-// makeHistory gives the network a history: operators attest to each other, one portal goes down, and one
-// lies.
-func (f *federation) makeHistory(ctx context.Context) {
+// live makes the network one that something happened in: operators said what
+// they think of each other, one portal went down, and one lied.
+func (f *federation) live(ctx context.Context) {
 	n := len(f.portals)
-	for i := range min(n, maxAttestations) {
+	for i := range min(n, mostWords) {
 		by, of := f.portals[i], f.portals[(i+1)%n]
 		if by == of {
 			continue
@@ -165,7 +167,7 @@ func (f *federation) makeHistory(ctx context.Context) {
 		by.clients[0].call(ctx, http.MethodPost, peer+"/attest", object{"verdict": "vouch", "reason": why}, nil)
 	}
 	if f.wrongs.liar != nil {
-		f.wrongs.liar.sendFork(ctx, f.portals[0].url())
+		f.wrongs.liar.lie(ctx, f.portals[0].url())
 	}
 	if f.wrongs.down != nil {
 		f.wrongs.down.close()

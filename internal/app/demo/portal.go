@@ -19,23 +19,24 @@ import (
 	"agentsite/internal/control"
 )
 
-// networkName separates demos from real networks: a record signed in one is invalid in the other.
+// networkName keeps demos apart from real networks: nothing that is signed in
+// one counts in the other.
 const networkName = "agentsite-demo"
 
-// tokenLife is the lifetime of the accounts' tokens.
+// tokenLife is how long the people of a demo may act.
 const tokenLife = 30 * 24 * time.Hour
 
-// portal is a running portal with its agents.
+// portal is one that runs, with its agents.
 type portal struct {
 	role
 	app     *app.Portal
 	shop    *workshop
 	log     *os.File
-	clients []client           // one for each account
+	clients []client           // of people
 	link    string             // signs the operator in
-	cancel  context.CancelFunc // nil until the portal runs
+	cancel  context.CancelFunc // nil until it runs
 	done    chan struct{}
-	err     error // result of Run; valid when done is closed
+	err     error // of Run; read it when done is closed
 	killed  atomic.Bool
 	once    sync.Once
 	stopErr error
@@ -43,25 +44,25 @@ type portal struct {
 
 func (p *portal) url() string { return p.app.URL() }
 
-// agentHandle returns the handle of an agent of the portal in the network.
-func (p *portal) agentHandle(name string) string {
+// handle is how the whole network calls an agent of the portal.
+func (p *portal) handle(name string) string {
 	u, err := url.Parse(p.url())
-	if err != nil { // cannot happen: it was parsed before
+	if err != nil { // it was parsed before
 		return name
 	}
 	return name + "@" + u.Host
 }
 
-func (p *portal) countAgents() int { return len(p.agents) + len(p.benches) }
+func (p *portal) count() int { return len(p.agents) + len(p.benches) }
 
-// startPortal starts a portal below dir and registers its agents; it keeps so many idle connections
-// to others, 0 for the default. It knows no other portal yet. After an error nothing is left
-// running.
+// startPortal starts a portal below dir and registers its agents; it keeps so
+// many idle connections to others, 0 for as many as usual. It knows of no other
+// yet. What it started is stopped if it fails.
 func startPortal(ctx context.Context, r role, dir string, idle int, hc *http.Client) (p *portal, err error) {
 	p = &portal{role: r, done: make(chan struct{})}
 	defer func() {
 		if err != nil {
-			p.stopPortal()
+			p.stop()
 			p = nil
 		}
 	}()
@@ -81,21 +82,21 @@ func startPortal(ctx context.Context, r role, dir string, idle int, hc *http.Cli
 	if p.app, err = app.Open(ctx, cfg, p.log); err != nil {
 		return p, err
 	}
-	if err := p.runPortal(ctx); err != nil {
+	if err := p.run(ctx); err != nil {
 		return p, err
 	}
-	if err := p.addContent(ctx, cfg, hc); err != nil {
+	if err := p.furnish(ctx, cfg, hc); err != nil {
 		return p, err
 	}
 	return p, nil
 }
 
-// runPortal runs the portal, and returns when it serves.
-func (p *portal) runPortal(ctx context.Context) error {
-	// The portal runs longer than its start; stop ends it.
+// run runs the portal, and returns when it serves.
+func (p *portal) run(ctx context.Context) error {
+	// It outlives its start, and ends by stop.
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	p.cancel = cancel
-	ready := &textWatcher{what: []byte("ready "), heard: make(chan struct{})}
+	ready := &said{what: []byte("ready "), heard: make(chan struct{})}
 	go func() {
 		defer close(p.done)
 		p.err = p.app.Run(running, ready, io.Discard)
@@ -110,8 +111,8 @@ func (p *portal) runPortal(ctx context.Context) error {
 	}
 }
 
-// addContent creates accounts and registers the agents.
-func (p *portal) addContent(ctx context.Context, cfg app.Config, hc *http.Client) (err error) {
+// furnish makes accounts and registers the agents.
+func (p *portal) furnish(ctx context.Context, cfg app.Config, hc *http.Client) (err error) {
 	c, err := control.Open(ctx, cfg, false, p.log)
 	if err != nil {
 		return err
@@ -137,34 +138,34 @@ func (p *portal) addContent(ctx context.Context, cfg app.Config, hc *http.Client
 		return p.clients[owner%len(p.clients)].call(ctx, http.MethodPost, "/agents", draft, nil)
 	}
 	for _, a := range p.agents {
-		err := register(object{"name": a.name, "title": a.title, "description": a.about, "kind": "a2a", "endpoint": p.shop.url + "/" + a.name, "skills": skillsOf(a),
+		err := register(object{"name": a.Name, "title": a.Title, "description": a.About, "kind": "a2a", "endpoint": p.shop.url + "/" + a.Name, "skills": skills(a),
 			"config": object{"binding": "JSONRPC", "version": "1.0", "streaming": true}})
 		if err != nil {
-			return fmt.Errorf("register %s: %w", a.name, err)
+			return fmt.Errorf("register %s: %w", a.Name, err)
 		}
 	}
 	for _, s := range p.benches {
-		err := register(object{"name": s.name, "title": s.title, "description": s.about, "kind": "mcp", "endpoint": p.shop.url + "/" + s.name})
+		err := register(object{"name": s.Name, "title": s.Title, "description": s.About, "kind": "mcp", "endpoint": p.shop.url + "/" + s.Name})
 		if err != nil {
-			return fmt.Errorf("register %s: %w", s.name, err)
+			return fmt.Errorf("register %s: %w", s.Name, err)
 		}
 	}
 	return nil
 }
 
-// skillsOf returns the skills of an agent for its card and page.
-func skillsOf(a agent) []any {
-	return []any{object{"id": a.name, "name": a.title, "description": a.about, "tags": a.tags, "examples": a.asks[:min(2, len(a.asks))]}}
+// skills is what an agent's card and page say it can do.
+func skills(a agent) []any {
+	return []any{object{"id": a.Name, "name": a.Title, "description": a.About, "tags": a.Tags, "examples": a.Asks[:min(2, len(a.Asks))]}}
 }
 
-// stopPortal stops the portal, then its agents. It may be called twice.
-func (p *portal) stopPortal() error {
+// stop stops the portal, then its agents. It may be called twice.
+func (p *portal) stop() error {
 	p.once.Do(func() {
 		switch {
 		case p.cancel != nil:
 			p.cancel()
 			<-p.done
-		case p.app != nil: // the portal never ran
+		case p.app != nil: // it never ran
 			p.app.Close()
 		}
 		if p.shop != nil {
@@ -177,15 +178,15 @@ func (p *portal) stopPortal() error {
 	return p.stopErr
 }
 
-// textWatcher signals when a text was written to it.
-type textWatcher struct {
+// said tells when a text was written to it.
+type said struct {
 	what  []byte
 	heard chan struct{}
 	once  sync.Once
 }
 
-// Write implements io.Writer. The portal writes the expected text in one call.
-func (s *textWatcher) Write(b []byte) (int, error) {
+// Write implements io.Writer. The portal writes what is waited for at once.
+func (s *said) Write(b []byte) (int, error) {
 	if bytes.Contains(b, s.what) {
 		s.once.Do(func() { close(s.heard) })
 	}

@@ -18,17 +18,17 @@ import (
 )
 
 const (
-	// maxRequest bounds the request to an agent, in bytes.
+	// maxRequest bounds what an agent reads, in bytes.
 	maxRequest = 1 << 20
-	// maxInput bounds the text for an agent, in bytes.
+	// maxInput bounds what an agent works on, in bytes.
 	maxInput = 64 << 10
-	// wordPause is the pause between the pieces of a streamed answer: about the speed of reading.
+	// wordPause is what makes an answer stream: as fast as somebody reads.
 	wordPause = 25 * time.Millisecond
-	// longestStream is the time after which the rest of an answer comes at once.
+	// longestStream is when the rest of an answer comes at once.
 	longestStream = 1500 * time.Millisecond
 )
 
-// workshop serves the agents of one portal at its own address.
+// workshop serves the agents of one portal on an address of its own.
 type workshop struct {
 	url    string
 	server *http.Server
@@ -44,11 +44,11 @@ func openWorkshop(ctx context.Context, list []agent, benches []server) (*worksho
 	mux := http.NewServeMux()
 	w := &workshop{url: "http://" + l.Addr().String(), ended: make(chan struct{})}
 	for _, a := range list {
-		mux.Handle("POST /"+a.name, a2aServer{a})
-		mux.HandleFunc("GET /"+a.name+"/.well-known/agent-card.json", func(rw http.ResponseWriter, _ *http.Request) { sendJSON(rw, cardOf(a, w.url+"/"+a.name)) })
+		mux.Handle("POST /"+a.Name, a2aDoor{a})
+		mux.HandleFunc("GET /"+a.Name+"/.well-known/agent-card.json", func(rw http.ResponseWriter, _ *http.Request) { send(rw, card(a, w.url+"/"+a.Name)) })
 	}
 	for _, s := range benches {
-		mux.Handle("/"+s.name, mcpServer(s))
+		mux.Handle("/"+s.Name, mcpDoor(s))
 	}
 	// The answers of an agent end with its server.
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -73,24 +73,24 @@ func (w *workshop) close() {
 	<-w.ended
 }
 
-func sendJSON(w http.ResponseWriter, v any) {
+func send(w http.ResponseWriter, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	json.NewEncoder(w).Encode(v)
 }
 
 type object = map[string]any
 
-// cardOf is the agent's card (A2A 1.0, section 4.4.1).
-func cardOf(a agent, url string) object {
-	return object{"name": a.title, "description": a.about, "version": "1",
+// card is the agent's card (A2A 1.0, section 4.4.1).
+func card(a agent, url string) object {
+	return object{"name": a.Title, "description": a.About, "version": "1",
 		"supportedInterfaces": []any{object{"url": url, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}},
 		"capabilities":        object{"streaming": true}, "defaultInputModes": []string{"text/plain"}, "defaultOutputModes": []string{"text/plain"},
-		"skills": skillsOf(a)}
+		"skills": skills(a)}
 }
 
-// a2aServer serves A2A 1.0 over JSON-RPC. A task ends with its answer and is not kept, so GetTask
-// finds none.
-type a2aServer struct{ agent }
+// a2aDoor speaks A2A 1.0 over JSON-RPC. A task ends with its answer, so none
+// is kept: asked for one, the agent knows none.
+type a2aDoor struct{ agent }
 
 // Codes of errors (A2A 1.0, section 9.5).
 const (
@@ -103,7 +103,7 @@ const (
 )
 
 // ServeHTTP implements http.Handler.
-func (d a2aServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (d a2aDoor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var req struct {
 		ID     json.RawMessage `json:"id"`
 		Method string          `json:"method"`
@@ -117,7 +117,7 @@ func (d a2aServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		} `json:"params"`
 	}
 	fail := func(code int, message string) {
-		sendJSON(w, object{"jsonrpc": "2.0", "id": req.ID, "error": object{"code": code, "message": message}})
+		send(w, object{"jsonrpc": "2.0", "id": req.ID, "error": object{"code": code, "message": message}})
 	}
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxRequest)).Decode(&req); err != nil {
 		fail(codeParse, "The request is not JSON.")
@@ -143,7 +143,7 @@ func (d a2aServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fail(codeParams, "Send a text.")
 		return
 	}
-	answer := runWork(d.do, text)
+	answer := did(d.do, text)
 	room := req.Params.Message.ContextID
 	if room == "" {
 		room = ident.NewID()
@@ -151,7 +151,7 @@ func (d a2aServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	reply := func(v any) object { return object{"jsonrpc": "2.0", "id": req.ID, "result": v} }
 	parts := func(s string) []any { return []any{object{"text": s}} }
 	if req.Method == "SendMessage" {
-		sendJSON(w, reply(object{"message": object{"messageId": ident.NewID(), "contextId": room, "role": "ROLE_AGENT", "parts": parts(answer)}}))
+		send(w, reply(object{"message": object{"messageId": ident.NewID(), "contextId": room, "role": "ROLE_AGENT", "parts": parts(answer)}}))
 		return
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
@@ -168,7 +168,7 @@ func (d a2aServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	began := time.Now()
-	for i, piece := range splitAnswer(answer) {
+	for i, piece := range pieces(answer) {
 		if i > 0 && time.Since(began) < longestStream && pause(r.Context(), wordPause) != nil {
 			return
 		}
@@ -179,8 +179,8 @@ func (d a2aServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	say(object{"statusUpdate": object{"taskId": task, "contextId": room, "status": object{"state": stateDone}}})
 }
 
-// runWork returns the answer to a text; an agent's refusal is an answer, too.
-func runWork(do work, in string) string {
+// did works on a text; what an agent cannot do is an answer too.
+func did(do work, in string) string {
 	if len(in) > maxInput {
 		return "That is too long for me: send at most 64 KiB."
 	}
@@ -191,8 +191,8 @@ func runWork(do work, in string) string {
 	return out
 }
 
-// splitAnswer cuts an answer into a few words each.
-func splitAnswer(s string) []string {
+// pieces cuts an answer into a few words each.
+func pieces(s string) []string {
 	var out []string
 	for s != "" {
 		n := 0
@@ -220,18 +220,18 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// mcpServer serves the tools of a server.
-func mcpServer(s server) http.Handler {
-	m := sdk.NewServer(&sdk.Implementation{Name: s.name, Title: s.title, Version: "1"}, &sdk.ServerOptions{Instructions: s.about})
-	for _, t := range s.tools {
-		m.AddTool(&sdk.Tool{Name: t.name, Description: t.about, Annotations: &sdk.ToolAnnotations{ReadOnlyHint: true, IdempotentHint: true},
-			InputSchema: object{"type": "object", "required": []string{t.takes}, "properties": object{t.takes: object{"type": "string", "description": "for example " + t.example}}}},
+// mcpDoor serves the tools of a bench.
+func mcpDoor(s server) http.Handler {
+	m := sdk.NewServer(&sdk.Implementation{Name: s.Name, Title: s.Title, Version: "1"}, &sdk.ServerOptions{Instructions: s.About})
+	for _, t := range s.Tools {
+		m.AddTool(&sdk.Tool{Name: t.Name, Description: t.About, Annotations: &sdk.ToolAnnotations{ReadOnlyHint: true, IdempotentHint: true},
+			InputSchema: object{"type": "object", "required": []string{t.Takes}, "properties": object{t.Takes: object{"type": "string", "description": "for example " + t.Example}}}},
 			func(_ context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 				var args map[string]string
 				if err := json.Unmarshal(r.Params.Arguments, &args); err != nil {
 					return nil, errors.New("the arguments are not texts")
 				}
-				return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: runWork(t.do, args[t.takes])}}}, nil
+				return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: did(t.do, args[t.Takes])}}}, nil
 			})
 	}
 	h := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return m }, &sdk.StreamableHTTPOptions{Stateless: true, JSONResponse: true})

@@ -75,7 +75,7 @@ func (f *federation) spread(t testing.TB, i int, found func(portal int)) {
 	word := fmt.Sprintf("zephyr%dq", i)
 	draft := object{
 		"name": "spread-" + strconv.Itoa(i), "title": "Spread", "description": "Knows " + word + ".", "kind": "a2a",
-		"endpoint": at.shop.url + "/" + at.agents[0].name, "visibility": "public", "languages": []string{"en"},
+		"endpoint": at.shop.url + "/" + at.agents[0].Name, "visibility": "public", "languages": []string{"en"},
 		"config": object{"binding": "JSONRPC", "version": "1.0"},
 	}
 	if err := at.clients[0].call(t.Context(), http.MethodPost, "/agents", draft, nil); err != nil {

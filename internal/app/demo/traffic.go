@@ -14,26 +14,26 @@ import (
 )
 
 const (
-	// foundWait bounds the time until an agent of another portal is known.
+	// foundWait is how long an agent of another portal may take to be known.
 	foundWait = 30 * time.Second
 	foundPoll = 100 * time.Millisecond
-	// The first quickCalls come at quickPace, so that the user sees activity at once; after that
-	// they come at slowPace.
+	// quickCalls come first, at quickPace, so that a first look finds life;
+	// then the demo calms down to slowPace.
 	quickCalls = 40
 	quickPace  = 2 * time.Second
 	slowPace   = 15 * time.Second
-	// roomsEach is the number of conversations of an account.
+	// roomsEach is how many conversations a person has.
 	roomsEach = 3
 )
 
-// traffic simulates users who talk to agents, at their own and at other portals.
+// traffic is people who talk to agents, here and at other portals.
 type traffic struct {
 	people []*person
 	cancel context.CancelFunc
 	ended  sync.WaitGroup
 }
 
-// person is one simulated user. It does one thing at a time.
+// person is one of them. It does one thing at a time.
 type person struct {
 	client
 	operator bool
@@ -44,12 +44,12 @@ type person struct {
 type talk struct {
 	agent, title string
 	asks         []string
-	room         string // empty until it has started
+	room         string // empty until it began
 	asked        int
 }
 
-// newTraffic gives each person conversations: one at the own portal, the others at the following
-// portals.
+// newTraffic gives each person conversations: one here, the others at the
+// portals that come next.
 func newTraffic(portals []*portal) *traffic {
 	t := new(traffic)
 	for i, p := range portals {
@@ -57,7 +57,7 @@ func newTraffic(portals []*portal) *traffic {
 			m := &person{client: c, operator: k == 0}
 			for n := range roomsEach {
 				at := portals[(i+(k+1)*n)%len(portals)]
-				m.talks = append(m.talks, at.pickTopic(k+n))
+				m.talks = append(m.talks, at.topic(k+n))
 			}
 			t.people = append(t.people, m)
 		}
@@ -65,27 +65,27 @@ func newTraffic(portals []*portal) *traffic {
 	return t
 }
 
-// pickTopic returns a conversation with one of the portal's agents.
-func (p *portal) pickTopic(n int) talk {
-	if n %= p.countAgents(); n < len(p.agents) {
+// topic is what a person asks one of the portal's agents.
+func (p *portal) topic(n int) talk {
+	if n %= p.count(); n < len(p.agents) {
 		a := p.agents[n]
-		return talk{agent: p.agentHandle(a.name), title: a.title, asks: a.asks}
+		return talk{agent: p.handle(a.Name), title: a.Title, asks: a.Asks}
 	}
 	s := p.benches[n-len(p.agents)]
-	m := talk{agent: p.agentHandle(s.name), title: s.title}
-	for _, t := range s.tools {
-		m.asks = append(m.asks, t.name+" "+t.example)
+	m := talk{agent: p.handle(s.Name), title: s.Title}
+	for _, t := range s.Tools {
+		m.asks = append(m.asks, t.Name+" "+t.Example)
 	}
 	return m
 }
 
-// startTraffic starts the traffic, after first. The caller calls close.
-func (t *traffic) startTraffic(ctx context.Context, first func(context.Context)) {
+// start begins, after first. The caller calls close.
+func (t *traffic) start(ctx context.Context, first func(context.Context)) {
 	ctx, t.cancel = context.WithCancel(ctx)
 	t.ended.Go(func() {
 		first(ctx)
-		t.startTalks(ctx)
-		t.keepAsking(ctx)
+		t.open(ctx)
+		t.goOn(ctx)
 	})
 }
 
@@ -94,14 +94,15 @@ func (t *traffic) close() {
 	t.ended.Wait()
 }
 
-// startTalks starts all conversations. Failed calls are left out: a portal may be down.
-func (t *traffic) startTalks(ctx context.Context) {
+// open lets everybody begin their conversations. What cannot be asked is left
+// out: a portal may have failed.
+func (t *traffic) open(ctx context.Context) {
 	var group errgroup.Group
 	group.SetLimit(startingAtOnce)
 	for _, m := range t.people {
 		group.Go(func() error {
 			for i := range m.talks {
-				m.askNext(ctx, &m.talks[i])
+				m.ask(ctx, &m.talks[i])
 			}
 			return nil
 		})
@@ -109,9 +110,9 @@ func (t *traffic) startTalks(ctx context.Context) {
 	group.Wait()
 }
 
-// keepAsking asks at intervals, until ctx ends. The operators do not ask, so that the user who opens
-// their link finds the conversations unchanged.
-func (t *traffic) keepAsking(ctx context.Context) {
+// goOn asks now and then, until ctx ends. The operators do not: whoever opens
+// the link finds the conversations as they were.
+func (t *traffic) goOn(ctx context.Context) {
 	pace := quickPace
 	for n := 0; pause(ctx, pace) == nil; n++ {
 		if n == quickCalls {
@@ -119,15 +120,15 @@ func (t *traffic) keepAsking(ctx context.Context) {
 		}
 		m := t.people[rand.IntN(len(t.people))]
 		if !m.operator {
-			m.askNext(ctx, &m.talks[rand.IntN(len(m.talks))])
+			m.ask(ctx, &m.talks[rand.IntN(len(m.talks))])
 		}
 	}
 }
 
-// askNext asks the next question of a conversation, which starts with the first.
-func (m *person) askNext(ctx context.Context, t *talk) error {
+// ask asks the next question of a conversation, which begins with the first.
+func (m *person) ask(ctx context.Context, t *talk) error {
 	if t.room == "" {
-		if err := m.waitFor(ctx, t.agent); err != nil {
+		if err := m.find(ctx, t.agent); err != nil {
 			return err
 		}
 		var room struct{ ID string }
@@ -141,8 +142,8 @@ func (m *person) askNext(ctx context.Context, t *talk) error {
 	return m.call(ctx, http.MethodPost, "/conversations/"+t.room+"/messages", object{"client_id": ident.NewID(), "text": text}, nil)
 }
 
-// waitFor waits until the person's portal knows an agent.
-func (m *person) waitFor(ctx context.Context, agent string) error {
+// find waits until the person's portal knows an agent.
+func (m *person) find(ctx context.Context, agent string) error {
 	ctx, cancel := context.WithTimeout(ctx, foundWait)
 	defer cancel()
 	for {

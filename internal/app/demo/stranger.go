@@ -21,9 +21,10 @@ import (
 	"agentsite/internal/record"
 )
 
-// fakePortal is a portal outside of this software, as other portals see it: it signs a card, agents
-// and heads, and answers requests. It plays the faulty portals of a demo: one goes down, one lies.
-type fakePortal struct {
+// stranger is a portal of somebody else's making, as the others see it: it
+// signs a card, agents and heads, and answers what they ask of it. It is what
+// goes wrong in a demo: one goes down, one lies.
+type stranger struct {
 	name, origin string
 	id           record.PortalID
 	root, op     ed25519.PrivateKey
@@ -36,18 +37,18 @@ type fakePortal struct {
 	http         *http.Client
 }
 
-// openFake serves a portal of that name with the given agents, which cannot be called. The
-// caller closes it.
-func openFake(ctx context.Context, name string, hc *http.Client, agents ...agent) (*fakePortal, error) {
+// openStranger serves a portal of that name with agents of these names, which
+// nobody can reach. The caller closes it.
+func openStranger(ctx context.Context, name string, hc *http.Client, agents ...agent) (*stranger, error) {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
 	now := clock.Now()
-	s := &fakePortal{name: name, origin: "http://" + l.Addr().String(), http: hc, ended: make(chan struct{}), epoch: now.UnixMilli()}
-	s.root, s.op = ed25519.NewKeyFromSeed(randomBytes(32)), ed25519.NewKeyFromSeed(randomBytes(32))
+	s := &stranger{name: name, origin: "http://" + l.Addr().String(), http: hc, ended: make(chan struct{}), epoch: now.UnixMilli()}
+	s.root, s.op = ed25519.NewKeyFromSeed(random(32)), ed25519.NewKeyFromSeed(random(32))
 	s.id = record.PortalOf(record.PublicOf(s.root))
-	if err := s.signRecords(now, agents); err != nil {
+	if err := s.sign(now, agents); err != nil {
 		l.Close()
 		return nil, fmt.Errorf("sign for %s: %w", name, err)
 	}
@@ -59,37 +60,37 @@ func openFake(ctx context.Context, name string, hc *http.Client, agents ...agent
 	return s, nil
 }
 
-func randomBytes(n int) []byte {
+func random(n int) []byte {
 	b := make([]byte, n)
 	rand.Read(b)
 	return b
 }
 
-// close ends the portal at once, with all connections. It may be called twice.
-func (s *fakePortal) close() {
+// close ends it, at once and with all connections. It may be called twice.
+func (s *stranger) close() {
 	s.server.Close()
 	<-s.ended
 }
 
-// nextHeader returns the header of its next record.
-func (s *fakePortal) nextHeader(now time.Time, life time.Duration) record.Header {
+// header is that of its next record.
+func (s *stranger) header(now time.Time, life time.Duration) record.Header {
 	s.seq++
 	return record.Header{Portal: s.id, Epoch: s.epoch, Seq: s.seq, Issued: now.UnixMilli(), Expires: now.Add(life).UnixMilli()}
 }
 
-// signRecords makes the card, the agents and the first head.
-func (s *fakePortal) signRecords(now time.Time, agents []agent) (err error) {
+// sign makes the card, the agents and the first head.
+func (s *stranger) sign(now time.Time, agents []agent) (err error) {
 	const day = 24 * time.Hour
 	pub := record.PublicOf(s.op)
 	key := record.Key{ID: record.KeyIDOf(pub), Pub: pub, From: now.Add(-time.Hour).UnixMilli(), Until: now.Add(80 * day).UnixMilli()}
-	s.card, err = record.Sign(networkName, &record.Card{Header: s.nextHeader(now, 80*day), RootPub: record.PublicOf(s.root), Keys: []record.Key{key}, Origin: s.origin, Name: s.name,
+	s.card, err = record.Sign(networkName, &record.Card{Header: s.header(now, 80*day), RootPub: record.PublicOf(s.root), Keys: []record.Key{key}, Origin: s.origin, Name: s.name,
 		Tier: record.TierReplica, Roles: []string{"search", "sync"}, Policy: "open"}, s.root)
 	if err != nil {
 		return err
 	}
 	for _, a := range agents {
-		body := &record.Agent{Header: s.nextHeader(now, 30*day), ID: a.name, Name: a.name, Kind: "a2a", Title: a.title, Description: a.about, Languages: []string{"en"}, Created: now.UnixMilli(), Updated: now.UnixMilli(),
-			Endpoints: []record.Endpoint{{URL: s.origin + "/agents/" + a.name + "/a2a", Protocol: "a2a"}}}
+		body := &record.Agent{Header: s.header(now, 30*day), ID: a.Name, Name: a.Name, Kind: "a2a", Title: a.Title, Description: a.About, Languages: []string{"en"}, Created: now.UnixMilli(), Updated: now.UnixMilli(),
+			Endpoints: []record.Endpoint{{URL: s.origin + "/agents/" + a.Name + "/a2a", Protocol: "a2a"}}}
 		r, err := record.Sign(networkName, body, s.op)
 		if err != nil {
 			return err
@@ -97,42 +98,43 @@ func (s *fakePortal) signRecords(now time.Time, agents []agent) (err error) {
 		s.tree.Set(record.AgentKey(body.AgentID()), r.Hash)
 		s.log = append(s.log, r)
 	}
-	s.head, err = s.signHead(s.newHead(now))
+	s.head, err = s.say(s.newest(now))
 	return err
 }
 
-// newHead returns a head of all its records.
-func (s *fakePortal) newHead(now time.Time) *record.Head {
-	return &record.Head{Header: s.nextHeader(now, 48*time.Hour), Count: int64(s.tree.Len()), Root: s.tree.Root(), LogStart: 1}
+// newest is a head of all that it signed.
+func (s *stranger) newest(now time.Time) *record.Head {
+	return &record.Head{Header: s.header(now, 48*time.Hour), Count: int64(s.tree.Len()), Root: s.tree.Root(), LogStart: 1}
 }
 
-func (s *fakePortal) signHead(h *record.Head) (*record.Record, error) {
+func (s *stranger) say(h *record.Head) (*record.Record, error) {
 	return record.Sign(networkName, h, s.op)
 }
 
-// sendHandshake does the handshake with the portal at an origin.
-func (s *fakePortal) sendHandshake(ctx context.Context, to string) error {
-	return s.sendRequest(ctx, to+"/peering/v1/hello", peers.Told{Card: s.card.Wire, Head: s.head.Wire})
+// join says hello to the portal at an origin.
+func (s *stranger) join(ctx context.Context, to string) error {
+	return s.ask(ctx, to+"/peering/v1/hello", peers.Told{Card: s.card.Wire, Head: s.head.Wire})
 }
 
-// sendFork sends the portal at an origin two heads of one version: one with the agents, and one without.
-func (s *fakePortal) sendFork(ctx context.Context, to string) error {
-	one := s.newHead(clock.Now())
+// lie tells the portal at an origin two things under one number: that it has its
+// agents, and that it has none.
+func (s *stranger) lie(ctx context.Context, to string) error {
+	one := s.newest(clock.Now())
 	two := *one
 	two.Count, two.Root = 0, new(record.Tree).Root()
 	var told []peers.Told
 	for _, h := range []*record.Head{one, &two} {
-		r, err := s.signHead(h)
+		r, err := s.say(h)
 		if err != nil {
 			return err
 		}
 		told = append(told, peers.Told{Card: s.card.Wire, Head: r.Wire})
 	}
-	return s.sendRequest(ctx, to+"/peering/v1/heads/hint", peers.Hint{Heads: told})
+	return s.ask(ctx, to+"/peering/v1/heads/hint", peers.Hint{Heads: told})
 }
 
-// sendRequest posts a signed request.
-func (s *fakePortal) sendRequest(ctx context.Context, to string, what any) error {
+// ask posts a signed request.
+func (s *stranger) ask(ctx context.Context, to string, what any) error {
 	body, err := json.Marshal(what)
 	if err != nil {
 		return err
@@ -144,7 +146,7 @@ func (s *fakePortal) sendRequest(ctx context.Context, to string, what any) error
 	sum := sha256.Sum256(body)
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Content-Digest", "sha-256=:"+base64.StdEncoding.EncodeToString(sum[:])+":")
-	if err := guard.SignRequest(r, signer{s}, base64.RawURLEncoding.EncodeToString(randomBytes(16)), clock.Now()); err != nil {
+	if err := guard.SignRequest(r, signer{s}, base64.RawURLEncoding.EncodeToString(random(16)), clock.Now()); err != nil {
 		return err
 	}
 	resp, err := s.http.Do(r)
@@ -159,24 +161,24 @@ func (s *fakePortal) sendRequest(ctx context.Context, to string, what any) error
 	return err
 }
 
-// ServeHTTP implements http.Handler for the requests of portals that know this one. It does not
-// check the caller, and knows no other portal.
-func (s *fakePortal) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+// ServeHTTP implements http.Handler: what others ask of a portal that they know.
+// It believes whoever asks, and knows of nobody else.
+func (s *stranger) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	card, head := json.RawMessage(s.card.Wire), json.RawMessage(s.head.Wire)
 	own := "/peering/v1/portals/" + string(s.id)
 	switch r.URL.Path {
 	case "/.well-known/agentsite", "/peering/v1/portal":
-		sendJSON(w, object{"network": networkName, "portal": s.id, "origin": s.origin, "name": s.name, "version": "1", "peering": s.origin + "/peering/v1", "card": card, "head": head})
+		send(w, object{"network": networkName, "portal": s.id, "origin": s.origin, "name": s.name, "version": "1", "peering": s.origin + "/peering/v1", "card": card, "head": head})
 	case "/peering/v1/status":
-		sendJSON(w, object{"version": "1", "network": networkName, "portal": s.id, "portals": 1, "agents": len(s.log), "tier": record.TierReplica, "time": clock.Now()})
+		send(w, object{"version": "1", "network": networkName, "portal": s.id, "portals": 1, "agents": len(s.log), "tier": record.TierReplica, "time": clock.Now()})
 	case "/peering/v1/hello":
-		sendJSON(w, object{"card": card, "head": head, "state": peers.Active})
+		send(w, object{"card": card, "head": head, "state": peers.Active})
 	case "/peering/v1/heads/diff":
-		sendJSON(w, object{"heads": []peers.Told{{Card: s.card.Wire, Head: s.head.Wire}}, "behind": []string{}, "more": false})
+		send(w, object{"heads": []peers.Told{{Card: s.card.Wire, Head: s.head.Wire}}, "behind": []string{}, "more": false})
 	case "/peering/v1/heads/hint", "/peering/v1/attest":
-		sendJSON(w, object{"refused": []string{}})
+		send(w, object{"refused": []string{}})
 	case own + "/head":
-		sendJSON(w, peers.Told{Card: s.card.Wire, Head: s.head.Wire})
+		send(w, peers.Told{Card: s.card.Wire, Head: s.head.Wire})
 	case own + "/log":
 		w.Header().Set("Content-Type", "application/x-ndjson")
 		var out strings.Builder
@@ -192,8 +194,8 @@ func (s *fakePortal) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// signer signs the requests of the portal.
-type signer struct{ s *fakePortal }
+// signer is how it signs requests.
+type signer struct{ s *stranger }
 
 func (k signer) ID() record.PortalID { return k.s.id }
 func (k signer) Network() string     { return networkName }

@@ -1,0 +1,463 @@
+package demo
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"agentsite/internal/clock"
+)
+
+// formatJSON indents JSON, or says where it is broken.
+func formatJSON(in string) (string, error) {
+	in = unfenced(in)
+	if in == "" {
+		return "", errEmpty
+	}
+	var out bytes.Buffer
+	if err := json.Indent(&out, []byte(in), "", "  "); err != nil {
+		if s, ok := errors.AsType[*json.SyntaxError](err); ok {
+			before := in[:min(int(s.Offset), len(in))]
+			line := strings.Count(before, "\n") + 1
+			return "", sorryf(
+				"That is not JSON: %s, in line %d, character %d.",
+				s,
+				line,
+				utf8.RuneCountInString(before[strings.LastIndexByte(before, '\n')+1:]),
+			)
+		}
+		return "", sorryf("That is not JSON: %s.", err)
+	}
+	return "```json\n" + out.String() + "\n```", nil
+}
+
+// unfenced takes text out of a block of code.
+func unfenced(s string) string {
+	s = strings.TrimSpace(s)
+	if rest, ok := strings.CutPrefix(s, "```"); ok {
+		_, rest, _ = strings.Cut(rest, "\n")
+		s = strings.TrimSpace(strings.TrimSuffix(rest, "```"))
+	}
+	return s
+}
+
+// dissectURL takes an address apart.
+func dissectURL(in string) (string, error) {
+	in = strings.TrimSpace(in)
+	u, err := url.Parse(in)
+	if err != nil || u.Host == "" {
+		return "", sorryf("Send me a whole address, like https://example.org/a?b=c#d.")
+	}
+	var b strings.Builder
+	b.WriteString("| part | |\n|---|---|\n")
+	row := func(name, value string) {
+		if value != "" {
+			fmt.Fprintf(&b, "| %s | %s |\n", name, cell(value))
+		}
+	}
+	row("scheme", u.Scheme)
+	row("host", u.Hostname())
+	row("port", u.Port())
+	row("path", u.Path)
+	for _, pair := range strings.Split(u.RawQuery, "&") {
+		name, value, _ := strings.Cut(pair, "=")
+		if name, err = url.QueryUnescape(name); err != nil || name == "" {
+			continue
+		}
+		if value, err = url.QueryUnescape(value); err == nil {
+			row("parameter "+strings.NewReplacer("|", "\\|", "\n", " ").Replace(name), value)
+		}
+	}
+	row("fragment", u.Fragment)
+	if u.User != nil {
+		b.WriteString("\nIt carries a user name: never share such an address.")
+	}
+	return b.String(), nil
+}
+
+// cell makes a text fit for a cell of a table.
+func cell(s string) string {
+	return "`" + strings.NewReplacer("|", "\\|", "\n", " ", "`", "'").Replace(s) + "`"
+}
+
+var threeDigits = regexp.MustCompile(`\b[1-5][0-9][0-9]\b`)
+
+// explainStatus says what an HTTP status means.
+func explainStatus(in string) (string, error) {
+	code, _ := strconv.Atoi(threeDigits.FindString(in))
+	text := http.StatusText(code)
+	if text == "" {
+		return "", sorryf("Send me a status of HTTP, like 404 or 503.")
+	}
+	class := map[int]string{1: "It is not over yet: the answer comes later.", 2: "All is well.", 3: "Look elsewhere, or use what you have.",
+		4: "The request is wrong: sending it again unchanged does not help.", 5: "The server is at fault: trying later may help."}[code/100]
+	return fmt.Sprintf("**%d %s**. %s", code, text, class), nil
+}
+
+// toBase64 encodes, fromBase64 decodes.
+func toBase64(in string) (string, error) {
+	if in == "" {
+		return "", errEmpty
+	}
+	return "`" + base64.StdEncoding.EncodeToString([]byte(in)) + "`", nil
+}
+
+func fromBase64(in string) (string, error) {
+	in = strings.TrimRight(strings.Trim(strings.TrimSpace(in), "`"), "=")
+	b, err := base64.RawStdEncoding.DecodeString(strings.NewReplacer("-", "+", "_", "/").Replace(in))
+	if err != nil || len(b) == 0 {
+		return "", sorryf("That is not base64.")
+	}
+	if !utf8.Valid(b) {
+		return fmt.Sprintf("%s that are no text: `% x`", plural(len(b), "byte"), b[:min(32, len(b))]), nil
+	}
+	return string(b), nil
+}
+
+// network says what an address range holds.
+func network(in string) (string, error) {
+	var p netip.Prefix
+	for _, w := range strings.Fields(in) {
+		w = strings.Trim(w, ",;?!`")
+		if q, err := netip.ParsePrefix(w); err == nil {
+			p = q
+			break
+		}
+		if a, err := netip.ParseAddr(w); err == nil {
+			p = netip.PrefixFrom(a, a.BitLen())
+			break
+		}
+	}
+	if !p.IsValid() {
+		return "", sorryf("Send me an address range, like 10.1.2.0/22.")
+	}
+	a := p.Masked().Addr()
+	kind := "public"
+	switch {
+	case a.IsLoopback():
+		kind = "loopback: this machine only"
+	case a.IsPrivate():
+		kind = "private: not routed on the internet"
+	case a.IsLinkLocalUnicast():
+		kind = "link-local: this cable only"
+	case a.IsMulticast():
+		kind = "multicast"
+	}
+	count := fmt.Sprintf("2^%d", a.BitLen()-p.Bits())
+	if free := a.BitLen() - p.Bits(); free < 53 {
+		count = fmt.Sprintf("%.0f", math.Exp2(float64(free)))
+	}
+	return fmt.Sprintf(
+		"| | |\n|---|---|\n| network | `%s` |\n| first | `%s` |\n| last | `%s` |\n| addresses | %s |\n| kind | %s |\n",
+		p.Masked(),
+		a,
+		last(p),
+		count,
+		kind,
+	), nil
+}
+
+// last is the last address of a range.
+func last(p netip.Prefix) netip.Addr {
+	b := p.Masked().Addr().AsSlice()
+	for i := p.Bits(); i < len(b)*8; i++ {
+		b[i/8] |= 0x80 >> (i % 8)
+	}
+	a, _ := netip.AddrFromSlice(b)
+	return a
+}
+
+var (
+	numeral = regexp.MustCompile(`(?i)\b[MDCLXVI]+\b`)
+	integer = regexp.MustCompile(`[0-9][0-9_,' ]*[0-9]|[0-9]`)
+)
+
+// wholeIn is the first whole number in a text.
+func wholeIn(in string) (uint64, bool) {
+	s := strings.Map(func(r rune) rune {
+		if r >= '0' && r <= '9' {
+			return r
+		}
+		return -1
+	}, integer.FindString(in))
+	n, err := strconv.ParseUint(s, 10, 64)
+	return n, err == nil
+}
+
+var romans = []struct {
+	value uint64
+	text  string
+}{{1000, "M"}, {900, "CM"}, {500, "D"}, {400, "CD"}, {100, "C"}, {90, "XC"}, {50, "L"}, {40, "XL"}, {10, "X"}, {9, "IX"}, {5, "V"}, {4, "IV"}, {1, "I"}}
+
+func roman(n uint64) string {
+	var b strings.Builder
+	for _, r := range romans {
+		for ; n >= r.value; n -= r.value {
+			b.WriteString(r.text)
+		}
+	}
+	return b.String()
+}
+
+// romanNumerals turns numbers into Roman numerals and back.
+func romanNumerals(in string) (string, error) {
+	if n, ok := wholeIn(in); ok {
+		if n < 1 || n > 3999 {
+			return "", sorryf("The Romans wrote 1 to 3999 with these letters.")
+		}
+		return fmt.Sprintf("%d is **%s**.", n, roman(n)), nil
+	}
+	// “I” is more often a word than a number: the longest one counts.
+	var best string
+	for _, s := range numeral.FindAllString(in, -1) {
+		if len(s) > len(best) {
+			best = s
+		}
+	}
+	var n uint64
+	rest := strings.ToUpper(best)
+	for _, r := range romans {
+		for strings.HasPrefix(rest, r.text) {
+			n, rest = n+r.value, rest[len(r.text):]
+		}
+	}
+	if best == "" || rest != "" || n > 3999 || roman(n) != strings.ToUpper(best) {
+		return "", sorryf("Send me a number from 1 to 3999, or a Roman one like MCMXCIV.")
+	}
+	return fmt.Sprintf("%s is **%d**.", strings.ToUpper(best), n), nil
+}
+
+// maxFactored keeps a factorization below a few milliseconds.
+const maxFactored = 1_000_000_000_000
+
+// primeFactors takes a number apart.
+func primeFactors(in string) (string, error) {
+	n, ok := wholeIn(in)
+	if !ok || n < 2 || n > maxFactored {
+		return "", sorryf("Send me a whole number from 2 to 1 000 000 000 000.")
+	}
+	var list []string
+	rest := n
+	for p := uint64(2); p*p <= rest; p++ {
+		k := 0
+		for ; rest%p == 0; rest /= p {
+			k++
+		}
+		switch {
+		case k == 1:
+			list = append(list, fmt.Sprint(p))
+		case k > 1:
+			list = append(list, fmt.Sprintf("%d^%d", p, k))
+		}
+	}
+	if rest == n {
+		return fmt.Sprintf("%d is **prime**.", n), nil
+	}
+	if rest > 1 {
+		list = append(list, fmt.Sprint(rest))
+	}
+	return fmt.Sprintf("%d = **%s**", n, strings.Join(list, " × ")), nil
+}
+
+// errEmpty is what every agent says to an empty message.
+var errEmpty = sorryf("Send me something to work on.")
+
+// textStatistics counts what a text is made of.
+func textStatistics(in string) (string, error) {
+	words := wordsOf(in)
+	if len(words) == 0 {
+		return "", errEmpty
+	}
+	longest := slices.MaxFunc(
+		words,
+		func(a, b string) int { return cmp.Compare(utf8.RuneCountInString(a), utf8.RuneCountInString(b)) },
+	)
+	var b strings.Builder
+	fmt.Fprintf(
+		&b,
+		"| what | how many |\n|---|---|\n| characters | %d |\n| words | %d |\n| different words | %d |\n| sentences | %d |\n| lines | %d |\n",
+		utf8.RuneCountInString(
+			in,
+		),
+		len(words),
+		len(frequencies(words)),
+		sentences(in),
+		strings.Count(strings.TrimSpace(in), "\n")+1,
+	)
+	fmt.Fprintf(
+		&b,
+		"\nThe longest word is **%s**. Reading it aloud takes about %s.\n",
+		longest,
+		readingTime(len(words)),
+	)
+	return b.String(), nil
+}
+
+// sortLines sorts lines and says which stood there more than once.
+func sortLines(in string) (string, error) {
+	lines := strings.FieldsFunc(in, func(r rune) bool { return r == '\n' || r == '\r' })
+	if len(lines) < 2 {
+		lines = strings.Split(in, ",")
+	}
+	for i := range lines {
+		lines[i] = strings.TrimSpace(lines[i])
+	}
+	lines = slices.DeleteFunc(lines, func(l string) bool { return l == "" })
+	if len(lines) < 2 {
+		return "", sorryf("Send me some lines, or words with commas between them.")
+	}
+	counts := frequencies(lines)
+	list := slices.Sorted(maps.Keys(counts))
+	out := "```\n" + strings.ReplaceAll(strings.Join(list, "\n"), "```", "'''") + "\n```\n"
+	if n := len(lines) - len(list); n > 0 {
+		out += fmt.Sprintf("\n%s stood there more than once and %s left out.", plural(n, "line"), isAre(n))
+	}
+	return out, nil
+}
+
+func wordsOf(s string) []string {
+	return strings.FieldsFunc(
+		s,
+		func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '\'' && r != '’' },
+	)
+}
+
+func frequencies(list []string) map[string]int {
+	counts := make(map[string]int)
+	for _, s := range list {
+		counts[s]++
+	}
+	return counts
+}
+
+// sentences counts ends of sentences; a text has at least one.
+func sentences(s string) int {
+	n, ended := 0, true
+	for _, r := range s {
+		switch {
+		case strings.ContainsRune(".!?…", r):
+			if !ended {
+				n++
+			}
+			ended = true
+		case unicode.IsLetter(r), unicode.IsDigit(r):
+			ended = false
+		}
+	}
+	if !ended {
+		n++
+	}
+	return max(n, 1)
+}
+
+// readingTime is how long so many words take at 130 a minute.
+func readingTime(words int) string {
+	if s := words * 60 / 130; s < 90 {
+		return plural(max(s, 1), "second")
+	}
+	return plural((words+65)/130, "minute")
+}
+
+func plural(n int, of string) string {
+	if n == 1 {
+		return "1 " + of
+	}
+	return fmt.Sprintf("%d %ss", n, of)
+}
+
+func isAre(n int) string {
+	if n == 1 {
+		return "is"
+	}
+	return "are"
+}
+
+var isoDate = regexp.MustCompile(`[0-9]{4}-[0-9]{2}-[0-9]{2}`)
+
+// dates says what a day is, or what lies between two.
+func dates(in string) (string, error) {
+	var days []time.Time
+	for _, s := range isoDate.FindAllString(in, 2) {
+		d, err := time.Parse(time.DateOnly, s)
+		if err != nil {
+			return "", sorryf("There is no day %s.", s)
+		}
+		days = append(days, d)
+	}
+	if len(days) == 2 {
+		n := int(math.Abs(days[1].Sub(days[0]).Hours() / 24))
+		return fmt.Sprintf(
+			"**%s** lie between %s and %s: %s and %s.",
+			plural(n, "day"),
+			days[0].Format("Monday, 2 January 2006"),
+			days[1].Format("Monday, 2 January 2006"),
+			plural(n/7, "week"),
+			plural(n%7, "day"),
+		), nil
+	}
+	today := clock.Now().UTC().Truncate(24 * time.Hour)
+	if len(days) == 0 {
+		days = append(days, today)
+	}
+	d := days[0]
+	year, week := d.ISOWeek()
+	when := "It is today"
+	if n := int(d.Sub(today).Hours() / 24); n > 0 {
+		when = "It is in " + plural(n, "day")
+	} else if n < 0 {
+		when = "It was " + plural(-n, "day") + " ago"
+	}
+	return fmt.Sprintf(
+		"**%s** is day %d of its year, in week %d of %d. %s (UTC).",
+		d.Format("Monday, 2 January 2006"),
+		d.YearDay(),
+		week,
+		year,
+		when,
+	), nil
+}
+
+// newMoon is one that is known; synodic is the mean time between two.
+var newMoon = time.Date(2000, time.January, 6, 18, 14, 0, 0, time.UTC)
+
+const synodic = 29.530588853
+
+// moon says how the moon looks on a day, to within some hours.
+func moon(in string) (string, error) {
+	at := clock.Now().UTC()
+	if s := isoDate.FindString(in); s != "" {
+		d, err := time.Parse(time.DateOnly, s)
+		if err != nil {
+			return "", sorryf("There is no day %s.", s)
+		}
+		at = d.Add(12 * time.Hour)
+	}
+	age := math.Mod(at.Sub(newMoon).Hours()/24, synodic)
+	if age < 0 {
+		age += synodic
+	}
+	lit := (1 - math.Cos(2*math.Pi*age/synodic)) / 2
+	phase := []string{"new moon", "waxing crescent", "first quarter", "waxing gibbous", "full moon", "waning gibbous", "last quarter", "waning crescent"}[int(age/synodic*8+0.5)%8]
+	return fmt.Sprintf(
+		"On %s: **%s**, %.0f%% lit. The next full moon is in %.0f days.",
+		at.Format("2 January 2006"),
+		phase,
+		lit*100,
+		math.Mod(synodic*1.5-age, synodic),
+	), nil
+}
