@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"agentsite/internal/ident"
 	"agentsite/internal/record"
 	"agentsite/internal/testing/recordtest"
 	"agentsite/store/sqlite"
@@ -428,19 +427,13 @@ func TestReplica_DamageSeenInUseHasAnotherBegun(t *testing.T) {
 	sound(t, r)
 }
 
-func TestBackup_KeepsOfTheReplicaWhatCannotBeFetched(t *testing.T) {
+func TestCopyReplica_KeepsWhatCannotBeFetched(t *testing.T) {
 	t.Parallel()
-	dir, to := t.TempDir(), filepath.Join(t.TempDir(), "restored")
-	d := openTest(t, dir)
+	dir, to := t.TempDir(), t.TempDir()
 	r := openOwn(t, dir)
 	p, liar, own := stock(t, r)
-	var b bytes.Buffer
-	m, err := d.Backup(t.Context(), &b, BackupOptions{})
-	if err != nil || len(m.Members) != 4 {
-		t.Fatal(m.Members, err)
-	}
-	if _, err := Restore(t.Context(), &b, to, ""); err != nil {
-		t.Fatal(err)
+	if there, err := copyReplica(t.Context(), dir, to); err != nil || !there {
+		t.Fatal(there, err)
 	}
 	again := openOwn(t, to)
 	if got := sound(t, again); got.Records != 3 { // cards
@@ -481,33 +474,6 @@ func TestBackup_KeepsOfTheReplicaWhatCannotBeFetched(t *testing.T) {
 	p.Seq = 1
 	if _, _, err := g.Admit(t.Context(), p.Sign(t, p.Head(new(record.Tree))).Wire, time.UnixMilli(p.Now)); record.ReasonOf(err) != record.Stale {
 		t.Error("an older head: ", err)
-	}
-}
-
-func TestBackup_DoesWithoutAReplicaThatIsDamaged(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	if _, err := ident.CreateKeys(dir); err != nil {
-		t.Fatal(err)
-	}
-	var log bytes.Buffer
-	d, err := Open(t.Context(), dir, slog.New(slog.NewTextHandler(&log, nil)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer d.Close()
-	if err := os.WriteFile(filepath.Join(dir, ReplicaName), []byte("no database, but a text of some length"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	var b bytes.Buffer
-	if m, err := d.Backup(t.Context(), &b, BackupOptions{}); err != nil || len(m.Members) != 3 {
-		t.Fatal(m.Members, err)
-	}
-	if !strings.Contains(log.String(), "holds nothing of the replica") {
-		t.Error(log.String())
-	}
-	if _, err := VerifyBackup(t.Context(), &b, ""); err != nil {
-		t.Error(err)
 	}
 }
 

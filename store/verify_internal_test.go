@@ -2,6 +2,7 @@ package store
 
 import (
 	"agentsite/internal/testing/filetest"
+	"agentsite/internal/testing/recordtest"
 	"agentsite/store/sqlite"
 	"bytes"
 	"context"
@@ -422,5 +423,53 @@ func TestVerify_RefusesOtherFiles(t *testing.T) {
 		if r, err := Verify(t.Context(), dir); err == nil {
 			t.Errorf("%q: %+v", content, r)
 		}
+	}
+}
+
+func TestBackup_DoesWithoutAReplicaThatIsDamaged(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if _, err := ident.CreateKeys(dir); err != nil {
+		t.Fatal(err)
+	}
+	var log bytes.Buffer
+	d, err := Open(t.Context(), dir, slog.New(slog.NewTextHandler(&log, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	if err := os.WriteFile(filepath.Join(dir, ReplicaName), []byte("no database, but a text of some length"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	if m, err := d.Backup(t.Context(), &b, BackupOptions{}); err != nil || len(m.Members) != 3 {
+		t.Fatal(m.Members, err)
+	}
+	if !strings.Contains(log.String(), "holds nothing of the replica") {
+		t.Error(log.String())
+	}
+	if _, err := VerifyBackup(t.Context(), &b, ""); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestBackup_HoldsTheReplica(t *testing.T) {
+	t.Parallel()
+	dir, to := t.TempDir(), filepath.Join(t.TempDir(), "restored")
+	d := openTest(t, dir)
+	r, err := OpenReplica(t.Context(), dir, recordtest.NewPortal("own").ID, recordtest.Network, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	var b bytes.Buffer
+	if m, err := d.Backup(t.Context(), &b, BackupOptions{}); err != nil || len(m.Members) != 4 {
+		t.Fatal(m.Members, err)
+	}
+	if _, err := Restore(t.Context(), &b, to, ""); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(to, ReplicaName)); err != nil {
+		t.Error(err)
 	}
 }
