@@ -78,7 +78,9 @@ var may = map[string][]string{
 	"templates":           {"static"},
 	"store":               with(inner, "migrations", "internal/federation/guard", "internal/registry"),
 	// It knows files and transactions, and none of what is in the tables.
-	"store/sqlite":        {"internal/fault", "migrations"},
+	"store/sqlite": {"internal/fault", "migrations"},
+	// It keeps the records of all portals, and knows no agents.
+	"store/replica":       {"internal/clock", "internal/fault", "internal/federation", "internal/record", "migrations"},
 	"agentruntime":        inner,
 	"agentruntime/remote": with(inner, "internal/federation/guard"),
 	"peering":             with(inner, "internal/federation/archive", "internal/federation/guard", "internal/federation/livereport"),

@@ -13,6 +13,7 @@ import (
 
 	"agentsite/internal/clock"
 	"agentsite/internal/ident"
+	"agentsite/store/replica"
 	"agentsite/store/sqlite"
 )
 
@@ -96,7 +97,7 @@ func (d *DB) snapshot(ctx context.Context, dir string) (Manifest, error) {
 	// The replica comes first: the portal's own card in it is never newer than
 	// what the database knows of it. People's data is never without a backup
 	// because of what can be fetched again.
-	copied, err := copyReplica(ctx, filepath.Dir(d.Path()), dir)
+	copied, err := replica.Copy(ctx, filepath.Dir(d.Path()), dir)
 	if err != nil {
 		d.Log().Warn("the backup holds nothing of the replica: its proofs and versions are not saved; run `agentsite verify`", "error", err)
 	}
@@ -118,7 +119,7 @@ func (d *DB) snapshot(ctx context.Context, dir string) (Manifest, error) {
 		return m, err
 	}
 	there := inFolder(dir)
-	for _, f := range memberNames(func(name string) bool { return there(name) && (name != ReplicaName || copied) }) {
+	for _, f := range memberNames(func(name string) bool { return there(name) && (name != replica.FileName || copied) }) {
 		path := filepath.Join(dir, f.Name)
 		st, err := os.Stat(path)
 		if err != nil {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"agentsite/store/replica"
 	"agentsite/store/sqlite"
 )
 
@@ -36,7 +37,7 @@ func LookAt(ctx context.Context, dir string) (Look, error) {
 	if err != nil {
 		return out, err
 	}
-	path = filepath.Join(dir, ReplicaName)
+	path = filepath.Join(dir, replica.FileName)
 	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
 		return out, nil
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"agentsite/internal/ident"
+	"agentsite/store/replica"
 	"agentsite/store/sqlite"
 )
 
@@ -35,7 +36,7 @@ type Report struct {
 	// Backup is what a backup says of itself; nil for a data folder.
 	Backup *Manifest
 	// Replica is what was seen of the replica, if there is one.
-	Replica ReplicaReport
+	Replica replica.Report
 }
 
 // OK reports whether nothing is damaged.

@@ -3,6 +3,7 @@ package store
 import (
 	"agentsite/internal/testing/filetest"
 	"agentsite/internal/testing/recordtest"
+	"agentsite/store/replica"
 	"agentsite/store/sqlite"
 	"bytes"
 	"context"
@@ -438,7 +439,7 @@ func TestBackup_DoesWithoutAReplicaThatIsDamaged(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer d.Close()
-	if err := os.WriteFile(filepath.Join(dir, ReplicaName), []byte("no database, but a text of some length"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, replica.FileName), []byte("no database, but a text of some length"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	var b bytes.Buffer
@@ -457,7 +458,7 @@ func TestBackup_HoldsTheReplica(t *testing.T) {
 	t.Parallel()
 	dir, to := t.TempDir(), filepath.Join(t.TempDir(), "restored")
 	d := openTest(t, dir)
-	r, err := OpenReplica(t.Context(), dir, recordtest.NewPortal("own").ID, recordtest.Network, slog.New(slog.DiscardHandler))
+	r, err := replica.Open(t.Context(), dir, recordtest.NewPortal("own").ID, recordtest.Network, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -469,7 +470,7 @@ func TestBackup_HoldsTheReplica(t *testing.T) {
 	if _, err := Restore(t.Context(), &b, to, ""); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := os.Stat(filepath.Join(to, ReplicaName)); err != nil {
+	if _, err := os.Stat(filepath.Join(to, replica.FileName)); err != nil {
 		t.Error(err)
 	}
 }

@@ -34,6 +34,7 @@ import (
 	"agentsite/peering/kademlia"
 	"agentsite/peering/overlay"
 	"agentsite/store"
+	"agentsite/store/replica"
 )
 
 // network is portals of one network, made of the product's own parts, without
@@ -57,7 +58,7 @@ type portal struct {
 	keys         *ident.Keys
 	op           *ident.Operational
 	db           *store.DB
-	replica      *store.Replica
+	replica      *replica.Replica
 	gate         *record.Gate
 	peers        *federation.Peers
 	self         *federation.Self
@@ -200,7 +201,7 @@ func (p *portal) open(ctx context.Context, dir string) (err error) {
 		return err
 	}
 	p.id = record.PortalOf(record.Public(p.keys.Public()))
-	p.replica, err = store.OpenReplica(ctx, dir, p.id, networkName, discard)
+	p.replica, err = replica.Open(ctx, dir, p.id, networkName, discard)
 	return err
 }
 

@@ -24,7 +24,7 @@ const (
 	pull     = "peering/replication/pull.go"
 	repair   = "peering/replication/repair.go"
 	keep     = "peering/replication/keep.go"
-	replica  = "store/replica_keep.go"
+	replica  = "store/replica/replica_keep.go"
 	door     = "handlers/peer/door.go"
 	answer   = "handlers/peer/answer.go"
 	records  = "handlers/peer/records.go"

@@ -19,6 +19,7 @@ import (
 	"agentsite/internal/testing/storetest"
 	"agentsite/peering/publish"
 	"agentsite/store"
+	"agentsite/store/replica"
 )
 
 const publishNetwork = "agentsite-test"
@@ -27,7 +28,7 @@ const publishNetwork = "agentsite-test"
 type publishing struct {
 	testing.TB
 	db      *store.DB
-	replica *store.Replica
+	replica *replica.Replica
 	self    *federation.Self
 	gate    *record.Gate
 	heads   chan *record.Record
@@ -52,7 +53,7 @@ func newPublishingAt(t testing.TB, origin string) *publishing {
 	}
 	p := &publishing{TB: t, db: storetest.Open(t, dir), heads: make(chan *record.Record, 100)}
 	log := slog.New(slog.DiscardHandler)
-	if p.replica, err = store.OpenReplica(t.Context(), dir, record.PortalOf(record.Public(keys.Public())), publishNetwork, log); err != nil {
+	if p.replica, err = replica.Open(t.Context(), dir, record.PortalOf(record.Public(keys.Public())), publishNetwork, log); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { p.replica.Close() })
@@ -243,9 +244,9 @@ func TestPublish_OverRealDatabases(t *testing.T) {
 }
 
 // storeOf returns an empty replica of another portal.
-func storeOf(t *testing.T) *store.Replica {
+func storeOf(t *testing.T) *replica.Replica {
 	t.Helper()
-	r, err := store.OpenReplica(t.Context(), t.TempDir(), record.PortalOf(record.Public{9}), publishNetwork, slog.New(slog.DiscardHandler))
+	r, err := replica.Open(t.Context(), t.TempDir(), record.PortalOf(record.Public{9}), publishNetwork, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

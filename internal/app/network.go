@@ -20,7 +20,7 @@ import (
 	"agentsite/peering/catalog"
 	"agentsite/peering/gossip"
 	"agentsite/peering/overlay"
-	"agentsite/store"
+	"agentsite/store/replica"
 )
 
 // openNetwork makes the portal one of its network, if it is of one. It comes
@@ -36,7 +36,7 @@ func (p *Portal) openNetwork(ctx context.Context, keys *ident.Keys, allow []neti
 		return err
 	}
 	own := record.PortalOf(record.Public(keys.Public()))
-	if p.replica, err = store.OpenReplica(ctx, p.set.Data, own, p.set.NetworkName, p.log); err != nil {
+	if p.replica, err = replica.Open(ctx, p.set.Data, own, p.set.NetworkName, p.log); err != nil {
 		return err
 	}
 	p.node, err = peering.Open(ctx, peering.Config{

@@ -48,6 +48,7 @@ import (
 	"agentsite/internal/task"
 	"agentsite/peering"
 	"agentsite/store"
+	"agentsite/store/replica"
 	"agentsite/web"
 )
 
@@ -61,8 +62,8 @@ type Portal struct {
 	set      settings.Settings
 	log      *slog.Logger
 	db       *store.DB
-	replica  *store.Replica // nil in no network
-	node     *peering.Node  // nil in no network
+	replica  *replica.Replica // nil in no network
+	node     *peering.Node    // nil in no network
 	shun     *limit.PenaltyBox
 	listener net.Listener
 	scraped  net.Listener // for metrics; nil for none

@@ -19,6 +19,7 @@ import (
 	"agentsite/internal/record"
 	"agentsite/internal/settings"
 	"agentsite/store"
+	"agentsite/store/replica"
 )
 
 // Control is what the command line may do to a portal's data, whether the
@@ -212,7 +213,7 @@ type localControl struct {
 	KeyControl
 	accounts *account.Service
 	db       *store.DB
-	replica  *store.Replica // nil without one
+	replica  *replica.Replica // nil without one
 	examiner Examiner
 	peers    func(ctx context.Context) (http.RoundTripper, error) // opens them; nil while the portal runs
 	closing  func() error
@@ -307,7 +308,7 @@ func VerifyData(ctx context.Context, dir string) (store.Report, error) {
 	defer release()
 	r, err := store.Verify(ctx, dir)
 	if err == nil {
-		r.Replica, err = store.VerifyReplica(ctx, dir, slog.New(slog.DiscardHandler))
+		r.Replica, err = replica.Verify(ctx, dir, slog.New(slog.DiscardHandler))
 	}
 	return r, err
 }

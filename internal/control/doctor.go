@@ -17,6 +17,7 @@ import (
 	"agentsite/internal/record"
 	"agentsite/internal/settings"
 	"agentsite/store"
+	"agentsite/store/replica"
 )
 
 // Diagnosis is what a look at a portal showed.
@@ -105,7 +106,7 @@ func lookAt(ctx context.Context, dir string, r *Diagnosis) bool {
 }
 
 // CheckDatabases looks at the databases while they are open.
-func CheckDatabases(ctx context.Context, db *store.DB, replica *store.Replica, r *Diagnosis) {
+func CheckDatabases(ctx context.Context, db *store.DB, replica *replica.Replica, r *Diagnosis) {
 	type checked interface {
 		QuickCheck(ctx context.Context) ([]string, error)
 		Path() string
@@ -157,7 +158,7 @@ func (o *folder) Examine(ctx context.Context, q doctor.Question) (r doctor.Repor
 	}
 	defer func() { err = errors.Join(err, closing()) }()
 	cfg := federation.PeersConfig{Signer: offline{id: s.ID, network: o.set.NetworkName, origin: o.url}, Log: o.log}
-	var replica *store.Replica
+	var replica *replica.Replica
 	if ring != nil {
 		replica = ring.replica
 		cfg.Replica, s.Replica, s.Standing = replica, replica, ring.Keys

@@ -13,6 +13,7 @@ import (
 	"agentsite/internal/record"
 	"agentsite/internal/settings"
 	"agentsite/store"
+	"agentsite/store/replica"
 )
 
 // KeyControl are the operations of the command line on the keys of a portal in its network.
@@ -65,7 +66,7 @@ type Keyring struct {
 	dir     string
 	self    *federation.Self
 	keys    *ident.Operational
-	replica *store.Replica // of a portal that does not run
+	replica *replica.Replica // of a portal that does not run
 }
 
 // NewKeyring returns the keys of a portal that runs on a data folder.
@@ -86,7 +87,7 @@ func openKeyring(ctx context.Context, set settings.Settings, origin string, keys
 	if err != nil {
 		return nil, none, err
 	}
-	replica, err := store.OpenReplica(ctx, set.Data, id, set.NetworkName, set.NewLogger(discard{}))
+	replica, err := replica.Open(ctx, set.Data, id, set.NetworkName, set.NewLogger(discard{}))
 	if err != nil {
 		return nil, none, err
 	}

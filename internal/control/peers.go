@@ -17,6 +17,7 @@ import (
 	"agentsite/internal/federation"
 	"agentsite/internal/record"
 	"agentsite/store"
+	"agentsite/store/replica"
 )
 
 // Peers reaches the API about other portals: GET /peers and the rest, below
@@ -52,8 +53,8 @@ func (o offline) Key(time.Time) (record.KeyID, ed25519.PrivateKey, time.Time, er
 func offlinePeers(ctx context.Context, dir string, db *store.DB, who offline, log *slog.Logger) (h http.Handler, closing func() error, err error) {
 	cfg := federation.PeersConfig{Signer: who, Log: log}
 	done := func() error { return nil } // not closing, which the caller gets
-	if _, err := os.Stat(filepath.Join(dir, store.ReplicaName)); err == nil && who.network != "" {
-		replica, err := store.OpenReplica(ctx, dir, who.id, who.network, log)
+	if _, err := os.Stat(filepath.Join(dir, replica.FileName)); err == nil && who.network != "" {
+		replica, err := replica.Open(ctx, dir, who.id, who.network, log)
 		if err != nil {
 			return nil, nil, err
 		}

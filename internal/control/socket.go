@@ -21,6 +21,7 @@ import (
 	"agentsite/internal/fault"
 	"agentsite/internal/federation"
 	"agentsite/store"
+	"agentsite/store/replica"
 )
 
 // controlSocket is the running portal's socket in the data folder. Only its
@@ -73,7 +74,7 @@ type ServerConfig struct {
 	Dir      string
 	Accounts *account.Service
 	DB       *store.DB
-	Replica  *store.Replica // nil in no network
+	Replica  *replica.Replica // nil in no network
 	Peers    *federation.Peers
 	Keyring  *Keyring // nil in no network
 	Examiner Examiner

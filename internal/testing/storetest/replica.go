@@ -6,14 +6,14 @@ import (
 	"testing"
 
 	"agentsite/internal/record"
-	"agentsite/store"
+	"agentsite/store/replica"
 )
 
 // Replica opens the replica of a portal in dir and closes it when the test
 // ends; closing it earlier is fine.
-func Replica(t testing.TB, dir string, own record.PortalID, network string) *store.Replica {
+func Replica(t testing.TB, dir string, own record.PortalID, network string) *replica.Replica {
 	t.Helper()
-	r, err := store.OpenReplica(context.Background(), dir, own, network, slog.New(slog.DiscardHandler))
+	r, err := replica.Open(context.Background(), dir, own, network, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package store
+package replica
 
 import (
 	"bytes"
@@ -20,7 +20,7 @@ import (
 
 func openOwn(t *testing.T, dir string) *Replica {
 	t.Helper()
-	r, err := OpenReplica(t.Context(), dir, recordtest.NewPortal("own").ID, recordtest.Network, slog.New(slog.DiscardHandler))
+	r, err := Open(t.Context(), dir, recordtest.NewPortal("own").ID, recordtest.Network, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +70,7 @@ func stock(t *testing.T, r *Replica) (p, liar, own *recordtest.Portal) {
 }
 
 // sound fails the test unless a verification mends nothing.
-func sound(t *testing.T, r *Replica) ReplicaReport {
+func sound(t *testing.T, r *Replica) Report {
 	t.Helper()
 	report, err := r.Verify(t.Context())
 	if err != nil || len(report.Mended) > 0 {
@@ -90,9 +90,9 @@ func TestReplica_IsThereAfterACrash(t *testing.T) {
 	}
 	// What is on disk while it runs is what a crash leaves.
 	for _, end := range []string{"", "-wal"} {
-		b, err := os.ReadFile(filepath.Join(dir, ReplicaName+end))
+		b, err := os.ReadFile(filepath.Join(dir, FileName+end))
 		if err == nil {
-			err = os.WriteFile(filepath.Join(after, ReplicaName+end), b, 0o600)
+			err = os.WriteFile(filepath.Join(after, FileName+end), b, 0o600)
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -165,7 +165,7 @@ func TestOpenReplica_NeverFailsAStart(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
-			path := filepath.Join(dir, ReplicaName)
+			path := filepath.Join(dir, FileName)
 			r := openOwn(t, dir)
 			p, _, own := stock(t, r)
 			if err := r.Close(); err != nil {
@@ -174,7 +174,7 @@ func TestOpenReplica_NeverFailsAStart(t *testing.T) {
 			c.do(t, path)
 			for range 2 { // the one aside is replaced
 				var log bytes.Buffer
-				r, err := OpenReplica(t.Context(), dir, own.ID, recordtest.Network, slog.New(slog.NewTextHandler(&log, nil)))
+				r, err := Open(t.Context(), dir, own.ID, recordtest.Network, slog.New(slog.NewTextHandler(&log, nil)))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -214,7 +214,7 @@ func TestReplica_ChecksItsOwnSettings(t *testing.T) {
 	if err := r.Get(t.Context(), &page, "PRAGMA page_size"); err != nil || page != replicaPageBytes {
 		t.Error(page, err)
 	}
-	if st, err := os.Stat(filepath.Join(dir, ReplicaName)); err != nil || st.Mode().Perm() != 0o600 {
+	if st, err := os.Stat(filepath.Join(dir, FileName)); err != nil || st.Mode().Perm() != 0o600 {
 		t.Error(st.Mode(), err)
 	}
 }
@@ -339,7 +339,7 @@ func TestReplica_VerifyMendsWhatIsDamaged(t *testing.T) {
 			if err := r.Close(); err != nil {
 				t.Fatal(err)
 			}
-			report, err := VerifyReplica(t.Context(), dir, slog.New(slog.DiscardHandler))
+			report, err := Verify(t.Context(), dir, slog.New(slog.DiscardHandler))
 			if err != nil || len(report.Mended) == 0 || !strings.Contains(strings.Join(report.Mended, " "), c.says) {
 				t.Fatal(report.Mended, err)
 			}
@@ -376,14 +376,14 @@ func TestReplica_VerifyBeginsAnewWhenAnOwnRecordIsDamaged(t *testing.T) {
 func TestVerifyReplica_HasAnotherBegunWhenTheFileIsDamaged(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	if got, err := VerifyReplica(t.Context(), dir, slog.New(slog.DiscardHandler)); err != nil || got.Portals != 0 || len(got.Mended) != 0 {
+	if got, err := Verify(t.Context(), dir, slog.New(slog.DiscardHandler)); err != nil || got.Portals != 0 || len(got.Mended) != 0 {
 		t.Error("without a replica: ", got, err)
 	}
-	path := filepath.Join(dir, ReplicaName)
+	path := filepath.Join(dir, FileName)
 	if err := os.WriteFile(path, []byte("no database, but a text of some length"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := VerifyReplica(t.Context(), dir, slog.New(slog.DiscardHandler)); err != nil || len(got.Mended) != 1 {
+	if got, err := Verify(t.Context(), dir, slog.New(slog.DiscardHandler)); err != nil || len(got.Mended) != 1 {
 		t.Error(got, err)
 	}
 	if marked(path) == nil {
@@ -395,7 +395,7 @@ func TestVerifyReplica_HasAnotherBegunWhenTheFileIsDamaged(t *testing.T) {
 func TestReplica_DamageSeenInUseHasAnotherBegun(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	path := filepath.Join(dir, ReplicaName)
+	path := filepath.Join(dir, FileName)
 	r := openOwn(t, dir)
 	p, _, own := stock(t, r)
 	if err := r.Close(); err != nil {
@@ -412,7 +412,7 @@ func TestReplica_DamageSeenInUseHasAnotherBegun(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 { // opening sees it, or asking does
-		r, err := OpenReplica(t.Context(), dir, own.ID, recordtest.Network, slog.New(slog.DiscardHandler))
+		r, err := Open(t.Context(), dir, own.ID, recordtest.Network, slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -432,7 +432,7 @@ func TestCopyReplica_KeepsWhatCannotBeFetched(t *testing.T) {
 	dir, to := t.TempDir(), t.TempDir()
 	r := openOwn(t, dir)
 	p, liar, own := stock(t, r)
-	if there, err := copyReplica(t.Context(), dir, to); err != nil || !there {
+	if there, err := Copy(t.Context(), dir, to); err != nil || !there {
 		t.Fatal(there, err)
 	}
 	again := openOwn(t, to)

@@ -1,4 +1,4 @@
-package store
+package replica
 
 import (
 	"context"
@@ -13,33 +13,36 @@ import (
 	"agentsite/store/sqlite"
 )
 
-// ReplicaReport is what a verification of a replica saw. What it mended is no
+// Report is what a verification of a replica saw. What it mended is no
 // loss: records that were let go come again from the other portals.
-type ReplicaReport struct {
+type Report struct {
 	Portals, Records int
 	// Mended are sentences for the operator, at most 100; More counts others.
 	Mended []string
 	More   int
 }
 
-func (r *ReplicaReport) mended(format string, args ...any) {
-	if len(r.Mended) == maxFaults {
+// maxMended bounds a report.
+const maxMended = 100
+
+func (r *Report) mended(format string, args ...any) {
+	if len(r.Mended) == maxMended {
 		r.More++
 		return
 	}
 	r.Mended = append(r.Mended, fmt.Sprintf(format, args...))
 }
 
-// VerifyReplica checks the replica in the data folder dir while no portal runs
+// Verify checks the replica in the data folder dir while no portal runs
 // on it, and mends it: see Replica.Verify. Without one the report is empty. It
 // changes nothing but the replica.
-func VerifyReplica(ctx context.Context, dir string, log *slog.Logger) (ReplicaReport, error) {
-	var report ReplicaReport
-	path := filepath.Join(dir, ReplicaName)
+func Verify(ctx context.Context, dir string, log *slog.Logger) (Report, error) {
+	var report Report
+	path := filepath.Join(dir, FileName)
 	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
 		return report, nil
 	}
-	r, err := openReplica(ctx, path, log)
+	r, err := openFile(ctx, path, log)
 	if err == nil {
 		var owner struct{ Portal, Network string }
 		if err = r.Get(ctx, &owner, `SELECT portal, network FROM owner WHERE id = 1`); err == nil {
@@ -61,8 +64,8 @@ func VerifyReplica(ctx context.Context, dir string, log *slog.Logger) (ReplicaRe
 // own head goes with a record of its own, so that its next start begins a new
 // epoch. It runs beside everything else; what arrives meanwhile may be checked
 // or not.
-func (r *Replica) Verify(ctx context.Context) (ReplicaReport, error) {
-	var report ReplicaReport
+func (r *Replica) Verify(ctx context.Context) (Report, error) {
+	var report Report
 	var sound string
 	if err := r.Get(ctx, &sound, `PRAGMA quick_check(1)`); err != nil || sound != "ok" {
 		if ctx.Err() != nil {
@@ -114,7 +117,7 @@ func (r *Replica) is(wire []byte, portal record.PortalID, epoch, seq int64, hash
 	return rec, true
 }
 
-func (r *Replica) verifyAgents(ctx context.Context, id int64, portal record.PortalID, report *ReplicaReport) error {
+func (r *Replica) verifyAgents(ctx context.Context, id int64, portal record.PortalID, report *Report) error {
 	after := []byte{}
 	for {
 		type row struct {
@@ -153,7 +156,7 @@ func (r *Replica) verifyAgents(ctx context.Context, id int64, portal record.Port
 
 // letGo forgets a damaged record of an agent with its version, which may be
 // damaged as well: which agents count is what the head says.
-func (r *Replica) letGo(ctx context.Context, portal record.PortalID, key []byte, n, seq int64, report *ReplicaReport) error {
+func (r *Replica) letGo(ctx context.Context, portal record.PortalID, key []byte, n, seq int64, report *Report) error {
 	var gone int64
 	err := r.change(ctx, func(t *sqlite.Tx) error {
 		p, err := r.loadPortal(t, portal, false)
@@ -176,7 +179,7 @@ func (r *Replica) letGo(ctx context.Context, portal record.PortalID, key []byte,
 	return err
 }
 
-func (r *Replica) verifySaid(ctx context.Context, id int64, portal record.PortalID, report *ReplicaReport) error {
+func (r *Replica) verifySaid(ctx context.Context, id int64, portal record.PortalID, report *Report) error {
 	var after int64
 	for {
 		var rows []struct {
@@ -207,7 +210,7 @@ func (r *Replica) verifySaid(ctx context.Context, id int64, portal record.Portal
 }
 
 // letGoSaid forgets a damaged record, with its version unless that must stay.
-func (r *Replica) letGoSaid(ctx context.Context, portal record.PortalID, number, seq int64, typ record.Type, report *ReplicaReport) error {
+func (r *Replica) letGoSaid(ctx context.Context, portal record.PortalID, number, seq int64, typ record.Type, report *Report) error {
 	err := r.change(ctx, func(t *sqlite.Tx) error {
 		p, err := r.loadPortal(t, portal, false)
 		if err != nil || p == nil {
@@ -235,7 +238,7 @@ func (r *Replica) letGoSaid(ctx context.Context, portal record.PortalID, number,
 }
 
 // recount counts what is there of a portal and mends what is said of it.
-func (r *Replica) recount(ctx context.Context, portal record.PortalID, report *ReplicaReport) error {
+func (r *Replica) recount(ctx context.Context, portal record.PortalID, report *Report) error {
 	wrong := false
 	err := r.change(ctx, func(t *sqlite.Tx) error {
 		p, err := r.loadPortal(t, portal, false)
@@ -264,7 +267,7 @@ func (r *Replica) recount(ctx context.Context, portal record.PortalID, report *R
 }
 
 // verifyWires takes away records that no agent has.
-func (r *Replica) verifyWires(ctx context.Context, report *ReplicaReport) error {
+func (r *Replica) verifyWires(ctx context.Context, report *Report) error {
 	const lost = `SELECT n FROM wires EXCEPT SELECT n FROM agents WHERE n IS NOT NULL`
 	var there, held int64
 	err := r.Write(ctx, func(t *sqlite.Tx) error { // nothing changes between

@@ -1,4 +1,4 @@
-package store
+package replica
 
 import (
 	"context"
@@ -63,7 +63,7 @@ func (r *Replica) sweepReplaced(ctx context.Context, portal record.PortalID, now
 }
 
 // verifyReplaced lets go of what was set aside and is not what was signed.
-func (r *Replica) verifyReplaced(ctx context.Context, id int64, portal record.PortalID, report *ReplicaReport) error {
+func (r *Replica) verifyReplaced(ctx context.Context, id int64, portal record.PortalID, report *Report) error {
 	var after int64
 	for {
 		var rows []struct {

@@ -1,4 +1,4 @@
-package store
+package replica
 
 import (
 	"context"
@@ -12,13 +12,13 @@ import (
 	"agentsite/store/sqlite"
 )
 
-// copyReplica writes what a backup keeps of the replica in the folder data to
+// Copy writes what a backup keeps of the replica in the folder data to
 // one in dir, and reports whether there is any: who the portals are, the
 // highest versions of all they said, and what they are quarantined for. The
 // rest comes again from the other portals. Of the portal itself no head is
 // kept: numbers were used since, so a restored portal begins a new epoch.
-func copyReplica(ctx context.Context, data, dir string) (there bool, err error) {
-	from, to := filepath.Join(data, ReplicaName), filepath.Join(dir, ReplicaName)
+func Copy(ctx context.Context, data, dir string) (there bool, err error) {
+	from, to := filepath.Join(data, FileName), filepath.Join(dir, FileName)
 	if _, err := os.Stat(from); errors.Is(err, os.ErrNotExist) || err == nil && marked(from) != nil {
 		return false, nil
 	}

@@ -1,4 +1,6 @@
-package store
+// Package replica keeps the records that portals signed in a database of its
+// own, replica.db: all in it but versions and proofs can be fetched again.
+package replica
 
 import (
 	"context"
@@ -16,8 +18,8 @@ import (
 	"agentsite/store/sqlite"
 )
 
-// ReplicaName is the replica's database inside the data folder.
-const ReplicaName = "replica.db"
+// FileName is the replica's database inside the data folder.
+const FileName = "replica.db"
 
 // replicaID marks replicas: "AGSR" in ASCII.
 const replicaID = 0x41475352
@@ -62,17 +64,17 @@ type known struct {
 	fresh bool
 }
 
-// OpenReplica opens or creates the replica in the folder dir, of the portal and
+// Open opens or creates the replica in the folder dir, of the portal and
 // network given. One that is damaged, of a newer binary, of another portal or
 // of another network is moved aside with a line in the log, and a new one
 // begun: all in it can be fetched again but the versions and proofs that a
 // backup holds. Only a folder that cannot be written fails.
-func OpenReplica(ctx context.Context, dir string, own record.PortalID, network string, log *slog.Logger) (*Replica, error) {
-	path := filepath.Join(dir, ReplicaName)
+func Open(ctx context.Context, dir string, own record.PortalID, network string, log *slog.Logger) (*Replica, error) {
+	path := filepath.Join(dir, FileName)
 	if _, err := os.Stat(path); err == nil {
 		why := marked(path)
 		if why == nil {
-			r, err := openReplica(ctx, path, log)
+			r, err := openFile(ctx, path, log)
 			if err == nil {
 				if why = r.claim(ctx, own, network); why == nil {
 					return r, nil
@@ -92,7 +94,7 @@ func OpenReplica(ctx context.Context, dir string, own record.PortalID, network s
 	if err := createReplica(ctx, path); err != nil {
 		return nil, fmt.Errorf("create the replica: %w", err)
 	}
-	r, err := openReplica(ctx, path, log)
+	r, err := openFile(ctx, path, log)
 	if err != nil {
 		return nil, err
 	}
@@ -161,8 +163,8 @@ func replicaDSN(path string) string {
 		sqlite.EscapePath(path), sqlite.Synchronous, replicaCacheKB, replicaCheckpointPages)
 }
 
-// openReplica opens the file of a replica, whoever it belongs to.
-func openReplica(ctx context.Context, path string, log *slog.Logger) (*Replica, error) {
+// openFile opens the file of a replica, whoever it belongs to.
+func openFile(ctx context.Context, path string, log *slog.Logger) (*Replica, error) {
 	if err := sqlite.CheckFile(path); err != nil {
 		return nil, err
 	}

@@ -1,4 +1,4 @@
-package store_test
+package replica_test
 
 import (
 	"slices"
