@@ -174,9 +174,9 @@ func (w *cacheWorld) compareWebhooks(step string) {
 	before := w.waiting()
 	storetest.Agent(w.t, w.db, "extra-"+strings.ToLower(ident.NewID()[16:]), w.ann)
 	after := w.waiting()
-	for id, n := range before {
-		if after[id] != n+1 {
-			w.t.Errorf("after %s the webhook %s has %d events, want %d", step, id, after[id], n+1)
+	for id, n := range before.events {
+		if want := n + before.due[id]; after.events[id] != want {
+			w.t.Errorf("after %s the webhook %s has %d events, want %d", step, id, after.events[id], want)
 		}
 	}
 	<-w.db.Publishing()
@@ -184,16 +184,20 @@ func (w *cacheWorld) compareWebhooks(step string) {
 	w.last = max(w.last, slices.Max(append(numbers, 0)))
 }
 
-// waiting counts the events of ann's active webhooks.
-func (w *cacheWorld) waiting() map[string]int {
+// webhookEvents are the events that ann's webhooks have, and how many more each
+// gets when an agent is registered.
+type webhookEvents struct{ events, due map[string]int }
+
+func (w *cacheWorld) waiting() webhookEvents {
 	list, err := w.db.Webhooks(w.ctx, w.ann.ID)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	out := make(map[string]int)
+	out := webhookEvents{make(map[string]int), make(map[string]int)}
 	for _, h := range list {
+		out.events[h.ID] = h.Waiting + h.Missed
 		if h.State == notify.Active && slices.Contains(h.Events, notify.AgentRegistered) {
-			out[h.ID] = h.Waiting + h.Missed
+			out.due[h.ID] = 1
 		}
 	}
 	return out
@@ -417,18 +421,19 @@ func (w *cacheWorld) taskSteps() []cacheStep {
 func (w *cacheWorld) hookSteps() []cacheStep {
 	extra := w.hook
 	extra.ID = ident.NewID()
-	state := func(s notify.State) func() error {
+	set := func(s notify.State, events ...notify.Type) func() error {
 		return func() error {
 			h := w.hook
-			h.State, h.UpdatedAt = s, clock.Now()
+			h.State, h.Events, h.UpdatedAt = s, events, clock.Now()
 			return w.db.SetWebhook(w.ctx, h)
 		}
 	}
 	var k task.Task
 	return []cacheStep{
 		{"AddWebhook", func() error { return w.db.AddWebhook(w.ctx, extra, 3) }},
-		{"SetWebhook", state(notify.Paused)},
-		{"SetWebhook +", state(notify.Active)},
+		{"SetWebhook", set(notify.Paused, notify.AgentRegistered)},
+		{"SetWebhook +", set(notify.Active, notify.AgentRegistered)},
+		{"SetWebhook ++", set(notify.Active, notify.AgentChanged)},
 		{"AddAttempt", func() error {
 			return w.db.AddAttempt(w.ctx, extra.ID, notify.Attempt{EventID: "evt_1", At: clock.Now()})
 		}},
